@@ -1,0 +1,138 @@
+/* The trainer protocol: what the daemon and a trainer process say to each other over a SOCK_SEQPACKET socketpair.
+ *
+ * One packet is one msgpack map, at most DP_TRAINER_PACKET_MAX bytes; bulk data travels as sealed memfds passed with
+ * SCM_RIGHTS in the order that the message names (at most DP_TRAINER_FDS_MAX per packet). The daemon (D) leads; a
+ * trainer (T) answers each command once, in order, except CHECK, which it may answer out of order, and STEP, which it
+ * sends unasked. Numbers the trainer must not know (peers, ballots, votes) never appear here.
+ *
+ *   T->D HELLO      {abi, name, pid}
+ *   D->T OPEN       {member[32]} fds: manifest (canonical bytes), tokenizer.json, token shard
+ *   T->D OPENED     {elements}                    elements: floats in the arena; or FAILED
+ *   D->T INIT       {}                            theta from the manifest's seed, round 0
+ *   D->T LOAD       {round} fds: state            state: canonical bytes of theta (compute/state.h)
+ *   T->D READY_AT   {round, root}                 answer to INIT and LOAD; root: object root of the state bytes
+ *   D->T RESTORE    {round, kind, included, clip} fds: a [, blob]     what an earlier process had published or frozen and how it
+ *                                                 was settled: residual e := included ? beta*(a - clip*decode(blob)) : a
+ *   D->T TRAIN      {round, tokens}               train on towards this round; tokens: committed so far (for the rate)
+ *   T->D STEP       {round, steps, tokens, loss}  totals since the last publication, unasked, at most 10 per second
+ *   D->T PUBLISH    {round, dense}                a = e + F + O; encode; keep pending; go on training
+ *   T->D PUBLISHED  {round, steps, tokens, loss, carried} fds: blob, a
+ *   D->T CHECK      {id} fds: blob                decode totally, any trainer thread
+ *   T->D CHECKED    {id, ok, energy[16]}          energy: section E of the commit rules, u128 little-endian
+ *   D->T APPLY      {round, tokens, alpha, base_ok, settle, clip, lambda, items: [{q}]} fds: blobs in order of peer key
+ *                                                 theta -= alpha * sum f_i d_i; settle the pending publication:
+ *                                                 DP_SETTLE_NONE | INCLUDED (clip, Q16) | LEFT_OUT; then rebase
+ *   T->D APPLIED    {round, root} fds: state      state snapshot, sealed
+ *   D->T FREEZE     {exchange}                    F += O (O := 0); encode F dense; nothing is applied
+ *   T->D FROZEN     {exchange, steps, tokens} fds: blob, f
+ *   D->T MIX        {exchange, weight_own, weight_other} fds: own blob, other blob
+ *                                                 F += D' - D_own; x -= D' - D_own; D' = weighted mean of the decoded
+ *   T->D MIXED      {exchange, moved}             moved: sum of weight_own * change of F over all elements (for the journal)
+ *   D->T EVAL       {tokens}                      validation loss over at most so many held-out tokens (0: all)
+ *   T->D EVALUATED  {loss, bits_per_byte, tokens}
+ *   D->T SAMPLE     {prompt, tokens, seed}
+ *   T->D SAMPLED    {text}
+ *   D->T STOP       {}                            leave cleanly
+ *   T->D FAILED     {what}                        the command could not be done; the trainer stays in step
+ */
+#ifndef DP_BASE_TRAINER_MSG_H
+#define DP_BASE_TRAINER_MSG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/digest.h"
+
+enum {
+    DP_TRAINER_ABI = 1,
+    DP_TRAINER_PACKET_MAX = 64 * 1024,
+    DP_TRAINER_FDS_MAX = 34,   /* 32 contributors and two to spare */
+    DP_TRAINER_ITEMS_MAX = 32,
+    DP_TRAINER_TEXT_MAX = 8192
+};
+
+typedef enum dp_trainer_kind {
+    DP_TRAINER_HELLO = 1,
+    DP_TRAINER_OPEN,
+    DP_TRAINER_OPENED,
+    DP_TRAINER_INIT,
+    DP_TRAINER_LOAD,
+    DP_TRAINER_READY_AT,
+    DP_TRAINER_RESTORE,
+    DP_TRAINER_TRAIN,
+    DP_TRAINER_STEP,
+    DP_TRAINER_PUBLISH,
+    DP_TRAINER_PUBLISHED,
+    DP_TRAINER_CHECK,
+    DP_TRAINER_CHECKED,
+    DP_TRAINER_APPLY,
+    DP_TRAINER_APPLIED,
+    DP_TRAINER_FREEZE,
+    DP_TRAINER_FROZEN,
+    DP_TRAINER_MIX,
+    DP_TRAINER_MIXED,
+    DP_TRAINER_EVAL,
+    DP_TRAINER_EVALUATED,
+    DP_TRAINER_SAMPLE,
+    DP_TRAINER_SAMPLED,
+    DP_TRAINER_STOP,
+    DP_TRAINER_FAILED,
+    DP_TRAINER_KIND_COUNT
+} dp_trainer_kind;
+
+typedef enum dp_settle { DP_SETTLE_NONE = 0, DP_SETTLE_INCLUDED = 1, DP_SETTLE_LEFT_OUT = 2 } dp_settle;
+
+/* What RESTORE brings back. PENDING with settle NONE: published and undecided, kept as pending. */
+typedef enum dp_restore { DP_RESTORE_PENDING = 1, DP_RESTORE_FROZEN = 2 } dp_restore;
+
+/* One message of any kind; fields that a kind does not name are zero and do not travel. */
+typedef struct dp_trainer_msg {
+    dp_trainer_kind kind;
+    uint32_t abi;
+    uint32_t pid;
+    uint64_t round;
+    uint64_t elements;
+    uint64_t tokens;
+    uint64_t carried;
+    uint32_t steps;
+    uint32_t id;              /* CHECK */
+    uint8_t exchange[16];
+    uint8_t member[32];
+    dp_hash root;
+    double loss;              /* mean nats per token */
+    double bits_per_byte;
+    double moved;
+    uint64_t weight_own;
+    uint64_t weight_other;
+    unsigned __int128 energy;
+    uint32_t alpha;           /* Q16 */
+    uint32_t clip;            /* Q16 */
+    uint32_t lambda;          /* Q16: e, F, O are scaled by it after settling; 65536 = keep */
+    dp_settle settle;
+    dp_restore restore;
+    bool dense;
+    bool ok;
+    uint64_t seed;
+    uint32_t n_items;
+    uint32_t q[DP_TRAINER_ITEMS_MAX]; /* Q31 */
+    char text[DP_TRAINER_TEXT_MAX + 1]; /* HELLO name, FAILED what, SAMPLE prompt, SAMPLED text */
+} dp_trainer_msg;
+
+const char *dp_trainer_kind_name(dp_trainer_kind kind);
+DP_MUST dp_status dp_trainer_encode(const dp_trainer_msg *msg, dp_buf *out);
+/* Total: unknown kind, missing or mistyped fields, counts beyond the limits give DP_BADMSG. Unknown keys are ignored. */
+DP_MUST dp_status dp_trainer_decode(dp_trainer_msg *msg, dp_view bytes);
+
+/* Send one packet with fds (may be 0 of them). Blocking or not follows the socket. DP_AGAIN, DP_CLOSED, DP_IO. */
+DP_MUST dp_status dp_trainer_send(int socket, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds);
+/* Receive one packet; *n_fds says how many arrived in fds (owned by the caller, close-on-exec). */
+DP_MUST dp_status dp_trainer_receive(int socket, dp_trainer_msg *msg, int fds[DP_TRAINER_FDS_MAX], uint32_t *n_fds);
+
+/* Bulk data: a sealed memfd (no grow, shrink, write) from bytes, and its mapping. The mapping outlives the fd. */
+DP_MUST dp_status dp_memfd_make(const char *name, dp_view bytes, int *fd);
+/* DP_BADMSG if it is not sealed against writing and shrinking or larger than bytes_max. */
+DP_MUST dp_status dp_memfd_map(int fd, uint64_t bytes_max, dp_view *bytes);
+void dp_memfd_unmap(dp_view bytes);
+
+#endif
