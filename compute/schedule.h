@@ -1,0 +1,29 @@
+/* Learning rate as a pure function of the tokens that the run has committed, so that every node and every restart agrees
+ * without any state. */
+#ifndef DP_COMPUTE_SCHEDULE_H
+#define DP_COMPUTE_SCHEDULE_H
+
+#include <stdint.h>
+
+#include "base/manifest.h"
+#include "base/status.h"
+
+typedef struct dp_schedule {
+    dp_schedule_kind kind;
+    double peak;
+    double floor; /* rate at total_tokens and after it; not used by DP_SCHEDULE_CONSTANT */
+    uint64_t warmup_tokens;
+    uint64_t total_tokens;
+    uint64_t decay_tokens; /* DP_SCHEDULE_WSD: length of the last, falling part (Hu et al. 2024) */
+} dp_schedule;
+
+/* The schedule of a run. WSD falls over the last fifth of total_tokens. */
+dp_schedule dp_schedule_of(const dp_manifest *manifest);
+/* DP_BADARG and a sentence: rates not finite or negative, floor above peak, warm-up or decay longer than the run. */
+DP_MUST dp_status dp_schedule_check(const dp_schedule *schedule, dp_why *why);
+/* Linear from peak/warmup_tokens (never 0) to peak over the warm-up; then
+ * constant: peak; linear, cosine: from peak at the end of the warm-up to floor at total_tokens (Loshchilov, Hutter 2017);
+ * wsd: peak, then linear to floor over decay_tokens. After total_tokens: floor (constant: peak). */
+double dp_schedule_lr(const dp_schedule *schedule, uint64_t committed_tokens);
+
+#endif
