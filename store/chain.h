@@ -1,0 +1,41 @@
+/* The chain of decided records with their certificates, slot by slot. It checks order and its own disk, not the
+ * meaning of a record.
+ *
+ * run: 32 bytes that name the chain (a forked chain has another name). The state head is a different thing: it is the
+ * slot of the newest checkpoint (ckpt.h), which may lie behind or, for a joiner, ahead of the chain head. */
+#ifndef DP_STORE_CHAIN_H
+#define DP_STORE_CHAIN_H
+
+#include "store/db.h"
+
+enum { DP_CHAIN_RECORD_MAX = 1024 * 1024, DP_CHAIN_CERT_MAX = 64 * 1024 };
+
+typedef struct dp_chain_entry {
+    uint64_t slot;
+    dp_hash hash; /* The record's hash, as the caller computes it. */
+    dp_view record;
+    dp_view cert;
+} dp_chain_entry;
+
+typedef struct dp_chain_head {
+    uint64_t slot;
+    dp_hash hash;
+} dp_chain_head;
+
+/* Record, certificate and head = slot in one transaction. slot must be head + 1 (any slot if the chain is empty).
+ * A slot that is there with the same record bytes: DP_OK, whatever the certificate; with other bytes: DP_DIVERGED.
+ * A gap: DP_BADARG. DP_TOOBIG. */
+DP_MUST dp_status dp_chain_append(dp_store *store, const dp_hash *run, const dp_chain_entry *entry);
+/* DP_NOTFOUND: the chain is empty. */
+DP_MUST dp_status dp_chain_head_of(dp_store *store, const dp_hash *run, dp_chain_head *head);
+/* Appends to record and cert (either may be NULL); hash may be NULL. DP_NOTFOUND; DP_CORRUPT: the row fails its
+ * checksum. */
+DP_MUST dp_status dp_chain_read(dp_store *store, const dp_hash *run, uint64_t slot, dp_buf *record, dp_buf *cert,
+                                dp_hash *hash);
+/* Visit slots from, from + 1, ... in order, at most count of them, until visit returns other than DP_OK, which is
+ * then the result. Views live during the visit; visit must not write to the store. */
+typedef dp_status dp_chain_visit(const dp_chain_entry *entry, void *context);
+DP_MUST dp_status dp_chain_each(dp_store *store, const dp_hash *run, uint64_t from, uint32_t count,
+                                dp_chain_visit *visit, void *context);
+
+#endif

@@ -1,0 +1,35 @@
+/* Peers seen before: their keys and addresses, so that a node finds its run again after a restart; and the uses of
+ * invite tokens. Not the membership: who is alive is decided elsewhere. */
+#ifndef DP_STORE_PEERS_H
+#define DP_STORE_PEERS_H
+
+#include "store/db.h"
+
+enum {
+    DP_PEERS_MAX = 4096, /* The one unheard for longest goes first. */
+    DP_PEER_CARD_MAX = 1024, /* Bytes: keys and certificate as the caller encodes them. */
+    DP_PEER_ADDRESSES_MAX = 576, /* Characters, with NUL: addresses separated by one space. */
+};
+
+typedef struct dp_peer_row {
+    dp_hash id;
+    uint8_t card[DP_PEER_CARD_MAX];
+    uint32_t card_bytes;
+    char addresses[DP_PEER_ADDRESSES_MAX];
+    uint64_t last_ok_ms; /* Unix time of the last good contact; 0: never. */
+    uint64_t n_bad; /* Times it served something wrong. */
+} dp_peer_row;
+
+/* Insert or replace by id. */
+DP_MUST dp_status dp_peer_save(dp_store *store, const dp_peer_row *peer);
+DP_MUST dp_status dp_peer_load(dp_store *store, const dp_hash *id, dp_peer_row *peer); /* DP_NOTFOUND */
+/* Heard most lately first, at most max. */
+DP_MUST dp_status dp_peer_list(dp_store *store, dp_peer_row *list, uint32_t max, uint32_t *count);
+DP_MUST dp_status dp_peer_forget(dp_store *store, const dp_hash *id); /* Absent rows are fine. */
+
+/* Count one use of a token by a node, before the node is let in. The same node again is not a new use. DP_EXPIRED:
+ * uses_max others have used it. */
+DP_MUST dp_status dp_invite_use(dp_store *store, const dp_hash *token, const dp_hash *node, uint32_t uses_max);
+DP_MUST dp_status dp_invite_uses(dp_store *store, const dp_hash *token, uint32_t *uses);
+
+#endif
