@@ -1,7 +1,8 @@
 /* The trainer protocol: what the daemon and a trainer process say to each other over a SOCK_SEQPACKET socketpair.
  *
  * One packet is one msgpack map, at most DP_TRAINER_PACKET_MAX bytes; bulk data travels as sealed memfds passed with
- * SCM_RIGHTS in the order that the message names (at most DP_TRAINER_FDS_MAX per packet). The daemon (D) leads; a
+ * SCM_RIGHTS in the order that the message names (at most DP_TRAINER_FDS_MAX per packet). Key "type" of the map is the
+ * dp_trainer_kind; the other keys are the names in braces below. The daemon (D) leads; a
  * trainer (T) answers each command once, in order, except CHECK, which it may answer out of order, and STEP, which it
  * sends unasked. Numbers the trainer must not know (peers, ballots, votes) never appear here.
  *
@@ -19,7 +20,7 @@
  *   T->D PUBLISHED  {round, steps, tokens, loss, carried} fds: blob, a
  *   D->T CHECK      {id} fds: blob                decode totally, any trainer thread
  *   T->D CHECKED    {id, ok, energy[16]}          energy: section E of the commit rules, u128 little-endian
- *   D->T APPLY      {round, tokens, alpha, base_ok, settle, clip, lambda, items: [{q}]} fds: blobs in order of peer key
+ *   D->T APPLY      {round, tokens, alpha, settle, clip, lambda, items: [q]} fds: one blob per item, in order of peer key
  *                                                 theta -= alpha * sum f_i d_i; settle the pending publication:
  *                                                 DP_SETTLE_NONE | INCLUDED (clip, Q16) | LEFT_OUT; then rebase
  *   T->D APPLIED    {round, root} fds: state      state snapshot, sealed

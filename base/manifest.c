@@ -1,0 +1,335 @@
+#include "base/manifest.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* Canonical bytes: "DPM1" | version u16 | every field of the table below in order | signature. */
+
+enum { VERSION = 1, SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature) };
+
+static const uint8_t magic[4] = {'D', 'P', 'M', '1'};
+
+typedef enum field_type { FIELD_NAME, FIELD_U32, FIELD_U64, FIELD_ENUM, FIELD_BYTES32 } field_type;
+
+typedef struct field {
+    field_type type;
+    size_t offset;
+} field;
+
+#define FIELD(type_, member) {.type = (type_), .offset = offsetof(dp_manifest, member)}
+
+static const field fields[] = {
+    FIELD(FIELD_NAME, name),
+    FIELD(FIELD_U64, created_ms),
+    FIELD(FIELD_U64, nonce),
+    FIELD(FIELD_BYTES32, root_key),
+    FIELD(FIELD_BYTES32, founder),
+    FIELD(FIELD_BYTES32, founder_vote_key),
+    FIELD(FIELD_U32, layers),
+    FIELD(FIELD_U32, width),
+    FIELD(FIELD_U32, heads),
+    FIELD(FIELD_U32, context),
+    FIELD(FIELD_U32, vocab),
+    FIELD(FIELD_U64, model_seed),
+    FIELD(FIELD_BYTES32, tokenizer),
+    FIELD(FIELD_BYTES32, data),
+    FIELD(FIELD_U64, tokenizer_bytes),
+    FIELD(FIELD_U64, data_bytes),
+    FIELD(FIELD_U32, val_per_mille),
+    FIELD(FIELD_U32, batch_rows),
+    FIELD(FIELD_U32, lr_nano),
+    FIELD(FIELD_U32, lr_floor_per_mille),
+    FIELD(FIELD_ENUM, schedule),
+    FIELD(FIELD_U64, warmup_tokens),
+    FIELD(FIELD_U64, total_tokens),
+    FIELD(FIELD_U32, beta1_micro),
+    FIELD(FIELD_U32, beta2_micro),
+    FIELD(FIELD_U32, decay_micro),
+    FIELD(FIELD_U32, clip_milli),
+    FIELD(FIELD_U32, round_ms),
+    FIELD(FIELD_U32, inner_steps_max),
+    FIELD(FIELD_ENUM, codec),
+    FIELD(FIELD_U32, feedback_beta_milli),
+    FIELD(FIELD_U32, alpha_milli),
+    FIELD(FIELD_U32, contributors_min),
+    FIELD(FIELD_U32, patience_milli),
+    FIELD(FIELD_U32, gossip_round_ms),
+    FIELD(FIELD_U32, voter_uptime_s),
+    FIELD(FIELD_U32, voters_max),
+    FIELD(FIELD_U32, members_max),
+};
+
+enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
+
+_Static_assert(sizeof(dp_codec_kind) == 4 && sizeof(dp_schedule_kind) == 4,
+               "enums are read and written as four bytes in memory");
+_Static_assert(sizeof(dp_hash) == 32 && sizeof(((dp_manifest *)0)->root_key) == 32, "hashes and keys share FIELD_BYTES32");
+
+#define ROW(member, key_, unit_, scale_, least_, most_, standard_, text_)                          \
+    {.key = (key_),                                                                                \
+     .unit = (unit_),                                                                              \
+     .text = (text_),                                                                              \
+     .offset = offsetof(dp_manifest, member),                                                      \
+     .size = sizeof(((dp_manifest *)0)->member),                                                   \
+     .scale = (scale_),                                                                            \
+     .least = (least_),                                                                            \
+     .most = (most_),                                                                              \
+     .standard = (standard_)}
+
+/* Limits of the model keep every tensor index, object and activation within what one node can hold and hash. */
+static const dp_manifest_row rows[] = {
+    ROW(layers, "model.layers", "", 1, 1, 128, 4, "Transformer blocks."),
+    ROW(width, "model.width", "", 1, 8, 16384, 128, "Channels per token; heads must divide it."),
+    ROW(heads, "model.heads", "", 1, 1, 256, 4, "Attention heads."),
+    ROW(context, "model.context", "tokens", 1, 8, 16384, 128, "Tokens that the model sees at once."),
+    ROW(vocab, "model.vocab", "tokens", 1, 256, 65536, 1024, "Entries of the tokenizer."),
+    ROW(model_seed, "model.seed", "", 1, 0, UINT64_MAX, 1, "Seed of the first weights and of the data order."),
+    ROW(val_per_mille, "data.val", "1e-3", 1000, 0, 500, 50, "Share of the token stream that is held out."),
+    ROW(batch_rows, "train.batch", "sequences", 1, 1, 65536, 8, "Sequences per optimizer step."),
+    ROW(lr_nano, "train.lr", "1e-9", 1000000000, 1, 1000000000, 3000000, "Peak learning rate."),
+    ROW(lr_floor_per_mille, "train.lr_floor", "1e-3", 1000, 0, 1000, 100,
+        "Final learning rate as a share of the peak."),
+    ROW(warmup_tokens, "train.warmup_tokens", "tokens", 1, 0, UINT64_MAX / 2, 100000,
+        "Committed tokens over which the learning rate rises."),
+    ROW(total_tokens, "train.total_tokens", "tokens", 1, 1, UINT64_MAX / 2, 20000000,
+        "Committed tokens at which the schedule ends."),
+    ROW(beta1_micro, "train.beta1", "1e-6", 1000000, 0, 999999, 900000, "AdamW: decay of the first moment."),
+    ROW(beta2_micro, "train.beta2", "1e-6", 1000000, 0, 999999, 950000, "AdamW: decay of the second moment."),
+    ROW(decay_micro, "train.decay", "1e-6", 1000000, 0, 1000000, 100000, "AdamW: weight decay."),
+    ROW(clip_milli, "train.clip", "1e-3", 1000, 0, 1000000, 1000, "Largest global gradient norm; 0 turns it off."),
+    ROW(round_ms, "round.time", "ms", 1000, 100, 86400000, 30000,
+        "Seconds of local work that one round aims at."),
+    ROW(inner_steps_max, "round.steps_max", "steps", 1, 1, 1000000, 500,
+        "Optimizer steps after which a round ends in any case."),
+    ROW(feedback_beta_milli, "round.feedback_beta", "1e-3", 1000, 0, 1000, 950,
+        "Share of what compression left over that is kept for the next round."),
+    ROW(alpha_milli, "round.alpha", "1e-3", 1000, 1, 4000, 1000, "Length of the outer step."),
+    ROW(contributors_min, "round.contributors_min", "", 1, 1, 32, 1,
+        "Least contributors with which a round may end at its deadline."),
+    ROW(patience_milli, "round.patience", "1e-3", 1000, 100, 100000, 1000,
+        "Scales every wait for the slowest: 2 waits twice as long."),
+    ROW(gossip_round_ms, "gossip.time", "ms", 1000, 100, 86400000, 10000,
+        "Seconds between pair exchanges while no majority answers."),
+    ROW(voter_uptime_s, "vote.uptime", "s", 1, 0, 31536000, 600,
+        "Seconds a node must have been up before it may become a voter."),
+    ROW(voters_max, "vote.voters_max", "", 1, 1, 7, 7, "Most voters; an odd number."),
+    ROW(members_max, "members.max", "", 1, 1, 4096, 64, "Most members of the run."),
+};
+
+enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
+
+const dp_manifest_row *dp_manifest_rows(size_t *count)
+{
+    *count = ROW_COUNT;
+    return rows;
+}
+
+static uint64_t row_value(const dp_manifest *manifest, const dp_manifest_row *row)
+{
+    const char *const at = (const char *)manifest + row->offset;
+    if (row->size == sizeof(uint64_t)) {
+        uint64_t value;
+        memcpy(&value, at, sizeof value);
+        return value;
+    }
+    uint32_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+void dp_manifest_default(dp_manifest *manifest)
+{
+    memset(manifest, 0, sizeof *manifest);
+    memcpy(manifest->name, "run", sizeof "run");
+    manifest->codec = DP_CODEC_SPARSE;
+    manifest->schedule = DP_SCHEDULE_COSINE;
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        char *const at = (char *)manifest + rows[i].offset;
+        const uint32_t small = (uint32_t)rows[i].standard;
+        if (rows[i].size == sizeof(uint64_t)) {
+            memcpy(at, &rows[i].standard, sizeof(uint64_t));
+        } else {
+            memcpy(at, &small, sizeof small);
+        }
+    }
+}
+
+/* Names stand in file names and in log lines, so only plain characters. */
+static bool name_is_plain(const char *name)
+{
+    const size_t size = strnlen(name, DP_NAME_MAX + 1);
+    if (size == 0 || size > DP_NAME_MAX || name[0] == '.' || name[0] == '-') {
+        return false;
+    }
+    for (size_t i = 0; i < size; i++) {
+        const char c = name[i];
+        const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!letter && !(c >= '0' && c <= '9') && c != '.' && c != '_' && c != '-') {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Floats of the model, tensors counted without padding; every factor is within its row's limit. */
+static unsigned __int128 elements_of(const dp_manifest *manifest)
+{
+    const unsigned __int128 width = manifest->width;
+    const unsigned __int128 block = 12 * width * width + 13 * width;
+    return manifest->layers * block + (manifest->vocab + (unsigned __int128)manifest->context + 2) * width;
+}
+
+dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
+{
+    if (!name_is_plain(manifest->name)) {
+        return dp_why_set(why, DP_BADARG,
+                          "name must be 1 to %d letters, digits, '.', '_' or '-', and start with none of '.' and '-'",
+                          (int)DP_NAME_MAX);
+    }
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        const uint64_t value = row_value(manifest, &rows[i]);
+        if (value < rows[i].least || value > rows[i].most) {
+            const double scale = (double)rows[i].scale;
+            return dp_why_set(why, DP_BADARG, "%s is %.10g; it may be %.10g to %.10g", rows[i].key,
+                              (double)value / scale, (double)rows[i].least / scale,
+                              (double)rows[i].most / scale);
+        }
+    }
+    if (manifest->width % manifest->heads != 0) {
+        return dp_why_set(why, DP_BADARG, "model.width %u is not a multiple of model.heads %u", manifest->width,
+                          manifest->heads);
+    }
+    if (elements_of(manifest) * sizeof(float) > DP_OBJECT_BYTES_MAX - DP_MANIFEST_BYTES_MAX) {
+        return dp_why_set(why, DP_BADARG,
+                          "the model has more parameters than one state object holds (4 GiB); lower model.width or "
+                          "model.layers");
+    }
+    if (manifest->schedule < DP_SCHEDULE_CONSTANT || manifest->schedule > DP_SCHEDULE_WSD) {
+        return dp_why_set(why, DP_BADARG, "train.schedule must be constant, linear, cosine or wsd");
+    }
+    if (manifest->codec < DP_CODEC_FP32 || manifest->codec > DP_CODEC_SPARSE) {
+        return dp_why_set(why, DP_BADARG, "round.codec must be fp32, bf16, int8 or sparse");
+    }
+    if (manifest->warmup_tokens >= manifest->total_tokens) {
+        return dp_why_set(why, DP_BADARG, "train.warmup_tokens must be less than train.total_tokens");
+    }
+    if (manifest->voters_max % 2 == 0) {
+        return dp_why_set(why, DP_BADARG, "vote.voters_max is %u; it must be odd, so that a majority is clear",
+                          manifest->voters_max);
+    }
+    if (manifest->data_bytes > DP_OBJECT_BYTES_MAX || manifest->tokenizer_bytes > DP_OBJECT_BYTES_MAX) {
+        return dp_why_set(why, DP_BADARG, "the data and the tokenizer may have at most 4 GiB each");
+    }
+    return DP_OK;
+}
+
+static void write_field(dp_writer *writer, const dp_manifest *manifest, const field *f)
+{
+    const char *const at = (const char *)manifest + f->offset;
+    uint32_t small;
+    uint64_t large;
+    switch (f->type) {
+    case FIELD_NAME: {
+        const size_t size = strnlen(at, DP_NAME_MAX);
+        dp_write_u8(writer, (uint8_t)size);
+        dp_write_bytes(writer, at, size);
+        break;
+    }
+    case FIELD_U32:
+        memcpy(&small, at, sizeof small);
+        dp_write_u32(writer, small);
+        break;
+    case FIELD_U64:
+        memcpy(&large, at, sizeof large);
+        dp_write_u64(writer, large);
+        break;
+    case FIELD_ENUM:
+        memcpy(&small, at, sizeof small);
+        dp_write_u8(writer, (uint8_t)small);
+        break;
+    case FIELD_BYTES32:
+        dp_write_bytes(writer, at, 32);
+        break;
+    }
+}
+
+dp_status dp_manifest_encode(const dp_manifest *manifest, uint8_t out[DP_MANIFEST_BYTES_MAX], size_t *size)
+{
+    DP_TRY(dp_manifest_check(manifest, NULL));
+    dp_writer writer = dp_writer_of(out, DP_MANIFEST_BYTES_MAX);
+    dp_write_bytes(&writer, magic, sizeof magic);
+    dp_write_u16(&writer, VERSION);
+    for (size_t i = 0; i < FIELD_COUNT; i++) {
+        write_field(&writer, manifest, &fields[i]);
+    }
+    dp_write_bytes(&writer, manifest->signature, SIGNATURE_BYTES);
+    dp_view written;
+    DP_TRY(dp_writer_finish(&writer, &written));
+    *size = written.size;
+    return DP_OK;
+}
+
+static dp_status read_field(dp_reader *reader, dp_manifest *manifest, const field *f)
+{
+    char *const at = (char *)manifest + f->offset;
+    uint32_t small;
+    uint64_t large;
+    switch (f->type) {
+    case FIELD_NAME:
+        small = dp_read_u8(reader);
+        if (small > DP_NAME_MAX) {
+            return DP_BADMSG;
+        }
+        dp_read_bytes(reader, at, small);
+        /* A NUL inside would give two byte forms of one name. */
+        return strnlen(at, DP_NAME_MAX + 1) == small ? DP_OK : DP_BADMSG;
+    case FIELD_U32:
+        small = dp_read_u32(reader);
+        memcpy(at, &small, sizeof small);
+        return DP_OK;
+    case FIELD_U64:
+        large = dp_read_u64(reader);
+        memcpy(at, &large, sizeof large);
+        return DP_OK;
+    case FIELD_ENUM:
+        small = dp_read_u8(reader);
+        memcpy(at, &small, sizeof small);
+        return DP_OK;
+    case FIELD_BYTES32:
+        dp_read_bytes(reader, at, 32);
+        return DP_OK;
+    }
+    return DP_BADMSG;
+}
+
+dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes)
+{
+    dp_reader reader = dp_reader_of(bytes);
+    uint8_t start[sizeof magic];
+    dp_read_bytes(&reader, start, sizeof start);
+    if (memcmp(start, magic, sizeof magic) != 0) {
+        return DP_BADMSG;
+    }
+    const uint16_t version = dp_read_u16(&reader);
+    if (!reader.failed && version != VERSION) {
+        return DP_VERSION;
+    }
+    dp_manifest read;
+    memset(&read, 0, sizeof read);
+    for (size_t i = 0; i < FIELD_COUNT; i++) {
+        DP_TRY(read_field(&reader, &read, &fields[i]));
+    }
+    dp_read_bytes(&reader, read.signature, SIGNATURE_BYTES);
+    DP_TRY(dp_reader_finish(&reader));
+    if (dp_manifest_check(&read, NULL) != DP_OK) {
+        return DP_BADMSG;
+    }
+    *manifest = read;
+    return DP_OK;
+}
+
+dp_hash dp_manifest_run_id(dp_view canonical)
+{
+    const size_t size = canonical.size > SIGNATURE_BYTES ? canonical.size - SIGNATURE_BYTES : 0;
+    return dp_hash_of("dpnode/run/1", dp_view_of(canonical.data, size));
+}
