@@ -10,31 +10,31 @@
 
 enum { DP_CHAIN_RECORD_MAX = 1024 * 1024, DP_CHAIN_CERT_MAX = 64 * 1024 };
 
-typedef struct dp_chain_entry {
+typedef struct dp_chain_row {
     uint64_t slot;
     dp_hash hash; /* The record's hash, as the caller computes it. */
     dp_view record;
     dp_view cert;
-} dp_chain_entry;
+} dp_chain_row;
 
-typedef struct dp_chain_head {
+typedef struct dp_chain_tip {
     uint64_t slot;
     dp_hash hash;
-} dp_chain_head;
+} dp_chain_tip;
 
 /* Record, certificate and head = slot in one transaction. slot must be head + 1 (any slot if the chain is empty).
  * A slot that is there with the same record bytes: DP_OK, whatever the certificate; with other bytes: DP_DIVERGED.
  * A gap: DP_BADARG. DP_TOOBIG. */
-DP_MUST dp_status dp_chain_append(dp_store *store, const dp_hash *run, const dp_chain_entry *entry);
+DP_MUST dp_status dp_chain_append(dp_store *store, const dp_hash *run, const dp_chain_row *entry);
 /* DP_NOTFOUND: the chain is empty. */
-DP_MUST dp_status dp_chain_head_of(dp_store *store, const dp_hash *run, dp_chain_head *head);
+DP_MUST dp_status dp_chain_head(dp_store *store, const dp_hash *run, dp_chain_tip *head);
 /* Appends to record and cert (either may be NULL); hash may be NULL. DP_NOTFOUND; DP_CORRUPT: the row fails its
  * checksum. */
 DP_MUST dp_status dp_chain_read(dp_store *store, const dp_hash *run, uint64_t slot, dp_buf *record, dp_buf *cert,
                                 dp_hash *hash);
 /* Visit slots from, from + 1, ... in order, at most count of them, until visit returns other than DP_OK, which is
  * then the result. Views live during the visit; visit must not write to the store. */
-typedef dp_status dp_chain_visit(const dp_chain_entry *entry, void *context);
+typedef dp_status dp_chain_visit(const dp_chain_row *entry, void *context);
 DP_MUST dp_status dp_chain_each(dp_store *store, const dp_hash *run, uint64_t from, uint32_t count,
                                 dp_chain_visit *visit, void *context);
 

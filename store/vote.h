@@ -7,34 +7,34 @@
 
 #include "store/db.h"
 
-enum { DP_VOTE_SECRET_BYTES = 64, DP_VOTE_PUBLIC_BYTES = 32, DP_VOTE_RECORD_MAX = 1024 * 1024 };
-#define DP_VOTE_NONE (-1)
+enum { DP_VOTE_ROW_SECRET_BYTES = 64, DP_VOTE_ROW_PUBLIC_BYTES = 32, DP_VOTE_ROW_RECORD_MAX = 1024 * 1024 };
+#define DP_VOTE_ROW_NONE (-1)
 
-typedef struct dp_vote_key {
-    uint8_t secret[DP_VOTE_SECRET_BYTES]; /* Wipe it after use. */
-    uint8_t public_key[DP_VOTE_PUBLIC_BYTES];
-} dp_vote_key;
+typedef struct dp_vote_key_row {
+    uint8_t secret[DP_VOTE_ROW_SECRET_BYTES]; /* Wipe it after use. */
+    uint8_t public_key[DP_VOTE_ROW_PUBLIC_BYTES];
+} dp_vote_key_row;
 
-typedef struct dp_vote {
+typedef struct dp_vote_row {
     uint64_t slot;
-    int64_t promised; /* Ballot, or DP_VOTE_NONE. */
-    int64_t accepted; /* Ballot of record, or DP_VOTE_NONE; then record is empty. */
+    int64_t promised; /* Ballot, or DP_VOTE_ROW_NONE. */
+    int64_t accepted; /* Ballot of record, or DP_VOTE_ROW_NONE; then record is empty. */
     dp_view record;
-} dp_vote;
+} dp_vote_row;
 
 /* Make the voter row of a run with nothing promised. DP_EXISTS: there is one (also when the bytes are equal). */
-DP_MUST dp_status dp_vote_create_key(dp_store *store, const dp_hash *run, const dp_vote_key *key);
+DP_MUST dp_status dp_vote_create_key(dp_store *store, const dp_hash *run, const dp_vote_key_row *key);
 /* DP_NOTFOUND: not a voter. DP_CORRUPT: the row fails its checksum; treat it as no key. */
-DP_MUST dp_status dp_vote_load_key(dp_store *store, const dp_hash *run, dp_vote_key *key);
+DP_MUST dp_status dp_vote_load_key(dp_store *store, const dp_hash *run, dp_vote_key_row *key);
 /* The key and every vote of the run are gone for good. Absent rows are fine. */
 DP_MUST dp_status dp_vote_destroy_key(dp_store *store, const dp_hash *run);
 
 /* vote->record views record, which is cleared first. Right after create_key: slot 0, nothing promised. DP_NOTFOUND,
  * DP_CORRUPT as above. */
-DP_MUST dp_status dp_vote_load(dp_store *store, const dp_hash *run, dp_vote *vote, dp_buf *record);
+DP_MUST dp_status dp_vote_load(dp_store *store, const dp_hash *run, dp_vote_row *vote, dp_buf *record);
 /* Replace slot, promised, accepted and record in one transaction. DP_NOTFOUND: no key. DP_BADARG: it would go back (a
  * lower slot; in one slot a lower promise, a lower or lost acceptance), change the record under one ballot, or accept
  * above the promise. */
-DP_MUST dp_status dp_vote_save(dp_store *store, const dp_hash *run, const dp_vote *vote);
+DP_MUST dp_status dp_vote_save(dp_store *store, const dp_hash *run, const dp_vote_row *vote);
 
 #endif
