@@ -1,0 +1,120 @@
+#include "base/map.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/rng.h"
+
+/* Linear probing. Removal shifts the following keys back instead of leaving marks, so a map that lives long never
+ * fills up with them, and a search ends at the first free slot: at least half of the slots are free. */
+enum { CAPACITY_MAX = 1 << 24 };
+
+dp_status dp_map_init(dp_map *map, uint32_t capacity, uint64_t seed)
+{
+    dp_map made = {.capacity = capacity, .seed = seed, .slots = 2};
+
+    if (capacity > CAPACITY_MAX) {
+        return DP_TOOBIG;
+    }
+    while (made.slots < 2 * capacity) {
+        made.slots *= 2;
+    }
+    made.keys = dp_alloc(made.slots, sizeof *made.keys);
+    made.values = dp_alloc(made.slots, sizeof *made.values);
+    made.used = dp_alloc(made.slots, sizeof *made.used);
+    if (made.keys == NULL || made.values == NULL || made.used == NULL) {
+        dp_map_close(&made);
+        return DP_NOMEM;
+    }
+    *map = made;
+    return DP_OK;
+}
+
+void dp_map_close(dp_map *map)
+{
+    dp_free(map->keys);
+    dp_free(map->values);
+    dp_free(map->used);
+    *map = (dp_map){0};
+}
+
+/* Where the key would stand if nothing were in its way. */
+static uint32_t home_of(const dp_map *map, const dp_hash *key)
+{
+    uint64_t mixed = map->seed;
+
+    for (size_t i = 0; i < DP_HASH_BYTES; i += sizeof(uint64_t)) {
+        uint64_t word = 0;
+
+        memcpy(&word, key->bytes + i, sizeof word);
+        mixed = dp_mix64(mixed ^ word);
+    }
+    return (uint32_t)(mixed >> 32) & (map->slots - 1);
+}
+
+/* The slot of the key, or the free slot where it would go. */
+static uint32_t slot_of(const dp_map *map, const dp_hash *key)
+{
+    uint32_t slot = home_of(map, key);
+
+    while (map->used[slot] && !dp_hash_equal(&map->keys[slot], key)) {
+        slot = (slot + 1) & (map->slots - 1);
+    }
+    return slot;
+}
+
+bool dp_map_get(const dp_map *map, const dp_hash *key, uint32_t *value)
+{
+    if (map->count == 0) {
+        return false;
+    }
+    const uint32_t slot = slot_of(map, key);
+    if (!map->used[slot]) {
+        return false;
+    }
+    *value = map->values[slot];
+    return true;
+}
+
+dp_status dp_map_put(dp_map *map, const dp_hash *key, uint32_t value)
+{
+    dp_assert(map->slots > 0);
+    const uint32_t slot = slot_of(map, key);
+
+    if (!map->used[slot]) {
+        if (map->count >= map->capacity) {
+            return DP_TOOBIG;
+        }
+        map->used[slot] = 1;
+        map->keys[slot] = *key;
+        map->count++;
+    }
+    map->values[slot] = value;
+    return DP_OK;
+}
+
+bool dp_map_remove(dp_map *map, const dp_hash *key)
+{
+    if (map->count == 0) {
+        return false;
+    }
+    const uint32_t mask = map->slots - 1;
+    uint32_t hole = slot_of(map, key);
+    if (!map->used[hole]) {
+        return false;
+    }
+    /* A key moves into the hole if the hole lies on the way from its home to where it stands. */
+    for (uint32_t slot = (hole + 1) & mask; map->used[slot]; slot = (slot + 1) & mask) {
+        const uint32_t home = home_of(map, &map->keys[slot]);
+
+        if (((slot - home) & mask) >= ((slot - hole) & mask)) {
+            map->keys[hole] = map->keys[slot];
+            map->values[hole] = map->values[slot];
+            hole = slot;
+        }
+    }
+    map->used[hole] = 0;
+    map->count--;
+    return true;
+}

@@ -1,0 +1,30 @@
+/* A hash map of fixed capacity from 32-byte keys to small numbers; open addressing, keyed by an injected seed.
+ * Iterate the owner's own array, never the map: its order depends on the seed. */
+#ifndef DP_BASE_MAP_H
+#define DP_BASE_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/digest.h"
+
+typedef struct dp_map {
+    dp_hash *keys;
+    uint32_t *values;
+    uint8_t *used; /* 0 free, 1 used */
+    uint32_t slots; /* a power of two, at least 2 * capacity */
+    uint32_t count;
+    uint32_t capacity;
+    uint64_t seed;
+} dp_map;
+
+DP_MUST dp_status dp_map_init(dp_map *map, uint32_t capacity, uint64_t seed);
+void dp_map_close(dp_map *map);
+/* True and *value set if the key is there. */
+bool dp_map_get(const dp_map *map, const dp_hash *key, uint32_t *value);
+/* Insert or replace. DP_TOOBIG when capacity keys are there already. */
+DP_MUST dp_status dp_map_put(dp_map *map, const dp_hash *key, uint32_t value);
+/* True if it was there. */
+bool dp_map_remove(dp_map *map, const dp_hash *key);
+
+#endif

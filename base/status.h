@@ -1,0 +1,66 @@
+/* The one error type of the project: a status that every fallible function returns, its name and its sentence. */
+#ifndef DP_BASE_STATUS_H
+#define DP_BASE_STATUS_H
+
+#include <stddef.h>
+
+typedef enum dp_status {
+    DP_OK = 0,
+    DP_BADARG,      /* The caller asked for something that cannot be. */
+    DP_BADMSG,      /* Bytes from a peer, a file or a user do not parse. */
+    DP_TOOBIG,      /* A named limit would be passed. */
+    DP_NOMEM,       /* Allocation failed or the budget is spent. */
+    DP_IO,          /* The operating system refused a read, write or sync. */
+    DP_NOSPACE,     /* The disk is full. */
+    DP_NOTFOUND,
+    DP_EXISTS,
+    DP_DENIED,      /* Not permitted: capability, ownership, file mode. */
+    DP_EXPIRED,     /* A token or certificate is past its time. */
+    DP_BADSIG,      /* A signature or an authentication tag does not verify. */
+    DP_BADHASH,     /* Content does not match the hash that names it. */
+    DP_VERSION,     /* Written by a version that this program does not speak. */
+    DP_AGAIN,       /* Not now; the same call may succeed later. */
+    DP_TIMEOUT,
+    DP_CLOSED,      /* The other side is gone. */
+    DP_CORRUPT,     /* A store or state contradicts itself. */
+    DP_DIVERGED,    /* A number is not finite, or replicas differ. */
+    DP_UNSUPPORTED, /* Not available on this machine or in this build. */
+    DP_BUSY,        /* Somebody else holds it: a lock, a port, a directory. */
+    DP_STATUS_COUNT
+} dp_status;
+
+#define DP_MUST __attribute__((warn_unused_result))
+
+/* Return early with the status of f() unless it is DP_OK. */
+#define DP_TRY(f)                                                                                  \
+    do {                                                                                           \
+        const dp_status dp_try_status_ = (f);                                                      \
+        if (dp_try_status_ != DP_OK) {                                                             \
+            return dp_try_status_;                                                                 \
+        }                                                                                          \
+    } while (0)
+
+/* Ignore a status on purpose; say why beside it. */
+#define DP_IGNORE(f)                                                                               \
+    do {                                                                                           \
+        if (f) {                                                                                   \
+        }                                                                                          \
+    } while (0)
+
+/* "DP_BADMSG". A static string, never NULL, also for values out of range. */
+const char *dp_status_name(dp_status status);
+/* "the bytes do not parse". A static phrase without capital and full stop. */
+const char *dp_status_text(dp_status status);
+
+enum { DP_WHY_MAX = 512 };
+
+/* A sentence for a person: what, where, what to do. Filled by functions that read what a person wrote. */
+typedef struct dp_why {
+    char text[DP_WHY_MAX];
+} dp_why;
+
+/* Print into why (which may be NULL) and return status, so that one line does both. Truncates. */
+dp_status dp_why_set(dp_why *why, dp_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif
