@@ -1,0 +1,74 @@
+#include "compute/schedule.h"
+
+#include <math.h>
+
+dp_schedule dp_schedule_of(const dp_manifest *manifest)
+{
+    const double peak = (double)manifest->lr_nano * 1e-9;
+    return (dp_schedule){
+        .kind = manifest->schedule,
+        .peak = peak,
+        .floor = peak * (double)manifest->lr_floor_per_mille / 1000.0,
+        .warmup_tokens = manifest->warmup_tokens,
+        .total_tokens = manifest->total_tokens,
+        .decay_tokens = manifest->total_tokens / 5,
+    };
+}
+
+dp_status dp_schedule_check(const dp_schedule *schedule, dp_why *why)
+{
+    if (!(schedule->peak >= 0.0) || !isfinite(schedule->peak)) {
+        return dp_why_set(why, DP_BADARG, "the peak learning rate is %g; it must be a number >= 0",
+                          schedule->peak);
+    }
+    if (!(schedule->floor >= 0.0) || schedule->floor > schedule->peak) {
+        return dp_why_set(why, DP_BADARG,
+                          "the final learning rate is %g; it must lie between 0 and the peak %g",
+                          schedule->floor, schedule->peak);
+    }
+    if (schedule->warmup_tokens > schedule->total_tokens) {
+        return dp_why_set(why, DP_BADARG,
+                          "the warm-up takes %llu tokens and the run only %llu; shorten the warm-up",
+                          (unsigned long long)schedule->warmup_tokens,
+                          (unsigned long long)schedule->total_tokens);
+    }
+    if (schedule->kind == DP_SCHEDULE_WSD &&
+        schedule->decay_tokens > schedule->total_tokens - schedule->warmup_tokens) {
+        return dp_why_set(why, DP_BADARG,
+                          "warm-up and decay take more than the %llu tokens of the run",
+                          (unsigned long long)schedule->total_tokens);
+    }
+    return DP_OK;
+}
+
+/* How far now lies between start and end: 0 to 1. */
+static double progress(uint64_t now, uint64_t start, uint64_t end)
+{
+    if (now <= start) {
+        return 0.0;
+    }
+    return now >= end ? 1.0 : (double)(now - start) / (double)(end - start);
+}
+
+double dp_schedule_lr(const dp_schedule *schedule, uint64_t committed_tokens)
+{
+    const double pi = 3.14159265358979323846;
+    const double fall = schedule->peak - schedule->floor;
+    if (committed_tokens < schedule->warmup_tokens) {
+        return schedule->peak * ((double)committed_tokens + 1.0) / (double)schedule->warmup_tokens;
+    }
+    const double done = progress(committed_tokens, schedule->warmup_tokens, schedule->total_tokens);
+    switch (schedule->kind) {
+    case DP_SCHEDULE_CONSTANT:
+        return schedule->peak;
+    case DP_SCHEDULE_LINEAR:
+        return schedule->peak - fall * done;
+    case DP_SCHEDULE_COSINE:
+        return schedule->floor + fall * 0.5 * (1.0 + cos(pi * done));
+    case DP_SCHEDULE_WSD:
+        return schedule->peak - fall * progress(committed_tokens,
+                                                schedule->total_tokens - schedule->decay_tokens,
+                                                schedule->total_tokens);
+    }
+    return schedule->peak; /* Unreachable for a checked schedule. */
+}
