@@ -1,0 +1,90 @@
+/* What the CLI and the daemon say to each other: msgpack-RPC over a unix socket. Frames and methods, no sockets.
+ *
+ * A frame is u32 size (little-endian) | one msgpack value of at most DP_CONTROL_FRAME_MAX bytes.
+ *   request   [0, id, "method", {parameters}]
+ *   reply     [1, id, nil, result]                                     result: a map
+ *             [1, id, {"code", "what", "why", "fix", "exit"}, nil]     exit: the CLI's exit status (sysexits)
+ *   notice    [2, id, {…}]     progress or stream items of request id, before its reply
+ *
+ * Methods (parameters -> result). Times are unix milliseconds, durations and sizes carry their unit in the key. A key that does
+ * not apply is left out. Peers are {"id": 64 hex, "short": 12 characters, "name"}.
+ *   hello        {} -> {"version", "pid", "state": "idle"|"joining"|"training"|"gossip"|"paused"|"halted"|"left", "run"?}
+ *   status       {} -> {"state", "pid", "version", "uptime_s", "name", "id", "listen"?, "rss_bytes", "store_bytes",
+ *                       "run"?: {"name", "id", "round", "applied", "slot", "tokens", "state_root", "members", "alive", "voters",
+ *                       "is_voter", "quorum", "listed", "loss"?, "exchanges", "rejected", "elements", "round_ms",
+ *                       "tokens_per_s", "checkpoint_round"?, "bytes_sent", "bytes_received", "blob_bytes_sent", "blob_copies_sent",
+ *                       "trainer": "up"|"down"|"starting", "trainer_pid"?, "trainer_restarts", "counted": rounds that list this node}}
+ *   peers        {} -> {"peers": [{"id","short","name","state","self","linked","roster","voter","rtt_ms"?,"round","included",
+ *                       "step_ms"?,"addresses":[text]}]}
+ *   rounds       {"last"?: n, "follow"?: bool} -> notices {"round": {…}} when following; {"rounds": [{"round","slot","kind":
+ *                       "sync"|"gossip","time_ms","duration_ms"?,"listed","active","tokens","loss"?,"bytes","counted": bool,
+ *                       "state_root"?,"left_out":[{"peer","cause"}],"peers":[{"short","tokens","steps","weight_share"}],
+ *                       "exchange"?: {"peer","weight_own","weight_other","moved","cause"}}]}
+ *   events       {"last"?: n, "follow"?: bool, "level"?} -> like rounds: {"events": [{"id","time_ms","name","round"?,"text"}]}
+ *   why          {"round"?: n, "peer"?: text} -> {"answer": text, "causes": [{"time_ms","text"}], "fix"?: text}
+ *   run.create   {"manifest": bin (canonical, keys, hashes and signature zero), "text_path"? (absolute), "name"?} ->
+ *                       notices {"phase","ok","text"}; {"run","id","invite","expires_ms","elements"}
+ *   run.join     {"token", "name"?} -> notices {"phase","ok","text","ms"?}; {"run","id","round"}: once manifest and data are here
+ *                       and the node follows the chain
+ *   run.leave    {"keep_data"?: bool} -> {"run"}
+ *   invite       {"uses"?: n (0: unlimited), "expires_s"?: n, "roles"?: ["train","vote","invite"]} -> {"token","uses","expires_ms"}
+ *   pause, resume {} -> {"state"}
+ *   ckpt.list    {} -> {"checkpoints": [{"round","slot","time_ms","bytes","state_root","state"}]}
+ *   ckpt.verify  {} -> {"good","bad"}
+ *   ckpt.export  {"path" (absolute, a new directory)} -> {"path","files":[text],"round"}
+ *   sample       {"prompt"?, "tokens"?: n, "seed"?} -> {"text","round"}
+ *   eval         {"tokens"?: n (0: all)} -> {"loss","bits_per_byte","tokens","round"}
+ *   data         {} -> {"data": [{"kind","root","bytes","local": bool}]}
+ *   down         {} -> {"pid"}: the daemon ends politely after this reply
+ */
+#ifndef DP_DAEMON_CONTROL_MSG_H
+#define DP_DAEMON_CONTROL_MSG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/pack.h"
+
+enum {
+    DP_CONTROL_FRAME_MAX = 1024 * 1024,
+    DP_CONTROL_METHOD_MAX = 32,
+    DP_CONTROL_PATH_MAX = 100 /* of the socket: sun_path has 108 bytes */
+};
+
+typedef enum dp_control_kind { DP_CONTROL_REQUEST = 0, DP_CONTROL_REPLY = 1, DP_CONTROL_NOTICE = 2 } dp_control_kind;
+
+/* An error as people and scripts see it. Codes are stable: "E0101". */
+typedef struct dp_control_error {
+    char code[8];
+    char what[256];
+    char why[512];
+    char fix[256];
+    int exit; /* sysexits */
+} dp_control_error;
+
+/* One parsed frame. Views and values live as long as the frame. Close it with dp_control_frame_close. */
+typedef struct dp_control_frame {
+    dp_unpacked *unpacked;
+    dp_control_kind kind;
+    uint64_t id;
+    char method[DP_CONTROL_METHOD_MAX + 1];  /* REQUEST */
+    const dp_pack_value *body;               /* parameters, result or notice: a map; NULL for an error reply */
+    const dp_pack_value *error;              /* REPLY with an error: a map */
+} dp_control_frame;
+
+/* Is there a whole frame at the start of bytes? *size: its bytes with header, 0 if more are needed. DP_TOOBIG. */
+DP_MUST dp_status dp_control_frame_size(dp_view bytes, size_t *size);
+/* bytes: exactly one frame with its header; must outlive the frame. */
+DP_MUST dp_status dp_control_frame_open(dp_control_frame *frame, dp_view bytes);
+void dp_control_frame_close(dp_control_frame *frame);
+/* Fill error from an error reply; missing keys become empty text. */
+void dp_control_error_read(const dp_pack_value *map, dp_control_error *error);
+
+/* Writing: begin leaves room for the size and packs everything up to the body, which the caller packs as one map;
+ * end fills in the size. start: value of out->size before begin. */
+dp_packer dp_control_begin(dp_buf *out, dp_control_kind kind, uint64_t id, const char *method, size_t *start);
+DP_MUST dp_status dp_control_end(dp_buf *out, size_t start, const dp_packer *packer);
+DP_MUST dp_status dp_control_write_error(dp_buf *out, uint64_t id, const dp_control_error *error);
+
+#endif
