@@ -7,7 +7,8 @@
 #include "base/assert.h"
 
 _Static_assert(sizeof(crypto_generichash_state) <= sizeof(dp_digest), "dp_digest is too small");
-_Static_assert(_Alignof(crypto_generichash_state) <= _Alignof(dp_digest), "dp_digest is misaligned");
+_Static_assert(_Alignof(crypto_generichash_state) <= _Alignof(dp_digest),
+               "dp_digest is misaligned");
 
 static const char chunk_domain[] = "dpnode/chunk/1";
 static const char object_domain[] = "dpnode/object/1";

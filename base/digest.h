@@ -34,7 +34,11 @@ int dp_hash_compare(const dp_hash *a, const dp_hash *b);
  * 256 KiB, doubled until at most 1,024 chunks are needed, at most 4 MiB.
  * leaf = H("dpnode/chunk/1", bytes of the chunk); root = H("dpnode/object/1", u64 size, leaves in order).
  * An empty object has no chunk and a root all the same. */
-enum { DP_CHUNK_BYTES_MIN = 256 * 1024, DP_CHUNK_BYTES_MAX = 4 * 1024 * 1024, DP_CHUNKS_MAX = 1024 };
+enum {
+    DP_CHUNK_BYTES_MIN = 256 * 1024,
+    DP_CHUNK_BYTES_MAX = 4 * 1024 * 1024,
+    DP_CHUNKS_MAX = 1024
+};
 #define DP_OBJECT_BYTES_MAX ((uint64_t)DP_CHUNKS_MAX * DP_CHUNK_BYTES_MAX)
 
 uint32_t dp_object_chunk_bytes(uint64_t size);

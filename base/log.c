@@ -157,12 +157,27 @@ static bool is_json_number(const char *text, size_t size)
     return i == size;
 }
 
+/* True for "..." with a backslash only before a quote or a backslash: such a value is a JSON string as it stands. */
+static bool is_json_string(const char *text, size_t size)
+{
+    if (size < 2 || text[0] != '"' || text[size - 1] != '"') {
+        return false;
+    }
+    for (size_t i = 1; i < size - 1; i++) {
+        if (text[i] == '\\' && i + 2 < size && (text[i + 1] == '"' || text[i + 1] == '\\')) {
+            i++;
+        } else if (text[i] == '"' || text[i] == '\\') {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* One pair as ,"key":value. All or nothing. */
 static void json_add(line *l, const char *key, size_t key_size, const char *value, size_t size)
 {
     const size_t start = l->size;
-    const bool quoted = size >= 2 && value[0] == '"' && value[size - 1] == '"';
-    const bool bare = quoted || is_json_number(value, size);
+    const bool bare = is_json_string(value, size) || is_json_number(value, size);
 
     line_add(l, l->size > 1 ? ",\"" : "\"", l->size > 1 ? 2 : 1);
     line_add(l, key, key_size);
@@ -217,11 +232,11 @@ void dp_log(dp_log_level level, const char *event, const char *format, ...)
     }
     (void)clock_gettime(CLOCK_REALTIME, &now);
     (void)gmtime_r(&now.tv_sec, &parts);
-    const int head =
-        snprintf(pairs, sizeof pairs, "ts=%04d-%02d-%02dT%02d:%02d:%02d.%06ldZ lvl=%s prog=%s evt=%s ",
-                 parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min,
-                 parts.tm_sec, now.tv_nsec / 1000, level_name(level),
-                 sink.program != NULL ? sink.program : "-", event);
+    const int head = snprintf(pairs, sizeof pairs,
+                              "ts=%04d-%02d-%02dT%02d:%02d:%02d.%06ldZ lvl=%s prog=%s evt=%s ",
+                              parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
+                              parts.tm_min, parts.tm_sec, now.tv_nsec / 1000, level_name(level),
+                              sink.program != NULL ? sink.program : "-", event);
     if (head < 0 || (size_t)head >= sizeof pairs) {
         return;
     }
@@ -241,7 +256,8 @@ void dp_log(dp_log_level level, const char *event, const char *format, ...)
     }
     const bool cut = l.cut || (size_t)(head + body) >= sizeof pairs;
     l.size -= !sink.json && l.size > 0 && l.text[l.size - 1] == ' ' ? 1 : 0;
-    const char *const tail = sink.json ? (cut ? ",\"cut\":1}\n" : "}\n") : (cut ? " cut=1\n" : "\n");
+    const char *const tail =
+        sink.json ? (cut ? ",\"cut\":1}\n" : "}\n") : (cut ? " cut=1\n" : "\n");
     memcpy(l.text + l.size, tail, strlen(tail));
     l.size += strlen(tail);
     write_line(&l);

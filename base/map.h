@@ -11,7 +11,7 @@
 typedef struct dp_map {
     dp_hash *keys;
     uint32_t *values;
-    uint8_t *used; /* 0 free, 1 used */
+    uint8_t *used;  /* 0 free, 1 used */
     uint32_t slots; /* a power of two, at least 2 * capacity */
     uint32_t count;
     uint32_t capacity;

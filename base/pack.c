@@ -9,8 +9,8 @@
 
 /* What one head byte announces. */
 struct head {
-    uint64_t payload;      /* Bytes of text, binary or number data after that. */
-    uint64_t items;        /* Values inside a container. */
+    uint64_t payload; /* Bytes of text, binary or number data after that. */
+    uint64_t items;   /* Values inside a container. */
 };
 
 /* Big-endian number of size bytes. */
@@ -271,8 +271,9 @@ const dp_pack_value *dp_pack_at(const dp_pack_value *array, uint32_t index)
 {
     const msgpack_object *const object = object_of(array, MSGPACK_OBJECT_ARRAY);
 
-    return object != NULL && index < object->via.array.size ? value_of(&object->via.array.ptr[index])
-                                                            : NULL;
+    return object != NULL && index < object->via.array.size
+               ? value_of(&object->via.array.ptr[index])
+               : NULL;
 }
 
 const dp_pack_value *dp_pack_key(const dp_pack_value *map, const char *key)

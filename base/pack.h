@@ -28,7 +28,7 @@ bool dp_pack_get_u64(const dp_pack_value *value, uint64_t *out);
 bool dp_pack_get_i64(const dp_pack_value *value, int64_t *out);
 bool dp_pack_get_f64(const dp_pack_value *value, double *out); /* also from integers */
 bool dp_pack_get_bool(const dp_pack_value *value, bool *out);
-bool dp_pack_get_text(const dp_pack_value *value, dp_view *out); /* str */
+bool dp_pack_get_text(const dp_pack_value *value, dp_view *out);  /* str */
 bool dp_pack_get_bytes(const dp_pack_value *value, dp_view *out); /* bin */
 bool dp_pack_is_array(const dp_pack_value *value, uint32_t *count);
 /* NULL if not an array or index out of range. */

@@ -6,20 +6,20 @@
 
 typedef enum dp_status {
     DP_OK = 0,
-    DP_BADARG,      /* The caller asked for something that cannot be. */
-    DP_BADMSG,      /* Bytes from a peer, a file or a user do not parse. */
-    DP_TOOBIG,      /* A named limit would be passed. */
-    DP_NOMEM,       /* Allocation failed or the budget is spent. */
-    DP_IO,          /* The operating system refused a read, write or sync. */
-    DP_NOSPACE,     /* The disk is full. */
+    DP_BADARG,  /* The caller asked for something that cannot be. */
+    DP_BADMSG,  /* Bytes from a peer, a file or a user do not parse. */
+    DP_TOOBIG,  /* A named limit would be passed. */
+    DP_NOMEM,   /* Allocation failed or the budget is spent. */
+    DP_IO,      /* The operating system refused a read, write or sync. */
+    DP_NOSPACE, /* The disk is full. */
     DP_NOTFOUND,
     DP_EXISTS,
-    DP_DENIED,      /* Not permitted: capability, ownership, file mode. */
-    DP_EXPIRED,     /* A token or certificate is past its time. */
-    DP_BADSIG,      /* A signature or an authentication tag does not verify. */
-    DP_BADHASH,     /* Content does not match the hash that names it. */
-    DP_VERSION,     /* Written by a version that this program does not speak. */
-    DP_AGAIN,       /* Not now; the same call may succeed later. */
+    DP_DENIED,  /* Not permitted: capability, ownership, file mode. */
+    DP_EXPIRED, /* A token or certificate is past its time. */
+    DP_BADSIG,  /* A signature or an authentication tag does not verify. */
+    DP_BADHASH, /* Content does not match the hash that names it. */
+    DP_VERSION, /* Written by a version that this program does not speak. */
+    DP_AGAIN,   /* Not now; the same call may succeed later. */
     DP_TIMEOUT,
     DP_CLOSED,      /* The other side is gone. */
     DP_CORRUPT,     /* A store or state contradicts itself. */
