@@ -133,7 +133,8 @@ DP_MUST dp_status dp_channel_read(dp_channel *channel, dp_view bytes, size_t *co
 DP_MUST dp_status dp_channel_write(dp_channel *channel, dp_view plaintext, dp_buf *out);
 /* Append the authenticated close; nothing can be written after it. */
 DP_MUST dp_status dp_channel_finish(dp_channel *channel, dp_buf *out);
-/* The socket reached its end. DP_OK after CLOSED, else DP_BADSIG: somebody cut the stream. */
+/* The socket reached its end. DP_OK after CLOSED, DP_BADSIG when an open stream was cut, DP_CLOSED
+ * when the handshake was, else the status that broke the channel. */
 DP_MUST dp_status dp_channel_eof(const dp_channel *channel);
 
 /* The largest message of a lane in bytes. */

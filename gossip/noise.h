@@ -39,6 +39,7 @@ typedef struct dp_noise_setup {
     const uint8_t *psks;             /* n_psks times 32 bytes, in the order of the modifiers */
     uint8_t n_psks;
     const uint8_t *static_secret;    /* 32 bytes, or NULL where the pattern has no own static key */
+    const uint8_t *static_public;    /* its public half, or NULL: computed */
     const uint8_t *remote_static;    /* 32 bytes, where the pattern knows it beforehand, else NULL */
     const uint8_t *ephemeral_secret; /* 32 fresh random bytes */
 } dp_noise_setup;
@@ -64,7 +65,7 @@ typedef struct dp_noise {
 } dp_noise;
 
 /* DP_UNSUPPORTED for a name it does not know, DP_BADARG when a key that the pattern needs is missing. Does no
- * public-key operation beyond deriving own public keys of keys that the first message needs. */
+ * public-key operation when static_public is given. */
 DP_MUST dp_status dp_noise_init(dp_noise *noise, const dp_noise_setup *setup);
 /* Append the next handshake message to out. DP_BADARG when it is not our turn, DP_BADSIG for a small-order point. */
 DP_MUST dp_status dp_noise_write(dp_noise *noise, dp_view payload, dp_buf *out);
