@@ -1,0 +1,150 @@
+/* Who is in the run and who is alive: the table of members, kept by SWIM (Das, Gupta, Motivala 2002) with Lifeguard's
+ * local health (Dadgar, Phillips, Currey 2018), as a state machine without I/O. It knows nothing of rounds.
+ *
+ * Deviations from the papers: any authenticated message is life, so that peers with traffic are not probed; every
+ * statement is signed, and a death needs two accusers from four nodes up; a broken connection is evidence at once; what is
+ * new is flooded to a few linked peers by each node that learns of it, and lists are compared now and then.
+ *
+ * Indexes are stable for the life of the table; index 0 is this node. Times are those of events. Messages that do not
+ * parse or verify change nothing and give a status for the caller's counter. */
+#ifndef DP_GOSSIP_MEMBERS_H
+#define DP_GOSSIP_MEMBERS_H
+
+#include "gossip/beat.h"
+#include "gossip/links.h"
+#include "gossip/out.h"
+
+enum {
+    DP_MEMBER_NONE = UINT32_MAX >> 1, /* "no such member" where an index is wanted */
+    DP_ACCUSERS_MAX = 8,              /* remembered per suspect */
+    DP_FULL_MESH_MAX = 64,            /* up to so many members everybody keeps links to everybody */
+    DP_MESH_LINKS = 32,               /* above it: links that a node dials, besides the voters */
+    DP_PROBES_MAX = 16,               /* own probes under way */
+    DP_RELAYED_MAX = 64,              /* probes made for others under way */
+    DP_SYNC_ENTRIES_MAX = 48,         /* in one SYNC message */
+    DP_LHM_MAX = 8                    /* Lifeguard's local health multiplier */
+};
+#define DP_PROBE_US_MIN (250 * DP_MS)
+#define DP_PROBE_US_MAX (1000 * DP_MS)
+#define DP_DIAL_US_MIN (250 * DP_MS)
+#define DP_DIAL_US_MAX (30 * DP_SECOND)
+#define DP_SYNC_US (20 * DP_SECOND)
+
+/* What a node tells of itself with every PING and ACK. */
+typedef struct dp_summary {
+    uint64_t slot;         /* chain head */
+    dp_hash head;
+    dp_hash base;          /* of the state it trains on */
+    uint64_t round;        /* applied */
+    dp_mode mode;
+    bool has_trainer;
+    uint32_t step_us;
+    uint64_t saved_round;  /* newest checkpoint that it serves; 0 with a zero root: none */
+    dp_hash saved_root;
+    uint64_t saved_bytes;
+} dp_summary;
+
+enum { DP_SUMMARY_BYTES = 8 + 32 + 32 + 8 + 1 + 1 + 4 + 8 + 32 + 8 };
+void dp_summary_write(dp_writer *writer, const dp_summary *summary);
+/* DP_BADMSG for values that cannot be. */
+DP_MUST dp_status dp_summary_read(dp_reader *reader, dp_summary *summary);
+
+/* One row of the table, to read. */
+typedef struct dp_member {
+    dp_peer peer;
+    dp_member_state state;  /* UNKNOWN: only an address to dial, or in the roster and never heard of */
+    uint64_t incarnation;   /* of the process: durable, given by its daemon; 0 unknown */
+    uint32_t revision;      /* counts refutations within an incarnation */
+    uint32_t caps;
+    bool linked;
+    bool outgoing;          /* the link was dialled here */
+    bool in_roster;         /* set by the owner of the chain */
+    bool voter;
+    uint32_t n_addrs;
+    dp_addr addrs[DP_ADDRS_MAX];
+    dp_time heard;          /* last authenticated message; zero: never in this life */
+    dp_time changed;        /* when state last changed */
+    dp_rtt rtt;
+    bool has_summary;
+    dp_summary summary;     /* the last one heard */
+    dp_time summary_at;
+    uint16_t credential_bytes; /* 0: not known */
+    uint8_t credential[DP_CREDENTIAL_MAX];
+} dp_member;
+
+typedef struct dp_members dp_members;
+
+typedef struct dp_members_config {
+    dp_run_id run;
+    dp_peer self;
+    uint64_t incarnation;
+    dp_view credential;     /* own; copied */
+    uint32_t caps;          /* own */
+    uint32_t n_addrs;
+    dp_addr addrs[DP_ADDRS_MAX];
+    uint32_t members_max;   /* rows, this node included; 2..DP_MEMBERS_MAX */
+    uint64_t seed;
+    dp_crypto crypto;
+    /* Is this credential good for this peer? Sets caps. wall_ms 0: do not compare with the time. */
+    bool (*admit)(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms, uint32_t *caps);
+    void *admit_context;
+    dp_beat *beat;          /* heartbeats ride on PING and ACK; may be NULL. Must outlive the table */
+} dp_members_config;
+
+DP_MUST dp_status dp_members_open(dp_members **members, const dp_members_config *config);
+void dp_members_close(dp_members *members);
+
+uint32_t dp_members_count(const dp_members *members);
+const dp_member *dp_members_at(const dp_members *members, uint32_t index); /* index < count */
+/* DP_MEMBER_NONE if the table lacks it. */
+uint32_t dp_members_find(const dp_members *members, const dp_peer *peer);
+/* Alive or suspect rows, this node included. */
+uint32_t dp_members_alive(const dp_members *members);
+/* Moves with every change of a state, a link or a set of rows. */
+uint64_t dp_members_version(const dp_members *members);
+/* Wait that a reply from most linked peers stays under: the largest p95 of linked rows (all, or voters only). 0: unknown. */
+uint64_t dp_members_rtt_p95(const dp_members *members, bool voters_only);
+
+/* A peer met in an earlier life or listed in the chain. Gives its index, or DP_MEMBER_NONE when the table is full. Known
+ * rows only gain what they lack. credential may be empty: then addrs are dialled and nothing else is believed. */
+uint32_t dp_members_add(dp_members *members, const dp_peer *peer, dp_view credential, uint32_t caps, const dp_addr *addrs,
+                        uint32_t n_addrs);
+/* What the chain says of a row. Voters are always kept linked. */
+void dp_members_mark(dp_members *members, uint32_t index, bool in_roster, bool voter);
+/* A row that the chain removed (banned, or left): no dialling, no probing, its link is hung up. */
+void dp_members_remove(dp_members *members, uint32_t index, dp_time now, dp_out *out);
+/* What this node tells of itself from now on. */
+void dp_members_tell(dp_members *members, const dp_summary *summary);
+/* New own addresses: told to everybody under a new revision. */
+void dp_members_addrs(dp_members *members, const dp_addr *addrs, uint32_t n_addrs, dp_time now, uint64_t wall_ms, dp_out *out);
+
+void dp_members_start(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out);
+/* credential was checked by the channel. Reports of one peer must alternate up, down; when two connections cross, the
+ * driver keeps the one dialled by the smaller id (dp_members_keeps_dial) and reports nothing of the other. */
+uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, const dp_peer *peer, const dp_addr *addr,
+                            dp_view credential, bool outgoing, dp_out *out);
+void dp_members_link_down(dp_members *members, dp_time now, uint64_t wall_ms, const dp_peer *peer, dp_link_cause cause,
+                          dp_out *out);
+/* True if of two crossing connections the one dialled by a stays. */
+bool dp_members_keeps_dial(const dp_peer *a, const dp_peer *b);
+/* Any authenticated message came from this row. Call it before handling the message. */
+void dp_members_heard(dp_members *members, uint32_t index, dp_time now, dp_out *out);
+/* PING, ACK, PING_REQ, STATEMENT, SYNC. DP_BADMSG, DP_VERSION, DP_BADSIG, DP_DENIED (not for us to believe), DP_TOOBIG
+ * (table full); then nothing has changed. */
+DP_MUST dp_status dp_members_message(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from, dp_view bytes,
+                                     dp_out *out);
+void dp_members_tick(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out);
+dp_time dp_members_wake(const dp_members *members);
+
+/* Say goodbye to everybody: for good (LEFT; the chain will remove this node), or for a while (DEAD at once, no accusers
+ * needed, until a later incarnation). */
+void dp_members_leave(dp_members *members, dp_time now, uint64_t wall_ms, bool for_good, dp_out *out);
+/* The signed LEFT statement that a row made, for the config part of a record; false if it made none. Lent until the next
+ * step. dp_members_left_check tells whether such bytes are a leave statement by peer; pure. */
+bool dp_members_left_proof(const dp_members *members, uint32_t index, dp_view *statement);
+bool dp_members_left_check(const dp_crypto *crypto, const dp_run_id *run, const dp_peer *peer, dp_view statement);
+
+/* Invariants, for tests and paranoid builds. */
+DP_MUST dp_status dp_members_check(const dp_members *members, dp_why *why);
+
+#endif

@@ -1,0 +1,78 @@
+/* Which objects this node is fetching, and which chunk to ask of whom next. The bytes pass through the driver, never here.
+ * A state machine without I/O.
+ *
+ * Per object: GET_INFO from a holder gives size and leaves (checked against the root by the driver), OBJECT_BEGIN, then
+ * GET_CHUNK over all holders, rarest resources first: at most 4 chunks under way per holder and 16 in all, objects in order of
+ * priority, then of arrival. A chunk that does not come within twice the 95th percentile of measured chunk times is asked of
+ * another; when all remaining chunks are under way, the oldest is asked twice (hedge). A holder with two bad chunks is left
+ * alone for this object. An object without holders waits: whoever learns of one calls dp_spread_holder. */
+#ifndef DP_GOSSIP_SPREAD_H
+#define DP_GOSSIP_SPREAD_H
+
+#include "gossip/members.h"
+
+enum {
+    DP_WANTED_MAX = 64,          /* objects at once */
+    DP_FLIGHTS_PER_HOLDER = 4,
+    DP_FLIGHTS_MAX = 16,         /* chunks under way in all */
+    DP_BAD_CHUNKS_MAX = 2,       /* then a holder is left alone */
+    DP_SERVES_PER_SECOND = 256   /* requests of one peer that are served, with a burst of as many */
+};
+#define DP_CHUNK_WAIT_US_MIN (250 * DP_MS)
+#define DP_CHUNK_WAIT_US_MAX (30 * DP_SECOND)
+
+typedef enum dp_priority {
+    DP_PRIORITY_ROUND = 0, /* blobs of the current round and of a pair exchange */
+    DP_PRIORITY_REPLAY,    /* blobs of earlier rounds */
+    DP_PRIORITY_DATA,      /* tokenizer and tokens */
+    DP_PRIORITY_STATE,
+    DP_PRIORITY_COUNT
+} dp_priority;
+
+typedef struct dp_spread dp_spread;
+
+typedef struct dp_spread_config {
+    const dp_members *members; /* must outlive this */
+    uint32_t members_max;
+    uint64_t seed;
+} dp_spread_config;
+
+DP_MUST dp_status dp_spread_open(dp_spread **spread, const dp_spread_config *config);
+void dp_spread_close(dp_spread *spread);
+
+/* Fetch this object unless it is wanted already; then only the priority may rise. size 0: not known. A size that differs from
+ * what a holder tells makes that holder bad. DP_TOOBIG when DP_WANTED_MAX are wanted. The caller knows what it has:
+ * a whole object must not be wanted. */
+DP_MUST dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, uint64_t size, dp_object_use use,
+                                 dp_priority priority, dp_out *out);
+/* member (an index) has this object. Of one not wanted nothing is remembered. */
+void dp_spread_holder(dp_spread *spread, dp_time now, const dp_hash *root, uint32_t member, dp_out *out);
+/* Every linked member might have it (data that everybody needs): ask around. */
+void dp_spread_holders_all(dp_spread *spread, dp_time now, const dp_hash *root, dp_out *out);
+/* No longer wanted. What came stays with the driver. */
+void dp_spread_cancel(dp_spread *spread, dp_time now, const dp_hash *root, dp_out *out);
+bool dp_spread_wants(const dp_spread *spread, const dp_hash *root);
+
+/* Events of the driver. Those about objects that are not wanted are ignored. dp_spread_object ends the want. A chunk that the
+ * driver has already is reported at once as DP_OK when asked for. */
+void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_out *out);
+void dp_spread_chunk(dp_spread *spread, dp_time now, const dp_event *event, dp_out *out);
+void dp_spread_object(dp_spread *spread, dp_time now, const dp_hash *root, dp_out *out);
+void dp_spread_link_up(dp_spread *spread, dp_time now, uint32_t member, dp_out *out);
+void dp_spread_link_down(dp_spread *spread, dp_time now, uint32_t member, dp_out *out);
+void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out);
+dp_time dp_spread_wake(const dp_spread *spread);
+
+/* A peer asks (INFO_GET, CHUNK_GET as decoded): becomes DP_DO_SERVE_* unless it asks too fast. False: refused. */
+bool dp_spread_serve_info(dp_spread *spread, dp_time now, uint32_t member, const dp_hash *root, dp_out *out);
+bool dp_spread_serve_chunk(dp_spread *spread, dp_time now, uint32_t member, const dp_hash *root, uint32_t index, dp_out *out);
+
+/* Sum of the sizes known of what is wanted, less what has come. */
+uint64_t dp_spread_bytes_waiting(const dp_spread *spread);
+uint32_t dp_spread_count(const dp_spread *spread);
+/* 95th percentile of measured chunk times; 0 before the first. */
+uint64_t dp_spread_chunk_p95(const dp_spread *spread);
+
+DP_MUST dp_status dp_spread_check(const dp_spread *spread, dp_why *why);
+
+#endif
