@@ -305,7 +305,7 @@ typedef struct dp_action {
             dp_view bytes;            /* the row, encoded by gossip/ (opaque to the driver) */
             dp_view cert;             /* DECIDED: bytes is the record, cert its certificate */
             uint8_t exchange[16];     /* EXCHANGE: key of the row; empty bytes delete it */
-            dp_hash keep[2];          /* PENDING, EXCHANGE: objects that the row needs; zero if none. The objects that the
+            dp_hash keep[3];          /* PENDING, EXCHANGE: objects that the row needs; zero if none. The objects that the
                                          replaced row needed may be dropped in the same transaction */
         } store;
         struct {
