@@ -9,7 +9,8 @@ enum { CERT_VERSION = 1 };
 
 static const char cert_domain[] = "dpnode/cert/1";
 
-_Static_assert(1 + 1 + 2 + 4 + 32 * 3 + DP_CERT_SERIAL_BYTES + 8 + 8 + 32 == DP_CERT_SIGNED_BYTES, "layout");
+_Static_assert(1 + 1 + 2 + 4 + 32 * 3 + DP_CERT_SERIAL_BYTES + 8 + 8 + 32 == DP_CERT_SIGNED_BYTES,
+               "layout");
 _Static_assert(DP_CERT_SIGNED_BYTES + DP_SIGNATURE_BYTES == DP_CERT_BYTES, "layout");
 
 void dp_cert_encode(const dp_cert *cert, uint8_t bytes[DP_CERT_BYTES])
@@ -99,40 +100,47 @@ struct chain {
     size_t n_certs;
 };
 
-static dp_status decode_chain(dp_view bytes, dp_cert_kind first, size_t n_certs_max, struct chain *chain, dp_why *why)
+static dp_status decode_chain(dp_view bytes, dp_cert_kind first, size_t n_certs_max,
+                              struct chain *chain, dp_why *why)
 {
-    if (bytes.size == 0 || bytes.size % DP_CERT_BYTES != 0 || bytes.size / DP_CERT_BYTES > n_certs_max) {
-        return dp_why_set(why, DP_BADMSG, "A credential of %zu bytes is not 1 to %zu certificates of %d bytes.",
+    if (bytes.size == 0 || bytes.size % DP_CERT_BYTES != 0 ||
+        bytes.size / DP_CERT_BYTES > n_certs_max) {
+        return dp_why_set(why, DP_BADMSG,
+                          "A credential of %zu bytes is not 1 to %zu certificates of %d bytes.",
                           bytes.size, n_certs_max, DP_CERT_BYTES);
     }
     chain->n_certs = bytes.size / DP_CERT_BYTES;
     for (size_t i = 0; i < chain->n_certs; i++) {
-        const dp_status status =
-            dp_cert_decode(dp_view_of(bytes.data + i * DP_CERT_BYTES, DP_CERT_BYTES), &chain->certs[i]);
+        const dp_status status = dp_cert_decode(
+            dp_view_of(bytes.data + i * DP_CERT_BYTES, DP_CERT_BYTES), &chain->certs[i]);
         if (status != DP_OK) {
-            return dp_why_set(why, status, "Certificate %zu of the credential: %s.", i + 1, dp_status_text(status));
+            return dp_why_set(why, status, "Certificate %zu of the credential: %s.", i + 1,
+                              dp_status_text(status));
         }
         const bool same_as_first = i % 2 == 0;
         if ((chain->certs[i].kind == first) != same_as_first) {
-            return dp_why_set(why, DP_BADMSG, "Certificate %zu of the credential is of the wrong kind.", i + 1);
+            return dp_why_set(why, DP_BADMSG,
+                              "Certificate %zu of the credential is of the wrong kind.", i + 1);
         }
     }
     return DP_OK;
 }
 
 /* Who issued whom, for which run: everything that can be told without a signature. */
-static dp_status check_links(const struct chain *chain, const dp_run_id *run, const uint8_t *root, const dp_peer *node,
-                             dp_why *why)
+static dp_status check_links(const struct chain *chain, const dp_run_id *run, const uint8_t *root,
+                             const dp_peer *node, dp_why *why)
 {
     for (size_t i = 0; i < chain->n_certs; i++) {
         const dp_cert *cert = &chain->certs[i];
         const uint8_t *issuer = i + 1 < chain->n_certs ? chain->certs[i + 1].subject_ed : root;
         if (!dp_hash_equal(&cert->run, run)) {
-            return dp_why_set(why, DP_DENIED, "The credential is for another run; ask for a token of this one.");
+            return dp_why_set(why, DP_DENIED,
+                              "The credential is for another run; ask for a token of this one.");
         }
         if (memcmp(cert->issuer_ed, issuer, DP_PUBLIC_KEY_BYTES) != 0) {
             return dp_why_set(why, DP_DENIED, "Certificate %zu was not issued by %s.", i + 1,
-                              i + 1 < chain->n_certs ? "the next in its chain" : "the root key of this run");
+                              i + 1 < chain->n_certs ? "the next in its chain"
+                                                     : "the root key of this run");
         }
     }
     if (node != NULL && memcmp(chain->certs[0].subject_ed, node->bytes, sizeof node->bytes) != 0) {
@@ -146,7 +154,8 @@ static dp_status check_signatures(dp_view bytes, const struct chain *chain, dp_w
     for (size_t i = 0; i < chain->n_certs; i++) {
         const dp_view body = dp_view_of(bytes.data + i * DP_CERT_BYTES, DP_CERT_SIGNED_BYTES);
         if (!dp_verify(chain->certs[i].issuer_ed, cert_domain, body, chain->certs[i].signature)) {
-            return dp_why_set(why, DP_BADSIG, "The signature of certificate %zu does not verify.", i + 1);
+            return dp_why_set(why, DP_BADSIG, "The signature of certificate %zu does not verify.",
+                              i + 1);
         }
     }
     return DP_OK;
@@ -160,19 +169,23 @@ static uint64_t add_saturating(uint64_t a, uint64_t b)
 /* May this issuer grant that? parent is NULL under the root, which may grant anything. */
 static dp_status check_grant(const dp_cert *cert, const dp_cert *parent, dp_why *why)
 {
-    if (cert->kind == DP_CERT_NODE && cert->not_after_ms - cert->not_before_ms > DP_CERT_NODE_MS_MAX) {
+    if (cert->kind == DP_CERT_NODE &&
+        cert->not_after_ms - cert->not_before_ms > DP_CERT_NODE_MS_MAX) {
         return dp_why_set(why, DP_DENIED, "A membership may last at most 400 days.");
     }
     if (parent == NULL) {
         return DP_OK;
     }
     if ((cert->caps & ~parent->caps) != 0) {
-        return dp_why_set(why, DP_DENIED, "A certificate grants capabilities (bits %#x) that its issuer lacks.",
+        return dp_why_set(why, DP_DENIED,
+                          "A certificate grants capabilities (bits %#x) that its issuer lacks.",
                           (unsigned)(cert->caps & ~parent->caps));
     }
     if (cert->kind == DP_CERT_NODE) {
-        if (cert->not_before_ms < parent->not_before_ms || cert->not_before_ms > parent->not_after_ms) {
-            return dp_why_set(why, DP_DENIED, "A membership begins outside the time of its invite.");
+        if (cert->not_before_ms < parent->not_before_ms ||
+            cert->not_before_ms > parent->not_after_ms) {
+            return dp_why_set(why, DP_DENIED,
+                              "A membership begins outside the time of its invite.");
         }
         return DP_OK;
     }
@@ -180,7 +193,8 @@ static dp_status check_grant(const dp_cert *cert, const dp_cert *parent, dp_why 
         return dp_why_set(why, DP_DENIED, "The invite was issued by a node that may not invite.");
     }
     if (cert->not_after_ms > parent->not_after_ms) {
-        return dp_why_set(why, DP_DENIED, "The invite outlives the membership of the node that issued it.");
+        return dp_why_set(why, DP_DENIED,
+                          "The invite outlives the membership of the node that issued it.");
     }
     return DP_OK;
 }
@@ -217,13 +231,14 @@ static dp_status why_window(dp_why *why, dp_status status, const char *what)
     if (status == DP_OK) {
         return DP_OK;
     }
-    return dp_why_set(why, status, status == DP_AGAIN ? "The %s is not valid yet; check this machine's clock."
-                                                      : "The %s has expired; ask for a new token.",
+    return dp_why_set(why, status,
+                      status == DP_AGAIN ? "The %s is not valid yet; check this machine's clock."
+                                         : "The %s has expired; ask for a new token.",
                       what);
 }
 
-static dp_status check_chain(dp_view bytes, const struct chain *chain, const dp_run_id *run, const uint8_t *root,
-                             const dp_peer *node, dp_why *why)
+static dp_status check_chain(dp_view bytes, const struct chain *chain, const dp_run_id *run,
+                             const uint8_t *root, const dp_peer *node, dp_why *why)
 {
     DP_TRY(check_links(chain, run, root, node, why));
     DP_TRY(check_signatures(bytes, chain, why));
@@ -253,8 +268,9 @@ static dp_credential summary_of(const struct chain *chain, const dp_cert *invite
     return summary;
 }
 
-dp_status dp_credential_check(dp_view bytes, const dp_run_id *run, const uint8_t root[DP_PUBLIC_KEY_BYTES],
-                              const dp_peer *node, uint64_t now_ms, dp_credential *out, dp_why *why)
+dp_status dp_credential_check(dp_view bytes, const dp_run_id *run,
+                              const uint8_t root[DP_PUBLIC_KEY_BYTES], const dp_peer *node,
+                              uint64_t now_ms, dp_credential *out, dp_why *why)
 {
     struct chain chain;
 
@@ -269,8 +285,9 @@ dp_status dp_credential_check(dp_view bytes, const dp_run_id *run, const uint8_t
     return DP_OK;
 }
 
-dp_status dp_invite_chain_check(dp_view bytes, const dp_run_id *run, const uint8_t root[DP_PUBLIC_KEY_BYTES],
-                                uint64_t now_ms, dp_credential *out, dp_why *why)
+dp_status dp_invite_chain_check(dp_view bytes, const dp_run_id *run,
+                                const uint8_t root[DP_PUBLIC_KEY_BYTES], uint64_t now_ms,
+                                dp_credential *out, dp_why *why)
 {
     struct chain chain;
 
@@ -284,9 +301,9 @@ dp_status dp_invite_chain_check(dp_view bytes, const dp_run_id *run, const uint8
     return DP_OK;
 }
 
-void dp_founder_credential(const dp_sign_key *root, const dp_run_id *run, const dp_identity *identity,
-                           const uint8_t serial[DP_CERT_SERIAL_BYTES], uint64_t now_ms,
-                           uint8_t credential[DP_CERT_BYTES])
+void dp_founder_credential(const dp_sign_key *root, const dp_run_id *run,
+                           const dp_identity *identity, const uint8_t serial[DP_CERT_SERIAL_BYTES],
+                           uint64_t now_ms, uint8_t credential[DP_CERT_BYTES])
 {
     dp_cert cert = {
         .kind = DP_CERT_NODE,

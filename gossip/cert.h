@@ -31,9 +31,9 @@ enum {
     DP_CERT_BYTES = 232,
     DP_CERT_SIGNED_BYTES = 168,
     DP_CERT_SERIAL_BYTES = 16,
-    DP_CHAIN_CERTS_MAX = 5,                                   /* in a credential */
+    DP_CHAIN_CERTS_MAX = 5, /* in a credential */
     DP_CREDENTIAL_BYTES_MAX = DP_CHAIN_CERTS_MAX * DP_CERT_BYTES,
-    DP_INVITE_CHAIN_CERTS_MAX = DP_CHAIN_CERTS_MAX - 1,       /* an INVITE and what stands above it */
+    DP_INVITE_CHAIN_CERTS_MAX = DP_CHAIN_CERTS_MAX - 1, /* an INVITE and what stands above it */
     DP_INVITE_CHAIN_BYTES_MAX = DP_INVITE_CHAIN_CERTS_MAX * DP_CERT_BYTES,
     DP_INVITE_ID_BYTES = 16,
 };
@@ -84,15 +84,15 @@ dp_invite_id dp_invite_id_of(const uint8_t invite_public_key[DP_PUBLIC_KEY_BYTES
 
 /* What a checked chain says of its subject. */
 typedef struct dp_credential {
-    dp_peer node;               /* of an invite chain: the invite's public key */
+    dp_peer node; /* of an invite chain: the invite's public key */
     uint8_t x_public[32];
     uint32_t caps;
     uint8_t n_certs;
-    uint16_t uses;              /* of the invite it joined by; 0 means unlimited */
-    dp_invite_id invite;        /* zero when the root issued it directly */
-    uint64_t member_from_ms;    /* the subject's own certificate */
+    uint16_t uses;           /* of the invite it joined by; 0 means unlimited */
+    dp_invite_id invite;     /* zero when the root issued it directly */
+    uint64_t member_from_ms; /* the subject's own certificate */
     uint64_t member_until_ms;
-    uint64_t join_from_ms;      /* the invite it joined by; 0 and UINT64_MAX when there was none */
+    uint64_t join_from_ms; /* the invite it joined by; 0 and UINT64_MAX when there was none */
     uint64_t join_until_ms;
 } dp_credential;
 
@@ -117,8 +117,8 @@ DP_MUST dp_status dp_credential_member_at(const dp_credential *credential, uint6
 DP_MUST dp_status dp_credential_join_at(const dp_credential *credential, uint64_t now_ms);
 
 /* The founder's credential: one NODE certificate with every capability, signed by the root key. */
-void dp_founder_credential(const dp_sign_key *root, const dp_run_id *run, const dp_identity *identity,
-                           const uint8_t serial[DP_CERT_SERIAL_BYTES], uint64_t now_ms,
-                           uint8_t credential[DP_CERT_BYTES]);
+void dp_founder_credential(const dp_sign_key *root, const dp_run_id *run,
+                           const dp_identity *identity, const uint8_t serial[DP_CERT_SERIAL_BYTES],
+                           uint64_t now_ms, uint8_t credential[DP_CERT_BYTES]);
 
 #endif

@@ -19,7 +19,8 @@ static const char noise_name[] = "Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b";
 static const uint8_t magic[4] = {'D', 'P', 'N', '1'};
 
 /* The largest handshake message: e, sealed s, sealed payload. */
-_Static_assert(32 + 32 + 16 + PAYLOAD_HEADER_BYTES + DP_CREDENTIAL_BYTES_MAX + DP_CHANNEL_HELLO_MAX + 16 <=
+_Static_assert(32 + 32 + 16 + PAYLOAD_HEADER_BYTES + DP_CREDENTIAL_BYTES_MAX +
+                       DP_CHANNEL_HELLO_MAX + 16 <=
                    DP_CHANNEL_HANDSHAKE_MAX,
                "every credential and hello fits a handshake message");
 
@@ -165,7 +166,8 @@ static dp_status answer_first(dp_channel *channel, dp_view message, dp_buf *out)
     uint8_t payload[FIRST_PAYLOAD_BYTES];
     size_t size = 0;
 
-    const dp_status status = dp_noise_read(&channel->noise, message, payload, sizeof payload, &size);
+    const dp_status status =
+        dp_noise_read(&channel->noise, message, payload, sizeof payload, &size);
     if (status != DP_OK) {
         return fail(channel, status, "the first message is not under this run's pre-shared key");
     }
@@ -213,7 +215,8 @@ static dp_status meet_peer(dp_channel *channel, dp_view message, dp_channel_even
     if (dp_buf_reserve(&channel->message, DP_CHANNEL_HANDSHAKE_MAX, &room) != DP_OK) {
         return fail(channel, DP_NOMEM, "no memory for the handshake");
     }
-    const dp_status status = dp_noise_read(&channel->noise, message, room, DP_CHANNEL_HANDSHAKE_MAX, &size);
+    const dp_status status =
+        dp_noise_read(&channel->noise, message, room, DP_CHANNEL_HANDSHAKE_MAX, &size);
     if (status != DP_OK) {
         return fail(channel, status, "a handshake message does not authenticate");
     }
@@ -229,12 +232,13 @@ static dp_status meet_peer(dp_channel *channel, dp_view message, dp_channel_even
         return fail(channel, DP_TOOBIG, "the hello is too long");
     }
     const dp_channel_config *config = &channel->config;
-    const dp_status checked =
-        dp_credential_check(event->credential, &config->run, config->root, NULL, 0, &channel->peer, NULL);
+    const dp_status checked = dp_credential_check(event->credential, &config->run, config->root,
+                                                  NULL, 0, &channel->peer, NULL);
     if (checked != DP_OK) {
         return fail(channel, checked, "the peer's credential does not hold for this run");
     }
-    if (sodium_memcmp(channel->peer.x_public, channel->noise.remote_static, sizeof channel->peer.x_public) != 0) {
+    if (sodium_memcmp(channel->peer.x_public, channel->noise.remote_static,
+                      sizeof channel->peer.x_public) != 0) {
         return fail(channel, DP_DENIED, "the peer's static key is not that of its certificate");
     }
     return check_times(channel);
@@ -253,9 +257,11 @@ static void open_channel(dp_channel *channel, dp_channel_event *event)
     event->type = DP_CHANNEL_HANDSHAKE_DONE;
 }
 
-static dp_status read_handshake(dp_channel *channel, dp_view unit, dp_buf *out, dp_channel_event *event)
+static dp_status read_handshake(dp_channel *channel, dp_view unit, dp_buf *out,
+                                dp_channel_event *event)
 {
-    const dp_view message = dp_view_of(unit.data + HANDSHAKE_HEADER_BYTES, unit.size - HANDSHAKE_HEADER_BYTES);
+    const dp_view message =
+        dp_view_of(unit.data + HANDSHAKE_HEADER_BYTES, unit.size - HANDSHAKE_HEADER_BYTES);
 
     if (!channel->initiator && channel->noise.next_message == 0) {
         return answer_first(channel, message, out);
@@ -281,7 +287,8 @@ static void count_record(dp_noise_cipher *cipher, uint64_t *records)
     }
 }
 
-static void write_header(uint8_t header[DP_RECORD_HEADER_BYTES], size_t sealed_bytes, enum record_type type)
+static void write_header(uint8_t header[DP_RECORD_HEADER_BYTES], size_t sealed_bytes,
+                         enum record_type type)
 {
     dp_writer writer = dp_writer_of(header, DP_RECORD_HEADER_BYTES);
 
@@ -290,12 +297,14 @@ static void write_header(uint8_t header[DP_RECORD_HEADER_BYTES], size_t sealed_b
 }
 
 /* Seal one record into room; plaintext may already lie behind the header. Returns its bytes. */
-static size_t seal_record(dp_channel *channel, enum record_type type, dp_view plaintext, uint8_t *room)
+static size_t seal_record(dp_channel *channel, enum record_type type, dp_view plaintext,
+                          uint8_t *room)
 {
     const size_t sealed_bytes = plaintext.size + DP_NOISE_TAG_BYTES;
 
     write_header(room, sealed_bytes, type);
-    dp_noise_seal(&channel->send, dp_view_of(room, DP_RECORD_HEADER_BYTES), plaintext, room + DP_RECORD_HEADER_BYTES);
+    dp_noise_seal(&channel->send, dp_view_of(room, DP_RECORD_HEADER_BYTES), plaintext,
+                  room + DP_RECORD_HEADER_BYTES);
     count_record(&channel->send, &channel->records_sent);
     return DP_RECORD_HEADER_BYTES + sealed_bytes;
 }
@@ -319,11 +328,13 @@ dp_status dp_channel_write(dp_channel *channel, dp_view plaintext, dp_buf *out)
     dp_writer writer = dp_writer_of(first, MESSAGE_SIZE_BYTES + done);
     dp_write_u32(&writer, (uint32_t)plaintext.size);
     dp_write_bytes(&writer, plaintext.data, done);
-    size_t written = seal_record(channel, RECORD_BEGIN, dp_view_of(first, MESSAGE_SIZE_BYTES + done), room);
+    size_t written =
+        seal_record(channel, RECORD_BEGIN, dp_view_of(first, MESSAGE_SIZE_BYTES + done), room);
     while (done < plaintext.size) {
         const size_t left = plaintext.size - done;
         const size_t size = left < DP_RECORD_PLAIN_MAX ? left : DP_RECORD_PLAIN_MAX;
-        written += seal_record(channel, RECORD_CONTINUE, dp_view_of(plaintext.data + done, size), room + written);
+        written += seal_record(channel, RECORD_CONTINUE, dp_view_of(plaintext.data + done, size),
+                               room + written);
         done += size;
     }
     dp_assert(written == wire_bytes);
@@ -345,7 +356,8 @@ dp_status dp_channel_finish(dp_channel *channel, dp_buf *out)
 }
 
 /* The bytes of a record were authentic: do they continue the story? size: of its plaintext, already in channel->message. */
-static dp_status accept_record(dp_channel *channel, uint8_t type, size_t size, dp_channel_event *event)
+static dp_status accept_record(dp_channel *channel, uint8_t type, size_t size,
+                               dp_channel_event *event)
 {
     if (type == RECORD_CLOSE) {
         if (size != 0 || channel->in_message) {
@@ -377,7 +389,9 @@ static dp_status accept_record(dp_channel *channel, uint8_t type, size_t size, d
         return DP_OK;
     }
     /* Only the last record of a message may be short: a message has one cut, and cannot trickle. */
-    return size == DP_RECORD_PLAIN_MAX ? DP_OK : fail(channel, DP_BADMSG, "a short record within a message");
+    return size == DP_RECORD_PLAIN_MAX
+               ? DP_OK
+               : fail(channel, DP_BADMSG, "a short record within a message");
 }
 
 static dp_status read_record(dp_channel *channel, dp_view unit, dp_channel_event *event)
@@ -435,8 +449,9 @@ static dp_status unit_bytes(dp_channel *channel, dp_view have, size_t *size)
     if (*size > DP_RECORD_BYTES_MAX) {
         return fail(channel, DP_TOOBIG, "an overlong record");
     }
-    return *size >= DP_RECORD_HEADER_BYTES + DP_NOISE_TAG_BYTES ? DP_OK
-                                                                : fail(channel, DP_BADMSG, "a record without a tag");
+    return *size >= DP_RECORD_HEADER_BYTES + DP_NOISE_TAG_BYTES
+               ? DP_OK
+               : fail(channel, DP_BADMSG, "a record without a tag");
 }
 
 static size_t header_bytes(const dp_channel *channel)
@@ -476,7 +491,8 @@ static dp_status next_unit(dp_channel *channel, dp_view bytes, size_t *consumed,
     }
 }
 
-dp_status dp_channel_read(dp_channel *channel, dp_view bytes, size_t *consumed, dp_buf *out, dp_channel_event *event)
+dp_status dp_channel_read(dp_channel *channel, dp_view bytes, size_t *consumed, dp_buf *out,
+                          dp_channel_event *event)
 {
     *consumed = 0;
     *event = (dp_channel_event){.type = DP_CHANNEL_NOTHING};
@@ -531,7 +547,8 @@ static dp_status take_own(dp_channel *channel, const dp_channel_config *config)
     DP_TRY(dp_buf_append(&channel->own, config->credential));
     DP_TRY(dp_buf_append(&channel->own, config->hello));
     channel->config.credential = dp_view_of(channel->own.data, config->credential.size);
-    channel->config.hello = dp_view_of(channel->own.data + config->credential.size, config->hello.size);
+    channel->config.hello =
+        dp_view_of(channel->own.data + config->credential.size, config->hello.size);
     return DP_OK;
 }
 
@@ -539,8 +556,9 @@ dp_status dp_channel_init(dp_channel *channel, const dp_channel_config *config, 
 {
     memset(channel, 0, sizeof *channel);
     if (config->credential.size == 0 || config->credential.size > DP_CREDENTIAL_BYTES_MAX ||
-        config->hello.size > DP_CHANNEL_HELLO_MAX || config->n_psks == 0 || config->n_psks > DP_CHANNEL_PSKS_MAX ||
-        config->identity == NULL || (config->initiator && out == NULL)) {
+        config->hello.size > DP_CHANNEL_HELLO_MAX || config->n_psks == 0 ||
+        config->n_psks > DP_CHANNEL_PSKS_MAX || config->identity == NULL ||
+        (config->initiator && out == NULL)) {
         return DP_BADARG;
     }
     channel->config = *config;

@@ -49,17 +49,18 @@ typedef struct dp_channel_psk {
  * which must outlive the handshake. */
 typedef struct dp_channel_config {
     bool initiator;
-    dp_lane lane;                   /* the initiator chooses; ignored otherwise */
+    dp_lane lane; /* the initiator chooses; ignored otherwise */
     dp_run_id run;
     uint8_t root[DP_PUBLIC_KEY_BYTES];
     dp_channel_psk psks[DP_CHANNEL_PSKS_MAX];
-    uint8_t n_psks;                 /* 1 or 2; the initiator uses the first */
+    uint8_t n_psks; /* 1 or 2; the initiator uses the first */
     const dp_identity *identity;
     dp_view credential;
-    dp_view hello;                  /* at most DP_CHANNEL_HELLO_MAX bytes for the other side */
-    uint8_t ephemeral[32];          /* fresh random bytes, for this channel only */
-    uint64_t now_ms;                /* unix time, for certificates; 0 means that certificates are not compared with it */
-    uint64_t boot_id;               /* tells one life of this node from the next */
+    dp_view hello;         /* at most DP_CHANNEL_HELLO_MAX bytes for the other side */
+    uint8_t ephemeral[32]; /* fresh random bytes, for this channel only */
+    uint64_t
+        now_ms; /* unix time, for certificates; 0 means that certificates are not compared with it */
+    uint64_t boot_id; /* tells one life of this node from the next */
     /* Asked only when the invite that the peer joined by is no longer (or not yet) open: is it a member already? NULL
      * answers no. A joiner, who knows nobody yet, answers yes. */
     bool (*admit_late)(void *context, const dp_peer *peer);
@@ -70,7 +71,7 @@ typedef enum dp_channel_event_type {
     DP_CHANNEL_NOTHING = 0,    /* give more bytes */
     DP_CHANNEL_HANDSHAKE_DONE, /* peer and hello are known; writing is possible */
     DP_CHANNEL_MESSAGE,
-    DP_CHANNEL_CLOSED,         /* the peer said so; what follows is ignored */
+    DP_CHANNEL_CLOSED, /* the peer said so; what follows is ignored */
 } dp_channel_event_type;
 
 /* Views are lent until the next call with this channel. */
@@ -82,11 +83,11 @@ typedef struct dp_channel_event {
 } dp_channel_event;
 
 typedef enum dp_channel_state {
-    DP_CHANNEL_PREAMBLE,  /* responder waits for the preamble */
+    DP_CHANNEL_PREAMBLE, /* responder waits for the preamble */
     DP_CHANNEL_HANDSHAKE,
     DP_CHANNEL_OPEN,
-    DP_CHANNEL_ENDED,     /* closed by the peer */
-    DP_CHANNEL_BROKEN,    /* status and fault say why */
+    DP_CHANNEL_ENDED,  /* closed by the peer */
+    DP_CHANNEL_BROKEN, /* status and fault say why */
 } dp_channel_state;
 
 typedef struct dp_channel {
@@ -94,10 +95,10 @@ typedef struct dp_channel {
     bool initiator;
     bool close_sent;
     dp_lane lane;
-    dp_status status;         /* BROKEN: what dp_channel_read returned, and returns from now on */
-    const char *fault;        /* BROKEN: a phrase for the log, static */
-    dp_credential peer;       /* once DONE; peer.node is the id */
-    uint64_t peer_unix_ms;    /* the peer's clock when it wrote its handshake */
+    dp_status status;      /* BROKEN: what dp_channel_read returned, and returns from now on */
+    const char *fault;     /* BROKEN: a phrase for the log, static */
+    dp_credential peer;    /* once DONE; peer.node is the id */
+    uint64_t peer_unix_ms; /* the peer's clock when it wrote its handshake */
     uint64_t peer_boot_id;
     uint8_t binding[DP_NOISE_HASH_BYTES]; /* handshake hash, the same on both sides, once DONE */
     uint64_t records_sent;
@@ -115,7 +116,8 @@ typedef struct dp_channel {
 
 /* An initiator appends preamble and first message to out. out may be NULL for a responder. DP_BADARG: hello or
  * credential too long, or no key; DP_NOMEM; on failure the channel is closed. */
-DP_MUST dp_status dp_channel_init(dp_channel *channel, const dp_channel_config *config, dp_buf *out);
+DP_MUST dp_status dp_channel_init(dp_channel *channel, const dp_channel_config *config,
+                                  dp_buf *out);
 void dp_channel_close(dp_channel *channel); /* Wipes keys and frees. Sends nothing. */
 
 /* Take bytes from the peer until one event or all are used. *consumed tells how many were taken; call again while there

@@ -5,7 +5,8 @@
 
 #include "base/assert.h"
 
-_Static_assert(sizeof(((dp_sign_key *)0)->secret_key) == crypto_sign_SECRETKEYBYTES, "libsodium's form");
+_Static_assert(sizeof(((dp_sign_key *)0)->secret_key) == crypto_sign_SECRETKEYBYTES,
+               "libsodium's form");
 _Static_assert(DP_PUBLIC_KEY_BYTES == crypto_sign_PUBLICKEYBYTES, "Ed25519");
 _Static_assert(DP_SIGNATURE_BYTES == crypto_sign_BYTES, "Ed25519");
 
@@ -100,7 +101,8 @@ dp_status dp_identity_decode(dp_view file, dp_identity *identity)
     dp_read_bytes(&reader, check.bytes, sizeof check.bytes);
     dp_status status = dp_reader_finish(&reader);
     if (status == DP_OK) {
-        const dp_hash expected = dp_hash_of("dpnode/key/1", dp_view_of(file.data, file.size - sizeof check.bytes));
+        const dp_hash expected =
+            dp_hash_of("dpnode/key/1", dp_view_of(file.data, file.size - sizeof check.bytes));
         status = dp_hash_equal(&check, &expected) ? DP_OK : DP_CORRUPT;
     }
     if (status == DP_OK) {
@@ -110,7 +112,8 @@ dp_status dp_identity_decode(dp_view file, dp_identity *identity)
     return status;
 }
 
-void dp_sign(const dp_sign_key *key, const char *domain, dp_view bytes, uint8_t signature[DP_SIGNATURE_BYTES])
+void dp_sign(const dp_sign_key *key, const char *domain, dp_view bytes,
+             uint8_t signature[DP_SIGNATURE_BYTES])
 {
     const dp_hash hash = dp_hash_of(domain, bytes);
 
@@ -143,8 +146,9 @@ static bool sign_with_table(void *context, int key, const char *domain, dp_view 
     return true;
 }
 
-static bool verify_with_table(void *context, const uint8_t public_key[DP_PUBLIC_KEY_BYTES], const char *domain,
-                              dp_view bytes, const uint8_t signature[DP_SIGNATURE_BYTES])
+static bool verify_with_table(void *context, const uint8_t public_key[DP_PUBLIC_KEY_BYTES],
+                              const char *domain, dp_view bytes,
+                              const uint8_t signature[DP_SIGNATURE_BYTES])
 {
     (void)context;
     return dp_verify(public_key, domain, bytes, signature);

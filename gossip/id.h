@@ -42,9 +42,9 @@ typedef struct dp_sign_key {
 void dp_sign_key_of_seed(const uint8_t seed[32], dp_sign_key *key);
 
 typedef struct dp_identity {
-    uint8_t seed[64];       /* 32 for Ed25519, 32 for X25519: all that the key file holds */
-    dp_sign_key ed;         /* signs; ed.public_key is the node id */
-    uint8_t x_public[32];   /* X25519, static key of the channel */
+    uint8_t seed[64];     /* 32 for Ed25519, 32 for X25519: all that the key file holds */
+    dp_sign_key ed;       /* signs; ed.public_key is the node id */
+    uint8_t x_public[32]; /* X25519, static key of the channel */
     uint8_t x_secret[32];
 } dp_identity;
 

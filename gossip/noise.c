@@ -44,8 +44,9 @@ void dp_noise_seal(dp_noise_cipher *cipher, dp_view associated, dp_view plaintex
 
     dp_assert(cipher->keyed && cipher->counter < UINT64_MAX);
     nonce_of(cipher->counter, nonce);
-    crypto_aead_chacha20poly1305_ietf_encrypt(out, NULL, plaintext.data, plaintext.size, associated.data,
-                                              associated.size, NULL, nonce, cipher->key);
+    crypto_aead_chacha20poly1305_ietf_encrypt(out, NULL, plaintext.data, plaintext.size,
+                                              associated.data, associated.size, NULL, nonce,
+                                              cipher->key);
     cipher->counter++;
 }
 
@@ -58,8 +59,9 @@ dp_status dp_noise_open(dp_noise_cipher *cipher, dp_view associated, dp_view sea
         return DP_BADSIG;
     }
     nonce_of(cipher->counter, nonce);
-    if (crypto_aead_chacha20poly1305_ietf_decrypt(out, NULL, NULL, sealed.data, sealed.size, associated.data,
-                                                  associated.size, nonce, cipher->key) != 0) {
+    if (crypto_aead_chacha20poly1305_ietf_decrypt(out, NULL, NULL, sealed.data, sealed.size,
+                                                  associated.data, associated.size, nonce,
+                                                  cipher->key) != 0) {
         return DP_BADSIG;
     }
     cipher->counter++;
@@ -73,8 +75,8 @@ void dp_noise_rekey(dp_noise_cipher *cipher)
 
     dp_assert(cipher->keyed);
     nonce_of(UINT64_MAX, nonce);
-    crypto_aead_chacha20poly1305_ietf_encrypt(block, NULL, block, DP_NOISE_KEY_BYTES, NULL, 0, NULL, nonce,
-                                              cipher->key);
+    crypto_aead_chacha20poly1305_ietf_encrypt(block, NULL, block, DP_NOISE_KEY_BYTES, NULL, 0, NULL,
+                                              nonce, cipher->key);
     memcpy(cipher->key, block, sizeof cipher->key);
     cipher->counter = 0;
     sodium_memzero(block, sizeof block);
@@ -93,7 +95,8 @@ static void hash_two(uint8_t out[DP_NOISE_HASH_BYTES], dp_view a, dp_view b)
 }
 
 /* HMAC (RFC 2104) over BLAKE2b-512; key of 64 bytes, the parts of the message one after the other. */
-static void hmac(const uint8_t key[DP_NOISE_HASH_BYTES], dp_view a, dp_view b, uint8_t out[DP_NOISE_HASH_BYTES])
+static void hmac(const uint8_t key[DP_NOISE_HASH_BYTES], dp_view a, dp_view b,
+                 uint8_t out[DP_NOISE_HASH_BYTES])
 {
     uint8_t inner[BLOCK_BYTES];
     uint8_t outer[BLOCK_BYTES];
@@ -127,7 +130,8 @@ static void hkdf(const uint8_t chaining_key[DP_NOISE_HASH_BYTES], dp_view materi
     hmac(chaining_key, material, dp_view_of(NULL, 0), temporary);
     for (size_t i = 0; i < n_outputs; i++) {
         const uint8_t number = (uint8_t)(i + 1);
-        const dp_view before = i == 0 ? dp_view_of(NULL, 0) : dp_view_of(outputs[i - 1], DP_NOISE_HASH_BYTES);
+        const dp_view before =
+            i == 0 ? dp_view_of(NULL, 0) : dp_view_of(outputs[i - 1], DP_NOISE_HASH_BYTES);
         hmac(temporary, before, dp_view_of(&number, 1), outputs[i]);
     }
     sodium_memzero(temporary, sizeof temporary);
@@ -184,7 +188,8 @@ static size_t encrypt_and_hash(dp_noise *noise, dp_view plaintext, uint8_t *out)
 static dp_status decrypt_and_hash(dp_noise *noise, dp_view sealed, uint8_t *out)
 {
     if (noise->cipher.keyed) {
-        DP_TRY(dp_noise_open(&noise->cipher, dp_view_of(noise->hash, sizeof noise->hash), sealed, out));
+        DP_TRY(dp_noise_open(&noise->cipher, dp_view_of(noise->hash, sizeof noise->hash), sealed,
+                             out));
     } else if (sealed.size > 0) {
         memcpy(out, sealed.data, sealed.size);
     }
@@ -211,7 +216,8 @@ static void append_token(uint8_t tokens[DP_NOISE_TOKENS_MAX], enum token token)
 }
 
 /* Read "XXpsk0+psk2" from the name, up to the underscore, into the tokens of each message. */
-static dp_status parse_name(dp_noise *noise, const char *name, const struct pattern **found, uint8_t *n_psks)
+static dp_status parse_name(dp_noise *noise, const char *name, const struct pattern **found,
+                            uint8_t *n_psks)
 {
     static const char head[] = "Noise_";
     static const char tail[] = "_25519_ChaChaPoly_BLAKE2b";
@@ -279,7 +285,8 @@ static bool needs_static(const dp_noise *noise, const struct pattern *pattern)
     return false;
 }
 
-static void start_transcript(dp_noise *noise, const dp_noise_setup *setup, const struct pattern *pattern)
+static void start_transcript(dp_noise *noise, const dp_noise_setup *setup,
+                             const struct pattern *pattern)
 {
     const size_t name_bytes = strlen(setup->name);
 
@@ -367,7 +374,8 @@ static void mix_ephemeral(dp_noise *noise, const uint8_t point[32])
 
 static bool is_our_turn(const dp_noise *noise)
 {
-    return noise->next_message < noise->n_messages && (noise->next_message % 2 == 0) == noise->initiator;
+    return noise->next_message < noise->n_messages &&
+           (noise->next_message % 2 == 0) == noise->initiator;
 }
 
 dp_status dp_noise_write(dp_noise *noise, dp_view payload, dp_buf *out)
@@ -378,7 +386,8 @@ dp_status dp_noise_write(dp_noise *noise, dp_view payload, dp_buf *out)
     if (!is_our_turn(noise)) {
         return DP_BADARG;
     }
-    DP_TRY(dp_buf_reserve(out, 32 + 32 + DP_NOISE_TAG_BYTES + payload.size + DP_NOISE_TAG_BYTES, &room));
+    DP_TRY(dp_buf_reserve(out, 32 + 32 + DP_NOISE_TAG_BYTES + payload.size + DP_NOISE_TAG_BYTES,
+                          &room));
     const uint8_t *tokens = noise->tokens[noise->next_message];
     for (unsigned i = 0; i < DP_NOISE_TOKENS_MAX && tokens[i] != END; i++) {
         if (tokens[i] == E) {
@@ -398,7 +407,8 @@ dp_status dp_noise_write(dp_noise *noise, dp_view payload, dp_buf *out)
     return DP_OK;
 }
 
-dp_status dp_noise_read(dp_noise *noise, dp_view message, uint8_t *payload, size_t capacity, size_t *payload_size)
+dp_status dp_noise_read(dp_noise *noise, dp_view message, uint8_t *payload, size_t capacity,
+                        size_t *payload_size)
 {
     dp_reader reader = dp_reader_of(message);
 
@@ -414,7 +424,8 @@ dp_status dp_noise_read(dp_noise *noise, dp_view message, uint8_t *payload, size
             }
             mix_ephemeral(noise, noise->remote_ephemeral);
         } else if (tokens[i] == S) {
-            const dp_view sealed = dp_read_view(&reader, noise->cipher.keyed ? 32U + DP_NOISE_TAG_BYTES : 32U);
+            const dp_view sealed =
+                dp_read_view(&reader, noise->cipher.keyed ? 32U + DP_NOISE_TAG_BYTES : 32U);
             if (reader.failed) {
                 return DP_BADMSG;
             }

@@ -28,7 +28,8 @@ typedef struct dp_noise_cipher {
 /* out: plaintext.size + 16 bytes; may start where plaintext starts. */
 void dp_noise_seal(dp_noise_cipher *cipher, dp_view associated, dp_view plaintext, uint8_t *out);
 /* out: sealed.size - 16 bytes; may start where sealed starts. DP_BADSIG; then out is zeroed or untouched. */
-DP_MUST dp_status dp_noise_open(dp_noise_cipher *cipher, dp_view associated, dp_view sealed, uint8_t *out);
+DP_MUST dp_status dp_noise_open(dp_noise_cipher *cipher, dp_view associated, dp_view sealed,
+                                uint8_t *out);
 /* Section 11.3: k = first 32 bytes of ENCRYPT(k, 2^64 - 1, "", zeros); the counter starts again at 0. */
 void dp_noise_rekey(dp_noise_cipher *cipher);
 
@@ -36,11 +37,11 @@ typedef struct dp_noise_setup {
     const char *name; /* "Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b" */
     bool initiator;
     dp_view prologue;
-    const uint8_t *psks;             /* n_psks times 32 bytes, in the order of the modifiers */
+    const uint8_t *psks; /* n_psks times 32 bytes, in the order of the modifiers */
     uint8_t n_psks;
-    const uint8_t *static_secret;    /* 32 bytes, or NULL where the pattern has no own static key */
-    const uint8_t *static_public;    /* its public half, or NULL: computed */
-    const uint8_t *remote_static;    /* 32 bytes, where the pattern knows it beforehand, else NULL */
+    const uint8_t *static_secret; /* 32 bytes, or NULL where the pattern has no own static key */
+    const uint8_t *static_public; /* its public half, or NULL: computed */
+    const uint8_t *remote_static; /* 32 bytes, where the pattern knows it beforehand, else NULL */
     const uint8_t *ephemeral_secret; /* 32 fresh random bytes */
 } dp_noise_setup;
 
