@@ -1,0 +1,367 @@
+#include "gossip/record.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/msg.h"
+
+static const char record_domain[] = "dpnode/record/1";
+
+static void write_hash(dp_writer *writer, const dp_hash *hash)
+{
+    dp_write_bytes(writer, hash->bytes, sizeof hash->bytes);
+}
+
+static void write_peer(dp_writer *writer, const dp_peer *peer)
+{
+    dp_write_bytes(writer, peer->bytes, sizeof peer->bytes);
+}
+
+static void read_hash(dp_reader *reader, dp_hash *hash)
+{
+    dp_read_bytes(reader, hash->bytes, sizeof hash->bytes);
+}
+
+static void read_peer(dp_reader *reader, dp_peer *peer)
+{
+    dp_read_bytes(reader, peer->bytes, sizeof peer->bytes);
+}
+
+/* ---- writing ---- */
+
+static void write_round(dp_writer *writer, const dp_record *record)
+{
+    dp_write_u64(writer, record->round);
+    write_hash(writer, &record->base);
+    write_hash(writer, &record->state_root);
+    dp_write_u32(writer, record->alpha);
+    dp_write_u64(writer, record->tokens_total);
+    dp_write_u128(writer, record->w_total);
+    dp_write_u128(writer, record->clip_median);
+    dp_write_u8(writer, (uint8_t)record->n_state);
+    for (uint32_t i = 0; i < record->n_state; i++) {
+        dp_write_u8(writer, record->state[i].voter);
+        dp_write_bytes(writer, record->state[i].signature, DP_SIGNATURE_BYTES);
+    }
+    dp_write_u8(writer, (uint8_t)record->n_listed);
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        const dp_listed *listed = &record->listed[i];
+        write_peer(writer, &listed->peer);
+        write_hash(writer, &listed->root);
+        dp_write_u64(writer, listed->bytes);
+        dp_write_u64(writer, listed->tokens);
+        dp_write_u64(writer, listed->carried);
+        dp_write_u32(writer, listed->steps);
+        dp_write_u32(writer, listed->loss_micro);
+        dp_write_bytes(writer, listed->signature, DP_SIGNATURE_BYTES);
+        dp_write_u128(writer, listed->energy);
+        dp_write_u64(writer, listed->w);
+        dp_write_u32(writer, listed->clip);
+        dp_write_u32(writer, listed->q);
+    }
+    dp_write_u8(writer, (uint8_t)record->n_late);
+    for (uint32_t i = 0; i < record->n_late; i++) {
+        write_peer(writer, &record->late[i]);
+    }
+}
+
+static void write_config(dp_writer *writer, const dp_config_part *config)
+{
+    dp_write_u8(writer, (uint8_t)config->n_admits);
+    for (uint32_t i = 0; i < config->n_admits; i++) {
+        write_peer(writer, &config->admits[i].peer);
+        dp_write_u16(writer, (uint16_t)config->admits[i].credential.size);
+        dp_write_view(writer, config->admits[i].credential);
+    }
+    dp_write_u8(writer, (uint8_t)config->n_removes);
+    for (uint32_t i = 0; i < config->n_removes; i++) {
+        write_peer(writer, &config->removes[i].peer);
+        dp_write_u8(writer, (uint8_t)config->removes[i].reason);
+        dp_write_u64(writer, config->removes[i].incarnation);
+        dp_write_bytes(writer, config->removes[i].signature, DP_SIGNATURE_BYTES);
+    }
+    dp_write_u8(writer, (uint8_t)config->n_fences);
+    for (uint32_t i = 0; i < config->n_fences; i++) {
+        write_peer(writer, &config->fences[i].peer);
+        dp_write_u64(writer, config->fences[i].incarnation);
+    }
+    dp_write_u8(writer, (uint8_t)config->n_voters);
+    for (uint32_t i = 0; i < config->n_voters; i++) {
+        const dp_voter_entry *entry = &config->voters[i];
+        write_peer(writer, &entry->voter.peer);
+        dp_write_bytes(writer, entry->voter.key, DP_PUBLIC_KEY_BYTES);
+        dp_write_u8(writer, entry->kept ? 1 : 0);
+        dp_write_bytes(writer, entry->signature, DP_SIGNATURE_BYTES);
+    }
+}
+
+dp_status dp_record_encode(const dp_record *record, uint8_t *out, size_t capacity, dp_view *bytes)
+{
+    dp_writer writer = dp_writer_of(out, capacity < DP_RECORD_BYTES_MAX ? capacity : DP_RECORD_BYTES_MAX);
+
+    dp_assert(record->n_listed <= DP_LISTED_MAX && record->n_late <= DP_LATE_MAX);
+    dp_write_u8(&writer, DP_RECORD_VERSION);
+    dp_write_u8(&writer, (uint8_t)record->kind);
+    dp_write_u8(&writer, record->has_config ? 1 : 0);
+    write_hash(&writer, &record->run);
+    write_hash(&writer, &record->fork);
+    dp_write_u64(&writer, record->slot);
+    write_hash(&writer, &record->prev);
+    dp_write_u64(&writer, record->time_ms);
+    if (record->kind == DP_RECORD_ROUND) {
+        write_round(&writer, record);
+    }
+    if (record->has_config) {
+        write_config(&writer, &record->config);
+    }
+    return dp_writer_finish(&writer, bytes);
+}
+
+/* ---- reading ---- */
+
+/* Peers rise strictly, so that a list has one form and holds nobody twice. */
+static bool rises(const dp_peer *before, const dp_peer *peer, uint32_t index)
+{
+    return index == 0 || dp_peer_compare(before, peer) < 0;
+}
+
+static bool read_seals(dp_reader *reader, dp_seal seals[DP_VOTERS_MAX], uint32_t *n)
+{
+    const uint32_t count = dp_read_u8(reader);
+
+    if (count > DP_VOTERS_MAX) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        seals[i].voter = dp_read_u8(reader);
+        dp_read_bytes(reader, seals[i].signature, DP_SIGNATURE_BYTES);
+        if (seals[i].voter >= DP_VOTERS_MAX || (i > 0 && seals[i].voter <= seals[i - 1].voter)) {
+            return false;
+        }
+    }
+    *n = count;
+    return true;
+}
+
+static bool read_listed(dp_reader *reader, dp_record *record)
+{
+    record->n_listed = dp_read_u8(reader);
+    if (record->n_listed > DP_LISTED_MAX) {
+        return false;
+    }
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        dp_listed *listed = &record->listed[i];
+        read_peer(reader, &listed->peer);
+        read_hash(reader, &listed->root);
+        listed->bytes = dp_read_u64(reader);
+        listed->tokens = dp_read_u64(reader);
+        listed->carried = dp_read_u64(reader);
+        listed->steps = dp_read_u32(reader);
+        listed->loss_micro = dp_read_u32(reader);
+        dp_read_bytes(reader, listed->signature, DP_SIGNATURE_BYTES);
+        listed->energy = dp_read_u128(reader);
+        listed->w = dp_read_u64(reader);
+        listed->clip = dp_read_u32(reader);
+        listed->q = dp_read_u32(reader);
+        if (reader->failed || (i > 0 && !rises(&listed[-1].peer, &listed->peer, i))) {
+            return false;
+        }
+    }
+    record->n_late = dp_read_u8(reader);
+    if (record->n_late > DP_LATE_MAX) {
+        return false;
+    }
+    for (uint32_t i = 0; i < record->n_late; i++) {
+        read_peer(reader, &record->late[i]);
+        if (reader->failed || (i > 0 && !rises(&record->late[i - 1], &record->late[i], i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_round(dp_reader *reader, dp_record *record)
+{
+    record->round = dp_read_u64(reader);
+    read_hash(reader, &record->base);
+    read_hash(reader, &record->state_root);
+    record->alpha = dp_read_u32(reader);
+    record->tokens_total = dp_read_u64(reader);
+    record->w_total = dp_read_u128(reader);
+    record->clip_median = dp_read_u128(reader);
+    return read_seals(reader, record->state, &record->n_state) && read_listed(reader, record);
+}
+
+static bool read_admits(dp_reader *reader, dp_config_part *config)
+{
+    config->n_admits = dp_read_u8(reader);
+    if (config->n_admits > DP_CONFIG_ADMIT_MAX) {
+        return false;
+    }
+    for (uint32_t i = 0; i < config->n_admits; i++) {
+        dp_admit *admit = &config->admits[i];
+        read_peer(reader, &admit->peer);
+        const uint16_t size = dp_read_u16(reader);
+        if (size > DP_CREDENTIAL_MAX) {
+            return false;
+        }
+        admit->credential = dp_read_view(reader, size);
+        if (reader->failed || (i > 0 && !rises(&admit[-1].peer, &admit->peer, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_removes(dp_reader *reader, dp_config_part *config)
+{
+    config->n_removes = dp_read_u8(reader);
+    if (config->n_removes > DP_CONFIG_REMOVE_MAX) {
+        return false;
+    }
+    for (uint32_t i = 0; i < config->n_removes; i++) {
+        dp_remove *remove = &config->removes[i];
+        read_peer(reader, &remove->peer);
+        const uint8_t reason = dp_read_u8(reader);
+        remove->incarnation = dp_read_u64(reader);
+        dp_read_bytes(reader, remove->signature, DP_SIGNATURE_BYTES);
+        if (reader->failed || (reason != DP_REMOVE_LEFT && reason != DP_REMOVE_REVOKED) ||
+            (i > 0 && !rises(&remove[-1].peer, &remove->peer, i))) {
+            return false;
+        }
+        remove->reason = (dp_remove_reason)reason;
+    }
+    config->n_fences = dp_read_u8(reader);
+    if (config->n_fences > DP_CONFIG_FENCE_MAX) {
+        return false;
+    }
+    for (uint32_t i = 0; i < config->n_fences; i++) {
+        dp_fence *fence = &config->fences[i];
+        read_peer(reader, &fence->peer);
+        fence->incarnation = dp_read_u64(reader);
+        if (reader->failed || (i > 0 && !rises(&fence[-1].peer, &fence->peer, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_voters(dp_reader *reader, dp_config_part *config)
+{
+    static const uint8_t none[DP_SIGNATURE_BYTES];
+
+    config->n_voters = dp_read_u8(reader);
+    if (config->n_voters > DP_VOTERS_MAX) {
+        return false;
+    }
+    for (uint32_t i = 0; i < config->n_voters; i++) {
+        dp_voter_entry *entry = &config->voters[i];
+        read_peer(reader, &entry->voter.peer);
+        dp_read_bytes(reader, entry->voter.key, DP_PUBLIC_KEY_BYTES);
+        const uint8_t kept = dp_read_u8(reader);
+        dp_read_bytes(reader, entry->signature, DP_SIGNATURE_BYTES);
+        if (reader->failed || kept > 1 ||
+            (kept == 1 && memcmp(entry->signature, none, sizeof none) != 0) ||
+            (i > 0 && !rises(&entry[-1].voter.peer, &entry->voter.peer, i))) {
+            return false;
+        }
+        entry->kept = kept == 1;
+    }
+    return true;
+}
+
+dp_status dp_record_decode(dp_record *record, dp_view bytes)
+{
+    dp_reader reader = dp_reader_of(bytes);
+
+    if (bytes.size > DP_RECORD_BYTES_MAX) {
+        return DP_TOOBIG;
+    }
+    if (dp_read_u8(&reader) != DP_RECORD_VERSION) {
+        return DP_VERSION;
+    }
+    const uint8_t kind = dp_read_u8(&reader);
+    const uint8_t flags = dp_read_u8(&reader);
+    if ((kind != DP_RECORD_ROUND && kind != DP_RECORD_CONFIG) || flags > 1) {
+        return DP_BADMSG;
+    }
+    record->kind = (dp_record_kind)kind;
+    record->has_config = flags == 1;
+    read_hash(&reader, &record->run);
+    read_hash(&reader, &record->fork);
+    record->slot = dp_read_u64(&reader);
+    read_hash(&reader, &record->prev);
+    record->time_ms = dp_read_u64(&reader);
+    record->round = 0;
+    record->n_listed = 0;
+    record->n_late = 0;
+    record->n_state = 0;
+    if (record->kind == DP_RECORD_ROUND && !read_round(&reader, record)) {
+        return DP_BADMSG;
+    }
+    record->config.n_admits = 0;
+    record->config.n_removes = 0;
+    record->config.n_fences = 0;
+    record->config.n_voters = 0;
+    if (record->has_config &&
+        !(read_admits(&reader, &record->config) && read_removes(&reader, &record->config) &&
+          read_voters(&reader, &record->config))) {
+        return DP_BADMSG;
+    }
+    return dp_reader_finish(&reader);
+}
+
+dp_hash dp_record_hash(dp_view bytes)
+{
+    return dp_hash_of(record_domain, bytes);
+}
+
+/* ---- certificates ---- */
+
+dp_status dp_cert_of_record_encode(const dp_cert_of_record *cert, uint8_t *out, size_t capacity, dp_view *bytes)
+{
+    dp_writer writer = dp_writer_of(out, capacity);
+
+    dp_assert(cert->n <= DP_VOTERS_MAX);
+    dp_write_u32(&writer, cert->ballot);
+    dp_write_u8(&writer, (uint8_t)cert->n);
+    for (uint32_t i = 0; i < cert->n; i++) {
+        dp_write_u8(&writer, cert->seals[i].voter);
+        dp_write_bytes(&writer, cert->seals[i].signature, DP_SIGNATURE_BYTES);
+    }
+    return dp_writer_finish(&writer, bytes);
+}
+
+dp_status dp_cert_of_record_decode(dp_cert_of_record *cert, dp_view bytes)
+{
+    dp_reader reader = dp_reader_of(bytes);
+
+    cert->ballot = dp_read_u32(&reader);
+    if (!read_seals(&reader, cert->seals, &cert->n)) {
+        return DP_BADMSG;
+    }
+    return dp_reader_finish(&reader);
+}
+
+bool dp_cert_verify(const dp_cert_of_record *cert, const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork,
+                    uint64_t slot, const dp_hash *prev, const dp_hash *hash, const dp_voter *voters,
+                    uint32_t n_voters)
+{
+    if (cert->n < n_voters / 2 + 1) {
+        return false;
+    }
+    for (uint32_t i = 0; i < cert->n; i++) {
+        const dp_seal *seal = &cert->seals[i];
+        dp_vote vote = {.type = DP_MSG_ACCEPTED, .voter = seal->voter, .fork = *fork, .slot = slot, .prev = *prev,
+                        .ballot = cert->ballot, .hash = *hash};
+        /* Indexes rise, so nobody is counted twice. */
+        if (seal->voter >= n_voters || (i > 0 && seal->voter <= cert->seals[i - 1].voter)) {
+            return false;
+        }
+        memcpy(vote.signature, seal->signature, sizeof vote.signature);
+        if (!dp_vote_verify(&vote, crypto, run, voters[seal->voter].key)) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,225 @@
+/* Records: what a slot of the chain decides, their certificates, and the signed pieces that they carry. Bytes and shapes
+ * only; whether a record may stand in a given chain is valid.h's question.
+ *
+ * A record, little-endian; its hash is H("dpnode/record/1", all of these bytes) and depends on no ballot:
+ *     0  u8   version 1
+ *     1  u8   kind, dp_record_kind
+ *     2  u8   flags: bit 0 a config part follows the body; other bits 0
+ *     3  32   run id
+ *    35  32   fork: zero, or the hash of the FORK record
+ *    67  u64  slot
+ *    75  32   prev: hash of the record of slot - 1; run id for slot 1
+ *   107  u64  time, unix ms
+ *   115       body of a ROUND; nothing for a CONFIG
+ * Body of a ROUND:
+ *        u64 round t | 32 base | 32 state root after round t-1 | u32 alpha Q16 | u64 T, tokens so far
+ *        | u128 W | u128 M, clip median
+ *        | u8 n, then n times STATE signature {u8 voter, 64 signature}: voter indexes rising
+ *        | u8 n listed, then per contribution, peers rising:
+ *             32 peer | 32 blob root | u64 blob bytes | u64 tokens | u64 carried | u32 steps | u32 loss
+ *             | 64 READY signature | u128 energy | u64 w | u32 clip Q16 | u32 q Q31
+ *        | u8 n late, then 32 peer each, rising
+ * Config part:
+ *        u8 n admitted, then {32 peer | u16 size | credential}: peers rising
+ *        | u8 n removed, then {32 peer | u8 reason | u64 incarnation | 64 signature}: peers rising
+ *        | u8 n fenced, then {32 peer | u64 incarnation}: peers rising
+ *        | u8 n voters, 0 for no change, then {32 peer | 32 vote key | u8 kept | 64 VOTER_OK signature, zero if kept}:
+ *          peers rising
+ *
+ * A certificate: u32 ballot | u8 n | n times {u8 voter, 64 signature of ACCEPTED}, voter indexes rising, by the voters of
+ * the record's slot (their index is their place in the ledger's list, which is in peer order). */
+#ifndef DP_GOSSIP_RECORD_H
+#define DP_GOSSIP_RECORD_H
+
+#include "gossip/node.h"
+
+enum {
+    DP_RECORD_VERSION = 1,
+    DP_RECORD_BYTES_MAX = 32 * 1024,
+    DP_LATE_MAX = 200,
+    DP_CONFIG_ADMIT_MAX = 8,
+    DP_CONFIG_REMOVE_MAX = 8,
+    DP_CONFIG_FENCE_MAX = 8,
+    DP_CERT_OF_RECORD_BYTES_MAX = 5 + DP_VOTERS_MAX * 65
+};
+#define DP_TOKENS_MAX UINT32_MAX                        /* of one node in one round */
+#define DP_ENERGY_MAX ((unsigned __int128)1 << 112)     /* above it a blob is refused */
+
+typedef enum dp_record_kind {
+    DP_RECORD_ROUND = 1,
+    DP_RECORD_CONFIG = 2,
+    DP_RECORD_REWIND = 3, /* the others are reserved: decoded by no version yet */
+    DP_RECORD_MERGE = 4,
+    DP_RECORD_FORK = 5,
+    DP_RECORD_STOP = 6
+} dp_record_kind;
+
+/* A trainer's claim for round t on this base; signed with its identity key, domain "dpnode/ready/1", over
+ * run | fork | t | base | blob root | blob bytes | tokens | steps | carried | loss | state root. */
+typedef struct dp_ready {
+    dp_peer peer;
+    uint64_t round;
+    dp_hash base;
+    dp_hash root;
+    uint64_t bytes;
+    uint64_t tokens;
+    uint64_t carried;
+    uint32_t steps;
+    uint32_t loss_micro;
+    dp_hash state_root; /* after round t-1 */
+    uint8_t signature[DP_SIGNATURE_BYTES];
+} dp_ready;
+
+typedef struct dp_listed {
+    dp_peer peer;
+    dp_hash root;
+    uint64_t bytes;
+    uint64_t tokens;
+    uint64_t carried;
+    uint32_t steps;
+    uint32_t loss_micro;
+    uint8_t signature[DP_SIGNATURE_BYTES];
+    unsigned __int128 energy;
+    uint64_t w;    /* clamped weight */
+    uint32_t clip; /* Q16 */
+    uint32_t q;    /* Q31 */
+} dp_listed;
+
+typedef struct dp_seal {
+    uint8_t voter; /* index in the voters of the slot */
+    uint8_t signature[DP_SIGNATURE_BYTES];
+} dp_seal;
+
+typedef struct dp_admit {
+    dp_peer peer;
+    dp_view credential; /* into the record's bytes */
+} dp_admit;
+
+typedef enum dp_remove_reason { DP_REMOVE_LEFT = 1, DP_REMOVE_REVOKED = 2 } dp_remove_reason;
+
+/* LEFT is signed by the peer, REVOKED by the run's root key; domain "dpnode/remove/1" over run | peer | reason |
+ * incarnation. */
+typedef struct dp_remove {
+    dp_peer peer;
+    dp_remove_reason reason;
+    uint64_t incarnation;
+    uint8_t signature[DP_SIGNATURE_BYTES];
+} dp_remove;
+
+typedef struct dp_fence {
+    dp_peer peer;
+    uint64_t incarnation;
+} dp_fence;
+
+typedef struct dp_voter {
+    dp_peer peer;
+    uint8_t key[DP_PUBLIC_KEY_BYTES];
+} dp_voter;
+
+/* kept: stands with this key in the chain already. Else signature is its VOTER_OK: identity key, domain
+ * "dpnode/voter/1", over run | prev | vote key. */
+typedef struct dp_voter_entry {
+    dp_voter voter;
+    bool kept;
+    uint8_t signature[DP_SIGNATURE_BYTES];
+} dp_voter_entry;
+
+typedef struct dp_config_part {
+    uint32_t n_admits;
+    dp_admit admits[DP_CONFIG_ADMIT_MAX];
+    uint32_t n_removes;
+    dp_remove removes[DP_CONFIG_REMOVE_MAX];
+    uint32_t n_fences;
+    dp_fence fences[DP_CONFIG_FENCE_MAX];
+    uint32_t n_voters;
+    dp_voter_entry voters[DP_VOTERS_MAX];
+} dp_config_part;
+
+typedef struct dp_record {
+    dp_record_kind kind;
+    bool has_config;
+    dp_run_id run;
+    dp_hash fork;
+    uint64_t slot;
+    dp_hash prev;
+    uint64_t time_ms;
+    /* ROUND */
+    uint64_t round;
+    dp_hash base;
+    dp_hash state_root;
+    uint32_t alpha; /* Q16 */
+    uint64_t tokens_total;
+    unsigned __int128 w_total;
+    unsigned __int128 clip_median;
+    uint32_t n_state;
+    dp_seal state[DP_VOTERS_MAX];
+    uint32_t n_listed;
+    dp_listed listed[DP_LISTED_MAX];
+    uint32_t n_late;
+    dp_peer late[DP_LATE_MAX];
+    dp_config_part config;
+} dp_record;
+
+typedef struct dp_cert_of_record {
+    uint32_t ballot;
+    uint32_t n;
+    dp_seal seals[DP_VOTERS_MAX];
+} dp_cert_of_record;
+
+/* DP_TOOBIG if it does not fit in out. *bytes lends out. */
+DP_MUST dp_status dp_record_encode(const dp_record *record, uint8_t *out, size_t capacity, dp_view *bytes);
+/* Total and strict: one encoding per record. Credentials point into bytes. record is undefined on failure. */
+DP_MUST dp_status dp_record_decode(dp_record *record, dp_view bytes);
+dp_hash dp_record_hash(dp_view bytes);
+
+DP_MUST dp_status dp_cert_of_record_encode(const dp_cert_of_record *cert, uint8_t *out, size_t capacity,
+                                           dp_view *bytes);
+DP_MUST dp_status dp_cert_of_record_decode(dp_cert_of_record *cert, dp_view bytes);
+
+/* What is signed. Each gives false without the key, or if the signature does not verify. */
+bool dp_ready_sign(dp_ready *ready, const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork);
+bool dp_ready_verify(const dp_ready *ready, const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork);
+/* The READY that a contribution of this record must have been. */
+dp_ready dp_ready_of_listed(const dp_record *record, const dp_listed *listed);
+
+/* STATE: vote key, domain "dpnode/state-vote/1", over run | fork | t | root. */
+bool dp_state_sign(const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork, uint64_t round,
+                   const dp_hash *root, uint8_t signature[DP_SIGNATURE_BYTES]);
+bool dp_state_verify(const dp_crypto *crypto, const uint8_t vote_key[DP_PUBLIC_KEY_BYTES], const dp_run_id *run,
+                     const dp_hash *fork, uint64_t round, const dp_hash *root,
+                     const uint8_t signature[DP_SIGNATURE_BYTES]);
+
+bool dp_voter_ok_sign(const dp_crypto *crypto, const dp_run_id *run, const dp_hash *prev,
+                      const uint8_t vote_key[DP_PUBLIC_KEY_BYTES], uint8_t signature[DP_SIGNATURE_BYTES]);
+bool dp_voter_ok_verify(const dp_crypto *crypto, const dp_peer *peer, const dp_run_id *run, const dp_hash *prev,
+                        const uint8_t vote_key[DP_PUBLIC_KEY_BYTES],
+                        const uint8_t signature[DP_SIGNATURE_BYTES]);
+
+bool dp_remove_sign(dp_remove *remove, const dp_crypto *crypto, const dp_run_id *run);
+bool dp_remove_verify(const dp_remove *remove, const dp_crypto *crypto, const dp_run_id *run,
+                      const uint8_t root[DP_PUBLIC_KEY_BYTES]);
+
+/* One vote of the protocol of votes (commit.h); vote key, domain "dpnode/vote/1", over type | run | fork | slot | prev |
+ * ballot | accepted + 1 (0: none) | record hash. */
+typedef struct dp_vote {
+    uint8_t type;       /* DP_MSG_PREPARE, PROMISE, PROPOSE or ACCEPTED */
+    uint8_t voter;      /* index of the signer in the voters of the slot */
+    dp_hash fork;
+    uint64_t slot;
+    dp_hash prev;
+    uint32_t ballot;
+    uint32_t accepted;  /* PROMISE: accepted ballot + 1, 0 for none; else 0 */
+    dp_hash hash;       /* PROMISE: of the accepted record, or zero; PROPOSE, ACCEPTED: of the record; PREPARE: zero */
+    uint8_t signature[DP_SIGNATURE_BYTES];
+} dp_vote;
+
+bool dp_vote_sign(dp_vote *vote, const dp_crypto *crypto, const dp_run_id *run);
+bool dp_vote_verify(const dp_vote *vote, const dp_crypto *crypto, const dp_run_id *run,
+                    const uint8_t vote_key[DP_PUBLIC_KEY_BYTES]);
+
+/* Is cert a majority of these voters for this record in this slot? */
+bool dp_cert_verify(const dp_cert_of_record *cert, const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork,
+                    uint64_t slot, const dp_hash *prev, const dp_hash *hash, const dp_voter *voters,
+                    uint32_t n_voters);
+
+#endif

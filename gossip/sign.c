@@ -1,0 +1,208 @@
+/* The byte strings that READY, STATE, VOTER_OK, removals and votes sign; drawn in record.h. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/record.h"
+
+enum { SIGNED_MAX = 320 };
+
+static void add(dp_writer *writer, const dp_hash *hash)
+{
+    dp_write_bytes(writer, hash->bytes, sizeof hash->bytes);
+}
+
+static dp_view done(const dp_writer *writer)
+{
+    dp_assert(!writer->full);
+    return dp_view_of(writer->data, writer->size);
+}
+
+/* ---- READY ---- */
+
+static const char ready_domain[] = "dpnode/ready/1";
+
+static dp_view ready_bytes(const dp_ready *ready, const dp_run_id *run, const dp_hash *fork, uint8_t out[SIGNED_MAX])
+{
+    dp_writer writer = dp_writer_of(out, SIGNED_MAX);
+
+    add(&writer, run);
+    add(&writer, fork);
+    dp_write_u64(&writer, ready->round);
+    add(&writer, &ready->base);
+    add(&writer, &ready->root);
+    dp_write_u64(&writer, ready->bytes);
+    dp_write_u64(&writer, ready->tokens);
+    dp_write_u32(&writer, ready->steps);
+    dp_write_u64(&writer, ready->carried);
+    dp_write_u32(&writer, ready->loss_micro);
+    add(&writer, &ready->state_root);
+    return done(&writer);
+}
+
+bool dp_ready_sign(dp_ready *ready, const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork)
+{
+    uint8_t room[SIGNED_MAX];
+
+    return crypto->sign(crypto->context, DP_KEY_IDENTITY, ready_domain, ready_bytes(ready, run, fork, room),
+                        ready->signature);
+}
+
+bool dp_ready_verify(const dp_ready *ready, const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork)
+{
+    uint8_t room[SIGNED_MAX];
+
+    return crypto->verify(crypto->context, ready->peer.bytes, ready_domain, ready_bytes(ready, run, fork, room),
+                          ready->signature);
+}
+
+dp_ready dp_ready_of_listed(const dp_record *record, const dp_listed *listed)
+{
+    dp_ready ready = {.peer = listed->peer,
+                      .round = record->round,
+                      .base = record->base,
+                      .root = listed->root,
+                      .bytes = listed->bytes,
+                      .tokens = listed->tokens,
+                      .carried = listed->carried,
+                      .steps = listed->steps,
+                      .loss_micro = listed->loss_micro,
+                      .state_root = record->state_root};
+
+    memcpy(ready.signature, listed->signature, sizeof ready.signature);
+    return ready;
+}
+
+/* ---- STATE ---- */
+
+static const char state_domain[] = "dpnode/state-vote/1";
+
+static dp_view state_bytes(const dp_run_id *run, const dp_hash *fork, uint64_t round, const dp_hash *root,
+                           uint8_t out[SIGNED_MAX])
+{
+    dp_writer writer = dp_writer_of(out, SIGNED_MAX);
+
+    add(&writer, run);
+    add(&writer, fork);
+    dp_write_u64(&writer, round);
+    add(&writer, root);
+    return done(&writer);
+}
+
+bool dp_state_sign(const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork, uint64_t round,
+                   const dp_hash *root, uint8_t signature[DP_SIGNATURE_BYTES])
+{
+    uint8_t room[SIGNED_MAX];
+
+    return crypto->sign(crypto->context, DP_KEY_VOTE, state_domain, state_bytes(run, fork, round, root, room),
+                        signature);
+}
+
+bool dp_state_verify(const dp_crypto *crypto, const uint8_t vote_key[DP_PUBLIC_KEY_BYTES], const dp_run_id *run,
+                     const dp_hash *fork, uint64_t round, const dp_hash *root,
+                     const uint8_t signature[DP_SIGNATURE_BYTES])
+{
+    uint8_t room[SIGNED_MAX];
+
+    return crypto->verify(crypto->context, vote_key, state_domain, state_bytes(run, fork, round, root, room),
+                          signature);
+}
+
+/* ---- VOTER_OK ---- */
+
+static const char voter_domain[] = "dpnode/voter/1";
+
+static dp_view voter_ok_bytes(const dp_run_id *run, const dp_hash *prev, const uint8_t vote_key[DP_PUBLIC_KEY_BYTES],
+                              uint8_t out[SIGNED_MAX])
+{
+    dp_writer writer = dp_writer_of(out, SIGNED_MAX);
+
+    add(&writer, run);
+    add(&writer, prev);
+    dp_write_bytes(&writer, vote_key, DP_PUBLIC_KEY_BYTES);
+    return done(&writer);
+}
+
+bool dp_voter_ok_sign(const dp_crypto *crypto, const dp_run_id *run, const dp_hash *prev,
+                      const uint8_t vote_key[DP_PUBLIC_KEY_BYTES], uint8_t signature[DP_SIGNATURE_BYTES])
+{
+    uint8_t room[SIGNED_MAX];
+
+    return crypto->sign(crypto->context, DP_KEY_IDENTITY, voter_domain, voter_ok_bytes(run, prev, vote_key, room),
+                        signature);
+}
+
+bool dp_voter_ok_verify(const dp_crypto *crypto, const dp_peer *peer, const dp_run_id *run, const dp_hash *prev,
+                        const uint8_t vote_key[DP_PUBLIC_KEY_BYTES],
+                        const uint8_t signature[DP_SIGNATURE_BYTES])
+{
+    uint8_t room[SIGNED_MAX];
+
+    return crypto->verify(crypto->context, peer->bytes, voter_domain, voter_ok_bytes(run, prev, vote_key, room),
+                          signature);
+}
+
+/* ---- removal ---- */
+
+static const char remove_domain[] = "dpnode/remove/1";
+
+static dp_view remove_bytes(const dp_remove *remove, const dp_run_id *run, uint8_t out[SIGNED_MAX])
+{
+    dp_writer writer = dp_writer_of(out, SIGNED_MAX);
+
+    add(&writer, run);
+    dp_write_bytes(&writer, remove->peer.bytes, sizeof remove->peer.bytes);
+    dp_write_u8(&writer, (uint8_t)remove->reason);
+    dp_write_u64(&writer, remove->incarnation);
+    return done(&writer);
+}
+
+bool dp_remove_sign(dp_remove *remove, const dp_crypto *crypto, const dp_run_id *run)
+{
+    uint8_t room[SIGNED_MAX];
+
+    return crypto->sign(crypto->context, DP_KEY_IDENTITY, remove_domain, remove_bytes(remove, run, room),
+                        remove->signature);
+}
+
+bool dp_remove_verify(const dp_remove *remove, const dp_crypto *crypto, const dp_run_id *run,
+                      const uint8_t root[DP_PUBLIC_KEY_BYTES])
+{
+    uint8_t room[SIGNED_MAX];
+    const uint8_t *key = remove->reason == DP_REMOVE_LEFT ? remove->peer.bytes : root;
+
+    return crypto->verify(crypto->context, key, remove_domain, remove_bytes(remove, run, room), remove->signature);
+}
+
+/* ---- votes ---- */
+
+static const char vote_domain[] = "dpnode/vote/1";
+
+static dp_view vote_bytes(const dp_vote *vote, const dp_run_id *run, uint8_t out[SIGNED_MAX])
+{
+    dp_writer writer = dp_writer_of(out, SIGNED_MAX);
+
+    dp_write_u8(&writer, vote->type);
+    add(&writer, run);
+    add(&writer, &vote->fork);
+    dp_write_u64(&writer, vote->slot);
+    add(&writer, &vote->prev);
+    dp_write_u32(&writer, vote->ballot);
+    dp_write_u32(&writer, vote->accepted);
+    add(&writer, &vote->hash);
+    return done(&writer);
+}
+
+bool dp_vote_sign(dp_vote *vote, const dp_crypto *crypto, const dp_run_id *run)
+{
+    uint8_t room[SIGNED_MAX];
+
+    return crypto->sign(crypto->context, DP_KEY_VOTE, vote_domain, vote_bytes(vote, run, room), vote->signature);
+}
+
+bool dp_vote_verify(const dp_vote *vote, const dp_crypto *crypto, const dp_run_id *run,
+                    const uint8_t vote_key[DP_PUBLIC_KEY_BYTES])
+{
+    uint8_t room[SIGNED_MAX];
+
+    return crypto->verify(crypto->context, vote_key, vote_domain, vote_bytes(vote, run, room), vote->signature);
+}
