@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""Checks of the tree: who includes whom, guards, sizes, and what the pure objects of gossip/ may call.
+
+Usage: tests/tidy.py [BUILD_FOLDER]. Without a build folder, or without libdp_gossip.a in it, the symbols are not
+checked. Prints one line per finding, file:line: what, and ends with status 1 if there was one.
+`tests/tidy.py --self-test` runs the checks over small wrong examples.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+# Which folders the sources of a folder may include. Order within a floor does not matter.
+FLOORS = {
+    "base": {"base"},
+    "gossip": {"gossip", "base"},
+    "compute": {"compute", "base"},
+    "store": {"store", "base"},
+    "daemon": {"daemon", "gossip", "store", "base"},
+    "cli": {"cli", "base"},
+}
+# Single headers that a folder may include besides.
+ALSO = {"cli": {"daemon/control_msg.h"}}
+# Tests, benches and the simulator see everything.
+OPEN_FOLDERS = ("tests", "bench")
+
+# Headers of libraries, and who may include them: folders, or single files.
+LIBRARIES = {
+    "uv.h": {"daemon"},
+    "sodium.h": {"base/digest.c", "gossip/id.c", "gossip/channel.c", "gossip/cert.c", "gossip/invite.c",
+                 "gossip/noise.c", "daemon"},
+    "msgpack.h": {"base/pack.c"},
+    "sqlite3.h": {"store"},
+    "yaml.h": {"cli", "daemon"},
+    "jansson.h": {"compute", "cli"},
+    "libsmartcols.h": {"cli"},
+    "qrencode.h": {"cli"},
+    "oneapi/dnnl/dnnl.h": {"compute"},
+    "pcre2.h": {"compute"},
+    "pthread.h": {"compute", "store", "daemon"},
+}
+
+LINES_MAX = 700
+
+# Objects of gossip/ that may compute with libsodium. Seeds and ephemeral keys come in from outside there too.
+GOSSIP_EDGE = {"id", "channel", "cert", "invite", "noise"}
+EDGE_ALLOWED = re.compile(r"^(crypto_\w+|sodium_\w+)$")
+EDGE_FORBIDDEN = re.compile(r"^(crypto_\w+_keygen|crypto_(box|kx|sign|sign_ed25519)_keypair|sodium_malloc)$")
+
+# Undefined symbols that no pure object may have.
+FORBIDDEN = re.compile(
+    r"^(clock_gettime|gettimeofday|time|localtime|gmtime|nanosleep|sleep|usleep|"
+    r"rand|random|srand|srandom|rand_r|drand48|getrandom|getentropy|arc4random\w*|randombytes\w*|"
+    r"socket|connect|accept|bind|listen|poll|select|epoll_\w+|send|sendto|sendmsg|recv|recvfrom|recvmsg|"
+    r"read|pread|readv|write|pwrite|writev|open|openat|close|fopen|fread|fwrite|fclose|fsync|mmap|"
+    r"uv_\w+|sqlite3_\w+|pthread_\w+|mtx_\w+|thrd_\w+|crypto_\w+|sodium_\w+|"
+    r"malloc|calloc|realloc|free|posix_memalign|aligned_alloc|strdup|strndup|"
+    r"printf|fprintf|puts|putchar|fputs|perror|dp_log\w*|getenv|exit|_exit|abort|"
+    r"__printf_chk|__fprintf_chk|system|fork|execve)$")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def sources(root):
+    """Paths of our C sources, relative to root."""
+    for folder in list(FLOORS) + list(OPEN_FOLDERS):
+        for base, folders, files in os.walk(os.path.join(root, folder)):
+            folders.sort()
+            for name in sorted(files):
+                if name.endswith((".c", ".h", ".cu")):
+                    yield os.path.relpath(os.path.join(base, name), root)
+
+
+def check_include(path, mark, name):
+    """A sentence if path may not include name, else None."""
+    folder = path.split("/")[0]
+    if mark == "<":
+        allowed = LIBRARIES.get(name)
+        if allowed is None or folder in OPEN_FOLDERS or folder in allowed or path in allowed:
+            return None
+        return f"may not include <{name}>: only {', '.join(sorted(allowed))} may"
+    target = name.split("/")[0]
+    if folder in OPEN_FOLDERS:
+        return None if "/" in name else f'include "{name}" from the root, as "folder/file.h"'
+    if target not in FLOORS:
+        return f'include "{name}" from the root, as "folder/file.h"'
+    if target in FLOORS[folder] or name in ALSO.get(folder, ()):
+        return None
+    if path == "compute/worker_main.c" and target == "base":
+        return None
+    return f'{folder}/ may not include "{name}": only {", ".join(sorted(FLOORS[folder]))}'
+
+
+def guard_of(path):
+    return "DP_" + re.sub(r"[^A-Za-z0-9]", "_", path).upper()
+
+
+def check_guard(path, lines):
+    """The first directives of a header are its guard, named after its path."""
+    directives = [(n, line) for n, line in enumerate(lines, 1) if line.startswith("#")]
+    wanted = guard_of(path.removeprefix("tests/"))
+    if directives and directives[0][1].split()[1:2] == [guard_of(path)]:
+        wanted = guard_of(path)
+    if len(directives) < 3 or directives[0][1].split()[:2] != ["#ifndef", wanted] \
+            or directives[1][1].split()[:2] != ["#define", wanted] or not directives[-1][1].startswith("#endif"):
+        yield (directives[0][0] if directives else 1), f"include guard {wanted} is missing"
+
+
+def check_file(root, path):
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    if len(lines) > LINES_MAX:
+        yield len(lines), f"{len(lines)} lines; a file is one idea of at most {LINES_MAX}"
+    if path.endswith(".h"):
+        yield from check_guard(path, lines)
+        if not lines or not lines[0].startswith("/*"):
+            yield 1, "a header opens with a sentence that says what it is"
+        name = os.path.basename(path)
+        if name == "util.h" or name == "common.h":
+            yield 1, "a file is named after its idea"
+    for number, line in enumerate(lines, 1):
+        match = INCLUDE.match(line)
+        if match:
+            sentence = check_include(path, match.group(1), match.group(2))
+            if sentence:
+                yield number, sentence
+        if re.search(r"\bassert\s*\(", line) and path.split("/")[0] in FLOORS \
+                and not re.search(r"_assert|dp_assert|static_assert|\*|//", line):
+            yield number, "assert() vanishes with NDEBUG: dp_assert"
+
+
+def undefined_symbols(archive):
+    """[(object name without .c.o, symbol)] of a static library."""
+    text = subprocess.run(["nm", "--undefined-only", "--portability", archive], check=True, capture_output=True,
+                          text=True).stdout
+    current = ""
+    for line in text.splitlines():
+        match = re.match(r".*\[(.+?)(\.c)?\.o\]:$", line)
+        if match:
+            current = match.group(1)
+        elif line.strip():
+            yield current, line.split()[0].split("@")[0]
+
+
+def check_symbols(archive):
+    seen = set()
+    for name, symbol in undefined_symbols(archive):
+        allowed = name in GOSSIP_EDGE and EDGE_ALLOWED.match(symbol) and not EDGE_FORBIDDEN.match(symbol)
+        if allowed or (name, symbol) in seen or not FORBIDDEN.match(symbol):
+            continue
+        seen.add((name, symbol))
+        yield name, symbol
+
+
+def line_of(root, path, symbol):
+    """Where path first names symbol, for the message; 1 if a macro hides it."""
+    try:
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if re.search(rf"\b{re.escape(symbol)}\s*\(", line):
+                    return number
+    except OSError:
+        pass
+    return 1
+
+
+def check_tree(root, build):
+    findings = []
+    for path in sources(root):
+        findings += [(path, number, sentence) for number, sentence in check_file(root, path)]
+    archive = os.path.join(build, "libdp_gossip.a") if build else ""
+    if os.path.exists(archive):
+        for name, symbol in check_symbols(archive):
+            path = f"gossip/{name}.c"
+            findings.append((path, line_of(root, path, symbol),
+                             f"gossip/ is pure: {symbol} may not be called here; it comes in with an event"))
+    return findings
+
+
+def self_test():
+    """Each kind of finding is found in a wrong example, and a right one is left in peace."""
+    wrong = [
+        ("gossip/a.c", '#include "store/db.h"\n', 1),
+        ("gossip/a.c", '#include <uv.h>\n', 1),
+        ("gossip/a.c", '#include "a.h"\n', 1),
+        ("base/a.c", '#include "gossip/a.h"\n', 1),
+        ("cli/a.c", '#include "daemon/driver.h"\n', 1),
+        ("store/a.c", '#include <sodium.h>\n', 1),
+        ("daemon/a.c", '#include "compute/a.h"\n', 1),
+        ("tests/a.c", '#include "a.h"\n', 1),
+        ("base/a.h", "/* A. */\n#ifndef A_H\n#define A_H\n#endif\n", 1),
+        ("base/a.h", "#ifndef DP_BASE_A_H\n#define DP_BASE_A_H\n#endif\n", 1),
+        ("base/a.c", "int x;\n" * (LINES_MAX + 1), 1),
+        ("base/a.c", "assert(x);\n", 1),
+        ("base/a.h", "/* A. */\n#ifndef DP_BASE_A_H\n#define DP_BASE_A_H\n#endif\n", 0),
+        ("cli/a.c", '#include "daemon/control_msg.h"\n#include <stdio.h>\n', 0),
+        ("daemon/a.c", '#include "gossip/a.h"\n#include <uv.h>\ndp_assert(x);\n', 0),
+        ("tests/a.c", '#include "gossip/a.h"\n#include <sodium.h>\n', 0),
+    ]
+    for path, text, count in wrong:
+        with tempfile.TemporaryDirectory() as root:
+            os.makedirs(os.path.join(root, os.path.dirname(path)))
+            with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                file.write(text)
+            found = check_tree(root, None)
+            assert len(found) == count, (path, text[:80], found)
+    for symbol in ("clock_gettime", "malloc", "uv_now", "sqlite3_open", "crypto_sign", "write", "printf", "getrandom"):
+        assert FORBIDDEN.match(symbol), symbol
+    for symbol in ("memcpy", "memset", "qsort", "dp_alloc", "dp_free", "snprintf", "dp_rng_next", "dp_read_u64"):
+        assert not FORBIDDEN.match(symbol), symbol
+    self_test_symbols()
+
+
+def self_test_symbols():
+    """The symbols of a small library: a pure object and one of the edge that draws a key itself."""
+    compiler = os.environ.get("CC", "cc")
+    with tempfile.TemporaryDirectory() as root:
+        os.makedirs(os.path.join(root, "gossip"))
+        calls = {"round": ("time", "crypto_verify_32"), "channel": ("crypto_verify_32", "crypto_kx_keypair")}
+        for name, (first, second) in calls.items():
+            source = os.path.join(root, "gossip", name + ".c")
+            with open(source, "w", encoding="utf-8") as file:
+                file.write(f"int {first}();\nint {second}();\nint {name}_f();\n"
+                           f"int {name}_f()\n{{\nreturn {first}(0) +\n{second}(0);\n}}\n")
+            subprocess.run([compiler, "-w", "-c", source, "-o", os.path.join(root, name + ".c.o")], check=True)
+        objects = [os.path.join(root, name + ".c.o") for name in calls]
+        subprocess.run(["ar", "rc", os.path.join(root, "libdp_gossip.a"), *objects], check=True)
+        found = sorted((path, sentence.split()[3]) for path, _, sentence in check_tree(root, root))
+        assert found == [("gossip/channel.c", "crypto_kx_keypair"), ("gossip/round.c", "crypto_verify_32"),
+                         ("gossip/round.c", "time")], found
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        self_test()
+        print("tidy: self-test passed")
+        return 0
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    findings = check_tree(root, sys.argv[1] if len(sys.argv) > 1 else None)
+    for path, number, sentence in findings:
+        print(f"{path}:{number}: {sentence}")
+    print(f"tidy: {len(findings)} findings in {sum(1 for _ in sources(root))} files")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
