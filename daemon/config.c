@@ -1,0 +1,220 @@
+#include "daemon/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+
+#define TEXT(field) offsetof(dp_config, field), sizeof(((dp_config *)0)->field)
+#define NUMBER(field) offsetof(dp_config, field), sizeof(((dp_config *)0)->field)
+
+static const dp_setting settings[] = {
+    {"dir", DP_SETTING_TEXT, "PATH", "", 0, 0, "directory of keys and store, used by one daemon at a time", TEXT(dir)},
+    {"socket", DP_SETTING_TEXT, "PATH", "", 0, 0, "control socket for dpnode", TEXT(socket)},
+    {"listen", DP_SETTING_TEXT, "ADDR:PORT", "0.0.0.0:7717", 0, 0,
+     "where peers connect, bound only once a run exists; port 0 takes any free one", TEXT(listen)},
+    {"advertise", DP_SETTING_TEXT, "ADDR:PORT", "", 0, 0,
+     "address that others are told to dial, when it is not the one listened on", TEXT(advertise)},
+    {"name", DP_SETTING_TEXT, "NAME", "", 0, 0, "name of this node for people", TEXT(name)},
+    {"worker", DP_SETTING_TEXT, "PATH", "", 0, 0, "the trainer program", TEXT(worker)},
+    {"log-level", DP_SETTING_TEXT, "LEVEL", "info", 0, 0, "debug, info, warn or error", TEXT(log_level)},
+    {"threads", DP_SETTING_NUMBER, "N", "0", 0, 256, "threads of the trainer; 0 takes what the machine grants",
+     NUMBER(threads)},
+    {"nice", DP_SETTING_NUMBER, "N", "10", 0, 19, "niceness of the trainer", NUMBER(nice)},
+    {"write-per-day", DP_SETTING_BYTES, "SIZE", "50G", 0, UINT64_MAX,
+     "bytes of checkpoints written per day at most; 0 saves after every round", NUMBER(write_per_day)},
+    {"store-max", DP_SETTING_BYTES, "SIZE", "0", 0, UINT64_MAX, "quota of the store; 0 means none", NUMBER(store_max)},
+    {"ballast", DP_SETTING_BYTES, "SIZE", "64M", 0, UINT64_MAX,
+     "file kept in reserve, so that votes can be written when the disk is full", NUMBER(ballast)},
+    {"margin", DP_SETTING_BYTES, "SIZE", "64M", 0, UINT64_MAX, "free space that big writes leave on the disk",
+     NUMBER(margin)},
+    {"observer", DP_SETTING_FLAG, "", "0", 0, 1, "hold and serve, never train", NUMBER(observer)},
+};
+
+const dp_setting *dp_settings(size_t *count)
+{
+    *count = sizeof settings / sizeof settings[0];
+    return settings;
+}
+
+static dp_status set_number(dp_config *config, const dp_setting *setting, const char *value, dp_why *why)
+{
+    errno = 0;
+    char *end = NULL;
+    unsigned long long number = isdigit((unsigned char)value[0]) ? strtoull(value, &end, 10) : 0;
+    if (end == NULL || errno != 0) {
+        return dp_why_set(why, DP_BADARG, "%s: \"%s\" is not a number", setting->name, value);
+    }
+    static const char suffixes[] = "KMGT";
+    if (setting->kind == DP_SETTING_BYTES && *end != '\0') {
+        const char *suffix = strchr(suffixes, toupper((unsigned char)*end));
+        const unsigned shift = suffix == NULL ? 64 : 10U * (unsigned)(suffix - suffixes + 1);
+        if (shift == 64 || number > UINT64_MAX >> shift) {
+            return dp_why_set(why, DP_BADARG, "%s: \"%s\" is not a size (use K, M, G or T)", setting->name, value);
+        }
+        number <<= shift;
+        end++;
+    }
+    if (*end != '\0' || number < setting->least || number > setting->most) {
+        return dp_why_set(why, DP_BADARG, "%s: \"%s\" must lie between %llu and %llu", setting->name, value,
+                          (unsigned long long)setting->least, (unsigned long long)setting->most);
+    }
+    memcpy((char *)config + setting->offset, &(uint64_t){number}, sizeof(uint64_t));
+    return DP_OK;
+}
+
+dp_status dp_config_set(dp_config *config, const char *name, const char *value, dp_why *why)
+{
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        const dp_setting *setting = &settings[i];
+        if (strcmp(setting->name, name) != 0) {
+            continue;
+        }
+        switch (setting->kind) {
+        case DP_SETTING_TEXT:
+            if (strlen(value) >= setting->size) {
+                return dp_why_set(why, DP_BADARG, "%s: longer than %zu characters", name, setting->size - 1);
+            }
+            memcpy((char *)config + setting->offset, value, strlen(value) + 1);
+            return DP_OK;
+        case DP_SETTING_FLAG: {
+            const bool on = strcmp(value, "0") != 0 && strcmp(value, "false") != 0;
+            memcpy((char *)config + setting->offset, &on, sizeof on);
+            return DP_OK;
+        }
+        case DP_SETTING_NUMBER:
+        case DP_SETTING_BYTES:
+            return set_number(config, setting, value, why);
+        }
+    }
+    return dp_why_set(why, DP_NOTFOUND, "there is no setting \"%s\"; see dpnoded --help", name);
+}
+
+static void default_folders(dp_config *config)
+{
+    if (geteuid() == 0) {
+        snprintf(config->dir, sizeof config->dir, "/var/lib/dpnode");
+        snprintf(config->socket, sizeof config->socket, "/run/dpnode/dpnode.sock");
+        return;
+    }
+    const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): before any thread starts */
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    if (state != NULL && state[0] == '/') {
+        snprintf(config->dir, sizeof config->dir, "%s/dpnode", state);
+    } else {
+        snprintf(config->dir, sizeof config->dir, "%s/.local/state/dpnode", home == NULL ? "" : home);
+    }
+    if (runtime != NULL && runtime[0] == '/') {
+        snprintf(config->socket, sizeof config->socket, "%s/dpnode/dpnode.sock", runtime);
+    } else {
+        const int size = snprintf(config->socket, sizeof config->socket, "%s/dpnode.sock", config->dir);
+        dp_assert(size < (int)sizeof config->socket + 16); /* A path that long is refused when the socket is bound. */
+    }
+}
+
+static void default_worker(dp_config *config)
+{
+    char path[DP_CONFIG_PATH_MAX];
+    const ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
+    const char *slash = NULL;
+    if (size > 0) {
+        path[size] = '\0';
+        slash = strrchr(path, '/');
+    }
+    if (slash == NULL) {
+        snprintf(config->worker, sizeof config->worker, "dpnode-worker");
+        return;
+    }
+    snprintf(config->worker, sizeof config->worker, "%.*s/dpnode-worker", (int)(slash - path), path);
+}
+
+dp_status dp_config_default(dp_config *config, dp_why *why)
+{
+    *config = (dp_config){0};
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        DP_TRY(dp_config_set(config, settings[i].name, settings[i].standard, why));
+    }
+    default_folders(config);
+    default_worker(config);
+    if (gethostname(config->name, sizeof config->name - 1) != 0 || config->name[0] == '\0') {
+        snprintf(config->name, sizeof config->name, "node");
+    }
+    return DP_OK;
+}
+
+static dp_status read_environment(dp_config *config, dp_why *why)
+{
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        char variable[64] = "DPNODE_";
+        size_t at = strlen(variable);
+        for (const char *c = settings[i].name; *c != '\0' && at + 1 < sizeof variable; c++) {
+            variable[at++] = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+        }
+        variable[at] = '\0';
+        const char *value = getenv(variable); /* NOLINT(concurrency-mt-unsafe): before any thread starts */
+        if (value != NULL) {
+            DP_TRY(dp_config_set(config, settings[i].name, value, why));
+        }
+    }
+    return DP_OK;
+}
+
+static const dp_setting *setting_of(const char *name, size_t size)
+{
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        if (strlen(settings[i].name) == size && memcmp(settings[i].name, name, size) == 0) {
+            return &settings[i];
+        }
+    }
+    return NULL;
+}
+
+static dp_status read_argument(dp_config *config, int argc, char **argv, int *at, dp_why *why)
+{
+    const char *argument = argv[*at];
+    if (strncmp(argument, "--", 2) != 0) {
+        return dp_why_set(why, DP_BADARG, "\"%s\" is not an option; options look like --dir PATH", argument);
+    }
+    const char *name = argument + 2;
+    const char *equals = strchr(name, '=');
+    const size_t size = equals == NULL ? strlen(name) : (size_t)(equals - name);
+    const dp_setting *setting = setting_of(name, size);
+    if (setting == NULL) {
+        return dp_why_set(why, DP_BADARG, "there is no option %s; see dpnoded --help", argument);
+    }
+    const char *value = equals == NULL ? NULL : equals + 1;
+    if (value == NULL && setting->kind == DP_SETTING_FLAG) {
+        value = "1";
+    }
+    if (value == NULL) {
+        if (*at + 1 >= argc) {
+            return dp_why_set(why, DP_BADARG, "--%s needs a value: --%s %s", setting->name, setting->name, setting->unit);
+        }
+        value = argv[++*at];
+    }
+    return dp_config_set(config, setting->name, value, why);
+}
+
+dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help, bool *version, dp_why *why)
+{
+    *help = false;
+    *version = false;
+    DP_TRY(dp_config_default(config, why));
+    DP_TRY(read_environment(config, why));
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0) {
+            *help = true;
+        } else if (strcmp(argv[i], "--version") == 0) {
+            *version = true;
+        } else {
+            DP_TRY(read_argument(config, argc, argv, &i, why));
+        }
+    }
+    return DP_OK;
+}

@@ -1,0 +1,343 @@
+#include "daemon/trainer.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/list.h"
+
+enum { WORKER_FD = 3 };
+
+typedef struct packet {
+    dp_list item;
+    dp_trainer_msg msg;
+    int fds[DP_TRAINER_FDS_MAX];
+    uint32_t n_fds;
+} packet;
+
+/* One life of the process. Its memory goes when both handles are closed. */
+typedef struct life {
+    uv_process_t process;
+    uv_poll_t poll;
+    dp_trainer *trainer; /* NULL once the trainer has let go of it */
+    int socket;
+    uint32_t n_handles;
+    bool exited;
+    dp_list queue;
+    uint32_t n_queued;
+    dp_trainer_msg incoming;
+} life;
+
+struct dp_trainer {
+    dp_trainer_config config;
+    char program[512];
+    life *life;
+    uv_timer_t *restart;
+    uint64_t starts[DP_TRAINER_RESTARTS_MAX]; /* uv_now of the last quick starts, a ring */
+    uint32_t n_starts;
+    bool closing;
+};
+
+static void close_fds(const int *fds, uint32_t n_fds)
+{
+    for (uint32_t i = 0; i < n_fds; i++) {
+        close(fds[i]);
+    }
+}
+
+static void drop_packet(life *self, packet *first)
+{
+    dp_list_remove(&first->item);
+    self->n_queued--;
+    close_fds(first->fds, first->n_fds);
+    dp_free(first);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    life *self = handle->data;
+    if (--self->n_handles > 0) {
+        return;
+    }
+    while (!dp_list_empty(&self->queue)) {
+        drop_packet(self, DP_LIST_ITEM(self->queue.next, packet, item));
+    }
+    close(self->socket);
+    dp_free(self);
+}
+
+/* The process is gone or must go: forget it, whatever it still says. */
+static void end_life(life *self)
+{
+    if (self->trainer != NULL) {
+        self->trainer->life = NULL;
+        self->trainer = NULL;
+    }
+    if (!uv_is_closing((uv_handle_t *)&self->poll)) {
+        uv_close((uv_handle_t *)&self->poll, on_handle_closed);
+    }
+    if (!self->exited) {
+        DP_IGNORE(uv_process_kill(&self->process, SIGKILL) != 0); /* It may have ended just now. */
+    } else if (!uv_is_closing((uv_handle_t *)&self->process)) {
+        uv_close((uv_handle_t *)&self->process, on_handle_closed);
+    }
+}
+
+static void start_again(dp_trainer *trainer);
+
+static void report_down(dp_trainer *trainer, const char *cause)
+{
+    trainer->config.hooks.down(trainer->config.hooks.context, cause);
+    start_again(trainer);
+}
+
+static void on_exit(uv_process_t *process, int64_t status, int signal)
+{
+    life *self = process->data;
+    dp_trainer *trainer = self->trainer;
+    self->exited = true;
+    end_life(self);
+    if (trainer != NULL && !trainer->closing) {
+        report_down(trainer, signal != 0 ? "killed by a signal" : status == 0 ? "ended" : "failed");
+    }
+}
+
+static void flush(life *self);
+
+static void receive(life *self)
+{
+    int fds[DP_TRAINER_FDS_MAX];
+    uint32_t n_fds = 0;
+    while (self->trainer != NULL) {
+        const dp_status status = dp_trainer_receive(self->socket, &self->incoming, fds, &n_fds);
+        if (status == DP_AGAIN) {
+            return;
+        }
+        dp_trainer *trainer = self->trainer;
+        if (status == DP_CLOSED) {
+            return; /* on_exit tells. */
+        }
+        if (status != DP_OK) {
+            end_life(self);
+            report_down(trainer, "spoke out of turn");
+            return;
+        }
+        if (self->incoming.kind == DP_TRAINER_HELLO) {
+            close_fds(fds, n_fds);
+            if (self->incoming.abi == DP_TRAINER_ABI) {
+                trainer->config.hooks.started(trainer->config.hooks.context);
+            } else {
+                end_life(self);
+                report_down(trainer, "speaks another version of the trainer protocol");
+            }
+        } else {
+            trainer->config.hooks.message(trainer->config.hooks.context, &self->incoming, fds, n_fds);
+        }
+    }
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    life *self = poll->data;
+    if (status != 0 || (events & UV_DISCONNECT) != 0) {
+        uv_poll_stop(poll); /* on_exit follows */
+        return;
+    }
+    if ((events & UV_WRITABLE) != 0) {
+        flush(self);
+    }
+    if ((events & UV_READABLE) != 0) {
+        receive(self);
+    }
+}
+
+static void watch(life *self)
+{
+    const int events = UV_READABLE | UV_DISCONNECT | (dp_list_empty(&self->queue) ? 0 : UV_WRITABLE);
+    if (!uv_is_closing((uv_handle_t *)&self->poll)) {
+        DP_IGNORE(uv_poll_start(&self->poll, events, on_poll) != 0); /* Only fails for a closed handle. */
+    }
+}
+
+static void flush(life *self)
+{
+    while (!dp_list_empty(&self->queue)) {
+        packet *first = DP_LIST_ITEM(self->queue.next, packet, item);
+        const dp_status status = dp_trainer_send(self->socket, &first->msg, first->fds, first->n_fds);
+        if (status == DP_AGAIN) {
+            break;
+        }
+        drop_packet(self, first); /* Sent, or the process is dying and on_exit tells. */
+    }
+    watch(self);
+}
+
+static dp_status spawn(dp_trainer *trainer, life *self, int child)
+{
+    char fd_text[16];
+    char threads[24];
+    char nice[24];
+    snprintf(fd_text, sizeof fd_text, "%d", WORKER_FD);
+    snprintf(threads, sizeof threads, "%llu", (unsigned long long)trainer->config.threads);
+    snprintf(nice, sizeof nice, "%llu", (unsigned long long)trainer->config.nice);
+    char *arguments[] = {trainer->program, "--fd", fd_text, "--threads", threads, "--nice", nice, NULL};
+    uv_stdio_container_t stdio[] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+        {.flags = UV_INHERIT_FD, .data.fd = child},
+    };
+    const uv_process_options_t options = {
+        .exit_cb = on_exit,
+        .file = trainer->program,
+        .args = arguments,
+        .stdio = stdio,
+        .stdio_count = 4,
+    };
+    return uv_spawn(trainer->config.loop, &self->process, &options) == 0 ? DP_OK : DP_NOTFOUND;
+}
+
+static dp_status begin_life(dp_trainer *trainer)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        return DP_IO;
+    }
+    life *self = dp_alloc(1, sizeof *self);
+    if (self == NULL) {
+        close(pair[0]);
+        close(pair[1]);
+        return DP_NOMEM;
+    }
+    self->socket = pair[0];
+    self->process.data = self;
+    self->poll.data = self;
+    dp_list_init(&self->queue);
+    const dp_status status = spawn(trainer, self, pair[1]);
+    close(pair[1]);
+    /* A failed uv_spawn leaves an initialised handle behind. */
+    self->n_handles = 1;
+    self->exited = status != DP_OK;
+    if (status != DP_OK || uv_poll_init(trainer->config.loop, &self->poll, self->socket) != 0) {
+        if (!self->exited) {
+            DP_IGNORE(uv_process_kill(&self->process, SIGKILL) != 0);
+        }
+        uv_close((uv_handle_t *)&self->process, on_handle_closed);
+        return status != DP_OK ? status : DP_IO;
+    }
+    self->n_handles = 2; /* uv_poll_init makes the socket non-blocking */
+    self->trainer = trainer;
+    trainer->life = self;
+    watch(self);
+    return DP_OK;
+}
+
+static void on_restart(uv_timer_t *timer)
+{
+    dp_trainer *trainer = timer->data;
+    if (trainer->life == NULL && begin_life(trainer) != DP_OK) {
+        start_again(trainer);
+    }
+}
+
+static void start_again(dp_trainer *trainer)
+{
+    const uint64_t now = uv_now(trainer->config.loop);
+    const uint32_t slot = trainer->n_starts % DP_TRAINER_RESTARTS_MAX;
+    const bool quick = trainer->n_starts < DP_TRAINER_RESTARTS_MAX || now - trainer->starts[slot] > DP_TRAINER_WINDOW_MS;
+    trainer->starts[slot] = now;
+    trainer->n_starts++;
+    uv_timer_start(trainer->restart, on_restart, quick ? DP_TRAINER_RESTART_MS : DP_TRAINER_RESTART_SLOW_MS, 0);
+}
+
+dp_status dp_trainer_open(dp_trainer **out, const dp_trainer_config *config)
+{
+    dp_trainer *trainer = dp_alloc(1, sizeof *trainer);
+    uv_timer_t *restart = dp_alloc(1, sizeof *restart);
+    if (trainer == NULL || restart == NULL || uv_timer_init(config->loop, restart) != 0) {
+        dp_free(trainer);
+        dp_free(restart);
+        return DP_NOMEM;
+    }
+    trainer->config = *config;
+    snprintf(trainer->program, sizeof trainer->program, "%s", config->program);
+    trainer->restart = restart;
+    restart->data = trainer;
+    *out = trainer;
+    return DP_OK;
+}
+
+dp_status dp_trainer_start(dp_trainer *trainer, dp_why *why)
+{
+    dp_assert(trainer->life == NULL);
+    const dp_status status = begin_life(trainer);
+    if (status != DP_OK) {
+        return dp_why_set(why, status, "cannot start the trainer %s: %s", trainer->program, dp_status_text(status));
+    }
+    return DP_OK;
+}
+
+static void on_trainer_closed(uv_handle_t *handle)
+{
+    dp_free(handle->data);
+    dp_free(handle);
+}
+
+void dp_trainer_close(dp_trainer *trainer)
+{
+    if (trainer == NULL) {
+        return;
+    }
+    trainer->closing = true;
+    if (trainer->life != NULL) {
+        end_life(trainer->life);
+    }
+    uv_close((uv_handle_t *)trainer->restart, on_trainer_closed);
+}
+
+dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds)
+{
+    life *self = trainer->life;
+    packet *last = self == NULL || n_fds > DP_TRAINER_FDS_MAX ? NULL : dp_alloc(1, sizeof *last);
+    if (last == NULL) {
+        close_fds(fds, n_fds);
+        return self == NULL ? DP_CLOSED : DP_NOMEM;
+    }
+    last->msg = *msg;
+    last->n_fds = n_fds;
+    if (n_fds > 0) {
+        memcpy(last->fds, fds, n_fds * sizeof fds[0]);
+    }
+    dp_list_push_back(&self->queue, &last->item);
+    self->n_queued++;
+    if (self->n_queued > DP_TRAINER_QUEUE_MAX) {
+        end_life(self);
+        report_down(trainer, "does not read its commands");
+        return DP_CLOSED;
+    }
+    flush(self);
+    return DP_OK;
+}
+
+void dp_trainer_kill(dp_trainer *trainer)
+{
+    if (trainer->life != NULL) {
+        end_life(trainer->life);
+        report_down(trainer, "did not answer");
+    }
+}
+
+int dp_trainer_pid(const dp_trainer *trainer)
+{
+    return trainer->life == NULL ? 0 : trainer->life->process.pid;
+}
+
+uint32_t dp_trainer_restarts(const dp_trainer *trainer)
+{
+    return trainer->n_starts;
+}

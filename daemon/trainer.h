@@ -1,0 +1,48 @@
+/* The trainer process as the daemon sees it: spawn, watch, speak base/trainer_msg.h, restart. It does not decide what
+ * to train. Loop thread only. */
+#ifndef DP_DAEMON_TRAINER_H
+#define DP_DAEMON_TRAINER_H
+
+#include <uv.h>
+
+#include "base/trainer_msg.h"
+
+enum {
+    DP_TRAINER_QUEUE_MAX = 256,          /* packets waiting for the socket; beyond: the trainer counts as hung */
+    DP_TRAINER_RESTARTS_MAX = 5,         /* quick restarts within DP_TRAINER_WINDOW_MS; then one a minute */
+    DP_TRAINER_WINDOW_MS = 10 * 60 * 1000,
+    DP_TRAINER_RESTART_MS = 200,
+    DP_TRAINER_RESTART_SLOW_MS = 60 * 1000
+};
+
+typedef struct dp_trainer dp_trainer;
+
+typedef struct dp_trainer_hooks {
+    void *context;
+    void (*started)(void *context);  /* it said HELLO and waits for OPEN */
+    void (*down)(void *context, const char *cause);
+    /* fds are the callee's. */
+    void (*message)(void *context, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds);
+} dp_trainer_hooks;
+
+typedef struct dp_trainer_config {
+    uv_loop_t *loop;
+    const char *program;
+    uint64_t threads;
+    uint64_t nice;
+    dp_trainer_hooks hooks;
+} dp_trainer_config;
+
+DP_MUST dp_status dp_trainer_open(dp_trainer **trainer, const dp_trainer_config *config);
+/* Spawn it; it is started again whenever it dies, until close. DP_NOTFOUND: no such program. */
+DP_MUST dp_status dp_trainer_start(dp_trainer *trainer, dp_why *why);
+/* Kills the process and frees everything when libuv has closed. Hooks are not called any more. */
+void dp_trainer_close(dp_trainer *trainer);
+/* Takes the fds in every case. DP_CLOSED: no process; what the caller waits for will not come. */
+DP_MUST dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds);
+/* Kill it because it does not answer; it comes back like after any death. */
+void dp_trainer_kill(dp_trainer *trainer);
+int dp_trainer_pid(const dp_trainer *trainer); /* 0: not running */
+uint32_t dp_trainer_restarts(const dp_trainer *trainer);
+
+#endif

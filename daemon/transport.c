@@ -1,0 +1,524 @@
+#include "daemon/transport.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "daemon/transport_conn.h"
+
+enum { TICK_MS = 250, BULK_RETRY_MS = 500, BACKLOG = 64 };
+
+/* ---- links ---- */
+
+static dp_link *find_link(const dp_transport *transport, const dp_peer *peer)
+{
+    for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
+        dp_link *link = DP_LIST_ITEM(at, dp_link, item);
+        if (dp_peer_equal(&link->peer, peer)) {
+            return link;
+        }
+    }
+    return NULL;
+}
+
+static void drop_lane(dp_link *link, dp_lane lane)
+{
+    dp_conn *conn = link->lanes[lane];
+    if (conn != NULL) {
+        link->lanes[lane] = NULL;
+        conn->link = NULL;
+        dp_conn_close(conn);
+    }
+}
+
+static void drop_link(dp_transport *transport, dp_link *link)
+{
+    drop_lane(link, DP_LANE_BULK);
+    drop_lane(link, DP_LANE_CONTROL);
+    dp_list_remove(&link->item);
+    transport->stats.links--;
+    dp_free(link);
+}
+
+static void dial_bulk(dp_transport *transport, dp_link *link)
+{
+    const dp_conn *control = link->lanes[DP_LANE_CONTROL];
+    link->bulk_retry_ms = uv_now(transport->config.loop) + BULK_RETRY_MS;
+    dp_conn *conn = dp_conn_new(transport, true, DP_LANE_BULK);
+    if (conn == NULL) {
+        return;
+    }
+    conn->expects_peer = true;
+    conn->expected = link->peer;
+    conn->addrs[0] = control->addr;
+    conn->n_addrs = 1;
+    if (!dp_conn_dial_next(conn)) {
+        dp_conn_close(conn);
+    }
+}
+
+static void prove_bulk(dp_conn *conn)
+{
+    dp_link *link = find_link(conn->transport, &conn->channel.peer.node);
+    if (link == NULL || link->boot_id != conn->channel.peer_boot_id) {
+        dp_conn_close(conn);
+        return;
+    }
+    drop_lane(link, DP_LANE_BULK);
+    link->lanes[DP_LANE_BULK] = conn;
+    conn->link = link;
+    dp_link_drained(conn);
+}
+
+/* Of two control connections between the same lives of the same two nodes both ends keep the one that the smaller id
+ * has dialed; of two dialed by one node, the newer. */
+static bool keeps_new(const dp_transport *transport, const dp_conn *old, const dp_conn *new)
+{
+    const dp_peer self = dp_identity_peer(transport->config.identity);
+    const dp_peer *peer = &new->channel.peer.node;
+    if (new->channel.peer_boot_id != old->channel.peer_boot_id) {
+        return new->channel.peer_boot_id > old->channel.peer_boot_id;
+    }
+    if (old->outgoing == new->outgoing) {
+        return true;
+    }
+    const dp_peer *dialer = new->outgoing ? &self : peer;
+    return dp_peer_compare(dialer, new->outgoing ? peer : &self) < 0;
+}
+
+static void prove_control(dp_conn *conn, const dp_channel_event *event)
+{
+    dp_transport *transport = conn->transport;
+    const dp_transport_hooks *hooks = &transport->config.hooks;
+    const dp_peer peer = conn->channel.peer.node;
+    dp_link *link = find_link(transport, &peer);
+    if (link != NULL) {
+        dp_conn *old = link->lanes[DP_LANE_CONTROL];
+        if (!keeps_new(transport, old, conn)) {
+            dp_conn_close(conn);
+            return;
+        }
+        if (link->boot_id == conn->channel.peer_boot_id) { /* The same life: swap without a word. */
+            old->link = NULL;
+            link->lanes[DP_LANE_CONTROL] = conn;
+            conn->link = link;
+            dp_conn_close(old);
+            return;
+        }
+        drop_link(transport, link);
+        hooks->link_down(hooks->context, &peer, DP_LINK_RESET);
+    }
+    link = dp_alloc(1, sizeof *link);
+    if (link == NULL) {
+        dp_conn_close(conn);
+        return;
+    }
+    link->peer = peer;
+    link->boot_id = conn->channel.peer_boot_id;
+    link->lanes[DP_LANE_CONTROL] = conn;
+    conn->link = link;
+    dp_list_push_back(&transport->links, &link->item);
+    transport->stats.links++;
+    if (conn->outgoing) {
+        dial_bulk(transport, link);
+    }
+    hooks->link_up(hooks->context, &peer, &conn->addr, event->credential, event->hello, conn->outgoing);
+}
+
+void dp_link_proved(dp_conn *conn, const dp_channel_event *event)
+{
+    const dp_peer self = dp_identity_peer(conn->transport->config.identity);
+    const dp_peer *peer = &conn->channel.peer.node;
+    conn->lane = conn->channel.lane;
+    if (dp_peer_equal(peer, &self) || (conn->expects_peer && !dp_peer_equal(peer, &conn->expected))) {
+        dp_link_lost(conn, DP_LINK_REFUSED);
+    } else if (conn->lane == DP_LANE_BULK) {
+        prove_bulk(conn);
+    } else {
+        prove_control(conn, event);
+    }
+}
+
+void dp_link_message(dp_conn *conn, dp_view bytes)
+{
+    dp_transport *transport = conn->transport;
+    if (conn->link != NULL) {
+        const dp_peer peer = conn->link->peer;
+        transport->config.hooks.message(transport->config.hooks.context, &peer, bytes);
+    }
+}
+
+void dp_link_drained(dp_conn *conn)
+{
+    if (conn->link != NULL && conn->lane == DP_LANE_BULK) {
+        const dp_peer peer = conn->link->peer;
+        conn->transport->config.hooks.drained(conn->transport->config.hooks.context, &peer);
+    }
+}
+
+/* Addresses are tried one after the other, each on a socket of its own. */
+static bool try_next_address(dp_conn *failed)
+{
+    if (failed->next_addr >= failed->n_addrs || failed->transport->closing) {
+        return false;
+    }
+    dp_conn *conn = dp_conn_new(failed->transport, true, failed->lane);
+    if (conn == NULL) {
+        return false;
+    }
+    conn->expects_peer = failed->expects_peer;
+    conn->expected = failed->expected;
+    conn->n_addrs = failed->n_addrs;
+    conn->next_addr = failed->next_addr;
+    memcpy(conn->addrs, failed->addrs, sizeof conn->addrs);
+    if (!dp_conn_dial_next(conn)) {
+        dp_conn_close(conn);
+        return false;
+    }
+    return true;
+}
+
+void dp_link_lost(dp_conn *conn, dp_link_cause cause)
+{
+    dp_transport *transport = conn->transport;
+    const dp_transport_hooks *hooks = &transport->config.hooks;
+    dp_link *link = conn->link;
+    if (link == NULL) { /* Never proved itself. */
+        const bool ours = conn->outgoing && conn->lane == DP_LANE_CONTROL;
+        const dp_peer expected = conn->expected;
+        if (!conn->outgoing || conn->connected) {
+            transport->stats.handshakes_failed++;
+        }
+        const bool more = ours && try_next_address(conn);
+        dp_conn_close(conn);
+        if (ours && !more && !transport->closing) {
+            hooks->link_down(hooks->context, &expected, DP_LINK_REFUSED);
+        }
+        return;
+    }
+    if (link->lanes[DP_LANE_BULK] == conn) {
+        drop_lane(link, DP_LANE_BULK);
+        link->bulk_retry_ms = uv_now(transport->config.loop) + BULK_RETRY_MS;
+        return;
+    }
+    const dp_peer peer = link->peer;
+    drop_link(transport, link);
+    if (!transport->closing) {
+        hooks->link_down(hooks->context, &peer, cause);
+    }
+}
+
+/* ---- opening and closing ---- */
+
+static void on_tick(uv_timer_t *timer)
+{
+    dp_transport *transport = timer->data;
+    const uint64_t now = uv_now(transport->config.loop);
+    for (dp_list *at = transport->conns.next; at != &transport->conns;) {
+        dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
+        at = at->next;
+        if (conn->deadline_ms != 0 && now >= conn->deadline_ms) {
+            dp_link_lost(conn, DP_LINK_REFUSED);
+            at = transport->conns.next; /* The list may have changed; each loss removes one, so this ends. */
+        }
+    }
+    for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
+        dp_link *link = DP_LIST_ITEM(at, dp_link, item);
+        if (link->lanes[DP_LANE_BULK] == NULL && link->lanes[DP_LANE_CONTROL]->outgoing && now >= link->bulk_retry_ms) {
+            dial_bulk(transport, link);
+        }
+    }
+}
+
+dp_status dp_transport_open(dp_transport **out, const dp_transport_config *config)
+{
+    if (config->credential.size > DP_CREDENTIAL_BYTES_MAX || config->hello.size > DP_CHANNEL_HELLO_MAX) {
+        return DP_TOOBIG;
+    }
+    dp_transport *transport = dp_alloc(1, sizeof *transport);
+    uv_timer_t *tick = dp_alloc(1, sizeof *tick);
+    if (transport == NULL || tick == NULL || uv_timer_init(config->loop, tick) != 0) {
+        dp_free(transport);
+        dp_free(tick);
+        return DP_NOMEM;
+    }
+    transport->config = *config;
+    memcpy(transport->credential, config->credential.data, config->credential.size);
+    transport->config.credential.data = transport->credential;
+    memcpy(transport->hello, config->hello.data, config->hello.size);
+    transport->config.hello.data = transport->hello;
+    dp_list_init(&transport->conns);
+    dp_list_init(&transport->links);
+    transport->tick = tick;
+    tick->data = transport;
+    uv_timer_start(tick, on_tick, TICK_MS, TICK_MS);
+    *out = transport;
+    return DP_OK;
+}
+
+static void say_goodbye(dp_conn *conn)
+{
+    if (!conn->channel_open || conn->writing || dp_channel_finish(&conn->channel, &conn->out) != DP_OK) {
+        return;
+    }
+    const uv_buf_t buf = uv_buf_init((char *)conn->out.data, (unsigned)conn->out.size);
+    DP_IGNORE(uv_try_write((uv_stream_t *)&conn->tcp, &buf, 1) < 0); /* A courtesy; a peer that misses it sees a reset. */
+}
+
+static void on_transport_closed(uv_handle_t *handle)
+{
+    dp_transport *transport = handle->data;
+    dp_free(transport);
+    dp_free(handle);
+}
+
+void dp_transport_close(dp_transport *transport)
+{
+    if (transport == NULL) {
+        return;
+    }
+    transport->closing = true;
+    for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
+        say_goodbye(DP_LIST_ITEM(at, dp_link, item)->lanes[DP_LANE_CONTROL]);
+    }
+    while (!dp_list_empty(&transport->links)) {
+        drop_link(transport, DP_LIST_ITEM(transport->links.next, dp_link, item));
+    }
+    while (!dp_list_empty(&transport->conns)) {
+        dp_conn_close(DP_LIST_ITEM(transport->conns.next, dp_conn, item));
+    }
+    if (transport->listener != NULL) {
+        uv_close((uv_handle_t *)transport->listener, (uv_close_cb)dp_free);
+    }
+    /* libuv calls close callbacks of one loop turn in any order, but connections no longer touch the transport. */
+    uv_close((uv_handle_t *)transport->tick, on_transport_closed);
+}
+
+/* ---- listening ---- */
+
+static void addr_of(const struct sockaddr *from, dp_addr *addr)
+{
+    *addr = (dp_addr){0};
+    if (from->sa_family == AF_INET) {
+        struct sockaddr_in in;
+        memcpy(&in, from, sizeof in);
+        addr->family = 4;
+        memcpy(addr->ip, &in.sin_addr, 4);
+        addr->port = ntohs(in.sin_port);
+    } else if (from->sa_family == AF_INET6) {
+        struct sockaddr_in6 in;
+        memcpy(&in, from, sizeof in);
+        addr->family = 6;
+        memcpy(addr->ip, &in.sin6_addr, 16);
+        addr->port = ntohs(in.sin6_port);
+    }
+}
+
+static bool too_many_strangers(const dp_transport *transport, const dp_addr *addr)
+{
+    uint32_t pending = 0;
+    uint32_t same = 0;
+    for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
+        const dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
+        if (!conn->outgoing && conn->link == NULL) {
+            pending++;
+            same += conn->addr.family == addr->family && memcmp(conn->addr.ip, addr->ip, 16) == 0;
+        }
+    }
+    return pending >= DP_TRANSPORT_PENDING_MAX || same >= DP_TRANSPORT_PENDING_PER_IP;
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    dp_transport *transport = listener->data;
+    if (status != 0 || transport->closing) {
+        return;
+    }
+    dp_conn *conn = dp_conn_new(transport, false, DP_LANE_CONTROL);
+    if (conn == NULL) {
+        transport->stats.accepts_refused++;
+        return; /* libuv keeps the connection waiting until there is room. */
+    }
+    struct sockaddr_storage from;
+    int size = sizeof from;
+    if (uv_accept(listener, (uv_stream_t *)&conn->tcp) != 0 ||
+        uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&from, &size) != 0) {
+        dp_conn_close(conn);
+        return;
+    }
+    dp_addr addr;
+    addr_of((const struct sockaddr *)&from, &addr);
+    if (too_many_strangers(transport, &addr)) {
+        transport->stats.accepts_refused++;
+        dp_conn_close(conn);
+        return;
+    }
+    conn->addr = addr;
+    dp_conn_begin(conn);
+}
+
+static dp_status parse_listen(const char *text, struct sockaddr_storage *address, dp_why *why)
+{
+    const char *colon = strrchr(text, ':');
+    char host[DP_ADDRESS_NAME_MAX + 1];
+    char *end = NULL;
+    const size_t size = colon == NULL ? 0 : (size_t)(colon - text);
+    const long port = colon == NULL ? -1 : strtol(colon + 1, &end, 10);
+    if (colon == NULL || end == colon + 1 || *end != '\0' || port < 0 || port > 65535 || size >= sizeof host) {
+        return dp_why_set(why, DP_BADARG, "\"%s\" is not ADDR:PORT, for example 0.0.0.0:7717 or [::]:7717", text);
+    }
+    const bool bracketed = size >= 2 && text[0] == '[' && text[size - 1] == ']';
+    snprintf(host, sizeof host, "%.*s", (int)(bracketed ? size - 2 : size), bracketed ? text + 1 : text);
+    if (uv_ip4_addr(host, (int)port, (struct sockaddr_in *)address) == 0 ||
+        uv_ip6_addr(host, (int)port, (struct sockaddr_in6 *)address) == 0) {
+        return DP_OK;
+    }
+    return dp_why_set(why, DP_BADARG, "\"%s\" is not an IP address to listen on", host);
+}
+
+static void read_port(const uv_tcp_t *listener, uint16_t *port)
+{
+    struct sockaddr_storage bound;
+    int size = sizeof bound;
+    dp_addr addr = {0};
+    if (uv_tcp_getsockname(listener, (struct sockaddr *)&bound, &size) == 0) {
+        addr_of((const struct sockaddr *)&bound, &addr);
+    }
+    *port = addr.port;
+}
+
+dp_status dp_transport_listen(dp_transport *transport, const char *address, uint16_t *port, dp_why *why)
+{
+    struct sockaddr_storage bind_to;
+    DP_TRY(parse_listen(address, &bind_to, why));
+    dp_assert(transport->listener == NULL);
+    uv_tcp_t *listener = dp_alloc(1, sizeof *listener);
+    if (listener == NULL) {
+        return DP_NOMEM;
+    }
+    if (uv_tcp_init(transport->config.loop, listener) != 0) {
+        dp_free(listener);
+        return DP_NOMEM;
+    }
+    listener->data = transport;
+    int error = uv_tcp_bind(listener, (const struct sockaddr *)&bind_to, 0);
+    if (error == 0) {
+        error = uv_listen((uv_stream_t *)listener, BACKLOG, on_connection); /* libuv reports EADDRINUSE here */
+    }
+    if (error != 0) {
+        uv_close((uv_handle_t *)listener, (uv_close_cb)dp_free);
+        if (error == UV_EADDRINUSE) {
+            return dp_why_set(why, DP_BUSY, "%s is in use by another program; choose another port with --listen", address);
+        }
+        return dp_why_set(why, DP_BADARG, "cannot listen on %s: %s", address, uv_strerror(error));
+    }
+    read_port(listener, port);
+    transport->listener = listener;
+    return DP_OK;
+}
+
+/* ---- using it ---- */
+
+static bool dialing(const dp_transport *transport, const dp_peer *peer)
+{
+    for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
+        const dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
+        if (conn->outgoing && conn->link == NULL && conn->lane == DP_LANE_CONTROL && conn->expects_peer &&
+            dp_peer_equal(&conn->expected, peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void dp_transport_dial(dp_transport *transport, const dp_peer *peer, const dp_addr *addrs, uint32_t n_addrs)
+{
+    static const dp_peer nobody = {{0}};
+    const dp_transport_hooks *hooks = &transport->config.hooks;
+    if (peer != NULL && (find_link(transport, peer) != NULL || dialing(transport, peer))) {
+        return;
+    }
+    dp_conn *conn = n_addrs == 0 ? NULL : dp_conn_new(transport, true, DP_LANE_CONTROL);
+    if (conn != NULL) {
+        conn->expects_peer = peer != NULL;
+        conn->expected = peer != NULL ? *peer : nobody;
+        conn->n_addrs = n_addrs < DP_ADDRS_MAX ? n_addrs : DP_ADDRS_MAX;
+        memcpy(conn->addrs, addrs, conn->n_addrs * sizeof addrs[0]);
+        if (dp_conn_dial_next(conn)) {
+            return;
+        }
+        dp_conn_close(conn);
+    }
+    hooks->link_down(hooks->context, peer != NULL ? peer : &nobody, DP_LINK_REFUSED);
+}
+
+void dp_transport_hangup(dp_transport *transport, const dp_peer *peer)
+{
+    dp_link *link = find_link(transport, peer);
+    if (link != NULL) {
+        say_goodbye(link->lanes[DP_LANE_CONTROL]);
+        dp_link_lost(link->lanes[DP_LANE_CONTROL], DP_LINK_CLOSED);
+    }
+}
+
+static dp_status send_on(dp_conn *conn, dp_view bytes, uint64_t queue_max)
+{
+    if (dp_conn_waiting(conn) + bytes.size > queue_max) {
+        return DP_AGAIN;
+    }
+    DP_TRY(dp_channel_write(&conn->channel, bytes, &conn->out));
+    dp_conn_flush(conn);
+    return DP_OK;
+}
+
+dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lane lane, dp_view bytes)
+{
+    dp_link *link = find_link(transport, peer);
+    dp_conn *conn = link == NULL ? NULL : link->lanes[lane];
+    if (conn == NULL) {
+        return DP_NOTFOUND;
+    }
+    if (lane == DP_LANE_BULK) {
+        return send_on(conn, bytes, DP_TRANSPORT_BULK_QUEUE);
+    }
+    const dp_status status = send_on(conn, bytes, DP_TRANSPORT_CONTROL_QUEUE);
+    if (status == DP_AGAIN) { /* It does not read what it must: treat it as frozen. */
+        dp_link_lost(conn, DP_LINK_TIMEOUT);
+        return DP_NOTFOUND;
+    }
+    return status;
+}
+
+void dp_transport_send_all(dp_transport *transport, dp_view bytes)
+{
+    for (dp_list *at = transport->links.next; at != &transport->links;) {
+        dp_link *link = DP_LIST_ITEM(at, dp_link, item);
+        at = at->next;
+        dp_conn *conn = link->lanes[DP_LANE_CONTROL];
+        if (send_on(conn, bytes, DP_TRANSPORT_CONTROL_QUEUE) == DP_AGAIN) {
+            dp_link_lost(conn, DP_LINK_TIMEOUT);
+        }
+    }
+}
+
+uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer *peer)
+{
+    const dp_link *link = find_link(transport, peer);
+    return link == NULL || link->lanes[DP_LANE_BULK] == NULL ? UINT64_MAX : dp_conn_waiting(link->lanes[DP_LANE_BULK]);
+}
+
+void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats)
+{
+    *stats = transport->stats;
+    stats->connections = transport->n_conns;
+}
+
+void dp_addr_text(const dp_addr *addr, char text[DP_ADDR_TEXT_MAX])
+{
+    char ip[INET6_ADDRSTRLEN] = "?";
+    const int family = addr->family == 6 ? AF_INET6 : AF_INET;
+    DP_IGNORE(uv_inet_ntop(family, addr->ip, ip, sizeof ip) != 0); /* Then "?" stands. */
+    snprintf(text, DP_ADDR_TEXT_MAX, family == AF_INET6 ? "[%s]:%u" : "%s:%u", ip, addr->port);
+}

@@ -1,0 +1,271 @@
+#include "daemon/transport_conn.h"
+
+#include <netinet/tcp.h>
+#include <sodium.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/alloc.h"
+
+enum { USER_TIMEOUT_MS = 15000 }; /* TCP gives up on unacknowledged data; our own probes are much faster */
+
+static void on_closed(uv_handle_t *handle)
+{
+    dp_conn *conn = handle->data;
+    dp_buf_close(&conn->in_flight);
+    dp_buf_close(&conn->out);
+    dp_free(conn);
+}
+
+dp_conn *dp_conn_new(dp_transport *transport, bool outgoing, dp_lane lane)
+{
+    if (transport->n_conns >= DP_TRANSPORT_CONNECTIONS_MAX) {
+        return NULL;
+    }
+    dp_conn *conn = dp_alloc(1, sizeof *conn);
+    if (conn == NULL) {
+        return NULL;
+    }
+    if (uv_tcp_init(transport->config.loop, &conn->tcp) != 0) {
+        dp_free(conn);
+        return NULL;
+    }
+    conn->tcp.data = conn;
+    conn->transport = transport;
+    conn->outgoing = outgoing;
+    conn->lane = lane;
+    conn->write.data = conn;
+    conn->connect.data = conn;
+    const size_t queue = (size_t)DP_TRANSPORT_BULK_QUEUE + DP_MESSAGE_BULK_MAX + (64U << 10);
+    dp_buf_init(&conn->in_flight, queue);
+    dp_buf_init(&conn->out, queue);
+    dp_list_push_back(&transport->conns, &conn->item);
+    transport->n_conns++;
+    return conn;
+}
+
+void dp_conn_close(dp_conn *conn)
+{
+    if (conn->closing) {
+        return;
+    }
+    conn->closing = true;
+    dp_list_remove(&conn->item);
+    conn->transport->n_conns--;
+    if (conn->channel_open) {
+        dp_channel_close(&conn->channel);
+        conn->channel_open = false;
+    }
+    uv_close((uv_handle_t *)&conn->tcp, on_closed);
+}
+
+uint64_t dp_conn_waiting(const dp_conn *conn)
+{
+    return conn->out.size + conn->in_flight.size;
+}
+
+static void lose(dp_conn *conn, dp_link_cause cause)
+{
+    if (conn->closing) {
+        return;
+    }
+    dp_link_lost(conn, cause);
+}
+
+static void on_written(uv_write_t *request, int status)
+{
+    dp_conn *conn = request->data;
+    conn->writing = false;
+    dp_buf_clear(&conn->in_flight);
+    if (conn->closing) {
+        return;
+    }
+    if (status != 0) {
+        lose(conn, status == UV_ETIMEDOUT ? DP_LINK_TIMEOUT : DP_LINK_RESET);
+        return;
+    }
+    dp_conn_flush(conn);
+    if (!conn->closing && dp_conn_waiting(conn) < DP_TRANSPORT_BULK_LOW) {
+        dp_link_drained(conn);
+    }
+}
+
+void dp_conn_flush(dp_conn *conn)
+{
+    if (conn->writing || conn->closing || !conn->connected || conn->out.size == 0) {
+        return;
+    }
+    const dp_buf swap = conn->in_flight;
+    conn->in_flight = conn->out;
+    conn->out = swap;
+    const uv_buf_t buf = uv_buf_init((char *)conn->in_flight.data, (unsigned)conn->in_flight.size);
+    conn->writing = true;
+    conn->transport->stats.bytes_sent += conn->in_flight.size;
+    if (uv_write(&conn->write, (uv_stream_t *)&conn->tcp, &buf, 1, on_written) != 0) {
+        conn->writing = false;
+        lose(conn, DP_LINK_RESET);
+    }
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    (void)suggested;
+    dp_conn *conn = handle->data;
+    *buf = uv_buf_init(conn->transport->read_buffer, sizeof conn->transport->read_buffer);
+}
+
+/* One event of the channel. False: stop reading, the connection is gone. */
+static bool carry(dp_conn *conn, const dp_channel_event *event)
+{
+    switch (event->type) {
+    case DP_CHANNEL_NOTHING:
+        return true;
+    case DP_CHANNEL_HANDSHAKE_DONE:
+        conn->deadline_ms = 0;
+        conn->transport->stats.handshakes++;
+        dp_link_proved(conn, event);
+        break;
+    case DP_CHANNEL_MESSAGE:
+        dp_link_message(conn, event->message);
+        break;
+    case DP_CHANNEL_CLOSED:
+        lose(conn, DP_LINK_CLOSED);
+        break;
+    }
+    return !conn->closing;
+}
+
+static void take(dp_conn *conn, dp_view bytes)
+{
+    dp_channel_event event;
+    do {
+        size_t consumed = 0;
+        event = (dp_channel_event){0};
+        const dp_status status = dp_channel_read(&conn->channel, bytes, &consumed, &conn->out, &event);
+        if (status != DP_OK) {
+            lose(conn, DP_LINK_RESET);
+            return;
+        }
+        bytes = dp_view_of(bytes.data + consumed, bytes.size - consumed);
+        if (!carry(conn, &event)) {
+            return;
+        }
+    } while (bytes.size > 0 || event.type != DP_CHANNEL_NOTHING);
+    dp_conn_flush(conn);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
+{
+    dp_conn *conn = stream->data;
+    if (conn->closing || size == 0) {
+        return;
+    }
+    if (size < 0) {
+        lose(conn, size == UV_ETIMEDOUT ? DP_LINK_TIMEOUT : DP_LINK_RESET);
+        return;
+    }
+    conn->transport->stats.bytes_received += (uint64_t)size;
+    take(conn, dp_view_of(buf->base, (size_t)size));
+}
+
+static void set_options(dp_conn *conn)
+{
+    uv_tcp_nodelay(&conn->tcp, 1);
+    uv_os_fd_t fd;
+    if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0) {
+        const unsigned timeout = USER_TIMEOUT_MS;
+        /* Best effort: an older kernel only detects a dead path later. */
+        if (setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout) != 0) {
+            return;
+        }
+    }
+}
+
+static bool admit_late(void *context, const dp_peer *peer)
+{
+    const dp_transport *transport = context;
+    return transport->config.hooks.known(transport->config.hooks.context, peer);
+}
+
+static uint64_t unix_ms(void)
+{
+    uv_timeval64_t now;
+    return uv_gettimeofday(&now) == 0 ? (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000 : 0;
+}
+
+void dp_conn_begin(dp_conn *conn)
+{
+    dp_transport *transport = conn->transport;
+    conn->connected = true;
+    conn->deadline_ms = uv_now(transport->config.loop) + DP_TRANSPORT_HANDSHAKE_MS;
+    set_options(conn);
+    dp_channel_config config = {
+        .initiator = conn->outgoing,
+        .lane = conn->lane,
+        .run = transport->config.run,
+        .psks = {transport->config.psk},
+        .n_psks = 1,
+        .identity = transport->config.identity,
+        .credential = transport->config.credential,
+        .hello = transport->config.hello,
+        .now_ms = unix_ms(),
+        .boot_id = transport->config.incarnation,
+        .admit_late = admit_late,
+        .context = transport,
+    };
+    memcpy(config.root, transport->config.root, sizeof config.root);
+    randombytes_buf(config.ephemeral, sizeof config.ephemeral);
+    const dp_status status = dp_channel_init(&conn->channel, &config, &conn->out);
+    sodium_memzero(config.ephemeral, sizeof config.ephemeral);
+    conn->channel_open = status == DP_OK;
+    if (status != DP_OK || uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read) != 0) {
+        lose(conn, DP_LINK_RESET);
+        return;
+    }
+    dp_conn_flush(conn);
+}
+
+static void on_connected(uv_connect_t *request, int status)
+{
+    dp_conn *conn = request->data;
+    if (conn->closing) {
+        return;
+    }
+    if (status != 0) {
+        lose(conn, DP_LINK_REFUSED);
+        return;
+    }
+    dp_conn_begin(conn);
+}
+
+static bool socket_address(const dp_addr *addr, struct sockaddr_storage *out)
+{
+    *out = (struct sockaddr_storage){0};
+    if (addr->family == 4) {
+        struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(addr->port)};
+        memcpy(&in.sin_addr, addr->ip, 4);
+        memcpy(out, &in, sizeof in);
+        return true;
+    }
+    if (addr->family == 6) {
+        struct sockaddr_in6 in = {.sin6_family = AF_INET6, .sin6_port = htons(addr->port)};
+        memcpy(&in.sin6_addr, addr->ip, 16);
+        memcpy(out, &in, sizeof in);
+        return true;
+    }
+    return false;
+}
+
+bool dp_conn_dial_next(dp_conn *conn)
+{
+    struct sockaddr_storage address;
+    while (conn->next_addr < conn->n_addrs) {
+        conn->addr = conn->addrs[conn->next_addr++];
+        conn->deadline_ms = uv_now(conn->transport->config.loop) + DP_TRANSPORT_DIAL_MS;
+        if (socket_address(&conn->addr, &address) &&
+            uv_tcp_connect(&conn->connect, &conn->tcp, (const struct sockaddr *)&address, on_connected) == 0) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,76 @@
+/* One TCP connection with its channel: the half of the transport below links. Shared by transport.c and
+ * transport_conn.c only. */
+#ifndef DP_DAEMON_TRANSPORT_CONN_H
+#define DP_DAEMON_TRANSPORT_CONN_H
+
+#include "base/list.h"
+#include "daemon/transport.h"
+
+typedef struct dp_link dp_link;
+
+typedef struct dp_conn {
+    uv_tcp_t tcp;
+    dp_list item;              /* in transport->conns */
+    dp_transport *transport;
+    dp_link *link;             /* set once the peer is proven and the link keeps this connection */
+    dp_channel channel;
+    bool channel_open;         /* channel must be closed */
+    bool connected;
+    bool outgoing;
+    bool closing;
+    bool writing;
+    dp_lane lane;
+    dp_addr addr;
+    uint64_t deadline_ms;      /* uv_now: dial or handshake must be over; 0 once it is */
+    bool expects_peer;
+    dp_peer expected;
+    uint32_t n_addrs;          /* outgoing control: what is left to try */
+    uint32_t next_addr;
+    dp_addr addrs[DP_ADDRS_MAX];
+    uv_connect_t connect;
+    uv_write_t write;
+    dp_buf in_flight;          /* being written */
+    dp_buf out;                /* waits for the write under way */
+} dp_conn;
+
+/* A peer that has proved who it is. */
+struct dp_link {
+    dp_list item; /* in transport->links */
+    dp_peer peer;
+    uint64_t boot_id;
+    dp_conn *lanes[2]; /* [DP_LANE_CONTROL] is never NULL while the link stands */
+    uint64_t bulk_retry_ms;
+};
+
+struct dp_transport {
+    dp_transport_config config;
+    uint8_t credential[DP_CREDENTIAL_BYTES_MAX];
+    uint8_t hello[DP_CHANNEL_HELLO_MAX];
+    uv_tcp_t *listener; /* NULL: not listening */
+    uv_timer_t *tick;
+    dp_list conns;
+    dp_list links;
+    uint32_t n_conns;
+    bool closing;
+    dp_transport_stats stats;
+    char read_buffer[64 * 1024]; /* lent to libuv for the length of one read callback */
+};
+
+/* Connection level (transport_conn.c). */
+dp_conn *dp_conn_new(dp_transport *transport, bool outgoing, dp_lane lane);
+/* Start connecting to conn->addrs[conn->next_addr]; false when there is none left. */
+bool dp_conn_dial_next(dp_conn *conn);
+/* Start the handshake on a connected socket. */
+void dp_conn_begin(dp_conn *conn);
+void dp_conn_flush(dp_conn *conn);
+/* Close without telling the link level. */
+void dp_conn_close(dp_conn *conn);
+uint64_t dp_conn_waiting(const dp_conn *conn);
+
+/* Link level, called by the connection level (transport.c). */
+void dp_link_proved(dp_conn *conn, const dp_channel_event *event);
+void dp_link_message(dp_conn *conn, dp_view bytes);
+void dp_link_lost(dp_conn *conn, dp_link_cause cause);
+void dp_link_drained(dp_conn *conn);
+
+#endif
