@@ -26,6 +26,7 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/manifest.h"
+#include "gossip/admission.h"
 #include "gossip/crypto.h"
 #include "gossip/id.h"
 
@@ -400,6 +401,7 @@ typedef struct dp_node_config {
     uint64_t seed;                 /* of the node's own random choices */
     bool observer;                 /* holds and serves, never trains */
     dp_crypto crypto;
+    dp_admission admission;        /* check NULL: certificates, dp_admission_certs() */
 } dp_node_config;
 
 /* All memory is taken here. DP_NOMEM, DP_BADARG. */
