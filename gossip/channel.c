@@ -446,7 +446,7 @@ static dp_status unit_bytes(dp_channel *channel, dp_view have, size_t *size)
         return DP_OK;
     }
     *size += dp_read_u32(&reader) & 0xffffffU;
-    if (*size > DP_RECORD_BYTES_MAX) {
+    if (*size > DP_SEALED_RECORD_MAX) {
         return fail(channel, DP_TOOBIG, "an overlong record");
     }
     return *size >= DP_RECORD_HEADER_BYTES + DP_NOISE_TAG_BYTES
@@ -542,7 +542,7 @@ dp_status dp_channel_eof(const dp_channel *channel)
 static dp_status take_own(dp_channel *channel, const dp_channel_config *config)
 {
     dp_buf_init(&channel->own, DP_CREDENTIAL_BYTES_MAX + DP_CHANNEL_HELLO_MAX);
-    dp_buf_init(&channel->in, DP_RECORD_BYTES_MAX);
+    dp_buf_init(&channel->in, DP_SEALED_RECORD_MAX);
     dp_buf_init(&channel->message, DP_CHANNEL_HANDSHAKE_MAX);
     DP_TRY(dp_buf_append(&channel->own, config->credential));
     DP_TRY(dp_buf_append(&channel->own, config->hello));
