@@ -1,0 +1,56 @@
+/* Carries objects between the store and peers: fetches the chunks that the node asked for, checks and stores them off the
+ * loop, and answers peers' requests for object information, chunks, records and the manifest. It decides nothing about
+ * what to fetch. Loop thread only. */
+#ifndef DP_DAEMON_COURIER_H
+#define DP_DAEMON_COURIER_H
+
+#include "daemon/saver.h"
+#include "daemon/transport.h"
+#include "gossip/node.h"
+
+enum {
+    DP_COURIER_FETCHES_MAX = 128,  /* objects being fetched */
+    DP_COURIER_SERVES_MAX = 512,   /* requests of peers that wait; more are dropped, the asker asks again */
+    DP_COURIER_SERVES_PER_PEER = 2 /* being read from the store or sent, per peer */
+};
+
+typedef struct dp_courier dp_courier;
+
+typedef struct dp_courier_hooks {
+    void *context;
+    void (*info)(void *context, const dp_peer *peer, const dp_hash *root, uint64_t size, const dp_hash *leaves);
+    void (*chunk)(void *context, const dp_peer *peer, const dp_hash *root, uint32_t index, dp_status status);
+    void (*object)(void *context, const dp_hash *root, uint64_t size);
+    void (*manifest)(void *context, const dp_peer *peer, dp_view bytes);
+    void (*blob_sent)(void *context, const dp_hash *root, uint64_t bytes_on_wire); /* one chunk, framed and sealed */
+} dp_courier_hooks;
+
+typedef struct dp_courier_config {
+    dp_saver *saver;
+    dp_transport *transport;
+    dp_run_id run;
+    dp_courier_hooks hooks;
+} dp_courier_config;
+
+DP_MUST dp_status dp_courier_open(dp_courier **courier, const dp_courier_config *config);
+/* Jobs under way finish first: memory goes with the last of them; hooks are not called any more. */
+void dp_courier_close(dp_courier *courier);
+/* The canonical bytes to answer MANIFEST_GET with; copied. */
+void dp_courier_set_manifest(dp_courier *courier, dp_view manifest);
+
+/* Actions of the node. */
+void dp_courier_begin(dp_courier *courier, const dp_hash *root, uint64_t size, const dp_hash *leaves,
+                      dp_object_use use, uint64_t round);
+void dp_courier_get_info(dp_courier *courier, const dp_peer *peer, const dp_hash *root);
+void dp_courier_get_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root, uint32_t index);
+void dp_courier_get_manifest(dp_courier *courier, const dp_peer *peer);
+void dp_courier_serve_info(dp_courier *courier, const dp_peer *peer, const dp_hash *root);
+void dp_courier_serve_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root, uint32_t index);
+void dp_courier_serve_records(dp_courier *courier, const dp_peer *peer, uint64_t from, uint32_t count);
+void dp_courier_serve_manifest(dp_courier *courier, const dp_peer *peer);
+
+/* True if the message was INFO, CHUNK or MANIFEST, or a MANIFEST_GET, and has been dealt with. */
+bool dp_courier_message(dp_courier *courier, const dp_peer *peer, dp_view bytes);
+void dp_courier_drained(dp_courier *courier, const dp_peer *peer);
+
+#endif
