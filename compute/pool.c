@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "compute/pool.h"
 
 #include <pthread.h>

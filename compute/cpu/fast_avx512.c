@@ -1,0 +1,31 @@
+/* AVX-512: thirty-two registers, sixteen of them sums; eight rows waste nothing where widths are multiples of 8. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "compute/cpu/tables.h"
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")
+#endif
+
+#define DP_LANES 16
+#define DP_PANEL 32
+#define DP_GROUP 8
+#include "compute/cpu/fast_table.inl"
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+const dp_ops dp_ops_avx512 = DP_FAST_TABLE("avx512");
+#else
+typedef int dp_no_avx512; /* A file must declare something. */
+#endif

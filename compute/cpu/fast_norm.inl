@@ -1,0 +1,135 @@
+/* LayerNorm, rows of any width: whole vectors first, then the rest one by one in the same order for every row. */
+
+#define DP_NORM_EPS 1e-5F
+
+DP_INLINE float row_sum(const float *x, size_t n)
+{
+    dp_vec sum = {0};
+    size_t i = 0;
+    for (; i + DP_LANES <= n; i += DP_LANES) {
+        sum += dp_load(x + i);
+    }
+    float total = dp_sum(sum);
+    for (; i < n; i++) {
+        total += x[i];
+    }
+    return total;
+}
+
+DP_INLINE float row_deviations(const float *x, float mean, size_t n)
+{
+    dp_vec sum = {0};
+    size_t i = 0;
+    for (; i + DP_LANES <= n; i += DP_LANES) {
+        const dp_vec d = dp_load(x + i) - dp_set(mean);
+        sum = dp_fma(d, d, sum);
+    }
+    float total = dp_sum(sum);
+    for (; i < n; i++) {
+        total += (x[i] - mean) * (x[i] - mean);
+    }
+    return total;
+}
+
+static void fast_norm_again(const dp_norm_rows *norm, const float *bias, float *y)
+{
+    const size_t n = norm->width;
+    for (size_t row = 0; row < norm->rows; row++) {
+        const float *x = norm->x + row * n;
+        const float mean = norm->mean[row];
+        const float rstd = norm->rstd[row];
+        float *out = y + row * n;
+        size_t i = 0;
+        for (; i + DP_LANES <= n; i += DP_LANES) {
+            const dp_vec unit = (dp_load(x + i) - dp_set(mean)) * dp_set(rstd);
+            dp_store(out + i, dp_fma(unit, dp_load(norm->gain + i), dp_load(bias + i)));
+        }
+        for (; i < n; i++) {
+            out[i] = (x[i] - mean) * rstd * norm->gain[i] + bias[i];
+        }
+    }
+}
+
+static void fast_norm_forward(const dp_norm_rows *norm, const float *bias, float *y)
+{
+    const float width = (float)norm->width;
+    for (size_t row = 0; row < norm->rows; row++) {
+        const float *x = norm->x + row * norm->width;
+        const float mean = row_sum(x, norm->width) / width;
+        const float variance = row_deviations(x, mean, norm->width) / width;
+        norm->mean[row] = mean;
+        norm->rstd[row] = 1.0F / sqrtf(variance + DP_NORM_EPS);
+    }
+    fast_norm_again(norm, bias, y);
+}
+
+static void norm_backward_row(const float *x, const float *gain, const float *dy, const float *residual,
+                              float *dx, size_t n, float mean, float rstd)
+{
+    dp_vec sums = {0};
+    dp_vec dots = {0};
+    size_t i = 0;
+    for (; i + DP_LANES <= n; i += DP_LANES) {
+        const dp_vec unit = (dp_load(x + i) - dp_set(mean)) * dp_set(rstd);
+        const dp_vec d = dp_load(dy + i) * dp_load(gain + i);
+        sums += d;
+        dots = dp_fma(d, unit, dots);
+    }
+    float sum = dp_sum(sums);
+    float dot = dp_sum(dots);
+    for (size_t j = i; j < n; j++) {
+        const float d = dy[j] * gain[j];
+        sum += d;
+        dot += d * (x[j] - mean) * rstd;
+    }
+    sum /= (float)n;
+    dot /= (float)n;
+    for (i = 0; i + DP_LANES <= n; i += DP_LANES) {
+        const dp_vec unit = (dp_load(x + i) - dp_set(mean)) * dp_set(rstd);
+        const dp_vec d = dp_load(dy + i) * dp_load(gain + i) - dp_set(sum) - unit * dp_set(dot);
+        dp_store(dx + i, dp_fma(d, dp_set(rstd), dp_load(residual + i)));
+    }
+    for (; i < n; i++) {
+        const float d = dy[i] * gain[i] - sum - (x[i] - mean) * rstd * dot;
+        dx[i] = residual[i] + d * rstd;
+    }
+}
+
+static void fast_norm_backward(const dp_norm_rows *norm, const float *dy, const float *residual, float *dx)
+{
+    const size_t n = norm->width;
+    for (size_t row = 0; row < norm->rows; row++) {
+        norm_backward_row(norm->x + row * n, norm->gain, dy + row * n, residual + row * n, dx + row * n, n,
+                          norm->mean[row], norm->rstd[row]);
+    }
+}
+
+static void fast_norm_grads(const dp_norm_rows *norm, const float *dy, size_t first, size_t last,
+                            float *d_gain, float *d_bias)
+{
+    size_t column = first;
+    for (; column + DP_LANES <= last; column += DP_LANES) {
+        dp_vec gain = {0};
+        dp_vec bias = {0};
+        for (size_t row = 0; row < norm->rows; row++) {
+            const size_t at = row * norm->width + column;
+            const dp_vec d = dp_load(dy + at);
+            const dp_vec unit = (dp_load(norm->x + at) - dp_set(norm->mean[row])) * dp_set(norm->rstd[row]);
+            gain = dp_fma(d, unit, gain);
+            bias += d;
+        }
+        dp_store(d_gain + column, dp_load(d_gain + column) + gain);
+        dp_store(d_bias + column, dp_load(d_bias + column) + bias);
+    }
+    for (; column < last; column++) {
+        float gain = 0.0F;
+        float bias = 0.0F;
+        for (size_t row = 0; row < norm->rows; row++) {
+            const size_t at = row * norm->width + column;
+            gain += dy[at] * (norm->x[at] - norm->mean[row]) * norm->rstd[row];
+            bias += dy[at];
+        }
+        d_gain[column] += gain;
+        d_bias[column] += bias;
+    }
+}

@@ -1,0 +1,141 @@
+/* Operations element by element: GELU, sums of columns, AdamW, sums of squares. */
+
+/* s = sigmoid(2u), with u the argument of GELU's tanh: (1 + tanh u)/2 = s. */
+DP_INLINE dp_vec gelu_gate(dp_vec x)
+{
+    const dp_vec inner = dp_fma(x * x * x, dp_set(0.044715F), x);
+    const dp_vec e = dp_exp(inner * dp_set(-1.5957691216F)); /* -2 sqrt(2/pi) */
+    return dp_set(1.0F) / (dp_set(1.0F) + e);
+}
+
+DP_INLINE dp_vec gelu_value(dp_vec x)
+{
+    return x * gelu_gate(x);
+}
+
+DP_INLINE dp_vec gelu_slope(dp_vec x, dp_vec s)
+{
+    const dp_vec inner = dp_fma(x * x, dp_set(3.0F * 0.044715F), dp_set(1.0F));
+    return dp_fma(x * s * (dp_set(1.0F) - s) * dp_set(1.5957691216F), inner, s);
+}
+
+static void fast_gelu_forward(const float *x, float *y, size_t n)
+{
+    size_t i = 0;
+    for (; i + DP_LANES <= n; i += DP_LANES) {
+        dp_store(y + i, gelu_value(dp_load(x + i)));
+    }
+    if (i < n) {
+        dp_store_some(y + i, gelu_value(dp_load_some(x + i, n - i, 0.0F)), n - i);
+    }
+}
+
+static void fast_gelu_backward(const float *x, float *y, float *dy, size_t n)
+{
+    size_t i = 0;
+    for (; i + DP_LANES <= n; i += DP_LANES) {
+        const dp_vec v = dp_load(x + i);
+        const dp_vec s = gelu_gate(v);
+        dp_store(y + i, v * s);
+        dp_store(dy + i, dp_load(dy + i) * gelu_slope(v, s));
+    }
+    if (i < n) {
+        const dp_vec v = dp_load_some(x + i, n - i, 0.0F);
+        const dp_vec s = gelu_gate(v);
+        dp_store_some(y + i, v * s, n - i);
+        dp_store_some(dy + i, dp_load_some(dy + i, n - i, 0.0F) * gelu_slope(v, s), n - i);
+    }
+}
+
+static void fast_add_columns(const float *x, size_t ld, size_t rows, size_t first, size_t last, float *sum)
+{
+    size_t column = first;
+    for (; column + DP_LANES <= last; column += DP_LANES) {
+        dp_vec total = {0};
+        for (size_t row = 0; row < rows; row++) {
+            total += dp_load(x + row * ld + column);
+        }
+        dp_store(sum + column, dp_load(sum + column) + total);
+    }
+    for (; column < last; column++) {
+        float total = 0.0F;
+        for (size_t row = 0; row < rows; row++) {
+            total += x[row * ld + column];
+        }
+        sum[column] += total;
+    }
+}
+
+static void fast_add(const float *x, float *y, size_t n)
+{
+    size_t i = 0;
+    for (; i + DP_LANES <= n; i += DP_LANES) {
+        dp_store(y + i, dp_load(y + i) + dp_load(x + i));
+    }
+    for (; i < n; i++) {
+        y[i] += x[i];
+    }
+}
+
+struct adamw_vectors {
+    dp_vec p;
+    dp_vec m;
+    dp_vec v;
+};
+
+DP_INLINE struct adamw_vectors adamw_vector(const dp_adamw_terms *t, struct adamw_vectors s, dp_vec g)
+{
+    g *= dp_set(t->grad_scale);
+    s.m = dp_fma(dp_set(1.0F - t->beta1), g - s.m, s.m);
+    s.v = dp_fma(dp_set(1.0F - t->beta2), g * g - s.v, s.v);
+    const dp_vec root = dp_sqrt(s.v * dp_set(t->v_scale)) + dp_set(t->eps);
+    s.p -= dp_fma(dp_set(t->lr_decay), s.p, dp_set(t->lr) * s.m / root);
+    return s;
+}
+
+static void fast_adamw(const dp_adamw_terms *terms, float *params, float *m, float *v, const float *grads,
+                       size_t n)
+{
+    const dp_adamw_terms t = *terms; /* Floats written below cannot alias a copy. */
+    size_t i = 0;
+    for (; i + DP_LANES <= n; i += DP_LANES) {
+        const struct adamw_vectors s = adamw_vector(
+            &t, (struct adamw_vectors){dp_load(params + i), dp_load(m + i), dp_load(v + i)},
+            dp_load(grads + i));
+        dp_store(params + i, s.p);
+        dp_store(m + i, s.m);
+        dp_store(v + i, s.v);
+    }
+    if (i < n) {
+        const size_t rest = n - i;
+        const struct adamw_vectors s =
+            adamw_vector(&t,
+                         (struct adamw_vectors){dp_load_some(params + i, rest, 0.0F),
+                                                dp_load_some(m + i, rest, 0.0F),
+                                                dp_load_some(v + i, rest, 0.0F)},
+                         dp_load_some(grads + i, rest, 0.0F));
+        dp_store_some(params + i, s.p, rest);
+        dp_store_some(m + i, s.m, rest);
+        dp_store_some(v + i, s.v, rest);
+    }
+}
+
+/* In runs of 256 in fp32, the runs in double. */
+static double fast_sum_of_squares(const float *x, size_t n)
+{
+    double total = 0.0;
+    size_t i = 0;
+    while (i + DP_LANES <= n) {
+        const size_t end = i + 256 <= n ? i + 256 : n;
+        dp_vec sum = {0};
+        for (; i + DP_LANES <= end; i += DP_LANES) {
+            const dp_vec v = dp_load(x + i);
+            sum = dp_fma(v, v, sum);
+        }
+        total += (double)dp_sum(sum);
+    }
+    for (; i < n; i++) {
+        total += (double)x[i] * (double)x[i];
+    }
+    return total;
+}

@@ -1,0 +1,148 @@
+/* Vectors of DP_LANES floats for the kernels of one instruction set; included by one fast_<isa>.c after it has chosen
+ * DP_LANES and the target. Plain operators work on the types; here stands only what they cannot say.
+ *
+ * NaN goes through all of them: dp_max and dp_min return b when either is NaN. */
+#ifndef DP_COMPUTE_CPU_SIMD_H
+#define DP_COMPUTE_CPU_SIMD_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define DP_INLINE static inline __attribute__((always_inline))
+
+typedef float dp_vec __attribute__((vector_size(DP_LANES * 4)));
+typedef int32_t dp_ivec __attribute__((vector_size(DP_LANES * 4)));
+
+DP_INLINE dp_vec dp_load(const float *p)
+{
+    dp_vec v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+DP_INLINE void dp_store(float *p, dp_vec v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+DP_INLINE dp_vec dp_set(float x)
+{
+    return x - (dp_vec){0};
+}
+
+/* The first n < DP_LANES elements; the others are fill. */
+#if DP_LANES == 16
+DP_INLINE dp_vec dp_load_some(const float *p, size_t n, float fill)
+{
+    return (dp_vec)_mm512_mask_loadu_ps((__m512)dp_set(fill), (__mmask16)((1U << n) - 1U), p);
+}
+
+DP_INLINE void dp_store_some(float *p, dp_vec v, size_t n)
+{
+    _mm512_mask_storeu_ps(p, (__mmask16)((1U << n) - 1U), (__m512)v);
+}
+#else
+DP_INLINE dp_vec dp_load_some(const float *p, size_t n, float fill)
+{
+    float lanes[DP_LANES];
+    for (size_t i = 0; i < DP_LANES; i++) {
+        lanes[i] = i < n ? p[i] : fill;
+    }
+    return dp_load(lanes);
+}
+
+DP_INLINE void dp_store_some(float *p, dp_vec v, size_t n)
+{
+    float lanes[DP_LANES];
+    dp_store(lanes, v);
+    for (size_t i = 0; i < n; i++) {
+        p[i] = lanes[i];
+    }
+}
+#endif
+
+/* mask lanes are 0 or -1. */
+DP_INLINE dp_vec dp_and(dp_ivec mask, dp_vec v)
+{
+    return (dp_vec)(mask & (dp_ivec)v);
+}
+
+#if DP_LANES == 16
+#define dp_fma(a, b, c) ((dp_vec)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
+#define dp_max(a, b) ((dp_vec)_mm512_max_ps((__m512)(a), (__m512)(b)))
+#define dp_min(a, b) ((dp_vec)_mm512_min_ps((__m512)(a), (__m512)(b)))
+#define dp_sqrt(a) ((dp_vec)_mm512_sqrt_ps((__m512)(a)))
+#elif DP_LANES == 8
+#define dp_fma(a, b, c) ((dp_vec)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
+#define dp_max(a, b) ((dp_vec)_mm256_max_ps((__m256)(a), (__m256)(b)))
+#define dp_min(a, b) ((dp_vec)_mm256_min_ps((__m256)(a), (__m256)(b)))
+#define dp_sqrt(a) ((dp_vec)_mm256_sqrt_ps((__m256)(a)))
+#else
+DP_INLINE dp_vec dp_choose(dp_ivec mask, dp_vec yes, dp_vec no)
+{
+    return (dp_vec)((mask & (dp_ivec)yes) | (~mask & (dp_ivec)no));
+}
+DP_INLINE dp_vec dp_sqrt(dp_vec a)
+{
+    for (size_t i = 0; i < DP_LANES; i++) {
+        a[i] = sqrtf(a[i]);
+    }
+    return a;
+}
+#define dp_fma(a, b, c) ((a) * (b) + (c))
+#define dp_max(a, b) dp_choose((a) > (b), (a), (b))
+#define dp_min(a, b) dp_choose((a) < (b), (a), (b))
+#endif
+
+/* Sums and maxima over the lanes in a fixed order: halves, then quarters. */
+DP_INLINE float dp_sum(dp_vec v)
+{
+    float lanes[DP_LANES];
+    dp_store(lanes, v);
+    for (size_t half = DP_LANES / 2; half > 0; half /= 2) {
+        for (size_t i = 0; i < half; i++) {
+            lanes[i] += lanes[i + half];
+        }
+    }
+    return lanes[0];
+}
+
+/* NaN if a lane is NaN. */
+DP_INLINE float dp_largest(dp_vec v)
+{
+    float lanes[DP_LANES];
+    dp_store(lanes, v);
+    float largest = lanes[0];
+    for (size_t i = 1; i < DP_LANES; i++) {
+        largest = lanes[i] <= largest ? largest : lanes[i];
+        if (isnan(largest)) {
+            break;
+        }
+    }
+    return largest;
+}
+
+/* e^x: x = n ln 2 + r with |r| <= ln(2)/2, a polynomial of degree 6 for e^r (Taylor terms; error below 2e-7 relative), and
+ * n added to the exponent. 0 below -87.3, 2^127 * e^r's cap above 88. */
+DP_INLINE dp_vec dp_exp(dp_vec x)
+{
+    const dp_vec magic = dp_set(0x1.8p23F); /* Adding it rounds to an integer, kept in the low bits. */
+    const dp_ivec tiny = x < dp_set(-87.3F);
+    x = dp_min(dp_set(88.0F), dp_max(dp_set(-87.3F), x));
+    const dp_vec shifted = dp_fma(x, dp_set(0x1.715476p0F), magic);
+    const dp_vec n = shifted - magic;
+    dp_vec r = dp_fma(n, dp_set(-0x1.62e4p-1F), x);
+    r = dp_fma(n, dp_set(-0x1.7f7d1cp-20F), r);
+    dp_vec p = dp_fma(r, dp_set(1.0F / 720.0F), dp_set(1.0F / 120.0F));
+    p = dp_fma(p, r, dp_set(1.0F / 24.0F));
+    p = dp_fma(p, r, dp_set(1.0F / 6.0F));
+    p = dp_fma(p, r, dp_set(0.5F));
+    p = dp_fma(p, r, dp_set(1.0F));
+    p = dp_fma(p, r, dp_set(1.0F));
+    /* The product keeps a NaN, where adding to the exponent bits of p could make a number of it. */
+    const dp_ivec power = (dp_ivec)((dp_ivec)shifted << 23) + (dp_ivec)dp_set(1.0F);
+    return dp_and(~tiny, p * (dp_vec)power);
+}
+
+#endif

@@ -1,0 +1,140 @@
+/* The operations of the engine on ranges of rows, as a table per instruction set; no threads, no memory, no model.
+ *
+ * dp_ops_reference() is the definition of right: plain loops. dp_ops_best() does the same in vectors of this machine. All
+ * matrices are row-major fp32, pointers do not overlap unless said, "ld" is the distance of rows in elements. An output
+ * element is summed in an order that depends on the shape of the whole operation only, so callers may split rows and
+ * columns among threads as they like and get the same bits. */
+#ifndef DP_COMPUTE_OPS_H
+#define DP_COMPUTE_OPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    DP_OPS_TILE = 128,      /* most rows and columns of a weight gradient tile */
+    DP_OPS_DEPTH = 256,     /* terms of a product that are summed before the sum goes to memory */
+    DP_OPS_TILE_ROOM = 144, /* a tile's rows or columns rounded up to whole groups or panels */
+    DP_OPS_TILE_SCRATCH = 2 * 144 * 256,
+    DP_OPS_QUERY_ROWS = 32, /* queries that attention treats together */
+    DP_OPS_PANEL_MAX = 64   /* most columns of a packed panel */
+};
+
+/* c = a * b (+ add) (+ bias in each row). */
+typedef struct dp_gemm {
+    size_t m;
+    size_t n;
+    size_t k;
+    const float *a; /* element (row, depth) at a[row * a_row + depth * a_depth] */
+    size_t a_row;
+    size_t a_depth;      /* a_row or a_depth is 1 */
+    const float *packed; /* b [k][n] from pack() */
+    size_t packed_depth; /* the k that pack() was given, if more than k; 0: k */
+    float *c;            /* [m][n] */
+    size_t ldc;
+    const float *add; /* [m][n] or NULL; may be c */
+    size_t ld_add;
+    const float *bias; /* [n] or NULL */
+} dp_gemm;
+
+/* LayerNorm of rows (Ba, Kiros, Hinton 2016), eps 1e-5. */
+typedef struct dp_norm_rows {
+    size_t rows;
+    size_t width;
+    const float *x;    /* [rows][width] */
+    const float *gain; /* [width] */
+    float *mean;       /* [rows], written by norm_forward, read by the others */
+    float *rstd;       /* [rows], the same */
+} dp_norm_rows;
+
+/* One head of one sequence: causal softmax attention, scores scaled by 1/sqrt(head). */
+typedef struct dp_attention {
+    size_t length;
+    size_t head; /* width of the head */
+    const float *q;
+    const float *k;
+    const float *v;
+    size_t ld_qkv;
+    float *out; /* [length][head], written by forward, read by backward */
+    size_t ld_out;
+    float *lse;          /* [length]: log of the sum of exp of a row's scores; written by forward */
+    const float *d_out;  /* backward: [length][head] at ld_out */
+    float *dq;           /* backward, written; all three at ld_qkv */
+    float *dk;
+    float *dv;
+    float *scratch;      /* dp_attention_scratch() floats, 64-byte aligned */
+} dp_attention;
+
+typedef struct dp_adamw_terms {
+    float lr;          /* already divided by 1 - beta1^t */
+    float beta1;
+    float beta2;
+    float eps;
+    float lr_decay;    /* lr * decay */
+    float v_scale;     /* 1 / (1 - beta2^t) */
+    float grad_scale;  /* clipping */
+} dp_adamw_terms;
+
+typedef struct dp_ops {
+    const char *name; /* "reference", "generic", "avx2", "avx512" */
+    size_t panel;     /* columns of a packed panel */
+
+    /* packed: dp_packed_floats(ops, k, n). b is [k][n], or [n][k] if transposed, at ld. */
+    void (*pack)(const float *b, size_t ld, bool transposed, size_t k, size_t n, float *packed);
+    void (*gemm)(const dp_gemm *gemm);
+    /* c [m][n] += a' * b for a [k][m], b [k][n]; m, n <= DP_OPS_TILE. scratch: DP_OPS_TILE_SCRATCH floats. */
+    void (*gemm_tn)(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
+                    float *c, size_t ldc, float *scratch);
+
+    void (*norm_forward)(const dp_norm_rows *norm, const float *bias, float *y);
+    /* y again from the kept mean and rstd: the same bits as norm_forward gave. */
+    void (*norm_again)(const dp_norm_rows *norm, const float *bias, float *y);
+    /* dx = residual + d(loss)/dx for dy [rows][width]. dx may be residual. */
+    void (*norm_backward)(const dp_norm_rows *norm, const float *dy, const float *residual, float *dx);
+    /* d_gain += , d_bias += over all rows, columns [first, last) only. */
+    void (*norm_grads)(const dp_norm_rows *norm, const float *dy, size_t first, size_t last, float *d_gain,
+                       float *d_bias);
+
+    void (*attention_forward)(const dp_attention *attention);
+    void (*attention_backward)(const dp_attention *attention);
+
+    /* GELU with tanh (Hendrycks, Gimpel 2016): y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))). */
+    void (*gelu_forward)(const float *x, float *y, size_t n);
+    /* y as forward; dy becomes dx in place. */
+    void (*gelu_backward)(const float *x, float *y, float *dy, size_t n);
+
+    /* Softmax cross-entropy of each row against its target < vocab: losses [rows] in nats. With scale != 0 the logits
+     * become scale * d(loss)/d(logits) in place, else their values are spoiled. */
+    void (*classifier)(float *logits, const uint16_t *targets, size_t rows, size_t vocab, float scale,
+                       float *losses);
+
+    /* sum[j] += sum over rows of x[row][j], j in [first, last). */
+    void (*add_columns)(const float *x, size_t ld, size_t rows, size_t first, size_t last, float *sum);
+    void (*add)(const float *x, float *y, size_t n); /* y += x */
+    void (*adamw)(const dp_adamw_terms *terms, float *params, float *m, float *v, const float *grads,
+                  size_t n);
+    double (*sum_of_squares)(const float *x, size_t n);
+} dp_ops;
+
+static inline size_t dp_packed_floats(const dp_ops *ops, size_t k, size_t n)
+{
+    return (n + ops->panel - 1) / ops->panel * ops->panel * k;
+}
+
+/* Floats of scratch for one head of a sequence of this length, for every table. */
+static inline size_t dp_attention_scratch(size_t length, size_t head)
+{
+    const size_t padded_length = length + DP_OPS_PANEL_MAX;
+    const size_t padded_head = head + DP_OPS_PANEL_MAX;
+    return 2 * padded_length * padded_head + padded_length * padded_head +
+           2 * DP_OPS_QUERY_ROWS * (padded_length + 16) + 2 * DP_OPS_QUERY_ROWS * padded_head +
+           2 * DP_OPS_QUERY_ROWS;
+}
+
+const dp_ops *dp_ops_reference(void);
+/* The fastest table that this processor can run. */
+const dp_ops *dp_ops_best(void);
+/* Every table of this build that this processor can run, slowest first; NULL beyond the last. For tests. */
+const dp_ops *dp_ops_at(size_t index);
+
+#endif
