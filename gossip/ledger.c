@@ -1,0 +1,228 @@
+#include "gossip/ledger.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+static dp_hash key_of(const dp_peer *peer)
+{
+    dp_hash key;
+
+    memcpy(key.bytes, peer->bytes, sizeof key.bytes);
+    return key;
+}
+
+static dp_roster_entry *add_entry(dp_ledger *ledger, const dp_peer *peer)
+{
+    const dp_hash key = key_of(peer);
+
+    dp_assert(ledger->n_roster < ledger->capacity);
+    const dp_status status = dp_map_put(&ledger->map, &key, ledger->n_roster);
+    dp_assert(status == DP_OK);
+    dp_roster_entry *entry = &ledger->roster[ledger->n_roster++];
+    *entry = (dp_roster_entry){.peer = *peer};
+    ledger->n_members++;
+    return entry;
+}
+
+dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const dp_run_id *run, uint64_t seed)
+{
+    const uint32_t capacity = manifest->members_max < DP_MEMBERS_MAX ? manifest->members_max : DP_MEMBERS_MAX;
+    dp_peer founder;
+
+    *ledger = (dp_ledger){.run = *run,
+                          .voters_max = manifest->voters_max < DP_VOTERS_MAX ? manifest->voters_max : DP_VOTERS_MAX,
+                          .alpha = (uint32_t)((uint64_t)manifest->alpha_milli * 65536 / 1000),
+                          .head = *run,
+                          .base = *run,
+                          .time_ms = manifest->created_ms,
+                          .capacity = capacity > 0 ? capacity : 1};
+    memcpy(ledger->root_key, manifest->root_key, sizeof ledger->root_key);
+    DP_TRY(dp_map_init(&ledger->map, ledger->capacity, seed));
+    ledger->roster = dp_alloc(ledger->capacity, sizeof *ledger->roster);
+    if (ledger->roster == NULL) {
+        dp_ledger_close(ledger);
+        return DP_NOMEM;
+    }
+    memcpy(founder.bytes, manifest->founder, sizeof founder.bytes);
+    add_entry(ledger, &founder)->caps = DP_CAP_ALL;
+    ledger->n_voters = 1;
+    ledger->voters[0].peer = founder;
+    memcpy(ledger->voters[0].key, manifest->founder_vote_key, sizeof ledger->voters[0].key);
+    return DP_OK;
+}
+
+void dp_ledger_close(dp_ledger *ledger)
+{
+    dp_map_close(&ledger->map);
+    dp_free(ledger->roster);
+    *ledger = (dp_ledger){0};
+}
+
+uint32_t dp_ledger_find(const dp_ledger *ledger, const dp_peer *peer)
+{
+    const dp_hash key = key_of(peer);
+    uint32_t index = 0;
+
+    return dp_map_get(&ledger->map, &key, &index) ? index : (uint32_t)DP_NOBODY;
+}
+
+const dp_roster_entry *dp_ledger_member(const dp_ledger *ledger, const dp_peer *peer)
+{
+    const uint32_t index = dp_ledger_find(ledger, peer);
+
+    return index != DP_NOBODY && ledger->roster[index].gone == 0 ? &ledger->roster[index] : NULL;
+}
+
+uint32_t dp_ledger_voter(const dp_ledger *ledger, const dp_peer *peer)
+{
+    for (uint32_t i = 0; i < ledger->n_voters; i++) {
+        if (dp_peer_equal(&ledger->voters[i].peer, peer)) {
+            return i;
+        }
+    }
+    return DP_NOBODY;
+}
+
+uint32_t dp_ledger_majority(const dp_ledger *ledger)
+{
+    return ledger->n_voters / 2 + 1;
+}
+
+uint32_t dp_ledger_uses(const dp_ledger *ledger, const dp_invite_id *invite)
+{
+    uint32_t uses = 0;
+
+    for (uint32_t i = 0; i < ledger->n_roster; i++) {
+        uses += memcmp(&ledger->roster[i].invite, invite, sizeof *invite) == 0 ? 1 : 0;
+    }
+    return uses;
+}
+
+uint32_t dp_ledger_rounds(const dp_roster_entry *entry, uint64_t round)
+{
+    if (entry == NULL) {
+        return 1;
+    }
+    const uint64_t since = entry->included > entry->admitted_round ? entry->included : entry->admitted_round;
+    dp_assert(since < round);
+    return round - since < 4 ? (uint32_t)(round - since) : 4;
+}
+
+bool dp_ledger_may_be_late(const dp_ledger *ledger, const dp_roster_entry *entry, uint64_t round)
+{
+    const uint64_t window = 4 * (((uint64_t)ledger->n_members + DP_LISTED_MAX - 1) / DP_LISTED_MAX);
+
+    return entry->gone == 0 && entry->included > 0 && entry->included + window >= round;
+}
+
+static void apply_config(dp_ledger *ledger, const dp_config_part *config)
+{
+    for (uint32_t i = 0; i < config->n_fences; i++) {
+        const uint32_t index = dp_ledger_find(ledger, &config->fences[i].peer);
+        dp_assert(index != DP_NOBODY && config->fences[i].incarnation > ledger->roster[index].fenced);
+        ledger->roster[index].fenced = config->fences[i].incarnation;
+    }
+    for (uint32_t i = 0; i < config->n_removes; i++) {
+        const uint32_t index = dp_ledger_find(ledger, &config->removes[i].peer);
+        dp_assert(index != DP_NOBODY && ledger->roster[index].gone == 0);
+        ledger->roster[index].gone = (uint32_t)config->removes[i].reason;
+        ledger->n_members--;
+    }
+    if (config->n_voters > 0) {
+        ledger->n_voters = config->n_voters;
+        for (uint32_t i = 0; i < config->n_voters; i++) {
+            ledger->voters[i] = config->voters[i].voter;
+        }
+    }
+}
+
+void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *hash, const dp_admitted *admitted)
+{
+    dp_assert(record->slot == ledger->slot + 1 && dp_hash_equal(&record->prev, &ledger->head));
+    const uint64_t rounds_before = ledger->round;
+    ledger->slot = record->slot;
+    ledger->head = *hash;
+    ledger->time_ms = record->time_ms;
+    if (record->has_config) {
+        for (uint32_t i = 0; i < record->config.n_admits; i++) {
+            dp_roster_entry *entry = add_entry(ledger, &record->config.admits[i].peer);
+            entry->caps = admitted[i].caps;
+            entry->invite = admitted[i].invite;
+            entry->admitted_slot = record->slot;
+            entry->admitted_round = rounds_before;
+        }
+    }
+    if (record->kind == DP_RECORD_ROUND) {
+        dp_assert(record->round == ledger->round + 1);
+        ledger->round = record->round;
+        ledger->base = *hash;
+        ledger->tokens = record->tokens_total;
+        ledger->clip_median = record->clip_median;
+        for (uint32_t i = 0; i < record->n_listed; i++) {
+            const uint32_t index = dp_ledger_find(ledger, &record->listed[i].peer);
+            dp_assert(index != DP_NOBODY);
+            ledger->roster[index].included = record->round;
+            ledger->roster[index].w = record->listed[i].w;
+        }
+    }
+    if (record->has_config) {
+        apply_config(ledger, &record->config);
+    }
+}
+
+static void digest_hash(dp_digest *digest, const dp_hash *hash)
+{
+    dp_digest_add(digest, dp_view_of(hash->bytes, sizeof hash->bytes));
+}
+
+dp_hash dp_ledger_digest(const dp_ledger *ledger)
+{
+    dp_digest digest;
+    uint8_t row[32 + 4 + DP_INVITE_ID_BYTES + 5 * 8 + 4];
+
+    dp_digest_init(&digest, "dpnode/ledger/1");
+    digest_hash(&digest, &ledger->run);
+    digest_hash(&digest, &ledger->fork);
+    dp_digest_add_u64(&digest, ledger->slot);
+    digest_hash(&digest, &ledger->head);
+    dp_digest_add_u64(&digest, ledger->round);
+    digest_hash(&digest, &ledger->base);
+    dp_digest_add_u64(&digest, ledger->tokens);
+    dp_digest_add_u64(&digest, (uint64_t)ledger->clip_median);
+    dp_digest_add_u64(&digest, (uint64_t)(ledger->clip_median >> 64));
+    dp_digest_add_u64(&digest, ledger->n_voters);
+    for (uint32_t i = 0; i < ledger->n_voters; i++) {
+        dp_digest_add(&digest, dp_view_of(ledger->voters[i].peer.bytes, 32));
+        dp_digest_add(&digest, dp_view_of(ledger->voters[i].key, 32));
+    }
+    dp_digest_add_u64(&digest, ledger->n_roster);
+    for (uint32_t i = 0; i < ledger->n_roster; i++) {
+        const dp_roster_entry *entry = &ledger->roster[i];
+        dp_writer writer = dp_writer_of(row, sizeof row);
+        dp_write_bytes(&writer, entry->peer.bytes, 32);
+        dp_write_u32(&writer, entry->caps);
+        dp_write_bytes(&writer, entry->invite.bytes, sizeof entry->invite.bytes);
+        dp_write_u64(&writer, entry->admitted_slot);
+        dp_write_u64(&writer, entry->admitted_round);
+        dp_write_u64(&writer, entry->included);
+        dp_write_u64(&writer, entry->w);
+        dp_write_u64(&writer, entry->fenced);
+        dp_write_u32(&writer, entry->gone);
+        dp_assert(!writer.full && writer.size == sizeof row);
+        dp_digest_add(&digest, dp_view_of(row, sizeof row));
+    }
+    return dp_digest_end(&digest);
+}
+
+dp_hash dp_state_root(uint64_t round, const dp_hash *tensor_root, const dp_hash *ledger_digest)
+{
+    dp_digest digest;
+
+    dp_digest_init(&digest, "dpnode/state/1");
+    dp_digest_add_u64(&digest, round);
+    digest_hash(&digest, tensor_root);
+    digest_hash(&digest, ledger_digest);
+    return dp_digest_end(&digest);
+}

@@ -1,0 +1,76 @@
+/* What the chain says: members, voters, tokens, head, as a pure function of the records applied so far. Holds no record and
+ * judges none (valid.h); knows nothing of links, clocks or who is alive.
+ *
+ * Genesis: the founder is the only member (every capability) and the only voter; head and base are the run id. */
+#ifndef DP_GOSSIP_LEDGER_H
+#define DP_GOSSIP_LEDGER_H
+
+#include "base/map.h"
+#include "gossip/record.h"
+
+enum { DP_NOBODY = UINT32_MAX >> 1 };
+
+typedef struct dp_roster_entry {
+    dp_peer peer;
+    uint32_t caps;
+    dp_invite_id invite;     /* it joined by; zero for the founder */
+    uint64_t admitted_slot;  /* 0 for the founder */
+    uint64_t admitted_round; /* rounds decided before its admission */
+    uint64_t included;       /* last round that lists it; 0: none */
+    uint64_t w;              /* clamped weight in that round */
+    uint64_t fenced;         /* exchanges of incarnations up to this are void; 0: none */
+    uint32_t gone;           /* dp_remove_reason, 0: a member */
+} dp_roster_entry;
+
+/* To read; written by this file only. */
+typedef struct dp_ledger {
+    dp_run_id run;
+    uint8_t root_key[DP_PUBLIC_KEY_BYTES];
+    uint32_t voters_max;
+    uint32_t alpha; /* Q16, of the manifest */
+    dp_hash fork;
+    uint64_t slot;
+    dp_hash head;
+    uint64_t time_ms; /* of the head */
+    uint64_t round;
+    dp_hash base;
+    uint64_t tokens;
+    unsigned __int128 clip_median;
+    uint32_t n_voters;
+    dp_voter voters[DP_VOTERS_MAX]; /* in peer order */
+    uint32_t n_roster;  /* entries, those gone included: an entry is never taken out */
+    uint32_t n_members; /* those not gone */
+    uint32_t capacity;  /* of the roster, from the manifest */
+    dp_roster_entry *roster;
+    dp_map map;
+} dp_ledger;
+
+/* seed keys the hash map; it changes nothing that one can see. */
+DP_MUST dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const dp_run_id *run, uint64_t seed);
+void dp_ledger_close(dp_ledger *ledger);
+
+/* DP_NOBODY if this peer was never admitted. */
+uint32_t dp_ledger_find(const dp_ledger *ledger, const dp_peer *peer);
+/* The entry of a present member, else NULL. */
+const dp_roster_entry *dp_ledger_member(const dp_ledger *ledger, const dp_peer *peer);
+/* Index in voters, or DP_NOBODY. */
+uint32_t dp_ledger_voter(const dp_ledger *ledger, const dp_peer *peer);
+/* Voters that make a majority. */
+uint32_t dp_ledger_majority(const dp_ledger *ledger);
+/* Members ever admitted by this invite. */
+uint32_t dp_ledger_uses(const dp_ledger *ledger, const dp_invite_id *invite);
+/* k of the clip rule: rounds that a contribution of this member to round may hold, 1..4. entry NULL: being admitted. */
+uint32_t dp_ledger_rounds(const dp_roster_entry *entry, uint64_t round);
+/* May this member stand in the late list of this round? */
+bool dp_ledger_may_be_late(const dp_ledger *ledger, const dp_roster_entry *entry, uint64_t round);
+
+/* The next record. It must be valid for this ledger (asserted as far as it is cheap). caps and invites of admitted peers come
+ * from the admission check, in the order of the record's list. */
+void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *hash, const dp_admitted *admitted);
+
+/* Canonical digest of everything above: H("dpnode/ledger/1", ...). Linear in the roster. */
+dp_hash dp_ledger_digest(const dp_ledger *ledger);
+/* H("dpnode/state/1", u64 t | tensor root | ledger digest right after the record of round t). */
+dp_hash dp_state_root(uint64_t round, const dp_hash *tensor_root, const dp_hash *ledger_digest);
+
+#endif

@@ -1,0 +1,298 @@
+#include "gossip/valid.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/weights.h"
+
+#define CARRIED_MAX ((uint64_t)1 << 44)
+
+static dp_status no(const char **cause, const char *why)
+{
+    *cause = why;
+    return DP_DENIED;
+}
+
+/* A member by the chain, or one that this record admits: its capabilities, 0 for a stranger. */
+static uint32_t caps_with(const dp_valid *valid, const dp_record *record, const dp_peer *peer)
+{
+    const dp_roster_entry *entry = dp_ledger_member(valid->ledger, peer);
+
+    if (entry != NULL) {
+        return entry->caps;
+    }
+    for (uint32_t i = 0; record->has_config && i < record->config.n_admits; i++) {
+        if (dp_peer_equal(&record->config.admits[i].peer, peer)) {
+            return valid->admitted[i].caps;
+        }
+    }
+    return 0;
+}
+
+/* ---- config part ---- */
+
+static dp_status check_admits(const dp_valid *valid, const dp_record *record, const char **cause)
+{
+    const dp_ledger *ledger = valid->ledger;
+    const dp_config_part *config = &record->config;
+
+    if (config->n_admits > ledger->capacity - ledger->n_roster) {
+        return no(cause, "the roster is full");
+    }
+    for (uint32_t i = 0; i < config->n_admits; i++) {
+        const dp_admit *admit = &config->admits[i];
+        dp_admitted *out = &valid->admitted[i];
+        if (dp_ledger_find(ledger, &admit->peer) != DP_NOBODY) {
+            return no(cause, "admits somebody twice");
+        }
+        if (valid->admission->check(valid->admission->context, admit->credential, &ledger->run, ledger->root_key,
+                                    &admit->peer, record->time_ms, out) != DP_OK) {
+            return no(cause, "a credential does not hold");
+        }
+        uint32_t uses = dp_ledger_uses(ledger, &out->invite);
+        for (uint32_t k = 0; k < i; k++) {
+            uses += memcmp(&valid->admitted[k].invite, &out->invite, sizeof out->invite) == 0 ? 1 : 0;
+        }
+        if (out->uses > 0 && uses >= out->uses) {
+            return no(cause, "an invite is used up");
+        }
+    }
+    return DP_OK;
+}
+
+static dp_status check_removes(const dp_valid *valid, const dp_config_part *config, const char **cause)
+{
+    const dp_ledger *ledger = valid->ledger;
+
+    for (uint32_t i = 0; i < config->n_removes; i++) {
+        if (dp_ledger_member(ledger, &config->removes[i].peer) == NULL) {
+            return no(cause, "removes a stranger");
+        }
+        if (!dp_remove_verify(&config->removes[i], valid->crypto, &ledger->run, ledger->root_key)) {
+            *cause = "signature of a removal";
+            return DP_BADSIG;
+        }
+    }
+    for (uint32_t i = 0; i < config->n_fences; i++) {
+        const uint32_t index = dp_ledger_find(ledger, &config->fences[i].peer);
+        if (index == DP_NOBODY || ledger->roster[index].fenced >= config->fences[i].incarnation) {
+            return no(cause, "fences nobody");
+        }
+    }
+    return DP_OK;
+}
+
+static bool is_removed(const dp_config_part *config, const dp_peer *peer)
+{
+    for (uint32_t i = 0; i < config->n_removes; i++) {
+        if (dp_peer_equal(&config->removes[i].peer, peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static dp_status check_voters(const dp_valid *valid, const dp_record *record, const char **cause)
+{
+    const dp_ledger *ledger = valid->ledger;
+    const dp_config_part *config = &record->config;
+
+    if (config->n_voters == 0) {
+        return DP_OK;
+    }
+    if (config->n_voters % 2 == 0 || config->n_voters > ledger->voters_max) {
+        return no(cause, "count of voters");
+    }
+    for (uint32_t i = 0; i < config->n_voters; i++) {
+        const dp_voter_entry *entry = &config->voters[i];
+        const dp_peer *peer = &entry->voter.peer;
+        const uint32_t index = dp_ledger_voter(ledger, peer);
+        if ((caps_with(valid, record, peer) & DP_CAP_VOTE) == 0 || is_removed(config, peer)) {
+            return no(cause, "a voter may not vote");
+        }
+        for (uint32_t k = 0; k < i; k++) {
+            if (memcmp(config->voters[k].voter.key, entry->voter.key, DP_PUBLIC_KEY_BYTES) == 0) {
+                return no(cause, "one vote key for two voters");
+            }
+        }
+        if (entry->kept) {
+            if (index == DP_NOBODY ||
+                memcmp(ledger->voters[index].key, entry->voter.key, DP_PUBLIC_KEY_BYTES) != 0) {
+                return no(cause, "keeps what was no voter");
+            }
+        } else if (!dp_voter_ok_verify(valid->crypto, peer, &ledger->run, &ledger->head, entry->voter.key,
+                                       entry->signature)) {
+            *cause = "signature of a new voter";
+            return DP_BADSIG;
+        }
+    }
+    return DP_OK;
+}
+
+/* ---- ROUND ---- */
+
+/* A majority of the voters of this slot signed the state that the contributions start from. */
+static dp_status check_state(const dp_valid *valid, const dp_record *record, const char **cause)
+{
+    const dp_ledger *ledger = valid->ledger;
+
+    if (record->n_state < dp_ledger_majority(ledger)) {
+        return no(cause, "no majority for the state");
+    }
+    for (uint32_t i = 0; i < record->n_state; i++) {
+        const dp_seal *seal = &record->state[i];
+        if (seal->voter >= ledger->n_voters) {
+            return no(cause, "a state signed by no voter");
+        }
+        if (!dp_state_verify(valid->crypto, ledger->voters[seal->voter].key, &ledger->run, &ledger->fork,
+                             ledger->round, &record->state_root, seal->signature)) {
+            *cause = "signature of the state";
+            return DP_BADSIG;
+        }
+    }
+    return DP_OK;
+}
+
+static bool is_listed(const dp_record *record, const dp_peer *peer)
+{
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        if (dp_peer_equal(&record->listed[i].peer, peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static dp_status check_listed(const dp_valid *valid, const dp_record *record, const char **cause)
+{
+    const dp_ledger *ledger = valid->ledger;
+
+    if (record->n_listed == 0 || record->n_listed > DP_LISTED_MAX) {
+        return no(cause, "count of contributions");
+    }
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        const dp_listed *listed = &record->listed[i];
+        if ((caps_with(valid, record, &listed->peer) & DP_CAP_TRAIN) == 0) {
+            return no(cause, "a contributor may not train");
+        }
+        if (listed->steps == 0 || listed->tokens > DP_TOKENS_MAX || listed->carried > CARRIED_MAX ||
+            listed->bytes == 0 || listed->bytes > DP_OBJECT_BYTES_MAX || listed->energy > DP_ENERGY_MAX) {
+            return no(cause, "numbers of a contribution");
+        }
+        const dp_ready ready = dp_ready_of_listed(record, listed);
+        if (!dp_ready_verify(&ready, valid->crypto, &ledger->run, &ledger->fork)) {
+            *cause = "signature of a contribution";
+            return DP_BADSIG;
+        }
+    }
+    for (uint32_t i = 0; i < record->n_late; i++) {
+        const dp_roster_entry *entry = dp_ledger_member(ledger, &record->late[i]);
+        if (entry == NULL || is_listed(record, &record->late[i]) ||
+            !dp_ledger_may_be_late(ledger, entry, record->round)) {
+            return no(cause, "late list");
+        }
+    }
+    return DP_OK;
+}
+
+/* The numbers of the record that follow from the others; computed at the proposer and again by everyone. */
+typedef struct numbers {
+    dp_weight_out rows[DP_LISTED_MAX];
+    dp_weight_sum sum;
+    uint64_t tokens;
+} numbers;
+
+static void compute(const dp_ledger *ledger, const dp_record *record, numbers *out)
+{
+    dp_weight_in in[DP_LISTED_MAX];
+    unsigned __int128 late = 0;
+
+    out->tokens = ledger->tokens;
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        const dp_listed *listed = &record->listed[i];
+        in[i] = (dp_weight_in){.tokens = listed->tokens,
+                               .steps = listed->steps,
+                               .rounds = dp_ledger_rounds(dp_ledger_member(ledger, &listed->peer), record->round),
+                               .energy = listed->energy};
+        out->tokens += listed->tokens + listed->carried;
+    }
+    for (uint32_t i = 0; i < record->n_late; i++) {
+        late += dp_ledger_member(ledger, &record->late[i])->w;
+    }
+    out->sum = dp_weights(in, record->n_listed, late, out->rows);
+}
+
+void dp_valid_fill(const dp_ledger *ledger, dp_record *record)
+{
+    numbers all;
+
+    compute(ledger, record, &all);
+    record->alpha = ledger->alpha;
+    record->tokens_total = all.tokens;
+    record->w_total = all.sum.w;
+    record->clip_median = all.sum.median;
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        record->listed[i].w = all.rows[i].w;
+        record->listed[i].clip = all.rows[i].clip;
+        record->listed[i].q = all.rows[i].q;
+    }
+}
+
+static dp_status check_numbers(const dp_valid *valid, const dp_record *record, const char **cause)
+{
+    numbers all;
+
+    compute(valid->ledger, record, &all);
+    if (record->alpha != valid->ledger->alpha || record->tokens_total != all.tokens ||
+        record->w_total != all.sum.w || record->clip_median != all.sum.median) {
+        return no(cause, "sums of the round");
+    }
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        const dp_listed *listed = &record->listed[i];
+        if (listed->w != all.rows[i].w || listed->clip != all.rows[i].clip || listed->q != all.rows[i].q) {
+            return no(cause, "weight of a contribution");
+        }
+    }
+    return DP_OK;
+}
+
+static dp_status check_round(const dp_valid *valid, const dp_record *record, const char **cause)
+{
+    const dp_ledger *ledger = valid->ledger;
+
+    if (record->round != ledger->round + 1 || !dp_hash_equal(&record->base, &ledger->base)) {
+        return no(cause, "round or base");
+    }
+    DP_TRY(check_state(valid, record, cause));
+    DP_TRY(check_listed(valid, record, cause));
+    return check_numbers(valid, record, cause);
+}
+
+dp_status dp_valid_record(const dp_valid *valid, const dp_record *record, const char **cause)
+{
+    const dp_ledger *ledger = valid->ledger;
+
+    *cause = "";
+    if (!dp_hash_equal(&record->run, &ledger->run) || !dp_hash_equal(&record->fork, &ledger->fork)) {
+        return no(cause, "run or fork");
+    }
+    if (record->slot != ledger->slot + 1) {
+        *cause = "slot";
+        return record->slot > ledger->slot ? DP_AGAIN : DP_EXISTS;
+    }
+    if (!dp_hash_equal(&record->prev, &ledger->head)) {
+        return no(cause, "record before");
+    }
+    if (record->time_ms < ledger->time_ms) {
+        return no(cause, "time runs back");
+    }
+    if (record->has_config) {
+        DP_TRY(check_admits(valid, record, cause));
+        DP_TRY(check_removes(valid, &record->config, cause));
+        DP_TRY(check_voters(valid, record, cause));
+    }
+    if (record->kind == DP_RECORD_ROUND) {
+        return check_round(valid, record, cause);
+    }
+    return record->has_config ? DP_OK : no(cause, "a config without content");
+}

@@ -1,0 +1,34 @@
+/* How much each contribution moves the model: weights, clip factors and Q31 shares of one round, in exact integers
+ * (review of the protocol, section E), so that every node computes the same. Sees numbers only. */
+#ifndef DP_GOSSIP_WEIGHTS_H
+#define DP_GOSSIP_WEIGHTS_H
+
+#include <stdint.h>
+
+enum { DP_CLIP_ONE = 65536 /* Q16 */ };
+
+typedef struct dp_weight_in {
+    uint64_t tokens;          /* at most UINT32_MAX */
+    uint32_t steps;           /* 0 gives weight 0 */
+    uint32_t rounds;          /* k: 1..4 rounds of work may be in the blob */
+    unsigned __int128 energy; /* sum of squares, at most 2^112 */
+} dp_weight_in;
+
+typedef struct dp_weight_out {
+    uint64_t w;    /* floor(tokens^2 / steps), at most 4 times the lower median */
+    uint32_t clip; /* Q16: 65536, or sqrt(M / E') when E' = E (12 / k)^2 is above M */
+    uint32_t q;    /* Q31: floor(w * clip * 2^15 / W) */
+} dp_weight_out;
+
+typedef struct dp_weight_sum {
+    unsigned __int128 w;      /* W: all w of this round and late_w */
+    unsigned __int128 median; /* M: lower median of the E' that are not 0; 0 if all are */
+} dp_weight_sum;
+
+/* n in 1..32. late_w: sum of the last weights of the members listed late (each counted once). */
+dp_weight_sum dp_weights(const dp_weight_in *in, uint32_t n, unsigned __int128 late_w, dp_weight_out *out);
+
+/* floor(sqrt(value)). */
+uint64_t dp_isqrt(unsigned __int128 value);
+
+#endif
