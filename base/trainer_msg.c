@@ -99,7 +99,8 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
     [DP_TRAINER_TRAIN] = {"train", BIT(ROUND) | BIT(TOKENS)},
     [DP_TRAINER_STEP] = {"step", BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS)},
     [DP_TRAINER_PUBLISH] = {"publish", BIT(ROUND) | BIT(DENSE)},
-    [DP_TRAINER_PUBLISHED] = {"published", BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) | BIT(CARRIED)},
+    [DP_TRAINER_PUBLISHED] = {"published",
+                              BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) | BIT(CARRIED) | BIT(ENERGY)},
     [DP_TRAINER_CHECK] = {"check", BIT(ID)},
     [DP_TRAINER_CHECKED] = {"checked", BIT(ID) | BIT(OK) | BIT(ENERGY)},
     [DP_TRAINER_APPLY] = {"apply", BIT(ROUND) | BIT(TOKENS) | BIT(ALPHA) | BIT(SETTLE) | BIT(CLIP) | BIT(LAMBDA) |

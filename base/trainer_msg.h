@@ -14,10 +14,11 @@
  *   T->D READY_AT   {round, root}                 answer to INIT and LOAD; root: object root of the state bytes
  *   D->T RESTORE    {round, kind, included, clip} fds: a [, blob]     what an earlier process had published or frozen and how it
  *                                                 was settled: residual e := included ? beta*(a - clip*decode(blob)) : a
- *   D->T TRAIN      {round, tokens}               train on towards this round; tokens: committed so far (for the rate)
+ *   D->T TRAIN      {round, tokens}               train on towards this round; tokens: committed so far (for the rate); round 0:
+ *                                                 stop stepping until the next TRAIN (paused), keep everything
  *   T->D STEP       {round, steps, tokens, loss}  totals since the last publication, unasked, at most 10 per second
  *   D->T PUBLISH    {round, dense}                a = e + F + O; encode; keep pending; go on training
- *   T->D PUBLISHED  {round, steps, tokens, loss, carried} fds: blob, a
+ *   T->D PUBLISHED  {round, steps, tokens, loss, carried, energy} fds: blob, a
  *   D->T CHECK      {id} fds: blob                decode totally, any trainer thread
  *   T->D CHECKED    {id, ok, energy[16]}          energy: section E of the commit rules, u128 little-endian
  *   D->T APPLY      {round, tokens, alpha, settle, clip, lambda, items: [q]} fds: one blob per item, in order of peer key
