@@ -1,0 +1,402 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/rng.h"
+#include "compute/gpt_inside.h"
+#include "compute/optim.h"
+#include "tests/unit/compute/model64.h"
+
+enum { TOKENS_MAX = 512 };
+
+struct fixture {
+    dp_model model;
+    dp_pool *pool;
+    dp_gpt *gpt;
+    uint16_t x[TOKENS_MAX];
+    uint16_t y[TOKENS_MAX];
+};
+
+/* Weights far larger than a fresh model's, so that no term of a gradient hides under rounding. */
+static void fill_params(const dp_model *model, float *params)
+{
+    dp_model_init(model, 7, params);
+    dp_rng rng;
+    dp_rng_init(&rng, 8);
+    for (size_t t = 0; t < model->n_tensors; t++) {
+        const dp_tensor *tensor = &model->tensors[t];
+        for (size_t i = 0; i < tensor->elements; i++) {
+            const float noise = (float)dp_rng_below(&rng, 2001) / 1000.0F - 1.0F;
+            params[tensor->offset + i] += 0.15F * noise;
+        }
+    }
+}
+
+static void open_fixture(struct fixture *f, const dp_model_config *config, size_t rows, size_t threads,
+                         const dp_ops *ops)
+{
+    assert_int_equal(dp_model_open(&f->model, config, NULL), DP_OK);
+    assert_int_equal(dp_pool_open(&f->pool, threads), DP_OK);
+    assert_int_equal(dp_gpt_open_with(&f->gpt, &f->model, rows, f->pool, ops), DP_OK);
+    fill_params(&f->model, dp_gpt_params(f->gpt));
+    dp_rng rng;
+    dp_rng_init(&rng, 9);
+    for (size_t i = 0; i < TOKENS_MAX; i++) {
+        f->x[i] = (uint16_t)dp_rng_below(&rng, config->vocab);
+        f->y[i] = (uint16_t)dp_rng_below(&rng, config->vocab);
+    }
+}
+
+static void close_fixture(struct fixture *f)
+{
+    dp_gpt_close(f->gpt);
+    dp_pool_close(f->pool);
+    dp_model_close(&f->model);
+}
+
+static double *params_of(struct fixture *f)
+{
+    double *params = calloc(f->model.n_elements, sizeof *params);
+    assert_non_null(params);
+    for (size_t i = 0; i < f->model.n_elements; i++) {
+        params[i] = (double)dp_gpt_params(f->gpt)[i];
+    }
+    return params;
+}
+
+/* Some elements of every tensor against central differences of the float64 model. */
+static void check_gradients(struct fixture *f, const dp_gpt_batch *batch, double scale)
+{
+    double *params = params_of(f);
+    const float *grads = dp_gpt_grads(f->gpt);
+    for (size_t t = 0; t < f->model.n_tensors; t++) {
+        const dp_tensor *tensor = &f->model.tensors[t];
+        double size = 0.0;
+        double error = 0.0;
+        for (size_t k = 0; k < 5; k++) {
+            size_t at = tensor->offset + k * (tensor->elements - 1) / 4;
+            if (t == DP_SLOT_WTE && k == 1) {
+                at = tensor->offset + (size_t)batch->x[0] * tensor->shape[1];
+            }
+            const double step = 1e-5;
+            const double kept = params[at];
+            params[at] = kept + step;
+            const double up = loss64(&f->model, params, batch);
+            params[at] = kept - step;
+            const double down = loss64(&f->model, params, batch);
+            params[at] = kept;
+            const double slope = scale * (up - down) / (2.0 * step);
+            const double off = fabs(slope - (double)grads[at]);
+            assert_true(isfinite(off));
+            size = fmax(size, fabs(slope));
+            error = fmax(error, off);
+        }
+        if (!(error <= 3e-5 * size + 1e-6 * scale)) {
+            fail_msg("%s: error %g of %g", tensor->name, error, size);
+        }
+    }
+    free(params);
+}
+
+static void check_shape(const dp_model_config *config, size_t rows, size_t length, const dp_ops *ops)
+{
+    struct fixture f;
+    open_fixture(&f, config, rows, 1, ops);
+    const dp_gpt_batch batch = {f.x, f.y, rows, length};
+    const double scale = 0.25;
+    double loss = 0.0;
+    assert_int_equal(dp_gpt_step(f.gpt, &batch, (float)scale, &loss), DP_OK);
+    double *params = params_of(&f);
+    const double right = loss64(&f.model, params, &batch);
+    free(params);
+    if (!(fabs(loss - right) <= 1e-5 * right)) {
+        fail_msg("%s: loss %.9g, right %.9g", ops->name, loss, right);
+    }
+    check_gradients(&f, &batch, scale);
+    close_fixture(&f);
+}
+
+static const dp_model_config small = {.layers = 2, .width = 32, .heads = 2, .context = 17, .vocab = 64};
+static const dp_model_config odd = {.layers = 1, .width = 21, .heads = 3, .context = 41, .vocab = 37};
+
+static void loss_and_gradients_equal_the_float64_model(void **state)
+{
+    (void)state;
+    for (size_t i = 0; dp_ops_at(i) != NULL; i++) {
+        check_shape(&small, 3, 17, dp_ops_at(i));
+    }
+}
+
+static void odd_widths_and_vocabularies_are_right(void **state)
+{
+    (void)state;
+    for (size_t i = 0; dp_ops_at(i) != NULL; i++) {
+        check_shape(&odd, 1, 41, dp_ops_at(i));
+    }
+}
+
+static void one_token_is_a_sequence(void **state)
+{
+    (void)state;
+    for (size_t i = 0; dp_ops_at(i) != NULL; i++) {
+        check_shape(&small, 1, 1, dp_ops_at(i));
+        check_shape(&odd, 3, 1, dp_ops_at(i));
+    }
+}
+
+static void sequences_may_be_shorter_than_the_context(void **state)
+{
+    (void)state;
+    check_shape(&small, 3, 5, dp_ops_best());
+}
+
+static void results_do_not_depend_on_the_number_of_threads(void **state)
+{
+    (void)state;
+    const dp_model_config config = {.layers = 2, .width = 48, .heads = 3, .context = 40, .vocab = 150};
+    struct fixture one;
+    open_fixture(&one, &config, 7, 1, dp_ops_best());
+    double loss = 0.0;
+    const dp_gpt_batch batch = {one.x, one.y, 7, 40};
+    assert_int_equal(dp_gpt_step(one.gpt, &batch, 1.0F, &loss), DP_OK);
+    for (size_t threads = 2; threads <= 5; threads++) {
+        struct fixture many;
+        double other = 0.0;
+        open_fixture(&many, &config, 7, threads, dp_ops_best());
+        assert_int_equal(dp_gpt_step(many.gpt, &batch, 1.0F, &other), DP_OK);
+        assert_true(loss == other);
+        assert_memory_equal(dp_gpt_grads(one.gpt), dp_gpt_grads(many.gpt),
+                            one.model.n_elements * sizeof(float));
+        close_fixture(&many);
+    }
+    close_fixture(&one);
+}
+
+static void micro_batches_sum_to_the_whole_batch(void **state)
+{
+    (void)state;
+    struct fixture whole;
+    struct fixture parts;
+    double loss = 0.0;
+    double loss_parts = 0.0;
+    open_fixture(&whole, &small, 5, 1, dp_ops_best());
+    open_fixture(&parts, &small, 5, 1, dp_ops_best());
+    const dp_gpt_batch batch = {whole.x, whole.y, 5, 17};
+    assert_int_equal(dp_gpt_step(whole.gpt, &batch, 0.01F, &loss), DP_OK);
+    for (size_t row = 0; row < 5; row += 2) {
+        const size_t rows = row + 2 <= 5 ? 2 : 1;
+        const dp_gpt_batch part = {whole.x + row * 17, whole.y + row * 17, rows, 17};
+        double some = 0.0;
+        assert_int_equal(dp_gpt_step(parts.gpt, &part, 0.01F, &some), DP_OK);
+        loss_parts += some;
+    }
+    assert_true(fabs(loss - loss_parts) <= 1e-6 * loss);
+    double difference = 0.0;
+    double size = 0.0;
+    for (size_t i = 0; i < whole.model.n_elements; i++) {
+        const double a = (double)dp_gpt_grads(whole.gpt)[i];
+        const double b = (double)dp_gpt_grads(parts.gpt)[i];
+        difference += (a - b) * (a - b);
+        size += a * a;
+    }
+    assert_true(difference <= 1e-12 * size && size > 0.0);
+    close_fixture(&whole);
+    close_fixture(&parts);
+}
+
+static void the_head_in_parts_is_the_whole_head(void **state)
+{
+    (void)state;
+    struct fixture whole;
+    struct fixture parts;
+    double loss = 0.0;
+    double loss_parts = 0.0;
+    open_fixture(&whole, &small, 5, 1, dp_ops_best());
+    open_fixture(&parts, &small, 5, 1, dp_ops_best());
+    parts.gpt->head_tokens = 30; /* not a multiple of a slice or of 85 tokens */
+    const dp_gpt_batch batch = {whole.x, whole.y, 5, 17};
+    assert_int_equal(dp_gpt_step(whole.gpt, &batch, 1.0F, &loss), DP_OK);
+    assert_int_equal(dp_gpt_step(parts.gpt, &batch, 1.0F, &loss_parts), DP_OK);
+    assert_true(loss == loss_parts);
+    for (size_t i = 0; i < whole.model.n_elements; i++) {
+        const float a = dp_gpt_grads(whole.gpt)[i];
+        assert_true(fabsf(a - dp_gpt_grads(parts.gpt)[i]) <= 1e-4F * (fabsf(a) + 1.0F));
+    }
+    close_fixture(&whole);
+    close_fixture(&parts);
+}
+
+static void the_loss_alone_is_the_loss_of_the_step_and_leaves_gradients(void **state)
+{
+    (void)state;
+    struct fixture f;
+    double stepped = 0.0;
+    double alone = 0.0;
+    open_fixture(&f, &small, 2, 1, dp_ops_best());
+    const dp_gpt_batch batch = {f.x, f.y, 2, 17};
+    assert_int_equal(dp_gpt_loss(f.gpt, &batch, &alone), DP_OK);
+    for (size_t i = 0; i < f.model.n_elements; i++) {
+        assert_true(dp_gpt_grads(f.gpt)[i] == 0.0F);
+    }
+    assert_int_equal(dp_gpt_step(f.gpt, &batch, 1.0F, &stepped), DP_OK);
+    assert_true(stepped == alone && alone > 0.0);
+    close_fixture(&f);
+}
+
+static void logits_of_the_last_position_equal_the_float64_model(void **state)
+{
+    (void)state;
+    struct fixture f;
+    float logits[64];
+    double right[64];
+    open_fixture(&f, &small, 1, 1, dp_ops_best());
+    double *params = params_of(&f);
+    for (size_t length = 1; length <= 17; length += 8) {
+        assert_int_equal(dp_gpt_logits(f.gpt, f.x, length, logits), DP_OK);
+        row_loss64(&f.model, params, f.x, NULL, length, right);
+        for (size_t i = 0; i < 64; i++) {
+            assert_true(fabs((double)logits[i] - right[i]) <= 2e-5);
+        }
+    }
+    free(params);
+    close_fixture(&f);
+}
+
+static void padding_of_the_gradients_stays_zero(void **state)
+{
+    (void)state;
+    struct fixture f;
+    double loss = 0.0;
+    open_fixture(&f, &odd, 2, 2, dp_ops_best());
+    const dp_gpt_batch batch = {f.x, f.y, 2, 41};
+    assert_int_equal(dp_gpt_step(f.gpt, &batch, 1.0F, &loss), DP_OK);
+    for (size_t t = 0; t < f.model.n_tensors; t++) {
+        const size_t end = t + 1 < f.model.n_tensors ? f.model.tensors[t + 1].offset : f.model.n_elements;
+        for (size_t i = f.model.tensors[t].offset + f.model.tensors[t].elements; i < end; i++) {
+            assert_true(dp_gpt_grads(f.gpt)[i] == 0.0F);
+        }
+    }
+    close_fixture(&f);
+}
+
+static void a_nan_in_any_weight_matrix_is_divergence(void **state)
+{
+    (void)state;
+    for (size_t o = 0; dp_ops_at(o) != NULL; o++) {
+        struct fixture f;
+        double loss = -1.0;
+        open_fixture(&f, &small, 2, 1, dp_ops_at(o));
+        const dp_gpt_batch batch = {f.x, f.y, 2, 17};
+        for (size_t t = 0; t < f.model.n_tensors; t++) {
+            float *weight = dp_gpt_params(f.gpt) + f.model.tensors[t].offset;
+            const size_t at = t == DP_SLOT_WTE ? (size_t)f.x[0] * 32 : 0;
+            const float kept = weight[at];
+            weight[at] = NAN;
+            assert_int_equal(dp_gpt_step(f.gpt, &batch, 1.0F, &loss), DP_DIVERGED);
+            assert_true(loss == -1.0);
+            weight[at] = kept;
+        }
+        close_fixture(&f);
+    }
+}
+
+static void impossible_batches_are_refused(void **state)
+{
+    (void)state;
+    struct fixture f;
+    double loss = 0.0;
+    float logits[64];
+    open_fixture(&f, &small, 2, 1, dp_ops_best());
+    assert_int_equal(dp_gpt_step(f.gpt, &(dp_gpt_batch){f.x, f.y, 3, 17}, 1.0F, &loss), DP_BADARG);
+    assert_int_equal(dp_gpt_step(f.gpt, &(dp_gpt_batch){f.x, f.y, 0, 17}, 1.0F, &loss), DP_BADARG);
+    assert_int_equal(dp_gpt_step(f.gpt, &(dp_gpt_batch){f.x, f.y, 2, 18}, 1.0F, &loss), DP_BADARG);
+    assert_int_equal(dp_gpt_step(f.gpt, &(dp_gpt_batch){f.x, f.y, 2, 0}, 1.0F, &loss), DP_BADARG);
+    assert_int_equal(dp_gpt_step(f.gpt, &(dp_gpt_batch){f.x, f.y, 2, 17}, NAN, &loss), DP_BADARG);
+    assert_int_equal(dp_gpt_logits(f.gpt, f.x, 18, logits), DP_BADARG);
+    f.y[20] = 64;
+    assert_int_equal(dp_gpt_step(f.gpt, &(dp_gpt_batch){f.x, f.y, 2, 17}, 1.0F, &loss), DP_BADARG);
+    f.x[3] = 64;
+    assert_int_equal(dp_gpt_logits(f.gpt, f.x, 17, logits), DP_BADARG);
+    close_fixture(&f);
+}
+
+static void memory_is_what_was_promised_and_failure_leaks_nothing(void **state)
+{
+    (void)state;
+    dp_model model;
+    dp_gpt *gpt = NULL;
+    assert_int_equal(dp_model_open(&model, &small, NULL), DP_OK);
+    const size_t before = dp_alloc_live_bytes();
+    assert_int_equal(dp_gpt_open(&gpt, &model, 4, NULL), DP_OK);
+    const size_t took = dp_alloc_live_bytes() - before;
+    const size_t promised = dp_gpt_bytes(&model, 4, NULL);
+    assert_in_range(took, promised, promised + 4096); /* the allocator may count its headers */
+    dp_gpt_close(gpt);
+    for (size_t n = 1; n <= 3; n++) {
+        gpt = NULL;
+        dp_alloc_fail_after(n);
+        const dp_status status = dp_gpt_open(&gpt, &model, 4, NULL);
+        dp_alloc_fail_after(0);
+        assert_int_equal(status, DP_NOMEM);
+        assert_null(gpt);
+    }
+    assert_int_equal(dp_alloc_live_bytes(), before);
+    assert_int_equal(dp_gpt_open(&gpt, &model, 0, NULL), DP_BADARG);
+    assert_int_equal(dp_gpt_open(&gpt, &model, DP_GPT_ROWS_MAX + 1, NULL), DP_TOOBIG);
+    assert_int_equal(dp_gpt_bytes(&model, 0, NULL), 0);
+    dp_model_close(&model);
+}
+
+static void thirty_steps_learn_a_repeated_sentence(void **state)
+{
+    (void)state;
+    struct fixture f;
+    dp_adamw adamw;
+    double first = 0.0;
+    double loss = 0.0;
+    open_fixture(&f, &small, 4, 2, dp_ops_best());
+    dp_model_init(&f.model, 3, dp_gpt_params(f.gpt));
+    assert_int_equal(dp_adamw_init(&adamw, &f.model), DP_OK);
+    for (size_t i = 0; i < 4 * 17; i++) {
+        f.x[i] = (uint16_t)(i * 5 % 64);
+        f.y[i] = (uint16_t)((i + 1) * 5 % 64);
+    }
+    const dp_gpt_batch batch = {f.x, f.y, 4, 17};
+    const dp_adamw_options options = {1e-2F, 0.9F, 0.95F, 1e-8F, 0.1F, 1.0F};
+    for (size_t step = 0; step < 30; step++) {
+        dp_gpt_zero_grads(f.gpt);
+        assert_int_equal(dp_gpt_step(f.gpt, &batch, 1.0F / (4 * 17), &loss), DP_OK);
+        assert_int_equal(
+            dp_adamw_step(&adamw, dp_gpt_params(f.gpt), dp_gpt_grads(f.gpt), &options, f.pool, NULL), DP_OK);
+        first = step == 0 ? loss : first;
+    }
+    assert_true(first / (4 * 17) > 4.0 && first / (4 * 17) < 4.4); /* ln 64 = 4.16 */
+    assert_true(loss < 0.3 * first);
+    dp_adamw_close(&adamw);
+    close_fixture(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loss_and_gradients_equal_the_float64_model),
+        cmocka_unit_test(odd_widths_and_vocabularies_are_right),
+        cmocka_unit_test(one_token_is_a_sequence),
+        cmocka_unit_test(sequences_may_be_shorter_than_the_context),
+        cmocka_unit_test(results_do_not_depend_on_the_number_of_threads),
+        cmocka_unit_test(micro_batches_sum_to_the_whole_batch),
+        cmocka_unit_test(the_head_in_parts_is_the_whole_head),
+        cmocka_unit_test(the_loss_alone_is_the_loss_of_the_step_and_leaves_gradients),
+        cmocka_unit_test(logits_of_the_last_position_equal_the_float64_model),
+        cmocka_unit_test(padding_of_the_gradients_stays_zero),
+        cmocka_unit_test(a_nan_in_any_weight_matrix_is_divergence),
+        cmocka_unit_test(impossible_batches_are_refused),
+        cmocka_unit_test(memory_is_what_was_promised_and_failure_leaks_nothing),
+        cmocka_unit_test(thirty_steps_learn_a_repeated_sentence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
