@@ -25,7 +25,7 @@ typedef struct dp_chain_tip {
 /* Record, certificate and head = slot in one transaction. slot must be head + 1 (any slot if the chain is empty).
  * A slot that is there with the same record bytes: DP_OK, whatever the certificate; with other bytes: DP_DIVERGED.
  * A gap: DP_BADARG. DP_TOOBIG. */
-DP_MUST dp_status dp_chain_append(dp_store *store, const dp_hash *run, const dp_chain_row *entry);
+DP_MUST dp_status dp_chain_append(dp_store *store, const dp_hash *run, const dp_chain_row *row);
 /* DP_NOTFOUND: the chain is empty. */
 DP_MUST dp_status dp_chain_head(dp_store *store, const dp_hash *run, dp_chain_tip *head);
 /* Appends to record and cert (either may be NULL); hash may be NULL. DP_NOTFOUND; DP_CORRUPT: the row fails its
@@ -33,8 +33,9 @@ DP_MUST dp_status dp_chain_head(dp_store *store, const dp_hash *run, dp_chain_ti
 DP_MUST dp_status dp_chain_read(dp_store *store, const dp_hash *run, uint64_t slot, dp_buf *record, dp_buf *cert,
                                 dp_hash *hash);
 /* Visit slots from, from + 1, ... in order, at most count of them, until visit returns other than DP_OK, which is
- * then the result. Views live during the visit; visit must not write to the store. */
-typedef dp_status dp_chain_visit(const dp_chain_row *entry, void *context);
+ * then the result. None from there to the head: DP_OK without a visit; from below the first slot: DP_NOTFOUND. Views
+ * live during the visit, which must not call the store. DP_CORRUPT: a row fails its checksum or a slot is missing. */
+typedef dp_status dp_chain_visit(const dp_chain_row *row, void *context);
 DP_MUST dp_status dp_chain_each(dp_store *store, const dp_hash *run, uint64_t from, uint32_t count,
                                 dp_chain_visit *visit, void *context);
 

@@ -42,8 +42,8 @@ typedef struct dp_store_options {
 typedef struct dp_store_report {
     bool created; /* The directory held no store. */
     bool meta_rebuilt; /* meta.db was unreadable or missing: votes, chain and checkpoints are gone. */
-    bool chunks_rebuilt; /* chunks.db was unreadable: all chunks are gone and every object is incomplete. */
-    char moved_to[64]; /* Name of the damaged file inside the directory, or "". */
+    bool chunks_rebuilt; /* chunks.db was damaged or missing: chunks that could not be read are gone. */
+    char moved_to[64]; /* What the damaged meta.db is called now, or "". */
     uint32_t objects_dropped; /* Nothing referred to them, or they were never finished. */
     uint32_t chunks_swept; /* Rows in chunks.db that no object wanted. */
     uint32_t chunks_adopted; /* Rows written before a crash that an object does want. */

@@ -59,6 +59,11 @@ DP_MUST dp_status dp_object_missing(dp_store *store, const dp_hash *root, uint8_
  * root may be NULL. */
 DP_MUST dp_status dp_object_put(dp_store *store, dp_view bytes, const dp_pin *pin, dp_hash *root);
 
+/* The same with leaves that the caller computed (on other threads, say) from these very bytes: they are trusted here
+ * and only found wrong when the object is read. */
+DP_MUST dp_status dp_object_put_hashed(dp_store *store, dp_view bytes, const dp_hash *leaves, const dp_pin *pin,
+                                       dp_hash *root);
+
 /* DP_NOTFOUND if never begun or dropped. */
 DP_MUST dp_status dp_object_stat(dp_store *store, const dp_hash *root, dp_object_info *info);
 /* leaves: n_leaves == info.n_chunks, else DP_BADARG. */

@@ -1,0 +1,254 @@
+#include "store/dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+
+enum { SET_ASIDE_MAX = 1000 }; /* More damaged files than this in one directory is a case for a person. */
+
+static dp_status status_of_errno(void)
+{
+    switch (errno) {
+    case ENOSPC:
+    case EDQUOT:
+        return DP_NOSPACE;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return DP_DENIED;
+    case ENOENT:
+        return DP_NOTFOUND;
+    case ENOMEM:
+        return DP_NOMEM;
+    default:
+        return DP_IO;
+    }
+}
+
+static dp_status take_lock(int dir_fd, const char *path, int *lock_fd, dp_why *why)
+{
+    const int fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        return dp_why_set(why, status_of_errno(), "cannot open the lock file in %s: %s", path, strerror(errno));
+    }
+    char pid[24] = {0};
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        const bool held = errno == EWOULDBLOCK;
+        const ssize_t got = pread(fd, pid, sizeof pid - 1, 0);
+        close(fd);
+        if (!held) {
+            return dp_why_set(why, DP_IO, "cannot lock %s", path);
+        }
+        return dp_why_set(why, DP_BUSY, "%s is in use by process %ld; stop it or choose another directory", path,
+                          got > 0 ? strtol(pid, NULL, 10) : 0);
+    }
+    const int size = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+    /* The pid is for people; the lock itself holds without it, also on a full disk. */
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)size, 0) != size) {
+        errno = 0;
+    }
+    *lock_fd = fd;
+    return DP_OK;
+}
+
+dp_status dp_dir_open(dp_dir *dir, const char *path, dp_why *why)
+{
+    dp_dir opened = {.fd = -1, .lock_fd = -1};
+    if (strlen(path) + 64 >= sizeof opened.path) {
+        return dp_why_set(why, DP_TOOBIG, "the path of the store directory is too long: %.80s...", path);
+    }
+    snprintf(opened.path, sizeof opened.path, "%s", path);
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        return dp_why_set(why, status_of_errno(), "cannot make directory %s: %s", path, strerror(errno));
+    }
+    opened.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (opened.fd < 0) {
+        return dp_why_set(why, status_of_errno(), "cannot open directory %s: %s", path, strerror(errno));
+    }
+    const dp_status status = take_lock(opened.fd, path, &opened.lock_fd, why);
+    if (status != DP_OK) {
+        close(opened.fd);
+        return status;
+    }
+    *dir = opened;
+    return DP_OK;
+}
+
+void dp_dir_close(dp_dir *dir)
+{
+    if (dir->path[0] == '\0') {
+        return;
+    }
+    /* The file stays: removing it would let two processes hold two different locks. */
+    close(dir->lock_fd);
+    close(dir->fd);
+    *dir = (dp_dir){.fd = -1, .lock_fd = -1};
+}
+
+dp_status dp_dir_join(const dp_dir *dir, const char *name, char path[DP_DIR_PATH_MAX])
+{
+    const int size = snprintf(path, DP_DIR_PATH_MAX, "%s/%s", dir->path, name);
+    return size > 0 && size < DP_DIR_PATH_MAX ? DP_OK : DP_TOOBIG;
+}
+
+bool dp_dir_has(const dp_dir *dir, const char *name)
+{
+    struct stat info;
+    return fstatat(dir->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+dp_status dp_dir_set_aside(const dp_dir *dir, const char *name, char moved[64])
+{
+    char target[64];
+    for (int n = 1; n <= SET_ASIDE_MAX; n++) {
+        snprintf(target, sizeof target, "%.40s.corrupt-%d", name, n);
+        if (dp_dir_has(dir, target)) {
+            continue;
+        }
+        if (renameat(dir->fd, name, dir->fd, target) != 0 || fsync(dir->fd) != 0) {
+            return status_of_errno();
+        }
+        memcpy(moved, target, sizeof target);
+        return DP_OK;
+    }
+    return DP_TOOBIG;
+}
+
+dp_status dp_dir_free_bytes(const dp_dir *dir, uint64_t *bytes)
+{
+    struct statvfs info;
+    if (fstatvfs(dir->fd, &info) != 0) {
+        return status_of_errno();
+    }
+    *bytes = (uint64_t)info.f_bavail * (uint64_t)info.f_frsize;
+    return DP_OK;
+}
+
+dp_status dp_dir_reserve(const dp_dir *dir, const char *name, uint64_t size)
+{
+    const int fd = openat(dir->fd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        return status_of_errno();
+    }
+    errno = posix_fallocate(fd, 0, (off_t)size); /* Returns the error, does not set it. */
+    if (errno == 0 && ftruncate(fd, (off_t)size) == 0 && fsync(fd) == 0) {
+        close(fd);
+        return DP_OK;
+    }
+    const dp_status status = status_of_errno();
+    close(fd);
+    unlinkat(dir->fd, name, 0);
+    return status;
+}
+
+dp_status dp_dir_release(const dp_dir *dir, const char *name)
+{
+    if (unlinkat(dir->fd, name, 0) != 0) {
+        return status_of_errno();
+    }
+    return DP_OK;
+}
+
+/* ---- Secret files. */
+
+static dp_status write_all(int fd, dp_view bytes)
+{
+    size_t done = 0;
+    while (done < bytes.size) {
+        const ssize_t wrote = write(fd, bytes.data + done, bytes.size - done);
+        if (wrote < 0 && errno == EINTR) {
+            continue;
+        }
+        if (wrote <= 0) {
+            return status_of_errno();
+        }
+        done += (size_t)wrote;
+    }
+    return fsync(fd) == 0 ? DP_OK : status_of_errno();
+}
+
+dp_status dp_dir_write_secret(const char *dir, const char *name, dp_view bytes)
+{
+    char temporary[DP_DIR_PATH_MAX];
+    char path[DP_DIR_PATH_MAX];
+    if (snprintf(temporary, sizeof temporary, "%s/%s.new", dir, name) >= (int)sizeof temporary ||
+        snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path) {
+        return DP_TOOBIG;
+    }
+    unlink(temporary); /* Left by a crash, maybe with another mode. */
+    const int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        return status_of_errno();
+    }
+    dp_status status = write_all(fd, bytes);
+    if (close(fd) != 0 && status == DP_OK) {
+        status = status_of_errno();
+    }
+    if (status == DP_OK && rename(temporary, path) != 0) {
+        status = status_of_errno();
+    }
+    if (status != DP_OK) {
+        unlink(temporary);
+        return status;
+    }
+    const int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir_fd < 0) {
+        return status_of_errno();
+    }
+    status = fsync(dir_fd) == 0 ? DP_OK : status_of_errno();
+    close(dir_fd);
+    return status;
+}
+
+static dp_status read_secret(int fd, dp_buf *out)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0) {
+        return status_of_errno();
+    }
+    if (!S_ISREG(info.st_mode) || (info.st_mode & 077) != 0) {
+        return DP_DENIED;
+    }
+    if (info.st_size > 1024 * 1024) {
+        return DP_TOOBIG;
+    }
+    const size_t size = (size_t)info.st_size;
+    uint8_t *room = NULL;
+    DP_TRY(dp_buf_reserve(out, size, &room));
+    size_t done = 0;
+    while (done < size) {
+        const ssize_t got = read(fd, room + done, size - done);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            return got == 0 ? DP_IO : status_of_errno();
+        }
+        done += (size_t)got;
+    }
+    dp_buf_commit(out, size);
+    return DP_OK;
+}
+
+dp_status dp_dir_read_secret(const char *dir, const char *name, dp_buf *out)
+{
+    char path[DP_DIR_PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path) {
+        return DP_TOOBIG;
+    }
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) {
+        return status_of_errno();
+    }
+    const dp_status status = read_secret(fd, out);
+    close(fd);
+    return status;
+}

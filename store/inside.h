@@ -1,0 +1,81 @@
+/* What the files of this folder share and nobody else sees: the open store, its batch of chunks, and the steps of
+ * opening. */
+#ifndef DP_STORE_INSIDE_H
+#define DP_STORE_INSIDE_H
+
+#include "store/db.h"
+#include "store/dir.h"
+#include "store/object.h"
+#include "store/sql.h"
+
+#define DP_STORE_BALLAST_NAME "reserve.bin"
+#define DP_STORE_SUSPECT_KEY "store/chunks_suspect" /* kv: chunks.db contradicted itself; salvage at next start. */
+
+/* Chunks written in the open transaction of chunks.db and not yet named in meta.db. */
+typedef struct dp_chunk_batch {
+    struct {
+        dp_hash hash;
+        int64_t id;
+        uint32_t size;
+    } rows[DP_STORE_BATCH_ROWS];
+    uint32_t n_rows;
+    uint64_t bytes;
+    bool open; /* A transaction of chunks.db is open. */
+    bool committed; /* The rows are durable in chunks.db, but the index in meta.db failed. */
+} dp_chunk_batch;
+
+struct dp_store {
+    dp_dir dir;
+    dp_store_options options;
+    dp_sql meta;
+    dp_sql chunks;
+    dp_chunk_batch batch;
+    uint8_t *scratch; /* One chunk of DP_CHUNK_BYTES_MAX, made when first needed. */
+    unsigned depth; /* Nesting of dp_store_atomically. */
+    dp_status doomed; /* First failure inside the open transaction. */
+    bool ballast_held;
+};
+
+/* ---- chunk.c: rows of chunks.db and the index of them. Hashes are trusted where it says so. */
+/* Add a chunk to the batch unless it is here already. The hash must have been checked or computed by the caller. */
+DP_MUST dp_status dp_chunk_add(dp_store *store, const dp_hash *hash, dp_view bytes);
+/* True if the chunk is here, in the batch or in the index; id and size may be NULL. */
+DP_MUST dp_status dp_chunk_find(dp_store *store, const dp_hash *hash, int64_t *id, uint32_t *size);
+/* Read and check against hash. DP_BADHASH forgets the chunk. */
+DP_MUST dp_status dp_chunk_read(dp_store *store, const dp_hash *hash, void *out, size_t capacity, size_t *size);
+/* Read row id whatever it holds. DP_NOTFOUND. */
+DP_MUST dp_status dp_chunk_read_row(dp_store *store, int64_t id, void *out, size_t capacity, size_t *size);
+/* Open the transaction of the batch if it is not open. */
+DP_MUST dp_status dp_chunk_begin(dp_store *store);
+/* Commit the rows in chunks.db (first half of R1). */
+DP_MUST dp_status dp_chunk_commit(dp_store *store);
+/* Name the rows in meta.db (second half); inside a transaction. Then dp_chunk_done after it succeeded. */
+DP_MUST dp_status dp_chunk_index(dp_store *store);
+void dp_chunk_done(dp_store *store);
+/* Drop the open transaction and the batch. */
+void dp_chunk_abandon(dp_store *store);
+/* Delete rows of chunks.db that meta.db no longer names; one transaction. */
+DP_MUST dp_status dp_chunk_delete(dp_store *store, const int64_t *ids, uint32_t count);
+/* The shared buffer of DP_CHUNK_BYTES_MAX bytes. */
+DP_MUST dp_status dp_store_scratch(dp_store *store, uint8_t **scratch);
+
+/* ---- object.c */
+/* Rows object, part and, if pin is not NULL, pin; inside a transaction. */
+DP_MUST dp_status dp_object_insert(dp_store *store, const dp_hash *root, uint64_t size, const dp_hash *leaves,
+                                   bool complete, const dp_pin *pin);
+/* DP_OK if root names a complete object or is zero; DP_AGAIN, DP_NOTFOUND. */
+DP_MUST dp_status dp_object_require(dp_store *store, const dp_hash *root);
+
+/* ---- ckpt.c */
+/* Drop all complete checkpoints but the newest of every run (and those kept), oldest first, to make room (R6). */
+DP_MUST dp_status dp_ckpt_make_room(dp_store *store);
+
+/* ---- recover.c: R8. */
+/* Bring both files into one story: unfinished checkpoints, orphan chunks, index rows without a chunk. */
+DP_MUST dp_status dp_store_recover(dp_store *store, dp_store_report *report);
+/* After meta.db was rebuilt empty: index every chunk that verifies and every object whose recipe is there. */
+DP_MUST dp_status dp_store_reindex(dp_store *store, dp_store_report *report);
+/* Copy the readable rows of a damaged chunks.db, now called moved, into the new one, then remove it. */
+DP_MUST dp_status dp_store_salvage(dp_store *store, const char *moved, dp_store_report *report);
+
+#endif

@@ -1,0 +1,370 @@
+/* Opening after anything: what a crash, a lost file or a damaged one left is brought into one story (R8). */
+#include "store/inside.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+enum { RECOVER_ROWS_MAX = 1024 }; /* Rows judged between two deletions. */
+
+/* Rows of chunks.db that meta.db does not name: kept if an object wants them, else dropped. */
+struct orphans {
+    int64_t ids[RECOVER_ROWS_MAX];
+    uint32_t n_ids;
+    struct {
+        dp_hash hash;
+        int64_t id;
+        uint32_t size;
+    } adopt[RECOVER_ROWS_MAX];
+    uint32_t n_adopt;
+};
+
+static dp_status is_wanted(dp_store *store, const dp_hash *hash)
+{
+    static const char sql[] = "SELECT 1 FROM part WHERE hash=? LIMIT 1";
+    dp_query query = dp_query_of(&store->meta, sql);
+    dp_bind_hash(&query, hash);
+    const dp_status status = dp_query_next(&query);
+    dp_query_end(&query);
+    return status;
+}
+
+/* DP_OK: the row holds what its hash says. DP_BADHASH. */
+static dp_status verify_row(dp_store *store, int64_t id, const dp_hash *hash, uint32_t *size)
+{
+    uint8_t *scratch = NULL;
+    size_t got = 0;
+    DP_TRY(dp_store_scratch(store, &scratch));
+    const dp_status status = dp_chunk_read_row(store, id, scratch, DP_CHUNK_BYTES_MAX, &got);
+    if (status != DP_OK) {
+        return status == DP_TOOBIG ? DP_BADHASH : status;
+    }
+    const dp_hash leaf = dp_chunk_leaf(dp_view_of(scratch, got));
+    *size = (uint32_t)got;
+    return dp_hash_equal(&leaf, hash) ? DP_OK : DP_BADHASH;
+}
+
+/* Judge one row. keep_all: index every row that verifies (meta.db is new). */
+static dp_status judge(dp_store *store, struct orphans *orphans, int64_t id, const dp_hash *hash, bool keep_all,
+                       dp_store_report *report)
+{
+    int64_t indexed = 0;
+    const dp_status found = dp_chunk_find(store, hash, &indexed, NULL);
+    if (found == DP_OK && indexed == id) {
+        return DP_OK;
+    }
+    if (found != DP_OK && found != DP_NOTFOUND) {
+        return found;
+    }
+    const dp_status wanted = keep_all ? DP_OK : is_wanted(store, hash);
+    if (wanted != DP_OK && wanted != DP_NOTFOUND) {
+        return wanted;
+    }
+    if (found == DP_NOTFOUND && wanted == DP_OK) {
+        uint32_t size = 0;
+        const dp_status status = verify_row(store, id, hash, &size);
+        if (status == DP_OK) {
+            orphans->adopt[orphans->n_adopt].hash = *hash;
+            orphans->adopt[orphans->n_adopt].id = id;
+            orphans->adopt[orphans->n_adopt].size = size;
+            orphans->n_adopt++;
+            return DP_OK;
+        }
+        if (status != DP_BADHASH) {
+            return status;
+        }
+        report->chunks_damaged++;
+    }
+    orphans->ids[orphans->n_ids++] = id;
+    return DP_OK;
+}
+
+static dp_status adopt_body(dp_store *store, void *context)
+{
+    static const char sql[] = "INSERT OR REPLACE INTO chunk_ix(hash,chunk_id,size) VALUES(?,?,?)";
+    const struct orphans *orphans = (const struct orphans *)context;
+    for (uint32_t i = 0; i < orphans->n_adopt; i++) {
+        dp_query query = dp_query_of(&store->meta, sql);
+        dp_bind_hash(&query, &orphans->adopt[i].hash);
+        dp_bind_i64(&query, orphans->adopt[i].id);
+        dp_bind_u64(&query, orphans->adopt[i].size);
+        DP_TRY(dp_query_run(&query));
+    }
+    return DP_OK;
+}
+
+/* Judge up to RECOVER_ROWS_MAX rows with id > *after; *more: there may be others. */
+static dp_status judge_some(dp_store *store, struct orphans *orphans, int64_t *after, bool keep_all, bool *more,
+                            dp_store_report *report)
+{
+    static const char sql[] = "SELECT id,hash FROM chunk WHERE id>? ORDER BY id LIMIT ?";
+    uint32_t rows = 0;
+    dp_query query = dp_query_of(&store->chunks, sql);
+    dp_bind_i64(&query, *after);
+    dp_bind_i64(&query, RECOVER_ROWS_MAX);
+    dp_status status = dp_query_next(&query);
+    while (status == DP_OK) {
+        const dp_hash hash = dp_column_hash(&query, 1);
+        *after = dp_column_i64(&query, 0);
+        rows++;
+        status = judge(store, orphans, *after, &hash, keep_all, report);
+        if (status != DP_OK) {
+            dp_query_end(&query);
+            return status;
+        }
+        status = dp_query_next(&query);
+    }
+    *more = rows == RECOVER_ROWS_MAX;
+    return status == DP_NOTFOUND ? DP_OK : status;
+}
+
+static dp_status judge_chunks(dp_store *store, bool keep_all, dp_store_report *report)
+{
+    struct orphans *orphans = dp_alloc(1, sizeof *orphans);
+    if (orphans == NULL) {
+        return DP_NOMEM;
+    }
+    int64_t after = INT64_MIN;
+    bool more = true;
+    dp_status status = DP_OK;
+    while (more && status == DP_OK) {
+        orphans->n_ids = 0;
+        orphans->n_adopt = 0;
+        status = judge_some(store, orphans, &after, keep_all, &more, report);
+        if (status == DP_OK && orphans->n_adopt > 0) {
+            status = dp_store_atomically(store, adopt_body, orphans);
+        }
+        if (status == DP_OK) {
+            report->chunks_adopted += orphans->n_adopt;
+            status = dp_chunk_delete(store, orphans->ids, orphans->n_ids);
+        }
+        if (status == DP_OK) {
+            report->chunks_swept += orphans->n_ids;
+        }
+    }
+    dp_free(orphans);
+    return status;
+}
+
+/* ---- The other way round: index rows without a chunk, or that no object wants. */
+
+static dp_status mark_incomplete(dp_store *store)
+{
+    static const char sql[] =
+        "UPDATE object SET complete=0 WHERE complete=1 AND EXISTS(SELECT 1 FROM part p WHERE p.object_id=object.id"
+        " AND NOT EXISTS(SELECT 1 FROM chunk_ix x WHERE x.hash=p.hash))";
+    dp_query query = dp_query_of(&store->meta, sql);
+    return dp_query_run(&query);
+}
+
+static dp_status drop_index_body(dp_store *store, void *context)
+{
+    static const char list_sql[] = "SELECT chunk_id FROM chunk_ix ORDER BY chunk_id";
+    static const char there_sql[] = "SELECT 1 FROM chunk WHERE id=?";
+    static const char drop_sql[] = "DELETE FROM chunk_ix WHERE chunk_id=?";
+    static const char unwanted_sql[] = "DELETE FROM chunk_ix WHERE hash NOT IN (SELECT hash FROM part)";
+    (void)context;
+    dp_query unwanted = dp_query_of(&store->meta, unwanted_sql);
+    DP_TRY(dp_query_run(&unwanted));
+    uint32_t dropped = 0;
+    dp_query list = dp_query_of(&store->meta, list_sql);
+    dp_status status = dp_query_next(&list);
+    while (status == DP_OK) {
+        const int64_t id = dp_column_i64(&list, 0);
+        dp_query there = dp_query_of(&store->chunks, there_sql);
+        dp_bind_i64(&there, id);
+        status = dp_query_next(&there);
+        dp_query_end(&there);
+        if (status == DP_NOTFOUND) {
+            /* Deleting the row under the cursor is allowed; the cursor goes on behind it. */
+            dp_query drop = dp_query_of(&store->meta, drop_sql);
+            dp_bind_i64(&drop, id);
+            status = dp_query_run(&drop);
+            dropped++;
+        }
+        if (status != DP_OK) {
+            dp_query_end(&list);
+            return status;
+        }
+        status = dp_query_next(&list);
+    }
+    if (status != DP_NOTFOUND) {
+        return status;
+    }
+    return dropped > 0 ? mark_incomplete(store) : DP_OK;
+}
+
+static dp_status drop_ckpts_body(dp_store *store, void *context)
+{
+    static const char sql[] = "DELETE FROM ckpt WHERE state=0";
+    dp_query query = dp_query_of(&store->meta, sql);
+    DP_TRY(dp_query_run(&query));
+    *(uint32_t *)context = (uint32_t)sqlite3_changes(store->meta.db);
+    return DP_OK;
+}
+
+static dp_status count_objects(dp_store *store, int64_t *count)
+{
+    return dp_sql_number(&store->meta, "SELECT count(*) FROM object", count);
+}
+
+dp_status dp_store_recover(dp_store *store, dp_store_report *report)
+{
+    int64_t before = 0;
+    int64_t after = 0;
+    DP_TRY(dp_store_atomically(store, drop_ckpts_body, &report->ckpts_dropped));
+    DP_TRY(dp_store_atomically(store, drop_index_body, NULL));
+    DP_TRY(count_objects(store, &before));
+    DP_TRY(dp_object_collect(store, NULL));
+    DP_TRY(count_objects(store, &after));
+    report->objects_dropped = (uint32_t)(before - after);
+    return judge_chunks(store, false, report);
+}
+
+/* ---- meta.db is new and empty: objects come back from the recipes. */
+
+struct recipe {
+    dp_hash root;
+    uint64_t size;
+    dp_pin pin;
+    dp_hash leaves[DP_CHUNKS_MAX];
+    uint32_t n_leaves;
+};
+
+/* DP_BADMSG for a recipe that does not hold together. */
+static dp_status read_recipe(const dp_query *query, struct recipe *recipe)
+{
+    recipe->root = dp_column_hash(query, 0);
+    recipe->size = dp_column_u64(query, 1);
+    recipe->pin.run = dp_column_hash(query, 2);
+    recipe->pin.kind = (dp_pin_kind)dp_column_i64(query, 3);
+    recipe->pin.round = dp_column_u64(query, 4);
+    const dp_view leaves = dp_column_view(query, 5);
+    if (recipe->size > DP_OBJECT_BYTES_MAX || recipe->pin.round > INT64_MAX) {
+        return DP_BADMSG;
+    }
+    recipe->n_leaves = dp_object_chunks(recipe->size);
+    if (leaves.size != recipe->n_leaves * sizeof(dp_hash)) {
+        return DP_BADMSG;
+    }
+    if (leaves.size > 0) {
+        memcpy(recipe->leaves, leaves.data, leaves.size);
+    }
+    const dp_hash root = dp_object_root(recipe->size, recipe->leaves);
+    return dp_hash_equal(&root, &recipe->root) ? DP_OK : DP_BADMSG;
+}
+
+static dp_status insert_recipe(dp_store *store, const struct recipe *recipe)
+{
+    for (uint32_t i = 0; i < recipe->n_leaves; i++) {
+        const dp_status found = dp_chunk_find(store, &recipe->leaves[i], NULL, NULL);
+        if (found != DP_OK) {
+            return found == DP_NOTFOUND ? DP_OK : found; /* Its chunks are damaged: the peers have them. */
+        }
+    }
+    return dp_object_insert(store, &recipe->root, recipe->size, recipe->leaves, true, &recipe->pin);
+}
+
+static dp_status insert_recipes_body(dp_store *store, void *context)
+{
+    static const char sql[] = "SELECT root,size,run,kind,round,leaves FROM recipe";
+    struct recipe *recipe = (struct recipe *)context;
+    dp_query query = dp_query_of(&store->chunks, sql);
+    dp_status status = dp_query_next(&query);
+    while (status == DP_OK) {
+        status = read_recipe(&query, recipe) == DP_OK ? insert_recipe(store, recipe) : DP_OK;
+        if (status != DP_OK) {
+            dp_query_end(&query);
+            return status;
+        }
+        status = dp_query_next(&query);
+    }
+    return status == DP_NOTFOUND ? DP_OK : status;
+}
+
+dp_status dp_store_reindex(dp_store *store, dp_store_report *report)
+{
+    DP_TRY(judge_chunks(store, true, report));
+    struct recipe *recipe = dp_alloc(1, sizeof *recipe);
+    if (recipe == NULL) {
+        return DP_NOMEM;
+    }
+    const dp_status status = dp_store_atomically(store, insert_recipes_body, recipe);
+    dp_free(recipe);
+    return status;
+}
+
+/* ---- chunks.db is damaged: what can still be read moves into the new one. */
+
+/* Copy rows in one direction until the damage. Returns why it ended: DP_NOTFOUND at the last row. */
+static dp_status copy_rows(dp_store *store, dp_sql *old, const char *sql, uint8_t *scratch, dp_store_report *report)
+{
+    dp_query query = dp_query_of(old, sql);
+    dp_status status = dp_query_next(&query);
+    while (status == DP_OK) {
+        const dp_hash hash = dp_column_hash(&query, 0);
+        const dp_view data = dp_column_view(&query, 1);
+        const bool fits = data.size > 0 && data.size <= DP_CHUNK_BYTES_MAX;
+        const dp_hash leaf = fits ? dp_chunk_leaf(data) : (dp_hash){0};
+        if (fits && dp_hash_equal(&leaf, &hash)) {
+            memcpy(scratch, data.data, data.size);
+            status = dp_chunk_add(store, &hash, dp_view_of(scratch, data.size));
+            if (status != DP_OK) {
+                dp_query_end(&query);
+                return status;
+            }
+        } else {
+            report->chunks_damaged++;
+        }
+        status = dp_query_next(&query);
+    }
+    return status;
+}
+
+static dp_status clear_index_body(dp_store *store, void *context)
+{
+    static const char sql[] = "DELETE FROM chunk_ix";
+    (void)context;
+    dp_query query = dp_query_of(&store->meta, sql);
+    DP_TRY(dp_query_run(&query));
+    return mark_incomplete(store);
+}
+
+static dp_status salvaged_body(dp_store *store, void *context)
+{
+    static const char sql[] =
+        "UPDATE object SET complete=1 WHERE complete=0 AND NOT EXISTS(SELECT 1 FROM part p WHERE p.object_id=object.id"
+        " AND NOT EXISTS(SELECT 1 FROM chunk_ix x WHERE x.hash=p.hash))";
+    (void)context;
+    dp_query query = dp_query_of(&store->meta, sql);
+    DP_TRY(dp_query_run(&query));
+    return dp_store_delete(store, DP_STORE_SUSPECT_KEY);
+}
+
+dp_status dp_store_salvage(dp_store *store, const char *moved, dp_store_report *report)
+{
+    static const char up_sql[] = "SELECT hash,data FROM chunk ORDER BY id";
+    static const char down_sql[] = "SELECT hash,data FROM chunk ORDER BY id DESC";
+    char path[DP_DIR_PATH_MAX];
+    uint8_t *scratch = NULL;
+    dp_sql old = {0};
+    DP_TRY(dp_dir_join(&store->dir, moved, path));
+    DP_TRY(dp_store_scratch(store, &scratch));
+    DP_TRY(dp_store_atomically(store, clear_index_body, NULL));
+    dp_status status = dp_sql_open(&old, path, store->options.vfs);
+    if (status == DP_OK) {
+        status = copy_rows(store, &old, up_sql, scratch, report);
+        if (status == DP_CORRUPT || status == DP_IO) {
+            status = copy_rows(store, &old, down_sql, scratch, report);
+        }
+    }
+    dp_sql_close(&old);
+    if (status == DP_NOMEM || dp_store_failed(store) != DP_OK) {
+        return status;
+    }
+    /* Copied as far as the damage and the disk allowed. Nothing in the old file is of use any more. */
+    DP_TRY(dp_object_flush(store));
+    DP_TRY(dp_store_atomically(store, salvaged_body, NULL));
+    return dp_dir_release(&store->dir, moved);
+}

@@ -1,0 +1,85 @@
+/* How much the store takes, whether more may be written (R6), and the ballast. */
+#include "store/inside.h"
+
+#include "base/assert.h"
+
+#define BIG_WRITE_BYTES ((uint64_t)1 << 20) /* Below this only the quota is asked: the margin is there for these. */
+
+static dp_status pages(dp_sql *sql, uint64_t *used, uint64_t *free_bytes)
+{
+    int64_t size = 0;
+    int64_t count = 0;
+    int64_t unused = 0;
+    DP_TRY(dp_sql_number(sql, "PRAGMA page_size", &size));
+    DP_TRY(dp_sql_number(sql, "PRAGMA page_count", &count));
+    DP_TRY(dp_sql_number(sql, "PRAGMA freelist_count", &unused));
+    *used = (uint64_t)(count - unused) * (uint64_t)size;
+    *free_bytes = (uint64_t)unused * (uint64_t)size;
+    return DP_OK;
+}
+
+dp_status dp_store_bytes(dp_store *store, uint64_t *bytes)
+{
+    uint64_t meta = 0;
+    uint64_t chunks = 0;
+    uint64_t unused = 0;
+    DP_TRY(pages(&store->meta, &meta, &unused));
+    DP_TRY(pages(&store->chunks, &chunks, &unused));
+    *bytes = meta + chunks;
+    return DP_OK;
+}
+
+/* DP_OK or DP_NOSPACE as things stand now. */
+static dp_status fits(dp_store *store, uint64_t bytes)
+{
+    uint64_t disk = 0;
+    uint64_t used = 0;
+    uint64_t reusable = 0;
+    const uint64_t need = bytes + bytes / 20; /* 1.05: pages, index and journal. */
+    DP_TRY(dp_store_bytes(store, &used));
+    if (store->options.max_bytes > 0 && used + need > store->options.max_bytes) {
+        return DP_NOSPACE;
+    }
+    if (bytes < BIG_WRITE_BYTES) {
+        return DP_OK;
+    }
+    uint64_t ignored = 0;
+    DP_TRY(pages(&store->chunks, &ignored, &reusable));
+    DP_TRY(dp_dir_free_bytes(&store->dir, &disk));
+    return disk + reusable >= need + store->options.margin_bytes ? DP_OK : DP_NOSPACE;
+}
+
+dp_status dp_store_admit(dp_store *store, uint64_t bytes)
+{
+    dp_assert(store->depth == 0);
+    if (bytes > DP_OBJECT_BYTES_MAX) {
+        return DP_TOOBIG;
+    }
+    dp_status status = fits(store, bytes);
+    if (status != DP_NOSPACE) {
+        return status;
+    }
+    DP_TRY(dp_object_collect(store, NULL));
+    status = fits(store, bytes);
+    if (status != DP_NOSPACE) {
+        return status;
+    }
+    DP_TRY(dp_ckpt_make_room(store));
+    DP_TRY(dp_object_collect(store, NULL));
+    return fits(store, bytes);
+}
+
+bool dp_store_ballast_held(const dp_store *store)
+{
+    return store->ballast_held;
+}
+
+dp_status dp_store_refill_ballast(dp_store *store)
+{
+    if (store->ballast_held || store->options.ballast_bytes == 0) {
+        return DP_OK;
+    }
+    DP_TRY(dp_dir_reserve(&store->dir, DP_STORE_BALLAST_NAME, store->options.ballast_bytes));
+    store->ballast_held = true;
+    return DP_OK;
+}
