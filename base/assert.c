@@ -7,7 +7,7 @@ _Noreturn void dp_assert_failed(const char *condition, const char *file, int lin
 {
     /* Nothing can be done about a failed print: we are about to abort. */
     if (fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, condition) > 0) {
-        fflush(stderr);
+        (void)fflush(stderr);
     }
     abort();
 }

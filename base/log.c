@@ -215,7 +215,7 @@ static void write_line(line *l)
 
     /* A log that cannot be written has nobody to tell. */
     if (fwrite(l->text, 1, l->size, out) == l->size) {
-        fflush(out);
+        (void)fflush(out);
     }
 }
 
@@ -254,7 +254,7 @@ void dp_log(dp_log_level level, const char *event, const char *format, ...)
         const size_t size = strnlen(pairs, sizeof l.text - LINE_TAIL_BYTES);
         l.cut = !line_add(&l, pairs, size) || pairs[size] != '\0';
     }
-    const bool cut = l.cut || (size_t)(head + body) >= sizeof pairs;
+    const bool cut = l.cut || (size_t)head + (size_t)body >= sizeof pairs;
     l.size -= !sink.json && l.size > 0 && l.text[l.size - 1] == ' ' ? 1 : 0;
     const char *const tail =
         sink.json ? (cut ? ",\"cut\":1}\n" : "}\n") : (cut ? " cut=1\n" : "\n");

@@ -25,40 +25,73 @@ static uint64_t read_count(dp_reader *reader, size_t size)
     return value;
 }
 
-static bool head_of_long_form(uint8_t byte, dp_reader *reader, struct head *head)
+/* What follows the head bytes 0xc0 to 0xdf. */
+typedef enum form_kind {
+    FORM_REFUSED, /* 0xc1, which is never used, and the extension types. */
+    FORM_FIXED,   /* That many bytes of number. */
+    FORM_RAW,     /* A size of that many bytes, then as many bytes of text or binary. */
+    FORM_ITEMS,   /* A count of that many bytes, then as many values. */
+    FORM_PAIRS    /* The same, then twice as many values. */
+} form_kind;
+
+static const struct {
+    form_kind kind;
+    uint8_t bytes;
+} forms[32] = {
+    /* nil, false, true */
+    [0x00] = {FORM_FIXED, 0},
+    [0x02] = {FORM_FIXED, 0},
+    [0x03] = {FORM_FIXED, 0},
+    /* bin */
+    [0x04] = {FORM_RAW, 1},
+    [0x05] = {FORM_RAW, 2},
+    [0x06] = {FORM_RAW, 4},
+    /* float */
+    [0x0a] = {FORM_FIXED, 4},
+    [0x0b] = {FORM_FIXED, 8},
+    /* unsigned */
+    [0x0c] = {FORM_FIXED, 1},
+    [0x0d] = {FORM_FIXED, 2},
+    [0x0e] = {FORM_FIXED, 4},
+    [0x0f] = {FORM_FIXED, 8},
+    /* signed */
+    [0x10] = {FORM_FIXED, 1},
+    [0x11] = {FORM_FIXED, 2},
+    [0x12] = {FORM_FIXED, 4},
+    [0x13] = {FORM_FIXED, 8},
+    /* str */
+    [0x19] = {FORM_RAW, 1},
+    [0x1a] = {FORM_RAW, 2},
+    [0x1b] = {FORM_RAW, 4},
+    /* array */
+    [0x1c] = {FORM_ITEMS, 2},
+    [0x1d] = {FORM_ITEMS, 4},
+    /* map */
+    [0x1e] = {FORM_PAIRS, 2},
+    [0x1f] = {FORM_PAIRS, 4},
+};
+
+static bool read_form(dp_reader *reader, uint8_t byte, struct head *head)
 {
-    if (byte == 0xc0 || byte == 0xc2 || byte == 0xc3) { /* nil, false, true */
+    const uint8_t bytes = forms[byte & 0x1f].bytes;
+
+    switch (forms[byte & 0x1f].kind) {
+    case FORM_REFUSED:
+        return false;
+    case FORM_FIXED:
+        head->payload = bytes;
+        return true;
+    case FORM_RAW:
+        head->payload = read_count(reader, bytes);
+        return true;
+    case FORM_ITEMS:
+        head->items = read_count(reader, bytes);
+        return true;
+    case FORM_PAIRS:
+        head->items = 2 * read_count(reader, bytes);
         return true;
     }
-    if (byte >= 0xc4 && byte <= 0xc6) { /* bin 8, 16, 32 */
-        head->payload = read_count(reader, (size_t)1 << (byte - 0xc4));
-        return true;
-    }
-    if (byte == 0xca || byte == 0xcb) { /* float 32, 64 */
-        head->payload = byte == 0xca ? 4 : 8;
-        return true;
-    }
-    if (byte >= 0xcc && byte <= 0xcf) { /* uint 8 to 64 */
-        head->payload = (uint64_t)1 << (byte - 0xcc);
-        return true;
-    }
-    if (byte >= 0xd0 && byte <= 0xd3) { /* int 8 to 64 */
-        head->payload = (uint64_t)1 << (byte - 0xd0);
-        return true;
-    }
-    if (byte >= 0xd9 && byte <= 0xdb) { /* str 8, 16, 32 */
-        head->payload = read_count(reader, (size_t)1 << (byte - 0xd9));
-        return true;
-    }
-    if (byte == 0xdc || byte == 0xdd) { /* array 16, 32 */
-        head->items = read_count(reader, byte == 0xdc ? 2 : 4);
-        return true;
-    }
-    if (byte == 0xde || byte == 0xdf) { /* map 16, 32 */
-        head->items = 2 * read_count(reader, byte == 0xde ? 2 : 4);
-        return true;
-    }
-    return false; /* 0xc1, never used; and the extension types */
+    return false;
 }
 
 static bool read_head(dp_reader *reader, struct head *head)
@@ -81,7 +114,7 @@ static bool read_head(dp_reader *reader, struct head *head)
         head->payload = byte & 0x1f;
         return true;
     }
-    return head_of_long_form(byte, reader, head);
+    return read_form(reader, byte, head);
 }
 
 dp_status dp_pack_check(dp_view bytes)

@@ -11,7 +11,7 @@
 enum { DP_PACK_DEPTH_MAX = 8, DP_PACK_NODES_MAX = 4096, DP_PACK_BYTES_MAX = 1024 * 1024 };
 
 /* Check one complete msgpack value: depth, nodes, and no container that claims more items than bytes are left.
- * Allocates nothing. DP_BADMSG or DP_TOOBIG. */
+ * Extension types are not spoken here. Allocates nothing. DP_BADMSG or DP_TOOBIG. */
 DP_MUST dp_status dp_pack_check(dp_view bytes);
 
 /* A parsed value (msgpack-c behind it). Borrowed parts live as long as the dp_unpacked and the bytes. */
@@ -33,7 +33,7 @@ bool dp_pack_get_bytes(const dp_pack_value *value, dp_view *out); /* bin */
 bool dp_pack_is_array(const dp_pack_value *value, uint32_t *count);
 /* NULL if not an array or index out of range. */
 const dp_pack_value *dp_pack_at(const dp_pack_value *array, uint32_t index);
-/* Value under a text key of a map, or NULL. */
+/* Value under a text key of a map, or NULL. Of two equal keys the first counts. */
 const dp_pack_value *dp_pack_key(const dp_pack_value *map, const char *key);
 /* Copies a str value as a C string; false if it does not fit, holds a NUL, or is not there. */
 bool dp_pack_copy_text(const dp_pack_value *value, char *out, size_t out_size);
