@@ -1,0 +1,147 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "compute/pool.h"
+
+enum { TASKS = 1000 };
+
+struct count {
+    atomic_uint runs[TASKS];
+    atomic_uint inside[DP_POOL_THREADS_MAX];
+    size_t threads;
+    atomic_uint wrong;
+};
+
+static void count_task(void *ctx, size_t index, size_t worker)
+{
+    struct count *count = ctx;
+    if (index >= TASKS || worker >= count->threads || atomic_fetch_add(&count->inside[worker], 1) != 0) {
+        atomic_fetch_add(&count->wrong, 1);
+        return;
+    }
+    atomic_fetch_add(&count->runs[index], 1);
+    atomic_fetch_sub(&count->inside[worker], 1);
+}
+
+static void every_task_runs_once_and_no_two_share_a_worker(void **state)
+{
+    (void)state;
+    for (size_t threads = 1; threads <= 7; threads += 2) {
+        dp_pool *pool = NULL;
+        struct count count = {.threads = threads};
+        assert_int_equal(dp_pool_open(&pool, threads), DP_OK);
+        assert_int_equal(dp_pool_threads(pool), threads);
+        dp_pool_run(pool, TASKS, count_task, &count);
+        for (size_t i = 0; i < TASKS; i++) {
+            assert_int_equal(count.runs[i], 1);
+        }
+        assert_int_equal(count.wrong, 0);
+        dp_pool_close(pool);
+    }
+}
+
+static void many_short_jobs_follow_each_other(void **state)
+{
+    (void)state;
+    dp_pool *pool = NULL;
+    struct count count = {.threads = 4};
+    assert_int_equal(dp_pool_open(&pool, 4), DP_OK);
+    for (size_t job = 0; job < 2000; job++) {
+        dp_pool_run(pool, job % 6, count_task, &count);
+    }
+    for (size_t i = 0; i < 5; i++) {
+        size_t jobs = 0;
+        for (size_t job = 0; job < 2000; job++) {
+            jobs += job % 6 > i;
+        }
+        assert_int_equal(count.runs[i], jobs);
+    }
+    assert_int_equal(count.wrong, 0);
+    dp_pool_close(pool);
+}
+
+static void no_pool_is_one_thread(void **state)
+{
+    (void)state;
+    struct count count = {.threads = 1};
+    dp_pool_run(NULL, 3, count_task, &count);
+    assert_int_equal(count.runs[2], 1);
+    assert_int_equal(dp_pool_threads(NULL), 1);
+    dp_pool_close(NULL);
+}
+
+static void two_pools_do_not_disturb_each_other(void **state)
+{
+    (void)state;
+    dp_pool *one = NULL;
+    dp_pool *two = NULL;
+    struct count count = {.threads = 3};
+    assert_int_equal(dp_pool_open(&one, 3), DP_OK);
+    assert_int_equal(dp_pool_open(&two, 2), DP_OK);
+    dp_pool_close(two);
+    dp_pool_run(one, TASKS, count_task, &count);
+    assert_int_equal(count.runs[TASKS - 1], 1);
+    dp_pool_close(one);
+}
+
+static void too_many_threads_and_no_memory_are_refused(void **state)
+{
+    (void)state;
+    dp_pool *pool = NULL;
+    assert_int_equal(dp_pool_open(&pool, DP_POOL_THREADS_MAX + 1), DP_BADARG);
+    for (size_t n = 1; n <= 2; n++) {
+        dp_alloc_fail_after(n);
+        const dp_status status = dp_pool_open(&pool, 2);
+        dp_alloc_fail_after(0);
+        assert_int_equal(status, DP_NOMEM);
+    }
+    assert_null(pool);
+}
+
+static void the_default_is_at_least_one_thread(void **state)
+{
+    (void)state;
+    dp_pool *pool = NULL;
+    assert_in_range(dp_pool_threads_default(), 1, DP_POOL_THREADS_MAX);
+    assert_int_equal(dp_pool_open(&pool, 0), DP_OK);
+    assert_int_equal(dp_pool_threads(pool), dp_pool_threads_default());
+    dp_pool_close(pool);
+}
+
+static void a_quota_rounds_up_to_whole_threads(void **state)
+{
+    (void)state;
+    assert_int_equal(dp_pool_quota_of("200000 100000\n"), 2);
+    assert_int_equal(dp_pool_quota_of("150000 100000\n"), 2);
+    assert_int_equal(dp_pool_quota_of("1000 100000"), 1);
+    assert_int_equal(dp_pool_quota_of("max 100000\n"), 0);
+    assert_int_equal(dp_pool_quota_of(""), 0);
+    assert_int_equal(dp_pool_quota_of("100000"), 0);
+    assert_int_equal(dp_pool_quota_of("100000 0"), 0);
+    assert_int_equal(dp_pool_quota_of("-5 100000"), 0);
+    assert_int_equal(dp_pool_quota_of("9223372036854775807 9223372036854775807"), 0);
+    assert_int_equal(dp_pool_quota_of("99999999999999999999999 1"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_task_runs_once_and_no_two_share_a_worker),
+        cmocka_unit_test(many_short_jobs_follow_each_other),
+        cmocka_unit_test(no_pool_is_one_thread),
+        cmocka_unit_test(two_pools_do_not_disturb_each_other),
+        cmocka_unit_test(too_many_threads_and_no_memory_are_refused),
+        cmocka_unit_test(the_default_is_at_least_one_thread),
+        cmocka_unit_test(a_quota_rounds_up_to_whole_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
