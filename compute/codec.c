@@ -138,6 +138,18 @@ dp_status dp_codec_next(dp_codec_cursor *cursor, dp_codec_run *run)
     return cursor->left == 0 ? dp_reader_finish(&cursor->reader) : DP_OK;
 }
 
+void dp_codec_expand(const dp_codec_run *run, float *d)
+{
+    if (run->dense) {
+        memcpy(d, run->value, run->length * sizeof *d);
+        return;
+    }
+    memset(d, 0, run->length * sizeof *d);
+    for (size_t i = 0; i < run->count; i++) {
+        d[run->index[i]] = run->value[i];
+    }
+}
+
 dp_status dp_codec_check(dp_view blob, size_t n)
 {
     dp_codec_cursor cursor;
@@ -158,14 +170,7 @@ dp_status dp_codec_decode(dp_view blob, float *d, size_t n)
     float *to = d;
     while (cursor.left > 0) {
         DP_TRY(dp_codec_next(&cursor, &run));
-        if (run.dense) {
-            memcpy(to, run.value, run.length * sizeof *to);
-        } else {
-            memset(to, 0, run.length * sizeof *to);
-            for (size_t i = 0; i < run.count; i++) {
-                to[run.index[i]] = run.value[i];
-            }
-        }
+        dp_codec_expand(&run, to);
         to += run.length;
     }
     return DP_OK;

@@ -83,5 +83,7 @@ typedef struct dp_codec_cursor {
 DP_MUST dp_status dp_codec_open(dp_codec_cursor *cursor, dp_view blob, size_t n);
 /* The next run; cursor->left says whether there is one. After the last run DP_BADMSG if bytes are left over. */
 DP_MUST dp_status dp_codec_next(dp_codec_cursor *cursor, dp_codec_run *run);
+/* The run's elements, those not stored +0. d: run->length floats. */
+void dp_codec_expand(const dp_codec_run *run, float *d);
 
 #endif

@@ -1,0 +1,98 @@
+#include "compute/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PIECE_BYTES = 1 << 20 };
+
+static dp_status failed(dp_why *why, const char *what, const char *path)
+{
+    const int error = errno;
+    const dp_status status = error == ENOENT ? DP_NOTFOUND : error == ENOSPC ? DP_NOSPACE : DP_IO;
+    char text[128];
+    return dp_why_set(why, status, "cannot %s %s: %s", what, path, strerror_r(error, text, sizeof text));
+}
+
+static dp_status read_all(int fd, const char *path, dp_buf *out, dp_why *why)
+{
+    for (;;) {
+        uint8_t *room;
+        const size_t left = out->max - out->size;
+        if (left == 0) {
+            uint8_t more;
+            return read(fd, &more, 1) == 0 ? DP_OK
+                                           : dp_why_set(why, DP_TOOBIG, "%s is larger than %zu bytes", path, out->max);
+        }
+        const size_t size = left < PIECE_BYTES ? left : PIECE_BYTES;
+        DP_TRY(dp_buf_reserve(out, size, &room));
+        const ssize_t n = read(fd, room, size);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return failed(why, "read", path);
+        }
+        if (n == 0) {
+            return DP_OK;
+        }
+        dp_buf_commit(out, (size_t)n);
+    }
+}
+
+dp_status dp_file_read(const char *path, dp_buf *out, dp_why *why)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return failed(why, "open", path);
+    }
+    const dp_status status = read_all(fd, path, out, why);
+    close(fd);
+    return status;
+}
+
+static dp_status write_all(int fd, const char *path, dp_view bytes, dp_why *why)
+{
+    size_t done = 0;
+    while (done < bytes.size) {
+        const ssize_t n = write(fd, bytes.data + done, bytes.size - done);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return failed(why, "write", path);
+        }
+        done += (size_t)n;
+    }
+    return DP_OK;
+}
+
+dp_status dp_file_write(const char *folder, const char *name, dp_view bytes, dp_why *why)
+{
+    char path[PATH_MAX];
+    const int size = snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (size < 0 || (size_t)size >= sizeof path) {
+        return dp_why_set(why, DP_BADARG, "the path %s is too long", folder);
+    }
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        return failed(why, "create", path);
+    }
+    dp_status status = write_all(fd, path, bytes, why);
+    if (close(fd) != 0 && status == DP_OK) {
+        status = failed(why, "close", path);
+    }
+    return status;
+}
+
+dp_status dp_folder_make(const char *path, dp_why *why)
+{
+    if (mkdir(path, 0755) != 0 && errno != EEXIST) {
+        return failed(why, "make the folder", path);
+    }
+    return DP_OK;
+}

@@ -1,0 +1,14 @@
+/* Whole files in and out, for the worker's tools. Nothing here is durable or atomic: store/ does that. */
+#ifndef DP_COMPUTE_FILES_H
+#define DP_COMPUTE_FILES_H
+
+#include "base/bytes.h"
+
+/* Append the file to out, whose max bounds it. DP_IO, DP_NOTFOUND, DP_TOOBIG, DP_NOMEM, with a sentence. */
+DP_MUST dp_status dp_file_read(const char *path, dp_buf *out, dp_why *why);
+/* Create or replace folder/name. DP_IO, DP_NOSPACE, DP_BADARG (path too long). */
+DP_MUST dp_status dp_file_write(const char *folder, const char *name, dp_view bytes, dp_why *why);
+/* Make a folder unless it is there. */
+DP_MUST dp_status dp_folder_make(const char *path, dp_why *why);
+
+#endif

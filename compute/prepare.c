@@ -1,0 +1,159 @@
+#include "compute/prepare.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/digest.h"
+#include "base/manifest.h"
+#include "compute/bpe.h"
+#include "compute/data.h"
+#include "compute/files.h"
+#include "compute/safetensors.h"
+#include "compute/state.h"
+
+enum { CONFIG_BYTES_MAX = 1024 };
+
+static dp_status write_shard(const dp_bpe *bpe, dp_view text, const char *folder, dp_prepared *prepared, dp_why *why)
+{
+    dp_tokens tokens = {0};
+    dp_buf json;
+    dp_buf shard;
+    dp_buf_init(&json, DP_BPE_JSON_BYTES_MAX);
+    dp_buf_init(&shard, DP_OBJECT_BYTES_MAX);
+    dp_status status = dp_bpe_encode(bpe, text, &tokens, why);
+    if (status == DP_OK) {
+        status = dp_data_write(tokens.ids, tokens.count, (uint32_t)dp_bpe_count(bpe), text.size, &shard);
+    }
+    if (status == DP_OK) {
+        status = dp_bpe_save(bpe, &json);
+    }
+    if (status == DP_OK) {
+        status = dp_file_write(folder, "tokenizer.json", dp_buf_view(&json), why);
+    }
+    if (status == DP_OK) {
+        status = dp_file_write(folder, "tokens.bin", dp_buf_view(&shard), why);
+    }
+    *prepared = (dp_prepared){.tokenizer_bytes = json.size,
+                              .tokens = tokens.count,
+                              .data_bytes = shard.size,
+                              .text_bytes = text.size,
+                              .vocab = dp_bpe_count(bpe)};
+    dp_buf_close(&shard);
+    dp_buf_close(&json);
+    dp_tokens_close(&tokens);
+    return status;
+}
+
+dp_status dp_prepare(const char *text_path, const char *folder, uint32_t vocab, dp_prepared *prepared, dp_why *why)
+{
+    dp_buf text;
+    dp_buf_init(&text, DP_OBJECT_BYTES_MAX);
+    dp_bpe *bpe = NULL;
+    dp_status status = dp_file_read(text_path, &text, why);
+    if (status == DP_OK) {
+        status = dp_folder_make(folder, why);
+    }
+    if (status == DP_OK) {
+        status = dp_bpe_train(&bpe, dp_buf_view(&text), vocab, why);
+    }
+    if (status == DP_OK) {
+        status = write_shard(bpe, dp_buf_view(&text), folder, prepared, why);
+    }
+    dp_bpe_close(bpe);
+    dp_buf_close(&text);
+    return status;
+}
+
+static dp_status write_config(const dp_manifest *m, const char *folder, dp_why *why)
+{
+    char text[CONFIG_BYTES_MAX];
+    const int size = snprintf(text, sizeof text,
+                              "{\n"
+                              " \"architectures\": [\"GPT2LMHeadModel\"],\n"
+                              " \"model_type\": \"gpt2\",\n"
+                              " \"activation_function\": \"gelu_new\",\n"
+                              " \"n_layer\": %" PRIu32 ",\n \"n_embd\": %" PRIu32 ",\n \"n_head\": %" PRIu32 ",\n"
+                              " \"n_positions\": %" PRIu32 ",\n \"n_ctx\": %" PRIu32 ",\n \"vocab_size\": %" PRIu32 ",\n"
+                              " \"layer_norm_epsilon\": 1e-05,\n"
+                              " \"attn_pdrop\": 0.0,\n \"embd_pdrop\": 0.0,\n \"resid_pdrop\": 0.0,\n"
+                              " \"tie_word_embeddings\": true,\n"
+                              " \"bos_token_id\": null,\n \"eos_token_id\": null,\n"
+                              " \"torch_dtype\": \"float32\"\n"
+                              "}\n",
+                              m->layers, m->width, m->heads, m->context, m->context, m->vocab);
+    if (size < 0 || (size_t)size >= sizeof text) {
+        return DP_TOOBIG;
+    }
+    return dp_file_write(folder, "config.json", dp_view_of(text, (size_t)size), why);
+}
+
+static dp_status write_model(const dp_manifest *m, dp_view state, const char *folder, dp_why *why)
+{
+    const dp_model_config config = {
+        .layers = m->layers, .width = m->width, .heads = m->heads, .context = m->context, .vocab = m->vocab};
+    dp_model model;
+    DP_TRY(dp_model_open(&model, &config, why));
+    dp_buf out;
+    dp_buf_init(&out, 2 * DP_OBJECT_BYTES_MAX);
+    uint64_t round;
+    float *const theta = dp_alloc(model.n_elements, sizeof *theta);
+    dp_status status = theta == NULL ? DP_NOMEM : dp_state_read(state, &round, theta, model.n_elements);
+    if (status != DP_OK) {
+        status = dp_why_set(why, status, "the state does not belong to the manifest's model: %s", dp_status_text(status));
+    } else {
+        status = dp_safetensors_write(&model, theta, &out);
+    }
+    if (status == DP_OK) {
+        status = dp_file_write(folder, "model.safetensors", dp_buf_view(&out), why);
+    }
+    dp_free(theta);
+    dp_buf_close(&out);
+    dp_model_close(&model);
+    return status;
+}
+
+typedef struct inputs {
+    dp_buf manifest;
+    dp_buf state;
+    dp_buf tokenizer;
+} inputs;
+
+static dp_status export_inputs(const inputs *in, const char *folder, dp_why *why)
+{
+    dp_manifest manifest;
+    const dp_status status = dp_manifest_decode(&manifest, dp_buf_view(&in->manifest));
+    if (status != DP_OK) {
+        return dp_why_set(why, status, "the manifest does not parse");
+    }
+    dp_bpe *bpe;
+    DP_TRY(dp_bpe_load(&bpe, dp_buf_view(&in->tokenizer), why));
+    dp_bpe_close(bpe);
+    DP_TRY(dp_folder_make(folder, why));
+    DP_TRY(write_config(&manifest, folder, why));
+    DP_TRY(dp_file_write(folder, "tokenizer.json", dp_buf_view(&in->tokenizer), why));
+    return write_model(&manifest, dp_buf_view(&in->state), folder, why);
+}
+
+dp_status dp_export(const char *manifest_path, const char *state_path, const char *tokenizer_path, const char *folder,
+                    dp_why *why)
+{
+    inputs in;
+    dp_buf_init(&in.manifest, DP_MANIFEST_BYTES_MAX);
+    dp_buf_init(&in.state, DP_OBJECT_BYTES_MAX);
+    dp_buf_init(&in.tokenizer, DP_BPE_JSON_BYTES_MAX);
+    dp_status status = dp_file_read(manifest_path, &in.manifest, why);
+    if (status == DP_OK) {
+        status = dp_file_read(state_path, &in.state, why);
+    }
+    if (status == DP_OK) {
+        status = dp_file_read(tokenizer_path, &in.tokenizer, why);
+    }
+    if (status == DP_OK) {
+        status = export_inputs(&in, folder, why);
+    }
+    dp_buf_close(&in.tokenizer);
+    dp_buf_close(&in.state);
+    dp_buf_close(&in.manifest);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* The worker's tools: text to tokenizer and token shard, and state to a folder that Hugging Face's transformers open. They
+ * print for a person or a script; no training here. */
+#ifndef DP_COMPUTE_PREPARE_H
+#define DP_COMPUTE_PREPARE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct dp_prepared {
+    uint64_t tokenizer_bytes;
+    uint64_t tokens;
+    uint64_t data_bytes;
+    uint64_t text_bytes;
+    uint64_t vocab; /* tokens that the tokenizer has: fewer than asked for if the text is poor */
+} dp_prepared;
+
+/* Read UTF-8 text, train a tokenizer of vocab tokens, write folder/tokenizer.json and folder/tokens.bin. */
+DP_MUST dp_status dp_prepare(const char *text_path, const char *folder, uint32_t vocab, dp_prepared *prepared, dp_why *why);
+/* Write folder/model.safetensors, config.json and tokenizer.json from a manifest, a state file and a tokenizer. */
+DP_MUST dp_status dp_export(const char *manifest_path, const char *state_path, const char *tokenizer_path,
+                            const char *folder, dp_why *why);
+
+#endif

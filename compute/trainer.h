@@ -1,0 +1,114 @@
+/* The trainer: local steps from batch to update, and what a node keeps of its own work until a record settles it. Speaks
+ * no protocol (worker.h) and decides no rounds.
+ *
+ * Every displacement of the weights lies in exactly one drawer: open O, frozen F, pending P (published, undecided), or
+ * error feedback e. theta is what all replicas hold; x, the engine's weights, is where local training stands:
+ *     x = A - F - O,    A = x at the publication while one is pending, else theta
+ * so O is never stored. All vectors have the layout of the model's arena. One thread calls at a time. */
+#ifndef DP_COMPUTE_TRAINER_H
+#define DP_COMPUTE_TRAINER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/digest.h"
+#include "base/manifest.h"
+#include "base/trainer_msg.h"
+
+typedef struct dp_trainer dp_trainer;
+
+typedef struct dp_trainer_setup {
+    dp_view manifest;  /* canonical bytes, copied */
+    dp_view tokenizer; /* tokenizer.json, copied */
+    dp_view data;      /* token shard, borrowed until close */
+    uint8_t member[32];
+    size_t threads; /* 0: as many as the machine gives */
+} dp_trainer_setup;
+
+/* Theta is zero until init or load. DP_BADMSG, DP_BADARG with a sentence; DP_NOMEM. */
+DP_MUST dp_status dp_trainer_open(dp_trainer **out, const dp_trainer_setup *setup, dp_why *why);
+void dp_trainer_close(dp_trainer *trainer); /* Accepts NULL. */
+
+size_t dp_trainer_elements(const dp_trainer *trainer);
+const dp_manifest *dp_trainer_manifest(const dp_trainer *trainer);
+
+/* Theta from the manifest's seed, round 0. Nothing is open, frozen, pending or fed back; moments are zero. */
+void dp_trainer_init(dp_trainer *trainer);
+/* Theta from state bytes (state.h), else the same. The first steps after it warm up. On failure nothing has changed. */
+DP_MUST dp_status dp_trainer_load(dp_trainer *trainer, uint64_t round, dp_view state);
+/* State bytes of theta, lent until the next call, and their object root. DP_NOMEM. */
+DP_MUST dp_status dp_trainer_state(dp_trainer *trainer, dp_view *state, dp_hash *root);
+uint64_t dp_trainer_round(const dp_trainer *trainer);
+/* Theta, x, e and F for tests and export, lent until close. */
+const float *dp_trainer_theta(const dp_trainer *trainer);
+const float *dp_trainer_params(const dp_trainer *trainer);
+const float *dp_trainer_feedback(const dp_trainer *trainer);
+const float *dp_trainer_frozen(const dp_trainer *trainer);
+
+/* What an earlier process had published (DP_RESTORE_PENDING) or frozen: a is its vector as little-endian floats.
+ * PENDING with DP_SETTLE_NONE is pending again; INCLUDED: e = beta (a - clip decode(blob)); LEFT_OUT: e = a.
+ * FROZEN: F = a and x moves with it. blob is needed for PENDING that is not LEFT_OUT. DP_BADMSG, DP_VERSION, DP_DIVERGED,
+ * DP_BUSY (something is pending already): nothing has changed. */
+DP_MUST dp_status dp_trainer_restore(dp_trainer *trainer, dp_restore kind, dp_settle settle, uint32_t clip, dp_view a,
+                                     dp_view blob);
+
+/* Which round the coming steps are for, and the tokens that the run has committed, for the learning rate. */
+void dp_trainer_aim(dp_trainer *trainer, uint64_t round, uint64_t tokens);
+/* One micro-batch, sized to take about 80 ms; now and then it completes an optimizer step. A step whose loss or gradient
+ * is not finite is dropped and counted. DP_BADARG: the data is too short. */
+DP_MUST dp_status dp_trainer_work(dp_trainer *trainer);
+
+/* Since the last publication; steps that were dropped are in neither. */
+typedef struct dp_trainer_progress {
+    uint64_t round;
+    uint32_t steps;
+    uint32_t skipped;
+    uint64_t tokens;
+    uint64_t carried; /* tokens of publications that were left out and ride along in e */
+    double loss;      /* mean over these steps; 0 without steps */
+} dp_trainer_progress;
+
+dp_trainer_progress dp_trainer_progress_of(const dp_trainer *trainer);
+
+/* a = e + F + O; blob = encode(a); then F, O and e are empty and a is pending. blob and a are lent until the next call.
+ * dense: int8 where the manifest says sparse. DP_BUSY: one is pending already. DP_DIVERGED: a is not finite; the local work
+ * since the last settled point is dropped, e is kept. */
+DP_MUST dp_status dp_trainer_publish(dp_trainer *trainer, bool dense, dp_view *blob, dp_view *a);
+
+typedef struct dp_trainer_record {
+    uint64_t round;  /* that theta holds afterwards */
+    uint64_t tokens; /* committed afterwards */
+    uint32_t alpha;  /* Q16 */
+    uint32_t clip;   /* Q16, of the own contribution */
+    uint32_t lambda; /* Q16: e, F and O are scaled after settling */
+    dp_settle settle;
+    const uint32_t *q; /* Q31, n_items */
+    const dp_view *blobs;
+    size_t n_items;
+} dp_trainer_record;
+
+/* theta -= alpha * sum f_i d_i (consensus.h); settle what is pending; x = theta_new + (x - A). With DP_SETTLE_NONE a
+ * pending publication stays pending. DP_BADMSG, DP_VERSION, DP_BADARG (blobs; INCLUDED but nothing pending): nothing has
+ * changed. DP_DIVERGED: theta is not finite; load another. */
+DP_MUST dp_status dp_trainer_apply(dp_trainer *trainer, const dp_trainer_record *record);
+
+/* F += O, O = 0; blob: F by a dense codec, f: F itself; lent until the next call. */
+DP_MUST dp_status dp_trainer_freeze(dp_trainer *trainer, dp_view *blob, dp_view *f);
+/* D' = (w_own D_own + w_other D_other) / (w_own + w_other) of the decoded blobs; F += D' - D_own, x -= D' - D_own, so that
+ * over both nodes sum w F is kept to rounding. *moved: sum of w_own * change of F. Without weight nothing moves. */
+DP_MUST dp_status dp_trainer_mix(dp_trainer *trainer, const uint64_t weights[2], const dp_view blobs[2], double *moved);
+
+typedef struct dp_trainer_score {
+    double loss;          /* mean nats per token */
+    double bits_per_byte; /* of text */
+    uint64_t tokens;
+} dp_trainer_score;
+
+/* Loss of theta over at most tokens held-out tokens (0: all), rounded up to whole windows. DP_NOTFOUND: none held out. */
+DP_MUST dp_status dp_trainer_eval(dp_trainer *trainer, uint64_t tokens, dp_trainer_score *score);
+/* prompt (if empty, a line end) and n tokens after it, drawn from theta, as UTF-8 text; other bytes become U+FFFD. */
+DP_MUST dp_status dp_trainer_sample(dp_trainer *trainer, const char *prompt, size_t n, uint64_t seed, dp_buf *text);
+
+#endif

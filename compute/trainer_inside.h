@@ -1,0 +1,63 @@
+/* The fields of dp_trainer, shared by trainer.c (drawers), trainer_steps.c (training) and trainer_score.c (looking at the
+ * result). Private to these. */
+#ifndef DP_COMPUTE_TRAINER_INSIDE_H
+#define DP_COMPUTE_TRAINER_INSIDE_H
+
+#include "compute/bpe.h"
+#include "compute/data.h"
+#include "compute/gpt.h"
+#include "compute/model.h"
+#include "compute/optim.h"
+#include "compute/pool.h"
+#include "compute/schedule.h"
+#include "compute/trainer.h"
+
+/* Local work since the last publication, or that of a publication. */
+typedef struct dp_trainer_tally {
+    uint32_t steps;
+    uint32_t skipped;
+    uint64_t tokens;
+    uint64_t carried;
+    double loss_sum; /* of the steps' mean losses */
+} dp_trainer_tally;
+
+struct dp_trainer {
+    dp_manifest manifest;
+    uint8_t member[32];
+    dp_model model;
+    dp_pool *pool;
+    dp_gpt *gpt;
+    dp_adamw adamw;
+    dp_schedule schedule;
+    dp_bpe *bpe;
+    dp_data data;
+    size_t n; /* elements of every vector */
+    float *x; /* the engine's, lent */
+    float *theta;
+    float *e;
+    float *frozen;
+    float *a;         /* while pending */
+    float *published; /* x at the publication, while pending */
+    bool pending;
+    dp_trainer_tally pending_tally;
+    dp_buf pending_blob;
+    dp_buf frozen_blob;
+    dp_buf bytes; /* of the state, a or F that was lent last */
+    uint64_t state_round;
+
+    uint64_t aim_round; /* of the coming steps */
+    uint64_t committed;
+    dp_trainer_tally open;
+    uint64_t step_count; /* since init or load: names batches, warms up */
+    uint32_t rows_done;  /* of the step under way */
+    uint32_t rows_next;  /* of the next micro-batch */
+    uint32_t rows_max;   /* of any */
+    double step_loss;    /* sum over the tokens of the step under way */
+    uint16_t *inputs;    /* [rows_max][context] */
+    uint16_t *targets;
+};
+
+/* Forget the step under way. */
+void dp_trainer_drop_step(dp_trainer *trainer);
+
+#endif

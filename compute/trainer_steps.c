@@ -1,0 +1,105 @@
+/* The trainer's local steps: batch, gradient, optimizer. */
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "compute/trainer_inside.h"
+
+enum {
+    MICRO_US = 80 * 1000, /* A command waits for at most one micro-batch. */
+    WARM_STEPS = 20       /* After init or load the moments know nothing yet. */
+};
+
+void dp_trainer_drop_step(dp_trainer *t)
+{
+    dp_gpt_zero_grads(t->gpt);
+    t->rows_done = 0;
+    t->step_loss = 0;
+}
+
+static void skip_step(dp_trainer *t)
+{
+    dp_trainer_drop_step(t);
+    t->open.skipped++;
+    t->step_count++; /* Another batch the next time. */
+}
+
+static uint64_t now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000U + (uint64_t)now.tv_nsec / 1000U;
+}
+
+/* Rows of the next micro-batch from the time that the last one took; at most twice as many. */
+static void size_next(dp_trainer *t, uint32_t rows, uint64_t took_us)
+{
+    uint64_t fit = took_us == 0 ? t->rows_max : (uint64_t)rows * MICRO_US / took_us;
+    fit = fit > 2 * (uint64_t)rows ? 2 * (uint64_t)rows : fit;
+    fit = fit > t->rows_max ? t->rows_max : fit;
+    t->rows_next = fit == 0 ? 1 : (uint32_t)fit;
+}
+
+static float learning_rate(const dp_trainer *t)
+{
+    /* Own work that is not committed yet counts too, or a long round would stand still in the warm-up. */
+    const uint64_t tokens = t->committed + t->open.tokens + t->pending_tally.tokens;
+    const double rate = dp_schedule_lr(&t->schedule, tokens);
+    const double warm = t->step_count < WARM_STEPS ? (double)(t->step_count + 1) / WARM_STEPS : 1;
+    return (float)(rate * warm);
+}
+
+static void finish_step(dp_trainer *t)
+{
+    const dp_manifest *const m = &t->manifest;
+    const uint64_t tokens = (uint64_t)m->batch_rows * m->context;
+    const dp_adamw_options options = {.lr = learning_rate(t),
+                                      .beta1 = (float)m->beta1_micro * 1e-6F,
+                                      .beta2 = (float)m->beta2_micro * 1e-6F,
+                                      .eps = 1e-8F,
+                                      .decay = (float)m->decay_micro * 1e-6F,
+                                      .clip = (float)m->clip_milli * 1e-3F};
+    const double loss = t->step_loss / (double)tokens;
+    if (!isfinite(loss) || dp_adamw_step(&t->adamw, t->x, dp_gpt_grads(t->gpt), &options, t->pool, NULL) != DP_OK) {
+        skip_step(t);
+        return;
+    }
+    dp_trainer_drop_step(t);
+    t->step_count++;
+    t->open.steps++;
+    t->open.tokens += tokens;
+    t->open.loss_sum += loss;
+}
+
+dp_status dp_trainer_work(dp_trainer *t)
+{
+    const uint32_t batch_rows = t->manifest.batch_rows;
+    const size_t length = t->manifest.context;
+    const uint32_t left = batch_rows - t->rows_done;
+    const uint32_t rows = left < t->rows_next ? left : t->rows_next;
+    for (uint32_t i = 0; i < rows; i++) {
+        const dp_data_place place = {.seed = t->manifest.model_seed,
+                                     .round = t->state_round,
+                                     .member = t->member,
+                                     .step = t->step_count,
+                                     .row = t->rows_done + i};
+        DP_TRY(dp_data_row(&t->data, &place, length, t->inputs + i * length, t->targets + i * length));
+    }
+    const dp_gpt_batch batch = {.x = t->inputs, .y = t->targets, .rows = rows, .length = length};
+    const float scale = 1.0F / ((float)batch_rows * (float)length);
+    const uint64_t start = now_us();
+    double loss_sum = 0;
+    const dp_status status = dp_gpt_step(t->gpt, &batch, scale, &loss_sum);
+    if (status == DP_DIVERGED) {
+        skip_step(t);
+        return DP_OK;
+    }
+    DP_TRY(status);
+    size_next(t, rows, now_us() - start);
+    t->rows_done += rows;
+    t->step_loss += loss_sum;
+    if (t->rows_done == batch_rows) {
+        finish_step(t);
+    }
+    return DP_OK;
+}

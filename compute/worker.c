@@ -1,0 +1,563 @@
+#include "compute/worker.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/trainer_msg.h"
+#include "compute/bpe.h"
+#include "compute/codec.h"
+#include "compute/state.h"
+#include "compute/trainer.h"
+
+enum {
+    QUEUE_MAX = 16,             /* commands read ahead; a full queue holds the service thread */
+    STEP_US = 100 * 1000,       /* STEP goes out at most this often */
+    VIEWS_MAX = 2,              /* bulk parts of an answer */
+    SAMPLE_BYTES_MAX = 1 << 20  /* before it is cut to one message */
+};
+
+typedef struct command {
+    dp_trainer_msg msg;
+    int fds[DP_TRAINER_FDS_MAX];
+    uint32_t n_fds;
+} command;
+
+typedef struct worker {
+    int socket;
+    dp_worker_options options;
+    pthread_mutex_t lock; /* guards queue, head, count, closed */
+    pthread_cond_t changed;
+    command *queue;
+    uint32_t head;
+    uint32_t count;
+    bool closed;
+    atomic_size_t elements; /* 0 until OPEN is done; the service thread checks blobs with it */
+
+    /* The compute thread's own. */
+    dp_trainer *trainer;
+    dp_view data;
+    bool ready; /* theta is there */
+    bool training;
+    bool stopped;
+    uint32_t told_steps;
+    uint64_t told_us;
+} worker;
+
+static uint64_t now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000U + (uint64_t)now.tv_nsec / 1000U;
+}
+
+static void close_fds(const int *fds, uint32_t n_fds)
+{
+    for (uint32_t i = 0; i < n_fds; i++) {
+        close(fds[i]);
+    }
+}
+
+/* Send msg with views as memfds. */
+static dp_status answer(const worker *w, const dp_trainer_msg *msg, const dp_view *views, uint32_t n_views)
+{
+    dp_assert(n_views <= VIEWS_MAX);
+    int fds[VIEWS_MAX];
+    uint32_t made = 0;
+    dp_status status = DP_OK;
+    while (made < n_views && status == DP_OK) {
+        status = dp_memfd_make("dpnode-update", views[made], &fds[made]);
+        made += status == DP_OK;
+    }
+    if (status == DP_OK) {
+        status = dp_trainer_send(w->socket, msg, fds, n_views);
+    }
+    close_fds(fds, made);
+    return status;
+}
+
+/* ---- The service thread. */
+
+static bool check_blob(const worker *w, const command *c, unsigned __int128 *energy)
+{
+    const size_t n = atomic_load(&w->elements);
+    dp_view blob;
+    if (n == 0 || c->n_fds != 1 ||
+        dp_memfd_map(c->fds[0], dp_codec_bytes_max(DP_CODEC_FP32, n), &blob) != DP_OK) {
+        return false;
+    }
+    const dp_status status = dp_codec_energy(blob, n, energy);
+    dp_memfd_unmap(blob);
+    return status == DP_OK;
+}
+
+static dp_status answer_check(const worker *w, const command *c)
+{
+    dp_trainer_msg reply = {.kind = DP_TRAINER_CHECKED, .id = c->msg.id};
+    reply.ok = check_blob(w, c, &reply.energy);
+    close_fds(c->fds, c->n_fds);
+    return answer(w, &reply, NULL, 0);
+}
+
+static void set_closed(worker *w)
+{
+    if (w->options.exit_when_closed) {
+        _exit(0);
+    }
+    pthread_mutex_lock(&w->lock);
+    w->closed = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* False when the compute thread has ended. */
+static bool enqueue(worker *w, const command *c)
+{
+    pthread_mutex_lock(&w->lock);
+    while (w->count == QUEUE_MAX && !w->closed) {
+        pthread_cond_wait(&w->changed, &w->lock);
+    }
+    const bool open = !w->closed;
+    if (open) {
+        w->queue[(w->head + w->count) % QUEUE_MAX] = *c;
+        w->count++;
+        pthread_cond_broadcast(&w->changed);
+    }
+    pthread_mutex_unlock(&w->lock);
+    if (!open) {
+        close_fds(c->fds, c->n_fds);
+    }
+    return open;
+}
+
+static dp_status answer_unreadable(const worker *w)
+{
+    dp_trainer_msg reply = {.kind = DP_TRAINER_FAILED};
+    memcpy(reply.text, "a message does not parse", sizeof "a message does not parse");
+    return answer(w, &reply, NULL, 0);
+}
+
+static void *serve_socket(void *context)
+{
+    worker *const w = context;
+    command *const c = dp_alloc(1, sizeof *c);
+    dp_status status = c == NULL ? DP_NOMEM : DP_OK;
+    while (status == DP_OK) {
+        status = dp_trainer_receive(w->socket, &c->msg, c->fds, &c->n_fds);
+        if (status == DP_BADMSG || status == DP_TOOBIG || status == DP_NOMEM) {
+            status = answer_unreadable(w);
+        } else if (status == DP_OK && c->msg.kind == DP_TRAINER_CHECK) {
+            status = answer_check(w, c);
+        } else if (status == DP_OK) {
+            const bool last = c->msg.kind == DP_TRAINER_STOP;
+            if (!enqueue(w, c) || last) {
+                break;
+            }
+        }
+    }
+    dp_free(c);
+    if (status != DP_OK) {
+        set_closed(w);
+    }
+    return NULL;
+}
+
+/* ---- The compute thread. A handler does one command and sends its answer. */
+
+static dp_status do_open(worker *w, const command *c, dp_why *why)
+{
+    if (w->trainer != NULL) {
+        return dp_why_set(why, DP_EXISTS, "this trainer is open already");
+    }
+    dp_trainer_setup setup = {.threads = w->options.threads};
+    memcpy(setup.member, c->msg.member, sizeof setup.member);
+    DP_TRY(dp_memfd_map(c->fds[0], DP_MANIFEST_BYTES_MAX, &setup.manifest));
+    dp_status status = dp_memfd_map(c->fds[1], DP_BPE_JSON_BYTES_MAX, &setup.tokenizer);
+    if (status == DP_OK) {
+        status = dp_memfd_map(c->fds[2], DP_OBJECT_BYTES_MAX, &setup.data);
+        if (status == DP_OK) {
+            status = dp_trainer_open(&w->trainer, &setup, why);
+        }
+        dp_memfd_unmap(setup.tokenizer);
+    }
+    dp_memfd_unmap(setup.manifest);
+    if (status != DP_OK) {
+        dp_memfd_unmap(setup.data);
+        return status;
+    }
+    w->data = setup.data;
+    atomic_store(&w->elements, dp_trainer_elements(w->trainer));
+    const dp_trainer_msg reply = {.kind = DP_TRAINER_OPENED, .elements = dp_trainer_elements(w->trainer)};
+    return answer(w, &reply, NULL, 0);
+}
+
+static dp_status answer_ready(worker *w)
+{
+    dp_view state;
+    dp_trainer_msg reply = {.kind = DP_TRAINER_READY_AT, .round = dp_trainer_round(w->trainer)};
+    DP_TRY(dp_trainer_state(w->trainer, &state, &reply.root));
+    w->ready = true;
+    w->told_steps = 0;
+    return answer(w, &reply, NULL, 0);
+}
+
+static dp_status do_init(worker *w, const command *c, dp_why *why)
+{
+    (void)c;
+    (void)why;
+    dp_trainer_init(w->trainer);
+    return answer_ready(w);
+}
+
+static dp_status do_load(worker *w, const command *c, dp_why *why)
+{
+    (void)why;
+    dp_view state;
+    DP_TRY(dp_memfd_map(c->fds[0], dp_state_bytes(dp_trainer_elements(w->trainer)), &state));
+    const dp_status status = dp_trainer_load(w->trainer, c->msg.round, state);
+    dp_memfd_unmap(state);
+    DP_TRY(status);
+    return answer_ready(w);
+}
+
+static dp_status do_restore(worker *w, const command *c, dp_why *why)
+{
+    (void)why;
+    const size_t n = dp_trainer_elements(w->trainer);
+    dp_view a;
+    dp_view blob = {0};
+    DP_TRY(dp_memfd_map(c->fds[0], 4 * (uint64_t)n, &a));
+    dp_status status = DP_OK;
+    if (c->n_fds > 1) {
+        status = dp_memfd_map(c->fds[1], dp_codec_bytes_max(DP_CODEC_FP32, n), &blob);
+    }
+    if (status == DP_OK) {
+        status = dp_trainer_restore(w->trainer, c->msg.restore, c->msg.settle, c->msg.clip, a, blob);
+        dp_memfd_unmap(blob);
+    }
+    dp_memfd_unmap(a);
+    return status;
+}
+
+static dp_status do_train(worker *w, const command *c, dp_why *why)
+{
+    (void)why;
+    dp_trainer_aim(w->trainer, c->msg.round, c->msg.tokens);
+    w->training = true;
+    return DP_OK;
+}
+
+static dp_status do_publish(worker *w, const command *c, dp_why *why)
+{
+    (void)why;
+    const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
+    dp_view views[2];
+    DP_TRY(dp_trainer_publish(w->trainer, c->msg.dense, &views[0], &views[1]));
+    w->told_steps = 0;
+    const dp_trainer_msg reply = {.kind = DP_TRAINER_PUBLISHED,
+                                  .round = c->msg.round,
+                                  .steps = done.steps,
+                                  .tokens = done.tokens,
+                                  .loss = done.loss,
+                                  .carried = done.carried};
+    return answer(w, &reply, views, 2);
+}
+
+static dp_status apply_mapped(worker *w, const command *c, const dp_view *blobs)
+{
+    const dp_trainer_record record = {.round = c->msg.round,
+                                      .tokens = c->msg.tokens,
+                                      .alpha = c->msg.alpha,
+                                      .clip = c->msg.clip,
+                                      .lambda = c->msg.lambda,
+                                      .settle = c->msg.settle,
+                                      .q = c->msg.q,
+                                      .blobs = blobs,
+                                      .n_items = c->msg.n_items};
+    DP_TRY(dp_trainer_apply(w->trainer, &record));
+    dp_trainer_msg reply = {.kind = DP_TRAINER_APPLIED, .round = c->msg.round};
+    dp_view state;
+    DP_TRY(dp_trainer_state(w->trainer, &state, &reply.root));
+    return answer(w, &reply, &state, 1);
+}
+
+static dp_status do_apply(worker *w, const command *c, dp_why *why)
+{
+    if (c->n_fds != c->msg.n_items) {
+        return dp_why_set(why, DP_BADMSG, "%u items came with %u blobs", c->msg.n_items, c->n_fds);
+    }
+    const uint64_t most = dp_codec_bytes_max(DP_CODEC_FP32, dp_trainer_elements(w->trainer));
+    dp_view blobs[DP_TRAINER_ITEMS_MAX];
+    uint32_t mapped = 0;
+    dp_status status = DP_OK;
+    while (mapped < c->n_fds && status == DP_OK) {
+        status = dp_memfd_map(c->fds[mapped], most, &blobs[mapped]);
+        mapped += status == DP_OK;
+    }
+    if (status == DP_OK) {
+        status = apply_mapped(w, c, blobs);
+    }
+    for (uint32_t i = 0; i < mapped; i++) {
+        dp_memfd_unmap(blobs[i]);
+    }
+    return status;
+}
+
+static dp_status do_freeze(worker *w, const command *c, dp_why *why)
+{
+    (void)why;
+    const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
+    dp_view views[2];
+    DP_TRY(dp_trainer_freeze(w->trainer, &views[0], &views[1]));
+    dp_trainer_msg reply = {.kind = DP_TRAINER_FROZEN, .steps = done.steps, .tokens = done.tokens};
+    memcpy(reply.exchange, c->msg.exchange, sizeof reply.exchange);
+    return answer(w, &reply, views, 2);
+}
+
+static dp_status do_mix(worker *w, const command *c, dp_why *why)
+{
+    (void)why;
+    const uint64_t most = dp_codec_bytes_max(DP_CODEC_FP32, dp_trainer_elements(w->trainer));
+    const uint64_t weights[2] = {c->msg.weight_own, c->msg.weight_other};
+    dp_view blobs[2];
+    DP_TRY(dp_memfd_map(c->fds[0], most, &blobs[0]));
+    dp_trainer_msg reply = {.kind = DP_TRAINER_MIXED};
+    dp_status status = dp_memfd_map(c->fds[1], most, &blobs[1]);
+    if (status == DP_OK) {
+        status = dp_trainer_mix(w->trainer, weights, blobs, &reply.moved);
+        dp_memfd_unmap(blobs[1]);
+    }
+    dp_memfd_unmap(blobs[0]);
+    DP_TRY(status);
+    memcpy(reply.exchange, c->msg.exchange, sizeof reply.exchange);
+    return answer(w, &reply, NULL, 0);
+}
+
+static dp_status do_eval(worker *w, const command *c, dp_why *why)
+{
+    (void)why;
+    dp_trainer_score score;
+    DP_TRY(dp_trainer_eval(w->trainer, c->msg.tokens, &score));
+    const dp_trainer_msg reply = {.kind = DP_TRAINER_EVALUATED,
+                                  .loss = score.loss,
+                                  .bits_per_byte = score.bits_per_byte,
+                                  .tokens = score.tokens};
+    return answer(w, &reply, NULL, 0);
+}
+
+/* Cut at the start of a character. */
+static size_t text_fit(dp_view text)
+{
+    size_t size = text.size;
+    if (size <= DP_TRAINER_TEXT_MAX) {
+        return size;
+    }
+    size = DP_TRAINER_TEXT_MAX;
+    while (size > 0 && (text.data[size] & 0xc0U) == 0x80U) {
+        size--;
+    }
+    return size;
+}
+
+static dp_status do_sample(worker *w, const command *c, dp_why *why)
+{
+    (void)why;
+    dp_buf text;
+    dp_buf_init(&text, SAMPLE_BYTES_MAX);
+    dp_trainer_msg reply = {.kind = DP_TRAINER_SAMPLED};
+    const dp_status status = dp_trainer_sample(w->trainer, c->msg.text, c->msg.tokens, c->msg.seed, &text);
+    if (status == DP_OK && text.size > 0) {
+        memcpy(reply.text, text.data, text_fit(dp_buf_view(&text)));
+    }
+    dp_buf_close(&text);
+    DP_TRY(status);
+    return answer(w, &reply, NULL, 0);
+}
+
+static dp_status do_stop(worker *w, const command *c, dp_why *why)
+{
+    (void)c;
+    (void)why;
+    w->stopped = true;
+    return DP_OK;
+}
+
+typedef enum need { NEED_NOTHING, NEED_TRAINER, NEED_THETA } need;
+
+static const struct {
+    dp_status (*run)(worker *w, const command *c, dp_why *why);
+    need need;
+    uint32_t least_fds;
+} handlers[DP_TRAINER_KIND_COUNT] = {
+    [DP_TRAINER_OPEN] = {do_open, NEED_NOTHING, 3},      [DP_TRAINER_INIT] = {do_init, NEED_TRAINER, 0},
+    [DP_TRAINER_LOAD] = {do_load, NEED_TRAINER, 1},      [DP_TRAINER_RESTORE] = {do_restore, NEED_THETA, 1},
+    [DP_TRAINER_TRAIN] = {do_train, NEED_THETA, 0},      [DP_TRAINER_PUBLISH] = {do_publish, NEED_THETA, 0},
+    [DP_TRAINER_APPLY] = {do_apply, NEED_THETA, 0},      [DP_TRAINER_FREEZE] = {do_freeze, NEED_THETA, 0},
+    [DP_TRAINER_MIX] = {do_mix, NEED_THETA, 2},          [DP_TRAINER_EVAL] = {do_eval, NEED_THETA, 0},
+    [DP_TRAINER_SAMPLE] = {do_sample, NEED_THETA, 0},    [DP_TRAINER_STOP] = {do_stop, NEED_NOTHING, 0},
+};
+
+static dp_status dispatch(worker *w, const command *c, dp_why *why)
+{
+    const dp_trainer_kind kind = c->msg.kind;
+    if (handlers[kind].run == NULL) {
+        return dp_why_set(why, DP_BADMSG, "not a command for a trainer");
+    }
+    if (handlers[kind].need >= NEED_TRAINER && w->trainer == NULL) {
+        return dp_why_set(why, DP_BADARG, "OPEN comes first");
+    }
+    if (handlers[kind].need == NEED_THETA && !w->ready) {
+        return dp_why_set(why, DP_BADARG, "INIT or LOAD comes first");
+    }
+    if (c->n_fds < handlers[kind].least_fds) {
+        return dp_why_set(why, DP_BADMSG, "%u files are missing", handlers[kind].least_fds - c->n_fds);
+    }
+    return handlers[kind].run(w, c, why);
+}
+
+static dp_status obey(worker *w, const command *c)
+{
+    dp_why why = {{0}};
+    const dp_status status = dispatch(w, c, &why);
+    close_fds(c->fds, c->n_fds);
+    if (status == DP_OK || status == DP_CLOSED) {
+        return status;
+    }
+    dp_trainer_msg reply = {.kind = DP_TRAINER_FAILED};
+    snprintf(reply.text, sizeof reply.text, "%s: %s (%s)", dp_trainer_kind_name(c->msg.kind),
+             why.text[0] != '\0' ? why.text : dp_status_text(status), dp_status_name(status));
+    return answer(w, &reply, NULL, 0);
+}
+
+/* The next command; waits for one unless there is training to do. False when there is none. */
+static bool next_command(worker *w, command *c)
+{
+    pthread_mutex_lock(&w->lock);
+    while (w->count == 0 && !w->closed && !w->training) {
+        pthread_cond_wait(&w->changed, &w->lock);
+    }
+    const bool got = w->count > 0 && !w->closed;
+    if (got) {
+        *c = w->queue[w->head];
+        w->head = (w->head + 1) % QUEUE_MAX;
+        w->count--;
+        pthread_cond_broadcast(&w->changed);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return got;
+}
+
+static bool is_closed(worker *w)
+{
+    pthread_mutex_lock(&w->lock);
+    const bool closed = w->closed;
+    pthread_mutex_unlock(&w->lock);
+    return closed;
+}
+
+static dp_status train_on(worker *w)
+{
+    const dp_status status = dp_trainer_work(w->trainer);
+    if (status != DP_OK) {
+        w->training = false;
+        dp_trainer_msg reply = {.kind = DP_TRAINER_FAILED};
+        snprintf(reply.text, sizeof reply.text, "train: %s (%s)", dp_status_text(status), dp_status_name(status));
+        return answer(w, &reply, NULL, 0);
+    }
+    const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
+    const uint64_t now = now_us();
+    if (done.steps == w->told_steps || now - w->told_us < STEP_US) {
+        return DP_OK;
+    }
+    w->told_steps = done.steps;
+    w->told_us = now;
+    const dp_trainer_msg reply = {.kind = DP_TRAINER_STEP,
+                                  .round = done.round,
+                                  .steps = done.steps,
+                                  .tokens = done.tokens,
+                                  .loss = done.loss};
+    return answer(w, &reply, NULL, 0);
+}
+
+static dp_status compute(worker *w)
+{
+    command *const c = dp_alloc(1, sizeof *c);
+    if (c == NULL) {
+        return DP_NOMEM;
+    }
+    dp_status status = DP_OK;
+    while (status == DP_OK && !w->stopped) {
+        if (next_command(w, c)) {
+            status = obey(w, c);
+        } else if (is_closed(w)) {
+            status = DP_CLOSED;
+        } else {
+            status = train_on(w);
+        }
+    }
+    dp_free(c);
+    return status;
+}
+
+static dp_status say_hello(const worker *w)
+{
+    dp_trainer_msg hello = {.kind = DP_TRAINER_HELLO, .abi = DP_TRAINER_ABI, .pid = (uint32_t)getpid()};
+    memcpy(hello.text, "dpnode-worker", sizeof "dpnode-worker");
+    return answer(w, &hello, NULL, 0);
+}
+
+static dp_status serve(worker *w)
+{
+    DP_TRY(say_hello(w));
+    pthread_t service;
+    if (pthread_create(&service, NULL, serve_socket, w) != 0) {
+        return DP_AGAIN;
+    }
+    const dp_status status = compute(w);
+    if (w->stopped) {
+        /* The service thread has read STOP as well and ends by itself. */
+        pthread_join(service, NULL);
+        return DP_OK;
+    }
+    pthread_mutex_lock(&w->lock);
+    w->closed = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    /* It may sit in a read that nothing will answer: cut the socket under it. */
+    DP_IGNORE(shutdown(w->socket, SHUT_RDWR)); /* It may be cut already. */
+    pthread_join(service, NULL);
+    return status;
+}
+
+dp_status dp_worker_serve(int socket, const dp_worker_options *options)
+{
+    worker *const w = dp_alloc(1, sizeof *w);
+    if (w == NULL) {
+        return DP_NOMEM;
+    }
+    w->socket = socket;
+    w->options = *options;
+    atomic_init(&w->elements, 0);
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    w->queue = dp_alloc(QUEUE_MAX, sizeof *w->queue);
+    const dp_status status = w->queue == NULL ? DP_NOMEM : serve(w);
+    for (; w->count > 0; w->count--) {
+        close_fds(w->queue[w->head].fds, w->queue[w->head].n_fds);
+        w->head = (w->head + 1) % QUEUE_MAX;
+    }
+    dp_trainer_close(w->trainer);
+    dp_memfd_unmap(w->data);
+    dp_free(w->queue);
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->lock);
+    dp_free(w);
+    return status;
+}

@@ -1,0 +1,20 @@
+/* The built-in trainer behind the trainer protocol (base/trainer_msg.h): one socket, one service thread, one thread that
+ * computes. The arithmetic is in trainer.h. */
+#ifndef DP_COMPUTE_WORKER_H
+#define DP_COMPUTE_WORKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/status.h"
+
+typedef struct dp_worker_options {
+    size_t threads;       /* 0: as many as the machine gives */
+    bool exit_when_closed; /* end the process at once when the other side is gone, whatever is computed just then */
+} dp_worker_options;
+
+/* Say HELLO on socket and serve it until STOP (DP_OK) or until the other side is gone (DP_CLOSED, after the micro-batch
+ * under way). The socket stays the caller's. DP_NOMEM, DP_AGAIN (no threads), DP_IO. */
+DP_MUST dp_status dp_worker_serve(int socket, const dp_worker_options *options);
+
+#endif

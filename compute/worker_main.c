@@ -1,0 +1,163 @@
+/* dpnode-worker: the built-in trainer as a process of its own, and the tools that prepare data and export models.
+ *
+ *   dpnode-worker --fd N [--threads N] [--nice N]      speak the trainer protocol on the inherited socket N
+ *   dpnode-worker --prepare TEXT FOLDER [--vocab N]    make FOLDER/tokenizer.json and tokens.bin; print a line of JSON
+ *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER
+ * SIGTERM or a closed socket ends it at once. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "compute/bpe.h"
+#include "compute/pool.h"
+#include "compute/prepare.h"
+#include "compute/worker.h"
+
+typedef struct arguments {
+    long fd; /* -1: none */
+    long threads;
+    long nice;
+    long vocab;
+    bool prepare;
+    bool export_model;
+} arguments;
+
+static int usage(void)
+{
+    fputs("usage: dpnode-worker --fd N [--threads N] [--nice N]\n"
+          "       dpnode-worker --prepare TEXT FOLDER [--vocab N]\n"
+          "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER\n",
+          stderr);
+    return EX_USAGE;
+}
+
+static bool number(const char *text, long least, long most, long *out)
+{
+    char *end;
+    errno = 0;
+    const long value = strtol(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || value < least || value > most) {
+        fprintf(stderr, "dpnode-worker: '%s' must be a number from %ld to %ld\n", text, least, most);
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+static bool parse(int argc, char **argv, arguments *args)
+{
+    static const struct option options[] = {{"fd", required_argument, NULL, 'f'},
+                                            {"threads", required_argument, NULL, 't'},
+                                            {"nice", required_argument, NULL, 'n'},
+                                            {"vocab", required_argument, NULL, 'v'},
+                                            {"prepare", no_argument, NULL, 'p'},
+                                            {"export", no_argument, NULL, 'e'},
+                                            {NULL, 0, NULL, 0}};
+    int option;
+    bool good = true;
+    while (good && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case 'f':
+            good = number(optarg, 0, 1 << 20, &args->fd);
+            break;
+        case 't':
+            good = number(optarg, 0, DP_POOL_THREADS_MAX, &args->threads);
+            break;
+        case 'n':
+            good = number(optarg, 0, 19, &args->nice);
+            break;
+        case 'v':
+            good = number(optarg, DP_BPE_TOKENS_MIN, DP_BPE_TOKENS_MAX, &args->vocab);
+            break;
+        case 'p':
+            args->prepare = true;
+            break;
+        case 'e':
+            args->export_model = true;
+            break;
+        default:
+            good = false;
+            break;
+        }
+    }
+    return good;
+}
+
+static int complain(dp_status status, const dp_why *why)
+{
+    fprintf(stderr, "dpnode-worker: %s\n", why->text[0] != '\0' ? why->text : dp_status_text(status));
+    switch ((int)status) {
+    case DP_NOTFOUND:
+        return EX_NOINPUT;
+    case DP_IO:
+    case DP_NOSPACE:
+        return EX_IOERR;
+    case DP_NOMEM:
+        return EX_OSERR;
+    default:
+        return EX_DATAERR;
+    }
+}
+
+static int prepare(char **words, uint32_t vocab)
+{
+    dp_why why = {{0}};
+    dp_prepared made;
+    const dp_status status = dp_prepare(words[0], words[1], vocab, &made, &why);
+    if (status != DP_OK) {
+        return complain(status, &why);
+    }
+    printf("{\"tokenizer_bytes\": %" PRIu64 ", \"tokens\": %" PRIu64 ", \"data_bytes\": %" PRIu64
+           ", \"text_bytes\": %" PRIu64 ", \"vocab\": %" PRIu64 "}\n",
+           made.tokenizer_bytes, made.tokens, made.data_bytes, made.text_bytes, made.vocab);
+    return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
+}
+
+static int export_model(char **words)
+{
+    dp_why why = {{0}};
+    const dp_status status = dp_export(words[0], words[1], words[2], words[3], &why);
+    return status == DP_OK ? EX_OK : complain(status, &why);
+}
+
+static int serve(const arguments *args)
+{
+    if (args->nice > 0) {
+        errno = 0;
+        if (nice((int)args->nice) == -1 && errno != 0) {
+            perror("dpnode-worker: nice");
+        }
+    }
+    const dp_worker_options options = {.threads = (size_t)args->threads, .exit_when_closed = true};
+    const dp_status status = dp_worker_serve((int)args->fd, &options);
+    if (status == DP_OK || status == DP_CLOSED) {
+        return EX_OK;
+    }
+    const dp_why why = {{0}};
+    return complain(status, &why);
+}
+
+int main(int argc, char **argv)
+{
+    arguments args = {.fd = -1, .vocab = 1024};
+    if (!parse(argc, argv, &args)) {
+        return usage();
+    }
+    char **const words = argv + optind;
+    const int n_words = argc - optind;
+    if (args.prepare && n_words == 2) {
+        return prepare(words, (uint32_t)args.vocab);
+    }
+    if (args.export_model && n_words == 4) {
+        return export_model(words);
+    }
+    if (args.fd >= 0 && n_words == 0 && !args.prepare && !args.export_model) {
+        return serve(&args);
+    }
+    return usage();
+}
