@@ -115,8 +115,8 @@ int main(int argc, char **argv)
         printf(json ? "{\"shape\":\"%s\",\"ops\":\"%s\",\"tokens_per_second_core\":%.0f,"
                       "\"tokens_per_second_core_best\":%.0f,\"gflops\":%.1f,\"adamw_ms\":%.3f}\n"
                     : "%-30s %-9s %6.0f tokens/s/core (best %6.0f)  %5.1f GFLOP/s  AdamW %.3f ms\n",
-               shapes[i].name, dp_ops_best()->name, r.tokens_per_second, r.tokens_per_second_best, gflops,
-               r.adamw_ms);
+               shapes[i].name, dp_ops_best()->name, r.tokens_per_second, r.tokens_per_second_best,
+               gflops, r.adamw_ms);
     }
     return 0;
 }

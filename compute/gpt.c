@@ -10,9 +10,9 @@
 #include "compute/gpt_inside.h"
 
 enum {
-    ALIGN_FLOATS = 16,        /* 64 bytes: a cache line and the widest vector */
-    SLICE_LEAST = 24,         /* tokens; multiples of 24 are whole groups for every table */
-    SLICE_MOST = 120,         /* its rows of the widest activation stay in a 2 MiB cache */
+    ALIGN_FLOATS = 16,             /* 64 bytes: a cache line and the widest vector */
+    SLICE_LEAST = 24,              /* tokens; multiples of 24 are whole groups for every table */
+    SLICE_MOST = 120,              /* its rows of the widest activation stay in a 2 MiB cache */
     HEAD_FLOATS = 4 * 1024 * 1024, /* logits that live at once, unless one slice needs more */
     HEAD_TOKENS_LEAST = 128
 };

@@ -42,7 +42,8 @@ void dp_gpt_zero_grads(dp_gpt *gpt);
  * optimizer step of n tokens in several micro-batches call it with scale = 1/n for each.
  * *loss_sum: sum of the tokens' losses in nats (not scaled). DP_BADARG (shape, token >= vocab: then grads are untouched);
  * DP_DIVERGED when the loss is not finite: then grads are spoiled and must be zeroed. */
-DP_MUST dp_status dp_gpt_step(dp_gpt *gpt, const dp_gpt_batch *batch, float scale, double *loss_sum);
+DP_MUST dp_status dp_gpt_step(dp_gpt *gpt, const dp_gpt_batch *batch, float scale,
+                              double *loss_sum);
 /* Forward only; grads untouched. */
 DP_MUST dp_status dp_gpt_loss(dp_gpt *gpt, const dp_gpt_batch *batch, double *loss_sum);
 /* logits: [vocab] for the token after tokens[0..length-1]. length 1 .. context. Params and grads untouched.

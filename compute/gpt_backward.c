@@ -5,8 +5,8 @@
 enum { EMBED_COLUMNS = 64 }; /* of one task of the embeddings' gradient */
 
 /* d_in = d_out * weight' on a slice. */
-static void linear_back(const dp_gpt *gpt, dp_layer_slot slot, const float *d_out, float *d_in, size_t first,
-                        size_t count)
+static void linear_back(const dp_gpt *gpt, dp_layer_slot slot, const float *d_out, float *d_in,
+                        size_t first, size_t count)
 {
     const dp_tensor *tensor = &gpt->model->tensors[DP_SLOT_LAYERS + slot];
     const size_t from = tensor->shape[0];
@@ -28,7 +28,8 @@ static dp_norm_rows norm_of(const dp_gpt *gpt, dp_layer_slot slot, size_t first,
     const float *gain = dp_gpt_weight(gpt, gpt->layer, slot);
     return slot == DP_LAYER_LN1_W
                ? dp_gpt_norm_rows(gpt, layer->x, gain, layer->mean1, layer->rstd1, first, count)
-               : dp_gpt_norm_rows(gpt, layer->middle, gain, layer->mean2, layer->rstd2, first, count);
+               : dp_gpt_norm_rows(gpt, layer->middle, gain, layer->mean2, layer->rstd2, first,
+                                  count);
 }
 
 /* From behind the layer to the output of attention. Also fills norm2 and gelu again for the weights' gradients. */
@@ -68,7 +69,8 @@ static void to_input_task(void *ctx, size_t index, size_t worker)
     const size_t c = gpt->model->config.width;
     linear_back(gpt, DP_LAYER_QKV_W, gpt->d_qkv, gpt->d_norm1, first, count);
     const dp_norm_rows norm = norm_of(gpt, DP_LAYER_LN1_W, first, count);
-    gpt->ops->norm_again(&norm, dp_gpt_weight(gpt, gpt->layer, DP_LAYER_LN1_B), gpt->norm1 + first * c);
+    gpt->ops->norm_again(&norm, dp_gpt_weight(gpt, gpt->layer, DP_LAYER_LN1_B),
+                         gpt->norm1 + first * c);
     gpt->ops->norm_backward(&norm, gpt->d_norm1 + first * c, gpt->d_middle + first * c,
                             gpt->dx_next + first * c);
 }
@@ -130,9 +132,11 @@ static void vector_tile(const dp_gpt *gpt, const struct product products[N_PRODU
         const dp_norm_rows norm1 = norm_of(gpt, DP_LAYER_LN1_W, 0, gpt->tokens);
         const dp_norm_rows norm2 = norm_of(gpt, DP_LAYER_LN2_W, 0, gpt->tokens);
         gpt->ops->norm_grads(&norm1, gpt->d_norm1, first, tile_end(first, c),
-                             dp_gpt_grad(gpt, l, DP_LAYER_LN1_W), dp_gpt_grad(gpt, l, DP_LAYER_LN1_B));
+                             dp_gpt_grad(gpt, l, DP_LAYER_LN1_W),
+                             dp_gpt_grad(gpt, l, DP_LAYER_LN1_B));
         gpt->ops->norm_grads(&norm2, gpt->d_norm2, first, tile_end(first, c),
-                             dp_gpt_grad(gpt, l, DP_LAYER_LN2_W), dp_gpt_grad(gpt, l, DP_LAYER_LN2_B));
+                             dp_gpt_grad(gpt, l, DP_LAYER_LN2_W),
+                             dp_gpt_grad(gpt, l, DP_LAYER_LN2_B));
     }
 }
 
@@ -193,5 +197,6 @@ void dp_gpt_backward(dp_gpt *gpt)
         gpt->dx = gpt->dx_next;
         gpt->dx_next = done;
     }
-    dp_pool_run(gpt->pool, (gpt->model->config.width + EMBED_COLUMNS - 1) / EMBED_COLUMNS, embed_task, gpt);
+    dp_pool_run(gpt->pool, (gpt->model->config.width + EMBED_COLUMNS - 1) / EMBED_COLUMNS,
+                embed_task, gpt);
 }

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-static const dp_layer_slot matrices[] = {DP_LAYER_QKV_W, DP_LAYER_OUT_W, DP_LAYER_FC_W, DP_LAYER_PROJ_W};
+static const dp_layer_slot matrices[] = {DP_LAYER_QKV_W, DP_LAYER_OUT_W, DP_LAYER_FC_W,
+                                         DP_LAYER_PROJ_W};
 enum { N_MATRICES = sizeof matrices / sizeof matrices[0] };
 
 /* Tasks: for each layer and matrix as it is and transposed, then the head twice. Only the backward pass needs the second. */
@@ -38,8 +39,8 @@ static void pack_task(void *ctx, size_t index, size_t worker)
     }
 }
 
-dp_norm_rows dp_gpt_norm_rows(const dp_gpt *gpt, const float *x, const float *gain, float *mean, float *rstd,
-                              size_t first, size_t count)
+dp_norm_rows dp_gpt_norm_rows(const dp_gpt *gpt, const float *x, const float *gain, float *mean,
+                              float *rstd, size_t first, size_t count)
 {
     const size_t c = gpt->model->config.width;
     return (dp_norm_rows){.rows = count,
@@ -91,8 +92,8 @@ static void embed(const dp_gpt *gpt, size_t first, size_t count)
 }
 
 /* out[first..][columns] = in * weight + bias (+ residual): one linear layer on a slice. */
-static void linear(const dp_gpt *gpt, dp_layer_slot slot, const float *in, float *out, const float *residual,
-                   size_t first, size_t count)
+static void linear(const dp_gpt *gpt, dp_layer_slot slot, const float *in, float *out,
+                   const float *residual, size_t first, size_t count)
 {
     const dp_tensor *tensor = &gpt->model->tensors[DP_SLOT_LAYERS + slot];
     const size_t from = tensor->shape[0];
@@ -149,8 +150,9 @@ static void after_attention_task(void *ctx, size_t index, size_t worker)
     const dp_gpt_layer *layer = &gpt->layers[l];
     float *next = l + 1 < gpt->model->config.layers ? layer[1].x : gpt->last;
     linear(gpt, DP_LAYER_OUT_W, layer->att, layer->middle, layer->x, first, count);
-    const dp_norm_rows norm = dp_gpt_norm_rows(gpt, layer->middle, dp_gpt_weight(gpt, l, DP_LAYER_LN2_W),
-                                               layer->mean2, layer->rstd2, first, count);
+    const dp_norm_rows norm =
+        dp_gpt_norm_rows(gpt, layer->middle, dp_gpt_weight(gpt, l, DP_LAYER_LN2_W), layer->mean2,
+                         layer->rstd2, first, count);
     gpt->ops->norm_forward(&norm, dp_gpt_weight(gpt, l, DP_LAYER_LN2_B), gpt->norm2 + first * c);
     linear(gpt, DP_LAYER_FC_W, gpt->norm2, layer->hidden, NULL, first, count);
     gpt->ops->gelu_forward(layer->hidden + first * 4 * c, gpt->gelu + first * 4 * c, count * 4 * c);

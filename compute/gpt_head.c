@@ -84,7 +84,8 @@ static void final_norm_grad_task(void *ctx, size_t index, size_t worker)
     const size_t c = gpt->model->config.width;
     const size_t first = index * DP_OPS_TILE;
     const dp_norm_rows norm = final_norm(gpt, 0, gpt->tokens);
-    gpt->ops->norm_grads(&norm, gpt->d_norm1, first, first + DP_OPS_TILE < c ? first + DP_OPS_TILE : c,
+    gpt->ops->norm_grads(&norm, gpt->d_norm1, first,
+                         first + DP_OPS_TILE < c ? first + DP_OPS_TILE : c,
                          gpt->grads + dp_model_final_norm_offset(gpt->model, false),
                          gpt->grads + dp_model_final_norm_offset(gpt->model, true));
 }

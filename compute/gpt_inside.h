@@ -9,13 +9,13 @@
 
 /* Kept from forward to backward, per layer. */
 typedef struct dp_gpt_layer {
-    float *x;       /* [N][C] residual stream before the layer */
-    float *middle;  /* [N][C] after attention */
-    float *qkv;     /* [N][3C] */
-    float *att;     /* [N][C] heads side by side */
-    float *hidden;  /* [N][4C] before GELU */
-    float *lse;     /* [rows][heads][length] */
-    float *mean1;   /* [N] */
+    float *x;      /* [N][C] residual stream before the layer */
+    float *middle; /* [N][C] after attention */
+    float *qkv;    /* [N][3C] */
+    float *att;    /* [N][C] heads side by side */
+    float *hidden; /* [N][4C] before GELU */
+    float *lse;    /* [rows][heads][length] */
+    float *mean1;  /* [N] */
     float *rstd1;
     float *mean2;
     float *rstd2;
@@ -58,10 +58,10 @@ struct dp_gpt {
 
     /* The batch of the running call. */
     dp_gpt_batch batch;
-    size_t tokens;      /* rows * length */
-    size_t slice;       /* tokens of one task */
-    size_t layer;       /* that the running tasks treat */
-    size_t head_first;  /* first token of the running part of the head */
+    size_t tokens;     /* rows * length */
+    size_t slice;      /* tokens of one task */
+    size_t layer;      /* that the running tasks treat */
+    size_t head_first; /* first token of the running part of the head */
     size_t head_count;
     float scale;
     bool backward;
@@ -95,14 +95,14 @@ static inline float *dp_gpt_grad(const dp_gpt *gpt, size_t layer, dp_layer_slot 
 }
 
 /* dp_gpt_open with a table of operations of the caller's choice, for tests and benches. */
-DP_MUST dp_status dp_gpt_open_with(dp_gpt **out, const dp_model *model, size_t rows_max, dp_pool *pool,
-                                   const dp_ops *ops);
+DP_MUST dp_status dp_gpt_open_with(dp_gpt **out, const dp_model *model, size_t rows_max,
+                                   dp_pool *pool, const dp_ops *ops);
 
 /* The attention problem of one (row, head) of the running layer. */
 dp_attention dp_gpt_attention(const dp_gpt *gpt, size_t task, size_t worker);
 /* LayerNorm over count tokens from first: gain etc. set, x not. */
-dp_norm_rows dp_gpt_norm_rows(const dp_gpt *gpt, const float *x, const float *gain, float *mean, float *rstd,
-                              size_t first, size_t count);
+dp_norm_rows dp_gpt_norm_rows(const dp_gpt *gpt, const float *x, const float *gain, float *mean,
+                              float *rstd, size_t first, size_t count);
 
 /* Packs the weights, then runs all layers up to gpt->last. */
 void dp_gpt_forward(dp_gpt *gpt);

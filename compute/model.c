@@ -13,7 +13,7 @@ _Static_assert(DP_MODEL_VOCAB_MAX <= UINT16_MAX + 1, "tokens travel as u16");
 /* One row per tensor of a layer; sizes in units of the width. */
 static const struct layer_row {
     const char *name;
-    uint8_t in;  /* 0: a vector */
+    uint8_t in; /* 0: a vector */
     uint8_t out;
     dp_tensor_init init;
 } layer_rows[DP_LAYER_TENSORS] = {
@@ -49,10 +49,11 @@ dp_status dp_model_config_check(const dp_model_config *config, dp_why *why)
     DP_TRY(check_range("context", config->context, 1, DP_MODEL_CONTEXT_MAX, why));
     DP_TRY(check_range("vocab", config->vocab, 2, DP_MODEL_VOCAB_MAX, why));
     if (config->width % config->heads != 0) {
-        return dp_why_set(why, DP_BADARG,
-                          "model.width %u is not a multiple of model.heads %u; every head needs the "
-                          "same width",
-                          (unsigned)config->width, (unsigned)config->heads);
+        return dp_why_set(
+            why, DP_BADARG,
+            "model.width %u is not a multiple of model.heads %u; every head needs the "
+            "same width",
+            (unsigned)config->width, (unsigned)config->heads);
     }
     if (config->width / config->heads > DP_MODEL_HEAD_WIDTH_MAX) {
         return dp_why_set(why, DP_BADARG,

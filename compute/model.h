@@ -17,7 +17,8 @@
 #include "base/status.h"
 
 enum {
-    DP_ARENA_ALIGN = 64, /* elements: 256 bytes, so that tensors share no cache line and no vector */
+    DP_ARENA_ALIGN =
+        64, /* elements: 256 bytes, so that tensors share no cache line and no vector */
     DP_TENSOR_NAME_MAX = 64,
     DP_MODEL_LAYERS_MAX = 256,
     DP_MODEL_WIDTH_MAX = 16384,

@@ -32,7 +32,8 @@ const dp_ops *dp_ops_reference(void)
 
 const dp_ops *dp_ops_at(size_t index)
 {
-    return index < sizeof tables / sizeof tables[0] && runs_here(tables[index]) ? tables[index] : NULL;
+    return index < sizeof tables / sizeof tables[0] && runs_here(tables[index]) ? tables[index]
+                                                                                : NULL;
 }
 
 const dp_ops *dp_ops_best(void)

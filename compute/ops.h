@@ -57,22 +57,22 @@ typedef struct dp_attention {
     size_t ld_qkv;
     float *out; /* [length][head], written by forward, read by backward */
     size_t ld_out;
-    float *lse;          /* [length]: log of the sum of exp of a row's scores; written by forward */
-    const float *d_out;  /* backward: [length][head] at ld_out */
-    float *dq;           /* backward, written; all three at ld_qkv */
+    float *lse;         /* [length]: log of the sum of exp of a row's scores; written by forward */
+    const float *d_out; /* backward: [length][head] at ld_out */
+    float *dq;          /* backward, written; all three at ld_qkv */
     float *dk;
     float *dv;
-    float *scratch;      /* dp_attention_scratch() floats, 64-byte aligned */
+    float *scratch; /* dp_attention_scratch() floats, 64-byte aligned */
 } dp_attention;
 
 typedef struct dp_adamw_terms {
-    float lr;          /* already divided by 1 - beta1^t */
+    float lr; /* already divided by 1 - beta1^t */
     float beta1;
     float beta2;
     float eps;
-    float lr_decay;    /* lr * decay */
-    float v_scale;     /* 1 / (1 - beta2^t) */
-    float grad_scale;  /* clipping */
+    float lr_decay;   /* lr * decay */
+    float v_scale;    /* 1 / (1 - beta2^t) */
+    float grad_scale; /* clipping */
 } dp_adamw_terms;
 
 typedef struct dp_ops {
@@ -83,17 +83,18 @@ typedef struct dp_ops {
     void (*pack)(const float *b, size_t ld, bool transposed, size_t k, size_t n, float *packed);
     void (*gemm)(const dp_gemm *gemm);
     /* c [m][n] += a' * b for a [k][m], b [k][n]; m, n <= DP_OPS_TILE. scratch: DP_OPS_TILE_SCRATCH floats. */
-    void (*gemm_tn)(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
-                    float *c, size_t ldc, float *scratch);
+    void (*gemm_tn)(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b,
+                    size_t ldb, float *c, size_t ldc, float *scratch);
 
     void (*norm_forward)(const dp_norm_rows *norm, const float *bias, float *y);
     /* y again from the kept mean and rstd: the same bits as norm_forward gave. */
     void (*norm_again)(const dp_norm_rows *norm, const float *bias, float *y);
     /* dx = residual + d(loss)/dx for dy [rows][width]. dx may be residual. */
-    void (*norm_backward)(const dp_norm_rows *norm, const float *dy, const float *residual, float *dx);
+    void (*norm_backward)(const dp_norm_rows *norm, const float *dy, const float *residual,
+                          float *dx);
     /* d_gain += , d_bias += over all rows, columns [first, last) only. */
-    void (*norm_grads)(const dp_norm_rows *norm, const float *dy, size_t first, size_t last, float *d_gain,
-                       float *d_bias);
+    void (*norm_grads)(const dp_norm_rows *norm, const float *dy, size_t first, size_t last,
+                       float *d_gain, float *d_bias);
 
     void (*attention_forward)(const dp_attention *attention);
     void (*attention_backward)(const dp_attention *attention);
@@ -105,14 +106,15 @@ typedef struct dp_ops {
 
     /* Softmax cross-entropy of each row against its target < vocab: losses [rows] in nats. With scale != 0 the logits
      * become scale * d(loss)/d(logits) in place, else their values are spoiled. */
-    void (*classifier)(float *logits, const uint16_t *targets, size_t rows, size_t vocab, float scale,
-                       float *losses);
+    void (*classifier)(float *logits, const uint16_t *targets, size_t rows, size_t vocab,
+                       float scale, float *losses);
 
     /* sum[j] += sum over rows of x[row][j], j in [first, last). */
-    void (*add_columns)(const float *x, size_t ld, size_t rows, size_t first, size_t last, float *sum);
+    void (*add_columns)(const float *x, size_t ld, size_t rows, size_t first, size_t last,
+                        float *sum);
     void (*add)(const float *x, float *y, size_t n); /* y += x */
-    void (*adamw)(const dp_adamw_terms *terms, float *params, float *m, float *v, const float *grads,
-                  size_t n);
+    void (*adamw)(const dp_adamw_terms *terms, float *params, float *m, float *v,
+                  const float *grads, size_t n);
     double (*sum_of_squares)(const float *x, size_t n);
 } dp_ops;
 

@@ -8,7 +8,7 @@
 #include "compute/ops.h"
 
 enum { BLOCK = 65536 }; /* elements of one task; a multiple of DP_ARENA_ALIGN */
-#define NORM_MAX 1e18 /* Above it the squares of fp32 values come near their end. */
+#define NORM_MAX 1e18   /* Above it the squares of fp32 values come near their end. */
 
 struct norm_job {
     const dp_ops *ops;
@@ -26,7 +26,8 @@ static void norm_task(void *ctx, size_t index, size_t worker)
 {
     const struct norm_job *job = ctx;
     (void)worker;
-    job->partial[index] = job->ops->sum_of_squares(job->x + index * BLOCK, block_size(index, job->n));
+    job->partial[index] =
+        job->ops->sum_of_squares(job->x + index * BLOCK, block_size(index, job->n));
 }
 
 size_t dp_norm_blocks(size_t n)
@@ -92,7 +93,8 @@ static void step_task(void *ctx, size_t index, size_t worker)
     const size_t end = start + block_size(index, model->n_elements);
     for (size_t t = 0; t < model->n_tensors; t++) {
         const size_t first = model->tensors[t].offset;
-        const size_t last = t + 1 < model->n_tensors ? model->tensors[t + 1].offset : model->n_elements;
+        const size_t last =
+            t + 1 < model->n_tensors ? model->tensors[t + 1].offset : model->n_elements;
         const size_t from = first > start ? first : start;
         const size_t to = last < end ? last : end;
         if (from >= to) {

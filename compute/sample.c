@@ -91,7 +91,8 @@ dp_status dp_sample_pick(const dp_sampler *sampler, dp_rng *rng, const float *lo
     return DP_OK;
 }
 
-dp_status dp_sample(dp_gpt *gpt, const dp_sampler *sampler, uint16_t *tokens, size_t n_prompt, size_t n)
+dp_status dp_sample(dp_gpt *gpt, const dp_sampler *sampler, uint16_t *tokens, size_t n_prompt,
+                    size_t n)
 {
     const dp_model_config *config = &dp_gpt_model(gpt)->config;
     if (n_prompt == 0) {

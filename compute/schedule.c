@@ -27,10 +27,11 @@ dp_status dp_schedule_check(const dp_schedule *schedule, dp_why *why)
                           schedule->floor, schedule->peak);
     }
     if (schedule->warmup_tokens > schedule->total_tokens) {
-        return dp_why_set(why, DP_BADARG,
-                          "the warm-up takes %llu tokens and the run only %llu; shorten the warm-up",
-                          (unsigned long long)schedule->warmup_tokens,
-                          (unsigned long long)schedule->total_tokens);
+        return dp_why_set(
+            why, DP_BADARG,
+            "the warm-up takes %llu tokens and the run only %llu; shorten the warm-up",
+            (unsigned long long)schedule->warmup_tokens,
+            (unsigned long long)schedule->total_tokens);
     }
     if (schedule->kind == DP_SCHEDULE_WSD &&
         schedule->decay_tokens > schedule->total_tokens - schedule->warmup_tokens) {

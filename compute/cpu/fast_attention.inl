@@ -6,7 +6,7 @@ struct attention_room {
     float *packed_k; /* for scores: transposed */
     float *packed_v; /* forward: as it is; backward: transposed */
     float *packed_k_rows;
-    float *scores;   /* [DP_OPS_QUERY_ROWS][ld_scores] */
+    float *scores; /* [DP_OPS_QUERY_ROWS][ld_scores] */
     float *d_scores;
     float *packed_q; /* of one block of queries */
     float *packed_d_out;
@@ -26,7 +26,8 @@ static struct attention_room attention_room_of(const dp_attention *a)
     at += padded_length * padded_head;
     room.packed_k_rows = at;
     at += padded_length * padded_head;
-    room.ld_scores = padded_length + 16; /* Not a power of two: rows fall into different cache sets. */
+    room.ld_scores =
+        padded_length + 16; /* Not a power of two: rows fall into different cache sets. */
     room.scores = at;
     at += DP_OPS_QUERY_ROWS * room.ld_scores;
     room.d_scores = at;
@@ -49,9 +50,15 @@ static void fast_attention_forward(const dp_attention *a)
         const size_t rows = least_of(a->length - first, DP_OPS_QUERY_ROWS);
         const size_t keys = first + rows;
         float sums[DP_OPS_QUERY_ROWS];
-        fast_gemm(&(dp_gemm){.m = rows, .n = keys, .k = a->head, .a = a->q + first * a->ld_qkv,
-                             .a_row = a->ld_qkv, .a_depth = 1, .packed = room.packed_k,
-                             .c = room.scores, .ldc = room.ld_scores});
+        fast_gemm(&(dp_gemm){.m = rows,
+                             .n = keys,
+                             .k = a->head,
+                             .a = a->q + first * a->ld_qkv,
+                             .a_row = a->ld_qkv,
+                             .a_depth = 1,
+                             .packed = room.packed_k,
+                             .c = room.scores,
+                             .ldc = room.ld_scores});
         for (size_t r = 0; r < rows; r++) {
             float *score = room.scores + r * room.ld_scores;
             const size_t seen = first + r + 1;
@@ -60,9 +67,16 @@ static void fast_attention_forward(const dp_attention *a)
             a->lse[first + r] = largest + logf(sums[r]);
             memset(score + seen, 0, (keys - seen) * sizeof *score);
         }
-        fast_gemm(&(dp_gemm){.m = rows, .n = a->head, .k = keys, .a = room.scores,
-                                     .a_row = room.ld_scores, .a_depth = 1, .packed = room.packed_v, .packed_depth = a->length,
-                                     .c = a->out + first * a->ld_out, .ldc = a->ld_out});
+        fast_gemm(&(dp_gemm){.m = rows,
+                             .n = a->head,
+                             .k = keys,
+                             .a = room.scores,
+                             .a_row = room.ld_scores,
+                             .a_depth = 1,
+                             .packed = room.packed_v,
+                             .packed_depth = a->length,
+                             .c = a->out + first * a->ld_out,
+                             .ldc = a->ld_out});
         for (size_t r = 0; r < rows; r++) {
             float *out = a->out + (first + r) * a->ld_out;
             const float factor = 1.0F / sums[r];
@@ -74,8 +88,8 @@ static void fast_attention_forward(const dp_attention *a)
 }
 
 /* scores become probabilities; d_scores (of probabilities) become those of the unscaled scores. */
-static void attention_backward_rows(const dp_attention *a, const struct attention_room *room, size_t first,
-                                    size_t rows, float scale)
+static void attention_backward_rows(const dp_attention *a, const struct attention_room *room,
+                                    size_t first, size_t rows, float scale)
 {
     const size_t keys = first + rows;
     for (size_t r = 0; r < rows; r++) {
@@ -90,7 +104,8 @@ static void attention_backward_rows(const dp_attention *a, const struct attentio
         }
         const float lse = a->lse[first + r];
         size_t i = 0;
-        for (; i < seen; i += DP_LANES) { /* The room behind a row is wide enough for a whole vector. */
+        for (; i < seen;
+             i += DP_LANES) { /* The room behind a row is wide enough for a whole vector. */
             const dp_vec e = dp_exp(dp_fma(dp_load(p + i), dp_set(scale), dp_set(-lse)));
             dp_store(p + i, e);
             dp_store(d + i, (dp_load(d + i) - dp_set(delta)) * e * dp_set(scale));
@@ -116,24 +131,58 @@ static void fast_attention_backward(const dp_attention *a)
         const size_t keys = first + rows;
         const float *q = a->q + first * a->ld_qkv;
         const float *d_out = a->d_out + first * a->ld_out;
-        fast_gemm(&(dp_gemm){.m = rows, .n = keys, .k = a->head, .a = q, .a_row = a->ld_qkv,
-                             .a_depth = 1, .packed = room.packed_k, .c = room.scores,
+        fast_gemm(&(dp_gemm){.m = rows,
+                             .n = keys,
+                             .k = a->head,
+                             .a = q,
+                             .a_row = a->ld_qkv,
+                             .a_depth = 1,
+                             .packed = room.packed_k,
+                             .c = room.scores,
                              .ldc = room.ld_scores});
-        fast_gemm(&(dp_gemm){.m = rows, .n = keys, .k = a->head, .a = d_out, .a_row = a->ld_out,
-                             .a_depth = 1, .packed = room.packed_v, .c = room.d_scores,
+        fast_gemm(&(dp_gemm){.m = rows,
+                             .n = keys,
+                             .k = a->head,
+                             .a = d_out,
+                             .a_row = a->ld_out,
+                             .a_depth = 1,
+                             .packed = room.packed_v,
+                             .c = room.d_scores,
                              .ldc = room.ld_scores});
         attention_backward_rows(a, &room, first, rows, scale);
         fast_pack(q, a->ld_qkv, false, rows, a->head, room.packed_q);
         fast_pack(d_out, a->ld_out, false, rows, a->head, room.packed_d_out);
-        fast_gemm(&(dp_gemm){.m = keys, .n = a->head, .k = rows, .a = room.scores, .a_row = 1,
-                             .a_depth = room.ld_scores, .packed = room.packed_d_out, .c = a->dv,
-                             .ldc = a->ld_qkv, .add = a->dv, .ld_add = a->ld_qkv});
-        fast_gemm(&(dp_gemm){.m = keys, .n = a->head, .k = rows, .a = room.d_scores, .a_row = 1,
-                             .a_depth = room.ld_scores, .packed = room.packed_q, .c = a->dk,
-                             .ldc = a->ld_qkv, .add = a->dk, .ld_add = a->ld_qkv});
-        fast_gemm(&(dp_gemm){.m = rows, .n = a->head, .k = keys, .a = room.d_scores,
-                                     .a_row = room.ld_scores, .a_depth = 1,
-                                     .packed = room.packed_k_rows, .packed_depth = a->length, .c = a->dq + first * a->ld_qkv,
-                                     .ldc = a->ld_qkv});
+        fast_gemm(&(dp_gemm){.m = keys,
+                             .n = a->head,
+                             .k = rows,
+                             .a = room.scores,
+                             .a_row = 1,
+                             .a_depth = room.ld_scores,
+                             .packed = room.packed_d_out,
+                             .c = a->dv,
+                             .ldc = a->ld_qkv,
+                             .add = a->dv,
+                             .ld_add = a->ld_qkv});
+        fast_gemm(&(dp_gemm){.m = keys,
+                             .n = a->head,
+                             .k = rows,
+                             .a = room.d_scores,
+                             .a_row = 1,
+                             .a_depth = room.ld_scores,
+                             .packed = room.packed_q,
+                             .c = a->dk,
+                             .ldc = a->ld_qkv,
+                             .add = a->dk,
+                             .ld_add = a->ld_qkv});
+        fast_gemm(&(dp_gemm){.m = rows,
+                             .n = a->head,
+                             .k = keys,
+                             .a = room.d_scores,
+                             .a_row = room.ld_scores,
+                             .a_depth = 1,
+                             .packed = room.packed_k_rows,
+                             .packed_depth = a->length,
+                             .c = a->dq + first * a->ld_qkv,
+                             .ldc = a->ld_qkv});
     }
 }

@@ -28,8 +28,8 @@ static void fast_pack(const float *b, size_t ld, bool transposed, size_t k, size
 }
 
 /* sum [DP_GROUP][DP_PANEL_VECS] = a * panel over k terms. */
-DP_INLINE void multiply_group(size_t k, const float *a, size_t a_row, size_t a_depth, const float *panel,
-                              dp_vec sum[DP_GROUP][DP_PANEL_VECS])
+DP_INLINE void multiply_group(size_t k, const float *a, size_t a_row, size_t a_depth,
+                              const float *panel, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
 {
 #pragma GCC unroll 16
     for (size_t r = 0; r < DP_GROUP; r++) {
@@ -59,7 +59,7 @@ DP_INLINE void multiply_group(size_t k, const float *a, size_t a_row, size_t a_d
 struct target {
     float *c;
     size_t ldc;
-    const float *add;  /* or NULL */
+    const float *add; /* or NULL */
     size_t ld_add;
     const float *bias; /* or NULL */
     size_t rows;
@@ -101,8 +101,8 @@ static __attribute__((noinline)) void store_part(const struct target *t, const f
 }
 
 /* Rows of a beside each other in memory (a_depth 1) are worth a copy of the loop of their own. */
-static void group_times_panel(size_t k, const float *a, size_t a_row, size_t a_depth, const float *panel,
-                              const struct target *t)
+static void group_times_panel(size_t k, const float *a, size_t a_row, size_t a_depth,
+                              const float *panel, const struct target *t)
 {
     dp_vec sum[DP_GROUP][DP_PANEL_VECS];
     float some[DP_GROUP * DP_OPS_DEPTH];
@@ -163,8 +163,8 @@ static void fast_gemm(const dp_gemm *g)
                     t.ld_add = g->ld_add;
                     t.bias = g->bias == NULL ? NULL : g->bias + column;
                 }
-                group_times_panel(k, g->a + row * g->a_row + depth * g->a_depth, g->a_row, g->a_depth,
-                                  panel, &t);
+                group_times_panel(k, g->a + row * g->a_row + depth * g->a_depth, g->a_row,
+                                  g->a_depth, panel, &t);
             }
         }
     }
@@ -200,8 +200,8 @@ static void fast_gemm_tn(size_t m, size_t n, size_t k, const float *a, size_t ld
                     .rows = least_of(m - row, DP_GROUP),
                     .columns = least_of(n - column, DP_PANEL),
                 };
-                group_times_panel(terms, packed_a + row * terms, 1, DP_GROUP, packed_b + column * terms,
-                                  &t);
+                group_times_panel(terms, packed_a + row * terms, 1, DP_GROUP,
+                                  packed_b + column * terms, &t);
             }
         }
     }

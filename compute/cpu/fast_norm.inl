@@ -63,8 +63,8 @@ static void fast_norm_forward(const dp_norm_rows *norm, const float *bias, float
     fast_norm_again(norm, bias, y);
 }
 
-static void norm_backward_row(const float *x, const float *gain, const float *dy, const float *residual,
-                              float *dx, size_t n, float mean, float rstd)
+static void norm_backward_row(const float *x, const float *gain, const float *dy,
+                              const float *residual, float *dx, size_t n, float mean, float rstd)
 {
     dp_vec sums = {0};
     dp_vec dots = {0};
@@ -95,12 +95,13 @@ static void norm_backward_row(const float *x, const float *gain, const float *dy
     }
 }
 
-static void fast_norm_backward(const dp_norm_rows *norm, const float *dy, const float *residual, float *dx)
+static void fast_norm_backward(const dp_norm_rows *norm, const float *dy, const float *residual,
+                               float *dx)
 {
     const size_t n = norm->width;
     for (size_t row = 0; row < norm->rows; row++) {
-        norm_backward_row(norm->x + row * n, norm->gain, dy + row * n, residual + row * n, dx + row * n, n,
-                          norm->mean[row], norm->rstd[row]);
+        norm_backward_row(norm->x + row * n, norm->gain, dy + row * n, residual + row * n,
+                          dx + row * n, n, norm->mean[row], norm->rstd[row]);
     }
 }
 
@@ -114,7 +115,8 @@ static void fast_norm_grads(const dp_norm_rows *norm, const float *dy, size_t fi
         for (size_t row = 0; row < norm->rows; row++) {
             const size_t at = row * norm->width + column;
             const dp_vec d = dp_load(dy + at);
-            const dp_vec unit = (dp_load(norm->x + at) - dp_set(norm->mean[row])) * dp_set(norm->rstd[row]);
+            const dp_vec unit =
+                (dp_load(norm->x + at) - dp_set(norm->mean[row])) * dp_set(norm->rstd[row]);
             gain = dp_fma(d, unit, gain);
             bias += d;
         }

@@ -47,7 +47,8 @@ static void fast_gelu_backward(const float *x, float *y, float *dy, size_t n)
     }
 }
 
-static void fast_add_columns(const float *x, size_t ld, size_t rows, size_t first, size_t last, float *sum)
+static void fast_add_columns(const float *x, size_t ld, size_t rows, size_t first, size_t last,
+                             float *sum)
 {
     size_t column = first;
     for (; column + DP_LANES <= last; column += DP_LANES) {
@@ -83,7 +84,8 @@ struct adamw_vectors {
     dp_vec v;
 };
 
-DP_INLINE struct adamw_vectors adamw_vector(const dp_adamw_terms *t, struct adamw_vectors s, dp_vec g)
+DP_INLINE struct adamw_vectors adamw_vector(const dp_adamw_terms *t, struct adamw_vectors s,
+                                            dp_vec g)
 {
     g *= dp_set(t->grad_scale);
     s.m = dp_fma(dp_set(1.0F - t->beta1), g - s.m, s.m);
@@ -93,8 +95,8 @@ DP_INLINE struct adamw_vectors adamw_vector(const dp_adamw_terms *t, struct adam
     return s;
 }
 
-static void fast_adamw(const dp_adamw_terms *terms, float *params, float *m, float *v, const float *grads,
-                       size_t n)
+static void fast_adamw(const dp_adamw_terms *terms, float *params, float *m, float *v,
+                       const float *grads, size_t n)
 {
     const dp_adamw_terms t = *terms; /* Floats written below cannot alias a copy. */
     size_t i = 0;

@@ -5,7 +5,8 @@ DP_INLINE float row_largest(const float *x, size_t n)
     size_t i = 0;
     dp_vec largest = dp_set(-INFINITY);
     for (; i + DP_LANES <= n; i += DP_LANES) {
-        largest = dp_max(largest, dp_load(x + i)); /* NaN in x wins, but not one found before: see below. */
+        largest = dp_max(largest,
+                         dp_load(x + i)); /* NaN in x wins, but not one found before: see below. */
     }
     if (i < n) {
         largest = dp_max(largest, dp_load_some(x + i, n - i, -INFINITY));
@@ -32,8 +33,8 @@ DP_INLINE float row_exp(float *x, size_t n, float scale, float shift)
     return dp_sum(sum);
 }
 
-static void fast_classifier(float *logits, const uint16_t *targets, size_t rows, size_t vocab, float scale,
-                            float *losses)
+static void fast_classifier(float *logits, const uint16_t *targets, size_t rows, size_t vocab,
+                            float scale, float *losses)
 {
     for (size_t row = 0; row < rows; row++) {
         float *x = logits + row * vocab;

@@ -9,16 +9,19 @@
 
 #include "compute/cpu/fast_attention.inl"
 
-_Static_assert(DP_PANEL <= DP_OPS_PANEL_MAX && DP_PANEL % DP_LANES == 0, "panels are whole vectors");
-_Static_assert((DP_OPS_TILE + DP_GROUP - 1) / DP_GROUP * DP_GROUP <= DP_OPS_TILE_ROOM, "tiles fit their room");
-_Static_assert(2 * DP_OPS_TILE_ROOM * DP_OPS_DEPTH <= DP_OPS_TILE_SCRATCH, "tiles fit their scratch");
+_Static_assert(DP_PANEL <= DP_OPS_PANEL_MAX && DP_PANEL % DP_LANES == 0,
+               "panels are whole vectors");
+_Static_assert((DP_OPS_TILE + DP_GROUP - 1) / DP_GROUP * DP_GROUP <= DP_OPS_TILE_ROOM,
+               "tiles fit their room");
+_Static_assert(2 * DP_OPS_TILE_ROOM * DP_OPS_DEPTH <= DP_OPS_TILE_SCRATCH,
+               "tiles fit their scratch");
 
 #define DP_FAST_TABLE(table_name)                                                                  \
     {                                                                                              \
         .name = (table_name), .panel = DP_PANEL, .pack = fast_pack, .gemm = fast_gemm,             \
-        .gemm_tn = fast_gemm_tn, .norm_forward = fast_norm_forward,                                \
-        .norm_again = fast_norm_again, .norm_backward = fast_norm_backward,                        \
-        .norm_grads = fast_norm_grads, .attention_forward = fast_attention_forward,                \
+        .gemm_tn = fast_gemm_tn, .norm_forward = fast_norm_forward, .norm_again = fast_norm_again, \
+        .norm_backward = fast_norm_backward, .norm_grads = fast_norm_grads,                        \
+        .attention_forward = fast_attention_forward,                                               \
         .attention_backward = fast_attention_backward, .gelu_forward = fast_gelu_forward,          \
         .gelu_backward = fast_gelu_backward, .classifier = fast_classifier,                        \
         .add_columns = fast_add_columns, .add = fast_add, .adamw = fast_adamw,                     \

@@ -5,7 +5,8 @@
 #include "compute/cpu/tables.h"
 
 /* Panels of one column: packed[n][k]. */
-static void plain_pack(const float *b, size_t ld, bool transposed, size_t k, size_t n, float *packed)
+static void plain_pack(const float *b, size_t ld, bool transposed, size_t k, size_t n,
+                       float *packed)
 {
     for (size_t j = 0; j < n; j++) {
         for (size_t i = 0; i < k; i++) {
@@ -74,7 +75,8 @@ static void plain_norm_forward(const dp_norm_rows *norm, const float *bias, floa
     plain_norm_again(norm, bias, y);
 }
 
-static void plain_norm_backward(const dp_norm_rows *norm, const float *dy, const float *residual, float *dx)
+static void plain_norm_backward(const dp_norm_rows *norm, const float *dy, const float *residual,
+                                float *dx)
 {
     const size_t n = norm->width;
     for (size_t row = 0; row < norm->rows; row++) {
@@ -90,7 +92,8 @@ static void plain_norm_backward(const dp_norm_rows *norm, const float *dy, const
         for (size_t i = 0; i < n; i++) {
             const double d = (double)dy[row * n + i] * (double)norm->gain[i];
             const double unit = ((double)norm->x[row * n + i] - mean) * rstd;
-            dx[row * n + i] = (float)((double)residual[row * n + i] + (d - sum - unit * dot) * rstd);
+            dx[row * n + i] =
+                (float)((double)residual[row * n + i] + (d - sum - unit * dot) * rstd);
         }
     }
 }
@@ -103,7 +106,8 @@ static void plain_norm_grads(const dp_norm_rows *norm, const float *dy, size_t f
         double bias = 0.0;
         for (size_t row = 0; row < norm->rows; row++) {
             const size_t at = row * norm->width + i;
-            const double unit = ((double)norm->x[at] - (double)norm->mean[row]) * (double)norm->rstd[row];
+            const double unit =
+                ((double)norm->x[at] - (double)norm->mean[row]) * (double)norm->rstd[row];
             gain += (double)dy[at] * unit;
             bias += (double)dy[at];
         }
@@ -193,14 +197,14 @@ static void plain_gelu_backward(const float *x, float *y, float *dy, size_t n)
     for (size_t i = 0; i < n; i++) {
         const double v = (double)x[i];
         const double t = tanh(GELU_ROOT * (v + 0.044715 * v * v * v));
-        const double slope = 0.5 * (1.0 + t) + 0.5 * v * (1.0 - t * t) * GELU_ROOT *
-                                                   (1.0 + 3.0 * 0.044715 * v * v);
+        const double slope =
+            0.5 * (1.0 + t) + 0.5 * v * (1.0 - t * t) * GELU_ROOT * (1.0 + 3.0 * 0.044715 * v * v);
         dy[i] = (float)((double)dy[i] * slope);
     }
 }
 
-static void plain_classifier(float *logits, const uint16_t *targets, size_t rows, size_t vocab, float scale,
-                             float *losses)
+static void plain_classifier(float *logits, const uint16_t *targets, size_t rows, size_t vocab,
+                             float scale, float *losses)
 {
     for (size_t row = 0; row < rows; row++) {
         float *x = logits + row * vocab;
@@ -220,7 +224,8 @@ static void plain_classifier(float *logits, const uint16_t *targets, size_t rows
     }
 }
 
-static void plain_add_columns(const float *x, size_t ld, size_t rows, size_t first, size_t last, float *sum)
+static void plain_add_columns(const float *x, size_t ld, size_t rows, size_t first, size_t last,
+                              float *sum)
 {
     for (size_t i = first; i < last; i++) {
         double total = 0.0;
@@ -238,8 +243,8 @@ static void plain_add(const float *x, float *y, size_t n)
     }
 }
 
-static void plain_adamw(const dp_adamw_terms *t, float *params, float *m, float *v, const float *grads,
-                        size_t n)
+static void plain_adamw(const dp_adamw_terms *t, float *params, float *m, float *v,
+                        const float *grads, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const float g = grads[i] * t->grad_scale;

@@ -127,7 +127,8 @@ DP_INLINE float dp_largest(dp_vec v)
  * n added to the exponent. 0 below -87.3, 2^127 * e^r's cap above 88. */
 DP_INLINE dp_vec dp_exp(dp_vec x)
 {
-    const dp_vec magic = dp_set(0x1.8p23F); /* Adding it rounds to an integer, kept in the low bits. */
+    const dp_vec magic =
+        dp_set(0x1.8p23F); /* Adding it rounds to an integer, kept in the low bits. */
     const dp_ivec tiny = x < dp_set(-87.3F);
     x = dp_min(dp_set(88.0F), dp_max(dp_set(-87.3F), x));
     const dp_vec shifted = dp_fma(x, dp_set(0x1.715476p0F), magic);

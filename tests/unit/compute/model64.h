@@ -25,7 +25,8 @@ static void norm64(const double *x, const double *gain, const double *bias, size
 }
 
 /* y [to] = x [from] * weight [from][to] + bias. */
-static void linear64(const double *x, const double *weight, const double *bias, size_t from, size_t to, double *y)
+static void linear64(const double *x, const double *weight, const double *bias, size_t from,
+                     size_t to, double *y)
 {
     for (size_t j = 0; j < to; j++) {
         y[j] = bias[j];
@@ -61,7 +62,8 @@ static void attention64(const double *qkv, size_t t, size_t c, size_t heads, dou
     free(p);
 }
 
-static void layer64(const dp_model *model, const double *params, size_t layer, double *x, size_t length)
+static void layer64(const dp_model *model, const double *params, size_t layer, double *x,
+                    size_t length)
 {
     const size_t c = model->config.width;
     const double *w[DP_LAYER_TENSORS];
@@ -85,7 +87,8 @@ static void layer64(const dp_model *model, const double *params, size_t layer, d
         norm64(x + t * c, w[DP_LAYER_LN2_W], w[DP_LAYER_LN2_B], c, y);
         linear64(y, w[DP_LAYER_FC_W], w[DP_LAYER_FC_B], c, 4 * c, h);
         for (size_t i = 0; i < 4 * c; i++) {
-            h[i] = 0.5 * h[i] * (1.0 + tanh(sqrt(2.0 / M_PI) * (h[i] + 0.044715 * h[i] * h[i] * h[i])));
+            h[i] = 0.5 * h[i] *
+                   (1.0 + tanh(sqrt(2.0 / M_PI) * (h[i] + 0.044715 * h[i] * h[i] * h[i])));
         }
         linear64(h, w[DP_LAYER_PROJ_W], w[DP_LAYER_PROJ_B], 4 * c, c, z);
         for (size_t i = 0; i < c; i++) {
@@ -99,8 +102,8 @@ static void layer64(const dp_model *model, const double *params, size_t layer, d
 }
 
 /* Sum of the losses of one row; logits of its last token go to logits [vocab] unless NULL. */
-static double row_loss64(const dp_model *model, const double *params, const uint16_t *x, const uint16_t *y,
-                         size_t length, double *logits)
+static double row_loss64(const dp_model *model, const double *params, const uint16_t *x,
+                         const uint16_t *y, size_t length, double *logits)
 {
     const size_t c = model->config.width;
     const size_t v = model->config.vocab;
@@ -110,7 +113,8 @@ static double row_loss64(const dp_model *model, const double *params, const uint
     double loss = 0.0;
     for (size_t t = 0; t < length; t++) {
         for (size_t i = 0; i < c; i++) {
-            stream[t * c + i] = params[x[t] * c + i] + params[model->tensors[DP_SLOT_WPE].offset + t * c + i];
+            stream[t * c + i] =
+                params[x[t] * c + i] + params[model->tensors[DP_SLOT_WPE].offset + t * c + i];
         }
     }
     for (size_t layer = 0; layer < model->config.layers; layer++) {
@@ -142,8 +146,8 @@ static double loss64(const dp_model *model, const double *params, const dp_gpt_b
 {
     double loss = 0.0;
     for (size_t row = 0; row < batch->rows; row++) {
-        loss += row_loss64(model, params, batch->x + row * batch->length, batch->y + row * batch->length,
-                           batch->length, NULL);
+        loss += row_loss64(model, params, batch->x + row * batch->length,
+                           batch->y + row * batch->length, batch->length, NULL);
     }
     return loss;
 }

@@ -1,3 +1,4 @@
+/* THREADS_TEST */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,8 +37,8 @@ static void fill_params(const dp_model *model, float *params)
     }
 }
 
-static void open_fixture(struct fixture *f, const dp_model_config *config, size_t rows, size_t threads,
-                         const dp_ops *ops)
+static void open_fixture(struct fixture *f, const dp_model_config *config, size_t rows,
+                         size_t threads, const dp_ops *ops)
 {
     assert_int_equal(dp_model_open(&f->model, config, NULL), DP_OK);
     assert_int_equal(dp_pool_open(&f->pool, threads), DP_OK);
@@ -102,7 +103,8 @@ static void check_gradients(struct fixture *f, const dp_gpt_batch *batch, double
     free(params);
 }
 
-static void check_shape(const dp_model_config *config, size_t rows, size_t length, const dp_ops *ops)
+static void check_shape(const dp_model_config *config, size_t rows, size_t length,
+                        const dp_ops *ops)
 {
     struct fixture f;
     open_fixture(&f, config, rows, 1, ops);
@@ -120,8 +122,10 @@ static void check_shape(const dp_model_config *config, size_t rows, size_t lengt
     close_fixture(&f);
 }
 
-static const dp_model_config small = {.layers = 2, .width = 32, .heads = 2, .context = 17, .vocab = 64};
-static const dp_model_config odd = {.layers = 1, .width = 21, .heads = 3, .context = 41, .vocab = 37};
+static const dp_model_config small = {
+    .layers = 2, .width = 32, .heads = 2, .context = 17, .vocab = 64};
+static const dp_model_config odd = {
+    .layers = 1, .width = 21, .heads = 3, .context = 41, .vocab = 37};
 
 static void loss_and_gradients_equal_the_float64_model(void **state)
 {
@@ -157,7 +161,8 @@ static void sequences_may_be_shorter_than_the_context(void **state)
 static void results_do_not_depend_on_the_number_of_threads(void **state)
 {
     (void)state;
-    const dp_model_config config = {.layers = 2, .width = 48, .heads = 3, .context = 40, .vocab = 150};
+    const dp_model_config config = {
+        .layers = 2, .width = 48, .heads = 3, .context = 40, .vocab = 150};
     struct fixture one;
     open_fixture(&one, &config, 7, 1, dp_ops_best());
     double loss = 0.0;
@@ -275,7 +280,8 @@ static void padding_of_the_gradients_stays_zero(void **state)
     const dp_gpt_batch batch = {f.x, f.y, 2, 41};
     assert_int_equal(dp_gpt_step(f.gpt, &batch, 1.0F, &loss), DP_OK);
     for (size_t t = 0; t < f.model.n_tensors; t++) {
-        const size_t end = t + 1 < f.model.n_tensors ? f.model.tensors[t + 1].offset : f.model.n_elements;
+        const size_t end =
+            t + 1 < f.model.n_tensors ? f.model.tensors[t + 1].offset : f.model.n_elements;
         for (size_t i = f.model.tensors[t].offset + f.model.tensors[t].elements; i < end; i++) {
             assert_true(dp_gpt_grads(f.gpt)[i] == 0.0F);
         }
@@ -370,8 +376,9 @@ static void thirty_steps_learn_a_repeated_sentence(void **state)
     for (size_t step = 0; step < 30; step++) {
         dp_gpt_zero_grads(f.gpt);
         assert_int_equal(dp_gpt_step(f.gpt, &batch, 1.0F / (4 * 17), &loss), DP_OK);
-        assert_int_equal(
-            dp_adamw_step(&adamw, dp_gpt_params(f.gpt), dp_gpt_grads(f.gpt), &options, f.pool, NULL), DP_OK);
+        assert_int_equal(dp_adamw_step(&adamw, dp_gpt_params(f.gpt), dp_gpt_grads(f.gpt), &options,
+                                       f.pool, NULL),
+                         DP_OK);
         first = step == 0 ? loss : first;
     }
     assert_true(first / (4 * 17) > 4.0 && first / (4 * 17) < 4.4); /* ln 64 = 4.16 */

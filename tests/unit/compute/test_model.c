@@ -13,7 +13,8 @@
 #include "base/digest.h"
 #include "compute/model.h"
 
-static const dp_model_config demo = {.layers = 4, .width = 128, .heads = 4, .context = 128, .vocab = 1024};
+static const dp_model_config demo = {
+    .layers = 4, .width = 128, .heads = 4, .context = 128, .vocab = 1024};
 
 static void the_demo_model_has_the_tensors_of_hugging_face(void **state)
 {
@@ -53,7 +54,8 @@ static void tensors_are_aligned_and_do_not_overlap(void **state)
     for (size_t t = 0; t < model.n_tensors; t++) {
         assert_int_equal(model.tensors[t].offset % DP_ARENA_ALIGN, 0);
         assert_in_range(model.tensors[t].offset, end, end + DP_ARENA_ALIGN - 1);
-        assert_int_equal(model.tensors[t].elements, model.tensors[t].shape[0] * model.tensors[t].shape[1]);
+        assert_int_equal(model.tensors[t].elements,
+                         model.tensors[t].shape[0] * model.tensors[t].shape[1]);
         end = model.tensors[t].offset + model.tensors[t].elements;
         elements += model.tensors[t].elements;
     }
@@ -135,7 +137,8 @@ static void first_weights_have_the_mean_and_deviation_of_gpt2(void **state)
         assert_true(fabs(mean) < 5.0 * deviation / sqrt(n));
         assert_true(fabs(sqrt(square) / deviation - 1.0) < 5.0 / sqrt(2.0 * n));
     }
-    const size_t end = model.tensors[model.n_tensors - 1].offset + model.tensors[model.n_tensors - 1].elements;
+    const size_t end =
+        model.tensors[model.n_tensors - 1].offset + model.tensors[model.n_tensors - 1].elements;
     for (size_t i = end; i < model.n_elements; i++) {
         assert_true(params[i] == 0.0F);
     }
@@ -148,13 +151,15 @@ static void first_weights_have_the_mean_and_deviation_of_gpt2(void **state)
 static void first_weights_are_the_same_bits_everywhere(void **state)
 {
     (void)state;
-    const dp_model_config config = {.layers = 3, .width = 20, .heads = 2, .context = 9, .vocab = 33};
+    const dp_model_config config = {
+        .layers = 3, .width = 20, .heads = 2, .context = 9, .vocab = 33};
     dp_model model;
     assert_int_equal(dp_model_open(&model, &config, NULL), DP_OK);
     float *params = calloc(model.n_elements, sizeof *params);
     char text[2 * sizeof(dp_hash) + 1];
     dp_model_init(&model, 20261120, params);
-    const dp_hash hash = dp_hash_of("test/weights", dp_view_of(params, model.n_elements * sizeof *params));
+    const dp_hash hash =
+        dp_hash_of("test/weights", dp_view_of(params, model.n_elements * sizeof *params));
     dp_hex(dp_view_of(&hash, sizeof hash), text);
     assert_string_equal(text, "78400365548fc8e2ccd2b85aca757afc02ec6bbd661dc91c53d3427fd62b81d0");
     float *other = calloc(model.n_elements, sizeof *other);
@@ -172,7 +177,8 @@ static void first_weights_are_the_same_bits_everywhere(void **state)
 static void flops_count_matrices_and_attention(void **state)
 {
     (void)state;
-    const dp_model_config config = {.layers = 4, .width = 256, .heads = 8, .context = 256, .vocab = 512};
+    const dp_model_config config = {
+        .layers = 4, .width = 256, .heads = 8, .context = 256, .vocab = 512};
     dp_model model;
     assert_int_equal(dp_model_open(&model, &config, NULL), DP_OK);
     assert_true(dp_model_flops(&model, 256) ==

@@ -68,8 +68,18 @@ static void check_gemm(const dp_ops *ops, size_t m, size_t n, size_t k, bool tra
     float *c = poison(m * n);
     float *packed = room(dp_packed_floats(ops, k, n));
     ops->pack(b, transposed ? k : n, transposed, k, n, packed);
-    ops->gemm(&(dp_gemm){.m = m, .n = n, .k = k, .a = a, .a_row = deep ? 1 : k, .a_depth = deep ? m : 1,
-                         .packed = packed, .c = c, .ldc = n, .add = add, .ld_add = n, .bias = bias});
+    ops->gemm(&(dp_gemm){.m = m,
+                         .n = n,
+                         .k = k,
+                         .a = a,
+                         .a_row = deep ? 1 : k,
+                         .a_depth = deep ? m : 1,
+                         .packed = packed,
+                         .c = c,
+                         .ldc = n,
+                         .add = add,
+                         .ld_add = n,
+                         .bias = bias});
     for (size_t row = 0; row < m; row++) {
         for (size_t j = 0; j < n; j++) {
             double sum = (double)bias[j] + (double)add[row * n + j];
@@ -94,7 +104,8 @@ static void products_are_right_for_odd_shapes(void **state)
     for (size_t o = 0; dp_ops_at(o) != NULL; o++) {
         for (size_t i = 0; i < N_SIZES; i++) {
             for (size_t j = 0; j < N_SIZES; j++) {
-                check_gemm(dp_ops_at(o), sizes[i], sizes[j], sizes[(i + j) % N_SIZES], j % 2 == 0, i % 2 == 0);
+                check_gemm(dp_ops_at(o), sizes[i], sizes[j], sizes[(i + j) % N_SIZES], j % 2 == 0,
+                           i % 2 == 0);
             }
         }
         check_gemm(dp_ops_at(o), 9, 33, DP_OPS_DEPTH + 1, false, false);
@@ -179,10 +190,12 @@ static void check_norm(const dp_ops *ops, size_t rows, size_t n)
         for (size_t i = 0; i < n; i++) {
             const double unit = ((double)x[row * n + i] - middle) * scale;
             const double d = (double)dy[row * n + i] * (double)gain[i];
-            check(ops, "norm", (double)y[row * n + i], unit * (double)gain[i] + (double)bias[i], 1e-5);
+            check(ops, "norm", (double)y[row * n + i], unit * (double)gain[i] + (double)bias[i],
+                  1e-5);
             /* rstd is about 300 where all x are equal (n = 1), and what cancels is magnified by it. */
             check(ops, "norm dx", (double)dx[row * n + i],
-                  (double)residual[row * n + i] + scale * (d - sum - unit * dot), 1e-5 + 1e-6 * scale);
+                  (double)residual[row * n + i] + scale * (d - sum - unit * dot),
+                  1e-5 + 1e-6 * scale);
             gains[i] += (double)dy[row * n + i] * unit;
             gains[n + i] += (double)dy[row * n + i];
         }
@@ -233,14 +246,15 @@ static void attention_row(const float *qkv, size_t row, size_t head, double *p, 
 }
 
 /* One row's share of d_qkv, which starts at 0. */
-static void attention_row_back(const float *qkv, const float *d_out, size_t row, size_t head, const double *p,
-                               const double *out, double *d_qkv)
+static void attention_row_back(const float *qkv, const float *d_out, size_t row, size_t head,
+                               const double *p, const double *out, double *d_qkv)
 {
     const double scale = 1.0 / sqrt((double)head);
     for (size_t key = 0; key <= row; key++) {
         double dp = 0.0;
         for (size_t i = 0; i < head; i++) {
-            dp += (double)d_out[row * head + i] * ((double)qkv[key * 3 * head + 2 * head + i] - out[i]);
+            dp += (double)d_out[row * head + i] *
+                  ((double)qkv[key * 3 * head + 2 * head + i] - out[i]);
         }
         const double ds = p[key] * dp * scale;
         for (size_t i = 0; i < head; i++) {
@@ -263,10 +277,20 @@ static void check_attention(const dp_ops *ops, size_t length, size_t head)
     double *right = calloc(3 * n + length + head, sizeof *right);
     double *p = right + 3 * n;
     double *row_out = p + length;
-    const dp_attention attention = {.length = length, .head = head, .q = qkv, .k = qkv + head,
-                                    .v = qkv + 2 * head, .ld_qkv = 3 * head, .out = out, .ld_out = head,
-                                    .lse = lse, .d_out = d_out, .dq = d_qkv, .dk = d_qkv + head,
-                                    .dv = d_qkv + 2 * head, .scratch = scratch};
+    const dp_attention attention = {.length = length,
+                                    .head = head,
+                                    .q = qkv,
+                                    .k = qkv + head,
+                                    .v = qkv + 2 * head,
+                                    .ld_qkv = 3 * head,
+                                    .out = out,
+                                    .ld_out = head,
+                                    .lse = lse,
+                                    .d_out = d_out,
+                                    .dq = d_qkv,
+                                    .dk = d_qkv + head,
+                                    .dv = d_qkv + 2 * head,
+                                    .scratch = scratch};
     ops->attention_forward(&attention);
     ops->attention_backward(&attention);
     for (size_t row = 0; row < length; row++) {
@@ -310,8 +334,15 @@ static void attention_does_not_overflow_on_huge_scores(void **state)
             qkv[i] = i % 24 < 16 ? 100.0F : 1.0F + (float)(i / 24);
         }
         float *scratch = room(dp_attention_scratch(4, 8));
-        const dp_attention attention = {.length = 4, .head = 8, .q = qkv, .k = qkv + 8, .v = qkv + 16,
-                                        .ld_qkv = 24, .out = out, .ld_out = 8, .lse = lse,
+        const dp_attention attention = {.length = 4,
+                                        .head = 8,
+                                        .q = qkv,
+                                        .k = qkv + 8,
+                                        .v = qkv + 16,
+                                        .ld_qkv = 24,
+                                        .out = out,
+                                        .ld_out = 8,
+                                        .lse = lse,
                                         .scratch = scratch};
         dp_ops_at(o)->attention_forward(&attention);
         check(dp_ops_at(o), "mean of equals", (double)out[3 * 8], 2.5, 1e-5);
@@ -338,9 +369,8 @@ static void gelu_is_right_from_far_left_to_far_right(void **state)
         for (size_t i = 0; i < N; i++) {
             const double v = (double)x[i];
             const double t = tanh(sqrt(2.0 / M_PI) * (v + 0.044715 * v * v * v));
-            const double slope =
-                0.5 * (1.0 + t) +
-                0.5 * v * (1.0 - t * t) * sqrt(2.0 / M_PI) * (1.0 + 3.0 * 0.044715 * v * v);
+            const double slope = 0.5 * (1.0 + t) + 0.5 * v * (1.0 - t * t) * sqrt(2.0 / M_PI) *
+                                                       (1.0 + 3.0 * 0.044715 * v * v);
             check(ops, "gelu", (double)y[i], 0.5 * v * (1.0 + t), 4e-7 * (1.0 + fabs(v)));
             check(ops, "gelu slope", (double)dy[i], 2.0 * slope, 4e-6);
             assert_true(again[i] == y[i]);
@@ -378,7 +408,8 @@ static void check_classifier(const dp_ops *ops, size_t rows, size_t vocab, float
         for (size_t i = 0; i < vocab; i++) {
             const double p = exp((double)x[i] - (double)size) / sum;
             const double right = (double)scale * (p - (i == targets[row] ? 1.0 : 0.0));
-            check(ops, "d_logit", (double)logits[row * vocab + i], right, 1e-7 + 2e-6 * fabs(right));
+            check(ops, "d_logit", (double)logits[row * vocab + i], right,
+                  1e-7 + 2e-6 * fabs(right));
         }
     }
     free(logits);
@@ -469,8 +500,16 @@ static void packing_a_longer_b_serves_a_shorter_product(void **state)
         float *packed = room(dp_packed_floats(ops, DEPTH, N));
         float c[N];
         ops->pack(b, N, false, DEPTH, N, packed);
-        ops->gemm(&(dp_gemm){.m = 1, .n = N, .k = SHORT, .a = a, .a_row = SHORT, .a_depth = 1,
-                             .packed = packed, .packed_depth = DEPTH, .c = c, .ldc = N});
+        ops->gemm(&(dp_gemm){.m = 1,
+                             .n = N,
+                             .k = SHORT,
+                             .a = a,
+                             .a_row = SHORT,
+                             .a_depth = 1,
+                             .packed = packed,
+                             .packed_depth = DEPTH,
+                             .c = c,
+                             .ldc = N});
         for (size_t j = 0; j < N; j++) {
             double sum = 0.0;
             for (size_t i = 0; i < SHORT; i++) {

@@ -1,3 +1,4 @@
+/* THREADS_TEST */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +25,8 @@ struct fixture {
 
 static void open_fixture(struct fixture *f)
 {
-    const dp_model_config config = {.layers = 2, .width = 63, .heads = 3, .context = 9, .vocab = 300};
+    const dp_model_config config = {
+        .layers = 2, .width = 63, .heads = 3, .context = 9, .vocab = 300};
     assert_int_equal(dp_model_open(&f->model, &config, NULL), DP_OK);
     assert_int_equal(dp_adamw_init(&f->adamw, &f->model), DP_OK);
     f->n = f->model.n_elements;
@@ -48,7 +50,8 @@ static void draw_grads(struct fixture *f, uint64_t seed)
     dp_rng_init(&rng, seed);
     for (size_t t = 0; t < f->model.n_tensors; t++) {
         for (size_t i = 0; i < f->model.tensors[t].elements; i++) {
-            f->grads[f->model.tensors[t].offset + i] = (float)dp_rng_below(&rng, 2001) / 1000.0F - 1.0F;
+            f->grads[f->model.tensors[t].offset + i] =
+                (float)dp_rng_below(&rng, 2001) / 1000.0F - 1.0F;
         }
     }
 }
@@ -80,7 +83,8 @@ static void check_three_steps(double clip)
         double norm = 0.0;
         double squares = 0.0;
         draw_grads(&f, (uint64_t)t);
-        assert_int_equal(dp_adamw_step(&f.adamw, f.params, f.grads, &with_clip, NULL, &norm), DP_OK);
+        assert_int_equal(dp_adamw_step(&f.adamw, f.params, f.grads, &with_clip, NULL, &norm),
+                         DP_OK);
         for (size_t i = 0; i < f.n; i++) {
             squares += (double)f.grads[i] * (double)f.grads[i];
         }
@@ -90,7 +94,8 @@ static void check_three_steps(double clip)
             const double g = factor * (double)f.grads[i];
             m[i] = 0.9 * m[i] + 0.1 * g;
             v[i] = 0.95 * v[i] + 0.05 * g * g;
-            const double step = m[i] / (1.0 - pow(0.9, t)) / (sqrt(v[i] / (1.0 - pow(0.95, t))) + 1e-8);
+            const double step =
+                m[i] / (1.0 - pow(0.9, t)) / (sqrt(v[i] / (1.0 - pow(0.95, t))) + 1e-8);
             p[i] -= 1e-2 * (step + (decays(&f.model, i) ? 0.1 * p[i] : 0.0));
             if (!(fabs((double)f.params[i] - p[i]) <= 2e-6)) {
                 fail_msg("step %d element %zu: %.9g, right %.9g", t, i, (double)f.params[i], p[i]);
@@ -153,7 +158,8 @@ static void a_gradient_that_is_not_finite_changes_nothing(void **state)
             const float kept = f.grads[at];
             double norm = 0.0;
             f.grads[at] = bad[b];
-            assert_int_equal(dp_adamw_step(&f.adamw, f.params, f.grads, &options, NULL, &norm), DP_DIVERGED);
+            assert_int_equal(dp_adamw_step(&f.adamw, f.params, f.grads, &options, NULL, &norm),
+                             DP_DIVERGED);
             assert_false(norm <= 1e18);
             f.grads[at] = kept;
         }
@@ -174,7 +180,8 @@ static void threads_do_not_change_the_bits(void **state)
     open_fixture(&one);
     draw_grads(&one, 6);
     double norm = 0.0;
-    assert_int_equal(dp_adamw_step(&one.adamw, one.params, one.grads, &options, NULL, &norm), DP_OK);
+    assert_int_equal(dp_adamw_step(&one.adamw, one.params, one.grads, &options, NULL, &norm),
+                     DP_OK);
     for (size_t threads = 2; threads <= 3; threads++) {
         struct fixture many;
         dp_pool *pool = NULL;
@@ -182,7 +189,8 @@ static void threads_do_not_change_the_bits(void **state)
         assert_int_equal(dp_pool_open(&pool, threads), DP_OK);
         open_fixture(&many);
         draw_grads(&many, 6);
-        assert_int_equal(dp_adamw_step(&many.adamw, many.params, many.grads, &options, pool, &other), DP_OK);
+        assert_int_equal(
+            dp_adamw_step(&many.adamw, many.params, many.grads, &options, pool, &other), DP_OK);
         assert_true(norm == other);
         assert_memory_equal(one.params, many.params, one.n * sizeof(float));
         close_fixture(&many);

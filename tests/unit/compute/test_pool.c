@@ -1,3 +1,4 @@
+/* THREADS_TEST */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +25,8 @@ struct count {
 static void count_task(void *ctx, size_t index, size_t worker)
 {
     struct count *count = ctx;
-    if (index >= TASKS || worker >= count->threads || atomic_fetch_add(&count->inside[worker], 1) != 0) {
+    if (index >= TASKS || worker >= count->threads ||
+        atomic_fetch_add(&count->inside[worker], 1) != 0) {
         atomic_fetch_add(&count->wrong, 1);
         return;
     }

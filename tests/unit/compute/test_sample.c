@@ -108,7 +108,8 @@ static void impossible_settings_and_logits_are_refused(void **state)
     const dp_sampler nan_temperature = {.temperature = NAN};
     const dp_sampler cold = {.temperature = -1.0F};
     const dp_sampler fine = {.temperature = 1.0F};
-    assert_int_equal(dp_sample_pick(&nan_temperature, &rng, logits, VOCAB, scratch, &token), DP_BADARG);
+    assert_int_equal(dp_sample_pick(&nan_temperature, &rng, logits, VOCAB, scratch, &token),
+                     DP_BADARG);
     assert_int_equal(dp_sample_pick(&cold, &rng, logits, VOCAB, scratch, &token), DP_BADARG);
     assert_int_equal(dp_sample_pick(&fine, &rng, logits, 0, scratch, &token), DP_BADARG);
     assert_int_equal(dp_sample_pick(&fine, &rng, bad, VOCAB, scratch, &token), DP_DIVERGED);
@@ -119,7 +120,8 @@ static void impossible_settings_and_logits_are_refused(void **state)
 static void the_same_seed_gives_the_same_text_and_training_state_stays(void **state)
 {
     (void)state;
-    const dp_model_config config = {.layers = 1, .width = 16, .heads = 2, .context = 8, .vocab = 50};
+    const dp_model_config config = {
+        .layers = 1, .width = 16, .heads = 2, .context = 8, .vocab = 50};
     dp_model model;
     dp_gpt *gpt = NULL;
     uint16_t one[32] = {3, 4, 5};

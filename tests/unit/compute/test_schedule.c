@@ -29,8 +29,8 @@ static void check(const dp_schedule *schedule, uint64_t tokens, double right)
     assert_true(fabs(dp_schedule_lr(schedule, tokens) - right) < 1e-12);
 }
 
-static const dp_schedule_kind kinds[] = {DP_SCHEDULE_CONSTANT, DP_SCHEDULE_LINEAR, DP_SCHEDULE_COSINE,
-                                         DP_SCHEDULE_WSD};
+static const dp_schedule_kind kinds[] = {DP_SCHEDULE_CONSTANT, DP_SCHEDULE_LINEAR,
+                                         DP_SCHEDULE_COSINE, DP_SCHEDULE_WSD};
 
 static void warm_up_rises_from_above_zero_to_the_peak(void **state)
 {
