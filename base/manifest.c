@@ -16,7 +16,10 @@ typedef struct field {
     size_t offset;
 } field;
 
-#define FIELD(type_, member) {.type = (type_), .offset = offsetof(dp_manifest, member)}
+#define FIELD(type_, member)                                                                       \
+    {                                                                                              \
+        .type = (type_), .offset = offsetof(dp_manifest, member)                                   \
+    }
 
 static const field fields[] = {
     FIELD(FIELD_NAME, name),
@@ -63,28 +66,28 @@ enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
 
 _Static_assert(sizeof(dp_codec_kind) == 4 && sizeof(dp_schedule_kind) == 4,
                "enums are read and written as four bytes in memory");
-_Static_assert(sizeof(dp_hash) == 32 && sizeof(((dp_manifest *)0)->root_key) == 32, "hashes and keys share FIELD_BYTES32");
+_Static_assert(sizeof(dp_hash) == 32 && sizeof(((dp_manifest *)0)->root_key) == 32,
+               "hashes and keys share FIELD_BYTES32");
 
 #define ROW(member, key_, unit_, scale_, least_, most_, standard_, text_)                          \
-    {.key = (key_),                                                                                \
-     .unit = (unit_),                                                                              \
-     .text = (text_),                                                                              \
-     .offset = offsetof(dp_manifest, member),                                                      \
-     .size = sizeof(((dp_manifest *)0)->member),                                                   \
-     .scale = (scale_),                                                                            \
-     .least = (least_),                                                                            \
-     .most = (most_),                                                                              \
-     .standard = (standard_)}
+    {                                                                                              \
+        .key = (key_), .unit = (unit_), .text = (text_), .offset = offsetof(dp_manifest, member),  \
+        .size = sizeof(((dp_manifest *)0)->member), .scale = (scale_), .least = (least_),          \
+        .most = (most_), .standard = (standard_)                                                   \
+    }
 
 /* Limits of the model keep every tensor index, object and activation within what one node can hold and hash. */
 static const dp_manifest_row rows[] = {
     ROW(layers, "model.layers", "", 1, 1, 128, 4, "Transformer blocks."),
     ROW(width, "model.width", "", 1, 8, 16384, 128, "Channels per token; heads must divide it."),
     ROW(heads, "model.heads", "", 1, 1, 256, 4, "Attention heads."),
-    ROW(context, "model.context", "tokens", 1, 8, 16384, 128, "Tokens that the model sees at once."),
+    ROW(context, "model.context", "tokens", 1, 8, 16384, 128,
+        "Tokens that the model sees at once."),
     ROW(vocab, "model.vocab", "tokens", 1, 256, 65536, 1024, "Entries of the tokenizer."),
-    ROW(model_seed, "model.seed", "", 1, 0, UINT64_MAX, 1, "Seed of the first weights and of the data order."),
-    ROW(val_per_mille, "data.val", "1e-3", 1000, 0, 500, 50, "Share of the token stream that is held out."),
+    ROW(model_seed, "model.seed", "", 1, 0, UINT64_MAX, 1,
+        "Seed of the first weights and of the data order."),
+    ROW(val_per_mille, "data.val", "1e-3", 1000, 0, 500, 50,
+        "Share of the token stream that is held out."),
     ROW(batch_rows, "train.batch", "sequences", 1, 1, 65536, 8, "Sequences per optimizer step."),
     ROW(lr_nano, "train.lr", "1e-9", 1000000000, 1, 1000000000, 3000000, "Peak learning rate."),
     ROW(lr_floor_per_mille, "train.lr_floor", "1e-3", 1000, 0, 1000, 100,
@@ -93,10 +96,13 @@ static const dp_manifest_row rows[] = {
         "Committed tokens over which the learning rate rises."),
     ROW(total_tokens, "train.total_tokens", "tokens", 1, 1, UINT64_MAX / 2, 20000000,
         "Committed tokens at which the schedule ends."),
-    ROW(beta1_micro, "train.beta1", "1e-6", 1000000, 0, 999999, 900000, "AdamW: decay of the first moment."),
-    ROW(beta2_micro, "train.beta2", "1e-6", 1000000, 0, 999999, 950000, "AdamW: decay of the second moment."),
+    ROW(beta1_micro, "train.beta1", "1e-6", 1000000, 0, 999999, 900000,
+        "AdamW: decay of the first moment."),
+    ROW(beta2_micro, "train.beta2", "1e-6", 1000000, 0, 999999, 950000,
+        "AdamW: decay of the second moment."),
     ROW(decay_micro, "train.decay", "1e-6", 1000000, 0, 1000000, 100000, "AdamW: weight decay."),
-    ROW(clip_milli, "train.clip", "1e-3", 1000, 0, 1000000, 1000, "Largest global gradient norm; 0 turns it off."),
+    ROW(clip_milli, "train.clip", "1e-3", 1000, 0, 1000000, 1000,
+        "Largest global gradient norm; 0 turns it off."),
     ROW(round_ms, "round.time", "ms", 1000, 100, 86400000, 30000,
         "Seconds of local work that one round aims at."),
     ROW(inner_steps_max, "round.steps_max", "steps", 1, 1, 1000000, 500,
@@ -176,14 +182,16 @@ static unsigned __int128 elements_of(const dp_manifest *manifest)
 {
     const unsigned __int128 width = manifest->width;
     const unsigned __int128 block = 12 * width * width + 13 * width;
-    return manifest->layers * block + (manifest->vocab + (unsigned __int128)manifest->context + 2) * width;
+    return manifest->layers * block +
+           (manifest->vocab + (unsigned __int128)manifest->context + 2) * width;
 }
 
 dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
 {
     if (!name_is_plain(manifest->name)) {
         return dp_why_set(why, DP_BADARG,
-                          "name must be 1 to %d letters, digits, '.', '_' or '-', and start with none of '.' and '-'",
+                          "name must be 1 to %d letters, digits, '.', '_' or '-', and start with "
+                          "none of '.' and '-'",
                           (int)DP_NAME_MAX);
     }
     for (size_t i = 0; i < ROW_COUNT; i++) {
@@ -196,12 +204,13 @@ dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
         }
     }
     if (manifest->width % manifest->heads != 0) {
-        return dp_why_set(why, DP_BADARG, "model.width %u is not a multiple of model.heads %u", manifest->width,
-                          manifest->heads);
+        return dp_why_set(why, DP_BADARG, "model.width %u is not a multiple of model.heads %u",
+                          manifest->width, manifest->heads);
     }
     if (elements_of(manifest) * sizeof(float) > DP_OBJECT_BYTES_MAX - DP_MANIFEST_BYTES_MAX) {
         return dp_why_set(why, DP_BADARG,
-                          "the model has more parameters than one state object holds (4 GiB); lower model.width or "
+                          "the model has more parameters than one state object holds (4 GiB); "
+                          "lower model.width or "
                           "model.layers");
     }
     if (manifest->schedule < DP_SCHEDULE_CONSTANT || manifest->schedule > DP_SCHEDULE_WSD) {
@@ -211,13 +220,16 @@ dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
         return dp_why_set(why, DP_BADARG, "round.codec must be fp32, bf16, int8 or sparse");
     }
     if (manifest->warmup_tokens >= manifest->total_tokens) {
-        return dp_why_set(why, DP_BADARG, "train.warmup_tokens must be less than train.total_tokens");
+        return dp_why_set(why, DP_BADARG,
+                          "train.warmup_tokens must be less than train.total_tokens");
     }
     if (manifest->voters_max % 2 == 0) {
-        return dp_why_set(why, DP_BADARG, "vote.voters_max is %u; it must be odd, so that a majority is clear",
+        return dp_why_set(why, DP_BADARG,
+                          "vote.voters_max is %u; it must be odd, so that a majority is clear",
                           manifest->voters_max);
     }
-    if (manifest->data_bytes > DP_OBJECT_BYTES_MAX || manifest->tokenizer_bytes > DP_OBJECT_BYTES_MAX) {
+    if (manifest->data_bytes > DP_OBJECT_BYTES_MAX ||
+        manifest->tokenizer_bytes > DP_OBJECT_BYTES_MAX) {
         return dp_why_set(why, DP_BADARG, "the data and the tokenizer may have at most 4 GiB each");
     }
     return DP_OK;
@@ -253,7 +265,8 @@ static void write_field(dp_writer *writer, const dp_manifest *manifest, const fi
     }
 }
 
-dp_status dp_manifest_encode(const dp_manifest *manifest, uint8_t out[DP_MANIFEST_BYTES_MAX], size_t *size)
+dp_status dp_manifest_encode(const dp_manifest *manifest, uint8_t out[DP_MANIFEST_BYTES_MAX],
+                             size_t *size)
 {
     DP_TRY(dp_manifest_check(manifest, NULL));
     dp_writer writer = dp_writer_of(out, DP_MANIFEST_BYTES_MAX);

@@ -14,7 +14,7 @@
 #include "base/digest.h"
 
 enum {
-    DP_NAME_MAX = 32,           /* bytes of a run or node name, without NUL */
+    DP_NAME_MAX = 32, /* bytes of a run or node name, without NUL */
     DP_MANIFEST_BYTES_MAX = 4096,
     DP_MANIFEST_SIGNATURE_BYTES = 64,
     DP_MANIFEST_KEY_BYTES = 32
@@ -37,10 +37,11 @@ typedef enum dp_schedule_kind {
 /* Real numbers stand as integers, so that canonical bytes are the same everywhere. */
 typedef struct dp_manifest {
     char name[DP_NAME_MAX + 1];
-    uint64_t created_ms;                 /* unix */
-    uint64_t nonce;                      /* random: two runs of one file differ */
-    uint8_t root_key[DP_MANIFEST_KEY_BYTES];      /* Ed25519: signs the manifest, the founder's certificate, forks */
-    uint8_t founder[DP_MANIFEST_KEY_BYTES];       /* node id of the first member and voter */
+    uint64_t created_ms; /* unix */
+    uint64_t nonce;      /* random: two runs of one file differ */
+    uint8_t root_key
+        [DP_MANIFEST_KEY_BYTES]; /* Ed25519: signs the manifest, the founder's certificate, forks */
+    uint8_t founder[DP_MANIFEST_KEY_BYTES]; /* node id of the first member and voter */
     uint8_t founder_vote_key[DP_MANIFEST_KEY_BYTES];
 
     uint32_t layers;
@@ -50,33 +51,33 @@ typedef struct dp_manifest {
     uint32_t vocab;
     uint64_t model_seed;
 
-    dp_hash tokenizer;                   /* object: tokenizer.json */
-    dp_hash data;                        /* object: token shard, format in compute/data.h */
+    dp_hash tokenizer; /* object: tokenizer.json */
+    dp_hash data;      /* object: token shard, format in compute/data.h */
     uint64_t tokenizer_bytes;
     uint64_t data_bytes;
-    uint32_t val_per_mille;              /* last part of the token stream held out: 50 = 5 % */
+    uint32_t val_per_mille; /* last part of the token stream held out: 50 = 5 % */
 
-    uint32_t batch_rows;                 /* sequences per optimizer step */
-    uint32_t lr_nano;                    /* peak learning rate in 1e-9: 3e-3 = 3000000 */
-    uint32_t lr_floor_per_mille;         /* final rate as a share of the peak */
+    uint32_t batch_rows;         /* sequences per optimizer step */
+    uint32_t lr_nano;            /* peak learning rate in 1e-9: 3e-3 = 3000000 */
+    uint32_t lr_floor_per_mille; /* final rate as a share of the peak */
     dp_schedule_kind schedule;
-    uint64_t warmup_tokens;              /* committed tokens */
-    uint64_t total_tokens;               /* committed tokens at which the schedule ends */
-    uint32_t beta1_micro;                /* AdamW: 0.9 = 900000 */
+    uint64_t warmup_tokens; /* committed tokens */
+    uint64_t total_tokens;  /* committed tokens at which the schedule ends */
+    uint32_t beta1_micro;   /* AdamW: 0.9 = 900000 */
     uint32_t beta2_micro;
-    uint32_t decay_micro;                /* weight decay: 0.1 = 100000 */
-    uint32_t clip_milli;                 /* global gradient norm: 1.0 = 1000; 0 = off */
+    uint32_t decay_micro; /* weight decay: 0.1 = 100000 */
+    uint32_t clip_milli;  /* global gradient norm: 1.0 = 1000; 0 = off */
 
-    uint32_t round_ms;                   /* local work per round aims at this wall time */
-    uint32_t inner_steps_max;            /* ... or ends after so many optimizer steps */
+    uint32_t round_ms;        /* local work per round aims at this wall time */
+    uint32_t inner_steps_max; /* ... or ends after so many optimizer steps */
     dp_codec_kind codec;
-    uint32_t feedback_beta_milli;        /* error feedback beta: 0.95 = 950 */
-    uint32_t alpha_milli;                /* outer step: 1.0 = 1000 */
-    uint32_t contributors_min;           /* k_min: least contributors at the hard deadline */
-    uint32_t patience_milli;             /* the one user knob: 1.0 = 1000 */
-    uint32_t gossip_round_ms;            /* pause between pair exchanges in gossip mode */
-    uint32_t voter_uptime_s;             /* before a node may be enrolled as voter */
-    uint32_t voters_max;                 /* odd, at most 7 */
+    uint32_t feedback_beta_milli; /* error feedback beta: 0.95 = 950 */
+    uint32_t alpha_milli;         /* outer step: 1.0 = 1000 */
+    uint32_t contributors_min;    /* k_min: least contributors at the hard deadline */
+    uint32_t patience_milli;      /* the one user knob: 1.0 = 1000 */
+    uint32_t gossip_round_ms;     /* pause between pair exchanges in gossip mode */
+    uint32_t voter_uptime_s;      /* before a node may be enrolled as voter */
+    uint32_t voters_max;          /* odd, at most 7 */
     uint32_t members_max;
     uint8_t signature[DP_MANIFEST_SIGNATURE_BYTES];
 } dp_manifest;
@@ -86,8 +87,8 @@ void dp_manifest_default(dp_manifest *manifest);
 /* One sentence about the first impossible value (which field, what it may be). Does not look at keys and hashes. */
 DP_MUST dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why);
 /* Canonical bytes with the signature field as it stands. *size: bytes written to out. */
-DP_MUST dp_status dp_manifest_encode(const dp_manifest *manifest, uint8_t out[DP_MANIFEST_BYTES_MAX],
-                                     size_t *size);
+DP_MUST dp_status dp_manifest_encode(const dp_manifest *manifest,
+                                     uint8_t out[DP_MANIFEST_BYTES_MAX], size_t *size);
 /* Total: any bytes give a manifest or a status. Checks shape and dp_manifest_check; not the signature. */
 DP_MUST dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes);
 /* Run id from canonical bytes (which end in the signature). */
@@ -95,15 +96,15 @@ dp_hash dp_manifest_run_id(dp_view canonical);
 
 /* One row per number that a person may set: drives YAML keys, help and checks. */
 typedef struct dp_manifest_row {
-    const char *key;     /* "train.lr" */
-    const char *unit;    /* "" | "ms" | "tokens" | "1e-9" ... how the stored integer counts */
-    const char *text;    /* one sentence */
-    size_t offset;       /* in dp_manifest */
-    size_t size;         /* 4 or 8 */
-    uint64_t scale;      /* stored = value in the file * scale (3e-3 * 1e9) */
-    uint64_t least;      /* of the stored integer */
+    const char *key;  /* "train.lr" */
+    const char *unit; /* "" | "ms" | "tokens" | "1e-9" ... how the stored integer counts */
+    const char *text; /* one sentence */
+    size_t offset;    /* in dp_manifest */
+    size_t size;      /* 4 or 8 */
+    uint64_t scale;   /* stored = value in the file * scale (3e-3 * 1e9) */
+    uint64_t least;   /* of the stored integer */
     uint64_t most;
-    uint64_t standard;   /* default */
+    uint64_t standard; /* default */
 } dp_manifest_row;
 
 const dp_manifest_row *dp_manifest_rows(size_t *count);

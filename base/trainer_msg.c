@@ -34,12 +34,42 @@ typedef struct field {
     uint32_t most;
 } field;
 
-#define FIELD(key_, type_, member) {.key = (key_), .type = (type_), .offset = offsetof(dp_trainer_msg, member)}
+#define FIELD(key_, type_, member)                                                                 \
+    {                                                                                              \
+        .key = (key_), .type = (type_), .offset = offsetof(dp_trainer_msg, member)                 \
+    }
 
 typedef enum field_id {
-    ABI, PID, ROUND, ELEMENTS, TOKENS, CARRIED, STEPS, ID, EXCHANGE, MEMBER, ROOT, LOSS, BITS, MOVED,
-    WEIGHT_OWN, WEIGHT_OTHER, ENERGY, ALPHA, CLIP, LAMBDA, SETTLE, RESTORE, DENSE, OK, SEED, ITEMS,
-    NAME, WHAT, PROMPT, TEXT,
+    ABI,
+    PID,
+    ROUND,
+    ELEMENTS,
+    TOKENS,
+    CARRIED,
+    STEPS,
+    ID,
+    EXCHANGE,
+    MEMBER,
+    ROOT,
+    LOSS,
+    BITS,
+    MOVED,
+    WEIGHT_OWN,
+    WEIGHT_OTHER,
+    ENERGY,
+    ALPHA,
+    CLIP,
+    LAMBDA,
+    SETTLE,
+    RESTORE,
+    DENSE,
+    OK,
+    SEED,
+    ITEMS,
+    NAME,
+    WHAT,
+    PROMPT,
+    TEXT,
     FIELD_COUNT
 } field_id;
 
@@ -64,10 +94,16 @@ static const field fields[FIELD_COUNT] = {
     [ALPHA] = FIELD("alpha", FIELD_U32, alpha),
     [CLIP] = FIELD("clip", FIELD_U32, clip),
     [LAMBDA] = FIELD("lambda", FIELD_U32, lambda),
-    [SETTLE] = {.key = "settle", .type = FIELD_ENUM, .offset = offsetof(dp_trainer_msg, settle),
-                .least = DP_SETTLE_NONE, .most = DP_SETTLE_LEFT_OUT},
-    [RESTORE] = {.key = "kind", .type = FIELD_ENUM, .offset = offsetof(dp_trainer_msg, restore),
-                 .least = DP_RESTORE_PENDING, .most = DP_RESTORE_FROZEN},
+    [SETTLE] = {.key = "settle",
+                .type = FIELD_ENUM,
+                .offset = offsetof(dp_trainer_msg, settle),
+                .least = DP_SETTLE_NONE,
+                .most = DP_SETTLE_LEFT_OUT},
+    [RESTORE] = {.key = "kind",
+                 .type = FIELD_ENUM,
+                 .offset = offsetof(dp_trainer_msg, restore),
+                 .least = DP_RESTORE_PENDING,
+                 .most = DP_RESTORE_FROZEN},
     [DENSE] = FIELD("dense", FIELD_BOOL, dense),
     [OK] = FIELD("ok", FIELD_BOOL, ok),
     [SEED] = FIELD("seed", FIELD_U64, seed),
@@ -78,7 +114,8 @@ static const field fields[FIELD_COUNT] = {
     [TEXT] = FIELD("text", FIELD_TEXT, text),
 };
 
-_Static_assert(sizeof(dp_settle) == 4 && sizeof(dp_restore) == 4, "enums are read and written as four bytes");
+_Static_assert(sizeof(dp_settle) == 4 && sizeof(dp_restore) == 4,
+               "enums are read and written as four bytes");
 
 /* Which fields a kind carries: bit i stands for fields[i]. */
 typedef struct shape {
@@ -99,12 +136,12 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
     [DP_TRAINER_TRAIN] = {"train", BIT(ROUND) | BIT(TOKENS)},
     [DP_TRAINER_STEP] = {"step", BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS)},
     [DP_TRAINER_PUBLISH] = {"publish", BIT(ROUND) | BIT(DENSE)},
-    [DP_TRAINER_PUBLISHED] = {"published",
-                              BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) | BIT(CARRIED) | BIT(ENERGY)},
+    [DP_TRAINER_PUBLISHED] = {"published", BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) |
+                                               BIT(CARRIED) | BIT(ENERGY)},
     [DP_TRAINER_CHECK] = {"check", BIT(ID)},
     [DP_TRAINER_CHECKED] = {"checked", BIT(ID) | BIT(OK) | BIT(ENERGY)},
-    [DP_TRAINER_APPLY] = {"apply", BIT(ROUND) | BIT(TOKENS) | BIT(ALPHA) | BIT(SETTLE) | BIT(CLIP) | BIT(LAMBDA) |
-                                       BIT(ITEMS)},
+    [DP_TRAINER_APPLY] = {"apply", BIT(ROUND) | BIT(TOKENS) | BIT(ALPHA) | BIT(SETTLE) | BIT(CLIP) |
+                                       BIT(LAMBDA) | BIT(ITEMS)},
     [DP_TRAINER_APPLIED] = {"applied", BIT(ROUND) | BIT(ROOT)},
     [DP_TRAINER_FREEZE] = {"freeze", BIT(EXCHANGE)},
     [DP_TRAINER_FROZEN] = {"frozen", BIT(EXCHANGE) | BIT(STEPS) | BIT(TOKENS)},
@@ -178,7 +215,8 @@ static void pack_field(dp_packer *packer, const dp_trainer_msg *msg, const field
 
 dp_status dp_trainer_encode(const dp_trainer_msg *msg, dp_buf *out)
 {
-    if (msg->kind < DP_TRAINER_HELLO || msg->kind >= DP_TRAINER_KIND_COUNT || msg->n_items > DP_TRAINER_ITEMS_MAX ||
+    if (msg->kind < DP_TRAINER_HELLO || msg->kind >= DP_TRAINER_KIND_COUNT ||
+        msg->n_items > DP_TRAINER_ITEMS_MAX ||
         strnlen(msg->text, DP_TRAINER_TEXT_MAX + 1) > DP_TRAINER_TEXT_MAX) {
         return DP_BADARG;
     }
@@ -292,12 +330,14 @@ static bool unpack_field(const dp_pack_value *value, dp_trainer_msg *msg, const 
 static bool unpack(const dp_pack_value *root, dp_trainer_msg *msg)
 {
     uint32_t kind;
-    if (!unpack_u32(dp_pack_key(root, "type"), &kind) || kind < DP_TRAINER_HELLO || kind >= DP_TRAINER_KIND_COUNT) {
+    if (!unpack_u32(dp_pack_key(root, "type"), &kind) || kind < DP_TRAINER_HELLO ||
+        kind >= DP_TRAINER_KIND_COUNT) {
         return false;
     }
     msg->kind = (dp_trainer_kind)kind;
     for (uint32_t i = 0; i < FIELD_COUNT; i++) {
-        if ((shapes[kind].fields & BIT(i)) && !unpack_field(dp_pack_key(root, fields[i].key), msg, &fields[i])) {
+        if ((shapes[kind].fields & BIT(i)) &&
+            !unpack_field(dp_pack_key(root, fields[i].key), msg, &fields[i])) {
             return false;
         }
     }
@@ -382,7 +422,8 @@ dp_status dp_trainer_send(int socket, const dp_trainer_msg *msg, const int *fds,
 static uint32_t take_fds(struct msghdr *header, int fds[DP_TRAINER_FDS_MAX])
 {
     uint32_t count = 0;
-    for (struct cmsghdr *part = CMSG_FIRSTHDR(header); part != NULL; part = CMSG_NXTHDR(header, part)) {
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(header); part != NULL;
+         part = CMSG_NXTHDR(header, part)) {
         if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
             continue;
         }
@@ -401,7 +442,8 @@ static uint32_t take_fds(struct msghdr *header, int fds[DP_TRAINER_FDS_MAX])
     return count;
 }
 
-dp_status dp_trainer_receive(int socket, dp_trainer_msg *msg, int fds[DP_TRAINER_FDS_MAX], uint32_t *n_fds)
+dp_status dp_trainer_receive(int socket, dp_trainer_msg *msg, int fds[DP_TRAINER_FDS_MAX],
+                             uint32_t *n_fds)
 {
     uint8_t packet[DP_TRAINER_PACKET_MAX];
     control ancillary;
@@ -459,7 +501,8 @@ dp_status dp_memfd_make(const char *name, dp_view bytes, int *fd)
         return status_of_errno(errno);
     }
     dp_status status = write_all(made, bytes);
-    if (status == DP_OK && fcntl(made, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
+    if (status == DP_OK &&
+        fcntl(made, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
         status = DP_IO;
     }
     if (status != DP_OK) {
@@ -480,7 +523,8 @@ dp_status dp_memfd_map(int fd, uint64_t bytes_max, dp_view *bytes)
     if (fstat(fd, &about) != 0) {
         return DP_IO;
     }
-    if (about.st_size < 0 || (uint64_t)about.st_size > bytes_max || (uint64_t)about.st_size > SIZE_MAX) {
+    if (about.st_size < 0 || (uint64_t)about.st_size > bytes_max ||
+        (uint64_t)about.st_size > SIZE_MAX) {
         return DP_BADMSG;
     }
     if (about.st_size == 0) {

@@ -49,7 +49,7 @@
 enum {
     DP_TRAINER_ABI = 1,
     DP_TRAINER_PACKET_MAX = 64 * 1024,
-    DP_TRAINER_FDS_MAX = 34,   /* 32 contributors and two to spare */
+    DP_TRAINER_FDS_MAX = 34, /* 32 contributors and two to spare */
     DP_TRAINER_ITEMS_MAX = 32,
     DP_TRAINER_TEXT_MAX = 8192
 };
@@ -83,7 +83,11 @@ typedef enum dp_trainer_kind {
     DP_TRAINER_KIND_COUNT
 } dp_trainer_kind;
 
-typedef enum dp_settle { DP_SETTLE_NONE = 0, DP_SETTLE_INCLUDED = 1, DP_SETTLE_LEFT_OUT = 2 } dp_settle;
+typedef enum dp_settle {
+    DP_SETTLE_NONE = 0,
+    DP_SETTLE_INCLUDED = 1,
+    DP_SETTLE_LEFT_OUT = 2
+} dp_settle;
 
 /* What RESTORE brings back. PENDING with settle NONE: published and undecided, kept as pending. */
 typedef enum dp_restore { DP_RESTORE_PENDING = 1, DP_RESTORE_FROZEN = 2 } dp_restore;
@@ -98,26 +102,26 @@ typedef struct dp_trainer_msg {
     uint64_t tokens;
     uint64_t carried;
     uint32_t steps;
-    uint32_t id;              /* CHECK */
+    uint32_t id; /* CHECK */
     uint8_t exchange[16];
     uint8_t member[32];
     dp_hash root;
-    double loss;              /* mean nats per token */
+    double loss; /* mean nats per token */
     double bits_per_byte;
     double moved;
     uint64_t weight_own;
     uint64_t weight_other;
     unsigned __int128 energy;
-    uint32_t alpha;           /* Q16 */
-    uint32_t clip;            /* Q16 */
-    uint32_t lambda;          /* Q16: e, F, O are scaled by it after settling; 65536 = keep */
+    uint32_t alpha;  /* Q16 */
+    uint32_t clip;   /* Q16 */
+    uint32_t lambda; /* Q16: e, F, O are scaled by it after settling; 65536 = keep */
     dp_settle settle;
     dp_restore restore;
     bool dense;
     bool ok;
     uint64_t seed;
     uint32_t n_items;
-    uint32_t q[DP_TRAINER_ITEMS_MAX]; /* Q31 */
+    uint32_t q[DP_TRAINER_ITEMS_MAX];   /* Q31 */
     char text[DP_TRAINER_TEXT_MAX + 1]; /* HELLO name, FAILED what, SAMPLE prompt, SAMPLED text */
 } dp_trainer_msg;
 
@@ -127,9 +131,11 @@ DP_MUST dp_status dp_trainer_encode(const dp_trainer_msg *msg, dp_buf *out);
 DP_MUST dp_status dp_trainer_decode(dp_trainer_msg *msg, dp_view bytes);
 
 /* Send one packet with fds (may be 0 of them). Blocking or not follows the socket. DP_AGAIN, DP_CLOSED, DP_IO. */
-DP_MUST dp_status dp_trainer_send(int socket, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds);
+DP_MUST dp_status dp_trainer_send(int socket, const dp_trainer_msg *msg, const int *fds,
+                                  uint32_t n_fds);
 /* Receive one packet; *n_fds says how many arrived in fds (owned by the caller, close-on-exec). */
-DP_MUST dp_status dp_trainer_receive(int socket, dp_trainer_msg *msg, int fds[DP_TRAINER_FDS_MAX], uint32_t *n_fds);
+DP_MUST dp_status dp_trainer_receive(int socket, dp_trainer_msg *msg, int fds[DP_TRAINER_FDS_MAX],
+                                     uint32_t *n_fds);
 
 /* Bulk data: a sealed memfd (no grow, shrink, write) from bytes, and its mapping. The mapping outlives the fd. */
 DP_MUST dp_status dp_memfd_make(const char *name, dp_view bytes, int *fd);
