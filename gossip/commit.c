@@ -1,0 +1,646 @@
+#include "gossip/commit.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/msg.h"
+#include "gossip/mutation.h"
+
+enum { ROW_VERSION = 1 };
+
+/* ---- slot ---- */
+
+void dp_commit_init(dp_commit *commit, const dp_commit_host *host, const dp_crypto *crypto, const dp_run_id *run,
+                    const uint8_t *vote_key)
+{
+    memset(commit, 0, sizeof *commit);
+    commit->host = *host;
+    commit->crypto = *crypto;
+    commit->run = *run;
+    commit->self = DP_NOBODY;
+    commit->has_key = vote_key != NULL;
+    if (vote_key != NULL) {
+        memcpy(commit->key, vote_key, sizeof commit->key);
+    }
+}
+
+void dp_commit_copy(dp_commit_bytes *to, dp_view record, const dp_hash *hash)
+{
+    dp_assert(record.size > 0 && record.size <= DP_RECORD_BYTES_MAX);
+    memmove(to->data, record.data, record.size);
+    to->size = record.size;
+    to->hash = *hash;
+}
+
+static dp_hash order_weight(const dp_commit *commit, uint32_t voter)
+{
+    dp_digest digest;
+
+    dp_digest_init(&digest, "dpnode/order/1");
+    dp_digest_add(&digest, dp_view_of(commit->run.bytes, DP_HASH_BYTES));
+    dp_digest_add(&digest, dp_view_of(commit->fork.bytes, DP_HASH_BYTES));
+    dp_digest_add_u64(&digest, commit->slot);
+    dp_digest_add(&digest, dp_view_of(commit->voters[voter].peer.bytes, 32));
+    return dp_digest_end(&digest);
+}
+
+static void set_order(dp_commit *commit)
+{
+    dp_hash weights[DP_VOTERS_MAX];
+
+    for (uint32_t i = 0; i < commit->n; i++) {
+        uint32_t at = i;
+        weights[i] = order_weight(commit, i);
+        while (at > 0 && dp_hash_compare(&weights[commit->order[at - 1]], &weights[i]) < 0) {
+            commit->order[at] = commit->order[at - 1];
+            at--;
+        }
+        commit->order[at] = i;
+    }
+}
+
+uint32_t dp_commit_owner(const dp_commit *commit, uint32_t ballot)
+{
+    return commit->order[ballot % commit->n];
+}
+
+bool dp_commit_owns(const dp_commit *commit, uint32_t ballot, uint32_t voter)
+{
+#if DP_MUTATION == 1
+    if (ballot == 0) {
+        return true;
+    }
+#elif DP_MUTATION == 2
+    return true;
+#endif
+    return dp_commit_owner(commit, ballot) == voter;
+}
+
+/* Take up the durable row if it is of the slot that begins; a row of a later slot is kept for then. */
+static void take_row(dp_commit *commit)
+{
+    dp_reader reader = dp_reader_of(dp_view_of(commit->row, commit->row_size));
+    dp_hash fork;
+    dp_hash prev;
+
+    if (commit->row_size == 0) {
+        return;
+    }
+    dp_read_u8(&reader);
+    dp_read_bytes(&reader, fork.bytes, sizeof fork.bytes);
+    const uint64_t slot = dp_read_u64(&reader);
+    dp_read_bytes(&reader, prev.bytes, sizeof prev.bytes);
+    if (slot > commit->slot) {
+        return;
+    }
+    if (slot == commit->slot && dp_hash_equal(&fork, &commit->fork) && dp_hash_equal(&prev, &commit->prev)) {
+        commit->state.promised = (int64_t)dp_read_u32(&reader) - 1;
+        commit->state.accepted = (int64_t)dp_read_u32(&reader) - 1;
+        const uint32_t size = dp_read_u32(&reader);
+        if (commit->state.accepted >= 0) {
+            const dp_view record = dp_read_view(&reader, size);
+            const dp_hash hash = dp_record_hash(record);
+            dp_commit_copy(&commit->accepted, record, &hash);
+            commit->state.hash = hash;
+        }
+        commit->durable = commit->state;
+        commit->seen = commit->state.promised;
+    }
+    commit->row_size = 0;
+}
+
+dp_status dp_commit_restore(dp_commit *commit, dp_view row)
+{
+    dp_reader reader = dp_reader_of(row);
+    const uint8_t version = dp_read_u8(&reader);
+
+    dp_read_view(&reader, DP_HASH_BYTES + 8 + DP_HASH_BYTES);
+    const uint32_t promised = dp_read_u32(&reader);
+    const uint32_t accepted = dp_read_u32(&reader);
+    const uint32_t size = dp_read_u32(&reader);
+    dp_read_view(&reader, size);
+    /* A row that cannot be read may hide a promise. */
+    commit->key_lost = true;
+    if (version != ROW_VERSION) {
+        return DP_VERSION;
+    }
+    if (dp_reader_finish(&reader) != DP_OK || accepted > promised || (accepted > 0) != (size > 0) ||
+        size > DP_RECORD_BYTES_MAX) {
+        return DP_BADMSG;
+    }
+    commit->key_lost = false;
+    memcpy(commit->row, row.data, row.size);
+    commit->row_size = row.size;
+    return DP_OK;
+}
+
+void dp_commit_begin(dp_commit *commit, const dp_ledger *ledger, const dp_peer *self)
+{
+    const uint32_t index = dp_ledger_voter(ledger, self);
+
+    commit->fork = ledger->fork;
+    commit->slot = ledger->slot + 1;
+    commit->prev = ledger->head;
+    commit->n = ledger->n_voters;
+    memcpy(commit->voters, ledger->voters, sizeof commit->voters);
+    set_order(commit);
+    commit->state = (dp_commit_state){.promised = -1, .accepted = -1};
+    commit->durable = commit->state;
+    commit->op = 0;
+    commit->promise_to = DP_NOBODY;
+    commit->tell_accepted = false;
+    commit->seen = -1;
+    commit->has_waiting = false;
+    commit->has_prepare = false;
+    commit->phase = DP_COMMIT_IDLE;
+    commit->promised_by = 0;
+    commit->best = -1;
+    commit->has_value = false;
+    commit->voted = 0;
+    commit->decided = false;
+    take_row(commit);
+    commit->self = DP_NOBODY;
+    if (index != DP_NOBODY && commit->has_key &&
+        memcmp(commit->voters[index].key, commit->key, sizeof commit->key) == 0) {
+        commit->self = index;
+    }
+#if DP_MUTATION == 5
+    commit->self = index;
+    commit->key_lost = false;
+#endif
+}
+
+static bool may_vote(const dp_commit *commit)
+{
+    /* A row of a later slot on disk must not be overwritten by a vote in this one. */
+    return commit->self != DP_NOBODY && !commit->key_lost && !commit->decided && commit->row_size == 0;
+}
+
+/* ---- sending and writing ---- */
+
+void dp_commit_sign(dp_commit *commit, dp_vote *vote, uint8_t type)
+{
+    vote->type = type;
+    vote->voter = (uint8_t)commit->self;
+    vote->fork = commit->fork;
+    vote->slot = commit->slot;
+    vote->prev = commit->prev;
+    const bool signed_it = dp_vote_sign(vote, &commit->crypto, &commit->run);
+    dp_assert(signed_it || DP_MUTATION == 5);
+}
+
+void dp_commit_send(dp_commit *commit, uint32_t voter, const dp_vote_msg *msg)
+{
+    dp_writer writer = dp_writer_of(commit->room, sizeof commit->room);
+    dp_view bytes;
+
+    dp_vote_msg_write(&writer, msg);
+    const dp_status status = dp_writer_finish(&writer, &bytes);
+    dp_assert(status == DP_OK);
+    if (voter != DP_NOBODY) {
+        commit->host.send(commit->host.context, voter, bytes);
+        return;
+    }
+    for (uint32_t i = 0; i < commit->n; i++) {
+        if (i != commit->self) {
+            commit->host.send(commit->host.context, i, bytes);
+        }
+    }
+}
+
+void dp_commit_write_row(dp_commit *commit)
+{
+    dp_writer writer = dp_writer_of(commit->row, sizeof commit->row);
+    dp_view row;
+
+    dp_assert(commit->op == 0);
+    commit->writing = commit->state;
+#if DP_MUTATION == 3
+    /* The promise is only remembered. */
+    commit->writing.promised = commit->writing.accepted;
+#elif DP_MUTATION == 4
+    commit->writing.accepted = -1;
+#endif
+    const bool with_record = commit->writing.accepted >= 0;
+    dp_write_u8(&writer, ROW_VERSION);
+    dp_write_bytes(&writer, commit->fork.bytes, DP_HASH_BYTES);
+    dp_write_u64(&writer, commit->slot);
+    dp_write_bytes(&writer, commit->prev.bytes, DP_HASH_BYTES);
+    dp_write_u32(&writer, (uint32_t)(commit->writing.promised + 1));
+    dp_write_u32(&writer, (uint32_t)(commit->writing.accepted + 1));
+    dp_write_u32(&writer, with_record ? (uint32_t)commit->accepted.size : 0);
+    if (with_record) {
+        dp_write_bytes(&writer, commit->accepted.data, commit->accepted.size);
+    }
+    const dp_status status = dp_writer_finish(&writer, &row);
+    dp_assert(status == DP_OK);
+    commit->op = commit->host.store(commit->host.context, commit->slot, row);
+    dp_assert(commit->op != 0);
+}
+
+static void send_promise(dp_commit *commit, uint32_t to)
+{
+    dp_vote_msg msg = {.vote = {.ballot = (uint32_t)commit->state.promised}};
+
+    if (commit->state.accepted >= 0) {
+        msg.vote.accepted = (uint32_t)commit->state.accepted + 1;
+        msg.vote.hash = commit->state.hash;
+        msg.record = dp_view_of(commit->accepted.data, commit->accepted.size);
+    }
+    dp_commit_sign(commit, &msg.vote, DP_MSG_PROMISE);
+    dp_commit_send(commit, to, &msg);
+}
+
+/* To one voter, or to all with DP_NOBODY; then the own vote counts here too. */
+static void send_accepted(dp_commit *commit, uint32_t to)
+{
+    dp_vote_msg msg = {.vote = {.ballot = (uint32_t)commit->state.accepted, .hash = commit->state.hash}};
+
+    dp_commit_sign(commit, &msg.vote, DP_MSG_ACCEPTED);
+    dp_commit_send(commit, to, &msg);
+    if (to == DP_NOBODY) {
+        dp_commit_tally(commit, &msg.vote);
+    }
+}
+
+static void send_nack(dp_commit *commit, uint32_t to)
+{
+    const dp_vote_msg msg = {.vote = {.type = DP_MSG_NACK,
+                                      .voter = (uint8_t)commit->self,
+                                      .fork = commit->fork,
+                                      .slot = commit->slot,
+                                      .prev = commit->prev,
+                                      .ballot = (uint32_t)commit->state.promised}};
+
+    dp_commit_send(commit, to, &msg);
+}
+
+/* ---- acceptor ---- */
+
+/* Rule V1. */
+static void on_prepare(dp_commit *commit, const dp_vote *vote)
+{
+    const int64_t ballot = vote->ballot;
+
+    if (!may_vote(commit)) {
+        return;
+    }
+    if (ballot < commit->state.promised) {
+        send_nack(commit, vote->voter);
+        return;
+    }
+    if (commit->op != 0) {
+        if (!commit->has_prepare || vote->ballot > commit->prepare.ballot) {
+            commit->prepare = *vote;
+            commit->has_prepare = true;
+        }
+        return;
+    }
+    if (ballot == commit->state.accepted && commit->durable.accepted == ballot) {
+        send_accepted(commit, vote->voter); /* Its owner is past PREPARE; this is a late copy. */
+        return;
+    }
+    if (ballot == commit->durable.promised) {
+        send_promise(commit, vote->voter);
+        return;
+    }
+    if (ballot == commit->state.promised && commit->phase != DP_COMMIT_IDLE) {
+        return;
+    }
+    commit->state.promised = ballot;
+    commit->phase = DP_COMMIT_IDLE; /* A higher ballot than the own one. */
+#if DP_MUTATION == 3
+    send_promise(commit, vote->voter);
+    return;
+#endif
+    commit->promise_to = vote->voter;
+    dp_commit_write_row(commit);
+}
+
+/* Does the proof inside a PROPOSE allow its record? Rule V2, second half. */
+static bool is_justified(const dp_commit *commit, const dp_vote_msg *msg)
+{
+    uint32_t voters = 0;
+    uint32_t count = 0;
+    uint32_t best = 0;
+    const dp_vote *forced = NULL;
+
+    if (msg->vote.ballot == 0) {
+        return true;
+    }
+    for (uint32_t i = 0; i < msg->n_just; i++) {
+        const dp_vote *promise = &msg->just[i];
+        if (promise->voter >= commit->n || (voters & (1U << promise->voter)) != 0 ||
+            promise->accepted > promise->ballot ||
+            !dp_vote_verify(promise, &commit->crypto, &commit->run, commit->voters[promise->voter].key)) {
+            return false;
+        }
+        voters |= 1U << promise->voter;
+        count++;
+        if (promise->accepted > best) {
+            best = promise->accepted;
+            forced = promise;
+        }
+    }
+#if DP_MUTATION == 7 || DP_MUTATION == 8
+    forced = NULL;
+#endif
+    return count > commit->n / 2 && (forced == NULL || dp_hash_equal(&forced->hash, &msg->vote.hash));
+}
+
+/* A promise with the own signature above the own row: this disk is older than this key's votes. */
+static void notice_own(dp_commit *commit, const dp_vote *vote)
+{
+#if DP_MUTATION == 5
+    return;
+#endif
+    const bool above = vote->type == DP_MSG_ACCEPTED
+                           ? (int64_t)vote->ballot > commit->state.accepted ||
+                                 ((int64_t)vote->ballot == commit->state.accepted &&
+                                  !dp_hash_equal(&vote->hash, &commit->state.hash))
+                           : (int64_t)vote->ballot > commit->state.promised;
+
+    if (commit->self != DP_NOBODY && vote->voter == commit->self && above && !commit->decided &&
+        dp_vote_verify(vote, &commit->crypto, &commit->run, commit->voters[commit->self].key)) {
+        commit->key_lost = true;
+        commit->phase = DP_COMMIT_IDLE;
+    }
+}
+
+static void keep_waiting(dp_commit *commit, const dp_vote_msg *msg)
+{
+    if (commit->has_waiting && commit->waiting.vote.ballot > msg->vote.ballot) {
+        return;
+    }
+    if (msg != &commit->waiting) {
+        commit->waiting = *msg;
+        dp_commit_copy(&commit->waiting_record, msg->record, &msg->vote.hash);
+        commit->waiting.record = dp_view_of(commit->waiting_record.data, commit->waiting_record.size);
+    }
+    commit->has_waiting = true;
+}
+
+/* Rule V2, first half. The signature and the proof have been checked. */
+static void on_propose(dp_commit *commit, const dp_vote_msg *msg)
+{
+    const int64_t ballot = msg->vote.ballot;
+
+    if (!may_vote(commit)) {
+        keep_waiting(commit, msg); /* Its record may be needed when the votes of others decide it. */
+        return;
+    }
+#if DP_MUTATION != 9
+    if (ballot < commit->state.promised) {
+        send_nack(commit, msg->vote.voter);
+        return;
+    }
+#endif
+    if (commit->op != 0) {
+        keep_waiting(commit, msg);
+        return;
+    }
+    if (ballot == commit->state.accepted) {
+        const bool same = dp_hash_equal(&msg->vote.hash, &commit->state.hash);
+        if (same && commit->durable.accepted == ballot) {
+            send_accepted(commit, msg->vote.voter);
+            return;
+        }
+#if DP_MUTATION != 10
+        if (!same) {
+            return; /* One record per ballot. */
+        }
+#endif
+    }
+    switch (commit->host.judge(commit->host.context, msg->record)) {
+    case DP_VERDICT_NO:
+        return;
+    case DP_VERDICT_LATER:
+        keep_waiting(commit, msg);
+        return;
+    case DP_VERDICT_YES:
+        break;
+    }
+    if (ballot > commit->state.promised) {
+        commit->state.promised = ballot;
+    }
+    commit->state.accepted = ballot;
+    commit->state.hash = msg->vote.hash;
+    dp_commit_copy(&commit->accepted, msg->record, &msg->vote.hash);
+    commit->phase = DP_COMMIT_IDLE;
+    commit->tell_accepted = true;
+    dp_commit_write_row(commit);
+#if DP_MUTATION == 4
+    send_accepted(commit, DP_NOBODY);
+    commit->tell_accepted = false;
+#endif
+}
+
+/* ---- votes ---- */
+
+static const dp_commit_bytes *find_record(const dp_commit *commit, const dp_hash *hash)
+{
+    if (commit->state.accepted >= 0 && dp_hash_equal(&commit->accepted.hash, hash)) {
+        return &commit->accepted;
+    }
+    if (commit->has_value && dp_hash_equal(&commit->value.hash, hash)) {
+        return &commit->value;
+    }
+    if (commit->has_waiting && dp_hash_equal(&commit->waiting_record.hash, hash)) {
+        return &commit->waiting_record;
+    }
+    return NULL;
+}
+
+static void look_for_majority(dp_commit *commit, uint32_t ballot, const dp_hash *hash)
+{
+    dp_cert_of_record cert = {.ballot = ballot};
+
+    for (uint32_t i = 0; i < commit->n; i++) {
+        const dp_vote *vote = &commit->votes[i];
+        if ((commit->voted & (1U << i)) != 0 && vote->ballot == ballot && dp_hash_equal(&vote->hash, hash)) {
+            cert.seals[cert.n].voter = (uint8_t)i;
+            memcpy(cert.seals[cert.n].signature, vote->signature, DP_SIGNATURE_BYTES);
+            cert.n++;
+        }
+    }
+    const dp_commit_bytes *record = find_record(commit, hash);
+    if (cert.n > commit->n / 2 && record != NULL) {
+        dp_commit_copy(&commit->outcome, dp_view_of(record->data, record->size), hash);
+        commit->cert = cert;
+        commit->decided = true;
+        commit->phase = DP_COMMIT_IDLE;
+    }
+}
+
+/* The signature has been checked. */
+void dp_commit_tally(dp_commit *commit, const dp_vote *vote)
+{
+    const uint32_t bit = 1U << vote->voter;
+    dp_vote *last = &commit->votes[vote->voter];
+
+    if (commit->decided) {
+        return;
+    }
+    if ((commit->voted & bit) != 0) {
+        if (vote->ballot == last->ballot && !dp_hash_equal(&vote->hash, &last->hash)) {
+            commit->host.proof(commit->host.context, last, vote);
+            return;
+        }
+        if (vote->ballot < last->ballot) {
+            return;
+        }
+    }
+    *last = *vote;
+    commit->voted |= bit;
+    look_for_majority(commit, vote->ballot, &vote->hash);
+}
+
+bool dp_commit_echo(const dp_commit *commit, uint32_t voter, dp_vote *vote)
+{
+    if (voter >= commit->n || (commit->voted & (1U << voter)) == 0) {
+        return false;
+    }
+    *vote = commit->votes[voter];
+    return true;
+}
+
+/* ---- events ---- */
+
+dp_status dp_commit_message(dp_commit *commit, dp_time now, const dp_vote_msg *msg)
+{
+    const dp_vote *vote = &msg->vote;
+
+    if (vote->voter >= commit->n || vote->ballot > INT32_MAX) {
+        return DP_DENIED;
+    }
+    if (vote->type == DP_MSG_NACK) {
+        if ((int64_t)vote->ballot > commit->seen) {
+            commit->seen = vote->ballot;
+        }
+        return DP_OK;
+    }
+    if (!dp_vote_verify(vote, &commit->crypto, &commit->run, commit->voters[vote->voter].key)) {
+        return DP_BADSIG;
+    }
+    if (vote->voter == commit->self) {
+        notice_own(commit, vote);
+        return DP_OK;
+    }
+    if ((vote->type == DP_MSG_PREPARE || vote->type == DP_MSG_PROPOSE) &&
+        !dp_commit_owns(commit, vote->ballot, vote->voter)) {
+        return DP_DENIED;
+    }
+    if ((int64_t)vote->ballot > commit->seen) {
+        commit->seen = vote->ballot;
+    }
+    if (vote->type == DP_MSG_PREPARE) {
+        on_prepare(commit, vote);
+    } else if (vote->type == DP_MSG_PROPOSE) {
+        for (uint32_t i = 0; i < msg->n_just; i++) {
+            notice_own(commit, &msg->just[i]);
+        }
+        if (!is_justified(commit, msg)) {
+            return DP_DENIED;
+        }
+        on_propose(commit, msg);
+        for (uint32_t i = 0; i < commit->n && !commit->decided; i++) {
+            if ((commit->voted & (1U << i)) != 0) { /* Votes may have come before the record. */
+                look_for_majority(commit, commit->votes[i].ballot, &commit->votes[i].hash);
+            }
+        }
+    } else if (vote->type == DP_MSG_PROMISE) {
+        dp_commit_owner_promise(commit, now, msg);
+    } else {
+        dp_commit_tally(commit, vote);
+    }
+    return DP_OK;
+}
+
+static void retry_deferred(dp_commit *commit)
+{
+    if (commit->op == 0 && commit->has_prepare) {
+        commit->has_prepare = false;
+        on_prepare(commit, &commit->prepare);
+    }
+    if (commit->op == 0 && commit->has_waiting && may_vote(commit)) {
+        commit->has_waiting = false;
+        on_propose(commit, &commit->waiting);
+        /* Its record stays known: the votes of others may still decide it. */
+        commit->has_waiting = true;
+        if ((int64_t)commit->waiting.vote.ballot < commit->state.promised ||
+            (int64_t)commit->waiting.vote.ballot == commit->state.accepted) {
+            commit->has_waiting = false;
+        }
+    }
+}
+
+bool dp_commit_stored(dp_commit *commit, dp_time now, uint32_t op, dp_status status)
+{
+    if (commit->op == 0 || op != commit->op) {
+        return false;
+    }
+    commit->op = 0;
+    const uint32_t promise_to = commit->promise_to;
+    const bool tell_accepted = commit->tell_accepted;
+    commit->promise_to = DP_NOBODY;
+    commit->tell_accepted = false;
+    if (status == DP_OK) {
+        commit->durable = commit->writing;
+    }
+    if (commit->key_lost) {
+        return true;
+    }
+    if (status == DP_OK && promise_to != DP_NOBODY) {
+        send_promise(commit, promise_to);
+    }
+    if (status == DP_OK && tell_accepted) {
+        send_accepted(commit, DP_NOBODY);
+    }
+    dp_commit_owner_stored(commit, now, status == DP_OK);
+    if (!commit->decided) {
+        retry_deferred(commit);
+    }
+    return true;
+}
+
+void dp_commit_poke(dp_commit *commit, dp_time now)
+{
+    if (commit->decided) {
+        return;
+    }
+    retry_deferred(commit);
+    dp_commit_owner_poke(commit, now);
+}
+
+uint32_t dp_commit_distance(const dp_commit *commit)
+{
+    const uint32_t last = commit->seen < 0 ? 0 : (uint32_t)(commit->seen % commit->n);
+
+    for (uint32_t i = 0; i < commit->n; i++) {
+        if (commit->order[(last + i) % commit->n] == commit->self) {
+            return i;
+        }
+    }
+    return commit->n;
+}
+
+bool dp_commit_active(const dp_commit *commit)
+{
+    return commit->seen >= 0 || commit->voted != 0 || commit->has_waiting;
+}
+
+dp_status dp_commit_check(const dp_commit *commit, dp_why *why)
+{
+    const dp_commit_state *state = &commit->state;
+
+    if (state->accepted > state->promised) {
+        return dp_why_set(why, DP_CORRUPT, "slot %llu: accepted above promised", (unsigned long long)commit->slot);
+    }
+    if (commit->durable.promised > state->promised || commit->durable.accepted > state->accepted) {
+        return dp_why_set(why, DP_CORRUPT, "slot %llu: memory behind disk", (unsigned long long)commit->slot);
+    }
+    if (state->accepted >= 0 && !dp_hash_equal(&commit->accepted.hash, &state->hash)) {
+        return dp_why_set(why, DP_CORRUPT, "slot %llu: accepted record", (unsigned long long)commit->slot);
+    }
+    return DP_OK;
+}

@@ -1,0 +1,55 @@
+#include "gossip/deadline.h"
+
+static uint64_t clamp(uint64_t value, uint64_t least, uint64_t most)
+{
+    if (value < least) {
+        value = least;
+    }
+    return value > most ? most : value;
+}
+
+void dp_deadline_measure(dp_deadline *deadline, uint64_t round_us)
+{
+    const uint64_t sample = clamp(round_us, deadline->round_us / 2, 3 * deadline->round_us);
+
+    if (deadline->average_us == 0) {
+        deadline->average_us = sample;
+    }
+    deadline->average_us = (3 * deadline->average_us + sample) / 4;
+}
+
+uint64_t dp_deadline_length(const dp_deadline *deadline)
+{
+    return deadline->average_us > deadline->round_us ? deadline->average_us : deadline->round_us;
+}
+
+uint64_t dp_deadline_hard(const dp_deadline *deadline)
+{
+    const uint64_t length = dp_deadline_length(deadline);
+
+    return (length + length / 2 + 2 * DP_SECOND) * deadline->patience_milli / 1000;
+}
+
+uint64_t dp_deadline_grace(const dp_deadline *deadline, uint64_t step_us, uint64_t transfer_us, uint64_t rtt_p95_us)
+{
+    return clamp(step_us + 2 * transfer_us, 4 * rtt_p95_us + 50 * DP_MS, dp_deadline_length(deadline) / 4);
+}
+
+uint64_t dp_deadline_bid(uint64_t rtt_p95_us, uint64_t fsync_p95_us, uint32_t distance, uint32_t failed)
+{
+    uint64_t wait = clamp(4 * rtt_p95_us + 2 * fsync_p95_us, DP_BID_US_MIN, DP_BID_US_MAX) * (1 + distance);
+
+    while (failed > 0 && wait < DP_BID_BACKOFF_US_MAX) {
+        wait *= 2;
+        failed--;
+    }
+    return wait < DP_BID_BACKOFF_US_MAX ? wait : DP_BID_BACKOFF_US_MAX;
+}
+
+uint32_t dp_deadline_enough(uint32_t active)
+{
+    const uint32_t share = (3 * active + 4) / 5;
+    const uint32_t least = share > 2 ? share : 2;
+
+    return active < least ? active : least;
+}

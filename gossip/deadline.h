@@ -1,0 +1,35 @@
+/* How long a round waits, from what was measured: expected length, grace, hard deadline, bid timer. Integers in, integers out
+ * (review of the protocol, D1, A9 and section 3, C). */
+#ifndef DP_GOSSIP_DEADLINE_H
+#define DP_GOSSIP_DEADLINE_H
+
+#include <stdint.h>
+
+#include "base/clock.h"
+
+#define DP_BID_US_MIN (200 * DP_MS)
+#define DP_BID_US_MAX (5 * DP_SECOND)
+#define DP_BID_BACKOFF_US_MAX (30 * DP_SECOND)
+
+typedef struct dp_deadline {
+    uint64_t round_us;       /* the manifest's */
+    uint32_t patience_milli;
+    uint64_t average_us;     /* moving average of round durations; 0 before the first */
+} dp_deadline;
+
+/* One measured round, from own opening to decision. */
+void dp_deadline_measure(dp_deadline *deadline, uint64_t round_us);
+/* L: at least the manifest's round; the average counts between half and three times of it. */
+uint64_t dp_deadline_length(const dp_deadline *deadline);
+/* (1.5 L + 2 s) * patience. */
+uint64_t dp_deadline_hard(const dp_deadline *deadline);
+/* What a straggler is given after K are ready: one step of the slowest and two transfers, within [4 rtt_p95 + 50 ms, L/4]. The
+ * upper bound wins. */
+uint64_t dp_deadline_grace(const dp_deadline *deadline, uint64_t step_us, uint64_t transfer_us, uint64_t rtt_p95_us);
+/* Wait of a voter that sees the close condition: clamp(4 rtt_p95 + 2 fsync_p95, 200 ms, 5 s) * (1 + distance from the last
+ * owner), doubled per failed bid up to 30 s. */
+uint64_t dp_deadline_bid(uint64_t rtt_p95_us, uint64_t fsync_p95_us, uint32_t distance, uint32_t failed);
+/* K: contributions that permit to close early: min(active, max(2, ceil(0.6 active))). */
+uint32_t dp_deadline_enough(uint32_t active);
+
+#endif

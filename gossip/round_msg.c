@@ -1,0 +1,162 @@
+#include "gossip/round_msg.h"
+
+#include "base/assert.h"
+#include "gossip/msg.h"
+
+static void write_head(dp_writer *writer, dp_msg_type type)
+{
+    dp_write_u8(writer, (uint8_t)type);
+    dp_write_u8(writer, DP_MSG_VERSION);
+}
+
+static dp_reader read_head(dp_view message, dp_msg_type type)
+{
+    dp_reader reader = dp_reader_of(message);
+
+    if (dp_read_u8(&reader) != (uint8_t)type || dp_read_u8(&reader) != DP_MSG_VERSION) {
+        reader.failed = true;
+    }
+    return reader;
+}
+
+void dp_ready_msg_write(dp_writer *writer, const dp_ready *ready)
+{
+    write_head(writer, DP_MSG_READY);
+    dp_write_bytes(writer, ready->peer.bytes, 32);
+    dp_write_u64(writer, ready->round);
+    dp_write_bytes(writer, ready->base.bytes, 32);
+    dp_write_bytes(writer, ready->root.bytes, 32);
+    dp_write_u64(writer, ready->bytes);
+    dp_write_u64(writer, ready->tokens);
+    dp_write_u64(writer, ready->carried);
+    dp_write_u32(writer, ready->steps);
+    dp_write_u32(writer, ready->loss_micro);
+    dp_write_bytes(writer, ready->state_root.bytes, 32);
+    dp_write_bytes(writer, ready->signature, DP_SIGNATURE_BYTES);
+}
+
+dp_status dp_ready_msg_read(dp_view message, dp_ready *ready)
+{
+    dp_reader reader = read_head(message, DP_MSG_READY);
+
+    dp_read_bytes(&reader, ready->peer.bytes, 32);
+    ready->round = dp_read_u64(&reader);
+    dp_read_bytes(&reader, ready->base.bytes, 32);
+    dp_read_bytes(&reader, ready->root.bytes, 32);
+    ready->bytes = dp_read_u64(&reader);
+    ready->tokens = dp_read_u64(&reader);
+    ready->carried = dp_read_u64(&reader);
+    ready->steps = dp_read_u32(&reader);
+    ready->loss_micro = dp_read_u32(&reader);
+    dp_read_bytes(&reader, ready->state_root.bytes, 32);
+    dp_read_bytes(&reader, ready->signature, DP_SIGNATURE_BYTES);
+    return dp_reader_finish(&reader);
+}
+
+void dp_have_msg_write(dp_writer *writer, const dp_have_msg *have)
+{
+    dp_assert(have->n <= DP_HAVE_MAX);
+    write_head(writer, DP_MSG_HAVE);
+    dp_write_bytes(writer, have->voter.bytes, 32);
+    dp_write_u64(writer, have->round);
+    dp_write_u8(writer, (uint8_t)have->n);
+    for (uint32_t i = 0; i < have->n; i++) {
+        dp_write_bytes(writer, have->roots[i].bytes, 32);
+    }
+}
+
+dp_status dp_have_msg_read(dp_view message, dp_have_msg *have)
+{
+    dp_reader reader = read_head(message, DP_MSG_HAVE);
+
+    dp_read_bytes(&reader, have->voter.bytes, 32);
+    have->round = dp_read_u64(&reader);
+    have->n = dp_read_u8(&reader);
+    if (have->n > DP_HAVE_MAX) {
+        return DP_TOOBIG;
+    }
+    for (uint32_t i = 0; i < have->n; i++) {
+        dp_read_bytes(&reader, have->roots[i].bytes, 32);
+    }
+    return dp_reader_finish(&reader);
+}
+
+void dp_state_msg_write(dp_writer *writer, const dp_state_msg *state)
+{
+    write_head(writer, DP_MSG_STATE);
+    dp_write_bytes(writer, state->voter.bytes, 32);
+    dp_write_u64(writer, state->round);
+    dp_write_bytes(writer, state->root.bytes, 32);
+    dp_write_bytes(writer, state->signature, DP_SIGNATURE_BYTES);
+}
+
+dp_status dp_state_msg_read(dp_view message, dp_state_msg *state)
+{
+    dp_reader reader = read_head(message, DP_MSG_STATE);
+
+    dp_read_bytes(&reader, state->voter.bytes, 32);
+    state->round = dp_read_u64(&reader);
+    dp_read_bytes(&reader, state->root.bytes, 32);
+    dp_read_bytes(&reader, state->signature, DP_SIGNATURE_BYTES);
+    return dp_reader_finish(&reader);
+}
+
+void dp_voter_ok_msg_write(dp_writer *writer, const dp_voter_ok_msg *offer)
+{
+    write_head(writer, DP_MSG_VOTER_OK);
+    dp_write_bytes(writer, offer->peer.bytes, 32);
+    dp_write_bytes(writer, offer->key, DP_PUBLIC_KEY_BYTES);
+    dp_write_bytes(writer, offer->head.bytes, 32);
+    dp_write_bytes(writer, offer->signature, DP_SIGNATURE_BYTES);
+}
+
+dp_status dp_voter_ok_msg_read(dp_view message, dp_voter_ok_msg *offer)
+{
+    dp_reader reader = read_head(message, DP_MSG_VOTER_OK);
+
+    dp_read_bytes(&reader, offer->peer.bytes, 32);
+    dp_read_bytes(&reader, offer->key, DP_PUBLIC_KEY_BYTES);
+    dp_read_bytes(&reader, offer->head.bytes, 32);
+    dp_read_bytes(&reader, offer->signature, DP_SIGNATURE_BYTES);
+    return dp_reader_finish(&reader);
+}
+
+void dp_remove_msg_write(dp_writer *writer, const dp_remove *remove)
+{
+    write_head(writer, DP_MSG_REMOVE);
+    dp_write_bytes(writer, remove->peer.bytes, 32);
+    dp_write_u8(writer, (uint8_t)remove->reason);
+    dp_write_u64(writer, remove->incarnation);
+    dp_write_bytes(writer, remove->signature, DP_SIGNATURE_BYTES);
+}
+
+dp_status dp_remove_msg_read(dp_view message, dp_remove *remove)
+{
+    dp_reader reader = read_head(message, DP_MSG_REMOVE);
+
+    dp_read_bytes(&reader, remove->peer.bytes, 32);
+    const uint8_t reason = dp_read_u8(&reader);
+    remove->incarnation = dp_read_u64(&reader);
+    dp_read_bytes(&reader, remove->signature, DP_SIGNATURE_BYTES);
+    if (reason != DP_REMOVE_LEFT && reason != DP_REMOVE_REVOKED) {
+        return DP_BADMSG;
+    }
+    remove->reason = (dp_remove_reason)reason;
+    return dp_reader_finish(&reader);
+}
+
+void dp_fence_msg_write(dp_writer *writer, const dp_fence *fence)
+{
+    write_head(writer, DP_MSG_FENCE_ASK);
+    dp_write_bytes(writer, fence->peer.bytes, 32);
+    dp_write_u64(writer, fence->incarnation);
+}
+
+dp_status dp_fence_msg_read(dp_view message, dp_fence *fence)
+{
+    dp_reader reader = read_head(message, DP_MSG_FENCE_ASK);
+
+    dp_read_bytes(&reader, fence->peer.bytes, 32);
+    fence->incarnation = dp_read_u64(&reader);
+    return dp_reader_finish(&reader);
+}
