@@ -1,0 +1,652 @@
+#include "gossip/members.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "gossip/members_internal.h"
+#include "gossip/msg.h"
+
+enum { DIALS_PER_TICK = 8 };
+#define DIAL_PATIENCE_US (15 * DP_SECOND)
+
+/* ---- summary ---- */
+
+void dp_summary_write(dp_writer *writer, const dp_summary *summary)
+{
+    dp_write_u64(writer, summary->slot);
+    dp_write_bytes(writer, summary->head.bytes, sizeof summary->head.bytes);
+    dp_write_bytes(writer, summary->base.bytes, sizeof summary->base.bytes);
+    dp_write_u64(writer, summary->round);
+    dp_write_u8(writer, (uint8_t)summary->mode);
+    dp_write_u8(writer, summary->has_trainer ? 1 : 0);
+    dp_write_u32(writer, summary->step_us);
+    dp_write_u64(writer, summary->saved_round);
+    dp_write_bytes(writer, summary->saved_root.bytes, sizeof summary->saved_root.bytes);
+    dp_write_u64(writer, summary->saved_bytes);
+}
+
+dp_status dp_summary_read(dp_reader *reader, dp_summary *summary)
+{
+    summary->slot = dp_read_u64(reader);
+    dp_read_bytes(reader, summary->head.bytes, sizeof summary->head.bytes);
+    dp_read_bytes(reader, summary->base.bytes, sizeof summary->base.bytes);
+    summary->round = dp_read_u64(reader);
+    const uint8_t mode = dp_read_u8(reader);
+    const uint8_t has_trainer = dp_read_u8(reader);
+    summary->step_us = dp_read_u32(reader);
+    summary->saved_round = dp_read_u64(reader);
+    dp_read_bytes(reader, summary->saved_root.bytes, sizeof summary->saved_root.bytes);
+    summary->saved_bytes = dp_read_u64(reader);
+    if (reader->failed || mode > DP_MODE_LEFT || has_trainer > 1) {
+        return DP_BADMSG;
+    }
+    summary->mode = (dp_mode)mode;
+    summary->has_trainer = has_trainer == 1;
+    return DP_OK;
+}
+
+/* ---- the table ---- */
+
+static dp_hash key_of(const dp_peer *peer)
+{
+    dp_hash key;
+
+    _Static_assert(sizeof key.bytes == sizeof peer->bytes, "a peer is a key of the map");
+    memcpy(key.bytes, peer->bytes, sizeof key.bytes);
+    return key;
+}
+
+uint32_t dp_members_row_add(dp_members *members, const dp_peer *peer)
+{
+    const dp_hash key = key_of(peer);
+
+    if (members->count == members->capacity ||
+        dp_map_put(&members->index, &key, members->count) != DP_OK) {
+        return DP_MEMBER_NONE;
+    }
+    dp_row *const row = &members->rows[members->count];
+    *row = (dp_row){.member.peer = *peer};
+    members->version++;
+    return members->count++;
+}
+
+static void set_credential(dp_member *member, dp_view credential, uint32_t caps)
+{
+    dp_assert(credential.size <= DP_CREDENTIAL_MAX);
+    if (credential.size > 0) {
+        memcpy(member->credential, credential.data, credential.size);
+        member->credential_bytes = (uint16_t)credential.size;
+        member->caps = caps;
+    }
+}
+
+static void set_addrs(dp_member *member, const dp_addr *addrs, uint32_t n_addrs)
+{
+    member->n_addrs = n_addrs < DP_ADDRS_MAX ? n_addrs : DP_ADDRS_MAX;
+    for (uint32_t i = 0; i < member->n_addrs; i++) {
+        member->addrs[i] = addrs[i];
+    }
+}
+
+dp_status dp_members_open(dp_members **members, const dp_members_config *config)
+{
+    if (config->members_max < 2 || config->members_max > DP_MEMBERS_MAX ||
+        config->credential.size > DP_CREDENTIAL_MAX || config->n_addrs > DP_ADDRS_MAX ||
+        config->admit == NULL) {
+        return DP_BADARG;
+    }
+    dp_members *const made = dp_alloc(1, sizeof *made);
+    if (made == NULL) {
+        return DP_NOMEM;
+    }
+    made->capacity = config->members_max;
+    made->rows = dp_alloc(made->capacity, sizeof *made->rows);
+    made->order = dp_alloc(made->capacity, sizeof *made->order);
+    if (made->rows == NULL || made->order == NULL ||
+        dp_map_init(&made->index, made->capacity, config->seed) != DP_OK) {
+        dp_members_close(made);
+        return DP_NOMEM;
+    }
+    made->run = config->run;
+    made->crypto = config->crypto;
+    made->beat = config->beat;
+    made->admit = config->admit;
+    made->admit_context = config->admit_context;
+    made->period_us = DP_PROBE_US_MIN;
+    made->probe_at = DP_NEVER;
+    made->sync_at = DP_NEVER;
+    dp_rng_init(&made->rng, config->seed ^ 0x6d656d62657273ULL);
+    for (uint32_t i = 0; i < DP_PROBES_MAX; i++) {
+        made->probes[i].target = DP_MEMBER_NONE;
+    }
+    for (uint32_t i = 0; i < DP_RELAYED_MAX; i++) {
+        made->relayed[i].requester = DP_MEMBER_NONE;
+    }
+    const uint32_t own = dp_members_row_add(made, &config->self);
+    dp_assert(own == 0);
+    made->rows[0].member.state = DP_MEMBER_ALIVE;
+    made->rows[0].member.incarnation = config->incarnation;
+    set_credential(&made->rows[0].member, config->credential, config->caps);
+    set_addrs(&made->rows[0].member, config->addrs, config->n_addrs);
+    *members = made;
+    return DP_OK;
+}
+
+void dp_members_close(dp_members *members)
+{
+    if (members == NULL) {
+        return;
+    }
+    dp_map_close(&members->index);
+    dp_free(members->order);
+    dp_free(members->rows);
+    dp_free(members);
+}
+
+uint32_t dp_members_count(const dp_members *members)
+{
+    return members->count;
+}
+
+const dp_member *dp_members_at(const dp_members *members, uint32_t index)
+{
+    dp_assert(index < members->count);
+    return &members->rows[index].member;
+}
+
+uint32_t dp_members_find(const dp_members *members, const dp_peer *peer)
+{
+    const dp_hash key = key_of(peer);
+    uint32_t index = 0;
+
+    return dp_map_get(&members->index, &key, &index) ? index : DP_MEMBER_NONE;
+}
+
+uint32_t dp_members_alive(const dp_members *members)
+{
+    uint32_t alive = 0;
+
+    for (uint32_t i = 0; i < members->count; i++) {
+        const dp_member_state state = members->rows[i].member.state;
+        alive += state == DP_MEMBER_ALIVE || state == DP_MEMBER_SUSPECT;
+    }
+    return alive;
+}
+
+uint64_t dp_members_version(const dp_members *members)
+{
+    return members->version;
+}
+
+uint64_t dp_members_rtt_p95(const dp_members *members, bool voters_only)
+{
+    uint64_t worst = 0;
+
+    for (uint32_t i = 1; i < members->count; i++) {
+        const dp_member *const member = &members->rows[i].member;
+        const uint64_t p95 = dp_rtt_p95(&member->rtt);
+        if (member->linked && (member->voter || !voters_only) && p95 > worst) {
+            worst = p95;
+        }
+    }
+    return worst;
+}
+
+uint32_t dp_members_linked(const dp_members *members)
+{
+    uint32_t linked = 0;
+
+    for (uint32_t i = 1; i < members->count; i++) {
+        linked += members->rows[i].member.linked;
+    }
+    return linked;
+}
+
+uint32_t dp_members_pick(dp_members *members, uint32_t not_a, uint32_t not_b, uint32_t *picked, uint32_t most)
+{
+    uint32_t seen = 0;
+
+    /* Reservoir sampling (Vitter 1985, algorithm R): one pass, no list. */
+    for (uint32_t i = 1; i < members->count; i++) {
+        const dp_member *const member = &members->rows[i].member;
+        if (!member->linked || member->state != DP_MEMBER_ALIVE || i == not_a || i == not_b) {
+            continue;
+        }
+        seen++;
+        if (seen <= most) {
+            picked[seen - 1] = i;
+        } else {
+            const uint64_t place = dp_rng_below(&members->rng, seen);
+            if (place < most) {
+                picked[place] = i;
+            }
+        }
+    }
+    return seen < most ? seen : most;
+}
+
+void dp_members_state_set(dp_members *members, uint32_t index, dp_member_state state, dp_time now, const char *cause,
+                          dp_out *out)
+{
+    dp_member *const member = &members->rows[index].member;
+    const dp_member_state old = member->state;
+
+    if (old == state) {
+        return;
+    }
+    member->state = state;
+    member->changed = now;
+    members->version++;
+    dp_out_note(out, (dp_note){.code = DP_NOTE_MEMBER,
+                               .peer = member->peer,
+                               .a = (uint64_t)old,
+                               .b = (uint64_t)state,
+                               .cause = cause});
+}
+
+uint32_t dp_members_add(dp_members *members, const dp_peer *peer, dp_view credential, uint32_t caps, const dp_addr *addrs,
+                        uint32_t n_addrs)
+{
+    uint32_t index = dp_members_find(members, peer);
+
+    if (index == DP_MEMBER_NONE) {
+        index = dp_members_row_add(members, peer);
+    }
+    if (index == DP_MEMBER_NONE) {
+        return index;
+    }
+    dp_member *const member = &members->rows[index].member;
+    if (member->credential_bytes == 0 && credential.size <= DP_CREDENTIAL_MAX) {
+        set_credential(member, credential, caps);
+    }
+    if (member->n_addrs == 0) {
+        set_addrs(member, addrs, n_addrs);
+    }
+    return index;
+}
+
+void dp_members_mark(dp_members *members, uint32_t index, bool in_roster, bool voter)
+{
+    dp_assert(index < members->count);
+    dp_member *const member = &members->rows[index].member;
+
+    if (member->in_roster != in_roster || member->voter != voter) {
+        member->in_roster = in_roster;
+        member->voter = voter;
+        members->version++;
+    }
+}
+
+void dp_members_remove(dp_members *members, uint32_t index, dp_time now, dp_out *out)
+{
+    dp_assert(index > 0 && index < members->count);
+    dp_row *const row = &members->rows[index];
+
+    if (row->removed) {
+        return;
+    }
+    row->removed = true;
+    row->down = true;
+    row->member.in_roster = false;
+    row->member.voter = false;
+    dp_members_cleared(members, index);
+    dp_members_state_set(members, index, DP_MEMBER_LEFT, now, "removed", out);
+    if (row->member.linked) {
+        dp_out_add(out, DP_DO_HANGUP)->u.peer = row->member.peer;
+    }
+}
+
+void dp_members_tell(dp_members *members, const dp_summary *summary)
+{
+    members->summary = *summary;
+    members->rows[0].member.summary = *summary;
+    members->rows[0].member.has_summary = true;
+}
+
+/* Flood what this node says of itself. */
+static void tell_own(dp_members *members, dp_out *out)
+{
+    const dp_row *const own = &members->rows[0];
+
+    if (own->statement_bytes > 0) {
+        dp_members_flood(members, dp_view_of(own->statement, own->statement_bytes),
+                         dp_view_of(own->member.credential, own->member.credential_bytes), 0, 0, out);
+    }
+}
+
+void dp_members_addrs(dp_members *members, const dp_addr *addrs, uint32_t n_addrs, dp_time now, uint64_t wall_ms, dp_out *out)
+{
+    (void)now;
+    (void)wall_ms;
+    dp_assert(members->rows[0].member.revision < UINT32_MAX);
+    set_addrs(&members->rows[0].member, addrs, n_addrs);
+    members->rows[0].member.revision++;
+    dp_members_own_alive(members);
+    tell_own(members, out);
+}
+
+void dp_members_start(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out)
+{
+    (void)wall_ms;
+    (void)out;
+    members->started = true;
+    members->rows[0].member.heard = now;
+    dp_members_own_alive(members);
+    /* Not everybody at the same instant. */
+    members->probe_at = dp_time_after(now, dp_rng_below(&members->rng, members->period_us) + 1);
+    members->sync_at = dp_time_after(now, DP_SYNC_US / 2 + dp_rng_below(&members->rng, DP_SYNC_US));
+}
+
+/* ---- links ---- */
+
+/* A gap in our own time (a stopped process, a sleeping laptop): what others did meanwhile is not evidence. */
+static void observe(dp_members *members, dp_time now)
+{
+    const uint64_t late_us = dp_time_between(members->probe_at, now);
+
+    if (!members->started || late_us <= 2 * members->period_us) {
+        return;
+    }
+    members->quiet_until = dp_time_after(now, 2 * members->period_us);
+    if (members->lhm < DP_LHM_MAX) {
+        members->lhm++;
+    }
+    for (uint32_t i = 1; i < members->count; i++) {
+        dp_row *const row = &members->rows[i];
+        if (row->n_accusers > 0) {
+            row->suspect_at = dp_time_after(row->suspect_at, late_us);
+        }
+    }
+    dp_members_probe_reset(members, now);
+}
+
+bool dp_members_watches(const dp_members *members, uint32_t index)
+{
+    const dp_row *const row = &members->rows[index];
+
+    if (row->removed || row->down ||
+        (row->member.state != DP_MEMBER_ALIVE && row->member.state != DP_MEMBER_SUSPECT)) {
+        return false;
+    }
+    if (row->member.linked) {
+        return true;
+    }
+    /* In a large run most members are not linked here; others watch them. A link lost against our will is watched on. */
+    return !row->hung_up && (members->count <= DP_FULL_MESH_MAX || row->member.heard.us != 0);
+}
+
+bool dp_members_keeps_dial(const dp_peer *a, const dp_peer *b)
+{
+    return dp_peer_compare(a, b) < 0;
+}
+
+static void dial_later(dp_members *members, dp_row *row, dp_time now)
+{
+    const uint32_t doubled = row->dials_failed < 7 ? row->dials_failed : 7;
+    uint64_t wait_us = DP_DIAL_US_MIN << doubled;
+
+    if (wait_us > DP_DIAL_US_MAX) {
+        wait_us = DP_DIAL_US_MAX;
+    }
+    wait_us = wait_us * 3 / 4 + dp_rng_below(&members->rng, wait_us / 2 + 1);
+    row->dial_at = dp_time_after(now, wait_us);
+    row->dialling = false;
+}
+
+uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, const dp_peer *peer, const dp_addr *addr,
+                            dp_view credential, bool outgoing, dp_out *out)
+{
+    (void)wall_ms;
+    observe(members, now);
+    uint32_t index = dp_members_find(members, peer);
+    if (index == 0) {
+        return DP_MEMBER_NONE;
+    }
+    if (index == DP_MEMBER_NONE) {
+        index = dp_members_row_add(members, peer);
+        if (index == DP_MEMBER_NONE) {
+            dp_out_add(out, DP_DO_HANGUP)->u.peer = *peer;
+            return index;
+        }
+    }
+    dp_row *const row = &members->rows[index];
+    if (row->removed) {
+        dp_out_add(out, DP_DO_HANGUP)->u.peer = *peer;
+        return index;
+    }
+    if (credential.size > 0 && credential.size <= DP_CREDENTIAL_MAX) {
+        uint32_t caps = row->member.caps;
+        /* The channel has checked it; this only reads the capabilities, and time is no matter. */
+        if (members->admit(members->admit_context, peer, credential, 0, &caps)) {
+            set_credential(&row->member, credential, caps);
+        }
+    }
+    if (row->member.n_addrs == 0 && outgoing && addr->family != 0) {
+        set_addrs(&row->member, addr, 1);
+    }
+    row->member.linked = true;
+    row->member.outgoing = outgoing;
+    row->dialling = false;
+    row->dials_failed = 0;
+    row->hung_up = false;
+    row->down = false;
+    members->version++;
+    if (row->member.state == DP_MEMBER_UNKNOWN || row->member.state == DP_MEMBER_LEFT) {
+        dp_members_cleared(members, index);
+        dp_members_state_set(members, index, DP_MEMBER_ALIVE, now, "linked", out);
+    }
+    dp_members_heard(members, index, now, out);
+    dp_members_sync_send(members, index, false, out);
+    return index;
+}
+
+void dp_members_link_down(dp_members *members, dp_time now, uint64_t wall_ms, const dp_peer *peer, dp_link_cause cause,
+                          dp_out *out)
+{
+    (void)wall_ms;
+    observe(members, now);
+    const uint32_t index = dp_members_find(members, peer);
+    if (index == DP_MEMBER_NONE || index == 0) {
+        return;
+    }
+    dp_row *const row = &members->rows[index];
+    if (cause == DP_LINK_REFUSED) {
+        if (row->dials_failed < UINT32_MAX) {
+            row->dials_failed++;
+        }
+        dial_later(members, row, now);
+        row->urgent = true;
+        return;
+    }
+    const bool was_linked = row->member.linked;
+    row->member.linked = false;
+    members->version++;
+    dial_later(members, row, now);
+    if (!was_linked || !dp_members_watches(members, index)) {
+        return;
+    }
+    row->urgent = true;
+    if (cause == DP_LINK_RESET) {
+        dp_members_accuse(members, index, DP_CAUSE_RESET, now, out);
+    } else if (cause == DP_LINK_TIMEOUT) {
+        dp_members_accuse(members, index, DP_CAUSE_SILENCE, now, out);
+    }
+}
+
+void dp_members_heard(dp_members *members, uint32_t index, dp_time now, dp_out *out)
+{
+    dp_assert(index < members->count);
+    dp_row *const row = &members->rows[index];
+
+    row->member.heard = now;
+    if (row->member.state == DP_MEMBER_ALIVE || row->down) {
+        return;
+    }
+    if (row->member.state == DP_MEMBER_SUSPECT || row->member.state == DP_MEMBER_DEAD) {
+        /* Others may hold it dead still; shown our old accusation, it refutes it to everybody. */
+        if (row->member.state == DP_MEMBER_DEAD) {
+            dp_members_statement_send(members, row, true, &row->member.peer, out);
+        }
+        dp_members_cleared(members, index);
+        dp_members_state_set(members, index, DP_MEMBER_ALIVE, now, "heard", out);
+    }
+}
+
+/* ---- time ---- */
+
+static bool wants_link(const dp_members *members, uint32_t index, uint32_t linked)
+{
+    const dp_row *const row = &members->rows[index];
+
+    if (row->removed || row->member.linked || row->member.n_addrs == 0 ||
+        row->member.state == DP_MEMBER_LEFT) {
+        return false;
+    }
+    return members->count <= DP_FULL_MESH_MAX || row->member.voter || linked < DP_MESH_LINKS;
+}
+
+static void dial(dp_members *members, dp_time now, dp_out *out)
+{
+    const uint32_t linked = dp_members_linked(members);
+    const uint32_t start = (uint32_t)dp_rng_below(&members->rng, members->count);
+    uint32_t dials = 0;
+
+    for (uint32_t k = 0; k < members->count && dials < DIALS_PER_TICK; k++) {
+        const uint32_t i = (start + k) % members->count;
+        dp_row *const row = &members->rows[i];
+        if (i == 0 || !dp_time_reached(now, row->dial_at) || !wants_link(members, i, linked + dials)) {
+            continue;
+        }
+        if (row->dialling) { /* the driver forgot to answer */
+            dial_later(members, row, now);
+            continue;
+        }
+        if (row->dial_at.us == 0 &&
+            !dp_members_keeps_dial(&members->rows[0].member.peer, &row->member.peer)) {
+            /* The other's dial would win over ours: let it come first. */
+            row->dial_at = dp_time_after(now, DP_DIAL_US_MIN);
+            continue;
+        }
+        dp_action *const action = dp_out_add(out, DP_DO_DIAL);
+        action->u.dial.peer = row->member.peer;
+        action->u.dial.n_addrs = row->member.n_addrs;
+        memcpy(action->u.dial.addrs, row->member.addrs, sizeof row->member.addrs);
+        row->dialling = true;
+        row->dial_at = dp_time_after(now, DIAL_PATIENCE_US);
+        dials++;
+    }
+}
+
+void dp_members_tick(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out)
+{
+    (void)wall_ms;
+    if (!members->started || members->leaving) {
+        return;
+    }
+    observe(members, now);
+    members->rows[0].member.heard = now;
+    for (uint32_t i = 1; i < members->count; i++) {
+        if (members->rows[i].n_accusers > 0) {
+            dp_members_conclude(members, i, now, out);
+        }
+    }
+    dp_members_probe_tick(members, now, out);
+    dial(members, now, out);
+    if (dp_time_reached(now, members->sync_at)) {
+        uint32_t picked = 0;
+        if (dp_members_pick(members, 0, 0, &picked, 1) == 1) {
+            dp_members_sync_send(members, picked, true, out);
+        }
+        members->sync_at =
+            dp_time_after(now, DP_SYNC_US * 3 / 4 + dp_rng_below(&members->rng, DP_SYNC_US / 2));
+    }
+}
+
+dp_time dp_members_wake(const dp_members *members)
+{
+    if (!members->started || members->leaving) {
+        return DP_NEVER;
+    }
+    dp_time wake = dp_time_min(members->sync_at, dp_members_probe_wake(members));
+    const uint32_t linked = dp_members_linked(members);
+
+    for (uint32_t i = 1; i < members->count; i++) {
+        const dp_row *const row = &members->rows[i];
+        if (row->n_accusers > 0 && row->member.state == DP_MEMBER_SUSPECT) {
+            const dp_time end = dp_members_suspicion_end(members, i);
+            /* One that has ended and did not suffice waits for evidence, not for time. */
+            if (end.us > members->rows[0].member.heard.us) {
+                wake = dp_time_min(wake, end);
+            }
+        }
+        if (wants_link(members, i, linked)) {
+            wake = dp_time_min(wake, row->dial_at);
+        }
+    }
+    return wake;
+}
+
+dp_status dp_members_message(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from, dp_view bytes,
+                             dp_out *out)
+{
+    dp_assert(from > 0 && from < members->count);
+    observe(members, now);
+    dp_reader reader = dp_reader_of(bytes);
+    const uint8_t type = dp_read_u8(&reader);
+    const uint8_t version = dp_read_u8(&reader);
+
+    if (reader.failed || bytes.size > DP_MESSAGE_MAX) {
+        return DP_BADMSG;
+    }
+    if (version != DP_MSG_VERSION) {
+        return DP_VERSION;
+    }
+    switch (type) {
+    case DP_MSG_PING:
+        return dp_members_ping(members, now, from, &reader, out);
+    case DP_MSG_ACK:
+        return dp_members_ack(members, now, from, &reader, out);
+    case DP_MSG_PING_REQ:
+        return dp_members_ping_req(members, now, from, &reader, out);
+    case DP_MSG_STATEMENT: {
+        const dp_status status = dp_members_statement(members, now, wall_ms, from, &reader, out);
+        return status != DP_OK ? status : dp_reader_finish(&reader);
+    }
+    case DP_MSG_SYNC:
+        return dp_members_sync(members, now, wall_ms, from, &reader, out);
+    default:
+        return DP_BADMSG;
+    }
+}
+
+dp_status dp_members_check(const dp_members *members, dp_why *why)
+{
+    if (members->count == 0 || members->count > members->capacity) {
+        return dp_why_set(why, DP_CORRUPT, "members: %u rows of %u", members->count, members->capacity);
+    }
+    if (members->rows[0].member.state != DP_MEMBER_ALIVE || members->rows[0].n_accusers > 0) {
+        return dp_why_set(why, DP_CORRUPT, "members: this node does not hold itself alive");
+    }
+    for (uint32_t i = 0; i < members->count; i++) {
+        const dp_row *const row = &members->rows[i];
+        if (dp_members_find(members, &row->member.peer) != i) {
+            return dp_why_set(why, DP_CORRUPT, "members: row %u is not found under its key", i);
+        }
+        if (row->n_accusers > DP_ACCUSERS_MAX ||
+            (row->member.state == DP_MEMBER_SUSPECT && row->n_accusers == 0)) {
+            return dp_why_set(why, DP_CORRUPT, "members: row %u is suspect without accuser", i);
+        }
+        for (uint32_t k = 0; k < row->n_accusers; k++) {
+            for (uint32_t l = 0; l < k; l++) {
+                if (dp_peer_equal(&row->accusers[k].peer, &row->accusers[l].peer)) {
+                    return dp_why_set(why, DP_CORRUPT, "members: row %u has an accuser twice", i);
+                }
+            }
+        }
+        if (row->removed && row->member.state != DP_MEMBER_LEFT) {
+            return dp_why_set(why, DP_CORRUPT, "members: row %u is removed and not left", i);
+        }
+    }
+    return DP_OK;
+}
