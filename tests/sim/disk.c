@@ -1,0 +1,271 @@
+#include "tests/sim/disk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "tests/sim/object.h"
+
+static void row_clear(dp_disk_row *row)
+{
+    free(row->data);
+    memset(row, 0, sizeof *row);
+    row->keep[0] = DP_SHELF_NONE;
+    row->keep[1] = DP_SHELF_NONE;
+    row->keep[2] = DP_SHELF_NONE;
+}
+
+void dp_disk_write_free(dp_disk_write *write)
+{
+    if (write != NULL) {
+        free(write->row.data);
+        free(write->record.data);
+        free(write);
+    }
+}
+
+static void drop_writes(dp_disk *disk)
+{
+    while (disk->first != NULL) {
+        dp_disk_write *write = disk->first;
+        disk->first = write->next;
+        dp_disk_write_free(write);
+    }
+    disk->last = NULL;
+    disk->free_us = 0;
+}
+
+static void drop_records(dp_disk *disk, uint32_t kept)
+{
+    while (disk->n_records > kept) {
+        free(disk->records[--disk->n_records].data);
+    }
+}
+
+void dp_disk_close(dp_disk *disk)
+{
+    drop_writes(disk);
+    drop_records(disk, 0);
+    free(disk->records);
+    free(disk->uses);
+    row_clear(&disk->vote);
+    row_clear(&disk->pending);
+    for (uint32_t i = 0; i < disk->n_exchanges; i++) {
+        row_clear(&disk->exchanges[i]);
+    }
+    memset(disk, 0, sizeof *disk);
+}
+
+void dp_disk_wipe(dp_disk *disk, bool keep_vote_key)
+{
+    const uint64_t incarnation = disk->incarnation;
+    const uint32_t vote_key = disk->vote_key + (keep_vote_key ? 0 : 1);
+
+    dp_disk_close(disk);
+    /* The identity key survives in a file of its own, and with it a clock that makes incarnations grow. */
+    disk->incarnation = incarnation;
+    disk->vote_key = vote_key;
+}
+
+void dp_disk_lose_votes(dp_disk *disk, bool keep_vote_key, uint32_t records_kept)
+{
+    drop_writes(disk);
+    row_clear(&disk->vote);
+    row_clear(&disk->pending);
+    while (disk->n_exchanges > 0) {
+        row_clear(&disk->exchanges[--disk->n_exchanges]);
+    }
+    drop_records(disk, records_kept);
+    if (!keep_vote_key) {
+        disk->vote_key++;
+    }
+}
+
+bool dp_disk_holds(const dp_disk *disk, uint32_t object)
+{
+    return object < disk->uses_capacity && (disk->uses[object] & 1) != 0;
+}
+
+static uint8_t *uses_of(dp_disk *disk, uint32_t object)
+{
+    if (object >= disk->uses_capacity) {
+        const uint32_t capacity = (object + 256) * 2;
+        disk->uses = realloc(disk->uses, capacity);
+        dp_assert(disk->uses != NULL);
+        memset(disk->uses + disk->uses_capacity, 0, capacity - disk->uses_capacity);
+        disk->uses_capacity = capacity;
+    }
+    return &disk->uses[object];
+}
+
+static bool row_needs(const dp_disk_row *row, uint32_t object)
+{
+    return row->size != 0 && (row->keep[0] == object || row->keep[1] == object || row->keep[2] == object);
+}
+
+static bool needed(const dp_disk *disk, uint32_t object)
+{
+    if (row_needs(&disk->pending, object)) {
+        return true;
+    }
+    for (uint32_t i = 0; i < disk->n_exchanges; i++) {
+        if (row_needs(&disk->exchanges[i], object)) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; i < disk->n_checkpoints; i++) {
+        if (disk->checkpoints[i].object == object) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void dp_disk_use(dp_disk *disk, uint32_t object, uint32_t use, bool on)
+{
+    uint8_t *uses = uses_of(disk, object);
+
+    dp_assert(use > 0 && use < 8);
+    if (on) {
+        *uses = (uint8_t)(*uses | (1U << use));
+        return;
+    }
+    *uses = (uint8_t)(*uses & ~(1U << use));
+    if ((*uses & ~1U) == 0 && !needed(disk, object)) {
+        *uses = 0;
+    }
+}
+
+uint64_t dp_disk_begin(dp_disk *disk, const dp_disk_write *write, uint64_t now_us, uint64_t took_us)
+{
+    dp_disk_write *item = malloc(sizeof *item);
+
+    dp_assert(item != NULL);
+    *item = *write;
+    item->next = NULL;
+    if (disk->free_us < now_us) {
+        disk->free_us = now_us;
+    }
+    disk->free_us += took_us;
+    item->done_us = disk->free_us;
+    if (disk->last != NULL) {
+        disk->last->next = item;
+    } else {
+        disk->first = item;
+    }
+    disk->last = item;
+    return item->done_us;
+}
+
+static void append_record(dp_disk *disk, dp_disk_write *write)
+{
+    const uint64_t slot = write->row.slot;
+
+    if (slot != (uint64_t)disk->n_records + 1) {
+        return; /* the oracle has spoken already if this is a gap */
+    }
+    if (disk->n_records == disk->records_capacity) {
+        disk->records_capacity = disk->records_capacity == 0 ? 64 : disk->records_capacity * 2;
+        disk->records = realloc(disk->records, disk->records_capacity * sizeof *disk->records);
+        dp_assert(disk->records != NULL);
+    }
+    disk->records[disk->n_records++] = write->record;
+    write->record.data = NULL;
+    if (disk->vote.size != 0 && disk->vote.slot <= slot) {
+        row_clear(&disk->vote);
+    }
+}
+
+static void replace_row(dp_disk_row *row, dp_disk_write *write)
+{
+    row_clear(row);
+    *row = write->row;
+    write->row.data = NULL;
+}
+
+static void put_exchange(dp_disk *disk, dp_disk_write *write)
+{
+    uint32_t i = 0;
+
+    while (i < disk->n_exchanges && memcmp(disk->exchanges[i].exchange, write->row.exchange, 16) != 0) {
+        i++;
+    }
+    if (write->row.size == 0) {
+        if (i < disk->n_exchanges) {
+            row_clear(&disk->exchanges[i]);
+            disk->exchanges[i] = disk->exchanges[--disk->n_exchanges];
+        }
+        return;
+    }
+    if (i == disk->n_exchanges) {
+        dp_assert(disk->n_exchanges < DP_DISK_EXCHANGES_MAX);
+        disk->n_exchanges++;
+        memset(&disk->exchanges[i], 0, sizeof disk->exchanges[i]);
+    }
+    replace_row(&disk->exchanges[i], write);
+}
+
+static void put_checkpoint(dp_disk *disk, const dp_disk_write *write)
+{
+    uint8_t *uses = uses_of(disk, write->object);
+
+    *uses = (uint8_t)(*uses | 1U);
+    if (disk->n_checkpoints == DP_DISK_CHECKPOINTS_MAX) {
+        const uint32_t old = disk->checkpoints[0].object;
+        memmove(disk->checkpoints, disk->checkpoints + 1, sizeof disk->checkpoints - sizeof disk->checkpoints[0]);
+        disk->n_checkpoints--;
+        disk->checkpoints[disk->n_checkpoints] = (dp_disk_checkpoint){.round = write->round, .object = write->object};
+        disk->n_checkpoints++;
+        if (old != write->object) {
+            dp_disk_use(disk, old, DP_USE_STATE, false);
+        }
+        return;
+    }
+    disk->checkpoints[disk->n_checkpoints++] = (dp_disk_checkpoint){.round = write->round, .object = write->object};
+}
+
+static void perform(dp_disk *disk, dp_disk_write *write)
+{
+    if (write->kind == DP_WRITE_OBJECT) {
+        uint8_t *uses = uses_of(disk, write->object);
+        *uses = (uint8_t)(*uses | 1U);
+    } else if (write->kind == DP_WRITE_CHECKPOINT) {
+        put_checkpoint(disk, write);
+    } else if (write->row_kind == DP_STORE_VOTE) {
+        replace_row(&disk->vote, write);
+    } else if (write->row_kind == DP_STORE_DECIDED) {
+        append_record(disk, write);
+    } else if (write->row_kind == DP_STORE_PENDING) {
+        replace_row(&disk->pending, write);
+    } else {
+        put_exchange(disk, write);
+    }
+}
+
+dp_disk_write *dp_disk_end(dp_disk *disk)
+{
+    dp_disk_write *write = disk->first;
+
+    if (write == NULL) {
+        return NULL;
+    }
+    disk->first = write->next;
+    if (disk->first == NULL) {
+        disk->last = NULL;
+    }
+    perform(disk, write);
+    return write;
+}
+
+void dp_disk_crash(dp_disk *disk, dp_rng *rng)
+{
+    uint32_t count = 0;
+
+    for (const dp_disk_write *write = disk->first; write != NULL; write = write->next) {
+        count++;
+    }
+    for (uint64_t kept = dp_rng_below(rng, (uint64_t)count + 1); kept > 0; kept--) {
+        dp_disk_write_free(dp_disk_end(disk));
+    }
+    drop_writes(disk);
+}

@@ -1,0 +1,111 @@
+/* One simulated machine: the node under test with its disk, its trainer and the driver between them, as daemon/ has
+ * them. Survives crashes of the node in it. */
+#ifndef DP_SIM_HOST_H
+#define DP_SIM_HOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gossip/admission.h"
+#include "gossip/node.h"
+#include "tests/sim/disk.h"
+#include "tests/sim/queue.h"
+#include "tests/sim/toy.h"
+
+struct dp_sim;
+
+enum { DP_HOST_COMMANDS_MAX = 64 }; /* trainer commands waiting */
+
+typedef enum dp_toy_life { DP_TOY_DOWN = 0, DP_TOY_OPENING, DP_TOY_UP } dp_toy_life;
+
+typedef struct dp_host {
+    struct dp_sim *sim;
+    uint32_t index;
+    dp_peer peer;
+    dp_node *node;           /* NULL: not running */
+    uint32_t boot;           /* grows with every start and crash */
+    bool started_once;
+    bool left;               /* for good */
+    bool leaving;            /* its owner has asked for it */
+    uint64_t up_since;
+    uint64_t paused_until;
+    uint64_t restart_at;     /* 0: no restart is planned */
+    /* clock */
+    uint64_t clock_offset;
+    int32_t clock_ppm;
+    int64_t wall_offset_ms;
+    uint64_t tick_at;        /* of the timer that is set; UINT64_MAX: none */
+    uint64_t tick_generation;
+    /* disk */
+    dp_disk disk;
+    dp_rng disk_rng;
+    uint32_t disk_slow;      /* factor */
+    uint8_t *met;            /* by node: was linked once, address is on disk */
+    uint64_t saved_us;
+    /* trainer */
+    dp_toy toy;
+    dp_toy_life toy_state;
+    uint64_t life;           /* of the trainer process */
+    bool training;
+    uint64_t train_round;
+    uint64_t trained_us;     /* steps are done up to here */
+    bool steps_due;          /* a DP_ON_STEPS is queued */
+    uint32_t step_us;
+    uint32_t toy_slow;       /* factor */
+    uint64_t toy_free_us;
+    uint64_t nonce;
+    dp_action *commands;     /* ring of DP_HOST_COMMANDS_MAX */
+    uint32_t command_first;
+    uint32_t command_count;
+    dp_toy_parcel parcel;    /* of the PUBLISH or FREEZE whose objects are being written */
+    uint64_t parcel_round;
+    dp_hash pending_root;    /* of the publication in the trainer */
+    uint8_t frozen_exchange[16];
+    dp_rng rng;              /* seeds of nodes, pace of the trainer */
+    bool crash_now;          /* the process dies before its next action */
+} dp_host;
+
+DP_MUST dp_status dp_host_open(dp_host *host, struct dp_sim *sim, uint32_t index);
+void dp_host_close(dp_host *host);
+
+static inline bool dp_host_up(const dp_host *host)
+{
+    return host->node != NULL;
+}
+
+/* Start the process from what is durable. */
+void dp_host_boot(dp_host *host);
+/* kill -9, or a power cut (nobody is told). */
+void dp_host_crash(dp_host *host, bool reset);
+/* One occasion of this host that is not stale. */
+void dp_host_occasion(dp_host *host, dp_occasion *occasion);
+/* One event into the node, and what it wants done. */
+void dp_host_event(dp_host *host, dp_event *event);
+void dp_host_command(dp_host *host, dp_command command);
+
+/* Queue a durable write; its bytes become the disk's. */
+void dp_host_write(dp_host *host, const dp_disk_write *write);
+
+/* host_serve.c: objects and records between hosts. */
+void dp_host_get(dp_host *host, const dp_action *action);
+void dp_host_serve(dp_host *host, const dp_action *action);
+/* True if the message was the driver's own (INFO, CHUNK) and the node does not see it. */
+bool dp_host_message(dp_host *host, uint32_t from, dp_view bytes);
+void dp_host_chunk_stored(dp_host *host, const dp_disk_write *write);
+
+/* host_train.c: the trainer process. */
+void dp_host_order(dp_host *host, const dp_action *action);
+void dp_host_ordered(dp_host *host);   /* the oldest command has ended */
+void dp_host_steps(dp_host *host);
+void dp_host_parcel_stored(dp_host *host, const dp_disk_write *write);
+void dp_host_trainer_dies(dp_host *host, bool tell);
+void dp_host_trainer_spawn(dp_host *host);
+
+/* crypto.c: signatures that are cheap and deterministic, and credentials signed with them. */
+dp_crypto dp_sim_crypto(dp_host *host);
+void dp_sim_vote_key(const dp_host *host, uint8_t public_key[DP_PUBLIC_KEY_BYTES]);
+dp_admission dp_sim_admission(void);
+enum { DP_SIM_CREDENTIAL_BYTES = 32 + 4 + 16 + 4 + 8 };
+void dp_sim_credential(uint32_t index, bool founder, uint8_t out[DP_SIM_CREDENTIAL_BYTES]);
+
+#endif

@@ -1,0 +1,163 @@
+/* Objects and records between hosts: what the daemon's driver does with its store and the bulk connections. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/wire.h"
+#include "tests/sim/host.h"
+#include "tests/sim/sim.h"
+
+static void send_bulk(dp_host *host, const dp_peer *peer, const dp_writer *writer)
+{
+    dp_sim *sim = host->sim;
+    const uint32_t to = dp_sim_index(sim, peer);
+
+    dp_assert(!writer->full);
+    if (to >= sim->plan.nodes || to == host->index) {
+        return;
+    }
+    dp_packet *packet = dp_packet_of(writer->data, (uint32_t)writer->size);
+    dp_assert(packet != NULL);
+    DP_IGNORE(dp_net_send(&sim->net, &sim->queue, sim->now_us, host->index, to, packet, DP_NET_BULK));
+}
+
+void dp_host_get(dp_host *host, const dp_action *action)
+{
+    dp_sim *sim = host->sim;
+    const uint32_t object = dp_shelf_find(&sim->shelf, &action->u.get.root);
+    uint8_t bytes[64];
+    dp_writer w = dp_writer_of(bytes, sizeof bytes);
+
+    if (action->type == DP_DO_GET_INFO) {
+        dp_wire_write_info_get(&w, &action->u.get.root);
+    } else {
+        if (object != DP_SHELF_NONE && dp_disk_holds(&host->disk, object)) {
+            dp_sim_push(sim, &(dp_occasion){.at_us = sim->now_us + 1, .kind = DP_ON_HELD, .node = host->index,
+                                            .boot = host->boot, .other = dp_sim_index(sim, &action->u.get.peer),
+                                            .detail = (uint16_t)object, .value = object >> 16});
+            return;
+        }
+        dp_wire_write_chunk_get(&w, &action->u.get.root, action->u.get.index);
+    }
+    send_bulk(host, &action->u.get.peer, &w);
+}
+
+static void serve_records(dp_host *host, const dp_action *action)
+{
+    static uint8_t bytes[DP_MESSAGE_MAX];
+    const dp_disk *disk = &host->disk;
+    uint64_t slot = action->u.serve.from;
+    const uint64_t end = slot + action->u.serve.count;
+
+    while (slot > 0 && slot < end && slot <= disk->n_records) {
+        dp_writer w = dp_writer_of(bytes, sizeof bytes);
+        const uint64_t first = slot;
+        dp_wire_begin_records(&w, slot);
+        while (slot < end && slot <= disk->n_records) {
+            const dp_disk_record *r = &disk->records[slot - 1];
+            if (!dp_wire_add_record(&w, dp_view_of(r->data, r->record_size),
+                                    dp_view_of(r->data + r->record_size, r->cert_size))) {
+                break;
+            }
+            slot++;
+        }
+        dp_assert(slot > first);
+        send_bulk(host, &action->u.serve.peer, &w);
+    }
+}
+
+void dp_host_serve(dp_host *host, const dp_action *action)
+{
+    static uint8_t bytes[DP_CHUNK_HEAD_BYTES + DP_CHUNK_BYTES_MIN];
+    dp_sim *sim = host->sim;
+    dp_writer w = dp_writer_of(bytes, sizeof bytes);
+
+    if (action->type == DP_DO_SERVE_RECORDS) {
+        serve_records(host, action);
+        return;
+    }
+    const uint32_t object = dp_shelf_find(&sim->shelf, &action->u.get.root);
+    const bool held = object != DP_SHELF_NONE && dp_disk_holds(&host->disk, object);
+    if (action->type == DP_DO_SERVE_INFO) {
+        if (!held) {
+            return;
+        }
+        dp_wire_write_info(&w, &action->u.get.root, sim->shelf.items[object].size, &sim->shelf.items[object].leaf);
+    } else {
+        dp_wire_write_chunk_head(&w, &action->u.get.root, action->u.get.index, held && action->u.get.index == 0);
+        if (held && action->u.get.index == 0) {
+            dp_write_view(&w, dp_shelf_bytes(&sim->shelf, object));
+        }
+    }
+    send_bulk(host, &action->u.get.peer, &w);
+}
+
+static void on_info(dp_host *host, uint32_t from, dp_view bytes)
+{
+    static dp_hash leaves[DP_CHUNKS_MAX];
+    dp_wire_info info;
+    dp_event event = {.type = DP_EV_OBJECT_INFO};
+
+    if (dp_wire_read_info(bytes, &info, leaves) != DP_OK) {
+        dp_sim_fail(host->sim, "W1", from, "an INFO message does not decode");
+        return;
+    }
+    event.u.object.root = info.root;
+    event.u.object.size = info.size;
+    event.u.object.leaves = leaves;
+    event.u.object.peer = host->sim->hosts[from].peer;
+    dp_host_event(host, &event);
+}
+
+static void on_chunk(dp_host *host, uint32_t from, dp_view bytes)
+{
+    dp_sim *sim = host->sim;
+    dp_wire_chunk chunk;
+
+    if (dp_wire_read_chunk(bytes, &chunk) != DP_OK) {
+        dp_sim_fail(sim, "W1", from, "a CHUNK message does not decode");
+        return;
+    }
+    const uint32_t object = dp_shelf_find(&sim->shelf, &chunk.root);
+    if (!chunk.found || object == DP_SHELF_NONE) {
+        dp_event event = {.type = DP_EV_CHUNK};
+        event.u.chunk.root = chunk.root;
+        event.u.chunk.index = chunk.index;
+        event.u.chunk.peer = sim->hosts[from].peer;
+        event.u.chunk.status = DP_NOTFOUND;
+        dp_host_event(host, &event);
+        return;
+    }
+    dp_assert(dp_view_equal(chunk.bytes, dp_shelf_bytes(&sim->shelf, object)));
+    dp_host_write(host, &(dp_disk_write){.kind = DP_WRITE_OBJECT, .then = DP_THEN_CHUNK, .object = object, .peer = from});
+}
+
+bool dp_host_message(dp_host *host, uint32_t from, dp_view bytes)
+{
+    const uint8_t type = dp_msg_type_of(bytes);
+
+    if (type == DP_MSG_INFO) {
+        on_info(host, from, bytes);
+        return true;
+    }
+    if (type == DP_MSG_CHUNK) {
+        on_chunk(host, from, bytes);
+        return true;
+    }
+    return false;
+}
+
+void dp_host_chunk_stored(dp_host *host, const dp_disk_write *write)
+{
+    const dp_shelf_item *item = &host->sim->shelf.items[write->object];
+    dp_event event = {.type = DP_EV_CHUNK};
+
+    event.u.chunk.root = item->root;
+    if (write->peer < host->sim->plan.nodes) {
+        event.u.chunk.peer = host->sim->hosts[write->peer].peer;
+    }
+    dp_host_event(host, &event);
+    event = (dp_event){.type = DP_EV_OBJECT};
+    event.u.object.root = item->root;
+    event.u.object.size = item->size;
+    dp_host_event(host, &event);
+}

@@ -1,0 +1,363 @@
+/* The trainer process of a host: one command after another, each taking its time, and steps in between. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "tests/sim/host.h"
+#include "tests/sim/oracle.h"
+#include "tests/sim/sim.h"
+
+static const uint64_t report_us = 100000; /* at most ten STEP reports per second */
+
+static uint64_t cost_of(dp_host *host, dp_action_type type)
+{
+    const uint64_t unit = (1000 + dp_rng_below(&host->rng, 4000)) * host->toy_slow;
+
+    if (type == DP_DO_TRAINER_OPEN) {
+        return unit * 50;
+    }
+    if (type == DP_DO_TRAINER_LOAD || type == DP_DO_TRAINER_INIT) {
+        return unit * 5;
+    }
+    return type == DP_DO_CHECK || type == DP_DO_TRAIN || type == DP_DO_TRAIN_STOP ? unit / 5 : unit;
+}
+
+void dp_host_order(dp_host *host, const dp_action *action)
+{
+    dp_sim *sim = host->sim;
+
+    if (action->type == DP_DO_TRAINER_OPEN) {
+        if (host->toy_state != DP_TOY_DOWN) {
+            return;
+        }
+        host->toy_state = DP_TOY_OPENING;
+    } else if (host->toy_state != DP_TOY_UP) {
+        return; /* the process is gone; TRAINER_DOWN tells the node, or has told it */
+    }
+    dp_assert(host->command_count < DP_HOST_COMMANDS_MAX);
+    host->commands[(host->command_first + host->command_count++) % DP_HOST_COMMANDS_MAX] = *action;
+    if (host->toy_free_us < sim->now_us) {
+        host->toy_free_us = sim->now_us;
+    }
+    host->toy_free_us += cost_of(host, action->type);
+    dp_sim_push(sim, &(dp_occasion){.at_us = host->toy_free_us, .kind = DP_ON_TRAINER, .node = host->index,
+                                    .boot = host->boot, .value = host->life});
+}
+
+/* Do the steps that fit in the time since the last call. Returns how many. */
+static uint32_t catch_up(dp_host *host)
+{
+    const uint64_t now = host->sim->now_us;
+    const uint64_t each = (uint64_t)host->step_us * host->toy_slow;
+
+    if (!host->training || now < host->trained_us) {
+        return 0;
+    }
+    uint64_t steps = (now - host->trained_us) / each;
+    host->trained_us += steps * each;
+    if (steps > 400) {
+        steps = 400; /* a pause is no work */
+    }
+    dp_toy_train(&host->toy, (uint32_t)steps);
+    return (uint32_t)steps;
+}
+
+static void plan_steps(dp_host *host)
+{
+    const uint64_t each = (uint64_t)host->step_us * host->toy_slow;
+
+    if (!host->steps_due && host->training) {
+        host->steps_due = true;
+        dp_sim_push(host->sim, &(dp_occasion){.at_us = host->sim->now_us + (each > report_us ? each : report_us),
+                                              .kind = DP_ON_STEPS, .node = host->index, .boot = host->boot,
+                                              .value = host->life});
+    }
+}
+
+void dp_host_steps(dp_host *host)
+{
+    dp_event event = {.type = DP_EV_TRAINED};
+
+    host->steps_due = false;
+    DP_IGNORE(catch_up(host) == 0);
+    event.u.trained.round = host->train_round;
+    event.u.trained.steps = host->toy.open_work.steps;
+    event.u.trained.tokens = host->toy.open_work.tokens;
+    event.u.trained.step_us = (uint64_t)host->step_us * host->toy_slow;
+    plan_steps(host);
+    if (host->training && event.u.trained.steps > 0) {
+        dp_host_event(host, &event);
+    }
+}
+
+static dp_view held_bytes(const dp_host *host, const dp_hash *root)
+{
+    const uint32_t object = dp_shelf_find(&host->sim->shelf, root);
+
+    if (!dp_disk_holds(&host->disk, object)) {
+        return (dp_view){0};
+    }
+    return dp_shelf_bytes(&host->sim->shelf, object);
+}
+
+static void answer_at(dp_host *host, uint64_t round, dp_status status)
+{
+    uint8_t state[DP_TOY_STATE_BYTES];
+    dp_event event = {.type = DP_EV_TRAINER_AT};
+
+    event.u.at.round = round;
+    event.u.at.status = status;
+    if (status == DP_OK) {
+        dp_toy_state(host->toy.round, host->toy.theta, state);
+        event.u.at.root = host->sim->shelf.items[dp_shelf_add(&host->sim->shelf, dp_view_of(state, sizeof state))].root;
+        dp_oracle_theta(host, host->toy.round, &event.u.at.root);
+    }
+    dp_host_event(host, &event);
+}
+
+static void do_load(dp_host *host, const dp_action *action)
+{
+    const dp_view state = held_bytes(host, &action->u.load.root);
+
+    answer_at(host, action->u.load.round, state.size == 0 ? DP_NOTFOUND : dp_toy_load(&host->toy, state));
+}
+
+static void do_init(dp_host *host)
+{
+    dp_toy_vector theta;
+
+    dp_toy_first(host->sim->manifest.model_seed, theta);
+    dp_toy_start(&host->toy, 0, theta);
+    answer_at(host, 0, DP_OK);
+}
+
+static void do_restore(dp_host *host, const dp_action *action)
+{
+    const dp_view vector = held_bytes(host, &action->u.restore.a_root);
+    const dp_view blob = held_bytes(host, &action->u.restore.blob_root);
+
+    if (vector.size == 0 || (blob.size == 0 && !action->u.restore.frozen) ||
+        dp_toy_restore(&host->toy, action->u.restore.frozen, vector, blob, (dp_settle)action->u.restore.settle,
+                       action->u.restore.clip, action->u.restore.lambda) != DP_OK) {
+        dp_sim_fail(host->sim, "D3", host->index, "what a durable row needs for RESTORE is not on the disk");
+        return;
+    }
+    if (!action->u.restore.frozen && action->u.restore.settle != DP_SETTLE_NONE) {
+        dp_oracle_settled(host, &action->u.restore.blob_root, (dp_settle)action->u.restore.settle,
+                          action->u.restore.clip, action->u.restore.round);
+    }
+    if (!action->u.restore.frozen) {
+        host->pending_root = action->u.restore.blob_root;
+    }
+}
+
+static void write_parcel(dp_host *host, const uint8_t *data, uint32_t size, dp_write_then then)
+{
+    const uint32_t object = dp_shelf_add(&host->sim->shelf, dp_view_of(data, size));
+
+    dp_host_write(host, &(dp_disk_write){.kind = DP_WRITE_OBJECT, .then = then, .object = object,
+                                         .round = host->train_round, .life = host->life});
+}
+
+static void do_publish(dp_host *host, const dp_action *action)
+{
+    if (host->toy.pending) {
+        dp_sim_fail(host->sim, "B7", host->index, "PUBLISH while the publication before has no outcome");
+        return;
+    }
+    dp_toy_publish(&host->toy, action->u.publish.dense, (uint64_t)host->index << 32 | ++host->nonce, &host->parcel);
+    host->parcel_round = action->u.publish.round;
+    write_parcel(host, host->parcel.blob, host->parcel.blob_size, DP_THEN_NOTHING);
+    write_parcel(host, host->parcel.vector, sizeof host->parcel.vector, DP_THEN_PUBLISHED);
+}
+
+static void do_freeze(dp_host *host, const dp_action *action)
+{
+    dp_toy_freeze(&host->toy, (uint64_t)host->index << 32 | ++host->nonce, &host->parcel);
+    memcpy(host->frozen_exchange, action->u.mix.exchange, sizeof host->frozen_exchange);
+    write_parcel(host, host->parcel.blob, host->parcel.blob_size, DP_THEN_NOTHING);
+    write_parcel(host, host->parcel.vector, sizeof host->parcel.vector, DP_THEN_FROZEN);
+}
+
+void dp_host_parcel_stored(dp_host *host, const dp_disk_write *write)
+{
+    const dp_toy_parcel *parcel = &host->parcel;
+    const dp_shelf_item *items = host->sim->shelf.items;
+    const uint32_t blob = dp_shelf_add(&host->sim->shelf, dp_view_of(parcel->blob, parcel->blob_size));
+    const uint32_t vector = write->object;
+    dp_event event = {.type = DP_EV_PUBLISHED};
+
+    if (write->life != host->life) {
+        return; /* that trainer died before it could answer */
+    }
+    items = host->sim->shelf.items;
+    if (write->then == DP_THEN_PUBLISHED) {
+        event.u.published.round = host->parcel_round;
+        event.u.published.root = items[blob].root;
+        event.u.published.bytes = items[blob].size;
+        event.u.published.a_root = items[vector].root;
+        event.u.published.a_bytes = items[vector].size;
+        event.u.published.energy = parcel->energy;
+        event.u.published.steps = parcel->work.steps;
+        event.u.published.tokens = parcel->work.tokens;
+        event.u.published.carried = parcel->carried;
+        event.u.published.loss_micro = 1000000;
+        host->pending_root = items[blob].root;
+        dp_oracle_published(host, &items[blob].root);
+    } else {
+        event.type = DP_EV_FROZEN;
+        memcpy(event.u.frozen.exchange, host->frozen_exchange, sizeof host->frozen_exchange);
+        event.u.frozen.root = items[blob].root;
+        event.u.frozen.bytes = items[blob].size;
+        event.u.frozen.f_root = items[vector].root;
+        event.u.frozen.f_bytes = items[vector].size;
+        event.u.frozen.steps = parcel->work.steps;
+        event.u.frozen.tokens = parcel->work.tokens;
+    }
+    dp_host_event(host, &event);
+}
+
+static void do_check(dp_host *host, const dp_action *action)
+{
+    dp_toy_vector values;
+    dp_event event = {.type = DP_EV_CHECKED};
+
+    event.u.checked.root = action->u.object.root;
+    event.u.checked.ok =
+        dp_toy_decode(held_bytes(host, &action->u.object.root), values, &event.u.checked.energy) == DP_OK;
+    dp_host_event(host, &event);
+}
+
+static void do_apply(dp_host *host, const dp_action *action)
+{
+    dp_sim *sim = host->sim;
+    dp_toy_term terms[DP_LISTED_MAX];
+    dp_toy_vector theta;
+    uint8_t state[DP_TOY_STATE_BYTES];
+    dp_event event = {.type = DP_EV_APPLIED};
+
+    event.u.applied.round = action->u.apply.round;
+    memcpy(theta, host->toy.theta, sizeof theta);
+    for (uint32_t i = 0; i < action->u.apply.n_items; i++) {
+        terms[i] = (dp_toy_term){.blob = held_bytes(host, &action->u.apply.items[i].root), .q = action->u.apply.items[i].q};
+    }
+    if (!host->toy.has_theta || host->toy.round + 1 != action->u.apply.round) {
+        dp_sim_fail(sim, "S9", host->index, "APPLY of round %llu on theta of round %llu",
+                    (unsigned long long)action->u.apply.round, (unsigned long long)host->toy.round);
+        return;
+    }
+    event.u.applied.status = dp_toy_outer(theta, action->u.apply.alpha, terms, action->u.apply.n_items);
+    if (event.u.applied.status != DP_OK) {
+        dp_sim_fail(sim, "A6", host->index, "APPLY of round %llu without all of its blobs",
+                    (unsigned long long)action->u.apply.round);
+        return;
+    }
+    if (action->u.apply.settle != DP_SETTLE_NONE) {
+        if (!host->toy.pending) {
+            dp_sim_fail(sim, "B4", host->index, "APPLY settles a publication that the trainer does not have");
+            return;
+        }
+        dp_oracle_settled(host, &host->pending_root, (dp_settle)action->u.apply.settle, action->u.apply.clip,
+                          action->u.apply.round);
+    }
+    dp_toy_apply(&host->toy, action->u.apply.round, theta, (dp_settle)action->u.apply.settle, action->u.apply.clip,
+                 action->u.apply.lambda);
+    dp_toy_state(host->toy.round, host->toy.theta, state);
+    const uint32_t object = dp_shelf_add(&sim->shelf, dp_view_of(state, sizeof state));
+    event.u.applied.tensor_root = sim->shelf.items[object].root;
+    event.u.applied.tensor_bytes = sizeof state;
+    dp_oracle_theta(host, host->toy.round, &event.u.applied.tensor_root);
+    if (!dp_toy_balanced(&host->toy)) {
+        dp_sim_fail(sim, "S5", host->index, "displacement was made or lost in round %llu",
+                    (unsigned long long)action->u.apply.round);
+    }
+    dp_host_event(host, &event);
+}
+
+static void do_mix(dp_host *host, const dp_action *action)
+{
+    dp_toy_vector change = {0};
+    dp_event event = {.type = DP_EV_MIXED};
+
+    memcpy(event.u.mixed.exchange, action->u.mix.exchange, sizeof event.u.mixed.exchange);
+    event.u.mixed.status =
+        dp_toy_mix(&host->toy, held_bytes(host, &action->u.mix.own_root), held_bytes(host, &action->u.mix.other_root),
+                   action->u.mix.weight_own, action->u.mix.weight_other, change);
+    if (event.u.mixed.status != DP_OK) {
+        dp_sim_fail(host->sim, "C5", host->index, "MIX without both blobs");
+        return;
+    }
+    dp_oracle_mixed(host, action, change);
+    host->sim->totals.exchanges++;
+    dp_host_event(host, &event);
+}
+
+static void start_training(dp_host *host, const dp_action *action)
+{
+    dp_oracle_train(host, action->u.train.round);
+    host->train_round = action->u.train.round;
+    if (!host->training) {
+        host->training = true;
+        host->trained_us = host->sim->now_us;
+    }
+    plan_steps(host);
+}
+
+void dp_host_ordered(dp_host *host)
+{
+    dp_assert(host->command_count > 0);
+    const dp_action action = host->commands[host->command_first];
+    host->command_first = (host->command_first + 1) % DP_HOST_COMMANDS_MAX;
+    host->command_count--;
+    DP_IGNORE(catch_up(host) == 0);
+    if (action.type == DP_DO_TRAINER_OPEN) {
+        host->toy_state = DP_TOY_UP;
+        dp_host_event(host, &(dp_event){.type = DP_EV_TRAINER_UP});
+    } else if (action.type == DP_DO_TRAINER_INIT) {
+        do_init(host);
+    } else if (action.type == DP_DO_TRAINER_LOAD) {
+        do_load(host, &action);
+    } else if (action.type == DP_DO_TRAINER_RESTORE) {
+        do_restore(host, &action);
+    } else if (action.type == DP_DO_TRAIN) {
+        start_training(host, &action);
+    } else if (action.type == DP_DO_TRAIN_STOP) {
+        host->training = false;
+    } else if (action.type == DP_DO_PUBLISH) {
+        do_publish(host, &action);
+    } else if (action.type == DP_DO_CHECK) {
+        do_check(host, &action);
+    } else if (action.type == DP_DO_APPLY) {
+        do_apply(host, &action);
+    } else if (action.type == DP_DO_FREEZE) {
+        do_freeze(host, &action);
+    } else {
+        dp_assert(action.type == DP_DO_MIX);
+        do_mix(host, &action);
+    }
+}
+
+void dp_host_trainer_dies(dp_host *host, bool tell)
+{
+    const bool was_up = host->toy_state != DP_TOY_DOWN;
+
+    host->toy_state = DP_TOY_DOWN;
+    host->life++;
+    host->training = false;
+    host->steps_due = false;
+    host->command_count = 0;
+    host->toy_free_us = 0;
+    dp_toy_init(&host->toy, host->index, host->sim->manifest.feedback_beta_milli, dp_rng_next(&host->rng));
+    if (tell && was_up) {
+        const uint64_t wait = 100000 + dp_rng_below(&host->rng, 400000);
+        dp_sim_push(host->sim, &(dp_occasion){.at_us = host->sim->now_us + wait, .kind = DP_ON_SPAWN,
+                                              .node = host->index, .boot = host->boot, .value = host->life});
+        dp_host_event(host, &(dp_event){.type = DP_EV_TRAINER_DOWN});
+    }
+}
+
+void dp_host_trainer_spawn(dp_host *host)
+{
+    dp_action open = {.type = DP_DO_TRAINER_OPEN};
+
+    dp_host_order(host, &open);
+}

@@ -1,0 +1,351 @@
+/* dpsim: run seeds of the simulator, on all cores, and say what broke and how to see it again. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/sim/sim.h"
+
+enum { JOBS_MAX = 64, FAILURES_PRINTED = 20 };
+
+typedef struct arguments {
+    dp_sim_options options;
+    uint64_t first;
+    uint64_t last;
+    uint32_t jobs;
+    uint32_t failures_max; /* stop after so many */
+    bool json;
+    bool quiet;
+    const char *faults;
+    const char *program;
+} arguments;
+
+/* What a worker tells the parent of one seed. */
+typedef struct report {
+    uint64_t seed;
+    bool failed;
+    dp_sim_failure failure;
+    dp_sim_totals totals;
+    uint32_t nodes;
+} report;
+
+static void usage(FILE *out)
+{
+    fprintf(out, "usage: dpsim --seed N | --seeds A..B [--nodes N] [--until SECONDS] [--faults LIST|all|none] [--every]\n"
+                 "             [--profile swarm|rivals|gossip|calm] [--jobs N] [--max-failures N] [--trace NODE]\n"
+                 "             [--keep-vote-key] [--json] [--quiet]\n"
+                 "faults:");
+    for (int i = 0; i < DP_FAULT_COUNT; i++) {
+        fprintf(out, " %s", dp_fault_name((dp_fault)i));
+    }
+    fprintf(out, "\n--every turns every listed class on; otherwise each is on with probability one half.\n");
+}
+
+static bool read_seeds(arguments *args, const char *text)
+{
+    char *end = NULL;
+
+    args->first = strtoull(text, &end, 0);
+    args->last = args->first;
+    if (end == text) {
+        return false;
+    }
+    if (strncmp(end, "..", 2) == 0) {
+        const char *second = end + 2;
+        args->last = strtoull(second, &end, 0);
+        if (end == second) {
+            return false;
+        }
+    }
+    return *end == '\0' && args->first <= args->last;
+}
+
+static bool read_profile(arguments *args, const char *text)
+{
+    for (int i = 0; i < DP_PROFILE_COUNT; i++) {
+        if (strcmp(text, dp_profile_name((dp_profile)i)) == 0) {
+            args->options.profile = (dp_profile)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_flag(arguments *args, const char *name)
+{
+    if (strcmp(name, "--json") == 0) {
+        args->json = true;
+    } else if (strcmp(name, "--quiet") == 0) {
+        args->quiet = true;
+    } else if (strcmp(name, "--every") == 0) {
+        args->options.all_on = true;
+    } else if (strcmp(name, "--keep-vote-key") == 0) {
+        args->options.keep_vote_key = true;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool read_value(arguments *args, const char *name, const char *value)
+{
+    if (strcmp(name, "--seed") == 0 || strcmp(name, "--seeds") == 0) {
+        return read_seeds(args, value);
+    }
+    if (strcmp(name, "--nodes") == 0) {
+        args->options.nodes = (uint32_t)strtoul(value, NULL, 0);
+        return args->options.nodes > 0 && args->options.nodes <= DP_SIM_NODES_MAX;
+    }
+    if (strcmp(name, "--until") == 0) {
+        args->options.until_us = (uint64_t)(strtod(value, NULL) * 1e6);
+        return args->options.until_us > 0;
+    }
+    if (strcmp(name, "--trace") == 0) {
+        args->options.trace = atoi(value);
+        return true;
+    }
+    if (strcmp(name, "--jobs") == 0) {
+        args->jobs = (uint32_t)strtoul(value, NULL, 0);
+        return args->jobs > 0 && args->jobs <= JOBS_MAX;
+    }
+    if (strcmp(name, "--max-failures") == 0) {
+        args->failures_max = (uint32_t)strtoul(value, NULL, 0);
+        return args->failures_max > 0;
+    }
+    if (strcmp(name, "--profile") == 0) {
+        return read_profile(args, value);
+    }
+    if (strcmp(name, "--faults") == 0) {
+        dp_why why = {0};
+        args->faults = value;
+        if (dp_plan_faults(value, &args->options.faults, &why) == DP_OK) {
+            return true;
+        }
+        fprintf(stderr, "dpsim: %s\n", why.text);
+    }
+    return false;
+}
+
+static bool read_arguments(arguments *args, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (read_flag(args, argv[i])) {
+            continue;
+        }
+        if (i + 1 >= argc || !read_value(args, argv[i], argv[i + 1])) {
+            return false;
+        }
+        i++;
+    }
+    return args->last >= args->first && args->last > 0;
+}
+
+static void run_seed(const arguments *args, uint64_t seed, report *out)
+{
+    static dp_sim sim;
+    dp_sim_options options = args->options;
+
+    memset(out, 0, sizeof *out);
+    options.seed = seed;
+    out->seed = seed;
+    if (dp_sim_open(&sim, &options) != DP_OK) {
+        out->failed = true;
+        snprintf(out->failure.invariant, sizeof out->failure.invariant, "OPEN");
+        snprintf(out->failure.sentence, sizeof out->failure.sentence, "the world does not open");
+    } else {
+        out->failed = !dp_sim_run(&sim);
+        out->failure = sim.failure;
+        out->totals = sim.totals;
+        out->nodes = sim.plan.nodes;
+    }
+    dp_sim_close(&sim);
+}
+
+static void print_replay(const arguments *args, const report *r)
+{
+    printf("  replay: %s --seed %" PRIu64, args->program, r->seed);
+    if (args->options.nodes != 0) {
+        printf(" --nodes %u", args->options.nodes);
+    }
+    if (args->faults != NULL) {
+        printf(" --faults %s", args->faults);
+    }
+    if (args->options.all_on) {
+        printf(" --every");
+    }
+    if (args->options.profile != DP_PROFILE_SWARM) {
+        printf(" --profile %s", dp_profile_name(args->options.profile));
+    }
+    if (args->options.keep_vote_key) {
+        printf(" --keep-vote-key");
+    }
+    printf(" --trace %u\n", r->failure.node);
+}
+
+static void print_report(const arguments *args, const report *r)
+{
+    if (args->json) {
+        printf("{\"seed\":%" PRIu64 ",\"failed\":%s,\"invariant\":\"%s\",\"at_s\":%.6f,\"node\":%u,\"nodes\":%u,"
+               "\"rounds\":%" PRIu64 ",\"slots\":%" PRIu64 ",\"crashes\":%" PRIu64 ",\"exchanges\":%" PRIu64
+               ",\"ended_s\":%.3f,\"digest\":\"%016" PRIx64 "\"}\n",
+               r->seed, r->failed ? "true" : "false", r->failure.invariant, (double)r->failure.at_us / 1e6,
+               r->failure.node, r->nodes, r->totals.rounds, r->totals.slots, r->totals.crashes, r->totals.exchanges,
+               (double)r->totals.ended_us / 1e6, r->totals.digest);
+        return;
+    }
+    if (r->failed) {
+        printf("FAIL %s seed=%" PRIu64 " t=%.6fs node=%u of %u: %s\n", r->failure.invariant, r->seed,
+               (double)r->failure.at_us / 1e6, r->failure.node, r->nodes, r->failure.sentence);
+        print_replay(args, r);
+    } else if (args->first == args->last) {
+        printf("ok seed=%" PRIu64 " nodes=%u rounds=%" PRIu64 " slots=%" PRIu64 " crashes=%" PRIu64 " exchanges=%" PRIu64
+               " messages=%" PRIu64 " steps=%" PRIu64 " simulated=%.3fs digest=%016" PRIx64 "\n",
+               r->seed, r->nodes, r->totals.rounds, r->totals.slots, r->totals.crashes, r->totals.exchanges,
+               r->totals.messages, r->totals.steps, (double)r->totals.ended_us / 1e6, r->totals.digest);
+    }
+}
+
+static double seconds_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Worker: every jobs-th seed from its own first one. */
+static void work(const arguments *args, uint32_t job, int out)
+{
+    report r;
+
+    for (uint64_t seed = args->first + job; seed <= args->last; seed += args->jobs) {
+        run_seed(args, seed, &r);
+        if (write(out, &r, sizeof r) != (ssize_t)sizeof r) {
+            _exit(1);
+        }
+    }
+    _exit(0);
+}
+
+typedef struct sums {
+    uint64_t seeds;
+    uint64_t failures;
+    uint64_t rounds;
+    uint64_t crashes;
+    uint64_t exchanges;
+    uint64_t node_us;
+    uint64_t occasions;
+    uint64_t digest;
+} sums;
+
+static void add_up(sums *all, const report *r)
+{
+    all->seeds++;
+    all->failures += r->failed ? 1 : 0;
+    all->rounds += r->totals.rounds;
+    all->crashes += r->totals.crashes;
+    all->exchanges += r->totals.exchanges;
+    all->node_us += r->totals.node_us;
+    all->occasions += r->totals.occasions;
+    all->digest += r->totals.digest * (2 * r->seed + 1); /* the order of arrival does not matter */
+}
+
+static void print_sums(const arguments *args, const sums *all, double took)
+{
+    if (args->json) {
+        printf("{\"seeds\":%" PRIu64 ",\"failures\":%" PRIu64 ",\"rounds\":%" PRIu64 ",\"seconds\":%.3f,\"digest\":\"%016" PRIx64
+               "\"}\n", all->seeds, all->failures, all->rounds, took, all->digest);
+        return;
+    }
+    printf("%" PRIu64 " seeds, %" PRIu64 " failed; %" PRIu64 " rounds, %" PRIu64 " crashes, %" PRIu64 " exchanges; %.1f seeds/s, "
+           "%.0f node-seconds/s, %.2f M events/s; digest %016" PRIx64 "\n",
+           all->seeds, all->failures, all->rounds, all->crashes, all->exchanges, (double)all->seeds / took,
+           (double)all->node_us / 1e6 / took, (double)all->occasions / 1e6 / took, all->digest);
+}
+
+static void collect(const arguments *args, int in, sums *all)
+{
+    report r;
+    const double start = seconds_now();
+    double said = start;
+
+    while (read(in, &r, sizeof r) == (ssize_t)sizeof r) {
+        add_up(all, &r);
+        if (r.failed && all->failures <= FAILURES_PRINTED) {
+            print_report(args, &r);
+            fflush(stdout);
+        }
+        if (all->failures >= args->failures_max) {
+            break;
+        }
+        if (!args->quiet && !args->json && seconds_now() - said > 10) {
+            said = seconds_now();
+            fprintf(stderr, "%" PRIu64 " of %" PRIu64 " seeds, %" PRIu64 " failed, %.1f/s\n", all->seeds,
+                    args->last - args->first + 1, all->failures, (double)all->seeds / (said - start));
+        }
+    }
+}
+
+static int run_many(const arguments *args)
+{
+    sums all = {0};
+    int pipes[2];
+    pid_t workers[JOBS_MAX];
+    const double start = seconds_now();
+
+    if (pipe(pipes) != 0) {
+        perror("dpsim: pipe");
+        return 1;
+    }
+    fflush(stdout);
+    for (uint32_t job = 0; job < args->jobs; job++) {
+        workers[job] = fork();
+        if (workers[job] == 0) {
+            close(pipes[0]);
+            work(args, job, pipes[1]);
+        }
+    }
+    close(pipes[1]);
+    collect(args, pipes[0], &all);
+    close(pipes[0]);
+    const uint64_t wanted = args->last - args->first + 1;
+    bool died = false;
+    for (uint32_t job = 0; job < args->jobs; job++) {
+        int status = 0;
+        /* A worker whose pipe is gone ends by SIGPIPE: that is how enough failures stop the rest. */
+        waitpid(workers[job], &status, 0);
+        died = died || (WIFSIGNALED(status) && WTERMSIG(status) != 13);
+    }
+    print_sums(args, &all, seconds_now() - start);
+    if (died || (all.seeds < wanted && all.failures < args->failures_max)) {
+        printf("FAIL: a worker died\n");
+        return 1;
+    }
+    return all.failures == 0 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    arguments args = {.jobs = cores > 0 && cores < JOBS_MAX ? (uint32_t)cores : 1,
+                      .failures_max = UINT32_MAX,
+                      .first = 1,
+                      .program = argv[0]};
+
+    args.options.faults = DP_FAULTS_ALL;
+    args.options.trace = -1;
+    if (!read_arguments(&args, argc, argv)) {
+        usage(stderr);
+        return 64;
+    }
+    if (args.first == args.last) {
+        report r;
+        run_seed(&args, args.first, &r);
+        print_report(&args, &r);
+        return r.failed ? 1 : 0;
+    }
+    return run_many(&args);
+}

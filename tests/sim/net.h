@@ -1,0 +1,65 @@
+/* The virtual network: connections, delay, bandwidth, loss, copies, partitions. Decides when bytes arrive, not what they
+ * mean. Draws from a stream of its own, so that another class of faults can be turned off without changing this one. */
+#ifndef DP_SIM_NET_H
+#define DP_SIM_NET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rng.h"
+#include "tests/sim/queue.h"
+
+enum { DP_NET_CONTROL = 0, DP_NET_BULK = 1 };
+
+/* How bad it is. Shares are per 65536 messages. */
+typedef struct dp_net_weather {
+    uint32_t loss;
+    uint32_t spike;
+    uint32_t copy;
+    uint32_t reorder;
+    uint32_t spike_us_max;
+    uint32_t jitter_us;
+} dp_net_weather;
+
+typedef struct dp_net_end {
+    uint64_t connection; /* 0: down */
+} dp_net_end;
+
+typedef struct dp_net_path {
+    uint64_t blocked_until; /* 0: open */
+    uint64_t last_at[2];    /* a stream does not overtake itself */
+    uint32_t delay_us;
+    bool hold;              /* what is sent while blocked arrives when it opens, else it is gone */
+} dp_net_path;
+
+typedef struct dp_net {
+    uint32_t n;
+    dp_rng rng;
+    dp_net_weather weather;
+    dp_net_end *ends;       /* [n][n]: what node a thinks of its link to b */
+    dp_net_path *paths;     /* [n][n]: from a to b */
+    uint64_t *free_at;      /* [n][2]: when the sender's line is free */
+    uint32_t *bytes_per_ms; /* [n] */
+    uint64_t connections;
+    uint64_t sent;
+} dp_net;
+
+DP_MUST dp_status dp_net_open(dp_net *net, uint32_t n, uint64_t seed);
+void dp_net_close(dp_net *net);
+/* Delays by place: near ones 50..500 us, or with wide 1..80 ms between two of up to four regions. */
+void dp_net_lay_out(dp_net *net, bool wide, bool slow_lines);
+
+dp_net_path *dp_net_path_of(const dp_net *net, uint32_t from, uint32_t to);
+bool dp_net_blocked(const dp_net *net, uint64_t now_us, uint32_t from, uint32_t to);
+void dp_net_block(dp_net *net, uint32_t from, uint32_t to, uint64_t until_us, bool hold);
+void dp_net_heal(dp_net *net, uint64_t now_us);
+bool dp_net_linked(const dp_net *net, uint32_t a, uint32_t b);
+
+/* Send a message (takes over one use of the packet). Lost, late or double as the weather says. */
+DP_MUST dp_status dp_net_send(dp_net *net, dp_queue *queue, uint64_t now_us, uint32_t from, uint32_t to,
+                              dp_packet *packet, uint32_t lane);
+/* Tell b that a's end is gone, after the path's delay and what is under way; not while blocked. */
+DP_MUST dp_status dp_net_reset(dp_net *net, dp_queue *queue, uint64_t now_us, uint32_t a, uint32_t b,
+                               uint64_t connection, uint16_t cause);
+
+#endif

@@ -1,0 +1,432 @@
+#include "tests/sim/oracle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/msg.h"
+#include "gossip/round_msg.h"
+#include "gossip/wire.h"
+#include "tests/sim/oracle_internal.h"
+
+void *dp_oracle_room(void *items, uint64_t count, uint64_t *capacity, size_t size)
+{
+    if (count < *capacity) {
+        return items;
+    }
+    const uint64_t more = *capacity == 0 ? 64 : *capacity * 2;
+    uint8_t *grown = realloc(items, more * size);
+    dp_assert(grown != NULL);
+    memset(grown + *capacity * size, 0, (more - *capacity) * size);
+    *capacity = more;
+    return grown;
+}
+
+static dp_round_book *add_round(dp_oracle *o)
+{
+    o->rounds = dp_oracle_room(o->rounds, o->n_rounds, &o->rounds_capacity, sizeof *o->rounds);
+    return &o->rounds[o->n_rounds++];
+}
+
+static dp_hash tensor_root_of(uint64_t round, const dp_toy_vector theta)
+{
+    uint8_t state[DP_TOY_STATE_BYTES];
+
+    dp_toy_state(round, theta, state);
+    return dp_object_hash(dp_view_of(state, sizeof state), NULL);
+}
+
+dp_slot_book *dp_oracle_slot(dp_sim *sim, uint64_t slot)
+{
+    dp_oracle *o = sim->oracle;
+
+    while (slot >= o->slots_capacity) {
+        o->slots = dp_oracle_room(o->slots, o->slots_capacity, &o->slots_capacity, sizeof *o->slots);
+    }
+    return &o->slots[slot];
+}
+
+dp_status dp_oracle_open(dp_sim *sim)
+{
+    dp_oracle *o = calloc(1, sizeof *o);
+
+    if (o == NULL) {
+        return DP_NOMEM;
+    }
+    sim->oracle = o;
+    o->members = calloc(sim->plan.nodes, sizeof *o->members);
+    if (o->members == NULL) {
+        return DP_NOMEM;
+    }
+    o->members[0].member = true;
+    dp_round_book *start = add_round(o);
+    dp_toy_first(sim->manifest.model_seed, start->theta);
+    start->tensor_root = tensor_root_of(0, start->theta);
+    dp_slot_book *first = dp_oracle_slot(sim, 1);
+    first->n_voters = 1;
+    first->voters[0] = sim->hosts[0].peer;
+    o->slots[0].hash = sim->run;
+    return DP_OK;
+}
+
+void dp_oracle_close(dp_sim *sim)
+{
+    dp_oracle *o = sim->oracle;
+
+    if (o == NULL) {
+        return;
+    }
+    for (uint64_t s = 0; s < o->slots_capacity; s++) {
+        for (uint32_t i = 0; i < o->slots[s].n_ballots; i++) {
+            free(o->slots[s].ballots[i].record);
+        }
+        free(o->slots[s].ballots);
+    }
+    free(o->slots);
+    free(o->rounds);
+    free(o->roots);
+    free(o->claims);
+    free(o->mixes);
+    free(o->members);
+    free(o);
+    sim->oracle = NULL;
+}
+
+void dp_oracle_sent(dp_host *host, dp_view message)
+{
+    uint8_t type = dp_msg_type_of(message);
+
+    if (type == DP_MSG_RELAY) {
+        dp_wire_relay relay;
+        if (dp_wire_read_relay(message, &relay) != DP_OK) {
+            dp_sim_fail(host->sim, "W1", host->index, "sent a RELAY that does not decode");
+            return;
+        }
+        message = relay.message;
+        type = dp_msg_type_of(message);
+    }
+    if (type >= DP_MSG_PREPARE && type <= DP_MSG_ACCEPTED) {
+        dp_oracle_vote(host, message);
+    } else if (type == DP_MSG_READY) {
+        dp_ready ready;
+        if (dp_ready_msg_read(message, &ready) != DP_OK) {
+            dp_sim_fail(host->sim, "W1", host->index, "sent a READY that does not decode");
+        } else if (dp_peer_equal(&ready.peer, &host->peer)) {
+            dp_oracle_ready(host, &ready);
+        }
+    }
+}
+
+/* ---- the chain ---- */
+
+static void take_config(dp_sim *sim, dp_slot_book *book, const dp_record *record)
+{
+    dp_oracle *o = sim->oracle;
+    const uint64_t slot = record->slot;
+    dp_slot_book *next = dp_oracle_slot(sim, slot + 1);
+
+    (void)book;
+    memcpy(next->voters, o->slots[slot].voters, sizeof next->voters);
+    next->n_voters = o->slots[slot].n_voters;
+    if (!record->has_config) {
+        return;
+    }
+    for (uint32_t i = 0; i < record->config.n_admits; i++) {
+        const uint32_t index = dp_sim_index(sim, &record->config.admits[i].peer);
+        if (index >= sim->plan.nodes) {
+            dp_sim_fail(sim, "S10", 0, "a stranger was admitted in slot %llu", (unsigned long long)slot);
+            return;
+        }
+        dp_member_book *m = &o->members[index];
+        m->member = true;
+        m->admitted_round = o->n_rounds - 1;
+    }
+    for (uint32_t i = 0; i < record->config.n_removes; i++) {
+        const uint32_t index = dp_sim_index(sim, &record->config.removes[i].peer);
+        if (index < sim->plan.nodes) {
+            o->members[index].member = false;
+            if (!sim->hosts[index].leaving) {
+                dp_sim_fail(sim, "S11", index, "removed from the roster without having left");
+            }
+        }
+    }
+    if (record->config.n_voters != 0) {
+        next->n_voters = record->config.n_voters;
+        for (uint32_t i = 0; i < next->n_voters; i++) {
+            next->voters[i] = record->config.voters[i].voter.peer;
+        }
+        if (next->n_voters % 2 == 0 || next->n_voters > DP_VOTERS_MAX) {
+            dp_sim_fail(sim, "A8", 0, "slot %llu makes %u voters", (unsigned long long)slot, next->n_voters);
+        }
+    }
+}
+
+/* Every blob of a decided record lies on the disks of a majority of its voters (those whose disk was lost excepted). */
+static void check_held(dp_sim *sim, const dp_slot_book *book, const dp_record *record)
+{
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        const uint32_t object = dp_shelf_find(&sim->shelf, &record->listed[i].root);
+        uint32_t holders = 0;
+        for (uint32_t v = 0; v < book->n_voters; v++) {
+            const uint32_t index = dp_sim_index(sim, &book->voters[v]);
+            if (index < sim->plan.nodes && (dp_disk_holds(&sim->hosts[index].disk, object) ||
+                                            sim->oracle->members[index].forgot)) {
+                holders++;
+            }
+        }
+        if (holders * 2 <= book->n_voters) {
+            dp_sim_fail(sim, "M14", dp_sim_index(sim, &record->listed[i].peer),
+                        "round %llu is decided and a blob of it lies on %u of %u voters' disks",
+                        (unsigned long long)record->round, holders, book->n_voters);
+            return;
+        }
+    }
+}
+
+static void take_round(dp_sim *sim, const dp_record *record)
+{
+    dp_oracle *o = sim->oracle;
+    dp_toy_term terms[DP_LISTED_MAX];
+
+    if (record->round != o->n_rounds || record->n_listed == 0) {
+        dp_sim_fail(sim, "S3", 0, "slot %llu decides round %llu after round %llu with %u listed",
+                    (unsigned long long)record->slot, (unsigned long long)record->round,
+                    (unsigned long long)(o->n_rounds - 1), record->n_listed);
+        return;
+    }
+    dp_round_book *last = &o->rounds[o->n_rounds - 1];
+    last->state_root = record->state_root;
+    dp_oracle_weights(sim, record);
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        const uint32_t object = dp_shelf_find(&sim->shelf, &record->listed[i].root);
+        dp_oracle_listed(sim, record->round, &record->listed[i]);
+        if (object == DP_SHELF_NONE) {
+            dp_sim_fail(sim, "S4", 0, "round %llu lists a blob that nobody made", (unsigned long long)record->round);
+            return;
+        }
+        terms[i] = (dp_toy_term){.blob = dp_shelf_bytes(&sim->shelf, object), .q = record->listed[i].q};
+    }
+    dp_round_book *round = add_round(o);
+    round->slot = record->slot;
+    memcpy(round->theta, o->rounds[o->n_rounds - 2].theta, sizeof round->theta);
+    if (dp_toy_outer(round->theta, record->alpha, terms, record->n_listed) != DP_OK) {
+        dp_sim_fail(sim, "S4", 0, "round %llu lists a blob that does not decode", (unsigned long long)record->round);
+    }
+    round->tensor_root = tensor_root_of(record->round, round->theta);
+}
+
+static void decide(dp_host *host, const dp_record *record, const dp_hash *hash, dp_view cert)
+{
+    dp_sim *sim = host->sim;
+    dp_oracle *o = sim->oracle;
+    dp_slot_book *book = dp_oracle_slot(sim, record->slot);
+    dp_cert_of_record decoded;
+
+    if (dp_cert_of_record_decode(&decoded, cert) != DP_OK || decoded.n * 2 <= book->n_voters) {
+        dp_sim_fail(sim, "S1", host->index, "slot %llu is stored without a majority's certificate",
+                    (unsigned long long)record->slot);
+        return;
+    }
+    if (!dp_hash_equal(&record->prev, &o->slots[record->slot - 1].hash)) {
+        dp_sim_fail(sim, "S1", host->index, "slot %llu does not follow the chain", (unsigned long long)record->slot);
+        return;
+    }
+    book->decided = true;
+    book->hash = *hash;
+    o->n_slots = record->slot;
+    if (record->kind == DP_RECORD_ROUND) {
+        check_held(sim, book, record);
+        take_round(sim, record);
+    }
+    take_config(sim, dp_oracle_slot(sim, record->slot), record);
+    dp_oracle_slot(sim, record->slot)->round = o->n_rounds - 1;
+}
+
+void dp_oracle_store(dp_host *host, const dp_action *action)
+{
+    static dp_record record;
+    dp_sim *sim = host->sim;
+    dp_oracle *o = sim->oracle;
+    dp_member_book *m = &o->members[host->index];
+
+    if (action->u.store.kind != DP_STORE_DECIDED) {
+        return;
+    }
+    const uint64_t slot = action->u.store.slot;
+    const dp_hash hash = dp_record_hash(action->u.store.bytes);
+    if (slot != m->stored_slot + 1) {
+        dp_sim_fail(sim, "S6", host->index, "stores slot %llu after slot %llu", (unsigned long long)slot,
+                    (unsigned long long)m->stored_slot);
+        return;
+    }
+    m->stored_slot = slot;
+    if (slot <= o->n_slots) {
+        if (!dp_hash_equal(&o->slots[slot].hash, &hash)) {
+            dp_sim_fail(sim, "S1", host->index, "slot %llu is decided twice, differently", (unsigned long long)slot);
+        }
+        return;
+    }
+    if (slot != o->n_slots + 1 || dp_record_decode(&record, action->u.store.bytes) != DP_OK || record.slot != slot) {
+        dp_sim_fail(sim, "S6", host->index, "slot %llu is stored before the one before it was ever decided",
+                    (unsigned long long)slot);
+        return;
+    }
+    decide(host, &record, &hash, action->u.store.cert);
+}
+
+void dp_oracle_stored(dp_host *host, const dp_disk_write *write)
+{
+    const uint64_t head = host->disk.n_records;
+
+    if (write->row_kind == DP_STORE_DECIDED && head < write->row.slot) {
+        dp_sim_fail(host->sim, "S6", host->index, "slot %llu is durable and the head is %llu",
+                    (unsigned long long)write->row.slot, (unsigned long long)head);
+    }
+}
+
+void dp_oracle_booted(dp_host *host)
+{
+    host->sim->oracle->members[host->index].stored_slot = host->disk.n_records;
+}
+
+void dp_oracle_forgot(dp_host *host)
+{
+    host->sim->oracle->members[host->index].forgot = true;
+}
+
+/* ---- the model ---- */
+
+void dp_oracle_theta(dp_host *host, uint64_t round, const dp_hash *tensor_root)
+{
+    dp_oracle *o = host->sim->oracle;
+
+    if (round >= o->n_rounds) {
+        dp_sim_fail(host->sim, "S9", host->index, "holds a state of round %llu, which is not decided",
+                    (unsigned long long)round);
+    } else if (!dp_hash_equal(tensor_root, &o->rounds[round].tensor_root)) {
+        dp_sim_fail(host->sim, "S2", host->index, "holds another state of round %llu than the records make",
+                    (unsigned long long)round);
+    } else if (round > 0 && host->disk.n_records < o->rounds[round].slot) {
+        dp_sim_fail(host->sim, "S6", host->index, "holds the state of round %llu before its record is durable",
+                    (unsigned long long)round);
+    }
+}
+
+void dp_oracle_train(dp_host *host, uint64_t round)
+{
+    if (!host->toy.has_theta || round != host->toy.round + 1) {
+        dp_sim_fail(host->sim, "S9", host->index, "trains towards round %llu from the state of round %llu",
+                    (unsigned long long)round, (unsigned long long)host->toy.round);
+    }
+}
+
+uint64_t dp_oracle_rounds(const dp_sim *sim)
+{
+    return sim->oracle == NULL ? 0 : sim->oracle->n_rounds - 1;
+}
+
+uint64_t dp_oracle_slots(const dp_sim *sim)
+{
+    return sim->oracle == NULL ? 0 : sim->oracle->n_slots;
+}
+
+uint32_t dp_oracle_voters(const dp_sim *sim)
+{
+    return sim->oracle->slots[sim->oracle->n_slots + 1].n_voters;
+}
+
+void dp_oracle_note(dp_host *host, const dp_note *note)
+{
+    if (note->cause == NULL || note->code == 0 || note->code >= DP_NOTE_CODE_COUNT) {
+        dp_sim_fail(host->sim, "N1", host->index, "a note without a cause or a code");
+    } else if (note->code == DP_NOTE_DIVERGED) {
+        dp_sim_fail(host->sim, "S2", host->index, "believes that its state of round %llu is not the certified one",
+                    (unsigned long long)note->round);
+    }
+}
+
+/* ---- liveness ---- */
+
+static bool lags(dp_sim *sim, const dp_host *host, const char **invariant, const char **what)
+{
+    dp_oracle *o = sim->oracle;
+    dp_node_view view;
+
+    if (host->left || host->leaving) {
+        return false;
+    }
+    *invariant = "L2";
+    if (!dp_host_up(host)) {
+        *what = "does not run";
+        return true;
+    }
+    dp_node_look(host->node, &view);
+    if (view.applied < o->n_rounds && !dp_hash_is_zero(&view.state_root) &&
+        !dp_hash_is_zero(&o->rounds[view.applied].state_root) &&
+        !dp_hash_equal(&view.state_root, &o->rounds[view.applied].state_root)) {
+        dp_sim_fail(sim, "S2", host->index, "its state root of round %llu is not the certified one",
+                    (unsigned long long)view.applied);
+        return true;
+    }
+    if (view.mode != DP_MODE_SYNC) {
+        *what = dp_mode_name(view.mode);
+    } else if (view.slot + 2 < o->n_slots) {
+        *what = "lacks records";
+    } else if (view.applied + 2 < o->n_rounds - 1) {
+        *what = "has not applied the newest rounds";
+    } else if (o->members[host->index].included <= o->rounds_at_heal) {
+        *invariant = "L3";
+        *what = "has not been counted in any round since";
+    } else {
+        return false;
+    }
+    return true;
+}
+
+bool dp_oracle_converged(dp_sim *sim)
+{
+    dp_oracle *o = sim->oracle;
+    const char *invariant = NULL;
+    const char *what = NULL;
+
+    if (!o->heal_seen) {
+        o->heal_seen = true;
+        o->rounds_at_heal = o->n_rounds - 1;
+    }
+    bool all = o->n_rounds - 1 >= o->rounds_at_heal + sim->plan.rounds_after;
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        all = !lags(sim, &sim->hosts[i], &invariant, &what) && all;
+    }
+    return all;
+}
+
+void dp_oracle_stuck(dp_sim *sim)
+{
+    dp_oracle *o = sim->oracle;
+    const char *invariant = NULL;
+    const char *what = NULL;
+    dp_node_view view = {0};
+
+    if (o->n_rounds - 1 < o->rounds_at_heal + sim->plan.rounds_after) {
+        uint32_t node = 0;
+        while (node + 1 < sim->plan.nodes && !dp_host_up(&sim->hosts[node])) {
+            node++;
+        }
+        dp_sim_fail(sim, "L1", node, "%llu rounds in %.1f s after everything was healed; slot %llu, %u voters",
+                    (unsigned long long)(o->n_rounds - 1 - o->rounds_at_heal),
+                    (double)(sim->now_us - sim->healed_us) / 1e6, (unsigned long long)o->n_slots, dp_oracle_voters(sim));
+        return;
+    }
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        if (lags(sim, &sim->hosts[i], &invariant, &what)) {
+            if (dp_host_up(&sim->hosts[i])) {
+                dp_node_look(sim->hosts[i].node, &view);
+            }
+            dp_sim_fail(sim, invariant, i, "%.1f s after everything was healed: %s (slot %llu of %llu, applied %llu of %llu)",
+                        (double)(sim->now_us - sim->healed_us) / 1e6, what, (unsigned long long)view.slot,
+                        (unsigned long long)o->n_slots, (unsigned long long)view.applied,
+                        (unsigned long long)(o->n_rounds - 1));
+            return;
+        }
+    }
+}

@@ -1,0 +1,41 @@
+/* The omniscient judge: sees every message, write and trainer command of every host, keeps its own chain and its own
+ * model, and names the invariant that breaks. It never changes what the nodes see. */
+#ifndef DP_SIM_ORACLE_H
+#define DP_SIM_ORACLE_H
+
+#include "tests/sim/sim.h"
+
+typedef struct dp_oracle dp_oracle;
+
+DP_MUST dp_status dp_oracle_open(dp_sim *sim);
+void dp_oracle_close(dp_sim *sim);
+
+void dp_oracle_sent(dp_host *host, dp_view message);
+/* A DP_DO_STORE was asked for; nothing is durable yet. */
+void dp_oracle_store(dp_host *host, const dp_action *action);
+/* It is durable now. */
+void dp_oracle_stored(dp_host *host, const dp_disk_write *write);
+/* The host starts; its disk is as given. */
+void dp_oracle_booted(dp_host *host);
+/* The disk of this host was lost or restored from a backup. */
+void dp_oracle_forgot(dp_host *host);
+void dp_oracle_published(dp_host *host, const dp_hash *root);
+/* theta of the trainer of this host is that of round now. */
+void dp_oracle_theta(dp_host *host, uint64_t round, const dp_hash *tensor_root);
+/* The node has its trainer train towards this round. */
+void dp_oracle_train(dp_host *host, uint64_t round);
+/* A publication got its outcome in the trainer. */
+void dp_oracle_settled(dp_host *host, const dp_hash *root, dp_settle settle, uint32_t clip_q16, uint64_t round);
+/* A pair exchange moved mass in the trainer of this host. */
+void dp_oracle_mixed(dp_host *host, const dp_action *mix, const dp_toy_vector change);
+void dp_oracle_note(dp_host *host, const dp_note *note);
+/* After the healing: has everything come together again? */
+bool dp_oracle_converged(dp_sim *sim);
+/* At the very end, when it has not: which liveness invariant broke, and where. */
+void dp_oracle_stuck(dp_sim *sim);
+uint64_t dp_oracle_rounds(const dp_sim *sim);
+uint64_t dp_oracle_slots(const dp_sim *sim);
+/* Voters of the newest record; 1 before any. */
+uint32_t dp_oracle_voters(const dp_sim *sim);
+
+#endif

@@ -1,0 +1,115 @@
+/* The judge's own books, shared by its three files: chain and model, votes, mass. */
+#ifndef DP_SIM_ORACLE_INTERNAL_H
+#define DP_SIM_ORACLE_INTERNAL_H
+
+#include "gossip/record.h"
+#include "tests/sim/oracle.h"
+
+enum { DP_ORACLE_NOTES_MAX = 64 };
+
+/* One record hash in one ballot. */
+typedef struct dp_ballot_book {
+    uint32_t ballot;
+    dp_hash hash;
+    uint8_t accepted;     /* bit per voter whose ACCEPTED was sent */
+    uint8_t *record;      /* from a PROPOSE; NULL if none was seen */
+    uint32_t record_size;
+} dp_ballot_book;
+
+typedef struct dp_slot_book {
+    dp_ballot_book *ballots;
+    uint32_t n_ballots;
+    uint32_t capacity;
+    uint32_t promised[DP_VOTERS_MAX]; /* highest PROMISE sent, + 1 */
+    bool decided;
+    dp_hash hash;         /* when decided */
+    uint32_t n_voters;    /* of the slot, known once the slot before is decided; 0: unknown */
+    dp_peer voters[DP_VOTERS_MAX];
+    uint64_t round;       /* rounds decided up to here, itself included */
+} dp_slot_book;
+
+typedef struct dp_round_book {
+    uint64_t slot;
+    dp_hash tensor_root;
+    dp_hash state_root;   /* zero until a record carries it */
+    dp_toy_vector theta;
+} dp_round_book;
+
+/* One publication. */
+typedef struct dp_root_book {
+    dp_hash root;
+    uint32_t owner;
+    uint64_t listed;      /* in the record of this round; 0: none */
+    uint32_t clip;
+    bool left_out;        /* its owner has taken it back */
+} dp_root_book;
+
+/* One claim: which root a peer announced for a round on a base. */
+typedef struct dp_claim_book {
+    uint32_t owner;
+    uint64_t round;
+    dp_hash base;
+    dp_hash root;
+} dp_claim_book;
+
+typedef struct dp_mix_side {
+    uint32_t owner;
+    dp_hash own_root;
+    dp_hash other_root;
+    uint64_t w_own;
+    uint64_t w_other;
+    dp_toy_vector change;
+} dp_mix_side;
+
+typedef struct dp_mix_book {
+    uint8_t exchange[16];
+    uint32_t n_sides;
+    dp_mix_side sides[2];
+    bool aborted[2];      /* 0: by some host's journal */
+    uint32_t aborter;
+} dp_mix_book;
+
+typedef struct dp_member_book {
+    bool member;
+    uint64_t admitted_round;
+    uint64_t included;
+    uint64_t w;
+    uint64_t stored_slot; /* last DECIDED asked to be stored in this life */
+    bool forgot;          /* its disk was lost */
+} dp_member_book;
+
+struct dp_oracle {
+    dp_slot_book *slots;  /* slot s is slots[s] */
+    uint64_t n_slots;     /* decided: 1..n_slots */
+    uint64_t slots_capacity;
+    dp_round_book *rounds; /* rounds[0] is the start */
+    uint64_t n_rounds;
+    uint64_t rounds_capacity;
+    dp_root_book *roots;
+    uint32_t n_roots;
+    uint32_t roots_capacity;
+    dp_claim_book *claims;
+    uint32_t n_claims;
+    uint32_t claims_capacity;
+    dp_mix_book *mixes;
+    uint32_t n_mixes;
+    uint32_t mixes_capacity;
+    dp_member_book *members; /* by host */
+    uint64_t rounds_at_heal;
+    bool heal_seen;
+    uint64_t w_clip_median;
+};
+
+/* Room for one more in an array that doubles. Zeroed. Aborts when memory is gone. */
+void *dp_oracle_room(void *items, uint64_t count, uint64_t *capacity, size_t size);
+
+dp_slot_book *dp_oracle_slot(dp_sim *sim, uint64_t slot);
+void dp_oracle_vote(dp_host *host, dp_view message);
+void dp_oracle_ready(dp_host *host, const dp_ready *ready);
+dp_root_book *dp_oracle_root(dp_oracle *oracle, const dp_hash *root);
+/* A decided record lists this. */
+void dp_oracle_listed(dp_sim *sim, uint64_t round, const dp_listed *listed);
+/* q, clip and w of a decided round, computed here again. */
+void dp_oracle_weights(dp_sim *sim, const dp_record *record);
+
+#endif

@@ -1,0 +1,286 @@
+/* The judge of mass: which publication was counted, left out or taken back; weights computed again from the blobs; pair
+ * exchanges that neither make nor lose displacement. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "tests/sim/oracle_internal.h"
+
+static unsigned long long wide(uint64_t value)
+{
+    return (unsigned long long)value;
+}
+
+dp_root_book *dp_oracle_root(dp_oracle *oracle, const dp_hash *root)
+{
+    for (uint32_t i = oracle->n_roots; i > 0; i--) {
+        if (dp_hash_equal(&oracle->roots[i - 1].root, root)) {
+            return &oracle->roots[i - 1];
+        }
+    }
+    return NULL;
+}
+
+void dp_oracle_published(dp_host *host, const dp_hash *root)
+{
+    dp_oracle *o = host->sim->oracle;
+    uint64_t capacity = o->roots_capacity;
+
+    if (dp_oracle_root(o, root) != NULL) {
+        return;
+    }
+    o->roots = dp_oracle_room(o->roots, o->n_roots, &capacity, sizeof *o->roots);
+    o->roots_capacity = (uint32_t)capacity;
+    o->roots[o->n_roots++] = (dp_root_book){.root = *root, .owner = host->index};
+}
+
+void dp_oracle_ready(dp_host *host, const dp_ready *ready)
+{
+    dp_sim *sim = host->sim;
+    dp_oracle *o = sim->oracle;
+    uint64_t capacity = o->claims_capacity;
+    const uint32_t owner = dp_sim_index(sim, &ready->peer);
+
+    for (uint32_t i = o->n_claims; i > 0; i--) {
+        const dp_claim_book *claim = &o->claims[i - 1];
+        if (claim->owner == owner && claim->round == ready->round && dp_hash_equal(&claim->base, &ready->base)) {
+            if (!dp_hash_equal(&claim->root, &ready->root)) {
+                dp_sim_fail(sim, "B4", host->index, "node %u announces two publications for round %llu", owner,
+                            wide(ready->round));
+            }
+            return;
+        }
+    }
+    o->claims = dp_oracle_room(o->claims, o->n_claims, &capacity, sizeof *o->claims);
+    o->claims_capacity = (uint32_t)capacity;
+    o->claims[o->n_claims++] =
+        (dp_claim_book){.owner = owner, .round = ready->round, .base = ready->base, .root = ready->root};
+}
+
+void dp_oracle_listed(dp_sim *sim, uint64_t round, const dp_listed *listed)
+{
+    dp_root_book *book = dp_oracle_root(sim->oracle, &listed->root);
+    const uint32_t owner = dp_sim_index(sim, &listed->peer);
+
+    if (book == NULL || book->owner != owner) {
+        dp_sim_fail(sim, "S4", owner, "round %llu lists a blob that this node never made", wide(round));
+    } else if (book->listed != 0) {
+        dp_sim_fail(sim, "S3", owner, "a blob is counted in round %llu and in round %llu", wide(book->listed), wide(round));
+    } else if (book->left_out) {
+        dp_sim_fail(sim, "S3", owner, "round %llu counts a blob that its owner had taken back", wide(round));
+    } else {
+        book->listed = round;
+        book->clip = listed->clip;
+    }
+}
+
+void dp_oracle_settled(dp_host *host, const dp_hash *root, dp_settle settle, uint32_t clip_q16, uint64_t round)
+{
+    dp_root_book *book = dp_oracle_root(host->sim->oracle, root);
+
+    if (book == NULL) {
+        dp_sim_fail(host->sim, "B4", host->index, "settles a publication that it never made");
+    } else if (settle == DP_SETTLE_INCLUDED && (book->listed == 0 || book->clip != clip_q16)) {
+        dp_sim_fail(host->sim, "B4", host->index,
+                    "takes its publication as counted in round %llu; the chain says round %llu, clip %u not %u",
+                    wide(round), wide(book->listed), book->clip, clip_q16);
+    } else if (settle == DP_SETTLE_LEFT_OUT && book->listed != 0) {
+        dp_sim_fail(host->sim, "B4", host->index, "takes back a publication that was counted in round %llu",
+                    wide(book->listed));
+    } else if (settle == DP_SETTLE_LEFT_OUT) {
+        book->left_out = true;
+    }
+}
+
+/* ---- weights (review of the protocol, section E), written a second time ---- */
+
+static uint64_t root_of(unsigned __int128 value)
+{
+    uint64_t low = 0;
+    uint64_t high = UINT64_MAX;
+
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2 + 1;
+        if ((unsigned __int128)middle * middle <= value) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return low;
+}
+
+static int rising(const void *a, const void *b)
+{
+    unsigned __int128 x;
+    unsigned __int128 y;
+
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return x < y ? -1 : x > y;
+}
+
+static unsigned __int128 lower_median(const unsigned __int128 *values, uint32_t n)
+{
+    unsigned __int128 sorted[DP_LISTED_MAX];
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (values[i] != 0) {
+            sorted[count++] = values[i];
+        }
+    }
+    if (count == 0) {
+        return 0;
+    }
+    qsort(sorted, count, sizeof sorted[0], rising);
+    return sorted[(count - 1) / 2];
+}
+
+static uint32_t clip_of(unsigned __int128 energy, unsigned __int128 median)
+{
+    uint32_t shift = 0;
+
+    if (energy <= median) {
+        return 65536;
+    }
+    while ((energy >> shift) >> 64 != 0) {
+        shift++;
+    }
+    return (uint32_t)root_of(((median >> shift) << 32) / (energy >> shift));
+}
+
+static unsigned __int128 energy_of(dp_sim *sim, const dp_hash *root)
+{
+    dp_toy_vector values;
+    unsigned __int128 energy = 0;
+    const uint32_t object = dp_shelf_find(&sim->shelf, root);
+
+    if (object == DP_SHELF_NONE || dp_toy_decode(dp_shelf_bytes(&sim->shelf, object), values, &energy) != DP_OK) {
+        dp_sim_fail(sim, "S4", 0, "a decided blob does not decode");
+    }
+    return energy;
+}
+
+static uint64_t rounds_in(const dp_member_book *m, uint64_t round)
+{
+    const uint64_t since = m->included != 0 ? m->included : m->admitted_round;
+    const uint64_t gap = round > since ? round - since : 1;
+
+    return gap < 1 ? 1 : gap > 4 ? 4 : gap;
+}
+
+void dp_oracle_weights(dp_sim *sim, const dp_record *record)
+{
+    dp_member_book *members = sim->oracle->members;
+    unsigned __int128 energies[DP_LISTED_MAX] = {0};
+    unsigned __int128 weights[DP_LISTED_MAX] = {0};
+    unsigned __int128 total = 0;
+    const uint32_t n = record->n_listed;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const dp_listed *item = &record->listed[i];
+        const uint32_t owner = dp_sim_index(sim, &item->peer);
+        dp_assert(owner < sim->plan.nodes);
+        /* A node that this very record admits has no past. */
+        const uint64_t k = members[owner].member ? rounds_in(&members[owner], record->round) : 1;
+        energies[i] = energy_of(sim, &item->root) * (12 / k) * (12 / k);
+        weights[i] = item->steps == 0 ? 0 : (unsigned __int128)item->tokens * item->tokens / item->steps;
+    }
+    const unsigned __int128 middle = lower_median(energies, n);
+    unsigned __int128 most = 4 * lower_median(weights, n);
+    for (uint32_t i = 0; i < n; i++) {
+        weights[i] = weights[i] > most ? most : weights[i];
+        total += weights[i];
+    }
+    for (uint32_t i = 0; i < record->n_late; i++) {
+        const uint32_t late = dp_sim_index(sim, &record->late[i]);
+        total += late < sim->plan.nodes ? members[late].w : 0;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const dp_listed *item = &record->listed[i];
+        const uint32_t owner = dp_sim_index(sim, &item->peer);
+        const uint32_t clip = clip_of(energies[i], middle);
+        const uint32_t q = total == 0 ? 0 : (uint32_t)(weights[i] * clip * 32768 / total);
+        if (item->w != weights[i] || item->clip != clip || item->q != q) {
+            dp_sim_fail(sim, "S4", owner,
+                        "round %llu gives weight %llu clip %u share %u, and %llu %u %u would be right", wide(record->round),
+                        wide(item->w), item->clip, item->q, wide((uint64_t)weights[i]), clip, q);
+            return;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t owner = dp_sim_index(sim, &record->listed[i].peer);
+        members[owner].included = record->round;
+        members[owner].w = (uint64_t)weights[i];
+    }
+}
+
+/* ---- pair exchanges ---- */
+
+static dp_mix_book *mix_of(dp_oracle *o, const uint8_t exchange[16])
+{
+    uint64_t capacity = o->mixes_capacity;
+
+    for (uint32_t i = o->n_mixes; i > 0; i--) {
+        if (memcmp(o->mixes[i - 1].exchange, exchange, 16) == 0) {
+            return &o->mixes[i - 1];
+        }
+    }
+    o->mixes = dp_oracle_room(o->mixes, o->n_mixes, &capacity, sizeof *o->mixes);
+    o->mixes_capacity = (uint32_t)capacity;
+    dp_mix_book *book = &o->mixes[o->n_mixes++];
+    memset(book, 0, sizeof *book);
+    memcpy(book->exchange, exchange, 16);
+    return book;
+}
+
+/* Sum of w * F over the pair: each element moves by less than one unit per side by rounding. */
+static void check_pair(dp_host *host, const dp_mix_book *book)
+{
+    const dp_mix_side *a = &book->sides[0];
+    const dp_mix_side *b = &book->sides[1];
+
+    if (!dp_hash_equal(&a->own_root, &b->other_root) || !dp_hash_equal(&b->own_root, &a->other_root) ||
+        a->w_own != b->w_other || b->w_own != a->w_other) {
+        dp_sim_fail(host->sim, "S14", host->index, "nodes %u and %u mixed different things in one exchange", a->owner,
+                    b->owner);
+        return;
+    }
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        const __int128 sum = (__int128)a->w_own * a->change[i] + (__int128)b->w_own * b->change[i];
+        const __int128 slack = (__int128)a->w_own + b->w_own;
+        if (sum > slack || sum < -slack) {
+            dp_sim_fail(host->sim, "S14", host->index, "an exchange of nodes %u and %u made displacement", a->owner, b->owner);
+            return;
+        }
+    }
+}
+
+void dp_oracle_mixed(dp_host *host, const dp_action *mix, const dp_toy_vector change)
+{
+    dp_mix_book *book = mix_of(host->sim->oracle, mix->u.mix.exchange);
+    dp_mix_side side = {.owner = host->index,
+                        .own_root = mix->u.mix.own_root,
+                        .other_root = mix->u.mix.other_root,
+                        .w_own = mix->u.mix.weight_own,
+                        .w_other = mix->u.mix.weight_other};
+
+    memcpy(side.change, change, sizeof side.change);
+    for (uint32_t i = 0; i < book->n_sides; i++) {
+        if (book->sides[i].owner == host->index) {
+            if (memcmp(book->sides[i].change, change, sizeof side.change) != 0) {
+                dp_sim_fail(host->sim, "S14", host->index, "mixes an exchange a second time, differently");
+            }
+            return;
+        }
+    }
+    if (book->n_sides == 2) {
+        dp_sim_fail(host->sim, "S14", host->index, "is the third in one exchange");
+        return;
+    }
+    book->sides[book->n_sides++] = side;
+    if (book->n_sides == 2) {
+        check_pair(host, book);
+    }
+}

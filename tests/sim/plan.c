@@ -1,0 +1,155 @@
+#include "tests/sim/plan.h"
+
+#include <string.h>
+
+static const char *const fault_names[DP_FAULT_COUNT] = {
+    "loss", "delay", "copy", "reorder", "partition", "oneway", "crash", "amnesia",
+    "slow", "pause", "trainer", "disk", "late", "leave", "clock",
+};
+
+static const char *const profile_names[DP_PROFILE_COUNT] = {"swarm", "rivals", "gossip", "calm"};
+
+const char *dp_fault_name(dp_fault fault)
+{
+    return (unsigned)fault < DP_FAULT_COUNT ? fault_names[fault] : "?";
+}
+
+const char *dp_profile_name(dp_profile profile)
+{
+    return (unsigned)profile < DP_PROFILE_COUNT ? profile_names[profile] : "?";
+}
+
+dp_status dp_plan_faults(const char *list, uint32_t *mask, dp_why *why)
+{
+    uint32_t found = 0;
+
+    if (strcmp(list, "all") == 0) {
+        *mask = DP_FAULTS_ALL;
+        return DP_OK;
+    }
+    if (strcmp(list, "none") == 0) {
+        *mask = 0;
+        return DP_OK;
+    }
+    for (const char *at = list; *at != '\0';) {
+        const size_t size = strcspn(at, ",");
+        uint32_t i = 0;
+        while (i < DP_FAULT_COUNT && (strlen(fault_names[i]) != size || memcmp(fault_names[i], at, size) != 0)) {
+            i++;
+        }
+        if (i == DP_FAULT_COUNT) {
+            return dp_why_set(why, DP_BADARG, "no fault class is called \"%.*s\"", (int)size, at);
+        }
+        found |= 1U << i;
+        at += size + (at[size] == ',' ? 1 : 0);
+    }
+    *mask = found;
+    return DP_OK;
+}
+
+/* About log-uniform in [low, high]. */
+static uint64_t spread(dp_rng *rng, uint64_t low, uint64_t high)
+{
+    uint64_t value = low;
+
+    while (value < high && dp_rng_below(rng, 3) != 0) {
+        value *= 2;
+    }
+    value += dp_rng_below(rng, value + 1);
+    return value > high ? high : value;
+}
+
+static void draw_weather(dp_plan *plan, dp_rng *rng)
+{
+    const dp_net_weather drawn = {
+        .loss = (uint32_t)spread(rng, 60, 6000),
+        .spike = (uint32_t)spread(rng, 60, 6000),
+        .copy = (uint32_t)spread(rng, 200, 12000),
+        .reorder = (uint32_t)spread(rng, 600, 30000),
+        .spike_us_max = (uint32_t)spread(rng, 100000, 4000000),
+        .jitter_us = (uint32_t)spread(rng, 200, 50000),
+    };
+
+    plan->weather = (dp_net_weather){0};
+    if ((plan->on & (1U << DP_FAULT_LOSS)) != 0) {
+        plan->weather.loss = drawn.loss;
+    }
+    if ((plan->on & (1U << DP_FAULT_DELAY)) != 0) {
+        plan->weather.spike = drawn.spike;
+        plan->weather.spike_us_max = drawn.spike_us_max;
+        plan->weather.jitter_us = drawn.jitter_us;
+    }
+    if ((plan->on & (1U << DP_FAULT_COPY)) != 0) {
+        plan->weather.copy = drawn.copy;
+    }
+    if ((plan->on & (1U << DP_FAULT_REORDER)) != 0) {
+        plan->weather.reorder = drawn.reorder;
+    }
+}
+
+static void bias(dp_plan *plan, dp_profile profile, dp_rng *rng)
+{
+    if (profile == DP_PROFILE_RIVALS) {
+        plan->nodes = 3 + (uint32_t)dp_rng_below(rng, 4);
+        plan->voters_max = dp_rng_below(rng, 2) == 0 ? 3 : 5;
+        plan->on |= 1U << DP_FAULT_CRASH | 1U << DP_FAULT_COPY | 1U << DP_FAULT_DELAY | 1U << DP_FAULT_PARTITION;
+        plan->on &= ~(1U << DP_FAULT_LEAVE | 1U << DP_FAULT_SLOW);
+        plan->crash_after_send = 600 + (uint32_t)dp_rng_below(rng, 2000);
+        plan->fault_us[DP_FAULT_CRASH] = 3000000;
+        plan->fault_us[DP_FAULT_PARTITION] = 2500000;
+        plan->fault_us[DP_FAULT_AMNESIA] = 8000000;
+        plan->round_ms = 300;
+        plan->disk_us_max = 40000;
+        plan->faults_end_us = 40000000;
+    } else if (profile == DP_PROFILE_GOSSIP) {
+        plan->nodes = 4 + (uint32_t)dp_rng_below(rng, 5);
+        plan->on |= 1U << DP_FAULT_PARTITION;
+        plan->on &= ~(1U << DP_FAULT_LEAVE);
+        plan->fault_us[DP_FAULT_PARTITION] = 6000000;
+        plan->fault_us[DP_FAULT_CRASH] = 8000000;
+        plan->gossip_round_ms = 300;
+        plan->round_ms = 500;
+    } else if (profile == DP_PROFILE_CALM) {
+        plan->on = 0;
+        plan->faults_end_us = 5000000;
+    }
+}
+
+void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
+{
+    static const uint32_t round_ms[] = {500, 1000, 1000, 2000};
+    dp_rng rng;
+
+    dp_rng_init(&rng, dp_mix64(options->seed) ^ 0x706c616eULL);
+    memset(plan, 0, sizeof *plan);
+    plan->nodes = 5 + (uint32_t)dp_rng_below(&rng, dp_rng_below(&rng, 2) == 0 ? 4 : 16);
+    plan->on = options->all_on ? DP_FAULTS_ALL : (uint32_t)dp_rng_next(&rng) & DP_FAULTS_ALL;
+    plan->faults_end_us = 60000000;
+    plan->rounds_after = 15;
+    plan->round_ms = round_ms[dp_rng_below(&rng, 4)];
+    plan->gossip_round_ms = 500 + (uint32_t)dp_rng_below(&rng, 1500);
+    plan->voters_max = 3 + 2 * (uint32_t)dp_rng_below(&rng, 3);
+    plan->inner_steps_max = 20 + (uint32_t)dp_rng_below(&rng, 100);
+    plan->disk_us_max = (uint32_t)spread(&rng, 500, 20000);
+    plan->save_us = (uint32_t)dp_rng_below(&rng, 4000001);
+    plan->crash_after_send = dp_rng_below(&rng, 3) == 0 ? 100 : 0;
+    for (uint32_t i = 0; i < DP_FAULT_COUNT; i++) {
+        plan->fault_us[i] = spread(&rng, 3000000, 30000000);
+    }
+    bias(plan, options->profile, &rng);
+    plan->on &= options->faults;
+    if ((plan->on & (1U << DP_FAULT_DISK)) == 0 && options->profile != DP_PROFILE_RIVALS) {
+        plan->disk_us_max = 1000;
+    }
+    if ((plan->on & (1U << DP_FAULT_CRASH)) == 0) {
+        plan->crash_after_send = 0;
+    }
+    draw_weather(plan, &rng);
+    if (options->nodes != 0) {
+        plan->nodes = options->nodes;
+    }
+    plan->limit_us = plan->faults_end_us + 120000000 + (uint64_t)plan->rounds_after * plan->round_ms * 4000;
+    if (options->until_us != 0) {
+        plan->limit_us = options->until_us;
+    }
+}

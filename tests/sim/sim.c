@@ -1,0 +1,226 @@
+#include "tests/sim/sim.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "tests/sim/oracle.h"
+
+enum { CHECK_EVERY_US = 250000 }; /* between two looks at whether all have come together */
+
+void dp_sim_fail(dp_sim *sim, const char *invariant, uint32_t node, const char *format, ...)
+{
+    va_list arguments;
+
+    if (sim->failure.invariant[0] != '\0') {
+        return;
+    }
+    va_start(arguments, format);
+    vsnprintf(sim->failure.sentence, sizeof sim->failure.sentence, format, arguments);
+    va_end(arguments);
+    snprintf(sim->failure.invariant, sizeof sim->failure.invariant, "%s", invariant);
+    sim->failure.at_us = sim->now_us;
+    sim->failure.node = node;
+}
+
+void dp_sim_push(dp_sim *sim, const dp_occasion *occasion)
+{
+    if (dp_queue_push(&sim->queue, occasion) != DP_OK) {
+        dp_sim_fail(sim, "S12", occasion->node, "the queue of the world is full");
+    }
+}
+
+void dp_sim_mark(dp_sim *sim, uint64_t a, uint64_t b)
+{
+    uint64_t hash = (sim->totals.digest ^ a) * 0x9fb21c651e98df25ULL;
+
+    hash = (hash ^ (hash >> 29) ^ b) * 0xd6e8feb86659fd93ULL;
+    sim->totals.digest = hash ^ (hash >> 32);
+}
+
+/* Data that everybody needs before training; the founder has it. */
+static dp_hash make_data(dp_sim *sim, uint64_t salt, uint32_t size)
+{
+    uint8_t bytes[1024];
+
+    dp_assert(size <= sizeof bytes);
+    for (uint32_t i = 0; i < size; i++) {
+        bytes[i] = (uint8_t)dp_mix64(salt + i);
+    }
+    const uint32_t object = dp_shelf_add(&sim->shelf, dp_view_of(bytes, size));
+    dp_disk_use(&sim->hosts[0].disk, object, DP_USE_DATA, true);
+    sim->hosts[0].disk.uses[object] |= 1;
+    return sim->shelf.items[object].root;
+}
+
+static dp_status make_manifest(dp_sim *sim)
+{
+    dp_manifest *m = &sim->manifest;
+    uint8_t canonical[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+
+    dp_manifest_default(m);
+    memcpy(m->name, "dpsim", 6);
+    m->nonce = sim->options.seed;
+    m->created_ms = 1700000000000ULL;
+    memcpy(m->founder, sim->hosts[0].peer.bytes, sizeof m->founder);
+    memset(m->root_key, 7, sizeof m->root_key);
+    dp_sim_vote_key(&sim->hosts[0], m->founder_vote_key);
+    m->model_seed = dp_mix64(sim->options.seed + 99);
+    m->tokenizer_bytes = 300;
+    m->data_bytes = 1000;
+    m->tokenizer = make_data(sim, sim->options.seed + 1, 300);
+    m->data = make_data(sim, sim->options.seed + 2, 1000);
+    m->round_ms = sim->plan.round_ms;
+    m->gossip_round_ms = sim->plan.gossip_round_ms;
+    m->inner_steps_max = sim->plan.inner_steps_max;
+    m->voters_max = sim->plan.voters_max;
+    m->voter_uptime_s = 0;
+    m->contributors_min = 1;
+    m->members_max = 1024;
+    DP_TRY(dp_manifest_encode(m, canonical, &size));
+    sim->run = dp_manifest_run_id(dp_view_of(canonical, size));
+    return DP_OK;
+}
+
+dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
+{
+    memset(sim, 0, sizeof *sim);
+    sim->options = *options;
+    dp_plan_draw(&sim->plan, options);
+    if (sim->plan.nodes == 0 || sim->plan.nodes > DP_SIM_NODES_MAX) {
+        return DP_BADARG;
+    }
+    dp_rng_init(&sim->crash_rng, dp_mix64(options->seed) ^ 0x63726173);
+    dp_rng_init(&sim->fault_rng, dp_mix64(options->seed) ^ 0x6661756c);
+    DP_TRY(dp_net_open(&sim->net, sim->plan.nodes, dp_mix64(options->seed) ^ 0x6e6574));
+    sim->hosts = calloc(sim->plan.nodes, sizeof *sim->hosts);
+    sim->actions = malloc(sizeof *sim->actions);
+    if (sim->hosts == NULL || sim->actions == NULL) {
+        return DP_NOMEM;
+    }
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        DP_TRY(dp_host_open(&sim->hosts[i], sim, i));
+    }
+    DP_TRY(make_manifest(sim));
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        dp_host *host = &sim->hosts[i];
+        dp_toy_init(&host->toy, i, sim->manifest.feedback_beta_milli, dp_rng_next(&host->rng));
+        /* The token that it joins by names the founder and two others. */
+        host->met[0] = 1;
+        host->met[dp_rng_below(&host->rng, sim->plan.nodes)] = 1;
+        host->met[dp_rng_below(&host->rng, sim->plan.nodes)] = 1;
+    }
+    return dp_oracle_open(sim);
+}
+
+void dp_sim_close(dp_sim *sim)
+{
+    for (uint32_t i = 0; sim->hosts != NULL && i < sim->plan.nodes; i++) {
+        dp_host_close(&sim->hosts[i]);
+    }
+    dp_oracle_close(sim);
+    free(sim->hosts);
+    free(sim->actions);
+    dp_queue_close(&sim->queue);
+    dp_net_close(&sim->net);
+    dp_shelf_close(&sim->shelf);
+    memset(sim, 0, sizeof *sim);
+}
+
+/* The process says goodbye and ends; the disk stays but nobody starts it again. */
+static void on_left(dp_host *host)
+{
+    if (dp_host_up(host)) {
+        dp_host_crash(host, true);
+    }
+    host->left = true;
+}
+
+/* True when the occasion was put off because its host stands still. */
+static bool put_off(dp_sim *sim, dp_occasion *occasion)
+{
+    const dp_host *host = &sim->hosts[occasion->node];
+
+    if (!dp_host_up(host) || host->paused_until <= sim->now_us) {
+        return false;
+    }
+    occasion->at_us = host->paused_until;
+    dp_sim_push(sim, occasion);
+    occasion->packet = NULL;
+    return true;
+}
+
+static void dispatch(dp_sim *sim, dp_occasion *occasion)
+{
+    dp_host *host = &sim->hosts[occasion->node];
+
+    dp_sim_mark(sim, occasion->at_us, (uint64_t)occasion->kind << 32 | occasion->node);
+    if (occasion->kind == DP_ON_FAULT) {
+        dp_faults_strike(sim, (dp_fault)occasion->detail);
+    } else if (occasion->kind == DP_ON_BOOT) {
+        dp_host_boot(host);
+    } else if (occasion->kind == DP_ON_LEAVE) {
+        on_left(host);
+    } else if (occasion->kind == DP_ON_PACKET || occasion->kind == DP_ON_LINK_DOWN) {
+        if (dp_host_up(host)) {
+            if (!put_off(sim, occasion)) {
+                dp_host_occasion(host, occasion);
+            }
+        } else if (occasion->kind == DP_ON_PACKET) {
+            /* Nobody listens: the machine answers with a reset. */
+            DP_IGNORE(dp_net_reset(&sim->net, &sim->queue, sim->now_us, host->index, occasion->other,
+                                   occasion->value, DP_LINK_RESET));
+        }
+    } else if (dp_host_up(host) && occasion->boot == host->boot && !put_off(sim, occasion)) {
+        dp_host_occasion(host, occasion);
+    }
+}
+
+static void finish(dp_sim *sim)
+{
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        if (dp_host_up(&sim->hosts[i])) {
+            sim->totals.node_us += sim->now_us - sim->hosts[i].up_since;
+        }
+    }
+    sim->totals.rounds = dp_oracle_rounds(sim);
+    sim->totals.slots = dp_oracle_slots(sim);
+    sim->totals.messages = sim->net.sent;
+    sim->totals.ended_us = sim->now_us;
+}
+
+bool dp_sim_run(dp_sim *sim)
+{
+    dp_occasion occasion;
+    uint64_t look_at = 0;
+
+    dp_faults_start(sim);
+    while (sim->failure.invariant[0] == '\0' && dp_queue_pop(&sim->queue, &occasion)) {
+        if (occasion.at_us > sim->plan.limit_us) {
+            dp_packet_drop(occasion.packet);
+            sim->now_us = sim->plan.limit_us;
+            if (sim->options.until_us == 0) {
+                dp_oracle_stuck(sim);
+            }
+            break;
+        }
+        sim->now_us = occasion.at_us > sim->now_us ? occasion.at_us : sim->now_us;
+        if (!sim->healed && sim->now_us >= sim->plan.faults_end_us) {
+            dp_faults_heal(sim);
+        }
+        sim->totals.occasions++;
+        dispatch(sim, &occasion);
+        dp_packet_drop(occasion.packet);
+        if (sim->healed && sim->now_us >= look_at) {
+            look_at = sim->now_us + CHECK_EVERY_US;
+            if (dp_oracle_converged(sim)) {
+                break;
+            }
+        }
+    }
+    finish(sim);
+    return sim->failure.invariant[0] == '\0';
+}

@@ -1,0 +1,86 @@
+/* One simulated world: the nodes, what is between them, and the loop that moves time. A run is a pure function of its
+ * options; one thread; nothing outside is read. */
+#ifndef DP_SIM_SIM_H
+#define DP_SIM_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/manifest.h"
+#include "gossip/node.h"
+#include "tests/sim/host.h"
+#include "tests/sim/net.h"
+#include "tests/sim/object.h"
+#include "tests/sim/plan.h"
+#include "tests/sim/queue.h"
+
+enum { DP_SIM_SENTENCE_MAX = 240 };
+
+struct dp_oracle;
+
+/* The first thing that was wrong. */
+typedef struct dp_sim_failure {
+    char invariant[8];    /* "S1", "L2", "M14"; empty: nothing was wrong */
+    uint64_t at_us;
+    uint32_t node;
+    char sentence[DP_SIM_SENTENCE_MAX];
+} dp_sim_failure;
+
+/* What a run counts. */
+typedef struct dp_sim_totals {
+    uint64_t occasions;
+    uint64_t steps;
+    uint64_t node_us;      /* simulated node-time that was up */
+    uint64_t rounds;
+    uint64_t slots;
+    uint64_t crashes;
+    uint64_t exchanges;
+    uint64_t messages;
+    uint64_t digest;       /* of every occasion and action */
+    uint64_t ended_us;
+} dp_sim_totals;
+
+typedef struct dp_sim {
+    dp_sim_options options;
+    dp_plan plan;
+    uint64_t now_us;
+    dp_queue queue;
+    dp_net net;
+    dp_shelf shelf;
+    dp_manifest manifest;
+    dp_run_id run;
+    dp_host *hosts;        /* plan.nodes of them; 0 is the founder */
+    dp_actions *actions;   /* of the step under way */
+    struct dp_oracle *oracle;
+    dp_rng crash_rng;
+    dp_rng fault_rng;
+    bool healed;
+    uint64_t healed_us;
+    uint32_t amnesias;
+    uint32_t leavers;
+    dp_sim_failure failure;
+    dp_sim_totals totals;
+} dp_sim;
+
+DP_MUST dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options);
+void dp_sim_close(dp_sim *sim);
+/* To the end, or to the first failure. True if nothing was wrong. */
+bool dp_sim_run(dp_sim *sim);
+
+/* Called by the parts. The first failure stays. */
+void dp_sim_fail(dp_sim *sim, const char *invariant, uint32_t node, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void dp_sim_push(dp_sim *sim, const dp_occasion *occasion);
+void dp_sim_mark(dp_sim *sim, uint64_t a, uint64_t b); /* into the digest */
+
+/* faults.c: the schedule of what goes wrong. */
+void dp_faults_start(dp_sim *sim);
+void dp_faults_strike(dp_sim *sim, dp_fault fault);
+void dp_faults_heal(dp_sim *sim);
+
+/* Names of simulated nodes. */
+dp_peer dp_sim_peer(uint32_t index);
+/* plan.nodes if nobody has this name. */
+uint32_t dp_sim_index(const dp_sim *sim, const dp_peer *peer);
+
+#endif

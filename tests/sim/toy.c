@@ -1,0 +1,358 @@
+#include "tests/sim/toy.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+/* A blob: u64 nonce | u16 count | count times (u16 index, i64 value). Indices ascend. A vector: u64 steps, u64 tokens,
+ * then the elements. A state: u64 round, then the elements. */
+
+static const int64_t value_max = (int64_t)1 << 40;
+
+void dp_toy_init(dp_toy *toy, uint32_t member, uint32_t beta_milli, uint64_t noise)
+{
+    memset(toy, 0, sizeof *toy);
+    toy->member = member;
+    toy->beta_milli = beta_milli;
+    toy->noise = noise;
+}
+
+void dp_toy_first(uint64_t model_seed, dp_toy_vector theta)
+{
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        theta[i] = (int64_t)(dp_mix64(model_seed + i) & 0xffffff) - 0x800000;
+    }
+}
+
+void dp_toy_state(uint64_t round, const dp_toy_vector theta, uint8_t state[DP_TOY_STATE_BYTES])
+{
+    dp_writer w = dp_writer_of(state, DP_TOY_STATE_BYTES);
+
+    dp_write_u64(&w, round);
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        dp_write_u64(&w, (uint64_t)theta[i]);
+    }
+    dp_assert(!w.full && w.size == DP_TOY_STATE_BYTES);
+}
+
+static void place_x(dp_toy *toy)
+{
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        toy->x[i] = toy->theta[i] - toy->open[i] - toy->frozen[i] - toy->a_moved[i];
+    }
+}
+
+void dp_toy_start(dp_toy *toy, uint64_t round, const dp_toy_vector theta)
+{
+    memcpy(toy->theta, theta, sizeof toy->theta);
+    toy->round = round;
+    toy->has_theta = true;
+    place_x(toy);
+}
+
+dp_status dp_toy_load(dp_toy *toy, dp_view state)
+{
+    dp_toy_vector theta;
+    dp_reader r = dp_reader_of(state);
+    const uint64_t round = dp_read_u64(&r);
+
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        theta[i] = (int64_t)dp_read_u64(&r);
+    }
+    DP_TRY(dp_reader_finish(&r));
+    dp_toy_start(toy, round, theta);
+    return DP_OK;
+}
+
+void dp_toy_train(dp_toy *toy, uint32_t steps)
+{
+    for (uint32_t s = 0; s < steps; s++) {
+        const uint64_t word = dp_mix64(++toy->noise);
+        for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+            const int64_t target = (int64_t)(toy->member % 5) * 1000;
+            const int64_t noise = (int64_t)((word >> (i % 48)) & 0xffff) - 0x8000;
+            const int64_t move = (toy->x[i] - target + noise) / 64;
+            toy->x[i] -= move;
+            toy->open[i] += move;
+            toy->made[i] += move;
+        }
+    }
+    toy->open_work.steps += steps;
+    toy->open_work.tokens += (uint64_t)steps * DP_TOY_TOKENS_PER_STEP;
+}
+
+static int64_t magnitude(int64_t value)
+{
+    return value < 0 ? -value : value;
+}
+
+/* The largest half by magnitude, ties to the lower index; low bits are dropped, so the code is lossy twice. */
+static void encode(const dp_toy_vector vector, bool dense, uint64_t nonce, dp_toy_parcel *parcel)
+{
+    bool kept[DP_TOY_ELEMENTS];
+    const uint32_t count = dense ? DP_TOY_ELEMENTS : DP_TOY_KEPT;
+    dp_writer w = dp_writer_of(parcel->blob, sizeof parcel->blob);
+
+    memset(kept, dense, sizeof kept);
+    for (uint32_t n = 0; !dense && n < count; n++) {
+        uint32_t best = DP_TOY_ELEMENTS;
+        for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+            if (!kept[i] && (best == DP_TOY_ELEMENTS || magnitude(vector[i]) > magnitude(vector[best]))) {
+                best = i;
+            }
+        }
+        kept[best] = true;
+    }
+    dp_write_u64(&w, nonce);
+    dp_write_u16(&w, (uint16_t)count);
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        if (kept[i]) {
+            dp_write_u16(&w, (uint16_t)i);
+            dp_write_u64(&w, (uint64_t)(vector[i] / 4 * 4));
+        }
+    }
+    dp_assert(!w.full);
+    parcel->blob_size = (uint32_t)w.size;
+}
+
+dp_status dp_toy_decode(dp_view blob, dp_toy_vector out, unsigned __int128 *energy)
+{
+    dp_toy_vector values = {0};
+    unsigned __int128 sum = 0;
+    dp_reader r = dp_reader_of(blob);
+
+    (void)dp_read_u64(&r);
+    const uint32_t count = dp_read_u16(&r);
+    uint32_t next = 0;
+    for (uint32_t n = 0; n < count; n++) {
+        const uint32_t index = dp_read_u16(&r);
+        const int64_t value = (int64_t)dp_read_u64(&r);
+        if (r.failed || index < next || index >= DP_TOY_ELEMENTS || value > value_max || value < -value_max) {
+            return DP_BADMSG;
+        }
+        next = index + 1;
+        values[index] = value;
+        sum += (unsigned __int128)((__int128)value * value);
+    }
+    DP_TRY(dp_reader_finish(&r));
+    memcpy(out, values, sizeof values);
+    *energy = sum;
+    return DP_OK;
+}
+
+static void write_vector(const dp_toy_vector vector, dp_toy_work work, uint8_t out[DP_TOY_VECTOR_BYTES])
+{
+    dp_writer w = dp_writer_of(out, DP_TOY_VECTOR_BYTES);
+
+    dp_write_u64(&w, work.steps);
+    dp_write_u64(&w, work.tokens);
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        dp_write_u64(&w, (uint64_t)vector[i]);
+    }
+    dp_assert(!w.full);
+}
+
+static dp_status read_vector(dp_view bytes, dp_toy_vector vector, dp_toy_work *work)
+{
+    dp_toy_vector values;
+    dp_reader r = dp_reader_of(bytes);
+    const uint64_t steps = dp_read_u64(&r);
+    const uint64_t tokens = dp_read_u64(&r);
+
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        values[i] = (int64_t)dp_read_u64(&r);
+    }
+    DP_TRY(dp_reader_finish(&r));
+    memcpy(vector, values, sizeof values);
+    *work = (dp_toy_work){.steps = (uint32_t)steps, .tokens = tokens};
+    return DP_OK;
+}
+
+void dp_toy_publish(dp_toy *toy, bool dense, uint64_t nonce, dp_toy_parcel *parcel)
+{
+    dp_assert(!toy->pending);
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        toy->a_moved[i] = toy->frozen[i] + toy->open[i];
+        toy->a[i] = toy->e[i] + toy->a_moved[i];
+        toy->e[i] = 0;
+        toy->frozen[i] = 0;
+        toy->open[i] = 0;
+    }
+    toy->pending = true;
+    memset(parcel, 0, sizeof *parcel);
+    encode(toy->a, dense, nonce, parcel);
+    const dp_status decoded = dp_toy_decode(dp_view_of(parcel->blob, parcel->blob_size), toy->sent, &parcel->energy);
+    dp_assert(decoded == DP_OK);
+    parcel->work = toy->open_work;
+    parcel->carried = toy->carried + toy->frozen_work.tokens;
+    if (parcel->work.steps == 0) {
+        parcel->work = toy->frozen_work;
+        parcel->carried = toy->carried;
+    }
+    toy->pending_tokens = parcel->work.tokens + parcel->carried;
+    write_vector(toy->a, parcel->work, parcel->vector);
+    toy->open_work = (dp_toy_work){0};
+    toy->frozen_work = (dp_toy_work){0};
+    toy->carried = 0;
+}
+
+/* The part clip * decoded blob that a record takes. */
+static int64_t taken(int64_t sent, uint32_t clip_q16)
+{
+    return (int64_t)((__int128)sent * clip_q16 / 65536);
+}
+
+static void settle_pending(dp_toy *toy, dp_settle settle, uint32_t clip_q16)
+{
+    dp_assert(toy->pending && settle != DP_SETTLE_NONE);
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        int64_t rest = toy->a[i];
+        if (settle == DP_SETTLE_INCLUDED) {
+            const int64_t took = taken(toy->sent[i], clip_q16);
+            const int64_t left = toy->a[i] - took;
+            rest = left * toy->beta_milli / 1000;
+            toy->applied[i] += took;
+            toy->discarded[i] += left - rest;
+        }
+        toy->e[i] += rest;
+    }
+    if (settle == DP_SETTLE_LEFT_OUT) {
+        toy->carried += toy->pending_tokens;
+    }
+    toy->pending = false;
+    toy->pending_tokens = 0;
+    memset(toy->a, 0, sizeof toy->a);
+    memset(toy->a_moved, 0, sizeof toy->a_moved);
+    memset(toy->sent, 0, sizeof toy->sent);
+}
+
+static void shrink(dp_toy *toy, dp_toy_vector vector, uint32_t lambda_q16)
+{
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        const int64_t kept = (int64_t)((__int128)vector[i] * lambda_q16 / 65536);
+        toy->discarded[i] += vector[i] - kept;
+        vector[i] = kept;
+    }
+}
+
+static void fade(dp_toy *toy, uint32_t lambda_q16)
+{
+    if (lambda_q16 < 65536) {
+        shrink(toy, toy->e, lambda_q16);
+        shrink(toy, toy->frozen, lambda_q16);
+        shrink(toy, toy->open, lambda_q16);
+    }
+}
+
+dp_status dp_toy_restore(dp_toy *toy, bool frozen, dp_view vector, dp_view blob, dp_settle settle,
+                         uint32_t clip_q16, uint32_t lambda_q16)
+{
+    dp_toy_vector values;
+    dp_toy_vector sent = {0};
+    dp_toy_work work;
+    unsigned __int128 energy = 0;
+
+    DP_TRY(read_vector(vector, values, &work));
+    if (frozen) {
+        for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+            toy->discarded[i] += toy->frozen[i];
+            toy->made[i] += values[i];
+            toy->frozen[i] = values[i];
+        }
+        toy->frozen_work = work;
+    } else {
+        DP_TRY(dp_toy_decode(blob, sent, &energy));
+        for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+            toy->discarded[i] += toy->a[i];
+            toy->made[i] += values[i];
+        }
+        memcpy(toy->a, values, sizeof values);
+        memcpy(toy->sent, sent, sizeof sent);
+        memset(toy->a_moved, 0, sizeof toy->a_moved);
+        toy->pending = true;
+        toy->pending_tokens = work.tokens;
+        if (settle != DP_SETTLE_NONE) {
+            settle_pending(toy, settle, clip_q16);
+        }
+    }
+    fade(toy, lambda_q16);
+    place_x(toy);
+    return DP_OK;
+}
+
+void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_vector theta, dp_settle settle, uint32_t clip_q16,
+                  uint32_t lambda_q16)
+{
+    if (settle != DP_SETTLE_NONE) {
+        settle_pending(toy, settle, clip_q16);
+    }
+    fade(toy, lambda_q16);
+    memcpy(toy->theta, theta, sizeof toy->theta);
+    toy->round = round;
+    place_x(toy);
+}
+
+void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel)
+{
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        toy->frozen[i] += toy->open[i];
+        toy->open[i] = 0;
+    }
+    toy->frozen_work.steps += toy->open_work.steps;
+    toy->frozen_work.tokens += toy->open_work.tokens;
+    toy->open_work = (dp_toy_work){0};
+    memset(parcel, 0, sizeof *parcel);
+    encode(toy->frozen, true, nonce, parcel);
+    parcel->work = toy->frozen_work;
+    write_vector(toy->frozen, toy->frozen_work, parcel->vector);
+}
+
+dp_status dp_toy_mix(dp_toy *toy, dp_view own, dp_view other, uint64_t w_own, uint64_t w_other,
+                     dp_toy_vector change)
+{
+    dp_toy_vector mine;
+    dp_toy_vector theirs;
+    unsigned __int128 energy = 0;
+
+    if (w_own + w_other == 0) {
+        return DP_BADARG;
+    }
+    DP_TRY(dp_toy_decode(own, mine, &energy));
+    DP_TRY(dp_toy_decode(other, theirs, &energy));
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        change[i] = (int64_t)((__int128)(theirs[i] - mine[i]) * w_other / ((__int128)w_own + w_other));
+        toy->frozen[i] += change[i];
+        toy->made[i] += change[i];
+    }
+    place_x(toy);
+    return DP_OK;
+}
+
+bool dp_toy_balanced(const dp_toy *toy)
+{
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        if (toy->made[i] != toy->open[i] + toy->frozen[i] + toy->a[i] + toy->e[i] + toy->applied[i] +
+                                toy->discarded[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+dp_status dp_toy_outer(dp_toy_vector theta, uint32_t alpha_q16, const dp_toy_term *terms, uint32_t count)
+{
+    __int128 sum[DP_TOY_ELEMENTS] = {0};
+
+    for (uint32_t n = 0; n < count; n++) {
+        dp_toy_vector value;
+        unsigned __int128 energy = 0;
+        DP_TRY(dp_toy_decode(terms[n].blob, value, &energy));
+        for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+            sum[i] += (__int128)value[i] * terms[n].q;
+        }
+    }
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        theta[i] -= (int64_t)((sum[i] / ((__int128)1 << 31)) * alpha_q16 / 65536);
+    }
+    return DP_OK;
+}

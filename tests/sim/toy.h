@@ -1,0 +1,101 @@
+/* The trainer of the simulator: a model of a few integers that does what base/trainer_msg.h asks, exactly, so that every
+ * aggregate can be computed again and every unit of displacement has one place. Has no clock; the host feeds it steps.
+ *
+ * Numbers are int64 in fixed point. Displacement d means theta - x. It lies in one drawer: open O, frozen F, pending P
+ * (the vector a of a publication without an outcome) or residual e. At all times, per element,
+ *     made = O + F + P + e + applied + discarded
+ * where applied is what records took (clip * decoded blob) and discarded what beta, lambda and crashes threw away. */
+#ifndef DP_SIM_TOY_H
+#define DP_SIM_TOY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/rng.h"
+#include "base/trainer_msg.h"
+
+enum {
+    DP_TOY_ELEMENTS = 24,
+    DP_TOY_KEPT = DP_TOY_ELEMENTS / 2, /* a sparse blob holds the largest half */
+    DP_TOY_STATE_BYTES = 8 + 8 * DP_TOY_ELEMENTS,
+    DP_TOY_BLOB_MAX = 32 + 10 * DP_TOY_ELEMENTS,
+    DP_TOY_VECTOR_BYTES = 16 + 8 * DP_TOY_ELEMENTS,
+    DP_TOY_TOKENS_PER_STEP = 64
+};
+
+typedef int64_t dp_toy_vector[DP_TOY_ELEMENTS];
+
+typedef struct dp_toy_work {
+    uint32_t steps;
+    uint64_t tokens;
+} dp_toy_work;
+
+typedef struct dp_toy {
+    uint32_t member;    /* pulls towards a target of its own */
+    uint32_t beta_milli;
+    uint64_t round;     /* of theta */
+    bool has_theta;
+    bool pending;       /* P holds a publication without an outcome */
+    dp_toy_vector theta;
+    dp_toy_vector x;
+    dp_toy_vector e;
+    dp_toy_vector open;
+    dp_toy_vector frozen;
+    dp_toy_vector a;       /* P */
+    dp_toy_vector a_moved; /* the part of P that x still shows (F + O at publication) */
+    dp_toy_vector sent;    /* decoded blob of P */
+    dp_toy_vector made;
+    dp_toy_vector applied;
+    dp_toy_vector discarded;
+    dp_toy_work open_work;
+    dp_toy_work frozen_work;
+    uint64_t carried;      /* tokens in e of publications that were left out */
+    uint64_t pending_tokens;
+    uint64_t noise;
+} dp_toy;
+
+/* What one publication or freeze gives. */
+typedef struct dp_toy_parcel {
+    uint8_t blob[DP_TOY_BLOB_MAX];
+    uint32_t blob_size;
+    uint8_t vector[DP_TOY_VECTOR_BYTES]; /* a, or F */
+    unsigned __int128 energy;
+    dp_toy_work work;
+    uint64_t carried;
+} dp_toy_parcel;
+
+/* One term of the outer step. */
+typedef struct dp_toy_term {
+    dp_view blob;
+    uint32_t q; /* Q31 */
+} dp_toy_term;
+
+void dp_toy_init(dp_toy *toy, uint32_t member, uint32_t beta_milli, uint64_t noise);
+/* theta from the seed of the manifest, round 0. */
+void dp_toy_first(uint64_t model_seed, dp_toy_vector theta);
+void dp_toy_state(uint64_t round, const dp_toy_vector theta, uint8_t state[DP_TOY_STATE_BYTES]);
+void dp_toy_start(dp_toy *toy, uint64_t round, const dp_toy_vector theta);
+DP_MUST dp_status dp_toy_load(dp_toy *toy, dp_view state);
+void dp_toy_train(dp_toy *toy, uint32_t steps);
+/* P := e + F + O. There must be no publication under way. */
+void dp_toy_publish(dp_toy *toy, bool dense, uint64_t nonce, dp_toy_parcel *parcel);
+/* Bring back a publication (DP_SETTLE_NONE: still pending) or what was frozen. DP_BADMSG. */
+DP_MUST dp_status dp_toy_restore(dp_toy *toy, bool frozen, dp_view vector, dp_view blob, dp_settle settle,
+                                 uint32_t clip_q16, uint32_t lambda_q16);
+void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_vector theta, dp_settle settle, uint32_t clip_q16,
+                  uint32_t lambda_q16);
+/* F += O. */
+void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel);
+/* F += change, change = w_other * (other - own) / (w_own + w_other), each element towards zero. */
+DP_MUST dp_status dp_toy_mix(dp_toy *toy, dp_view own, dp_view other, uint64_t w_own, uint64_t w_other,
+                             dp_toy_vector change);
+/* True while the identity above holds. */
+bool dp_toy_balanced(const dp_toy *toy);
+
+/* Total decoder: any bytes give a vector and its energy or DP_BADMSG. */
+DP_MUST dp_status dp_toy_decode(dp_view blob, dp_toy_vector out, unsigned __int128 *energy);
+/* theta -= alpha * sum q * blob; order-free. Shared with the oracle, which calls it on its own theta. DP_BADMSG. */
+DP_MUST dp_status dp_toy_outer(dp_toy_vector theta, uint32_t alpha_q16, const dp_toy_term *terms, uint32_t count);
+
+#endif
