@@ -14,7 +14,7 @@
  *    54  u64  slot of its chain head
  *    62  u64  rounds decided
  *    70  u8   1 if it hears a majority of the voters, else 0
- *    71  u8   bit per voter that it hears, in the order of the set
+ *    71  u8   bit per voter that it hears on the voter's own link, in the order of the set
  *    72  64   signature by the voter's identity key over run id and bytes 0..71, domain "dpnode/beat/1" */
 enum { BEAT_SIGNED_BYTES = DP_BEAT_BYTES - DP_SIGNATURE_BYTES };
 _Static_assert(BEAT_SIGNED_BYTES == 72, "as drawn above");
@@ -158,6 +158,20 @@ uint8_t dp_beat_heard(const dp_beat *beat, dp_time now)
     return bits;
 }
 
+/* Voters heard on their own links. This, not what others passed on, is told to others: else they would stop passing on
+ * as soon as it works. */
+static uint8_t hears_directly(const dp_beat *beat, dp_time now)
+{
+    uint8_t bits = 0;
+
+    for (uint32_t i = 0; i < beat->n_voters; i++) {
+        if (i == beat->own || fresh_at(now, beat->voters[i].direct)) {
+            bits = (uint8_t)(bits | 1U << i);
+        }
+    }
+    return bits;
+}
+
 static uint32_t count_bits(uint8_t bits)
 {
     uint32_t count = 0;
@@ -293,7 +307,7 @@ static void send_own(dp_beat *beat, dp_time now, uint64_t slot, uint64_t round, 
     own->slot = slot;
     own->round = round;
     own->quorum = hears_majority(beat, now);
-    own->heard = dp_beat_heard(beat, now);
+    own->heard = hears_directly(beat, now);
     dp_write_u8(&writer, DP_MSG_HEARTBEAT);
     dp_write_u8(&writer, DP_MSG_VERSION);
     dp_write_bytes(&writer, beat->self.bytes, sizeof beat->self.bytes);
@@ -365,9 +379,9 @@ uint32_t dp_beat_route(const dp_beat *beat, dp_time now, uint32_t target, dp_pee
     if (target == beat->own) {
         return 0;
     }
-    if (beat->own < DP_VOTERS_MAX ? fresh_at(now, wanted->arrived) && (wanted->heard >> beat->own & 1U) != 0 &&
-                                        fresh_at(now, wanted->direct)
-                                  : fresh_at(now, wanted->direct)) {
+    /* A voter's own word that it does not hear us counts more than our hearing it. */
+    const bool deaf = beat->own < DP_VOTERS_MAX && (wanted->heard >> beat->own & 1U) == 0;
+    if (fresh_at(now, wanted->direct) && !deaf) {
         return 0;
     }
     for (uint32_t i = 0; i < beat->n_voters && found < most; i++) {
@@ -384,7 +398,7 @@ uint32_t dp_beat_route(const dp_beat *beat, dp_time now, uint32_t target, dp_pee
 void dp_beat_write_heard(const dp_beat *beat, dp_time now, dp_writer *writer)
 {
     dp_write_u32(writer, beat->tag);
-    dp_write_u8(writer, dp_beat_heard(beat, now));
+    dp_write_u8(writer, hears_directly(beat, now));
 }
 
 void dp_beat_write_rider(const dp_beat *beat, dp_time now, uint32_t tag, uint8_t heard,

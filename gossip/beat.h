@@ -28,7 +28,7 @@ typedef struct dp_beat_voter {
     uint64_t slot;
     uint64_t round;
     bool quorum;      /* as the beat says */
-    uint8_t heard;    /* bit v: hears voter v of the same set */
+    uint8_t heard;    /* bit v: hears voter v of the same set directly */
     uint8_t message[DP_BEAT_BYTES];
 } dp_beat_voter;
 
@@ -85,7 +85,7 @@ bool dp_beat_fresh(const dp_beat *beat, dp_time now, uint32_t voter);
  * there is none, or when the target hears us (a voter) or is heard directly (not a voter) and needs none. */
 uint32_t dp_beat_route(const dp_beat *beat, dp_time now, uint32_t target, dp_peer *relays, uint32_t most);
 
-/* Riders of PING and ACK: u32 tag and u8 bitmap of the voters heard; and the beats that the other side lacks. */
+/* Riders of PING and ACK: u32 tag and u8 bitmap of the voters heard directly; and the fresh beats of all others. */
 void dp_beat_write_heard(const dp_beat *beat, dp_time now, dp_writer *writer);
 void dp_beat_write_rider(const dp_beat *beat, dp_time now, uint32_t tag, uint8_t heard, dp_writer *writer);
 /* Total: bad beats are skipped, a bad shape gives DP_BADMSG. */

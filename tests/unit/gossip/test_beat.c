@@ -1,0 +1,343 @@
+#include "tests/unit/gossip/mesh.h"
+
+#include "tests/lib/mutate.h"
+
+enum { VOTERS_MAX = 5 };
+
+/* Beats alone: every node is linked to those that linked[][] says, and delivery is instant. */
+typedef struct group {
+    uint32_t n;
+    bool linked[8][8];
+    bool running[8];
+    dp_beat beats[8];
+    uint64_t now;
+    dp_actions *actions;
+    dp_out out;
+} group;
+
+static group *group_of(uint32_t n, uint32_t voters)
+{
+    group *const g = calloc(1, sizeof *g);
+    assert_non_null(g);
+    g->n = n;
+    g->now = DP_SECOND;
+    g->actions = calloc(1, sizeof *g->actions);
+    assert_non_null(g->actions);
+    CHECK_OK(dp_out_open(&g->out));
+    dp_peer set[VOTERS_MAX];
+    for (uint32_t i = 0; i < voters; i++) {
+        set[i] = mesh_peer(i);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        g->running[i] = true;
+        dp_beat_init(&g->beats[i], &(dp_beat_config){.run = mesh_run, .self = mesh_peer(i), .incarnation = 1,
+                                                     .crypto = mesh_crypto(i)});
+        dp_beat_set_voters(&g->beats[i], set, voters, (dp_time){g->now});
+        for (uint32_t k = 0; k < n; k++) {
+            g->linked[i][k] = i != k;
+        }
+    }
+    return g;
+}
+
+static void group_close(group *g)
+{
+    dp_out_close(&g->out);
+    free(g->actions);
+    free(g);
+}
+
+static uint32_t number_of(const dp_peer *peer)
+{
+    return peer->bytes[0] - 1U;
+}
+
+/* Deliver what i sent, and what that makes others send. */
+static void deliver(group *g, uint32_t i, uint32_t depth)
+{
+    uint8_t bytes[16][DP_BEAT_BYTES];
+    uint32_t to[16];
+    uint32_t n = 0;
+
+    assert_true(depth < 4); /* passing on must end */
+    for (uint32_t k = 0; k < g->actions->count; k++) {
+        const dp_action *const action = &g->actions->items[k];
+        if (action->type != DP_DO_SEND) {
+            continue;
+        }
+        assert_int_equal(action->u.send.bytes.size, DP_BEAT_BYTES);
+        for (uint32_t j = 0; j < g->n; j++) {
+            if (g->linked[i][j] && g->running[j] &&
+                (action->u.send.to == DP_TO_ALL || number_of(&action->u.send.peer) == j)) {
+                assert_true(n < 16);
+                memcpy(bytes[n], action->u.send.bytes.data, DP_BEAT_BYTES);
+                to[n++] = j;
+            }
+        }
+    }
+    const dp_peer from = mesh_peer(i);
+    for (uint32_t k = 0; k < n; k++) {
+        dp_out_begin(&g->out, g->actions);
+        DP_IGNORE(dp_beat_message(&g->beats[to[k]], (dp_time){g->now}, &from, dp_view_of(bytes[k], DP_BEAT_BYTES), &g->out));
+        deliver(g, to[k], depth + 1);
+    }
+}
+
+static void run(group *g, uint64_t us)
+{
+    for (const uint64_t end = g->now + us; g->now < end; g->now += 10 * DP_MS) {
+        for (uint32_t i = 0; i < g->n; i++) {
+            if (g->running[i]) {
+                dp_out_begin(&g->out, g->actions);
+                dp_beat_tick(&g->beats[i], (dp_time){g->now}, 7, 3, &g->out);
+                deliver(g, i, 0);
+            }
+        }
+        for (uint32_t i = 0; i < g->n; i++) {
+            CHECK_OK(dp_beat_check(&g->beats[i], NULL));
+        }
+    }
+}
+
+static void a_founder_alone_is_its_own_quorum_at_once(void **state)
+{
+    (void)state;
+    group *const g = group_of(1, 1);
+    run(g, 10 * DP_MS);
+    CHECK(dp_beat_quorum(&g->beats[0]));
+    group_close(g);
+}
+
+static void nobody_has_a_quorum_before_voters_are_known(void **state)
+{
+    (void)state;
+    dp_beat beat;
+    dp_actions *const actions = calloc(1, sizeof *actions);
+    dp_out out;
+    assert_non_null(actions);
+    CHECK_OK(dp_out_open(&out));
+    dp_out_begin(&out, actions);
+    dp_beat_init(&beat, &(dp_beat_config){.self = mesh_peer(0), .crypto = mesh_crypto(0)});
+    dp_beat_tick(&beat, (dp_time){DP_SECOND}, 0, 0, &out);
+    CHECK(!dp_beat_quorum(&beat));
+    CHECK(actions->count == 0);
+    CHECK(dp_beat_wake(&beat).us == UINT64_MAX);
+    dp_out_close(&out);
+    free(actions);
+}
+
+static void three_voters_and_a_listener_agree_on_a_quorum(void **state)
+{
+    (void)state;
+    group *const g = group_of(4, 3);
+    run(g, 2 * DP_SECOND);
+    for (uint32_t i = 0; i < 4; i++) {
+        CHECK(dp_beat_quorum(&g->beats[i]));
+        CHECK(dp_beat_heard(&g->beats[i], (dp_time){g->now}) == 7);
+        CHECK(g->beats[i].changes == 1);
+    }
+    CHECK(g->beats[3].voters[0].slot == 7 && g->beats[3].voters[0].round == 3);
+    group_close(g);
+}
+
+static void losing_one_of_three_voters_keeps_the_quorum_and_two_lose_it(void **state)
+{
+    (void)state;
+    group *const g = group_of(4, 3);
+    run(g, 2 * DP_SECOND);
+    g->running[1] = false;
+    run(g, 5 * DP_SECOND);
+    CHECK(dp_beat_quorum(&g->beats[0]));
+    CHECK(dp_beat_quorum(&g->beats[3]));
+    g->running[2] = false;
+    run(g, DP_SECOND);
+    CHECK(dp_beat_quorum(&g->beats[0])); /* not yet: beats stay fresh, then the fallback time runs */
+    run(g, 3 * DP_SECOND);
+    CHECK(!dp_beat_quorum(&g->beats[0]));
+    CHECK(!dp_beat_quorum(&g->beats[3]));
+    group_close(g);
+}
+
+static void the_quorum_is_back_after_two_beats(void **state)
+{
+    (void)state;
+    group *const g = group_of(3, 3);
+    run(g, 2 * DP_SECOND);
+    g->running[1] = g->running[2] = false;
+    run(g, 5 * DP_SECOND);
+    CHECK(!dp_beat_quorum(&g->beats[0]));
+    g->running[1] = true;
+    run(g, 300 * DP_MS);
+    CHECK(!dp_beat_quorum(&g->beats[0]));
+    run(g, DP_SECOND);
+    CHECK(dp_beat_quorum(&g->beats[0]));
+    group_close(g);
+}
+
+static void the_opinion_changes_at_most_once_per_hold_time(void **state)
+{
+    (void)state;
+    group *const g = group_of(3, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        dp_beat_hold(&g->beats[i], 30 * DP_SECOND);
+    }
+    run(g, 2 * DP_SECOND);
+    CHECK(g->beats[0].changes == 1);
+    g->running[1] = g->running[2] = false;
+    run(g, 20 * DP_SECOND);
+    CHECK(dp_beat_quorum(&g->beats[0])); /* held */
+    run(g, 15 * DP_SECOND);
+    CHECK(!dp_beat_quorum(&g->beats[0]));
+    CHECK(g->beats[0].changes == 2);
+    group_close(g);
+}
+
+static void in_a_partition_only_the_majority_side_sees_a_quorum(void **state)
+{
+    (void)state;
+    group *const g = group_of(7, 5); /* voters 0..4, others 5, 6; {0,1,5} | {2,3,4,6} */
+    run(g, 2 * DP_SECOND);
+    for (uint32_t i = 0; i < 7; i++) {
+        for (uint32_t k = 0; k < 7; k++) {
+            const bool a = i < 2 || i == 5;
+            const bool b = k < 2 || k == 5;
+            g->linked[i][k] = i != k && a == b;
+        }
+    }
+    run(g, 5 * DP_SECOND);
+    for (uint32_t i = 0; i < 7; i++) {
+        CHECK(dp_beat_quorum(&g->beats[i]) == !(i < 2 || i == 5));
+    }
+    group_close(g);
+}
+
+static void a_voter_in_the_middle_carries_beats_between_two_that_are_not_linked(void **state)
+{
+    (void)state;
+    group *const g = group_of(3, 3); /* 0 - 2 - 1 */
+    g->linked[0][1] = g->linked[1][0] = false;
+    run(g, 4 * DP_SECOND);
+    for (uint32_t i = 0; i < 3; i++) {
+        CHECK(dp_beat_quorum(&g->beats[i]));
+        CHECK(dp_beat_heard(&g->beats[i], (dp_time){g->now}) == 7);
+    }
+    dp_peer relays[2];
+    CHECK(dp_beat_route(&g->beats[0], (dp_time){g->now}, 1, relays, 2) == 1);
+    CHECK(number_of(&relays[0]) == 2);
+    CHECK(dp_beat_route(&g->beats[0], (dp_time){g->now}, 2, relays, 2) == 0); /* direct */
+    group_close(g);
+}
+
+static void riders_bring_the_beats_that_the_other_side_lacks(void **state)
+{
+    (void)state;
+    group *const g = group_of(4, 3); /* 3 hears only through riders */
+    for (uint32_t i = 0; i < 3; i++) {
+        g->linked[i][3] = g->linked[3][i] = false;
+    }
+    const dp_peer from = mesh_peer(0);
+    for (uint32_t k = 0; k < 20; k++) {
+        run(g, 100 * DP_MS);
+        uint8_t bytes[DP_BEAT_RIDER_MAX];
+        dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+        const dp_time now = {g->now};
+        dp_beat_write_rider(&g->beats[0], now, g->beats[3].tag, 0, &writer);
+        CHECK(!writer.full);
+        dp_reader reader = dp_reader_of(dp_view_of(bytes, writer.size));
+        dp_out_begin(&g->out, g->actions);
+        CHECK_OK(dp_beat_read_rider(&g->beats[3], now, &from, &reader, &g->out));
+        CHECK_OK(dp_reader_finish(&reader));
+        for (size_t cut = 0; cut < writer.size; cut++) {
+            reader = dp_reader_of(dp_view_of(bytes, cut));
+            CHECK_STATUS(dp_beat_read_rider(&g->beats[3], now, &from, &reader, &g->out), DP_BADMSG);
+        }
+    }
+    CHECK(dp_beat_quorum(&g->beats[3]));
+    group_close(g);
+}
+
+static void old_forged_and_foreign_beats_bring_nothing(void **state)
+{
+    (void)state;
+    group *const g = group_of(3, 3);
+    run(g, DP_SECOND);
+    uint8_t bytes[DP_BEAT_BYTES + 16];
+    const dp_peer from = mesh_peer(1);
+    const dp_time now = {g->now};
+    memcpy(bytes, g->beats[1].voters[1].message, DP_BEAT_BYTES);
+
+    dp_out_begin(&g->out, g->actions);
+    CHECK_STATUS(dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out), DP_EXISTS);
+    bytes[42] = (uint8_t)(bytes[42] + 9); /* a later sequence under the old signature */
+    CHECK_STATUS(dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out), DP_BADSIG);
+    bytes[2] = 200; /* no voter */
+    CHECK_STATUS(dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out), DP_NOTFOUND);
+    bytes[1] = 9;
+    CHECK_STATUS(dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out), DP_VERSION);
+    const dp_beat before = g->beats[0];
+    dp_rng rng;
+    dp_rng_init(&rng, 4);
+    for (uint32_t i = 0; i < 2000; i++) {
+        memcpy(bytes, g->beats[1].voters[1].message, DP_BEAT_BYTES);
+        const size_t size = mutate(&rng, bytes, DP_BEAT_BYTES, sizeof bytes);
+        const dp_status status = dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, size), &g->out);
+        CHECK(status != DP_OK);
+    }
+    CHECK(before.voters[1].sequence == g->beats[0].voters[1].sequence);
+    group_close(g);
+}
+
+static void a_new_voter_set_keeps_what_is_known_of_those_who_stay(void **state)
+{
+    (void)state;
+    group *const g = group_of(4, 1); /* the founder alone, then three */
+    run(g, DP_SECOND);
+    CHECK(dp_beat_quorum(&g->beats[0]));
+    const dp_peer set[3] = {mesh_peer(0), mesh_peer(1), mesh_peer(2)};
+    for (uint32_t i = 0; i < 4; i++) {
+        dp_beat_set_voters(&g->beats[i], set, 3, (dp_time){g->now});
+    }
+    CHECK(g->beats[3].voters[0].sequence > 0);
+    run(g, DP_SECOND);
+    for (uint32_t i = 0; i < 4; i++) {
+        CHECK(dp_beat_quorum(&g->beats[i]));
+        CHECK(g->beats[i].changes == 1); /* the change of the set was not felt */
+    }
+    group_close(g);
+}
+
+static void wakes_do_not_spin(void **state)
+{
+    (void)state;
+    group *const g = group_of(3, 3);
+    run(g, 2 * DP_SECOND);
+    dp_beat_hold(&g->beats[0], 5 * DP_SECOND);
+    for (uint32_t i = 0; i < 200; i++) { /* the others fall silent */
+        const dp_time wake = dp_beat_wake(&g->beats[0]);
+        g->now = wake.us > g->now ? wake.us : g->now;
+        dp_out_begin(&g->out, g->actions);
+        dp_beat_tick(&g->beats[0], (dp_time){g->now}, 1, 1, &g->out);
+        CHECK(dp_beat_wake(&g->beats[0]).us > g->now);
+    }
+    CHECK(!dp_beat_quorum(&g->beats[0]));
+    group_close(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_founder_alone_is_its_own_quorum_at_once),
+        cmocka_unit_test(nobody_has_a_quorum_before_voters_are_known),
+        cmocka_unit_test(three_voters_and_a_listener_agree_on_a_quorum),
+        cmocka_unit_test(losing_one_of_three_voters_keeps_the_quorum_and_two_lose_it),
+        cmocka_unit_test(the_quorum_is_back_after_two_beats),
+        cmocka_unit_test(the_opinion_changes_at_most_once_per_hold_time),
+        cmocka_unit_test(in_a_partition_only_the_majority_side_sees_a_quorum),
+        cmocka_unit_test(a_voter_in_the_middle_carries_beats_between_two_that_are_not_linked),
+        cmocka_unit_test(riders_bring_the_beats_that_the_other_side_lacks),
+        cmocka_unit_test(old_forged_and_foreign_beats_bring_nothing),
+        cmocka_unit_test(a_new_voter_set_keeps_what_is_known_of_those_who_stay),
+        cmocka_unit_test(wakes_do_not_spin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
