@@ -2,9 +2,13 @@
  *
  * One packet is one msgpack map, at most DP_TRAINER_PACKET_MAX bytes; bulk data travels as sealed memfds passed with
  * SCM_RIGHTS in the order that the message names (at most DP_TRAINER_FDS_MAX per packet). Key "type" of the map is the
- * dp_trainer_kind; the other keys are the names in braces below. The daemon (D) leads; a
- * trainer (T) answers each command once, in order, except CHECK, which it may answer out of order, and STEP, which it
- * sends unasked. Numbers the trainer must not know (peers, ballots, votes) never appear here.
+ * dp_trainer_kind; the other keys are the names in braces below. The daemon (D) leads; a trainer (T) answers each command
+ * once, in order, with the message below it or with FAILED. RESTORE, TRAIN and STOP have no answer, only FAILED if they
+ * could not be done. CHECK may be answered out of order, at once; STEP is sent unasked. Numbers the trainer must not know
+ * (peers, ballots, votes) never appear here.
+ *
+ * Rounds: a state of round r holds r ROUND records, so INIT gives round 0. TRAIN, PUBLISH and STEP name the round that is
+ * worked for; APPLY names the round of the state that it makes, and LOAD the one that the state's header holds.
  *
  *   T->D HELLO      {abi, name, pid}
  *   D->T OPEN       {member[32]} fds: manifest (canonical bytes), tokenizer.json, token shard
@@ -12,8 +16,9 @@
  *   D->T INIT       {}                            theta from the manifest's seed, round 0
  *   D->T LOAD       {round} fds: state            state: canonical bytes of theta (compute/state.h)
  *   T->D READY_AT   {round, root}                 answer to INIT and LOAD; root: object root of the state bytes
- *   D->T RESTORE    {round, kind, included, clip} fds: a [, blob]     what an earlier process had published or frozen and how it
- *                                                 was settled: residual e := included ? beta*(a - clip*decode(blob)) : a
+ *   D->T RESTORE    {round, kind, settle, clip} fds: a [, blob]       what an earlier process had published or frozen and how it
+ *                                                 was settled: residual e := included ? beta*(a - clip*decode(blob)) : a; settle NONE:
+ *                                                 pending again (blob needed). After LOAD, which empties all drawers
  *   D->T TRAIN      {round, tokens}               train on towards this round; tokens: committed so far (for the rate); round 0:
  *                                                 stop stepping until the next TRAIN (paused), keep everything
  *   T->D STEP       {round, steps, tokens, loss}  totals since the last publication, unasked, at most 10 per second

@@ -190,6 +190,7 @@ dp_status dp_codec_sparse_write(const float *a, size_t length, dp_writer *out)
         return DP_DIVERGED;
     }
     const size_t k = entries_of(length);
+    dp_assert(k <= DP_CODEC_TOP);
     uint16_t index[DP_CODEC_TOP];
     centroids c = {0};
     if (largest > 0) {
@@ -284,6 +285,7 @@ dp_status dp_codec_sparse_read(dp_reader *in, dp_codec_run *run)
         return DP_OK;
     }
     const size_t k = entries_of(run->length);
+    dp_assert(k <= DP_CODEC_TOP);
     uint64_t signs;
     uint64_t high;
     if (!read_bits(in, k, &signs) || !read_bits(in, k, &high) || !read_gaps(in, k, run->length, run->index)) {

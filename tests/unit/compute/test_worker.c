@@ -1,0 +1,452 @@
+/* THREADS_TEST. The worker over a socketpair, as a daemon sees it: a child process for each trainer. */
+#include "tests/lib/check.h"
+
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/manifest.h"
+#include "base/trainer_msg.h"
+#include "compute/bpe.h"
+#include "compute/codec.h"
+#include "compute/data.h"
+#include "compute/state.h"
+#include "compute/worker.h"
+
+enum { CONTEXT = 32, VOCAB = 300, ONE = 65536, STEPS = 4 };
+
+/* What OPEN carries. */
+typedef struct run_files {
+    uint8_t manifest[DP_MANIFEST_BYTES_MAX];
+    size_t manifest_size;
+    dp_buf tokenizer;
+    dp_buf data;
+} run_files;
+
+typedef struct peer {
+    pid_t pid;
+    int socket;
+} peer;
+
+typedef struct answer {
+    dp_trainer_msg msg;
+    int fds[DP_TRAINER_FDS_MAX];
+    uint32_t n_fds;
+} answer;
+
+static run_files files;
+
+static void text_of_the_run(char *text, size_t size)
+{
+    static const char *const words[] = {"light ", "and ", "darkness ", "were ", "over the ", "deep, ", "waters ", "said "};
+    uint64_t state = 1;
+    size_t at = 0;
+    while (at + 16 < size) {
+        state = state * 6364136223846793005U + 1442695040888963407U;
+        at += (size_t)snprintf(text + at, size - at, "%s", words[state >> 61]);
+    }
+    memset(text + at, '.', size - at);
+}
+
+static int make_files(void **state)
+{
+    (void)state;
+    static char text[40000];
+    text_of_the_run(text, sizeof text);
+    dp_bpe *bpe;
+    dp_tokens tokens = {0};
+    dp_buf_init(&files.tokenizer, 1 << 20);
+    dp_buf_init(&files.data, 1 << 20);
+    CHECK_OK(dp_bpe_train(&bpe, dp_view_of(text, sizeof text), VOCAB, NULL));
+    CHECK_OK(dp_bpe_encode(bpe, dp_view_of(text, sizeof text), &tokens, NULL));
+    CHECK_OK(dp_bpe_save(bpe, &files.tokenizer));
+    CHECK_OK(dp_data_write(tokens.ids, tokens.count, VOCAB, sizeof text, &files.data));
+    dp_tokens_close(&tokens);
+    dp_bpe_close(bpe);
+    dp_manifest m;
+    dp_manifest_default(&m);
+    m.layers = 2;
+    m.width = 32;
+    m.heads = 2;
+    m.context = CONTEXT;
+    m.vocab = VOCAB;
+    m.batch_rows = 4;
+    m.warmup_tokens = 256;
+    m.lr_nano = 5000000;
+    CHECK_OK(dp_manifest_encode(&m, files.manifest, &files.manifest_size));
+    return 0;
+}
+
+static int drop_files(void **state)
+{
+    (void)state;
+    dp_buf_close(&files.tokenizer);
+    dp_buf_close(&files.data);
+    return 0;
+}
+
+static peer start(void)
+{
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    fflush(NULL);
+    const pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        close(pair[0]);
+        const dp_worker_options options = {.threads = 1};
+        const dp_status status = dp_worker_serve(pair[1], &options);
+        _exit(status == DP_OK || status == DP_CLOSED ? 0 : 1);
+    }
+    close(pair[1]);
+    return (peer){.pid = pid, .socket = pair[0]};
+}
+
+static void expect_clean_end(const peer *p)
+{
+    int status = 0;
+    assert_int_equal(waitpid(p->pid, &status, 0), p->pid);
+    CHECK(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void release(const answer *a)
+{
+    for (uint32_t i = 0; i < a->n_fds; i++) {
+        close(a->fds[i]);
+    }
+}
+
+static void send_views(const peer *p, const dp_trainer_msg *msg, const dp_view *views, uint32_t n)
+{
+    int fds[DP_TRAINER_FDS_MAX] = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        CHECK_OK(dp_memfd_make("test", views[i], &fds[i]));
+    }
+    CHECK_OK(dp_trainer_send(p->socket, msg, fds, n));
+    for (uint32_t i = 0; i < n; i++) {
+        close(fds[i]);
+    }
+}
+
+/* The next message that is not STEP. */
+static answer expect(const peer *p, dp_trainer_kind kind)
+{
+    static answer a;
+    do {
+        CHECK_OK(dp_trainer_receive(p->socket, &a.msg, a.fds, &a.n_fds));
+    } while (a.msg.kind == DP_TRAINER_STEP && kind != DP_TRAINER_STEP);
+    if (a.msg.kind != kind) {
+        fail_msg("got %s %s instead of %s", dp_trainer_kind_name(a.msg.kind), a.msg.text, dp_trainer_kind_name(kind));
+    }
+    return a;
+}
+
+static uint64_t open_run(const peer *p, uint8_t member)
+{
+    expect(p, DP_TRAINER_HELLO);
+    dp_trainer_msg msg = {.kind = DP_TRAINER_OPEN, .member = {member}};
+    const dp_view views[3] = {dp_view_of(files.manifest, files.manifest_size), dp_buf_view(&files.tokenizer),
+                              dp_buf_view(&files.data)};
+    send_views(p, &msg, views, 3);
+    return expect(p, DP_TRAINER_OPENED).msg.elements;
+}
+
+static dp_hash init(const peer *p)
+{
+    const dp_trainer_msg msg = {.kind = DP_TRAINER_INIT};
+    send_views(p, &msg, NULL, 0);
+    const answer a = expect(p, DP_TRAINER_READY_AT);
+    assert_int_equal(a.msg.round, 0);
+    return a.msg.root;
+}
+
+static peer ready_peer(uint8_t member)
+{
+    const peer p = start();
+    CHECK(open_run(&p, member) > 0);
+    init(&p);
+    return p;
+}
+
+static double train_until(const peer *p, uint64_t round, uint32_t steps)
+{
+    const dp_trainer_msg msg = {.kind = DP_TRAINER_TRAIN, .round = round};
+    send_views(p, &msg, NULL, 0);
+    double loss;
+    uint32_t done;
+    do {
+        const answer a = expect(p, DP_TRAINER_STEP);
+        done = a.msg.steps;
+        loss = a.msg.loss;
+        assert_int_equal(a.msg.tokens, (uint64_t)done * 4 * CONTEXT);
+    } while (done < steps);
+    return loss;
+}
+
+static answer publish(const peer *p, uint64_t round)
+{
+    const dp_trainer_msg msg = {.kind = DP_TRAINER_PUBLISH, .round = round};
+    send_views(p, &msg, NULL, 0);
+    const answer a = expect(p, DP_TRAINER_PUBLISHED);
+    assert_int_equal(a.n_fds, 2);
+    return a;
+}
+
+static dp_view map(int fd)
+{
+    dp_view bytes;
+    CHECK_OK(dp_memfd_map(fd, 1 << 28, &bytes));
+    return bytes;
+}
+
+static void check_blob(const peer *p, int fd, bool good)
+{
+    const dp_trainer_msg msg = {.kind = DP_TRAINER_CHECK, .id = 77};
+    CHECK_OK(dp_trainer_send(p->socket, &msg, &fd, 1));
+    const answer a = expect(p, DP_TRAINER_CHECKED);
+    assert_int_equal(a.msg.id, 77);
+    assert_int_equal(a.msg.ok, good);
+    CHECK(!good || a.msg.energy > 0);
+}
+
+static dp_trainer_msg record_of(uint64_t round, dp_settle settle, uint32_t n)
+{
+    dp_trainer_msg msg = {.kind = DP_TRAINER_APPLY,
+                          .round = round,
+                          .tokens = 1000 * round,
+                          .alpha = ONE,
+                          .clip = ONE,
+                          .lambda = ONE,
+                          .settle = settle,
+                          .n_items = n};
+    for (uint32_t i = 0; i < n; i++) {
+        msg.q[i] = 0x80000000U / n;
+    }
+    return msg;
+}
+
+static dp_hash apply(const peer *p, const dp_trainer_msg *msg, const int *fds)
+{
+    CHECK_OK(dp_trainer_send(p->socket, msg, fds, msg->n_items));
+    const answer a = expect(p, DP_TRAINER_APPLIED);
+    assert_int_equal(a.n_fds, 1);
+    const dp_view state = map(a.fds[0]);
+    const dp_hash root = dp_object_hash(state, NULL);
+    CHECK(dp_hash_equal(&root, &a.msg.root));
+    dp_memfd_unmap(state);
+    release(&a);
+    return root;
+}
+
+static void stop(const peer *p)
+{
+    const dp_trainer_msg msg = {.kind = DP_TRAINER_STOP};
+    send_views(p, &msg, NULL, 0);
+    expect_clean_end(p);
+    close(p->socket);
+}
+
+static void two_workers_hold_the_same_state_after_every_round(void **state)
+{
+    (void)state;
+    const peer a = ready_peer(1);
+    const peer b = ready_peer(2);
+    for (uint64_t round = 1; round <= 2; round++) {
+        train_until(&a, round, STEPS);
+        train_until(&b, round, STEPS);
+        const answer from_a = publish(&a, round);
+        const answer from_b = publish(&b, round);
+        CHECK(from_a.msg.steps >= STEPS);
+        check_blob(&a, from_b.fds[0], true);
+        check_blob(&b, from_a.fds[0], true);
+        const int blobs[2] = {from_a.fds[0], from_b.fds[0]};
+        /* In the second round b is late: its work is carried, theta is the same all the same. */
+        const bool both = round == 1;
+        const dp_trainer_msg to_a = record_of(round, DP_SETTLE_INCLUDED, both ? 2 : 1);
+        const dp_trainer_msg to_b = record_of(round, both ? DP_SETTLE_INCLUDED : DP_SETTLE_LEFT_OUT, both ? 2 : 1);
+        const dp_hash root_a = apply(&a, &to_a, blobs);
+        const dp_hash root_b = apply(&b, &to_b, blobs);
+        CHECK(dp_hash_equal(&root_a, &root_b));
+        release(&from_a);
+        release(&from_b);
+    }
+    stop(&a);
+    stop(&b);
+}
+
+static void loss_falls_without_any_peer(void **state)
+{
+    (void)state;
+    const peer p = ready_peer(3);
+    train_until(&p, 1, 1);
+    const answer first = publish(&p, 1);
+    release(&first);
+    train_until(&p, 1, 30);
+    const dp_trainer_msg left_out = record_of(1, DP_SETTLE_LEFT_OUT, 0);
+    apply(&p, &left_out, NULL);
+    train_until(&p, 2, 60);
+    const answer last = publish(&p, 2);
+    CHECK(first.msg.loss > 4.5); /* near log 300 = 5.7 */
+    CHECK(last.msg.loss < 0.8 * first.msg.loss);
+    CHECK(last.msg.carried == first.msg.tokens);
+    release(&last);
+    stop(&p);
+}
+
+static void a_restored_publication_gives_the_same_feedback(void **state)
+{
+    (void)state;
+    const peer first = ready_peer(4);
+    train_until(&first, 1, STEPS);
+    const answer published = publish(&first, 1);
+    const dp_view a = map(published.fds[1]);
+    const dp_view blob = map(published.fds[0]);
+    const dp_trainer_msg record = record_of(1, DP_SETTLE_INCLUDED, 1);
+    CHECK_OK(dp_trainer_send(first.socket, &record, published.fds, 1));
+    const answer applied = expect(&first, DP_TRAINER_APPLIED);
+
+    /* Another process takes over at the certified state. It does not train, so what it publishes is e alone. */
+    const peer second = start();
+    const size_t n = open_run(&second, 4);
+    const dp_trainer_msg load = {.kind = DP_TRAINER_LOAD, .round = 1};
+    CHECK_OK(dp_trainer_send(second.socket, &load, applied.fds, 1));
+    const answer loaded = expect(&second, DP_TRAINER_READY_AT);
+    CHECK(dp_hash_equal(&loaded.msg.root, &applied.msg.root));
+    const dp_trainer_msg restore = {.kind = DP_TRAINER_RESTORE,
+                                    .round = 1,
+                                    .restore = DP_RESTORE_PENDING,
+                                    .settle = DP_SETTLE_INCLUDED,
+                                    .clip = ONE};
+    const int fds[2] = {published.fds[1], published.fds[0]};
+    CHECK_OK(dp_trainer_send(second.socket, &restore, fds, 2));
+    const answer again = publish(&second, 2);
+    const dp_view e = map(again.fds[1]);
+
+    float *const values = test_calloc(3 * n, sizeof *values);
+    CHECK_OK(dp_floats_read(a, values, n));
+    CHECK_OK(dp_floats_read(e, values + n, n));
+    CHECK_OK(dp_codec_decode(blob, values + 2 * n, n));
+    for (size_t i = 0; i < n; i++) {
+        const float kept = 0.95F * (values[i] - values[2 * n + i]);
+        CHECK(memcmp(&kept, &values[n + i], sizeof kept) == 0 || (kept == 0 && values[n + i] == 0));
+    }
+    test_free(values);
+    dp_memfd_unmap(a);
+    dp_memfd_unmap(blob);
+    dp_memfd_unmap(e);
+    release(&published);
+    release(&applied);
+    release(&again);
+    stop(&first);
+    stop(&second);
+}
+
+static void an_exchange_moves_as_much_out_of_one_as_into_the_other(void **state)
+{
+    (void)state;
+    const peer a = ready_peer(5);
+    const peer b = ready_peer(6);
+    train_until(&a, 1, STEPS);
+    train_until(&b, 1, STEPS);
+    const dp_trainer_msg freeze = {.kind = DP_TRAINER_FREEZE, .exchange = {9}};
+    send_views(&a, &freeze, NULL, 0);
+    send_views(&b, &freeze, NULL, 0);
+    const answer from_a = expect(&a, DP_TRAINER_FROZEN);
+    const answer from_b = expect(&b, DP_TRAINER_FROZEN);
+    CHECK(from_a.msg.exchange[0] == 9 && from_a.n_fds == 2);
+    const int fds_a[2] = {from_a.fds[0], from_b.fds[0]};
+    const int fds_b[2] = {from_b.fds[0], from_a.fds[0]};
+    const dp_trainer_msg mix_a = {.kind = DP_TRAINER_MIX, .exchange = {9}, .weight_own = 3000, .weight_other = 1000};
+    const dp_trainer_msg mix_b = {.kind = DP_TRAINER_MIX, .exchange = {9}, .weight_own = 1000, .weight_other = 3000};
+    CHECK_OK(dp_trainer_send(a.socket, &mix_a, fds_a, 2));
+    CHECK_OK(dp_trainer_send(b.socket, &mix_b, fds_b, 2));
+    const double moved_a = expect(&a, DP_TRAINER_MIXED).msg.moved;
+    const double moved_b = expect(&b, DP_TRAINER_MIXED).msg.moved;
+    CHECK(moved_a != 0);
+    CHECK(moved_a + moved_b < 1e-5 && moved_a + moved_b > -1e-5);
+    release(&from_a);
+    release(&from_b);
+    stop(&a);
+    stop(&b);
+}
+
+static void training_can_be_watched_and_sampled(void **state)
+{
+    (void)state;
+    const peer p = ready_peer(7);
+    train_until(&p, 1, STEPS);
+    const dp_trainer_msg eval = {.kind = DP_TRAINER_EVAL, .tokens = 200};
+    send_views(&p, &eval, NULL, 0);
+    const answer score = expect(&p, DP_TRAINER_EVALUATED);
+    CHECK(score.msg.loss > 5 && score.msg.loss < 6.5); /* theta has not moved yet */
+    CHECK(score.msg.bits_per_byte > 1 && score.msg.tokens >= 200 && score.msg.tokens < 200 + CONTEXT);
+    const dp_trainer_msg sample = {.kind = DP_TRAINER_SAMPLE, .text = "light and", .tokens = 20, .seed = 5};
+    send_views(&p, &sample, NULL, 0);
+    const answer text = expect(&p, DP_TRAINER_SAMPLED);
+    CHECK(strncmp(text.msg.text, "light and", 9) == 0 && strlen(text.msg.text) > 9);
+    stop(&p);
+}
+
+static void commands_that_cannot_be_done_fail_and_leave_the_worker_in_step(void **state)
+{
+    (void)state;
+    const peer p = start();
+    expect(&p, DP_TRAINER_HELLO);
+    const dp_trainer_msg early = {.kind = DP_TRAINER_TRAIN};
+    send_views(&p, &early, NULL, 0);
+    expect(&p, DP_TRAINER_FAILED);
+    CHECK(send(p.socket, "\x81\xa1x", 3, 0) == 3);
+    expect(&p, DP_TRAINER_FAILED);
+    const dp_trainer_msg bare = {.kind = DP_TRAINER_OPEN};
+    send_views(&p, &bare, NULL, 0);
+    expect(&p, DP_TRAINER_FAILED);
+    const dp_view junk[3] = {dp_view_text("not"), dp_view_text("what"), dp_view_text("it asks for")};
+    send_views(&p, &bare, junk, 3);
+    expect(&p, DP_TRAINER_FAILED);
+    const dp_trainer_msg check = {.kind = DP_TRAINER_CHECK, .id = 1};
+    send_views(&p, &check, junk, 1);
+    CHECK(!expect(&p, DP_TRAINER_CHECKED).msg.ok);
+
+    const dp_trainer_msg open = {.kind = DP_TRAINER_OPEN, .member = {8}};
+    const dp_view views[3] = {dp_view_of(files.manifest, files.manifest_size), dp_buf_view(&files.tokenizer),
+                              dp_buf_view(&files.data)};
+    send_views(&p, &open, views, 3);
+    expect(&p, DP_TRAINER_OPENED);
+    const dp_hash root = init(&p);
+    send_views(&p, &check, junk, 1);
+    CHECK(!expect(&p, DP_TRAINER_CHECKED).msg.ok);
+    const dp_trainer_msg bad_apply = record_of(1, DP_SETTLE_NONE, 1);
+    send_views(&p, &bad_apply, junk, 1);
+    expect(&p, DP_TRAINER_FAILED);
+    const dp_trainer_msg nothing_pending = record_of(1, DP_SETTLE_INCLUDED, 0);
+    send_views(&p, &nothing_pending, NULL, 0);
+    expect(&p, DP_TRAINER_FAILED);
+    const dp_hash after = init(&p);
+    CHECK(dp_hash_equal(&root, &after));
+    stop(&p);
+}
+
+static void a_closed_socket_ends_the_worker(void **state)
+{
+    (void)state;
+    const peer p = ready_peer(9);
+    train_until(&p, 1, 1);
+    close(p.socket);
+    expect_clean_end(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_workers_hold_the_same_state_after_every_round),
+        cmocka_unit_test(loss_falls_without_any_peer),
+        cmocka_unit_test(a_restored_publication_gives_the_same_feedback),
+        cmocka_unit_test(an_exchange_moves_as_much_out_of_one_as_into_the_other),
+        cmocka_unit_test(training_can_be_watched_and_sampled),
+        cmocka_unit_test(commands_that_cannot_be_done_fail_and_leave_the_worker_in_step),
+        cmocka_unit_test(a_closed_socket_ends_the_worker),
+    };
+    return cmocka_run_group_tests(tests, make_files, drop_files);
+}
