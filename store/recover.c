@@ -354,6 +354,7 @@ dp_status dp_store_salvage(dp_store *store, const char *moved, dp_store_report *
     DP_TRY(dp_store_atomically(store, clear_index_body, NULL));
     dp_status status = dp_sql_open(&old, path, store->options.vfs);
     if (status == DP_OK) {
+        dp_sql_tolerate(&old);
         status = copy_rows(store, &old, up_sql, scratch, report);
         if (status == DP_CORRUPT || status == DP_IO) {
             status = copy_rows(store, &old, down_sql, scratch, report);

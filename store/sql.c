@@ -70,6 +70,13 @@ void dp_sql_trust(dp_sql *sql)
     sqlite3_db_config(sql->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
 }
 
+void dp_sql_tolerate(dp_sql *sql)
+{
+    /* With a writable schema SQLite reads a file that is shorter than its header says, as far as it goes. */
+    sqlite3_db_config(sql->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
+    sqlite3_db_config(sql->db, SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1, NULL);
+}
+
 void dp_sql_close(dp_sql *sql)
 {
     for (uint32_t i = 0; i < sql->n_cached; i++) {

@@ -26,6 +26,8 @@ typedef struct dp_sql {
 /* Open without reading anything yet. Whatever is in a write-ahead log stays there at close until dp_sql_trust. */
 DP_MUST dp_status dp_sql_open(dp_sql *sql, const char *path, const char *vfs);
 void dp_sql_trust(dp_sql *sql);
+/* For salvage: read what can be read of a damaged file. */
+void dp_sql_tolerate(dp_sql *sql);
 void dp_sql_close(dp_sql *sql); /* Accepts a zeroed or closed one; an open transaction is rolled back. */
 /* SQLite's code as a status; remembers failures. */
 dp_status dp_sql_status(dp_sql *sql, int code);
