@@ -1,208 +1,379 @@
-#include "tests/lib/check.h"
+#include "base/trainer_msg.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/trainer_msg.h"
+#include "base/alloc.h"
+#include "base/pack.h"
+#include "base/rng.h"
+#include "tests/lib/check.h"
 #include "tests/lib/mutate.h"
 
-/* Every field set, so that what a kind does not carry is seen to be dropped. */
-static dp_trainer_msg full(dp_trainer_kind kind)
+/* A message of this kind in which every field is set; encoding takes what the kind carries. */
+static dp_trainer_msg full_message(dp_trainer_kind kind)
 {
-    dp_trainer_msg msg = {.kind = kind,
-                          .abi = 1,
-                          .pid = 2,
-                          .round = UINT64_MAX,
-                          .elements = 4,
-                          .tokens = 5,
-                          .carried = 6,
-                          .steps = UINT32_MAX,
-                          .id = 8,
-                          .exchange = {9},
-                          .member = {10},
-                          .root = {{11}},
-                          .loss = 12.5,
-                          .bits_per_byte = 13.25,
-                          .moved = -14.125,
-                          .weight_own = 15,
-                          .weight_other = 16,
-                          .energy = (unsigned __int128)17 << 100 | 3,
-                          .alpha = 18,
-                          .clip = 19,
-                          .lambda = 20,
-                          .settle = DP_SETTLE_LEFT_OUT,
-                          .restore = DP_RESTORE_FROZEN,
-                          .dense = true,
-                          .ok = true,
-                          .seed = 21,
-                          .n_items = 2,
-                          .q = {22, UINT32_MAX},
-                          .text = "twenty-three"};
+    dp_trainer_msg msg = {
+        .kind = kind,
+        .abi = DP_TRAINER_ABI,
+        .pid = 4242,
+        .round = 1ULL << 40,
+        .elements = 1000003,
+        .tokens = UINT64_MAX,
+        .carried = 17,
+        .steps = UINT32_MAX,
+        .id = 9,
+        .loss = 2.5,
+        .bits_per_byte = 1.25,
+        .moved = -1e-300,
+        .weight_own = 5,
+        .weight_other = 6,
+        .energy = (unsigned __int128)7 << 100,
+        .alpha = 65536,
+        .clip = 65535,
+        .lambda = 1,
+        .settle = DP_SETTLE_LEFT_OUT,
+        .restore = DP_RESTORE_FROZEN,
+        .dense = true,
+        .ok = true,
+        .seed = 3,
+        .n_items = DP_TRAINER_ITEMS_MAX,
+        .text = "In the beginning\n",
+    };
+
+    memset(msg.exchange, 0xe0, sizeof msg.exchange);
+    memset(msg.member, 0xe1, sizeof msg.member);
+    memset(msg.root.bytes, 0xe2, DP_HASH_BYTES);
+    for (uint32_t i = 0; i < DP_TRAINER_ITEMS_MAX; i++) {
+        msg.q[i] = i << 26;
+    }
     return msg;
 }
 
-static void every_kind_comes_back_as_it_was_sent(void **state)
+static dp_buf encoded(const dp_trainer_msg *msg)
+{
+    dp_buf buf = {.max = DP_TRAINER_PACKET_MAX};
+
+    CHECK_OK(dp_trainer_encode(msg, &buf));
+    return buf;
+}
+
+static void every_kind_has_a_name_and_comes_back_as_it_was(void **state)
 {
     (void)state;
-    for (unsigned kind = DP_TRAINER_HELLO; kind < DP_TRAINER_KIND_COUNT; kind++) {
-        const dp_trainer_msg msg = full((dp_trainer_kind)kind);
-        dp_trainer_msg back;
-        dp_buf first;
-        dp_buf second;
-        dp_buf_init(&first, DP_TRAINER_PACKET_MAX);
-        dp_buf_init(&second, DP_TRAINER_PACKET_MAX);
-        CHECK_OK(dp_trainer_encode(&msg, &first));
+    for (int kind = DP_TRAINER_HELLO; kind < DP_TRAINER_KIND_COUNT; kind++) {
+        const dp_trainer_msg msg = full_message((dp_trainer_kind)kind);
+        static dp_trainer_msg back;
+        dp_buf first = encoded(&msg);
+
         CHECK_OK(dp_trainer_decode(&back, dp_buf_view(&first)));
-        CHECK(back.kind == msg.kind);
-        CHECK_OK(dp_trainer_encode(&back, &second));
-        CHECK(dp_view_equal(dp_buf_view(&first), dp_buf_view(&second)));
-        CHECK(strcmp(dp_trainer_kind_name(msg.kind), "unknown") != 0);
+        assert_int_equal(back.kind, kind);
+        dp_buf second = encoded(&back);
+        assert_true(dp_view_equal(dp_buf_view(&first), dp_buf_view(&second)));
+        assert_string_not_equal(dp_trainer_kind_name((dp_trainer_kind)kind), "unknown");
         dp_buf_close(&first);
         dp_buf_close(&second);
     }
+    assert_string_equal(dp_trainer_kind_name((dp_trainer_kind)0), "unknown");
+    assert_string_equal(dp_trainer_kind_name(DP_TRAINER_KIND_COUNT), "unknown");
 }
 
-static void fields_arrive_where_they_belong(void **state)
+static void fields_of_an_apply_survive_the_trip(void **state)
 {
+    const dp_trainer_msg msg = full_message(DP_TRAINER_APPLY);
+    static dp_trainer_msg back;
+    dp_buf buf = encoded(&msg);
+
     (void)state;
-    static const dp_trainer_kind kinds[] = {DP_TRAINER_APPLY, DP_TRAINER_CHECKED, DP_TRAINER_MIX, DP_TRAINER_PUBLISHED};
-    dp_trainer_msg back[4];
-    for (size_t i = 0; i < 4; i++) {
-        const dp_trainer_msg msg = full(kinds[i]);
-        dp_buf bytes;
-        dp_buf_init(&bytes, DP_TRAINER_PACKET_MAX);
-        CHECK_OK(dp_trainer_encode(&msg, &bytes));
-        CHECK_OK(dp_trainer_decode(&back[i], dp_buf_view(&bytes)));
-        dp_buf_close(&bytes);
-    }
-    CHECK(back[0].alpha == 18 && back[0].clip == 19 && back[0].lambda == 20 && back[0].settle == DP_SETTLE_LEFT_OUT);
-    CHECK(back[0].n_items == 2 && back[0].q[0] == 22 && back[0].q[1] == UINT32_MAX && back[0].round == UINT64_MAX);
-    CHECK(back[0].steps == 0 && back[0].text[0] == '\0');
-    CHECK(back[1].energy == ((unsigned __int128)17 << 100 | 3) && back[1].ok && back[1].id == 8);
-    CHECK(back[2].weight_own == 15 && back[2].weight_other == 16 && back[2].exchange[0] == 9);
-    CHECK(back[3].carried == 6 && back[3].loss == 12.5 && back[3].steps == UINT32_MAX);
+    CHECK_OK(dp_trainer_decode(&back, dp_buf_view(&buf)));
+    assert_int_equal(back.round, 1ULL << 40);
+    assert_int_equal(back.tokens, UINT64_MAX);
+    assert_int_equal(back.alpha, 65536);
+    assert_int_equal(back.settle, DP_SETTLE_LEFT_OUT);
+    assert_int_equal(back.n_items, DP_TRAINER_ITEMS_MAX);
+    assert_memory_equal(back.q, msg.q, sizeof back.q);
+    assert_int_equal(back.seed, 0); /* An APPLY does not carry it. */
+    dp_buf_close(&buf);
 }
 
-static void what_is_out_of_bounds_is_refused(void **state)
+static void what_cannot_be_sent_is_a_bad_argument(void **state)
 {
+    dp_buf buf = {.max = DP_TRAINER_PACKET_MAX};
+    dp_trainer_msg msg = full_message((dp_trainer_kind)0);
+
     (void)state;
-    dp_trainer_msg msg = full(DP_TRAINER_APPLY);
-    dp_buf bytes;
-    dp_buf_init(&bytes, DP_TRAINER_PACKET_MAX);
+    CHECK_STATUS(dp_trainer_encode(&msg, &buf), DP_BADARG);
+    msg = full_message(DP_TRAINER_KIND_COUNT);
+    CHECK_STATUS(dp_trainer_encode(&msg, &buf), DP_BADARG);
+    msg = full_message(DP_TRAINER_APPLY);
     msg.n_items = DP_TRAINER_ITEMS_MAX + 1;
-    CHECK_STATUS(dp_trainer_encode(&msg, &bytes), DP_BADARG);
-    msg = full((dp_trainer_kind)0);
-    CHECK_STATUS(dp_trainer_encode(&msg, &bytes), DP_BADARG);
-    static const uint8_t unknown[] = {0x81, 0xa4, 't', 'y', 'p', 'e', 99};
-    static const uint8_t bare_publish[] = {0x81, 0xa4, 't', 'y', 'p', 'e', DP_TRAINER_PUBLISH};
-    static const uint8_t extra_key[] = {0x82, 0xa4, 't', 'y', 'p', 'e', DP_TRAINER_STOP, 0xa1, 'z', 0xc0};
-    static const uint8_t no_map[] = {0x01};
-    CHECK_STATUS(dp_trainer_decode(&msg, dp_view_of(unknown, sizeof unknown)), DP_BADMSG);
-    CHECK_STATUS(dp_trainer_decode(&msg, dp_view_of(bare_publish, sizeof bare_publish)), DP_BADMSG);
-    CHECK_STATUS(dp_trainer_decode(&msg, dp_view_of(no_map, sizeof no_map)), DP_BADMSG);
-    CHECK_OK(dp_trainer_decode(&msg, dp_view_of(extra_key, sizeof extra_key)));
-    CHECK(msg.kind == DP_TRAINER_STOP);
-    dp_trainer_msg nan = full(DP_TRAINER_STEP);
-    nan.loss = (double)NAN;
-    dp_buf_clear(&bytes);
-    CHECK_OK(dp_trainer_encode(&nan, &bytes));
-    CHECK_STATUS(dp_trainer_decode(&msg, dp_buf_view(&bytes)), DP_BADMSG);
-    dp_buf_close(&bytes);
+    CHECK_STATUS(dp_trainer_encode(&msg, &buf), DP_BADARG);
+    msg = full_message(DP_TRAINER_SAMPLED);
+    memset(msg.text, 'x', sizeof msg.text); /* no NUL */
+    CHECK_STATUS(dp_trainer_encode(&msg, &buf), DP_BADARG);
+    assert_int_equal(buf.size, 0);
+    dp_buf_close(&buf);
 }
 
-static void damaged_packets_never_crash(void **state)
+/* Packs {"type": kind, key: <value by pack>} and decodes it. */
+static dp_status decode_with(dp_trainer_kind kind, const char *key, void (*pack)(dp_packer *packer))
+{
+    static dp_trainer_msg msg;
+    dp_buf buf = {.max = DP_TRAINER_PACKET_MAX};
+    dp_packer packer = dp_packer_of(&buf);
+
+    dp_pack_map(&packer, 2);
+    dp_pack_text(&packer, "type");
+    dp_pack_u64(&packer, (uint64_t)kind);
+    dp_pack_text(&packer, key);
+    pack(&packer);
+    CHECK_OK(dp_packer_finish(&packer));
+    const dp_status status = dp_trainer_decode(&msg, dp_buf_view(&buf));
+    dp_buf_close(&buf);
+    return status;
+}
+
+static void pack_seven(dp_packer *packer)
+{
+    dp_pack_u64(packer, 7);
+}
+
+static void pack_beyond_u32(dp_packer *packer)
+{
+    dp_pack_u64(packer, 1ULL << 32);
+}
+
+static void pack_minus_one(dp_packer *packer)
+{
+    dp_pack_i64(packer, -1);
+}
+
+static void pack_seven_words(dp_packer *packer)
+{
+    dp_pack_text(packer, "seven");
+}
+
+static void pack_short_bytes(dp_packer *packer)
+{
+    dp_pack_bytes(packer, dp_view_of("0123456789abcde", 15));
+}
+
+static void mistyped_missing_and_extra_fields(void **state)
 {
     (void)state;
-    dp_rng rng;
-    dp_rng_init(&rng, 5);
+    CHECK_OK(decode_with(DP_TRAINER_CHECK, "id", pack_seven));
+    CHECK_STATUS(decode_with(DP_TRAINER_CHECK, "id", pack_beyond_u32), DP_BADMSG);
+    CHECK_STATUS(decode_with(DP_TRAINER_CHECK, "id", pack_minus_one), DP_BADMSG);
+    CHECK_STATUS(decode_with(DP_TRAINER_CHECK, "id", pack_seven_words), DP_BADMSG);
+    CHECK_STATUS(decode_with(DP_TRAINER_CHECK, "ID", pack_seven), DP_BADMSG);
+    CHECK_STATUS(decode_with(DP_TRAINER_FREEZE, "exchange", pack_short_bytes), DP_BADMSG);
+    CHECK_STATUS(decode_with(DP_TRAINER_FAILED, "what", pack_seven), DP_BADMSG);
+    CHECK_OK(decode_with(DP_TRAINER_STOP, "from the future", pack_seven));
+    CHECK_STATUS(decode_with((dp_trainer_kind)0, "id", pack_seven), DP_BADMSG);
+    CHECK_STATUS(decode_with(DP_TRAINER_KIND_COUNT, "id", pack_seven), DP_BADMSG);
+}
+
+static void numbers_that_are_not_finite_are_bad(void **state)
+{
+    const double bad[] = {(double)NAN, (double)INFINITY, -(double)INFINITY};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        dp_trainer_msg msg = full_message(DP_TRAINER_STEP);
+        static dp_trainer_msg back;
+
+        msg.loss = bad[i];
+        dp_buf buf = encoded(&msg);
+        CHECK_STATUS(dp_trainer_decode(&back, dp_buf_view(&buf)), DP_BADMSG);
+        dp_buf_close(&buf);
+    }
+}
+
+static void damaged_packets_give_a_status_or_a_message(void **state)
+{
+    static dp_trainer_msg back;
+    unsigned decoded = 0;
     unsigned refused = 0;
-    for (unsigned i = 0; i < 20000; i++) {
-        const dp_trainer_msg msg = full((dp_trainer_kind)(1 + i % (DP_TRAINER_KIND_COUNT - 1)));
-        dp_buf bytes;
-        dp_buf_init(&bytes, DP_TRAINER_PACKET_MAX);
-        CHECK_OK(dp_trainer_encode(&msg, &bytes));
-        uint8_t damaged[2048];
-        CHECK(bytes.size <= sizeof damaged);
-        memcpy(damaged, bytes.data, bytes.size);
-        const size_t size = mutate(&rng, damaged, bytes.size, sizeof damaged);
-        dp_trainer_msg back;
-        const dp_status status = dp_trainer_decode(&back, dp_view_of(damaged, size));
-        CHECK(status != DP_OK || (back.n_items <= DP_TRAINER_ITEMS_MAX && back.text[DP_TRAINER_TEXT_MAX] == '\0'));
-        refused += status != DP_OK;
-        dp_buf_close(&bytes);
+    dp_rng rng;
+
+    (void)state;
+    dp_rng_init(&rng, 5);
+    for (unsigned i = 0; i < 10000; i++) {
+        const dp_trainer_msg msg =
+            full_message((dp_trainer_kind)(1 + i % (DP_TRAINER_KIND_COUNT - 1)));
+        dp_buf buf = encoded(&msg);
+        uint8_t damaged[1024];
+
+        assert_true(buf.size <= sizeof damaged);
+        memcpy(damaged, buf.data, buf.size);
+        const size_t size = mutate(&rng, damaged, buf.size, sizeof damaged);
+        uint8_t *const exact = malloc(size + 1);
+        assert_non_null(exact);
+        memcpy(exact, damaged, size);
+        if (dp_trainer_decode(&back, dp_view_of(exact, size)) == DP_OK) {
+            assert_true(back.n_items <= DP_TRAINER_ITEMS_MAX);
+            dp_buf again = encoded(&back);
+            dp_buf_close(&again);
+            decoded++;
+        } else {
+            refused++;
+        }
+        free(exact);
+        dp_buf_close(&buf);
     }
-    CHECK(refused > 1000);
+    assert_true(decoded > 100 && refused > 100);
 }
 
-static void files_travel_with_a_packet(void **state)
+static void open_pair(int ends[2])
 {
-    (void)state;
-    int pair[2];
-    CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) == 0);
-    int sent[DP_TRAINER_FDS_MAX];
-    for (size_t i = 0; i < DP_TRAINER_FDS_MAX; i++) {
-        const uint8_t byte = (uint8_t)i;
-        CHECK_OK(dp_memfd_make("one", dp_view_of(&byte, 1), &sent[i]));
-    }
-    const dp_trainer_msg msg = full(DP_TRAINER_CHECK);
-    CHECK_OK(dp_trainer_send(pair[0], &msg, sent, DP_TRAINER_FDS_MAX));
-    dp_trainer_msg back;
-    int got[DP_TRAINER_FDS_MAX];
-    uint32_t n_got;
-    CHECK_OK(dp_trainer_receive(pair[1], &back, got, &n_got));
-    CHECK(n_got == DP_TRAINER_FDS_MAX && back.id == 8);
-    for (size_t i = 0; i < n_got; i++) {
-        dp_view bytes;
-        CHECK_OK(dp_memfd_map(got[i], 1, &bytes));
-        CHECK(bytes.size == 1 && bytes.data[0] == i);
-        CHECK((fcntl(got[i], F_GETFD) & FD_CLOEXEC) != 0);
-        dp_memfd_unmap(bytes);
-        close(got[i]);
-        close(sent[i]);
-    }
-    CHECK(fcntl(pair[1], F_SETFL, O_NONBLOCK) == 0);
-    CHECK_STATUS(dp_trainer_receive(pair[1], &back, got, &n_got), DP_AGAIN);
-    close(pair[0]);
-    CHECK_STATUS(dp_trainer_receive(pair[1], &back, got, &n_got), DP_CLOSED);
-    CHECK_STATUS(dp_trainer_send(pair[1], &msg, NULL, 0), DP_CLOSED);
-    close(pair[1]);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends),
+                     0);
 }
 
-static void only_sealed_files_of_the_promised_size_are_mapped(void **state)
+static void a_packet_carries_its_descriptors(void **state)
 {
-    (void)state;
+    const dp_trainer_msg msg = full_message(DP_TRAINER_OPEN);
+    static dp_trainer_msg back;
+    int ends[2];
+    int fds[DP_TRAINER_FDS_MAX];
+    int sent[2];
+    uint32_t n_fds = 0;
     dp_view bytes;
-    const int open_fd = memfd_create("open", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    CHECK(open_fd >= 0 && write(open_fd, "abc", 3) == 3);
-    CHECK_STATUS(dp_memfd_map(open_fd, 10, &bytes), DP_BADMSG);
-    close(open_fd);
-    int fd;
-    CHECK_OK(dp_memfd_make("sealed", dp_view_text("abc"), &fd));
-    CHECK(write(fd, "d", 1) == -1);
-    CHECK_STATUS(dp_memfd_map(fd, 2, &bytes), DP_BADMSG);
-    CHECK_OK(dp_memfd_map(fd, 3, &bytes));
-    close(fd);
-    CHECK(dp_view_equal(bytes, dp_view_text("abc"))); /* The mapping outlives the fd. */
+
+    (void)state;
+    open_pair(ends);
+    CHECK_OK(dp_memfd_make("one", dp_view_text("first"), &sent[0]));
+    CHECK_OK(dp_memfd_make("two", dp_view_text("second"), &sent[1]));
+    CHECK_OK(dp_trainer_send(ends[0], &msg, sent, 2));
+    CHECK_OK(dp_trainer_receive(ends[1], &back, fds, &n_fds));
+    assert_int_equal(n_fds, 2);
+    assert_int_equal(back.kind, DP_TRAINER_OPEN);
+    assert_int_equal(fcntl(fds[1], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    CHECK_OK(dp_memfd_map(fds[1], 6, &bytes));
+    for (unsigned i = 0; i < 2; i++) {
+        close(sent[i]);
+        close(fds[i]);
+        close(ends[i]);
+    }
+    assert_true(dp_view_equal(bytes, dp_view_text("second"))); /* The mapping outlives the fd. */
     dp_memfd_unmap(bytes);
-    CHECK_OK(dp_memfd_make("empty", dp_view_of(NULL, 0), &fd));
-    CHECK_OK(dp_memfd_map(fd, 0, &bytes));
-    CHECK(bytes.size == 0);
+}
+
+static void an_empty_socket_says_again_and_a_closed_one_says_so(void **state)
+{
+    const dp_trainer_msg msg = full_message(DP_TRAINER_STOP);
+    static dp_trainer_msg back;
+    int ends[2];
+    int fds[DP_TRAINER_FDS_MAX];
+    uint32_t n_fds = 9;
+
+    (void)state;
+    open_pair(ends);
+    CHECK_STATUS(dp_trainer_receive(ends[1], &back, fds, &n_fds), DP_AGAIN);
+    assert_int_equal(n_fds, 0);
+    close(ends[0]);
+    CHECK_STATUS(dp_trainer_receive(ends[1], &back, fds, &n_fds), DP_CLOSED);
+    CHECK_STATUS(dp_trainer_send(ends[1], &msg, NULL, 0), DP_CLOSED);
+    close(ends[1]);
+}
+
+static void descriptors_of_a_bad_packet_are_closed(void **state)
+{
+    static dp_trainer_msg back;
+    int ends[2];
+    int fds[DP_TRAINER_FDS_MAX];
+    int sent = -1;
+    uint32_t n_fds = 0;
+    char letter[] = "x";
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = {.iov_base = letter, .iov_len = 1};
+    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+
+    (void)state;
+    open_pair(ends);
+    CHECK_OK(dp_memfd_make("lost", dp_view_text("lost"), &sent));
+    memset(&control, 0, sizeof control);
+    header.msg_control = control.bytes;
+    header.msg_controllen = sizeof control.bytes;
+    struct cmsghdr *const rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(rights), &sent, sizeof sent);
+    assert_int_equal(sendmsg(ends[0], &header, 0), 1);
+    const int next_before = dup(ends[0]); /* The number that a received descriptor will get. */
+    close(next_before);
+    CHECK_STATUS(dp_trainer_receive(ends[1], &back, fds, &n_fds), DP_BADMSG);
+    assert_int_equal(n_fds, 0);
+    assert_int_equal(fcntl(next_before, F_GETFD), -1);
+    assert_int_equal(errno, EBADF);
+    close(sent);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void memory_that_is_not_sealed_or_too_large_is_refused(void **state)
+{
+    dp_view bytes = {0};
+    int fd = -1;
+
+    (void)state;
+    const int open_fd = memfd_create("open", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_true(open_fd >= 0);
+    CHECK_STATUS(dp_memfd_map(open_fd, 100, &bytes), DP_BADMSG);
+    close(open_fd);
+    CHECK_STATUS(dp_memfd_map(open_fd, 100, &bytes), DP_BADMSG);
+    CHECK_OK(dp_memfd_make("large", dp_view_text("12345"), &fd));
+    CHECK_STATUS(dp_memfd_map(fd, 4, &bytes), DP_BADMSG);
+    assert_true(write(fd, "x", 1) < 0);
+    assert_true(ftruncate(fd, 0) < 0);
     close(fd);
-    CHECK_STATUS(dp_memfd_map(-1, 10, &bytes), DP_BADMSG);
+    CHECK_OK(dp_memfd_make("empty", (dp_view){0}, &fd));
+    CHECK_OK(dp_memfd_map(fd, 0, &bytes));
+    assert_int_equal(bytes.size, 0);
+    dp_memfd_unmap(bytes);
+    close(fd);
+}
+
+static void without_memory_nothing_is_sent(void **state)
+{
+    const dp_trainer_msg msg = full_message(DP_TRAINER_APPLY);
+    static dp_trainer_msg back;
+    dp_buf buf = encoded(&msg);
+    int ends[2];
+
+    (void)state;
+    open_pair(ends);
+    dp_alloc_fail_after(1);
+    CHECK_STATUS(dp_trainer_send(ends[0], &msg, NULL, 0), DP_NOMEM);
+    CHECK_STATUS(dp_trainer_decode(&back, dp_buf_view(&buf)), DP_NOMEM);
+    dp_alloc_fail_after(0);
+    dp_buf_close(&buf);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_comes_back_as_it_was_sent),
-        cmocka_unit_test(fields_arrive_where_they_belong),
-        cmocka_unit_test(what_is_out_of_bounds_is_refused),
-        cmocka_unit_test(damaged_packets_never_crash),
-        cmocka_unit_test(files_travel_with_a_packet),
-        cmocka_unit_test(only_sealed_files_of_the_promised_size_are_mapped),
+        cmocka_unit_test(every_kind_has_a_name_and_comes_back_as_it_was),
+        cmocka_unit_test(fields_of_an_apply_survive_the_trip),
+        cmocka_unit_test(what_cannot_be_sent_is_a_bad_argument),
+        cmocka_unit_test(mistyped_missing_and_extra_fields),
+        cmocka_unit_test(numbers_that_are_not_finite_are_bad),
+        cmocka_unit_test(damaged_packets_give_a_status_or_a_message),
+        cmocka_unit_test(a_packet_carries_its_descriptors),
+        cmocka_unit_test(an_empty_socket_says_again_and_a_closed_one_says_so),
+        cmocka_unit_test(descriptors_of_a_bad_packet_are_closed),
+        cmocka_unit_test(memory_that_is_not_sealed_or_too_large_is_refused),
+        cmocka_unit_test(without_memory_nothing_is_sent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
