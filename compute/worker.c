@@ -249,8 +249,10 @@ static dp_status do_restore(worker *w, const command *c, dp_why *why)
 static dp_status do_train(worker *w, const command *c, dp_why *why)
 {
     (void)why;
-    dp_trainer_aim(w->trainer, c->msg.round, c->msg.tokens);
-    w->training = true;
+    w->training = c->msg.round != 0;
+    if (w->training) {
+        dp_trainer_aim(w->trainer, c->msg.round, c->msg.tokens);
+    }
     return DP_OK;
 }
 
@@ -261,12 +263,13 @@ static dp_status do_publish(worker *w, const command *c, dp_why *why)
     dp_view views[2];
     DP_TRY(dp_trainer_publish(w->trainer, c->msg.dense, &views[0], &views[1]));
     w->told_steps = 0;
-    const dp_trainer_msg reply = {.kind = DP_TRAINER_PUBLISHED,
-                                  .round = c->msg.round,
-                                  .steps = done.steps,
-                                  .tokens = done.tokens,
-                                  .loss = done.loss,
-                                  .carried = done.carried};
+    dp_trainer_msg reply = {.kind = DP_TRAINER_PUBLISHED,
+                            .round = c->msg.round,
+                            .steps = done.steps,
+                            .tokens = done.tokens,
+                            .loss = done.loss,
+                            .carried = done.carried};
+    DP_TRY(dp_codec_energy(views[0], dp_trainer_elements(w->trainer), &reply.energy));
     return answer(w, &reply, views, 2);
 }
 

@@ -191,6 +191,7 @@ static answer publish(const peer *p, uint64_t round)
     send_views(p, &msg, NULL, 0);
     const answer a = expect(p, DP_TRAINER_PUBLISHED);
     assert_int_equal(a.n_fds, 2);
+    CHECK(a.msg.energy > 0);
     return a;
 }
 
@@ -372,6 +373,28 @@ static void an_exchange_moves_as_much_out_of_one_as_into_the_other(void **state)
     stop(&b);
 }
 
+static void a_paused_worker_keeps_its_work(void **state)
+{
+    (void)state;
+    const peer p = ready_peer(10);
+    train_until(&p, 1, STEPS);
+    const dp_trainer_msg pause = {.kind = DP_TRAINER_TRAIN, .round = 0};
+    send_views(&p, &pause, NULL, 0);
+    const dp_trainer_msg freeze = {.kind = DP_TRAINER_FREEZE};
+    send_views(&p, &freeze, NULL, 0);
+    const answer first = expect(&p, DP_TRAINER_FROZEN);
+    const dp_view f = map(first.fds[1]);
+    const answer published = publish(&p, 1);
+    const dp_view a = map(published.fds[1]);
+    CHECK(published.msg.steps >= STEPS && published.msg.steps == first.msg.steps);
+    CHECK(dp_view_equal(a, f)); /* nothing was trained in between, and e is empty */
+    dp_memfd_unmap(a);
+    dp_memfd_unmap(f);
+    release(&first);
+    release(&published);
+    stop(&p);
+}
+
 static void training_can_be_watched_and_sampled(void **state)
 {
     (void)state;
@@ -444,6 +467,7 @@ int main(void)
         cmocka_unit_test(loss_falls_without_any_peer),
         cmocka_unit_test(a_restored_publication_gives_the_same_feedback),
         cmocka_unit_test(an_exchange_moves_as_much_out_of_one_as_into_the_other),
+        cmocka_unit_test(a_paused_worker_keeps_its_work),
         cmocka_unit_test(training_can_be_watched_and_sampled),
         cmocka_unit_test(commands_that_cannot_be_done_fail_and_leave_the_worker_in_step),
         cmocka_unit_test(a_closed_socket_ends_the_worker),
