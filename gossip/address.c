@@ -95,20 +95,20 @@ void dp_address_text(const dp_address *address, char text[DP_ADDRESS_TEXT_MAX])
 
     switch (address->kind) {
     case DP_ADDRESS_DNS:
-        snprintf(text, DP_ADDRESS_TEXT_MAX, "%s:%u", address->name, (unsigned)address->port);
+        (void)snprintf(text, DP_ADDRESS_TEXT_MAX, "%s:%u", address->name, (unsigned)address->port);
         return;
     case DP_ADDRESS_IP4:
         inet_ntop(AF_INET, address->ip, ip, sizeof ip);
-        snprintf(text, DP_ADDRESS_TEXT_MAX, "%s:%u", ip, (unsigned)address->port);
+        (void)snprintf(text, DP_ADDRESS_TEXT_MAX, "%s:%u", ip, (unsigned)address->port);
         return;
     case DP_ADDRESS_IP6:
         inet_ntop(AF_INET6, address->ip, ip, sizeof ip);
-        snprintf(text, DP_ADDRESS_TEXT_MAX, "[%s]:%u", ip, (unsigned)address->port);
+        (void)snprintf(text, DP_ADDRESS_TEXT_MAX, "[%s]:%u", ip, (unsigned)address->port);
         return;
     case DP_ADDRESS_NONE:
         break;
     }
-    snprintf(text, DP_ADDRESS_TEXT_MAX, "none");
+    (void)snprintf(text, DP_ADDRESS_TEXT_MAX, "none");
 }
 
 bool dp_address_equal(const dp_address *a, const dp_address *b)

@@ -272,7 +272,7 @@ dp_status dp_credential_check(dp_view bytes, const dp_run_id *run,
                               const uint8_t root[DP_PUBLIC_KEY_BYTES], const dp_peer *node,
                               uint64_t now_ms, dp_credential *out, dp_why *why)
 {
-    struct chain chain;
+    struct chain chain = {.n_certs = 0};
 
     DP_TRY(decode_chain(bytes, DP_CERT_NODE, DP_CHAIN_CERTS_MAX, &chain, why));
     DP_TRY(check_chain(bytes, &chain, run, root, node, why));
@@ -289,7 +289,7 @@ dp_status dp_invite_chain_check(dp_view bytes, const dp_run_id *run,
                                 const uint8_t root[DP_PUBLIC_KEY_BYTES], uint64_t now_ms,
                                 dp_credential *out, dp_why *why)
 {
-    struct chain chain;
+    struct chain chain = {.n_certs = 0};
 
     DP_TRY(decode_chain(bytes, DP_CERT_INVITE, DP_INVITE_CHAIN_CERTS_MAX, &chain, why));
     DP_TRY(check_chain(bytes, &chain, run, root, NULL, why));

@@ -23,6 +23,14 @@ _Static_assert(DP_TOKEN_TEXT_MAX == (int)DP_ARMOR_TEXT_MAX, "one limit");
 _Static_assert(5 + (TOKEN_BYTES_MAX * 8 / 5 + 1) * 30 / 28 + 2 <= DP_TOKEN_TEXT_MAX,
                "every token can be written");
 
+/* What the first two bytes of a UTF-8 character may not be: C1 controls, overlong forms, surrogates, beyond U+10FFFF. */
+static bool is_refused_pair(uint8_t first, uint8_t second)
+{
+    return (first == 0xc2 && second < 0xa0) || (first == 0xe0 && second < 0xa0) ||
+           (first == 0xf0 && second < 0x90) || (first == 0xed && second >= 0xa0) ||
+           (first == 0xf4 && second >= 0x90);
+}
+
 /* Length of the UTF-8 character at the start of bytes, or 0 when it is malformed or a control character. */
 static size_t printable_bytes(const uint8_t *bytes, size_t left)
 {
@@ -38,12 +46,7 @@ static size_t printable_bytes(const uint8_t *bytes, size_t left)
             return 0;
         }
     }
-    const bool is_control = first == 0xc2 && bytes[1] < 0xa0;
-    const bool is_overlong =
-        (first == 0xe0 && bytes[1] < 0xa0) || (first == 0xf0 && bytes[1] < 0x90);
-    const bool is_no_character =
-        (first == 0xed && bytes[1] >= 0xa0) || (first == 0xf4 && bytes[1] >= 0x90);
-    return is_control || is_overlong || is_no_character ? 0 : size;
+    return size > 1 && is_refused_pair(first, bytes[1]) ? 0 : size;
 }
 
 /* A name goes to terminals, so it must not be able to steer one. */
@@ -299,13 +302,13 @@ static void duration_text(uint64_t ms, char text[32])
     const uint64_t s = ms / 1000;
 
     if (s < 120) {
-        snprintf(text, 32, "%llu s", (unsigned long long)s);
-    } else if (s < 2 * 3600) {
-        snprintf(text, 32, "%llu min", (unsigned long long)(s / 60));
-    } else if (s < 2 * 86400) {
-        snprintf(text, 32, "%llu h", (unsigned long long)(s / 3600));
+        (void)snprintf(text, 32, "%llu s", (unsigned long long)s);
+    } else if (s < 2 * 3600ULL) {
+        (void)snprintf(text, 32, "%llu min", (unsigned long long)(s / 60));
+    } else if (s < 2 * 86400ULL) {
+        (void)snprintf(text, 32, "%llu h", (unsigned long long)(s / 3600));
     } else {
-        snprintf(text, 32, "%llu days", (unsigned long long)(s / 86400));
+        (void)snprintf(text, 32, "%llu days", (unsigned long long)(s / 86400));
     }
 }
 

@@ -215,42 +215,22 @@ static void append_token(uint8_t tokens[DP_NOISE_TOKENS_MAX], enum token token)
     tokens[i] = (uint8_t)token;
 }
 
-/* Read "XXpsk0+psk2" from the name, up to the underscore, into the tokens of each message. */
-static dp_status parse_name(dp_noise *noise, const char *name, const struct pattern **found,
-                            uint8_t *n_psks)
+static const struct pattern *find_pattern(const char *name)
 {
-    static const char head[] = "Noise_";
-    static const char tail[] = "_25519_ChaChaPoly_BLAKE2b";
-    bool psk_at[DP_NOISE_MESSAGES_MAX + 1] = {false};
-
-    if (strncmp(name, head, strlen(head)) != 0) {
-        return DP_UNSUPPORTED;
-    }
-    const char *at = name + strlen(head);
-    const struct pattern *pattern = NULL;
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
-        if (strncmp(at, patterns[i].name, 2) == 0) {
-            pattern = &patterns[i];
+        if (strncmp(name, patterns[i].name, 2) == 0) {
+            return &patterns[i];
         }
     }
-    if (pattern == NULL) {
-        return DP_UNSUPPORTED;
-    }
-    at += 2;
-    while (strncmp(at, "psk", 3) == 0 && at[3] >= '0' && at[3] <= '3') {
-        psk_at[at[3] - '0'] = true;
-        at += 4;
-        at += strncmp(at, "+psk", 4) == 0 ? 1 : 0;
-    }
-    if (strcmp(at, tail) != 0) {
-        return DP_UNSUPPORTED;
-    }
-    for (unsigned m = 0; m < DP_NOISE_MESSAGES_MAX; m++) {
-        if (pattern->messages[m][0] == END) {
-            break;
-        }
-        noise->n_messages++;
-        /* psk0 stands before the first message's tokens, pskN after those of message N. */
+    return NULL;
+}
+
+/* psk0 stands before the first message's tokens, pskN after those of message N. */
+static dp_status lay_out_tokens(dp_noise *noise, const struct pattern *pattern, const bool *psk_at)
+{
+    while (noise->n_messages < DP_NOISE_MESSAGES_MAX &&
+           pattern->messages[noise->n_messages][0] != END) {
+        const unsigned m = noise->n_messages++;
         if (m == 0 && psk_at[0]) {
             append_token(noise->tokens[m], PSK);
         }
@@ -265,10 +245,37 @@ static dp_status parse_name(dp_noise *noise, const char *name, const struct patt
         if (psk_at[i] && i > noise->n_messages) {
             return DP_UNSUPPORTED;
         }
-        *n_psks = (uint8_t)(*n_psks + (psk_at[i] ? 1 : 0));
+        noise->n_psks = (uint8_t)(noise->n_psks + (psk_at[i] ? 1 : 0));
+    }
+    return DP_OK;
+}
+
+/* Read "Noise_XXpsk0+psk2_..." into the tokens of each message. */
+static dp_status parse_name(dp_noise *noise, const char *name, const struct pattern **found)
+{
+    static const char head[] = "Noise_";
+    static const char tail[] = "_25519_ChaChaPoly_BLAKE2b";
+    bool psk_at[DP_NOISE_MESSAGES_MAX + 1] = {false};
+
+    if (strncmp(name, head, strlen(head)) != 0) {
+        return DP_UNSUPPORTED;
+    }
+    const char *at = name + strlen(head);
+    const struct pattern *pattern = find_pattern(at);
+    if (pattern == NULL) {
+        return DP_UNSUPPORTED;
+    }
+    at += strlen(pattern->name);
+    while (strncmp(at, "psk", 3) == 0 && at[3] >= '0' && at[3] <= '3') {
+        psk_at[at[3] - '0'] = true;
+        at += 4;
+        at += strncmp(at, "+psk", 4) == 0 ? 1 : 0;
+    }
+    if (strcmp(at, tail) != 0) {
+        return DP_UNSUPPORTED;
     }
     *found = pattern;
-    return DP_OK;
+    return lay_out_tokens(noise, pattern, psk_at);
 }
 
 /* Does this side need a static key of its own: one known beforehand or one that it sends? */
@@ -303,21 +310,19 @@ static void start_transcript(dp_noise *noise, const dp_noise_setup *setup,
 dp_status dp_noise_init(dp_noise *noise, const dp_noise_setup *setup)
 {
     const struct pattern *pattern = NULL;
-    uint8_t n_psks = 0;
 
     memset(noise, 0, sizeof *noise);
     noise->initiator = setup->initiator;
-    DP_TRY(parse_name(noise, setup->name, &pattern, &n_psks));
+    DP_TRY(parse_name(noise, setup->name, &pattern));
     const bool knows_remote = strchr(pattern->known, setup->initiator ? 'r' : 'i') != NULL;
-    if (setup->n_psks != n_psks || setup->ephemeral_secret == NULL ||
+    if (setup->n_psks != noise->n_psks || setup->ephemeral_secret == NULL ||
         (needs_static(noise, pattern) && setup->static_secret == NULL) ||
         (knows_remote && setup->remote_static == NULL)) {
         return DP_BADARG;
     }
-    noise->n_psks = n_psks;
-    noise->uses_psk = n_psks > 0;
-    if (n_psks > 0) {
-        memcpy(noise->psks, setup->psks, (size_t)n_psks * 32);
+    noise->uses_psk = noise->n_psks > 0;
+    if (noise->uses_psk) {
+        memcpy(noise->psks, setup->psks, (size_t)noise->n_psks * 32);
     }
     memcpy(noise->ephemeral_secret, setup->ephemeral_secret, 32);
     if (setup->static_secret != NULL) {

@@ -1,0 +1,245 @@
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/channel_internal.h"
+
+enum {
+    SUITE_CHACHAPOLY = 1,
+    FIRST_PAYLOAD_BYTES = 1 + 8 + 8,
+    PAYLOAD_HEADER_BYTES = 8 + 8 + 2,
+};
+
+static const char noise_name[] = "Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b";
+static const uint8_t magic[4] = {'D', 'P', 'N', '1'};
+
+/* The largest handshake message: e, sealed s, sealed payload. */
+_Static_assert(32 + 32 + 16 + PAYLOAD_HEADER_BYTES + DP_CREDENTIAL_BYTES_MAX +
+                       DP_CHANNEL_HELLO_MAX + 16 <=
+                   DP_CHANNEL_HANDSHAKE_MAX,
+               "every credential and hello fits a handshake message");
+
+/* Uses up the pre-shared keys of the config, psk among them, and the ephemeral key. */
+static dp_status begin_noise(dp_channel *channel, const uint8_t preamble[DP_CHANNEL_PREAMBLE_BYTES],
+                             const dp_channel_psk *psk)
+{
+    uint8_t prologue[DP_CHANNEL_PREAMBLE_BYTES + DP_HASH_BYTES];
+    const dp_identity *identity = channel->config.identity;
+
+    memcpy(prologue, preamble, DP_CHANNEL_PREAMBLE_BYTES);
+    memcpy(prologue + DP_CHANNEL_PREAMBLE_BYTES, channel->config.run.bytes, DP_HASH_BYTES);
+    const dp_noise_setup setup = {
+        .name = noise_name,
+        .initiator = channel->initiator,
+        .prologue = dp_view_of(prologue, sizeof prologue),
+        .psks = psk->key,
+        .n_psks = 1,
+        .static_secret = identity->x_secret,
+        .static_public = identity->x_public,
+        .ephemeral_secret = channel->config.ephemeral,
+    };
+    const dp_status status = dp_noise_init(&channel->noise, &setup);
+    dp_channel_forget_config(channel);
+    channel->state = DP_CHANNEL_HANDSHAKE;
+    return status;
+}
+
+/* Append u16 size and the next Noise message. */
+static dp_status send_handshake(dp_channel *channel, dp_view payload, dp_buf *out)
+{
+    static const uint8_t no_size[DP_HANDSHAKE_HEADER_BYTES] = {0};
+    const size_t start = out->size;
+
+    DP_TRY(dp_buf_append(out, dp_view_of(no_size, sizeof no_size)));
+    DP_TRY(dp_noise_write(&channel->noise, payload, out));
+    const size_t size = out->size - start - DP_HANDSHAKE_HEADER_BYTES;
+    dp_assert(size <= DP_CHANNEL_HANDSHAKE_MAX);
+    dp_writer writer = dp_writer_of(out->data + start, DP_HANDSHAKE_HEADER_BYTES);
+    dp_write_u16(&writer, (uint16_t)size);
+    return DP_OK;
+}
+
+dp_status dp_channel_send_first(dp_channel *channel, dp_buf *out)
+{
+    uint8_t bytes[DP_CHANNEL_PREAMBLE_BYTES];
+    uint8_t payload[FIRST_PAYLOAD_BYTES];
+    const dp_channel_config *config = &channel->config;
+    dp_writer preamble = dp_writer_of(bytes, sizeof bytes);
+    dp_writer writer = dp_writer_of(payload, sizeof payload);
+
+    dp_write_bytes(&preamble, magic, sizeof magic);
+    dp_write_u8(&preamble, SUITE_CHACHAPOLY);
+    dp_write_u8(&preamble, 0);
+    dp_write_u16(&preamble, config->psks[0].epoch);
+    dp_write_u8(&writer, (uint8_t)channel->lane);
+    dp_write_u64(&writer, config->now_ms);
+    dp_write_u64(&writer, config->boot_id);
+    dp_assert(!preamble.full && !writer.full && writer.size == sizeof payload);
+    DP_TRY(begin_noise(channel, bytes, &config->psks[0]));
+    DP_TRY(dp_buf_append(out, dp_view_of(bytes, sizeof bytes)));
+    return send_handshake(channel, dp_view_of(payload, sizeof payload), out);
+}
+
+static dp_status send_credential(dp_channel *channel, dp_buf *out)
+{
+    uint8_t payload[PAYLOAD_HEADER_BYTES + DP_CREDENTIAL_BYTES_MAX + DP_CHANNEL_HELLO_MAX];
+    dp_writer writer = dp_writer_of(payload, sizeof payload);
+
+    dp_write_u64(&writer, channel->config.now_ms);
+    dp_write_u64(&writer, channel->config.boot_id);
+    dp_write_u16(&writer, (uint16_t)channel->config.credential.size);
+    dp_write_view(&writer, channel->config.credential);
+    dp_write_view(&writer, channel->config.hello);
+    dp_assert(!writer.full);
+    return send_handshake(channel, dp_view_of(payload, writer.size), out);
+}
+
+dp_status dp_channel_read_preamble(dp_channel *channel, dp_view unit)
+{
+    const dp_channel_config *config = &channel->config;
+    uint8_t name[sizeof magic];
+    dp_reader reader = dp_reader_of(unit);
+
+    dp_read_bytes(&reader, name, sizeof name);
+    const uint8_t suite_max = dp_read_u8(&reader);
+    const uint8_t zero = dp_read_u8(&reader);
+    const uint16_t epoch = dp_read_u16(&reader);
+    dp_assert(!reader.failed);
+    if (memcmp(name, magic, sizeof magic - 1) != 0) {
+        return dp_channel_fail(channel, DP_BADMSG, "does not speak this protocol");
+    }
+    if (name[3] != magic[3]) {
+        return dp_channel_fail(channel, DP_VERSION, "speaks another version of this protocol");
+    }
+    if (suite_max < SUITE_CHACHAPOLY || zero != 0) {
+        return dp_channel_fail(channel, DP_BADMSG, "malformed preamble");
+    }
+    for (unsigned i = 0; i < config->n_psks; i++) {
+        if (config->psks[i].epoch == epoch) {
+            const dp_status status = begin_noise(channel, unit.data, &config->psks[i]);
+            return status == DP_OK ? DP_OK
+                                   : dp_channel_fail(channel, status, "cannot begin the handshake");
+        }
+    }
+    return dp_channel_fail(channel, DP_DENIED, "unknown epoch of the pre-shared key");
+}
+
+static dp_status answer_first(dp_channel *channel, dp_view message, dp_buf *out)
+{
+    uint8_t payload[FIRST_PAYLOAD_BYTES];
+    size_t size = 0;
+
+    const dp_status status =
+        dp_noise_read(&channel->noise, message, payload, sizeof payload, &size);
+    if (status != DP_OK) {
+        return dp_channel_fail(channel, status,
+                               "the first message is not under this run's pre-shared key");
+    }
+    dp_reader reader = dp_reader_of(dp_view_of(payload, size));
+    const uint8_t lane = dp_read_u8(&reader);
+    channel->peer_unix_ms = dp_read_u64(&reader);
+    channel->peer_boot_id = dp_read_u64(&reader);
+    if (dp_reader_finish(&reader) != DP_OK || lane > DP_LANE_BULK) {
+        return dp_channel_fail(channel, DP_BADMSG, "malformed first message");
+    }
+    channel->lane = (dp_lane)lane;
+    const dp_status sent = send_credential(channel, out);
+    return sent == DP_OK ? DP_OK
+                         : dp_channel_fail(channel, sent, "cannot answer the first message");
+}
+
+/* The peer's times, once the chain above it holds. */
+static dp_status check_times(dp_channel *channel)
+{
+    const dp_channel_config *config = &channel->config;
+
+    if (config->now_ms == 0) {
+        return DP_OK;
+    }
+    const dp_status member = dp_credential_member_at(&channel->peer, config->now_ms);
+    if (member != DP_OK) {
+        return dp_channel_fail(channel, member, "the peer's certificate is not valid now");
+    }
+    const dp_status join = dp_credential_join_at(&channel->peer, config->now_ms);
+    if (join == DP_OK) {
+        return DP_OK;
+    }
+    if (config->admit_late != NULL && config->admit_late(config->context, &channel->peer.node)) {
+        return DP_OK;
+    }
+    return dp_channel_fail(channel, join,
+                           "the peer's invite is not valid now and it is not a member");
+}
+
+/* Read a second or third message: who is there, and may it be? */
+static dp_status meet_peer(dp_channel *channel, dp_view message, dp_channel_event *event)
+{
+    uint8_t *room = NULL;
+    size_t size = 0;
+
+    dp_buf_clear(&channel->message);
+    if (dp_buf_reserve(&channel->message, DP_CHANNEL_HANDSHAKE_MAX, &room) != DP_OK) {
+        return dp_channel_fail(channel, DP_NOMEM, "no memory for the handshake");
+    }
+    const dp_status status =
+        dp_noise_read(&channel->noise, message, room, DP_CHANNEL_HANDSHAKE_MAX, &size);
+    if (status != DP_OK) {
+        return dp_channel_fail(channel, status, "a handshake message does not authenticate");
+    }
+    dp_reader reader = dp_reader_of(dp_view_of(room, size));
+    channel->peer_unix_ms = dp_read_u64(&reader);
+    channel->peer_boot_id = dp_read_u64(&reader);
+    event->credential = dp_read_view(&reader, dp_read_u16(&reader));
+    event->hello = dp_read_view(&reader, dp_reader_left(&reader));
+    if (reader.failed) {
+        return dp_channel_fail(channel, DP_BADMSG, "malformed handshake payload");
+    }
+    if (event->hello.size > DP_CHANNEL_HELLO_MAX) {
+        return dp_channel_fail(channel, DP_TOOBIG, "the hello is too long");
+    }
+    const dp_channel_config *config = &channel->config;
+    const dp_status checked = dp_credential_check(event->credential, &config->run, config->root,
+                                                  NULL, 0, &channel->peer, NULL);
+    if (checked != DP_OK) {
+        return dp_channel_fail(channel, checked,
+                               "the peer's credential does not hold for this run");
+    }
+    if (memcmp(channel->peer.x_public, channel->noise.remote_static,
+               sizeof channel->peer.x_public) != 0) {
+        return dp_channel_fail(channel, DP_DENIED,
+                               "the peer's static key is not that of its certificate");
+    }
+    return check_times(channel);
+}
+
+static void open_channel(dp_channel *channel, dp_channel_event *event)
+{
+    dp_noise_split(&channel->noise, &channel->send, &channel->receive);
+    memcpy(channel->binding, channel->noise.hash, sizeof channel->binding);
+    dp_noise_close(&channel->noise);
+    dp_buf_close(&channel->own);
+    channel->config.credential = dp_view_of(NULL, 0);
+    channel->config.hello = dp_view_of(NULL, 0);
+    channel->message.max = DP_MESSAGE_SIZE_BYTES + (size_t)dp_lane_message_max(channel->lane);
+    channel->state = DP_CHANNEL_OPEN;
+    event->type = DP_CHANNEL_HANDSHAKE_DONE;
+}
+
+dp_status dp_channel_read_handshake(dp_channel *channel, dp_view unit, dp_buf *out,
+                                    dp_channel_event *event)
+{
+    const dp_view message =
+        dp_view_of(unit.data + DP_HANDSHAKE_HEADER_BYTES, unit.size - DP_HANDSHAKE_HEADER_BYTES);
+
+    if (!channel->initiator && channel->noise.next_message == 0) {
+        return answer_first(channel, message, out);
+    }
+    DP_TRY(meet_peer(channel, message, event));
+    if (channel->initiator) {
+        const dp_status sent = send_credential(channel, out);
+        if (sent != DP_OK) {
+            return dp_channel_fail(channel, sent, "cannot send the last handshake message");
+        }
+    }
+    open_channel(channel, event);
+    return DP_OK;
+}

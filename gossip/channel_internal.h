@@ -1,0 +1,27 @@
+/* What the three sources of the channel share: channel.c takes bytes apart into units, channel_handshake.c and
+ * channel_record.c understand them. Nobody else includes this. */
+#ifndef DP_GOSSIP_CHANNEL_INTERNAL_H
+#define DP_GOSSIP_CHANNEL_INTERNAL_H
+
+#include "gossip/channel.h"
+
+enum { DP_HANDSHAKE_HEADER_BYTES = 2, DP_MESSAGE_SIZE_BYTES = 4 };
+
+/* The one way to BROKEN: wipes the keys and returns status. The phrase is static and for a log. */
+dp_status dp_channel_fail(dp_channel *channel, dp_status status, const char *fault);
+
+/* Wipes the secrets of the config: the handshake has copied what it needs. */
+void dp_channel_forget_config(dp_channel *channel);
+
+/* An initiator's preamble and first message. */
+DP_MUST dp_status dp_channel_send_first(dp_channel *channel, dp_buf *out);
+/* unit: the 8 bytes of a preamble. */
+DP_MUST dp_status dp_channel_read_preamble(dp_channel *channel, dp_view unit);
+/* unit: size and message. The answer, if one is due, goes to out. */
+DP_MUST dp_status dp_channel_read_handshake(dp_channel *channel, dp_view unit, dp_buf *out,
+                                            dp_channel_event *event);
+/* unit: header and sealed plaintext, of a permitted size. */
+DP_MUST dp_status dp_channel_read_record(dp_channel *channel, dp_view unit,
+                                         dp_channel_event *event);
+
+#endif

@@ -1,0 +1,345 @@
+#include "tests/unit/gossip/pair.h"
+
+static void both_sides_meet_and_know_each_other(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    pair.a.config.lane = DP_LANE_BULK;
+    shake_hands(&pair);
+    const dp_peer a = dp_identity_peer(&pair.a.identity);
+    const dp_peer b = dp_identity_peer(&pair.b.identity);
+    CHECK(dp_peer_equal(&pair.b.channel.peer.node, &a));
+    CHECK(dp_peer_equal(&pair.a.channel.peer.node, &b));
+    CHECK(pair.b.channel.lane == DP_LANE_BULK);
+    assert_memory_equal(pair.a.hello, "hello from b", pair.a.hello_bytes);
+    assert_memory_equal(pair.b.hello, "hello from a", pair.b.hello_bytes);
+    assert_int_equal(pair.a.channel.peer_boot_id, 22);
+    assert_int_equal(pair.b.channel.peer_boot_id, 11);
+    assert_int_equal(pair.b.channel.peer_unix_ms, CAST_NOW_MS + 2000);
+    assert_int_equal(pair.b.peer_credential_bytes, 3 * DP_CERT_BYTES);
+    assert_memory_equal(pair.a.channel.binding, pair.b.channel.binding, DP_NOISE_HASH_BYTES);
+    pair_close(&pair);
+}
+
+static void handshake_and_messages_survive_any_cutting(void **state)
+{
+    static const size_t cuts[] = {1, 2, 3, 7, 100, 5000, 70000};
+    dp_rng rng;
+
+    (void)state;
+    dp_rng_init(&rng, 42);
+    for (unsigned i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+        for (unsigned random = 0; random < 2; random++) {
+            struct pair pair;
+            pair_init(&pair);
+            pair_open(&pair);
+            talk(&pair, random != 0 ? &rng : NULL, cuts[i]);
+            CHECK_OK(dp_channel_write(&pair.a.channel, pattern(66000), &pair.a.out));
+            CHECK_OK(dp_channel_write(&pair.a.channel, pattern(0), &pair.a.out));
+            CHECK_OK(dp_channel_write(&pair.b.channel, pattern(5), &pair.b.out));
+            CHECK_OK(dp_channel_finish(&pair.a.channel, &pair.a.out));
+            talk(&pair, random != 0 ? &rng : NULL, cuts[i]);
+            CHECK(pair.b.messages == 2 && pair.a.messages == 1 && pair.b.closes == 1);
+            CHECK_OK(dp_channel_eof(&pair.b.channel));
+            pair_close(&pair);
+        }
+    }
+}
+
+static void the_longest_hello_and_credential_fit(void **state)
+{
+    struct pair pair;
+    dp_identity child;
+    uint8_t credential[DP_CREDENTIAL_BYTES_MAX];
+
+    (void)state;
+    pair_init(&pair);
+    dp_invite_request request = cast_request(&pair.cast);
+    const size_t size = cast_join(&request, 2, &child, credential);
+    request.issuer = &child.ed;
+    request.issuer_credential = dp_view_of(credential, size);
+    const size_t longest = cast_join(&request, 5, &pair.a.identity, pair.a.credential);
+    assert_int_equal(longest, DP_CREDENTIAL_BYTES_MAX);
+    pair.a.config.credential = dp_view_of(pair.a.credential, longest);
+    pair.a.config.hello = pattern(DP_CHANNEL_HELLO_MAX);
+    shake_hands(&pair);
+    assert_int_equal(pair.b.hello_bytes, DP_CHANNEL_HELLO_MAX);
+    pair_close(&pair);
+    pair_init(&pair);
+    pair.a.config.hello = pattern(DP_CHANNEL_HELLO_MAX + 1);
+    CHECK_STATUS(dp_channel_init(&pair.a.channel, &pair.a.config, &pair.a.out), DP_BADARG);
+    pair_close(&pair);
+}
+
+static void every_flipped_bit_of_a_handshake_fails(void **state)
+{
+    (void)state;
+    for (unsigned which = 0; which < 3; which++) {
+        size_t bits = 8;
+        for (size_t bit = 0; bit < bits; bit++) {
+            struct pair pair;
+            struct side *from = NULL;
+            struct side *to = NULL;
+            up_to_message(&pair, which, &from, &to);
+            bits = from->out.size * 8;
+            from->out.data[bit / 8] ^= (uint8_t)(1U << bit % 8);
+            const dp_status status = feed(to, dp_buf_view(&from->out));
+            CHECK(to->handshakes == 0);
+            /* A longer size waits for bytes that do not come; anything else is noticed at once. */
+            CHECK(status != DP_OK || to->channel.in.size > 0);
+            CHECK(status == DP_OK || to->channel.fault != NULL);
+            CHECK(to->out.size == 0);
+            pair_close(&pair);
+        }
+    }
+}
+
+static void every_cut_handshake_waits_and_then_is_no_connection(void **state)
+{
+    (void)state;
+    for (unsigned which = 0; which < 3; which++) {
+        struct pair pair;
+        struct side *from = NULL;
+        struct side *to = NULL;
+        up_to_message(&pair, which, &from, &to);
+        const size_t size = from->out.size;
+        CHECK_OK(feed(to, dp_view_of(from->out.data, size - 1)));
+        CHECK(to->handshakes == 0 && to->out.size == 0);
+        CHECK_STATUS(dp_channel_eof(&to->channel), DP_CLOSED);
+        CHECK_OK(feed(to, dp_view_of(from->out.data + size - 1, 1)));
+        pair_close(&pair);
+    }
+}
+
+/* The responder's next step would be two Diffie-Hellmans; its noise state must not have got that far. */
+static void a_wrong_pre_shared_key_is_refused_at_the_first_message(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    pair.a.config.psks[0].key[0] ^= 1;
+    pair_open(&pair);
+    CHECK_STATUS(feed(&pair.b, dp_buf_view(&pair.a.out)), DP_BADSIG);
+    assert_int_equal(pair.b.out.size, 0);
+    assert_string_equal(pair.b.channel.fault,
+                        "the first message is not under this run's pre-shared key");
+    CHECK_STATUS(feed(&pair.b, dp_view_text("more")), DP_BADSIG);
+    pair_close(&pair);
+}
+
+static void two_epochs_of_the_pre_shared_key_hold(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    pair.b.config.psks[1] = pair.b.config.psks[0];
+    pair.b.config.psks[0] = (dp_channel_psk){.epoch = 4, .key = {9}};
+    pair.b.config.n_psks = 2;
+    shake_hands(&pair);
+    pair_close(&pair);
+    pair_init(&pair);
+    pair.a.config.psks[0].epoch = 9;
+    pair_open(&pair);
+    CHECK_STATUS(feed(&pair.b, dp_buf_view(&pair.a.out)), DP_DENIED);
+    pair_close(&pair);
+}
+
+static void another_run_is_refused_at_the_first_message(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    pair.a.config.run.bytes[0] ^= 1;
+    pair_open(&pair);
+    CHECK_STATUS(feed(&pair.b, dp_buf_view(&pair.a.out)), DP_BADSIG);
+    pair_close(&pair);
+}
+
+static void strangers_bytes_are_refused_without_an_answer(void **state)
+{
+    static const struct {
+        const char *bytes;
+        dp_status wanted;
+    } cases[] = {
+        {"GET / HTTP/1.1\r\n", DP_BADMSG},
+        {"DPN2\1\1\1\1", DP_VERSION},
+        {"SSH-2.0-x", DP_BADMSG},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct pair pair;
+        pair_init(&pair);
+        pair_open(&pair);
+        CHECK_STATUS(feed(&pair.b, dp_view_text(cases[i].bytes)), cases[i].wanted);
+        assert_int_equal(pair.b.out.size, 0);
+        pair_close(&pair);
+    }
+}
+
+static void an_overlong_handshake_message_is_refused_by_its_size(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    pair_open(&pair);
+    pair.a.out.data[DP_CHANNEL_PREAMBLE_BYTES] = 0x01;
+    pair.a.out.data[DP_CHANNEL_PREAMBLE_BYTES + 1] = 0x10;
+    const dp_view start = dp_view_of(pair.a.out.data, DP_CHANNEL_PREAMBLE_BYTES + 2);
+    CHECK_STATUS(feed(&pair.b, start), DP_TOOBIG);
+    pair_close(&pair);
+}
+
+/* A credential of the same people in another run, with the right pre-shared key. */
+static void a_foreign_credential_is_refused_by_either_side(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct pair pair;
+        struct cast other;
+        pair_init(&pair);
+        cast_init(&other);
+        other.run.bytes[0] ^= 1;
+        struct side *liar = i == 0 ? &pair.a : &pair.b;
+        struct side *judge = i == 0 ? &pair.b : &pair.a;
+        dp_founder_credential(&other.root, &other.run, &liar->identity, other.join_secret,
+                              CAST_NOW_MS, liar->credential);
+        liar->config.credential = dp_view_of(liar->credential, DP_CERT_BYTES);
+        pair_open(&pair);
+        talk(&pair, NULL, SIZE_MAX);
+        CHECK_STATUS(judge->status, DP_DENIED);
+        CHECK(judge->handshakes == 0);
+        pair_close(&pair);
+    }
+}
+
+/* Somebody replays the certificate of a member without its static key. */
+static void a_credential_of_another_node_is_refused(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    cast_identity(9, &pair.a.identity);
+    pair_open(&pair);
+    talk(&pair, NULL, SIZE_MAX);
+    CHECK_STATUS(pair.b.status, DP_DENIED);
+    assert_string_equal(pair.b.channel.fault,
+                        "the peer's static key is not that of its certificate");
+    pair_close(&pair);
+}
+
+static void the_initiator_reveals_nothing_to_an_impostor(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    cast_identity(9, &pair.b.identity);
+    pair_open(&pair);
+    CHECK_OK(feed(&pair.b, dp_buf_view(&pair.a.out)));
+    dp_buf_clear(&pair.a.out);
+    CHECK_STATUS(feed(&pair.a, dp_buf_view(&pair.b.out)), DP_DENIED);
+    assert_int_equal(pair.a.out.size, 0);
+    pair_close(&pair);
+}
+
+static void a_closed_invite_admits_members_only(void **state)
+{
+    struct pair pair;
+    unsigned asked = 0;
+
+    (void)state;
+    pair_init(&pair);
+    pair.b.config.now_ms = CAST_NOW_MS + CAST_DAY_MS;
+    pair_open(&pair);
+    talk(&pair, NULL, SIZE_MAX);
+    CHECK_STATUS(pair.b.status, DP_EXPIRED);
+    pair_close(&pair);
+    pair_init(&pair);
+    pair.b.config.now_ms = CAST_NOW_MS + CAST_DAY_MS;
+    pair.b.config.admit_late = yes;
+    pair.b.config.context = &asked;
+    shake_hands(&pair);
+    assert_int_equal(asked, 1);
+    pair_close(&pair);
+}
+
+static void a_past_membership_admits_nobody(void **state)
+{
+    struct pair pair;
+    unsigned asked = 0;
+
+    (void)state;
+    pair_init(&pair);
+    pair.b.config.now_ms = CAST_NOW_MS + 31 * CAST_DAY_MS;
+    pair.b.config.admit_late = yes;
+    pair.b.config.context = &asked;
+    pair_open(&pair);
+    talk(&pair, NULL, SIZE_MAX);
+    CHECK_STATUS(pair.b.status, DP_EXPIRED);
+    assert_int_equal(asked, 0);
+    pair_close(&pair);
+}
+
+static void without_a_clock_only_the_chain_counts(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    pair.b.config.now_ms = 0;
+    shake_hands(&pair);
+    pair_close(&pair);
+}
+
+static void replayed_handshake_messages_open_nothing(void **state)
+{
+    struct pair first;
+    struct pair second;
+    struct side *from = NULL;
+    struct side *to = NULL;
+
+    (void)state;
+    up_to_message(&first, 2, &from, &to);
+    pair_init(&second);
+    second.b.config.ephemeral[1] ^= 1; /* another life of the responder */
+    pair_open(&second);
+    CHECK_OK(
+        feed(&second.b,
+             dp_buf_view(&second.a.out))); /* the same first message: the initiator's keys repeat */
+    CHECK_STATUS(feed(&second.b, dp_buf_view(&first.a.out)), DP_BADSIG);
+    assert_int_equal(second.b.handshakes, 0);
+    pair_close(&first);
+    pair_close(&second);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_sides_meet_and_know_each_other),
+        cmocka_unit_test(handshake_and_messages_survive_any_cutting),
+        cmocka_unit_test(the_longest_hello_and_credential_fit),
+        cmocka_unit_test(every_flipped_bit_of_a_handshake_fails),
+        cmocka_unit_test(every_cut_handshake_waits_and_then_is_no_connection),
+        cmocka_unit_test(a_wrong_pre_shared_key_is_refused_at_the_first_message),
+        cmocka_unit_test(two_epochs_of_the_pre_shared_key_hold),
+        cmocka_unit_test(another_run_is_refused_at_the_first_message),
+        cmocka_unit_test(strangers_bytes_are_refused_without_an_answer),
+        cmocka_unit_test(an_overlong_handshake_message_is_refused_by_its_size),
+        cmocka_unit_test(a_foreign_credential_is_refused_by_either_side),
+        cmocka_unit_test(a_credential_of_another_node_is_refused),
+        cmocka_unit_test(the_initiator_reveals_nothing_to_an_impostor),
+        cmocka_unit_test(a_closed_invite_admits_members_only),
+        cmocka_unit_test(a_past_membership_admits_nobody),
+        cmocka_unit_test(without_a_clock_only_the_chain_counts),
+        cmocka_unit_test(replayed_handshake_messages_open_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
