@@ -1,0 +1,125 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/sim/disk.h"
+#include "tests/sim/object.h"
+
+static dp_disk_write vote_row(uint8_t mark, uint64_t slot)
+{
+    dp_disk_write write = {.kind = DP_WRITE_ROW, .row_kind = DP_STORE_VOTE};
+
+    write.row.data = malloc(1);
+    assert_non_null(write.row.data);
+    write.row.data[0] = mark;
+    write.row.size = 1;
+    write.row.slot = slot;
+    write.row.keep[0] = DP_SHELF_NONE;
+    write.row.keep[1] = DP_SHELF_NONE;
+    write.row.keep[2] = DP_SHELF_NONE;
+    return write;
+}
+
+static dp_disk_write record_row(uint64_t slot)
+{
+    dp_disk_write write = {.kind = DP_WRITE_ROW, .row_kind = DP_STORE_DECIDED};
+
+    write.record.data = calloc(2, 1);
+    assert_non_null(write.record.data);
+    write.record.record_size = 1;
+    write.record.cert_size = 1;
+    write.row.slot = slot;
+    return write;
+}
+
+static void a_crash_leaves_a_prefix_of_what_was_under_way(void **state)
+{
+    bool seen[4] = {false};
+    dp_rng rng;
+
+    (void)state;
+    dp_rng_init(&rng, 1);
+    for (uint32_t i = 0; i < 64; i++) {
+        dp_disk disk = {0};
+        for (uint8_t mark = 1; mark <= 3; mark++) {
+            const dp_disk_write write = vote_row(mark, 1);
+            assert_int_equal(dp_disk_begin(&disk, &write, 100, 10), 100 + 10 * mark);
+        }
+        dp_disk_crash(&disk, &rng);
+        const uint8_t found = disk.vote.size == 0 ? 0 : disk.vote.data[0];
+        assert_in_range(found, 0, 3);
+        seen[found] = true;
+        assert_null(dp_disk_end(&disk));
+        dp_disk_close(&disk);
+    }
+    assert_true(seen[0] && seen[1] && seen[2] && seen[3]);
+}
+
+static void a_decision_drops_the_vote_of_its_slot_and_no_later_one(void **state)
+{
+    dp_disk disk = {0};
+
+    (void)state;
+    for (uint64_t slot = 1; slot <= 2; slot++) {
+        const dp_disk_write vote = vote_row(9, 2);
+        const dp_disk_write record = record_row(slot);
+        dp_disk_begin(&disk, &vote, 0, 1);
+        dp_disk_begin(&disk, &record, 0, 1);
+        dp_disk_write_free(dp_disk_end(&disk));
+        dp_disk_write_free(dp_disk_end(&disk));
+        assert_int_equal(disk.n_records, slot);
+        assert_int_equal(disk.vote.size, slot == 1 ? 1 : 0);
+    }
+    dp_disk_close(&disk);
+}
+
+static void an_object_stays_while_a_row_needs_it(void **state)
+{
+    dp_disk disk = {0};
+    dp_disk_write pending = vote_row(1, 0);
+
+    (void)state;
+    pending.row_kind = DP_STORE_PENDING;
+    pending.row.keep[1] = 5;
+    const dp_disk_write object = {.kind = DP_WRITE_OBJECT, .object = 5};
+    dp_disk_begin(&disk, &object, 0, 1);
+    dp_disk_begin(&disk, &pending, 0, 1);
+    dp_disk_write_free(dp_disk_end(&disk));
+    dp_disk_write_free(dp_disk_end(&disk));
+    dp_disk_use(&disk, 5, DP_USE_BLOB, true);
+    dp_disk_use(&disk, 5, DP_USE_BLOB, false);
+    assert_true(dp_disk_holds(&disk, 5));
+    dp_disk_lose_votes(&disk, false, 0);
+    dp_disk_use(&disk, 5, DP_USE_BLOB, false);
+    assert_false(dp_disk_holds(&disk, 5));
+    dp_disk_close(&disk);
+}
+
+static void a_lost_vote_table_means_another_vote_key(void **state)
+{
+    dp_disk disk = {.vote_key = 1, .incarnation = 4};
+
+    (void)state;
+    dp_disk_wipe(&disk, false);
+    assert_int_equal(disk.vote_key, 2);
+    assert_int_equal(disk.incarnation, 4);
+    dp_disk_lose_votes(&disk, true, 0);
+    assert_int_equal(disk.vote_key, 2);
+    dp_disk_close(&disk);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_crash_leaves_a_prefix_of_what_was_under_way),
+        cmocka_unit_test(a_decision_drops_the_vote_of_its_slot_and_no_later_one),
+        cmocka_unit_test(an_object_stays_while_a_row_needs_it),
+        cmocka_unit_test(a_lost_vote_table_means_another_vote_key),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,136 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/sim/toy.h"
+
+static void start(dp_toy *toy, uint32_t member)
+{
+    dp_toy_vector theta;
+
+    dp_toy_init(toy, member, 950, member + 7);
+    dp_toy_first(5, theta);
+    dp_toy_start(toy, 0, theta);
+}
+
+static void displacement_is_never_made_or_lost(void **state)
+{
+    dp_toy toy;
+    dp_toy_parcel parcel;
+
+    (void)state;
+    start(&toy, 1);
+    for (uint64_t round = 1; round < 20; round++) {
+        dp_toy_train(&toy, 9);
+        dp_toy_publish(&toy, round % 3 == 0, round, &parcel);
+        dp_toy_train(&toy, 4);
+        dp_toy_apply(&toy, round, toy.theta, round % 2 == 0 ? DP_SETTLE_INCLUDED : DP_SETTLE_LEFT_OUT, 40000,
+                     round == 7 ? 30000 : 65536);
+        assert_true(dp_toy_balanced(&toy));
+    }
+}
+
+static void what_is_left_out_is_all_in_the_next_publication(void **state)
+{
+    dp_toy toy;
+    dp_toy_parcel first;
+    dp_toy_parcel second;
+    dp_toy_vector before;
+
+    (void)state;
+    start(&toy, 2);
+    dp_toy_train(&toy, 5);
+    dp_toy_publish(&toy, false, 1, &first);
+    memcpy(before, toy.a, sizeof before);
+    dp_toy_apply(&toy, 1, toy.theta, DP_SETTLE_LEFT_OUT, 0, 65536);
+    dp_toy_publish(&toy, false, 2, &second);
+    assert_memory_equal(toy.a, before, sizeof before);
+    assert_int_equal(second.carried, first.work.tokens);
+}
+
+static void a_restored_publication_settles_as_the_living_one_would(void **state)
+{
+    dp_toy toy;
+    dp_toy again;
+    dp_toy_parcel parcel;
+
+    (void)state;
+    start(&toy, 3);
+    dp_toy_train(&toy, 5);
+    dp_toy_publish(&toy, false, 1, &parcel);
+    start(&again, 3);
+    assert_int_equal(dp_toy_restore(&again, false, dp_view_of(parcel.vector, sizeof parcel.vector),
+                                    dp_view_of(parcel.blob, parcel.blob_size), DP_SETTLE_INCLUDED, 50000, 65536),
+                     DP_OK);
+    dp_toy_apply(&toy, 1, toy.theta, DP_SETTLE_INCLUDED, 50000, 65536);
+    assert_memory_equal(toy.e, again.e, sizeof toy.e);
+    assert_true(dp_toy_balanced(&again));
+}
+
+static void an_exchange_conserves_the_weighted_sum_up_to_rounding(void **state)
+{
+    dp_toy a;
+    dp_toy b;
+    dp_toy_parcel from_a;
+    dp_toy_parcel from_b;
+    dp_toy_vector change_a;
+    dp_toy_vector change_b;
+    const uint64_t w_a = 1234;
+    const uint64_t w_b = 99;
+
+    (void)state;
+    start(&a, 1);
+    start(&b, 2);
+    dp_toy_train(&a, 9);
+    dp_toy_train(&b, 3);
+    dp_toy_freeze(&a, 1, &from_a);
+    dp_toy_freeze(&b, 2, &from_b);
+    const dp_view blob_a = dp_view_of(from_a.blob, from_a.blob_size);
+    const dp_view blob_b = dp_view_of(from_b.blob, from_b.blob_size);
+    assert_int_equal(dp_toy_mix(&a, blob_a, blob_b, w_a, w_b, change_a), DP_OK);
+    assert_int_equal(dp_toy_mix(&b, blob_b, blob_a, w_b, w_a, change_b), DP_OK);
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        const int64_t sum = (int64_t)w_a * change_a[i] + (int64_t)w_b * change_b[i];
+        assert_in_range(sum + (int64_t)(w_a + w_b), 0, 2 * (w_a + w_b));
+    }
+    assert_true(dp_toy_balanced(&a));
+}
+
+static void any_bytes_give_a_vector_or_a_status(void **state)
+{
+    dp_toy toy;
+    dp_toy_parcel parcel;
+    dp_toy_vector out;
+    unsigned __int128 energy = 0;
+
+    (void)state;
+    start(&toy, 1);
+    dp_toy_train(&toy, 3);
+    dp_toy_publish(&toy, false, 1, &parcel);
+    for (uint32_t size = 0; size < parcel.blob_size; size++) {
+        assert_int_equal(dp_toy_decode(dp_view_of(parcel.blob, size), out, &energy), DP_BADMSG);
+    }
+    for (uint32_t i = 8; i < parcel.blob_size; i++) {
+        uint8_t bent[DP_TOY_BLOB_MAX];
+        memcpy(bent, parcel.blob, sizeof bent);
+        bent[i] = (uint8_t)(bent[i] ^ 0x80);
+        const dp_status status = dp_toy_decode(dp_view_of(bent, parcel.blob_size), out, &energy);
+        assert_true(status == DP_OK || status == DP_BADMSG);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(displacement_is_never_made_or_lost),
+        cmocka_unit_test(what_is_left_out_is_all_in_the_next_publication),
+        cmocka_unit_test(a_restored_publication_settles_as_the_living_one_would),
+        cmocka_unit_test(an_exchange_conserves_the_weighted_sum_up_to_rounding),
+        cmocka_unit_test(any_bytes_give_a_vector_or_a_status),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
