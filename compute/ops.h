@@ -16,7 +16,7 @@ enum {
     DP_OPS_DEPTH = 256,     /* terms of a product that are summed before the sum goes to memory */
     DP_OPS_TILE_ROOM = 144, /* a tile's rows or columns rounded up to whole groups or panels */
     DP_OPS_TILE_SCRATCH = 2 * 144 * 256,
-    DP_OPS_QUERY_ROWS = 32, /* queries that attention treats together */
+    DP_OPS_QUERY_ROWS = 48, /* queries that attention treats together */
     DP_OPS_PANEL_MAX = 64   /* most columns of a packed panel */
 };
 

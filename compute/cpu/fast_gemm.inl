@@ -3,27 +3,79 @@
 
 #define DP_PANEL_VECS (DP_PANEL / DP_LANES)
 
+/* Rows that packing treats together: a few lines of each stay in the first cache while all panels take their part. */
+#define DP_PACK_ROWS 8
+
+static size_t least_of(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static void pack_transposed(const float *b, size_t ld, size_t k, size_t columns, float *packed)
+{
+    for (size_t j = 0; j < columns; j++) {
+        const float *row = b + j * ld;
+        for (size_t i = 0; i < k; i++) {
+            packed[i * DP_PANEL + j] = row[i];
+        }
+    }
+}
+
+/* One row's part of a panel. */
+DP_INLINE void pack_row(const float *from, size_t columns, float *to)
+{
+    if (columns == DP_PANEL) {
+        memcpy(to, from, DP_PANEL * sizeof *to); /* of constant size: a few vectors */
+        return;
+    }
+    for (size_t j = 0; j < DP_PANEL; j++) {
+        to[j] = j < columns ? from[j] : 0.0F;
+    }
+}
+
 /* packed [panel][k][DP_PANEL], columns beyond n are 0. */
 static void fast_pack(const float *b, size_t ld, bool transposed, size_t k, size_t n, float *packed)
 {
-    for (size_t first = 0; first < n; first += DP_PANEL) {
-        const size_t columns = n - first < DP_PANEL ? n - first : DP_PANEL;
-        if (columns < DP_PANEL) {
-            memset(packed, 0, k * DP_PANEL * sizeof *packed);
+    if (transposed) {
+        for (size_t first = 0; first < n; first += DP_PANEL) {
+            const size_t columns = least_of(n - first, DP_PANEL);
+            if (columns < DP_PANEL) {
+                memset(packed + first * k, 0, k * DP_PANEL * sizeof *packed);
+            }
+            pack_transposed(b + first * ld, ld, k, columns, packed + first * k);
         }
-        if (transposed) {
-            for (size_t j = 0; j < columns; j++) {
-                const float *row = b + (first + j) * ld;
-                for (size_t i = 0; i < k; i++) {
-                    packed[i * DP_PANEL + j] = row[i];
+        return;
+    }
+    for (size_t row = 0; row < k; row += DP_PACK_ROWS) {
+        const size_t end = least_of(k, row + DP_PACK_ROWS);
+        for (size_t first = 0; first < n; first += DP_PANEL) {
+            for (size_t i = row; i < end; i++) {
+                pack_row(b + i * ld + first, least_of(n - first, DP_PANEL),
+                         packed + first * k + i * DP_PANEL);
+            }
+        }
+    }
+}
+
+/* a [k][m] as packed [group][k][DP_GROUP], rows beyond m are 0. */
+static void pack_groups(const float *a, size_t ld, size_t k, size_t m, float *packed)
+{
+    for (size_t row = 0; row < k; row += DP_PACK_ROWS) {
+        const size_t end = least_of(k, row + DP_PACK_ROWS);
+        for (size_t first = 0; first < m; first += DP_GROUP) {
+            const size_t rows = least_of(m - first, DP_GROUP);
+            for (size_t i = row; i < end; i++) {
+                float *to = packed + first * k + i * DP_GROUP;
+                const float *from = a + i * ld + first;
+                if (rows == DP_GROUP) {
+                    memcpy(to, from, DP_GROUP * sizeof *to); /* of constant size */
+                } else {
+                    for (size_t r = 0; r < DP_GROUP; r++) {
+                        to[r] = r < rows ? from[r] : 0.0F;
+                    }
                 }
             }
-        } else {
-            for (size_t i = 0; i < k; i++) {
-                memcpy(packed + i * DP_PANEL, b + i * ld + first, columns * sizeof *packed);
-            }
         }
-        packed += k * DP_PANEL;
     }
 }
 
@@ -55,15 +107,16 @@ DP_INLINE void multiply_group(size_t k, const float *a, size_t a_row, size_t a_d
     }
 }
 
-/* Where a group of rows and a panel of columns go. */
+/* Where a group of rows and a panel of columns go; c, add and bias belong to the group's first row and column. */
 struct target {
     float *c;
     size_t ldc;
     const float *add; /* or NULL */
     size_t ld_add;
     const float *bias; /* or NULL */
-    size_t rows;
-    size_t columns;
+    size_t skip;       /* rows of the group that are not stored: another group has them */
+    size_t rows;       /* stored after skip */
+    size_t columns;    /* stored */
 };
 
 DP_INLINE void store_whole(const struct target *t, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
@@ -84,39 +137,35 @@ DP_INLINE void store_whole(const struct target *t, dp_vec sum[DP_GROUP][DP_PANEL
     }
 }
 
-static __attribute__((noinline)) void store_part(const struct target *t, const float *sum)
+/* sum [DP_GROUP][DP_PANEL] in memory. The same additions in the same order as store_whole. */
+static void store_part(const struct target *t, const float *sum)
 {
-    for (size_t r = 0; r < t->rows; r++) {
-        for (size_t j = 0; j < t->columns; j++) {
-            float v = sum[r * DP_PANEL + j];
+    for (size_t r = t->skip; r < t->skip + t->rows; r++) {
+        for (size_t j = 0; j < t->columns; j += DP_LANES) {
+            const size_t columns = least_of(t->columns - j, DP_LANES);
+            const bool whole = columns == DP_LANES;
+            dp_vec v = dp_load(sum + r * DP_PANEL + j);
             if (t->bias != NULL) {
-                v += t->bias[j];
+                v += whole ? dp_load(t->bias + j) : dp_load_some(t->bias + j, columns, 0.0F);
             }
             if (t->add != NULL) {
-                v += t->add[r * t->ld_add + j];
+                const float *add = t->add + r * t->ld_add + j;
+                v += whole ? dp_load(add) : dp_load_some(add, columns, 0.0F);
             }
-            t->c[r * t->ldc + j] = v;
+            if (whole) {
+                dp_store(t->c + r * t->ldc + j, v);
+            } else {
+                dp_store_some(t->c + r * t->ldc + j, v, columns);
+            }
         }
     }
 }
 
-/* Rows of a beside each other in memory (a_depth 1) are worth a copy of the loop of their own. */
+/* All DP_GROUP rows of a are read. Depths beside each other in memory are worth a copy of the loop of their own. */
 static void group_times_panel(size_t k, const float *a, size_t a_row, size_t a_depth,
                               const float *panel, const struct target *t)
 {
     dp_vec sum[DP_GROUP][DP_PANEL_VECS];
-    float some[DP_GROUP * DP_OPS_DEPTH];
-    if (t->rows < DP_GROUP) {
-        memset(some, 0, sizeof some);
-        for (size_t r = 0; r < t->rows; r++) {
-            for (size_t i = 0; i < k; i++) {
-                some[r * DP_OPS_DEPTH + i] = a[r * a_row + i * a_depth];
-            }
-        }
-        a = some;
-        a_row = DP_OPS_DEPTH;
-        a_depth = 1;
-    }
     if (a_depth == 1) {
         multiply_group(k, a, a_row, 1, panel, sum);
     } else {
@@ -127,7 +176,9 @@ static void group_times_panel(size_t k, const float *a, size_t a_row, size_t a_d
         return;
     }
     float flat[DP_GROUP * DP_PANEL];
+#pragma GCC unroll 16
     for (size_t r = 0; r < DP_GROUP; r++) {
+#pragma GCC unroll 4
         for (size_t j = 0; j < DP_PANEL_VECS; j++) {
             dp_store(flat + r * DP_PANEL + j * DP_LANES, sum[r][j]);
         }
@@ -135,37 +186,58 @@ static void group_times_panel(size_t k, const float *a, size_t a_row, size_t a_d
     store_part(t, flat);
 }
 
-static size_t least_of(size_t a, size_t b)
+/* A product with fewer rows than a group: they are copied, since a group reads all of its rows. */
+static void few_rows_times_panel(size_t k, const float *a, size_t a_row, size_t a_depth,
+                                 const float *panel, const struct target *t)
 {
-    return a < b ? a : b;
+    float some[DP_GROUP * DP_OPS_DEPTH];
+    for (size_t r = 0; r < DP_GROUP; r++) {
+        for (size_t i = 0; i < k; i++) {
+            some[r * DP_OPS_DEPTH + i] = r < t->rows ? a[r * a_row + i * a_depth] : 0.0F;
+        }
+    }
+    group_times_panel(k, some, DP_OPS_DEPTH, 1, panel, t);
+}
+
+/* One panel, terms from depth on. The last group begins early when rows are left over, and skips what is done. */
+static void rows_times_panel(const dp_gemm *g, size_t depth, size_t column)
+{
+    const size_t k = least_of(g->k - depth, DP_OPS_DEPTH);
+    const size_t packed_depth = g->packed_depth == 0 ? g->k : g->packed_depth;
+    const float *panel = g->packed + column * packed_depth + depth * DP_PANEL;
+    for (size_t done = 0; done < g->m; done += DP_GROUP) {
+        const size_t left = least_of(g->m - done, DP_GROUP);
+        const size_t row = g->m < DP_GROUP ? 0 : done + left - DP_GROUP;
+        struct target t = {
+            .c = g->c + row * g->ldc + column,
+            .ldc = g->ldc,
+            .skip = done - row,
+            .rows = left,
+            .columns = least_of(g->n - column, DP_PANEL),
+        };
+        if (depth > 0) {
+            t.add = t.c;
+            t.ld_add = t.ldc;
+        } else {
+            t.add = g->add == NULL ? NULL : g->add + row * g->ld_add + column;
+            t.ld_add = g->ld_add;
+            t.bias = g->bias == NULL ? NULL : g->bias + column;
+        }
+        const float *a = g->a + row * g->a_row + depth * g->a_depth;
+        if (g->m < DP_GROUP) {
+            few_rows_times_panel(k, a, g->a_row, g->a_depth, panel, &t);
+        } else {
+            group_times_panel(k, a, g->a_row, g->a_depth, panel, &t);
+        }
+    }
 }
 
 /* Either a_depth or a_row must be 1. */
 static void fast_gemm(const dp_gemm *g)
 {
-    const size_t packed_depth = g->packed_depth == 0 ? g->k : g->packed_depth;
     for (size_t depth = 0; depth < g->k; depth += DP_OPS_DEPTH) {
-        const size_t k = least_of(g->k - depth, DP_OPS_DEPTH);
         for (size_t column = 0; column < g->n; column += DP_PANEL) {
-            const float *panel = g->packed + column * packed_depth + depth * DP_PANEL;
-            for (size_t row = 0; row < g->m; row += DP_GROUP) {
-                struct target t = {
-                    .c = g->c + row * g->ldc + column,
-                    .ldc = g->ldc,
-                    .rows = least_of(g->m - row, DP_GROUP),
-                    .columns = least_of(g->n - column, DP_PANEL),
-                };
-                if (depth > 0) {
-                    t.add = t.c;
-                    t.ld_add = t.ldc;
-                } else {
-                    t.add = g->add == NULL ? NULL : g->add + row * g->ld_add + column;
-                    t.ld_add = g->ld_add;
-                    t.bias = g->bias == NULL ? NULL : g->bias + column;
-                }
-                group_times_panel(k, g->a + row * g->a_row + depth * g->a_depth, g->a_row,
-                                  g->a_depth, panel, &t);
-            }
+            rows_times_panel(g, depth, column);
         }
     }
 }
@@ -178,18 +250,7 @@ static void fast_gemm_tn(size_t m, size_t n, size_t k, const float *a, size_t ld
     for (size_t depth = 0; depth < k; depth += DP_OPS_DEPTH) {
         const size_t terms = least_of(k - depth, DP_OPS_DEPTH);
         fast_pack(b + depth * ldb, ldb, false, terms, n, packed_b);
-        for (size_t row = 0; row < m; row += DP_GROUP) {
-            const size_t rows = least_of(m - row, DP_GROUP);
-            float *to = packed_a + row * terms;
-            const float *from = a + depth * lda + row;
-            for (size_t i = 0; i < terms; i++) {
-                if (rows == DP_GROUP) {
-                    memcpy(to + i * DP_GROUP, from + i * lda, DP_GROUP * sizeof *to);
-                } else {
-                    memcpy(to + i * DP_GROUP, from + i * lda, rows * sizeof *to);
-                }
-            }
-        }
+        pack_groups(a + depth * lda, lda, terms, m, packed_a);
         for (size_t column = 0; column < n; column += DP_PANEL) {
             for (size_t row = 0; row < m; row += DP_GROUP) {
                 const struct target t = {
