@@ -12,12 +12,13 @@
  *   status       {} -> {"state", "pid", "version", "uptime_s", "name", "id", "listen"?, "rss_bytes", "store_bytes",
  *                       "run"?: {"name", "id", "round", "applied", "slot", "tokens", "state_root", "members", "alive", "voters",
  *                       "is_voter", "quorum", "listed", "loss"?, "exchanges", "rejected", "elements", "round_ms",
- *                       "tokens_per_s", "checkpoint_round"?, "bytes_sent", "bytes_received", "blob_bytes_sent", "blob_copies_sent",
+ *                       "tokens_per_s", "checkpoint_round"?, "bytes_sent", "bytes_received",
  *                       "trainer": "up"|"down"|"starting", "trainer_pid"?, "trainer_restarts", "counted": rounds that list this node}}
  *   peers        {} -> {"peers": [{"id","short","name","state","self","linked","roster","voter","rtt_ms"?,"round","included",
  *                       "step_ms"?,"addresses":[text]}]}
  *   rounds       {"last"?: n, "follow"?: bool} -> notices {"round": {…}} when following; {"rounds": [{"round","slot","kind":
- *                       "sync"|"gossip","time_ms","duration_ms"?,"listed","active","tokens","loss"?,"bytes","counted": bool,
+ *                       "sync"|"gossip","time_ms","duration_ms"?,"listed","active","tokens","loss"?,"bytes","wire_bytes_per_copy": mean
+ *                       over the listed of the blob as framed and sealed,"counted": bool,
  *                       "state_root"?,"left_out":[{"peer","cause"}],"peers":[{"short","tokens","steps","weight_share"}],
  *                       "exchange"?: {"peer","weight_own","weight_other","moved","cause"}}]}
  *   events       {"last"?: n, "follow"?: bool, "level"?} -> like rounds: {"events": [{"id","time_ms","name","round"?,"text"}]}

@@ -429,11 +429,8 @@ static void done_serve(dp_saver_job *job)
     }
     if (!courier->closing && self->message.size > 0) {
         const dp_view message = dp_buf_view(&self->message);
-        const dp_status sent = dp_transport_send(courier->config.transport, &self->what.peer, DP_LANE_BULK, message);
-        if (sent == DP_OK && self->what.kind == SERVE_CHUNK) {
-            courier->config.hooks.blob_sent(courier->config.hooks.context, &self->what.root,
-                                            dp_channel_wire_bytes(message.size));
-        }
+        /* A lost answer is asked for again. */
+        DP_IGNORE(dp_transport_send(courier->config.transport, &self->what.peer, DP_LANE_BULK, message));
     }
     if (!courier->closing) {
         pump(courier);

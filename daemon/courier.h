@@ -22,7 +22,6 @@ typedef struct dp_courier_hooks {
     void (*chunk)(void *context, const dp_peer *peer, const dp_hash *root, uint32_t index, dp_status status);
     void (*object)(void *context, const dp_hash *root, uint64_t size);
     void (*manifest)(void *context, const dp_peer *peer, dp_view bytes);
-    void (*blob_sent)(void *context, const dp_hash *root, uint64_t bytes_on_wire); /* one chunk, framed and sealed */
 } dp_courier_hooks;
 
 typedef struct dp_courier_config {

@@ -118,6 +118,9 @@ static void prove_control(dp_conn *conn, const dp_channel_event *event)
     link->peer = peer;
     link->boot_id = conn->channel.peer_boot_id;
     link->lanes[DP_LANE_CONTROL] = conn;
+    link->credential_bytes = event->credential.size;
+    dp_assert(event->credential.size <= sizeof link->credential);
+    memcpy(link->credential, event->credential.data, event->credential.size);
     conn->link = link;
     dp_list_push_back(&transport->links, &link->item);
     transport->stats.links++;
@@ -500,6 +503,19 @@ void dp_transport_send_all(dp_transport *transport, dp_view bytes)
         if (send_on(conn, bytes, DP_TRANSPORT_CONTROL_QUEUE) == DP_AGAIN) {
             dp_link_lost(conn, DP_LINK_TIMEOUT);
         }
+    }
+}
+
+void dp_transport_replay(dp_transport *transport)
+{
+    const dp_transport_hooks *hooks = &transport->config.hooks;
+    for (dp_list *at = transport->links.next; at != &transport->links;) {
+        const dp_link *link = DP_LIST_ITEM(at, dp_link, item);
+        const dp_conn *control = link->lanes[DP_LANE_CONTROL];
+        const dp_peer peer = link->peer;
+        at = at->next;
+        hooks->link_up(hooks->context, &peer, &control->addr, dp_view_of(link->credential, link->credential_bytes),
+                       dp_view_of(NULL, 0), control->outgoing);
     }
 }
 

@@ -72,6 +72,9 @@ uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer 
 /* On the control lane of every link. */
 void dp_transport_send_all(dp_transport *transport, dp_view bytes);
 
+/* Call hooks.link_up once more for every link that stands: for a listener that came late. */
+void dp_transport_replay(dp_transport *transport);
+
 void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats);
 
 /* Text form of an address, "127.0.0.1:7717". */

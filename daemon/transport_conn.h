@@ -40,6 +40,8 @@ struct dp_link {
     uint64_t boot_id;
     dp_conn *lanes[2]; /* [DP_LANE_CONTROL] is never NULL while the link stands */
     uint64_t bulk_retry_ms;
+    size_t credential_bytes;
+    uint8_t credential[DP_CREDENTIAL_BYTES_MAX];
 };
 
 struct dp_transport {

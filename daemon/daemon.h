@@ -1,0 +1,43 @@
+/* The parts of one running daemon and who may see them. The loop thread owns everything but the store, which belongs to
+ * the saver thread once that runs. */
+#ifndef DP_DAEMON_DAEMON_H
+#define DP_DAEMON_DAEMON_H
+
+#include <uv.h>
+
+#include "daemon/config.h"
+#include "daemon/diary.h"
+#include "daemon/facts.h"
+#include "daemon/saver.h"
+#include "gossip/id.h"
+
+#define DP_VERSION_TEXT "0.1.0"
+
+typedef struct dp_driver dp_driver;
+typedef struct dp_control dp_control;
+
+typedef struct dp_daemon {
+    uv_loop_t *loop;
+    const dp_config *config;
+    dp_store *store;
+    dp_saver *saver;
+    dp_diary *diary;
+    dp_control *control;
+    dp_identity identity;
+    uint64_t incarnation;
+    uint64_t started_ms; /* unix */
+    bool has_root;       /* this node holds the run's root key */
+    dp_sign_key root;
+    dp_driver *driver;   /* NULL: idle, no port is open */
+    bool ending;
+    int exit_status;
+} dp_daemon;
+
+/* Begin to end: goodbye to peers, open writes finished, loop left. May be called twice; the second time exits at once. */
+void dp_daemon_end(dp_daemon *daemon, int exit_status, const char *cause);
+
+enum { DP_ROOT_SEED_BYTES = 32 };
+/* Keep the run's root key in the directory; has_root and root are set. */
+DP_MUST dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES], dp_why *why);
+
+#endif

@@ -1,0 +1,535 @@
+#include "daemon/driver.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "daemon/driver_inside.h"
+#include "gossip/cert.h"
+#include "gossip/wire.h"
+
+enum { HELLO_VERSION = 1, REMEMBER_EVERY = 60 /* ticks */ };
+
+static const dp_driver_hooks no_hooks;
+
+/* ---- events in, actions out ---- */
+
+static void on_wake(uv_timer_t *timer);
+
+static void rearm(dp_driver *driver)
+{
+    const uint64_t now_us = uv_hrtime() / 1000;
+    const dp_time wake = dp_node_wake(driver->node);
+    const uint64_t wait_us = wake.us > now_us ? wake.us - now_us : 0;
+    const uint64_t wait_ms = wait_us / 1000 + 1 < DP_DRIVER_TICK_MS ? wait_us / 1000 + 1 : DP_DRIVER_TICK_MS;
+    uv_timer_start(driver->wake, on_wake, wait_ms, 0);
+}
+
+static void tell_following(dp_driver *driver)
+{
+    dp_node_view view;
+    dp_node_look(driver->node, &view);
+    if (!driver->told_following && view.mode != DP_MODE_JOINING) {
+        driver->told_following = true;
+        if (driver->hooks.following != NULL) {
+            driver->hooks.following(driver->hooks.context);
+        }
+    }
+}
+
+static void step(dp_driver *driver, dp_event *event)
+{
+    event->now = (dp_time){.us = uv_hrtime() / 1000};
+    event->wall_ms = dp_unix_ms();
+    driver->actions->count = 0;
+    dp_node_step(driver->node, event, driver->actions);
+    for (uint32_t i = 0; i < driver->actions->count; i++) {
+        dp_driver_act(driver, &driver->actions->items[i]);
+    }
+}
+
+void dp_driver_feed(dp_driver *driver, dp_event *event)
+{
+    if (driver->closing || driver->node == NULL) {
+        return;
+    }
+    if (driver->stepping) { /* Carrying out an action had an effect at once: a dead link, a dead trainer. */
+        dp_assert(event->type == DP_EV_LINK_DOWN || event->type == DP_EV_TRAINER_DOWN);
+        if (driver->n_queued < DP_DRIVER_QUEUE_MAX) {
+            driver->queue[driver->n_queued++] = *event;
+        }
+        return;
+    }
+    driver->stepping = true;
+    step(driver, event);
+    for (uint32_t i = 0; i < driver->n_queued; i++) { /* May grow meanwhile, up to its limit. */
+        dp_event next = driver->queue[i];
+        step(driver, &next);
+    }
+    driver->n_queued = 0;
+    driver->stepping = false;
+    rearm(driver);
+    tell_following(driver);
+}
+
+static void on_wake(uv_timer_t *timer)
+{
+    dp_driver_feed(timer->data, &(dp_event){.type = DP_EV_TICK});
+}
+
+void dp_driver_command(dp_driver *driver, dp_command command)
+{
+    dp_event event = {.type = DP_EV_COMMAND};
+    event.u.command = command;
+    dp_driver_feed(driver, &event);
+}
+
+/* ---- jobs ---- */
+
+bool dp_driver_post(dp_driver *driver, dp_saver_job *job, dp_saver_class class)
+{
+    if (dp_saver_post(driver->daemon->saver, job, class) != DP_OK) {
+        return false;
+    }
+    driver->n_jobs++;
+    return true;
+}
+
+static void free_driver(dp_driver *driver)
+{
+    dp_node_close(driver->node);
+    dp_memfd_unmap(driver->snapshot);
+    dp_free(driver->actions);
+    dp_free(driver);
+}
+
+void dp_driver_job_done(dp_driver *driver)
+{
+    driver->n_jobs--;
+    if (driver->closing && driver->n_jobs == 0) {
+        free_driver(driver);
+    }
+}
+
+void dp_driver_fail(dp_driver *driver, dp_status status, const char *why)
+{
+    dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "run.failed", 0, NULL, "%s: %s", why, dp_status_text(status));
+    if (driver->hooks.failed != NULL) {
+        driver->hooks.failed(driver->hooks.context, status, why);
+    }
+}
+
+/* ---- what the transport tells ---- */
+
+/* hello: u8 version | u8 size, name */
+static size_t write_hello(const dp_facts *facts, uint8_t *out, size_t capacity)
+{
+    dp_writer writer = dp_writer_of(out, capacity);
+    const dp_view name = dp_view_text(facts->node_name);
+    dp_write_u8(&writer, HELLO_VERSION);
+    dp_write_u8(&writer, (uint8_t)name.size);
+    dp_write_view(&writer, name);
+    return writer.size;
+}
+
+/* Names are for people and come from strangers: only printable ASCII goes through. */
+static void read_hello(dp_driver *driver, const dp_peer *peer, dp_view hello)
+{
+    dp_reader reader = dp_reader_of(hello);
+    if (dp_read_u8(&reader) != HELLO_VERSION) {
+        return;
+    }
+    const dp_view name = dp_read_view(&reader, dp_read_u8(&reader));
+    uint32_t at = 0;
+    while (at < driver->n_names && !dp_peer_equal(&driver->names[at].peer, peer)) {
+        at++;
+    }
+    if (at == DP_DRIVER_NAMES_MAX) {
+        at = peer->bytes[0];
+    }
+    driver->n_names += at == driver->n_names;
+    driver->names[at].peer = *peer;
+    size_t size = 0;
+    for (size_t i = 0; i < name.size && size < DP_NAME_MAX; i++) {
+        const uint8_t c = name.data[i];
+        driver->names[at].name[size++] = c > ' ' && c < 127 && c != '"' && c != '\\' ? (char)c : '_';
+    }
+    driver->names[at].name[size] = '\0';
+}
+
+const char *dp_driver_peer_name(const dp_driver *driver, const dp_peer *peer)
+{
+    if (dp_peer_equal(peer, &driver->self)) {
+        return driver->facts.node_name;
+    }
+    for (uint32_t i = 0; i < driver->n_names; i++) {
+        if (dp_peer_equal(&driver->names[i].peer, peer)) {
+            return driver->names[i].name;
+        }
+    }
+    return "";
+}
+
+static void on_link_up(void *context, const dp_peer *peer, const dp_addr *addr, dp_view credential, dp_view hello,
+                       bool outgoing)
+{
+    dp_driver *driver = context;
+    char text[DP_ADDR_TEXT_MAX];
+    read_hello(driver, peer, hello);
+    dp_addr_text(addr, text);
+    dp_diary_add(driver->daemon->diary, DP_LOG_DEBUG, "link.up", 0, peer, "linked with %s at %s",
+                 dp_driver_peer_name(driver, peer), text);
+    if (!driver->has_manifest) {
+        if (driver->hooks.progress != NULL) {
+            driver->hooks.progress(driver->hooks.context, "reach", text);
+        }
+        dp_courier_get_manifest(driver->courier, peer);
+        return;
+    }
+    dp_event event = {.type = DP_EV_LINK_UP};
+    event.u.link.peer = *peer;
+    event.u.link.addr = *addr;
+    event.u.link.credential = credential;
+    event.u.link.outgoing = outgoing;
+    dp_driver_feed(driver, &event);
+}
+
+static void on_link_down(void *context, const dp_peer *peer, dp_link_cause cause)
+{
+    dp_driver *driver = context;
+    if (dp_peer_is_zero(peer)) {
+        return; /* A dial to anybody; the tick dials again. */
+    }
+    dp_event event = {.type = DP_EV_LINK_DOWN};
+    event.u.link.peer = *peer;
+    event.u.link.cause = cause;
+    dp_driver_feed(driver, &event);
+}
+
+static void on_message(void *context, const dp_peer *peer, dp_view bytes)
+{
+    dp_driver *driver = context;
+    if (dp_courier_message(driver->courier, peer, bytes)) {
+        return;
+    }
+    dp_event event = {.type = DP_EV_MESSAGE};
+    event.u.message.peer = *peer;
+    event.u.message.bytes = bytes;
+    dp_driver_feed(driver, &event);
+}
+
+static void on_drained(void *context, const dp_peer *peer)
+{
+    dp_driver *driver = context;
+    dp_courier_drained(driver->courier, peer);
+}
+
+/* A member keeps its right to connect after the invite it came by has run out; so does everybody to a newcomer. */
+static bool on_known(void *context, const dp_peer *peer)
+{
+    const dp_driver *driver = context;
+    dp_member_view member;
+    if (driver->node == NULL) {
+        return true;
+    }
+    for (uint32_t i = 0; dp_node_member(driver->node, i, &member); i++) {
+        if (dp_peer_equal(&member.peer, peer)) {
+            return member.in_roster;
+        }
+    }
+    dp_node_view view;
+    dp_node_look(driver->node, &view);
+    return view.mode == DP_MODE_JOINING;
+}
+
+/* ---- what the courier tells ---- */
+
+static void on_info(void *context, const dp_peer *peer, const dp_hash *root, uint64_t size, const dp_hash *leaves)
+{
+    dp_event event = {.type = DP_EV_OBJECT_INFO};
+    event.u.object.peer = *peer;
+    event.u.object.root = *root;
+    event.u.object.size = size;
+    event.u.object.leaves = leaves;
+    dp_driver_feed(context, &event);
+}
+
+static void on_chunk(void *context, const dp_peer *peer, const dp_hash *root, uint32_t index, dp_status status)
+{
+    dp_event event = {.type = DP_EV_CHUNK};
+    event.u.chunk.peer = *peer;
+    event.u.chunk.root = *root;
+    event.u.chunk.index = index;
+    event.u.chunk.status = status;
+    dp_driver_feed(context, &event);
+}
+
+static void on_object(void *context, const dp_hash *root, uint64_t size)
+{
+    dp_event event = {.type = DP_EV_OBJECT};
+    event.u.object.root = *root;
+    event.u.object.size = size;
+    dp_driver_feed(context, &event);
+}
+
+/* Are these the bytes that the token named, signed by its root? */
+static dp_status check_manifest(const dp_driver *driver, dp_view bytes, dp_manifest *manifest)
+{
+    const dp_hash run = dp_manifest_run_id(bytes);
+    DP_TRY(dp_manifest_decode(manifest, bytes));
+    if (!dp_hash_equal(&run, &driver->facts.run)) {
+        return DP_BADHASH;
+    }
+    const dp_view signed_part = dp_view_of(bytes.data, bytes.size - DP_MANIFEST_SIGNATURE_BYTES);
+    if (memcmp(manifest->root_key, driver->facts.root, sizeof manifest->root_key) != 0 ||
+        !dp_verify(manifest->root_key, "dpnode/manifest/1", signed_part, manifest->signature)) {
+        return DP_BADSIG;
+    }
+    return DP_OK;
+}
+
+static void on_manifest(void *context, const dp_peer *peer, dp_view bytes)
+{
+    dp_driver *driver = context;
+    dp_manifest manifest;
+    if (driver->has_manifest || bytes.size > sizeof driver->facts.manifest || bytes.size <= DP_MANIFEST_SIGNATURE_BYTES) {
+        return;
+    }
+    const dp_status status = check_manifest(driver, bytes, &manifest);
+    if (status != DP_OK) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "manifest.refused", 0, peer, "a manifest was refused: %s",
+                     dp_status_text(status));
+        dp_transport_hangup(driver->transport, peer);
+        return;
+    }
+    memcpy(driver->facts.manifest, bytes.data, bytes.size);
+    driver->facts.manifest_bytes = bytes.size;
+    if (driver->hooks.manifest != NULL) {
+        driver->hooks.manifest(driver->hooks.context);
+    }
+    dp_driver_start_node(driver);
+}
+
+/* ---- opening ---- */
+
+static dp_status open_transport(dp_driver *driver, dp_why *why)
+{
+    uint8_t hello[DP_CHANNEL_HELLO_MAX];
+    const dp_facts *facts = &driver->facts;
+    dp_transport_config config = {
+        .loop = driver->daemon->loop,
+        .run = facts->run,
+        .psk = {.epoch = facts->psk_epoch},
+        .identity = &driver->daemon->identity,
+        .credential = dp_view_of(facts->credential, facts->credential_bytes),
+        .hello = dp_view_of(hello, write_hello(facts, hello, sizeof hello)),
+        .incarnation = driver->daemon->incarnation,
+        .hooks = {driver, on_link_up, on_link_down, on_message, on_drained, on_known},
+    };
+    memcpy(config.root, facts->root, sizeof config.root);
+    dp_psk_derive(facts->join_secret, &facts->run, facts->psk_epoch, config.psk.key);
+    DP_TRY(dp_transport_open(&driver->transport, &config));
+    DP_TRY(dp_transport_listen(driver->transport, driver->daemon->config->listen, &driver->port, why));
+    const dp_courier_config courier = {
+        .saver = driver->daemon->saver,
+        .transport = driver->transport,
+        .run = facts->run,
+        .hooks = {driver, on_info, on_chunk, on_object, on_manifest},
+    };
+    return dp_courier_open(&driver->courier, &courier);
+}
+
+static void dial_token(dp_driver *driver)
+{
+    dp_addr addrs[DP_ADDRS_MAX];
+    uint32_t n_addrs = 0;
+    for (uint8_t i = 0; i < driver->facts.n_addresses && n_addrs < DP_ADDRS_MAX; i++) {
+        const dp_address *address = &driver->facts.addresses[i];
+        if (address->kind == DP_ADDRESS_IP4 || address->kind == DP_ADDRESS_IP6) {
+            dp_addr *addr = &addrs[n_addrs++];
+            *addr = (dp_addr){.family = (uint8_t)address->kind, .port = address->port};
+            memcpy(addr->ip, address->ip, sizeof addr->ip);
+        }
+    }
+    if (n_addrs > 0) {
+        dp_transport_dial(driver->transport, NULL, addrs, n_addrs);
+    }
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    dp_driver *driver = timer->data;
+    dp_transport_stats stats;
+    dp_transport_look(driver->transport, &stats);
+    const uint64_t now = uv_now(driver->daemon->loop);
+    if (stats.links == 0 && now >= driver->redial_ms) {
+        driver->redial_ms = now + DP_DRIVER_REDIAL_MS;
+        dial_token(driver);
+    }
+    dp_driver_watch_trainer(driver);
+    static uint32_t ticks;
+    if (driver->node != NULL && ++ticks % REMEMBER_EVERY == 0) {
+        dp_driver_remember_peers(driver);
+    }
+}
+
+dp_status dp_driver_open(dp_driver **out, dp_daemon *daemon, const dp_facts *facts, dp_why *why)
+{
+    dp_driver *driver = dp_alloc(1, sizeof *driver);
+    dp_actions *actions = dp_alloc(1, sizeof *actions);
+    uv_timer_t *wake = dp_alloc(1, sizeof *wake);
+    uv_timer_t *tick = dp_alloc(1, sizeof *tick);
+    if (driver == NULL || actions == NULL || wake == NULL || tick == NULL || uv_timer_init(daemon->loop, wake) != 0 ||
+        uv_timer_init(daemon->loop, tick) != 0) {
+        dp_free(driver);
+        dp_free(actions);
+        dp_free(wake); /* uv_timer_init does not fail; this is for the allocations. */
+        dp_free(tick);
+        return DP_NOMEM;
+    }
+    driver->daemon = daemon;
+    driver->facts = *facts;
+    driver->self = dp_identity_peer(&daemon->identity);
+    driver->actions = actions;
+    driver->wake = wake;
+    driver->tick = tick;
+    wake->data = driver;
+    tick->data = driver;
+    const dp_status status = open_transport(driver, why);
+    if (status != DP_OK) {
+        dp_driver_close(driver);
+        return status;
+    }
+    uv_timer_start(tick, on_tick, DP_DRIVER_TICK_MS, DP_DRIVER_TICK_MS);
+    *out = driver;
+    if (facts->manifest_bytes > 0) {
+        dp_driver_start_node(driver);
+    } else {
+        dial_token(driver);
+    }
+    return DP_OK;
+}
+
+void dp_driver_start_node(dp_driver *driver)
+{
+    const dp_view bytes = dp_view_of(driver->facts.manifest, driver->facts.manifest_bytes);
+    const dp_status status = check_manifest(driver, bytes, &driver->manifest);
+    if (status != DP_OK) {
+        dp_driver_fail(driver, status, "the stored manifest is not that of this run");
+        return;
+    }
+    driver->has_manifest = true;
+    dp_courier_set_manifest(driver->courier, bytes);
+    dp_driver_restore(driver);
+}
+
+void dp_driver_set_hooks(dp_driver *driver, const dp_driver_hooks *hooks)
+{
+    driver->hooks = hooks != NULL ? *hooks : no_hooks;
+}
+
+void dp_driver_close(dp_driver *driver)
+{
+    if (driver == NULL) {
+        return;
+    }
+    driver->closing = true;
+    driver->hooks = no_hooks;
+    dp_driver_trainer_close(driver);
+    dp_courier_close(driver->courier);
+    dp_transport_close(driver->transport);
+    uv_close((uv_handle_t *)driver->wake, (uv_close_cb)dp_free);
+    uv_close((uv_handle_t *)driver->tick, (uv_close_cb)dp_free);
+    driver->n_jobs++; /* So that job_done frees it exactly once, now or with the last job. */
+    dp_driver_job_done(driver);
+}
+
+/* ---- looking at it ---- */
+
+const dp_facts *dp_driver_facts(const dp_driver *driver)
+{
+    return &driver->facts;
+}
+
+const dp_manifest *dp_driver_manifest(const dp_driver *driver)
+{
+    return driver->has_manifest ? &driver->manifest : NULL;
+}
+
+const dp_node *dp_driver_node(const dp_driver *driver)
+{
+    return driver->node;
+}
+
+void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
+{
+    *view = (dp_driver_view){
+        .running = driver->node != NULL,
+        .port = driver->port,
+        .trainer = driver->trainer_open ? "up" : driver->trainer_wanted ? "starting" : "down",
+        .trainer_pid = driver->trainer != NULL ? dp_trainer_pid(driver->trainer) : 0,
+        .trainer_restarts = driver->trainer != NULL ? dp_trainer_restarts(driver->trainer) : 0,
+        .elements = driver->elements,
+        .tokens_per_s = driver->tokens_per_s,
+        .loss = driver->loss,
+        .counted = driver->counted,
+        .checkpoint_round = driver->checkpoint_round,
+        .has_checkpoint = driver->has_checkpoint,
+    };
+    dp_transport_look(driver->transport, &view->transport);
+    if (view->running) {
+        dp_node_look(driver->node, &view->node);
+    }
+}
+
+static bool address_of(const char *text, dp_address *address)
+{
+    return text[0] != '\0' && dp_address_parse(text, address, NULL) == DP_OK;
+}
+
+static bool is_any(const dp_address *address)
+{
+    static const uint8_t zero[16];
+    return memcmp(address->ip, zero, address->kind == DP_ADDRESS_IP4 ? 4 : 16) == 0;
+}
+
+/* Addresses of this machine, loopback last: it helps those who try things out on one machine. */
+static uint32_t interface_addresses(uint16_t port, dp_address *addresses)
+{
+    uv_interface_address_t *list = NULL;
+    int n_list = 0;
+    uint32_t count = 0;
+    if (uv_interface_addresses(&list, &n_list) != 0) {
+        return 0;
+    }
+    for (int internal = 0; internal < 2; internal++) {
+        for (int i = 0; i < n_list && count < DP_ADDRS_MAX; i++) {
+            if (list[i].is_internal != internal || list[i].address.address4.sin_family != AF_INET) {
+                continue;
+            }
+            addresses[count] = (dp_address){.kind = DP_ADDRESS_IP4, .port = port};
+            memcpy(addresses[count].ip, &list[i].address.address4.sin_addr, 4);
+            count++;
+        }
+    }
+    uv_free_interface_addresses(list, n_list);
+    return count;
+}
+
+uint32_t dp_driver_addresses(const dp_driver *driver, dp_address *addresses)
+{
+    if (address_of(driver->daemon->config->advertise, &addresses[0])) {
+        return 1;
+    }
+    /* "ADDR:0" is no address to dial, so the bound port goes in before reading. */
+    char text[DP_ADDRESS_TEXT_MAX + 16];
+    const char *listen = driver->daemon->config->listen;
+    const char *colon = strrchr(listen, ':');
+    snprintf(text, sizeof text, "%.*s:%u", (int)(colon == NULL ? 0 : colon - listen), listen, driver->port);
+    if (address_of(text, &addresses[0]) && !is_any(&addresses[0])) {
+        return 1;
+    }
+    return interface_addresses(driver->port, addresses);
+}

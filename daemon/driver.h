@@ -1,0 +1,61 @@
+/* The membership of this node in its run: the protocol core with everything that it acts through. Turns libuv callbacks
+ * into events for dp_node_step and carries out the actions. One per daemon, from joining to leaving. Loop thread only. */
+#ifndef DP_DAEMON_DRIVER_H
+#define DP_DAEMON_DRIVER_H
+
+#include "base/trainer_msg.h"
+#include "daemon/daemon.h"
+#include "daemon/transport.h"
+#include "gossip/node.h"
+#include "store/ckpt.h"
+
+/* What the RPC server wants to hear of. Called at most once each per open, save failed_dial. */
+typedef struct dp_driver_hooks {
+    void *context;
+    void (*manifest)(void *context);  /* joining: the manifest is here and right */
+    void (*following)(void *context); /* the node follows the chain and its data is whole */
+    void (*failed)(void *context, dp_status status, const char *why); /* cannot go on: the run is not entered */
+    void (*progress)(void *context, const char *phase, const char *text);
+} dp_driver_hooks;
+
+/* facts: copied. Without a manifest in it the node is a newcomer and asks the addresses of its token first. Binds the
+ * listening port: DP_BUSY with a sentence when it is taken. */
+DP_MUST dp_status dp_driver_open(dp_driver **driver, dp_daemon *daemon, const dp_facts *facts, dp_why *why);
+void dp_driver_set_hooks(dp_driver *driver, const dp_driver_hooks *hooks);
+/* Says goodbye; memory goes when libuv has closed its handles. */
+void dp_driver_close(dp_driver *driver);
+void dp_driver_command(dp_driver *driver, dp_command command);
+
+/* Answers for people. */
+typedef struct dp_driver_view {
+    bool running;              /* the protocol core stands; node is filled */
+    dp_node_view node;
+    dp_transport_stats transport;
+    uint16_t port;
+    const char *trainer;       /* "up" | "starting" | "down" */
+    int trainer_pid;
+    uint32_t trainer_restarts;
+    uint64_t elements;
+    double tokens_per_s;
+    double loss;               /* of the running local round, nats per token; 0: unknown */
+    uint64_t counted;          /* rounds that list this node */
+    uint64_t checkpoint_round;
+    bool has_checkpoint;
+} dp_driver_view;
+
+void dp_driver_look(const dp_driver *driver, dp_driver_view *view);
+const dp_facts *dp_driver_facts(const dp_driver *driver);
+/* NULL before the manifest is known. */
+const dp_manifest *dp_driver_manifest(const dp_driver *driver);
+const dp_node *dp_driver_node(const dp_driver *driver);
+/* The name that a peer gave itself, or "". */
+const char *dp_driver_peer_name(const dp_driver *driver, const dp_peer *peer);
+/* Addresses to put into an invite, at most DP_TOKEN_ADDRESSES_MAX. */
+uint32_t dp_driver_addresses(const dp_driver *driver, dp_address *addresses);
+
+/* One question to the trainer (EVAL, SAMPLE). answer is called once: with the reply, or with NULL and a reason. DP_CLOSED
+ * without a trainer that holds a model. */
+typedef void dp_driver_answer(void *context, const dp_trainer_msg *reply, const char *why);
+DP_MUST dp_status dp_driver_ask(dp_driver *driver, const dp_trainer_msg *question, dp_driver_answer *answer, void *context);
+
+#endif

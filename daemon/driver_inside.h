@@ -1,0 +1,116 @@
+/* What the files of the driver share, and nobody else includes: driver.c (events, opening, closing), driver_act.c (actions
+ * into calls), driver_store.c (durable rows and what is restored from them), driver_train.c (the trainer's commands and
+ * answers). */
+#ifndef DP_DAEMON_DRIVER_INSIDE_H
+#define DP_DAEMON_DRIVER_INSIDE_H
+
+#include "daemon/courier.h"
+#include "daemon/driver.h"
+#include "daemon/trainer.h"
+
+enum {
+    DP_DRIVER_NAMES_MAX = 256,
+    DP_DRIVER_QUEUE_MAX = 64,    /* events that arise while a step is being carried out */
+    DP_DRIVER_CHECKS_MAX = 128,  /* blobs being checked */
+    DP_DRIVER_WAITS_MAX = 64,    /* commands that the trainer has not answered */
+    DP_DRIVER_EXCHANGES_MAX = 64,
+    DP_DRIVER_TICK_MS = 500,
+    DP_DRIVER_ANSWER_MS = 300 * 1000, /* a trainer that is silent for so long hangs */
+    DP_DRIVER_BLOB_WINDOW = 8,   /* rounds whose blobs are offered to the node at start */
+    DP_DRIVER_REDIAL_MS = 2000
+};
+
+/* A command under way: what its answer means. */
+typedef struct dp_driver_wait {
+    dp_trainer_kind command;
+    uint64_t round;
+    uint8_t exchange[16];
+    uint64_t since_ms;
+    dp_driver_answer *answer; /* EVAL, SAMPLE */
+    void *context;
+} dp_driver_wait;
+
+struct dp_driver {
+    dp_daemon *daemon;
+    dp_driver_hooks hooks;
+    dp_facts facts;
+    bool has_manifest;
+    dp_manifest manifest;
+    dp_peer self;
+    dp_transport *transport;
+    dp_courier *courier;
+    dp_trainer *trainer;
+    dp_node *node;          /* NULL until the manifest is known and the store was read */
+    dp_crypto_keys keys;
+    bool has_vote_key;
+    dp_sign_key vote_key;
+    uv_timer_t *wake;
+    uv_timer_t *tick;
+    uint64_t redial_ms;
+    uint16_t port;
+    bool closing;
+    bool told_following;
+    uint32_t n_jobs;        /* of ours, at the saver */
+    /* steps */
+    bool stepping;
+    dp_actions *actions;
+    uint32_t n_queued;
+    dp_event queue[DP_DRIVER_QUEUE_MAX];
+    /* people */
+    uint32_t n_names;
+    struct {
+        dp_peer peer;
+        char name[DP_NAME_MAX + 1];
+    } names[DP_DRIVER_NAMES_MAX];
+    uint64_t counted;
+    uint64_t checkpoint_round;
+    bool has_checkpoint;
+    /* trainer */
+    bool trainer_wanted;
+    bool trainer_open;
+    uint32_t trainer_life;  /* counts deaths, so that late jobs of an earlier life are dropped */
+    uint64_t elements;
+    uint32_t next_check;
+    dp_hash checks[DP_DRIVER_CHECKS_MAX];
+    uint32_t n_waits;
+    dp_driver_wait waits[DP_DRIVER_WAITS_MAX];
+    double loss;
+    double moved;           /* by the last pair exchange: weight times displacement */
+    double tokens_per_s;
+    uint64_t step_ms;       /* when the last STEP came */
+    uint32_t step_count;
+    uint64_t step_tokens;
+    uint32_t n_drops;
+    dp_view snapshot;       /* mapping of the state after snapshot_round */
+    uint64_t snapshot_round;
+    dp_hash snapshot_root;
+    uint64_t saved_ms;      /* when the last checkpoint was begun */
+};
+
+/* driver.c */
+void dp_driver_feed(dp_driver *driver, dp_event *event);
+void dp_driver_fail(dp_driver *driver, dp_status status, const char *why);
+/* Post a job and count it, so that closing waits for it. */
+bool dp_driver_post(dp_driver *driver, dp_saver_job *job, dp_saver_class class);
+/* In every done function, last: may free the driver. */
+void dp_driver_job_done(dp_driver *driver);
+void dp_driver_start_node(dp_driver *driver); /* the manifest is known: read the store, then run */
+
+/* driver_act.c */
+void dp_driver_act(dp_driver *driver, const dp_action *action);
+
+/* driver_store.c, and driver_restore.c for dp_driver_restore */
+void dp_driver_store(dp_driver *driver, const dp_action *action);
+void dp_driver_save(dp_driver *driver, const dp_action *action);
+void dp_driver_keep(dp_driver *driver, const dp_action *action);
+/* Job on the saver thread that builds the node from the store; then DP_EV_START. */
+void dp_driver_restore(dp_driver *driver);
+void dp_driver_remember_peers(dp_driver *driver);
+
+/* driver_train.c */
+void dp_driver_trainer_open(dp_driver *driver);
+void dp_driver_command_trainer(dp_driver *driver, const dp_action *action);
+void dp_driver_trainer_close(dp_driver *driver);
+void dp_driver_watch_trainer(dp_driver *driver);
+
+#endif

@@ -1,0 +1,358 @@
+/* The protocol core rebuilt from the store after a start: one job on the saver thread, while nobody else has the node. */
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "daemon/driver_inside.h"
+#include "gossip/commit_row.h"
+#include "store/chain.h"
+#include "store/object.h"
+#include "store/peers.h"
+#include "store/vote.h"
+
+enum { KEEP_BYTES = 3 * DP_HASH_BYTES, ROW_MAX = 64 * 1024, ID_BYTES = 16, HISTORY = 256 };
+
+typedef struct restore_job {
+    dp_saver_job job;
+    dp_driver *driver;
+    dp_node *node;
+    dp_status status;
+    const char *what; /* of a failure */
+    bool new_vote_key;
+    uint32_t n_rounds;
+    dp_diary_round rounds[HISTORY]; /* ring of the newest */
+    dp_record record;
+} restore_job;
+
+static dp_status load_vote_key(restore_job *self, dp_store *store)
+{
+    dp_driver *driver = self->driver;
+    dp_vote_key_row row;
+    dp_status status = dp_vote_load_key(store, &driver->facts.run, &row);
+    if (status == DP_NOTFOUND || status == DP_CORRUPT) {
+        /* A lost vote table means a lost key: this node may be enrolled anew, under a key that never voted. */
+        uint8_t seed[32];
+        randombytes_buf(seed, sizeof seed);
+        dp_sign_key key;
+        dp_sign_key_of_seed(seed, &key);
+        memcpy(row.public_key, key.public_key, sizeof row.public_key);
+        memcpy(row.secret, key.secret_key, sizeof row.secret);
+        sodium_memzero(seed, sizeof seed);
+        sodium_memzero(&key, sizeof key);
+        DP_TRY(dp_vote_destroy_key(store, &driver->facts.run));
+        status = dp_vote_create_key(store, &driver->facts.run, &row);
+        self->new_vote_key = true;
+    }
+    DP_TRY(status);
+    memcpy(driver->vote_key.public_key, row.public_key, sizeof row.public_key);
+    memcpy(driver->vote_key.secret_key, row.secret, sizeof row.secret);
+    driver->has_vote_key = true;
+    sodium_memzero(&row, sizeof row);
+    return DP_OK;
+}
+
+static dp_status open_node(restore_job *self)
+{
+    dp_driver *driver = self->driver;
+    driver->keys = (dp_crypto_keys){.identity = &driver->daemon->identity,
+                                    .vote = driver->has_vote_key ? &driver->vote_key : NULL};
+    dp_node_config config = {
+        .manifest = &driver->manifest,
+        .run = driver->facts.run,
+        .self = driver->self,
+        .incarnation = driver->daemon->incarnation,
+        .credential = dp_view_of(driver->facts.credential, driver->facts.credential_bytes),
+        .has_vote_key = driver->has_vote_key,
+        .members_max = driver->manifest.members_max,
+        .observer = driver->daemon->config->observer,
+        .crypto = dp_crypto_sodium(&driver->keys),
+        .admission = dp_admission_certs(),
+    };
+    memcpy(config.vote_public_key, driver->vote_key.public_key, sizeof config.vote_public_key);
+    randombytes_buf(&config.seed, sizeof config.seed);
+    dp_address addresses[DP_TOKEN_ADDRESSES_MAX];
+    const uint32_t n_addresses = dp_driver_addresses(driver, addresses);
+    for (uint32_t i = 0; i < n_addresses && config.n_addrs < DP_ADDRS_MAX; i++) {
+        if (addresses[i].kind == DP_ADDRESS_IP4 || addresses[i].kind == DP_ADDRESS_IP6) {
+            dp_addr *addr = &config.addrs[config.n_addrs++];
+            addr->family = (uint8_t)addresses[i].kind;
+            addr->port = addresses[i].port;
+            memcpy(addr->ip, addresses[i].ip, sizeof addr->ip);
+        }
+    }
+    return dp_node_open(&self->node, &config);
+}
+
+static dp_status restore_record(const dp_chain_row *entry, void *context)
+{
+    restore_job *self = context;
+    DP_TRY(dp_node_restore_record(self->node, entry->slot, entry->record, entry->cert));
+    if (dp_record_decode(&self->record, entry->record) == DP_OK && self->record.kind == DP_RECORD_ROUND) {
+        dp_diary_round_of_record(&self->record, &self->driver->self, &self->rounds[self->n_rounds++ % HISTORY]);
+    }
+    return DP_OK;
+}
+
+static dp_status restore_chain(restore_job *self, dp_store *store)
+{
+    dp_chain_tip tip;
+    const dp_hash *run = &self->driver->facts.run;
+    const dp_status status = dp_chain_head(store, run, &tip);
+    if (status != DP_OK) {
+        return status == DP_NOTFOUND ? DP_OK : status;
+    }
+    return dp_chain_each(store, run, 1, (uint32_t)tip.slot, restore_record, self);
+}
+
+static void restore_object(restore_job *self, dp_store *store, const dp_hash *root)
+{
+    dp_object_info info;
+    if (dp_object_stat(store, root, &info) == DP_OK && info.complete) {
+        DP_IGNORE(dp_node_restore_object(self->node, root, info.size)); /* Else it is fetched again. */
+    }
+}
+
+static dp_status restore_blob(const dp_chain_row *entry, void *context)
+{
+    restore_job *self = ((void **)context)[0];
+    dp_store *store = ((void **)context)[1];
+    if (dp_record_decode(&self->record, entry->record) == DP_OK && self->record.kind == DP_RECORD_ROUND) {
+        for (uint32_t i = 0; i < self->record.n_listed; i++) {
+            restore_object(self, store, &self->record.listed[i].root);
+        }
+    }
+    return DP_OK;
+}
+
+static dp_status restore_objects(restore_job *self, dp_store *store)
+{
+    dp_chain_tip tip;
+    void *context[] = {self, store};
+    restore_object(self, store, &self->driver->manifest.tokenizer);
+    restore_object(self, store, &self->driver->manifest.data);
+    if (dp_chain_head(store, &self->driver->facts.run, &tip) != DP_OK) {
+        return DP_OK;
+    }
+    const uint64_t from = tip.slot > DP_DRIVER_BLOB_WINDOW ? tip.slot - DP_DRIVER_BLOB_WINDOW + 1 : 1;
+    return dp_chain_each(store, &self->driver->facts.run, from, DP_DRIVER_BLOB_WINDOW, restore_blob, context);
+}
+
+static dp_status read_vote(restore_job *self, dp_store *store, dp_buf *record, dp_buf *place)
+{
+    uint8_t bytes[DP_COMMIT_ROW_HEAD + DP_RECORD_BYTES_MAX];
+    dp_vote_row vote;
+    DP_TRY(dp_vote_load(store, &self->driver->facts.run, &vote, record));
+    if (vote.promised == DP_VOTE_ROW_NONE) {
+        return DP_OK; /* The key is there and has never voted. */
+    }
+    DP_TRY(dp_store_get(store, "vote:place", place));
+    if (place->size != 2 * DP_HASH_BYTES) {
+        return DP_CORRUPT;
+    }
+    dp_commit_row row = {
+        .slot = vote.slot, .promised = vote.promised, .accepted = vote.accepted, .record = dp_buf_view(record)};
+    memcpy(row.fork.bytes, place->data, DP_HASH_BYTES);
+    memcpy(row.prev.bytes, place->data + DP_HASH_BYTES, DP_HASH_BYTES);
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+    dp_view view;
+    dp_commit_row_write(&writer, &row);
+    DP_TRY(dp_writer_finish(&writer, &view));
+    return dp_node_restore_vote(self->node, view);
+}
+
+static dp_status restore_vote(restore_job *self, dp_store *store)
+{
+    dp_buf record;
+    dp_buf place;
+    dp_buf_init(&record, DP_RECORD_BYTES_MAX);
+    dp_buf_init(&place, 2 * DP_HASH_BYTES);
+    const dp_status status = read_vote(self, store, &record, &place);
+    dp_buf_close(&record);
+    dp_buf_close(&place);
+    return status == DP_NOTFOUND ? DP_OK : status;
+}
+
+/* The row under key without its roots; restored objects first, since the row needs them. */
+static dp_status read_row(restore_job *self, dp_store *store, const char *key, dp_buf *row)
+{
+    dp_hash keep[3];
+    DP_TRY(dp_store_get(store, key, row));
+    if (row->size < KEEP_BYTES) {
+        return DP_CORRUPT;
+    }
+    memcpy(keep, row->data, KEEP_BYTES);
+    for (int i = 0; i < 3; i++) {
+        if (!dp_hash_is_zero(&keep[i])) {
+            restore_object(self, store, &keep[i]);
+        }
+    }
+    dp_buf_consume(row, KEEP_BYTES);
+    return DP_OK;
+}
+
+static dp_status restore_pending(restore_job *self, dp_store *store)
+{
+    dp_buf row;
+    dp_buf_init(&row, KEEP_BYTES + ROW_MAX);
+    dp_status status = read_row(self, store, "pending", &row);
+    if (status == DP_OK) {
+        status = dp_node_restore_pending(self->node, dp_buf_view(&row));
+    }
+    dp_buf_close(&row);
+    return status == DP_NOTFOUND ? DP_OK : status;
+}
+
+static dp_status restore_exchange(restore_job *self, dp_store *store, const uint8_t id[ID_BYTES])
+{
+    char hex[2 * ID_BYTES + 1];
+    char key[64];
+    dp_buf row;
+    dp_hex(dp_view_of(id, ID_BYTES), hex);
+    snprintf(key, sizeof key, "exchange:%s", hex);
+    dp_buf_init(&row, KEEP_BYTES + ROW_MAX);
+    dp_status status = read_row(self, store, key, &row);
+    if (status == DP_OK) {
+        status = dp_node_restore_exchange(self->node, id, dp_buf_view(&row));
+    }
+    dp_buf_close(&row);
+    return status == DP_NOTFOUND ? DP_OK : status;
+}
+
+static dp_status restore_exchanges(restore_job *self, dp_store *store)
+{
+    dp_buf ids;
+    dp_buf_init(&ids, (size_t)DP_DRIVER_EXCHANGES_MAX * ID_BYTES);
+    dp_status status = dp_store_get(store, "exchanges", &ids);
+    for (size_t at = 0; status == DP_OK && at + ID_BYTES <= ids.size; at += ID_BYTES) {
+        status = restore_exchange(self, store, ids.data + at);
+    }
+    dp_buf_close(&ids);
+    return status == DP_NOTFOUND ? DP_OK : status;
+}
+
+static dp_status restore_checkpoints(restore_job *self, dp_store *store)
+{
+    dp_ckpt list[DP_CKPTS_MAX];
+    uint32_t count = 0;
+    DP_TRY(dp_ckpt_list(store, &self->driver->facts.run, list, DP_CKPTS_MAX, &count));
+    for (uint32_t i = count; i-- > 0;) { /* oldest first */
+        dp_object_info info;
+        const bool whole = list[i].state == DP_CKPT_COMPLETE || list[i].state == DP_CKPT_KEPT;
+        if (whole && dp_object_verify(store, &list[i].object) == DP_OK &&
+            dp_object_stat(store, &list[i].object, &info) == DP_OK) {
+            DP_TRY(dp_node_restore_checkpoint(self->node, list[i].round, &list[i].object, info.size));
+            self->driver->has_checkpoint = true;
+            self->driver->checkpoint_round = list[i].round;
+        }
+    }
+    return DP_OK;
+}
+
+static dp_status restore_peers(restore_job *self, dp_store *store)
+{
+    enum { PEERS_MAX = 64 };
+    dp_peer_row *rows = dp_alloc(PEERS_MAX, sizeof *rows);
+    uint32_t count = 0;
+    if (rows == NULL) {
+        return DP_NOMEM;
+    }
+    dp_status status = dp_peer_list(store, rows, PEERS_MAX, &count);
+    for (uint32_t i = 0; i < count && status == DP_OK; i++) {
+        dp_addr addrs[DP_ADDRS_MAX];
+        uint32_t n_addrs = 0;
+        dp_peer peer;
+        memcpy(peer.bytes, rows[i].id.bytes, sizeof peer.bytes);
+        char *rest = rows[i].addresses;
+        for (char *text = strtok_r(rest, " ", &rest); text != NULL && n_addrs < DP_ADDRS_MAX;
+             text = strtok_r(NULL, " ", &rest)) {
+            dp_address address;
+            if (dp_address_parse(text, &address, NULL) == DP_OK && address.kind != DP_ADDRESS_DNS) {
+                addrs[n_addrs] = (dp_addr){.family = (uint8_t)address.kind, .port = address.port};
+                memcpy(addrs[n_addrs++].ip, address.ip, sizeof address.ip);
+            }
+        }
+        status = dp_node_restore_peer(self->node, &peer, addrs, n_addrs);
+    }
+    dp_free(rows);
+    return status;
+}
+
+typedef struct restore_step {
+    const char *what;
+    dp_status (*run)(restore_job *self, dp_store *store);
+} restore_step;
+
+static dp_status save_facts(restore_job *self, dp_store *store)
+{
+    return dp_facts_save(store, &self->driver->facts);
+}
+
+static dp_status make_node(restore_job *self, dp_store *store)
+{
+    (void)store;
+    return open_node(self);
+}
+
+static const restore_step steps[] = {
+    {"what it knows of the run", save_facts},
+    {"the vote key", load_vote_key},
+    {"memory for the protocol", make_node},
+    {"the chain of records", restore_chain},
+    {"the vote", restore_vote},
+    {"stored objects", restore_objects},
+    {"the pending publication", restore_pending},
+    {"pair exchanges", restore_exchanges},
+    {"checkpoints", restore_checkpoints},
+    {"known peers", restore_peers},
+};
+
+static void run_restore(dp_saver_job *job, dp_store *store)
+{
+    restore_job *self = (restore_job *)job;
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0] && self->status == DP_OK; i++) {
+        self->what = steps[i].what;
+        self->status = steps[i].run(self, store);
+    }
+}
+
+static void done_restore(dp_saver_job *job)
+{
+    restore_job *self = (restore_job *)job;
+    dp_driver *driver = self->driver;
+    if (self->status != DP_OK || driver->closing) {
+        dp_node_close(self->node);
+        if (!driver->closing) {
+            dp_driver_fail(driver, self->status, self->what);
+        }
+    } else {
+        const uint32_t kept = self->n_rounds < HISTORY ? self->n_rounds : HISTORY;
+        for (uint32_t i = 0; i < kept; i++) {
+            dp_diary_round_add(driver->daemon->diary, &self->rounds[(self->n_rounds - kept + i) % HISTORY]);
+        }
+        if (self->new_vote_key) {
+            dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "vote.key", 0, NULL, "made a new vote key");
+        }
+        driver->node = self->node;
+        dp_driver_feed(driver, &(dp_event){.type = DP_EV_START});
+        dp_transport_replay(driver->transport);
+    }
+    dp_free(self);
+    dp_driver_job_done(driver);
+}
+
+void dp_driver_restore(dp_driver *driver)
+{
+    restore_job *job = dp_alloc(1, sizeof *job);
+    if (job == NULL) {
+        dp_driver_fail(driver, DP_NOMEM, "starting");
+        return;
+    }
+    job->job.run = run_restore;
+    job->job.done = done_restore;
+    job->driver = driver;
+    if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
+        dp_free(job);
+        dp_driver_fail(driver, DP_AGAIN, "starting");
+    }
+}

@@ -1,0 +1,437 @@
+/* Durable rows of the protocol core, and the core rebuilt from them after a restart. Rows are opaque here; what they need
+ * kept alive is pinned in the same transaction.
+ *
+ * Small facts: "vote:place" holds fork | previous record of the vote; "pending" and "exchange:<32 hex>" hold 3 roots (zero: none) | row; "exchanges" lists the ids, 16 bytes each. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "daemon/driver_inside.h"
+#include "gossip/commit_row.h"
+#include "store/chain.h"
+#include "store/object.h"
+#include "store/peers.h"
+#include "store/vote.h"
+
+enum { KEEPS = 3, KEEP_BYTES = KEEPS * DP_HASH_BYTES, ROW_MAX = 64 * 1024, ID_BYTES = 16, COLLECT_EVERY = 32 };
+
+/* ---- rows ---- */
+
+typedef struct row_job {
+    dp_saver_job job;
+    dp_driver *driver;
+    dp_run_id run;
+    uint32_t op;
+    dp_store_kind kind;
+    uint64_t slot;
+    uint8_t exchange[ID_BYTES];
+    dp_hash keep[KEEPS];
+    dp_view row;
+    dp_view cert;
+    dp_status status;
+    uint8_t bytes[];
+} row_job;
+
+static void exchange_key(const uint8_t id[ID_BYTES], char out[64])
+{
+    char hex[2 * ID_BYTES + 1];
+    dp_hex(dp_view_of(id, ID_BYTES), hex);
+    snprintf(out, 64, "exchange:%s", hex);
+}
+
+/* The objects that a stored row keeps, zero where there is no such row. */
+static dp_status kept_by(dp_store *store, const char *key, dp_hash keep[KEEPS])
+{
+    dp_buf buf;
+    dp_buf_init(&buf, KEEP_BYTES + ROW_MAX);
+    memset(keep, 0, KEEP_BYTES);
+    dp_status status = dp_store_get(store, key, &buf);
+    if (status == DP_OK && buf.size >= KEEP_BYTES) {
+        memcpy(keep, buf.data, KEEP_BYTES);
+    }
+    dp_buf_close(&buf);
+    return status == DP_NOTFOUND ? DP_OK : status;
+}
+
+static dp_status move_pins(row_job *self, dp_store *store, const char *key, dp_pin_kind kind)
+{
+    const dp_pin pin = {.run = self->run, .kind = kind};
+    dp_hash old[KEEPS];
+    DP_TRY(kept_by(store, key, old));
+    for (uint32_t i = 0; i < KEEPS; i++) {
+        if (!dp_hash_is_zero(&self->keep[i])) {
+            DP_TRY(dp_object_pin(store, &self->keep[i], &pin));
+        }
+    }
+    for (uint32_t i = 0; i < KEEPS; i++) {
+        bool wanted = dp_hash_is_zero(&old[i]);
+        for (uint32_t k = 0; k < KEEPS; k++) {
+            wanted = wanted || dp_hash_equal(&old[i], &self->keep[k]);
+        }
+        if (!wanted) {
+            DP_TRY(dp_object_unpin(store, &old[i], &pin));
+        }
+    }
+    return DP_OK;
+}
+
+static dp_status put_row(const row_job *self, dp_store *store, const char *key)
+{
+    dp_buf buf;
+    dp_buf_init(&buf, KEEP_BYTES + ROW_MAX);
+    dp_status status = dp_buf_append(&buf, dp_view_of(self->keep, KEEP_BYTES));
+    if (status == DP_OK) {
+        status = dp_buf_append(&buf, self->row);
+    }
+    if (status == DP_OK) {
+        status = dp_store_put(store, key, dp_buf_view(&buf));
+    }
+    dp_buf_close(&buf);
+    return status;
+}
+
+static dp_status list_exchange(const row_job *self, dp_store *store, bool present)
+{
+    dp_buf ids;
+    dp_buf_init(&ids, (size_t)DP_DRIVER_EXCHANGES_MAX * ID_BYTES);
+    dp_status status = dp_store_get(store, "exchanges", &ids);
+    status = status == DP_NOTFOUND ? DP_OK : status;
+    size_t at = 0;
+    while (at < ids.size && memcmp(ids.data + at, self->exchange, ID_BYTES) != 0) {
+        at += ID_BYTES;
+    }
+    if (status == DP_OK && present && at >= ids.size) {
+        status = dp_buf_append(&ids, dp_view_of(self->exchange, ID_BYTES));
+    } else if (status == DP_OK && !present && at < ids.size) {
+        memmove(ids.data + at, ids.data + at + ID_BYTES, ids.size - at - ID_BYTES);
+        ids.size -= ID_BYTES;
+    }
+    if (status == DP_OK) {
+        status = dp_store_put(store, "exchanges", dp_buf_view(&ids));
+    }
+    dp_buf_close(&ids);
+    return status;
+}
+
+static dp_status write_pending(dp_store *store, void *context)
+{
+    row_job *self = context;
+    DP_TRY(move_pins(self, store, "pending", DP_PIN_PENDING));
+    return self->row.size > 0 ? put_row(self, store, "pending") : dp_store_delete(store, "pending");
+}
+
+static dp_status write_exchange(dp_store *store, void *context)
+{
+    row_job *self = context;
+    char key[64];
+    exchange_key(self->exchange, key);
+    DP_TRY(move_pins(self, store, key, DP_PIN_EXCHANGE));
+    DP_TRY(list_exchange(self, store, self->row.size > 0));
+    return self->row.size > 0 ? put_row(self, store, key) : dp_store_delete(store, key);
+}
+
+/* The store guards the vote once more: it never goes back. Fork and previous record stand beside it. */
+static dp_status write_vote(dp_store *store, void *context)
+{
+    const row_job *self = context;
+    dp_commit_row row;
+    uint8_t place[2 * DP_HASH_BYTES];
+    DP_TRY(dp_commit_row_read(self->row, &row));
+    memcpy(place, row.fork.bytes, DP_HASH_BYTES);
+    memcpy(place + DP_HASH_BYTES, row.prev.bytes, DP_HASH_BYTES);
+    DP_TRY(dp_store_put(store, "vote:place", dp_view_of(place, sizeof place)));
+    const dp_vote_row vote = {
+        .slot = row.slot, .promised = row.promised, .accepted = row.accepted, .record = row.record};
+    return dp_vote_save(store, &self->run, &vote);
+}
+
+static void run_row(dp_saver_job *job, dp_store *store)
+{
+    row_job *self = (row_job *)job;
+    const dp_chain_row entry = {
+        .slot = self->slot, .hash = dp_record_hash(self->row), .record = self->row, .cert = self->cert};
+    switch (self->kind) {
+    case DP_STORE_VOTE:
+        self->status = dp_store_atomically(store, write_vote, self);
+        break;
+    case DP_STORE_DECIDED:
+        self->status = dp_chain_append(store, &self->run, &entry);
+        break;
+    case DP_STORE_PENDING:
+        self->status = dp_store_atomically(store, write_pending, self);
+        break;
+    case DP_STORE_EXCHANGE:
+        self->status = dp_store_atomically(store, write_exchange, self);
+        break;
+    }
+}
+
+static void remember_round(dp_driver *driver, const row_job *self)
+{
+    static dp_record record; /* Loop thread only; large for a stack. */
+    dp_diary_round round;
+    if (dp_record_decode(&record, self->row) == DP_OK && record.kind == DP_RECORD_ROUND) {
+        dp_diary_round_of_record(&record, &driver->self, &round);
+        round.time_ms = dp_unix_ms();
+        round.live = true;
+        const dp_diary_round *noted = dp_diary_round_find(driver->daemon->diary, record.round);
+        if (noted != NULL) {
+            round.n_left_out = noted->n_left_out;
+            memcpy(round.left_out, noted->left_out, sizeof round.left_out);
+        }
+        dp_diary_round_add(driver->daemon->diary, &round);
+    }
+}
+
+static void done_row(dp_saver_job *job)
+{
+    row_job *self = (row_job *)job;
+    dp_driver *driver = self->driver;
+    if (self->status != DP_OK) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "store.failed", 0, NULL,
+                     "a row of kind %d could not be written: %s", (int)self->kind, dp_status_text(self->status));
+    }
+    if (self->status == DP_OK && self->kind == DP_STORE_DECIDED && !driver->closing) {
+        remember_round(driver, self);
+    }
+    dp_event event = {.type = DP_EV_STORED};
+    event.u.stored.op = self->op;
+    event.u.stored.status = self->status;
+    dp_driver_feed(driver, &event);
+    if (self->status == DP_IO || self->status == DP_CORRUPT) { /* Rule R5: never write on after a failed sync. */
+        dp_daemon_end(driver->daemon, 75, "the store failed; start again to check it");
+    }
+    dp_free(self);
+    dp_driver_job_done(driver);
+}
+
+void dp_driver_store(dp_driver *driver, const dp_action *action)
+{
+    const dp_view row = action->u.store.bytes;
+    const dp_view cert = action->u.store.cert;
+    row_job *job = dp_alloc(1, sizeof *job + row.size + cert.size);
+    if (job == NULL) {
+        return; /* The node asks again when nothing comes of it. */
+    }
+    job->job.run = run_row;
+    job->job.done = done_row;
+    job->driver = driver;
+    job->run = driver->facts.run;
+    job->op = action->u.store.op;
+    job->kind = action->u.store.kind;
+    job->slot = action->u.store.slot;
+    memcpy(job->exchange, action->u.store.exchange, ID_BYTES);
+    memcpy(job->keep, action->u.store.keep, KEEP_BYTES);
+    if (row.size > 0) {
+        memcpy(job->bytes, row.data, row.size);
+    }
+    if (cert.size > 0) {
+        memcpy(job->bytes + row.size, cert.data, cert.size);
+    }
+    job->row = dp_view_of(job->bytes, row.size);
+    job->cert = dp_view_of(job->bytes + row.size, cert.size);
+    if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
+        dp_free(job);
+    }
+}
+
+/* ---- pins ---- */
+
+typedef struct pin_job {
+    dp_saver_job job;
+    dp_driver *driver;
+    dp_hash root;
+    dp_pin pin;
+    bool drop;
+    bool collect;
+} pin_job;
+
+static void run_pin(dp_saver_job *job, dp_store *store)
+{
+    const pin_job *self = (const pin_job *)job;
+    if (self->drop) {
+        DP_IGNORE(dp_object_unpin(store, &self->root, &self->pin)); /* Then it only lives longer. */
+    } else {
+        DP_IGNORE(dp_object_pin(store, &self->root, &self->pin)); /* NOTFOUND: gone already, peers have it. */
+    }
+    if (self->collect) {
+        DP_IGNORE(dp_object_collect(store, NULL));
+    }
+}
+
+static void done_pin(dp_saver_job *job)
+{
+    pin_job *self = (pin_job *)job;
+    dp_driver *driver = self->driver;
+    dp_free(self);
+    dp_driver_job_done(driver);
+}
+
+void dp_driver_keep(dp_driver *driver, const dp_action *action)
+{
+    static const dp_pin_kind kinds[] = {
+        [DP_USE_BLOB] = DP_PIN_BLOB,       [DP_USE_STATE] = DP_PIN_STATE,       [DP_USE_DATA] = DP_PIN_DATA,
+        [DP_USE_PENDING] = DP_PIN_PENDING, [DP_USE_EXCHANGE] = DP_PIN_EXCHANGE,
+    };
+    pin_job *job = dp_alloc(1, sizeof *job);
+    if (job == NULL) {
+        return;
+    }
+    job->job.run = run_pin;
+    job->job.done = done_pin;
+    job->driver = driver;
+    job->root = action->u.keep.root;
+    job->pin = (dp_pin){.run = driver->facts.run, .kind = kinds[action->u.keep.use]};
+    job->drop = action->type == DP_DO_OBJECT_DROP;
+    job->collect = job->drop && ++driver->n_drops % COLLECT_EVERY == 0;
+    if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
+        dp_free(job);
+    }
+}
+
+/* ---- checkpoints ---- */
+
+typedef struct save_job {
+    dp_saver_job job;
+    dp_driver *driver;
+    dp_run_id run;
+    dp_ckpt ckpt;
+    dp_view state; /* taken over from the driver's snapshot */
+    dp_status status;
+} save_job;
+
+static void run_save(dp_saver_job *job, dp_store *store)
+{
+    save_job *self = (save_job *)job;
+    self->status = dp_ckpt_save(store, &self->run, &self->ckpt, self->state);
+    if (self->status == DP_OK) {
+        DP_IGNORE(dp_object_collect(store, NULL)); /* States that are no checkpoint any more. */
+    }
+}
+
+static void done_save(dp_saver_job *job)
+{
+    save_job *self = (save_job *)job;
+    dp_driver *driver = self->driver;
+    if (self->status == DP_OK) {
+        driver->checkpoint_round = self->ckpt.round;
+        driver->has_checkpoint = true;
+        dp_diary_add(driver->daemon->diary, DP_LOG_DEBUG, "ckpt.saved", self->ckpt.round, NULL,
+                     "checkpoint of round %llu, %zu bytes", (unsigned long long)self->ckpt.round, self->state.size);
+        dp_event event = {.type = DP_EV_SAVED};
+        event.u.saved.round = self->ckpt.round;
+        event.u.saved.tensor_root = self->ckpt.object;
+        event.u.saved.tensor_bytes = self->state.size;
+        dp_driver_feed(driver, &event);
+    } else if (self->status != DP_EXISTS) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "ckpt.failed", self->ckpt.round, NULL,
+                     "no checkpoint of round %llu: %s; training goes on", (unsigned long long)self->ckpt.round,
+                     dp_status_text(self->status));
+    }
+    dp_memfd_unmap(self->state);
+    dp_free(self);
+    dp_driver_job_done(driver);
+}
+
+/* May a checkpoint of size bytes be written now within the budget per day? */
+static bool within_budget(const dp_driver *driver, uint64_t size)
+{
+    const uint64_t per_day = driver->daemon->config->write_per_day;
+    if (per_day == 0 || driver->saved_ms == 0) {
+        return true;
+    }
+    const unsigned __int128 wait_ms = (unsigned __int128)size * 86400000U / per_day;
+    return uv_now(driver->daemon->loop) - driver->saved_ms >= wait_ms;
+}
+
+void dp_driver_save(dp_driver *driver, const dp_action *action)
+{
+    const bool here = driver->snapshot.size > 0 && driver->snapshot_round == action->u.save.round &&
+                      dp_hash_equal(&driver->snapshot_root, &action->u.save.tensor_root);
+    dp_diary_round *row = dp_diary_round_find(driver->daemon->diary, action->u.save.round);
+    if (row != NULL) {
+        row->state_root = action->u.save.state_root;
+    }
+    if (!here || !within_budget(driver, driver->snapshot.size)) {
+        return;
+    }
+    save_job *job = dp_alloc(1, sizeof *job);
+    if (job == NULL) {
+        return;
+    }
+    job->job.run = run_save;
+    job->job.done = done_save;
+    job->driver = driver;
+    job->run = driver->facts.run;
+    job->ckpt = (dp_ckpt){.round = action->u.save.round,
+                          .slot = action->u.save.slot,
+                          .state_root = action->u.save.state_root,
+                          .created_ms = dp_unix_ms()};
+    job->state = driver->snapshot;
+    if (!dp_driver_post(driver, &job->job, DP_SAVER_BULK)) {
+        dp_free(job);
+        return;
+    }
+    driver->snapshot = (dp_view){0};
+    driver->saved_ms = uv_now(driver->daemon->loop);
+}
+
+/* ---- peers ---- */
+
+typedef struct peers_job {
+    dp_saver_job job;
+    dp_driver *driver;
+    uint32_t count;
+    dp_peer_row rows[];
+} peers_job;
+
+static void run_peers(dp_saver_job *job, dp_store *store)
+{
+    const peers_job *self = (const peers_job *)job;
+    for (uint32_t i = 0; i < self->count; i++) {
+        DP_IGNORE(dp_peer_save(store, &self->rows[i])); /* An address book: what is lost is learned again. */
+    }
+}
+
+static void done_peers(dp_saver_job *job)
+{
+    peers_job *self = (peers_job *)job;
+    dp_driver *driver = self->driver;
+    dp_free(self);
+    dp_driver_job_done(driver);
+}
+
+static void peer_row(const dp_member_view *member, dp_peer_row *row)
+{
+    size_t at = 0;
+    *row = (dp_peer_row){.last_ok_ms = dp_unix_ms()};
+    memcpy(row->id.bytes, member->peer.bytes, sizeof row->id.bytes);
+    for (uint32_t i = 0; i < member->n_addrs; i++) {
+        char text[DP_ADDR_TEXT_MAX];
+        dp_addr_text(&member->addrs[i], text);
+        const int size = snprintf(row->addresses + at, sizeof row->addresses - at, "%s%s", i > 0 ? " " : "", text);
+        at += size > 0 ? (size_t)size : 0;
+    }
+}
+
+void dp_driver_remember_peers(dp_driver *driver)
+{
+    enum { PEERS_MAX = 64 };
+    peers_job *job = dp_alloc(1, sizeof *job + PEERS_MAX * sizeof(dp_peer_row));
+    dp_member_view member;
+    if (job == NULL) {
+        return;
+    }
+    for (uint32_t i = 1; job->count < PEERS_MAX && dp_node_member(driver->node, i, &member); i++) {
+        if (member.linked && member.n_addrs > 0) {
+            peer_row(&member, &job->rows[job->count++]);
+        }
+    }
+    job->job.run = run_peers;
+    job->job.done = done_peers;
+    job->driver = driver;
+    if (job->count == 0 || !dp_driver_post(driver, &job->job, DP_SAVER_BULK)) {
+        dp_free(job);
+    }
+}

@@ -1,0 +1,110 @@
+#include "daemon/facts.h"
+
+#include <string.h>
+
+/* Row "run" in the store, little-endian: u16 version 1 | 32 run | 32 root | 16 join secret | u16 epoch
+ * | u16 size, credential | u16 size, manifest | u8 n, addresses (gossip/address.h) | u8 size, run name
+ * | u8 size, node name */
+enum { FACTS_VERSION = 1, FACTS_BYTES_MAX = 16 * 1024 };
+
+static const char key[] = "run";
+
+static void write_text(dp_writer *writer, const char *text)
+{
+    const dp_view view = dp_view_text(text);
+    dp_write_u8(writer, (uint8_t)view.size);
+    dp_write_view(writer, view);
+}
+
+static void read_text(dp_reader *reader, char *text, size_t capacity)
+{
+    const size_t size = dp_read_u8(reader);
+    const dp_view view = dp_read_view(reader, size);
+    if (view.size >= capacity) {
+        reader->failed = true;
+        return;
+    }
+    memcpy(text, view.data == NULL ? (const uint8_t *)"" : view.data, view.size);
+    text[view.size] = '\0';
+}
+
+static size_t read_sized(dp_reader *reader, uint8_t *out, size_t capacity)
+{
+    const size_t size = dp_read_u16(reader);
+    const dp_view view = dp_read_view(reader, size);
+    if (view.size != size || size > capacity) {
+        reader->failed = true;
+        return 0;
+    }
+    if (size > 0) {
+        memcpy(out, view.data, size);
+    }
+    return size;
+}
+
+dp_status dp_facts_save(dp_store *store, const dp_facts *facts)
+{
+    uint8_t bytes[FACTS_BYTES_MAX];
+    dp_view view;
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+    dp_write_u16(&writer, FACTS_VERSION);
+    dp_write_bytes(&writer, facts->run.bytes, sizeof facts->run.bytes);
+    dp_write_bytes(&writer, facts->root, sizeof facts->root);
+    dp_write_bytes(&writer, facts->join_secret, sizeof facts->join_secret);
+    dp_write_u16(&writer, facts->psk_epoch);
+    dp_write_u16(&writer, (uint16_t)facts->credential_bytes);
+    dp_write_bytes(&writer, facts->credential, facts->credential_bytes);
+    dp_write_u16(&writer, (uint16_t)facts->manifest_bytes);
+    dp_write_bytes(&writer, facts->manifest, facts->manifest_bytes);
+    dp_write_u8(&writer, facts->n_addresses);
+    for (uint8_t i = 0; i < facts->n_addresses; i++) {
+        dp_address_write(&writer, &facts->addresses[i]);
+    }
+    write_text(&writer, facts->name);
+    write_text(&writer, facts->node_name);
+    DP_TRY(dp_writer_finish(&writer, &view));
+    return dp_store_put(store, key, view);
+}
+
+static dp_status read_facts(dp_view bytes, dp_facts *facts)
+{
+    dp_reader reader = dp_reader_of(bytes);
+    if (dp_read_u16(&reader) != FACTS_VERSION) {
+        return DP_VERSION;
+    }
+    dp_read_bytes(&reader, facts->run.bytes, sizeof facts->run.bytes);
+    dp_read_bytes(&reader, facts->root, sizeof facts->root);
+    dp_read_bytes(&reader, facts->join_secret, sizeof facts->join_secret);
+    facts->psk_epoch = dp_read_u16(&reader);
+    facts->credential_bytes = read_sized(&reader, facts->credential, sizeof facts->credential);
+    facts->manifest_bytes = read_sized(&reader, facts->manifest, sizeof facts->manifest);
+    facts->n_addresses = dp_read_u8(&reader);
+    if (facts->n_addresses > DP_TOKEN_ADDRESSES_MAX) {
+        return DP_CORRUPT;
+    }
+    for (uint8_t i = 0; i < facts->n_addresses; i++) {
+        DP_TRY(dp_address_read(&reader, &facts->addresses[i]));
+    }
+    read_text(&reader, facts->name, sizeof facts->name);
+    read_text(&reader, facts->node_name, sizeof facts->node_name);
+    return dp_reader_finish(&reader);
+}
+
+dp_status dp_facts_load(dp_store *store, dp_facts *facts)
+{
+    dp_buf buf;
+    dp_buf_init(&buf, FACTS_BYTES_MAX);
+    *facts = (dp_facts){0};
+    dp_status status = dp_store_get(store, key, &buf);
+    if (status == DP_OK) {
+        status = read_facts(dp_buf_view(&buf), facts);
+        status = status == DP_BADMSG ? DP_CORRUPT : status;
+    }
+    dp_buf_close(&buf);
+    return status;
+}
+
+dp_status dp_facts_forget(dp_store *store)
+{
+    return dp_store_delete(store, key);
+}

@@ -1,0 +1,30 @@
+/* What a node must remember about the run it belongs to, beside the chain: ids, secrets, its credential, the manifest and
+ * where it first met the run. One row in the store; the root key, if this node has it, is a file of its own. */
+#ifndef DP_DAEMON_FACTS_H
+#define DP_DAEMON_FACTS_H
+
+#include "base/manifest.h"
+#include "gossip/invite.h"
+#include "store/db.h"
+
+typedef struct dp_facts {
+    dp_run_id run;
+    uint8_t root[DP_PUBLIC_KEY_BYTES];
+    uint8_t join_secret[DP_JOIN_SECRET_BYTES];
+    uint16_t psk_epoch;
+    size_t credential_bytes;
+    uint8_t credential[DP_CREDENTIAL_BYTES_MAX];
+    size_t manifest_bytes; /* 0: not fetched yet */
+    uint8_t manifest[DP_MANIFEST_BYTES_MAX];
+    uint8_t n_addresses;
+    dp_address addresses[DP_TOKEN_ADDRESSES_MAX]; /* out of the token */
+    char name[DP_TOKEN_NAME_MAX + 1];             /* of the run */
+    char node_name[DP_NAME_MAX + 1];
+} dp_facts;
+
+/* DP_NOTFOUND: the node belongs to no run. DP_CORRUPT. Saver thread, or before it starts. */
+DP_MUST dp_status dp_facts_load(dp_store *store, dp_facts *facts);
+DP_MUST dp_status dp_facts_save(dp_store *store, const dp_facts *facts);
+DP_MUST dp_status dp_facts_forget(dp_store *store);
+
+#endif
