@@ -166,6 +166,26 @@ static void other_texts_and_versions_are_told_apart(void **state)
     dp_buf_close(&out);
 }
 
+/* "A" is IE: ten bits for eight. IF to IH differ in the two bits left over, and one pair of checks in 1,024 fits each. */
+static void bits_left_over_must_be_zero(void **state)
+{
+    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    dp_buf out;
+
+    (void)state;
+    dp_buf_init(&out, 16);
+    for (char last = 'E'; last <= 'H'; last++) {
+        unsigned accepted = 0;
+        for (unsigned k = 0; k < 1024; k++) {
+            const char text[] = {
+                'D', 'P', 'N', '1', '-', 'I', last, alphabet[k / 32], alphabet[k % 32], '\0'};
+            accepted += read_text(text, NULL, &out) == DP_OK ? 1 : 0;
+        }
+        assert_int_equal(accepted, last == 'E' ? 1 : 0);
+    }
+    dp_buf_close(&out);
+}
+
 static void text_and_bytes_have_limits(void **state)
 {
     static uint8_t bytes[DP_ARMOR_TEXT_MAX];
@@ -195,6 +215,7 @@ int main(void)
         cmocka_unit_test(characters_that_cannot_be_are_named),
         cmocka_unit_test(the_sentence_says_where_the_damage_is),
         cmocka_unit_test(other_texts_and_versions_are_told_apart),
+        cmocka_unit_test(bits_left_over_must_be_zero),
         cmocka_unit_test(text_and_bytes_have_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

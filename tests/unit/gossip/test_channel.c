@@ -159,7 +159,7 @@ static void a_message_within_a_message_is_refused(void **state)
         seal_by_hand(&pair, 0, dp_view_of(plain, sizeof plain));
         CHECK_OK(feed(&pair.b, dp_buf_view(&pair.a.out)));
         dp_buf_clear(&pair.a.out);
-        seal_by_hand(&pair, type, dp_view_of(plain, type == 0 ? 8 : 0));
+        seal_by_hand(&pair, type, dp_view_of(plain, type == 0 ? sizeof plain : 0));
         CHECK_STATUS(feed(&pair.b, dp_buf_view(&pair.a.out)), DP_BADMSG);
         pair_close(&pair);
     }
