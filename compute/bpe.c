@@ -23,7 +23,7 @@ typedef struct merge {
 } merge;
 
 struct dp_bpe {
-    dp_words tokens; /* id -> bytes and back */
+    dp_words tokens;             /* id -> bytes and back */
     uint8_t *blocks[BLOCKS_MAX]; /* where the bytes of the tokens stand; they never move */
     size_t n_blocks;
     size_t block_used;
@@ -239,7 +239,8 @@ dp_status dp_bpe_add_merge(dp_bpe *bpe, uint32_t left, uint32_t right)
     if (bpe->pairs[slot] != 0) {
         return DP_EXISTS;
     }
-    bpe->merges[bpe->n_merges] = (merge){.left = (uint16_t)left, .right = (uint16_t)right, .result = (uint16_t)id};
+    bpe->merges[bpe->n_merges] =
+        (merge){.left = (uint16_t)left, .right = (uint16_t)right, .result = (uint16_t)id};
     bpe->n_merges++;
     bpe->pairs[slot] = (uint32_t)bpe->n_merges;
     return DP_OK;

@@ -13,8 +13,8 @@
 
 enum {
     DP_BPE_TOKENS_MIN = 256,
-    DP_BPE_TOKENS_MAX = 65536,         /* tokens travel as u16 */
-    DP_BPE_TOKEN_BYTES_MAX = 256,      /* of one token */
+    DP_BPE_TOKENS_MAX = 65536,    /* tokens travel as u16 */
+    DP_BPE_TOKEN_BYTES_MAX = 256, /* of one token */
     DP_BPE_JSON_BYTES_MAX = 32 << 20
 };
 

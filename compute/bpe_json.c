@@ -63,12 +63,12 @@ dp_status dp_bpe_save(const dp_bpe *bpe, dp_buf *out)
     json_t *const root = json_pack(
         "{s:s, s:n, s:n, s:[], s:n, s:{s:s, s:b, s:b, s:b}, s:n, s:{s:s, s:b, s:b, s:b}, "
         "s:{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:o, s:o}}",
-        "version", "1.0", "truncation", "padding", "added_tokens", "normalizer",
-        "pre_tokenizer", "type", "ByteLevel", "add_prefix_space", 0, "trim_offsets", 1, "use_regex", 1,
-        "post_processor",
-        "decoder", "type", "ByteLevel", "add_prefix_space", 0, "trim_offsets", 1, "use_regex", 1,
-        "model", "type", "BPE", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
-        "fuse_unk", 0, "byte_fallback", 0, "vocab", vocabulary(bpe), "merges", merge_list(bpe));
+        "version", "1.0", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
+        "type", "ByteLevel", "add_prefix_space", 0, "trim_offsets", 1, "use_regex", 1,
+        "post_processor", "decoder", "type", "ByteLevel", "add_prefix_space", 0, "trim_offsets", 1,
+        "use_regex", 1, "model", "type", "BPE", "dropout", "unk_token", "continuing_subword_prefix",
+        "end_of_word_suffix", "fuse_unk", 0, "byte_fallback", 0, "vocab", vocabulary(bpe), "merges",
+        merge_list(bpe));
     if (root == NULL) {
         return DP_NOMEM;
     }
@@ -83,14 +83,17 @@ dp_status dp_bpe_save(const dp_bpe *bpe, dp_buf *out)
 }
 
 /* names: count NULLs, to be filled by id. */
-static dp_status read_names(dp_bpe *bpe, const json_t *vocab, const char **names, size_t count, dp_why *why)
+static dp_status read_names(dp_bpe *bpe, const json_t *vocab, const char **names, size_t count,
+                            dp_why *why)
 {
-    json_t *const all = (json_t *)(uintptr_t)vocab; /* Iterating changes nothing, but jansson asks for it. */
+    json_t *const all =
+        (json_t *)(uintptr_t)vocab; /* Iterating changes nothing, but jansson asks for it. */
     for (void *at = json_object_iter(all); at != NULL; at = json_object_iter_next(all, at)) {
         const json_t *const value = json_object_iter_value(at);
         const json_int_t id = json_integer_value(value);
         if (!json_is_integer(value) || id < 0 || (size_t)id >= count || names[id] != NULL) {
-            return dp_why_set(why, DP_BADMSG, "tokenizer.json: token ids must be 0 to %zu, each once", count - 1);
+            return dp_why_set(why, DP_BADMSG,
+                              "tokenizer.json: token ids must be 0 to %zu, each once", count - 1);
         }
         names[id] = json_object_iter_key(at);
     }
@@ -100,7 +103,8 @@ static dp_status read_names(dp_bpe *bpe, const json_t *vocab, const char **names
         const dp_view text = dp_view_text(names[id]);
         if (text.size > sizeof bytes || dp_bpe_read_token(text, bytes, &size) != DP_OK ||
             dp_bpe_add_token(bpe, dp_view_of(bytes, size)) != DP_OK) {
-            return dp_why_set(why, DP_BADMSG, "tokenizer.json: token %zu is not a byte-level token", id);
+            return dp_why_set(why, DP_BADMSG, "tokenizer.json: token %zu is not a byte-level token",
+                              id);
         }
     }
     return DP_OK;
@@ -110,8 +114,8 @@ static dp_status read_vocabulary(dp_bpe *bpe, const json_t *vocab, dp_why *why)
 {
     const size_t count = json_object_size(vocab);
     if (count < DP_BPE_TOKENS_MIN || count > DP_BPE_TOKENS_MAX) {
-        return dp_why_set(why, DP_BADMSG, "tokenizer.json has %zu tokens; it may have %d to %d", count,
-                          DP_BPE_TOKENS_MIN, DP_BPE_TOKENS_MAX);
+        return dp_why_set(why, DP_BADMSG, "tokenizer.json has %zu tokens; it may have %d to %d",
+                          count, DP_BPE_TOKENS_MIN, DP_BPE_TOKENS_MAX);
     }
     const char **const names = dp_alloc(count, sizeof *names);
     if (names == NULL) {
@@ -179,13 +183,15 @@ static dp_status read_root(dp_bpe *bpe, const json_t *root, dp_why *why)
         json_is_false(json_object_get(before, "use_regex")) ||
         json_array_size(json_object_get(root, "added_tokens")) > 0) {
         return dp_why_set(why, DP_BADMSG,
-                          "tokenizer.json has a normalizer, a prefix space, another pattern or added tokens; these are "
+                          "tokenizer.json has a normalizer, a prefix space, another pattern or "
+                          "added tokens; these are "
                           "not supported");
     }
     DP_TRY(read_vocabulary(bpe, json_object_get(model, "vocab"), why));
     for (size_t i = 0; i < json_array_size(merges); i++) {
         if (!read_merge(bpe, json_array_get(merges, i))) {
-            return dp_why_set(why, DP_BADMSG, "tokenizer.json: merge %zu does not join two tokens to a third", i);
+            return dp_why_set(why, DP_BADMSG,
+                              "tokenizer.json: merge %zu does not join two tokens to a third", i);
         }
     }
     if (!dp_bpe_seal(bpe)) {
@@ -197,11 +203,12 @@ static dp_status read_root(dp_bpe *bpe, const json_t *root, dp_why *why)
 dp_status dp_bpe_load(dp_bpe **out, dp_view json, dp_why *why)
 {
     if (json.size > DP_BPE_JSON_BYTES_MAX) {
-        return dp_why_set(why, DP_TOOBIG, "tokenizer.json is larger than %d MiB", DP_BPE_JSON_BYTES_MAX >> 20);
+        return dp_why_set(why, DP_TOOBIG, "tokenizer.json is larger than %d MiB",
+                          DP_BPE_JSON_BYTES_MAX >> 20);
     }
     json_error_t error;
-    json_t *const root = json_loadb(json.size > 0 ? (const char *)json.data : "", json.size, JSON_REJECT_DUPLICATES,
-                                    &error);
+    json_t *const root = json_loadb(json.size > 0 ? (const char *)json.data : "", json.size,
+                                    JSON_REJECT_DUPLICATES, &error);
     if (root == NULL) {
         return dp_why_set(why, DP_BADMSG, "tokenizer.json, line %d: %s", error.line, error.text);
     }

@@ -148,7 +148,8 @@ static bool best_pair(const trainer *t, const dp_bpe *bpe, uint32_t *pair)
         if (!p->used || p->count < most || (p->count == most && (most == 1 || p->pair > *pair))) {
             continue;
         }
-        const size_t size = dp_bpe_token(bpe, p->pair >> 16).size + dp_bpe_token(bpe, p->pair & 0xffffU).size;
+        const size_t size =
+            dp_bpe_token(bpe, p->pair >> 16).size + dp_bpe_token(bpe, p->pair & 0xffffU).size;
         if (size <= DP_BPE_TOKEN_BYTES_MAX) {
             most = p->count;
             *pair = p->pair;
@@ -206,7 +207,8 @@ static dp_status train(trainer *t, dp_bpe *bpe, dp_view text, size_t n_tokens, d
     DP_TRY(lay_out(t, bpe));
     uint32_t pair = 0;
     /* Merges that make no new token are few, but bounded all the same. */
-    while (dp_bpe_count(bpe) < n_tokens && dp_bpe_merges(bpe) < DP_BPE_TOKENS_MAX && best_pair(t, bpe, &pair)) {
+    while (dp_bpe_count(bpe) < n_tokens && dp_bpe_merges(bpe) < DP_BPE_TOKENS_MAX &&
+           best_pair(t, bpe, &pair)) {
         DP_TRY(merge_once(t, bpe, pair));
     }
     return dp_bpe_seal(bpe) ? DP_OK : DP_CORRUPT;
@@ -215,7 +217,8 @@ static dp_status train(trainer *t, dp_bpe *bpe, dp_view text, size_t n_tokens, d
 dp_status dp_bpe_train(dp_bpe **out, dp_view text, size_t n_tokens, dp_why *why)
 {
     if (n_tokens < DP_BPE_TOKENS_MIN || n_tokens > DP_BPE_TOKENS_MAX) {
-        return dp_why_set(why, DP_BADARG, "a tokenizer has %d to %d tokens", DP_BPE_TOKENS_MIN, DP_BPE_TOKENS_MAX);
+        return dp_why_set(why, DP_BADARG, "a tokenizer has %d to %d tokens", DP_BPE_TOKENS_MIN,
+                          DP_BPE_TOKENS_MAX);
     }
     dp_bpe *bpe;
     DP_TRY(dp_bpe_new(&bpe));

@@ -119,7 +119,8 @@ dp_status dp_codec_open(dp_codec_cursor *cursor, dp_view blob, size_t n)
     dp_read_u8(&reader);
     const uint16_t reserved = dp_read_u16(&reader);
     const uint64_t elements = dp_read_u64(&reader);
-    if (reserved != 0 || elements != n || n > DP_CODEC_ELEMENTS_MAX || (n == 0 && dp_reader_left(&reader) != 0)) {
+    if (reserved != 0 || elements != n || n > DP_CODEC_ELEMENTS_MAX ||
+        (n == 0 && dp_reader_left(&reader) != 0)) {
         return DP_BADMSG;
     }
     *cursor = (dp_codec_cursor){.reader = reader, .kind = kind, .left = n};

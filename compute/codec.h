@@ -27,10 +27,10 @@
 
 enum {
     DP_CODEC_HEADER_BYTES = 16,
-    DP_CODEC_RUN = 4096,       /* elements of a run */
-    DP_CODEC_TOP = 64,         /* sparse: entries kept of a full run, one in 64 */
-    DP_CODEC_BLOCK = 256,      /* int8: elements under one scale */
-    DP_CODEC_RICE = 5          /* sparse: low bits of a gap, near log2 of the mean gap 63 */
+    DP_CODEC_RUN = 4096,  /* elements of a run */
+    DP_CODEC_TOP = 64,    /* sparse: entries kept of a full run, one in 64 */
+    DP_CODEC_BLOCK = 256, /* int8: elements under one scale */
+    DP_CODEC_RICE = 5     /* sparse: low bits of a gap, near log2 of the mean gap 63 */
 };
 #define DP_CODEC_ELEMENTS_MAX ((size_t)1 << 30)
 /* fp32 and bf16: larger magnitudes are refused on both sides, so that sums of squares stay finite. */
@@ -66,8 +66,8 @@ typedef struct dp_codec_run {
     size_t length; /* elements of the run */
     size_t count;
     bool dense;
-    unsigned __int128 energy; /* sparse, int8: exact, grid 2^-48 */
-    double square;            /* fp32, bf16: sum of squares */
+    unsigned __int128 energy;     /* sparse, int8: exact, grid 2^-48 */
+    double square;                /* fp32, bf16: sum of squares */
     uint16_t index[DP_CODEC_TOP]; /* ascending; not for dense */
     float value[DP_CODEC_RUN];
 } dp_codec_run;

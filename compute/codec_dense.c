@@ -158,7 +158,8 @@ dp_status dp_codec_int8_read(dp_reader *in, dp_codec_run *run)
     run->square = 0;
     for (size_t done = 0; done < run->length; done += DP_CODEC_BLOCK) {
         const size_t left = run->length - done;
-        DP_TRY(read_block(in, run->value + done, left < DP_CODEC_BLOCK ? left : DP_CODEC_BLOCK, &run->energy));
+        DP_TRY(read_block(in, run->value + done, left < DP_CODEC_BLOCK ? left : DP_CODEC_BLOCK,
+                          &run->energy));
     }
     run->count = run->length;
     run->dense = true;

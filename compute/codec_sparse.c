@@ -22,7 +22,9 @@ enum {
     GAP_BYTES_MAX = 64 /* (64 * 6 + (4096 - 64) / 32 + 7) / 8 */
 };
 
-_Static_assert((DP_CODEC_TOP * (DP_CODEC_RICE + 1) + (DP_CODEC_RUN - DP_CODEC_TOP) / (1 << DP_CODEC_RICE) + 7) / 8 <=
+_Static_assert((DP_CODEC_TOP * (DP_CODEC_RICE + 1) +
+                (DP_CODEC_RUN - DP_CODEC_TOP) / (1 << DP_CODEC_RICE) + 7) /
+                       8 <=
                    GAP_BYTES_MAX,
                "gaps of a full run fit");
 
@@ -33,7 +35,8 @@ static size_t entries_of(size_t length)
 
 /* Of the count keys, the digit (key >> shift, limit values) that holds the *rank-th largest; *rank becomes its rank
  * among the keys with that digit. 1 <= *rank <= count. */
-static uint32_t digit_of_rank(const uint32_t *keys, size_t count, unsigned shift, uint32_t limit, size_t *rank)
+static uint32_t digit_of_rank(const uint32_t *keys, size_t count, unsigned shift, uint32_t limit,
+                              size_t *rank)
 {
     uint16_t histogram[DIGITS] = {0};
     dp_assert(limit <= DIGITS && count <= DP_CODEC_RUN);
@@ -48,7 +51,8 @@ static uint32_t digit_of_rank(const uint32_t *keys, size_t count, unsigned shift
     return digit;
 }
 
-static size_t keep_digit(uint32_t *keys, size_t count, unsigned shift, uint32_t digit, uint32_t limit)
+static size_t keep_digit(uint32_t *keys, size_t count, unsigned shift, uint32_t digit,
+                         uint32_t limit)
 {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
@@ -119,7 +123,8 @@ static centroids split(const float *a, const uint16_t *index, size_t k)
         sum += (double)magnitude;
     }
     double mean = sum / (double)k;
-    mean = mean > (double)largest ? (double)largest : mean; /* A rounded mean may not pass all values. */
+    mean = mean > (double)largest ? (double)largest
+                                  : mean; /* A rounded mean may not pass all values. */
     double low = 0;
     double high = 0;
     size_t n_high = 0;
@@ -156,7 +161,8 @@ static void write_gaps(dp_writer *out, const uint16_t *index, size_t k)
         const uint32_t gap = (uint32_t)((int32_t)index[i] - last - 1);
         last = index[i];
         uint32_t ones = gap >> DP_CODEC_RICE;
-        while (ones >= 8) { /* Long unary parts go out byte by byte, so that 64 bits always suffice. */
+        while (ones >=
+               8) { /* Long unary parts go out byte by byte, so that 64 bits always suffice. */
             bits |= UINT64_C(0xff) << held;
             dp_write_u8(out, (uint8_t)bits);
             bits >>= 8;
@@ -288,7 +294,8 @@ dp_status dp_codec_sparse_read(dp_reader *in, dp_codec_run *run)
     dp_assert(k <= DP_CODEC_TOP);
     uint64_t signs;
     uint64_t high;
-    if (!read_bits(in, k, &signs) || !read_bits(in, k, &high) || !read_gaps(in, k, run->length, run->index)) {
+    if (!read_bits(in, k, &signs) || !read_bits(in, k, &high) ||
+        !read_gaps(in, k, run->length, run->index)) {
         return DP_BADMSG;
     }
     const float value_lo = dp_half_value(lo);

@@ -27,7 +27,8 @@ static void add_run(float *acc, const dp_codec_run *run, float f)
 }
 
 /* One run of all blobs; *finite is cleared when a result is not. */
-static dp_status apply_run(workspace *work, float *theta, const uint32_t *q, size_t n_items, float step, bool *finite)
+static dp_status apply_run(workspace *work, float *theta, const uint32_t *q, size_t n_items,
+                           float step, bool *finite)
 {
     const size_t left = work->cursors[0].left;
     const size_t length = left < DP_CODEC_RUN ? left : DP_CODEC_RUN;
@@ -45,7 +46,8 @@ static dp_status apply_run(workspace *work, float *theta, const uint32_t *q, siz
     return DP_OK;
 }
 
-static dp_status apply(workspace *work, float *theta, const uint32_t *q, size_t n_items, uint32_t alpha)
+static dp_status apply(workspace *work, float *theta, const uint32_t *q, size_t n_items,
+                       uint32_t alpha)
 {
     const float step = (float)alpha * 0x1p-16F;
     bool finite = true;
@@ -57,8 +59,8 @@ static dp_status apply(workspace *work, float *theta, const uint32_t *q, size_t 
     return finite ? DP_OK : DP_DIVERGED;
 }
 
-dp_status dp_consensus_apply(float *theta, size_t n, const dp_view *blobs, const uint32_t *q, size_t n_items,
-                             uint32_t alpha)
+dp_status dp_consensus_apply(float *theta, size_t n, const dp_view *blobs, const uint32_t *q,
+                             size_t n_items, uint32_t alpha)
 {
     if (n_items > DP_CONSENSUS_ITEMS_MAX) {
         return DP_BADARG;

@@ -16,7 +16,7 @@ enum { DP_CONSENSUS_ITEMS_MAX = 32 };
 /* blobs: n_items of them in order of peer key, each of n elements; q: f_i = q_i 2^-31; alpha in Q16.
  * Checks all blobs first: DP_BADMSG, DP_VERSION, or DP_BADARG (n_items): then theta is untouched.
  * DP_DIVERGED when a result is not finite: theta may not be used. DP_NOMEM: untouched. */
-DP_MUST dp_status dp_consensus_apply(float *theta, size_t n, const dp_view *blobs, const uint32_t *q, size_t n_items,
-                                     uint32_t alpha);
+DP_MUST dp_status dp_consensus_apply(float *theta, size_t n, const dp_view *blobs,
+                                     const uint32_t *q, size_t n_items, uint32_t alpha);
 
 #endif

@@ -15,7 +15,8 @@ static uint16_t token_at(const dp_data *data, uint64_t index)
     return (uint16_t)(at[0] | at[1] << 8);
 }
 
-dp_status dp_data_write(const uint16_t *ids, size_t count, uint32_t vocab, uint64_t text_bytes, dp_buf *out)
+dp_status dp_data_write(const uint16_t *ids, size_t count, uint32_t vocab, uint64_t text_bytes,
+                        dp_buf *out)
 {
     uint8_t header[DP_DATA_HEADER_BYTES];
     dp_writer writer = dp_writer_of(header, sizeof header);
@@ -43,7 +44,8 @@ dp_status dp_data_write(const uint16_t *ids, size_t count, uint32_t vocab, uint6
     return DP_OK;
 }
 
-dp_status dp_data_open(dp_data *data, dp_view bytes, uint32_t vocab, uint32_t val_per_mille, dp_why *why)
+dp_status dp_data_open(dp_data *data, dp_view bytes, uint32_t vocab, uint32_t val_per_mille,
+                       dp_why *why)
 {
     dp_reader reader = dp_reader_of(bytes);
     uint8_t start[sizeof magic];
@@ -58,16 +60,19 @@ dp_status dp_data_open(dp_data *data, dp_view bytes, uint32_t vocab, uint32_t va
         return dp_why_set(why, DP_BADMSG, "the data is not a token shard");
     }
     if (version != VERSION) {
-        return dp_why_set(why, DP_VERSION, "the token shard has version %u; this program reads %d", version, VERSION);
+        return dp_why_set(why, DP_VERSION, "the token shard has version %u; this program reads %d",
+                          version, VERSION);
     }
     const size_t left = dp_reader_left(&reader);
-    if (zero != 0 || zero_too != 0 || left % 2 != 0 || left / 2 != read.n_tokens || val_per_mille > 1000) {
+    if (zero != 0 || zero_too != 0 || left % 2 != 0 || left / 2 != read.n_tokens ||
+        val_per_mille > 1000) {
         return dp_why_set(why, DP_BADMSG, "the token shard is cut off or damaged");
     }
     read.tokens = reader.at;
     for (uint64_t i = 0; i < read.n_tokens; i++) {
         if (token_at(&read, i) >= vocab) {
-            return dp_why_set(why, DP_BADARG, "token %llu of the shard is outside the model's vocabulary of %u",
+            return dp_why_set(why, DP_BADARG,
+                              "token %llu of the shard is outside the model's vocabulary of %u",
                               (unsigned long long)i, vocab);
         }
     }
@@ -77,7 +82,8 @@ dp_status dp_data_open(dp_data *data, dp_view bytes, uint32_t vocab, uint32_t va
     return DP_OK;
 }
 
-static void copy_window(const dp_data *data, uint64_t start, size_t length, uint16_t *x, uint16_t *y)
+static void copy_window(const dp_data *data, uint64_t start, size_t length, uint16_t *x,
+                        uint16_t *y)
 {
     for (size_t i = 0; i < length; i++) {
         x[i] = token_at(data, start + i);
@@ -100,7 +106,8 @@ static uint64_t hash_place(const dp_data_place *place)
     return dp_mix64(hash ^ place->row);
 }
 
-dp_status dp_data_row(const dp_data *data, const dp_data_place *place, size_t length, uint16_t *x, uint16_t *y)
+dp_status dp_data_row(const dp_data *data, const dp_data_place *place, size_t length, uint16_t *x,
+                      uint16_t *y)
 {
     if (data->n_train <= length) {
         return DP_BADARG;

@@ -6,7 +6,8 @@
 
 enum { ONE = 65536 };
 
-dp_status dp_feedback_publish(float *a, const float *e, const float *from, const float *to, size_t n)
+dp_status dp_feedback_publish(float *a, const float *e, const float *from, const float *to,
+                              size_t n)
 {
     bool finite = true;
     for (size_t i = 0; i < n; i++) {
@@ -17,7 +18,8 @@ dp_status dp_feedback_publish(float *a, const float *e, const float *from, const
     return finite ? DP_OK : DP_DIVERGED;
 }
 
-void dp_feedback_included(float *e, const float *a, const float *d, uint32_t clip, float beta, size_t n)
+void dp_feedback_included(float *e, const float *a, const float *d, uint32_t clip, float beta,
+                          size_t n)
 {
     const float c = (float)clip * 0x1p-16F;
     for (size_t i = 0; i < n; i++) {

@@ -15,7 +15,8 @@ static dp_status failed(dp_why *why, const char *what, const char *path)
     const int error = errno;
     const dp_status status = error == ENOENT ? DP_NOTFOUND : error == ENOSPC ? DP_NOSPACE : DP_IO;
     char text[128];
-    return dp_why_set(why, status, "cannot %s %s: %s", what, path, strerror_r(error, text, sizeof text));
+    return dp_why_set(why, status, "cannot %s %s: %s", what, path,
+                      strerror_r(error, text, sizeof text));
 }
 
 static dp_status read_all(int fd, const char *path, dp_buf *out, dp_why *why)
@@ -25,8 +26,9 @@ static dp_status read_all(int fd, const char *path, dp_buf *out, dp_why *why)
         const size_t left = out->max - out->size;
         if (left == 0) {
             uint8_t more;
-            return read(fd, &more, 1) == 0 ? DP_OK
-                                           : dp_why_set(why, DP_TOOBIG, "%s is larger than %zu bytes", path, out->max);
+            return read(fd, &more, 1) == 0
+                       ? DP_OK
+                       : dp_why_set(why, DP_TOOBIG, "%s is larger than %zu bytes", path, out->max);
         }
         const size_t size = left < PIECE_BYTES ? left : PIECE_BYTES;
         DP_TRY(dp_buf_reserve(out, size, &room));

@@ -14,7 +14,8 @@
 
 enum { CONFIG_BYTES_MAX = 1024 };
 
-static dp_status write_shard(const dp_bpe *bpe, dp_view text, const char *folder, dp_prepared *prepared, dp_why *why)
+static dp_status write_shard(const dp_bpe *bpe, dp_view text, const char *folder,
+                             dp_prepared *prepared, dp_why *why)
 {
     dp_tokens tokens = {0};
     dp_buf json;
@@ -23,7 +24,8 @@ static dp_status write_shard(const dp_bpe *bpe, dp_view text, const char *folder
     dp_buf_init(&shard, DP_OBJECT_BYTES_MAX);
     dp_status status = dp_bpe_encode(bpe, text, &tokens, why);
     if (status == DP_OK) {
-        status = dp_data_write(tokens.ids, tokens.count, (uint32_t)dp_bpe_count(bpe), text.size, &shard);
+        status =
+            dp_data_write(tokens.ids, tokens.count, (uint32_t)dp_bpe_count(bpe), text.size, &shard);
     }
     if (status == DP_OK) {
         status = dp_bpe_save(bpe, &json);
@@ -45,7 +47,8 @@ static dp_status write_shard(const dp_bpe *bpe, dp_view text, const char *folder
     return status;
 }
 
-dp_status dp_prepare(const char *text_path, const char *folder, uint32_t vocab, dp_prepared *prepared, dp_why *why)
+dp_status dp_prepare(const char *text_path, const char *folder, uint32_t vocab,
+                     dp_prepared *prepared, dp_why *why)
 {
     dp_buf text;
     dp_buf_init(&text, DP_OBJECT_BYTES_MAX);
@@ -68,20 +71,21 @@ dp_status dp_prepare(const char *text_path, const char *folder, uint32_t vocab, 
 static dp_status write_config(const dp_manifest *m, const char *folder, dp_why *why)
 {
     char text[CONFIG_BYTES_MAX];
-    const int size = snprintf(text, sizeof text,
-                              "{\n"
-                              " \"architectures\": [\"GPT2LMHeadModel\"],\n"
-                              " \"model_type\": \"gpt2\",\n"
-                              " \"activation_function\": \"gelu_new\",\n"
-                              " \"n_layer\": %" PRIu32 ",\n \"n_embd\": %" PRIu32 ",\n \"n_head\": %" PRIu32 ",\n"
-                              " \"n_positions\": %" PRIu32 ",\n \"n_ctx\": %" PRIu32 ",\n \"vocab_size\": %" PRIu32 ",\n"
-                              " \"layer_norm_epsilon\": 1e-05,\n"
-                              " \"attn_pdrop\": 0.0,\n \"embd_pdrop\": 0.0,\n \"resid_pdrop\": 0.0,\n"
-                              " \"tie_word_embeddings\": true,\n"
-                              " \"bos_token_id\": null,\n \"eos_token_id\": null,\n"
-                              " \"torch_dtype\": \"float32\"\n"
-                              "}\n",
-                              m->layers, m->width, m->heads, m->context, m->context, m->vocab);
+    const int size = snprintf(
+        text, sizeof text,
+        "{\n"
+        " \"architectures\": [\"GPT2LMHeadModel\"],\n"
+        " \"model_type\": \"gpt2\",\n"
+        " \"activation_function\": \"gelu_new\",\n"
+        " \"n_layer\": %" PRIu32 ",\n \"n_embd\": %" PRIu32 ",\n \"n_head\": %" PRIu32 ",\n"
+        " \"n_positions\": %" PRIu32 ",\n \"n_ctx\": %" PRIu32 ",\n \"vocab_size\": %" PRIu32 ",\n"
+        " \"layer_norm_epsilon\": 1e-05,\n"
+        " \"attn_pdrop\": 0.0,\n \"embd_pdrop\": 0.0,\n \"resid_pdrop\": 0.0,\n"
+        " \"tie_word_embeddings\": true,\n"
+        " \"bos_token_id\": null,\n \"eos_token_id\": null,\n"
+        " \"torch_dtype\": \"float32\"\n"
+        "}\n",
+        m->layers, m->width, m->heads, m->context, m->context, m->vocab);
     if (size < 0 || (size_t)size >= sizeof text) {
         return DP_TOOBIG;
     }
@@ -90,17 +94,22 @@ static dp_status write_config(const dp_manifest *m, const char *folder, dp_why *
 
 static dp_status write_model(const dp_manifest *m, dp_view state, const char *folder, dp_why *why)
 {
-    const dp_model_config config = {
-        .layers = m->layers, .width = m->width, .heads = m->heads, .context = m->context, .vocab = m->vocab};
+    const dp_model_config config = {.layers = m->layers,
+                                    .width = m->width,
+                                    .heads = m->heads,
+                                    .context = m->context,
+                                    .vocab = m->vocab};
     dp_model model;
     DP_TRY(dp_model_open(&model, &config, why));
     dp_buf out;
     dp_buf_init(&out, 2 * DP_OBJECT_BYTES_MAX);
     uint64_t round;
     float *const theta = dp_alloc(model.n_elements, sizeof *theta);
-    dp_status status = theta == NULL ? DP_NOMEM : dp_state_read(state, &round, theta, model.n_elements);
+    dp_status status =
+        theta == NULL ? DP_NOMEM : dp_state_read(state, &round, theta, model.n_elements);
     if (status != DP_OK) {
-        status = dp_why_set(why, status, "the state does not belong to the manifest's model: %s", dp_status_text(status));
+        status = dp_why_set(why, status, "the state does not belong to the manifest's model: %s",
+                            dp_status_text(status));
     } else {
         status = dp_safetensors_write(&model, theta, &out);
     }
@@ -135,8 +144,8 @@ static dp_status export_inputs(const inputs *in, const char *folder, dp_why *why
     return write_model(&manifest, dp_buf_view(&in->state), folder, why);
 }
 
-dp_status dp_export(const char *manifest_path, const char *state_path, const char *tokenizer_path, const char *folder,
-                    dp_why *why)
+dp_status dp_export(const char *manifest_path, const char *state_path, const char *tokenizer_path,
+                    const char *folder, dp_why *why)
 {
     inputs in;
     dp_buf_init(&in.manifest, DP_MANIFEST_BYTES_MAX);

@@ -17,9 +17,10 @@ typedef struct dp_prepared {
 } dp_prepared;
 
 /* Read UTF-8 text, train a tokenizer of vocab tokens, write folder/tokenizer.json and folder/tokens.bin. */
-DP_MUST dp_status dp_prepare(const char *text_path, const char *folder, uint32_t vocab, dp_prepared *prepared, dp_why *why);
+DP_MUST dp_status dp_prepare(const char *text_path, const char *folder, uint32_t vocab,
+                             dp_prepared *prepared, dp_why *why);
 /* Write folder/model.safetensors, config.json and tokenizer.json from a manifest, a state file and a tokenizer. */
-DP_MUST dp_status dp_export(const char *manifest_path, const char *state_path, const char *tokenizer_path,
-                            const char *folder, dp_why *why);
+DP_MUST dp_status dp_export(const char *manifest_path, const char *state_path,
+                            const char *tokenizer_path, const char *folder, dp_why *why);
 
 #endif

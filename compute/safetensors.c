@@ -11,10 +11,12 @@ static dp_status append_entry(const dp_tensor *tensor, uint64_t offset, dp_buf *
 {
     char shape[64];
     const int shaped = tensor->n_dims == 1 ? snprintf(shape, sizeof shape, "%zu", tensor->shape[0])
-                                           : snprintf(shape, sizeof shape, "%zu,%zu", tensor->shape[0], tensor->shape[1]);
+                                           : snprintf(shape, sizeof shape, "%zu,%zu",
+                                                      tensor->shape[0], tensor->shape[1]);
     char text[ENTRY_BYTES_MAX];
     const int size = snprintf(text, sizeof text,
-                              ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}",
+                              ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%" PRIu64
+                              ",%" PRIu64 "]}",
                               tensor->name, shape, offset, offset + 4 * (uint64_t)tensor->elements);
     if (shaped < 0 || size < 0 || (size_t)size >= sizeof text) {
         return DP_TOOBIG;

@@ -12,7 +12,8 @@ static const uint8_t magic[4] = {'D', 'P', 'S', '1'};
 
 static float load(const uint8_t *at)
 {
-    return dp_float_of_bits((uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24);
+    return dp_float_of_bits((uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
+                            (uint32_t)at[3] << 24);
 }
 
 dp_status dp_floats_write(const float *x, size_t n, dp_buf *out)
@@ -103,7 +104,8 @@ dp_status dp_state_read(dp_view bytes, uint64_t *round, float *theta, size_t n)
     if (elements != n) {
         return DP_BADMSG;
     }
-    const dp_view values = dp_view_of(bytes.data + DP_STATE_HEADER_BYTES, bytes.size - DP_STATE_HEADER_BYTES);
+    const dp_view values =
+        dp_view_of(bytes.data + DP_STATE_HEADER_BYTES, bytes.size - DP_STATE_HEADER_BYTES);
     DP_TRY(dp_floats_read(values, theta, n));
     *round = at;
     return DP_OK;

@@ -16,8 +16,11 @@ static const size_t engine_bytes_max = (size_t)2 << 30;
 static dp_status open_engine(dp_trainer *t, size_t threads, dp_why *why)
 {
     const dp_manifest *const m = &t->manifest;
-    const dp_model_config config = {
-        .layers = m->layers, .width = m->width, .heads = m->heads, .context = m->context, .vocab = m->vocab};
+    const dp_model_config config = {.layers = m->layers,
+                                    .width = m->width,
+                                    .heads = m->heads,
+                                    .context = m->context,
+                                    .vocab = m->vocab};
     DP_TRY(dp_model_open(&t->model, &config, why));
     DP_TRY(dp_pool_open(&t->pool, threads));
     uint32_t rows = m->batch_rows < DP_GPT_ROWS_MAX ? m->batch_rows : DP_GPT_ROWS_MAX;
@@ -66,12 +69,13 @@ static dp_status open_all(dp_trainer *t, const dp_trainer_setup *setup, dp_why *
     memcpy(t->member, setup->member, sizeof t->member);
     DP_TRY(dp_bpe_load(&t->bpe, setup->tokenizer, why));
     if (dp_bpe_count(t->bpe) > t->manifest.vocab) {
-        return dp_why_set(why, DP_BADARG, "the tokenizer has %zu tokens, the model only %u", dp_bpe_count(t->bpe),
-                          t->manifest.vocab);
+        return dp_why_set(why, DP_BADARG, "the tokenizer has %zu tokens, the model only %u",
+                          dp_bpe_count(t->bpe), t->manifest.vocab);
     }
     DP_TRY(dp_data_open(&t->data, setup->data, t->manifest.vocab, t->manifest.val_per_mille, why));
     if (t->data.n_train <= t->manifest.context) {
-        return dp_why_set(why, DP_BADARG, "the data has %llu training tokens; one sequence needs %u",
+        return dp_why_set(why, DP_BADARG,
+                          "the data has %llu training tokens; one sequence needs %u",
                           (unsigned long long)t->data.n_train, t->manifest.context + 1);
     }
     DP_TRY(open_engine(t, setup->threads, why));
@@ -249,7 +253,8 @@ static dp_status restore_frozen(dp_trainer *t, dp_view f)
     return status;
 }
 
-dp_status dp_trainer_restore(dp_trainer *t, dp_restore kind, dp_settle settle, uint32_t clip, dp_view a, dp_view blob)
+dp_status dp_trainer_restore(dp_trainer *t, dp_restore kind, dp_settle settle, uint32_t clip,
+                             dp_view a, dp_view blob)
 {
     if (kind == DP_RESTORE_FROZEN) {
         return restore_frozen(t, a);
@@ -367,8 +372,8 @@ dp_status dp_trainer_apply(dp_trainer *t, const dp_trainer_record *record)
     for (size_t i = 0; stays && i < t->n; i++) {
         t->published[i] -= t->theta[i];
     }
-    const dp_status status =
-        dp_consensus_apply(t->theta, t->n, record->blobs, record->q, record->n_items, record->alpha);
+    const dp_status status = dp_consensus_apply(t->theta, t->n, record->blobs, record->q,
+                                                record->n_items, record->alpha);
     for (size_t i = 0; stays && i < t->n; i++) {
         t->published[i] += t->theta[i];
     }
@@ -424,7 +429,8 @@ static double mix_run(dp_trainer *t, size_t at, const dp_codec_run runs[2], cons
     return moved;
 }
 
-dp_status dp_trainer_mix(dp_trainer *t, const uint64_t weights[2], const dp_view blobs[2], double *moved)
+dp_status dp_trainer_mix(dp_trainer *t, const uint64_t weights[2], const dp_view blobs[2],
+                         double *moved)
 {
     DP_TRY(dp_codec_check(blobs[0], t->n));
     DP_TRY(dp_codec_check(blobs[1], t->n));

@@ -51,8 +51,8 @@ const float *dp_trainer_frozen(const dp_trainer *trainer);
  * PENDING with DP_SETTLE_NONE is pending again; INCLUDED: e = beta (a - clip decode(blob)); LEFT_OUT: e = a.
  * FROZEN: F = a and x moves with it. blob is needed for PENDING that is not LEFT_OUT. DP_BADMSG, DP_VERSION, DP_DIVERGED,
  * DP_BUSY (something is pending already): nothing has changed. */
-DP_MUST dp_status dp_trainer_restore(dp_trainer *trainer, dp_restore kind, dp_settle settle, uint32_t clip, dp_view a,
-                                     dp_view blob);
+DP_MUST dp_status dp_trainer_restore(dp_trainer *trainer, dp_restore kind, dp_settle settle,
+                                     uint32_t clip, dp_view a, dp_view blob);
 
 /* Which round the coming steps are for, and the tokens that the run has committed, for the learning rate. */
 void dp_trainer_aim(dp_trainer *trainer, uint64_t round, uint64_t tokens);
@@ -98,7 +98,8 @@ DP_MUST dp_status dp_trainer_apply(dp_trainer *trainer, const dp_trainer_record 
 DP_MUST dp_status dp_trainer_freeze(dp_trainer *trainer, dp_view *blob, dp_view *f);
 /* D' = (w_own D_own + w_other D_other) / (w_own + w_other) of the decoded blobs; F += D' - D_own, x -= D' - D_own, so that
  * over both nodes sum w F is kept to rounding. *moved: sum of w_own * change of F. Without weight nothing moves. */
-DP_MUST dp_status dp_trainer_mix(dp_trainer *trainer, const uint64_t weights[2], const dp_view blobs[2], double *moved);
+DP_MUST dp_status dp_trainer_mix(dp_trainer *trainer, const uint64_t weights[2],
+                                 const dp_view blobs[2], double *moved);
 
 typedef struct dp_trainer_score {
     double loss;          /* mean nats per token */
@@ -109,6 +110,7 @@ typedef struct dp_trainer_score {
 /* Loss of theta over at most tokens held-out tokens (0: all), rounded up to whole windows. DP_NOTFOUND: none held out. */
 DP_MUST dp_status dp_trainer_eval(dp_trainer *trainer, uint64_t tokens, dp_trainer_score *score);
 /* prompt (if empty, a line end) and n tokens after it, drawn from theta, as UTF-8 text; other bytes become U+FFFD. */
-DP_MUST dp_status dp_trainer_sample(dp_trainer *trainer, const char *prompt, size_t n, uint64_t seed, dp_buf *text);
+DP_MUST dp_status dp_trainer_sample(dp_trainer *trainer, const char *prompt, size_t n,
+                                    uint64_t seed, dp_buf *text);
 
 #endif

@@ -31,7 +31,8 @@ static dp_status score_windows(dp_trainer *t, uint64_t first, uint32_t rows, sum
     const size_t context = t->manifest.context;
     size_t length = context;
     for (uint32_t i = 0; i < rows; i++) {
-        length = dp_data_val_row(&t->data, first + i, context, t->inputs + i * context, t->targets + i * context);
+        length = dp_data_val_row(&t->data, first + i, context, t->inputs + i * context,
+                                 t->targets + i * context);
         for (size_t j = 0; j < length; j++) {
             s->bytes += dp_bpe_token(t->bpe, t->targets[i * context + j]).size;
         }
@@ -51,7 +52,8 @@ static dp_status score(dp_trainer *t, uint64_t tokens, sums *s)
     while (at < windows && (tokens == 0 || s->tokens < tokens)) {
         uint64_t rows = windows - at < t->rows_max ? windows - at : t->rows_max;
         if (tokens != 0) {
-            const uint64_t wanted = (tokens - s->tokens + t->manifest.context - 1) / t->manifest.context;
+            const uint64_t wanted =
+                (tokens - s->tokens + t->manifest.context - 1) / t->manifest.context;
             rows = wanted < rows ? wanted : rows;
         }
         DP_TRY(score_windows(t, at, (uint32_t)rows, s));
@@ -70,9 +72,10 @@ dp_status dp_trainer_eval(dp_trainer *t, uint64_t tokens, dp_trainer_score *out)
     if (s.tokens == 0) {
         return DP_NOTFOUND;
     }
-    *out = (dp_trainer_score){.loss = s.nats / (double)s.tokens,
-                              .bits_per_byte = s.bytes > 0 ? s.nats / log(2.0) / (double)s.bytes : 0,
-                              .tokens = s.tokens};
+    *out =
+        (dp_trainer_score){.loss = s.nats / (double)s.tokens,
+                           .bits_per_byte = s.bytes > 0 ? s.nats / log(2.0) / (double)s.bytes : 0,
+                           .tokens = s.tokens};
     return DP_OK;
 }
 
@@ -121,7 +124,8 @@ static dp_status draw(dp_trainer *t, dp_tokens *tokens, size_t n, uint64_t seed)
     return DP_OK;
 }
 
-dp_status dp_trainer_sample(dp_trainer *t, const char *prompt, size_t n, uint64_t seed, dp_buf *text)
+dp_status dp_trainer_sample(dp_trainer *t, const char *prompt, size_t n, uint64_t seed,
+                            dp_buf *text)
 {
     if (n > SAMPLE_TOKENS_MAX) {
         return DP_TOOBIG;
@@ -129,7 +133,8 @@ dp_status dp_trainer_sample(dp_trainer *t, const char *prompt, size_t n, uint64_
     dp_tokens tokens = {0};
     dp_buf bytes;
     dp_buf_init(&bytes, (size_t)8 << 20);
-    dp_status status = dp_bpe_encode(t->bpe, dp_view_text(prompt[0] != '\0' ? prompt : "\n"), &tokens, NULL);
+    dp_status status =
+        dp_bpe_encode(t->bpe, dp_view_text(prompt[0] != '\0' ? prompt : "\n"), &tokens, NULL);
     if (status == DP_OK) {
         status = draw(t, &tokens, n, seed);
     }

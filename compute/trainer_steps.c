@@ -60,7 +60,8 @@ static void finish_step(dp_trainer *t)
                                       .decay = (float)m->decay_micro * 1e-6F,
                                       .clip = (float)m->clip_milli * 1e-3F};
     const double loss = t->step_loss / (double)tokens;
-    if (!isfinite(loss) || dp_adamw_step(&t->adamw, t->x, dp_gpt_grads(t->gpt), &options, t->pool, NULL) != DP_OK) {
+    if (!isfinite(loss) ||
+        dp_adamw_step(&t->adamw, t->x, dp_gpt_grads(t->gpt), &options, t->pool, NULL) != DP_OK) {
         skip_step(t);
         return;
     }
@@ -83,7 +84,8 @@ dp_status dp_trainer_work(dp_trainer *t)
                                      .member = t->member,
                                      .step = t->step_count,
                                      .row = t->rows_done + i};
-        DP_TRY(dp_data_row(&t->data, &place, length, t->inputs + i * length, t->targets + i * length));
+        DP_TRY(
+            dp_data_row(&t->data, &place, length, t->inputs + i * length, t->targets + i * length));
     }
     const dp_gpt_batch batch = {.x = t->inputs, .y = t->targets, .rows = rows, .length = length};
     const float scale = 1.0F / ((float)batch_rows * (float)length);

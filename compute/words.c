@@ -63,8 +63,9 @@ dp_status dp_split_open(dp_split **out, dp_view text, dp_why *why)
     }
     const size_t bad = dp_utf8_bad_at(text);
     if (bad < text.size) {
-        return dp_why_set(why, DP_BADMSG, "the text is not UTF-8 at byte %zu; convert it first, for example with iconv",
-                          bad);
+        return dp_why_set(
+            why, DP_BADMSG,
+            "the text is not UTF-8 at byte %zu; convert it first, for example with iconv", bad);
     }
     dp_split *const split = dp_alloc(1, sizeof *split);
     if (split == NULL) {
@@ -73,7 +74,8 @@ dp_status dp_split_open(dp_split **out, dp_view text, dp_why *why)
     split->text = text;
     int error;
     PCRE2_SIZE where;
-    split->code = pcre2_compile((PCRE2_SPTR)pattern, sizeof pattern - 1, PCRE2_UTF | PCRE2_UCP, &error, &where, NULL);
+    split->code = pcre2_compile((PCRE2_SPTR)pattern, sizeof pattern - 1, PCRE2_UTF | PCRE2_UCP,
+                                &error, &where, NULL);
     if (split->code == NULL) {
         dp_split_close(split);
         return dp_why_set(why, DP_UNSUPPORTED, "this build of pcre2 has no Unicode support");

@@ -18,10 +18,10 @@
 #include "compute/trainer.h"
 
 enum {
-    QUEUE_MAX = 16,             /* commands read ahead; a full queue holds the service thread */
-    STEP_US = 100 * 1000,       /* STEP goes out at most this often */
-    VIEWS_MAX = 2,              /* bulk parts of an answer */
-    SAMPLE_BYTES_MAX = 1 << 20  /* before it is cut to one message */
+    QUEUE_MAX = 16,            /* commands read ahead; a full queue holds the service thread */
+    STEP_US = 100 * 1000,      /* STEP goes out at most this often */
+    VIEWS_MAX = 2,             /* bulk parts of an answer */
+    SAMPLE_BYTES_MAX = 1 << 20 /* before it is cut to one message */
 };
 
 typedef struct command {
@@ -66,7 +66,8 @@ static void close_fds(const int *fds, uint32_t n_fds)
 }
 
 /* Send msg with views as memfds. */
-static dp_status answer(const worker *w, const dp_trainer_msg *msg, const dp_view *views, uint32_t n_views)
+static dp_status answer(const worker *w, const dp_trainer_msg *msg, const dp_view *views,
+                        uint32_t n_views)
 {
     dp_assert(n_views <= VIEWS_MAX);
     int fds[VIEWS_MAX];
@@ -194,7 +195,8 @@ static dp_status do_open(worker *w, const command *c, dp_why *why)
     }
     w->data = setup.data;
     atomic_store(&w->elements, dp_trainer_elements(w->trainer));
-    const dp_trainer_msg reply = {.kind = DP_TRAINER_OPENED, .elements = dp_trainer_elements(w->trainer)};
+    const dp_trainer_msg reply = {.kind = DP_TRAINER_OPENED,
+                                  .elements = dp_trainer_elements(w->trainer)};
     return answer(w, &reply, NULL, 0);
 }
 
@@ -239,7 +241,8 @@ static dp_status do_restore(worker *w, const command *c, dp_why *why)
         status = dp_memfd_map(c->fds[1], dp_codec_bytes_max(DP_CODEC_FP32, n), &blob);
     }
     if (status == DP_OK) {
-        status = dp_trainer_restore(w->trainer, c->msg.restore, c->msg.settle, c->msg.clip, a, blob);
+        status =
+            dp_trainer_restore(w->trainer, c->msg.restore, c->msg.settle, c->msg.clip, a, blob);
         dp_memfd_unmap(blob);
     }
     dp_memfd_unmap(a);
@@ -375,7 +378,8 @@ static dp_status do_sample(worker *w, const command *c, dp_why *why)
     dp_buf text;
     dp_buf_init(&text, SAMPLE_BYTES_MAX);
     dp_trainer_msg reply = {.kind = DP_TRAINER_SAMPLED};
-    const dp_status status = dp_trainer_sample(w->trainer, c->msg.text, c->msg.tokens, c->msg.seed, &text);
+    const dp_status status =
+        dp_trainer_sample(w->trainer, c->msg.text, c->msg.tokens, c->msg.seed, &text);
     if (status == DP_OK && text.size > 0) {
         memcpy(reply.text, text.data, text_fit(dp_buf_view(&text)));
     }
@@ -399,12 +403,18 @@ static const struct {
     need need;
     uint32_t least_fds;
 } handlers[DP_TRAINER_KIND_COUNT] = {
-    [DP_TRAINER_OPEN] = {do_open, NEED_NOTHING, 3},      [DP_TRAINER_INIT] = {do_init, NEED_TRAINER, 0},
-    [DP_TRAINER_LOAD] = {do_load, NEED_TRAINER, 1},      [DP_TRAINER_RESTORE] = {do_restore, NEED_THETA, 1},
-    [DP_TRAINER_TRAIN] = {do_train, NEED_THETA, 0},      [DP_TRAINER_PUBLISH] = {do_publish, NEED_THETA, 0},
-    [DP_TRAINER_APPLY] = {do_apply, NEED_THETA, 0},      [DP_TRAINER_FREEZE] = {do_freeze, NEED_THETA, 0},
-    [DP_TRAINER_MIX] = {do_mix, NEED_THETA, 2},          [DP_TRAINER_EVAL] = {do_eval, NEED_THETA, 0},
-    [DP_TRAINER_SAMPLE] = {do_sample, NEED_THETA, 0},    [DP_TRAINER_STOP] = {do_stop, NEED_NOTHING, 0},
+    [DP_TRAINER_OPEN] = {do_open, NEED_NOTHING, 3},
+    [DP_TRAINER_INIT] = {do_init, NEED_TRAINER, 0},
+    [DP_TRAINER_LOAD] = {do_load, NEED_TRAINER, 1},
+    [DP_TRAINER_RESTORE] = {do_restore, NEED_THETA, 1},
+    [DP_TRAINER_TRAIN] = {do_train, NEED_THETA, 0},
+    [DP_TRAINER_PUBLISH] = {do_publish, NEED_THETA, 0},
+    [DP_TRAINER_APPLY] = {do_apply, NEED_THETA, 0},
+    [DP_TRAINER_FREEZE] = {do_freeze, NEED_THETA, 0},
+    [DP_TRAINER_MIX] = {do_mix, NEED_THETA, 2},
+    [DP_TRAINER_EVAL] = {do_eval, NEED_THETA, 0},
+    [DP_TRAINER_SAMPLE] = {do_sample, NEED_THETA, 0},
+    [DP_TRAINER_STOP] = {do_stop, NEED_NOTHING, 0},
 };
 
 static dp_status dispatch(worker *w, const command *c, dp_why *why)
@@ -420,7 +430,8 @@ static dp_status dispatch(worker *w, const command *c, dp_why *why)
         return dp_why_set(why, DP_BADARG, "INIT or LOAD comes first");
     }
     if (c->n_fds < handlers[kind].least_fds) {
-        return dp_why_set(why, DP_BADMSG, "%u files are missing", handlers[kind].least_fds - c->n_fds);
+        return dp_why_set(why, DP_BADMSG, "%u files are missing",
+                          handlers[kind].least_fds - c->n_fds);
     }
     return handlers[kind].run(w, c, why);
 }
@@ -471,7 +482,8 @@ static dp_status train_on(worker *w)
     if (status != DP_OK) {
         w->training = false;
         dp_trainer_msg reply = {.kind = DP_TRAINER_FAILED};
-        snprintf(reply.text, sizeof reply.text, "train: %s (%s)", dp_status_text(status), dp_status_name(status));
+        snprintf(reply.text, sizeof reply.text, "train: %s (%s)", dp_status_text(status),
+                 dp_status_name(status));
         return answer(w, &reply, NULL, 0);
     }
     const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
@@ -511,7 +523,8 @@ static dp_status compute(worker *w)
 
 static dp_status say_hello(const worker *w)
 {
-    dp_trainer_msg hello = {.kind = DP_TRAINER_HELLO, .abi = DP_TRAINER_ABI, .pid = (uint32_t)getpid()};
+    dp_trainer_msg hello = {
+        .kind = DP_TRAINER_HELLO, .abi = DP_TRAINER_ABI, .pid = (uint32_t)getpid()};
     memcpy(hello.text, "dpnode-worker", sizeof "dpnode-worker");
     return answer(w, &hello, NULL, 0);
 }

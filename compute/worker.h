@@ -9,8 +9,9 @@
 #include "base/status.h"
 
 typedef struct dp_worker_options {
-    size_t threads;       /* 0: as many as the machine gives */
-    bool exit_when_closed; /* end the process at once when the other side is gone, whatever is computed just then */
+    size_t threads; /* 0: as many as the machine gives */
+    bool
+        exit_when_closed; /* end the process at once when the other side is gone, whatever is computed just then */
 } dp_worker_options;
 
 /* Say HELLO on socket and serve it until STOP (DP_OK) or until the other side is gone (DP_CLOSED, after the micro-batch

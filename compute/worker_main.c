@@ -42,7 +42,8 @@ static bool number(const char *text, long least, long most, long *out)
     errno = 0;
     const long value = strtol(text, &end, 10);
     if (errno != 0 || end == text || *end != '\0' || value < least || value > most) {
-        fprintf(stderr, "dpnode-worker: '%s' must be a number from %ld to %ld\n", text, least, most);
+        fprintf(stderr, "dpnode-worker: '%s' must be a number from %ld to %ld\n", text, least,
+                most);
         return false;
     }
     *out = value;
@@ -90,7 +91,8 @@ static bool parse(int argc, char **argv, arguments *args)
 
 static int complain(dp_status status, const dp_why *why)
 {
-    fprintf(stderr, "dpnode-worker: %s\n", why->text[0] != '\0' ? why->text : dp_status_text(status));
+    fprintf(stderr, "dpnode-worker: %s\n",
+            why->text[0] != '\0' ? why->text : dp_status_text(status));
     switch ((int)status) {
     case DP_NOTFOUND:
         return EX_NOINPUT;

@@ -39,7 +39,8 @@ static run_files files;
 
 static void text_of_the_run(char *text, size_t size)
 {
-    static const char *const words[] = {"light ", "and ", "darkness ", "were ", "over the ", "deep, ", "waters ", "said "};
+    static const char *const words[] = {"light ",    "and ",   "darkness ", "were ",
+                                        "over the ", "deep, ", "waters ",   "said "};
     uint64_t state = 1;
     size_t at = 0;
     while (at + 16 < size) {
@@ -138,7 +139,8 @@ static answer expect(const peer *p, dp_trainer_kind kind)
         CHECK_OK(dp_trainer_receive(p->socket, &a.msg, a.fds, &a.n_fds));
     } while (a.msg.kind == DP_TRAINER_STEP && kind != DP_TRAINER_STEP);
     if (a.msg.kind != kind) {
-        fail_msg("got %s %s instead of %s", dp_trainer_kind_name(a.msg.kind), a.msg.text, dp_trainer_kind_name(kind));
+        fail_msg("got %s %s instead of %s", dp_trainer_kind_name(a.msg.kind), a.msg.text,
+                 dp_trainer_kind_name(kind));
     }
     return a;
 }
@@ -147,8 +149,8 @@ static uint64_t open_run(const peer *p, uint8_t member)
 {
     expect(p, DP_TRAINER_HELLO);
     dp_trainer_msg msg = {.kind = DP_TRAINER_OPEN, .member = {member}};
-    const dp_view views[3] = {dp_view_of(files.manifest, files.manifest_size), dp_buf_view(&files.tokenizer),
-                              dp_buf_view(&files.data)};
+    const dp_view views[3] = {dp_view_of(files.manifest, files.manifest_size),
+                              dp_buf_view(&files.tokenizer), dp_buf_view(&files.data)};
     send_views(p, &msg, views, 3);
     return expect(p, DP_TRAINER_OPENED).msg.elements;
 }
@@ -266,7 +268,8 @@ static void two_workers_hold_the_same_state_after_every_round(void **state)
         /* In the second round b is late: its work is carried, theta is the same all the same. */
         const bool both = round == 1;
         const dp_trainer_msg to_a = record_of(round, DP_SETTLE_INCLUDED, both ? 2 : 1);
-        const dp_trainer_msg to_b = record_of(round, both ? DP_SETTLE_INCLUDED : DP_SETTLE_LEFT_OUT, both ? 2 : 1);
+        const dp_trainer_msg to_b =
+            record_of(round, both ? DP_SETTLE_INCLUDED : DP_SETTLE_LEFT_OUT, both ? 2 : 1);
         const dp_hash root_a = apply(&a, &to_a, blobs);
         const dp_hash root_b = apply(&b, &to_b, blobs);
         CHECK(dp_hash_equal(&root_a, &root_b));
@@ -359,8 +362,10 @@ static void an_exchange_moves_as_much_out_of_one_as_into_the_other(void **state)
     CHECK(from_a.msg.exchange[0] == 9 && from_a.n_fds == 2);
     const int fds_a[2] = {from_a.fds[0], from_b.fds[0]};
     const int fds_b[2] = {from_b.fds[0], from_a.fds[0]};
-    const dp_trainer_msg mix_a = {.kind = DP_TRAINER_MIX, .exchange = {9}, .weight_own = 3000, .weight_other = 1000};
-    const dp_trainer_msg mix_b = {.kind = DP_TRAINER_MIX, .exchange = {9}, .weight_own = 1000, .weight_other = 3000};
+    const dp_trainer_msg mix_a = {
+        .kind = DP_TRAINER_MIX, .exchange = {9}, .weight_own = 3000, .weight_other = 1000};
+    const dp_trainer_msg mix_b = {
+        .kind = DP_TRAINER_MIX, .exchange = {9}, .weight_own = 1000, .weight_other = 3000};
     CHECK_OK(dp_trainer_send(a.socket, &mix_a, fds_a, 2));
     CHECK_OK(dp_trainer_send(b.socket, &mix_b, fds_b, 2));
     const double moved_a = expect(&a, DP_TRAINER_MIXED).msg.moved;
@@ -404,8 +409,10 @@ static void training_can_be_watched_and_sampled(void **state)
     send_views(&p, &eval, NULL, 0);
     const answer score = expect(&p, DP_TRAINER_EVALUATED);
     CHECK(score.msg.loss > 5 && score.msg.loss < 6.5); /* theta has not moved yet */
-    CHECK(score.msg.bits_per_byte > 1 && score.msg.tokens >= 200 && score.msg.tokens < 200 + CONTEXT);
-    const dp_trainer_msg sample = {.kind = DP_TRAINER_SAMPLE, .text = "light and", .tokens = 20, .seed = 5};
+    CHECK(score.msg.bits_per_byte > 1 && score.msg.tokens >= 200 &&
+          score.msg.tokens < 200 + CONTEXT);
+    const dp_trainer_msg sample = {
+        .kind = DP_TRAINER_SAMPLE, .text = "light and", .tokens = 20, .seed = 5};
     send_views(&p, &sample, NULL, 0);
     const answer text = expect(&p, DP_TRAINER_SAMPLED);
     CHECK(strncmp(text.msg.text, "light and", 9) == 0 && strlen(text.msg.text) > 9);
@@ -425,7 +432,8 @@ static void commands_that_cannot_be_done_fail_and_leave_the_worker_in_step(void 
     const dp_trainer_msg bare = {.kind = DP_TRAINER_OPEN};
     send_views(&p, &bare, NULL, 0);
     expect(&p, DP_TRAINER_FAILED);
-    const dp_view junk[3] = {dp_view_text("not"), dp_view_text("what"), dp_view_text("it asks for")};
+    const dp_view junk[3] = {dp_view_text("not"), dp_view_text("what"),
+                             dp_view_text("it asks for")};
     send_views(&p, &bare, junk, 3);
     expect(&p, DP_TRAINER_FAILED);
     const dp_trainer_msg check = {.kind = DP_TRAINER_CHECK, .id = 1};
@@ -433,8 +441,8 @@ static void commands_that_cannot_be_done_fail_and_leave_the_worker_in_step(void 
     CHECK(!expect(&p, DP_TRAINER_CHECKED).msg.ok);
 
     const dp_trainer_msg open = {.kind = DP_TRAINER_OPEN, .member = {8}};
-    const dp_view views[3] = {dp_view_of(files.manifest, files.manifest_size), dp_buf_view(&files.tokenizer),
-                              dp_buf_view(&files.data)};
+    const dp_view views[3] = {dp_view_of(files.manifest, files.manifest_size),
+                              dp_buf_view(&files.tokenizer), dp_buf_view(&files.data)};
     send_views(&p, &open, views, 3);
     expect(&p, DP_TRAINER_OPENED);
     const dp_hash root = init(&p);
