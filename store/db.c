@@ -173,10 +173,11 @@ static dp_status make_ready(dp_store *store, dp_store_report *report)
     if (is_ready(store)) {
         return DP_OK;
     }
-    if (!report->created) {
-        report->meta_rebuilt = true;
-        DP_TRY(dp_store_reindex(store, report));
-    }
+    int64_t has_chunks = 0;
+    DP_TRY(dp_sql_number(&store->chunks, "SELECT EXISTS(SELECT 1 FROM chunk)", &has_chunks));
+    report->meta_rebuilt = has_chunks != 0 || report->moved_to[0] != '\0';
+    report->created = !report->meta_rebuilt; /* Also when the very first start was cut off. */
+    DP_TRY(dp_store_reindex(store, report));
     return dp_store_put(store, READY_KEY, dp_view_text("1"));
 }
 
@@ -190,7 +191,9 @@ static dp_status open_chunks(dp_store *store, dp_store_report *report)
     const bool suspect = dp_store_get(store, DP_STORE_SUSPECT_KEY, &flag) == DP_OK;
     dp_buf_close(&flag);
     if (status == DP_OK && !suspect) {
-        report->chunks_rebuilt = from == 0 && !report->created;
+        int64_t has_objects = 0;
+        DP_TRY(dp_sql_number(&store->meta, "SELECT EXISTS(SELECT 1 FROM object)", &has_objects));
+        report->chunks_rebuilt = from == 0 && has_objects != 0;
         return DP_OK;
     }
     if (status != DP_OK && !damaged(status)) {

@@ -1,0 +1,197 @@
+#include "tests/unit/store/faultvfs.h"
+#include "tests/unit/store/ledger.h"
+
+#include "base/alloc.h"
+
+static void fault_shelf(shelf *s)
+{
+    memset(s, 0, sizeof *s);
+    fault_set(FAULT_NONE, 0, NULL);
+    tempdir_open(&s->dir);
+    tempdir_file(&s->dir, "store", s->path);
+    s->options = (dp_store_options){.vfs = "fault", .ballast_bytes = 64 * 1024};
+    shelf_reopen(s);
+}
+
+static void a_full_disk_stops_writing_at_any_write_and_only_until_there_is_room(void **state)
+{
+    (void)state;
+    for (uint64_t at = 1; at < 130; at += 3) {
+        ledger book = {0};
+        shelf s;
+        fault_shelf(&s);
+        s.options.ballast_bytes = 0;
+        shelf_reopen(&s);
+        CHECK_OK(ledger_start(s.store, &book));
+        CHECK_OK(ledger_round(s.store, &book, 1));
+        fault_set(FAULT_FULL, at, NULL);
+        dp_status status = DP_OK;
+        for (uint64_t round = 2; round < 5 && status == DP_OK; round++) {
+            status = ledger_round(s.store, &book, round);
+        }
+        CHECK(status == DP_NOSPACE || (status == DP_OK && fault.ops < at));
+        CHECK(ledger_holds(s.store, &book)); /* Reading goes on. */
+        CHECK_OK(dp_store_failed(s.store));
+        fault_set(FAULT_NONE, 0, NULL);
+        CHECK_OK(ledger_round(s.store, &book, book.record + 1));
+        CHECK(ledger_holds(s.store, &book));
+        shelf_reopen(&s);
+        CHECK(ledger_holds(s.store, &book));
+        shelf_close(&s);
+    }
+}
+
+static void test_R5_the_ballast_lets_meta_be_written_on_a_full_disk(void **state)
+{
+    (void)state;
+    char ballast[TEMPDIR_FILE_MAX + 64];
+    ledger book = {0};
+    shelf s;
+    fault_shelf(&s);
+    CHECK_OK(ledger_start(s.store, &book));
+    CHECK(dp_store_ballast_held(s.store));
+    snprintf(ballast, sizeof ballast, "%s", shelf_file(&s, "reserve.bin"));
+    fault_set(FAULT_FULL, 1, NULL);
+    fault.while_there = ballast;
+    CHECK_STATUS(ledger_put(s.store, 1, LEDGER_BLOB, DP_PIN_BLOB, 1), DP_NOSPACE);
+    CHECK(dp_store_ballast_held(s.store)); /* Not for bulk. */
+    CHECK_OK(dp_store_put(s.store, "vote", dp_view_text("kept")));
+    CHECK(!dp_store_ballast_held(s.store) && access(ballast, F_OK) != 0);
+    fault_set(FAULT_NONE, 0, NULL);
+    CHECK_OK(dp_store_refill_ballast(s.store));
+    CHECK(dp_store_ballast_held(s.store) && access(ballast, F_OK) == 0);
+    shelf_close(&s);
+}
+
+static void test_R5_after_a_failed_fsync_nothing_is_written_until_the_next_start(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"meta.db", "chunks.db"};
+    for (size_t i = 0; i < 2; i++) {
+        ledger book = {0};
+        shelf s;
+        fault_shelf(&s);
+        CHECK_OK(ledger_start(s.store, &book));
+        CHECK_OK(ledger_round(s.store, &book, 1));
+        fault_set(FAULT_FSYNC, 1, files[i]);
+        CHECK_STATUS(ledger_round(s.store, &book, 2), DP_IO);
+        fault_set(FAULT_NONE, 0, NULL);
+        CHECK_STATUS(dp_store_failed(s.store), DP_IO);
+        CHECK_STATUS(ledger_put(s.store, 77, LEDGER_BLOB, DP_PIN_BLOB, 3), DP_IO);
+        const dp_hash root = ledger_root(1, LEDGER_BLOB);
+        CHECK(holds_noise(s.store, &root, 1, LEDGER_BLOB));
+        shelf_reopen(&s);
+        CHECK_OK(dp_store_failed(s.store));
+        CHECK(ledger_holds(s.store, &book));
+        CHECK_OK(ledger_round(s.store, &book, book.record + 1));
+        shelf_close(&s);
+    }
+}
+
+/* ---- The n-th allocation fails, SQLite's own too. */
+
+static sqlite3_mem_methods real_memory;
+static uint64_t memory_calls;
+static uint64_t memory_fails_at; /* 0: never. */
+
+static bool memory_ok(void)
+{
+    memory_calls++;
+    return memory_fails_at == 0 || memory_calls != memory_fails_at;
+}
+
+static void *failing_malloc(int size)
+{
+    return memory_ok() ? real_memory.xMalloc(size) : NULL;
+}
+
+static void *failing_realloc(void *memory, int size)
+{
+    return memory_ok() ? real_memory.xRealloc(memory, size) : NULL;
+}
+
+static void install_memory(void)
+{
+    sqlite3_config(SQLITE_CONFIG_GETMALLOC, &real_memory);
+    sqlite3_mem_methods methods = real_memory;
+    methods.xMalloc = failing_malloc;
+    methods.xRealloc = failing_realloc;
+    sqlite3_config(SQLITE_CONFIG_MALLOC, &methods);
+}
+
+/* Open, work, close. The first failure. */
+static dp_status attempt(shelf *s, ledger *book)
+{
+    const bool first = !book->key;
+    dp_status status = dp_store_open(&s->store, s->path, &s->options, &s->report, NULL);
+    if (status == DP_OK && first) {
+        status = ledger_start(s->store, book);
+    }
+    for (uint64_t i = 0; i < 3 && status == DP_OK; i++) {
+        status = ledger_round(s->store, book, book->record + 1);
+    }
+    dp_store_close(s->store);
+    s->store = NULL;
+    return status;
+}
+
+/* True when n was beyond the last allocation. */
+static bool fail_nth(uint64_t n, bool ours)
+{
+    ledger book = {0};
+    shelf s = {.options = {.vfs = "fault"}};
+    tempdir_open(&s.dir);
+    tempdir_file(&s.dir, "store", s.path);
+    memory_calls = 0;
+    memory_fails_at = ours ? 0 : n;
+    if (ours) {
+        dp_alloc_fail_after(n);
+    }
+    const dp_status status = attempt(&s, &book);
+    const bool beyond = ours ? status == DP_OK : memory_calls < n;
+    memory_fails_at = 0;
+    dp_alloc_fail_after(0);
+    CHECK(status == DP_OK || status == DP_NOMEM);
+    CHECK(!s.report.meta_rebuilt);
+    shelf_reopen(&s);
+    CHECK(!s.report.meta_rebuilt && !s.report.chunks_rebuilt && s.report.moved_to[0] == '\0');
+    CHECK(ledger_holds(s.store, &book));
+    shelf_close(&s);
+    return beyond;
+}
+
+static void a_failed_allocation_of_ours_is_told_and_breaks_nothing(void **state)
+{
+    (void)state;
+    uint64_t n = 1;
+    fault_set(FAULT_NONE, 0, NULL);
+    while (!fail_nth(n, true)) {
+        n++;
+    }
+    CHECK(n > 10);
+}
+
+static void a_failed_allocation_of_sqlite_is_told_and_breaks_nothing(void **state)
+{
+    (void)state;
+    uint64_t n = 1;
+    fault_set(FAULT_NONE, 0, NULL);
+    while (!fail_nth(n, false)) {
+        n += 1 + n / 12;
+    }
+    CHECK(n > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_full_disk_stops_writing_at_any_write_and_only_until_there_is_room),
+        cmocka_unit_test(test_R5_the_ballast_lets_meta_be_written_on_a_full_disk),
+        cmocka_unit_test(test_R5_after_a_failed_fsync_nothing_is_written_until_the_next_start),
+        cmocka_unit_test(a_failed_allocation_of_ours_is_told_and_breaks_nothing),
+        cmocka_unit_test(a_failed_allocation_of_sqlite_is_told_and_breaks_nothing),
+    };
+    install_memory();
+    fault_install();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
