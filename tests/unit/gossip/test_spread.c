@@ -1,0 +1,404 @@
+#include "tests/unit/gossip/mesh.h"
+
+#include "gossip/spread.h"
+#include "tests/lib/allocfail.h"
+
+enum { CHUNKS = 6, SIZE = CHUNKS * DP_CHUNK_BYTES_MIN - 100 };
+
+/* One node that fetches, with linked members 1..n; the test plays the driver. */
+typedef struct fetcher {
+    dp_members *members;
+    dp_spread *spread;
+    dp_actions *actions;
+    dp_out out;
+    uint64_t now;
+    dp_hash leaves[DP_CHUNKS_MAX];
+    dp_hash root;
+} fetcher;
+
+static dp_time now_of(const fetcher *f)
+{
+    return (dp_time){f->now};
+}
+
+static void begin(fetcher *f)
+{
+    dp_out_begin(&f->out, f->actions);
+}
+
+static void link_member(fetcher *f, uint32_t i)
+{
+    uint8_t bytes[34];
+    const dp_peer peer = mesh_peer(i);
+    const dp_addr addr = mesh_addr(i);
+
+    begin(f);
+    assert_int_equal(dp_members_link_up(f->members, now_of(f), 1, &peer, &addr, mesh_credential(i, bytes), true, &f->out), i);
+}
+
+static fetcher *fetcher_of(uint32_t n)
+{
+    fetcher *const f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    f->now = DP_SECOND;
+    f->actions = calloc(1, sizeof *f->actions);
+    assert_non_null(f->actions);
+    CHECK_OK(dp_out_open(&f->out));
+    const dp_members_config members = {.run = mesh_run, .self = mesh_peer(0), .incarnation = 1, .members_max = 16,
+                                       .crypto = mesh_crypto(0), .admit = mesh_admit};
+    CHECK_OK(dp_members_open(&f->members, &members));
+    for (uint32_t i = 1; i <= n; i++) {
+        link_member(f, i);
+    }
+    CHECK_OK(dp_spread_open(&f->spread, &(dp_spread_config){.members = f->members, .members_max = 16, .seed = 3}));
+    for (uint32_t i = 0; i < DP_CHUNKS_MAX; i++) {
+        f->leaves[i] = (dp_hash){.bytes = {(uint8_t)i, (uint8_t)(i >> 8), 9}};
+    }
+    f->root = dp_object_root(SIZE, f->leaves);
+    begin(f);
+    return f;
+}
+
+static void fetcher_close(fetcher *f)
+{
+    CHECK_OK(dp_spread_check(f->spread, NULL));
+    dp_spread_close(f->spread);
+    dp_members_close(f->members);
+    dp_out_close(&f->out);
+    free(f->actions);
+    free(f);
+}
+
+static uint32_t count_of(const fetcher *f, dp_action_type type)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < f->actions->count; i++) {
+        count += f->actions->items[i].type == type;
+    }
+    return count;
+}
+
+static const dp_action *nth_of(const fetcher *f, dp_action_type type, uint32_t n)
+{
+    for (uint32_t i = 0; i < f->actions->count; i++) {
+        if (f->actions->items[i].type == type && n-- == 0) {
+            return &f->actions->items[i];
+        }
+    }
+    return NULL;
+}
+
+static void info(fetcher *f, uint32_t from, const dp_hash *root, uint64_t size)
+{
+    begin(f);
+    const dp_event event = {.type = DP_EV_OBJECT_INFO, .u.object = {.root = *root, .size = size, .leaves = f->leaves,
+                                                                    .peer = mesh_peer(from)}};
+    dp_spread_info(f->spread, now_of(f), &event, &f->out);
+    CHECK_OK(dp_spread_check(f->spread, NULL));
+}
+
+static void chunk(fetcher *f, const dp_peer *from, uint32_t index, dp_status status)
+{
+    begin(f);
+    const dp_event event = {.type = DP_EV_CHUNK, .u.chunk = {.root = f->root, .index = index, .peer = *from, .status = status}};
+    dp_spread_chunk(f->spread, now_of(f), &event, &f->out);
+    CHECK_OK(dp_spread_check(f->spread, NULL));
+}
+
+static void want(fetcher *f, dp_priority priority)
+{
+    CHECK_OK(dp_spread_want(f->spread, now_of(f), &f->root, SIZE, DP_USE_BLOB, priority, &f->out));
+}
+
+static void tick_after(fetcher *f, uint64_t us)
+{
+    f->now += us;
+    begin(f);
+    dp_spread_tick(f->spread, now_of(f), &f->out);
+    CHECK_OK(dp_spread_check(f->spread, NULL));
+}
+
+static void an_object_without_holders_waits_and_starts_with_one(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(2);
+    want(f, DP_PRIORITY_ROUND);
+    CHECK(f->actions->count == 0);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    const dp_action *const get = nth_of(f, DP_DO_GET_INFO, 0);
+    const dp_peer holder = mesh_peer(2);
+    CHECK(get != NULL && dp_peer_equal(&get->u.get.peer, &holder));
+    info(f, 2, &f->root, SIZE);
+    const dp_action *const start = nth_of(f, DP_DO_OBJECT_BEGIN, 0);
+    CHECK(start != NULL && start->u.object.size == SIZE);
+    CHECK(memcmp(start->u.object.leaves, f->leaves, CHUNKS * sizeof f->leaves[0]) == 0);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_PER_HOLDER);
+    CHECK(dp_spread_bytes_waiting(f->spread) == SIZE);
+    fetcher_close(f);
+}
+
+static void a_fetch_from_two_holders_uses_both_and_ends(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(2);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    info(f, 1, &f->root, SIZE);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == CHUNKS);
+    uint32_t from_first = 0;
+    dp_action gets[CHUNKS];
+    for (uint32_t i = 0; i < CHUNKS; i++) {
+        gets[i] = *nth_of(f, DP_DO_GET_CHUNK, i);
+        CHECK(gets[i].u.get.index == i);
+        from_first += gets[i].u.get.peer.bytes[0] == 2;
+    }
+    CHECK(from_first == CHUNKS / 2);
+    f->now += 10 * DP_MS;
+    for (uint32_t i = 0; i < CHUNKS; i++) {
+        chunk(f, &gets[i].u.get.peer, i, DP_OK);
+        chunk(f, &gets[i].u.get.peer, i, DP_OK); /* twice is harmless */
+        CHECK(count_of(f, DP_DO_GET_CHUNK) == 0);
+    }
+    CHECK(dp_spread_chunk_p95(f->spread) == 10 * DP_MS);
+    CHECK(dp_spread_wants(f->spread, &f->root));
+    dp_spread_object(f->spread, now_of(f), &f->root, &f->out);
+    CHECK(!dp_spread_wants(f->spread, &f->root));
+    CHECK(dp_spread_count(f->spread) == 0);
+    CHECK(dp_spread_wake(f->spread).us == UINT64_MAX);
+    fetcher_close(f);
+}
+
+static void a_late_chunk_is_asked_of_another_holder(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(2);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    info(f, 1, &f->root, SIZE);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 4);
+    begin(f);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 2); /* the rest */
+    const dp_peer second = mesh_peer(2);
+    chunk(f, &second, 4, DP_OK);
+    chunk(f, &second, 5, DP_OK);
+    const dp_time wake = dp_spread_wake(f->spread);
+    CHECK(wake.us > f->now && wake.us != UINT64_MAX);
+    /* The first never answers: hedges, then deadlines, bring all chunks from the second. */
+    uint32_t got = 0;
+    for (uint32_t i = 0; i < 200 && got < 4; i++) {
+        const dp_time next = dp_spread_wake(f->spread);
+        CHECK(next.us > f->now);
+        tick_after(f, next.us - f->now);
+        dp_action gets[DP_FLIGHTS_MAX];
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < count_of(f, DP_DO_GET_CHUNK); k++) {
+            gets[n++] = *nth_of(f, DP_DO_GET_CHUNK, k);
+        }
+        for (uint32_t k = 0; k < n; k++) {
+            if (dp_peer_equal(&gets[k].u.get.peer, &second)) {
+                got++;
+                chunk(f, &second, gets[k].u.get.index, DP_OK);
+            }
+        }
+    }
+    CHECK(got == 4);
+    fetcher_close(f);
+}
+
+static void two_bad_chunks_end_the_trust_in_a_holder(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(2);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    info(f, 1, &f->root, SIZE);
+    const dp_peer liar = mesh_peer(1);
+    chunk(f, &liar, 0, DP_BADHASH);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 1); /* a second chance */
+    chunk(f, &liar, 1, DP_BADHASH);
+    CHECK(count_of(f, DP_DO_NOTE) == 1);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 0);
+    begin(f);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    const dp_peer honest = mesh_peer(2);
+    for (uint32_t i = 0; i < count_of(f, DP_DO_GET_CHUNK); i++) {
+        CHECK(dp_peer_equal(&nth_of(f, DP_DO_GET_CHUNK, i)->u.get.peer, &honest));
+    }
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 4);
+    fetcher_close(f);
+}
+
+static void a_lost_link_frees_its_chunks_at_once(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(2);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    info(f, 1, &f->root, SIZE);
+    begin(f);
+    const dp_peer gone = mesh_peer(1);
+    dp_members_link_down(f->members, now_of(f), 1, &gone, DP_LINK_RESET, &f->out);
+    begin(f);
+    dp_spread_link_down(f->spread, now_of(f), 1, &f->out);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 1); /* the second had three of four */
+    fetcher_close(f);
+}
+
+static void the_round_comes_before_the_state(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(1);
+    dp_hash big_root = {.bytes = {7}};
+    CHECK_OK(dp_spread_want(f->spread, now_of(f), &big_root, 0, DP_USE_STATE, DP_PRIORITY_STATE, &f->out));
+    dp_spread_holder(f->spread, now_of(f), &big_root, 1, &f->out);
+    info(f, 1, &big_root, 100ULL * DP_CHUNK_BYTES_MIN);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 4);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    info(f, 1, &f->root, SIZE);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 0); /* the holder is busy */
+    begin(f);
+    const dp_event event = {.type = DP_EV_CHUNK, .u.chunk = {.root = big_root, .index = 0, .peer = mesh_peer(1)}};
+    dp_spread_chunk(f->spread, now_of(f), &event, &f->out);
+    const dp_action *const get = nth_of(f, DP_DO_GET_CHUNK, 0);
+    CHECK(get != NULL && dp_hash_equal(&get->u.get.root, &f->root));
+    fetcher_close(f);
+}
+
+static void never_more_than_sixteen_chunks_are_under_way(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(8);
+    dp_hash root = {.bytes = {7}};
+    CHECK_OK(dp_spread_want(f->spread, now_of(f), &root, 0, DP_USE_STATE, DP_PRIORITY_STATE, &f->out));
+    dp_spread_holders_all(f->spread, now_of(f), &root, &f->out);
+    info(f, 3, &root, 100ULL * DP_CHUNK_BYTES_MIN);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_MAX);
+    tick_after(f, 1);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 0);
+    fetcher_close(f);
+}
+
+static void silence_about_info_moves_on_to_the_next_holder(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(3);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    bool asked[4] = {false};
+    for (uint32_t i = 0; i < 6; i++) {
+        const dp_action *const get = nth_of(f, DP_DO_GET_INFO, 0);
+        CHECK(get != NULL);
+        asked[get->u.get.peer.bytes[0] - 1] = true;
+        const dp_time wake = dp_spread_wake(f->spread);
+        CHECK(wake.us > f->now);
+        tick_after(f, wake.us - f->now);
+    }
+    CHECK(asked[1] && asked[2] && asked[3]);
+    fetcher_close(f);
+}
+
+static void a_holder_that_lacks_it_is_asked_again_after_a_while(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(1);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    info(f, 1, &f->root, SIZE);
+    const dp_peer peer = mesh_peer(1);
+    for (uint32_t i = 0; i < 4; i++) {
+        chunk(f, &peer, i, DP_NOTFOUND);
+        CHECK(count_of(f, DP_DO_GET_CHUNK) == 0);
+    }
+    tick_after(f, dp_spread_wake(f->spread).us - f->now);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 4);
+    CHECK(dp_spread_wake(f->spread).us > f->now);
+    fetcher_close(f);
+}
+
+static void wrong_sizes_and_numbers_are_refused(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(1);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    info(f, 1, &f->root, SIZE + 1);
+    CHECK(count_of(f, DP_DO_OBJECT_BEGIN) == 0);
+    CHECK(count_of(f, DP_DO_NOTE) == 1);
+    info(f, 1, &f->root, UINT64_MAX);
+    CHECK(count_of(f, DP_DO_OBJECT_BEGIN) == 0);
+    const dp_peer peer = mesh_peer(1);
+    chunk(f, &peer, UINT32_MAX, DP_OK);
+    CHECK(!dp_spread_serve_chunk(f->spread, now_of(f), 1, &f->root, DP_CHUNKS_MAX, &f->out));
+    fetcher_close(f);
+}
+
+static void at_most_sixty_four_objects_are_wanted(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(1);
+    for (uint32_t i = 0; i < DP_WANTED_MAX; i++) {
+        const dp_hash root = {.bytes = {(uint8_t)i, 1}};
+        CHECK_OK(dp_spread_want(f->spread, now_of(f), &root, 0, DP_USE_BLOB, DP_PRIORITY_REPLAY, &f->out));
+        CHECK_OK(dp_spread_want(f->spread, now_of(f), &root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND, &f->out)); /* the same */
+    }
+    CHECK_STATUS(dp_spread_want(f->spread, now_of(f), &f->root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND, &f->out), DP_TOOBIG);
+    const dp_hash first = {.bytes = {0, 1}};
+    dp_spread_cancel(f->spread, now_of(f), &first, &f->out);
+    want(f, DP_PRIORITY_ROUND);
+    fetcher_close(f);
+}
+
+static void a_greedy_peer_is_served_at_a_bounded_rate(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(1);
+    uint32_t served = 0;
+    for (uint32_t i = 0; i < 10000; i++) {
+        f->now += DP_MS / 10; /* one second in all */
+        begin(f);
+        served += dp_spread_serve_chunk(f->spread, now_of(f), 1, &f->root, i % CHUNKS, &f->out);
+    }
+    CHECK(served >= 2 * DP_SERVES_PER_SECOND - 2 && served <= 2 * DP_SERVES_PER_SECOND + 2);
+    fetcher_close(f);
+}
+
+static dp_status open_and_close(void *context)
+{
+    dp_spread *spread = NULL;
+    DP_TRY(dp_spread_open(&spread, &(dp_spread_config){.members = context, .members_max = 8}));
+    dp_spread_close(spread);
+    return DP_OK;
+}
+
+static void open_survives_every_failed_allocation(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(1);
+    CHECK(fail_each_allocation(open_and_close, f->members) == 3);
+    fetcher_close(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_object_without_holders_waits_and_starts_with_one),
+        cmocka_unit_test(a_fetch_from_two_holders_uses_both_and_ends),
+        cmocka_unit_test(a_late_chunk_is_asked_of_another_holder),
+        cmocka_unit_test(two_bad_chunks_end_the_trust_in_a_holder),
+        cmocka_unit_test(a_lost_link_frees_its_chunks_at_once),
+        cmocka_unit_test(the_round_comes_before_the_state),
+        cmocka_unit_test(never_more_than_sixteen_chunks_are_under_way),
+        cmocka_unit_test(silence_about_info_moves_on_to_the_next_holder),
+        cmocka_unit_test(a_holder_that_lacks_it_is_asked_again_after_a_while),
+        cmocka_unit_test(wrong_sizes_and_numbers_are_refused),
+        cmocka_unit_test(at_most_sixty_four_objects_are_wanted),
+        cmocka_unit_test(a_greedy_peer_is_served_at_a_bounded_rate),
+        cmocka_unit_test(open_survives_every_failed_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
