@@ -11,12 +11,19 @@ static size_t least_of(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* One panel of b [columns][k]: squares first, then what is left below and beside them. */
 static void pack_transposed(const float *b, size_t ld, size_t k, size_t columns, float *packed)
 {
+    const size_t whole_k = k / DP_LANES * DP_LANES;
+    const size_t whole_columns = columns / DP_LANES * DP_LANES;
+    for (size_t i = 0; i < whole_k; i += DP_LANES) {
+        for (size_t j = 0; j < whole_columns; j += DP_LANES) {
+            dp_transpose(b + j * ld + i, ld, packed + i * DP_PANEL + j, DP_PANEL);
+        }
+    }
     for (size_t j = 0; j < columns; j++) {
-        const float *row = b + j * ld;
-        for (size_t i = 0; i < k; i++) {
-            packed[i * DP_PANEL + j] = row[i];
+        for (size_t i = j < whole_columns ? whole_k : 0; i < k; i++) {
+            packed[i * DP_PANEL + j] = b[j * ld + i];
         }
     }
 }

@@ -109,19 +109,26 @@ static void fast_norm_grads(const dp_norm_rows *norm, const float *dy, size_t fi
                             float *d_gain, float *d_bias)
 {
     size_t column = first;
-    for (; column + DP_LANES <= last; column += DP_LANES) {
-        dp_vec gain = {0};
-        dp_vec bias = {0};
+    for (; column + DP_COLUMNS <= last; column += DP_COLUMNS) {
+        dp_vec gain[DP_COLUMN_VECS] = {{0}};
+        dp_vec bias[DP_COLUMN_VECS] = {{0}};
         for (size_t row = 0; row < norm->rows; row++) {
             const size_t at = row * norm->width + column;
-            const dp_vec d = dp_load(dy + at);
-            const dp_vec unit =
-                (dp_load(norm->x + at) - dp_set(norm->mean[row])) * dp_set(norm->rstd[row]);
-            gain = dp_fma(d, unit, gain);
-            bias += d;
+            const dp_vec mean = dp_set(norm->mean[row]);
+            const dp_vec rstd = dp_set(norm->rstd[row]);
+#pragma GCC unroll 4
+            for (size_t j = 0; j < DP_COLUMN_VECS; j++) {
+                const dp_vec d = dp_load(dy + at + j * DP_LANES);
+                const dp_vec unit = (dp_load(norm->x + at + j * DP_LANES) - mean) * rstd;
+                gain[j] = dp_fma(d, unit, gain[j]);
+                bias[j] += d;
+            }
         }
-        dp_store(d_gain + column, dp_load(d_gain + column) + gain);
-        dp_store(d_bias + column, dp_load(d_bias + column) + bias);
+        for (size_t j = 0; j < DP_COLUMN_VECS; j++) {
+            const size_t at = column + j * DP_LANES;
+            dp_store(d_gain + at, dp_load(d_gain + at) + gain[j]);
+            dp_store(d_bias + at, dp_load(d_bias + at) + bias[j]);
+        }
     }
     for (; column < last; column++) {
         float gain = 0.0F;

@@ -3,9 +3,10 @@
 #include "compute/cpu/simd.h"
 
 #include "compute/cpu/fast_gemm.inl"
-#include "compute/cpu/fast_norm.inl"
 #include "compute/cpu/fast_point.inl"
 #include "compute/cpu/fast_softmax.inl"
+
+#include "compute/cpu/fast_norm.inl"
 
 #include "compute/cpu/fast_attention.inl"
 

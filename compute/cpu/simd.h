@@ -123,6 +123,28 @@ DP_INLINE float dp_largest(dp_vec v)
     return largest;
 }
 
+/* DP_LANES rows of DP_LANES floats at from (ld apart) become columns at to (to_ld apart). */
+DP_INLINE void dp_transpose(const float *from, size_t ld, float *to, size_t to_ld)
+{
+#if DP_LANES == 16
+    /* A gather per column: sixteen loads each, but whole-line stores. */
+    const __m512i rows =
+        _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+                           _mm512_set1_epi32((int)ld));
+    for (size_t i = 0; i < DP_LANES; i++) {
+        dp_store(to + i * to_ld, (dp_vec)_mm512_i32gather_ps(rows, from + i, 4));
+    }
+#else
+    for (size_t i = 0; i < DP_LANES; i++) {
+        float column[DP_LANES];
+        for (size_t j = 0; j < DP_LANES; j++) {
+            column[j] = from[j * ld + i];
+        }
+        memcpy(to + i * to_ld, column, sizeof column);
+    }
+#endif
+}
+
 /* e^x: x = n ln 2 + r with |r| <= ln(2)/2, a polynomial of degree 6 for e^r (Taylor terms; error below 2e-7 relative), and
  * n added to the exponent. 0 below -87.3, 2^127 * e^r's cap above 88. */
 DP_INLINE dp_vec dp_exp(dp_vec x)
