@@ -1,0 +1,221 @@
+#include "tests/lib/check.h"
+
+#include <math.h>
+
+#include "base/rng.h"
+#include "compute/codec.h"
+#include "compute/consensus.h"
+#include "compute/feedback.h"
+
+enum { N = 9001, BLOB_MAX = 1 << 20, ITEMS = 4 };
+
+static void fill(float *a, size_t n, uint64_t seed)
+{
+    dp_rng rng;
+    dp_rng_init(&rng, seed);
+    for (size_t i = 0; i < n; i++) {
+        a[i] = ((float)dp_rng_below(&rng, 2000001) - 1e6F) * 1e-8F;
+    }
+}
+
+/* Updates of four contributors, each by another codec. */
+typedef struct round_fixture {
+    dp_buf blobs[ITEMS];
+    dp_view views[ITEMS];
+    float theta[N];
+    float decoded[ITEMS][N];
+} round_fixture;
+
+static round_fixture *open_round(void)
+{
+    static const dp_codec_kind kinds[ITEMS] = {DP_CODEC_SPARSE, DP_CODEC_INT8, DP_CODEC_SPARSE,
+                                               DP_CODEC_FP32};
+    round_fixture *const r = test_calloc(1, sizeof *r);
+    for (size_t i = 0; i < ITEMS; i++) {
+        float a[N];
+        fill(a, N, 10 + i);
+        dp_buf_init(&r->blobs[i], BLOB_MAX);
+        CHECK_OK(dp_codec_encode(kinds[i], a, N, &r->blobs[i]));
+        r->views[i] = dp_buf_view(&r->blobs[i]);
+        CHECK_OK(dp_codec_decode(r->views[i], r->decoded[i], N));
+    }
+    fill(r->theta, N, 99);
+    return r;
+}
+
+static void close_round(round_fixture *r)
+{
+    for (size_t i = 0; i < ITEMS; i++) {
+        dp_buf_close(&r->blobs[i]);
+    }
+    test_free(r);
+}
+
+static void the_outer_step_equals_the_plain_loop_bit_for_bit(void **state)
+{
+    (void)state;
+    round_fixture *const r = open_round();
+    static const uint32_t q[ITEMS] = {700000001, 500000003, 900000005, 47483639};
+    const uint32_t alpha = 65536 * 9 / 10;
+    float expected[N];
+    for (size_t i = 0; i < N; i++) {
+        volatile float acc = 0;
+        for (size_t j = 0; j < ITEMS; j++) {
+            const volatile float f = (float)q[j] * 0x1p-31F;
+            const volatile float product = f * r->decoded[j][i];
+            acc = acc + product;
+        }
+        const volatile float step = (float)alpha * 0x1p-16F * acc;
+        expected[i] = r->theta[i] - step;
+    }
+    CHECK_OK(dp_consensus_apply(r->theta, N, r->views, q, ITEMS, alpha));
+    CHECK(memcmp(r->theta, expected, sizeof expected) == 0);
+    close_round(r);
+}
+
+static void the_order_of_contributors_matters_and_is_kept(void **state)
+{
+    (void)state;
+    /* 1 + 2^-24 - 1 depends on the order in floats. */
+    static const float values[3] = {1.0F, 0x1p-24F, -1.0F};
+    static const size_t orders[2][3] = {{0, 1, 2}, {0, 2, 1}};
+    static const uint32_t q[3] = {0x80000000U, 0x80000000U, 0x80000000U};
+    float results[2];
+    for (size_t o = 0; o < 2; o++) {
+        dp_buf blobs[3];
+        dp_view views[3];
+        for (size_t i = 0; i < 3; i++) {
+            dp_buf_init(&blobs[i], BLOB_MAX);
+            CHECK_OK(dp_codec_encode(DP_CODEC_FP32, &values[orders[o][i]], 1, &blobs[i]));
+            views[i] = dp_buf_view(&blobs[i]);
+        }
+        results[o] = 0;
+        CHECK_OK(dp_consensus_apply(&results[o], 1, views, q, 3, 65536));
+        for (size_t i = 0; i < 3; i++) {
+            dp_buf_close(&blobs[i]);
+        }
+    }
+    CHECK(results[0] == 0 && results[1] == -0x1p-24F);
+}
+
+static void a_bad_blob_leaves_theta_alone(void **state)
+{
+    (void)state;
+    round_fixture *const r = open_round();
+    static const uint32_t q[ITEMS] = {1, 1, 1, 1};
+    float before[N];
+    memcpy(before, r->theta, sizeof before);
+    r->views[2].size--;
+    CHECK_STATUS(dp_consensus_apply(r->theta, N, r->views, q, ITEMS, 65536), DP_BADMSG);
+    r->views[2].size++;
+    CHECK_STATUS(dp_consensus_apply(r->theta, N - 1, r->views, q, ITEMS, 65536), DP_BADMSG);
+    CHECK_STATUS(dp_consensus_apply(r->theta, N, r->views, q, DP_CONSENSUS_ITEMS_MAX + 1, 65536),
+                 DP_BADARG);
+    CHECK_OK(dp_consensus_apply(r->theta, N, NULL, NULL, 0, 65536));
+    CHECK(memcmp(before, r->theta, sizeof before) == 0);
+    close_round(r);
+}
+
+static void a_theta_that_leaves_the_floats_is_told(void **state)
+{
+    (void)state;
+    const float huge = -0x1p60F;
+    float theta = 3e38F;
+    dp_buf blob;
+    dp_buf_init(&blob, BLOB_MAX);
+    CHECK_OK(dp_codec_encode(DP_CODEC_FP32, &huge, 1, &blob));
+    const dp_view view = dp_buf_view(&blob);
+    const uint32_t q = UINT32_MAX;
+    dp_status status = DP_OK;
+    /* 2^62 is far below one unit of 3e38: nothing moves until alpha and q are at their largest. */
+    status = dp_consensus_apply(&theta, 1, &view, &q, 1, UINT32_MAX);
+    CHECK(status == DP_OK && isfinite(theta));
+    theta = INFINITY;
+    CHECK_STATUS(dp_consensus_apply(&theta, 1, &view, &q, 1, 65536), DP_DIVERGED);
+    dp_buf_close(&blob);
+}
+
+static void feedback_with_beta_one_loses_nothing(void **state)
+{
+    (void)state;
+    /* What was decoded plus what was kept is what was done, whatever the codec drops. Integers as floats: exact. */
+    enum { ROUNDS = 6 };
+    static float e[N];
+    static float from[N];
+    static float to[N];
+    static float a[N];
+    static float d[N];
+    static double done[N];
+    static double sent[N];
+    memset(e, 0, sizeof e);
+    memset(done, 0, sizeof done);
+    memset(sent, 0, sizeof sent);
+    dp_rng rng;
+    dp_rng_init(&rng, 1);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < N; i++) {
+            from[i] = (float)dp_rng_below(&rng, 100);
+            to[i] = (float)dp_rng_below(&rng, 100);
+            done[i] += (double)from[i] - (double)to[i];
+        }
+        CHECK_OK(dp_feedback_publish(a, e, from, to, N));
+        if (round == 2) {
+            memcpy(e, a, sizeof e); /* left out */
+            continue;
+        }
+        dp_buf blob;
+        dp_buf_init(&blob, BLOB_MAX);
+        CHECK_OK(dp_codec_encode(DP_CODEC_SPARSE, a, N, &blob));
+        CHECK_OK(dp_codec_decode(dp_buf_view(&blob), d, N));
+        dp_feedback_included(e, a, d, 65536, 1, N);
+        for (size_t i = 0; i < N; i++) {
+            sent[i] += (double)d[i];
+        }
+        dp_buf_close(&blob);
+    }
+    for (size_t i = 0; i < N; i++) {
+        /* Centroids have 11 bits and values stay below 1024, so all sums are multiples of 2^-9 and exact. */
+        CHECK(done[i] == sent[i] + (double)e[i]);
+    }
+}
+
+static void a_clipped_publication_keeps_what_was_clipped(void **state)
+{
+    (void)state;
+    const float a[3] = {4, -2, 1};
+    const float d[3] = {4, 0, 0};
+    float e[3];
+    dp_feedback_included(e, a, d, 16384, 0.5F, 3);
+    CHECK(e[0] == 1.5F && e[1] == -1 && e[2] == 0.5F);
+    dp_feedback_scale(e, 32768, 3);
+    CHECK(e[0] == 0.75F);
+    dp_feedback_scale(e, 65536, 3);
+    CHECK(e[0] == 0.75F && e[1] == -0.5F);
+    dp_feedback_scale(e, 0, 3);
+    CHECK(e[0] == 0 && e[1] == 0 && e[2] == 0 && !signbit(e[1]));
+}
+
+static void work_that_is_not_finite_is_not_published(void **state)
+{
+    (void)state;
+    const float e[2] = {0, 0};
+    const float from[2] = {1, (float)NAN};
+    const float to[2] = {0, 0};
+    float a[2];
+    CHECK_STATUS(dp_feedback_publish(a, e, from, to, 2), DP_DIVERGED);
+    CHECK_OK(dp_feedback_publish(a, e, from, to, 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_outer_step_equals_the_plain_loop_bit_for_bit),
+        cmocka_unit_test(the_order_of_contributors_matters_and_is_kept),
+        cmocka_unit_test(a_bad_blob_leaves_theta_alone),
+        cmocka_unit_test(a_theta_that_leaves_the_floats_is_told),
+        cmocka_unit_test(feedback_with_beta_one_loses_nothing),
+        cmocka_unit_test(a_clipped_publication_keeps_what_was_clipped),
+        cmocka_unit_test(work_that_is_not_finite_is_not_published),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
