@@ -50,8 +50,10 @@ static inline sqlite3_file *real_of(sqlite3_file *file)
     return (sqlite3_file *)(void *)((char *)file + sizeof(fault_file));
 }
 
-/* Counts one op; SQLITE_OK if it may go on. */
-static inline int fault_op(const fault_file *file, bool is_sync)
+typedef enum fault_what { FAULT_GROW, FAULT_OVERWRITE, FAULT_SYNC } fault_what;
+
+/* Counts one op; SQLITE_OK if it may go on. A full disk refuses what makes a file grow, and nothing else. */
+static inline int fault_op(const fault_file *file, fault_what what)
 {
     if (fault.dead) {
         return SQLITE_IOERR_WRITE;
@@ -67,11 +69,11 @@ static inline int fault_op(const fault_file *file, bool is_sync)
         fault.dead = true;
         return SQLITE_IOERR_WRITE;
     }
-    if (fault.kind == FAULT_FULL && !is_sync) {
+    if (fault.kind == FAULT_FULL && what == FAULT_GROW) {
         const bool over = fault.while_there != NULL && access(fault.while_there, F_OK) != 0;
         return over ? SQLITE_OK : SQLITE_FULL;
     }
-    return fault.kind == FAULT_FSYNC && is_sync ? SQLITE_IOERR_FSYNC : SQLITE_OK;
+    return fault.kind == FAULT_FSYNC && what == FAULT_SYNC ? SQLITE_IOERR_FSYNC : SQLITE_OK;
 }
 
 static inline void fault_remember(fault_file *file, sqlite3_int64 offset, int size, bool truncated)
@@ -118,7 +120,9 @@ static int fault_read(sqlite3_file *file, void *out, int size, sqlite3_int64 off
 static int fault_write(sqlite3_file *file, const void *data, int size, sqlite3_int64 offset)
 {
     fault_file *own = (fault_file *)(void *)file;
-    const int code = fault_op(own, false);
+    sqlite3_int64 end = 0;
+    real_of(file)->pMethods->xFileSize(real_of(file), &end);
+    const int code = fault_op(own, offset + size > end ? FAULT_GROW : FAULT_OVERWRITE);
     if (code != SQLITE_OK) {
         return code;
     }
@@ -130,7 +134,7 @@ static int fault_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
     fault_file *own = (fault_file *)(void *)file;
     sqlite3_int64 before = 0;
-    const int code = fault_op(own, false);
+    const int code = fault_op(own, FAULT_OVERWRITE);
     if (code != SQLITE_OK) {
         return code;
     }
@@ -143,7 +147,7 @@ static int fault_sync(sqlite3_file *file, int flags)
 {
     fault_file *own = (fault_file *)(void *)file;
     (void)flags; /* The real sync is left out: the cut is ours. */
-    const int code = fault_op(own, true);
+    const int code = fault_op(own, FAULT_SYNC);
     if (code == SQLITE_OK && !fault.lies) {
         fault_forget(own->path);
     }
