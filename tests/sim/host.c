@@ -523,7 +523,8 @@ static void on_link_down(dp_host *host, const dp_occasion *occasion)
 {
     dp_net_end *end = &host->sim->net.ends[(size_t)host->index * host->sim->plan.nodes + occasion->other];
 
-    if (occasion->value == UINT64_MAX ? end->connection == 0 : end->connection == occasion->value) {
+    const bool own = occasion->value == UINT64_MAX && occasion->boot == host->boot; /* this side hung up */
+    if (own ? end->connection == 0 : end->connection == occasion->value) {
         end->connection = 0;
         link_down(host, occasion->other, (dp_link_cause)occasion->detail);
     }

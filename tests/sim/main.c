@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/sim/duel.h"
 #include "tests/sim/sim.h"
 
 enum { JOBS_MAX = 64, FAILURES_PRINTED = 20 };
@@ -19,6 +20,7 @@ typedef struct arguments {
     uint32_t failures_max; /* stop after so many */
     bool json;
     bool quiet;
+    bool shrink;
     const char *faults;
     const char *program;
 } arguments;
@@ -30,12 +32,13 @@ typedef struct report {
     dp_sim_failure failure;
     dp_sim_totals totals;
     uint32_t nodes;
+    uint32_t faults; /* mask of classes that were on */
 } report;
 
 static void usage(FILE *out)
 {
     fprintf(out, "usage: dpsim --seed N | --seeds A..B [--nodes N] [--until SECONDS] [--faults LIST|all|none] [--every]\n"
-                 "             [--profile swarm|rivals|gossip|calm] [--jobs N] [--max-failures N] [--trace NODE]\n"
+                 "             [--profile swarm|rivals|gossip|calm|duel|liar] [--jobs N] [--max-failures N] [--trace NODE] [--shrink]\n"
                  "             [--keep-vote-key] [--json] [--quiet]\n"
                  "faults:");
     for (int i = 0; i < DP_FAULT_COUNT; i++) {
@@ -82,6 +85,8 @@ static bool read_flag(arguments *args, const char *name)
         args->quiet = true;
     } else if (strcmp(name, "--every") == 0) {
         args->options.all_on = true;
+    } else if (strcmp(name, "--shrink") == 0) {
+        args->shrink = true;
     } else if (strcmp(name, "--keep-vote-key") == 0) {
         args->options.keep_vote_key = true;
     } else {
@@ -156,10 +161,12 @@ static void run_seed(const arguments *args, uint64_t seed, report *out)
         snprintf(out->failure.invariant, sizeof out->failure.invariant, "OPEN");
         snprintf(out->failure.sentence, sizeof out->failure.sentence, "the world does not open");
     } else {
-        out->failed = !dp_sim_run(&sim);
+        const bool duel = options.profile == DP_PROFILE_DUEL || options.profile == DP_PROFILE_LIAR;
+        out->failed = !(duel ? dp_duel_run(&sim) : dp_sim_run(&sim));
         out->failure = sim.failure;
         out->totals = sim.totals;
         out->nodes = sim.plan.nodes;
+        out->faults = sim.plan.on;
     }
     dp_sim_close(&sim);
 }
@@ -206,6 +213,58 @@ static void print_report(const arguments *args, const report *r)
                r->seed, r->nodes, r->totals.rounds, r->totals.slots, r->totals.crashes, r->totals.exchanges,
                r->totals.messages, r->totals.steps, (double)r->totals.ended_us / 1e6, r->totals.digest);
     }
+}
+
+/* True if the seed still breaks the same invariant under these options; then out is the new report. */
+static bool still_fails(const arguments *args, report *out)
+{
+    report r;
+
+    run_seed(args, args->first, &r);
+    if (!r.failed || strcmp(r.failure.invariant, out->failure.invariant) != 0) {
+        return false;
+    }
+    *out = r;
+    return true;
+}
+
+/* Drop fault classes and nodes one by one while the same invariant breaks. */
+static int shrink(const arguments *args)
+{
+    static char list[256];
+    arguments tried = *args;
+    report r;
+
+    run_seed(&tried, args->first, &r);
+    if (!r.failed) {
+        printf("seed %" PRIu64 " does not fail\n", args->first);
+        return 0;
+    }
+    for (uint32_t nodes = 1; nodes < r.nodes; nodes++) {
+        tried.options.nodes = nodes;
+        if (still_fails(&tried, &r)) {
+            break;
+        }
+        tried.options.nodes = args->options.nodes;
+    }
+    tried.options.all_on = true;
+    tried.options.faults = r.faults;
+    for (uint32_t i = 0; i < DP_FAULT_COUNT; i++) {
+        const uint32_t before = tried.options.faults;
+        tried.options.faults &= ~(1U << i);
+        if (before != tried.options.faults && !still_fails(&tried, &r)) {
+            tried.options.faults = before;
+        }
+    }
+    for (uint32_t i = 0; i < DP_FAULT_COUNT; i++) {
+        if ((tried.options.faults >> i & 1) != 0) {
+            const size_t used = strlen(list);
+            snprintf(list + used, sizeof list - used, "%s%s", used == 0 ? "" : ",", dp_fault_name((dp_fault)i));
+        }
+    }
+    tried.faults = list[0] == '\0' ? "none" : list;
+    print_report(&tried, &r);
+    return 1;
 }
 
 static double seconds_now(void)
@@ -340,6 +399,9 @@ int main(int argc, char **argv)
     if (!read_arguments(&args, argc, argv)) {
         usage(stderr);
         return 64;
+    }
+    if (args.shrink) {
+        return shrink(&args);
     }
     if (args.first == args.last) {
         report r;

@@ -7,7 +7,7 @@ static const char *const fault_names[DP_FAULT_COUNT] = {
     "slow", "pause", "trainer", "disk", "late", "leave", "clock",
 };
 
-static const char *const profile_names[DP_PROFILE_COUNT] = {"swarm", "rivals", "gossip", "calm"};
+static const char *const profile_names[DP_PROFILE_COUNT] = {"swarm", "rivals", "gossip", "calm", "duel", "liar"};
 
 const char *dp_fault_name(dp_fault fault)
 {
@@ -109,6 +109,8 @@ static void bias(dp_plan *plan, dp_profile profile, dp_rng *rng)
         plan->fault_us[DP_FAULT_CRASH] = 8000000;
         plan->gossip_round_ms = 300;
         plan->round_ms = 500;
+    } else if (profile == DP_PROFILE_DUEL || profile == DP_PROFILE_LIAR) {
+        plan->nodes = dp_rng_below(rng, 2) == 0 ? 3 : 5;
     } else if (profile == DP_PROFILE_CALM) {
         plan->on = 0;
         plan->faults_end_us = 5000000;
@@ -123,7 +125,10 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     dp_rng_init(&rng, dp_mix64(options->seed) ^ 0x706c616eULL);
     memset(plan, 0, sizeof *plan);
     plan->nodes = 5 + (uint32_t)dp_rng_below(&rng, dp_rng_below(&rng, 2) == 0 ? 4 : 16);
-    plan->on = options->all_on ? DP_FAULTS_ALL : (uint32_t)dp_rng_next(&rng) & DP_FAULTS_ALL;
+    plan->on = (uint32_t)dp_rng_next(&rng) & DP_FAULTS_ALL;
+    if (options->all_on) {
+        plan->on = DP_FAULTS_ALL; /* drawn all the same, so that the rest of the plan stays */
+    }
     plan->faults_end_us = 60000000;
     plan->rounds_after = 15;
     plan->round_ms = round_ms[dp_rng_below(&rng, 4)];

@@ -36,6 +36,8 @@ typedef enum dp_profile {
     DP_PROFILE_RIVALS,    /* 3 or 5 voters that bid against each other, crash after sending, hear late copies */
     DP_PROFILE_GOSSIP,    /* long partitions without a majority, crashes during pair exchanges */
     DP_PROFILE_CALM,      /* no faults */
+    DP_PROFILE_DUEL,      /* duel.h: the votes of one slot alone */
+    DP_PROFILE_LIAR,      /* the same, and an owner who proposes two records: nobody may accept both in one ballot */
     DP_PROFILE_COUNT
 } dp_profile;
 
