@@ -1,0 +1,211 @@
+#include "tests/lib/check.h"
+
+#include "base/rng.h"
+#include "compute/data.h"
+#include "compute/state.h"
+#include "tests/lib/mutate.h"
+
+#include <math.h>
+
+enum { COUNT = 1000, VOCAB = 1000, LENGTH = 16 };
+
+static dp_buf shard_of(size_t count)
+{
+    uint16_t ids[COUNT];
+    for (size_t i = 0; i < count; i++) {
+        ids[i] = (uint16_t)i;
+    }
+    dp_buf shard;
+    dp_buf_init(&shard, 1 << 16);
+    CHECK_OK(dp_data_write(ids, count, VOCAB, 4321, &shard));
+    return shard;
+}
+
+static dp_data open_shard(const dp_buf *shard, uint32_t val_per_mille)
+{
+    dp_data data;
+    CHECK_OK(dp_data_open(&data, dp_buf_view(shard), VOCAB, val_per_mille, NULL));
+    return data;
+}
+
+static void a_shard_comes_back_with_its_split(void **state)
+{
+    (void)state;
+    dp_buf shard = shard_of(COUNT);
+    const dp_data data = open_shard(&shard, 50);
+    CHECK(shard.size == DP_DATA_HEADER_BYTES + 2 * COUNT);
+    CHECK(data.n_tokens == COUNT && data.n_train == 950 && data.text_bytes == 4321 &&
+          data.vocab == VOCAB);
+    dp_buf_close(&shard);
+}
+
+static void rows_are_a_function_of_their_place(void **state)
+{
+    (void)state;
+    dp_buf shard = shard_of(COUNT);
+    const dp_data data = open_shard(&shard, 50);
+    uint8_t members[2][32] = {{1}, {2}};
+    uint16_t x[2][LENGTH];
+    uint16_t y[2][LENGTH];
+    const dp_data_place place = {.seed = 1, .round = 2, .member = members[0], .step = 3, .row = 4};
+    CHECK_OK(dp_data_row(&data, &place, LENGTH, x[0], y[0]));
+    CHECK_OK(dp_data_row(&data, &place, LENGTH, x[1], y[1]));
+    CHECK(memcmp(x[0], x[1], sizeof x[0]) == 0);
+    for (size_t i = 0; i < LENGTH; i++) {
+        CHECK(x[0][i] == x[0][0] + i && y[0][i] == x[0][i] + 1);
+    }
+    dp_data_place others[5] = {place, place, place, place, place};
+    others[0].seed++;
+    others[1].round++;
+    others[2].member = members[1];
+    others[3].step++;
+    others[4].row++;
+    for (size_t i = 0; i < 5; i++) {
+        CHECK_OK(dp_data_row(&data, &others[i], LENGTH, x[1], y[1]));
+        CHECK(x[1][0] != x[0][0]);
+    }
+    dp_buf_close(&shard);
+}
+
+static void rows_cover_the_training_part_and_nothing_else(void **state)
+{
+    (void)state;
+    dp_buf shard = shard_of(100);
+    const dp_data data = open_shard(&shard, 200);
+    unsigned starts[80] = {0};
+    const uint8_t member[32] = {0};
+    for (uint64_t step = 0; step < 20000; step++) {
+        uint16_t x[LENGTH];
+        uint16_t y[LENGTH];
+        const dp_data_place place = {.seed = 9, .member = member, .step = step};
+        CHECK_OK(dp_data_row(&data, &place, LENGTH, x, y));
+        CHECK(y[LENGTH - 1] < 80);
+        starts[x[0]]++;
+    }
+    /* 64 starts, 312 expected each; six standard deviations are 106. */
+    for (size_t i = 0; i < 80 - LENGTH; i++) {
+        CHECK(starts[i] > 200 && starts[i] < 425);
+    }
+    dp_buf_close(&shard);
+}
+
+static void held_out_windows_follow_each_other(void **state)
+{
+    (void)state;
+    dp_buf shard = shard_of(100);
+    const dp_data data = open_shard(&shard, 350);
+    uint16_t x[LENGTH];
+    uint16_t y[LENGTH];
+    CHECK(dp_data_val_windows(&data, LENGTH) == 2);
+    CHECK(dp_data_val_row(&data, 0, LENGTH, x, y) == LENGTH && x[0] == 65 && y[LENGTH - 1] == 81);
+    CHECK(dp_data_val_row(&data, 1, LENGTH, x, y) == LENGTH && x[0] == 81 && y[LENGTH - 1] == 97);
+    CHECK(dp_data_val_windows(&data, 64) == 1);
+    uint16_t long_x[64];
+    uint16_t long_y[64];
+    CHECK(dp_data_val_row(&data, 0, 64, long_x, long_y) == 34 && long_y[33] == 99);
+    const dp_data none = open_shard(&shard, 10);
+    CHECK(dp_data_val_windows(&none, LENGTH) == 0);
+    dp_buf_close(&shard);
+}
+
+static void data_that_is_too_short_or_foreign_is_refused(void **state)
+{
+    (void)state;
+    dp_buf shard = shard_of(LENGTH);
+    const dp_data data = open_shard(&shard, 0);
+    uint16_t x[LENGTH];
+    uint16_t y[LENGTH];
+    const uint8_t member[32] = {0};
+    const dp_data_place place = {.member = member};
+    CHECK_STATUS(dp_data_row(&data, &place, LENGTH, x, y), DP_BADARG);
+    CHECK_OK(dp_data_row(&data, &place, LENGTH - 1, x, y));
+    dp_data other;
+    dp_why why = {{0}};
+    CHECK_STATUS(dp_data_open(&other, dp_buf_view(&shard), LENGTH - 1, 0, &why), DP_BADARG);
+    CHECK(strstr(why.text, "token 15") != NULL);
+    dp_buf_close(&shard);
+}
+
+static void damaged_shards_never_crash(void **state)
+{
+    (void)state;
+    dp_buf shard = shard_of(50);
+    dp_data data;
+    for (size_t size = 0; size < shard.size; size++) {
+        CHECK_STATUS(dp_data_open(&data, dp_view_of(shard.data, size), VOCAB, 50, NULL), DP_BADMSG);
+    }
+    dp_rng rng;
+    dp_rng_init(&rng, 4);
+    for (int i = 0; i < 5000; i++) {
+        uint8_t bytes[256];
+        memcpy(bytes, shard.data, shard.size);
+        const size_t size = mutate(&rng, bytes, shard.size, sizeof bytes);
+        if (dp_data_open(&data, dp_view_of(bytes, size), VOCAB, 50, NULL) == DP_OK) {
+            CHECK(data.n_tokens * 2 + DP_DATA_HEADER_BYTES == size);
+        }
+    }
+    dp_buf_close(&shard);
+}
+
+static void a_state_comes_back_bit_for_bit(void **state)
+{
+    (void)state;
+    const float theta[4] = {1, -0.0F, 1e-40F, 3e38F};
+    dp_buf bytes;
+    dp_buf_init(&bytes, 1000);
+    CHECK_OK(dp_state_write(7, theta, 4, &bytes));
+    static const uint8_t expected[] = {'D', 'P', 'S', '1', 1, 0, 0, 0, 4, 0, 0,    0,
+                                       0,   0,   0,   0,   7, 0, 0, 0, 0, 0, 0,    0,
+                                       0,   0,   0,   0,   0, 0, 0, 0, 0, 0, 0x80, 0x3f};
+    CHECK(bytes.size == dp_state_bytes(4) && memcmp(bytes.data, expected, sizeof expected) == 0);
+    float back[4] = {0};
+    uint64_t round = 0;
+    CHECK_OK(dp_state_read(dp_buf_view(&bytes), &round, back, 4));
+    CHECK(round == 7 && memcmp(theta, back, sizeof theta) == 0);
+    uint64_t elements;
+    CHECK_OK(dp_state_peek(dp_buf_view(&bytes), &round, &elements));
+    CHECK(elements == 4);
+    CHECK_STATUS(dp_state_read(dp_buf_view(&bytes), &round, back, 3), DP_BADMSG);
+    for (size_t size = 0; size < bytes.size; size++) {
+        CHECK_STATUS(dp_state_read(dp_view_of(bytes.data, size), &round, back, 4), DP_BADMSG);
+    }
+    bytes.data[4] = 2;
+    CHECK_STATUS(dp_state_read(dp_buf_view(&bytes), &round, back, 4), DP_VERSION);
+    bytes.data[4] = 1;
+    bytes.data[24] = 1;
+    CHECK_STATUS(dp_state_read(dp_buf_view(&bytes), &round, back, 4), DP_BADMSG);
+    dp_buf_close(&bytes);
+}
+
+static void a_state_with_a_value_that_is_not_finite_changes_nothing(void **state)
+{
+    (void)state;
+    const float theta[2] = {5, (float)NAN};
+    dp_buf bytes;
+    dp_buf_init(&bytes, 1000);
+    CHECK_OK(dp_state_write(1, theta, 2, &bytes));
+    float back[2] = {3, 4};
+    uint64_t round = 0;
+    CHECK_STATUS(dp_state_read(dp_buf_view(&bytes), &round, back, 2), DP_DIVERGED);
+    CHECK(back[0] == 3 && back[1] == 4 && round == 0);
+    dp_buf_close(&bytes);
+    dp_buf_init(&bytes, 39);
+    CHECK_STATUS(dp_state_write(1, theta, 2, &bytes), DP_TOOBIG);
+    CHECK(bytes.size == 0);
+    dp_buf_close(&bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_shard_comes_back_with_its_split),
+        cmocka_unit_test(rows_are_a_function_of_their_place),
+        cmocka_unit_test(rows_cover_the_training_part_and_nothing_else),
+        cmocka_unit_test(held_out_windows_follow_each_other),
+        cmocka_unit_test(data_that_is_too_short_or_foreign_is_refused),
+        cmocka_unit_test(damaged_shards_never_crash),
+        cmocka_unit_test(a_state_comes_back_bit_for_bit),
+        cmocka_unit_test(a_state_with_a_value_that_is_not_finite_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
