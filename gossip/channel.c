@@ -178,6 +178,16 @@ dp_status dp_channel_init(dp_channel *channel, const dp_channel_config *config, 
     return status;
 }
 
+void dp_channel_trim(dp_channel *channel)
+{
+    if (channel->in.size == 0) {
+        dp_buf_close(&channel->in);
+    }
+    if (!channel->in_message) {
+        dp_buf_close(&channel->message);
+    }
+}
+
 void dp_channel_close(dp_channel *channel)
 {
     dp_buf_close(&channel->own);

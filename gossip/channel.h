@@ -139,6 +139,10 @@ DP_MUST dp_status dp_channel_finish(dp_channel *channel, dp_buf *out);
  * when the handshake was, else the status that broke the channel. */
 DP_MUST dp_status dp_channel_eof(const dp_channel *channel);
 
+/* Free the buffers that hold nothing now, after idling: they keep the size of the largest message so far. Ends what an
+ * event lent. */
+void dp_channel_trim(dp_channel *channel);
+
 /* The largest message of a lane in bytes. */
 uint32_t dp_lane_message_max(dp_lane lane);
 /* Bytes that dp_channel_write appends for a message of size bytes. */

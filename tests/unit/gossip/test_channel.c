@@ -40,6 +40,26 @@ static void the_bulk_lane_takes_larger_messages(void **state)
     pair_close(&pair);
 }
 
+static void trimming_frees_what_idles_and_nothing_else(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    shake_hands(&pair);
+    CHECK_OK(dp_channel_write(&pair.a.channel, pattern(DP_MESSAGE_CONTROL_MAX), &pair.a.out));
+    const size_t size = pair.a.out.size;
+    CHECK_OK(feed(&pair.b, dp_view_of(pair.a.out.data, size - 1)));
+    dp_channel_trim(&pair.b.channel);
+    CHECK_OK(feed(&pair.b, dp_view_of(pair.a.out.data + size - 1, 1)));
+    dp_buf_clear(&pair.a.out);
+    assert_int_equal(pair.b.message_bytes, DP_MESSAGE_CONTROL_MAX);
+    dp_channel_trim(&pair.b.channel);
+    assert_int_equal(pair.b.channel.in.capacity + pair.b.channel.message.capacity, 0);
+    check_passes(&pair, &pair.a, &pair.b, 100);
+    pair_close(&pair);
+}
+
 static void every_flipped_bit_of_a_record_fails(void **state)
 {
     const size_t bits = (DP_RECORD_HEADER_BYTES + 4 + 3 + DP_NOISE_TAG_BYTES) * 8;
@@ -330,6 +350,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_of_every_interesting_size_pass),
         cmocka_unit_test(the_bulk_lane_takes_larger_messages),
+        cmocka_unit_test(trimming_frees_what_idles_and_nothing_else),
         cmocka_unit_test(every_flipped_bit_of_a_record_fails),
         cmocka_unit_test(replayed_reordered_and_dropped_records_are_refused),
         cmocka_unit_test(a_cut_stream_is_not_a_close),
