@@ -176,11 +176,27 @@ static void append_record(dp_disk *disk, dp_disk_write *write)
     }
 }
 
-static void replace_row(dp_disk_row *row, dp_disk_write *write)
+/* What only the replaced row needed goes with it. */
+static void let_go(dp_disk *disk, const uint32_t keep[3])
 {
+    for (uint32_t i = 0; i < 3; i++) {
+        if (keep[i] < disk->uses_capacity && (disk->uses[keep[i]] & ~1U) == 0 && !needed(disk, keep[i])) {
+            disk->uses[keep[i]] = 0;
+        }
+    }
+}
+
+static void replace_row(dp_disk *disk, dp_disk_row *row, dp_disk_write *write)
+{
+    const uint32_t keep[3] = {row->keep[0], row->keep[1], row->keep[2]};
+    const bool had = row->size != 0;
+
     row_clear(row);
     *row = write->row;
     write->row.data = NULL;
+    if (had) {
+        let_go(disk, keep);
+    }
 }
 
 static void put_exchange(dp_disk *disk, dp_disk_write *write)
@@ -192,8 +208,10 @@ static void put_exchange(dp_disk *disk, dp_disk_write *write)
     }
     if (write->row.size == 0) {
         if (i < disk->n_exchanges) {
+            const uint32_t keep[3] = {disk->exchanges[i].keep[0], disk->exchanges[i].keep[1], disk->exchanges[i].keep[2]};
             row_clear(&disk->exchanges[i]);
             disk->exchanges[i] = disk->exchanges[--disk->n_exchanges];
+            let_go(disk, keep);
         }
         return;
     }
@@ -202,7 +220,7 @@ static void put_exchange(dp_disk *disk, dp_disk_write *write)
         disk->n_exchanges++;
         memset(&disk->exchanges[i], 0, sizeof disk->exchanges[i]);
     }
-    replace_row(&disk->exchanges[i], write);
+    replace_row(disk, &disk->exchanges[i], write);
 }
 
 static void put_checkpoint(dp_disk *disk, const dp_disk_write *write)
@@ -232,11 +250,11 @@ static void perform(dp_disk *disk, dp_disk_write *write)
     } else if (write->kind == DP_WRITE_CHECKPOINT) {
         put_checkpoint(disk, write);
     } else if (write->row_kind == DP_STORE_VOTE) {
-        replace_row(&disk->vote, write);
+        replace_row(disk, &disk->vote, write);
     } else if (write->row_kind == DP_STORE_DECIDED) {
         append_record(disk, write);
     } else if (write->row_kind == DP_STORE_PENDING) {
-        replace_row(&disk->pending, write);
+        replace_row(disk, &disk->pending, write);
     } else {
         put_exchange(disk, write);
     }
