@@ -16,12 +16,12 @@
  *                       "trainer": "up"|"down"|"starting", "trainer_pid"?, "trainer_restarts", "counted": rounds that list this node}}
  *   peers        {} -> {"peers": [{"id","short","name","state","self","linked","roster","voter","rtt_ms"?,"round","included",
  *                       "step_ms"?,"addresses":[text]}]}
- *   rounds       {"last"?: n, "follow"?: bool} -> notices {"round": {…}} when following; {"rounds": [{"round","slot","kind":
- *                       "sync"|"gossip","time_ms","duration_ms"?,"listed","active","tokens","loss"?,"bytes","wire_bytes_per_copy": mean
+ *   rounds       {"last"?: n, "follow"?: bool} -> a notice {"round": R} each, for ever when following; {"count"}. R: {"round","slot",
+ *                       "kind": "sync"|"gossip","time_ms","duration_ms"?,"listed","active","tokens","loss"?,"bytes","wire_bytes_per_copy": mean
  *                       over the listed of the blob as framed and sealed,"counted": bool,
  *                       "state_root"?,"left_out":[{"peer","cause"}],"peers":[{"short","tokens","steps","weight_share"}],
- *                       "exchange"?: {"peer","weight_own","weight_other","moved","cause"}}]}
- *   events       {"last"?: n, "follow"?: bool, "level"?} -> like rounds: {"events": [{"id","time_ms","name","round"?,"text"}]}
+ *                       "exchange"?: {"peer","weight_own","weight_other","moved","cause"}}
+ *   events       {"last"?: n, "follow"?: bool} -> like rounds, notices {"event": {"id","time_ms","name","round"?,"text"}}; {"count"}
  *   why          {"round"?: n, "peer"?: text} -> {"answer": text, "causes": [{"time_ms","text"}], "fix"?: text}
  *   run.create   {"manifest": bin (canonical, keys, hashes and signature zero), "text_path"? (absolute), "name"?} ->
  *                       notices {"phase","ok","text"}; {"run","id","invite","expires_ms","elements"}

@@ -41,7 +41,7 @@ static void done_append(dp_saver_job *job)
     dp_free(job);
 }
 
-static void flush(dp_diary *diary)
+void dp_diary_flush(dp_diary *diary)
 {
     if (diary->n_batch == 0) {
         return;
@@ -61,7 +61,7 @@ static void flush(dp_diary *diary)
 
 static void on_flush(uv_timer_t *timer)
 {
-    flush(timer->data);
+    dp_diary_flush(timer->data);
 }
 
 uint64_t dp_unix_ms(void)
@@ -94,7 +94,6 @@ void dp_diary_close(dp_diary *diary)
     if (diary == NULL) {
         return;
     }
-    flush(diary);
     uv_close((uv_handle_t *)diary->flush, (uv_close_cb)dp_free);
     dp_free(diary);
 }
@@ -117,7 +116,7 @@ static void add_entry(dp_diary *diary, dp_log_level level, const dp_diary_entry 
         snprintf(row->name, sizeof row->name, "%s", slot->name);
         snprintf(row->text, sizeof row->text, "%s", slot->text);
         if (diary->n_batch == BATCH_MAX) {
-            flush(diary);
+            dp_diary_flush(diary);
         }
     }
     diary->hooks.entry(diary->hooks.context, slot);

@@ -74,6 +74,8 @@ typedef struct dp_diary_hooks {
 } dp_diary_hooks;
 
 DP_MUST dp_status dp_diary_open(dp_diary **diary, uv_loop_t *loop, dp_saver *saver, const dp_diary_hooks *hooks);
+/* Hand what is not yet in the journal to the saver; before the saver closes. */
+void dp_diary_flush(dp_diary *diary);
 void dp_diary_close(dp_diary *diary);
 
 /* One entry: name is a stable event name ("run.joined"), the text a sentence or key=value pairs. */

@@ -1,0 +1,393 @@
+#include "daemon/control.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/list.h"
+#include "daemon/reply.h"
+
+enum { BACKLOG = 16, FOLLOWS_MAX = 4 };
+
+typedef struct client {
+    dp_list item;
+    uv_pipe_t pipe;
+    dp_control *control;
+    uint64_t number;
+    bool closing;
+    bool writing;
+    uint64_t rounds_call; /* id of the call that follows, + 1; 0: none */
+    uint64_t events_call;
+    dp_buf in;
+    dp_buf out;
+    dp_buf in_flight;
+    size_t start; /* of the frame being packed in out */
+    uv_write_t write;
+    char room[16 * 1024];
+} client;
+
+struct dp_control {
+    dp_daemon *daemon;
+    uv_pipe_t *listener;
+    char path[DP_CONTROL_PATH_MAX + 1];
+    dp_list clients;
+    uint32_t n_clients;
+    uint64_t next_number;
+    uint64_t garbage; /* clients cut for bytes that are not ours */
+};
+
+typedef struct method_row {
+    const char *name;
+    dp_method *run;
+} method_row;
+
+static const method_row methods[] = {
+    {"hello", dp_method_hello},
+    {"status", dp_method_status},
+    {"peers", dp_method_peers},
+    {"rounds", dp_method_rounds},
+    {"events", dp_method_events},
+    {"why", dp_method_why},
+    {"data", dp_method_data},
+    {"run.create", dp_method_run_create},
+    {"run.join", dp_method_run_join},
+    {"run.leave", dp_method_run_leave},
+    {"invite", dp_method_invite},
+    {"pause", dp_method_pause},
+    {"resume", dp_method_resume},
+    {"ckpt.list", dp_method_ckpt_list},
+    {"ckpt.verify", dp_method_ckpt_verify},
+    {"ckpt.export", dp_method_ckpt_export},
+    {"sample", dp_method_sample},
+    {"eval", dp_method_eval},
+    {"down", dp_method_down},
+};
+
+/* ---- clients ---- */
+
+static void on_client_closed(uv_handle_t *handle)
+{
+    client *self = handle->data;
+    dp_buf_close(&self->in);
+    dp_buf_close(&self->out);
+    dp_buf_close(&self->in_flight);
+    dp_free(self);
+}
+
+static void drop(client *self)
+{
+    if (!self->closing) {
+        self->closing = true;
+        dp_list_remove(&self->item);
+        self->control->n_clients--;
+        uv_close((uv_handle_t *)&self->pipe, on_client_closed);
+    }
+}
+
+static void flush(client *self);
+
+static void on_written(uv_write_t *request, int status)
+{
+    client *self = request->data;
+    self->writing = false;
+    dp_buf_clear(&self->in_flight);
+    if (status != 0) {
+        drop(self);
+    } else if (!self->closing) {
+        flush(self);
+    }
+}
+
+static void flush(client *self)
+{
+    if (self->writing || self->closing || self->out.size == 0) {
+        return;
+    }
+    const dp_buf swap = self->in_flight;
+    self->in_flight = self->out;
+    self->out = swap;
+    const uv_buf_t buf = uv_buf_init((char *)self->in_flight.data, (unsigned)self->in_flight.size);
+    self->writing = true;
+    if (uv_write(&self->write, (uv_stream_t *)&self->pipe, &buf, 1, on_written) != 0) {
+        self->writing = false;
+        drop(self);
+    }
+}
+
+static void dispatch(client *self, const dp_control_frame *frame)
+{
+    const dp_call call = {.control = self->control, .client = self->number, .id = frame->id};
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        if (strcmp(methods[i].name, frame->method) == 0) {
+            methods[i].run(self->control->daemon, &call, frame->body);
+            return;
+        }
+    }
+    dp_call_fail(&call, 76, "E0102", "install the same version of dpnode and dpnoded", "the daemon does not know this request",
+                 frame->method);
+}
+
+/* All whole frames in self->in. False: cut. */
+static bool take_frames(client *self)
+{
+    for (;;) {
+        size_t size = 0;
+        if (dp_control_frame_size(dp_buf_view(&self->in), &size) != DP_OK) {
+            return false;
+        }
+        if (size == 0) {
+            return true;
+        }
+        dp_control_frame frame;
+        if (dp_control_frame_open(&frame, dp_view_of(self->in.data, size)) != DP_OK) {
+            return false;
+        }
+        const bool request = frame.kind == DP_CONTROL_REQUEST;
+        if (request) {
+            dispatch(self, &frame);
+        }
+        dp_control_frame_close(&frame);
+        if (!request || self->closing) {
+            return request;
+        }
+        dp_buf_consume(&self->in, size);
+    }
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    (void)suggested;
+    client *self = handle->data;
+    *buf = uv_buf_init(self->room, sizeof self->room);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
+{
+    client *self = stream->data;
+    if (size < 0) {
+        drop(self);
+        return;
+    }
+    if (dp_buf_append(&self->in, dp_view_of(buf->base, (size_t)size)) != DP_OK || !take_frames(self)) {
+        if (!self->closing) {
+            self->control->garbage++;
+            dp_diary_add(self->control->daemon->diary, DP_LOG_WARN, "control.garbage", 0, NULL,
+                         "a client of the control socket sent something else than requests and was cut (%llu so far)",
+                         (unsigned long long)self->control->garbage);
+        }
+        drop(self);
+    }
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    dp_control *control = listener->data;
+    client *self = status == 0 && control->n_clients < DP_CONTROL_CLIENTS_MAX ? dp_alloc(1, sizeof *self) : NULL;
+    if (self == NULL) {
+        return;
+    }
+    if (uv_pipe_init(control->daemon->loop, &self->pipe, 0) != 0) {
+        dp_free(self);
+        return;
+    }
+    self->pipe.data = self;
+    self->write.data = self;
+    self->control = control;
+    self->number = ++control->next_number;
+    dp_buf_init(&self->in, DP_CONTROL_FRAME_MAX + 64 * 1024);
+    dp_buf_init(&self->out, DP_CONTROL_OUT_MAX);
+    dp_buf_init(&self->in_flight, DP_CONTROL_OUT_MAX);
+    dp_list_push_back(&control->clients, &self->item);
+    control->n_clients++;
+    if (uv_accept(listener, (uv_stream_t *)&self->pipe) != 0 ||
+        uv_read_start((uv_stream_t *)&self->pipe, on_alloc, on_read) != 0) {
+        drop(self);
+    }
+}
+
+/* ---- calls ---- */
+
+static client *client_of(const dp_call *call)
+{
+    for (dp_list *at = call->control->clients.next; at != &call->control->clients; at = at->next) {
+        client *self = DP_LIST_ITEM(at, client, item);
+        if (self->number == call->client) {
+            return self;
+        }
+    }
+    return NULL;
+}
+
+bool dp_call_alive(const dp_call *call)
+{
+    return client_of(call) != NULL;
+}
+
+bool dp_call_begin(const dp_call *call, dp_control_kind kind, dp_packer *packer)
+{
+    client *self = client_of(call);
+    if (self == NULL || self->out.size > DP_CONTROL_OUT_MAX / 2) {
+        return false;
+    }
+    *packer = dp_control_begin(&self->out, kind, call->id, "", &self->start);
+    return true;
+}
+
+void dp_call_end(const dp_call *call, dp_packer *packer)
+{
+    client *self = client_of(call);
+    if (self == NULL) {
+        return;
+    }
+    if (dp_control_end(&self->out, self->start, packer) != DP_OK) {
+        drop(self); /* It would wait for ever. */
+        return;
+    }
+    flush(self);
+}
+
+void dp_call_fail(const dp_call *call, int exit, const char *code, const char *fix, const char *what, const char *why)
+{
+    client *self = client_of(call);
+    dp_control_error error = {.exit = exit};
+    snprintf(error.code, sizeof error.code, "%s", code);
+    snprintf(error.what, sizeof error.what, "%s", what);
+    snprintf(error.why, sizeof error.why, "%s", why);
+    snprintf(error.fix, sizeof error.fix, "%s", fix);
+    if (self == NULL) {
+        return;
+    }
+    if (dp_control_write_error(&self->out, call->id, &error) != DP_OK) {
+        drop(self);
+        return;
+    }
+    flush(self);
+}
+
+void dp_call_follow_rounds(const dp_call *call)
+{
+    client *self = client_of(call);
+    if (self != NULL) {
+        self->rounds_call = call->id + 1;
+    }
+}
+
+void dp_call_follow_events(const dp_call *call)
+{
+    client *self = client_of(call);
+    if (self != NULL) {
+        self->events_call = call->id + 1;
+    }
+}
+
+void dp_control_on_round(dp_control *control, const dp_diary_round *round)
+{
+    for (dp_list *at = control->clients.next; at != &control->clients;) {
+        client *self = DP_LIST_ITEM(at, client, item);
+        const dp_call call = {.control = control, .client = self->number, .id = self->rounds_call - 1};
+        dp_packer packer;
+        at = at->next;
+        if (self->rounds_call != 0 && dp_call_begin(&call, DP_CONTROL_NOTICE, &packer)) {
+            dp_group map = dp_map_begin(&packer);
+            dp_pack_round(dp_pair(&map, "round"), control->daemon, round);
+            dp_group_end(&map);
+            dp_call_end(&call, &packer);
+        }
+    }
+}
+
+void dp_control_on_entry(dp_control *control, const dp_diary_entry *entry)
+{
+    for (dp_list *at = control->clients.next; at != &control->clients;) {
+        client *self = DP_LIST_ITEM(at, client, item);
+        const dp_call call = {.control = control, .client = self->number, .id = self->events_call - 1};
+        dp_packer packer;
+        at = at->next;
+        if (self->events_call != 0 && dp_call_begin(&call, DP_CONTROL_NOTICE, &packer)) {
+            dp_group map = dp_map_begin(&packer);
+            dp_pack_entry(dp_pair(&map, "event"), entry);
+            dp_group_end(&map);
+            dp_call_end(&call, &packer);
+        }
+    }
+}
+
+/* ---- opening ---- */
+
+static bool somebody_answers(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return false;
+    }
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    const bool answers = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0;
+    close(fd);
+    return answers;
+}
+
+static void make_folder(const char *path)
+{
+    char folder[DP_CONTROL_PATH_MAX + 1];
+    snprintf(folder, sizeof folder, "%s", path);
+    char *slash = strrchr(folder, '/');
+    if (slash != NULL && slash != folder) {
+        *slash = '\0';
+        DP_IGNORE(mkdir(folder, 0750) != 0); /* It may be there; bind tells if not. */
+    }
+}
+
+dp_status dp_control_open(dp_control **out, dp_daemon *daemon, const char *path, dp_why *why)
+{
+    if (strlen(path) > DP_CONTROL_PATH_MAX) {
+        return dp_why_set(why, DP_BADARG, "the socket path %s is longer than %d characters", path, DP_CONTROL_PATH_MAX);
+    }
+    if (somebody_answers(path)) {
+        return dp_why_set(why, DP_BUSY, "another daemon answers on %s; use its socket or give --socket", path);
+    }
+    dp_control *control = dp_alloc(1, sizeof *control);
+    uv_pipe_t *listener = dp_alloc(1, sizeof *listener);
+    if (control == NULL || listener == NULL || uv_pipe_init(daemon->loop, listener, 0) != 0) {
+        dp_free(control);
+        dp_free(listener);
+        return DP_NOMEM;
+    }
+    control->daemon = daemon;
+    control->listener = listener;
+    listener->data = control;
+    dp_list_init(&control->clients);
+    snprintf(control->path, sizeof control->path, "%s", path);
+    make_folder(path);
+    DP_IGNORE(unlink(path) != 0); /* Left behind by a daemon that was killed. */
+    int error = uv_pipe_bind(listener, path);
+    if (error == 0) {
+        DP_IGNORE(chmod(path, 0660) != 0); /* Then only the owner may use it. */
+        error = uv_listen((uv_stream_t *)listener, BACKLOG, on_connection);
+    }
+    if (error != 0) {
+        uv_close((uv_handle_t *)listener, (uv_close_cb)dp_free);
+        dp_free(control);
+        return dp_why_set(why, DP_IO, "cannot make the control socket %s: %s", path, uv_strerror(error));
+    }
+    *out = control;
+    return DP_OK;
+}
+
+void dp_control_close(dp_control *control)
+{
+    if (control == NULL) {
+        return;
+    }
+    while (!dp_list_empty(&control->clients)) {
+        drop(DP_LIST_ITEM(control->clients.next, client, item));
+    }
+    DP_IGNORE(unlink(control->path) != 0);
+    uv_close((uv_handle_t *)control->listener, (uv_close_cb)dp_free);
+    dp_free(control);
+}

@@ -1,0 +1,516 @@
+/* Methods that only look: hello, status, peers, rounds, events, why, data. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/control.h"
+#include "daemon/driver.h"
+#include "daemon/reply.h"
+#include "gossip/wire.h"
+#include "store/object.h"
+
+enum { LAST_STANDARD = 20, WHY_WINDOW_MS = 120 * 1000, WHY_CAUSES_MAX = 12 };
+
+static const char *state_of(const dp_daemon *daemon)
+{
+    if (daemon->driver == NULL) {
+        return "idle";
+    }
+    dp_driver_view view;
+    dp_driver_look(daemon->driver, &view);
+    if (!view.running) {
+        return "joining";
+    }
+    return view.node.mode == DP_MODE_SYNC ? "training" : dp_mode_name(view.node.mode);
+}
+
+dp_driver *dp_call_driver(dp_daemon *daemon, const dp_call *call)
+{
+    if (daemon->driver == NULL) {
+        dp_call_fail(call, 69, "E0110", "dpnode run create --demo kjv   or   dpnode join <token>", "this node belongs to no run",
+                     "the daemon is idle");
+    }
+    return daemon->driver;
+}
+
+static uint64_t resident_bytes(void)
+{
+    size_t bytes = 0;
+    return uv_resident_set_memory(&bytes) == 0 ? bytes : 0;
+}
+
+void dp_method_hello(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    (void)parameters;
+    dp_packer packer;
+    if (!dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        return;
+    }
+    dp_group map = dp_map_begin(&packer);
+    dp_pair_text(&map, "version", DP_VERSION_TEXT);
+    dp_pair_u64(&map, "pid", (uint64_t)getpid());
+    dp_pair_text(&map, "state", state_of(daemon));
+    if (daemon->driver != NULL) {
+        dp_pair_text(&map, "run", dp_driver_facts(daemon->driver)->name);
+    }
+    dp_group_end(&map);
+    dp_call_end(call, &packer);
+}
+
+static void pack_run(dp_packer *packer, const dp_daemon *daemon)
+{
+    const dp_facts *facts = dp_driver_facts(daemon->driver);
+    const dp_manifest *manifest = dp_driver_manifest(daemon->driver);
+    dp_driver_view view;
+    dp_driver_look(daemon->driver, &view);
+    dp_group map = dp_map_begin(packer);
+    dp_pair_text(&map, "name", facts->name);
+    dp_pair_hex(&map, "id", dp_view_of(facts->run.bytes, sizeof facts->run.bytes));
+    dp_pair_u64(&map, "round", view.node.round);
+    dp_pair_u64(&map, "applied", view.node.applied);
+    dp_pair_u64(&map, "slot", view.node.slot);
+    dp_pair_u64(&map, "tokens", view.node.tokens);
+    dp_pair_hex(&map, "state_root", dp_view_of(view.node.state_root.bytes, DP_HASH_BYTES));
+    dp_pair_u64(&map, "members", view.node.members);
+    dp_pair_u64(&map, "alive", view.node.alive);
+    dp_pair_u64(&map, "voters", view.node.voters);
+    dp_pair_bool(&map, "is_voter", view.node.is_voter);
+    dp_pair_bool(&map, "quorum", view.node.quorum);
+    dp_pair_u64(&map, "listed", view.node.listed_last);
+    dp_pair_u64(&map, "exchanges", view.node.exchanges);
+    dp_pair_u64(&map, "rejected", view.node.rejected);
+    dp_pair_u64(&map, "elements", view.elements);
+    dp_pair_u64(&map, "round_ms", manifest != NULL ? manifest->round_ms : 0);
+    dp_pair_f64(&map, "tokens_per_s", view.tokens_per_s);
+    dp_pair_f64(&map, "loss", view.loss);
+    if (view.has_checkpoint) {
+        dp_pair_u64(&map, "checkpoint_round", view.checkpoint_round);
+    }
+    dp_pair_u64(&map, "bytes_sent", view.transport.bytes_sent);
+    dp_pair_u64(&map, "bytes_received", view.transport.bytes_received);
+    dp_pair_u64(&map, "links", view.transport.links);
+    dp_pair_u64(&map, "handshakes_failed", view.transport.handshakes_failed);
+    dp_pair_u64(&map, "accepts_refused", view.transport.accepts_refused);
+    dp_pair_text(&map, "trainer", view.trainer);
+    dp_pair_u64(&map, "trainer_pid", (uint64_t)view.trainer_pid);
+    dp_pair_u64(&map, "trainer_restarts", view.trainer_restarts);
+    dp_pair_u64(&map, "counted", view.counted);
+    dp_group_end(&map);
+}
+
+void dp_method_status(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    (void)parameters;
+    dp_packer packer;
+    if (!dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        return;
+    }
+    const dp_peer self = dp_identity_peer(&daemon->identity);
+    dp_group map = dp_map_begin(&packer);
+    dp_pair_text(&map, "state", state_of(daemon));
+    dp_pair_u64(&map, "pid", (uint64_t)getpid());
+    dp_pair_text(&map, "version", DP_VERSION_TEXT);
+    dp_pair_u64(&map, "uptime_s", (dp_unix_ms() - daemon->started_ms) / 1000);
+    dp_pair_text(&map, "name", daemon->driver != NULL ? dp_driver_facts(daemon->driver)->node_name : daemon->config->name);
+    dp_pair_hex(&map, "id", dp_view_of(self.bytes, sizeof self.bytes));
+    dp_pair_u64(&map, "rss_bytes", resident_bytes());
+    if (daemon->driver != NULL) {
+        dp_driver_view view;
+        dp_driver_look(daemon->driver, &view);
+        dp_pair_u64(&map, "port", view.port);
+        pack_run(dp_pair(&map, "run"), daemon);
+    }
+    dp_group_end(&map);
+    dp_call_end(call, &packer);
+}
+
+static void pack_peer(dp_group *map, const dp_daemon *daemon, const dp_peer *peer)
+{
+    char text[DP_PEER_TEXT_MAX];
+    dp_peer_text(peer, text);
+    dp_pair_hex(map, "id", dp_view_of(peer->bytes, sizeof peer->bytes));
+    dp_pair_text(map, "short", text);
+    dp_pair_text(map, "name", daemon->driver != NULL ? dp_driver_peer_name(daemon->driver, peer) : "");
+}
+
+static void pack_member(dp_packer *packer, const dp_daemon *daemon, const dp_member_view *member, bool self)
+{
+    dp_group map = dp_map_begin(packer);
+    pack_peer(&map, daemon, &member->peer);
+    dp_pair_text(&map, "state", dp_member_state_name(member->state));
+    dp_pair_bool(&map, "self", self);
+    dp_pair_bool(&map, "linked", member->linked);
+    dp_pair_bool(&map, "roster", member->in_roster);
+    dp_pair_bool(&map, "voter", member->voter);
+    if (member->rtt_us != 0) {
+        dp_pair_f64(&map, "rtt_ms", (double)member->rtt_us / 1000.0);
+    }
+    dp_pair_u64(&map, "round", member->round);
+    dp_pair_u64(&map, "included", member->included);
+    if (member->step_us != 0) {
+        dp_pair_f64(&map, "step_ms", member->step_us / 1000.0);
+    }
+    dp_group addresses = dp_array_begin(dp_pair(&map, "addresses"));
+    for (uint32_t i = 0; i < member->n_addrs; i++) {
+        char text[DP_ADDR_TEXT_MAX];
+        dp_addr_text(&member->addrs[i], text);
+        dp_pack_text(dp_item(&addresses), text);
+    }
+    dp_group_end(&addresses);
+    dp_group_end(&map);
+}
+
+void dp_method_peers(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    enum { PEERS_MAX = 200 };
+    (void)parameters;
+    const dp_driver *driver = dp_call_driver(daemon, call);
+    dp_packer packer;
+    if (driver == NULL || !dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        return;
+    }
+    const dp_node *node = dp_driver_node(driver);
+    dp_member_view member;
+    dp_group map = dp_map_begin(&packer);
+    dp_group peers = dp_array_begin(dp_pair(&map, "peers"));
+    for (uint32_t i = 0; i < PEERS_MAX && node != NULL && dp_node_member(node, i, &member); i++) {
+        pack_member(dp_item(&peers), daemon, &member, i == 0);
+    }
+    dp_group_end(&peers);
+    dp_group_end(&map);
+    dp_call_end(call, &packer);
+}
+
+/* Bytes of one blob on the wire when served in chunks: message heads, records, tags. */
+static uint64_t wire_bytes(uint64_t blob_bytes)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < dp_object_chunks(blob_bytes); i++) {
+        sum += dp_channel_wire_bytes(DP_CHUNK_HEAD_BYTES + dp_object_chunk_size(blob_bytes, i));
+    }
+    return sum;
+}
+
+static void pack_contributors(dp_group *map, const dp_daemon *daemon, const dp_diary_round *round)
+{
+    dp_group peers = dp_array_begin(dp_pair(map, "peers"));
+    for (uint32_t i = 0; i < round->n_peers; i++) {
+        dp_group peer = dp_map_begin(dp_item(&peers));
+        pack_peer(&peer, daemon, &round->peers[i].peer);
+        dp_pair_u64(&peer, "tokens", round->peers[i].tokens);
+        dp_pair_u64(&peer, "steps", round->peers[i].steps);
+        dp_pair_f64(&peer, "weight_share", (double)round->peers[i].q / 2147483648.0);
+        dp_group_end(&peer);
+    }
+    dp_group_end(&peers);
+    dp_group left = dp_array_begin(dp_pair(map, "left_out"));
+    for (uint32_t i = 0; i < round->n_left_out; i++) {
+        dp_group peer = dp_map_begin(dp_item(&left));
+        pack_peer(&peer, daemon, &round->left_out[i].peer);
+        dp_pair_text(&peer, "cause", round->left_out[i].cause);
+        dp_group_end(&peer);
+    }
+    dp_group_end(&left);
+}
+
+void dp_pack_round(dp_packer *packer, const dp_daemon *daemon, const dp_diary_round *round)
+{
+    dp_group map = dp_map_begin(packer);
+    dp_pair_u64(&map, "round", round->round);
+    dp_pair_u64(&map, "slot", round->slot);
+    dp_pair_text(&map, "kind", round->kind == DP_DIARY_GOSSIP ? "gossip" : "sync");
+    dp_pair_u64(&map, "time_ms", round->time_ms);
+    if (round->duration_ms != 0) {
+        dp_pair_u64(&map, "duration_ms", round->duration_ms);
+    }
+    dp_pair_u64(&map, "listed", round->listed);
+    dp_pair_u64(&map, "active", round->active);
+    if (round->kind == DP_DIARY_GOSSIP) {
+        dp_group exchange = dp_map_begin(dp_pair(&map, "exchange"));
+        dp_group peer = dp_map_begin(dp_pair(&exchange, "peer"));
+        pack_peer(&peer, daemon, &round->partner);
+        dp_group_end(&peer);
+        dp_pair_u64(&exchange, "weight_own", round->weight_own);
+        dp_pair_u64(&exchange, "weight_other", round->weight_other);
+        dp_pair_f64(&exchange, "moved", round->moved);
+        dp_pair_text(&exchange, "cause", round->cause);
+        dp_group_end(&exchange);
+    } else {
+        dp_pair_u64(&map, "tokens", round->tokens);
+        if (round->loss_micro != 0) {
+            dp_pair_f64(&map, "loss", (double)round->loss_micro / 1e6);
+        }
+        dp_pair_u64(&map, "bytes", round->bytes);
+        dp_pair_u64(&map, "wire_bytes_per_copy", round->listed > 0 ? wire_bytes(round->bytes / round->listed) : 0);
+        dp_pair_bool(&map, "counted", round->counted);
+        if (!dp_hash_is_zero(&round->state_root)) {
+            dp_pair_hex(&map, "state_root", dp_view_of(round->state_root.bytes, DP_HASH_BYTES));
+        }
+        pack_contributors(&map, daemon, round);
+    }
+    dp_group_end(&map);
+}
+
+void dp_pack_entry(dp_packer *packer, const dp_diary_entry *entry)
+{
+    dp_group map = dp_map_begin(packer);
+    dp_pair_u64(&map, "id", entry->id);
+    dp_pair_u64(&map, "time_ms", entry->time_ms);
+    dp_pair_text(&map, "name", entry->name);
+    if (entry->round != 0) {
+        dp_pair_u64(&map, "round", entry->round);
+    }
+    dp_pair_text(&map, "text", entry->text);
+    dp_group_end(&map);
+}
+
+static uint64_t number(const dp_pack_value *parameters, const char *key, uint64_t standard)
+{
+    uint64_t value = standard;
+    return dp_pack_get_u64(dp_pack_key(parameters, key), &value) ? value : standard;
+}
+
+static bool flag(const dp_pack_value *parameters, const char *key)
+{
+    bool value = false;
+    return dp_pack_get_bool(dp_pack_key(parameters, key), &value) && value;
+}
+
+static void end_list(const dp_call *call, uint32_t count)
+{
+    dp_packer packer;
+    if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_u64(&map, "count", count);
+        dp_group_end(&map);
+        dp_call_end(call, &packer);
+    }
+}
+
+void dp_method_rounds(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    if (dp_call_driver(daemon, call) == NULL) {
+        return;
+    }
+    const uint32_t kept = dp_diary_rounds(daemon->diary);
+    const uint64_t last = number(parameters, "last", LAST_STANDARD);
+    const uint32_t from = last < kept ? kept - (uint32_t)last : 0;
+    for (uint32_t i = from; i < kept; i++) {
+        dp_packer packer;
+        if (!dp_call_begin(call, DP_CONTROL_NOTICE, &packer)) {
+            break;
+        }
+        dp_group map = dp_map_begin(&packer);
+        dp_pack_round(dp_pair(&map, "round"), daemon, dp_diary_round_at(daemon->diary, i));
+        dp_group_end(&map);
+        dp_call_end(call, &packer);
+    }
+    if (flag(parameters, "follow")) {
+        dp_call_follow_rounds(call);
+    } else {
+        end_list(call, kept - from);
+    }
+}
+
+void dp_method_events(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    const uint32_t kept = dp_diary_entries(daemon->diary);
+    const uint64_t last = number(parameters, "last", LAST_STANDARD);
+    const uint32_t from = last < kept ? kept - (uint32_t)last : 0;
+    for (uint32_t i = from; i < kept; i++) {
+        dp_packer packer;
+        if (!dp_call_begin(call, DP_CONTROL_NOTICE, &packer)) {
+            break;
+        }
+        dp_group map = dp_map_begin(&packer);
+        dp_pack_entry(dp_pair(&map, "event"), dp_diary_entry_at(daemon->diary, i));
+        dp_group_end(&map);
+        dp_call_end(call, &packer);
+    }
+    if (flag(parameters, "follow")) {
+        dp_call_follow_events(call);
+    } else {
+        end_list(call, kept - from);
+    }
+}
+
+void dp_method_data(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    (void)parameters;
+    const dp_driver *driver = dp_call_driver(daemon, call);
+    const dp_manifest *manifest = driver != NULL ? dp_driver_manifest(driver) : NULL;
+    dp_packer packer;
+    if (driver == NULL || !dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        return;
+    }
+    dp_driver_view view;
+    dp_driver_look(driver, &view);
+    dp_group map = dp_map_begin(&packer);
+    dp_group data = dp_array_begin(dp_pair(&map, "data"));
+    for (int i = 0; i < 2 && manifest != NULL; i++) {
+        const dp_hash *root = i == 0 ? &manifest->tokenizer : &manifest->data;
+        dp_group item = dp_map_begin(dp_item(&data));
+        dp_pair_text(&item, "kind", i == 0 ? "tokenizer" : "tokens");
+        dp_pair_hex(&item, "root", dp_view_of(root->bytes, DP_HASH_BYTES));
+        dp_pair_u64(&item, "bytes", i == 0 ? manifest->tokenizer_bytes : manifest->data_bytes);
+        dp_pair_bool(&item, "local", strcmp(view.trainer, "up") == 0);
+        dp_group_end(&item);
+    }
+    dp_group_end(&data);
+    dp_group_end(&map);
+    dp_call_end(call, &packer);
+}
+
+/* ---- why ---- */
+
+typedef struct question {
+    bool has_round;
+    uint64_t round;
+    bool has_peer;
+    dp_peer peer;
+    uint64_t since_ms;
+} question;
+
+/* Does this entry explain something? Routine is left out. */
+static bool explains(const dp_diary_entry *entry, const question *about)
+{
+    static const dp_note_code routine[] = {DP_NOTE_ROUND_OPENED, DP_NOTE_PUBLISHED, DP_NOTE_READY,   DP_NOTE_DECIDED,
+                                           DP_NOTE_COUNTED,      DP_NOTE_APPLIED,   DP_NOTE_CERTIFIED};
+    if (about->has_round && entry->round != about->round) {
+        return false;
+    }
+    if (about->has_peer && !dp_peer_equal(&entry->peer, &about->peer)) {
+        return false;
+    }
+    if (about->has_round) {
+        return true;
+    }
+    for (size_t i = 0; i < sizeof routine / sizeof routine[0]; i++) {
+        if (entry->code == routine[i]) {
+            return false;
+        }
+    }
+    return about->has_peer || entry->time_ms >= about->since_ms;
+}
+
+static bool find_peer(const dp_daemon *daemon, const char *text, dp_peer *peer)
+{
+    const dp_node *node = dp_driver_node(daemon->driver);
+    dp_member_view member;
+    for (uint32_t i = 0; node != NULL && dp_node_member(node, i, &member); i++) {
+        char id[DP_PEER_TEXT_MAX];
+        dp_peer_text(&member.peer, id);
+        if (strcmp(text, id) == 0 || strcmp(text, dp_driver_peer_name(daemon->driver, &member.peer)) == 0) {
+            *peer = member.peer;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void answer_round(const dp_daemon *daemon, uint64_t number_, char *text, size_t size)
+{
+    const dp_diary_round *round = dp_diary_round_find(daemon->diary, number_);
+    if (round == NULL) {
+        snprintf(text, size, "round %llu is not known here", (unsigned long long)number_);
+        return;
+    }
+    const int at = snprintf(text, size, "round %llu was decided with %u of %u contributors; this node is %s.",
+                            (unsigned long long)round->round, round->listed, round->active,
+                            round->counted ? "counted" : "not counted");
+    size_t used = at > 0 ? (size_t)at : 0;
+    for (uint32_t i = 0; i < round->n_left_out && used < size; i++) {
+        const int more = snprintf(text + used, size - used, " %s was left out: %s.",
+                                  dp_driver_peer_name(daemon->driver, &round->left_out[i].peer), round->left_out[i].cause);
+        used += more > 0 ? (size_t)more : 0;
+    }
+}
+
+static void answer_now(const dp_daemon *daemon, char *text, size_t size)
+{
+    dp_driver_view view;
+    dp_driver_look(daemon->driver, &view);
+    if (!view.running) {
+        snprintf(text, size, "joining: waiting for somebody of the run to answer (%u links)", view.transport.links);
+        return;
+    }
+    switch (view.node.mode) {
+    case DP_MODE_JOINING:
+        snprintf(text, size, "joining: catching up with round %llu; %llu bytes are still being fetched; the trainer is %s",
+                 (unsigned long long)view.node.round, (unsigned long long)view.node.bytes_waiting, view.trainer);
+        break;
+    case DP_MODE_SYNC:
+        snprintf(text, size, "training in synchronous rounds: %u of %u members are alive, round %llu is the last decided",
+                 view.node.alive, view.node.members, (unsigned long long)view.node.round);
+        break;
+    case DP_MODE_GOSSIP:
+        snprintf(text, size,
+                 "no majority of the %u voters is heard, so no round can be decided; this node goes on training and averages "
+                 "in pairs until a majority is back",
+                 view.node.voters);
+        break;
+    case DP_MODE_PAUSED:
+        snprintf(text, size, "paused by its owner: dpnode resume");
+        break;
+    case DP_MODE_HALTED:
+        snprintf(text, size, "halted: a voter signed two different votes; the run's root key must decide");
+        break;
+    case DP_MODE_LEFT:
+        snprintf(text, size, "this node has left the run");
+        break;
+    }
+}
+
+static void pack_causes(dp_group *map, const dp_daemon *daemon, const question *about)
+{
+    const uint32_t kept = dp_diary_entries(daemon->diary);
+    uint32_t found = 0;
+    uint32_t from = kept;
+    while (from > 0 && found < WHY_CAUSES_MAX) {
+        from--;
+        found += explains(dp_diary_entry_at(daemon->diary, from), about);
+    }
+    dp_group causes = dp_array_begin(dp_pair(map, "causes"));
+    for (uint32_t i = from; i < kept; i++) {
+        const dp_diary_entry *entry = dp_diary_entry_at(daemon->diary, i);
+        if (explains(entry, about)) {
+            dp_group cause = dp_map_begin(dp_item(&causes));
+            dp_pair_u64(&cause, "time_ms", entry->time_ms);
+            dp_pair_text(&cause, "text", entry->text);
+            dp_group_end(&cause);
+        }
+    }
+    dp_group_end(&causes);
+}
+
+void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    char text[600];
+    char name[64];
+    question about = {.since_ms = dp_unix_ms() - WHY_WINDOW_MS};
+    dp_packer packer;
+    if (dp_call_driver(daemon, call) == NULL) {
+        return;
+    }
+    about.has_round = dp_pack_get_u64(dp_pack_key(parameters, "round"), &about.round);
+    if (dp_pack_copy_text(dp_pack_key(parameters, "peer"), name, sizeof name)) {
+        about.has_peer = find_peer(daemon, name, &about.peer);
+        if (!about.has_peer) {
+            dp_call_fail(call, 1, "E0120", "dpnode peers   # lists names and ids", "there is no such peer", name);
+            return;
+        }
+    }
+    if (about.has_round) {
+        answer_round(daemon, about.round, text, sizeof text);
+    } else {
+        answer_now(daemon, text, sizeof text);
+    }
+    if (!dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        return;
+    }
+    dp_group map = dp_map_begin(&packer);
+    dp_pair_text(&map, "answer", text);
+    pack_causes(&map, daemon, &about);
+    dp_group_end(&map);
+    dp_call_end(call, &packer);
+}

@@ -1,0 +1,538 @@
+/* Methods that change what this node belongs to: create, join, leave, invite, pause, resume, down. */
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "daemon/control.h"
+#include "daemon/driver.h"
+#include "daemon/found.h"
+#include "daemon/reply.h"
+#include "store/vote.h"
+
+enum {
+    JOIN_REACH_MS = 20 * 1000,  /* somebody must have answered with the manifest */
+    LEAVE_MS = 6 * 1000,
+    LEAVE_TICK_MS = 100,
+    DOWN_MS = 50
+};
+#define INVITE_STANDARD_MS (7ULL * 24 * 3600 * 1000)
+#define MEMBER_MS (365ULL * 24 * 3600 * 1000)
+
+static bool must_be_idle(const dp_daemon *daemon, const dp_call *call)
+{
+    if (daemon->driver == NULL) {
+        return true;
+    }
+    char why[128];
+    snprintf(why, sizeof why, "it is a member of %s", dp_driver_facts(daemon->driver)->name);
+    dp_call_fail(call, 64, "E0111", "dpnode leave   # or use another daemon with --socket", "this node belongs to a run already", why);
+    return false;
+}
+
+static void progress(const dp_call *call, const char *phase, const char *text)
+{
+    dp_packer packer;
+    if (dp_call_begin(call, DP_CONTROL_NOTICE, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_text(&map, "phase", phase);
+        dp_pair_bool(&map, "ok", true);
+        dp_pair_text(&map, "text", text);
+        dp_group_end(&map);
+        dp_call_end(call, &packer);
+    }
+}
+
+/* ---- invite ---- */
+
+typedef struct invite_terms {
+    uint16_t uses;
+    uint64_t lasts_ms;
+    uint32_t caps;
+} invite_terms;
+
+static dp_status make_invite(const dp_daemon *daemon, const invite_terms *terms, char text[DP_TOKEN_TEXT_MAX + 1],
+                             uint64_t *expires_ms, dp_why *why)
+{
+    const dp_facts *facts = dp_driver_facts(daemon->driver);
+    dp_address addresses[DP_TOKEN_ADDRESSES_MAX];
+    dp_invite invite;
+    dp_entropy entropy;
+    const uint64_t now = dp_unix_ms();
+    const dp_invite_request request = {
+        .run = &facts->run,
+        .root = facts->root,
+        .join_secret = facts->join_secret,
+        .psk_epoch = facts->psk_epoch,
+        .issuer = daemon->has_root ? &daemon->root : &daemon->identity.ed,
+        .issuer_credential = dp_view_of(facts->credential, daemon->has_root ? 0 : facts->credential_bytes),
+        .caps = terms->caps,
+        .uses = terms->uses,
+        .not_before_ms = now - DP_CERT_SKEW_MS,
+        .not_after_ms = now + terms->lasts_ms,
+        .addresses = addresses,
+        .n_addresses = (uint8_t)dp_driver_addresses(daemon->driver, addresses),
+        .name = facts->name,
+    };
+    randombytes_buf(entropy.bytes, sizeof entropy.bytes);
+    dp_status status = dp_invite_make(&request, &entropy, &invite, why);
+    sodium_memzero(&entropy, sizeof entropy);
+    if (status == DP_OK) {
+        status = dp_invite_write(&invite, text);
+        dp_invite_close(&invite);
+    }
+    *expires_ms = request.not_after_ms;
+    return status;
+}
+
+static uint32_t caps_of(const dp_pack_value *roles)
+{
+    static const struct {
+        const char *name;
+        uint32_t caps;
+    } rows[] = {
+        {"train", DP_CAP_TRAIN | DP_CAP_SERVE | DP_CAP_RELAY},
+        {"vote", DP_CAP_VOTE},
+        {"invite", DP_CAP_INVITE},
+        {"observe", DP_CAP_OBSERVE | DP_CAP_SERVE},
+    };
+    uint32_t count = 0;
+    uint32_t caps = 0;
+    if (!dp_pack_is_array(roles, &count)) {
+        return DP_CAP_TRAIN | DP_CAP_SERVE | DP_CAP_RELAY | DP_CAP_VOTE;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        char name[16];
+        for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+            if (dp_pack_copy_text(dp_pack_at(roles, i), name, sizeof name) && strcmp(name, rows[k].name) == 0) {
+                caps |= rows[k].caps;
+            }
+        }
+    }
+    return caps;
+}
+
+void dp_method_invite(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    static char text[DP_TOKEN_TEXT_MAX + 1];
+    if (dp_call_driver(daemon, call) == NULL) {
+        return;
+    }
+    uint64_t uses = 0;
+    uint64_t expires_s = INVITE_STANDARD_MS / 1000;
+    DP_IGNORE(!dp_pack_get_u64(dp_pack_key(parameters, "uses"), &uses));
+    DP_IGNORE(!dp_pack_get_u64(dp_pack_key(parameters, "expires_s"), &expires_s));
+    const invite_terms terms = {.uses = (uint16_t)(uses < UINT16_MAX ? uses : UINT16_MAX),
+                                .lasts_ms = expires_s < 10ULL * 365 * 86400 ? expires_s * 1000 : INVITE_STANDARD_MS,
+                                .caps = caps_of(dp_pack_key(parameters, "roles"))};
+    uint64_t expires_ms = 0;
+    dp_why why = {""};
+    dp_packer packer;
+    const dp_status status = make_invite(daemon, &terms, text, &expires_ms, &why);
+    if (status != DP_OK) {
+        dp_call_fail(call, 77, "E0205", "ask the founder for an invite, or for one with the role \"invite\"",
+                     "this node cannot make that invite", why.text[0] != '\0' ? why.text : dp_status_text(status));
+    } else if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_text(&map, "token", text);
+        dp_pair_u64(&map, "uses", terms.uses);
+        dp_pair_u64(&map, "expires_ms", expires_ms);
+        dp_group_end(&map);
+        dp_call_end(call, &packer);
+    }
+    sodium_memzero(text, sizeof text);
+}
+
+/* ---- run.create ---- */
+
+typedef struct create_call {
+    dp_daemon *daemon;
+    dp_call call;
+} create_call;
+
+static void on_found_progress(void *context, const char *phase, const char *text)
+{
+    const create_call *self = context;
+    progress(&self->call, phase, text);
+}
+
+static void reply_created(const create_call *self)
+{
+    static char text[DP_TOKEN_TEXT_MAX + 1];
+    const dp_facts *facts = dp_driver_facts(self->daemon->driver);
+    const invite_terms terms = {.lasts_ms = INVITE_STANDARD_MS,
+                                .caps = DP_CAP_TRAIN | DP_CAP_SERVE | DP_CAP_RELAY | DP_CAP_VOTE};
+    uint64_t expires_ms = 0;
+    dp_why why = {""};
+    dp_packer packer;
+    const dp_status status = make_invite(self->daemon, &terms, text, &expires_ms, &why);
+    if (!dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
+        return;
+    }
+    dp_group map = dp_map_begin(&packer);
+    dp_pair_text(&map, "run", facts->name);
+    dp_pair_hex(&map, "id", dp_view_of(facts->run.bytes, sizeof facts->run.bytes));
+    if (status == DP_OK) {
+        dp_pair_text(&map, "invite", text);
+        dp_pair_u64(&map, "expires_ms", expires_ms);
+    }
+    dp_group_end(&map);
+    dp_call_end(&self->call, &packer);
+    sodium_memzero(text, sizeof text);
+}
+
+static void on_found(void *context, dp_status status, const char *code, const char *what, const char *why, const char *fix)
+{
+    create_call *self = context;
+    if (status == DP_OK) {
+        reply_created(self);
+    } else {
+        dp_call_fail(&self->call, status == DP_BUSY ? 73 : status == DP_IO ? 74 : 65, code, fix, what, why);
+    }
+    dp_free(self);
+}
+
+void dp_method_run_create(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    dp_view bytes = {0};
+    dp_manifest manifest;
+    char text_path[DP_CONFIG_PATH_MAX] = "";
+    char name[DP_NAME_MAX + 1];
+    if (!must_be_idle(daemon, call)) {
+        return;
+    }
+    if (!dp_pack_get_bytes(dp_pack_key(parameters, "manifest"), &bytes) || dp_manifest_decode(&manifest, bytes) != DP_OK ||
+        !dp_pack_copy_text(dp_pack_key(parameters, "text_path"), text_path, sizeof text_path) || text_path[0] != '/') {
+        dp_call_fail(call, 65, "E0301", "dpnode run create --demo kjv", "this is no manifest that the daemon understands",
+                     "its values are missing or out of bounds");
+        return;
+    }
+    create_call *self = dp_alloc(1, sizeof *self);
+    if (self == NULL) {
+        dp_call_fail(call, 70, "E0199", "", "out of memory", "");
+        return;
+    }
+    self->daemon = daemon;
+    self->call = *call;
+    if (!dp_pack_copy_text(dp_pack_key(parameters, "name"), name, sizeof name)) {
+        snprintf(name, sizeof name, "%s", daemon->config->name);
+    }
+    const dp_found_request request = {
+        .manifest = &manifest, .text_path = text_path, .node_name = name, .context = self,
+        .progress = on_found_progress, .done = on_found};
+    dp_found_start(daemon, &request);
+}
+
+/* ---- run.join ---- */
+
+typedef struct joining {
+    dp_daemon *daemon;
+    dp_call call;
+    uv_timer_t timer;
+    uint64_t started_ms;
+    bool over;
+} joining;
+
+static void on_joining_closed(uv_handle_t *handle)
+{
+    dp_free(handle->data);
+}
+
+static void end_joining(joining *self)
+{
+    if (!self->over) {
+        self->over = true;
+        if (self->daemon->driver != NULL) {
+            dp_driver_set_hooks(self->daemon->driver, NULL);
+        }
+        uv_close((uv_handle_t *)&self->timer, on_joining_closed);
+    }
+}
+
+static void give_up(joining *self, int exit, const char *code, const char *fix, const char *what, const char *why)
+{
+    dp_call_fail(&self->call, exit, code, fix, what, why);
+    dp_driver *driver = self->daemon->driver;
+    end_joining(self);
+    self->daemon->driver = NULL;
+    dp_driver_close(driver);
+}
+
+static void on_nobody(uv_timer_t *timer)
+{
+    joining *self = timer->data;
+    char why[DP_TOKEN_ADDRESSES_MAX * (DP_ADDRESS_TEXT_MAX + 2) + 64] = "tried";
+    const dp_facts *facts = dp_driver_facts(self->daemon->driver);
+    for (uint8_t i = 0; i < facts->n_addresses; i++) {
+        char text[DP_ADDRESS_TEXT_MAX];
+        dp_address_text(&facts->addresses[i], text);
+        const size_t at = strlen(why);
+        snprintf(why + at, sizeof why - at, "%s %s", i > 0 ? "," : "", text);
+    }
+    give_up(self, 75, "E0202", "check that the inviter's daemon runs and its port is open, then join again",
+            "nobody of the run answered", why);
+}
+
+static void on_join_progress(void *context, const char *phase, const char *text)
+{
+    const joining *self = context;
+    progress(&self->call, phase, text);
+}
+
+static void on_join_manifest(void *context)
+{
+    joining *self = context;
+    uv_timer_stop(&self->timer);
+    progress(&self->call, "manifest", dp_driver_facts(self->daemon->driver)->name);
+}
+
+static void on_join_failed(void *context, dp_status status, const char *why)
+{
+    joining *self = context;
+    give_up(self, status == DP_NOSPACE ? 74 : 70, "E0206", "dpnode logs   # tells more", "the run could not be entered", why);
+}
+
+static void on_join_following(void *context)
+{
+    joining *self = context;
+    const dp_facts *facts = dp_driver_facts(self->daemon->driver);
+    dp_driver_view view;
+    dp_packer packer;
+    dp_driver_look(self->daemon->driver, &view);
+    if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_text(&map, "run", facts->name);
+        dp_pair_hex(&map, "id", dp_view_of(facts->run.bytes, sizeof facts->run.bytes));
+        dp_pair_u64(&map, "round", view.node.round);
+        dp_pair_u64(&map, "ms", dp_unix_ms() - self->started_ms);
+        dp_group_end(&map);
+        dp_call_end(&self->call, &packer);
+    }
+    end_joining(self);
+}
+
+/* The facts of a newcomer, out of its token. */
+static dp_status facts_of_token(const dp_daemon *daemon, const dp_invite *invite, const char *name, dp_facts *facts)
+{
+    uint8_t serial[DP_CERT_SERIAL_BYTES];
+    *facts = (dp_facts){.run = invite->run, .psk_epoch = invite->psk_epoch, .n_addresses = invite->n_addresses};
+    memcpy(facts->root, invite->root, sizeof facts->root);
+    memcpy(facts->join_secret, invite->join_secret, sizeof facts->join_secret);
+    memcpy(facts->addresses, invite->addresses, sizeof facts->addresses);
+    snprintf(facts->name, sizeof facts->name, "%s", invite->name);
+    snprintf(facts->node_name, sizeof facts->node_name, "%s", name);
+    randombytes_buf(serial, sizeof serial);
+    return dp_invite_redeem(invite, &daemon->identity, serial, dp_unix_ms(), MEMBER_MS, facts->credential,
+                            &facts->credential_bytes);
+}
+
+static dp_status open_by_token(dp_daemon *daemon, const dp_pack_value *parameters, dp_why *why)
+{
+    static dp_facts facts;
+    static dp_invite invite;
+    dp_view token = {0};
+    char name[DP_NAME_MAX + 1];
+    DP_IGNORE(!dp_pack_get_text(dp_pack_key(parameters, "token"), &token)); /* An empty one is refused by its reader. */
+    if (!dp_pack_copy_text(dp_pack_key(parameters, "name"), name, sizeof name) || name[0] == '\0') {
+        snprintf(name, sizeof name, "%s", daemon->config->name);
+    }
+    DP_TRY(dp_invite_parse(token, &invite, NULL, why));
+    dp_status status = dp_invite_check(&invite, dp_unix_ms(), NULL, why);
+    if (status == DP_OK) {
+        status = facts_of_token(daemon, &invite, name, &facts);
+    }
+    dp_invite_close(&invite);
+    if (status == DP_OK) {
+        status = dp_driver_open(&daemon->driver, daemon, &facts, why);
+    }
+    sodium_memzero(&facts, sizeof facts);
+    return status;
+}
+
+static void fail_join(const dp_call *call, dp_status status, const char *why)
+{
+    switch ((int)status) {
+    case DP_EXPIRED:
+        dp_call_fail(call, 65, "E0201", "ask for a new one:  dpnode invite", "this invite is past its time", why);
+        break;
+    case DP_BADMSG:
+        dp_call_fail(call, 65, "E0203", "copy the whole token again", "this is not a whole invite token", why);
+        break;
+    case DP_BADSIG:
+    case DP_DENIED:
+        dp_call_fail(call, 65, "E0204", "ask the inviter for a new token", "this token was not made by its run", why);
+        break;
+    case DP_BUSY:
+        dp_call_fail(call, 73, "E0207", "start the daemon with another --listen", "the port is taken", why);
+        break;
+    default:
+        dp_call_fail(call, 65, "E0208", "dpnode token inspect TOKEN", "this token cannot be used",
+                     why[0] != '\0' ? why : dp_status_text(status));
+        break;
+    }
+}
+
+void dp_method_run_join(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    dp_why why = {""};
+    if (!must_be_idle(daemon, call)) {
+        return;
+    }
+    joining *self = dp_alloc(1, sizeof *self);
+    if (self == NULL || uv_timer_init(daemon->loop, &self->timer) != 0) {
+        dp_free(self);
+        return;
+    }
+    self->daemon = daemon;
+    self->call = *call;
+    self->timer.data = self;
+    self->started_ms = dp_unix_ms();
+    const dp_status status = open_by_token(daemon, parameters, &why);
+    if (status != DP_OK) {
+        daemon->driver = NULL;
+        fail_join(call, status, why.text);
+        end_joining(self);
+        return;
+    }
+    const dp_driver_hooks hooks = {self, on_join_manifest, on_join_following, on_join_failed, on_join_progress};
+    dp_driver_set_hooks(daemon->driver, &hooks);
+    uv_timer_start(&self->timer, on_nobody, JOIN_REACH_MS, 0);
+    progress(call, "token", dp_driver_facts(daemon->driver)->name);
+}
+
+/* ---- leaving, pausing, ending ---- */
+
+typedef struct leaving {
+    dp_saver_job job;
+    dp_daemon *daemon;
+    dp_call call;
+    uv_timer_t timer;
+    dp_run_id run;
+    char name[DP_TOKEN_NAME_MAX + 1];
+    bool keep_data;
+    uint32_t ticks;
+} leaving;
+
+static void on_leaving_closed(uv_handle_t *handle)
+{
+    dp_free(handle->data);
+}
+
+static void run_forget(dp_saver_job *job, dp_store *store)
+{
+    const leaving *self = (const leaving *)job;
+    DP_IGNORE(dp_facts_forget(store)); /* Then the node is a member again at its next start, and may leave again. */
+    if (!self->keep_data) {
+        DP_IGNORE(dp_vote_destroy_key(store, &self->run));
+    }
+}
+
+static void done_forget(dp_saver_job *job)
+{
+    leaving *self = (leaving *)job;
+    dp_packer packer;
+    if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_text(&map, "run", self->name);
+        dp_group_end(&map);
+        dp_call_end(&self->call, &packer);
+    }
+    uv_close((uv_handle_t *)&self->timer, on_leaving_closed);
+}
+
+static void on_leave_tick(uv_timer_t *timer)
+{
+    leaving *self = timer->data;
+    dp_driver_view view = {0};
+    if (self->daemon->driver != NULL) {
+        dp_driver_look(self->daemon->driver, &view);
+    }
+    /* Goodbye has been said when the core says so; alone, there is nobody to hear it. */
+    if (view.running && view.node.mode != DP_MODE_LEFT && ++self->ticks < LEAVE_MS / LEAVE_TICK_MS) {
+        return;
+    }
+    uv_timer_stop(timer);
+    dp_driver *driver = self->daemon->driver;
+    self->daemon->driver = NULL;
+    dp_driver_close(driver);
+    if (dp_saver_post(self->daemon->saver, &self->job, DP_SAVER_URGENT) != DP_OK) {
+        uv_close((uv_handle_t *)timer, on_leaving_closed);
+    }
+}
+
+void dp_method_run_leave(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    dp_driver *driver = dp_call_driver(daemon, call);
+    leaving *self = driver == NULL ? NULL : dp_alloc(1, sizeof *self);
+    if (self == NULL || uv_timer_init(daemon->loop, &self->timer) != 0) {
+        dp_free(self);
+        return;
+    }
+    self->job.run = run_forget;
+    self->job.done = done_forget;
+    self->daemon = daemon;
+    self->call = *call;
+    self->timer.data = self;
+    self->run = dp_driver_facts(driver)->run;
+    snprintf(self->name, sizeof self->name, "%s", dp_driver_facts(driver)->name);
+    DP_IGNORE(!dp_pack_get_bool(dp_pack_key(parameters, "keep_data"), &self->keep_data));
+    dp_driver_command(driver, DP_COMMAND_LEAVE);
+    uv_timer_start(&self->timer, on_leave_tick, LEAVE_TICK_MS, LEAVE_TICK_MS);
+}
+
+static void reply_state(const dp_daemon *daemon, const dp_call *call)
+{
+    dp_driver_view view;
+    dp_packer packer;
+    dp_driver_look(daemon->driver, &view);
+    if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_text(&map, "state", dp_mode_name(view.node.mode));
+        dp_group_end(&map);
+        dp_call_end(call, &packer);
+    }
+}
+
+void dp_method_pause(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    (void)parameters;
+    if (dp_call_driver(daemon, call) != NULL) {
+        dp_driver_command(daemon->driver, DP_COMMAND_PAUSE);
+        reply_state(daemon, call);
+    }
+}
+
+void dp_method_resume(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    (void)parameters;
+    if (dp_call_driver(daemon, call) != NULL) {
+        dp_driver_command(daemon->driver, DP_COMMAND_RESUME);
+        reply_state(daemon, call);
+    }
+}
+
+static void on_down(uv_timer_t *timer)
+{
+    dp_daemon *daemon = timer->data;
+    uv_close((uv_handle_t *)timer, (uv_close_cb)dp_free);
+    dp_daemon_end(daemon, 0, "asked through the control socket");
+}
+
+void dp_method_down(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    (void)parameters;
+    dp_packer packer;
+    uv_timer_t *timer = dp_alloc(1, sizeof *timer);
+    if (timer == NULL || uv_timer_init(daemon->loop, timer) != 0) {
+        dp_free(timer);
+        return;
+    }
+    timer->data = daemon;
+    uv_timer_start(timer, on_down, DOWN_MS, 0); /* The reply goes out first. */
+    if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_u64(&map, "pid", (uint64_t)uv_os_getpid());
+        dp_group_end(&map);
+        dp_call_end(call, &packer);
+    }
+}

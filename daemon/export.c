@@ -1,0 +1,157 @@
+#include "daemon/export.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "daemon/driver.h"
+#include "daemon/reply.h"
+#include "daemon/tool.h"
+#include "store/ckpt.h"
+#include "store/object.h"
+
+typedef struct export_job {
+    dp_saver_job job;
+    dp_daemon *daemon;
+    dp_call call;
+    dp_facts facts;
+    dp_hash tokenizer;
+    char folder[DP_CONFIG_PATH_MAX]; /* for the tool's inputs */
+    char path[DP_CONFIG_PATH_MAX];
+    dp_ckpt ckpt;
+    dp_status status;
+} export_job;
+
+static dp_status write_file(const char *folder, const char *name, dp_view bytes)
+{
+    char path[DP_CONFIG_PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return DP_IO;
+    }
+    size_t at = 0;
+    while (at < bytes.size) {
+        const ssize_t size = write(fd, bytes.data + at, bytes.size - at);
+        if (size <= 0) {
+            close(fd);
+            return DP_NOSPACE;
+        }
+        at += (size_t)size;
+    }
+    return close(fd) == 0 ? DP_OK : DP_IO;
+}
+
+static dp_status write_inputs(export_job *self, dp_store *store)
+{
+    dp_object_info info;
+    dp_buf buf;
+    uint32_t n_bad = 0;
+    uint8_t *room = NULL;
+    DP_TRY(write_file(self->folder, "manifest", dp_view_of(self->facts.manifest, self->facts.manifest_bytes)));
+    dp_buf_init(&buf, DP_OBJECT_BYTES_MAX);
+    dp_status status = dp_ckpt_load(store, &self->facts.run, &self->ckpt, &buf, &n_bad);
+    if (status == DP_OK) {
+        status = write_file(self->folder, "state", dp_buf_view(&buf));
+    }
+    dp_buf_clear(&buf);
+    if (status == DP_OK) {
+        status = dp_object_stat(store, &self->tokenizer, &info);
+    }
+    if (status == DP_OK) {
+        status = dp_buf_reserve(&buf, info.size, &room);
+    }
+    if (status == DP_OK) {
+        status = dp_object_read(store, &self->tokenizer, room, info.size);
+    }
+    if (status == DP_OK) {
+        status = write_file(self->folder, "tokenizer.json", dp_view_of(room, info.size));
+    }
+    dp_buf_close(&buf);
+    return status;
+}
+
+static void run_export(dp_saver_job *job, dp_store *store)
+{
+    export_job *self = (export_job *)job;
+    self->status = write_inputs(self, store);
+}
+
+static void finish(export_job *self)
+{
+    dp_tool_folder_remove(self->folder);
+    dp_free(self);
+}
+
+static void on_tool(void *context, bool ok, const char *output)
+{
+    static const char *const files[] = {"model.safetensors", "config.json", "tokenizer.json"};
+    export_job *self = context;
+    dp_packer packer;
+    if (!ok) {
+        dp_call_fail(&self->call, 74, "E0405", "choose a folder that does not hold a model yet", "the export failed", output);
+    } else if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_text(&map, "path", self->path);
+        dp_pair_u64(&map, "round", self->ckpt.round);
+        dp_group list = dp_array_begin(dp_pair(&map, "files"));
+        for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+            dp_pack_text(dp_item(&list), files[i]);
+        }
+        dp_group_end(&list);
+        dp_group_end(&map);
+        dp_call_end(&self->call, &packer);
+    }
+    finish(self);
+}
+
+static void done_export(dp_saver_job *job)
+{
+    export_job *self = (export_job *)job;
+    char manifest[DP_CONFIG_PATH_MAX + 64];
+    char state[DP_CONFIG_PATH_MAX + 64];
+    char tokenizer[DP_CONFIG_PATH_MAX + 64];
+    if (self->status != DP_OK) {
+        const bool none = self->status == DP_NOTFOUND;
+        dp_call_fail(&self->call, none ? 75 : 74, "E0404", none ? "wait for the first round" : "dpnode ckpt verify",
+                     none ? "there is no checkpoint yet" : "the checkpoint could not be read", dp_status_text(self->status));
+        finish(self);
+        return;
+    }
+    snprintf(manifest, sizeof manifest, "%s/manifest", self->folder);
+    snprintf(state, sizeof state, "%s/state", self->folder);
+    snprintf(tokenizer, sizeof tokenizer, "%s/tokenizer.json", self->folder);
+    DP_IGNORE(mkdir(self->path, 0755) != 0); /* It may be there; the tool tells if it cannot write. */
+    const char *const arguments[] = {"--export", manifest, state, tokenizer, self->path, NULL};
+    const dp_status status = dp_tool_run(self->daemon, arguments, on_tool, self);
+    if (status != DP_OK) {
+        dp_call_fail(&self->call, 70, "E0405", "give a shorter path", "the export cannot start", dp_status_text(status));
+        finish(self);
+    }
+}
+
+void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path)
+{
+    const dp_manifest *manifest = dp_driver_manifest(daemon->driver);
+    export_job *job = dp_alloc(1, sizeof *job);
+    if (manifest == NULL || job == NULL || dp_tool_folder(daemon, job->folder) != DP_OK) {
+        dp_call_fail(call, 75, "E0404", "wait for the first round", "there is nothing to export yet",
+                     "the run's manifest is not here, or the disk is full");
+        dp_free(job);
+        return;
+    }
+    job->job.run = run_export;
+    job->job.done = done_export;
+    job->daemon = daemon;
+    job->call = *call;
+    job->facts = *dp_driver_facts(daemon->driver);
+    job->tokenizer = manifest->tokenizer;
+    snprintf(job->path, sizeof job->path, "%s", path);
+    if (dp_saver_post(daemon->saver, &job->job, DP_SAVER_BULK) != DP_OK) {
+        dp_call_fail(call, 75, "E0402", "try again", "the store is busy", "too many writes are waiting");
+        finish(job);
+    }
+}

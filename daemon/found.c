@@ -1,0 +1,191 @@
+#include "daemon/found.h"
+
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "daemon/driver.h"
+#include "daemon/tool.h"
+#include "store/object.h"
+#include "store/vote.h"
+
+typedef struct founding {
+    dp_saver_job job;
+    dp_daemon *daemon;
+    dp_found_request request;
+    dp_manifest manifest;
+    char folder[DP_CONFIG_PATH_MAX];
+    char node_name[DP_NAME_MAX + 1];
+    uint8_t root_seed[DP_ROOT_SEED_BYTES];
+    dp_facts facts;
+    dp_status status;
+} founding;
+
+static void finish(founding *self, dp_status status, const char *code, const char *what, const char *why, const char *fix)
+{
+    if (self->folder[0] != '\0') {
+        dp_tool_folder_remove(self->folder);
+    }
+    self->request.done(self->request.context, status, code, what, why, fix);
+    sodium_memzero(self->root_seed, sizeof self->root_seed);
+    sodium_memzero(&self->facts, sizeof self->facts);
+    dp_free(self);
+}
+
+/* A file of the tool becomes an object that stays. */
+static dp_status keep_file(const founding *self, dp_store *store, const char *name, dp_hash *root, uint64_t *size)
+{
+    char path[DP_CONFIG_PATH_MAX + 64];
+    const dp_pin pin = {.kind = DP_PIN_DATA}; /* of no run: its id follows from these hashes */
+    struct stat info;
+    snprintf(path, sizeof path, "%s/%s", self->folder, name);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return DP_IO;
+    }
+    void *bytes = fstat(fd, &info) == 0 && info.st_size > 0
+                      ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
+                      : MAP_FAILED;
+    close(fd);
+    if (bytes == MAP_FAILED) {
+        return DP_IO;
+    }
+    *size = (uint64_t)info.st_size;
+    const dp_status status = dp_object_put(store, dp_view_of(bytes, (size_t)info.st_size), &pin, root);
+    munmap(bytes, (size_t)info.st_size);
+    return status;
+}
+
+static dp_status make_vote_key(founding *self, dp_sign_key *key)
+{
+    uint8_t seed[32];
+    randombytes_buf(seed, sizeof seed);
+    dp_sign_key_of_seed(seed, key);
+    sodium_memzero(seed, sizeof seed);
+    memcpy(self->manifest.founder_vote_key, key->public_key, sizeof self->manifest.founder_vote_key);
+    return DP_OK;
+}
+
+static dp_status sign_manifest(founding *self, const dp_sign_key *root)
+{
+    dp_facts *facts = &self->facts;
+    DP_TRY(dp_manifest_encode(&self->manifest, facts->manifest, &facts->manifest_bytes));
+    dp_sign(root, "dpnode/manifest/1",
+            dp_view_of(facts->manifest, facts->manifest_bytes - DP_MANIFEST_SIGNATURE_BYTES), self->manifest.signature);
+    return dp_manifest_encode(&self->manifest, facts->manifest, &facts->manifest_bytes);
+}
+
+static void fill_facts(founding *self, const dp_sign_key *root)
+{
+    uint8_t serial[DP_CERT_SERIAL_BYTES];
+    dp_facts *facts = &self->facts;
+    facts->run = dp_manifest_run_id(dp_view_of(facts->manifest, facts->manifest_bytes));
+    memcpy(facts->root, root->public_key, sizeof facts->root);
+    randombytes_buf(facts->join_secret, sizeof facts->join_secret);
+    randombytes_buf(serial, sizeof serial);
+    dp_founder_credential(root, &facts->run, &self->daemon->identity, serial, dp_unix_ms(), facts->credential);
+    facts->credential_bytes = DP_CERT_BYTES;
+    snprintf(facts->name, sizeof facts->name, "%s", self->manifest.name);
+    snprintf(facts->node_name, sizeof facts->node_name, "%s", self->node_name);
+}
+
+static dp_status found(founding *self, dp_store *store)
+{
+    dp_sign_key root;
+    dp_sign_key vote;
+    dp_vote_key_row row;
+    dp_manifest *manifest = &self->manifest;
+    const dp_peer self_peer = dp_identity_peer(&self->daemon->identity);
+    DP_TRY(keep_file(self, store, "tokenizer.json", &manifest->tokenizer, &manifest->tokenizer_bytes));
+    DP_TRY(keep_file(self, store, "tokens.bin", &manifest->data, &manifest->data_bytes));
+    randombytes_buf(self->root_seed, sizeof self->root_seed);
+    dp_sign_key_of_seed(self->root_seed, &root);
+    DP_TRY(make_vote_key(self, &vote));
+    manifest->created_ms = dp_unix_ms();
+    randombytes_buf(&manifest->nonce, sizeof manifest->nonce);
+    memcpy(manifest->root_key, root.public_key, sizeof manifest->root_key);
+    memcpy(manifest->founder, self_peer.bytes, sizeof manifest->founder);
+    DP_TRY(sign_manifest(self, &root));
+    fill_facts(self, &root);
+    memcpy(row.public_key, vote.public_key, sizeof row.public_key);
+    memcpy(row.secret, vote.secret_key, sizeof row.secret);
+    const dp_status status = dp_vote_create_key(store, &self->facts.run, &row);
+    sodium_memzero(&row, sizeof row);
+    sodium_memzero(&vote, sizeof vote);
+    sodium_memzero(&root, sizeof root);
+    return status;
+}
+
+static void run_found(dp_saver_job *job, dp_store *store)
+{
+    founding *self = (founding *)job;
+    self->status = found(self, store);
+}
+
+static void done_found(dp_saver_job *job)
+{
+    founding *self = (founding *)job;
+    dp_why why = {""};
+    dp_daemon *daemon = self->daemon;
+    if (self->status != DP_OK) {
+        finish(self, DP_IO, "E0302", "the run could not be stored", dp_status_text(self->status),
+               "free some disk space and try again");
+        return;
+    }
+    dp_status status = daemon->driver != NULL ? DP_BUSY : dp_daemon_keep_root(daemon, self->root_seed, &why);
+    if (status == DP_OK) {
+        status = dp_driver_open(&daemon->driver, daemon, &self->facts, &why);
+    }
+    if (status != DP_OK) {
+        finish(self, status, "E0303", "the run could not be started", why.text,
+               "start the daemon with another --listen ADDR:PORT");
+        return;
+    }
+    finish(self, DP_OK, "", "", "", "");
+}
+
+static void on_prepared(void *context, bool ok, const char *output)
+{
+    founding *self = context;
+    if (!ok) {
+        finish(self, DP_BADMSG, "E0304", "the text cannot be used", output, "give a file of UTF-8 text");
+        return;
+    }
+    self->request.progress(self->request.context, "data", output);
+    self->job.run = run_found;
+    self->job.done = done_found;
+    if (dp_saver_post(self->daemon->saver, &self->job, DP_SAVER_BULK) != DP_OK) {
+        finish(self, DP_IO, "E0402", "the store is busy", "too many writes are waiting", "try again");
+    }
+}
+
+void dp_found_start(dp_daemon *daemon, const dp_found_request *request)
+{
+    char vocab[16];
+    founding *self = dp_alloc(1, sizeof *self);
+    if (self == NULL) {
+        request->done(request->context, DP_NOMEM, "E0199", "out of memory", "", "");
+        return;
+    }
+    self->daemon = daemon;
+    self->request = *request;
+    self->manifest = *request->manifest;
+    snprintf(self->node_name, sizeof self->node_name, "%s", request->node_name);
+    snprintf(vocab, sizeof vocab, "%u", self->manifest.vocab);
+    if (dp_tool_folder(daemon, self->folder) != DP_OK) {
+        self->folder[0] = '\0';
+        finish(self, DP_IO, "E0302", "there is no room to prepare the text", daemon->config->dir, "free some disk space");
+        return;
+    }
+    request->progress(request->context, "prepare", request->text_path);
+    const char *const arguments[] = {"--prepare", request->text_path, self->folder, "--vocab", vocab, NULL};
+    const dp_status status = dp_tool_run(daemon, arguments, on_prepared, self);
+    if (status != DP_OK) {
+        finish(self, DP_IO, "E0304", "the text cannot be prepared", dp_status_text(status), "give a shorter path");
+    }
+}

@@ -1,0 +1,272 @@
+/* dpnoded: argv to exit code. */
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/control.h"
+#include "daemon/driver.h"
+#include "store/dir.h"
+
+enum { EXIT_USAGE = 64, EXIT_SOFTWARE = 70, EXIT_CANTCREATE = 73, EXIT_IO = 74, EXIT_TEMPORARY = 75, EXIT_DENIED = 77 };
+
+static int exit_of(dp_status status)
+{
+    switch ((int)status) {
+    case DP_OK:
+        return 0;
+    case DP_BADARG:
+        return EXIT_USAGE;
+    case DP_BUSY:
+        return EXIT_CANTCREATE;
+    case DP_DENIED:
+        return EXIT_DENIED;
+    case DP_IO:
+    case DP_NOSPACE:
+        return EXIT_IO;
+    case DP_VERSION:
+        return 76;
+    default:
+        return EXIT_SOFTWARE;
+    }
+}
+
+static void print_help(void)
+{
+    size_t count = 0;
+    const dp_setting *settings = dp_settings(&count);
+    printf("usage: dpnoded [--dir PATH] [--socket PATH] [--listen ADDR:PORT] ...\n"
+           "The node daemon of dpnode. It is idle, with no port open, until dpnode tells it to create or join a run.\n\n");
+    for (size_t i = 0; i < count; i++) {
+        char flag[64];
+        snprintf(flag, sizeof flag, "--%s %s", settings[i].name, settings[i].unit);
+        printf("  %-24s %s%s%s%s\n", flag, settings[i].text, settings[i].standard[0] != '\0' ? " [" : "",
+               settings[i].standard, settings[i].standard[0] != '\0' ? "]" : "");
+    }
+    printf("\nEach one may also be set as DPNODE_<NAME> in the environment.\n");
+}
+
+static void set_log(const dp_config *config)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    dp_log_level level = DP_LOG_INFO;
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(config->log_level, names[i]) == 0) {
+            level = (dp_log_level)i;
+        }
+    }
+    dp_log_init(stderr, level, "dpnoded");
+}
+
+/* Make dir and the folders above it, so that the first start of an unprivileged user works. */
+static void make_folders(const char *dir)
+{
+    char path[DP_CONFIG_PATH_MAX];
+    snprintf(path, sizeof path, "%s", dir);
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        DP_IGNORE(mkdir(path, 0755) != 0); /* The store tells if the folder is not there in the end. */
+        *slash = '/';
+    }
+}
+
+static dp_status load_identity(dp_daemon *daemon, dp_why *why)
+{
+    static const char name[] = "identity.key";
+    const char *dir = daemon->config->dir;
+    dp_buf file;
+    dp_buf_init(&file, 4096);
+    dp_status status = dp_dir_read_secret(dir, name, &file);
+    if (status == DP_OK) {
+        status = dp_identity_decode(dp_buf_view(&file), &daemon->identity);
+    } else if (status == DP_NOTFOUND) {
+        uint8_t bytes[DP_IDENTITY_FILE_BYTES];
+        dp_entropy seed;
+        randombytes_buf(seed.bytes, sizeof seed.bytes);
+        dp_identity_of_seed(&seed, &daemon->identity);
+        dp_identity_encode(&daemon->identity, bytes);
+        status = dp_dir_write_secret(dir, name, dp_view_of(bytes, sizeof bytes));
+        sodium_memzero(&seed, sizeof seed);
+        sodium_memzero(bytes, sizeof bytes);
+    }
+    if (file.data != NULL) {
+        sodium_memzero(file.data, file.size);
+    }
+    dp_buf_close(&file);
+    return status == DP_OK ? DP_OK : dp_why_set(why, status, "%s/%s: %s", dir, name, dp_status_text(status));
+}
+
+static void use_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES])
+{
+    dp_sign_key_of_seed(seed, &daemon->root);
+    daemon->has_root = true;
+}
+
+static void load_root(dp_daemon *daemon)
+{
+    dp_buf file;
+    dp_buf_init(&file, DP_ROOT_SEED_BYTES);
+    if (dp_dir_read_secret(daemon->config->dir, "root.key", &file) == DP_OK && file.size == DP_ROOT_SEED_BYTES) {
+        use_root(daemon, file.data);
+        sodium_memzero(file.data, file.size);
+    }
+    dp_buf_close(&file);
+}
+
+dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES], dp_why *why)
+{
+    const dp_status status = dp_dir_write_secret(daemon->config->dir, "root.key", dp_view_of(seed, DP_ROOT_SEED_BYTES));
+    if (status != DP_OK) {
+        return dp_why_set(why, status, "the root key could not be written: %s", dp_status_text(status));
+    }
+    use_root(daemon, seed);
+    return DP_OK;
+}
+
+static void on_entry(void *context, const dp_diary_entry *entry)
+{
+    const dp_daemon *daemon = context;
+    if (daemon->control != NULL) {
+        dp_control_on_entry(daemon->control, entry);
+    }
+}
+
+static void on_round(void *context, const dp_diary_round *round)
+{
+    const dp_daemon *daemon = context;
+    if (daemon->control != NULL) {
+        dp_control_on_round(daemon->control, round);
+    }
+}
+
+void dp_daemon_end(dp_daemon *daemon, int exit_status, const char *cause)
+{
+    if (daemon->ending) {
+        _exit(exit_status);
+    }
+    daemon->ending = true;
+    daemon->exit_status = exit_status;
+    dp_diary_add(daemon->diary, DP_LOG_INFO, "daemon.ending", 0, NULL, "%s", cause);
+    uv_stop(daemon->loop);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    dp_daemon_end(handle->data, 0, number == SIGTERM ? "asked by SIGTERM" : "asked by SIGINT");
+}
+
+static dp_status open_store(dp_daemon *daemon, dp_why *why)
+{
+    dp_store_report report = {0};
+    dp_store_options options = dp_store_options_default();
+    options.ballast_bytes = daemon->config->ballast;
+    options.margin_bytes = daemon->config->margin;
+    options.max_bytes = daemon->config->store_max;
+    make_folders(daemon->config->dir);
+    DP_TRY(dp_store_open(&daemon->store, daemon->config->dir, &options, &report, why));
+    if (report.meta_rebuilt || report.chunks_rebuilt) {
+        dp_log(DP_LOG_WARN, "store.rebuilt", "moved_to=%s msg=\"the store was damaged and has been rebuilt\"", report.moved_to);
+    }
+    const dp_status status = dp_store_bump_incarnation(daemon->store, dp_unix_ms() / 1000, &daemon->incarnation);
+    return status == DP_OK ? DP_OK : dp_why_set(why, status, "the store cannot be written: %s", dp_status_text(status));
+}
+
+/* Everything that may fail before the loop runs. */
+static dp_status start(dp_daemon *daemon, dp_facts *facts, bool *member, dp_why *why)
+{
+    DP_TRY(dp_crypto_start());
+    DP_TRY(open_store(daemon, why));
+    DP_TRY(load_identity(daemon, why));
+    load_root(daemon);
+    const dp_status status = dp_facts_load(daemon->store, facts);
+    *member = status == DP_OK;
+    if (status != DP_OK && status != DP_NOTFOUND) {
+        return dp_why_set(why, status, "what the store says of the run cannot be read: %s", dp_status_text(status));
+    }
+    const dp_diary_hooks hooks = {daemon, on_entry, on_round};
+    DP_TRY(dp_saver_open(&daemon->saver, daemon->loop, daemon->store));
+    DP_TRY(dp_diary_open(&daemon->diary, daemon->loop, daemon->saver, &hooks));
+    DP_TRY(dp_control_open(&daemon->control, daemon, daemon->config->socket, why));
+    return *member ? dp_driver_open(&daemon->driver, daemon, facts, why) : DP_OK;
+}
+
+static void close_all(dp_daemon *daemon)
+{
+    dp_driver_close(daemon->driver);
+    daemon->driver = NULL;
+    dp_control_close(daemon->control);
+    daemon->control = NULL;
+    if (daemon->diary != NULL) {
+        dp_diary_flush(daemon->diary);
+    }
+    dp_saver_close(daemon->saver); /* The last jobs still speak to the diary. */
+    dp_diary_close(daemon->diary);
+    daemon->diary = NULL;
+    uv_run(daemon->loop, UV_RUN_DEFAULT); /* close callbacks */
+    dp_store_close(daemon->store);
+    dp_identity_close(&daemon->identity);
+    sodium_memzero(&daemon->root, sizeof daemon->root);
+}
+
+static void watch_signals(dp_daemon *daemon, uv_signal_t handles[2])
+{
+    static const int numbers[2] = {SIGTERM, SIGINT};
+    for (int i = 0; i < 2; i++) {
+        handles[i].data = daemon;
+        if (uv_signal_init(daemon->loop, &handles[i]) == 0) {
+            uv_signal_start(&handles[i], on_signal, numbers[i]);
+        }
+    }
+}
+
+static int run(const dp_config *config)
+{
+    static dp_facts facts;
+    dp_daemon daemon = {.loop = uv_default_loop(), .config = config, .started_ms = dp_unix_ms()};
+    uv_signal_t signals[2];
+    dp_why why = {""};
+    bool member = false;
+    const dp_status status = start(&daemon, &facts, &member, &why);
+    if (status != DP_OK) {
+        fprintf(stderr, "dpnoded: %s\n", why.text[0] != '\0' ? why.text : dp_status_text(status));
+        close_all(&daemon);
+        return exit_of(status);
+    }
+    watch_signals(&daemon, signals);
+    dp_diary_add(daemon.diary, DP_LOG_INFO, "daemon.started", 0, NULL, "dpnoded %s, %s", DP_VERSION_TEXT,
+                 member ? facts.name : "idle");
+    uv_run(daemon.loop, UV_RUN_DEFAULT);
+    uv_close((uv_handle_t *)&signals[0], NULL);
+    uv_close((uv_handle_t *)&signals[1], NULL);
+    close_all(&daemon);
+    return daemon.exit_status;
+}
+
+int main(int argc, char **argv)
+{
+    static dp_config config;
+    dp_why why = {""};
+    bool help = false;
+    bool version = false;
+    signal(SIGPIPE, SIG_IGN);
+    const struct rlimit no_core = {0, 0};
+    DP_IGNORE(setrlimit(RLIMIT_CORE, &no_core) != 0); /* Best effort: no core file should hold a key. */
+    if (dp_config_read(&config, argc, argv, &help, &version, &why) != DP_OK) {
+        fprintf(stderr, "dpnoded: %s\n", why.text);
+        return EXIT_USAGE;
+    }
+    if (help) {
+        print_help();
+        return 0;
+    }
+    if (version) {
+        printf("dpnoded %s\n", DP_VERSION_TEXT);
+        return 0;
+    }
+    set_log(&config);
+    return run(&config);
+}

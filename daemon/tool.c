@@ -1,0 +1,124 @@
+#include "daemon/tool.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+enum { ARGUMENT_MAX = 600 };
+
+typedef struct tool {
+    uv_process_t process;
+    uv_pipe_t pipe;
+    dp_tool_done *done;
+    void *context;
+    uint32_t n_open; /* handles, plus the process while it runs */
+    bool ok;
+    size_t size;
+    char output[DP_TOOL_OUTPUT_MAX];
+    char room[1024];
+} tool;
+
+static void on_closed(uv_handle_t *handle)
+{
+    tool *self = handle->data;
+    if (--self->n_open == 0) {
+        self->done(self->context, self->ok, self->output);
+        dp_free(self);
+    }
+}
+
+static void on_tool_exit(uv_process_t *process, int64_t status, int signal)
+{
+    tool *self = process->data;
+    self->ok = status == 0 && signal == 0;
+    uv_close((uv_handle_t *)process, on_closed);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    (void)suggested;
+    tool *self = handle->data;
+    *buf = uv_buf_init(self->room, sizeof self->room);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
+{
+    tool *self = stream->data;
+    if (size < 0) {
+        uv_close((uv_handle_t *)stream, on_closed);
+        return;
+    }
+    const size_t left = sizeof self->output - 1 - self->size;
+    const size_t take = (size_t)size < left ? (size_t)size : left;
+    memcpy(self->output + self->size, buf->base, take);
+    self->size += take;
+    self->output[self->size] = '\0';
+}
+
+dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_done *done, void *context)
+{
+    char program[DP_CONFIG_PATH_MAX];
+    char copies[DP_TOOL_ARGUMENTS_MAX][ARGUMENT_MAX];
+    char *argv[DP_TOOL_ARGUMENTS_MAX + 2] = {program};
+    snprintf(program, sizeof program, "%s", daemon->config->worker);
+    for (int i = 0; arguments[i] != NULL; i++) {
+        if (i == DP_TOOL_ARGUMENTS_MAX || strlen(arguments[i]) >= ARGUMENT_MAX) {
+            return DP_TOOBIG;
+        }
+        memcpy(copies[i], arguments[i], strlen(arguments[i]) + 1);
+        argv[i + 1] = copies[i];
+    }
+    tool *self = dp_alloc(1, sizeof *self);
+    if (self == NULL) {
+        return DP_NOMEM;
+    }
+    uv_pipe_init(daemon->loop, &self->pipe, 0);
+    self->pipe.data = self;
+    self->process.data = self;
+    self->done = done;
+    self->context = context;
+    self->n_open = 2;
+    uv_stdio_container_t stdio[] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&self->pipe},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+    };
+    const uv_process_options_t options = {
+        .exit_cb = on_tool_exit, .file = program, .args = argv, .stdio = stdio, .stdio_count = 3};
+    const int error = uv_spawn(daemon->loop, &self->process, &options);
+    if (error != 0) {
+        snprintf(self->output, sizeof self->output, "%s: %s", program, uv_strerror(error));
+        uv_close((uv_handle_t *)&self->process, on_closed);
+        uv_close((uv_handle_t *)&self->pipe, on_closed);
+        return DP_OK; /* done tells. */
+    }
+    if (uv_read_start((uv_stream_t *)&self->pipe, on_alloc, on_read) != 0) {
+        uv_close((uv_handle_t *)&self->pipe, on_closed);
+    }
+    return DP_OK;
+}
+
+dp_status dp_tool_folder(const dp_daemon *daemon, char path[DP_CONFIG_PATH_MAX])
+{
+    const int size = snprintf(path, DP_CONFIG_PATH_MAX, "%s/work-XXXXXX", daemon->config->dir);
+    return size < DP_CONFIG_PATH_MAX && mkdtemp(path) != NULL ? DP_OK : DP_IO;
+}
+
+void dp_tool_folder_remove(const char *path)
+{
+    char file[DP_CONFIG_PATH_MAX + 256];
+    DIR *folder = opendir(path);
+    if (folder == NULL) {
+        return;
+    }
+    for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
+        DP_IGNORE(unlink(file) != 0); /* "." and ".." refuse, as they should. */
+    }
+    closedir(folder);
+    DP_IGNORE(rmdir(path) != 0); /* A leftover folder is harmless. */
+}

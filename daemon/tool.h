@@ -1,0 +1,19 @@
+/* Runs dpnode-worker once as a tool (--prepare, --export), off the loop, and tells how it ended. Loop thread only. */
+#ifndef DP_DAEMON_TOOL_H
+#define DP_DAEMON_TOOL_H
+
+#include "daemon/daemon.h"
+
+enum { DP_TOOL_ARGUMENTS_MAX = 8, DP_TOOL_OUTPUT_MAX = 2048 };
+
+/* ok: exit status 0. output: what it printed, standard error included, cut at DP_TOOL_OUTPUT_MAX. */
+typedef void dp_tool_done(void *context, bool ok, const char *output);
+
+/* arguments: after the program name, ended by NULL; copied. DP_NOTFOUND: no such program. */
+DP_MUST dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_done *done, void *context);
+
+/* A fresh folder inside the daemon's directory, and its removal with the plain files in it. */
+DP_MUST dp_status dp_tool_folder(const dp_daemon *daemon, char path[DP_CONFIG_PATH_MAX]);
+void dp_tool_folder_remove(const char *path);
+
+#endif
