@@ -6,23 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/manifest.h"
 #include "base/trainer_msg.h"
-#include "compute/bpe.h"
 #include "compute/codec.h"
-#include "compute/data.h"
 #include "compute/state.h"
 #include "compute/worker.h"
+#include "tests/unit/compute/tiny_run.h"
 
-enum { CONTEXT = 32, VOCAB = 300, ONE = 65536, STEPS = 4 };
-
-/* What OPEN carries. */
-typedef struct run_files {
-    uint8_t manifest[DP_MANIFEST_BYTES_MAX];
-    size_t manifest_size;
-    dp_buf tokenizer;
-    dp_buf data;
-} run_files;
+enum { ONE = 65536, STEPS = 4 };
 
 typedef struct peer {
     pid_t pid;
@@ -35,55 +25,19 @@ typedef struct answer {
     uint32_t n_fds;
 } answer;
 
-static run_files files;
-
-static void text_of_the_run(char *text, size_t size)
-{
-    static const char *const words[] = {"light ",    "and ",   "darkness ", "were ",
-                                        "over the ", "deep, ", "waters ",   "said "};
-    uint64_t state = 1;
-    size_t at = 0;
-    while (at + 16 < size) {
-        state = state * 6364136223846793005U + 1442695040888963407U;
-        at += (size_t)snprintf(text + at, size - at, "%s", words[state >> 61]);
-    }
-    memset(text + at, '.', size - at);
-}
+static tiny_run files;
 
 static int make_files(void **state)
 {
     (void)state;
-    static char text[40000];
-    text_of_the_run(text, sizeof text);
-    dp_bpe *bpe;
-    dp_tokens tokens = {0};
-    dp_buf_init(&files.tokenizer, 1 << 20);
-    dp_buf_init(&files.data, 1 << 20);
-    CHECK_OK(dp_bpe_train(&bpe, dp_view_of(text, sizeof text), VOCAB, NULL));
-    CHECK_OK(dp_bpe_encode(bpe, dp_view_of(text, sizeof text), &tokens, NULL));
-    CHECK_OK(dp_bpe_save(bpe, &files.tokenizer));
-    CHECK_OK(dp_data_write(tokens.ids, tokens.count, VOCAB, sizeof text, &files.data));
-    dp_tokens_close(&tokens);
-    dp_bpe_close(bpe);
-    dp_manifest m;
-    dp_manifest_default(&m);
-    m.layers = 2;
-    m.width = 32;
-    m.heads = 2;
-    m.context = CONTEXT;
-    m.vocab = VOCAB;
-    m.batch_rows = 4;
-    m.warmup_tokens = 256;
-    m.lr_nano = 5000000;
-    CHECK_OK(dp_manifest_encode(&m, files.manifest, &files.manifest_size));
+    tiny_run_open(&files, DP_CODEC_SPARSE, 950);
     return 0;
 }
 
 static int drop_files(void **state)
 {
     (void)state;
-    dp_buf_close(&files.tokenizer);
-    dp_buf_close(&files.data);
+    tiny_run_close(&files);
     return 0;
 }
 
@@ -182,7 +136,7 @@ static double train_until(const peer *p, uint64_t round, uint32_t steps)
         const answer a = expect(p, DP_TRAINER_STEP);
         done = a.msg.steps;
         loss = a.msg.loss;
-        assert_int_equal(a.msg.tokens, (uint64_t)done * 4 * CONTEXT);
+        assert_int_equal(a.msg.tokens, (uint64_t)done * 4 * TINY_CONTEXT);
     } while (done < steps);
     return loss;
 }
@@ -410,7 +364,7 @@ static void training_can_be_watched_and_sampled(void **state)
     const answer score = expect(&p, DP_TRAINER_EVALUATED);
     CHECK(score.msg.loss > 5 && score.msg.loss < 6.5); /* theta has not moved yet */
     CHECK(score.msg.bits_per_byte > 1 && score.msg.tokens >= 200 &&
-          score.msg.tokens < 200 + CONTEXT);
+          score.msg.tokens < 200 + TINY_CONTEXT);
     const dp_trainer_msg sample = {
         .kind = DP_TRAINER_SAMPLE, .text = "light and", .tokens = 20, .seed = 5};
     send_views(&p, &sample, NULL, 0);

@@ -1,0 +1,501 @@
+#include "tests/unit/compute/tiny_run.h"
+
+#include <math.h>
+
+#include "compute/codec.h"
+#include "compute/safetensors.h"
+#include "compute/state.h"
+#include "compute/trainer.h"
+
+enum { ONE = 65536, BUF_MAX = 1 << 24 };
+
+static const uint32_t all_of_it = 0x80000000U;
+
+typedef struct node {
+    tiny_run run;
+    dp_trainer *trainer;
+    size_t n;
+} node;
+
+static node open_node(uint8_t member, dp_codec_kind codec, uint32_t beta_milli)
+{
+    node x = {0};
+    tiny_run_open(&x.run, codec, beta_milli);
+    const dp_trainer_setup setup = {.manifest = dp_view_of(x.run.manifest, x.run.manifest_size),
+                                    .tokenizer = dp_buf_view(&x.run.tokenizer),
+                                    .data = dp_buf_view(&x.run.data),
+                                    .member = {member},
+                                    .threads = 1};
+    dp_why why = {{0}};
+    CHECK_OK(dp_trainer_open(&x.trainer, &setup, &why));
+    dp_trainer_init(x.trainer);
+    x.n = dp_trainer_elements(x.trainer);
+    return x;
+}
+
+static void close_node(node *x)
+{
+    dp_trainer_close(x->trainer);
+    tiny_run_close(&x->run);
+}
+
+static void train(const node *x, uint32_t steps)
+{
+    const uint32_t goal = dp_trainer_progress_of(x->trainer).steps + steps;
+    while (dp_trainer_progress_of(x->trainer).steps < goal) {
+        CHECK_OK(dp_trainer_work(x->trainer));
+    }
+}
+
+static float *copy(const float *x, size_t n)
+{
+    float *const c = test_malloc(n * sizeof *c);
+    memcpy(c, x, n * sizeof *c);
+    return c;
+}
+
+static uint8_t *copy_bytes(dp_view bytes)
+{
+    uint8_t *const c = test_malloc(bytes.size);
+    memcpy(c, bytes.data, bytes.size);
+    return c;
+}
+
+/* A publication that outlives the call that lent it. */
+typedef struct publication {
+    uint8_t *blob_bytes;
+    uint8_t *a_bytes;
+    dp_view blob;
+    dp_view a;
+} publication;
+
+static publication publish(const node *x, bool dense)
+{
+    publication p;
+    CHECK_OK(dp_trainer_publish(x->trainer, dense, &p.blob, &p.a));
+    p.blob_bytes = copy_bytes(p.blob);
+    p.a_bytes = copy_bytes(p.a);
+    p.blob.data = p.blob_bytes;
+    p.a.data = p.a_bytes;
+    return p;
+}
+
+static void drop(publication *p)
+{
+    test_free(p->blob_bytes);
+    test_free(p->a_bytes);
+}
+
+static dp_trainer_record record_of(uint64_t round, dp_settle settle, const dp_view *blobs, size_t n)
+{
+    return (dp_trainer_record){.round = round,
+                               .tokens = 100 * round,
+                               .alpha = ONE,
+                               .clip = ONE,
+                               .lambda = ONE,
+                               .settle = settle,
+                               .q = &all_of_it,
+                               .blobs = blobs,
+                               .n_items = n};
+}
+
+static bool close_to(double a, double b)
+{
+    return fabs(a - b) <= 1e-6 * (1 + fabs(a));
+}
+
+static void thirty_steps_lower_the_loss(void **state)
+{
+    (void)state;
+    node x = open_node(1, DP_CODEC_SPARSE, 950);
+    train(&x, 1);
+    const double first = dp_trainer_progress_of(x.trainer).loss;
+    train(&x, 29);
+    const dp_trainer_progress done = dp_trainer_progress_of(x.trainer);
+    CHECK(done.steps == 30 && done.skipped == 0 && done.tokens == 30 * TINY_ROWS * TINY_CONTEXT);
+    /* The mean over all thirty lies well below the first. */
+    CHECK(isfinite(first) && done.loss < 0.9 * first);
+    close_node(&x);
+}
+
+static void training_is_the_same_twice_and_differs_between_members(void **state)
+{
+    (void)state;
+    node a = open_node(1, DP_CODEC_SPARSE, 950);
+    node b = open_node(1, DP_CODEC_SPARSE, 950);
+    node c = open_node(2, DP_CODEC_SPARSE, 950);
+    train(&a, 2);
+    train(&b, 2);
+    train(&c, 2);
+    double same = 0;
+    double other = 0;
+    for (size_t i = 0; i < a.n; i++) {
+        same += fabs((double)(dp_trainer_params(a.trainer)[i] - dp_trainer_params(b.trainer)[i]));
+        other += fabs((double)(dp_trainer_params(a.trainer)[i] - dp_trainer_params(c.trainer)[i]));
+    }
+    CHECK(same <
+          1e-2 * other); /* Micro-batches follow the clock, so their sums may round otherwise. */
+    close_node(&a);
+    close_node(&b);
+    close_node(&c);
+}
+
+static void an_included_publication_leaves_what_the_codec_dropped(void **state)
+{
+    (void)state;
+    node x = open_node(1, DP_CODEC_SPARSE, 1000);
+    train(&x, 3);
+    float *const before = copy(dp_trainer_params(x.trainer), x.n);
+    publication p = publish(&x, false);
+    CHECK_STATUS(dp_trainer_publish(x.trainer, false, &p.blob, &p.a), DP_BUSY);
+    p.blob.data = p.blob_bytes;
+    const dp_trainer_record record = record_of(1, DP_SETTLE_INCLUDED, &p.blob, 1);
+    float *const old = copy(dp_trainer_theta(x.trainer), x.n);
+    CHECK_OK(dp_trainer_apply(x.trainer, &record));
+    const float *const theta = dp_trainer_theta(x.trainer);
+    const float *const e = dp_trainer_feedback(x.trainer);
+    float *const d = test_malloc(x.n * sizeof *d);
+    CHECK_OK(dp_codec_decode(p.blob, d, x.n));
+    for (size_t i = 0; i < x.n; i++) {
+        CHECK(theta[i] == old[i] - d[i]);
+        /* No training since: x stands on theta, and with beta 1 sent and kept are all that was done. */
+        CHECK(dp_trainer_params(x.trainer)[i] == theta[i]);
+        CHECK(close_to((double)d[i] + (double)e[i], (double)old[i] - (double)before[i]));
+    }
+    test_free(before);
+    test_free(old);
+    test_free(d);
+    drop(&p);
+    close_node(&x);
+}
+
+static void left_out_work_goes_into_the_next_publication_whole(void **state)
+{
+    (void)state;
+    node x = open_node(1, DP_CODEC_SPARSE, 950);
+    train(&x, 2);
+    publication first = publish(&x, false);
+    const dp_trainer_record record = record_of(1, DP_SETTLE_LEFT_OUT, NULL, 0);
+    CHECK_OK(dp_trainer_apply(x.trainer, &record));
+    CHECK(dp_view_equal(first.a, dp_view_of(dp_trainer_feedback(x.trainer), 4 * x.n)));
+    CHECK(memcmp(dp_trainer_params(x.trainer), dp_trainer_theta(x.trainer), 4 * x.n) == 0);
+    CHECK(dp_trainer_progress_of(x.trainer).carried == 2 * TINY_ROWS * TINY_CONTEXT);
+    publication second = publish(&x, false);
+    CHECK(dp_view_equal(first.a, second.a) && dp_view_equal(first.blob, second.blob));
+    drop(&first);
+    drop(&second);
+    close_node(&x);
+}
+
+static void training_while_a_publication_is_pending_survives_the_record(void **state)
+{
+    (void)state;
+    for (unsigned settle = DP_SETTLE_NONE; settle <= DP_SETTLE_LEFT_OUT; settle++) {
+        node x = open_node(1, DP_CODEC_SPARSE, 950);
+        train(&x, 2);
+        publication p = publish(&x, false);
+        float *const at_publication = copy(dp_trainer_params(x.trainer), x.n);
+        train(&x, 2);
+        float *const open = copy(dp_trainer_params(x.trainer), x.n);
+        float *const old = copy(dp_trainer_theta(x.trainer), x.n);
+        const dp_trainer_record record = record_of(1, (dp_settle)settle, &p.blob, 1);
+        CHECK_OK(dp_trainer_apply(x.trainer, &record));
+        const float *const theta = dp_trainer_theta(x.trainer);
+        for (size_t i = 0; i < x.n; i++) {
+            const double base = settle == DP_SETTLE_NONE
+                                    ? (double)at_publication[i] + (double)theta[i] - (double)old[i]
+                                    : (double)theta[i];
+            CHECK(close_to(dp_trainer_params(x.trainer)[i],
+                           base + (double)open[i] - (double)at_publication[i]));
+        }
+        CHECK(dp_trainer_progress_of(x.trainer).steps == 2);
+        dp_view blob;
+        dp_view a;
+        CHECK_STATUS(dp_trainer_publish(x.trainer, false, &blob, &a),
+                     settle == DP_SETTLE_NONE ? DP_BUSY : DP_OK);
+        test_free(at_publication);
+        test_free(open);
+        test_free(old);
+        drop(&p);
+        close_node(&x);
+    }
+}
+
+static void a_restored_node_has_the_feedback_that_it_would_have_had(void **state)
+{
+    (void)state;
+    static const dp_settle settles[] = {DP_SETTLE_INCLUDED, DP_SETTLE_LEFT_OUT, DP_SETTLE_NONE};
+    for (size_t s = 0; s < 3; s++) {
+        node x = open_node(1, DP_CODEC_SPARSE, 950);
+        train(&x, 3);
+        publication p = publish(&x, false);
+        const bool late = settles[s] == DP_SETTLE_NONE;
+        dp_trainer_record record = record_of(1, late ? DP_SETTLE_INCLUDED : settles[s], &p.blob, 1);
+        record.clip = 40000;
+        node y = open_node(1, DP_CODEC_SPARSE, 950);
+        if (late) { /* Restored as pending, then settled by the record itself. */
+            CHECK_OK(
+                dp_trainer_restore(y.trainer, DP_RESTORE_PENDING, DP_SETTLE_NONE, 0, p.a, p.blob));
+            CHECK_STATUS(
+                dp_trainer_restore(y.trainer, DP_RESTORE_PENDING, DP_SETTLE_NONE, 0, p.a, p.blob),
+                DP_BUSY);
+            CHECK_OK(dp_trainer_apply(y.trainer, &record));
+            CHECK_OK(dp_trainer_apply(x.trainer, &record));
+        } else {
+            CHECK_OK(dp_trainer_apply(x.trainer, &record));
+            dp_view bytes;
+            dp_hash root;
+            CHECK_OK(dp_trainer_state(x.trainer, &bytes, &root));
+            CHECK_OK(dp_trainer_load(y.trainer, 1, bytes));
+            CHECK_OK(dp_trainer_restore(y.trainer, DP_RESTORE_PENDING, settles[s], record.clip, p.a,
+                                        p.blob));
+        }
+        CHECK(memcmp(dp_trainer_theta(x.trainer), dp_trainer_theta(y.trainer), 4 * x.n) == 0);
+        CHECK(memcmp(dp_trainer_feedback(x.trainer), dp_trainer_feedback(y.trainer), 4 * x.n) == 0);
+        CHECK(memcmp(dp_trainer_params(x.trainer), dp_trainer_params(y.trainer), 4 * x.n) == 0);
+        drop(&p);
+        close_node(&x);
+        close_node(&y);
+    }
+}
+
+/* Displacement that is frozen or open: theta - x while nothing is pending. */
+static double displacement(const node *x, size_t i)
+{
+    return (double)dp_trainer_theta(x->trainer)[i] - (double)dp_trainer_params(x->trainer)[i];
+}
+
+static void an_exchange_conserves_weighted_frozen_work(void **state)
+{
+    (void)state;
+    node x = open_node(1, DP_CODEC_SPARSE, 950);
+    node y = open_node(2, DP_CODEC_SPARSE, 950);
+    train(&x, 3);
+    train(&y, 2);
+    dp_view blob;
+    dp_view f;
+    CHECK_OK(dp_trainer_freeze(x.trainer, &blob, &f));
+    uint8_t *const blob_x = copy_bytes(blob);
+    const dp_view view_x = dp_view_of(blob_x, blob.size);
+    CHECK_OK(dp_trainer_freeze(y.trainer, &blob, &f));
+    const dp_view view_y = blob;
+    float *const f_x = copy(dp_trainer_frozen(x.trainer), x.n);
+    float *const f_y = copy(dp_trainer_frozen(y.trainer), y.n);
+    train(&x, 1); /* open work during the exchange stays where it is */
+    float *const open = test_malloc(x.n * sizeof *open);
+    for (size_t i = 0; i < x.n; i++) {
+        CHECK(displacement(&y, i) == (double)f_y[i] ||
+              close_to(displacement(&y, i), (double)f_y[i]));
+        open[i] = (float)(displacement(&x, i) - (double)f_x[i]);
+    }
+    const uint64_t weights_x[2] = {700, 300};
+    const uint64_t weights_y[2] = {300, 700};
+    const dp_view blobs_x[2] = {view_x, view_y};
+    const dp_view blobs_y[2] = {view_y, view_x};
+    double moved_x;
+    double moved_y;
+    CHECK_OK(dp_trainer_mix(x.trainer, weights_x, blobs_x, &moved_x));
+    CHECK_OK(dp_trainer_mix(y.trainer, weights_y, blobs_y, &moved_y));
+    double change = 0;
+    for (size_t i = 0; i < x.n; i++) {
+        const double g_x = (double)dp_trainer_frozen(x.trainer)[i];
+        const double g_y = (double)dp_trainer_frozen(y.trainer)[i];
+        CHECK(fabs(700 * (g_x - (double)f_x[i]) + 300 * (g_y - (double)f_y[i])) < 1e-5);
+        CHECK(close_to(displacement(&x, i), g_x + (double)open[i]));
+        CHECK(close_to(displacement(&y, i), g_y));
+        change += fabs(g_x - (double)f_x[i]);
+    }
+    CHECK(change > 0 && fabs(moved_x + moved_y) < 1e-4);
+    const uint64_t nothing[2] = {0, 0};
+    CHECK_OK(dp_trainer_mix(x.trainer, nothing, blobs_x, &moved_x));
+    CHECK(moved_x == 0);
+    test_free(blob_x);
+    test_free(f_x);
+    test_free(f_y);
+    test_free(open);
+    close_node(&x);
+    close_node(&y);
+}
+
+static void frozen_work_joins_the_next_publication_and_comes_back_after_a_restart(void **state)
+{
+    (void)state;
+    node x = open_node(1, DP_CODEC_SPARSE, 950);
+    train(&x, 2);
+    dp_view blob;
+    dp_view f;
+    CHECK_OK(dp_trainer_freeze(x.trainer, &blob, &f));
+    node y = open_node(1, DP_CODEC_SPARSE, 950);
+    CHECK_OK(dp_trainer_restore(y.trainer, DP_RESTORE_FROZEN, DP_SETTLE_NONE, 0, f,
+                                dp_view_of(NULL, 0)));
+    CHECK(memcmp(dp_trainer_frozen(x.trainer), dp_trainer_frozen(y.trainer), 4 * x.n) == 0);
+    publication from_x = publish(&x, true);
+    publication from_y = publish(&y, true);
+    dp_codec_kind kind;
+    CHECK_OK(dp_codec_kind_of(from_x.blob, &kind));
+    CHECK(kind == DP_CODEC_INT8);
+    float *const a = test_malloc(2 * 4 * x.n);
+    CHECK_OK(dp_floats_read(from_x.a, a, x.n));
+    CHECK_OK(dp_floats_read(from_y.a, a + x.n, x.n));
+    for (size_t i = 0; i < x.n; i++) {
+        CHECK(close_to(a[i], a[x.n + i]));
+        CHECK(dp_trainer_frozen(x.trainer)[i] == 0);
+    }
+    test_free(a);
+    drop(&from_x);
+    drop(&from_y);
+    close_node(&x);
+    close_node(&y);
+}
+
+static void lambda_scales_every_drawer(void **state)
+{
+    (void)state;
+    node x = open_node(1, DP_CODEC_SPARSE, 950);
+    train(&x, 2);
+    publication p = publish(&x, false);
+    train(&x, 1);
+    dp_view blob;
+    dp_view f;
+    CHECK_OK(dp_trainer_freeze(x.trainer, &blob, &f));
+    float *const frozen = copy(dp_trainer_frozen(x.trainer), x.n);
+    dp_trainer_record record = record_of(5, DP_SETTLE_LEFT_OUT, NULL, 0);
+    record.lambda = ONE / 2;
+    CHECK_OK(dp_trainer_apply(x.trainer, &record));
+    float *const a = test_malloc(4 * x.n);
+    CHECK_OK(dp_floats_read(p.a, a, x.n));
+    for (size_t i = 0; i < x.n; i++) {
+        CHECK(dp_trainer_feedback(x.trainer)[i] == 0.5F * a[i]);
+        CHECK(dp_trainer_frozen(x.trainer)[i] == 0.5F * frozen[i]);
+        CHECK(close_to(displacement(&x, i), 0.5 * (double)frozen[i]));
+    }
+    test_free(frozen);
+    test_free(a);
+    drop(&p);
+    close_node(&x);
+}
+
+static void a_record_that_cannot_be_applied_changes_nothing(void **state)
+{
+    (void)state;
+    node x = open_node(1, DP_CODEC_SPARSE, 950);
+    train(&x, 1);
+    publication p = publish(&x, false);
+    train(&x, 1);
+    float *const theta = copy(dp_trainer_theta(x.trainer), x.n);
+    float *const params = copy(dp_trainer_params(x.trainer), x.n);
+    const dp_view cut = dp_view_of(p.blob.data, p.blob.size - 1);
+    const dp_trainer_record bad = record_of(1, DP_SETTLE_INCLUDED, &cut, 1);
+    CHECK_STATUS(dp_trainer_apply(x.trainer, &bad), DP_BADMSG);
+    CHECK(memcmp(theta, dp_trainer_theta(x.trainer), 4 * x.n) == 0);
+    CHECK(memcmp(params, dp_trainer_params(x.trainer), 4 * x.n) == 0);
+    CHECK(dp_trainer_round(x.trainer) == 0);
+    const dp_trainer_record good = record_of(1, DP_SETTLE_INCLUDED, &p.blob, 1);
+    CHECK_OK(dp_trainer_apply(x.trainer, &good));
+    CHECK_STATUS(dp_trainer_apply(x.trainer, &good), DP_BADARG); /* nothing is pending any more */
+    CHECK_STATUS(dp_trainer_load(x.trainer, 1, p.a), DP_BADMSG);
+    CHECK(dp_trainer_round(x.trainer) == 1);
+    test_free(theta);
+    test_free(params);
+    drop(&p);
+    close_node(&x);
+}
+
+static void looking_at_theta_leaves_training_alone(void **state)
+{
+    (void)state;
+    node x = open_node(1, DP_CODEC_SPARSE, 950);
+    train(&x, 2);
+    float *const params = copy(dp_trainer_params(x.trainer), x.n);
+    float *const theta = copy(dp_trainer_theta(x.trainer), x.n);
+    dp_trainer_score all;
+    dp_trainer_score some;
+    CHECK_OK(dp_trainer_eval(x.trainer, 0, &all));
+    CHECK_OK(dp_trainer_eval(x.trainer, 1, &some));
+    CHECK(some.tokens == TINY_CONTEXT && all.tokens > some.tokens && all.bits_per_byte > 0);
+    dp_buf text;
+    dp_buf_init(&text, BUF_MAX);
+    CHECK_OK(dp_trainer_sample(x.trainer, "", 50, 1, &text));
+    CHECK(text.size > 0 && memchr(text.data, 0, text.size) == NULL);
+    dp_buf_close(&text);
+    CHECK(memcmp(params, dp_trainer_params(x.trainer), 4 * x.n) == 0);
+    CHECK(memcmp(theta, dp_trainer_theta(x.trainer), 4 * x.n) == 0);
+    test_free(params);
+    test_free(theta);
+    close_node(&x);
+}
+
+static void setups_that_do_not_fit_together_are_named(void **state)
+{
+    (void)state;
+    tiny_run run;
+    tiny_run_open(&run, DP_CODEC_SPARSE, 950);
+    dp_trainer_setup setup = {.manifest = dp_view_of(run.manifest, run.manifest_size),
+                              .tokenizer = dp_buf_view(&run.tokenizer),
+                              .data = dp_buf_view(&run.data),
+                              .threads = 1};
+    dp_trainer *trainer;
+    dp_why why = {{0}};
+    const uint16_t ids[TINY_CONTEXT] = {0};
+    dp_buf short_data;
+    dp_buf_init(&short_data, BUF_MAX);
+    CHECK_OK(dp_data_write(ids, TINY_CONTEXT, TINY_VOCAB, 1, &short_data));
+    setup.data = dp_buf_view(&short_data);
+    CHECK_STATUS(dp_trainer_open(&trainer, &setup, &why), DP_BADARG);
+    CHECK(strstr(why.text, "training tokens") != NULL);
+    dp_manifest m;
+    CHECK_OK(dp_manifest_decode(&m, setup.manifest));
+    m.vocab = 257;
+    CHECK_OK(dp_manifest_encode(&m, run.manifest, &run.manifest_size));
+    CHECK_STATUS(dp_trainer_open(&trainer, &setup, &why), DP_BADARG);
+    CHECK(strstr(why.text, "tokenizer") != NULL);
+    setup.manifest.size--;
+    CHECK_STATUS(dp_trainer_open(&trainer, &setup, &why), DP_BADMSG);
+    dp_buf_close(&short_data);
+    tiny_run_close(&run);
+}
+
+static void a_safetensors_file_lays_tensors_end_to_end(void **state)
+{
+    (void)state;
+    const dp_model_config config = {
+        .layers = 1, .width = 8, .heads = 2, .context = 8, .vocab = 257};
+    dp_model model;
+    CHECK_OK(dp_model_open(&model, &config, NULL));
+    float *const theta = test_calloc(model.n_elements, sizeof *theta);
+    const dp_tensor *const last = &model.tensors[model.n_tensors - 1];
+    theta[last->offset + last->elements - 1] = 1;
+    dp_buf out;
+    dp_buf_init(&out, BUF_MAX);
+    CHECK_OK(dp_safetensors_write(&model, theta, &out));
+    dp_reader reader = dp_reader_of(dp_buf_view(&out));
+    const uint64_t header = dp_read_u64(&reader);
+    CHECK(header % 8 == 0 && out.size == 8 + header + 4 * model.n_parameters);
+    CHECK(out.data[8] == '{' && out.data[out.size - 1] == 0x3f);
+    static const char entry[] = "\"transformer.wpe.weight\":{\"dtype\":\"F32\",\"shape\":[8,8],"
+                                "\"data_offsets\":[8224,8480]}";
+    CHECK(memmem(out.data, out.size, entry, sizeof entry - 1) != NULL);
+    dp_buf_close(&out);
+    test_free(theta);
+    dp_model_close(&model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(thirty_steps_lower_the_loss),
+        cmocka_unit_test(training_is_the_same_twice_and_differs_between_members),
+        cmocka_unit_test(an_included_publication_leaves_what_the_codec_dropped),
+        cmocka_unit_test(left_out_work_goes_into_the_next_publication_whole),
+        cmocka_unit_test(training_while_a_publication_is_pending_survives_the_record),
+        cmocka_unit_test(a_restored_node_has_the_feedback_that_it_would_have_had),
+        cmocka_unit_test(an_exchange_conserves_weighted_frozen_work),
+        cmocka_unit_test(frozen_work_joins_the_next_publication_and_comes_back_after_a_restart),
+        cmocka_unit_test(lambda_scales_every_drawer),
+        cmocka_unit_test(a_record_that_cannot_be_applied_changes_nothing),
+        cmocka_unit_test(looking_at_theta_leaves_training_alone),
+        cmocka_unit_test(setups_that_do_not_fit_together_are_named),
+        cmocka_unit_test(a_safetensors_file_lays_tensors_end_to_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
