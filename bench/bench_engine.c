@@ -168,29 +168,33 @@ static bool parse(int argc, char **argv, struct settings *settings)
     return settings->ops != NULL && settings->threads > 0;
 }
 
+static dp_status run(const struct shape *shape, const struct settings *settings)
+{
+    struct bench bench = {0};
+    struct result result;
+    dp_status status = open_bench(&bench, shape, settings);
+    if (status == DP_OK) {
+        status = measure(&bench, shape, settings->seconds, &result);
+    }
+    if (status == DP_OK) {
+        print(shape, settings, &result);
+    }
+    close_bench(&bench);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     struct settings settings = {.seconds = 3.0, .threads = 1, .ops = dp_ops_best()};
     if (!parse(argc, argv, &settings)) {
-        fprintf(
-            stderr,
-            "usage: bench_engine [--json] [--seconds S] [--threads N] [--ops NAME] [--large]\n");
+        puts("usage: bench_engine [--json] [--seconds S] [--threads N] [--ops NAME] [--large]");
         return 64;
     }
     const size_t n = sizeof shapes / sizeof shapes[0] - (settings.large ? 0 : 1);
     for (size_t i = 0; i < n; i++) {
-        struct bench bench = {0};
-        struct result result;
-        dp_status status = open_bench(&bench, &shapes[i], &settings);
-        if (status == DP_OK) {
-            status = measure(&bench, &shapes[i], settings.seconds, &result);
-        }
-        if (status == DP_OK) {
-            print(&shapes[i], &settings, &result);
-        }
-        close_bench(&bench);
+        const dp_status status = run(&shapes[i], &settings);
         if (status != DP_OK) {
-            fprintf(stderr, "bench_engine: %s: %s\n", shapes[i].name, dp_status_text(status));
+            printf("bench_engine: %s: %s\n", shapes[i].name, dp_status_text(status));
             return 1;
         }
     }

@@ -6,30 +6,29 @@ enum { EMBED_COLUMNS = 64 }; /* of one task of the embeddings' gradient */
 
 /* d_in = d_out * weight' on a slice. */
 static void linear_back(const dp_gpt *gpt, dp_layer_slot slot, const float *d_out, float *d_in,
-                        size_t first, size_t count)
+                        dp_gpt_range range)
 {
     const dp_tensor *tensor = &gpt->model->tensors[DP_SLOT_LAYERS + slot];
     const size_t from = tensor->shape[0];
     const size_t to = tensor->shape[1];
-    gpt->ops->gemm(&(dp_gemm){.m = count,
+    gpt->ops->gemm(&(dp_gemm){.m = range.count,
                               .n = from,
                               .k = to,
-                              .a = d_out + first * to,
+                              .a = d_out + range.first * to,
                               .a_row = to,
                               .a_depth = 1,
                               .packed = gpt->layers[gpt->layer].packed_t[slot],
-                              .c = d_in + first * from,
+                              .c = d_in + range.first * from,
                               .ldc = from});
 }
 
-static dp_norm_rows norm_of(const dp_gpt *gpt, dp_layer_slot slot, size_t first, size_t count)
+static dp_norm_rows norm_of(const dp_gpt *gpt, dp_layer_slot slot, dp_gpt_range range)
 {
     const dp_gpt_layer *layer = &gpt->layers[gpt->layer];
     const float *gain = dp_gpt_weight(gpt, gpt->layer, slot);
     return slot == DP_LAYER_LN1_W
-               ? dp_gpt_norm_rows(gpt, layer->x, gain, layer->mean1, layer->rstd1, first, count)
-               : dp_gpt_norm_rows(gpt, layer->middle, gain, layer->mean2, layer->rstd2, first,
-                                  count);
+               ? dp_gpt_norm_rows(gpt, layer->x, gain, layer->mean1, layer->rstd1, range)
+               : dp_gpt_norm_rows(gpt, layer->middle, gain, layer->mean2, layer->rstd2, range);
 }
 
 /* From behind the layer to the output of attention. Also fills norm2 and gelu again for the weights' gradients. */
@@ -37,19 +36,20 @@ static void to_attention_task(void *ctx, size_t index, size_t worker)
 {
     const dp_gpt *gpt = ctx;
     (void)worker;
-    size_t first;
-    const size_t count = dp_gpt_slice(gpt, index, &first);
+    const dp_gpt_range range = dp_gpt_slice(gpt, index);
+    const size_t first = range.first;
+    const size_t count = range.count;
     const size_t c = gpt->model->config.width;
     const size_t l = gpt->layer;
-    linear_back(gpt, DP_LAYER_PROJ_W, gpt->dx, gpt->d_hidden, first, count);
+    linear_back(gpt, DP_LAYER_PROJ_W, gpt->dx, gpt->d_hidden, range);
     gpt->ops->gelu_backward(gpt->layers[l].hidden + first * 4 * c, gpt->gelu + first * 4 * c,
                             gpt->d_hidden + first * 4 * c, count * 4 * c);
-    linear_back(gpt, DP_LAYER_FC_W, gpt->d_hidden, gpt->d_norm2, first, count);
-    const dp_norm_rows norm = norm_of(gpt, DP_LAYER_LN2_W, first, count);
+    linear_back(gpt, DP_LAYER_FC_W, gpt->d_hidden, gpt->d_norm2, range);
+    const dp_norm_rows norm = norm_of(gpt, DP_LAYER_LN2_W, range);
     gpt->ops->norm_again(&norm, dp_gpt_weight(gpt, l, DP_LAYER_LN2_B), gpt->norm2 + first * c);
     gpt->ops->norm_backward(&norm, gpt->d_norm2 + first * c, gpt->dx + first * c,
                             gpt->d_middle + first * c);
-    linear_back(gpt, DP_LAYER_OUT_W, gpt->d_middle, gpt->d_att, first, count);
+    linear_back(gpt, DP_LAYER_OUT_W, gpt->d_middle, gpt->d_att, range);
 }
 
 static void attention_task(void *ctx, size_t index, size_t worker)
@@ -64,11 +64,11 @@ static void to_input_task(void *ctx, size_t index, size_t worker)
 {
     const dp_gpt *gpt = ctx;
     (void)worker;
-    size_t first;
-    const size_t count = dp_gpt_slice(gpt, index, &first);
+    const dp_gpt_range range = dp_gpt_slice(gpt, index);
+    const size_t first = range.first;
     const size_t c = gpt->model->config.width;
-    linear_back(gpt, DP_LAYER_QKV_W, gpt->d_qkv, gpt->d_norm1, first, count);
-    const dp_norm_rows norm = norm_of(gpt, DP_LAYER_LN1_W, first, count);
+    linear_back(gpt, DP_LAYER_QKV_W, gpt->d_qkv, gpt->d_norm1, range);
+    const dp_norm_rows norm = norm_of(gpt, DP_LAYER_LN1_W, range);
     gpt->ops->norm_again(&norm, dp_gpt_weight(gpt, gpt->layer, DP_LAYER_LN1_B),
                          gpt->norm1 + first * c);
     gpt->ops->norm_backward(&norm, gpt->d_norm1 + first * c, gpt->d_middle + first * c,
@@ -110,9 +110,18 @@ static void product_tile(const dp_gpt *gpt, const struct product *p, size_t tile
 {
     const size_t row = tile / tiles_of(p->to) * DP_OPS_TILE;
     const size_t column = tile % tiles_of(p->to) * DP_OPS_TILE;
-    gpt->ops->gemm_tn(tile_end(row, p->from) - row, tile_end(column, p->to) - column, gpt->tokens,
-                      p->in + row, p->from, p->d_out + column, p->to,
-                      dp_gpt_grad(gpt, gpt->layer, p->slot) + row * p->to + column, p->to, scratch);
+    gpt->ops->gemm_tn(&(dp_gemm_tn){
+        .m = tile_end(row, p->from) - row,
+        .n = tile_end(column, p->to) - column,
+        .k = gpt->tokens,
+        .a = p->in + row,
+        .lda = p->from,
+        .b = p->d_out + column,
+        .ldb = p->to,
+        .c = dp_gpt_grad(gpt, gpt->layer, p->slot) + row * p->to + column,
+        .ldc = p->to,
+        .scratch = scratch,
+    });
 }
 
 /* Gradients of the layer's vectors for a tile of columns: biases of each product, gain and bias of each norm. */
@@ -129,8 +138,8 @@ static void vector_tile(const dp_gpt *gpt, const struct product products[N_PRODU
     }
     const size_t c = gpt->model->config.width;
     if (first < c) {
-        const dp_norm_rows norm1 = norm_of(gpt, DP_LAYER_LN1_W, 0, gpt->tokens);
-        const dp_norm_rows norm2 = norm_of(gpt, DP_LAYER_LN2_W, 0, gpt->tokens);
+        const dp_norm_rows norm1 = norm_of(gpt, DP_LAYER_LN1_W, (dp_gpt_range){0, gpt->tokens});
+        const dp_norm_rows norm2 = norm_of(gpt, DP_LAYER_LN2_W, (dp_gpt_range){0, gpt->tokens});
         gpt->ops->norm_grads(&norm1, gpt->d_norm1, first, tile_end(first, c),
                              dp_gpt_grad(gpt, l, DP_LAYER_LN1_W),
                              dp_gpt_grad(gpt, l, DP_LAYER_LN1_B));

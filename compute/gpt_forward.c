@@ -40,15 +40,15 @@ static void pack_task(void *ctx, size_t index, size_t worker)
 }
 
 dp_norm_rows dp_gpt_norm_rows(const dp_gpt *gpt, const float *x, const float *gain, float *mean,
-                              float *rstd, size_t first, size_t count)
+                              float *rstd, dp_gpt_range range)
 {
     const size_t c = gpt->model->config.width;
-    return (dp_norm_rows){.rows = count,
+    return (dp_norm_rows){.rows = range.count,
                           .width = c,
-                          .x = x + first * c,
+                          .x = x + range.first * c,
                           .gain = gain,
-                          .mean = mean + first,
-                          .rstd = rstd + first};
+                          .mean = mean + range.first,
+                          .rstd = rstd + range.first};
 }
 
 dp_attention dp_gpt_attention(const dp_gpt *gpt, size_t task, size_t worker)
@@ -80,11 +80,11 @@ dp_attention dp_gpt_attention(const dp_gpt *gpt, size_t task, size_t worker)
 }
 
 /* x = wte[token] + wpe[position] for a slice. */
-static void embed(const dp_gpt *gpt, size_t first, size_t count)
+static void embed(const dp_gpt *gpt, dp_gpt_range range)
 {
     const size_t c = gpt->model->config.width;
     const float *positions = gpt->params + gpt->model->tensors[DP_SLOT_WPE].offset;
-    for (size_t i = first; i < first + count; i++) {
+    for (size_t i = range.first; i < range.first + range.count; i++) {
         float *x = gpt->layers[0].x + i * c;
         memcpy(x, gpt->params + gpt->batch.x[i] * c, c * sizeof *x);
         gpt->ops->add(positions + i % gpt->batch.length * c, x, c);
@@ -93,22 +93,22 @@ static void embed(const dp_gpt *gpt, size_t first, size_t count)
 
 /* out[first..][columns] = in * weight + bias (+ residual): one linear layer on a slice. */
 static void linear(const dp_gpt *gpt, dp_layer_slot slot, const float *in, float *out,
-                   const float *residual, size_t first, size_t count)
+                   const float *residual, dp_gpt_range range)
 {
     const dp_tensor *tensor = &gpt->model->tensors[DP_SLOT_LAYERS + slot];
     const size_t from = tensor->shape[0];
     const size_t to = tensor->shape[1];
     gpt->ops->gemm(&(dp_gemm){
-        .m = count,
+        .m = range.count,
         .n = to,
         .k = from,
-        .a = in + first * from,
+        .a = in + range.first * from,
         .a_row = from,
         .a_depth = 1,
         .packed = gpt->layers[gpt->layer].packed[slot],
-        .c = out + first * to,
+        .c = out + range.first * to,
         .ldc = to,
-        .add = residual == NULL ? NULL : residual + first * to,
+        .add = residual == NULL ? NULL : residual + range.first * to,
         .ld_add = to,
         .bias = dp_gpt_weight(gpt, gpt->layer, (dp_layer_slot)(slot + 1)),
     });
@@ -118,18 +118,17 @@ static void before_attention_task(void *ctx, size_t index, size_t worker)
 {
     const dp_gpt *gpt = ctx;
     (void)worker;
-    size_t first;
-    const size_t count = dp_gpt_slice(gpt, index, &first);
+    const dp_gpt_range range = dp_gpt_slice(gpt, index);
     const size_t l = gpt->layer;
     const dp_gpt_layer *layer = &gpt->layers[l];
     if (l == 0) {
-        embed(gpt, first, count);
+        embed(gpt, range);
     }
     const dp_norm_rows norm = dp_gpt_norm_rows(gpt, layer->x, dp_gpt_weight(gpt, l, DP_LAYER_LN1_W),
-                                               layer->mean1, layer->rstd1, first, count);
+                                               layer->mean1, layer->rstd1, range);
     gpt->ops->norm_forward(&norm, dp_gpt_weight(gpt, l, DP_LAYER_LN1_B),
-                           gpt->norm1 + first * gpt->model->config.width);
-    linear(gpt, DP_LAYER_QKV_W, gpt->norm1, layer->qkv, NULL, first, count);
+                           gpt->norm1 + range.first * gpt->model->config.width);
+    linear(gpt, DP_LAYER_QKV_W, gpt->norm1, layer->qkv, NULL, range);
 }
 
 static void attention_task(void *ctx, size_t index, size_t worker)
@@ -143,20 +142,21 @@ static void after_attention_task(void *ctx, size_t index, size_t worker)
 {
     const dp_gpt *gpt = ctx;
     (void)worker;
-    size_t first;
-    const size_t count = dp_gpt_slice(gpt, index, &first);
+    const dp_gpt_range range = dp_gpt_slice(gpt, index);
+    const size_t first = range.first;
+    const size_t count = range.count;
     const size_t c = gpt->model->config.width;
     const size_t l = gpt->layer;
     const dp_gpt_layer *layer = &gpt->layers[l];
     float *next = l + 1 < gpt->model->config.layers ? layer[1].x : gpt->last;
-    linear(gpt, DP_LAYER_OUT_W, layer->att, layer->middle, layer->x, first, count);
+    linear(gpt, DP_LAYER_OUT_W, layer->att, layer->middle, layer->x, range);
     const dp_norm_rows norm =
         dp_gpt_norm_rows(gpt, layer->middle, dp_gpt_weight(gpt, l, DP_LAYER_LN2_W), layer->mean2,
-                         layer->rstd2, first, count);
+                         layer->rstd2, range);
     gpt->ops->norm_forward(&norm, dp_gpt_weight(gpt, l, DP_LAYER_LN2_B), gpt->norm2 + first * c);
-    linear(gpt, DP_LAYER_FC_W, gpt->norm2, layer->hidden, NULL, first, count);
+    linear(gpt, DP_LAYER_FC_W, gpt->norm2, layer->hidden, NULL, range);
     gpt->ops->gelu_forward(layer->hidden + first * 4 * c, gpt->gelu + first * 4 * c, count * 4 * c);
-    linear(gpt, DP_LAYER_PROJ_W, gpt->gelu, next, layer->middle, first, count);
+    linear(gpt, DP_LAYER_PROJ_W, gpt->gelu, next, layer->middle, range);
 }
 
 void dp_gpt_forward(dp_gpt *gpt)

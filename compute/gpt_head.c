@@ -3,23 +3,23 @@
 
 #include <string.h>
 
-static dp_norm_rows final_norm(const dp_gpt *gpt, size_t first, size_t count)
+static dp_norm_rows final_norm(const dp_gpt *gpt, dp_gpt_range range)
 {
     const float *gain = gpt->params + dp_model_final_norm_offset(gpt->model, false);
-    return dp_gpt_norm_rows(gpt, gpt->last, gain, gpt->meanf, gpt->rstdf, first, count);
+    return dp_gpt_norm_rows(gpt, gpt->last, gain, gpt->meanf, gpt->rstdf, range);
 }
 
-/* logits of count tokens from first; norm1 holds the normed rows afterwards. */
-static void logits_of(const dp_gpt *gpt, size_t first, size_t count, float *logits)
+/* logits [range.count][V]; norm1 holds the normed rows afterwards. */
+static void logits_of(const dp_gpt *gpt, dp_gpt_range range, float *logits)
 {
     const size_t c = gpt->model->config.width;
-    const dp_norm_rows norm = final_norm(gpt, first, count);
+    const dp_norm_rows norm = final_norm(gpt, range);
     gpt->ops->norm_forward(&norm, gpt->params + dp_model_final_norm_offset(gpt->model, true),
-                           gpt->norm1 + first * c);
-    gpt->ops->gemm(&(dp_gemm){.m = count,
+                           gpt->norm1 + range.first * c);
+    gpt->ops->gemm(&(dp_gemm){.m = range.count,
                               .n = gpt->model->config.vocab,
                               .k = c,
-                              .a = gpt->norm1 + first * c,
+                              .a = gpt->norm1 + range.first * c,
                               .a_row = c,
                               .a_depth = 1,
                               .packed = gpt->packed_head,
@@ -38,7 +38,7 @@ static void head_task(void *ctx, size_t index, size_t worker)
     const size_t count = left < gpt->slice ? left : gpt->slice;
     const size_t first = gpt->head_first + inside;
     float *logits = gpt->logits + inside * v;
-    logits_of(gpt, first, count, logits);
+    logits_of(gpt, (dp_gpt_range){first, count}, logits);
     gpt->ops->classifier(logits, gpt->batch.y + first, count, v, gpt->scale, gpt->losses + first);
     if (!gpt->backward) {
         return;
@@ -52,7 +52,7 @@ static void head_task(void *ctx, size_t index, size_t worker)
                               .packed = gpt->packed_head_t,
                               .c = gpt->d_norm1 + first * c,
                               .ldc = c});
-    const dp_norm_rows norm = final_norm(gpt, first, count);
+    const dp_norm_rows norm = final_norm(gpt, (dp_gpt_range){first, count});
     float *dx = gpt->dx + first * c;
     memset(dx, 0, count * c * sizeof *dx);
     gpt->ops->norm_backward(&norm, gpt->d_norm1 + first * c, dx, dx);
@@ -71,10 +71,18 @@ static void head_grad_task(void *ctx, size_t index, size_t worker)
     const size_t v = gpt->model->config.vocab;
     const size_t row = index / tiles_of(c) * DP_OPS_TILE;
     const size_t column = index % tiles_of(c) * DP_OPS_TILE;
-    gpt->ops->gemm_tn(v - row < DP_OPS_TILE ? v - row : DP_OPS_TILE,
-                      c - column < DP_OPS_TILE ? c - column : DP_OPS_TILE, gpt->head_count,
-                      gpt->logits + row, v, gpt->norm1 + gpt->head_first * c + column, c,
-                      gpt->grads + row * c + column, c, dp_gpt_scratch(gpt, worker));
+    gpt->ops->gemm_tn(&(dp_gemm_tn){
+        .m = v - row < DP_OPS_TILE ? v - row : DP_OPS_TILE,
+        .n = c - column < DP_OPS_TILE ? c - column : DP_OPS_TILE,
+        .k = gpt->head_count,
+        .a = gpt->logits + row,
+        .lda = v,
+        .b = gpt->norm1 + gpt->head_first * c + column,
+        .ldb = c,
+        .c = gpt->grads + row * c + column,
+        .ldc = c,
+        .scratch = dp_gpt_scratch(gpt, worker),
+    });
 }
 
 static void final_norm_grad_task(void *ctx, size_t index, size_t worker)
@@ -83,7 +91,7 @@ static void final_norm_grad_task(void *ctx, size_t index, size_t worker)
     (void)worker;
     const size_t c = gpt->model->config.width;
     const size_t first = index * DP_OPS_TILE;
-    const dp_norm_rows norm = final_norm(gpt, 0, gpt->tokens);
+    const dp_norm_rows norm = final_norm(gpt, (dp_gpt_range){0, gpt->tokens});
     gpt->ops->norm_grads(&norm, gpt->d_norm1, first,
                          first + DP_OPS_TILE < c ? first + DP_OPS_TILE : c,
                          gpt->grads + dp_model_final_norm_offset(gpt->model, false),
@@ -110,5 +118,5 @@ void dp_gpt_head(dp_gpt *gpt)
 
 void dp_gpt_head_last(dp_gpt *gpt, float *logits)
 {
-    logits_of(gpt, gpt->tokens - 1, 1, logits);
+    logits_of(gpt, (dp_gpt_range){gpt->tokens - 1, 1}, logits);
 }

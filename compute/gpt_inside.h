@@ -67,11 +67,18 @@ struct dp_gpt {
     bool backward;
 };
 
-/* Tokens of a task: a task has [*first, *first + result). */
-static inline size_t dp_gpt_slice(const dp_gpt *gpt, size_t task, size_t *first)
+/* Some tokens of the batch. */
+typedef struct dp_gpt_range {
+    size_t first;
+    size_t count;
+} dp_gpt_range;
+
+/* The tokens of a task over slices. */
+static inline dp_gpt_range dp_gpt_slice(const dp_gpt *gpt, size_t task)
 {
-    *first = task * gpt->slice;
-    return gpt->tokens - *first < gpt->slice ? gpt->tokens - *first : gpt->slice;
+    const size_t first = task * gpt->slice;
+    const size_t left = gpt->tokens - first;
+    return (dp_gpt_range){first, left < gpt->slice ? left : gpt->slice};
 }
 
 static inline size_t dp_gpt_slices(size_t tokens, size_t slice)
@@ -100,9 +107,9 @@ DP_MUST dp_status dp_gpt_open_with(dp_gpt **out, const dp_model *model, size_t r
 
 /* The attention problem of one (row, head) of the running layer. */
 dp_attention dp_gpt_attention(const dp_gpt *gpt, size_t task, size_t worker);
-/* LayerNorm over count tokens from first: gain etc. set, x not. */
+/* A LayerNorm on a range: x [N][C], mean and rstd [N] belong to the whole batch. */
 dp_norm_rows dp_gpt_norm_rows(const dp_gpt *gpt, const float *x, const float *gain, float *mean,
-                              float *rstd, size_t first, size_t count);
+                              float *rstd, dp_gpt_range range);
 
 /* Packs the weights, then runs all layers up to gpt->last. */
 void dp_gpt_forward(dp_gpt *gpt);

@@ -37,6 +37,20 @@ typedef struct dp_gemm {
     const float *bias; /* [n] or NULL */
 } dp_gemm;
 
+/* c += a' * b: a tile of a weight's gradient. */
+typedef struct dp_gemm_tn {
+    size_t m; /* at most DP_OPS_TILE, as n */
+    size_t n;
+    size_t k;
+    const float *a; /* [k][m] */
+    size_t lda;
+    const float *b; /* [k][n] */
+    size_t ldb;
+    float *c; /* [m][n] */
+    size_t ldc;
+    float *scratch; /* DP_OPS_TILE_SCRATCH floats, 64-byte aligned */
+} dp_gemm_tn;
+
 /* LayerNorm of rows (Ba, Kiros, Hinton 2016), eps 1e-5. */
 typedef struct dp_norm_rows {
     size_t rows;
@@ -82,9 +96,7 @@ typedef struct dp_ops {
     /* packed: dp_packed_floats(ops, k, n). b is [k][n], or [n][k] if transposed, at ld. */
     void (*pack)(const float *b, size_t ld, bool transposed, size_t k, size_t n, float *packed);
     void (*gemm)(const dp_gemm *gemm);
-    /* c [m][n] += a' * b for a [k][m], b [k][n]; m, n <= DP_OPS_TILE. scratch: DP_OPS_TILE_SCRATCH floats. */
-    void (*gemm_tn)(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b,
-                    size_t ldb, float *c, size_t ldc, float *scratch);
+    void (*gemm_tn)(const dp_gemm_tn *gemm);
 
     void (*norm_forward)(const dp_norm_rows *norm, const float *bias, float *y);
     /* y again from the kept mean and rstd: the same bits as norm_forward gave. */
@@ -129,8 +141,8 @@ static inline size_t dp_attention_scratch(size_t length, size_t head)
     const size_t padded_length = length + DP_OPS_PANEL_MAX;
     const size_t padded_head = head + DP_OPS_PANEL_MAX;
     return 2 * padded_length * padded_head + padded_length * padded_head +
-           2 * DP_OPS_QUERY_ROWS * (padded_length + 16) + 2 * DP_OPS_QUERY_ROWS * padded_head +
-           2 * DP_OPS_QUERY_ROWS;
+           (size_t)2 * DP_OPS_QUERY_ROWS * (padded_length + 16) +
+           (size_t)2 * DP_OPS_QUERY_ROWS * padded_head + (size_t)2 * DP_OPS_QUERY_ROWS;
 }
 
 const dp_ops *dp_ops_reference(void);

@@ -35,6 +35,7 @@ size_t dp_norm_blocks(size_t n)
     return (n + BLOCK - 1) / BLOCK;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): the tasks write partial. */
 double dp_norm(const float *x, size_t n, double *partial, dp_pool *pool)
 {
     struct norm_job job = {.ops = dp_ops_best(), .x = x, .n = n, .partial = partial};
@@ -107,6 +108,7 @@ static void step_task(void *ctx, size_t index, size_t worker)
     }
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): the tasks write params. */
 dp_status dp_adamw_step(dp_adamw *adamw, float *params, const float *grads,
                         const dp_adamw_options *options, dp_pool *pool, double *norm)
 {

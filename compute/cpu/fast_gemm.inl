@@ -249,24 +249,23 @@ static void fast_gemm(const dp_gemm *g)
     }
 }
 
-static void fast_gemm_tn(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b,
-                         size_t ldb, float *c, size_t ldc, float *scratch)
+static void fast_gemm_tn(const dp_gemm_tn *g)
 {
-    float *packed_a = scratch; /* [group][depth][DP_GROUP] */
-    float *packed_b = scratch + DP_OPS_TILE_ROOM * DP_OPS_DEPTH;
-    for (size_t depth = 0; depth < k; depth += DP_OPS_DEPTH) {
-        const size_t terms = least_of(k - depth, DP_OPS_DEPTH);
-        fast_pack(b + depth * ldb, ldb, false, terms, n, packed_b);
-        pack_groups(a + depth * lda, lda, terms, m, packed_a);
-        for (size_t column = 0; column < n; column += DP_PANEL) {
-            for (size_t row = 0; row < m; row += DP_GROUP) {
+    float *packed_a = g->scratch; /* [group][depth][DP_GROUP] */
+    float *packed_b = g->scratch + DP_OPS_TILE_ROOM * DP_OPS_DEPTH;
+    for (size_t depth = 0; depth < g->k; depth += DP_OPS_DEPTH) {
+        const size_t terms = least_of(g->k - depth, DP_OPS_DEPTH);
+        fast_pack(g->b + depth * g->ldb, g->ldb, false, terms, g->n, packed_b);
+        pack_groups(g->a + depth * g->lda, g->lda, terms, g->m, packed_a);
+        for (size_t column = 0; column < g->n; column += DP_PANEL) {
+            for (size_t row = 0; row < g->m; row += DP_GROUP) {
                 const struct target t = {
-                    .c = c + row * ldc + column,
-                    .ldc = ldc,
-                    .add = c + row * ldc + column,
-                    .ld_add = ldc,
-                    .rows = least_of(m - row, DP_GROUP),
-                    .columns = least_of(n - column, DP_PANEL),
+                    .c = g->c + row * g->ldc + column,
+                    .ldc = g->ldc,
+                    .add = g->c + row * g->ldc + column,
+                    .ld_add = g->ldc,
+                    .rows = least_of(g->m - row, DP_GROUP),
+                    .columns = least_of(g->n - column, DP_PANEL),
                 };
                 group_times_panel(terms, packed_a + row * terms, 1, DP_GROUP,
                                   packed_b + column * terms, &t);

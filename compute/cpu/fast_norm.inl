@@ -63,9 +63,14 @@ static void fast_norm_forward(const dp_norm_rows *norm, const float *bias, float
     fast_norm_again(norm, bias, y);
 }
 
-static void norm_backward_row(const float *x, const float *gain, const float *dy,
-                              const float *residual, float *dx, size_t n, float mean, float rstd)
+static void norm_backward_row(const dp_norm_rows *norm, size_t row, const float *dy,
+                              const float *residual, float *dx)
 {
+    const size_t n = norm->width;
+    const float *x = norm->x + row * n;
+    const float *gain = norm->gain;
+    const float mean = norm->mean[row];
+    const float rstd = norm->rstd[row];
     dp_vec sums = {0};
     dp_vec dots = {0};
     size_t i = 0;
@@ -100,8 +105,7 @@ static void fast_norm_backward(const dp_norm_rows *norm, const float *dy, const 
 {
     const size_t n = norm->width;
     for (size_t row = 0; row < norm->rows; row++) {
-        norm_backward_row(norm->x + row * n, norm->gain, dy + row * n, residual + row * n,
-                          dx + row * n, n, norm->mean[row], norm->rstd[row]);
+        norm_backward_row(norm, row, dy + row * n, residual + row * n, dx + row * n);
     }
 }
 

@@ -31,17 +31,15 @@ static void plain_gemm(const dp_gemm *g)
     }
 }
 
-static void plain_gemm_tn(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b,
-                          size_t ldb, float *c, size_t ldc, float *scratch)
+static void plain_gemm_tn(const dp_gemm_tn *g)
 {
-    (void)scratch;
-    for (size_t row = 0; row < m; row++) {
-        for (size_t j = 0; j < n; j++) {
+    for (size_t row = 0; row < g->m; row++) {
+        for (size_t j = 0; j < g->n; j++) {
             double sum = 0.0;
-            for (size_t i = 0; i < k; i++) {
-                sum += (double)a[i * lda + row] * (double)b[i * ldb + j];
+            for (size_t i = 0; i < g->k; i++) {
+                sum += (double)g->a[i * g->lda + row] * (double)g->b[i * g->ldb + j];
             }
-            c[row * ldc + j] += (float)sum;
+            g->c[row * g->ldc + j] += (float)sum;
         }
     }
 }

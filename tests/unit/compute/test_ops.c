@@ -120,7 +120,7 @@ static void check_weight_tile(const dp_ops *ops, size_t m, size_t n, size_t k)
     float *c = fill(m * n, 7, 1.0F);
     float *before = fill(m * n, 7, 1.0F);
     float *scratch = room(DP_OPS_TILE_SCRATCH);
-    ops->gemm_tn(m, n, k, a, m, b, n, c, n, scratch);
+    ops->gemm_tn(&(dp_gemm_tn){m, n, k, a, m, b, n, c, n, scratch});
     for (size_t row = 0; row < m; row++) {
         for (size_t j = 0; j < n; j++) {
             double sum = (double)before[row * n + j];
