@@ -113,8 +113,9 @@ static void add_entry(dp_diary *diary, dp_log_level level, const dp_diary_entry 
     if (level >= DP_LOG_INFO) {
         dp_journal_event *row = &diary->batch[diary->n_batch++];
         *row = (dp_journal_event){.time_ms = slot->time_ms, .round = slot->round};
-        snprintf(row->name, sizeof row->name, "%s", slot->name);
-        snprintf(row->text, sizeof row->text, "%s", slot->text);
+        _Static_assert(sizeof row->name >= sizeof slot->name && sizeof row->text >= sizeof slot->text, "it fits");
+        memcpy(row->name, slot->name, sizeof slot->name);
+        memcpy(row->text, slot->text, sizeof slot->text);
         if (diary->n_batch == BATCH_MAX) {
             dp_diary_flush(diary);
         }
