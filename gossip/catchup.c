@@ -1,0 +1,237 @@
+/* Getting what was missed: records in order from whoever has more, then a certified state to replay from. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/node_internal.h"
+
+#define RECORDS_WAIT_US (1000 * DP_MS)
+
+/* ---- records ---- */
+
+void dp_catchup_hint(dp_node *node, const dp_peer *peer, uint64_t slot)
+{
+    if (slot > node->ledger.slot && slot > node->catchup.hint_slot) {
+        node->catchup.hint_slot = slot;
+        node->catchup.hint_peer = *peer;
+        node->dirty = true;
+    }
+}
+
+/* A linked member known to have more records: by what it says of itself, else the one of the hint. */
+static bool find_source(dp_node *node, dp_peer *source)
+{
+    const uint32_t count = dp_members_count(node->members);
+    const uint32_t start = (uint32_t)dp_rng_below(&node->rng, count);
+    const uint32_t hint = dp_node_member_index(node, &node->catchup.hint_peer);
+
+    if (node->catchup.hint_slot > node->ledger.slot && hint != DP_MEMBER_NONE && hint != 0 &&
+        dp_members_at(node->members, hint)->linked && !dp_peer_equal(&node->catchup.hint_peer, &node->catchup.asked)) {
+        *source = node->catchup.hint_peer;
+        return true;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t index = (start + i) % count;
+        const dp_member *member = dp_members_at(node->members, index);
+        if (index != 0 && member->linked && member->has_summary && member->summary.slot > node->ledger.slot) {
+            *source = member->peer;
+            return true;
+        }
+    }
+    if (node->catchup.hint_slot > node->ledger.slot && hint != DP_MEMBER_NONE && hint != 0 &&
+        dp_members_at(node->members, hint)->linked) {
+        *source = node->catchup.hint_peer;
+        return true;
+    }
+    return false;
+}
+
+bool dp_catchup_behind(const dp_node *node)
+{
+    const uint32_t hint = dp_node_member_index(node, &node->catchup.hint_peer);
+
+    if (node->catchup.hint_slot > node->ledger.slot && hint != DP_MEMBER_NONE &&
+        dp_members_at(node->members, hint)->linked) {
+        return true;
+    }
+    for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
+        const dp_member *member = dp_members_at(node->members, i);
+        if (member->linked && member->has_summary && member->summary.slot > node->ledger.slot + 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void ask(dp_node *node)
+{
+    dp_catchup *catchup = &node->catchup;
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+    dp_peer source;
+
+    /* While a decision of the own slot is about to come by itself, nobody is asked. */
+    if (node->chain->op != 0 || node->chain->failed || catchup->size > 0 ||
+        (catchup->asked_at.us != 0 && dp_time_between(catchup->asked_at, node->now) < RECORDS_WAIT_US) ||
+        !find_source(node, &source)) {
+        return;
+    }
+    catchup->asked = source;
+    catchup->asked_at = node->now;
+    dp_wire_write_records_get(&writer, node->ledger.slot + 1, DP_RECORDS_PER_MESSAGE);
+    dp_node_send(node, &source, dp_view_of(writer.data, writer.size));
+}
+
+static void done_with_message(dp_catchup *catchup)
+{
+    catchup->size = 0;
+    catchup->asked_at = (dp_time){0};
+    catchup->asked = (dp_peer){{0}};
+}
+
+/* The next record of the message at hand, if the one before has been written. */
+void dp_catchup_next(dp_node *node)
+{
+    dp_catchup *catchup = &node->catchup;
+
+    while (catchup->size > 0 && node->chain->op == 0 && !node->chain->failed) {
+        if (catchup->next >= catchup->parsed.n) {
+            done_with_message(catchup);
+            break;
+        }
+        const dp_wire_record *item = &catchup->parsed.items[catchup->next];
+        const uint64_t slot = catchup->parsed.from + catchup->next;
+        catchup->next++;
+        if (slot <= node->ledger.slot) {
+            continue;
+        }
+        const dp_status status = dp_chain_offer(node, item->record, item->cert);
+        if (status != DP_OK && status != DP_AGAIN) {
+            node->rejected++;
+            done_with_message(catchup);
+        }
+    }
+    if (catchup->size == 0) {
+        ask(node);
+    }
+}
+
+dp_status dp_catchup_records(dp_node *node, dp_view message)
+{
+    dp_catchup *catchup = &node->catchup;
+
+    if (catchup->size > 0 || message.size > DP_MESSAGE_MAX) {
+        return DP_OK; /* One at a time; it is asked for again. */
+    }
+    memcpy(catchup->records, message.data, message.size);
+    const dp_status status = dp_wire_read_records(dp_view_of(catchup->records, message.size), &catchup->parsed);
+    if (status != DP_OK) {
+        return status;
+    }
+    if (catchup->parsed.n == 0 || catchup->parsed.from > node->ledger.slot + 1) {
+        return DP_OK;
+    }
+    catchup->size = message.size;
+    catchup->next = 0;
+    dp_catchup_next(node);
+    return DP_OK;
+}
+
+/* ---- state ---- */
+
+/* A state that a linked member serves, newer than what the trainer has and certified by the chain. */
+void dp_catchup_state(dp_node *node)
+{
+    dp_catchup *catchup = &node->catchup;
+    const uint64_t least = node->train.has_theta ? node->train.applied + 1 : 1;
+    uint32_t best = DP_MEMBER_NONE;
+
+    for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
+        const dp_member *member = dp_members_at(node->members, i);
+        const dp_summary *summary = &member->summary;
+        dp_hash digest;
+        dp_hash certified;
+        if (!member->linked || !member->has_summary || summary->saved_round < least ||
+            dp_hash_is_zero(&summary->saved_root) || summary->saved_round > node->ledger.round ||
+            (best != DP_MEMBER_NONE &&
+             summary->saved_round <= dp_members_at(node->members, best)->summary.saved_round) ||
+            !dp_chain_digest(node, summary->saved_round, &digest) ||
+            !dp_chain_certified(node, summary->saved_round, &certified)) {
+            continue;
+        }
+        const dp_hash root = dp_state_root(summary->saved_round, &summary->saved_root, &digest);
+        if (dp_hash_equal(&root, &certified)) {
+            best = i;
+        }
+    }
+    if (best == DP_MEMBER_NONE) {
+        return;
+    }
+    const dp_summary *summary = &dp_members_at(node->members, best)->summary;
+    if (catchup->wants_state && !dp_hash_equal(&catchup->state_root, &summary->saved_root)) {
+        if (catchup->state_round + DP_WINDOW_ROUNDS > node->ledger.round) {
+            return; /* The one under way can still be replayed from. */
+        }
+        dp_spread_cancel(node->spread, node->now, &catchup->state_root, &node->out);
+        catchup->wants_state = false;
+    }
+    if (!catchup->wants_state) {
+        catchup->wants_state = true;
+        catchup->state_root = summary->saved_root;
+        catchup->state_round = summary->saved_round;
+        catchup->state_bytes = summary->saved_bytes;
+        dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, node->train.applied, summary->saved_round,
+                     "state");
+        if (dp_node_holds(node, &catchup->state_root)) {
+            dp_catchup_object(node, &summary->saved_root);
+            return;
+        }
+        DP_IGNORE(dp_spread_want(node->spread, node->now, &catchup->state_root, catchup->state_bytes, DP_USE_STATE,
+                                 DP_PRIORITY_STATE, &node->out)); /* Full: asked again with the next tick. */
+    }
+    for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
+        const dp_member *member = dp_members_at(node->members, i);
+        if (member->linked && member->has_summary &&
+            dp_hash_equal(&member->summary.saved_root, &catchup->state_root)) {
+            dp_spread_holder(node->spread, node->now, &catchup->state_root, i, &node->out);
+        }
+    }
+}
+
+void dp_catchup_object(dp_node *node, const dp_hash *root)
+{
+    dp_catchup *catchup = &node->catchup;
+
+    if (!catchup->wants_state || !dp_hash_equal(root, &catchup->state_root)) {
+        return;
+    }
+    catchup->wants_state = false;
+    dp_action *action = dp_out_add(&node->out, DP_DO_OBJECT_KEEP);
+    action->u.keep.root = *root;
+    action->u.keep.use = DP_USE_STATE;
+    action->u.keep.round = catchup->state_round;
+    dp_train_ckpt(node, catchup->state_round, root, catchup->state_bytes);
+    /* A trainer that is stuck on missing blobs starts anew from here. */
+    if (node->train.state == DP_TRAINER_SET && !node->train.applying && catchup->stuck_at.us != 0 &&
+        node->train.applied < catchup->state_round) {
+        node->train.state = DP_TRAINER_EMPTY;
+        node->train.has_theta = false;
+        node->train.training = false;
+        node->train.publishing = false;
+    }
+    node->dirty = true;
+}
+
+void dp_catchup_tick(dp_node *node)
+{
+    dp_catchup_next(node);
+    if (node->catchup.wants_state && !dp_spread_wants(node->spread, &node->catchup.state_root)) {
+        node->catchup.wants_state = false;
+    }
+}
+
+dp_time dp_catchup_wake(const dp_node *node)
+{
+    if (node->catchup.asked_at.us != 0) {
+        return dp_time_after(node->catchup.asked_at, RECORDS_WAIT_US);
+    }
+    return DP_NEVER;
+}

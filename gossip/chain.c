@@ -1,0 +1,368 @@
+/* Records as they are decided: checked against the ledger, written, applied; and the last rounds in memory for replay. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/node_internal.h"
+
+dp_ring_row *dp_chain_row(const dp_node *node, uint64_t round)
+{
+    dp_ring_row *row = &node->chain->ring[round % DP_RING_ROUNDS];
+
+    return round > 0 && row->round == round ? row : NULL;
+}
+
+bool dp_chain_digest(const dp_node *node, uint64_t round, dp_hash *digest)
+{
+    const dp_ring_row *row = dp_chain_row(node, round);
+
+    if (round == 0) {
+        *digest = node->chain->genesis_digest;
+        return true;
+    }
+    if (row == NULL) {
+        return false;
+    }
+    *digest = row->digest;
+    return true;
+}
+
+bool dp_chain_certified(const dp_node *node, uint64_t round, dp_hash *root)
+{
+    const dp_ring_row *row = dp_chain_row(node, round);
+
+    if (round == 0 && node->chain->genesis_certified) {
+        *root = node->chain->genesis_root;
+        return true;
+    }
+    if (row == NULL || !row->certified) {
+        return false;
+    }
+    *root = row->root;
+    return true;
+}
+
+/* ---- letting blobs go ---- */
+
+static bool is_needed(const dp_node *node, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < DP_RING_ROUNDS; i++) {
+        const dp_ring_row *row = &node->chain->ring[i];
+        for (uint32_t k = 0; row->round > 0 && !row->dropped && k < row->n; k++) {
+            if (dp_hash_equal(&row->items[k].root, root)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void drop_blob(dp_node *node, const dp_hash *root, uint64_t round)
+{
+    if (is_needed(node, root)) {
+        return;
+    }
+    dp_spread_cancel(node->spread, node->now, root, &node->out);
+    if (dp_node_holds(node, root)) {
+        dp_action *action = dp_out_add(&node->out, DP_DO_OBJECT_DROP);
+        action->u.keep.root = *root;
+        action->u.keep.use = DP_USE_BLOB;
+        action->u.keep.round = round;
+        dp_node_unhold(node, root);
+    }
+}
+
+/* Blobs older than the window, unless this trainer still needs them to replay. */
+static void drop_old(dp_node *node)
+{
+    for (uint32_t i = 0; i < DP_RING_ROUNDS; i++) {
+        dp_ring_row *row = &node->chain->ring[i];
+        if (row->round == 0 || row->dropped || row->round + DP_WINDOW_ROUNDS > node->ledger.round) {
+            continue;
+        }
+        row->dropped = true;
+        for (uint32_t k = 0; node->started && k < row->n; k++) {
+            drop_blob(node, &row->items[k].root, row->round);
+        }
+        return; /* One row per record: the number of actions of a step is bounded. */
+    }
+}
+
+static void drop_unlisted(dp_node *node)
+{
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        drop_blob(node, &node->round->claims[i].ready.root, node->round->claims[i].ready.round);
+    }
+}
+
+/* ---- applying a record ---- */
+
+static bool contains(const dp_record *record, const dp_peer *peer)
+{
+    for (uint32_t i = 0; i < record->n_late; i++) {
+        if (dp_peer_equal(&record->late[i], peer)) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        if (dp_peer_equal(&record->listed[i].peer, peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The root that the record names for the round before is the certified one: a majority of voters checked its signatures. */
+static void certify_before(dp_node *node, const dp_record *record)
+{
+    dp_ring_row *before = dp_chain_row(node, record->round - 1);
+
+    if (record->round == 1) {
+        node->chain->genesis_certified = true;
+        node->chain->genesis_root = record->state_root;
+    } else if (before != NULL) {
+        before->certified = true;
+        before->root = record->state_root;
+    }
+}
+
+static void remember_round(dp_node *node, const dp_record *record)
+{
+    dp_chain *chain = node->chain;
+    dp_ring_row *row = &chain->ring[record->round % DP_RING_ROUNDS];
+
+    *row = (dp_ring_row){.round = record->round, .slot = record->slot, .tokens = record->tokens_total,
+                         .alpha = record->alpha, .n = record->n_listed};
+    row->digest = dp_ledger_digest(&node->ledger);
+    row->touched = contains(record, &node->self);
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        const dp_listed *listed = &record->listed[i];
+        row->items[i] = (dp_ring_item){.peer = listed->peer, .root = listed->root, .bytes = listed->bytes,
+                                       .q = listed->q, .clip = listed->clip};
+        if (dp_peer_equal(&listed->peer, &node->self)) {
+            chain->own_round = record->round;
+            chain->own_root = listed->root;
+            chain->own_clip = listed->clip;
+        }
+    }
+    chain->gap = row->touched ? 0 : chain->gap + 1;
+    row->gap = chain->gap;
+    chain->listed_last = record->n_listed;
+}
+
+static void note_config(dp_node *node, const dp_record *record, uint32_t voters_before)
+{
+    for (uint32_t i = 0; record->has_config && i < record->config.n_admits; i++) {
+        dp_node_note(node, DP_NOTE_ADMITTED, record->round, &record->config.admits[i].peer, 0, 0, "");
+    }
+    for (uint32_t i = 0; record->has_config && i < record->config.n_removes; i++) {
+        const dp_peer *peer = &record->config.removes[i].peer;
+        const uint32_t index = dp_node_member_index(node, peer);
+        dp_node_note(node, DP_NOTE_REMOVED, record->round, peer, 0, 0,
+                     record->config.removes[i].reason == DP_REMOVE_LEFT ? "left" : "revoked");
+        if (dp_peer_equal(peer, &node->self)) {
+            node->leaving = true;
+        } else if (index != DP_MEMBER_NONE) {
+            dp_members_remove(node->members, index, node->now, &node->out);
+        }
+    }
+    for (uint32_t i = 0; record->has_config && i < record->config.n_fences; i++) {
+        dp_mix_fence(node->mix, node->now, &record->config.fences[i].peer, record->config.fences[i].incarnation,
+                     &node->out);
+    }
+    if (record->has_config && record->config.n_voters > 0) {
+        dp_node_note(node, DP_NOTE_VOTERS, record->round, NULL, voters_before, node->ledger.n_voters, "");
+    }
+}
+
+void dp_chain_tell_members(dp_node *node)
+{
+    dp_peer voters[DP_VOTERS_MAX];
+
+    for (uint32_t i = 0; i < node->ledger.n_roster; i++) {
+        const dp_roster_entry *entry = &node->ledger.roster[i];
+        if (entry->gone == 0) {
+            const uint32_t index = dp_members_add(node->members, &entry->peer, (dp_view){0}, entry->caps, NULL, 0);
+            if (index != DP_MEMBER_NONE) {
+                dp_members_mark(node->members, index, true, dp_ledger_voter(&node->ledger, &entry->peer) != DP_NOBODY);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
+        voters[i] = node->ledger.voters[i].peer;
+    }
+    dp_beat_set_voters(&node->beat, voters, node->ledger.n_voters, node->now);
+}
+
+static void apply_record(dp_node *node, const dp_record *record, const dp_hash *hash)
+{
+    const uint32_t voters_before = node->ledger.n_voters;
+    const bool is_round = record->kind == DP_RECORD_ROUND;
+
+    dp_ledger_apply(&node->ledger, record, hash, node->chain->admitted);
+    if (is_round) {
+        certify_before(node, record);
+        remember_round(node, record);
+    }
+    if (!node->started) {
+        return;
+    }
+    note_config(node, record, voters_before);
+    if (is_round) {
+        if (node->round->opened.us != 0) {
+            dp_deadline_measure(&node->round->deadline, dp_time_between(node->round->opened, node->now));
+            dp_beat_hold(&node->beat, dp_deadline_length(&node->round->deadline) / 4);
+        }
+        node->chain->decided_at = node->now;
+        dp_node_note(node, DP_NOTE_DECIDED, record->round, NULL, record->n_listed, record->slot, "");
+        if (node->chain->own_round == record->round) {
+            dp_node_note(node, DP_NOTE_COUNTED, record->round, NULL, node->chain->own_clip, 0, "");
+        } else if (node->train.pending.has && node->train.pending.ready.round == record->round) {
+            dp_node_note(node, DP_NOTE_LEFT_OUT, record->round, NULL, 0, 0, "not in the record");
+        }
+        drop_unlisted(node);
+        drop_old(node);
+    }
+    if (record->has_config || node->ledger.slot == 1) {
+        dp_chain_tell_members(node);
+    }
+    dp_commit_begin(node->commit, &node->ledger, &node->self);
+    dp_round_open_slot(node, is_round);
+}
+
+/* ---- offering, writing ---- */
+
+static dp_status check_offer(dp_node *node, dp_view record, dp_view cert, const dp_hash *hash, dp_record *decoded)
+{
+    dp_cert_of_record seals;
+
+    DP_TRY(dp_record_decode(decoded, record));
+    if (decoded->slot != node->ledger.slot + 1) {
+        return decoded->slot > node->ledger.slot ? DP_AGAIN : DP_EXISTS;
+    }
+    if (!dp_hash_equal(&decoded->prev, &node->ledger.head) || !dp_hash_equal(&decoded->run, &node->run) ||
+        !dp_hash_equal(&decoded->fork, &node->ledger.fork)) {
+        return DP_DENIED;
+    }
+    DP_TRY(dp_cert_of_record_decode(&seals, cert));
+    if (!dp_cert_verify(&seals, &node->config.crypto, &node->run, &node->ledger.fork, decoded->slot, &decoded->prev,
+                        hash, node->ledger.voters, node->ledger.n_voters)) {
+        return DP_BADSIG;
+    }
+    return DP_OK;
+}
+
+static void write_record(dp_node *node)
+{
+    dp_chain *chain = node->chain;
+    dp_action *action = dp_out_store(&node->out, DP_STORE_DECIDED, &chain->op);
+
+    chain->failed = false;
+    chain->stored_at = node->now;
+    action->u.store.slot = chain->decoded.slot;
+    action->u.store.bytes = dp_view_of(chain->record.data, chain->record.size);
+    action->u.store.cert = dp_view_of(chain->cert, chain->cert_size);
+}
+
+dp_status dp_chain_offer(dp_node *node, dp_view record, dp_view cert)
+{
+    dp_chain *chain = node->chain;
+    const dp_hash hash = dp_record_hash(record);
+    const dp_valid valid = {.ledger = &node->ledger, .crypto = &node->config.crypto,
+                            .admission = &node->config.admission, .admitted = chain->admitted};
+    const char *cause = "";
+
+    if (chain->op != 0 || chain->failed) {
+        return DP_AGAIN;
+    }
+    if (node->halted) {
+        return DP_DENIED;
+    }
+    const dp_status status = check_offer(node, record, cert, &hash, &chain->decoded);
+    if (status != DP_OK) {
+        return status == DP_EXISTS ? DP_OK : status;
+    }
+    const dp_status verdict = dp_valid_record(&valid, &chain->decoded, &cause);
+    if (verdict != DP_OK) {
+        dp_node_note(node, DP_NOTE_REJECTED, chain->decoded.round, NULL, chain->decoded.slot, 0, cause);
+        return verdict;
+    }
+    dp_commit_copy(&chain->record, record, &hash);
+    memcpy(chain->cert, cert.data, cert.size);
+    chain->cert_size = cert.size;
+    /* Credentials of the decoded record must point into the bytes that stay. */
+    const dp_status again = dp_record_decode(&chain->decoded, dp_view_of(chain->record.data, chain->record.size));
+    dp_assert(again == DP_OK);
+    write_record(node);
+    return DP_OK;
+}
+
+bool dp_chain_stored(dp_node *node, uint32_t op, dp_status status)
+{
+    dp_chain *chain = node->chain;
+
+    if (chain->op == 0 || op != chain->op) {
+        return false;
+    }
+    chain->op = 0;
+    if (status != DP_OK) {
+        chain->failed = true;
+        return true;
+    }
+    dp_span_add(&node->round->fsync, dp_time_between(chain->stored_at, node->now));
+    apply_record(node, &chain->decoded, &chain->record.hash);
+    dp_catchup_next(node);
+    node->dirty = true;
+    return true;
+}
+
+void dp_chain_tick(dp_node *node)
+{
+    if (node->chain->failed && dp_time_between(node->chain->stored_at, node->now) >= DP_REPEAT_US) {
+        write_record(node);
+    }
+}
+
+dp_status dp_chain_restore(dp_node *node, uint64_t slot, dp_view record, dp_view cert)
+{
+    dp_chain *chain = node->chain;
+    const dp_hash hash = dp_record_hash(record);
+
+    DP_TRY(check_offer(node, record, cert, &hash, &chain->decoded));
+    if (slot != chain->decoded.slot) {
+        return DP_CORRUPT;
+    }
+    for (uint32_t i = 0; chain->decoded.has_config && i < chain->decoded.config.n_admits; i++) {
+        const dp_admit *admit = &chain->decoded.config.admits[i];
+        DP_TRY(node->config.admission.check(node->config.admission.context, admit->credential, &node->run,
+                                            node->ledger.root_key, &admit->peer, chain->decoded.time_ms,
+                                            &chain->admitted[i]));
+    }
+    apply_record(node, &chain->decoded, &hash);
+    return DP_OK;
+}
+
+void dp_chain_decided(dp_node *node)
+{
+    dp_commit *commit = node->commit;
+    uint8_t cert[DP_CERT_OF_RECORD_BYTES_MAX];
+    dp_view bytes;
+    const dp_view record = dp_view_of(commit->outcome.data, commit->outcome.size);
+
+    if (!commit->decided || node->chain->op != 0 || node->chain->failed || commit->slot != node->ledger.slot + 1) {
+        return;
+    }
+    dp_status status = dp_cert_of_record_encode(&commit->cert, cert, sizeof cert, &bytes);
+    dp_assert(status == DP_OK);
+    status = dp_chain_offer(node, record, bytes);
+    if (status != DP_OK) {
+        return;
+    }
+    /* The owner of the ballot tells; the next in order too, in case the owner dies now. */
+    const uint32_t second = dp_commit_owner(commit, commit->cert.ballot + 1);
+    if (commit->self == dp_commit_owner(commit, commit->cert.ballot) || commit->self == second) {
+        dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+        dp_decide_msg_write(&writer, commit->slot, bytes, record);
+        dp_assert(!writer.full);
+        dp_node_send_all(node, dp_view_of(writer.data, writer.size));
+    }
+}

@@ -1,0 +1,825 @@
+#include "gossip/node.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "gossip/node_internal.h"
+
+/* ---- small things for all ---- */
+
+void dp_node_note(dp_node *node, dp_note_code code, uint64_t round, const dp_peer *peer, uint64_t a, uint64_t b,
+                  const char *cause)
+{
+    dp_note note = {.code = code, .round = round, .a = a, .b = b, .cause = cause};
+
+    if (peer != NULL) {
+        note.peer = *peer;
+    }
+    dp_out_note(&node->out, note);
+}
+
+uint32_t dp_node_member_index(const dp_node *node, const dp_peer *peer)
+{
+    return dp_members_find(node->members, peer);
+}
+
+bool dp_node_is_voter(const dp_node *node)
+{
+    return dp_ledger_voter(&node->ledger, &node->self) != DP_NOBODY;
+}
+
+/* kept: bytes in the arena of this step. */
+static void send_kept(dp_node *node, const dp_peer *to, dp_view kept)
+{
+    const uint32_t index = dp_node_member_index(node, to);
+    const uint32_t voter = dp_ledger_voter(&node->ledger, to);
+    const bool linked = index != DP_MEMBER_NONE && dp_members_at(node->members, index)->linked;
+    dp_peer relays[2];
+
+    if (linked) {
+        dp_out_send(&node->out, to, kept);
+    }
+    if (voter == DP_NOBODY || (linked && node->commit->self == DP_NOBODY)) {
+        return;
+    }
+    /* No link, or a voter that does not hear us: through those that it hears. */
+    const uint32_t n = dp_beat_route(&node->beat, node->now, voter, relays, 2);
+    for (uint32_t i = 0; i < n; i++) {
+        dp_writer writer = dp_out_writer(&node->out, DP_MSG_RELAY, DP_RELAY_HEAD_BYTES + kept.size);
+        dp_view message;
+        dp_write_u8(&writer, 1);
+        dp_write_bytes(&writer, to->bytes, sizeof to->bytes);
+        dp_write_view(&writer, kept);
+        if (dp_out_message(&node->out, &writer, &message)) {
+            dp_out_send(&node->out, &relays[i], message);
+        }
+    }
+}
+
+void dp_node_send(dp_node *node, const dp_peer *to, dp_view message)
+{
+    send_kept(node, to, dp_out_keep(&node->out, message));
+}
+
+void dp_node_send_voters(dp_node *node, dp_view message)
+{
+    const dp_view kept = dp_out_keep(&node->out, message);
+
+    for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
+        if (!dp_peer_equal(&node->ledger.voters[i].peer, &node->self)) {
+            send_kept(node, &node->ledger.voters[i].peer, kept);
+        }
+    }
+}
+
+void dp_node_send_all(dp_node *node, dp_view message)
+{
+    const dp_view kept = dp_out_keep(&node->out, message);
+
+    dp_out_send_all(&node->out, kept);
+    for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
+        const dp_peer *voter = &node->ledger.voters[i].peer;
+        const uint32_t index = dp_node_member_index(node, voter);
+        if (index != 0 && (index == DP_MEMBER_NONE || !dp_members_at(node->members, index)->linked)) {
+            send_kept(node, voter, kept);
+        }
+    }
+}
+
+bool dp_node_holds(const dp_node *node, const dp_hash *root)
+{
+    uint32_t index = 0;
+
+    return dp_map_get(&node->held_map, root, &index);
+}
+
+uint64_t dp_node_size(const dp_node *node, const dp_hash *root)
+{
+    uint32_t index = 0;
+
+    return dp_map_get(&node->held_map, root, &index) ? node->held[index].size : 0;
+}
+
+void dp_node_hold(dp_node *node, const dp_hash *root, uint64_t size)
+{
+    uint32_t index = 0;
+
+    if (dp_map_get(&node->held_map, root, &index)) {
+        node->held[index].size = size;
+        return;
+    }
+    while (index < DP_HELD_MAX && node->held[index].used) {
+        index++;
+    }
+    if (index == DP_HELD_MAX) {
+        return; /* Forgotten: it is fetched again if it is ever needed. */
+    }
+    node->held[index] = (dp_held){.root = *root, .size = size, .used = true};
+    const dp_status status = dp_map_put(&node->held_map, root, index);
+    dp_assert(status == DP_OK);
+}
+
+void dp_node_unhold(dp_node *node, const dp_hash *root)
+{
+    uint32_t index = 0;
+
+    if (dp_map_get(&node->held_map, root, &index)) {
+        node->held[index].used = false;
+        dp_map_remove(&node->held_map, root);
+    }
+}
+
+/* ---- the vote's host ---- */
+
+static void vote_send(void *context, uint32_t voter, dp_view message)
+{
+    dp_node *node = context;
+
+    dp_node_send(node, &node->ledger.voters[voter].peer, message);
+}
+
+static uint32_t vote_store(void *context, uint64_t slot, dp_view row)
+{
+    dp_node *node = context;
+    uint32_t op = 0;
+    dp_action *action = dp_out_store(&node->out, DP_STORE_VOTE, &op);
+
+    action->u.store.slot = slot;
+    action->u.store.bytes = row;
+    return op;
+}
+
+static void halt(dp_node *node, const dp_peer *culprit)
+{
+    if (node->halted) {
+        return;
+    }
+    node->halted = true;
+    dp_action *action = dp_out_add(&node->out, DP_DO_HALT);
+    action->u.note = (dp_note){.code = DP_NOTE_REJECTED, .round = node->ledger.slot + 1, .peer = *culprit,
+                               .cause = "voted twice"};
+}
+
+static void vote_proof(void *context, const dp_vote *a, const dp_vote *b)
+{
+    dp_node *node = context;
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+
+    dp_proof_msg_write(&writer, a, b);
+    dp_node_send_all(node, dp_view_of(writer.data, writer.size));
+    halt(node, &node->ledger.voters[a->voter].peer);
+}
+
+static dp_status on_proof(dp_node *node, dp_view bytes)
+{
+    dp_vote a;
+    dp_vote b;
+
+    DP_TRY(dp_proof_msg_read(bytes, &a, &b));
+    if (a.slot != node->ledger.slot + 1 || b.slot != a.slot || a.voter != b.voter ||
+        a.voter >= node->ledger.n_voters || a.type != DP_MSG_ACCEPTED || b.type != a.type || a.ballot != b.ballot ||
+        dp_hash_equal(&a.hash, &b.hash)) {
+        return DP_DENIED;
+    }
+    const uint8_t *key = node->ledger.voters[a.voter].key;
+    if (!dp_vote_verify(&a, &node->config.crypto, &node->run, key) ||
+        !dp_vote_verify(&b, &node->config.crypto, &node->run, key)) {
+        return DP_BADSIG;
+    }
+    if (!node->halted) {
+        vote_proof(node, &a, &b);
+    }
+    return DP_OK;
+}
+
+/* ---- opening ---- */
+
+static bool admit_member(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms, uint32_t *caps)
+{
+    const dp_node *node = context;
+    dp_admitted admitted;
+
+    if (node->config.admission.check(node->config.admission.context, credential, &node->run,
+                                     node->manifest.root_key, peer, wall_ms, &admitted) != DP_OK) {
+        return false;
+    }
+    *caps = admitted.caps;
+    return true;
+}
+
+static dp_status open_parts(dp_node *node)
+{
+    const dp_node_config *config = &node->config;
+    dp_admitted own = {0};
+    const dp_beat_config beat = {.run = node->run, .self = node->self, .incarnation = config->incarnation,
+                                 .crypto = config->crypto,
+                                 .hold_us = (uint64_t)node->manifest.round_ms * 1000 / 4};
+
+    dp_beat_init(&node->beat, &beat);
+    DP_IGNORE(config->admission.check(config->admission.context, config->credential, &node->run,
+                                      node->manifest.root_key, &node->self, 0,
+                                      &own)); /* Without capabilities others will refuse this node, and say why. */
+    dp_members_config members = {.run = node->run, .self = node->self, .incarnation = config->incarnation,
+                                 .credential = config->credential, .caps = own.caps, .n_addrs = config->n_addrs,
+                                 .members_max = config->members_max, .seed = dp_rng_next(&node->rng),
+                                 .crypto = config->crypto, .admit = admit_member, .admit_context = node,
+                                 .beat = &node->beat};
+    memcpy(members.addrs, config->addrs, sizeof members.addrs);
+    DP_TRY(dp_members_open(&node->members, &members));
+    const dp_spread_config spread = {.members = node->members, .members_max = config->members_max,
+                                     .seed = dp_rng_next(&node->rng)};
+    DP_TRY(dp_spread_open(&node->spread, &spread));
+    const dp_mix_config mix = {.run = node->run, .self = node->self, .incarnation = config->incarnation,
+                               .pause_us = (uint64_t)node->manifest.gossip_round_ms * 1000,
+                               .seed = dp_rng_next(&node->rng), .members = node->members, .spread = node->spread,
+                               .members_max = config->members_max};
+    DP_TRY(dp_mix_open(&node->mix, &mix));
+    DP_TRY(dp_ledger_open(&node->ledger, &node->manifest, &node->run, dp_rng_next(&node->rng)));
+    DP_TRY(dp_map_init(&node->held_map, DP_HELD_MAX, dp_rng_next(&node->rng)));
+    return dp_out_open(&node->out);
+}
+
+static dp_status open_memory(dp_node *node)
+{
+    node->commit = dp_alloc(1, sizeof *node->commit);
+    node->chain = dp_alloc(1, sizeof *node->chain);
+    node->round = dp_alloc(1, sizeof *node->round);
+    node->held = dp_alloc(DP_HELD_MAX, sizeof *node->held);
+    node->catchup.records = dp_alloc(DP_MESSAGE_MAX, 1);
+    if (node->commit == NULL || node->chain == NULL || node->round == NULL || node->held == NULL ||
+        node->catchup.records == NULL) {
+        return DP_NOMEM;
+    }
+    return open_parts(node);
+}
+
+dp_status dp_node_open(dp_node **out, const dp_node_config *config)
+{
+    if (config->credential.size > DP_CREDENTIAL_MAX || config->members_max < 2 ||
+        config->members_max > DP_MEMBERS_MAX || config->n_addrs > DP_ADDRS_MAX) {
+        return DP_BADARG;
+    }
+    dp_node *node = dp_alloc(1, sizeof *node);
+    if (node == NULL) {
+        return DP_NOMEM;
+    }
+    node->config = *config;
+    if (node->config.admission.check == NULL) {
+        node->config.admission = dp_admission_certs();
+    }
+    node->manifest = *config->manifest;
+    node->config.manifest = &node->manifest;
+    if (config->credential.size > 0) {
+        memcpy(node->credential, config->credential.data, config->credential.size);
+    }
+    node->config.credential = dp_view_of(node->credential, config->credential.size);
+    node->run = config->run;
+    node->self = config->self;
+    dp_rng_init(&node->rng, config->seed);
+    const dp_status status = open_memory(node);
+    if (status != DP_OK) {
+        dp_node_close(node);
+        return status;
+    }
+    const dp_commit_host host = {.context = node, .judge = dp_round_judge, .value = dp_round_value,
+                                 .send = vote_send, .store = vote_store, .proof = vote_proof};
+    dp_commit_init(node->commit, &host, &config->crypto, &node->run,
+                   config->has_vote_key ? config->vote_public_key : NULL);
+    node->chain->genesis_digest = dp_ledger_digest(&node->ledger);
+    node->round->deadline = (dp_deadline){.round_us = (uint64_t)node->manifest.round_ms * 1000,
+                                          .patience_milli = node->manifest.patience_milli};
+    *out = node;
+    return DP_OK;
+}
+
+void dp_node_close(dp_node *node)
+{
+    if (node == NULL) {
+        return;
+    }
+    dp_mix_close(node->mix);
+    dp_spread_close(node->spread);
+    dp_members_close(node->members);
+    dp_ledger_close(&node->ledger);
+    dp_map_close(&node->held_map);
+    dp_out_close(&node->out);
+    dp_free(node->commit);
+    dp_free(node->chain);
+    dp_free(node->round);
+    dp_free(node->held);
+    dp_free(node->catchup.records);
+    dp_free(node);
+}
+
+/* ---- restoring ---- */
+
+dp_status dp_node_restore_record(dp_node *node, uint64_t slot, dp_view record, dp_view cert)
+{
+    return dp_chain_restore(node, slot, record, cert);
+}
+
+dp_status dp_node_restore_vote(dp_node *node, dp_view row)
+{
+    return dp_commit_restore(node->commit, row);
+}
+
+dp_status dp_node_restore_pending(dp_node *node, dp_view row)
+{
+    return dp_train_restore(node, row);
+}
+
+dp_status dp_node_restore_exchange(dp_node *node, const uint8_t exchange[16], dp_view row)
+{
+    return dp_mix_restore(node->mix, exchange, row);
+}
+
+dp_status dp_node_restore_checkpoint(dp_node *node, uint64_t round, const dp_hash *tensor_root, uint64_t tensor_bytes)
+{
+    dp_train_ckpt(node, round, tensor_root, tensor_bytes);
+    return DP_OK;
+}
+
+dp_status dp_node_restore_object(dp_node *node, const dp_hash *root, uint64_t size)
+{
+    dp_node_hold(node, root, size);
+    return DP_OK;
+}
+
+dp_status dp_node_restore_peer(dp_node *node, const dp_peer *peer, const dp_addr *addrs, uint32_t n_addrs)
+{
+    return dp_members_add(node->members, peer, (dp_view){0}, 0, addrs, n_addrs) != DP_MEMBER_NONE ? DP_OK : DP_TOOBIG;
+}
+
+/* ---- mode ---- */
+
+static void set_mode(dp_node *node, dp_mode mode, const char *cause)
+{
+    if (node->mode != mode) {
+        dp_node_note(node, DP_NOTE_MODE, node->ledger.round, NULL, (uint64_t)node->mode, (uint64_t)mode, cause);
+        node->mode = mode;
+        node->dirty = true;
+    }
+}
+
+static void update_mode(dp_node *node)
+{
+    const bool synced = node->config.observer
+                            ? !dp_catchup_behind(node)
+                            : node->train.has_theta && (node->train.applied == node->ledger.round ||
+                                                        node->mode != DP_MODE_JOINING);
+
+    if (node->mode == DP_MODE_LEFT) {
+        return;
+    }
+    if (node->leaving && node->ledger.slot > 0 && dp_ledger_find(&node->ledger, &node->self) != DP_NOBODY &&
+        dp_ledger_member(&node->ledger, &node->self) == NULL) {
+        set_mode(node, DP_MODE_LEFT, "removed");
+    } else if (node->halted) {
+        set_mode(node, DP_MODE_HALTED, "voted twice");
+    } else if (node->paused) {
+        set_mode(node, DP_MODE_PAUSED, "owner");
+    } else if (!synced) {
+        if (node->mode != DP_MODE_GOSSIP && node->mode != DP_MODE_SYNC) {
+            set_mode(node, DP_MODE_JOINING, "no state");
+        }
+    } else if (dp_beat_quorum(&node->beat)) {
+        set_mode(node, DP_MODE_SYNC, "quorum");
+    } else if (node->mode != DP_MODE_JOINING || dp_time_between(node->started_at, node->now) > DP_FALLBACK_US) {
+        set_mode(node, DP_MODE_GOSSIP, "no quorum");
+    }
+}
+
+static void tell_parts(dp_node *node)
+{
+    const dp_train *train = &node->train;
+    dp_summary summary = {.slot = node->ledger.slot, .head = node->ledger.head, .base = node->ledger.base,
+                          .round = train->applied, .mode = node->mode,
+                          .has_trainer = train->state == DP_TRAINER_SET && !node->config.observer,
+                          .step_us = train->step_us < UINT32_MAX ? (uint32_t)train->step_us : UINT32_MAX};
+    const dp_mix_now mix = {.gossip = node->mode == DP_MODE_GOSSIP && train->training && !train->publishing &&
+                                      !train->applying && train->applied == node->ledger.round &&
+                                      dp_ledger_member(&node->ledger, &node->self) != NULL,
+                            .base = node->ledger.base, .round = train->applied};
+
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        const dp_ckpt *ckpt = &train->ckpts[i];
+        if (ckpt->has && !ckpt->bad && ckpt->round >= summary.saved_round) {
+            summary.saved_round = ckpt->round;
+            summary.saved_root = ckpt->root;
+            summary.saved_bytes = ckpt->bytes;
+        }
+    }
+    dp_members_tell(node->members, &summary);
+    dp_mix_set(node->mix, node->now, &mix, &node->out);
+    if (node->mode == DP_MODE_SYNC && dp_mix_busy(node->mix)) {
+        (void)dp_mix_finish(node->mix, node->now, &node->out);
+    }
+}
+
+/* ---- messages ---- */
+
+static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
+{
+    dp_commit *commit = node->commit;
+    dp_vote_msg msg;
+
+    DP_TRY(dp_vote_msg_read(bytes, &msg));
+    if (!dp_hash_equal(&msg.vote.fork, &node->ledger.fork)) {
+        return DP_DENIED;
+    }
+    if (msg.vote.slot <= node->ledger.slot) { /* Whoever asks about a decided slot gets the decision. */
+        if (msg.vote.type != DP_MSG_ACCEPTED && dp_out_room(&node->out, 1)) {
+            dp_action *action = dp_out_add(&node->out, DP_DO_SERVE_RECORDS);
+            action->u.serve.peer = *from;
+            action->u.serve.from = msg.vote.slot;
+            const uint64_t count = node->ledger.slot - msg.vote.slot + 1;
+            action->u.serve.count = count < DP_RECORDS_PER_MESSAGE ? (uint32_t)count : (uint32_t)DP_RECORDS_PER_MESSAGE;
+        }
+        return DP_OK;
+    }
+    if (msg.vote.slot > commit->slot) {
+        dp_catchup_hint(node, from, msg.vote.slot - 1);
+        return DP_OK;
+    }
+    if (commit->slot != node->ledger.slot + 1 || !dp_hash_equal(&msg.vote.prev, &commit->prev)) {
+        return DP_DENIED;
+    }
+    node->dirty = true;
+    const bool lost = commit->key_lost;
+    const dp_status status = dp_commit_message(commit, node->now, &msg);
+    if (!lost && commit->key_lost) {
+        dp_node_note(node, DP_NOTE_VOTE_KEY_LOST, commit->slot, &node->self, 0, 0, "own vote above the own row");
+    }
+    return status;
+}
+
+static dp_status on_decide(dp_node *node, dp_view bytes, const dp_peer *from)
+{
+    dp_decide_msg msg;
+
+    DP_TRY(dp_decide_msg_read(bytes, &msg));
+    if (msg.slot > node->ledger.slot + 1 || (msg.slot == node->ledger.slot + 1 && node->chain->op != 0)) {
+        dp_catchup_hint(node, from, msg.slot);
+        return DP_OK;
+    }
+    if (msg.slot <= node->ledger.slot) {
+        return DP_OK;
+    }
+    const dp_status status = dp_chain_offer(node, msg.record, msg.cert);
+    return status == DP_AGAIN ? DP_OK : status;
+}
+
+static dp_status on_object_message(dp_node *node, uint8_t type, dp_view bytes, uint32_t from)
+{
+    dp_hash root;
+    uint32_t index = 0;
+
+    if (type == DP_MSG_INFO_GET) {
+        DP_TRY(dp_wire_read_info_get(bytes, &root));
+        (void)dp_spread_serve_info(node->spread, node->now, from, &root, &node->out);
+        return DP_OK;
+    }
+    DP_TRY(dp_wire_read_chunk_get(bytes, &root, &index));
+    (void)dp_spread_serve_chunk(node->spread, node->now, from, &root, index, &node->out);
+    return DP_OK;
+}
+
+static dp_status on_records_get(dp_node *node, dp_view bytes, const dp_peer *from)
+{
+    uint64_t first = 0;
+    uint32_t count = 0;
+
+    DP_TRY(dp_wire_read_records_get(bytes, &first, &count));
+    if (first <= node->ledger.slot && dp_out_room(&node->out, 1)) {
+        const uint64_t left = node->ledger.slot - first + 1;
+        dp_action *action = dp_out_add(&node->out, DP_DO_SERVE_RECORDS);
+        action->u.serve.peer = *from;
+        action->u.serve.from = first;
+        action->u.serve.count = left < count ? (uint32_t)left : count;
+    }
+    return DP_OK;
+}
+
+static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed);
+
+/* For us: as if it had come on a link of its own; only what is signed, or harmless, may come so. Else one hop on. */
+static dp_status on_relay(dp_node *node, dp_view bytes, uint32_t from)
+{
+    dp_wire_relay relay;
+
+    DP_TRY(dp_wire_read_relay(bytes, &relay));
+    if (dp_peer_equal(&relay.target, &node->self)) {
+        const uint8_t type = dp_msg_type_of(relay.message);
+        const bool allowed = type >= DP_MSG_READY && type <= DP_MSG_VOTER_OK;
+        return allowed ? route(node, relay.message, from, true) : DP_DENIED;
+    }
+    const uint32_t index = dp_node_member_index(node, &relay.target);
+    if (index != DP_MEMBER_NONE && dp_members_at(node->members, index)->linked && relay.hops > 0) {
+        dp_writer writer = dp_out_writer(&node->out, DP_MSG_RELAY, bytes.size);
+        dp_view message;
+        dp_write_u8(&writer, (uint8_t)(relay.hops - 1));
+        dp_write_bytes(&writer, relay.target.bytes, sizeof relay.target.bytes);
+        dp_write_view(&writer, relay.message);
+        if (dp_out_message(&node->out, &writer, &message)) {
+            dp_out_send(&node->out, &relay.target, message);
+        }
+    }
+    return DP_OK;
+}
+
+static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed)
+{
+    const dp_peer peer = dp_members_at(node->members, from)->peer;
+    const uint8_t type = dp_msg_type_of(bytes);
+
+    switch (type) {
+    case DP_MSG_HEARTBEAT: {
+        const dp_status status = dp_beat_message(&node->beat, node->now, &peer, bytes, &node->out);
+        return status == DP_EXISTS || status == DP_NOTFOUND ? DP_OK : status;
+    }
+    case DP_MSG_PING:
+    case DP_MSG_ACK:
+    case DP_MSG_PING_REQ:
+    case DP_MSG_STATEMENT:
+    case DP_MSG_SYNC:
+        return dp_members_message(node->members, node->now, node->wall_ms, from, bytes, &node->out);
+    case DP_MSG_READY:
+    case DP_MSG_HAVE:
+    case DP_MSG_STATE:
+    case DP_MSG_VOTER_OK:
+    case DP_MSG_REMOVE:
+    case DP_MSG_FENCE_ASK:
+        return dp_round_message(node, type, bytes, &peer);
+    case DP_MSG_PREPARE:
+    case DP_MSG_PROMISE:
+    case DP_MSG_PROPOSE:
+    case DP_MSG_ACCEPTED:
+    case DP_MSG_NACK:
+        return on_vote(node, bytes, &peer);
+    case DP_MSG_DECIDE:
+        return on_decide(node, bytes, &peer);
+    case DP_MSG_PROOF:
+        return on_proof(node, bytes);
+    case DP_MSG_RECORDS_GET:
+        return on_records_get(node, bytes, &peer);
+    case DP_MSG_RECORDS:
+        return dp_catchup_records(node, bytes);
+    case DP_MSG_INFO_GET:
+    case DP_MSG_CHUNK_GET:
+        return on_object_message(node, type, bytes, from);
+    case DP_MSG_MIX_OFFER:
+    case DP_MSG_MIX_ACK:
+    case DP_MSG_MIX_COMMIT:
+    case DP_MSG_MIX_DONE:
+    case DP_MSG_MIX_STATUS:
+        return dp_mix_message(node->mix, node->now, from, bytes, &node->out);
+    case DP_MSG_RELAY:
+        return relayed ? DP_DENIED : on_relay(node, bytes, from);
+    case DP_MSG_MANIFEST_GET:
+        if (dp_out_room(&node->out, 1)) {
+            dp_out_add(&node->out, DP_DO_SERVE_MANIFEST)->u.peer = peer;
+        }
+        return DP_OK;
+    default:
+        return DP_BADMSG;
+    }
+}
+
+static void on_message(dp_node *node, const dp_event *event)
+{
+    const uint32_t from = dp_node_member_index(node, &event->u.message.peer);
+
+    if (from == DP_MEMBER_NONE || from == 0 || event->u.message.bytes.size > DP_MESSAGE_MAX) {
+        node->rejected++;
+        return;
+    }
+    dp_members_heard(node->members, from, node->now, &node->out);
+    if (route(node, event->u.message.bytes, from, false) != DP_OK) {
+        node->rejected++;
+    }
+    const dp_member *member = dp_members_at(node->members, from);
+    if (member->has_summary) {
+        /* One slot ahead is normal while its decision is on the way. */
+        if (member->summary.slot > node->ledger.slot) {
+            node->dirty = true;
+        }
+    }
+}
+
+/* ---- other events ---- */
+
+static void on_link_up(dp_node *node, const dp_event *event)
+{
+    const uint32_t index =
+        dp_members_link_up(node->members, node->now, node->wall_ms, &event->u.link.peer, &event->u.link.addr,
+                           event->u.link.credential, event->u.link.outgoing, &node->out);
+    dp_vote vote;
+
+    if (index == DP_MEMBER_NONE) {
+        return;
+    }
+    const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &event->u.link.peer);
+    const uint32_t voter = dp_ledger_voter(&node->ledger, &event->u.link.peer);
+    dp_members_mark(node->members, index, entry != NULL, voter != DP_NOBODY);
+    dp_spread_link_up(node->spread, node->now, index, &node->out);
+    if (voter != DP_NOBODY && dp_commit_echo(node->commit, voter, &vote)) {
+        const dp_vote_msg msg = {.vote = vote};
+        dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+        dp_vote_msg_write(&writer, &msg);
+        dp_node_send(node, &event->u.link.peer, dp_view_of(writer.data, writer.size));
+    }
+    node->round->repeat_at = node->now; /* Tell the newcomer what it missed. */
+}
+
+static void on_link_down(dp_node *node, const dp_event *event)
+{
+    const uint32_t index = dp_node_member_index(node, &event->u.link.peer);
+
+    dp_members_link_down(node->members, node->now, node->wall_ms, &event->u.link.peer, event->u.link.cause,
+                         &node->out);
+    if (index != DP_MEMBER_NONE) {
+        dp_spread_link_down(node->spread, node->now, index, &node->out);
+    }
+    node->dirty = true;
+}
+
+static void on_object(dp_node *node, const dp_event *event)
+{
+    const dp_hash *root = &event->u.object.root;
+
+    dp_node_hold(node, root, event->u.object.size);
+    dp_spread_object(node->spread, node->now, root, &node->out);
+    dp_round_object(node, root, event->u.object.size);
+    dp_catchup_object(node, root);
+    (void)dp_mix_object(node->mix, node->now, root, &node->out);
+    node->dirty = true;
+}
+
+static void on_stored(dp_node *node, const dp_event *event)
+{
+    const uint32_t op = event->u.stored.op;
+    const dp_status status = event->u.stored.status;
+
+    node->dirty = true;
+    if (dp_commit_stored(node->commit, node->now, op, status) || dp_chain_stored(node, op, status) ||
+        dp_train_stored(node, op, status)) {
+        return;
+    }
+    (void)dp_mix_stored(node->mix, node->now, op, status, &node->out);
+}
+
+static void on_command(dp_node *node, dp_command command)
+{
+    node->dirty = true;
+    switch (command) {
+    case DP_COMMAND_PAUSE:
+        node->paused = true;
+        break;
+    case DP_COMMAND_RESUME:
+        node->paused = false;
+        if (node->mode == DP_MODE_PAUSED) {
+            node->mode = DP_MODE_JOINING;
+        }
+        break;
+    case DP_COMMAND_LEAVE:
+        node->leaving = true;
+        node->own_remove = (dp_remove){.peer = node->self, .reason = DP_REMOVE_LEFT,
+                                       .incarnation = node->config.incarnation};
+        if (!dp_remove_sign(&node->own_remove, &node->config.crypto, &node->run)) {
+            node->own_remove = (dp_remove){0};
+        } else if (node->round->n_removes < DP_REMOVES_MAX && dp_node_is_voter(node)) {
+            node->round->removes[node->round->n_removes++] = node->own_remove;
+        }
+        if (dp_ledger_member(&node->ledger, &node->self) == NULL) {
+            set_mode(node, DP_MODE_LEFT, "was no member");
+        }
+        node->round->repeat_at = node->now;
+        break;
+    }
+}
+
+static void on_start(dp_node *node)
+{
+    node->started = true;
+    node->started_at = node->now;
+    dp_chain_tell_members(node);
+    dp_commit_begin(node->commit, &node->ledger, &node->self);
+    dp_round_open_slot(node, true);
+    dp_members_start(node->members, node->now, node->wall_ms, &node->out);
+    dp_mix_start(node->mix, node->now, &node->out);
+    dp_train_start(node);
+}
+
+static void dispatch(dp_node *node, const dp_event *event)
+{
+    switch (event->type) {
+    case DP_EV_START:
+        on_start(node);
+        break;
+    case DP_EV_TICK:
+        node->dirty = true;
+        break;
+    case DP_EV_LINK_UP:
+        on_link_up(node, event);
+        break;
+    case DP_EV_LINK_DOWN:
+        on_link_down(node, event);
+        break;
+    case DP_EV_MESSAGE:
+        on_message(node, event);
+        break;
+    case DP_EV_STORED:
+        on_stored(node, event);
+        break;
+    case DP_EV_OBJECT:
+        on_object(node, event);
+        break;
+    case DP_EV_OBJECT_INFO:
+        dp_spread_info(node->spread, node->now, event, &node->out);
+        break;
+    case DP_EV_CHUNK:
+        dp_spread_chunk(node->spread, node->now, event, &node->out);
+        break;
+    case DP_EV_TRAINER_UP:
+    case DP_EV_TRAINER_DOWN:
+    case DP_EV_TRAINER_AT:
+    case DP_EV_TRAINED:
+    case DP_EV_PUBLISHED:
+    case DP_EV_APPLIED:
+    case DP_EV_SAVED:
+        dp_train_event(node, event);
+        break;
+    case DP_EV_CHECKED:
+        (void)dp_mix_checked(node->mix, node->now, &event->u.checked.root, event->u.checked.ok, &node->out);
+        (void)dp_round_checked(node, &event->u.checked.root, event->u.checked.ok, event->u.checked.energy);
+        break;
+    case DP_EV_FROZEN:
+        node->train.steps = 0;
+        (void)dp_mix_frozen(node->mix, node->now, event, &node->out);
+        break;
+    case DP_EV_MIXED:
+        node->train.exchanges++;
+        node->train.mixed++;
+        (void)dp_mix_mixed(node->mix, node->now, event, &node->out);
+        break;
+    case DP_EV_COMMAND:
+        on_command(node, event->u.command);
+        break;
+    }
+}
+
+/* Timers of all parts; each looks at its own clock first. */
+static void tick(dp_node *node)
+{
+    dp_beat_tick(&node->beat, node->now, node->ledger.slot, node->ledger.round, &node->out);
+    dp_members_tick(node->members, node->now, node->wall_ms, &node->out);
+    dp_spread_tick(node->spread, node->now, &node->out);
+    dp_mix_tick(node->mix, node->now, &node->out);
+    dp_chain_tick(node);
+    dp_catchup_tick(node);
+    dp_train_tick(node);
+}
+
+void dp_node_step(dp_node *node, const dp_event *event, dp_actions *actions)
+{
+    dp_out_begin(&node->out, actions);
+    node->now = event->now;
+    node->wall_ms = event->wall_ms;
+    if (!node->started && event->type != DP_EV_START) {
+        return;
+    }
+    dispatch(node, event);
+    if (event->type == DP_EV_TICK || event->type == DP_EV_START) {
+        tick(node);
+        node->dirty = true;
+    }
+    /* What one change makes possible may make more possible; a few turns reach the end. */
+    for (uint32_t turn = 0; turn < 4 && node->dirty; turn++) {
+        node->dirty = false;
+        update_mode(node);
+        dp_catchup_next(node);
+        dp_train_advance(node);
+        dp_round_tick(node);
+        tell_parts(node);
+    }
+}
+
+dp_time dp_node_wake(const dp_node *node)
+{
+    dp_time wake = dp_round_wake(node);
+
+    if (!node->started) {
+        return DP_NEVER;
+    }
+    wake = dp_time_min(wake, dp_beat_wake(&node->beat));
+    wake = dp_time_min(wake, dp_members_wake(node->members));
+    wake = dp_time_min(wake, dp_spread_wake(node->spread));
+    wake = dp_time_min(wake, dp_mix_wake(node->mix));
+    wake = dp_time_min(wake, dp_catchup_wake(node));
+    wake = dp_time_min(wake, dp_train_wake(node));
+    if (node->chain->failed || node->train.row_failed) {
+        wake = dp_time_min(wake, dp_time_after(node->now, DP_REPEAT_US));
+    }
+    return wake;
+}

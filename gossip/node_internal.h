@@ -1,0 +1,322 @@
+/* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c (routing),
+ * chain.c (records), round.c and propose.c (the voter's side of a round), train.c (the trainer's side), catchup.c, node_view.c. */
+#ifndef DP_GOSSIP_NODE_INTERNAL_H
+#define DP_GOSSIP_NODE_INTERNAL_H
+
+#include "base/rng.h"
+#include "base/trainer_msg.h"
+#include "gossip/commit.h"
+#include "gossip/deadline.h"
+#include "gossip/links.h"
+#include "gossip/members.h"
+#include "gossip/mix.h"
+#include "gossip/msg.h"
+#include "gossip/mutation.h"
+#include "gossip/node.h"
+#include "gossip/round_msg.h"
+#include "gossip/spread.h"
+#include "gossip/valid.h"
+#include "gossip/wire.h"
+
+enum {
+    DP_WINDOW_ROUNDS = 8,   /* J: blobs of so many rounds are kept */
+    DP_RING_ROUNDS = 16,    /* decided rounds remembered */
+    DP_CLAIMS_MAX = 128,    /* contributions to one round that a node follows */
+    DP_HELD_MAX = 1024,     /* objects known to be here */
+    DP_CKPTS_MAX = 4,       /* own checkpoints remembered */
+    DP_PENDING_ROW_MAX = 512,
+    DP_OFFERS_MAX = 32,     /* candidates for the vote */
+    DP_REMOVES_MAX = 8,
+    DP_FENCES_MAX = 8,
+    DP_PLAN_BYTES = 8
+};
+#define DP_REPEAT_US (500 * DP_MS)       /* READY, HAVE, STATE, VOTER_OK are told again */
+#define DP_VOTER_DEAD_US (60 * DP_SECOND) /* then a candidate takes its place */
+#define DP_RECORD_SKEW_MS (120ULL * 1000) /* a voter waits until a record's time is at most so far ahead */
+
+/* A decided round, as far as replaying and settling need it. */
+typedef struct dp_ring_item {
+    dp_peer peer;
+    dp_hash root;
+    uint64_t bytes;
+    uint32_t q;
+    uint32_t clip;
+} dp_ring_item;
+
+typedef struct dp_ring_row {
+    uint64_t round; /* 0: empty */
+    uint64_t slot;
+    dp_hash digest; /* of the ledger after it */
+    uint64_t tokens;
+    uint32_t alpha;
+    bool touched;   /* this node is listed or late in it */
+    uint64_t gap;   /* rounds up to this one since it last was */
+    bool certified;
+    dp_hash root;   /* the certified state root */
+    bool dropped;   /* its blobs have been let go */
+    uint32_t n;
+    dp_ring_item items[DP_LISTED_MAX];
+} dp_ring_row;
+
+/* Records decided, and the one being written. */
+typedef struct dp_chain {
+    uint32_t op; /* of the DP_STORE_DECIDED under way, 0: none */
+    dp_time stored_at;
+    dp_commit_bytes record;
+    uint8_t cert[DP_CERT_OF_RECORD_BYTES_MAX];
+    size_t cert_size;
+    dp_record decoded;
+    dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
+    bool failed;        /* the write failed: try again */
+    dp_ring_row ring[DP_RING_ROUNDS];
+    dp_hash genesis_digest;
+    bool genesis_certified;
+    dp_hash genesis_root;
+    uint64_t gap;       /* rounds since this node was last listed or late */
+    uint64_t own_round; /* last round that lists this node; 0: none */
+    dp_hash own_root;
+    uint32_t own_clip;
+    uint32_t listed_last;
+    dp_time decided_at;
+} dp_chain;
+
+/* A contribution to the round under way. */
+typedef struct dp_claim {
+    dp_ready ready;
+    uint32_t have; /* bit per voter that told it holds the blob */
+    bool held;     /* the blob is here */
+    uint64_t size; /* of the blob that is here; a claim may lie */
+    bool checking;
+    bool checked;
+    bool bad;
+    bool evidence; /* met in a record: not to be listed by this node unless its READY came too */
+    unsigned __int128 energy;
+} dp_claim;
+
+typedef struct dp_state_vote {
+    bool known;
+    uint64_t round;
+    dp_hash root;
+    uint8_t signature[DP_SIGNATURE_BYTES];
+} dp_state_vote;
+
+typedef struct dp_round {
+    uint32_t n_claims;
+    dp_claim claims[DP_CLAIMS_MAX];
+    uint32_t n_voters;  /* of whom states are */
+    dp_voter voters[DP_VOTERS_MAX];
+    dp_state_vote states[DP_VOTERS_MAX];
+    dp_time opened; /* zero: this node has not applied the round before */
+    dp_time enough_at; /* K contributions were ready and held; zero: not yet */
+    dp_time close_at;  /* the close condition was first seen; zero: not yet */
+    dp_time bid_at;
+    uint32_t bids;
+    dp_time repeat_at;
+    dp_deadline deadline;
+    /* judged last, so that signatures are checked once */
+    dp_hash judged;
+    dp_status verdict;
+    dp_record judged_record;
+    dp_admitted judged_admitted[DP_CONFIG_ADMIT_MAX];
+    dp_record draft;
+    dp_span fsync;
+    uint32_t n_offers;
+    dp_voter_ok_msg offers[DP_OFFERS_MAX];
+    uint32_t n_removes;
+    dp_remove removes[DP_REMOVES_MAX];
+    uint32_t n_fences;
+    dp_fence fences[DP_FENCES_MAX];
+    dp_time voter_seen[DP_VOTERS_MAX]; /* when this voter was last not dead */
+} dp_round;
+
+typedef enum dp_trainer_state {
+    DP_TRAINER_OFF = 0, /* no process, or not open */
+    DP_TRAINER_EMPTY,   /* open, holds no theta */
+    DP_TRAINER_MOVING,  /* INIT or LOAD under way */
+    DP_TRAINER_SET      /* holds theta of round applied */
+} dp_trainer_state;
+
+/* The publication under way, or the last one: its row is replaced by the next. Row: u8 version 1 | READY message | 32 root of
+ * a | u64 bytes of a | u64 slot | 32 root of the F that went into it, or zero. */
+typedef struct dp_pending {
+    bool has;
+    bool durable;
+    bool settled;  /* the trainer has been told what became of it */
+    dp_ready ready;
+    dp_hash a_root;
+    uint64_t a_bytes;
+    uint64_t slot;
+    dp_hash f_root;
+} dp_pending;
+
+typedef struct dp_ckpt {
+    bool has;
+    bool bad;
+    uint64_t round;
+    dp_hash root;
+    uint64_t bytes;
+} dp_ckpt;
+
+typedef struct dp_train {
+    dp_trainer_state state;
+    bool opening;       /* DP_DO_TRAINER_OPEN was asked */
+    bool fresh;         /* loaded, residual and pending not yet brought back */
+    bool has_theta;
+    uint64_t applied;
+    dp_hash tensor_root;
+    uint64_t tensor_bytes;
+    dp_hash state_root; /* own, of applied */
+    bool applying;
+    bool training;
+    bool publishing;
+    uint64_t train_round; /* of the last DP_DO_TRAIN */
+    dp_hash publish_base;
+    bool row_failed;
+    bool row_waits;     /* a row is to be written when the one under way has ended */
+    bool saved;         /* DP_DO_SAVE was asked for applied */
+    uint64_t moving_round;
+    dp_hash moving_root; /* zero: INIT */
+    uint32_t steps;
+    uint64_t step_us;
+    uint64_t tokens;
+    dp_time began;      /* the own round */
+    dp_pending pending;
+    uint32_t op;        /* of the DP_STORE_PENDING under way */
+    uint8_t row[DP_PENDING_ROW_MAX];
+    dp_ckpt ckpts[DP_CKPTS_MAX];
+    uint64_t exchanges; /* since the last publication */
+    uint64_t mixed;     /* ever */
+} dp_train;
+
+typedef struct dp_catchup {
+    uint8_t *records;   /* a RECORDS message being worked off */
+    size_t size;
+    dp_wire_records parsed;
+    uint32_t next;
+    uint64_t hint_slot; /* somebody speaks of this slot */
+    dp_peer hint_peer;
+    dp_time asked_at;   /* zero: nothing asked */
+    dp_peer asked;
+    bool wants_state;   /* a state object is being fetched */
+    dp_hash state_root;
+    uint64_t state_round;
+    uint64_t state_bytes;
+    dp_time stuck_at;   /* a blob for the next APPLY has been missing since; zero: not */
+    dp_time dials_at;
+} dp_catchup;
+
+typedef struct dp_held {
+    dp_hash root;
+    uint64_t size;
+    bool used;
+} dp_held;
+
+struct dp_node {
+    dp_node_config config;
+    dp_manifest manifest;
+    uint8_t credential[DP_CREDENTIAL_MAX];
+    dp_run_id run;
+    dp_peer self;
+    bool started;
+    dp_time now;
+    uint64_t wall_ms;
+    dp_time started_at;
+    dp_mode mode;
+    bool paused;
+    bool leaving;
+    bool halted;
+    bool dirty; /* something changed that the end of the step must look at */
+    uint64_t rejected;
+    dp_rng rng;
+    dp_out out;
+    dp_beat beat;
+    dp_members *members;
+    dp_spread *spread;
+    dp_mix *mix;
+    dp_ledger ledger;
+    dp_commit *commit;
+    dp_chain *chain;
+    dp_round *round;
+    dp_train train;
+    dp_catchup catchup;
+    dp_map held_map;
+    dp_held *held;
+    dp_remove own_remove;
+    uint8_t room[DP_ROUND_MESSAGE_MAX + DP_RECORD_BYTES_MAX + DP_CERT_OF_RECORD_BYTES_MAX];
+};
+
+/* node.c: small things for all */
+void dp_node_note(dp_node *node, dp_note_code code, uint64_t round, const dp_peer *peer, uint64_t a, uint64_t b,
+                  const char *cause);
+/* A message to one peer, over a voter that hears it when there is no link. message is copied. */
+void dp_node_send(dp_node *node, const dp_peer *to, dp_view message);
+void dp_node_send_voters(dp_node *node, dp_view message);
+void dp_node_send_all(dp_node *node, dp_view message);
+bool dp_node_holds(const dp_node *node, const dp_hash *root);
+uint64_t dp_node_size(const dp_node *node, const dp_hash *root);
+void dp_node_hold(dp_node *node, const dp_hash *root, uint64_t size);
+void dp_node_unhold(dp_node *node, const dp_hash *root);
+bool dp_node_is_voter(const dp_node *node);
+/* Index of a linked or known member in the table, or DP_MEMBER_NONE. */
+uint32_t dp_node_member_index(const dp_node *node, const dp_peer *peer);
+
+/* chain.c */
+dp_ring_row *dp_chain_row(const dp_node *node, uint64_t round);
+/* Digest of the ledger after this round, certified root: false if not known. */
+bool dp_chain_digest(const dp_node *node, uint64_t round, dp_hash *digest);
+bool dp_chain_certified(const dp_node *node, uint64_t round, dp_hash *root);
+/* A record with its certificate, from anywhere. DP_OK: being written, or known; DP_AGAIN: of a later slot, or busy. */
+dp_status dp_chain_offer(dp_node *node, dp_view record, dp_view cert);
+/* Somebody is known to have records that this node lacks. */
+bool dp_catchup_behind(const dp_node *node);
+bool dp_chain_stored(dp_node *node, uint32_t op, dp_status status);
+dp_status dp_chain_restore(dp_node *node, uint64_t slot, dp_view record, dp_view cert);
+void dp_chain_tick(dp_node *node);
+/* The decided record of the commit machine: tell everybody, write it. */
+void dp_chain_decided(dp_node *node);
+/* What the ledger says to membership and heartbeats. */
+void dp_chain_tell_members(dp_node *node);
+
+/* round.c */
+void dp_round_open_slot(dp_node *node, bool new_round);
+void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool own);
+dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes, const dp_peer *from);
+void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size);
+bool dp_round_checked(dp_node *node, const dp_hash *root, bool ok, unsigned __int128 energy);
+void dp_round_state_own(dp_node *node);
+void dp_round_tick(dp_node *node);
+dp_time dp_round_wake(const dp_node *node);
+uint32_t dp_round_active(const dp_node *node);
+uint32_t dp_round_others_ready(const dp_node *node);
+/* propose.c */
+dp_verdict dp_round_judge(void *context, dp_view record);
+size_t dp_round_value(void *context, uint8_t *out);
+/* Claims that a common majority of voters holds, this node among them: how many, and their indexes if chosen is not NULL. */
+uint32_t dp_round_held(const dp_node *node, uint32_t *chosen);
+bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VOTERS_MAX], uint32_t *n);
+
+/* train.c */
+void dp_train_start(dp_node *node);
+void dp_train_event(dp_node *node, const dp_event *event);
+bool dp_train_stored(dp_node *node, uint32_t op, dp_status status);
+dp_status dp_train_restore(dp_node *node, dp_view row);
+void dp_train_tick(dp_node *node);
+void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t bytes);
+/* Whatever the trainer can do next: load, apply, train, publish. */
+void dp_train_advance(dp_node *node);
+void dp_train_certified(dp_node *node, uint64_t round);
+dp_time dp_train_wake(const dp_node *node);
+void dp_train_announce(dp_node *node);
+uint32_t dp_train_lambda(uint64_t gap);
+
+/* catchup.c */
+dp_status dp_catchup_records(dp_node *node, dp_view message);
+void dp_catchup_hint(dp_node *node, const dp_peer *peer, uint64_t slot);
+void dp_catchup_next(dp_node *node);
+void dp_catchup_tick(dp_node *node);
+dp_time dp_catchup_wake(const dp_node *node);
+/* The trainer needs a state that is not here. */
+void dp_catchup_state(dp_node *node);
+void dp_catchup_object(dp_node *node, const dp_hash *root);
+
+#endif

@@ -1,0 +1,146 @@
+/* Looking at a node from outside, and the names of what one sees. */
+#include <string.h>
+
+#include "gossip/node_internal.h"
+
+void dp_node_look(const dp_node *node, dp_node_view *view)
+{
+    const dp_train *train = &node->train;
+
+    memset(view, 0, sizeof *view);
+    view->mode = node->mode;
+    view->slot = node->ledger.slot;
+    view->head = node->ledger.head;
+    view->round = node->ledger.round;
+    view->applied = train->applied;
+    if (train->has_theta) {
+        view->state_root = train->state_root;
+    }
+    view->tokens = node->ledger.tokens;
+    view->members = node->ledger.n_members;
+    view->alive = dp_members_alive(node->members);
+    view->voters = node->ledger.n_voters;
+    view->is_voter = node->commit->self != DP_NOBODY && !node->commit->key_lost;
+    view->quorum = dp_beat_quorum(&node->beat);
+    view->training = train->training;
+    view->listed_last = node->chain->listed_last;
+    view->exchanges = train->mixed;
+    view->rejected = node->rejected;
+    view->bytes_waiting = dp_spread_bytes_waiting(node->spread);
+}
+
+bool dp_node_member(const dp_node *node, uint32_t index, dp_member_view *view)
+{
+    if (index >= dp_members_count(node->members)) {
+        return false;
+    }
+    const dp_member *member = dp_members_at(node->members, index);
+    const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &member->peer);
+    memset(view, 0, sizeof *view);
+    view->peer = member->peer;
+    view->state = member->state;
+    view->linked = member->linked;
+    view->in_roster = entry != NULL;
+    view->voter = dp_ledger_voter(&node->ledger, &member->peer) != DP_NOBODY;
+    view->caps = entry != NULL ? entry->caps : member->caps;
+    view->incarnation = member->incarnation;
+    view->rtt_us = member->rtt.srtt_us;
+    view->round = index == 0 ? node->train.applied : member->summary.round;
+    view->included = entry != NULL ? entry->included : 0;
+    view->step_us = index == 0 ? (uint32_t)node->train.step_us : member->summary.step_us;
+    view->n_addrs = member->n_addrs;
+    memcpy(view->addrs, member->addrs, sizeof view->addrs);
+    return true;
+}
+
+const char *dp_note_name(dp_note_code code)
+{
+    static const char *const names[DP_NOTE_CODE_COUNT] = {
+        [DP_NOTE_MODE] = "mode",
+        [DP_NOTE_ROUND_OPENED] = "round.opened",
+        [DP_NOTE_PUBLISHED] = "round.published",
+        [DP_NOTE_READY] = "round.ready",
+        [DP_NOTE_CLOSED] = "round.closed",
+        [DP_NOTE_STRAGGLER] = "round.straggler",
+        [DP_NOTE_BID] = "round.bid",
+        [DP_NOTE_DECIDED] = "round.decided",
+        [DP_NOTE_COUNTED] = "round.counted",
+        [DP_NOTE_LEFT_OUT] = "round.left_out",
+        [DP_NOTE_APPLIED] = "round.applied",
+        [DP_NOTE_CERTIFIED] = "round.certified",
+        [DP_NOTE_VOTERS] = "voters",
+        [DP_NOTE_ADMITTED] = "member.admitted",
+        [DP_NOTE_REMOVED] = "member.removed",
+        [DP_NOTE_MEMBER] = "member.state",
+        [DP_NOTE_FETCH] = "fetch",
+        [DP_NOTE_CATCHUP] = "catchup",
+        [DP_NOTE_EXCHANGE] = "exchange",
+        [DP_NOTE_DISCARDED] = "discarded",
+        [DP_NOTE_DIVERGED] = "diverged",
+        [DP_NOTE_VOTE_KEY_LOST] = "vote_key.lost",
+        [DP_NOTE_REJECTED] = "rejected",
+    };
+
+    return code > 0 && code < DP_NOTE_CODE_COUNT ? names[code] : "unknown";
+}
+
+const char *dp_mode_name(dp_mode mode)
+{
+    switch (mode) {
+    case DP_MODE_JOINING:
+        return "joining";
+    case DP_MODE_SYNC:
+        return "sync";
+    case DP_MODE_GOSSIP:
+        return "gossip";
+    case DP_MODE_PAUSED:
+        return "paused";
+    case DP_MODE_HALTED:
+        return "halted";
+    case DP_MODE_LEFT:
+        return "left";
+    }
+    return "unknown";
+}
+
+const char *dp_member_state_name(dp_member_state state)
+{
+    switch (state) {
+    case DP_MEMBER_UNKNOWN:
+        return "unknown";
+    case DP_MEMBER_ALIVE:
+        return "alive";
+    case DP_MEMBER_SUSPECT:
+        return "suspect";
+    case DP_MEMBER_DEAD:
+        return "dead";
+    case DP_MEMBER_LEFT:
+        return "left";
+    }
+    return "unknown";
+}
+
+dp_status dp_node_check(const dp_node *node, dp_why *why)
+{
+    const dp_train *train = &node->train;
+
+    DP_TRY(dp_commit_check(node->commit, why));
+    DP_TRY(dp_members_check(node->members, why));
+    DP_TRY(dp_beat_check(&node->beat, why));
+    DP_TRY(dp_spread_check(node->spread, why));
+    DP_TRY(dp_mix_check(node->mix, why));
+    if (node->started && node->commit->slot != node->ledger.slot + 1) {
+        return dp_why_set(why, DP_CORRUPT, "votes in slot %llu on a chain of %llu",
+                          (unsigned long long)node->commit->slot, (unsigned long long)node->ledger.slot);
+    }
+    if (train->has_theta && train->applied > node->ledger.round) {
+        return dp_why_set(why, DP_CORRUPT, "state of round %llu on a chain of %llu rounds",
+                          (unsigned long long)train->applied, (unsigned long long)node->ledger.round);
+    }
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        if (node->round->claims[i].ready.round != node->ledger.round + 1) {
+            return dp_why_set(why, DP_CORRUPT, "a contribution of another round");
+        }
+    }
+    return DP_OK;
+}

@@ -1,0 +1,467 @@
+/* What a voter proposes for the slot, and whether it may accept what another proposes. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/node_internal.h"
+
+/* ---- what is ready ---- */
+
+/* A majority of the voters signed one root for the newest round: the signatures, for a record. */
+bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VOTERS_MAX], uint32_t *n)
+{
+    const dp_state_vote *states = node->round->states;
+    const uint32_t n_voters = node->ledger.n_voters;
+
+    for (uint32_t i = 0; i < n_voters; i++) {
+        uint32_t count = 0;
+        if (!states[i].known || states[i].round != node->ledger.round) {
+            continue;
+        }
+        for (uint32_t k = 0; k < n_voters; k++) {
+            if (states[k].known && states[k].round == node->ledger.round &&
+                dp_hash_equal(&states[k].root, &states[i].root)) {
+                seals[count].voter = (uint8_t)k;
+                memcpy(seals[count].signature, states[k].signature, DP_SIGNATURE_BYTES);
+                count++;
+            }
+        }
+        if (count >= dp_ledger_majority(&node->ledger)) {
+            *root = states[i].root;
+            *n = count;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool may_list(const dp_claim *claim, const dp_hash *root)
+{
+    return !claim->evidence && claim->held && claim->checked && !claim->bad && claim->size == claim->ready.bytes &&
+           dp_hash_equal(&claim->ready.state_root, root);
+}
+
+/* Of all majorities that contain this node, the one that holds most; the first in order of bits wins a tie. */
+uint32_t dp_round_held(const dp_node *node, uint32_t *chosen)
+{
+    const dp_round *round = node->round;
+    const uint32_t self = node->commit->self;
+    const uint32_t majority = dp_ledger_majority(&node->ledger);
+    dp_seal seals[DP_VOTERS_MAX];
+    dp_hash root;
+    uint32_t n_seals = 0;
+    uint32_t best = 0;
+    uint32_t best_mask = 0;
+
+    if (self == DP_NOBODY || !dp_round_state_cert(node, &root, seals, &n_seals)) {
+        return 0;
+    }
+    for (uint32_t mask = 0; mask < (1U << node->ledger.n_voters); mask++) {
+        uint32_t count = 0;
+        if ((mask & (1U << self)) == 0 || (uint32_t)__builtin_popcount(mask) != majority) {
+            continue;
+        }
+        for (uint32_t i = 0; i < round->n_claims; i++) {
+            const dp_claim *claim = &round->claims[i];
+            const uint32_t have = claim->have | 1U << self;
+            count += may_list(claim, &root) && (have & mask) == mask ? 1 : 0;
+        }
+        if (count > best) {
+            best = count;
+            best_mask = mask;
+        }
+    }
+    for (uint32_t i = 0, at = 0; chosen != NULL && i < round->n_claims; i++) {
+        const uint32_t have = round->claims[i].have | 1U << self;
+        if (best > 0 && may_list(&round->claims[i], &root) && (have & best_mask) == best_mask) {
+            chosen[at++] = i;
+        }
+    }
+    return best;
+}
+
+/* ---- building ---- */
+
+/* Longest not included first, then by key: which claims of more than fit are listed. */
+static bool goes_before(const dp_node *node, const dp_claim *a, const dp_claim *b)
+{
+    const dp_roster_entry *ea = dp_ledger_member(&node->ledger, &a->ready.peer);
+    const dp_roster_entry *eb = dp_ledger_member(&node->ledger, &b->ready.peer);
+    const uint64_t ia = ea != NULL ? ea->included : 0;
+    const uint64_t ib = eb != NULL ? eb->included : 0;
+
+    return ia != ib ? ia < ib : dp_peer_compare(&a->ready.peer, &b->ready.peer) < 0;
+}
+
+static uint32_t choose_claims(const dp_node *node, uint32_t *chosen)
+{
+    const dp_claim *claims = node->round->claims;
+    uint32_t held[DP_CLAIMS_MAX];
+    const uint32_t n = dp_round_held(node, held);
+    const uint32_t count = n < DP_LISTED_MAX ? n : (uint32_t)DP_LISTED_MAX;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t claim = held[i];
+        uint32_t at = i;
+        while (at > 0 && goes_before(node, &claims[claim], &claims[held[at - 1]])) {
+            held[at] = held[at - 1];
+            at--;
+        }
+        held[at] = claim;
+    }
+    for (uint32_t i = 0; i < count; i++) { /* In order of key. */
+        const uint32_t claim = held[i];
+        uint32_t at = i;
+        while (at > 0 &&
+               dp_peer_compare(&claims[claim].ready.peer, &claims[chosen[at - 1]].ready.peer) < 0) {
+            chosen[at] = chosen[at - 1];
+            at--;
+        }
+        chosen[at] = claim;
+    }
+    return count;
+}
+
+/* A contributor that is no member yet is admitted in the same record, if its credential and invite allow it. */
+static bool admit(const dp_node *node, dp_record *draft, dp_admitted *admitted, const dp_peer *peer)
+{
+    dp_config_part *config = &draft->config;
+    const uint32_t index = dp_node_member_index(node, peer);
+
+    if (dp_ledger_member(&node->ledger, peer) != NULL) {
+        return true;
+    }
+    if (index == DP_MEMBER_NONE || config->n_admits >= DP_CONFIG_ADMIT_MAX ||
+        node->ledger.n_roster + config->n_admits >= node->ledger.capacity) {
+        return false;
+    }
+    const dp_member *member = dp_members_at(node->members, index);
+    const dp_view credential = dp_view_of(member->credential, member->credential_bytes);
+    dp_admitted *out = &admitted[config->n_admits];
+    if (node->config.admission.check(node->config.admission.context, credential, &node->run, node->ledger.root_key,
+                                     peer, draft->time_ms, out) != DP_OK ||
+        (out->caps & DP_CAP_TRAIN) == 0) {
+        return false;
+    }
+    uint32_t uses = dp_ledger_uses(&node->ledger, &out->invite);
+    for (uint32_t i = 0; i < config->n_admits; i++) {
+        uses += memcmp(&admitted[i].invite, &out->invite, sizeof out->invite) == 0 ? 1 : 0;
+    }
+    if (out->uses > 0 && uses >= out->uses) {
+        return false;
+    }
+    config->admits[config->n_admits++] = (dp_admit){.peer = *peer, .credential = credential};
+    draft->has_config = true;
+    return true;
+}
+
+static void list_claims(dp_node *node, dp_record *draft, dp_admitted *admitted)
+{
+    uint32_t chosen[DP_LISTED_MAX];
+    const uint32_t n = choose_claims(node, chosen);
+
+    for (uint32_t i = 0; i < n; i++) {
+        const dp_claim *claim = &node->round->claims[chosen[i]];
+        const dp_ready *ready = &claim->ready;
+        if (!admit(node, draft, admitted, &ready->peer)) {
+            continue;
+        }
+        dp_listed *listed = &draft->listed[draft->n_listed++];
+        *listed = (dp_listed){.peer = ready->peer, .root = ready->root, .bytes = ready->bytes,
+                              .tokens = ready->tokens, .carried = ready->carried, .steps = ready->steps,
+                              .loss_micro = ready->loss_micro, .energy = claim->energy};
+        memcpy(listed->signature, ready->signature, sizeof listed->signature);
+    }
+}
+
+static bool is_listed(const dp_record *record, const dp_peer *peer)
+{
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        if (dp_peer_equal(&record->listed[i].peer, peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Members that are alive and not listed keep their share of the step (review, B3). */
+static void list_late(dp_node *node, dp_record *draft)
+{
+    for (uint32_t i = 0; i < node->ledger.n_roster && draft->n_late < DP_LATE_MAX; i++) {
+        const dp_roster_entry *entry = &node->ledger.roster[i];
+        const uint32_t index = dp_node_member_index(node, &entry->peer);
+        if (index == DP_MEMBER_NONE || is_listed(draft, &entry->peer) ||
+            !dp_ledger_may_be_late(&node->ledger, entry, draft->round)) {
+            continue;
+        }
+        const dp_member_state state = dp_members_at(node->members, index)->state;
+        if (index != 0 && state != DP_MEMBER_ALIVE && state != DP_MEMBER_SUSPECT) {
+            continue;
+        }
+        uint32_t at = draft->n_late++;
+        while (at > 0 && dp_peer_compare(&entry->peer, &draft->late[at - 1]) < 0) {
+            draft->late[at] = draft->late[at - 1];
+            at--;
+        }
+        draft->late[at] = entry->peer;
+    }
+}
+
+/* ---- voters ---- */
+
+static void add_voter(dp_config_part *config, const dp_voter_entry *entry)
+{
+    uint32_t at = config->n_voters++;
+
+    while (at > 0 && dp_peer_compare(&entry->voter.peer, &config->voters[at - 1].voter.peer) < 0) {
+        config->voters[at] = config->voters[at - 1];
+        at--;
+    }
+    config->voters[at] = *entry;
+}
+
+static bool is_leaving(const dp_config_part *config, const dp_peer *peer)
+{
+    for (uint32_t i = 0; i < config->n_removes; i++) {
+        if (dp_peer_equal(&config->removes[i].peer, peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_alive(const dp_node *node, const dp_peer *peer)
+{
+    const uint32_t index = dp_node_member_index(node, peer);
+
+    return index == 0 || (index != DP_MEMBER_NONE && dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE);
+}
+
+/* The next offer that may become a voter, from *at on; members or newcomers of this very record. */
+static const dp_voter_ok_msg *next_offer(const dp_node *node, const dp_record *draft, uint32_t *at)
+{
+    while (*at < node->round->n_offers) {
+        const dp_voter_ok_msg *offer = &node->round->offers[(*at)++];
+        const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &offer->peer);
+        bool taken = is_leaving(&draft->config, &offer->peer);
+        for (uint32_t i = 0; i < draft->config.n_voters; i++) {
+            const dp_voter *voter = &draft->config.voters[i].voter;
+            taken = taken || dp_peer_equal(&voter->peer, &offer->peer) ||
+                    memcmp(voter->key, offer->key, DP_PUBLIC_KEY_BYTES) == 0;
+        }
+        if (!taken && entry != NULL && (entry->caps & DP_CAP_VOTE) != 0 && is_alive(node, &offer->peer)) {
+            return offer;
+        }
+    }
+    return NULL;
+}
+
+/* A voter that stays: not leaving, not dead for long, its key not lost. */
+static bool stays(const dp_node *node, const dp_record *draft, uint32_t index)
+{
+    const dp_voter *voter = &node->ledger.voters[index];
+
+    for (uint32_t i = 0; i < node->round->n_offers; i++) {
+        const dp_voter_ok_msg *offer = &node->round->offers[i];
+        if (dp_peer_equal(&offer->peer, &voter->peer) &&
+            memcmp(offer->key, voter->key, DP_PUBLIC_KEY_BYTES) != 0) {
+            return false; /* It has a new key, so the old one is gone. */
+        }
+    }
+    return !is_leaving(&draft->config, &voter->peer) &&
+           dp_time_between(node->round->voter_seen[index], node->now) < DP_VOTER_DEAD_US;
+}
+
+/* Odd counts only: 1 to 3 to 5 to 7 as candidates come, replacing before shrinking, and below 3 only when voters left for good. */
+static void plan_voters(const dp_node *node, dp_record *draft)
+{
+    const uint32_t n = node->ledger.n_voters;
+    dp_config_part *config = &draft->config;
+    uint32_t at = 0;
+    uint32_t lost = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (stays(node, draft, i)) {
+            const dp_voter_entry entry = {.voter = node->ledger.voters[i], .kept = true};
+            add_voter(config, &entry);
+        } else {
+            lost++;
+        }
+    }
+    const uint32_t kept = config->n_voters;
+    for (const dp_voter_ok_msg *offer = next_offer(node, draft, &at);
+         offer != NULL && config->n_voters < node->ledger.voters_max; offer = next_offer(node, draft, &at)) {
+        dp_voter_entry entry = {.voter = {.peer = offer->peer}};
+        memcpy(entry.voter.key, offer->key, sizeof entry.voter.key);
+        memcpy(entry.signature, offer->signature, sizeof entry.signature);
+        add_voter(config, &entry);
+    }
+    if (config->n_voters > n && (config->n_voters - n) % 2 != 0) { /* Grow by two. */
+        for (uint32_t i = config->n_voters; i-- > 0;) {
+            if (!config->voters[i].kept) {
+                memmove(&config->voters[i], &config->voters[i + 1],
+                        (config->n_voters - i - 1) * sizeof config->voters[0]);
+                config->n_voters--;
+                break;
+            }
+        }
+    }
+    /* Nobody takes the place of the lost: put back who is dead, drop who leaves if the count stays odd. */
+    for (uint32_t i = 0; i < n && config->n_voters < n && lost > 0; i++) {
+        if (!stays(node, draft, i) && !is_leaving(config, &node->ledger.voters[i].peer)) {
+            bool there = false;
+            for (uint32_t k = 0; k < config->n_voters; k++) {
+                there = there || dp_peer_equal(&config->voters[k].voter.peer, &node->ledger.voters[i].peer);
+            }
+            if (!there) {
+                const dp_voter_entry entry = {.voter = node->ledger.voters[i], .kept = true};
+                add_voter(config, &entry);
+            }
+        }
+    }
+    if (config->n_voters % 2 == 0 && config->n_voters > 0) {
+        uint32_t out = config->n_voters;
+        while (out-- > 0 && dp_peer_equal(&config->voters[out].voter.peer, &node->self)) {
+        }
+        memmove(&config->voters[out], &config->voters[out + 1],
+                (config->n_voters - out - 1) * sizeof config->voters[0]);
+        config->n_voters--;
+    }
+    if (config->n_voters == 0 || (kept == n && config->n_voters == n)) {
+        config->n_voters = 0; /* No change. */
+    } else {
+        draft->has_config = true;
+    }
+}
+
+static void list_removals(const dp_node *node, dp_record *draft)
+{
+    dp_config_part *config = &draft->config;
+
+    for (uint32_t i = 0; i < node->round->n_removes; i++) {
+        const dp_remove *remove = &node->round->removes[i];
+        if (dp_ledger_member(&node->ledger, &remove->peer) == NULL) {
+            continue;
+        }
+        uint32_t at = config->n_removes++;
+        while (at > 0 && dp_peer_compare(&remove->peer, &config->removes[at - 1].peer) < 0) {
+            config->removes[at] = config->removes[at - 1];
+            at--;
+        }
+        config->removes[at] = *remove;
+        draft->has_config = true;
+    }
+    for (uint32_t i = 0; i < node->round->n_fences; i++) {
+        const dp_fence *fence = &node->round->fences[i];
+        const uint32_t index = dp_ledger_find(&node->ledger, &fence->peer);
+        if (index == DP_NOBODY || node->ledger.roster[index].fenced >= fence->incarnation ||
+            is_alive(node, &fence->peer)) {
+            continue;
+        }
+        uint32_t at = config->n_fences++;
+        while (at > 0 && dp_peer_compare(&fence->peer, &config->fences[at - 1].peer) < 0) {
+            config->fences[at] = config->fences[at - 1];
+            at--;
+        }
+        config->fences[at] = *fence;
+        draft->has_config = true;
+    }
+}
+
+/* The record that this voter would have decided now; 0 when there is nothing to list. */
+size_t dp_round_value(void *context, uint8_t *out)
+{
+    dp_node *node = context;
+    dp_record *draft = &node->round->draft;
+    dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
+    const dp_valid valid = {.ledger = &node->ledger, .crypto = &node->config.crypto,
+                            .admission = &node->config.admission, .admitted = admitted};
+    const char *cause = "";
+    dp_view bytes;
+
+    memset(draft, 0, sizeof *draft);
+    draft->kind = DP_RECORD_ROUND;
+    draft->run = node->run;
+    draft->fork = node->ledger.fork;
+    draft->slot = node->ledger.slot + 1;
+    draft->prev = node->ledger.head;
+    draft->time_ms = node->wall_ms > node->ledger.time_ms ? node->wall_ms : node->ledger.time_ms;
+    draft->round = node->ledger.round + 1;
+    draft->base = node->ledger.base;
+    if (!dp_round_state_cert(node, &draft->state_root, draft->state, &draft->n_state)) {
+        return 0;
+    }
+    list_claims(node, draft, admitted);
+    if (draft->n_listed == 0) {
+        return 0;
+    }
+    list_late(node, draft);
+    list_removals(node, draft);
+    plan_voters(node, draft);
+    dp_valid_fill(&node->ledger, draft);
+    const dp_status status = dp_valid_record(&valid, draft, &cause);
+    if (status != DP_OK) {
+        dp_node_note(node, DP_NOTE_REJECTED, draft->round, &node->self, draft->slot, 0, cause);
+        return 0;
+    }
+    return dp_record_encode(draft, out, DP_RECORD_BYTES_MAX, &bytes) == DP_OK ? bytes.size : 0;
+}
+
+/* ---- judging ---- */
+
+/* All blobs here, checked, and with the energies that the record states (review, A6 and E). */
+static dp_verdict judge_blobs(dp_node *node, const dp_record *record)
+{
+    dp_verdict verdict = DP_VERDICT_YES;
+
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        const dp_listed *listed = &record->listed[i];
+        const dp_claim *claim = NULL;
+        for (uint32_t k = 0; k < node->round->n_claims; k++) {
+            if (dp_hash_equal(&node->round->claims[k].ready.root, &listed->root) &&
+                dp_peer_equal(&node->round->claims[k].ready.peer, &listed->peer)) {
+                claim = &node->round->claims[k];
+            }
+        }
+        if (claim == NULL) {
+            const dp_ready ready = dp_ready_of_listed(record, listed);
+            dp_round_ready(node, &ready, true, false);
+            verdict = DP_VERDICT_LATER;
+        } else if (!claim->held || !claim->checked) {
+            verdict = DP_VERDICT_LATER;
+        } else if (claim->bad || claim->energy != listed->energy || claim->size != listed->bytes) {
+            return DP_VERDICT_NO;
+        }
+    }
+    return verdict;
+}
+
+dp_verdict dp_round_judge(void *context, dp_view bytes)
+{
+    dp_node *node = context;
+    dp_round *round = node->round;
+    const dp_hash hash = dp_record_hash(bytes);
+    const char *cause = "";
+
+    if (!dp_hash_equal(&hash, &round->judged)) {
+        const dp_valid valid = {.ledger = &node->ledger, .crypto = &node->config.crypto,
+                                .admission = &node->config.admission, .admitted = round->judged_admitted};
+        round->judged = hash;
+        round->verdict = dp_record_decode(&round->judged_record, bytes);
+        if (round->verdict == DP_OK) {
+            round->verdict = dp_valid_record(&valid, &round->judged_record, &cause);
+        }
+        if (round->verdict != DP_OK) {
+            dp_node_note(node, DP_NOTE_REJECTED, node->ledger.round + 1, NULL, node->ledger.slot + 1, 0, cause);
+        }
+    }
+    if (round->verdict != DP_OK) {
+        return DP_VERDICT_NO;
+    }
+    if (round->judged_record.time_ms > node->wall_ms + DP_RECORD_SKEW_MS) {
+        return DP_VERDICT_LATER;
+    }
+#if DP_MUTATION == 14
+    return DP_VERDICT_YES;
+#endif
+    return judge_blobs(node, &round->judged_record);
+}

@@ -1,0 +1,644 @@
+/* The round under way as seen by a node: contributions, who holds them, state votes, and for voters when to close and bid. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/node_internal.h"
+
+static dp_claim *find_claim(const dp_node *node, const dp_peer *peer, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        if (dp_hash_equal(&node->round->claims[i].ready.root, root) &&
+            dp_peer_equal(&node->round->claims[i].ready.peer, peer)) {
+            return &node->round->claims[i];
+        }
+    }
+    return NULL;
+}
+
+static dp_claim *find_peer(const dp_node *node, const dp_peer *peer)
+{
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        if (!node->round->claims[i].evidence && dp_peer_equal(&node->round->claims[i].ready.peer, peer)) {
+            return &node->round->claims[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- a new slot ---- */
+
+void dp_round_open_slot(dp_node *node, bool new_round)
+{
+    dp_round *round = node->round;
+
+    round->close_at = (dp_time){0};
+    round->bid_at = (dp_time){0};
+    round->bids = 0;
+    round->judged = (dp_hash){{0}};
+    round->n_offers = 0; /* An offer names the head. */
+    if (new_round) {
+        round->n_claims = 0;
+        round->enough_at = (dp_time){0};
+        round->opened = (dp_time){0};
+    }
+    for (uint32_t i = 0; i < round->n_claims; i++) {
+        round->claims[i].have = 0; /* Bits are by voter of the slot. */
+    }
+    if (round->n_voters != node->ledger.n_voters ||
+        memcmp(round->voters, node->ledger.voters, sizeof round->voters) != 0) {
+        round->n_voters = node->ledger.n_voters;
+        memcpy(round->voters, node->ledger.voters, sizeof round->voters);
+        memset(round->states, 0, sizeof round->states); /* Indexes mean others now. */
+        for (uint32_t i = 0; i < DP_VOTERS_MAX; i++) {
+            round->voter_seen[i] = node->now;
+        }
+    }
+    for (uint32_t i = 0; i < DP_VOTERS_MAX; i++) {
+        round->states[i].known = round->states[i].known && round->states[i].round == node->ledger.round;
+    }
+    round->repeat_at = node->now; /* Tell at once what the new slot's voters need to know. */
+    node->dirty = true;
+}
+
+/* ---- telling ---- */
+
+static bool may_offer(const dp_node *node)
+{
+    const uint32_t index = dp_ledger_voter(&node->ledger, &node->self);
+    const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &node->self);
+    const uint64_t uptime = dp_time_between(node->started_at, node->now);
+
+    return node->config.has_vote_key && !node->commit->key_lost && entry != NULL &&
+           (entry->caps & DP_CAP_VOTE) != 0 && node->train.has_theta &&
+           uptime >= (uint64_t)node->manifest.voter_uptime_s * DP_SECOND &&
+           (index == DP_NOBODY ||
+            memcmp(node->ledger.voters[index].key, node->config.vote_public_key, DP_PUBLIC_KEY_BYTES) != 0);
+}
+
+static void tell_offer(dp_node *node)
+{
+    dp_voter_ok_msg offer = {.peer = node->self, .head = node->ledger.head};
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+
+    if (!may_offer(node)) {
+        return;
+    }
+    memcpy(offer.key, node->config.vote_public_key, sizeof offer.key);
+    if (dp_voter_ok_sign(&node->config.crypto, &node->run, &offer.head, offer.key, offer.signature)) {
+        dp_voter_ok_msg_write(&writer, &offer);
+        dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
+    }
+}
+
+static void tell_have(dp_node *node)
+{
+    dp_have_msg have = {.voter = node->self, .round = node->ledger.round + 1};
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+    const uint32_t self = node->commit->self;
+
+    if (self == DP_NOBODY) {
+        return;
+    }
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        dp_claim *claim = &node->round->claims[i];
+        if (claim->held && claim->checked && !claim->bad) {
+            claim->have |= 1U << self;
+            have.roots[have.n++] = claim->ready.root;
+        }
+    }
+    if (have.n > 0) {
+        dp_have_msg_write(&writer, &have);
+        dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
+    }
+}
+
+static void tell_state(dp_node *node)
+{
+    const uint32_t self = node->commit->self;
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+
+    if (self == DP_NOBODY || !node->round->states[self].known ||
+        node->round->states[self].round != node->ledger.round) {
+        return;
+    }
+    const dp_state_vote *vote = &node->round->states[self];
+    dp_state_msg state = {.voter = node->self, .round = vote->round, .root = vote->root};
+    memcpy(state.signature, vote->signature, sizeof state.signature);
+    dp_state_msg_write(&writer, &state);
+    dp_node_send_all(node, dp_view_of(writer.data, writer.size));
+}
+
+static void look_at_certificate(dp_node *node)
+{
+    dp_seal seals[DP_VOTERS_MAX];
+    dp_hash root;
+    uint32_t n = 0;
+    const uint64_t round = node->ledger.round;
+
+    if (!dp_round_state_cert(node, &root, seals, &n)) {
+        return;
+    }
+    dp_ring_row *row = dp_chain_row(node, round);
+    if (round == 0 && !node->chain->genesis_certified) {
+        node->chain->genesis_certified = true;
+        node->chain->genesis_root = root;
+    } else if (row != NULL && !row->certified) {
+        row->certified = true;
+        row->root = root;
+    } else {
+        return;
+    }
+    dp_node_note(node, DP_NOTE_CERTIFIED, round, NULL, 0, 0, "");
+    dp_train_certified(node, round);
+    node->dirty = true;
+}
+
+/* After APPLIED of the newest round: sign it. */
+void dp_round_state_own(dp_node *node)
+{
+    const uint32_t self = node->commit->self;
+
+    if (self == DP_NOBODY || node->commit->key_lost || !node->train.has_theta ||
+        node->train.applied != node->ledger.round) {
+        return;
+    }
+    dp_state_vote *vote = &node->round->states[self];
+    if (vote->known && vote->round == node->ledger.round && dp_hash_equal(&vote->root, &node->train.state_root)) {
+        return;
+    }
+    *vote = (dp_state_vote){.round = node->ledger.round, .root = node->train.state_root};
+    vote->known = dp_state_sign(&node->config.crypto, &node->run, &node->ledger.fork, vote->round, &vote->root,
+                                vote->signature);
+    tell_state(node);
+    look_at_certificate(node);
+}
+
+/* ---- contributions ---- */
+
+static bool may_contribute(const dp_node *node, const dp_peer *peer)
+{
+    const dp_roster_entry *entry = dp_ledger_member(&node->ledger, peer);
+    const uint32_t index = dp_node_member_index(node, peer);
+
+    if (entry != NULL) {
+        return (entry->caps & DP_CAP_TRAIN) != 0;
+    }
+    if (dp_ledger_find(&node->ledger, peer) != DP_NOBODY || index == DP_MEMBER_NONE) {
+        return false; /* Removed, or nobody we know. */
+    }
+    const dp_member *member = dp_members_at(node->members, index);
+    return member->credential_bytes > 0 && (member->caps & DP_CAP_TRAIN) != 0;
+}
+
+static void check_blob(dp_node *node, dp_claim *claim)
+{
+    if (!claim->checking && !claim->checked) {
+        claim->checking = true;
+        dp_out_add(&node->out, DP_DO_CHECK)->u.object.root = claim->ready.root;
+    }
+}
+
+static void fetch_blob(dp_node *node, dp_claim *claim)
+{
+    const dp_hash *root = &claim->ready.root;
+
+    if (dp_node_holds(node, root)) {
+        claim->held = true;
+        claim->size = dp_node_size(node, root);
+        if (node->train.state != DP_TRAINER_OFF) {
+            check_blob(node, claim);
+        }
+        return;
+    }
+    DP_IGNORE(dp_spread_want(node->spread, node->now, root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND,
+                             &node->out)); /* Full: asked again with the next repeat. */
+    const uint32_t author = dp_node_member_index(node, &claim->ready.peer);
+    if (author != DP_MEMBER_NONE && author != 0) {
+        dp_spread_holder(node->spread, node->now, root, author, &node->out);
+    }
+}
+
+/* The READY is for the round under way and its signature has been checked. */
+void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool own)
+{
+    dp_round *round = node->round;
+    dp_claim *claim = find_claim(node, &ready->peer, &ready->root);
+
+    if (claim != NULL && claim->evidence && !evidence && find_peer(node, &ready->peer) == NULL) {
+        claim->evidence = false;
+        node->dirty = true;
+    }
+    if (claim != NULL || (!evidence && find_peer(node, &ready->peer) != NULL) || round->n_claims >= DP_CLAIMS_MAX) {
+        return;
+    }
+    claim = &round->claims[round->n_claims++];
+    *claim = (dp_claim){.ready = *ready, .evidence = evidence};
+    if (!own) {
+        dp_node_note(node, DP_NOTE_READY, ready->round, &ready->peer, 0, 0, "");
+    }
+    fetch_blob(node, claim);
+    node->dirty = true;
+}
+
+static dp_status on_ready(dp_node *node, dp_view bytes)
+{
+    dp_ready ready;
+
+    DP_TRY(dp_ready_msg_read(bytes, &ready));
+    if (ready.round != node->ledger.round + 1 || !dp_hash_equal(&ready.base, &node->ledger.base) ||
+        dp_peer_equal(&ready.peer, &node->self)) {
+        return DP_OK; /* Old, early or our own: it is told again. */
+    }
+    const dp_claim *known = find_claim(node, &ready.peer, &ready.root);
+    if (known != NULL && !known->evidence) {
+        return DP_OK;
+    }
+    if (!may_contribute(node, &ready.peer) || ready.steps == 0 || ready.tokens > DP_TOKENS_MAX || ready.bytes == 0 ||
+        ready.bytes > DP_OBJECT_BYTES_MAX) {
+        return DP_DENIED;
+    }
+    if (!dp_ready_verify(&ready, &node->config.crypto, &node->run, &node->ledger.fork)) {
+        return DP_BADSIG;
+    }
+    const bool is_new = find_peer(node, &ready.peer) == NULL;
+    dp_round_ready(node, &ready, false, false);
+    if (is_new && node->commit->self != DP_NOBODY) {
+        dp_node_send_voters(node, bytes); /* Once: for voters that the author does not reach. */
+    }
+    return DP_OK;
+}
+
+static dp_status on_have(dp_node *node, dp_view bytes)
+{
+    dp_have_msg have;
+
+    DP_TRY(dp_have_msg_read(bytes, &have));
+    const uint32_t voter = dp_ledger_voter(&node->ledger, &have.voter);
+    const uint32_t member = dp_node_member_index(node, &have.voter);
+    if (have.round != node->ledger.round + 1 || voter == DP_NOBODY) {
+        return DP_OK;
+    }
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        dp_claim *claim = &node->round->claims[i];
+        bool has = false;
+        for (uint32_t k = 0; k < have.n && !has; k++) {
+            has = dp_hash_equal(&have.roots[k], &claim->ready.root);
+        }
+        if (has && (claim->have & (1U << voter)) == 0) {
+            claim->have |= 1U << voter;
+            node->dirty = true;
+        }
+        if (has && !claim->held && member != DP_MEMBER_NONE && member != 0) {
+            dp_spread_holder(node->spread, node->now, &claim->ready.root, member, &node->out);
+        }
+    }
+    return DP_OK;
+}
+
+static dp_status on_state(dp_node *node, dp_view bytes)
+{
+    dp_state_msg state;
+
+    DP_TRY(dp_state_msg_read(bytes, &state));
+    const uint32_t voter = dp_ledger_voter(&node->ledger, &state.voter);
+    if (voter == DP_NOBODY || voter == node->commit->self ||
+        (state.round != node->ledger.round && state.round != node->ledger.round + 1)) {
+        return DP_OK;
+    }
+    dp_state_vote *vote = &node->round->states[voter];
+    if (vote->known && vote->round >= state.round && dp_hash_equal(&vote->root, &state.root)) {
+        return DP_OK;
+    }
+    if (!dp_state_verify(&node->config.crypto, node->ledger.voters[voter].key, &node->run, &node->ledger.fork,
+                         state.round, &state.root, state.signature)) {
+        return DP_BADSIG;
+    }
+    *vote = (dp_state_vote){.known = true, .round = state.round, .root = state.root};
+    memcpy(vote->signature, state.signature, sizeof vote->signature);
+    look_at_certificate(node);
+    node->dirty = true;
+    return DP_OK;
+}
+
+static dp_status on_offer(dp_node *node, dp_view bytes)
+{
+    dp_round *round = node->round;
+    dp_voter_ok_msg offer;
+
+    DP_TRY(dp_voter_ok_msg_read(bytes, &offer));
+    if (!dp_hash_equal(&offer.head, &node->ledger.head)) {
+        return DP_OK;
+    }
+    for (uint32_t i = 0; i < round->n_offers; i++) {
+        if (dp_peer_equal(&round->offers[i].peer, &offer.peer)) {
+            return DP_OK;
+        }
+    }
+    if (!dp_voter_ok_verify(&node->config.crypto, &offer.peer, &node->run, &offer.head, offer.key,
+                            offer.signature)) {
+        return DP_BADSIG;
+    }
+    if (round->n_offers < DP_OFFERS_MAX) {
+        round->offers[round->n_offers++] = offer;
+    }
+    return DP_OK;
+}
+
+static dp_status on_remove(dp_node *node, dp_view bytes)
+{
+    dp_round *round = node->round;
+    dp_remove remove;
+
+    DP_TRY(dp_remove_msg_read(bytes, &remove));
+    if (dp_ledger_member(&node->ledger, &remove.peer) == NULL) {
+        return DP_OK;
+    }
+    for (uint32_t i = 0; i < round->n_removes; i++) {
+        if (dp_peer_equal(&round->removes[i].peer, &remove.peer)) {
+            return DP_OK;
+        }
+    }
+    if (!dp_remove_verify(&remove, &node->config.crypto, &node->run, node->ledger.root_key)) {
+        return DP_BADSIG;
+    }
+    if (round->n_removes < DP_REMOVES_MAX) {
+        round->removes[round->n_removes++] = remove;
+        dp_node_send_voters(node, bytes);
+    }
+    return DP_OK;
+}
+
+static dp_status on_fence(dp_node *node, dp_view bytes, const dp_peer *from)
+{
+    dp_round *round = node->round;
+    dp_fence fence;
+
+    DP_TRY(dp_fence_msg_read(bytes, &fence));
+    const uint32_t index = dp_ledger_find(&node->ledger, &fence.peer);
+    if (index == DP_NOBODY || dp_ledger_member(&node->ledger, from) == NULL ||
+        node->ledger.roster[index].fenced >= fence.incarnation) {
+        return DP_OK;
+    }
+    for (uint32_t i = 0; i < round->n_fences; i++) {
+        if (dp_peer_equal(&round->fences[i].peer, &fence.peer)) {
+            return DP_OK;
+        }
+    }
+    if (round->n_fences < DP_FENCES_MAX) {
+        round->fences[round->n_fences++] = fence;
+    }
+    return DP_OK;
+}
+
+dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes, const dp_peer *from)
+{
+    switch (type) {
+    case DP_MSG_READY:
+        return on_ready(node, bytes);
+    case DP_MSG_HAVE:
+        return on_have(node, bytes);
+    case DP_MSG_STATE:
+        return on_state(node, bytes);
+    case DP_MSG_VOTER_OK:
+        return on_offer(node, bytes);
+    case DP_MSG_REMOVE:
+        return on_remove(node, bytes);
+    case DP_MSG_FENCE_ASK:
+        return on_fence(node, bytes, from);
+    default: /* The caller sends nothing else. */
+        return DP_BADMSG;
+    }
+}
+
+void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size)
+{
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        dp_claim *claim = &node->round->claims[i];
+        if (!claim->held && dp_hash_equal(&claim->ready.root, root)) {
+            claim->held = true;
+            claim->size = size;
+            if (node->train.state != DP_TRAINER_OFF) {
+                check_blob(node, claim);
+            }
+            node->dirty = true;
+        }
+    }
+}
+
+bool dp_round_checked(dp_node *node, const dp_hash *root, bool ok, unsigned __int128 energy)
+{
+    bool ours = false;
+
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        dp_claim *claim = &node->round->claims[i];
+        if (!claim->held || !dp_hash_equal(&claim->ready.root, root)) {
+            continue;
+        }
+        ours = true;
+        claim->checking = false;
+        claim->checked = true;
+        claim->bad = !ok || energy > DP_ENERGY_MAX;
+        claim->energy = energy;
+        if (claim->bad) {
+            dp_node_note(node, DP_NOTE_REJECTED, claim->ready.round, &claim->ready.peer, 0, 0, "blob does not decode");
+        }
+    }
+    if (ours) {
+        tell_have(node);
+        node->dirty = true;
+    }
+    return ours;
+}
+
+/* ---- closing and bidding ---- */
+
+/* Members that are expected to contribute: alive, with a trainer, near the newest state. */
+uint32_t dp_round_active(const dp_node *node)
+{
+    uint32_t active = node->train.state == DP_TRAINER_SET && !node->paused && !node->config.observer ? 1 : 0;
+
+    for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
+        const dp_member *member = dp_members_at(node->members, i);
+        if (member->state == DP_MEMBER_ALIVE && member->has_summary && member->summary.has_trainer &&
+            member->summary.mode != DP_MODE_PAUSED && member->summary.mode != DP_MODE_LEFT &&
+            member->summary.round + 1 >= node->ledger.round && may_contribute(node, &member->peer)) {
+            active++;
+        } else if (member->state == DP_MEMBER_ALIVE && find_peer(node, &member->peer) != NULL) {
+            active++;
+        }
+    }
+    return active;
+}
+
+uint32_t dp_round_others_ready(const dp_node *node)
+{
+    uint32_t ready = 0;
+
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        const dp_claim *claim = &node->round->claims[i];
+        ready += !claim->evidence && !claim->bad && !dp_peer_equal(&claim->ready.peer, &node->self) ? 1 : 0;
+    }
+    return ready;
+}
+
+static uint64_t slowest_step(const dp_node *node)
+{
+    uint64_t slowest = node->train.step_us;
+
+    for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
+        const dp_member *member = dp_members_at(node->members, i);
+        if (member->state == DP_MEMBER_ALIVE && member->has_summary && member->summary.step_us > slowest) {
+            slowest = member->summary.step_us;
+        }
+    }
+    return slowest;
+}
+
+/* Rule C. NULL: not yet. */
+static const char *close_cause(dp_node *node)
+{
+    dp_round *round = node->round;
+    dp_seal seals[DP_VOTERS_MAX];
+    dp_hash root;
+    uint32_t n = 0;
+    const uint32_t held = dp_round_held(node, NULL);
+    const uint32_t active = dp_round_active(node);
+    const uint32_t least = node->manifest.contributors_min > 0 ? node->manifest.contributors_min : 1;
+
+    if (held == 0 || !dp_round_state_cert(node, &root, seals, &n)) {
+        return NULL;
+    }
+    if (held >= active || held >= DP_LISTED_MAX) {
+        return "all";
+    }
+    if (held >= dp_deadline_enough(active) && round->enough_at.us == 0) {
+        round->enough_at = node->now;
+    }
+    const uint64_t rtt = dp_members_rtt_p95(node->members, false);
+    const uint64_t grace =
+        dp_deadline_grace(&round->deadline, slowest_step(node), dp_spread_chunk_p95(node->spread), rtt);
+    if (round->enough_at.us != 0 && dp_time_reached(node->now, dp_time_after(round->enough_at, grace))) {
+        return "grace";
+    }
+    if (round->opened.us != 0 && held >= least &&
+        dp_time_reached(node->now, dp_time_after(round->opened, dp_deadline_hard(&round->deadline)))) {
+        return "deadline";
+    }
+    return NULL;
+}
+
+static void arm_bid(dp_node *node)
+{
+    dp_round *round = node->round;
+    const uint64_t rtt = dp_members_rtt_p95(node->members, true);
+    const uint64_t wait = dp_deadline_bid(rtt, dp_span_percentile(&round->fsync, 95), dp_commit_distance(node->commit),
+                                          round->bids);
+
+    round->bid_at = dp_time_after(node->now, wait + dp_rng_below(&node->rng, wait / 4 + 1));
+}
+
+static void close_round(dp_node *node)
+{
+    dp_round *round = node->round;
+    dp_commit *commit = node->commit;
+
+    if (commit->self == DP_NOBODY || commit->decided || commit->key_lost || node->halted || node->chain->op != 0 ||
+        node->chain->failed) {
+        return;
+    }
+    const char *cause = close_cause(node);
+    if (cause != NULL && round->close_at.us == 0) {
+        round->close_at = node->now;
+        dp_node_note(node, DP_NOTE_CLOSED, node->ledger.round + 1, NULL, dp_round_held(node, NULL),
+                     dp_round_active(node), cause);
+    }
+    if (cause != NULL && commit->phase == DP_COMMIT_IDLE && commit->state.promised < 0 &&
+        dp_commit_propose(commit, node->now)) {
+        arm_bid(node);
+        return;
+    }
+    if (round->close_at.us == 0 && !dp_commit_active(commit)) {
+        return;
+    }
+    if (round->bid_at.us == 0) {
+        arm_bid(node);
+    } else if (dp_time_reached(node->now, round->bid_at) && dp_commit_bid(commit, node->now)) {
+        round->bids++;
+        dp_node_note(node, DP_NOTE_BID, commit->slot, NULL, commit->ballot, 0, "");
+        arm_bid(node);
+    }
+}
+
+static void repeat(dp_node *node)
+{
+    dp_round *round = node->round;
+
+    round->repeat_at = dp_time_after(node->now, DP_REPEAT_US);
+    for (uint32_t i = 0; i < round->n_claims; i++) {
+        dp_claim *claim = &round->claims[i];
+        if (!claim->held) {
+            if (!dp_spread_wants(node->spread, &claim->ready.root)) {
+                fetch_blob(node, claim);
+            }
+        } else if (!claim->checked && node->train.state != DP_TRAINER_OFF) {
+            check_blob(node, claim);
+        }
+    }
+    dp_train_announce(node);
+    tell_have(node);
+    tell_state(node);
+    tell_offer(node);
+    if (node->leaving && node->mode != DP_MODE_LEFT && dp_peer_equal(&node->own_remove.peer, &node->self)) {
+        dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+        dp_remove_msg_write(&writer, &node->own_remove);
+        dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
+    }
+}
+
+static void watch_voters(dp_node *node)
+{
+    for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
+        const uint32_t index = dp_node_member_index(node, &node->ledger.voters[i].peer);
+        if (index == 0 || (index != DP_MEMBER_NONE &&
+                           dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE)) {
+            node->round->voter_seen[i] = node->now;
+        }
+    }
+}
+
+void dp_round_tick(dp_node *node)
+{
+    watch_voters(node);
+    if (dp_time_reached(node->now, node->round->repeat_at)) {
+        repeat(node);
+    }
+    dp_commit_poke(node->commit, node->now);
+    close_round(node);
+    dp_chain_decided(node);
+}
+
+dp_time dp_round_wake(const dp_node *node)
+{
+    const dp_round *round = node->round;
+    dp_time wake = round->repeat_at;
+
+    if (node->commit->self == DP_NOBODY) {
+        return wake;
+    }
+    if (node->commit->phase != DP_COMMIT_IDLE) {
+        wake = dp_time_min(wake, dp_time_after(node->now, DP_COMMIT_RESEND_US));
+    }
+    if (round->bid_at.us != 0) {
+        wake = dp_time_min(wake, round->bid_at);
+    }
+    if (round->close_at.us == 0 && round->enough_at.us != 0) {
+        const uint64_t grace = dp_deadline_grace(&round->deadline, slowest_step(node), dp_spread_chunk_p95(node->spread),
+                                                 dp_members_rtt_p95(node->members, false));
+        wake = dp_time_min(wake, dp_time_after(round->enough_at, grace));
+    }
+    if (round->close_at.us == 0 && round->opened.us != 0) {
+        wake = dp_time_min(wake, dp_time_after(round->opened, dp_deadline_hard(&round->deadline)));
+    }
+    /* An instant already met that changed nothing comes again with the next repeat. */
+    return wake.us > node->now.us ? wake : dp_time_after(node->now, 20 * DP_MS);
+}
