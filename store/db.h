@@ -26,7 +26,7 @@ enum {
     DP_STORE_KEY_MAX = 64, /* Characters in a kv key. */
     DP_STORE_VALUE_MAX = 1024 * 1024, /* Bytes in a kv value. */
 };
-#define DP_STORE_BALLAST_BYTES ((uint64_t)64 << 20) /* Default: rule R6 of docs/ARCHITECTURE.md. */
+#define DP_STORE_BALLAST_BYTES ((uint64_t)64 << 20) /* Default; enough for thousands of votes and records. */
 #define DP_STORE_MARGIN_BYTES ((uint64_t)64 << 20)
 
 typedef struct dp_store dp_store;
