@@ -1,6 +1,7 @@
 #include "tests/lib/check.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/rng.h"
@@ -350,6 +351,57 @@ static void halves_round_to_nearest_and_ties_to_even(void **state)
     CHECK(dp_half_of(1e-300, false) == 0 && dp_half_of(1e-300, true) == 1);
 }
 
+static float golden_value(uint64_t seed, uint64_t i)
+{
+    const uint64_t bits = dp_mix64(seed * 1000003 + i);
+    return (bits & 7) == 0 ? 0 : (float)((int64_t)(bits >> 43) - (1 << 20)) * 0x1p-30F;
+}
+
+static void check_golden(char *line)
+{
+    char *rest = NULL;
+    dp_codec_kind kind;
+    CHECK(dp_codec_named(strtok_r(line, " ", &rest), &kind));
+    const size_t n = strtoul(strtok_r(NULL, " ", &rest), NULL, 10);
+    const uint64_t seed = strtoul(strtok_r(NULL, " ", &rest), NULL, 10);
+    unsigned __int128 energy = 0;
+    for (const char *digit = strtok_r(NULL, " ", &rest); *digit != '\0'; digit++) {
+        energy = energy << 4 | (unsigned)(*digit <= '9' ? *digit - '0' : *digit - 'a' + 10);
+    }
+    const char *const hex = strtok_r(NULL, " \n", &rest);
+    float *const a = test_calloc(n + 1, sizeof *a);
+    for (size_t i = 0; i < n; i++) {
+        a[i] = golden_value(seed, i);
+    }
+    dp_buf blob = encoded(kind, a, n);
+    char *const text = test_malloc(2 * blob.size + 1);
+    dp_hex(dp_buf_view(&blob), text);
+    CHECK(strcmp(text, hex) == 0);
+    unsigned __int128 got;
+    CHECK_OK(dp_codec_energy(dp_buf_view(&blob), n, &got));
+    CHECK(got == energy);
+    test_free(text);
+    dp_buf_close(&blob);
+    test_free(a);
+}
+
+static void blobs_equal_those_of_a_second_implementation(void **state)
+{
+    (void)state;
+    FILE *const file = fopen("tests/golden/codec.txt", "r");
+    CHECK(file != NULL);
+    static char line[1 << 16];
+    unsigned count = 0;
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (line[0] != '#') {
+            check_golden(line);
+            count++;
+        }
+    }
+    fclose(file);
+    CHECK(count == 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +416,7 @@ int main(void)
         cmocka_unit_test(values_that_are_not_finite_are_refused),
         cmocka_unit_test(cut_blobs_are_refused),
         cmocka_unit_test(damaged_blobs_decode_to_finite_values_or_to_a_status),
+        cmocka_unit_test(blobs_equal_those_of_a_second_implementation),
         cmocka_unit_test(halves_round_to_nearest_and_ties_to_even),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
