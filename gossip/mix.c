@@ -1,0 +1,811 @@
+/* The conversation of two nodes about one exchange. Rows and restarts are in mix_journal.c. */
+#include "gossip/mix.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "gossip/mix_internal.h"
+
+enum { CANDIDATES = 3, DOUBLINGS_MAX = 3 };
+#define NUDGE_US (10 * DP_SECOND)     /* an initiator is reminded of an outcome that it has not closed */
+#define WRITE_AGAIN_US DP_SECOND      /* after a durable write that failed */
+#define WEIGHT_MAX (1ULL << 62)
+
+uint64_t dp_mix_weight(uint64_t tokens, uint32_t steps)
+{
+    if (steps == 0) {
+        return 0;
+    }
+    const unsigned __int128 weight = (unsigned __int128)tokens * tokens / steps;
+    return weight < WEIGHT_MAX ? (uint64_t)weight : WEIGHT_MAX;
+}
+
+dp_status dp_mix_open(dp_mix **mix, const dp_mix_config *config)
+{
+    if (config->members == NULL || config->spread == NULL || config->members_max == 0 ||
+        config->members_max > DP_MEMBERS_MAX) {
+        return DP_BADARG;
+    }
+    dp_mix *const made = dp_alloc(1, sizeof *made);
+    if (made == NULL) {
+        return DP_NOMEM;
+    }
+    made->seen = dp_alloc(config->members_max, sizeof *made->seen);
+    if (made->seen == NULL) {
+        dp_free(made);
+        return DP_NOMEM;
+    }
+    made->config = *config;
+    made->trainer = true;
+    /* Tickets of two lives never meet. */
+    made->ticket = config->incarnation << 20;
+    made->next_at = DP_NEVER;
+    dp_rng_init(&made->rng, config->seed ^ 0x6d6978ULL);
+    *mix = made;
+    return DP_OK;
+}
+
+void dp_mix_close(dp_mix *mix)
+{
+    if (mix == NULL) {
+        return;
+    }
+    dp_free(mix->seen);
+    dp_free(mix);
+}
+
+/* ---- small steps ---- */
+
+void dp_mix_enter(dp_mix *mix, dp_mix_state state, dp_time now)
+{
+    if (mix->state == DP_MIX_IDLE) {
+        mix->since = now;
+    }
+    mix->state = state;
+    mix->progress = now;
+    mix->retries = 0;
+    mix->retry_at = dp_time_after(now, DP_MIX_RETRY_US);
+}
+
+static void note(const dp_mix *mix, const char *cause, dp_out *out)
+{
+    dp_out_note(out, (dp_note){.code = DP_NOTE_EXCHANGE,
+                               .round = mix->now.round,
+                               .peer = mix->x.peer,
+                               .a = dp_mix_weight(mix->x.own.tokens, mix->x.own.steps),
+                               .b = dp_mix_weight(mix->x.other.tokens, mix->x.other.steps),
+                               .cause = cause});
+}
+
+static void go_idle(dp_mix *mix, dp_time now)
+{
+    mix->state = DP_MIX_IDLE;
+    mix->x = (dp_mix_row){0};
+    mix->fetched = false;
+    mix->other_prepared = false;
+    mix->abort_wanted = false;
+    mix->rebuilding = false;
+    mix->op = 0;
+    const uint64_t pause_us = mix->config.pause_us;
+    mix->next_at = dp_time_after(now, pause_us / 2 + dp_rng_below(&mix->rng, pause_us + 1));
+}
+
+static void send_status(const dp_peer *to, const dp_mix_id *id, uint64_t ticket, dp_mix_status status, dp_out *out)
+{
+    dp_mix_msg_send(&(dp_mix_msg){.type = DP_MSG_MIX_STATUS, .id = *id, .ticket = ticket, .status = status}, to, out);
+}
+
+static void send_offer(const dp_mix *mix, dp_out *out)
+{
+    dp_mix_msg_send(&(dp_mix_msg){.type = DP_MSG_MIX_OFFER,
+                                  .id = mix->x.id,
+                                  .number = mix->x.number,
+                                  .base = mix->x.base,
+                                  .terms = mix->x.own},
+                    &mix->x.peer, out);
+}
+
+static void send_ack(const dp_mix *mix, dp_out *out)
+{
+    dp_mix_msg_send(&(dp_mix_msg){.type = DP_MSG_MIX_ACK,
+                                  .id = mix->x.id,
+                                  .ticket = mix->x.ticket,
+                                  .prepared = mix->state == DP_MIX_PREPARED,
+                                  .base = mix->x.base,
+                                  .terms = mix->x.own},
+                    &mix->x.peer, out);
+}
+
+/* COMMIT of a, DONE of b. */
+static void send_pair(const dp_mix_row *row, dp_msg_type type, dp_out *out)
+{
+    dp_mix_msg_send(&(dp_mix_msg){.type = type, .id = row->id, .ticket = row->ticket, .pair = dp_mix_pair_of(row)},
+                    &row->peer, out);
+}
+
+static void drop_object(const dp_hash *root, dp_out *out)
+{
+    if (dp_hash_is_zero(root)) {
+        return;
+    }
+    dp_action *const action = dp_out_add(out, DP_DO_OBJECT_DROP);
+    action->u.keep.root = *root;
+    action->u.keep.use = DP_USE_EXCHANGE;
+}
+
+/* Objects of an attempt that has no row, save what the newest row of F needs. */
+static void drop_objects(const dp_mix *mix, dp_out *out)
+{
+    const dp_hash *const roots[3] = {&mix->x.f_root, &mix->x.own.root, &mix->x.other.root};
+
+    for (uint32_t i = 0; i < 3; i++) {
+        const bool needed = mix->has_f && (dp_hash_equal(roots[i], &mix->f.f_root) ||
+                                           dp_hash_equal(roots[i], &mix->f.own.root) ||
+                                           dp_hash_equal(roots[i], &mix->f.other.root));
+        if (!needed) {
+            drop_object(roots[i], out);
+        }
+    }
+}
+
+static void write_row(dp_mix *mix, dp_mix_mark mark, dp_out *out)
+{
+    mix->x.mark = mark;
+    mix->op = dp_mix_row_store(mix, &mix->x, out);
+}
+
+/* May this node still give up the exchange by itself? */
+static bool may_abort(const dp_mix *mix)
+{
+    switch (mix->state) {
+    case DP_MIX_FREEZING:
+    case DP_MIX_OFFERED:
+    case DP_MIX_FETCHING:
+    case DP_MIX_PREPARED:
+        return true;
+    case DP_MIX_IDLE:
+    case DP_MIX_PREPARING: /* when the row is there */
+    case DP_MIX_ASKING:
+    case DP_MIX_ASKED:
+    case DP_MIX_COMMITTING:
+    case DP_MIX_MIXING:
+        return false;
+    }
+    return false;
+}
+
+/* Give up. F stays as it was frozen. In ASKED only on the word of the other side or of a fence. */
+static void abort_exchange(dp_mix *mix, dp_time now, bool tell, dp_out *out)
+{
+    if (tell && (!mix->x.initiator || mix->state != DP_MIX_FREEZING)) {
+        send_status(&mix->x.peer, &mix->x.id, mix->x.ticket, DP_MIX_STATUS_ABORTED, out);
+    }
+    if (!dp_hash_is_zero(&mix->x.other.root) && !mix->fetched) {
+        dp_spread_cancel(mix->config.spread, now, &mix->x.other.root, out);
+    }
+    const bool has_row = mix->has_f && dp_mix_id_equal(&mix->f.id, &mix->x.id);
+    if (has_row) {
+        mix->x.mark = DP_MIX_MARK_ABORTED;
+        mix->f = mix->x;
+        DP_IGNORE(dp_mix_row_store(mix, &mix->x, out) == 0);
+    } else {
+        drop_objects(mix, out);
+    }
+    note(mix, "aborted", out);
+    mix->aborted++;
+    go_idle(mix, now);
+}
+
+static void want_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out)
+{
+    if (may_abort(mix)) {
+        abort_exchange(mix, now, tell, out);
+    } else if (mix->state == DP_MIX_PREPARING) {
+        mix->abort_wanted = true;
+    }
+}
+
+/* ---- beginning ---- */
+
+static bool is_partner(const dp_mix *mix, uint32_t index)
+{
+    const dp_member *const member = dp_members_at(mix->config.members, index);
+
+    return index != 0 && index < mix->config.members_max && member->linked && member->state == DP_MEMBER_ALIVE &&
+           member->in_roster && member->incarnation != 0 && member->has_summary &&
+           member->summary.mode == DP_MODE_GOSSIP && member->summary.has_trainer &&
+           dp_hash_equal(&member->summary.base, &mix->now.base);
+}
+
+/* Of three random partners the one not met for longest. DP_MEMBER_NONE: there is none. */
+static uint32_t choose_partner(dp_mix *mix)
+{
+    uint32_t picked[CANDIDATES];
+    uint32_t count = 0;
+
+    for (uint32_t i = 1; i < dp_members_count(mix->config.members); i++) {
+        if (!is_partner(mix, i)) {
+            continue;
+        }
+        const uint64_t place = count < CANDIDATES ? count : dp_rng_below(&mix->rng, count + 1U);
+        if (place < CANDIDATES) {
+            picked[place] = i;
+        }
+        count++;
+    }
+    uint32_t best = DP_MEMBER_NONE;
+    for (uint32_t k = 0; k < count && k < CANDIDATES; k++) {
+        if (best == DP_MEMBER_NONE || mix->seen[picked[k]].us < mix->seen[best].us) {
+            best = picked[k];
+        }
+    }
+    return best;
+}
+
+static void freeze(dp_mix *mix, dp_time now, dp_out *out)
+{
+    dp_action *const action = dp_out_add(out, DP_DO_FREEZE);
+
+    memcpy(action->u.mix.exchange, mix->x.id.bytes, sizeof mix->x.id.bytes);
+    dp_mix_enter(mix, DP_MIX_FREEZING, now);
+}
+
+static bool may_begin(const dp_mix *mix)
+{
+    return mix->started && mix->state == DP_MIX_IDLE && mix->now.gossip && mix->trainer;
+}
+
+static void begin(dp_mix *mix, dp_time now, dp_out *out)
+{
+    const uint32_t partner = choose_partner(mix);
+
+    mix->next_at = dp_time_after(now, mix->config.pause_us / 2 + dp_rng_below(&mix->rng, mix->config.pause_us + 1));
+    if (partner == DP_MEMBER_NONE) {
+        return;
+    }
+    const dp_member *const member = dp_members_at(mix->config.members, partner);
+    mix->number++;
+    mix->x = (dp_mix_row){.initiator = true,
+                          .has_f = true,
+                          .id = dp_mix_id_of(&mix->config.self, mix->config.incarnation, mix->number),
+                          .order = ++mix->order,
+                          .number = mix->number,
+                          .peer = member->peer,
+                          .base = mix->now.base,
+                          .own = {.incarnation = mix->config.incarnation}};
+    mix->seen[partner] = now;
+    freeze(mix, now, out);
+}
+
+static void start_fetch(dp_mix *mix, dp_time now, dp_out *out)
+{
+    dp_mix_enter(mix, DP_MIX_FETCHING, now);
+    if (dp_hash_equal(&mix->x.own.root, &mix->x.other.root)) {
+        mix->fetched = true; /* both hold the same: it is here */
+        dp_out_add(out, DP_DO_CHECK)->u.object.root = mix->x.other.root;
+        return;
+    }
+    const uint32_t member = dp_members_find(mix->config.members, &mix->x.peer);
+    if (member == DP_MEMBER_NONE ||
+        dp_spread_want(mix->config.spread, now, &mix->x.other.root, mix->x.other.bytes, DP_USE_EXCHANGE,
+                       DP_PRIORITY_ROUND, out) != DP_OK) {
+        abort_exchange(mix, now, true, out);
+        return;
+    }
+    dp_spread_holder(mix->config.spread, now, &mix->x.other.root, member, out);
+}
+
+static bool weigh_something(const dp_mix_row *row)
+{
+    return dp_mix_weight(row->own.tokens, row->own.steps) > 0 || dp_mix_weight(row->other.tokens, row->other.steps) > 0;
+}
+
+/* ---- messages ---- */
+
+/* a offers anew: it has no use for outcomes of its earlier offers. True: this offer is itself older than such an outcome. */
+static bool outcomes_older(dp_mix *mix, const dp_peer *peer, const dp_mix_msg *msg, dp_out *out)
+{
+    bool stale = false;
+
+    for (uint32_t i = mix->n_outcomes; i-- > 0;) {
+        const dp_mix_row *const row = &mix->outcomes[i];
+        if (!dp_peer_equal(&row->peer, peer)) {
+            continue;
+        }
+        const bool older = row->other.incarnation < msg->terms.incarnation ||
+                           (row->other.incarnation == msg->terms.incarnation && row->number < msg->number);
+        if (older && !(mix->state == DP_MIX_MIXING && dp_mix_id_equal(&mix->x.id, &row->id))) {
+            dp_mix_outcome_close(mix, i, out);
+        } else if (!older) {
+            stale = true;
+        }
+    }
+    return stale;
+}
+
+static void on_offer(dp_mix *mix, dp_time now, uint32_t from, const dp_mix_msg *msg, dp_out *out)
+{
+    const dp_member *const member = dp_members_at(mix->config.members, from);
+    const dp_mix_id id = dp_mix_id_of(&member->peer, msg->terms.incarnation, msg->number);
+
+    if (!dp_mix_id_equal(&id, &msg->id)) {
+        return;
+    }
+    if (mix->state != DP_MIX_IDLE && dp_mix_id_equal(&mix->x.id, &msg->id)) {
+        if (mix->state == DP_MIX_FETCHING || mix->state == DP_MIX_PREPARED) {
+            send_ack(mix, out);
+        }
+        return;
+    }
+    if (outcomes_older(mix, &member->peer, msg, out)) {
+        return;
+    }
+    /* Two offers that cross: the one of the smaller key stands. */
+    if (mix->x.initiator && (mix->state == DP_MIX_FREEZING || mix->state == DP_MIX_OFFERED) &&
+        dp_peer_equal(&mix->x.peer, &member->peer) && dp_peer_compare(&member->peer, &mix->config.self) < 0) {
+        abort_exchange(mix, now, true, out);
+    }
+    if (!may_begin(mix) || !is_partner(mix, from) || member->incarnation != msg->terms.incarnation ||
+        !dp_hash_equal(&msg->base, &mix->now.base) || mix->n_outcomes == DP_MIX_OUTCOMES_MAX) {
+        send_status(&member->peer, &msg->id, 0, DP_MIX_STATUS_ABORTED, out);
+        return;
+    }
+    mix->x = (dp_mix_row){.has_f = true,
+                          .id = msg->id,
+                          .order = ++mix->order,
+                          .number = msg->number,
+                          .ticket = ++mix->ticket,
+                          .peer = member->peer,
+                          .base = mix->now.base,
+                          .own = {.incarnation = mix->config.incarnation},
+                          .other = msg->terms};
+    mix->seen[from] = now;
+    freeze(mix, now, out);
+}
+
+static void ask(dp_mix *mix, dp_time now, dp_out *out)
+{
+    dp_mix_enter(mix, DP_MIX_ASKING, now);
+    write_row(mix, DP_MIX_MARK_ASKED, out);
+}
+
+static void on_ack(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg, dp_out *out)
+{
+    const bool ours = mix->state != DP_MIX_IDLE && mix->x.initiator && dp_mix_id_equal(&mix->x.id, &msg->id) &&
+                      dp_peer_equal(&mix->x.peer, peer);
+
+    if (ours && mix->state == DP_MIX_OFFERED) {
+        mix->x.ticket = msg->ticket;
+        mix->x.other = msg->terms;
+        if (!dp_hash_equal(&msg->base, &mix->x.base) || !weigh_something(&mix->x)) {
+            abort_exchange(mix, now, true, out);
+            return;
+        }
+        mix->other_prepared = msg->prepared;
+        start_fetch(mix, now, out);
+        return;
+    }
+    if (!ours || mix->state == DP_MIX_FREEZING || msg->ticket != mix->x.ticket ||
+        !dp_hash_equal(&msg->terms.root, &mix->x.other.root) ||
+        msg->terms.incarnation != mix->x.other.incarnation) {
+        /* An attempt that we gave up, or that the other began anew: it must not wait for our COMMIT. */
+        send_status(peer, &msg->id, msg->ticket, DP_MIX_STATUS_ABORTED, out);
+        return;
+    }
+    mix->other_prepared = mix->other_prepared || msg->prepared;
+    if (msg->prepared && mix->state == DP_MIX_PREPARED) {
+        ask(mix, now, out);
+    }
+}
+
+static void on_commit(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg, dp_out *out)
+{
+    const uint32_t outcome = dp_mix_outcome_find(mix, &msg->id);
+
+    if (outcome < mix->n_outcomes && dp_peer_equal(&mix->outcomes[outcome].peer, peer) &&
+        mix->outcomes[outcome].ticket == msg->ticket) {
+        send_pair(&mix->outcomes[outcome], DP_MSG_MIX_DONE, out);
+        return;
+    }
+    if (mix->state != DP_MIX_IDLE && !mix->x.initiator && dp_mix_id_equal(&mix->x.id, &msg->id) &&
+        dp_peer_equal(&mix->x.peer, peer) && mix->x.ticket == msg->ticket) {
+        const dp_mix_pair pair = dp_mix_pair_of(&mix->x);
+        if (mix->state == DP_MIX_COMMITTING) {
+            return; /* DONE follows the row */
+        }
+        if (mix->state == DP_MIX_PREPARED && dp_mix_pair_equal(&pair, &msg->pair)) {
+            dp_mix_enter(mix, DP_MIX_COMMITTING, now);
+            write_row(mix, DP_MIX_MARK_COMMITTED, out);
+            return;
+        }
+        /* Asked for what we did not prepare: whoever said so, this attempt will not be committed. */
+        want_abort(mix, now, false, out);
+    }
+    send_status(peer, &msg->id, msg->ticket, DP_MIX_STATUS_ABORTED, out);
+}
+
+static void on_done(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg, dp_out *out)
+{
+    if (mix->state != DP_MIX_IDLE && mix->x.initiator && dp_mix_id_equal(&mix->x.id, &msg->id)) {
+        const dp_mix_pair pair = dp_mix_pair_of(&mix->x);
+        if (mix->state == DP_MIX_ASKED && dp_peer_equal(&mix->x.peer, peer) && mix->x.ticket == msg->ticket &&
+            dp_mix_pair_equal(&pair, &msg->pair)) {
+            dp_mix_enter(mix, DP_MIX_COMMITTING, now);
+            write_row(mix, DP_MIX_MARK_DONE, out);
+        }
+        if (mix->state != DP_MIX_MIXING) {
+            return;
+        }
+    }
+    /* Our row says DONE, or we have none and shall never ask: the other may forget. */
+    send_status(peer, &msg->id, msg->ticket, DP_MIX_STATUS_CLOSED, out);
+}
+
+static void on_status(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg, dp_out *out)
+{
+    if (msg->status == DP_MIX_STATUS_CLOSED) {
+        const uint32_t outcome = dp_mix_outcome_find(mix, &msg->id);
+        if (outcome < mix->n_outcomes && dp_peer_equal(&mix->outcomes[outcome].peer, peer) &&
+            mix->outcomes[outcome].ticket == msg->ticket) {
+            dp_mix_outcome_close(mix, outcome, out);
+        }
+        return;
+    }
+    if (mix->state == DP_MIX_IDLE || !dp_mix_id_equal(&mix->x.id, &msg->id) || !dp_peer_equal(&mix->x.peer, peer)) {
+        return;
+    }
+    if (mix->state == DP_MIX_ASKED) {
+        if (msg->ticket == mix->x.ticket) {
+            abort_exchange(mix, now, false, out); /* b has decided */
+        }
+        return;
+    }
+    /* A word about an earlier acceptance (another ticket) is no word about this one. */
+    if (mix->x.initiator || msg->ticket == 0 || msg->ticket == mix->x.ticket) {
+        want_abort(mix, now, false, out);
+    }
+}
+
+dp_status dp_mix_message(dp_mix *mix, dp_time now, uint32_t from, dp_view bytes, dp_out *out)
+{
+    dp_assert(from > 0 && from < dp_members_count(mix->config.members));
+    const dp_peer *const peer = &dp_members_at(mix->config.members, from)->peer;
+    dp_mix_msg msg;
+
+    DP_TRY(dp_mix_msg_read(bytes, &msg));
+    if (!mix->started) {
+        return DP_AGAIN;
+    }
+    if (msg.type == DP_MSG_MIX_OFFER) {
+        on_offer(mix, now, from, &msg, out);
+    } else if (msg.type == DP_MSG_MIX_ACK) {
+        on_ack(mix, now, peer, &msg, out);
+    } else if (msg.type == DP_MSG_MIX_COMMIT) {
+        on_commit(mix, now, peer, &msg, out);
+    } else if (msg.type == DP_MSG_MIX_DONE) {
+        on_done(mix, now, peer, &msg, out);
+    } else {
+        on_status(mix, now, peer, &msg, out);
+    }
+    return DP_OK;
+}
+
+/* ---- events of the driver ---- */
+
+static bool is_current(const dp_mix *mix, dp_mix_state state, const uint8_t exchange[DP_EXCHANGE_BYTES])
+{
+    return mix->state == state && memcmp(mix->x.id.bytes, exchange, DP_EXCHANGE_BYTES) == 0;
+}
+
+bool dp_mix_frozen(dp_mix *mix, dp_time now, const dp_event *event, dp_out *out)
+{
+    if (!is_current(mix, DP_MIX_FREEZING, event->u.frozen.exchange)) {
+        return false;
+    }
+    mix->x.own.root = event->u.frozen.root;
+    mix->x.own.bytes = event->u.frozen.bytes;
+    mix->x.own.steps = event->u.frozen.steps;
+    mix->x.own.tokens = event->u.frozen.tokens;
+    mix->x.f_root = event->u.frozen.f_root;
+    mix->x.f_bytes = event->u.frozen.f_bytes;
+    if (mix->x.initiator) {
+        dp_mix_enter(mix, DP_MIX_OFFERED, now);
+        send_offer(mix, out);
+        return true;
+    }
+    if (!weigh_something(&mix->x)) {
+        abort_exchange(mix, now, true, out);
+        return true;
+    }
+    send_ack(mix, out);
+    start_fetch(mix, now, out);
+    return true;
+}
+
+bool dp_mix_object(dp_mix *mix, dp_time now, const dp_hash *root, dp_out *out)
+{
+    if (mix->state != DP_MIX_FETCHING || mix->fetched || !dp_hash_equal(root, &mix->x.other.root)) {
+        return false;
+    }
+    mix->fetched = true;
+    mix->progress = now;
+    dp_out_add(out, DP_DO_CHECK)->u.object.root = *root;
+    return true;
+}
+
+bool dp_mix_checked(dp_mix *mix, dp_time now, const dp_hash *root, bool ok, dp_out *out)
+{
+    if (mix->state != DP_MIX_FETCHING || !mix->fetched || !dp_hash_equal(root, &mix->x.other.root)) {
+        return false;
+    }
+    if (!ok) {
+        dp_out_note(out, (dp_note){.code = DP_NOTE_REJECTED, .peer = mix->x.peer, .cause = "blob of an exchange"});
+        abort_exchange(mix, now, true, out);
+        return true;
+    }
+    dp_mix_enter(mix, DP_MIX_PREPARING, now);
+    write_row(mix, DP_MIX_MARK_PREPARED, out);
+    return true;
+}
+
+static void finish_mixing(dp_mix *mix, dp_time now, dp_out *out)
+{
+    if (!mix->rebuilding) {
+        note(mix, "done", out);
+        mix->done++;
+    }
+    go_idle(mix, now);
+}
+
+/* The row says so now: both sides will apply it. */
+static void committed(dp_mix *mix, dp_time now, dp_out *out)
+{
+    dp_mix_adopt_f(mix, out);
+    if (mix->x.initiator) {
+        send_status(&mix->x.peer, &mix->x.id, mix->x.ticket, DP_MIX_STATUS_CLOSED, out);
+    } else {
+        dp_mix_outcome_add(mix, &mix->x);
+        send_pair(&mix->x, DP_MSG_MIX_DONE, out);
+    }
+    if (!mix->trainer) {
+        finish_mixing(mix, now, out); /* F will be rebuilt with it */
+        return;
+    }
+    dp_mix_enter(mix, DP_MIX_MIXING, now);
+    dp_mix_do_mix(&mix->x, out);
+}
+
+bool dp_mix_stored(dp_mix *mix, dp_time now, uint32_t op, dp_status status, dp_out *out)
+{
+    if (op == 0 || op != mix->op) {
+        return false;
+    }
+    mix->op = 0;
+    if (status != DP_OK && mix->state != DP_MIX_PREPARING) {
+        /* It may be on the disk all the same: a decision is written until it is. */
+        mix->write_at = dp_time_after(now, WRITE_AGAIN_US);
+        return true;
+    }
+    if (mix->state == DP_MIX_PREPARING) {
+        dp_mix_adopt_f(mix, out);
+        dp_mix_enter(mix, DP_MIX_PREPARED, now);
+        if (mix->abort_wanted || status != DP_OK) {
+            abort_exchange(mix, now, true, out);
+        } else if (!mix->x.initiator) {
+            send_ack(mix, out);
+        } else if (mix->other_prepared) {
+            ask(mix, now, out);
+        }
+    } else if (mix->state == DP_MIX_ASKING) {
+        mix->f = mix->x;
+        dp_mix_enter(mix, DP_MIX_ASKED, now);
+        send_pair(&mix->x, DP_MSG_MIX_COMMIT, out);
+    } else if (mix->state == DP_MIX_COMMITTING) {
+        committed(mix, now, out);
+    }
+    return true;
+}
+
+bool dp_mix_mixed(dp_mix *mix, dp_time now, const dp_event *event, dp_out *out)
+{
+    if (!is_current(mix, DP_MIX_MIXING, event->u.mixed.exchange)) {
+        return false;
+    }
+    if (event->u.mixed.status != DP_OK) {
+        mix->write_at = dp_time_after(now, WRITE_AGAIN_US); /* committed is committed: try again */
+        return true;
+    }
+    finish_mixing(mix, now, out);
+    return true;
+}
+
+void dp_mix_trainer_down(dp_mix *mix, dp_time now, dp_out *out)
+{
+    mix->trainer = false;
+    if (mix->state == DP_MIX_MIXING) {
+        finish_mixing(mix, now, out); /* the row stands, F will be rebuilt */
+    } else {
+        want_abort(mix, now, true, out);
+    }
+}
+
+/* ---- time and orders ---- */
+
+void dp_mix_set(dp_mix *mix, dp_time now, const dp_mix_now *state, dp_out *out)
+{
+    const bool begins = state->gossip && !mix->now.gossip;
+
+    mix->now = *state;
+    if (mix->state != DP_MIX_IDLE && (!state->gossip || !dp_hash_equal(&state->base, &mix->x.base))) {
+        want_abort(mix, now, true, out);
+    }
+    if (begins) {
+        mix->next_at = dp_time_after(now, dp_rng_below(&mix->rng, mix->config.pause_us + 1));
+    }
+}
+
+bool dp_mix_finish(dp_mix *mix, dp_time now, dp_out *out)
+{
+    want_abort(mix, now, true, out);
+    return !dp_mix_locked(mix);
+}
+
+void dp_mix_fence(dp_mix *mix, dp_time now, const dp_peer *peer, uint64_t incarnation, dp_out *out)
+{
+    if (mix->state != DP_MIX_IDLE && dp_peer_equal(&mix->x.peer, peer) && mix->x.other.incarnation <= incarnation) {
+        if (mix->state == DP_MIX_ASKED) {
+            abort_exchange(mix, now, false, out);
+        } else {
+            want_abort(mix, now, false, out);
+        }
+    }
+    for (uint32_t i = mix->n_outcomes; i-- > 0;) {
+        const bool busy = mix->state != DP_MIX_IDLE && dp_mix_id_equal(&mix->x.id, &mix->outcomes[i].id);
+        if (!busy && dp_peer_equal(&mix->outcomes[i].peer, peer) &&
+            mix->outcomes[i].other.incarnation <= incarnation) {
+            dp_mix_outcome_close(mix, i, out);
+        }
+    }
+}
+
+static void write_again(dp_mix *mix, dp_time now, dp_out *out)
+{
+    if (mix->write_at.us == 0 || !dp_time_reached(now, mix->write_at)) {
+        return;
+    }
+    mix->write_at = (dp_time){0};
+    if (mix->state == DP_MIX_ASKING || mix->state == DP_MIX_COMMITTING) {
+        mix->op = dp_mix_row_store(mix, &mix->x, out);
+    } else if (mix->state == DP_MIX_MIXING) {
+        dp_mix_do_mix(&mix->x, out);
+    }
+}
+
+/* Say again what may have been lost, more and more rarely. */
+static void retry(dp_mix *mix, dp_time now, dp_out *out)
+{
+    if (!dp_time_reached(now, mix->retry_at)) {
+        return;
+    }
+    mix->retries++;
+    const uint32_t doublings = mix->retries < DOUBLINGS_MAX ? mix->retries : DOUBLINGS_MAX;
+    mix->retry_at = dp_time_after(now, DP_MIX_RETRY_US << doublings);
+    if (mix->state == DP_MIX_OFFERED) {
+        send_offer(mix, out);
+    } else if (mix->state == DP_MIX_ASKED) {
+        send_pair(&mix->x, DP_MSG_MIX_COMMIT, out);
+        if (mix->retries == DOUBLINGS_MAX) {
+            note(mix, "in doubt", out);
+        }
+    } else if (!mix->x.initiator && (mix->state == DP_MIX_FETCHING || mix->state == DP_MIX_PREPARED)) {
+        send_ack(mix, out);
+    }
+}
+
+static void nudge(dp_mix *mix, dp_time now, dp_out *out)
+{
+    if (mix->n_outcomes == 0 || !dp_time_reached(now, mix->nudge_at)) {
+        return;
+    }
+    mix->nudge_at = dp_time_after(now, NUDGE_US);
+    send_pair(&mix->outcomes[mix->nudge_next++ % mix->n_outcomes], DP_MSG_MIX_DONE, out);
+}
+
+void dp_mix_tick(dp_mix *mix, dp_time now, dp_out *out)
+{
+    if (!mix->started) {
+        return;
+    }
+    write_again(mix, now, out);
+    nudge(mix, now, out);
+    if (mix->state == DP_MIX_IDLE) {
+        if (may_begin(mix) && dp_time_reached(now, mix->next_at)) {
+            begin(mix, now, out);
+        }
+        return;
+    }
+    const bool late = dp_time_between(mix->progress, now) >= DP_MIX_WAIT_US;
+#if DP_MUTATION == 33
+    if (late && mix->state == DP_MIX_ASKED) {
+        abort_exchange(mix, now, false, out);
+        return;
+    }
+#endif
+    const uint32_t member = dp_members_find(mix->config.members, &mix->x.peer);
+    const bool gone = mix->x.initiator && member != DP_MEMBER_NONE &&
+                      !dp_members_at(mix->config.members, member)->linked;
+    if (may_abort(mix) && (late || gone)) {
+        abort_exchange(mix, now, true, out);
+        return;
+    }
+    retry(mix, now, out);
+}
+
+dp_time dp_mix_wake(const dp_mix *mix)
+{
+    dp_time wake = DP_NEVER;
+
+    if (!mix->started) {
+        return wake;
+    }
+    if (mix->write_at.us != 0) {
+        wake = mix->write_at;
+    }
+    if (mix->n_outcomes > 0) {
+        wake = dp_time_min(wake, mix->nudge_at);
+    }
+    if (mix->state == DP_MIX_IDLE) {
+        return may_begin(mix) ? dp_time_min(wake, mix->next_at) : wake;
+    }
+    wake = dp_time_min(wake, mix->retry_at);
+    return may_abort(mix) ? dp_time_min(wake, dp_time_after(mix->progress, DP_MIX_WAIT_US)) : wake;
+}
+
+/* ---- looking ---- */
+
+bool dp_mix_busy(const dp_mix *mix)
+{
+    return mix->state != DP_MIX_IDLE;
+}
+
+bool dp_mix_locked(const dp_mix *mix)
+{
+    return mix->state != DP_MIX_IDLE;
+}
+
+dp_mix_look dp_mix_view(const dp_mix *mix)
+{
+    dp_mix_look look = {.state = mix->state,
+                        .initiator = mix->x.initiator,
+                        .in_doubt = mix->state == DP_MIX_ASKED,
+                        .since = mix->since,
+                        .peer = mix->x.peer,
+                        .peer_incarnation = mix->x.other.incarnation,
+                        .done = mix->done,
+                        .aborted = mix->aborted,
+                        .outcomes = mix->n_outcomes};
+    memcpy(look.exchange, mix->x.id.bytes, sizeof look.exchange);
+    return look;
+}
+
+dp_status dp_mix_check(const dp_mix *mix, dp_why *why)
+{
+    if (mix->n_outcomes > DP_MIX_OUTCOMES_MAX) {
+        return dp_why_set(why, DP_CORRUPT, "mix: %u outcomes", mix->n_outcomes);
+    }
+    for (uint32_t i = 0; i < mix->n_outcomes; i++) {
+        if (mix->outcomes[i].mark != DP_MIX_MARK_COMMITTED || mix->outcomes[i].initiator) {
+            return dp_why_set(why, DP_CORRUPT, "mix: outcome %u was not decided here", i);
+        }
+    }
+    const bool own_row = mix->has_f && dp_mix_id_equal(&mix->f.id, &mix->x.id);
+    if ((mix->state == DP_MIX_PREPARED || mix->state == DP_MIX_ASKED || mix->state == DP_MIX_MIXING) && !own_row) {
+        return dp_why_set(why, DP_CORRUPT, "mix: an exchange in state %d has no row", (int)mix->state);
+    }
+    if (mix->state != DP_MIX_IDLE && !mix->rebuilding && mix->x.initiator &&
+        (mix->state == DP_MIX_ASKED) != (mix->x.mark == DP_MIX_MARK_ASKED && mix->state != DP_MIX_ASKING)) {
+        return dp_why_set(why, DP_CORRUPT, "mix: mark %d in state %d", (int)mix->x.mark, (int)mix->state);
+    }
+    return DP_OK;
+}

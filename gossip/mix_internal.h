@@ -1,0 +1,76 @@
+/* The inside of the pair exchange, shared by mix.c (the conversation) and mix_journal.c (rows and what is rebuilt from
+ * them). Nobody else includes it. */
+#ifndef DP_GOSSIP_MIX_INTERNAL_H
+#define DP_GOSSIP_MIX_INTERNAL_H
+
+#include "base/rng.h"
+#include "gossip/mix_msg.h"
+#include "gossip/mutation.h"
+
+enum {
+    DP_MIX_ROWS_MAX = DP_MIX_OUTCOMES_MAX + 2, /* outcomes, the exchange under way, the newest F */
+    DP_MIX_WRITES_MAX = 2 * DP_MIX_ROWS_MAX    /* row bytes that stay valid until the next step */
+};
+
+struct dp_mix {
+    dp_mix_config config;
+    dp_mix_now now;
+    dp_rng rng;
+    uint64_t number;  /* of the last own offer */
+    uint64_t ticket;  /* of the last acceptance */
+    uint64_t order;   /* of the last row */
+    bool started;
+    bool trainer;     /* holds F as the newest row, or no row, says */
+    dp_time *seen;    /* per member: last exchange with it */
+
+    /* the exchange under way */
+    dp_mix_state state;
+    dp_mix_row x;
+    bool fetched;
+    bool other_prepared;
+    bool abort_wanted; /* PREPARING: once the row is there */
+    bool rebuilding;   /* MIXING again what was committed in an earlier life */
+    uint32_t op;       /* of the row being written; 0: none, write again at write_at */
+    dp_time write_at;
+    dp_time since;
+    dp_time progress;
+    dp_time retry_at;
+    uint32_t retries;
+    dp_time next_at;   /* of an own offer */
+
+    /* the newest row with F */
+    bool has_f;
+    dp_mix_row f;
+
+    uint32_t n_outcomes;
+    dp_mix_row outcomes[DP_MIX_OUTCOMES_MAX]; /* committed as b, not closed */
+    dp_time nudge_at;
+    uint32_t nudge_next;
+
+    uint32_t n_restored;
+    dp_mix_row restored[DP_MIX_ROWS_MAX];
+
+    uint64_t done;
+    uint64_t aborted;
+    uint32_t n_writes;
+    uint8_t writes[DP_MIX_WRITES_MAX][DP_MIX_ROW_BYTES];
+};
+
+/* mix_journal.c */
+uint32_t dp_mix_row_store(dp_mix *mix, const dp_mix_row *row, dp_out *out);
+void dp_mix_row_delete(const dp_mix_id *id, dp_out *out);
+/* The row of x is durable and holds F: older rows need not hold theirs. */
+void dp_mix_adopt_f(dp_mix *mix, dp_out *out);
+/* The newest row no longer serves for F; it goes, or stays as an outcome. */
+void dp_mix_release_f(dp_mix *mix, dp_out *out);
+/* Index among the outcomes, or n_outcomes. */
+uint32_t dp_mix_outcome_find(const dp_mix *mix, const dp_mix_id *id);
+void dp_mix_outcome_add(dp_mix *mix, const dp_mix_row *row);
+void dp_mix_outcome_close(dp_mix *mix, uint32_t index, dp_out *out);
+dp_mix_pair dp_mix_pair_of(const dp_mix_row *row);
+void dp_mix_do_mix(const dp_mix_row *row, dp_out *out);
+
+/* mix.c */
+void dp_mix_enter(dp_mix *mix, dp_mix_state state, dp_time now);
+
+#endif
