@@ -63,6 +63,11 @@ static void set_timer(dp_host *host)
 {
     const uint64_t at = sim_time(host, dp_node_wake(host->node));
 
+    host->spins = at > host->sim->now_us ? 0 : host->spins + 1;
+    if (host->spins > DP_HOST_SPINS_MAX) {
+        dp_sim_fail(host->sim, "T1", host->index, "wants a tick at once, %u times in a row", host->spins);
+        return;
+    }
     if (at == host->tick_at || at == UINT64_MAX) {
         return;
     }

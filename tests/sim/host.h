@@ -14,7 +14,10 @@
 
 struct dp_sim;
 
-enum { DP_HOST_COMMANDS_MAX = 64 }; /* trainer commands waiting */
+enum {
+    DP_HOST_COMMANDS_MAX = 64, /* trainer commands waiting */
+    DP_HOST_SPINS_MAX = 300    /* timers in a row due at once: then the daemon would use a whole core */
+};
 
 typedef enum dp_toy_life { DP_TOY_DOWN = 0, DP_TOY_OPENING, DP_TOY_UP } dp_toy_life;
 
@@ -36,6 +39,7 @@ typedef struct dp_host {
     int64_t wall_offset_ms;
     uint64_t tick_at;        /* of the timer that is set; UINT64_MAX: none */
     uint64_t tick_generation;
+    uint32_t spins;          /* timers in a row that were due when they were set */
     /* disk */
     dp_disk disk;
     dp_rng disk_rng;

@@ -21,6 +21,31 @@ static uint64_t cost_of(dp_host *host, dp_action_type type)
     return type == DP_DO_CHECK || type == DP_DO_TRAIN || type == DP_DO_TRAIN_STOP ? unit / 5 : unit;
 }
 
+static bool held(const dp_host *host, const dp_hash *root)
+{
+    return dp_disk_holds(&host->disk, dp_shelf_find(&host->sim->shelf, root));
+}
+
+/* The driver opens what a command needs when it is given; later drops do not matter. */
+static bool has_all(const dp_host *host, const dp_action *action)
+{
+    bool all = true;
+
+    if (action->type == DP_DO_APPLY) {
+        for (uint32_t i = 0; i < action->u.apply.n_items; i++) {
+            all = all && held(host, &action->u.apply.items[i].root);
+        }
+    } else if (action->type == DP_DO_TRAINER_RESTORE) {
+        all = held(host, &action->u.restore.a_root) &&
+              (action->u.restore.frozen || held(host, &action->u.restore.blob_root));
+    } else if (action->type == DP_DO_MIX) {
+        all = held(host, &action->u.mix.own_root) && held(host, &action->u.mix.other_root);
+    } else if (action->type == DP_DO_CHECK) {
+        all = held(host, &action->u.object.root);
+    }
+    return all;
+}
+
 void dp_host_order(dp_host *host, const dp_action *action)
 {
     dp_sim *sim = host->sim;
@@ -32,6 +57,10 @@ void dp_host_order(dp_host *host, const dp_action *action)
         host->toy_state = DP_TOY_OPENING;
     } else if (host->toy_state != DP_TOY_UP) {
         return; /* the process is gone; TRAINER_DOWN tells the node, or has told it */
+    }
+    if (!has_all(host, action)) {
+        dp_sim_fail(sim, "A6", host->index, "trainer command %d needs an object that is not on the disk", (int)action->type);
+        return;
     }
     dp_assert(host->command_count < DP_HOST_COMMANDS_MAX);
     host->commands[(host->command_first + host->command_count++) % DP_HOST_COMMANDS_MAX] = *action;
@@ -89,14 +118,11 @@ void dp_host_steps(dp_host *host)
     }
 }
 
-static dp_view held_bytes(const dp_host *host, const dp_hash *root)
+static dp_view bytes_of(const dp_host *host, const dp_hash *root)
 {
     const uint32_t object = dp_shelf_find(&host->sim->shelf, root);
 
-    if (!dp_disk_holds(&host->disk, object)) {
-        return (dp_view){0};
-    }
-    return dp_shelf_bytes(&host->sim->shelf, object);
+    return object == DP_SHELF_NONE ? (dp_view){0} : dp_shelf_bytes(&host->sim->shelf, object);
 }
 
 static void answer_at(dp_host *host, uint64_t round, dp_status status)
@@ -116,7 +142,7 @@ static void answer_at(dp_host *host, uint64_t round, dp_status status)
 
 static void do_load(dp_host *host, const dp_action *action)
 {
-    const dp_view state = held_bytes(host, &action->u.load.root);
+    const dp_view state = held(host, &action->u.load.root) ? bytes_of(host, &action->u.load.root) : (dp_view){0};
 
     answer_at(host, action->u.load.round, state.size == 0 ? DP_NOTFOUND : dp_toy_load(&host->toy, state));
 }
@@ -132,8 +158,8 @@ static void do_init(dp_host *host)
 
 static void do_restore(dp_host *host, const dp_action *action)
 {
-    const dp_view vector = held_bytes(host, &action->u.restore.a_root);
-    const dp_view blob = held_bytes(host, &action->u.restore.blob_root);
+    const dp_view vector = bytes_of(host, &action->u.restore.a_root);
+    const dp_view blob = bytes_of(host, &action->u.restore.blob_root);
 
     if (vector.size == 0 || (blob.size == 0 && !action->u.restore.frozen) ||
         dp_toy_restore(&host->toy, action->u.restore.frozen, vector, blob, (dp_settle)action->u.restore.settle,
@@ -223,7 +249,7 @@ static void do_check(dp_host *host, const dp_action *action)
 
     event.u.checked.root = action->u.object.root;
     event.u.checked.ok =
-        dp_toy_decode(held_bytes(host, &action->u.object.root), values, &event.u.checked.energy) == DP_OK;
+        dp_toy_decode(bytes_of(host, &action->u.object.root), values, &event.u.checked.energy) == DP_OK;
     dp_host_event(host, &event);
 }
 
@@ -238,7 +264,7 @@ static void do_apply(dp_host *host, const dp_action *action)
     event.u.applied.round = action->u.apply.round;
     memcpy(theta, host->toy.theta, sizeof theta);
     for (uint32_t i = 0; i < action->u.apply.n_items; i++) {
-        terms[i] = (dp_toy_term){.blob = held_bytes(host, &action->u.apply.items[i].root), .q = action->u.apply.items[i].q};
+        terms[i] = (dp_toy_term){.blob = bytes_of(host, &action->u.apply.items[i].root), .q = action->u.apply.items[i].q};
     }
     if (!host->toy.has_theta || host->toy.round + 1 != action->u.apply.round) {
         dp_sim_fail(sim, "S9", host->index, "APPLY of round %llu on theta of round %llu",
@@ -280,7 +306,7 @@ static void do_mix(dp_host *host, const dp_action *action)
 
     memcpy(event.u.mixed.exchange, action->u.mix.exchange, sizeof event.u.mixed.exchange);
     event.u.mixed.status =
-        dp_toy_mix(&host->toy, held_bytes(host, &action->u.mix.own_root), held_bytes(host, &action->u.mix.other_root),
+        dp_toy_mix(&host->toy, bytes_of(host, &action->u.mix.own_root), bytes_of(host, &action->u.mix.other_root),
                    action->u.mix.weight_own, action->u.mix.weight_other, change);
     if (event.u.mixed.status != DP_OK) {
         dp_sim_fail(host->sim, "C5", host->index, "MIX without both blobs");

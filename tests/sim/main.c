@@ -197,10 +197,10 @@ static void print_report(const arguments *args, const report *r)
     if (args->json) {
         printf("{\"seed\":%" PRIu64 ",\"failed\":%s,\"invariant\":\"%s\",\"at_s\":%.6f,\"node\":%u,\"nodes\":%u,"
                "\"rounds\":%" PRIu64 ",\"slots\":%" PRIu64 ",\"crashes\":%" PRIu64 ",\"exchanges\":%" PRIu64
-               ",\"ended_s\":%.3f,\"digest\":\"%016" PRIx64 "\"}\n",
+               ",\"ended_s\":%.3f,\"together_s\":%.3f,\"digest\":\"%016" PRIx64 "\"}\n",
                r->seed, r->failed ? "true" : "false", r->failure.invariant, (double)r->failure.at_us / 1e6,
                r->failure.node, r->nodes, r->totals.rounds, r->totals.slots, r->totals.crashes, r->totals.exchanges,
-               (double)r->totals.ended_us / 1e6, r->totals.digest);
+               (double)r->totals.ended_us / 1e6, (double)r->totals.together_us / 1e6, r->totals.digest);
         return;
     }
     if (r->failed) {
@@ -297,6 +297,7 @@ typedef struct sums {
     uint64_t exchanges;
     uint64_t node_us;
     uint64_t occasions;
+    uint64_t together_us_max;
     uint64_t digest;
 } sums;
 
@@ -309,6 +310,9 @@ static void add_up(sums *all, const report *r)
     all->exchanges += r->totals.exchanges;
     all->node_us += r->totals.node_us;
     all->occasions += r->totals.occasions;
+    if (r->totals.together_us > all->together_us_max) {
+        all->together_us_max = r->totals.together_us;
+    }
     all->digest += r->totals.digest * (2 * r->seed + 1); /* the order of arrival does not matter */
 }
 
@@ -319,10 +323,10 @@ static void print_sums(const arguments *args, const sums *all, double took)
                "\"}\n", all->seeds, all->failures, all->rounds, took, all->digest);
         return;
     }
-    printf("%" PRIu64 " seeds, %" PRIu64 " failed; %" PRIu64 " rounds, %" PRIu64 " crashes, %" PRIu64 " exchanges; %.1f seeds/s, "
-           "%.0f node-seconds/s, %.2f M events/s; digest %016" PRIx64 "\n",
-           all->seeds, all->failures, all->rounds, all->crashes, all->exchanges, (double)all->seeds / took,
-           (double)all->node_us / 1e6 / took, (double)all->occasions / 1e6 / took, all->digest);
+    printf("%" PRIu64 " seeds, %" PRIu64 " failed; %" PRIu64 " rounds, %" PRIu64 " crashes, %" PRIu64 " exchanges; together after %.1f s at most; "
+           "%.1f seeds/s, %.0f node-seconds/s, %.2f M events/s; digest %016" PRIx64 "\n",
+           all->seeds, all->failures, all->rounds, all->crashes, all->exchanges,
+           (double)all->together_us_max / 1e6, (double)all->seeds / took, (double)all->node_us / 1e6 / took, (double)all->occasions / 1e6 / took, all->digest);
 }
 
 static void collect(const arguments *args, int in, sums *all)

@@ -291,7 +291,15 @@ void dp_oracle_booted(dp_host *host)
 
 void dp_oracle_forgot(dp_host *host)
 {
-    host->sim->oracle->members[host->index].forgot = true;
+    dp_oracle *o = host->sim->oracle;
+
+    o->members[host->index].forgot = true;
+    /* With its row it forgets what it had announced, and may say something else; the chain takes at most one. */
+    for (uint32_t i = 0; i < o->n_claims; i++) {
+        if (o->claims[i].owner == host->index) {
+            o->claims[i].owner = UINT32_MAX;
+        }
+    }
 }
 
 /* ---- the model ---- */

@@ -217,6 +217,7 @@ bool dp_sim_run(dp_sim *sim)
         if (sim->healed && sim->now_us >= look_at) {
             look_at = sim->now_us + CHECK_EVERY_US;
             if (dp_oracle_converged(sim)) {
+                sim->totals.together_us = sim->now_us - sim->healed_us;
                 break;
             }
         }

@@ -38,6 +38,7 @@ typedef struct dp_sim_totals {
     uint64_t messages;
     uint64_t digest;       /* of every occasion and action */
     uint64_t ended_us;
+    uint64_t together_us;  /* from the healing until all had come together and decided rounds_after rounds */
 } dp_sim_totals;
 
 typedef struct dp_sim {
