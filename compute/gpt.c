@@ -14,7 +14,7 @@ enum {
     SLICE_LEAST = 24,              /* tokens; multiples of 24 are whole groups for every table */
     SLICE_MOST = 120,              /* its rows of the widest activation stay in a 2 MiB cache */
     HEAD_FLOATS = 4 * 1024 * 1024, /* logits that live at once, unless one slice needs more */
-    HEAD_TOKENS_LEAST = 2 * SLICE_MOST
+    HEAD_TOKENS_LEAST = 2 * SLICE_MOST /* whatever the vocabulary: products need rows */
 };
 
 /* Hands out pieces of one block; with base NULL it only counts. */

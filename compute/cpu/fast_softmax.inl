@@ -1,12 +1,12 @@
 /* Softmax with its cross-entropy. */
 
+/* A NaN in x may get lost here; row_exp keeps it. */
 DP_INLINE float row_largest(const float *x, size_t n)
 {
     size_t i = 0;
     dp_vec largest = dp_set(-INFINITY);
     for (; i + DP_LANES <= n; i += DP_LANES) {
-        largest = dp_max(largest,
-                         dp_load(x + i)); /* NaN in x wins, but not one found before: see below. */
+        largest = dp_max(largest, dp_load(x + i));
     }
     if (i < n) {
         largest = dp_max(largest, dp_load_some(x + i, n - i, -INFINITY));

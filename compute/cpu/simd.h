@@ -146,7 +146,7 @@ DP_INLINE void dp_transpose(const float *from, size_t ld, float *to, size_t to_l
 }
 
 /* e^x: x = n ln 2 + r with |r| <= ln(2)/2, a polynomial of degree 6 for e^r (Taylor terms; error below 2e-7 relative), and
- * n added to the exponent. 0 below -87.3, 2^127 * e^r's cap above 88. */
+ * 2^n as a factor. 0 below -87.3; x above 88 counts as 88, so the result is always finite or NaN. */
 DP_INLINE dp_vec dp_exp(dp_vec x)
 {
     const dp_vec magic =
