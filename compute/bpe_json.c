@@ -101,8 +101,14 @@ static dp_status read_names(dp_bpe *bpe, const json_t *vocab, const char **names
         uint8_t bytes[TEXT_MAX];
         size_t size;
         const dp_view text = dp_view_text(names[id]);
-        if (text.size > sizeof bytes || dp_bpe_read_token(text, bytes, &size) != DP_OK ||
-            dp_bpe_add_token(bpe, dp_view_of(bytes, size)) != DP_OK) {
+        const bool readable =
+            text.size <= sizeof bytes && dp_bpe_read_token(text, bytes, &size) == DP_OK;
+        const dp_status added =
+            readable ? dp_bpe_add_token(bpe, dp_view_of(bytes, size)) : DP_BADMSG;
+        if (added == DP_NOMEM) {
+            return DP_NOMEM;
+        }
+        if (added != DP_OK) {
             return dp_why_set(why, DP_BADMSG, "tokenizer.json: token %zu is not a byte-level token",
                               id);
         }

@@ -13,7 +13,7 @@ typedef struct family {
     const char *name;
     dp_status (*write)(const float *a, size_t length, dp_writer *out);
     dp_status (*read)(dp_reader *in, dp_codec_run *run);
-    size_t run_bytes_max; /* of a full run; a shorter one takes no more per started block of 64 */
+    size_t run_bytes_max; /* of a full run; a shorter one takes no more */
 } family;
 
 static const family families[] = {

@@ -232,10 +232,8 @@ static dp_status keep_pending(dp_trainer *t, dp_view a, dp_view blob)
     dp_buf_clear(&t->pending_blob);
     DP_TRY(dp_buf_append(&t->pending_blob, blob));
     DP_TRY(dp_floats_read(a, t->a, t->n));
-    /* The displacement that was published is in a alone: x starts anew from where it stands, less what is frozen. */
-    for (size_t i = 0; i < t->n; i++) {
-        t->published[i] = t->x[i] + t->frozen[i];
-    }
+    /* What was published is in a alone; what is open or frozen now is measured from theta, as before. */
+    memcpy(t->published, t->theta, t->n * sizeof *t->published);
     t->pending = true;
     t->pending_tally = (dp_trainer_tally){0};
     return DP_OK;

@@ -206,6 +206,7 @@ static dp_status answer_ready(worker *w)
     dp_trainer_msg reply = {.kind = DP_TRAINER_READY_AT, .round = dp_trainer_round(w->trainer)};
     DP_TRY(dp_trainer_state(w->trainer, &state, &reply.root));
     w->ready = true;
+    w->training = false; /* until TRAIN: RESTORE may come first */
     w->told_steps = 0;
     return answer(w, &reply, NULL, 0);
 }

@@ -6,6 +6,7 @@
 #include "compute/safetensors.h"
 #include "compute/state.h"
 #include "compute/trainer.h"
+#include "tests/lib/allocfail.h"
 
 enum { ONE = 65536, BUF_MAX = 1 << 24 };
 
@@ -455,6 +456,54 @@ static void setups_that_do_not_fit_together_are_named(void **state)
     tiny_run_close(&run);
 }
 
+static dp_status open_and_close(void *context)
+{
+    const tiny_run *const run = context;
+    const dp_trainer_setup setup = {.manifest = dp_view_of(run->manifest, run->manifest_size),
+                                    .tokenizer = dp_buf_view(&run->tokenizer),
+                                    .data = dp_buf_view(&run->data),
+                                    .threads = 1};
+    dp_trainer *trainer;
+    DP_TRY(dp_trainer_open(&trainer, &setup, NULL));
+    dp_trainer_init(trainer);
+    dp_view blob;
+    dp_view a;
+    const dp_status status = dp_trainer_publish(trainer, true, &blob, &a);
+    dp_trainer_close(trainer);
+    return status;
+}
+
+static void each_allocation_may_fail(void **state)
+{
+    (void)state;
+    tiny_run run;
+    tiny_run_open(&run, DP_CODEC_SPARSE, 950);
+    CHECK(fail_each_allocation(open_and_close, &run) > 10);
+    tiny_run_close(&run);
+}
+
+static void a_gradient_that_is_not_finite_costs_one_step(void **state)
+{
+    (void)state;
+    node x = open_node(1, DP_CODEC_SPARSE, 950);
+    dp_view bytes;
+    dp_hash root;
+    CHECK_OK(dp_trainer_state(x.trainer, &bytes, &root));
+    uint8_t *const broken = copy_bytes(bytes);
+    const float huge = 1e38F;
+    for (size_t i = 0; i < x.n; i++) {
+        memcpy(broken + DP_STATE_HEADER_BYTES + 4 * i, &huge, sizeof huge);
+    }
+    CHECK_OK(dp_trainer_load(x.trainer, 0, dp_view_of(broken, bytes.size)));
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(dp_trainer_work(x.trainer));
+    }
+    const dp_trainer_progress done = dp_trainer_progress_of(x.trainer);
+    CHECK(done.skipped > 0 && done.steps == 0 && done.tokens == 0 && done.loss == 0);
+    test_free(broken);
+    close_node(&x);
+}
+
 static void a_safetensors_file_lays_tensors_end_to_end(void **state)
 {
     (void)state;
@@ -495,6 +544,8 @@ int main(void)
         cmocka_unit_test(a_record_that_cannot_be_applied_changes_nothing),
         cmocka_unit_test(looking_at_theta_leaves_training_alone),
         cmocka_unit_test(setups_that_do_not_fit_together_are_named),
+        cmocka_unit_test(each_allocation_may_fail),
+        cmocka_unit_test(a_gradient_that_is_not_finite_costs_one_step),
         cmocka_unit_test(a_safetensors_file_lays_tensors_end_to_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

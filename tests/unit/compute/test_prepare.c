@@ -1,0 +1,138 @@
+#include "tests/unit/compute/tiny_run.h"
+
+#include <stdlib.h>
+
+#include "compute/files.h"
+#include "compute/model.h"
+#include "compute/prepare.h"
+#include "compute/state.h"
+#include "tests/lib/tempdir.h"
+
+enum { BUF_MAX = 1 << 22 };
+
+static dp_buf read_file(const char *path)
+{
+    dp_buf bytes;
+    dp_buf_init(&bytes, BUF_MAX);
+    CHECK_OK(dp_file_read(path, &bytes, NULL));
+    return bytes;
+}
+
+static void text_becomes_a_tokenizer_and_a_shard(void **state)
+{
+    (void)state;
+    tempdir dir;
+    tempdir_open(&dir);
+    char text[4000];
+    tiny_run_text(text, sizeof text);
+    CHECK_OK(dp_file_write(dir.path, "text", dp_view_of(text, sizeof text), NULL));
+    char path[TEMPDIR_FILE_MAX];
+    char folder[TEMPDIR_FILE_MAX];
+    dp_prepared made;
+    CHECK_OK(dp_prepare(tempdir_file(&dir, "text", path), tempdir_file(&dir, "out", folder), 280,
+                        &made, NULL));
+    CHECK(made.vocab == 280 && made.text_bytes == sizeof text);
+    dp_buf json = read_file(tempdir_file(&dir, "out/tokenizer.json", path));
+    dp_buf shard = read_file(tempdir_file(&dir, "out/tokens.bin", path));
+    CHECK(json.size == made.tokenizer_bytes && shard.size == made.data_bytes);
+    dp_bpe *bpe;
+    dp_data data;
+    CHECK_OK(dp_bpe_load(&bpe, dp_buf_view(&json), NULL));
+    CHECK_OK(dp_data_open(&data, dp_buf_view(&shard), 280, 0, NULL));
+    CHECK(data.n_tokens == made.tokens);
+    dp_buf back;
+    dp_buf_init(&back, BUF_MAX);
+    for (uint64_t i = 0; i < data.n_tokens; i++) {
+        const uint16_t id = (uint16_t)(data.tokens[2 * i] | data.tokens[2 * i + 1] << 8);
+        CHECK_OK(dp_bpe_decode(bpe, &id, 1, &back));
+    }
+    CHECK(dp_view_equal(dp_buf_view(&back), dp_view_of(text, sizeof text)));
+    dp_buf_close(&back);
+    dp_bpe_close(bpe);
+    dp_buf_close(&json);
+    dp_buf_close(&shard);
+    tempdir_close(&dir);
+}
+
+static void what_cannot_be_prepared_is_explained(void **state)
+{
+    (void)state;
+    tempdir dir;
+    tempdir_open(&dir);
+    char path[TEMPDIR_FILE_MAX];
+    char folder[TEMPDIR_FILE_MAX];
+    tempdir_file(&dir, "out", folder);
+    dp_prepared made;
+    dp_why why = {{0}};
+    CHECK_STATUS(dp_prepare(tempdir_file(&dir, "none", path), folder, 300, &made, &why),
+                 DP_NOTFOUND);
+    CHECK(strstr(why.text, "none") != NULL);
+    CHECK_OK(dp_file_write(dir.path, "latin1", dp_view_text("caf\xe9 au lait"), NULL));
+    CHECK_STATUS(dp_prepare(tempdir_file(&dir, "latin1", path), folder, 300, &made, &why),
+                 DP_BADMSG);
+    CHECK(strstr(why.text, "at byte 3;") != NULL);
+    CHECK_OK(dp_file_write(dir.path, "empty", dp_view_of(NULL, 0), NULL));
+    CHECK_STATUS(dp_prepare(tempdir_file(&dir, "empty", path), folder, 300, &made, &why),
+                 DP_BADARG);
+    dp_buf small;
+    dp_buf_init(&small, 4);
+    CHECK_STATUS(dp_file_read(tempdir_file(&dir, "latin1", path), &small, &why), DP_TOOBIG);
+    dp_buf_close(&small);
+    tempdir_close(&dir);
+}
+
+static void a_state_is_exported_with_its_config(void **state)
+{
+    (void)state;
+    tiny_run run;
+    tiny_run_open(&run, DP_CODEC_SPARSE, 950);
+    const dp_model_config config = {
+        .layers = 2, .width = 32, .heads = 2, .context = TINY_CONTEXT, .vocab = TINY_VOCAB};
+    dp_model model;
+    CHECK_OK(dp_model_open(&model, &config, NULL));
+    float *const theta = test_calloc(model.n_elements, sizeof *theta);
+    dp_model_init(&model, 1, theta);
+    dp_buf bytes;
+    dp_buf_init(&bytes, BUF_MAX);
+    CHECK_OK(dp_state_write(3, theta, model.n_elements, &bytes));
+    tempdir dir;
+    tempdir_open(&dir);
+    CHECK_OK(
+        dp_file_write(dir.path, "manifest", dp_view_of(run.manifest, run.manifest_size), NULL));
+    CHECK_OK(dp_file_write(dir.path, "state", dp_buf_view(&bytes), NULL));
+    CHECK_OK(dp_file_write(dir.path, "tokenizer", dp_buf_view(&run.tokenizer), NULL));
+    char paths[4][TEMPDIR_FILE_MAX];
+    tempdir_file(&dir, "manifest", paths[0]);
+    tempdir_file(&dir, "state", paths[1]);
+    tempdir_file(&dir, "tokenizer", paths[2]);
+    tempdir_file(&dir, "model", paths[3]);
+    dp_why why = {{0}};
+    CHECK_OK(dp_export(paths[0], paths[1], paths[2], paths[3], &why));
+    char path[TEMPDIR_FILE_MAX];
+    dp_buf weights = read_file(tempdir_file(&dir, "model/model.safetensors", path));
+    dp_buf about = read_file(tempdir_file(&dir, "model/config.json", path));
+    /* The first tensor stands right behind the header. */
+    uint64_t header;
+    memcpy(&header, weights.data, sizeof header);
+    CHECK(memcmp(weights.data + 8 + header, theta, 4 * model.tensors[0].elements) == 0);
+    CHECK(memmem(about.data, about.size, "\"vocab_size\": 300", 17) != NULL);
+    CHECK_STATUS(dp_export(paths[0], paths[2], paths[2], paths[3], &why), DP_BADMSG);
+    CHECK(strstr(why.text, "state") != NULL);
+    dp_buf_close(&weights);
+    dp_buf_close(&about);
+    dp_buf_close(&bytes);
+    test_free(theta);
+    dp_model_close(&model);
+    tempdir_close(&dir);
+    tiny_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_becomes_a_tokenizer_and_a_shard),
+        cmocka_unit_test(what_cannot_be_prepared_is_explained),
+        cmocka_unit_test(a_state_is_exported_with_its_config),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
