@@ -8,7 +8,8 @@
  * (peers, ballots, votes) never appear here.
  *
  * Rounds: a state of round r holds r ROUND records, so INIT gives round 0. TRAIN, PUBLISH and STEP name the round that is
- * worked for; INIT and LOAD pause until TRAIN; APPLY names the round of the state that it makes, and LOAD the one that the state's header holds.
+ * worked for; APPLY names the round of the state that it makes, and LOAD the one that the state's header holds. INIT and
+ * LOAD pause until the next TRAIN.
  *
  *   T->D HELLO      {abi, name, pid}
  *   D->T OPEN       {member[32]} fds: manifest (canonical bytes), tokenizer.json, token shard
