@@ -17,8 +17,10 @@ typedef struct family {
 } family;
 
 static const family families[] = {
-    [DP_CODEC_FP32] = {"fp32", dp_codec_fp32_write, dp_codec_fp32_read, 4 * DP_CODEC_RUN},
-    [DP_CODEC_BF16] = {"bf16", dp_codec_bf16_write, dp_codec_bf16_read, 2 * DP_CODEC_RUN},
+    [DP_CODEC_FP32] = {"fp32", dp_codec_fp32_write, dp_codec_fp32_read,
+                       sizeof(float[DP_CODEC_RUN])},
+    [DP_CODEC_BF16] = {"bf16", dp_codec_bf16_write, dp_codec_bf16_read,
+                       sizeof(uint16_t[DP_CODEC_RUN])},
     [DP_CODEC_INT8] = {"int8", dp_codec_int8_write, dp_codec_int8_read,
                        DP_CODEC_RUN + 2 * (DP_CODEC_RUN / DP_CODEC_BLOCK)},
     /* Two centroids, two bits per entry, and gaps: 6 bits each and a unary part of at most (4096 - 64) / 32 in all. */

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -437,6 +436,19 @@ static dp_status dispatch(worker *w, const command *c, dp_why *why)
     return handlers[kind].run(w, c, why);
 }
 
+/* why may hold a better sentence than the status has. */
+static dp_status answer_failed(const worker *w, const char *what, dp_status status,
+                               const dp_why *why)
+{
+    const char *const text = why->text[0] != '\0' ? why->text : dp_status_text(status);
+    dp_why whole = {{0}};
+    DP_IGNORE(dp_why_set(&whole, status, "%s: %s (%s)", what, text,
+                         dp_status_name(status))); /* Known already. */
+    dp_trainer_msg reply = {.kind = DP_TRAINER_FAILED};
+    memcpy(reply.text, whole.text, sizeof whole.text);
+    return answer(w, &reply, NULL, 0);
+}
+
 static dp_status obey(worker *w, const command *c)
 {
     dp_why why = {{0}};
@@ -445,10 +457,7 @@ static dp_status obey(worker *w, const command *c)
     if (status == DP_OK || status == DP_CLOSED) {
         return status;
     }
-    dp_trainer_msg reply = {.kind = DP_TRAINER_FAILED};
-    snprintf(reply.text, sizeof reply.text, "%s: %s (%s)", dp_trainer_kind_name(c->msg.kind),
-             why.text[0] != '\0' ? why.text : dp_status_text(status), dp_status_name(status));
-    return answer(w, &reply, NULL, 0);
+    return answer_failed(w, dp_trainer_kind_name(c->msg.kind), status, &why);
 }
 
 /* The next command; waits for one unless there is training to do. False when there is none. */
@@ -482,10 +491,8 @@ static dp_status train_on(worker *w)
     const dp_status status = dp_trainer_work(w->trainer);
     if (status != DP_OK) {
         w->training = false;
-        dp_trainer_msg reply = {.kind = DP_TRAINER_FAILED};
-        snprintf(reply.text, sizeof reply.text, "train: %s (%s)", dp_status_text(status),
-                 dp_status_name(status));
-        return answer(w, &reply, NULL, 0);
+        const dp_why why = {{0}};
+        return answer_failed(w, "train", status, &why);
     }
     const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
     const uint64_t now = now_us();
@@ -553,6 +560,15 @@ static dp_status serve(worker *w)
     return status;
 }
 
+/* Both threads have ended. */
+static void drop_queue(worker *w)
+{
+    for (; w->count > 0; w->count--) {
+        close_fds(w->queue[w->head].fds, w->queue[w->head].n_fds);
+        w->head = (w->head + 1) % QUEUE_MAX;
+    }
+}
+
 dp_status dp_worker_serve(int socket, const dp_worker_options *options)
 {
     worker *const w = dp_alloc(1, sizeof *w);
@@ -565,10 +581,10 @@ dp_status dp_worker_serve(int socket, const dp_worker_options *options)
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
     w->queue = dp_alloc(QUEUE_MAX, sizeof *w->queue);
-    const dp_status status = w->queue == NULL ? DP_NOMEM : serve(w);
-    for (; w->count > 0; w->count--) {
-        close_fds(w->queue[w->head].fds, w->queue[w->head].n_fds);
-        w->head = (w->head + 1) % QUEUE_MAX;
+    dp_status status = DP_NOMEM;
+    if (w->queue != NULL) {
+        status = serve(w);
+        drop_queue(w);
     }
     dp_trainer_close(w->trainer);
     dp_memfd_unmap(w->data);
