@@ -299,6 +299,7 @@ void dp_members_remove(dp_members *members, uint32_t index, dp_time now, dp_out 
 
 void dp_members_tell(dp_members *members, const dp_summary *summary)
 {
+    members->push = members->push || summary->mode != members->summary.mode;
     members->summary = *summary;
     members->rows[0].member.summary = *summary;
     members->rows[0].member.has_summary = true;

@@ -15,6 +15,7 @@ enum {
     ACCUSALS_PER_WINDOW = 5 /* storm breaker */
 };
 #define STORM_WINDOW_US (10 * DP_SECOND)
+#define SUMMARY_US DP_SECOND /* a linked row's summary older than this is asked for, traffic or not */
 
 typedef struct dp_accuser {
     dp_peer peer;
@@ -85,6 +86,7 @@ struct dp_members {
     uint64_t period_us;
     uint32_t lhm;
     uint32_t sequence;
+    bool push;             /* the mode has changed: tell all linked rows at the next tick */
     dp_time quiet_until;   /* after a gap in our own time: accuse nobody */
     dp_probe probes[DP_PROBES_MAX];
     dp_relayed relayed[DP_RELAYED_MAX];

@@ -124,29 +124,18 @@ static void send_pair(const dp_mix_row *row, dp_msg_type type, dp_out *out)
                     &row->peer, out);
 }
 
-static void drop_object(const dp_hash *root, dp_out *out)
+/* Let go of an object of an attempt that has no row, unless the newest row of F needs it. */
+static void drop_unneeded(const dp_mix *mix, const dp_hash *root, dp_out *out)
 {
-    if (dp_hash_is_zero(root)) {
+    const bool needed = mix->has_f && (dp_hash_equal(root, &mix->f.f_root) || dp_hash_equal(root, &mix->f.own.root) ||
+                                       dp_hash_equal(root, &mix->f.other.root));
+
+    if (needed || dp_hash_is_zero(root)) {
         return;
     }
     dp_action *const action = dp_out_add(out, DP_DO_OBJECT_DROP);
     action->u.keep.root = *root;
     action->u.keep.use = DP_USE_EXCHANGE;
-}
-
-/* Objects of an attempt that has no row, save what the newest row of F needs. */
-static void drop_objects(const dp_mix *mix, dp_out *out)
-{
-    const dp_hash *const roots[3] = {&mix->x.f_root, &mix->x.own.root, &mix->x.other.root};
-
-    for (uint32_t i = 0; i < 3; i++) {
-        const bool needed = mix->has_f && (dp_hash_equal(roots[i], &mix->f.f_root) ||
-                                           dp_hash_equal(roots[i], &mix->f.own.root) ||
-                                           dp_hash_equal(roots[i], &mix->f.other.root));
-        if (!needed) {
-            drop_object(roots[i], out);
-        }
-    }
 }
 
 static void write_row(dp_mix *mix, dp_mix_mark mark, dp_out *out)
@@ -190,7 +179,9 @@ static void abort_exchange(dp_mix *mix, dp_time now, bool tell, dp_out *out)
         mix->f = mix->x;
         DP_IGNORE(dp_mix_row_store(mix, &mix->x, out) == 0);
     } else {
-        drop_objects(mix, out);
+        drop_unneeded(mix, &mix->x.f_root, out);
+        drop_unneeded(mix, &mix->x.own.root, out);
+        drop_unneeded(mix, &mix->x.other.root, out);
     }
     note(mix, "aborted", out);
     mix->aborted++;
@@ -340,6 +331,11 @@ static void on_offer(dp_mix *mix, dp_time now, uint32_t from, const dp_mix_msg *
     }
     if (outcomes_older(mix, &member->peer, msg, out)) {
         return;
+    }
+    /* a has moved on from what we were about to do with it. */
+    if (mix->state != DP_MIX_IDLE && !mix->x.initiator && dp_peer_equal(&mix->x.peer, &member->peer) &&
+        (mix->x.other.incarnation < msg->terms.incarnation || mix->x.number < msg->number)) {
+        want_abort(mix, now, false, out);
     }
     /* Two offers that cross: the one of the smaller key stands. */
     if (mix->x.initiator && (mix->state == DP_MIX_FREEZING || mix->state == DP_MIX_OFFERED) &&
@@ -501,6 +497,9 @@ static bool is_current(const dp_mix *mix, dp_mix_state state, const uint8_t exch
 bool dp_mix_frozen(dp_mix *mix, dp_time now, const dp_event *event, dp_out *out)
 {
     if (!is_current(mix, DP_MIX_FREEZING, event->u.frozen.exchange)) {
+        /* Of an attempt given up meanwhile. F is the same for it; its objects are not needed. */
+        drop_unneeded(mix, &event->u.frozen.root, out);
+        drop_unneeded(mix, &event->u.frozen.f_root, out);
         return false;
     }
     mix->x.own.root = event->u.frozen.root;
@@ -587,10 +586,13 @@ bool dp_mix_stored(dp_mix *mix, dp_time now, uint32_t op, dp_status status, dp_o
         mix->write_at = dp_time_after(now, WRITE_AGAIN_US);
         return true;
     }
-    if (mix->state == DP_MIX_PREPARING) {
+    if (mix->state == DP_MIX_PREPARING && status != DP_OK) {
+        dp_mix_row_delete(&mix->x.id, out); /* in case it is there */
+        abort_exchange(mix, now, true, out);
+    } else if (mix->state == DP_MIX_PREPARING) {
         dp_mix_adopt_f(mix, out);
         dp_mix_enter(mix, DP_MIX_PREPARED, now);
-        if (mix->abort_wanted || status != DP_OK) {
+        if (mix->abort_wanted) {
             abort_exchange(mix, now, true, out);
         } else if (!mix->x.initiator) {
             send_ack(mix, out);

@@ -17,7 +17,9 @@ uint32_t dp_mix_row_store(dp_mix *mix, const dp_mix_row *row, dp_out *out)
     if (row->has_f) {
         action->u.store.keep[0] = row->f_root;
         action->u.store.keep[1] = row->own.root;
-        action->u.store.keep[2] = row->other.root;
+        if (row->mark != DP_MIX_MARK_ABORTED) {
+            action->u.store.keep[2] = row->other.root;
+        }
     }
     return op;
 }
@@ -136,7 +138,7 @@ static void settle_row(dp_mix *mix, dp_mix_row *row, bool newest, dp_time now, d
         mix->f = *row;
         mix->trainer = false; /* until it is given F back */
     }
-    if (row->mark == DP_MIX_MARK_ASKED && mix->state == DP_MIX_IDLE) {
+    if (row->mark == DP_MIX_MARK_ASKED && newest) { /* a later row would prove it settled */
         mix->x = *row;
         dp_mix_enter(mix, DP_MIX_ASKED, now);
         return;

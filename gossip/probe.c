@@ -179,7 +179,7 @@ static void succeed(dp_members *members, dp_probe *probe)
     probe->target = DP_MEMBER_NONE;
 }
 
-/* The next watched row that has been silent for a period. DP_MEMBER_NONE after one turn of the table. */
+/* The next watched row that has been silent for a period, or whose summary is old. DP_MEMBER_NONE after one turn of the table. */
 static uint32_t next_target(dp_members *members, dp_time now)
 {
     for (uint32_t turn = 0; turn < 2 * members->count; turn++) {
@@ -196,7 +196,8 @@ static uint32_t next_target(dp_members *members, dp_time now)
         const uint32_t index = members->order[members->order_at++];
         const dp_member *const member = &members->rows[index].member;
         const bool silent = member->heard.us == 0 || dp_time_between(member->heard, now) >= members->period_us;
-        if (index != 0 && silent && dp_members_watches(members, index) && !is_probed(members, index)) {
+        const bool stale = member->linked && dp_time_between(member->summary_at, now) >= SUMMARY_US;
+        if (index != 0 && (silent || stale) && dp_members_watches(members, index) && !is_probed(members, index)) {
             return index;
         }
     }
@@ -262,6 +263,14 @@ void dp_members_probe_tick(dp_members *members, dp_time now, dp_out *out)
         }
         members->rows[i].urgent = false;
     }
+    if (members->push) {
+        members->push = false;
+        for (uint32_t i = 1; i < members->count; i++) {
+            if (members->rows[i].member.linked) {
+                send_ping(members, i, 0, now, out); /* of no probe: only for its summary */
+            }
+        }
+    }
     if (!dp_time_reached(now, members->probe_at)) {
         return;
     }
@@ -279,7 +288,7 @@ void dp_members_probe_tick(dp_members *members, dp_time now, dp_out *out)
 
 dp_time dp_members_probe_wake(const dp_members *members)
 {
-    dp_time wake = members->probe_at;
+    dp_time wake = members->push ? members->rows[0].member.heard : members->probe_at;
 
     for (uint32_t i = 0; i < DP_PROBES_MAX; i++) {
         if (members->probes[i].target != DP_MEMBER_NONE) {

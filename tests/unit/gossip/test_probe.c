@@ -31,20 +31,37 @@ static bool ticks_until_sent(mesh *m, uint8_t type, uint64_t limit_us, dp_view *
     return false;
 }
 
-static void a_peer_with_traffic_is_not_probed(void **state)
+static void a_peer_with_traffic_is_asked_for_its_summary_only(void **state)
 {
     (void)state;
     mesh *const m = mesh_of(2, 1);
+    uint32_t pings = 0;
     mesh_join(m, 0, 1);
     mesh_run_for(m, DP_SECOND);
-    for (uint32_t i = 0; i < 100; i++) {
+    for (uint32_t i = 0; i < 100; i++) { /* two seconds; silence would bring eight */
         m->now += 20 * DP_MS;
         dp_out_begin(&m->out, m->actions);
         dp_members_heard(m->nodes[0].members, 1, mesh_now(m), &m->out);
         dp_members_tick(m->nodes[0].members, mesh_now(m), 1, &m->out);
-        CHECK(sent(m, DP_MSG_PING, NULL) == 0);
+        pings += sent(m, DP_MSG_PING, NULL);
+        CHECK(sent(m, DP_MSG_PING_REQ, NULL) == 0);
     }
-    CHECK(ticks_until_sent(m, DP_MSG_PING, 600 * DP_MS, NULL));
+    CHECK(mesh_state(m, 0, 1) == DP_MEMBER_ALIVE);
+    CHECK(pings >= 1 && pings <= 4);
+    mesh_close(m);
+}
+
+static void a_new_mode_is_told_to_all_linked_peers_at_once(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(4, 8);
+    mesh_join_all(m);
+    mesh_run_for(m, DP_SECOND);
+    dp_members_tell(m->nodes[0].members, &(dp_summary){.mode = DP_MODE_GOSSIP, .has_trainer = true, .round = 9});
+    mesh_run_for(m, 10 * DP_MS);
+    for (uint32_t i = 1; i < 4; i++) {
+        CHECK(mesh_sees(m, i, 0)->summary.mode == DP_MODE_GOSSIP && mesh_sees(m, i, 0)->summary.round == 9);
+    }
     mesh_close(m);
 }
 
@@ -147,7 +164,8 @@ static void wake_never_lies_in_the_past_twice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_peer_with_traffic_is_not_probed),
+        cmocka_unit_test(a_peer_with_traffic_is_asked_for_its_summary_only),
+        cmocka_unit_test(a_new_mode_is_told_to_all_linked_peers_at_once),
         cmocka_unit_test(silence_brings_a_ping_then_helpers_then_an_accusation),
         cmocka_unit_test(helpers_answer_for_a_peer_that_only_they_hear),
         cmocka_unit_test(round_trips_are_measured_to_the_link),
