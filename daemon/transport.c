@@ -42,37 +42,30 @@ static void drop_link(dp_transport *transport, dp_link *link)
     dp_free(link);
 }
 
+static bool dialing(const dp_transport *transport, const dp_peer *peer, dp_lane lane)
+{
+    for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
+        const dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
+        if (conn->outgoing && conn->link == NULL && conn->dial.lane == lane && conn->dial.expects_peer &&
+            dp_peer_equal(&conn->dial.expected, peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void dial_bulk(dp_transport *transport, dp_link *link)
 {
-    const dp_conn *control = link->lanes[DP_LANE_CONTROL];
+    dp_dial plan = {.lane = DP_LANE_BULK, .expects_peer = true, .expected = link->peer, .n_addrs = 1};
     link->bulk_retry_ms = uv_now(transport->config.loop) + BULK_RETRY_MS;
-    dp_conn *conn = dp_conn_new(transport, true, DP_LANE_BULK);
-    if (conn == NULL) {
+    if (dialing(transport, &link->peer, DP_LANE_BULK)) { /* A long path: a second one would only replace the first. */
         return;
     }
-    conn->expects_peer = true;
-    conn->expected = link->peer;
-    conn->addrs[0] = control->addr;
-    conn->n_addrs = 1;
-    if (!dp_conn_dial_next(conn)) {
-        dp_conn_close(conn);
-    }
+    plan.addrs[0] = link->lanes[DP_LANE_CONTROL]->addr;
+    DP_IGNORE(!dp_conn_dial(transport, &plan)); /* The tick tries again. */
 }
 
-static void prove_bulk(dp_conn *conn)
-{
-    dp_link *link = find_link(conn->transport, &conn->channel.peer.node);
-    if (link == NULL || link->boot_id != conn->channel.peer_boot_id) {
-        dp_conn_close(conn);
-        return;
-    }
-    drop_lane(link, DP_LANE_BULK);
-    link->lanes[DP_LANE_BULK] = conn;
-    conn->link = link;
-    dp_link_drained(conn);
-}
-
-/* Of two control connections between the same lives of the same two nodes both ends keep the one that the smaller id
+/* Of two connections of one lane between the same lives of the same two nodes both ends keep the one that the smaller id
  * has dialed; of two dialed by one node, the newer. */
 static bool keeps_new(const dp_transport *transport, const dp_conn *old, const dp_conn *new)
 {
@@ -86,6 +79,24 @@ static bool keeps_new(const dp_transport *transport, const dp_conn *old, const d
     }
     const dp_peer *dialer = new->outgoing ? &self : peer;
     return dp_peer_compare(dialer, new->outgoing ? peer : &self) < 0;
+}
+
+static void prove_bulk(dp_conn *conn)
+{
+    dp_link *link = find_link(conn->transport, &conn->channel.peer.node);
+    if (link == NULL || link->boot_id != conn->channel.peer_boot_id) {
+        dp_conn_close(conn);
+        return;
+    }
+    const dp_conn *old = link->lanes[DP_LANE_BULK];
+    if (old != NULL && !keeps_new(conn->transport, old, conn)) {
+        dp_conn_close(conn);
+        return;
+    }
+    drop_lane(link, DP_LANE_BULK);
+    link->lanes[DP_LANE_BULK] = conn;
+    conn->link = link;
+    dp_link_drained(conn);
 }
 
 static void prove_control(dp_conn *conn, const dp_channel_event *event)
@@ -109,6 +120,9 @@ static void prove_control(dp_conn *conn, const dp_channel_event *event)
         }
         drop_link(transport, link);
         hooks->link_down(hooks->context, &peer, DP_LINK_RESET);
+        if (conn->closing || find_link(transport, &peer) != NULL) { /* The hook may have ended it all. */
+            return;
+        }
     }
     link = dp_alloc(1, sizeof *link);
     if (link == NULL) {
@@ -135,7 +149,7 @@ void dp_link_proved(dp_conn *conn, const dp_channel_event *event)
     const dp_peer self = dp_identity_peer(conn->transport->config.identity);
     const dp_peer *peer = &conn->channel.peer.node;
     conn->lane = conn->channel.lane;
-    if (dp_peer_equal(peer, &self) || (conn->expects_peer && !dp_peer_equal(peer, &conn->expected))) {
+    if (dp_peer_equal(peer, &self) || (conn->dial.expects_peer && !dp_peer_equal(peer, &conn->dial.expected))) {
         dp_link_lost(conn, DP_LINK_REFUSED);
     } else if (conn->lane == DP_LANE_BULK) {
         prove_bulk(conn);
@@ -161,28 +175,6 @@ void dp_link_drained(dp_conn *conn)
     }
 }
 
-/* Addresses are tried one after the other, each on a socket of its own. */
-static bool try_next_address(dp_conn *failed)
-{
-    if (failed->next_addr >= failed->n_addrs || failed->transport->closing) {
-        return false;
-    }
-    dp_conn *conn = dp_conn_new(failed->transport, true, failed->lane);
-    if (conn == NULL) {
-        return false;
-    }
-    conn->expects_peer = failed->expects_peer;
-    conn->expected = failed->expected;
-    conn->n_addrs = failed->n_addrs;
-    conn->next_addr = failed->next_addr;
-    memcpy(conn->addrs, failed->addrs, sizeof conn->addrs);
-    if (!dp_conn_dial_next(conn)) {
-        dp_conn_close(conn);
-        return false;
-    }
-    return true;
-}
-
 void dp_link_lost(dp_conn *conn, dp_link_cause cause)
 {
     dp_transport *transport = conn->transport;
@@ -190,13 +182,15 @@ void dp_link_lost(dp_conn *conn, dp_link_cause cause)
     dp_link *link = conn->link;
     if (link == NULL) { /* Never proved itself. */
         const bool ours = conn->outgoing && conn->lane == DP_LANE_CONTROL;
-        const dp_peer expected = conn->expected;
+        const dp_peer expected = conn->dial.expected;
         if (!conn->outgoing || conn->connected) {
             transport->stats.handshakes_failed++;
         }
-        const bool more = ours && try_next_address(conn);
+        /* It may have come to us meanwhile: then this dial is of no interest any more. */
+        const bool linked = ours && conn->dial.expects_peer && find_link(transport, &expected) != NULL;
+        const bool more = ours && !linked && !transport->closing && dp_conn_dial(transport, &conn->dial);
         dp_conn_close(conn);
-        if (ours && !more && !transport->closing) {
+        if (ours && !linked && !more && !transport->closing) {
             hooks->link_down(hooks->context, &expected, DP_LINK_REFUSED);
         }
         return;
@@ -222,10 +216,13 @@ static void on_tick(uv_timer_t *timer)
     for (dp_list *at = transport->conns.next; at != &transport->conns;) {
         dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
         at = at->next;
-        if (conn->deadline_ms != 0 && now >= conn->deadline_ms) {
-            dp_link_lost(conn, DP_LINK_REFUSED);
+        if (conn->doom != 0 || (conn->deadline_ms != 0 && now >= conn->deadline_ms)) {
+            dp_link_lost(conn, conn->doom != 0 ? conn->doom : DP_LINK_REFUSED);
             at = transport->conns.next; /* The list may have changed; each loss removes one, so this ends. */
         }
+    }
+    for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
+        dp_conn_trim(DP_LIST_ITEM(at, dp_conn, item));
     }
     for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
         dp_link *link = DP_LIST_ITEM(at, dp_link, item);
@@ -263,8 +260,10 @@ dp_status dp_transport_open(dp_transport **out, const dp_transport_config *confi
 
 static void say_goodbye(dp_conn *conn)
 {
-    if (!conn->channel_open || conn->writing || dp_channel_finish(&conn->channel, &conn->out) != DP_OK) {
-        return;
+    const uv_stream_t *stream = (const uv_stream_t *)&conn->tcp;
+    if (!conn->channel_open || uv_stream_get_write_queue_size(stream) != 0 ||
+        dp_channel_finish(&conn->channel, &conn->out) != DP_OK) {
+        return; /* Bytes that the kernel did not take stand before it. */
     }
     const uv_buf_t buf = uv_buf_init((char *)conn->out.data, (unsigned)conn->out.size);
     DP_IGNORE(uv_try_write((uv_stream_t *)&conn->tcp, &buf, 1) < 0); /* A courtesy; a peer that misses it sees a reset. */
@@ -333,6 +332,18 @@ static bool too_many_strangers(const dp_transport *transport, const dp_addr *add
     return pending >= DP_TRANSPORT_PENDING_MAX || same >= DP_TRANSPORT_PENDING_PER_IP;
 }
 
+/* Every connection must be accepted: libuv stops listening at one that is not. */
+static void turn_away(uv_stream_t *listener)
+{
+    uv_tcp_t *stranger = dp_alloc(1, sizeof *stranger);
+    if (stranger == NULL || uv_tcp_init(listener->loop, stranger) != 0) {
+        dp_free(stranger);
+        return;
+    }
+    DP_IGNORE(uv_accept(listener, (uv_stream_t *)stranger) != 0);
+    uv_close((uv_handle_t *)stranger, (uv_close_cb)dp_free);
+}
+
 static void on_connection(uv_stream_t *listener, int status)
 {
     dp_transport *transport = listener->data;
@@ -342,7 +353,8 @@ static void on_connection(uv_stream_t *listener, int status)
     dp_conn *conn = dp_conn_new(transport, false, DP_LANE_CONTROL);
     if (conn == NULL) {
         transport->stats.accepts_refused++;
-        return; /* libuv keeps the connection waiting until there is room. */
+        turn_away(listener);
+        return;
     }
     struct sockaddr_storage from;
     int size = sizeof from;
@@ -424,37 +436,23 @@ dp_status dp_transport_listen(dp_transport *transport, const char *address, uint
 
 /* ---- using it ---- */
 
-static bool dialing(const dp_transport *transport, const dp_peer *peer)
-{
-    for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
-        const dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
-        if (conn->outgoing && conn->link == NULL && conn->lane == DP_LANE_CONTROL && conn->expects_peer &&
-            dp_peer_equal(&conn->expected, peer)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void dp_transport_dial(dp_transport *transport, const dp_peer *peer, const dp_addr *addrs, uint32_t n_addrs)
 {
     static const dp_peer nobody = {{0}};
     const dp_transport_hooks *hooks = &transport->config.hooks;
-    if (peer != NULL && (find_link(transport, peer) != NULL || dialing(transport, peer))) {
+    if (peer != NULL && (find_link(transport, peer) != NULL || dialing(transport, peer, DP_LANE_CONTROL))) {
         return;
     }
-    dp_conn *conn = n_addrs == 0 ? NULL : dp_conn_new(transport, true, DP_LANE_CONTROL);
-    if (conn != NULL) {
-        conn->expects_peer = peer != NULL;
-        conn->expected = peer != NULL ? *peer : nobody;
-        conn->n_addrs = n_addrs < DP_ADDRS_MAX ? n_addrs : DP_ADDRS_MAX;
-        memcpy(conn->addrs, addrs, conn->n_addrs * sizeof addrs[0]);
-        if (dp_conn_dial_next(conn)) {
-            return;
-        }
-        dp_conn_close(conn);
+    dp_dial plan = {.lane = DP_LANE_CONTROL,
+                    .expects_peer = peer != NULL,
+                    .expected = peer != NULL ? *peer : nobody,
+                    .n_addrs = n_addrs < DP_ADDRS_MAX ? n_addrs : DP_ADDRS_MAX};
+    if (plan.n_addrs > 0) {
+        memcpy(plan.addrs, addrs, plan.n_addrs * sizeof addrs[0]);
     }
-    hooks->link_down(hooks->context, peer != NULL ? peer : &nobody, DP_LINK_REFUSED);
+    if (!dp_conn_dial(transport, &plan)) {
+        hooks->link_down(hooks->context, &plan.expected, DP_LINK_REFUSED);
+    }
 }
 
 void dp_transport_hangup(dp_transport *transport, const dp_peer *peer)
@@ -487,8 +485,8 @@ dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lan
         return send_on(conn, bytes, DP_TRANSPORT_BULK_QUEUE);
     }
     const dp_status status = send_on(conn, bytes, DP_TRANSPORT_CONTROL_QUEUE);
-    if (status == DP_AGAIN) { /* It does not read what it must: treat it as frozen. */
-        dp_link_lost(conn, DP_LINK_TIMEOUT);
+    if (status == DP_AGAIN) { /* It does not read what it must: treat it as frozen, at the next tick. */
+        conn->doom = DP_LINK_TIMEOUT;
         return DP_NOTFOUND;
     }
     return status;
@@ -496,12 +494,10 @@ dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lan
 
 void dp_transport_send_all(dp_transport *transport, dp_view bytes)
 {
-    for (dp_list *at = transport->links.next; at != &transport->links;) {
-        dp_link *link = DP_LIST_ITEM(at, dp_link, item);
-        at = at->next;
-        dp_conn *conn = link->lanes[DP_LANE_CONTROL];
+    for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
+        dp_conn *conn = DP_LIST_ITEM(at, dp_link, item)->lanes[DP_LANE_CONTROL];
         if (send_on(conn, bytes, DP_TRANSPORT_CONTROL_QUEUE) == DP_AGAIN) {
-            dp_link_lost(conn, DP_LINK_TIMEOUT);
+            conn->doom = DP_LINK_TIMEOUT;
         }
     }
 }

@@ -65,7 +65,8 @@ DP_MUST dp_status dp_transport_listen(dp_transport *transport, const char *addre
 void dp_transport_dial(dp_transport *transport, const dp_peer *peer, const dp_addr *addrs, uint32_t n_addrs);
 void dp_transport_hangup(dp_transport *transport, const dp_peer *peer);
 
-/* DP_NOTFOUND: no link (or no bulk lane yet). DP_AGAIN: the bulk queue is full. DP_TOOBIG. */
+/* DP_NOTFOUND: no link (or no bulk lane yet), or its control queue is full and it will be cut. DP_AGAIN: the bulk queue is
+ * full. DP_TOOBIG. Sending calls no hook. */
 DP_MUST dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lane lane, dp_view bytes);
 /* Bytes that wait on the bulk lane of a peer; UINT64_MAX without one. */
 uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer *peer);

@@ -12,6 +12,9 @@ enum { USER_TIMEOUT_MS = 15000 }; /* TCP gives up on unacknowledged data; our ow
 static void on_closed(uv_handle_t *handle)
 {
     dp_conn *conn = handle->data;
+    if (conn->channel_open) { /* Not earlier: a message of it may still be in the hands of a hook. */
+        dp_channel_close(&conn->channel);
+    }
     dp_buf_close(&conn->in_flight);
     dp_buf_close(&conn->out);
     dp_free(conn);
@@ -52,16 +55,22 @@ void dp_conn_close(dp_conn *conn)
     conn->closing = true;
     dp_list_remove(&conn->item);
     conn->transport->n_conns--;
-    if (conn->channel_open) {
-        dp_channel_close(&conn->channel);
-        conn->channel_open = false;
-    }
     uv_close((uv_handle_t *)&conn->tcp, on_closed);
 }
 
 uint64_t dp_conn_waiting(const dp_conn *conn)
 {
     return conn->out.size + conn->in_flight.size;
+}
+
+void dp_conn_trim(dp_conn *conn)
+{
+    if (conn->idle && !conn->writing && conn->channel_open && conn->out.size == 0) {
+        dp_channel_trim(&conn->channel);
+        dp_buf_close(&conn->in_flight);
+        dp_buf_close(&conn->out);
+    }
+    conn->idle = true;
 }
 
 static void lose(dp_conn *conn, dp_link_cause cause)
@@ -92,7 +101,7 @@ static void on_written(uv_write_t *request, int status)
 
 void dp_conn_flush(dp_conn *conn)
 {
-    if (conn->writing || conn->closing || !conn->connected || conn->out.size == 0) {
+    if (conn->writing || conn->closing || conn->doom != 0 || !conn->connected || conn->out.size == 0) {
         return;
     }
     const dp_buf swap = conn->in_flight;
@@ -100,10 +109,11 @@ void dp_conn_flush(dp_conn *conn)
     conn->out = swap;
     const uv_buf_t buf = uv_buf_init((char *)conn->in_flight.data, (unsigned)conn->in_flight.size);
     conn->writing = true;
+    conn->idle = false;
     conn->transport->stats.bytes_sent += conn->in_flight.size;
     if (uv_write(&conn->write, (uv_stream_t *)&conn->tcp, &buf, 1, on_written) != 0) {
         conn->writing = false;
-        lose(conn, DP_LINK_RESET);
+        conn->doom = DP_LINK_RESET; /* Not now: the caller may be walking over links. */
     }
 }
 
@@ -164,6 +174,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
         lose(conn, size == UV_ETIMEDOUT ? DP_LINK_TIMEOUT : DP_LINK_RESET);
         return;
     }
+    conn->idle = false;
     conn->transport->stats.bytes_received += (uint64_t)size;
     take(conn, dp_view_of(buf->base, (size_t)size));
 }
@@ -256,16 +267,25 @@ static bool socket_address(const dp_addr *addr, struct sockaddr_storage *out)
     return false;
 }
 
-bool dp_conn_dial_next(dp_conn *conn)
+bool dp_conn_dial(dp_transport *transport, dp_dial *plan)
 {
     struct sockaddr_storage address;
-    while (conn->next_addr < conn->n_addrs) {
-        conn->addr = conn->addrs[conn->next_addr++];
-        conn->deadline_ms = uv_now(conn->transport->config.loop) + DP_TRANSPORT_DIAL_MS;
-        if (socket_address(&conn->addr, &address) &&
-            uv_tcp_connect(&conn->connect, &conn->tcp, (const struct sockaddr *)&address, on_connected) == 0) {
+    while (plan->next_addr < plan->n_addrs) {
+        const dp_addr *addr = &plan->addrs[plan->next_addr++];
+        if (!socket_address(addr, &address)) {
+            continue;
+        }
+        dp_conn *conn = dp_conn_new(transport, true, plan->lane);
+        if (conn == NULL) {
+            return false;
+        }
+        conn->addr = *addr;
+        conn->dial = *plan;
+        conn->deadline_ms = uv_now(transport->config.loop) + DP_TRANSPORT_DIAL_MS;
+        if (uv_tcp_connect(&conn->connect, &conn->tcp, (const struct sockaddr *)&address, on_connected) == 0) {
             return true;
         }
+        dp_conn_close(conn); /* The next address may be of another family, which this socket cannot take. */
     }
     return false;
 }

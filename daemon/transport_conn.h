@@ -8,6 +8,16 @@
 
 typedef struct dp_link dp_link;
 
+/* Whom to reach, and what is left to try. */
+typedef struct dp_dial {
+    dp_lane lane;
+    bool expects_peer;
+    dp_peer expected;
+    uint32_t n_addrs;
+    uint32_t next_addr;
+    dp_addr addrs[DP_ADDRS_MAX];
+} dp_dial;
+
 typedef struct dp_conn {
     uv_tcp_t tcp;
     dp_list item;              /* in transport->conns */
@@ -19,14 +29,12 @@ typedef struct dp_conn {
     bool outgoing;
     bool closing;
     bool writing;
+    bool idle;                 /* nothing was read or written since the last tick */
+    dp_link_cause doom;        /* not 0: the next tick declares it lost for this cause */
     dp_lane lane;
     dp_addr addr;
     uint64_t deadline_ms;      /* uv_now: dial or handshake must be over; 0 once it is */
-    bool expects_peer;
-    dp_peer expected;
-    uint32_t n_addrs;          /* outgoing control: what is left to try */
-    uint32_t next_addr;
-    dp_addr addrs[DP_ADDRS_MAX];
+    dp_dial dial;              /* outgoing */
     uv_connect_t connect;
     uv_write_t write;
     dp_buf in_flight;          /* being written */
@@ -60,13 +68,15 @@ struct dp_transport {
 
 /* Connection level (transport_conn.c). */
 dp_conn *dp_conn_new(dp_transport *transport, bool outgoing, dp_lane lane);
-/* Start connecting to conn->addrs[conn->next_addr]; false when there is none left. */
-bool dp_conn_dial_next(dp_conn *conn);
+/* Connect to the first address of the plan that a socket can be opened for; false when none is left. */
+bool dp_conn_dial(dp_transport *transport, dp_dial *plan);
 /* Start the handshake on a connected socket. */
 void dp_conn_begin(dp_conn *conn);
 void dp_conn_flush(dp_conn *conn);
-/* Close without telling the link level. */
+/* Close without telling the link level. Memory, and what events lent, lives until libuv has closed the handle. */
 void dp_conn_close(dp_conn *conn);
+/* Free the buffers of a connection that has been idle since the last call. */
+void dp_conn_trim(dp_conn *conn);
 uint64_t dp_conn_waiting(const dp_conn *conn);
 
 /* Link level, called by the connection level (transport.c). */
