@@ -143,6 +143,9 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     }
     bias(plan, options->profile, &rng);
     plan->on &= options->faults;
+    if ((plan->on & (1U << DP_FAULT_DELAY)) != 0 && plan->round_ms < 1000 && options->profile == DP_PROFILE_SWARM) {
+        plan->round_ms = 1000; /* Round trips of 160 ms do not fit in a quarter of less. */
+    }
     if ((plan->on & (1U << DP_FAULT_DISK)) == 0 && options->profile != DP_PROFILE_RIVALS) {
         plan->disk_us_max = 1000;
     }
