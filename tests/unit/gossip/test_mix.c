@@ -1,0 +1,386 @@
+#include "tests/unit/gossip/pool.h"
+
+#include "tests/lib/allocfail.h"
+#include "tests/lib/mutate.h"
+
+/* No new exchange, a quiet network, and time for everybody to learn how theirs ended. */
+static void settle(pool *p)
+{
+    p->loss = 0;
+    p->doubling = 0;
+    pool_gossip(p, false);
+    pool_run_for(p, 40 * DP_SECOND);
+}
+
+/* Each node has trained a different amount, and trains no more. */
+static void give(pool *p)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        p->nodes[i].f = (int64_t)(8 * i) << 40;
+        p->expected += p->nodes[i].f * p->nodes[i].weight;
+    }
+    p->frozen_o = true;
+}
+
+static void two_nodes_meet_in_the_weighted_middle(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(2, 1);
+    give(p);
+    while (pool_done(p) < 2 && p->now < 60 * DP_SECOND) {
+        pool_run_for(p, 10 * DP_MS);
+    }
+    settle(p);
+    CHECK(p->nodes[0].f == 6LL << 40 && p->nodes[1].f == 6LL << 40); /* (1 * 0 + 3 * 8) / 4 */
+    CHECK(pool_sum(p) == p->expected);
+    CHECK(p->invalid == 0);
+    pool_close(p);
+}
+
+static void four_nodes_draw_together_and_keep_the_sum(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(4, 2);
+    give(p);
+    while (pool_done(p) < 20 && p->now < 60 * DP_SECOND) {
+        pool_run_for(p, 10 * DP_MS);
+    }
+    settle(p);
+    int64_t least = INT64_MAX;
+    int64_t most = INT64_MIN;
+    for (uint32_t i = 0; i < 4; i++) {
+        least = p->nodes[i].f < least ? p->nodes[i].f : least;
+        most = p->nodes[i].f > most ? p->nodes[i].f : most;
+    }
+    CHECK(pool_done(p) >= 20);
+    CHECK(p->invalid == 0);
+    CHECK(pool_sum(p) == p->expected);
+    CHECK(most - least < (4LL << 40)); /* from 24 */
+    pool_close(p);
+}
+
+static void loss_doubling_and_reordering_keep_the_sum(void **state)
+{
+    (void)state;
+    uint64_t done = 0;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        pool *const p = pool_of(2 + (uint32_t)(seed % 3), 1000 + seed);
+        p->loss = 200;
+        p->doubling = 300;
+        p->jitter_us = 400 * DP_MS;
+        pool_run_for(p, 12 * DP_SECOND);
+        settle(p);
+        if (pool_sum(p) != p->expected || !pool_idle(p) || p->invalid != 0) {
+            print_error("seed %llu: sum %lld, expected %lld, invalid %u\n", (unsigned long long)seed,
+                        (long long)pool_sum(p), (long long)p->expected, p->invalid);
+        }
+        CHECK(p->invalid == 0);
+        CHECK(pool_idle(p));
+        CHECK(pool_sum(p) == p->expected);
+        done += pool_done(p);
+        pool_close(p);
+    }
+    print_message("lossy: %llu exchanges\n", (unsigned long long)done);
+    CHECK(done > 200);
+}
+
+static void random_crashes_with_kept_disks_keep_the_sum(void **state)
+{
+    (void)state;
+    uint64_t done = 0;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        pool *const p = pool_of(2 + (uint32_t)(seed % 3), 5000 + seed);
+        p->loss = 100;
+        p->doubling = 200;
+        p->jitter_us = 100 * DP_MS;
+        for (uint32_t k = 0; k < 30; k++) {
+            pool_run_for(p, dp_rng_below(&p->rng, 300 * DP_MS));
+            const uint32_t i = (uint32_t)dp_rng_below(&p->rng, p->n);
+            if (p->nodes[i].running) {
+                done += dp_mix_view(p->nodes[i].mix).done;
+                if (dp_rng_below(&p->rng, 3) == 0) {
+                    pool_kill(p, i);
+                }
+            } else {
+                pool_boot(p, i);
+            }
+        }
+        for (uint32_t i = 0; i < p->n; i++) {
+            if (!p->nodes[i].running) {
+                pool_boot(p, i);
+            }
+        }
+        settle(p);
+        if (pool_sum(p) != p->expected || !pool_idle(p)) {
+            print_error("seed %llu: sum %lld, expected %lld\n", (unsigned long long)seed, (long long)pool_sum(p),
+                        (long long)p->expected);
+        }
+        CHECK(pool_idle(p));
+        CHECK(p->invalid == 0);
+        CHECK(pool_sum(p) == p->expected);
+        pool_close(p);
+    }
+    print_message("crashes: %llu exchanges\n", (unsigned long long)done);
+    CHECK(done > 30);
+}
+
+typedef enum crash_fate { RETURNS = 0, RETURNS_BLANK, NEVER } crash_fate;
+
+/* Kill node crashing at its n-th write, before or after it is durable; then its fate. False when there was no such write. */
+static bool crash_once(uint32_t crashing, uint32_t write, bool after, crash_fate fate)
+{
+    pool *const p = pool_of(2, 77 + write);
+    p->crash_node = crashing;
+    p->crash_write = write;
+    p->crash_after = after;
+    while (!p->crashed && p->now < 6 * DP_SECOND) {
+        pool_run_for(p, 10 * DP_MS);
+    }
+    const bool crashed = p->crashed;
+    const uint32_t survivor = 1 - crashing;
+
+    if (crashed) {
+        p->frozen_o = true;
+        pool_run_for(p, 300 * DP_MS);
+        const bool doubted = dp_mix_view(p->nodes[survivor].mix).in_doubt;
+        if (fate == RETURNS_BLANK) {
+            pool_wipe(p, crashing);
+        }
+        if (fate != NEVER) {
+            pool_boot(p, crashing);
+        }
+        settle(p);
+        if (fate == RETURNS) {
+            CHECK(pool_sum(p) == p->expected); /* both moved, or neither */
+        }
+        if (fate == NEVER) {
+            /* In doubt, F is locked until a record fences the dead; nothing else unlocks it. */
+            const dp_mix_look look = dp_mix_view(p->nodes[survivor].mix);
+            CHECK(pool_idle(p) != look.in_doubt);
+            CHECK(look.in_doubt == doubted); /* no clock ends it */
+            const dp_peer dead = mesh_peer(crashing);
+            dp_out_begin(&p->out, p->actions);
+            dp_mix_fence(p->nodes[survivor].mix, pool_now(p), &dead, p->nodes[crashing].life, &p->out);
+            pool_perform(p, survivor);
+            pool_run_for(p, DP_SECOND);
+        }
+        CHECK(pool_idle(p));
+        dp_out_begin(&p->out, p->actions);
+        CHECK(dp_mix_finish(p->nodes[survivor].mix, pool_now(p), &p->out));
+        CHECK(p->nodes[survivor].f != 0);
+        CHECK(p->invalid == 0);
+    }
+    pool_close(p);
+    return crashed;
+}
+
+static void every_crash_point_of_either_side_leaves_both_or_neither(void **state)
+{
+    (void)state;
+    uint32_t points = 0;
+    for (uint32_t crashing = 0; crashing < 2; crashing++) {
+        for (uint32_t write = 0; write < 14; write++) {
+            for (uint32_t after = 0; after < 2; after++) {
+                for (crash_fate fate = RETURNS; fate <= NEVER; fate++) {
+                    points += crash_once(crashing, write, after == 1, fate);
+                }
+            }
+        }
+    }
+    print_message("%u crash points\n", points);
+    CHECK(points >= 100);
+}
+
+static void different_bases_and_modes_never_exchange(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(2, 3);
+    pool_gossip(p, false);
+    pool_run_for(p, 5 * DP_SECOND);
+    CHECK(p->nodes[0].freezes == 0 && p->nodes[1].freezes == 0);
+    pool_gossip(p, true);
+    /* Node 1 is on another base, and says so. */
+    const dp_hash other = {.bytes = {1}};
+    dp_out_begin(&p->out, p->actions);
+    dp_mix_set(p->nodes[1].mix, pool_now(p), &(dp_mix_now){.gossip = true, .base = other}, &p->out);
+    dp_members_tell(p->nodes[1].members, &(dp_summary){.base = other, .has_trainer = true, .mode = DP_MODE_GOSSIP});
+    pool_perform(p, 1);
+    pool_run_for(p, 5 * DP_SECOND);
+    CHECK(pool_done(p) == 0);
+    pool_close(p);
+}
+
+static void members_outside_the_roster_are_no_partners(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(2, 4);
+    pool_run_for(p, 50 * DP_MS);
+    for (uint64_t us = 0; us < 3 * DP_SECOND; us += DP_MS) {
+        pool_run_for(p, DP_MS);
+        for (uint32_t i = 0; i < 2; i++) {
+            dp_members_mark(p->nodes[i].members, 1, false, false);
+        }
+    }
+    CHECK(pool_done(p) == 0);
+    pool_close(p);
+}
+
+static void two_without_weight_do_not_exchange(void **state)
+{
+    (void)state;
+    CHECK(dp_mix_weight(5, 0) == 0);
+    CHECK(dp_mix_weight(10, 4) == 25);
+    CHECK(dp_mix_weight(UINT64_MAX, 1) == 1ULL << 62);
+    pool *const p = pool_of(2, 5);
+    p->nodes[0].weight = p->nodes[1].weight = 0;
+    pool_run_for(p, 5 * DP_SECOND);
+    CHECK(pool_done(p) == 0);
+    CHECK(p->nodes[0].freezes + p->nodes[1].freezes > 2); /* they tried */
+    pool_close(p);
+}
+
+static void a_dead_trainer_gets_its_frozen_work_back(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        pool *const p = pool_of(2, 300 + seed);
+        while (pool_done(p) < 2 && p->now < 60 * DP_SECOND) {
+            pool_run_for(p, 10 * DP_MS);
+        }
+        pool_run_for(p, dp_rng_below(&p->rng, 400 * DP_MS)); /* anywhere in the next exchange */
+        pool_node *const node = &p->nodes[seed % 2];
+        dp_out_begin(&p->out, p->actions);
+        dp_mix_trainer_down(node->mix, pool_now(p), &p->out);
+        pool_perform(p, seed % 2);
+        p->expected -= node->o_unsaved * node->weight;
+        node->o_unsaved = 0;
+        node->f = 0;
+        for (uint32_t i = p->n_items; i-- > 0;) { /* the old process answers nothing more */
+            if (p->items[i].to == seed % 2 && p->items[i].kind == POOL_EVENT &&
+                (p->items[i].event.type == DP_EV_FROZEN || p->items[i].event.type == DP_EV_MIXED)) {
+                p->items[i] = p->items[--p->n_items];
+            }
+        }
+        memset(node->freeze, 0, sizeof node->freeze);
+        pool_run_for(p, DP_SECOND);
+        dp_out_begin(&p->out, p->actions);
+        dp_mix_trainer_restore(node->mix, pool_now(p), 65536, &p->out);
+        pool_perform(p, seed % 2);
+        settle(p);
+        CHECK(pool_idle(p));
+        CHECK(pool_sum(p) == p->expected);
+        pool_close(p);
+    }
+}
+
+static void folding_lets_go_of_rows_but_not_of_open_outcomes(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(2, 6);
+    while (pool_done(p) < 2 && p->now < 60 * DP_SECOND) {
+        pool_run_for(p, 10 * DP_MS);
+    }
+    settle(p);
+    for (uint32_t i = 0; i < 2; i++) {
+        dp_mix_frozen_view view;
+        CHECK(dp_mix_frozen_row(p->nodes[i].mix, &view));
+        dp_out_begin(&p->out, p->actions);
+        dp_mix_folded(p->nodes[i].mix, pool_now(p), &p->out);
+        pool_perform(p, i);
+        CHECK(!dp_mix_frozen_row(p->nodes[i].mix, &view));
+    }
+    pool_run_for(p, DP_SECOND);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t rows = 0;
+        for (uint32_t k = 0; k < POOL_ROWS_MAX; k++) {
+            rows += p->nodes[i].rows[k].used;
+        }
+        CHECK(rows == dp_mix_view(p->nodes[i].mix).outcomes);
+    }
+    pool_close(p);
+}
+
+static void rows_survive_the_round_trip_and_damage_is_refused(void **state)
+{
+    (void)state;
+    const dp_mix_row row = {.mark = DP_MIX_MARK_COMMITTED, .has_f = true, .id = {{1, 2}}, .order = 7, .number = 8, .ticket = 9,
+                            .peer = mesh_peer(3), .base = pool_base, .own = {.bytes = 5, .steps = 6, .tokens = 7, .incarnation = 8},
+                            .other = {.bytes = 15, .steps = 16, .tokens = 17, .incarnation = 18}, .f_bytes = 99};
+    uint8_t bytes[DP_MIX_ROW_BYTES];
+    dp_mix_row read;
+    dp_mix_row_write(&row, bytes);
+    CHECK_OK(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read));
+    CHECK(read.mark == row.mark && read.order == 7 && read.ticket == 9 && read.other.tokens == 17 && read.f_bytes == 99);
+    CHECK(dp_mix_id_equal(&read.id, &row.id) && dp_peer_equal(&read.peer, &row.peer));
+    for (size_t cut = 0; cut < sizeof bytes; cut++) {
+        CHECK(dp_mix_row_read(dp_view_of(bytes, cut), &read) != DP_OK);
+    }
+    bytes[0] = 2;
+    CHECK_STATUS(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read), DP_VERSION);
+    bytes[0] = 1;
+    bytes[1] = DP_MIX_MARK_ASKED; /* b never asks */
+    CHECK_STATUS(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read), DP_BADMSG);
+}
+
+static void damaged_messages_never_hurt(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(3, 8);
+    dp_rng rng;
+    dp_rng_init(&rng, 5);
+    for (uint32_t round = 0; round < 1500; round++) {
+        pool_run_for(p, DP_MS);
+        for (uint32_t i = 0; i < p->n_items; i++) {
+            pool_item item = p->items[i];
+            if (item.kind != POOL_MESSAGE || item.large != NULL) {
+                continue;
+            }
+            const size_t whole = item.size;
+            const uint32_t from = 1 + (uint32_t)dp_rng_below(&rng, 2);
+            for (size_t cut = 0; cut < whole; cut += 7) {
+                dp_out_begin(&p->out, p->actions);
+                CHECK(dp_mix_message(p->nodes[item.to].mix, pool_now(p), from, dp_view_of(item.bytes, cut), &p->out) != DP_OK);
+            }
+            /* Damage in flight instead of the original: the channel would stop it, a liar could send it. */
+            p->items[i].size = mutate(&rng, p->items[i].bytes, whole, sizeof item.bytes);
+        }
+    }
+    pool_close(p);
+}
+
+static dp_status open_and_close(void *context)
+{
+    pool *const p = context;
+    dp_mix *mix = NULL;
+    DP_TRY(dp_mix_open(&mix, &(dp_mix_config){.members = p->nodes[0].members, .spread = p->nodes[0].spread, .members_max = 8}));
+    dp_mix_close(mix);
+    return DP_OK;
+}
+
+static void open_survives_every_failed_allocation(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(1, 9);
+    CHECK(fail_each_allocation(open_and_close, p) == 2);
+    pool_close(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_nodes_meet_in_the_weighted_middle),
+        cmocka_unit_test(four_nodes_draw_together_and_keep_the_sum),
+        cmocka_unit_test(loss_doubling_and_reordering_keep_the_sum),
+        cmocka_unit_test(random_crashes_with_kept_disks_keep_the_sum),
+        cmocka_unit_test(every_crash_point_of_either_side_leaves_both_or_neither),
+        cmocka_unit_test(different_bases_and_modes_never_exchange),
+        cmocka_unit_test(members_outside_the_roster_are_no_partners),
+        cmocka_unit_test(two_without_weight_do_not_exchange),
+        cmocka_unit_test(a_dead_trainer_gets_its_frozen_work_back),
+        cmocka_unit_test(folding_lets_go_of_rows_but_not_of_open_outcomes),
+        cmocka_unit_test(rows_survive_the_round_trip_and_damage_is_refused),
+        cmocka_unit_test(damaged_messages_never_hurt),
+        cmocka_unit_test(open_survives_every_failed_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
