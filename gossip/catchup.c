@@ -70,8 +70,11 @@ static void ask(dp_node *node)
 
     /* While a decision of the own slot is about to come by itself, nobody is asked. */
     if (node->chain->op != 0 || node->chain->failed || catchup->size > 0 ||
-        (catchup->asked_at.us != 0 && dp_time_between(catchup->asked_at, node->now) < RECORDS_WAIT_US) ||
-        !find_source(node, &source)) {
+        (catchup->asked_at.us != 0 && dp_time_between(catchup->asked_at, node->now) < RECORDS_WAIT_US)) {
+        return;
+    }
+    if (!find_source(node, &source)) {
+        catchup->asked_at = (dp_time){0}; /* What was asked for has come another way. */
         return;
     }
     catchup->asked = source;
@@ -167,8 +170,13 @@ void dp_catchup_state(dp_node *node)
     }
     const dp_summary *summary = &dp_members_at(node->members, best)->summary;
     if (catchup->wants_state && !dp_hash_equal(&catchup->state_root, &summary->saved_root)) {
-        if (catchup->state_round + DP_WINDOW_ROUNDS > node->ledger.round) {
-            return; /* The one under way can still be replayed from. */
+        const uint64_t left = dp_spread_bytes_waiting(node->spread);
+        if (left != catchup->state_left) {
+            catchup->state_left = left;
+            catchup->state_moved = node->now;
+        }
+        if (dp_time_between(catchup->state_moved, node->now) < DP_STATE_PATIENCE_US) {
+            return; /* The one under way is still coming. */
         }
         dp_spread_cancel(node->spread, node->now, &catchup->state_root, &node->out);
         catchup->wants_state = false;
@@ -178,6 +186,8 @@ void dp_catchup_state(dp_node *node)
         catchup->state_root = summary->saved_root;
         catchup->state_round = summary->saved_round;
         catchup->state_bytes = summary->saved_bytes;
+        catchup->state_left = 0;
+        catchup->state_moved = node->now;
         dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, node->train.applied, summary->saved_round,
                      "state");
         if (dp_node_holds(node, &catchup->state_root)) {
@@ -230,8 +240,10 @@ void dp_catchup_tick(dp_node *node)
 
 dp_time dp_catchup_wake(const dp_node *node)
 {
-    if (node->catchup.asked_at.us != 0) {
-        return dp_time_after(node->catchup.asked_at, RECORDS_WAIT_US);
+    /* While a record is being written its STORED event goes on with it. */
+    if (node->catchup.asked_at.us == 0 || node->chain->op != 0 || node->chain->failed || node->catchup.size > 0) {
+        return DP_NEVER;
     }
-    return DP_NEVER;
+    const dp_time due = dp_time_after(node->catchup.asked_at, RECORDS_WAIT_US);
+    return due.us > node->now.us ? due : dp_time_after(node->now, RECORDS_WAIT_US / 10);
 }

@@ -62,7 +62,7 @@ static void drop_blob(dp_node *node, const dp_hash *root, uint64_t round)
         return;
     }
     dp_spread_cancel(node->spread, node->now, root, &node->out);
-    if (dp_node_holds(node, root)) {
+    if (dp_node_holds(node, root) && dp_out_room(&node->out, 1)) {
         dp_action *action = dp_out_add(&node->out, DP_DO_OBJECT_DROP);
         action->u.keep.root = *root;
         action->u.keep.use = DP_USE_BLOB;
@@ -71,19 +71,28 @@ static void drop_blob(dp_node *node, const dp_hash *root, uint64_t round)
     }
 }
 
-/* Blobs older than the window, unless this trainer still needs them to replay. */
+/* Blobs that nobody needs who starts from the newest checkpoint here, or from one that was the newest lately (review, G3). */
+static bool is_old(const dp_node *node, uint64_t round)
+{
+    const uint64_t newest = dp_train_newest_ckpt(node);
+
+    return round + DP_WINDOW_ROUNDS <= newest || round + DP_RING_ROUNDS <= node->ledger.round + 4;
+}
+
 static void drop_old(dp_node *node)
 {
-    for (uint32_t i = 0; i < DP_RING_ROUNDS; i++) {
+    uint32_t rows = 0;
+
+    for (uint32_t i = 0; i < DP_RING_ROUNDS && rows < 2; i++) { /* The number of actions of a step is bounded. */
         dp_ring_row *row = &node->chain->ring[i];
-        if (row->round == 0 || row->dropped || row->round + DP_WINDOW_ROUNDS > node->ledger.round) {
+        if (row->round == 0 || row->dropped || !is_old(node, row->round)) {
             continue;
         }
         row->dropped = true;
-        for (uint32_t k = 0; node->started && k < row->n; k++) {
+        rows++;
+        for (uint32_t k = 0; k < row->n; k++) {
             drop_blob(node, &row->items[k].root, row->round);
         }
-        return; /* One row per record: the number of actions of a step is bounded. */
     }
 }
 

@@ -19,10 +19,10 @@
 #include "gossip/wire.h"
 
 enum {
-    DP_WINDOW_ROUNDS = 8,   /* J: blobs of so many rounds are kept */
-    DP_RING_ROUNDS = 16,    /* decided rounds remembered */
+    DP_WINDOW_ROUNDS = 8,   /* J: blobs of so many rounds before the newest checkpoint are kept */
+    DP_RING_ROUNDS = 64,    /* decided rounds remembered; older blobs go in any case */
     DP_CLAIMS_MAX = 128,    /* contributions to one round that a node follows */
-    DP_HELD_MAX = 1024,     /* objects known to be here */
+    DP_HELD_MAX = 4096,     /* objects known to be here */
     DP_CKPTS_MAX = 4,       /* own checkpoints remembered */
     DP_PENDING_ROW_MAX = 512,
     DP_OFFERS_MAX = 32,     /* candidates for the vote */
@@ -30,6 +30,7 @@ enum {
     DP_FENCES_MAX = 8,
     DP_PLAN_BYTES = 8
 };
+#define DP_STATE_PATIENCE_US (5 * DP_SECOND) /* without progress another state is tried */
 #define DP_REPEAT_US (500 * DP_MS)       /* READY, HAVE, STATE, VOTER_OK are told again */
 #define DP_VOTER_DEAD_US (60 * DP_SECOND) /* then a candidate takes its place */
 #define DP_RECORD_SKEW_MS (120ULL * 1000) /* a voter waits until a record's time is at most so far ahead */
@@ -201,6 +202,8 @@ typedef struct dp_catchup {
     dp_hash state_root;
     uint64_t state_round;
     uint64_t state_bytes;
+    uint64_t state_left;   /* bytes waiting when last looked at */
+    dp_time state_moved;   /* when that changed */
     dp_time stuck_at;   /* a blob for the next APPLY has been missing since; zero: not */
     dp_time dials_at;
 } dp_catchup;
@@ -304,6 +307,7 @@ void dp_train_tick(dp_node *node);
 void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t bytes);
 /* Whatever the trainer can do next: load, apply, train, publish. */
 void dp_train_advance(dp_node *node);
+uint64_t dp_train_newest_ckpt(const dp_node *node); /* its round; 0: none */
 void dp_train_certified(dp_node *node, uint64_t round);
 dp_time dp_train_wake(const dp_node *node);
 void dp_train_announce(dp_node *node);

@@ -192,7 +192,7 @@ static bool may_contribute(const dp_node *node, const dp_peer *peer)
 
 static void check_blob(dp_node *node, dp_claim *claim)
 {
-    if (!claim->checking && !claim->checked) {
+    if (!claim->checking && !claim->checked && dp_out_room(&node->out, 1)) {
         claim->checking = true;
         dp_out_add(&node->out, DP_DO_CHECK)->u.object.root = claim->ready.root;
     }

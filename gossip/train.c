@@ -216,6 +216,17 @@ void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t 
     node->dirty = true;
 }
 
+uint64_t dp_train_newest_ckpt(const dp_node *node)
+{
+    uint64_t newest = 0;
+
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        const dp_ckpt *ckpt = &node->train.ckpts[i];
+        newest = ckpt->has && !ckpt->bad && ckpt->round > newest ? ckpt->round : newest;
+    }
+    return newest;
+}
+
 /* The chain is as long here as anybody linked says; a voter may go by its own. */
 static bool knows_the_chain(const dp_node *node)
 {

@@ -1,0 +1,93 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "gossip/deadline.h"
+
+static dp_deadline of_three_seconds(void)
+{
+    return (dp_deadline){.round_us = 3 * DP_SECOND, .patience_milli = 1000};
+}
+
+static void the_length_is_never_below_the_manifest(void **state)
+{
+    dp_deadline deadline = of_three_seconds();
+
+    (void)state;
+    assert_int_equal(dp_deadline_length(&deadline), 3 * DP_SECOND);
+    for (int i = 0; i < 20; i++) {
+        dp_deadline_measure(&deadline, 1);
+    }
+    assert_int_equal(dp_deadline_length(&deadline), 3 * DP_SECOND);
+}
+
+static void one_endless_round_counts_three_times_the_manifest_at_most(void **state)
+{
+    dp_deadline deadline = of_three_seconds();
+
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        dp_deadline_measure(&deadline, 3600 * DP_SECOND);
+    }
+    assert_true(dp_deadline_length(&deadline) <= 9 * DP_SECOND);
+    assert_true(dp_deadline_length(&deadline) > 8 * DP_SECOND);
+}
+
+static void the_hard_deadline_follows_patience(void **state)
+{
+    dp_deadline deadline = of_three_seconds();
+
+    (void)state;
+    assert_int_equal(dp_deadline_hard(&deadline), 6500 * DP_MS);
+    deadline.patience_milli = 2000;
+    assert_int_equal(dp_deadline_hard(&deadline), 13 * DP_SECOND);
+}
+
+static void grace_is_at_most_a_quarter_of_the_round(void **state)
+{
+    const dp_deadline deadline = of_three_seconds();
+
+    (void)state;
+    assert_int_equal(dp_deadline_grace(&deadline, 60 * DP_SECOND, 0, 0), 750 * DP_MS);
+    assert_int_equal(dp_deadline_grace(&deadline, 0, 0, 10 * DP_MS), 90 * DP_MS);
+    assert_int_equal(dp_deadline_grace(&deadline, 0, 0, DP_SECOND), 750 * DP_MS);
+    assert_int_equal(dp_deadline_grace(&deadline, 100 * DP_MS, 50 * DP_MS, 0), 200 * DP_MS);
+}
+
+static void bids_are_spread_by_distance_and_back_off(void **state)
+{
+    (void)state;
+    assert_int_equal(dp_deadline_bid(0, 0, 0, 0), 200 * DP_MS);
+    assert_int_equal(dp_deadline_bid(0, 0, 2, 0), 600 * DP_MS);
+    assert_int_equal(dp_deadline_bid(0, 0, 0, 3), 1600 * DP_MS);
+    assert_int_equal(dp_deadline_bid(60 * DP_SECOND, 0, 0, 0), 5 * DP_SECOND);
+    assert_int_equal(dp_deadline_bid(0, 0, 6, 60), 30 * DP_SECOND);
+}
+
+static void enough_is_never_more_than_there_are(void **state)
+{
+    (void)state;
+    assert_int_equal(dp_deadline_enough(0), 0);
+    assert_int_equal(dp_deadline_enough(1), 1);
+    assert_int_equal(dp_deadline_enough(2), 2);
+    assert_int_equal(dp_deadline_enough(3), 2);
+    assert_int_equal(dp_deadline_enough(5), 3);
+    assert_int_equal(dp_deadline_enough(10), 6);
+    assert_int_equal(dp_deadline_enough(32), 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_length_is_never_below_the_manifest),
+        cmocka_unit_test(one_endless_round_counts_three_times_the_manifest_at_most),
+        cmocka_unit_test(the_hard_deadline_follows_patience),
+        cmocka_unit_test(grace_is_at_most_a_quarter_of_the_round),
+        cmocka_unit_test(bids_are_spread_by_distance_and_back_off),
+        cmocka_unit_test(enough_is_never_more_than_there_are),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "gossip/weights.h"
+
+typedef unsigned __int128 u128;
+
+static void equal_work_gives_equal_shares_that_sum_to_one(void **state)
+{
+    const dp_weight_in in[2] = {{.tokens = 1000, .steps = 10, .rounds = 1, .energy = 500},
+                                {.tokens = 1000, .steps = 10, .rounds = 1, .energy = 500}};
+    dp_weight_out out[2];
+
+    (void)state;
+    const dp_weight_sum sum = dp_weights(in, 2, 0, out);
+    assert_int_equal(out[0].w, 100000);
+    assert_int_equal(out[0].clip, 65536);
+    assert_int_equal(out[0].q, 1U << 30);
+    assert_int_equal(out[1].q, 1U << 30);
+    assert_true(sum.w == 200000);
+    assert_true(sum.median == 500 * 144);
+}
+
+static void late_members_keep_their_share(void **state)
+{
+    const dp_weight_in in[1] = {{.tokens = 1000, .steps = 10, .rounds = 1, .energy = 1}};
+    dp_weight_out out[1];
+
+    (void)state;
+    const dp_weight_sum sum = dp_weights(in, 1, 300000, out);
+    assert_true(sum.w == 400000);
+    assert_int_equal(out[0].q, 1U << 29);
+}
+
+static void a_weight_is_at_most_four_times_the_lower_median(void **state)
+{
+    const dp_weight_in in[3] = {{.tokens = 100, .steps = 1, .rounds = 1, .energy = 1},
+                                {.tokens = 100, .steps = 1, .rounds = 1, .energy = 1},
+                                {.tokens = 100000, .steps = 1, .rounds = 1, .energy = 1}};
+    dp_weight_out out[3];
+
+    (void)state;
+    (void)dp_weights(in, 3, 0, out);
+    assert_int_equal(out[2].w, 40000);
+}
+
+static void the_median_of_an_even_count_is_the_lower_one(void **state)
+{
+    const dp_weight_in in[2] = {{.tokens = 10, .steps = 1, .rounds = 1, .energy = 100},
+                                {.tokens = 10, .steps = 1, .rounds = 1, .energy = 400}};
+    dp_weight_out out[2];
+
+    (void)state;
+    const dp_weight_sum sum = dp_weights(in, 2, 0, out);
+    assert_true(sum.median == 100 * 144);
+    assert_int_equal(out[0].clip, 65536);
+    assert_int_equal(out[1].clip, 32768); /* sqrt(100 / 400) */
+}
+
+static void a_blob_of_two_rounds_is_measured_per_round(void **state)
+{
+    const dp_weight_in in[2] = {{.tokens = 10, .steps = 1, .rounds = 1, .energy = 100},
+                                {.tokens = 10, .steps = 1, .rounds = 2, .energy = 400}};
+    dp_weight_out out[2];
+
+    (void)state;
+    (void)dp_weights(in, 2, 0, out);
+    assert_int_equal(out[1].clip, 65536);
+}
+
+static void zero_energy_is_no_part_of_the_median(void **state)
+{
+    const dp_weight_in in[3] = {{.tokens = 10, .steps = 1, .rounds = 1, .energy = 0},
+                                {.tokens = 10, .steps = 1, .rounds = 1, .energy = 0},
+                                {.tokens = 10, .steps = 1, .rounds = 1, .energy = 900}};
+    dp_weight_out out[3];
+
+    (void)state;
+    const dp_weight_sum sum = dp_weights(in, 3, 0, out);
+    assert_true(sum.median == 900 * 144);
+    assert_int_equal(out[0].clip, 65536);
+    assert_int_equal(out[2].clip, 65536);
+}
+
+static void nothing_overflows_at_the_limits(void **state)
+{
+    const dp_weight_in in[2] = {{.tokens = UINT32_MAX, .steps = 1, .rounds = 1, .energy = (u128)1 << 112},
+                                {.tokens = UINT32_MAX, .steps = 1, .rounds = 1, .energy = 1}};
+    dp_weight_out out[2];
+
+    (void)state;
+    (void)dp_weights(in, 2, (u128)UINT64_MAX * 200, out);
+    assert_int_equal(out[0].w, (uint64_t)UINT32_MAX * UINT32_MAX);
+    assert_int_equal(out[0].clip, 0);
+    assert_int_equal(out[0].q, 0);
+    assert_true(out[1].q > 0);
+}
+
+static void without_any_weight_nothing_moves(void **state)
+{
+    const dp_weight_in in[1] = {{.tokens = 0, .steps = 1, .rounds = 1, .energy = 5}};
+    dp_weight_out out[1];
+
+    (void)state;
+    (void)dp_weights(in, 1, 0, out);
+    assert_int_equal(out[0].q, 0);
+}
+
+static void the_root_is_the_floor(void **state)
+{
+    (void)state;
+    assert_true(dp_isqrt(0) == 0);
+    assert_true(dp_isqrt(15) == 3);
+    assert_true(dp_isqrt(16) == 4);
+    assert_true(dp_isqrt(~(u128)0) == UINT64_MAX);
+    for (u128 value = 1; value < (u128)1 << 120; value = value * 7 + 3) {
+        const u128 root = dp_isqrt(value);
+        assert_true(root * root <= value && (root + 1) * (root + 1) > value);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_work_gives_equal_shares_that_sum_to_one),
+        cmocka_unit_test(late_members_keep_their_share),
+        cmocka_unit_test(a_weight_is_at_most_four_times_the_lower_median),
+        cmocka_unit_test(the_median_of_an_even_count_is_the_lower_one),
+        cmocka_unit_test(a_blob_of_two_rounds_is_measured_per_round),
+        cmocka_unit_test(zero_energy_is_no_part_of_the_median),
+        cmocka_unit_test(nothing_overflows_at_the_limits),
+        cmocka_unit_test(without_any_weight_nothing_moves),
+        cmocka_unit_test(the_root_is_the_floor),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
