@@ -309,6 +309,35 @@ const dp_pack_value *dp_pack_at(const dp_pack_value *array, uint32_t index)
                : NULL;
 }
 
+bool dp_pack_is_map(const dp_pack_value *value, uint32_t *count)
+{
+    const msgpack_object *const object = object_of(value, MSGPACK_OBJECT_MAP);
+
+    if (object == NULL) {
+        return false;
+    }
+    *count = object->via.map.size;
+    return true;
+}
+
+bool dp_pack_is_nil(const dp_pack_value *value)
+{
+    return object_of(value, MSGPACK_OBJECT_NIL) != NULL;
+}
+
+bool dp_pack_pair(const dp_pack_value *map, uint32_t index, const dp_pack_value **key,
+                  const dp_pack_value **value)
+{
+    const msgpack_object *const object = object_of(map, MSGPACK_OBJECT_MAP);
+
+    if (object == NULL || index >= object->via.map.size) {
+        return false;
+    }
+    *key = value_of(&object->via.map.ptr[index].key);
+    *value = value_of(&object->via.map.ptr[index].val);
+    return true;
+}
+
 const dp_pack_value *dp_pack_key(const dp_pack_value *map, const char *key)
 {
     const msgpack_object *const object = object_of(map, MSGPACK_OBJECT_MAP);

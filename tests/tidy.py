@@ -21,8 +21,8 @@ FLOORS = {
     "daemon": {"daemon", "gossip", "store", "base"},
     "cli": {"cli", "base"},
 }
-# Single headers that a folder may include besides.
-ALSO = {"cli": {"daemon/control_msg.h"}}
+# Single headers that a folder, or one file, may include besides. A token is decoded without any daemon.
+ALSO = {"cli": {"daemon/control_msg.h"}, "cli/cmd_token.c": {"gossip/invite.h"}}
 # Tests, benches and the simulator see everything.
 OPEN_FOLDERS = ("tests", "bench")
 
@@ -86,7 +86,7 @@ def check_include(path, mark, name):
         return None if "/" in name else f'include "{name}" from the root, as "folder/file.h"'
     if target not in FLOORS:
         return f'include "{name}" from the root, as "folder/file.h"'
-    if target in FLOORS[folder] or name in ALSO.get(folder, ()):
+    if target in FLOORS[folder] or name in ALSO.get(folder, ()) or name in ALSO.get(path, ()):
         return None
     if path == "compute/worker_main.c" and target == "base":
         return None

@@ -1,0 +1,183 @@
+#include "cli/client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cli/json.h"
+
+enum { READ_BYTES = 64 * 1024 };
+
+static int fail_io(dp_control_error *error, const char *what)
+{
+    dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0103", "dpnode status   # does it still run?", what,
+                 "the daemon closed the connection");
+    return error->exit;
+}
+
+static int fail_memory(dp_control_error *error)
+{
+    dp_error_set(error, DP_EXIT_SOFTWARE, "E0199", "", "out of memory", "");
+    return error->exit;
+}
+
+dp_status dp_client_open(dp_client *client, const char *path, dp_control_error *error)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    *client = (dp_client){.fd = -1};
+    dp_buf_init(&client->in, DP_CONTROL_FRAME_MAX + READ_BYTES);
+    dp_buf_init(&client->out, DP_CONTROL_FRAME_MAX);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) == 0) {
+        client->fd = fd;
+        return DP_OK;
+    }
+    const int cause = errno;
+    char why[DP_CONTROL_PATH_MAX + 80];
+    snprintf(why, sizeof why, "%s: %s", path,
+             strerror(cause)); /* NOLINT(concurrency-mt-unsafe): one thread */
+    if (cause == EACCES || cause == EPERM) {
+        dp_error_set(error, 77, "E0104", "run dpnode as the daemon's user",
+                     "the daemon's socket is not yours", why);
+    } else {
+        dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0101",
+                     "dpnode up   # or name its socket with --socket or DPNODE_SOCKET",
+                     "no daemon answers", why);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return DP_CLOSED;
+}
+
+void dp_client_close(dp_client *client)
+{
+    if (client->fd >= 0) {
+        close(client->fd);
+    }
+    dp_buf_close(&client->in);
+    dp_buf_close(&client->out);
+    *client = (dp_client){.fd = -1};
+}
+
+dp_packer dp_client_begin(dp_client *client, const char *method)
+{
+    client->id++;
+    dp_buf_clear(&client->out);
+    return dp_control_begin(&client->out, DP_CONTROL_REQUEST, client->id, method, &client->start);
+}
+
+static bool send_all(const dp_client *client)
+{
+    size_t sent = 0;
+    while (sent < client->out.size) {
+        const ssize_t size =
+            send(client->fd, client->out.data + sent, client->out.size - sent, MSG_NOSIGNAL);
+        if (size < 0 && errno == EINTR) {
+            continue;
+        }
+        if (size <= 0) {
+            return false;
+        }
+        sent += (size_t)size;
+    }
+    return true;
+}
+
+/* Until a whole frame lies in client->in. */
+static bool receive_frame(dp_client *client, size_t *size)
+{
+    for (;;) {
+        if (dp_control_frame_size(dp_buf_view(&client->in), size) != DP_OK) {
+            return false;
+        }
+        if (*size > 0) {
+            return true;
+        }
+        uint8_t *room = NULL;
+        if (dp_buf_reserve(&client->in, READ_BYTES, &room) != DP_OK) {
+            return false;
+        }
+        const ssize_t got = read(client->fd, room, READ_BYTES);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            return false;
+        }
+        dp_buf_commit(&client->in, (size_t)got);
+    }
+}
+
+/* One frame of our call. *over: it was the last one. */
+static int take_frame(const dp_control_frame *frame, dp_on_notice *on_notice, void *context,
+                      json_t **result, dp_control_error *error, bool *over)
+{
+    if (frame->kind == DP_CONTROL_REPLY && frame->error != NULL) {
+        dp_control_error_read(frame->error, error);
+        *over = true;
+        return error->exit != 0 ? error->exit : DP_EXIT_SOFTWARE;
+    }
+    json_t *value = dp_json_of(frame->body);
+    if (value == NULL) {
+        *over = true;
+        return fail_memory(error);
+    }
+    if (frame->kind == DP_CONTROL_REPLY) {
+        *result = value;
+        *over = true;
+        return 0;
+    }
+    const int status = on_notice != NULL ? on_notice(context, value) : 0;
+    json_decref(value);
+    *over = status != 0;
+    return status;
+}
+
+int dp_client_call(dp_client *client, const dp_packer *packer, dp_on_notice *on_notice,
+                   void *context, json_t **result, dp_control_error *error)
+{
+    *error = (dp_control_error){0};
+    if (dp_control_end(&client->out, client->start, packer) != DP_OK) {
+        return fail_memory(error);
+    }
+    if (!send_all(client)) {
+        return fail_io(error, "the daemon did not take the request");
+    }
+    for (;;) {
+        size_t size = 0;
+        dp_control_frame frame;
+        if (!receive_frame(client, &size) ||
+            dp_control_frame_open(&frame, dp_view_of(client->in.data, size)) != DP_OK) {
+            return fail_io(error, "the daemon gave no answer");
+        }
+        bool over = false;
+        int status = 0;
+        if (frame.id == client->id && frame.kind != DP_CONTROL_REQUEST) {
+            status = take_frame(&frame, on_notice, context, result, error, &over);
+        }
+        dp_control_frame_close(&frame);
+        dp_buf_consume(&client->in, size);
+        if (over) {
+            return status;
+        }
+    }
+}
+
+int dp_client_ask(const dp_cmd *cmd, const char *method, json_t **result, dp_control_error *error)
+{
+    dp_client client;
+    if (dp_client_open(&client, cmd->socket, error) != DP_OK) {
+        dp_client_close(&client);
+        return error->exit;
+    }
+    dp_packer packer = dp_client_begin(&client, method);
+    dp_pack_map(&packer, 0);
+    const int status = dp_client_call(&client, &packer, NULL, NULL, result, error);
+    dp_client_close(&client);
+    return status;
+}

@@ -1,0 +1,277 @@
+#include "cli/cmd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+static const dp_option common[] = {
+    {"json", 0, NULL, "print JSON: one object, or one per line for a stream"},
+    {"socket", 0, "PATH", "control socket of the daemon [DPNODE_SOCKET]"},
+    {"help", 'h', NULL, "show this"},
+};
+enum { COMMON_COUNT = sizeof common / sizeof common[0] };
+
+void dp_error_set(dp_control_error *error, int exit, const char *code, const char *fix,
+                  const char *what, const char *why)
+{
+    *error = (dp_control_error){.exit = exit};
+    snprintf(error->code, sizeof error->code, "%s", code);
+    snprintf(error->what, sizeof error->what, "%s", what);
+    snprintf(error->why, sizeof error->why, "%s", why);
+    snprintf(error->fix, sizeof error->fix, "%s", fix);
+}
+
+static dp_status refuse(const dp_cmd *cmd, dp_control_error *error, const char *what,
+                        const char *why)
+{
+    char fix[96];
+    snprintf(fix, sizeof fix, "dpnode %s --help", cmd->verb->name);
+    dp_error_set(error, DP_EXIT_USAGE, "E0001", fix, what, why);
+    return DP_BADARG;
+}
+
+/* ---- parsing ---- */
+
+static bool named(const dp_option *option, const char *name, size_t size)
+{
+    return strlen(option->name) == size && memcmp(option->name, name, size) == 0;
+}
+
+static unsigned option_count(const dp_verb *verb)
+{
+    unsigned count = 0;
+    while (count < DP_OPTIONS_MAX && verb->options[count].name != NULL) {
+        count++;
+    }
+    return count;
+}
+
+/* The option called name (size characters), or with that letter; *slot is its place among the verb's, or -1. */
+static const dp_option *find_option(const dp_verb *verb, const char *name, size_t size, char letter,
+                                    int *slot)
+{
+    const unsigned count = option_count(verb);
+    for (unsigned i = 0; i < count; i++) {
+        const dp_option *option = &verb->options[i];
+        if (letter != 0 ? option->letter == letter : named(option, name, size)) {
+            *slot = (int)i;
+            return option;
+        }
+    }
+    *slot = -1;
+    for (unsigned i = 0; i < COMMON_COUNT; i++) {
+        if (letter != 0 ? common[i].letter == letter : named(&common[i], name, size)) {
+            return &common[i];
+        }
+    }
+    return NULL;
+}
+
+static dp_status take_socket(dp_cmd *cmd, const char *path, dp_control_error *error)
+{
+    if (path[0] == '\0' || strlen(path) > DP_CONTROL_PATH_MAX) {
+        return refuse(cmd, error, "the path of the socket cannot be used",
+                      "a unix socket has a path of 1 to 100 characters");
+    }
+    snprintf(cmd->socket, sizeof cmd->socket, "%s", path);
+    cmd->socket_given = true;
+    return DP_OK;
+}
+
+static dp_status store_option(dp_cmd *cmd, const dp_option *option, int slot, const char *value,
+                              dp_control_error *error)
+{
+    if (slot >= 0) {
+        cmd->values[slot] = value;
+    } else if (strcmp(option->name, "json") == 0) {
+        cmd->json = true;
+    } else if (strcmp(option->name, "help") == 0) {
+        cmd->help = true;
+    } else {
+        return take_socket(cmd, value, error);
+    }
+    return DP_OK;
+}
+
+/* argv[*at] starts with '-'. */
+static dp_status take_option(dp_cmd *cmd, int argc, char **argv, int *at, dp_control_error *error)
+{
+    const char *text = argv[*at];
+    const bool is_long = text[1] == '-';
+    const char *name = text + 2;
+    const char *equals = is_long ? strchr(name, '=') : NULL;
+    int slot = -1;
+    const dp_option *option =
+        is_long ? find_option(cmd->verb, name,
+                              equals != NULL ? (size_t)(equals - name) : strlen(name), 0, &slot)
+                : find_option(cmd->verb, NULL, 0, text[1], &slot);
+    if (option == NULL || (!is_long && text[2] != '\0' && option->value == NULL)) {
+        return refuse(cmd, error, "there is no such option", text);
+    }
+    const char *value = "";
+    if (option->value == NULL && equals != NULL) {
+        return refuse(cmd, error, "this option takes no value", text);
+    }
+    if (option->value != NULL) {
+        if (equals != NULL) {
+            value = equals + 1;
+        } else if (!is_long && text[2] != '\0') {
+            value = text + 2;
+        } else if (*at + 1 < argc) {
+            value = argv[++*at];
+        } else {
+            return refuse(cmd, error, "this option needs a value", text);
+        }
+    }
+    return store_option(cmd, option, slot, value, error);
+}
+
+dp_status dp_cmd_parse(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv,
+                       dp_control_error *error)
+{
+    cmd->verb = verb;
+    bool only_arguments = false;
+    for (int i = 0; i < argc; i++) {
+        if (!only_arguments && strcmp(argv[i], "--") == 0) {
+            only_arguments = true;
+        } else if (!only_arguments && argv[i][0] == '-' && argv[i][1] != '\0') {
+            DP_TRY(take_option(cmd, argc, argv, &i, error));
+        } else if (cmd->n_args == verb->n_args_max) {
+            return refuse(cmd, error, "there is one argument too many", argv[i]);
+        } else {
+            cmd->args[cmd->n_args++] = argv[i];
+        }
+    }
+    if (!cmd->help && cmd->n_args < verb->n_args_min) {
+        return refuse(cmd, error, "an argument is missing", verb->arguments);
+    }
+    return DP_OK;
+}
+
+static void print_option(const dp_option *option)
+{
+    char flag[48];
+    char letter[8] = "    ";
+    if (option->letter != 0) {
+        snprintf(letter, sizeof letter, "-%c, ", option->letter);
+    }
+    snprintf(flag, sizeof flag, "%s--%s%s%s", letter, option->name,
+             option->value != NULL ? " " : "", option->value != NULL ? option->value : "");
+    printf("  %-26s %s\n", flag, option->text);
+}
+
+void dp_cmd_help(const dp_verb *verb)
+{
+    const unsigned count = option_count(verb);
+    printf("%s\ndpnode %s%s%s: %s.\n\n", verb->examples, verb->name,
+           verb->arguments[0] != '\0' ? " " : "", verb->arguments, verb->summary);
+    for (unsigned i = 0; i < count; i++) {
+        print_option(&verb->options[i]);
+    }
+    for (unsigned i = 0; i < COMMON_COUNT; i++) {
+        print_option(&common[i]);
+    }
+}
+
+/* ---- reading options ---- */
+
+const char *dp_cmd_option(const dp_cmd *cmd, const char *name)
+{
+    int slot = -1;
+    const dp_option *option = find_option(cmd->verb, name, strlen(name), 0, &slot);
+    dp_assert(option != NULL && slot >= 0);
+    return cmd->values[slot];
+}
+
+/* Leading digits of text; *end behind them. False without any or above UINT64_MAX. */
+static bool read_digits(const char *text, uint64_t *number, const char **end)
+{
+    char *stop = NULL;
+    if (text[0] < '0' || text[0] > '9') {
+        return false;
+    }
+    errno = 0;
+    *number = strtoull(text, &stop, 10);
+    *end = stop;
+    return errno == 0;
+}
+
+bool dp_cmd_number(const dp_cmd *cmd, const char *name, uint64_t least, uint64_t most,
+                   uint64_t *number, dp_control_error *error)
+{
+    const char *text = dp_cmd_option(cmd, name);
+    const char *end = "";
+    uint64_t value = 0;
+    if (text == NULL) {
+        return true;
+    }
+    if (read_digits(text, &value, &end) && *end == '\0' && value >= least && value <= most) {
+        *number = value;
+        return true;
+    }
+    char why[160];
+    snprintf(why, sizeof why, "--%s is \"%.40s\"; it may be %llu to %llu", name, text,
+             (unsigned long long)least, (unsigned long long)most);
+    DP_IGNORE(refuse(cmd, error, "a number is out of place", why)); /* The caller gets false. */
+    return false;
+}
+
+bool dp_cmd_seconds(const dp_cmd *cmd, const char *name, uint64_t *seconds, dp_control_error *error)
+{
+    static const struct {
+        const char *unit;
+        uint64_t seconds;
+    } units[] = {{"", 1}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}};
+    const char *text = dp_cmd_option(cmd, name);
+    const char *end = "";
+    uint64_t value = 0;
+    if (text == NULL) {
+        return true;
+    }
+    const bool digits = read_digits(text, &value, &end);
+    for (size_t i = 0; digits && i < sizeof units / sizeof units[0]; i++) {
+        if (strcmp(end, units[i].unit) == 0 && value > 0 && value < UINT32_MAX) {
+            *seconds = value * units[i].seconds;
+            return true;
+        }
+    }
+    char why[160];
+    snprintf(why, sizeof why, "--%s is \"%.40s\"; write 90s, 15m, 24h or 7d", name, text);
+    DP_IGNORE(
+        refuse(cmd, error, "a span of time is out of place", why)); /* The caller gets false. */
+    return false;
+}
+
+/* ---- ends ---- */
+
+int dp_cmd_fail(const dp_cmd *cmd, const dp_control_error *error)
+{
+    if (cmd->json) {
+        DP_IGNORE(
+            dp_cmd_print(json_pack("{s:{s:s,s:s,s:s,s:s,s:i}}", "error", "code", error->code,
+                                   "what", error->what, "why", error->why, "fix", error->fix,
+                                   "exit", error->exit))); /* The error's own status counts. */
+        return error->exit;
+    }
+    fflush(stdout);
+    fprintf(stderr, "error %s: %s\n", error->code, error->what);
+    if (error->why[0] != '\0') {
+        fprintf(stderr, "  why: %s\n", error->why);
+    }
+    if (error->fix[0] != '\0') {
+        fprintf(stderr, "  fix: %s\n", error->fix);
+    }
+    return error->exit;
+}
+
+int dp_cmd_print(json_t *value)
+{
+    const bool failed = value == NULL ||
+                        json_dumpf(value, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER) != 0 ||
+                        putchar('\n') == EOF || fflush(stdout) != 0;
+    json_decref(value);
+    return failed ? DP_EXIT_IO : 0;
+}

@@ -1,0 +1,98 @@
+/* A verb of the command line as a row of a table, and the arguments that one call of it got. What a verb prints and
+ * how it ends is here too, so that all of them speak alike; no socket is. */
+#ifndef DP_CLI_CMD_H
+#define DP_CLI_CMD_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/control_msg.h"
+
+enum { DP_OPTIONS_MAX = 14, DP_ARGUMENTS_MAX = 4 };
+
+/* sysexits(3), as far as we use them. */
+enum {
+    DP_EXIT_NEGATIVE = 1, /* a check that says no */
+    DP_EXIT_USAGE = 64,
+    DP_EXIT_DATA = 65,
+    DP_EXIT_NOINPUT = 66,
+    DP_EXIT_UNAVAILABLE = 69,
+    DP_EXIT_SOFTWARE = 70,
+    DP_EXIT_CANTCREATE = 73,
+    DP_EXIT_IO = 74,
+    DP_EXIT_TEMPORARY = 75,
+    DP_EXIT_PROTOCOL = 76,
+    DP_EXIT_INTERRUPTED = 130
+};
+
+typedef struct dp_option {
+    const char *name;  /* "uses": --uses */
+    char letter;       /* -n, or 0 */
+    const char *value; /* "N"; NULL: a flag */
+    const char *text;
+} dp_option;
+
+typedef struct dp_cmd dp_cmd;
+
+typedef struct dp_verb {
+    const char *name;        /* "join", or of two words: "run create" */
+    int (*run)(dp_cmd *cmd); /* exit status */
+    const char *arguments;   /* "TOKEN|-" */
+    const char *summary;     /* without a full stop */
+    const char *examples;    /* lines for --help */
+    unsigned n_args_min;
+    unsigned n_args_max;
+    dp_option options
+        [DP_OPTIONS_MAX]; /* ends with a NULL name; --json, --socket and --help are everybody's */
+} dp_verb;
+
+struct dp_cmd {
+    const dp_verb *verb;
+    bool json;
+    bool help;
+    char socket[DP_CONTROL_PATH_MAX + 1];
+    bool socket_given; /* by option or environment */
+    const char *values
+        [DP_OPTIONS_MAX]; /* of the verb's options; "" for a flag that is on, NULL if absent */
+    const char *args[DP_ARGUMENTS_MAX];
+    unsigned n_args;
+};
+
+/* Arguments after the verb's words. On failure *error says what is wrong with them. */
+DP_MUST dp_status dp_cmd_parse(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv,
+                               dp_control_error *error);
+void dp_cmd_help(const dp_verb *verb);
+
+/* Value of an option by its name, or NULL. The verb must have that option. */
+const char *dp_cmd_option(const dp_cmd *cmd, const char *name);
+/* The option as a number of least to most. False, with *error filled, if it is none; absent leaves *number alone. */
+bool dp_cmd_number(const dp_cmd *cmd, const char *name, uint64_t least, uint64_t most,
+                   uint64_t *number, dp_control_error *error);
+/* The same for a span of time as seconds: 90, 90s, 15m, 24h, 7d. */
+bool dp_cmd_seconds(const dp_cmd *cmd, const char *name, uint64_t *seconds,
+                    dp_control_error *error);
+
+/* Fill an error. code is stable ("E0101"); why and fix may be "". */
+void dp_error_set(dp_control_error *error, int exit, const char *code, const char *fix,
+                  const char *what, const char *why);
+/* Say it, on stderr in three lines, or with --json as {"error":{...}} on stdout; gives its exit status. */
+int dp_cmd_fail(const dp_cmd *cmd, const dp_control_error *error);
+/* Print one JSON value as one line on stdout, at once, so that a reader of a stream sees it. Takes value.
+ * Gives 0, or DP_EXIT_IO when nobody reads any more. */
+int dp_cmd_print(json_t *value);
+
+/* The rows that main.c lists. */
+extern const dp_verb dp_verb_up, dp_verb_down, dp_verb_version;
+extern const dp_verb dp_verb_run_create, dp_verb_run_validate;
+extern const dp_verb dp_verb_join, dp_verb_invite, dp_verb_token_inspect;
+extern const dp_verb dp_verb_status, dp_verb_peers, dp_verb_rounds, dp_verb_why, dp_verb_logs;
+extern const dp_verb dp_verb_pause, dp_verb_resume, dp_verb_leave;
+extern const dp_verb dp_verb_ckpt_ls, dp_verb_ckpt_verify, dp_verb_ckpt_export;
+extern const dp_verb dp_verb_sample, dp_verb_eval, dp_verb_data;
+extern const dp_verb dp_verb_swarm, dp_verb_completion;
+
+/* All of them, in the order of the help. */
+const dp_verb *const *dp_verbs(size_t *count);
+
+#endif

@@ -1,0 +1,124 @@
+/* ckpt ls, verify, export: what this node has saved. */
+#include <stdio.h>
+
+#include "cli/client.h"
+#include "cli/json.h"
+#include "cli/paths.h"
+#include "cli/print.h"
+
+static int run_ls(dp_cmd *cmd)
+{
+    static const char *const columns[] = {"ROUND", "SIZE", "AGE", "STATE", "STATE ROOT"};
+    dp_control_error error;
+    json_t *result = NULL;
+    if (dp_client_ask(cmd, "ckpt.list", &result, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (cmd->json) {
+        return dp_cmd_print(result);
+    }
+    dp_table *table = dp_table_open(columns, sizeof columns / sizeof columns[0], 0x7);
+    const uint64_t now = dp_print_now_ms();
+    size_t index = 0;
+    const json_t *item = NULL;
+    json_array_foreach(json_object_get(result, "checkpoints"), index, item)
+    {
+        char text[DP_PRINT_CELL_MAX];
+        const uint64_t time = (uint64_t)dp_json_int(item, "time_ms", 0);
+        dp_table_row(table);
+        snprintf(text, sizeof text, "%lld", dp_json_int(item, "round", 0));
+        dp_table_cell(table, text);
+        dp_print_bytes((uint64_t)dp_json_int(item, "bytes", 0), text);
+        dp_table_cell(table, text);
+        dp_print_span(now > time ? (now - time) / 1000 : 0, text);
+        dp_table_cell(table, text);
+        dp_table_cell(table, dp_json_text(item, "state", "?"));
+        dp_table_cell(table, dp_json_text(item, "state_root", ""));
+    }
+    dp_table_close(table, true);
+    json_decref(result);
+    return 0;
+}
+
+const dp_verb dp_verb_ckpt_ls = {
+    .name = "ckpt ls",
+    .run = run_ls,
+    .arguments = "",
+    .summary = "list the checkpoints of this node",
+    .examples = "  dpnode ckpt ls\n",
+};
+
+static int run_verify(dp_cmd *cmd)
+{
+    dp_control_error error;
+    json_t *result = NULL;
+    if (dp_client_ask(cmd, "ckpt.verify", &result, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    const long long good = dp_json_int(result, "good", 0);
+    const long long bad = dp_json_int(result, "bad", 0);
+    const int answer = bad == 0 ? 0 : DP_EXIT_NEGATIVE;
+    if (cmd->json) {
+        const int printed = dp_cmd_print(result);
+        return printed != 0 ? printed : answer;
+    }
+    printf("%s %lld good, %lld bad\n", dp_print_mark(bad == 0), good, bad);
+    json_decref(result);
+    return answer;
+}
+
+const dp_verb dp_verb_ckpt_verify = {
+    .name = "ckpt verify",
+    .run = run_verify,
+    .arguments = "",
+    .summary = "read every checkpoint and compare each byte with its hash",
+    .examples = "  dpnode ckpt verify\n",
+};
+
+static int run_export(dp_cmd *cmd)
+{
+    char path[DP_CLI_PATH_MAX];
+    dp_control_error error;
+    dp_client client;
+    json_t *result = NULL;
+    if (dp_path_absolute(cmd->args[0], path) != DP_OK) {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0403", "give a shorter path", "the path is too long",
+                     cmd->args[0]);
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (dp_client_open(&client, cmd->socket, &error) != DP_OK) {
+        dp_client_close(&client);
+        return dp_cmd_fail(cmd, &error);
+    }
+    dp_packer packer = dp_client_begin(&client, "ckpt.export");
+    dp_pack_map(&packer, 1);
+    dp_pack_text(&packer, "path");
+    dp_pack_text(&packer, path);
+    const int status = dp_client_call(&client, &packer, NULL, NULL, &result, &error);
+    dp_client_close(&client);
+    if (status != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (cmd->json) {
+        return dp_cmd_print(result);
+    }
+    size_t index = 0;
+    const json_t *file = NULL;
+    printf("%s the model of round %lld:\n", dp_print_mark(true), dp_json_int(result, "round", 0));
+    json_array_foreach(json_object_get(result, "files"), index, file)
+    {
+        printf("  %s/%s\n", dp_json_text(result, "path", path), json_string_value(file));
+    }
+    json_decref(result);
+    return 0;
+}
+
+const dp_verb dp_verb_ckpt_export = {
+    .name = "ckpt export",
+    .run = run_export,
+    .arguments = "DIR",
+    .summary = "write the model to a new folder, as files that other programs read",
+    .examples = "  dpnode ckpt export ./model\n",
+    .n_args_min = 1,
+    .n_args_max = 1,
+};

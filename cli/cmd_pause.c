@@ -1,0 +1,83 @@
+/* pause, resume, leave: how far this node takes part. */
+#include <stdio.h>
+
+#include "cli/client.h"
+#include "cli/json.h"
+#include "cli/print.h"
+
+static int change_state(const dp_cmd *cmd, const char *method, const char *sentence)
+{
+    dp_control_error error;
+    json_t *result = NULL;
+    if (dp_client_ask(cmd, method, &result, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (cmd->json) {
+        return dp_cmd_print(result);
+    }
+    printf("%s %s\n", dp_print_mark(true), sentence);
+    json_decref(result);
+    return 0;
+}
+
+static int run_pause(dp_cmd *cmd)
+{
+    return change_state(cmd, "pause",
+                        "paused: the machine is yours, the run goes on without you; dpnode resume");
+}
+
+const dp_verb dp_verb_pause = {
+    .name = "pause",
+    .run = run_pause,
+    .arguments = "",
+    .summary = "stop training, stay a member",
+    .examples = "  dpnode pause\n",
+};
+
+static int run_resume(dp_cmd *cmd)
+{
+    return change_state(cmd, "resume", "training again");
+}
+
+const dp_verb dp_verb_resume = {
+    .name = "resume",
+    .run = run_resume,
+    .arguments = "",
+    .summary = "train again after pause",
+    .examples = "  dpnode resume\n",
+};
+
+static int run_leave(dp_cmd *cmd)
+{
+    dp_control_error error;
+    dp_client client;
+    json_t *result = NULL;
+    if (dp_client_open(&client, cmd->socket, &error) != DP_OK) {
+        dp_client_close(&client);
+        return dp_cmd_fail(cmd, &error);
+    }
+    dp_packer packer = dp_client_begin(&client, "run.leave");
+    dp_pack_map(&packer, 1);
+    dp_pack_text(&packer, "keep_data");
+    dp_pack_bool(&packer, dp_cmd_option(cmd, "keep-data") != NULL);
+    const int status = dp_client_call(&client, &packer, NULL, NULL, &result, &error);
+    dp_client_close(&client);
+    if (status != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (cmd->json) {
+        return dp_cmd_print(result);
+    }
+    printf("%s left %s; the others go on\n", dp_print_mark(true), dp_json_text(result, "run", "?"));
+    json_decref(result);
+    return 0;
+}
+
+const dp_verb dp_verb_leave = {
+    .name = "leave",
+    .run = run_leave,
+    .arguments = "",
+    .summary = "leave the run for good; the daemon stays, idle",
+    .examples = "  dpnode leave\n  dpnode leave --keep-data\n",
+    .options = {{"keep-data", 0, NULL, "keep model and votes in the directory"}},
+};

@@ -1,0 +1,275 @@
+/* run create, run validate: from a manifest file to a run. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cmd_run.h"
+#include "cli/demo.h"
+#include "cli/file.h"
+#include "cli/json.h"
+#include "cli/print.h"
+#include "cli/progress.h"
+#include "cli/qr.h"
+#include "cli/start.h"
+
+/* ---- the manifest and its text ---- */
+
+static int read_manifest(const char *path, dp_manifest_file *file, dp_control_error *error)
+{
+    dp_buf buf;
+    dp_why what = {""};
+    dp_why fix = {""};
+    dp_buf_init(&buf, DP_YAML_BYTES_MAX + 1);
+    const dp_status read = dp_file_read(path, &buf);
+    if (read != DP_OK && read != DP_TOOBIG) {
+        char why[DP_CLI_PATH_MAX + 64];
+        snprintf(why, sizeof why, "%.400s: %s", path, dp_status_text(read));
+        dp_error_set(error, DP_EXIT_NOINPUT, "E0306", "give the path of a manifest, or --demo kjv",
+                     "the manifest cannot be read", why);
+        dp_buf_close(&buf);
+        return error->exit;
+    }
+    const dp_status status = dp_manifest_yaml_read(dp_buf_view(&buf), path, file, &what, &fix);
+    dp_buf_close(&buf);
+    if (status != DP_OK) {
+        dp_error_set(error, DP_EXIT_DATA, "E0301",
+                     fix.text[0] != '\0' ? fix.text
+                                         : "dpnode run validate --keys   # lists keys and bounds",
+                     "the manifest cannot be used", what.text);
+        return error->exit;
+    }
+    return 0;
+}
+
+static int demo_manifest(const char *name, dp_manifest_file *file, dp_control_error *error)
+{
+    dp_why what = {""};
+    dp_why fix = {""};
+    if (strcmp(name, "kjv") != 0) {
+        dp_error_set(error, DP_EXIT_USAGE, "E0307", "--demo kjv", "there is no such demo", name);
+        return error->exit;
+    }
+    if (dp_manifest_yaml_read(dp_view_text(dp_demo_kjv), "kjv.yaml", file, &what, &fix) != DP_OK) {
+        dp_error_set(error, DP_EXIT_SOFTWARE, "E0301", "", "the built-in manifest is broken",
+                     what.text);
+        return error->exit;
+    }
+    return 0;
+}
+
+static int find_text(const dp_run_source *source, dp_run_input *input, dp_control_error *error)
+{
+    char path[DP_CLI_PATH_MAX];
+    if (source->text != NULL) {
+        snprintf(path, sizeof path, "%s", source->text);
+    } else if (source->demo != NULL) {
+        input->text_is_ours = true;
+        const int status = dp_demo_text(input->text_path, error);
+        input->text_is_ours = status == 0;
+        return status;
+    } else if (input->file.text_path[0] == '/') {
+        snprintf(path, sizeof path, "%s", input->file.text_path);
+    } else if (input->file.text_path[0] != '\0') { /* Relative to the manifest. */
+        const char *slash = strrchr(source->path, '/');
+        const int folder = slash != NULL ? (int)(slash + 1 - source->path) : 0;
+        const int size =
+            snprintf(path, sizeof path, "%.*s%s", folder, source->path, input->file.text_path);
+        if (size >= (int)sizeof path) {
+            path[0] = '\0';
+        }
+    } else {
+        dp_error_set(error, DP_EXIT_USAGE, "E0308",
+                     "add a line \"text: FILE\" to the manifest, or give --text FILE",
+                     "the run has no text to learn from", source->path);
+        return error->exit;
+    }
+    if (dp_path_absolute(path, input->text_path) != DP_OK || access(input->text_path, R_OK) != 0) {
+        char why[DP_CLI_PATH_MAX + 80];
+        snprintf(why, sizeof why, "%s: %s", path,
+                 strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
+        dp_error_set(error, DP_EXIT_NOINPUT, "E0309", "give a file of UTF-8 text with --text FILE",
+                     "the text cannot be read", why);
+        return error->exit;
+    }
+    return 0;
+}
+
+int dp_run_input_open(const dp_run_source *source, dp_run_input *input, dp_control_error *error)
+{
+    *input = (dp_run_input){.text_is_ours = false};
+    const int status = source->demo != NULL ? demo_manifest(source->demo, &input->file, error)
+                                            : read_manifest(source->path, &input->file, error);
+    return status != 0 ? status : find_text(source, input, error);
+}
+
+void dp_run_input_close(dp_run_input *input)
+{
+    if (input->text_is_ours) {
+        unlink(input->text_path);
+        input->text_is_ours = false;
+    }
+}
+
+int dp_run_create(dp_client *client, const dp_run_input *input, const char *name,
+                  dp_on_notice *on_notice, void *context, json_t **result, dp_control_error *error)
+{
+    uint8_t canonical[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    if (dp_manifest_encode(&input->file.manifest, canonical, &size) != DP_OK) {
+        dp_error_set(error, DP_EXIT_SOFTWARE, "E0301", "", "the manifest cannot be written", "");
+        return error->exit;
+    }
+    dp_packer packer = dp_client_begin(client, "run.create");
+    dp_pack_map(&packer, name != NULL ? 3 : 2);
+    dp_pack_text(&packer, "manifest");
+    dp_pack_bytes(&packer, dp_view_of(canonical, size));
+    dp_pack_text(&packer, "text_path");
+    dp_pack_text(&packer, input->text_path);
+    if (name != NULL) {
+        dp_pack_text(&packer, "name");
+        dp_pack_text(&packer, name);
+    }
+    return dp_client_call(client, &packer, on_notice, context, result, error);
+}
+
+/* ---- run create ---- */
+
+static int print_created(const dp_cmd *cmd, json_t *result)
+{
+    if (cmd->json) {
+        return dp_cmd_print(result);
+    }
+    char size[DP_PRINT_CELL_MAX];
+    const char *invite = dp_json_text(result, "invite", NULL);
+    const double elements = dp_json_real(result, "elements", 0);
+    printf("%s run %s created (id %.16s", dp_print_mark(true), dp_json_text(result, "run", "?"),
+           dp_json_text(result, "id", ""));
+    if (elements > 0) {
+        dp_print_count(elements, size);
+        printf(", %s parameters", size);
+    }
+    printf(")\n");
+    if (invite != NULL) {
+        printf("Invite others (any number, for 7 days):\n\n  dpnode join %s\n\n", invite);
+        if (isatty(STDOUT_FILENO)) {
+            dp_qr_print(invite);
+        }
+    }
+    json_decref(result);
+    return 0;
+}
+
+static int run_create(dp_cmd *cmd)
+{
+    const dp_run_source source = {.path = cmd->n_args > 0 ? cmd->args[0] : NULL,
+                                  .demo = dp_cmd_option(cmd, "demo"),
+                                  .text = dp_cmd_option(cmd, "text")};
+    dp_control_error error;
+    dp_run_input input;
+    dp_client client;
+    json_t *result = NULL;
+    bool started = false;
+    if ((source.path == NULL) == (source.demo == NULL)) {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode run create --help",
+                     "give either a manifest file or --demo kjv", "");
+        return dp_cmd_fail(cmd, &error);
+    }
+    int status = dp_run_input_open(&source, &input, &error);
+    if (status == 0) {
+        status = dp_start_if_none(cmd, &client, &started, &error);
+        if (status == 0) {
+            status = dp_run_create(&client, &input, dp_cmd_option(cmd, "name"), dp_progress, cmd,
+                                   &result, &error);
+            dp_client_close(&client);
+        }
+    }
+    dp_run_input_close(&input);
+    return status == 0 ? print_created(cmd, result) : dp_cmd_fail(cmd, &error);
+}
+
+const dp_verb dp_verb_run_create = {
+    .name = "run create",
+    .run = run_create,
+    .arguments = "FILE | --demo kjv",
+    .summary = "create a run from a manifest and a text, and get an invite token",
+    .examples = "  dpnode run create --demo kjv\n  dpnode run create run.yaml --text book.txt "
+                "--name alice\n",
+    .n_args_max = 1,
+    .options = {{"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
+                {"text", 0, "FILE", "UTF-8 text to learn from, instead of the one in the manifest"},
+                {"name", 0, "NAME", "name of this node for others"},
+                DP_START_OPTIONS},
+};
+
+/* ---- run validate ---- */
+
+static int print_keys(const dp_cmd *cmd)
+{
+    size_t count = 0;
+    const dp_manifest_row *rows = dp_manifest_rows(&count);
+    json_t *keys = json_array();
+    static const char *const columns[] = {"KEY", "STANDARD", "LEAST", "MOST", "MEANING"};
+    dp_table *table = cmd->json ? NULL : dp_table_open(columns, 5, 0x0e);
+    for (size_t i = 0; i < count; i++) {
+        const double scale = (double)rows[i].scale;
+        const double values[3] = {(double)rows[i].standard / scale, (double)rows[i].least / scale,
+                                  (double)rows[i].most / scale};
+        if (cmd->json) {
+            json_array_append_new(keys, json_pack("{s:s,s:f,s:f,s:f,s:s}", "key", rows[i].key,
+                                                  "standard", values[0], "least", values[1], "most",
+                                                  values[2], "text", rows[i].text));
+            continue;
+        }
+        dp_table_row(table);
+        dp_table_cell(table, rows[i].key);
+        for (int k = 0; k < 3; k++) {
+            char text[DP_PRINT_CELL_MAX];
+            snprintf(text, sizeof text, "%.6g", values[k]);
+            dp_table_cell(table, text);
+        }
+        dp_table_cell(table, rows[i].text);
+    }
+    if (cmd->json) {
+        return dp_cmd_print(json_pack("{s:o}", "keys", keys));
+    }
+    json_decref(keys);
+    dp_table_close(table, true);
+    printf("\nname, text: a name and the path of the text. train.schedule: constant, linear, "
+           "cosine, wsd.\n"
+           "round.codec: fp32, bf16, int8, sparse.\n");
+    return 0;
+}
+
+static int run_validate(dp_cmd *cmd)
+{
+    static dp_manifest_file file;
+    dp_control_error error;
+    if (dp_cmd_option(cmd, "keys") != NULL) {
+        return print_keys(cmd);
+    }
+    if (cmd->n_args == 0) {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode run validate --help",
+                     "an argument is missing", "FILE");
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (read_manifest(cmd->args[0], &file, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (cmd->json) {
+        return dp_cmd_print(json_pack("{s:b,s:s}", "valid", 1, "name", file.manifest.name));
+    }
+    printf("%s %s is a good manifest of run %s\n", dp_print_mark(true), cmd->args[0],
+           file.manifest.name);
+    return 0;
+}
+
+const dp_verb dp_verb_run_validate = {
+    .name = "run validate",
+    .run = run_validate,
+    .arguments = "FILE | --keys",
+    .summary = "check a manifest without a daemon, or list what it may say",
+    .examples = "  dpnode run validate run.yaml\n  dpnode run validate --keys\n",
+    .n_args_max = 1,
+    .options = {{"keys", 0, NULL, "list every key with its bounds"}},
+};

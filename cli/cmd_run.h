@@ -1,0 +1,32 @@
+/* Creating a run, for the verbs run create and swarm: manifest and text found, then one call. */
+#ifndef DP_CLI_CMD_RUN_H
+#define DP_CLI_CMD_RUN_H
+
+#include "cli/client.h"
+#include "cli/manifest_yaml.h"
+#include "cli/paths.h"
+
+/* Exactly one of path and demo. */
+typedef struct dp_run_source {
+    const char *path; /* manifest file */
+    const char *demo; /* built-in manifest */
+    const char *text; /* overrides the manifest's; may be NULL */
+} dp_run_source;
+
+typedef struct dp_run_input {
+    dp_manifest_file file;
+    char text_path[DP_CLI_PATH_MAX]; /* absolute, readable */
+    bool text_is_ours;               /* a temporary file */
+} dp_run_input;
+
+/* 0 or the exit status of *error. Close it in both cases. */
+DP_MUST int dp_run_input_open(const dp_run_source *source, dp_run_input *input,
+                              dp_control_error *error);
+void dp_run_input_close(dp_run_input *input);
+
+/* run.create; name of the node may be NULL. As dp_client_call. */
+DP_MUST int dp_run_create(dp_client *client, const dp_run_input *input, const char *name,
+                          dp_on_notice *on_notice, void *context, json_t **result,
+                          dp_control_error *error);
+
+#endif

@@ -1,0 +1,190 @@
+/* status, peers, data: how it goes now. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/json.h"
+#include "cli/print.h"
+
+/* ---- status ---- */
+
+static void print_run(const json_t *status, const json_t *run)
+{
+    char tokens[DP_PRINT_CELL_MAX];
+    char rate[DP_PRINT_CELL_MAX];
+    char sent[DP_PRINT_CELL_MAX];
+    char received[DP_PRINT_CELL_MAX];
+    dp_print_count(dp_json_real(run, "tokens", 0), tokens);
+    dp_print_count(dp_json_real(run, "tokens_per_s", 0), rate);
+    dp_print_bytes((uint64_t)dp_json_int(run, "bytes_sent", 0), sent);
+    dp_print_bytes((uint64_t)dp_json_int(run, "bytes_received", 0), received);
+    printf("%s  %s  round %lld  %s tokens", dp_json_text(run, "name", "?"),
+           dp_json_text(status, "state", "?"), dp_json_int(run, "round", 0), tokens);
+    if (dp_json_real(run, "loss", 0) > 0) {
+        printf("  loss %.3f", dp_json_real(run, "loss", 0));
+    }
+    printf("  %lld/%lld peers  %s tok/s\n", dp_json_int(run, "alive", 0),
+           dp_json_int(run, "members", 0), rate);
+    printf("you: %s%s, counted in %lld rounds, trainer %s, sent %s, received %s",
+           dp_json_text(status, "name", "?"), dp_json_flag(run, "is_voter") ? " (voter)" : "",
+           dp_json_int(run, "counted", 0), dp_json_text(run, "trainer", "?"), sent, received);
+    if (json_object_get(run, "checkpoint_round") != NULL) {
+        printf(", checkpoint of round %lld", dp_json_int(run, "checkpoint_round", 0));
+    }
+    if (!dp_json_flag(run, "quorum")) {
+        printf("\nno majority of the voters is heard: dpnode why");
+    }
+    putchar('\n');
+}
+
+static bool passes(const char *check, const json_t *status)
+{
+    const char *state = dp_json_text(status, "state", "");
+    const json_t *run = json_object_get(status, "run");
+    if (strcmp(check, "live") == 0) {
+        return true; /* It answered. */
+    }
+    return (strcmp(state, "training") == 0 || strcmp(state, "gossip") == 0) &&
+           strcmp(dp_json_text(run, "trainer", ""), "up") == 0;
+}
+
+static int run_status(dp_cmd *cmd)
+{
+    dp_control_error error;
+    json_t *result = NULL;
+    const char *check = dp_cmd_option(cmd, "check");
+    if (check != NULL && strcmp(check, "ready") != 0 && strcmp(check, "live") != 0) {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0001", "--check ready, or --check live",
+                     "there is no such check", check);
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (dp_client_ask(cmd, "status", &result, &error) != 0) {
+        if (check != NULL && error.exit == DP_EXIT_UNAVAILABLE) {
+            error.exit = DP_EXIT_NEGATIVE;
+        }
+        return dp_cmd_fail(cmd, &error);
+    }
+    const int answer = check == NULL || passes(check, result) ? 0 : DP_EXIT_NEGATIVE;
+    if (cmd->json) {
+        const int printed = dp_cmd_print(result);
+        return printed != 0 ? printed : answer;
+    }
+    const json_t *run = json_object_get(result, "run");
+    if (run != NULL) {
+        print_run(result, run);
+    } else {
+        char up[DP_PRINT_CELL_MAX];
+        dp_print_span((uint64_t)dp_json_int(result, "uptime_s", 0), up);
+        printf("%s: dpnoded %s, pid %lld, up %s. No run yet; try: dpnode run create --demo kjv\n",
+               dp_json_text(result, "state", "?"), dp_json_text(result, "version", "?"),
+               dp_json_int(result, "pid", 0), up);
+    }
+    json_decref(result);
+    return answer;
+}
+
+const dp_verb dp_verb_status = {
+    .name = "status",
+    .run = run_status,
+    .arguments = "",
+    .summary = "show this node and its run",
+    .examples = "  dpnode status\n  dpnode status --check ready && echo trains\n",
+    .options = {{"check", 0, "WHAT", "ready: trains; live: answers. The exit status is 0 or 1"}},
+};
+
+/* ---- peers ---- */
+
+static void print_peer(dp_table *table, const json_t *peer)
+{
+    char text[DP_PRINT_CELL_MAX];
+    dp_table_row(table);
+    snprintf(text, sizeof text, "%s%s", dp_json_text(peer, "name", ""),
+             dp_json_flag(peer, "self") ? " *" : "");
+    dp_table_cell(table, text);
+    dp_table_cell(table, dp_json_text(peer, "short", ""));
+    dp_table_cell(table, dp_json_text(peer, "state", "?"));
+    dp_table_cell(table, dp_json_flag(peer, "voter")    ? "voter"
+                         : dp_json_flag(peer, "roster") ? "trainer"
+                                                        : "-");
+    snprintf(text, sizeof text, "%lld", dp_json_int(peer, "round", 0));
+    dp_table_cell(table, text);
+    snprintf(text, sizeof text, "%lld", dp_json_int(peer, "included", 0));
+    dp_table_cell(table, text);
+    snprintf(text, sizeof text, json_object_get(peer, "rtt_ms") != NULL ? "%.1f ms" : "-",
+             dp_json_real(peer, "rtt_ms", 0));
+    dp_table_cell(table, text);
+    dp_table_cell(table, dp_json_flag(peer, "self") || dp_json_flag(peer, "linked") ? "yes" : "no");
+    const char *address = json_string_value(json_array_get(json_object_get(peer, "addresses"), 0));
+    dp_table_cell(table, address != NULL ? address : "");
+}
+
+static int run_peers(dp_cmd *cmd)
+{
+    static const char *const columns[] = {"NAME",    "ID",  "STATE", "ROLE",   "ROUND",
+                                          "COUNTED", "RTT", "LINK",  "ADDRESS"};
+    dp_control_error error;
+    json_t *result = NULL;
+    if (dp_client_ask(cmd, "peers", &result, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (cmd->json) {
+        return dp_cmd_print(result);
+    }
+    dp_table *table = dp_table_open(columns, sizeof columns / sizeof columns[0], 0x70);
+    size_t index = 0;
+    const json_t *peer = NULL;
+    json_array_foreach(json_object_get(result, "peers"), index, peer)
+    {
+        print_peer(table, peer);
+    }
+    dp_table_close(table, true);
+    json_decref(result);
+    return 0;
+}
+
+const dp_verb dp_verb_peers = {
+    .name = "peers",
+    .run = run_peers,
+    .arguments = "",
+    .summary = "list who belongs to the run and how this node sees them",
+    .examples = "  dpnode peers\n",
+};
+
+/* ---- data ---- */
+
+static int run_data(dp_cmd *cmd)
+{
+    static const char *const columns[] = {"KIND", "BYTES", "ROOT", "HERE"};
+    dp_control_error error;
+    json_t *result = NULL;
+    if (dp_client_ask(cmd, "data", &result, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (cmd->json) {
+        return dp_cmd_print(result);
+    }
+    dp_table *table = dp_table_open(columns, sizeof columns / sizeof columns[0], 0x2);
+    size_t index = 0;
+    const json_t *item = NULL;
+    json_array_foreach(json_object_get(result, "data"), index, item)
+    {
+        char bytes[DP_PRINT_CELL_MAX];
+        dp_print_bytes((uint64_t)dp_json_int(item, "bytes", 0), bytes);
+        dp_table_row(table);
+        dp_table_cell(table, dp_json_text(item, "kind", "?"));
+        dp_table_cell(table, bytes);
+        dp_table_cell(table, dp_json_text(item, "root", ""));
+        dp_table_cell(table, dp_json_flag(item, "local") ? "yes" : "not yet");
+    }
+    dp_table_close(table, true);
+    json_decref(result);
+    return 0;
+}
+
+const dp_verb dp_verb_data = {
+    .name = "data",
+    .run = run_data,
+    .arguments = "",
+    .summary = "list what the run learns from, by hash, and whether it is here",
+    .examples = "  dpnode data\n",
+};

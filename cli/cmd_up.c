@@ -1,0 +1,101 @@
+/* up, down, version: the daemon itself. */
+#include <stdio.h>
+
+#include "cli/json.h"
+#include "cli/print.h"
+#include "cli/start.h"
+
+#define VERSION_TEXT "0.1.0"
+
+static int run_up(dp_cmd *cmd)
+{
+    dp_client client;
+    dp_control_error error;
+    bool started = false;
+    json_t *hello = NULL;
+    int status = dp_start_if_none(cmd, &client, &started, &error);
+    if (status == 0) {
+        dp_packer packer = dp_client_begin(&client, "hello");
+        dp_pack_map(&packer, 0);
+        status = dp_client_call(&client, &packer, NULL, NULL, &hello, &error);
+        dp_client_close(&client);
+    }
+    if (status != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (cmd->json) {
+        json_object_set_new(hello, "started", json_boolean(started));
+        return dp_cmd_print(hello);
+    }
+    const char *run = dp_json_text(hello, "run", NULL);
+    printf("%s dpnoded %s (pid %lld, %s).", dp_print_mark(true), started ? "started" : "is running",
+           dp_json_int(hello, "pid", 0), dp_json_text(hello, "state", "?"));
+    if (run != NULL) {
+        printf(" Run: %s\n", run);
+    } else {
+        printf(" No run yet; try: dpnode run create --demo kjv\n");
+    }
+    json_decref(hello);
+    return 0;
+}
+
+const dp_verb dp_verb_up = {
+    .name = "up",
+    .run = run_up,
+    .arguments = "",
+    .summary = "start the daemon, if it does not run",
+    .examples = "  dpnode up\n  dpnode up --listen 0.0.0.0:7717\n",
+    .options = {DP_START_OPTIONS},
+};
+
+static int run_down(dp_cmd *cmd)
+{
+    dp_control_error error;
+    json_t *result = NULL;
+    const int status = dp_client_ask(cmd, "down", &result, &error);
+    if (status != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (cmd->json) {
+        return dp_cmd_print(result);
+    }
+    printf("%s dpnoded (pid %lld) ends; dpnode up starts it again\n", dp_print_mark(true),
+           dp_json_int(result, "pid", 0));
+    json_decref(result);
+    return 0;
+}
+
+const dp_verb dp_verb_down = {
+    .name = "down",
+    .run = run_down,
+    .arguments = "",
+    .summary = "end the daemon politely; the run goes on without it",
+    .examples = "  dpnode down\n",
+};
+
+static int run_version(dp_cmd *cmd)
+{
+    dp_control_error error;
+    json_t *hello = NULL;
+    const int status = dp_client_ask(cmd, "hello", &hello, &error);
+    const char *daemon = status == 0 ? dp_json_text(hello, "version", "?") : NULL;
+    if (cmd->json) {
+        json_t *out = json_pack("{s:s,s:s*}", "version", VERSION_TEXT, "daemon", daemon);
+        json_decref(hello);
+        return dp_cmd_print(out);
+    }
+    printf("dpnode %s\n", VERSION_TEXT);
+    if (daemon != NULL) {
+        printf("dpnoded %s\n", daemon);
+    }
+    json_decref(hello);
+    return 0;
+}
+
+const dp_verb dp_verb_version = {
+    .name = "version",
+    .run = run_version,
+    .arguments = "",
+    .summary = "print the version of dpnode, and of the daemon if one answers",
+    .examples = "  dpnode version --json\n",
+};

@@ -1,0 +1,119 @@
+/* dpnode: argv to a verb to an exit status. */
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cmd.h"
+#include "cli/paths.h"
+
+static void print_usage(void)
+{
+    size_t count = 0;
+    const dp_verb *const *verbs = dp_verbs(&count);
+    printf("  dpnode run create --demo kjv     create a run and get an invite token\n"
+           "  dpnode join DPN1-...             train with others; the token is all it takes\n"
+           "  dpnode status                    how it goes\n\n"
+           "usage: dpnode VERB [ARGUMENTS] [--json] [--socket PATH]\n\n");
+    for (size_t i = 0; i < count; i++) {
+        printf("  %-14s %s\n", verbs[i]->name, verbs[i]->summary);
+    }
+    printf("\ndpnode VERB --help tells more. The daemon is found by --socket or DPNODE_SOCKET.\n");
+}
+
+/* How many of the arguments are the verb's name; 0: another verb. */
+static int words_matched(const char *name, int argc, char **argv)
+{
+    int words = 0;
+    while (words < argc) {
+        const size_t size = strlen(argv[words]);
+        if (size == 0 || strncmp(name, argv[words], size) != 0 ||
+            (name[size] != ' ' && name[size] != '\0')) {
+            return 0;
+        }
+        words++;
+        if (name[size] == '\0') {
+            return words;
+        }
+        name += size + 1;
+    }
+    return 0;
+}
+
+/* Names of verbs that begin with word, such as "create, validate" of run. */
+static void list_second_words(const char *word, char *text, size_t size)
+{
+    size_t count = 0;
+    size_t used = 0;
+    const dp_verb *const *verbs = dp_verbs(&count);
+    const size_t length = strlen(word);
+    text[0] = '\0';
+    for (size_t i = 0; i < count && used < size; i++) {
+        if (strncmp(verbs[i]->name, word, length) == 0 && verbs[i]->name[length] == ' ') {
+            const int more =
+                snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", verbs[i]->name);
+            used += more > 0 ? (size_t)more : 0;
+        }
+    }
+}
+
+static int unknown_verb(const dp_cmd *cmd, const char *word)
+{
+    char why[256];
+    dp_control_error error;
+    list_second_words(word, why, sizeof why);
+    dp_error_set(&error, DP_EXIT_USAGE, "E0002", "dpnode --help   # lists all verbs",
+                 why[0] != '\0' ? "this verb needs a second word" : "there is no such verb",
+                 why[0] != '\0' ? why : word);
+    return dp_cmd_fail(cmd, &error);
+}
+
+static int run_verb(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv)
+{
+    dp_control_error error;
+    for (int i = 0; i < argc; i++) { /* So that a mistake in the arguments is told as JSON too. */
+        cmd->json = cmd->json || strcmp(argv[i], "--json") == 0;
+    }
+    char socket[DP_CLI_PATH_MAX];
+    dp_path_socket(socket);
+    const bool long_socket = strlen(socket) > DP_CONTROL_PATH_MAX;
+    snprintf(cmd->socket, sizeof cmd->socket, "%.*s", DP_CONTROL_PATH_MAX, socket);
+    if (dp_cmd_parse(cmd, verb, argc, argv, &error) != DP_OK) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (cmd->help) {
+        dp_cmd_help(verb);
+        return 0;
+    }
+    if (long_socket && !cmd->socket_given) {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0003", "give a shorter one with --socket",
+                     "a unix socket has a path of at most 100 characters", socket);
+        return dp_cmd_fail(cmd, &error);
+    }
+    return verb->run(cmd);
+}
+
+int main(int argc, char **argv)
+{
+    dp_cmd cmd = {.json = false};
+    size_t count = 0;
+    const dp_verb *const *verbs = dp_verbs(&count);
+    setlocale(LC_ALL, "");
+    setlocale(LC_NUMERIC, "C"); /* Numbers are written for programs too. */
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        print_usage();
+        return argc < 2 ? DP_EXIT_USAGE : 0;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        return run_verb(&cmd, &dp_verb_version, argc - 2, argv + 2);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const int words = words_matched(verbs[i]->name, argc - 1, argv + 1);
+        if (words > 0) {
+            return run_verb(&cmd, verbs[i], argc - 1 - words, argv + 1 + words);
+        }
+    }
+    return unknown_verb(&cmd, argv[1]);
+}

@@ -1,0 +1,444 @@
+#include "cli/manifest_yaml.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/assert.h"
+
+enum { KEY_MAX = 64, ROWS_MAX = 64, KEYS_MAX = ROWS_MAX + 8, PATIENT_DISTANCE = 3 };
+
+/* Keys that are no numbers come first, the rows of base/manifest.h follow. */
+typedef enum word_key { KEY_NAME, KEY_TEXT, KEY_SCHEDULE, KEY_CODEC, WORD_KEYS } word_key;
+static const char *const word_keys[WORD_KEYS] = {"name", "text", "train.schedule", "round.codec"};
+
+typedef struct word {
+    const char *name;
+    int value;
+} word;
+static const word schedules[] = {{"constant", DP_SCHEDULE_CONSTANT},
+                                 {"linear", DP_SCHEDULE_LINEAR},
+                                 {"cosine", DP_SCHEDULE_COSINE},
+                                 {"wsd", DP_SCHEDULE_WSD}};
+static const word codecs[] = {{"fp32", DP_CODEC_FP32},
+                              {"bf16", DP_CODEC_BF16},
+                              {"int8", DP_CODEC_INT8},
+                              {"sparse", DP_CODEC_SPARSE}};
+enum { WORDS = sizeof codecs / sizeof codecs[0] };
+_Static_assert(sizeof schedules == sizeof codecs, "both have as many words");
+
+typedef struct reading {
+    yaml_parser_t parser;
+    const char *file_name;
+    dp_manifest_file *file;
+    dp_why *what;
+    dp_why *fix;
+    const dp_manifest_row *rows;
+    size_t n_rows;
+    yaml_mark_t marks[KEYS_MAX]; /* where each key was given */
+    bool given[KEYS_MAX];
+} reading;
+
+/* DP_BADMSG with "file:line:column: " before the sentence. */
+__attribute__((format(printf, 3, 4))) static dp_status
+complain(const reading *self, const yaml_mark_t *mark, const char *format, ...)
+{
+    char text[DP_WHY_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    for (char *c = text; *c != '\0'; c++) {
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) {
+            *c = '?'; /* A file may not steer the terminal that shows its mistake. */
+        }
+    }
+    return dp_why_set(self->what, DP_BADMSG, "%s:%zu:%zu: %s", self->file_name, mark->line + 1,
+                      mark->column + 1, text);
+}
+
+static const char *key_name(const reading *self, size_t key)
+{
+    return key < WORD_KEYS ? word_keys[key] : self->rows[key - WORD_KEYS].key;
+}
+
+static size_t key_count(const reading *self)
+{
+    return WORD_KEYS + self->n_rows;
+}
+
+/* Edits between two short texts (Wagner and Fischer 1974), one row at a time. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[KEY_MAX + 1];
+    const size_t width = strnlen(b, KEY_MAX);
+    for (size_t j = 0; j <= width; j++) {
+        row[j] = j;
+    }
+    for (size_t i = 0; a[i] != '\0' && i < KEY_MAX; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t j = 0; j < width; j++) {
+            const size_t replaced = diagonal + (a[i] != b[j]);
+            const size_t shorter = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
+            diagonal = row[j + 1];
+            row[j + 1] = replaced < shorter ? replaced : shorter;
+        }
+    }
+    return row[width];
+}
+
+static dp_status unknown_key(const reading *self, const yaml_mark_t *mark, const char *key)
+{
+    size_t best = PATIENT_DISTANCE + 1;
+    const char *close = NULL;
+    for (size_t i = 0; i < key_count(self); i++) {
+        const size_t d = distance(key, key_name(self, i));
+        if (d < best) {
+            best = d;
+            close = key_name(self, i);
+        }
+    }
+    if (close != NULL) {
+        DP_IGNORE(
+            dp_why_set(self->fix, DP_OK, "write %s", close)); /* It only fills the sentence. */
+        return complain(self, mark, "unknown key \"%s\" (did you mean %s?)", key, close);
+    }
+    DP_IGNORE(dp_why_set(self->fix, DP_OK,
+                         "dpnode run validate --keys   # lists all keys")); /* As above. */
+    return complain(self, mark, "unknown key \"%s\"", key);
+}
+
+/* ---- values ---- */
+
+static dp_status take_text(const reading *self, const yaml_mark_t *mark, const char *key,
+                           const char *value, char *out, size_t size)
+{
+    if (value[0] == '\0' || strlen(value) >= size) {
+        return complain(self, mark, "%s must have 1 to %zu bytes", key, size - 1);
+    }
+    memcpy(out, value, strlen(value) + 1);
+    return DP_OK;
+}
+
+static dp_status take_word(const reading *self, const yaml_mark_t *mark, const char *key,
+                           const char *value, const word *words, int *out)
+{
+    for (size_t i = 0; i < WORDS; i++) {
+        if (strcmp(value, words[i].name) == 0) {
+            *out = words[i].value;
+            return DP_OK;
+        }
+    }
+    return complain(self, mark, "%s is \"%.32s\"; it may be %s, %s, %s or %s", key, value,
+                    words[0].name, words[1].name, words[2].name, words[3].name);
+}
+
+/* The stored integer of a number in the file: value * scale, which must come out whole. */
+static bool to_stored(const char *text, uint64_t scale, uint64_t *stored)
+{
+    char *end = NULL;
+    if (text[0] == '\0' || strspn(text, "0123456789.eE+-") != strlen(text)) {
+        return false; /* strtold would take "inf", "0x10" and blanks. */
+    }
+    errno = 0;
+    if (strspn(text, "0123456789") == strlen(text) && scale == 1) {
+        *stored = strtoull(text, &end, 10); /* Exact up to 2^64 - 1. */
+        return errno == 0 && *end == '\0';
+    }
+    const long double value = strtold(text, &end) * (long double)scale;
+    const long double whole = roundl(value);
+    if (*end != '\0' || errno != 0 || !(value >= 0) || value > 1e18L ||
+        fabsl(value - whole) > 1e-6L) {
+        return false;
+    }
+    *stored = (uint64_t)whole;
+    return true;
+}
+
+static dp_status take_number(const reading *self, const yaml_mark_t *mark,
+                             const dp_manifest_row *row, const char *value)
+{
+    uint64_t stored = 0;
+    const double scale = (double)row->scale;
+    const bool read = to_stored(value, row->scale, &stored);
+    if (!read || stored < row->least || stored > row->most) {
+        return complain(self, mark, "%s is \"%.32s\"; it may be a %s of %.10g to %.10g", row->key,
+                        value, row->scale == 1 ? "whole number" : "number",
+                        (double)row->least / scale, (double)row->most / scale);
+    }
+    char *at = (char *)&self->file->manifest + row->offset;
+    const uint32_t small = (uint32_t)stored;
+    if (row->size == sizeof stored) {
+        memcpy(at, &stored, sizeof stored);
+    } else {
+        memcpy(at, &small, sizeof small);
+    }
+    return DP_OK;
+}
+
+static dp_status take_value(reading *self, size_t key, const yaml_mark_t *mark, const char *value)
+{
+    dp_manifest *manifest = &self->file->manifest;
+    const char *name = key_name(self, key);
+    int chosen = 0;
+    if (key >= WORD_KEYS) {
+        return take_number(self, mark, &self->rows[key - WORD_KEYS], value);
+    }
+    switch ((word_key)key) {
+    case KEY_NAME:
+        return take_text(self, mark, name, value, manifest->name, sizeof manifest->name);
+    case KEY_TEXT:
+        return take_text(self, mark, name, value, self->file->text_path,
+                         sizeof self->file->text_path);
+    case KEY_SCHEDULE:
+        DP_TRY(take_word(self, mark, name, value, schedules, &chosen));
+        manifest->schedule = (dp_schedule_kind)chosen;
+        return DP_OK;
+    case KEY_CODEC:
+        DP_TRY(take_word(self, mark, name, value, codecs, &chosen));
+        manifest->codec = (dp_codec_kind)chosen;
+        return DP_OK;
+    case WORD_KEYS:
+        break;
+    }
+    return DP_BADARG;
+}
+
+/* ---- structure ---- */
+
+/* The next event, which the caller deletes. */
+static dp_status next_event(reading *self, yaml_event_t *event)
+{
+    if (yaml_parser_parse(&self->parser, event)) {
+        return DP_OK;
+    }
+    const yaml_mark_t *mark = &self->parser.problem_mark;
+    const char *problem = self->parser.problem != NULL ? self->parser.problem : "not YAML";
+    return complain(self, mark, "this is no YAML: %s", problem);
+}
+
+static const char *kind_of(const yaml_event_t *event)
+{
+    switch ((int)event->type) {
+    case YAML_ALIAS_EVENT:
+        return "an alias, which manifests do not have";
+    case YAML_SEQUENCE_START_EVENT:
+        return "a list";
+    case YAML_MAPPING_START_EVENT:
+        return "a section";
+    case YAML_STREAM_END_EVENT:
+    case YAML_DOCUMENT_END_EVENT:
+        return "the end of the file";
+    default:
+        return "something else";
+    }
+}
+
+/* A plain scalar as a C string, or a complaint. wanted: what should stand there. */
+static dp_status scalar_text(const reading *self, const yaml_event_t *event, const char *wanted,
+                             const char **text)
+{
+    if (event->type != YAML_SCALAR_EVENT) {
+        return complain(self, &event->start_mark, "%s is needed here, and this is %s", wanted,
+                        kind_of(event));
+    }
+    *text = (const char *)event->data.scalar.value;
+    if (event->data.scalar.anchor != NULL || event->data.scalar.tag != NULL) {
+        return complain(self, &event->start_mark, "anchors and tags have no place in a manifest");
+    }
+    if (strlen(*text) != event->data.scalar.length) {
+        return complain(self, &event->start_mark, "a zero byte has no place in a manifest");
+    }
+    return DP_OK;
+}
+
+/* Whether some key starts with "section.". */
+static bool is_section(const reading *self, const char *name)
+{
+    const size_t size = strlen(name);
+    for (size_t i = 0; i < key_count(self); i++) {
+        const char *key = key_name(self, i);
+        if (strncmp(key, name, size) == 0 && key[size] == '.') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static dp_status find_key(reading *self, const yaml_mark_t *mark, const char *section,
+                          const char *name, size_t *key)
+{
+    char full[KEY_MAX];
+    const int size =
+        snprintf(full, sizeof full, "%s%s%.40s", section, section[0] != '\0' ? "." : "", name);
+    dp_assert(size > 0 && size < KEY_MAX + 40);
+    for (size_t i = 0; i < key_count(self); i++) {
+        if (strcmp(full, key_name(self, i)) != 0) {
+            continue;
+        }
+        if (self->given[i]) {
+            return complain(self, mark, "%s is given twice; the first time in line %zu", full,
+                            self->marks[i].line + 1);
+        }
+        self->given[i] = true;
+        self->marks[i] = *mark;
+        *key = i;
+        return DP_OK;
+    }
+    return unknown_key(self, mark, full);
+}
+
+static dp_status read_value(reading *self, size_t key)
+{
+    yaml_event_t event;
+    const char *text = NULL;
+    DP_TRY(next_event(self, &event));
+    dp_status status = scalar_text(self, &event, "a value", &text);
+    if (status == DP_OK) {
+        self->marks[key] = event.start_mark;
+        status = take_value(self, key, &event.start_mark, text);
+    }
+    yaml_event_delete(&event);
+    return status;
+}
+
+/* Pairs up to the end of a section, whose start has been read. */
+static dp_status read_section(reading *self, const char *section)
+{
+    for (;;) { /* Every turn eats bytes of a bounded file. */
+        yaml_event_t event;
+        const char *name = NULL;
+        size_t key = 0;
+        DP_TRY(next_event(self, &event));
+        if (event.type == YAML_MAPPING_END_EVENT) {
+            yaml_event_delete(&event);
+            return DP_OK;
+        }
+        dp_status status = scalar_text(self, &event, "a key", &name);
+        if (status == DP_OK) {
+            status = find_key(self, &event.start_mark, section, name, &key);
+        }
+        yaml_event_delete(&event);
+        DP_TRY(status);
+        DP_TRY(read_value(self, key));
+    }
+}
+
+/* "model:" was read; its section must follow. */
+static dp_status enter_section(reading *self, const char *name)
+{
+    yaml_event_t event;
+    DP_TRY(next_event(self, &event));
+    dp_status status = DP_OK;
+    if (event.type != YAML_MAPPING_START_EVENT) {
+        status = complain(self, &event.start_mark,
+                          "%s is a section: its keys stand below it, indented", name);
+    } else if (event.data.mapping_start.anchor != NULL || event.data.mapping_start.tag != NULL) {
+        status = complain(self, &event.start_mark, "anchors and tags have no place in a manifest");
+    }
+    yaml_event_delete(&event);
+    DP_TRY(status);
+    return read_section(self, name);
+}
+
+/* One pair of the top level, or its end (*over). */
+static dp_status read_top(reading *self, bool *over)
+{
+    yaml_event_t event;
+    const char *text = NULL;
+    char name[KEY_MAX] = "";
+    size_t key = 0;
+    bool section = false;
+    DP_TRY(next_event(self, &event));
+    if (event.type == YAML_MAPPING_END_EVENT) {
+        *over = true;
+        yaml_event_delete(&event);
+        return DP_OK;
+    }
+    dp_status status = scalar_text(self, &event, "a key", &text);
+    if (status == DP_OK) {
+        snprintf(name, sizeof name, "%s", text);
+        section = is_section(self, name);
+        status = section ? DP_OK : find_key(self, &event.start_mark, "", name, &key);
+    }
+    yaml_event_delete(&event);
+    DP_TRY(status);
+    return section ? enter_section(self, name) : read_value(self, key);
+}
+
+/* Expect an event of this type. */
+static dp_status expect(reading *self, yaml_event_type_t type, const char *wanted)
+{
+    yaml_event_t event;
+    DP_TRY(next_event(self, &event));
+    dp_status status = DP_OK;
+    if (event.type != type) {
+        status = complain(self, &event.start_mark, "%s", wanted);
+    }
+    yaml_event_delete(&event);
+    return status;
+}
+
+static dp_status read_stream(reading *self)
+{
+    bool over = false;
+    DP_TRY(expect(self, YAML_STREAM_START_EVENT, "this is no YAML"));
+    DP_TRY(expect(self, YAML_DOCUMENT_START_EVENT, "the manifest is empty"));
+    DP_TRY(expect(self, YAML_MAPPING_START_EVENT, "a manifest is made of \"key: value\" lines"));
+    while (!over) {
+        DP_TRY(read_top(self, &over));
+    }
+    DP_TRY(expect(self, YAML_DOCUMENT_END_EVENT, "the manifest should end here"));
+    return expect(self, YAML_STREAM_END_EVENT, "a second document begins here; a manifest is one");
+}
+
+/* What dp_manifest_check finds wrong, at the place of the first key that its sentence names and the file gives. */
+static dp_status check(reading *self)
+{
+    dp_why why = {""};
+    if (dp_manifest_check(&self->file->manifest, &why) == DP_OK) {
+        return DP_OK;
+    }
+    const yaml_mark_t start = {0};
+    const yaml_mark_t *mark = &start;
+    const char *first = NULL;
+    for (size_t i = 0; i < key_count(self); i++) {
+        const char *at = self->given[i] ? strstr(why.text, key_name(self, i)) : NULL;
+        if (at != NULL && (first == NULL || at < first)) {
+            first = at;
+            mark = &self->marks[i];
+        }
+    }
+    return complain(self, mark, "%s", why.text);
+}
+
+dp_status dp_manifest_yaml_read(dp_view bytes, const char *file_name, dp_manifest_file *file,
+                                dp_why *what, dp_why *fix)
+{
+    reading self = {.file_name = file_name, .file = file, .what = what, .fix = fix};
+    self.rows = dp_manifest_rows(&self.n_rows);
+    dp_assert(self.n_rows <= ROWS_MAX);
+    dp_manifest_default(&file->manifest);
+    file->text_path[0] = '\0';
+    what->text[0] = '\0';
+    fix->text[0] = '\0';
+    if (bytes.size > DP_YAML_BYTES_MAX) {
+        return dp_why_set(what, DP_BADMSG,
+                          "%s:1:1: a manifest has at most %d bytes, and this has %zu", file_name,
+                          DP_YAML_BYTES_MAX, bytes.size);
+    }
+    if (!yaml_parser_initialize(&self.parser)) {
+        return dp_why_set(what, DP_NOMEM, "%s:1:1: out of memory", file_name);
+    }
+    yaml_parser_set_encoding(&self.parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&self.parser, bytes.data, bytes.size);
+    dp_status status = read_stream(&self);
+    yaml_parser_delete(&self.parser);
+    return status == DP_OK ? check(&self) : status;
+}

@@ -1,0 +1,26 @@
+/* A run manifest as a person writes it: YAML in, dp_manifest out, and for every mistake the line, the column and what to
+ * do. Total: any bytes give a manifest or a sentence. YAML never travels; base/manifest.h has the form that does.
+ *
+ *   name: kjv                    # and text: PATH, relative to the file
+ *   model: {layers: 4, width: 128, ...}
+ *   train: ...  round: ...       # the keys of dp_manifest_rows, cut at the dot
+ * Refused: anchors, aliases and tags, a key twice, more than one document, what is deeper than a section, more than
+ * DP_YAML_BYTES_MAX bytes. */
+#ifndef DP_CLI_MANIFEST_YAML_H
+#define DP_CLI_MANIFEST_YAML_H
+
+#include "base/manifest.h"
+
+enum { DP_YAML_BYTES_MAX = 64 * 1024, DP_YAML_TEXT_MAX = 400 };
+
+typedef struct dp_manifest_file {
+    dp_manifest manifest;             /* checked; keys and hashes are zero */
+    char text_path[DP_YAML_TEXT_MAX]; /* as written; "" if absent */
+} dp_manifest_file;
+
+/* file_name stands before line and column in *what. DP_BADMSG: *what and *fix (may stay "") are filled, *file is not to
+ * be used. */
+DP_MUST dp_status dp_manifest_yaml_read(dp_view bytes, const char *file_name,
+                                        dp_manifest_file *file, dp_why *what, dp_why *fix);
+
+#endif

@@ -1,0 +1,171 @@
+#include "cli/print.h"
+
+#include <langinfo.h>
+#include <libsmartcols.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+
+struct dp_table {
+    struct libscols_table *table;
+    struct libscols_line *line;
+    unsigned column;
+    bool failed;
+};
+
+void dp_print_bytes(uint64_t bytes, char text[DP_PRINT_CELL_MAX])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    while (value >= 1024 && unit + 1 < sizeof units / sizeof units[0]) {
+        value /= 1024;
+        unit++;
+    }
+    snprintf(text, DP_PRINT_CELL_MAX, "%.*f %s", unit == 0 || value >= 100 ? 0 : 1, value,
+             units[unit]);
+}
+
+void dp_print_count(double count, char text[DP_PRINT_CELL_MAX])
+{
+    static const char units[] = {' ', 'k', 'M', 'G', 'T'};
+    size_t unit = 0;
+    while (count >= 1000 && unit + 1 < sizeof units) {
+        count /= 1000;
+        unit++;
+    }
+    if (unit == 0) {
+        snprintf(text, DP_PRINT_CELL_MAX, "%.0f", count);
+    } else {
+        snprintf(text, DP_PRINT_CELL_MAX, "%.*f%c",
+                 count >= 100  ? 0
+                 : count >= 10 ? 1
+                               : 2,
+                 count, units[unit]);
+    }
+}
+
+void dp_print_span(uint64_t seconds, char text[DP_PRINT_CELL_MAX])
+{
+    static const struct {
+        uint64_t from;
+        uint64_t unit;
+        const char *name;
+    } rows[] = {{2 * 86400, 86400, "d"}, {2 * 3600, 3600, "h"}, {120, 60, "min"}, {0, 1, "s"}};
+    size_t i = 0;
+    while (seconds < rows[i].from) {
+        i++;
+    }
+    snprintf(text, DP_PRINT_CELL_MAX, "%llu %s", (unsigned long long)(seconds / rows[i].unit),
+             rows[i].name);
+}
+
+void dp_print_clock(uint64_t unix_ms, char text[DP_PRINT_CELL_MAX])
+{
+    const time_t when = (time_t)(unix_ms / 1000);
+    struct tm parts;
+    if (localtime_r(&when, &parts) == NULL ||
+        strftime(text, DP_PRINT_CELL_MAX, "%H:%M:%S", &parts) == 0) {
+        snprintf(text, DP_PRINT_CELL_MAX, "?");
+    }
+}
+
+uint64_t dp_print_now_ms(void)
+{
+    struct timespec now = {0};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static bool steers(unsigned char c)
+{
+    return c < 0x20 || c == 0x7f;
+}
+
+void dp_print_harmless(char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (steers((unsigned char)*text)) {
+            *text = '?';
+        }
+    }
+}
+
+void dp_print_text(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (!steers((unsigned char)*text) || *text == '\n' || *text == '\t') {
+            putchar(*text);
+        }
+    }
+}
+
+const char *dp_print_mark(bool good)
+{
+    const bool utf8 =
+        strcmp(nl_langinfo(CODESET), "UTF-8") == 0; /* NOLINT(concurrency-mt-unsafe): one thread */
+    if (utf8) {
+        return good ? "\xe2\x9c\x93" : "\xe2\x9c\x97";
+    }
+    return good ? "ok" : "no";
+}
+
+/* ---- tables ---- */
+
+dp_table *dp_table_open(const char *const *columns, unsigned count, unsigned right_mask)
+{
+    dp_table *self = dp_alloc(1, sizeof *self);
+    if (self == NULL) {
+        return NULL;
+    }
+    self->table = scols_new_table();
+    self->failed = self->table == NULL;
+    for (unsigned i = 0; i < count && !self->failed; i++) {
+        const int flags = (right_mask >> i & 1) != 0 ? SCOLS_FL_RIGHT : 0;
+        self->failed = scols_table_new_column(self->table, columns[i], 0, flags) == NULL;
+    }
+    return self;
+}
+
+void dp_table_row(dp_table *table)
+{
+    if (table != NULL && !table->failed) {
+        table->line = scols_table_new_line(table->table, NULL);
+        table->failed = table->line == NULL;
+        table->column = 0;
+    }
+}
+
+void dp_table_cell(dp_table *table, const char *text)
+{
+    char *copy = NULL;
+    if (table == NULL || table->failed) {
+        return;
+    }
+    copy = strdup(text); /* libsmartcols frees it. */
+    if (copy == NULL) {
+        table->failed = true;
+        return;
+    }
+    dp_print_harmless(copy);
+    if (scols_line_refer_data(table->line, table->column++, copy) != 0) {
+        free(copy);
+        table->failed = true;
+    }
+}
+
+void dp_table_close(dp_table *table, bool print)
+{
+    if (table == NULL || table->failed) {
+        fprintf(stderr, "dpnode: no memory for a table\n");
+    } else if (print) {
+        scols_print_table(table->table);
+    }
+    if (table != NULL) {
+        scols_unref_table(table->table);
+        dp_free(table);
+    }
+}

@@ -1,0 +1,181 @@
+#include "cli/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/paths.h"
+
+enum { ASK_EVERY_MS = 10, LOG_TAIL_BYTES = 400 };
+
+static uint64_t now_ms(void)
+{
+    struct timespec now = {0};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* The last line of the log, for the person who must know why the daemon ended. */
+static void last_line(const char *log, char *line, size_t size)
+{
+    char tail[LOG_TAIL_BYTES + 1];
+    line[0] = '\0';
+    const int fd = open(log, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return;
+    }
+    const off_t end = lseek(fd, 0, SEEK_END);
+    const off_t from = end > LOG_TAIL_BYTES ? end - LOG_TAIL_BYTES : 0;
+    ssize_t got = pread(fd, tail, LOG_TAIL_BYTES, from);
+    close(fd);
+    while (got > 0 && tail[got - 1] == '\n') {
+        got--;
+    }
+    if (got <= 0) {
+        return;
+    }
+    tail[got] = '\0';
+    const char *newline = strrchr(tail, '\n');
+    snprintf(line, size, "%s", newline != NULL ? newline + 1 : tail);
+}
+
+/* In the child. Ends it. */
+static void become_daemon(const dp_start *start, const char *program, const char *log)
+{
+    const char *arguments[DP_START_ARGS_MAX] = {program, "--dir", start->dir, "--socket",
+                                                start->socket};
+    size_t count = 5;
+    for (size_t i = 0;
+         start->extra != NULL && start->extra[i] != NULL && count + 1 < DP_START_ARGS_MAX; i++) {
+        arguments[count++] = start->extra[i];
+    }
+    const int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    const int none = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    /* Standard streams are replaced, so that nobody waits for the daemon's end of a pipe. */
+    if (out < 0 || none < 0 || dup2(none, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
+        dup2(out, STDERR_FILENO) < 0) {
+        _exit(DP_EXIT_CANTCREATE);
+    }
+    if (start->detach) {
+        setsid();
+    } else {
+        setpgid(0, 0); /* Ctrl-C is for its parent, which ends it in order. */
+    }
+    char *vector[DP_START_ARGS_MAX] = {NULL};
+    memcpy(vector, arguments,
+           sizeof vector); /* execvp wants its strings writable, and does not write. */
+    execvp(program, vector);
+    dprintf(STDERR_FILENO, "%s: %s\n", program,
+            strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
+    _exit(127);
+}
+
+static int died(int status, const char *log, dp_control_error *error)
+{
+    char line[LOG_TAIL_BYTES + 1];
+    char fix[DP_CLI_PATH_MAX];
+    last_line(log, line, sizeof line);
+    snprintf(fix, sizeof fix, "less %.200s   # the daemon's log", log);
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : DP_EXIT_SOFTWARE;
+    if (code == 127) {
+        dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0105",
+                     "install dpnoded beside dpnode, or add its folder to PATH",
+                     "dpnoded cannot be run", line);
+        return error->exit;
+    }
+    dp_error_set(error, code >= DP_EXIT_USAGE && code < 79 ? code : DP_EXIT_SOFTWARE, "E0106", fix,
+                 "the daemon ended at once", line);
+    return error->exit;
+}
+
+static int wait_for_answer(const dp_start *start, pid_t pid, const char *log,
+                           dp_control_error *error)
+{
+    const uint64_t until = now_ms() + DP_START_MS_MAX;
+    const struct timespec pause = {.tv_nsec = ASK_EVERY_MS * 1000000L};
+    for (;;) {
+        dp_client client;
+        int status = 0;
+        const bool answers = dp_client_open(&client, start->socket, error) == DP_OK;
+        dp_client_close(&client);
+        /* Another daemon may answer there, while ours ended because of it. */
+        if (waitpid(pid, &status, WNOHANG) == pid) {
+            return died(status, log, error);
+        }
+        if (answers) {
+            return 0;
+        }
+        if (now_ms() > until) {
+            char why[64];
+            snprintf(why, sizeof why, "no answer within %d s", DP_START_MS_MAX / 1000);
+            dp_error_set(error, DP_EXIT_TEMPORARY, "E0107",
+                         "dpnode status   # perhaps it needs longer",
+                         "the daemon was started and does not answer", why);
+            return error->exit;
+        }
+        nanosleep(&pause, NULL);
+    }
+}
+
+int dp_start_daemon(const dp_start *start, pid_t *pid, dp_control_error *error)
+{
+    char program[DP_CLI_PATH_MAX];
+    char log[DP_CLI_PATH_MAX + 16];
+    dp_path_program("dpnoded", program);
+    snprintf(log, sizeof log, "%s/dpnoded.log", start->dir);
+    if (dp_path_make_folders(start->dir) != DP_OK || strlen(log) >= DP_CLI_PATH_MAX) {
+        dp_error_set(error, DP_EXIT_CANTCREATE, "E0108", "choose another one with --dir",
+                     "the daemon's directory cannot be made", start->dir);
+        return error->exit;
+    }
+    fflush(NULL);
+    *pid = fork();
+    if (*pid == 0) {
+        become_daemon(start, program, log);
+    }
+    if (*pid < 0) {
+        dp_error_set(error, DP_EXIT_TEMPORARY, "E0109", "", "no process could be started",
+                     strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
+        return error->exit;
+    }
+    return wait_for_answer(start, *pid, log, error);
+}
+
+int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started, dp_control_error *error)
+{
+    char given[DP_CLI_PATH_MAX];
+    char dir[DP_CLI_PATH_MAX];
+    *started = false;
+    if (dp_client_open(client, cmd->socket, error) == DP_OK) {
+        return 0;
+    }
+    dp_client_close(client);
+    if (error->exit != DP_EXIT_UNAVAILABLE) {
+        return error->exit;
+    }
+    dp_path_dir(dp_cmd_option(cmd, "dir"), given);
+    if (dp_path_absolute(given, dir) != DP_OK) {
+        dp_error_set(error, DP_EXIT_USAGE, "E0108", "choose another one with --dir",
+                     "the directory's path is too long", given);
+        return error->exit;
+    }
+    const char *listen = dp_cmd_option(cmd, "listen");
+    const char *const extra[] = {listen != NULL ? "--listen" : NULL, listen, NULL};
+    const dp_start start = {.dir = dir, .socket = cmd->socket, .extra = extra, .detach = true};
+    pid_t pid = 0;
+    const int status = dp_start_daemon(&start, &pid, error);
+    if (status != 0) {
+        return status;
+    }
+    *started = true;
+    const bool open = dp_client_open(client, cmd->socket, error) == DP_OK;
+    if (!open) {
+        dp_client_close(client);
+    }
+    return open ? 0 : error->exit;
+}

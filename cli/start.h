@@ -1,0 +1,33 @@
+/* Starting the daemon when none answers: found beside this program, detached, its words in DIR/dpnoded.log. */
+#ifndef DP_CLI_START_H
+#define DP_CLI_START_H
+
+#include <sys/types.h>
+
+#include "cli/client.h"
+
+enum { DP_START_ARGS_MAX = 24, DP_START_MS_MAX = 20 * 1000 };
+
+typedef struct dp_start {
+    const char *dir; /* absolute, exists after the call */
+    const char *socket;
+    const char *const *extra; /* further arguments of dpnoded, ended by NULL; may be NULL */
+    bool detach;              /* in a session of its own, so that it outlives the terminal */
+} dp_start;
+
+/* Start a daemon and wait until it answers. *pid: of the daemon. 0 or the exit status of *error. */
+DP_MUST int dp_start_daemon(const dp_start *start, pid_t *pid, dp_control_error *error);
+
+/* For join, run create and up, whose options dir and listen are used: *client is open to the daemon at the socket,
+ * which is started when none answers; *started tells. 0 or the exit status of *error. */
+DP_MUST int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started,
+                             dp_control_error *error);
+
+#define DP_START_OPTIONS                                                                           \
+    {"dir", 0, "PATH", "directory of keys and store, if a daemon must be started [DPNODE_DIR]"},   \
+    {                                                                                              \
+        "listen", 0, "ADDR:PORT",                                                                  \
+            "where peers connect, if a daemon must be started [DPNODE_LISTEN]"                     \
+    }
+
+#endif
