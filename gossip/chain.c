@@ -79,6 +79,17 @@ static bool is_old(const dp_node *node, uint64_t round)
     return round + DP_WINDOW_ROUNDS <= newest || round + DP_RING_ROUNDS <= node->ledger.round + 4;
 }
 
+static void drop_row(dp_node *node, dp_ring_row *row)
+{
+    if (row->round == 0 || row->dropped) {
+        return;
+    }
+    row->dropped = true;
+    for (uint32_t k = 0; k < row->n; k++) {
+        drop_blob(node, &row->items[k].root, row->round);
+    }
+}
+
 static void drop_old(dp_node *node)
 {
     uint32_t rows = 0;
@@ -88,10 +99,20 @@ static void drop_old(dp_node *node)
         if (row->round == 0 || row->dropped || !is_old(node, row->round)) {
             continue;
         }
-        row->dropped = true;
         rows++;
-        for (uint32_t k = 0; k < row->n; k++) {
-            drop_blob(node, &row->items[k].root, row->round);
+        drop_row(node, row);
+    }
+}
+
+/* The trainer stands at this round: blobs up to it that are not here are not needed any more. */
+void dp_chain_cancel(dp_node *node, uint64_t round)
+{
+    for (uint32_t i = 0; i < DP_RING_ROUNDS; i++) {
+        const dp_ring_row *row = &node->chain->ring[i];
+        for (uint32_t k = 0; row->round > 0 && row->round <= round && k < row->n; k++) {
+            if (!dp_node_holds(node, &row->items[k].root)) {
+                dp_spread_cancel(node->spread, node->now, &row->items[k].root, &node->out);
+            }
         }
     }
 }
@@ -139,6 +160,9 @@ static void remember_round(dp_node *node, const dp_record *record)
     dp_chain *chain = node->chain;
     dp_ring_row *row = &chain->ring[record->round % DP_RING_ROUNDS];
 
+    if (node->started) {
+        drop_row(node, row); /* What it names is never asked for again. */
+    }
     *row = (dp_ring_row){.round = record->round, .slot = record->slot, .tokens = record->tokens_total,
                          .alpha = record->alpha, .n = record->n_listed};
     row->digest = dp_ledger_digest(&node->ledger);

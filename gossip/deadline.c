@@ -32,7 +32,10 @@ uint64_t dp_deadline_hard(const dp_deadline *deadline)
 
 uint64_t dp_deadline_grace(const dp_deadline *deadline, uint64_t step_us, uint64_t transfer_us, uint64_t rtt_p95_us)
 {
-    return clamp(step_us + 2 * transfer_us, 4 * rtt_p95_us + 50 * DP_MS, dp_deadline_length(deadline) / 4);
+    const uint64_t least = 4 * rtt_p95_us + 50 * DP_MS;
+    const uint64_t quarter = dp_deadline_length(deadline) / 4;
+
+    return clamp(step_us + 2 * transfer_us, least, quarter > least ? quarter : least);
 }
 
 uint64_t dp_deadline_bid(uint64_t rtt_p95_us, uint64_t fsync_p95_us, uint32_t distance, uint32_t failed)

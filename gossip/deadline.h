@@ -24,7 +24,7 @@ uint64_t dp_deadline_length(const dp_deadline *deadline);
 /* (1.5 L + 2 s) * patience. */
 uint64_t dp_deadline_hard(const dp_deadline *deadline);
 /* What a straggler is given after K are ready: one step of the slowest and two transfers, within [4 rtt_p95 + 50 ms, L/4]. The
- * upper bound wins. */
+ * lower bound wins, so that a member far away is not left out of every short round. */
 uint64_t dp_deadline_grace(const dp_deadline *deadline, uint64_t step_us, uint64_t transfer_us, uint64_t rtt_p95_us);
 /* Wait of a voter that sees the close condition: clamp(4 rtt_p95 + 2 fsync_p95, 200 ms, 5 s) * (1 + distance from the last
  * owner), doubled per failed bid up to 30 s. */

@@ -343,6 +343,7 @@ static void on_at(dp_node *node, const dp_event *event)
     train->fresh = true;
     train->training = false;
     train->train_round = 0;
+    dp_chain_cancel(node, event->u.at.round);
     arrive(node, event->u.at.round, &event->u.at.root);
     node->dirty = true;
 }
@@ -389,7 +390,8 @@ static bool fetch_row(dp_node *node, const dp_ring_row *row)
             continue;
         }
         whole = false;
-        if (!dp_spread_wants(node->spread, &item->root)) {
+        /* Dropped here: gone everywhere. And once a state is on its way, it has the room. */
+        if (!row->dropped && !node->catchup.wants_state && !dp_spread_wants(node->spread, &item->root)) {
             const dp_priority priority = row->round == node->ledger.round ? DP_PRIORITY_ROUND : DP_PRIORITY_REPLAY;
             if (dp_spread_want(node->spread, node->now, &item->root, item->bytes, DP_USE_BLOB, priority,
                                &node->out) == DP_OK) {
@@ -429,7 +431,8 @@ static void replay(dp_node *node)
         if (node->catchup.stuck_at.us == 0) {
             node->catchup.stuck_at = node->now;
         }
-        if (dp_time_between(node->catchup.stuck_at, node->now) > 5 * DP_SECOND) {
+        if (row->dropped || dp_time_between(node->catchup.stuck_at, node->now) > DP_STATE_PATIENCE_US) {
+            dp_chain_cancel(node, node->ledger.round); /* Make room for a state. */
             dp_catchup_state(node);
         }
         return;
