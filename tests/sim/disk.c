@@ -194,6 +194,11 @@ static void replace_row(dp_disk *disk, dp_disk_row *row, dp_disk_write *write)
     row_clear(row);
     *row = write->row;
     write->row.data = NULL;
+    for (uint32_t i = 0; i < 3; i++) {
+        if (row->keep[i] < disk->uses_capacity) {
+            disk->uses[row->keep[i]] = (uint8_t)(disk->uses[row->keep[i]] & ~(1U << DP_DISK_FRESH));
+        }
+    }
     if (had) {
         let_go(disk, keep);
     }
@@ -275,6 +280,16 @@ dp_disk_write *dp_disk_end(dp_disk *disk)
     return write;
 }
 
+/* What no row came to name is garbage after a crash. */
+static void sweep(dp_disk *disk)
+{
+    for (uint32_t i = 0; i < disk->uses_capacity; i++) {
+        if ((disk->uses[i] & (1U << DP_DISK_FRESH)) != 0) {
+            dp_disk_use(disk, i, DP_DISK_FRESH, false);
+        }
+    }
+}
+
 void dp_disk_crash(dp_disk *disk, dp_rng *rng)
 {
     uint32_t count = 0;
@@ -286,4 +301,5 @@ void dp_disk_crash(dp_disk *disk, dp_rng *rng)
         dp_disk_write_free(dp_disk_end(disk));
     }
     drop_writes(disk);
+    sweep(disk);
 }

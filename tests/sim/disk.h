@@ -10,7 +10,12 @@
 #include "base/rng.h"
 #include "gossip/node.h"
 
-enum { DP_DISK_EXCHANGES_MAX = 64, DP_DISK_CHECKPOINTS_MAX = 2, DP_DISK_KEEP_ROUNDS = 8 };
+enum {
+    DP_DISK_EXCHANGES_MAX = 80,
+    DP_DISK_CHECKPOINTS_MAX = 2,
+    DP_DISK_FRESH = 7 /* a use: made by the trainer, and no row names it yet. Two makings may be the same bytes, so an older
+                         row that goes must not take it along */
+};
 
 typedef struct dp_disk_record {
     uint8_t *data; /* record, then certificate */

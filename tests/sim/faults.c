@@ -30,7 +30,8 @@ void dp_faults_start(dp_sim *sim)
                                         DP_FAULT_PAUSE,     DP_FAULT_TRAINER, DP_FAULT_DISK,  DP_FAULT_LEAVE};
 
     sim->net.weather = sim->plan.weather;
-    dp_net_lay_out(&sim->net, on(sim, DP_FAULT_DELAY), on(sim, DP_FAULT_SLOW));
+    /* Round trips of 160 ms do not fit in a quarter of a short round. */
+    dp_net_lay_out(&sim->net, on(sim, DP_FAULT_DELAY) && sim->plan.round_ms >= 1000, on(sim, DP_FAULT_SLOW));
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         dp_host *host = &sim->hosts[i];
         uint64_t at = i == 0 ? 1 : 1 + below(sim, 2000000);

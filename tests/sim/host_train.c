@@ -180,6 +180,7 @@ static void write_parcel(dp_host *host, const uint8_t *data, uint32_t size, dp_w
 {
     const uint32_t object = dp_shelf_add(&host->sim->shelf, dp_view_of(data, size));
 
+    dp_disk_use(&host->disk, object, DP_DISK_FRESH, true);
     dp_host_write(host, &(dp_disk_write){.kind = DP_WRITE_OBJECT, .then = then, .object = object,
                                          .round = host->train_round, .life = host->life});
 }
