@@ -121,7 +121,7 @@ static void flush(client *self)
 
 static void dispatch(client *self, const dp_control_frame *frame)
 {
-    const dp_call call = {.control = self->control, .client = self->number, .id = frame->id};
+    const dp_call call = {.daemon = self->control->daemon, .client = self->number, .id = frame->id};
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
         if (strcmp(methods[i].name, frame->method) == 0) {
             methods[i].run(self->control->daemon, &call, frame->body);
@@ -184,15 +184,28 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     }
 }
 
+/* Every connection must be accepted: libuv stops listening at one that is not. */
+static void turn_away(uv_stream_t *listener)
+{
+    uv_pipe_t *stranger = dp_alloc(1, sizeof *stranger);
+    if (stranger == NULL || uv_pipe_init(listener->loop, stranger, 0) != 0) {
+        dp_free(stranger);
+        return;
+    }
+    DP_IGNORE(uv_accept(listener, (uv_stream_t *)stranger) != 0);
+    uv_close((uv_handle_t *)stranger, (uv_close_cb)dp_free);
+}
+
 static void on_connection(uv_stream_t *listener, int status)
 {
     dp_control *control = listener->data;
-    client *self = status == 0 && control->n_clients < DP_CONTROL_CLIENTS_MAX ? dp_alloc(1, sizeof *self) : NULL;
-    if (self == NULL) {
+    if (status != 0) {
         return;
     }
-    if (uv_pipe_init(control->daemon->loop, &self->pipe, 0) != 0) {
+    client *self = control->n_clients < DP_CONTROL_CLIENTS_MAX ? dp_alloc(1, sizeof *self) : NULL;
+    if (self == NULL || uv_pipe_init(control->daemon->loop, &self->pipe, 0) != 0) {
         dp_free(self);
+        turn_away(listener);
         return;
     }
     self->pipe.data = self;
@@ -214,7 +227,11 @@ static void on_connection(uv_stream_t *listener, int status)
 
 static client *client_of(const dp_call *call)
 {
-    for (dp_list *at = call->control->clients.next; at != &call->control->clients; at = at->next) {
+    dp_control *control = call->daemon->control;
+    if (control == NULL) {
+        return NULL;
+    }
+    for (dp_list *at = control->clients.next; at != &control->clients; at = at->next) {
         client *self = DP_LIST_ITEM(at, client, item);
         if (self->number == call->client) {
             return self;
@@ -231,7 +248,11 @@ bool dp_call_alive(const dp_call *call)
 bool dp_call_begin(const dp_call *call, dp_control_kind kind, dp_packer *packer)
 {
     client *self = client_of(call);
-    if (self == NULL || self->out.size > DP_CONTROL_OUT_MAX / 2) {
+    if (self == NULL || (kind == DP_CONTROL_NOTICE && self->out.size > DP_CONTROL_OUT_MAX / 2)) {
+        return false;
+    }
+    if (self->out.size > DP_CONTROL_OUT_MAX - DP_CONTROL_FRAME_MAX) {
+        drop(self); /* It asks and does not read; without a reply it would wait for ever. */
         return false;
     }
     *packer = dp_control_begin(&self->out, kind, call->id, "", &self->start);
@@ -289,7 +310,7 @@ void dp_control_on_round(dp_control *control, const dp_diary_round *round)
 {
     for (dp_list *at = control->clients.next; at != &control->clients;) {
         client *self = DP_LIST_ITEM(at, client, item);
-        const dp_call call = {.control = control, .client = self->number, .id = self->rounds_call - 1};
+        const dp_call call = {.daemon = control->daemon, .client = self->number, .id = self->rounds_call - 1};
         dp_packer packer;
         at = at->next;
         if (self->rounds_call != 0 && dp_call_begin(&call, DP_CONTROL_NOTICE, &packer)) {
@@ -305,7 +326,7 @@ void dp_control_on_entry(dp_control *control, const dp_diary_entry *entry)
 {
     for (dp_list *at = control->clients.next; at != &control->clients;) {
         client *self = DP_LIST_ITEM(at, client, item);
-        const dp_call call = {.control = control, .client = self->number, .id = self->events_call - 1};
+        const dp_call call = {.daemon = control->daemon, .client = self->number, .id = self->events_call - 1};
         dp_packer packer;
         at = at->next;
         if (self->events_call != 0 && dp_call_begin(&call, DP_CONTROL_NOTICE, &packer)) {
@@ -322,14 +343,24 @@ void dp_control_on_entry(dp_control *control, const dp_diary_entry *entry)
 static bool somebody_answers(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
         return false;
     }
     snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
-    const bool answers = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0;
+    /* AGAIN: it listens, but is too busy to accept. */
+    const bool answers = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN;
     close(fd);
     return answers;
+}
+
+/* Left behind by a daemon that was killed. Anything but a socket stays, and bind tells. */
+static void remove_stale(const char *path)
+{
+    struct stat about;
+    if (lstat(path, &about) == 0 && S_ISSOCK(about.st_mode)) {
+        DP_IGNORE(unlink(path) != 0);
+    }
 }
 
 static void make_folder(const char *path)
@@ -364,7 +395,7 @@ dp_status dp_control_open(dp_control **out, dp_daemon *daemon, const char *path,
     dp_list_init(&control->clients);
     snprintf(control->path, sizeof control->path, "%s", path);
     make_folder(path);
-    DP_IGNORE(unlink(path) != 0); /* Left behind by a daemon that was killed. */
+    remove_stale(path);
     int error = uv_pipe_bind(listener, path);
     if (error == 0) {
         DP_IGNORE(chmod(path, 0660) != 0); /* Then only the owner may use it. */

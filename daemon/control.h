@@ -18,7 +18,7 @@ void dp_control_on_round(dp_control *control, const dp_diary_round *round);
 
 /* One request under way. A value: it may outlive its client, then replies go nowhere. */
 typedef struct dp_call {
-    dp_control *control;
+    const dp_daemon *daemon; /* not its control: that may be closed before the answer comes */
     uint64_t client;
     uint64_t id;
 } dp_call;
@@ -26,7 +26,8 @@ typedef struct dp_call {
 /* What a method gets. Exactly one reply or error must follow, now or later; notices may come before it. */
 typedef void dp_method(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters);
 
-/* Begin a reply or notice, pack one value, end it. False: the client is gone or its queue is full; pack nothing. */
+/* Begin a reply or notice, pack one value, end it. False: pack nothing; the client is gone, or its queue is too full for a
+ * notice, or even for a reply, and then it was cut. */
 bool dp_call_begin(const dp_call *call, dp_control_kind kind, dp_packer *packer);
 void dp_call_end(const dp_call *call, dp_packer *packer);
 void dp_call_fail(const dp_call *call, int exit, const char *code, const char *fix, const char *what, const char *why);

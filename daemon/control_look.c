@@ -375,7 +375,8 @@ typedef struct question {
 static bool explains(const dp_diary_entry *entry, const question *about)
 {
     static const dp_note_code routine[] = {DP_NOTE_ROUND_OPENED, DP_NOTE_PUBLISHED, DP_NOTE_READY,   DP_NOTE_DECIDED,
-                                           DP_NOTE_COUNTED,      DP_NOTE_APPLIED,   DP_NOTE_CERTIFIED};
+                                           DP_NOTE_COUNTED,      DP_NOTE_APPLIED,   DP_NOTE_CERTIFIED,
+                                           DP_NOTE_CLOSED,       DP_NOTE_CATCHUP,   DP_NOTE_FETCH};
     if (about->has_round && entry->round != about->round) {
         return false;
     }
@@ -390,7 +391,8 @@ static bool explains(const dp_diary_entry *entry, const question *about)
             return false;
         }
     }
-    return about->has_peer || entry->time_ms >= about->since_ms;
+    const bool routine_name = strncmp(entry->name, "ckpt.", 5) == 0 || strncmp(entry->name, "link.", 5) == 0;
+    return !routine_name && (about->has_peer || entry->time_ms >= about->since_ms);
 }
 
 static bool find_peer(const dp_daemon *daemon, const char *text, dp_peer *peer)

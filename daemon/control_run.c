@@ -515,6 +515,9 @@ static void on_down(uv_timer_t *timer)
 {
     dp_daemon *daemon = timer->data;
     uv_close((uv_handle_t *)timer, (uv_close_cb)dp_free);
+    if (daemon->ending) { /* Two clients have asked. */
+        return;
+    }
     dp_daemon_end(daemon, 0, "asked through the control socket");
 }
 

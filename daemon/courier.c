@@ -174,7 +174,6 @@ static void done_begin(dp_saver_job *job)
     begin_job *self = (begin_job *)job;
     dp_courier *courier = self->courier;
     const dp_courier_hooks *hooks = &courier->config.hooks;
-    courier->n_jobs--;
     const uint32_t n_chunks = dp_object_chunks(self->size);
     if (!courier->closing && self->status == DP_OK) {
         if (self->complete) {
@@ -191,6 +190,7 @@ static void done_begin(dp_saver_job *job)
         }
     }
     dp_free(self);
+    courier->n_jobs--; /* Not earlier: a hook may close the courier. */
     release(courier);
 }
 
@@ -198,7 +198,7 @@ void dp_courier_begin(dp_courier *courier, const dp_hash *root, uint64_t size, c
                       dp_object_use use, uint64_t round)
 {
     const uint32_t n_chunks = dp_object_chunks(size);
-    if (!remember_fetch(courier, root, size)) {
+    if (n_chunks > DP_CHUNKS_MAX || !remember_fetch(courier, root, size)) {
         return;
     }
     begin_job *job = dp_alloc(1, sizeof *job + n_chunks * sizeof(dp_hash));
@@ -267,6 +267,9 @@ static void run_put(dp_saver_job *job, dp_store *store)
     put_job *self = (put_job *)job;
     dp_object_info info = {0};
     self->status = dp_object_put_chunk(store, &self->root, self->index, dp_view_of(self->bytes, self->n_bytes));
+    if (self->status == DP_NOTFOUND) {
+        self->status = DP_AGAIN; /* Dropped here meanwhile; to the node NOTFOUND would mean that the peer lacks it. */
+    }
     if (self->status == DP_OK && dp_object_stat(store, &self->root, &info) == DP_OK && info.n_present == info.n_chunks) {
         self->status = dp_object_commit(store, &self->root);
         self->complete = self->status == DP_OK;
@@ -278,7 +281,6 @@ static void done_put(dp_saver_job *job)
     put_job *self = (put_job *)job;
     dp_courier *courier = self->courier;
     const dp_courier_hooks *hooks = &courier->config.hooks;
-    courier->n_jobs--;
     if (!courier->closing) {
         if (self->complete) {
             forget_fetch(courier, &self->root);
@@ -289,6 +291,7 @@ static void done_put(dp_saver_job *job)
         hooks->object(hooks->context, &self->root, self->size);
     }
     dp_free(self);
+    courier->n_jobs--; /* Not earlier: a hook may close the courier. */
     release(courier);
 }
 

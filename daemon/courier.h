@@ -48,7 +48,7 @@ void dp_courier_serve_chunk(dp_courier *courier, const dp_peer *peer, const dp_h
 void dp_courier_serve_records(dp_courier *courier, const dp_peer *peer, uint64_t from, uint32_t count);
 void dp_courier_serve_manifest(dp_courier *courier, const dp_peer *peer);
 
-/* True if the message was INFO, CHUNK or MANIFEST, or a MANIFEST_GET, and has been dealt with. */
+/* True if the message was INFO, CHUNK or MANIFEST, and has been dealt with. */
 bool dp_courier_message(dp_courier *courier, const dp_peer *peer, dp_view bytes);
 void dp_courier_drained(dp_courier *courier, const dp_peer *peer);
 

@@ -106,9 +106,9 @@ static void add_entry(dp_diary *diary, dp_log_level level, const dp_diary_entry 
     slot->time_ms = dp_unix_ms();
     diary->n_entries++;
     if (slot->round != 0) {
-        dp_log(level, slot->name, "round=%llu msg=\"%s\"", (unsigned long long)slot->round, slot->text);
+        dp_log(level, slot->name, "round=%llu msg=%s", (unsigned long long)slot->round, DP_LOG_TEXT(slot->text));
     } else {
-        dp_log(level, slot->name, "msg=\"%s\"", slot->text);
+        dp_log(level, slot->name, "msg=%s", DP_LOG_TEXT(slot->text));
     }
     if (level >= DP_LOG_INFO) {
         dp_journal_event *row = &diary->batch[diary->n_batch++];
@@ -126,6 +126,9 @@ static void add_entry(dp_diary *diary, dp_log_level level, const dp_diary_entry 
 void dp_diary_add(dp_diary *diary, dp_log_level level, const char *name, uint64_t round, const dp_peer *peer,
                   const char *format, ...)
 {
+    if (diary == NULL) { /* A late callback of a daemon that has ended. */
+        return;
+    }
     dp_diary_entry entry = {.round = round};
     if (peer != NULL) {
         entry.peer = *peer;
@@ -314,14 +317,16 @@ dp_diary_round *dp_diary_round_find(dp_diary *diary, uint64_t round)
 void dp_diary_round_add(dp_diary *diary, const dp_diary_round *round)
 {
     dp_diary_round *row = round->kind == DP_DIARY_SYNC ? dp_diary_round_find(diary, round->round) : NULL;
-    if (row == NULL) {
+    const bool replaces = row != NULL;
+    if (!replaces) {
         row = &diary->rounds[diary->n_rounds++ % DP_DIARY_ROUNDS_MAX];
     }
+    const uint64_t duration_ms = replaces ? row->duration_ms : 0;
     *row = *round;
-    if (row->kind == DP_DIARY_SYNC) {
-        if (diary->last_round_ms != 0 && row->time_ms >= diary->last_round_ms) {
-            row->duration_ms = row->time_ms - diary->last_round_ms;
-        }
+    if (replaces && row->duration_ms == 0) {
+        row->duration_ms = duration_ms;
+    } else if (!replaces && row->kind == DP_DIARY_SYNC && row->time_ms >= diary->last_round_ms) {
+        row->duration_ms = diary->last_round_ms != 0 ? row->time_ms - diary->last_round_ms : 0;
         diary->last_round_ms = row->time_ms;
     }
     if (row->live) {

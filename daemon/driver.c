@@ -258,8 +258,9 @@ static void on_info(void *context, const dp_peer *peer, const dp_hash *root, uin
 
 static void on_chunk(void *context, const dp_peer *peer, const dp_hash *root, uint32_t index, dp_status status)
 {
+    const dp_driver *driver = context;
     dp_event event = {.type = DP_EV_CHUNK};
-    event.u.chunk.peer = *peer;
+    event.u.chunk.peer = dp_peer_is_zero(peer) ? driver->self : *peer; /* nobody: it was in the store already */
     event.u.chunk.root = *root;
     event.u.chunk.index = index;
     event.u.chunk.status = status;
@@ -432,11 +433,15 @@ void dp_driver_set_hooks(dp_driver *driver, const dp_driver_hooks *hooks)
 
 void dp_driver_close(dp_driver *driver)
 {
-    if (driver == NULL) {
+    if (driver == NULL || driver->closing) {
         return;
     }
+    const dp_driver_hooks hooks = driver->hooks;
     driver->closing = true;
     driver->hooks = no_hooks;
+    if (hooks.failed != NULL) { /* Somebody still waits for the run to be entered. */
+        hooks.failed(hooks.context, DP_CLOSED, "the run was left before it was entered");
+    }
     dp_driver_trainer_close(driver);
     dp_courier_close(driver->courier);
     dp_transport_close(driver->transport);

@@ -137,7 +137,7 @@ static void done_found(dp_saver_job *job)
                "free some disk space and try again");
         return;
     }
-    dp_status status = daemon->driver != NULL ? DP_BUSY : dp_daemon_keep_root(daemon, self->root_seed, &why);
+    dp_status status = daemon->driver != NULL || daemon->ending ? DP_BUSY : dp_daemon_keep_root(daemon, self->root_seed, &why);
     if (status == DP_OK) {
         status = dp_driver_open(&daemon->driver, daemon, &self->facts, &why);
     }

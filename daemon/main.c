@@ -204,6 +204,7 @@ static void close_all(dp_daemon *daemon)
         dp_diary_flush(daemon->diary);
     }
     dp_saver_close(daemon->saver); /* The last jobs still speak to the diary. */
+    daemon->saver = NULL;
     dp_diary_close(daemon->diary);
     daemon->diary = NULL;
     uv_run(daemon->loop, UV_RUN_DEFAULT); /* close callbacks */

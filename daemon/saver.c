@@ -55,7 +55,8 @@ static void *saver_main(void *argument)
 
 static void deliver(dp_saver *saver)
 {
-    for (;;) {
+    /* No more than there are now: what done functions post is for the next turn of the loop. */
+    for (uint32_t left = saver->n_jobs; left > 0; left--) {
         pthread_mutex_lock(&saver->lock);
         dp_saver_job *job = NULL;
         if (!dp_list_empty(&saver->finished)) {
@@ -106,7 +107,7 @@ dp_status dp_saver_open(dp_saver **out, uv_loop_t *loop, dp_store *store)
 dp_status dp_saver_post(dp_saver *saver, dp_saver_job *job, dp_saver_class class)
 {
     dp_assert(class < DP_SAVER_CLASSES);
-    if (saver->n_jobs >= DP_SAVER_JOBS_MAX) {
+    if (saver == NULL || saver->n_jobs >= DP_SAVER_JOBS_MAX) {
         return DP_AGAIN;
     }
     saver->n_jobs++;

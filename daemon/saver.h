@@ -30,7 +30,7 @@ struct dp_saver_job {
 
 /* The store is lent: only the saver thread touches it until close. */
 DP_MUST dp_status dp_saver_open(dp_saver **saver, uv_loop_t *loop, dp_store *store);
-/* DP_AGAIN when DP_SAVER_JOBS_MAX jobs wait; then neither function is called. Loop thread only. */
+/* DP_AGAIN when DP_SAVER_JOBS_MAX jobs wait, or for NULL (closed); then neither function is called. Loop thread only. */
 DP_MUST dp_status dp_saver_post(dp_saver *saver, dp_saver_job *job, dp_saver_class class);
 /* Finish all waiting jobs (their done functions are called), join the thread, free. Loop thread only. */
 void dp_saver_close(dp_saver *saver);

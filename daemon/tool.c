@@ -76,7 +76,13 @@ dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_d
     if (self == NULL) {
         return DP_NOMEM;
     }
+    uv_file ends[2];
+    if (uv_pipe(ends, UV_NONBLOCK_PIPE, 0) != 0) {
+        dp_free(self);
+        return DP_IO;
+    }
     uv_pipe_init(daemon->loop, &self->pipe, 0);
+    DP_IGNORE(uv_pipe_open(&self->pipe, ends[0]) != 0); /* Fails only for what is no pipe. */
     self->pipe.data = self;
     self->process.data = self;
     self->done = done;
@@ -84,12 +90,13 @@ dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_d
     self->n_open = 2;
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
-        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&self->pipe},
-        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+        {.flags = UV_INHERIT_FD, .data.fd = ends[1]},
+        {.flags = UV_INHERIT_FD, .data.fd = ends[1]},
     };
     const uv_process_options_t options = {
         .exit_cb = on_tool_exit, .file = program, .args = argv, .stdio = stdio, .stdio_count = 3};
     const int error = uv_spawn(daemon->loop, &self->process, &options);
+    close(ends[1]);
     if (error != 0) {
         snprintf(self->output, sizeof self->output, "%s: %s", program, uv_strerror(error));
         uv_close((uv_handle_t *)&self->process, on_closed);

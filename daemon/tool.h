@@ -9,7 +9,8 @@ enum { DP_TOOL_ARGUMENTS_MAX = 8, DP_TOOL_OUTPUT_MAX = 2048 };
 /* ok: exit status 0. output: what it printed, standard error included, cut at DP_TOOL_OUTPUT_MAX. */
 typedef void dp_tool_done(void *context, bool ok, const char *output);
 
-/* arguments: after the program name, ended by NULL; copied. DP_NOTFOUND: no such program. */
+/* arguments: after the program name, ended by NULL; copied. DP_OK: done will be called, later, also when the program cannot
+ * be started. DP_TOOBIG, DP_NOMEM, DP_IO: it will not. */
 DP_MUST dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_done *done, void *context);
 
 /* A fresh folder inside the daemon's directory, and its removal with the plain files in it. */

@@ -11,7 +11,10 @@
 #include "base/assert.h"
 #include "base/list.h"
 
-enum { WORKER_FD = 3 };
+enum {
+    WORKER_FD = 3,
+    PACKETS_PER_TURN = 64 /* so that a trainer that floods does not keep the loop from its peers */
+};
 
 typedef struct packet {
     dp_list item;
@@ -28,6 +31,7 @@ typedef struct life {
     int socket;
     uint32_t n_handles;
     bool exited;
+    bool said_hello;
     dp_list queue;
     uint32_t n_queued;
     dp_trainer_msg incoming;
@@ -37,7 +41,7 @@ struct dp_trainer {
     dp_trainer_config config;
     char program[512];
     life *life;
-    uv_timer_t *restart;
+    uv_timer_t *restart; /* runs until HELLO, or until the next start */
     uint64_t starts[DP_TRAINER_RESTARTS_MAX]; /* uv_now of the last quick starts, a ring */
     uint32_t n_starts;
     bool closing;
@@ -113,22 +117,27 @@ static void receive(life *self)
 {
     int fds[DP_TRAINER_FDS_MAX];
     uint32_t n_fds = 0;
-    while (self->trainer != NULL) {
+    for (int i = 0; i < PACKETS_PER_TURN && self->trainer != NULL; i++) {
         const dp_status status = dp_trainer_receive(self->socket, &self->incoming, fds, &n_fds);
         if (status == DP_AGAIN) {
             return;
         }
         dp_trainer *trainer = self->trainer;
         if (status == DP_CLOSED) {
-            return; /* on_exit tells. */
+            uv_poll_stop(&self->poll);
+            DP_IGNORE(uv_process_kill(&self->process, SIGKILL) != 0); /* If it still runs; on_exit tells. */
+            return;
         }
-        if (status != DP_OK) {
+        if (status != DP_OK || self->said_hello == (self->incoming.kind == DP_TRAINER_HELLO)) {
+            close_fds(fds, status == DP_OK ? n_fds : 0);
             end_life(self);
             report_down(trainer, "spoke out of turn");
             return;
         }
         if (self->incoming.kind == DP_TRAINER_HELLO) {
             close_fds(fds, n_fds);
+            self->said_hello = true;
+            uv_timer_stop(trainer->restart);
             if (self->incoming.abi == DP_TRAINER_ABI) {
                 trainer->config.hooks.started(trainer->config.hooks.context);
             } else {
@@ -144,15 +153,16 @@ static void receive(life *self)
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     life *self = poll->data;
-    if (status != 0 || (events & UV_DISCONNECT) != 0) {
-        uv_poll_stop(poll); /* on_exit follows */
+    if (status != 0) {
+        uv_poll_stop(poll);
+        DP_IGNORE(uv_process_kill(&self->process, SIGKILL) != 0); /* on_exit tells. */
         return;
     }
-    if ((events & UV_WRITABLE) != 0) {
-        flush(self);
-    }
-    if ((events & UV_READABLE) != 0) {
+    if ((events & (UV_READABLE | UV_DISCONNECT)) != 0) { /* Its last words come before the end. */
         receive(self);
+    }
+    if ((events & UV_WRITABLE) != 0 && self->trainer != NULL && uv_is_active((uv_handle_t *)poll)) {
+        flush(self);
     }
 }
 
@@ -202,6 +212,15 @@ static dp_status spawn(dp_trainer *trainer, life *self, int child)
     return uv_spawn(trainer->config.loop, &self->process, &options) == 0 ? DP_OK : DP_NOTFOUND;
 }
 
+static void on_silent(uv_timer_t *timer)
+{
+    dp_trainer *trainer = timer->data;
+    if (trainer->life != NULL) {
+        end_life(trainer->life);
+        report_down(trainer, "did not say hello");
+    }
+}
+
 static dp_status begin_life(dp_trainer *trainer)
 {
     int pair[2];
@@ -234,6 +253,7 @@ static dp_status begin_life(dp_trainer *trainer)
     self->trainer = trainer;
     trainer->life = self;
     watch(self);
+    uv_timer_start(trainer->restart, on_silent, DP_TRAINER_HELLO_MS, 0);
     return DP_OK;
 }
 

@@ -11,6 +11,7 @@ enum {
     DP_TRAINER_QUEUE_MAX = 256,          /* packets waiting for the socket; beyond: the trainer counts as hung */
     DP_TRAINER_RESTARTS_MAX = 5,         /* quick restarts within DP_TRAINER_WINDOW_MS; then one a minute */
     DP_TRAINER_WINDOW_MS = 10 * 60 * 1000,
+    DP_TRAINER_HELLO_MS = 30 * 1000,     /* a process that is silent for so long after its start is replaced */
     DP_TRAINER_RESTART_MS = 200,
     DP_TRAINER_RESTART_SLOW_MS = 60 * 1000
 };
