@@ -68,8 +68,32 @@ static dp_status set_number(dp_config *config, const dp_setting *setting, const 
     return DP_OK;
 }
 
+/* Index in a list that ends with NULL, or -1. */
+static int word_of(const char *value, const char *const *words)
+{
+    for (int i = 0; words[i] != NULL; i++) {
+        if (strcmp(words[i], value) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static dp_status set_flag(dp_config *config, const dp_setting *setting, const char *value, dp_why *why)
+{
+    static const char *const words[] = {"0", "1", "false", "true", "no", "yes", "off", "on", NULL};
+    const int word = word_of(value, words);
+    if (word < 0) {
+        return dp_why_set(why, DP_BADARG, "%s: \"%s\" is neither 1 nor 0", setting->name, value);
+    }
+    const bool on = word % 2 == 1;
+    memcpy((char *)config + setting->offset, &on, sizeof on);
+    return DP_OK;
+}
+
 dp_status dp_config_set(dp_config *config, const char *name, const char *value, dp_why *why)
 {
+    static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         const dp_setting *setting = &settings[i];
         if (strcmp(setting->name, name) != 0) {
@@ -80,13 +104,13 @@ dp_status dp_config_set(dp_config *config, const char *name, const char *value, 
             if (strlen(value) >= setting->size) {
                 return dp_why_set(why, DP_BADARG, "%s: longer than %zu characters", name, setting->size - 1);
             }
+            if (setting->offset == offsetof(dp_config, log_level) && word_of(value, levels) < 0) {
+                return dp_why_set(why, DP_BADARG, "%s: \"%s\" is none of debug, info, warn and error", name, value);
+            }
             memcpy((char *)config + setting->offset, value, strlen(value) + 1);
             return DP_OK;
-        case DP_SETTING_FLAG: {
-            const bool on = strcmp(value, "0") != 0 && strcmp(value, "false") != 0;
-            memcpy((char *)config + setting->offset, &on, sizeof on);
-            return DP_OK;
-        }
+        case DP_SETTING_FLAG:
+            return set_flag(config, setting, value, why);
         case DP_SETTING_NUMBER:
         case DP_SETTING_BYTES:
             return set_number(config, setting, value, why);

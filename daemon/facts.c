@@ -70,7 +70,7 @@ static dp_status read_facts(dp_view bytes, dp_facts *facts)
 {
     dp_reader reader = dp_reader_of(bytes);
     if (dp_read_u16(&reader) != FACTS_VERSION) {
-        return DP_VERSION;
+        return reader.failed ? DP_CORRUPT : DP_VERSION;
     }
     dp_read_bytes(&reader, facts->run.bytes, sizeof facts->run.bytes);
     dp_read_bytes(&reader, facts->root, sizeof facts->root);
