@@ -269,9 +269,11 @@ int dp_cmd_fail(const dp_cmd *cmd, const dp_control_error *error)
 
 int dp_cmd_print(json_t *value)
 {
-    const bool failed = value == NULL ||
-                        json_dumpf(value, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER) != 0 ||
-                        putchar('\n') == EOF || fflush(stdout) != 0;
+    const bool failed =
+        value == NULL ||
+        json_dumpf(value, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12)) !=
+            0 ||
+        putchar('\n') == EOF || fflush(stdout) != 0;
     json_decref(value);
     return failed ? DP_EXIT_IO : 0;
 }

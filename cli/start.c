@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,7 +65,8 @@ static void become_daemon(const dp_start *start, const char *program, const char
     if (start->detach) {
         setsid();
     } else {
-        setpgid(0, 0); /* Ctrl-C is for its parent, which ends it in order. */
+        setpgid(0, 0);                    /* Ctrl-C is for its parent, which ends it in order ... */
+        prctl(PR_SET_PDEATHSIG, SIGTERM); /* ... and if it cannot, the system does. */
     }
     char *vector[DP_START_ARGS_MAX] = {NULL};
     memcpy(vector, arguments,
@@ -75,8 +77,11 @@ static void become_daemon(const dp_start *start, const char *program, const char
     _exit(127);
 }
 
-static int died(int status, const char *log, dp_control_error *error)
+static int died(const dp_start *start, int status, const char *log, dp_control_error *error)
 {
+    if (start->pid != NULL) {
+        *start->pid = 0; /* The number may be another's soon. */
+    }
     char line[LOG_TAIL_BYTES + 1];
     char fix[DP_CLI_PATH_MAX];
     last_line(log, line, sizeof line);
@@ -105,7 +110,7 @@ static int wait_for_answer(const dp_start *start, pid_t pid, const char *log,
         dp_client_close(&client);
         /* Another daemon may answer there, while ours ended because of it. */
         if (waitpid(pid, &status, WNOHANG) == pid) {
-            return died(status, log, error);
+            return died(start, status, log, error);
         }
         if (answers) {
             return 0;
@@ -142,6 +147,9 @@ int dp_start_daemon(const dp_start *start, pid_t *pid, dp_control_error *error)
         dp_error_set(error, DP_EXIT_TEMPORARY, "E0109", "", "no process could be started",
                      strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
         return error->exit;
+    }
+    if (start->pid != NULL) {
+        *start->pid = *pid;
     }
     return wait_for_answer(start, *pid, log, error);
 }

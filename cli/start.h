@@ -12,6 +12,7 @@ typedef struct dp_start {
     const char *dir; /* absolute, exists after the call */
     const char *socket;
     const char *const *extra; /* further arguments of dpnoded, ended by NULL; may be NULL */
+    volatile pid_t *pid;      /* gets the daemon's as soon as it runs; may be NULL */
     bool detach;              /* in a session of its own, so that it outlives the terminal */
 } dp_start;
 
