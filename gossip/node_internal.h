@@ -1,4 +1,4 @@
-/* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c (routing),
+/* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c, node_route.c (messages),
  * chain.c (records), round.c and propose.c (the voter's side of a round), train.c (the trainer's side), catchup.c, node_view.c. */
 #ifndef DP_GOSSIP_NODE_INTERNAL_H
 #define DP_GOSSIP_NODE_INTERNAL_H
@@ -262,6 +262,10 @@ void dp_node_unhold(dp_node *node, const dp_hash *root);
 bool dp_node_is_voter(const dp_node *node);
 /* Index of a linked or known member in the table, or DP_MEMBER_NONE. */
 uint32_t dp_node_member_index(const dp_node *node, const dp_peer *peer);
+
+/* node_route.c */
+void dp_node_message(dp_node *node, const dp_event *event);
+void dp_node_proof(void *context, const dp_vote *a, const dp_vote *b);
 
 /* chain.c */
 dp_ring_row *dp_chain_row(const dp_node *node, uint64_t round);

@@ -1,0 +1,241 @@
+/* Messages of a node: which part each goes to, who may send it, and what is passed on for others. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/node_internal.h"
+
+/* ---- proof of a double vote ---- */
+
+static void halt(dp_node *node, const dp_peer *culprit)
+{
+    if (node->halted) {
+        return;
+    }
+    node->halted = true;
+    dp_action *action = dp_out_add(&node->out, DP_DO_HALT);
+    action->u.note = (dp_note){.code = DP_NOTE_REJECTED, .round = node->ledger.slot + 1, .peer = *culprit,
+                               .cause = "voted twice"};
+}
+
+void dp_node_proof(void *context, const dp_vote *a, const dp_vote *b)
+{
+    dp_node *node = context;
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+
+    dp_proof_msg_write(&writer, a, b);
+    dp_node_send_all(node, dp_view_of(writer.data, writer.size));
+    halt(node, &node->ledger.voters[a->voter].peer);
+}
+
+static dp_status on_proof(dp_node *node, dp_view bytes)
+{
+    dp_vote a;
+    dp_vote b;
+
+    DP_TRY(dp_proof_msg_read(bytes, &a, &b));
+    if (a.slot != node->ledger.slot + 1 || b.slot != a.slot || a.voter != b.voter ||
+        a.voter >= node->ledger.n_voters || a.type != DP_MSG_ACCEPTED || b.type != a.type || a.ballot != b.ballot ||
+        dp_hash_equal(&a.hash, &b.hash)) {
+        return DP_DENIED;
+    }
+    const uint8_t *key = node->ledger.voters[a.voter].key;
+    if (!dp_vote_verify(&a, &node->config.crypto, &node->run, key) ||
+        !dp_vote_verify(&b, &node->config.crypto, &node->run, key)) {
+        return DP_BADSIG;
+    }
+    if (!node->halted) {
+        dp_node_proof(node, &a, &b);
+    }
+    return DP_OK;
+}
+
+/* ---- messages ---- */
+
+static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
+{
+    dp_commit *commit = node->commit;
+    dp_vote_msg msg;
+
+    DP_TRY(dp_vote_msg_read(bytes, &msg));
+    if (!dp_hash_equal(&msg.vote.fork, &node->ledger.fork)) {
+        return DP_DENIED;
+    }
+    if (msg.vote.slot <= node->ledger.slot) { /* Whoever asks about a decided slot gets the decision. */
+        if (msg.vote.type != DP_MSG_ACCEPTED && dp_out_room(&node->out, 1)) {
+            dp_action *action = dp_out_add(&node->out, DP_DO_SERVE_RECORDS);
+            action->u.serve.peer = *from;
+            action->u.serve.from = msg.vote.slot;
+            const uint64_t count = node->ledger.slot - msg.vote.slot + 1;
+            action->u.serve.count = count < DP_RECORDS_PER_MESSAGE ? (uint32_t)count : (uint32_t)DP_RECORDS_PER_MESSAGE;
+        }
+        return DP_OK;
+    }
+    if (msg.vote.slot > commit->slot) {
+        dp_catchup_hint(node, from, msg.vote.slot - 1);
+        return DP_OK;
+    }
+    if (commit->slot != node->ledger.slot + 1 || !dp_hash_equal(&msg.vote.prev, &commit->prev)) {
+        return DP_DENIED;
+    }
+    node->dirty = true;
+    const bool lost = commit->key_lost;
+    const dp_status status = dp_commit_message(commit, node->now, &msg);
+    if (!lost && commit->key_lost) {
+        dp_node_note(node, DP_NOTE_VOTE_KEY_LOST, commit->slot, &node->self, 0, 0, "own vote above the own row");
+    }
+    return status;
+}
+
+static dp_status on_decide(dp_node *node, dp_view bytes, const dp_peer *from)
+{
+    dp_decide_msg msg;
+
+    DP_TRY(dp_decide_msg_read(bytes, &msg));
+    if (msg.slot > node->ledger.slot + 1 || (msg.slot == node->ledger.slot + 1 && node->chain->op != 0)) {
+        dp_catchup_hint(node, from, msg.slot);
+        return DP_OK;
+    }
+    if (msg.slot <= node->ledger.slot) {
+        return DP_OK;
+    }
+    const dp_status status = dp_chain_offer(node, msg.record, msg.cert);
+    return status == DP_AGAIN ? DP_OK : status;
+}
+
+static dp_status on_object_message(dp_node *node, uint8_t type, dp_view bytes, uint32_t from)
+{
+    dp_hash root;
+    uint32_t index = 0;
+
+    if (type == DP_MSG_INFO_GET) {
+        DP_TRY(dp_wire_read_info_get(bytes, &root));
+        (void)dp_spread_serve_info(node->spread, node->now, from, &root, &node->out);
+        return DP_OK;
+    }
+    DP_TRY(dp_wire_read_chunk_get(bytes, &root, &index));
+    (void)dp_spread_serve_chunk(node->spread, node->now, from, &root, index, &node->out);
+    return DP_OK;
+}
+
+static dp_status on_records_get(dp_node *node, dp_view bytes, const dp_peer *from)
+{
+    uint64_t first = 0;
+    uint32_t count = 0;
+
+    DP_TRY(dp_wire_read_records_get(bytes, &first, &count));
+    if (first <= node->ledger.slot && dp_out_room(&node->out, 1)) {
+        const uint64_t left = node->ledger.slot - first + 1;
+        dp_action *action = dp_out_add(&node->out, DP_DO_SERVE_RECORDS);
+        action->u.serve.peer = *from;
+        action->u.serve.from = first;
+        action->u.serve.count = left < count ? (uint32_t)left : count;
+    }
+    return DP_OK;
+}
+
+static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed);
+
+/* For us: as if it had come on a link of its own; only what is signed, or harmless, may come so. Else one hop on. */
+static dp_status on_relay(dp_node *node, dp_view bytes, uint32_t from)
+{
+    dp_wire_relay relay;
+
+    DP_TRY(dp_wire_read_relay(bytes, &relay));
+    if (dp_peer_equal(&relay.target, &node->self)) {
+        const uint8_t type = dp_msg_type_of(relay.message);
+        const bool allowed = type >= DP_MSG_READY && type <= DP_MSG_VOTER_OK;
+        return allowed ? route(node, relay.message, from, true) : DP_DENIED;
+    }
+    const uint32_t index = dp_node_member_index(node, &relay.target);
+    if (index != DP_MEMBER_NONE && dp_members_at(node->members, index)->linked && relay.hops > 0) {
+        dp_writer writer = dp_out_writer(&node->out, DP_MSG_RELAY, bytes.size);
+        dp_view message;
+        dp_write_u8(&writer, (uint8_t)(relay.hops - 1));
+        dp_write_bytes(&writer, relay.target.bytes, sizeof relay.target.bytes);
+        dp_write_view(&writer, relay.message);
+        if (dp_out_message(&node->out, &writer, &message)) {
+            dp_out_send(&node->out, &relay.target, message);
+        }
+    }
+    return DP_OK;
+}
+
+static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed)
+{
+    const dp_peer peer = dp_members_at(node->members, from)->peer;
+    const uint8_t type = dp_msg_type_of(bytes);
+
+    switch (type) {
+    case DP_MSG_HEARTBEAT: {
+        const dp_status status = dp_beat_message(&node->beat, node->now, &peer, bytes, &node->out);
+        return status == DP_EXISTS || status == DP_NOTFOUND ? DP_OK : status;
+    }
+    case DP_MSG_PING:
+    case DP_MSG_ACK:
+    case DP_MSG_PING_REQ:
+    case DP_MSG_STATEMENT:
+    case DP_MSG_SYNC:
+        return dp_members_message(node->members, node->now, node->wall_ms, from, bytes, &node->out);
+    case DP_MSG_READY:
+    case DP_MSG_HAVE:
+    case DP_MSG_STATE:
+    case DP_MSG_VOTER_OK:
+    case DP_MSG_REMOVE:
+    case DP_MSG_FENCE_ASK:
+        return dp_round_message(node, type, bytes, &peer);
+    case DP_MSG_PREPARE:
+    case DP_MSG_PROMISE:
+    case DP_MSG_PROPOSE:
+    case DP_MSG_ACCEPTED:
+    case DP_MSG_NACK:
+        return on_vote(node, bytes, &peer);
+    case DP_MSG_DECIDE:
+        return on_decide(node, bytes, &peer);
+    case DP_MSG_PROOF:
+        return on_proof(node, bytes);
+    case DP_MSG_RECORDS_GET:
+        return on_records_get(node, bytes, &peer);
+    case DP_MSG_RECORDS:
+        return dp_catchup_records(node, bytes);
+    case DP_MSG_INFO_GET:
+    case DP_MSG_CHUNK_GET:
+        return on_object_message(node, type, bytes, from);
+    case DP_MSG_MIX_OFFER:
+    case DP_MSG_MIX_ACK:
+    case DP_MSG_MIX_COMMIT:
+    case DP_MSG_MIX_DONE:
+    case DP_MSG_MIX_STATUS:
+        return dp_mix_message(node->mix, node->now, from, bytes, &node->out);
+    case DP_MSG_RELAY:
+        return relayed ? DP_DENIED : on_relay(node, bytes, from);
+    case DP_MSG_MANIFEST_GET:
+        if (dp_out_room(&node->out, 1)) {
+            dp_out_add(&node->out, DP_DO_SERVE_MANIFEST)->u.peer = peer;
+        }
+        return DP_OK;
+    default:
+        return DP_BADMSG;
+    }
+}
+
+void dp_node_message(dp_node *node, const dp_event *event)
+{
+    const uint32_t from = dp_node_member_index(node, &event->u.message.peer);
+
+    if (from == DP_MEMBER_NONE || from == 0 || event->u.message.bytes.size > DP_MESSAGE_MAX) {
+        node->rejected++;
+        return;
+    }
+    dp_members_heard(node->members, from, node->now, &node->out);
+    if (route(node, event->u.message.bytes, from, false) != DP_OK) {
+        node->rejected++;
+    }
+    const dp_member *member = dp_members_at(node->members, from);
+    if (member->has_summary) {
+        /* One slot ahead is normal while its decision is on the way. */
+        if (member->summary.slot > node->ledger.slot) {
+            node->dirty = true;
+        }
+    }
+}
+

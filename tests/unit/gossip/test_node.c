@@ -1,0 +1,262 @@
+/* Whole nodes together: a founder alone, three that join, crashes and stragglers. */
+#include "tests/unit/gossip/node_kit.h"
+
+static void a_founder_alone_commits_rounds(void **state)
+{
+    kit_world *world = kit_open(1);
+
+    (void)state;
+    kit_run_ms(world, 5000);
+    const dp_node_view view = kit_look(world, 0);
+    assert_int_equal(view.mode, DP_MODE_SYNC);
+    assert_true(view.round >= 7);
+    assert_true(view.applied + 1 >= view.round);
+    assert_int_equal(view.voters, 1);
+    assert_true(view.is_voter);
+    assert_true(world->nodes[0].settles[DP_SETTLE_INCLUDED] >= 7);
+    assert_int_equal(world->nodes[0].settles[DP_SETTLE_LEFT_OUT], 0);
+    kit_close(world);
+}
+
+static void those_who_join_are_admitted_and_become_voters(void **state)
+{
+    kit_world *world = kit_open(3);
+
+    (void)state;
+    kit_run_ms(world, 1000);
+    kit_link_all(world);
+    kit_run_ms(world, 6000);
+    for (uint32_t i = 0; i < 3; i++) {
+        const dp_node_view view = kit_look(world, i);
+        assert_int_equal(view.mode, DP_MODE_SYNC);
+        assert_int_equal(view.members, 3);
+        assert_int_equal(view.voters, 3);
+        assert_int_equal(view.listed_last, 3);
+        assert_true(view.round >= 8);
+    }
+    kit_close(world);
+}
+
+static kit_world *three(void)
+{
+    kit_world *world = kit_open(3);
+
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).voters, 3);
+    return world;
+}
+
+static void a_killed_voter_does_not_stop_the_others(void **state)
+{
+    kit_world *world = three();
+
+    (void)state;
+    for (uint32_t dead = 0; dead < 3; dead++) {
+        const uint64_t before = kit_look(world, (dead + 1) % 3).round;
+        kit_kill(world, dead);
+        kit_run_ms(world, 4000);
+        assert_true(kit_look(world, (dead + 1) % 3).round >= before + 4);
+        kit_boot(world, dead);
+        kit_link_all(world);
+        kit_run_ms(world, 3000);
+        assert_int_equal(kit_look(world, dead).mode, DP_MODE_SYNC);
+        assert_int_equal(kit_look(world, dead).listed_last, 3);
+        assert_true(kit_look(world, dead).round + 1 >= kit_look(world, (dead + 1) % 3).round);
+    }
+    kit_close(world);
+}
+
+static void all_killed_at_once_go_on_where_they_were(void **state)
+{
+    kit_world *world = three();
+
+    (void)state;
+    const uint64_t before = kit_look(world, 0).round;
+    for (uint32_t i = 0; i < 3; i++) {
+        kit_kill(world, i);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        kit_boot(world, i);
+    }
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    assert_true(kit_look(world, 0).round >= before + 3);
+    assert_int_equal(kit_look(world, 0).listed_last, 3);
+    kit_close(world);
+}
+
+static void without_a_majority_nothing_is_decided_and_nodes_gossip(void **state)
+{
+    kit_world *world = three();
+
+    (void)state;
+    kit_kill(world, 1);
+    kit_kill(world, 2);
+    const uint64_t before = kit_look(world, 0).slot;
+    kit_run_ms(world, 6000);
+    assert_int_equal(kit_look(world, 0).slot, before);
+    assert_int_equal(kit_look(world, 0).mode, DP_MODE_GOSSIP);
+    kit_boot(world, 1);
+    kit_link_all(world);
+    kit_run_ms(world, 5000);
+    assert_int_equal(kit_look(world, 0).mode, DP_MODE_SYNC);
+    assert_true(kit_look(world, 0).slot > before);
+    kit_close(world);
+}
+
+static void a_restarted_node_tells_the_same_contribution_again(void **state)
+{
+    kit_world *world = three();
+    kit_node *node = &world->nodes[2];
+
+    (void)state;
+    node->mute_blobs = true; /* Its next blob is not held by others, so it is left out for a while. */
+    const uint64_t published = node->published;
+    for (uint32_t i = 0; i < 200 && node->published == published; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_int_equal(node->published, published + 1);
+    kit_kill(world, 2);
+    kit_boot(world, 2);
+    kit_run_ms(world, 300);
+    /* Not linked: it cannot know a decision, so the row is undecided and comes back as it was. */
+    assert_int_equal(node->restores, 1);
+    assert_int_equal(node->restore.u.restore.settle, DP_SETTLE_NONE);
+    assert_int_equal(node->published, published + 1);
+    node->mute_blobs = false;
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 2).listed_last, 3);
+    kit_close(world);
+}
+
+static void a_straggler_is_left_out_and_stays_a_member(void **state)
+{
+    kit_world *world = three();
+    kit_node *node = &world->nodes[1];
+
+    (void)state;
+    node->mute_blobs = true;
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).listed_last, 2);
+    assert_int_equal(kit_look(world, 0).members, 3);
+    assert_true(node->settles[DP_SETTLE_LEFT_OUT] > 0);
+    node->mute_blobs = false;
+    kit_run_ms(world, 3000);
+    assert_int_equal(kit_look(world, 0).listed_last, 3);
+    kit_close(world);
+}
+
+static void a_late_joiner_replays_the_whole_chain(void **state)
+{
+    kit_world *world = kit_open(3);
+
+    (void)state;
+    kit_link(world, 0, 1);
+    kit_drain(world);
+    kit_run_ms(world, 3000);
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 2).mode, DP_MODE_SYNC);
+    assert_true(kit_look(world, 2).round + 1 >= kit_look(world, 0).round);
+    assert_int_equal(kit_look(world, 0).listed_last, 3);
+    kit_close(world);
+}
+
+static void a_dead_trainer_costs_rounds_and_not_membership(void **state)
+{
+    kit_world *world = three();
+
+    (void)state;
+    (void)kit_push(world, 1, DP_EV_TRAINER_DOWN);
+    world->nodes[1].trains = false;
+    kit_drain(world);
+    kit_run_ms(world, 2000);
+    assert_int_equal(kit_look(world, 0).listed_last, 2);
+    (void)kit_push(world, 1, DP_EV_TRAINER_UP);
+    kit_drain(world);
+    kit_run_ms(world, 3000);
+    assert_int_equal(kit_look(world, 0).listed_last, 3);
+    assert_int_equal(kit_look(world, 0).members, 3);
+    kit_close(world);
+}
+
+static void who_leaves_is_removed_by_the_chain(void **state)
+{
+    kit_world *world = three();
+
+    (void)state;
+    kit_push(world, 2, DP_EV_COMMAND)->event.u.command = DP_COMMAND_LEAVE;
+    kit_drain(world);
+    kit_run_ms(world, 3000);
+    assert_int_equal(kit_look(world, 2).mode, DP_MODE_LEFT);
+    assert_int_equal(kit_look(world, 0).members, 2);
+    assert_int_equal(kit_look(world, 0).voters, 1);
+    const uint64_t before = kit_look(world, 0).round;
+    kit_kill(world, 2);
+    kit_run_ms(world, 3000);
+    assert_true(kit_look(world, 0).round > before);
+    kit_close(world);
+}
+
+static void a_paused_node_is_not_waited_for(void **state)
+{
+    kit_world *world = three();
+
+    (void)state;
+    kit_push(world, 2, DP_EV_COMMAND)->event.u.command = DP_COMMAND_PAUSE;
+    kit_drain(world);
+    kit_run_ms(world, 4000);
+    const uint64_t before = kit_look(world, 0).round;
+    kit_run_ms(world, 4000);
+    assert_true(kit_look(world, 0).round >= before + 5);
+    assert_false(world->nodes[2].trains);
+    kit_push(world, 2, DP_EV_COMMAND)->event.u.command = DP_COMMAND_RESUME;
+    kit_drain(world);
+    kit_run_ms(world, 3000);
+    assert_int_equal(kit_look(world, 0).listed_last, 3);
+    kit_close(world);
+}
+
+static void messages_of_junk_are_counted_and_change_nothing(void **state)
+{
+    kit_world *world = three();
+    uint8_t junk[300];
+
+    (void)state;
+    for (uint32_t type = 0; type < 256; type++) {
+        for (uint32_t i = 0; i < sizeof junk; i++) {
+            junk[i] = (uint8_t)(i * 7 + type);
+        }
+        junk[0] = (uint8_t)type;
+        junk[1] = 1;
+        kit_send(world, 1, 0, dp_view_of(junk, sizeof junk));
+    }
+    kit_drain(world);
+    assert_true(kit_look(world, 0).rejected > 200);
+    const uint64_t before = kit_look(world, 0).round;
+    kit_run_ms(world, 2000);
+    assert_true(kit_look(world, 0).round > before);
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_founder_alone_commits_rounds),
+        cmocka_unit_test(those_who_join_are_admitted_and_become_voters),
+        cmocka_unit_test(a_killed_voter_does_not_stop_the_others),
+        cmocka_unit_test(all_killed_at_once_go_on_where_they_were),
+        cmocka_unit_test(without_a_majority_nothing_is_decided_and_nodes_gossip),
+        cmocka_unit_test(a_restarted_node_tells_the_same_contribution_again),
+        cmocka_unit_test(a_straggler_is_left_out_and_stays_a_member),
+        cmocka_unit_test(a_late_joiner_replays_the_whole_chain),
+        cmocka_unit_test(a_dead_trainer_costs_rounds_and_not_membership),
+        cmocka_unit_test(who_leaves_is_removed_by_the_chain),
+        cmocka_unit_test(a_paused_node_is_not_waited_for),
+        cmocka_unit_test(messages_of_junk_are_counted_and_change_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
