@@ -182,6 +182,11 @@ static uint32_t count_bits(uint8_t bits)
     return count;
 }
 
+bool dp_beat_wants_riders(const dp_beat *beat, dp_time now)
+{
+    return count_bits(hears_directly(beat, now)) < beat->n_voters;
+}
+
 /* Does this node itself, a voter, hear a majority? */
 static bool hears_majority(const dp_beat *beat, dp_time now)
 {

@@ -81,6 +81,8 @@ bool dp_beat_quorum(const dp_beat *beat);
 /* Voters heard within three beats, directly or not; bit per voter, this node's own bit included. */
 uint8_t dp_beat_heard(const dp_beat *beat, dp_time now);
 bool dp_beat_fresh(const dp_beat *beat, dp_time now, uint32_t voter);
+/* Some voter is not heard on its own link: riders of others are wanted. */
+bool dp_beat_wants_riders(const dp_beat *beat, dp_time now);
 /* Voters that hear target and are heard by us directly, best first: at most most of them into relays. target: index. 0 when
  * there is none, or when the target hears us (a voter) or is heard directly (not a voter) and needs none. */
 uint32_t dp_beat_route(const dp_beat *beat, dp_time now, uint32_t target, dp_peer *relays, uint32_t most);

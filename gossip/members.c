@@ -374,7 +374,7 @@ bool dp_members_watches(const dp_members *members, uint32_t index)
         return true;
     }
     /* In a large run most members are not linked here; others watch them. A link lost against our will is watched on. */
-    return !row->hung_up && (members->count <= DP_FULL_MESH_MAX || row->member.heard.us != 0);
+    return members->count <= DP_FULL_MESH_MAX || row->member.heard.us != 0;
 }
 
 bool dp_members_keeps_dial(const dp_peer *a, const dp_peer *b)
@@ -430,7 +430,6 @@ uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, 
     row->member.outgoing = outgoing;
     row->dialling = false;
     row->dials_failed = 0;
-    row->hung_up = false;
     row->down = false;
     members->version++;
     if (row->member.state == DP_MEMBER_UNKNOWN || row->member.state == DP_MEMBER_LEFT) {

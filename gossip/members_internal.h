@@ -26,8 +26,8 @@ typedef struct dp_row {
     dp_member member;      /* first: what dp_members_at lends */
     bool removed;          /* by the chain */
     bool down;             /* said so itself (DOWN, LEFT): only a new statement or a new link revives it */
+    dp_time acked;         /* last ACK of its own, which brought riders */
     bool urgent;           /* accused by somebody: probe it next */
-    bool hung_up;          /* we closed the link; silence is no evidence */
     /* own statement of the subject: ALIVE, LEFT or DOWN; size 0: none */
     uint16_t statement_bytes;
     dp_statement_kind statement_kind;

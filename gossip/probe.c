@@ -179,8 +179,8 @@ static void succeed(dp_members *members, dp_probe *probe)
     probe->target = DP_MEMBER_NONE;
 }
 
-/* The next watched row that has been silent for a period, or whose summary is old. DP_MEMBER_NONE after one turn of the table. */
-static uint32_t next_target(dp_members *members, dp_time now)
+/* The next watched row that has been silent for a period, or whose summary (hungry: whose last ACK) is old. DP_MEMBER_NONE after one turn of the table. */
+static uint32_t next_target(dp_members *members, bool hungry, dp_time now)
 {
     for (uint32_t turn = 0; turn < 2 * members->count; turn++) {
         if (members->order_at >= members->order_count) {
@@ -196,8 +196,9 @@ static uint32_t next_target(dp_members *members, dp_time now)
         const uint32_t index = members->order[members->order_at++];
         const dp_member *const member = &members->rows[index].member;
         const bool silent = member->heard.us == 0 || dp_time_between(member->heard, now) >= members->period_us;
-        const bool stale = member->linked && dp_time_between(member->summary_at, now) >= SUMMARY_US;
-        if (index != 0 && (silent || stale) && dp_members_watches(members, index) && !is_probed(members, index)) {
+        const bool stale = hungry ? dp_time_between(members->rows[index].acked, now) >= members->period_us
+                                  : dp_time_between(member->summary_at, now) >= SUMMARY_US;
+        if (index != 0 && (silent || (stale && member->linked)) && dp_members_watches(members, index) && !is_probed(members, index)) {
             return index;
         }
     }
@@ -276,14 +277,16 @@ void dp_members_probe_tick(dp_members *members, dp_time now, dp_out *out)
     }
     measure_period(members);
     const uint32_t most = dp_members_alive(members) <= SMALL_GROUP ? PROBES_IN_SMALL_GROUP : 1;
+    /* A node that some voter does not reach lives on the beats that come with ACKs; they must not get rare. */
+    const bool hungry = members->beat != NULL && dp_beat_wants_riders(members->beat, now);
     for (uint32_t k = 0; k < most; k++) {
-        const uint32_t target = next_target(members, now);
+        const uint32_t target = next_target(members, hungry, now);
         if (target == DP_MEMBER_NONE) {
             break;
         }
         start_probe(members, target, now, out);
     }
-    members->probe_at = dp_time_after(now, members->period_us * (1 + members->lhm));
+    members->probe_at = dp_time_after(now, hungry ? members->period_us : members->period_us * (1 + members->lhm));
 }
 
 dp_time dp_members_probe_wake(const dp_members *members)
@@ -376,6 +379,9 @@ dp_status dp_members_ack(dp_members *members, dp_time now, uint32_t from, dp_rea
     member->summary_at = now;
     read_belief(members, &belief, out);
     const bool indirect = !dp_peer_equal(&about, &member->peer);
+    if (!indirect) {
+        members->rows[from].acked = now;
+    }
     if (!indirect && nack == 0) {
         answer_relayed(members, from, sequence, now, out);
     }

@@ -256,6 +256,32 @@ static void riders_bring_the_beats_that_the_other_side_lacks(void **state)
     group_close(g);
 }
 
+static void a_node_that_two_of_three_voters_do_not_reach_still_sees_the_quorum(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(5, 21);
+    const dp_peer set[3] = {mesh_peer(0), mesh_peer(1), mesh_peer(2)};
+    for (uint32_t i = 0; i < 5; i++) {
+        dp_beat_set_voters(&m->nodes[i].beat, set, 3, mesh_now(m));
+    }
+    mesh_join_all(m);
+    mesh_block(m, 4, 0, true);
+    mesh_block(m, 4, 1, true);
+    mesh_run_for(m, 5 * DP_SECOND);
+    CHECK(dp_beat_quorum(&m->nodes[4].beat));
+    CHECK(m->nodes[4].beat.voters[0].direct.us == 0);
+    for (uint32_t i = 0; i < 600; i++) { /* a minute without a flicker */
+        mesh_run_for(m, 100 * DP_MS);
+        CHECK(dp_beat_quorum(&m->nodes[4].beat));
+        CHECK(dp_beat_heard(&m->nodes[4].beat, mesh_now(m)) == 7);
+    }
+    CHECK(m->nodes[4].beat.changes == 1);
+    mesh_block(m, 4, 2, true); /* now only node 3, no voter, passes them on */
+    mesh_run_for(m, 10 * DP_SECOND);
+    CHECK(dp_beat_quorum(&m->nodes[4].beat));
+    mesh_close(m);
+}
+
 static void old_forged_and_foreign_beats_bring_nothing(void **state)
 {
     (void)state;
@@ -335,6 +361,7 @@ int main(void)
         cmocka_unit_test(in_a_partition_only_the_majority_side_sees_a_quorum),
         cmocka_unit_test(a_voter_in_the_middle_carries_beats_between_two_that_are_not_linked),
         cmocka_unit_test(riders_bring_the_beats_that_the_other_side_lacks),
+        cmocka_unit_test(a_node_that_two_of_three_voters_do_not_reach_still_sees_the_quorum),
         cmocka_unit_test(old_forged_and_foreign_beats_bring_nothing),
         cmocka_unit_test(a_new_voter_set_keeps_what_is_known_of_those_who_stay),
         cmocka_unit_test(wakes_do_not_spin),

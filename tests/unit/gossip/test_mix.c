@@ -1,5 +1,7 @@
 #include "tests/unit/gossip/pool.h"
 
+#include "gossip/mix_internal.h"
+
 #include "tests/lib/allocfail.h"
 #include "tests/lib/mutate.h"
 
@@ -191,6 +193,77 @@ static void every_crash_point_of_either_side_leaves_both_or_neither(void **state
     CHECK(points >= 100);
 }
 
+/* Runs until the responder of an exchange is prepared and gives its number and row; its answers are then lost. */
+static uint32_t prepared_responder(pool *p, dp_mix_row *row)
+{
+    for (uint32_t k = 0; k < 20000; k++) {
+        pool_run_for(p, DP_MS / 2);
+        for (uint32_t i = 0; i < 2; i++) {
+            const dp_mix_look look = dp_mix_view(p->nodes[i].mix);
+            if (look.state == DP_MIX_PREPARED && !look.initiator) {
+                p->loss = 1000;
+                CHECK_OK(dp_mix_row_read(dp_view_of(pool_row_find(&p->nodes[i], look.exchange)->bytes, DP_MIX_ROW_BYTES), row));
+                return i;
+            }
+        }
+    }
+    fail();
+    return 0;
+}
+
+/* What a would send to responder i, given to it directly. */
+static void say(pool *p, uint32_t i, const dp_mix_msg *msg)
+{
+    uint8_t bytes[DP_MIX_MESSAGE_MAX];
+    const dp_peer peer = mesh_peer(i);
+
+    dp_out_begin(&p->out, p->actions);
+    dp_mix_msg_send(msg, &peer, &p->out);
+    const dp_view sent = p->actions->items[0].u.send.bytes;
+    const size_t size = sent.size;
+    memcpy(bytes, sent.data, size);
+    dp_out_begin(&p->out, p->actions);
+    CHECK_OK(dp_mix_message(p->nodes[i].mix, pool_now(p), 1, dp_view_of(bytes, size), &p->out));
+    pool_perform(p, i);
+}
+
+static void a_late_commit_of_an_attempt_given_up_commits_nothing(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(2, 12);
+    dp_mix_row row;
+    give(p);
+    const uint32_t b = prepared_responder(p, &row);
+    dp_mix *const mix = p->nodes[b].mix;
+    dp_out_begin(&p->out, p->actions);
+    CHECK(dp_mix_finish(mix, pool_now(p), &p->out));
+    pool_perform(p, b);
+    /* The old offer comes a second time: b freezes the same F again and prepares again, under a new ticket. */
+    say(p, b, &(dp_mix_msg){.type = DP_MSG_MIX_OFFER, .id = row.id, .number = row.number, .base = row.base, .terms = row.other});
+    for (uint32_t k = 0; k < 200 && dp_mix_view(mix).state != DP_MIX_PREPARED; k++) {
+        pool_run_for(p, DP_MS);
+    }
+    CHECK(dp_mix_view(mix).state == DP_MIX_PREPARED);
+    say(p, b, &(dp_mix_msg){.type = DP_MSG_MIX_COMMIT, .id = row.id, .ticket = row.ticket, .pair = dp_mix_pair_of(&row)});
+    CHECK(dp_mix_view(mix).state == DP_MIX_PREPARED);
+    pool_close(p);
+}
+
+static void a_commit_of_other_blobs_commits_nothing(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(2, 13);
+    dp_mix_row row;
+    give(p);
+    const uint32_t b = prepared_responder(p, &row);
+    dp_mix_pair pair = dp_mix_pair_of(&row);
+    pair.root_a.bytes[0] ^= 1;
+    say(p, b, &(dp_mix_msg){.type = DP_MSG_MIX_COMMIT, .id = row.id, .ticket = row.ticket, .pair = pair});
+    CHECK(dp_mix_view(p->nodes[b].mix).state == DP_MIX_IDLE);
+    CHECK(p->nodes[b].f == (int64_t)(8 * b) << 40);
+    pool_close(p);
+}
+
 static void different_bases_and_modes_never_exchange(void **state)
 {
     (void)state;
@@ -373,6 +446,8 @@ int main(void)
         cmocka_unit_test(loss_doubling_and_reordering_keep_the_sum),
         cmocka_unit_test(random_crashes_with_kept_disks_keep_the_sum),
         cmocka_unit_test(every_crash_point_of_either_side_leaves_both_or_neither),
+        cmocka_unit_test(a_late_commit_of_an_attempt_given_up_commits_nothing),
+        cmocka_unit_test(a_commit_of_other_blobs_commits_nothing),
         cmocka_unit_test(different_bases_and_modes_never_exchange),
         cmocka_unit_test(members_outside_the_roster_are_no_partners),
         cmocka_unit_test(two_without_weight_do_not_exchange),
