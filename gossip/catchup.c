@@ -170,11 +170,6 @@ void dp_catchup_state(dp_node *node)
     }
     const dp_summary *summary = &dp_members_at(node->members, best)->summary;
     if (catchup->wants_state && !dp_hash_equal(&catchup->state_root, &summary->saved_root)) {
-        const uint64_t left = dp_spread_bytes_waiting(node->spread);
-        if (left != catchup->state_left) {
-            catchup->state_left = left;
-            catchup->state_moved = node->now;
-        }
         if (dp_time_between(catchup->state_moved, node->now) < DP_STATE_PATIENCE_US) {
             return; /* The one under way is still coming. */
         }
@@ -186,7 +181,6 @@ void dp_catchup_state(dp_node *node)
         catchup->state_root = summary->saved_root;
         catchup->state_round = summary->saved_round;
         catchup->state_bytes = summary->saved_bytes;
-        catchup->state_left = 0;
         catchup->state_moved = node->now;
         dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, node->train.applied, summary->saved_round,
                      "state");
@@ -194,6 +188,7 @@ void dp_catchup_state(dp_node *node)
             dp_catchup_object(node, &summary->saved_root);
             return;
         }
+        dp_chain_cancel(node, node->ledger.round); /* Blobs to replay make room; they are wanted again from there. */
         DP_IGNORE(dp_spread_want(node->spread, node->now, &catchup->state_root, catchup->state_bytes, DP_USE_STATE,
                                  DP_PRIORITY_STATE, &node->out)); /* Full: asked again with the next tick. */
     }
@@ -203,6 +198,13 @@ void dp_catchup_state(dp_node *node)
             dp_hash_equal(&member->summary.saved_root, &catchup->state_root)) {
             dp_spread_holder(node->spread, node->now, &catchup->state_root, i, &node->out);
         }
+    }
+}
+
+void dp_catchup_chunk(dp_node *node, const dp_hash *root)
+{
+    if (node->catchup.wants_state && dp_hash_equal(root, &node->catchup.state_root)) {
+        node->catchup.state_moved = node->now;
     }
 }
 

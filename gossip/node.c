@@ -503,9 +503,13 @@ static void dispatch(dp_node *node, const dp_event *event)
         on_object(node, event);
         break;
     case DP_EV_OBJECT_INFO:
+        dp_catchup_chunk(node, &event->u.object.root);
         dp_spread_info(node->spread, node->now, event, &node->out);
         break;
     case DP_EV_CHUNK:
+        if (event->u.chunk.status == DP_OK) {
+            dp_catchup_chunk(node, &event->u.chunk.root);
+        }
         dp_spread_chunk(node->spread, node->now, event, &node->out);
         break;
     case DP_EV_TRAINER_UP:

@@ -202,8 +202,7 @@ typedef struct dp_catchup {
     dp_hash state_root;
     uint64_t state_round;
     uint64_t state_bytes;
-    uint64_t state_left;   /* bytes waiting when last looked at */
-    dp_time state_moved;   /* when that changed */
+    dp_time state_moved; /* when a piece of it last came */
     dp_time stuck_at;   /* a blob for the next APPLY has been missing since; zero: not */
     dp_time dials_at;
 } dp_catchup;
@@ -326,6 +325,8 @@ void dp_catchup_tick(dp_node *node);
 dp_time dp_catchup_wake(const dp_node *node);
 /* The trainer needs a state that is not here. */
 void dp_catchup_state(dp_node *node);
+/* A piece of this object has come. */
+void dp_catchup_chunk(dp_node *node, const dp_hash *root);
 void dp_catchup_object(dp_node *node, const dp_hash *root);
 
 #endif

@@ -432,7 +432,6 @@ static void replay(dp_node *node)
             node->catchup.stuck_at = node->now;
         }
         if (row->dropped || dp_time_between(node->catchup.stuck_at, node->now) > DP_STATE_PATIENCE_US) {
-            dp_chain_cancel(node, node->ledger.round); /* Make room for a state. */
             dp_catchup_state(node);
         }
         return;
