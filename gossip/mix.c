@@ -1,4 +1,4 @@
-/* The conversation of two nodes about one exchange. Rows and restarts are in mix_journal.c. */
+/* The states of one exchange. Messages are in mix_talk.c, rows and restarts in mix_journal.c. */
 #include "gossip/mix.h"
 
 #include <string.h>
@@ -91,7 +91,7 @@ static void go_idle(dp_mix *mix, dp_time now)
     mix->next_at = dp_time_after(now, pause_us / 2 + dp_rng_below(&mix->rng, pause_us + 1));
 }
 
-static void send_status(const dp_peer *to, const dp_mix_id *id, uint64_t ticket, dp_mix_status status, dp_out *out)
+void dp_mix_send_status(const dp_peer *to, const dp_mix_id *id, uint64_t ticket, dp_mix_status status, dp_out *out)
 {
     dp_mix_msg_send(&(dp_mix_msg){.type = DP_MSG_MIX_STATUS, .id = *id, .ticket = ticket, .status = status}, to, out);
 }
@@ -106,7 +106,7 @@ static void send_offer(const dp_mix *mix, dp_out *out)
                     &mix->x.peer, out);
 }
 
-static void send_ack(const dp_mix *mix, dp_out *out)
+void dp_mix_send_ack(const dp_mix *mix, dp_out *out)
 {
     dp_mix_msg_send(&(dp_mix_msg){.type = DP_MSG_MIX_ACK,
                                   .id = mix->x.id,
@@ -118,7 +118,7 @@ static void send_ack(const dp_mix *mix, dp_out *out)
 }
 
 /* COMMIT of a, DONE of b. */
-static void send_pair(const dp_mix_row *row, dp_msg_type type, dp_out *out)
+void dp_mix_send_pair(const dp_mix_row *row, dp_msg_type type, dp_out *out)
 {
     dp_mix_msg_send(&(dp_mix_msg){.type = type, .id = row->id, .ticket = row->ticket, .pair = dp_mix_pair_of(row)},
                     &row->peer, out);
@@ -138,7 +138,7 @@ static void drop_unneeded(const dp_mix *mix, const dp_hash *root, dp_out *out)
     action->u.keep.use = DP_USE_EXCHANGE;
 }
 
-static void write_row(dp_mix *mix, dp_mix_mark mark, dp_out *out)
+void dp_mix_write_row(dp_mix *mix, dp_mix_mark mark, dp_out *out)
 {
     mix->x.mark = mark;
     mix->op = dp_mix_row_store(mix, &mix->x, out);
@@ -165,10 +165,10 @@ static bool may_abort(const dp_mix *mix)
 }
 
 /* Give up. F stays as it was frozen. In ASKED only on the word of the other side or of a fence. */
-static void abort_exchange(dp_mix *mix, dp_time now, bool tell, dp_out *out)
+void dp_mix_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out)
 {
     if (tell && (!mix->x.initiator || mix->state != DP_MIX_FREEZING)) {
-        send_status(&mix->x.peer, &mix->x.id, mix->x.ticket, DP_MIX_STATUS_ABORTED, out);
+        dp_mix_send_status(&mix->x.peer, &mix->x.id, mix->x.ticket, DP_MIX_STATUS_ABORTED, out);
     }
     if (!dp_hash_is_zero(&mix->x.other.root) && !mix->fetched) {
         dp_spread_cancel(mix->config.spread, now, &mix->x.other.root, out);
@@ -188,10 +188,10 @@ static void abort_exchange(dp_mix *mix, dp_time now, bool tell, dp_out *out)
     go_idle(mix, now);
 }
 
-static void want_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out)
+void dp_mix_want_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out)
 {
     if (may_abort(mix)) {
-        abort_exchange(mix, now, tell, out);
+        dp_mix_abort(mix, now, tell, out);
     } else if (mix->state == DP_MIX_PREPARING) {
         mix->abort_wanted = true;
     }
@@ -199,7 +199,7 @@ static void want_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out)
 
 /* ---- beginning ---- */
 
-static bool is_partner(const dp_mix *mix, uint32_t index)
+bool dp_mix_is_partner(const dp_mix *mix, uint32_t index)
 {
     const dp_member *const member = dp_members_at(mix->config.members, index);
 
@@ -216,7 +216,7 @@ static uint32_t choose_partner(dp_mix *mix)
     uint32_t count = 0;
 
     for (uint32_t i = 1; i < dp_members_count(mix->config.members); i++) {
-        if (!is_partner(mix, i)) {
+        if (!dp_mix_is_partner(mix, i)) {
             continue;
         }
         const uint64_t place = count < CANDIDATES ? count : dp_rng_below(&mix->rng, count + 1U);
@@ -234,7 +234,7 @@ static uint32_t choose_partner(dp_mix *mix)
     return best;
 }
 
-static void freeze(dp_mix *mix, dp_time now, dp_out *out)
+void dp_mix_freeze(dp_mix *mix, dp_time now, dp_out *out)
 {
     dp_action *const action = dp_out_add(out, DP_DO_FREEZE);
 
@@ -242,7 +242,7 @@ static void freeze(dp_mix *mix, dp_time now, dp_out *out)
     dp_mix_enter(mix, DP_MIX_FREEZING, now);
 }
 
-static bool may_begin(const dp_mix *mix)
+bool dp_mix_may_begin(const dp_mix *mix)
 {
     return mix->started && mix->state == DP_MIX_IDLE && mix->now.gossip && mix->trainer;
 }
@@ -266,10 +266,10 @@ static void begin(dp_mix *mix, dp_time now, dp_out *out)
                           .base = mix->now.base,
                           .own = {.incarnation = mix->config.incarnation}};
     mix->seen[partner] = now;
-    freeze(mix, now, out);
+    dp_mix_freeze(mix, now, out);
 }
 
-static void start_fetch(dp_mix *mix, dp_time now, dp_out *out)
+void dp_mix_start_fetch(dp_mix *mix, dp_time now, dp_out *out)
 {
     dp_mix_enter(mix, DP_MIX_FETCHING, now);
     if (dp_hash_equal(&mix->x.own.root, &mix->x.other.root)) {
@@ -281,210 +281,21 @@ static void start_fetch(dp_mix *mix, dp_time now, dp_out *out)
     if (member == DP_MEMBER_NONE ||
         dp_spread_want(mix->config.spread, now, &mix->x.other.root, mix->x.other.bytes, DP_USE_EXCHANGE,
                        DP_PRIORITY_ROUND, out) != DP_OK) {
-        abort_exchange(mix, now, true, out);
+        dp_mix_abort(mix, now, true, out);
         return;
     }
     dp_spread_holder(mix->config.spread, now, &mix->x.other.root, member, out);
 }
 
-static bool weigh_something(const dp_mix_row *row)
+bool dp_mix_weighs(const dp_mix_row *row)
 {
     return dp_mix_weight(row->own.tokens, row->own.steps) > 0 || dp_mix_weight(row->other.tokens, row->other.steps) > 0;
 }
 
-/* ---- messages ---- */
-
-/* a offers anew: it has no use for outcomes of its earlier offers. True: this offer is itself older than such an outcome. */
-static bool outcomes_older(dp_mix *mix, const dp_peer *peer, const dp_mix_msg *msg, dp_out *out)
-{
-    bool stale = false;
-
-    for (uint32_t i = mix->n_outcomes; i-- > 0;) {
-        const dp_mix_row *const row = &mix->outcomes[i];
-        if (!dp_peer_equal(&row->peer, peer)) {
-            continue;
-        }
-        const bool older = row->other.incarnation < msg->terms.incarnation ||
-                           (row->other.incarnation == msg->terms.incarnation && row->number < msg->number);
-        if (older && !(mix->state == DP_MIX_MIXING && dp_mix_id_equal(&mix->x.id, &row->id))) {
-            dp_mix_outcome_close(mix, i, out);
-        } else if (!older) {
-            stale = true;
-        }
-    }
-    return stale;
-}
-
-static void on_offer(dp_mix *mix, dp_time now, uint32_t from, const dp_mix_msg *msg, dp_out *out)
-{
-    const dp_member *const member = dp_members_at(mix->config.members, from);
-    const dp_mix_id id = dp_mix_id_of(&member->peer, msg->terms.incarnation, msg->number);
-
-    if (!dp_mix_id_equal(&id, &msg->id)) {
-        return;
-    }
-    if (mix->state != DP_MIX_IDLE && dp_mix_id_equal(&mix->x.id, &msg->id)) {
-        if (mix->state == DP_MIX_FETCHING || mix->state == DP_MIX_PREPARED) {
-            send_ack(mix, out);
-        }
-        return;
-    }
-    if (outcomes_older(mix, &member->peer, msg, out)) {
-        return;
-    }
-    /* a has moved on from what we were about to do with it. */
-    if (mix->state != DP_MIX_IDLE && !mix->x.initiator && dp_peer_equal(&mix->x.peer, &member->peer) &&
-        (mix->x.other.incarnation < msg->terms.incarnation || mix->x.number < msg->number)) {
-        want_abort(mix, now, false, out);
-    }
-    /* Two offers that cross: the one of the smaller key stands. */
-    if (mix->x.initiator && (mix->state == DP_MIX_FREEZING || mix->state == DP_MIX_OFFERED) &&
-        dp_peer_equal(&mix->x.peer, &member->peer) && dp_peer_compare(&member->peer, &mix->config.self) < 0) {
-        abort_exchange(mix, now, true, out);
-    }
-    if (!may_begin(mix) || !is_partner(mix, from) || member->incarnation != msg->terms.incarnation ||
-        !dp_hash_equal(&msg->base, &mix->now.base) || mix->n_outcomes == DP_MIX_OUTCOMES_MAX) {
-        send_status(&member->peer, &msg->id, 0, DP_MIX_STATUS_ABORTED, out);
-        return;
-    }
-    mix->x = (dp_mix_row){.has_f = true,
-                          .id = msg->id,
-                          .order = ++mix->order,
-                          .number = msg->number,
-                          .ticket = ++mix->ticket,
-                          .peer = member->peer,
-                          .base = mix->now.base,
-                          .own = {.incarnation = mix->config.incarnation},
-                          .other = msg->terms};
-    mix->seen[from] = now;
-    freeze(mix, now, out);
-}
-
-static void ask(dp_mix *mix, dp_time now, dp_out *out)
+void dp_mix_ask(dp_mix *mix, dp_time now, dp_out *out)
 {
     dp_mix_enter(mix, DP_MIX_ASKING, now);
-    write_row(mix, DP_MIX_MARK_ASKED, out);
-}
-
-static void on_ack(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg, dp_out *out)
-{
-    const bool ours = mix->state != DP_MIX_IDLE && mix->x.initiator && dp_mix_id_equal(&mix->x.id, &msg->id) &&
-                      dp_peer_equal(&mix->x.peer, peer);
-
-    if (ours && mix->state == DP_MIX_OFFERED) {
-        mix->x.ticket = msg->ticket;
-        mix->x.other = msg->terms;
-        if (!dp_hash_equal(&msg->base, &mix->x.base) || !weigh_something(&mix->x)) {
-            abort_exchange(mix, now, true, out);
-            return;
-        }
-        mix->other_prepared = msg->prepared;
-        start_fetch(mix, now, out);
-        return;
-    }
-    if (!ours || mix->state == DP_MIX_FREEZING || msg->ticket != mix->x.ticket ||
-        !dp_hash_equal(&msg->terms.root, &mix->x.other.root) ||
-        msg->terms.incarnation != mix->x.other.incarnation) {
-        /* An attempt that we gave up, or that the other began anew: it must not wait for our COMMIT. */
-        send_status(peer, &msg->id, msg->ticket, DP_MIX_STATUS_ABORTED, out);
-        return;
-    }
-    mix->other_prepared = mix->other_prepared || msg->prepared;
-    if (msg->prepared && mix->state == DP_MIX_PREPARED) {
-        ask(mix, now, out);
-    }
-}
-
-static void on_commit(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg, dp_out *out)
-{
-    const uint32_t outcome = dp_mix_outcome_find(mix, &msg->id);
-
-    if (outcome < mix->n_outcomes && dp_peer_equal(&mix->outcomes[outcome].peer, peer) &&
-        mix->outcomes[outcome].ticket == msg->ticket) {
-        send_pair(&mix->outcomes[outcome], DP_MSG_MIX_DONE, out);
-        return;
-    }
-    if (mix->state != DP_MIX_IDLE && !mix->x.initiator && dp_mix_id_equal(&mix->x.id, &msg->id) &&
-        dp_peer_equal(&mix->x.peer, peer) && mix->x.ticket == msg->ticket) {
-        const dp_mix_pair pair = dp_mix_pair_of(&mix->x);
-        if (mix->state == DP_MIX_COMMITTING) {
-            return; /* DONE follows the row */
-        }
-        if (mix->state == DP_MIX_PREPARED && dp_mix_pair_equal(&pair, &msg->pair)) {
-            dp_mix_enter(mix, DP_MIX_COMMITTING, now);
-            write_row(mix, DP_MIX_MARK_COMMITTED, out);
-            return;
-        }
-        /* Asked for what we did not prepare: whoever said so, this attempt will not be committed. */
-        want_abort(mix, now, false, out);
-    }
-    send_status(peer, &msg->id, msg->ticket, DP_MIX_STATUS_ABORTED, out);
-}
-
-static void on_done(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg, dp_out *out)
-{
-    if (mix->state != DP_MIX_IDLE && mix->x.initiator && dp_mix_id_equal(&mix->x.id, &msg->id)) {
-        const dp_mix_pair pair = dp_mix_pair_of(&mix->x);
-        if (mix->state == DP_MIX_ASKED && dp_peer_equal(&mix->x.peer, peer) && mix->x.ticket == msg->ticket &&
-            dp_mix_pair_equal(&pair, &msg->pair)) {
-            dp_mix_enter(mix, DP_MIX_COMMITTING, now);
-            write_row(mix, DP_MIX_MARK_DONE, out);
-        }
-        if (mix->state != DP_MIX_MIXING) {
-            return;
-        }
-    }
-    /* Our row says DONE, or we have none and shall never ask: the other may forget. */
-    send_status(peer, &msg->id, msg->ticket, DP_MIX_STATUS_CLOSED, out);
-}
-
-static void on_status(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg, dp_out *out)
-{
-    if (msg->status == DP_MIX_STATUS_CLOSED) {
-        const uint32_t outcome = dp_mix_outcome_find(mix, &msg->id);
-        if (outcome < mix->n_outcomes && dp_peer_equal(&mix->outcomes[outcome].peer, peer) &&
-            mix->outcomes[outcome].ticket == msg->ticket) {
-            dp_mix_outcome_close(mix, outcome, out);
-        }
-        return;
-    }
-    if (mix->state == DP_MIX_IDLE || !dp_mix_id_equal(&mix->x.id, &msg->id) || !dp_peer_equal(&mix->x.peer, peer)) {
-        return;
-    }
-    if (mix->state == DP_MIX_ASKED) {
-        if (msg->ticket == mix->x.ticket) {
-            abort_exchange(mix, now, false, out); /* b has decided */
-        }
-        return;
-    }
-    /* A word about an earlier acceptance (another ticket) is no word about this one. */
-    if (mix->x.initiator || msg->ticket == 0 || msg->ticket == mix->x.ticket) {
-        want_abort(mix, now, false, out);
-    }
-}
-
-dp_status dp_mix_message(dp_mix *mix, dp_time now, uint32_t from, dp_view bytes, dp_out *out)
-{
-    dp_assert(from > 0 && from < dp_members_count(mix->config.members));
-    const dp_peer *const peer = &dp_members_at(mix->config.members, from)->peer;
-    dp_mix_msg msg;
-
-    DP_TRY(dp_mix_msg_read(bytes, &msg));
-    if (!mix->started) {
-        return DP_AGAIN;
-    }
-    if (msg.type == DP_MSG_MIX_OFFER) {
-        on_offer(mix, now, from, &msg, out);
-    } else if (msg.type == DP_MSG_MIX_ACK) {
-        on_ack(mix, now, peer, &msg, out);
-    } else if (msg.type == DP_MSG_MIX_COMMIT) {
-        on_commit(mix, now, peer, &msg, out);
-    } else if (msg.type == DP_MSG_MIX_DONE) {
-        on_done(mix, now, peer, &msg, out);
-    } else {
-        on_status(mix, now, peer, &msg, out);
-    }
-    return DP_OK;
+    dp_mix_write_row(mix, DP_MIX_MARK_ASKED, out);
 }
 
 /* ---- events of the driver ---- */
@@ -513,12 +324,12 @@ bool dp_mix_frozen(dp_mix *mix, dp_time now, const dp_event *event, dp_out *out)
         send_offer(mix, out);
         return true;
     }
-    if (!weigh_something(&mix->x)) {
-        abort_exchange(mix, now, true, out);
+    if (!dp_mix_weighs(&mix->x)) {
+        dp_mix_abort(mix, now, true, out);
         return true;
     }
-    send_ack(mix, out);
-    start_fetch(mix, now, out);
+    dp_mix_send_ack(mix, out);
+    dp_mix_start_fetch(mix, now, out);
     return true;
 }
 
@@ -540,11 +351,11 @@ bool dp_mix_checked(dp_mix *mix, dp_time now, const dp_hash *root, bool ok, dp_o
     }
     if (!ok) {
         dp_out_note(out, (dp_note){.code = DP_NOTE_REJECTED, .peer = mix->x.peer, .cause = "blob of an exchange"});
-        abort_exchange(mix, now, true, out);
+        dp_mix_abort(mix, now, true, out);
         return true;
     }
     dp_mix_enter(mix, DP_MIX_PREPARING, now);
-    write_row(mix, DP_MIX_MARK_PREPARED, out);
+    dp_mix_write_row(mix, DP_MIX_MARK_PREPARED, out);
     return true;
 }
 
@@ -562,10 +373,10 @@ static void committed(dp_mix *mix, dp_time now, dp_out *out)
 {
     dp_mix_adopt_f(mix, out);
     if (mix->x.initiator) {
-        send_status(&mix->x.peer, &mix->x.id, mix->x.ticket, DP_MIX_STATUS_CLOSED, out);
+        dp_mix_send_status(&mix->x.peer, &mix->x.id, mix->x.ticket, DP_MIX_STATUS_CLOSED, out);
     } else {
         dp_mix_outcome_add(mix, &mix->x);
-        send_pair(&mix->x, DP_MSG_MIX_DONE, out);
+        dp_mix_send_pair(&mix->x, DP_MSG_MIX_DONE, out);
     }
     if (!mix->trainer) {
         finish_mixing(mix, now, out); /* F will be rebuilt with it */
@@ -588,21 +399,21 @@ bool dp_mix_stored(dp_mix *mix, dp_time now, uint32_t op, dp_status status, dp_o
     }
     if (mix->state == DP_MIX_PREPARING && status != DP_OK) {
         dp_mix_row_delete(&mix->x.id, out); /* in case it is there */
-        abort_exchange(mix, now, true, out);
+        dp_mix_abort(mix, now, true, out);
     } else if (mix->state == DP_MIX_PREPARING) {
         dp_mix_adopt_f(mix, out);
         dp_mix_enter(mix, DP_MIX_PREPARED, now);
         if (mix->abort_wanted) {
-            abort_exchange(mix, now, true, out);
+            dp_mix_abort(mix, now, true, out);
         } else if (!mix->x.initiator) {
-            send_ack(mix, out);
+            dp_mix_send_ack(mix, out);
         } else if (mix->other_prepared) {
-            ask(mix, now, out);
+            dp_mix_ask(mix, now, out);
         }
     } else if (mix->state == DP_MIX_ASKING) {
         mix->f = mix->x;
         dp_mix_enter(mix, DP_MIX_ASKED, now);
-        send_pair(&mix->x, DP_MSG_MIX_COMMIT, out);
+        dp_mix_send_pair(&mix->x, DP_MSG_MIX_COMMIT, out);
     } else if (mix->state == DP_MIX_COMMITTING) {
         committed(mix, now, out);
     }
@@ -628,7 +439,7 @@ void dp_mix_trainer_down(dp_mix *mix, dp_time now, dp_out *out)
     if (mix->state == DP_MIX_MIXING) {
         finish_mixing(mix, now, out); /* the row stands, F will be rebuilt */
     } else {
-        want_abort(mix, now, true, out);
+        dp_mix_want_abort(mix, now, true, out);
     }
 }
 
@@ -640,7 +451,7 @@ void dp_mix_set(dp_mix *mix, dp_time now, const dp_mix_now *state, dp_out *out)
 
     mix->now = *state;
     if (mix->state != DP_MIX_IDLE && (!state->gossip || !dp_hash_equal(&state->base, &mix->x.base))) {
-        want_abort(mix, now, true, out);
+        dp_mix_want_abort(mix, now, true, out);
     }
     if (begins) {
         mix->next_at = dp_time_after(now, dp_rng_below(&mix->rng, mix->config.pause_us + 1));
@@ -649,7 +460,7 @@ void dp_mix_set(dp_mix *mix, dp_time now, const dp_mix_now *state, dp_out *out)
 
 bool dp_mix_finish(dp_mix *mix, dp_time now, dp_out *out)
 {
-    want_abort(mix, now, true, out);
+    dp_mix_want_abort(mix, now, true, out);
     return !dp_mix_locked(mix);
 }
 
@@ -657,9 +468,9 @@ void dp_mix_fence(dp_mix *mix, dp_time now, const dp_peer *peer, uint64_t incarn
 {
     if (mix->state != DP_MIX_IDLE && dp_peer_equal(&mix->x.peer, peer) && mix->x.other.incarnation <= incarnation) {
         if (mix->state == DP_MIX_ASKED) {
-            abort_exchange(mix, now, false, out);
+            dp_mix_abort(mix, now, false, out);
         } else {
-            want_abort(mix, now, false, out);
+            dp_mix_want_abort(mix, now, false, out);
         }
     }
     for (uint32_t i = mix->n_outcomes; i-- > 0;) {
@@ -696,12 +507,12 @@ static void retry(dp_mix *mix, dp_time now, dp_out *out)
     if (mix->state == DP_MIX_OFFERED) {
         send_offer(mix, out);
     } else if (mix->state == DP_MIX_ASKED) {
-        send_pair(&mix->x, DP_MSG_MIX_COMMIT, out);
+        dp_mix_send_pair(&mix->x, DP_MSG_MIX_COMMIT, out);
         if (mix->retries == DOUBLINGS_MAX) {
             note(mix, "in doubt", out);
         }
     } else if (!mix->x.initiator && (mix->state == DP_MIX_FETCHING || mix->state == DP_MIX_PREPARED)) {
-        send_ack(mix, out);
+        dp_mix_send_ack(mix, out);
     }
 }
 
@@ -711,7 +522,7 @@ static void nudge(dp_mix *mix, dp_time now, dp_out *out)
         return;
     }
     mix->nudge_at = dp_time_after(now, NUDGE_US);
-    send_pair(&mix->outcomes[mix->nudge_next++ % mix->n_outcomes], DP_MSG_MIX_DONE, out);
+    dp_mix_send_pair(&mix->outcomes[mix->nudge_next++ % mix->n_outcomes], DP_MSG_MIX_DONE, out);
 }
 
 void dp_mix_tick(dp_mix *mix, dp_time now, dp_out *out)
@@ -722,7 +533,7 @@ void dp_mix_tick(dp_mix *mix, dp_time now, dp_out *out)
     write_again(mix, now, out);
     nudge(mix, now, out);
     if (mix->state == DP_MIX_IDLE) {
-        if (may_begin(mix) && dp_time_reached(now, mix->next_at)) {
+        if (dp_mix_may_begin(mix) && dp_time_reached(now, mix->next_at)) {
             begin(mix, now, out);
         }
         return;
@@ -730,7 +541,7 @@ void dp_mix_tick(dp_mix *mix, dp_time now, dp_out *out)
     const bool late = dp_time_between(mix->progress, now) >= DP_MIX_WAIT_US;
 #if DP_MUTATION == 33
     if (late && mix->state == DP_MIX_ASKED) {
-        abort_exchange(mix, now, false, out);
+        dp_mix_abort(mix, now, false, out);
         return;
     }
 #endif
@@ -738,7 +549,7 @@ void dp_mix_tick(dp_mix *mix, dp_time now, dp_out *out)
     const bool gone = mix->x.initiator && member != DP_MEMBER_NONE &&
                       !dp_members_at(mix->config.members, member)->linked;
     if (may_abort(mix) && (late || gone)) {
-        abort_exchange(mix, now, true, out);
+        dp_mix_abort(mix, now, true, out);
         return;
     }
     retry(mix, now, out);
@@ -758,7 +569,7 @@ dp_time dp_mix_wake(const dp_mix *mix)
         wake = dp_time_min(wake, mix->nudge_at);
     }
     if (mix->state == DP_MIX_IDLE) {
-        return may_begin(mix) ? dp_time_min(wake, mix->next_at) : wake;
+        return dp_mix_may_begin(mix) ? dp_time_min(wake, mix->next_at) : wake;
     }
     wake = dp_time_min(wake, mix->retry_at);
     return may_abort(mix) ? dp_time_min(wake, dp_time_after(mix->progress, DP_MIX_WAIT_US)) : wake;

@@ -4,75 +4,12 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "base/rng.h"
+#include "gossip/spread_internal.h"
 
-enum {
-    HOLDER_WORDS = DP_MEMBERS_MAX / 64,
-    FAULTS_MAX = 16,   /* holders with a bad chunk that are remembered per object */
-    CLASSES = 5,       /* chunk sizes 256 KiB, 512 KiB .. 4 MiB */
-    DOUBLINGS_MAX = 5
-};
+enum { DOUBLINGS_MAX = 5 };
 #define INFO_WAIT_US (250 * DP_MS)
 #define PAUSE_US DP_SECOND          /* after an error of our own disk */
 #define GUESS_BYTES_PER_SECOND 1000000ULL /* before anything was measured */
-
-typedef struct fault {
-    uint32_t member;
-    uint32_t bad;
-} fault;
-
-typedef struct wanted {
-    bool used;
-    bool begun;            /* size and leaves are known, the driver stores */
-    bool all;              /* every linked member may hold it */
-    dp_hash root;
-    uint64_t size;         /* 0: unknown */
-    uint64_t order;
-    dp_object_use use;
-    dp_priority priority;
-    uint32_t n_chunks;
-    uint32_t n_have;
-    uint32_t failures;     /* waits in a row that ended in vain: the next ones are longer */
-    uint32_t info_from;    /* who was asked; DP_MEMBER_NONE: nobody */
-    uint32_t info_next;    /* where the search for the next one starts */
-    dp_time info_deadline;
-    dp_time pause_until;
-    uint64_t holders[HOLDER_WORDS];
-    uint64_t banned[HOLDER_WORDS];
-    uint32_t n_faults;
-    fault faults[FAULTS_MAX];
-    uint8_t have[DP_CHUNKS_MAX];
-} wanted;
-
-typedef struct flight {
-    bool used;
-    bool hedge;            /* the second request for this chunk */
-    uint32_t wanted;
-    uint32_t chunk;
-    uint32_t member;
-    dp_time sent;
-    dp_time hedge_at;
-    dp_time deadline;
-} flight;
-
-typedef struct serving {
-    uint32_t tokens;
-    dp_time filled;
-} serving;
-
-struct dp_spread {
-    const dp_members *members;
-    uint32_t members_max;
-    dp_rng rng;
-    uint64_t order;
-    uint32_t n_wanted;
-    wanted wants[DP_WANTED_MAX];
-    flight flights[DP_FLIGHTS_MAX];
-    dp_span spans[CLASSES];
-    uint32_t *chunk_us;    /* per member: smoothed chunk time, doubled by a time-out; 0: unknown */
-    serving *servings;
-    dp_hash leaves[DP_CHUNKS_MAX]; /* of the OBJECT_BEGIN of this step */
-};
 
 dp_status dp_spread_open(dp_spread **spread, const dp_spread_config *config)
 {
@@ -118,7 +55,7 @@ static void bit_set(uint64_t *bits, uint32_t index, bool on)
     bits[index / 64] = on ? bits[index / 64] | mask : bits[index / 64] & ~mask;
 }
 
-static wanted *find(dp_spread *spread, const dp_hash *root)
+static dp_want *find(dp_spread *spread, const dp_hash *root)
 {
     for (uint32_t i = 0; i < DP_WANTED_MAX; i++) {
         if (spread->wants[i].used && dp_hash_equal(&spread->wants[i].root, root)) {
@@ -128,7 +65,7 @@ static wanted *find(dp_spread *spread, const dp_hash *root)
     return NULL;
 }
 
-static uint32_t index_of(const dp_spread *spread, const wanted *want)
+static uint32_t index_of(const dp_spread *spread, const dp_want *want)
 {
     return (uint32_t)(want - spread->wants);
 }
@@ -153,7 +90,7 @@ static uint64_t clamp_wait(uint64_t wait_us)
 }
 
 /* Twice the 95th percentile, doubled for each wait in vain before. */
-static uint64_t chunk_wait(dp_spread *spread, const wanted *want)
+static uint64_t chunk_wait(dp_spread *spread, const dp_want *want)
 {
     const uint64_t p95 = dp_span_percentile(span_of(spread, want->size), 95);
     const uint64_t guess =
@@ -164,7 +101,7 @@ static uint64_t chunk_wait(dp_spread *spread, const wanted *want)
 }
 
 /* When a last chunk is asked of a second holder: at the time by which most others had come. */
-static uint64_t hedge_wait(dp_spread *spread, const wanted *want)
+static uint64_t hedge_wait(dp_spread *spread, const dp_want *want)
 {
     const uint64_t p95 = dp_span_percentile(span_of(spread, want->size), 95);
 
@@ -184,14 +121,14 @@ uint64_t dp_spread_chunk_p95(const dp_spread *spread)
 
 /* ---- choosing ---- */
 
-static bool may_ask(const dp_spread *spread, const wanted *want, uint32_t member)
+static bool may_ask(const dp_spread *spread, const dp_want *want, uint32_t member)
 {
     return member > 0 && member < dp_members_count(spread->members) && member < spread->members_max &&
            dp_members_at(spread->members, member)->linked && !bit_of(want->banned, member) &&
            (want->all || bit_of(want->holders, member));
 }
 
-static uint32_t flights_of(const dp_spread *spread, uint32_t member)
+uint32_t dp_spread_flights_of(const dp_spread *spread, uint32_t member)
 {
     uint32_t n = 0;
 
@@ -204,7 +141,7 @@ static uint32_t flights_of(const dp_spread *spread, uint32_t member)
 static bool is_flying(const dp_spread *spread, uint32_t want, uint32_t chunk, uint32_t member)
 {
     for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
-        const flight *const f = &spread->flights[i];
+        const dp_flight *const f = &spread->flights[i];
         if (f->used && f->wanted == want && f->chunk == chunk && (member == DP_MEMBER_NONE || f->member == member)) {
             return true;
         }
@@ -213,7 +150,7 @@ static bool is_flying(const dp_spread *spread, uint32_t want, uint32_t chunk, ui
 }
 
 /* The holder with the fewest chunks under way, then the fastest, then whoever comes first from a random start. */
-static uint32_t choose_holder(dp_spread *spread, const wanted *want, uint32_t chunk)
+static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t chunk)
 {
     const uint32_t count = dp_members_count(spread->members);
     const uint32_t start = (uint32_t)dp_rng_below(&spread->rng, count);
@@ -225,7 +162,7 @@ static uint32_t choose_holder(dp_spread *spread, const wanted *want, uint32_t ch
         if (!may_ask(spread, want, member)) {
             continue;
         }
-        const uint32_t flying = flights_of(spread, member);
+        const uint32_t flying = dp_spread_flights_of(spread, member);
         if (flying >= DP_FLIGHTS_PER_HOLDER || is_flying(spread, index_of(spread, want), chunk, member)) {
             continue;
         }
@@ -238,7 +175,7 @@ static uint32_t choose_holder(dp_spread *spread, const wanted *want, uint32_t ch
     return best;
 }
 
-static flight *free_flight(dp_spread *spread)
+static dp_flight *free_flight(dp_spread *spread)
 {
     for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
         if (!spread->flights[i].used) {
@@ -249,9 +186,9 @@ static flight *free_flight(dp_spread *spread)
 }
 
 /* False when no flight, no holder or no room is left for this chunk. */
-static bool ask_chunk(dp_spread *spread, wanted *want, uint32_t chunk, bool hedge, dp_time now, dp_out *out)
+static bool ask_chunk(dp_spread *spread, dp_want *want, uint32_t chunk, bool hedge, dp_time now, dp_out *out)
 {
-    flight *const f = free_flight(spread);
+    dp_flight *const f = free_flight(spread);
     if (f == NULL || !dp_out_room(out, 1)) {
         return false;
     }
@@ -259,7 +196,7 @@ static bool ask_chunk(dp_spread *spread, wanted *want, uint32_t chunk, bool hedg
     if (member == DP_MEMBER_NONE) {
         return false;
     }
-    *f = (flight){.used = true,
+    *f = (dp_flight){.used = true,
                   .hedge = hedge,
                   .wanted = index_of(spread, want),
                   .chunk = chunk,
@@ -274,7 +211,7 @@ static bool ask_chunk(dp_spread *spread, wanted *want, uint32_t chunk, bool hedg
     return true;
 }
 
-static void ask_info(dp_spread *spread, wanted *want, dp_time now, dp_out *out)
+static void ask_info(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
 {
     const uint32_t count = dp_members_count(spread->members);
 
@@ -298,10 +235,10 @@ static void ask_info(dp_spread *spread, wanted *want, dp_time now, dp_out *out)
 }
 
 /* Ask again for last chunks that are late, each of one more holder. */
-static void hedge(dp_spread *spread, wanted *want, dp_time now, dp_out *out)
+static void hedge(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
 {
     for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
-        flight *const f = &spread->flights[i];
+        dp_flight *const f = &spread->flights[i];
         if (!f->used || f->wanted != index_of(spread, want) || f->hedge_at.us == UINT64_MAX ||
             !dp_time_reached(now, f->hedge_at)) {
             continue;
@@ -312,7 +249,7 @@ static void hedge(dp_spread *spread, wanted *want, dp_time now, dp_out *out)
     }
 }
 
-static void fill_one(dp_spread *spread, wanted *want, dp_time now, dp_out *out)
+static void fill_one(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
 {
     if (!dp_time_reached(now, want->pause_until)) {
         return;
@@ -340,9 +277,9 @@ static void fill(dp_spread *spread, dp_time now, dp_out *out)
     for (uint32_t priority = 0; priority < DP_PRIORITY_COUNT; priority++) {
         done_before = 0;
         for (uint32_t turn = 0; turn < spread->n_wanted; turn++) {
-            wanted *next = NULL;
+            dp_want *next = NULL;
             for (uint32_t i = 0; i < DP_WANTED_MAX; i++) {
-                wanted *const want = &spread->wants[i];
+                dp_want *const want = &spread->wants[i];
                 if (want->used && want->priority == (dp_priority)priority && want->order > done_before &&
                     (next == NULL || want->order < next->order)) {
                     next = want;
@@ -360,7 +297,7 @@ static void fill(dp_spread *spread, dp_time now, dp_out *out)
 static void end_flights(dp_spread *spread, uint32_t want, uint32_t chunk, uint32_t member)
 {
     for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
-        flight *const f = &spread->flights[i];
+        dp_flight *const f = &spread->flights[i];
         if (f->used && (want == DP_MEMBER_NONE || f->wanted == want) && (chunk == DP_MEMBER_NONE || f->chunk == chunk) &&
             (member == DP_MEMBER_NONE || f->member == member)) {
             f->used = false;
@@ -368,7 +305,7 @@ static void end_flights(dp_spread *spread, uint32_t want, uint32_t chunk, uint32
     }
 }
 
-static void forget(dp_spread *spread, wanted *want)
+static void forget(dp_spread *spread, dp_want *want)
 {
     end_flights(spread, index_of(spread, want), DP_MEMBER_NONE, DP_MEMBER_NONE);
     want->used = false;
@@ -381,7 +318,7 @@ dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, ui
                          dp_priority priority, dp_out *out)
 {
     dp_assert((uint32_t)priority < DP_PRIORITY_COUNT);
-    wanted *want = find(spread, root);
+    dp_want *want = find(spread, root);
 
     if (want != NULL) {
         want->priority = priority < want->priority ? priority : want->priority;
@@ -393,7 +330,7 @@ dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, ui
     if (want == NULL) {
         return DP_TOOBIG;
     }
-    *want = (wanted){.used = true,
+    *want = (dp_want){.used = true,
                      .root = *root,
                      .size = size,
                      .order = ++spread->order,
@@ -408,7 +345,7 @@ dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, ui
 
 void dp_spread_holder(dp_spread *spread, dp_time now, const dp_hash *root, uint32_t member, dp_out *out)
 {
-    wanted *const want = find(spread, root);
+    dp_want *const want = find(spread, root);
 
     if (want != NULL && member < spread->members_max && !bit_of(want->holders, member)) {
         bit_set(want->holders, member, true);
@@ -418,7 +355,7 @@ void dp_spread_holder(dp_spread *spread, dp_time now, const dp_hash *root, uint3
 
 void dp_spread_holders_all(dp_spread *spread, dp_time now, const dp_hash *root, dp_out *out)
 {
-    wanted *const want = find(spread, root);
+    dp_want *const want = find(spread, root);
 
     if (want != NULL && !want->all) {
         want->all = true;
@@ -428,7 +365,7 @@ void dp_spread_holders_all(dp_spread *spread, dp_time now, const dp_hash *root, 
 
 void dp_spread_cancel(dp_spread *spread, dp_time now, const dp_hash *root, dp_out *out)
 {
-    wanted *const want = find(spread, root);
+    dp_want *const want = find(spread, root);
 
     if (want != NULL) {
         forget(spread, want);
@@ -453,7 +390,7 @@ static void note_holder(const dp_spread *spread, uint32_t member, const char *ca
     dp_out_note(out, (dp_note){.code = DP_NOTE_FETCH, .peer = dp_members_at(spread->members, member)->peer, .cause = cause});
 }
 
-static bool has_holder(const dp_spread *spread, const wanted *want)
+static bool has_holder(const dp_spread *spread, const dp_want *want)
 {
     for (uint32_t member = 1; member < dp_members_count(spread->members); member++) {
         if (may_ask(spread, want, member)) {
@@ -464,7 +401,7 @@ static bool has_holder(const dp_spread *spread, const wanted *want)
 }
 
 /* No holder was left for a while: those that lacked it may have it by now; liars stay out. */
-static void forgive(const dp_spread *spread, wanted *want)
+static void forgive(const dp_spread *spread, dp_want *want)
 {
     if (has_holder(spread, want)) {
         return;
@@ -478,7 +415,7 @@ static void forgive(const dp_spread *spread, wanted *want)
 }
 
 /* One more bad answer of a holder. */
-static void blame(dp_spread *spread, wanted *want, uint32_t member, uint32_t weight, const char *cause, dp_out *out)
+static void blame(dp_spread *spread, dp_want *want, uint32_t member, uint32_t weight, const char *cause, dp_out *out)
 {
     uint32_t at = 0;
 
@@ -490,7 +427,7 @@ static void blame(dp_spread *spread, wanted *want, uint32_t member, uint32_t wei
             bit_set(want->banned, member, true); /* too many liars to count: no second chance */
             return;
         }
-        want->faults[want->n_faults++] = (fault){.member = member};
+        want->faults[want->n_faults++] = (dp_fault){.member = member};
     }
     want->faults[at].bad += weight;
     if (want->faults[at].bad >= DP_BAD_CHUNKS_MAX && !bit_of(want->banned, member)) {
@@ -502,7 +439,7 @@ static void blame(dp_spread *spread, wanted *want, uint32_t member, uint32_t wei
 
 void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_out *out)
 {
-    wanted *const want = find(spread, &event->u.object.root);
+    dp_want *const want = find(spread, &event->u.object.root);
     const uint32_t member = dp_members_find(spread->members, &event->u.object.peer);
 
     if (want == NULL || want->begun || member == DP_MEMBER_NONE || member >= spread->members_max) {
@@ -532,10 +469,10 @@ void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_ou
     fill(spread, now, out);
 }
 
-static void measure(dp_spread *spread, const wanted *want, uint32_t chunk, uint32_t member, dp_time now)
+static void measure(dp_spread *spread, const dp_want *want, uint32_t chunk, uint32_t member, dp_time now)
 {
     for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
-        const flight *const f = &spread->flights[i];
+        const dp_flight *const f = &spread->flights[i];
         if (f->used && f->wanted == index_of(spread, want) && f->chunk == chunk && f->member == member) {
             const uint64_t took_us = dp_time_between(f->sent, now);
             const uint32_t took = took_us < DP_CHUNK_WAIT_US_MAX ? (uint32_t)took_us : (uint32_t)DP_CHUNK_WAIT_US_MAX;
@@ -548,7 +485,7 @@ static void measure(dp_spread *spread, const wanted *want, uint32_t chunk, uint3
 
 void dp_spread_chunk(dp_spread *spread, dp_time now, const dp_event *event, dp_out *out)
 {
-    wanted *const want = find(spread, &event->u.chunk.root);
+    dp_want *const want = find(spread, &event->u.chunk.root);
     const uint32_t chunk = event->u.chunk.index;
     const uint32_t member = dp_members_find(spread->members, &event->u.chunk.peer);
 
@@ -603,11 +540,11 @@ void dp_spread_link_down(dp_spread *spread, dp_time now, uint32_t member, dp_out
 void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out)
 {
     for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
-        flight *const f = &spread->flights[i];
+        dp_flight *const f = &spread->flights[i];
         if (!f->used || !dp_time_reached(now, f->deadline)) {
             continue;
         }
-        wanted *const want = &spread->wants[f->wanted];
+        dp_want *const want = &spread->wants[f->wanted];
         uint32_t *const smoothed = &spread->chunk_us[f->member];
         /* Doubled, so that others are asked first; one good chunk repairs most of it. */
         *smoothed = *smoothed == 0 ? (uint32_t)DP_CHUNK_WAIT_US_MIN
@@ -618,7 +555,7 @@ void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out)
         f->used = false;
     }
     for (uint32_t i = 0; i < DP_WANTED_MAX; i++) {
-        wanted *const want = &spread->wants[i];
+        dp_want *const want = &spread->wants[i];
         if (!want->used) {
             continue;
         }
@@ -634,7 +571,7 @@ void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out)
     fill(spread, now, out);
     /* A late chunk of an object that has others to ask for is looked at again later. */
     for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
-        flight *const f = &spread->flights[i];
+        dp_flight *const f = &spread->flights[i];
         if (f->used && dp_time_reached(now, f->hedge_at)) {
             f->hedge_at = dp_time_after(now, hedge_wait(spread, &spread->wants[f->wanted]));
         }
@@ -646,13 +583,13 @@ dp_time dp_spread_wake(const dp_spread *spread)
     dp_time wake = DP_NEVER;
 
     for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
-        const flight *const f = &spread->flights[i];
+        const dp_flight *const f = &spread->flights[i];
         if (f->used) {
             wake = dp_time_min(wake, dp_time_min(f->deadline, f->hedge_at));
         }
     }
     for (uint32_t i = 0; i < DP_WANTED_MAX; i++) {
-        const wanted *const want = &spread->wants[i];
+        const dp_want *const want = &spread->wants[i];
         if (want->used && !want->begun && want->info_from != DP_MEMBER_NONE) {
             wake = dp_time_min(wake, want->info_deadline);
         }
@@ -661,109 +598,4 @@ dp_time dp_spread_wake(const dp_spread *spread)
         }
     }
     return wake;
-}
-
-/* ---- serving ---- */
-
-/* A token bucket per peer: DP_SERVES_PER_SECOND a second, as many at once. */
-static bool serve_allows(dp_spread *spread, dp_time now, uint32_t member)
-{
-    serving *const s = &spread->servings[member];
-
-    if (s->filled.us == 0) {
-        *s = (serving){.tokens = DP_SERVES_PER_SECOND, .filled = now};
-    }
-    const uint64_t step_us = DP_SECOND / DP_SERVES_PER_SECOND;
-    const uint64_t gained = dp_time_between(s->filled, now) / step_us;
-    if (gained + s->tokens >= DP_SERVES_PER_SECOND) {
-        *s = (serving){.tokens = DP_SERVES_PER_SECOND, .filled = now};
-    } else {
-        s->tokens += (uint32_t)gained;
-        s->filled = dp_time_after(s->filled, gained * step_us);
-    }
-    if (s->tokens == 0) {
-        return false;
-    }
-    s->tokens--;
-    return true;
-}
-
-static bool serve(dp_spread *spread, dp_time now, uint32_t member, dp_action_type type, const dp_hash *root,
-                  uint32_t index, dp_out *out)
-{
-    dp_assert(member < dp_members_count(spread->members) && member < spread->members_max);
-    if (!serve_allows(spread, now, member) || !dp_out_room(out, 1)) {
-        return false;
-    }
-    dp_action *const action = dp_out_add(out, type);
-    action->u.get.peer = dp_members_at(spread->members, member)->peer;
-    action->u.get.root = *root;
-    action->u.get.index = index;
-    return true;
-}
-
-bool dp_spread_serve_info(dp_spread *spread, dp_time now, uint32_t member, const dp_hash *root, dp_out *out)
-{
-    return serve(spread, now, member, DP_DO_SERVE_INFO, root, 0, out);
-}
-
-bool dp_spread_serve_chunk(dp_spread *spread, dp_time now, uint32_t member, const dp_hash *root, uint32_t index, dp_out *out)
-{
-    return index < DP_CHUNKS_MAX && serve(spread, now, member, DP_DO_SERVE_CHUNK, root, index, out);
-}
-
-/* ---- looking ---- */
-
-uint64_t dp_spread_bytes_waiting(const dp_spread *spread)
-{
-    uint64_t bytes = 0;
-
-    for (uint32_t i = 0; i < DP_WANTED_MAX; i++) {
-        const wanted *const want = &spread->wants[i];
-        if (want->used) {
-            const uint64_t have = (uint64_t)want->n_have * dp_object_chunk_bytes(want->size);
-            bytes += want->size > have ? want->size - have : 0;
-        }
-    }
-    return bytes;
-}
-
-uint32_t dp_spread_count(const dp_spread *spread)
-{
-    return spread->n_wanted;
-}
-
-dp_status dp_spread_check(const dp_spread *spread, dp_why *why)
-{
-    uint32_t used = 0;
-
-    for (uint32_t i = 0; i < DP_WANTED_MAX; i++) {
-        const wanted *const want = &spread->wants[i];
-        if (!want->used) {
-            continue;
-        }
-        used++;
-        uint32_t have = 0;
-        for (uint32_t k = 0; k < want->n_chunks; k++) {
-            have += want->have[k];
-        }
-        if (have != want->n_have || want->n_chunks > DP_CHUNKS_MAX || want->order > spread->order) {
-            return dp_why_set(why, DP_CORRUPT, "spread: object %u counts %u chunks and holds %u", i, want->n_have, have);
-        }
-    }
-    if (used != spread->n_wanted) {
-        return dp_why_set(why, DP_CORRUPT, "spread: %u objects wanted, %u counted", used, spread->n_wanted);
-    }
-    for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
-        const flight *const f = &spread->flights[i];
-        if (!f->used) {
-            continue;
-        }
-        const wanted *const want = &spread->wants[f->wanted];
-        if (!want->used || f->chunk >= want->n_chunks || want->have[f->chunk] != 0 ||
-            flights_of(spread, f->member) > DP_FLIGHTS_PER_HOLDER) {
-            return dp_why_set(why, DP_CORRUPT, "spread: flight %u is for nothing that is wanted", i);
-        }
-    }
-    return DP_OK;
 }

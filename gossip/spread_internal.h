@@ -1,0 +1,75 @@
+/* The inside of spreading, shared by spread.c (fetching) and spread_serve.c (serving, looking). Nobody else includes it. */
+#ifndef DP_GOSSIP_SPREAD_INTERNAL_H
+#define DP_GOSSIP_SPREAD_INTERNAL_H
+
+#include "base/rng.h"
+#include "gossip/spread.h"
+
+enum {
+    HOLDER_WORDS = DP_MEMBERS_MAX / 64,
+    FAULTS_MAX = 16,   /* holders with a bad chunk that are remembered per object */
+    CLASSES = 5        /* chunk sizes 256 KiB, 512 KiB .. 4 MiB */
+};
+
+typedef struct dp_fault {
+    uint32_t member;
+    uint32_t bad;
+} dp_fault;
+
+typedef struct dp_want {
+    bool used;
+    bool begun;            /* size and leaves are known, the driver stores */
+    bool all;              /* every linked member may hold it */
+    dp_hash root;
+    uint64_t size;         /* 0: unknown */
+    uint64_t order;
+    dp_object_use use;
+    dp_priority priority;
+    uint32_t n_chunks;
+    uint32_t n_have;
+    uint32_t failures;     /* waits in a row that ended in vain: the next ones are longer */
+    uint32_t info_from;    /* who was asked; DP_MEMBER_NONE: nobody */
+    uint32_t info_next;    /* where the search for the next one starts */
+    dp_time info_deadline;
+    dp_time pause_until;
+    uint64_t holders[HOLDER_WORDS];
+    uint64_t banned[HOLDER_WORDS];
+    uint32_t n_faults;
+    dp_fault faults[FAULTS_MAX];
+    uint8_t have[DP_CHUNKS_MAX];
+} dp_want;
+
+typedef struct dp_flight {
+    bool used;
+    bool hedge;            /* the second request for this chunk */
+    uint32_t wanted;
+    uint32_t chunk;
+    uint32_t member;
+    dp_time sent;
+    dp_time hedge_at;
+    dp_time deadline;
+} dp_flight;
+
+typedef struct dp_serving {
+    uint32_t tokens;
+    dp_time filled;
+} dp_serving;
+
+struct dp_spread {
+    const dp_members *members;
+    uint32_t members_max;
+    dp_rng rng;
+    uint64_t order;
+    uint32_t n_wanted;
+    dp_want wants[DP_WANTED_MAX];
+    dp_flight flights[DP_FLIGHTS_MAX];
+    dp_span spans[CLASSES];
+    uint32_t *chunk_us;    /* per member: smoothed chunk time, doubled by a time-out; 0: unknown */
+    dp_serving *servings;
+    dp_hash leaves[DP_CHUNKS_MAX]; /* of the OBJECT_BEGIN of this step */
+};
+
+/* Chunks under way from this member. */
+uint32_t dp_spread_flights_of(const dp_spread *spread, uint32_t member);
+
+#endif
