@@ -1,0 +1,221 @@
+"""Real daemons on loopback for the demo and the system tests: start, ask, follow, kill, clean up. Standard library only."""
+
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+ANSWER_S = 20  # until a started daemon must answer
+END_S = 10     # until an asked one must be gone
+PR_SET_PDEATHSIG = 1
+
+
+class CliError(Exception):
+    """dpnode said no; error is what it said, status its exit status."""
+
+    def __init__(self, status, error, text=""):
+        super().__init__(f"{error.get('code', '?')} {error.get('what', text)}: {error.get('why', '')} (status {status})")
+        self.status = status
+        self.error = error
+
+
+def wait_for(condition, seconds, what):
+    """The first true value of condition(), asked often, or an AssertionError that names what was waited for."""
+    until = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > until:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.02)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _die_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Node:
+    """One dpnoded with its directory, and the dpnode that speaks to it."""
+
+    def __init__(self, binaries, folder, name, arguments=()):
+        self.binaries = binaries
+        self.name = name
+        self.dir = os.path.join(folder, name)
+        self.socket = os.path.join(folder, name + ".s")
+        self.log = os.path.join(folder, name + ".log")
+        self.port = free_port()
+        self.arguments = list(arguments)
+        self.process = None
+        self.started = 0.0 # unix time of the last exec
+
+    def start(self, wait=True):
+        command = [os.path.join(self.binaries, "dpnoded"), "--dir", self.dir, "--socket", self.socket,
+                   "--listen", f"127.0.0.1:{self.port}", "--name", self.name, "--write-per-day", "0",
+                   "--ballast", "1M", "--margin", "1M", "--threads", "1", *self.arguments]
+        with open(self.log, "ab") as log:
+            self.started = time.time()
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            start_new_session=True, preexec_fn=_die_with_parent)
+        if wait:
+            wait_for(self.answers, ANSWER_S, f"{self.name} answers; see {self.log}")
+        return self
+
+    def answers(self):
+        if self.process.poll() is not None:
+            raise AssertionError(f"{self.name} ended with {self.process.returncode}: {self.tail()}")
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(self.socket) == 0
+
+    def tail(self, lines=3):
+        try:
+            with open(self.log, encoding="utf-8", errors="replace") as log:
+                return " | ".join(log.read().splitlines()[-lines:])
+        except OSError:
+            return ""
+
+    def command(self, *words):
+        return [os.path.join(self.binaries, "dpnode"), *words, "--socket", self.socket, "--json"]
+
+    def lines(self, *words, stdin=None, timeout=120):
+        """Run a verb; its lines of JSON. Raises CliError."""
+        done = subprocess.run(self.command(*words), input=stdin, capture_output=True, text=True, timeout=timeout,
+                              check=False)
+        lines = []
+        for line in done.stdout.splitlines():
+            try:
+                lines.append(json.loads(line))
+            except json.JSONDecodeError as problem:
+                raise CliError(done.returncode, {"code": "?", "what": f"no JSON: {line!r} ({problem})"}) from problem
+        if done.returncode != 0:
+            error = lines[-1].get("error", {}) if lines else {}
+            raise CliError(done.returncode, error, done.stderr.strip())
+        return lines
+
+    def ask(self, *words, **more):
+        """Run a verb; its last object."""
+        return self.lines(*words, **more)[-1]
+
+    def run(self):
+        """The run of status, {} before there is one."""
+        return self.ask("status").get("run", {})
+
+    def signal_all(self, number):
+        """To the daemon and its trainer."""
+        if self.process is not None and self.process.poll() is None:
+            os.killpg(self.process.pid, number)
+
+    def kill(self):
+        """SIGKILL to the daemon alone."""
+        self.process.kill()
+        self.process.wait()
+
+    def end(self):
+        """Politely, then not."""
+        if self.process is None or self.process.poll() is not None:
+            return None
+        self.signal_all(signal.SIGCONT)
+        self.process.terminate()
+        try:
+            return self.process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self.signal_all(signal.SIGKILL)
+            return self.process.wait()
+
+
+class Rounds:
+    """Follows the rounds of a node in a thread, over restarts of its daemon: every record it tells, by round."""
+
+    def __init__(self, node, on_round=None):
+        self.node = node
+        self.on_round = on_round
+        self.records = {}
+        self.exchanges = []
+        self.lock = threading.Lock()
+        self.ending = False
+        self.process = None
+        self.thread = threading.Thread(target=self._follow, daemon=True)
+        self.thread.start()
+
+    def _follow(self):
+        while not self.ending:
+            self.process = subprocess.Popen(self.node.command("rounds", "-f", "-n", "100000"), stdout=subprocess.PIPE,
+                                            stderr=subprocess.DEVNULL, text=True)
+            for line in self.process.stdout:
+                record = json.loads(line)
+                if "error" not in record:
+                    self._take(record)
+            self.process.wait()
+            time.sleep(0.1) # the daemon is away
+
+    def _take(self, record):
+        with self.lock:
+            if record["kind"] == "gossip":
+                key = (record["round"], record["time_ms"])
+                if key in [(r["round"], r["time_ms"]) for r in self.exchanges]:
+                    return
+                self.exchanges.append(record)
+            elif record["round"] in self.records:
+                return # told again after a restart; the first time counts
+            else:
+                self.records[record["round"]] = record
+        if self.on_round is not None:
+            self.on_round(self.node, record)
+
+    def all(self):
+        with self.lock:
+            return [self.records[r] for r in sorted(self.records)]
+
+    def last(self):
+        with self.lock:
+            return max(self.records, default=0)
+
+    def end(self):
+        self.ending = True
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+        self.thread.join(2)
+
+
+class Folder:
+    """A short-named folder for nodes; on leaving it, all of them end and it is gone."""
+
+    def __init__(self, binaries, prefix="dpnode-"):
+        self.binaries = os.path.abspath(binaries)
+        self.path = tempfile.mkdtemp(prefix=prefix)
+        self.nodes = []
+        self.follows = []
+
+    def node(self, name, *arguments):
+        self.nodes.append(Node(self.binaries, self.path, name, arguments))
+        return self.nodes[-1]
+
+    def follow(self, node, on_round=None):
+        self.follows.append(Rounds(node, on_round))
+        return self.follows[-1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *problem):
+        for follow in self.follows:
+            follow.end()
+        for node in self.nodes: # all at once ...
+            if node.process is not None and node.process.poll() is None:
+                node.signal_all(signal.SIGCONT)
+                node.process.terminate()
+        for node in self.nodes: # ... then wait for each
+            node.end()
+        shutil.rmtree(self.path, ignore_errors=True)
