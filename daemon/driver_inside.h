@@ -20,6 +20,10 @@ enum {
     DP_DRIVER_REDIAL_MS = 2000
 };
 
+/* Vectors fresh from the trainer are pinned with this round until the row that names them is written; rows pin with
+ * others, so that at start what was only staged can be dropped. */
+#define DP_STAGED_ROUND 0U
+
 /* A command under way: what its answer means. */
 typedef struct dp_driver_wait {
     dp_trainer_kind command;
@@ -80,6 +84,7 @@ struct dp_driver {
     uint64_t step_ms;       /* when the last STEP came */
     uint32_t step_count;
     uint64_t step_tokens;
+    dp_hash staged[2][2];   /* of the last publication and the last frozen displacement: blob, vector */
     uint32_t n_drops;
     dp_view snapshot;       /* mapping of the state after snapshot_round */
     uint64_t snapshot_round;

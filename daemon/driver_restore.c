@@ -294,7 +294,15 @@ static dp_status make_node(restore_job *self, dp_store *store)
     return open_node(self);
 }
 
+/* What an earlier life took from its trainer and no row names. */
+static dp_status drop_staged(restore_job *self, dp_store *store)
+{
+    DP_TRY(dp_object_prune(store, &self->driver->facts.run, DP_PIN_PENDING, DP_STAGED_ROUND + 1));
+    return dp_object_prune(store, &self->driver->facts.run, DP_PIN_EXCHANGE, DP_STAGED_ROUND + 1);
+}
+
 static const restore_step steps[] = {
+    {"what was left half done", drop_staged},
     {"what it knows of the run", save_facts},
     {"the vote key", load_vote_key},
     {"memory for the protocol", make_node},

@@ -54,9 +54,17 @@ static dp_status kept_by(dp_store *store, const char *key, dp_hash keep[KEEPS])
     return status == DP_NOTFOUND ? DP_OK : status;
 }
 
+/* Each row has pins of its own: two rows may need the same bytes. */
+static uint64_t pin_round(const row_job *self)
+{
+    uint64_t number = 0;
+    memcpy(&number, self->exchange, sizeof number);
+    return DP_STAGED_ROUND + 1 + (self->kind == DP_STORE_EXCHANGE ? number >> 2 : 0);
+}
+
 static dp_status move_pins(row_job *self, dp_store *store, const char *key, dp_pin_kind kind)
 {
-    const dp_pin pin = {.run = self->run, .kind = kind};
+    const dp_pin pin = {.run = self->run, .kind = kind, .round = pin_round(self)};
     dp_hash old[KEEPS];
     DP_TRY(kept_by(store, key, old));
     for (uint32_t i = 0; i < KEEPS; i++) {

@@ -318,13 +318,19 @@ typedef struct keep_job {
     int fds[2];
     dp_hash roots[2];
     uint64_t sizes[2];
+    dp_hash before[2]; /* staged by the vectors before these */
     dp_status status;
 } keep_job;
+
+static dp_pin_kind stage_kind(const dp_trainer_msg *msg)
+{
+    return msg->kind == DP_TRAINER_PUBLISHED ? DP_PIN_PENDING : DP_PIN_EXCHANGE;
+}
 
 static dp_status keep_memfd(keep_job *self, dp_store *store, uint32_t i)
 {
     dp_view bytes;
-    const dp_pin pin = {.run = self->run, .kind = self->msg.kind == DP_TRAINER_PUBLISHED ? DP_PIN_PENDING : DP_PIN_EXCHANGE};
+    const dp_pin pin = {.run = self->run, .kind = stage_kind(&self->msg), .round = DP_STAGED_ROUND};
     DP_TRY(dp_memfd_map(self->fds[i], DP_OBJECT_BYTES_MAX, &bytes));
     self->sizes[i] = bytes.size;
     const dp_status status = dp_object_put(store, bytes, &pin, &self->roots[i]);
@@ -340,6 +346,14 @@ static void run_keep(dp_saver_job *job, dp_store *store)
     }
     close(self->fds[0]);
     close(self->fds[1]);
+    /* By now a row names what was staged before, or nothing ever will. */
+    const dp_pin pin = {.run = self->run, .kind = stage_kind(&self->msg), .round = DP_STAGED_ROUND};
+    for (uint32_t i = 0; i < 2 && self->status == DP_OK; i++) {
+        const bool again = dp_hash_equal(&self->before[i], &self->roots[0]) || dp_hash_equal(&self->before[i], &self->roots[1]);
+        if (!again && !dp_hash_is_zero(&self->before[i])) {
+            DP_IGNORE(dp_object_unpin(store, &self->before[i], &pin)); /* Then it goes at the next start. */
+        }
+    }
 }
 
 static uint32_t loss_micro(double loss)
@@ -359,6 +373,7 @@ static void done_keep(dp_saver_job *job)
             dp_trainer_kill(driver->trainer); /* Its vectors have moved on; only a restart brings them in step. */
         }
     } else if (self->msg.kind == DP_TRAINER_PUBLISHED) {
+        memcpy(driver->staged[0], self->roots, sizeof self->roots);
         event.type = DP_EV_PUBLISHED;
         event.u.published.round = self->msg.round;
         event.u.published.root = self->roots[0];
@@ -372,6 +387,7 @@ static void done_keep(dp_saver_job *job)
         event.u.published.loss_micro = loss_micro(self->msg.loss);
         dp_driver_feed(driver, &event);
     } else {
+        memcpy(driver->staged[1], self->roots, sizeof self->roots);
         event.type = DP_EV_FROZEN;
         memcpy(event.u.frozen.exchange, self->msg.exchange, sizeof event.u.frozen.exchange);
         event.u.frozen.root = self->roots[0];
@@ -399,6 +415,7 @@ static void keep(dp_driver *driver, const dp_trainer_msg *msg, const int *fds)
     job->driver = driver;
     job->msg = *msg;
     job->run = driver->facts.run;
+    memcpy(job->before, driver->staged[msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1], sizeof job->before);
     job->fds[0] = fds[0];
     job->fds[1] = fds[1];
     if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
