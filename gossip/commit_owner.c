@@ -122,11 +122,7 @@ void dp_commit_owner_promise(dp_commit *commit, dp_time now, const dp_vote_msg *
 
 bool dp_commit_propose(dp_commit *commit, dp_time now)
 {
-    int64_t least = -1;
-#if DP_MUTATION == 10
-    least = 0;
-#endif
-    if (!may_own(commit) || commit->state.promised > least || !dp_commit_owns(commit, 0, commit->self)) {
+    if (!may_own(commit) || commit->state.promised >= 0 || !dp_commit_owns(commit, 0, commit->self)) {
         return false;
     }
     commit->ballot = 0;

@@ -332,6 +332,7 @@ static void update_mode(dp_node *node)
     if (node->leaving && node->ledger.slot > 0 && dp_ledger_find(&node->ledger, &node->self) != DP_NOBODY &&
         dp_ledger_member(&node->ledger, &node->self) == NULL) {
         set_mode(node, DP_MODE_LEFT, "removed");
+        dp_members_leave(node->members, node->now, node->wall_ms, true, &node->out);
     } else if (node->halted) {
         set_mode(node, DP_MODE_HALTED, "voted twice");
     } else if (node->paused) {
@@ -475,6 +476,11 @@ static void on_start(dp_node *node)
     dp_round_open_slot(node, true);
     dp_members_start(node->members, node->now, node->wall_ms, &node->out);
     dp_mix_start(node->mix, node->now, &node->out);
+    for (uint32_t i = 0; i < node->ledger.n_roster; i++) {
+        if (node->ledger.roster[i].fenced > 0) {
+            dp_mix_fence(node->mix, node->now, &node->ledger.roster[i].peer, node->ledger.roster[i].fenced, &node->out);
+        }
+    }
     dp_train_start(node);
 }
 

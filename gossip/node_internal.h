@@ -1,5 +1,5 @@
 /* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c, node_route.c (messages),
- * chain.c (records), round.c and propose.c (the voter's side of a round), train.c (the trainer's side), catchup.c, node_view.c. */
+ * chain.c (records), round.c, close.c and propose.c (the voter's side of a round), train.c (the trainer's side), catchup.c, node_view.c. */
 #ifndef DP_GOSSIP_NODE_INTERNAL_H
 #define DP_GOSSIP_NODE_INTERNAL_H
 
@@ -291,6 +291,12 @@ dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes, const dp_
 void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size);
 bool dp_round_checked(dp_node *node, const dp_hash *root, bool ok, unsigned __int128 energy);
 void dp_round_state_own(dp_node *node);
+/* What peers may have missed. */
+void dp_round_repeat(dp_node *node);
+/* The claim that this peer made itself, or NULL. */
+dp_claim *dp_round_claim_of(const dp_node *node, const dp_peer *peer);
+bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer);
+/* close.c */
 void dp_round_tick(dp_node *node);
 dp_time dp_round_wake(const dp_node *node);
 uint32_t dp_round_active(const dp_node *node);

@@ -15,7 +15,7 @@ static dp_claim *find_claim(const dp_node *node, const dp_peer *peer, const dp_h
     return NULL;
 }
 
-static dp_claim *find_peer(const dp_node *node, const dp_peer *peer)
+dp_claim *dp_round_claim_of(const dp_node *node, const dp_peer *peer)
 {
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         if (!node->round->claims[i].evidence && dp_peer_equal(&node->round->claims[i].ready.peer, peer)) {
@@ -27,6 +27,28 @@ static dp_claim *find_peer(const dp_node *node, const dp_peer *peer)
 
 /* ---- a new slot ---- */
 
+/* Wishes for the config part that the chain has fulfilled. */
+static void forget_done(dp_node *node)
+{
+    dp_round *round = node->round;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < round->n_removes; i++) {
+        if (dp_ledger_member(&node->ledger, &round->removes[i].peer) != NULL) {
+            round->removes[kept++] = round->removes[i];
+        }
+    }
+    round->n_removes = kept;
+    kept = 0;
+    for (uint32_t i = 0; i < round->n_fences; i++) {
+        const uint32_t index = dp_ledger_find(&node->ledger, &round->fences[i].peer);
+        if (index != DP_NOBODY && node->ledger.roster[index].fenced < round->fences[i].incarnation) {
+            round->fences[kept++] = round->fences[i];
+        }
+    }
+    round->n_fences = kept;
+}
+
 void dp_round_open_slot(dp_node *node, bool new_round)
 {
     dp_round *round = node->round;
@@ -36,6 +58,7 @@ void dp_round_open_slot(dp_node *node, bool new_round)
     round->bids = 0;
     round->judged = (dp_hash){{0}};
     round->n_offers = 0; /* An offer names the head. */
+    forget_done(node);
     if (new_round) {
         round->n_claims = 0;
         round->enough_at = (dp_time){0};
@@ -175,7 +198,7 @@ void dp_round_state_own(dp_node *node)
 
 /* ---- contributions ---- */
 
-static bool may_contribute(const dp_node *node, const dp_peer *peer)
+bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer)
 {
     const dp_roster_entry *entry = dp_ledger_member(&node->ledger, peer);
     const uint32_t index = dp_node_member_index(node, peer);
@@ -224,11 +247,11 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
     dp_round *round = node->round;
     dp_claim *claim = find_claim(node, &ready->peer, &ready->root);
 
-    if (claim != NULL && claim->evidence && !evidence && find_peer(node, &ready->peer) == NULL) {
+    if (claim != NULL && claim->evidence && !evidence && dp_round_claim_of(node, &ready->peer) == NULL) {
         claim->evidence = false;
         node->dirty = true;
     }
-    if (claim != NULL || (!evidence && find_peer(node, &ready->peer) != NULL) || round->n_claims >= DP_CLAIMS_MAX) {
+    if (claim != NULL || (!evidence && dp_round_claim_of(node, &ready->peer) != NULL) || round->n_claims >= DP_CLAIMS_MAX) {
         return;
     }
     claim = &round->claims[round->n_claims++];
@@ -253,14 +276,14 @@ static dp_status on_ready(dp_node *node, dp_view bytes)
     if (known != NULL && !known->evidence) {
         return DP_OK;
     }
-    if (!may_contribute(node, &ready.peer) || ready.steps == 0 || ready.tokens > DP_TOKENS_MAX || ready.bytes == 0 ||
+    if (!dp_round_may_contribute(node, &ready.peer) || ready.steps == 0 || ready.tokens > DP_TOKENS_MAX || ready.bytes == 0 ||
         ready.bytes > DP_OBJECT_BYTES_MAX) {
         return DP_DENIED;
     }
     if (!dp_ready_verify(&ready, &node->config.crypto, &node->run, &node->ledger.fork)) {
         return DP_BADSIG;
     }
-    const bool is_new = find_peer(node, &ready.peer) == NULL;
+    const bool is_new = dp_round_claim_of(node, &ready.peer) == NULL;
     dp_round_ready(node, &ready, false, false);
     if (is_new && node->commit->self != DP_NOBODY) {
         dp_node_send_voters(node, bytes); /* Once: for voters that the author does not reach. */
@@ -450,126 +473,36 @@ bool dp_round_checked(dp_node *node, const dp_hash *root, bool ok, unsigned __in
     return ours;
 }
 
-/* ---- closing and bidding ---- */
+/* ---- telling again ---- */
 
-/* Members that are expected to contribute: alive, with a trainer, near the newest state. */
-uint32_t dp_round_active(const dp_node *node)
+/* In doubt with somebody who has been dead for long: the voters may void the exchanges of that incarnation (review, C5). */
+static void ask_for_fence(dp_node *node)
 {
-    uint32_t active = node->train.state == DP_TRAINER_SET && !node->paused && !node->config.observer ? 1 : 0;
+    const dp_mix_look mix = dp_mix_view(node->mix);
+    const dp_fence fence = {.peer = mix.peer, .incarnation = mix.peer_incarnation};
+    const uint32_t index = dp_node_member_index(node, &mix.peer);
+    const uint32_t entry = dp_ledger_find(&node->ledger, &mix.peer);
+    dp_round *round = node->round;
 
-    for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
-        const dp_member *member = dp_members_at(node->members, i);
-        if (member->state == DP_MEMBER_ALIVE && member->has_summary && member->summary.has_trainer &&
-            member->summary.mode != DP_MODE_PAUSED && member->summary.mode != DP_MODE_LEFT &&
-            member->summary.round + 1 >= node->ledger.round && may_contribute(node, &member->peer)) {
-            active++;
-        } else if (member->state == DP_MEMBER_ALIVE && find_peer(node, &member->peer) != NULL) {
-            active++;
+    if (!mix.in_doubt || dp_time_between(mix.since, node->now) < DP_VOTER_DEAD_US || entry == DP_NOBODY ||
+        (index != DP_MEMBER_NONE && dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE) ||
+        node->ledger.roster[entry].fenced >= fence.incarnation) {
+        return;
+    }
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+    dp_fence_msg_write(&writer, &fence);
+    dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
+    if (dp_node_is_voter(node) && round->n_fences < DP_FENCES_MAX) {
+        for (uint32_t i = 0; i < round->n_fences; i++) {
+            if (dp_peer_equal(&round->fences[i].peer, &fence.peer)) {
+                return;
+            }
         }
-    }
-    return active;
-}
-
-uint32_t dp_round_others_ready(const dp_node *node)
-{
-    uint32_t ready = 0;
-
-    for (uint32_t i = 0; i < node->round->n_claims; i++) {
-        const dp_claim *claim = &node->round->claims[i];
-        ready += !claim->evidence && !claim->bad && !dp_peer_equal(&claim->ready.peer, &node->self) ? 1 : 0;
-    }
-    return ready;
-}
-
-static uint64_t slowest_step(const dp_node *node)
-{
-    uint64_t slowest = node->train.step_us;
-
-    for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
-        const dp_member *member = dp_members_at(node->members, i);
-        if (member->state == DP_MEMBER_ALIVE && member->has_summary && member->summary.step_us > slowest) {
-            slowest = member->summary.step_us;
-        }
-    }
-    return slowest;
-}
-
-/* Rule C. NULL: not yet. */
-static const char *close_cause(dp_node *node)
-{
-    dp_round *round = node->round;
-    dp_seal seals[DP_VOTERS_MAX];
-    dp_hash root;
-    uint32_t n = 0;
-    const uint32_t held = dp_round_held(node, NULL);
-    const uint32_t active = dp_round_active(node);
-    const uint32_t least = node->manifest.contributors_min > 0 ? node->manifest.contributors_min : 1;
-
-    if (held == 0 || !dp_round_state_cert(node, &root, seals, &n)) {
-        return NULL;
-    }
-    if (held >= active || held >= DP_LISTED_MAX) {
-        return "all";
-    }
-    if (held >= dp_deadline_enough(active) && round->enough_at.us == 0) {
-        round->enough_at = node->now;
-    }
-    const uint64_t rtt = dp_members_rtt_p95(node->members, false);
-    const uint64_t grace =
-        dp_deadline_grace(&round->deadline, slowest_step(node), dp_spread_chunk_p95(node->spread), rtt);
-    if (round->enough_at.us != 0 && dp_time_reached(node->now, dp_time_after(round->enough_at, grace))) {
-        return "grace";
-    }
-    if (round->opened.us != 0 && held >= least &&
-        dp_time_reached(node->now, dp_time_after(round->opened, dp_deadline_hard(&round->deadline)))) {
-        return "deadline";
-    }
-    return NULL;
-}
-
-static void arm_bid(dp_node *node)
-{
-    dp_round *round = node->round;
-    const uint64_t rtt = dp_members_rtt_p95(node->members, true);
-    const uint64_t wait = dp_deadline_bid(rtt, dp_span_percentile(&round->fsync, 95), dp_commit_distance(node->commit),
-                                          round->bids);
-
-    round->bid_at = dp_time_after(node->now, wait + dp_rng_below(&node->rng, wait / 4 + 1));
-}
-
-static void close_round(dp_node *node)
-{
-    dp_round *round = node->round;
-    dp_commit *commit = node->commit;
-
-    if (commit->self == DP_NOBODY || commit->decided || commit->key_lost || node->halted || node->chain->op != 0 ||
-        node->chain->failed) {
-        return;
-    }
-    const char *cause = close_cause(node);
-    if (cause != NULL && round->close_at.us == 0) {
-        round->close_at = node->now;
-        dp_node_note(node, DP_NOTE_CLOSED, node->ledger.round + 1, NULL, dp_round_held(node, NULL),
-                     dp_round_active(node), cause);
-    }
-    if (cause != NULL && commit->phase == DP_COMMIT_IDLE && commit->state.promised < 0 &&
-        dp_commit_propose(commit, node->now)) {
-        arm_bid(node);
-        return;
-    }
-    if (round->close_at.us == 0 && !dp_commit_active(commit)) {
-        return;
-    }
-    if (round->bid_at.us == 0) {
-        arm_bid(node);
-    } else if (dp_time_reached(node->now, round->bid_at) && dp_commit_bid(commit, node->now)) {
-        round->bids++;
-        dp_node_note(node, DP_NOTE_BID, commit->slot, NULL, commit->ballot, 0, "");
-        arm_bid(node);
+        round->fences[round->n_fences++] = fence;
     }
 }
 
-static void repeat(dp_node *node)
+void dp_round_repeat(dp_node *node)
 {
     dp_round *round = node->round;
 
@@ -588,57 +521,10 @@ static void repeat(dp_node *node)
     tell_have(node);
     tell_state(node);
     tell_offer(node);
+    ask_for_fence(node);
     if (node->leaving && node->mode != DP_MODE_LEFT && dp_peer_equal(&node->own_remove.peer, &node->self)) {
         dp_writer writer = dp_writer_of(node->room, sizeof node->room);
         dp_remove_msg_write(&writer, &node->own_remove);
         dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
     }
-}
-
-static void watch_voters(dp_node *node)
-{
-    for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
-        const uint32_t index = dp_node_member_index(node, &node->ledger.voters[i].peer);
-        if (index == 0 || (index != DP_MEMBER_NONE &&
-                           dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE)) {
-            node->round->voter_seen[i] = node->now;
-        }
-    }
-}
-
-void dp_round_tick(dp_node *node)
-{
-    watch_voters(node);
-    if (dp_time_reached(node->now, node->round->repeat_at)) {
-        repeat(node);
-    }
-    dp_commit_poke(node->commit, node->now);
-    close_round(node);
-    dp_chain_decided(node);
-}
-
-dp_time dp_round_wake(const dp_node *node)
-{
-    const dp_round *round = node->round;
-    dp_time wake = round->repeat_at;
-
-    if (node->commit->self == DP_NOBODY) {
-        return wake;
-    }
-    if (node->commit->phase != DP_COMMIT_IDLE) {
-        wake = dp_time_min(wake, dp_time_after(node->now, DP_COMMIT_RESEND_US));
-    }
-    if (round->bid_at.us != 0) {
-        wake = dp_time_min(wake, round->bid_at);
-    }
-    if (round->close_at.us == 0 && round->enough_at.us != 0) {
-        const uint64_t grace = dp_deadline_grace(&round->deadline, slowest_step(node), dp_spread_chunk_p95(node->spread),
-                                                 dp_members_rtt_p95(node->members, false));
-        wake = dp_time_min(wake, dp_time_after(round->enough_at, grace));
-    }
-    if (round->close_at.us == 0 && round->opened.us != 0) {
-        wake = dp_time_min(wake, dp_time_after(round->opened, dp_deadline_hard(&round->deadline)));
-    }
-    /* An instant already met that changed nothing comes again with the next repeat. */
-    return wake.us > node->now.us ? wake : dp_time_after(node->now, 20 * DP_MS);
 }
