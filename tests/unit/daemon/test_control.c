@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "daemon/driver.h"
 #include "daemon/reply.h"
 #include "tests/lib/mutate.h"
 #include "tests/unit/daemon/house.h"
@@ -538,6 +539,105 @@ static void a_file_in_the_place_of_the_socket_is_left_alone(void **state)
     house_close(&house);
 }
 
+/* An invite whose only address does not answer. */
+static void write_join(dp_buf *out, uint64_t id)
+{
+    static char text[DP_TOKEN_TEXT_MAX + 1];
+    const struct party *party = party_of();
+    const dp_entropy entropy = party_entropy(77);
+    const dp_address address = {.kind = DP_ADDRESS_IP4, .port = 1, .ip = {127, 0, 0, 1}};
+    const dp_invite_request request = {
+        .run = &party->run,
+        .root = party->root.public_key,
+        .join_secret = party->join_secret,
+        .psk_epoch = PARTY_EPOCH,
+        .issuer = &party->root,
+        .caps = DP_CAP_TRAIN,
+        .not_before_ms = party_now_ms() - 1000,
+        .not_after_ms = party_now_ms() + 3600 * 1000,
+        .addresses = &address,
+        .n_addresses = 1,
+        .name = "kjv",
+    };
+    dp_invite invite;
+    size_t start = 0;
+    CHECK_OK(dp_invite_make(&request, &entropy, &invite, NULL));
+    CHECK_OK(dp_invite_write(&invite, text));
+    dp_invite_close(&invite);
+    dp_packer packer = dp_control_begin(out, DP_CONTROL_REQUEST, id, "run.join", &start);
+    dp_group map = dp_map_begin(&packer);
+    dp_pair_text(&map, "token", text);
+    dp_group_end(&map);
+    CHECK_OK(dp_control_end(out, start, &packer));
+}
+
+static void start_joining(struct house *house, struct caller *caller)
+{
+    dp_buf out = {.max = 65536};
+    dp_control_frame frame;
+    house_open(house);
+    snprintf(house->config.listen, sizeof house->config.listen, "127.0.0.1:0");
+    house_open_control(house);
+    caller_open(caller, house);
+    write_join(&out, 1);
+    send_bytes(caller, dp_buf_view(&out));
+    const size_t size = next_frame(caller, &frame);
+    CHECK(frame.kind == DP_CONTROL_NOTICE && frame.id == 1);
+    used(caller, &frame, size);
+    CHECK(house->daemon.driver != NULL);
+    dp_buf_close(&out);
+}
+
+static void leaving_ends_a_join_that_still_waits(void **state)
+{
+    struct house house;
+    struct caller caller;
+    dp_control_frame frame;
+    (void)state;
+    start_joining(&house, &caller);
+    ask(&caller, 2, "run.leave");
+    size_t size = next_frame(&caller, &frame);
+    CHECK(frame.kind == DP_CONTROL_REPLY && frame.id == 1 && frame.error != NULL);
+    used(&caller, &frame, size);
+    size = next_frame(&caller, &frame);
+    CHECK(frame.kind == DP_CONTROL_REPLY && frame.id == 2 && frame.error == NULL);
+    used(&caller, &frame, size);
+    CHECK(house.daemon.driver == NULL);
+    check_hello(&caller, 3);
+    caller_close(&caller);
+    house_close(&house);
+}
+
+static void the_end_of_the_daemon_ends_a_join_that_still_waits(void **state)
+{
+    struct house house;
+    struct caller caller;
+    (void)state;
+    start_joining(&house, &caller);
+    house.daemon.ending = true;
+    dp_driver_close(house.daemon.driver);
+    house.daemon.driver = NULL;
+    caller_close(&caller);
+    const uint64_t before = uv_hrtime();
+    house_close(&house); /* runs until no timer is left */
+    CHECK(uv_hrtime() - before < 5000000000ULL);
+}
+
+static void the_end_of_the_daemon_ends_a_leave_that_still_waits(void **state)
+{
+    struct house house;
+    struct caller caller;
+    (void)state;
+    start_joining(&house, &caller);
+    ask(&caller, 2, "run.leave");
+    uv_run(&house.loop, UV_RUN_NOWAIT);
+    house.daemon.ending = true;
+    dp_driver_close(house.daemon.driver);
+    house.daemon.driver = NULL;
+    caller_close(&caller);
+    house_close(&house);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -553,6 +653,9 @@ int main(void)
         cmocka_unit_test(followers_hear_events_as_they_come),
         cmocka_unit_test(a_client_that_asks_and_never_reads_is_cut),
         cmocka_unit_test(a_long_list_ends_with_its_count),
+        cmocka_unit_test(leaving_ends_a_join_that_still_waits),
+        cmocka_unit_test(the_end_of_the_daemon_ends_a_join_that_still_waits),
+        cmocka_unit_test(the_end_of_the_daemon_ends_a_leave_that_still_waits),
         cmocka_unit_test(an_answer_after_the_end_goes_nowhere),
         cmocka_unit_test(a_second_daemon_is_busy_and_a_stale_socket_is_replaced),
         cmocka_unit_test(a_file_in_the_place_of_the_socket_is_left_alone),
