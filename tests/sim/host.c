@@ -101,7 +101,8 @@ static void do_send(dp_host *host, const dp_action *action)
     }
     dp_packet_drop(packet);
     const uint8_t type = dp_msg_type_of(action->u.send.bytes);
-    if (sim->plan.crash_after_send != 0 && !sim->healed && type >= DP_MSG_READY && type <= DP_MSG_DECIDE &&
+    if (sim->plan.crash_after_send != 0 && !sim->healed &&
+        ((type >= DP_MSG_READY && type <= DP_MSG_DECIDE) || (type >= DP_MSG_MIX_OFFER && type <= DP_MSG_MIX_STATUS)) &&
         dp_rng_below(&sim->crash_rng, 65536) < sim->plan.crash_after_send) {
         host->crash_now = true;
     }
@@ -318,7 +319,7 @@ void dp_host_event(dp_host *host, dp_event *event)
     }
     if (host->crash_now) {
         dp_host_crash(host, dp_rng_below(&sim->crash_rng, 4) != 0);
-        host->restart_at = sim->now_us + 20000 + dp_rng_below(&sim->crash_rng, 3000000);
+        host->restart_at = sim->now_us + 20000 + dp_rng_below(&sim->crash_rng, sim->plan.away_us_max);
         dp_sim_push(sim, &(dp_occasion){.at_us = host->restart_at, .kind = DP_ON_BOOT, .node = host->index});
         return;
     }

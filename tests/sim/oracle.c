@@ -150,6 +150,12 @@ static void take_config(dp_sim *sim, dp_slot_book *book, const dp_record *record
             }
         }
     }
+    for (uint32_t i = 0; i < record->config.n_fences; i++) {
+        const uint32_t index = dp_sim_index(sim, &record->config.fences[i].peer);
+        if (index < sim->plan.nodes) {
+            o->members[index].fenced = true;
+        }
+    }
     if (record->config.n_voters != 0) {
         next->n_voters = record->config.n_voters;
         for (uint32_t i = 0; i < next->n_voters; i++) {
@@ -249,6 +255,9 @@ void dp_oracle_store(dp_host *host, const dp_action *action)
     dp_oracle *o = sim->oracle;
     dp_member_book *m = &o->members[host->index];
 
+    if (action->u.store.kind == DP_STORE_EXCHANGE) {
+        dp_oracle_exchange(host, action);
+    }
     if (action->u.store.kind != DP_STORE_DECIDED) {
         return;
     }

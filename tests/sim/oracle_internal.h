@@ -65,8 +65,10 @@ typedef struct dp_mix_book {
     uint8_t exchange[16];
     uint32_t n_sides;
     dp_mix_side sides[2];
-    bool aborted[2];      /* 0: by some host's journal */
+    bool aborted;         /* a journal says so */
     uint32_t aborter;
+    dp_hash aborted_own;  /* what the aborting side had frozen, and what it would have got */
+    dp_hash aborted_other;
 } dp_mix_book;
 
 typedef struct dp_member_book {
@@ -76,6 +78,7 @@ typedef struct dp_member_book {
     uint64_t w;
     uint64_t stored_slot; /* last DECIDED asked to be stored in this life */
     bool forgot;          /* its disk was lost */
+    bool fenced;          /* exchanges with it may be given up */
 } dp_member_book;
 
 struct dp_oracle {
@@ -111,5 +114,8 @@ dp_root_book *dp_oracle_root(dp_oracle *oracle, const dp_hash *root);
 void dp_oracle_listed(dp_sim *sim, uint64_t round, const dp_listed *listed);
 /* q, clip and w of a decided round, computed here again. */
 void dp_oracle_weights(dp_sim *sim, const dp_record *record);
+
+/* A row of the exchange journal is being stored. */
+void dp_oracle_exchange(dp_host *host, const dp_action *action);
 
 #endif

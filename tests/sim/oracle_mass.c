@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/mix_msg.h"
 #include "tests/sim/oracle_internal.h"
 
 static unsigned long long wide(uint64_t value)
@@ -257,6 +258,45 @@ static void check_pair(dp_host *host, const dp_mix_book *book)
     }
 }
 
+/* Both sides move or neither does, unless one lost its disk or was fenced off for good. */
+static void check_both(dp_host *host, const dp_mix_book *book)
+{
+    const dp_member_book *members = host->sim->oracle->members;
+
+    for (uint32_t i = 0; i < book->n_sides && book->aborted; i++) {
+        const dp_mix_side *side = &book->sides[i];
+        const bool same = side->owner == book->aborter
+                              ? dp_hash_equal(&side->own_root, &book->aborted_own) &&
+                                    dp_hash_equal(&side->other_root, &book->aborted_other)
+                              : dp_hash_equal(&side->own_root, &book->aborted_other) &&
+                                    dp_hash_equal(&side->other_root, &book->aborted_own);
+        if (same && !members[side->owner].fenced && !members[side->owner].forgot && !members[book->aborter].fenced &&
+            !members[book->aborter].forgot) {
+            dp_sim_fail(host->sim, "C5", host->index, "node %u moved in an exchange that node %u has aborted", side->owner,
+                        book->aborter);
+        }
+    }
+}
+
+void dp_oracle_exchange(dp_host *host, const dp_action *action)
+{
+    dp_mix_row row;
+
+    if (action->u.store.bytes.size == 0) {
+        return;
+    }
+    if (dp_mix_row_read(action->u.store.bytes, &row) != DP_OK) {
+        dp_sim_fail(host->sim, "D2", host->index, "a row of the exchange journal does not decode");
+    } else if (row.mark == DP_MIX_MARK_ABORTED) {
+        dp_mix_book *book = mix_of(host->sim->oracle, action->u.store.exchange);
+        book->aborted = true;
+        book->aborter = host->index;
+        book->aborted_own = row.own.root;
+        book->aborted_other = row.other.root;
+        check_both(host, book);
+    }
+}
+
 void dp_oracle_mixed(dp_host *host, const dp_action *mix, const dp_toy_vector change)
 {
     dp_mix_book *book = mix_of(host->sim->oracle, mix->u.mix.exchange);
@@ -280,6 +320,7 @@ void dp_oracle_mixed(dp_host *host, const dp_action *mix, const dp_toy_vector ch
         return;
     }
     book->sides[book->n_sides++] = side;
+    check_both(host, book);
     if (book->n_sides == 2) {
         check_pair(host, book);
     }

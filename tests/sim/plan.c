@@ -109,6 +109,11 @@ static void bias(dp_plan *plan, dp_profile profile, dp_rng *rng)
         plan->fault_us[DP_FAULT_CRASH] = 8000000;
         plan->gossip_round_ms = 300;
         plan->round_ms = 500;
+        /* In doubt for longer than an exchange that may be aborted waits. */
+        plan->on |= 1U << DP_FAULT_CRASH;
+        plan->crash_after_send = 400;
+        plan->away_us_max = 35000000;
+        plan->faults_end_us = 80000000;
     } else if (profile == DP_PROFILE_DUEL || profile == DP_PROFILE_LIAR) {
         plan->nodes = dp_rng_below(rng, 2) == 0 ? 3 : 5;
     } else if (profile == DP_PROFILE_CALM) {
@@ -138,6 +143,7 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     plan->disk_us_max = (uint32_t)spread(&rng, 500, 20000);
     plan->save_us = (uint32_t)dp_rng_below(&rng, 4000001);
     plan->crash_after_send = dp_rng_below(&rng, 3) == 0 ? 100 : 0;
+    plan->away_us_max = 3000000;
     for (uint32_t i = 0; i < DP_FAULT_COUNT; i++) {
         plan->fault_us[i] = spread(&rng, 3000000, 30000000);
     }

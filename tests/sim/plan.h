@@ -65,8 +65,8 @@ typedef struct dp_plan {
     uint32_t inner_steps_max;
     uint32_t disk_us_max;    /* of one write */
     uint32_t save_us;        /* cadence of checkpoints */
-    uint32_t crash_after_send; /* share per 65536 of the commit messages */
-    uint32_t founder_vote;
+    uint32_t crash_after_send; /* share per 65536 of the messages of commits and exchanges */
+    uint32_t away_us_max;    /* how long such a node stays away */
     dp_net_weather weather;
 } dp_plan;
 
