@@ -1,0 +1,451 @@
+/* Two couriers, each with a store, a saver and a transport, in one loop. */
+#include <stdlib.h>
+
+#include "base/rng.h"
+#include "daemon/courier.h"
+#include "gossip/wire.h"
+#include "store/object.h"
+#include "tests/lib/mutate.h"
+#include "tests/unit/daemon/party.h"
+#include "tests/unit/store/shelf.h"
+
+enum { OBJECT_BYTES = 3 * DP_CHUNK_BYTES_MIN + 1000, ROUND = 4 };
+
+struct post {
+    struct guest guest;
+    shelf shelf;
+    dp_saver *saver;
+    dp_courier *courier;
+    unsigned n_infos;
+    unsigned n_chunks;
+    unsigned n_objects;
+    unsigned n_manifests;
+    unsigned n_others; /* messages that are the node's */
+    dp_status last;
+    dp_peer last_peer;
+    uint64_t size;
+    dp_hash leaves[DP_CHUNKS_MAX];
+    uint8_t have[DP_CHUNKS_MAX];
+    size_t manifest_bytes;
+    bool close_in_hook;
+};
+
+struct route {
+    uv_loop_t loop;
+    struct post a;
+    struct post b;
+};
+
+static void on_info(void *context, const dp_peer *peer, const dp_hash *root, uint64_t size, const dp_hash *leaves)
+{
+    struct post *post = context;
+    (void)peer;
+    (void)root;
+    post->n_infos++;
+    post->size = size;
+    memcpy(post->leaves, leaves, dp_object_chunks(size) * sizeof leaves[0]);
+}
+
+static void on_chunk(void *context, const dp_peer *peer, const dp_hash *root, uint32_t index, dp_status status)
+{
+    struct post *post = context;
+    (void)root;
+    post->n_chunks++;
+    post->last = status;
+    post->last_peer = *peer;
+    post->have[index] = status == DP_OK;
+    if (post->close_in_hook) {
+        dp_courier_close(post->courier);
+        post->courier = NULL;
+    }
+}
+
+static void on_object(void *context, const dp_hash *root, uint64_t size)
+{
+    struct post *post = context;
+    (void)root;
+    (void)size;
+    post->n_objects++;
+}
+
+static void on_manifest(void *context, const dp_peer *peer, dp_view bytes)
+{
+    struct post *post = context;
+    (void)peer;
+    post->n_manifests++;
+    post->manifest_bytes = bytes.size;
+}
+
+/* What the node would decide: serve whatever is asked. */
+static void post_message(void *context, const dp_peer *peer, dp_view bytes)
+{
+    struct post *post = (struct post *)context;
+    dp_hash root;
+    uint32_t index = 0;
+    uint64_t from = 0;
+    uint32_t count = 0;
+    if (post->courier == NULL || dp_courier_message(post->courier, peer, bytes)) {
+        return;
+    }
+    post->n_others++;
+    if (dp_wire_read_info_get(bytes, &root) == DP_OK) {
+        dp_courier_serve_info(post->courier, peer, &root);
+    } else if (dp_wire_read_chunk_get(bytes, &root, &index) == DP_OK) {
+        dp_courier_serve_chunk(post->courier, peer, &root, index);
+    } else if (dp_wire_read_records_get(bytes, &from, &count) == DP_OK) {
+        dp_courier_serve_records(post->courier, peer, from, count);
+    } else if (dp_msg_type_of(bytes) == DP_MSG_MANIFEST_GET) {
+        dp_courier_serve_manifest(post->courier, peer);
+    }
+}
+
+static void post_drained(void *context, const dp_peer *peer)
+{
+    struct post *post = (struct post *)context;
+    if (post->courier != NULL) {
+        dp_courier_drained(post->courier, peer);
+    }
+}
+
+static void post_open(struct post *post, uv_loop_t *loop, int number)
+{
+    memset(post, 0, sizeof *post);
+    dp_transport_config config = guest_config(&post->guest, loop, number, 1);
+    config.hooks.message = post_message;
+    config.hooks.drained = post_drained;
+    guest_open_as(&post->guest, &config); /* the guest is the first member: one context for both */
+    shelf_open(&post->shelf);
+    CHECK_OK(dp_saver_open(&post->saver, loop, post->shelf.store));
+    const dp_courier_config courier = {.saver = post->saver,
+                                       .transport = post->guest.transport,
+                                       .run = party_of()->run,
+                                       .hooks = {post, on_info, on_chunk, on_object, on_manifest}};
+    CHECK_OK(dp_courier_open(&post->courier, &courier));
+}
+
+static void post_close(struct post *post)
+{
+    dp_courier_close(post->courier);
+    post->courier = NULL;
+    guest_close(&post->guest);
+    dp_saver_close(post->saver);
+}
+
+static void route_open(struct route *route)
+{
+    turn_open(&route->loop);
+    post_open(&route->a, &route->loop, 0);
+    post_open(&route->b, &route->loop, 1);
+    party_link(&route->a.guest, &route->b.guest);
+}
+
+static void route_close(struct route *route)
+{
+    post_close(&route->a);
+    post_close(&route->b);
+    turn_close(&route->loop);
+    shelf_close(&route->a.shelf);
+    shelf_close(&route->b.shelf);
+}
+
+/* Stores are the saver thread's while it runs; here nothing else is posted meanwhile. */
+static dp_hash give_object(struct post *post, size_t size)
+{
+    return put_noise(post->shelf.store, 5, size, DP_PIN_BLOB, ROUND);
+}
+
+static bool has_info(void *context)
+{
+    return ((struct post *)context)->n_infos > 0;
+}
+
+static bool has_object(void *context)
+{
+    return ((struct post *)context)->n_objects > 0;
+}
+
+static bool has_chunk(void *context)
+{
+    return ((struct post *)context)->n_chunks > 0;
+}
+
+static void fetch_info(struct post *to, const struct post *from, const dp_hash *root)
+{
+    dp_courier_get_info(to->courier, &from->guest.peer, root);
+    turn_until(to->guest.loop, has_info, to);
+}
+
+static void fetch(struct post *to, const struct post *from, const dp_hash *root)
+{
+    fetch_info(to, from, root);
+    dp_courier_begin(to->courier, root, to->size, to->leaves, DP_USE_BLOB, ROUND);
+    for (uint32_t i = 0; i < dp_object_chunks(to->size); i++) {
+        dp_courier_get_chunk(to->courier, &from->guest.peer, root, i);
+    }
+    turn_until(to->guest.loop, has_object, to);
+}
+
+static void an_object_travels_chunk_by_chunk(void **state)
+{
+    static struct route route;
+    (void)state;
+    route_open(&route);
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    fetch(&route.b, &route.a, &root);
+    assert_int_equal(route.b.size, OBJECT_BYTES);
+    assert_int_equal(route.b.n_chunks, dp_object_chunks(OBJECT_BYTES));
+    assert_int_equal(route.b.n_objects, 1);
+    CHECK(dp_peer_equal(&route.b.last_peer, &route.a.guest.peer));
+    CHECK(holds_noise(route.b.shelf.store, &root, 5, OBJECT_BYTES));
+    route_close(&route);
+}
+
+static void an_empty_object_is_whole_at_once(void **state)
+{
+    static struct route route;
+    (void)state;
+    route_open(&route);
+    const dp_hash root = dp_object_root(0, NULL);
+    dp_courier_begin(route.b.courier, &root, 0, route.b.leaves, DP_USE_BLOB, ROUND);
+    turn_until(&route.loop, has_object, &route.b);
+    route_close(&route);
+}
+
+static bool says_all_again(void *context)
+{
+    const struct post *post = context;
+    return post->n_chunks >= 2;
+}
+
+static void a_fetch_goes_on_where_an_earlier_life_ended(void **state)
+{
+    static struct route route;
+    (void)state;
+    route_open(&route);
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    fetch_info(&route.b, &route.a, &root);
+    /* What an earlier life left: two chunks. */
+    const dp_pin pin = {.run = party_of()->run, .kind = DP_PIN_BLOB, .round = ROUND};
+    uint8_t *bytes = noise(5, OBJECT_BYTES);
+    CHECK_OK(dp_object_begin(route.b.shelf.store, &root, OBJECT_BYTES, route.b.leaves, &pin));
+    CHECK_OK(dp_object_put_chunk(route.b.shelf.store, &root, 0, dp_view_of(bytes, DP_CHUNK_BYTES_MIN)));
+    CHECK_OK(dp_object_put_chunk(route.b.shelf.store, &root, 2,
+                                 dp_view_of(bytes + 2 * DP_CHUNK_BYTES_MIN, DP_CHUNK_BYTES_MIN)));
+    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    turn_until(&route.loop, says_all_again, &route.b);
+    CHECK(route.b.have[0] && !route.b.have[1] && route.b.have[2] && !route.b.have[3]);
+    CHECK(dp_peer_is_zero(&route.b.last_peer));
+    dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, 1);
+    dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, 3);
+    turn_until(&route.loop, has_object, &route.b);
+    CHECK(holds_noise(route.b.shelf.store, &root, 5, OBJECT_BYTES));
+    free(bytes);
+    route_close(&route);
+}
+
+/* A CHUNK message as a peer may invent it. */
+static void send_chunk(struct post *from, const struct post *to, const dp_hash *root, uint32_t index, bool found, dp_view bytes)
+{
+    dp_buf message = {.max = DP_MESSAGE_BULK_MAX};
+    uint8_t *room = NULL;
+    CHECK_OK(dp_buf_reserve(&message, DP_CHUNK_HEAD_BYTES, &room));
+    dp_writer writer = dp_writer_of(room, DP_CHUNK_HEAD_BYTES);
+    dp_wire_write_chunk_head(&writer, root, index, found);
+    dp_buf_commit(&message, writer.size);
+    CHECK_OK(dp_buf_append(&message, bytes));
+    CHECK_OK(dp_transport_send(from->guest.transport, &to->guest.peer, DP_LANE_BULK, dp_buf_view(&message)));
+    dp_buf_close(&message);
+}
+
+static void bad_chunks_are_told_with_their_sender(void **state)
+{
+    static struct route route;
+    (void)state;
+    route_open(&route);
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    fetch_info(&route.b, &route.a, &root);
+    dp_courier_close(route.a.courier);
+    route.a.courier = NULL; /* only invented answers from here on */
+    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    uint8_t *bytes = noise(6, DP_CHUNK_BYTES_MIN);
+    static const struct {
+        bool found;
+        size_t size;
+        dp_status wanted;
+    } cases[] = {{true, DP_CHUNK_BYTES_MIN, DP_BADHASH}, {true, 10, DP_BADHASH}, {false, 0, DP_NOTFOUND}};
+    for (unsigned i = 0; i < 3; i++) {
+        route.b.n_chunks = 0;
+        dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, 1);
+        send_chunk(&route.a, &route.b, &root, 1, cases[i].found, dp_view_of(bytes, cases[i].size));
+        turn_until(&route.loop, has_chunk, &route.b);
+        CHECK_STATUS(route.b.last, cases[i].wanted);
+        CHECK(dp_peer_equal(&route.b.last_peer, &route.a.guest.peer));
+    }
+    assert_int_equal(route.b.n_objects, 0);
+    free(bytes);
+    route_close(&route);
+}
+
+static bool heard_the_end(void *context)
+{
+    return ((struct post *)context)->n_others > 0;
+}
+
+static void chunks_that_nobody_asked_for_are_dropped(void **state)
+{
+    static struct route route;
+    (void)state;
+    route_open(&route);
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    uint8_t *bytes = noise(5, DP_CHUNK_BYTES_MIN);
+    fetch_info(&route.b, &route.a, &root);
+    const dp_view chunk = dp_view_of(bytes, DP_CHUNK_BYTES_MIN);
+    send_chunk(&route.a, &route.b, &root, 0, true, chunk); /* no such fetch */
+    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    send_chunk(&route.a, &route.b, &root, 0, true, chunk); /* not asked for */
+    send_chunk(&route.a, &route.b, &root, 4000, true, chunk);
+    dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, 4000); /* no such chunk */
+    CHECK_OK(dp_transport_send(route.a.guest.transport, &route.b.guest.peer, DP_LANE_BULK, dp_view_text("the end")));
+    turn_until(&route.loop, heard_the_end, &route.b);
+    assert_int_equal(route.b.n_chunks, 0);
+    free(bytes);
+    route_close(&route);
+}
+
+static void a_missing_chunk_is_answered_not_found(void **state)
+{
+    static struct route route;
+    (void)state;
+    route_open(&route);
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    fetch_info(&route.b, &route.a, &root);
+    dp_hash other = root;
+    other.bytes[0] ^= 1;
+    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_courier_get_chunk(route.a.courier, &route.b.guest.peer, &root, 0); /* a knows no fetch: nothing is sent */
+    CHECK_OK(dp_object_unpin(route.a.shelf.store, &root, &(dp_pin){.run = name_of(1000), .kind = DP_PIN_BLOB, .round = ROUND}));
+    CHECK_OK(dp_object_collect(route.a.shelf.store, NULL));
+    dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, 0);
+    turn_until(&route.loop, has_chunk, &route.b);
+    CHECK_STATUS(route.b.last, DP_NOTFOUND);
+    route_close(&route);
+}
+
+static bool has_manifest(void *context)
+{
+    return ((struct post *)context)->n_manifests > 0;
+}
+
+static void a_manifest_is_served_when_there_is_one(void **state)
+{
+    static struct route route;
+    (void)state;
+    route_open(&route);
+    dp_courier_get_manifest(route.b.courier, &route.a.guest.peer);
+    turn_until(&route.loop, heard_the_end, &route.a); /* it has none */
+    dp_courier_set_manifest(route.a.courier, dp_view_text("canonical bytes"));
+    dp_courier_get_manifest(route.b.courier, &route.a.guest.peer);
+    turn_until(&route.loop, has_manifest, &route.b);
+    assert_int_equal(route.b.n_manifests, 1);
+    assert_int_equal(route.b.manifest_bytes, 15);
+    route_close(&route);
+}
+
+static void a_flood_of_requests_is_bounded_and_answered(void **state)
+{
+    static struct route route;
+    (void)state;
+    route_open(&route);
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    for (unsigned i = 0; i < 3 * DP_COURIER_SERVES_MAX; i++) {
+        dp_courier_serve_info(route.a.courier, &route.b.guest.peer, &root);
+    }
+    CHECK(dp_saver_waiting(route.a.saver) <= DP_COURIER_SERVES_PER_PEER);
+    fetch(&route.b, &route.a, &root);
+    CHECK(route.b.n_infos <= DP_COURIER_SERVES_MAX + DP_COURIER_SERVES_PER_PEER + 1);
+    route_close(&route);
+}
+
+static void damaged_messages_never_crash(void **state)
+{
+    static struct route route;
+    dp_rng rng;
+    (void)state;
+    route_open(&route);
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    fetch_info(&route.b, &route.a, &root);
+    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_rng_init(&rng, 9);
+    uint8_t *bytes = malloc(80000);
+    assert_non_null(bytes);
+    for (unsigned i = 0; i < 3000; i++) {
+        dp_writer writer = dp_writer_of(bytes, 40000);
+        if (i % 3 == 0) {
+            dp_wire_write_info(&writer, &root, OBJECT_BYTES, route.b.leaves);
+        } else if (i % 3 == 1) {
+            dp_wire_write_chunk_head(&writer, &root, i % 5, true);
+        } else {
+            dp_wire_write_manifest(&writer, dp_view_text("canonical bytes"));
+        }
+        if (i % 7 == 0) {
+            dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, i % 4);
+        }
+        const size_t size = mutate(&rng, bytes, writer.size, 80000);
+        uint8_t *exact = malloc(size + 1);
+        assert_non_null(exact);
+        memcpy(exact, bytes, size);
+        DP_IGNORE(dp_courier_message(route.b.courier, &route.a.guest.peer, dp_view_of(exact, size)));
+        free(exact);
+    }
+    free(bytes);
+    route_close(&route);
+}
+
+static void a_hook_may_close_the_courier(void **state)
+{
+    static struct route route;
+    (void)state;
+    route_open(&route);
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    fetch_info(&route.b, &route.a, &root);
+    route.b.close_in_hook = true;
+    dp_courier_begin(route.b.courier, &root, route.b.size, route.b.leaves, DP_USE_BLOB, ROUND);
+    for (uint32_t i = 0; i < 4; i++) {
+        dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, i);
+    }
+    turn_until(&route.loop, has_chunk, &route.b);
+    CHECK(route.b.courier == NULL);
+    route_close(&route);
+    assert_int_equal(route.b.n_chunks, 1); /* no hook after close */
+}
+
+static void closing_with_jobs_under_way_loses_no_memory(void **state)
+{
+    static struct route route;
+    (void)state;
+    route_open(&route);
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    fetch_info(&route.b, &route.a, &root);
+    dp_courier_begin(route.b.courier, &root, route.b.size, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_courier_serve_info(route.a.courier, &route.b.guest.peer, &root);
+    route_close(&route);
+    assert_int_equal(route.b.n_objects, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_object_travels_chunk_by_chunk),
+        cmocka_unit_test(an_empty_object_is_whole_at_once),
+        cmocka_unit_test(a_fetch_goes_on_where_an_earlier_life_ended),
+        cmocka_unit_test(bad_chunks_are_told_with_their_sender),
+        cmocka_unit_test(chunks_that_nobody_asked_for_are_dropped),
+        cmocka_unit_test(a_missing_chunk_is_answered_not_found),
+        cmocka_unit_test(a_manifest_is_served_when_there_is_one),
+        cmocka_unit_test(a_flood_of_requests_is_bounded_and_answered),
+        cmocka_unit_test(damaged_messages_never_crash),
+        cmocka_unit_test(a_hook_may_close_the_courier),
+        cmocka_unit_test(closing_with_jobs_under_way_loses_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
