@@ -1,0 +1,106 @@
+/* Any bytes as a control message: every decoder ends with a status, and what decodes encodes to the same bytes. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/commit_msg.h"
+#include "gossip/msg.h"
+#include "gossip/round_msg.h"
+#include "gossip/wire.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static uint8_t room[DP_MESSAGE_MAX + 64];
+
+static void same(const dp_writer *writer, dp_view bytes)
+{
+    dp_assert(!writer->full);
+    dp_assert(dp_view_equal(dp_view_of(writer->data, writer->size), bytes));
+}
+
+static void round_messages(dp_view bytes)
+{
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    dp_ready ready;
+    dp_state_msg state;
+    dp_voter_ok_msg offer;
+    dp_remove removal;
+    dp_fence fence;
+    static dp_have_msg have;
+
+    if (dp_ready_msg_read(bytes, &ready) == DP_OK) {
+        dp_ready_msg_write(&writer, &ready);
+    } else if (dp_have_msg_read(bytes, &have) == DP_OK) {
+        dp_have_msg_write(&writer, &have);
+    } else if (dp_state_msg_read(bytes, &state) == DP_OK) {
+        dp_state_msg_write(&writer, &state);
+    } else if (dp_voter_ok_msg_read(bytes, &offer) == DP_OK) {
+        dp_voter_ok_msg_write(&writer, &offer);
+    } else if (dp_remove_msg_read(bytes, &removal) == DP_OK) {
+        dp_remove_msg_write(&writer, &removal);
+    } else if (dp_fence_msg_read(bytes, &fence) == DP_OK) {
+        dp_fence_msg_write(&writer, &fence);
+    } else {
+        return;
+    }
+    same(&writer, bytes);
+}
+
+static void vote_messages(dp_view bytes)
+{
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    static dp_vote_msg msg;
+    dp_decide_msg decide;
+    dp_vote a;
+    dp_vote b;
+
+    if (dp_vote_msg_read(bytes, &msg) == DP_OK) {
+        dp_vote_msg_write(&writer, &msg);
+    } else if (dp_decide_msg_read(bytes, &decide) == DP_OK) {
+        dp_decide_msg_write(&writer, decide.slot, decide.cert, decide.record);
+    } else if (dp_proof_msg_read(bytes, &a, &b) == DP_OK) {
+        dp_proof_msg_write(&writer, &a, &b);
+    } else {
+        return;
+    }
+    same(&writer, bytes);
+}
+
+static void stored_things(dp_view bytes)
+{
+    static dp_hash leaves[DP_CHUNKS_MAX];
+    static dp_wire_records records;
+    dp_wire_chunk chunk;
+    dp_wire_relay relay;
+    dp_wire_info info;
+    dp_view manifest;
+    dp_hash root;
+    uint64_t from = 0;
+    uint32_t number = 0;
+
+    DP_IGNORE(dp_wire_read_info_get(bytes, &root)); /* Only that it ends. */
+    DP_IGNORE(dp_wire_read_info(bytes, &info, leaves));
+    DP_IGNORE(dp_wire_read_chunk_get(bytes, &root, &number));
+    DP_IGNORE(dp_wire_read_chunk(bytes, &chunk));
+    DP_IGNORE(dp_wire_read_records_get(bytes, &from, &number));
+    DP_IGNORE(dp_wire_read_manifest(bytes, &manifest));
+    if (dp_wire_read_records(bytes, &records) == DP_OK) {
+        for (uint32_t i = 0; i < records.n; i++) {
+            dp_assert(records.items[i].record.size <= DP_RECORD_BYTES_MAX);
+        }
+    }
+    if (dp_wire_read_relay(bytes, &relay) == DP_OK) {
+        dp_assert(relay.message.size < bytes.size);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const dp_view bytes = dp_view_of(data, size);
+
+    if (size <= DP_MESSAGE_MAX) {
+        round_messages(bytes);
+        vote_messages(bytes);
+    }
+    stored_things(bytes);
+    return 0;
+}

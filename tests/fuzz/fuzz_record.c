@@ -1,0 +1,84 @@
+/* Any bytes are one record, one certificate or none; a record has one form; judging it against a chain ends. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/valid.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool verify(void *context, const uint8_t public_key[DP_PUBLIC_KEY_BYTES], const char *domain, dp_view bytes,
+                   const uint8_t signature[DP_SIGNATURE_BYTES])
+{
+    (void)context;
+    (void)public_key;
+    (void)domain;
+    (void)bytes;
+    return (signature[0] & 1) == 0; /* Half of all signatures hold. */
+}
+
+static dp_status admit(void *context, dp_view credential, const dp_run_id *run, const uint8_t *root,
+                       const dp_peer *peer, uint64_t now_ms, dp_admitted *out)
+{
+    (void)context;
+    (void)run;
+    (void)root;
+    (void)peer;
+    (void)now_ms;
+    *out = (dp_admitted){.caps = DP_CAP_ALL, .uses = (uint16_t)(credential.size & 3)};
+    return credential.size > 0 ? DP_OK : DP_DENIED;
+}
+
+/* A chain of which the record at hand is the next. */
+static void judge(const dp_record *record)
+{
+    const dp_crypto crypto = {.verify = verify};
+    const dp_admission admission = {.check = admit};
+    dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
+    dp_manifest manifest;
+    dp_ledger ledger;
+    const char *cause = NULL;
+
+    dp_manifest_default(&manifest);
+    if (record->n_listed > 0) {
+        memcpy(manifest.founder, record->listed[0].peer.bytes, sizeof manifest.founder);
+    }
+    if (dp_ledger_open(&ledger, &manifest, &record->run, 1) != DP_OK) {
+        return;
+    }
+    ledger.fork = record->fork;
+    ledger.head = record->prev;
+    ledger.base = record->base;
+    ledger.slot = record->slot - 1;
+    ledger.round = record->round - 1;
+    ledger.time_ms = record->time_ms;
+    const dp_valid valid = {.ledger = &ledger, .crypto = &crypto, .admission = &admission, .admitted = admitted};
+    if (record->slot > 0 && record->slot < UINT64_MAX && record->round < UINT64_MAX &&
+        (record->kind != DP_RECORD_ROUND || record->round > 0) &&
+        dp_valid_record(&valid, record, &cause) == DP_OK) {
+        const dp_hash hash = {{1}};
+        dp_ledger_apply(&ledger, record, &hash, admitted);
+        (void)dp_ledger_digest(&ledger);
+    }
+    dp_ledger_close(&ledger);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static dp_record record;
+    static uint8_t again[DP_RECORD_BYTES_MAX];
+    const dp_view bytes = dp_view_of(data, size);
+    dp_cert_of_record cert;
+    dp_view out;
+
+    if (dp_record_decode(&record, bytes) == DP_OK) {
+        const dp_status status = dp_record_encode(&record, again, sizeof again, &out);
+        dp_assert(status == DP_OK && dp_view_equal(out, bytes));
+        judge(&record);
+    }
+    if (dp_cert_of_record_decode(&cert, bytes) == DP_OK) {
+        const dp_status status = dp_cert_of_record_encode(&cert, again, sizeof again, &out);
+        dp_assert(status == DP_OK && dp_view_equal(out, bytes));
+    }
+    return 0;
+}
