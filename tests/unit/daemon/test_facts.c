@@ -1,0 +1,143 @@
+#include "daemon/facts.h"
+
+#include "tests/lib/mutate.h"
+#include "tests/unit/store/shelf.h"
+
+static dp_facts example(void)
+{
+    dp_facts facts = {.run = name_of(1), .psk_epoch = 513, .credential_bytes = 700, .manifest_bytes = 450, .n_addresses = 3};
+    memset(facts.root, 2, sizeof facts.root);
+    memset(facts.join_secret, 3, sizeof facts.join_secret);
+    memset(facts.credential, 4, facts.credential_bytes);
+    memset(facts.manifest, 5, facts.manifest_bytes);
+    CHECK_OK(dp_address_parse("192.0.2.1:7000", &facts.addresses[0], NULL));
+    CHECK_OK(dp_address_parse("[2001:db8::1]:7001", &facts.addresses[1], NULL));
+    CHECK_OK(dp_address_parse("host.example:7002", &facts.addresses[2], NULL));
+    snprintf(facts.name, sizeof facts.name, "kjv");
+    snprintf(facts.node_name, sizeof facts.node_name, "ann");
+    return facts;
+}
+
+static void check_same(const dp_facts *a, const dp_facts *b)
+{
+    CHECK(dp_hash_equal(&a->run, &b->run) && a->psk_epoch == b->psk_epoch);
+    assert_memory_equal(a->root, b->root, sizeof a->root);
+    assert_memory_equal(a->join_secret, b->join_secret, sizeof a->join_secret);
+    assert_int_equal(a->credential_bytes, b->credential_bytes);
+    assert_memory_equal(a->credential, b->credential, sizeof a->credential);
+    assert_int_equal(a->manifest_bytes, b->manifest_bytes);
+    assert_memory_equal(a->manifest, b->manifest, sizeof a->manifest);
+    assert_int_equal(a->n_addresses, b->n_addresses);
+    for (uint8_t i = 0; i < a->n_addresses; i++) {
+        CHECK(dp_address_equal(&a->addresses[i], &b->addresses[i]));
+    }
+    assert_string_equal(a->name, b->name);
+    assert_string_equal(a->node_name, b->node_name);
+}
+
+static void facts_come_back_after_a_restart(void **state)
+{
+    shelf kept;
+    static dp_facts got;
+    (void)state;
+    shelf_open(&kept);
+    CHECK_STATUS(dp_facts_load(kept.store, &got), DP_NOTFOUND);
+    const dp_facts facts = example();
+    CHECK_OK(dp_facts_save(kept.store, &facts));
+    shelf_reopen(&kept);
+    CHECK_OK(dp_facts_load(kept.store, &got));
+    check_same(&facts, &got);
+    CHECK_OK(dp_facts_forget(kept.store));
+    CHECK_OK(dp_facts_forget(kept.store));
+    CHECK_STATUS(dp_facts_load(kept.store, &got), DP_NOTFOUND);
+    shelf_close(&kept);
+}
+
+static void the_smallest_and_the_largest_facts_fit(void **state)
+{
+    shelf kept;
+    static dp_facts facts;
+    static dp_facts got;
+    (void)state;
+    shelf_open(&kept);
+    CHECK_OK(dp_facts_save(kept.store, &facts));
+    CHECK_OK(dp_facts_load(kept.store, &got));
+    check_same(&facts, &got);
+    facts = example();
+    facts.credential_bytes = sizeof facts.credential;
+    facts.manifest_bytes = sizeof facts.manifest;
+    memset(facts.credential, 7, sizeof facts.credential);
+    memset(facts.manifest, 8, sizeof facts.manifest);
+    facts.n_addresses = DP_TOKEN_ADDRESSES_MAX;
+    for (int i = 0; i < DP_TOKEN_ADDRESSES_MAX; i++) {
+        facts.addresses[i] = (dp_address){.kind = DP_ADDRESS_DNS, .port = 1};
+        memset(facts.addresses[i].name, 'a', DP_ADDRESS_NAME_MAX);
+    }
+    memset(facts.name, 'r', sizeof facts.name - 1);
+    memset(facts.node_name, 'n', sizeof facts.node_name - 1);
+    CHECK_OK(dp_facts_save(kept.store, &facts));
+    CHECK_OK(dp_facts_load(kept.store, &got));
+    check_same(&facts, &got);
+    shelf_close(&kept);
+}
+
+static void a_row_cut_short_or_with_bytes_left_over_is_corrupt(void **state)
+{
+    shelf kept;
+    dp_buf row = {.max = 32768};
+    static dp_facts got;
+    (void)state;
+    shelf_open(&kept);
+    const dp_facts facts = example();
+    CHECK_OK(dp_facts_save(kept.store, &facts));
+    CHECK_OK(dp_store_get(kept.store, "run", &row));
+    for (size_t cut = 0; cut < row.size; cut += cut < 130 || cut + 90 > row.size ? 1 : 97) {
+        CHECK_OK(dp_store_put(kept.store, "run", dp_view_of(row.data, cut)));
+        CHECK_STATUS(dp_facts_load(kept.store, &got), DP_CORRUPT);
+    }
+    CHECK_OK(dp_buf_append(&row, dp_view_of("", 1)));
+    CHECK_OK(dp_store_put(kept.store, "run", dp_buf_view(&row)));
+    CHECK_STATUS(dp_facts_load(kept.store, &got), DP_CORRUPT);
+    row.data[0] = 9;
+    CHECK_OK(dp_store_put(kept.store, "run", dp_buf_view(&row)));
+    CHECK_STATUS(dp_facts_load(kept.store, &got), DP_VERSION);
+    dp_buf_close(&row);
+    shelf_close(&kept);
+}
+
+static void a_damaged_row_never_breaks_a_limit(void **state)
+{
+    shelf kept;
+    dp_buf row = {.max = 32768};
+    static dp_facts got;
+    static uint8_t bytes[16384];
+    dp_rng rng;
+    (void)state;
+    shelf_open(&kept);
+    const dp_facts facts = example();
+    CHECK_OK(dp_facts_save(kept.store, &facts));
+    CHECK_OK(dp_store_get(kept.store, "run", &row));
+    dp_rng_init(&rng, 1);
+    for (unsigned i = 0; i < 300; i++) {
+        memcpy(bytes, row.data, row.size);
+        const size_t size = mutate(&rng, bytes, row.size, sizeof bytes);
+        CHECK_OK(dp_store_put(kept.store, "run", dp_view_of(bytes, size)));
+        if (dp_facts_load(kept.store, &got) == DP_OK) {
+            CHECK(got.credential_bytes <= sizeof got.credential && got.manifest_bytes <= sizeof got.manifest);
+            CHECK(got.n_addresses <= DP_TOKEN_ADDRESSES_MAX && strlen(got.name) <= DP_TOKEN_NAME_MAX);
+        }
+    }
+    dp_buf_close(&row);
+    shelf_close(&kept);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(facts_come_back_after_a_restart),
+        cmocka_unit_test(the_smallest_and_the_largest_facts_fit),
+        cmocka_unit_test(a_row_cut_short_or_with_bytes_left_over_is_corrupt),
+        cmocka_unit_test(a_damaged_row_never_breaks_a_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
