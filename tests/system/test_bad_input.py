@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""What people and strangers get wrong: each gets a clear error or a closed link, and the daemon goes on."""
+
+import os
+import random
+import socket
+import sqlite3
+import struct
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import systemtest  # noqa: E402
+from systemtest import SystemTest, wait_for  # noqa: E402
+
+
+def poured(address, family, data):
+    """Send data to a listening socket; True once the other side has closed."""
+    with socket.socket(family) as link:
+        link.settimeout(20)
+        link.connect(address)
+        try:
+            link.sendall(data)
+            link.shutdown(socket.SHUT_WR)
+            while link.recv(65536):
+                pass
+        except (ConnectionResetError, BrokenPipeError):
+            pass
+        return True
+
+
+class BadToken(SystemTest):
+    def test_a_damaged_token_is_refused(self):
+        node, token = self.found()
+        other = self.folder.node("node2").start()
+        middle = len(token) // 2
+        damaged = token[:middle] + ("A" if token[middle] != "A" else "B") + token[middle + 1:]
+        error = self.fails("E0203", 65, other.ask, "join", damaged)
+        self.assertTrue(error["why"] and error["fix"])
+        self.fails("E0203", 65, other.ask, "join", token[:-9])
+        self.fails("E0203", 65, other.ask, "token", "inspect", damaged)
+        self.assertEqual(other.ask("status")["state"], "idle")
+        other.ask("join", token) # The good one still works on that daemon.
+
+    def test_an_expired_token_is_refused(self):
+        node, _ = self.found()
+        token = node.ask("invite", "--expires", "1s")["token"]
+        other = self.folder.node("node2").start()
+
+        def expired():
+            try:
+                return not node.ask("token", "inspect", token)["valid"]
+            except systemtest.CliError as no:
+                return no.status == 1
+        wait_for(expired, 10, "the token expires")
+        self.fails("E0201", 65, other.ask, "join", token)
+
+    def test_a_token_for_one_lets_no_second_in(self):
+        node, _ = self.found()
+        token = node.ask("invite", "--uses", "1")["token"]
+        second = self.joined("node2", token)
+        wait_for(lambda: second.run().get("counted", 0) > 0, 30, "node2 is counted")
+        third = self.folder.node("node3").start()
+        try:
+            third.ask("join", token)
+        except systemtest.CliError as no:
+            self.assertIn(no.error["code"], ("E0202", "E0206", "E0209"))
+        before = node.run()["round"]
+        wait_for(lambda: node.run()["round"] >= before + 3, 30, "three more rounds")
+        names = [p["name"] for r in node.lines("rounds", "-n", "100") for p in r["peers"]]
+        self.assertNotIn("node3", names)
+
+    def test_a_node_in_a_run_joins_no_other(self):
+        node, token = self.found()
+        self.fails("E0111", 64, node.ask, "join", token)
+        self.fails("E0111", 64, node.ask, "run", "create", self.file("tiny.yaml", systemtest.TINY), "--text",
+                   os.path.join(self.folder.path, "text.txt"))
+
+
+class BadFiles(SystemTest):
+    def create(self, node, text):
+        return node.ask("run", "create", self.file("tiny.yaml", systemtest.TINY), "--text", text)
+
+    def test_text_that_is_empty_or_not_utf8_is_refused_and_the_daemon_stays_idle(self):
+        node = self.folder.node("node1").start()
+        for name, content in (("empty", b""), ("binary", b"good words\n" * 2000 + b"\xff\xfe\n" + b"more\n" * 2000)):
+            error = self.fails("E0304", 65, self.create, node, self.file(name, content))
+            self.assertTrue(error["why"])
+            self.assertEqual(node.ask("status")["state"], "idle")
+        self.create(node, systemtest.tiny_text(os.path.join(self.folder.path, "text.txt")))
+
+    def test_a_port_in_use_is_named(self):
+        node = self.folder.node("node1")
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", node.port))
+            other.listen()
+            node.start()
+            with self.assertRaises(systemtest.CliError) as caught:
+                self.create(node, systemtest.tiny_text(os.path.join(self.folder.path, "text.txt")))
+        self.assertEqual(caught.exception.status, 73)
+        self.assertIn(str(node.port), caught.exception.error["why"])
+
+    def test_a_second_daemon_leaves_a_directory_alone(self):
+        node, _ = self.found()
+        second = self.folder.node("second")
+        second.dir = node.dir
+        second.start(wait=False)
+        self.assertEqual(second.process.wait(10), 73)
+        self.assertIn(node.dir, second.tail())
+        self.assertEqual(node.ask("status")["state"] in ("training", "joining"), True)
+
+    def test_a_second_daemon_leaves_a_socket_alone(self):
+        node = self.folder.node("node1").start()
+        second = self.folder.node("second")
+        second.socket = node.socket
+        second.start(wait=False)
+        self.assertEqual(second.process.wait(10), 73)
+        self.assertEqual(node.ask("status")["pid"], node.process.pid)
+
+    def test_a_store_of_a_newer_version_is_left_alone(self):
+        node, _ = self.found()
+        wait_for(lambda: node.run().get("round", 0) > 0, 30, "a round")
+        self.assertEqual(node.end(), 0)
+        path = os.path.join(node.dir, "meta.db")
+        with sqlite3.connect(path) as store:
+            store.execute("PRAGMA user_version = 9999")
+        store.close()
+        node.start(wait=False)
+        self.assertEqual(node.process.wait(10), 76)
+        self.assertIn("version", node.tail())
+
+
+class Strangers(SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.node, _ = self.found()
+        wait_for(lambda: self.node.run().get("round", 0) > 0, 30, "the first round")
+
+    def goes_on(self):
+        before = self.node.run()["round"]
+        wait_for(lambda: self.node.run()["round"] > before, 30, "the next round")
+
+    def test_garbage_at_the_port_is_cut_off_and_counted(self):
+        chance = random.Random(3)
+        address = ("127.0.0.1", self.node.port)
+        for size in (1, 2, 16, 47, 48, 96, 1000, 70000):
+            poured(address, socket.AF_INET, chance.randbytes(size))
+        poured(address, socket.AF_INET, struct.pack("<I", 0xffffffff) + b"\0" * 100)
+        poured(address, socket.AF_INET, b"GET / HTTP/1.1\r\n\r\n")
+        wait_for(lambda: self.node.run()["handshakes_failed"] >= 5, 20, "failed handshakes are counted")
+        self.goes_on()
+
+    def test_silent_strangers_do_not_keep_others_out(self):
+        links = [socket.create_connection(("127.0.0.1", self.node.port)) for _ in range(40)]
+        try:
+            token = self.node.ask("invite")["token"]
+            friend = self.folder.node("friend").start()
+            friend.ask("join", token)
+        finally:
+            for link in links:
+                link.close()
+        self.goes_on()
+
+    def test_garbage_at_the_control_socket_is_cut_off_and_told(self):
+        chance = random.Random(4)
+        begin = time.time() * 1000
+        good = b"\x94\x00\x01\xa5hello\x80"
+        for data in (chance.randbytes(100), struct.pack("<I", 0xffffffff), struct.pack("<I", 50) + b"\xc1" * 50,
+                     struct.pack("<I", 1 << 20) + b"\x92" * (1 << 20), struct.pack("<I", len(good)) + good[:-1] + b"\xc1",
+                     struct.pack("<I", 3) + b"\x93\x00\x01", struct.pack("<I", 0), b"\x10\x00"):
+            poured(self.node.socket, socket.AF_UNIX, data)
+        told = [e for e in self.node.lines("logs", "-n", "200") if e["name"] == "control.garbage" and e["time_ms"] >= begin - 1]
+        self.assertGreaterEqual(len(told), 4)
+        self.goes_on()
+
+    def test_requests_with_the_wrong_parameters_get_an_error(self):
+        def raw(method, body):
+            frame = b"\x94\x00\x07" + bytes([0xa0 | len(method)]) + method + body
+            with socket.socket(socket.AF_UNIX) as link:
+                link.settimeout(20)
+                link.connect(self.node.socket)
+                link.sendall(struct.pack("<I", len(frame)) + frame)
+                size = struct.unpack("<I", link.recv(4, socket.MSG_WAITALL))[0]
+                return link.recv(size, socket.MSG_WAITALL)
+        self.assertIn(b"E0102", raw(b"no.such", b"\x80"))
+        self.assertIn(b"E0111", raw(b"run.create", b"\xc0"))
+        self.assertIn(b"E0403", raw(b"ckpt.export", b"\x81\xa4path\xa3a/b"))
+        self.assertIn(b"count", raw(b"rounds", b"\x81\xa4last\xa3all"))
+        self.assertIn(b"answer", raw(b"why", b"\x81\xa5round\xcb\x7f\xf0\0\0\0\0\0\0"))
+        self.goes_on()
+
+
+if __name__ == "__main__":
+    systemtest.main()

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""dpnode without a daemon: words that it does not know, files that it checks, tokens that it decodes."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import systemtest  # noqa: E402
+from systemtest import BINARIES, SystemTest  # noqa: E402
+
+
+def dpnode(*words, stdin=None, **environment):
+    return subprocess.run([os.path.join(BINARIES, "dpnode"), *words], input=stdin, capture_output=True, timeout=30,
+                          env={**os.environ, "DPNODE_SOCKET": "/nonexistent/s", "LC_ALL": "C", **environment},
+                          check=False)
+
+
+class WithoutDaemon(SystemTest):
+    def test_an_error_says_what_why_and_fix_on_stderr(self):
+        done = dpnode("status")
+        self.assertEqual((done.returncode, done.stdout), (69, b""))
+        lines = done.stderr.decode().splitlines()
+        self.assertTrue(lines[0].startswith("error E0101: ") and "why:" in lines[1] and "fix:" in lines[2], lines)
+
+    def test_with_json_the_error_is_an_object_on_stdout(self):
+        done = dpnode("peers", "--json")
+        self.assertEqual((done.returncode, done.stderr), (69, b""))
+        self.assertEqual(json.loads(done.stdout)["error"]["code"], "E0101")
+
+    def test_every_verb_that_needs_the_daemon_says_so(self):
+        for words in (["status"], ["peers"], ["rounds"], ["why"], ["logs"], ["pause"], ["resume"], ["leave"], ["invite"],
+                      ["ckpt", "ls"], ["ckpt", "verify"], ["ckpt", "export", "x"], ["sample"], ["eval"], ["data"],
+                      ["down"]):
+            self.assertEqual(dpnode(*words).returncode, 69, words)
+
+    def test_a_wrong_word_or_option_is_a_usage_error(self):
+        for words in (["statsu"], ["run"], ["ckpt"], ["status", "--chek"], ["status", "now"], ["join"], ["invite", "--uses"],
+                      ["invite", "--uses", "many"], ["run", "create"], ["run", "create", "a", "--demo", "kjv"],
+                      ["why", "not"], ["why", "round", "x"], ["completion", "tcsh"], ["swarm", "-n", "0"], []):
+            self.assertEqual(dpnode(*words).returncode, 64, words)
+
+    def test_help_begins_with_examples_and_names_every_option(self):
+        listed = dpnode("--help").stdout.decode()
+        verbs = [line[2:16].strip() for line in listed.split("usage:")[1].splitlines()[2:] if line.startswith("  ")]
+        self.assertGreater(len(verbs), 20)
+        for verb in verbs:
+            done = dpnode(*verb.split(), "--help")
+            self.assertEqual(done.returncode, 0, verb)
+            self.assertIn(f"dpnode {verb}", done.stdout.decode().splitlines()[0], verb)
+            self.assertIn("--json", done.stdout.decode(), verb)
+
+    def test_the_completion_script_is_bash(self):
+        script = dpnode("completion", "bash").stdout
+        self.assertEqual(subprocess.run(["bash", "-n"], input=script, check=False).returncode, 0)
+        ask = b"\nCOMP_WORDS=(dpnode run cr); COMP_CWORD=2; compopt() { :; }; _dpnode; echo ${COMPREPLY[@]}"
+        done = subprocess.run(["bash"], input=script + ask, capture_output=True, check=False)
+        self.assertEqual(done.stdout.strip(), b"create")
+
+    def test_a_manifest_is_checked_with_line_and_column(self):
+        path = self.file("run.yaml", "name: x\nmodel:\n  widht: 128\n")
+        done = dpnode("run", "validate", path, "--json")
+        error = json.loads(done.stdout)["error"]
+        self.assertEqual((done.returncode, error["code"]), (65, "E0301"))
+        self.assertIn(f"{path}:3:3: unknown key \"model.widht\" (did you mean model.width?)", error["why"])
+        self.assertEqual(dpnode("run", "validate", self.file("good.yaml", systemtest.TINY)).returncode, 0)
+        self.assertEqual(dpnode("run", "validate", "/nonexistent").returncode, 66)
+        self.assertEqual(dpnode("run", "validate", self.folder.path).returncode, 66)
+
+    def test_what_is_no_token_is_refused_offline(self):
+        for text in (b"", b"DPN1-AAAA", b"\0\xff" * 40, b"DPN1-" + b"A" * 9000, b"hello"):
+            done = dpnode("token", "inspect", "-", "--json", stdin=text)
+            self.assertEqual(done.returncode, 65, text[:20])
+            self.assertEqual(json.loads(done.stdout)["error"]["code"], "E0203")
+
+    def test_a_run_without_a_text_says_what_to_do(self):
+        path = self.file("run.yaml", "name: x\n")
+        done = dpnode("run", "create", path, "--json")
+        self.assertEqual((done.returncode, json.loads(done.stdout)["error"]["code"]), (64, "E0308"))
+        done = dpnode("run", "create", path, "--text", "/nonexistent", "--json")
+        self.assertEqual((done.returncode, json.loads(done.stdout)["error"]["code"]), (66, "E0309"))
+
+    def test_a_directory_that_cannot_be_made_is_an_error_not_a_wait(self):
+        path = self.file("file", "")
+        done = dpnode("up", "--dir", path + "/below", "--socket", self.folder.path + "/s", "--json")
+        self.assertEqual((done.returncode, json.loads(done.stdout)["error"]["code"]), (73, "E0108"))
+
+
+if __name__ == "__main__":
+    systemtest.main()

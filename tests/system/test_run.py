@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""A tiny run of real daemons through the command line: every verb once, as a person would use it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import systemtest  # noqa: E402
+from systemtest import BINARIES, SystemTest, wait_for  # noqa: E402
+
+
+class TinyRun(SystemTest):
+    def counted(self, node, rounds=1):
+        return wait_for(lambda: node.run().get("counted", 0) >= rounds and node.run(), 30, f"{node.name} is counted")
+
+    def test_two_nodes_train_and_end_with_the_same_model(self):
+        first, token = self.found()
+        second = self.joined("node2", token)
+        self.counted(first)
+        self.counted(second, 2)
+
+        peers = {p["name"]: p for p in first.ask("peers")["peers"]}
+        self.assertEqual(set(peers), {"node1", "node2"})
+        self.assertTrue(peers["node1"]["self"] and peers["node2"]["linked"])
+        self.assertEqual(first.ask("status", "--check", "ready")["state"], "training")
+        rounds = first.lines("rounds", "-n", "100")
+        self.assertEqual([r["round"] for r in rounds], list(range(1, len(rounds) + 1)))
+        self.assertIn(2, [r["listed"] for r in rounds])
+        names = {e["name"] for e in second.lines("logs", "-n", "200")}
+        self.assertIn("round.decided", names)
+        self.assertTrue(first.ask("why")["answer"])
+        self.assertIn("round 1", first.ask("why", "round", "1")["answer"])
+        self.fails("E0120", 1, first.ask, "why", "peer", "nobody")
+
+        def same_root():
+            runs = [n.run() for n in (first, second)]
+            return runs[0]["applied"] == runs[1]["applied"] and runs
+        runs = wait_for(same_root, 30, "both stand at one round")
+        self.assertEqual(runs[0]["state_root"], runs[1]["state_root"])
+
+        self.assertGreater(second.ask("eval", "-n", "500")["bits_per_byte"], 0)
+        self.assertIn("abc", second.ask("sample", "-p", "abc", "-n", "20", "--seed", "3")["text"])
+        self.assertTrue(all(d["local"] for d in second.ask("data")["data"]))
+        self.assertEqual(second.ask("pause")["state"] in ("paused", "training", "sync"), True)
+        wait_for(lambda: second.ask("status")["state"] == "paused", 10, "node2 pauses")
+        second.ask("resume")
+        wait_for(lambda: second.ask("status")["state"] == "training", 20, "node2 trains again")
+        self.assertEqual(second.ask("leave")["run"], "tiny")
+        self.assertEqual(second.ask("status")["state"], "idle")
+        self.fails("E0110", 69, second.ask, "peers")
+
+    def test_checkpoints_are_listed_verified_and_exported(self):
+        node, _ = self.found()
+        wait_for(lambda: node.ask("ckpt", "ls")["checkpoints"], 30, "a checkpoint")
+        self.assertEqual(node.ask("ckpt", "verify")["bad"], 0)
+        out = os.path.join(self.folder.path, "model")
+        files = node.ask("ckpt", "export", out)["files"]
+        self.assertIn("model.safetensors", files)
+        with open(os.path.join(out, "model.safetensors"), "rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            self.assertIn("__metadata__", {"__metadata__": 0, **json.loads(file.read(size))})
+
+    def test_join_starts_a_daemon_that_outlives_it(self):
+        _, token = self.found()
+        late = self.folder.node("late")
+        done = subprocess.run([os.path.join(BINARIES, "dpnode"), "join", "--name", "late", "--dir", late.dir,
+                               "--listen", f"127.0.0.1:{late.port}", "--socket", late.socket, "--json"],
+                              env={**os.environ, "DPNODE_TOKEN": token, "DPNODE_BALLAST": "1M", "DPNODE_MARGIN": "1M"},
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(json.loads(done.stdout.splitlines()[-1])["run"], "tiny")
+        pid = late.ask("status")["pid"]
+        self.addCleanup(lambda: os.path.exists(f"/proc/{pid}") and os.kill(pid, signal.SIGKILL))
+        self.assertEqual(late.ask("up")["started"], False)
+        self.assertEqual(late.ask("status")["name"], "late")
+        self.assertTrue(os.path.exists(os.path.join(late.dir, "dpnoded.log")))
+        self.assertEqual(late.ask("down")["pid"], pid)
+        wait_for(lambda: not os.path.exists(late.socket), 15, "the daemon ends")
+
+    def test_a_token_tells_its_terms_offline(self):
+        node, _ = self.found()
+        token = node.ask("invite", "--uses", "3", "--expires", "2h", "--role", "train")["token"]
+        told = node.ask("token", "inspect", token)
+        self.assertEqual((told["run"], told["uses"], told["valid"]), ("tiny", 3, True))
+        self.assertEqual(told["roles"], ["train", "relay", "serve"])
+        self.assertEqual(told["addresses"], [f"127.0.0.1:{node.port}"])
+        self.assertNotIn("secret", json.dumps(told))
+
+    def test_all_killed_at_once_go_on_where_they_were(self):
+        first, token = self.found()
+        nodes = [first, self.joined("node2", token), self.joined("node3", token)]
+        for node in nodes:
+            self.counted(node, 2)
+        before = min(node.run()["round"] for node in nodes)
+        for node in nodes:
+            node.kill()
+        for node in nodes:
+            node.start()
+        after = wait_for(lambda: min(n.run().get("round", 0) for n in nodes) > before + 1 and nodes[0].run(), 30,
+                         "the run goes on")
+        self.assertGreater(after["round"], before)
+
+    def test_a_swarm_leaves_nothing_behind(self):
+        text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
+        done = subprocess.run([os.path.join(BINARIES, "dpnode"), "swarm", "-n", "2", "--rounds", "3", "--json",
+                               self.file("tiny.yaml", systemtest.TINY), "--text", text],
+                              env={**os.environ, "TMPDIR": self.folder.path}, capture_output=True, text=True, timeout=90,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        pids = [line["pid"] for line in lines if "pid" in line]
+        self.assertEqual((len(pids), len([r for r in lines if "round" in r])), (2, 3))
+        self.assertFalse([p for p in pids if os.path.exists(f"/proc/{p}")])
+        self.assertFalse([n for n in os.listdir(self.folder.path) if n.startswith("dpnode-swarm")])
+
+    def test_an_interrupted_swarm_leaves_nothing_behind(self):
+        text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
+        swarm = subprocess.Popen([os.path.join(BINARIES, "dpnode"), "swarm", "-n", "2", "--json",
+                                  self.file("tiny.yaml", systemtest.TINY), "--text", text],
+                                 env={**os.environ, "TMPDIR": self.folder.path}, stdout=subprocess.PIPE, text=True)
+        pids = [json.loads(swarm.stdout.readline())["pid"] for _ in range(2)]
+        swarm.send_signal(signal.SIGINT)
+        self.assertEqual(swarm.wait(20), 0)
+        swarm.stdout.close()
+        self.assertFalse([p for p in pids if os.path.exists(f"/proc/{p}")])
+        self.assertFalse([n for n in os.listdir(self.folder.path) if n.startswith("dpnode-swarm")])
+
+
+if __name__ == "__main__":
+    systemtest.main()

@@ -1,0 +1,225 @@
+#include "cli/manifest_yaml.h"
+
+#include <stdio.h>
+
+#include "base/rng.h"
+#include "cli/demo.h"
+#include "tests/lib/check.h"
+#include "tests/lib/mutate.h"
+
+static dp_manifest_file file;
+static dp_why what;
+static dp_why fix;
+
+static dp_status read_text(const char *text)
+{
+    return dp_manifest_yaml_read(dp_view_text(text), "run.yaml", &file, &what, &fix);
+}
+
+/* The text is refused, at that line and column, with these words. */
+static void refused(const char *text, const char *place, const char *words)
+{
+    CHECK_STATUS(read_text(text), DP_BADMSG);
+    char start[64];
+    snprintf(start, sizeof start, "run.yaml:%s: ", place);
+    if (strncmp(what.text, start, strlen(start)) != 0 || strstr(what.text, words) == NULL) {
+        print_error("got: %s\n", what.text);
+        fail();
+    }
+}
+
+static void the_demo_is_a_good_manifest(void **state)
+{
+    (void)state;
+    CHECK_OK(read_text(dp_demo_kjv));
+    CHECK(strcmp(file.manifest.name, "kjv") == 0);
+    CHECK(file.manifest.layers == 4 && file.manifest.width == 128 && file.manifest.vocab == 1024);
+    CHECK(file.manifest.batch_rows == 16 && file.manifest.lr_nano == 3000000);
+    CHECK(file.manifest.round_ms == 3000 && file.manifest.voter_uptime_s == 0);
+    CHECK(file.manifest.codec == DP_CODEC_SPARSE && file.text_path[0] == '\0');
+}
+
+static void the_example_in_the_documents_is_the_demo(void **state)
+{
+    (void)state;
+    static char text[DP_YAML_BYTES_MAX];
+    FILE *example = fopen("docs/examples/kjv.yaml", "re");
+    assert_non_null(example);
+    const size_t size = fread(text, 1, sizeof text - 1, example);
+    text[size] = '\0';
+    fclose(example);
+    CHECK(strcmp(text, dp_demo_kjv) == 0);
+}
+
+static void what_is_not_given_has_its_standard(void **state)
+{
+    (void)state;
+    dp_manifest standard;
+    dp_manifest_default(&standard);
+    CHECK_OK(read_text("name: a\n"));
+    CHECK(file.manifest.width == standard.width && file.manifest.schedule == standard.schedule);
+}
+
+static void every_row_can_be_set_to_its_standard(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    const dp_manifest_row *rows = dp_manifest_rows(&count);
+    for (size_t i = 0; i < count; i++) {
+        char text[200];
+        const char *dot = strchr(rows[i].key, '.');
+        assert_non_null(dot);
+        snprintf(text, sizeof text, "%.*s:\n  %s: %.12g\n", (int)(dot - rows[i].key), rows[i].key,
+                 dot + 1, (double)rows[i].standard / (double)rows[i].scale);
+        CHECK_OK(read_text(text));
+    }
+}
+
+static void words_and_the_text_are_read(void **state)
+{
+    (void)state;
+    CHECK_OK(
+        read_text("text: ../book.txt\ntrain: {schedule: wsd}\nround: {codec: int8, time: 0.5}\n"));
+    CHECK(strcmp(file.text_path, "../book.txt") == 0);
+    CHECK(file.manifest.schedule == DP_SCHEDULE_WSD && file.manifest.codec == DP_CODEC_INT8);
+    CHECK(file.manifest.round_ms == 500);
+}
+
+static void an_unknown_key_is_named_with_its_place_and_a_guess(void **state)
+{
+    (void)state;
+    refused("model:\n  layers: 4\n  widht: 8\n", "3:3",
+            "unknown key \"model.widht\" (did you mean model.width?)");
+    CHECK(strcmp(fix.text, "write model.width") == 0);
+    refused("nmae: x\n", "1:1", "did you mean name?");
+    refused("zebra: 1\n", "1:1", "unknown key \"zebra\"");
+    refused("model:\n  zebracrossing: 1\n", "2:3", "unknown key");
+}
+
+static void numbers_of_the_wrong_kind_are_refused_where_they_stand(void **state)
+{
+    (void)state;
+    refused("model:\n  layers: four\n", "2:11", "model.layers is \"four\"");
+    refused("model: {layers: 4.5}\n", "1:17", "whole number");
+    refused("model: {layers: 0}\n", "1:17", "of 1 to 128");
+    refused("model: {layers: -4}\n", "1:17", "it may be");
+    refused("model: {layers: 99999999999999999999999}\n", "1:17", "it may be");
+    refused("train: {lr: inf}\n", "1:13", "it may be");
+    refused("train: {lr: nan}\n", "1:13", "it may be");
+    refused("train: {lr: 0x10}\n", "1:13", "it may be");
+    refused("train: {lr: 1e-12}\n", "1:13", "it may be");
+    refused("train: {lr: 3e-3kg}\n", "1:13", "it may be");
+    refused("train: {lr: ''}\n", "1:13", "it may be");
+    refused("round: {codec: zip}\n", "1:16", "fp32, bf16, int8 or sparse");
+    refused("model: {layers: [1, 2]}\n", "1:17", "a list");
+    refused("model: {layers: {a: 1}}\n", "1:17", "a section");
+}
+
+static void an_impossible_model_is_told_at_the_key_that_makes_it_so(void **state)
+{
+    (void)state;
+    refused("name: x\nmodel:\n  heads: 3\n  width: 128\n", "4:10", "not a multiple");
+    refused("model:\n  heads: 3\n", "2:10", "not a multiple");
+    refused("vote: {voters_max: 4}\n", "1:20", "odd");
+    refused("train: {total_tokens: 10, warmup_tokens: 20}\n", "1:42", "must be less");
+    refused("name: 'a b'\n", "1:7", "letters");
+}
+
+static void structures_that_are_no_manifest_are_refused(void **state)
+{
+    (void)state;
+    refused("", "1:1", "empty");
+    refused("# only a comment\n", "2:1", "empty");
+    refused("- a\n- b\n", "1:1", "key: value");
+    refused("just words\n", "1:1", "key: value");
+    refused("model: 4\n", "1:8", "is a section");
+    refused("name: a\nname: b\n", "2:1", "given twice; the first time in line 1");
+    refused("model: {layers: 4}\nmodel: {layers: 5}\n", "2:9", "given twice");
+    refused("name: a\n---\nname: b\n", "2:1", "second document");
+    refused("name: &a x\n", "1:7", "anchors");
+    refused("name: *a\n", "1:7", "alias");
+    refused("name: !!int 4\n", "1:7", "tags");
+    refused("model: &m {layers: 4}\n", "1:8", "anchors");
+    refused("{? {a: b} : c}\n", "1:4", "a key is needed");
+    refused("name: \"a\\0b\"\n", "1:7", "zero byte");
+    refused("name: [\n", "1:7", "a list");
+    refused("name: 'open\n", "2:1", "no YAML");
+    refused("\xff\xfe", "1:1", "");
+}
+
+static void control_characters_of_the_file_do_not_reach_the_terminal(void **state)
+{
+    (void)state;
+    CHECK_STATUS(read_text("\"\\e[2Jevil\": 1\n"), DP_BADMSG);
+    CHECK(strchr(what.text, 0x1b) == NULL && strstr(what.text, "?[2Jevil") != NULL);
+}
+
+static void a_huge_file_is_refused_unread(void **state)
+{
+    (void)state;
+    static char text[DP_YAML_BYTES_MAX + 1];
+    memset(text, '#', sizeof text);
+    CHECK_STATUS(
+        dp_manifest_yaml_read(dp_view_of(text, sizeof text), "run.yaml", &file, &what, &fix),
+        DP_BADMSG);
+    CHECK(strstr(what.text, "at most") != NULL);
+}
+
+static void deep_nesting_ends_at_its_first_bracket(void **state)
+{
+    (void)state;
+    static char text[DP_YAML_BYTES_MAX];
+    memset(text, '[', sizeof text);
+    CHECK_STATUS(
+        dp_manifest_yaml_read(dp_view_of(text, sizeof text), "run.yaml", &file, &what, &fix),
+        DP_BADMSG);
+    memset(text, '{', sizeof text);
+    CHECK_STATUS(
+        dp_manifest_yaml_read(dp_view_of(text, sizeof text), "run.yaml", &file, &what, &fix),
+        DP_BADMSG);
+}
+
+static void cut_and_damaged_manifests_never_crash(void **state)
+{
+    (void)state;
+    const size_t size = strlen(dp_demo_kjv);
+    uint8_t bytes[4096];
+    dp_rng rng;
+    dp_rng_init(&rng, 7);
+    unsigned good = 0;
+    for (size_t cut = 0; cut <= size; cut++) {
+        const dp_status status =
+            dp_manifest_yaml_read(dp_view_of(dp_demo_kjv, cut), "f", &file, &what, &fix);
+        CHECK(status == DP_OK || (status == DP_BADMSG && strncmp(what.text, "f:", 2) == 0));
+        good += status == DP_OK;
+    }
+    CHECK(good > 0 && good < size);
+    for (int i = 0; i < 2000; i++) {
+        memcpy(bytes, dp_demo_kjv, size);
+        const size_t damaged = mutate(&rng, bytes, size, sizeof bytes);
+        const dp_status status =
+            dp_manifest_yaml_read(dp_view_of(bytes, damaged), "f", &file, &what, &fix);
+        CHECK(status == DP_OK || (status == DP_BADMSG && strncmp(what.text, "f:", 2) == 0));
+        CHECK(status != DP_OK || dp_manifest_check(&file.manifest, NULL) == DP_OK);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_demo_is_a_good_manifest),
+        cmocka_unit_test(the_example_in_the_documents_is_the_demo),
+        cmocka_unit_test(what_is_not_given_has_its_standard),
+        cmocka_unit_test(every_row_can_be_set_to_its_standard),
+        cmocka_unit_test(words_and_the_text_are_read),
+        cmocka_unit_test(an_unknown_key_is_named_with_its_place_and_a_guess),
+        cmocka_unit_test(numbers_of_the_wrong_kind_are_refused_where_they_stand),
+        cmocka_unit_test(an_impossible_model_is_told_at_the_key_that_makes_it_so),
+        cmocka_unit_test(structures_that_are_no_manifest_are_refused),
+        cmocka_unit_test(control_characters_of_the_file_do_not_reach_the_terminal),
+        cmocka_unit_test(a_huge_file_is_refused_unread),
+        cmocka_unit_test(deep_nesting_ends_at_its_first_bracket),
+        cmocka_unit_test(cut_and_damaged_manifests_never_crash),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

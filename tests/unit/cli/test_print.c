@@ -1,0 +1,92 @@
+#include "cli/print.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/paths.h"
+#include "tests/lib/check.h"
+#include "tests/lib/tempdir.h"
+
+static void sizes_counts_and_spans_read_well(void **state)
+{
+    (void)state;
+    char text[DP_PRINT_CELL_MAX];
+    dp_print_bytes(0, text);
+    assert_string_equal(text, "0 B");
+    dp_print_bytes(1023, text);
+    assert_string_equal(text, "1023 B");
+    dp_print_bytes(1536, text);
+    assert_string_equal(text, "1.5 KiB");
+    dp_print_bytes(UINT64_MAX, text);
+    assert_string_equal(text, "16777216 TiB");
+    dp_print_count(999, text);
+    assert_string_equal(text, "999");
+    dp_print_count(12345, text);
+    assert_string_equal(text, "12.3k");
+    dp_print_count(940800, text);
+    assert_string_equal(text, "941k");
+    dp_print_span(119, text);
+    assert_string_equal(text, "119 s");
+    dp_print_span(3600, text);
+    assert_string_equal(text, "60 min");
+    dp_print_span(7 * 86400, text);
+    assert_string_equal(text, "7 d");
+}
+
+static void a_name_from_a_peer_cannot_steer_the_terminal(void **state)
+{
+    (void)state;
+    char text[] = "a\x1b[2J\nb\x7f\xc3\xbc";
+    dp_print_harmless(text);
+    assert_string_equal(text, "a?[2J?b?\xc3\xbc");
+}
+
+static void folders_are_made_and_removed_with_all_below(void **state)
+{
+    (void)state;
+    tempdir dir;
+    char top[TEMPDIR_FILE_MAX];
+    char deep[DP_CLI_PATH_MAX];
+    tempdir_open(&dir);
+    tempdir_file(&dir, "a", top);
+    snprintf(deep, sizeof deep, "%.300s/b/c", top);
+    CHECK_OK(dp_path_make_folders(deep));
+    CHECK_OK(dp_path_make_folders(deep));
+    snprintf(deep, sizeof deep, "%.300s/b/file", top);
+    FILE *file = fopen(deep, "we");
+    assert_non_null(file);
+    fclose(file);
+    CHECK_STATUS(dp_path_make_folders(deep), DP_IO);
+    CHECK_OK(dp_path_remove_tree(top));
+    CHECK(fopen(deep, "re") == NULL);
+    tempdir_close(&dir);
+}
+
+static void the_environment_moves_socket_and_directory(void **state)
+{
+    (void)state;
+    char path[DP_CLI_PATH_MAX];
+    setenv("DPNODE_SOCKET", "/tmp/x.s", 1);
+    setenv("DPNODE_DIR", "/tmp/dir", 1);
+    dp_path_socket(path);
+    assert_string_equal(path, "/tmp/x.s");
+    dp_path_dir(NULL, path);
+    assert_string_equal(path, "/tmp/dir");
+    dp_path_dir("given", path);
+    assert_string_equal(path, "given");
+    CHECK_OK(dp_path_absolute("given", path));
+    CHECK(path[0] == '/' && strstr(path, "/given") != NULL);
+    unsetenv("DPNODE_SOCKET");
+    unsetenv("DPNODE_DIR");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_counts_and_spans_read_well),
+        cmocka_unit_test(a_name_from_a_peer_cannot_steer_the_terminal),
+        cmocka_unit_test(folders_are_made_and_removed_with_all_below),
+        cmocka_unit_test(the_environment_moves_socket_and_directory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
