@@ -16,7 +16,8 @@ def main():
         nodes = create_and_join(folder, 3, round_s=1.0)
         wait_for(lambda: all(n.run()["voters"] == 3 and n.run()["listed"] == 3 for n in nodes), 90, "three voters")
         follow = folder.follow(nodes[0])
-        wait_for(lambda: follow.last() >= nodes[1].run()["round"] + 2, 60, "a few more rounds")
+        wanted = nodes[1].run()["round"] + 2
+        wait_for(lambda: follow.last() >= wanted, 60, "a few more rounds")
         known = {r["round"]: r["bytes"] for r in follow.all()}
         committed = max(n.run()["round"] for n in nodes)
         for node in nodes:
