@@ -54,7 +54,7 @@ const char *dp_driver_peer_name(const dp_driver *driver, const dp_peer *peer);
 uint32_t dp_driver_addresses(const dp_driver *driver, dp_address *addresses);
 
 /* One question to the trainer (EVAL, SAMPLE). answer is called once: with the reply, or with NULL and a reason. DP_CLOSED
- * without a trainer that holds a model. */
+ * without a trainer that holds a model, DP_AGAIN when too many wait: then it has been called already. */
 typedef void dp_driver_answer(void *context, const dp_trainer_msg *reply, const char *why);
 DP_MUST dp_status dp_driver_ask(dp_driver *driver, const dp_trainer_msg *question, dp_driver_answer *answer, void *context);
 

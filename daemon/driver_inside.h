@@ -12,6 +12,7 @@ enum {
     DP_DRIVER_NAMES_MAX = 256,
     DP_DRIVER_QUEUE_MAX = 64,    /* events that arise while a step is being carried out */
     DP_DRIVER_CHECKS_MAX = 128,  /* blobs being checked */
+    DP_DRIVER_QUESTIONS_MAX = 16, /* commands that wait when a person may still ask */
     DP_DRIVER_WAITS_MAX = 64,    /* commands that the trainer has not answered */
     DP_DRIVER_EXCHANGES_MAX = 64,
     DP_DRIVER_TICK_MS = 500,

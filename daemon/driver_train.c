@@ -408,6 +408,7 @@ static void keep(dp_driver *driver, const dp_trainer_msg *msg, const int *fds)
     if (job == NULL) {
         close(fds[0]);
         close(fds[1]);
+        dp_trainer_kill(driver->trainer);
         return;
     }
     job->job.run = run_keep;
@@ -422,19 +423,23 @@ static void keep(dp_driver *driver, const dp_trainer_msg *msg, const int *fds)
         close(fds[0]);
         close(fds[1]);
         dp_free(job);
+        dp_trainer_kill(driver->trainer); /* Nobody would ever hear of this publication. */
     }
 }
 
-static void take_state(dp_driver *driver, const dp_trainer_msg *msg, int fd)
+static bool take_state(dp_driver *driver, const dp_trainer_msg *msg, int fd)
 {
     dp_view bytes;
-    if (dp_memfd_map(fd, DP_OBJECT_BYTES_MAX, &bytes) == DP_OK) {
-        dp_memfd_unmap(driver->snapshot);
-        driver->snapshot = bytes;
-        driver->snapshot_round = msg->round;
-        driver->snapshot_root = msg->root;
-    }
+    const dp_status status = dp_memfd_map(fd, DP_OBJECT_BYTES_MAX, &bytes);
     close(fd);
+    if (status != DP_OK) {
+        return false;
+    }
+    dp_memfd_unmap(driver->snapshot);
+    driver->snapshot = bytes;
+    driver->snapshot_round = msg->round;
+    driver->snapshot_root = msg->root;
+    return true;
 }
 
 static void applied(dp_driver *driver, const dp_trainer_msg *msg)
@@ -591,8 +596,11 @@ static void on_answer(void *context, const dp_trainer_msg *msg, const int *fds, 
         checked(driver, msg);
         break;
     case DP_TRAINER_APPLIED:
-        take_state(driver, msg, fds[0]);
-        applied(driver, msg);
+        if (take_state(driver, msg, fds[0])) {
+            applied(driver, msg);
+        } else {
+            dp_trainer_kill(driver->trainer); /* What it made cannot be had; a fresh process is the way out. */
+        }
         break;
     case DP_TRAINER_MIXED:
         mixed(driver, msg);
@@ -668,12 +676,22 @@ void dp_driver_trainer_close(dp_driver *driver)
 dp_status dp_driver_ask(dp_driver *driver, const dp_trainer_msg *question, dp_driver_answer *answer, void *context)
 {
     if (!driver->trainer_open) {
+        answer(context, NULL, "the trainer has not loaded the model");
         return DP_CLOSED;
+    }
+    if (driver->n_waits >= DP_DRIVER_QUESTIONS_MAX) { /* People must not crowd out the node's own commands. */
+        answer(context, NULL, "too many questions are waiting");
+        return DP_AGAIN;
     }
     const dp_driver_wait wait = {.command = question->kind,
                                  .since_ms = uv_now(driver->daemon->loop),
                                  .answer = answer,
                                  .context = context};
     expect(driver, &wait);
-    return dp_trainer_tell(driver->trainer, question, NULL, 0);
+    const dp_status status = dp_trainer_tell(driver->trainer, question, NULL, 0);
+    if (status == DP_NOMEM) { /* CLOSED: the hook of its death has answered. */
+        driver->n_waits--;
+        answer(context, NULL, dp_status_text(status));
+    }
+    return status;
 }
