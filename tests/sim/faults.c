@@ -127,12 +127,32 @@ static void crash(dp_sim *sim)
     }
 }
 
+/* Do the other voters, a majority, have all that was decided? Else this disk is more than the protocol can lose. */
+static bool others_have_all(dp_sim *sim, const dp_host *victim)
+{
+    uint32_t have = 0;
+    dp_node_view view;
+
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        const dp_host *host = &sim->hosts[i];
+        if (host == victim || !dp_host_up(host)) {
+            continue;
+        }
+        dp_node_look(host->node, &view);
+        if (view.is_voter && host->disk.n_records == dp_oracle_slots(sim) && view.applied == dp_oracle_rounds(sim)) {
+            have++;
+        }
+    }
+    return have * 2 > dp_oracle_voters(sim);
+}
+
 /* One disk per run is lost or comes back from a backup, and only where a majority of voters keeps theirs. */
 static void amnesia(dp_sim *sim)
 {
     dp_host *host = any_up(sim);
 
-    if (host == NULL || sim->amnesias > 0 || sim->leavers > 0 || dp_oracle_voters(sim) < 3 || host->disk.n_records == 0) {
+    if (host == NULL || sim->amnesias > 0 || sim->leavers > 0 || dp_oracle_voters(sim) < 3 || host->disk.n_records == 0 ||
+        !others_have_all(sim, host)) {
         return;
     }
     sim->amnesias++;
