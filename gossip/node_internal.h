@@ -28,7 +28,7 @@ enum {
     DP_OFFERS_MAX = 32,     /* candidates for the vote */
     DP_REMOVES_MAX = 8,
     DP_FENCES_MAX = 8,
-    DP_PLAN_BYTES = 8
+    DP_CHECKS_MAX = 24      /* blobs at the trainer to be decoded */
 };
 #define DP_STATE_PATIENCE_US (5 * DP_SECOND) /* without progress another state is tried */
 #define DP_REPEAT_US (500 * DP_MS)       /* READY, HAVE, STATE, VOTER_OK are told again */
@@ -160,6 +160,7 @@ typedef struct dp_ckpt {
 
 typedef struct dp_train {
     dp_trainer_state state;
+    uint32_t checks;    /* DP_DO_CHECK without answer */
     bool opening;       /* DP_DO_TRAINER_OPEN was asked */
     bool fresh;         /* loaded, residual and pending not yet brought back */
     bool has_theta;

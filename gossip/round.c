@@ -93,6 +93,7 @@ static bool may_offer(const dp_node *node)
 
     return node->config.has_vote_key && !node->commit->key_lost && entry != NULL &&
            (entry->caps & DP_CAP_VOTE) != 0 && node->train.has_theta &&
+           node->train.applied == node->ledger.round && /* A voter can give back every state from its own on. */
            uptime >= (uint64_t)node->manifest.voter_uptime_s * DP_SECOND &&
            (index == DP_NOBODY ||
             memcmp(node->ledger.voters[index].key, node->config.vote_public_key, DP_PUBLIC_KEY_BYTES) != 0);
@@ -215,8 +216,9 @@ bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer)
 
 static void check_blob(dp_node *node, dp_claim *claim)
 {
-    if (!claim->checking && !claim->checked && dp_out_room(&node->out, 1)) {
+    if (!claim->checking && !claim->checked && node->train.checks < DP_CHECKS_MAX && dp_out_room(&node->out, 1)) {
         claim->checking = true;
+        node->train.checks++;
         dp_out_add(&node->out, DP_DO_CHECK)->u.object.root = claim->ready.root;
     }
 }
@@ -452,8 +454,12 @@ bool dp_round_checked(dp_node *node, const dp_hash *root, bool ok, unsigned __in
 {
     bool ours = false;
 
+    node->train.checks -= node->train.checks > 0 ? 1 : 0;
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         dp_claim *claim = &node->round->claims[i];
+        if (claim->held && !claim->checked && !claim->checking && !dp_hash_equal(&claim->ready.root, root)) {
+            check_blob(node, claim); /* Its turn has come. */
+        }
         if (!claim->held || !dp_hash_equal(&claim->ready.root, root)) {
             continue;
         }

@@ -470,6 +470,9 @@ static void on_applied(dp_node *node, const dp_event *event)
     train->tensor_bytes = event->u.applied.tensor_bytes;
     dp_node_note(node, DP_NOTE_APPLIED, event->u.applied.round, NULL, 0, 0, "");
     arrive(node, event->u.applied.round, &event->u.applied.tensor_root);
+    if (train->applied == node->ledger.round) {
+        node->round->repeat_at = node->now; /* An offer to vote waits for the state. */
+    }
     node->dirty = true;
 }
 
@@ -482,7 +485,7 @@ static void bring_back(dp_node *node)
     dp_mix_frozen_view frozen;
 
     train->fresh = false;
-    if (pending->has && pending->durable) {
+    if (pending->has) { /* Its objects are durable, even if the row is still being written. */
         dp_action *action = dp_out_add(&node->out, DP_DO_TRAINER_RESTORE);
         action->u.restore.round = pending->ready.round;
         action->u.restore.a_root = pending->a_root;
@@ -501,9 +504,10 @@ static void bring_back(dp_node *node)
         }
     }
     if (dp_mix_frozen_row(node->mix, &frozen)) {
-        if (pending->has && pending->durable && dp_hash_equal(&pending->f_root, &frozen.f_root) &&
-            !dp_mix_locked(node->mix)) {
-            dp_mix_folded(node->mix, node->now, &node->out); /* It is inside a already. */
+        if (pending->has && dp_hash_equal(&pending->f_root, &frozen.f_root) && !dp_mix_locked(node->mix)) {
+            if (pending->durable) {
+                dp_mix_folded(node->mix, node->now, &node->out); /* It is inside a already. */
+            }
         } else {
             dp_mix_trainer_restore(node->mix, node->now, dp_train_lambda(chain->gap), &node->out);
         }
@@ -678,6 +682,7 @@ static void trainer_down(dp_node *node)
     train->training = false;
     train->train_round = 0;
     train->steps = 0;
+    train->checks = 0;
     if (train->pending.has && !train->pending.settled && !is_undecided(node)) {
         train->pending.settled = true; /* The RESTORE settles it. */
     }
