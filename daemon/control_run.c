@@ -407,6 +407,7 @@ typedef struct leaving {
     dp_daemon *daemon;
     dp_call call;
     uv_timer_t timer;
+    const dp_driver *driver; /* to see whether another run was entered meanwhile */
     dp_run_id run;
     char name[DP_TOKEN_NAME_MAX + 1];
     bool keep_data;
@@ -444,6 +445,10 @@ static void on_leave_tick(uv_timer_t *timer)
 {
     leaving *self = timer->data;
     dp_driver_view view = {0};
+    if (self->daemon->driver != NULL && self->daemon->driver != self->driver) { /* Somebody else has left this one. */
+        done_forget(&self->job);
+        return;
+    }
     if (self->daemon->driver != NULL) {
         dp_driver_look(self->daemon->driver, &view);
     }
@@ -473,6 +478,7 @@ void dp_method_run_leave(dp_daemon *daemon, const dp_call *call, const dp_pack_v
     self->daemon = daemon;
     self->call = *call;
     self->timer.data = self;
+    self->driver = driver;
     self->run = dp_driver_facts(driver)->run;
     snprintf(self->name, sizeof self->name, "%s", dp_driver_facts(driver)->name);
     DP_IGNORE(!dp_pack_get_bool(dp_pack_key(parameters, "keep_data"), &self->keep_data));

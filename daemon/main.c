@@ -194,6 +194,15 @@ static dp_status start(dp_daemon *daemon, dp_facts *facts, bool *member, dp_why 
     return *member ? dp_driver_open(&daemon->driver, daemon, facts, why) : DP_OK;
 }
 
+/* A tool that still runs would keep the loop; its answer finds nobody. */
+static void end_child(uv_handle_t *handle, void *context)
+{
+    (void)context;
+    if (handle->type == UV_PROCESS && !uv_is_closing(handle)) {
+        DP_IGNORE(uv_process_kill((uv_process_t *)handle, SIGKILL) != 0); /* It may have ended just now. */
+    }
+}
+
 static void close_all(dp_daemon *daemon)
 {
     dp_driver_close(daemon->driver);
@@ -207,6 +216,7 @@ static void close_all(dp_daemon *daemon)
     daemon->saver = NULL;
     dp_diary_close(daemon->diary);
     daemon->diary = NULL;
+    uv_walk(daemon->loop, end_child, NULL);
     uv_run(daemon->loop, UV_RUN_DEFAULT); /* close callbacks */
     dp_store_close(daemon->store);
     dp_identity_close(&daemon->identity);

@@ -23,6 +23,18 @@ static dp_link *find_link(const dp_transport *transport, const dp_peer *peer)
     return NULL;
 }
 
+/* Best effort: the authenticated close tells the other side that this end is alive and means it. */
+static void say_goodbye(dp_conn *conn)
+{
+    const uv_stream_t *stream = (const uv_stream_t *)&conn->tcp;
+    if (!conn->channel_open || uv_stream_get_write_queue_size(stream) != 0 ||
+        dp_channel_finish(&conn->channel, &conn->out) != DP_OK) {
+        return; /* Bytes that the kernel did not take stand before it. */
+    }
+    const uv_buf_t buf = uv_buf_init((char *)conn->out.data, (unsigned)conn->out.size);
+    DP_IGNORE(uv_try_write((uv_stream_t *)&conn->tcp, &buf, 1) < 0); /* A courtesy; a peer that misses it sees a reset. */
+}
+
 static void drop_lane(dp_link *link, dp_lane lane)
 {
     dp_conn *conn = link->lanes[lane];
@@ -108,6 +120,7 @@ static void prove_control(dp_conn *conn, const dp_channel_event *event)
     if (link != NULL) {
         dp_conn *old = link->lanes[DP_LANE_CONTROL];
         if (!keeps_new(transport, old, conn)) {
+            say_goodbye(conn); /* The peer may hold it for the link until it hears of the other one. */
             dp_conn_close(conn);
             return;
         }
@@ -115,6 +128,7 @@ static void prove_control(dp_conn *conn, const dp_channel_event *event)
             old->link = NULL;
             link->lanes[DP_LANE_CONTROL] = conn;
             conn->link = link;
+            say_goodbye(old);
             dp_conn_close(old);
             return;
         }
@@ -256,17 +270,6 @@ dp_status dp_transport_open(dp_transport **out, const dp_transport_config *confi
     uv_timer_start(tick, on_tick, TICK_MS, TICK_MS);
     *out = transport;
     return DP_OK;
-}
-
-static void say_goodbye(dp_conn *conn)
-{
-    const uv_stream_t *stream = (const uv_stream_t *)&conn->tcp;
-    if (!conn->channel_open || uv_stream_get_write_queue_size(stream) != 0 ||
-        dp_channel_finish(&conn->channel, &conn->out) != DP_OK) {
-        return; /* Bytes that the kernel did not take stand before it. */
-    }
-    const uv_buf_t buf = uv_buf_init((char *)conn->out.data, (unsigned)conn->out.size);
-    DP_IGNORE(uv_try_write((uv_stream_t *)&conn->tcp, &buf, 1) < 0); /* A courtesy; a peer that misses it sees a reset. */
 }
 
 static void on_transport_closed(uv_handle_t *handle)

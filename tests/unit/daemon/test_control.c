@@ -1,4 +1,4 @@
-/* A real unix socket with clients of all kinds in front of an idle daemon. */
+/* THREADS_TEST: a real unix socket with clients of all kinds in front of an idle daemon. */
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -608,6 +608,22 @@ static void leaving_ends_a_join_that_still_waits(void **state)
     house_close(&house);
 }
 
+static void leaving_twice_is_answered_twice(void **state)
+{
+    struct house house;
+    struct caller caller;
+    (void)state;
+    start_joining(&house, &caller);
+    ask(&caller, 2, "run.leave");
+    ask(&caller, 3, "run.leave");
+    caller.wanted = 3; /* and the join's error */
+    turn_until(&house.loop, has_frames, &caller);
+    assert_int_equal(frames_in(&caller), 3);
+    CHECK(house.daemon.driver == NULL);
+    caller_close(&caller);
+    house_close(&house);
+}
+
 static void the_end_of_the_daemon_ends_a_join_that_still_waits(void **state)
 {
     struct house house;
@@ -654,6 +670,7 @@ int main(void)
         cmocka_unit_test(a_client_that_asks_and_never_reads_is_cut),
         cmocka_unit_test(a_long_list_ends_with_its_count),
         cmocka_unit_test(leaving_ends_a_join_that_still_waits),
+        cmocka_unit_test(leaving_twice_is_answered_twice),
         cmocka_unit_test(the_end_of_the_daemon_ends_a_join_that_still_waits),
         cmocka_unit_test(the_end_of_the_daemon_ends_a_leave_that_still_waits),
         cmocka_unit_test(an_answer_after_the_end_goes_nowhere),

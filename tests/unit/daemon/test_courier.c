@@ -1,4 +1,4 @@
-/* Two couriers, each with a store, a saver and a transport, in one loop. */
+/* THREADS_TEST: two couriers, each with a store, a saver and a transport, in one loop. */
 #include <stdlib.h>
 
 #include "base/rng.h"
