@@ -1,0 +1,41 @@
+# bash completion of dpnode; made by: dpnode completion bash
+_dpnode() {
+  local word=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} words='' common='--json --socket --help'
+  if ((COMP_CWORD == 1)); then
+    words='up down run invite token join status peers rounds why logs pause resume leave ckpt sample eval data swarm completion version '
+  else
+    if ((COMP_CWORD > 2)); then verb+=" ${COMP_WORDS[2]}"; fi
+    case $verb in
+    'up'*) words="--dir --listen $common" ;;
+    'down'*) words="$common" ;;
+    'run') words='create validate ' ;;
+    'run create') words="--demo --text --name --dir --listen $common" ;;
+    'run validate') words="--keys $common" ;;
+    'invite'*) words="--uses --expires --role --qr $common" ;;
+    'token') words='inspect ' ;;
+    'token inspect') words="$common" ;;
+    'join'*) words="--name --dir --listen $common" ;;
+    'status'*) words="--check $common" ;;
+    'peers'*) words="$common" ;;
+    'rounds'*) words="--last --follow $common" ;;
+    'why'*) words="$common" ;;
+    'logs'*) words="--last --follow $common" ;;
+    'pause'*) words="$common" ;;
+    'resume'*) words="$common" ;;
+    'leave'*) words="--keep-data $common" ;;
+    'ckpt') words='ls verify export ' ;;
+    'ckpt ls') words="$common" ;;
+    'ckpt verify') words="$common" ;;
+    'ckpt export') words="$common" ;;
+    'sample'*) words="--prompt --tokens --seed $common" ;;
+    'eval'*) words="--tokens $common" ;;
+    'data'*) words="$common" ;;
+    'swarm'*) words="--nodes --demo --text --rounds --dir $common" ;;
+    'completion'*) words="$common" ;;
+    'version'*) words="$common" ;;
+    esac
+  fi
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+  if [[ ${#COMPREPLY[@]} == 0 && $word != -* ]]; then compopt -o default; fi
+}
+complete -F _dpnode dpnode
