@@ -1,5 +1,6 @@
-/* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c, node_route.c (messages),
- * chain.c (records), round.c, close.c and propose.c (the voter's side of a round), train.c (the trainer's side), catchup.c, node_view.c. */
+/* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c and
+ * node_route.c (messages), chain.c (records), round.c, close.c and propose.c (the voter's side of a round), pending.c,
+ * load.c and train.c (the trainer's side), catchup.c, node_view.c. */
 #ifndef DP_GOSSIP_NODE_INTERNAL_H
 #define DP_GOSSIP_NODE_INTERNAL_H
 
@@ -309,6 +310,19 @@ size_t dp_round_value(void *context, uint8_t *out);
 uint32_t dp_round_held(const dp_node *node, uint32_t *chosen);
 bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VOTERS_MAX], uint32_t *n);
 
+/* pending.c */
+/* The publication waits for its slot. */
+bool dp_train_undecided(const dp_node *node);
+void dp_train_write_row(dp_node *node);
+void dp_train_published(dp_node *node, const dp_event *event);
+/* load.c */
+void dp_train_load(dp_node *node);
+void dp_train_reload(dp_node *node, const char *cause);
+void dp_train_diverged(dp_node *node);
+/* theta of round stands with this tensor root. */
+void dp_train_arrive(dp_node *node, uint64_t round, const dp_hash *tensor_root);
+void dp_train_at(dp_node *node, const dp_event *event);
+void dp_train_bring_back(dp_node *node);
 /* train.c */
 void dp_train_start(dp_node *node);
 void dp_train_event(dp_node *node, const dp_event *event);

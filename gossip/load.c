@@ -1,0 +1,246 @@
+/* Where the trainer starts: own checkpoints, the seed, a peer's state; and what it brings back afterwards. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/node_internal.h"
+
+enum { CKPT_NONE = DP_CKPTS_MAX };
+
+static bool can_replay_from(const dp_node *node, uint64_t round)
+{
+    dp_hash digest;
+
+    return round == node->ledger.round ||
+           (round < node->ledger.round && dp_chain_digest(node, round, &digest) &&
+            dp_chain_row(node, round + 1) != NULL && node->ledger.round - round < DP_RING_ROUNDS);
+}
+
+static bool is_certified_state(const dp_node *node, uint64_t round, const dp_hash *tensor_root, bool *known)
+{
+    dp_hash digest;
+    dp_hash certified;
+
+    *known = dp_chain_digest(node, round, &digest) && dp_chain_certified(node, round, &certified);
+    if (!*known) {
+        return false;
+    }
+    const dp_hash root = dp_state_root(round, tensor_root, &digest);
+    return dp_hash_equal(&root, &certified);
+}
+
+static uint32_t best_ckpt(const dp_node *node)
+{
+    const dp_train *train = &node->train;
+    uint32_t best = CKPT_NONE;
+
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        const dp_ckpt *ckpt = &train->ckpts[i];
+        bool known = false;
+        if (!ckpt->has || ckpt->bad || !can_replay_from(node, ckpt->round)) {
+            continue;
+        }
+        if (!is_certified_state(node, ckpt->round, &ckpt->root, &known) && known) {
+            continue;
+        }
+        if (best == CKPT_NONE || ckpt->round > train->ckpts[best].round) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t bytes)
+{
+    dp_ckpt *oldest = &node->train.ckpts[0];
+
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        dp_ckpt *ckpt = &node->train.ckpts[i];
+        if (ckpt->has && ckpt->round == round) {
+            oldest = ckpt;
+            break;
+        }
+        if (!ckpt->has || (oldest->has && ckpt->round < oldest->round)) {
+            oldest = ckpt;
+        }
+    }
+    *oldest = (dp_ckpt){.has = true, .round = round, .root = *root, .bytes = bytes};
+    node->dirty = true;
+}
+
+uint64_t dp_train_newest_ckpt(const dp_node *node)
+{
+    uint64_t newest = 0;
+
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        const dp_ckpt *ckpt = &node->train.ckpts[i];
+        newest = ckpt->has && !ckpt->bad && ckpt->round > newest ? ckpt->round : newest;
+    }
+    return newest;
+}
+
+/* The chain is as long here as anybody linked says; a voter may go by its own. */
+static bool knows_the_chain(const dp_node *node)
+{
+    if (dp_catchup_behind(node) || node->chain->op != 0) {
+        return false;
+    }
+    if (dp_ledger_voter(&node->ledger, &node->self) != DP_NOBODY) {
+        return true;
+    }
+    for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
+        const dp_member *member = dp_members_at(node->members, i);
+        if (member->linked && member->has_summary) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void dp_train_load(dp_node *node)
+{
+    dp_train *train = &node->train;
+
+    if (!knows_the_chain(node)) {
+        return;
+    }
+    const uint32_t best = best_ckpt(node);
+    if (best != CKPT_NONE) {
+        dp_action *action = dp_out_add(&node->out, DP_DO_TRAINER_LOAD);
+        action->u.load.round = train->ckpts[best].round;
+        action->u.load.root = train->ckpts[best].root;
+        train->moving_round = train->ckpts[best].round;
+        train->moving_root = train->ckpts[best].root;
+        train->state = DP_TRAINER_MOVING;
+        return;
+    }
+    if (node->ledger.round <= DP_WINDOW_ROUNDS && node->catchup.stuck_at.us == 0) {
+        dp_out_add(&node->out, DP_DO_TRAINER_INIT);
+        train->moving_round = 0;
+        train->moving_root = (dp_hash){{0}};
+        train->state = DP_TRAINER_MOVING;
+        return;
+    }
+    dp_catchup_state(node);
+}
+
+void dp_train_reload(dp_node *node, const char *cause)
+{
+    dp_train *train = &node->train;
+
+    dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, train->applied, node->ledger.round, cause);
+    train->state = DP_TRAINER_EMPTY;
+    train->has_theta = false;
+    train->applying = false;
+    if (train->training) {
+        dp_out_add(&node->out, DP_DO_TRAIN_STOP);
+        train->training = false;
+    }
+    node->dirty = true;
+}
+
+void dp_train_diverged(dp_node *node)
+{
+    dp_train *train = &node->train;
+
+    dp_node_note(node, DP_NOTE_DIVERGED, train->applied, NULL, 0, 0, "own state root differs");
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        if (train->ckpts[i].has && dp_hash_equal(&train->ckpts[i].root, &train->moving_root)) {
+            train->ckpts[i].bad = true;
+        }
+    }
+    node->round->states[node->commit->self == DP_NOBODY ? 0 : node->commit->self].known = false;
+    dp_train_reload(node, "state");
+}
+
+/* theta of round stands with this tensor root. */
+void dp_train_arrive(dp_node *node, uint64_t round, const dp_hash *tensor_root)
+{
+    dp_train *train = &node->train;
+    dp_hash digest;
+    dp_hash certified;
+
+    if (!dp_chain_digest(node, round, &digest)) {
+        dp_train_reload(node, "state"); /* The chain has run away meanwhile. */
+        return;
+    }
+    train->applied = round;
+    train->has_theta = true;
+    train->tensor_root = *tensor_root;
+    train->state_root = dp_state_root(round, tensor_root, &digest);
+    train->saved = false;
+    node->catchup.stuck_at = (dp_time){0};
+    if (dp_chain_certified(node, round, &certified) && !dp_hash_equal(&certified, &train->state_root)) {
+        dp_train_diverged(node);
+    }
+}
+
+void dp_train_at(dp_node *node, const dp_event *event)
+{
+    dp_train *train = &node->train;
+
+    if (train->state != DP_TRAINER_MOVING || event->u.at.round != train->moving_round) {
+        return;
+    }
+    if (event->u.at.status != DP_OK) {
+        for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+            if (train->ckpts[i].has && dp_hash_equal(&train->ckpts[i].root, &train->moving_root)) {
+                train->ckpts[i].bad = true;
+            }
+        }
+        dp_train_reload(node, "broken checkpoint");
+        return;
+    }
+    train->state = DP_TRAINER_SET;
+    train->fresh = true;
+    train->training = false;
+    train->train_round = 0;
+    dp_chain_cancel(node, event->u.at.round);
+    dp_train_arrive(node, event->u.at.round, &event->u.at.root);
+    node->dirty = true;
+}
+
+/* lambda = 0.5^(gap / 4) in Q16, 0 beyond 16 rounds (review, B8). */
+uint32_t dp_train_lambda(uint64_t gap)
+{
+    static const uint32_t quarter[4] = {65536, 55109, 46341, 38968};
+
+    return gap > 16 ? 0 : quarter[gap % 4] >> (gap / 4);
+}
+
+/* The trainer is new: bring back what an earlier one had published or frozen. Replay is over. */
+void dp_train_bring_back(dp_node *node)
+{
+    dp_train *train = &node->train;
+    dp_pending *pending = &train->pending;
+    const dp_chain *chain = node->chain;
+    dp_mix_frozen_view frozen;
+
+    train->fresh = false;
+    if (pending->has) { /* Its objects are durable, even if the row is still being written. */
+        dp_action *action = dp_out_add(&node->out, DP_DO_TRAINER_RESTORE);
+        action->u.restore.round = pending->ready.round;
+        action->u.restore.a_root = pending->a_root;
+        action->u.restore.blob_root = pending->ready.root;
+        action->u.restore.lambda = 65536;
+        action->u.restore.settle = DP_SETTLE_NONE;
+        pending->settled = !dp_train_undecided(node);
+        if (pending->settled) {
+            bool included = chain->own_round == pending->ready.round;
+#if DP_MUTATION != 21
+            included = included && dp_hash_equal(&chain->own_root, &pending->ready.root);
+#endif
+            action->u.restore.settle = included ? DP_SETTLE_INCLUDED : DP_SETTLE_LEFT_OUT;
+            action->u.restore.clip = included ? chain->own_clip : 0;
+            action->u.restore.lambda = dp_train_lambda(chain->gap);
+        }
+    }
+    if (dp_mix_frozen_row(node->mix, &frozen)) {
+        if (pending->has && dp_hash_equal(&pending->f_root, &frozen.f_root) && !dp_mix_locked(node->mix)) {
+            if (pending->durable) {
+                dp_mix_folded(node->mix, node->now, &node->out); /* It is inside a already. */
+            }
+        } else {
+            dp_mix_trainer_restore(node->mix, node->now, dp_train_lambda(chain->gap), &node->out);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+/* The publication under way: its row, its announcement, and the same after a restart. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/node_internal.h"
+
+enum { PENDING_VERSION = 1 };
+
+bool dp_train_undecided(const dp_node *node)
+{
+    const dp_pending *pending = &node->train.pending;
+
+    return pending->has && pending->ready.round == node->ledger.round + 1 &&
+           dp_hash_equal(&pending->ready.base, &node->ledger.base);
+}
+
+void dp_train_write_row(dp_node *node)
+{
+    dp_train *train = &node->train;
+    dp_writer writer = dp_writer_of(train->row, sizeof train->row);
+    dp_view row;
+
+    if (train->op != 0) {
+        train->row_waits = true;
+        return;
+    }
+    train->row_waits = false;
+    train->row_failed = false;
+    dp_write_u8(&writer, PENDING_VERSION);
+    dp_ready_msg_write(&writer, &train->pending.ready);
+    dp_write_bytes(&writer, train->pending.a_root.bytes, DP_HASH_BYTES);
+    dp_write_u64(&writer, train->pending.a_bytes);
+    dp_write_u64(&writer, train->pending.slot);
+    dp_write_bytes(&writer, train->pending.f_root.bytes, DP_HASH_BYTES);
+    const dp_status status = dp_writer_finish(&writer, &row);
+    dp_assert(status == DP_OK);
+    dp_action *action = dp_out_store(&node->out, DP_STORE_PENDING, &train->op);
+    action->u.store.bytes = row;
+    action->u.store.keep[0] = train->pending.a_root;
+    action->u.store.keep[1] = train->pending.ready.root;
+}
+
+dp_status dp_train_restore(dp_node *node, dp_view row)
+{
+    dp_pending *pending = &node->train.pending;
+    dp_pending read = {.has = true, .durable = true};
+    dp_reader reader = dp_reader_of(row);
+    enum { READY_BYTES = 2 + 32 + 8 + 32 + 32 + 8 + 8 + 8 + 4 + 4 + 32 + DP_SIGNATURE_BYTES };
+
+    if (dp_read_u8(&reader) != PENDING_VERSION) {
+        return DP_VERSION;
+    }
+    const dp_view ready = dp_read_view(&reader, READY_BYTES);
+    dp_read_bytes(&reader, read.a_root.bytes, DP_HASH_BYTES);
+    read.a_bytes = dp_read_u64(&reader);
+    read.slot = dp_read_u64(&reader);
+    dp_read_bytes(&reader, read.f_root.bytes, DP_HASH_BYTES);
+    DP_TRY(dp_reader_finish(&reader));
+    DP_TRY(dp_ready_msg_read(ready, &read.ready));
+    if (!dp_peer_equal(&read.ready.peer, &node->self)) {
+        return DP_DENIED;
+    }
+#if DP_MUTATION == 26
+    return DP_OK;
+#endif
+    *pending = read;
+    return DP_OK;
+}
+
+/* Tell the contribution of the round under way; the same one after a restart. */
+void dp_train_announce(dp_node *node)
+{
+    const dp_pending *pending = &node->train.pending;
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+
+    if (!pending->has || !pending->durable || !dp_train_undecided(node) || node->halted) {
+        return;
+    }
+    dp_round_ready(node, &pending->ready, false, true);
+    dp_ready_msg_write(&writer, &pending->ready);
+    if (node->ledger.n_members <= DP_LISTED_MAX) {
+        dp_node_send_all(node, dp_view_of(writer.data, writer.size));
+    } else {
+        dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
+    }
+}
+
+bool dp_train_stored(dp_node *node, uint32_t op, dp_status status)
+{
+    dp_train *train = &node->train;
+
+    if (train->op == 0 || op != train->op) {
+        return false;
+    }
+    train->op = 0;
+    if (train->row_waits) {
+        dp_train_write_row(node);
+        return true;
+    }
+    if (status != DP_OK) {
+        train->row_failed = true;
+        return true;
+    }
+    train->pending.durable = true;
+    if (!dp_hash_is_zero(&train->pending.f_root) && !dp_mix_locked(node->mix)) {
+        dp_mix_folded(node->mix, node->now, &node->out);
+    }
+    dp_train_announce(node);
+    node->dirty = true;
+    return true;
+}
+
+void dp_train_published(dp_node *node, const dp_event *event)
+{
+    dp_train *train = &node->train;
+    dp_mix_frozen_view frozen;
+
+    if (!train->publishing) {
+        return;
+    }
+    train->publishing = false;
+    train->steps = 0;
+    train->tokens = 0;
+    train->exchanges = 0;
+    dp_pending pending = {.has = true, .a_root = event->u.published.a_root, .a_bytes = event->u.published.a_bytes,
+                          .slot = node->ledger.slot + 1};
+    pending.ready = (dp_ready){.peer = node->self,
+                               .round = event->u.published.round,
+                               .base = train->publish_base,
+                               .root = event->u.published.root,
+                               .bytes = event->u.published.bytes,
+                               .tokens = event->u.published.tokens,
+                               .carried = event->u.published.carried,
+                               .steps = event->u.published.steps,
+                               .loss_micro = event->u.published.loss_micro,
+                               .state_root = train->state_root};
+    if (dp_mix_frozen_row(node->mix, &frozen)) {
+        pending.f_root = frozen.f_root;
+    }
+    if (!dp_ready_sign(&pending.ready, &node->config.crypto, &node->run, &node->ledger.fork)) {
+        return;
+    }
+    train->pending = pending;
+    dp_node_hold(node, &pending.ready.root, pending.ready.bytes);
+    dp_action *keep = dp_out_add(&node->out, DP_DO_OBJECT_KEEP);
+    keep->u.keep.root = pending.ready.root;
+    keep->u.keep.use = DP_USE_BLOB;
+    keep->u.keep.round = pending.ready.round;
+    dp_node_note(node, DP_NOTE_PUBLISHED, pending.ready.round, NULL, pending.ready.bytes, pending.ready.tokens, "");
+    dp_train_write_row(node);
+    node->dirty = true;
+}
