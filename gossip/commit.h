@@ -60,7 +60,7 @@ typedef struct dp_commit_bytes {
     dp_hash hash;
 } dp_commit_bytes;
 
-/* Data, large (about 250 KiB); written by commit.c and commit_owner.c only. */
+/* Data, large (about 250 KiB); written by the commit files only. */
 typedef struct dp_commit {
     dp_commit_host host;
     dp_crypto crypto;
@@ -140,7 +140,17 @@ bool dp_commit_active(const dp_commit *commit);
 
 DP_MUST dp_status dp_commit_check(const dp_commit *commit, dp_why *why);
 
-/* Between commit.c and commit_owner.c. */
+/* Between commit.c, commit_acceptor.c and commit_owner.c. */
+bool dp_commit_may_vote(const dp_commit *commit);
+void dp_commit_send_promise(dp_commit *commit, uint32_t to);
+/* To one voter, or to all with DP_NOBODY; then the own vote counts here too. */
+void dp_commit_send_accepted(dp_commit *commit, uint32_t to);
+void dp_commit_on_prepare(dp_commit *commit, const dp_vote *vote);
+void dp_commit_on_propose(dp_commit *commit, const dp_vote_msg *msg);
+bool dp_commit_is_justified(const dp_commit *commit, const dp_vote_msg *msg);
+void dp_commit_notice_own(dp_commit *commit, const dp_vote *vote);
+/* Do these votes decide? */
+void dp_commit_look(dp_commit *commit, uint32_t ballot, const dp_hash *hash);
 void dp_commit_write_row(dp_commit *commit);
 void dp_commit_tally(dp_commit *commit, const dp_vote *vote);
 void dp_commit_sign(dp_commit *commit, dp_vote *vote, uint8_t type);
