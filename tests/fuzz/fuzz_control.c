@@ -19,7 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             dp_control_error error;
             uint64_t last = 0;
             dp_control_error_read(frame.error, &error);
-            DP_IGNORE(dp_pack_get_u64(dp_pack_key(frame.body, "last"), &last)); /* reading is the point */
+            DP_IGNORE(
+                dp_pack_get_u64(dp_pack_key(frame.body, "last"), &last)); /* reading is the point */
             dp_control_frame_close(&frame);
         }
         bytes = dp_view_of(bytes.data + frame_bytes, bytes.size - frame_bytes);

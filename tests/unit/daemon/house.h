@@ -26,7 +26,8 @@ void dp_daemon_end(dp_daemon *daemon, int exit_status, const char *cause)
     daemon->exit_status = exit_status;
 }
 
-dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES], dp_why *why)
+dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES],
+                              dp_why *why)
 {
     (void)seed;
     daemon->has_root = false;
@@ -77,7 +78,8 @@ static inline void house_open(struct house *house)
 static inline void house_open_control(struct house *house)
 {
     dp_why why = {""};
-    const dp_status status = dp_control_open(&house->daemon.control, &house->daemon, house->config.socket, &why);
+    const dp_status status =
+        dp_control_open(&house->daemon.control, &house->daemon, house->config.socket, &why);
     if (status != DP_OK) {
         print_error("%s\n", why.text);
     }

@@ -78,8 +78,9 @@ static inline void party_invite(struct party *party, int number)
     };
     dp_invite invite;
     CHECK_OK(dp_invite_make(&request, &entropy, &invite, NULL));
-    CHECK_OK(dp_invite_redeem(&invite, &party->identities[number], entropy.bytes, party_now_ms(), 24 * 3600 * 1000,
-                              party->credentials[number], &party->credential_bytes[number]));
+    CHECK_OK(dp_invite_redeem(&invite, &party->identities[number], entropy.bytes, party_now_ms(),
+                              24 * 3600 * 1000, party->credentials[number],
+                              &party->credential_bytes[number]));
     dp_invite_close(&invite);
 }
 
@@ -100,8 +101,8 @@ static inline struct party *party_of(void)
         const dp_entropy seed = party_entropy((uint8_t)(i + 1));
         dp_identity_of_seed(&seed, &party.identities[i]);
     }
-    dp_founder_credential(&party.root, &party.run, &party.identities[0], entropy.bytes, party_now_ms() - 2000,
-                          party.credentials[0]);
+    dp_founder_credential(&party.root, &party.run, &party.identities[0], entropy.bytes,
+                          party_now_ms() - 2000, party.credentials[0]);
     party.credential_bytes[0] = DP_CERT_BYTES;
     for (int i = 1; i < PARTY_GUESTS; i++) {
         party_invite(&party, i);
@@ -109,8 +110,8 @@ static inline struct party *party_of(void)
     return &party;
 }
 
-static inline void guest_up(void *context, const dp_peer *peer, const dp_addr *addr, dp_view credential, dp_view hello,
-                            bool outgoing)
+static inline void guest_up(void *context, const dp_peer *peer, const dp_addr *addr,
+                            dp_view credential, dp_view hello, bool outgoing)
 {
     struct guest *guest = context;
     CHECK(addr->port != 0);
@@ -156,7 +157,8 @@ static inline bool guest_knows(void *context, const dp_peer *peer)
     return true;
 }
 
-static inline dp_transport_config guest_config(struct guest *guest, uv_loop_t *loop, int number, uint64_t incarnation)
+static inline dp_transport_config guest_config(struct guest *guest, uv_loop_t *loop, int number,
+                                               uint64_t incarnation)
 {
     const struct party *party = party_of();
     dp_transport_config config = {
@@ -184,7 +186,8 @@ static inline void guest_open_as(struct guest *guest, const dp_transport_config 
     CHECK(guest->port != 0);
 }
 
-static inline void guest_open(struct guest *guest, uv_loop_t *loop, int number, uint64_t incarnation)
+static inline void guest_open(struct guest *guest, uv_loop_t *loop, int number,
+                              uint64_t incarnation)
 {
     memset(guest, 0, sizeof *guest);
     const dp_transport_config config = guest_config(guest, loop, number, incarnation);

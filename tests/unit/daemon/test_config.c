@@ -4,7 +4,8 @@
 #include "daemon/config.h"
 #include "tests/lib/check.h"
 
-static dp_status read_arguments(dp_config *config, dp_why *why, int argc, const char *const *arguments)
+static dp_status read_arguments(dp_config *config, dp_why *why, int argc,
+                                const char *const *arguments)
 {
     char copies[8][128];
     char *argv[9] = {NULL};
@@ -63,7 +64,8 @@ static void a_flag_wins_over_the_environment_and_that_over_the_default(void **st
     assert_int_equal(config.write_per_day, 1024);
     CHECK_OK(read_arguments(&config, &why, 3, (const char *[]){"dpnoded", "--nice", "7"}));
     assert_int_equal(config.nice, 7);
-    CHECK_OK(read_arguments(&config, &why, 3, (const char *[]){"dpnoded", "--nice=8", "--observer"}));
+    CHECK_OK(
+        read_arguments(&config, &why, 3, (const char *[]){"dpnoded", "--nice=8", "--observer"}));
     assert_int_equal(config.nice, 8);
     CHECK(config.observer);
     setenv("DPNODE_NICE", "loud", 1);
@@ -77,11 +79,27 @@ static void sizes_take_suffixes_and_nothing_else(void **state)
     static const struct {
         const char *text;
         uint64_t wanted;
-    } good[] = {{"0", 0},           {"1", 1},          {"2K", 2048},         {"3m", 3ULL << 20},
-                {"4G", 4ULL << 30}, {"5t", 5ULL << 40}, {"16777215T", 16777215ULL << 40},
+    } good[] = {{"0", 0},
+                {"1", 1},
+                {"2K", 2048},
+                {"3m", 3ULL << 20},
+                {"4G", 4ULL << 30},
+                {"5t", 5ULL << 40},
+                {"16777215T", 16777215ULL << 40},
                 {"18446744073709551615", UINT64_MAX}};
-    static const char *const bad[] = {"", " 1", "-1", "+1", "1 K", "K", "1KB", "1X", "0x10", "1.5G", "16777216T",
-                                      "18446744073709551616", "99999999999999999999K"};
+    static const char *const bad[] = {"",
+                                      " 1",
+                                      "-1",
+                                      "+1",
+                                      "1 K",
+                                      "K",
+                                      "1KB",
+                                      "1X",
+                                      "0x10",
+                                      "1.5G",
+                                      "16777216T",
+                                      "18446744073709551616",
+                                      "99999999999999999999K"};
     dp_config config;
     dp_why why;
     (void)state;
@@ -144,14 +162,17 @@ static void mistakes_are_told_in_a_sentence(void **state)
     static const struct {
         const char *argument;
         const char *wanted;
-    } cases[] = {{"nonsense", "not an option"}, {"--nonsense", "no option"}, {"--dir", "needs a value"},
-                 {"--", "no option"},           {"-h", "not an option"},     {"--nice=", "not a number"},
+    } cases[] = {{"nonsense", "not an option"}, {"--nonsense", "no option"},
+                 {"--dir", "needs a value"},    {"--", "no option"},
+                 {"-h", "not an option"},       {"--nice=", "not a number"},
                  {"--dirx=1", "no option"},     {"", "not an option"}};
     dp_config config;
     dp_why why;
     (void)state;
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        CHECK_STATUS(read_arguments(&config, &why, 2, (const char *[]){"dpnoded", cases[i].argument}), DP_BADARG);
+        CHECK_STATUS(
+            read_arguments(&config, &why, 2, (const char *[]){"dpnoded", cases[i].argument}),
+            DP_BADARG);
         assert_non_null(strstr(why.text, cases[i].wanted));
     }
     CHECK_STATUS(dp_config_set(&config, "nonsense", "1", &why), DP_NOTFOUND);
@@ -159,7 +180,8 @@ static void mistakes_are_told_in_a_sentence(void **state)
 
 static void help_and_version_are_found_anywhere(void **state)
 {
-    char *argv[] = {(char[]){"dpnoded"}, (char[]){"--nice=1"}, (char[]){"--help"}, (char[]){"--version"}, NULL};
+    char *argv[] = {(char[]){"dpnoded"}, (char[]){"--nice=1"}, (char[]){"--help"},
+                    (char[]){"--version"}, NULL};
     dp_config config;
     dp_why why;
     bool help = false;

@@ -55,7 +55,9 @@ static unsigned frames_in(const struct caller *caller)
     size_t at = 0;
     size_t size = 0;
     while (at < caller->in.size &&
-           dp_control_frame_size(dp_view_of(caller->in.data + at, caller->in.size - at), &size) == DP_OK && size > 0) {
+           dp_control_frame_size(dp_view_of(caller->in.data + at, caller->in.size - at), &size) ==
+               DP_OK &&
+           size > 0) {
         at += size;
         count++;
     }
@@ -171,8 +173,9 @@ static void an_idle_daemon_answers_hello_and_status(void **state)
 
 static void methods_of_a_run_say_that_there_is_none(void **state)
 {
-    static const char *const methods[] = {"peers", "rounds", "why", "data",   "run.leave",   "invite",
-                                          "pause", "resume", "ckpt.export",   "sample",      "eval"};
+    static const char *const methods[] = {"peers",       "rounds", "why",   "data",
+                                          "run.leave",   "invite", "pause", "resume",
+                                          "ckpt.export", "sample", "eval"};
     struct house house;
     struct caller caller;
     (void)state;
@@ -186,7 +189,8 @@ static void methods_of_a_run_say_that_there_is_none(void **state)
         const size_t size = next_frame(&caller, &frame);
         CHECK(frame.kind == DP_CONTROL_REPLY && frame.error != NULL && frame.id == i);
         dp_control_error_read(frame.error, &error);
-        CHECK(error.code[0] == 'E' && error.what[0] != '\0' && error.fix[0] != '\0' && error.exit > 0);
+        CHECK(error.code[0] == 'E' && error.what[0] != '\0' && error.fix[0] != '\0' &&
+              error.exit > 0);
         used(&caller, &frame, size);
     }
     caller_close(&caller);
@@ -290,12 +294,12 @@ static void garbage_and_oversize_frames_cut_the_client_alone(void **state)
         const char *bytes;
         size_t size;
     } cases[] = {
-        {"GET / HTTP/1.0\r\n\r\n", 18},                  /* a size of 0x20544547 */
-        {"\x01\x00\x10\x00", 4},                         /* 1 MiB + 1 */
-        {"\x00\x00\x00\x00", 4},                         /* an empty frame */
-        {"\x01\x00\x00\x00\xc1", 5},                     /* no msgpack */
-        {"\x05\x00\x00\x00\x94\x01\x01\xc0\x80", 9},     /* a reply */
-        {"\x05\x00\x00\x00\xdd\xff\xff\xff\xff", 9},     /* an array of four thousand million */
+        {"GET / HTTP/1.0\r\n\r\n", 18},              /* a size of 0x20544547 */
+        {"\x01\x00\x10\x00", 4},                     /* 1 MiB + 1 */
+        {"\x00\x00\x00\x00", 4},                     /* an empty frame */
+        {"\x01\x00\x00\x00\xc1", 5},                 /* no msgpack */
+        {"\x05\x00\x00\x00\x94\x01\x01\xc0\x80", 9}, /* a reply */
+        {"\x05\x00\x00\x00\xdd\xff\xff\xff\xff", 9}, /* an array of four thousand million */
     };
     struct house house;
     struct caller good;
@@ -318,7 +322,8 @@ static void garbage_and_oversize_frames_cut_the_client_alone(void **state)
 
 static void damaged_requests_never_crash(void **state)
 {
-    static const char *const methods[] = {"hello", "status", "events", "ckpt.list", "data", "why", "rounds", "invite"};
+    static const char *const methods[] = {"hello", "status", "events", "ckpt.list",
+                                          "data",  "why",    "rounds", "invite"};
     struct house house;
     struct caller good;
     dp_rng rng;

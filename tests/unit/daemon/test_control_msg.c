@@ -57,11 +57,13 @@ static void replies_notices_and_errors_come_back(void **state)
     dp_control_frame_close(&frame);
 
     dp_buf_clear(&out);
-    const dp_control_error error = {.code = "E0101", .what = "what", .why = "why", .fix = "fix", .exit = 69};
+    const dp_control_error error = {
+        .code = "E0101", .what = "what", .why = "why", .fix = "fix", .exit = 69};
     dp_control_error got;
     CHECK_OK(dp_control_write_error(&out, 9, &error));
     CHECK_OK(dp_control_frame_open(&frame, dp_buf_view(&out)));
-    CHECK(frame.kind == DP_CONTROL_REPLY && frame.error != NULL && frame.body == NULL && frame.id == 9);
+    CHECK(frame.kind == DP_CONTROL_REPLY && frame.error != NULL && frame.body == NULL &&
+          frame.id == 9);
     dp_control_error_read(frame.error, &got);
     assert_string_equal(got.code, "E0101");
     assert_string_equal(got.what, "what");
@@ -120,19 +122,20 @@ static void frames_of_another_shape_are_refused(void **state)
         size_t size;
     } cases[] = {
         {"\x00\x00\x00\x00", 4},
-        {"\x01\x00\x00\x00\xc0", 5},                                  /* nil */
-        {"\x01\x00\x00\x00\x90", 5},                                  /* an empty array */
-        {"\x05\x00\x00\x00\x94\x00\x01\xa0\x80\x00", 10},             /* longer than it says */
-        {"\x06\x00\x00\x00\x94\x00\x01\xa0\x80", 9},                  /* shorter than it says */
-        {"\x04\x00\x00\x00\x93\x00\x01\xa0", 8},                      /* a request of three */
-        {"\x05\x00\x00\x00\x94\x03\x01\xa0\x80", 9},                  /* an unknown kind */
-        {"\x05\x00\x00\x00\x94\x00\xc0\xa0\x80", 9},                  /* no id */
-        {"\x05\x00\x00\x00\x94\x00\x01\x07\x80", 9},                  /* the method is a number */
+        {"\x01\x00\x00\x00\xc0", 5},                      /* nil */
+        {"\x01\x00\x00\x00\x90", 5},                      /* an empty array */
+        {"\x05\x00\x00\x00\x94\x00\x01\xa0\x80\x00", 10}, /* longer than it says */
+        {"\x06\x00\x00\x00\x94\x00\x01\xa0\x80", 9},      /* shorter than it says */
+        {"\x04\x00\x00\x00\x93\x00\x01\xa0", 8},          /* a request of three */
+        {"\x05\x00\x00\x00\x94\x03\x01\xa0\x80", 9},      /* an unknown kind */
+        {"\x05\x00\x00\x00\x94\x00\xc0\xa0\x80", 9},      /* no id */
+        {"\x05\x00\x00\x00\x94\x00\x01\x07\x80", 9},      /* the method is a number */
     };
     dp_control_frame frame;
     (void)state;
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        CHECK_STATUS(dp_control_frame_open(&frame, dp_view_of(cases[i].bytes, cases[i].size)), DP_BADMSG);
+        CHECK_STATUS(dp_control_frame_open(&frame, dp_view_of(cases[i].bytes, cases[i].size)),
+                     DP_BADMSG);
         CHECK(frame.unpacked == NULL);
     }
     dp_buf out = {.max = 4096};

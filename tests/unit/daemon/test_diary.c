@@ -28,7 +28,8 @@ static void the_ring_keeps_the_last_entries_in_order(void **state)
     assert_int_equal(dp_diary_entries(diary), DP_DIARY_ENTRIES_MAX);
     assert_int_equal(dp_diary_entry_at(diary, 0)->id, 6);
     assert_string_equal(dp_diary_entry_at(diary, 0)->text, "entry 6");
-    assert_int_equal(dp_diary_entry_at(diary, DP_DIARY_ENTRIES_MAX - 1)->id, DP_DIARY_ENTRIES_MAX + 5);
+    assert_int_equal(dp_diary_entry_at(diary, DP_DIARY_ENTRIES_MAX - 1)->id,
+                     DP_DIARY_ENTRIES_MAX + 5);
     CHECK(dp_diary_entry_at(diary, DP_DIARY_ENTRIES_MAX) == NULL);
     house_close(&house);
 }
@@ -40,7 +41,8 @@ static void long_texts_are_cut_and_quotes_do_not_break_a_log_line(void **state)
     (void)state;
     house_open(&house);
     dp_diary *diary = house.daemon.diary;
-    dp_diary_add(diary, DP_LOG_INFO, "test.a_name_that_is_longer_than_forty_characters", 7, &peer, "%0500d", 1);
+    dp_diary_add(diary, DP_LOG_INFO, "test.a_name_that_is_longer_than_forty_characters", 7, &peer,
+                 "%0500d", 1);
     assert_int_equal(strlen(last_text(diary)), DP_DIARY_TEXT_MAX - 1);
     assert_int_equal(strlen(dp_diary_entry_at(diary, 0)->name), DP_DIARY_NAME_MAX - 1);
     CHECK(dp_peer_equal(&dp_diary_entry_at(diary, 0)->peer, &peer));
@@ -56,8 +58,12 @@ static void every_note_becomes_a_sentence(void **state)
     house_open(&house);
     dp_diary *diary = house.daemon.diary;
     for (int code = 1; code < DP_NOTE_CODE_COUNT; code++) {
-        const dp_note note = {
-            .code = (dp_note_code)code, .round = 9, .peer = peer_of(5), .a = 1, .b = 2, .cause = "a cause"};
+        const dp_note note = {.code = (dp_note_code)code,
+                              .round = 9,
+                              .peer = peer_of(5),
+                              .a = 1,
+                              .b = 2,
+                              .cause = "a cause"};
         dp_diary_note(diary, &note, "bob");
         const dp_diary_entry *entry = dp_diary_entry_at(diary, dp_diary_entries(diary) - 1);
         CHECK(entry->text[0] != '\0' && entry->round == 9 && entry->code == (dp_note_code)code);
@@ -105,7 +111,8 @@ static void entries_reach_the_journal(void **state)
     assert_non_null(events);
     house_open(&house);
     for (int i = 0; i < 150; i++) {
-        dp_diary_add(house.daemon.diary, i % 3 == 0 ? DP_LOG_DEBUG : DP_LOG_INFO, "test.entry", (uint64_t)i, NULL, "entry %d", i);
+        dp_diary_add(house.daemon.diary, i % 3 == 0 ? DP_LOG_DEBUG : DP_LOG_INFO, "test.entry",
+                     (uint64_t)i, NULL, "entry %d", i);
     }
     dp_diary_flush(house.daemon.diary);
     turn_until(&house.loop, nothing_waits, house.daemon.saver);
@@ -138,7 +145,8 @@ static void hear_round(void *context, const dp_diary_round *round)
 
 static dp_diary_round row_of(uint64_t round, uint64_t time_ms)
 {
-    return (dp_diary_round){.kind = DP_DIARY_SYNC, .round = round, .time_ms = time_ms, .live = true};
+    return (dp_diary_round){
+        .kind = DP_DIARY_SYNC, .round = round, .time_ms = time_ms, .live = true};
 }
 
 static void rounds_are_kept_found_and_told_once_each(void **state)
@@ -176,7 +184,8 @@ static void a_row_that_comes_again_keeps_how_long_its_round_took(void **state)
     (void)state;
     house_open(&house);
     dp_diary *diary = house.daemon.diary;
-    const dp_diary_round rows[] = {row_of(1, 1000), row_of(2, 3500), row_of(2, 3500), row_of(1, 1000), row_of(3, 4000)};
+    const dp_diary_round rows[] = {row_of(1, 1000), row_of(2, 3500), row_of(2, 3500),
+                                   row_of(1, 1000), row_of(3, 4000)};
     for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         dp_diary_round_add(diary, &rows[i]);
     }
@@ -194,7 +203,8 @@ static void pair_exchanges_are_rows_of_their_own(void **state)
     house_open(&house);
     dp_diary *diary = house.daemon.diary;
     const dp_diary_round sync = row_of(5, 1000);
-    const dp_diary_round pair = {.kind = DP_DIARY_GOSSIP, .round = 5, .time_ms = 1500, .live = true};
+    const dp_diary_round pair = {
+        .kind = DP_DIARY_GOSSIP, .round = 5, .time_ms = 1500, .live = true};
     dp_diary_round_add(diary, &sync);
     dp_diary_round_add(diary, &pair);
     dp_diary_round_add(diary, &pair);
@@ -226,16 +236,21 @@ static void a_record_is_read_as_this_node_sees_it(void **state)
     (void)state;
     record = (dp_record){.round = 12, .slot = 14, .time_ms = 99, .n_listed = 3, .n_late = 1};
     for (uint8_t i = 0; i < 3; i++) {
-        record.listed[i] = (dp_listed){
-            .peer = peer_of((uint8_t)(i + 1)), .bytes = 100, .tokens = 1000U * (i + 1U), .steps = 5, .q = 7};
+        record.listed[i] = (dp_listed){.peer = peer_of((uint8_t)(i + 1)),
+                                       .bytes = 100,
+                                       .tokens = 1000U * (i + 1U),
+                                       .steps = 5,
+                                       .q = 7};
     }
     record.listed[0].loss_micro = 4000000;
     record.listed[1].loss_micro = 1000000; /* the third does not know its loss */
     dp_diary_round_of_record(&record, &self, &row);
-    CHECK(row.kind == DP_DIARY_SYNC && row.round == 12 && row.slot == 14 && row.listed == 3 && row.active == 4);
+    CHECK(row.kind == DP_DIARY_SYNC && row.round == 12 && row.slot == 14 && row.listed == 3 &&
+          row.active == 4);
     CHECK(row.counted && !row.live && row.tokens == 6000 && row.bytes == 300 && row.n_peers == 3);
     assert_int_equal(row.loss_micro, 2000000);
-    CHECK(dp_peer_equal(&row.peers[1].peer, &self) && row.peers[1].tokens == 2000 && row.peers[1].q == 7);
+    CHECK(dp_peer_equal(&row.peers[1].peer, &self) && row.peers[1].tokens == 2000 &&
+          row.peers[1].q == 7);
     dp_diary_round_of_record(&record, &other, &row);
     CHECK(!row.counted);
     record = (dp_record){.round = 13};

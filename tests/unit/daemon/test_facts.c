@@ -5,7 +5,11 @@
 
 static dp_facts example(void)
 {
-    dp_facts facts = {.run = name_of(1), .psk_epoch = 513, .credential_bytes = 700, .manifest_bytes = 450, .n_addresses = 3};
+    dp_facts facts = {.run = name_of(1),
+                      .psk_epoch = 513,
+                      .credential_bytes = 700,
+                      .manifest_bytes = 450,
+                      .n_addresses = 3};
     memset(facts.root, 2, sizeof facts.root);
     memset(facts.join_secret, 3, sizeof facts.join_secret);
     memset(facts.credential, 4, facts.credential_bytes);
@@ -123,8 +127,10 @@ static void a_damaged_row_never_breaks_a_limit(void **state)
         const size_t size = mutate(&rng, bytes, row.size, sizeof bytes);
         CHECK_OK(dp_store_put(kept.store, "run", dp_view_of(bytes, size)));
         if (dp_facts_load(kept.store, &got) == DP_OK) {
-            CHECK(got.credential_bytes <= sizeof got.credential && got.manifest_bytes <= sizeof got.manifest);
-            CHECK(got.n_addresses <= DP_TOKEN_ADDRESSES_MAX && strlen(got.name) <= DP_TOKEN_NAME_MAX);
+            CHECK(got.credential_bytes <= sizeof got.credential &&
+                  got.manifest_bytes <= sizeof got.manifest);
+            CHECK(got.n_addresses <= DP_TOKEN_ADDRESSES_MAX &&
+                  strlen(got.name) <= DP_TOKEN_NAME_MAX);
         }
     }
     dp_buf_close(&row);

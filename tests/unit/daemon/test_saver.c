@@ -13,7 +13,9 @@ struct desk {
     shelf shelf;
     dp_saver *saver;
     unsigned n_done;
-    unsigned ran[2 * JOBS]; /* numbers in the order of running; written by the saver thread, read after done */
+    unsigned ran
+        [2 *
+         JOBS]; /* numbers in the order of running; written by the saver thread, read after done */
     unsigned n_ran;
     pthread_mutex_t gate;
 };

@@ -101,7 +101,8 @@ static void arguments_have_limits(void **state)
     bench_open(&bench, "exit 0");
     memset(text, 'a', sizeof text - 1);
     text[sizeof text - 1] = '\0';
-    CHECK_STATUS(dp_tool_run(&bench.house.daemon, (const char *[]){text, NULL}, on_done, &bench), DP_TOOBIG);
+    CHECK_STATUS(dp_tool_run(&bench.house.daemon, (const char *[]){text, NULL}, on_done, &bench),
+                 DP_TOOBIG);
     for (int i = 0; i <= DP_TOOL_ARGUMENTS_MAX; i++) {
         many[i] = "x";
     }

@@ -11,9 +11,9 @@
 
 /* Modes travel in the threads setting. */
 enum mode {
-    GOOD = 1,   /* answers EVAL, with as many fds as it got; leaves on STOP */
-    DIES,       /* says hello and dies */
-    FAILS,      /* exits with 3 before hello */
+    GOOD = 1, /* answers EVAL, with as many fds as it got; leaves on STOP */
+    DIES,     /* says hello and dies */
+    FAILS,    /* exits with 3 before hello */
     WRONG_ABI,
     GARBAGE,    /* hello, then bytes that are no message */
     FLOODS,     /* hello, then STEP without end */
@@ -27,7 +27,12 @@ enum mode {
 static void say(int fd, dp_trainer_kind kind)
 {
     static dp_trainer_msg msg;
-    msg = (dp_trainer_msg){.kind = kind, .abi = DP_TRAINER_ABI, .pid = (uint32_t)getpid(), .round = 7, .steps = 1, .loss = 2.5};
+    msg = (dp_trainer_msg){.kind = kind,
+                           .abi = DP_TRAINER_ABI,
+                           .pid = (uint32_t)getpid(),
+                           .round = 7,
+                           .steps = 1,
+                           .loss = 2.5};
     if (dp_trainer_send(fd, &msg, NULL, 0) != DP_OK) {
         _exit(4);
     }
@@ -78,7 +83,9 @@ static void play(int fd, enum mode mode)
         say(fd, DP_TRAINER_STEP);
         stay();
     }
-    msg = (dp_trainer_msg){.kind = DP_TRAINER_HELLO, .abi = mode == WRONG_ABI ? 99 : DP_TRAINER_ABI, .pid = (uint32_t)getpid()};
+    msg = (dp_trainer_msg){.kind = DP_TRAINER_HELLO,
+                           .abi = mode == WRONG_ABI ? 99 : DP_TRAINER_ABI,
+                           .pid = (uint32_t)getpid()};
     if (dp_trainer_send(fd, &msg, NULL, 0) != DP_OK) {
         _exit(4);
     }

@@ -19,7 +19,8 @@ static inline void turn_nothing(uv_timer_t *timer)
 }
 
 /* True as soon as holds(context); false when limit_ms have passed before. */
-static inline bool turn_within(uv_loop_t *loop, bool (*holds)(void *context), void *context, uint64_t limit_ms)
+static inline bool turn_within(uv_loop_t *loop, bool (*holds)(void *context), void *context,
+                               uint64_t limit_ms)
 {
     uv_timer_t deadline;
     uv_timer_t beat;
@@ -38,7 +39,8 @@ static inline bool turn_within(uv_loop_t *loop, bool (*holds)(void *context), vo
     }
     uv_close((uv_handle_t *)&deadline, NULL);
     uv_close((uv_handle_t *)&beat, NULL);
-    uv_run(loop, UV_RUN_NOWAIT); /* calls both close callbacks, so that the handles may leave the stack */
+    uv_run(loop,
+           UV_RUN_NOWAIT); /* calls both close callbacks, so that the handles may leave the stack */
     return held;
 }
 

@@ -1,0 +1,284 @@
+/* Who is kept out, and what is cut: strangers, liars, garbage and crowds on real sockets. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/lib/mutate.h"
+#include "tests/unit/daemon/scene.h"
+
+static bool failed_one(void *context)
+{
+    return guest_stats(context).handshakes_failed == 1;
+}
+
+/* A plain socket that knows nothing of the protocol. */
+static int stranger(const struct guest *guest)
+{
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(guest->port)};
+    assert_true(fd >= 0);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof to), 0);
+    return fd;
+}
+
+static bool has_ended(void *context)
+{
+    uint8_t bytes[256];
+    const ssize_t got = recv(*(int *)context, bytes, sizeof bytes, MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno != EAGAIN);
+}
+
+static void the_wrong_secret_is_refused_and_counted(void **state)
+{
+    struct scene scene;
+    struct guest outsider = {0};
+    (void)state;
+    scene_open(&scene);
+    dp_transport_config config = guest_config(&outsider, &scene.loop, 2, 1);
+    config.psk.key[0] ^= 1;
+    guest_open_as(&outsider, &config);
+    guest_dial(&outsider, &scene.b);
+    turn_until(&scene.loop, refused_one, &outsider);
+    turn_until(&scene.loop, failed_one, &scene.b);
+    assert_int_equal(scene.b.ups, 0);
+    guest_close(&outsider);
+    scene_close(&scene);
+}
+
+static void another_node_than_the_dialed_one_is_refused(void **state)
+{
+    struct scene scene;
+    struct guest c;
+    (void)state;
+    scene_open(&scene);
+    guest_open(&c, &scene.loop, 2, 1);
+    const dp_addr addr = guest_addr(&scene.b);
+    dp_transport_dial(scene.a.transport, &c.peer, &addr, 1);
+    turn_until(&scene.loop, refused_one, &scene.a);
+    CHECK(dp_peer_equal(&scene.a.last_peer, &c.peer));
+    assert_int_equal(scene.a.ups, 0);
+    guest_close(&c);
+    scene_close(&scene);
+}
+
+static void a_node_that_dials_itself_is_refused(void **state)
+{
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    const dp_addr addr = guest_addr(&scene.a);
+    dp_transport_dial(scene.a.transport, NULL, &addr, 1);
+    turn_until(&scene.loop, refused_one, &scene.a);
+    assert_int_equal(guest_stats(&scene.a).links, 0);
+    scene_close(&scene);
+}
+
+static void strangers_who_send_garbage_are_cut(void **state)
+{
+    struct scene scene;
+    dp_rng rng;
+    (void)state;
+    scene_open(&scene);
+    dp_rng_init(&rng, 5);
+    for (unsigned i = 0; i < 40; i++) {
+        uint8_t bytes[256];
+        for (unsigned k = 0; k < sizeof bytes; k++) {
+            bytes[k] = (uint8_t)dp_rng_next(&rng);
+        }
+        if (i % 2 ==
+            0) { /* A right preamble, then a size that is a lie or bytes that are not ours. */
+            const uint8_t preamble[] = {'D', 'P', 'N', '1', 1, 0, PARTY_EPOCH, 0};
+            memcpy(bytes, preamble, sizeof preamble);
+            bytes[8] = i % 4 == 0 ? 0xff : 0x30;
+            bytes[9] = i % 4 == 0 ? 0xff : 0;
+        }
+        int fd = stranger(&scene.b);
+        assert_true(send(fd, bytes, sizeof bytes, MSG_NOSIGNAL) > 0);
+        turn_until(&scene.loop, has_ended, &fd);
+        close(fd);
+    }
+    assert_int_equal(guest_stats(&scene.b).handshakes_failed, 40);
+    assert_int_equal(guest_stats(&scene.b).connections, 0);
+    assert_int_equal(scene.b.ups + scene.b.downs + scene.b.refusals, 0);
+    scene_close(&scene);
+}
+
+static bool has_one_connection(void *context)
+{
+    return guest_stats(context).connections == 1;
+}
+
+static bool all_bytes_are_here(void *context)
+{
+    return guest_stats(context).bytes_received == 6;
+}
+
+/* The deadline is moved rather than waited for; what it was before is checked. */
+static void a_slow_stranger_is_cut_at_a_deadline_that_bytes_do_not_move(void **state)
+{
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    int fd = stranger(&scene.b);
+    turn_until(&scene.loop, has_one_connection, &scene.b);
+    dp_conn *conn = DP_LIST_ITEM(scene.b.transport->conns.next, dp_conn, item);
+    const uint64_t deadline = conn->deadline_ms;
+    CHECK(deadline != 0 && deadline <= uv_now(&scene.loop) + DP_TRANSPORT_HANDSHAKE_MS);
+    assert_int_equal(send(fd, "DPN1\1\0", 6, MSG_NOSIGNAL), 6);
+    turn_until(&scene.loop, all_bytes_are_here, &scene.b);
+    assert_int_equal(conn->deadline_ms, deadline);
+    conn->deadline_ms = 1;
+    turn_until(&scene.loop, has_ended, &fd);
+    assert_int_equal(guest_stats(&scene.b).handshakes_failed, 1);
+    close(fd);
+    scene_close(&scene);
+}
+
+struct crowd {
+    struct guest *guest;
+    uint64_t refused;
+};
+
+static bool has_refused(void *context)
+{
+    const struct crowd *crowd = context;
+    return guest_stats(crowd->guest).accepts_refused >= crowd->refused;
+}
+
+static void strangers_from_one_address_are_limited_and_members_still_come_in(void **state)
+{
+    struct scene scene;
+    int fds[DP_TRANSPORT_PENDING_PER_IP + 20];
+    (void)state;
+    scene_open(&scene);
+    for (unsigned i = 0; i < sizeof fds / sizeof fds[0]; i++) {
+        fds[i] = stranger(&scene.b);
+    }
+    struct crowd crowd = {&scene.b, 20};
+    turn_until(&scene.loop, has_refused, &crowd);
+    assert_int_equal(guest_stats(&scene.b).connections, DP_TRANSPORT_PENDING_PER_IP);
+    for (unsigned i = 0; i < sizeof fds / sizeof fds[0]; i++) {
+        close(fds[i]);
+    }
+    party_link(&scene.a, &scene.b);
+    scene_close(&scene);
+}
+
+static void a_full_transport_turns_away_and_listens_on(void **state)
+{
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    const uint32_t before = scene.b.transport->n_conns;
+    scene.b.transport->n_conns = DP_TRANSPORT_CONNECTIONS_MAX;
+    int fds[3];
+    for (int i = 0; i < 3; i++) {
+        fds[i] = stranger(&scene.b);
+        turn_until(&scene.loop, has_ended, &fds[i]);
+        close(fds[i]);
+    }
+    assert_int_equal(guest_stats(&scene.b).accepts_refused, 3);
+    scene.b.transport->n_conns = before;
+    party_link(&scene.a, &scene.b);
+    scene_close(&scene);
+}
+
+static void garbage_after_the_handshake_cuts_the_link(void **state)
+{
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    party_link(&scene.a, &scene.b);
+    for (dp_list *at = scene.a.transport->conns.next; at != &scene.a.transport->conns;
+         at = at->next) {
+        dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
+        uv_os_fd_t fd;
+        if (conn->lane == DP_LANE_CONTROL && uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0) {
+            assert_true(send(fd, "this is no record of ours, is it?", 33, MSG_NOSIGNAL) > 0);
+        }
+    }
+    turn_until(&scene.loop, downs_one, &scene.b);
+    assert_int_equal(scene.b.last_cause, DP_LINK_RESET);
+    scene_close(&scene);
+}
+
+static void a_taken_port_is_busy_with_a_sentence(void **state)
+{
+    struct scene scene;
+    struct guest c = {0};
+    char text[64];
+    uint16_t port = 0;
+    dp_why why = {""};
+    (void)state;
+    scene_open(&scene);
+    const dp_transport_config config = guest_config(&c, &scene.loop, 2, 1);
+    CHECK_OK(dp_transport_open(&c.transport, &config));
+    snprintf(text, sizeof text, "127.0.0.1:%u", scene.a.port);
+    CHECK_STATUS(dp_transport_listen(c.transport, text, &port, &why), DP_BUSY);
+    assert_non_null(strstr(why.text, "in use"));
+    static const char *const wrong[] = {"",
+                                        "7717",
+                                        "127.0.0.1",
+                                        "127.0.0.1:",
+                                        "127.0.0.1:x",
+                                        "127.0.0.1:65536",
+                                        "127.0.0.1:-1",
+                                        "host:1",
+                                        "[::1:1",
+                                        "1.2.3.4.5:1"};
+    for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        why.text[0] = '\0';
+        CHECK_STATUS(dp_transport_listen(c.transport, wrong[i], &port, &why), DP_BADARG);
+        CHECK(why.text[0] != '\0');
+    }
+    CHECK_OK(dp_transport_listen(c.transport, "127.0.0.1:0", &port, &why));
+    guest_close(&c);
+    scene_close(&scene);
+}
+
+static void damaged_streams_never_crash(void **state)
+{
+    struct scene scene;
+    dp_rng rng;
+    (void)state;
+    scene_open(&scene);
+    dp_rng_init(&rng, 11);
+    uint8_t *bytes = noise_bytes(1 << 16);
+    for (unsigned i = 0; i < 60; i++) {
+        party_link(&scene.a, &scene.b);
+        const unsigned downs = scene.b.downs + scene.a.downs;
+        dp_list *at = scene.a.transport->conns.next;
+        dp_conn *conn = DP_LIST_ITEM(i % 2 == 0 ? at : at->next, dp_conn, item);
+        CHECK_OK(dp_channel_write(
+            &conn->channel, dp_view_of(bytes, 1 + (size_t)dp_rng_below(&rng, 60000)), &conn->out));
+        conn->out.size = mutate(&rng, conn->out.data, conn->out.size, conn->out.capacity);
+        dp_conn_flush(conn);
+        dp_transport_hangup(scene.b.transport, &scene.a.peer);
+        CHECK(scene.a.downs + scene.b.downs > downs);
+        while (guest_stats(&scene.a).links + guest_stats(&scene.b).links > 0) {
+            uv_run(&scene.loop, UV_RUN_ONCE);
+        }
+    }
+    free(bytes);
+    scene_close(&scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_wrong_secret_is_refused_and_counted),
+        cmocka_unit_test(another_node_than_the_dialed_one_is_refused),
+        cmocka_unit_test(a_node_that_dials_itself_is_refused),
+        cmocka_unit_test(strangers_who_send_garbage_are_cut),
+        cmocka_unit_test(a_slow_stranger_is_cut_at_a_deadline_that_bytes_do_not_move),
+        cmocka_unit_test(strangers_from_one_address_are_limited_and_members_still_come_in),
+        cmocka_unit_test(a_full_transport_turns_away_and_listens_on),
+        cmocka_unit_test(garbage_after_the_handshake_cuts_the_link),
+        cmocka_unit_test(a_taken_port_is_busy_with_a_sentence),
+        cmocka_unit_test(damaged_streams_never_crash),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
