@@ -162,7 +162,8 @@ static void pack_member(dp_packer *packer, const dp_daemon *daemon, const dp_mem
 
 void dp_method_peers(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
-    enum { PEERS_MAX = 200 };
+    /* What a reader of messages takes: nodes of msgpack, of which a peer has a map of up to 13 pairs with its addresses. */
+    enum { PEER_NODES = 1 + 2 * 13 + DP_ADDRS_MAX, PEERS_MAX = (DP_PACK_NODES_MAX - 16) / PEER_NODES };
     (void)parameters;
     const dp_driver *driver = dp_call_driver(daemon, call);
     dp_packer packer;
