@@ -3,10 +3,9 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/commit_row.h"
 #include "gossip/msg.h"
 #include "gossip/mutation.h"
-
-enum { ROW_VERSION = 1 };
 
 /* ---- slot ---- */
 
@@ -79,29 +78,23 @@ bool dp_commit_owns(const dp_commit *commit, uint32_t ballot, uint32_t voter)
 /* Take up the durable row if it is of the slot that begins; a row of a later slot is kept for then. */
 static void take_row(dp_commit *commit)
 {
-    dp_reader reader = dp_reader_of(dp_view_of(commit->row, commit->row_size));
-    dp_hash fork;
-    dp_hash prev;
+    dp_commit_row row;
 
     if (commit->row_size == 0) {
         return;
     }
-    dp_read_u8(&reader);
-    dp_read_bytes(&reader, fork.bytes, sizeof fork.bytes);
-    const uint64_t slot = dp_read_u64(&reader);
-    dp_read_bytes(&reader, prev.bytes, sizeof prev.bytes);
-    if (slot > commit->slot) {
+    const dp_status status = dp_commit_row_read(dp_view_of(commit->row, commit->row_size), &row);
+    dp_assert(status == DP_OK); /* It was read once by dp_commit_restore. */
+    if (row.slot > commit->slot) {
         return;
     }
-    if (slot == commit->slot && dp_hash_equal(&fork, &commit->fork) && dp_hash_equal(&prev, &commit->prev)) {
-        commit->state.promised = (int64_t)dp_read_u32(&reader) - 1;
-        commit->state.accepted = (int64_t)dp_read_u32(&reader) - 1;
-        const uint32_t size = dp_read_u32(&reader);
-        if (commit->state.accepted >= 0) {
-            const dp_view record = dp_read_view(&reader, size);
-            const dp_hash hash = dp_record_hash(record);
-            dp_commit_copy(&commit->accepted, record, &hash);
-            commit->state.hash = hash;
+    if (row.slot == commit->slot && dp_hash_equal(&row.fork, &commit->fork) &&
+        dp_hash_equal(&row.prev, &commit->prev)) {
+        commit->state.promised = row.promised;
+        commit->state.accepted = row.accepted;
+        if (row.accepted >= 0) {
+            commit->state.hash = dp_record_hash(row.record);
+            dp_commit_copy(&commit->accepted, row.record, &commit->state.hash);
         }
         commit->durable = commit->state;
         commit->seen = commit->state.promised;
@@ -109,29 +102,17 @@ static void take_row(dp_commit *commit)
     commit->row_size = 0;
 }
 
-dp_status dp_commit_restore(dp_commit *commit, dp_view row)
+dp_status dp_commit_restore(dp_commit *commit, dp_view bytes)
 {
-    dp_reader reader = dp_reader_of(row);
-    const uint8_t version = dp_read_u8(&reader);
+    dp_commit_row row;
+    const dp_status status = dp_commit_row_read(bytes, &row);
 
-    dp_read_view(&reader, DP_HASH_BYTES + 8 + DP_HASH_BYTES);
-    const uint32_t promised = dp_read_u32(&reader);
-    const uint32_t accepted = dp_read_u32(&reader);
-    const uint32_t size = dp_read_u32(&reader);
-    dp_read_view(&reader, size);
-    /* A row that cannot be read may hide a promise. */
-    commit->key_lost = true;
-    if (version != ROW_VERSION) {
-        return DP_VERSION;
+    commit->key_lost = status != DP_OK; /* A row that cannot be read may hide a promise. */
+    if (status == DP_OK) {
+        memcpy(commit->row, bytes.data, bytes.size);
+        commit->row_size = bytes.size;
     }
-    if (dp_reader_finish(&reader) != DP_OK || accepted > promised || (accepted > 0) != (size > 0) ||
-        size > DP_RECORD_BYTES_MAX) {
-        return DP_BADMSG;
-    }
-    commit->key_lost = false;
-    memcpy(commit->row, row.data, row.size);
-    commit->row_size = row.size;
-    return DP_OK;
+    return status;
 }
 
 void dp_commit_begin(dp_commit *commit, const dp_ledger *ledger, const dp_peer *self)
@@ -216,16 +197,13 @@ void dp_commit_write_row(dp_commit *commit)
     commit->writing.accepted = -1;
 #endif
     const bool with_record = commit->writing.accepted >= 0;
-    dp_write_u8(&writer, ROW_VERSION);
-    dp_write_bytes(&writer, commit->fork.bytes, DP_HASH_BYTES);
-    dp_write_u64(&writer, commit->slot);
-    dp_write_bytes(&writer, commit->prev.bytes, DP_HASH_BYTES);
-    dp_write_u32(&writer, (uint32_t)(commit->writing.promised + 1));
-    dp_write_u32(&writer, (uint32_t)(commit->writing.accepted + 1));
-    dp_write_u32(&writer, with_record ? (uint32_t)commit->accepted.size : 0);
-    if (with_record) {
-        dp_write_bytes(&writer, commit->accepted.data, commit->accepted.size);
-    }
+    const dp_commit_row fields = {.fork = commit->fork,
+                                  .slot = commit->slot,
+                                  .prev = commit->prev,
+                                  .promised = commit->writing.promised,
+                                  .accepted = commit->writing.accepted,
+                                  .record = dp_view_of(commit->accepted.data, with_record ? commit->accepted.size : 0)};
+    dp_commit_row_write(&writer, &fields);
     const dp_status status = dp_writer_finish(&writer, &row);
     dp_assert(status == DP_OK);
     commit->op = commit->host.store(commit->host.context, commit->slot, row);
