@@ -12,6 +12,7 @@ static void halt(dp_node *node, const dp_peer *culprit)
         return;
     }
     node->halted = true;
+    node->dirty = true;
     dp_action *action = dp_out_add(&node->out, DP_DO_HALT);
     action->u.note = (dp_note){.code = DP_NOTE_REJECTED, .round = node->ledger.slot + 1, .peer = *culprit,
                                .cause = "voted twice"};

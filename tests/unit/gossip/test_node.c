@@ -1,4 +1,5 @@
 /* Whole nodes together: a founder alone, three that join, crashes and stragglers. */
+#include "gossip/node_internal.h"
 #include "tests/unit/gossip/node_kit.h"
 
 static void a_founder_alone_commits_rounds(void **state)
@@ -241,6 +242,49 @@ static void messages_of_junk_are_counted_and_change_nothing(void **state)
     kit_close(world);
 }
 
+static void proof_of_a_double_vote_halts_everybody(void **state)
+{
+    kit_world *world = three();
+    const dp_run_id run = kit_run();
+    dp_vote votes[2];
+    uint8_t room[512];
+    dp_writer writer = dp_writer_of(room, sizeof room);
+
+    (void)state;
+    const dp_node_view view = kit_look(world, 0);
+    const dp_crypto liar = kit_crypto(1);
+    for (uint32_t i = 0; i < 2; i++) {
+        votes[i] = (dp_vote){.type = DP_MSG_ACCEPTED, .voter = 1, .slot = view.slot + 1, .prev = view.head,
+                             .ballot = 7, .hash = {{(uint8_t)(i + 1)}}};
+        assert_true(dp_vote_sign(&votes[i], &liar, &run));
+    }
+    dp_proof_msg_write(&writer, &votes[0], &votes[1]);
+    kit_send(world, 2, 0, dp_view_of(room, writer.size - 1));
+    kit_drain(world);
+    assert_int_equal(kit_look(world, 0).mode, DP_MODE_SYNC); /* Half a proof is none. */
+    kit_send(world, 2, 0, dp_view_of(room, writer.size));
+    kit_drain(world);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(kit_look(world, i).mode, DP_MODE_HALTED);
+    }
+    const uint64_t before = kit_look(world, 0).slot;
+    kit_run_ms(world, 3000);
+    assert_int_equal(kit_look(world, 0).slot, before);
+    kit_close(world);
+}
+
+static void the_discount_halves_every_four_rounds_and_ends_after_sixteen(void **state)
+{
+    (void)state;
+    assert_int_equal(dp_train_lambda(0), 65536);
+    assert_int_equal(dp_train_lambda(4), 32768);
+    assert_int_equal(dp_train_lambda(16), 4096);
+    assert_int_equal(dp_train_lambda(17), 0);
+    for (uint64_t gap = 1; gap < 20; gap++) {
+        assert_true(dp_train_lambda(gap) <= dp_train_lambda(gap - 1));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +299,8 @@ int main(void)
         cmocka_unit_test(a_dead_trainer_costs_rounds_and_not_membership),
         cmocka_unit_test(who_leaves_is_removed_by_the_chain),
         cmocka_unit_test(a_paused_node_is_not_waited_for),
+        cmocka_unit_test(proof_of_a_double_vote_halts_everybody),
+        cmocka_unit_test(the_discount_halves_every_four_rounds_and_ends_after_sixteen),
         cmocka_unit_test(messages_of_junk_are_counted_and_change_nothing),
     };
 
