@@ -51,7 +51,9 @@ complain(const reading *self, const yaml_mark_t *mark, const char *format, ...)
     char text[DP_WHY_MAX];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    if (vsnprintf(text, sizeof text, format, arguments) < 0) {
+        text[0] = '\0';
+    }
     va_end(arguments);
     for (char *c = text; *c != '\0'; c++) {
         if ((unsigned char)*c < 0x20 || *c == 0x7f) {

@@ -3,11 +3,12 @@
 #include <langinfo.h>
 #include <libsmartcols.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/alloc.h"
+
+enum { CELL_BYTES = 256 };
 
 struct dp_table {
     struct libscols_table *table;
@@ -54,7 +55,10 @@ void dp_print_span(uint64_t seconds, char text[DP_PRINT_CELL_MAX])
         uint64_t from;
         uint64_t unit;
         const char *name;
-    } rows[] = {{2 * 86400, 86400, "d"}, {2 * 3600, 3600, "h"}, {120, 60, "min"}, {0, 1, "s"}};
+    } rows[] = {{2 * UINT64_C(86400), 86400, "d"},
+                {2 * UINT64_C(3600), 3600, "h"},
+                {120, 60, "min"},
+                {0, 1, "s"}};
     size_t i = 0;
     while (seconds < rows[i].from) {
         i++;
@@ -141,20 +145,13 @@ void dp_table_row(dp_table *table)
 
 void dp_table_cell(dp_table *table, const char *text)
 {
-    char *copy = NULL;
+    char cell[CELL_BYTES];
     if (table == NULL || table->failed) {
         return;
     }
-    copy = strdup(text); /* libsmartcols frees it. */
-    if (copy == NULL) {
-        table->failed = true;
-        return;
-    }
-    dp_print_harmless(copy);
-    if (scols_line_refer_data(table->line, table->column++, copy) != 0) {
-        free(copy);
-        table->failed = true;
-    }
+    snprintf(cell, sizeof cell, "%s", text);
+    dp_print_harmless(cell);
+    table->failed = scols_line_set_data(table->line, table->column++, cell) != 0;
 }
 
 void dp_table_close(dp_table *table, bool print)

@@ -24,7 +24,7 @@ from daemons import CliError, Folder, wait_for  # noqa: E402 (the path comes fir
 KJV = "gen1:1-rev22:21"
 FROZEN_S = 20
 SAMPLE_BYTES = 400
-PROMPT = "In the beginning"
+KJV_PROMPT = "Jesus saith unto them,"
 TOKENS_PER_MINUTE = 800_000 # that two cores train together; sets the end of the learning rate's fall
 
 
@@ -269,8 +269,8 @@ def measure(story):
     roots = story.same_roots()
     thawed = story.listed(nodes[1].name, story.thawed)[0][0]
     rounds_to_back = sum(story.thawed < story.seen[r["round"]] and r["round"] <= thawed for r in records)
-    sample = nodes[-1].ask("sample", "-p", PROMPT, "-n", "300", "--seed", "7")["text"]
-    sample = sample.removeprefix(PROMPT).encode()[:SAMPLE_BYTES].decode(errors="ignore")
+    sample = nodes[-1].ask("sample", "-p", options.prompt, "-n", "300", "--seed", "7")["text"]
+    sample = sample.removeprefix(options.prompt).encode()[:SAMPLE_BYTES].decode(errors="ignore")
     evaluation = nodes[-1].ask("eval")
     exchanges = sum(len(f.exchanges) for f in story.follows.values())
     joins = [story.listed(name, begin)[0][1] - begin for name, begin in story.joined.items()]
@@ -343,7 +343,7 @@ def report(summary, story):
     for root in summary["state_roots"]:
         say(f"  {root['node']:8s} round {root['round']}  {root['root']}")
     say("  " + ("all replicas are identical" if summary["replicas_identical"] else "THE REPLICAS DIFFER"))
-    say(f"\nThe model writes:\n\n  {PROMPT}" + summary["sample"].replace("\n", "\n  ") + "\n")
+    say(f"\nThe model writes:\n\n  {story.options.prompt}" + summary["sample"].replace("\n", "\n  ") + "\n")
     for key in ("seconds", "rounds_committed", "rounds_gossip", "median_round_s", "join_to_first_round_s",
                 "restart_to_first_round_s", "longest_commit_gap_s", "bytes_sent_per_param_per_round"):
         say(f"  {key:32s} {summary[key]}")
@@ -373,6 +373,7 @@ def load_text(options, folder):
     options.text = os.path.abspath(options.text)
     with open(options.text, encoding="utf-8") as file:
         options.text_content = file.read()
+    options.prompt = KJV_PROMPT if options.is_kjv else " ".join(options.text_content[:60].split()[:4])
 
 
 def interrupt(number, frame):
