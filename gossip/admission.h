@@ -21,8 +21,8 @@ typedef struct dp_admission {
     /* Does credential make peer a member of run? now_ms 0: time is not looked at. Pure: the same answer on every node.
      * The statuses of dp_credential_check; out is untouched on failure. */
     dp_status (*check)(void *context, dp_view credential, const dp_run_id *run,
-                       const uint8_t root[DP_PUBLIC_KEY_BYTES], const dp_peer *peer, uint64_t now_ms,
-                       dp_admitted *out);
+                       const uint8_t root[DP_PUBLIC_KEY_BYTES], const dp_peer *peer,
+                       uint64_t now_ms, dp_admitted *out);
 } dp_admission;
 
 dp_admission dp_admission_certs(void);

@@ -25,14 +25,16 @@ static bool find_source(dp_node *node, dp_peer *source)
     const uint32_t hint = dp_node_member_index(node, &node->catchup.hint_peer);
 
     if (node->catchup.hint_slot > node->ledger.slot && hint != DP_MEMBER_NONE && hint != 0 &&
-        dp_members_at(node->members, hint)->linked && !dp_peer_equal(&node->catchup.hint_peer, &node->catchup.asked)) {
+        dp_members_at(node->members, hint)->linked &&
+        !dp_peer_equal(&node->catchup.hint_peer, &node->catchup.asked)) {
         *source = node->catchup.hint_peer;
         return true;
     }
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t index = (start + i) % count;
         const dp_member *member = dp_members_at(node->members, index);
-        if (index != 0 && member->linked && member->has_summary && member->summary.slot > node->ledger.slot) {
+        if (index != 0 && member->linked && member->has_summary &&
+            member->summary.slot > node->ledger.slot) {
             *source = member->peer;
             return true;
         }
@@ -70,7 +72,8 @@ static void ask(dp_node *node)
 
     /* While a decision of the own slot is about to come by itself, nobody is asked. */
     if (node->chain->op != 0 || node->chain->failed || catchup->size > 0 ||
-        (catchup->asked_at.us != 0 && dp_time_between(catchup->asked_at, node->now) < RECORDS_WAIT_US)) {
+        (catchup->asked_at.us != 0 &&
+         dp_time_between(catchup->asked_at, node->now) < RECORDS_WAIT_US)) {
         return;
     }
     if (!find_source(node, &source)) {
@@ -125,7 +128,8 @@ dp_status dp_catchup_records(dp_node *node, dp_view message)
         return DP_OK; /* One at a time; it is asked for again. */
     }
     memcpy(catchup->records, message.data, message.size);
-    const dp_status status = dp_wire_read_records(dp_view_of(catchup->records, message.size), &catchup->parsed);
+    const dp_status status =
+        dp_wire_read_records(dp_view_of(catchup->records, message.size), &catchup->parsed);
     if (status != DP_OK) {
         return status;
     }
@@ -182,15 +186,18 @@ void dp_catchup_state(dp_node *node)
         catchup->state_round = summary->saved_round;
         catchup->state_bytes = summary->saved_bytes;
         catchup->state_moved = node->now;
-        dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, node->train.applied, summary->saved_round,
-                     "state");
+        dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, node->train.applied,
+                     summary->saved_round, "state");
         if (dp_node_holds(node, &catchup->state_root)) {
             dp_catchup_object(node, &summary->saved_root);
             return;
         }
-        dp_chain_cancel(node, node->ledger.round); /* Blobs to replay make room; they are wanted again from there. */
-        DP_IGNORE(dp_spread_want(node->spread, node->now, &catchup->state_root, catchup->state_bytes, DP_USE_STATE,
-                                 DP_PRIORITY_STATE, &node->out)); /* Full: asked again with the next tick. */
+        dp_chain_cancel(
+            node,
+            node->ledger.round); /* Blobs to replay make room; they are wanted again from there. */
+        DP_IGNORE(dp_spread_want(node->spread, node->now, &catchup->state_root,
+                                 catchup->state_bytes, DP_USE_STATE, DP_PRIORITY_STATE,
+                                 &node->out)); /* Full: asked again with the next tick. */
     }
     for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
         const dp_member *member = dp_members_at(node->members, i);
@@ -243,7 +250,8 @@ void dp_catchup_tick(dp_node *node)
 dp_time dp_catchup_wake(const dp_node *node)
 {
     /* While a record is being written its STORED event goes on with it. */
-    if (node->catchup.asked_at.us == 0 || node->chain->op != 0 || node->chain->failed || node->catchup.size > 0) {
+    if (node->catchup.asked_at.us == 0 || node->chain->op != 0 || node->chain->failed ||
+        node->catchup.size > 0) {
         return DP_NEVER;
     }
     const dp_time due = dp_time_after(node->catchup.asked_at, RECORDS_WAIT_US);

@@ -94,7 +94,8 @@ static void drop_old(dp_node *node)
 {
     uint32_t rows = 0;
 
-    for (uint32_t i = 0; i < DP_RING_ROUNDS && rows < 2; i++) { /* The number of actions of a step is bounded. */
+    for (uint32_t i = 0; i < DP_RING_ROUNDS && rows < 2;
+         i++) { /* The number of actions of a step is bounded. */
         dp_ring_row *row = &node->chain->ring[i];
         if (row->round == 0 || row->dropped || !is_old(node, row->round)) {
             continue;
@@ -163,14 +164,20 @@ static void remember_round(dp_node *node, const dp_record *record)
     if (node->started) {
         drop_row(node, row); /* What it names is never asked for again. */
     }
-    *row = (dp_ring_row){.round = record->round, .slot = record->slot, .tokens = record->tokens_total,
-                         .alpha = record->alpha, .n = record->n_listed};
+    *row = (dp_ring_row){.round = record->round,
+                         .slot = record->slot,
+                         .tokens = record->tokens_total,
+                         .alpha = record->alpha,
+                         .n = record->n_listed};
     row->digest = dp_ledger_digest(&node->ledger);
     row->touched = contains(record, &node->self);
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const dp_listed *listed = &record->listed[i];
-        row->items[i] = (dp_ring_item){.peer = listed->peer, .root = listed->root, .bytes = listed->bytes,
-                                       .q = listed->q, .clip = listed->clip};
+        row->items[i] = (dp_ring_item){.peer = listed->peer,
+                                       .root = listed->root,
+                                       .bytes = listed->bytes,
+                                       .q = listed->q,
+                                       .clip = listed->clip};
         if (dp_peer_equal(&listed->peer, &node->self)) {
             chain->own_round = record->round;
             chain->own_root = listed->root;
@@ -185,7 +192,8 @@ static void remember_round(dp_node *node, const dp_record *record)
 static void note_config(dp_node *node, const dp_record *record, uint32_t voters_before)
 {
     for (uint32_t i = 0; record->has_config && i < record->config.n_admits; i++) {
-        dp_node_note(node, DP_NOTE_ADMITTED, record->round, &record->config.admits[i].peer, 0, 0, "");
+        dp_node_note(node, DP_NOTE_ADMITTED, record->round, &record->config.admits[i].peer, 0, 0,
+                     "");
     }
     for (uint32_t i = 0; record->has_config && i < record->config.n_removes; i++) {
         const dp_peer *peer = &record->config.removes[i].peer;
@@ -199,11 +207,12 @@ static void note_config(dp_node *node, const dp_record *record, uint32_t voters_
         }
     }
     for (uint32_t i = 0; record->has_config && i < record->config.n_fences; i++) {
-        dp_mix_fence(node->mix, node->now, &record->config.fences[i].peer, record->config.fences[i].incarnation,
-                     &node->out);
+        dp_mix_fence(node->mix, node->now, &record->config.fences[i].peer,
+                     record->config.fences[i].incarnation, &node->out);
     }
     if (record->has_config && record->config.n_voters > 0) {
-        dp_node_note(node, DP_NOTE_VOTERS, record->round, NULL, voters_before, node->ledger.n_voters, "");
+        dp_node_note(node, DP_NOTE_VOTERS, record->round, NULL, voters_before,
+                     node->ledger.n_voters, "");
     }
 }
 
@@ -214,9 +223,11 @@ void dp_chain_tell_members(dp_node *node)
     for (uint32_t i = 0; i < node->ledger.n_roster; i++) {
         const dp_roster_entry *entry = &node->ledger.roster[i];
         if (entry->gone == 0) {
-            const uint32_t index = dp_members_add(node->members, &entry->peer, (dp_view){0}, entry->caps, NULL, 0);
+            const uint32_t index =
+                dp_members_add(node->members, &entry->peer, (dp_view){0}, entry->caps, NULL, 0);
             if (index != DP_MEMBER_NONE) {
-                dp_members_mark(node->members, index, true, dp_ledger_voter(&node->ledger, &entry->peer) != DP_NOBODY);
+                dp_members_mark(node->members, index, true,
+                                dp_ledger_voter(&node->ledger, &entry->peer) != DP_NOBODY);
             }
         }
     }
@@ -242,11 +253,13 @@ static void apply_record(dp_node *node, const dp_record *record, const dp_hash *
     note_config(node, record, voters_before);
     if (is_round) {
         if (node->round->opened.us != 0) {
-            dp_deadline_measure(&node->round->deadline, dp_time_between(node->round->opened, node->now));
+            dp_deadline_measure(&node->round->deadline,
+                                dp_time_between(node->round->opened, node->now));
             dp_beat_hold(&node->beat, dp_deadline_length(&node->round->deadline) / 4);
         }
         node->chain->decided_at = node->now;
-        dp_node_note(node, DP_NOTE_DECIDED, record->round, NULL, record->n_listed, record->slot, "");
+        dp_node_note(node, DP_NOTE_DECIDED, record->round, NULL, record->n_listed, record->slot,
+                     "");
         if (node->chain->own_round == record->round) {
             dp_node_note(node, DP_NOTE_COUNTED, record->round, NULL, node->chain->own_clip, 0, "");
         } else if (node->train.pending.has && node->train.pending.ready.round == record->round) {
@@ -264,7 +277,8 @@ static void apply_record(dp_node *node, const dp_record *record, const dp_hash *
 
 /* ---- offering, writing ---- */
 
-static dp_status check_offer(dp_node *node, dp_view record, dp_view cert, const dp_hash *hash, dp_record *decoded)
+static dp_status check_offer(dp_node *node, dp_view record, dp_view cert, const dp_hash *hash,
+                             dp_record *decoded)
 {
     dp_cert_of_record seals;
 
@@ -272,13 +286,14 @@ static dp_status check_offer(dp_node *node, dp_view record, dp_view cert, const 
     if (decoded->slot != node->ledger.slot + 1) {
         return decoded->slot > node->ledger.slot ? DP_AGAIN : DP_EXISTS;
     }
-    if (!dp_hash_equal(&decoded->prev, &node->ledger.head) || !dp_hash_equal(&decoded->run, &node->run) ||
+    if (!dp_hash_equal(&decoded->prev, &node->ledger.head) ||
+        !dp_hash_equal(&decoded->run, &node->run) ||
         !dp_hash_equal(&decoded->fork, &node->ledger.fork)) {
         return DP_DENIED;
     }
     DP_TRY(dp_cert_of_record_decode(&seals, cert));
-    if (!dp_cert_verify(&seals, &node->config.crypto, &node->run, &node->ledger.fork, decoded->slot, &decoded->prev,
-                        hash, node->ledger.voters, node->ledger.n_voters)) {
+    if (!dp_cert_verify(&seals, &node->config.crypto, &node->run, &node->ledger.fork, decoded->slot,
+                        &decoded->prev, hash, node->ledger.voters, node->ledger.n_voters)) {
         return DP_BADSIG;
     }
     return DP_OK;
@@ -300,8 +315,10 @@ dp_status dp_chain_offer(dp_node *node, dp_view record, dp_view cert)
 {
     dp_chain *chain = node->chain;
     const dp_hash hash = dp_record_hash(record);
-    const dp_valid valid = {.ledger = &node->ledger, .crypto = &node->config.crypto,
-                            .admission = &node->config.admission, .admitted = chain->admitted};
+    const dp_valid valid = {.ledger = &node->ledger,
+                            .crypto = &node->config.crypto,
+                            .admission = &node->config.admission,
+                            .admitted = chain->admitted};
     const char *cause = "";
 
     if (chain->op != 0 || chain->failed) {
@@ -316,14 +333,16 @@ dp_status dp_chain_offer(dp_node *node, dp_view record, dp_view cert)
     }
     const dp_status verdict = dp_valid_record(&valid, &chain->decoded, &cause);
     if (verdict != DP_OK) {
-        dp_node_note(node, DP_NOTE_REJECTED, chain->decoded.round, NULL, chain->decoded.slot, 0, cause);
+        dp_node_note(node, DP_NOTE_REJECTED, chain->decoded.round, NULL, chain->decoded.slot, 0,
+                     cause);
         return verdict;
     }
     dp_commit_copy(&chain->record, record, &hash);
     memcpy(chain->cert, cert.data, cert.size);
     chain->cert_size = cert.size;
     /* Credentials of the decoded record must point into the bytes that stay. */
-    const dp_status again = dp_record_decode(&chain->decoded, dp_view_of(chain->record.data, chain->record.size));
+    const dp_status again =
+        dp_record_decode(&chain->decoded, dp_view_of(chain->record.data, chain->record.size));
     dp_assert(again == DP_OK);
     write_record(node);
     return DP_OK;
@@ -366,9 +385,9 @@ dp_status dp_chain_restore(dp_node *node, uint64_t slot, dp_view record, dp_view
     }
     for (uint32_t i = 0; chain->decoded.has_config && i < chain->decoded.config.n_admits; i++) {
         const dp_admit *admit = &chain->decoded.config.admits[i];
-        DP_TRY(node->config.admission.check(node->config.admission.context, admit->credential, &node->run,
-                                            node->ledger.root_key, &admit->peer, chain->decoded.time_ms,
-                                            &chain->admitted[i]));
+        DP_TRY(node->config.admission.check(node->config.admission.context, admit->credential,
+                                            &node->run, node->ledger.root_key, &admit->peer,
+                                            chain->decoded.time_ms, &chain->admitted[i]));
     }
     apply_record(node, &chain->decoded, &hash);
     return DP_OK;
@@ -381,7 +400,8 @@ void dp_chain_decided(dp_node *node)
     dp_view bytes;
     const dp_view record = dp_view_of(commit->outcome.data, commit->outcome.size);
 
-    if (!commit->decided || node->chain->op != 0 || node->chain->failed || commit->slot != node->ledger.slot + 1) {
+    if (!commit->decided || node->chain->op != 0 || node->chain->failed ||
+        commit->slot != node->ledger.slot + 1) {
         return;
     }
     dp_status status = dp_cert_of_record_encode(&commit->cert, cert, sizeof cert, &bytes);

@@ -4,15 +4,19 @@
 /* Members that are expected to contribute: alive, with a trainer, near the newest state. */
 uint32_t dp_round_active(const dp_node *node)
 {
-    uint32_t active = node->train.state == DP_TRAINER_SET && !node->paused && !node->config.observer ? 1 : 0;
+    uint32_t active =
+        node->train.state == DP_TRAINER_SET && !node->paused && !node->config.observer ? 1 : 0;
 
     for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
         const dp_member *member = dp_members_at(node->members, i);
-        if (member->state == DP_MEMBER_ALIVE && member->has_summary && member->summary.has_trainer &&
-            member->summary.mode != DP_MODE_PAUSED && member->summary.mode != DP_MODE_LEFT &&
-            member->summary.round + 1 >= node->ledger.round && dp_round_may_contribute(node, &member->peer)) {
+        if (member->state == DP_MEMBER_ALIVE && member->has_summary &&
+            member->summary.has_trainer && member->summary.mode != DP_MODE_PAUSED &&
+            member->summary.mode != DP_MODE_LEFT &&
+            member->summary.round + 1 >= node->ledger.round &&
+            dp_round_may_contribute(node, &member->peer)) {
             active++;
-        } else if (member->state == DP_MEMBER_ALIVE && dp_round_claim_of(node, &member->peer) != NULL) {
+        } else if (member->state == DP_MEMBER_ALIVE &&
+                   dp_round_claim_of(node, &member->peer) != NULL) {
             active++;
         }
     }
@@ -25,7 +29,9 @@ uint32_t dp_round_others_ready(const dp_node *node)
 
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         const dp_claim *claim = &node->round->claims[i];
-        ready += !claim->evidence && !claim->bad && !dp_peer_equal(&claim->ready.peer, &node->self) ? 1 : 0;
+        ready += !claim->evidence && !claim->bad && !dp_peer_equal(&claim->ready.peer, &node->self)
+                     ? 1
+                     : 0;
     }
     return ready;
 }
@@ -36,7 +42,8 @@ static uint64_t slowest_step(const dp_node *node)
 
     for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
         const dp_member *member = dp_members_at(node->members, i);
-        if (member->state == DP_MEMBER_ALIVE && member->has_summary && member->summary.step_us > slowest) {
+        if (member->state == DP_MEMBER_ALIVE && member->has_summary &&
+            member->summary.step_us > slowest) {
             slowest = member->summary.step_us;
         }
     }
@@ -52,7 +59,8 @@ static const char *close_cause(dp_node *node)
     uint32_t n = 0;
     const uint32_t held = dp_round_held(node, NULL);
     const uint32_t active = dp_round_active(node);
-    const uint32_t least = node->manifest.contributors_min > 0 ? node->manifest.contributors_min : 1;
+    const uint32_t least =
+        node->manifest.contributors_min > 0 ? node->manifest.contributors_min : 1;
 
     if (held == 0 || !dp_round_state_cert(node, &root, seals, &n)) {
         return NULL;
@@ -64,13 +72,15 @@ static const char *close_cause(dp_node *node)
         round->enough_at = node->now;
     }
     const uint64_t rtt = dp_members_rtt_p95(node->members, false);
-    const uint64_t grace =
-        dp_deadline_grace(&round->deadline, slowest_step(node), dp_spread_chunk_p95(node->spread), rtt);
-    if (round->enough_at.us != 0 && dp_time_reached(node->now, dp_time_after(round->enough_at, grace))) {
+    const uint64_t grace = dp_deadline_grace(&round->deadline, slowest_step(node),
+                                             dp_spread_chunk_p95(node->spread), rtt);
+    if (round->enough_at.us != 0 &&
+        dp_time_reached(node->now, dp_time_after(round->enough_at, grace))) {
         return "grace";
     }
     if (round->opened.us != 0 && held >= least &&
-        dp_time_reached(node->now, dp_time_after(round->opened, dp_deadline_hard(&round->deadline)))) {
+        dp_time_reached(node->now,
+                        dp_time_after(round->opened, dp_deadline_hard(&round->deadline)))) {
         return "deadline";
     }
     return NULL;
@@ -86,15 +96,19 @@ static void note_stragglers(dp_node *node)
         const dp_roster_entry *entry = &node->ledger.roster[i];
         const dp_claim *claim = dp_round_claim_of(node, &entry->peer);
         const uint32_t index = dp_node_member_index(node, &entry->peer);
-        bool listed = entry->gone != 0 || !dp_ledger_may_be_late(&node->ledger, entry, node->ledger.round + 1);
+        bool listed = entry->gone != 0 ||
+                      !dp_ledger_may_be_late(&node->ledger, entry, node->ledger.round + 1);
         for (uint32_t k = 0; k < n && !listed; k++) {
             listed = dp_peer_equal(&node->round->claims[held[k]].ready.peer, &entry->peer);
         }
         if (listed) {
             continue;
         }
-        const char *cause = claim == NULL ? "not ready" : claim->bad ? "blob does not decode" : "not held";
-        if (index != 0 && (index == DP_MEMBER_NONE || dp_members_at(node->members, index)->state != DP_MEMBER_ALIVE)) {
+        const char *cause = claim == NULL ? "not ready"
+                            : claim->bad  ? "blob does not decode"
+                                          : "not held";
+        if (index != 0 && (index == DP_MEMBER_NONE ||
+                           dp_members_at(node->members, index)->state != DP_MEMBER_ALIVE)) {
             cause = "not alive";
         }
         dp_node_note(node, DP_NOTE_STRAGGLER, node->ledger.round + 1, &entry->peer, 0, 0, cause);
@@ -105,8 +119,8 @@ static void arm_bid(dp_node *node)
 {
     dp_round *round = node->round;
     const uint64_t rtt = dp_members_rtt_p95(node->members, true);
-    const uint64_t wait = dp_deadline_bid(rtt, dp_span_percentile(&round->fsync, 95), dp_commit_distance(node->commit),
-                                          round->bids);
+    const uint64_t wait = dp_deadline_bid(rtt, dp_span_percentile(&round->fsync, 95),
+                                          dp_commit_distance(node->commit), round->bids);
 
     round->bid_at = dp_time_after(node->now, wait + dp_rng_below(&node->rng, wait / 4 + 1));
 }
@@ -116,8 +130,8 @@ static void close_round(dp_node *node)
     dp_round *round = node->round;
     dp_commit *commit = node->commit;
 
-    if (commit->self == DP_NOBODY || commit->decided || commit->key_lost || node->halted || node->chain->op != 0 ||
-        node->chain->failed) {
+    if (commit->self == DP_NOBODY || commit->decided || commit->key_lost || node->halted ||
+        node->chain->op != 0 || node->chain->failed) {
         return;
     }
     const char *cause = close_cause(node);
@@ -181,7 +195,8 @@ dp_time dp_round_wake(const dp_node *node)
         wake = dp_time_min(wake, round->bid_at);
     }
     if (round->close_at.us == 0 && round->enough_at.us != 0) {
-        const uint64_t grace = dp_deadline_grace(&round->deadline, slowest_step(node), dp_spread_chunk_p95(node->spread),
+        const uint64_t grace = dp_deadline_grace(&round->deadline, slowest_step(node),
+                                                 dp_spread_chunk_p95(node->spread),
                                                  dp_members_rtt_p95(node->members, false));
         wake = dp_time_min(wake, dp_time_after(round->enough_at, grace));
     }

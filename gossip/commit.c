@@ -9,8 +9,8 @@
 
 /* ---- slot ---- */
 
-void dp_commit_init(dp_commit *commit, const dp_commit_host *host, const dp_crypto *crypto, const dp_run_id *run,
-                    const uint8_t *vote_key)
+void dp_commit_init(dp_commit *commit, const dp_commit_host *host, const dp_crypto *crypto,
+                    const dp_run_id *run, const uint8_t *vote_key)
 {
     memset(commit, 0, sizeof *commit);
     commit->host = *host;
@@ -197,12 +197,13 @@ void dp_commit_write_row(dp_commit *commit)
     commit->writing.accepted = -1;
 #endif
     const bool with_record = commit->writing.accepted >= 0;
-    const dp_commit_row fields = {.fork = commit->fork,
-                                  .slot = commit->slot,
-                                  .prev = commit->prev,
-                                  .promised = commit->writing.promised,
-                                  .accepted = commit->writing.accepted,
-                                  .record = dp_view_of(commit->accepted.data, with_record ? commit->accepted.size : 0)};
+    const dp_commit_row fields = {
+        .fork = commit->fork,
+        .slot = commit->slot,
+        .prev = commit->prev,
+        .promised = commit->writing.promised,
+        .accepted = commit->writing.accepted,
+        .record = dp_view_of(commit->accepted.data, with_record ? commit->accepted.size : 0)};
     dp_commit_row_write(&writer, &fields);
     const dp_status status = dp_writer_finish(&writer, &row);
     dp_assert(status == DP_OK);
@@ -340,13 +341,16 @@ dp_status dp_commit_check(const dp_commit *commit, dp_why *why)
     const dp_commit_state *state = &commit->state;
 
     if (state->accepted > state->promised) {
-        return dp_why_set(why, DP_CORRUPT, "slot %llu: accepted above promised", (unsigned long long)commit->slot);
+        return dp_why_set(why, DP_CORRUPT, "slot %llu: accepted above promised",
+                          (unsigned long long)commit->slot);
     }
     if (commit->durable.promised > state->promised || commit->durable.accepted > state->accepted) {
-        return dp_why_set(why, DP_CORRUPT, "slot %llu: memory behind disk", (unsigned long long)commit->slot);
+        return dp_why_set(why, DP_CORRUPT, "slot %llu: memory behind disk",
+                          (unsigned long long)commit->slot);
     }
     if (state->accepted >= 0 && !dp_hash_equal(&commit->accepted.hash, &state->hash)) {
-        return dp_why_set(why, DP_CORRUPT, "slot %llu: accepted record", (unsigned long long)commit->slot);
+        return dp_why_set(why, DP_CORRUPT, "slot %llu: accepted record",
+                          (unsigned long long)commit->slot);
     }
     return DP_OK;
 }

@@ -51,7 +51,7 @@ typedef enum dp_commit_phase {
 typedef struct dp_commit_state {
     int64_t promised; /* -1: none */
     int64_t accepted;
-    dp_hash hash;     /* of the accepted record */
+    dp_hash hash; /* of the accepted record */
 } dp_commit_state;
 
 typedef struct dp_commit_bytes {
@@ -67,7 +67,7 @@ typedef struct dp_commit {
     dp_run_id run;
     bool has_key;
     uint8_t key[DP_PUBLIC_KEY_BYTES];
-    bool key_lost;         /* own signature seen above the own row: never vote again with it */
+    bool key_lost; /* own signature seen above the own row: never vote again with it */
     /* the slot */
     dp_hash fork;
     uint64_t slot;
@@ -75,32 +75,33 @@ typedef struct dp_commit {
     uint32_t n;
     dp_voter voters[DP_VOTERS_MAX];
     uint32_t order[DP_VOTERS_MAX];
-    uint32_t self;         /* index, or DP_NOBODY: does not vote in this slot */
+    uint32_t self; /* index, or DP_NOBODY: does not vote in this slot */
     /* acceptor */
-    dp_commit_state state;   /* in memory */
-    dp_commit_state durable; /* on disk; behind state only while op is under way or after a failed write */
+    dp_commit_state state; /* in memory */
+    dp_commit_state
+        durable; /* on disk; behind state only while op is under way or after a failed write */
     dp_commit_state writing;
     dp_commit_bytes accepted;
-    uint32_t op;             /* of the write under way, 0: none */
-    uint32_t promise_to;     /* who waits for PROMISE, or DP_NOBODY */
+    uint32_t op;         /* of the write under way, 0: none */
+    uint32_t promise_to; /* who waits for PROMISE, or DP_NOBODY */
     bool tell_accepted;
-    int64_t seen;            /* highest ballot met in this slot */
-    bool has_waiting;        /* a PROPOSE that cannot be accepted yet */
-    dp_vote_msg waiting;     /* its record is in waiting_record */
+    int64_t seen;        /* highest ballot met in this slot */
+    bool has_waiting;    /* a PROPOSE that cannot be accepted yet */
+    dp_vote_msg waiting; /* its record is in waiting_record */
     dp_commit_bytes waiting_record;
-    bool has_prepare;        /* a PREPARE that came during a write */
+    bool has_prepare; /* a PREPARE that came during a write */
     dp_vote prepare;
     /* owner */
     dp_commit_phase phase;
     uint32_t ballot;
-    uint32_t promised_by;    /* bit per voter */
+    uint32_t promised_by; /* bit per voter */
     dp_vote promises[DP_VOTERS_MAX];
-    int64_t best;            /* highest accepted ballot in the promises */
-    dp_commit_bytes value;   /* what is proposed */
+    int64_t best;          /* highest accepted ballot in the promises */
+    dp_commit_bytes value; /* what is proposed */
     bool has_value;
     dp_time sent_at;
     /* votes of this slot */
-    uint32_t voted;          /* bit per voter: votes[] holds its latest ACCEPTED */
+    uint32_t voted; /* bit per voter: votes[] holds its latest ACCEPTED */
     dp_vote votes[DP_VOTERS_MAX];
     bool decided;
     dp_commit_bytes outcome;
@@ -111,8 +112,8 @@ typedef struct dp_commit {
     uint8_t room[DP_VOTE_MESSAGE_MAX];
 } dp_commit;
 
-void dp_commit_init(dp_commit *commit, const dp_commit_host *host, const dp_crypto *crypto, const dp_run_id *run,
-                    const uint8_t *vote_key);
+void dp_commit_init(dp_commit *commit, const dp_commit_host *host, const dp_crypto *crypto,
+                    const dp_run_id *run, const uint8_t *vote_key);
 /* The row found on disk. DP_BADMSG, DP_VERSION: then this node must not vote (key_lost is set). */
 DP_MUST dp_status dp_commit_restore(dp_commit *commit, dp_view row);
 /* The slot after the ledger's head begins. self: this node. */

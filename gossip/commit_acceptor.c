@@ -9,7 +9,8 @@
 bool dp_commit_may_vote(const dp_commit *commit)
 {
     /* A row of a later slot on disk must not be overwritten by a vote in this one. */
-    return commit->self != DP_NOBODY && !commit->key_lost && !commit->decided && commit->row_size == 0;
+    return commit->self != DP_NOBODY && !commit->key_lost && !commit->decided &&
+           commit->row_size == 0;
 }
 
 /* ---- answers ---- */
@@ -30,7 +31,8 @@ void dp_commit_send_promise(dp_commit *commit, uint32_t to)
 /* To one voter, or to all with DP_NOBODY; then the own vote counts here too. */
 void dp_commit_send_accepted(dp_commit *commit, uint32_t to)
 {
-    dp_vote_msg msg = {.vote = {.ballot = (uint32_t)commit->state.accepted, .hash = commit->state.hash}};
+    dp_vote_msg msg = {
+        .vote = {.ballot = (uint32_t)commit->state.accepted, .hash = commit->state.hash}};
 
     dp_commit_sign(commit, &msg.vote, DP_MSG_ACCEPTED);
     dp_commit_send(commit, to, &msg);
@@ -73,7 +75,8 @@ void dp_commit_on_prepare(dp_commit *commit, const dp_vote *vote)
         return;
     }
     if (ballot == commit->state.accepted && commit->durable.accepted == ballot) {
-        dp_commit_send_accepted(commit, vote->voter); /* Its owner is past PREPARE; this is a late copy. */
+        dp_commit_send_accepted(commit,
+                                vote->voter); /* Its owner is past PREPARE; this is a late copy. */
         return;
     }
     if (ballot == commit->durable.promised) {
@@ -108,7 +111,8 @@ bool dp_commit_is_justified(const dp_commit *commit, const dp_vote_msg *msg)
         const dp_vote *promise = &msg->just[i];
         if (promise->voter >= commit->n || (voters & (1U << promise->voter)) != 0 ||
             promise->accepted > promise->ballot ||
-            !dp_vote_verify(promise, &commit->crypto, &commit->run, commit->voters[promise->voter].key)) {
+            !dp_vote_verify(promise, &commit->crypto, &commit->run,
+                            commit->voters[promise->voter].key)) {
             return false;
         }
         voters |= 1U << promise->voter;
@@ -121,7 +125,8 @@ bool dp_commit_is_justified(const dp_commit *commit, const dp_vote_msg *msg)
 #if DP_MUTATION == 7 || DP_MUTATION == 8
     forced = NULL;
 #endif
-    return count > commit->n / 2 && (forced == NULL || dp_hash_equal(&forced->hash, &msg->vote.hash));
+    return count > commit->n / 2 &&
+           (forced == NULL || dp_hash_equal(&forced->hash, &msg->vote.hash));
 }
 
 /* A promise with the own signature above the own row: this disk is older than this key's votes. */
@@ -151,7 +156,8 @@ static void keep_waiting(dp_commit *commit, const dp_vote_msg *msg)
     if (msg != &commit->waiting) {
         commit->waiting = *msg;
         dp_commit_copy(&commit->waiting_record, msg->record, &msg->vote.hash);
-        commit->waiting.record = dp_view_of(commit->waiting_record.data, commit->waiting_record.size);
+        commit->waiting.record =
+            dp_view_of(commit->waiting_record.data, commit->waiting_record.size);
     }
     commit->has_waiting = true;
 }
@@ -162,7 +168,8 @@ void dp_commit_on_propose(dp_commit *commit, const dp_vote_msg *msg)
     const int64_t ballot = msg->vote.ballot;
 
     if (!dp_commit_may_vote(commit)) {
-        keep_waiting(commit, msg); /* Its record may be needed when the votes of others decide it. */
+        keep_waiting(commit,
+                     msg); /* Its record may be needed when the votes of others decide it. */
         return;
     }
 #if DP_MUTATION != 9
@@ -233,7 +240,8 @@ void dp_commit_look(dp_commit *commit, uint32_t ballot, const dp_hash *hash)
 
     for (uint32_t i = 0; i < commit->n; i++) {
         const dp_vote *vote = &commit->votes[i];
-        if ((commit->voted & (1U << i)) != 0 && vote->ballot == ballot && dp_hash_equal(&vote->hash, hash)) {
+        if ((commit->voted & (1U << i)) != 0 && vote->ballot == ballot &&
+            dp_hash_equal(&vote->hash, hash)) {
             cert.seals[cert.n].voter = (uint8_t)i;
             memcpy(cert.seals[cert.n].signature, vote->signature, DP_SIGNATURE_BYTES);
             cert.n++;

@@ -116,8 +116,10 @@ dp_status dp_vote_msg_read(dp_view message, dp_vote_msg *msg)
         }
     }
     DP_TRY(dp_reader_finish(&reader));
-    const bool with_record = type == DP_MSG_PROPOSE || (type == DP_MSG_PROMISE && msg->vote.accepted != 0);
-    if (with_record != (msg->record.size > 0) || (type != DP_MSG_PROMISE && msg->vote.accepted != 0)) {
+    const bool with_record =
+        type == DP_MSG_PROPOSE || (type == DP_MSG_PROMISE && msg->vote.accepted != 0);
+    if (with_record != (msg->record.size > 0) ||
+        (type != DP_MSG_PROMISE && msg->vote.accepted != 0)) {
         return DP_BADMSG;
     }
     if (with_record) {

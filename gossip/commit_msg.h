@@ -24,8 +24,8 @@ _Static_assert((int)DP_VOTE_MESSAGE_MAX <= (int)DP_MESSAGE_MAX, "a PROPOSE fits 
 /* PREPARE, PROMISE, PROPOSE, ACCEPTED and NACK (ballot: what the sender has promised). */
 typedef struct dp_vote_msg {
     dp_vote vote;
-    dp_view record;             /* PROMISE, PROPOSE */
-    uint32_t n_just;            /* PROPOSE */
+    dp_view record;  /* PROMISE, PROPOSE */
+    uint32_t n_just; /* PROPOSE */
     dp_vote just[DP_VOTERS_MAX];
 } dp_vote_msg;
 

@@ -53,7 +53,8 @@ static void accept_own(dp_commit *commit, dp_time now)
     commit->state.promised = commit->ballot;
     commit->state.accepted = commit->ballot;
     commit->state.hash = commit->value.hash;
-    dp_commit_copy(&commit->accepted, dp_view_of(commit->value.data, commit->value.size), &commit->value.hash);
+    dp_commit_copy(&commit->accepted, dp_view_of(commit->value.data, commit->value.size),
+                   &commit->value.hash);
     commit->phase = DP_COMMIT_ACCEPTING;
     dp_commit_write_row(commit);
 #if DP_MUTATION == 6
@@ -75,7 +76,8 @@ static void choose(dp_commit *commit, dp_time now)
         commit->value.hash = dp_record_hash(dp_view_of(commit->value.data, size));
         commit->has_value = true;
     }
-    switch (commit->host.judge(commit->host.context, dp_view_of(commit->value.data, commit->value.size))) {
+    switch (commit->host.judge(commit->host.context,
+                               dp_view_of(commit->value.data, commit->value.size))) {
     case DP_VERDICT_NO:
         commit->phase = DP_COMMIT_IDLE;
         commit->has_value = false;
@@ -113,8 +115,8 @@ static void take_promise(dp_commit *commit, dp_time now, const dp_vote *vote, dp
 
 void dp_commit_owner_promise(dp_commit *commit, dp_time now, const dp_vote_msg *msg)
 {
-    if (commit->phase != DP_COMMIT_PREPARING || commit->op != 0 || msg->vote.ballot != commit->ballot ||
-        msg->vote.accepted > msg->vote.ballot) {
+    if (commit->phase != DP_COMMIT_PREPARING || commit->op != 0 ||
+        msg->vote.ballot != commit->ballot || msg->vote.accepted > msg->vote.ballot) {
         return;
     }
     take_promise(commit, now, &msg->vote, msg->record);
@@ -122,7 +124,8 @@ void dp_commit_owner_promise(dp_commit *commit, dp_time now, const dp_vote_msg *
 
 bool dp_commit_propose(dp_commit *commit, dp_time now)
 {
-    if (!may_own(commit) || commit->state.promised >= 0 || !dp_commit_owns(commit, 0, commit->self)) {
+    if (!may_own(commit) || commit->state.promised >= 0 ||
+        !dp_commit_owns(commit, 0, commit->self)) {
         return false;
     }
     commit->ballot = 0;
@@ -145,7 +148,8 @@ bool dp_commit_bid(dp_commit *commit, dp_time now)
     if (!may_own(commit)) {
         return false;
     }
-    const int64_t above = commit->seen > commit->state.promised ? commit->seen : commit->state.promised;
+    const int64_t above =
+        commit->seen > commit->state.promised ? commit->seen : commit->state.promised;
     uint32_t ballot = (uint32_t)(above + 1);
 #if DP_MUTATION == 1
     if (commit->state.promised < 0) {

@@ -30,7 +30,8 @@ uint64_t dp_deadline_hard(const dp_deadline *deadline)
     return (length + length / 2 + 2 * DP_SECOND) * deadline->patience_milli / 1000;
 }
 
-uint64_t dp_deadline_grace(const dp_deadline *deadline, uint64_t step_us, uint64_t transfer_us, uint64_t rtt_p95_us)
+uint64_t dp_deadline_grace(const dp_deadline *deadline, uint64_t step_us, uint64_t transfer_us,
+                           uint64_t rtt_p95_us)
 {
     const uint64_t least = 4 * rtt_p95_us + 50 * DP_MS;
     const uint64_t quarter = dp_deadline_length(deadline) / 4;
@@ -38,9 +39,11 @@ uint64_t dp_deadline_grace(const dp_deadline *deadline, uint64_t step_us, uint64
     return clamp(step_us + 2 * transfer_us, least, quarter > least ? quarter : least);
 }
 
-uint64_t dp_deadline_bid(uint64_t rtt_p95_us, uint64_t fsync_p95_us, uint32_t distance, uint32_t failed)
+uint64_t dp_deadline_bid(uint64_t rtt_p95_us, uint64_t fsync_p95_us, uint32_t distance,
+                         uint32_t failed)
 {
-    uint64_t wait = clamp(4 * rtt_p95_us + 2 * fsync_p95_us, DP_BID_US_MIN, DP_BID_US_MAX) * (1 + distance);
+    uint64_t wait =
+        clamp(4 * rtt_p95_us + 2 * fsync_p95_us, DP_BID_US_MIN, DP_BID_US_MAX) * (1 + distance);
 
     while (failed > 0 && wait < DP_BID_BACKOFF_US_MAX) {
         wait *= 2;

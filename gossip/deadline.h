@@ -12,9 +12,9 @@
 #define DP_BID_BACKOFF_US_MAX (30 * DP_SECOND)
 
 typedef struct dp_deadline {
-    uint64_t round_us;       /* the manifest's */
+    uint64_t round_us; /* the manifest's */
     uint32_t patience_milli;
-    uint64_t average_us;     /* moving average of round durations; 0 before the first */
+    uint64_t average_us; /* moving average of round durations; 0 before the first */
 } dp_deadline;
 
 /* One measured round, from own opening to decision. */
@@ -25,10 +25,12 @@ uint64_t dp_deadline_length(const dp_deadline *deadline);
 uint64_t dp_deadline_hard(const dp_deadline *deadline);
 /* What a straggler is given after K are ready: one step of the slowest and two transfers, within [4 rtt_p95 + 50 ms, L/4]. The
  * lower bound wins, so that a member far away is not left out of every short round. */
-uint64_t dp_deadline_grace(const dp_deadline *deadline, uint64_t step_us, uint64_t transfer_us, uint64_t rtt_p95_us);
+uint64_t dp_deadline_grace(const dp_deadline *deadline, uint64_t step_us, uint64_t transfer_us,
+                           uint64_t rtt_p95_us);
 /* Wait of a voter that sees the close condition: clamp(4 rtt_p95 + 2 fsync_p95, 200 ms, 5 s) * (1 + distance from the last
  * owner), doubled per failed bid up to 30 s. */
-uint64_t dp_deadline_bid(uint64_t rtt_p95_us, uint64_t fsync_p95_us, uint32_t distance, uint32_t failed);
+uint64_t dp_deadline_bid(uint64_t rtt_p95_us, uint64_t fsync_p95_us, uint32_t distance,
+                         uint32_t failed);
 /* K: contributions that permit to close early: min(active, max(2, ceil(0.6 active))). */
 uint32_t dp_deadline_enough(uint32_t active);
 

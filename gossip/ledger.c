@@ -26,13 +26,16 @@ static dp_roster_entry *add_entry(dp_ledger *ledger, const dp_peer *peer)
     return entry;
 }
 
-dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const dp_run_id *run, uint64_t seed)
+dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const dp_run_id *run,
+                         uint64_t seed)
 {
-    const uint32_t capacity = manifest->members_max < DP_MEMBERS_MAX ? manifest->members_max : DP_MEMBERS_MAX;
+    const uint32_t capacity =
+        manifest->members_max < DP_MEMBERS_MAX ? manifest->members_max : DP_MEMBERS_MAX;
     dp_peer founder;
 
     *ledger = (dp_ledger){.run = *run,
-                          .voters_max = manifest->voters_max < DP_VOTERS_MAX ? manifest->voters_max : DP_VOTERS_MAX,
+                          .voters_max = manifest->voters_max < DP_VOTERS_MAX ? manifest->voters_max
+                                                                             : DP_VOTERS_MAX,
                           .alpha = (uint32_t)((uint64_t)manifest->alpha_milli * 65536 / 1000),
                           .head = *run,
                           .base = *run,
@@ -105,7 +108,8 @@ uint32_t dp_ledger_rounds(const dp_roster_entry *entry, uint64_t round)
     if (entry == NULL) {
         return 1;
     }
-    const uint64_t since = entry->included > entry->admitted_round ? entry->included : entry->admitted_round;
+    const uint64_t since =
+        entry->included > entry->admitted_round ? entry->included : entry->admitted_round;
     dp_assert(since < round);
     return round - since < 4 ? (uint32_t)(round - since) : 4;
 }
@@ -121,7 +125,8 @@ static void apply_config(dp_ledger *ledger, const dp_config_part *config)
 {
     for (uint32_t i = 0; i < config->n_fences; i++) {
         const uint32_t index = dp_ledger_find(ledger, &config->fences[i].peer);
-        dp_assert(index != DP_NOBODY && config->fences[i].incarnation > ledger->roster[index].fenced);
+        dp_assert(index != DP_NOBODY &&
+                  config->fences[i].incarnation > ledger->roster[index].fenced);
         ledger->roster[index].fenced = config->fences[i].incarnation;
     }
     for (uint32_t i = 0; i < config->n_removes; i++) {
@@ -138,7 +143,8 @@ static void apply_config(dp_ledger *ledger, const dp_config_part *config)
     }
 }
 
-void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *hash, const dp_admitted *admitted)
+void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *hash,
+                     const dp_admitted *admitted)
 {
     dp_assert(record->slot == ledger->slot + 1 && dp_hash_equal(&record->prev, &ledger->head));
     const uint64_t rounds_before = ledger->round;

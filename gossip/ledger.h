@@ -38,15 +38,16 @@ typedef struct dp_ledger {
     unsigned __int128 clip_median;
     uint32_t n_voters;
     dp_voter voters[DP_VOTERS_MAX]; /* in peer order */
-    uint32_t n_roster;  /* entries, those gone included: an entry is never taken out */
-    uint32_t n_members; /* those not gone */
-    uint32_t capacity;  /* of the roster, from the manifest */
+    uint32_t n_roster;              /* entries, those gone included: an entry is never taken out */
+    uint32_t n_members;             /* those not gone */
+    uint32_t capacity;              /* of the roster, from the manifest */
     dp_roster_entry *roster;
     dp_map map;
 } dp_ledger;
 
 /* seed keys the hash map; it changes nothing that one can see. */
-DP_MUST dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const dp_run_id *run, uint64_t seed);
+DP_MUST dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest,
+                                 const dp_run_id *run, uint64_t seed);
 void dp_ledger_close(dp_ledger *ledger);
 
 /* DP_NOBODY if this peer was never admitted. */
@@ -66,7 +67,8 @@ bool dp_ledger_may_be_late(const dp_ledger *ledger, const dp_roster_entry *entry
 
 /* The next record. It must be valid for this ledger (asserted as far as it is cheap). caps and invites of admitted peers come
  * from the admission check, in the order of the record's list. */
-void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *hash, const dp_admitted *admitted);
+void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *hash,
+                     const dp_admitted *admitted);
 
 /* Canonical digest of everything above: H("dpnode/ledger/1", ...). Linear in the roster. */
 dp_hash dp_ledger_digest(const dp_ledger *ledger);

@@ -15,7 +15,8 @@ static bool can_replay_from(const dp_node *node, uint64_t round)
             dp_chain_row(node, round + 1) != NULL && node->ledger.round - round < DP_RING_ROUNDS);
 }
 
-static bool is_certified_state(const dp_node *node, uint64_t round, const dp_hash *tensor_root, bool *known)
+static bool is_certified_state(const dp_node *node, uint64_t round, const dp_hash *tensor_root,
+                               bool *known)
 {
     dp_hash digest;
     dp_hash certified;
@@ -127,7 +128,8 @@ void dp_train_reload(dp_node *node, const char *cause)
 {
     dp_train *train = &node->train;
 
-    dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, train->applied, node->ledger.round, cause);
+    dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, train->applied,
+                 node->ledger.round, cause);
     train->state = DP_TRAINER_EMPTY;
     train->has_theta = false;
     train->applying = false;
@@ -169,7 +171,8 @@ void dp_train_arrive(dp_node *node, uint64_t round, const dp_hash *tensor_root)
     train->state_root = dp_state_root(round, tensor_root, &digest);
     train->saved = false;
     node->catchup.stuck_at = (dp_time){0};
-    if (dp_chain_certified(node, round, &certified) && !dp_hash_equal(&certified, &train->state_root)) {
+    if (dp_chain_certified(node, round, &certified) &&
+        !dp_hash_equal(&certified, &train->state_root)) {
         dp_train_diverged(node);
     }
 }
@@ -235,7 +238,8 @@ void dp_train_bring_back(dp_node *node)
         }
     }
     if (dp_mix_frozen_row(node->mix, &frozen)) {
-        if (pending->has && dp_hash_equal(&pending->f_root, &frozen.f_root) && !dp_mix_locked(node->mix)) {
+        if (pending->has && dp_hash_equal(&pending->f_root, &frozen.f_root) &&
+            !dp_mix_locked(node->mix)) {
             if (pending->durable) {
                 dp_mix_folded(node->mix, node->now, &node->out); /* It is inside a already. */
             }

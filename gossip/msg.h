@@ -35,9 +35,10 @@ typedef enum dp_msg_type {
     DP_MSG_VOTER_OK = 19,    /* round_msg.h: a candidate offers its vote key */
     DP_MSG_RECORDS_GET = 20, /* wire.h */
     DP_MSG_RECORDS = 21,
-    DP_MSG_PROOF = 22, /* commit_msg.h: two votes of one voter that contradict each other */
+    DP_MSG_PROOF = 22,  /* commit_msg.h: two votes of one voter that contradict each other */
     DP_MSG_REMOVE = 23, /* round_msg.h: a signed leave or revocation, for the next record */
-    DP_MSG_FENCE_ASK = 24, /* round_msg.h: a member asks the voters to fence a dead partner of an exchange */
+    DP_MSG_FENCE_ASK =
+        24, /* round_msg.h: a member asks the voters to fence a dead partner of an exchange */
 
     DP_MSG_INFO_GET = 30, /* wire.h */
     DP_MSG_INFO = 31,

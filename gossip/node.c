@@ -8,8 +8,8 @@
 
 /* ---- small things for all ---- */
 
-void dp_node_note(dp_node *node, dp_note_code code, uint64_t round, const dp_peer *peer, uint64_t a, uint64_t b,
-                  const char *cause)
+void dp_node_note(dp_node *node, dp_note_code code, uint64_t round, const dp_peer *peer, uint64_t a,
+                  uint64_t b, const char *cause)
 {
     dp_note note = {.code = code, .round = round, .a = a, .b = b, .cause = cause};
 
@@ -81,7 +81,8 @@ void dp_node_send_all(dp_node *node, dp_view message)
     for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
         const dp_peer *voter = &node->ledger.voters[i].peer;
         const uint32_t index = dp_node_member_index(node, voter);
-        if (index != 0 && (index == DP_MEMBER_NONE || !dp_members_at(node->members, index)->linked)) {
+        if (index != 0 &&
+            (index == DP_MEMBER_NONE || !dp_members_at(node->members, index)->linked)) {
             send_kept(node, voter, kept);
         }
     }
@@ -152,7 +153,8 @@ static uint32_t vote_store(void *context, uint64_t slot, dp_view row)
 
 /* ---- opening ---- */
 
-static bool admit_member(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms, uint32_t *caps)
+static bool admit_member(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms,
+                         uint32_t *caps)
 {
     const dp_node *node = context;
     dp_admitted admitted;
@@ -169,27 +171,42 @@ static dp_status open_parts(dp_node *node)
 {
     const dp_node_config *config = &node->config;
     dp_admitted own = {0};
-    const dp_beat_config beat = {.run = node->run, .self = node->self, .incarnation = config->incarnation,
+    const dp_beat_config beat = {.run = node->run,
+                                 .self = node->self,
+                                 .incarnation = config->incarnation,
                                  .crypto = config->crypto,
                                  .hold_us = (uint64_t)node->manifest.round_ms * 1000 / 4};
 
     dp_beat_init(&node->beat, &beat);
-    DP_IGNORE(config->admission.check(config->admission.context, config->credential, &node->run,
-                                      node->manifest.root_key, &node->self, 0,
-                                      &own)); /* Without capabilities others will refuse this node, and say why. */
-    dp_members_config members = {.run = node->run, .self = node->self, .incarnation = config->incarnation,
-                                 .credential = config->credential, .caps = own.caps, .n_addrs = config->n_addrs,
-                                 .members_max = config->members_max, .seed = dp_rng_next(&node->rng),
-                                 .crypto = config->crypto, .admit = admit_member, .admit_context = node,
+    DP_IGNORE(config->admission.check(
+        config->admission.context, config->credential, &node->run, node->manifest.root_key,
+        &node->self, 0,
+        &own)); /* Without capabilities others will refuse this node, and say why. */
+    dp_members_config members = {.run = node->run,
+                                 .self = node->self,
+                                 .incarnation = config->incarnation,
+                                 .credential = config->credential,
+                                 .caps = own.caps,
+                                 .n_addrs = config->n_addrs,
+                                 .members_max = config->members_max,
+                                 .seed = dp_rng_next(&node->rng),
+                                 .crypto = config->crypto,
+                                 .admit = admit_member,
+                                 .admit_context = node,
                                  .beat = &node->beat};
     memcpy(members.addrs, config->addrs, sizeof members.addrs);
     DP_TRY(dp_members_open(&node->members, &members));
-    const dp_spread_config spread = {.members = node->members, .members_max = config->members_max,
+    const dp_spread_config spread = {.members = node->members,
+                                     .members_max = config->members_max,
                                      .seed = dp_rng_next(&node->rng)};
     DP_TRY(dp_spread_open(&node->spread, &spread));
-    const dp_mix_config mix = {.run = node->run, .self = node->self, .incarnation = config->incarnation,
+    const dp_mix_config mix = {.run = node->run,
+                               .self = node->self,
+                               .incarnation = config->incarnation,
                                .pause_us = (uint64_t)node->manifest.gossip_round_ms * 1000,
-                               .seed = dp_rng_next(&node->rng), .members = node->members, .spread = node->spread,
+                               .seed = dp_rng_next(&node->rng),
+                               .members = node->members,
+                               .spread = node->spread,
                                .members_max = config->members_max};
     DP_TRY(dp_mix_open(&node->mix, &mix));
     DP_TRY(dp_ledger_open(&node->ledger, &node->manifest, &node->run, dp_rng_next(&node->rng)));
@@ -239,8 +256,12 @@ dp_status dp_node_open(dp_node **out, const dp_node_config *config)
         dp_node_close(node);
         return status;
     }
-    const dp_commit_host host = {.context = node, .judge = dp_round_judge, .value = dp_round_value,
-                                 .send = vote_send, .store = vote_store, .proof = dp_node_proof};
+    const dp_commit_host host = {.context = node,
+                                 .judge = dp_round_judge,
+                                 .value = dp_round_value,
+                                 .send = vote_send,
+                                 .store = vote_store,
+                                 .proof = dp_node_proof};
     dp_commit_init(node->commit, &host, &config->crypto, &node->run,
                    config->has_vote_key ? config->vote_public_key : NULL);
     node->chain->genesis_digest = dp_ledger_digest(&node->ledger);
@@ -291,7 +312,8 @@ dp_status dp_node_restore_exchange(dp_node *node, const uint8_t exchange[16], dp
     return dp_mix_restore(node->mix, exchange, row);
 }
 
-dp_status dp_node_restore_checkpoint(dp_node *node, uint64_t round, const dp_hash *tensor_root, uint64_t tensor_bytes)
+dp_status dp_node_restore_checkpoint(dp_node *node, uint64_t round, const dp_hash *tensor_root,
+                                     uint64_t tensor_bytes)
 {
     dp_train_ckpt(node, round, tensor_root, tensor_bytes);
     return DP_OK;
@@ -303,9 +325,12 @@ dp_status dp_node_restore_object(dp_node *node, const dp_hash *root, uint64_t si
     return DP_OK;
 }
 
-dp_status dp_node_restore_peer(dp_node *node, const dp_peer *peer, const dp_addr *addrs, uint32_t n_addrs)
+dp_status dp_node_restore_peer(dp_node *node, const dp_peer *peer, const dp_addr *addrs,
+                               uint32_t n_addrs)
 {
-    return dp_members_add(node->members, peer, (dp_view){0}, 0, addrs, n_addrs) != DP_MEMBER_NONE ? DP_OK : DP_TOOBIG;
+    return dp_members_add(node->members, peer, (dp_view){0}, 0, addrs, n_addrs) != DP_MEMBER_NONE
+               ? DP_OK
+               : DP_TOOBIG;
 }
 
 /* ---- mode ---- */
@@ -313,7 +338,8 @@ dp_status dp_node_restore_peer(dp_node *node, const dp_peer *peer, const dp_addr
 static void set_mode(dp_node *node, dp_mode mode, const char *cause)
 {
     if (node->mode != mode) {
-        dp_node_note(node, DP_NOTE_MODE, node->ledger.round, NULL, (uint64_t)node->mode, (uint64_t)mode, cause);
+        dp_node_note(node, DP_NOTE_MODE, node->ledger.round, NULL, (uint64_t)node->mode,
+                     (uint64_t)mode, cause);
         node->mode = mode;
         node->dirty = true;
     }
@@ -329,7 +355,8 @@ static void update_mode(dp_node *node)
     if (node->mode == DP_MODE_LEFT) {
         return;
     }
-    if (node->leaving && node->ledger.slot > 0 && dp_ledger_find(&node->ledger, &node->self) != DP_NOBODY &&
+    if (node->leaving && node->ledger.slot > 0 &&
+        dp_ledger_find(&node->ledger, &node->self) != DP_NOBODY &&
         dp_ledger_member(&node->ledger, &node->self) == NULL) {
         set_mode(node, DP_MODE_LEFT, "removed");
         dp_members_leave(node->members, node->now, node->wall_ms, true, &node->out);
@@ -343,7 +370,8 @@ static void update_mode(dp_node *node)
         }
     } else if (dp_beat_quorum(&node->beat)) {
         set_mode(node, DP_MODE_SYNC, "quorum");
-    } else if (node->mode != DP_MODE_JOINING || dp_time_between(node->started_at, node->now) > DP_FALLBACK_US) {
+    } else if (node->mode != DP_MODE_JOINING ||
+               dp_time_between(node->started_at, node->now) > DP_FALLBACK_US) {
         set_mode(node, DP_MODE_GOSSIP, "no quorum");
     }
 }
@@ -351,14 +379,20 @@ static void update_mode(dp_node *node)
 static void tell_parts(dp_node *node)
 {
     const dp_train *train = &node->train;
-    dp_summary summary = {.slot = node->ledger.slot, .head = node->ledger.head, .base = node->ledger.base,
-                          .round = train->applied, .mode = node->mode,
+    dp_summary summary = {.slot = node->ledger.slot,
+                          .head = node->ledger.head,
+                          .base = node->ledger.base,
+                          .round = train->applied,
+                          .mode = node->mode,
                           .has_trainer = train->state == DP_TRAINER_SET && !node->config.observer,
-                          .step_us = train->step_us < UINT32_MAX ? (uint32_t)train->step_us : UINT32_MAX};
-    const dp_mix_now mix = {.gossip = node->mode == DP_MODE_GOSSIP && train->training && !train->publishing &&
-                                      !train->applying && train->applied == node->ledger.round &&
+                          .step_us =
+                              train->step_us < UINT32_MAX ? (uint32_t)train->step_us : UINT32_MAX};
+    const dp_mix_now mix = {.gossip = node->mode == DP_MODE_GOSSIP && train->training &&
+                                      !train->publishing && !train->applying &&
+                                      train->applied == node->ledger.round &&
                                       dp_ledger_member(&node->ledger, &node->self) != NULL,
-                            .base = node->ledger.base, .round = train->applied};
+                            .base = node->ledger.base,
+                            .round = train->applied};
 
     for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
         const dp_ckpt *ckpt = &train->ckpts[i];
@@ -379,9 +413,9 @@ static void tell_parts(dp_node *node)
 
 static void on_link_up(dp_node *node, const dp_event *event)
 {
-    const uint32_t index =
-        dp_members_link_up(node->members, node->now, node->wall_ms, &event->u.link.peer, &event->u.link.addr,
-                           event->u.link.credential, event->u.link.outgoing, &node->out);
+    const uint32_t index = dp_members_link_up(
+        node->members, node->now, node->wall_ms, &event->u.link.peer, &event->u.link.addr,
+        event->u.link.credential, event->u.link.outgoing, &node->out);
     dp_vote vote;
 
     if (index == DP_MEMBER_NONE) {
@@ -404,8 +438,8 @@ static void on_link_down(dp_node *node, const dp_event *event)
 {
     const uint32_t index = dp_node_member_index(node, &event->u.link.peer);
 
-    dp_members_link_down(node->members, node->now, node->wall_ms, &event->u.link.peer, event->u.link.cause,
-                         &node->out);
+    dp_members_link_down(node->members, node->now, node->wall_ms, &event->u.link.peer,
+                         event->u.link.cause, &node->out);
     if (index != DP_MEMBER_NONE) {
         dp_spread_link_down(node->spread, node->now, index, &node->out);
     }
@@ -430,8 +464,8 @@ static void on_stored(dp_node *node, const dp_event *event)
     const dp_status status = event->u.stored.status;
 
     node->dirty = true;
-    if (dp_commit_stored(node->commit, node->now, op, status) || dp_chain_stored(node, op, status) ||
-        dp_train_stored(node, op, status)) {
+    if (dp_commit_stored(node->commit, node->now, op, status) ||
+        dp_chain_stored(node, op, status) || dp_train_stored(node, op, status)) {
         return;
     }
     (void)dp_mix_stored(node->mix, node->now, op, status, &node->out);
@@ -452,8 +486,8 @@ static void on_command(dp_node *node, dp_command command)
         break;
     case DP_COMMAND_LEAVE:
         node->leaving = true;
-        node->own_remove = (dp_remove){.peer = node->self, .reason = DP_REMOVE_LEFT,
-                                       .incarnation = node->config.incarnation};
+        node->own_remove = (dp_remove){
+            .peer = node->self, .reason = DP_REMOVE_LEFT, .incarnation = node->config.incarnation};
         if (!dp_remove_sign(&node->own_remove, &node->config.crypto, &node->run)) {
             node->own_remove = (dp_remove){0};
         } else if (node->round->n_removes < DP_REMOVES_MAX && dp_node_is_voter(node)) {
@@ -478,7 +512,8 @@ static void on_start(dp_node *node)
     dp_mix_start(node->mix, node->now, &node->out);
     for (uint32_t i = 0; i < node->ledger.n_roster; i++) {
         if (node->ledger.roster[i].fenced > 0) {
-            dp_mix_fence(node->mix, node->now, &node->ledger.roster[i].peer, node->ledger.roster[i].fenced, &node->out);
+            dp_mix_fence(node->mix, node->now, &node->ledger.roster[i].peer,
+                         node->ledger.roster[i].fenced, &node->out);
         }
     }
     dp_train_start(node);
@@ -528,8 +563,10 @@ static void dispatch(dp_node *node, const dp_event *event)
         dp_train_event(node, event);
         break;
     case DP_EV_CHECKED:
-        (void)dp_mix_checked(node->mix, node->now, &event->u.checked.root, event->u.checked.ok, &node->out);
-        (void)dp_round_checked(node, &event->u.checked.root, event->u.checked.ok, event->u.checked.energy);
+        (void)dp_mix_checked(node->mix, node->now, &event->u.checked.root, event->u.checked.ok,
+                             &node->out);
+        (void)dp_round_checked(node, &event->u.checked.root, event->u.checked.ok,
+                               event->u.checked.energy);
         break;
     case DP_EV_FROZEN:
         node->train.steps = 0;

@@ -20,21 +20,22 @@
 #include "gossip/wire.h"
 
 enum {
-    DP_WINDOW_ROUNDS = 8,   /* J: blobs of so many rounds before the newest checkpoint are kept */
-    DP_RING_ROUNDS = 64,    /* decided rounds remembered; older blobs go in any case */
-    DP_CLAIMS_MAX = 128,    /* contributions to one round that a node follows */
-    DP_HELD_MAX = 4096,     /* objects known to be here */
-    DP_CKPTS_MAX = 4,       /* own checkpoints remembered */
+    DP_WINDOW_ROUNDS = 8, /* J: blobs of so many rounds before the newest checkpoint are kept */
+    DP_RING_ROUNDS = 64,  /* decided rounds remembered; older blobs go in any case */
+    DP_CLAIMS_MAX = 128,  /* contributions to one round that a node follows */
+    DP_HELD_MAX = 4096,   /* objects known to be here */
+    DP_CKPTS_MAX = 4,     /* own checkpoints remembered */
     DP_PENDING_ROW_MAX = 512,
-    DP_OFFERS_MAX = 32,     /* candidates for the vote */
+    DP_OFFERS_MAX = 32, /* candidates for the vote */
     DP_REMOVES_MAX = 8,
     DP_FENCES_MAX = 8,
-    DP_CHECKS_MAX = 24      /* blobs at the trainer to be decoded */
+    DP_CHECKS_MAX = 24 /* blobs at the trainer to be decoded */
 };
 #define DP_STATE_PATIENCE_US (5 * DP_SECOND) /* without progress another state is tried */
-#define DP_REPEAT_US (500 * DP_MS)       /* READY, HAVE, STATE, VOTER_OK are told again */
-#define DP_VOTER_DEAD_US (60 * DP_SECOND) /* then a candidate takes its place */
-#define DP_RECORD_SKEW_MS (120ULL * 1000) /* a voter waits until a record's time is at most so far ahead */
+#define DP_REPEAT_US (500 * DP_MS)           /* READY, HAVE, STATE, VOTER_OK are told again */
+#define DP_VOTER_DEAD_US (60 * DP_SECOND)    /* then a candidate takes its place */
+#define DP_RECORD_SKEW_MS                                                                          \
+    (120ULL * 1000) /* a voter waits until a record's time is at most so far ahead */
 
 /* A decided round, as far as replaying and settling need it. */
 typedef struct dp_ring_item {
@@ -51,11 +52,11 @@ typedef struct dp_ring_row {
     dp_hash digest; /* of the ledger after it */
     uint64_t tokens;
     uint32_t alpha;
-    bool touched;   /* this node is listed or late in it */
-    uint64_t gap;   /* rounds up to this one since it last was */
+    bool touched; /* this node is listed or late in it */
+    uint64_t gap; /* rounds up to this one since it last was */
     bool certified;
-    dp_hash root;   /* the certified state root */
-    bool dropped;   /* its blobs have been let go */
+    dp_hash root; /* the certified state root */
+    bool dropped; /* its blobs have been let go */
     uint32_t n;
     dp_ring_item items[DP_LISTED_MAX];
 } dp_ring_row;
@@ -69,7 +70,7 @@ typedef struct dp_chain {
     size_t cert_size;
     dp_record decoded;
     dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
-    bool failed;        /* the write failed: try again */
+    bool failed; /* the write failed: try again */
     dp_ring_row ring[DP_RING_ROUNDS];
     dp_hash genesis_digest;
     bool genesis_certified;
@@ -105,10 +106,10 @@ typedef struct dp_state_vote {
 typedef struct dp_round {
     uint32_t n_claims;
     dp_claim claims[DP_CLAIMS_MAX];
-    uint32_t n_voters;  /* of whom states are */
+    uint32_t n_voters; /* of whom states are */
     dp_voter voters[DP_VOTERS_MAX];
     dp_state_vote states[DP_VOTERS_MAX];
-    dp_time opened; /* zero: this node has not applied the round before */
+    dp_time opened;    /* zero: this node has not applied the round before */
     dp_time enough_at; /* K contributions were ready and held; zero: not yet */
     dp_time close_at;  /* the close condition was first seen; zero: not yet */
     dp_time bid_at;
@@ -143,7 +144,7 @@ typedef enum dp_trainer_state {
 typedef struct dp_pending {
     bool has;
     bool durable;
-    bool settled;  /* the trainer has been told what became of it */
+    bool settled; /* the trainer has been told what became of it */
     dp_ready ready;
     dp_hash a_root;
     uint64_t a_bytes;
@@ -161,9 +162,9 @@ typedef struct dp_ckpt {
 
 typedef struct dp_train {
     dp_trainer_state state;
-    uint32_t checks;    /* DP_DO_CHECK without answer */
-    bool opening;       /* DP_DO_TRAINER_OPEN was asked */
-    bool fresh;         /* loaded, residual and pending not yet brought back */
+    uint32_t checks; /* DP_DO_CHECK without answer */
+    bool opening;    /* DP_DO_TRAINER_OPEN was asked */
+    bool fresh;      /* loaded, residual and pending not yet brought back */
     bool has_theta;
     uint64_t applied;
     dp_hash tensor_root;
@@ -175,16 +176,16 @@ typedef struct dp_train {
     uint64_t train_round; /* of the last DP_DO_TRAIN */
     dp_hash publish_base;
     bool row_failed;
-    bool row_waits;     /* a row is to be written when the one under way has ended */
-    bool saved;         /* DP_DO_SAVE was asked for applied */
+    bool row_waits; /* a row is to be written when the one under way has ended */
+    bool saved;     /* DP_DO_SAVE was asked for applied */
     uint64_t moving_round;
     dp_hash moving_root; /* zero: INIT */
     uint32_t steps;
     uint64_t step_us;
     uint64_t tokens;
-    dp_time began;      /* the own round */
+    dp_time began; /* the own round */
     dp_pending pending;
-    uint32_t op;        /* of the DP_STORE_PENDING under way */
+    uint32_t op; /* of the DP_STORE_PENDING under way */
     uint8_t row[DP_PENDING_ROW_MAX];
     dp_ckpt ckpts[DP_CKPTS_MAX];
     uint64_t exchanges; /* since the last publication */
@@ -192,20 +193,20 @@ typedef struct dp_train {
 } dp_train;
 
 typedef struct dp_catchup {
-    uint8_t *records;   /* a RECORDS message being worked off */
+    uint8_t *records; /* a RECORDS message being worked off */
     size_t size;
     dp_wire_records parsed;
     uint32_t next;
     uint64_t hint_slot; /* somebody speaks of this slot */
     dp_peer hint_peer;
-    dp_time asked_at;   /* zero: nothing asked */
+    dp_time asked_at; /* zero: nothing asked */
     dp_peer asked;
-    bool wants_state;   /* a state object is being fetched */
+    bool wants_state; /* a state object is being fetched */
     dp_hash state_root;
     uint64_t state_round;
     uint64_t state_bytes;
     dp_time state_moved; /* when a piece of it last came */
-    dp_time stuck_at;   /* a blob for the next APPLY has been missing since; zero: not */
+    dp_time stuck_at;    /* a blob for the next APPLY has been missing since; zero: not */
     dp_time dials_at;
 } dp_catchup;
 
@@ -250,8 +251,8 @@ struct dp_node {
 };
 
 /* node.c: small things for all */
-void dp_node_note(dp_node *node, dp_note_code code, uint64_t round, const dp_peer *peer, uint64_t a, uint64_t b,
-                  const char *cause);
+void dp_node_note(dp_node *node, dp_note_code code, uint64_t round, const dp_peer *peer, uint64_t a,
+                  uint64_t b, const char *cause);
 /* A message to one peer, over a voter that hears it when there is no link. message is copied. */
 void dp_node_send(dp_node *node, const dp_peer *to, dp_view message);
 void dp_node_send_voters(dp_node *node, dp_view message);
@@ -308,7 +309,8 @@ dp_verdict dp_round_judge(void *context, dp_view record);
 size_t dp_round_value(void *context, uint8_t *out);
 /* Claims that a common majority of voters holds, this node among them: how many, and their indexes if chosen is not NULL. */
 uint32_t dp_round_held(const dp_node *node, uint32_t *chosen);
-bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VOTERS_MAX], uint32_t *n);
+bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VOTERS_MAX],
+                         uint32_t *n);
 
 /* pending.c */
 /* The publication waits for its slot. */

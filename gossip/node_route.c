@@ -14,7 +14,9 @@ static void halt(dp_node *node, const dp_peer *culprit)
     node->halted = true;
     node->dirty = true;
     dp_action *action = dp_out_add(&node->out, DP_DO_HALT);
-    action->u.note = (dp_note){.code = DP_NOTE_REJECTED, .round = node->ledger.slot + 1, .peer = *culprit,
+    action->u.note = (dp_note){.code = DP_NOTE_REJECTED,
+                               .round = node->ledger.slot + 1,
+                               .peer = *culprit,
                                .cause = "voted twice"};
 }
 
@@ -35,8 +37,8 @@ static dp_status on_proof(dp_node *node, dp_view bytes)
 
     DP_TRY(dp_proof_msg_read(bytes, &a, &b));
     if (a.slot != node->ledger.slot + 1 || b.slot != a.slot || a.voter != b.voter ||
-        a.voter >= node->ledger.n_voters || a.type != DP_MSG_ACCEPTED || b.type != a.type || a.ballot != b.ballot ||
-        dp_hash_equal(&a.hash, &b.hash)) {
+        a.voter >= node->ledger.n_voters || a.type != DP_MSG_ACCEPTED || b.type != a.type ||
+        a.ballot != b.ballot || dp_hash_equal(&a.hash, &b.hash)) {
         return DP_DENIED;
     }
     const uint8_t *key = node->ledger.voters[a.voter].key;
@@ -61,13 +63,15 @@ static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
     if (!dp_hash_equal(&msg.vote.fork, &node->ledger.fork)) {
         return DP_DENIED;
     }
-    if (msg.vote.slot <= node->ledger.slot) { /* Whoever asks about a decided slot gets the decision. */
+    if (msg.vote.slot <=
+        node->ledger.slot) { /* Whoever asks about a decided slot gets the decision. */
         if (msg.vote.type != DP_MSG_ACCEPTED && dp_out_room(&node->out, 1)) {
             dp_action *action = dp_out_add(&node->out, DP_DO_SERVE_RECORDS);
             action->u.serve.peer = *from;
             action->u.serve.from = msg.vote.slot;
             const uint64_t count = node->ledger.slot - msg.vote.slot + 1;
-            action->u.serve.count = count < DP_RECORDS_PER_MESSAGE ? (uint32_t)count : (uint32_t)DP_RECORDS_PER_MESSAGE;
+            action->u.serve.count =
+                count < DP_RECORDS_PER_MESSAGE ? (uint32_t)count : (uint32_t)DP_RECORDS_PER_MESSAGE;
         }
         return DP_OK;
     }
@@ -82,7 +86,8 @@ static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
     const bool lost = commit->key_lost;
     const dp_status status = dp_commit_message(commit, node->now, &msg);
     if (!lost && commit->key_lost) {
-        dp_node_note(node, DP_NOTE_VOTE_KEY_LOST, commit->slot, &node->self, 0, 0, "own vote above the own row");
+        dp_node_note(node, DP_NOTE_VOTE_KEY_LOST, commit->slot, &node->self, 0, 0,
+                     "own vote above the own row");
     }
     return status;
 }
@@ -92,7 +97,8 @@ static dp_status on_decide(dp_node *node, dp_view bytes, const dp_peer *from)
     dp_decide_msg msg;
 
     DP_TRY(dp_decide_msg_read(bytes, &msg));
-    if (msg.slot > node->ledger.slot + 1 || (msg.slot == node->ledger.slot + 1 && node->chain->op != 0)) {
+    if (msg.slot > node->ledger.slot + 1 ||
+        (msg.slot == node->ledger.slot + 1 && node->chain->op != 0)) {
         dp_catchup_hint(node, from, msg.slot);
         return DP_OK;
     }
@@ -239,4 +245,3 @@ void dp_node_message(dp_node *node, const dp_event *event)
         }
     }
 }
-

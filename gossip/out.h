@@ -10,8 +10,8 @@
 #include "gossip/node.h"
 
 enum {
-    DP_OUT_BYTES = 512 * 1024,                  /* of messages in one step */
-    DP_OUT_ACTIONS_MIN = 96,                    /* kept free for what may not be dropped */
+    DP_OUT_BYTES = 512 * 1024, /* of messages in one step */
+    DP_OUT_ACTIONS_MIN = 96,   /* kept free for what may not be dropped */
     DP_OUT_SENDS_MAX = DP_ACTIONS_MAX - DP_OUT_ACTIONS_MIN
 };
 
@@ -19,8 +19,8 @@ typedef struct dp_out {
     dp_actions *actions; /* of the step under way */
     uint8_t *bytes;      /* DP_OUT_BYTES */
     size_t size;
-    uint32_t op;         /* last operation number given to a DP_DO_STORE */
-    uint64_t dropped;    /* messages that did not fit, ever */
+    uint32_t op;      /* last operation number given to a DP_DO_STORE */
+    uint64_t dropped; /* messages that did not fit, ever */
 } dp_out;
 
 DP_MUST dp_status dp_out_open(dp_out *out);

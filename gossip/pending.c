@@ -122,7 +122,9 @@ void dp_train_published(dp_node *node, const dp_event *event)
     train->steps = 0;
     train->tokens = 0;
     train->exchanges = 0;
-    dp_pending pending = {.has = true, .a_root = event->u.published.a_root, .a_bytes = event->u.published.a_bytes,
+    dp_pending pending = {.has = true,
+                          .a_root = event->u.published.a_root,
+                          .a_bytes = event->u.published.a_bytes,
                           .slot = node->ledger.slot + 1};
     pending.ready = (dp_ready){.peer = node->self,
                                .round = event->u.published.round,
@@ -146,7 +148,8 @@ void dp_train_published(dp_node *node, const dp_event *event)
     keep->u.keep.root = pending.ready.root;
     keep->u.keep.use = DP_USE_BLOB;
     keep->u.keep.round = pending.ready.round;
-    dp_node_note(node, DP_NOTE_PUBLISHED, pending.ready.round, NULL, pending.ready.bytes, pending.ready.tokens, "");
+    dp_node_note(node, DP_NOTE_PUBLISHED, pending.ready.round, NULL, pending.ready.bytes,
+                 pending.ready.tokens, "");
     dp_train_write_row(node);
     node->dirty = true;
 }

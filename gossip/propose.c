@@ -7,7 +7,8 @@
 /* ---- what is ready ---- */
 
 /* A majority of the voters signed one root for the newest round: the signatures, for a record. */
-bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VOTERS_MAX], uint32_t *n)
+bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VOTERS_MAX],
+                         uint32_t *n)
 {
     const dp_state_vote *states = node->round->states;
     const uint32_t n_voters = node->ledger.n_voters;
@@ -36,8 +37,8 @@ bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VO
 
 static bool may_list(const dp_claim *claim, const dp_hash *root)
 {
-    return !claim->evidence && claim->held && claim->checked && !claim->bad && claim->size == claim->ready.bytes &&
-           dp_hash_equal(&claim->ready.state_root, root);
+    return !claim->evidence && claim->held && claim->checked && !claim->bad &&
+           claim->size == claim->ready.bytes && dp_hash_equal(&claim->ready.state_root, root);
 }
 
 /* Of all majorities that contain this node, the one that holds most; the first in order of bits wins a tie. */
@@ -137,8 +138,8 @@ static bool admit(const dp_node *node, dp_record *draft, dp_admitted *admitted, 
     const dp_member *member = dp_members_at(node->members, index);
     const dp_view credential = dp_view_of(member->credential, member->credential_bytes);
     dp_admitted *out = &admitted[config->n_admits];
-    if (node->config.admission.check(node->config.admission.context, credential, &node->run, node->ledger.root_key,
-                                     peer, draft->time_ms, out) != DP_OK ||
+    if (node->config.admission.check(node->config.admission.context, credential, &node->run,
+                                     node->ledger.root_key, peer, draft->time_ms, out) != DP_OK ||
         (out->caps & DP_CAP_TRAIN) == 0) {
         return false;
     }
@@ -166,9 +167,14 @@ static void list_claims(dp_node *node, dp_record *draft, dp_admitted *admitted)
             continue;
         }
         dp_listed *listed = &draft->listed[draft->n_listed++];
-        *listed = (dp_listed){.peer = ready->peer, .root = ready->root, .bytes = ready->bytes,
-                              .tokens = ready->tokens, .carried = ready->carried, .steps = ready->steps,
-                              .loss_micro = ready->loss_micro, .energy = claim->energy};
+        *listed = (dp_listed){.peer = ready->peer,
+                              .root = ready->root,
+                              .bytes = ready->bytes,
+                              .tokens = ready->tokens,
+                              .carried = ready->carried,
+                              .steps = ready->steps,
+                              .loss_micro = ready->loss_micro,
+                              .energy = claim->energy};
         memcpy(listed->signature, ready->signature, sizeof listed->signature);
     }
 }
@@ -233,7 +239,8 @@ static bool is_alive(const dp_node *node, const dp_peer *peer)
 {
     const uint32_t index = dp_node_member_index(node, peer);
 
-    return index == 0 || (index != DP_MEMBER_NONE && dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE);
+    return index == 0 || (index != DP_MEMBER_NONE &&
+                          dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE);
 }
 
 /* The next offer that may become a voter, from *at on; members or newcomers of this very record. */
@@ -248,7 +255,8 @@ static const dp_voter_ok_msg *next_offer(const dp_node *node, const dp_record *d
             taken = taken || dp_peer_equal(&voter->peer, &offer->peer) ||
                     memcmp(voter->key, offer->key, DP_PUBLIC_KEY_BYTES) == 0;
         }
-        if (!taken && entry != NULL && (entry->caps & DP_CAP_VOTE) != 0 && is_alive(node, &offer->peer)) {
+        if (!taken && entry != NULL && (entry->caps & DP_CAP_VOTE) != 0 &&
+            is_alive(node, &offer->peer)) {
             return offer;
         }
     }
@@ -289,7 +297,8 @@ static void plan_voters(const dp_node *node, dp_record *draft)
     }
     const uint32_t kept = config->n_voters;
     for (const dp_voter_ok_msg *offer = next_offer(node, draft, &at);
-         offer != NULL && config->n_voters < node->ledger.voters_max; offer = next_offer(node, draft, &at)) {
+         offer != NULL && config->n_voters < node->ledger.voters_max;
+         offer = next_offer(node, draft, &at)) {
         dp_voter_entry entry = {.voter = {.peer = offer->peer}};
         memcpy(entry.voter.key, offer->key, sizeof entry.voter.key);
         memcpy(entry.signature, offer->signature, sizeof entry.signature);
@@ -310,7 +319,8 @@ static void plan_voters(const dp_node *node, dp_record *draft)
         if (!stays(node, draft, i) && !is_leaving(config, &node->ledger.voters[i].peer)) {
             bool there = false;
             for (uint32_t k = 0; k < config->n_voters; k++) {
-                there = there || dp_peer_equal(&config->voters[k].voter.peer, &node->ledger.voters[i].peer);
+                there = there ||
+                        dp_peer_equal(&config->voters[k].voter.peer, &node->ledger.voters[i].peer);
             }
             if (!there) {
                 const dp_voter_entry entry = {.voter = node->ledger.voters[i], .kept = true};
@@ -373,8 +383,10 @@ size_t dp_round_value(void *context, uint8_t *out)
     dp_node *node = context;
     dp_record *draft = &node->round->draft;
     dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
-    const dp_valid valid = {.ledger = &node->ledger, .crypto = &node->config.crypto,
-                            .admission = &node->config.admission, .admitted = admitted};
+    const dp_valid valid = {.ledger = &node->ledger,
+                            .crypto = &node->config.crypto,
+                            .admission = &node->config.admission,
+                            .admitted = admitted};
     const char *cause = "";
     dp_view bytes;
 
@@ -443,15 +455,18 @@ dp_verdict dp_round_judge(void *context, dp_view bytes)
     const char *cause = "";
 
     if (!dp_hash_equal(&hash, &round->judged)) {
-        const dp_valid valid = {.ledger = &node->ledger, .crypto = &node->config.crypto,
-                                .admission = &node->config.admission, .admitted = round->judged_admitted};
+        const dp_valid valid = {.ledger = &node->ledger,
+                                .crypto = &node->config.crypto,
+                                .admission = &node->config.admission,
+                                .admitted = round->judged_admitted};
         round->judged = hash;
         round->verdict = dp_record_decode(&round->judged_record, bytes);
         if (round->verdict == DP_OK) {
             round->verdict = dp_valid_record(&valid, &round->judged_record, &cause);
         }
         if (round->verdict != DP_OK) {
-            dp_node_note(node, DP_NOTE_REJECTED, node->ledger.round + 1, NULL, node->ledger.slot + 1, 0, cause);
+            dp_node_note(node, DP_NOTE_REJECTED, node->ledger.round + 1, NULL,
+                         node->ledger.slot + 1, 0, cause);
         }
     }
     if (round->verdict != DP_OK) {

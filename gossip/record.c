@@ -97,7 +97,8 @@ static void write_config(dp_writer *writer, const dp_config_part *config)
 
 dp_status dp_record_encode(const dp_record *record, uint8_t *out, size_t capacity, dp_view *bytes)
 {
-    dp_writer writer = dp_writer_of(out, capacity < DP_RECORD_BYTES_MAX ? capacity : DP_RECORD_BYTES_MAX);
+    dp_writer writer =
+        dp_writer_of(out, capacity < DP_RECORD_BYTES_MAX ? capacity : DP_RECORD_BYTES_MAX);
 
     dp_assert(record->n_listed <= DP_LISTED_MAX && record->n_late <= DP_LATE_MAX);
     dp_write_u8(&writer, DP_RECORD_VERSION);
@@ -318,7 +319,8 @@ dp_hash dp_record_hash(dp_view bytes)
 
 /* ---- certificates ---- */
 
-dp_status dp_cert_of_record_encode(const dp_cert_of_record *cert, uint8_t *out, size_t capacity, dp_view *bytes)
+dp_status dp_cert_of_record_encode(const dp_cert_of_record *cert, uint8_t *out, size_t capacity,
+                                   dp_view *bytes)
 {
     dp_writer writer = dp_writer_of(out, capacity);
 
@@ -343,17 +345,22 @@ dp_status dp_cert_of_record_decode(dp_cert_of_record *cert, dp_view bytes)
     return dp_reader_finish(&reader);
 }
 
-bool dp_cert_verify(const dp_cert_of_record *cert, const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork,
-                    uint64_t slot, const dp_hash *prev, const dp_hash *hash, const dp_voter *voters,
-                    uint32_t n_voters)
+bool dp_cert_verify(const dp_cert_of_record *cert, const dp_crypto *crypto, const dp_run_id *run,
+                    const dp_hash *fork, uint64_t slot, const dp_hash *prev, const dp_hash *hash,
+                    const dp_voter *voters, uint32_t n_voters)
 {
     if (cert->n < n_voters / 2 + 1) {
         return false;
     }
     for (uint32_t i = 0; i < cert->n; i++) {
         const dp_seal *seal = &cert->seals[i];
-        dp_vote vote = {.type = DP_MSG_ACCEPTED, .voter = seal->voter, .fork = *fork, .slot = slot, .prev = *prev,
-                        .ballot = cert->ballot, .hash = *hash};
+        dp_vote vote = {.type = DP_MSG_ACCEPTED,
+                        .voter = seal->voter,
+                        .fork = *fork,
+                        .slot = slot,
+                        .prev = *prev,
+                        .ballot = cert->ballot,
+                        .hash = *hash};
         /* Indexes rise, so nobody is counted twice. */
         if (seal->voter >= n_voters || (i > 0 && seal->voter <= cert->seals[i - 1].voter)) {
             return false;

@@ -42,8 +42,8 @@ enum {
     DP_CONFIG_FENCE_MAX = 8,
     DP_CERT_OF_RECORD_BYTES_MAX = 5 + DP_VOTERS_MAX * 65
 };
-#define DP_TOKENS_MAX UINT32_MAX                        /* of one node in one round */
-#define DP_ENERGY_MAX ((unsigned __int128)1 << 112)     /* above it a blob is refused */
+#define DP_TOKENS_MAX UINT32_MAX                    /* of one node in one round */
+#define DP_ENERGY_MAX ((unsigned __int128)1 << 112) /* above it a blob is refused */
 
 typedef enum dp_record_kind {
     DP_RECORD_ROUND = 1,
@@ -167,32 +167,36 @@ typedef struct dp_cert_of_record {
 } dp_cert_of_record;
 
 /* DP_TOOBIG if it does not fit in out. *bytes lends out. */
-DP_MUST dp_status dp_record_encode(const dp_record *record, uint8_t *out, size_t capacity, dp_view *bytes);
+DP_MUST dp_status dp_record_encode(const dp_record *record, uint8_t *out, size_t capacity,
+                                   dp_view *bytes);
 /* Total and strict: one encoding per record. Credentials point into bytes. record is undefined on failure. */
 DP_MUST dp_status dp_record_decode(dp_record *record, dp_view bytes);
 dp_hash dp_record_hash(dp_view bytes);
 
-DP_MUST dp_status dp_cert_of_record_encode(const dp_cert_of_record *cert, uint8_t *out, size_t capacity,
-                                           dp_view *bytes);
+DP_MUST dp_status dp_cert_of_record_encode(const dp_cert_of_record *cert, uint8_t *out,
+                                           size_t capacity, dp_view *bytes);
 DP_MUST dp_status dp_cert_of_record_decode(dp_cert_of_record *cert, dp_view bytes);
 
 /* What is signed. Each gives false without the key, or if the signature does not verify. */
-bool dp_ready_sign(dp_ready *ready, const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork);
-bool dp_ready_verify(const dp_ready *ready, const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork);
+bool dp_ready_sign(dp_ready *ready, const dp_crypto *crypto, const dp_run_id *run,
+                   const dp_hash *fork);
+bool dp_ready_verify(const dp_ready *ready, const dp_crypto *crypto, const dp_run_id *run,
+                     const dp_hash *fork);
 /* The READY that a contribution of this record must have been. */
 dp_ready dp_ready_of_listed(const dp_record *record, const dp_listed *listed);
 
 /* STATE: vote key, domain "dpnode/state-vote/1", over run | fork | t | root. */
-bool dp_state_sign(const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork, uint64_t round,
-                   const dp_hash *root, uint8_t signature[DP_SIGNATURE_BYTES]);
-bool dp_state_verify(const dp_crypto *crypto, const uint8_t vote_key[DP_PUBLIC_KEY_BYTES], const dp_run_id *run,
-                     const dp_hash *fork, uint64_t round, const dp_hash *root,
+bool dp_state_sign(const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork,
+                   uint64_t round, const dp_hash *root, uint8_t signature[DP_SIGNATURE_BYTES]);
+bool dp_state_verify(const dp_crypto *crypto, const uint8_t vote_key[DP_PUBLIC_KEY_BYTES],
+                     const dp_run_id *run, const dp_hash *fork, uint64_t round, const dp_hash *root,
                      const uint8_t signature[DP_SIGNATURE_BYTES]);
 
 bool dp_voter_ok_sign(const dp_crypto *crypto, const dp_run_id *run, const dp_hash *prev,
-                      const uint8_t vote_key[DP_PUBLIC_KEY_BYTES], uint8_t signature[DP_SIGNATURE_BYTES]);
-bool dp_voter_ok_verify(const dp_crypto *crypto, const dp_peer *peer, const dp_run_id *run, const dp_hash *prev,
-                        const uint8_t vote_key[DP_PUBLIC_KEY_BYTES],
+                      const uint8_t vote_key[DP_PUBLIC_KEY_BYTES],
+                      uint8_t signature[DP_SIGNATURE_BYTES]);
+bool dp_voter_ok_verify(const dp_crypto *crypto, const dp_peer *peer, const dp_run_id *run,
+                        const dp_hash *prev, const uint8_t vote_key[DP_PUBLIC_KEY_BYTES],
                         const uint8_t signature[DP_SIGNATURE_BYTES]);
 
 bool dp_remove_sign(dp_remove *remove, const dp_crypto *crypto, const dp_run_id *run);
@@ -202,14 +206,15 @@ bool dp_remove_verify(const dp_remove *remove, const dp_crypto *crypto, const dp
 /* One vote of the protocol of votes (commit.h); vote key, domain "dpnode/vote/1", over type | run | fork | slot | prev |
  * ballot | accepted + 1 (0: none) | record hash. */
 typedef struct dp_vote {
-    uint8_t type;       /* DP_MSG_PREPARE, PROMISE, PROPOSE or ACCEPTED */
-    uint8_t voter;      /* index of the signer in the voters of the slot */
+    uint8_t type;  /* DP_MSG_PREPARE, PROMISE, PROPOSE or ACCEPTED */
+    uint8_t voter; /* index of the signer in the voters of the slot */
     dp_hash fork;
     uint64_t slot;
     dp_hash prev;
     uint32_t ballot;
-    uint32_t accepted;  /* PROMISE: accepted ballot + 1, 0 for none; else 0 */
-    dp_hash hash;       /* PROMISE: of the accepted record, or zero; PROPOSE, ACCEPTED: of the record; PREPARE: zero */
+    uint32_t accepted; /* PROMISE: accepted ballot + 1, 0 for none; else 0 */
+    dp_hash
+        hash; /* PROMISE: of the accepted record, or zero; PROPOSE, ACCEPTED: of the record; PREPARE: zero */
     uint8_t signature[DP_SIGNATURE_BYTES];
 } dp_vote;
 
@@ -218,8 +223,8 @@ bool dp_vote_verify(const dp_vote *vote, const dp_crypto *crypto, const dp_run_i
                     const uint8_t vote_key[DP_PUBLIC_KEY_BYTES]);
 
 /* Is cert a majority of these voters for this record in this slot? */
-bool dp_cert_verify(const dp_cert_of_record *cert, const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork,
-                    uint64_t slot, const dp_hash *prev, const dp_hash *hash, const dp_voter *voters,
-                    uint32_t n_voters);
+bool dp_cert_verify(const dp_cert_of_record *cert, const dp_crypto *crypto, const dp_run_id *run,
+                    const dp_hash *fork, uint64_t slot, const dp_hash *prev, const dp_hash *hash,
+                    const dp_voter *voters, uint32_t n_voters);
 
 #endif

@@ -18,7 +18,8 @@ static dp_claim *find_claim(const dp_node *node, const dp_peer *peer, const dp_h
 dp_claim *dp_round_claim_of(const dp_node *node, const dp_peer *peer)
 {
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
-        if (!node->round->claims[i].evidence && dp_peer_equal(&node->round->claims[i].ready.peer, peer)) {
+        if (!node->round->claims[i].evidence &&
+            dp_peer_equal(&node->round->claims[i].ready.peer, peer)) {
             return &node->round->claims[i];
         }
     }
@@ -42,7 +43,8 @@ static void forget_done(dp_node *node)
     kept = 0;
     for (uint32_t i = 0; i < round->n_fences; i++) {
         const uint32_t index = dp_ledger_find(&node->ledger, &round->fences[i].peer);
-        if (index != DP_NOBODY && node->ledger.roster[index].fenced < round->fences[i].incarnation) {
+        if (index != DP_NOBODY &&
+            node->ledger.roster[index].fenced < round->fences[i].incarnation) {
             round->fences[kept++] = round->fences[i];
         }
     }
@@ -77,7 +79,8 @@ void dp_round_open_slot(dp_node *node, bool new_round)
         }
     }
     for (uint32_t i = 0; i < DP_VOTERS_MAX; i++) {
-        round->states[i].known = round->states[i].known && round->states[i].round == node->ledger.round;
+        round->states[i].known =
+            round->states[i].known && round->states[i].round == node->ledger.round;
     }
     round->repeat_at = node->now; /* Tell at once what the new slot's voters need to know. */
     node->dirty = true;
@@ -93,10 +96,11 @@ static bool may_offer(const dp_node *node)
 
     return node->config.has_vote_key && !node->commit->key_lost && entry != NULL &&
            (entry->caps & DP_CAP_VOTE) != 0 && node->train.has_theta &&
-           node->train.applied == node->ledger.round && /* A voter can give back every state from its own on. */
+           node->train.applied ==
+               node->ledger.round && /* A voter can give back every state from its own on. */
            uptime >= (uint64_t)node->manifest.voter_uptime_s * DP_SECOND &&
-           (index == DP_NOBODY ||
-            memcmp(node->ledger.voters[index].key, node->config.vote_public_key, DP_PUBLIC_KEY_BYTES) != 0);
+           (index == DP_NOBODY || memcmp(node->ledger.voters[index].key,
+                                         node->config.vote_public_key, DP_PUBLIC_KEY_BYTES) != 0);
 }
 
 static void tell_offer(dp_node *node)
@@ -108,7 +112,8 @@ static void tell_offer(dp_node *node)
         return;
     }
     memcpy(offer.key, node->config.vote_public_key, sizeof offer.key);
-    if (dp_voter_ok_sign(&node->config.crypto, &node->run, &offer.head, offer.key, offer.signature)) {
+    if (dp_voter_ok_sign(&node->config.crypto, &node->run, &offer.head, offer.key,
+                         offer.signature)) {
         dp_voter_ok_msg_write(&writer, &offer);
         dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
     }
@@ -187,12 +192,13 @@ void dp_round_state_own(dp_node *node)
         return;
     }
     dp_state_vote *vote = &node->round->states[self];
-    if (vote->known && vote->round == node->ledger.round && dp_hash_equal(&vote->root, &node->train.state_root)) {
+    if (vote->known && vote->round == node->ledger.round &&
+        dp_hash_equal(&vote->root, &node->train.state_root)) {
         return;
     }
     *vote = (dp_state_vote){.round = node->ledger.round, .root = node->train.state_root};
-    vote->known = dp_state_sign(&node->config.crypto, &node->run, &node->ledger.fork, vote->round, &vote->root,
-                                vote->signature);
+    vote->known = dp_state_sign(&node->config.crypto, &node->run, &node->ledger.fork, vote->round,
+                                &vote->root, vote->signature);
     tell_state(node);
     look_at_certificate(node);
 }
@@ -216,7 +222,8 @@ bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer)
 
 static void check_blob(dp_node *node, dp_claim *claim)
 {
-    if (!claim->checking && !claim->checked && node->train.checks < DP_CHECKS_MAX && dp_out_room(&node->out, 1)) {
+    if (!claim->checking && !claim->checked && node->train.checks < DP_CHECKS_MAX &&
+        dp_out_room(&node->out, 1)) {
         claim->checking = true;
         node->train.checks++;
         dp_out_add(&node->out, DP_DO_CHECK)->u.object.root = claim->ready.root;
@@ -249,11 +256,13 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
     dp_round *round = node->round;
     dp_claim *claim = find_claim(node, &ready->peer, &ready->root);
 
-    if (claim != NULL && claim->evidence && !evidence && dp_round_claim_of(node, &ready->peer) == NULL) {
+    if (claim != NULL && claim->evidence && !evidence &&
+        dp_round_claim_of(node, &ready->peer) == NULL) {
         claim->evidence = false;
         node->dirty = true;
     }
-    if (claim != NULL || (!evidence && dp_round_claim_of(node, &ready->peer) != NULL) || round->n_claims >= DP_CLAIMS_MAX) {
+    if (claim != NULL || (!evidence && dp_round_claim_of(node, &ready->peer) != NULL) ||
+        round->n_claims >= DP_CLAIMS_MAX) {
         return;
     }
     claim = &round->claims[round->n_claims++];
@@ -278,8 +287,8 @@ static dp_status on_ready(dp_node *node, dp_view bytes)
     if (known != NULL && !known->evidence) {
         return DP_OK;
     }
-    if (!dp_round_may_contribute(node, &ready.peer) || ready.steps == 0 || ready.tokens > DP_TOKENS_MAX || ready.bytes == 0 ||
-        ready.bytes > DP_OBJECT_BYTES_MAX) {
+    if (!dp_round_may_contribute(node, &ready.peer) || ready.steps == 0 ||
+        ready.tokens > DP_TOKENS_MAX || ready.bytes == 0 || ready.bytes > DP_OBJECT_BYTES_MAX) {
         return DP_DENIED;
     }
     if (!dp_ready_verify(&ready, &node->config.crypto, &node->run, &node->ledger.fork)) {
@@ -334,8 +343,8 @@ static dp_status on_state(dp_node *node, dp_view bytes)
     if (vote->known && vote->round >= state.round && dp_hash_equal(&vote->root, &state.root)) {
         return DP_OK;
     }
-    if (!dp_state_verify(&node->config.crypto, node->ledger.voters[voter].key, &node->run, &node->ledger.fork,
-                         state.round, &state.root, state.signature)) {
+    if (!dp_state_verify(&node->config.crypto, node->ledger.voters[voter].key, &node->run,
+                         &node->ledger.fork, state.round, &state.root, state.signature)) {
         return DP_BADSIG;
     }
     *vote = (dp_state_vote){.known = true, .round = state.round, .root = state.root};
@@ -457,7 +466,8 @@ bool dp_round_checked(dp_node *node, const dp_hash *root, bool ok, unsigned __in
     node->train.checks -= node->train.checks > 0 ? 1 : 0;
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         dp_claim *claim = &node->round->claims[i];
-        if (claim->held && !claim->checked && !claim->checking && !dp_hash_equal(&claim->ready.root, root)) {
+        if (claim->held && !claim->checked && !claim->checking &&
+            !dp_hash_equal(&claim->ready.root, root)) {
             check_blob(node, claim); /* Its turn has come. */
         }
         if (!claim->held || !dp_hash_equal(&claim->ready.root, root)) {
@@ -469,7 +479,8 @@ bool dp_round_checked(dp_node *node, const dp_hash *root, bool ok, unsigned __in
         claim->bad = !ok || energy > DP_ENERGY_MAX;
         claim->energy = energy;
         if (claim->bad) {
-            dp_node_note(node, DP_NOTE_REJECTED, claim->ready.round, &claim->ready.peer, 0, 0, "blob does not decode");
+            dp_node_note(node, DP_NOTE_REJECTED, claim->ready.round, &claim->ready.peer, 0, 0,
+                         "blob does not decode");
         }
     }
     if (ours) {
@@ -490,8 +501,10 @@ static void ask_for_fence(dp_node *node)
     const uint32_t entry = dp_ledger_find(&node->ledger, &mix.peer);
     dp_round *round = node->round;
 
-    if (!mix.in_doubt || dp_time_between(mix.since, node->now) < DP_VOTER_DEAD_US || entry == DP_NOBODY ||
-        (index != DP_MEMBER_NONE && dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE) ||
+    if (!mix.in_doubt || dp_time_between(mix.since, node->now) < DP_VOTER_DEAD_US ||
+        entry == DP_NOBODY ||
+        (index != DP_MEMBER_NONE &&
+         dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE) ||
         node->ledger.roster[entry].fenced >= fence.incarnation) {
         return;
     }
@@ -528,7 +541,8 @@ void dp_round_repeat(dp_node *node)
     tell_state(node);
     tell_offer(node);
     ask_for_fence(node);
-    if (node->leaving && node->mode != DP_MODE_LEFT && dp_peer_equal(&node->own_remove.peer, &node->self)) {
+    if (node->leaving && node->mode != DP_MODE_LEFT &&
+        dp_peer_equal(&node->own_remove.peer, &node->self)) {
         dp_writer writer = dp_writer_of(node->room, sizeof node->room);
         dp_remove_msg_write(&writer, &node->own_remove);
         dp_node_send_voters(node, dp_view_of(writer.data, writer.size));

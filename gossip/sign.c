@@ -21,7 +21,8 @@ static dp_view done(const dp_writer *writer)
 
 static const char ready_domain[] = "dpnode/ready/1";
 
-static dp_view ready_bytes(const dp_ready *ready, const dp_run_id *run, const dp_hash *fork, uint8_t out[SIGNED_MAX])
+static dp_view ready_bytes(const dp_ready *ready, const dp_run_id *run, const dp_hash *fork,
+                           uint8_t out[SIGNED_MAX])
 {
     dp_writer writer = dp_writer_of(out, SIGNED_MAX);
 
@@ -39,20 +40,22 @@ static dp_view ready_bytes(const dp_ready *ready, const dp_run_id *run, const dp
     return done(&writer);
 }
 
-bool dp_ready_sign(dp_ready *ready, const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork)
+bool dp_ready_sign(dp_ready *ready, const dp_crypto *crypto, const dp_run_id *run,
+                   const dp_hash *fork)
 {
     uint8_t room[SIGNED_MAX];
 
-    return crypto->sign(crypto->context, DP_KEY_IDENTITY, ready_domain, ready_bytes(ready, run, fork, room),
-                        ready->signature);
+    return crypto->sign(crypto->context, DP_KEY_IDENTITY, ready_domain,
+                        ready_bytes(ready, run, fork, room), ready->signature);
 }
 
-bool dp_ready_verify(const dp_ready *ready, const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork)
+bool dp_ready_verify(const dp_ready *ready, const dp_crypto *crypto, const dp_run_id *run,
+                     const dp_hash *fork)
 {
     uint8_t room[SIGNED_MAX];
 
-    return crypto->verify(crypto->context, ready->peer.bytes, ready_domain, ready_bytes(ready, run, fork, room),
-                          ready->signature);
+    return crypto->verify(crypto->context, ready->peer.bytes, ready_domain,
+                          ready_bytes(ready, run, fork, room), ready->signature);
 }
 
 dp_ready dp_ready_of_listed(const dp_record *record, const dp_listed *listed)
@@ -76,8 +79,8 @@ dp_ready dp_ready_of_listed(const dp_record *record, const dp_listed *listed)
 
 static const char state_domain[] = "dpnode/state-vote/1";
 
-static dp_view state_bytes(const dp_run_id *run, const dp_hash *fork, uint64_t round, const dp_hash *root,
-                           uint8_t out[SIGNED_MAX])
+static dp_view state_bytes(const dp_run_id *run, const dp_hash *fork, uint64_t round,
+                           const dp_hash *root, uint8_t out[SIGNED_MAX])
 {
     dp_writer writer = dp_writer_of(out, SIGNED_MAX);
 
@@ -88,31 +91,31 @@ static dp_view state_bytes(const dp_run_id *run, const dp_hash *fork, uint64_t r
     return done(&writer);
 }
 
-bool dp_state_sign(const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork, uint64_t round,
-                   const dp_hash *root, uint8_t signature[DP_SIGNATURE_BYTES])
+bool dp_state_sign(const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork,
+                   uint64_t round, const dp_hash *root, uint8_t signature[DP_SIGNATURE_BYTES])
 {
     uint8_t room[SIGNED_MAX];
 
-    return crypto->sign(crypto->context, DP_KEY_VOTE, state_domain, state_bytes(run, fork, round, root, room),
-                        signature);
+    return crypto->sign(crypto->context, DP_KEY_VOTE, state_domain,
+                        state_bytes(run, fork, round, root, room), signature);
 }
 
-bool dp_state_verify(const dp_crypto *crypto, const uint8_t vote_key[DP_PUBLIC_KEY_BYTES], const dp_run_id *run,
-                     const dp_hash *fork, uint64_t round, const dp_hash *root,
+bool dp_state_verify(const dp_crypto *crypto, const uint8_t vote_key[DP_PUBLIC_KEY_BYTES],
+                     const dp_run_id *run, const dp_hash *fork, uint64_t round, const dp_hash *root,
                      const uint8_t signature[DP_SIGNATURE_BYTES])
 {
     uint8_t room[SIGNED_MAX];
 
-    return crypto->verify(crypto->context, vote_key, state_domain, state_bytes(run, fork, round, root, room),
-                          signature);
+    return crypto->verify(crypto->context, vote_key, state_domain,
+                          state_bytes(run, fork, round, root, room), signature);
 }
 
 /* ---- VOTER_OK ---- */
 
 static const char voter_domain[] = "dpnode/voter/1";
 
-static dp_view voter_ok_bytes(const dp_run_id *run, const dp_hash *prev, const uint8_t vote_key[DP_PUBLIC_KEY_BYTES],
-                              uint8_t out[SIGNED_MAX])
+static dp_view voter_ok_bytes(const dp_run_id *run, const dp_hash *prev,
+                              const uint8_t vote_key[DP_PUBLIC_KEY_BYTES], uint8_t out[SIGNED_MAX])
 {
     dp_writer writer = dp_writer_of(out, SIGNED_MAX);
 
@@ -123,22 +126,23 @@ static dp_view voter_ok_bytes(const dp_run_id *run, const dp_hash *prev, const u
 }
 
 bool dp_voter_ok_sign(const dp_crypto *crypto, const dp_run_id *run, const dp_hash *prev,
-                      const uint8_t vote_key[DP_PUBLIC_KEY_BYTES], uint8_t signature[DP_SIGNATURE_BYTES])
+                      const uint8_t vote_key[DP_PUBLIC_KEY_BYTES],
+                      uint8_t signature[DP_SIGNATURE_BYTES])
 {
     uint8_t room[SIGNED_MAX];
 
-    return crypto->sign(crypto->context, DP_KEY_IDENTITY, voter_domain, voter_ok_bytes(run, prev, vote_key, room),
-                        signature);
+    return crypto->sign(crypto->context, DP_KEY_IDENTITY, voter_domain,
+                        voter_ok_bytes(run, prev, vote_key, room), signature);
 }
 
-bool dp_voter_ok_verify(const dp_crypto *crypto, const dp_peer *peer, const dp_run_id *run, const dp_hash *prev,
-                        const uint8_t vote_key[DP_PUBLIC_KEY_BYTES],
+bool dp_voter_ok_verify(const dp_crypto *crypto, const dp_peer *peer, const dp_run_id *run,
+                        const dp_hash *prev, const uint8_t vote_key[DP_PUBLIC_KEY_BYTES],
                         const uint8_t signature[DP_SIGNATURE_BYTES])
 {
     uint8_t room[SIGNED_MAX];
 
-    return crypto->verify(crypto->context, peer->bytes, voter_domain, voter_ok_bytes(run, prev, vote_key, room),
-                          signature);
+    return crypto->verify(crypto->context, peer->bytes, voter_domain,
+                          voter_ok_bytes(run, prev, vote_key, room), signature);
 }
 
 /* ---- removal ---- */
@@ -160,8 +164,8 @@ bool dp_remove_sign(dp_remove *remove, const dp_crypto *crypto, const dp_run_id 
 {
     uint8_t room[SIGNED_MAX];
 
-    return crypto->sign(crypto->context, DP_KEY_IDENTITY, remove_domain, remove_bytes(remove, run, room),
-                        remove->signature);
+    return crypto->sign(crypto->context, DP_KEY_IDENTITY, remove_domain,
+                        remove_bytes(remove, run, room), remove->signature);
 }
 
 bool dp_remove_verify(const dp_remove *remove, const dp_crypto *crypto, const dp_run_id *run,
@@ -170,7 +174,8 @@ bool dp_remove_verify(const dp_remove *remove, const dp_crypto *crypto, const dp
     uint8_t room[SIGNED_MAX];
     const uint8_t *key = remove->reason == DP_REMOVE_LEFT ? remove->peer.bytes : root;
 
-    return crypto->verify(crypto->context, key, remove_domain, remove_bytes(remove, run, room), remove->signature);
+    return crypto->verify(crypto->context, key, remove_domain, remove_bytes(remove, run, room),
+                          remove->signature);
 }
 
 /* ---- votes ---- */
@@ -196,7 +201,8 @@ bool dp_vote_sign(dp_vote *vote, const dp_crypto *crypto, const dp_run_id *run)
 {
     uint8_t room[SIGNED_MAX];
 
-    return crypto->sign(crypto->context, DP_KEY_VOTE, vote_domain, vote_bytes(vote, run, room), vote->signature);
+    return crypto->sign(crypto->context, DP_KEY_VOTE, vote_domain, vote_bytes(vote, run, room),
+                        vote->signature);
 }
 
 bool dp_vote_verify(const dp_vote *vote, const dp_crypto *crypto, const dp_run_id *run,
@@ -204,5 +210,6 @@ bool dp_vote_verify(const dp_vote *vote, const dp_crypto *crypto, const dp_run_i
 {
     uint8_t room[SIGNED_MAX];
 
-    return crypto->verify(crypto->context, vote_key, vote_domain, vote_bytes(vote, run, room), vote->signature);
+    return crypto->verify(crypto->context, vote_key, vote_domain, vote_bytes(vote, run, room),
+                          vote->signature);
 }

@@ -9,7 +9,8 @@ static uint32_t settle_of(const dp_node *node, const dp_ring_row *row, uint32_t 
     const dp_pending *pending = &node->train.pending;
 
     *clip = 0;
-    if (!pending->has || pending->settled || node->train.fresh || pending->ready.round > row->round) {
+    if (!pending->has || pending->settled || node->train.fresh ||
+        pending->ready.round > row->round) {
         return DP_SETTLE_NONE;
     }
     for (uint32_t i = 0; pending->ready.round == row->round && i < row->n; i++) {
@@ -37,10 +38,12 @@ static bool fetch_row(dp_node *node, const dp_ring_row *row)
         }
         whole = false;
         /* Dropped here: gone everywhere. And once a state is on its way, it has the room. */
-        if (!row->dropped && !node->catchup.wants_state && !dp_spread_wants(node->spread, &item->root)) {
-            const dp_priority priority = row->round == node->ledger.round ? DP_PRIORITY_ROUND : DP_PRIORITY_REPLAY;
-            if (dp_spread_want(node->spread, node->now, &item->root, item->bytes, DP_USE_BLOB, priority,
-                               &node->out) == DP_OK) {
+        if (!row->dropped && !node->catchup.wants_state &&
+            !dp_spread_wants(node->spread, &item->root)) {
+            const dp_priority priority =
+                row->round == node->ledger.round ? DP_PRIORITY_ROUND : DP_PRIORITY_REPLAY;
+            if (dp_spread_want(node->spread, node->now, &item->root, item->bytes, DP_USE_BLOB,
+                               priority, &node->out) == DP_OK) {
                 dp_spread_holders_all(node->spread, node->now, &item->root, &node->out);
             }
         }
@@ -77,7 +80,8 @@ static void replay(dp_node *node)
         if (node->catchup.stuck_at.us == 0) {
             node->catchup.stuck_at = node->now;
         }
-        if (row->dropped || dp_time_between(node->catchup.stuck_at, node->now) > DP_STATE_PATIENCE_US) {
+        if (row->dropped ||
+            dp_time_between(node->catchup.stuck_at, node->now) > DP_STATE_PATIENCE_US) {
             dp_catchup_state(node);
         }
         return;
@@ -91,8 +95,8 @@ static void replay(dp_node *node)
     action->u.apply.settle = settle_of(node, row, &action->u.apply.clip);
     action->u.apply.n_items = row->n;
     for (uint32_t i = 0; i < row->n; i++) {
-        action->u.apply.items[i] =
-            (dp_apply_item){.root = row->items[i].root, .bytes = row->items[i].bytes, .q = row->items[i].q};
+        action->u.apply.items[i] = (dp_apply_item){
+            .root = row->items[i].root, .bytes = row->items[i].bytes, .q = row->items[i].q};
     }
     if (action->u.apply.settle != DP_SETTLE_NONE) {
         train->pending.settled = true;
@@ -129,7 +133,8 @@ void dp_train_certified(dp_node *node, uint64_t round)
     dp_hash certified;
 
     if (node->train.has_theta && node->train.applied == round && !node->train.applying &&
-        dp_chain_certified(node, round, &certified) && !dp_hash_equal(&certified, &node->train.state_root)) {
+        dp_chain_certified(node, round, &certified) &&
+        !dp_hash_equal(&certified, &node->train.state_root)) {
         dp_train_diverged(node);
     }
 }
@@ -157,12 +162,13 @@ static bool may_publish(const dp_node *node)
     const uint64_t elapsed = dp_time_between(node->round->opened, node->now);
 
     if (node->mode != DP_MODE_SYNC || train->steps == 0 || dp_train_undecided(node) ||
-        (train->pending.has && !train->pending.durable) || train->op != 0 || dp_mix_busy(node->mix) ||
-        dp_mix_locked(node->mix)) {
+        (train->pending.has && !train->pending.durable) || train->op != 0 ||
+        dp_mix_busy(node->mix) || dp_mix_locked(node->mix)) {
         return false;
     }
     const uint32_t others = dp_round_others_ready(node);
-    return elapsed >= (uint64_t)node->manifest.round_ms * 1000 || train->steps >= node->manifest.inner_steps_max ||
+    return elapsed >= (uint64_t)node->manifest.round_ms * 1000 ||
+           train->steps >= node->manifest.inner_steps_max ||
            (others > 0 && others >= dp_deadline_enough(dp_round_active(node)));
 }
 
@@ -178,8 +184,8 @@ static void open_trainer(dp_node *node)
         }
         whole = false;
         if (!dp_spread_wants(node->spread, needs[i]) &&
-            dp_spread_want(node->spread, node->now, needs[i], sizes[i], DP_USE_DATA, DP_PRIORITY_DATA, &node->out) ==
-                DP_OK) {
+            dp_spread_want(node->spread, node->now, needs[i], sizes[i], DP_USE_DATA,
+                           DP_PRIORITY_DATA, &node->out) == DP_OK) {
             dp_spread_holders_all(node->spread, node->now, needs[i], &node->out);
         }
     }
@@ -270,10 +276,12 @@ dp_time dp_train_wake(const dp_node *node)
 {
     const dp_train *train = &node->train;
 
-    if (train->state != DP_TRAINER_SET || !train->training || dp_train_undecided(node) || node->round->opened.us == 0) {
+    if (train->state != DP_TRAINER_SET || !train->training || dp_train_undecided(node) ||
+        node->round->opened.us == 0) {
         return DP_NEVER;
     }
-    const dp_time due = dp_time_after(node->round->opened, (uint64_t)node->manifest.round_ms * 1000);
+    const dp_time due =
+        dp_time_after(node->round->opened, (uint64_t)node->manifest.round_ms * 1000);
     return due.us > node->now.us ? due : DP_NEVER; /* After it every TRAINED event asks again. */
 }
 
@@ -311,7 +319,8 @@ void dp_train_event(dp_node *node, const dp_event *event)
         train->opening = true;
         for (uint32_t i = 0; i < node->round->n_claims; i++) {
             if (node->round->claims[i].held && !node->round->claims[i].checked) {
-                dp_round_object(node, &node->round->claims[i].ready.root, node->round->claims[i].size);
+                dp_round_object(node, &node->round->claims[i].ready.root,
+                                node->round->claims[i].size);
             }
         }
         node->round->repeat_at = node->now;
@@ -336,7 +345,8 @@ void dp_train_event(dp_node *node, const dp_event *event)
         on_applied(node, event);
         break;
     case DP_EV_SAVED:
-        dp_train_ckpt(node, event->u.saved.round, &event->u.saved.tensor_root, event->u.saved.tensor_bytes);
+        dp_train_ckpt(node, event->u.saved.round, &event->u.saved.tensor_root,
+                      event->u.saved.tensor_bytes);
         break;
     default: /* The caller sends nothing else. */
         break;

@@ -45,13 +45,15 @@ static dp_status check_admits(const dp_valid *valid, const dp_record *record, co
         if (dp_ledger_find(ledger, &admit->peer) != DP_NOBODY) {
             return no(cause, "admits somebody twice");
         }
-        if (valid->admission->check(valid->admission->context, admit->credential, &ledger->run, ledger->root_key,
-                                    &admit->peer, record->time_ms, out) != DP_OK) {
+        if (valid->admission->check(valid->admission->context, admit->credential, &ledger->run,
+                                    ledger->root_key, &admit->peer, record->time_ms,
+                                    out) != DP_OK) {
             return no(cause, "a credential does not hold");
         }
         uint32_t uses = dp_ledger_uses(ledger, &out->invite);
         for (uint32_t k = 0; k < i; k++) {
-            uses += memcmp(&valid->admitted[k].invite, &out->invite, sizeof out->invite) == 0 ? 1 : 0;
+            uses +=
+                memcmp(&valid->admitted[k].invite, &out->invite, sizeof out->invite) == 0 ? 1 : 0;
         }
         if (out->uses > 0 && uses >= out->uses) {
             return no(cause, "an invite is used up");
@@ -60,7 +62,8 @@ static dp_status check_admits(const dp_valid *valid, const dp_record *record, co
     return DP_OK;
 }
 
-static dp_status check_removes(const dp_valid *valid, const dp_config_part *config, const char **cause)
+static dp_status check_removes(const dp_valid *valid, const dp_config_part *config,
+                               const char **cause)
 {
     const dp_ledger *ledger = valid->ledger;
 
@@ -120,8 +123,8 @@ static dp_status check_voters(const dp_valid *valid, const dp_record *record, co
                 memcmp(ledger->voters[index].key, entry->voter.key, DP_PUBLIC_KEY_BYTES) != 0) {
                 return no(cause, "keeps what was no voter");
             }
-        } else if (!dp_voter_ok_verify(valid->crypto, peer, &ledger->run, &ledger->head, entry->voter.key,
-                                       entry->signature)) {
+        } else if (!dp_voter_ok_verify(valid->crypto, peer, &ledger->run, &ledger->head,
+                                       entry->voter.key, entry->signature)) {
             *cause = "signature of a new voter";
             return DP_BADSIG;
         }
@@ -144,8 +147,8 @@ static dp_status check_state(const dp_valid *valid, const dp_record *record, con
         if (seal->voter >= ledger->n_voters) {
             return no(cause, "a state signed by no voter");
         }
-        if (!dp_state_verify(valid->crypto, ledger->voters[seal->voter].key, &ledger->run, &ledger->fork,
-                             ledger->round, &record->state_root, seal->signature)) {
+        if (!dp_state_verify(valid->crypto, ledger->voters[seal->voter].key, &ledger->run,
+                             &ledger->fork, ledger->round, &record->state_root, seal->signature)) {
             *cause = "signature of the state";
             return DP_BADSIG;
         }
@@ -176,7 +179,8 @@ static dp_status check_listed(const dp_valid *valid, const dp_record *record, co
             return no(cause, "a contributor may not train");
         }
         if (listed->steps == 0 || listed->tokens > DP_TOKENS_MAX || listed->carried > CARRIED_MAX ||
-            listed->bytes == 0 || listed->bytes > DP_OBJECT_BYTES_MAX || listed->energy > DP_ENERGY_MAX) {
+            listed->bytes == 0 || listed->bytes > DP_OBJECT_BYTES_MAX ||
+            listed->energy > DP_ENERGY_MAX) {
             return no(cause, "numbers of a contribution");
         }
         const dp_ready ready = dp_ready_of_listed(record, listed);
@@ -210,10 +214,11 @@ static void compute(const dp_ledger *ledger, const dp_record *record, numbers *o
     out->tokens = ledger->tokens;
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const dp_listed *listed = &record->listed[i];
-        in[i] = (dp_weight_in){.tokens = listed->tokens,
-                               .steps = listed->steps,
-                               .rounds = dp_ledger_rounds(dp_ledger_member(ledger, &listed->peer), record->round),
-                               .energy = listed->energy};
+        in[i] = (dp_weight_in){
+            .tokens = listed->tokens,
+            .steps = listed->steps,
+            .rounds = dp_ledger_rounds(dp_ledger_member(ledger, &listed->peer), record->round),
+            .energy = listed->energy};
         out->tokens += listed->tokens + listed->carried;
     }
     for (uint32_t i = 0; i < record->n_late; i++) {
@@ -249,7 +254,8 @@ static dp_status check_numbers(const dp_valid *valid, const dp_record *record, c
     }
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const dp_listed *listed = &record->listed[i];
-        if (listed->w != all.rows[i].w || listed->clip != all.rows[i].clip || listed->q != all.rows[i].q) {
+        if (listed->w != all.rows[i].w || listed->clip != all.rows[i].clip ||
+            listed->q != all.rows[i].q) {
             return no(cause, "weight of a contribution");
         }
     }
@@ -273,7 +279,8 @@ dp_status dp_valid_record(const dp_valid *valid, const dp_record *record, const 
     const dp_ledger *ledger = valid->ledger;
 
     *cause = "";
-    if (!dp_hash_equal(&record->run, &ledger->run) || !dp_hash_equal(&record->fork, &ledger->fork)) {
+    if (!dp_hash_equal(&record->run, &ledger->run) ||
+        !dp_hash_equal(&record->fork, &ledger->fork)) {
         return no(cause, "run or fork");
     }
     if (record->slot != ledger->slot + 1) {

@@ -10,12 +10,13 @@ typedef struct dp_valid {
     const dp_ledger *ledger; /* chain up to the slot before */
     const dp_crypto *crypto;
     const dp_admission *admission;
-    dp_admitted *admitted;   /* filled in the order of the record's admissions: DP_CONFIG_ADMIT_MAX */
+    dp_admitted *admitted; /* filled in the order of the record's admissions: DP_CONFIG_ADMIT_MAX */
 } dp_valid;
 
 /* DP_OK; DP_AGAIN: of a later slot; DP_EXISTS: of an earlier one; DP_BADSIG, DP_DENIED: never valid here, and *cause (static
  * text) says why. The energies are taken from the record: a voter compares them with the blobs before it votes. */
-DP_MUST dp_status dp_valid_record(const dp_valid *valid, const dp_record *record, const char **cause);
+DP_MUST dp_status dp_valid_record(const dp_valid *valid, const dp_record *record,
+                                  const char **cause);
 
 /* Fill w, clip, q, W, M and the token count of a ROUND record whose peers, claims, energies and late list stand. */
 void dp_valid_fill(const dp_ledger *ledger, dp_record *record);

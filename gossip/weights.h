@@ -26,7 +26,8 @@ typedef struct dp_weight_sum {
 } dp_weight_sum;
 
 /* n in 1..32. late_w: sum of the last weights of the members listed late (each counted once). */
-dp_weight_sum dp_weights(const dp_weight_in *in, uint32_t n, unsigned __int128 late_w, dp_weight_out *out);
+dp_weight_sum dp_weights(const dp_weight_in *in, uint32_t n, unsigned __int128 late_w,
+                         dp_weight_out *out);
 
 /* floor(sqrt(value)). */
 uint64_t dp_isqrt(unsigned __int128 value);

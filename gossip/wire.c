@@ -29,7 +29,8 @@ void dp_wire_write_info_get(dp_writer *writer, const dp_hash *root)
     dp_write_bytes(writer, root->bytes, sizeof root->bytes);
 }
 
-void dp_wire_write_info(dp_writer *writer, const dp_hash *root, uint64_t size, const dp_hash *leaves)
+void dp_wire_write_info(dp_writer *writer, const dp_hash *root, uint64_t size,
+                        const dp_hash *leaves)
 {
     const uint32_t n = dp_object_chunks(size);
 
@@ -61,7 +62,8 @@ void dp_wire_write_records_get(dp_writer *writer, uint64_t from, uint32_t count)
 {
     write_head(writer, DP_MSG_RECORDS_GET);
     dp_write_u64(writer, from);
-    dp_write_u16(writer, (uint16_t)(count < DP_RECORDS_PER_MESSAGE ? count : DP_RECORDS_PER_MESSAGE));
+    dp_write_u16(writer,
+                 (uint16_t)(count < DP_RECORDS_PER_MESSAGE ? count : DP_RECORDS_PER_MESSAGE));
 }
 
 enum { RECORDS_COUNT_AT = DP_MSG_HEAD_BYTES + 8, RECORDS_HEAD = RECORDS_COUNT_AT + 2 };

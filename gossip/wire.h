@@ -24,7 +24,8 @@ enum {
     DP_CHUNK_HEAD_BYTES = DP_MSG_HEAD_BYTES + DP_HASH_BYTES + 4 + 1,
     DP_INFO_BYTES_MAX = DP_MSG_HEAD_BYTES + DP_HASH_BYTES + 8 + DP_CHUNKS_MAX * DP_HASH_BYTES
 };
-_Static_assert((int)DP_INFO_BYTES_MAX <= (int)DP_MESSAGE_MAX, "information on any object fits in one message");
+_Static_assert((int)DP_INFO_BYTES_MAX <= (int)DP_MESSAGE_MAX,
+               "information on any object fits in one message");
 
 typedef struct dp_wire_chunk {
     dp_hash root;
@@ -59,7 +60,8 @@ typedef struct dp_wire_relay {
 
 /* Encoders; the writer tells whether it fitted. */
 void dp_wire_write_info_get(dp_writer *writer, const dp_hash *root);
-void dp_wire_write_info(dp_writer *writer, const dp_hash *root, uint64_t size, const dp_hash *leaves);
+void dp_wire_write_info(dp_writer *writer, const dp_hash *root, uint64_t size,
+                        const dp_hash *leaves);
 void dp_wire_write_chunk_get(dp_writer *writer, const dp_hash *root, uint32_t index);
 /* Everything before the bytes of the chunk. */
 void dp_wire_write_chunk_head(dp_writer *writer, const dp_hash *root, uint32_t index, bool found);
@@ -73,7 +75,8 @@ void dp_wire_write_relay(dp_writer *writer, uint8_t hops, const dp_peer *target,
 
 DP_MUST dp_status dp_wire_read_info_get(dp_view message, dp_hash *root);
 /* DP_BADHASH unless root follows from size and leaves. */
-DP_MUST dp_status dp_wire_read_info(dp_view message, dp_wire_info *info, dp_hash leaves[DP_CHUNKS_MAX]);
+DP_MUST dp_status dp_wire_read_info(dp_view message, dp_wire_info *info,
+                                    dp_hash leaves[DP_CHUNKS_MAX]);
 DP_MUST dp_status dp_wire_read_chunk_get(dp_view message, dp_hash *root, uint32_t *index);
 DP_MUST dp_status dp_wire_read_chunk(dp_view message, dp_wire_chunk *chunk);
 DP_MUST dp_status dp_wire_read_records_get(dp_view message, uint64_t *from, uint32_t *count);

@@ -7,8 +7,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static bool verify(void *context, const uint8_t public_key[DP_PUBLIC_KEY_BYTES], const char *domain, dp_view bytes,
-                   const uint8_t signature[DP_SIGNATURE_BYTES])
+static bool verify(void *context, const uint8_t public_key[DP_PUBLIC_KEY_BYTES], const char *domain,
+                   dp_view bytes, const uint8_t signature[DP_SIGNATURE_BYTES])
 {
     (void)context;
     (void)public_key;
@@ -52,7 +52,8 @@ static void judge(const dp_record *record)
     ledger.slot = record->slot - 1;
     ledger.round = record->round - 1;
     ledger.time_ms = record->time_ms;
-    const dp_valid valid = {.ledger = &ledger, .crypto = &crypto, .admission = &admission, .admitted = admitted};
+    const dp_valid valid = {
+        .ledger = &ledger, .crypto = &crypto, .admission = &admission, .admitted = admitted};
     if (record->slot > 0 && record->slot < UINT64_MAX && record->round < UINT64_MAX &&
         (record->kind != DP_RECORD_ROUND || record->round > 0) &&
         dp_valid_record(&valid, record, &cause) == DP_OK) {

@@ -50,8 +50,9 @@ static inline bool kit_sign(void *context, int key, const char *domain, dp_view 
     return true;
 }
 
-static inline bool kit_verify(void *context, const uint8_t public_key[DP_PUBLIC_KEY_BYTES], const char *domain,
-                              dp_view bytes, const uint8_t signature[DP_SIGNATURE_BYTES])
+static inline bool kit_verify(void *context, const uint8_t public_key[DP_PUBLIC_KEY_BYTES],
+                              const char *domain, dp_view bytes,
+                              const uint8_t signature[DP_SIGNATURE_BYTES])
 {
     const dp_hash tag = kit_tag(public_key, domain, bytes);
 
@@ -84,8 +85,9 @@ static inline dp_view kit_credential(uint32_t index, uint32_t caps, uint16_t use
     return dp_view_of(out, KIT_CREDENTIAL);
 }
 
-static inline dp_status kit_admit(void *context, dp_view credential, const dp_run_id *run, const uint8_t *root,
-                                  const dp_peer *peer, uint64_t now_ms, dp_admitted *out)
+static inline dp_status kit_admit(void *context, dp_view credential, const dp_run_id *run,
+                                  const uint8_t *root, const dp_peer *peer, uint64_t now_ms,
+                                  dp_admitted *out)
 {
     dp_reader reader = dp_reader_of(credential);
     dp_peer named;
@@ -152,7 +154,8 @@ static inline void kit_voters(dp_ledger *ledger, uint32_t n)
             dp_hash key;
             memcpy(key.bytes, peer.bytes, 32);
             assert_int_equal(dp_map_put(&ledger->map, &key, ledger->n_roster), DP_OK);
-            ledger->roster[ledger->n_roster++] = (dp_roster_entry){.peer = peer, .caps = DP_CAP_ALL};
+            ledger->roster[ledger->n_roster++] =
+                (dp_roster_entry){.peer = peer, .caps = DP_CAP_ALL};
             ledger->n_members++;
         }
     }
@@ -175,20 +178,21 @@ static inline void kit_round(const dp_ledger *ledger, dp_record *record)
     for (uint32_t i = 0; i < ledger->n_voters; i++) {
         const dp_crypto crypto = kit_crypto((uint32_t)(ledger->voters[i].peer.bytes[0] - 0x10));
         record->state[i].voter = (uint8_t)i;
-        assert_true(dp_state_sign(&crypto, &ledger->run, &ledger->fork, ledger->round, &record->state_root,
-                                  record->state[i].signature));
+        assert_true(dp_state_sign(&crypto, &ledger->run, &ledger->fork, ledger->round,
+                                  &record->state_root, record->state[i].signature));
     }
     record->n_state = ledger->n_voters;
 }
 
 /* A contribution of node index; peers must be added in rising order. */
-static inline dp_listed *kit_list(const dp_ledger *ledger, dp_record *record, uint32_t index, uint64_t tokens,
-                                  uint32_t steps, unsigned __int128 energy)
+static inline dp_listed *kit_list(const dp_ledger *ledger, dp_record *record, uint32_t index,
+                                  uint64_t tokens, uint32_t steps, unsigned __int128 energy)
 {
     dp_listed *listed = &record->listed[record->n_listed++];
     const dp_crypto crypto = kit_crypto(index);
 
-    *listed = (dp_listed){.peer = kit_peer(index), .bytes = 100, .tokens = tokens, .steps = steps, .energy = energy};
+    *listed = (dp_listed){
+        .peer = kit_peer(index), .bytes = 100, .tokens = tokens, .steps = steps, .energy = energy};
     listed->root = dp_hash_of("test/blob", dp_view_of(listed->peer.bytes, 32));
     dp_ready ready = dp_ready_of_listed(record, listed);
     assert_true(dp_ready_sign(&ready, &crypto, &ledger->run, &ledger->fork));

@@ -45,12 +45,12 @@ typedef struct kit_node {
     uint32_t steps;
     uint64_t round;
     dp_hash theta;
-    uint64_t published;    /* blobs ever */
-    uint32_t settles[3];   /* APPLYs by dp_settle */
-    dp_action restore;     /* last DP_DO_TRAINER_RESTORE */
+    uint64_t published;  /* blobs ever */
+    uint32_t settles[3]; /* APPLYs by dp_settle */
+    dp_action restore;   /* last DP_DO_TRAINER_RESTORE */
     uint32_t restores;
-    bool deaf;             /* gets no messages */
-    bool mute_blobs;       /* its blobs cannot be fetched */
+    bool deaf;       /* gets no messages */
+    bool mute_blobs; /* its blobs cannot be fetched */
 } kit_node;
 
 typedef struct kit_world {
@@ -305,8 +305,9 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
     case DP_DO_TRAINER_LOAD:
         item = kit_push(world, node->index, DP_EV_TRAINER_AT);
         node->round = action->type == DP_DO_TRAINER_LOAD ? action->u.load.round : 0;
-        node->theta = action->type == DP_DO_TRAINER_LOAD ? action->u.load.root
-                                                         : dp_hash_of("test/theta", dp_view_text("start"));
+        node->theta = action->type == DP_DO_TRAINER_LOAD
+                          ? action->u.load.root
+                          : dp_hash_of("test/theta", dp_view_text("start"));
         item->event.u.at.round = node->round;
         item->event.u.at.root = node->theta;
         break;
@@ -381,27 +382,38 @@ static inline void kit_boot(kit_world *world, uint32_t index)
 {
     kit_node *node = &world->nodes[index];
     uint8_t credential[KIT_CREDENTIAL];
-    dp_node_config config = {.manifest = &world->manifest, .run = kit_run(), .self = kit_peer(index),
-                             .incarnation = ++node->incarnation, .has_vote_key = true, .members_max = 64,
-                             .seed = index + 1, .crypto = kit_crypto(index), .admission = kit_admission()};
+    dp_node_config config = {.manifest = &world->manifest,
+                             .run = kit_run(),
+                             .self = kit_peer(index),
+                             .incarnation = ++node->incarnation,
+                             .has_vote_key = true,
+                             .members_max = 64,
+                             .seed = index + 1,
+                             .crypto = kit_crypto(index),
+                             .admission = kit_admission()};
 
     config.credential = kit_credential(index, DP_CAP_ALL, 0, 1, credential);
     kit_vote_key(index, config.vote_public_key);
     assert_int_equal(dp_node_open(&node->node, &config), DP_OK);
     for (uint64_t slot = 1; slot <= node->slots; slot++) {
         const kit_record *record = &node->records[slot];
-        assert_int_equal(dp_node_restore_record(node->node, slot, dp_view_of(record->record, record->record_size),
+        assert_int_equal(dp_node_restore_record(node->node, slot,
+                                                dp_view_of(record->record, record->record_size),
                                                 dp_view_of(record->cert, record->cert_size)),
                          DP_OK);
     }
     if (node->vote != NULL) {
-        assert_int_equal(dp_node_restore_vote(node->node, dp_view_of(node->vote, node->vote_size)), DP_OK);
+        assert_int_equal(dp_node_restore_vote(node->node, dp_view_of(node->vote, node->vote_size)),
+                         DP_OK);
     }
     if (node->pending != NULL) {
-        assert_int_equal(dp_node_restore_pending(node->node, dp_view_of(node->pending, node->pending_size)), DP_OK);
+        assert_int_equal(
+            dp_node_restore_pending(node->node, dp_view_of(node->pending, node->pending_size)),
+            DP_OK);
     }
     if (node->saved_round > 0) {
-        assert_int_equal(dp_node_restore_checkpoint(node->node, node->saved_round, &node->saved_root, 8), DP_OK);
+        assert_int_equal(
+            dp_node_restore_checkpoint(node->node, node->saved_round, &node->saved_root, 8), DP_OK);
     }
     for (uint32_t i = 0; i < node->n_held; i++) {
         assert_int_equal(dp_node_restore_object(node->node, &node->held[i], 8), DP_OK);
@@ -527,7 +539,8 @@ static inline void kit_serve_records(kit_world *world, kit_node *node, const dp_
     dp_writer writer = dp_writer_of(room, sizeof room);
 
     dp_wire_begin_records(&writer, action->u.serve.from);
-    for (uint64_t slot = action->u.serve.from; slot < action->u.serve.from + action->u.serve.count; slot++) {
+    for (uint64_t slot = action->u.serve.from; slot < action->u.serve.from + action->u.serve.count;
+         slot++) {
         assert_true(slot <= node->slots);
         const kit_record *record = &node->records[slot];
         if (!dp_wire_add_record(&writer, dp_view_of(record->record, record->record_size),

@@ -19,14 +19,14 @@ typedef struct voter {
     struct world *world;
     dp_commit *commit;
     bool up;
-    uint32_t op;            /* of the write under way */
-    uint8_t *row;           /* being written */
+    uint32_t op;  /* of the write under way */
+    uint8_t *row; /* being written */
     size_t row_size;
-    uint8_t *disk;          /* durable */
+    uint8_t *disk; /* durable */
     size_t disk_size;
     uint32_t ops;
     dp_verdict verdict;
-    bool blank;             /* has no own value */
+    bool blank; /* has no own value */
 } voter;
 
 typedef struct world {
@@ -36,10 +36,10 @@ typedef struct world {
     mail mails[MAIL_MAX];
     uint32_t n_mails;
     uint32_t proofs;
-    dp_hash chosen;         /* by any certificate */
+    dp_hash chosen; /* by any certificate */
     bool has_chosen;
     dp_rng rng;
-    dp_hash by_ballot[64];  /* one record per ballot in all votes sent */
+    dp_hash by_ballot[64]; /* one record per ballot in all votes sent */
     bool ballot_used[64];
 } world;
 
@@ -113,7 +113,11 @@ static void proof(void *context, const dp_vote *a, const dp_vote *b)
 static void boot(world *all, uint32_t index)
 {
     voter *self = &all->voters[index];
-    const dp_commit_host host = {.context = self, .judge = judge, .value = value, .send = send, .store = store,
+    const dp_commit_host host = {.context = self,
+                                 .judge = judge,
+                                 .value = value,
+                                 .send = send,
+                                 .store = store,
                                  .proof = proof};
     const dp_crypto crypto = kit_crypto(index);
     const dp_peer peer = kit_peer(index);
@@ -124,7 +128,8 @@ static void boot(world *all, uint32_t index)
     self->op = 0;
     self->up = true;
     if (self->disk_size > 0) {
-        assert_int_equal(dp_commit_restore(self->commit, dp_view_of(self->disk, self->disk_size)), DP_OK);
+        assert_int_equal(dp_commit_restore(self->commit, dp_view_of(self->disk, self->disk_size)),
+                         DP_OK);
     }
     dp_commit_begin(self->commit, &all->ledger, &peer);
 }
@@ -173,8 +178,9 @@ static void look(world *all, uint32_t index)
     if (!commit->decided) {
         return;
     }
-    assert_true(dp_cert_verify(&commit->cert, &commit->crypto, &all->ledger.run, &all->ledger.fork, 1,
-                               &all->ledger.head, &commit->outcome.hash, all->ledger.voters, all->n));
+    assert_true(dp_cert_verify(&commit->cert, &commit->crypto, &all->ledger.run, &all->ledger.fork,
+                               1, &all->ledger.head, &commit->outcome.hash, all->ledger.voters,
+                               all->n));
     if (all->has_chosen) {
         assert_true(dp_hash_equal(&all->chosen, &commit->outcome.hash));
     }
@@ -337,7 +343,8 @@ static void a_bidder_takes_over_what_may_have_been_chosen(void **state)
     finish_write(all, owner, t0, DP_OK);
     /* Only the third hears of it, accepts, and the owner dies. */
     for (uint32_t i = all->n_mails; i-- > 0;) {
-        if (all->mails[i].to == third && dp_msg_type_of(dp_view_of(all->mails[i].bytes, 2)) == DP_MSG_PROPOSE) {
+        if (all->mails[i].to == third &&
+            dp_msg_type_of(dp_view_of(all->mails[i].bytes, 2)) == DP_MSG_PROPOSE) {
             deliver(all, i, t0, false);
         }
     }
@@ -430,7 +437,8 @@ static void a_row_that_does_not_parse_ends_voting(void **state)
     const uint8_t junk[10] = {1, 2, 3};
 
     (void)state;
-    assert_int_not_equal(dp_commit_restore(all->voters[0].commit, dp_view_of(junk, sizeof junk)), DP_OK);
+    assert_int_not_equal(dp_commit_restore(all->voters[0].commit, dp_view_of(junk, sizeof junk)),
+                         DP_OK);
     assert_false(dp_commit_bid(all->voters[0].commit, t0));
     destroy(all);
 }

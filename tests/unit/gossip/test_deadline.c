@@ -52,7 +52,8 @@ static void grace_is_at_most_a_quarter_of_the_round(void **state)
     (void)state;
     assert_int_equal(dp_deadline_grace(&deadline, 60 * DP_SECOND, 0, 0), 750 * DP_MS);
     assert_int_equal(dp_deadline_grace(&deadline, 0, 0, 10 * DP_MS), 90 * DP_MS);
-    assert_int_equal(dp_deadline_grace(&deadline, 0, 0, DP_SECOND), 4050 * DP_MS); /* But never below the delay. */
+    assert_int_equal(dp_deadline_grace(&deadline, 0, 0, DP_SECOND),
+                     4050 * DP_MS); /* But never below the delay. */
     assert_int_equal(dp_deadline_grace(&deadline, 100 * DP_MS, 50 * DP_MS, 0), 200 * DP_MS);
 }
 

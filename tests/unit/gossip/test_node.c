@@ -112,7 +112,8 @@ static void a_restarted_node_tells_the_same_contribution_again(void **state)
     kit_node *node = &world->nodes[2];
 
     (void)state;
-    node->mute_blobs = true; /* Its next blob is not held by others, so it is left out for a while. */
+    node->mute_blobs =
+        true; /* Its next blob is not held by others, so it is left out for a while. */
     const uint64_t published = node->published;
     for (uint32_t i = 0; i < 200 && node->published == published; i++) {
         kit_run_ms(world, KIT_STEP_MS);
@@ -254,8 +255,12 @@ static void proof_of_a_double_vote_halts_everybody(void **state)
     const dp_node_view view = kit_look(world, 0);
     const dp_crypto liar = kit_crypto(1);
     for (uint32_t i = 0; i < 2; i++) {
-        votes[i] = (dp_vote){.type = DP_MSG_ACCEPTED, .voter = 1, .slot = view.slot + 1, .prev = view.head,
-                             .ballot = 7, .hash = {{(uint8_t)(i + 1)}}};
+        votes[i] = (dp_vote){.type = DP_MSG_ACCEPTED,
+                             .voter = 1,
+                             .slot = view.slot + 1,
+                             .prev = view.head,
+                             .ballot = 7,
+                             .hash = {{(uint8_t)(i + 1)}}};
         assert_true(dp_vote_sign(&votes[i], &liar, &run));
     }
     dp_proof_msg_write(&writer, &votes[0], &votes[1]);

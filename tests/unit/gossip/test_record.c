@@ -32,7 +32,8 @@ static dp_view full_record(dp_ledger *ledger, uint8_t credential[KIT_CREDENTIAL]
     record.config.admits[0].peer = kit_peer(5);
     record.config.admits[0].credential = kit_credential(5, DP_CAP_ALL, 1, 9, credential);
     record.config.n_removes = 1;
-    record.config.removes[0] = (dp_remove){.peer = kit_peer(2), .reason = DP_REMOVE_LEFT, .incarnation = 4};
+    record.config.removes[0] =
+        (dp_remove){.peer = kit_peer(2), .reason = DP_REMOVE_LEFT, .incarnation = 4};
     assert_true(dp_remove_sign(&record.config.removes[0], &crypto, &ledger->run));
     record.config.n_fences = 1;
     record.config.fences[0] = (dp_fence){.peer = kit_peer(1), .incarnation = 3};
@@ -160,19 +161,24 @@ static void a_certificate_counts_each_voter_once(void **state)
     kit_voters(&ledger, 3);
     for (uint32_t i = 0; i < 2; i++) {
         const dp_crypto own = kit_crypto(i);
-        dp_vote vote = {.type = DP_MSG_ACCEPTED, .slot = 1, .prev = ledger.head, .ballot = 3, .hash = hash};
+        dp_vote vote = {
+            .type = DP_MSG_ACCEPTED, .slot = 1, .prev = ledger.head, .ballot = 3, .hash = hash};
         assert_true(dp_vote_sign(&vote, &own, &ledger.run));
         cert.seals[i].voter = (uint8_t)i;
         memcpy(cert.seals[i].signature, vote.signature, DP_SIGNATURE_BYTES);
     }
-    assert_true(dp_cert_verify(&cert, &crypto, &ledger.run, &ledger.fork, 1, &ledger.head, &hash, ledger.voters, 3));
+    assert_true(dp_cert_verify(&cert, &crypto, &ledger.run, &ledger.fork, 1, &ledger.head, &hash,
+                               ledger.voters, 3));
     cert.seals[1] = cert.seals[0];
-    assert_false(dp_cert_verify(&cert, &crypto, &ledger.run, &ledger.fork, 1, &ledger.head, &hash, ledger.voters, 3));
+    assert_false(dp_cert_verify(&cert, &crypto, &ledger.run, &ledger.fork, 1, &ledger.head, &hash,
+                                ledger.voters, 3));
     cert.n = 1;
-    assert_false(dp_cert_verify(&cert, &crypto, &ledger.run, &ledger.fork, 1, &ledger.head, &hash, ledger.voters, 3));
+    assert_false(dp_cert_verify(&cert, &crypto, &ledger.run, &ledger.fork, 1, &ledger.head, &hash,
+                                ledger.voters, 3));
     cert.ballot = 4;
     cert.n = 2;
-    assert_false(dp_cert_verify(&cert, &crypto, &ledger.run, &ledger.fork, 1, &ledger.head, &hash, ledger.voters, 3));
+    assert_false(dp_cert_verify(&cert, &crypto, &ledger.run, &ledger.fork, 1, &ledger.head, &hash,
+                                ledger.voters, 3));
     dp_ledger_close(&ledger);
 }
 
@@ -239,7 +245,12 @@ static void information_on_an_object_must_lead_to_its_root(void **state)
 static void small_messages_come_back(void **state)
 {
     dp_writer writer = dp_writer_of(room, sizeof room);
-    dp_ready ready = {.peer = kit_peer(1), .round = 4, .bytes = 5, .tokens = 6, .carried = 7, .steps = 8,
+    dp_ready ready = {.peer = kit_peer(1),
+                      .round = 4,
+                      .bytes = 5,
+                      .tokens = 6,
+                      .carried = 7,
+                      .steps = 8,
                       .loss_micro = 9};
     dp_ready read;
     dp_have_msg have = {.round = 3, .n = DP_HAVE_MAX};

@@ -36,7 +36,8 @@ static dp_status verdict(void)
 {
     const dp_crypto crypto = kit_crypto(0);
     const dp_admission admission = kit_admission();
-    const dp_valid valid = {.ledger = &ledger, .crypto = &crypto, .admission = &admission, .admitted = admitted};
+    const dp_valid valid = {
+        .ledger = &ledger, .crypto = &crypto, .admission = &admission, .admitted = admitted};
     const char *cause = NULL;
     const dp_status status = dp_valid_record(&valid, &record, &cause);
 
@@ -150,7 +151,8 @@ static void admit(uint32_t index, uint16_t uses, uint8_t invite)
 
     record.has_config = true;
     record.config.admits[at].peer = kit_peer(index);
-    record.config.admits[at].credential = kit_credential(index, DP_CAP_ALL, uses, invite, credential[at]);
+    record.config.admits[at].credential =
+        kit_credential(index, DP_CAP_ALL, uses, invite, credential[at]);
 }
 
 static void a_newcomer_is_listed_with_its_admission(void **state)
@@ -197,7 +199,8 @@ static void propose_voters(uint32_t n)
         kit_vote_key(i, entry->voter.key);
         entry->kept = i < ledger.n_voters;
         if (!entry->kept) {
-            assert_true(dp_voter_ok_sign(&crypto, &ledger.run, &ledger.head, entry->voter.key, entry->signature));
+            assert_true(dp_voter_ok_sign(&crypto, &ledger.run, &ledger.head, entry->voter.key,
+                                         entry->signature));
         }
     }
 }
@@ -214,7 +217,8 @@ static void voters_grow_by_two_with_signed_offers(void **state)
     record.config.voters[4].signature[0] ^= 1;
     assert_int_equal(verdict(), DP_BADSIG);
     propose_voters(5);
-    memcpy(record.config.voters[4].voter.key, record.config.voters[3].voter.key, DP_PUBLIC_KEY_BYTES);
+    memcpy(record.config.voters[4].voter.key, record.config.voters[3].voter.key,
+           DP_PUBLIC_KEY_BYTES);
     assert_int_equal(verdict(), DP_DENIED); /* One key twice. */
     propose_voters(5);
     record.config.voters[1].voter.key[0] ^= 1;
@@ -292,7 +296,8 @@ static void a_removed_member_stays_known_and_out(void **state)
     (void)state;
     record.has_config = true;
     record.config.n_removes = 1;
-    record.config.removes[0] = (dp_remove){.peer = kit_peer(2), .reason = DP_REMOVE_LEFT, .incarnation = 1};
+    record.config.removes[0] =
+        (dp_remove){.peer = kit_peer(2), .reason = DP_REMOVE_LEFT, .incarnation = 1};
     assert_true(dp_remove_sign(&record.config.removes[0], &own, &ledger.run));
     dp_ledger_apply(&ledger, &record, &hash, admitted);
     const dp_peer gone = kit_peer(2);

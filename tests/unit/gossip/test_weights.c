@@ -87,8 +87,9 @@ static void zero_energy_is_no_part_of_the_median(void **state)
 
 static void nothing_overflows_at_the_limits(void **state)
 {
-    const dp_weight_in in[2] = {{.tokens = UINT32_MAX, .steps = 1, .rounds = 1, .energy = (u128)1 << 112},
-                                {.tokens = UINT32_MAX, .steps = 1, .rounds = 1, .energy = 1}};
+    const dp_weight_in in[2] = {
+        {.tokens = UINT32_MAX, .steps = 1, .rounds = 1, .energy = (u128)1 << 112},
+        {.tokens = UINT32_MAX, .steps = 1, .rounds = 1, .energy = 1}};
     dp_weight_out out[2];
 
     (void)state;
