@@ -1,5 +1,5 @@
-/* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c and
- * node_route.c (messages), chain.c (records), round.c, close.c and propose.c (the voter's side of a round), pending.c,
+/* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c, node_open.c
+ * and node_route.c (messages), chain.c (records), round.c, tell.c, close.c and propose.c (the voter's side of a round), pending.c,
  * load.c and train.c (the trainer's side), catchup.c, node_view.c. */
 #ifndef DP_GOSSIP_NODE_INTERNAL_H
 #define DP_GOSSIP_NODE_INTERNAL_H
@@ -299,6 +299,11 @@ void dp_round_repeat(dp_node *node);
 /* The claim that this peer made itself, or NULL. */
 dp_claim *dp_round_claim_of(const dp_node *node, const dp_peer *peer);
 bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer);
+void dp_round_check_blob(dp_node *node, dp_claim *claim);
+void dp_round_fetch_blob(dp_node *node, dp_claim *claim);
+/* tell.c */
+void dp_round_tell_have(dp_node *node);
+void dp_round_tell_state(dp_node *node);
 /* close.c */
 void dp_round_tick(dp_node *node);
 dp_time dp_round_wake(const dp_node *node);

@@ -86,76 +86,7 @@ void dp_round_open_slot(dp_node *node, bool new_round)
     node->dirty = true;
 }
 
-/* ---- telling ---- */
-
-static bool may_offer(const dp_node *node)
-{
-    const uint32_t index = dp_ledger_voter(&node->ledger, &node->self);
-    const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &node->self);
-    const uint64_t uptime = dp_time_between(node->started_at, node->now);
-
-    return node->config.has_vote_key && !node->commit->key_lost && entry != NULL &&
-           (entry->caps & DP_CAP_VOTE) != 0 && node->train.has_theta &&
-           node->train.applied ==
-               node->ledger.round && /* A voter can give back every state from its own on. */
-           uptime >= (uint64_t)node->manifest.voter_uptime_s * DP_SECOND &&
-           (index == DP_NOBODY || memcmp(node->ledger.voters[index].key,
-                                         node->config.vote_public_key, DP_PUBLIC_KEY_BYTES) != 0);
-}
-
-static void tell_offer(dp_node *node)
-{
-    dp_voter_ok_msg offer = {.peer = node->self, .head = node->ledger.head};
-    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
-
-    if (!may_offer(node)) {
-        return;
-    }
-    memcpy(offer.key, node->config.vote_public_key, sizeof offer.key);
-    if (dp_voter_ok_sign(&node->config.crypto, &node->run, &offer.head, offer.key,
-                         offer.signature)) {
-        dp_voter_ok_msg_write(&writer, &offer);
-        dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
-    }
-}
-
-static void tell_have(dp_node *node)
-{
-    dp_have_msg have = {.voter = node->self, .round = node->ledger.round + 1};
-    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
-    const uint32_t self = node->commit->self;
-
-    if (self == DP_NOBODY) {
-        return;
-    }
-    for (uint32_t i = 0; i < node->round->n_claims; i++) {
-        dp_claim *claim = &node->round->claims[i];
-        if (claim->held && claim->checked && !claim->bad) {
-            claim->have |= 1U << self;
-            have.roots[have.n++] = claim->ready.root;
-        }
-    }
-    if (have.n > 0) {
-        dp_have_msg_write(&writer, &have);
-        dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
-    }
-}
-
-static void tell_state(dp_node *node)
-{
-    const uint32_t self = node->commit->self;
-    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
-
-    if (self == DP_NOBODY || !node->round->states[self].known ||
-        node->round->states[self].round != node->ledger.round) {
-        return;
-    }
-    const dp_state_vote *vote = &node->round->states[self];
-    dp_state_msg state = {.voter = node->self, .round = vote->round, .root = vote->root};
-    memcpy(state.signature, vote->signature, sizeof state.signature);
-    dp_state_msg_write(&writer, &state);
-    dp_node_send_all(node, dp_view_of(writer.data, writer.size));
-}
+/* ---- states ---- */
 
 static void look_at_certificate(dp_node *node)
 {
@@ -199,7 +130,7 @@ void dp_round_state_own(dp_node *node)
     *vote = (dp_state_vote){.round = node->ledger.round, .root = node->train.state_root};
     vote->known = dp_state_sign(&node->config.crypto, &node->run, &node->ledger.fork, vote->round,
                                 &vote->root, vote->signature);
-    tell_state(node);
+    dp_round_tell_state(node);
     look_at_certificate(node);
 }
 
@@ -220,7 +151,7 @@ bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer)
     return member->credential_bytes > 0 && (member->caps & DP_CAP_TRAIN) != 0;
 }
 
-static void check_blob(dp_node *node, dp_claim *claim)
+void dp_round_check_blob(dp_node *node, dp_claim *claim)
 {
     if (!claim->checking && !claim->checked && node->train.checks < DP_CHECKS_MAX &&
         dp_out_room(&node->out, 1)) {
@@ -230,7 +161,7 @@ static void check_blob(dp_node *node, dp_claim *claim)
     }
 }
 
-static void fetch_blob(dp_node *node, dp_claim *claim)
+void dp_round_fetch_blob(dp_node *node, dp_claim *claim)
 {
     const dp_hash *root = &claim->ready.root;
 
@@ -238,7 +169,7 @@ static void fetch_blob(dp_node *node, dp_claim *claim)
         claim->held = true;
         claim->size = dp_node_size(node, root);
         if (node->train.state != DP_TRAINER_OFF) {
-            check_blob(node, claim);
+            dp_round_check_blob(node, claim);
         }
         return;
     }
@@ -270,7 +201,7 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
     if (!own) {
         dp_node_note(node, DP_NOTE_READY, ready->round, &ready->peer, 0, 0, "");
     }
-    fetch_blob(node, claim);
+    dp_round_fetch_blob(node, claim);
     node->dirty = true;
 }
 
@@ -452,7 +383,7 @@ void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size)
             claim->held = true;
             claim->size = size;
             if (node->train.state != DP_TRAINER_OFF) {
-                check_blob(node, claim);
+                dp_round_check_blob(node, claim);
             }
             node->dirty = true;
         }
@@ -468,7 +399,7 @@ bool dp_round_checked(dp_node *node, const dp_hash *root, bool ok, unsigned __in
         dp_claim *claim = &node->round->claims[i];
         if (claim->held && !claim->checked && !claim->checking &&
             !dp_hash_equal(&claim->ready.root, root)) {
-            check_blob(node, claim); /* Its turn has come. */
+            dp_round_check_blob(node, claim); /* Its turn has come. */
         }
         if (!claim->held || !dp_hash_equal(&claim->ready.root, root)) {
             continue;
@@ -484,67 +415,8 @@ bool dp_round_checked(dp_node *node, const dp_hash *root, bool ok, unsigned __in
         }
     }
     if (ours) {
-        tell_have(node);
+        dp_round_tell_have(node);
         node->dirty = true;
     }
     return ours;
-}
-
-/* ---- telling again ---- */
-
-/* In doubt with somebody who has been dead for long: the voters may void the exchanges of that incarnation (review, C5). */
-static void ask_for_fence(dp_node *node)
-{
-    const dp_mix_look mix = dp_mix_view(node->mix);
-    const dp_fence fence = {.peer = mix.peer, .incarnation = mix.peer_incarnation};
-    const uint32_t index = dp_node_member_index(node, &mix.peer);
-    const uint32_t entry = dp_ledger_find(&node->ledger, &mix.peer);
-    dp_round *round = node->round;
-
-    if (!mix.in_doubt || dp_time_between(mix.since, node->now) < DP_VOTER_DEAD_US ||
-        entry == DP_NOBODY ||
-        (index != DP_MEMBER_NONE &&
-         dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE) ||
-        node->ledger.roster[entry].fenced >= fence.incarnation) {
-        return;
-    }
-    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
-    dp_fence_msg_write(&writer, &fence);
-    dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
-    if (dp_node_is_voter(node) && round->n_fences < DP_FENCES_MAX) {
-        for (uint32_t i = 0; i < round->n_fences; i++) {
-            if (dp_peer_equal(&round->fences[i].peer, &fence.peer)) {
-                return;
-            }
-        }
-        round->fences[round->n_fences++] = fence;
-    }
-}
-
-void dp_round_repeat(dp_node *node)
-{
-    dp_round *round = node->round;
-
-    round->repeat_at = dp_time_after(node->now, DP_REPEAT_US);
-    for (uint32_t i = 0; i < round->n_claims; i++) {
-        dp_claim *claim = &round->claims[i];
-        if (!claim->held) {
-            if (!dp_spread_wants(node->spread, &claim->ready.root)) {
-                fetch_blob(node, claim);
-            }
-        } else if (!claim->checked && node->train.state != DP_TRAINER_OFF) {
-            check_blob(node, claim);
-        }
-    }
-    dp_train_announce(node);
-    tell_have(node);
-    tell_state(node);
-    tell_offer(node);
-    ask_for_fence(node);
-    if (node->leaving && node->mode != DP_MODE_LEFT &&
-        dp_peer_equal(&node->own_remove.peer, &node->self)) {
-        dp_writer writer = dp_writer_of(node->room, sizeof node->room);
-        dp_remove_msg_write(&writer, &node->own_remove);
-        dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
-    }
 }

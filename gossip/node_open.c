@@ -1,0 +1,208 @@
+/* Opening a node, giving back what was durable, closing it; and the host that the vote of a slot asks. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "gossip/node_internal.h"
+
+/* ---- the vote's host ---- */
+
+static void vote_send(void *context, uint32_t voter, dp_view message)
+{
+    dp_node *node = context;
+
+    dp_node_send(node, &node->ledger.voters[voter].peer, message);
+}
+
+static uint32_t vote_store(void *context, uint64_t slot, dp_view row)
+{
+    dp_node *node = context;
+    uint32_t op = 0;
+    dp_action *action = dp_out_store(&node->out, DP_STORE_VOTE, &op);
+
+    action->u.store.slot = slot;
+    action->u.store.bytes = row;
+    return op;
+}
+
+/* ---- opening ---- */
+
+static bool admit_member(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms,
+                         uint32_t *caps)
+{
+    const dp_node *node = context;
+    dp_admitted admitted;
+
+    if (node->config.admission.check(node->config.admission.context, credential, &node->run,
+                                     node->manifest.root_key, peer, wall_ms, &admitted) != DP_OK) {
+        return false;
+    }
+    *caps = admitted.caps;
+    return true;
+}
+
+static dp_status open_parts(dp_node *node)
+{
+    const dp_node_config *config = &node->config;
+    dp_admitted own = {0};
+    const dp_beat_config beat = {.run = node->run,
+                                 .self = node->self,
+                                 .incarnation = config->incarnation,
+                                 .crypto = config->crypto,
+                                 .hold_us = (uint64_t)node->manifest.round_ms * 1000 / 4};
+
+    dp_beat_init(&node->beat, &beat);
+    DP_IGNORE(config->admission.check(
+        config->admission.context, config->credential, &node->run, node->manifest.root_key,
+        &node->self, 0,
+        &own)); /* Without capabilities others will refuse this node, and say why. */
+    dp_members_config members = {.run = node->run,
+                                 .self = node->self,
+                                 .incarnation = config->incarnation,
+                                 .credential = config->credential,
+                                 .caps = own.caps,
+                                 .n_addrs = config->n_addrs,
+                                 .members_max = config->members_max,
+                                 .seed = dp_rng_next(&node->rng),
+                                 .crypto = config->crypto,
+                                 .admit = admit_member,
+                                 .admit_context = node,
+                                 .beat = &node->beat};
+    memcpy(members.addrs, config->addrs, sizeof members.addrs);
+    DP_TRY(dp_members_open(&node->members, &members));
+    const dp_spread_config spread = {.members = node->members,
+                                     .members_max = config->members_max,
+                                     .seed = dp_rng_next(&node->rng)};
+    DP_TRY(dp_spread_open(&node->spread, &spread));
+    const dp_mix_config mix = {.run = node->run,
+                               .self = node->self,
+                               .incarnation = config->incarnation,
+                               .pause_us = (uint64_t)node->manifest.gossip_round_ms * 1000,
+                               .seed = dp_rng_next(&node->rng),
+                               .members = node->members,
+                               .spread = node->spread,
+                               .members_max = config->members_max};
+    DP_TRY(dp_mix_open(&node->mix, &mix));
+    DP_TRY(dp_ledger_open(&node->ledger, &node->manifest, &node->run, dp_rng_next(&node->rng)));
+    DP_TRY(dp_map_init(&node->held_map, DP_HELD_MAX, dp_rng_next(&node->rng)));
+    return dp_out_open(&node->out);
+}
+
+static dp_status open_memory(dp_node *node)
+{
+    node->commit = dp_alloc(1, sizeof *node->commit);
+    node->chain = dp_alloc(1, sizeof *node->chain);
+    node->round = dp_alloc(1, sizeof *node->round);
+    node->held = dp_alloc(DP_HELD_MAX, sizeof *node->held);
+    node->catchup.records = dp_alloc(DP_MESSAGE_MAX, 1);
+    if (node->commit == NULL || node->chain == NULL || node->round == NULL || node->held == NULL ||
+        node->catchup.records == NULL) {
+        return DP_NOMEM;
+    }
+    return open_parts(node);
+}
+
+dp_status dp_node_open(dp_node **out, const dp_node_config *config)
+{
+    if (config->credential.size > DP_CREDENTIAL_MAX || config->members_max < 2 ||
+        config->members_max > DP_MEMBERS_MAX || config->n_addrs > DP_ADDRS_MAX) {
+        return DP_BADARG;
+    }
+    dp_node *node = dp_alloc(1, sizeof *node);
+    if (node == NULL) {
+        return DP_NOMEM;
+    }
+    node->config = *config;
+    if (node->config.admission.check == NULL) {
+        node->config.admission = dp_admission_certs();
+    }
+    node->manifest = *config->manifest;
+    node->config.manifest = &node->manifest;
+    if (config->credential.size > 0) {
+        memcpy(node->credential, config->credential.data, config->credential.size);
+    }
+    node->config.credential = dp_view_of(node->credential, config->credential.size);
+    node->run = config->run;
+    node->self = config->self;
+    dp_rng_init(&node->rng, config->seed);
+    const dp_status status = open_memory(node);
+    if (status != DP_OK) {
+        dp_node_close(node);
+        return status;
+    }
+    const dp_commit_host host = {.context = node,
+                                 .judge = dp_round_judge,
+                                 .value = dp_round_value,
+                                 .send = vote_send,
+                                 .store = vote_store,
+                                 .proof = dp_node_proof};
+    dp_commit_init(node->commit, &host, &config->crypto, &node->run,
+                   config->has_vote_key ? config->vote_public_key : NULL);
+    node->chain->genesis_digest = dp_ledger_digest(&node->ledger);
+    node->round->deadline = (dp_deadline){.round_us = (uint64_t)node->manifest.round_ms * 1000,
+                                          .patience_milli = node->manifest.patience_milli};
+    *out = node;
+    return DP_OK;
+}
+
+void dp_node_close(dp_node *node)
+{
+    if (node == NULL) {
+        return;
+    }
+    dp_mix_close(node->mix);
+    dp_spread_close(node->spread);
+    dp_members_close(node->members);
+    dp_ledger_close(&node->ledger);
+    dp_map_close(&node->held_map);
+    dp_out_close(&node->out);
+    dp_free(node->commit);
+    dp_free(node->chain);
+    dp_free(node->round);
+    dp_free(node->held);
+    dp_free(node->catchup.records);
+    dp_free(node);
+}
+
+/* ---- restoring ---- */
+
+dp_status dp_node_restore_record(dp_node *node, uint64_t slot, dp_view record, dp_view cert)
+{
+    return dp_chain_restore(node, slot, record, cert);
+}
+
+dp_status dp_node_restore_vote(dp_node *node, dp_view row)
+{
+    return dp_commit_restore(node->commit, row);
+}
+
+dp_status dp_node_restore_pending(dp_node *node, dp_view row)
+{
+    return dp_train_restore(node, row);
+}
+
+dp_status dp_node_restore_exchange(dp_node *node, const uint8_t exchange[16], dp_view row)
+{
+    return dp_mix_restore(node->mix, exchange, row);
+}
+
+dp_status dp_node_restore_checkpoint(dp_node *node, uint64_t round, const dp_hash *tensor_root,
+                                     uint64_t tensor_bytes)
+{
+    dp_train_ckpt(node, round, tensor_root, tensor_bytes);
+    return DP_OK;
+}
+
+dp_status dp_node_restore_object(dp_node *node, const dp_hash *root, uint64_t size)
+{
+    dp_node_hold(node, root, size);
+    return DP_OK;
+}
+
+dp_status dp_node_restore_peer(dp_node *node, const dp_peer *peer, const dp_addr *addrs,
+                               uint32_t n_addrs)
+{
+    return dp_members_add(node->members, peer, (dp_view){0}, 0, addrs, n_addrs) != DP_MEMBER_NONE
+               ? DP_OK
+               : DP_TOOBIG;
+}

@@ -1,0 +1,132 @@
+/* What a node tells its peers of the round, and tells again, since messages may be lost: contribution, holdings, state,
+ * the offer to vote, its leaving, the wish for a fence. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/node_internal.h"
+
+static bool may_offer(const dp_node *node)
+{
+    const uint32_t index = dp_ledger_voter(&node->ledger, &node->self);
+    const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &node->self);
+    const uint64_t uptime = dp_time_between(node->started_at, node->now);
+
+    return node->config.has_vote_key && !node->commit->key_lost && entry != NULL &&
+           (entry->caps & DP_CAP_VOTE) != 0 && node->train.has_theta &&
+           node->train.applied ==
+               node->ledger.round && /* A voter can give back every state from its own on. */
+           uptime >= (uint64_t)node->manifest.voter_uptime_s * DP_SECOND &&
+           (index == DP_NOBODY || memcmp(node->ledger.voters[index].key,
+                                         node->config.vote_public_key, DP_PUBLIC_KEY_BYTES) != 0);
+}
+
+static void tell_offer(dp_node *node)
+{
+    dp_voter_ok_msg offer = {.peer = node->self, .head = node->ledger.head};
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+
+    if (!may_offer(node)) {
+        return;
+    }
+    memcpy(offer.key, node->config.vote_public_key, sizeof offer.key);
+    if (dp_voter_ok_sign(&node->config.crypto, &node->run, &offer.head, offer.key,
+                         offer.signature)) {
+        dp_voter_ok_msg_write(&writer, &offer);
+        dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
+    }
+}
+
+void dp_round_tell_have(dp_node *node)
+{
+    dp_have_msg have = {.voter = node->self, .round = node->ledger.round + 1};
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+    const uint32_t self = node->commit->self;
+
+    if (self == DP_NOBODY) {
+        return;
+    }
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        dp_claim *claim = &node->round->claims[i];
+        if (claim->held && claim->checked && !claim->bad) {
+            claim->have |= 1U << self;
+            have.roots[have.n++] = claim->ready.root;
+        }
+    }
+    if (have.n > 0) {
+        dp_have_msg_write(&writer, &have);
+        dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
+    }
+}
+
+void dp_round_tell_state(dp_node *node)
+{
+    const uint32_t self = node->commit->self;
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+
+    if (self == DP_NOBODY || !node->round->states[self].known ||
+        node->round->states[self].round != node->ledger.round) {
+        return;
+    }
+    const dp_state_vote *vote = &node->round->states[self];
+    dp_state_msg state = {.voter = node->self, .round = vote->round, .root = vote->root};
+    memcpy(state.signature, vote->signature, sizeof state.signature);
+    dp_state_msg_write(&writer, &state);
+    dp_node_send_all(node, dp_view_of(writer.data, writer.size));
+}
+
+/* In doubt with somebody who has been dead for long: the voters may void the exchanges of that incarnation (review, C5). */
+static void ask_for_fence(dp_node *node)
+{
+    const dp_mix_look mix = dp_mix_view(node->mix);
+    const dp_fence fence = {.peer = mix.peer, .incarnation = mix.peer_incarnation};
+    const uint32_t index = dp_node_member_index(node, &mix.peer);
+    const uint32_t entry = dp_ledger_find(&node->ledger, &mix.peer);
+    dp_round *round = node->round;
+
+    if (!mix.in_doubt || dp_time_between(mix.since, node->now) < DP_VOTER_DEAD_US ||
+        entry == DP_NOBODY ||
+        (index != DP_MEMBER_NONE &&
+         dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE) ||
+        node->ledger.roster[entry].fenced >= fence.incarnation) {
+        return;
+    }
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+    dp_fence_msg_write(&writer, &fence);
+    dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
+    if (dp_node_is_voter(node) && round->n_fences < DP_FENCES_MAX) {
+        for (uint32_t i = 0; i < round->n_fences; i++) {
+            if (dp_peer_equal(&round->fences[i].peer, &fence.peer)) {
+                return;
+            }
+        }
+        round->fences[round->n_fences++] = fence;
+    }
+}
+
+void dp_round_repeat(dp_node *node)
+{
+    dp_round *round = node->round;
+
+    round->repeat_at = dp_time_after(node->now, DP_REPEAT_US);
+    for (uint32_t i = 0; i < round->n_claims; i++) {
+        dp_claim *claim = &round->claims[i];
+        if (!claim->held) {
+            if (!dp_spread_wants(node->spread, &claim->ready.root)) {
+                dp_round_fetch_blob(node, claim);
+            }
+        } else if (!claim->checked && node->train.state != DP_TRAINER_OFF) {
+            dp_round_check_blob(node, claim);
+        }
+    }
+    dp_train_announce(node);
+    dp_round_tell_have(node);
+    dp_round_tell_state(node);
+    tell_offer(node);
+    ask_for_fence(node);
+    if (node->leaving && node->mode != DP_MODE_LEFT &&
+        dp_peer_equal(&node->own_remove.peer, &node->self)) {
+        dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+        dp_remove_msg_write(&writer, &node->own_remove);
+        dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
+    }
+}
