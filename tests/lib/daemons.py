@@ -187,6 +187,8 @@ class Rounds:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
         self.thread.join(2)
+        if self.process is not None and not self.thread.is_alive():
+            self.process.stdout.close()
 
 
 class Folder:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import systemtest  # noqa: E402
@@ -94,14 +95,19 @@ class TinyRun(SystemTest):
         nodes = [first, self.joined("node2", token), self.joined("node3", token)]
         for node in nodes:
             self.counted(node, 2)
-        before = min(node.run()["round"] for node in nodes)
+        before = max(node.run()["round"] for node in nodes)
+        roots = {r["round"]: r["state_root"] for n in nodes for r in n.lines("rounds", "-n", "1000") if "state_root" in r}
         for node in nodes:
             node.kill()
+        begin = time.monotonic()
         for node in nodes:
             node.start()
-        after = wait_for(lambda: min(n.run().get("round", 0) for n in nodes) > before + 1 and nodes[0].run(), 30,
-                         "the run goes on")
-        self.assertGreater(after["round"], before)
+        wait_for(lambda: min(n.run().get("round", 0) for n in nodes) > before, 30, "the run goes on")
+        self.assertLess(time.monotonic() - begin, 10)
+        again = {r["round"]: r.get("state_root") for r in first.lines("rounds", "-n", "1000")}
+        self.assertEqual(sorted(set(again) & set(range(1, before + 1))), list(range(1, before + 1)))
+        for number, root in roots.items():
+            self.assertIn(again[number], (root, None))
 
     def test_a_swarm_leaves_nothing_behind(self):
         text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
