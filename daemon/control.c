@@ -37,6 +37,7 @@ struct dp_control {
     char path[DP_CONTROL_PATH_MAX + 1];
     dp_list clients;
     uint32_t n_clients;
+    bool owes_accept; /* somebody waits at the listener, which is silent until then */
     uint64_t next_number;
     uint64_t garbage; /* clients cut for bytes that are not ours */
 };
@@ -184,15 +185,17 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     }
 }
 
-/* Every connection must be accepted: libuv stops listening at one that is not. */
-static void turn_away(uv_stream_t *listener)
+/* Every connection must be accepted: libuv stops listening at one that is not. Without memory even for that the next
+ * entry of the diary tries again. */
+static void turn_away(dp_control *control)
 {
     uv_pipe_t *stranger = dp_alloc(1, sizeof *stranger);
-    if (stranger == NULL || uv_pipe_init(listener->loop, stranger, 0) != 0) {
+    control->owes_accept = stranger == NULL || uv_pipe_init(control->daemon->loop, stranger, 0) != 0;
+    if (control->owes_accept) {
         dp_free(stranger);
         return;
     }
-    DP_IGNORE(uv_accept(listener, (uv_stream_t *)stranger) != 0);
+    DP_IGNORE(uv_accept((uv_stream_t *)control->listener, (uv_stream_t *)stranger) != 0);
     uv_close((uv_handle_t *)stranger, (uv_close_cb)dp_free);
 }
 
@@ -205,7 +208,7 @@ static void on_connection(uv_stream_t *listener, int status)
     client *self = control->n_clients < DP_CONTROL_CLIENTS_MAX ? dp_alloc(1, sizeof *self) : NULL;
     if (self == NULL || uv_pipe_init(control->daemon->loop, &self->pipe, 0) != 0) {
         dp_free(self);
-        turn_away(listener);
+        turn_away(control);
         return;
     }
     self->pipe.data = self;
@@ -324,6 +327,9 @@ void dp_control_on_round(dp_control *control, const dp_diary_round *round)
 
 void dp_control_on_entry(dp_control *control, const dp_diary_entry *entry)
 {
+    if (control->owes_accept) {
+        turn_away(control);
+    }
     for (dp_list *at = control->clients.next; at != &control->clients;) {
         client *self = DP_LIST_ITEM(at, client, item);
         const dp_call call = {.daemon = control->daemon, .client = self->number, .id = self->events_call - 1};

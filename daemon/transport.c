@@ -223,10 +223,27 @@ void dp_link_lost(dp_conn *conn, dp_link_cause cause)
 
 /* ---- opening and closing ---- */
 
+/* Every connection must be accepted: libuv stops listening at one that is not. Without memory even for that the tick
+ * tries again. */
+static void turn_away(dp_transport *transport)
+{
+    uv_tcp_t *stranger = dp_alloc(1, sizeof *stranger);
+    transport->owes_accept = stranger == NULL || uv_tcp_init(transport->config.loop, stranger) != 0;
+    if (transport->owes_accept) {
+        dp_free(stranger);
+        return;
+    }
+    DP_IGNORE(uv_accept((uv_stream_t *)transport->listener, (uv_stream_t *)stranger) != 0);
+    uv_close((uv_handle_t *)stranger, (uv_close_cb)dp_free);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     dp_transport *transport = timer->data;
     const uint64_t now = uv_now(transport->config.loop);
+    if (transport->owes_accept) {
+        turn_away(transport);
+    }
     for (dp_list *at = transport->conns.next; at != &transport->conns;) {
         dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
         at = at->next;
@@ -335,18 +352,6 @@ static bool too_many_strangers(const dp_transport *transport, const dp_addr *add
     return pending >= DP_TRANSPORT_PENDING_MAX || same >= DP_TRANSPORT_PENDING_PER_IP;
 }
 
-/* Every connection must be accepted: libuv stops listening at one that is not. */
-static void turn_away(uv_stream_t *listener)
-{
-    uv_tcp_t *stranger = dp_alloc(1, sizeof *stranger);
-    if (stranger == NULL || uv_tcp_init(listener->loop, stranger) != 0) {
-        dp_free(stranger);
-        return;
-    }
-    DP_IGNORE(uv_accept(listener, (uv_stream_t *)stranger) != 0);
-    uv_close((uv_handle_t *)stranger, (uv_close_cb)dp_free);
-}
-
 static void on_connection(uv_stream_t *listener, int status)
 {
     dp_transport *transport = listener->data;
@@ -356,7 +361,7 @@ static void on_connection(uv_stream_t *listener, int status)
     dp_conn *conn = dp_conn_new(transport, false, DP_LANE_CONTROL);
     if (conn == NULL) {
         transport->stats.accepts_refused++;
-        turn_away(listener);
+        turn_away(transport);
         return;
     }
     struct sockaddr_storage from;

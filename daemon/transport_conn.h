@@ -57,6 +57,7 @@ struct dp_transport {
     uint8_t credential[DP_CREDENTIAL_BYTES_MAX];
     uint8_t hello[DP_CHANNEL_HELLO_MAX];
     uv_tcp_t *listener; /* NULL: not listening */
+    bool owes_accept;   /* somebody waits at the listener, which is silent until then */
     uv_timer_t *tick;
     dp_list conns;
     dp_list links;

@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "daemon/driver.h"
 #include "daemon/reply.h"
 #include "tests/lib/mutate.h"
@@ -395,6 +396,29 @@ static void clients_beyond_the_limit_are_turned_away_and_room_comes_back(void **
     house_close(&house);
 }
 
+static void a_client_that_came_without_memory_does_not_end_the_listening(void **state)
+{
+    struct house house;
+    struct caller first;
+    struct caller second;
+    (void)state;
+    house_open(&house);
+    house_open_control(&house);
+    caller_open(&first, &house);
+    dp_alloc_fail_after(1);
+    for (int i = 0; i < 3; i++) {
+        uv_run(&house.loop, UV_RUN_NOWAIT);
+    }
+    dp_alloc_fail_after(0);
+    dp_diary_add(house.daemon.diary, DP_LOG_INFO, "test.entry", 0, NULL, "memory is back");
+    turn_until(&house.loop, has_ended, &first);
+    caller_open(&second, &house);
+    check_hello(&second, 1);
+    caller_close(&first);
+    caller_close(&second);
+    house_close(&house);
+}
+
 static void followers_hear_events_as_they_come(void **state)
 {
     struct house house;
@@ -671,6 +695,7 @@ int main(void)
         cmocka_unit_test(garbage_and_oversize_frames_cut_the_client_alone),
         cmocka_unit_test(damaged_requests_never_crash),
         cmocka_unit_test(clients_beyond_the_limit_are_turned_away_and_room_comes_back),
+        cmocka_unit_test(a_client_that_came_without_memory_does_not_end_the_listening),
         cmocka_unit_test(followers_hear_events_as_they_come),
         cmocka_unit_test(a_client_that_asks_and_never_reads_is_cut),
         cmocka_unit_test(a_long_list_ends_with_its_count),

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "tests/lib/mutate.h"
 #include "tests/unit/daemon/scene.h"
 
@@ -266,6 +267,60 @@ static void damaged_streams_never_crash(void **state)
     scene_close(&scene);
 }
 
+/* Turns of the loop that do not wait: as many steps of dialing and handshakes as there is time for. */
+static void spin(uv_loop_t *loop, unsigned turns)
+{
+    for (unsigned i = 0; i < turns; i++) {
+        uv_run(loop, UV_RUN_NOWAIT);
+    }
+}
+
+static void closing_at_any_moment_leaks_nothing(void **state)
+{
+    (void)state;
+    for (unsigned turns = 0; turns < 40; turns++) {
+        struct scene scene;
+        scene_open(&scene);
+        guest_dial(&scene.a, &scene.b);
+        guest_dial(&scene.b, &scene.a);
+        spin(&scene.loop, turns);
+        scene_close(&scene);
+        CHECK(scene.a.ups >= scene.a.downs && scene.b.ups >= scene.b.downs);
+    }
+    assert_int_equal(dp_alloc_live_bytes(), 0);
+}
+
+/* As the protocol core does it: dial again whenever there is no link. */
+static bool links_by_patience(void *context)
+{
+    const struct two *two = context;
+    guest_dial(two->a, two->b);
+    return two_linked(context);
+}
+
+static void failing_allocations_lose_links_and_nothing_else(void **state)
+{
+    unsigned failed = 0;
+    (void)state;
+    for (size_t countdown = 1; countdown < 60; countdown++) {
+        struct scene scene;
+        scene_open(&scene);
+        dp_alloc_fail_after(countdown);
+        guest_dial(&scene.a, &scene.b);
+        spin(&scene.loop, 60);
+        DP_IGNORE(dp_transport_send(scene.a.transport, &scene.b.peer, DP_LANE_CONTROL,
+                                    dp_view_text("one")));
+        spin(&scene.loop, 10);
+        dp_alloc_fail_after(0);
+        failed += guest_stats(&scene.a).links == 0;
+        struct two two = {&scene.a, &scene.b};
+        turn_until(&scene.loop, links_by_patience, &two); /* with memory everything works again */
+        scene_close(&scene);
+    }
+    CHECK(failed > 0);
+    assert_int_equal(dp_alloc_live_bytes(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +334,8 @@ int main(void)
         cmocka_unit_test(garbage_after_the_handshake_cuts_the_link),
         cmocka_unit_test(a_taken_port_is_busy_with_a_sentence),
         cmocka_unit_test(damaged_streams_never_crash),
+        cmocka_unit_test(closing_at_any_moment_leaks_nothing),
+        cmocka_unit_test(failing_allocations_lose_links_and_nothing_else),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
