@@ -249,13 +249,42 @@ static void end_joining(joining *self)
     }
 }
 
+typedef struct forget_job {
+    dp_saver_job job;
+} forget_job;
+
+static void run_forget_facts(dp_saver_job *job, dp_store *store)
+{
+    (void)job;
+    DP_IGNORE(dp_facts_forget(store)); /* Then the next start tries to enter again, and tells. */
+}
+
+static void done_forget_facts(dp_saver_job *job)
+{
+    dp_free(job);
+}
+
+/* The run is not entered after all: idle again, also after a restart. */
+static void forget_run(dp_daemon *daemon)
+{
+    dp_driver *driver = daemon->driver;
+    forget_job *forget = dp_alloc(1, sizeof *forget);
+    daemon->driver = NULL;
+    dp_driver_close(driver);
+    if (forget != NULL) {
+        forget->job.run = run_forget_facts;
+        forget->job.done = done_forget_facts;
+        if (dp_saver_post(daemon->saver, &forget->job, DP_SAVER_URGENT) != DP_OK) {
+            dp_free(forget);
+        }
+    }
+}
+
 static void give_up(joining *self, int exit, const char *code, const char *fix, const char *what, const char *why)
 {
     dp_call_fail(&self->call, exit, code, fix, what, why);
-    dp_driver *driver = self->daemon->driver;
     end_joining(self);
-    self->daemon->driver = NULL;
-    dp_driver_close(driver);
+    forget_run(self->daemon);
 }
 
 static void on_nobody(uv_timer_t *timer)
@@ -298,6 +327,11 @@ static void on_join_following(void *context)
     const dp_facts *facts = dp_driver_facts(self->daemon->driver);
     dp_driver_view view;
     dp_packer packer;
+    const char *refused = dp_node_refused(dp_driver_node(self->daemon->driver));
+    if (refused != NULL) {
+        give_up(self, 77, "E0209", "ask for a new invite", "the run does not take this node", refused);
+        return;
+    }
     dp_driver_look(self->daemon->driver, &view);
     if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);

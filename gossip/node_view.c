@@ -29,6 +29,24 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
     view->bytes_waiting = dp_spread_bytes_waiting(node->spread);
 }
 
+const char *dp_node_refused(const dp_node *node)
+{
+    const uint32_t entry = dp_ledger_find(&node->ledger, &node->config.self);
+    dp_admitted own;
+
+    if (entry != DP_NOBODY) {
+        return dp_ledger_member(&node->ledger, &node->config.self) == NULL ? "it was removed from the run" : NULL;
+    }
+    if (node->config.admission.check(node->config.admission.context, node->config.credential, &node->run,
+                                     node->ledger.root_key, &node->config.self, 0, &own) != DP_OK) {
+        return "its credential does not hold";
+    }
+    if (own.uses > 0 && dp_ledger_uses(&node->ledger, &own.invite) >= own.uses) {
+        return "every use of its invite is taken";
+    }
+    return node->ledger.n_roster >= node->ledger.capacity ? "the run has as many members as it may have" : NULL;
+}
+
 bool dp_node_member(const dp_node *node, uint32_t index, dp_member_view *view)
 {
     if (index >= dp_members_count(node->members)) {
