@@ -3,7 +3,7 @@
  *
  *   name: kjv                    # and text: PATH, relative to the file
  *   model: {layers: 4, width: 128, ...}
- *   train: ...  round: ...       # the keys of dp_manifest_rows, cut at the dot
+ *   train: ...  round: ...       # the keys of dp_manifest_rows, cut at the dot, or whole (train.lr: 3e-3)
  * Refused: anchors, aliases and tags, a key twice, more than one document, what is deeper than a section, more than
  * DP_YAML_BYTES_MAX bytes. */
 #ifndef DP_CLI_MANIFEST_YAML_H

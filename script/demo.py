@@ -97,6 +97,8 @@ class Story:
         self.thawed = 0.0
         self.frozen = 0.0
         self.first_bpb = None
+        self.named = False
+        self.over = False
 
     # ---- steps ----
 
@@ -126,6 +128,8 @@ class Story:
                 f"loss {record.get('loss', float('nan')):.3f}  {record['tokens'] / 1000:.0f}k tokens")
         for left in record["left_out"]:
             line += f"  left out: {left.get('name') or left['short']} ({left['cause']})"
+        if self.over:
+            return # the report is being printed
         if self.screen.live:
             self.screen.status(f"{time.monotonic() - self.screen.begin:6.1f} s  {line}")
             if record["left_out"]:
@@ -332,6 +336,7 @@ def check(summary, options):
 
 def report(summary, story):
     say = story.screen.say
+    story.over = True
     story.screen.status("")
     losses = [(r["round"], r["loss"]) for r in story.follows[story.nodes[-1].name].all() if "loss" in r]
     say("\nTraining loss, nats per token:\n")

@@ -92,6 +92,10 @@ static void an_unknown_key_is_named_with_its_place_and_a_guess(void **state)
             "unknown key \"model.widht\" (did you mean model.width?)");
     CHECK(strcmp(fix.text, "write model.width") == 0);
     refused("nmae: x\n", "1:1", "did you mean name?");
+    refused("'': 1\n", "1:1", "unknown key \"\"");
+    refused("{? : 1}\n", "1:4", "unknown key \"\"");
+    refused("an_extremely_long_key_that_no_row_has_ever_had_or_will_ever_have_in_this_program: 1\n",
+            "1:1", "unknown key");
     refused("zebra: 1\n", "1:1", "unknown key \"zebra\"");
     refused("model:\n  zebracrossing: 1\n", "2:3", "unknown key");
 }
