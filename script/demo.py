@@ -381,14 +381,19 @@ def load_text(options, folder):
     options.prompt = KJV_PROMPT if options.is_kjv else " ".join(options.text_content[:60].split()[:4])
 
 
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 def interrupt(number, frame):
+    for again in ENDINGS: # Cleaning up takes a moment, and is not to be interrupted.
+        signal.signal(again, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def main():
     options = read_options()
     screen = Screen()
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in ENDINGS:
         signal.signal(number, interrupt)
     try:
         with Folder(options.binaries, "dpnode-demo-") as folder:

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -10,6 +11,8 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import systemtest  # noqa: E402
 from systemtest import BINARIES, SystemTest  # noqa: E402
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 
 def dpnode(*words, stdin=None, **environment):
@@ -58,6 +61,20 @@ class WithoutDaemon(SystemTest):
         ask = b"\nCOMP_WORDS=(dpnode run cr); COMP_CWORD=2; compopt() { :; }; _dpnode; echo ${COMPREPLY[@]}"
         done = subprocess.run(["bash"], input=script + ask, capture_output=True, check=False)
         self.assertEqual(done.stdout.strip(), b"create")
+
+    def test_the_completion_in_contrib_is_the_one_that_is_printed(self):
+        with open(os.path.join(ROOT, "contrib", "dpnode.bash"), "rb") as file:
+            self.assertEqual(file.read(), dpnode("completion", "bash").stdout)
+
+    def test_every_error_code_is_explained_once(self):
+        used = set()
+        for folder in ("cli", "daemon"):
+            for name in os.listdir(os.path.join(ROOT, folder)):
+                with open(os.path.join(ROOT, folder, name), encoding="utf-8") as file:
+                    used |= set(re.findall(r'"(E0\d{3})"', file.read()))
+        with open(os.path.join(ROOT, "docs", "ERRORS.md"), encoding="utf-8") as file:
+            told = re.findall(r"^\| (E0\d{3}) ", file.read(), re.MULTILINE)
+        self.assertEqual(sorted(told), sorted(used))
 
     def test_a_manifest_is_checked_with_line_and_column(self):
         path = self.file("run.yaml", "name: x\nmodel:\n  widht: 128\n")
