@@ -6,6 +6,7 @@ import random
 import socket
 import sqlite3
 import struct
+import subprocess
 import sys
 import time
 
@@ -68,6 +69,20 @@ class BadToken(SystemTest):
         names = [p["name"] for r in node.lines("rounds", "-n", "100") for p in r["peers"]]
         self.assertNotIn("node3", names)
 
+    def test_a_token_of_another_run_opens_nothing(self):
+        stranger, token = self.found("stranger")
+        port = stranger.port
+        stranger.end()
+        host = self.folder.node("host")
+        host.port = port # the address in the token now belongs to another run
+        host.start()
+        host.ask("run", "create", self.file("tiny.yaml", systemtest.TINY), "--text", os.path.join(self.folder.path, "text.txt"))
+        guest = self.folder.node("guest").start()
+        error = self.fails("E0202", 75, guest.ask, "join", token)
+        self.assertIn(str(port), error["why"])
+        self.assertEqual(guest.ask("status")["state"], "idle")
+        self.assertEqual([p["self"] for p in host.ask("peers")["peers"]], [True])
+
     def test_a_node_in_a_run_joins_no_other(self):
         node, token = self.found()
         self.fails("E0111", 64, node.ask, "join", token)
@@ -126,6 +141,55 @@ class BadFiles(SystemTest):
         node.start(wait=False)
         self.assertEqual(node.process.wait(10), 76)
         self.assertIn("version", node.tail())
+
+
+class FullDisk(SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.disk = os.path.join(self.folder.path, "disk")
+        os.mkdir(self.disk)
+        mount = ["mount", "-t", "tmpfs", "-o", "size=48m", "none", self.disk]
+        if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+            self.skipTest("needs root to make a small disk")
+        self.addCleanup(lambda: subprocess.run(["umount", "-l", self.disk], check=False))
+
+    def fill(self):
+        with open(os.path.join(self.disk, "rubbish"), "ab", buffering=0) as file:
+            try:
+                while True:
+                    file.write(b"x" * 65536)
+            except OSError:
+                pass
+
+    def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(self):
+        node = self.folder.node("node1")
+        node.dir = os.path.join(self.disk, "node1")
+        node.start()
+        node.ask("run", "create", self.file("tiny.yaml", systemtest.TINY), "--text",
+                 systemtest.tiny_text(os.path.join(self.folder.path, "text.txt")))
+        wait_for(lambda: node.run().get("round", 0) > 1, 30, "two rounds")
+        self.fill()
+        before = node.run()["round"]
+        self.assertEqual(node.ask("status")["pid"], node.process.pid)
+        wait_for(lambda: any("full" in e["text"] or "space" in e["text"] for e in node.lines("logs", "-n", "200")) or
+                 node.run()["round"] > before + 6, 30, "it is told, or there is still room in reserve")
+        self.assertIsNone(node.process.poll())
+        os.unlink(os.path.join(self.disk, "rubbish"))
+        after = node.run()["round"]
+        wait_for(lambda: node.run()["round"] > after + 2, 30, "the run goes on")
+        self.assertEqual(node.ask("ckpt", "verify")["bad"], 0)
+
+    def test_a_run_cannot_be_created_on_a_full_disk(self):
+        node = self.folder.node("node1")
+        node.dir = os.path.join(self.disk, "node1")
+        node.start()
+        text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
+        self.fill()
+        with self.assertRaises(systemtest.CliError) as caught:
+            node.ask("run", "create", self.file("tiny.yaml", systemtest.TINY), "--text", text)
+        self.assertIn(caught.exception.error["code"], ("E0302", "E0303", "E0304"))
+        self.assertTrue(caught.exception.error["why"])
+        self.assertIn(node.ask("status")["state"], ("idle",))
 
 
 class Strangers(SystemTest):
