@@ -118,6 +118,8 @@ void dp_driver_fail(dp_driver *driver, dp_status status, const char *why)
     dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "run.failed", 0, NULL, "%s: %s", why, dp_status_text(status));
     if (driver->hooks.failed != NULL) {
         driver->hooks.failed(driver->hooks.context, status, why);
+    } else { /* A member that cannot start: a supervisor may try again. */
+        dp_daemon_end(driver->daemon, 75, why);
     }
 }
 

@@ -1,6 +1,5 @@
 /* The protocol core rebuilt from the store after a start: one job on the saver thread, while nobody else has the node. */
 #include <sodium.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,9 +8,10 @@
 #include "store/chain.h"
 #include "store/object.h"
 #include "store/peers.h"
+#include "store/rows.h"
 #include "store/vote.h"
 
-enum { KEEP_BYTES = 3 * DP_HASH_BYTES, ROW_MAX = 64 * 1024, ID_BYTES = 16, HISTORY = 256 };
+enum { ID_BYTES = 16, HISTORY = 256 };
 
 typedef struct restore_job {
     dp_saver_job job;
@@ -20,6 +20,8 @@ typedef struct restore_job {
     dp_status status;
     const char *what; /* of a failure */
     bool new_vote_key;
+    bool has_checkpoint;
+    uint64_t checkpoint_round;
     uint32_t n_rounds;
     dp_diary_round rounds[HISTORY]; /* ring of the newest */
     dp_record record;
@@ -138,7 +140,7 @@ static dp_status restore_objects(restore_job *self, dp_store *store)
     return dp_chain_each(store, &self->driver->facts.run, from, DP_DRIVER_BLOB_WINDOW, restore_blob, context);
 }
 
-static dp_status read_vote(restore_job *self, dp_store *store, dp_buf *record, dp_buf *place)
+static dp_status read_vote(restore_job *self, dp_store *store, dp_buf *record)
 {
     uint8_t bytes[DP_COMMIT_ROW_HEAD + DP_RECORD_BYTES_MAX];
     dp_vote_row vote;
@@ -146,14 +148,10 @@ static dp_status read_vote(restore_job *self, dp_store *store, dp_buf *record, d
     if (vote.promised == DP_VOTE_ROW_NONE) {
         return DP_OK; /* The key is there and has never voted. */
     }
-    DP_TRY(dp_store_get(store, "vote:place", place));
-    if (place->size != 2 * DP_HASH_BYTES) {
-        return DP_CORRUPT;
-    }
     dp_commit_row row = {
         .slot = vote.slot, .promised = vote.promised, .accepted = vote.accepted, .record = dp_buf_view(record)};
-    memcpy(row.fork.bytes, place->data, DP_HASH_BYTES);
-    memcpy(row.prev.bytes, place->data + DP_HASH_BYTES, DP_HASH_BYTES);
+    memcpy(row.fork.bytes, vote.place, DP_HASH_BYTES);
+    memcpy(row.prev.bytes, vote.place + DP_HASH_BYTES, DP_HASH_BYTES);
     dp_writer writer = dp_writer_of(bytes, sizeof bytes);
     dp_view view;
     dp_commit_row_write(&writer, &row);
@@ -164,71 +162,58 @@ static dp_status read_vote(restore_job *self, dp_store *store, dp_buf *record, d
 static dp_status restore_vote(restore_job *self, dp_store *store)
 {
     dp_buf record;
-    dp_buf place;
     dp_buf_init(&record, DP_RECORD_BYTES_MAX);
-    dp_buf_init(&place, 2 * DP_HASH_BYTES);
-    const dp_status status = read_vote(self, store, &record, &place);
+    const dp_status status = read_vote(self, store, &record);
     dp_buf_close(&record);
-    dp_buf_close(&place);
     return status == DP_NOTFOUND ? DP_OK : status;
 }
 
-/* The row under key without its roots; restored objects first, since the row needs them. */
-static dp_status read_row(restore_job *self, dp_store *store, const char *key, dp_buf *row)
+typedef struct row_walk {
+    restore_job *job;
+    dp_store *store;
+} row_walk;
+
+/* The objects first, since the row needs them. */
+static void restore_kept(const row_walk *walk, const dp_row *row)
 {
-    dp_hash keep[3];
-    DP_TRY(dp_store_get(store, key, row));
-    if (row->size < KEEP_BYTES) {
-        return DP_CORRUPT;
-    }
-    memcpy(keep, row->data, KEEP_BYTES);
-    for (int i = 0; i < 3; i++) {
-        if (!dp_hash_is_zero(&keep[i])) {
-            restore_object(self, store, &keep[i]);
+    for (uint32_t i = 0; i < DP_ROW_KEEPS; i++) {
+        if (!dp_hash_is_zero(&row->keep[i])) {
+            restore_object(walk->job, walk->store, &row->keep[i]);
         }
     }
-    dp_buf_consume(row, KEEP_BYTES);
-    return DP_OK;
+}
+
+static dp_status restore_pending_row(const dp_row *row, void *context)
+{
+    const row_walk *walk = context;
+    if (strcmp(row->name, DP_DRIVER_PENDING) != 0) {
+        return DP_CORRUPT;
+    }
+    restore_kept(walk, row);
+    return dp_node_restore_pending(walk->job->node, row->bytes);
+}
+
+static dp_status restore_exchange_row(const dp_row *row, void *context)
+{
+    const row_walk *walk = context;
+    uint8_t id[ID_BYTES];
+    if (dp_unhex(row->name + strlen(DP_DRIVER_EXCHANGE), id, sizeof id) != DP_OK) {
+        return DP_CORRUPT;
+    }
+    restore_kept(walk, row);
+    return dp_node_restore_exchange(walk->job->node, id, row->bytes);
 }
 
 static dp_status restore_pending(restore_job *self, dp_store *store)
 {
-    dp_buf row;
-    dp_buf_init(&row, KEEP_BYTES + ROW_MAX);
-    dp_status status = read_row(self, store, "pending", &row);
-    if (status == DP_OK) {
-        status = dp_node_restore_pending(self->node, dp_buf_view(&row));
-    }
-    dp_buf_close(&row);
-    return status == DP_NOTFOUND ? DP_OK : status;
-}
-
-static dp_status restore_exchange(restore_job *self, dp_store *store, const uint8_t id[ID_BYTES])
-{
-    char hex[2 * ID_BYTES + 1];
-    char key[64];
-    dp_buf row;
-    dp_hex(dp_view_of(id, ID_BYTES), hex);
-    snprintf(key, sizeof key, "exchange:%s", hex);
-    dp_buf_init(&row, KEEP_BYTES + ROW_MAX);
-    dp_status status = read_row(self, store, key, &row);
-    if (status == DP_OK) {
-        status = dp_node_restore_exchange(self->node, id, dp_buf_view(&row));
-    }
-    dp_buf_close(&row);
-    return status == DP_NOTFOUND ? DP_OK : status;
+    row_walk walk = {.job = self, .store = store};
+    return dp_row_each(store, &self->driver->facts.run, DP_DRIVER_PENDING, restore_pending_row, &walk);
 }
 
 static dp_status restore_exchanges(restore_job *self, dp_store *store)
 {
-    dp_buf ids;
-    dp_buf_init(&ids, (size_t)DP_DRIVER_EXCHANGES_MAX * ID_BYTES);
-    dp_status status = dp_store_get(store, "exchanges", &ids);
-    for (size_t at = 0; status == DP_OK && at + ID_BYTES <= ids.size; at += ID_BYTES) {
-        status = restore_exchange(self, store, ids.data + at);
-    }
-    dp_buf_close(&ids);
-    return status == DP_NOTFOUND ? DP_OK : status;
+    row_walk walk = {.job = self, .store = store};
+    return dp_row_each(store, &self->driver->facts.run, DP_DRIVER_EXCHANGE, restore_exchange_row, &walk);
 }
 
 static dp_status restore_checkpoints(restore_job *self, dp_store *store)
@@ -242,8 +227,8 @@ static dp_status restore_checkpoints(restore_job *self, dp_store *store)
         if (whole && dp_object_verify(store, &list[i].object) == DP_OK &&
             dp_object_stat(store, &list[i].object, &info) == DP_OK) {
             DP_TRY(dp_node_restore_checkpoint(self->node, list[i].round, &list[i].object, info.size));
-            self->driver->has_checkpoint = true;
-            self->driver->checkpoint_round = list[i].round;
+            self->has_checkpoint = true;
+            self->checkpoint_round = list[i].round;
         }
     }
     return DP_OK;
@@ -341,6 +326,8 @@ static void done_restore(dp_saver_job *job)
         if (self->new_vote_key) {
             dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "vote.key", 0, NULL, "made a new vote key");
         }
+        driver->has_checkpoint = self->has_checkpoint;
+        driver->checkpoint_round = self->checkpoint_round;
         driver->node = self->node;
         dp_driver_feed(driver, &(dp_event){.type = DP_EV_START});
         dp_transport_replay(driver->transport);

@@ -28,6 +28,7 @@ static bool answered(dp_driver *driver, dp_trainer_kind command, dp_driver_wait 
             *wait = driver->waits[i];
             driver->n_waits--;
             memmove(driver->waits + i, driver->waits + i + 1, (driver->n_waits - i) * sizeof *wait);
+            driver->waits[0].since_ms = uv_now(driver->daemon->loop); /* Its turn comes only now. */
             return true;
         }
     }
@@ -67,7 +68,9 @@ static void report_failure(dp_driver *driver, const dp_driver_wait *wait, const 
 void dp_driver_watch_trainer(dp_driver *driver)
 {
     const uint64_t now = uv_now(driver->daemon->loop);
-    if (driver->n_waits > 0 && now - driver->waits[0].since_ms > DP_DRIVER_ANSWER_MS) {
+    /* A question of a person, like a full evaluation, may take its time; what waits behind it is not to blame. */
+    if (driver->n_waits > 0 && driver->waits[0].answer == NULL &&
+        now - driver->waits[0].since_ms > DP_DRIVER_ANSWER_MS) {
         dp_trainer_kill(driver->trainer);
     }
 }

@@ -297,6 +297,7 @@ dp_status dp_trainer_start(dp_trainer *trainer, dp_why *why)
     dp_assert(trainer->life == NULL);
     const dp_status status = begin_life(trainer);
     if (status != DP_OK) {
+        start_again(trainer); /* It may be installed later, or memory may come back. */
         return dp_why_set(why, status, "cannot start the trainer %s: %s", trainer->program, dp_status_text(status));
     }
     return DP_OK;

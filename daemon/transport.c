@@ -512,14 +512,20 @@ void dp_transport_send_all(dp_transport *transport, dp_view bytes)
 
 void dp_transport_replay(dp_transport *transport)
 {
+    enum { REPLAY_MAX = 128 };
     const dp_transport_hooks *hooks = &transport->config.hooks;
-    for (dp_list *at = transport->links.next; at != &transport->links;) {
-        const dp_link *link = DP_LIST_ITEM(at, dp_link, item);
-        const dp_conn *control = link->lanes[DP_LANE_CONTROL];
-        const dp_peer peer = link->peer;
-        at = at->next;
-        hooks->link_up(hooks->context, &peer, &control->addr, dp_view_of(link->credential, link->credential_bytes),
-                       dp_view_of(NULL, 0), control->outgoing);
+    dp_peer peers[REPLAY_MAX];
+    uint32_t count = 0;
+    for (dp_list *at = transport->links.next; at != &transport->links && count < REPLAY_MAX; at = at->next) {
+        peers[count++] = DP_LIST_ITEM(at, dp_link, item)->peer;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const dp_link *link = find_link(transport, &peers[i]); /* A hook may have ended it. */
+        if (link != NULL) {
+            const dp_conn *control = link->lanes[DP_LANE_CONTROL];
+            hooks->link_up(hooks->context, &peers[i], &control->addr,
+                           dp_view_of(link->credential, link->credential_bytes), dp_view_of(NULL, 0), control->outgoing);
+        }
     }
 }
 
