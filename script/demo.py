@@ -25,7 +25,7 @@ KJV = "gen1:1-rev22:21"
 FROZEN_S = 20
 SAMPLE_BYTES = 400
 KJV_PROMPT = "Jesus saith unto them,"
-TOKENS_PER_MINUTE = 800_000 # that two cores train together; sets the end of the learning rate's fall
+TOKENS_PER_MINUTE = 900_000 # that two cores train together; sets the end of the learning rate's fall
 
 
 class Screen:
