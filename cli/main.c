@@ -71,9 +71,6 @@ static int unknown_verb(const dp_cmd *cmd, const char *word)
 static int run_verb(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv)
 {
     dp_control_error error;
-    for (int i = 0; i < argc; i++) { /* So that a mistake in the arguments is told as JSON too. */
-        cmd->json = cmd->json || strcmp(argv[i], "--json") == 0;
-    }
     char socket[DP_CLI_PATH_MAX];
     dp_path_socket(socket);
     const bool long_socket = strlen(socket) > DP_CONTROL_PATH_MAX;
@@ -101,6 +98,9 @@ int main(int argc, char **argv)
     setlocale(LC_ALL, "");
     setlocale(LC_NUMERIC, "C"); /* Numbers are written for programs too. */
     signal(SIGPIPE, SIG_IGN);
+    for (int i = 1; i < argc; i++) { /* So that a mistake in the arguments is told as JSON too. */
+        cmd.json = cmd.json || strcmp(argv[i], "--json") == 0;
+    }
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
         print_usage();

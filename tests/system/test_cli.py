@@ -32,6 +32,9 @@ class WithoutDaemon(SystemTest):
         done = dpnode("peers", "--json")
         self.assertEqual((done.returncode, done.stderr), (69, b""))
         self.assertEqual(json.loads(done.stdout)["error"]["code"], "E0101")
+        for words in (["no", "verb", "--json"], ["--json"], ["status", "--json", "--wrong"]):
+            done = dpnode(*words)
+            self.assertEqual((done.returncode, json.loads(done.stdout)["error"]["exit"]), (64, 64), words)
 
     def test_every_verb_that_needs_the_daemon_says_so(self):
         for words in (["status"], ["peers"], ["rounds"], ["why"], ["logs"], ["pause"], ["resume"], ["leave"], ["invite"],

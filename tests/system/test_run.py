@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -108,6 +109,16 @@ class TinyRun(SystemTest):
         self.assertEqual(sorted(set(again) & set(range(1, before + 1))), list(range(1, before + 1)))
         for number, root in roots.items():
             self.assertIn(again[number], (root, None))
+
+    def test_the_built_in_demo_starts(self):
+        if not shutil.which("bible"):
+            self.skipTest("needs bible-kjv")
+        node = self.folder.node("node1").start()
+        created = node.ask("run", "create", "--demo", "kjv")
+        self.assertEqual(created["run"], "kjv")
+        self.assertTrue(created["invite"].startswith("DPN1-"))
+        data = {d["kind"]: d["bytes"] for d in node.ask("data")["data"]}
+        self.assertGreater(data["tokens"], 2_000_000)
 
     def test_a_swarm_leaves_nothing_behind(self):
         text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
