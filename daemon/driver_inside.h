@@ -14,15 +14,17 @@ enum {
     DP_DRIVER_CHECKS_MAX = 128,  /* blobs being checked */
     DP_DRIVER_QUESTIONS_MAX = 16, /* commands that wait when a person may still ask */
     DP_DRIVER_WAITS_MAX = 64,    /* commands that the trainer has not answered */
-    DP_DRIVER_EXCHANGES_MAX = 64,
     DP_DRIVER_TICK_MS = 500,
     DP_DRIVER_ANSWER_MS = 300 * 1000, /* a trainer that is silent for so long hangs */
     DP_DRIVER_BLOB_WINDOW = 8,   /* rounds whose blobs are offered to the node at start */
     DP_DRIVER_REDIAL_MS = 2000
 };
 
-/* Vectors fresh from the trainer are pinned with this round until the row that names them is written; rows pin with
- * others, so that at start what was only staged can be dropped. */
+/* Names of the protocol's rows (store/rows.h): one, and one per pair exchange with its id in hex. */
+#define DP_DRIVER_PENDING "pending"
+#define DP_DRIVER_EXCHANGE "exchange:"
+
+/* Vectors fresh from the trainer, and partners' updates, are pinned with this round until a row names them. */
 #define DP_STAGED_ROUND 0U
 
 /* A command under way: what its answer means. */

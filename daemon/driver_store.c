@@ -1,7 +1,5 @@
-/* Durable rows of the protocol core, and the core rebuilt from them after a restart. Rows are opaque here; what they need
- * kept alive is pinned in the same transaction.
- *
- * Small facts: "vote:place" holds fork | previous record of the vote; "pending" and "exchange:<32 hex>" hold 3 roots (zero: none) | row; "exchanges" lists the ids, 16 bytes each. */
+/* Durable rows of the protocol core, what keeps objects alive, checkpoints and the address book, on the saver thread. Rows
+ * are opaque here; the store keeps alive what they need. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,9 +10,10 @@
 #include "store/chain.h"
 #include "store/object.h"
 #include "store/peers.h"
+#include "store/rows.h"
 #include "store/vote.h"
 
-enum { KEEPS = 3, KEEP_BYTES = KEEPS * DP_HASH_BYTES, ROW_MAX = 64 * 1024, ID_BYTES = 16, COLLECT_EVERY = 32 };
+enum { ID_BYTES = 16, COLLECT_EVERY = 32 };
 
 /* ---- rows ---- */
 
@@ -26,131 +25,41 @@ typedef struct row_job {
     dp_store_kind kind;
     uint64_t slot;
     uint8_t exchange[ID_BYTES];
-    dp_hash keep[KEEPS];
+    dp_hash keep[DP_ROW_KEEPS];
     dp_view row;
     dp_view cert;
     dp_status status;
     uint8_t bytes[];
 } row_job;
 
-static void exchange_key(const uint8_t id[ID_BYTES], char out[64])
+static dp_status run_named(const row_job *self, dp_store *store, const char *name)
+{
+    dp_row row = {.bytes = self->row};
+    if (row.bytes.size == 0) {
+        return dp_row_delete(store, &self->run, name);
+    }
+    snprintf(row.name, sizeof row.name, "%s", name);
+    memcpy(row.keep, self->keep, sizeof row.keep);
+    return dp_row_put(store, &self->run, &row);
+}
+
+static dp_status run_exchange(const row_job *self, dp_store *store)
 {
     char hex[2 * ID_BYTES + 1];
-    dp_hex(dp_view_of(id, ID_BYTES), hex);
-    snprintf(out, 64, "exchange:%s", hex);
+    char name[DP_ROW_NAME_MAX];
+    dp_hex(dp_view_of(self->exchange, ID_BYTES), hex);
+    snprintf(name, sizeof name, DP_DRIVER_EXCHANGE "%s", hex);
+    return run_named(self, store, name);
 }
 
-/* The objects that a stored row keeps, zero where there is no such row. */
-static dp_status kept_by(dp_store *store, const char *key, dp_hash keep[KEEPS])
+/* The store guards the vote once more: it never goes back. */
+static dp_status run_vote(const row_job *self, dp_store *store)
 {
-    dp_buf buf;
-    dp_buf_init(&buf, KEEP_BYTES + ROW_MAX);
-    memset(keep, 0, KEEP_BYTES);
-    dp_status status = dp_store_get(store, key, &buf);
-    if (status == DP_OK && buf.size >= KEEP_BYTES) {
-        memcpy(keep, buf.data, KEEP_BYTES);
-    }
-    dp_buf_close(&buf);
-    return status == DP_NOTFOUND ? DP_OK : status;
-}
-
-/* Each row has pins of its own: two rows may need the same bytes. */
-static uint64_t pin_round(const row_job *self)
-{
-    uint64_t number = 0;
-    memcpy(&number, self->exchange, sizeof number);
-    return DP_STAGED_ROUND + 1 + (self->kind == DP_STORE_EXCHANGE ? number >> 2 : 0);
-}
-
-static dp_status move_pins(row_job *self, dp_store *store, const char *key, dp_pin_kind kind)
-{
-    const dp_pin pin = {.run = self->run, .kind = kind, .round = pin_round(self)};
-    dp_hash old[KEEPS];
-    DP_TRY(kept_by(store, key, old));
-    for (uint32_t i = 0; i < KEEPS; i++) {
-        if (!dp_hash_is_zero(&self->keep[i])) {
-            DP_TRY(dp_object_pin(store, &self->keep[i], &pin));
-        }
-    }
-    for (uint32_t i = 0; i < KEEPS; i++) {
-        bool wanted = dp_hash_is_zero(&old[i]);
-        for (uint32_t k = 0; k < KEEPS; k++) {
-            wanted = wanted || dp_hash_equal(&old[i], &self->keep[k]);
-        }
-        if (!wanted) {
-            DP_TRY(dp_object_unpin(store, &old[i], &pin));
-        }
-    }
-    return DP_OK;
-}
-
-static dp_status put_row(const row_job *self, dp_store *store, const char *key)
-{
-    dp_buf buf;
-    dp_buf_init(&buf, KEEP_BYTES + ROW_MAX);
-    dp_status status = dp_buf_append(&buf, dp_view_of(self->keep, KEEP_BYTES));
-    if (status == DP_OK) {
-        status = dp_buf_append(&buf, self->row);
-    }
-    if (status == DP_OK) {
-        status = dp_store_put(store, key, dp_buf_view(&buf));
-    }
-    dp_buf_close(&buf);
-    return status;
-}
-
-static dp_status list_exchange(const row_job *self, dp_store *store, bool present)
-{
-    dp_buf ids;
-    dp_buf_init(&ids, (size_t)DP_DRIVER_EXCHANGES_MAX * ID_BYTES);
-    dp_status status = dp_store_get(store, "exchanges", &ids);
-    status = status == DP_NOTFOUND ? DP_OK : status;
-    size_t at = 0;
-    while (at < ids.size && memcmp(ids.data + at, self->exchange, ID_BYTES) != 0) {
-        at += ID_BYTES;
-    }
-    if (status == DP_OK && present && at >= ids.size) {
-        status = dp_buf_append(&ids, dp_view_of(self->exchange, ID_BYTES));
-    } else if (status == DP_OK && !present && at < ids.size) {
-        memmove(ids.data + at, ids.data + at + ID_BYTES, ids.size - at - ID_BYTES);
-        ids.size -= ID_BYTES;
-    }
-    if (status == DP_OK) {
-        status = dp_store_put(store, "exchanges", dp_buf_view(&ids));
-    }
-    dp_buf_close(&ids);
-    return status;
-}
-
-static dp_status write_pending(dp_store *store, void *context)
-{
-    row_job *self = context;
-    DP_TRY(move_pins(self, store, "pending", DP_PIN_PENDING));
-    return self->row.size > 0 ? put_row(self, store, "pending") : dp_store_delete(store, "pending");
-}
-
-static dp_status write_exchange(dp_store *store, void *context)
-{
-    row_job *self = context;
-    char key[64];
-    exchange_key(self->exchange, key);
-    DP_TRY(move_pins(self, store, key, DP_PIN_EXCHANGE));
-    DP_TRY(list_exchange(self, store, self->row.size > 0));
-    return self->row.size > 0 ? put_row(self, store, key) : dp_store_delete(store, key);
-}
-
-/* The store guards the vote once more: it never goes back. Fork and previous record stand beside it. */
-static dp_status write_vote(dp_store *store, void *context)
-{
-    const row_job *self = context;
     dp_commit_row row;
-    uint8_t place[2 * DP_HASH_BYTES];
     DP_TRY(dp_commit_row_read(self->row, &row));
-    memcpy(place, row.fork.bytes, DP_HASH_BYTES);
-    memcpy(place + DP_HASH_BYTES, row.prev.bytes, DP_HASH_BYTES);
-    DP_TRY(dp_store_put(store, "vote:place", dp_view_of(place, sizeof place)));
-    const dp_vote_row vote = {
-        .slot = row.slot, .promised = row.promised, .accepted = row.accepted, .record = row.record};
+    dp_vote_row vote = {.slot = row.slot, .promised = row.promised, .accepted = row.accepted, .record = row.record};
+    memcpy(vote.place, row.fork.bytes, DP_HASH_BYTES);
+    memcpy(vote.place + DP_HASH_BYTES, row.prev.bytes, DP_HASH_BYTES);
     return dp_vote_save(store, &self->run, &vote);
 }
 
@@ -161,16 +70,16 @@ static void run_row(dp_saver_job *job, dp_store *store)
         .slot = self->slot, .hash = dp_record_hash(self->row), .record = self->row, .cert = self->cert};
     switch (self->kind) {
     case DP_STORE_VOTE:
-        self->status = dp_store_atomically(store, write_vote, self);
+        self->status = run_vote(self, store);
         break;
     case DP_STORE_DECIDED:
         self->status = dp_chain_append(store, &self->run, &entry);
         break;
     case DP_STORE_PENDING:
-        self->status = dp_store_atomically(store, write_pending, self);
+        self->status = run_named(self, store, DP_DRIVER_PENDING);
         break;
     case DP_STORE_EXCHANGE:
-        self->status = dp_store_atomically(store, write_exchange, self);
+        self->status = run_exchange(self, store);
         break;
     }
 }
@@ -230,7 +139,7 @@ void dp_driver_store(dp_driver *driver, const dp_action *action)
     job->kind = action->u.store.kind;
     job->slot = action->u.store.slot;
     memcpy(job->exchange, action->u.store.exchange, ID_BYTES);
-    memcpy(job->keep, action->u.store.keep, KEEP_BYTES);
+    memcpy(job->keep, action->u.store.keep, sizeof job->keep);
     if (row.size > 0) {
         memcpy(job->bytes, row.data, row.size);
     }

@@ -231,6 +231,23 @@ static dp_status open_all(dp_store *store, dp_store_report *report, dp_why *why)
     return status == DP_NOSPACE ? DP_OK : status;
 }
 
+/* Damage that a quick check does not see shows itself while both files are brought into one story: a store that could
+ * then never be opened again would lose more than one whose meta.db is rebuilt. */
+static dp_status open_or_rebuild(dp_store *store, dp_store_report *report, dp_why *why)
+{
+    const dp_status status = open_all(store, report, why);
+    if (!damaged(status) || store->meta.failed != DP_CORRUPT || report->moved_to[0] != '\0') {
+        return status;
+    }
+    dp_chunk_abandon(store);
+    dp_chunk_done(store);
+    dp_sql_close(&store->chunks);
+    dp_sql_close(&store->meta);
+    *report = (dp_store_report){0};
+    DP_TRY(set_aside(store, &meta_file, report->moved_to));
+    return open_all(store, report, why);
+}
+
 dp_status dp_store_open(dp_store **store, const char *dir, const dp_store_options *options, dp_store_report *report,
                         dp_why *why)
 {
@@ -245,7 +262,7 @@ dp_status dp_store_open(dp_store **store, const char *dir, const dp_store_option
     opened->options = options != NULL ? *options : dp_store_options_default();
     dp_status status = dp_dir_open(&opened->dir, dir, why);
     if (status == DP_OK) {
-        status = open_all(opened, &found, why);
+        status = open_or_rebuild(opened, &found, why);
     }
     if (status != DP_OK) {
         dp_store_close(opened);

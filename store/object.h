@@ -1,8 +1,7 @@
 /* Content-addressed objects in chunks (base/digest.h names them): written whole or chunk by chunk in any order, read
  * with every hash checked, and kept exactly as long as something refers to them.
  *
- * An object lives while a pin, a checkpoint, the pending publication, the saved error feedback or an unfinished
- * exchange names its root. Nothing is counted: what nobody names is dropped by dp_object_collect and at start.
+ * An object lives while a pin, a checkpoint or a row of the protocol (rows.h) names its root. Nothing is counted: what nobody names is dropped by dp_object_collect and at start.
  * Writing order (R1): chunk rows commit in chunks.db before meta.db names them; dropping goes the other way round. */
 #ifndef DP_STORE_OBJECT_H
 #define DP_STORE_OBJECT_H
@@ -19,8 +18,8 @@ typedef enum dp_pin_kind {
     DP_PIN_STATE, /* A state that is being fetched or served. */
     DP_PIN_DATA, /* Token shards, tokenizer. */
     DP_PIN_MANIFEST,
-    DP_PIN_PENDING, /* Put before dp_pending_save names it, which removes the pin. */
-    DP_PIN_EXCHANGE, /* Put before dp_exchange_save names it, which removes the pin. */
+    DP_PIN_PENDING, /* Of a publication that no row names yet. */
+    DP_PIN_EXCHANGE, /* Of a pair exchange that no row names yet; a partner's update. */
 } dp_pin_kind;
 
 /* Why an object is kept. run: 32 bytes that name the run (zero for things of no run). */

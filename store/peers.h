@@ -1,5 +1,5 @@
-/* Peers seen before: their keys and addresses, so that a node finds its run again after a restart; and the uses of
- * invite tokens. Not the membership: who is alive is decided elsewhere. */
+/* Peers seen before: their keys and addresses, so that a node finds its run again after a restart. Not the
+ * membership: who is alive is decided elsewhere. */
 #ifndef DP_STORE_PEERS_H
 #define DP_STORE_PEERS_H
 
@@ -26,10 +26,5 @@ DP_MUST dp_status dp_peer_load(dp_store *store, const dp_hash *id, dp_peer_row *
 /* Heard most lately first, at most max. */
 DP_MUST dp_status dp_peer_list(dp_store *store, dp_peer_row *list, uint32_t max, uint32_t *count);
 DP_MUST dp_status dp_peer_forget(dp_store *store, const dp_hash *id); /* Absent rows are fine. */
-
-/* Count one use of a token by a node, before the node is let in. The same node again is not a new use. DP_EXPIRED:
- * uses_max others have used it. */
-DP_MUST dp_status dp_invite_use(dp_store *store, const dp_hash *token, const dp_hash *node, uint32_t uses_max);
-DP_MUST dp_status dp_invite_uses(dp_store *store, const dp_hash *token, uint32_t *uses);
 
 #endif

@@ -23,39 +23,28 @@ const char *const dp_schema_meta[DP_STORE_VERSION] = {
     "CREATE TABLE head(run BLOB PRIMARY KEY, slot INTEGER NOT NULL, hash BLOB NOT NULL, chk BLOB NOT NULL)"
     " WITHOUT ROWID;"
     "CREATE TABLE vote(run BLOB PRIMARY KEY, secret BLOB NOT NULL, public BLOB NOT NULL, slot INTEGER NOT NULL,"
-    " promised INTEGER NOT NULL, accepted INTEGER NOT NULL, record BLOB NOT NULL, chk BLOB NOT NULL);"
+    " promised INTEGER NOT NULL, accepted INTEGER NOT NULL, place BLOB NOT NULL, record BLOB NOT NULL,"
+    " chk BLOB NOT NULL);"
 
     "CREATE TABLE ckpt(id INTEGER PRIMARY KEY, run BLOB NOT NULL, round INTEGER NOT NULL, slot INTEGER NOT NULL,"
     " state_root BLOB NOT NULL, object BLOB NOT NULL, created_ms INTEGER NOT NULL,"
     " state INTEGER NOT NULL CHECK(state IN(0,1,2,3)), UNIQUE(run,round));" /* dp_ckpt_state */
 
-    "CREATE TABLE pending(run BLOB PRIMARY KEY, t INTEGER NOT NULL, base BLOB NOT NULL, root BLOB NOT NULL,"
-    " a_root BLOB NOT NULL, tokens INTEGER NOT NULL, steps INTEGER NOT NULL, chk BLOB NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE feedback(run BLOB PRIMARY KEY, tag INTEGER NOT NULL, root BLOB NOT NULL, chk BLOB NOT NULL)"
-    " WITHOUT ROWID;"
-    "CREATE TABLE exchange(seq INTEGER PRIMARY KEY, run BLOB NOT NULL, id BLOB NOT NULL, peer BLOB NOT NULL,"
-    " role INTEGER NOT NULL, state INTEGER NOT NULL, base BLOB NOT NULL, own_root BLOB NOT NULL,"
-    " other_root BLOB NOT NULL, own_f_root BLOB NOT NULL, w_own INTEGER NOT NULL, w_other INTEGER NOT NULL,"
-    " own_incarnation INTEGER NOT NULL, other_incarnation INTEGER NOT NULL, time_ms INTEGER NOT NULL,"
-    " sum_before TEXT NOT NULL, sum_after TEXT NOT NULL, chk BLOB NOT NULL, UNIQUE(run,id));"
+    /* Rows of the protocol, and the objects that live while they name them. */
+    "CREATE TABLE row(run BLOB NOT NULL, name TEXT NOT NULL, keep0 BLOB NOT NULL, keep1 BLOB NOT NULL,"
+    " keep2 BLOB NOT NULL, bytes BLOB NOT NULL, chk BLOB NOT NULL, PRIMARY KEY(run,name));"
 
     /* AUTOINCREMENT: an event id is never given twice, also after the oldest rows are gone. */
     "CREATE TABLE event(id INTEGER PRIMARY KEY AUTOINCREMENT, time_ms INTEGER NOT NULL, round INTEGER NOT NULL,"
     " name TEXT NOT NULL, text TEXT NOT NULL);"
-    "CREATE TABLE counter(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
 
     "CREATE TABLE peer(id BLOB PRIMARY KEY, card BLOB NOT NULL, addresses TEXT NOT NULL, last_ok_ms INTEGER NOT NULL,"
     " bad INTEGER NOT NULL);"
     "CREATE INDEX peer_ok ON peer(last_ok_ms);"
-    "CREATE TABLE invite_use(token BLOB NOT NULL, node BLOB NOT NULL, PRIMARY KEY(token,node)) WITHOUT ROWID;"
 
     /* Every reason for which an object is kept (R2: reasons, not counts). */
     "CREATE VIEW live(root) AS SELECT root FROM pin UNION ALL SELECT object FROM ckpt WHERE state<>3"
-    " UNION ALL SELECT root FROM pending UNION ALL SELECT a_root FROM pending"
-    " UNION ALL SELECT root FROM feedback"
-    " UNION ALL SELECT own_root FROM exchange WHERE state<3"
-    " UNION ALL SELECT other_root FROM exchange WHERE state<3"
-    " UNION ALL SELECT own_f_root FROM exchange WHERE state<3;",
+    " UNION ALL SELECT keep0 FROM row UNION ALL SELECT keep1 FROM row UNION ALL SELECT keep2 FROM row;",
 };
 
 /* data is the last column: a scan for ids and hashes then never follows the overflow pages. recipe repeats what

@@ -5,7 +5,7 @@
 #include "store/inside.h"
 
 static const char load_sql[] =
-    "SELECT run,secret,public,slot,promised,accepted,record,chk FROM vote WHERE run=?";
+    "SELECT run,secret,public,slot,promised,accepted,place,record,chk FROM vote WHERE run=?";
 
 /* The row of a run, checked and left open. DP_NOTFOUND, DP_CORRUPT. */
 static dp_status open_row(dp_store *store, const dp_hash *run, dp_query *query)
@@ -13,7 +13,7 @@ static dp_status open_row(dp_store *store, const dp_hash *run, dp_query *query)
     *query = dp_query_of(&store->meta, load_sql);
     dp_bind_hash(query, run);
     DP_TRY(dp_query_next(query));
-    dp_status status = dp_column_check(query, 0, 6);
+    dp_status status = dp_column_check(query, 0, 7);
     if (status == DP_OK && (dp_column_view(query, 1).size != DP_VOTE_ROW_SECRET_BYTES ||
                             dp_column_view(query, 2).size != DP_VOTE_ROW_PUBLIC_BYTES)) {
         status = DP_CORRUPT;
@@ -32,8 +32,8 @@ struct save {
 
 static dp_status save_body(dp_store *store, void *context)
 {
-    static const char sql[] = "INSERT OR REPLACE INTO vote(run,secret,public,slot,promised,accepted,record,chk)"
-                              " VALUES(?,?,?,?,?,?,?,?)";
+    static const char sql[] = "INSERT OR REPLACE INTO vote(run,secret,public,slot,promised,accepted,place,record,chk)"
+                              " VALUES(?,?,?,?,?,?,?,?,?)";
     const struct save *save = (const struct save *)context;
     dp_query query = dp_query_of(&store->meta, sql);
     dp_bind_hash(&query, save->run);
@@ -42,6 +42,7 @@ static dp_status save_body(dp_store *store, void *context)
     dp_bind_u64(&query, save->vote->slot);
     dp_bind_i64(&query, save->vote->promised);
     dp_bind_i64(&query, save->vote->accepted);
+    dp_bind_view(&query, dp_view_of(save->vote->place, sizeof save->vote->place));
     dp_bind_view(&query, save->vote->record);
     dp_bind_check(&query);
     return dp_query_run(&query);
@@ -96,7 +97,8 @@ static void view_row(const dp_query *query, dp_vote_row *vote)
     vote->slot = dp_column_u64(query, 3);
     vote->promised = dp_column_i64(query, 4);
     vote->accepted = dp_column_i64(query, 5);
-    vote->record = dp_column_view(query, 6);
+    dp_column_bytes(query, 6, vote->place, sizeof vote->place);
+    vote->record = dp_column_view(query, 7);
 }
 
 dp_status dp_vote_load(dp_store *store, const dp_hash *run, dp_vote_row *vote, dp_buf *record)

@@ -7,7 +7,12 @@
 
 #include "store/db.h"
 
-enum { DP_VOTE_ROW_SECRET_BYTES = 64, DP_VOTE_ROW_PUBLIC_BYTES = 32, DP_VOTE_ROW_RECORD_MAX = 1024 * 1024 };
+enum {
+    DP_VOTE_ROW_SECRET_BYTES = 64,
+    DP_VOTE_ROW_PUBLIC_BYTES = 32,
+    DP_VOTE_ROW_PLACE_BYTES = 64,
+    DP_VOTE_ROW_RECORD_MAX = 1024 * 1024,
+};
 #define DP_VOTE_ROW_NONE (-1)
 
 typedef struct dp_vote_key_row {
@@ -19,6 +24,7 @@ typedef struct dp_vote_row {
     uint64_t slot;
     int64_t promised; /* Ballot, or DP_VOTE_ROW_NONE. */
     int64_t accepted; /* Ballot of record, or DP_VOTE_ROW_NONE; then record is empty. */
+    uint8_t place[DP_VOTE_ROW_PLACE_BYTES]; /* Where in the chain the slot is, as the caller writes it; not judged. */
     dp_view record;
 } dp_vote_row;
 
@@ -32,7 +38,7 @@ DP_MUST dp_status dp_vote_destroy_key(dp_store *store, const dp_hash *run);
 /* vote->record views record, which is cleared first. Right after create_key: slot 0, nothing promised. DP_NOTFOUND,
  * DP_CORRUPT as above. */
 DP_MUST dp_status dp_vote_load(dp_store *store, const dp_hash *run, dp_vote_row *vote, dp_buf *record);
-/* Replace slot, promised, accepted and record in one transaction. DP_NOTFOUND: no key. DP_BADARG: it would go back (a
+/* Replace slot, promised, accepted, place and record in one transaction. DP_NOTFOUND: no key. DP_BADARG: it would go back (a
  * lower slot; in one slot a lower promise, a lower or lost acceptance), change the record under one ballot, or accept
  * above the promise. */
 DP_MUST dp_status dp_vote_save(dp_store *store, const dp_hash *run, const dp_vote_row *vote);

@@ -6,15 +6,15 @@
 
 #include "store/chain.h"
 #include "store/ckpt.h"
-#include "store/journal.h"
+#include "store/rows.h"
 #include "store/vote.h"
 
-enum { LEDGER_BLOB = 9000, LEDGER_STATE = 300000, LEDGER_CKPT_EVERY = 3 };
+enum { LEDGER_BLOB = 9000, LEDGER_STATE = 300000, LEDGER_CKPT_EVERY = 3, LEDGER_VECTORS = 100000 };
 
 /* Highest round for which each step has returned DP_OK; 0: none. */
 typedef struct ledger {
     uint64_t blob;
-    uint64_t pending;
+    uint64_t row;
     uint64_t record;
     uint64_t vote;
     uint64_t ckpt;
@@ -47,11 +47,15 @@ static inline dp_status ledger_round(dp_store *store, ledger *book, uint64_t rou
                               .hash = name_of(round),
                               .record = dp_view_of(&round, sizeof round),
                               .cert = dp_view_text("certificate")};
-    const dp_pending_row pending = {.t = round, .root = ledger_root(round, LEDGER_BLOB)};
+    const dp_hash vector = ledger_root(LEDGER_VECTORS + round, LEDGER_BLOB);
+    const dp_pin staged = {.run = run, .kind = DP_PIN_PENDING};
+    const dp_row kept = {.name = "pending", .keep = {vector}, .bytes = dp_view_of(&round, sizeof round)};
     DP_TRY(ledger_put(store, round, LEDGER_BLOB, DP_PIN_BLOB, round));
     book->blob = round;
-    DP_TRY(dp_pending_save(store, &run, &pending));
-    book->pending = round;
+    DP_TRY(ledger_put(store, LEDGER_VECTORS + round, LEDGER_BLOB, DP_PIN_PENDING, 0));
+    DP_TRY(dp_row_put(store, &run, &kept));
+    book->row = round;
+    DP_TRY(dp_object_unpin(store, &vector, &staged)); /* From here on the row alone keeps it. */
     DP_TRY(dp_vote_save(store, &run, &vote));
     book->vote = round;
     DP_TRY(dp_chain_append(store, &run, &row));
@@ -76,6 +80,23 @@ static inline dp_status ledger_start(dp_store *store, ledger *book)
     return DP_OK;
 }
 
+typedef struct ledger_kept {
+    dp_store *store;
+    uint64_t round;
+} ledger_kept;
+
+/* The one row names a round, and the vector of that round is whole. */
+static inline dp_status ledger_visit(const dp_row *row, void *context)
+{
+    ledger_kept *kept = (ledger_kept *)context;
+    if (kept->round != 0 || row->bytes.size != sizeof kept->round) {
+        return DP_CORRUPT;
+    }
+    memcpy(&kept->round, row->bytes.data, sizeof kept->round);
+    const bool whole = holds_noise(kept->store, &row->keep[0], LEDGER_VECTORS + kept->round, LEDGER_BLOB);
+    return whole ? DP_OK : DP_NOTFOUND;
+}
+
 /* Everything acknowledged is there and whole, and nothing that is there is broken. */
 static inline bool ledger_holds(dp_store *store, const ledger *book)
 {
@@ -97,9 +118,8 @@ static inline bool ledger_holds(dp_store *store, const ledger *book)
     const dp_status voted = dp_vote_load(store, &run, &vote, &record);
     holds = holds && (voted == DP_OK || (voted == DP_NOTFOUND && !book->key)) && vote.slot >= book->vote;
     dp_buf_close(&record);
-    dp_pending_row pending = {0};
-    const dp_status waits = dp_pending_load(store, &run, &pending);
-    holds = holds && (waits == DP_OK || waits == DP_NOTFOUND) && pending.t >= book->pending;
+    ledger_kept kept = {.store = store};
+    holds = holds && dp_row_each(store, &run, "", ledger_visit, &kept) == DP_OK && kept.round >= book->row;
     dp_ckpt ckpt = {0};
     uint32_t n_bad = 0;
     const dp_status state = dp_ckpt_load(store, &run, &ckpt, NULL, &n_bad);

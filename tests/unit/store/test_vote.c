@@ -37,7 +37,8 @@ static void key_and_vote_survive_a_restart(void **state)
     (void)state;
     const dp_hash run = name_of(1);
     const dp_vote_key_row key = key_of(7);
-    const dp_vote_row vote = vote_of(4, 9, 3, "record");
+    dp_vote_row vote = vote_of(4, 9, 3, "record");
+    memset(vote.place, 0x5A, sizeof vote.place);
     dp_vote_key_row got_key;
     dp_vote_row got;
     dp_buf record;
@@ -54,6 +55,7 @@ static void key_and_vote_survive_a_restart(void **state)
     assert_memory_equal(&got_key, &key, sizeof key);
     CHECK_OK(dp_vote_load(s.store, &run, &got, &record));
     CHECK(got.slot == 4 && got.promised == 9 && got.accepted == 3 && dp_view_equal(got.record, vote.record));
+    assert_memory_equal(got.place, vote.place, sizeof vote.place);
     CHECK_OK(dp_vote_destroy_key(s.store, &run));
     CHECK_OK(dp_vote_destroy_key(s.store, &run));
     CHECK_STATUS(dp_vote_load_key(s.store, &run, &got_key), DP_NOTFOUND);
