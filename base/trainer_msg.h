@@ -17,9 +17,10 @@
  *   D->T INIT       {}                            theta from the manifest's seed, round 0
  *   D->T LOAD       {round} fds: state            state: canonical bytes of theta (compute/state.h)
  *   T->D READY_AT   {round, root}                 answer to INIT and LOAD; root: object root of the state bytes
- *   D->T RESTORE    {round, kind, settle, clip} fds: a [, blob]       what an earlier process had published or frozen and how it
- *                                                 was settled: residual e := included ? beta*(a - clip*decode(blob)) : a; settle NONE:
- *                                                 pending again (blob needed). After LOAD, which empties all drawers
+ *   D->T RESTORE    {round, kind, settle, clip, lambda} fds: a [, blob]       what an earlier process had published or frozen and
+ *                                                 how it was settled: residual e := lambda * (included ?
+ *                                                 beta*(a - clip*decode(blob)) : a), F := lambda * a; settle NONE: pending
+ *                                                 again, whole (blob needed). After LOAD, which empties all drawers
  *   D->T TRAIN      {round, tokens}               train on towards this round; tokens: committed so far (for the rate); round 0:
  *                                                 stop stepping until the next TRAIN (paused), keep everything
  *   T->D STEP       {round, steps, tokens, loss}  totals since the last publication, unasked, at most 10 per second
@@ -120,7 +121,7 @@ typedef struct dp_trainer_msg {
     unsigned __int128 energy;
     uint32_t alpha;  /* Q16 */
     uint32_t clip;   /* Q16 */
-    uint32_t lambda; /* Q16: e, F, O are scaled by it after settling; 65536 = keep */
+    uint32_t lambda; /* Q16: e, F, O are scaled by it after settling or restoring; 65536 = keep */
     dp_settle settle;
     dp_restore restore;
     bool dense;

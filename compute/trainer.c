@@ -239,38 +239,45 @@ static dp_status keep_pending(dp_trainer *t, dp_view a, dp_view blob)
     return DP_OK;
 }
 
-static dp_status restore_frozen(dp_trainer *t, dp_view f)
+static dp_status restore_frozen(dp_trainer *t, dp_view f, uint32_t lambda)
 {
     for (size_t i = 0; i < t->n; i++) {
         t->x[i] += t->frozen[i];
     }
     const dp_status status = dp_floats_read(f, t->frozen, t->n);
+    if (status == DP_OK) {
+        dp_feedback_scale(t->frozen, lambda, t->n);
+    }
     for (size_t i = 0; i < t->n; i++) {
         t->x[i] -= t->frozen[i];
     }
     return status;
 }
 
-dp_status dp_trainer_restore(dp_trainer *t, dp_restore kind, dp_settle settle, uint32_t clip,
-                             dp_view a, dp_view blob)
+/* e as the settled publication left it. */
+static dp_status restore_residual(dp_trainer *t, const dp_trainer_earlier *earlier)
 {
-    if (kind == DP_RESTORE_FROZEN) {
-        return restore_frozen(t, a);
+    if (earlier->settle == DP_SETTLE_INCLUDED) {
+        DP_TRY(dp_codec_check(earlier->blob, t->n));
+        DP_TRY(dp_floats_read(earlier->a, t->a, t->n));
+        DP_TRY(settle_included(t, earlier->clip, t->a, earlier->blob));
+    } else {
+        DP_TRY(dp_floats_read(earlier->a, t->e, t->n));
+    }
+    dp_feedback_scale(t->e, earlier->lambda, t->n);
+    return DP_OK;
+}
+
+dp_status dp_trainer_restore(dp_trainer *t, const dp_trainer_earlier *earlier)
+{
+    if (earlier->kind == DP_RESTORE_FROZEN) {
+        return restore_frozen(t, earlier->a, earlier->lambda);
     }
     if (t->pending) {
         return DP_BUSY;
     }
-    switch (settle) {
-    case DP_SETTLE_NONE:
-        return keep_pending(t, a, blob);
-    case DP_SETTLE_INCLUDED:
-        DP_TRY(dp_codec_check(blob, t->n));
-        DP_TRY(dp_floats_read(a, t->a, t->n));
-        return settle_included(t, clip, t->a, blob);
-    case DP_SETTLE_LEFT_OUT:
-        return dp_floats_read(a, t->e, t->n);
-    }
-    return DP_BADARG;
+    return earlier->settle == DP_SETTLE_NONE ? keep_pending(t, earlier->a, earlier->blob)
+                                             : restore_residual(t, earlier);
 }
 
 void dp_trainer_aim(dp_trainer *t, uint64_t round, uint64_t tokens)

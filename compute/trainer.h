@@ -48,11 +48,20 @@ const float *dp_trainer_feedback(const dp_trainer *trainer);
 const float *dp_trainer_frozen(const dp_trainer *trainer);
 
 /* What an earlier process had published (DP_RESTORE_PENDING) or frozen: a is its vector as little-endian floats.
- * PENDING with DP_SETTLE_NONE is pending again; INCLUDED: e = beta (a - clip decode(blob)); LEFT_OUT: e = a.
- * FROZEN: F = a and x moves with it. blob is needed for PENDING that is not LEFT_OUT. DP_BADMSG, DP_VERSION, DP_DIVERGED,
+ * PENDING with DP_SETTLE_NONE is pending again; INCLUDED: e = lambda beta (a - clip decode(blob)); LEFT_OUT:
+ * e = lambda a. FROZEN: F = lambda a and x moves with it. blob is needed for PENDING that is not LEFT_OUT. DP_BADMSG, DP_VERSION, DP_DIVERGED,
  * DP_BUSY (something is pending already): nothing has changed. */
-DP_MUST dp_status dp_trainer_restore(dp_trainer *trainer, dp_restore kind, dp_settle settle,
-                                     uint32_t clip, dp_view a, dp_view blob);
+typedef struct dp_trainer_earlier {
+    dp_restore kind;
+    dp_settle settle;
+    uint32_t clip; /* Q16, of an included publication */
+    uint32_t
+        lambda; /* Q16: what is left of work that aged while the node was away; not of what is pending again */
+    dp_view a;
+    dp_view blob;
+} dp_trainer_earlier;
+
+DP_MUST dp_status dp_trainer_restore(dp_trainer *trainer, const dp_trainer_earlier *earlier);
 
 /* Which round the coming steps are for, and the tokens that the run has committed, for the learning rate. */
 void dp_trainer_aim(dp_trainer *trainer, uint64_t round, uint64_t tokens);

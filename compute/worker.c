@@ -241,8 +241,13 @@ static dp_status do_restore(worker *w, const command *c, dp_why *why)
         status = dp_memfd_map(c->fds[1], dp_codec_bytes_max(DP_CODEC_FP32, n), &blob);
     }
     if (status == DP_OK) {
-        status =
-            dp_trainer_restore(w->trainer, c->msg.restore, c->msg.settle, c->msg.clip, a, blob);
+        const dp_trainer_earlier earlier = {.kind = c->msg.restore,
+                                            .settle = c->msg.settle,
+                                            .clip = c->msg.clip,
+                                            .lambda = c->msg.lambda,
+                                            .a = a,
+                                            .blob = blob};
+        status = dp_trainer_restore(w->trainer, &earlier);
         dp_memfd_unmap(blob);
     }
     dp_memfd_unmap(a);

@@ -100,6 +100,21 @@ static void fields_of_an_apply_survive_the_trip(void **state)
     dp_buf_close(&buf);
 }
 
+static void a_restore_says_what_its_work_is_worth(void **state)
+{
+    dp_trainer_msg msg = full_message(DP_TRAINER_RESTORE);
+    static dp_trainer_msg back;
+
+    (void)state;
+    msg.lambda = 55109;
+    dp_buf buf = encoded(&msg);
+    CHECK_OK(dp_trainer_decode(&back, dp_buf_view(&buf)));
+    assert_int_equal(back.lambda, 55109);
+    assert_int_equal(back.clip, 65535);
+    assert_int_equal(back.restore, DP_RESTORE_FROZEN);
+    dp_buf_close(&buf);
+}
+
 static void what_cannot_be_sent_is_a_bad_argument(void **state)
 {
     dp_buf buf = {.max = DP_TRAINER_PACKET_MAX};
@@ -365,6 +380,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_has_a_name_and_comes_back_as_it_was),
         cmocka_unit_test(fields_of_an_apply_survive_the_trip),
+        cmocka_unit_test(a_restore_says_what_its_work_is_worth),
         cmocka_unit_test(what_cannot_be_sent_is_a_bad_argument),
         cmocka_unit_test(mistyped_missing_and_extra_fields),
         cmocka_unit_test(numbers_that_are_not_finite_are_bad),

@@ -222,6 +222,16 @@ static void training_while_a_publication_is_pending_survives_the_record(void **s
     }
 }
 
+static dp_trainer_earlier earlier_of(dp_settle settle, uint32_t lambda, dp_view a, dp_view blob)
+{
+    return (dp_trainer_earlier){.kind = DP_RESTORE_PENDING,
+                                .settle = settle,
+                                .clip = ONE,
+                                .lambda = lambda,
+                                .a = a,
+                                .blob = blob};
+}
+
 static void a_restored_node_has_the_feedback_that_it_would_have_had(void **state)
 {
     (void)state;
@@ -235,11 +245,9 @@ static void a_restored_node_has_the_feedback_that_it_would_have_had(void **state
         record.clip = 40000;
         node y = open_node(1, DP_CODEC_SPARSE, 950);
         if (late) { /* Restored as pending, then settled by the record itself. */
-            CHECK_OK(
-                dp_trainer_restore(y.trainer, DP_RESTORE_PENDING, DP_SETTLE_NONE, 0, p.a, p.blob));
-            CHECK_STATUS(
-                dp_trainer_restore(y.trainer, DP_RESTORE_PENDING, DP_SETTLE_NONE, 0, p.a, p.blob),
-                DP_BUSY);
+            const dp_trainer_earlier earlier = earlier_of(DP_SETTLE_NONE, ONE, p.a, p.blob);
+            CHECK_OK(dp_trainer_restore(y.trainer, &earlier));
+            CHECK_STATUS(dp_trainer_restore(y.trainer, &earlier), DP_BUSY);
             CHECK_OK(dp_trainer_apply(y.trainer, &record));
             CHECK_OK(dp_trainer_apply(x.trainer, &record));
         } else {
@@ -248,8 +256,9 @@ static void a_restored_node_has_the_feedback_that_it_would_have_had(void **state
             dp_hash root;
             CHECK_OK(dp_trainer_state(x.trainer, &bytes, &root));
             CHECK_OK(dp_trainer_load(y.trainer, 1, bytes));
-            CHECK_OK(dp_trainer_restore(y.trainer, DP_RESTORE_PENDING, settles[s], record.clip, p.a,
-                                        p.blob));
+            dp_trainer_earlier earlier = earlier_of(settles[s], ONE, p.a, p.blob);
+            earlier.clip = record.clip;
+            CHECK_OK(dp_trainer_restore(y.trainer, &earlier));
         }
         CHECK(memcmp(dp_trainer_theta(x.trainer), dp_trainer_theta(y.trainer), 4 * x.n) == 0);
         CHECK(memcmp(dp_trainer_feedback(x.trainer), dp_trainer_feedback(y.trainer), 4 * x.n) == 0);
@@ -258,6 +267,62 @@ static void a_restored_node_has_the_feedback_that_it_would_have_had(void **state
         close_node(&x);
         close_node(&y);
     }
+}
+
+static void what_is_restored_late_is_worth_less(void **state)
+{
+    (void)state;
+    static const dp_settle settles[] = {DP_SETTLE_INCLUDED, DP_SETTLE_LEFT_OUT};
+    node x = open_node(1, DP_CODEC_SPARSE, 950);
+    train(&x, 2);
+    publication p = publish(&x, false);
+    for (size_t s = 0; s < 2; s++) {
+        node whole = open_node(1, DP_CODEC_SPARSE, 950);
+        node half = open_node(1, DP_CODEC_SPARSE, 950);
+        node none = open_node(1, DP_CODEC_SPARSE, 950);
+        const dp_trainer_earlier kept = earlier_of(settles[s], ONE, p.a, p.blob);
+        const dp_trainer_earlier aged = earlier_of(settles[s], ONE / 2, p.a, p.blob);
+        const dp_trainer_earlier gone = earlier_of(settles[s], 0, p.a, p.blob);
+        CHECK_OK(dp_trainer_restore(whole.trainer, &kept));
+        CHECK_OK(dp_trainer_restore(half.trainer, &aged));
+        CHECK_OK(dp_trainer_restore(none.trainer, &gone));
+        size_t n_full = 0;
+        for (size_t i = 0; i < x.n; i++) {
+            const float e = dp_trainer_feedback(whole.trainer)[i];
+            n_full += e != 0;
+            CHECK(dp_trainer_feedback(half.trainer)[i] == e / 2);
+            CHECK(dp_trainer_feedback(none.trainer)[i] == 0);
+        }
+        CHECK(n_full > x.n / 2);
+        close_node(&whole);
+        close_node(&half);
+        close_node(&none);
+    }
+    drop(&p);
+    close_node(&x);
+}
+
+static void frozen_work_that_is_restored_late_is_worth_less(void **state)
+{
+    (void)state;
+    node x = open_node(1, DP_CODEC_SPARSE, 950);
+    node y = open_node(1, DP_CODEC_SPARSE, 950);
+    dp_view blob;
+    dp_view f;
+    train(&x, 2);
+    CHECK_OK(dp_trainer_freeze(x.trainer, &blob, &f));
+    const dp_trainer_earlier earlier = {.kind = DP_RESTORE_FROZEN, .lambda = ONE / 4, .a = f};
+    CHECK_OK(dp_trainer_restore(y.trainer, &earlier));
+    size_t n_full = 0;
+    for (size_t i = 0; i < x.n; i++) {
+        const float left = dp_trainer_frozen(x.trainer)[i] / 4;
+        n_full += left != 0;
+        CHECK(dp_trainer_frozen(y.trainer)[i] == left);
+        CHECK(dp_trainer_params(y.trainer)[i] == dp_trainer_theta(y.trainer)[i] - left);
+    }
+    CHECK(n_full > x.n / 2);
+    close_node(&x);
+    close_node(&y);
 }
 
 /* Displacement that is frozen or open: theta - x while nothing is pending. */
@@ -327,8 +392,8 @@ static void frozen_work_joins_the_next_publication_and_comes_back_after_a_restar
     dp_view f;
     CHECK_OK(dp_trainer_freeze(x.trainer, &blob, &f));
     node y = open_node(1, DP_CODEC_SPARSE, 950);
-    CHECK_OK(dp_trainer_restore(y.trainer, DP_RESTORE_FROZEN, DP_SETTLE_NONE, 0, f,
-                                dp_view_of(NULL, 0)));
+    const dp_trainer_earlier earlier = {.kind = DP_RESTORE_FROZEN, .lambda = ONE, .a = f};
+    CHECK_OK(dp_trainer_restore(y.trainer, &earlier));
     CHECK(memcmp(dp_trainer_frozen(x.trainer), dp_trainer_frozen(y.trainer), 4 * x.n) == 0);
     publication from_x = publish(&x, true);
     publication from_y = publish(&y, true);
@@ -538,6 +603,8 @@ int main(void)
         cmocka_unit_test(left_out_work_goes_into_the_next_publication_whole),
         cmocka_unit_test(training_while_a_publication_is_pending_survives_the_record),
         cmocka_unit_test(a_restored_node_has_the_feedback_that_it_would_have_had),
+        cmocka_unit_test(what_is_restored_late_is_worth_less),
+        cmocka_unit_test(frozen_work_that_is_restored_late_is_worth_less),
         cmocka_unit_test(an_exchange_conserves_weighted_frozen_work),
         cmocka_unit_test(frozen_work_joins_the_next_publication_and_comes_back_after_a_restart),
         cmocka_unit_test(lambda_scales_every_drawer),

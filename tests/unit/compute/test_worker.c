@@ -276,7 +276,8 @@ static void a_restored_publication_gives_the_same_feedback(void **state)
                                     .round = 1,
                                     .restore = DP_RESTORE_PENDING,
                                     .settle = DP_SETTLE_INCLUDED,
-                                    .clip = ONE};
+                                    .clip = ONE,
+                                    .lambda = ONE / 2};
     const int fds[2] = {published.fds[1], published.fds[0]};
     CHECK_OK(dp_trainer_send(second.socket, &restore, fds, 2));
     const answer again = publish(&second, 2);
@@ -287,7 +288,8 @@ static void a_restored_publication_gives_the_same_feedback(void **state)
     CHECK_OK(dp_floats_read(e, values + n, n));
     CHECK_OK(dp_codec_decode(blob, values + 2 * n, n));
     for (size_t i = 0; i < n; i++) {
-        const float kept = 0.95F * (values[i] - values[2 * n + i]);
+        const float kept =
+            0.95F * (values[i] - values[2 * n + i]) / 2; /* exact but for subnormals */
         CHECK(memcmp(&kept, &values[n + i], sizeof kept) == 0 || (kept == 0 && values[n + i] == 0));
     }
     test_free(values);
