@@ -37,7 +37,6 @@ LIBRARIES = {
     "jansson.h": {"compute", "cli"},
     "libsmartcols.h": {"cli"},
     "qrencode.h": {"cli"},
-    "oneapi/dnnl/dnnl.h": {"compute"},
     "pcre2.h": {"compute"},
     "pthread.h": {"compute", "store", "daemon"},
 }
