@@ -119,7 +119,8 @@ static const dp_manifest_row rows[] = {
     ROW(voter_uptime_s, "vote.uptime", "s", 1, 0, 31536000, 600,
         "Seconds a node must have been up before it may become a voter."),
     ROW(voters_max, "vote.voters_max", "", 1, 1, 7, 7, "Most voters; an odd number."),
-    ROW(members_max, "members.max", "", 1, 1, 4096, 64, "Most members of the run."),
+    ROW(members_max, "members.max", "", 1, 2, DP_MANIFEST_MEMBERS_MAX, 64,
+        "Most members of the run."),
 };
 
 enum { ROW_COUNT = sizeof rows / sizeof rows[0] };

@@ -16,6 +16,7 @@
 enum {
     DP_NAME_MAX = 32, /* bytes of a run or node name, without NUL */
     DP_MANIFEST_BYTES_MAX = 4096,
+    DP_MANIFEST_MEMBERS_MAX = 2048, /* the member table of gossip/node.h */
     DP_MANIFEST_SIGNATURE_BYTES = 64,
     DP_MANIFEST_KEY_BYTES = 32
 };

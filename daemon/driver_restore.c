@@ -13,6 +13,8 @@
 
 enum { ID_BYTES = 16, HISTORY = 256 };
 
+_Static_assert(DP_MANIFEST_MEMBERS_MAX == DP_MEMBERS_MAX, "every manifest fits the member table");
+
 typedef struct restore_job {
     dp_saver_job job;
     dp_driver *driver;

@@ -108,6 +108,24 @@ static void every_number_is_refused_below_and_above_its_range(void **state)
     }
 }
 
+static void a_run_has_room_for_two_and_no_more_than_the_member_table(void **state)
+{
+    static const struct {
+        uint32_t members;
+        dp_status wanted;
+    } cases[] = {{0, DP_BADARG}, {1, DP_BADARG}, {2, DP_OK}, {2048, DP_OK}, {2049, DP_BADARG}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        dp_manifest manifest = sample();
+        dp_why why = {{0}};
+
+        manifest.members_max = cases[i].members;
+        CHECK_STATUS(dp_manifest_check(&manifest, &why), cases[i].wanted);
+        assert_true(cases[i].wanted == DP_OK || strstr(why.text, "members.max") != NULL);
+    }
+}
+
 static void contradictions_are_named(void **state)
 {
     dp_manifest manifest = sample();
@@ -244,6 +262,7 @@ int main(void)
         cmocka_unit_test(the_defaults_are_a_possible_run),
         cmocka_unit_test(canonical_bytes_give_the_same_manifest_back),
         cmocka_unit_test(every_number_is_refused_below_and_above_its_range),
+        cmocka_unit_test(a_run_has_room_for_two_and_no_more_than_the_member_table),
         cmocka_unit_test(contradictions_are_named),
         cmocka_unit_test(names_are_plain),
         cmocka_unit_test(a_cut_or_longer_manifest_is_bad),
