@@ -13,7 +13,7 @@
 
 enum { ID_BYTES = 16, HISTORY = 256 };
 
-_Static_assert(DP_MANIFEST_MEMBERS_MAX == DP_MEMBERS_MAX, "every manifest fits the member table");
+_Static_assert((int)DP_MANIFEST_MEMBERS_MAX == (int)DP_MEMBERS_MAX, "every manifest fits the member table");
 
 typedef struct restore_job {
     dp_saver_job job;
