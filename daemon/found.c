@@ -156,7 +156,9 @@ static void on_prepared(void *context, bool ok, const char *output)
         finish(self, DP_BADMSG, "E0304", "the text cannot be used", output, "give a file of UTF-8 text");
         return;
     }
-    self->request.progress(self->request.context, "data", output);
+    char sentence[128];
+    dp_tool_sentence(output, sentence, sizeof sentence);
+    self->request.progress(self->request.context, "data", sentence);
     self->job.run = run_found;
     self->job.done = done_found;
     if (dp_saver_post(self->daemon->saver, &self->job, DP_SAVER_BULK) != DP_OK) {

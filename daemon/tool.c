@@ -1,6 +1,8 @@
 #include "daemon/tool.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,4 +130,49 @@ void dp_tool_folder_remove(const char *path)
     }
     closedir(folder);
     DP_IGNORE(rmdir(path) != 0); /* A leftover folder is harmless. */
+}
+
+/* 1519708 -> 1,519,708. */
+static void with_commas(uint64_t number, char out[32])
+{
+    char plain[24];
+    const int digits = snprintf(plain, sizeof plain, "%" PRIu64, number);
+    size_t at = 0;
+    for (int i = 0; i < digits; i++) {
+        if (i > 0 && (digits - i) % 3 == 0) {
+            out[at++] = ',';
+        }
+        out[at++] = plain[i];
+    }
+    out[at] = '\0';
+}
+
+/* The number after "key": in a line of JSON. */
+static bool number_of(const char *line, const char *key, uint64_t *number)
+{
+    char quoted[32];
+    char *end = NULL;
+    snprintf(quoted, sizeof quoted, "\"%s\": ", key);
+    const char *found = strstr(line, quoted);
+    if (found == NULL || found[strlen(quoted)] < '0' || found[strlen(quoted)] > '9') {
+        return false;
+    }
+    errno = 0;
+    *number = strtoull(found + strlen(quoted), &end, 10);
+    return errno == 0;
+}
+
+void dp_tool_sentence(const char *output, char *text, size_t size)
+{
+    uint64_t tokens = 0;
+    uint64_t bytes = 0;
+    char tokens_text[32];
+    char bytes_text[32];
+    if (!number_of(output, "tokens", &tokens) || !number_of(output, "text_bytes", &bytes)) {
+        snprintf(text, size, "the text is ready");
+        return;
+    }
+    with_commas(tokens, tokens_text);
+    with_commas(bytes, bytes_text);
+    snprintf(text, size, "%s tokens from %s bytes of text", tokens_text, bytes_text);
 }

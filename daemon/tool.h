@@ -17,4 +17,7 @@ DP_MUST dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, d
 DP_MUST dp_status dp_tool_folder(const dp_daemon *daemon, char path[DP_CONFIG_PATH_MAX]);
 void dp_tool_folder_remove(const char *path);
 
+/* What --prepare printed, as a sentence; another output gives "the text is ready". */
+void dp_tool_sentence(const char *output, char *text, size_t size);
+
 #endif
