@@ -242,7 +242,8 @@ static void write_note(const dp_note *note, const char *who, char *text, size_t 
         snprintf(text, size, "gossip exchange with %s, weights %llu and %llu: %s", who, a, b, cause);
         break;
     case DP_NOTE_DISCARDED:
-        snprintf(text, size, "work of %llu tokens discarded: %s", a, cause);
+        snprintf(text, size, "%llu.%llu %% of the work that was not averaged yet is let go: %s", a * 100 / 65536,
+                 a * 1000 / 65536 % 10, strcmp(cause, "lambda") == 0 ? "it aged while rounds were missed" : cause);
         break;
     case DP_NOTE_DIVERGED:
         snprintf(text, size, "own state after round %llu differs from the certified one: %s", t, cause);

@@ -262,7 +262,7 @@ typedef enum dp_note_code {
     DP_NOTE_FETCH,          /* peer, bad or slow source; cause */
     DP_NOTE_CATCHUP,        /* a: from round, b: to round; cause: records | replay | state */
     DP_NOTE_EXCHANGE,       /* peer, a: weight own, b: weight other; cause: done | aborted | in doubt */
-    DP_NOTE_DISCARDED,      /* a: tokens; cause: stale residual | lambda | base changed */
+    DP_NOTE_DISCARDED,      /* a: share of the residual and open work, Q16; cause: lambda */
     DP_NOTE_DIVERGED,       /* round: own state root differs from the certified one; reload */
     DP_NOTE_VOTE_KEY_LOST,
     DP_NOTE_REJECTED,       /* peer: a message or record was refused; cause */

@@ -97,6 +97,21 @@ static void a_note_names_its_peer_by_name_or_by_id(void **state)
     house_close(&house);
 }
 
+static void let_go_work_is_told_as_a_share(void **state)
+{
+    struct house house;
+    dp_note note = {.code = DP_NOTE_DISCARDED, .round = 9, .a = 10427, .cause = "lambda"};
+    (void)state;
+    house_open(&house);
+    dp_diary_note(house.daemon.diary, &note, NULL);
+    assert_string_equal(last_text(house.daemon.diary),
+                        "15.9 % of the work that was not averaged yet is let go: it aged while rounds were missed");
+    note.a = 65536;
+    dp_diary_note(house.daemon.diary, &note, NULL);
+    CHECK(strncmp(last_text(house.daemon.diary), "100.0 % of the work", 19) == 0);
+    house_close(&house);
+}
+
 static bool nothing_waits(void *context)
 {
     return dp_saver_waiting(context) == 0;
@@ -272,6 +287,7 @@ int main(void)
         cmocka_unit_test(long_texts_are_cut_and_quotes_do_not_break_a_log_line),
         cmocka_unit_test(every_note_becomes_a_sentence),
         cmocka_unit_test(a_note_names_its_peer_by_name_or_by_id),
+        cmocka_unit_test(let_go_work_is_told_as_a_share),
         cmocka_unit_test(entries_reach_the_journal),
         cmocka_unit_test(rounds_are_kept_found_and_told_once_each),
         cmocka_unit_test(a_row_that_comes_again_keeps_how_long_its_round_took),
