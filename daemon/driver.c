@@ -10,7 +10,11 @@
 #include "gossip/cert.h"
 #include "gossip/wire.h"
 
-enum { HELLO_VERSION = 1, REMEMBER_EVERY = 60 /* ticks */ };
+enum {
+    HELLO_VERSION = 1,
+    REMEMBER_EVERY = 60, /* ticks */
+    REMEMBER_SOON = 2    /* ticks after a link came up: by then its member has told its addresses */
+};
 
 static const dp_driver_hooks no_hooks;
 
@@ -196,6 +200,7 @@ static void on_link_up(void *context, const dp_peer *peer, const dp_addr *addr, 
     event.u.link.credential = credential;
     event.u.link.outgoing = outgoing;
     dp_driver_feed(driver, &event);
+    driver->remember_in = driver->remember_in < REMEMBER_SOON ? driver->remember_in : REMEMBER_SOON;
 }
 
 static void on_link_down(void *context, const dp_peer *peer, dp_link_cause cause)
@@ -372,8 +377,10 @@ static void on_tick(uv_timer_t *timer)
         dial_token(driver);
     }
     dp_driver_watch_trainer(driver);
-    static uint32_t ticks;
-    if (driver->node != NULL && ++ticks % REMEMBER_EVERY == 0) {
+    if (driver->remember_in > 0) {
+        driver->remember_in--;
+    } else if (driver->node != NULL) {
+        driver->remember_in = REMEMBER_EVERY;
         dp_driver_remember_peers(driver);
     }
 }

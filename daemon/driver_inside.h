@@ -54,6 +54,7 @@ struct dp_driver {
     uv_timer_t *wake;
     uv_timer_t *tick;
     uint64_t redial_ms;
+    uint32_t remember_in;   /* ticks until addresses of peers are saved */
     uint16_t port;
     bool closing;
     bool told_following;
