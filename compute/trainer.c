@@ -53,6 +53,13 @@ static dp_status open_vectors(dp_trainer *t)
     if (t->inputs == NULL || t->targets == NULL) {
         return DP_NOMEM;
     }
+    const dp_loader_setup batches = {.data = &t->data,
+                                     .seed = t->manifest.model_seed,
+                                     .member = t->member,
+                                     .length = t->manifest.context,
+                                     .batch_rows = t->manifest.batch_rows,
+                                     .rows_max = t->rows_max};
+    DP_TRY(dp_loader_open(&t->loader, &batches));
     const uint64_t blob_bytes = dp_codec_bytes_max(DP_CODEC_FP32, t->n);
     dp_buf_init(&t->pending_blob, blob_bytes);
     dp_buf_init(&t->frozen_blob, blob_bytes);
@@ -102,6 +109,7 @@ void dp_trainer_close(dp_trainer *t)
     if (t == NULL) {
         return;
     }
+    dp_loader_close(t->loader);
     dp_buf_close(&t->bytes);
     dp_buf_close(&t->frozen_blob);
     dp_buf_close(&t->pending_blob);

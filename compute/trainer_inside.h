@@ -6,6 +6,7 @@
 #include "compute/bpe.h"
 #include "compute/data.h"
 #include "compute/gpt.h"
+#include "compute/loader.h"
 #include "compute/model.h"
 #include "compute/optim.h"
 #include "compute/pool.h"
@@ -53,7 +54,8 @@ struct dp_trainer {
     uint32_t rows_next;  /* of the next micro-batch */
     uint32_t rows_max;   /* of any */
     double step_loss;    /* sum over the tokens of the step under way */
-    uint16_t *inputs;    /* [rows_max][context] */
+    dp_loader *loader;   /* of training batches */
+    uint16_t *inputs;    /* [rows_max][context], of an evaluation */
     uint16_t *targets;
 };
 

@@ -78,16 +78,11 @@ dp_status dp_trainer_work(dp_trainer *t)
     const size_t length = t->manifest.context;
     const uint32_t left = batch_rows - t->rows_done;
     const uint32_t rows = left < t->rows_next ? left : t->rows_next;
-    for (uint32_t i = 0; i < rows; i++) {
-        const dp_data_place place = {.seed = t->manifest.model_seed,
-                                     .round = t->state_round,
-                                     .member = t->member,
-                                     .step = t->step_count,
-                                     .row = t->rows_done + i};
-        DP_TRY(
-            dp_data_row(&t->data, &place, length, t->inputs + i * length, t->targets + i * length));
-    }
-    const dp_gpt_batch batch = {.x = t->inputs, .y = t->targets, .rows = rows, .length = length};
+    const dp_loader_place place = {
+        .round = t->state_round, .step = t->step_count, .first = t->rows_done, .rows = rows};
+    dp_loader_rows loaded;
+    DP_TRY(dp_loader_take(t->loader, &place, &loaded));
+    const dp_gpt_batch batch = {.x = loaded.x, .y = loaded.y, .rows = rows, .length = length};
     const float scale = 1.0F / ((float)batch_rows * (float)length);
     const uint64_t start = now_us();
     double loss_sum = 0;

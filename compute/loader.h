@@ -1,0 +1,44 @@
+/* Prefetching of training batches: while one micro-batch is computed, a thread copies the tokens of the one that comes
+ * next and so touches their pages. Changes no batch: which tokens a place names is decided by data.h alone.
+ *
+ * Two micro-batches are in memory, the lent one and the next. One thread calls; the loader has one of its own. */
+#ifndef DP_COMPUTE_LOADER_H
+#define DP_COMPUTE_LOADER_H
+
+#include "compute/data.h"
+
+typedef struct dp_loader dp_loader;
+
+typedef struct dp_loader_setup {
+    const dp_data *data;   /* borrowed until close */
+    uint64_t seed;         /* of the run */
+    const uint8_t *member; /* 32 bytes, copied */
+    size_t length;         /* tokens in a row */
+    uint32_t batch_rows;   /* of an optimizer step */
+    uint32_t rows_max;     /* of a micro-batch */
+} dp_loader_setup;
+
+/* rows of step from row first on; first + rows <= batch_rows, 1 <= rows <= rows_max. */
+typedef struct dp_loader_place {
+    uint64_t round;
+    uint64_t step;
+    uint32_t first;
+    uint32_t rows;
+} dp_loader_place;
+
+typedef struct dp_loader_rows {
+    const uint16_t *x; /* [rows][length] */
+    const uint16_t *y; /* one token on */
+} dp_loader_rows;
+
+/* DP_NOMEM, and DP_AGAIN when the system gives no more threads. */
+DP_MUST dp_status dp_loader_open(dp_loader **out, const dp_loader_setup *setup);
+void dp_loader_close(dp_loader *loader); /* Accepts NULL. Joins the thread. */
+/* The rows of place, lent until the next take. Then the rows after them are prepared, on into the next step; another
+ * place than those is fetched by the caller itself. DP_BADARG: the data is too short; the last loan is over. */
+DP_MUST dp_status dp_loader_take(dp_loader *loader, const dp_loader_place *place,
+                                 dp_loader_rows *rows);
+/* How many takes found their rows prepared. */
+uint64_t dp_loader_ahead(const dp_loader *loader);
+
+#endif
