@@ -1,6 +1,6 @@
 /* What the files of the driver share, and nobody else includes: driver.c (events, opening, closing), driver_act.c (actions
- * into calls), driver_store.c (durable rows and what is restored from them), driver_train.c (the trainer's commands and
- * answers). */
+ * into calls), driver_store.c (durable rows), driver_restore.c (the core rebuilt from them), driver_train.c (the trainer
+ * process), driver_tell.c (commands to it), driver_answer.c (what it answers). */
 #ifndef DP_DAEMON_DRIVER_INSIDE_H
 #define DP_DAEMON_DRIVER_INSIDE_H
 
@@ -118,8 +118,20 @@ void dp_driver_remember_peers(dp_driver *driver);
 
 /* driver_train.c */
 void dp_driver_trainer_open(dp_driver *driver);
-void dp_driver_command_trainer(dp_driver *driver, const dp_action *action);
 void dp_driver_trainer_close(dp_driver *driver);
 void dp_driver_watch_trainer(dp_driver *driver);
+/* A command was sent and will be answered. */
+void dp_driver_expect(dp_driver *driver, const dp_driver_wait *wait);
+/* The oldest command of a kind that an answer may belong to; false: none is under way. */
+bool dp_driver_answered(dp_driver *driver, dp_trainer_kind command, dp_driver_wait *wait);
+/* Tell who waits for this command that it could not be done. */
+void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, const char *what);
+
+/* driver_tell.c */
+void dp_driver_command_trainer(dp_driver *driver, const dp_action *action);
+void dp_driver_open_model(dp_driver *driver); /* OPEN with manifest, tokenizer and data */
+
+/* driver_answer.c */
+void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds);
 
 #endif

@@ -1,0 +1,317 @@
+/* Answers of the trainer as events for the protocol core. Vectors that come with them become durable objects first. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "daemon/driver_inside.h"
+#include "store/object.h"
+
+/* Two vectors out of the trainer become durable objects: a publication, or a frozen displacement. */
+typedef struct keep_job {
+    dp_saver_job job;
+    dp_driver *driver;
+    dp_trainer_msg msg;
+    dp_run_id run;
+    int fds[2];
+    dp_hash roots[2];
+    uint64_t sizes[2];
+    dp_hash before[2]; /* staged by the vectors before these */
+    dp_status status;
+} keep_job;
+
+static dp_pin_kind stage_kind(const dp_trainer_msg *msg)
+{
+    return msg->kind == DP_TRAINER_PUBLISHED ? DP_PIN_PENDING : DP_PIN_EXCHANGE;
+}
+
+static dp_status keep_memfd(keep_job *self, dp_store *store, uint32_t i)
+{
+    dp_view bytes;
+    const dp_pin pin = {.run = self->run, .kind = stage_kind(&self->msg), .round = DP_STAGED_ROUND};
+    DP_TRY(dp_memfd_map(self->fds[i], DP_OBJECT_BYTES_MAX, &bytes));
+    self->sizes[i] = bytes.size;
+    const dp_status status = dp_object_put(store, bytes, &pin, &self->roots[i]);
+    dp_memfd_unmap(bytes);
+    return status;
+}
+
+static void run_keep(dp_saver_job *job, dp_store *store)
+{
+    keep_job *self = (keep_job *)job;
+    for (uint32_t i = 0; i < 2 && self->status == DP_OK; i++) {
+        self->status = keep_memfd(self, store, i);
+    }
+    close(self->fds[0]);
+    close(self->fds[1]);
+    /* By now a row names what was staged before, or nothing ever will. */
+    const dp_pin pin = {.run = self->run, .kind = stage_kind(&self->msg), .round = DP_STAGED_ROUND};
+    for (uint32_t i = 0; i < 2 && self->status == DP_OK; i++) {
+        const bool again = dp_hash_equal(&self->before[i], &self->roots[0]) || dp_hash_equal(&self->before[i], &self->roots[1]);
+        if (!again && !dp_hash_is_zero(&self->before[i])) {
+            DP_IGNORE(dp_object_unpin(store, &self->before[i], &pin)); /* Then it goes at the next start. */
+        }
+    }
+}
+
+static uint32_t loss_micro(double loss)
+{
+    return loss > 0 && loss < 4000 ? (uint32_t)(loss * 1e6) : 0;
+}
+
+static void done_keep(dp_saver_job *job)
+{
+    keep_job *self = (keep_job *)job;
+    dp_driver *driver = self->driver;
+    dp_event event = {0};
+    if (self->status != DP_OK) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "store.failed", self->msg.round, NULL,
+                     "an update could not be stored: %s", dp_status_text(self->status));
+        if (!driver->closing) {
+            dp_trainer_kill(driver->trainer); /* Its vectors have moved on; only a restart brings them in step. */
+        }
+    } else if (self->msg.kind == DP_TRAINER_PUBLISHED) {
+        memcpy(driver->staged[0], self->roots, sizeof self->roots);
+        event.type = DP_EV_PUBLISHED;
+        event.u.published.round = self->msg.round;
+        event.u.published.root = self->roots[0];
+        event.u.published.bytes = self->sizes[0];
+        event.u.published.a_root = self->roots[1];
+        event.u.published.a_bytes = self->sizes[1];
+        event.u.published.energy = self->msg.energy;
+        event.u.published.steps = self->msg.steps;
+        event.u.published.tokens = self->msg.tokens;
+        event.u.published.carried = self->msg.carried;
+        event.u.published.loss_micro = loss_micro(self->msg.loss);
+        dp_driver_feed(driver, &event);
+    } else {
+        memcpy(driver->staged[1], self->roots, sizeof self->roots);
+        event.type = DP_EV_FROZEN;
+        memcpy(event.u.frozen.exchange, self->msg.exchange, sizeof event.u.frozen.exchange);
+        event.u.frozen.root = self->roots[0];
+        event.u.frozen.bytes = self->sizes[0];
+        event.u.frozen.f_root = self->roots[1];
+        event.u.frozen.f_bytes = self->sizes[1];
+        event.u.frozen.steps = self->msg.steps;
+        event.u.frozen.tokens = self->msg.tokens;
+        dp_driver_feed(driver, &event);
+    }
+    dp_free(self);
+    dp_driver_job_done(driver);
+}
+
+static void keep(dp_driver *driver, const dp_trainer_msg *msg, const int *fds)
+{
+    keep_job *job = dp_alloc(1, sizeof *job);
+    if (job == NULL) {
+        close(fds[0]);
+        close(fds[1]);
+        dp_trainer_kill(driver->trainer);
+        return;
+    }
+    job->job.run = run_keep;
+    job->job.done = done_keep;
+    job->driver = driver;
+    job->msg = *msg;
+    job->run = driver->facts.run;
+    memcpy(job->before, driver->staged[msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1], sizeof job->before);
+    job->fds[0] = fds[0];
+    job->fds[1] = fds[1];
+    if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
+        close(fds[0]);
+        close(fds[1]);
+        dp_free(job);
+        dp_trainer_kill(driver->trainer); /* Nobody would ever hear of this publication. */
+    }
+}
+
+static bool take_state(dp_driver *driver, const dp_trainer_msg *msg, int fd)
+{
+    dp_view bytes;
+    const dp_status status = dp_memfd_map(fd, DP_OBJECT_BYTES_MAX, &bytes);
+    close(fd);
+    if (status != DP_OK) {
+        return false;
+    }
+    dp_memfd_unmap(driver->snapshot);
+    driver->snapshot = bytes;
+    driver->snapshot_round = msg->round;
+    driver->snapshot_root = msg->root;
+    return true;
+}
+
+static void applied(dp_driver *driver, const dp_trainer_msg *msg)
+{
+    dp_event event = {.type = DP_EV_APPLIED};
+    event.u.applied.round = msg->round;
+    event.u.applied.tensor_root = msg->root;
+    event.u.applied.tensor_bytes = driver->snapshot.size;
+    dp_driver_feed(driver, &event);
+}
+
+static void progress(dp_driver *driver, const dp_trainer_msg *msg)
+{
+    const uint64_t now = uv_now(driver->daemon->loop);
+    const bool goes_on = driver->step_ms != 0 && msg->steps > driver->step_count && msg->tokens > driver->step_tokens;
+    const uint64_t elapsed = now - driver->step_ms;
+    uint64_t step_us = 0;
+    if (goes_on && elapsed > 0) {
+        step_us = elapsed * 1000 / (msg->steps - driver->step_count);
+        driver->tokens_per_s = (double)(msg->tokens - driver->step_tokens) * 1000.0 / (double)elapsed;
+    }
+    driver->step_ms = now;
+    driver->step_count = msg->steps;
+    driver->step_tokens = msg->tokens;
+    driver->loss = msg->loss;
+    dp_event event = {.type = DP_EV_TRAINED};
+    event.u.trained.round = msg->round;
+    event.u.trained.steps = msg->steps;
+    event.u.trained.tokens = msg->tokens;
+    event.u.trained.step_us = step_us;
+    dp_driver_feed(driver, &event);
+}
+
+static void at_round(dp_driver *driver, const dp_trainer_msg *msg)
+{
+    dp_event event = {.type = DP_EV_TRAINER_AT};
+    event.u.at.round = msg->round;
+    event.u.at.root = msg->root;
+    dp_driver_feed(driver, &event);
+}
+
+static void opened(dp_driver *driver, const dp_trainer_msg *msg)
+{
+    driver->trainer_open = true;
+    driver->elements = msg->elements;
+    dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "trainer.up", 0, NULL, "the trainer holds %llu parameters",
+                 (unsigned long long)msg->elements);
+    dp_driver_feed(driver, &(dp_event){.type = DP_EV_TRAINER_UP});
+}
+
+static void checked(dp_driver *driver, const dp_trainer_msg *msg)
+{
+    dp_event event = {.type = DP_EV_CHECKED};
+    event.u.checked.root = driver->checks[msg->id % DP_DRIVER_CHECKS_MAX];
+    event.u.checked.ok = msg->ok;
+    event.u.checked.energy = msg->energy;
+    dp_driver_feed(driver, &event);
+}
+
+static void mixed(dp_driver *driver, const dp_trainer_msg *msg)
+{
+    driver->moved = msg->moved; /* The note of the finished exchange follows. */
+    dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "gossip.moved", 0, NULL, "weight x displacement moved here: %.9g",
+                 msg->moved);
+    dp_event event = {.type = DP_EV_MIXED};
+    memcpy(event.u.mixed.exchange, msg->exchange, sizeof event.u.mixed.exchange);
+    dp_driver_feed(driver, &event);
+}
+
+/* Which command an answer closes; 0: none. */
+static dp_trainer_kind command_of(dp_trainer_kind answer)
+{
+    switch ((int)answer) {
+    case DP_TRAINER_OPENED:
+        return DP_TRAINER_OPEN;
+    case DP_TRAINER_PUBLISHED:
+        return DP_TRAINER_PUBLISH;
+    case DP_TRAINER_APPLIED:
+        return DP_TRAINER_APPLY;
+    case DP_TRAINER_FROZEN:
+        return DP_TRAINER_FREEZE;
+    case DP_TRAINER_MIXED:
+        return DP_TRAINER_MIX;
+    case DP_TRAINER_EVALUATED:
+        return DP_TRAINER_EVAL;
+    case DP_TRAINER_SAMPLED:
+        return DP_TRAINER_SAMPLE;
+    default:
+        return (dp_trainer_kind)0;
+    }
+}
+
+static uint32_t fds_of(dp_trainer_kind answer)
+{
+    switch ((int)answer) {
+    case DP_TRAINER_PUBLISHED:
+    case DP_TRAINER_FROZEN:
+        return 2;
+    case DP_TRAINER_APPLIED:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static bool belongs(dp_driver *driver, const dp_trainer_msg *msg, dp_driver_wait *wait)
+{
+    if (msg->kind == DP_TRAINER_READY_AT) {
+        return dp_driver_answered(driver, DP_TRAINER_INIT, wait) || dp_driver_answered(driver, DP_TRAINER_LOAD, wait);
+    }
+    const dp_trainer_kind command = command_of(msg->kind);
+    return command == 0 || dp_driver_answered(driver, command, wait);
+}
+
+static void failed(dp_driver *driver, const dp_trainer_msg *msg)
+{
+    if (driver->n_waits > 0) { /* Answers come in order, so it is the oldest that failed. */
+        const dp_driver_wait wait = driver->waits[0];
+        driver->n_waits--;
+        memmove(driver->waits, driver->waits + 1, driver->n_waits * sizeof wait);
+        dp_driver_command_failed(driver, &wait, msg->text);
+    } else {
+        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.failed", 0, NULL, "%.200s", msg->text);
+    }
+}
+
+void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds)
+{
+    dp_driver *driver = context;
+    dp_driver_wait wait = {0};
+    if (n_fds != fds_of(msg->kind) || !belongs(driver, msg, &wait)) {
+        for (uint32_t i = 0; i < n_fds; i++) {
+            close(fds[i]);
+        }
+        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.odd", 0, NULL, "an unexpected %s from the trainer",
+                     dp_trainer_kind_name(msg->kind));
+        return;
+    }
+    switch ((int)msg->kind) {
+    case DP_TRAINER_OPENED:
+        opened(driver, msg);
+        break;
+    case DP_TRAINER_READY_AT:
+        at_round(driver, msg);
+        break;
+    case DP_TRAINER_STEP:
+        progress(driver, msg);
+        break;
+    case DP_TRAINER_PUBLISHED:
+    case DP_TRAINER_FROZEN:
+        keep(driver, msg, fds);
+        break;
+    case DP_TRAINER_CHECKED:
+        checked(driver, msg);
+        break;
+    case DP_TRAINER_APPLIED:
+        if (take_state(driver, msg, fds[0])) {
+            applied(driver, msg);
+        } else {
+            dp_trainer_kill(driver->trainer); /* What it made cannot be had; a fresh process is the way out. */
+        }
+        break;
+    case DP_TRAINER_MIXED:
+        mixed(driver, msg);
+        break;
+    case DP_TRAINER_EVALUATED:
+    case DP_TRAINER_SAMPLED:
+        if (wait.answer != NULL) {
+            wait.answer(wait.context, msg, NULL);
+        }
+        break;
+    case DP_TRAINER_FAILED:
+        failed(driver, msg);
+        break;
+    default:
+        break;
+    }
+}

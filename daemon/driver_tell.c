@@ -1,0 +1,240 @@
+/* Commands to the trainer. Objects go to it as sealed memfds that are filled on the saver thread; commands keep their order
+ * because all of them pass through the same class of jobs. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "daemon/driver_inside.h"
+#include "store/object.h"
+
+typedef struct tell_job {
+    dp_saver_job job;
+    dp_driver *driver;
+    uint32_t life;
+    dp_trainer_msg msg;
+    dp_driver_wait wait; /* command 0: no answer comes */
+    dp_status status;
+    uint32_t n_fds;
+    int fds[DP_TRAINER_FDS_MAX];
+    uint32_t n_roots;
+    dp_hash roots[DP_TRAINER_FDS_MAX];
+} tell_job;
+
+static dp_status object_memfd(dp_store *store, const dp_hash *root, int *fd)
+{
+    dp_object_info info;
+    DP_TRY(dp_object_stat(store, root, &info));
+    uint8_t *bytes = dp_alloc(1, info.size > 0 ? info.size : 1);
+    if (bytes == NULL) {
+        return DP_NOMEM;
+    }
+    dp_status status = dp_object_read(store, root, bytes, info.size);
+    if (status == DP_OK) {
+        status = dp_memfd_make("dpnode-object", dp_view_of(bytes, info.size), fd);
+    }
+    dp_free(bytes);
+    return status;
+}
+
+static void run_tell(dp_saver_job *job, dp_store *store)
+{
+    tell_job *self = (tell_job *)job;
+    for (uint32_t i = 0; i < self->n_roots && self->status == DP_OK; i++) {
+        self->status = object_memfd(store, &self->roots[i], &self->fds[self->n_fds]);
+        self->n_fds += self->status == DP_OK;
+    }
+}
+
+static void close_job_fds(const tell_job *self)
+{
+    for (uint32_t i = 0; i < self->n_fds; i++) {
+        close(self->fds[i]);
+    }
+}
+
+static void check_failed(dp_driver *driver, const dp_hash *root)
+{
+    dp_event event = {.type = DP_EV_CHECKED};
+    event.u.checked.root = *root;
+    dp_driver_feed(driver, &event);
+}
+
+static void done_tell(dp_saver_job *job)
+{
+    tell_job *self = (tell_job *)job;
+    dp_driver *driver = self->driver;
+    if (driver->closing || self->life != driver->trainer_life) {
+        close_job_fds(self);
+    } else if (self->status != DP_OK) {
+        close_job_fds(self);
+        if (self->msg.kind == DP_TRAINER_CHECK) {
+            check_failed(driver, &self->roots[0]);
+        } else {
+            dp_driver_command_failed(driver, &self->wait, dp_status_text(self->status));
+        }
+    } else {
+        if (self->wait.command != 0) {
+            self->wait.since_ms = uv_now(driver->daemon->loop);
+            dp_driver_expect(driver, &self->wait);
+        }
+        /* A dead trainer is reported by its hook, and all that waits with it. */
+        DP_IGNORE(dp_trainer_tell(driver->trainer, &self->msg, self->fds, self->n_fds));
+    }
+    dp_free(self);
+    dp_driver_job_done(driver);
+}
+
+static tell_job *tell_job_new(dp_driver *driver, dp_trainer_kind kind)
+{
+    tell_job *job = driver->trainer == NULL ? NULL : dp_alloc(1, sizeof *job);
+    if (job != NULL) {
+        job->job.run = run_tell;
+        job->job.done = done_tell;
+        job->driver = driver;
+        job->life = driver->trainer_life;
+        job->msg.kind = kind;
+    }
+    return job;
+}
+
+static void tell(dp_driver *driver, tell_job *job)
+{
+    if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
+        close_job_fds(job);
+        dp_free(job);
+    }
+}
+
+void dp_driver_open_model(dp_driver *driver)
+{
+    tell_job *job = tell_job_new(driver, DP_TRAINER_OPEN);
+    if (job == NULL) {
+        return;
+    }
+    memcpy(job->msg.member, driver->self.bytes, sizeof job->msg.member);
+    job->wait.command = DP_TRAINER_OPEN;
+    const dp_view manifest = dp_view_of(driver->facts.manifest, driver->facts.manifest_bytes);
+    job->status = dp_memfd_make("dpnode-manifest", manifest, &job->fds[0]);
+    job->n_fds = job->status == DP_OK;
+    job->roots[0] = driver->manifest.tokenizer;
+    job->roots[1] = driver->manifest.data;
+    job->n_roots = 2;
+    tell(driver, job);
+}
+
+static void start_apply(dp_driver *driver, const dp_action *action)
+{
+    tell_job *job = tell_job_new(driver, DP_TRAINER_APPLY);
+    if (job == NULL) {
+        return;
+    }
+    job->msg.round = action->u.apply.round;
+    job->msg.tokens = action->u.apply.tokens;
+    job->msg.alpha = action->u.apply.alpha;
+    job->msg.settle = (dp_settle)action->u.apply.settle;
+    job->msg.clip = action->u.apply.clip;
+    job->msg.lambda = action->u.apply.lambda;
+    job->msg.n_items = action->u.apply.n_items;
+    for (uint32_t i = 0; i < action->u.apply.n_items; i++) {
+        job->msg.q[i] = action->u.apply.items[i].q;
+        job->roots[i] = action->u.apply.items[i].root;
+    }
+    job->n_roots = action->u.apply.n_items;
+    job->wait = (dp_driver_wait){.command = DP_TRAINER_APPLY, .round = action->u.apply.round};
+    tell(driver, job);
+}
+
+static void start_restore(dp_driver *driver, const dp_action *action)
+{
+    tell_job *job = tell_job_new(driver, DP_TRAINER_RESTORE);
+    if (job == NULL) {
+        return;
+    }
+    job->msg.restore = action->u.restore.frozen ? DP_RESTORE_FROZEN : DP_RESTORE_PENDING;
+    job->msg.round = action->u.restore.round;
+    job->msg.settle = (dp_settle)action->u.restore.settle;
+    job->msg.clip = action->u.restore.clip;
+    job->msg.lambda = action->u.restore.lambda;
+    job->roots[0] = action->u.restore.a_root;
+    job->roots[1] = action->u.restore.blob_root;
+    job->n_roots = dp_hash_is_zero(&action->u.restore.blob_root) ? 1 : 2;
+    tell(driver, job);
+}
+
+static void start_check(dp_driver *driver, const dp_hash *root)
+{
+    tell_job *job = tell_job_new(driver, DP_TRAINER_CHECK);
+    if (job == NULL) {
+        return;
+    }
+    job->msg.id = driver->next_check++;
+    driver->checks[job->msg.id % DP_DRIVER_CHECKS_MAX] = *root;
+    job->roots[0] = *root;
+    job->n_roots = 1;
+    tell(driver, job);
+}
+
+static void start_mix(dp_driver *driver, const dp_action *action, dp_trainer_kind kind)
+{
+    tell_job *job = tell_job_new(driver, kind);
+    if (job == NULL) {
+        return;
+    }
+    memcpy(job->msg.exchange, action->u.mix.exchange, sizeof job->msg.exchange);
+    memcpy(job->wait.exchange, action->u.mix.exchange, sizeof job->wait.exchange);
+    job->wait.command = kind;
+    if (kind == DP_TRAINER_MIX) {
+        job->msg.weight_own = action->u.mix.weight_own;
+        job->msg.weight_other = action->u.mix.weight_other;
+        job->roots[0] = action->u.mix.own_root;
+        job->roots[1] = action->u.mix.other_root;
+        job->n_roots = 2;
+    }
+    tell(driver, job);
+}
+
+static void start_plain(dp_driver *driver, const dp_trainer_msg *msg, dp_trainer_kind wait, const dp_hash *root)
+{
+    tell_job *job = tell_job_new(driver, msg->kind);
+    if (job == NULL) {
+        return;
+    }
+    job->msg = *msg;
+    job->wait = (dp_driver_wait){.command = wait, .round = msg->round};
+    if (root != NULL) {
+        job->roots[0] = *root;
+        job->n_roots = 1;
+    }
+    tell(driver, job);
+}
+
+void dp_driver_command_trainer(dp_driver *driver, const dp_action *action)
+{
+    dp_trainer_msg msg = {0};
+    if (action->type == DP_DO_TRAINER_INIT) {
+        msg.kind = DP_TRAINER_INIT;
+        start_plain(driver, &msg, DP_TRAINER_INIT, NULL);
+    } else if (action->type == DP_DO_TRAINER_LOAD) {
+        msg.kind = DP_TRAINER_LOAD;
+        msg.round = action->u.load.round;
+        start_plain(driver, &msg, DP_TRAINER_LOAD, &action->u.load.root);
+    } else if (action->type == DP_DO_TRAINER_RESTORE) {
+        start_restore(driver, action);
+    } else if (action->type == DP_DO_TRAIN || action->type == DP_DO_TRAIN_STOP) {
+        msg.kind = DP_TRAINER_TRAIN;
+        msg.round = action->type == DP_DO_TRAIN ? action->u.train.round : 0;
+        msg.tokens = action->type == DP_DO_TRAIN ? action->u.train.tokens : 0;
+        start_plain(driver, &msg, (dp_trainer_kind)0, NULL);
+    } else if (action->type == DP_DO_PUBLISH) {
+        msg.kind = DP_TRAINER_PUBLISH;
+        msg.round = action->u.publish.round;
+        msg.dense = action->u.publish.dense;
+        start_plain(driver, &msg, DP_TRAINER_PUBLISH, NULL);
+    } else if (action->type == DP_DO_CHECK) {
+        start_check(driver, &action->u.object.root);
+    } else if (action->type == DP_DO_APPLY) {
+        start_apply(driver, action);
+    } else {
+        start_mix(driver, action, action->type == DP_DO_FREEZE ? DP_TRAINER_FREEZE : DP_TRAINER_MIX);
+    }
+}
