@@ -17,12 +17,12 @@
 enum { ROUNDS_MAX = 31, STEP_BYTES = 4 * 1024 * 1024 };
 
 struct figures {
-    double raw[ROUNDS_MAX]; /* MiB/s */
+    double raw[ROUNDS_MAX];    /* MiB/s */
     double hashed[ROUNDS_MAX]; /* dp_object_put_hashed: leaves computed elsewhere. */
-    double whole[ROUNDS_MAX]; /* dp_object_put: hashing on this core included. */
-    double read[ROUNDS_MAX]; /* Verified read of what the page cache holds. */
-    double drop[ROUNDS_MAX]; /* Seconds to drop the object. */
-    double written; /* Bytes written per byte stored, worst round. */
+    double whole[ROUNDS_MAX];  /* dp_object_put: hashing on this core included. */
+    double read[ROUNDS_MAX];   /* Verified read of what the page cache holds. */
+    double drop[ROUNDS_MAX];   /* Seconds to drop the object. */
+    double written;            /* Bytes written per byte stored, worst round. */
 };
 
 static double now_s(void)
@@ -73,7 +73,8 @@ static void drop(dp_store *store, const dp_hash *root, const dp_pin *pin)
 }
 
 /* New bytes each round, so that nothing is found to be there already. */
-static void one_round(struct figures *out, int i, dp_store *store, const char *dir, uint8_t *bytes, size_t size)
+static void one_round(struct figures *out, int i, dp_store *store, const char *dir, uint8_t *bytes,
+                      size_t size)
 {
     static dp_hash leaves[DP_CHUNKS_MAX];
     const dp_pin pin = {.kind = DP_PIN_STATE, .round = (uint64_t)i};
@@ -124,14 +125,17 @@ static void print_figures(struct figures *f, int rounds, size_t mib, bool json)
     const double raw = median(f->raw + 1, rounds - 1);
     const double hashed = median(f->hashed + 1, rounds - 1);
     const double whole = median(f->whole + 1, rounds - 1);
-    const char *format = json ? "{\"object_mib\":%zu,\"rounds\":%d,\"raw_mib_s\":%.1f,\"put_hashed_mib_s\":%.1f,"
-                                "\"put_mib_s\":%.1f,\"ratio_fresh\":%.3f,\"ratio_hashed\":%.3f,\"ratio\":%.3f,\"verify_mib_s\":%.1f,"
-                                "\"drop_s\":%.3f,\"written_ratio\":%.3f}\n"
-                              : "object             %zu MiB, median of %d rounds\n"
-                                "raw write+fsync    %.1f MiB/s\nput, leaves given  %.1f MiB/s\n"
-                                "put, hash included %.1f MiB/s\nratio, both fresh  %.3f\n"
-                                "ratio, leaves given %.3f\nratio              %.3f\n"
-                                "verified read      %.1f MiB/s\ndrop               %.3f s\nbytes written      %.3fx\n";
+    const char *format =
+        json ? "{\"object_mib\":%zu,\"rounds\":%d,\"raw_mib_s\":%.1f,\"put_hashed_mib_s\":%.1f,"
+               "\"put_mib_s\":%.1f,\"ratio_fresh\":%.3f,\"ratio_hashed\":%.3f,\"ratio\":%.3f,"
+               "\"verify_mib_s\":%.1f,"
+               "\"drop_s\":%.3f,\"written_ratio\":%.3f}\n"
+             : "object             %zu MiB, median of %d rounds\n"
+               "raw write+fsync    %.1f MiB/s\nput, leaves given  %.1f MiB/s\n"
+               "put, hash included %.1f MiB/s\nratio, both fresh  %.3f\n"
+               "ratio, leaves given %.3f\nratio              %.3f\n"
+               "verified read      %.1f MiB/s\ndrop               %.3f s\nbytes written      "
+               "%.3fx\n";
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral" /* Both are the literals above. */
     printf(format, mib, rounds, raw, hashed, whole, fresh, hashed / raw, whole / raw,
@@ -187,8 +191,8 @@ int main(int argc, char **argv)
     print_figures(&figures, rounds, mib, json);
     dp_store_close(store);
     free(bytes);
-    static const char *const files[] = {"meta.db", "meta.db-wal", "chunks.db", "chunks.db-journal", "lock", "reserve.bin",
-                                        "raw"};
+    static const char *const files[] = {"meta.db", "meta.db-wal", "chunks.db", "chunks.db-journal",
+                                        "lock",    "reserve.bin", "raw"};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         snprintf(command, sizeof command, "%s/%s", dir, files[i]);
         unlink(command);

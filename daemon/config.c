@@ -14,7 +14,8 @@
 #define NUMBER(field) offsetof(dp_config, field), sizeof(((dp_config *)0)->field)
 
 static const dp_setting settings[] = {
-    {"dir", DP_SETTING_TEXT, "PATH", "", 0, 0, "directory of keys and store, used by one daemon at a time", TEXT(dir)},
+    {"dir", DP_SETTING_TEXT, "PATH", "", 0, 0,
+     "directory of keys and store, used by one daemon at a time", TEXT(dir)},
     {"socket", DP_SETTING_TEXT, "PATH", "", 0, 0, "control socket for dpnode", TEXT(socket)},
     {"listen", DP_SETTING_TEXT, "ADDR:PORT", "0.0.0.0:7717", 0, 0,
      "where peers connect, bound only once a run exists; port 0 takes any free one", TEXT(listen)},
@@ -22,17 +23,20 @@ static const dp_setting settings[] = {
      "address that others are told to dial, when it is not the one listened on", TEXT(advertise)},
     {"name", DP_SETTING_TEXT, "NAME", "", 0, 0, "name of this node for people", TEXT(name)},
     {"worker", DP_SETTING_TEXT, "PATH", "", 0, 0, "the trainer program", TEXT(worker)},
-    {"log-level", DP_SETTING_TEXT, "LEVEL", "info", 0, 0, "debug, info, warn or error", TEXT(log_level)},
-    {"threads", DP_SETTING_NUMBER, "N", "0", 0, 256, "threads of the trainer; 0 takes what the machine grants",
-     NUMBER(threads)},
+    {"log-level", DP_SETTING_TEXT, "LEVEL", "info", 0, 0, "debug, info, warn or error",
+     TEXT(log_level)},
+    {"threads", DP_SETTING_NUMBER, "N", "0", 0, 256,
+     "threads of the trainer; 0 takes what the machine grants", NUMBER(threads)},
     {"nice", DP_SETTING_NUMBER, "N", "10", 0, 19, "niceness of the trainer", NUMBER(nice)},
     {"write-per-day", DP_SETTING_BYTES, "SIZE", "50G", 0, UINT64_MAX,
-     "bytes of checkpoints written per day at most; 0 saves after every round", NUMBER(write_per_day)},
-    {"store-max", DP_SETTING_BYTES, "SIZE", "0", 0, UINT64_MAX, "quota of the store; 0 means none", NUMBER(store_max)},
+     "bytes of checkpoints written per day at most; 0 saves after every round",
+     NUMBER(write_per_day)},
+    {"store-max", DP_SETTING_BYTES, "SIZE", "0", 0, UINT64_MAX, "quota of the store; 0 means none",
+     NUMBER(store_max)},
     {"ballast", DP_SETTING_BYTES, "SIZE", "64M", 0, UINT64_MAX,
      "file kept in reserve, so that votes can be written when the disk is full", NUMBER(ballast)},
-    {"margin", DP_SETTING_BYTES, "SIZE", "64M", 0, UINT64_MAX, "free space that big writes leave on the disk",
-     NUMBER(margin)},
+    {"margin", DP_SETTING_BYTES, "SIZE", "64M", 0, UINT64_MAX,
+     "free space that big writes leave on the disk", NUMBER(margin)},
     {"observer", DP_SETTING_FLAG, "", "0", 0, 1, "hold and serve, never train", NUMBER(observer)},
 };
 
@@ -42,7 +46,8 @@ const dp_setting *dp_settings(size_t *count)
     return settings;
 }
 
-static dp_status set_number(dp_config *config, const dp_setting *setting, const char *value, dp_why *why)
+static dp_status set_number(dp_config *config, const dp_setting *setting, const char *value,
+                            dp_why *why)
 {
     errno = 0;
     char *end = NULL;
@@ -55,14 +60,16 @@ static dp_status set_number(dp_config *config, const dp_setting *setting, const 
         const char *suffix = strchr(suffixes, toupper((unsigned char)*end));
         const unsigned shift = suffix == NULL ? 64 : 10U * (unsigned)(suffix - suffixes + 1);
         if (shift == 64 || number > UINT64_MAX >> shift) {
-            return dp_why_set(why, DP_BADARG, "%s: \"%s\" is not a size (use K, M, G or T)", setting->name, value);
+            return dp_why_set(why, DP_BADARG, "%s: \"%s\" is not a size (use K, M, G or T)",
+                              setting->name, value);
         }
         number <<= shift;
         end++;
     }
     if (*end != '\0' || number < setting->least || number > setting->most) {
-        return dp_why_set(why, DP_BADARG, "%s: \"%s\" must lie between %llu and %llu", setting->name, value,
-                          (unsigned long long)setting->least, (unsigned long long)setting->most);
+        return dp_why_set(why, DP_BADARG, "%s: \"%s\" must lie between %llu and %llu",
+                          setting->name, value, (unsigned long long)setting->least,
+                          (unsigned long long)setting->most);
     }
     memcpy((char *)config + setting->offset, &(uint64_t){number}, sizeof(uint64_t));
     return DP_OK;
@@ -79,7 +86,8 @@ static int word_of(const char *value, const char *const *words)
     return -1;
 }
 
-static dp_status set_flag(dp_config *config, const dp_setting *setting, const char *value, dp_why *why)
+static dp_status set_flag(dp_config *config, const dp_setting *setting, const char *value,
+                          dp_why *why)
 {
     static const char *const words[] = {"0", "1", "false", "true", "no", "yes", "off", "on", NULL};
     const int word = word_of(value, words);
@@ -102,10 +110,12 @@ dp_status dp_config_set(dp_config *config, const char *name, const char *value, 
         switch (setting->kind) {
         case DP_SETTING_TEXT:
             if (strlen(value) >= setting->size) {
-                return dp_why_set(why, DP_BADARG, "%s: longer than %zu characters", name, setting->size - 1);
+                return dp_why_set(why, DP_BADARG, "%s: longer than %zu characters", name,
+                                  setting->size - 1);
             }
             if (setting->offset == offsetof(dp_config, log_level) && word_of(value, levels) < 0) {
-                return dp_why_set(why, DP_BADARG, "%s: \"%s\" is none of debug, info, warn and error", name, value);
+                return dp_why_set(why, DP_BADARG,
+                                  "%s: \"%s\" is none of debug, info, warn and error", name, value);
             }
             memcpy((char *)config + setting->offset, value, strlen(value) + 1);
             return DP_OK;
@@ -132,13 +142,16 @@ static void default_folders(dp_config *config)
     if (state != NULL && state[0] == '/') {
         snprintf(config->dir, sizeof config->dir, "%s/dpnode", state);
     } else {
-        snprintf(config->dir, sizeof config->dir, "%s/.local/state/dpnode", home == NULL ? "" : home);
+        snprintf(config->dir, sizeof config->dir, "%s/.local/state/dpnode",
+                 home == NULL ? "" : home);
     }
     if (runtime != NULL && runtime[0] == '/') {
         snprintf(config->socket, sizeof config->socket, "%s/dpnode/dpnode.sock", runtime);
     } else {
-        const int size = snprintf(config->socket, sizeof config->socket, "%s/dpnode.sock", config->dir);
-        dp_assert(size < (int)sizeof config->socket + 16); /* A path that long is refused when the socket is bound. */
+        const int size =
+            snprintf(config->socket, sizeof config->socket, "%s/dpnode.sock", config->dir);
+        dp_assert(size < (int)sizeof config->socket +
+                             16); /* A path that long is refused when the socket is bound. */
     }
 }
 
@@ -155,7 +168,8 @@ static void default_worker(dp_config *config)
         snprintf(config->worker, sizeof config->worker, "dpnode-worker");
         return;
     }
-    snprintf(config->worker, sizeof config->worker, "%.*s/dpnode-worker", (int)(slash - path), path);
+    snprintf(config->worker, sizeof config->worker, "%.*s/dpnode-worker", (int)(slash - path),
+             path);
 }
 
 dp_status dp_config_default(dp_config *config, dp_why *why)
@@ -181,7 +195,8 @@ static dp_status read_environment(dp_config *config, dp_why *why)
             variable[at++] = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
         }
         variable[at] = '\0';
-        const char *value = getenv(variable); /* NOLINT(concurrency-mt-unsafe): before any thread starts */
+        const char *value =
+            getenv(variable); /* NOLINT(concurrency-mt-unsafe): before any thread starts */
         if (value != NULL) {
             DP_TRY(dp_config_set(config, settings[i].name, value, why));
         }
@@ -203,7 +218,8 @@ static dp_status read_argument(dp_config *config, int argc, char **argv, int *at
 {
     const char *argument = argv[*at];
     if (strncmp(argument, "--", 2) != 0) {
-        return dp_why_set(why, DP_BADARG, "\"%s\" is not an option; options look like --dir PATH", argument);
+        return dp_why_set(why, DP_BADARG, "\"%s\" is not an option; options look like --dir PATH",
+                          argument);
     }
     const char *name = argument + 2;
     const char *equals = strchr(name, '=');
@@ -218,14 +234,16 @@ static dp_status read_argument(dp_config *config, int argc, char **argv, int *at
     }
     if (value == NULL) {
         if (*at + 1 >= argc) {
-            return dp_why_set(why, DP_BADARG, "--%s needs a value: --%s %s", setting->name, setting->name, setting->unit);
+            return dp_why_set(why, DP_BADARG, "--%s needs a value: --%s %s", setting->name,
+                              setting->name, setting->unit);
         }
         value = argv[++*at];
     }
     return dp_config_set(config, setting->name, value, why);
 }
 
-dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help, bool *version, dp_why *why)
+dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help, bool *version,
+                         dp_why *why)
 {
     *help = false;
     *version = false;

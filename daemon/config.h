@@ -17,29 +17,34 @@ typedef struct dp_config {
     char listen[DP_ADDRESS_TEXT_MAX + 8];    /* "ADDR:PORT"; port 0: any */
     char advertise[DP_ADDRESS_TEXT_MAX + 8]; /* what others dial; empty: derived from listen */
     char name[DP_CONFIG_NAME_MAX + 1];
-    char worker[DP_CONFIG_PATH_MAX];         /* path of dpnode-worker */
+    char worker[DP_CONFIG_PATH_MAX]; /* path of dpnode-worker */
     char log_level[8];
-    uint64_t threads;                        /* of the trainer; 0: as many as the machine grants */
-    uint64_t nice;                           /* of the trainer */
-    uint64_t write_per_day;                  /* bytes of checkpoints; 0: every round */
-    uint64_t store_max;                      /* bytes; 0: no quota */
-    uint64_t ballast;                        /* bytes */
-    uint64_t margin;                         /* bytes that stay free on the disk */
+    uint64_t threads;       /* of the trainer; 0: as many as the machine grants */
+    uint64_t nice;          /* of the trainer */
+    uint64_t write_per_day; /* bytes of checkpoints; 0: every round */
+    uint64_t store_max;     /* bytes; 0: no quota */
+    uint64_t ballast;       /* bytes */
+    uint64_t margin;        /* bytes that stay free on the disk */
     bool observer;
 } dp_config;
 
-typedef enum dp_setting_kind { DP_SETTING_TEXT, DP_SETTING_NUMBER, DP_SETTING_BYTES, DP_SETTING_FLAG } dp_setting_kind;
+typedef enum dp_setting_kind {
+    DP_SETTING_TEXT,
+    DP_SETTING_NUMBER,
+    DP_SETTING_BYTES,
+    DP_SETTING_FLAG
+} dp_setting_kind;
 
 typedef struct dp_setting {
-    const char *name;     /* "listen": --listen, DPNODE_LISTEN */
+    const char *name; /* "listen": --listen, DPNODE_LISTEN */
     dp_setting_kind kind;
     const char *unit;     /* "ADDR:PORT" */
     const char *standard; /* default as text */
     uint64_t least;
     uint64_t most;
-    const char *text;     /* one sentence */
+    const char *text; /* one sentence */
     size_t offset;
-    size_t size;          /* of a text field */
+    size_t size; /* of a text field */
 } dp_setting;
 
 const dp_setting *dp_settings(size_t *count);
@@ -47,9 +52,11 @@ const dp_setting *dp_settings(size_t *count);
 /* Defaults: system folders for root, XDG folders otherwise; the worker beside the running program. */
 DP_MUST dp_status dp_config_default(dp_config *config, dp_why *why);
 /* Set one by name. DP_NOTFOUND: no such setting. DP_BADARG: out of range or not a number; why says which. */
-DP_MUST dp_status dp_config_set(dp_config *config, const char *name, const char *value, dp_why *why);
+DP_MUST dp_status dp_config_set(dp_config *config, const char *name, const char *value,
+                                dp_why *why);
 /* Defaults, then DPNODE_<NAME> from the environment, then --name value and --name=value. argv[0] is skipped.
  * *help is set by --help, *version by --version. DP_BADARG with a sentence. */
-DP_MUST dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help, bool *version, dp_why *why);
+DP_MUST dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help,
+                                 bool *version, dp_why *why);
 
 #endif

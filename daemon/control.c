@@ -129,8 +129,8 @@ static void dispatch(client *self, const dp_control_frame *frame)
             return;
         }
     }
-    dp_call_fail(&call, 76, "E0102", "install the same version of dpnode and dpnoded", "the daemon does not know this request",
-                 frame->method);
+    dp_call_fail(&call, 76, "E0102", "install the same version of dpnode and dpnoded",
+                 "the daemon does not know this request", frame->method);
 }
 
 /* All whole frames in self->in. False: cut. */
@@ -174,11 +174,13 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
         drop(self);
         return;
     }
-    if (dp_buf_append(&self->in, dp_view_of(buf->base, (size_t)size)) != DP_OK || !take_frames(self)) {
+    if (dp_buf_append(&self->in, dp_view_of(buf->base, (size_t)size)) != DP_OK ||
+        !take_frames(self)) {
         if (!self->closing) {
             self->control->garbage++;
             dp_diary_add(self->control->daemon->diary, DP_LOG_WARN, "control.garbage", 0, NULL,
-                         "a client of the control socket sent something else than requests and was cut (%llu so far)",
+                         "a client of the control socket sent something else than requests and was "
+                         "cut (%llu so far)",
                          (unsigned long long)self->control->garbage);
         }
         drop(self);
@@ -190,7 +192,8 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 static void turn_away(dp_control *control)
 {
     uv_pipe_t *stranger = dp_alloc(1, sizeof *stranger);
-    control->owes_accept = stranger == NULL || uv_pipe_init(control->daemon->loop, stranger, 0) != 0;
+    control->owes_accept =
+        stranger == NULL || uv_pipe_init(control->daemon->loop, stranger, 0) != 0;
     if (control->owes_accept) {
         dp_free(stranger);
         return;
@@ -275,7 +278,8 @@ void dp_call_end(const dp_call *call, dp_packer *packer)
     flush(self);
 }
 
-void dp_call_fail(const dp_call *call, int exit, const char *code, const char *fix, const char *what, const char *why)
+void dp_call_fail(const dp_call *call, int exit, const char *code, const char *fix,
+                  const char *what, const char *why)
 {
     client *self = client_of(call);
     dp_control_error error = {.exit = exit};
@@ -313,7 +317,8 @@ void dp_control_on_round(dp_control *control, const dp_diary_round *round)
 {
     for (dp_list *at = control->clients.next; at != &control->clients;) {
         client *self = DP_LIST_ITEM(at, client, item);
-        const dp_call call = {.daemon = control->daemon, .client = self->number, .id = self->rounds_call - 1};
+        const dp_call call = {
+            .daemon = control->daemon, .client = self->number, .id = self->rounds_call - 1};
         dp_packer packer;
         at = at->next;
         if (self->rounds_call != 0 && dp_call_begin(&call, DP_CONTROL_NOTICE, &packer)) {
@@ -332,7 +337,8 @@ void dp_control_on_entry(dp_control *control, const dp_diary_entry *entry)
     }
     for (dp_list *at = control->clients.next; at != &control->clients;) {
         client *self = DP_LIST_ITEM(at, client, item);
-        const dp_call call = {.daemon = control->daemon, .client = self->number, .id = self->events_call - 1};
+        const dp_call call = {
+            .daemon = control->daemon, .client = self->number, .id = self->events_call - 1};
         dp_packer packer;
         at = at->next;
         if (self->events_call != 0 && dp_call_begin(&call, DP_CONTROL_NOTICE, &packer)) {
@@ -355,7 +361,8 @@ static bool somebody_answers(const char *path)
     }
     snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
     /* AGAIN: it listens, but is too busy to accept. */
-    const bool answers = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN;
+    const bool answers =
+        connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN;
     close(fd);
     return answers;
 }
@@ -383,10 +390,12 @@ static void make_folder(const char *path)
 dp_status dp_control_open(dp_control **out, dp_daemon *daemon, const char *path, dp_why *why)
 {
     if (strlen(path) > DP_CONTROL_PATH_MAX) {
-        return dp_why_set(why, DP_BADARG, "the socket path %s is longer than %d characters", path, DP_CONTROL_PATH_MAX);
+        return dp_why_set(why, DP_BADARG, "the socket path %s is longer than %d characters", path,
+                          DP_CONTROL_PATH_MAX);
     }
     if (somebody_answers(path)) {
-        return dp_why_set(why, DP_BUSY, "another daemon answers on %s; use its socket or give --socket", path);
+        return dp_why_set(why, DP_BUSY,
+                          "another daemon answers on %s; use its socket or give --socket", path);
     }
     dp_control *control = dp_alloc(1, sizeof *control);
     uv_pipe_t *listener = dp_alloc(1, sizeof *listener);
@@ -410,7 +419,8 @@ dp_status dp_control_open(dp_control **out, dp_daemon *daemon, const char *path,
     if (error != 0) {
         uv_close((uv_handle_t *)listener, (uv_close_cb)dp_free);
         dp_free(control);
-        return dp_why_set(why, DP_IO, "cannot make the control socket %s: %s", path, uv_strerror(error));
+        return dp_why_set(why, DP_IO, "cannot make the control socket %s: %s", path,
+                          uv_strerror(error));
     }
     *out = control;
     return DP_OK;

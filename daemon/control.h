@@ -10,7 +10,8 @@ enum { DP_CONTROL_CLIENTS_MAX = 64, DP_CONTROL_OUT_MAX = 8 * 1024 * 1024 };
 
 /* Binds the socket (mode 0660, folder made 0750 if absent). A stale socket file is replaced. DP_BUSY: another daemon
  * answers there. */
-DP_MUST dp_status dp_control_open(dp_control **control, dp_daemon *daemon, const char *path, dp_why *why);
+DP_MUST dp_status dp_control_open(dp_control **control, dp_daemon *daemon, const char *path,
+                                  dp_why *why);
 void dp_control_close(dp_control *control);
 /* Told by the diary, for those who follow. */
 void dp_control_on_entry(dp_control *control, const dp_diary_entry *entry);
@@ -30,20 +31,22 @@ typedef void dp_method(dp_daemon *daemon, const dp_call *call, const dp_pack_val
  * notice, or even for a reply, and then it was cut. */
 bool dp_call_begin(const dp_call *call, dp_control_kind kind, dp_packer *packer);
 void dp_call_end(const dp_call *call, dp_packer *packer);
-void dp_call_fail(const dp_call *call, int exit, const char *code, const char *fix, const char *what, const char *why);
+void dp_call_fail(const dp_call *call, int exit, const char *code, const char *fix,
+                  const char *what, const char *why);
 /* From now on this client gets every new round / event as a notice of this call. */
 void dp_call_follow_rounds(const dp_call *call);
 void dp_call_follow_events(const dp_call *call);
 bool dp_call_alive(const dp_call *call);
 
 /* control_look.c */
-dp_method dp_method_hello, dp_method_status, dp_method_peers, dp_method_rounds, dp_method_events, dp_method_why,
-    dp_method_data;
+dp_method dp_method_hello, dp_method_status, dp_method_peers, dp_method_rounds, dp_method_events,
+    dp_method_why, dp_method_data;
 /* control_run.c */
-dp_method dp_method_run_create, dp_method_run_join, dp_method_run_leave, dp_method_invite, dp_method_pause,
-    dp_method_resume, dp_method_down;
+dp_method dp_method_run_create, dp_method_run_join, dp_method_run_leave, dp_method_invite,
+    dp_method_pause, dp_method_resume, dp_method_down;
 /* control_model.c */
-dp_method dp_method_ckpt_list, dp_method_ckpt_verify, dp_method_ckpt_export, dp_method_sample, dp_method_eval;
+dp_method dp_method_ckpt_list, dp_method_ckpt_verify, dp_method_ckpt_export, dp_method_sample,
+    dp_method_eval;
 
 /* Shared by methods: the driver of the run, or NULL after an error reply that there is none. */
 dp_driver *dp_call_driver(dp_daemon *daemon, const dp_call *call);

@@ -27,8 +27,8 @@ static const char *state_of(const dp_daemon *daemon)
 dp_driver *dp_call_driver(dp_daemon *daemon, const dp_call *call)
 {
     if (daemon->driver == NULL) {
-        dp_call_fail(call, 69, "E0110", "dpnode run create --demo kjv   or   dpnode join <token>", "this node belongs to no run",
-                     "the daemon is idle");
+        dp_call_fail(call, 69, "E0110", "dpnode run create --demo kjv   or   dpnode join <token>",
+                     "this node belongs to no run", "the daemon is idle");
     }
     return daemon->driver;
 }
@@ -111,7 +111,9 @@ void dp_method_status(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     dp_pair_u64(&map, "pid", (uint64_t)getpid());
     dp_pair_text(&map, "version", DP_VERSION_TEXT);
     dp_pair_u64(&map, "uptime_s", (dp_unix_ms() - daemon->started_ms) / 1000);
-    dp_pair_text(&map, "name", daemon->driver != NULL ? dp_driver_facts(daemon->driver)->node_name : daemon->config->name);
+    dp_pair_text(&map, "name",
+                 daemon->driver != NULL ? dp_driver_facts(daemon->driver)->node_name
+                                        : daemon->config->name);
     dp_pair_hex(&map, "id", dp_view_of(self.bytes, sizeof self.bytes));
     dp_pair_u64(&map, "rss_bytes", resident_bytes());
     if (daemon->driver != NULL) {
@@ -130,10 +132,12 @@ static void pack_peer(dp_group *map, const dp_daemon *daemon, const dp_peer *pee
     dp_peer_text(peer, text);
     dp_pair_hex(map, "id", dp_view_of(peer->bytes, sizeof peer->bytes));
     dp_pair_text(map, "short", text);
-    dp_pair_text(map, "name", daemon->driver != NULL ? dp_driver_peer_name(daemon->driver, peer) : "");
+    dp_pair_text(map, "name",
+                 daemon->driver != NULL ? dp_driver_peer_name(daemon->driver, peer) : "");
 }
 
-static void pack_member(dp_packer *packer, const dp_daemon *daemon, const dp_member_view *member, bool self)
+static void pack_member(dp_packer *packer, const dp_daemon *daemon, const dp_member_view *member,
+                        bool self)
 {
     dp_group map = dp_map_begin(packer);
     pack_peer(&map, daemon, &member->peer);
@@ -163,7 +167,10 @@ static void pack_member(dp_packer *packer, const dp_daemon *daemon, const dp_mem
 void dp_method_peers(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
     /* What a reader of messages takes: nodes of msgpack, of which a peer has a map of up to 13 pairs with its addresses. */
-    enum { PEER_NODES = 1 + 2 * 13 + DP_ADDRS_MAX, PEERS_MAX = (DP_PACK_NODES_MAX - 16) / PEER_NODES };
+    enum {
+        PEER_NODES = 1 + 2 * 13 + DP_ADDRS_MAX,
+        PEERS_MAX = (DP_PACK_NODES_MAX - 16) / PEER_NODES
+    };
     (void)parameters;
     const dp_driver *driver = dp_call_driver(daemon, call);
     dp_packer packer;
@@ -242,7 +249,8 @@ void dp_pack_round(dp_packer *packer, const dp_daemon *daemon, const dp_diary_ro
             dp_pair_f64(&map, "loss", (double)round->loss_micro / 1e6);
         }
         dp_pair_u64(&map, "bytes", round->bytes);
-        dp_pair_u64(&map, "wire_bytes_per_copy", round->listed > 0 ? wire_bytes(round->bytes / round->listed) : 0);
+        dp_pair_u64(&map, "wire_bytes_per_copy",
+                    round->listed > 0 ? wire_bytes(round->bytes / round->listed) : 0);
         dp_pair_bool(&map, "counted", round->counted);
         if (!dp_hash_is_zero(&round->state_root)) {
             dp_pair_hex(&map, "state_root", dp_view_of(round->state_root.bytes, DP_HASH_BYTES));
@@ -375,9 +383,9 @@ typedef struct question {
 /* Does this entry explain something? Routine is left out. */
 static bool explains(const dp_diary_entry *entry, const question *about)
 {
-    static const dp_note_code routine[] = {DP_NOTE_ROUND_OPENED, DP_NOTE_PUBLISHED, DP_NOTE_READY,   DP_NOTE_DECIDED,
-                                           DP_NOTE_COUNTED,      DP_NOTE_APPLIED,   DP_NOTE_CERTIFIED,
-                                           DP_NOTE_CLOSED,       DP_NOTE_CATCHUP,   DP_NOTE_FETCH};
+    static const dp_note_code routine[] = {
+        DP_NOTE_ROUND_OPENED, DP_NOTE_PUBLISHED, DP_NOTE_READY,  DP_NOTE_DECIDED, DP_NOTE_COUNTED,
+        DP_NOTE_APPLIED,      DP_NOTE_CERTIFIED, DP_NOTE_CLOSED, DP_NOTE_CATCHUP, DP_NOTE_FETCH};
     if (about->has_round && entry->round != about->round) {
         return false;
     }
@@ -392,7 +400,8 @@ static bool explains(const dp_diary_entry *entry, const question *about)
             return false;
         }
     }
-    const bool routine_name = strncmp(entry->name, "ckpt.", 5) == 0 || strncmp(entry->name, "link.", 5) == 0;
+    const bool routine_name =
+        strncmp(entry->name, "ckpt.", 5) == 0 || strncmp(entry->name, "link.", 5) == 0;
     return !routine_name && (about->has_peer || entry->time_ms >= about->since_ms);
 }
 
@@ -403,7 +412,8 @@ static bool find_peer(const dp_daemon *daemon, const char *text, dp_peer *peer)
     for (uint32_t i = 0; node != NULL && dp_node_member(node, i, &member); i++) {
         char id[DP_PEER_TEXT_MAX];
         dp_peer_text(&member.peer, id);
-        if (strcmp(text, id) == 0 || strcmp(text, dp_driver_peer_name(daemon->driver, &member.peer)) == 0) {
+        if (strcmp(text, id) == 0 ||
+            strcmp(text, dp_driver_peer_name(daemon->driver, &member.peer)) == 0) {
             *peer = member.peer;
             return true;
         }
@@ -418,13 +428,15 @@ static void answer_round(const dp_daemon *daemon, uint64_t number_, char *text, 
         snprintf(text, size, "round %llu is not known here", (unsigned long long)number_);
         return;
     }
-    const int at = snprintf(text, size, "round %llu was decided with %u of %u contributors; this node is %s.",
-                            (unsigned long long)round->round, round->listed, round->active,
-                            round->counted ? "counted" : "not counted");
+    const int at =
+        snprintf(text, size, "round %llu was decided with %u of %u contributors; this node is %s.",
+                 (unsigned long long)round->round, round->listed, round->active,
+                 round->counted ? "counted" : "not counted");
     size_t used = at > 0 ? (size_t)at : 0;
     for (uint32_t i = 0; i < round->n_left_out && used < size; i++) {
         const int more = snprintf(text + used, size - used, " %s was left out: %s.",
-                                  dp_driver_peer_name(daemon->driver, &round->left_out[i].peer), round->left_out[i].cause);
+                                  dp_driver_peer_name(daemon->driver, &round->left_out[i].peer),
+                                  round->left_out[i].cause);
         used += more > 0 ? (size_t)more : 0;
     }
 }
@@ -434,21 +446,28 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
     dp_driver_view view;
     dp_driver_look(daemon->driver, &view);
     if (!view.running) {
-        snprintf(text, size, "joining: waiting for somebody of the run to answer (%u links)", view.transport.links);
+        snprintf(text, size, "joining: waiting for somebody of the run to answer (%u links)",
+                 view.transport.links);
         return;
     }
     switch (view.node.mode) {
     case DP_MODE_JOINING:
-        snprintf(text, size, "joining: catching up with round %llu; %llu bytes are still being fetched; the trainer is %s",
-                 (unsigned long long)view.node.round, (unsigned long long)view.node.bytes_waiting, view.trainer);
+        snprintf(text, size,
+                 "joining: catching up with round %llu; %llu bytes are still being fetched; the "
+                 "trainer is %s",
+                 (unsigned long long)view.node.round, (unsigned long long)view.node.bytes_waiting,
+                 view.trainer);
         break;
     case DP_MODE_SYNC:
-        snprintf(text, size, "training in synchronous rounds: %u of %u members are alive, round %llu is the last decided",
+        snprintf(text, size,
+                 "training in synchronous rounds: %u of %u members are alive, round %llu is the "
+                 "last decided",
                  view.node.alive, view.node.members, (unsigned long long)view.node.round);
         break;
     case DP_MODE_GOSSIP:
         snprintf(text, size,
-                 "no majority of the %u voters is heard, so no round can be decided; this node goes on training and averages "
+                 "no majority of the %u voters is heard, so no round can be decided; this node "
+                 "goes on training and averages "
                  "in pairs until a majority is back",
                  view.node.voters);
         break;
@@ -456,7 +475,8 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
         snprintf(text, size, "paused by its owner: dpnode resume");
         break;
     case DP_MODE_HALTED:
-        snprintf(text, size, "halted: a voter signed two different votes; the run's root key must decide");
+        snprintf(text, size,
+                 "halted: a voter signed two different votes; the run's root key must decide");
         break;
     case DP_MODE_LEFT:
         snprintf(text, size, "this node has left the run");
@@ -499,7 +519,8 @@ void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *
     if (dp_pack_copy_text(dp_pack_key(parameters, "peer"), name, sizeof name)) {
         about.has_peer = find_peer(daemon, name, &about.peer);
         if (!about.has_peer) {
-            dp_call_fail(call, 1, "E0120", "dpnode peers   # lists names and ids", "there is no such peer", name);
+            dp_call_fail(call, 1, "E0120", "dpnode peers   # lists names and ids",
+                         "there is no such peer", name);
             return;
         }
     }

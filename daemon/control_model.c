@@ -69,8 +69,8 @@ static void done_ckpt(dp_saver_job *job)
         return;
     }
     if (self->status != DP_OK) {
-        dp_call_fail(&self->call, 74, "E0401", "dpnode logs   # tells more", "the store could not be read",
-                     dp_status_text(self->status));
+        dp_call_fail(&self->call, 74, "E0401", "dpnode logs   # tells more",
+                     "the store could not be read", dp_status_text(self->status));
     } else if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
         if (self->verify) {
@@ -99,7 +99,8 @@ static void start_ckpt(dp_daemon *daemon, const dp_call *call, bool verify)
     job->verify = verify;
     if (dp_saver_post(daemon->saver, &job->job, DP_SAVER_BULK) != DP_OK) {
         dp_free(job);
-        dp_call_fail(call, 75, "E0402", "try again", "the store is busy", "too many writes are waiting");
+        dp_call_fail(call, 75, "E0402", "try again", "the store is busy",
+                     "too many writes are waiting");
     }
 }
 
@@ -122,7 +123,8 @@ void dp_method_ckpt_export(dp_daemon *daemon, const dp_call *call, const dp_pack
         return;
     }
     if (!dp_pack_copy_text(dp_pack_key(parameters, "path"), path, sizeof path) || path[0] != '/') {
-        dp_call_fail(call, 64, "E0403", "dpnode ckpt export DIR", "no folder to export to", "the path must be absolute");
+        dp_call_fail(call, 64, "E0403", "dpnode ckpt export DIR", "no folder to export to",
+                     "the path must be absolute");
         return;
     }
     dp_export_start(daemon, call, path);
@@ -144,7 +146,8 @@ static void on_answer(void *context, const dp_trainer_msg *reply, const char *wh
         return;
     }
     if (reply == NULL) {
-        dp_call_fail(&self->call, 75, "E0411", "dpnode why   # tells what the node is doing", "the trainer gave no answer", why);
+        dp_call_fail(&self->call, 75, "E0411", "dpnode why   # tells what the node is doing",
+                     "the trainer gave no answer", why);
     } else if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
         dp_driver_view view;
         dp_driver_look(self->daemon->driver, &view);
@@ -175,25 +178,29 @@ static void ask(dp_daemon *daemon, const dp_call *call, const dp_trainer_msg *qu
     dp_driver_view view;
     dp_driver_look(driver, &view);
     if (strcmp(view.trainer, "up") != 0) {
-        dp_call_fail(call, 75, "E0410", "dpnode why   # tells what the node is waiting for", "there is no model to ask yet",
-                     "the trainer has not loaded the model");
+        dp_call_fail(call, 75, "E0410", "dpnode why   # tells what the node is waiting for",
+                     "there is no model to ask yet", "the trainer has not loaded the model");
         dp_free(self);
         return;
     }
-    DP_IGNORE(dp_driver_ask(driver, question, on_answer, self)); /* A failure reaches on_answer as well. */
+    DP_IGNORE(dp_driver_ask(driver, question, on_answer,
+                            self)); /* A failure reaches on_answer as well. */
 }
 
 void dp_method_sample(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
     enum { TOKENS_STANDARD = 120, TOKENS_MAX = 2000 };
     static dp_trainer_msg question; /* Loop thread only; large for a stack. */
-    question = (dp_trainer_msg){.kind = DP_TRAINER_SAMPLE, .tokens = TOKENS_STANDARD, .seed = uv_hrtime()};
+    question =
+        (dp_trainer_msg){.kind = DP_TRAINER_SAMPLE, .tokens = TOKENS_STANDARD, .seed = uv_hrtime()};
     uint64_t tokens = 0;
     if (dp_pack_get_u64(dp_pack_key(parameters, "tokens"), &tokens)) {
         question.tokens = tokens < TOKENS_MAX ? tokens : TOKENS_MAX;
     }
-    DP_IGNORE(!dp_pack_get_u64(dp_pack_key(parameters, "seed"), &question.seed)); /* Else by the clock. */
-    DP_IGNORE(!dp_pack_copy_text(dp_pack_key(parameters, "prompt"), question.text, sizeof question.text));
+    DP_IGNORE(
+        !dp_pack_get_u64(dp_pack_key(parameters, "seed"), &question.seed)); /* Else by the clock. */
+    DP_IGNORE(
+        !dp_pack_copy_text(dp_pack_key(parameters, "prompt"), question.text, sizeof question.text));
     ask(daemon, call, &question);
 }
 
@@ -201,6 +208,7 @@ void dp_method_eval(dp_daemon *daemon, const dp_call *call, const dp_pack_value 
 {
     static dp_trainer_msg question;
     question = (dp_trainer_msg){.kind = DP_TRAINER_EVAL};
-    DP_IGNORE(!dp_pack_get_u64(dp_pack_key(parameters, "tokens"), &question.tokens)); /* Else all of them. */
+    DP_IGNORE(!dp_pack_get_u64(dp_pack_key(parameters, "tokens"),
+                               &question.tokens)); /* Else all of them. */
     ask(daemon, call, &question);
 }

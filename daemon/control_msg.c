@@ -38,8 +38,8 @@ static dp_status read_frame(dp_control_frame *frame)
     case DP_CONTROL_REQUEST:
         frame->kind = DP_CONTROL_REQUEST;
         frame->body = dp_pack_at(root, 3);
-        return count == 4 && dp_pack_copy_text(dp_pack_at(root, 2), frame->method,
-                                               sizeof frame->method)
+        return count == 4 &&
+                       dp_pack_copy_text(dp_pack_at(root, 2), frame->method, sizeof frame->method)
                    ? DP_OK
                    : DP_BADMSG;
     case DP_CONTROL_REPLY: {
@@ -66,8 +66,8 @@ dp_status dp_control_frame_open(dp_control_frame *frame, dp_view bytes)
     if (bytes.size < HEADER_BYTES || bytes.size != HEADER_BYTES + (size_t)frame_bytes(bytes)) {
         return DP_BADMSG;
     }
-    DP_TRY(dp_unpack_open(&frame->unpacked, dp_view_of(bytes.data + HEADER_BYTES,
-                                                       bytes.size - HEADER_BYTES)));
+    DP_TRY(dp_unpack_open(&frame->unpacked,
+                          dp_view_of(bytes.data + HEADER_BYTES, bytes.size - HEADER_BYTES)));
     const dp_status status = read_frame(frame);
     if (status != DP_OK) {
         dp_control_frame_close(frame);

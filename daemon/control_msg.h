@@ -53,7 +53,11 @@ enum {
     DP_CONTROL_PATH_MAX = 100 /* of the socket: sun_path has 108 bytes */
 };
 
-typedef enum dp_control_kind { DP_CONTROL_REQUEST = 0, DP_CONTROL_REPLY = 1, DP_CONTROL_NOTICE = 2 } dp_control_kind;
+typedef enum dp_control_kind {
+    DP_CONTROL_REQUEST = 0,
+    DP_CONTROL_REPLY = 1,
+    DP_CONTROL_NOTICE = 2
+} dp_control_kind;
 
 /* An error as people and scripts see it. Codes are stable: "E0101". */
 typedef struct dp_control_error {
@@ -69,9 +73,9 @@ typedef struct dp_control_frame {
     dp_unpacked *unpacked;
     dp_control_kind kind;
     uint64_t id;
-    char method[DP_CONTROL_METHOD_MAX + 1];  /* REQUEST */
-    const dp_pack_value *body;               /* parameters, result or notice: a map; NULL for an error reply */
-    const dp_pack_value *error;              /* REPLY with an error: a map */
+    char method[DP_CONTROL_METHOD_MAX + 1]; /* REQUEST */
+    const dp_pack_value *body;  /* parameters, result or notice: a map; NULL for an error reply */
+    const dp_pack_value *error; /* REPLY with an error: a map */
 } dp_control_frame;
 
 /* Is there a whole frame at the start of bytes? *size: its bytes with header, 0 if more are needed. DP_TOOBIG. */
@@ -84,7 +88,8 @@ void dp_control_error_read(const dp_pack_value *map, dp_control_error *error);
 
 /* Writing: begin leaves room for the size and packs everything up to the body, which the caller packs as one map;
  * end fills in the size. start: value of out->size before begin. */
-dp_packer dp_control_begin(dp_buf *out, dp_control_kind kind, uint64_t id, const char *method, size_t *start);
+dp_packer dp_control_begin(dp_buf *out, dp_control_kind kind, uint64_t id, const char *method,
+                           size_t *start);
 DP_MUST dp_status dp_control_end(dp_buf *out, size_t start, const dp_packer *packer);
 DP_MUST dp_status dp_control_write_error(dp_buf *out, uint64_t id, const dp_control_error *error);
 

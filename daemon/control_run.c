@@ -11,7 +11,7 @@
 #include "store/vote.h"
 
 enum {
-    JOIN_REACH_MS = 20 * 1000,  /* somebody must have answered with the manifest */
+    JOIN_REACH_MS = 20 * 1000, /* somebody must have answered with the manifest */
     LEAVE_MS = 6 * 1000,
     LEAVE_TICK_MS = 100,
     DOWN_MS = 50
@@ -26,7 +26,8 @@ static bool must_be_idle(const dp_daemon *daemon, const dp_call *call)
     }
     char why[128];
     snprintf(why, sizeof why, "it is a member of %s", dp_driver_facts(daemon->driver)->name);
-    dp_call_fail(call, 64, "E0111", "dpnode leave   # or use another daemon with --socket", "this node belongs to a run already", why);
+    dp_call_fail(call, 64, "E0111", "dpnode leave   # or use another daemon with --socket",
+                 "this node belongs to a run already", why);
     return false;
 }
 
@@ -51,8 +52,8 @@ typedef struct invite_terms {
     uint32_t caps;
 } invite_terms;
 
-static dp_status make_invite(const dp_daemon *daemon, const invite_terms *terms, char text[DP_TOKEN_TEXT_MAX + 1],
-                             uint64_t *expires_ms, dp_why *why)
+static dp_status make_invite(const dp_daemon *daemon, const invite_terms *terms,
+                             char text[DP_TOKEN_TEXT_MAX + 1], uint64_t *expires_ms, dp_why *why)
 {
     const dp_facts *facts = dp_driver_facts(daemon->driver);
     dp_address addresses[DP_TOKEN_ADDRESSES_MAX];
@@ -65,7 +66,8 @@ static dp_status make_invite(const dp_daemon *daemon, const invite_terms *terms,
         .join_secret = facts->join_secret,
         .psk_epoch = facts->psk_epoch,
         .issuer = daemon->has_root ? &daemon->root : &daemon->identity.ed,
-        .issuer_credential = dp_view_of(facts->credential, daemon->has_root ? 0 : facts->credential_bytes),
+        .issuer_credential =
+            dp_view_of(facts->credential, daemon->has_root ? 0 : facts->credential_bytes),
         .caps = terms->caps,
         .uses = terms->uses,
         .not_before_ms = now - DP_CERT_SKEW_MS,
@@ -104,7 +106,8 @@ static uint32_t caps_of(const dp_pack_value *roles)
     for (uint32_t i = 0; i < count; i++) {
         char name[16];
         for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
-            if (dp_pack_copy_text(dp_pack_at(roles, i), name, sizeof name) && strcmp(name, rows[k].name) == 0) {
+            if (dp_pack_copy_text(dp_pack_at(roles, i), name, sizeof name) &&
+                strcmp(name, rows[k].name) == 0) {
                 caps |= rows[k].caps;
             }
         }
@@ -123,15 +126,18 @@ void dp_method_invite(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     DP_IGNORE(!dp_pack_get_u64(dp_pack_key(parameters, "uses"), &uses));
     DP_IGNORE(!dp_pack_get_u64(dp_pack_key(parameters, "expires_s"), &expires_s));
     const invite_terms terms = {.uses = (uint16_t)(uses < UINT16_MAX ? uses : UINT16_MAX),
-                                .lasts_ms = expires_s < 10ULL * 365 * 86400 ? expires_s * 1000 : INVITE_STANDARD_MS,
+                                .lasts_ms = expires_s < 10ULL * 365 * 86400 ? expires_s * 1000
+                                                                            : INVITE_STANDARD_MS,
                                 .caps = caps_of(dp_pack_key(parameters, "roles"))};
     uint64_t expires_ms = 0;
     dp_why why = {""};
     dp_packer packer;
     const dp_status status = make_invite(daemon, &terms, text, &expires_ms, &why);
     if (status != DP_OK) {
-        dp_call_fail(call, 77, "E0205", "ask the founder for an invite, or for one with the role \"invite\"",
-                     "this node cannot make that invite", why.text[0] != '\0' ? why.text : dp_status_text(status));
+        dp_call_fail(call, 77, "E0205",
+                     "ask the founder for an invite, or for one with the role \"invite\"",
+                     "this node cannot make that invite",
+                     why.text[0] != '\0' ? why.text : dp_status_text(status));
     } else if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
         dp_pair_text(&map, "token", text);
@@ -181,13 +187,18 @@ static void reply_created(const create_call *self)
     sodium_memzero(text, sizeof text);
 }
 
-static void on_found(void *context, dp_status status, const char *code, const char *what, const char *why, const char *fix)
+static void on_found(void *context, dp_status status, const char *code, const char *what,
+                     const char *why, const char *fix)
 {
     create_call *self = context;
     if (status == DP_OK) {
         reply_created(self);
     } else {
-        dp_call_fail(&self->call, status == DP_BUSY ? 73 : status == DP_IO ? 74 : 65, code, fix, what, why);
+        dp_call_fail(&self->call,
+                     status == DP_BUSY ? 73
+                     : status == DP_IO ? 74
+                                       : 65,
+                     code, fix, what, why);
     }
     dp_free(self);
 }
@@ -201,9 +212,12 @@ void dp_method_run_create(dp_daemon *daemon, const dp_call *call, const dp_pack_
     if (!must_be_idle(daemon, call)) {
         return;
     }
-    if (!dp_pack_get_bytes(dp_pack_key(parameters, "manifest"), &bytes) || dp_manifest_decode(&manifest, bytes) != DP_OK ||
-        !dp_pack_copy_text(dp_pack_key(parameters, "text_path"), text_path, sizeof text_path) || text_path[0] != '/') {
-        dp_call_fail(call, 65, "E0301", "dpnode run create --demo kjv", "this is no manifest that the daemon understands",
+    if (!dp_pack_get_bytes(dp_pack_key(parameters, "manifest"), &bytes) ||
+        dp_manifest_decode(&manifest, bytes) != DP_OK ||
+        !dp_pack_copy_text(dp_pack_key(parameters, "text_path"), text_path, sizeof text_path) ||
+        text_path[0] != '/') {
+        dp_call_fail(call, 65, "E0301", "dpnode run create --demo kjv",
+                     "this is no manifest that the daemon understands",
                      "its values are missing or out of bounds");
         return;
     }
@@ -217,9 +231,12 @@ void dp_method_run_create(dp_daemon *daemon, const dp_call *call, const dp_pack_
     if (!dp_pack_copy_text(dp_pack_key(parameters, "name"), name, sizeof name)) {
         snprintf(name, sizeof name, "%s", daemon->config->name);
     }
-    const dp_found_request request = {
-        .manifest = &manifest, .text_path = text_path, .node_name = name, .context = self,
-        .progress = on_found_progress, .done = on_found};
+    const dp_found_request request = {.manifest = &manifest,
+                                      .text_path = text_path,
+                                      .node_name = name,
+                                      .context = self,
+                                      .progress = on_found_progress,
+                                      .done = on_found};
     dp_found_start(daemon, &request);
 }
 
@@ -280,7 +297,8 @@ static void forget_run(dp_daemon *daemon)
     }
 }
 
-static void give_up(joining *self, int exit, const char *code, const char *fix, const char *what, const char *why)
+static void give_up(joining *self, int exit, const char *code, const char *fix, const char *what,
+                    const char *why)
 {
     dp_call_fail(&self->call, exit, code, fix, what, why);
     end_joining(self);
@@ -298,7 +316,8 @@ static void on_nobody(uv_timer_t *timer)
         const size_t at = strlen(why);
         snprintf(why + at, sizeof why - at, "%s %s", i > 0 ? "," : "", text);
     }
-    give_up(self, 75, "E0202", "check that the inviter's daemon runs and its port is open, then join again",
+    give_up(self, 75, "E0202",
+            "check that the inviter's daemon runs and its port is open, then join again",
             "nobody of the run answered", why);
 }
 
@@ -318,7 +337,8 @@ static void on_join_manifest(void *context)
 static void on_join_failed(void *context, dp_status status, const char *why)
 {
     joining *self = context;
-    give_up(self, status == DP_NOSPACE ? 74 : 70, "E0206", "dpnode logs   # tells more", "the run could not be entered", why);
+    give_up(self, status == DP_NOSPACE ? 74 : 70, "E0206", "dpnode logs   # tells more",
+            "the run could not be entered", why);
 }
 
 static void on_join_following(void *context)
@@ -329,7 +349,8 @@ static void on_join_following(void *context)
     dp_packer packer;
     const char *refused = dp_node_refused(dp_driver_node(self->daemon->driver));
     if (refused != NULL) {
-        give_up(self, 77, "E0209", "ask for a new invite", "the run does not take this node", refused);
+        give_up(self, 77, "E0209", "ask for a new invite", "the run does not take this node",
+                refused);
         return;
     }
     dp_driver_look(self->daemon->driver, &view);
@@ -346,18 +367,20 @@ static void on_join_following(void *context)
 }
 
 /* The facts of a newcomer, out of its token. */
-static dp_status facts_of_token(const dp_daemon *daemon, const dp_invite *invite, const char *name, dp_facts *facts)
+static dp_status facts_of_token(const dp_daemon *daemon, const dp_invite *invite, const char *name,
+                                dp_facts *facts)
 {
     uint8_t serial[DP_CERT_SERIAL_BYTES];
-    *facts = (dp_facts){.run = invite->run, .psk_epoch = invite->psk_epoch, .n_addresses = invite->n_addresses};
+    *facts = (dp_facts){
+        .run = invite->run, .psk_epoch = invite->psk_epoch, .n_addresses = invite->n_addresses};
     memcpy(facts->root, invite->root, sizeof facts->root);
     memcpy(facts->join_secret, invite->join_secret, sizeof facts->join_secret);
     memcpy(facts->addresses, invite->addresses, sizeof facts->addresses);
     snprintf(facts->name, sizeof facts->name, "%s", invite->name);
     snprintf(facts->node_name, sizeof facts->node_name, "%s", name);
     randombytes_buf(serial, sizeof serial);
-    return dp_invite_redeem(invite, &daemon->identity, serial, dp_unix_ms(), MEMBER_MS, facts->credential,
-                            &facts->credential_bytes);
+    return dp_invite_redeem(invite, &daemon->identity, serial, dp_unix_ms(), MEMBER_MS,
+                            facts->credential, &facts->credential_bytes);
 }
 
 static dp_status open_by_token(dp_daemon *daemon, const dp_pack_value *parameters, dp_why *why)
@@ -366,7 +389,8 @@ static dp_status open_by_token(dp_daemon *daemon, const dp_pack_value *parameter
     static dp_invite invite;
     dp_view token = {0};
     char name[DP_NAME_MAX + 1];
-    DP_IGNORE(!dp_pack_get_text(dp_pack_key(parameters, "token"), &token)); /* An empty one is refused by its reader. */
+    DP_IGNORE(!dp_pack_get_text(dp_pack_key(parameters, "token"),
+                                &token)); /* An empty one is refused by its reader. */
     if (!dp_pack_copy_text(dp_pack_key(parameters, "name"), name, sizeof name) || name[0] == '\0') {
         snprintf(name, sizeof name, "%s", daemon->config->name);
     }
@@ -387,17 +411,21 @@ static void fail_join(const dp_call *call, dp_status status, const char *why)
 {
     switch ((int)status) {
     case DP_EXPIRED:
-        dp_call_fail(call, 65, "E0201", "ask for a new one:  dpnode invite", "this invite is past its time", why);
+        dp_call_fail(call, 65, "E0201", "ask for a new one:  dpnode invite",
+                     "this invite is past its time", why);
         break;
     case DP_BADMSG:
-        dp_call_fail(call, 65, "E0203", "copy the whole token again", "this is not a whole invite token", why);
+        dp_call_fail(call, 65, "E0203", "copy the whole token again",
+                     "this is not a whole invite token", why);
         break;
     case DP_BADSIG:
     case DP_DENIED:
-        dp_call_fail(call, 65, "E0204", "ask the inviter for a new token", "this token was not made by its run", why);
+        dp_call_fail(call, 65, "E0204", "ask the inviter for a new token",
+                     "this token was not made by its run", why);
         break;
     case DP_BUSY:
-        dp_call_fail(call, 73, "E0207", "start the daemon with another --listen", "the port is taken", why);
+        dp_call_fail(call, 73, "E0207", "start the daemon with another --listen",
+                     "the port is taken", why);
         break;
     default:
         dp_call_fail(call, 65, "E0208", "dpnode token inspect TOKEN", "this token cannot be used",
@@ -428,7 +456,8 @@ void dp_method_run_join(dp_daemon *daemon, const dp_call *call, const dp_pack_va
         end_joining(self);
         return;
     }
-    const dp_driver_hooks hooks = {self, on_join_manifest, on_join_following, on_join_failed, on_join_progress};
+    const dp_driver_hooks hooks = {self, on_join_manifest, on_join_following, on_join_failed,
+                                   on_join_progress};
     dp_driver_set_hooks(daemon->driver, &hooks);
     uv_timer_start(&self->timer, on_nobody, JOIN_REACH_MS, 0);
     progress(call, "token", dp_driver_facts(daemon->driver)->name);
@@ -456,7 +485,8 @@ static void on_leaving_closed(uv_handle_t *handle)
 static void run_forget(dp_saver_job *job, dp_store *store)
 {
     const leaving *self = (const leaving *)job;
-    DP_IGNORE(dp_facts_forget(store)); /* Then the node is a member again at its next start, and may leave again. */
+    DP_IGNORE(dp_facts_forget(
+        store)); /* Then the node is a member again at its next start, and may leave again. */
     if (!self->keep_data) {
         DP_IGNORE(dp_vote_destroy_key(store, &self->run));
     }
@@ -479,7 +509,8 @@ static void on_leave_tick(uv_timer_t *timer)
 {
     leaving *self = timer->data;
     dp_driver_view view = {0};
-    if (self->daemon->driver != NULL && self->daemon->driver != self->driver) { /* Somebody else has left this one. */
+    if (self->daemon->driver != NULL &&
+        self->daemon->driver != self->driver) { /* Somebody else has left this one. */
         done_forget(&self->job);
         return;
     }
@@ -487,7 +518,8 @@ static void on_leave_tick(uv_timer_t *timer)
         dp_driver_look(self->daemon->driver, &view);
     }
     /* Goodbye has been said when the core says so; alone, there is nobody to hear it. */
-    if (view.running && view.node.mode != DP_MODE_LEFT && ++self->ticks < LEAVE_MS / LEAVE_TICK_MS) {
+    if (view.running && view.node.mode != DP_MODE_LEFT &&
+        ++self->ticks < LEAVE_MS / LEAVE_TICK_MS) {
         return;
     }
     uv_timer_stop(timer);

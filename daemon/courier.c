@@ -88,8 +88,9 @@ void dp_courier_set_manifest(dp_courier *courier, dp_view manifest)
 static dp_pin pin_of(const dp_courier *courier, dp_object_use use, uint64_t round)
 {
     static const dp_pin_kind kinds[] = {
-        [DP_USE_BLOB] = DP_PIN_BLOB,       [DP_USE_STATE] = DP_PIN_STATE,       [DP_USE_DATA] = DP_PIN_DATA,
-        [DP_USE_PENDING] = DP_PIN_PENDING, [DP_USE_EXCHANGE] = DP_PIN_EXCHANGE,
+        [DP_USE_BLOB] = DP_PIN_BLOB,         [DP_USE_STATE] = DP_PIN_STATE,
+        [DP_USE_DATA] = DP_PIN_DATA,         [DP_USE_PENDING] = DP_PIN_PENDING,
+        [DP_USE_EXCHANGE] = DP_PIN_EXCHANGE,
     };
     return (dp_pin){.run = courier->config.run, .kind = kinds[use], .round = round};
 }
@@ -129,7 +130,8 @@ static bool remember_fetch(dp_courier *courier, const dp_hash *root, uint64_t si
     }
     if (courier->n_fetches == DP_COURIER_FETCHES_MAX) {
         dp_free(courier->fetches[0]);
-        memmove(courier->fetches, courier->fetches + 1, (DP_COURIER_FETCHES_MAX - 1) * sizeof(fetch *));
+        memmove(courier->fetches, courier->fetches + 1,
+                (DP_COURIER_FETCHES_MAX - 1) * sizeof(fetch *));
         courier->n_fetches--;
     }
     entry->root = *root;
@@ -194,8 +196,8 @@ static void done_begin(dp_saver_job *job)
     release(courier);
 }
 
-void dp_courier_begin(dp_courier *courier, const dp_hash *root, uint64_t size, const dp_hash *leaves,
-                      dp_object_use use, uint64_t round)
+void dp_courier_begin(dp_courier *courier, const dp_hash *root, uint64_t size,
+                      const dp_hash *leaves, dp_object_use use, uint64_t round)
 {
     const uint32_t n_chunks = dp_object_chunks(size);
     if (n_chunks > DP_CHUNKS_MAX || !remember_fetch(courier, root, size)) {
@@ -223,10 +225,12 @@ void dp_courier_get_info(dp_courier *courier, const dp_peer *peer, const dp_hash
     uint8_t bytes[64];
     dp_writer writer = dp_writer_of(bytes, sizeof bytes);
     dp_wire_write_info_get(&writer, root);
-    DP_IGNORE(dp_transport_send(courier->config.transport, peer, DP_LANE_CONTROL, dp_view_of(bytes, writer.size)));
+    DP_IGNORE(dp_transport_send(courier->config.transport, peer, DP_LANE_CONTROL,
+                                dp_view_of(bytes, writer.size)));
 }
 
-void dp_courier_get_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root, uint32_t index)
+void dp_courier_get_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
+                          uint32_t index)
 {
     fetch *entry = find_fetch(courier, root);
     if (entry == NULL || index >= dp_object_chunks(entry->size)) {
@@ -238,7 +242,8 @@ void dp_courier_get_chunk(dp_courier *courier, const dp_peer *peer, const dp_has
     uint8_t bytes[64];
     dp_writer writer = dp_writer_of(bytes, sizeof bytes);
     dp_wire_write_chunk_get(&writer, root, index);
-    DP_IGNORE(dp_transport_send(courier->config.transport, peer, DP_LANE_CONTROL, dp_view_of(bytes, writer.size)));
+    DP_IGNORE(dp_transport_send(courier->config.transport, peer, DP_LANE_CONTROL,
+                                dp_view_of(bytes, writer.size)));
 }
 
 void dp_courier_get_manifest(dp_courier *courier, const dp_peer *peer)
@@ -246,7 +251,8 @@ void dp_courier_get_manifest(dp_courier *courier, const dp_peer *peer)
     uint8_t bytes[16];
     dp_writer writer = dp_writer_of(bytes, sizeof bytes);
     dp_wire_write_manifest_get(&writer);
-    DP_IGNORE(dp_transport_send(courier->config.transport, peer, DP_LANE_CONTROL, dp_view_of(bytes, writer.size)));
+    DP_IGNORE(dp_transport_send(courier->config.transport, peer, DP_LANE_CONTROL,
+                                dp_view_of(bytes, writer.size)));
 }
 
 typedef struct put_job {
@@ -266,11 +272,14 @@ static void run_put(dp_saver_job *job, dp_store *store)
 {
     put_job *self = (put_job *)job;
     dp_object_info info = {0};
-    self->status = dp_object_put_chunk(store, &self->root, self->index, dp_view_of(self->bytes, self->n_bytes));
+    self->status = dp_object_put_chunk(store, &self->root, self->index,
+                                       dp_view_of(self->bytes, self->n_bytes));
     if (self->status == DP_NOTFOUND) {
-        self->status = DP_AGAIN; /* Dropped here meanwhile; to the node NOTFOUND would mean that the peer lacks it. */
+        self->status =
+            DP_AGAIN; /* Dropped here meanwhile; to the node NOTFOUND would mean that the peer lacks it. */
     }
-    if (self->status == DP_OK && dp_object_stat(store, &self->root, &info) == DP_OK && info.n_present == info.n_chunks) {
+    if (self->status == DP_OK && dp_object_stat(store, &self->root, &info) == DP_OK &&
+        info.n_present == info.n_chunks) {
         self->status = dp_object_commit(store, &self->root);
         self->complete = self->status == DP_OK;
     }
@@ -303,7 +312,8 @@ static void take_chunk(dp_courier *courier, const dp_peer *peer, dp_view message
     }
     const dp_courier_hooks *hooks = &courier->config.hooks;
     fetch *entry = find_fetch(courier, &chunk.root);
-    if (entry == NULL || chunk.index >= dp_object_chunks(entry->size) || entry->asked[chunk.index] == 0) {
+    if (entry == NULL || chunk.index >= dp_object_chunks(entry->size) ||
+        entry->asked[chunk.index] == 0) {
         return; /* Nobody asked, or it came twice. */
     }
     entry->asked[chunk.index]--;
@@ -325,7 +335,8 @@ static void take_chunk(dp_courier *courier, const dp_peer *peer, dp_view message
     job->index = chunk.index;
     job->n_bytes = chunk.bytes.size;
     memcpy(job->bytes, chunk.bytes.data, chunk.bytes.size);
-    if (!post(courier, &job->job, entry->size <= DP_CHUNK_BYTES_MIN ? DP_SAVER_URGENT : DP_SAVER_BULK)) {
+    if (!post(courier, &job->job,
+              entry->size <= DP_CHUNK_BYTES_MIN ? DP_SAVER_URGENT : DP_SAVER_BULK)) {
         dp_free(job);
     }
 }
@@ -349,7 +360,9 @@ static dp_status read_info(serve_job *self, dp_store *store)
         return DP_AGAIN;
     }
     dp_hash *leaves = dp_alloc(info.n_chunks + 1, sizeof *leaves);
-    dp_status status = leaves == NULL ? DP_NOMEM : dp_object_leaves(store, &self->what.root, leaves, info.n_chunks);
+    dp_status status = leaves == NULL
+                           ? DP_NOMEM
+                           : dp_object_leaves(store, &self->what.root, leaves, info.n_chunks);
     if (status == DP_OK) {
         status = dp_buf_reserve(&self->message, DP_INFO_BYTES_MAX, &room);
     }
@@ -367,8 +380,9 @@ static dp_status read_chunk(serve_job *self, dp_store *store)
     uint8_t *room = NULL;
     size_t size = 0;
     DP_TRY(dp_buf_reserve(&self->message, DP_CHUNK_HEAD_BYTES + DP_CHUNK_BYTES_MAX, &room));
-    const bool found = dp_object_read_chunk(store, &self->what.root, self->what.index, room + DP_CHUNK_HEAD_BYTES,
-                                            DP_CHUNK_BYTES_MAX, &size) == DP_OK;
+    const bool found =
+        dp_object_read_chunk(store, &self->what.root, self->what.index, room + DP_CHUNK_HEAD_BYTES,
+                             DP_CHUNK_BYTES_MAX, &size) == DP_OK;
     dp_writer writer = dp_writer_of(room, DP_CHUNK_HEAD_BYTES);
     dp_wire_write_chunk_head(&writer, &self->what.root, self->what.index, found);
     dp_buf_commit(&self->message, writer.size + (found ? size : 0));
@@ -386,9 +400,12 @@ static dp_status read_records(serve_job *self, dp_store *store)
     DP_TRY(dp_buf_reserve(&self->message, RECORDS_MESSAGE_MAX, &room));
     dp_writer writer = dp_writer_of(room, RECORDS_MESSAGE_MAX);
     dp_wire_begin_records(&writer, self->what.from);
-    const uint32_t count = self->what.index < DP_RECORDS_PER_MESSAGE ? self->what.index : DP_RECORDS_PER_MESSAGE;
-    const dp_status status = dp_chain_each(store, &self->run, self->what.from, count, add_record, &writer);
-    if (status != DP_OK && status != DP_AGAIN) { /* AGAIN: full; the asker goes on from where this ends. */
+    const uint32_t count =
+        self->what.index < DP_RECORDS_PER_MESSAGE ? self->what.index : DP_RECORDS_PER_MESSAGE;
+    const dp_status status =
+        dp_chain_each(store, &self->run, self->what.from, count, add_record, &writer);
+    if (status != DP_OK &&
+        status != DP_AGAIN) { /* AGAIN: full; the asker goes on from where this ends. */
         return status;
     }
     dp_buf_commit(&self->message, writer.size);
@@ -433,7 +450,8 @@ static void done_serve(dp_saver_job *job)
     if (!courier->closing && self->message.size > 0) {
         const dp_view message = dp_buf_view(&self->message);
         /* A lost answer is asked for again. */
-        DP_IGNORE(dp_transport_send(courier->config.transport, &self->what.peer, DP_LANE_BULK, message));
+        DP_IGNORE(
+            dp_transport_send(courier->config.transport, &self->what.peer, DP_LANE_BULK, message));
     }
     if (!courier->closing) {
         pump(courier);
@@ -450,7 +468,8 @@ static bool peer_is_busy(const dp_courier *courier, const dp_peer *peer)
         count += dp_peer_equal(&courier->busy[i], peer);
     }
     const uint64_t waiting = dp_transport_bulk_waiting(courier->config.transport, peer);
-    return count >= DP_COURIER_SERVES_PER_PEER || (waiting != UINT64_MAX && waiting >= DP_TRANSPORT_BULK_LOW);
+    return count >= DP_COURIER_SERVES_PER_PEER ||
+           (waiting != UINT64_MAX && waiting >= DP_TRANSPORT_BULK_LOW);
 }
 
 static bool start_serve(dp_courier *courier, const serve *what)
@@ -485,7 +504,8 @@ static void pump(dp_courier *courier)
             return;
         }
         courier->n_serves--;
-        memmove(courier->serves + i, courier->serves + i + 1, (courier->n_serves - i) * sizeof what);
+        memmove(courier->serves + i, courier->serves + i + 1,
+                (courier->n_serves - i) * sizeof what);
     }
 }
 
@@ -502,12 +522,14 @@ void dp_courier_serve_info(dp_courier *courier, const dp_peer *peer, const dp_ha
     enqueue(courier, &(serve){.kind = SERVE_INFO, .peer = *peer, .root = *root});
 }
 
-void dp_courier_serve_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root, uint32_t index)
+void dp_courier_serve_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
+                            uint32_t index)
 {
     enqueue(courier, &(serve){.kind = SERVE_CHUNK, .peer = *peer, .root = *root, .index = index});
 }
 
-void dp_courier_serve_records(dp_courier *courier, const dp_peer *peer, uint64_t from, uint32_t count)
+void dp_courier_serve_records(dp_courier *courier, const dp_peer *peer, uint64_t from,
+                              uint32_t count)
 {
     enqueue(courier, &(serve){.kind = SERVE_RECORDS, .peer = *peer, .from = from, .index = count});
 }
@@ -517,8 +539,10 @@ void dp_courier_serve_manifest(dp_courier *courier, const dp_peer *peer)
     uint8_t bytes[DP_MANIFEST_BYTES_MAX + 16];
     dp_writer writer = dp_writer_of(bytes, sizeof bytes);
     dp_wire_write_manifest(&writer, dp_view_of(courier->manifest, courier->manifest_bytes));
-    if (courier->manifest_bytes > 0) { /* It fits the control lane, and a newcomer has no other yet. */
-        DP_IGNORE(dp_transport_send(courier->config.transport, peer, DP_LANE_CONTROL, dp_view_of(bytes, writer.size)));
+    if (courier->manifest_bytes >
+        0) { /* It fits the control lane, and a newcomer has no other yet. */
+        DP_IGNORE(dp_transport_send(courier->config.transport, peer, DP_LANE_CONTROL,
+                                    dp_view_of(bytes, writer.size)));
     }
 }
 
@@ -533,7 +557,8 @@ bool dp_courier_message(dp_courier *courier, const dp_peer *peer, dp_view bytes)
     const dp_courier_hooks *hooks = &courier->config.hooks;
     switch (dp_msg_type_of(bytes)) {
     case DP_MSG_INFO: {
-        static dp_hash leaves[DP_CHUNKS_MAX]; /* Loop thread only; too large for its stack to be lent often. */
+        static dp_hash
+            leaves[DP_CHUNKS_MAX]; /* Loop thread only; too large for its stack to be lent often. */
         dp_wire_info info;
         if (dp_wire_read_info(bytes, &info, leaves) == DP_OK) {
             hooks->info(hooks->context, peer, &info.root, info.size, leaves);

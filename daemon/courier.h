@@ -9,8 +9,9 @@
 #include "gossip/node.h"
 
 enum {
-    DP_COURIER_FETCHES_MAX = 128,  /* objects being fetched */
-    DP_COURIER_SERVES_MAX = 512,   /* requests of peers that wait; more are dropped, the asker asks again */
+    DP_COURIER_FETCHES_MAX = 128, /* objects being fetched */
+    DP_COURIER_SERVES_MAX =
+        512, /* requests of peers that wait; more are dropped, the asker asks again */
     DP_COURIER_SERVES_PER_PEER = 2 /* being read from the store or sent, per peer */
 };
 
@@ -18,8 +19,10 @@ typedef struct dp_courier dp_courier;
 
 typedef struct dp_courier_hooks {
     void *context;
-    void (*info)(void *context, const dp_peer *peer, const dp_hash *root, uint64_t size, const dp_hash *leaves);
-    void (*chunk)(void *context, const dp_peer *peer, const dp_hash *root, uint32_t index, dp_status status);
+    void (*info)(void *context, const dp_peer *peer, const dp_hash *root, uint64_t size,
+                 const dp_hash *leaves);
+    void (*chunk)(void *context, const dp_peer *peer, const dp_hash *root, uint32_t index,
+                  dp_status status);
     void (*object)(void *context, const dp_hash *root, uint64_t size);
     void (*manifest)(void *context, const dp_peer *peer, dp_view bytes);
 } dp_courier_hooks;
@@ -38,14 +41,17 @@ void dp_courier_close(dp_courier *courier);
 void dp_courier_set_manifest(dp_courier *courier, dp_view manifest);
 
 /* Actions of the node. */
-void dp_courier_begin(dp_courier *courier, const dp_hash *root, uint64_t size, const dp_hash *leaves,
-                      dp_object_use use, uint64_t round);
+void dp_courier_begin(dp_courier *courier, const dp_hash *root, uint64_t size,
+                      const dp_hash *leaves, dp_object_use use, uint64_t round);
 void dp_courier_get_info(dp_courier *courier, const dp_peer *peer, const dp_hash *root);
-void dp_courier_get_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root, uint32_t index);
+void dp_courier_get_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
+                          uint32_t index);
 void dp_courier_get_manifest(dp_courier *courier, const dp_peer *peer);
 void dp_courier_serve_info(dp_courier *courier, const dp_peer *peer, const dp_hash *root);
-void dp_courier_serve_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root, uint32_t index);
-void dp_courier_serve_records(dp_courier *courier, const dp_peer *peer, uint64_t from, uint32_t count);
+void dp_courier_serve_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
+                            uint32_t index);
+void dp_courier_serve_records(dp_courier *courier, const dp_peer *peer, uint64_t from,
+                              uint32_t count);
 void dp_courier_serve_manifest(dp_courier *courier, const dp_peer *peer);
 
 /* True if the message was INFO, CHUNK or MANIFEST, and has been dealt with. */

@@ -28,7 +28,7 @@ typedef struct dp_daemon {
     uint64_t started_ms; /* unix */
     bool has_root;       /* this node holds the run's root key */
     dp_sign_key root;
-    dp_driver *driver;   /* NULL: idle, no port is open */
+    dp_driver *driver; /* NULL: idle, no port is open */
     bool ending;
     int exit_status;
 } dp_daemon;
@@ -38,6 +38,7 @@ void dp_daemon_end(dp_daemon *daemon, int exit_status, const char *cause);
 
 enum { DP_ROOT_SEED_BYTES = 32 };
 /* Keep the run's root key in the directory; has_root and root are set. */
-DP_MUST dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES], dp_why *why);
+DP_MUST dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES],
+                                      dp_why *why);
 
 #endif

@@ -33,7 +33,8 @@ typedef struct append_job {
 static void run_append(dp_saver_job *job, dp_store *store)
 {
     append_job *self = (append_job *)job;
-    DP_IGNORE(dp_journal_append(store, self->events, self->count)); /* A full disk must not stop training. */
+    DP_IGNORE(dp_journal_append(store, self->events,
+                                self->count)); /* A full disk must not stop training. */
 }
 
 static void done_append(dp_saver_job *job)
@@ -67,10 +68,12 @@ static void on_flush(uv_timer_t *timer)
 uint64_t dp_unix_ms(void)
 {
     uv_timeval64_t now;
-    return uv_gettimeofday(&now) == 0 ? (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000 : 0;
+    return uv_gettimeofday(&now) == 0 ? (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000
+                                      : 0;
 }
 
-dp_status dp_diary_open(dp_diary **out, uv_loop_t *loop, dp_saver *saver, const dp_diary_hooks *hooks)
+dp_status dp_diary_open(dp_diary **out, uv_loop_t *loop, dp_saver *saver,
+                        const dp_diary_hooks *hooks)
 {
     dp_diary *diary = dp_alloc(1, sizeof *diary);
     uv_timer_t *timer = dp_alloc(1, sizeof *timer);
@@ -106,14 +109,17 @@ static void add_entry(dp_diary *diary, dp_log_level level, const dp_diary_entry 
     slot->time_ms = dp_unix_ms();
     diary->n_entries++;
     if (slot->round != 0) {
-        dp_log(level, slot->name, "round=%llu msg=%s", (unsigned long long)slot->round, DP_LOG_TEXT(slot->text));
+        dp_log(level, slot->name, "round=%llu msg=%s", (unsigned long long)slot->round,
+               DP_LOG_TEXT(slot->text));
     } else {
         dp_log(level, slot->name, "msg=%s", DP_LOG_TEXT(slot->text));
     }
     if (level >= DP_LOG_INFO) {
         dp_journal_event *row = &diary->batch[diary->n_batch++];
         *row = (dp_journal_event){.time_ms = slot->time_ms, .round = slot->round};
-        _Static_assert(sizeof row->name >= sizeof slot->name && sizeof row->text >= sizeof slot->text, "it fits");
+        _Static_assert(sizeof row->name >= sizeof slot->name &&
+                           sizeof row->text >= sizeof slot->text,
+                       "it fits");
         memcpy(row->name, slot->name, sizeof slot->name);
         memcpy(row->text, slot->text, sizeof slot->text);
         if (diary->n_batch == BATCH_MAX) {
@@ -123,8 +129,8 @@ static void add_entry(dp_diary *diary, dp_log_level level, const dp_diary_entry 
     diary->hooks.entry(diary->hooks.context, slot);
 }
 
-void dp_diary_add(dp_diary *diary, dp_log_level level, const char *name, uint64_t round, const dp_peer *peer,
-                  const char *format, ...)
+void dp_diary_add(dp_diary *diary, dp_log_level level, const char *name, uint64_t round,
+                  const dp_peer *peer, const char *format, ...)
 {
     if (diary == NULL) { /* A late callback of a daemon that has ended. */
         return;
@@ -184,13 +190,15 @@ static void write_note(const dp_note *note, const char *who, char *text, size_t 
     const char *cause = note->cause;
     switch (note->code) {
     case DP_NOTE_MODE:
-        snprintf(text, size, "mode %s -> %s: %s", dp_mode_name((dp_mode)a), dp_mode_name((dp_mode)b), cause);
+        snprintf(text, size, "mode %s -> %s: %s", dp_mode_name((dp_mode)a),
+                 dp_mode_name((dp_mode)b), cause);
         break;
     case DP_NOTE_ROUND_OPENED:
         snprintf(text, size, "round %llu opened", t);
         break;
     case DP_NOTE_PUBLISHED:
-        snprintf(text, size, "published an update for round %llu: %llu bytes, %llu tokens", t, a, b);
+        snprintf(text, size, "published an update for round %llu: %llu bytes, %llu tokens", t, a,
+                 b);
         break;
     case DP_NOTE_READY:
         snprintf(text, size, "%s is ready for round %llu", who, t);
@@ -211,7 +219,8 @@ static void write_note(const dp_note *note, const char *who, char *text, size_t 
         snprintf(text, size, "this node's update counts in round %llu", t);
         break;
     case DP_NOTE_LEFT_OUT:
-        snprintf(text, size, "this node's update is not in round %llu; its work is carried over", t);
+        snprintf(text, size, "this node's update is not in round %llu; its work is carried over",
+                 t);
         break;
     case DP_NOTE_APPLIED:
         snprintf(text, size, "round %llu applied", t);
@@ -239,17 +248,21 @@ static void write_note(const dp_note *note, const char *who, char *text, size_t 
         snprintf(text, size, "catching up from round %llu to %llu: %s", a, b, cause);
         break;
     case DP_NOTE_EXCHANGE:
-        snprintf(text, size, "gossip exchange with %s, weights %llu and %llu: %s", who, a, b, cause);
+        snprintf(text, size, "gossip exchange with %s, weights %llu and %llu: %s", who, a, b,
+                 cause);
         break;
     case DP_NOTE_DISCARDED:
-        snprintf(text, size, "%llu.%llu %% of the work that was not averaged yet is let go: %s", a * 100 / 65536,
-                 a * 1000 / 65536 % 10, strcmp(cause, "lambda") == 0 ? "it aged while rounds were missed" : cause);
+        snprintf(text, size, "%llu.%llu %% of the work that was not averaged yet is let go: %s",
+                 a * 100 / 65536, a * 1000 / 65536 % 10,
+                 strcmp(cause, "lambda") == 0 ? "it aged while rounds were missed" : cause);
         break;
     case DP_NOTE_DIVERGED:
-        snprintf(text, size, "own state after round %llu differs from the certified one: %s", t, cause);
+        snprintf(text, size, "own state after round %llu differs from the certified one: %s", t,
+                 cause);
         break;
     case DP_NOTE_VOTE_KEY_LOST:
-        snprintf(text, size, "the vote key is gone; this node is no voter until enrolled again: %s", cause);
+        snprintf(text, size, "the vote key is gone; this node is no voter until enrolled again: %s",
+                 cause);
         break;
     case DP_NOTE_REJECTED:
         snprintf(text, size, "refused something from %s: %s", who, cause);
@@ -317,7 +330,8 @@ dp_diary_round *dp_diary_round_find(dp_diary *diary, uint64_t round)
 
 void dp_diary_round_add(dp_diary *diary, const dp_diary_round *round)
 {
-    dp_diary_round *row = round->kind == DP_DIARY_SYNC ? dp_diary_round_find(diary, round->round) : NULL;
+    dp_diary_round *row =
+        round->kind == DP_DIARY_SYNC ? dp_diary_round_find(diary, round->round) : NULL;
     const bool replaces = row != NULL;
     if (!replaces) {
         row = &diary->rounds[diary->n_rounds++ % DP_DIARY_ROUNDS_MAX];
@@ -343,7 +357,8 @@ uint32_t dp_diary_rounds(const dp_diary *diary)
 const dp_diary_round *dp_diary_round_at(const dp_diary *diary, uint32_t index)
 {
     const uint32_t kept = dp_diary_rounds(diary);
-    return index < kept ? &diary->rounds[(diary->n_rounds - kept + index) % DP_DIARY_ROUNDS_MAX] : NULL;
+    return index < kept ? &diary->rounds[(diary->n_rounds - kept + index) % DP_DIARY_ROUNDS_MAX]
+                        : NULL;
 }
 
 uint32_t dp_diary_entries(const dp_diary *diary)
@@ -354,5 +369,6 @@ uint32_t dp_diary_entries(const dp_diary *diary)
 const dp_diary_entry *dp_diary_entry_at(const dp_diary *diary, uint32_t index)
 {
     const uint32_t kept = dp_diary_entries(diary);
-    return index < kept ? &diary->entries[(diary->n_entries - kept + index) % DP_DIARY_ENTRIES_MAX] : NULL;
+    return index < kept ? &diary->entries[(diary->n_entries - kept + index) % DP_DIARY_ENTRIES_MAX]
+                        : NULL;
 }

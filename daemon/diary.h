@@ -23,7 +23,7 @@ typedef struct dp_diary_entry {
     uint64_t id; /* counts from 1 in this life of the daemon */
     uint64_t time_ms;
     uint64_t round;
-    dp_peer peer; /* zero if none */
+    dp_peer peer;      /* zero if none */
     dp_note_code code; /* 0: an entry of the daemon itself */
     char name[DP_DIARY_NAME_MAX];
     char text[DP_DIARY_TEXT_MAX];
@@ -35,16 +35,16 @@ typedef struct dp_diary_round {
     dp_diary_kind kind;
     uint64_t round;
     uint64_t slot;
-    uint64_t time_ms;      /* when it was decided, or the exchange done, here */
-    uint64_t duration_ms;  /* since the one before; 0: unknown */
+    uint64_t time_ms;     /* when it was decided, or the exchange done, here */
+    uint64_t duration_ms; /* since the one before; 0: unknown */
     uint32_t listed;
-    uint32_t active;       /* members that were expected */
-    uint64_t tokens;       /* of this round */
-    uint64_t loss_micro;   /* weighted by tokens; 0: unknown */
-    uint64_t bytes;        /* of all blobs listed */
-    bool counted;          /* lists this node */
-    bool live;             /* decided while this daemon watched, not read from the chain */
-    dp_hash state_root;    /* after this round; zero until known */
+    uint32_t active;     /* members that were expected */
+    uint64_t tokens;     /* of this round */
+    uint64_t loss_micro; /* weighted by tokens; 0: unknown */
+    uint64_t bytes;      /* of all blobs listed */
+    bool counted;        /* lists this node */
+    bool live;           /* decided while this daemon watched, not read from the chain */
+    dp_hash state_root;  /* after this round; zero until known */
     uint32_t n_left_out;
     struct {
         dp_peer peer;
@@ -73,14 +73,16 @@ typedef struct dp_diary_hooks {
     void (*round)(void *context, const dp_diary_round *round);
 } dp_diary_hooks;
 
-DP_MUST dp_status dp_diary_open(dp_diary **diary, uv_loop_t *loop, dp_saver *saver, const dp_diary_hooks *hooks);
+DP_MUST dp_status dp_diary_open(dp_diary **diary, uv_loop_t *loop, dp_saver *saver,
+                                const dp_diary_hooks *hooks);
 /* Hand what is not yet in the journal to the saver; before the saver closes. */
 void dp_diary_flush(dp_diary *diary);
 void dp_diary_close(dp_diary *diary);
 
 /* One entry: name is a stable event name ("run.joined"), the text a sentence or key=value pairs. */
-void dp_diary_add(dp_diary *diary, dp_log_level level, const char *name, uint64_t round, const dp_peer *peer,
-                  const char *format, ...) __attribute__((format(printf, 6, 7)));
+void dp_diary_add(dp_diary *diary, dp_log_level level, const char *name, uint64_t round,
+                  const dp_peer *peer, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
 /* A note of the node, turned into words. names may be NULL or gives a name for a peer ("" if unknown). */
 void dp_diary_note(dp_diary *diary, const dp_note *note, const char *peer_name);
 

@@ -27,7 +27,8 @@ static void rearm(dp_driver *driver)
     const uint64_t now_us = uv_hrtime() / 1000;
     const dp_time wake = dp_node_wake(driver->node);
     const uint64_t wait_us = wake.us > now_us ? wake.us - now_us : 0;
-    const uint64_t wait_ms = wait_us / 1000 + 1 < DP_DRIVER_TICK_MS ? wait_us / 1000 + 1 : DP_DRIVER_TICK_MS;
+    const uint64_t wait_ms =
+        wait_us / 1000 + 1 < DP_DRIVER_TICK_MS ? wait_us / 1000 + 1 : DP_DRIVER_TICK_MS;
     uv_timer_start(driver->wake, on_wake, wait_ms, 0);
 }
 
@@ -59,7 +60,8 @@ void dp_driver_feed(dp_driver *driver, dp_event *event)
     if (driver->closing || driver->node == NULL) {
         return;
     }
-    if (driver->stepping) { /* Carrying out an action had an effect at once: a dead link, a dead trainer. */
+    if (driver
+            ->stepping) { /* Carrying out an action had an effect at once: a dead link, a dead trainer. */
         dp_assert(event->type == DP_EV_LINK_DOWN || event->type == DP_EV_TRAINER_DOWN);
         if (driver->n_queued < DP_DRIVER_QUEUE_MAX) {
             driver->queue[driver->n_queued++] = *event;
@@ -119,7 +121,8 @@ void dp_driver_job_done(dp_driver *driver)
 
 void dp_driver_fail(dp_driver *driver, dp_status status, const char *why)
 {
-    dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "run.failed", 0, NULL, "%s: %s", why, dp_status_text(status));
+    dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "run.failed", 0, NULL, "%s: %s", why,
+                 dp_status_text(status));
     if (driver->hooks.failed != NULL) {
         driver->hooks.failed(driver->hooks.context, status, why);
     } else { /* A member that cannot start: a supervisor may try again. */
@@ -160,7 +163,8 @@ static void read_hello(dp_driver *driver, const dp_peer *peer, dp_view hello)
     size_t size = 0;
     for (size_t i = 0; i < name.size && size < DP_NAME_MAX; i++) {
         const uint8_t c = name.data[i];
-        driver->names[at].name[size++] = c > ' ' && c < 127 && c != '"' && c != '\\' ? (char)c : '_';
+        driver->names[at].name[size++] =
+            c > ' ' && c < 127 && c != '"' && c != '\\' ? (char)c : '_';
     }
     driver->names[at].name[size] = '\0';
 }
@@ -178,8 +182,8 @@ const char *dp_driver_peer_name(const dp_driver *driver, const dp_peer *peer)
     return "";
 }
 
-static void on_link_up(void *context, const dp_peer *peer, const dp_addr *addr, dp_view credential, dp_view hello,
-                       bool outgoing)
+static void on_link_up(void *context, const dp_peer *peer, const dp_addr *addr, dp_view credential,
+                       dp_view hello, bool outgoing)
 {
     dp_driver *driver = context;
     char text[DP_ADDR_TEXT_MAX];
@@ -253,7 +257,8 @@ static bool on_known(void *context, const dp_peer *peer)
 
 /* ---- what the courier tells ---- */
 
-static void on_info(void *context, const dp_peer *peer, const dp_hash *root, uint64_t size, const dp_hash *leaves)
+static void on_info(void *context, const dp_peer *peer, const dp_hash *root, uint64_t size,
+                    const dp_hash *leaves)
 {
     dp_event event = {.type = DP_EV_OBJECT_INFO};
     event.u.object.peer = *peer;
@@ -263,11 +268,13 @@ static void on_info(void *context, const dp_peer *peer, const dp_hash *root, uin
     dp_driver_feed(context, &event);
 }
 
-static void on_chunk(void *context, const dp_peer *peer, const dp_hash *root, uint32_t index, dp_status status)
+static void on_chunk(void *context, const dp_peer *peer, const dp_hash *root, uint32_t index,
+                     dp_status status)
 {
     const dp_driver *driver = context;
     dp_event event = {.type = DP_EV_CHUNK};
-    event.u.chunk.peer = dp_peer_is_zero(peer) ? driver->self : *peer; /* nobody: it was in the store already */
+    event.u.chunk.peer =
+        dp_peer_is_zero(peer) ? driver->self : *peer; /* nobody: it was in the store already */
     event.u.chunk.root = *root;
     event.u.chunk.index = index;
     event.u.chunk.status = status;
@@ -302,13 +309,14 @@ static void on_manifest(void *context, const dp_peer *peer, dp_view bytes)
 {
     dp_driver *driver = context;
     dp_manifest manifest;
-    if (driver->has_manifest || bytes.size > sizeof driver->facts.manifest || bytes.size <= DP_MANIFEST_SIGNATURE_BYTES) {
+    if (driver->has_manifest || bytes.size > sizeof driver->facts.manifest ||
+        bytes.size <= DP_MANIFEST_SIGNATURE_BYTES) {
         return;
     }
     const dp_status status = check_manifest(driver, bytes, &manifest);
     if (status != DP_OK) {
-        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "manifest.refused", 0, peer, "a manifest was refused: %s",
-                     dp_status_text(status));
+        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "manifest.refused", 0, peer,
+                     "a manifest was refused: %s", dp_status_text(status));
         dp_transport_hangup(driver->transport, peer);
         return;
     }
@@ -339,7 +347,8 @@ static dp_status open_transport(dp_driver *driver, dp_why *why)
     memcpy(config.root, facts->root, sizeof config.root);
     dp_psk_derive(facts->join_secret, &facts->run, facts->psk_epoch, config.psk.key);
     DP_TRY(dp_transport_open(&driver->transport, &config));
-    DP_TRY(dp_transport_listen(driver->transport, driver->daemon->config->listen, &driver->port, why));
+    DP_TRY(
+        dp_transport_listen(driver->transport, driver->daemon->config->listen, &driver->port, why));
     const dp_courier_config courier = {
         .saver = driver->daemon->saver,
         .transport = driver->transport,
@@ -391,8 +400,8 @@ dp_status dp_driver_open(dp_driver **out, dp_daemon *daemon, const dp_facts *fac
     dp_actions *actions = dp_alloc(1, sizeof *actions);
     uv_timer_t *wake = dp_alloc(1, sizeof *wake);
     uv_timer_t *tick = dp_alloc(1, sizeof *tick);
-    if (driver == NULL || actions == NULL || wake == NULL || tick == NULL || uv_timer_init(daemon->loop, wake) != 0 ||
-        uv_timer_init(daemon->loop, tick) != 0) {
+    if (driver == NULL || actions == NULL || wake == NULL || tick == NULL ||
+        uv_timer_init(daemon->loop, wake) != 0 || uv_timer_init(daemon->loop, tick) != 0) {
         dp_free(driver);
         dp_free(actions);
         dp_free(wake); /* uv_timer_init does not fail; this is for the allocations. */
@@ -482,7 +491,9 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
     *view = (dp_driver_view){
         .running = driver->node != NULL,
         .port = driver->port,
-        .trainer = driver->trainer_open ? "up" : driver->trainer_wanted ? "starting" : "down",
+        .trainer = driver->trainer_open     ? "up"
+                   : driver->trainer_wanted ? "starting"
+                                            : "down",
         .trainer_pid = driver->trainer != NULL ? dp_trainer_pid(driver->trainer) : 0,
         .trainer_restarts = driver->trainer != NULL ? dp_trainer_restarts(driver->trainer) : 0,
         .elements = driver->elements,
@@ -541,7 +552,8 @@ uint32_t dp_driver_addresses(const dp_driver *driver, dp_address *addresses)
     char text[DP_ADDRESS_TEXT_MAX + 16];
     const char *listen = driver->daemon->config->listen;
     const char *colon = strrchr(listen, ':');
-    snprintf(text, sizeof text, "%.*s:%u", (int)(colon == NULL ? 0 : colon - listen), listen, driver->port);
+    snprintf(text, sizeof text, "%.*s:%u", (int)(colon == NULL ? 0 : colon - listen), listen,
+             driver->port);
     if (address_of(text, &addresses[0]) && !is_any(&addresses[0])) {
         return 1;
     }

@@ -14,13 +14,15 @@ typedef struct dp_driver_hooks {
     void *context;
     void (*manifest)(void *context);  /* joining: the manifest is here and right */
     void (*following)(void *context); /* the node follows the chain and its data is whole */
-    void (*failed)(void *context, dp_status status, const char *why); /* cannot go on: the run is not entered */
+    void (*failed)(void *context, dp_status status,
+                   const char *why); /* cannot go on: the run is not entered */
     void (*progress)(void *context, const char *phase, const char *text);
 } dp_driver_hooks;
 
 /* facts: copied. Without a manifest in it the node is a newcomer and asks the addresses of its token first. Binds the
  * listening port: DP_BUSY with a sentence when it is taken. */
-DP_MUST dp_status dp_driver_open(dp_driver **driver, dp_daemon *daemon, const dp_facts *facts, dp_why *why);
+DP_MUST dp_status dp_driver_open(dp_driver **driver, dp_daemon *daemon, const dp_facts *facts,
+                                 dp_why *why);
 void dp_driver_set_hooks(dp_driver *driver, const dp_driver_hooks *hooks);
 /* Says goodbye; memory goes when libuv has closed its handles. */
 void dp_driver_close(dp_driver *driver);
@@ -28,17 +30,17 @@ void dp_driver_command(dp_driver *driver, dp_command command);
 
 /* Answers for people. */
 typedef struct dp_driver_view {
-    bool running;              /* the protocol core stands; node is filled */
+    bool running; /* the protocol core stands; node is filled */
     dp_node_view node;
     dp_transport_stats transport;
     uint16_t port;
-    const char *trainer;       /* "up" | "starting" | "down" */
+    const char *trainer; /* "up" | "starting" | "down" */
     int trainer_pid;
     uint32_t trainer_restarts;
     uint64_t elements;
     double tokens_per_s;
-    double loss;               /* of the running local round, nats per token; 0: unknown */
-    uint64_t counted;          /* rounds that list this node */
+    double loss;      /* of the running local round, nats per token; 0: unknown */
+    uint64_t counted; /* rounds that list this node */
     uint64_t checkpoint_round;
     bool has_checkpoint;
 } dp_driver_view;
@@ -56,6 +58,7 @@ uint32_t dp_driver_addresses(const dp_driver *driver, dp_address *addresses);
 /* One question to the trainer (EVAL, SAMPLE). answer is called once: with the reply, or with NULL and a reason. DP_CLOSED
  * without a trainer that holds a model, DP_AGAIN when too many wait: then it has been called already. */
 typedef void dp_driver_answer(void *context, const dp_trainer_msg *reply, const char *why);
-DP_MUST dp_status dp_driver_ask(dp_driver *driver, const dp_trainer_msg *question, dp_driver_answer *answer, void *context);
+DP_MUST dp_status dp_driver_ask(dp_driver *driver, const dp_trainer_msg *question,
+                                dp_driver_answer *answer, void *context);
 
 #endif

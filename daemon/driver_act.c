@@ -24,9 +24,11 @@ static void note(dp_driver *driver, const dp_note *what)
                                 .live = true};
         strncpy(round.cause, what->cause, sizeof round.cause - 1);
         dp_diary_round_add(diary, &round);
-    } else if (what->code == DP_NOTE_STRAGGLER && row != NULL && row->n_left_out < DP_DIARY_LEFT_OUT_MAX) {
+    } else if (what->code == DP_NOTE_STRAGGLER && row != NULL &&
+               row->n_left_out < DP_DIARY_LEFT_OUT_MAX) {
         row->left_out[row->n_left_out].peer = what->peer;
-        strncpy(row->left_out[row->n_left_out].cause, what->cause, sizeof row->left_out[0].cause - 1);
+        strncpy(row->left_out[row->n_left_out].cause, what->cause,
+                sizeof row->left_out[0].cause - 1);
         row->n_left_out++;
     } else if (what->code == DP_NOTE_COUNTED) {
         driver->counted++;
@@ -40,7 +42,8 @@ static void send_message(dp_driver *driver, const dp_action *action)
         return;
     }
     /* Dropped without a link; the protocol repeats what matters. */
-    DP_IGNORE(dp_transport_send(driver->transport, &action->u.send.peer, DP_LANE_CONTROL, action->u.send.bytes));
+    DP_IGNORE(dp_transport_send(driver->transport, &action->u.send.peer, DP_LANE_CONTROL,
+                                action->u.send.bytes));
 }
 
 void dp_driver_act(dp_driver *driver, const dp_action *action)
@@ -50,7 +53,8 @@ void dp_driver_act(dp_driver *driver, const dp_action *action)
         send_message(driver, action);
         break;
     case DP_DO_DIAL:
-        dp_transport_dial(driver->transport, &action->u.dial.peer, action->u.dial.addrs, action->u.dial.n_addrs);
+        dp_transport_dial(driver->transport, &action->u.dial.peer, action->u.dial.addrs,
+                          action->u.dial.n_addrs);
         break;
     case DP_DO_HANGUP:
         dp_transport_hangup(driver->transport, &action->u.peer);
@@ -59,8 +63,8 @@ void dp_driver_act(dp_driver *driver, const dp_action *action)
         dp_driver_store(driver, action);
         break;
     case DP_DO_OBJECT_BEGIN:
-        dp_courier_begin(driver->courier, &action->u.object.root, action->u.object.size, action->u.object.leaves,
-                         action->u.object.use, 0);
+        dp_courier_begin(driver->courier, &action->u.object.root, action->u.object.size,
+                         action->u.object.leaves, action->u.object.use, 0);
         break;
     case DP_DO_OBJECT_KEEP:
     case DP_DO_OBJECT_DROP:
@@ -70,16 +74,19 @@ void dp_driver_act(dp_driver *driver, const dp_action *action)
         dp_courier_get_info(driver->courier, &action->u.get.peer, &action->u.get.root);
         break;
     case DP_DO_GET_CHUNK:
-        dp_courier_get_chunk(driver->courier, &action->u.get.peer, &action->u.get.root, action->u.get.index);
+        dp_courier_get_chunk(driver->courier, &action->u.get.peer, &action->u.get.root,
+                             action->u.get.index);
         break;
     case DP_DO_SERVE_INFO:
         dp_courier_serve_info(driver->courier, &action->u.get.peer, &action->u.get.root);
         break;
     case DP_DO_SERVE_CHUNK:
-        dp_courier_serve_chunk(driver->courier, &action->u.get.peer, &action->u.get.root, action->u.get.index);
+        dp_courier_serve_chunk(driver->courier, &action->u.get.peer, &action->u.get.root,
+                               action->u.get.index);
         break;
     case DP_DO_SERVE_RECORDS:
-        dp_courier_serve_records(driver->courier, &action->u.serve.peer, action->u.serve.from, action->u.serve.count);
+        dp_courier_serve_records(driver->courier, &action->u.serve.peer, action->u.serve.from,
+                                 action->u.serve.count);
         break;
     case DP_DO_SERVE_MANIFEST:
         dp_courier_serve_manifest(driver->courier, &action->u.peer);
@@ -106,8 +113,10 @@ void dp_driver_act(dp_driver *driver, const dp_action *action)
         note(driver, &action->u.note);
         break;
     case DP_DO_HALT:
-        dp_diary_note(driver->daemon->diary, &action->u.note, dp_driver_peer_name(driver, &action->u.note.peer));
-        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "run.halted", action->u.note.round, &action->u.note.peer,
+        dp_diary_note(driver->daemon->diary, &action->u.note,
+                      dp_driver_peer_name(driver, &action->u.note.peer));
+        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "run.halted", action->u.note.round,
+                     &action->u.note.peer,
                      "%s voted twice in one ballot; no more commits until the root key decides",
                      dp_driver_peer_name(driver, &action->u.note.peer));
         break;

@@ -46,9 +46,11 @@ static void run_keep(dp_saver_job *job, dp_store *store)
     /* By now a row names what was staged before, or nothing ever will. */
     const dp_pin pin = {.run = self->run, .kind = stage_kind(&self->msg), .round = DP_STAGED_ROUND};
     for (uint32_t i = 0; i < 2 && self->status == DP_OK; i++) {
-        const bool again = dp_hash_equal(&self->before[i], &self->roots[0]) || dp_hash_equal(&self->before[i], &self->roots[1]);
+        const bool again = dp_hash_equal(&self->before[i], &self->roots[0]) ||
+                           dp_hash_equal(&self->before[i], &self->roots[1]);
         if (!again && !dp_hash_is_zero(&self->before[i])) {
-            DP_IGNORE(dp_object_unpin(store, &self->before[i], &pin)); /* Then it goes at the next start. */
+            DP_IGNORE(dp_object_unpin(store, &self->before[i],
+                                      &pin)); /* Then it goes at the next start. */
         }
     }
 }
@@ -67,7 +69,9 @@ static void done_keep(dp_saver_job *job)
         dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "store.failed", self->msg.round, NULL,
                      "an update could not be stored: %s", dp_status_text(self->status));
         if (!driver->closing) {
-            dp_trainer_kill(driver->trainer); /* Its vectors have moved on; only a restart brings them in step. */
+            dp_trainer_kill(
+                driver
+                    ->trainer); /* Its vectors have moved on; only a restart brings them in step. */
         }
     } else if (self->msg.kind == DP_TRAINER_PUBLISHED) {
         memcpy(driver->staged[0], self->roots, sizeof self->roots);
@@ -113,7 +117,8 @@ static void keep(dp_driver *driver, const dp_trainer_msg *msg, const int *fds)
     job->driver = driver;
     job->msg = *msg;
     job->run = driver->facts.run;
-    memcpy(job->before, driver->staged[msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1], sizeof job->before);
+    memcpy(job->before, driver->staged[msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1],
+           sizeof job->before);
     job->fds[0] = fds[0];
     job->fds[1] = fds[1];
     if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
@@ -151,12 +156,14 @@ static void applied(dp_driver *driver, const dp_trainer_msg *msg)
 static void progress(dp_driver *driver, const dp_trainer_msg *msg)
 {
     const uint64_t now = uv_now(driver->daemon->loop);
-    const bool goes_on = driver->step_ms != 0 && msg->steps > driver->step_count && msg->tokens > driver->step_tokens;
+    const bool goes_on = driver->step_ms != 0 && msg->steps > driver->step_count &&
+                         msg->tokens > driver->step_tokens;
     const uint64_t elapsed = now - driver->step_ms;
     uint64_t step_us = 0;
     if (goes_on && elapsed > 0) {
         step_us = elapsed * 1000 / (msg->steps - driver->step_count);
-        driver->tokens_per_s = (double)(msg->tokens - driver->step_tokens) * 1000.0 / (double)elapsed;
+        driver->tokens_per_s =
+            (double)(msg->tokens - driver->step_tokens) * 1000.0 / (double)elapsed;
     }
     driver->step_ms = now;
     driver->step_count = msg->steps;
@@ -182,8 +189,8 @@ static void opened(dp_driver *driver, const dp_trainer_msg *msg)
 {
     driver->trainer_open = true;
     driver->elements = msg->elements;
-    dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "trainer.up", 0, NULL, "the trainer holds %llu parameters",
-                 (unsigned long long)msg->elements);
+    dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "trainer.up", 0, NULL,
+                 "the trainer holds %llu parameters", (unsigned long long)msg->elements);
     dp_driver_feed(driver, &(dp_event){.type = DP_EV_TRAINER_UP});
 }
 
@@ -199,8 +206,8 @@ static void checked(dp_driver *driver, const dp_trainer_msg *msg)
 static void mixed(dp_driver *driver, const dp_trainer_msg *msg)
 {
     driver->moved = msg->moved; /* The note of the finished exchange follows. */
-    dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "gossip.moved", 0, NULL, "weight x displacement moved here: %.9g",
-                 msg->moved);
+    dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "gossip.moved", 0, NULL,
+                 "weight x displacement moved here: %.9g", msg->moved);
     dp_event event = {.type = DP_EV_MIXED};
     memcpy(event.u.mixed.exchange, msg->exchange, sizeof event.u.mixed.exchange);
     dp_driver_feed(driver, &event);
@@ -245,7 +252,8 @@ static uint32_t fds_of(dp_trainer_kind answer)
 static bool belongs(dp_driver *driver, const dp_trainer_msg *msg, dp_driver_wait *wait)
 {
     if (msg->kind == DP_TRAINER_READY_AT) {
-        return dp_driver_answered(driver, DP_TRAINER_INIT, wait) || dp_driver_answered(driver, DP_TRAINER_LOAD, wait);
+        return dp_driver_answered(driver, DP_TRAINER_INIT, wait) ||
+               dp_driver_answered(driver, DP_TRAINER_LOAD, wait);
     }
     const dp_trainer_kind command = command_of(msg->kind);
     return command == 0 || dp_driver_answered(driver, command, wait);
@@ -259,7 +267,8 @@ static void failed(dp_driver *driver, const dp_trainer_msg *msg)
         memmove(driver->waits, driver->waits + 1, driver->n_waits * sizeof wait);
         dp_driver_command_failed(driver, &wait, msg->text);
     } else {
-        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.failed", 0, NULL, "%.200s", msg->text);
+        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.failed", 0, NULL, "%.200s",
+                     msg->text);
     }
 }
 
@@ -271,8 +280,8 @@ void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fd
         for (uint32_t i = 0; i < n_fds; i++) {
             close(fds[i]);
         }
-        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.odd", 0, NULL, "an unexpected %s from the trainer",
-                     dp_trainer_kind_name(msg->kind));
+        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.odd", 0, NULL,
+                     "an unexpected %s from the trainer", dp_trainer_kind_name(msg->kind));
         return;
     }
     switch ((int)msg->kind) {
@@ -296,7 +305,8 @@ void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fd
         if (take_state(driver, msg, fds[0])) {
             applied(driver, msg);
         } else {
-            dp_trainer_kill(driver->trainer); /* What it made cannot be had; a fresh process is the way out. */
+            dp_trainer_kill(
+                driver->trainer); /* What it made cannot be had; a fresh process is the way out. */
         }
         break;
     case DP_TRAINER_MIXED:

@@ -10,13 +10,13 @@
 
 enum {
     DP_DRIVER_NAMES_MAX = 256,
-    DP_DRIVER_QUEUE_MAX = 64,    /* events that arise while a step is being carried out */
-    DP_DRIVER_CHECKS_MAX = 128,  /* blobs being checked */
+    DP_DRIVER_QUEUE_MAX = 64,     /* events that arise while a step is being carried out */
+    DP_DRIVER_CHECKS_MAX = 128,   /* blobs being checked */
     DP_DRIVER_QUESTIONS_MAX = 16, /* commands that wait when a person may still ask */
-    DP_DRIVER_WAITS_MAX = 64,    /* commands that the trainer has not answered */
+    DP_DRIVER_WAITS_MAX = 64,     /* commands that the trainer has not answered */
     DP_DRIVER_TICK_MS = 500,
     DP_DRIVER_ANSWER_MS = 300 * 1000, /* a trainer that is silent for so long hangs */
-    DP_DRIVER_BLOB_WINDOW = 8,   /* rounds whose blobs are offered to the node at start */
+    DP_DRIVER_BLOB_WINDOW = 8,        /* rounds whose blobs are offered to the node at start */
     DP_DRIVER_REDIAL_MS = 2000
 };
 
@@ -47,18 +47,18 @@ struct dp_driver {
     dp_transport *transport;
     dp_courier *courier;
     dp_trainer *trainer;
-    dp_node *node;          /* NULL until the manifest is known and the store was read */
+    dp_node *node; /* NULL until the manifest is known and the store was read */
     dp_crypto_keys keys;
     bool has_vote_key;
     dp_sign_key vote_key;
     uv_timer_t *wake;
     uv_timer_t *tick;
     uint64_t redial_ms;
-    uint32_t remember_in;   /* ticks until addresses of peers are saved */
+    uint32_t remember_in; /* ticks until addresses of peers are saved */
     uint16_t port;
     bool closing;
     bool told_following;
-    uint32_t n_jobs;        /* of ours, at the saver */
+    uint32_t n_jobs; /* of ours, at the saver */
     /* steps */
     bool stepping;
     dp_actions *actions;
@@ -76,24 +76,25 @@ struct dp_driver {
     /* trainer */
     bool trainer_wanted;
     bool trainer_open;
-    uint32_t trainer_life;  /* counts deaths, so that late jobs of an earlier life are dropped */
+    uint32_t trainer_life; /* counts deaths, so that late jobs of an earlier life are dropped */
     uint64_t elements;
     uint32_t next_check;
     dp_hash checks[DP_DRIVER_CHECKS_MAX];
     uint32_t n_waits;
     dp_driver_wait waits[DP_DRIVER_WAITS_MAX];
     double loss;
-    double moved;           /* by the last pair exchange: weight times displacement */
+    double moved; /* by the last pair exchange: weight times displacement */
     double tokens_per_s;
-    uint64_t step_ms;       /* when the last STEP came */
+    uint64_t step_ms; /* when the last STEP came */
     uint32_t step_count;
     uint64_t step_tokens;
-    dp_hash staged[2][2];   /* of the last publication and the last frozen displacement: blob, vector */
+    dp_hash staged[2]
+                  [2]; /* of the last publication and the last frozen displacement: blob, vector */
     uint32_t n_drops;
-    dp_view snapshot;       /* mapping of the state after snapshot_round */
+    dp_view snapshot; /* mapping of the state after snapshot_round */
     uint64_t snapshot_round;
     dp_hash snapshot_root;
-    uint64_t saved_ms;      /* when the last checkpoint was begun */
+    uint64_t saved_ms; /* when the last checkpoint was begun */
 };
 
 /* driver.c */

@@ -13,7 +13,8 @@
 
 enum { ID_BYTES = 16, HISTORY = 256 };
 
-_Static_assert((int)DP_MANIFEST_MEMBERS_MAX == (int)DP_MEMBERS_MAX, "every manifest fits the member table");
+_Static_assert((int)DP_MANIFEST_MEMBERS_MAX == (int)DP_MEMBERS_MAX,
+               "every manifest fits the member table");
 
 typedef struct restore_job {
     dp_saver_job job;
@@ -92,8 +93,10 @@ static dp_status restore_record(const dp_chain_row *entry, void *context)
 {
     restore_job *self = context;
     DP_TRY(dp_node_restore_record(self->node, entry->slot, entry->record, entry->cert));
-    if (dp_record_decode(&self->record, entry->record) == DP_OK && self->record.kind == DP_RECORD_ROUND) {
-        dp_diary_round_of_record(&self->record, &self->driver->self, &self->rounds[self->n_rounds++ % HISTORY]);
+    if (dp_record_decode(&self->record, entry->record) == DP_OK &&
+        self->record.kind == DP_RECORD_ROUND) {
+        dp_diary_round_of_record(&self->record, &self->driver->self,
+                                 &self->rounds[self->n_rounds++ % HISTORY]);
     }
     return DP_OK;
 }
@@ -113,7 +116,8 @@ static void restore_object(restore_job *self, dp_store *store, const dp_hash *ro
 {
     dp_object_info info;
     if (dp_object_stat(store, root, &info) == DP_OK && info.complete) {
-        DP_IGNORE(dp_node_restore_object(self->node, root, info.size)); /* Else it is fetched again. */
+        DP_IGNORE(
+            dp_node_restore_object(self->node, root, info.size)); /* Else it is fetched again. */
     }
 }
 
@@ -121,7 +125,8 @@ static dp_status restore_blob(const dp_chain_row *entry, void *context)
 {
     restore_job *self = ((void **)context)[0];
     dp_store *store = ((void **)context)[1];
-    if (dp_record_decode(&self->record, entry->record) == DP_OK && self->record.kind == DP_RECORD_ROUND) {
+    if (dp_record_decode(&self->record, entry->record) == DP_OK &&
+        self->record.kind == DP_RECORD_ROUND) {
         for (uint32_t i = 0; i < self->record.n_listed; i++) {
             restore_object(self, store, &self->record.listed[i].root);
         }
@@ -138,8 +143,10 @@ static dp_status restore_objects(restore_job *self, dp_store *store)
     if (dp_chain_head(store, &self->driver->facts.run, &tip) != DP_OK) {
         return DP_OK;
     }
-    const uint64_t from = tip.slot > DP_DRIVER_BLOB_WINDOW ? tip.slot - DP_DRIVER_BLOB_WINDOW + 1 : 1;
-    return dp_chain_each(store, &self->driver->facts.run, from, DP_DRIVER_BLOB_WINDOW, restore_blob, context);
+    const uint64_t from =
+        tip.slot > DP_DRIVER_BLOB_WINDOW ? tip.slot - DP_DRIVER_BLOB_WINDOW + 1 : 1;
+    return dp_chain_each(store, &self->driver->facts.run, from, DP_DRIVER_BLOB_WINDOW, restore_blob,
+                         context);
 }
 
 static dp_status read_vote(restore_job *self, dp_store *store, dp_buf *record)
@@ -150,8 +157,10 @@ static dp_status read_vote(restore_job *self, dp_store *store, dp_buf *record)
     if (vote.promised == DP_VOTE_ROW_NONE) {
         return DP_OK; /* The key is there and has never voted. */
     }
-    dp_commit_row row = {
-        .slot = vote.slot, .promised = vote.promised, .accepted = vote.accepted, .record = dp_buf_view(record)};
+    dp_commit_row row = {.slot = vote.slot,
+                         .promised = vote.promised,
+                         .accepted = vote.accepted,
+                         .record = dp_buf_view(record)};
     memcpy(row.fork.bytes, vote.place, DP_HASH_BYTES);
     memcpy(row.prev.bytes, vote.place + DP_HASH_BYTES, DP_HASH_BYTES);
     dp_writer writer = dp_writer_of(bytes, sizeof bytes);
@@ -209,13 +218,15 @@ static dp_status restore_exchange_row(const dp_row *row, void *context)
 static dp_status restore_pending(restore_job *self, dp_store *store)
 {
     row_walk walk = {.job = self, .store = store};
-    return dp_row_each(store, &self->driver->facts.run, DP_DRIVER_PENDING, restore_pending_row, &walk);
+    return dp_row_each(store, &self->driver->facts.run, DP_DRIVER_PENDING, restore_pending_row,
+                       &walk);
 }
 
 static dp_status restore_exchanges(restore_job *self, dp_store *store)
 {
     row_walk walk = {.job = self, .store = store};
-    return dp_row_each(store, &self->driver->facts.run, DP_DRIVER_EXCHANGE, restore_exchange_row, &walk);
+    return dp_row_each(store, &self->driver->facts.run, DP_DRIVER_EXCHANGE, restore_exchange_row,
+                       &walk);
 }
 
 static dp_status restore_checkpoints(restore_job *self, dp_store *store)
@@ -228,7 +239,8 @@ static dp_status restore_checkpoints(restore_job *self, dp_store *store)
         const bool whole = list[i].state == DP_CKPT_COMPLETE || list[i].state == DP_CKPT_KEPT;
         if (whole && dp_object_verify(store, &list[i].object) == DP_OK &&
             dp_object_stat(store, &list[i].object, &info) == DP_OK) {
-            DP_TRY(dp_node_restore_checkpoint(self->node, list[i].round, &list[i].object, info.size));
+            DP_TRY(
+                dp_node_restore_checkpoint(self->node, list[i].round, &list[i].object, info.size));
             self->has_checkpoint = true;
             self->checkpoint_round = list[i].round;
         }
@@ -289,16 +301,11 @@ static dp_status drop_staged(restore_job *self, dp_store *store)
 }
 
 static const restore_step steps[] = {
-    {"what was left half done", drop_staged},
-    {"what it knows of the run", save_facts},
-    {"the vote key", load_vote_key},
-    {"memory for the protocol", make_node},
-    {"the chain of records", restore_chain},
-    {"the vote", restore_vote},
-    {"stored objects", restore_objects},
-    {"the pending publication", restore_pending},
-    {"pair exchanges", restore_exchanges},
-    {"checkpoints", restore_checkpoints},
+    {"what was left half done", drop_staged}, {"what it knows of the run", save_facts},
+    {"the vote key", load_vote_key},          {"memory for the protocol", make_node},
+    {"the chain of records", restore_chain},  {"the vote", restore_vote},
+    {"stored objects", restore_objects},      {"the pending publication", restore_pending},
+    {"pair exchanges", restore_exchanges},    {"checkpoints", restore_checkpoints},
     {"known peers", restore_peers},
 };
 
@@ -323,10 +330,12 @@ static void done_restore(dp_saver_job *job)
     } else {
         const uint32_t kept = self->n_rounds < HISTORY ? self->n_rounds : HISTORY;
         for (uint32_t i = 0; i < kept; i++) {
-            dp_diary_round_add(driver->daemon->diary, &self->rounds[(self->n_rounds - kept + i) % HISTORY]);
+            dp_diary_round_add(driver->daemon->diary,
+                               &self->rounds[(self->n_rounds - kept + i) % HISTORY]);
         }
         if (self->new_vote_key) {
-            dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "vote.key", 0, NULL, "made a new vote key");
+            dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "vote.key", 0, NULL,
+                         "made a new vote key");
         }
         driver->has_checkpoint = self->has_checkpoint;
         driver->checkpoint_round = self->checkpoint_round;

@@ -57,7 +57,8 @@ static dp_status run_vote(const row_job *self, dp_store *store)
 {
     dp_commit_row row;
     DP_TRY(dp_commit_row_read(self->row, &row));
-    dp_vote_row vote = {.slot = row.slot, .promised = row.promised, .accepted = row.accepted, .record = row.record};
+    dp_vote_row vote = {
+        .slot = row.slot, .promised = row.promised, .accepted = row.accepted, .record = row.record};
     memcpy(vote.place, row.fork.bytes, DP_HASH_BYTES);
     memcpy(vote.place + DP_HASH_BYTES, row.prev.bytes, DP_HASH_BYTES);
     return dp_vote_save(store, &self->run, &vote);
@@ -66,8 +67,10 @@ static dp_status run_vote(const row_job *self, dp_store *store)
 static void run_row(dp_saver_job *job, dp_store *store)
 {
     row_job *self = (row_job *)job;
-    const dp_chain_row entry = {
-        .slot = self->slot, .hash = dp_record_hash(self->row), .record = self->row, .cert = self->cert};
+    const dp_chain_row entry = {.slot = self->slot,
+                                .hash = dp_record_hash(self->row),
+                                .record = self->row,
+                                .cert = self->cert};
     switch (self->kind) {
     case DP_STORE_VOTE:
         self->status = run_vote(self, store);
@@ -107,7 +110,8 @@ static void done_row(dp_saver_job *job)
     dp_driver *driver = self->driver;
     if (self->status != DP_OK) {
         dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "store.failed", 0, NULL,
-                     "a row of kind %d could not be written: %s", (int)self->kind, dp_status_text(self->status));
+                     "a row of kind %d could not be written: %s", (int)self->kind,
+                     dp_status_text(self->status));
     }
     if (self->status == DP_OK && self->kind == DP_STORE_DECIDED && !driver->closing) {
         remember_round(driver, self);
@@ -116,7 +120,8 @@ static void done_row(dp_saver_job *job)
     event.u.stored.op = self->op;
     event.u.stored.status = self->status;
     dp_driver_feed(driver, &event);
-    if ((self->status == DP_IO || self->status == DP_CORRUPT) && !driver->daemon->ending) { /* Rule R5: never write on after a failed sync. */
+    if ((self->status == DP_IO || self->status == DP_CORRUPT) &&
+        !driver->daemon->ending) { /* Rule R5: never write on after a failed sync. */
         dp_daemon_end(driver->daemon, 75, "the store failed; start again to check it");
     }
     dp_free(self);
@@ -170,7 +175,8 @@ static void run_pin(dp_saver_job *job, dp_store *store)
     if (self->drop) {
         DP_IGNORE(dp_object_unpin(store, &self->root, &self->pin)); /* Then it only lives longer. */
     } else {
-        DP_IGNORE(dp_object_pin(store, &self->root, &self->pin)); /* NOTFOUND: gone already, peers have it. */
+        DP_IGNORE(dp_object_pin(store, &self->root,
+                                &self->pin)); /* NOTFOUND: gone already, peers have it. */
     }
     if (self->collect) {
         DP_IGNORE(dp_object_collect(store, NULL));
@@ -188,8 +194,9 @@ static void done_pin(dp_saver_job *job)
 void dp_driver_keep(dp_driver *driver, const dp_action *action)
 {
     static const dp_pin_kind kinds[] = {
-        [DP_USE_BLOB] = DP_PIN_BLOB,       [DP_USE_STATE] = DP_PIN_STATE,       [DP_USE_DATA] = DP_PIN_DATA,
-        [DP_USE_PENDING] = DP_PIN_PENDING, [DP_USE_EXCHANGE] = DP_PIN_EXCHANGE,
+        [DP_USE_BLOB] = DP_PIN_BLOB,         [DP_USE_STATE] = DP_PIN_STATE,
+        [DP_USE_DATA] = DP_PIN_DATA,         [DP_USE_PENDING] = DP_PIN_PENDING,
+        [DP_USE_EXCHANGE] = DP_PIN_EXCHANGE,
     };
     pin_job *job = dp_alloc(1, sizeof *job);
     if (job == NULL) {
@@ -235,7 +242,8 @@ static void done_save(dp_saver_job *job)
         driver->checkpoint_round = self->ckpt.round;
         driver->has_checkpoint = true;
         dp_diary_add(driver->daemon->diary, DP_LOG_DEBUG, "ckpt.saved", self->ckpt.round, NULL,
-                     "checkpoint of round %llu, %zu bytes", (unsigned long long)self->ckpt.round, self->state.size);
+                     "checkpoint of round %llu, %zu bytes", (unsigned long long)self->ckpt.round,
+                     self->state.size);
         dp_event event = {.type = DP_EV_SAVED};
         event.u.saved.round = self->ckpt.round;
         event.u.saved.tensor_root = self->ckpt.object;
@@ -243,8 +251,8 @@ static void done_save(dp_saver_job *job)
         dp_driver_feed(driver, &event);
     } else if (self->status != DP_EXISTS) {
         dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "ckpt.failed", self->ckpt.round, NULL,
-                     "no checkpoint of round %llu: %s; training goes on", (unsigned long long)self->ckpt.round,
-                     dp_status_text(self->status));
+                     "no checkpoint of round %llu: %s; training goes on",
+                     (unsigned long long)self->ckpt.round, dp_status_text(self->status));
     }
     dp_memfd_unmap(self->state);
     dp_free(self);
@@ -307,7 +315,8 @@ static void run_peers(dp_saver_job *job, dp_store *store)
 {
     const peers_job *self = (const peers_job *)job;
     for (uint32_t i = 0; i < self->count; i++) {
-        DP_IGNORE(dp_peer_save(store, &self->rows[i])); /* An address book: what is lost is learned again. */
+        DP_IGNORE(dp_peer_save(
+            store, &self->rows[i])); /* An address book: what is lost is learned again. */
     }
 }
 
@@ -327,7 +336,8 @@ static void peer_row(const dp_member_view *member, dp_peer_row *row)
     for (uint32_t i = 0; i < member->n_addrs; i++) {
         char text[DP_ADDR_TEXT_MAX];
         dp_addr_text(&member->addrs[i], text);
-        const int size = snprintf(row->addresses + at, sizeof row->addresses - at, "%s%s", i > 0 ? " " : "", text);
+        const int size = snprintf(row->addresses + at, sizeof row->addresses - at, "%s%s",
+                                  i > 0 ? " " : "", text);
         at += size > 0 ? (size_t)size : 0;
     }
 }

@@ -193,7 +193,8 @@ static void start_mix(dp_driver *driver, const dp_action *action, dp_trainer_kin
     tell(driver, job);
 }
 
-static void start_plain(dp_driver *driver, const dp_trainer_msg *msg, dp_trainer_kind wait, const dp_hash *root)
+static void start_plain(dp_driver *driver, const dp_trainer_msg *msg, dp_trainer_kind wait,
+                        const dp_hash *root)
 {
     tell_job *job = tell_job_new(driver, msg->kind);
     if (job == NULL) {
@@ -235,6 +236,7 @@ void dp_driver_command_trainer(dp_driver *driver, const dp_action *action)
     } else if (action->type == DP_DO_APPLY) {
         start_apply(driver, action);
     } else {
-        start_mix(driver, action, action->type == DP_DO_FREEZE ? DP_TRAINER_FREEZE : DP_TRAINER_MIX);
+        start_mix(driver, action,
+                  action->type == DP_DO_FREEZE ? DP_TRAINER_FREEZE : DP_TRAINER_MIX);
     }
 }

@@ -91,7 +91,8 @@ static void on_down(void *context, const char *cause)
     driver->step_ms = 0;
     driver->tokens_per_s = 0;
     drop_waits(driver, "the trainer died");
-    dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.down", 0, NULL, "the trainer %s; it is started again", cause);
+    dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.down", 0, NULL,
+                 "the trainer %s; it is started again", cause);
     dp_driver_feed(driver, &(dp_event){.type = DP_EV_TRAINER_DOWN});
 }
 
@@ -114,7 +115,8 @@ void dp_driver_trainer_open(dp_driver *driver)
         status = dp_trainer_start(driver->trainer, &why);
     }
     if (status != DP_OK) {
-        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "trainer.missing", 0, NULL, "%s", why.text);
+        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "trainer.missing", 0, NULL, "%s",
+                     why.text);
     }
 }
 
@@ -125,13 +127,15 @@ void dp_driver_trainer_close(dp_driver *driver)
     driver->trainer = NULL;
 }
 
-dp_status dp_driver_ask(dp_driver *driver, const dp_trainer_msg *question, dp_driver_answer *answer, void *context)
+dp_status dp_driver_ask(dp_driver *driver, const dp_trainer_msg *question, dp_driver_answer *answer,
+                        void *context)
 {
     if (!driver->trainer_open) {
         answer(context, NULL, "the trainer has not loaded the model");
         return DP_CLOSED;
     }
-    if (driver->n_waits >= DP_DRIVER_QUESTIONS_MAX) { /* People must not crowd out the node's own commands. */
+    if (driver->n_waits >=
+        DP_DRIVER_QUESTIONS_MAX) { /* People must not crowd out the node's own commands. */
         answer(context, NULL, "too many questions are waiting");
         return DP_AGAIN;
     }

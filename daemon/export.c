@@ -51,7 +51,8 @@ static dp_status write_inputs(export_job *self, dp_store *store)
     dp_buf buf;
     uint32_t n_bad = 0;
     uint8_t *room = NULL;
-    DP_TRY(write_file(self->folder, "manifest", dp_view_of(self->facts.manifest, self->facts.manifest_bytes)));
+    DP_TRY(write_file(self->folder, "manifest",
+                      dp_view_of(self->facts.manifest, self->facts.manifest_bytes)));
     dp_buf_init(&buf, DP_OBJECT_BYTES_MAX);
     dp_status status = dp_ckpt_load(store, &self->facts.run, &self->ckpt, &buf, &n_bad);
     if (status == DP_OK) {
@@ -92,7 +93,8 @@ static void on_tool(void *context, bool ok, const char *output)
     export_job *self = context;
     dp_packer packer;
     if (!ok) {
-        dp_call_fail(&self->call, 74, "E0405", "choose a folder that does not hold a model yet", "the export failed", output);
+        dp_call_fail(&self->call, 74, "E0405", "choose a folder that does not hold a model yet",
+                     "the export failed", output);
     } else if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
         dp_pair_text(&map, "path", self->path);
@@ -116,19 +118,23 @@ static void done_export(dp_saver_job *job)
     char tokenizer[DP_CONFIG_PATH_MAX + 64];
     if (self->status != DP_OK) {
         const bool none = self->status == DP_NOTFOUND;
-        dp_call_fail(&self->call, none ? 75 : 74, "E0404", none ? "wait for the first round" : "dpnode ckpt verify",
-                     none ? "there is no checkpoint yet" : "the checkpoint could not be read", dp_status_text(self->status));
+        dp_call_fail(&self->call, none ? 75 : 74, "E0404",
+                     none ? "wait for the first round" : "dpnode ckpt verify",
+                     none ? "there is no checkpoint yet" : "the checkpoint could not be read",
+                     dp_status_text(self->status));
         finish(self);
         return;
     }
     snprintf(manifest, sizeof manifest, "%s/manifest", self->folder);
     snprintf(state, sizeof state, "%s/state", self->folder);
     snprintf(tokenizer, sizeof tokenizer, "%s/tokenizer.json", self->folder);
-    DP_IGNORE(mkdir(self->path, 0755) != 0); /* It may be there; the tool tells if it cannot write. */
+    DP_IGNORE(mkdir(self->path, 0755) !=
+              0); /* It may be there; the tool tells if it cannot write. */
     const char *const arguments[] = {"--export", manifest, state, tokenizer, self->path, NULL};
     const dp_status status = dp_tool_run(self->daemon, arguments, on_tool, self);
     if (status != DP_OK) {
-        dp_call_fail(&self->call, 70, "E0405", "give a shorter path", "the export cannot start", dp_status_text(status));
+        dp_call_fail(&self->call, 70, "E0405", "give a shorter path", "the export cannot start",
+                     dp_status_text(status));
         finish(self);
     }
 }
@@ -138,7 +144,8 @@ void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path)
     const dp_manifest *manifest = dp_driver_manifest(daemon->driver);
     export_job *job = dp_alloc(1, sizeof *job);
     if (manifest == NULL || job == NULL || dp_tool_folder(daemon, job->folder) != DP_OK) {
-        dp_call_fail(call, 75, "E0404", "wait for the first round", "there is nothing to export yet",
+        dp_call_fail(call, 75, "E0404", "wait for the first round",
+                     "there is nothing to export yet",
                      "the run's manifest is not here, or the disk is full");
         dp_free(job);
         return;
@@ -151,7 +158,8 @@ void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path)
     job->tokenizer = manifest->tokenizer;
     snprintf(job->path, sizeof job->path, "%s", path);
     if (dp_saver_post(daemon->saver, &job->job, DP_SAVER_BULK) != DP_OK) {
-        dp_call_fail(call, 75, "E0402", "try again", "the store is busy", "too many writes are waiting");
+        dp_call_fail(call, 75, "E0402", "try again", "the store is busy",
+                     "too many writes are waiting");
         finish(job);
     }
 }

@@ -26,7 +26,8 @@ typedef struct founding {
     dp_status status;
 } founding;
 
-static void finish(founding *self, dp_status status, const char *code, const char *what, const char *why, const char *fix)
+static void finish(founding *self, dp_status status, const char *code, const char *what,
+                   const char *why, const char *fix)
 {
     if (self->folder[0] != '\0') {
         dp_tool_folder_remove(self->folder);
@@ -38,7 +39,8 @@ static void finish(founding *self, dp_status status, const char *code, const cha
 }
 
 /* A file of the tool becomes an object that stays. */
-static dp_status keep_file(const founding *self, dp_store *store, const char *name, dp_hash *root, uint64_t *size)
+static dp_status keep_file(const founding *self, dp_store *store, const char *name, dp_hash *root,
+                           uint64_t *size)
 {
     char path[DP_CONFIG_PATH_MAX + 64];
     const dp_pin pin = {.kind = DP_PIN_DATA}; /* of no run: its id follows from these hashes */
@@ -56,7 +58,8 @@ static dp_status keep_file(const founding *self, dp_store *store, const char *na
         return DP_IO;
     }
     *size = (uint64_t)info.st_size;
-    const dp_status status = dp_object_put(store, dp_view_of(bytes, (size_t)info.st_size), &pin, root);
+    const dp_status status =
+        dp_object_put(store, dp_view_of(bytes, (size_t)info.st_size), &pin, root);
     munmap(bytes, (size_t)info.st_size);
     return status;
 }
@@ -67,7 +70,8 @@ static dp_status make_vote_key(founding *self, dp_sign_key *key)
     randombytes_buf(seed, sizeof seed);
     dp_sign_key_of_seed(seed, key);
     sodium_memzero(seed, sizeof seed);
-    memcpy(self->manifest.founder_vote_key, key->public_key, sizeof self->manifest.founder_vote_key);
+    memcpy(self->manifest.founder_vote_key, key->public_key,
+           sizeof self->manifest.founder_vote_key);
     return DP_OK;
 }
 
@@ -76,7 +80,8 @@ static dp_status sign_manifest(founding *self, const dp_sign_key *root)
     dp_facts *facts = &self->facts;
     DP_TRY(dp_manifest_encode(&self->manifest, facts->manifest, &facts->manifest_bytes));
     dp_sign(root, "dpnode/manifest/1",
-            dp_view_of(facts->manifest, facts->manifest_bytes - DP_MANIFEST_SIGNATURE_BYTES), self->manifest.signature);
+            dp_view_of(facts->manifest, facts->manifest_bytes - DP_MANIFEST_SIGNATURE_BYTES),
+            self->manifest.signature);
     return dp_manifest_encode(&self->manifest, facts->manifest, &facts->manifest_bytes);
 }
 
@@ -88,7 +93,8 @@ static void fill_facts(founding *self, const dp_sign_key *root)
     memcpy(facts->root, root->public_key, sizeof facts->root);
     randombytes_buf(facts->join_secret, sizeof facts->join_secret);
     randombytes_buf(serial, sizeof serial);
-    dp_founder_credential(root, &facts->run, &self->daemon->identity, serial, dp_unix_ms(), facts->credential);
+    dp_founder_credential(root, &facts->run, &self->daemon->identity, serial, dp_unix_ms(),
+                          facts->credential);
     facts->credential_bytes = DP_CERT_BYTES;
     snprintf(facts->name, sizeof facts->name, "%s", self->manifest.name);
     snprintf(facts->node_name, sizeof facts->node_name, "%s", self->node_name);
@@ -101,7 +107,8 @@ static dp_status found(founding *self, dp_store *store)
     dp_vote_key_row row;
     dp_manifest *manifest = &self->manifest;
     const dp_peer self_peer = dp_identity_peer(&self->daemon->identity);
-    DP_TRY(keep_file(self, store, "tokenizer.json", &manifest->tokenizer, &manifest->tokenizer_bytes));
+    DP_TRY(
+        keep_file(self, store, "tokenizer.json", &manifest->tokenizer, &manifest->tokenizer_bytes));
     DP_TRY(keep_file(self, store, "tokens.bin", &manifest->data, &manifest->data_bytes));
     randombytes_buf(self->root_seed, sizeof self->root_seed);
     dp_sign_key_of_seed(self->root_seed, &root);
@@ -137,7 +144,9 @@ static void done_found(dp_saver_job *job)
                "free some disk space and try again");
         return;
     }
-    dp_status status = daemon->driver != NULL || daemon->ending ? DP_BUSY : dp_daemon_keep_root(daemon, self->root_seed, &why);
+    dp_status status = daemon->driver != NULL || daemon->ending
+                           ? DP_BUSY
+                           : dp_daemon_keep_root(daemon, self->root_seed, &why);
     if (status == DP_OK) {
         status = dp_driver_open(&daemon->driver, daemon, &self->facts, &why);
     }
@@ -153,7 +162,8 @@ static void on_prepared(void *context, bool ok, const char *output)
 {
     founding *self = context;
     if (!ok) {
-        finish(self, DP_BADMSG, "E0304", "the text cannot be used", output, "give a file of UTF-8 text");
+        finish(self, DP_BADMSG, "E0304", "the text cannot be used", output,
+               "give a file of UTF-8 text");
         return;
     }
     char sentence[128];
@@ -162,7 +172,8 @@ static void on_prepared(void *context, bool ok, const char *output)
     self->job.run = run_found;
     self->job.done = done_found;
     if (dp_saver_post(self->daemon->saver, &self->job, DP_SAVER_BULK) != DP_OK) {
-        finish(self, DP_IO, "E0402", "the store is busy", "too many writes are waiting", "try again");
+        finish(self, DP_IO, "E0402", "the store is busy", "too many writes are waiting",
+               "try again");
     }
 }
 
@@ -181,13 +192,16 @@ void dp_found_start(dp_daemon *daemon, const dp_found_request *request)
     snprintf(vocab, sizeof vocab, "%u", self->manifest.vocab);
     if (dp_tool_folder(daemon, self->folder) != DP_OK) {
         self->folder[0] = '\0';
-        finish(self, DP_IO, "E0302", "there is no room to prepare the text", daemon->config->dir, "free some disk space");
+        finish(self, DP_IO, "E0302", "there is no room to prepare the text", daemon->config->dir,
+               "free some disk space");
         return;
     }
     request->progress(request->context, "prepare", request->text_path);
-    const char *const arguments[] = {"--prepare", request->text_path, self->folder, "--vocab", vocab, NULL};
+    const char *const arguments[] = {
+        "--prepare", request->text_path, self->folder, "--vocab", vocab, NULL};
     const dp_status status = dp_tool_run(daemon, arguments, on_prepared, self);
     if (status != DP_OK) {
-        finish(self, DP_IO, "E0304", "the text cannot be prepared", dp_status_text(status), "give a shorter path");
+        finish(self, DP_IO, "E0304", "the text cannot be prepared", dp_status_text(status),
+               "give a shorter path");
     }
 }

@@ -13,7 +13,8 @@ typedef struct dp_found_request {
     void *context;
     void (*progress)(void *context, const char *phase, const char *text);
     /* DP_OK: daemon->driver runs. Else what, why and fix for a person. */
-    void (*done)(void *context, dp_status status, const char *code, const char *what, const char *why, const char *fix);
+    void (*done)(void *context, dp_status status, const char *code, const char *what,
+                 const char *why, const char *fix);
 } dp_found_request;
 
 /* Copies the request; done is called once, perhaps before this returns. */

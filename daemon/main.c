@@ -12,7 +12,14 @@
 #include "daemon/driver.h"
 #include "store/dir.h"
 
-enum { EXIT_USAGE = 64, EXIT_SOFTWARE = 70, EXIT_CANTCREATE = 73, EXIT_IO = 74, EXIT_TEMPORARY = 75, EXIT_DENIED = 77 };
+enum {
+    EXIT_USAGE = 64,
+    EXIT_SOFTWARE = 70,
+    EXIT_CANTCREATE = 73,
+    EXIT_IO = 74,
+    EXIT_TEMPORARY = 75,
+    EXIT_DENIED = 77
+};
 
 static int exit_of(dp_status status)
 {
@@ -40,12 +47,14 @@ static void print_help(void)
     size_t count = 0;
     const dp_setting *settings = dp_settings(&count);
     printf("usage: dpnoded [--dir PATH] [--socket PATH] [--listen ADDR:PORT] ...\n"
-           "The node daemon of dpnode. It is idle, with no port open, until dpnode tells it to create or join a run.\n\n");
+           "The node daemon of dpnode. It is idle, with no port open, until dpnode tells it to "
+           "create or join a run.\n\n");
     for (size_t i = 0; i < count; i++) {
         char flag[64];
         snprintf(flag, sizeof flag, "--%s %s", settings[i].name, settings[i].unit);
-        printf("  %-24s %s%s%s%s\n", flag, settings[i].text, settings[i].standard[0] != '\0' ? " [" : "",
-               settings[i].standard, settings[i].standard[0] != '\0' ? "]" : "");
+        printf("  %-24s %s%s%s%s\n", flag, settings[i].text,
+               settings[i].standard[0] != '\0' ? " [" : "", settings[i].standard,
+               settings[i].standard[0] != '\0' ? "]" : "");
     }
     printf("\nEach one may also be set as DPNODE_<NAME> in the environment.\n");
 }
@@ -69,7 +78,8 @@ static void make_folders(const char *dir)
     snprintf(path, sizeof path, "%s", dir);
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        DP_IGNORE(mkdir(path, 0755) != 0); /* The store tells if the folder is not there in the end. */
+        DP_IGNORE(mkdir(path, 0755) !=
+                  0); /* The store tells if the folder is not there in the end. */
         *slash = '/';
     }
 }
@@ -97,7 +107,9 @@ static dp_status load_identity(dp_daemon *daemon, dp_why *why)
         sodium_memzero(file.data, file.size);
     }
     dp_buf_close(&file);
-    return status == DP_OK ? DP_OK : dp_why_set(why, status, "%s/%s: %s", dir, name, dp_status_text(status));
+    return status == DP_OK
+               ? DP_OK
+               : dp_why_set(why, status, "%s/%s: %s", dir, name, dp_status_text(status));
 }
 
 static void use_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES])
@@ -110,18 +122,22 @@ static void load_root(dp_daemon *daemon)
 {
     dp_buf file;
     dp_buf_init(&file, DP_ROOT_SEED_BYTES);
-    if (dp_dir_read_secret(daemon->config->dir, "root.key", &file) == DP_OK && file.size == DP_ROOT_SEED_BYTES) {
+    if (dp_dir_read_secret(daemon->config->dir, "root.key", &file) == DP_OK &&
+        file.size == DP_ROOT_SEED_BYTES) {
         use_root(daemon, file.data);
         sodium_memzero(file.data, file.size);
     }
     dp_buf_close(&file);
 }
 
-dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES], dp_why *why)
+dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES],
+                              dp_why *why)
 {
-    const dp_status status = dp_dir_write_secret(daemon->config->dir, "root.key", dp_view_of(seed, DP_ROOT_SEED_BYTES));
+    const dp_status status =
+        dp_dir_write_secret(daemon->config->dir, "root.key", dp_view_of(seed, DP_ROOT_SEED_BYTES));
     if (status != DP_OK) {
-        return dp_why_set(why, status, "the root key could not be written: %s", dp_status_text(status));
+        return dp_why_set(why, status, "the root key could not be written: %s",
+                          dp_status_text(status));
     }
     use_root(daemon, seed);
     return DP_OK;
@@ -169,10 +185,14 @@ static dp_status open_store(dp_daemon *daemon, dp_why *why)
     make_folders(daemon->config->dir);
     DP_TRY(dp_store_open(&daemon->store, daemon->config->dir, &options, &report, why));
     if (report.meta_rebuilt || report.chunks_rebuilt) {
-        dp_log(DP_LOG_WARN, "store.rebuilt", "moved_to=%s msg=\"the store was damaged and has been rebuilt\"", report.moved_to);
+        dp_log(DP_LOG_WARN, "store.rebuilt",
+               "moved_to=%s msg=\"the store was damaged and has been rebuilt\"", report.moved_to);
     }
-    const dp_status status = dp_store_bump_incarnation(daemon->store, dp_unix_ms() / 1000, &daemon->incarnation);
-    return status == DP_OK ? DP_OK : dp_why_set(why, status, "the store cannot be written: %s", dp_status_text(status));
+    const dp_status status =
+        dp_store_bump_incarnation(daemon->store, dp_unix_ms() / 1000, &daemon->incarnation);
+    return status == DP_OK
+               ? DP_OK
+               : dp_why_set(why, status, "the store cannot be written: %s", dp_status_text(status));
 }
 
 /* Everything that may fail before the loop runs. */
@@ -185,7 +205,8 @@ static dp_status start(dp_daemon *daemon, dp_facts *facts, bool *member, dp_why 
     const dp_status status = dp_facts_load(daemon->store, facts);
     *member = status == DP_OK;
     if (status != DP_OK && status != DP_NOTFOUND) {
-        return dp_why_set(why, status, "what the store says of the run cannot be read: %s", dp_status_text(status));
+        return dp_why_set(why, status, "what the store says of the run cannot be read: %s",
+                          dp_status_text(status));
     }
     const dp_diary_hooks hooks = {daemon, on_entry, on_round};
     DP_TRY(dp_saver_open(&daemon->saver, daemon->loop, daemon->store));
@@ -199,7 +220,8 @@ static void end_child(uv_handle_t *handle, void *context)
 {
     (void)context;
     if (handle->type == UV_PROCESS && !uv_is_closing(handle)) {
-        DP_IGNORE(uv_process_kill((uv_process_t *)handle, SIGKILL) != 0); /* It may have ended just now. */
+        DP_IGNORE(uv_process_kill((uv_process_t *)handle, SIGKILL) !=
+                  0); /* It may have ended just now. */
     }
 }
 
@@ -248,8 +270,8 @@ static int run(const dp_config *config)
         return exit_of(status);
     }
     watch_signals(&daemon, signals);
-    dp_diary_add(daemon.diary, DP_LOG_INFO, "daemon.started", 0, NULL, "dpnoded %s, %s", DP_VERSION_TEXT,
-                 member ? facts.name : "idle");
+    dp_diary_add(daemon.diary, DP_LOG_INFO, "daemon.started", 0, NULL, "dpnoded %s, %s",
+                 DP_VERSION_TEXT, member ? facts.name : "idle");
     uv_run(daemon.loop, UV_RUN_DEFAULT);
     uv_close((uv_handle_t *)&signals[0], NULL);
     uv_close((uv_handle_t *)&signals[1], NULL);
@@ -265,7 +287,8 @@ int main(int argc, char **argv)
     bool version = false;
     signal(SIGPIPE, SIG_IGN);
     const struct rlimit no_core = {0, 0};
-    DP_IGNORE(setrlimit(RLIMIT_CORE, &no_core) != 0); /* Best effort: no core file should hold a key. */
+    DP_IGNORE(setrlimit(RLIMIT_CORE, &no_core) !=
+              0); /* Best effort: no core file should hold a key. */
     if (dp_config_read(&config, argc, argv, &help, &version, &why) != DP_OK) {
         fprintf(stderr, "dpnoded: %s\n", why.text);
         return EXIT_USAGE;

@@ -14,7 +14,7 @@ struct dp_saver {
     dp_list finished;                  /* guarded by lock */
     bool stop;                         /* guarded by lock */
     uint32_t n_jobs;                   /* loop thread only */
-    uv_async_t *wake;                  /* of its own memory: it outlives the saver until uv has closed it */
+    uv_async_t *wake; /* of its own memory: it outlives the saver until uv has closed it */
 };
 
 static dp_saver_job *next_job(dp_saver *saver)

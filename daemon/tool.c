@@ -61,7 +61,8 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     self->output[self->size] = '\0';
 }
 
-dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_done *done, void *context)
+dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_done *done,
+                      void *context)
 {
     char program[DP_CONFIG_PATH_MAX];
     char copies[DP_TOOL_ARGUMENTS_MAX][ARGUMENT_MAX];

@@ -11,7 +11,8 @@ typedef void dp_tool_done(void *context, bool ok, const char *output);
 
 /* arguments: after the program name, ended by NULL; copied. DP_OK: done will be called, later, also when the program cannot
  * be started. DP_TOOBIG, DP_NOMEM, DP_IO: it will not. */
-DP_MUST dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_done *done, void *context);
+DP_MUST dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_done *done,
+                              void *context);
 
 /* A fresh folder inside the daemon's directory, and its removal with the plain files in it. */
 DP_MUST dp_status dp_tool_folder(const dp_daemon *daemon, char path[DP_CONFIG_PATH_MAX]);

@@ -41,7 +41,7 @@ struct dp_trainer {
     dp_trainer_config config;
     char program[512];
     life *life;
-    uv_timer_t *restart; /* runs until HELLO, or until the next start */
+    uv_timer_t *restart;                      /* runs until HELLO, or until the next start */
     uint64_t starts[DP_TRAINER_RESTARTS_MAX]; /* uv_now of the last quick starts, a ring */
     uint32_t n_starts;
     bool closing;
@@ -125,7 +125,8 @@ static void receive(life *self)
         dp_trainer *trainer = self->trainer;
         if (status == DP_CLOSED) {
             uv_poll_stop(&self->poll);
-            DP_IGNORE(uv_process_kill(&self->process, SIGKILL) != 0); /* If it still runs; on_exit tells. */
+            DP_IGNORE(uv_process_kill(&self->process, SIGKILL) !=
+                      0); /* If it still runs; on_exit tells. */
             return;
         }
         if (status != DP_OK || self->said_hello == (self->incoming.kind == DP_TRAINER_HELLO)) {
@@ -145,7 +146,8 @@ static void receive(life *self)
                 report_down(trainer, "speaks another version of the trainer protocol");
             }
         } else {
-            trainer->config.hooks.message(trainer->config.hooks.context, &self->incoming, fds, n_fds);
+            trainer->config.hooks.message(trainer->config.hooks.context, &self->incoming, fds,
+                                          n_fds);
         }
     }
 }
@@ -168,9 +170,11 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 
 static void watch(life *self)
 {
-    const int events = UV_READABLE | UV_DISCONNECT | (dp_list_empty(&self->queue) ? 0 : UV_WRITABLE);
+    const int events =
+        UV_READABLE | UV_DISCONNECT | (dp_list_empty(&self->queue) ? 0 : UV_WRITABLE);
     if (!uv_is_closing((uv_handle_t *)&self->poll)) {
-        DP_IGNORE(uv_poll_start(&self->poll, events, on_poll) != 0); /* Only fails for a closed handle. */
+        DP_IGNORE(uv_poll_start(&self->poll, events, on_poll) !=
+                  0); /* Only fails for a closed handle. */
     }
 }
 
@@ -178,7 +182,8 @@ static void flush(life *self)
 {
     while (!dp_list_empty(&self->queue)) {
         packet *first = DP_LIST_ITEM(self->queue.next, packet, item);
-        const dp_status status = dp_trainer_send(self->socket, &first->msg, first->fds, first->n_fds);
+        const dp_status status =
+            dp_trainer_send(self->socket, &first->msg, first->fds, first->n_fds);
         if (status == DP_AGAIN) {
             break;
         }
@@ -195,7 +200,8 @@ static dp_status spawn(dp_trainer *trainer, life *self, int child)
     snprintf(fd_text, sizeof fd_text, "%d", WORKER_FD);
     snprintf(threads, sizeof threads, "%llu", (unsigned long long)trainer->config.threads);
     snprintf(nice, sizeof nice, "%llu", (unsigned long long)trainer->config.nice);
-    char *arguments[] = {trainer->program, "--fd", fd_text, "--threads", threads, "--nice", nice, NULL};
+    char *arguments[] = {trainer->program, "--fd",   fd_text, "--threads",
+                         threads,          "--nice", nice,    NULL};
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
@@ -269,10 +275,12 @@ static void start_again(dp_trainer *trainer)
 {
     const uint64_t now = uv_now(trainer->config.loop);
     const uint32_t slot = trainer->n_starts % DP_TRAINER_RESTARTS_MAX;
-    const bool quick = trainer->n_starts < DP_TRAINER_RESTARTS_MAX || now - trainer->starts[slot] > DP_TRAINER_WINDOW_MS;
+    const bool quick = trainer->n_starts < DP_TRAINER_RESTARTS_MAX ||
+                       now - trainer->starts[slot] > DP_TRAINER_WINDOW_MS;
     trainer->starts[slot] = now;
     trainer->n_starts++;
-    uv_timer_start(trainer->restart, on_restart, quick ? DP_TRAINER_RESTART_MS : DP_TRAINER_RESTART_SLOW_MS, 0);
+    uv_timer_start(trainer->restart, on_restart,
+                   quick ? DP_TRAINER_RESTART_MS : DP_TRAINER_RESTART_SLOW_MS, 0);
 }
 
 dp_status dp_trainer_open(dp_trainer **out, const dp_trainer_config *config)
@@ -298,7 +306,8 @@ dp_status dp_trainer_start(dp_trainer *trainer, dp_why *why)
     const dp_status status = begin_life(trainer);
     if (status != DP_OK) {
         start_again(trainer); /* It may be installed later, or memory may come back. */
-        return dp_why_set(why, status, "cannot start the trainer %s: %s", trainer->program, dp_status_text(status));
+        return dp_why_set(why, status, "cannot start the trainer %s: %s", trainer->program,
+                          dp_status_text(status));
     }
     return DP_OK;
 }
@@ -321,7 +330,8 @@ void dp_trainer_close(dp_trainer *trainer)
     uv_close((uv_handle_t *)trainer->restart, on_trainer_closed);
 }
 
-dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds)
+dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const int *fds,
+                          uint32_t n_fds)
 {
     life *self = trainer->life;
     packet *last = self == NULL || n_fds > DP_TRAINER_FDS_MAX ? NULL : dp_alloc(1, sizeof *last);

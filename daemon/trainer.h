@@ -8,10 +8,12 @@
 #include "base/trainer_msg.h"
 
 enum {
-    DP_TRAINER_QUEUE_MAX = 256,          /* packets waiting for the socket; beyond: the trainer counts as hung */
-    DP_TRAINER_RESTARTS_MAX = 5,         /* quick restarts within DP_TRAINER_WINDOW_MS; then one a minute */
+    DP_TRAINER_QUEUE_MAX =
+        256, /* packets waiting for the socket; beyond: the trainer counts as hung */
+    DP_TRAINER_RESTARTS_MAX = 5, /* quick restarts within DP_TRAINER_WINDOW_MS; then one a minute */
     DP_TRAINER_WINDOW_MS = 10 * 60 * 1000,
-    DP_TRAINER_HELLO_MS = 30 * 1000,     /* a process that is silent for so long after its start is replaced */
+    DP_TRAINER_HELLO_MS =
+        30 * 1000, /* a process that is silent for so long after its start is replaced */
     DP_TRAINER_RESTART_MS = 200,
     DP_TRAINER_RESTART_SLOW_MS = 60 * 1000
 };
@@ -20,7 +22,7 @@ typedef struct dp_trainer dp_trainer;
 
 typedef struct dp_trainer_hooks {
     void *context;
-    void (*started)(void *context);  /* it said HELLO and waits for OPEN */
+    void (*started)(void *context); /* it said HELLO and waits for OPEN */
     void (*down)(void *context, const char *cause);
     /* fds are the callee's. */
     void (*message)(void *context, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds);
@@ -40,7 +42,8 @@ DP_MUST dp_status dp_trainer_start(dp_trainer *trainer, dp_why *why);
 /* Kills the process and frees everything when libuv has closed. Hooks are not called any more. */
 void dp_trainer_close(dp_trainer *trainer);
 /* Takes the fds in every case. DP_CLOSED: no process; what the caller waits for will not come. */
-DP_MUST dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds);
+DP_MUST dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const int *fds,
+                                  uint32_t n_fds);
 /* Kill it because it does not answer; it comes back like after any death. */
 void dp_trainer_kill(dp_trainer *trainer);
 int dp_trainer_pid(const dp_trainer *trainer); /* 0: not running */

@@ -32,7 +32,8 @@ static void say_goodbye(dp_conn *conn)
         return; /* Bytes that the kernel did not take stand before it. */
     }
     const uv_buf_t buf = uv_buf_init((char *)conn->out.data, (unsigned)conn->out.size);
-    DP_IGNORE(uv_try_write((uv_stream_t *)&conn->tcp, &buf, 1) < 0); /* A courtesy; a peer that misses it sees a reset. */
+    DP_IGNORE(uv_try_write((uv_stream_t *)&conn->tcp, &buf, 1) <
+              0); /* A courtesy; a peer that misses it sees a reset. */
 }
 
 static void drop_lane(dp_link *link, dp_lane lane)
@@ -58,8 +59,8 @@ static bool dialing(const dp_transport *transport, const dp_peer *peer, dp_lane 
 {
     for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
         const dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
-        if (conn->outgoing && conn->link == NULL && conn->dial.lane == lane && conn->dial.expects_peer &&
-            dp_peer_equal(&conn->dial.expected, peer)) {
+        if (conn->outgoing && conn->link == NULL && conn->dial.lane == lane &&
+            conn->dial.expects_peer && dp_peer_equal(&conn->dial.expected, peer)) {
             return true;
         }
     }
@@ -68,9 +69,11 @@ static bool dialing(const dp_transport *transport, const dp_peer *peer, dp_lane 
 
 static void dial_bulk(dp_transport *transport, dp_link *link)
 {
-    dp_dial plan = {.lane = DP_LANE_BULK, .expects_peer = true, .expected = link->peer, .n_addrs = 1};
+    dp_dial plan = {
+        .lane = DP_LANE_BULK, .expects_peer = true, .expected = link->peer, .n_addrs = 1};
     link->bulk_retry_ms = uv_now(transport->config.loop) + BULK_RETRY_MS;
-    if (dialing(transport, &link->peer, DP_LANE_BULK)) { /* A long path: a second one would only replace the first. */
+    if (dialing(transport, &link->peer,
+                DP_LANE_BULK)) { /* A long path: a second one would only replace the first. */
         return;
     }
     plan.addrs[0] = link->lanes[DP_LANE_CONTROL]->addr;
@@ -120,7 +123,8 @@ static void prove_control(dp_conn *conn, const dp_channel_event *event)
     if (link != NULL) {
         dp_conn *old = link->lanes[DP_LANE_CONTROL];
         if (!keeps_new(transport, old, conn)) {
-            say_goodbye(conn); /* The peer may hold it for the link until it hears of the other one. */
+            say_goodbye(
+                conn); /* The peer may hold it for the link until it hears of the other one. */
             dp_conn_close(conn);
             return;
         }
@@ -134,7 +138,8 @@ static void prove_control(dp_conn *conn, const dp_channel_event *event)
         }
         drop_link(transport, link);
         hooks->link_down(hooks->context, &peer, DP_LINK_RESET);
-        if (conn->closing || find_link(transport, &peer) != NULL) { /* The hook may have ended it all. */
+        if (conn->closing ||
+            find_link(transport, &peer) != NULL) { /* The hook may have ended it all. */
             return;
         }
     }
@@ -155,7 +160,8 @@ static void prove_control(dp_conn *conn, const dp_channel_event *event)
     if (conn->outgoing) {
         dial_bulk(transport, link);
     }
-    hooks->link_up(hooks->context, &peer, &conn->addr, event->credential, event->hello, conn->outgoing);
+    hooks->link_up(hooks->context, &peer, &conn->addr, event->credential, event->hello,
+                   conn->outgoing);
 }
 
 void dp_link_proved(dp_conn *conn, const dp_channel_event *event)
@@ -163,7 +169,8 @@ void dp_link_proved(dp_conn *conn, const dp_channel_event *event)
     const dp_peer self = dp_identity_peer(conn->transport->config.identity);
     const dp_peer *peer = &conn->channel.peer.node;
     conn->lane = conn->channel.lane;
-    if (dp_peer_equal(peer, &self) || (conn->dial.expects_peer && !dp_peer_equal(peer, &conn->dial.expected))) {
+    if (dp_peer_equal(peer, &self) ||
+        (conn->dial.expects_peer && !dp_peer_equal(peer, &conn->dial.expected))) {
         dp_link_lost(conn, DP_LINK_REFUSED);
     } else if (conn->lane == DP_LANE_BULK) {
         prove_bulk(conn);
@@ -201,8 +208,10 @@ void dp_link_lost(dp_conn *conn, dp_link_cause cause)
             transport->stats.handshakes_failed++;
         }
         /* It may have come to us meanwhile: then this dial is of no interest any more. */
-        const bool linked = ours && conn->dial.expects_peer && find_link(transport, &expected) != NULL;
-        const bool more = ours && !linked && !transport->closing && dp_conn_dial(transport, &conn->dial);
+        const bool linked =
+            ours && conn->dial.expects_peer && find_link(transport, &expected) != NULL;
+        const bool more =
+            ours && !linked && !transport->closing && dp_conn_dial(transport, &conn->dial);
         dp_conn_close(conn);
         if (ours && !linked && !more && !transport->closing) {
             hooks->link_down(hooks->context, &expected, DP_LINK_REFUSED);
@@ -249,7 +258,8 @@ static void on_tick(uv_timer_t *timer)
         at = at->next;
         if (conn->doom != 0 || (conn->deadline_ms != 0 && now >= conn->deadline_ms)) {
             dp_link_lost(conn, conn->doom != 0 ? conn->doom : DP_LINK_REFUSED);
-            at = transport->conns.next; /* The list may have changed; each loss removes one, so this ends. */
+            at = transport->conns
+                     .next; /* The list may have changed; each loss removes one, so this ends. */
         }
     }
     for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
@@ -257,7 +267,8 @@ static void on_tick(uv_timer_t *timer)
     }
     for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
         dp_link *link = DP_LIST_ITEM(at, dp_link, item);
-        if (link->lanes[DP_LANE_BULK] == NULL && link->lanes[DP_LANE_CONTROL]->outgoing && now >= link->bulk_retry_ms) {
+        if (link->lanes[DP_LANE_BULK] == NULL && link->lanes[DP_LANE_CONTROL]->outgoing &&
+            now >= link->bulk_retry_ms) {
             dial_bulk(transport, link);
         }
     }
@@ -265,7 +276,8 @@ static void on_tick(uv_timer_t *timer)
 
 dp_status dp_transport_open(dp_transport **out, const dp_transport_config *config)
 {
-    if (config->credential.size > DP_CREDENTIAL_BYTES_MAX || config->hello.size > DP_CHANNEL_HELLO_MAX) {
+    if (config->credential.size > DP_CREDENTIAL_BYTES_MAX ||
+        config->hello.size > DP_CHANNEL_HELLO_MAX) {
         return DP_TOOBIG;
     }
     dp_transport *transport = dp_alloc(1, sizeof *transport);
@@ -389,11 +401,14 @@ static dp_status parse_listen(const char *text, struct sockaddr_storage *address
     char *end = NULL;
     const size_t size = colon == NULL ? 0 : (size_t)(colon - text);
     const long port = colon == NULL ? -1 : strtol(colon + 1, &end, 10);
-    if (colon == NULL || end == colon + 1 || *end != '\0' || port < 0 || port > 65535 || size >= sizeof host) {
-        return dp_why_set(why, DP_BADARG, "\"%s\" is not ADDR:PORT, for example 0.0.0.0:7717 or [::]:7717", text);
+    if (colon == NULL || end == colon + 1 || *end != '\0' || port < 0 || port > 65535 ||
+        size >= sizeof host) {
+        return dp_why_set(why, DP_BADARG,
+                          "\"%s\" is not ADDR:PORT, for example 0.0.0.0:7717 or [::]:7717", text);
     }
     const bool bracketed = size >= 2 && text[0] == '[' && text[size - 1] == ']';
-    snprintf(host, sizeof host, "%.*s", (int)(bracketed ? size - 2 : size), bracketed ? text + 1 : text);
+    snprintf(host, sizeof host, "%.*s", (int)(bracketed ? size - 2 : size),
+             bracketed ? text + 1 : text);
     if (uv_ip4_addr(host, (int)port, (struct sockaddr_in *)address) == 0 ||
         uv_ip6_addr(host, (int)port, (struct sockaddr_in6 *)address) == 0) {
         return DP_OK;
@@ -412,7 +427,8 @@ static void read_port(const uv_tcp_t *listener, uint16_t *port)
     *port = addr.port;
 }
 
-dp_status dp_transport_listen(dp_transport *transport, const char *address, uint16_t *port, dp_why *why)
+dp_status dp_transport_listen(dp_transport *transport, const char *address, uint16_t *port,
+                              dp_why *why)
 {
     struct sockaddr_storage bind_to;
     DP_TRY(parse_listen(address, &bind_to, why));
@@ -428,12 +444,15 @@ dp_status dp_transport_listen(dp_transport *transport, const char *address, uint
     listener->data = transport;
     int error = uv_tcp_bind(listener, (const struct sockaddr *)&bind_to, 0);
     if (error == 0) {
-        error = uv_listen((uv_stream_t *)listener, BACKLOG, on_connection); /* libuv reports EADDRINUSE here */
+        error = uv_listen((uv_stream_t *)listener, BACKLOG,
+                          on_connection); /* libuv reports EADDRINUSE here */
     }
     if (error != 0) {
         uv_close((uv_handle_t *)listener, (uv_close_cb)dp_free);
         if (error == UV_EADDRINUSE) {
-            return dp_why_set(why, DP_BUSY, "%s is in use by another program; choose another port with --listen", address);
+            return dp_why_set(why, DP_BUSY,
+                              "%s is in use by another program; choose another port with --listen",
+                              address);
         }
         return dp_why_set(why, DP_BADARG, "cannot listen on %s: %s", address, uv_strerror(error));
     }
@@ -444,11 +463,13 @@ dp_status dp_transport_listen(dp_transport *transport, const char *address, uint
 
 /* ---- using it ---- */
 
-void dp_transport_dial(dp_transport *transport, const dp_peer *peer, const dp_addr *addrs, uint32_t n_addrs)
+void dp_transport_dial(dp_transport *transport, const dp_peer *peer, const dp_addr *addrs,
+                       uint32_t n_addrs)
 {
     static const dp_peer nobody = {{0}};
     const dp_transport_hooks *hooks = &transport->config.hooks;
-    if (peer != NULL && (find_link(transport, peer) != NULL || dialing(transport, peer, DP_LANE_CONTROL))) {
+    if (peer != NULL &&
+        (find_link(transport, peer) != NULL || dialing(transport, peer, DP_LANE_CONTROL))) {
         return;
     }
     dp_dial plan = {.lane = DP_LANE_CONTROL,
@@ -482,7 +503,8 @@ static dp_status send_on(dp_conn *conn, dp_view bytes, uint64_t queue_max)
     return DP_OK;
 }
 
-dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lane lane, dp_view bytes)
+dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lane lane,
+                            dp_view bytes)
 {
     dp_link *link = find_link(transport, peer);
     dp_conn *conn = link == NULL ? NULL : link->lanes[lane];
@@ -493,7 +515,8 @@ dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lan
         return send_on(conn, bytes, DP_TRANSPORT_BULK_QUEUE);
     }
     const dp_status status = send_on(conn, bytes, DP_TRANSPORT_CONTROL_QUEUE);
-    if (status == DP_AGAIN) { /* It does not read what it must: treat it as frozen, at the next tick. */
+    if (status ==
+        DP_AGAIN) { /* It does not read what it must: treat it as frozen, at the next tick. */
         conn->doom = DP_LINK_TIMEOUT;
         return DP_NOTFOUND;
     }
@@ -516,7 +539,8 @@ void dp_transport_replay(dp_transport *transport)
     const dp_transport_hooks *hooks = &transport->config.hooks;
     dp_peer peers[REPLAY_MAX];
     uint32_t count = 0;
-    for (dp_list *at = transport->links.next; at != &transport->links && count < REPLAY_MAX; at = at->next) {
+    for (dp_list *at = transport->links.next; at != &transport->links && count < REPLAY_MAX;
+         at = at->next) {
         peers[count++] = DP_LIST_ITEM(at, dp_link, item)->peer;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -524,7 +548,8 @@ void dp_transport_replay(dp_transport *transport)
         if (link != NULL) {
             const dp_conn *control = link->lanes[DP_LANE_CONTROL];
             hooks->link_up(hooks->context, &peers[i], &control->addr,
-                           dp_view_of(link->credential, link->credential_bytes), dp_view_of(NULL, 0), control->outgoing);
+                           dp_view_of(link->credential, link->credential_bytes),
+                           dp_view_of(NULL, 0), control->outgoing);
         }
     }
 }
@@ -532,7 +557,9 @@ void dp_transport_replay(dp_transport *transport)
 uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer *peer)
 {
     const dp_link *link = find_link(transport, peer);
-    return link == NULL || link->lanes[DP_LANE_BULK] == NULL ? UINT64_MAX : dp_conn_waiting(link->lanes[DP_LANE_BULK]);
+    return link == NULL || link->lanes[DP_LANE_BULK] == NULL
+               ? UINT64_MAX
+               : dp_conn_waiting(link->lanes[DP_LANE_BULK]);
 }
 
 void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats)

@@ -9,26 +9,29 @@
 #include "gossip/node.h"
 
 enum {
-    DP_TRANSPORT_PENDING_MAX = 64,        /* connections that have not proved who they are */
+    DP_TRANSPORT_PENDING_MAX = 64, /* connections that have not proved who they are */
     DP_TRANSPORT_PENDING_PER_IP = 16,
     DP_TRANSPORT_CONNECTIONS_MAX = 1024,
     DP_TRANSPORT_HANDSHAKE_MS = 5000,
-    DP_TRANSPORT_DIAL_MS = 3000,          /* per address */
-    DP_TRANSPORT_CONTROL_QUEUE = 8 << 20, /* bytes waiting on a control lane; beyond: the link is cut */
-    DP_TRANSPORT_BULK_QUEUE = 16 << 20,   /* bytes waiting on a bulk lane; beyond: DP_AGAIN */
-    DP_TRANSPORT_BULK_LOW = 512 << 10     /* below this the bulk lane asks for more through hooks.drained */
+    DP_TRANSPORT_DIAL_MS = 3000, /* per address */
+    DP_TRANSPORT_CONTROL_QUEUE =
+        8 << 20, /* bytes waiting on a control lane; beyond: the link is cut */
+    DP_TRANSPORT_BULK_QUEUE = 16 << 20, /* bytes waiting on a bulk lane; beyond: DP_AGAIN */
+    DP_TRANSPORT_BULK_LOW =
+        512 << 10 /* below this the bulk lane asks for more through hooks.drained */
 };
 
 typedef struct dp_transport dp_transport;
 
 typedef struct dp_transport_hooks {
     void *context;
-    void (*link_up)(void *context, const dp_peer *peer, const dp_addr *addr, dp_view credential, dp_view hello,
-                    bool outgoing);
+    void (*link_up)(void *context, const dp_peer *peer, const dp_addr *addr, dp_view credential,
+                    dp_view hello, bool outgoing);
     void (*link_down)(void *context, const dp_peer *peer, dp_link_cause cause);
     void (*message)(void *context, const dp_peer *peer, dp_view bytes);
     void (*drained)(void *context, const dp_peer *peer);
-    bool (*known)(void *context, const dp_peer *peer); /* in the roster: its invite may be past its time */
+    bool (*known)(void *context,
+                  const dp_peer *peer); /* in the roster: its invite may be past its time */
 } dp_transport_hooks;
 
 typedef struct dp_transport_config {
@@ -58,16 +61,19 @@ DP_MUST dp_status dp_transport_open(dp_transport **transport, const dp_transport
 void dp_transport_close(dp_transport *transport);
 
 /* "ADDR:PORT". *port: the bound one. DP_BUSY: taken; DP_BADARG: not an address; why says what to do. */
-DP_MUST dp_status dp_transport_listen(dp_transport *transport, const char *address, uint16_t *port, dp_why *why);
+DP_MUST dp_status dp_transport_listen(dp_transport *transport, const char *address, uint16_t *port,
+                                      dp_why *why);
 
 /* Try addresses in order until one answers as this peer. Without a peer (NULL) anybody of the run will do. A link that
  * stands, or a dial to the same peer under way, makes this do nothing. */
-void dp_transport_dial(dp_transport *transport, const dp_peer *peer, const dp_addr *addrs, uint32_t n_addrs);
+void dp_transport_dial(dp_transport *transport, const dp_peer *peer, const dp_addr *addrs,
+                       uint32_t n_addrs);
 void dp_transport_hangup(dp_transport *transport, const dp_peer *peer);
 
 /* DP_NOTFOUND: no link (or no bulk lane yet), or its control queue is full and it will be cut. DP_AGAIN: the bulk queue is
  * full. DP_TOOBIG. Sending calls no hook. */
-DP_MUST dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lane lane, dp_view bytes);
+DP_MUST dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lane lane,
+                                    dp_view bytes);
 /* Bytes that wait on the bulk lane of a peer; UINT64_MAX without one. */
 uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer *peer);
 /* On the control lane of every link. */

@@ -7,7 +7,9 @@
 
 #include "base/alloc.h"
 
-enum { USER_TIMEOUT_MS = 15000 }; /* TCP gives up on unacknowledged data; our own probes are much faster */
+enum {
+    USER_TIMEOUT_MS = 15000
+}; /* TCP gives up on unacknowledged data; our own probes are much faster */
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -101,7 +103,8 @@ static void on_written(uv_write_t *request, int status)
 
 void dp_conn_flush(dp_conn *conn)
 {
-    if (conn->writing || conn->closing || conn->doom != 0 || !conn->connected || conn->out.size == 0) {
+    if (conn->writing || conn->closing || conn->doom != 0 || !conn->connected ||
+        conn->out.size == 0) {
         return;
     }
     const dp_buf swap = conn->in_flight;
@@ -151,7 +154,8 @@ static void take(dp_conn *conn, dp_view bytes)
     do {
         size_t consumed = 0;
         event = (dp_channel_event){0};
-        const dp_status status = dp_channel_read(&conn->channel, bytes, &consumed, &conn->out, &event);
+        const dp_status status =
+            dp_channel_read(&conn->channel, bytes, &consumed, &conn->out, &event);
         if (status != DP_OK) {
             lose(conn, DP_LINK_RESET);
             return;
@@ -201,7 +205,8 @@ static bool admit_late(void *context, const dp_peer *peer)
 static uint64_t unix_ms(void)
 {
     uv_timeval64_t now;
-    return uv_gettimeofday(&now) == 0 ? (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000 : 0;
+    return uv_gettimeofday(&now) == 0 ? (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000
+                                      : 0;
 }
 
 void dp_conn_begin(dp_conn *conn)
@@ -282,10 +287,12 @@ bool dp_conn_dial(dp_transport *transport, dp_dial *plan)
         conn->addr = *addr;
         conn->dial = *plan;
         conn->deadline_ms = uv_now(transport->config.loop) + DP_TRANSPORT_DIAL_MS;
-        if (uv_tcp_connect(&conn->connect, &conn->tcp, (const struct sockaddr *)&address, on_connected) == 0) {
+        if (uv_tcp_connect(&conn->connect, &conn->tcp, (const struct sockaddr *)&address,
+                           on_connected) == 0) {
             return true;
         }
-        dp_conn_close(conn); /* The next address may be of another family, which this socket cannot take. */
+        dp_conn_close(
+            conn); /* The next address may be of another family, which this socket cannot take. */
     }
     return false;
 }

@@ -20,25 +20,25 @@ typedef struct dp_dial {
 
 typedef struct dp_conn {
     uv_tcp_t tcp;
-    dp_list item;              /* in transport->conns */
+    dp_list item; /* in transport->conns */
     dp_transport *transport;
-    dp_link *link;             /* set once the peer is proven and the link keeps this connection */
+    dp_link *link; /* set once the peer is proven and the link keeps this connection */
     dp_channel channel;
-    bool channel_open;         /* channel must be closed */
+    bool channel_open; /* channel must be closed */
     bool connected;
     bool outgoing;
     bool closing;
     bool writing;
-    bool idle;                 /* nothing was read or written since the last tick */
-    dp_link_cause doom;        /* not 0: the next tick declares it lost for this cause */
+    bool idle;          /* nothing was read or written since the last tick */
+    dp_link_cause doom; /* not 0: the next tick declares it lost for this cause */
     dp_lane lane;
     dp_addr addr;
-    uint64_t deadline_ms;      /* uv_now: dial or handshake must be over; 0 once it is */
-    dp_dial dial;              /* outgoing */
+    uint64_t deadline_ms; /* uv_now: dial or handshake must be over; 0 once it is */
+    dp_dial dial;         /* outgoing */
     uv_connect_t connect;
     uv_write_t write;
-    dp_buf in_flight;          /* being written */
-    dp_buf out;                /* waits for the write under way */
+    dp_buf in_flight; /* being written */
+    dp_buf out;       /* waits for the write under way */
 } dp_conn;
 
 /* A peer that has proved who it is. */

@@ -44,10 +44,11 @@ static dp_view credential_of(const dp_row *row)
                : (dp_view){0};
 }
 
-void dp_members_flood(dp_members *members, dp_view statement, dp_view credential, uint32_t subject, uint32_t from,
-                      dp_out *out)
+void dp_members_flood(dp_members *members, dp_view statement, dp_view credential, uint32_t subject,
+                      uint32_t from, dp_out *out)
 {
-    dp_writer writer = dp_out_writer(out, DP_MSG_STATEMENT, DP_MSG_HEAD_BYTES + statement.size + 2 + credential.size);
+    dp_writer writer = dp_out_writer(out, DP_MSG_STATEMENT,
+                                     DP_MSG_HEAD_BYTES + statement.size + 2 + credential.size);
     dp_view message;
 
     write_entry(&writer, statement, credential);
@@ -65,8 +66,8 @@ void dp_members_flood(dp_members *members, dp_view statement, dp_view credential
     }
 }
 
-void dp_members_statement_send(const dp_members *members, const dp_row *row, bool accusation, const dp_peer *to,
-                               dp_out *out)
+void dp_members_statement_send(const dp_members *members, const dp_row *row, bool accusation,
+                               const dp_peer *to, dp_out *out)
 {
     const uint32_t index = dp_members_find(members, to);
     const dp_view statement = accusation ? dp_view_of(row->accusation, row->accusation_bytes)
@@ -77,7 +78,8 @@ void dp_members_statement_send(const dp_members *members, const dp_row *row, boo
     if (statement.size == 0 || index == DP_MEMBER_NONE || !members->rows[index].member.linked) {
         return;
     }
-    dp_writer writer = dp_out_writer(out, DP_MSG_STATEMENT, DP_MSG_HEAD_BYTES + statement.size + 2 + credential.size);
+    dp_writer writer = dp_out_writer(out, DP_MSG_STATEMENT,
+                                     DP_MSG_HEAD_BYTES + statement.size + 2 + credential.size);
     write_entry(&writer, statement, credential);
     if (dp_out_message(out, &writer, &message)) {
         dp_out_send(out, to, message);
@@ -107,8 +109,8 @@ void dp_members_own_alive(dp_members *members)
     sign_own(members, DP_STATEMENT_ALIVE);
 }
 
-void dp_members_believed(dp_members *members, dp_member_state state, uint64_t incarnation, uint32_t revision,
-                         dp_out *out)
+void dp_members_believed(dp_members *members, dp_member_state state, uint64_t incarnation,
+                         uint32_t revision, dp_out *out)
 {
     dp_row *const own = &members->rows[0];
 
@@ -121,10 +123,12 @@ void dp_members_believed(dp_members *members, dp_member_state state, uint64_t in
     if (members->lhm < DP_LHM_MAX) {
         members->lhm++; /* we were too slow for somebody */
     }
-    dp_members_flood(members, dp_view_of(own->statement, own->statement_bytes), credential_of(own), 0, 0, out);
+    dp_members_flood(members, dp_view_of(own->statement, own->statement_bytes), credential_of(own),
+                     0, 0, out);
 }
 
-void dp_members_leave(dp_members *members, dp_time now, uint64_t wall_ms, bool for_good, dp_out *out)
+void dp_members_leave(dp_members *members, dp_time now, uint64_t wall_ms, bool for_good,
+                      dp_out *out)
 {
     (void)now;
     (void)wall_ms;
@@ -137,7 +141,8 @@ void dp_members_leave(dp_members *members, dp_time now, uint64_t wall_ms, bool f
     members->leaving = true;
     own->member.revision++;
     sign_own(members, for_good ? DP_STATEMENT_LEFT : DP_STATEMENT_DOWN);
-    dp_writer writer = dp_out_writer(out, DP_MSG_STATEMENT, DP_MSG_HEAD_BYTES + DP_STATEMENT_BYTES_MAX + 2);
+    dp_writer writer =
+        dp_out_writer(out, DP_MSG_STATEMENT, DP_MSG_HEAD_BYTES + DP_STATEMENT_BYTES_MAX + 2);
     write_entry(&writer, dp_view_of(own->statement, own->statement_bytes), (dp_view){0});
     if (dp_out_message(out, &writer, &message)) {
         dp_out_send_all(out, message);
@@ -218,7 +223,8 @@ static uint32_t accusers_needed(const dp_members *members)
     return dp_members_alive(members) >= 4 ? 2 : 1;
 }
 
-static bool sign_accusation(dp_members *members, dp_row *row, dp_statement_kind kind, dp_statement_cause cause)
+static bool sign_accusation(dp_members *members, dp_row *row, dp_statement_kind kind,
+                            dp_statement_cause cause)
 {
     const dp_statement statement = {.kind = kind,
                                     .cause = cause,
@@ -232,7 +238,8 @@ static bool sign_accusation(dp_members *members, dp_row *row, dp_statement_kind 
     return row->accusation_bytes > 0;
 }
 
-void dp_members_accuse(dp_members *members, uint32_t index, dp_statement_cause cause, dp_time now, dp_out *out)
+void dp_members_accuse(dp_members *members, uint32_t index, dp_statement_cause cause, dp_time now,
+                       dp_out *out)
 {
     dp_row *const row = &members->rows[index];
     const dp_peer *const self = &members->rows[0].member.peer;
@@ -247,15 +254,17 @@ void dp_members_accuse(dp_members *members, uint32_t index, dp_statement_cause c
     if (!add_accuser(row, self, cause == DP_CAUSE_RESET, now)) {
         if (row->accusation_bytes > 0 && row->n_accusers < accusers_needed(members)) {
             /* Who came later, or lost the first one, may second it. */
-            dp_members_flood(members, dp_view_of(row->accusation, row->accusation_bytes), (dp_view){0}, index, index, out);
+            dp_members_flood(members, dp_view_of(row->accusation, row->accusation_bytes),
+                             (dp_view){0}, index, index, out);
         }
         dp_members_conclude(members, index, now, out);
         return;
     }
-    dp_members_state_set(members, index, DP_MEMBER_SUSPECT, now, cause == DP_CAUSE_RESET ? "connection broken" : "silent",
-                         out);
+    dp_members_state_set(members, index, DP_MEMBER_SUSPECT, now,
+                         cause == DP_CAUSE_RESET ? "connection broken" : "silent", out);
     if (sign_accusation(members, row, DP_STATEMENT_SUSPECT, cause)) {
-        dp_members_flood(members, dp_view_of(row->accusation, row->accusation_bytes), (dp_view){0}, index, index, out);
+        dp_members_flood(members, dp_view_of(row->accusation, row->accusation_bytes), (dp_view){0},
+                         index, index, out);
         if (row->member.linked) {
             dp_members_statement_send(members, row, true, &row->member.peer, out);
         }
@@ -292,9 +301,12 @@ static void die(dp_members *members, uint32_t index, bool reset, dp_time now, dp
 {
     dp_row *const row = &members->rows[index];
 
-    dp_members_state_set(members, index, DP_MEMBER_DEAD, now, reset ? "connection broken" : "silent", out);
-    if (sign_accusation(members, row, DP_STATEMENT_DEAD, reset ? DP_CAUSE_RESET : DP_CAUSE_SILENCE)) {
-        dp_members_flood(members, dp_view_of(row->accusation, row->accusation_bytes), (dp_view){0}, index, index, out);
+    dp_members_state_set(members, index, DP_MEMBER_DEAD, now,
+                         reset ? "connection broken" : "silent", out);
+    if (sign_accusation(members, row, DP_STATEMENT_DEAD,
+                        reset ? DP_CAUSE_RESET : DP_CAUSE_SILENCE)) {
+        dp_members_flood(members, dp_view_of(row->accusation, row->accusation_bytes), (dp_view){0},
+                         index, index, out);
     }
 }
 
@@ -323,8 +335,8 @@ void dp_members_conclude(dp_members *members, uint32_t index, dp_time now, dp_ou
 
 /* ---- statements ---- */
 
-static dp_status accused(dp_members *members, dp_time now, uint32_t from, const dp_statement *statement, dp_view bytes,
-                         uint32_t index, dp_out *out)
+static dp_status accused(dp_members *members, dp_time now, uint32_t from,
+                         const dp_statement *statement, dp_view bytes, uint32_t index, dp_out *out)
 {
     const uint32_t author = dp_members_find(members, &statement->author);
 
@@ -376,18 +388,22 @@ static dp_status accused(dp_members *members, dp_time now, uint32_t from, const 
 }
 
 /* ALIVE, LEFT or DOWN by the subject. index may be DP_MEMBER_NONE. */
-static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from, const dp_statement *statement,
-                      dp_view bytes, dp_view credential, uint32_t index, dp_out *out)
+static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,
+                      const dp_statement *statement, dp_view bytes, dp_view credential,
+                      uint32_t index, dp_out *out)
 {
     uint32_t caps = 0;
 
-    if (index != DP_MEMBER_NONE && (members->rows[index].removed || !is_newer(statement->incarnation, statement->revision,
-                                                                               &members->rows[index].member))) {
+    if (index != DP_MEMBER_NONE &&
+        (members->rows[index].removed ||
+         !is_newer(statement->incarnation, statement->revision, &members->rows[index].member))) {
         return DP_OK;
     }
-    const bool stranger = index == DP_MEMBER_NONE || members->rows[index].member.credential_bytes == 0;
+    const bool stranger =
+        index == DP_MEMBER_NONE || members->rows[index].member.credential_bytes == 0;
     if (stranger && (statement->kind != DP_STATEMENT_ALIVE || credential.size == 0 ||
-                     !members->admit(members->admit_context, &statement->subject, credential, wall_ms, &caps))) {
+                     !members->admit(members->admit_context, &statement->subject, credential,
+                                     wall_ms, &caps))) {
         return DP_DENIED;
     }
     if (!dp_statement_verify(statement, bytes, &members->crypto, &members->run)) {
@@ -400,7 +416,8 @@ static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32
         }
     }
     dp_row *const row = &members->rows[index];
-    const bool reborn = row->member.incarnation != 0 && statement->incarnation > row->member.incarnation;
+    const bool reborn =
+        row->member.incarnation != 0 && statement->incarnation > row->member.incarnation;
     row->member.incarnation = statement->incarnation;
     row->member.revision = statement->revision;
     memcpy(row->statement, bytes.data, bytes.size);
@@ -416,7 +433,8 @@ static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32
             memcpy(row->member.addrs, statement->addrs, sizeof row->member.addrs);
             row->dials_failed = 0;
         }
-        dp_members_state_set(members, index, DP_MEMBER_ALIVE, now, reborn ? "restarted" : "says so", out);
+        dp_members_state_set(members, index, DP_MEMBER_ALIVE, now, reborn ? "restarted" : "says so",
+                             out);
     } else if (statement->kind == DP_STATEMENT_LEFT) {
         dp_members_state_set(members, index, DP_MEMBER_LEFT, now, "left", out);
     } else {
@@ -426,8 +444,8 @@ static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32
     return DP_OK;
 }
 
-dp_status dp_members_statement(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from, dp_reader *reader,
-                               dp_out *out)
+dp_status dp_members_statement(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,
+                               dp_reader *reader, dp_out *out)
 {
     dp_statement statement;
     dp_view bytes;
@@ -438,7 +456,8 @@ dp_status dp_members_statement(dp_members *members, dp_time now, uint64_t wall_m
     if (reader->failed || credential_size > DP_CREDENTIAL_MAX) {
         return DP_BADMSG;
     }
-    const bool accusation = statement.kind == DP_STATEMENT_SUSPECT || statement.kind == DP_STATEMENT_DEAD;
+    const bool accusation =
+        statement.kind == DP_STATEMENT_SUSPECT || statement.kind == DP_STATEMENT_DEAD;
     const uint32_t index = dp_members_find(members, &statement.subject);
     if (index == 0) {
         const dp_member *const own = &members->rows[0].member;
@@ -457,7 +476,8 @@ dp_status dp_members_statement(dp_members *members, dp_time now, uint64_t wall_m
         if (!dp_statement_verify(&statement, bytes, &members->crypto, &members->run)) {
             return DP_BADSIG;
         }
-        dp_members_believed(members, DP_MEMBER_SUSPECT, statement.incarnation, statement.revision, out);
+        dp_members_believed(members, DP_MEMBER_SUSPECT, statement.incarnation, statement.revision,
+                            out);
         return DP_OK;
     }
     if (accusation) {
@@ -479,15 +499,16 @@ bool dp_members_left_proof(const dp_members *members, uint32_t index, dp_view *s
     return true;
 }
 
-bool dp_members_left_check(const dp_crypto *crypto, const dp_run_id *run, const dp_peer *peer, dp_view statement)
+bool dp_members_left_check(const dp_crypto *crypto, const dp_run_id *run, const dp_peer *peer,
+                           dp_view statement)
 {
     dp_statement read;
     dp_view bytes;
     dp_reader reader = dp_reader_of(statement);
 
-    return dp_statement_read(&reader, &read, &bytes) == DP_OK && dp_reader_finish(&reader) == DP_OK &&
-           read.kind == DP_STATEMENT_LEFT && dp_peer_equal(&read.subject, peer) &&
-           dp_statement_verify(&read, bytes, crypto, run);
+    return dp_statement_read(&reader, &read, &bytes) == DP_OK &&
+           dp_reader_finish(&reader) == DP_OK && read.kind == DP_STATEMENT_LEFT &&
+           dp_peer_equal(&read.subject, peer) && dp_statement_verify(&read, bytes, crypto, run);
 }
 
 /* ---- anti-entropy: u8 flags | u16 count | entries ---- */
@@ -495,8 +516,10 @@ bool dp_members_left_check(const dp_crypto *crypto, const dp_run_id *run, const 
 void dp_members_sync_send(dp_members *members, uint32_t to, bool answer_wanted, dp_out *out)
 {
     enum { ENTRY_MAX = DP_STATEMENT_BYTES_MAX + 2 + DP_CREDENTIAL_MAX };
-    _Static_assert(DP_MSG_HEAD_BYTES + 3 + DP_SYNC_ENTRIES_MAX * ENTRY_MAX <= DP_MESSAGE_MAX, "a SYNC fits in a message");
-    dp_writer writer = dp_out_writer(out, DP_MSG_SYNC, DP_MSG_HEAD_BYTES + 3 + DP_SYNC_ENTRIES_MAX * ENTRY_MAX);
+    _Static_assert(DP_MSG_HEAD_BYTES + 3 + DP_SYNC_ENTRIES_MAX * ENTRY_MAX <= DP_MESSAGE_MAX,
+                   "a SYNC fits in a message");
+    dp_writer writer =
+        dp_out_writer(out, DP_MSG_SYNC, DP_MSG_HEAD_BYTES + 3 + DP_SYNC_ENTRIES_MAX * ENTRY_MAX);
     dp_view message;
     uint32_t count = 0;
 
@@ -512,7 +535,8 @@ void dp_members_sync_send(dp_members *members, uint32_t to, bool answer_wanted, 
             continue;
         }
         if (row->statement_bytes > 0) {
-            write_entry(&writer, dp_view_of(row->statement, row->statement_bytes), credential_of(row));
+            write_entry(&writer, dp_view_of(row->statement, row->statement_bytes),
+                        credential_of(row));
             count++;
         }
         if (row->member.state == DP_MEMBER_DEAD && row->accusation_bytes > 0) {
@@ -530,8 +554,8 @@ void dp_members_sync_send(dp_members *members, uint32_t to, bool answer_wanted, 
     }
 }
 
-dp_status dp_members_sync(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from, dp_reader *reader,
-                          dp_out *out)
+dp_status dp_members_sync(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,
+                          dp_reader *reader, dp_out *out)
 {
     const uint8_t flags = dp_read_u8(reader);
     const uint16_t count = dp_read_u16(reader);

@@ -190,8 +190,7 @@ bool dp_beat_wants_riders(const dp_beat *beat, dp_time now)
 /* Does this node itself, a voter, hear a majority? */
 static bool hears_majority(const dp_beat *beat, dp_time now)
 {
-    return beat->own < DP_VOTERS_MAX &&
-           2 * count_bits(dp_beat_heard(beat, now)) > beat->n_voters;
+    return beat->own < DP_VOTERS_MAX && 2 * count_bits(dp_beat_heard(beat, now)) > beat->n_voters;
 }
 
 /* Fresh beats that say quorum, the own opinion of a voter included, from a majority. */
@@ -241,8 +240,8 @@ static void pass_on(const dp_beat *beat, dp_time now, uint32_t author, dp_out *o
 
     for (uint32_t i = 0; i < beat->n_voters; i++) {
         const dp_beat_voter *const other = &beat->voters[i];
-        const bool deaf = fresh_at(now, other->direct) && other->heard != 0 &&
-                          (other->heard >> author & 1U) == 0;
+        const bool deaf =
+            fresh_at(now, other->direct) && other->heard != 0 && (other->heard >> author & 1U) == 0;
         if (i == author || i == beat->own || !deaf) {
             continue;
         }
@@ -446,7 +445,8 @@ dp_status dp_beat_read_rider(dp_beat *beat, dp_time now, const dp_peer *from, dp
 
 dp_status dp_beat_check(const dp_beat *beat, dp_why *why)
 {
-    if (beat->n_voters > DP_VOTERS_MAX || (beat->own < DP_VOTERS_MAX && beat->own >= beat->n_voters)) {
+    if (beat->n_voters > DP_VOTERS_MAX ||
+        (beat->own < DP_VOTERS_MAX && beat->own >= beat->n_voters)) {
         return dp_why_set(why, DP_CORRUPT, "beat: voter indexes are out of range");
     }
     for (uint32_t i = 0; i < beat->n_voters; i++) {

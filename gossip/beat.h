@@ -12,7 +12,8 @@
 #include "gossip/out.h"
 
 enum {
-    DP_BEAT_BYTES = 2 + 32 + 8 + 8 + 4 + 8 + 8 + 1 + 1 + DP_SIGNATURE_BYTES, /* one HEARTBEAT message */
+    DP_BEAT_BYTES =
+        2 + 32 + 8 + 8 + 4 + 8 + 8 + 1 + 1 + DP_SIGNATURE_BYTES, /* one HEARTBEAT message */
     DP_BEAT_RIDER_MAX = 1 + DP_VOTERS_MAX * DP_BEAT_BYTES
 };
 #define DP_BEAT_US (250 * DP_MS)
@@ -23,12 +24,12 @@ typedef struct dp_beat_voter {
     dp_peer peer;
     uint64_t incarnation;
     uint64_t sequence;
-    dp_time arrived;  /* of the newest beat, direct or passed on; zero: none */
-    dp_time direct;   /* of the newest beat on the voter's own link */
+    dp_time arrived; /* of the newest beat, direct or passed on; zero: none */
+    dp_time direct;  /* of the newest beat on the voter's own link */
     uint64_t slot;
     uint64_t round;
-    bool quorum;      /* as the beat says */
-    uint8_t heard;    /* bit v: hears voter v of the same set directly */
+    bool quorum;   /* as the beat says */
+    uint8_t heard; /* bit v: hears voter v of the same set directly */
     uint8_t message[DP_BEAT_BYTES];
 } dp_beat_voter;
 
@@ -40,15 +41,15 @@ typedef struct dp_beat {
     dp_crypto crypto;
     uint64_t fallback_us;
     uint64_t hold_us;
-    uint32_t n_voters;      /* 0: not known yet */
-    uint32_t own;           /* index of this node in voters, or DP_VOTERS_MAX */
-    uint32_t tag;           /* of the voter set: bitmaps count only under the same tag */
+    uint32_t n_voters; /* 0: not known yet */
+    uint32_t own;      /* index of this node in voters, or DP_VOTERS_MAX */
+    uint32_t tag;      /* of the voter set: bitmaps count only under the same tag */
     dp_beat_voter voters[DP_VOTERS_MAX];
-    uint64_t sequence;      /* of own beats */
-    dp_time beat_at;        /* next own beat */
-    bool quorum;            /* the opinion, with hysteresis */
-    dp_time seen_at;        /* quorum last seen */
-    dp_time seen_since;     /* start of the present unbroken sight of it; zero: not in sight */
+    uint64_t sequence;  /* of own beats */
+    dp_time beat_at;    /* next own beat */
+    bool quorum;        /* the opinion, with hysteresis */
+    dp_time seen_at;    /* quorum last seen */
+    dp_time seen_since; /* start of the present unbroken sight of it; zero: not in sight */
     dp_time changed;
     uint64_t changes;
 } dp_beat;
@@ -58,8 +59,8 @@ typedef struct dp_beat_config {
     dp_peer self;
     uint64_t incarnation;
     dp_crypto crypto;
-    uint64_t fallback_us;   /* 0: DP_FALLBACK_US */
-    uint64_t hold_us;       /* least time between two changes of the opinion; 0 is allowed */
+    uint64_t fallback_us; /* 0: DP_FALLBACK_US */
+    uint64_t hold_us;     /* least time between two changes of the opinion; 0 is allowed */
 } dp_beat_config;
 
 void dp_beat_init(dp_beat *beat, const dp_beat_config *config);
@@ -71,7 +72,8 @@ void dp_beat_hold(dp_beat *beat, uint64_t hold_us);
 /* A HEARTBEAT from a linked peer, who may pass on another voter's. Sends it on to linked voters known not to hear its author.
  * DP_BADMSG, DP_VERSION, DP_BADSIG; DP_NOTFOUND from one who is no voter here (a newer set, perhaps); DP_EXISTS for one
  * that brings nothing new. */
-DP_MUST dp_status dp_beat_message(dp_beat *beat, dp_time now, const dp_peer *from, dp_view bytes, dp_out *out);
+DP_MUST dp_status dp_beat_message(dp_beat *beat, dp_time now, const dp_peer *from, dp_view bytes,
+                                  dp_out *out);
 /* Sends the own beat when it is due and this node is a voter, and moves the opinion. Chain head and decided rounds ride in it. */
 void dp_beat_tick(dp_beat *beat, dp_time now, uint64_t slot, uint64_t round, dp_out *out);
 dp_time dp_beat_wake(const dp_beat *beat);
@@ -85,13 +87,16 @@ bool dp_beat_fresh(const dp_beat *beat, dp_time now, uint32_t voter);
 bool dp_beat_wants_riders(const dp_beat *beat, dp_time now);
 /* Voters that hear target and are heard by us directly, best first: at most most of them into relays. target: index. 0 when
  * there is none, or when the target hears us (a voter) or is heard directly (not a voter) and needs none. */
-uint32_t dp_beat_route(const dp_beat *beat, dp_time now, uint32_t target, dp_peer *relays, uint32_t most);
+uint32_t dp_beat_route(const dp_beat *beat, dp_time now, uint32_t target, dp_peer *relays,
+                       uint32_t most);
 
 /* Riders of PING and ACK: u32 tag and u8 bitmap of the voters heard directly; and the fresh beats of all others. */
 void dp_beat_write_heard(const dp_beat *beat, dp_time now, dp_writer *writer);
-void dp_beat_write_rider(const dp_beat *beat, dp_time now, uint32_t tag, uint8_t heard, dp_writer *writer);
+void dp_beat_write_rider(const dp_beat *beat, dp_time now, uint32_t tag, uint8_t heard,
+                         dp_writer *writer);
 /* Total: bad beats are skipped, a bad shape gives DP_BADMSG. */
-DP_MUST dp_status dp_beat_read_rider(dp_beat *beat, dp_time now, const dp_peer *from, dp_reader *reader, dp_out *out);
+DP_MUST dp_status dp_beat_read_rider(dp_beat *beat, dp_time now, const dp_peer *from,
+                                     dp_reader *reader, dp_out *out);
 
 DP_MUST dp_status dp_beat_check(const dp_beat *beat, dp_why *why);
 

@@ -18,7 +18,8 @@ dp_status dp_commit_row_read(dp_view bytes, dp_commit_row *row)
         return DP_VERSION;
     }
     DP_TRY(dp_reader_finish(&reader));
-    if (got.accepted > got.promised || (got.accepted >= 0) != (size > 0) || size > DP_RECORD_BYTES_MAX) {
+    if (got.accepted > got.promised || (got.accepted >= 0) != (size > 0) ||
+        size > DP_RECORD_BYTES_MAX) {
         return DP_BADMSG;
     }
     *row = got;

@@ -12,7 +12,7 @@ typedef struct dp_commit_row {
     dp_hash prev;
     int64_t promised; /* ballot, -1: none */
     int64_t accepted;
-    dp_view record;   /* empty when nothing was accepted */
+    dp_view record; /* empty when nothing was accepted */
 } dp_commit_row;
 
 /* DP_VERSION, DP_BADMSG. The record is lent from bytes. */

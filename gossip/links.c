@@ -10,8 +10,7 @@ void dp_rtt_add(dp_rtt *rtt, uint64_t sample_us)
         rtt->srtt_us = sample;
         rtt->rttvar_us = sample / 2;
     } else {
-        const uint32_t off =
-            sample > rtt->srtt_us ? sample - rtt->srtt_us : rtt->srtt_us - sample;
+        const uint32_t off = sample > rtt->srtt_us ? sample - rtt->srtt_us : rtt->srtt_us - sample;
         rtt->rttvar_us = (uint32_t)((3ULL * rtt->rttvar_us + off) / 4);
         rtt->srtt_us = (uint32_t)((7ULL * rtt->srtt_us + sample) / 8);
     }

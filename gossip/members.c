@@ -203,7 +203,8 @@ uint32_t dp_members_linked(const dp_members *members)
     return linked;
 }
 
-uint32_t dp_members_pick(dp_members *members, uint32_t not_a, uint32_t not_b, uint32_t *picked, uint32_t most)
+uint32_t dp_members_pick(dp_members *members, uint32_t not_a, uint32_t not_b, uint32_t *picked,
+                         uint32_t most)
 {
     uint32_t seen = 0;
 
@@ -226,8 +227,8 @@ uint32_t dp_members_pick(dp_members *members, uint32_t not_a, uint32_t not_b, ui
     return seen < most ? seen : most;
 }
 
-void dp_members_state_set(dp_members *members, uint32_t index, dp_member_state state, dp_time now, const char *cause,
-                          dp_out *out)
+void dp_members_state_set(dp_members *members, uint32_t index, dp_member_state state, dp_time now,
+                          const char *cause, dp_out *out)
 {
     dp_member *const member = &members->rows[index].member;
     const dp_member_state old = member->state;
@@ -245,8 +246,8 @@ void dp_members_state_set(dp_members *members, uint32_t index, dp_member_state s
                                .cause = cause});
 }
 
-uint32_t dp_members_add(dp_members *members, const dp_peer *peer, dp_view credential, uint32_t caps, const dp_addr *addrs,
-                        uint32_t n_addrs)
+uint32_t dp_members_add(dp_members *members, const dp_peer *peer, dp_view credential, uint32_t caps,
+                        const dp_addr *addrs, uint32_t n_addrs)
 {
     uint32_t index = dp_members_find(members, peer);
 
@@ -312,11 +313,13 @@ static void tell_own(dp_members *members, dp_out *out)
 
     if (own->statement_bytes > 0) {
         dp_members_flood(members, dp_view_of(own->statement, own->statement_bytes),
-                         dp_view_of(own->member.credential, own->member.credential_bytes), 0, 0, out);
+                         dp_view_of(own->member.credential, own->member.credential_bytes), 0, 0,
+                         out);
     }
 }
 
-void dp_members_addrs(dp_members *members, const dp_addr *addrs, uint32_t n_addrs, dp_time now, uint64_t wall_ms, dp_out *out)
+void dp_members_addrs(dp_members *members, const dp_addr *addrs, uint32_t n_addrs, dp_time now,
+                      uint64_t wall_ms, dp_out *out)
 {
     (void)now;
     (void)wall_ms;
@@ -395,8 +398,8 @@ static void dial_later(dp_members *members, dp_row *row, dp_time now)
     row->dialling = false;
 }
 
-uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, const dp_peer *peer, const dp_addr *addr,
-                            dp_view credential, bool outgoing, dp_out *out)
+uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, const dp_peer *peer,
+                            const dp_addr *addr, dp_view credential, bool outgoing, dp_out *out)
 {
     (void)wall_ms;
     observe(members, now);
@@ -441,8 +444,8 @@ uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, 
     return index;
 }
 
-void dp_members_link_down(dp_members *members, dp_time now, uint64_t wall_ms, const dp_peer *peer, dp_link_cause cause,
-                          dp_out *out)
+void dp_members_link_down(dp_members *members, dp_time now, uint64_t wall_ms, const dp_peer *peer,
+                          dp_link_cause cause, dp_out *out)
 {
     (void)wall_ms;
     observe(members, now);
@@ -515,7 +518,8 @@ static void dial(dp_members *members, dp_time now, dp_out *out)
     for (uint32_t k = 0; k < members->count && dials < DIALS_PER_TICK; k++) {
         const uint32_t i = (start + k) % members->count;
         dp_row *const row = &members->rows[i];
-        if (i == 0 || !dp_time_reached(now, row->dial_at) || !wants_link(members, i, linked + dials)) {
+        if (i == 0 || !dp_time_reached(now, row->dial_at) ||
+            !wants_link(members, i, linked + dials)) {
             continue;
         }
         if (row->dialling) { /* the driver forgot to answer */
@@ -587,8 +591,8 @@ dp_time dp_members_wake(const dp_members *members)
     return wake;
 }
 
-dp_status dp_members_message(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from, dp_view bytes,
-                             dp_out *out)
+dp_status dp_members_message(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,
+                             dp_view bytes, dp_out *out)
 {
     dp_assert(from > 0 && from < members->count);
     observe(members, now);
@@ -623,7 +627,8 @@ dp_status dp_members_message(dp_members *members, dp_time now, uint64_t wall_ms,
 dp_status dp_members_check(const dp_members *members, dp_why *why)
 {
     if (members->count == 0 || members->count > members->capacity) {
-        return dp_why_set(why, DP_CORRUPT, "members: %u rows of %u", members->count, members->capacity);
+        return dp_why_set(why, DP_CORRUPT, "members: %u rows of %u", members->count,
+                          members->capacity);
     }
     if (members->rows[0].member.state != DP_MEMBER_ALIVE || members->rows[0].n_accusers > 0) {
         return dp_why_set(why, DP_CORRUPT, "members: this node does not hold itself alive");

@@ -32,14 +32,14 @@ enum {
 
 /* What a node tells of itself with every PING and ACK. */
 typedef struct dp_summary {
-    uint64_t slot;         /* chain head */
+    uint64_t slot; /* chain head */
     dp_hash head;
-    dp_hash base;          /* of the state it trains on */
-    uint64_t round;        /* applied */
+    dp_hash base;   /* of the state it trains on */
+    uint64_t round; /* applied */
     dp_mode mode;
     bool has_trainer;
     uint32_t step_us;
-    uint64_t saved_round;  /* newest checkpoint that it serves; 0 with a zero root: none */
+    uint64_t saved_round; /* newest checkpoint that it serves; 0 with a zero root: none */
     dp_hash saved_root;
     uint64_t saved_bytes;
 } dp_summary;
@@ -52,21 +52,22 @@ DP_MUST dp_status dp_summary_read(dp_reader *reader, dp_summary *summary);
 /* One row of the table, to read. */
 typedef struct dp_member {
     dp_peer peer;
-    dp_member_state state;  /* UNKNOWN: only an address to dial, or in the roster and never heard of */
-    uint64_t incarnation;   /* of the process: durable, given by its daemon; 0 unknown */
-    uint32_t revision;      /* counts refutations within an incarnation */
+    dp_member_state
+        state; /* UNKNOWN: only an address to dial, or in the roster and never heard of */
+    uint64_t incarnation; /* of the process: durable, given by its daemon; 0 unknown */
+    uint32_t revision;    /* counts refutations within an incarnation */
     uint32_t caps;
     bool linked;
-    bool outgoing;          /* the link was dialled here */
-    bool in_roster;         /* set by the owner of the chain */
+    bool outgoing;  /* the link was dialled here */
+    bool in_roster; /* set by the owner of the chain */
     bool voter;
     uint32_t n_addrs;
     dp_addr addrs[DP_ADDRS_MAX];
-    dp_time heard;          /* last authenticated message; zero: never in this life */
-    dp_time changed;        /* when state last changed */
+    dp_time heard;   /* last authenticated message; zero: never in this life */
+    dp_time changed; /* when state last changed */
     dp_rtt rtt;
     bool has_summary;
-    dp_summary summary;     /* the last one heard */
+    dp_summary summary; /* the last one heard */
     dp_time summary_at;
     uint16_t credential_bytes; /* 0: not known */
     uint8_t credential[DP_CREDENTIAL_MAX];
@@ -78,17 +79,18 @@ typedef struct dp_members_config {
     dp_run_id run;
     dp_peer self;
     uint64_t incarnation;
-    dp_view credential;     /* own; copied */
-    uint32_t caps;          /* own */
+    dp_view credential; /* own; copied */
+    uint32_t caps;      /* own */
     uint32_t n_addrs;
     dp_addr addrs[DP_ADDRS_MAX];
-    uint32_t members_max;   /* rows, this node included; 2..DP_MEMBERS_MAX */
+    uint32_t members_max; /* rows, this node included; 2..DP_MEMBERS_MAX */
     uint64_t seed;
     dp_crypto crypto;
     /* Is this credential good for this peer? Sets caps. wall_ms 0: do not compare with the time. */
-    bool (*admit)(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms, uint32_t *caps);
+    bool (*admit)(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms,
+                  uint32_t *caps);
     void *admit_context;
-    dp_beat *beat;          /* heartbeats ride on PING and ACK; may be NULL. Must outlive the table */
+    dp_beat *beat; /* heartbeats ride on PING and ACK; may be NULL. Must outlive the table */
 } dp_members_config;
 
 DP_MUST dp_status dp_members_open(dp_members **members, const dp_members_config *config);
@@ -107,8 +109,8 @@ uint64_t dp_members_rtt_p95(const dp_members *members, bool voters_only);
 
 /* A peer met in an earlier life or listed in the chain. Gives its index, or DP_MEMBER_NONE when the table is full. Known
  * rows only gain what they lack. credential may be empty: then addrs are dialled and nothing else is believed. */
-uint32_t dp_members_add(dp_members *members, const dp_peer *peer, dp_view credential, uint32_t caps, const dp_addr *addrs,
-                        uint32_t n_addrs);
+uint32_t dp_members_add(dp_members *members, const dp_peer *peer, dp_view credential, uint32_t caps,
+                        const dp_addr *addrs, uint32_t n_addrs);
 /* What the chain says of a row. Voters are always kept linked. */
 void dp_members_mark(dp_members *members, uint32_t index, bool in_roster, bool voter);
 /* A row that the chain removed (banned, or left): no dialling, no probing, its link is hung up. */
@@ -116,33 +118,36 @@ void dp_members_remove(dp_members *members, uint32_t index, dp_time now, dp_out 
 /* What this node tells of itself from now on. */
 void dp_members_tell(dp_members *members, const dp_summary *summary);
 /* New own addresses: told to everybody under a new revision. */
-void dp_members_addrs(dp_members *members, const dp_addr *addrs, uint32_t n_addrs, dp_time now, uint64_t wall_ms, dp_out *out);
+void dp_members_addrs(dp_members *members, const dp_addr *addrs, uint32_t n_addrs, dp_time now,
+                      uint64_t wall_ms, dp_out *out);
 
 void dp_members_start(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out);
 /* credential was checked by the channel. Reports of one peer must alternate up, down; when two connections cross, the
  * driver keeps the one dialled by the smaller id (dp_members_keeps_dial) and reports nothing of the other. */
-uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, const dp_peer *peer, const dp_addr *addr,
-                            dp_view credential, bool outgoing, dp_out *out);
-void dp_members_link_down(dp_members *members, dp_time now, uint64_t wall_ms, const dp_peer *peer, dp_link_cause cause,
-                          dp_out *out);
+uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, const dp_peer *peer,
+                            const dp_addr *addr, dp_view credential, bool outgoing, dp_out *out);
+void dp_members_link_down(dp_members *members, dp_time now, uint64_t wall_ms, const dp_peer *peer,
+                          dp_link_cause cause, dp_out *out);
 /* True if of two crossing connections the one dialled by a stays. */
 bool dp_members_keeps_dial(const dp_peer *a, const dp_peer *b);
 /* Any authenticated message came from this row. Call it before handling the message. */
 void dp_members_heard(dp_members *members, uint32_t index, dp_time now, dp_out *out);
 /* PING, ACK, PING_REQ, STATEMENT, SYNC. DP_BADMSG, DP_VERSION, DP_BADSIG, DP_DENIED (not for us to believe), DP_TOOBIG
  * (table full); then nothing has changed. */
-DP_MUST dp_status dp_members_message(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from, dp_view bytes,
-                                     dp_out *out);
+DP_MUST dp_status dp_members_message(dp_members *members, dp_time now, uint64_t wall_ms,
+                                     uint32_t from, dp_view bytes, dp_out *out);
 void dp_members_tick(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out);
 dp_time dp_members_wake(const dp_members *members);
 
 /* Say goodbye to everybody: for good (LEFT; the chain will remove this node), or for a while (DEAD at once, no accusers
  * needed, until a later incarnation). */
-void dp_members_leave(dp_members *members, dp_time now, uint64_t wall_ms, bool for_good, dp_out *out);
+void dp_members_leave(dp_members *members, dp_time now, uint64_t wall_ms, bool for_good,
+                      dp_out *out);
 /* The signed LEFT statement that a row made, for the config part of a record; false if it made none. Lent until the next
  * step. dp_members_left_check tells whether such bytes are a leave statement by peer; pure. */
 bool dp_members_left_proof(const dp_members *members, uint32_t index, dp_view *statement);
-bool dp_members_left_check(const dp_crypto *crypto, const dp_run_id *run, const dp_peer *peer, dp_view statement);
+bool dp_members_left_check(const dp_crypto *crypto, const dp_run_id *run, const dp_peer *peer,
+                           dp_view statement);
 
 /* Invariants, for tests and paranoid builds. */
 DP_MUST dp_status dp_members_check(const dp_members *members, dp_why *why);

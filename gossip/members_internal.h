@@ -15,7 +15,8 @@ enum {
     ACCUSALS_PER_WINDOW = 5 /* storm breaker */
 };
 #define STORM_WINDOW_US (10 * DP_SECOND)
-#define SUMMARY_US DP_SECOND /* a linked row's summary older than this is asked for, traffic or not */
+#define SUMMARY_US                                                                                 \
+    DP_SECOND /* a linked row's summary older than this is asked for, traffic or not */
 
 typedef struct dp_accuser {
     dp_peer peer;
@@ -23,11 +24,11 @@ typedef struct dp_accuser {
 } dp_accuser;
 
 typedef struct dp_row {
-    dp_member member;      /* first: what dp_members_at lends */
-    bool removed;          /* by the chain */
-    bool down;             /* said so itself (DOWN, LEFT): only a new statement or a new link revives it */
-    dp_time acked;         /* last ACK of its own, which brought riders */
-    bool urgent;           /* accused by somebody: probe it next */
+    dp_member member; /* first: what dp_members_at lends */
+    bool removed;     /* by the chain */
+    bool down;     /* said so itself (DOWN, LEFT): only a new statement or a new link revives it */
+    dp_time acked; /* last ACK of its own, which brought riders */
+    bool urgent;   /* accused by somebody: probe it next */
     /* own statement of the subject: ALIVE, LEFT or DOWN; size 0: none */
     uint16_t statement_bytes;
     dp_statement_kind statement_kind;
@@ -36,19 +37,20 @@ typedef struct dp_row {
     uint32_t n_accusers;
     dp_accuser accusers[DP_ACCUSERS_MAX];
     dp_time suspect_at;
-    uint16_t accusation_bytes; /* what this node said last of this incarnation and revision; size 0: nothing */
+    uint16_t
+        accusation_bytes; /* what this node said last of this incarnation and revision; size 0: nothing */
     uint8_t accusation[DP_STATEMENT_BYTES_MAX];
     /* dialling */
     bool dialling;
     uint32_t dials_failed;
-    dp_time dial_at;       /* next try, or end of patience while dialling */
+    dp_time dial_at; /* next try, or end of patience while dialling */
 } dp_row;
 
 typedef struct dp_probe {
-    uint32_t target;       /* DP_MEMBER_NONE: free */
-    uint32_t sequence;     /* of the direct ping; the indirect stage uses sequence + 1 */
+    uint32_t target;   /* DP_MEMBER_NONE: free */
+    uint32_t sequence; /* of the direct ping; the indirect stage uses sequence + 1 */
     bool indirect;
-    uint8_t asked;         /* helpers */
+    uint8_t asked; /* helpers */
     uint8_t nacks;
     dp_time sent;
     dp_time deadline;
@@ -56,7 +58,7 @@ typedef struct dp_probe {
 
 /* A probe for somebody else. */
 typedef struct dp_relayed {
-    uint32_t requester;    /* DP_MEMBER_NONE: free */
+    uint32_t requester; /* DP_MEMBER_NONE: free */
     uint32_t target;
     uint32_t their_sequence;
     uint32_t own_sequence;
@@ -67,7 +69,8 @@ struct dp_members {
     dp_run_id run;
     dp_crypto crypto;
     dp_beat *beat;
-    bool (*admit)(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms, uint32_t *caps);
+    bool (*admit)(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms,
+                  uint32_t *caps);
     void *admit_context;
     dp_rng rng;
     dp_map index;
@@ -79,15 +82,15 @@ struct dp_members {
     bool started;
     bool leaving;
     /* probing */
-    uint32_t *order;       /* shuffled rows */
+    uint32_t *order; /* shuffled rows */
     uint32_t order_at;
     uint32_t order_count;
     dp_time probe_at;
     uint64_t period_us;
     uint32_t lhm;
     uint32_t sequence;
-    bool push;             /* the mode has changed: tell all linked rows at the next tick */
-    dp_time quiet_until;   /* after a gap in our own time: accuse nobody */
+    bool push;           /* the mode has changed: tell all linked rows at the next tick */
+    dp_time quiet_until; /* after a gap in our own time: accuse nobody */
     dp_probe probes[DP_PROBES_MAX];
     dp_relayed relayed[DP_RELAYED_MAX];
     dp_time accusals[ACCUSALS_PER_WINDOW]; /* times of the last ones, ring */
@@ -102,37 +105,42 @@ uint32_t dp_members_row_add(dp_members *members, const dp_peer *peer);
 bool dp_members_watches(const dp_members *members, uint32_t index);
 uint32_t dp_members_linked(const dp_members *members);
 /* Up to most random linked rows other than the two given, into picked; alive ones only. */
-uint32_t dp_members_pick(dp_members *members, uint32_t not_a, uint32_t not_b, uint32_t *picked, uint32_t most);
-void dp_members_state_set(dp_members *members, uint32_t index, dp_member_state state, dp_time now, const char *cause,
-                          dp_out *out);
+uint32_t dp_members_pick(dp_members *members, uint32_t not_a, uint32_t not_b, uint32_t *picked,
+                         uint32_t most);
+void dp_members_state_set(dp_members *members, uint32_t index, dp_member_state state, dp_time now,
+                          const char *cause, dp_out *out);
 
 /* accuse.c */
 void dp_members_own_alive(dp_members *members);
-void dp_members_accuse(dp_members *members, uint32_t index, dp_statement_cause cause, dp_time now, dp_out *out);
+void dp_members_accuse(dp_members *members, uint32_t index, dp_statement_cause cause, dp_time now,
+                       dp_out *out);
 /* Declares dead whom the evidence suffices for. */
 void dp_members_conclude(dp_members *members, uint32_t index, dp_time now, dp_out *out);
 void dp_members_cleared(dp_members *members, uint32_t index);
 dp_time dp_members_suspicion_end(const dp_members *members, uint32_t index);
 /* Somebody believes this of us: refute it if it is about our present revision. */
-void dp_members_believed(dp_members *members, dp_member_state state, uint64_t incarnation, uint32_t revision,
-                         dp_out *out);
+void dp_members_believed(dp_members *members, dp_member_state state, uint64_t incarnation,
+                         uint32_t revision, dp_out *out);
 /* One statement and the subject's credential. from: who sent it. */
-dp_status dp_members_statement(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from, dp_reader *reader,
-                               dp_out *out);
-void dp_members_statement_send(const dp_members *members, const dp_row *row, bool accusation, const dp_peer *to,
-                               dp_out *out);
-void dp_members_flood(dp_members *members, dp_view statement, dp_view credential, uint32_t subject, uint32_t from,
-                      dp_out *out);
+dp_status dp_members_statement(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,
+                               dp_reader *reader, dp_out *out);
+void dp_members_statement_send(const dp_members *members, const dp_row *row, bool accusation,
+                               const dp_peer *to, dp_out *out);
+void dp_members_flood(dp_members *members, dp_view statement, dp_view credential, uint32_t subject,
+                      uint32_t from, dp_out *out);
 void dp_members_sync_send(dp_members *members, uint32_t to, bool answer_wanted, dp_out *out);
-dp_status dp_members_sync(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from, dp_reader *reader,
-                          dp_out *out);
+dp_status dp_members_sync(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,
+                          dp_reader *reader, dp_out *out);
 
 /* probe.c */
 void dp_members_probe_tick(dp_members *members, dp_time now, dp_out *out);
 void dp_members_probe_reset(dp_members *members, dp_time now);
 dp_time dp_members_probe_wake(const dp_members *members);
-dp_status dp_members_ping(dp_members *members, dp_time now, uint32_t from, dp_reader *reader, dp_out *out);
-dp_status dp_members_ack(dp_members *members, dp_time now, uint32_t from, dp_reader *reader, dp_out *out);
-dp_status dp_members_ping_req(dp_members *members, dp_time now, uint32_t from, dp_reader *reader, dp_out *out);
+dp_status dp_members_ping(dp_members *members, dp_time now, uint32_t from, dp_reader *reader,
+                          dp_out *out);
+dp_status dp_members_ack(dp_members *members, dp_time now, uint32_t from, dp_reader *reader,
+                         dp_out *out);
+dp_status dp_members_ping_req(dp_members *members, dp_time now, uint32_t from, dp_reader *reader,
+                              dp_out *out);
 
 #endif

@@ -8,8 +8,9 @@
 #include "gossip/mix_internal.h"
 
 enum { CANDIDATES = 3, DOUBLINGS_MAX = 3 };
-#define NUDGE_US (10 * DP_SECOND)     /* an initiator is reminded of an outcome that it has not closed */
-#define WRITE_AGAIN_US DP_SECOND      /* after a durable write that failed */
+#define NUDGE_US                                                                                   \
+    (10 * DP_SECOND)             /* an initiator is reminded of an outcome that it has not closed */
+#define WRITE_AGAIN_US DP_SECOND /* after a durable write that failed */
 #define WEIGHT_MAX (1ULL << 62)
 
 uint64_t dp_mix_weight(uint64_t tokens, uint32_t steps)
@@ -91,9 +92,12 @@ static void go_idle(dp_mix *mix, dp_time now)
     mix->next_at = dp_time_after(now, pause_us / 2 + dp_rng_below(&mix->rng, pause_us + 1));
 }
 
-void dp_mix_send_status(const dp_peer *to, const dp_mix_id *id, uint64_t ticket, dp_mix_status status, dp_out *out)
+void dp_mix_send_status(const dp_peer *to, const dp_mix_id *id, uint64_t ticket,
+                        dp_mix_status status, dp_out *out)
 {
-    dp_mix_msg_send(&(dp_mix_msg){.type = DP_MSG_MIX_STATUS, .id = *id, .ticket = ticket, .status = status}, to, out);
+    dp_mix_msg_send(
+        &(dp_mix_msg){.type = DP_MSG_MIX_STATUS, .id = *id, .ticket = ticket, .status = status}, to,
+        out);
 }
 
 static void send_offer(const dp_mix *mix, dp_out *out)
@@ -120,14 +124,17 @@ void dp_mix_send_ack(const dp_mix *mix, dp_out *out)
 /* COMMIT of a, DONE of b. */
 void dp_mix_send_pair(const dp_mix_row *row, dp_msg_type type, dp_out *out)
 {
-    dp_mix_msg_send(&(dp_mix_msg){.type = type, .id = row->id, .ticket = row->ticket, .pair = dp_mix_pair_of(row)},
-                    &row->peer, out);
+    dp_mix_msg_send(
+        &(dp_mix_msg){
+            .type = type, .id = row->id, .ticket = row->ticket, .pair = dp_mix_pair_of(row)},
+        &row->peer, out);
 }
 
 /* Let go of an object of an attempt that has no row, unless the newest row of F needs it. */
 static void drop_unneeded(const dp_mix *mix, const dp_hash *root, dp_out *out)
 {
-    const bool needed = mix->has_f && (dp_hash_equal(root, &mix->f.f_root) || dp_hash_equal(root, &mix->f.own.root) ||
+    const bool needed = mix->has_f && (dp_hash_equal(root, &mix->f.f_root) ||
+                                       dp_hash_equal(root, &mix->f.own.root) ||
                                        dp_hash_equal(root, &mix->f.other.root));
 
     if (needed || dp_hash_is_zero(root)) {
@@ -203,10 +210,10 @@ bool dp_mix_is_partner(const dp_mix *mix, uint32_t index)
 {
     const dp_member *const member = dp_members_at(mix->config.members, index);
 
-    return index != 0 && index < mix->config.members_max && member->linked && member->state == DP_MEMBER_ALIVE &&
-           member->in_roster && member->incarnation != 0 && member->has_summary &&
-           member->summary.mode == DP_MODE_GOSSIP && member->summary.has_trainer &&
-           dp_hash_equal(&member->summary.base, &mix->now.base);
+    return index != 0 && index < mix->config.members_max && member->linked &&
+           member->state == DP_MEMBER_ALIVE && member->in_roster && member->incarnation != 0 &&
+           member->has_summary && member->summary.mode == DP_MODE_GOSSIP &&
+           member->summary.has_trainer && dp_hash_equal(&member->summary.base, &mix->now.base);
 }
 
 /* Of three random partners the one not met for longest. DP_MEMBER_NONE: there is none. */
@@ -251,20 +258,22 @@ static void begin(dp_mix *mix, dp_time now, dp_out *out)
 {
     const uint32_t partner = choose_partner(mix);
 
-    mix->next_at = dp_time_after(now, mix->config.pause_us / 2 + dp_rng_below(&mix->rng, mix->config.pause_us + 1));
+    mix->next_at = dp_time_after(now, mix->config.pause_us / 2 +
+                                          dp_rng_below(&mix->rng, mix->config.pause_us + 1));
     if (partner == DP_MEMBER_NONE) {
         return;
     }
     const dp_member *const member = dp_members_at(mix->config.members, partner);
     mix->number++;
-    mix->x = (dp_mix_row){.initiator = true,
-                          .has_f = true,
-                          .id = dp_mix_id_of(&mix->config.self, mix->config.incarnation, mix->number),
-                          .order = ++mix->order,
-                          .number = mix->number,
-                          .peer = member->peer,
-                          .base = mix->now.base,
-                          .own = {.incarnation = mix->config.incarnation}};
+    mix->x =
+        (dp_mix_row){.initiator = true,
+                     .has_f = true,
+                     .id = dp_mix_id_of(&mix->config.self, mix->config.incarnation, mix->number),
+                     .order = ++mix->order,
+                     .number = mix->number,
+                     .peer = member->peer,
+                     .base = mix->now.base,
+                     .own = {.incarnation = mix->config.incarnation}};
     mix->seen[partner] = now;
     dp_mix_freeze(mix, now, out);
 }
@@ -279,8 +288,8 @@ void dp_mix_start_fetch(dp_mix *mix, dp_time now, dp_out *out)
     }
     const uint32_t member = dp_members_find(mix->config.members, &mix->x.peer);
     if (member == DP_MEMBER_NONE ||
-        dp_spread_want(mix->config.spread, now, &mix->x.other.root, mix->x.other.bytes, DP_USE_EXCHANGE,
-                       DP_PRIORITY_ROUND, out) != DP_OK) {
+        dp_spread_want(mix->config.spread, now, &mix->x.other.root, mix->x.other.bytes,
+                       DP_USE_EXCHANGE, DP_PRIORITY_ROUND, out) != DP_OK) {
         dp_mix_abort(mix, now, true, out);
         return;
     }
@@ -289,7 +298,8 @@ void dp_mix_start_fetch(dp_mix *mix, dp_time now, dp_out *out)
 
 bool dp_mix_weighs(const dp_mix_row *row)
 {
-    return dp_mix_weight(row->own.tokens, row->own.steps) > 0 || dp_mix_weight(row->other.tokens, row->other.steps) > 0;
+    return dp_mix_weight(row->own.tokens, row->own.steps) > 0 ||
+           dp_mix_weight(row->other.tokens, row->other.steps) > 0;
 }
 
 void dp_mix_ask(dp_mix *mix, dp_time now, dp_out *out)
@@ -300,7 +310,8 @@ void dp_mix_ask(dp_mix *mix, dp_time now, dp_out *out)
 
 /* ---- events of the driver ---- */
 
-static bool is_current(const dp_mix *mix, dp_mix_state state, const uint8_t exchange[DP_EXCHANGE_BYTES])
+static bool is_current(const dp_mix *mix, dp_mix_state state,
+                       const uint8_t exchange[DP_EXCHANGE_BYTES])
 {
     return mix->state == state && memcmp(mix->x.id.bytes, exchange, DP_EXCHANGE_BYTES) == 0;
 }
@@ -346,11 +357,14 @@ bool dp_mix_object(dp_mix *mix, dp_time now, const dp_hash *root, dp_out *out)
 
 bool dp_mix_checked(dp_mix *mix, dp_time now, const dp_hash *root, bool ok, dp_out *out)
 {
-    if (mix->state != DP_MIX_FETCHING || !mix->fetched || !dp_hash_equal(root, &mix->x.other.root)) {
+    if (mix->state != DP_MIX_FETCHING || !mix->fetched ||
+        !dp_hash_equal(root, &mix->x.other.root)) {
         return false;
     }
     if (!ok) {
-        dp_out_note(out, (dp_note){.code = DP_NOTE_REJECTED, .peer = mix->x.peer, .cause = "blob of an exchange"});
+        dp_out_note(out, (dp_note){.code = DP_NOTE_REJECTED,
+                                   .peer = mix->x.peer,
+                                   .cause = "blob of an exchange"});
         dp_mix_abort(mix, now, true, out);
         return true;
     }
@@ -450,7 +464,8 @@ void dp_mix_set(dp_mix *mix, dp_time now, const dp_mix_now *state, dp_out *out)
     const bool begins = state->gossip && !mix->now.gossip;
 
     mix->now = *state;
-    if (mix->state != DP_MIX_IDLE && (!state->gossip || !dp_hash_equal(&state->base, &mix->x.base))) {
+    if (mix->state != DP_MIX_IDLE &&
+        (!state->gossip || !dp_hash_equal(&state->base, &mix->x.base))) {
         dp_mix_want_abort(mix, now, true, out);
     }
     if (begins) {
@@ -466,7 +481,8 @@ bool dp_mix_finish(dp_mix *mix, dp_time now, dp_out *out)
 
 void dp_mix_fence(dp_mix *mix, dp_time now, const dp_peer *peer, uint64_t incarnation, dp_out *out)
 {
-    if (mix->state != DP_MIX_IDLE && dp_peer_equal(&mix->x.peer, peer) && mix->x.other.incarnation <= incarnation) {
+    if (mix->state != DP_MIX_IDLE && dp_peer_equal(&mix->x.peer, peer) &&
+        mix->x.other.incarnation <= incarnation) {
         if (mix->state == DP_MIX_ASKED) {
             dp_mix_abort(mix, now, false, out);
         } else {
@@ -474,7 +490,8 @@ void dp_mix_fence(dp_mix *mix, dp_time now, const dp_peer *peer, uint64_t incarn
         }
     }
     for (uint32_t i = mix->n_outcomes; i-- > 0;) {
-        const bool busy = mix->state != DP_MIX_IDLE && dp_mix_id_equal(&mix->x.id, &mix->outcomes[i].id);
+        const bool busy =
+            mix->state != DP_MIX_IDLE && dp_mix_id_equal(&mix->x.id, &mix->outcomes[i].id);
         if (!busy && dp_peer_equal(&mix->outcomes[i].peer, peer) &&
             mix->outcomes[i].other.incarnation <= incarnation) {
             dp_mix_outcome_close(mix, i, out);
@@ -511,7 +528,8 @@ static void retry(dp_mix *mix, dp_time now, dp_out *out)
         if (mix->retries == DOUBLINGS_MAX) {
             note(mix, "in doubt", out);
         }
-    } else if (!mix->x.initiator && (mix->state == DP_MIX_FETCHING || mix->state == DP_MIX_PREPARED)) {
+    } else if (!mix->x.initiator &&
+               (mix->state == DP_MIX_FETCHING || mix->state == DP_MIX_PREPARED)) {
         dp_mix_send_ack(mix, out);
     }
 }
@@ -613,12 +631,17 @@ dp_status dp_mix_check(const dp_mix *mix, dp_why *why)
         }
     }
     const bool own_row = mix->has_f && dp_mix_id_equal(&mix->f.id, &mix->x.id);
-    if ((mix->state == DP_MIX_PREPARED || mix->state == DP_MIX_ASKED || mix->state == DP_MIX_MIXING) && !own_row) {
-        return dp_why_set(why, DP_CORRUPT, "mix: an exchange in state %d has no row", (int)mix->state);
+    if ((mix->state == DP_MIX_PREPARED || mix->state == DP_MIX_ASKED ||
+         mix->state == DP_MIX_MIXING) &&
+        !own_row) {
+        return dp_why_set(why, DP_CORRUPT, "mix: an exchange in state %d has no row",
+                          (int)mix->state);
     }
     if (mix->state != DP_MIX_IDLE && !mix->rebuilding && mix->x.initiator &&
-        (mix->state == DP_MIX_ASKED) != (mix->x.mark == DP_MIX_MARK_ASKED && mix->state != DP_MIX_ASKING)) {
-        return dp_why_set(why, DP_CORRUPT, "mix: mark %d in state %d", (int)mix->x.mark, (int)mix->state);
+        (mix->state == DP_MIX_ASKED) !=
+            (mix->x.mark == DP_MIX_MARK_ASKED && mix->state != DP_MIX_ASKING)) {
+        return dp_why_set(why, DP_CORRUPT, "mix: mark %d in state %d", (int)mix->x.mark,
+                          (int)mix->state);
     }
     return DP_OK;
 }

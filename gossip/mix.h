@@ -25,18 +25,19 @@
 
 enum {
     DP_EXCHANGE_BYTES = 16,
-    DP_MIX_OUTCOMES_MAX = 64,  /* commits whose initiator has not said closed; then offers are refused */
+    DP_MIX_OUTCOMES_MAX =
+        64, /* commits whose initiator has not said closed; then offers are refused */
     DP_MIX_ROW_MAX = 512
 };
-#define DP_MIX_RETRY_US (500 * DP_MS)      /* OFFER, ACK, COMMIT are repeated */
-#define DP_MIX_WAIT_US (20 * DP_SECOND)    /* without progress before ASKED or COMMITTED: abort */
+#define DP_MIX_RETRY_US (500 * DP_MS)   /* OFFER, ACK, COMMIT are repeated */
+#define DP_MIX_WAIT_US (20 * DP_SECOND) /* without progress before ASKED or COMMITTED: abort */
 
 typedef enum dp_mix_state {
     DP_MIX_IDLE = 0,
-    DP_MIX_FREEZING,   /* DP_DO_FREEZE under way */
-    DP_MIX_OFFERED,    /* a waits for ACK */
-    DP_MIX_FETCHING,   /* the other's blob is being fetched, then checked */
-    DP_MIX_PREPARING,  /* row PREPARED is being written */
+    DP_MIX_FREEZING,  /* DP_DO_FREEZE under way */
+    DP_MIX_OFFERED,   /* a waits for ACK */
+    DP_MIX_FETCHING,  /* the other's blob is being fetched, then checked */
+    DP_MIX_PREPARING, /* row PREPARED is being written */
     DP_MIX_PREPARED,
     DP_MIX_ASKING,     /* a: row ASKED is being written */
     DP_MIX_ASKED,      /* a: in doubt; b's journal decides */
@@ -59,7 +60,7 @@ typedef struct dp_mix_config {
     dp_run_id run;
     dp_peer self;
     uint64_t incarnation;
-    uint64_t pause_us;         /* between two exchanges that this node starts */
+    uint64_t pause_us; /* between two exchanges that this node starts */
     uint64_t seed;
     const dp_members *members; /* both must outlive this */
     dp_spread *spread;
@@ -68,16 +69,17 @@ typedef struct dp_mix_config {
 
 /* What the core knows at this moment; told with dp_mix_set whenever it changes. */
 typedef struct dp_mix_now {
-    bool gossip;     /* this node is in gossip mode, trains and may exchange */
-    dp_hash base;    /* of the state that F moves away from */
-    uint64_t round;  /* applied; for notes and RESTORE */
+    bool gossip;    /* this node is in gossip mode, trains and may exchange */
+    dp_hash base;   /* of the state that F moves away from */
+    uint64_t round; /* applied; for notes and RESTORE */
 } dp_mix_now;
 
 DP_MUST dp_status dp_mix_open(dp_mix **mix, const dp_mix_config *config);
 void dp_mix_close(dp_mix *mix);
 
 /* A row of the journal, before dp_mix_start; any order. DP_BADMSG, DP_VERSION, DP_TOOBIG. */
-DP_MUST dp_status dp_mix_restore(dp_mix *mix, const uint8_t exchange[DP_EXCHANGE_BYTES], dp_view row);
+DP_MUST dp_status dp_mix_restore(dp_mix *mix, const uint8_t exchange[DP_EXCHANGE_BYTES],
+                                 dp_view row);
 /* After the last row: settles what can be settled alone (PREPARED rows are aborted). */
 void dp_mix_start(dp_mix *mix, dp_time now, dp_out *out);
 
@@ -85,7 +87,8 @@ void dp_mix_start(dp_mix *mix, dp_time now, dp_out *out);
 void dp_mix_set(dp_mix *mix, dp_time now, const dp_mix_now *state, dp_out *out);
 
 /* OFFER, ACK, COMMIT, DONE, STATUS of a member (index). */
-DP_MUST dp_status dp_mix_message(dp_mix *mix, dp_time now, uint32_t from, dp_view bytes, dp_out *out);
+DP_MUST dp_status dp_mix_message(dp_mix *mix, dp_time now, uint32_t from, dp_view bytes,
+                                 dp_out *out);
 /* Events of the driver; those of other exchanges, operations or objects are ignored. True: it was ours. */
 bool dp_mix_frozen(dp_mix *mix, dp_time now, const dp_event *event, dp_out *out);
 bool dp_mix_object(dp_mix *mix, dp_time now, const dp_hash *root, dp_out *out);
@@ -119,21 +122,21 @@ typedef struct dp_mix_frozen_view {
     dp_hash base;
     uint32_t steps;
     uint64_t tokens;
-    bool mixed;        /* a MIX stands on top of it */
+    bool mixed; /* a MIX stands on top of it */
 } dp_mix_frozen_view;
 bool dp_mix_frozen_row(const dp_mix *mix, dp_mix_frozen_view *view);
 
 typedef struct dp_mix_look {
     dp_mix_state state;
     bool initiator;
-    bool in_doubt;          /* ASKED: only the other side knows */
-    dp_time since;          /* of the exchange */
-    dp_peer peer;           /* its other side; zero when idle */
+    bool in_doubt; /* ASKED: only the other side knows */
+    dp_time since; /* of the exchange */
+    dp_peer peer;  /* its other side; zero when idle */
     uint64_t peer_incarnation;
     uint8_t exchange[DP_EXCHANGE_BYTES];
-    uint64_t done;          /* exchanges completed by this process */
+    uint64_t done; /* exchanges completed by this process */
     uint64_t aborted;
-    uint32_t outcomes;      /* commits not yet closed by their initiator */
+    uint32_t outcomes; /* commits not yet closed by their initiator */
 } dp_mix_look;
 dp_mix_look dp_mix_view(const dp_mix *mix);
 

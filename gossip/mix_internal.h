@@ -16,12 +16,12 @@ struct dp_mix {
     dp_mix_config config;
     dp_mix_now now;
     dp_rng rng;
-    uint64_t number;  /* of the last own offer */
-    uint64_t ticket;  /* of the last acceptance */
-    uint64_t order;   /* of the last row */
+    uint64_t number; /* of the last own offer */
+    uint64_t ticket; /* of the last acceptance */
+    uint64_t order;  /* of the last row */
     bool started;
-    bool trainer;     /* holds F as the newest row, or no row, says */
-    dp_time *seen;    /* per member: last exchange with it */
+    bool trainer;  /* holds F as the newest row, or no row, says */
+    dp_time *seen; /* per member: last exchange with it */
 
     /* the exchange under way */
     dp_mix_state state;
@@ -36,7 +36,7 @@ struct dp_mix {
     dp_time progress;
     dp_time retry_at;
     uint32_t retries;
-    dp_time next_at;   /* of an own offer */
+    dp_time next_at; /* of an own offer */
 
     /* the newest row with F */
     bool has_f;
@@ -74,7 +74,8 @@ void dp_mix_do_mix(const dp_mix_row *row, dp_out *out);
 void dp_mix_enter(dp_mix *mix, dp_mix_state state, dp_time now);
 void dp_mix_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out);
 void dp_mix_want_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out);
-void dp_mix_send_status(const dp_peer *to, const dp_mix_id *id, uint64_t ticket, dp_mix_status status, dp_out *out);
+void dp_mix_send_status(const dp_peer *to, const dp_mix_id *id, uint64_t ticket,
+                        dp_mix_status status, dp_out *out);
 void dp_mix_send_ack(const dp_mix *mix, dp_out *out);
 void dp_mix_send_pair(const dp_mix_row *row, dp_msg_type type, dp_out *out);
 void dp_mix_write_row(dp_mix *mix, dp_mix_mark mark, dp_out *out);

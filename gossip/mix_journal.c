@@ -92,8 +92,10 @@ dp_mix_pair dp_mix_pair_of(const dp_mix_row *row)
     const dp_mix_terms *const a = row->initiator ? &row->own : &row->other;
     const dp_mix_terms *const b = row->initiator ? &row->other : &row->own;
 
-    return (dp_mix_pair){
-        .root_a = a->root, .root_b = b->root, .incarnation_a = a->incarnation, .incarnation_b = b->incarnation};
+    return (dp_mix_pair){.root_a = a->root,
+                         .root_b = b->root,
+                         .incarnation_a = a->incarnation,
+                         .incarnation_b = b->incarnation};
 }
 
 void dp_mix_do_mix(const dp_mix_row *row, dp_out *out)

@@ -130,7 +130,8 @@ void dp_mix_row_write(const dp_mix_row *row, uint8_t bytes[DP_MIX_ROW_BYTES])
 
     dp_write_u8(&writer, ROW_VERSION);
     dp_write_u8(&writer, (uint8_t)row->mark);
-    dp_write_u8(&writer, (uint8_t)((row->initiator ? BIT_INITIATOR : 0) | (row->has_f ? BIT_F : 0)));
+    dp_write_u8(&writer,
+                (uint8_t)((row->initiator ? BIT_INITIATOR : 0) | (row->has_f ? BIT_F : 0)));
     dp_write_bytes(&writer, row->id.bytes, sizeof row->id.bytes);
     dp_write_u64(&writer, row->order);
     dp_write_u64(&writer, row->number);
@@ -161,7 +162,8 @@ dp_status dp_mix_row_read(dp_view bytes, dp_mix_row *row)
     read.initiator = (bits & BIT_INITIATOR) != 0;
     read.has_f = (bits & BIT_F) != 0;
     if (mark < DP_MIX_MARK_PREPARED || mark > DP_MIX_MARK_DONE || bits > (BIT_INITIATOR | BIT_F) ||
-        (mark == DP_MIX_MARK_ASKED && !read.initiator) || (mark == DP_MIX_MARK_COMMITTED && read.initiator)) {
+        (mark == DP_MIX_MARK_ASKED && !read.initiator) ||
+        (mark == DP_MIX_MARK_COMMITTED && read.initiator)) {
         return DP_BADMSG;
     }
     read.mark = (dp_mix_mark)mark;

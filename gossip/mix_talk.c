@@ -12,8 +12,9 @@ static bool outcomes_older(dp_mix *mix, const dp_peer *peer, const dp_mix_msg *m
         if (!dp_peer_equal(&row->peer, peer)) {
             continue;
         }
-        const bool older = row->other.incarnation < msg->terms.incarnation ||
-                           (row->other.incarnation == msg->terms.incarnation && row->number < msg->number);
+        const bool older =
+            row->other.incarnation < msg->terms.incarnation ||
+            (row->other.incarnation == msg->terms.incarnation && row->number < msg->number);
         if (older && !(mix->state == DP_MIX_MIXING && dp_mix_id_equal(&mix->x.id, &row->id))) {
             dp_mix_outcome_close(mix, i, out);
         } else if (!older) {
@@ -41,16 +42,19 @@ static void on_offer(dp_mix *mix, dp_time now, uint32_t from, const dp_mix_msg *
         return;
     }
     /* a has moved on from what we were about to do with it. */
-    if (mix->state != DP_MIX_IDLE && !mix->x.initiator && dp_peer_equal(&mix->x.peer, &member->peer) &&
+    if (mix->state != DP_MIX_IDLE && !mix->x.initiator &&
+        dp_peer_equal(&mix->x.peer, &member->peer) &&
         (mix->x.other.incarnation < msg->terms.incarnation || mix->x.number < msg->number)) {
         dp_mix_want_abort(mix, now, false, out);
     }
     /* Two offers that cross: the one of the smaller key stands. */
     if (mix->x.initiator && (mix->state == DP_MIX_FREEZING || mix->state == DP_MIX_OFFERED) &&
-        dp_peer_equal(&mix->x.peer, &member->peer) && dp_peer_compare(&member->peer, &mix->config.self) < 0) {
+        dp_peer_equal(&mix->x.peer, &member->peer) &&
+        dp_peer_compare(&member->peer, &mix->config.self) < 0) {
         dp_mix_abort(mix, now, true, out);
     }
-    if (!dp_mix_may_begin(mix) || !dp_mix_is_partner(mix, from) || member->incarnation != msg->terms.incarnation ||
+    if (!dp_mix_may_begin(mix) || !dp_mix_is_partner(mix, from) ||
+        member->incarnation != msg->terms.incarnation ||
         !dp_hash_equal(&msg->base, &mix->now.base) || mix->n_outcomes == DP_MIX_OUTCOMES_MAX) {
         dp_mix_send_status(&member->peer, &msg->id, 0, DP_MIX_STATUS_ABORTED, out);
         return;
@@ -68,10 +72,11 @@ static void on_offer(dp_mix *mix, dp_time now, uint32_t from, const dp_mix_msg *
     dp_mix_freeze(mix, now, out);
 }
 
-static void on_ack(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg, dp_out *out)
+static void on_ack(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg,
+                   dp_out *out)
 {
-    const bool ours = mix->state != DP_MIX_IDLE && mix->x.initiator && dp_mix_id_equal(&mix->x.id, &msg->id) &&
-                      dp_peer_equal(&mix->x.peer, peer);
+    const bool ours = mix->state != DP_MIX_IDLE && mix->x.initiator &&
+                      dp_mix_id_equal(&mix->x.id, &msg->id) && dp_peer_equal(&mix->x.peer, peer);
 
     if (ours && mix->state == DP_MIX_OFFERED) {
         mix->x.ticket = msg->ticket;
@@ -97,7 +102,8 @@ static void on_ack(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_m
     }
 }
 
-static void on_commit(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg, dp_out *out)
+static void on_commit(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg,
+                      dp_out *out)
 {
     const uint32_t outcome = dp_mix_outcome_find(mix, &msg->id);
 
@@ -123,12 +129,13 @@ static void on_commit(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mi
     dp_mix_send_status(peer, &msg->id, msg->ticket, DP_MIX_STATUS_ABORTED, out);
 }
 
-static void on_done(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg, dp_out *out)
+static void on_done(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg,
+                    dp_out *out)
 {
     if (mix->state != DP_MIX_IDLE && mix->x.initiator && dp_mix_id_equal(&mix->x.id, &msg->id)) {
         const dp_mix_pair pair = dp_mix_pair_of(&mix->x);
-        if (mix->state == DP_MIX_ASKED && dp_peer_equal(&mix->x.peer, peer) && mix->x.ticket == msg->ticket &&
-            dp_mix_pair_equal(&pair, &msg->pair)) {
+        if (mix->state == DP_MIX_ASKED && dp_peer_equal(&mix->x.peer, peer) &&
+            mix->x.ticket == msg->ticket && dp_mix_pair_equal(&pair, &msg->pair)) {
             dp_mix_enter(mix, DP_MIX_COMMITTING, now);
             dp_mix_write_row(mix, DP_MIX_MARK_DONE, out);
         }
@@ -140,7 +147,8 @@ static void on_done(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_
     dp_mix_send_status(peer, &msg->id, msg->ticket, DP_MIX_STATUS_CLOSED, out);
 }
 
-static void on_status(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg, dp_out *out)
+static void on_status(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg,
+                      dp_out *out)
 {
     if (msg->status == DP_MIX_STATUS_CLOSED) {
         const uint32_t outcome = dp_mix_outcome_find(mix, &msg->id);
@@ -150,7 +158,8 @@ static void on_status(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mi
         }
         return;
     }
-    if (mix->state == DP_MIX_IDLE || !dp_mix_id_equal(&mix->x.id, &msg->id) || !dp_peer_equal(&mix->x.peer, peer)) {
+    if (mix->state == DP_MIX_IDLE || !dp_mix_id_equal(&mix->x.id, &msg->id) ||
+        !dp_peer_equal(&mix->x.peer, peer)) {
         return;
     }
     if (mix->state == DP_MIX_ASKED) {

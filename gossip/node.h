@@ -31,10 +31,10 @@
 #include "gossip/id.h"
 
 enum {
-    DP_MEMBERS_MAX = 2048,     /* ever known in one run */
+    DP_MEMBERS_MAX = 2048, /* ever known in one run */
     DP_VOTERS_MAX = 7,
-    DP_LISTED_MAX = 32,        /* contributors in one record */
-    DP_ADDRS_MAX = 4,          /* addresses announced per member */
+    DP_LISTED_MAX = 32, /* contributors in one record */
+    DP_ADDRS_MAX = 4,   /* addresses announced per member */
     DP_CREDENTIAL_MAX = 5 * 232,
     DP_ACTIONS_MAX = 512,      /* per step; the node defers what would pass it */
     DP_MESSAGE_MAX = 96 * 1024 /* one control message */
@@ -42,7 +42,7 @@ enum {
 
 /* An address to dial. */
 typedef struct dp_addr {
-    uint8_t family;    /* 4 or 6; 0: none. In the simulator: the node's index in ip[0..3]. */
+    uint8_t family; /* 4 or 6; 0: none. In the simulator: the node's index in ip[0..3]. */
     uint8_t ip[16];
     uint16_t port;
 } dp_addr;
@@ -69,24 +69,24 @@ typedef enum dp_mode {
 typedef enum dp_event_type {
     DP_EV_START = 1,
     DP_EV_TICK,
-    DP_EV_LINK_UP,          /* an authenticated control link to u.link.peer stands */
+    DP_EV_LINK_UP, /* an authenticated control link to u.link.peer stands */
     DP_EV_LINK_DOWN,
-    DP_EV_MESSAGE,          /* u.message: one message from a linked peer */
-    DP_EV_STORED,           /* u.stored: a DP_DO_STORE has ended */
-    DP_EV_OBJECT,           /* u.object: whole and durable here (fetched, or made by the own trainer) */
-    DP_EV_OBJECT_INFO,      /* u.object: size and leaves learned from a peer's answer, already checked against the root */
-    DP_EV_CHUNK,            /* u.chunk: one requested chunk has arrived and is stored, or failed */
-    DP_EV_TRAINER_UP,       /* the trainer has opened model, tokenizer and data; it holds no theta yet */
+    DP_EV_MESSAGE, /* u.message: one message from a linked peer */
+    DP_EV_STORED,  /* u.stored: a DP_DO_STORE has ended */
+    DP_EV_OBJECT,  /* u.object: whole and durable here (fetched, or made by the own trainer) */
+    DP_EV_OBJECT_INFO, /* u.object: size and leaves learned from a peer's answer, already checked against the root */
+    DP_EV_CHUNK,      /* u.chunk: one requested chunk has arrived and is stored, or failed */
+    DP_EV_TRAINER_UP, /* the trainer has opened model, tokenizer and data; it holds no theta yet */
     DP_EV_TRAINER_DOWN,
-    DP_EV_TRAINER_AT,       /* u.at: theta of a round is loaded (after DP_DO_TRAINER_INIT or _LOAD) */
-    DP_EV_TRAINED,          /* u.trained: progress */
-    DP_EV_PUBLISHED,        /* u.published: blob and vector a are durable objects here */
-    DP_EV_CHECKED,          /* u.checked: a blob was decoded totally */
-    DP_EV_APPLIED,          /* u.applied */
-    DP_EV_FROZEN,           /* u.frozen: blob of F and F itself are durable objects here */
-    DP_EV_MIXED,            /* u.mixed */
-    DP_EV_SAVED,            /* u.saved: a checkpoint of the tensor state is durable and can be served */
-    DP_EV_COMMAND           /* u.command: the owner, through the control socket or a signal */
+    DP_EV_TRAINER_AT, /* u.at: theta of a round is loaded (after DP_DO_TRAINER_INIT or _LOAD) */
+    DP_EV_TRAINED,    /* u.trained: progress */
+    DP_EV_PUBLISHED,  /* u.published: blob and vector a are durable objects here */
+    DP_EV_CHECKED,    /* u.checked: a blob was decoded totally */
+    DP_EV_APPLIED,    /* u.applied */
+    DP_EV_FROZEN,     /* u.frozen: blob of F and F itself are durable objects here */
+    DP_EV_MIXED,      /* u.mixed */
+    DP_EV_SAVED,      /* u.saved: a checkpoint of the tensor state is durable and can be served */
+    DP_EV_COMMAND     /* u.command: the owner, through the control socket or a signal */
 } dp_event_type;
 
 typedef enum dp_link_cause {
@@ -96,11 +96,7 @@ typedef enum dp_link_cause {
     DP_LINK_REFUSED     /* a dial did not succeed */
 } dp_link_cause;
 
-typedef enum dp_command {
-    DP_COMMAND_PAUSE = 1,
-    DP_COMMAND_RESUME,
-    DP_COMMAND_LEAVE
-} dp_command;
+typedef enum dp_command { DP_COMMAND_PAUSE = 1, DP_COMMAND_RESUME, DP_COMMAND_LEAVE } dp_command;
 
 typedef struct dp_event {
     dp_event_type type;
@@ -109,10 +105,10 @@ typedef struct dp_event {
     union {
         struct {
             dp_peer peer;
-            dp_addr addr;         /* as seen on the socket */
-            dp_view credential;   /* LINK_UP: checked by the channel against run and root key */
+            dp_addr addr;       /* as seen on the socket */
+            dp_view credential; /* LINK_UP: checked by the channel against run and root key */
             bool outgoing;
-            dp_link_cause cause;  /* LINK_DOWN */
+            dp_link_cause cause; /* LINK_DOWN */
         } link;
         struct {
             dp_peer peer;
@@ -132,30 +128,31 @@ typedef struct dp_event {
             dp_hash root;
             uint32_t index;
             dp_peer peer;
-            dp_status status;      /* DP_BADHASH: the peer lied or was damaged */
+            dp_status status; /* DP_BADHASH: the peer lied or was damaged */
         } chunk;
         struct {
             uint64_t round;
-            dp_hash root;          /* object root of the tensor state */
-            dp_status status;      /* DP_TRAINER_AT failed: DP_CORRUPT, DP_NOTFOUND */
+            dp_hash root;     /* object root of the tensor state */
+            dp_status status; /* DP_TRAINER_AT failed: DP_CORRUPT, DP_NOTFOUND */
         } at;
         struct {
             uint64_t round;
-            uint32_t steps;        /* since the last publication or freeze */
+            uint32_t steps; /* since the last publication or freeze */
             uint64_t tokens;
-            uint64_t step_us;      /* measured wall time of one optimizer step */
+            uint64_t step_us; /* measured wall time of one optimizer step */
         } trained;
         struct {
             uint64_t round;
-            dp_hash root;          /* of the blob */
+            dp_hash root; /* of the blob */
             uint64_t bytes;
-            dp_hash a_root;        /* of the vector a */
+            dp_hash a_root; /* of the vector a */
             uint64_t a_bytes;
             unsigned __int128 energy;
             uint32_t steps;
             uint64_t tokens;
-            uint64_t carried;      /* tokens of earlier rounds that ride in this blob (left out, gossiped) */
-            uint32_t loss_micro;   /* mean training loss, micronats per token; 0 if unknown */
+            uint64_t
+                carried; /* tokens of earlier rounds that ride in this blob (left out, gossiped) */
+            uint32_t loss_micro; /* mean training loss, micronats per token; 0 if unknown */
         } published;
         struct {
             dp_hash root;
@@ -170,11 +167,11 @@ typedef struct dp_event {
         } applied;
         struct {
             uint8_t exchange[16];
-            dp_hash root;          /* blob of F */
+            dp_hash root; /* blob of F */
             uint64_t bytes;
             dp_hash f_root;
             uint64_t f_bytes;
-            uint32_t steps;        /* all that F holds */
+            uint32_t steps; /* all that F holds */
             uint64_t tokens;
         } frozen;
         struct {
@@ -193,41 +190,42 @@ typedef struct dp_event {
 /* ---- actions ---- */
 
 typedef enum dp_action_type {
-    DP_DO_SEND = 1,          /* u.send: one message on the control link; dropped if there is no link */
-    DP_DO_DIAL,              /* u.dial: try these addresses in order; LINK_UP or LINK_DOWN(REFUSED) follows */
-    DP_DO_HANGUP,            /* u.peer */
-    DP_DO_STORE,             /* u.store */
-    DP_DO_OBJECT_BEGIN,      /* u.object: get ready to store this object's chunks (size and leaves known) */
-    DP_DO_OBJECT_KEEP,       /* u.keep: hold the object until DP_DO_OBJECT_DROP of the same root and use */
+    DP_DO_SEND = 1, /* u.send: one message on the control link; dropped if there is no link */
+    DP_DO_DIAL,   /* u.dial: try these addresses in order; LINK_UP or LINK_DOWN(REFUSED) follows */
+    DP_DO_HANGUP, /* u.peer */
+    DP_DO_STORE,  /* u.store */
+    DP_DO_OBJECT_BEGIN, /* u.object: get ready to store this object's chunks (size and leaves known) */
+    DP_DO_OBJECT_KEEP, /* u.keep: hold the object until DP_DO_OBJECT_DROP of the same root and use */
     DP_DO_OBJECT_DROP,
-    DP_DO_GET_INFO,          /* u.get: ask a peer for size and leaves; answer: DP_EV_OBJECT_INFO or nothing */
-    DP_DO_GET_CHUNK,         /* u.get: ask a peer for one chunk; answer: DP_EV_CHUNK or nothing */
-    DP_DO_SERVE_INFO,        /* u.get: a peer asks for size and leaves */
-    DP_DO_SERVE_CHUNK,       /* u.get: a peer asks for one chunk */
-    DP_DO_SERVE_RECORDS,     /* u.serve: send RECORDS messages with records from..from+count-1 (wire.h) */
-    DP_DO_SERVE_MANIFEST,    /* u.peer */
-    DP_DO_TRAINER_OPEN,      /* tokenizer and data objects are whole: start the trainer; answer: TRAINER_UP */
-    DP_DO_TRAINER_INIT,      /* theta from the seed; answer: TRAINER_AT round 0 */
-    DP_DO_TRAINER_LOAD,      /* u.load: theta from this object; answer: TRAINER_AT */
-    DP_DO_TRAINER_RESTORE,   /* u.restore: bring back a, as settled; no answer */
-    DP_DO_TRAIN,             /* u.train: local steps towards this round; TRAINED events follow */
-    DP_DO_TRAIN_STOP,        /* paused */
-    DP_DO_PUBLISH,           /* u.publish; answer: PUBLISHED */
-    DP_DO_CHECK,             /* u.object.root; answer: CHECKED */
-    DP_DO_APPLY,             /* u.apply; answer: APPLIED */
-    DP_DO_FREEZE,            /* u.mix.exchange; answer: FROZEN */
-    DP_DO_MIX,               /* u.mix; answer: MIXED */
-    DP_DO_SAVE,              /* u.save: make a checkpoint of the state just applied (cadence is the driver's) */
-    DP_DO_NOTE,              /* u.note: something a person may ask about later */
-    DP_DO_HALT               /* u.note: proof of a double vote; keep state, stop committing */
+    DP_DO_GET_INFO, /* u.get: ask a peer for size and leaves; answer: DP_EV_OBJECT_INFO or nothing */
+    DP_DO_GET_CHUNK,     /* u.get: ask a peer for one chunk; answer: DP_EV_CHUNK or nothing */
+    DP_DO_SERVE_INFO,    /* u.get: a peer asks for size and leaves */
+    DP_DO_SERVE_CHUNK,   /* u.get: a peer asks for one chunk */
+    DP_DO_SERVE_RECORDS, /* u.serve: send RECORDS messages with records from..from+count-1 (wire.h) */
+    DP_DO_SERVE_MANIFEST, /* u.peer */
+    DP_DO_TRAINER_OPEN, /* tokenizer and data objects are whole: start the trainer; answer: TRAINER_UP */
+    DP_DO_TRAINER_INIT,    /* theta from the seed; answer: TRAINER_AT round 0 */
+    DP_DO_TRAINER_LOAD,    /* u.load: theta from this object; answer: TRAINER_AT */
+    DP_DO_TRAINER_RESTORE, /* u.restore: bring back a, as settled; no answer */
+    DP_DO_TRAIN,           /* u.train: local steps towards this round; TRAINED events follow */
+    DP_DO_TRAIN_STOP,      /* paused */
+    DP_DO_PUBLISH,         /* u.publish; answer: PUBLISHED */
+    DP_DO_CHECK,           /* u.object.root; answer: CHECKED */
+    DP_DO_APPLY,           /* u.apply; answer: APPLIED */
+    DP_DO_FREEZE,          /* u.mix.exchange; answer: FROZEN */
+    DP_DO_MIX,             /* u.mix; answer: MIXED */
+    DP_DO_SAVE, /* u.save: make a checkpoint of the state just applied (cadence is the driver's) */
+    DP_DO_NOTE, /* u.note: something a person may ask about later */
+    DP_DO_HALT  /* u.note: proof of a double vote; keep state, stop committing */
 } dp_action_type;
 
 /* What one durable write holds. Each row replaces the earlier one of its kind, except DECIDED, which appends. */
 typedef enum dp_store_kind {
-    DP_STORE_VOTE = 1,  /* {slot, promised, accepted ballot, accepted record} of the slot being voted on */
-    DP_STORE_DECIDED,   /* record and certificate of a slot; chain head = slot. Also drops the vote row of that slot */
-    DP_STORE_PENDING,   /* the publication under way */
-    DP_STORE_EXCHANGE   /* one row of the pair-exchange journal, by exchange id */
+    DP_STORE_VOTE =
+        1, /* {slot, promised, accepted ballot, accepted record} of the slot being voted on */
+    DP_STORE_DECIDED, /* record and certificate of a slot; chain head = slot. Also drops the vote row of that slot */
+    DP_STORE_PENDING, /* the publication under way */
+    DP_STORE_EXCHANGE /* one row of the pair-exchange journal, by exchange id */
 } dp_store_kind;
 
 /* Why an object is held. A blob is kept until its round is older than the window; a state while it is a checkpoint. */
@@ -243,46 +241,46 @@ typedef enum dp_to { DP_TO_PEER = 1, DP_TO_ALL /* every linked peer */ } dp_to;
 
 /* Everything that `dpnode why`, `rounds` and the log are answered from. Names: dp_note_name(). */
 typedef enum dp_note_code {
-    DP_NOTE_MODE = 1,       /* a: old mode, b: new mode, cause */
-    DP_NOTE_ROUND_OPENED,   /* round */
-    DP_NOTE_PUBLISHED,      /* round, a: bytes, b: tokens */
-    DP_NOTE_READY,          /* round, peer */
-    DP_NOTE_CLOSED,         /* round, a: listed, b: active; cause: all | grace | deadline */
-    DP_NOTE_STRAGGLER,      /* round, peer left out; cause: not ready | not held | suspect */
-    DP_NOTE_BID,            /* slot in round field, a: ballot */
-    DP_NOTE_DECIDED,        /* round, a: listed, b: slot */
-    DP_NOTE_COUNTED,        /* round: this node is listed; a: clip Q16 */
-    DP_NOTE_LEFT_OUT,       /* round: this node published and is not listed */
-    DP_NOTE_APPLIED,        /* round */
-    DP_NOTE_CERTIFIED,      /* round: a majority signed the state */
-    DP_NOTE_VOTERS,         /* a: old count, b: new count */
-    DP_NOTE_ADMITTED,       /* peer */
-    DP_NOTE_REMOVED,        /* peer */
-    DP_NOTE_MEMBER,         /* peer, a: old state, b: new state, cause */
-    DP_NOTE_FETCH,          /* peer, bad or slow source; cause */
-    DP_NOTE_CATCHUP,        /* a: from round, b: to round; cause: records | replay | state */
-    DP_NOTE_EXCHANGE,       /* peer, a: weight own, b: weight other; cause: done | aborted | in doubt */
-    DP_NOTE_DISCARDED,      /* a: share of the residual and open work, Q16; cause: lambda */
-    DP_NOTE_DIVERGED,       /* round: own state root differs from the certified one; reload */
+    DP_NOTE_MODE = 1,     /* a: old mode, b: new mode, cause */
+    DP_NOTE_ROUND_OPENED, /* round */
+    DP_NOTE_PUBLISHED,    /* round, a: bytes, b: tokens */
+    DP_NOTE_READY,        /* round, peer */
+    DP_NOTE_CLOSED,       /* round, a: listed, b: active; cause: all | grace | deadline */
+    DP_NOTE_STRAGGLER,    /* round, peer left out; cause: not ready | not held | suspect */
+    DP_NOTE_BID,          /* slot in round field, a: ballot */
+    DP_NOTE_DECIDED,      /* round, a: listed, b: slot */
+    DP_NOTE_COUNTED,      /* round: this node is listed; a: clip Q16 */
+    DP_NOTE_LEFT_OUT,     /* round: this node published and is not listed */
+    DP_NOTE_APPLIED,      /* round */
+    DP_NOTE_CERTIFIED,    /* round: a majority signed the state */
+    DP_NOTE_VOTERS,       /* a: old count, b: new count */
+    DP_NOTE_ADMITTED,     /* peer */
+    DP_NOTE_REMOVED,      /* peer */
+    DP_NOTE_MEMBER,       /* peer, a: old state, b: new state, cause */
+    DP_NOTE_FETCH,        /* peer, bad or slow source; cause */
+    DP_NOTE_CATCHUP,      /* a: from round, b: to round; cause: records | replay | state */
+    DP_NOTE_EXCHANGE,  /* peer, a: weight own, b: weight other; cause: done | aborted | in doubt */
+    DP_NOTE_DISCARDED, /* a: share of the residual and open work, Q16; cause: lambda */
+    DP_NOTE_DIVERGED,  /* round: own state root differs from the certified one; reload */
     DP_NOTE_VOTE_KEY_LOST,
-    DP_NOTE_REJECTED,       /* peer: a message or record was refused; cause */
+    DP_NOTE_REJECTED, /* peer: a message or record was refused; cause */
     DP_NOTE_CODE_COUNT
 } dp_note_code;
 
 typedef struct dp_note {
     dp_note_code code;
     uint64_t round;
-    dp_peer peer;           /* zero if none */
+    dp_peer peer; /* zero if none */
     uint64_t a;
     uint64_t b;
-    const char *cause;      /* static text, never NULL */
+    const char *cause; /* static text, never NULL */
 } dp_note;
 
 /* One contribution as APPLY needs it, in order of peer key. */
 typedef struct dp_apply_item {
     dp_hash root;
     uint64_t bytes;
-    uint32_t q;             /* Q31 share of the outer step */
+    uint32_t q; /* Q31 share of the outer step */
 } dp_apply_item;
 
 typedef struct dp_action {
@@ -302,11 +300,12 @@ typedef struct dp_action {
         struct {
             uint32_t op;
             dp_store_kind kind;
-            uint64_t slot;            /* VOTE, DECIDED */
-            dp_view bytes;            /* the row, encoded by gossip/ (opaque to the driver) */
-            dp_view cert;             /* DECIDED: bytes is the record, cert its certificate */
-            uint8_t exchange[16];     /* EXCHANGE: key of the row; empty bytes delete it */
-            dp_hash keep[3];          /* PENDING, EXCHANGE: objects that the row needs; zero if none. The objects that the
+            uint64_t slot;        /* VOTE, DECIDED */
+            dp_view bytes;        /* the row, encoded by gossip/ (opaque to the driver) */
+            dp_view cert;         /* DECIDED: bytes is the record, cert its certificate */
+            uint8_t exchange[16]; /* EXCHANGE: key of the row; empty bytes delete it */
+            dp_hash keep
+                [3]; /* PENDING, EXCHANGE: objects that the row needs; zero if none. The objects that the
                                          replaced row needed may be dropped in the same transaction */
         } store;
         struct {
@@ -335,29 +334,29 @@ typedef struct dp_action {
             dp_hash root;
         } load;
         struct {
-            bool frozen;             /* else the pending publication */
+            bool frozen; /* else the pending publication */
             uint64_t round;
-            dp_hash a_root;          /* or F */
+            dp_hash a_root; /* or F */
             dp_hash blob_root;
-            uint32_t settle;         /* dp_settle of base/trainer_msg.h */
-            uint32_t clip;           /* Q16 */
-            uint32_t lambda;         /* Q16 */
+            uint32_t settle; /* dp_settle of base/trainer_msg.h */
+            uint32_t clip;   /* Q16 */
+            uint32_t lambda; /* Q16 */
         } restore;
         struct {
             uint64_t round;
-            uint64_t tokens;         /* committed so far */
+            uint64_t tokens; /* committed so far */
         } train;
         struct {
             uint64_t round;
-            bool dense;              /* after long gossip */
+            bool dense; /* after long gossip */
         } publish;
         struct {
             uint64_t round;
-            uint64_t tokens;         /* committed, this round included */
-            uint32_t alpha;          /* Q16 */
-            uint32_t settle;         /* dp_settle: what became of the own pending publication */
-            uint32_t clip;           /* Q16, when included */
-            uint32_t lambda;         /* Q16 */
+            uint64_t tokens; /* committed, this round included */
+            uint32_t alpha;  /* Q16 */
+            uint32_t settle; /* dp_settle: what became of the own pending publication */
+            uint32_t clip;   /* Q16, when included */
+            uint32_t lambda; /* Q16 */
             uint32_t n_items;
             dp_apply_item items[DP_LISTED_MAX];
         } apply;
@@ -371,7 +370,7 @@ typedef struct dp_action {
         struct {
             uint64_t round;
             uint64_t slot;
-            dp_hash state_root;      /* certified root, covers tensor root and ledger */
+            dp_hash state_root; /* certified root, covers tensor root and ledger */
             dp_hash tensor_root;
         } save;
         dp_note note;
@@ -388,20 +387,20 @@ typedef struct dp_actions {
 typedef struct dp_node dp_node;
 
 typedef struct dp_node_config {
-    const dp_manifest *manifest;   /* copied */
+    const dp_manifest *manifest; /* copied */
     dp_run_id run;
     dp_peer self;
-    uint64_t incarnation;          /* durable and greater than ever before */
-    dp_view credential;            /* own membership proof; copied */
-    bool has_vote_key;             /* crypto can sign with DP_KEY_VOTE */
+    uint64_t incarnation; /* durable and greater than ever before */
+    dp_view credential;   /* own membership proof; copied */
+    bool has_vote_key;    /* crypto can sign with DP_KEY_VOTE */
     uint8_t vote_public_key[DP_PUBLIC_KEY_BYTES];
     uint32_t n_addrs;
-    dp_addr addrs[DP_ADDRS_MAX];   /* where others reach this node */
-    uint32_t members_max;          /* memory is sized by it; at most DP_MEMBERS_MAX */
-    uint64_t seed;                 /* of the node's own random choices */
-    bool observer;                 /* holds and serves, never trains */
+    dp_addr addrs[DP_ADDRS_MAX]; /* where others reach this node */
+    uint32_t members_max;        /* memory is sized by it; at most DP_MEMBERS_MAX */
+    uint64_t seed;               /* of the node's own random choices */
+    bool observer;               /* holds and serves, never trains */
     dp_crypto crypto;
-    dp_admission admission;        /* check NULL: certificates, dp_admission_certs() */
+    dp_admission admission; /* check NULL: certificates, dp_admission_certs() */
 } dp_node_config;
 
 /* All memory is taken here. DP_NOMEM, DP_BADARG. */
@@ -409,16 +408,19 @@ DP_MUST dp_status dp_node_open(dp_node **node, const dp_node_config *config);
 void dp_node_close(dp_node *node);
 
 /* What was durable, each before DP_EV_START, in this order: records 1..head, then the others where they exist. */
-DP_MUST dp_status dp_node_restore_record(dp_node *node, uint64_t slot, dp_view record, dp_view cert);
+DP_MUST dp_status dp_node_restore_record(dp_node *node, uint64_t slot, dp_view record,
+                                         dp_view cert);
 DP_MUST dp_status dp_node_restore_vote(dp_node *node, dp_view row);
 DP_MUST dp_status dp_node_restore_pending(dp_node *node, dp_view row);
 DP_MUST dp_status dp_node_restore_exchange(dp_node *node, const uint8_t exchange[16], dp_view row);
 /* A checkpoint that the store holds whole. */
-DP_MUST dp_status dp_node_restore_checkpoint(dp_node *node, uint64_t round, const dp_hash *tensor_root, uint64_t tensor_bytes);
+DP_MUST dp_status dp_node_restore_checkpoint(dp_node *node, uint64_t round,
+                                             const dp_hash *tensor_root, uint64_t tensor_bytes);
 /* An object that the store holds whole (tokenizer, data, blobs of recent rounds). */
 DP_MUST dp_status dp_node_restore_object(dp_node *node, const dp_hash *root, uint64_t size);
 /* A member met before, to dial. */
-DP_MUST dp_status dp_node_restore_peer(dp_node *node, const dp_peer *peer, const dp_addr *addrs, uint32_t n_addrs);
+DP_MUST dp_status dp_node_restore_peer(dp_node *node, const dp_peer *peer, const dp_addr *addrs,
+                                       uint32_t n_addrs);
 
 /* The one entry. actions is filled from empty. Bounded time; never fails: bad input becomes a note and a counter. */
 void dp_node_step(dp_node *node, const dp_event *event, dp_actions *actions);
@@ -429,17 +431,17 @@ dp_time dp_node_wake(const dp_node *node);
 
 typedef struct dp_node_view {
     dp_mode mode;
-    uint64_t slot;          /* chain head */
+    uint64_t slot; /* chain head */
     dp_hash head;
-    uint64_t round;         /* rounds decided */
-    uint64_t applied;       /* round whose state the trainer holds */
-    dp_hash state_root;     /* of applied; zero before */
-    uint64_t tokens;        /* committed */
-    uint32_t members;       /* in the roster */
-    uint32_t alive;         /* alive members, this node included */
+    uint64_t round;     /* rounds decided */
+    uint64_t applied;   /* round whose state the trainer holds */
+    dp_hash state_root; /* of applied; zero before */
+    uint64_t tokens;    /* committed */
+    uint32_t members;   /* in the roster */
+    uint32_t alive;     /* alive members, this node included */
     uint32_t voters;
     bool is_voter;
-    bool quorum;            /* a majority of voters is heard */
+    bool quorum; /* a majority of voters is heard */
     bool training;
     uint32_t listed_last;   /* contributors of the last ROUND record */
     uint64_t exchanges;     /* pair exchanges done */
@@ -460,9 +462,9 @@ typedef struct dp_member_view {
     bool voter;
     uint32_t caps;
     uint64_t incarnation;
-    uint64_t rtt_us;        /* 0: unknown */
-    uint64_t round;         /* last heard */
-    uint64_t included;      /* last round that lists it; 0: never */
+    uint64_t rtt_us;   /* 0: unknown */
+    uint64_t round;    /* last heard */
+    uint64_t included; /* last round that lists it; 0: never */
     uint32_t step_us;
     uint32_t n_addrs;
     dp_addr addrs[DP_ADDRS_MAX];
@@ -471,7 +473,7 @@ typedef struct dp_member_view {
 /* index < count given back by the first call; false beyond. This node is index 0. */
 bool dp_node_member(const dp_node *node, uint32_t index, dp_member_view *view);
 
-const char *dp_note_name(dp_note_code code);   /* "round.decided": stable */
+const char *dp_note_name(dp_note_code code); /* "round.decided": stable */
 const char *dp_mode_name(dp_mode mode);
 const char *dp_member_state_name(dp_member_state state);
 

@@ -35,16 +35,21 @@ const char *dp_node_refused(const dp_node *node)
     dp_admitted own;
 
     if (entry != DP_NOBODY) {
-        return dp_ledger_member(&node->ledger, &node->config.self) == NULL ? "it was removed from the run" : NULL;
+        return dp_ledger_member(&node->ledger, &node->config.self) == NULL
+                   ? "it was removed from the run"
+                   : NULL;
     }
-    if (node->config.admission.check(node->config.admission.context, node->config.credential, &node->run,
-                                     node->ledger.root_key, &node->config.self, 0, &own) != DP_OK) {
+    if (node->config.admission.check(node->config.admission.context, node->config.credential,
+                                     &node->run, node->ledger.root_key, &node->config.self, 0,
+                                     &own) != DP_OK) {
         return "its credential does not hold";
     }
     if (own.uses > 0 && dp_ledger_uses(&node->ledger, &own.invite) >= own.uses) {
         return "every use of its invite is taken";
     }
-    return node->ledger.n_roster >= node->ledger.capacity ? "the run has as many members as it may have" : NULL;
+    return node->ledger.n_roster >= node->ledger.capacity
+               ? "the run has as many members as it may have"
+               : NULL;
 }
 
 bool dp_node_member(const dp_node *node, uint32_t index, dp_member_view *view)
@@ -149,11 +154,13 @@ dp_status dp_node_check(const dp_node *node, dp_why *why)
     DP_TRY(dp_mix_check(node->mix, why));
     if (node->started && node->commit->slot != node->ledger.slot + 1) {
         return dp_why_set(why, DP_CORRUPT, "votes in slot %llu on a chain of %llu",
-                          (unsigned long long)node->commit->slot, (unsigned long long)node->ledger.slot);
+                          (unsigned long long)node->commit->slot,
+                          (unsigned long long)node->ledger.slot);
     }
     if (train->has_theta && train->applied > node->ledger.round) {
         return dp_why_set(why, DP_CORRUPT, "state of round %llu on a chain of %llu rounds",
-                          (unsigned long long)train->applied, (unsigned long long)node->ledger.round);
+                          (unsigned long long)train->applied,
+                          (unsigned long long)node->ledger.round);
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         if (node->round->claims[i].ready.round != node->ledger.round + 1) {

@@ -17,9 +17,10 @@
 enum {
     BELIEF_BYTES = 1 + 8 + 4,
     PING_BYTES = DP_MSG_HEAD_BYTES + 4 + DP_SUMMARY_BYTES + BELIEF_BYTES + 5,
-    ACK_BYTES_MAX = DP_MSG_HEAD_BYTES + 4 + 1 + 32 + DP_SUMMARY_BYTES + BELIEF_BYTES + DP_BEAT_RIDER_MAX,
+    ACK_BYTES_MAX =
+        DP_MSG_HEAD_BYTES + 4 + 1 + 32 + DP_SUMMARY_BYTES + BELIEF_BYTES + DP_BEAT_RIDER_MAX,
     PING_REQ_BYTES = DP_MSG_HEAD_BYTES + 4 + 32,
-    SMALL_GROUP = 16,         /* up to so many members each probes several at once */
+    SMALL_GROUP = 16, /* up to so many members each probes several at once */
     PROBES_IN_SMALL_GROUP = 4
 };
 #define TIMEOUT_US_MIN (150 * DP_MS)
@@ -27,7 +28,8 @@ enum {
 
 static uint64_t timeout_of(const dp_members *members, uint32_t index)
 {
-    return dp_rtt_timeout(&members->rows[index].member.rtt, TIMEOUT_US_MAX / 2, TIMEOUT_US_MIN, TIMEOUT_US_MAX) *
+    return dp_rtt_timeout(&members->rows[index].member.rtt, TIMEOUT_US_MAX / 2, TIMEOUT_US_MIN,
+                          TIMEOUT_US_MAX) *
            (1 + members->lhm);
 }
 
@@ -69,8 +71,8 @@ static void send_ping(dp_members *members, uint32_t to, uint32_t sequence, dp_ti
     }
 }
 
-static void send_ack(dp_members *members, uint32_t to, uint32_t sequence, bool nack, const dp_peer *about, uint32_t tag,
-                     uint8_t heard, dp_time now, dp_out *out)
+static void send_ack(dp_members *members, uint32_t to, uint32_t sequence, bool nack,
+                     const dp_peer *about, uint32_t tag, uint8_t heard, dp_time now, dp_out *out)
 {
     const dp_member *const member = &members->rows[to].member;
     dp_writer writer = dp_out_writer(out, DP_MSG_ACK, ACK_BYTES_MAX);
@@ -195,10 +197,13 @@ static uint32_t next_target(dp_members *members, bool hungry, dp_time now)
         }
         const uint32_t index = members->order[members->order_at++];
         const dp_member *const member = &members->rows[index].member;
-        const bool silent = member->heard.us == 0 || dp_time_between(member->heard, now) >= members->period_us;
-        const bool stale = hungry ? dp_time_between(members->rows[index].acked, now) >= members->period_us
-                                  : dp_time_between(member->summary_at, now) >= SUMMARY_US;
-        if (index != 0 && (silent || (stale && member->linked)) && dp_members_watches(members, index) && !is_probed(members, index)) {
+        const bool silent =
+            member->heard.us == 0 || dp_time_between(member->heard, now) >= members->period_us;
+        const bool stale =
+            hungry ? dp_time_between(members->rows[index].acked, now) >= members->period_us
+                   : dp_time_between(member->summary_at, now) >= SUMMARY_US;
+        if (index != 0 && (silent || (stale && member->linked)) &&
+            dp_members_watches(members, index) && !is_probed(members, index)) {
             return index;
         }
     }
@@ -286,7 +291,8 @@ void dp_members_probe_tick(dp_members *members, dp_time now, dp_out *out)
         }
         start_probe(members, target, now, out);
     }
-    members->probe_at = dp_time_after(now, hungry ? members->period_us : members->period_us * (1 + members->lhm));
+    members->probe_at =
+        dp_time_after(now, hungry ? members->period_us : members->period_us * (1 + members->lhm));
 }
 
 dp_time dp_members_probe_wake(const dp_members *members)
@@ -313,14 +319,16 @@ dp_time dp_members_probe_wake(const dp_members *members)
 
 /* ---- messages ---- */
 
-dp_status dp_members_ping(dp_members *members, dp_time now, uint32_t from, dp_reader *reader, dp_out *out)
+dp_status dp_members_ping(dp_members *members, dp_time now, uint32_t from, dp_reader *reader,
+                          dp_out *out)
 {
     dp_summary summary;
     const uint32_t sequence = dp_read_u32(reader);
 
     DP_TRY(dp_summary_read(reader, &summary));
     dp_reader belief = *reader;
-    DP_IGNORE(dp_read_view(reader, BELIEF_BYTES).size == 0); /* read below, once all is known to be there */
+    DP_IGNORE(dp_read_view(reader, BELIEF_BYTES).size ==
+              0); /* read below, once all is known to be there */
     const uint32_t tag = dp_read_u32(reader);
     const uint8_t heard = dp_read_u8(reader);
     DP_TRY(dp_reader_finish(reader));
@@ -331,17 +339,20 @@ dp_status dp_members_ping(dp_members *members, dp_time now, uint32_t from, dp_re
     member->summary_at = now;
     read_belief(members, &belief, out);
     if (!members->leaving) {
-        send_ack(members, from, sequence, false, &members->rows[0].member.peer, tag, heard, now, out);
+        send_ack(members, from, sequence, false, &members->rows[0].member.peer, tag, heard, now,
+                 out);
     }
     return DP_OK;
 }
 
 /* An answer that we wait for on behalf of others. */
-static void answer_relayed(dp_members *members, uint32_t from, uint32_t sequence, dp_time now, dp_out *out)
+static void answer_relayed(dp_members *members, uint32_t from, uint32_t sequence, dp_time now,
+                           dp_out *out)
 {
     for (uint32_t i = 0; i < DP_RELAYED_MAX; i++) {
         dp_relayed *const relayed = &members->relayed[i];
-        if (relayed->requester != DP_MEMBER_NONE && relayed->target == from && relayed->own_sequence == sequence) {
+        if (relayed->requester != DP_MEMBER_NONE && relayed->target == from &&
+            relayed->own_sequence == sequence) {
             if (members->rows[relayed->requester].member.linked) {
                 send_ack(members, relayed->requester, relayed->their_sequence, false,
                          &members->rows[from].member.peer, 0, 0, now, out);
@@ -351,7 +362,8 @@ static void answer_relayed(dp_members *members, uint32_t from, uint32_t sequence
     }
 }
 
-dp_status dp_members_ack(dp_members *members, dp_time now, uint32_t from, dp_reader *reader, dp_out *out)
+dp_status dp_members_ack(dp_members *members, dp_time now, uint32_t from, dp_reader *reader,
+                         dp_out *out)
 {
     dp_summary summary;
     dp_peer about;
@@ -407,7 +419,8 @@ dp_status dp_members_ack(dp_members *members, dp_time now, uint32_t from, dp_rea
     return DP_OK;
 }
 
-dp_status dp_members_ping_req(dp_members *members, dp_time now, uint32_t from, dp_reader *reader, dp_out *out)
+dp_status dp_members_ping_req(dp_members *members, dp_time now, uint32_t from, dp_reader *reader,
+                              dp_out *out)
 {
     dp_peer target;
     const uint32_t sequence = dp_read_u32(reader);
@@ -421,8 +434,8 @@ dp_status dp_members_ping_req(dp_members *members, dp_time now, uint32_t from, d
             free_slot = &members->relayed[i];
         }
     }
-    if (index == DP_MEMBER_NONE || index == 0 || index == from || !members->rows[index].member.linked ||
-        free_slot == NULL) {
+    if (index == DP_MEMBER_NONE || index == 0 || index == from ||
+        !members->rows[index].member.linked || free_slot == NULL) {
         send_ack(members, from, sequence, true, &target, 0, 0, now, out);
         return DP_OK;
     }

@@ -8,12 +8,13 @@
 
 enum { DOUBLINGS_MAX = 5 };
 #define INFO_WAIT_US (250 * DP_MS)
-#define PAUSE_US DP_SECOND          /* after an error of our own disk */
+#define PAUSE_US DP_SECOND                /* after an error of our own disk */
 #define GUESS_BYTES_PER_SECOND 1000000ULL /* before anything was measured */
 
 dp_status dp_spread_open(dp_spread **spread, const dp_spread_config *config)
 {
-    if (config->members == NULL || config->members_max == 0 || config->members_max > DP_MEMBERS_MAX) {
+    if (config->members == NULL || config->members_max == 0 ||
+        config->members_max > DP_MEMBERS_MAX) {
         return DP_BADARG;
     }
     dp_spread *const made = dp_alloc(1, sizeof *made);
@@ -76,7 +77,8 @@ static dp_span *span_of(dp_spread *spread, uint64_t size)
 {
     uint32_t class = 0;
 
-    for (uint32_t bytes = dp_object_chunk_bytes(size); bytes > DP_CHUNK_BYTES_MIN && class + 1 < CLASSES; bytes /= 2) {
+    for (uint32_t bytes = dp_object_chunk_bytes(size);
+         bytes > DP_CHUNK_BYTES_MIN && class + 1 < CLASSES; bytes /= 2) {
         class ++;
     }
     return &spread->spans[class];
@@ -93,8 +95,8 @@ static uint64_t clamp_wait(uint64_t wait_us)
 static uint64_t chunk_wait(dp_spread *spread, const dp_want *want)
 {
     const uint64_t p95 = dp_span_percentile(span_of(spread, want->size), 95);
-    const uint64_t guess =
-        DP_CHUNK_WAIT_US_MIN + dp_object_chunk_bytes(want->size) * DP_SECOND / GUESS_BYTES_PER_SECOND;
+    const uint64_t guess = DP_CHUNK_WAIT_US_MIN +
+                           dp_object_chunk_bytes(want->size) * DP_SECOND / GUESS_BYTES_PER_SECOND;
     const uint32_t doublings = want->failures < DOUBLINGS_MAX ? want->failures : DOUBLINGS_MAX;
 
     return clamp_wait((p95 != 0 ? 2 * p95 : 2 * guess) << doublings);
@@ -123,9 +125,9 @@ uint64_t dp_spread_chunk_p95(const dp_spread *spread)
 
 static bool may_ask(const dp_spread *spread, const dp_want *want, uint32_t member)
 {
-    return member > 0 && member < dp_members_count(spread->members) && member < spread->members_max &&
-           dp_members_at(spread->members, member)->linked && !bit_of(want->banned, member) &&
-           (want->all || bit_of(want->holders, member));
+    return member > 0 && member < dp_members_count(spread->members) &&
+           member < spread->members_max && dp_members_at(spread->members, member)->linked &&
+           !bit_of(want->banned, member) && (want->all || bit_of(want->holders, member));
 }
 
 uint32_t dp_spread_flights_of(const dp_spread *spread, uint32_t member)
@@ -142,7 +144,8 @@ static bool is_flying(const dp_spread *spread, uint32_t want, uint32_t chunk, ui
 {
     for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
         const dp_flight *const f = &spread->flights[i];
-        if (f->used && f->wanted == want && f->chunk == chunk && (member == DP_MEMBER_NONE || f->member == member)) {
+        if (f->used && f->wanted == want && f->chunk == chunk &&
+            (member == DP_MEMBER_NONE || f->member == member)) {
             return true;
         }
     }
@@ -163,7 +166,8 @@ static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t c
             continue;
         }
         const uint32_t flying = dp_spread_flights_of(spread, member);
-        if (flying >= DP_FLIGHTS_PER_HOLDER || is_flying(spread, index_of(spread, want), chunk, member)) {
+        if (flying >= DP_FLIGHTS_PER_HOLDER ||
+            is_flying(spread, index_of(spread, want), chunk, member)) {
             continue;
         }
         const uint64_t cost = ((uint64_t)flying + 1) * ((uint64_t)spread->chunk_us[member] + 1000);
@@ -186,7 +190,8 @@ static dp_flight *free_flight(dp_spread *spread)
 }
 
 /* False when no flight, no holder or no room is left for this chunk. */
-static bool ask_chunk(dp_spread *spread, dp_want *want, uint32_t chunk, bool hedge, dp_time now, dp_out *out)
+static bool ask_chunk(dp_spread *spread, dp_want *want, uint32_t chunk, bool hedge, dp_time now,
+                      dp_out *out)
 {
     dp_flight *const f = free_flight(spread);
     if (f == NULL || !dp_out_room(out, 1)) {
@@ -197,13 +202,13 @@ static bool ask_chunk(dp_spread *spread, dp_want *want, uint32_t chunk, bool hed
         return false;
     }
     *f = (dp_flight){.used = true,
-                  .hedge = hedge,
-                  .wanted = index_of(spread, want),
-                  .chunk = chunk,
-                  .member = member,
-                  .sent = now,
-                  .hedge_at = dp_time_after(now, hedge_wait(spread, want)),
-                  .deadline = dp_time_after(now, chunk_wait(spread, want))};
+                     .hedge = hedge,
+                     .wanted = index_of(spread, want),
+                     .chunk = chunk,
+                     .member = member,
+                     .sent = now,
+                     .hedge_at = dp_time_after(now, hedge_wait(spread, want)),
+                     .deadline = dp_time_after(now, chunk_wait(spread, want))};
     dp_action *const action = dp_out_add(out, DP_DO_GET_CHUNK);
     action->u.get.peer = dp_members_at(spread->members, member)->peer;
     action->u.get.root = want->root;
@@ -222,8 +227,8 @@ static void ask_info(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
             continue;
         }
         const uint32_t doublings = want->failures < DOUBLINGS_MAX ? want->failures : DOUBLINGS_MAX;
-        const uint64_t wait_us = dp_rtt_timeout(&dp_members_at(spread->members, member)->rtt, INFO_WAIT_US,
-                                                INFO_WAIT_US, DP_CHUNK_WAIT_US_MAX);
+        const uint64_t wait_us = dp_rtt_timeout(&dp_members_at(spread->members, member)->rtt,
+                                                INFO_WAIT_US, INFO_WAIT_US, DP_CHUNK_WAIT_US_MAX);
         want->info_from = member;
         want->info_next = member + 1;
         want->info_deadline = dp_time_after(now, clamp_wait(wait_us << doublings));
@@ -245,7 +250,8 @@ static void hedge(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
         }
         const uint32_t chunk = f->chunk;
         f->hedge_at = DP_NEVER;
-        DP_IGNORE(ask_chunk(spread, want, chunk, true, now, out)); /* nobody else: the deadline will do */
+        DP_IGNORE(
+            ask_chunk(spread, want, chunk, true, now, out)); /* nobody else: the deadline will do */
     }
 }
 
@@ -261,7 +267,8 @@ static void fill_one(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
         return;
     }
     for (uint32_t chunk = 0; chunk < want->n_chunks; chunk++) {
-        if (want->have[chunk] == 0 && !is_flying(spread, index_of(spread, want), chunk, DP_MEMBER_NONE) &&
+        if (want->have[chunk] == 0 &&
+            !is_flying(spread, index_of(spread, want), chunk, DP_MEMBER_NONE) &&
             !ask_chunk(spread, want, chunk, false, now, out)) {
             return;
         }
@@ -280,8 +287,8 @@ static void fill(dp_spread *spread, dp_time now, dp_out *out)
             dp_want *next = NULL;
             for (uint32_t i = 0; i < DP_WANTED_MAX; i++) {
                 dp_want *const want = &spread->wants[i];
-                if (want->used && want->priority == (dp_priority)priority && want->order > done_before &&
-                    (next == NULL || want->order < next->order)) {
+                if (want->used && want->priority == (dp_priority)priority &&
+                    want->order > done_before && (next == NULL || want->order < next->order)) {
                     next = want;
                 }
             }
@@ -298,7 +305,8 @@ static void end_flights(dp_spread *spread, uint32_t want, uint32_t chunk, uint32
 {
     for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
         dp_flight *const f = &spread->flights[i];
-        if (f->used && (want == DP_MEMBER_NONE || f->wanted == want) && (chunk == DP_MEMBER_NONE || f->chunk == chunk) &&
+        if (f->used && (want == DP_MEMBER_NONE || f->wanted == want) &&
+            (chunk == DP_MEMBER_NONE || f->chunk == chunk) &&
             (member == DP_MEMBER_NONE || f->member == member)) {
             f->used = false;
         }
@@ -314,8 +322,8 @@ static void forget(dp_spread *spread, dp_want *want)
 
 /* ---- wishes ---- */
 
-dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, uint64_t size, dp_object_use use,
-                         dp_priority priority, dp_out *out)
+dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, uint64_t size,
+                         dp_object_use use, dp_priority priority, dp_out *out)
 {
     dp_assert((uint32_t)priority < DP_PRIORITY_COUNT);
     dp_want *want = find(spread, root);
@@ -331,19 +339,20 @@ dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, ui
         return DP_TOOBIG;
     }
     *want = (dp_want){.used = true,
-                     .root = *root,
-                     .size = size,
-                     .order = ++spread->order,
-                     .use = use,
-                     .priority = priority,
-                     .info_from = DP_MEMBER_NONE,
-                     .info_next = (uint32_t)dp_rng_below(&spread->rng, spread->members_max)};
+                      .root = *root,
+                      .size = size,
+                      .order = ++spread->order,
+                      .use = use,
+                      .priority = priority,
+                      .info_from = DP_MEMBER_NONE,
+                      .info_next = (uint32_t)dp_rng_below(&spread->rng, spread->members_max)};
     spread->n_wanted++;
     fill(spread, now, out);
     return DP_OK;
 }
 
-void dp_spread_holder(dp_spread *spread, dp_time now, const dp_hash *root, uint32_t member, dp_out *out)
+void dp_spread_holder(dp_spread *spread, dp_time now, const dp_hash *root, uint32_t member,
+                      dp_out *out)
 {
     dp_want *const want = find(spread, root);
 
@@ -387,7 +396,9 @@ bool dp_spread_wants(const dp_spread *spread, const dp_hash *root)
 
 static void note_holder(const dp_spread *spread, uint32_t member, const char *cause, dp_out *out)
 {
-    dp_out_note(out, (dp_note){.code = DP_NOTE_FETCH, .peer = dp_members_at(spread->members, member)->peer, .cause = cause});
+    dp_out_note(out, (dp_note){.code = DP_NOTE_FETCH,
+                               .peer = dp_members_at(spread->members, member)->peer,
+                               .cause = cause});
 }
 
 static bool has_holder(const dp_spread *spread, const dp_want *want)
@@ -415,7 +426,8 @@ static void forgive(const dp_spread *spread, dp_want *want)
 }
 
 /* One more bad answer of a holder. */
-static void blame(dp_spread *spread, dp_want *want, uint32_t member, uint32_t weight, const char *cause, dp_out *out)
+static void blame(dp_spread *spread, dp_want *want, uint32_t member, uint32_t weight,
+                  const char *cause, dp_out *out)
 {
     uint32_t at = 0;
 
@@ -469,16 +481,21 @@ void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_ou
     fill(spread, now, out);
 }
 
-static void measure(dp_spread *spread, const dp_want *want, uint32_t chunk, uint32_t member, dp_time now)
+static void measure(dp_spread *spread, const dp_want *want, uint32_t chunk, uint32_t member,
+                    dp_time now)
 {
     for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
         const dp_flight *const f = &spread->flights[i];
-        if (f->used && f->wanted == index_of(spread, want) && f->chunk == chunk && f->member == member) {
+        if (f->used && f->wanted == index_of(spread, want) && f->chunk == chunk &&
+            f->member == member) {
             const uint64_t took_us = dp_time_between(f->sent, now);
-            const uint32_t took = took_us < DP_CHUNK_WAIT_US_MAX ? (uint32_t)took_us : (uint32_t)DP_CHUNK_WAIT_US_MAX;
+            const uint32_t took =
+                took_us < DP_CHUNK_WAIT_US_MAX ? (uint32_t)took_us : (uint32_t)DP_CHUNK_WAIT_US_MAX;
             dp_span_add(span_of(spread, want->size), took);
             spread->chunk_us[member] =
-                spread->chunk_us[member] == 0 ? took : (uint32_t)((3ULL * spread->chunk_us[member] + took) / 4);
+                spread->chunk_us[member] == 0
+                    ? took
+                    : (uint32_t)((3ULL * spread->chunk_us[member] + took) / 4);
         }
     }
 }
@@ -547,7 +564,7 @@ void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out)
         dp_want *const want = &spread->wants[f->wanted];
         uint32_t *const smoothed = &spread->chunk_us[f->member];
         /* Doubled, so that others are asked first; one good chunk repairs most of it. */
-        *smoothed = *smoothed == 0 ? (uint32_t)DP_CHUNK_WAIT_US_MIN
+        *smoothed = *smoothed == 0                         ? (uint32_t)DP_CHUNK_WAIT_US_MIN
                     : *smoothed < DP_CHUNK_WAIT_US_MAX / 2 ? *smoothed * 2
                                                            : (uint32_t)DP_CHUNK_WAIT_US_MAX;
         want->failures++;
@@ -559,7 +576,8 @@ void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out)
         if (!want->used) {
             continue;
         }
-        if (!want->begun && want->info_from != DP_MEMBER_NONE && dp_time_reached(now, want->info_deadline)) {
+        if (!want->begun && want->info_from != DP_MEMBER_NONE &&
+            dp_time_reached(now, want->info_deadline)) {
             want->info_from = DP_MEMBER_NONE;
             want->failures++;
         }

@@ -12,11 +12,11 @@
 #include "gossip/members.h"
 
 enum {
-    DP_WANTED_MAX = 64,          /* objects at once */
+    DP_WANTED_MAX = 64, /* objects at once */
     DP_FLIGHTS_PER_HOLDER = 4,
-    DP_FLIGHTS_MAX = 16,         /* chunks under way in all */
-    DP_BAD_CHUNKS_MAX = 2,       /* then a holder is left alone */
-    DP_SERVES_PER_SECOND = 256   /* requests of one peer that are served, with a burst of as many */
+    DP_FLIGHTS_MAX = 16,       /* chunks under way in all */
+    DP_BAD_CHUNKS_MAX = 2,     /* then a holder is left alone */
+    DP_SERVES_PER_SECOND = 256 /* requests of one peer that are served, with a burst of as many */
 };
 #define DP_CHUNK_WAIT_US_MIN (250 * DP_MS)
 #define DP_CHUNK_WAIT_US_MAX (30 * DP_SECOND)
@@ -43,10 +43,11 @@ void dp_spread_close(dp_spread *spread);
 /* Fetch this object unless it is wanted already; then only the priority may rise. size 0: not known. A size that differs from
  * what a holder tells makes that holder bad. DP_TOOBIG when DP_WANTED_MAX are wanted. The caller knows what it has:
  * a whole object must not be wanted. */
-DP_MUST dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, uint64_t size, dp_object_use use,
-                                 dp_priority priority, dp_out *out);
+DP_MUST dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, uint64_t size,
+                                 dp_object_use use, dp_priority priority, dp_out *out);
 /* member (an index) has this object. Of one not wanted nothing is remembered. */
-void dp_spread_holder(dp_spread *spread, dp_time now, const dp_hash *root, uint32_t member, dp_out *out);
+void dp_spread_holder(dp_spread *spread, dp_time now, const dp_hash *root, uint32_t member,
+                      dp_out *out);
 /* Every linked member might have it (data that everybody needs): ask around. */
 void dp_spread_holders_all(dp_spread *spread, dp_time now, const dp_hash *root, dp_out *out);
 /* No longer wanted. What came stays with the driver. */
@@ -64,8 +65,10 @@ void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out);
 dp_time dp_spread_wake(const dp_spread *spread);
 
 /* A peer asks (INFO_GET, CHUNK_GET as decoded): becomes DP_DO_SERVE_* unless it asks too fast. False: refused. */
-bool dp_spread_serve_info(dp_spread *spread, dp_time now, uint32_t member, const dp_hash *root, dp_out *out);
-bool dp_spread_serve_chunk(dp_spread *spread, dp_time now, uint32_t member, const dp_hash *root, uint32_t index, dp_out *out);
+bool dp_spread_serve_info(dp_spread *spread, dp_time now, uint32_t member, const dp_hash *root,
+                          dp_out *out);
+bool dp_spread_serve_chunk(dp_spread *spread, dp_time now, uint32_t member, const dp_hash *root,
+                           uint32_t index, dp_out *out);
 
 /* Sum of the sizes known of what is wanted, less what has come. */
 uint64_t dp_spread_bytes_waiting(const dp_spread *spread);

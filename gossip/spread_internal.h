@@ -7,8 +7,8 @@
 
 enum {
     HOLDER_WORDS = DP_MEMBERS_MAX / 64,
-    FAULTS_MAX = 16,   /* holders with a bad chunk that are remembered per object */
-    CLASSES = 5        /* chunk sizes 256 KiB, 512 KiB .. 4 MiB */
+    FAULTS_MAX = 16, /* holders with a bad chunk that are remembered per object */
+    CLASSES = 5      /* chunk sizes 256 KiB, 512 KiB .. 4 MiB */
 };
 
 typedef struct dp_fault {
@@ -18,18 +18,18 @@ typedef struct dp_fault {
 
 typedef struct dp_want {
     bool used;
-    bool begun;            /* size and leaves are known, the driver stores */
-    bool all;              /* every linked member may hold it */
+    bool begun; /* size and leaves are known, the driver stores */
+    bool all;   /* every linked member may hold it */
     dp_hash root;
-    uint64_t size;         /* 0: unknown */
+    uint64_t size; /* 0: unknown */
     uint64_t order;
     dp_object_use use;
     dp_priority priority;
     uint32_t n_chunks;
     uint32_t n_have;
-    uint32_t failures;     /* waits in a row that ended in vain: the next ones are longer */
-    uint32_t info_from;    /* who was asked; DP_MEMBER_NONE: nobody */
-    uint32_t info_next;    /* where the search for the next one starts */
+    uint32_t failures;  /* waits in a row that ended in vain: the next ones are longer */
+    uint32_t info_from; /* who was asked; DP_MEMBER_NONE: nobody */
+    uint32_t info_next; /* where the search for the next one starts */
     dp_time info_deadline;
     dp_time pause_until;
     uint64_t holders[HOLDER_WORDS];
@@ -41,7 +41,7 @@ typedef struct dp_want {
 
 typedef struct dp_flight {
     bool used;
-    bool hedge;            /* the second request for this chunk */
+    bool hedge; /* the second request for this chunk */
     uint32_t wanted;
     uint32_t chunk;
     uint32_t member;
@@ -64,7 +64,7 @@ struct dp_spread {
     dp_want wants[DP_WANTED_MAX];
     dp_flight flights[DP_FLIGHTS_MAX];
     dp_span spans[CLASSES];
-    uint32_t *chunk_us;    /* per member: smoothed chunk time, doubled by a time-out; 0: unknown */
+    uint32_t *chunk_us; /* per member: smoothed chunk time, doubled by a time-out; 0: unknown */
     dp_serving *servings;
     dp_hash leaves[DP_CHUNKS_MAX]; /* of the OBJECT_BEGIN of this step */
 };

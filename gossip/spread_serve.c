@@ -27,8 +27,8 @@ static bool serve_allows(dp_spread *spread, dp_time now, uint32_t member)
     return true;
 }
 
-static bool serve(dp_spread *spread, dp_time now, uint32_t member, dp_action_type type, const dp_hash *root,
-                  uint32_t index, dp_out *out)
+static bool serve(dp_spread *spread, dp_time now, uint32_t member, dp_action_type type,
+                  const dp_hash *root, uint32_t index, dp_out *out)
 {
     dp_assert(member < dp_members_count(spread->members) && member < spread->members_max);
     if (!serve_allows(spread, now, member) || !dp_out_room(out, 1)) {
@@ -41,12 +41,14 @@ static bool serve(dp_spread *spread, dp_time now, uint32_t member, dp_action_typ
     return true;
 }
 
-bool dp_spread_serve_info(dp_spread *spread, dp_time now, uint32_t member, const dp_hash *root, dp_out *out)
+bool dp_spread_serve_info(dp_spread *spread, dp_time now, uint32_t member, const dp_hash *root,
+                          dp_out *out)
 {
     return serve(spread, now, member, DP_DO_SERVE_INFO, root, 0, out);
 }
 
-bool dp_spread_serve_chunk(dp_spread *spread, dp_time now, uint32_t member, const dp_hash *root, uint32_t index, dp_out *out)
+bool dp_spread_serve_chunk(dp_spread *spread, dp_time now, uint32_t member, const dp_hash *root,
+                           uint32_t index, dp_out *out)
 {
     return index < DP_CHUNKS_MAX && serve(spread, now, member, DP_DO_SERVE_CHUNK, root, index, out);
 }
@@ -87,11 +89,13 @@ dp_status dp_spread_check(const dp_spread *spread, dp_why *why)
             have += want->have[k];
         }
         if (have != want->n_have || want->n_chunks > DP_CHUNKS_MAX || want->order > spread->order) {
-            return dp_why_set(why, DP_CORRUPT, "spread: object %u counts %u chunks and holds %u", i, want->n_have, have);
+            return dp_why_set(why, DP_CORRUPT, "spread: object %u counts %u chunks and holds %u", i,
+                              want->n_have, have);
         }
     }
     if (used != spread->n_wanted) {
-        return dp_why_set(why, DP_CORRUPT, "spread: %u objects wanted, %u counted", used, spread->n_wanted);
+        return dp_why_set(why, DP_CORRUPT, "spread: %u objects wanted, %u counted", used,
+                          spread->n_wanted);
     }
     for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
         const dp_flight *const f = &spread->flights[i];
@@ -101,7 +105,8 @@ dp_status dp_spread_check(const dp_spread *spread, dp_why *why)
         const dp_want *const want = &spread->wants[f->wanted];
         if (!want->used || f->chunk >= want->n_chunks || want->have[f->chunk] != 0 ||
             dp_spread_flights_of(spread, f->member) > DP_FLIGHTS_PER_HOLDER) {
-            return dp_why_set(why, DP_CORRUPT, "spread: flight %u is for nothing that is wanted", i);
+            return dp_why_set(why, DP_CORRUPT, "spread: flight %u is for nothing that is wanted",
+                              i);
         }
     }
     return DP_OK;

@@ -24,7 +24,8 @@ dp_status dp_addr_read(dp_reader *reader, dp_addr *addr)
 }
 
 /* Run id, then the statement without its signature. */
-static dp_view signed_part(const dp_run_id *run, dp_view unsigned_bytes, uint8_t scratch[SIGNED_MAX])
+static dp_view signed_part(const dp_run_id *run, dp_view unsigned_bytes,
+                           uint8_t scratch[SIGNED_MAX])
 {
     dp_assert(unsigned_bytes.size <= SIGNED_MAX - DP_HASH_BYTES);
     memcpy(scratch, run->bytes, DP_HASH_BYTES);
@@ -32,8 +33,8 @@ static dp_view signed_part(const dp_run_id *run, dp_view unsigned_bytes, uint8_t
     return dp_view_of(scratch, DP_HASH_BYTES + unsigned_bytes.size);
 }
 
-size_t dp_statement_sign(const dp_statement *statement, const dp_crypto *crypto, const dp_run_id *run,
-                         uint8_t bytes[DP_STATEMENT_BYTES_MAX])
+size_t dp_statement_sign(const dp_statement *statement, const dp_crypto *crypto,
+                         const dp_run_id *run, uint8_t bytes[DP_STATEMENT_BYTES_MAX])
 {
     uint8_t scratch[SIGNED_MAX];
     dp_writer writer = dp_writer_of(bytes, DP_STATEMENT_BYTES_MAX - DP_SIGNATURE_BYTES);

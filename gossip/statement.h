@@ -50,8 +50,8 @@ typedef struct dp_statement {
 } dp_statement;
 
 /* Signs with the identity key of crypto. The size written, or 0 when there is no key. */
-size_t dp_statement_sign(const dp_statement *statement, const dp_crypto *crypto, const dp_run_id *run,
-                         uint8_t bytes[DP_STATEMENT_BYTES_MAX]);
+size_t dp_statement_sign(const dp_statement *statement, const dp_crypto *crypto,
+                         const dp_run_id *run, uint8_t bytes[DP_STATEMENT_BYTES_MAX]);
 /* Form only, from the front of reader. *bytes: all of it, signature included, lent. DP_BADMSG. */
 DP_MUST dp_status dp_statement_read(dp_reader *reader, dp_statement *statement, dp_view *bytes);
 /* The signature of what dp_statement_read lent. */

@@ -17,7 +17,8 @@ dp_status dp_chain_head(dp_store *store, const dp_hash *run, dp_chain_tip *head)
     return status;
 }
 
-static const char read_sql[] = "SELECT run,slot,hash,record,cert,chk FROM record WHERE run=? AND slot=?";
+static const char read_sql[] =
+    "SELECT run,slot,hash,record,cert,chk FROM record WHERE run=? AND slot=?";
 
 /* DP_OK: the slot holds this very record. DP_NOTFOUND, DP_DIVERGED, DP_CORRUPT. */
 static dp_status compare(dp_store *store, const dp_hash *run, const dp_chain_row *row)
@@ -41,7 +42,8 @@ struct append {
 
 static dp_status append_body(dp_store *store, void *context)
 {
-    static const char record_sql[] = "INSERT INTO record(run,slot,hash,record,cert,chk) VALUES(?,?,?,?,?,?)";
+    static const char record_sql[] =
+        "INSERT INTO record(run,slot,hash,record,cert,chk) VALUES(?,?,?,?,?,?)";
     static const char head_sql[] = "INSERT OR REPLACE INTO head(run,slot,hash,chk) VALUES(?,?,?,?)";
     const struct append *append = (const struct append *)context;
     const dp_chain_row *row = append->row;
@@ -63,7 +65,8 @@ static dp_status append_body(dp_store *store, void *context)
 
 dp_status dp_chain_append(dp_store *store, const dp_hash *run, const dp_chain_row *row)
 {
-    if (row->record.size > DP_CHAIN_RECORD_MAX || row->cert.size > DP_CHAIN_CERT_MAX || row->slot > INT64_MAX) {
+    if (row->record.size > DP_CHAIN_RECORD_MAX || row->cert.size > DP_CHAIN_CERT_MAX ||
+        row->slot > INT64_MAX) {
         return DP_TOOBIG;
     }
     dp_chain_tip head;
@@ -113,8 +116,8 @@ static dp_status copy_row(const dp_chain_row *row, dp_buf *record, dp_buf *cert,
     return DP_OK;
 }
 
-dp_status dp_chain_read(dp_store *store, const dp_hash *run, uint64_t slot, dp_buf *record, dp_buf *cert,
-                        dp_hash *hash)
+dp_status dp_chain_read(dp_store *store, const dp_hash *run, uint64_t slot, dp_buf *record,
+                        dp_buf *cert, dp_hash *hash)
 {
     dp_query query = dp_query_of(&store->meta, read_sql);
     dp_bind_hash(&query, run);
@@ -129,11 +132,11 @@ dp_status dp_chain_read(dp_store *store, const dp_hash *run, uint64_t slot, dp_b
     return status;
 }
 
-dp_status dp_chain_each(dp_store *store, const dp_hash *run, uint64_t from, uint32_t count, dp_chain_visit *visit,
-                        void *context)
+dp_status dp_chain_each(dp_store *store, const dp_hash *run, uint64_t from, uint32_t count,
+                        dp_chain_visit *visit, void *context)
 {
-    static const char sql[] =
-        "SELECT run,slot,hash,record,cert,chk FROM record WHERE run=? AND slot>=? ORDER BY slot LIMIT ?";
+    static const char sql[] = "SELECT run,slot,hash,record,cert,chk FROM record WHERE run=? AND "
+                              "slot>=? ORDER BY slot LIMIT ?";
     uint64_t expected = from;
     dp_query query = dp_query_of(&store->meta, sql);
     dp_bind_hash(&query, run);
@@ -144,7 +147,8 @@ dp_status dp_chain_each(dp_store *store, const dp_hash *run, uint64_t from, uint
         dp_chain_row row;
         status = read_row(&query, &row);
         if (status == DP_OK && row.slot != expected) {
-            status = expected == from ? DP_NOTFOUND : DP_CORRUPT; /* Slots follow each other without a hole. */
+            status = expected == from ? DP_NOTFOUND
+                                      : DP_CORRUPT; /* Slots follow each other without a hole. */
         }
         if (status == DP_OK) {
             status = visit(&row, context);

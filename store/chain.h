@@ -30,8 +30,8 @@ DP_MUST dp_status dp_chain_append(dp_store *store, const dp_hash *run, const dp_
 DP_MUST dp_status dp_chain_head(dp_store *store, const dp_hash *run, dp_chain_tip *head);
 /* Appends to record and cert (either may be NULL); hash may be NULL. DP_NOTFOUND; DP_CORRUPT: the row fails its
  * checksum. */
-DP_MUST dp_status dp_chain_read(dp_store *store, const dp_hash *run, uint64_t slot, dp_buf *record, dp_buf *cert,
-                                dp_hash *hash);
+DP_MUST dp_status dp_chain_read(dp_store *store, const dp_hash *run, uint64_t slot, dp_buf *record,
+                                dp_buf *cert, dp_hash *hash);
 /* Visit slots from, from + 1, ... in order, at most count of them, until visit returns other than DP_OK, which is
  * then the result. None from there to the head: DP_OK without a visit; from below the first slot: DP_NOTFOUND. Views
  * live during the visit, which must not call the store. DP_CORRUPT: a row fails its checksum or a slot is missing. */

@@ -24,7 +24,8 @@ static dp_status put_suspect(dp_store *store, void *context)
 static dp_status suspect(dp_store *store, dp_status status)
 {
     if (status == DP_CORRUPT && store->depth == 0) {
-        DP_IGNORE(dp_store_atomically(store, put_suspect, NULL)); /* The caller hears of the damage anyway. */
+        DP_IGNORE(dp_store_atomically(store, put_suspect,
+                                      NULL)); /* The caller hears of the damage anyway. */
     }
     return status;
 }
@@ -118,8 +119,9 @@ static dp_status insert_row(dp_store *store, const dp_hash *hash, dp_view bytes)
     dp_bind_u64(&query, bytes.size);
     /* Bound by hand: a checksum of the whole chunk, which dp_bind_view would add, is not wanted here. */
     if (query.status == DP_OK) {
-        query.status = dp_sql_status(&store->chunks, sqlite3_bind_blob64(query.stmt, 3, bytes.data, bytes.size,
-                                                                         SQLITE_STATIC));
+        query.status =
+            dp_sql_status(&store->chunks, sqlite3_bind_blob64(query.stmt, 3, bytes.data, bytes.size,
+                                                              SQLITE_STATIC));
     }
     return dp_query_run(&query);
 }
@@ -155,8 +157,9 @@ dp_status dp_chunk_read_row(dp_store *store, int64_t id, void *out, size_t capac
     const int opened = sqlite3_blob_open(store->chunks.db, "main", "chunk", "data", id, 0, &blob);
     if (opened != SQLITE_OK) {
         sqlite3_blob_close(blob);
-        return (opened & 0xff) == SQLITE_ERROR ? DP_NOTFOUND
-                                               : suspect(store, dp_sql_status(&store->chunks, opened));
+        return (opened & 0xff) == SQLITE_ERROR
+                   ? DP_NOTFOUND
+                   : suspect(store, dp_sql_status(&store->chunks, opened));
     }
     const int bytes = sqlite3_blob_bytes(blob);
     dp_status status = DP_TOOBIG;
@@ -193,7 +196,8 @@ static void forget(dp_store *store, const dp_hash *hash, int64_t id)
     }
 }
 
-dp_status dp_chunk_read(dp_store *store, const dp_hash *hash, void *out, size_t capacity, size_t *size)
+dp_status dp_chunk_read(dp_store *store, const dp_hash *hash, void *out, size_t capacity,
+                        size_t *size)
 {
     int64_t id = 0;
     uint32_t want = 0;

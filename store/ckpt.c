@@ -17,10 +17,12 @@ static void read_row(const dp_query *query, dp_ckpt *ckpt)
     ckpt->state = (dp_ckpt_state)dp_column_i64(query, 5);
 }
 
-dp_status dp_ckpt_list(dp_store *store, const dp_hash *run, dp_ckpt *list, uint32_t max, uint32_t *count)
+dp_status dp_ckpt_list(dp_store *store, const dp_hash *run, dp_ckpt *list, uint32_t max,
+                       uint32_t *count)
 {
-    static const char sql[] = "SELECT round,slot,state_root,object,created_ms,state FROM ckpt WHERE run=?"
-                              " ORDER BY round DESC LIMIT ?";
+    static const char sql[] =
+        "SELECT round,slot,state_root,object,created_ms,state FROM ckpt WHERE run=?"
+        " ORDER BY round DESC LIMIT ?";
     uint32_t n = 0;
     dp_query query = dp_query_of(&store->meta, sql);
     dp_bind_hash(&query, run);
@@ -39,7 +41,8 @@ dp_status dp_ckpt_list(dp_store *store, const dp_hash *run, dp_ckpt *list, uint3
 
 static dp_status find(dp_store *store, const dp_hash *run, uint64_t round, dp_ckpt *ckpt)
 {
-    static const char sql[] = "SELECT round,slot,state_root,object,created_ms,state FROM ckpt WHERE run=? AND round=?";
+    static const char sql[] =
+        "SELECT round,slot,state_root,object,created_ms,state FROM ckpt WHERE run=? AND round=?";
     dp_query query = dp_query_of(&store->meta, sql);
     dp_bind_hash(&query, run);
     dp_bind_u64(&query, round);
@@ -64,7 +67,8 @@ struct begin {
 static dp_status begin_body(dp_store *store, void *context)
 {
     static const char sql[] =
-        "INSERT OR REPLACE INTO ckpt(run,round,slot,state_root,object,created_ms,state) VALUES(?,?,?,?,?,?,0)";
+        "INSERT OR REPLACE INTO ckpt(run,round,slot,state_root,object,created_ms,state) "
+        "VALUES(?,?,?,?,?,?,0)";
     const struct begin *begin = (const struct begin *)context;
     dp_query query = dp_query_of(&store->meta, sql);
     dp_bind_hash(&query, begin->run);
@@ -152,7 +156,8 @@ dp_status dp_ckpt_save(dp_store *store, const dp_hash *run, dp_ckpt *ckpt, dp_vi
     DP_TRY(status);
     DP_TRY(unpinned);
     *ckpt = named;
-    DP_IGNORE(dp_ckpt_prune(store, run, named.created_ms)); /* The state is saved; the next save prunes again. */
+    DP_IGNORE(dp_ckpt_prune(
+        store, run, named.created_ms)); /* The state is saved; the next save prunes again. */
     return DP_OK;
 }
 
@@ -171,8 +176,9 @@ dp_status dp_ckpt_keep(dp_store *store, const dp_hash *run, uint64_t round, bool
 /* The newest complete one with round < below. */
 static dp_status newest_below(dp_store *store, const dp_hash *run, uint64_t below, dp_ckpt *ckpt)
 {
-    static const char sql[] = "SELECT round,slot,state_root,object,created_ms,state FROM ckpt WHERE run=? AND"
-                              " round<? AND state IN(1,2) ORDER BY round DESC LIMIT 1";
+    static const char sql[] =
+        "SELECT round,slot,state_root,object,created_ms,state FROM ckpt WHERE run=? AND"
+        " round<? AND state IN(1,2) ORDER BY round DESC LIMIT 1";
     dp_query query = dp_query_of(&store->meta, sql);
     dp_bind_hash(&query, run);
     dp_bind_u64(&query, below);
@@ -205,10 +211,12 @@ static dp_status read_tensors(dp_store *store, const dp_ckpt *ckpt, dp_buf *tens
 /* Does this failure say that the checkpoint is bad (and not the machine, or the caller's buffer)? */
 static bool is_damage(dp_status status)
 {
-    return status == DP_BADHASH || status == DP_NOTFOUND || status == DP_AGAIN || status == DP_CORRUPT;
+    return status == DP_BADHASH || status == DP_NOTFOUND || status == DP_AGAIN ||
+           status == DP_CORRUPT;
 }
 
-dp_status dp_ckpt_load(dp_store *store, const dp_hash *run, dp_ckpt *ckpt, dp_buf *tensors, uint32_t *n_bad)
+dp_status dp_ckpt_load(dp_store *store, const dp_hash *run, dp_ckpt *ckpt, dp_buf *tensors,
+                       uint32_t *n_bad)
 {
     uint32_t bad = 0;
     dp_ckpt candidate;
@@ -285,7 +293,8 @@ struct border {
     uint32_t oldest_within;
 };
 
-static struct border border_at(const dp_ckpt *list, uint32_t count, uint64_t now_ms, uint64_t border_ms)
+static struct border border_at(const dp_ckpt *list, uint32_t count, uint64_t now_ms,
+                               uint64_t border_ms)
 {
     struct border border = {.newest_over = UINT32_MAX, .oldest_within = UINT32_MAX};
     for (uint32_t i = 0; i < count; i++) {
@@ -313,8 +322,8 @@ static void choose(struct prune *prune, const dp_ckpt *list, uint32_t count, uin
             keep = complete == 0; /* Behind a good one it has nothing left to tell. */
         }
         if (is_complete(&list[i])) {
-            keep = keep || complete < COMPLETE_KEPT || i == hour.newest_over || i == hour.oldest_within ||
-                   i == day.newest_over || i == day.oldest_within;
+            keep = keep || complete < COMPLETE_KEPT || i == hour.newest_over ||
+                   i == hour.oldest_within || i == day.newest_over || i == day.oldest_within;
             complete++;
         }
         if (!keep) {
@@ -339,9 +348,9 @@ dp_status dp_ckpt_prune(dp_store *store, const dp_hash *run, uint64_t now_ms)
 
 static dp_status make_room_body(dp_store *store, void *context)
 {
-    static const char sql[] =
-        "DELETE FROM ckpt WHERE state=1 AND round<(SELECT max(n.round) FROM ckpt n WHERE n.run=ckpt.run AND"
-        " n.state IN(1,2))";
+    static const char sql[] = "DELETE FROM ckpt WHERE state=1 AND round<(SELECT max(n.round) FROM "
+                              "ckpt n WHERE n.run=ckpt.run AND"
+                              " n.state IN(1,2))";
     (void)context;
     dp_query query = dp_query_of(&store->meta, sql);
     return dp_query_run(&query);

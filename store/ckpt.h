@@ -14,14 +14,14 @@ typedef enum dp_ckpt_state {
     DP_CKPT_WRITING = 0, /* Dropped at start. */
     DP_CKPT_COMPLETE,
     DP_CKPT_KEPT, /* Complete, and never pruned. */
-    DP_CKPT_BAD, /* Failed verification; holds no bytes. */
+    DP_CKPT_BAD,  /* Failed verification; holds no bytes. */
 } dp_ckpt_state;
 
 typedef struct dp_ckpt {
-    uint64_t round; /* One checkpoint per run and round. */
-    uint64_t slot; /* Slot of the record that made this state. */
-    dp_hash state_root; /* As certified by the voters; opaque here. */
-    dp_hash object; /* Root of the object that holds the tensors. */
+    uint64_t round;      /* One checkpoint per run and round. */
+    uint64_t slot;       /* Slot of the record that made this state. */
+    dp_hash state_root;  /* As certified by the voters; opaque here. */
+    dp_hash object;      /* Root of the object that holds the tensors. */
     uint64_t created_ms; /* Unix time, given by the caller. */
     dp_ckpt_state state; /* Written by this module. */
 } dp_ckpt;
@@ -35,15 +35,18 @@ DP_MUST dp_status dp_ckpt_commit(dp_store *store, const dp_hash *run, uint64_t r
 DP_MUST dp_status dp_ckpt_save(dp_store *store, const dp_hash *run, dp_ckpt *ckpt, dp_view tensors);
 
 /* Newest first, all states; at most max rows, *count of them. */
-DP_MUST dp_status dp_ckpt_list(dp_store *store, const dp_hash *run, dp_ckpt *list, uint32_t max, uint32_t *count);
+DP_MUST dp_status dp_ckpt_list(dp_store *store, const dp_hash *run, dp_ckpt *list, uint32_t max,
+                               uint32_t *count);
 /* The newest complete one, not verified. DP_NOTFOUND. */
 DP_MUST dp_status dp_ckpt_newest(dp_store *store, const dp_hash *run, dp_ckpt *ckpt);
 /* The newest complete one of which every hash is right; those that fail are marked bad (*n_bad of them) and the next
  * older is tried. tensors: NULL to verify only, else cleared and filled with the state (its max must allow it, else
  * DP_TOOBIG). DP_NOTFOUND: none is left, ask the peers. */
-DP_MUST dp_status dp_ckpt_load(dp_store *store, const dp_hash *run, dp_ckpt *ckpt, dp_buf *tensors, uint32_t *n_bad);
+DP_MUST dp_status dp_ckpt_load(dp_store *store, const dp_hash *run, dp_ckpt *ckpt, dp_buf *tensors,
+                               uint32_t *n_bad);
 /* Verify every complete checkpoint of the run and mark those that fail. */
-DP_MUST dp_status dp_ckpt_verify(dp_store *store, const dp_hash *run, uint32_t *n_good, uint32_t *n_bad);
+DP_MUST dp_status dp_ckpt_verify(dp_store *store, const dp_hash *run, uint32_t *n_good,
+                                 uint32_t *n_bad);
 /* keep or unkeep a complete one. DP_NOTFOUND. */
 DP_MUST dp_status dp_ckpt_keep(dp_store *store, const dp_hash *run, uint64_t round, bool keep);
 /* Apply the retention rule and drop the objects that are left without a reason. */

@@ -13,8 +13,9 @@
 
 /* EXCLUSIVE before the first read: no shared-memory file, so that a full disk can still be opened. secure_delete is on
  * in Debian's build and would write everything twice. mmap stays off: an I/O error would be a signal. */
-#define COMMON_PRAGMAS                                                                                                 \
-    "PRAGMA locking_mode=EXCLUSIVE; PRAGMA secure_delete=OFF; PRAGMA synchronous=FULL; PRAGMA mmap_size=0;"            \
+#define COMMON_PRAGMAS                                                                             \
+    "PRAGMA locking_mode=EXCLUSIVE; PRAGMA secure_delete=OFF; PRAGMA synchronous=FULL; PRAGMA "    \
+    "mmap_size=0;"                                                                                 \
     "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY;"
 
 #define READY_KEY "store/ready"
@@ -22,26 +23,29 @@
 struct file {
     const char *name;
     const char *before; /* Pragmas that write nothing. */
-    const char *after; /* Pragmas that may write; run once the version is known. */
+    const char *after;  /* Pragmas that may write; run once the version is known. */
     const char *const *steps;
 };
 
 static const struct file meta_file = {
     .name = "meta.db",
     .before = COMMON_PRAGMAS "PRAGMA page_size=4096;",
-    .after = "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=256; PRAGMA journal_size_limit=4194304;",
+    .after = "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=256; PRAGMA "
+             "journal_size_limit=4194304;",
     .steps = dp_schema_meta,
 };
 static const struct file chunks_file = {
     .name = "chunks.db",
-    .before = COMMON_PRAGMAS "PRAGMA page_size=65536; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA cache_size=-8192;",
+    .before = COMMON_PRAGMAS
+    "PRAGMA page_size=65536; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA cache_size=-8192;",
     .after = "PRAGMA journal_mode=TRUNCATE;",
     .steps = dp_schema_chunks,
 };
 
 dp_store_options dp_store_options_default(void)
 {
-    return (dp_store_options){.ballast_bytes = DP_STORE_BALLAST_BYTES, .margin_bytes = DP_STORE_MARGIN_BYTES};
+    return (dp_store_options){.ballast_bytes = DP_STORE_BALLAST_BYTES,
+                              .margin_bytes = DP_STORE_MARGIN_BYTES};
 }
 
 /* ---- Opening one file. */
@@ -58,7 +62,8 @@ static dp_status peek(const dp_dir *dir, const char *name, dp_why *why)
     uint8_t header[100];
     const int fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
-        return errno == ENOENT ? DP_OK : dp_why_set(why, DP_DENIED, "cannot open %s/%s", dir->path, name);
+        return errno == ENOENT ? DP_OK
+                               : dp_why_set(why, DP_DENIED, "cannot open %s/%s", dir->path, name);
     }
     const ssize_t got = read(fd, header, sizeof header);
     close(fd);
@@ -68,13 +73,15 @@ static dp_status peek(const dp_dir *dir, const char *name, dp_why *why)
     const uint32_t application = big_endian(header + 68);
     const uint32_t version = big_endian(header + 60);
     if (application != DP_SCHEMA_APPLICATION_ID && application != 0) {
-        return dp_why_set(why, DP_BADMSG, "%s/%s is a database of another program; choose another directory",
+        return dp_why_set(why, DP_BADMSG,
+                          "%s/%s is a database of another program; choose another directory",
                           dir->path, name);
     }
     if (version > DP_STORE_VERSION) {
-        return dp_why_set(why, DP_VERSION,
-                          "%s/%s was written by a newer dpnode (store version %u, this one knows %d); upgrade",
-                          dir->path, name, (unsigned)version, DP_STORE_VERSION);
+        return dp_why_set(
+            why, DP_VERSION,
+            "%s/%s was written by a newer dpnode (store version %u, this one knows %d); upgrade",
+            dir->path, name, (unsigned)version, DP_STORE_VERSION);
     }
     return DP_OK;
 }
@@ -83,7 +90,8 @@ static dp_status peek(const dp_dir *dir, const char *name, dp_why *why)
 static dp_status quick_check(dp_sql *sql)
 {
     sqlite3_stmt *stmt = NULL;
-    DP_TRY(dp_sql_status(sql, sqlite3_prepare_v2(sql->db, "PRAGMA quick_check(1)", -1, &stmt, NULL)));
+    DP_TRY(
+        dp_sql_status(sql, sqlite3_prepare_v2(sql->db, "PRAGMA quick_check(1)", -1, &stmt, NULL)));
     const int code = sqlite3_step(stmt);
     dp_status status = code == SQLITE_ROW ? DP_OK : dp_sql_status(sql, code);
     if (status == DP_OK) {
@@ -103,7 +111,8 @@ static dp_status prepare_file(dp_sql *sql, const struct file *file, uint32_t *fr
         return DP_VERSION; /* Only the write-ahead log said so. */
     }
     if (version > 0 && file == &meta_file) {
-        DP_TRY(quick_check(sql)); /* Of chunks.db it would read every byte; there the hashes tell. */
+        DP_TRY(
+            quick_check(sql)); /* Of chunks.db it would read every byte; there the hashes tell. */
     }
     DP_TRY(dp_sql_exec(sql, file->after));
     DP_TRY(dp_sql_migrate(sql, file->steps, DP_STORE_VERSION, from));
@@ -210,7 +219,8 @@ static void open_ballast(dp_store *store)
 {
     if (store->options.ballast_bytes > 0) {
         store->ballast_held = true; /* Until proven otherwise; reserve is idempotent. */
-        if (dp_dir_reserve(&store->dir, DP_STORE_BALLAST_NAME, store->options.ballast_bytes) != DP_OK) {
+        if (dp_dir_reserve(&store->dir, DP_STORE_BALLAST_NAME, store->options.ballast_bytes) !=
+            DP_OK) {
             store->ballast_held = false;
         }
     }
@@ -248,8 +258,8 @@ static dp_status open_or_rebuild(dp_store *store, dp_store_report *report, dp_wh
     return open_all(store, report, why);
 }
 
-dp_status dp_store_open(dp_store **store, const char *dir, const dp_store_options *options, dp_store_report *report,
-                        dp_why *why)
+dp_status dp_store_open(dp_store **store, const char *dir, const dp_store_options *options,
+                        dp_store_report *report, dp_why *why)
 {
     dp_store_report found = {0};
     dp_store *opened = dp_alloc(1, sizeof *opened);
@@ -321,7 +331,8 @@ dp_status dp_store_atomically(dp_store *store, dp_store_body *body, void *contex
         const dp_status inner = body(store, context);
         store->depth--;
         if (inner != DP_OK && store->doomed == DP_OK) {
-            store->doomed = inner; /* Half of an inner body may be written: the whole must go back. */
+            store->doomed =
+                inner; /* Half of an inner body may be written: the whole must go back. */
         }
         return inner;
     }

@@ -22,33 +22,36 @@
 #include "base/digest.h"
 
 enum {
-    DP_STORE_VERSION = 1, /* user_version of both files. */
-    DP_STORE_KEY_MAX = 64, /* Characters in a kv key. */
+    DP_STORE_VERSION = 1,             /* user_version of both files. */
+    DP_STORE_KEY_MAX = 64,            /* Characters in a kv key. */
     DP_STORE_VALUE_MAX = 1024 * 1024, /* Bytes in a kv value. */
 };
-#define DP_STORE_BALLAST_BYTES ((uint64_t)64 << 20) /* Default; enough for thousands of votes and records. */
+#define DP_STORE_BALLAST_BYTES                                                                     \
+    ((uint64_t)64 << 20) /* Default; enough for thousands of votes and records. */
 #define DP_STORE_MARGIN_BYTES ((uint64_t)64 << 20)
 
 typedef struct dp_store dp_store;
 
 typedef struct dp_store_options {
     uint64_t ballast_bytes; /* Size of reserve.bin; 0: none. */
-    uint64_t margin_bytes; /* Free bytes that a big write must leave on the disk. */
-    uint64_t max_bytes; /* Quota for both files; 0: no quota. */
-    const char *vfs; /* Name of a SQLite VFS (tests: power cuts); NULL: the default one. */
+    uint64_t margin_bytes;  /* Free bytes that a big write must leave on the disk. */
+    uint64_t max_bytes;     /* Quota for both files; 0: no quota. */
+    const char *vfs;        /* Name of a SQLite VFS (tests: power cuts); NULL: the default one. */
 } dp_store_options;
 
 /* What opening found and did; every field zero means a quiet start. */
 typedef struct dp_store_report {
     bool created; /* The directory held no store. */
-    bool meta_rebuilt; /* meta.db was unreadable or missing: votes, chain and checkpoints are gone. */
-    bool chunks_rebuilt; /* chunks.db was damaged or missing: chunks that could not be read are gone. */
-    char moved_to[64]; /* What the damaged meta.db is called now, or "". */
+    bool
+        meta_rebuilt; /* meta.db was unreadable or missing: votes, chain and checkpoints are gone. */
+    bool
+        chunks_rebuilt; /* chunks.db was damaged or missing: chunks that could not be read are gone. */
+    char moved_to[64];        /* What the damaged meta.db is called now, or "". */
     uint32_t objects_dropped; /* Nothing referred to them, or they were never finished. */
-    uint32_t chunks_swept; /* Rows in chunks.db that no object wanted. */
-    uint32_t chunks_adopted; /* Rows written before a crash that an object does want. */
-    uint32_t chunks_damaged; /* Rows found unequal to their hash while rebuilding. */
-    uint32_t ckpts_dropped; /* Begun and never committed. */
+    uint32_t chunks_swept;    /* Rows in chunks.db that no object wanted. */
+    uint32_t chunks_adopted;  /* Rows written before a crash that an object does want. */
+    uint32_t chunks_damaged;  /* Rows found unequal to their hash while rebuilding. */
+    uint32_t ckpts_dropped;   /* Begun and never committed. */
 } dp_store_report;
 
 /* Ballast and margin of 64 MiB, no quota. */

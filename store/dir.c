@@ -12,7 +12,9 @@
 
 #include "base/assert.h"
 
-enum { SET_ASIDE_MAX = 1000 }; /* More damaged files than this in one directory is a case for a person. */
+enum {
+    SET_ASIDE_MAX = 1000
+}; /* More damaged files than this in one directory is a case for a person. */
 
 static dp_status status_of_errno(void)
 {
@@ -37,7 +39,8 @@ static dp_status take_lock(int dir_fd, const char *path, int *lock_fd, dp_why *w
 {
     const int fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
-        return dp_why_set(why, status_of_errno(), "cannot open the lock file in %s: %s", path, strerror(errno));
+        return dp_why_set(why, status_of_errno(), "cannot open the lock file in %s: %s", path,
+                          strerror(errno));
     }
     char pid[24] = {0};
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
@@ -47,7 +50,8 @@ static dp_status take_lock(int dir_fd, const char *path, int *lock_fd, dp_why *w
         if (!held) {
             return dp_why_set(why, DP_IO, "cannot lock %s", path);
         }
-        return dp_why_set(why, DP_BUSY, "%s is in use by process %ld; stop it or choose another directory", path,
+        return dp_why_set(why, DP_BUSY,
+                          "%s is in use by process %ld; stop it or choose another directory", path,
                           got > 0 ? strtol(pid, NULL, 10) : 0);
     }
     const int size = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
@@ -63,15 +67,18 @@ dp_status dp_dir_open(dp_dir *dir, const char *path, dp_why *why)
 {
     dp_dir opened = {.fd = -1, .lock_fd = -1};
     if (strlen(path) + 64 >= sizeof opened.path) {
-        return dp_why_set(why, DP_TOOBIG, "the path of the store directory is too long: %.80s...", path);
+        return dp_why_set(why, DP_TOOBIG, "the path of the store directory is too long: %.80s...",
+                          path);
     }
     snprintf(opened.path, sizeof opened.path, "%s", path);
     if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-        return dp_why_set(why, status_of_errno(), "cannot make directory %s: %s", path, strerror(errno));
+        return dp_why_set(why, status_of_errno(), "cannot make directory %s: %s", path,
+                          strerror(errno));
     }
     opened.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (opened.fd < 0) {
-        return dp_why_set(why, status_of_errno(), "cannot open directory %s: %s", path, strerror(errno));
+        return dp_why_set(why, status_of_errno(), "cannot open directory %s: %s", path,
+                          strerror(errno));
     }
     const dp_status status = take_lock(opened.fd, path, &opened.lock_fd, why);
     if (status != DP_OK) {

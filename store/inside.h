@@ -9,7 +9,8 @@
 #include "store/sql.h"
 
 #define DP_STORE_BALLAST_NAME "reserve.bin"
-#define DP_STORE_SUSPECT_KEY "store/chunks_suspect" /* kv: chunks.db contradicted itself; salvage at next start. */
+#define DP_STORE_SUSPECT_KEY                                                                       \
+    "store/chunks_suspect" /* kv: chunks.db contradicted itself; salvage at next start. */
 
 /* Chunks written in the open transaction of chunks.db and not yet named in meta.db. */
 typedef struct dp_chunk_batch {
@@ -20,7 +21,7 @@ typedef struct dp_chunk_batch {
     } rows[DP_STORE_BATCH_ROWS];
     uint32_t n_rows;
     uint64_t bytes;
-    bool open; /* A transaction of chunks.db is open. */
+    bool open;      /* A transaction of chunks.db is open. */
     bool committed; /* The rows are durable in chunks.db, but the index in meta.db failed. */
 } dp_chunk_batch;
 
@@ -31,7 +32,7 @@ struct dp_store {
     dp_sql chunks;
     dp_chunk_batch batch;
     uint8_t *scratch; /* One chunk of DP_CHUNK_BYTES_MAX, made when first needed. */
-    unsigned depth; /* Nesting of dp_store_atomically. */
+    unsigned depth;   /* Nesting of dp_store_atomically. */
     dp_status doomed; /* First failure inside the open transaction. */
     bool ballast_held;
 };
@@ -42,9 +43,11 @@ DP_MUST dp_status dp_chunk_add(dp_store *store, const dp_hash *hash, dp_view byt
 /* True if the chunk is here, in the batch or in the index; id and size may be NULL. */
 DP_MUST dp_status dp_chunk_find(dp_store *store, const dp_hash *hash, int64_t *id, uint32_t *size);
 /* Read and check against hash. DP_BADHASH forgets the chunk. */
-DP_MUST dp_status dp_chunk_read(dp_store *store, const dp_hash *hash, void *out, size_t capacity, size_t *size);
+DP_MUST dp_status dp_chunk_read(dp_store *store, const dp_hash *hash, void *out, size_t capacity,
+                                size_t *size);
 /* Read row id whatever it holds. DP_NOTFOUND. */
-DP_MUST dp_status dp_chunk_read_row(dp_store *store, int64_t id, void *out, size_t capacity, size_t *size);
+DP_MUST dp_status dp_chunk_read_row(dp_store *store, int64_t id, void *out, size_t capacity,
+                                    size_t *size);
 /* Open the transaction of the batch if it is not open. */
 DP_MUST dp_status dp_chunk_begin(dp_store *store);
 /* Commit the rows in chunks.db (first half of R1). */
@@ -61,8 +64,8 @@ DP_MUST dp_status dp_store_scratch(dp_store *store, uint8_t **scratch);
 
 /* ---- object.c */
 /* Rows object, part and, if pin is not NULL, pin; inside a transaction. */
-DP_MUST dp_status dp_object_insert(dp_store *store, const dp_hash *root, uint64_t size, const dp_hash *leaves,
-                                   bool complete, const dp_pin *pin);
+DP_MUST dp_status dp_object_insert(dp_store *store, const dp_hash *root, uint64_t size,
+                                   const dp_hash *leaves, bool complete, const dp_pin *pin);
 /* DP_OK if root names a complete object or is zero; DP_AGAIN, DP_NOTFOUND. */
 DP_MUST dp_status dp_object_require(dp_store *store, const dp_hash *root);
 

@@ -34,7 +34,8 @@ static dp_status append_body(dp_store *store, void *context)
 dp_status dp_journal_append(dp_store *store, const dp_journal_event *events, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (!is_text(events[i].name, sizeof events[i].name) || !is_text(events[i].text, sizeof events[i].text)) {
+        if (!is_text(events[i].name, sizeof events[i].name) ||
+            !is_text(events[i].text, sizeof events[i].text)) {
             return DP_BADARG;
         }
     }
@@ -62,9 +63,11 @@ static dp_status list_events(dp_query *query, dp_journal_event *list, uint32_t *
     return DP_OK;
 }
 
-dp_status dp_journal_read(dp_store *store, uint64_t after_id, dp_journal_event *list, uint32_t max, uint32_t *count)
+dp_status dp_journal_read(dp_store *store, uint64_t after_id, dp_journal_event *list, uint32_t max,
+                          uint32_t *count)
 {
-    static const char sql[] = "SELECT id,time_ms,round,name,text FROM event WHERE id>? ORDER BY id LIMIT ?";
+    static const char sql[] =
+        "SELECT id,time_ms,round,name,text FROM event WHERE id>? ORDER BY id LIMIT ?";
     dp_query query = dp_query_of(&store->meta, sql);
     dp_bind_u64(&query, after_id);
     dp_bind_u64(&query, max);

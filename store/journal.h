@@ -7,8 +7,8 @@
 
 enum {
     DP_JOURNAL_EVENTS_MAX = 10000, /* The oldest go first. */
-    DP_JOURNAL_NAME_MAX = 48, /* With NUL. */
-    DP_JOURNAL_TEXT_MAX = 512, /* With NUL; longer text is cut. */
+    DP_JOURNAL_NAME_MAX = 48,      /* With NUL. */
+    DP_JOURNAL_TEXT_MAX = 512,     /* With NUL; longer text is cut. */
 };
 
 typedef struct dp_journal_event {
@@ -20,10 +20,13 @@ typedef struct dp_journal_event {
 } dp_journal_event;
 
 /* All of them in one transaction: collect a few before calling. */
-DP_MUST dp_status dp_journal_append(dp_store *store, const dp_journal_event *events, uint32_t count);
+DP_MUST dp_status dp_journal_append(dp_store *store, const dp_journal_event *events,
+                                    uint32_t count);
 /* Events with id > after_id, oldest first, at most max. after_id 0: from the oldest kept. */
-DP_MUST dp_status dp_journal_read(dp_store *store, uint64_t after_id, dp_journal_event *list, uint32_t max, uint32_t *count);
+DP_MUST dp_status dp_journal_read(dp_store *store, uint64_t after_id, dp_journal_event *list,
+                                  uint32_t max, uint32_t *count);
 /* The last max events, oldest first. */
-DP_MUST dp_status dp_journal_tail(dp_store *store, dp_journal_event *list, uint32_t max, uint32_t *count);
+DP_MUST dp_status dp_journal_tail(dp_store *store, dp_journal_event *list, uint32_t max,
+                                  uint32_t *count);
 
 #endif

@@ -64,7 +64,8 @@ static dp_status prune_body(dp_store *store, void *context)
     return dp_query_run(&query);
 }
 
-dp_status dp_object_prune(dp_store *store, const dp_hash *run, dp_pin_kind kind, uint64_t before_round)
+dp_status dp_object_prune(dp_store *store, const dp_hash *run, dp_pin_kind kind,
+                          uint64_t before_round)
 {
     dp_pin before = {.run = *run, .kind = kind, .round = before_round};
     return dp_store_atomically(store, prune_body, &before);
@@ -73,7 +74,7 @@ dp_status dp_object_prune(dp_store *store, const dp_hash *run, dp_pin_kind kind,
 /* ---- Collecting: meta.db forgets first, then chunks.db gives the space back (R1). */
 
 struct collect {
-    int64_t *ids; /* COLLECT_IDS_MAX */
+    int64_t *ids;   /* COLLECT_IDS_MAX */
     dp_hash *roots; /* COLLECT_IDS_MAX */
     uint32_t n_ids;
     uint32_t n_roots;
@@ -91,7 +92,8 @@ static dp_status run_for_object(dp_store *store, const char *sql, int64_t object
 static dp_status note_chunks(dp_store *store, struct collect *collect, int64_t object)
 {
     static const char sql[] =
-        "SELECT DISTINCT x.chunk_id,x.size FROM part p JOIN chunk_ix x ON x.hash=p.hash WHERE p.object_id=?1"
+        "SELECT DISTINCT x.chunk_id,x.size FROM part p JOIN chunk_ix x ON x.hash=p.hash WHERE "
+        "p.object_id=?1"
         " AND NOT EXISTS(SELECT 1 FROM part q WHERE q.hash=p.hash AND q.object_id<>?1)";
     dp_query query = dp_query_of(&store->meta, sql);
     dp_bind_i64(&query, object);
@@ -124,7 +126,8 @@ static dp_status collect_body(dp_store *store, void *context)
     collect->n_ids = 0;
     collect->n_roots = 0;
     collect->bytes = 0;
-    while (collect->n_ids + DP_CHUNKS_MAX <= COLLECT_IDS_MAX && collect->n_roots < COLLECT_IDS_MAX) {
+    while (collect->n_ids + DP_CHUNKS_MAX <= COLLECT_IDS_MAX &&
+           collect->n_roots < COLLECT_IDS_MAX) {
         dp_query dead = dp_query_of(&store->meta, dead_sql);
         const dp_status status = dp_query_next(&dead);
         if (status != DP_OK) {

@@ -17,7 +17,8 @@ static dp_status insert_pin(dp_store *store, const dp_hash *root, const dp_pin *
 }
 
 /* DP_NOTFOUND. */
-static dp_status find_object(dp_store *store, const dp_hash *root, int64_t *id, uint64_t *size, bool *complete)
+static dp_status find_object(dp_store *store, const dp_hash *root, int64_t *id, uint64_t *size,
+                             bool *complete)
 {
     static const char sql[] = "SELECT id,size,complete FROM object WHERE root=?";
     dp_query query = dp_query_of(&store->meta, sql);
@@ -55,8 +56,8 @@ dp_status dp_object_require(dp_store *store, const dp_hash *root)
     return complete ? DP_OK : DP_AGAIN;
 }
 
-dp_status dp_object_insert(dp_store *store, const dp_hash *root, uint64_t size, const dp_hash *leaves, bool complete,
-                           const dp_pin *pin)
+dp_status dp_object_insert(dp_store *store, const dp_hash *root, uint64_t size,
+                           const dp_hash *leaves, bool complete, const dp_pin *pin)
 {
     static const char object_sql[] = "INSERT INTO object(root,size,complete) VALUES(?,?,?)";
     static const char part_sql[] = "INSERT INTO part(object_id,seq,hash) VALUES(?,?,?)";
@@ -92,7 +93,7 @@ struct begin {
     const dp_hash *leaves;
     const dp_pin *pin;
     uint64_t size;
-    bool known; /* Row exists already. */
+    bool known;       /* Row exists already. */
     bool with_chunks; /* The chunks are committed: index them and mark the object complete. */
 };
 
@@ -103,7 +104,8 @@ static dp_status begin_body(dp_store *store, void *context)
         DP_TRY(dp_chunk_index(store));
     }
     if (!begin->known) {
-        return dp_object_insert(store, begin->root, begin->size, begin->leaves, begin->with_chunks, begin->pin);
+        return dp_object_insert(store, begin->root, begin->size, begin->leaves, begin->with_chunks,
+                                begin->pin);
     }
     if (begin->with_chunks) {
         DP_TRY(mark_complete(store, begin->root));
@@ -111,8 +113,8 @@ static dp_status begin_body(dp_store *store, void *context)
     return insert_pin(store, begin->root, begin->pin);
 }
 
-dp_status dp_object_begin(dp_store *store, const dp_hash *root, uint64_t size, const dp_hash *leaves,
-                          const dp_pin *pin)
+dp_status dp_object_begin(dp_store *store, const dp_hash *root, uint64_t size,
+                          const dp_hash *leaves, const dp_pin *pin)
 {
     dp_assert(store->depth == 0); /* Objects first, then the rows that name them (R1). */
     if (size > DP_OBJECT_BYTES_MAX) {
@@ -179,8 +181,8 @@ dp_status dp_object_flush(dp_store *store)
 }
 
 /* What meta.db knows of an object, repeated in the open transaction of chunks.db. */
-static dp_status put_recipe(dp_store *store, const dp_hash *root, uint64_t size, const dp_hash *leaves,
-                            const dp_pin *pin)
+static dp_status put_recipe(dp_store *store, const dp_hash *root, uint64_t size,
+                            const dp_hash *leaves, const dp_pin *pin)
 {
     static const char sql[] =
         "INSERT OR REPLACE INTO recipe(root,size,run,kind,round,leaves) VALUES(?,?,?,?,?,?)";
@@ -223,7 +225,8 @@ static dp_status complete_body(dp_store *store, void *context)
     return mark_complete(store, (const dp_hash *)context);
 }
 
-static dp_status commit_with_leaves(dp_store *store, const dp_hash *root, uint64_t size, dp_hash *leaves)
+static dp_status commit_with_leaves(dp_store *store, const dp_hash *root, uint64_t size,
+                                    dp_hash *leaves)
 {
     dp_pin pin;
     dp_hash copy = *root;
@@ -268,15 +271,16 @@ static dp_status add_all(dp_store *store, dp_view bytes, const dp_hash *leaves)
     return DP_OK;
 }
 
-dp_status dp_object_put_hashed(dp_store *store, dp_view bytes, const dp_hash *leaves, const dp_pin *pin,
-                               dp_hash *root)
+dp_status dp_object_put_hashed(dp_store *store, dp_view bytes, const dp_hash *leaves,
+                               const dp_pin *pin, dp_hash *root)
 {
     dp_assert(store->depth == 0);
     if (bytes.size > DP_OBJECT_BYTES_MAX) {
         return DP_TOOBIG;
     }
     const dp_hash name = dp_object_root(bytes.size, leaves);
-    struct begin begin = {.root = &name, .leaves = leaves, .pin = pin, .size = bytes.size, .with_chunks = true};
+    struct begin begin = {
+        .root = &name, .leaves = leaves, .pin = pin, .size = bytes.size, .with_chunks = true};
     int64_t id = 0;
     uint64_t size = 0;
     bool complete = false;
@@ -323,8 +327,8 @@ dp_status dp_object_put(dp_store *store, dp_view bytes, const dp_pin *pin, dp_ha
 
 /* ---- Reading. */
 
-dp_status dp_object_missing(dp_store *store, const dp_hash *root, uint8_t *bitmap, size_t bitmap_bytes,
-                            uint32_t *n_missing)
+dp_status dp_object_missing(dp_store *store, const dp_hash *root, uint8_t *bitmap,
+                            size_t bitmap_bytes, uint32_t *n_missing)
 {
     int64_t id = 0;
     uint64_t size = 0;
@@ -384,8 +388,8 @@ dp_status dp_object_leaves(dp_store *store, const dp_hash *root, dp_hash *leaves
     return DP_OK;
 }
 
-dp_status dp_object_read_chunk(dp_store *store, const dp_hash *root, uint32_t index, void *out, size_t capacity,
-                               size_t *size)
+dp_status dp_object_read_chunk(dp_store *store, const dp_hash *root, uint32_t index, void *out,
+                               size_t capacity, size_t *size)
 {
     int64_t id = 0;
     uint64_t bytes = 0;

@@ -10,15 +10,15 @@
 
 enum {
     DP_STORE_BATCH_BYTES = 128 * 1024 * 1024, /* Most chunk bytes in one transaction (R10). */
-    DP_STORE_BATCH_ROWS = 1024, /* Most chunks in one transaction. */
+    DP_STORE_BATCH_ROWS = 1024,               /* Most chunks in one transaction. */
 };
 
 typedef enum dp_pin_kind {
     DP_PIN_BLOB = 1, /* A peer's update. */
-    DP_PIN_STATE, /* A state that is being fetched or served. */
-    DP_PIN_DATA, /* Token shards, tokenizer. */
+    DP_PIN_STATE,    /* A state that is being fetched or served. */
+    DP_PIN_DATA,     /* Token shards, tokenizer. */
     DP_PIN_MANIFEST,
-    DP_PIN_PENDING, /* Of a publication that no row names yet. */
+    DP_PIN_PENDING,  /* Of a publication that no row names yet. */
     DP_PIN_EXCHANGE, /* Of a pair exchange that no row names yet; a partner's update. */
 } dp_pin_kind;
 
@@ -33,26 +33,27 @@ typedef struct dp_object_info {
     uint64_t size; /* Bytes. */
     uint32_t n_chunks;
     uint32_t n_present; /* Chunks that are here, flushed or not. */
-    bool complete; /* dp_object_commit has succeeded. */
+    bool complete;      /* dp_object_commit has succeeded. */
 } dp_object_info;
 
 /* Announce an object that will come in chunks, and pin it. leaves: dp_object_chunks(size) hashes. DP_BADHASH: root
  * does not follow from size and leaves. DP_TOOBIG: above DP_OBJECT_BYTES_MAX. Known objects are only pinned: a
  * download that a crash cut off goes on where it was. */
-DP_MUST dp_status dp_object_begin(dp_store *store, const dp_hash *root, uint64_t size, const dp_hash *leaves,
-                                  const dp_pin *pin);
+DP_MUST dp_status dp_object_begin(dp_store *store, const dp_hash *root, uint64_t size,
+                                  const dp_hash *leaves, const dp_pin *pin);
 /* Store one chunk. DP_BADHASH: not the bytes of that leaf; nothing was stored. DP_NOTFOUND: no such object or index.
  * A chunk that is already here is DP_OK at once. Durable after dp_object_flush or dp_object_commit; batches are
  * flushed at DP_STORE_BATCH_BYTES by themselves. If a flush fails, the chunks of the batch are missing again. */
-DP_MUST dp_status dp_object_put_chunk(dp_store *store, const dp_hash *root, uint32_t index, dp_view chunk);
+DP_MUST dp_status dp_object_put_chunk(dp_store *store, const dp_hash *root, uint32_t index,
+                                      dp_view chunk);
 /* Make all chunks put so far durable, of every object. */
 DP_MUST dp_status dp_object_flush(dp_store *store);
 /* Flush and mark the object complete. DP_AGAIN: chunks are missing. Repeating it is DP_OK. */
 DP_MUST dp_status dp_object_commit(dp_store *store, const dp_hash *root);
 /* bitmap: bit i (of byte i / 8, lowest first) set for each missing chunk; (n_chunks + 7) / 8 bytes, at most
  * bitmap_bytes, else DP_TOOBIG. n_missing may be NULL. DP_NOTFOUND. */
-DP_MUST dp_status dp_object_missing(dp_store *store, const dp_hash *root, uint8_t *bitmap, size_t bitmap_bytes,
-                                    uint32_t *n_missing);
+DP_MUST dp_status dp_object_missing(dp_store *store, const dp_hash *root, uint8_t *bitmap,
+                                    size_t bitmap_bytes, uint32_t *n_missing);
 
 /* A whole object from memory: hash, write, commit, pin. One transaction on each file for up to DP_STORE_BATCH_BYTES.
  * root may be NULL. */
@@ -60,18 +61,19 @@ DP_MUST dp_status dp_object_put(dp_store *store, dp_view bytes, const dp_pin *pi
 
 /* The same with leaves that the caller computed (on other threads, say) from these very bytes: they are trusted here
  * and only found wrong when the object is read. */
-DP_MUST dp_status dp_object_put_hashed(dp_store *store, dp_view bytes, const dp_hash *leaves, const dp_pin *pin,
-                                       dp_hash *root);
+DP_MUST dp_status dp_object_put_hashed(dp_store *store, dp_view bytes, const dp_hash *leaves,
+                                       const dp_pin *pin, dp_hash *root);
 
 /* DP_NOTFOUND if never begun or dropped. */
 DP_MUST dp_status dp_object_stat(dp_store *store, const dp_hash *root, dp_object_info *info);
 /* leaves: n_leaves == info.n_chunks, else DP_BADARG. */
-DP_MUST dp_status dp_object_leaves(dp_store *store, const dp_hash *root, dp_hash *leaves, uint32_t n_leaves);
+DP_MUST dp_status dp_object_leaves(dp_store *store, const dp_hash *root, dp_hash *leaves,
+                                   uint32_t n_leaves);
 /* Read one chunk into out (capacity bytes), *size = its size. Works on incomplete objects. DP_NOTFOUND: object, index
  * or chunk; DP_TOOBIG: capacity; DP_BADHASH: the bytes on disk are not what the leaf names: the chunk is forgotten,
  * so that it counts as missing and can be put again. */
-DP_MUST dp_status dp_object_read_chunk(dp_store *store, const dp_hash *root, uint32_t index, void *out,
-                                       size_t capacity, size_t *size);
+DP_MUST dp_status dp_object_read_chunk(dp_store *store, const dp_hash *root, uint32_t index,
+                                       void *out, size_t capacity, size_t *size);
 /* The whole object into out, which holds size == info.size bytes, else DP_BADARG. DP_AGAIN: not complete. */
 DP_MUST dp_status dp_object_read(dp_store *store, const dp_hash *root, void *out, uint64_t size);
 /* Read and check every chunk through a buffer of one chunk. DP_BADHASH, DP_AGAIN, DP_NOTFOUND. */
@@ -82,7 +84,8 @@ DP_MUST dp_status dp_object_pin(dp_store *store, const dp_hash *root, const dp_p
 /* Absent pins are fine. */
 DP_MUST dp_status dp_object_unpin(dp_store *store, const dp_hash *root, const dp_pin *pin);
 /* Remove the pins of one kind in one run with round < before_round. */
-DP_MUST dp_status dp_object_prune(dp_store *store, const dp_hash *run, dp_pin_kind kind, uint64_t before_round);
+DP_MUST dp_status dp_object_prune(dp_store *store, const dp_hash *run, dp_pin_kind kind,
+                                  uint64_t before_round);
 /* Drop all objects that nothing names any more. bytes (may be NULL): chunk bytes given back. */
 DP_MUST dp_status dp_object_collect(dp_store *store, uint64_t *bytes);
 

@@ -6,9 +6,11 @@
 
 static dp_status save_body(dp_store *store, void *context)
 {
-    static const char sql[] = "INSERT OR REPLACE INTO peer(id,card,addresses,last_ok_ms,bad) VALUES(?,?,?,?,?)";
-    static const char trim_sql[] = "DELETE FROM peer WHERE id IN (SELECT id FROM peer WHERE id<>?1 ORDER BY last_ok_ms"
-                                   " LIMIT max(0,(SELECT count(*) FROM peer)-?2))";
+    static const char sql[] =
+        "INSERT OR REPLACE INTO peer(id,card,addresses,last_ok_ms,bad) VALUES(?,?,?,?,?)";
+    static const char trim_sql[] =
+        "DELETE FROM peer WHERE id IN (SELECT id FROM peer WHERE id<>?1 ORDER BY last_ok_ms"
+        " LIMIT max(0,(SELECT count(*) FROM peer)-?2))";
     const dp_peer_row *peer = (const dp_peer_row *)context;
     dp_query query = dp_query_of(&store->meta, sql);
     dp_bind_hash(&query, &peer->id);
@@ -25,7 +27,8 @@ static dp_status save_body(dp_store *store, void *context)
 
 dp_status dp_peer_save(dp_store *store, const dp_peer_row *peer)
 {
-    if (peer->card_bytes > DP_PEER_CARD_MAX || memchr(peer->addresses, '\0', sizeof peer->addresses) == NULL) {
+    if (peer->card_bytes > DP_PEER_CARD_MAX ||
+        memchr(peer->addresses, '\0', sizeof peer->addresses) == NULL) {
         return DP_BADARG;
     }
     dp_peer_row copy = *peer;
@@ -64,7 +67,8 @@ dp_status dp_peer_load(dp_store *store, const dp_hash *id, dp_peer_row *peer)
 
 dp_status dp_peer_list(dp_store *store, dp_peer_row *list, uint32_t max, uint32_t *count)
 {
-    static const char sql[] = "SELECT id,card,addresses,last_ok_ms,bad FROM peer ORDER BY last_ok_ms DESC,id LIMIT ?";
+    static const char sql[] =
+        "SELECT id,card,addresses,last_ok_ms,bad FROM peer ORDER BY last_ok_ms DESC,id LIMIT ?";
     uint32_t n = 0;
     dp_query query = dp_query_of(&store->meta, sql);
     dp_bind_u64(&query, max);

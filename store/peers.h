@@ -6,8 +6,8 @@
 #include "store/db.h"
 
 enum {
-    DP_PEERS_MAX = 4096, /* The one unheard for longest goes first. */
-    DP_PEER_CARD_MAX = 1024, /* Bytes: keys and certificate as the caller encodes them. */
+    DP_PEERS_MAX = 4096,         /* The one unheard for longest goes first. */
+    DP_PEER_CARD_MAX = 1024,     /* Bytes: keys and certificate as the caller encodes them. */
     DP_PEER_ADDRESSES_MAX = 576, /* Characters, with NUL: addresses separated by one space. */
 };
 
@@ -17,12 +17,13 @@ typedef struct dp_peer_row {
     uint32_t card_bytes;
     char addresses[DP_PEER_ADDRESSES_MAX];
     uint64_t last_ok_ms; /* Unix time of the last good contact; 0: never. */
-    uint64_t n_bad; /* Times it served something wrong. */
+    uint64_t n_bad;      /* Times it served something wrong. */
 } dp_peer_row;
 
 /* Insert or replace by id. */
 DP_MUST dp_status dp_peer_save(dp_store *store, const dp_peer_row *peer);
-DP_MUST dp_status dp_peer_load(dp_store *store, const dp_hash *id, dp_peer_row *peer); /* DP_NOTFOUND */
+DP_MUST dp_status dp_peer_load(dp_store *store, const dp_hash *id,
+                               dp_peer_row *peer); /* DP_NOTFOUND */
 /* Heard most lately first, at most max. */
 DP_MUST dp_status dp_peer_list(dp_store *store, dp_peer_row *list, uint32_t max, uint32_t *count);
 DP_MUST dp_status dp_peer_forget(dp_store *store, const dp_hash *id); /* Absent rows are fine. */

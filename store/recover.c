@@ -46,8 +46,8 @@ static dp_status verify_row(dp_store *store, int64_t id, const dp_hash *hash, ui
 }
 
 /* Judge one row. keep_all: index every row that verifies (meta.db is new). */
-static dp_status judge(dp_store *store, struct orphans *orphans, int64_t id, const dp_hash *hash, bool keep_all,
-                       dp_store_report *report)
+static dp_status judge(dp_store *store, struct orphans *orphans, int64_t id, const dp_hash *hash,
+                       bool keep_all, dp_store_report *report)
 {
     int64_t indexed = 0;
     const dp_status found = dp_chunk_find(store, hash, &indexed, NULL);
@@ -95,8 +95,8 @@ static dp_status adopt_body(dp_store *store, void *context)
 }
 
 /* Judge up to RECOVER_ROWS_MAX rows with id > *after; *more: there may be others. */
-static dp_status judge_some(dp_store *store, struct orphans *orphans, int64_t *after, bool keep_all, bool *more,
-                            dp_store_report *report)
+static dp_status judge_some(dp_store *store, struct orphans *orphans, int64_t *after, bool keep_all,
+                            bool *more, dp_store_report *report)
 {
     static const char sql[] = "SELECT id,hash FROM chunk WHERE id>? ORDER BY id LIMIT ?";
     uint32_t rows = 0;
@@ -151,9 +151,9 @@ static dp_status judge_chunks(dp_store *store, bool keep_all, dp_store_report *r
 
 static dp_status mark_incomplete(dp_store *store)
 {
-    static const char sql[] =
-        "UPDATE object SET complete=0 WHERE complete=1 AND EXISTS(SELECT 1 FROM part p WHERE p.object_id=object.id"
-        " AND NOT EXISTS(SELECT 1 FROM chunk_ix x WHERE x.hash=p.hash))";
+    static const char sql[] = "UPDATE object SET complete=0 WHERE complete=1 AND EXISTS(SELECT 1 "
+                              "FROM part p WHERE p.object_id=object.id"
+                              " AND NOT EXISTS(SELECT 1 FROM chunk_ix x WHERE x.hash=p.hash))";
     dp_query query = dp_query_of(&store->meta, sql);
     return dp_query_run(&query);
 }
@@ -163,7 +163,8 @@ static dp_status drop_index_body(dp_store *store, void *context)
     static const char list_sql[] = "SELECT chunk_id FROM chunk_ix ORDER BY chunk_id";
     static const char there_sql[] = "SELECT 1 FROM chunk WHERE id=?";
     static const char drop_sql[] = "DELETE FROM chunk_ix WHERE chunk_id=?";
-    static const char unwanted_sql[] = "DELETE FROM chunk_ix WHERE hash NOT IN (SELECT hash FROM part)";
+    static const char unwanted_sql[] =
+        "DELETE FROM chunk_ix WHERE hash NOT IN (SELECT hash FROM part)";
     (void)context;
     dp_query unwanted = dp_query_of(&store->meta, unwanted_sql);
     DP_TRY(dp_query_run(&unwanted));
@@ -260,7 +261,8 @@ static dp_status insert_recipe(dp_store *store, const struct recipe *recipe)
     for (uint32_t i = 0; i < recipe->n_leaves; i++) {
         const dp_status found = dp_chunk_find(store, &recipe->leaves[i], NULL, NULL);
         if (found != DP_OK) {
-            return found == DP_NOTFOUND ? DP_OK : found; /* Its chunks are damaged: the peers have them. */
+            return found == DP_NOTFOUND ? DP_OK
+                                        : found; /* Its chunks are damaged: the peers have them. */
         }
     }
     return dp_object_insert(store, &recipe->root, recipe->size, recipe->leaves, true, &recipe->pin);
@@ -298,7 +300,8 @@ dp_status dp_store_reindex(dp_store *store, dp_store_report *report)
 /* ---- chunks.db is damaged: what can still be read moves into the new one. */
 
 /* Copy rows in one direction until the damage. Returns why it ended: DP_NOTFOUND at the last row. */
-static dp_status copy_rows(dp_store *store, dp_sql *old, const char *sql, uint8_t *scratch, dp_store_report *report)
+static dp_status copy_rows(dp_store *store, dp_sql *old, const char *sql, uint8_t *scratch,
+                           dp_store_report *report)
 {
     dp_query query = dp_query_of(old, sql);
     dp_status status = dp_query_next(&query);
@@ -333,9 +336,9 @@ static dp_status clear_index_body(dp_store *store, void *context)
 
 static dp_status salvaged_body(dp_store *store, void *context)
 {
-    static const char sql[] =
-        "UPDATE object SET complete=1 WHERE complete=0 AND NOT EXISTS(SELECT 1 FROM part p WHERE p.object_id=object.id"
-        " AND NOT EXISTS(SELECT 1 FROM chunk_ix x WHERE x.hash=p.hash))";
+    static const char sql[] = "UPDATE object SET complete=1 WHERE complete=0 AND NOT EXISTS(SELECT "
+                              "1 FROM part p WHERE p.object_id=object.id"
+                              " AND NOT EXISTS(SELECT 1 FROM chunk_ix x WHERE x.hash=p.hash))";
     (void)context;
     dp_query query = dp_query_of(&store->meta, sql);
     DP_TRY(dp_query_run(&query));

@@ -3,7 +3,8 @@
 
 #include "base/assert.h"
 
-#define BIG_WRITE_BYTES ((uint64_t)1 << 20) /* Below this only the quota is asked: the margin is there for these. */
+#define BIG_WRITE_BYTES                                                                            \
+    ((uint64_t)1 << 20) /* Below this only the quota is asked: the margin is there for these. */
 
 static dp_status pages(dp_sql *sql, uint64_t *used, uint64_t *free_bytes)
 {

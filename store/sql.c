@@ -20,7 +20,8 @@ dp_status dp_sql_status(dp_sql *sql, int code)
     if (primary == SQLITE_NOMEM || code == SQLITE_IOERR_NOMEM) {
         return DP_NOMEM;
     }
-    if (primary == SQLITE_FULL || ((primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN) && no_room)) {
+    if (primary == SQLITE_FULL ||
+        ((primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN) && no_room)) {
         sql->full = true;
         return DP_NOSPACE;
     }
@@ -29,7 +30,8 @@ dp_status dp_sql_status(dp_sql *sql, int code)
         return DP_IO;
     }
     if (primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_CONSTRAINT) {
-        sql->failed = DP_CORRUPT; /* A constraint of ours breaks only when rows contradict each other. */
+        sql->failed =
+            DP_CORRUPT; /* A constraint of ours breaks only when rows contradict each other. */
         return DP_CORRUPT;
     }
     switch (primary) {
@@ -135,8 +137,8 @@ void dp_sql_rollback(dp_sql *sql)
 static dp_status migrate_step(dp_sql *sql, const char *step, uint32_t version)
 {
     char tail[96];
-    snprintf(tail, sizeof tail, "PRAGMA application_id=%d; PRAGMA user_version=%u;", DP_SCHEMA_APPLICATION_ID,
-             (unsigned)version);
+    snprintf(tail, sizeof tail, "PRAGMA application_id=%d; PRAGMA user_version=%u;",
+             DP_SCHEMA_APPLICATION_ID, (unsigned)version);
     DP_TRY(dp_sql_begin(sql));
     dp_status status = dp_sql_exec(sql, step);
     if (status == DP_OK) {
@@ -194,7 +196,8 @@ static dp_status cached(dp_sql *sql, const char *text, sqlite3_stmt **stmt)
         }
     }
     dp_assert(sql->n_cached < DP_SQL_STATEMENTS_MAX);
-    DP_TRY(dp_sql_status(sql, sqlite3_prepare_v3(sql->db, text, -1, SQLITE_PREPARE_PERSISTENT, stmt, NULL)));
+    DP_TRY(dp_sql_status(
+        sql, sqlite3_prepare_v3(sql->db, text, -1, SQLITE_PREPARE_PERSISTENT, stmt, NULL)));
     sql->cache[sql->n_cached].text = text;
     sql->cache[sql->n_cached].stmt = *stmt;
     sql->n_cached++;
@@ -245,7 +248,8 @@ void dp_bind_view(dp_query *query, dp_view bytes)
     if (query->status == DP_OK) {
         /* A NULL pointer would bind NULL, not an empty blob. */
         const void *data = bytes.size > 0 ? (const void *)bytes.data : "";
-        bound(query, sqlite3_bind_blob64(query->stmt, query->n_bound, data, bytes.size, SQLITE_STATIC));
+        bound(query,
+              sqlite3_bind_blob64(query->stmt, query->n_bound, data, bytes.size, SQLITE_STATIC));
         digest_value(&query->check, SQLITE_BLOB, bytes);
     }
 }
@@ -270,7 +274,8 @@ void dp_bind_check(dp_query *query)
     const dp_hash sum = dp_digest_end(&copy);
     query->n_bound++;
     if (query->status == DP_OK) {
-        bound(query, sqlite3_bind_blob(query->stmt, query->n_bound, sum.bytes, sizeof sum.bytes, SQLITE_TRANSIENT));
+        bound(query, sqlite3_bind_blob(query->stmt, query->n_bound, sum.bytes, sizeof sum.bytes,
+                                       SQLITE_TRANSIENT));
     }
 }
 

@@ -20,7 +20,7 @@ typedef struct dp_sql {
     } cache[DP_SQL_STATEMENTS_MAX];
     uint32_t n_cached;
     dp_status failed; /* R5: DP_IO or DP_CORRUPT once seen; no more writing. */
-    bool full; /* The last error was a full disk in this file. */
+    bool full;        /* The last error was a full disk in this file. */
 } dp_sql;
 
 /* Open without reading anything yet. Whatever is in a write-ahead log stays there at close until dp_sql_trust. */
@@ -28,7 +28,8 @@ DP_MUST dp_status dp_sql_open(dp_sql *sql, const char *path, const char *vfs);
 void dp_sql_trust(dp_sql *sql);
 /* For salvage: read what can be read of a damaged file. */
 void dp_sql_tolerate(dp_sql *sql);
-void dp_sql_close(dp_sql *sql); /* Accepts a zeroed or closed one; an open transaction is rolled back. */
+void dp_sql_close(
+    dp_sql *sql); /* Accepts a zeroed or closed one; an open transaction is rolled back. */
 /* SQLite's code as a status; remembers failures. */
 dp_status dp_sql_status(dp_sql *sql, int code);
 /* Several statements without results. */
@@ -37,7 +38,8 @@ DP_MUST dp_status dp_sql_exec(dp_sql *sql, const char *text);
 DP_MUST dp_status dp_sql_number(dp_sql *sql, const char *text, int64_t *value);
 /* Run steps[user_version] .. steps[count - 1], each with its new user_version in one transaction. *from: the version
  * found. DP_VERSION: newer than count; DP_BADMSG: tables of something else. Nothing is written then. */
-DP_MUST dp_status dp_sql_migrate(dp_sql *sql, const char *const *steps, uint32_t count, uint32_t *from);
+DP_MUST dp_status dp_sql_migrate(dp_sql *sql, const char *const *steps, uint32_t count,
+                                 uint32_t *from);
 DP_MUST dp_status dp_sql_begin(dp_sql *sql);
 /* If COMMIT fails the transaction is rolled back. */
 DP_MUST dp_status dp_sql_commit(dp_sql *sql);
@@ -54,7 +56,8 @@ typedef struct dp_query {
 } dp_query;
 
 dp_query dp_query_of(dp_sql *sql, const char *text);
-void dp_bind_u64(dp_query *query, uint64_t value); /* Above INT64_MAX: DP_TOOBIG, since it could not be ordered. */
+void dp_bind_u64(dp_query *query,
+                 uint64_t value); /* Above INT64_MAX: DP_TOOBIG, since it could not be ordered. */
 void dp_bind_i64(dp_query *query, int64_t value);
 void dp_bind_bits(dp_query *query, uint64_t value); /* All 64 bits; not ordered. */
 void dp_bind_hash(dp_query *query, const dp_hash *hash);
@@ -74,7 +77,8 @@ dp_view dp_column_view(const dp_query *query, int column); /* Lives until the ne
 /* Zeros unless the column is a blob of exactly size bytes. */
 void dp_column_bytes(const dp_query *query, int column, void *out, size_t size);
 dp_hash dp_column_hash(const dp_query *query, int column);
-void dp_column_text(const dp_query *query, int column, char *out, size_t out_size); /* Cut to fit. */
+void dp_column_text(const dp_query *query, int column, char *out,
+                    size_t out_size); /* Cut to fit. */
 /* Columns first .. last against the checksum in column last + 1. DP_CORRUPT. */
 DP_MUST dp_status dp_column_check(const dp_query *query, int first, int last);
 

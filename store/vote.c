@@ -32,8 +32,9 @@ struct save {
 
 static dp_status save_body(dp_store *store, void *context)
 {
-    static const char sql[] = "INSERT OR REPLACE INTO vote(run,secret,public,slot,promised,accepted,place,record,chk)"
-                              " VALUES(?,?,?,?,?,?,?,?,?)";
+    static const char sql[] =
+        "INSERT OR REPLACE INTO vote(run,secret,public,slot,promised,accepted,place,record,chk)"
+        " VALUES(?,?,?,?,?,?,?,?,?)";
     const struct save *save = (const struct save *)context;
     dp_query query = dp_query_of(&store->meta, sql);
     dp_bind_hash(&query, save->run);
@@ -56,7 +57,8 @@ dp_status dp_vote_create_key(dp_store *store, const dp_hash *run, const dp_vote_
     const dp_status status = dp_query_next(&there);
     dp_query_end(&there);
     if (status != DP_NOTFOUND) {
-        return status == DP_OK ? DP_EXISTS : status; /* Also when the row is damaged: destroy it first. */
+        return status == DP_OK ? DP_EXISTS
+                               : status; /* Also when the row is damaged: destroy it first. */
     }
     const dp_vote_row none = {.promised = DP_VOTE_ROW_NONE, .accepted = DP_VOTE_ROW_NONE};
     struct save save = {.run = run, .key = key, .vote = &none};
@@ -121,7 +123,8 @@ dp_status dp_vote_load(dp_store *store, const dp_hash *run, dp_vote_row *vote, d
 /* Does next go on from saved without taking anything back? (Rules V1 to V3 of the acceptor.) */
 static bool goes_on(const dp_vote_row *saved, const dp_vote_row *next)
 {
-    if (next->promised < DP_VOTE_ROW_NONE || next->accepted < DP_VOTE_ROW_NONE || next->accepted > next->promised ||
+    if (next->promised < DP_VOTE_ROW_NONE || next->accepted < DP_VOTE_ROW_NONE ||
+        next->accepted > next->promised ||
         (next->accepted == DP_VOTE_ROW_NONE && next->record.size > 0)) {
         return false;
     }

@@ -50,7 +50,8 @@ static uint64_t tag_of(const uint8_t *public_key, const char *domain, dp_view by
     return dp_sim_hash(dp_sim_hash(seed, dp_view_text(domain)), bytes);
 }
 
-static bool sign(void *context, int key, const char *domain, dp_view bytes, uint8_t signature[DP_SIGNATURE_BYTES])
+static bool sign(void *context, int key, const char *domain, dp_view bytes,
+                 uint8_t signature[DP_SIGNATURE_BYTES])
 {
     const dp_host *host = context;
     uint8_t public_key[DP_PUBLIC_KEY_BYTES];
@@ -66,8 +67,8 @@ static bool sign(void *context, int key, const char *domain, dp_view bytes, uint
     return true;
 }
 
-static bool verify(void *context, const uint8_t public_key[DP_PUBLIC_KEY_BYTES], const char *domain, dp_view bytes,
-                   const uint8_t signature[DP_SIGNATURE_BYTES])
+static bool verify(void *context, const uint8_t public_key[DP_PUBLIC_KEY_BYTES], const char *domain,
+                   dp_view bytes, const uint8_t signature[DP_SIGNATURE_BYTES])
 {
     uint8_t right[DP_SIGNATURE_BYTES] = {0};
     const uint64_t tag = tag_of(public_key, domain, bytes);
@@ -100,8 +101,9 @@ void dp_sim_credential(uint32_t index, bool founder, uint8_t out[DP_SIM_CREDENTI
     dp_write_u64(&w, dp_sim_hash(0x63726564, dp_view_of(out, w.size)));
 }
 
-static dp_status admit(void *context, dp_view credential, const dp_run_id *run, const uint8_t root[DP_PUBLIC_KEY_BYTES],
-                       const dp_peer *peer, uint64_t now_ms, dp_admitted *out)
+static dp_status admit(void *context, dp_view credential, const dp_run_id *run,
+                       const uint8_t root[DP_PUBLIC_KEY_BYTES], const dp_peer *peer,
+                       uint64_t now_ms, dp_admitted *out)
 {
     dp_admitted admitted = {0};
     dp_peer subject;

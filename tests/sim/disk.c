@@ -100,7 +100,8 @@ static uint8_t *uses_of(dp_disk *disk, uint32_t object)
 
 static bool row_needs(const dp_disk_row *row, uint32_t object)
 {
-    return row->size != 0 && (row->keep[0] == object || row->keep[1] == object || row->keep[2] == object);
+    return row->size != 0 &&
+           (row->keep[0] == object || row->keep[1] == object || row->keep[2] == object);
 }
 
 static bool needed(const dp_disk *disk, uint32_t object)
@@ -180,7 +181,8 @@ static void append_record(dp_disk *disk, dp_disk_write *write)
 static void let_go(dp_disk *disk, const uint32_t keep[3])
 {
     for (uint32_t i = 0; i < 3; i++) {
-        if (keep[i] < disk->uses_capacity && (disk->uses[keep[i]] & ~1U) == 0 && !needed(disk, keep[i])) {
+        if (keep[i] < disk->uses_capacity && (disk->uses[keep[i]] & ~1U) == 0 &&
+            !needed(disk, keep[i])) {
             disk->uses[keep[i]] = 0;
         }
     }
@@ -208,12 +210,14 @@ static void put_exchange(dp_disk *disk, dp_disk_write *write)
 {
     uint32_t i = 0;
 
-    while (i < disk->n_exchanges && memcmp(disk->exchanges[i].exchange, write->row.exchange, 16) != 0) {
+    while (i < disk->n_exchanges &&
+           memcmp(disk->exchanges[i].exchange, write->row.exchange, 16) != 0) {
         i++;
     }
     if (write->row.size == 0) {
         if (i < disk->n_exchanges) {
-            const uint32_t keep[3] = {disk->exchanges[i].keep[0], disk->exchanges[i].keep[1], disk->exchanges[i].keep[2]};
+            const uint32_t keep[3] = {disk->exchanges[i].keep[0], disk->exchanges[i].keep[1],
+                                      disk->exchanges[i].keep[2]};
             row_clear(&disk->exchanges[i]);
             disk->exchanges[i] = disk->exchanges[--disk->n_exchanges];
             let_go(disk, keep);
@@ -235,16 +239,19 @@ static void put_checkpoint(dp_disk *disk, const dp_disk_write *write)
     *uses = (uint8_t)(*uses | 1U);
     if (disk->n_checkpoints == DP_DISK_CHECKPOINTS_MAX) {
         const uint32_t old = disk->checkpoints[0].object;
-        memmove(disk->checkpoints, disk->checkpoints + 1, sizeof disk->checkpoints - sizeof disk->checkpoints[0]);
+        memmove(disk->checkpoints, disk->checkpoints + 1,
+                sizeof disk->checkpoints - sizeof disk->checkpoints[0]);
         disk->n_checkpoints--;
-        disk->checkpoints[disk->n_checkpoints] = (dp_disk_checkpoint){.round = write->round, .object = write->object};
+        disk->checkpoints[disk->n_checkpoints] =
+            (dp_disk_checkpoint){.round = write->round, .object = write->object};
         disk->n_checkpoints++;
         if (old != write->object) {
             dp_disk_use(disk, old, DP_USE_STATE, false);
         }
         return;
     }
-    disk->checkpoints[disk->n_checkpoints++] = (dp_disk_checkpoint){.round = write->round, .object = write->object};
+    disk->checkpoints[disk->n_checkpoints++] =
+        (dp_disk_checkpoint){.round = write->round, .object = write->object};
 }
 
 static void perform(dp_disk *disk, dp_disk_write *write)

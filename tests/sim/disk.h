@@ -13,7 +13,8 @@
 enum {
     DP_DISK_EXCHANGES_MAX = 80,
     DP_DISK_CHECKPOINTS_MAX = 2,
-    DP_DISK_FRESH = 7 /* a use: made by the trainer, and no row names it yet. Two makings may be the same bytes, so an older
+    DP_DISK_FRESH =
+        7 /* a use: made by the trainer, and no row names it yet. Two makings may be the same bytes, so an older
                          row that goes must not take it along */
 };
 
@@ -59,8 +60,8 @@ typedef struct dp_disk_write {
     uint32_t op;
     uint32_t peer;
     uint32_t object;
-    uint64_t round;        /* of a checkpoint or parcel */
-    uint64_t life;         /* of the trainer that made it */
+    uint64_t round; /* of a checkpoint or parcel */
+    uint64_t life;  /* of the trainer that made it */
     dp_store_kind row_kind;
     dp_disk_row row;       /* bytes owned */
     dp_disk_record record; /* bytes owned */
@@ -77,11 +78,11 @@ typedef struct dp_disk {
     uint32_t n_exchanges;
     dp_disk_checkpoint checkpoints[DP_DISK_CHECKPOINTS_MAX];
     uint32_t n_checkpoints;
-    uint8_t *uses;           /* per shelf number: bit 0 durable, bit k held for dp_object_use k */
+    uint8_t *uses; /* per shelf number: bit 0 durable, bit k held for dp_object_use k */
     uint32_t uses_capacity;
     uint64_t incarnation;
-    uint32_t vote_key;       /* which vote key its vote table holds; a new table makes a new one */
-    dp_disk_write *first;    /* under way, in order */
+    uint32_t vote_key;    /* which vote key its vote table holds; a new table makes a new one */
+    dp_disk_write *first; /* under way, in order */
     dp_disk_write *last;
     uint64_t free_us;
 } dp_disk;
@@ -96,7 +97,8 @@ bool dp_disk_holds(const dp_disk *disk, uint32_t object);
 void dp_disk_use(dp_disk *disk, uint32_t object, uint32_t use, bool on);
 
 /* Queue a write that takes took_us after those before it; the bytes in it become the disk's. Returns when it ends. */
-uint64_t dp_disk_begin(dp_disk *disk, const dp_disk_write *write, uint64_t now_us, uint64_t took_us);
+uint64_t dp_disk_begin(dp_disk *disk, const dp_disk_write *write, uint64_t now_us,
+                       uint64_t took_us);
 /* The oldest write has ended: it is durable. The caller frees it with dp_disk_write_free. NULL if there is none. */
 dp_disk_write *dp_disk_end(dp_disk *disk);
 void dp_disk_write_free(dp_disk_write *write);

@@ -23,9 +23,9 @@ typedef struct duel_voter {
     uint32_t index;
     bool up;
     dp_commit commit;
-    uint32_t op;         /* of the write under way, 0: none */
+    uint32_t op; /* of the write under way, 0: none */
     dp_packet *writing;
-    dp_packet *durable;  /* the vote row; NULL: none */
+    dp_packet *durable; /* the vote row; NULL: none */
     bool crash_now;
 } duel_voter;
 
@@ -39,7 +39,7 @@ struct duel {
     uint32_t values;
     uint32_t n_messages;
     bool forgot;
-    bool liar;           /* somebody proposes two records in ballot 0 */
+    bool liar; /* somebody proposes two records in ballot 0 */
     duel_message messages[MESSAGES_MAX];
     uint32_t accepted_in[DP_VOTERS_MAX]; /* ballot + 1 of the last ACCEPTED sent */
     dp_hash accepted_hash[DP_VOTERS_MAX];
@@ -81,7 +81,8 @@ static void note_accepted(duel_voter *voter, dp_view message)
     }
     if (d->accepted_in[voter->index] == msg.vote.ballot + 1 &&
         !dp_hash_equal(&d->accepted_hash[voter->index], &msg.vote.hash)) {
-        dp_sim_fail(d->sim, "V2", voter->index, "accepts two records in ballot %u", msg.vote.ballot);
+        dp_sim_fail(d->sim, "V2", voter->index, "accepts two records in ballot %u",
+                    msg.vote.ballot);
     }
     d->accepted_in[voter->index] = msg.vote.ballot + 1;
     d->accepted_hash[voter->index] = msg.vote.hash;
@@ -133,7 +134,8 @@ static void proof(void *context, const dp_vote *a, const dp_vote *b)
 
     (void)b;
     if (!voter->world->liar) {
-        dp_sim_fail(voter->world->sim, "S1", voter->index, "proof of a double vote of voter %u", a->voter);
+        dp_sim_fail(voter->world->sim, "S1", voter->index, "proof of a double vote of voter %u",
+                    a->voter);
     }
 }
 
@@ -141,14 +143,20 @@ static void proof(void *context, const dp_vote *a, const dp_vote *b)
 
 static void start(duel *d, duel_voter *voter)
 {
-    const dp_commit_host host = {.context = voter, .judge = judge, .value = value, .send = send, .store = store, .proof = proof};
+    const dp_commit_host host = {.context = voter,
+                                 .judge = judge,
+                                 .value = value,
+                                 .send = send,
+                                 .store = store,
+                                 .proof = proof};
     const dp_crypto crypto = dp_sim_crypto(&d->sim->hosts[voter->index]);
     uint8_t key[DP_PUBLIC_KEY_BYTES];
 
     dp_sim_vote_key(&d->sim->hosts[voter->index], key);
     dp_commit_init(&voter->commit, &host, &crypto, &d->sim->run, key);
     if (voter->durable != NULL &&
-        dp_commit_restore(&voter->commit, dp_view_of(voter->durable->data, voter->durable->size)) != DP_OK) {
+        dp_commit_restore(&voter->commit, dp_view_of(voter->durable->data, voter->durable->size)) !=
+            DP_OK) {
         dp_sim_fail(d->sim, "D2", voter->index, "the vote row does not restore");
     }
     dp_commit_begin(&voter->commit, &d->ledger, &d->sim->hosts[voter->index].peer);
@@ -219,7 +227,8 @@ static void lie(duel *d)
 
     memset(&msg, 0, sizeof msg);
     DP_IGNORE(value(&d->voters[owner], record) == 0);
-    msg.vote = (dp_vote){.type = DP_MSG_PROPOSE, .voter = (uint8_t)owner, .slot = 1, .prev = d->sim->run};
+    msg.vote =
+        (dp_vote){.type = DP_MSG_PROPOSE, .voter = (uint8_t)owner, .slot = 1, .prev = d->sim->run};
     msg.record = dp_view_of(record, sizeof record);
     msg.vote.hash = dp_record_hash(msg.record);
     dp_assert(dp_vote_sign(&msg.vote, &crypto, &d->sim->run));

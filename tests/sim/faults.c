@@ -20,18 +20,21 @@ static void strike_later(dp_sim *sim, dp_fault fault)
     const uint64_t at = sim->now_us + mean / 4 + below(sim, mean * 3 / 2);
 
     if (at < sim->plan.faults_end_us) {
-        dp_sim_push(sim, &(dp_occasion){.at_us = at, .kind = DP_ON_FAULT, .detail = (uint16_t)fault});
+        dp_sim_push(sim,
+                    &(dp_occasion){.at_us = at, .kind = DP_ON_FAULT, .detail = (uint16_t)fault});
     }
 }
 
 void dp_faults_start(dp_sim *sim)
 {
-    static const dp_fault striking[] = {DP_FAULT_PARTITION, DP_FAULT_ONEWAY,  DP_FAULT_CRASH, DP_FAULT_AMNESIA,
-                                        DP_FAULT_PAUSE,     DP_FAULT_TRAINER, DP_FAULT_DISK,  DP_FAULT_LEAVE};
+    static const dp_fault striking[] = {DP_FAULT_PARTITION, DP_FAULT_ONEWAY, DP_FAULT_CRASH,
+                                        DP_FAULT_AMNESIA,   DP_FAULT_PAUSE,  DP_FAULT_TRAINER,
+                                        DP_FAULT_DISK,      DP_FAULT_LEAVE};
 
     sim->net.weather = sim->plan.weather;
     /* Round trips of 160 ms do not fit in a quarter of a short round. */
-    dp_net_lay_out(&sim->net, on(sim, DP_FAULT_DELAY) && sim->plan.round_ms >= 1000, on(sim, DP_FAULT_SLOW));
+    dp_net_lay_out(&sim->net, on(sim, DP_FAULT_DELAY) && sim->plan.round_ms >= 1000,
+                   on(sim, DP_FAULT_SLOW));
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         dp_host *host = &sim->hosts[i];
         uint64_t at = i == 0 ? 1 : 1 + below(sim, 2000000);
@@ -75,7 +78,8 @@ static void partition(dp_sim *sim)
     const uint32_t groups = form == 0 ? 2 + (uint32_t)below(sim, 3) : 2;
     const uint32_t alone = (uint32_t)below(sim, n);
     const bool hold = below(sim, 2) == 0;
-    const uint64_t until = sim->now_us + 300000 + below(sim, below(sim, 3) == 0 ? 15000000 : 4000000);
+    const uint64_t until =
+        sim->now_us + 300000 + below(sim, below(sim, 3) == 0 ? 15000000 : 4000000);
     const uint64_t salt = dp_rng_next(&sim->fault_rng);
 
     for (uint32_t a = 0; a < n; a++) {
@@ -110,7 +114,8 @@ static void one_way(dp_sim *sim)
 static void restart_later(dp_sim *sim, dp_host *host, uint64_t wait_us)
 {
     host->restart_at = sim->now_us + wait_us;
-    dp_sim_push(sim, &(dp_occasion){.at_us = host->restart_at, .kind = DP_ON_BOOT, .node = host->index});
+    dp_sim_push(sim,
+                &(dp_occasion){.at_us = host->restart_at, .kind = DP_ON_BOOT, .node = host->index});
 }
 
 static void crash(dp_sim *sim)
@@ -139,7 +144,8 @@ static bool others_have_all(dp_sim *sim, const dp_host *victim)
             continue;
         }
         dp_node_look(host->node, &view);
-        if (view.is_voter && host->disk.n_records == dp_oracle_slots(sim) && view.applied == dp_oracle_rounds(sim)) {
+        if (view.is_voter && host->disk.n_records == dp_oracle_slots(sim) &&
+            view.applied == dp_oracle_rounds(sim)) {
             have++;
         }
     }
@@ -151,8 +157,8 @@ static void amnesia(dp_sim *sim)
 {
     dp_host *host = any_up(sim);
 
-    if (host == NULL || sim->amnesias > 0 || sim->leavers > 0 || dp_oracle_voters(sim) < 3 || host->disk.n_records == 0 ||
-        !others_have_all(sim, host)) {
+    if (host == NULL || sim->amnesias > 0 || sim->leavers > 0 || dp_oracle_voters(sim) < 3 ||
+        host->disk.n_records == 0 || !others_have_all(sim, host)) {
         return;
     }
     sim->amnesias++;
@@ -173,7 +179,8 @@ static void pause_one(dp_sim *sim)
     dp_host *host = any_up(sim);
 
     if (host != NULL && host->paused_until <= sim->now_us) {
-        host->paused_until = sim->now_us + 200000 + below(sim, below(sim, 3) == 0 ? 12000000 : 3000000);
+        host->paused_until =
+            sim->now_us + 200000 + below(sim, below(sim, 3) == 0 ? 12000000 : 3000000);
     }
 }
 
@@ -192,7 +199,8 @@ static void leave(dp_sim *sim)
     sim->leavers++;
     host->leaving = true;
     dp_host_command(host, DP_COMMAND_LEAVE);
-    dp_sim_push(sim, &(dp_occasion){.at_us = sim->now_us + 2000000, .kind = DP_ON_LEAVE, .node = host->index});
+    dp_sim_push(sim, &(dp_occasion){
+                         .at_us = sim->now_us + 2000000, .kind = DP_ON_LEAVE, .node = host->index});
 }
 
 static void trouble_disk(dp_sim *sim)

@@ -56,7 +56,8 @@ static uint64_t sim_time(const dp_host *host, dp_time at)
         return UINT64_MAX;
     }
     const uint64_t left = dp_time_between(host_time(host), at);
-    return host->sim->now_us + left * 1000000 / (uint64_t)(1000000 + host->clock_ppm) + (left == 0 ? 0 : 2);
+    return host->sim->now_us + left * 1000000 / (uint64_t)(1000000 + host->clock_ppm) +
+           (left == 0 ? 0 : 2);
 }
 
 static void set_timer(dp_host *host)
@@ -70,11 +71,12 @@ static void set_timer(dp_host *host)
         return; /* an early tick does no harm, and the next one is set after it */
     }
     host->tick_at = at;
-    dp_sim_push(host->sim, &(dp_occasion){.at_us = at > host->sim->now_us ? at : host->sim->now_us + 1,
-                                          .kind = DP_ON_TICK,
-                                          .node = host->index,
-                                          .boot = host->boot,
-                                          .value = ++host->tick_generation});
+    dp_sim_push(host->sim,
+                &(dp_occasion){.at_us = at > host->sim->now_us ? at : host->sim->now_us + 1,
+                               .kind = DP_ON_TICK,
+                               .node = host->index,
+                               .boot = host->boot,
+                               .value = ++host->tick_generation});
 }
 
 /* ---- actions ---- */
@@ -82,7 +84,8 @@ static void set_timer(dp_host *host)
 static void do_send(dp_host *host, const dp_action *action)
 {
     dp_sim *sim = host->sim;
-    dp_packet *packet = dp_packet_of(action->u.send.bytes.data, (uint32_t)action->u.send.bytes.size);
+    dp_packet *packet =
+        dp_packet_of(action->u.send.bytes.data, (uint32_t)action->u.send.bytes.size);
 
     dp_assert(packet != NULL);
     dp_sim_mark(sim, dp_sim_hash(host->index, action->u.send.bytes), action->u.send.to);
@@ -92,7 +95,8 @@ static void do_send(dp_host *host, const dp_action *action)
             to = dp_sim_index(sim, &action->u.send.peer);
         }
         if (to < sim->plan.nodes && to != host->index) {
-            DP_IGNORE(dp_net_send(&sim->net, &sim->queue, sim->now_us, host->index, to, dp_packet_share(packet),
+            DP_IGNORE(dp_net_send(&sim->net, &sim->queue, sim->now_us, host->index, to,
+                                  dp_packet_share(packet),
                                   DP_NET_CONTROL)); /* a full queue is found by the loop */
         }
         if (action->u.send.to == DP_TO_PEER) {
@@ -102,7 +106,8 @@ static void do_send(dp_host *host, const dp_action *action)
     dp_packet_drop(packet);
     const uint8_t type = dp_msg_type_of(action->u.send.bytes);
     if (sim->plan.crash_after_send != 0 && !sim->healed &&
-        ((type >= DP_MSG_READY && type <= DP_MSG_DECIDE) || (type >= DP_MSG_MIX_OFFER && type <= DP_MSG_MIX_STATUS)) &&
+        ((type >= DP_MSG_READY && type <= DP_MSG_DECIDE) ||
+         (type >= DP_MSG_MIX_OFFER && type <= DP_MSG_MIX_STATUS)) &&
         dp_rng_below(&sim->crash_rng, 65536) < sim->plan.crash_after_send) {
         host->crash_now = true;
     }
@@ -139,11 +144,17 @@ static void do_hangup(dp_host *host, const dp_action *action)
     dp_net_end *end = &sim->net.ends[(size_t)host->index * sim->plan.nodes + to];
     const uint64_t connection = end->connection;
     end->connection = 0;
-    DP_IGNORE(dp_net_reset(&sim->net, &sim->queue, sim->now_us, host->index, to, connection, DP_LINK_CLOSED));
+    DP_IGNORE(dp_net_reset(&sim->net, &sim->queue, sim->now_us, host->index, to, connection,
+                           DP_LINK_CLOSED));
     if (connection != 0) {
         /* The transport reports the end of every link it reported. */
-        dp_sim_push(sim, &(dp_occasion){.at_us = sim->now_us + 1, .kind = DP_ON_LINK_DOWN, .node = host->index,
-                                        .boot = host->boot, .other = to, .value = UINT64_MAX, .detail = DP_LINK_CLOSED});
+        dp_sim_push(sim, &(dp_occasion){.at_us = sim->now_us + 1,
+                                        .kind = DP_ON_LINK_DOWN,
+                                        .node = host->index,
+                                        .boot = host->boot,
+                                        .other = to,
+                                        .value = UINT64_MAX,
+                                        .detail = DP_LINK_CLOSED});
     }
 }
 
@@ -156,7 +167,9 @@ void dp_host_write(dp_host *host, const dp_disk_write *write)
 {
     const uint64_t done = dp_disk_begin(&host->disk, write, host->sim->now_us, disk_time(host));
 
-    dp_sim_push(host->sim, &(dp_occasion){.at_us = done, .kind = DP_ON_DISK, .node = host->index, .boot = host->boot});
+    dp_sim_push(
+        host->sim,
+        &(dp_occasion){.at_us = done, .kind = DP_ON_DISK, .node = host->index, .boot = host->boot});
 }
 
 static uint8_t *copy_of(dp_view a, dp_view b)
@@ -175,7 +188,9 @@ static uint8_t *copy_of(dp_view a, dp_view b)
 
 static void do_store(dp_host *host, const dp_action *action)
 {
-    dp_disk_write write = {.kind = DP_WRITE_ROW, .then = DP_THEN_STORED, .op = action->u.store.op,
+    dp_disk_write write = {.kind = DP_WRITE_ROW,
+                           .then = DP_THEN_STORED,
+                           .op = action->u.store.op,
                            .row_kind = action->u.store.kind};
     const dp_view bytes = action->u.store.bytes;
     const dp_view none = {0};
@@ -188,7 +203,8 @@ static void do_store(dp_host *host, const dp_action *action)
         if (!dp_hash_is_zero(&action->u.store.keep[i])) {
             write.row.keep[i] = dp_shelf_find(&host->sim->shelf, &action->u.store.keep[i]);
             if (!dp_disk_holds(&host->disk, write.row.keep[i])) {
-                dp_sim_fail(host->sim, "D1", host->index, "a row was stored before an object that it needs was durable");
+                dp_sim_fail(host->sim, "D1", host->index,
+                            "a row was stored before an object that it needs was durable");
             }
         }
     }
@@ -222,8 +238,10 @@ static void do_save(dp_host *host, const dp_action *action)
     }
     dp_assert(object != DP_SHELF_NONE);
     host->saved_us = sim->now_us;
-    dp_host_write(host, &(dp_disk_write){.kind = DP_WRITE_CHECKPOINT, .then = DP_THEN_SAVED,
-                                         .object = object, .round = action->u.save.round});
+    dp_host_write(host, &(dp_disk_write){.kind = DP_WRITE_CHECKPOINT,
+                                         .then = DP_THEN_SAVED,
+                                         .object = object,
+                                         .round = action->u.save.round});
 }
 
 static void do_note(dp_host *host, const dp_action *action)
@@ -232,9 +250,10 @@ static void do_note(dp_host *host, const dp_action *action)
 
     dp_oracle_note(host, note);
     if (host->sim->options.trace == (int32_t)host->index) {
-        printf("%10.6f node %u note %s round %llu peer %u a %llu b %llu %s\n", (double)host->sim->now_us / 1e6,
-               host->index, dp_note_name(note->code), (unsigned long long)note->round,
-               dp_sim_index(host->sim, &note->peer), (unsigned long long)note->a, (unsigned long long)note->b, note->cause);
+        printf("%10.6f node %u note %s round %llu peer %u a %llu b %llu %s\n",
+               (double)host->sim->now_us / 1e6, host->index, dp_note_name(note->code),
+               (unsigned long long)note->round, dp_sim_index(host->sim, &note->peer),
+               (unsigned long long)note->a, (unsigned long long)note->b, note->cause);
     }
 }
 
@@ -296,7 +315,8 @@ static void perform(dp_host *host, const dp_action *action)
         do_note(host, action);
         break;
     case DP_DO_HALT:
-        dp_sim_fail(sim, "S1", host->index, "the node halted: %s", action->u.note.cause == NULL ? "" : action->u.note.cause);
+        dp_sim_fail(sim, "S1", host->index, "the node halted: %s",
+                    action->u.note.cause == NULL ? "" : action->u.note.cause);
         break;
     }
 }
@@ -309,7 +329,8 @@ void dp_host_event(dp_host *host, dp_event *event)
         return;
     }
     event->now = host_time(host);
-    event->wall_ms = wall_start_ms + (uint64_t)((int64_t)(sim->now_us / 1000) + host->wall_offset_ms);
+    event->wall_ms =
+        wall_start_ms + (uint64_t)((int64_t)(sim->now_us / 1000) + host->wall_offset_ms);
     sim->totals.steps++;
     sim->actions->count = 0;
     dp_node_step(host->node, event, sim->actions);
@@ -319,8 +340,10 @@ void dp_host_event(dp_host *host, dp_event *event)
     }
     if (host->crash_now) {
         dp_host_crash(host, dp_rng_below(&sim->crash_rng, 4) != 0);
-        host->restart_at = sim->now_us + 20000 + dp_rng_below(&sim->crash_rng, sim->plan.away_us_max);
-        dp_sim_push(sim, &(dp_occasion){.at_us = host->restart_at, .kind = DP_ON_BOOT, .node = host->index});
+        host->restart_at =
+            sim->now_us + 20000 + dp_rng_below(&sim->crash_rng, sim->plan.away_us_max);
+        dp_sim_push(sim, &(dp_occasion){
+                             .at_us = host->restart_at, .kind = DP_ON_BOOT, .node = host->index});
         return;
     }
     dp_assert(boot == host->boot);
@@ -337,26 +360,31 @@ static void restore_rows(dp_host *host)
 
     for (uint32_t s = 0; s < disk->n_records && status == DP_OK; s++) {
         const dp_disk_record *r = &disk->records[s];
-        status = dp_node_restore_record(host->node, (uint64_t)s + 1, dp_view_of(r->data, r->record_size),
-                                        dp_view_of(r->data + r->record_size, r->cert_size));
+        status =
+            dp_node_restore_record(host->node, (uint64_t)s + 1, dp_view_of(r->data, r->record_size),
+                                   dp_view_of(r->data + r->record_size, r->cert_size));
     }
     if (status == DP_OK && disk->vote.size != 0) {
         status = dp_node_restore_vote(host->node, dp_view_of(disk->vote.data, disk->vote.size));
     }
     if (status == DP_OK && disk->pending.size != 0) {
-        status = dp_node_restore_pending(host->node, dp_view_of(disk->pending.data, disk->pending.size));
+        status =
+            dp_node_restore_pending(host->node, dp_view_of(disk->pending.data, disk->pending.size));
     }
     for (uint32_t i = 0; i < disk->n_exchanges && status == DP_OK; i++) {
         const dp_disk_row *row = &disk->exchanges[i];
-        status = dp_node_restore_exchange(host->node, row->exchange, dp_view_of(row->data, row->size));
+        status =
+            dp_node_restore_exchange(host->node, row->exchange, dp_view_of(row->data, row->size));
     }
     for (uint32_t i = 0; i < disk->n_checkpoints && status == DP_OK; i++) {
         const dp_shelf_item *item = &sim->shelf.items[disk->checkpoints[i].object];
-        status = dp_node_restore_checkpoint(host->node, disk->checkpoints[i].round, &item->root, item->size);
+        status = dp_node_restore_checkpoint(host->node, disk->checkpoints[i].round, &item->root,
+                                            item->size);
     }
     for (uint32_t i = 0; i < disk->uses_capacity && i < sim->shelf.count && status == DP_OK; i++) {
         if (dp_disk_holds(disk, i)) {
-            status = dp_node_restore_object(host->node, &sim->shelf.items[i].root, sim->shelf.items[i].size);
+            status = dp_node_restore_object(host->node, &sim->shelf.items[i].root,
+                                            sim->shelf.items[i].size);
         }
     }
     for (uint32_t i = 0; i < sim->plan.nodes && status == DP_OK; i++) {
@@ -367,7 +395,8 @@ static void restore_rows(dp_host *host)
         }
     }
     if (status != DP_OK) {
-        dp_sim_fail(sim, "D2", host->index, "a durable row does not restore: %s", dp_status_name(status));
+        dp_sim_fail(sim, "D2", host->index, "a durable row does not restore: %s",
+                    dp_status_name(status));
     }
 }
 
@@ -432,7 +461,8 @@ void dp_host_crash(dp_host *host, bool reset)
     for (uint32_t b = 0; b < sim->plan.nodes; b++) {
         dp_net_end *end = &sim->net.ends[(size_t)host->index * sim->plan.nodes + b];
         if (reset) {
-            DP_IGNORE(dp_net_reset(&sim->net, &sim->queue, sim->now_us, host->index, b, end->connection, DP_LINK_RESET));
+            DP_IGNORE(dp_net_reset(&sim->net, &sim->queue, sim->now_us, host->index, b,
+                                   end->connection, DP_LINK_RESET));
         }
         end->connection = 0;
     }
@@ -488,7 +518,8 @@ static void on_dialed(dp_host *host, uint32_t other)
         theirs->connection = 0;
         link_down(callee, host->index, DP_LINK_RESET);
     }
-    if (host->node == NULL || callee->node == NULL || mine->connection != 0 || theirs->connection != 0) {
+    if (host->node == NULL || callee->node == NULL || mine->connection != 0 ||
+        theirs->connection != 0) {
         return;
     }
     mine->connection = ++sim->net.connections;
@@ -502,12 +533,13 @@ static void on_dialed(dp_host *host, uint32_t other)
 static void on_packet(dp_host *host, const dp_occasion *occasion)
 {
     dp_sim *sim = host->sim;
-    const uint64_t here = sim->net.ends[(size_t)host->index * sim->plan.nodes + occasion->other].connection;
+    const uint64_t here =
+        sim->net.ends[(size_t)host->index * sim->plan.nodes + occasion->other].connection;
 
     if (here == 0 || (occasion->value != 0 && occasion->value != here)) {
         /* No such connection here: the machine answers with a reset. */
-        DP_IGNORE(dp_net_reset(&sim->net, &sim->queue, sim->now_us, host->index, occasion->other, occasion->value,
-                               DP_LINK_RESET));
+        DP_IGNORE(dp_net_reset(&sim->net, &sim->queue, sim->now_us, host->index, occasion->other,
+                               occasion->value, DP_LINK_RESET));
         return;
     }
     const dp_view bytes = dp_view_of(occasion->packet->data, occasion->packet->size);
@@ -522,9 +554,11 @@ static void on_packet(dp_host *host, const dp_occasion *occasion)
 
 static void on_link_down(dp_host *host, const dp_occasion *occasion)
 {
-    dp_net_end *end = &host->sim->net.ends[(size_t)host->index * host->sim->plan.nodes + occasion->other];
+    dp_net_end *end =
+        &host->sim->net.ends[(size_t)host->index * host->sim->plan.nodes + occasion->other];
 
-    const bool own = occasion->value == UINT64_MAX && occasion->boot == host->boot; /* this side hung up */
+    const bool own =
+        occasion->value == UINT64_MAX && occasion->boot == host->boot; /* this side hung up */
     if (own ? end->connection == 0 : end->connection == occasion->value) {
         end->connection = 0;
         link_down(host, occasion->other, (dp_link_cause)occasion->detail);
@@ -575,7 +609,8 @@ void dp_host_command(dp_host *host, dp_command command)
 
 static void on_held(dp_host *host, const dp_occasion *occasion)
 {
-    const dp_disk_write write = {.object = occasion->detail | (uint32_t)occasion->value << 16, .peer = occasion->other};
+    const dp_disk_write write = {.object = occasion->detail | (uint32_t)occasion->value << 16,
+                                 .peer = occasion->other};
 
     dp_host_chunk_stored(host, &write);
 }
@@ -583,11 +618,13 @@ static void on_held(dp_host *host, const dp_occasion *occasion)
 /* A tick must move the next one on. */
 static void check_spin(dp_host *host)
 {
-    const bool again = dp_host_up(host) && sim_time(host, dp_node_wake(host->node)) <= host->sim->now_us;
+    const bool again =
+        dp_host_up(host) && sim_time(host, dp_node_wake(host->node)) <= host->sim->now_us;
 
     host->spins = again ? host->spins + 1 : 0;
     if (host->spins > DP_HOST_SPINS_MAX) {
-        dp_sim_fail(host->sim, "T1", host->index, "wants a tick at once, %u ticks in a row", host->spins);
+        dp_sim_fail(host->sim, "T1", host->index, "wants a tick at once, %u ticks in a row",
+                    host->spins);
     }
 }
 

@@ -16,7 +16,8 @@ struct dp_sim;
 
 enum {
     DP_HOST_COMMANDS_MAX = 64, /* trainer commands waiting */
-    DP_HOST_SPINS_MAX = 300    /* timers in a row due at once: then the daemon would use a whole core */
+    DP_HOST_SPINS_MAX =
+        300 /* timers in a row due at once: then the daemon would use a whole core */
 };
 
 typedef enum dp_toy_life { DP_TOY_DOWN = 0, DP_TOY_OPENING, DP_TOY_UP } dp_toy_life;
@@ -25,48 +26,48 @@ typedef struct dp_host {
     struct dp_sim *sim;
     uint32_t index;
     dp_peer peer;
-    dp_node *node;           /* NULL: not running */
-    uint32_t boot;           /* grows with every start and crash */
+    dp_node *node; /* NULL: not running */
+    uint32_t boot; /* grows with every start and crash */
     bool started_once;
-    bool left;               /* for good */
-    bool leaving;            /* its owner has asked for it */
+    bool left;    /* for good */
+    bool leaving; /* its owner has asked for it */
     uint64_t up_since;
     uint64_t paused_until;
-    uint64_t restart_at;     /* 0: no restart is planned */
+    uint64_t restart_at; /* 0: no restart is planned */
     /* clock */
     uint64_t clock_offset;
     int32_t clock_ppm;
     int64_t wall_offset_ms;
-    uint64_t tick_at;        /* of the timer that is set; UINT64_MAX: none */
+    uint64_t tick_at; /* of the timer that is set; UINT64_MAX: none */
     uint64_t tick_generation;
-    uint32_t spins;          /* timers in a row that were due when they were set */
+    uint32_t spins; /* timers in a row that were due when they were set */
     /* disk */
     dp_disk disk;
     dp_rng disk_rng;
-    uint32_t disk_slow;      /* factor */
-    uint8_t *met;            /* by node: was linked once, address is on disk */
+    uint32_t disk_slow; /* factor */
+    uint8_t *met;       /* by node: was linked once, address is on disk */
     uint64_t saved_us;
     /* trainer */
     dp_toy toy;
     dp_toy_life toy_state;
-    uint64_t life;           /* of the trainer process */
+    uint64_t life; /* of the trainer process */
     bool training;
     uint64_t train_round;
-    uint64_t trained_us;     /* steps are done up to here */
-    bool steps_due;          /* a DP_ON_STEPS is queued */
+    uint64_t trained_us; /* steps are done up to here */
+    bool steps_due;      /* a DP_ON_STEPS is queued */
     uint32_t step_us;
-    uint32_t toy_slow;       /* factor */
+    uint32_t toy_slow; /* factor */
     uint64_t toy_free_us;
     uint64_t nonce;
-    dp_action *commands;     /* ring of DP_HOST_COMMANDS_MAX */
+    dp_action *commands; /* ring of DP_HOST_COMMANDS_MAX */
     uint32_t command_first;
     uint32_t command_count;
-    dp_toy_parcel parcel;    /* of the PUBLISH or FREEZE whose objects are being written */
+    dp_toy_parcel parcel; /* of the PUBLISH or FREEZE whose objects are being written */
     uint64_t parcel_round;
-    dp_hash pending_root;    /* of the publication in the trainer */
+    dp_hash pending_root; /* of the publication in the trainer */
     uint8_t frozen_exchange[16];
-    dp_rng rng;              /* seeds of nodes, pace of the trainer */
-    bool crash_now;          /* the process dies before its next action */
+    dp_rng rng;     /* seeds of nodes, pace of the trainer */
+    bool crash_now; /* the process dies before its next action */
 } dp_host;
 
 DP_MUST dp_status dp_host_open(dp_host *host, struct dp_sim *sim, uint32_t index);
@@ -99,7 +100,7 @@ void dp_host_chunk_stored(dp_host *host, const dp_disk_write *write);
 
 /* host_train.c: the trainer process. */
 void dp_host_order(dp_host *host, const dp_action *action);
-void dp_host_ordered(dp_host *host);   /* the oldest command has ended */
+void dp_host_ordered(dp_host *host); /* the oldest command has ended */
 void dp_host_steps(dp_host *host);
 void dp_host_parcel_stored(dp_host *host, const dp_disk_write *write);
 void dp_host_trainer_dies(dp_host *host, bool tell);

@@ -17,7 +17,8 @@ static void send_bulk(dp_host *host, const dp_peer *peer, const dp_writer *write
     }
     dp_packet *packet = dp_packet_of(writer->data, (uint32_t)writer->size);
     dp_assert(packet != NULL);
-    DP_IGNORE(dp_net_send(&sim->net, &sim->queue, sim->now_us, host->index, to, packet, DP_NET_BULK));
+    DP_IGNORE(
+        dp_net_send(&sim->net, &sim->queue, sim->now_us, host->index, to, packet, DP_NET_BULK));
 }
 
 void dp_host_get(dp_host *host, const dp_action *action)
@@ -31,9 +32,13 @@ void dp_host_get(dp_host *host, const dp_action *action)
         dp_wire_write_info_get(&w, &action->u.get.root);
     } else {
         if (object != DP_SHELF_NONE && dp_disk_holds(&host->disk, object)) {
-            dp_sim_push(sim, &(dp_occasion){.at_us = sim->now_us + 1, .kind = DP_ON_HELD, .node = host->index,
-                                            .boot = host->boot, .other = dp_sim_index(sim, &action->u.get.peer),
-                                            .detail = (uint16_t)object, .value = object >> 16});
+            dp_sim_push(sim, &(dp_occasion){.at_us = sim->now_us + 1,
+                                            .kind = DP_ON_HELD,
+                                            .node = host->index,
+                                            .boot = host->boot,
+                                            .other = dp_sim_index(sim, &action->u.get.peer),
+                                            .detail = (uint16_t)object,
+                                            .value = object >> 16});
             return;
         }
         dp_wire_write_chunk_get(&w, &action->u.get.root, action->u.get.index);
@@ -81,9 +86,11 @@ void dp_host_serve(dp_host *host, const dp_action *action)
         if (!held) {
             return;
         }
-        dp_wire_write_info(&w, &action->u.get.root, sim->shelf.items[object].size, &sim->shelf.items[object].leaf);
+        dp_wire_write_info(&w, &action->u.get.root, sim->shelf.items[object].size,
+                           &sim->shelf.items[object].leaf);
     } else {
-        dp_wire_write_chunk_head(&w, &action->u.get.root, action->u.get.index, held && action->u.get.index == 0);
+        dp_wire_write_chunk_head(&w, &action->u.get.root, action->u.get.index,
+                                 held && action->u.get.index == 0);
         if (held && action->u.get.index == 0) {
             dp_write_view(&w, dp_shelf_bytes(&sim->shelf, object));
         }
@@ -128,7 +135,9 @@ static void on_chunk(dp_host *host, uint32_t from, dp_view bytes)
         return;
     }
     dp_assert(dp_view_equal(chunk.bytes, dp_shelf_bytes(&sim->shelf, object)));
-    dp_host_write(host, &(dp_disk_write){.kind = DP_WRITE_OBJECT, .then = DP_THEN_CHUNK, .object = object, .peer = from});
+    dp_host_write(
+        host, &(dp_disk_write){
+                  .kind = DP_WRITE_OBJECT, .then = DP_THEN_CHUNK, .object = object, .peer = from});
 }
 
 bool dp_host_message(dp_host *host, uint32_t from, dp_view bytes)

@@ -59,7 +59,9 @@ void dp_host_order(dp_host *host, const dp_action *action)
         return; /* the process is gone; TRAINER_DOWN tells the node, or has told it */
     }
     if (!has_all(host, action)) {
-        dp_sim_fail(sim, "A6", host->index, "trainer command %d needs an object that is not on the disk", (int)action->type);
+        dp_sim_fail(sim, "A6", host->index,
+                    "trainer command %d needs an object that is not on the disk",
+                    (int)action->type);
         return;
     }
     dp_assert(host->command_count < DP_HOST_COMMANDS_MAX);
@@ -68,8 +70,11 @@ void dp_host_order(dp_host *host, const dp_action *action)
         host->toy_free_us = sim->now_us;
     }
     host->toy_free_us += cost_of(host, action->type);
-    dp_sim_push(sim, &(dp_occasion){.at_us = host->toy_free_us, .kind = DP_ON_TRAINER, .node = host->index,
-                                    .boot = host->boot, .value = host->life});
+    dp_sim_push(sim, &(dp_occasion){.at_us = host->toy_free_us,
+                                    .kind = DP_ON_TRAINER,
+                                    .node = host->index,
+                                    .boot = host->boot,
+                                    .value = host->life});
 }
 
 /* Do the steps that fit in the time since the last call. Returns how many. */
@@ -96,8 +101,11 @@ static void plan_steps(dp_host *host)
 
     if (!host->steps_due && host->training) {
         host->steps_due = true;
-        dp_sim_push(host->sim, &(dp_occasion){.at_us = host->sim->now_us + (each > report_us ? each : report_us),
-                                              .kind = DP_ON_STEPS, .node = host->index, .boot = host->boot,
+        dp_sim_push(host->sim, &(dp_occasion){.at_us = host->sim->now_us +
+                                                       (each > report_us ? each : report_us),
+                                              .kind = DP_ON_STEPS,
+                                              .node = host->index,
+                                              .boot = host->boot,
                                               .value = host->life});
     }
 }
@@ -134,7 +142,9 @@ static void answer_at(dp_host *host, uint64_t round, dp_status status)
     event.u.at.status = status;
     if (status == DP_OK) {
         dp_toy_state(host->toy.round, host->toy.theta, state);
-        event.u.at.root = host->sim->shelf.items[dp_shelf_add(&host->sim->shelf, dp_view_of(state, sizeof state))].root;
+        event.u.at.root =
+            host->sim->shelf.items[dp_shelf_add(&host->sim->shelf, dp_view_of(state, sizeof state))]
+                .root;
         dp_oracle_theta(host, host->toy.round, &event.u.at.root);
     }
     dp_host_event(host, &event);
@@ -142,9 +152,11 @@ static void answer_at(dp_host *host, uint64_t round, dp_status status)
 
 static void do_load(dp_host *host, const dp_action *action)
 {
-    const dp_view state = held(host, &action->u.load.root) ? bytes_of(host, &action->u.load.root) : (dp_view){0};
+    const dp_view state =
+        held(host, &action->u.load.root) ? bytes_of(host, &action->u.load.root) : (dp_view){0};
 
-    answer_at(host, action->u.load.round, state.size == 0 ? DP_NOTFOUND : dp_toy_load(&host->toy, state));
+    answer_at(host, action->u.load.round,
+              state.size == 0 ? DP_NOTFOUND : dp_toy_load(&host->toy, state));
 }
 
 static void do_init(dp_host *host)
@@ -162,9 +174,11 @@ static void do_restore(dp_host *host, const dp_action *action)
     const dp_view blob = bytes_of(host, &action->u.restore.blob_root);
 
     if (vector.size == 0 || (blob.size == 0 && !action->u.restore.frozen) ||
-        dp_toy_restore(&host->toy, action->u.restore.frozen, vector, blob, (dp_settle)action->u.restore.settle,
-                       action->u.restore.clip, action->u.restore.lambda) != DP_OK) {
-        dp_sim_fail(host->sim, "D3", host->index, "what a durable row needs for RESTORE is not on the disk");
+        dp_toy_restore(&host->toy, action->u.restore.frozen, vector, blob,
+                       (dp_settle)action->u.restore.settle, action->u.restore.clip,
+                       action->u.restore.lambda) != DP_OK) {
+        dp_sim_fail(host->sim, "D3", host->index,
+                    "what a durable row needs for RESTORE is not on the disk");
         return;
     }
     if (!action->u.restore.frozen && action->u.restore.settle != DP_SETTLE_NONE) {
@@ -181,17 +195,22 @@ static void write_parcel(dp_host *host, const uint8_t *data, uint32_t size, dp_w
     const uint32_t object = dp_shelf_add(&host->sim->shelf, dp_view_of(data, size));
 
     dp_disk_use(&host->disk, object, DP_DISK_FRESH, true);
-    dp_host_write(host, &(dp_disk_write){.kind = DP_WRITE_OBJECT, .then = then, .object = object,
-                                         .round = host->train_round, .life = host->life});
+    dp_host_write(host, &(dp_disk_write){.kind = DP_WRITE_OBJECT,
+                                         .then = then,
+                                         .object = object,
+                                         .round = host->train_round,
+                                         .life = host->life});
 }
 
 static void do_publish(dp_host *host, const dp_action *action)
 {
     if (host->toy.pending) {
-        dp_sim_fail(host->sim, "B7", host->index, "PUBLISH while the publication before has no outcome");
+        dp_sim_fail(host->sim, "B7", host->index,
+                    "PUBLISH while the publication before has no outcome");
         return;
     }
-    dp_toy_publish(&host->toy, action->u.publish.dense, (uint64_t)host->index << 32 | ++host->nonce, &host->parcel);
+    dp_toy_publish(&host->toy, action->u.publish.dense, (uint64_t)host->index << 32 | ++host->nonce,
+                   &host->parcel);
     host->parcel_round = action->u.publish.round;
     write_parcel(host, host->parcel.blob, host->parcel.blob_size, DP_THEN_NOTHING);
     write_parcel(host, host->parcel.vector, sizeof host->parcel.vector, DP_THEN_PUBLISHED);
@@ -209,7 +228,8 @@ void dp_host_parcel_stored(dp_host *host, const dp_disk_write *write)
 {
     const dp_toy_parcel *parcel = &host->parcel;
     const dp_shelf_item *items = host->sim->shelf.items;
-    const uint32_t blob = dp_shelf_add(&host->sim->shelf, dp_view_of(parcel->blob, parcel->blob_size));
+    const uint32_t blob =
+        dp_shelf_add(&host->sim->shelf, dp_view_of(parcel->blob, parcel->blob_size));
     const uint32_t vector = write->object;
     dp_event event = {.type = DP_EV_PUBLISHED};
 
@@ -249,8 +269,8 @@ static void do_check(dp_host *host, const dp_action *action)
     dp_event event = {.type = DP_EV_CHECKED};
 
     event.u.checked.root = action->u.object.root;
-    event.u.checked.ok =
-        dp_toy_decode(bytes_of(host, &action->u.object.root), values, &event.u.checked.energy) == DP_OK;
+    event.u.checked.ok = dp_toy_decode(bytes_of(host, &action->u.object.root), values,
+                                       &event.u.checked.energy) == DP_OK;
     dp_host_event(host, &event);
 }
 
@@ -265,14 +285,16 @@ static void do_apply(dp_host *host, const dp_action *action)
     event.u.applied.round = action->u.apply.round;
     memcpy(theta, host->toy.theta, sizeof theta);
     for (uint32_t i = 0; i < action->u.apply.n_items; i++) {
-        terms[i] = (dp_toy_term){.blob = bytes_of(host, &action->u.apply.items[i].root), .q = action->u.apply.items[i].q};
+        terms[i] = (dp_toy_term){.blob = bytes_of(host, &action->u.apply.items[i].root),
+                                 .q = action->u.apply.items[i].q};
     }
     if (!host->toy.has_theta || host->toy.round + 1 != action->u.apply.round) {
         dp_sim_fail(sim, "S9", host->index, "APPLY of round %llu on theta of round %llu",
                     (unsigned long long)action->u.apply.round, (unsigned long long)host->toy.round);
         return;
     }
-    event.u.applied.status = dp_toy_outer(theta, action->u.apply.alpha, terms, action->u.apply.n_items);
+    event.u.applied.status =
+        dp_toy_outer(theta, action->u.apply.alpha, terms, action->u.apply.n_items);
     if (event.u.applied.status != DP_OK) {
         dp_sim_fail(sim, "A6", host->index, "APPLY of round %llu without all of its blobs",
                     (unsigned long long)action->u.apply.round);
@@ -280,14 +302,15 @@ static void do_apply(dp_host *host, const dp_action *action)
     }
     if (action->u.apply.settle != DP_SETTLE_NONE) {
         if (!host->toy.pending) {
-            dp_sim_fail(sim, "B4", host->index, "APPLY settles a publication that the trainer does not have");
+            dp_sim_fail(sim, "B4", host->index,
+                        "APPLY settles a publication that the trainer does not have");
             return;
         }
-        dp_oracle_settled(host, &host->pending_root, (dp_settle)action->u.apply.settle, action->u.apply.clip,
-                          action->u.apply.round);
+        dp_oracle_settled(host, &host->pending_root, (dp_settle)action->u.apply.settle,
+                          action->u.apply.clip, action->u.apply.round);
     }
-    dp_toy_apply(&host->toy, action->u.apply.round, theta, (dp_settle)action->u.apply.settle, action->u.apply.clip,
-                 action->u.apply.lambda);
+    dp_toy_apply(&host->toy, action->u.apply.round, theta, (dp_settle)action->u.apply.settle,
+                 action->u.apply.clip, action->u.apply.lambda);
     dp_toy_state(host->toy.round, host->toy.theta, state);
     const uint32_t object = dp_shelf_add(&sim->shelf, dp_view_of(state, sizeof state));
     event.u.applied.tensor_root = sim->shelf.items[object].root;
@@ -306,9 +329,9 @@ static void do_mix(dp_host *host, const dp_action *action)
     dp_event event = {.type = DP_EV_MIXED};
 
     memcpy(event.u.mixed.exchange, action->u.mix.exchange, sizeof event.u.mixed.exchange);
-    event.u.mixed.status =
-        dp_toy_mix(&host->toy, bytes_of(host, &action->u.mix.own_root), bytes_of(host, &action->u.mix.other_root),
-                   action->u.mix.weight_own, action->u.mix.weight_other, change);
+    event.u.mixed.status = dp_toy_mix(&host->toy, bytes_of(host, &action->u.mix.own_root),
+                                      bytes_of(host, &action->u.mix.other_root),
+                                      action->u.mix.weight_own, action->u.mix.weight_other, change);
     if (event.u.mixed.status != DP_OK) {
         dp_sim_fail(host->sim, "C5", host->index, "MIX without both blobs");
         return;
@@ -373,11 +396,15 @@ void dp_host_trainer_dies(dp_host *host, bool tell)
     host->steps_due = false;
     host->command_count = 0;
     host->toy_free_us = 0;
-    dp_toy_init(&host->toy, host->index, host->sim->manifest.feedback_beta_milli, dp_rng_next(&host->rng));
+    dp_toy_init(&host->toy, host->index, host->sim->manifest.feedback_beta_milli,
+                dp_rng_next(&host->rng));
     if (tell && was_up) {
         const uint64_t wait = 100000 + dp_rng_below(&host->rng, 400000);
-        dp_sim_push(host->sim, &(dp_occasion){.at_us = host->sim->now_us + wait, .kind = DP_ON_SPAWN,
-                                              .node = host->index, .boot = host->boot, .value = host->life});
+        dp_sim_push(host->sim, &(dp_occasion){.at_us = host->sim->now_us + wait,
+                                              .kind = DP_ON_SPAWN,
+                                              .node = host->index,
+                                              .boot = host->boot,
+                                              .value = host->life});
         dp_host_event(host, &(dp_event){.type = DP_EV_TRAINER_DOWN});
     }
 }

@@ -37,14 +37,18 @@ typedef struct report {
 
 static void usage(FILE *out)
 {
-    fprintf(out, "usage: dpsim --seed N | --seeds A..B [--nodes N] [--until SECONDS] [--faults LIST|all|none] [--every]\n"
-                 "             [--profile swarm|rivals|gossip|calm|duel|liar] [--jobs N] [--max-failures N] [--trace NODE] [--shrink]\n"
+    fprintf(out, "usage: dpsim --seed N | --seeds A..B [--nodes N] [--until SECONDS] [--faults "
+                 "LIST|all|none] [--every]\n"
+                 "             [--profile swarm|rivals|gossip|calm|duel|liar] [--jobs N] "
+                 "[--max-failures N] [--trace NODE] [--shrink]\n"
                  "             [--keep-vote-key] [--json] [--quiet]\n"
                  "faults:");
     for (int i = 0; i < DP_FAULT_COUNT; i++) {
         fprintf(out, " %s", dp_fault_name((dp_fault)i));
     }
-    fprintf(out, "\n--every turns every listed class on; otherwise each is on with probability one half.\n");
+    fprintf(
+        out,
+        "\n--every turns every listed class on; otherwise each is on with probability one half.\n");
 }
 
 static bool read_seeds(arguments *args, const char *text)
@@ -195,23 +199,30 @@ static void print_replay(const arguments *args, const report *r)
 static void print_report(const arguments *args, const report *r)
 {
     if (args->json) {
-        printf("{\"seed\":%" PRIu64 ",\"failed\":%s,\"invariant\":\"%s\",\"at_s\":%.6f,\"node\":%u,\"nodes\":%u,"
-               "\"rounds\":%" PRIu64 ",\"slots\":%" PRIu64 ",\"crashes\":%" PRIu64 ",\"exchanges\":%" PRIu64
+        printf("{\"seed\":%" PRIu64
+               ",\"failed\":%s,\"invariant\":\"%s\",\"at_s\":%.6f,\"node\":%u,\"nodes\":%u,"
+               "\"rounds\":%" PRIu64 ",\"slots\":%" PRIu64 ",\"crashes\":%" PRIu64
+               ",\"exchanges\":%" PRIu64
                ",\"ended_s\":%.3f,\"together_s\":%.3f,\"digest\":\"%016" PRIx64 "\"}\n",
-               r->seed, r->failed ? "true" : "false", r->failure.invariant, (double)r->failure.at_us / 1e6,
-               r->failure.node, r->nodes, r->totals.rounds, r->totals.slots, r->totals.crashes, r->totals.exchanges,
-               (double)r->totals.ended_us / 1e6, (double)r->totals.together_us / 1e6, r->totals.digest);
+               r->seed, r->failed ? "true" : "false", r->failure.invariant,
+               (double)r->failure.at_us / 1e6, r->failure.node, r->nodes, r->totals.rounds,
+               r->totals.slots, r->totals.crashes, r->totals.exchanges,
+               (double)r->totals.ended_us / 1e6, (double)r->totals.together_us / 1e6,
+               r->totals.digest);
         return;
     }
     if (r->failed) {
-        printf("FAIL %s seed=%" PRIu64 " t=%.6fs node=%u of %u: %s\n", r->failure.invariant, r->seed,
-               (double)r->failure.at_us / 1e6, r->failure.node, r->nodes, r->failure.sentence);
+        printf("FAIL %s seed=%" PRIu64 " t=%.6fs node=%u of %u: %s\n", r->failure.invariant,
+               r->seed, (double)r->failure.at_us / 1e6, r->failure.node, r->nodes,
+               r->failure.sentence);
         print_replay(args, r);
     } else if (args->first == args->last) {
-        printf("ok seed=%" PRIu64 " nodes=%u rounds=%" PRIu64 " slots=%" PRIu64 " crashes=%" PRIu64 " exchanges=%" PRIu64
-               " messages=%" PRIu64 " steps=%" PRIu64 " simulated=%.3fs digest=%016" PRIx64 "\n",
-               r->seed, r->nodes, r->totals.rounds, r->totals.slots, r->totals.crashes, r->totals.exchanges,
-               r->totals.messages, r->totals.steps, (double)r->totals.ended_us / 1e6, r->totals.digest);
+        printf("ok seed=%" PRIu64 " nodes=%u rounds=%" PRIu64 " slots=%" PRIu64 " crashes=%" PRIu64
+               " exchanges=%" PRIu64 " messages=%" PRIu64 " steps=%" PRIu64
+               " simulated=%.3fs digest=%016" PRIx64 "\n",
+               r->seed, r->nodes, r->totals.rounds, r->totals.slots, r->totals.crashes,
+               r->totals.exchanges, r->totals.messages, r->totals.steps,
+               (double)r->totals.ended_us / 1e6, r->totals.digest);
     }
 }
 
@@ -259,7 +270,8 @@ static int shrink(const arguments *args)
     for (uint32_t i = 0; i < DP_FAULT_COUNT; i++) {
         if ((tried.options.faults >> i & 1) != 0) {
             const size_t used = strlen(list);
-            snprintf(list + used, sizeof list - used, "%s%s", used == 0 ? "" : ",", dp_fault_name((dp_fault)i));
+            snprintf(list + used, sizeof list - used, "%s%s", used == 0 ? "" : ",",
+                     dp_fault_name((dp_fault)i));
         }
     }
     tried.faults = list[0] == '\0' ? "none" : list;
@@ -319,14 +331,17 @@ static void add_up(sums *all, const report *r)
 static void print_sums(const arguments *args, const sums *all, double took)
 {
     if (args->json) {
-        printf("{\"seeds\":%" PRIu64 ",\"failures\":%" PRIu64 ",\"rounds\":%" PRIu64 ",\"seconds\":%.3f,\"digest\":\"%016" PRIx64
-               "\"}\n", all->seeds, all->failures, all->rounds, took, all->digest);
+        printf("{\"seeds\":%" PRIu64 ",\"failures\":%" PRIu64 ",\"rounds\":%" PRIu64
+               ",\"seconds\":%.3f,\"digest\":\"%016" PRIx64 "\"}\n",
+               all->seeds, all->failures, all->rounds, took, all->digest);
         return;
     }
-    printf("%" PRIu64 " seeds, %" PRIu64 " failed; %" PRIu64 " rounds, %" PRIu64 " crashes, %" PRIu64 " exchanges; together after %.1f s at most; "
+    printf("%" PRIu64 " seeds, %" PRIu64 " failed; %" PRIu64 " rounds, %" PRIu64
+           " crashes, %" PRIu64 " exchanges; together after %.1f s at most; "
            "%.1f seeds/s, %.0f node-seconds/s, %.2f M events/s; digest %016" PRIx64 "\n",
            all->seeds, all->failures, all->rounds, all->crashes, all->exchanges,
-           (double)all->together_us_max / 1e6, (double)all->seeds / took, (double)all->node_us / 1e6 / took, (double)all->occasions / 1e6 / took, all->digest);
+           (double)all->together_us_max / 1e6, (double)all->seeds / took,
+           (double)all->node_us / 1e6 / took, (double)all->occasions / 1e6 / took, all->digest);
 }
 
 static void collect(const arguments *args, int in, sums *all)
@@ -346,8 +361,9 @@ static void collect(const arguments *args, int in, sums *all)
         }
         if (!args->quiet && !args->json && seconds_now() - said > 10) {
             said = seconds_now();
-            fprintf(stderr, "%" PRIu64 " of %" PRIu64 " seeds, %" PRIu64 " failed, %.1f/s\n", all->seeds,
-                    args->last - args->first + 1, all->failures, (double)all->seeds / (said - start));
+            fprintf(stderr, "%" PRIu64 " of %" PRIu64 " seeds, %" PRIu64 " failed, %.1f/s\n",
+                    all->seeds, args->last - args->first + 1, all->failures,
+                    (double)all->seeds / (said - start));
         }
     }
 }

@@ -14,7 +14,8 @@ dp_status dp_net_open(dp_net *net, uint32_t n, uint64_t seed)
     net->paths = calloc((size_t)n * n, sizeof *net->paths);
     net->free_at = calloc((size_t)n * 2, sizeof *net->free_at);
     net->bytes_per_ms = calloc(n, sizeof *net->bytes_per_ms);
-    if (net->ends == NULL || net->paths == NULL || net->free_at == NULL || net->bytes_per_ms == NULL) {
+    if (net->ends == NULL || net->paths == NULL || net->free_at == NULL ||
+        net->bytes_per_ms == NULL) {
         dp_net_close(net);
         return DP_NOMEM;
     }
@@ -51,7 +52,8 @@ void dp_net_lay_out(dp_net *net, bool wide, bool slow_lines)
                 delay = 1000 + dp_rng_below(&net->rng, 79000);
             }
             dp_net_path_of(net, a, b)->delay_us = (uint32_t)delay;
-            dp_net_path_of(net, b, a)->delay_us = (uint32_t)(delay + dp_rng_below(&net->rng, delay / 4 + 1));
+            dp_net_path_of(net, b, a)->delay_us =
+                (uint32_t)(delay + dp_rng_below(&net->rng, delay / 4 + 1));
         }
     }
 }
@@ -134,7 +136,8 @@ dp_status dp_net_send(dp_net *net, dp_queue *queue, uint64_t now_us, uint32_t fr
         }
         path->last_at[lane] = at;
     }
-    dp_occasion occasion = {.at_us = at, .kind = DP_ON_PACKET, .node = to, .other = from, .value = connection};
+    dp_occasion occasion = {
+        .at_us = at, .kind = DP_ON_PACKET, .node = to, .other = from, .value = connection};
     if (chance(net, net->weather.copy)) {
         /* A copy may come much later and, as if a relay had kept it, on another connection. */
         dp_occasion copy = occasion;

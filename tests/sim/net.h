@@ -29,7 +29,7 @@ typedef struct dp_net_path {
     uint64_t blocked_until; /* 0: open */
     uint64_t last_at[2];    /* a stream does not overtake itself */
     uint32_t delay_us;
-    bool hold;              /* what is sent while blocked arrives when it opens, else it is gone */
+    bool hold; /* what is sent while blocked arrives when it opens, else it is gone */
 } dp_net_path;
 
 typedef struct dp_net {
@@ -56,10 +56,10 @@ void dp_net_heal(dp_net *net, uint64_t now_us);
 bool dp_net_linked(const dp_net *net, uint32_t a, uint32_t b);
 
 /* Send a message (takes over one use of the packet). Lost, late or double as the weather says. */
-DP_MUST dp_status dp_net_send(dp_net *net, dp_queue *queue, uint64_t now_us, uint32_t from, uint32_t to,
-                              dp_packet *packet, uint32_t lane);
+DP_MUST dp_status dp_net_send(dp_net *net, dp_queue *queue, uint64_t now_us, uint32_t from,
+                              uint32_t to, dp_packet *packet, uint32_t lane);
 /* Tell b that a's end is gone, after the path's delay and what is under way; not while blocked. */
-DP_MUST dp_status dp_net_reset(dp_net *net, dp_queue *queue, uint64_t now_us, uint32_t a, uint32_t b,
-                               uint64_t connection, uint16_t cause);
+DP_MUST dp_status dp_net_reset(dp_net *net, dp_queue *queue, uint64_t now_us, uint32_t a,
+                               uint32_t b, uint64_t connection, uint16_t cause);
 
 #endif

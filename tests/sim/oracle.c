@@ -41,7 +41,8 @@ dp_slot_book *dp_oracle_slot(dp_sim *sim, uint64_t slot)
     dp_oracle *o = sim->oracle;
 
     while (slot >= o->slots_capacity) {
-        o->slots = dp_oracle_room(o->slots, o->slots_capacity, &o->slots_capacity, sizeof *o->slots);
+        o->slots =
+            dp_oracle_room(o->slots, o->slots_capacity, &o->slots_capacity, sizeof *o->slots);
     }
     return &o->slots[slot];
 }
@@ -134,7 +135,8 @@ static void take_config(dp_sim *sim, dp_slot_book *book, const dp_record *record
     for (uint32_t i = 0; i < record->config.n_admits; i++) {
         const uint32_t index = dp_sim_index(sim, &record->config.admits[i].peer);
         if (index >= sim->plan.nodes) {
-            dp_sim_fail(sim, "S10", 0, "a stranger was admitted in slot %llu", (unsigned long long)slot);
+            dp_sim_fail(sim, "S10", 0, "a stranger was admitted in slot %llu",
+                        (unsigned long long)slot);
             return;
         }
         dp_member_book *m = &o->members[index];
@@ -162,7 +164,8 @@ static void take_config(dp_sim *sim, dp_slot_book *book, const dp_record *record
             next->voters[i] = record->config.voters[i].voter.peer;
         }
         if (next->n_voters % 2 == 0 || next->n_voters > DP_VOTERS_MAX) {
-            dp_sim_fail(sim, "A8", 0, "slot %llu makes %u voters", (unsigned long long)slot, next->n_voters);
+            dp_sim_fail(sim, "A8", 0, "slot %llu makes %u voters", (unsigned long long)slot,
+                        next->n_voters);
         }
     }
 }
@@ -207,16 +210,19 @@ static void take_round(dp_sim *sim, const dp_record *record)
         const uint32_t object = dp_shelf_find(&sim->shelf, &record->listed[i].root);
         dp_oracle_listed(sim, record->round, &record->listed[i]);
         if (object == DP_SHELF_NONE) {
-            dp_sim_fail(sim, "S4", 0, "round %llu lists a blob that nobody made", (unsigned long long)record->round);
+            dp_sim_fail(sim, "S4", 0, "round %llu lists a blob that nobody made",
+                        (unsigned long long)record->round);
             return;
         }
-        terms[i] = (dp_toy_term){.blob = dp_shelf_bytes(&sim->shelf, object), .q = record->listed[i].q};
+        terms[i] =
+            (dp_toy_term){.blob = dp_shelf_bytes(&sim->shelf, object), .q = record->listed[i].q};
     }
     dp_round_book *round = add_round(o);
     round->slot = record->slot;
     memcpy(round->theta, o->rounds[o->n_rounds - 2].theta, sizeof round->theta);
     if (dp_toy_outer(round->theta, record->alpha, terms, record->n_listed) != DP_OK) {
-        dp_sim_fail(sim, "S4", 0, "round %llu lists a blob that does not decode", (unsigned long long)record->round);
+        dp_sim_fail(sim, "S4", 0, "round %llu lists a blob that does not decode",
+                    (unsigned long long)record->round);
     }
     round->tensor_root = tensor_root_of(record->round, round->theta);
 }
@@ -234,7 +240,8 @@ static void decide(dp_host *host, const dp_record *record, const dp_hash *hash, 
         return;
     }
     if (!dp_hash_equal(&record->prev, &o->slots[record->slot - 1].hash)) {
-        dp_sim_fail(sim, "S1", host->index, "slot %llu does not follow the chain", (unsigned long long)record->slot);
+        dp_sim_fail(sim, "S1", host->index, "slot %llu does not follow the chain",
+                    (unsigned long long)record->slot);
         return;
     }
     book->decided = true;
@@ -264,19 +271,22 @@ void dp_oracle_store(dp_host *host, const dp_action *action)
     const uint64_t slot = action->u.store.slot;
     const dp_hash hash = dp_record_hash(action->u.store.bytes);
     if (slot != m->stored_slot + 1) {
-        dp_sim_fail(sim, "S6", host->index, "stores slot %llu after slot %llu", (unsigned long long)slot,
-                    (unsigned long long)m->stored_slot);
+        dp_sim_fail(sim, "S6", host->index, "stores slot %llu after slot %llu",
+                    (unsigned long long)slot, (unsigned long long)m->stored_slot);
         return;
     }
     m->stored_slot = slot;
     if (slot <= o->n_slots) {
         if (!dp_hash_equal(&o->slots[slot].hash, &hash)) {
-            dp_sim_fail(sim, "S1", host->index, "slot %llu is decided twice, differently", (unsigned long long)slot);
+            dp_sim_fail(sim, "S1", host->index, "slot %llu is decided twice, differently",
+                        (unsigned long long)slot);
         }
         return;
     }
-    if (slot != o->n_slots + 1 || dp_record_decode(&record, action->u.store.bytes) != DP_OK || record.slot != slot) {
-        dp_sim_fail(sim, "S6", host->index, "slot %llu is stored before the one before it was ever decided",
+    if (slot != o->n_slots + 1 || dp_record_decode(&record, action->u.store.bytes) != DP_OK ||
+        record.slot != slot) {
+        dp_sim_fail(sim, "S6", host->index,
+                    "slot %llu is stored before the one before it was ever decided",
                     (unsigned long long)slot);
         return;
     }
@@ -318,13 +328,15 @@ void dp_oracle_theta(dp_host *host, uint64_t round, const dp_hash *tensor_root)
     dp_oracle *o = host->sim->oracle;
 
     if (round >= o->n_rounds) {
-        dp_sim_fail(host->sim, "S9", host->index, "holds a state of round %llu, which is not decided",
-                    (unsigned long long)round);
+        dp_sim_fail(host->sim, "S9", host->index,
+                    "holds a state of round %llu, which is not decided", (unsigned long long)round);
     } else if (!dp_hash_equal(tensor_root, &o->rounds[round].tensor_root)) {
-        dp_sim_fail(host->sim, "S2", host->index, "holds another state of round %llu than the records make",
+        dp_sim_fail(host->sim, "S2", host->index,
+                    "holds another state of round %llu than the records make",
                     (unsigned long long)round);
     } else if (round > 0 && host->disk.n_records < o->rounds[round].slot) {
-        dp_sim_fail(host->sim, "S6", host->index, "holds the state of round %llu before its record is durable",
+        dp_sim_fail(host->sim, "S6", host->index,
+                    "holds the state of round %llu before its record is durable",
                     (unsigned long long)round);
     }
 }
@@ -332,7 +344,8 @@ void dp_oracle_theta(dp_host *host, uint64_t round, const dp_hash *tensor_root)
 void dp_oracle_train(dp_host *host, uint64_t round)
 {
     if (!host->toy.has_theta || round != host->toy.round + 1) {
-        dp_sim_fail(host->sim, "S9", host->index, "trains towards round %llu from the state of round %llu",
+        dp_sim_fail(host->sim, "S9", host->index,
+                    "trains towards round %llu from the state of round %llu",
                     (unsigned long long)round, (unsigned long long)host->toy.round);
     }
 }
@@ -357,7 +370,8 @@ void dp_oracle_note(dp_host *host, const dp_note *note)
     if (note->cause == NULL || note->code == 0 || note->code >= DP_NOTE_CODE_COUNT) {
         dp_sim_fail(host->sim, "N1", host->index, "a note without a cause or a code");
     } else if (note->code == DP_NOTE_DIVERGED) {
-        dp_sim_fail(host->sim, "S2", host->index, "believes that its state of round %llu is not the certified one",
+        dp_sim_fail(host->sim, "S2", host->index,
+                    "believes that its state of round %llu is not the certified one",
                     (unsigned long long)note->round);
     }
 }
@@ -429,9 +443,11 @@ void dp_oracle_stuck(dp_sim *sim)
         while (node + 1 < sim->plan.nodes && !dp_host_up(&sim->hosts[node])) {
             node++;
         }
-        dp_sim_fail(sim, "L1", node, "%llu rounds in %.1f s after everything was healed; slot %llu, %u voters",
+        dp_sim_fail(sim, "L1", node,
+                    "%llu rounds in %.1f s after everything was healed; slot %llu, %u voters",
                     (unsigned long long)(o->n_rounds - 1 - o->rounds_at_heal),
-                    (double)(sim->now_us - sim->healed_us) / 1e6, (unsigned long long)o->n_slots, dp_oracle_voters(sim));
+                    (double)(sim->now_us - sim->healed_us) / 1e6, (unsigned long long)o->n_slots,
+                    dp_oracle_voters(sim));
         return;
     }
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
@@ -439,10 +455,12 @@ void dp_oracle_stuck(dp_sim *sim)
             if (dp_host_up(&sim->hosts[i])) {
                 dp_node_look(sim->hosts[i].node, &view);
             }
-            dp_sim_fail(sim, invariant, i, "%.1f s after everything was healed: %s (slot %llu of %llu, applied %llu of %llu)",
-                        (double)(sim->now_us - sim->healed_us) / 1e6, what, (unsigned long long)view.slot,
-                        (unsigned long long)o->n_slots, (unsigned long long)view.applied,
-                        (unsigned long long)(o->n_rounds - 1));
+            dp_sim_fail(
+                sim, invariant, i,
+                "%.1f s after everything was healed: %s (slot %llu of %llu, applied %llu of %llu)",
+                (double)(sim->now_us - sim->healed_us) / 1e6, what, (unsigned long long)view.slot,
+                (unsigned long long)o->n_slots, (unsigned long long)view.applied,
+                (unsigned long long)(o->n_rounds - 1));
             return;
         }
     }

@@ -25,7 +25,8 @@ void dp_oracle_theta(dp_host *host, uint64_t round, const dp_hash *tensor_root);
 /* The node has its trainer train towards this round. */
 void dp_oracle_train(dp_host *host, uint64_t round);
 /* A publication got its outcome in the trainer. */
-void dp_oracle_settled(dp_host *host, const dp_hash *root, dp_settle settle, uint32_t clip_q16, uint64_t round);
+void dp_oracle_settled(dp_host *host, const dp_hash *root, dp_settle settle, uint32_t clip_q16,
+                       uint64_t round);
 /* A pair exchange moved mass in the trainer of this host. */
 void dp_oracle_mixed(dp_host *host, const dp_action *mix, const dp_toy_vector change);
 void dp_oracle_note(dp_host *host, const dp_note *note);

@@ -11,8 +11,8 @@ enum { DP_ORACLE_NOTES_MAX = 64 };
 typedef struct dp_ballot_book {
     uint32_t ballot;
     dp_hash hash;
-    uint8_t accepted;     /* bit per voter whose ACCEPTED was sent */
-    uint8_t *record;      /* from a PROPOSE; NULL if none was seen */
+    uint8_t accepted; /* bit per voter whose ACCEPTED was sent */
+    uint8_t *record;  /* from a PROPOSE; NULL if none was seen */
     uint32_t record_size;
 } dp_ballot_book;
 
@@ -22,16 +22,16 @@ typedef struct dp_slot_book {
     uint32_t capacity;
     uint32_t promised[DP_VOTERS_MAX]; /* highest PROMISE sent, + 1 */
     bool decided;
-    dp_hash hash;         /* when decided */
-    uint32_t n_voters;    /* of the slot, known once the slot before is decided; 0: unknown */
+    dp_hash hash;      /* when decided */
+    uint32_t n_voters; /* of the slot, known once the slot before is decided; 0: unknown */
     dp_peer voters[DP_VOTERS_MAX];
-    uint64_t round;       /* rounds decided up to here, itself included */
+    uint64_t round; /* rounds decided up to here, itself included */
 } dp_slot_book;
 
 typedef struct dp_round_book {
     uint64_t slot;
     dp_hash tensor_root;
-    dp_hash state_root;   /* zero until a record carries it */
+    dp_hash state_root; /* zero until a record carries it */
     dp_toy_vector theta;
 } dp_round_book;
 
@@ -39,9 +39,9 @@ typedef struct dp_round_book {
 typedef struct dp_root_book {
     dp_hash root;
     uint32_t owner;
-    uint64_t listed;      /* in the record of this round; 0: none */
+    uint64_t listed; /* in the record of this round; 0: none */
     uint32_t clip;
-    bool left_out;        /* its owner has taken it back */
+    bool left_out; /* its owner has taken it back */
 } dp_root_book;
 
 /* One claim: which root a peer announced for a round on a base. */
@@ -65,9 +65,9 @@ typedef struct dp_mix_book {
     uint8_t exchange[16];
     uint32_t n_sides;
     dp_mix_side sides[2];
-    bool aborted;         /* a journal says so */
+    bool aborted; /* a journal says so */
     uint32_t aborter;
-    dp_hash aborted_own;  /* what the aborting side had frozen, and what it would have got */
+    dp_hash aborted_own; /* what the aborting side had frozen, and what it would have got */
     dp_hash aborted_other;
 } dp_mix_book;
 
@@ -82,8 +82,8 @@ typedef struct dp_member_book {
 } dp_member_book;
 
 struct dp_oracle {
-    dp_slot_book *slots;  /* slot s is slots[s] */
-    uint64_t n_slots;     /* decided: 1..n_slots */
+    dp_slot_book *slots; /* slot s is slots[s] */
+    uint64_t n_slots;    /* decided: 1..n_slots */
     uint64_t slots_capacity;
     dp_round_book *rounds; /* rounds[0] is the start */
     uint64_t n_rounds;

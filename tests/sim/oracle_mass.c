@@ -44,9 +44,11 @@ void dp_oracle_ready(dp_host *host, const dp_ready *ready)
 
     for (uint32_t i = o->n_claims; i > 0; i--) {
         const dp_claim_book *claim = &o->claims[i - 1];
-        if (claim->owner == owner && claim->round == ready->round && dp_hash_equal(&claim->base, &ready->base)) {
+        if (claim->owner == owner && claim->round == ready->round &&
+            dp_hash_equal(&claim->base, &ready->base)) {
             if (!dp_hash_equal(&claim->root, &ready->root)) {
-                dp_sim_fail(sim, "B4", host->index, "node %u announces two publications for round %llu", owner,
+                dp_sim_fail(sim, "B4", host->index,
+                            "node %u announces two publications for round %llu", owner,
                             wide(ready->round));
             }
             return;
@@ -54,8 +56,8 @@ void dp_oracle_ready(dp_host *host, const dp_ready *ready)
     }
     o->claims = dp_oracle_room(o->claims, o->n_claims, &capacity, sizeof *o->claims);
     o->claims_capacity = (uint32_t)capacity;
-    o->claims[o->n_claims++] =
-        (dp_claim_book){.owner = owner, .round = ready->round, .base = ready->base, .root = ready->root};
+    o->claims[o->n_claims++] = (dp_claim_book){
+        .owner = owner, .round = ready->round, .base = ready->base, .root = ready->root};
 }
 
 void dp_oracle_listed(dp_sim *sim, uint64_t round, const dp_listed *listed)
@@ -64,18 +66,22 @@ void dp_oracle_listed(dp_sim *sim, uint64_t round, const dp_listed *listed)
     const uint32_t owner = dp_sim_index(sim, &listed->peer);
 
     if (book == NULL || book->owner != owner) {
-        dp_sim_fail(sim, "S4", owner, "round %llu lists a blob that this node never made", wide(round));
+        dp_sim_fail(sim, "S4", owner, "round %llu lists a blob that this node never made",
+                    wide(round));
     } else if (book->listed != 0) {
-        dp_sim_fail(sim, "S3", owner, "a blob is counted in round %llu and in round %llu", wide(book->listed), wide(round));
+        dp_sim_fail(sim, "S3", owner, "a blob is counted in round %llu and in round %llu",
+                    wide(book->listed), wide(round));
     } else if (book->left_out) {
-        dp_sim_fail(sim, "S3", owner, "round %llu counts a blob that its owner had taken back", wide(round));
+        dp_sim_fail(sim, "S3", owner, "round %llu counts a blob that its owner had taken back",
+                    wide(round));
     } else {
         book->listed = round;
         book->clip = listed->clip;
     }
 }
 
-void dp_oracle_settled(dp_host *host, const dp_hash *root, dp_settle settle, uint32_t clip_q16, uint64_t round)
+void dp_oracle_settled(dp_host *host, const dp_hash *root, dp_settle settle, uint32_t clip_q16,
+                       uint64_t round)
 {
     dp_root_book *book = dp_oracle_root(host->sim->oracle, root);
 
@@ -83,11 +89,12 @@ void dp_oracle_settled(dp_host *host, const dp_hash *root, dp_settle settle, uin
         dp_sim_fail(host->sim, "B4", host->index, "settles a publication that it never made");
     } else if (settle == DP_SETTLE_INCLUDED && (book->listed == 0 || book->clip != clip_q16)) {
         dp_sim_fail(host->sim, "B4", host->index,
-                    "takes its publication as counted in round %llu; the chain says round %llu, clip %u not %u",
+                    "takes its publication as counted in round %llu; the chain says round %llu, "
+                    "clip %u not %u",
                     wide(round), wide(book->listed), book->clip, clip_q16);
     } else if (settle == DP_SETTLE_LEFT_OUT && book->listed != 0) {
-        dp_sim_fail(host->sim, "B4", host->index, "takes back a publication that was counted in round %llu",
-                    wide(book->listed));
+        dp_sim_fail(host->sim, "B4", host->index,
+                    "takes back a publication that was counted in round %llu", wide(book->listed));
     } else if (settle == DP_SETTLE_LEFT_OUT) {
         book->left_out = true;
     }
@@ -157,7 +164,8 @@ static unsigned __int128 energy_of(dp_sim *sim, const dp_hash *root)
     unsigned __int128 energy = 0;
     const uint32_t object = dp_shelf_find(&sim->shelf, root);
 
-    if (object == DP_SHELF_NONE || dp_toy_decode(dp_shelf_bytes(&sim->shelf, object), values, &energy) != DP_OK) {
+    if (object == DP_SHELF_NONE ||
+        dp_toy_decode(dp_shelf_bytes(&sim->shelf, object), values, &energy) != DP_OK) {
         dp_sim_fail(sim, "S4", 0, "a decided blob does not decode");
     }
     return energy;
@@ -186,7 +194,8 @@ void dp_oracle_weights(dp_sim *sim, const dp_record *record)
         /* A node that this very record admits has no past. */
         const uint64_t k = members[owner].member ? rounds_in(&members[owner], record->round) : 1;
         energies[i] = energy_of(sim, &item->root) * (12 / k) * (12 / k);
-        weights[i] = item->steps == 0 ? 0 : (unsigned __int128)item->tokens * item->tokens / item->steps;
+        weights[i] =
+            item->steps == 0 ? 0 : (unsigned __int128)item->tokens * item->tokens / item->steps;
     }
     const unsigned __int128 middle = lower_median(energies, n);
     unsigned __int128 most = 4 * lower_median(weights, n);
@@ -204,9 +213,11 @@ void dp_oracle_weights(dp_sim *sim, const dp_record *record)
         const uint32_t clip = clip_of(energies[i], middle);
         const uint32_t q = total == 0 ? 0 : (uint32_t)(weights[i] * clip * 32768 / total);
         if (item->w != weights[i] || item->clip != clip || item->q != q) {
-            dp_sim_fail(sim, "S4", owner,
-                        "round %llu gives weight %llu clip %u share %u, and %llu %u %u would be right", wide(record->round),
-                        wide(item->w), item->clip, item->q, wide((uint64_t)weights[i]), clip, q);
+            dp_sim_fail(
+                sim, "S4", owner,
+                "round %llu gives weight %llu clip %u share %u, and %llu %u %u would be right",
+                wide(record->round), wide(item->w), item->clip, item->q, wide((uint64_t)weights[i]),
+                clip, q);
             return;
         }
     }
@@ -242,17 +253,19 @@ static void check_pair(dp_host *host, const dp_mix_book *book)
     const dp_mix_side *a = &book->sides[0];
     const dp_mix_side *b = &book->sides[1];
 
-    if (!dp_hash_equal(&a->own_root, &b->other_root) || !dp_hash_equal(&b->own_root, &a->other_root) ||
-        a->w_own != b->w_other || b->w_own != a->w_other) {
-        dp_sim_fail(host->sim, "S14", host->index, "nodes %u and %u mixed different things in one exchange", a->owner,
-                    b->owner);
+    if (!dp_hash_equal(&a->own_root, &b->other_root) ||
+        !dp_hash_equal(&b->own_root, &a->other_root) || a->w_own != b->w_other ||
+        b->w_own != a->w_other) {
+        dp_sim_fail(host->sim, "S14", host->index,
+                    "nodes %u and %u mixed different things in one exchange", a->owner, b->owner);
         return;
     }
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
         const __int128 sum = (__int128)a->w_own * a->change[i] + (__int128)b->w_own * b->change[i];
         const __int128 slack = (__int128)a->w_own + b->w_own;
         if (sum > slack || sum < -slack) {
-            dp_sim_fail(host->sim, "S14", host->index, "an exchange of nodes %u and %u made displacement", a->owner, b->owner);
+            dp_sim_fail(host->sim, "S14", host->index,
+                        "an exchange of nodes %u and %u made displacement", a->owner, b->owner);
             return;
         }
     }
@@ -270,9 +283,10 @@ static void check_both(dp_host *host, const dp_mix_book *book)
                                     dp_hash_equal(&side->other_root, &book->aborted_other)
                               : dp_hash_equal(&side->own_root, &book->aborted_other) &&
                                     dp_hash_equal(&side->other_root, &book->aborted_own);
-        if (same && !members[side->owner].fenced && !members[side->owner].forgot && !members[book->aborter].fenced &&
-            !members[book->aborter].forgot) {
-            dp_sim_fail(host->sim, "C5", host->index, "node %u moved in an exchange that node %u has aborted", side->owner,
+        if (same && !members[side->owner].fenced && !members[side->owner].forgot &&
+            !members[book->aborter].fenced && !members[book->aborter].forgot) {
+            dp_sim_fail(host->sim, "C5", host->index,
+                        "node %u moved in an exchange that node %u has aborted", side->owner,
                         book->aborter);
         }
     }
@@ -310,7 +324,8 @@ void dp_oracle_mixed(dp_host *host, const dp_action *mix, const dp_toy_vector ch
     for (uint32_t i = 0; i < book->n_sides; i++) {
         if (book->sides[i].owner == host->index) {
             if (memcmp(book->sides[i].change, change, sizeof side.change) != 0) {
-                dp_sim_fail(host->sim, "S14", host->index, "mixes an exchange a second time, differently");
+                dp_sim_fail(host->sim, "S14", host->index,
+                            "mixes an exchange a second time, differently");
             }
             return;
         }

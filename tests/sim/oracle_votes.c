@@ -22,7 +22,8 @@ static dp_ballot_book *book_of(dp_slot_book *slot, uint32_t ballot, const dp_has
         }
     }
     uint64_t capacity = slot->capacity;
-    slot->ballots = dp_oracle_room(slot->ballots, slot->n_ballots, &capacity, sizeof *slot->ballots);
+    slot->ballots =
+        dp_oracle_room(slot->ballots, slot->n_ballots, &capacity, sizeof *slot->ballots);
     slot->capacity = (uint32_t)capacity;
     dp_ballot_book *book = &slot->ballots[slot->n_ballots++];
     *book = (dp_ballot_book){.ballot = ballot, .hash = *hash};
@@ -33,9 +34,10 @@ static dp_ballot_book *book_of(dp_slot_book *slot, uint32_t ballot, const dp_has
 static void check_single(dp_host *host, const dp_slot_book *slot, const dp_vote *vote)
 {
     for (uint32_t i = 0; i < slot->n_ballots; i++) {
-        if (slot->ballots[i].ballot == vote->ballot && !dp_hash_equal(&slot->ballots[i].hash, &vote->hash)) {
-            dp_sim_fail(host->sim, "V3", host->index, "two records in ballot %u of slot %llu", vote->ballot,
-                        wide(vote->slot));
+        if (slot->ballots[i].ballot == vote->ballot &&
+            !dp_hash_equal(&slot->ballots[i].hash, &vote->hash)) {
+            dp_sim_fail(host->sim, "V3", host->index, "two records in ballot %u of slot %llu",
+                        vote->ballot, wide(vote->slot));
         }
     }
 }
@@ -53,12 +55,14 @@ static void on_propose(dp_host *host, dp_slot_book *slot, const dp_vote_msg *msg
         book->record_size = (uint32_t)msg->record.size;
     }
     for (uint32_t i = 0; i < msg->n_just; i++) {
-        if (msg->just[i].accepted != 0 && (best == NULL || msg->just[i].accepted > best->accepted)) {
+        if (msg->just[i].accepted != 0 &&
+            (best == NULL || msg->just[i].accepted > best->accepted)) {
             best = &msg->just[i];
         }
     }
     if (best != NULL && !dp_hash_equal(&best->hash, &msg->vote.hash)) {
-        dp_sim_fail(host->sim, "V2", host->index, "proposes another record in ballot %u of slot %llu than it must",
+        dp_sim_fail(host->sim, "V2", host->index,
+                    "proposes another record in ballot %u of slot %llu than it must",
                     msg->vote.ballot, wide(msg->vote.slot));
     }
 }
@@ -67,13 +71,14 @@ static void check_blobs(dp_host *host, const dp_ballot_book *book)
 {
     static dp_record record;
 
-    if (book->record == NULL || dp_record_decode(&record, dp_view_of(book->record, book->record_size)) != DP_OK) {
+    if (book->record == NULL ||
+        dp_record_decode(&record, dp_view_of(book->record, book->record_size)) != DP_OK) {
         return;
     }
     for (uint32_t i = 0; i < record.n_listed; i++) {
         if (!dp_disk_holds(&host->disk, dp_shelf_find(&host->sim->shelf, &record.listed[i].root))) {
-            dp_sim_fail(host->sim, "M14", host->index, "accepts slot %llu without a blob of it on its disk",
-                        wide(record.slot));
+            dp_sim_fail(host->sim, "M14", host->index,
+                        "accepts slot %llu without a blob of it on its disk", wide(record.slot));
             return;
         }
     }
@@ -99,7 +104,8 @@ static void check_formable(dp_host *host, const dp_slot_book *slot, const dp_vot
             continue;
         }
         if (certified != NULL && !dp_hash_equal(certified, &book->hash)) {
-            dp_sim_fail(host->sim, "S1", host->index, "two certificates can be made from the votes of slot %llu",
+            dp_sim_fail(host->sim, "S1", host->index,
+                        "two certificates can be made from the votes of slot %llu",
                         wide(vote->slot));
         }
         certified = &book->hash;
@@ -116,7 +122,8 @@ static void on_accepted(dp_host *host, dp_slot_book *slot, const dp_vote *vote)
         return; /* said again */
     }
     if (slot->promised[vote->voter] > vote->ballot + 1) {
-        dp_sim_fail(host->sim, "V2", host->index, "accepts ballot %u of slot %llu after promising %u", vote->ballot,
+        dp_sim_fail(host->sim, "V2", host->index,
+                    "accepts ballot %u of slot %llu after promising %u", vote->ballot,
                     wide(vote->slot), slot->promised[vote->voter] - 1);
         return;
     }
@@ -131,10 +138,11 @@ static void on_promise(dp_host *host, dp_slot_book *slot, const dp_vote *vote)
 
     for (uint32_t i = 0; i < slot->n_ballots; i++) {
         const dp_ballot_book *book = &slot->ballots[i];
-        if ((book->accepted & bit) != 0 && book->ballot < vote->ballot && book->ballot + 1 > vote->accepted) {
+        if ((book->accepted & bit) != 0 && book->ballot < vote->ballot &&
+            book->ballot + 1 > vote->accepted) {
             dp_sim_fail(host->sim, "V1", host->index,
-                        "promises ballot %u of slot %llu and does not tell that it accepted %u", vote->ballot,
-                        wide(vote->slot), book->ballot);
+                        "promises ballot %u of slot %llu and does not tell that it accepted %u",
+                        vote->ballot, wide(vote->slot), book->ballot);
             return;
         }
     }
@@ -152,13 +160,15 @@ void dp_oracle_vote(dp_host *host, dp_view message)
         dp_sim_fail(sim, "W1", host->index, "sent a vote that does not decode");
         return;
     }
-    if (msg.vote.slot == 0 || msg.vote.slot > sim->oracle->n_slots + 1 || msg.vote.voter >= DP_VOTERS_MAX) {
+    if (msg.vote.slot == 0 || msg.vote.slot > sim->oracle->n_slots + 1 ||
+        msg.vote.voter >= DP_VOTERS_MAX) {
         dp_sim_fail(sim, "V0", host->index, "votes in slot %llu, head is %llu", wide(msg.vote.slot),
                     wide(sim->oracle->n_slots));
         return;
     }
     dp_slot_book *slot = dp_oracle_slot(sim, msg.vote.slot);
-    if (msg.vote.voter >= slot->n_voters || !dp_peer_equal(&slot->voters[msg.vote.voter], &host->peer)) {
+    if (msg.vote.voter >= slot->n_voters ||
+        !dp_peer_equal(&slot->voters[msg.vote.voter], &host->peer)) {
         return; /* passed on for somebody else, who was judged when it left him */
     }
     if (msg.vote.type == DP_MSG_PROPOSE) {

@@ -3,11 +3,12 @@
 #include <string.h>
 
 static const char *const fault_names[DP_FAULT_COUNT] = {
-    "loss", "delay", "copy", "reorder", "partition", "oneway", "crash", "amnesia",
-    "slow", "pause", "trainer", "disk", "late", "leave", "clock",
+    "loss", "delay", "copy",    "reorder", "partition", "oneway", "crash", "amnesia",
+    "slow", "pause", "trainer", "disk",    "late",      "leave",  "clock",
 };
 
-static const char *const profile_names[DP_PROFILE_COUNT] = {"swarm", "rivals", "gossip", "calm", "duel", "liar"};
+static const char *const profile_names[DP_PROFILE_COUNT] = {"swarm", "rivals", "gossip",
+                                                            "calm",  "duel",   "liar"};
 
 const char *dp_fault_name(dp_fault fault)
 {
@@ -34,7 +35,8 @@ dp_status dp_plan_faults(const char *list, uint32_t *mask, dp_why *why)
     for (const char *at = list; *at != '\0';) {
         const size_t size = strcspn(at, ",");
         uint32_t i = 0;
-        while (i < DP_FAULT_COUNT && (strlen(fault_names[i]) != size || memcmp(fault_names[i], at, size) != 0)) {
+        while (i < DP_FAULT_COUNT &&
+               (strlen(fault_names[i]) != size || memcmp(fault_names[i], at, size) != 0)) {
             i++;
         }
         if (i == DP_FAULT_COUNT) {
@@ -92,7 +94,8 @@ static void bias(dp_plan *plan, dp_profile profile, dp_rng *rng)
     if (profile == DP_PROFILE_RIVALS) {
         plan->nodes = 3 + (uint32_t)dp_rng_below(rng, 4);
         plan->voters_max = dp_rng_below(rng, 2) == 0 ? 3 : 5;
-        plan->on |= 1U << DP_FAULT_CRASH | 1U << DP_FAULT_COPY | 1U << DP_FAULT_DELAY | 1U << DP_FAULT_PARTITION;
+        plan->on |= 1U << DP_FAULT_CRASH | 1U << DP_FAULT_COPY | 1U << DP_FAULT_DELAY |
+                    1U << DP_FAULT_PARTITION;
         plan->on &= ~(1U << DP_FAULT_LEAVE | 1U << DP_FAULT_SLOW);
         plan->crash_after_send = 600 + (uint32_t)dp_rng_below(rng, 2000);
         plan->fault_us[DP_FAULT_CRASH] = 3000000;
@@ -149,7 +152,8 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     }
     bias(plan, options->profile, &rng);
     plan->on &= options->faults;
-    if ((plan->on & (1U << DP_FAULT_DELAY)) != 0 && plan->round_ms < 1000 && options->profile == DP_PROFILE_SWARM) {
+    if ((plan->on & (1U << DP_FAULT_DELAY)) != 0 && plan->round_ms < 1000 &&
+        options->profile == DP_PROFILE_SWARM) {
         plan->round_ms = 1000; /* Round trips of 160 ms do not fit in a quarter of less. */
     }
     if ((plan->on & (1U << DP_FAULT_DISK)) == 0 && options->profile != DP_PROFILE_RIVALS) {
@@ -162,7 +166,8 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     if (options->nodes != 0) {
         plan->nodes = options->nodes;
     }
-    plan->limit_us = plan->faults_end_us + 120000000 + (uint64_t)plan->rounds_after * plan->round_ms * 4000;
+    plan->limit_us =
+        plan->faults_end_us + 120000000 + (uint64_t)plan->rounds_after * plan->round_ms * 4000;
     if (options->until_us != 0) {
         plan->limit_us = options->until_us;
     }

@@ -11,21 +11,21 @@
 enum { DP_SIM_NODES_MAX = 1024 };
 
 typedef enum dp_fault {
-    DP_FAULT_LOSS = 0,  /* messages vanish */
-    DP_FAULT_DELAY,     /* regions, jitter, spikes */
-    DP_FAULT_COPY,      /* messages arrive twice, the second perhaps seconds later */
+    DP_FAULT_LOSS = 0, /* messages vanish */
+    DP_FAULT_DELAY,    /* regions, jitter, spikes */
+    DP_FAULT_COPY,     /* messages arrive twice, the second perhaps seconds later */
     DP_FAULT_REORDER,
     DP_FAULT_PARTITION, /* groups, one alone, a bridge; both ways */
     DP_FAULT_ONEWAY,
-    DP_FAULT_CRASH,     /* with and without a reset on the wire; also right after a message of the commit left */
-    DP_FAULT_AMNESIA,   /* one disk lost or restored from a backup */
-    DP_FAULT_SLOW,      /* slow trainers and lines */
-    DP_FAULT_PAUSE,     /* stopped and continued */
-    DP_FAULT_TRAINER,   /* trainer processes die */
-    DP_FAULT_DISK,      /* slow disks */
-    DP_FAULT_LATE,      /* nodes join during the run */
+    DP_FAULT_CRASH, /* with and without a reset on the wire; also right after a message of the commit left */
+    DP_FAULT_AMNESIA, /* one disk lost or restored from a backup */
+    DP_FAULT_SLOW,    /* slow trainers and lines */
+    DP_FAULT_PAUSE,   /* stopped and continued */
+    DP_FAULT_TRAINER, /* trainer processes die */
+    DP_FAULT_DISK,    /* slow disks */
+    DP_FAULT_LATE,    /* nodes join during the run */
     DP_FAULT_LEAVE,
-    DP_FAULT_CLOCK,     /* drift and wrong wall clocks */
+    DP_FAULT_CLOCK, /* drift and wrong wall clocks */
     DP_FAULT_COUNT
 } dp_fault;
 
@@ -33,40 +33,40 @@ enum { DP_FAULTS_ALL = (1 << DP_FAULT_COUNT) - 1 };
 
 typedef enum dp_profile {
     DP_PROFILE_SWARM = 0, /* each fault class with probability one half */
-    DP_PROFILE_RIVALS,    /* 3 or 5 voters that bid against each other, crash after sending, hear late copies */
-    DP_PROFILE_GOSSIP,    /* long partitions without a majority, crashes during pair exchanges */
-    DP_PROFILE_CALM,      /* no faults */
-    DP_PROFILE_DUEL,      /* duel.h: the votes of one slot alone */
-    DP_PROFILE_LIAR,      /* the same, and an owner who proposes two records: nobody may accept both in one ballot */
+    DP_PROFILE_RIVALS, /* 3 or 5 voters that bid against each other, crash after sending, hear late copies */
+    DP_PROFILE_GOSSIP, /* long partitions without a majority, crashes during pair exchanges */
+    DP_PROFILE_CALM,   /* no faults */
+    DP_PROFILE_DUEL,   /* duel.h: the votes of one slot alone */
+    DP_PROFILE_LIAR, /* the same, and an owner who proposes two records: nobody may accept both in one ballot */
     DP_PROFILE_COUNT
 } dp_profile;
 
 typedef struct dp_sim_options {
     uint64_t seed;
-    uint32_t nodes;       /* 0: drawn */
-    uint64_t until_us;    /* 0: the usual end */
-    uint32_t faults;      /* mask of dp_fault; classes outside it stay off */
-    bool all_on;          /* every class of the mask is on */
+    uint32_t nodes;    /* 0: drawn */
+    uint64_t until_us; /* 0: the usual end */
+    uint32_t faults;   /* mask of dp_fault; classes outside it stay off */
+    bool all_on;       /* every class of the mask is on */
     dp_profile profile;
-    bool keep_vote_key;   /* the mistake M5: a vote key that outlives its vote table */
-    int32_t trace;        /* node whose events are printed, or -1 */
+    bool keep_vote_key; /* the mistake M5: a vote key that outlives its vote table */
+    int32_t trace;      /* node whose events are printed, or -1 */
 } dp_sim_options;
 
 typedef struct dp_plan {
     uint32_t nodes;
-    uint32_t on;             /* mask of dp_fault */
+    uint32_t on;                       /* mask of dp_fault */
     uint64_t fault_us[DP_FAULT_COUNT]; /* mean time between two faults of a class */
-    uint64_t faults_end_us;  /* then everything is healed */
-    uint64_t limit_us;       /* then patience ends */
-    uint32_t rounds_after;   /* rounds to decide after the healing */
+    uint64_t faults_end_us;            /* then everything is healed */
+    uint64_t limit_us;                 /* then patience ends */
+    uint32_t rounds_after;             /* rounds to decide after the healing */
     uint32_t round_ms;
     uint32_t gossip_round_ms;
     uint32_t voters_max;
     uint32_t inner_steps_max;
-    uint32_t disk_us_max;    /* of one write */
-    uint32_t save_us;        /* cadence of checkpoints */
+    uint32_t disk_us_max;      /* of one write */
+    uint32_t save_us;          /* cadence of checkpoints */
     uint32_t crash_after_send; /* share per 65536 of the messages of commits and exchanges */
-    uint32_t away_us_max;    /* how long such a node stays away */
+    uint32_t away_us_max;      /* how long such a node stays away */
     dp_net_weather weather;
 } dp_plan;
 

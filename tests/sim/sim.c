@@ -171,8 +171,8 @@ static void dispatch(dp_sim *sim, dp_occasion *occasion)
             }
         } else if (occasion->kind == DP_ON_PACKET) {
             /* Nobody listens: the machine answers with a reset. */
-            DP_IGNORE(dp_net_reset(&sim->net, &sim->queue, sim->now_us, host->index, occasion->other,
-                                   occasion->value, DP_LINK_RESET));
+            DP_IGNORE(dp_net_reset(&sim->net, &sim->queue, sim->now_us, host->index,
+                                   occasion->other, occasion->value, DP_LINK_RESET));
         }
     } else if (dp_host_up(host) && occasion->boot == host->boot && !put_off(sim, occasion)) {
         dp_host_occasion(host, occasion);

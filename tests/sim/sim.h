@@ -20,7 +20,7 @@ struct dp_oracle;
 
 /* The first thing that was wrong. */
 typedef struct dp_sim_failure {
-    char invariant[8];    /* "S1", "L2", "M14"; empty: nothing was wrong */
+    char invariant[8]; /* "S1", "L2", "M14"; empty: nothing was wrong */
     uint64_t at_us;
     uint32_t node;
     char sentence[DP_SIM_SENTENCE_MAX];
@@ -30,15 +30,16 @@ typedef struct dp_sim_failure {
 typedef struct dp_sim_totals {
     uint64_t occasions;
     uint64_t steps;
-    uint64_t node_us;      /* simulated node-time that was up */
+    uint64_t node_us; /* simulated node-time that was up */
     uint64_t rounds;
     uint64_t slots;
     uint64_t crashes;
     uint64_t exchanges;
     uint64_t messages;
-    uint64_t digest;       /* of every occasion and action */
+    uint64_t digest; /* of every occasion and action */
     uint64_t ended_us;
-    uint64_t together_us;  /* from the healing until all had come together and decided rounds_after rounds */
+    uint64_t
+        together_us; /* from the healing until all had come together and decided rounds_after rounds */
 } dp_sim_totals;
 
 typedef struct dp_sim {
@@ -50,8 +51,8 @@ typedef struct dp_sim {
     dp_shelf shelf;
     dp_manifest manifest;
     dp_run_id run;
-    dp_host *hosts;        /* plan.nodes of them; 0 is the founder */
-    dp_actions *actions;   /* of the step under way */
+    dp_host *hosts;      /* plan.nodes of them; 0 is the founder */
+    dp_actions *actions; /* of the step under way */
     struct dp_oracle *oracle;
     dp_rng crash_rng;
     dp_rng fault_rng;

@@ -97,7 +97,8 @@ static void encode(const dp_toy_vector vector, bool dense, uint64_t nonce, dp_to
     for (uint32_t n = 0; !dense && n < count; n++) {
         uint32_t best = DP_TOY_ELEMENTS;
         for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
-            if (!kept[i] && (best == DP_TOY_ELEMENTS || magnitude(vector[i]) > magnitude(vector[best]))) {
+            if (!kept[i] &&
+                (best == DP_TOY_ELEMENTS || magnitude(vector[i]) > magnitude(vector[best]))) {
                 best = i;
             }
         }
@@ -127,7 +128,8 @@ dp_status dp_toy_decode(dp_view blob, dp_toy_vector out, unsigned __int128 *ener
     for (uint32_t n = 0; n < count; n++) {
         const uint32_t index = dp_read_u16(&r);
         const int64_t value = (int64_t)dp_read_u64(&r);
-        if (r.failed || index < next || index >= DP_TOY_ELEMENTS || value > value_max || value < -value_max) {
+        if (r.failed || index < next || index >= DP_TOY_ELEMENTS || value > value_max ||
+            value < -value_max) {
             return DP_BADMSG;
         }
         next = index + 1;
@@ -140,7 +142,8 @@ dp_status dp_toy_decode(dp_view blob, dp_toy_vector out, unsigned __int128 *ener
     return DP_OK;
 }
 
-static void write_vector(const dp_toy_vector vector, dp_toy_work work, uint8_t out[DP_TOY_VECTOR_BYTES])
+static void write_vector(const dp_toy_vector vector, dp_toy_work work,
+                         uint8_t out[DP_TOY_VECTOR_BYTES])
 {
     dp_writer w = dp_writer_of(out, DP_TOY_VECTOR_BYTES);
 
@@ -181,7 +184,8 @@ void dp_toy_publish(dp_toy *toy, bool dense, uint64_t nonce, dp_toy_parcel *parc
     toy->pending = true;
     memset(parcel, 0, sizeof *parcel);
     encode(toy->a, dense, nonce, parcel);
-    const dp_status decoded = dp_toy_decode(dp_view_of(parcel->blob, parcel->blob_size), toy->sent, &parcel->energy);
+    const dp_status decoded =
+        dp_toy_decode(dp_view_of(parcel->blob, parcel->blob_size), toy->sent, &parcel->energy);
     dp_assert(decoded == DP_OK);
     parcel->work = toy->open_work;
     parcel->carried = toy->carried + toy->frozen_work.tokens;
@@ -280,8 +284,8 @@ dp_status dp_toy_restore(dp_toy *toy, bool frozen, dp_view vector, dp_view blob,
     return DP_OK;
 }
 
-void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_vector theta, dp_settle settle, uint32_t clip_q16,
-                  uint32_t lambda_q16)
+void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_vector theta, dp_settle settle,
+                  uint32_t clip_q16, uint32_t lambda_q16)
 {
     if (settle != DP_SETTLE_NONE) {
         settle_pending(toy, settle, clip_q16);
@@ -320,7 +324,8 @@ dp_status dp_toy_mix(dp_toy *toy, dp_view own, dp_view other, uint64_t w_own, ui
     DP_TRY(dp_toy_decode(own, mine, &energy));
     DP_TRY(dp_toy_decode(other, theirs, &energy));
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
-        change[i] = (int64_t)((__int128)(theirs[i] - mine[i]) * w_other / ((__int128)w_own + w_other));
+        change[i] =
+            (int64_t)((__int128)(theirs[i] - mine[i]) * w_other / ((__int128)w_own + w_other));
         toy->frozen[i] += change[i];
         toy->made[i] += change[i];
     }
@@ -331,15 +336,16 @@ dp_status dp_toy_mix(dp_toy *toy, dp_view own, dp_view other, uint64_t w_own, ui
 bool dp_toy_balanced(const dp_toy *toy)
 {
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
-        if (toy->made[i] != toy->open[i] + toy->frozen[i] + toy->a[i] + toy->e[i] + toy->applied[i] +
-                                toy->discarded[i]) {
+        if (toy->made[i] != toy->open[i] + toy->frozen[i] + toy->a[i] + toy->e[i] +
+                                toy->applied[i] + toy->discarded[i]) {
             return false;
         }
     }
     return true;
 }
 
-dp_status dp_toy_outer(dp_toy_vector theta, uint32_t alpha_q16, const dp_toy_term *terms, uint32_t count)
+dp_status dp_toy_outer(dp_toy_vector theta, uint32_t alpha_q16, const dp_toy_term *terms,
+                       uint32_t count)
 {
     __int128 sum[DP_TOY_ELEMENTS] = {0};
 

@@ -32,11 +32,11 @@ typedef struct dp_toy_work {
 } dp_toy_work;
 
 typedef struct dp_toy {
-    uint32_t member;    /* pulls towards a target of its own */
+    uint32_t member; /* pulls towards a target of its own */
     uint32_t beta_milli;
-    uint64_t round;     /* of theta */
+    uint64_t round; /* of theta */
     bool has_theta;
-    bool pending;       /* P holds a publication without an outcome */
+    bool pending; /* P holds a publication without an outcome */
     dp_toy_vector theta;
     dp_toy_vector x;
     dp_toy_vector e;
@@ -50,7 +50,7 @@ typedef struct dp_toy {
     dp_toy_vector discarded;
     dp_toy_work open_work;
     dp_toy_work frozen_work;
-    uint64_t carried;      /* tokens in e of publications that were left out */
+    uint64_t carried; /* tokens in e of publications that were left out */
     uint64_t pending_tokens;
     uint64_t noise;
 } dp_toy;
@@ -81,21 +81,22 @@ void dp_toy_train(dp_toy *toy, uint32_t steps);
 /* P := e + F + O. There must be no publication under way. */
 void dp_toy_publish(dp_toy *toy, bool dense, uint64_t nonce, dp_toy_parcel *parcel);
 /* Bring back a publication (DP_SETTLE_NONE: still pending) or what was frozen. DP_BADMSG. */
-DP_MUST dp_status dp_toy_restore(dp_toy *toy, bool frozen, dp_view vector, dp_view blob, dp_settle settle,
-                                 uint32_t clip_q16, uint32_t lambda_q16);
-void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_vector theta, dp_settle settle, uint32_t clip_q16,
-                  uint32_t lambda_q16);
+DP_MUST dp_status dp_toy_restore(dp_toy *toy, bool frozen, dp_view vector, dp_view blob,
+                                 dp_settle settle, uint32_t clip_q16, uint32_t lambda_q16);
+void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_vector theta, dp_settle settle,
+                  uint32_t clip_q16, uint32_t lambda_q16);
 /* F += O. */
 void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel);
 /* F += change, change = w_other * (other - own) / (w_own + w_other), each element towards zero. */
-DP_MUST dp_status dp_toy_mix(dp_toy *toy, dp_view own, dp_view other, uint64_t w_own, uint64_t w_other,
-                             dp_toy_vector change);
+DP_MUST dp_status dp_toy_mix(dp_toy *toy, dp_view own, dp_view other, uint64_t w_own,
+                             uint64_t w_other, dp_toy_vector change);
 /* True while the identity above holds. */
 bool dp_toy_balanced(const dp_toy *toy);
 
 /* Total decoder: any bytes give a vector and its energy or DP_BADMSG. */
 DP_MUST dp_status dp_toy_decode(dp_view blob, dp_toy_vector out, unsigned __int128 *energy);
 /* theta -= alpha * sum q * blob; order-free. Shared with the oracle, which calls it on its own theta. DP_BADMSG. */
-DP_MUST dp_status dp_toy_outer(dp_toy_vector theta, uint32_t alpha_q16, const dp_toy_term *terms, uint32_t count);
+DP_MUST dp_status dp_toy_outer(dp_toy_vector theta, uint32_t alpha_q16, const dp_toy_term *terms,
+                               uint32_t count);
 
 #endif

@@ -34,7 +34,7 @@ static void the_demo_is_a_good_manifest(void **state)
     CHECK_OK(read_text(dp_demo_kjv));
     CHECK(strcmp(file.manifest.name, "kjv") == 0);
     CHECK(file.manifest.layers == 4 && file.manifest.width == 128 && file.manifest.vocab == 1024);
-    CHECK(file.manifest.batch_rows == 16 && file.manifest.lr_nano == 3000000);
+    CHECK(file.manifest.batch_rows == 8 && file.manifest.lr_nano == 3000000);
     CHECK(file.manifest.round_ms == 3000 && file.manifest.voter_uptime_s == 0);
     CHECK(file.manifest.codec == DP_CODEC_SPARSE && file.text_path[0] == '\0');
 }

@@ -104,8 +104,9 @@ static void let_go_work_is_told_as_a_share(void **state)
     (void)state;
     house_open(&house);
     dp_diary_note(house.daemon.diary, &note, NULL);
-    assert_string_equal(last_text(house.daemon.diary),
-                        "15.9 % of the work that was not averaged yet is let go: it aged while rounds were missed");
+    assert_string_equal(
+        last_text(house.daemon.diary),
+        "15.9 % of the work that was not averaged yet is let go: it aged while rounds were missed");
     note.a = 65536;
     dp_diary_note(house.daemon.diary, &note, NULL);
     CHECK(strncmp(last_text(house.daemon.diary), "100.0 % of the work", 19) == 0);

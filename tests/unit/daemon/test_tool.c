@@ -146,10 +146,12 @@ static void check_sentence(const char *line, const char *wanted)
 static void what_the_tool_found_is_a_sentence(void **state)
 {
     (void)state;
-    check_sentence("{\"tokenizer_bytes\": 70210, \"tokens\": 1519708, \"data_bytes\": 3039448, \"text_bytes\": 4404412, "
+    check_sentence("{\"tokenizer_bytes\": 70210, \"tokens\": 1519708, \"data_bytes\": 3039448, "
+                   "\"text_bytes\": 4404412, "
                    "\"vocab\": 1024}\n",
                    "1,519,708 tokens from 4,404,412 bytes of text");
-    check_sentence("a warning\n{\"tokens\": 999, \"text_bytes\": 1000}", "999 tokens from 1,000 bytes of text");
+    check_sentence("a warning\n{\"tokens\": 999, \"text_bytes\": 1000}",
+                   "999 tokens from 1,000 bytes of text");
     check_sentence("{\"tokens\": 0, \"text_bytes\": 18446744073709551615}",
                    "0 tokens from 18,446,744,073,709,551,615 bytes of text");
 }
@@ -158,8 +160,13 @@ static void another_line_is_not_shown_raw(void **state)
 {
     (void)state;
     static const char *const lines[] = {
-        "", "{", "{\"tokens\": 5}", "{\"tokens\": , \"text_bytes\": 1}", "{\"tokens\": -5, \"text_bytes\": 1}",
-        "{\"tokens\": 18446744073709551616, \"text_bytes\": 1}", "{\"text_bytes\": 1, \"tokens\": ",
+        "",
+        "{",
+        "{\"tokens\": 5}",
+        "{\"tokens\": , \"text_bytes\": 1}",
+        "{\"tokens\": -5, \"text_bytes\": 1}",
+        "{\"tokens\": 18446744073709551616, \"text_bytes\": 1}",
+        "{\"text_bytes\": 1, \"tokens\": ",
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         check_sentence(lines[i], "the text is ready");

@@ -52,13 +52,13 @@ typedef struct mesh {
     dp_out out;
     dp_rng rng;
     uint64_t messages;
-    uint64_t refused;        /* messages that a table did not take */
-    uint32_t notes_dead;     /* MEMBER notes that say dead */
+    uint64_t refused;    /* messages that a table did not take */
+    uint32_t notes_dead; /* MEMBER notes that say dead */
 } mesh;
 
 /* A signature that anybody could make and that fails for other bytes, keys and domains: enough here. */
-static inline void mesh_signature(const uint8_t key[DP_PUBLIC_KEY_BYTES], const char *domain, dp_view bytes,
-                                  uint8_t signature[DP_SIGNATURE_BYTES])
+static inline void mesh_signature(const uint8_t key[DP_PUBLIC_KEY_BYTES], const char *domain,
+                                  dp_view bytes, uint8_t signature[DP_SIGNATURE_BYTES])
 {
     dp_digest digest;
 
@@ -79,8 +79,9 @@ static inline bool mesh_sign(void *context, int key, const char *domain, dp_view
     return true;
 }
 
-static inline bool mesh_verify(void *context, const uint8_t public_key[DP_PUBLIC_KEY_BYTES], const char *domain,
-                               dp_view bytes, const uint8_t signature[DP_SIGNATURE_BYTES])
+static inline bool mesh_verify(void *context, const uint8_t public_key[DP_PUBLIC_KEY_BYTES],
+                               const char *domain, dp_view bytes,
+                               const uint8_t signature[DP_SIGNATURE_BYTES])
 {
     (void)context;
     uint8_t wanted[DP_SIGNATURE_BYTES];
@@ -112,12 +113,14 @@ static inline dp_view mesh_credential(uint32_t i, uint8_t bytes[34])
     return dp_view_of(bytes, 34);
 }
 
-static inline bool mesh_admit(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms, uint32_t *caps)
+static inline bool mesh_admit(void *context, const dp_peer *peer, dp_view credential,
+                              uint64_t wall_ms, uint32_t *caps)
 {
     (void)context;
     (void)wall_ms;
     *caps = 7;
-    return credential.size == 34 && credential.data[0] == 'o' && memcmp(credential.data + 2, peer->bytes, 32) == 0;
+    return credential.size == 34 && credential.data[0] == 'o' &&
+           memcmp(credential.data + 2, peer->bytes, 32) == 0;
 }
 
 static inline dp_addr mesh_addr(uint32_t i)
@@ -150,7 +153,9 @@ static inline void mesh_join(mesh *m, uint32_t a, uint32_t b)
         return;
     }
     m->linked[a][b] = m->linked[b][a] = true;
-    mesh_push(m, (mesh_item){.at = m->now + m->delay_us, .kind = MESH_UP, .from = b, .to = a, .outgoing = true});
+    mesh_push(
+        m, (mesh_item){
+               .at = m->now + m->delay_us, .kind = MESH_UP, .from = b, .to = a, .outgoing = true});
     mesh_push(m, (mesh_item){.at = m->now + m->delay_us, .kind = MESH_UP, .from = a, .to = b});
 }
 
@@ -160,8 +165,12 @@ static inline void mesh_part(mesh *m, uint32_t a, uint32_t b, dp_link_cause caus
         return;
     }
     m->linked[a][b] = m->linked[b][a] = false;
-    mesh_push(m, (mesh_item){.at = m->now + m->delay_us, .kind = MESH_DOWN, .from = b, .to = a, .cause = cause});
-    mesh_push(m, (mesh_item){.at = m->now + m->delay_us, .kind = MESH_DOWN, .from = a, .to = b, .cause = cause});
+    mesh_push(
+        m, (mesh_item){
+               .at = m->now + m->delay_us, .kind = MESH_DOWN, .from = b, .to = a, .cause = cause});
+    mesh_push(
+        m, (mesh_item){
+               .at = m->now + m->delay_us, .kind = MESH_DOWN, .from = a, .to = b, .cause = cause});
 }
 
 static inline void mesh_send(mesh *m, uint32_t from, uint32_t to, dp_view bytes)
@@ -173,7 +182,11 @@ static inline void mesh_send(mesh *m, uint32_t from, uint32_t to, dp_view bytes)
     assert_non_null(copy);
     memcpy(copy, bytes.data, bytes.size);
     m->messages++;
-    mesh_push(m, (mesh_item){.at = m->now + m->delay_us, .kind = MESH_MESSAGE, .from = from, .to = to, .bytes = copy,
+    mesh_push(m, (mesh_item){.at = m->now + m->delay_us,
+                             .kind = MESH_MESSAGE,
+                             .from = from,
+                             .to = to,
+                             .bytes = copy,
                              .size = bytes.size});
 }
 
@@ -207,7 +220,10 @@ static inline void mesh_perform(mesh *m, uint32_t i)
             if (to < m->n && m->nodes[to].running && !m->nodes[to].frozen && !m->blocked[i][to]) {
                 mesh_join(m, i, to);
             } else {
-                mesh_push(m, (mesh_item){.at = m->now + m->delay_us, .kind = MESH_DOWN, .from = to < m->n ? to : i, .to = i,
+                mesh_push(m, (mesh_item){.at = m->now + m->delay_us,
+                                         .kind = MESH_DOWN,
+                                         .from = to < m->n ? to : i,
+                                         .to = i,
                                          .cause = DP_LINK_REFUSED});
             }
         } else if (action->type == DP_DO_HANGUP) {
@@ -233,7 +249,9 @@ static inline void mesh_boot(mesh *m, uint32_t i)
     node->running = true;
     node->frozen = false;
     node->incarnation++;
-    dp_beat_init(&node->beat, &(dp_beat_config){.run = mesh_run, .self = mesh_peer(i), .incarnation = node->incarnation,
+    dp_beat_init(&node->beat, &(dp_beat_config){.run = mesh_run,
+                                                .self = mesh_peer(i),
+                                                .incarnation = node->incarnation,
                                                 .crypto = mesh_crypto(i)});
     const dp_members_config config = {.run = mesh_run,
                                       .self = mesh_peer(i),
@@ -299,8 +317,9 @@ static inline void mesh_deliver(mesh *m, const mesh_item *item)
     dp_out_begin(&m->out, m->actions);
     if (item->kind == MESH_UP) {
         const dp_addr addr = mesh_addr(item->from);
-        DP_IGNORE(dp_members_link_up(node->members, now, 1, &peer, &addr, mesh_credential(item->from, bytes),
-                                     item->outgoing, &m->out) == 0);
+        DP_IGNORE(dp_members_link_up(node->members, now, 1, &peer, &addr,
+                                     mesh_credential(item->from, bytes), item->outgoing,
+                                     &m->out) == 0);
     } else if (item->kind == MESH_DOWN) {
         dp_members_link_down(node->members, now, 1, &peer, item->cause, &m->out);
     } else {
@@ -310,9 +329,10 @@ static inline void mesh_deliver(mesh *m, const mesh_item *item)
             return;
         }
         dp_members_heard(node->members, from, now, &m->out);
-        const dp_status status = dp_msg_type_of(view) == DP_MSG_HEARTBEAT
-                                     ? dp_beat_message(&node->beat, now, &peer, view, &m->out)
-                                     : dp_members_message(node->members, now, 1, from, view, &m->out);
+        const dp_status status =
+            dp_msg_type_of(view) == DP_MSG_HEARTBEAT
+                ? dp_beat_message(&node->beat, now, &peer, view, &m->out)
+                : dp_members_message(node->members, now, 1, from, view, &m->out);
         m->refused += status != DP_OK && status != DP_EXISTS;
     }
     mesh_perform(m, item->to);
@@ -328,15 +348,17 @@ static inline void mesh_run_to(mesh *m, uint64_t until)
         uint32_t ticker = UINT32_MAX;
         for (uint32_t i = 0; i < m->n_items; i++) {
             const mesh_item *const a = &m->items[i];
-            if (!m->nodes[a->to].frozen &&
-                (a->at < at || (item != UINT32_MAX && a->at == at && a->order < m->items[item].order))) {
+            if (!m->nodes[a->to].frozen && (a->at < at || (item != UINT32_MAX && a->at == at &&
+                                                           a->order < m->items[item].order))) {
                 at = a->at;
                 item = i;
             }
         }
         for (uint32_t i = 0; i < m->n; i++) {
             if (m->nodes[i].running && !m->nodes[i].frozen) {
-                uint64_t wake = dp_time_min(dp_members_wake(m->nodes[i].members), dp_beat_wake(&m->nodes[i].beat)).us;
+                uint64_t wake = dp_time_min(dp_members_wake(m->nodes[i].members),
+                                            dp_beat_wake(&m->nodes[i].beat))
+                                    .us;
                 wake = wake < m->now ? m->now : wake;
                 if (wake < at) {
                     at = wake;
@@ -407,8 +429,8 @@ static inline dp_member_state mesh_state(const mesh *m, uint32_t viewer, uint32_
 }
 
 /* Time until viewer holds subject in this state, or UINT64_MAX after limit_us. */
-static inline uint64_t mesh_wait_state(mesh *m, uint32_t viewer, uint32_t subject, dp_member_state state,
-                                       uint64_t limit_us)
+static inline uint64_t mesh_wait_state(mesh *m, uint32_t viewer, uint32_t subject,
+                                       dp_member_state state, uint64_t limit_us)
 {
     const uint64_t start = m->now;
 

@@ -9,7 +9,13 @@
 #include "gossip/mix_msg.h"
 #include "tests/unit/gossip/mesh.h"
 
-enum { POOL_NODES_MAX = 4, POOL_ROWS_MAX = 128, POOL_QUEUE_MAX = 4096, POOL_OBJECTS_MAX = 4096, POOL_MARKS_MAX = 8192 };
+enum {
+    POOL_NODES_MAX = 4,
+    POOL_ROWS_MAX = 128,
+    POOL_QUEUE_MAX = 4096,
+    POOL_OBJECTS_MAX = 4096,
+    POOL_MARKS_MAX = 8192
+};
 
 typedef enum pool_kind { POOL_MESSAGE = 1, POOL_UP, POOL_DOWN, POOL_STORED, POOL_EVENT } pool_kind;
 
@@ -46,8 +52,8 @@ typedef struct pool_node {
     dp_members *members;
     dp_spread *spread;
     dp_mix *mix;
-    int64_t f;           /* what the trainer holds */
-    int64_t o_unsaved;   /* frozen since the newest durable row with F */
+    int64_t f;                         /* what the trainer holds */
+    int64_t o_unsaved;                 /* frozen since the newest durable row with F */
     uint8_t freeze[DP_EXCHANGE_BYTES]; /* id of the last FREEZE */
     pool_row rows[POOL_ROWS_MAX];
     uint32_t n_writes;
@@ -64,7 +70,7 @@ typedef struct pool {
     uint32_t n;
     uint64_t now;
     uint64_t order;
-    uint32_t loss;      /* per mille of exchange messages */
+    uint32_t loss; /* per mille of exchange messages */
     uint32_t doubling;
     uint64_t jitter_us;
     dp_rng rng;
@@ -78,16 +84,16 @@ typedef struct pool {
     uint64_t objects_made;
     dp_actions *actions;
     dp_out out;
-    int64_t expected;   /* sum of w * F that must be there when all is settled */
+    int64_t expected; /* sum of w * F that must be there when all is settled */
     bool gossip;
-    bool frozen_o;      /* FREEZE finds no new displacement */
+    bool frozen_o; /* FREEZE finds no new displacement */
     /* crash point: at the n-th write of node crash_node, before or after it is durable */
     uint32_t crash_node;
     uint32_t crash_write;
     bool crash_after;
     bool crashed;
     uint32_t n_seen_writes;
-    uint32_t invalid;   /* things that must not happen */
+    uint32_t invalid; /* things that must not happen */
 } pool;
 
 static const dp_hash pool_base = {.bytes = {0xba, 0x5e}};
@@ -97,11 +103,16 @@ static inline dp_time pool_now(const pool *p)
     return (dp_time){p->now};
 }
 
-static inline pool_item *pool_push(pool *p, uint64_t delay_us, pool_kind kind, uint32_t from, uint32_t to)
+static inline pool_item *pool_push(pool *p, uint64_t delay_us, pool_kind kind, uint32_t from,
+                                   uint32_t to)
 {
     assert_true(p->n_items < POOL_QUEUE_MAX);
     pool_item *const item = &p->items[p->n_items++];
-    *item = (pool_item){.at = p->now + delay_us, .order = p->order++, .kind = kind, .from = from, .to = to,
+    *item = (pool_item){.at = p->now + delay_us,
+                        .order = p->order++,
+                        .kind = kind,
+                        .from = from,
+                        .to = to,
                         .life = p->nodes[to].life};
     return item;
 }
@@ -150,7 +161,8 @@ static inline void pool_send(pool *p, uint32_t from, uint32_t to, dp_view bytes)
         uint32_t copies = dp_rng_below(&p->rng, 1000) < p->loss ? 0 : 1;
         copies += dp_rng_below(&p->rng, 1000) < p->doubling;
         for (uint32_t i = 0; i < copies; i++) {
-            const uint64_t delay = 300 + dp_rng_below(&p->rng, p->jitter_us + 1) * (i + 1) * (i + 1);
+            const uint64_t delay =
+                300 + dp_rng_below(&p->rng, p->jitter_us + 1) * (i + 1) * (i + 1);
             pool_item *const item = pool_push(p, delay, POOL_MESSAGE, from, to);
             assert_true(bytes.size <= sizeof item->bytes);
             memcpy(item->bytes, bytes.data, bytes.size);
@@ -189,9 +201,12 @@ static inline void pool_cut(pool *p, uint32_t a, uint32_t b)
 
 static inline void pool_tell(pool *p, uint32_t i)
 {
-    dp_members_tell(p->nodes[i].members, &(dp_summary){.base = pool_base, .has_trainer = true,
-                                                       .mode = p->gossip ? DP_MODE_GOSSIP : DP_MODE_SYNC});
-    dp_mix_set(p->nodes[i].mix, pool_now(p), &(dp_mix_now){.gossip = p->gossip, .base = pool_base}, &p->out);
+    dp_members_tell(p->nodes[i].members,
+                    &(dp_summary){.base = pool_base,
+                                  .has_trainer = true,
+                                  .mode = p->gossip ? DP_MODE_GOSSIP : DP_MODE_SYNC});
+    dp_mix_set(p->nodes[i].mix, pool_now(p), &(dp_mix_now){.gossip = p->gossip, .base = pool_base},
+               &p->out);
 }
 
 /* ---- trainer ---- */
@@ -200,8 +215,9 @@ static inline void pool_freeze(pool *p, uint32_t i, const uint8_t exchange[DP_EX
 {
     pool_node *const node = &p->nodes[i];
     const int64_t o = p->frozen_o ? 0 : (int64_t)(dp_rng_below(&p->rng, 64) + 1) * (1LL << 40);
-    dp_event event = {.type = DP_EV_FROZEN, .u.frozen = {.bytes = 100, .f_bytes = 100, .steps = node->weight,
-                                                         .tokens = node->weight}};
+    dp_event event = {
+        .type = DP_EV_FROZEN,
+        .u.frozen = {.bytes = 100, .f_bytes = 100, .steps = node->weight, .tokens = node->weight}};
 
     node->f += o;
     node->o_unsaved += o;
@@ -278,21 +294,33 @@ static inline void pool_boot(pool *p, uint32_t i)
 
     node->running = true;
     node->life++;
-    const dp_members_config members = {.run = mesh_run, .self = mesh_peer(i), .incarnation = node->life,
-                                       .credential = mesh_credential(i, credential), .caps = 7, .members_max = 8,
-                                       .seed = dp_rng_next(&p->rng), .crypto = mesh_crypto(i), .admit = mesh_admit};
+    const dp_members_config members = {.run = mesh_run,
+                                       .self = mesh_peer(i),
+                                       .incarnation = node->life,
+                                       .credential = mesh_credential(i, credential),
+                                       .caps = 7,
+                                       .members_max = 8,
+                                       .seed = dp_rng_next(&p->rng),
+                                       .crypto = mesh_crypto(i),
+                                       .admit = mesh_admit};
     CHECK_OK(dp_members_open(&node->members, &members));
-    CHECK_OK(dp_spread_open(&node->spread, &(dp_spread_config){.members = node->members, .members_max = 8,
+    CHECK_OK(dp_spread_open(&node->spread, &(dp_spread_config){.members = node->members,
+                                                               .members_max = 8,
                                                                .seed = dp_rng_next(&p->rng)}));
-    CHECK_OK(dp_mix_open(&node->mix, &(dp_mix_config){.run = mesh_run, .self = mesh_peer(i), .incarnation = node->life,
-                                                      .pause_us = 200 * DP_MS, .seed = dp_rng_next(&p->rng),
-                                                      .members = node->members, .spread = node->spread,
+    CHECK_OK(dp_mix_open(&node->mix, &(dp_mix_config){.run = mesh_run,
+                                                      .self = mesh_peer(i),
+                                                      .incarnation = node->life,
+                                                      .pause_us = 200 * DP_MS,
+                                                      .seed = dp_rng_next(&p->rng),
+                                                      .members = node->members,
+                                                      .spread = node->spread,
                                                       .members_max = 8}));
     dp_out_begin(&p->out, p->actions);
     dp_members_start(node->members, pool_now(p), 1, &p->out);
     for (uint32_t k = 0; k < POOL_ROWS_MAX; k++) {
         if (node->rows[k].used) {
-            CHECK_OK(dp_mix_restore(node->mix, node->rows[k].id, dp_view_of(node->rows[k].bytes, DP_MIX_ROW_BYTES)));
+            CHECK_OK(dp_mix_restore(node->mix, node->rows[k].id,
+                                    dp_view_of(node->rows[k].bytes, DP_MIX_ROW_BYTES)));
         }
     }
     dp_mix_start(node->mix, pool_now(p), &p->out);
@@ -335,7 +363,8 @@ static inline void pool_wipe(pool *p, uint32_t i)
 
 static inline void pool_get_chunk(pool *p, uint32_t i, const dp_action *action)
 {
-    dp_event event = {.type = DP_EV_CHUNK, .u.chunk = {.root = action->u.get.root, .peer = action->u.get.peer}};
+    dp_event event = {.type = DP_EV_CHUNK,
+                      .u.chunk = {.root = action->u.get.root, .peer = action->u.get.peer}};
     pool_event(p, i, 3000, &event);
     event = (dp_event){.type = DP_EV_OBJECT, .u.object = {.root = action->u.get.root, .size = 100}};
     pool_event(p, i, 3100, &event);
@@ -359,17 +388,25 @@ static inline void pool_perform(pool *p, uint32_t i)
             assert_non_null(f);
             node->f = *f;
         } else if (action->type == DP_DO_CHECK) {
-            pool_event(p, i, 500, &(dp_event){.type = DP_EV_CHECKED, .u.checked = {.root = action->u.object.root, .ok = true}});
-        } else if (action->type == DP_DO_GET_INFO && p->linked[i][pool_index(p, &action->u.get.peer)]) {
-            pool_event(p, i, 1000, &(dp_event){.type = DP_EV_OBJECT_INFO,
-                                               .u.object = {.root = action->u.get.root, .size = 100, .leaves = leaves,
-                                                            .peer = action->u.get.peer}});
-        } else if (action->type == DP_DO_GET_CHUNK && p->linked[i][pool_index(p, &action->u.get.peer)]) {
+            pool_event(p, i, 500,
+                       &(dp_event){.type = DP_EV_CHECKED,
+                                   .u.checked = {.root = action->u.object.root, .ok = true}});
+        } else if (action->type == DP_DO_GET_INFO &&
+                   p->linked[i][pool_index(p, &action->u.get.peer)]) {
+            pool_event(p, i, 1000,
+                       &(dp_event){.type = DP_EV_OBJECT_INFO,
+                                   .u.object = {.root = action->u.get.root,
+                                                .size = 100,
+                                                .leaves = leaves,
+                                                .peer = action->u.get.peer}});
+        } else if (action->type == DP_DO_GET_CHUNK &&
+                   p->linked[i][pool_index(p, &action->u.get.peer)]) {
             pool_get_chunk(p, i, action);
         } else if (action->type == DP_DO_STORE) {
             assert_true(node->n_writes < 256);
             pool_write *const write = &node->writes[node->n_writes++];
-            *write = (pool_write){.op = action->u.store.op, .is_delete = action->u.store.bytes.size == 0};
+            *write = (pool_write){.op = action->u.store.op,
+                                  .is_delete = action->u.store.bytes.size == 0};
             memcpy(write->row.id, action->u.store.exchange, DP_EXCHANGE_BYTES);
             if (!write->is_delete) {
                 memcpy(write->row.bytes, action->u.store.bytes.data, DP_MIX_ROW_BYTES);
@@ -417,7 +454,8 @@ static inline void pool_take_event(pool *p, uint32_t i, const dp_event *event)
     } else if (event->type == DP_EV_MIXED) {
         DP_IGNORE(!dp_mix_mixed(node->mix, now, event, &p->out));
     } else if (event->type == DP_EV_CHECKED) {
-        DP_IGNORE(!dp_mix_checked(node->mix, now, &event->u.checked.root, event->u.checked.ok, &p->out));
+        DP_IGNORE(
+            !dp_mix_checked(node->mix, now, &event->u.checked.root, event->u.checked.ok, &p->out));
     } else if (event->type == DP_EV_OBJECT_INFO) {
         dp_spread_info(node->spread, now, event, &p->out);
     } else if (event->type == DP_EV_CHUNK) {
@@ -452,8 +490,9 @@ static inline void pool_deliver(pool *p, const pool_item *item)
     dp_out_begin(&p->out, p->actions);
     if (item->kind == POOL_UP && p->linked[item->from][item->to]) {
         const dp_addr addr = mesh_addr(item->from);
-        const uint32_t index = dp_members_link_up(node->members, now, 1, &peer, &addr,
-                                                  mesh_credential(item->from, credential), true, &p->out);
+        const uint32_t index =
+            dp_members_link_up(node->members, now, 1, &peer, &addr,
+                               mesh_credential(item->from, credential), true, &p->out);
         dp_spread_link_up(node->spread, now, index, &p->out);
         pool_mark(p, item->to);
     } else if (item->kind == POOL_DOWN) {
@@ -468,10 +507,12 @@ static inline void pool_deliver(pool *p, const pool_item *item)
             return;
         }
         if (item->large == NULL) {
-            DP_IGNORE(dp_mix_message(node->mix, now, from, dp_view_of(item->bytes, item->size), &p->out));
+            DP_IGNORE(
+                dp_mix_message(node->mix, now, from, dp_view_of(item->bytes, item->size), &p->out));
         } else if (p->linked[item->from][item->to]) {
             dp_members_heard(node->members, from, now, &p->out);
-            DP_IGNORE(dp_members_message(node->members, now, 1, from, dp_view_of(item->large, item->size), &p->out));
+            DP_IGNORE(dp_members_message(node->members, now, 1, from,
+                                         dp_view_of(item->large, item->size), &p->out));
             pool_mark(p, item->to);
         }
     } else if (item->kind == POOL_EVENT) {
@@ -491,7 +532,8 @@ static inline void pool_run_for(pool *p, uint64_t us)
         uint32_t ticker = UINT32_MAX;
         for (uint32_t i = 0; i < p->n_items; i++) {
             const pool_item *const a = &p->items[i];
-            if (a->at < at || (item != UINT32_MAX && a->at == at && a->order < p->items[item].order)) {
+            if (a->at < at ||
+                (item != UINT32_MAX && a->at == at && a->order < p->items[item].order)) {
                 at = a->at;
                 item = i;
             }
@@ -499,8 +541,10 @@ static inline void pool_run_for(pool *p, uint64_t us)
         for (uint32_t i = 0; i < p->n; i++) {
             const pool_node *const node = &p->nodes[i];
             if (node->running) {
-                uint64_t wake = dp_time_min(dp_members_wake(node->members), dp_time_min(dp_spread_wake(node->spread),
-                                                                                        dp_mix_wake(node->mix))).us;
+                uint64_t wake =
+                    dp_time_min(dp_members_wake(node->members),
+                                dp_time_min(dp_spread_wake(node->spread), dp_mix_wake(node->mix)))
+                        .us;
                 wake = wake < p->now ? p->now : wake;
                 if (wake < at) {
                     at = wake;

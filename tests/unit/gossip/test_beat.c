@@ -30,7 +30,9 @@ static group *group_of(uint32_t n, uint32_t voters)
     }
     for (uint32_t i = 0; i < n; i++) {
         g->running[i] = true;
-        dp_beat_init(&g->beats[i], &(dp_beat_config){.run = mesh_run, .self = mesh_peer(i), .incarnation = 1,
+        dp_beat_init(&g->beats[i], &(dp_beat_config){.run = mesh_run,
+                                                     .self = mesh_peer(i),
+                                                     .incarnation = 1,
                                                      .crypto = mesh_crypto(i)});
         dp_beat_set_voters(&g->beats[i], set, voters, (dp_time){g->now});
         for (uint32_t k = 0; k < n; k++) {
@@ -78,7 +80,8 @@ static void deliver(group *g, uint32_t i, uint32_t depth)
     const dp_peer from = mesh_peer(i);
     for (uint32_t k = 0; k < n; k++) {
         dp_out_begin(&g->out, g->actions);
-        DP_IGNORE(dp_beat_message(&g->beats[to[k]], (dp_time){g->now}, &from, dp_view_of(bytes[k], DP_BEAT_BYTES), &g->out));
+        DP_IGNORE(dp_beat_message(&g->beats[to[k]], (dp_time){g->now}, &from,
+                                  dp_view_of(bytes[k], DP_BEAT_BYTES), &g->out));
         deliver(g, to[k], depth + 1);
     }
 }
@@ -151,7 +154,8 @@ static void losing_one_of_three_voters_keeps_the_quorum_and_two_lose_it(void **s
     CHECK(dp_beat_quorum(&g->beats[3]));
     g->running[2] = false;
     run(g, DP_SECOND);
-    CHECK(dp_beat_quorum(&g->beats[0])); /* not yet: beats stay fresh, then the fallback time runs */
+    CHECK(
+        dp_beat_quorum(&g->beats[0])); /* not yet: beats stay fresh, then the fallback time runs */
     run(g, 3 * DP_SECOND);
     CHECK(!dp_beat_quorum(&g->beats[0]));
     CHECK(!dp_beat_quorum(&g->beats[3]));
@@ -293,20 +297,29 @@ static void old_forged_and_foreign_beats_bring_nothing(void **state)
     memcpy(bytes, g->beats[1].voters[1].message, DP_BEAT_BYTES);
 
     dp_out_begin(&g->out, g->actions);
-    CHECK_STATUS(dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out), DP_EXISTS);
+    CHECK_STATUS(
+        dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out),
+        DP_EXISTS);
     bytes[42] = (uint8_t)(bytes[42] + 9); /* a later sequence under the old signature */
-    CHECK_STATUS(dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out), DP_BADSIG);
+    CHECK_STATUS(
+        dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out),
+        DP_BADSIG);
     bytes[2] = 200; /* no voter */
-    CHECK_STATUS(dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out), DP_NOTFOUND);
+    CHECK_STATUS(
+        dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out),
+        DP_NOTFOUND);
     bytes[1] = 9;
-    CHECK_STATUS(dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out), DP_VERSION);
+    CHECK_STATUS(
+        dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out),
+        DP_VERSION);
     const dp_beat before = g->beats[0];
     dp_rng rng;
     dp_rng_init(&rng, 4);
     for (uint32_t i = 0; i < 2000; i++) {
         memcpy(bytes, g->beats[1].voters[1].message, DP_BEAT_BYTES);
         const size_t size = mutate(&rng, bytes, DP_BEAT_BYTES, sizeof bytes);
-        const dp_status status = dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, size), &g->out);
+        const dp_status status =
+            dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, size), &g->out);
         CHECK(status != DP_OK);
     }
     CHECK(before.voters[1].sequence == g->beats[0].voters[1].sequence);

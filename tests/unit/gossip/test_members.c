@@ -79,7 +79,8 @@ static void a_frozen_peer_is_dead_within_two_seconds_at_the_median(void **state)
             mesh_close(m);
         }
         qsort(took, RUNS, sizeof took[0], compare_u64);
-        print_message("frozen, %u nodes: p50 %llu ms, worst %llu ms\n", n, (unsigned long long)(took[RUNS / 2] / 1000),
+        print_message("frozen, %u nodes: p50 %llu ms, worst %llu ms\n", n,
+                      (unsigned long long)(took[RUNS / 2] / 1000),
                       (unsigned long long)(took[RUNS - 1] / 1000));
         CHECK(took[RUNS / 2] <= 2 * DP_SECOND);
         CHECK(took[RUNS - 1] <= 5 * DP_SECOND);
@@ -146,8 +147,12 @@ static void one_accuser_among_five_kills_nobody(void **state)
     mesh_run_for(m, 3 * DP_SECOND);
     /* Node 1 lies about node 2: suspect, then dead, signed as it should be. */
     for (uint32_t kind = DP_STATEMENT_SUSPECT; kind <= DP_STATEMENT_DEAD; kind++) {
-        const dp_statement lie = {.kind = (dp_statement_kind)kind, .cause = DP_CAUSE_RESET, .subject = mesh_peer(2),
-                                  .incarnation = 1, .revision = 0, .author = mesh_peer(1)};
+        const dp_statement lie = {.kind = (dp_statement_kind)kind,
+                                  .cause = DP_CAUSE_RESET,
+                                  .subject = mesh_peer(2),
+                                  .incarnation = 1,
+                                  .revision = 0,
+                                  .author = mesh_peer(1)};
         uint8_t bytes[2 + DP_STATEMENT_BYTES_MAX + 2] = {DP_MSG_STATEMENT, DP_MSG_VERSION};
         const dp_crypto crypto = mesh_crypto(1);
         const size_t size = dp_statement_sign(&lie, &crypto, &mesh_run, bytes + 2);
@@ -202,7 +207,8 @@ static void goodbye_needs_no_accuser_and_left_leaves_a_proof(void **state)
     CHECK(dp_members_left_proof(m->nodes[0].members, index, &proof));
     CHECK(dp_members_left_check(&crypto, &mesh_run, &left, proof));
     CHECK(!dp_members_left_check(&crypto, &mesh_run, &other, proof));
-    CHECK(!dp_members_left_check(&crypto, &mesh_run, &left, dp_view_of(proof.data, proof.size - 1)));
+    CHECK(
+        !dp_members_left_check(&crypto, &mesh_run, &left, dp_view_of(proof.data, proof.size - 1)));
     mesh_run_for(m, 5 * DP_SECOND); /* what they still send does not revive them */
     CHECK(mesh_state(m, 0, 3) == DP_MEMBER_DEAD);
     CHECK(mesh_state(m, 0, 4) == DP_MEMBER_LEFT);
@@ -215,13 +221,17 @@ static void a_stranger_without_a_credential_is_not_believed(void **state)
     mesh *const m = mesh_of(2, 11);
     mesh_join_all(m);
     mesh_run_for(m, DP_SECOND);
-    const dp_statement claim = {.kind = DP_STATEMENT_ALIVE, .subject = mesh_peer(9), .incarnation = 3, .author = mesh_peer(9)};
+    const dp_statement claim = {.kind = DP_STATEMENT_ALIVE,
+                                .subject = mesh_peer(9),
+                                .incarnation = 3,
+                                .author = mesh_peer(9)};
     uint8_t bytes[2 + DP_STATEMENT_BYTES_MAX + 2] = {DP_MSG_STATEMENT, DP_MSG_VERSION};
     const dp_crypto crypto = mesh_crypto(9);
     const size_t size = dp_statement_sign(&claim, &crypto, &mesh_run, bytes + 2);
 
     dp_out_begin(&m->out, m->actions);
-    CHECK_STATUS(dp_members_message(m->nodes[0].members, mesh_now(m), 1, 1, dp_view_of(bytes, 2 + size + 2), &m->out),
+    CHECK_STATUS(dp_members_message(m->nodes[0].members, mesh_now(m), 1, 1,
+                                    dp_view_of(bytes, 2 + size + 2), &m->out),
                  DP_DENIED);
     CHECK(dp_members_count(m->nodes[0].members) == 2);
     CHECK(m->actions->count == 0);
@@ -267,7 +277,8 @@ static void dials_back_off_to_half_a_minute(void **state)
         for (uint32_t i = 0; i < m->actions->count; i++) {
             if (m->actions->items[i].type == DP_DO_DIAL) {
                 dials++;
-                dp_members_link_down(m->nodes[0].members, mesh_now(m), 1, &peer, DP_LINK_REFUSED, &m->out);
+                dp_members_link_down(m->nodes[0].members, mesh_now(m), 1, &peer, DP_LINK_REFUSED,
+                                     &m->out);
             }
         }
     }
@@ -312,10 +323,17 @@ static void damaged_messages_never_hurt(void **state)
             assert_non_null(copy);
             memcpy(copy, item.bytes, item.size);
             const size_t size = mutate(&rng, copy, item.size, item.size + 64);
-            const mesh_item bad = {.kind = MESH_MESSAGE, .from = item.from, .to = item.to, .bytes = copy, .size = size};
+            const mesh_item bad = {.kind = MESH_MESSAGE,
+                                   .from = item.from,
+                                   .to = item.to,
+                                   .bytes = copy,
+                                   .size = size};
             mesh_deliver(m, &bad);
             for (size_t cut = 0; cut < item.size; cut += 1 + item.size / 16) {
-                const mesh_item shorter = {.kind = MESH_MESSAGE, .from = item.from, .to = item.to, .bytes = item.bytes,
+                const mesh_item shorter = {.kind = MESH_MESSAGE,
+                                           .from = item.from,
+                                           .to = item.to,
+                                           .bytes = item.bytes,
                                            .size = cut};
                 mesh_deliver(m, &shorter);
             }
@@ -333,7 +351,10 @@ static dp_status open_and_close(void *context)
 {
     (void)context;
     dp_members *members = NULL;
-    const dp_members_config config = {.self = mesh_peer(0), .incarnation = 1, .members_max = 8, .crypto = mesh_crypto(0),
+    const dp_members_config config = {.self = mesh_peer(0),
+                                      .incarnation = 1,
+                                      .members_max = 8,
+                                      .crypto = mesh_crypto(0),
                                       .admit = mesh_admit};
     DP_TRY(dp_members_open(&members, &config));
     dp_members_close(members);

@@ -73,8 +73,9 @@ static void loss_doubling_and_reordering_keep_the_sum(void **state)
         pool_run_for(p, 12 * DP_SECOND);
         settle(p);
         if (pool_sum(p) != p->expected || !pool_idle(p) || p->invalid != 0) {
-            print_error("seed %llu: sum %lld, expected %lld, invalid %u\n", (unsigned long long)seed,
-                        (long long)pool_sum(p), (long long)p->expected, p->invalid);
+            print_error("seed %llu: sum %lld, expected %lld, invalid %u\n",
+                        (unsigned long long)seed, (long long)pool_sum(p), (long long)p->expected,
+                        p->invalid);
         }
         CHECK(p->invalid == 0);
         CHECK(pool_idle(p));
@@ -114,8 +115,8 @@ static void random_crashes_with_kept_disks_keep_the_sum(void **state)
         }
         settle(p);
         if (pool_sum(p) != p->expected || !pool_idle(p)) {
-            print_error("seed %llu: sum %lld, expected %lld\n", (unsigned long long)seed, (long long)pool_sum(p),
-                        (long long)p->expected);
+            print_error("seed %llu: sum %lld, expected %lld\n", (unsigned long long)seed,
+                        (long long)pool_sum(p), (long long)p->expected);
         }
         CHECK(pool_idle(p));
         CHECK(p->invalid == 0);
@@ -162,7 +163,8 @@ static bool crash_once(uint32_t crashing, uint32_t write, bool after, crash_fate
             CHECK(look.in_doubt == doubted); /* no clock ends it */
             const dp_peer dead = mesh_peer(crashing);
             dp_out_begin(&p->out, p->actions);
-            dp_mix_fence(p->nodes[survivor].mix, pool_now(p), &dead, p->nodes[crashing].life, &p->out);
+            dp_mix_fence(p->nodes[survivor].mix, pool_now(p), &dead, p->nodes[crashing].life,
+                         &p->out);
             pool_perform(p, survivor);
             pool_run_for(p, DP_SECOND);
         }
@@ -202,7 +204,9 @@ static uint32_t prepared_responder(pool *p, dp_mix_row *row)
             const dp_mix_look look = dp_mix_view(p->nodes[i].mix);
             if (look.state == DP_MIX_PREPARED && !look.initiator) {
                 p->loss = 1000;
-                CHECK_OK(dp_mix_row_read(dp_view_of(pool_row_find(&p->nodes[i], look.exchange)->bytes, DP_MIX_ROW_BYTES), row));
+                CHECK_OK(dp_mix_row_read(
+                    dp_view_of(pool_row_find(&p->nodes[i], look.exchange)->bytes, DP_MIX_ROW_BYTES),
+                    row));
                 return i;
             }
         }
@@ -239,12 +243,21 @@ static void a_late_commit_of_an_attempt_given_up_commits_nothing(void **state)
     CHECK(dp_mix_finish(mix, pool_now(p), &p->out));
     pool_perform(p, b);
     /* The old offer comes a second time: b freezes the same F again and prepares again, under a new ticket. */
-    say(p, b, &(dp_mix_msg){.type = DP_MSG_MIX_OFFER, .id = row.id, .number = row.number, .base = row.base, .terms = row.other});
+    say(p, b,
+        &(dp_mix_msg){.type = DP_MSG_MIX_OFFER,
+                      .id = row.id,
+                      .number = row.number,
+                      .base = row.base,
+                      .terms = row.other});
     for (uint32_t k = 0; k < 200 && dp_mix_view(mix).state != DP_MIX_PREPARED; k++) {
         pool_run_for(p, DP_MS);
     }
     CHECK(dp_mix_view(mix).state == DP_MIX_PREPARED);
-    say(p, b, &(dp_mix_msg){.type = DP_MSG_MIX_COMMIT, .id = row.id, .ticket = row.ticket, .pair = dp_mix_pair_of(&row)});
+    say(p, b,
+        &(dp_mix_msg){.type = DP_MSG_MIX_COMMIT,
+                      .id = row.id,
+                      .ticket = row.ticket,
+                      .pair = dp_mix_pair_of(&row)});
     CHECK(dp_mix_view(mix).state == DP_MIX_PREPARED);
     pool_close(p);
 }
@@ -258,7 +271,8 @@ static void a_commit_of_other_blobs_commits_nothing(void **state)
     const uint32_t b = prepared_responder(p, &row);
     dp_mix_pair pair = dp_mix_pair_of(&row);
     pair.root_a.bytes[0] ^= 1;
-    say(p, b, &(dp_mix_msg){.type = DP_MSG_MIX_COMMIT, .id = row.id, .ticket = row.ticket, .pair = pair});
+    say(p, b,
+        &(dp_mix_msg){.type = DP_MSG_MIX_COMMIT, .id = row.id, .ticket = row.ticket, .pair = pair});
     CHECK(dp_mix_view(p->nodes[b].mix).state == DP_MIX_IDLE);
     CHECK(p->nodes[b].f == (int64_t)(8 * b) << 40);
     pool_close(p);
@@ -276,7 +290,8 @@ static void different_bases_and_modes_never_exchange(void **state)
     const dp_hash other = {.bytes = {1}};
     dp_out_begin(&p->out, p->actions);
     dp_mix_set(p->nodes[1].mix, pool_now(p), &(dp_mix_now){.gossip = true, .base = other}, &p->out);
-    dp_members_tell(p->nodes[1].members, &(dp_summary){.base = other, .has_trainer = true, .mode = DP_MODE_GOSSIP});
+    dp_members_tell(p->nodes[1].members,
+                    &(dp_summary){.base = other, .has_trainer = true, .mode = DP_MODE_GOSSIP});
     pool_perform(p, 1);
     pool_run_for(p, 5 * DP_SECOND);
     CHECK(pool_done(p) == 0);
@@ -376,14 +391,23 @@ static void folding_lets_go_of_rows_but_not_of_open_outcomes(void **state)
 static void rows_survive_the_round_trip_and_damage_is_refused(void **state)
 {
     (void)state;
-    const dp_mix_row row = {.mark = DP_MIX_MARK_COMMITTED, .has_f = true, .id = {{1, 2}}, .order = 7, .number = 8, .ticket = 9,
-                            .peer = mesh_peer(3), .base = pool_base, .own = {.bytes = 5, .steps = 6, .tokens = 7, .incarnation = 8},
-                            .other = {.bytes = 15, .steps = 16, .tokens = 17, .incarnation = 18}, .f_bytes = 99};
+    const dp_mix_row row = {.mark = DP_MIX_MARK_COMMITTED,
+                            .has_f = true,
+                            .id = {{1, 2}},
+                            .order = 7,
+                            .number = 8,
+                            .ticket = 9,
+                            .peer = mesh_peer(3),
+                            .base = pool_base,
+                            .own = {.bytes = 5, .steps = 6, .tokens = 7, .incarnation = 8},
+                            .other = {.bytes = 15, .steps = 16, .tokens = 17, .incarnation = 18},
+                            .f_bytes = 99};
     uint8_t bytes[DP_MIX_ROW_BYTES];
     dp_mix_row read;
     dp_mix_row_write(&row, bytes);
     CHECK_OK(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read));
-    CHECK(read.mark == row.mark && read.order == 7 && read.ticket == 9 && read.other.tokens == 17 && read.f_bytes == 99);
+    CHECK(read.mark == row.mark && read.order == 7 && read.ticket == 9 && read.other.tokens == 17 &&
+          read.f_bytes == 99);
     CHECK(dp_mix_id_equal(&read.id, &row.id) && dp_peer_equal(&read.peer, &row.peer));
     for (size_t cut = 0; cut < sizeof bytes; cut++) {
         CHECK(dp_mix_row_read(dp_view_of(bytes, cut), &read) != DP_OK);
@@ -412,7 +436,8 @@ static void damaged_messages_never_hurt(void **state)
             const uint32_t from = 1 + (uint32_t)dp_rng_below(&rng, 2);
             for (size_t cut = 0; cut < whole; cut += 7) {
                 dp_out_begin(&p->out, p->actions);
-                CHECK(dp_mix_message(p->nodes[item.to].mix, pool_now(p), from, dp_view_of(item.bytes, cut), &p->out) != DP_OK);
+                CHECK(dp_mix_message(p->nodes[item.to].mix, pool_now(p), from,
+                                     dp_view_of(item.bytes, cut), &p->out) != DP_OK);
             }
             /* Damage in flight instead of the original: the channel would stop it, a liar could send it. */
             p->items[i].size = mutate(&rng, p->items[i].bytes, whole, sizeof item.bytes);
@@ -425,7 +450,9 @@ static dp_status open_and_close(void *context)
 {
     pool *const p = context;
     dp_mix *mix = NULL;
-    DP_TRY(dp_mix_open(&mix, &(dp_mix_config){.members = p->nodes[0].members, .spread = p->nodes[0].spread, .members_max = 8}));
+    DP_TRY(dp_mix_open(&mix, &(dp_mix_config){.members = p->nodes[0].members,
+                                              .spread = p->nodes[0].spread,
+                                              .members_max = 8}));
     dp_mix_close(mix);
     return DP_OK;
 }

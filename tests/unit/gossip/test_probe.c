@@ -57,10 +57,12 @@ static void a_new_mode_is_told_to_all_linked_peers_at_once(void **state)
     mesh *const m = mesh_of(4, 8);
     mesh_join_all(m);
     mesh_run_for(m, DP_SECOND);
-    dp_members_tell(m->nodes[0].members, &(dp_summary){.mode = DP_MODE_GOSSIP, .has_trainer = true, .round = 9});
+    dp_members_tell(m->nodes[0].members,
+                    &(dp_summary){.mode = DP_MODE_GOSSIP, .has_trainer = true, .round = 9});
     mesh_run_for(m, 10 * DP_MS);
     for (uint32_t i = 1; i < 4; i++) {
-        CHECK(mesh_sees(m, i, 0)->summary.mode == DP_MODE_GOSSIP && mesh_sees(m, i, 0)->summary.round == 9);
+        CHECK(mesh_sees(m, i, 0)->summary.mode == DP_MODE_GOSSIP &&
+              mesh_sees(m, i, 0)->summary.round == 9);
     }
     mesh_close(m);
 }

@@ -33,7 +33,9 @@ static void link_member(fetcher *f, uint32_t i)
     const dp_addr addr = mesh_addr(i);
 
     begin(f);
-    assert_int_equal(dp_members_link_up(f->members, now_of(f), 1, &peer, &addr, mesh_credential(i, bytes), true, &f->out), i);
+    assert_int_equal(dp_members_link_up(f->members, now_of(f), 1, &peer, &addr,
+                                        mesh_credential(i, bytes), true, &f->out),
+                     i);
 }
 
 static fetcher *fetcher_of(uint32_t n)
@@ -44,13 +46,18 @@ static fetcher *fetcher_of(uint32_t n)
     f->actions = calloc(1, sizeof *f->actions);
     assert_non_null(f->actions);
     CHECK_OK(dp_out_open(&f->out));
-    const dp_members_config members = {.run = mesh_run, .self = mesh_peer(0), .incarnation = 1, .members_max = 16,
-                                       .crypto = mesh_crypto(0), .admit = mesh_admit};
+    const dp_members_config members = {.run = mesh_run,
+                                       .self = mesh_peer(0),
+                                       .incarnation = 1,
+                                       .members_max = 16,
+                                       .crypto = mesh_crypto(0),
+                                       .admit = mesh_admit};
     CHECK_OK(dp_members_open(&f->members, &members));
     for (uint32_t i = 1; i <= n; i++) {
         link_member(f, i);
     }
-    CHECK_OK(dp_spread_open(&f->spread, &(dp_spread_config){.members = f->members, .members_max = 16, .seed = 3}));
+    CHECK_OK(dp_spread_open(
+        &f->spread, &(dp_spread_config){.members = f->members, .members_max = 16, .seed = 3}));
     for (uint32_t i = 0; i < DP_CHUNKS_MAX; i++) {
         f->leaves[i] = (dp_hash){.bytes = {(uint8_t)i, (uint8_t)(i >> 8), 9}};
     }
@@ -92,8 +99,9 @@ static const dp_action *nth_of(const fetcher *f, dp_action_type type, uint32_t n
 static void info(fetcher *f, uint32_t from, const dp_hash *root, uint64_t size)
 {
     begin(f);
-    const dp_event event = {.type = DP_EV_OBJECT_INFO, .u.object = {.root = *root, .size = size, .leaves = f->leaves,
-                                                                    .peer = mesh_peer(from)}};
+    const dp_event event = {
+        .type = DP_EV_OBJECT_INFO,
+        .u.object = {.root = *root, .size = size, .leaves = f->leaves, .peer = mesh_peer(from)}};
     dp_spread_info(f->spread, now_of(f), &event, &f->out);
     CHECK_OK(dp_spread_check(f->spread, NULL));
 }
@@ -101,7 +109,9 @@ static void info(fetcher *f, uint32_t from, const dp_hash *root, uint64_t size)
 static void chunk(fetcher *f, const dp_peer *from, uint32_t index, dp_status status)
 {
     begin(f);
-    const dp_event event = {.type = DP_EV_CHUNK, .u.chunk = {.root = f->root, .index = index, .peer = *from, .status = status}};
+    const dp_event event = {
+        .type = DP_EV_CHUNK,
+        .u.chunk = {.root = f->root, .index = index, .peer = *from, .status = status}};
     dp_spread_chunk(f->spread, now_of(f), &event, &f->out);
     CHECK_OK(dp_spread_check(f->spread, NULL));
 }
@@ -253,7 +263,8 @@ static void the_round_comes_before_the_state(void **state)
     (void)state;
     fetcher *const f = fetcher_of(1);
     dp_hash big_root = {.bytes = {7}};
-    CHECK_OK(dp_spread_want(f->spread, now_of(f), &big_root, 0, DP_USE_STATE, DP_PRIORITY_STATE, &f->out));
+    CHECK_OK(dp_spread_want(f->spread, now_of(f), &big_root, 0, DP_USE_STATE, DP_PRIORITY_STATE,
+                            &f->out));
     dp_spread_holder(f->spread, now_of(f), &big_root, 1, &f->out);
     info(f, 1, &big_root, 100ULL * DP_CHUNK_BYTES_MIN);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == 4);
@@ -262,7 +273,8 @@ static void the_round_comes_before_the_state(void **state)
     info(f, 1, &f->root, SIZE);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == 0); /* the holder is busy */
     begin(f);
-    const dp_event event = {.type = DP_EV_CHUNK, .u.chunk = {.root = big_root, .index = 0, .peer = mesh_peer(1)}};
+    const dp_event event = {.type = DP_EV_CHUNK,
+                            .u.chunk = {.root = big_root, .index = 0, .peer = mesh_peer(1)}};
     dp_spread_chunk(f->spread, now_of(f), &event, &f->out);
     const dp_action *const get = nth_of(f, DP_DO_GET_CHUNK, 0);
     CHECK(get != NULL && dp_hash_equal(&get->u.get.root, &f->root));
@@ -274,7 +286,8 @@ static void never_more_than_sixteen_chunks_are_under_way(void **state)
     (void)state;
     fetcher *const f = fetcher_of(8);
     dp_hash root = {.bytes = {7}};
-    CHECK_OK(dp_spread_want(f->spread, now_of(f), &root, 0, DP_USE_STATE, DP_PRIORITY_STATE, &f->out));
+    CHECK_OK(
+        dp_spread_want(f->spread, now_of(f), &root, 0, DP_USE_STATE, DP_PRIORITY_STATE, &f->out));
     dp_spread_holders_all(f->spread, now_of(f), &root, &f->out);
     info(f, 3, &root, 100ULL * DP_CHUNK_BYTES_MIN);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_MAX);
@@ -343,10 +356,14 @@ static void at_most_sixty_four_objects_are_wanted(void **state)
     fetcher *const f = fetcher_of(1);
     for (uint32_t i = 0; i < DP_WANTED_MAX; i++) {
         const dp_hash root = {.bytes = {(uint8_t)i, 1}};
-        CHECK_OK(dp_spread_want(f->spread, now_of(f), &root, 0, DP_USE_BLOB, DP_PRIORITY_REPLAY, &f->out));
-        CHECK_OK(dp_spread_want(f->spread, now_of(f), &root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND, &f->out)); /* the same */
+        CHECK_OK(dp_spread_want(f->spread, now_of(f), &root, 0, DP_USE_BLOB, DP_PRIORITY_REPLAY,
+                                &f->out));
+        CHECK_OK(dp_spread_want(f->spread, now_of(f), &root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND,
+                                &f->out)); /* the same */
     }
-    CHECK_STATUS(dp_spread_want(f->spread, now_of(f), &f->root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND, &f->out), DP_TOOBIG);
+    CHECK_STATUS(
+        dp_spread_want(f->spread, now_of(f), &f->root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND, &f->out),
+        DP_TOOBIG);
     const dp_hash first = {.bytes = {0, 1}};
     dp_spread_cancel(f->spread, now_of(f), &first, &f->out);
     want(f, DP_PRIORITY_ROUND);

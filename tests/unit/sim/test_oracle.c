@@ -25,8 +25,8 @@ static dp_hash named(uint8_t mark)
     return hash;
 }
 
-static void say_with(dp_sim *sim, uint8_t type, uint32_t voter, uint32_t ballot, uint32_t accepted, uint8_t mark,
-                     const dp_vote *just)
+static void say_with(dp_sim *sim, uint8_t type, uint32_t voter, uint32_t ballot, uint32_t accepted,
+                     uint8_t mark, const dp_vote *just)
 {
     static uint8_t bytes[DP_VOTE_MESSAGE_MAX];
     dp_vote_msg msg = {0};
@@ -57,7 +57,8 @@ static void say_with(dp_sim *sim, uint8_t type, uint32_t voter, uint32_t ballot,
     dp_oracle_sent(&sim->hosts[voter], dp_view_of(bytes, w.size));
 }
 
-static void say(dp_sim *sim, uint8_t type, uint32_t voter, uint32_t ballot, uint32_t accepted, uint8_t mark)
+static void say(dp_sim *sim, uint8_t type, uint32_t voter, uint32_t ballot, uint32_t accepted,
+                uint8_t mark)
 {
     say_with(sim, type, voter, ballot, accepted, mark, NULL);
 }
@@ -122,7 +123,12 @@ static void two_formable_certificates_are_noticed(void **state)
 static void a_proposal_against_its_own_promises_is_noticed(void **state)
 {
     static dp_sim sim;
-    const dp_vote just = {.type = DP_MSG_PROMISE, .voter = 1, .slot = 1, .ballot = 1, .accepted = 1, .hash = named(9)};
+    const dp_vote just = {.type = DP_MSG_PROMISE,
+                          .voter = 1,
+                          .slot = 1,
+                          .ballot = 1,
+                          .accepted = 1,
+                          .hash = named(9)};
 
     (void)state;
     open_world(&sim);
@@ -131,7 +137,8 @@ static void a_proposal_against_its_own_promises_is_noticed(void **state)
     dp_sim_close(&sim);
 }
 
-static dp_action mix_of(const dp_sim *sim, uint8_t own, uint8_t other, uint64_t w_own, uint64_t w_other)
+static dp_action mix_of(const dp_sim *sim, uint8_t own, uint8_t other, uint64_t w_own,
+                        uint64_t w_other)
 {
     dp_action action = {.type = DP_DO_MIX};
 

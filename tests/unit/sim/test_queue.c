@@ -19,7 +19,8 @@ static void what_is_earlier_comes_first_and_equals_keep_their_order(void **state
     (void)state;
     dp_rng_init(&rng, 1);
     for (uint32_t i = 0; i < 5000; i++) {
-        const dp_occasion occasion = {.at_us = dp_rng_below(&rng, 100), .kind = DP_ON_TICK, .node = i};
+        const dp_occasion occasion = {
+            .at_us = dp_rng_below(&rng, 100), .kind = DP_ON_TICK, .node = i};
         assert_int_equal(dp_queue_push(&queue, &occasion), DP_OK);
     }
     for (uint32_t i = 0; i < 5000; i++) {

@@ -6,8 +6,12 @@
 static dp_sim_totals run(dp_profile profile, uint64_t seed, uint32_t nodes, uint64_t until_us)
 {
     static dp_sim sim;
-    const dp_sim_options options = {.seed = seed, .nodes = nodes, .until_us = until_us, .faults = DP_FAULTS_ALL,
-                                    .profile = profile, .trace = -1};
+    const dp_sim_options options = {.seed = seed,
+                                    .nodes = nodes,
+                                    .until_us = until_us,
+                                    .faults = DP_FAULTS_ALL,
+                                    .profile = profile,
+                                    .trace = -1};
 
     CHECK_OK(dp_sim_open(&sim, &options));
     const bool right = profile == DP_PROFILE_DUEL ? dp_duel_run(&sim) : dp_sim_run(&sim);

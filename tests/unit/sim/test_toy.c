@@ -28,7 +28,8 @@ static void displacement_is_never_made_or_lost(void **state)
         dp_toy_train(&toy, 9);
         dp_toy_publish(&toy, round % 3 == 0, round, &parcel);
         dp_toy_train(&toy, 4);
-        dp_toy_apply(&toy, round, toy.theta, round % 2 == 0 ? DP_SETTLE_INCLUDED : DP_SETTLE_LEFT_OUT, 40000,
+        dp_toy_apply(&toy, round, toy.theta,
+                     round % 2 == 0 ? DP_SETTLE_INCLUDED : DP_SETTLE_LEFT_OUT, 40000,
                      round == 7 ? 30000 : 65536);
         assert_true(dp_toy_balanced(&toy));
     }
@@ -64,7 +65,8 @@ static void a_restored_publication_settles_as_the_living_one_would(void **state)
     dp_toy_publish(&toy, false, 1, &parcel);
     start(&again, 3);
     assert_int_equal(dp_toy_restore(&again, false, dp_view_of(parcel.vector, sizeof parcel.vector),
-                                    dp_view_of(parcel.blob, parcel.blob_size), DP_SETTLE_INCLUDED, 50000, 65536),
+                                    dp_view_of(parcel.blob, parcel.blob_size), DP_SETTLE_INCLUDED,
+                                    50000, 65536),
                      DP_OK);
     dp_toy_apply(&toy, 1, toy.theta, DP_SETTLE_INCLUDED, 50000, 65536);
     assert_memory_equal(toy.e, again.e, sizeof toy.e);

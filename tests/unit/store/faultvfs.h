@@ -20,7 +20,7 @@ struct fault_undo {
     char path[TEMPDIR_FILE_MAX];
     sqlite3_int64 offset;
     sqlite3_int64 size_before; /* Of the file. */
-    uint8_t *old; /* What was there before; zero beyond the old end. */
+    uint8_t *old;              /* What was there before; zero beyond the old end. */
     int size;
     bool truncated; /* Whole or not at all. */
     bool live;
@@ -28,10 +28,10 @@ struct fault_undo {
 
 static struct {
     fault_kind kind;
-    const char *only; /* Part of the path of the file it is about; NULL: all. */
+    const char *only;        /* Part of the path of the file it is about; NULL: all. */
     const char *while_there; /* FAULT_FULL lasts as long as this file exists; NULL: for good. */
-    uint64_t ops; /* Writes, truncates and syncs so far. */
-    uint64_t at; /* The op that fails; 0: none. */
+    uint64_t ops;            /* Writes, truncates and syncs so far. */
+    uint64_t at;             /* The op that fails; 0: none. */
     bool dead;
     bool lies; /* Sync does nothing: a bad disk. */
     struct fault_undo undo[FAULT_UNDO_MAX];
@@ -83,7 +83,8 @@ static inline void fault_remember(fault_file *file, sqlite3_int64 offset, int si
     }
     assert_true(fault.n_undo < FAULT_UNDO_MAX);
     struct fault_undo *undo = &fault.undo[fault.n_undo++];
-    *undo = (struct fault_undo){.offset = offset, .size = size, .truncated = truncated, .live = true};
+    *undo =
+        (struct fault_undo){.offset = offset, .size = size, .truncated = truncated, .live = true};
     memcpy(undo->path, file->path, sizeof undo->path);
     undo->old = calloc(1, (size_t)size);
     assert_non_null(undo->old);
@@ -211,7 +212,8 @@ static const sqlite3_io_methods fault_methods = {
     .xDeviceCharacteristics = fault_characteristics,
 };
 
-static int fault_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int flags, int *out_flags)
+static int fault_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int flags,
+                      int *out_flags)
 {
     (void)vfs;
     fault_file *own = (fault_file *)(void *)file;

@@ -29,7 +29,8 @@ static inline dp_hash ledger_root(uint64_t seed, size_t size)
     return root;
 }
 
-static inline dp_status ledger_put(dp_store *store, uint64_t seed, size_t size, dp_pin_kind kind, uint64_t round)
+static inline dp_status ledger_put(dp_store *store, uint64_t seed, size_t size, dp_pin_kind kind,
+                                   uint64_t round)
 {
     const dp_pin pin = {.run = name_of(1), .kind = kind, .round = round};
     uint8_t *bytes = noise(seed, size);
@@ -42,14 +43,16 @@ static inline dp_status ledger_put(dp_store *store, uint64_t seed, size_t size, 
 static inline dp_status ledger_round(dp_store *store, ledger *book, uint64_t round)
 {
     const dp_hash run = name_of(1);
-    const dp_vote_row vote = {.slot = round, .promised = 2, .accepted = 1, .record = dp_view_text("record")};
+    const dp_vote_row vote = {
+        .slot = round, .promised = 2, .accepted = 1, .record = dp_view_text("record")};
     const dp_chain_row row = {.slot = round,
                               .hash = name_of(round),
                               .record = dp_view_of(&round, sizeof round),
                               .cert = dp_view_text("certificate")};
     const dp_hash vector = ledger_root(LEDGER_VECTORS + round, LEDGER_BLOB);
     const dp_pin staged = {.run = run, .kind = DP_PIN_PENDING};
-    const dp_row kept = {.name = "pending", .keep = {vector}, .bytes = dp_view_of(&round, sizeof round)};
+    const dp_row kept = {
+        .name = "pending", .keep = {vector}, .bytes = dp_view_of(&round, sizeof round)};
     DP_TRY(ledger_put(store, round, LEDGER_BLOB, DP_PIN_BLOB, round));
     book->blob = round;
     DP_TRY(ledger_put(store, LEDGER_VECTORS + round, LEDGER_BLOB, DP_PIN_PENDING, 0));
@@ -61,7 +64,8 @@ static inline dp_status ledger_round(dp_store *store, ledger *book, uint64_t rou
     DP_TRY(dp_chain_append(store, &run, &row));
     book->record = round;
     if (round % LEDGER_CKPT_EVERY == 0) {
-        dp_ckpt ckpt = {.round = round, .slot = round, .state_root = name_of(round), .created_ms = round};
+        dp_ckpt ckpt = {
+            .round = round, .slot = round, .state_root = name_of(round), .created_ms = round};
         uint8_t *bytes = noise(round + 500, LEDGER_STATE);
         const dp_status status = dp_ckpt_save(store, &run, &ckpt, dp_view_of(bytes, LEDGER_STATE));
         free(bytes);
@@ -93,7 +97,8 @@ static inline dp_status ledger_visit(const dp_row *row, void *context)
         return DP_CORRUPT;
     }
     memcpy(&kept->round, row->bytes.data, sizeof kept->round);
-    const bool whole = holds_noise(kept->store, &row->keep[0], LEDGER_VECTORS + kept->round, LEDGER_BLOB);
+    const bool whole =
+        holds_noise(kept->store, &row->keep[0], LEDGER_VECTORS + kept->round, LEDGER_BLOB);
     return whole ? DP_OK : DP_NOTFOUND;
 }
 
@@ -108,7 +113,8 @@ static inline bool ledger_holds(dp_store *store, const ledger *book)
     }
     dp_chain_tip tip = {0};
     const dp_status head = dp_chain_head(store, &run, &tip);
-    holds = holds && (head == DP_OK || head == DP_NOTFOUND) && tip.slot >= book->record && tip.slot <= book->record + 1;
+    holds = holds && (head == DP_OK || head == DP_NOTFOUND) && tip.slot >= book->record &&
+            tip.slot <= book->record + 1;
     for (uint64_t slot = 1; slot <= tip.slot; slot++) {
         holds = holds && dp_chain_read(store, &run, slot, NULL, NULL, NULL) == DP_OK;
     }
@@ -116,14 +122,17 @@ static inline bool ledger_holds(dp_store *store, const ledger *book)
     dp_buf_init(&record, 100);
     dp_vote_row vote = {0};
     const dp_status voted = dp_vote_load(store, &run, &vote, &record);
-    holds = holds && (voted == DP_OK || (voted == DP_NOTFOUND && !book->key)) && vote.slot >= book->vote;
+    holds = holds && (voted == DP_OK || (voted == DP_NOTFOUND && !book->key)) &&
+            vote.slot >= book->vote;
     dp_buf_close(&record);
     ledger_kept kept = {.store = store};
-    holds = holds && dp_row_each(store, &run, "", ledger_visit, &kept) == DP_OK && kept.round >= book->row;
+    holds = holds && dp_row_each(store, &run, "", ledger_visit, &kept) == DP_OK &&
+            kept.round >= book->row;
     dp_ckpt ckpt = {0};
     uint32_t n_bad = 0;
     const dp_status state = dp_ckpt_load(store, &run, &ckpt, NULL, &n_bad);
-    return holds && (state == DP_OK || state == DP_NOTFOUND) && n_bad == 0 && ckpt.round >= book->ckpt;
+    return holds && (state == DP_OK || state == DP_NOTFOUND) && n_bad == 0 &&
+           ckpt.round >= book->ckpt;
 }
 
 #endif

@@ -80,7 +80,8 @@ static inline dp_pin pin_of(dp_pin_kind kind, uint64_t round)
 }
 
 /* Puts an object of noise and gives its root. */
-static inline dp_hash put_noise(dp_store *store, uint64_t seed, size_t size, dp_pin_kind kind, uint64_t round)
+static inline dp_hash put_noise(dp_store *store, uint64_t seed, size_t size, dp_pin_kind kind,
+                                uint64_t round)
 {
     const dp_pin pin = pin_of(kind, round);
     dp_hash root;
@@ -96,7 +97,8 @@ static inline bool holds_noise(dp_store *store, const dp_hash *root, uint64_t se
     uint8_t *bytes = noise(seed, size);
     uint8_t *got = malloc(size + 8);
     assert_non_null(got);
-    const bool same = dp_object_read(store, root, got, size) == DP_OK && memcmp(got, bytes, size) == 0;
+    const bool same =
+        dp_object_read(store, root, got, size) == DP_OK && memcmp(got, bytes, size) == 0;
     free(got);
     free(bytes);
     return same;

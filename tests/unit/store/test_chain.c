@@ -4,15 +4,18 @@
 
 static dp_chain_row row_of(uint64_t slot, const char *record)
 {
-    return (dp_chain_row){
-        .slot = slot, .hash = name_of(slot), .record = dp_view_text(record), .cert = dp_view_text("cert")};
+    return (dp_chain_row){.slot = slot,
+                          .hash = name_of(slot),
+                          .record = dp_view_text(record),
+                          .cert = dp_view_text("cert")};
 }
 
 static void records_follow_each_other_without_a_gap(void **state)
 {
     (void)state;
     const dp_hash run = name_of(1);
-    const dp_chain_row rows[] = {row_of(0, "zero"), row_of(1, "one"), row_of(3, "three"), row_of(1, "other")};
+    const dp_chain_row rows[] = {row_of(0, "zero"), row_of(1, "one"), row_of(3, "three"),
+                                 row_of(1, "other")};
     dp_chain_tip tip;
     shelf s;
     shelf_open(&s);
@@ -44,7 +47,8 @@ static void a_record_comes_back_with_its_certificate(void **state)
     shelf_open(&s);
     CHECK_OK(dp_chain_append(s.store, &run, &row));
     CHECK_OK(dp_chain_read(s.store, &run, 5, &record, &cert, &hash));
-    CHECK(dp_view_equal(dp_buf_view(&record), row.record) && dp_view_equal(dp_buf_view(&cert), row.cert));
+    CHECK(dp_view_equal(dp_buf_view(&record), row.record) &&
+          dp_view_equal(dp_buf_view(&cert), row.cert));
     CHECK(dp_hash_equal(&hash, &row.hash));
     CHECK_STATUS(dp_chain_read(s.store, &run, 4, &record, NULL, NULL), DP_NOTFOUND);
     CHECK_STATUS(dp_chain_read(s.store, &other, 5, &record, NULL, NULL), DP_NOTFOUND);
@@ -107,7 +111,8 @@ static void a_flipped_bit_in_a_record_is_told(void **state)
     CHECK_OK(dp_chain_append(s.store, &run, &row));
     dp_store_close(s.store);
     s.store = NULL;
-    assert_int_equal(flip_after(shelf_file(&s, "meta.db"), (const uint8_t *)text, sizeof text - 1), 1);
+    assert_int_equal(flip_after(shelf_file(&s, "meta.db"), (const uint8_t *)text, sizeof text - 1),
+                     1);
     shelf_reopen(&s);
     CHECK_STATUS(dp_chain_read(s.store, &run, 1, &record, NULL, NULL), DP_CORRUPT);
     CHECK_STATUS(dp_chain_each(s.store, &run, 1, 1, note, &seen), DP_CORRUPT);

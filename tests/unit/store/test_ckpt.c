@@ -7,7 +7,8 @@ enum { STATE = 600000 };
 static void save(shelf *s, uint64_t round, uint64_t now_ms)
 {
     const dp_hash run = name_of(1);
-    dp_ckpt ckpt = {.round = round, .slot = round + 10, .state_root = name_of(round), .created_ms = now_ms};
+    dp_ckpt ckpt = {
+        .round = round, .slot = round + 10, .state_root = name_of(round), .created_ms = now_ms};
     uint8_t *bytes = noise(round, STATE);
     CHECK_OK(dp_ckpt_save(s->store, &run, &ckpt, dp_view_of(bytes, STATE)));
     free(bytes);
@@ -19,7 +20,8 @@ static void damage(shelf *s, uint64_t round)
     uint8_t *bytes = noise(round, STATE);
     dp_store_close(s->store);
     s->store = NULL;
-    assert_int_equal(flip_after(shelf_file(s, "chunks.db"), bytes + DP_CHUNK_BYTES_MIN + 50, 32), 1);
+    assert_int_equal(flip_after(shelf_file(s, "chunks.db"), bytes + DP_CHUNK_BYTES_MIN + 50, 32),
+                     1);
     free(bytes);
     shelf_reopen(s);
 }

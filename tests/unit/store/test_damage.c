@@ -71,7 +71,8 @@ static void use_all(shelf *s)
     }
     if (dp_vote_load(s->store, &run, &vote, &buf) == DP_OK) {
         /* Never another vote than one that was saved: before the damage, below, or none after a rebuild. */
-        CHECK((vote.slot == ROUNDS || vote.slot == ROUNDS + 1) && vote.promised == 2 && vote.accepted == 1);
+        CHECK((vote.slot == ROUNDS || vote.slot == ROUNDS + 1) && vote.promised == 2 &&
+              vote.accepted == 1);
     }
     if (dp_row_each(s->store, &run, "", read_row, &kept) == DP_OK && kept.round != 0) {
         CHECK(kept.round == ROUNDS || kept.round == ROUNDS + 1); /* As for the vote. */
@@ -104,7 +105,8 @@ static void damage_one_file(const char *name, uint64_t seed)
         if (status == DP_OK) {
             use_all(&s);
         } else {
-            CHECK(status == DP_BADMSG || status == DP_VERSION); /* The header names another program or version. */
+            CHECK(status == DP_BADMSG ||
+                  status == DP_VERSION); /* The header names another program or version. */
         }
         dp_store_close(s.store);
         s.store = NULL;

@@ -189,7 +189,8 @@ static void a_database_of_another_program_is_refused(void **state)
 static void migration_runs_each_missing_step_once(void **state)
 {
     (void)state;
-    static const char *const steps[] = {"CREATE TABLE a(x);", "ALTER TABLE a ADD COLUMN y; INSERT INTO a VALUES(1,2);",
+    static const char *const steps[] = {"CREATE TABLE a(x);",
+                                        "ALTER TABLE a ADD COLUMN y; INSERT INTO a VALUES(1,2);",
                                         "CREATE TABLE a(broken);"};
     char path[TEMPDIR_FILE_MAX];
     dp_sql sql;
@@ -236,7 +237,8 @@ static void meta_db_cut_short_or_gone_is_rebuilt_and_objects_stay(void **state)
         shelf_open(&s);
         const dp_hash run = name_of(1);
         const dp_hash root = put_noise(s.store, 1, 700000, DP_PIN_BLOB, 4);
-        const dp_chain_row row = {.slot = 1, .hash = name_of(2), .record = dp_view_text("r"), .cert = {0}};
+        const dp_chain_row row = {
+            .slot = 1, .hash = name_of(2), .record = dp_view_text("r"), .cert = {0}};
         CHECK_OK(dp_chain_append(s.store, &run, &row));
         dp_store_close(s.store);
         s.store = NULL;
@@ -310,7 +312,8 @@ static void chunks_db_gone_or_of_noise_leaves_objects_to_fetch_again(void **stat
         } else {
             FILE *file = fopen(shelf_file(&s, "chunks.db"), "wb");
             assert_non_null(file);
-            fputs("this is not a database, and longer than a header of one hundred bytes would be, so that it is"
+            fputs("this is not a database, and longer than a header of one hundred bytes would be, "
+                  "so that it is"
                   " really read and found to be wrong",
                   file);
             fclose(file);

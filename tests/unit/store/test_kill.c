@@ -60,7 +60,8 @@ static void test_R3_nothing_acknowledged_is_lost_by_sigkill(void **state)
     for (int i = 0; i < KILLS; i++) {
         dp_store_close(s.store);
         s.store = NULL;
-        book = kill_one(&s, &book, (unsigned)dp_rng_below(&rng, 3) + 1, (unsigned)dp_rng_below(&rng, 20000000));
+        book = kill_one(&s, &book, (unsigned)dp_rng_below(&rng, 3) + 1,
+                        (unsigned)dp_rng_below(&rng, 20000000));
         shelf_reopen(&s);
         CHECK(!s.report.meta_rebuilt && !s.report.chunks_rebuilt);
         CHECK(ledger_holds(s.store, &book));

@@ -7,7 +7,8 @@ enum { SMALL = 20000, MIDDLE = 700000 }; /* One chunk; three chunks. */
 static void an_object_comes_back_byte_for_byte(void **state)
 {
     (void)state;
-    const size_t sizes[] = {0, 1, 31, DP_CHUNK_BYTES_MIN - 1, DP_CHUNK_BYTES_MIN, DP_CHUNK_BYTES_MIN + 1, MIDDLE};
+    const size_t sizes[] = {
+        0, 1, 31, DP_CHUNK_BYTES_MIN - 1, DP_CHUNK_BYTES_MIN, DP_CHUNK_BYTES_MIN + 1, MIDDLE};
     shelf s;
     shelf_open(&s);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -79,7 +80,8 @@ static void wrong_chunks_and_roots_are_refused(void **state)
     shelf s;
     shelf_open(&s);
     CHECK_STATUS(dp_object_begin(s.store, &other, parts.size, parts.leaves, &pin), DP_BADHASH);
-    CHECK_STATUS(dp_object_begin(s.store, &other, DP_OBJECT_BYTES_MAX + 1, parts.leaves, &pin), DP_TOOBIG);
+    CHECK_STATUS(dp_object_begin(s.store, &other, DP_OBJECT_BYTES_MAX + 1, parts.leaves, &pin),
+                 DP_TOOBIG);
     CHECK_OK(dp_object_begin(s.store, &parts.root, parts.size, parts.leaves, &pin));
     CHECK_STATUS(dp_object_put_chunk(s.store, &parts.root, 1, chunk_of(&parts, 0)), DP_BADHASH);
     CHECK_STATUS(dp_object_put_chunk(s.store, &parts.root, 3, chunk_of(&parts, 0)), DP_NOTFOUND);
@@ -104,7 +106,8 @@ static void a_flipped_bit_on_disk_is_found_and_the_chunk_can_be_put_again(void *
     const dp_hash root = put_noise(s.store, 1, MIDDLE, DP_PIN_BLOB, 1);
     dp_store_close(s.store);
     s.store = NULL;
-    assert_int_equal(flip_after(shelf_file(&s, "chunks.db"), chunk_of(&parts, 1).data + 100, 32), 1);
+    assert_int_equal(flip_after(shelf_file(&s, "chunks.db"), chunk_of(&parts, 1).data + 100, 32),
+                     1);
     shelf_reopen(&s);
     CHECK_OK(dp_object_read_chunk(s.store, &root, 0, out, sizeof out, &size));
     CHECK_STATUS(dp_object_read_chunk(s.store, &root, 1, out, sizeof out, &size), DP_BADHASH);
@@ -149,7 +152,8 @@ static void a_chunk_of_two_objects_stays_when_one_of_them_goes(void **state)
     shelf s;
     shelf_open(&s);
     const dp_hash whole = put_noise(s.store, 1, MIDDLE, DP_PIN_BLOB, 1);
-    CHECK_OK(dp_object_put(s.store, dp_view_of(parts.bytes, 2 * DP_CHUNK_BYTES_MIN), &pin, &shorter));
+    CHECK_OK(
+        dp_object_put(s.store, dp_view_of(parts.bytes, 2 * DP_CHUNK_BYTES_MIN), &pin, &shorter));
     CHECK_OK(dp_object_prune(s.store, &pin.run, DP_PIN_BLOB, 2));
     CHECK_OK(dp_object_collect(s.store, NULL));
     CHECK_STATUS(dp_object_verify(s.store, &whole), DP_NOTFOUND);
@@ -222,7 +226,8 @@ static void leaves_that_lie_are_found_when_the_object_is_read(void **state)
     shelf s;
     shelf_open(&s);
     parts.leaves[1] = name_of(3);
-    CHECK_OK(dp_object_put_hashed(s.store, dp_view_of(parts.bytes, parts.size), parts.leaves, &pin, &root));
+    CHECK_OK(dp_object_put_hashed(s.store, dp_view_of(parts.bytes, parts.size), parts.leaves, &pin,
+                                  &root));
     CHECK_STATUS(dp_object_verify(s.store, &root), DP_BADHASH);
     free(parts.bytes);
     shelf_close(&s);

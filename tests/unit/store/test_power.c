@@ -34,15 +34,19 @@ static bool survives(uint64_t at, uint64_t seed, bool lies, uint64_t *ops)
     s.options.vfs = NULL;
     const dp_status status = dp_store_open(&s.store, s.path, &s.options, &s.report, NULL);
     if (getenv("DP_TEST_VERBOSE") != NULL) {
-        print_message("cut %llu: %s rebuilt=%d moved=%s blob=%llu record=%llu ckpt=%llu\n", (unsigned long long)at,
-                      dp_status_name(status), s.report.meta_rebuilt, s.report.moved_to, (unsigned long long)book.blob,
+        print_message("cut %llu: %s rebuilt=%d moved=%s blob=%llu record=%llu ckpt=%llu\n",
+                      (unsigned long long)at, dp_status_name(status), s.report.meta_rebuilt,
+                      s.report.moved_to, (unsigned long long)book.blob,
                       (unsigned long long)book.record, (unsigned long long)book.ckpt);
     }
     bool good = status == DP_OK && !s.report.meta_rebuilt && s.report.moved_to[0] == '\0';
     good = good && ledger_holds(s.store, &book);
     ledger more = {.blob = book.blob};
-    good = good && ledger_put(s.store, 99, LEDGER_STATE, DP_PIN_DATA, 0) == DP_OK; /* And it goes on. */
-    good = good && ledger_holds(s.store, &(ledger){.blob = more.blob, .record = book.record, .key = book.key});
+    good = good &&
+           ledger_put(s.store, 99, LEDGER_STATE, DP_PIN_DATA, 0) == DP_OK; /* And it goes on. */
+    good =
+        good &&
+        ledger_holds(s.store, &(ledger){.blob = more.blob, .record = book.record, .key = book.key});
     shelf_close(&s);
     return good;
 }
@@ -57,8 +61,8 @@ static void test_R1_R3_nothing_acknowledged_is_lost_by_a_power_cut(void **state)
     for (uint64_t i = 0; i < CUTS; i++) {
         const uint64_t at = 1 + i * all / CUTS;
         if (!survives(at, i, false, &ignored)) {
-            print_error("lost something: cut at op %llu of %llu, seed %llu\n", (unsigned long long)at,
-                        (unsigned long long)all, (unsigned long long)i);
+            print_error("lost something: cut at op %llu of %llu, seed %llu\n",
+                        (unsigned long long)at, (unsigned long long)all, (unsigned long long)i);
             fail();
         }
     }

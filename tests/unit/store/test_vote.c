@@ -12,7 +12,8 @@ static dp_vote_key_row key_of(uint8_t fill)
 
 static dp_vote_row vote_of(uint64_t slot, int64_t promised, int64_t accepted, const char *record)
 {
-    return (dp_vote_row){.slot = slot, .promised = promised, .accepted = accepted, .record = dp_view_text(record)};
+    return (dp_vote_row){
+        .slot = slot, .promised = promised, .accepted = accepted, .record = dp_view_text(record)};
 }
 
 static void without_a_key_there_is_no_vote(void **state)
@@ -54,7 +55,8 @@ static void key_and_vote_survive_a_restart(void **state)
     CHECK_OK(dp_vote_load_key(s.store, &run, &got_key));
     assert_memory_equal(&got_key, &key, sizeof key);
     CHECK_OK(dp_vote_load(s.store, &run, &got, &record));
-    CHECK(got.slot == 4 && got.promised == 9 && got.accepted == 3 && dp_view_equal(got.record, vote.record));
+    CHECK(got.slot == 4 && got.promised == 9 && got.accepted == 3 &&
+          dp_view_equal(got.record, vote.record));
     assert_memory_equal(got.place, vote.place, sizeof vote.place);
     CHECK_OK(dp_vote_destroy_key(s.store, &run));
     CHECK_OK(dp_vote_destroy_key(s.store, &run));
@@ -72,14 +74,14 @@ static void a_vote_never_goes_back(void **state)
         dp_vote_row vote;
         dp_status wanted;
     } steps[] = {
-        {vote_of(5, 2, -1, ""), DP_OK},      {vote_of(5, 2, -1, ""), DP_OK},
-        {vote_of(5, 1, -1, ""), DP_BADARG},  {vote_of(4, 9, -1, ""), DP_BADARG},
+        {vote_of(5, 2, -1, ""), DP_OK},       {vote_of(5, 2, -1, ""), DP_OK},
+        {vote_of(5, 1, -1, ""), DP_BADARG},   {vote_of(4, 9, -1, ""), DP_BADARG},
         {vote_of(5, 2, 3, "x"), DP_BADARG}, /* accepted above the promise */
-        {vote_of(5, 3, 3, "x"), DP_OK},      {vote_of(5, 3, 3, "y"), DP_BADARG},
-        {vote_of(5, 4, 3, "x"), DP_OK},      {vote_of(5, 4, -1, ""), DP_BADARG},
-        {vote_of(5, 4, 2, "x"), DP_BADARG},  {vote_of(5, 4, 4, "y"), DP_OK},
+        {vote_of(5, 3, 3, "x"), DP_OK},       {vote_of(5, 3, 3, "y"), DP_BADARG},
+        {vote_of(5, 4, 3, "x"), DP_OK},       {vote_of(5, 4, -1, ""), DP_BADARG},
+        {vote_of(5, 4, 2, "x"), DP_BADARG},   {vote_of(5, 4, 4, "y"), DP_OK},
         {vote_of(6, -1, -1, "z"), DP_BADARG}, /* a record that nobody accepted */
-        {vote_of(6, -2, -2, ""), DP_BADARG}, {vote_of(6, -1, -1, ""), DP_OK},
+        {vote_of(6, -2, -2, ""), DP_BADARG},  {vote_of(6, -1, -1, ""), DP_OK},
     };
     shelf s;
     shelf_open(&s);
