@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/mutation.h"
 
 /* A blob: u64 nonce | u16 count | count times (u16 index, i64 value). Indices ascend. A vector: u64 steps, u64 tokens,
  * then the elements. A state: u64 round, then the elements. */
@@ -300,6 +301,9 @@ void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel)
 {
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
         toy->frozen[i] += toy->open[i];
+#if DP_MUTATION == 30
+        toy->frozen[i] += toy->a[i]; /* What is published is gossiped as well. */
+#endif
         toy->open[i] = 0;
     }
     toy->frozen_work.steps += toy->open_work.steps;
