@@ -117,9 +117,8 @@ static void drop_held(pipe_way *way)
     way->held_bytes = 0;
 }
 
-static void on_link_closed(uv_handle_t *handle)
+static void one_handle_less(joint *self)
 {
-    joint *self = handle->data;
     dp_fault_proxy *proxy = self->forward->proxy;
     proxy->n_handles--;
     if (--self->open_handles == 0) {
@@ -132,13 +131,24 @@ static void on_link_closed(uv_handle_t *handle)
     free_when_done(proxy);
 }
 
+static void on_stream_closed(uv_handle_t *handle)
+{
+    one_handle_less(handle->data);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    const pipe_way *way = handle->data;
+    one_handle_less(way->owner);
+}
+
 static void close_stream(uv_tcp_t *stream, bool reset)
 {
     if (uv_is_closing((uv_handle_t *)stream)) {
         return;
     }
-    if (!reset || uv_tcp_close_reset(stream, on_link_closed) != 0) {
-        uv_close((uv_handle_t *)stream, on_link_closed);
+    if (!reset || uv_tcp_close_reset(stream, on_stream_closed) != 0) {
+        uv_close((uv_handle_t *)stream, on_stream_closed);
     }
 }
 
@@ -150,8 +160,8 @@ static void close_link(joint *self, bool reset)
     self->closing = true;
     close_stream(&self->client, reset);
     close_stream(&self->server, reset);
-    uv_close((uv_handle_t *)&self->way[0].timer, on_link_closed);
-    uv_close((uv_handle_t *)&self->way[1].timer, on_link_closed);
+    uv_close((uv_handle_t *)&self->way[0].timer, on_timer_closed);
+    uv_close((uv_handle_t *)&self->way[1].timer, on_timer_closed);
 }
 
 /* ---- bytes ---- */
