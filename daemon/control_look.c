@@ -425,7 +425,12 @@ static void answer_round(const dp_daemon *daemon, uint64_t number_, char *text, 
 {
     const dp_diary_round *round = dp_diary_round_find(daemon->diary, number_);
     if (round == NULL) {
-        snprintf(text, size, "round %llu is not known here", (unsigned long long)number_);
+        dp_driver_view view;
+        dp_driver_look(daemon->driver, &view);
+        snprintf(text, size, "round %llu %s", (unsigned long long)number_,
+                 number_ == view.node.round + 1  ? "is under way"
+                 : number_ > view.node.round + 1 ? "has not begun"
+                                                 : "is not known here");
         return;
     }
     const int at =
@@ -439,6 +444,31 @@ static void answer_round(const dp_daemon *daemon, uint64_t number_, char *text, 
                                   round->left_out[i].cause);
         used += more > 0 ? (size_t)more : 0;
     }
+}
+
+static void answer_peer(const dp_daemon *daemon, const dp_peer *peer, char *text, size_t size)
+{
+    const dp_node *node = dp_driver_node(daemon->driver);
+    dp_member_view member;
+    for (uint32_t i = 0; node != NULL && dp_node_member(node, i, &member); i++) {
+        if (!dp_peer_equal(&member.peer, peer)) {
+            continue;
+        }
+        char id[DP_PEER_TEXT_MAX];
+        const char *name = dp_driver_peer_name(daemon->driver, peer);
+        dp_peer_text(peer, id);
+        snprintf(text, size,
+                 "%s%s is %s, %s, at round %llu; the last round that counted it is %llu%s",
+                 name[0] != '\0' ? name : id, i == 0 ? " (this node)" : "",
+                 dp_member_state_name(member.state),
+                 member.voter       ? "a voter"
+                 : member.in_roster ? "a member without a vote"
+                                    : "not a member yet, or not any more",
+                 (unsigned long long)member.round, (unsigned long long)member.included,
+                 i == 0 || member.linked ? "" : "; there is no connection to it now");
+        return;
+    }
+    snprintf(text, size, "this peer is not known here any more");
 }
 
 static void answer_now(const dp_daemon *daemon, char *text, size_t size)
@@ -460,7 +490,7 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
         break;
     case DP_MODE_SYNC:
         snprintf(text, size,
-                 "training in synchronous rounds: %u of %u members are alive, round %llu is the "
+                 "training in synchronous rounds: %u nodes alive, %u members, round %llu is the "
                  "last decided",
                  view.node.alive, view.node.members, (unsigned long long)view.node.round);
         break;
@@ -526,6 +556,8 @@ void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *
     }
     if (about.has_round) {
         answer_round(daemon, about.round, text, sizeof text);
+    } else if (about.has_peer) {
+        answer_peer(daemon, &about.peer, text, sizeof text);
     } else {
         answer_now(daemon, text, sizeof text);
     }

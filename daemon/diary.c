@@ -181,16 +181,42 @@ static dp_log_level level_of(const dp_note *note)
     return DP_LOG_INFO;
 }
 
+/* What a cause means, for those that gossip/ names by a word. */
+static const char *explained(const char *cause)
+{
+    static const struct {
+        const char *cause;
+        const char *text;
+    } rows[] = {
+        {"all", "all are ready"},
+        {"grace", "enough are ready, and the time to wait for the others is over"},
+        {"deadline", "the round has lasted too long"},
+        {"quorum", "a majority of the voters is heard"},
+        {"no quorum", "no majority of the voters is heard"},
+        {"owner", "its owner said so"},
+        {"no state", "the model is not here yet"},
+        {"lambda", "it aged while rounds were missed"},
+        {"linked", "a connection is up"},
+        {"says so", "others heard it say so"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (strcmp(cause, rows[i].cause) == 0) {
+            return rows[i].text;
+        }
+    }
+    return cause;
+}
+
 /* The sentence of a note; who: name and short id of its peer. */
 static void write_note(const dp_note *note, const char *who, char *text, size_t size)
 {
     const unsigned long long a = note->a;
     const unsigned long long b = note->b;
     const unsigned long long t = note->round;
-    const char *cause = note->cause;
+    const char *cause = explained(note->cause);
     switch (note->code) {
     case DP_NOTE_MODE:
-        snprintf(text, size, "mode %s -> %s: %s", dp_mode_name((dp_mode)a),
+        snprintf(text, size, "this node: %s -> %s: %s", dp_mode_name((dp_mode)a),
                  dp_mode_name((dp_mode)b), cause);
         break;
     case DP_NOTE_ROUND_OPENED:
@@ -210,7 +236,7 @@ static void write_note(const dp_note *note, const char *who, char *text, size_t 
         snprintf(text, size, "round %llu goes on without %s: %s", t, who, cause);
         break;
     case DP_NOTE_BID:
-        snprintf(text, size, "slot %llu: bidding with ballot %llu: %s", t, a, cause);
+        snprintf(text, size, "slot %llu: bidding with ballot %llu", t, a);
         break;
     case DP_NOTE_DECIDED:
         snprintf(text, size, "round %llu decided in slot %llu with %llu contributors", t, b, a);
@@ -229,7 +255,7 @@ static void write_note(const dp_note *note, const char *who, char *text, size_t 
         snprintf(text, size, "a majority signed the state after round %llu", t);
         break;
     case DP_NOTE_VOTERS:
-        snprintf(text, size, "voters %llu -> %llu: %s", a, b, cause);
+        snprintf(text, size, "voters %llu -> %llu", a, b);
         break;
     case DP_NOTE_ADMITTED:
         snprintf(text, size, "%s is a member now", who);
@@ -253,8 +279,7 @@ static void write_note(const dp_note *note, const char *who, char *text, size_t 
         break;
     case DP_NOTE_DISCARDED:
         snprintf(text, size, "%llu.%llu %% of the work that was not averaged yet is let go: %s",
-                 a * 100 / 65536, a * 1000 / 65536 % 10,
-                 strcmp(cause, "lambda") == 0 ? "it aged while rounds were missed" : cause);
+                 a * 100 / 65536, a * 1000 / 65536 % 10, cause);
         break;
     case DP_NOTE_DIVERGED:
         snprintf(text, size, "own state after round %llu differs from the certified one: %s", t,

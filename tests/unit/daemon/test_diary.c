@@ -113,6 +113,22 @@ static void let_go_work_is_told_as_a_share(void **state)
     house_close(&house);
 }
 
+static void a_cause_in_one_word_becomes_a_sentence(void **state)
+{
+    struct house house;
+    dp_note note = {.code = DP_NOTE_CLOSED, .round = 9, .a = 2, .b = 3, .cause = "grace"};
+    (void)state;
+    house_open(&house);
+    dp_diary_note(house.daemon.diary, &note, NULL);
+    assert_string_equal(last_text(house.daemon.diary),
+                        "round 9 closes with 2 of 3: enough are ready, and the time to wait for "
+                        "the others is over");
+    note = (dp_note){.code = DP_NOTE_VOTERS, .round = 9, .a = 1, .b = 3, .cause = ""};
+    dp_diary_note(house.daemon.diary, &note, NULL);
+    assert_string_equal(last_text(house.daemon.diary), "voters 1 -> 3");
+    house_close(&house);
+}
+
 static bool nothing_waits(void *context)
 {
     return dp_saver_waiting(context) == 0;
@@ -289,6 +305,7 @@ int main(void)
         cmocka_unit_test(every_note_becomes_a_sentence),
         cmocka_unit_test(a_note_names_its_peer_by_name_or_by_id),
         cmocka_unit_test(let_go_work_is_told_as_a_share),
+        cmocka_unit_test(a_cause_in_one_word_becomes_a_sentence),
         cmocka_unit_test(entries_reach_the_journal),
         cmocka_unit_test(rounds_are_kept_found_and_told_once_each),
         cmocka_unit_test(a_row_that_comes_again_keeps_how_long_its_round_took),
