@@ -203,6 +203,23 @@ static void on_found(void *context, dp_status status, const char *code, const ch
     dp_free(self);
 }
 
+/* The name for others, the daemon's own if the caller gives none. False, and answered, if it is too long. */
+static bool take_name(const dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters,
+                      char name[DP_NAME_MAX + 1])
+{
+    const dp_pack_value *value = dp_pack_key(parameters, "name");
+    const bool given = value != NULL;
+    if (given && !dp_pack_copy_text(value, name, DP_NAME_MAX + 1)) {
+        dp_call_fail(call, 64, "E0001", "--name NAME   # a shorter one",
+                     "the name of this node cannot be used", "it is a text of at most 32 bytes");
+        return false;
+    }
+    if (!given || name[0] == '\0') {
+        snprintf(name, DP_NAME_MAX + 1, "%s", daemon->config->name);
+    }
+    return true;
+}
+
 void dp_method_run_create(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
     dp_view bytes = {0};
@@ -221,6 +238,9 @@ void dp_method_run_create(dp_daemon *daemon, const dp_call *call, const dp_pack_
                      "its values are missing or out of bounds");
         return;
     }
+    if (!take_name(daemon, call, parameters, name)) {
+        return;
+    }
     create_call *self = dp_alloc(1, sizeof *self);
     if (self == NULL) {
         dp_call_fail(call, 70, "E0199", "", "out of memory", "");
@@ -228,9 +248,6 @@ void dp_method_run_create(dp_daemon *daemon, const dp_call *call, const dp_pack_
     }
     self->daemon = daemon;
     self->call = *call;
-    if (!dp_pack_copy_text(dp_pack_key(parameters, "name"), name, sizeof name)) {
-        snprintf(name, sizeof name, "%s", daemon->config->name);
-    }
     const dp_found_request request = {.manifest = &manifest,
                                       .text_path = text_path,
                                       .node_name = name,
@@ -383,17 +400,14 @@ static dp_status facts_of_token(const dp_daemon *daemon, const dp_invite *invite
                             facts->credential, &facts->credential_bytes);
 }
 
-static dp_status open_by_token(dp_daemon *daemon, const dp_pack_value *parameters, dp_why *why)
+static dp_status open_by_token(dp_daemon *daemon, const dp_pack_value *parameters, const char *name,
+                               dp_why *why)
 {
     static dp_facts facts;
     static dp_invite invite;
     dp_view token = {0};
-    char name[DP_NAME_MAX + 1];
     DP_IGNORE(!dp_pack_get_text(dp_pack_key(parameters, "token"),
                                 &token)); /* An empty one is refused by its reader. */
-    if (!dp_pack_copy_text(dp_pack_key(parameters, "name"), name, sizeof name) || name[0] == '\0') {
-        snprintf(name, sizeof name, "%s", daemon->config->name);
-    }
     DP_TRY(dp_invite_parse(token, &invite, NULL, why));
     dp_status status = dp_invite_check(&invite, dp_unix_ms(), NULL, why);
     if (status == DP_OK) {
@@ -437,7 +451,8 @@ static void fail_join(const dp_call *call, dp_status status, const char *why)
 void dp_method_run_join(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
     dp_why why = {""};
-    if (!must_be_idle(daemon, call)) {
+    char name[DP_NAME_MAX + 1];
+    if (!must_be_idle(daemon, call) || !take_name(daemon, call, parameters, name)) {
         return;
     }
     joining *self = dp_alloc(1, sizeof *self);
@@ -449,7 +464,7 @@ void dp_method_run_join(dp_daemon *daemon, const dp_call *call, const dp_pack_va
     self->call = *call;
     self->timer.data = self;
     self->started_ms = dp_unix_ms();
-    const dp_status status = open_by_token(daemon, parameters, &why);
+    const dp_status status = open_by_token(daemon, parameters, name, &why);
     if (status != DP_OK) {
         daemon->driver = NULL;
         fail_join(call, status, why.text);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "daemon/control.h"
 #include "daemon/driver.h"
+#include "daemon/transport.h"
 #include "store/dir.h"
 
 enum {
@@ -300,6 +301,10 @@ int main(int argc, char **argv)
     if (version) {
         printf("dpnoded %s\n", DP_VERSION_TEXT);
         return 0;
+    }
+    if (dp_transport_check(config.listen, &why) != DP_OK) {
+        fprintf(stderr, "dpnoded: --listen: %s\n", why.text);
+        return EXIT_USAGE;
     }
     set_log(&config);
     return run(&config);

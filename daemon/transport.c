@@ -416,6 +416,12 @@ static dp_status parse_listen(const char *text, struct sockaddr_storage *address
     return dp_why_set(why, DP_BADARG, "\"%s\" is not an IP address to listen on", host);
 }
 
+dp_status dp_transport_check(const char *address, dp_why *why)
+{
+    struct sockaddr_storage parsed;
+    return parse_listen(address, &parsed, why);
+}
+
 static void read_port(const uv_tcp_t *listener, uint16_t *port)
 {
     struct sockaddr_storage bound;

@@ -117,9 +117,47 @@ static void the_end_of_the_daemon_ends_a_leave_that_still_waits(void **state)
     house_close(&house);
 }
 
+static void a_name_that_is_too_long_is_refused_not_dropped(void **state)
+{
+    static const char *const methods[] = {"run.join", "run.create"};
+    struct house house;
+    struct caller caller;
+    dp_manifest manifest;
+    uint8_t canonical[DP_MANIFEST_BYTES_MAX];
+    size_t canonical_bytes = 0;
+    (void)state;
+    dp_manifest_default(&manifest);
+    CHECK_OK(dp_manifest_encode(&manifest, canonical, &canonical_bytes));
+    house_open(&house);
+    house_open_control(&house);
+    caller_open(&caller, &house);
+    for (uint64_t i = 0; i < 2; i++) {
+        dp_buf out = {.max = 65536};
+        dp_control_frame frame;
+        size_t start = 0;
+        dp_packer packer = dp_control_begin(&out, DP_CONTROL_REQUEST, i + 1, methods[i], &start);
+        dp_group map = dp_map_begin(&packer);
+        dp_pack_bytes(dp_pair(&map, "manifest"), dp_view_of(canonical, canonical_bytes));
+        dp_pair_text(&map, "text_path", "/nowhere");
+        dp_pair_text(&map, "name", "a name of more than 32 characters");
+        dp_group_end(&map);
+        CHECK_OK(dp_control_end(&out, start, &packer));
+        send_bytes(&caller, dp_buf_view(&out));
+        const size_t size = next_frame(&caller, &frame);
+        CHECK(frame.kind == DP_CONTROL_REPLY && frame.id == i + 1);
+        check_text(frame.error, "code", "E0001");
+        used(&caller, &frame, size);
+        dp_buf_close(&out);
+        CHECK(house.daemon.driver == NULL);
+    }
+    caller_close(&caller);
+    house_close(&house);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_that_is_too_long_is_refused_not_dropped),
         cmocka_unit_test(leaving_ends_a_join_that_still_waits),
         cmocka_unit_test(leaving_twice_is_answered_twice),
         cmocka_unit_test(the_end_of_the_daemon_ends_a_join_that_still_waits),

@@ -456,9 +456,30 @@ static void idle_links_hold_no_buffers(void **state)
     scene_close(&scene);
 }
 
+static void an_address_is_judged_before_it_is_bound(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "foo",
+                                      "127.0.0.1",
+                                      "127.0.0.1:",
+                                      "127.0.0.1:99999",
+                                      "127.0.0.1:-1",
+                                      "name.example:7717"};
+    dp_why why = {""};
+    (void)state;
+    CHECK_OK(dp_transport_check("127.0.0.1:0", &why));
+    CHECK_OK(dp_transport_check("[::]:7717", &why));
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        why.text[0] = '\0';
+        CHECK_STATUS(dp_transport_check(bad[i], &why), DP_BADARG);
+        CHECK(why.text[0] != '\0');
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_address_is_judged_before_it_is_bound),
         cmocka_unit_test(a_dial_links_both_sides_with_both_lanes),
         cmocka_unit_test(messages_pass_both_ways_on_both_lanes),
         cmocka_unit_test(sending_names_its_limits),
