@@ -93,7 +93,8 @@ static void on_tool(void *context, bool ok, const char *output)
     export_job *self = context;
     dp_packer packer;
     if (!ok) {
-        dp_call_fail(&self->call, 74, "E0405", "choose a folder that does not hold a model yet",
+        dp_call_fail(&self->call, 74, "E0405",
+                     "choose a folder that this daemon may write; its parent must exist",
                      "the export failed", output);
     } else if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);

@@ -28,6 +28,9 @@ static void on_closed(uv_handle_t *handle)
 {
     tool *self = handle->data;
     if (--self->n_open == 0) {
+        while (self->size > 0 && self->output[self->size - 1] == '\n') {
+            self->output[--self->size] = '\0';
+        }
         self->done(self->context, self->ok, self->output);
         dp_free(self);
     }

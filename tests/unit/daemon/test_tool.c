@@ -53,7 +53,7 @@ static void what_a_tool_prints_on_both_streams_is_told(void **state)
     bench_open(&bench, "echo out $1 \"$2\"; echo err >&2");
     run_tool(&bench, (const char *[]){"--prepare", "two words", NULL});
     CHECK(bench.ok);
-    assert_string_equal(bench.output, "out --prepare two words\nerr\n");
+    assert_string_equal(bench.output, "out --prepare two words\nerr");
     house_close(&bench.house);
 }
 
@@ -66,7 +66,7 @@ static void a_tool_that_fails_or_dies_is_not_ok(void **state)
         bench_open(&bench, scripts[i]);
         run_tool(&bench, (const char *[]){NULL});
         CHECK(!bench.ok);
-        assert_string_equal(bench.output, "why\n");
+        assert_string_equal(bench.output, "why");
         house_close(&bench.house);
     }
 }
