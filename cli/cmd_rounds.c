@@ -11,10 +11,16 @@
 
 enum { LAST_MAX = 1000000 };
 
+typedef struct stream {
+    const dp_cmd *cmd;
+    uint64_t lines;
+} stream;
+
 /* ---- streams ---- */
 
-/* One call of rounds or events with their two options. */
-static int run_stream(const dp_cmd *cmd, const char *method, dp_on_notice *on_notice)
+/* One call of rounds or events with their two options; none: what to say where there is nothing to list. */
+static int run_stream(const dp_cmd *cmd, const char *method, dp_on_notice *on_notice,
+                      const char *none)
 {
     dp_control_error error;
     dp_client client;
@@ -30,10 +36,13 @@ static int run_stream(const dp_cmd *cmd, const char *method, dp_on_notice *on_no
     dp_pack_u64(&packer, last);
     dp_pack_text(&packer, "follow");
     dp_pack_bool(&packer, dp_cmd_option(cmd, "follow") != NULL);
-    dp_cmd copy = *cmd;
-    const int status = dp_client_call(&client, &packer, on_notice, &copy, &result, &error);
+    stream lines = {.cmd = cmd};
+    const int status = dp_client_call(&client, &packer, on_notice, &lines, &result, &error);
     json_decref(result);
     dp_client_close(&client);
+    if (status == 0 && lines.lines == 0 && last > 0 && !cmd->json) {
+        printf("%s\n", none);
+    }
     return status != 0 && error.code[0] != '\0' ? dp_cmd_fail(cmd, &error) : status;
 }
 
@@ -52,13 +61,21 @@ static void print_left_out(const json_t *round)
     }
 }
 
+void dp_rounds_print_head(void)
+{
+    printf("%-8s %6s  %-6s %7s %8s  %9s  %6s\n", "TIME", "ROUND", "KIND", "COUNTED", "TOOK",
+           "UPDATES", "LOSS");
+}
+
 void dp_rounds_print(const json_t *round)
 {
     char clock[DP_PRINT_CELL_MAX];
     char bytes[DP_PRINT_CELL_MAX];
+    char counted[DP_PRINT_CELL_MAX];
+    char took[DP_PRINT_CELL_MAX] = "-";
     const long long duration = dp_json_int(round, "duration_ms", -1);
     dp_print_clock((uint64_t)dp_json_int(round, "time_ms", 0), clock);
-    printf("%s %5lld ", clock, dp_json_int(round, "round", 0));
+    printf("%s %6lld  ", clock, dp_json_int(round, "round", 0));
     const json_t *exchange = json_object_get(round, "exchange");
     if (exchange != NULL) {
         const json_t *peer = json_object_get(exchange, "peer");
@@ -71,14 +88,16 @@ void dp_rounds_print(const json_t *round)
         return;
     }
     dp_print_bytes((uint64_t)dp_json_int(round, "bytes", 0), bytes);
-    printf("%-6s %lld/%lld ", dp_json_text(round, "kind", "?"), dp_json_int(round, "listed", 0),
-           dp_json_int(round, "active", 0));
+    snprintf(counted, sizeof counted, "%lld/%lld", dp_json_int(round, "listed", 0),
+             dp_json_int(round, "active", 0));
     if (duration >= 0) {
-        printf(" %5.1f s", (double)duration / 1000);
+        snprintf(took, sizeof took, "%.1f s", (double)duration / 1000);
     }
-    printf("  %9s", bytes);
+    printf("%-6s %7s %8s  %9s", dp_json_text(round, "kind", "?"), counted, took, bytes);
     if (dp_json_real(round, "loss", 0) > 0) {
-        printf("  loss %.3f", dp_json_real(round, "loss", 0));
+        printf("  %6.3f", dp_json_real(round, "loss", 0));
+    } else {
+        printf("  %6s", "-");
     }
     if (!dp_json_flag(round, "counted")) {
         printf("  without you");
@@ -89,10 +108,13 @@ void dp_rounds_print(const json_t *round)
 
 static int on_round(void *context, const json_t *notice)
 {
-    const dp_cmd *cmd = context;
+    stream *self = context;
     const json_t *round = json_object_get(notice, "round");
-    if (cmd->json) {
+    if (self->cmd->json) {
         return dp_cmd_print(json_deep_copy(round));
+    }
+    if (self->lines++ == 0) {
+        dp_rounds_print_head();
     }
     dp_rounds_print(round);
     return fflush(stdout) == 0 ? 0 : DP_EXIT_IO;
@@ -100,14 +122,14 @@ static int on_round(void *context, const json_t *notice)
 
 static int run_rounds(dp_cmd *cmd)
 {
-    return run_stream(cmd, "rounds", on_round);
+    return run_stream(cmd, "rounds", on_round, "no round has been decided yet");
 }
 
 const dp_verb dp_verb_rounds = {
     .name = "rounds",
     .run = run_rounds,
     .arguments = "",
-    .summary = "list the last rounds: who was counted, how long they took, the loss",
+    .summary = "list the last rounds: how many were counted, how long they took, the loss",
     .examples = "  dpnode rounds -n 50\n  dpnode rounds -f --json | jq .loss\n",
     .options = {{"last", 'n', "N", "how many [20]"},
                 {"follow", 'f', NULL, "go on with new ones until Ctrl-C"}},
@@ -117,16 +139,19 @@ const dp_verb dp_verb_rounds = {
 
 static int on_event(void *context, const json_t *notice)
 {
-    const dp_cmd *cmd = context;
+    stream *self = context;
     const json_t *event = json_object_get(notice, "event");
-    if (cmd->json) {
+    self->lines++;
+    if (self->cmd->json) {
         return dp_cmd_print(json_deep_copy(event));
     }
     char clock[DP_PRINT_CELL_MAX];
     dp_print_clock((uint64_t)dp_json_int(event, "time_ms", 0), clock);
     printf("%s %-20s ", clock, dp_json_text(event, "name", "?"));
     if (json_object_get(event, "round") != NULL) {
-        printf("round=%lld ", dp_json_int(event, "round", 0));
+        printf("%6lld  ", dp_json_int(event, "round", 0));
+    } else {
+        printf("%6s  ", "-");
     }
     dp_print_text(dp_json_text(event, "text", ""));
     putchar('\n');
@@ -135,7 +160,7 @@ static int on_event(void *context, const json_t *notice)
 
 static int run_logs(dp_cmd *cmd)
 {
-    return run_stream(cmd, "events", on_event);
+    return run_stream(cmd, "events", on_event, "nothing has happened yet");
 }
 
 const dp_verb dp_verb_logs = {
@@ -158,9 +183,12 @@ static int ask_why(const dp_cmd *cmd, json_t **result, dp_control_error *error)
     char *end = NULL;
     const unsigned long long round = about_round ? strtoull(cmd->args[1], &end, 10) : 0;
     if (cmd->n_args != 0 && !about_peer && (!about_round || *end != '\0' || end == cmd->args[1])) {
+        char why[160];
+        snprintf(why, sizeof why, "%.60s%s%.60s", cmd->args[0], cmd->n_args > 1 ? " " : "",
+                 cmd->n_args > 1 ? cmd->args[1] : "");
         dp_error_set(error, DP_EXIT_USAGE, "E0001",
                      "dpnode why   or   dpnode why round 12   or   dpnode why peer NAME",
-                     "this question is not understood", cmd->args[0]);
+                     "this question is not understood", why);
         return error->exit;
     }
     if (dp_client_open(&client, cmd->socket, error) != DP_OK) {

@@ -23,11 +23,16 @@ static void print_run(const json_t *status, const json_t *run)
     if (dp_json_real(run, "loss", 0) > 0) {
         printf("  loss %.3f", dp_json_real(run, "loss", 0));
     }
-    printf("  %lld/%lld peers  %s tok/s\n", dp_json_int(run, "alive", 0),
-           dp_json_int(run, "members", 0), rate);
-    printf("you: %s%s, counted in %lld rounds, trainer %s, sent %s, received %s",
+    const long long alive = dp_json_int(run, "alive", 0);
+    const long long members = dp_json_int(run, "members", 0);
+    if (alive <= members) {
+        printf("  %lld/%lld members alive\n", alive, members);
+    } else { /* Those who have joined and stand in no record yet. */
+        printf("  %lld nodes alive, %lld member%s\n", alive, members, members == 1 ? "" : "s");
+    }
+    printf("you: %s%s, counted in %lld rounds, trainer %s at %s tokens/s, sent %s, received %s",
            dp_json_text(status, "name", "?"), dp_json_flag(run, "is_voter") ? " (voter)" : "",
-           dp_json_int(run, "counted", 0), dp_json_text(run, "trainer", "?"), sent, received);
+           dp_json_int(run, "counted", 0), dp_json_text(run, "trainer", "?"), rate, sent, received);
     if (json_object_get(run, "checkpoint_round") != NULL) {
         printf(", checkpoint of round %lld", dp_json_int(run, "checkpoint_round", 0));
     }
@@ -103,12 +108,14 @@ static void print_peer(dp_table *table, const json_t *peer)
     dp_table_cell(table, text);
     dp_table_cell(table, dp_json_text(peer, "short", ""));
     dp_table_cell(table, dp_json_text(peer, "state", "?"));
-    dp_table_cell(table, dp_json_flag(peer, "voter")    ? "voter"
-                         : dp_json_flag(peer, "roster") ? "trainer"
-                                                        : "-");
+    dp_table_cell(table, dp_json_flag(peer, "voter")                             ? "voter"
+                         : dp_json_flag(peer, "roster")                          ? "trainer"
+                         : strcmp(dp_json_text(peer, "state", ""), "alive") == 0 ? "newcomer"
+                                                                                 : "-");
     snprintf(text, sizeof text, "%lld", dp_json_int(peer, "round", 0));
     dp_table_cell(table, text);
-    snprintf(text, sizeof text, "%lld", dp_json_int(peer, "included", 0));
+    snprintf(text, sizeof text, dp_json_int(peer, "included", 0) > 0 ? "%lld" : "-",
+             dp_json_int(peer, "included", 0));
     dp_table_cell(table, text);
     snprintf(text, sizeof text, json_object_get(peer, "rtt_ms") != NULL ? "%.1f ms" : "-",
              dp_json_real(peer, "rtt_ms", 0));
@@ -120,8 +127,8 @@ static void print_peer(dp_table *table, const json_t *peer)
 
 static int run_peers(dp_cmd *cmd)
 {
-    static const char *const columns[] = {"NAME",    "ID",  "STATE", "ROLE",   "ROUND",
-                                          "COUNTED", "RTT", "LINK",  "ADDRESS"};
+    static const char *const columns[] = {"NAME",         "ID",  "STATE", "ROLE",   "ROUND",
+                                          "LAST COUNTED", "RTT", "LINK",  "ADDRESS"};
     dp_control_error error;
     json_t *result = NULL;
     if (dp_client_ask(cmd, "peers", &result, &error) != 0) {
@@ -154,7 +161,7 @@ const dp_verb dp_verb_peers = {
 
 static int run_data(dp_cmd *cmd)
 {
-    static const char *const columns[] = {"KIND", "BYTES", "ROOT", "HERE"};
+    static const char *const columns[] = {"KIND", "SIZE", "ROOT", "HERE"};
     dp_control_error error;
     json_t *result = NULL;
     if (dp_client_ask(cmd, "data", &result, &error) != 0) {

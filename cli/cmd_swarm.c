@@ -172,6 +172,9 @@ static int follow(swarm *self, dp_control_error *error)
         dp_client_close(&client);
         return error->exit;
     }
+    if (!self->cmd->json) {
+        dp_rounds_print_head();
+    }
     dp_packer packer = dp_client_begin(&client, "rounds");
     dp_pack_map(&packer, 2);
     dp_pack_text(&packer, "last");
