@@ -146,7 +146,9 @@ dp_status dp_cmd_parse(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv,
         }
     }
     if (!cmd->help && cmd->n_args < verb->n_args_min) {
-        return refuse(cmd, error, "an argument is missing", verb->arguments);
+        char why[160];
+        snprintf(why, sizeof why, "usage: dpnode %s %s", verb->name, verb->arguments);
+        return refuse(cmd, error, "an argument is missing", why);
     }
     return DP_OK;
 }

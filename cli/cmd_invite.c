@@ -25,6 +25,7 @@ static const struct {
     {"invite", 3, {"train", "vote", "invite"}},
     {"observe", 1, {"observe"}},
 };
+enum { EXPIRES_S_MAX = 365 * 86400 };
 enum { ROLES = sizeof roles / sizeof roles[0], STANDARD_ROLE = 1 };
 
 static bool read_terms(const dp_cmd *cmd, terms *out, unsigned *role, dp_control_error *error)
@@ -33,6 +34,11 @@ static bool read_terms(const dp_cmd *cmd, terms *out, unsigned *role, dp_control
     *role = STANDARD_ROLE;
     if (!dp_cmd_number(cmd, "uses", 0, UINT16_MAX - 1, &out->uses, error) ||
         !dp_cmd_seconds(cmd, "expires", &out->expires_s, error)) {
+        return false;
+    }
+    if (out->expires_s > EXPIRES_S_MAX) {
+        dp_error_set(error, DP_EXIT_USAGE, "E0001", "--expires 365d, or less",
+                     "an invite cannot be valid for so long", dp_cmd_option(cmd, "expires"));
         return false;
     }
     for (unsigned i = 0; name != NULL && i <= ROLES; i++) {

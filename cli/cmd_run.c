@@ -225,7 +225,11 @@ static int print_keys(const dp_cmd *cmd)
         dp_table_cell(table, rows[i].key);
         for (int k = 0; k < 3; k++) {
             char text[DP_PRINT_CELL_MAX];
-            snprintf(text, sizeof text, "%.6g", values[k]);
+            if (values[k] >= 9e18) {
+                snprintf(text, sizeof text, "any"); /* 2 to the 63, or 64 */
+            } else {
+                snprintf(text, sizeof text, "%.10g", values[k]);
+            }
             dp_table_cell(table, text);
         }
         dp_table_cell(table, rows[i].text);
@@ -250,7 +254,7 @@ static int run_validate(dp_cmd *cmd)
     }
     if (cmd->n_args == 0) {
         dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode run validate --help",
-                     "an argument is missing", "FILE");
+                     "an argument is missing", "usage: dpnode run validate FILE, or --keys");
         return dp_cmd_fail(cmd, &error);
     }
     if (read_manifest(cmd->args[0], &file, &error) != 0) {

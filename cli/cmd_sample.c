@@ -87,7 +87,7 @@ static int run_eval(dp_cmd *cmd)
     if (cmd->json) {
         return dp_cmd_print(result);
     }
-    printf("round %lld: loss %.4f, %.4f bits per byte, on %lld held-out tokens\n",
+    printf("round %lld: loss %.4f per token, %.4f bits per byte, on %lld held-out tokens\n",
            dp_json_int(result, "round", 0), dp_json_real(result, "loss", NAN),
            dp_json_real(result, "bits_per_byte", NAN), dp_json_int(result, "tokens", 0));
     json_decref(result);

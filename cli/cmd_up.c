@@ -35,6 +35,10 @@ static int run_up(dp_cmd *cmd)
     } else {
         printf(" No run yet; try: dpnode run create --demo kjv\n");
     }
+    if (!started && (dp_cmd_option(cmd, "dir") != NULL || dp_cmd_option(cmd, "listen") != NULL)) {
+        fprintf(stderr, "It keeps the --dir and --listen that it was started with; to change them: "
+                        "dpnode down, then up.\n");
+    }
     json_decref(hello);
     return 0;
 }

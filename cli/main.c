@@ -61,6 +61,11 @@ static int unknown_verb(const dp_cmd *cmd, const char *word)
 {
     char why[256];
     dp_control_error error;
+    if (word[0] == '-') {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0002", "dpnode VERB [ARGUMENTS] [OPTIONS]",
+                     "a verb comes first, its options stand behind it", word);
+        return dp_cmd_fail(cmd, &error);
+    }
     list_second_words(word, why, sizeof why);
     dp_error_set(&error, DP_EXIT_USAGE, "E0002", "dpnode --help   # lists all verbs",
                  why[0] != '\0' ? "this verb needs a second word" : "there is no such verb",
@@ -102,12 +107,17 @@ int main(int argc, char **argv)
         cmd.json = cmd.json || strcmp(argv[i], "--json") == 0;
     }
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
+        (argc == 2 && strcmp(argv[1], "help") == 0)) {
         print_usage();
         return argc < 2 ? DP_EXIT_USAGE : 0;
     }
     if (strcmp(argv[1], "--version") == 0) {
         return run_verb(&cmd, &dp_verb_version, argc - 2, argv + 2);
+    }
+    if (strcmp(argv[1], "help") == 0) { /* help VERB */
+        argc--;
+        argv++;
+        cmd.help = true;
     }
     for (size_t i = 0; i < count; i++) {
         const int words = words_matched(verbs[i]->name, argc - 1, argv + 1);

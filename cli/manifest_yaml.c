@@ -101,7 +101,7 @@ static dp_status unknown_key(const reading *self, const yaml_mark_t *mark, const
     const char *close = NULL;
     for (size_t i = 0; i < key_count(self); i++) {
         const size_t d = distance(key, key_name(self, i));
-        if (d < best) {
+        if (d < best && d < strlen(key)) { /* Not a name that shares no letter with it. */
             best = d;
             close = key_name(self, i);
         }

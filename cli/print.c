@@ -63,8 +63,13 @@ void dp_print_span(uint64_t seconds, char text[DP_PRINT_CELL_MAX])
     while (seconds < rows[i].from) {
         i++;
     }
-    snprintf(text, DP_PRINT_CELL_MAX, "%llu %s", (unsigned long long)(seconds / rows[i].unit),
-             rows[i].name);
+    const int used = snprintf(text, DP_PRINT_CELL_MAX, "%llu %s",
+                              (unsigned long long)(seconds / rows[i].unit), rows[i].name);
+    const uint64_t rest = i < 2 ? seconds % rows[i].unit / rows[i + 1].unit : 0;
+    if (rest > 0) {
+        snprintf(text + used, DP_PRINT_CELL_MAX - (size_t)used, " %llu %s",
+                 (unsigned long long)rest, rows[i + 1].name);
+    }
 }
 
 void dp_print_clock(uint64_t unix_ms, char text[DP_PRINT_CELL_MAX])

@@ -127,7 +127,7 @@ static int wait_for_answer(const dp_start *start, pid_t pid, const char *log,
     }
 }
 
-int dp_start_daemon(const dp_start *start, pid_t *pid, dp_control_error *error)
+int dp_start_spawn(const dp_start *start, pid_t *pid, dp_control_error *error)
 {
     char program[DP_CLI_PATH_MAX];
     char log[DP_CLI_PATH_MAX + 16];
@@ -151,7 +151,15 @@ int dp_start_daemon(const dp_start *start, pid_t *pid, dp_control_error *error)
     if (start->pid != NULL) {
         *start->pid = *pid;
     }
-    return wait_for_answer(start, *pid, log, error);
+    return 0;
+}
+
+int dp_start_daemon(const dp_start *start, pid_t *pid, dp_control_error *error)
+{
+    char log[DP_CLI_PATH_MAX + 16];
+    const int status = dp_start_spawn(start, pid, error);
+    snprintf(log, sizeof log, "%s/dpnoded.log", start->dir);
+    return status != 0 ? status : wait_for_answer(start, *pid, log, error);
 }
 
 int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started, dp_control_error *error)

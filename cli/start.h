@@ -16,6 +16,8 @@ typedef struct dp_start {
     bool detach;              /* in a session of its own, so that it outlives the terminal */
 } dp_start;
 
+/* Start a daemon and do not wait: it may still end at once. *pid: of the daemon. As below. */
+DP_MUST int dp_start_spawn(const dp_start *start, pid_t *pid, dp_control_error *error);
 /* Start a daemon and wait until it answers. *pid: of the daemon. 0 or the exit status of *error. */
 DP_MUST int dp_start_daemon(const dp_start *start, pid_t *pid, dp_control_error *error);
 

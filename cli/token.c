@@ -8,7 +8,7 @@
 static int no_token(dp_control_error *error, int exit, const char *what, const char *why)
 {
     dp_error_set(error, exit, "E0203",
-                 "dpnode join DPN1-...   # the text that dpnode invite printed", what, why);
+                 "copy the whole text that dpnode invite printed; it begins with DPN1-", what, why);
     return exit;
 }
 
@@ -32,8 +32,12 @@ int dp_token_input(const dp_cmd *cmd, char token[DP_TOKEN_INPUT_MAX], dp_control
         cmd->n_args > 0 ? cmd->args[0]
                         : getenv("DPNODE_TOKEN"); /* NOLINT(concurrency-mt-unsafe): one thread */
     if (given == NULL) {
-        return no_token(error, DP_EXIT_USAGE, "a token is missing",
-                        "neither an argument nor DPNODE_TOKEN holds one");
+        char fix[96];
+        snprintf(fix, sizeof fix, "dpnode %s DPN1-...   # the text that dpnode invite printed",
+                 cmd->verb->name);
+        dp_error_set(error, DP_EXIT_USAGE, "E0001", fix, "a token is missing",
+                     "neither an argument nor DPNODE_TOKEN holds one");
+        return error->exit;
     }
     if (strcmp(given, "-") == 0) {
         const size_t size = fread(token, 1, DP_TOKEN_INPUT_MAX - 1, stdin);

@@ -31,6 +31,12 @@ static void sizes_counts_and_spans_read_well(void **state)
     assert_string_equal(text, "60 min");
     dp_print_span(7 * 86400, text);
     assert_string_equal(text, "7 d");
+    dp_print_span(7 * 86400 - 1, text);
+    assert_string_equal(text, "6 d 23 h");
+    dp_print_span(UINT64_C(2) * 3600 + 59, text);
+    assert_string_equal(text, "2 h");
+    dp_print_span(UINT64_MAX, text);
+    assert_string_equal(text, "213503982334601 d 7 h");
 }
 
 static void a_name_from_a_peer_cannot_steer_the_terminal(void **state)
@@ -74,6 +80,8 @@ static void the_environment_moves_socket_and_directory(void **state)
     assert_string_equal(path, "/tmp/dir");
     dp_path_dir("given", path);
     assert_string_equal(path, "given");
+    CHECK_OK(dp_path_absolute(".//given", path));
+    CHECK(strstr(path, "/given") != NULL && strstr(path, "./") == NULL);
     CHECK_OK(dp_path_absolute("given", path));
     CHECK(path[0] == '/' && strstr(path, "/given") != NULL);
     unsetenv("DPNODE_SOCKET");

@@ -10,7 +10,8 @@ static dp_control_error error;
 
 static int input(const char *argument)
 {
-    const dp_cmd cmd = {.args = {argument}, .n_args = argument != NULL ? 1 : 0};
+    const dp_cmd cmd = {
+        .verb = &dp_verb_join, .args = {argument}, .n_args = argument != NULL ? 1 : 0};
     return dp_token_input(&cmd, token, &error);
 }
 
@@ -34,7 +35,8 @@ static void a_token_comes_as_argument_or_by_the_environment(void **state)
     assert_string_equal(token, "DPN1-BBBB");
     unsetenv("DPNODE_TOKEN");
     CHECK(input(NULL) == DP_EXIT_USAGE);
-    assert_string_equal(error.code, "E0203");
+    assert_string_equal(error.code, "E0001");
+    CHECK(strstr(error.fix, "dpnode join ") != NULL);
 }
 
 static void a_dash_reads_standard_input(void **state)
