@@ -376,10 +376,17 @@ void dp_spread_cancel(dp_spread *spread, dp_time now, const dp_hash *root, dp_ou
 {
     dp_want *const want = find(spread, root);
 
-    if (want != NULL) {
-        forget(spread, want);
-        fill(spread, now, out);
+    if (want == NULL) {
+        return;
     }
+    if (want->begun &&
+        dp_out_room(out, 1)) { /* The part of it that came is of no use to anybody. */
+        dp_action *const action = dp_out_add(out, DP_DO_OBJECT_DROP);
+        action->u.keep.root = want->root;
+        action->u.keep.use = want->use;
+    }
+    forget(spread, want);
+    fill(spread, now, out);
 }
 
 bool dp_spread_wants(const dp_spread *spread, const dp_hash *root)
@@ -534,7 +541,12 @@ void dp_spread_chunk(dp_spread *spread, dp_time now, const dp_event *event, dp_o
 
 void dp_spread_object(dp_spread *spread, dp_time now, const dp_hash *root, dp_out *out)
 {
-    dp_spread_cancel(spread, now, root, out);
+    dp_want *const want = find(spread, root);
+
+    if (want != NULL) {
+        forget(spread, want);
+        fill(spread, now, out);
+    }
 }
 
 void dp_spread_link_up(dp_spread *spread, dp_time now, uint32_t member, dp_out *out)

@@ -370,6 +370,29 @@ static void at_most_sixty_four_objects_are_wanted(void **state)
     fetcher_close(f);
 }
 
+static void what_is_given_up_half_way_is_let_go(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(1);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_cancel(f->spread, now_of(f), &f->root, &f->out);
+    CHECK(count_of(f, DP_DO_OBJECT_DROP) == 0); /* Nothing was begun. */
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    info(f, 1, &f->root, SIZE);
+    CHECK(count_of(f, DP_DO_OBJECT_BEGIN) == 1);
+    begin(f);
+    dp_spread_cancel(f->spread, now_of(f), &f->root, &f->out);
+    CHECK(count_of(f, DP_DO_OBJECT_DROP) == 1);
+    CHECK(nth_of(f, DP_DO_OBJECT_DROP, 0)->u.keep.use == DP_USE_BLOB);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    info(f, 1, &f->root, SIZE);
+    dp_spread_object(f->spread, now_of(f), &f->root, &f->out);
+    CHECK(count_of(f, DP_DO_OBJECT_DROP) == 0); /* It is whole: its owner decides. */
+    fetcher_close(f);
+}
+
 static void a_greedy_peer_is_served_at_a_bounded_rate(void **state)
 {
     (void)state;
@@ -414,6 +437,7 @@ int main(void)
         cmocka_unit_test(a_holder_that_lacks_it_is_asked_again_after_a_while),
         cmocka_unit_test(wrong_sizes_and_numbers_are_refused),
         cmocka_unit_test(at_most_sixty_four_objects_are_wanted),
+        cmocka_unit_test(what_is_given_up_half_way_is_let_go),
         cmocka_unit_test(a_greedy_peer_is_served_at_a_bounded_rate),
         cmocka_unit_test(open_survives_every_failed_allocation),
     };
