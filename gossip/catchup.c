@@ -76,6 +76,9 @@ static void ask(dp_node *node)
          dp_time_between(catchup->asked_at, node->now) < RECORDS_WAIT_US)) {
         return;
     }
+    if (catchup->asked_at.us != 0 && dp_peer_equal(&catchup->asked, &catchup->hint_peer)) {
+        catchup->hint_slot = 0; /* It spoke of records that it does not give. */
+    }
     if (!find_source(node, &source)) {
         catchup->asked_at = (dp_time){0}; /* What was asked for has come another way. */
         return;
@@ -227,7 +230,7 @@ void dp_catchup_object(dp_node *node, const dp_hash *root)
     action->u.keep.root = *root;
     action->u.keep.use = DP_USE_STATE;
     action->u.keep.round = catchup->state_round;
-    dp_train_ckpt(node, catchup->state_round, root, catchup->state_bytes);
+    dp_train_ckpt(node, catchup->state_round, root, catchup->state_bytes, true);
     /* A trainer that is stuck on missing blobs starts anew from here. */
     if (node->train.state == DP_TRAINER_SET && !node->train.applying && catchup->stuck_at.us != 0 &&
         node->train.applied < catchup->state_round) {

@@ -150,6 +150,9 @@ bool dp_commit_bid(dp_commit *commit, dp_time now)
     }
     const int64_t above =
         commit->seen > commit->state.promised ? commit->seen : commit->state.promised;
+    if (above > INT32_MAX - 2 * DP_VOTERS_MAX) {
+        return false; /* Nobody would hear of a higher one. */
+    }
     uint32_t ballot = (uint32_t)(above + 1);
 #if DP_MUTATION == 1
     if (commit->state.promised < 0) {

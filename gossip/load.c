@@ -50,7 +50,34 @@ static uint32_t best_ckpt(const dp_node *node)
     return best;
 }
 
-void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t bytes)
+static void let_go(dp_node *node, dp_ckpt *ckpt)
+{
+    if (!ckpt->has || !ckpt->fetched) {
+        return;
+    }
+    dp_action *action = dp_out_add(&node->out, DP_DO_OBJECT_DROP);
+    action->u.keep.root = ckpt->root;
+    action->u.keep.use = DP_USE_STATE;
+    action->u.keep.round = ckpt->round;
+    dp_node_unhold(node, &ckpt->root);
+}
+
+void dp_train_saved(dp_node *node, uint64_t round)
+{
+    dp_train *train = &node->train;
+
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        dp_ckpt *ckpt = &train->ckpts[i];
+        const bool loading =
+            train->state == DP_TRAINER_MOVING && dp_hash_equal(&ckpt->root, &train->moving_root);
+        if (ckpt->has && ckpt->fetched && ckpt->round < round && !loading) {
+            let_go(node, ckpt);
+            *ckpt = (dp_ckpt){0};
+        }
+    }
+}
+
+void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t bytes, bool fetched)
 {
     dp_ckpt *oldest = &node->train.ckpts[0];
 
@@ -64,7 +91,11 @@ void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t 
             oldest = ckpt;
         }
     }
-    *oldest = (dp_ckpt){.has = true, .round = round, .root = *root, .bytes = bytes};
+    if (!dp_hash_equal(&oldest->root, root) || !fetched) {
+        let_go(node, oldest);
+    }
+    *oldest =
+        (dp_ckpt){.has = true, .fetched = fetched, .round = round, .root = *root, .bytes = bytes};
     node->dirty = true;
 }
 

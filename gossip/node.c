@@ -295,6 +295,10 @@ static void on_command(dp_node *node, dp_command command)
         }
         node->round->repeat_at = node->now;
         break;
+    case DP_COMMAND_STOP:
+        dp_members_leave(node->members, node->now, node->wall_ms, false, &node->out);
+        node->dirty = false; /* Nothing is begun any more. */
+        break;
     }
 }
 

@@ -96,7 +96,12 @@ typedef enum dp_link_cause {
     DP_LINK_REFUSED     /* a dial did not succeed */
 } dp_link_cause;
 
-typedef enum dp_command { DP_COMMAND_PAUSE = 1, DP_COMMAND_RESUME, DP_COMMAND_LEAVE } dp_command;
+typedef enum dp_command {
+    DP_COMMAND_PAUSE = 1,
+    DP_COMMAND_RESUME,
+    DP_COMMAND_LEAVE,
+    DP_COMMAND_STOP /* the last event of this life: peers are told, so that nobody waits for it */
+} dp_command;
 
 typedef struct dp_event {
     dp_event_type type;

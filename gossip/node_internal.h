@@ -155,6 +155,7 @@ typedef struct dp_pending {
 typedef struct dp_ckpt {
     bool has;
     bool bad;
+    bool fetched; /* held by DP_USE_STATE; else the driver's own checkpoints hold it */
     uint64_t round;
     dp_hash root;
     uint64_t bytes;
@@ -336,7 +337,10 @@ void dp_train_event(dp_node *node, const dp_event *event);
 bool dp_train_stored(dp_node *node, uint32_t op, dp_status status);
 dp_status dp_train_restore(dp_node *node, dp_view row);
 void dp_train_tick(dp_node *node);
-void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t bytes);
+void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t bytes,
+                   bool fetched);
+/* An own checkpoint stands: fetched states before it are let go. */
+void dp_train_saved(dp_node *node, uint64_t round);
 /* Whatever the trainer can do next: load, apply, train, publish. */
 void dp_train_advance(dp_node *node);
 uint64_t dp_train_newest_ckpt(const dp_node *node); /* its round; 0: none */

@@ -189,7 +189,7 @@ dp_status dp_node_restore_exchange(dp_node *node, const uint8_t exchange[16], dp
 dp_status dp_node_restore_checkpoint(dp_node *node, uint64_t round, const dp_hash *tensor_root,
                                      uint64_t tensor_bytes)
 {
-    dp_train_ckpt(node, round, tensor_root, tensor_bytes);
+    dp_train_ckpt(node, round, tensor_root, tensor_bytes, false);
     return DP_OK;
 }
 

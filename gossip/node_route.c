@@ -82,6 +82,10 @@ static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
     if (commit->slot != node->ledger.slot + 1 || !dp_hash_equal(&msg.vote.prev, &commit->prev)) {
         return DP_DENIED;
     }
+    /* A NACK is not signed: it counts only from the voter itself, lest a stranger drives the ballots up. */
+    if (msg.vote.type == DP_MSG_NACK && dp_ledger_voter(&node->ledger, from) != msg.vote.voter) {
+        return DP_DENIED;
+    }
     node->dirty = true;
     const bool lost = commit->key_lost;
     const dp_status status = dp_commit_message(commit, node->now, &msg);

@@ -88,6 +88,7 @@ void dp_train_announce(dp_node *node)
 bool dp_train_stored(dp_node *node, uint32_t op, dp_status status)
 {
     dp_train *train = &node->train;
+    dp_mix_frozen_view frozen;
 
     if (train->op == 0 || op != train->op) {
         return false;
@@ -102,7 +103,8 @@ bool dp_train_stored(dp_node *node, uint32_t op, dp_status status)
         return true;
     }
     train->pending.durable = true;
-    if (!dp_hash_is_zero(&train->pending.f_root) && !dp_mix_locked(node->mix)) {
+    if (dp_mix_frozen_row(node->mix, &frozen) &&
+        dp_hash_equal(&frozen.f_root, &train->pending.f_root) && !dp_mix_locked(node->mix)) {
         dp_mix_folded(node->mix, node->now, &node->out);
     }
     dp_train_announce(node);

@@ -346,7 +346,8 @@ void dp_train_event(dp_node *node, const dp_event *event)
         break;
     case DP_EV_SAVED:
         dp_train_ckpt(node, event->u.saved.round, &event->u.saved.tensor_root,
-                      event->u.saved.tensor_bytes);
+                      event->u.saved.tensor_bytes, false);
+        dp_train_saved(node, event->u.saved.round);
         break;
     default: /* The caller sends nothing else. */
         break;

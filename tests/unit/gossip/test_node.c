@@ -221,6 +221,60 @@ static void a_paused_node_is_not_waited_for(void **state)
     kit_close(world);
 }
 
+static void who_stops_is_not_suspected_but_known_to_be_away(void **state)
+{
+    kit_world *world = three();
+    dp_member_view member = {0};
+
+    (void)state;
+    kit_push(world, 2, DP_EV_COMMAND)->event.u.command = DP_COMMAND_STOP;
+    kit_drain(world);
+    for (uint32_t i = 0; dp_node_member(world->nodes[0].node, i, &member); i++) {
+        const dp_peer stopped = kit_peer(2);
+        if (dp_peer_equal(&member.peer, &stopped)) {
+            break;
+        }
+    }
+    assert_int_equal(member.state, DP_MEMBER_DEAD); /* At once. */
+    kit_kill(world, 2);
+    kit_boot(world, 2);
+    kit_link_all(world);
+    kit_run_ms(world, 3000);
+    assert_int_equal(kit_look(world, 0).alive, 3);
+    assert_int_equal(kit_look(world, 0).listed_last, 3);
+    kit_close(world);
+}
+
+/* NACKs carry no signature: one that a stranger wrote in the name of a voter must not use up the ballots. */
+static void a_nack_counts_only_from_its_voter(void **state)
+{
+    kit_world *world = three();
+    uint8_t bytes[DP_VOTE_MESSAGE_MAX];
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+    const dp_node *node = world->nodes[0].node;
+    const dp_peer forger = kit_peer(2);
+    const dp_peer named = kit_peer(1);
+    const dp_vote_msg msg = {.vote = {.type = DP_MSG_NACK,
+                                      .voter = (uint8_t)dp_ledger_voter(&node->ledger, &named),
+                                      .fork = node->ledger.fork,
+                                      .slot = node->ledger.slot + 1,
+                                      .prev = node->ledger.head,
+                                      .ballot = INT32_MAX}};
+
+    (void)state;
+    dp_vote_msg_write(&writer, &msg);
+    const uint64_t rejected = kit_look(world, 0).rejected;
+    const int64_t seen = node->commit->seen;
+    kit_event *item = kit_push(world, 0, DP_EV_MESSAGE);
+    item->bytes = kit_copy(dp_view_of(writer.data, writer.size));
+    item->event.u.message.peer = forger;
+    item->event.u.message.bytes = dp_view_of(item->bytes, writer.size);
+    kit_drain(world);
+    assert_true(kit_look(world, 0).rejected > rejected);
+    assert_int_equal(node->commit->seen, seen);
+    kit_close(world);
+}
+
 static void messages_of_junk_are_counted_and_change_nothing(void **state)
 {
     kit_world *world = three();
@@ -304,6 +358,8 @@ int main(void)
         cmocka_unit_test(a_dead_trainer_costs_rounds_and_not_membership),
         cmocka_unit_test(who_leaves_is_removed_by_the_chain),
         cmocka_unit_test(a_paused_node_is_not_waited_for),
+        cmocka_unit_test(who_stops_is_not_suspected_but_known_to_be_away),
+        cmocka_unit_test(a_nack_counts_only_from_its_voter),
         cmocka_unit_test(proof_of_a_double_vote_halts_everybody),
         cmocka_unit_test(the_discount_halves_every_four_rounds_and_ends_after_sixteen),
         cmocka_unit_test(messages_of_junk_are_counted_and_change_nothing),
