@@ -141,23 +141,29 @@ dp_status dp_ckpt_commit(dp_store *store, const dp_hash *run, uint64_t round)
     return set_state(store, run, round, DP_CKPT_COMPLETE);
 }
 
+dp_status dp_ckpt_adopt(dp_store *store, const dp_hash *run, const dp_ckpt *ckpt, const dp_pin *pin)
+{
+    dp_status status = dp_ckpt_begin(store, run, ckpt);
+    if (status == DP_OK) {
+        status = dp_ckpt_commit(store, run, ckpt->round);
+    }
+    /* From here the checkpoint itself keeps the object; without one, nothing shall. */
+    const dp_status unpinned = dp_object_unpin(store, &ckpt->object, pin);
+    DP_TRY(status);
+    DP_TRY(unpinned);
+    DP_IGNORE(dp_ckpt_prune(
+        store, run, ckpt->created_ms)); /* The state is saved; the next save prunes again. */
+    return DP_OK;
+}
+
 dp_status dp_ckpt_save(dp_store *store, const dp_hash *run, dp_ckpt *ckpt, dp_view tensors)
 {
     const dp_pin pin = {.run = *run, .kind = DP_PIN_STATE, .round = ckpt->round};
     dp_ckpt named = *ckpt;
     named.state = DP_CKPT_COMPLETE;
     DP_TRY(dp_object_put(store, tensors, &pin, &named.object));
-    dp_status status = dp_ckpt_begin(store, run, &named);
-    if (status == DP_OK) {
-        status = dp_ckpt_commit(store, run, named.round);
-    }
-    /* From here the checkpoint itself keeps the object; without one, nothing shall. */
-    const dp_status unpinned = dp_object_unpin(store, &named.object, &pin);
-    DP_TRY(status);
-    DP_TRY(unpinned);
+    DP_TRY(dp_ckpt_adopt(store, run, &named, &pin));
     *ckpt = named;
-    DP_IGNORE(dp_ckpt_prune(
-        store, run, named.created_ms)); /* The state is saved; the next save prunes again. */
     return DP_OK;
 }
 

@@ -6,7 +6,7 @@
 #ifndef DP_STORE_CKPT_H
 #define DP_STORE_CKPT_H
 
-#include "store/db.h"
+#include "store/object.h"
 
 enum { DP_CKPTS_MAX = 64 }; /* Rows per run; begin prunes, then gives DP_TOOBIG. */
 
@@ -31,7 +31,10 @@ typedef struct dp_ckpt {
 DP_MUST dp_status dp_ckpt_begin(dp_store *store, const dp_hash *run, const dp_ckpt *ckpt);
 /* DP_AGAIN: its object is not complete. DP_NOTFOUND: never begun. */
 DP_MUST dp_status dp_ckpt_commit(dp_store *store, const dp_hash *run, uint64_t round);
-/* begin + dp_object_put + commit of a state in memory, then dp_ckpt_prune. ckpt->object is filled in. */
+/* begin and commit for an object that is here and pinned; then the pin goes and dp_ckpt_prune follows. */
+DP_MUST dp_status dp_ckpt_adopt(dp_store *store, const dp_hash *run, const dp_ckpt *ckpt,
+                                const dp_pin *pin);
+/* dp_object_put of a state in memory and dp_ckpt_adopt. ckpt->object is filled in. */
 DP_MUST dp_status dp_ckpt_save(dp_store *store, const dp_hash *run, dp_ckpt *ckpt, dp_view tensors);
 
 /* Newest first, all states; at most max rows, *count of them. */

@@ -71,6 +71,27 @@ dp_status dp_object_prune(dp_store *store, const dp_hash *run, dp_pin_kind kind,
     return dp_store_atomically(store, prune_body, &before);
 }
 
+dp_status dp_object_pins(dp_store *store, const dp_hash *run, dp_pin_kind kind, dp_hash *roots,
+                         uint32_t max, uint32_t *count)
+{
+    static const char sql[] = "SELECT DISTINCT root FROM pin WHERE run=? AND kind=? LIMIT ?";
+    uint32_t n = 0;
+    dp_query query = dp_query_of(&store->meta, sql);
+    dp_bind_hash(&query, run);
+    dp_bind_i64(&query, kind);
+    dp_bind_u64(&query, max);
+    dp_status status = dp_query_next(&query);
+    while (status == DP_OK) {
+        roots[n++] = dp_column_hash(&query, 0);
+        status = dp_query_next(&query);
+    }
+    if (status != DP_NOTFOUND) {
+        return status;
+    }
+    *count = n;
+    return DP_OK;
+}
+
 /* ---- Collecting: meta.db forgets first, then chunks.db gives the space back (R1). */
 
 struct collect {

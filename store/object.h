@@ -86,6 +86,9 @@ DP_MUST dp_status dp_object_unpin(dp_store *store, const dp_hash *root, const dp
 /* Remove the pins of one kind in one run with round < before_round. */
 DP_MUST dp_status dp_object_prune(dp_store *store, const dp_hash *run, dp_pin_kind kind,
                                   uint64_t before_round);
+/* The objects that are pinned for this reason, at most max of them. */
+DP_MUST dp_status dp_object_pins(dp_store *store, const dp_hash *run, dp_pin_kind kind,
+                                 dp_hash *roots, uint32_t max, uint32_t *count);
 /* Drop all objects that nothing names any more. bytes (may be NULL): chunk bytes given back. */
 DP_MUST dp_status dp_object_collect(dp_store *store, uint64_t *bytes);
 

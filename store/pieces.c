@@ -1,0 +1,80 @@
+#include "store/pieces.h"
+
+#include "base/alloc.h"
+
+static dp_view chunk_of(const dp_pieces *pieces, uint32_t index)
+{
+    const uint64_t at = (uint64_t)index * dp_object_chunk_bytes(pieces->bytes.size);
+
+    return dp_view_of(pieces->bytes.data + at, dp_object_chunk_size(pieces->bytes.size, index));
+}
+
+/* Up to the size of a piece. False: there are more. */
+static bool hash_piece(dp_pieces *pieces, uint32_t n_chunks)
+{
+    for (uint64_t done = 0; pieces->hashed < n_chunks; pieces->hashed++) {
+        const dp_view chunk = chunk_of(pieces, pieces->hashed);
+        if (done >= DP_PIECE_BYTES) {
+            return false;
+        }
+        pieces->leaves[pieces->hashed] = dp_chunk_leaf(chunk);
+        done += chunk.size;
+    }
+    return true;
+}
+
+static dp_status write_piece(dp_pieces *pieces, dp_store *store, uint32_t n_chunks)
+{
+    for (uint64_t done = 0; pieces->written < n_chunks; pieces->written++) {
+        const dp_view chunk = chunk_of(pieces, pieces->written);
+        if (done >= DP_PIECE_BYTES) {
+            DP_TRY(dp_object_flush(store)); /* Else the last sync would wait for all of them. */
+            return DP_AGAIN;
+        }
+        DP_TRY(dp_object_put_chunk(store, &pieces->root, pieces->written, chunk));
+        done += chunk.size;
+    }
+    const dp_status status = dp_object_commit(store, &pieces->root);
+    return status == DP_AGAIN ? DP_IO : status; /* What was written is not there: a sync failed. */
+}
+
+/* Small objects go at once, which costs fewer syncs. */
+static dp_status put_small(dp_pieces *pieces, dp_store *store)
+{
+    return dp_object_put(store, pieces->bytes, &pieces->pin, &pieces->root);
+}
+
+dp_status dp_pieces_put(dp_pieces *pieces, dp_store *store)
+{
+    const uint32_t n_chunks = dp_object_chunks(pieces->bytes.size);
+
+    if (pieces->bytes.size <= DP_PIECE_BYTES) {
+        return put_small(pieces, store);
+    }
+    if (pieces->bytes.size > DP_OBJECT_BYTES_MAX) {
+        return DP_TOOBIG;
+    }
+    if (pieces->leaves == NULL) {
+        pieces->leaves = dp_alloc(n_chunks, sizeof *pieces->leaves);
+        if (pieces->leaves == NULL) {
+            return DP_NOMEM;
+        }
+    }
+    if (!hash_piece(pieces, n_chunks)) {
+        return DP_AGAIN;
+    }
+    if (!pieces->begun) {
+        pieces->root = dp_object_root(pieces->bytes.size, pieces->leaves);
+        DP_TRY(dp_object_begin(store, &pieces->root, pieces->bytes.size, pieces->leaves,
+                               &pieces->pin));
+        pieces->begun = true;
+        return DP_AGAIN;
+    }
+    return write_piece(pieces, store, n_chunks);
+}
+
+void dp_pieces_close(dp_pieces *pieces)
+{
+    dp_free(pieces->leaves);
+    pieces->leaves = NULL;
+}

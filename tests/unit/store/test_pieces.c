@@ -1,0 +1,104 @@
+#include "store/pieces.h"
+
+#include "store/ckpt.h"
+#include "tests/unit/store/shelf.h"
+
+enum { SIZE = 50 * 1000 * 1000 }; /* Three pieces. */
+
+static dp_pieces pieces_of(uint8_t *bytes, size_t size)
+{
+    return (dp_pieces){.bytes = dp_view_of(bytes, size), .pin = pin_of(DP_PIN_STATE, 3)};
+}
+
+static void an_object_put_in_pieces_is_the_one_put_at_once(void **state)
+{
+    (void)state;
+    uint8_t *bytes = noise(1, SIZE);
+    dp_hash leaves[DP_CHUNKS_MAX];
+    const dp_hash root = dp_object_hash(dp_view_of(bytes, SIZE), leaves);
+    dp_pieces pieces = pieces_of(bytes, SIZE);
+    uint32_t turns = 1;
+    shelf s;
+    shelf_open(&s);
+    while (dp_pieces_put(&pieces, s.store) == DP_AGAIN) {
+        turns++;
+        const dp_hash other = put_noise(s.store, turns, 1000, DP_PIN_BLOB, 1); /* in between */
+        CHECK_OK(dp_object_collect(s.store, NULL));
+        CHECK(holds_noise(s.store, &other, turns, 1000));
+    }
+    CHECK(turns >= 6); /* Three to hash, three to write. */
+    CHECK(dp_hash_equal(&pieces.root, &root));
+    CHECK_OK(dp_object_verify(s.store, &root));
+    dp_pieces_close(&pieces);
+    free(bytes);
+    shelf_close(&s);
+}
+
+static void a_small_object_takes_one_turn(void **state)
+{
+    (void)state;
+    uint8_t *bytes = noise(2, 1000);
+    dp_pieces pieces = pieces_of(bytes, 1000);
+    shelf s;
+    shelf_open(&s);
+    CHECK_OK(dp_pieces_put(&pieces, s.store));
+    CHECK(holds_noise(s.store, &pieces.root, 2, 1000));
+    dp_pieces_close(&pieces);
+    free(bytes);
+    shelf_close(&s);
+}
+
+static void a_checkpoint_adopts_what_was_put(void **state)
+{
+    (void)state;
+    const dp_hash run = {{9}};
+    uint8_t *bytes = noise(3, 1000);
+    dp_pieces pieces = pieces_of(bytes, 1000);
+    dp_ckpt ckpt = {.round = 3, .slot = 4, .created_ms = 5};
+    dp_ckpt found;
+    uint32_t pins = 1;
+    dp_hash pinned[1];
+    shelf s;
+    shelf_open(&s);
+    CHECK_OK(dp_pieces_put(&pieces, s.store));
+    ckpt.object = pieces.root;
+    CHECK_OK(dp_ckpt_adopt(s.store, &run, &ckpt, &pieces.pin));
+    CHECK_OK(dp_object_pins(s.store, &pieces.pin.run, DP_PIN_STATE, pinned, 1, &pins));
+    assert_int_equal(pins, 0);
+    CHECK_OK(dp_object_collect(s.store, NULL));
+    CHECK_OK(dp_ckpt_newest(s.store, &run, &found));
+    CHECK_OK(dp_object_verify(s.store, &found.object));
+    dp_pieces_close(&pieces);
+    free(bytes);
+    shelf_close(&s);
+}
+
+static void pins_of_one_kind_are_listed(void **state)
+{
+    (void)state;
+    const dp_pin pin = pin_of(DP_PIN_BLOB, 1);
+    dp_hash roots[4];
+    uint32_t count = 0;
+    shelf s;
+    shelf_open(&s);
+    const dp_hash a = put_noise(s.store, 1, 100, DP_PIN_BLOB, 1);
+    put_noise(s.store, 2, 100, DP_PIN_STATE, 1);
+    CHECK_OK(dp_object_pins(s.store, &pin.run, DP_PIN_BLOB, roots, 4, &count));
+    assert_int_equal(count, 1);
+    CHECK(dp_hash_equal(&roots[0], &a));
+    CHECK_OK(dp_object_unpin(s.store, &a, &pin));
+    CHECK_OK(dp_object_pins(s.store, &pin.run, DP_PIN_BLOB, roots, 4, &count));
+    assert_int_equal(count, 0);
+    shelf_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_object_put_in_pieces_is_the_one_put_at_once),
+        cmocka_unit_test(a_small_object_takes_one_turn),
+        cmocka_unit_test(a_checkpoint_adopts_what_was_put),
+        cmocka_unit_test(pins_of_one_kind_are_listed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
