@@ -44,8 +44,13 @@ static void *saver_main(void *argument)
             continue;
         }
         pthread_mutex_unlock(&saver->lock);
+        job->again = false;
         job->run(job, saver->store);
         pthread_mutex_lock(&saver->lock);
+        if (job->again) {
+            dp_list_push_back(&saver->waiting[job->class], &job->link);
+            continue;
+        }
         dp_list_push_back(&saver->finished, &job->link);
         uv_async_send(saver->wake);
     }
@@ -111,6 +116,7 @@ dp_status dp_saver_post(dp_saver *saver, dp_saver_job *job, dp_saver_class class
         return DP_AGAIN;
     }
     saver->n_jobs++;
+    job->class = class;
     pthread_mutex_lock(&saver->lock);
     dp_list_push_back(&saver->waiting[class], &job->link);
     pthread_cond_signal(&saver->work);

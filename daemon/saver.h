@@ -21,11 +21,14 @@ typedef enum dp_saver_class {
 } dp_saver_class;
 
 /* Embed it first in a struct of your own; run is called on the saver thread, done on the loop thread, then the memory is
- * the poster's again (done may free it). */
+ * the poster's again (done may free it). A long job does a piece of its work per run and sets again, so that what waits
+ * gets its turn in between; done is called after the run that leaves again unset. */
 struct dp_saver_job {
     dp_list link;
     void (*run)(dp_saver_job *job, dp_store *store);
     void (*done)(dp_saver_job *job);
+    bool again;           /* set by run; cleared before each */
+    dp_saver_class class; /* written by dp_saver_post */
 };
 
 /* The store is lent: only the saver thread touches it until close. */

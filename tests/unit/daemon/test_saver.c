@@ -25,6 +25,7 @@ typedef struct task {
     struct desk *desk;
     unsigned number;
     unsigned again; /* how often done posts it anew */
+    unsigned pieces;
     pthread_t thread;
 } task;
 
@@ -136,6 +137,38 @@ static void urgent_jobs_overtake_bulk_jobs(void **state)
     desk_close(&desk);
 }
 
+enum { PIECES = 3 };
+
+/* A long job: votes that wait get their turn between its pieces. */
+static void run_piece(dp_saver_job *job, dp_store *store)
+{
+    task *self = (task *)job;
+    run_task(job, store);
+    job->again = ++self->pieces < PIECES;
+}
+
+static void a_long_job_lets_others_in_between_its_pieces(void **state)
+{
+    struct desk desk;
+    task gate;
+    task tasks[3];
+    (void)state;
+    desk_open(&desk);
+    pthread_mutex_lock(&desk.gate);
+    gate = (task){.job = {.run = run_gate, .done = done_task}, .desk = &desk, .number = 9};
+    CHECK_OK(dp_saver_post(desk.saver, &gate.job, DP_SAVER_URGENT));
+    tasks[0] = (task){.job = {.run = run_piece, .done = done_task}, .desk = &desk, .number = 0};
+    CHECK_OK(dp_saver_post(desk.saver, &tasks[0].job, DP_SAVER_URGENT));
+    post(&desk, &tasks[1], 1, DP_SAVER_URGENT);
+    post(&desk, &tasks[2], 2, DP_SAVER_BULK);
+    pthread_mutex_unlock(&desk.gate);
+    wait_done(&desk, 4);
+    static const unsigned wanted[] = {9, 0, 1, 0, 0, 2};
+    assert_memory_equal(desk.ran, wanted, sizeof wanted);
+    assert_int_equal(dp_saver_waiting(desk.saver), 0);
+    desk_close(&desk);
+}
+
 static void closing_finishes_what_waits_and_what_that_posts(void **state)
 {
     struct desk desk;
@@ -191,6 +224,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jobs_of_one_class_run_in_order),
         cmocka_unit_test(urgent_jobs_overtake_bulk_jobs),
+        cmocka_unit_test(a_long_job_lets_others_in_between_its_pieces),
         cmocka_unit_test(closing_finishes_what_waits_and_what_that_posts),
         cmocka_unit_test(a_full_queue_says_again),
         cmocka_unit_test(one_job_posted_for_ever_does_not_keep_the_loop),
