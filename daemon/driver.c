@@ -62,7 +62,8 @@ void dp_driver_feed(dp_driver *driver, dp_event *event)
     }
     if (driver
             ->stepping) { /* Carrying out an action had an effect at once: a dead link, a dead trainer. */
-        dp_assert(event->type == DP_EV_LINK_DOWN || event->type == DP_EV_TRAINER_DOWN);
+        dp_assert(event->type == DP_EV_LINK_DOWN || event->type == DP_EV_TRAINER_DOWN ||
+                  event->type == DP_EV_STORED);
         if (driver->n_queued < DP_DRIVER_QUEUE_MAX) {
             driver->queue[driver->n_queued++] = *event;
         }
@@ -455,8 +456,11 @@ void dp_driver_close(dp_driver *driver)
         return;
     }
     const dp_driver_hooks hooks = driver->hooks;
-    driver->closing = true;
     driver->hooks = no_hooks;
+    if (!driver->stepping) { /* Peers need not find out by themselves. */
+        dp_driver_command(driver, DP_COMMAND_STOP);
+    }
+    driver->closing = true;
     if (hooks.failed != NULL) { /* Somebody still waits for the run to be entered. */
         hooks.failed(hooks.context, DP_CLOSED, "the run was left before it was entered");
     }

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "daemon/driver_inside.h"
-#include "store/object.h"
+#include "store/pieces.h"
 
 /* Two vectors out of the trainer become durable objects: a publication, or a frozen displacement. */
 typedef struct keep_job {
@@ -13,6 +13,8 @@ typedef struct keep_job {
     dp_trainer_msg msg;
     dp_run_id run;
     int fds[2];
+    dp_pieces vectors[2];
+    uint32_t at; /* which of them is being stored */
     dp_hash roots[2];
     uint64_t sizes[2];
     dp_hash before[2]; /* staged by the vectors before these */
@@ -24,25 +26,35 @@ static dp_pin_kind stage_kind(const dp_trainer_msg *msg)
     return msg->kind == DP_TRAINER_PUBLISHED ? DP_PIN_PENDING : DP_PIN_EXCHANGE;
 }
 
-static dp_status keep_memfd(keep_job *self, dp_store *store, uint32_t i)
+/* Map the vector that the trainer sent, store a piece of it. DP_AGAIN: there is more. */
+static dp_status keep_piece(keep_job *self, dp_store *store)
 {
-    dp_view bytes;
-    const dp_pin pin = {.run = self->run, .kind = stage_kind(&self->msg), .round = DP_STAGED_ROUND};
-    DP_TRY(dp_memfd_map(self->fds[i], DP_OBJECT_BYTES_MAX, &bytes));
-    self->sizes[i] = bytes.size;
-    const dp_status status = dp_object_put(store, bytes, &pin, &self->roots[i]);
-    dp_memfd_unmap(bytes);
-    return status;
+    dp_pieces *vector = &self->vectors[self->at];
+    if (vector->bytes.data == NULL) {
+        DP_TRY(dp_memfd_map(self->fds[self->at], DP_OBJECT_BYTES_MAX, &vector->bytes));
+        vector->pin =
+            (dp_pin){.run = self->run, .kind = stage_kind(&self->msg), .round = DP_STAGED_ROUND};
+    }
+    DP_TRY(dp_pieces_put(vector, store));
+    self->roots[self->at] = vector->root;
+    self->sizes[self->at] = vector->bytes.size;
+    self->at++;
+    return self->at < 2 ? DP_AGAIN : DP_OK;
 }
 
 static void run_keep(dp_saver_job *job, dp_store *store)
 {
     keep_job *self = (keep_job *)job;
-    for (uint32_t i = 0; i < 2 && self->status == DP_OK; i++) {
-        self->status = keep_memfd(self, store, i);
+    self->status = keep_piece(self, store);
+    if (self->status == DP_AGAIN) {
+        job->again = true;
+        return;
     }
-    close(self->fds[0]);
-    close(self->fds[1]);
+    for (uint32_t i = 0; i < 2; i++) {
+        dp_pieces_close(&self->vectors[i]);
+        dp_memfd_unmap(self->vectors[i].bytes);
+        close(self->fds[i]);
+    }
     /* By now a row names what was staged before, or nothing ever will. */
     const dp_pin pin = {.run = self->run, .kind = stage_kind(&self->msg), .round = DP_STAGED_ROUND};
     for (uint32_t i = 0; i < 2 && self->status == DP_OK; i++) {

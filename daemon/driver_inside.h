@@ -10,13 +10,15 @@
 
 enum {
     DP_DRIVER_NAMES_MAX = 256,
-    DP_DRIVER_QUEUE_MAX = 64,     /* events that arise while a step is being carried out */
+    /* Events that arise while a step is being carried out: at most one per action. */
+    DP_DRIVER_QUEUE_MAX = DP_ACTIONS_MAX,
     DP_DRIVER_CHECKS_MAX = 128,   /* blobs being checked */
     DP_DRIVER_QUESTIONS_MAX = 16, /* commands that wait when a person may still ask */
     DP_DRIVER_WAITS_MAX = 64,     /* commands that the trainer has not answered */
     DP_DRIVER_TICK_MS = 500,
     DP_DRIVER_ANSWER_MS = 300 * 1000, /* a trainer that is silent for so long hangs */
-    DP_DRIVER_BLOB_WINDOW = 8,        /* rounds whose blobs are offered to the node at start */
+    DP_DRIVER_BLOB_WINDOW = 64,       /* slots whose blobs may still be needed: the node's ring */
+    DP_DRIVER_BLOBS_MAX = (DP_DRIVER_BLOB_WINDOW + 1) * DP_LISTED_MAX,
     DP_DRIVER_REDIAL_MS = 2000
 };
 

@@ -11,7 +11,7 @@
 #include "store/rows.h"
 #include "store/vote.h"
 
-enum { ID_BYTES = 16, HISTORY = 256 };
+enum { ID_BYTES = 16, HISTORY = 256, PINS_MAX = 8192 };
 
 _Static_assert((int)DP_MANIFEST_MEMBERS_MAX == (int)DP_MEMBERS_MAX,
                "every manifest fits the member table");
@@ -28,6 +28,9 @@ typedef struct restore_job {
     uint32_t n_rounds;
     dp_diary_round rounds[HISTORY]; /* ring of the newest */
     dp_record record;
+    uint32_t n_wanted;
+    dp_hash wanted[DP_DRIVER_BLOBS_MAX];
+    dp_hash pinned[PINS_MAX];
 } restore_job;
 
 static dp_status load_vote_key(restore_job *self, dp_store *store)
@@ -121,23 +124,35 @@ static void restore_object(restore_job *self, dp_store *store, const dp_hash *ro
     }
 }
 
-static dp_status restore_blob(const dp_chain_row *entry, void *context)
+static void want_listed(restore_job *self, dp_view record)
 {
-    restore_job *self = ((void **)context)[0];
-    dp_store *store = ((void **)context)[1];
-    if (dp_record_decode(&self->record, entry->record) == DP_OK &&
-        self->record.kind == DP_RECORD_ROUND) {
-        for (uint32_t i = 0; i < self->record.n_listed; i++) {
-            restore_object(self, store, &self->record.listed[i].root);
+    if (dp_record_decode(&self->record, record) != DP_OK || self->record.kind != DP_RECORD_ROUND) {
+        return;
+    }
+    for (uint32_t i = 0; i < self->record.n_listed && self->n_wanted < DP_DRIVER_BLOBS_MAX; i++) {
+        self->wanted[self->n_wanted++] = self->record.listed[i].root;
+    }
+}
+
+static dp_status want_blobs(const dp_chain_row *entry, void *context)
+{
+    want_listed(context, entry->record);
+    return DP_OK;
+}
+
+static bool is_wanted(const restore_job *self, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < self->n_wanted; i++) {
+        if (dp_hash_equal(&self->wanted[i], root)) {
+            return true;
         }
     }
-    return DP_OK;
+    return false;
 }
 
 static dp_status restore_objects(restore_job *self, dp_store *store)
 {
     dp_chain_tip tip;
-    void *context[] = {self, store};
     restore_object(self, store, &self->driver->manifest.tokenizer);
     restore_object(self, store, &self->driver->manifest.data);
     if (dp_chain_head(store, &self->driver->facts.run, &tip) != DP_OK) {
@@ -145,8 +160,26 @@ static dp_status restore_objects(restore_job *self, dp_store *store)
     }
     const uint64_t from =
         tip.slot > DP_DRIVER_BLOB_WINDOW ? tip.slot - DP_DRIVER_BLOB_WINDOW + 1 : 1;
-    return dp_chain_each(store, &self->driver->facts.run, from, DP_DRIVER_BLOB_WINDOW, restore_blob,
-                         context);
+    return dp_chain_each(store, &self->driver->facts.run, from, DP_DRIVER_BLOB_WINDOW, want_blobs,
+                         self);
+}
+
+/* Blobs of the last rounds and of the record voted for go to the node, which lets them go in its time. All other blobs, and
+ * states that were fetched, are of an earlier life: nobody would ever let them go. */
+static dp_status restore_blobs(restore_job *self, dp_store *store)
+{
+    const dp_hash *run = &self->driver->facts.run;
+    const dp_pin pin = {.run = *run, .kind = DP_PIN_BLOB};
+    uint32_t count = 0;
+    DP_TRY(dp_object_pins(store, run, DP_PIN_BLOB, self->pinned, PINS_MAX, &count));
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_wanted(self, &self->pinned[i])) {
+            restore_object(self, store, &self->pinned[i]);
+        } else {
+            DP_TRY(dp_object_unpin(store, &self->pinned[i], &pin));
+        }
+    }
+    return dp_object_prune(store, run, DP_PIN_STATE, INT64_MAX);
 }
 
 static dp_status read_vote(restore_job *self, dp_store *store, dp_buf *record)
@@ -163,6 +196,9 @@ static dp_status read_vote(restore_job *self, dp_store *store, dp_buf *record)
                          .record = dp_buf_view(record)};
     memcpy(row.fork.bytes, vote.place, DP_HASH_BYTES);
     memcpy(row.prev.bytes, vote.place + DP_HASH_BYTES, DP_HASH_BYTES);
+    if (vote.accepted != DP_VOTE_ROW_NONE) { /* Its blobs are here and may be nowhere else. */
+        want_listed(self, row.record);
+    }
     dp_writer writer = dp_writer_of(bytes, sizeof bytes);
     dp_view view;
     dp_commit_row_write(&writer, &row);
@@ -301,11 +337,17 @@ static dp_status drop_staged(restore_job *self, dp_store *store)
 }
 
 static const restore_step steps[] = {
-    {"what was left half done", drop_staged}, {"what it knows of the run", save_facts},
-    {"the vote key", load_vote_key},          {"memory for the protocol", make_node},
-    {"the chain of records", restore_chain},  {"the vote", restore_vote},
-    {"stored objects", restore_objects},      {"the pending publication", restore_pending},
-    {"pair exchanges", restore_exchanges},    {"checkpoints", restore_checkpoints},
+    {"what was left half done", drop_staged},
+    {"what it knows of the run", save_facts},
+    {"the vote key", load_vote_key},
+    {"memory for the protocol", make_node},
+    {"the chain of records", restore_chain},
+    {"the vote", restore_vote},
+    {"stored objects", restore_objects},
+    {"stored updates", restore_blobs},
+    {"the pending publication", restore_pending},
+    {"pair exchanges", restore_exchanges},
+    {"checkpoints", restore_checkpoints},
     {"known peers", restore_peers},
 };
 

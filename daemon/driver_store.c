@@ -8,8 +8,8 @@
 #include "daemon/driver_inside.h"
 #include "gossip/commit_row.h"
 #include "store/chain.h"
-#include "store/object.h"
 #include "store/peers.h"
+#include "store/pieces.h"
 #include "store/rows.h"
 #include "store/vote.h"
 
@@ -128,13 +128,23 @@ static void done_row(dp_saver_job *job)
     dp_driver_job_done(driver);
 }
 
+/* The node waits for an answer to every row; without one it would never write this kind again. */
+static void refuse_row(dp_driver *driver, uint32_t op)
+{
+    dp_event event = {.type = DP_EV_STORED};
+    event.u.stored.op = op;
+    event.u.stored.status = DP_NOMEM;
+    dp_driver_feed(driver, &event);
+}
+
 void dp_driver_store(dp_driver *driver, const dp_action *action)
 {
     const dp_view row = action->u.store.bytes;
     const dp_view cert = action->u.store.cert;
     row_job *job = dp_alloc(1, sizeof *job + row.size + cert.size);
     if (job == NULL) {
-        return; /* The node asks again when nothing comes of it. */
+        refuse_row(driver, action->u.store.op);
+        return;
     }
     job->job.run = run_row;
     job->job.done = done_row;
@@ -155,6 +165,7 @@ void dp_driver_store(dp_driver *driver, const dp_action *action)
     job->cert = dp_view_of(job->bytes + row.size, cert.size);
     if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
         dp_free(job);
+        refuse_row(driver, action->u.store.op);
     }
 }
 
@@ -222,13 +233,26 @@ typedef struct save_job {
     dp_run_id run;
     dp_ckpt ckpt;
     dp_view state; /* taken over from the driver's snapshot */
+    dp_pieces pieces;
     dp_status status;
 } save_job;
 
 static void run_save(dp_saver_job *job, dp_store *store)
 {
     save_job *self = (save_job *)job;
-    self->status = dp_ckpt_save(store, &self->run, &self->ckpt, self->state);
+    self->status = dp_pieces_put(&self->pieces, store);
+    if (self->status == DP_AGAIN) {
+        job->again = true;
+        return;
+    }
+    if (self->status == DP_OK) {
+        self->ckpt.object = self->pieces.root;
+        self->status = dp_ckpt_adopt(store, &self->run, &self->ckpt, &self->pieces.pin);
+    } else if (self->pieces.begun) {
+        DP_IGNORE(dp_object_unpin(store, &self->pieces.root,
+                                  &self->pieces.pin)); /* As good as it goes. */
+    }
+    dp_pieces_close(&self->pieces);
     if (self->status == DP_OK) {
         DP_IGNORE(dp_object_collect(store, NULL)); /* States that are no checkpoint any more. */
     }
@@ -294,6 +318,9 @@ void dp_driver_save(dp_driver *driver, const dp_action *action)
                           .state_root = action->u.save.state_root,
                           .created_ms = dp_unix_ms()};
     job->state = driver->snapshot;
+    job->pieces =
+        (dp_pieces){.bytes = job->state,
+                    .pin = {.run = job->run, .kind = DP_PIN_STATE, .round = action->u.save.round}};
     if (!dp_driver_post(driver, &job->job, DP_SAVER_BULK)) {
         dp_free(job);
         return;
