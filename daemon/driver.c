@@ -226,6 +226,11 @@ static void on_message(void *context, const dp_peer *peer, dp_view bytes)
     if (dp_courier_message(driver->courier, peer, bytes)) {
         return;
     }
+    /* A newcomer may come while the store is still being read. */
+    if (driver->node == NULL && dp_msg_type_of(bytes) == DP_MSG_MANIFEST_GET) {
+        dp_courier_serve_manifest(driver->courier, peer);
+        return;
+    }
     dp_event event = {.type = DP_EV_MESSAGE};
     event.u.message.peer = *peer;
     event.u.message.bytes = bytes;
@@ -385,6 +390,9 @@ static void on_tick(uv_timer_t *timer)
     if (stats.links == 0 && now >= driver->redial_ms) {
         driver->redial_ms = now + DP_DRIVER_REDIAL_MS;
         dial_token(driver);
+    } else if (!driver->has_manifest && now >= driver->redial_ms) {
+        driver->redial_ms = now + DP_DRIVER_REDIAL_MS;
+        dp_transport_replay(driver->transport); /* Asks everybody for it once more. */
     }
     dp_driver_watch_trainer(driver);
     if (driver->remember_in > 0) {

@@ -90,6 +90,16 @@ static void drop_row(dp_node *node, dp_ring_row *row)
     }
 }
 
+static bool holds_any(const dp_node *node, const dp_ring_row *row)
+{
+    for (uint32_t i = 0; i < row->n; i++) {
+        if (dp_node_holds(node, &row->items[i].root)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void drop_old(dp_node *node)
 {
     uint32_t rows = 0;
@@ -100,7 +110,8 @@ static void drop_old(dp_node *node)
         if (row->round == 0 || row->dropped || !is_old(node, row->round)) {
             continue;
         }
-        rows++;
+        rows +=
+            holds_any(node, row) ? 1 : 0; /* After a start most were dropped in an earlier life. */
         drop_row(node, row);
     }
 }
