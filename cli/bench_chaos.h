@@ -17,7 +17,8 @@ enum {
     DP_CHAOS_ROUNDS_MAX = 1 << 16,  /* rounds that the book holds; then the run ends */
     DP_CHAOS_SAMPLES_MAX = 1 << 16, /* of each kind; more are not kept */
     DP_CHAOS_ID_MAX = 24,
-    DP_CHAOS_GRACE_MS = 5000, /* after a restart, in which others may still hold the node for dead */
+    DP_CHAOS_GRACE_MS =
+        5000, /* after a restart, in which others may still hold the node for dead */
     DP_CHAOS_REJOIN_MS_MAX = 60 * 1000 /* after the last fault, until every node counts again */
 };
 
@@ -104,7 +105,8 @@ void dp_chaos_book_end(dp_chaos_book *book, uint64_t head);
 /* Mean loss by tokens over the rounds that bring the sum of tokens from 0.8 of tokens to tokens; 0: unknown. */
 double dp_chaos_book_loss(const dp_chaos_book *book, uint64_t tokens);
 uint64_t dp_chaos_book_tokens(const dp_chaos_book *book); /* of all rounds */
-unsigned dp_chaos_book_waiting(const dp_chaos_book *book); /* nodes not counted since their last start */
+unsigned
+dp_chaos_book_waiting(const dp_chaos_book *book); /* nodes not counted since their last start */
 
 /* ---- one run ---- */
 
@@ -116,10 +118,8 @@ typedef struct dp_chaos_node {
     uint64_t try_ms;  /* next connect */
     uint64_t ask_ms;  /* next question for roots */
     uint64_t restart_ms;
-    uint64_t applied; /* of the last status */
-    uint64_t round;
+    uint64_t round; /* of the last status, as voters */
     unsigned voters;
-    char root[65];
 } dp_chaos_node;
 
 typedef struct dp_chaos {

@@ -125,9 +125,9 @@ int dp_chaos_spawn(dp_chaos *self, unsigned node, dp_control_error *error)
     snprintf(listen_at, sizeof listen_at, "127.0.0.1:%u", self->nodes[node].port);
     snprintf(advertise, sizeof advertise, "127.0.0.1:%u",
              self->proxy_pid > 0 ? self->nodes[node].proxy_port : self->nodes[node].port);
-    const char *const extra[] = {"--listen",  listen_at, "--advertise",     advertise, "--threads",
-                                 "1",         "--ballast", "1M",            "--margin", "1M",
-                                 "--write-per-day", "0",  NULL};
+    const char *const extra[] = {
+        "--listen", listen_at,  "--advertise", advertise,         "--threads", "1", "--ballast",
+        "1M",       "--margin", "1M",          "--write-per-day", "0",         NULL};
     const dp_start start = {
         .dir = dir, .socket = socket_path, .extra = extra, .pid = &children[node]};
     return dp_start_spawn(&start, &self->nodes[node].pid, error);
@@ -244,8 +244,9 @@ int dp_chaos_up(dp_chaos *self, const dp_chaos_options *options, dp_control_erro
     snprintf(self->dir, sizeof self->dir, "%.300s/dpnode-chaos-XXXXXX",
              temporary != NULL && temporary[0] == '/' ? temporary : "/tmp");
     if (mkdtemp(self->dir) == NULL) {
-        const int exit = fail(error, DP_EXIT_CANTCREATE, "set TMPDIR to a folder that can be written",
-                              "the folder cannot be made", self->dir);
+        const int exit =
+            fail(error, DP_EXIT_CANTCREATE, "set TMPDIR to a folder that can be written",
+                 "the folder cannot be made", self->dir);
         self->dir[0] = '\0';
         return exit;
     }

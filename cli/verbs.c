@@ -6,7 +6,8 @@ static const dp_verb *const verbs[] = {
     &dp_verb_peers,       &dp_verb_rounds,        &dp_verb_why,        &dp_verb_logs,
     &dp_verb_pause,       &dp_verb_resume,        &dp_verb_leave,      &dp_verb_ckpt_ls,
     &dp_verb_ckpt_verify, &dp_verb_ckpt_export,   &dp_verb_sample,     &dp_verb_eval,
-    &dp_verb_data,        &dp_verb_swarm,         &dp_verb_completion, &dp_verb_version,
+    &dp_verb_data,        &dp_verb_swarm,         &dp_verb_bench,      &dp_verb_completion,
+    &dp_verb_version,
 };
 
 const dp_verb *const *dp_verbs(size_t *count)

@@ -2,7 +2,7 @@
 _dpnode() {
   local word=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} words='' common='--json --socket --help'
   if ((COMP_CWORD == 1)); then
-    words='up down run invite token join status peers rounds why logs pause resume leave ckpt sample eval data swarm completion version '
+    words='up down run invite token join status peers rounds why logs pause resume leave ckpt sample eval data swarm bench completion version '
   else
     if ((COMP_CWORD > 2)); then verb+=" ${COMP_WORDS[2]}"; fi
     case $verb in
@@ -31,6 +31,7 @@ _dpnode() {
     'eval'*) words="--tokens $common" ;;
     'data'*) words="$common" ;;
     'swarm'*) words="--nodes --demo --text --rounds --dir $common" ;;
+    'bench'*) words="--nodes --kill-every --down --duration --round --proxy --seed --control-share $common" ;;
     'completion'*) words="$common" ;;
     'version'*) words="$common" ;;
     esac
