@@ -1,0 +1,170 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/bench_chaos.h"
+
+/* Three nodes "aa", "bb", "cc", all up, measured from second 1. */
+static int open_book(void **state)
+{
+    static dp_chaos_book book;
+    static const char *const ids[] = {"aa", "bb", "cc"};
+    assert_int_equal(dp_chaos_book_open(&book, 3), DP_OK);
+    for (unsigned i = 0; i < 3; i++) {
+        strcpy(book.lives[i].id, ids[i]);
+        dp_chaos_book_started(&book, i, 0);
+    }
+    dp_chaos_book_begin(&book, 1000);
+    *state = &book;
+    return 0;
+}
+
+static int close_book(void **state)
+{
+    dp_chaos_book_close(*state);
+    return 0;
+}
+
+/* node tells round number at now_ms, which lists a and b, with that state after it ("" if not yet known). */
+static void tell(dp_chaos_book *book, unsigned node, int number, int now_ms, const char *a,
+                 const char *b, const char *root)
+{
+    json_t *round = json_pack("{s:i,s:s,s:i,s:i,s:i,s:f,s:s,s:[{s:s},{s:s}]}", "round", number,
+                              "kind", "sync", "slot", number, "tokens", 100, "bytes", 10, "loss",
+                              2.0, "state_root", root, "peers", "short", a, "short", b);
+    assert_non_null(round);
+    dp_chaos_book_round(book, node, (uint64_t)now_ms, round);
+    json_decref(round);
+}
+
+static void note(dp_chaos_book *book, unsigned node, int time_ms, const char *text)
+{
+    json_t *event =
+        json_pack("{s:i,s:s,s:s}", "time_ms", time_ms, "name", "member.state", "text", text);
+    dp_chaos_book_event(book, node, event);
+    json_decref(event);
+}
+
+static void gaps_are_between_the_first_words_of_new_rounds(void **state)
+{
+    dp_chaos_book *book = *state;
+    tell(book, 0, 1, 1500, "aa", "bb", "");
+    tell(book, 1, 1, 1900, "aa", "bb", "");
+    tell(book, 1, 2, 3500, "aa", "bb", "");
+    assert_int_equal(book->committed, 2);
+    assert_int_equal(book->tokens, 200);
+    assert_true(dp_chaos_quantile(&book->gaps, 1) == 2.0);
+    assert_true(dp_chaos_quantile(&book->gaps, 0.5) == 0.5);
+}
+
+static void states_that_differ_break_parity(void **state)
+{
+    dp_chaos_book *book = *state;
+    tell(book, 0, 1, 1500, "aa", "bb", "11");
+    tell(book, 1, 1, 1500, "aa", "bb", "11");
+    assert_int_equal(book->parity_breaks, 0);
+    tell(book, 2, 1, 1500, "aa", "bb", "12");
+    tell(book, 2, 1, 1600, "aa", "bb", "12"); /* the same word again */
+    assert_int_equal(book->parity_breaks, 1);
+    assert_int_equal(book->roots, 3);
+}
+
+static void another_record_for_a_round_is_a_duplicate(void **state)
+{
+    dp_chaos_book *book = *state;
+    tell(book, 0, 1, 1500, "aa", "bb", "");
+    tell(book, 1, 1, 1500, "aa", "cc", "");
+    assert_int_equal(book->duplicate, 1);
+}
+
+static void a_round_that_nobody_tells_or_holds_is_lost(void **state)
+{
+    dp_chaos_book *book = *state;
+    tell(book, 0, 1, 1500, "aa", "bb", "");
+    tell(book, 0, 3, 1600, "aa", "bb", ""); /* 2 was never told */
+    tell(book, 0, 4, 1700, "aa", "bb", ""); /* and 4 is beyond the head of all */
+    dp_chaos_book_end(book, 3);
+    assert_int_equal(book->lost, 2);
+}
+
+static void a_node_is_back_with_a_round_begun_after_the_kill(void **state)
+{
+    dp_chaos_book *book = *state;
+    tell(book, 0, 1, 1500, "aa", "bb", "");
+    dp_chaos_book_killed(book, 1, 1600);
+    dp_chaos_book_started(book, 1, 1700);
+    tell(book, 0, 2, 1800, "aa", "bb", ""); /* may be what it had published before */
+    assert_int_equal(book->rejoined, 0);
+    assert_int_equal(dp_chaos_book_waiting(book), 1);
+    tell(book, 0, 3, 2200, "aa", "bb", "");
+    assert_int_equal(book->rejoined, 1);
+    assert_true(dp_chaos_quantile(&book->rejoins, 1) == 0.5);
+    assert_int_equal(dp_chaos_book_waiting(book), 0);
+}
+
+static void each_survivor_detects_once(void **state)
+{
+    dp_chaos_book *book = *state;
+    dp_chaos_book_killed(book, 1, 2000);
+    note(book, 0, 2250, "node2 (bb): alive -> suspect: reset");
+    note(book, 0, 2500, "node2 (bb): suspect -> dead: quorum");
+    note(book, 2, 3000, "bb: alive -> dead: quorum");
+    note(book, 2, 3100, "bb: dead -> alive: heard");
+    assert_int_equal(book->detects.count, 2);
+    assert_true(dp_chaos_quantile(&book->detects, 0.5) == 0.25);
+    assert_true(dp_chaos_quantile(&book->detects, 1) == 1.0);
+    assert_int_equal(book->false_detections, 0);
+}
+
+static void a_living_node_held_for_dead_is_a_false_detection(void **state)
+{
+    dp_chaos_book *book = *state;
+    note(book, 0, 2000, "node2 (bb): alive -> suspect: silent");
+    assert_int_equal(book->false_suspicions, 1);
+    assert_int_equal(book->false_detections, 0);
+    note(book, 0, 2500, "node2 (bb): suspect -> dead: quorum");
+    assert_int_equal(book->false_detections, 1);
+    dp_chaos_book_killed(book, 2, 3000);
+    dp_chaos_book_started(book, 2, 3500);
+    note(book, 0, 4000, "node3 (cc): suspect -> dead: quorum"); /* it has just come back */
+    assert_int_equal(book->false_detections, 1);
+    note(book, 0, 3500 + DP_CHAOS_GRACE_MS, "node3 (cc): alive -> dead: quorum");
+    assert_int_equal(book->false_detections, 2);
+}
+
+static void odd_words_change_nothing(void **state)
+{
+    dp_chaos_book *book = *state;
+    json_t *odd = json_pack("{s:s,s:i}", "round", "one", "peers", 3);
+    json_t *far = json_pack("{s:I}", "round", (json_int_t)DP_CHAOS_ROUNDS_MAX);
+    dp_chaos_book_round(book, 0, 1500, odd);
+    dp_chaos_book_round(book, 0, 1500, far);
+    dp_chaos_book_event(book, 0, odd);
+    json_decref(odd);
+    json_decref(far);
+    assert_int_equal(book->committed, 0);
+    assert_true(dp_chaos_quantile(&book->gaps, 0.5) == 0);
+    assert_true(dp_chaos_book_loss(book, 100) == 0);
+}
+
+#define BOOK_TEST(f) cmocka_unit_test_setup_teardown(f, open_book, close_book)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BOOK_TEST(gaps_are_between_the_first_words_of_new_rounds),
+        BOOK_TEST(states_that_differ_break_parity),
+        BOOK_TEST(another_record_for_a_round_is_a_duplicate),
+        BOOK_TEST(a_round_that_nobody_tells_or_holds_is_lost),
+        BOOK_TEST(a_node_is_back_with_a_round_begun_after_the_kill),
+        BOOK_TEST(each_survivor_detects_once),
+        BOOK_TEST(a_living_node_held_for_dead_is_a_false_detection),
+        BOOK_TEST(odd_words_change_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
