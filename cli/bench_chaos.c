@@ -1,5 +1,6 @@
 /* One run of the chaos bench: nodes are brought in, one after another is killed and started again on a schedule drawn from
  * the seed, and at the end all must be back with one state. */
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,8 +88,8 @@ static int open_input(const dp_chaos *self, dp_run_input *input, dp_control_erro
 
 /* ---- bringing in ---- */
 
-/* Its short id, as rounds and events name it. */
-static int ask_id(dp_chaos *self, unsigned index, dp_client *client, dp_control_error *error)
+/* Its short id, as rounds and events name it; stays empty while the node is not open yet. */
+static int ask_id_once(dp_chaos *self, unsigned index, dp_client *client, dp_control_error *error)
 {
     json_t *result = NULL;
     dp_packer packer = dp_client_begin(client, "peers");
@@ -106,6 +107,21 @@ static int ask_id(dp_chaos *self, unsigned index, dp_client *client, dp_control_
     return status;
 }
 
+static int ask_id(dp_chaos *self, unsigned index, dp_client *client, dp_control_error *error)
+{
+    const uint64_t until = dp_chaos_now_ms() + ANSWER_MS_MAX;
+    int status = 0;
+    while (status == 0 && self->book.lives[index].id[0] == '\0') {
+        status = ask_id_once(self, index, client, error);
+        if (status == 0 && dp_chaos_now_ms() > until) {
+            status = fail(error, DP_EXIT_TEMPORARY, "a node does not open its run", self->dir);
+        }
+        poll(NULL, 0, STEP_MS);
+    }
+    return status;
+}
+
+/* Nobody is listened to before all ids are known: a round is booked with the nodes that it lists. */
 static bool wait_for_socket(dp_chaos *self, unsigned index, dp_client *client,
                             dp_control_error *error)
 {
@@ -121,7 +137,7 @@ static bool wait_for_socket(dp_chaos *self, unsigned index, dp_client *client,
         if (dp_chaos_now_ms() > until || dp_chaos_interrupted()) {
             return false;
         }
-        dp_chaos_listen(self, STEP_MS);
+        poll(NULL, 0, STEP_MS);
     }
     return true;
 }
