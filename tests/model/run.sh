@@ -6,6 +6,7 @@ cd "$(dirname "$0")"
 
 memory_mb=700
 seconds=240
+compress=
 long=no
 [[ ${1:-} != --long ]] || long=yes
 
@@ -24,7 +25,7 @@ check() {
   local expected=$1 name=$2 got=unfinished
   shift 2
   spin -a "$@" commit.pml >spin.log || { cat spin.log; exit 1; }
-  gcc -O2 -w -DSAFETY -DNOREDUCE -DMEMLIM="$memory_mb" -o pan pan.c
+  gcc -O2 -w -DSAFETY -DNOREDUCE ${compress:+-DCOLLAPSE} -DMEMLIM="$memory_mb" -o pan pan.c
   timeout "$seconds" ./pan -m10000 -w22 >pan.log 2>&1 || true
   if grep -q 'assertion violated' pan.log; then
     got=violated
@@ -59,8 +60,9 @@ check broken "M9 accept below the promise" -DBALLOTS=3 -DMUTATION=9 -DAGREEMENT_
 check broken "M10 two records in one ballot, with that owner" -DBALLOTS=1 -DMUTATION=10 -DLIAR -DAGREEMENT_ONLY
 
 if [[ $long == yes ]]; then
-  memory_mb=12000
-  seconds=1800
+  memory_mb=4000
+  seconds=3600
+  compress=yes
   check safe "three ballots, crashes and failed writes" -DBALLOTS=3 -DFAILED_WRITES
   check safe "four ballots, crashes" -DBALLOTS=4
 fi
