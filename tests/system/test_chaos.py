@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""A short chaos run: nodes are killed and come back, nothing is lost, and nothing of it is left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import systemtest  # noqa: E402
+from systemtest import BINARIES, wait_for  # noqa: E402
+
+KEYS = ("committed, gossip, lost, duplicate, parity_ok, gap_p50_s, gap_p99_s, gap_max_s, detect_p50_s, detect_p99_s, "
+        "false_detections, rejoin_p50_s, rejoin_p99_s, goodput_ratio, loss_ratio, rss_max_bytes, fds_max, verdict").split(", ")
+
+
+def processes_with(text):
+    """Ids of processes that have text in their command line."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                if text.encode() in file.read():
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+class Chaos(unittest.TestCase):
+    def setUp(self):
+        # Memory, where there is some: this is about processes, and a busy disk would decide how long it takes.
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        place = tempfile.TemporaryDirectory(prefix="dpc", dir=memory)
+        self.addCleanup(place.cleanup)
+        self.folder = place.name
+
+    def command(self, *words):
+        return [os.path.join(BINARIES, "dpnode"), "bench", "chaos", *words]
+
+    def bench(self, *words):
+        return subprocess.run(self.command(*words), env={**os.environ, "TMPDIR": self.folder}, capture_output=True,
+                              text=True, timeout=200, check=False)
+
+    def nothing_is_left(self):
+        self.assertEqual(os.listdir(self.folder), [])
+        self.assertEqual(processes_with(self.folder), [])
+
+    def test_kills_behind_a_bad_link_lose_nothing(self):
+        done = self.bench("--nodes", "3", "--kill-every", "4s", "--duration", "18s", "--control-share", "30",
+                          "--proxy", "delay=2ms,loss=0.2%,stall=50ms", "--seed", "5", "--json")
+        told = json.loads(done.stdout.splitlines()[-1])
+        self.assertEqual(done.returncode, 0, told)
+        self.assertEqual([k for k in KEYS if k not in told], [])
+        self.assertEqual((told["verdict"], told["lost"], told["duplicate"], told["parity_ok"], told["not_rejoined"]),
+                         ("PASS", 0, 0, True, 0))
+        self.assertEqual(told["kills"], 4)
+        self.assertEqual(told["rejoined"] + told["killed_before"], 4)
+        self.assertGreater(told["committed"], 3)
+        self.assertGreater(told["states_compared"], told["committed"])
+        self.nothing_is_left()
+
+    def test_an_interrupted_run_leaves_nothing_behind(self):
+        bench = subprocess.Popen(self.command("--nodes", "3", "--duration", "60s", "--json", "--proxy", "delay=1ms"),
+                                 env={**os.environ, "TMPDIR": self.folder}, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+        wait_for(lambda: len(processes_with(self.folder)) >= 3, 60, "the daemons run")
+        time.sleep(0.5) # somewhere in the middle of it all
+        bench.send_signal(signal.SIGTERM)
+        self.assertEqual(bench.wait(30), 130)
+        self.nothing_is_left()
+
+    def test_mistakes_are_told(self):
+        done = self.bench("--nodes", "2", "--proxy", "lag=3s")
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("line 3, column 7: delay=, jitter=", done.stderr)
+        self.nothing_is_left()
+        for words in (["--nodes", "99"], ["--kill-every", "often"], ["--seed", "x"], ["--control-share", "101"]):
+            self.assertEqual(self.bench(*words).returncode, 64, words)
+        self.assertEqual(subprocess.run([os.path.join(BINARIES, "dpnode"), "bench", "speed"], capture_output=True,
+                                        check=False).returncode, 64)
+
+
+if __name__ == "__main__":
+    systemtest.main()
