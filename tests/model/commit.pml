@@ -97,8 +97,7 @@ inline say(ballot)
 inline send_promise()
 {
     say(promised);
-    /* After a failed write of an accept in the promised ballot its owner, which is past PREPARE, may hear of that accept. */
-    CLAIM(durable_accepted == accepted || accepted == promised);
+    CLAIM(durable_accepted == accepted);
     if
     :: accepted == NONE -> PROMISE[VOTERS * promised + me] = PROMISE[VOTERS * promised + me] | 1
     :: else ->
@@ -165,8 +164,9 @@ inline on_prepare(b)
 {
     if
     :: b == accepted && durable_accepted == b -> send_accepted()
-    :: !(b == accepted && durable_accepted == b) && b == durable_promised -> send_promise()
-    :: !(b == accepted && durable_accepted == b) && b != durable_promised ->
+    :: !(b == accepted && durable_accepted == b) && b == durable_promised && durable_accepted == accepted ->
+        send_promise()
+    :: !(b == accepted && durable_accepted == b) && !(b == durable_promised && durable_accepted == accepted) ->
         if
         :: b == promised && phase != DP_COMMIT_IDLE -> skip
         :: else ->
