@@ -191,12 +191,22 @@ class Rounds:
             self.process.stdout.close()
 
 
+def place_for_tests():
+    """Memory rather than a disk, where there is enough: tests judge time limits, and a shared disk may stall for seconds."""
+    room = "/dev/shm"
+    try:
+        space = os.statvfs(room)
+    except OSError:
+        return None
+    return room if os.access(room, os.W_OK) and space.f_bavail * space.f_frsize >= 2 << 30 else None
+
+
 class Folder:
     """A short-named folder for nodes; on leaving it, all of them end and it is gone."""
 
-    def __init__(self, binaries, prefix="dpnode-"):
+    def __init__(self, binaries, prefix="dpnode-", place=None):
         self.binaries = os.path.abspath(binaries)
-        self.path = tempfile.mkdtemp(prefix=prefix)
+        self.path = tempfile.mkdtemp(prefix=prefix, dir=place)
         self.nodes = []
         self.follows = []
 

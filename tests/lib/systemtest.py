@@ -8,7 +8,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from daemons import CliError, Folder, wait_for  # noqa: E402,F401 (for the tests)
+from daemons import CliError, Folder, place_for_tests, wait_for  # noqa: E402,F401 (for the tests)
 
 BINARIES = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.abspath("build/release")
 
@@ -38,7 +38,7 @@ class SystemTest(unittest.TestCase):
     """A test with a folder of nodes that are gone when it ends."""
 
     def setUp(self):
-        self.folder = Folder(BINARIES, "dpnode-test-")
+        self.folder = Folder(BINARIES, "dpnode-test-", place_for_tests())
         self.addCleanup(self.folder.__exit__)
 
     def file(self, name, content):

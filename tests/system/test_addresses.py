@@ -11,7 +11,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
-from daemons import Folder, wait_for  # noqa: E402 (the path comes first)
+from daemons import Folder, place_for_tests, wait_for  # noqa: E402 (the path comes first)
 from small_run import create_and_join  # noqa: E402
 
 SOON_S = 10  # the regular saving comes only every 30 s
@@ -31,7 +31,7 @@ def stored_addresses(node):
 
 
 def main():
-    with Folder(sys.argv[1]) as folder:
+    with Folder(sys.argv[1], place=place_for_tests()) as folder:
         nodes = create_and_join(folder, 2)
         began = time.monotonic()
         for node, other in (nodes, reversed(nodes)):

@@ -7,12 +7,12 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
-from daemons import Folder, wait_for  # noqa: E402 (the path comes first)
+from daemons import Folder, place_for_tests, wait_for  # noqa: E402 (the path comes first)
 from small_run import create_and_join, state_roots_agree  # noqa: E402
 
 
 def main():
-    with Folder(sys.argv[1]) as folder:
+    with Folder(sys.argv[1], place=place_for_tests()) as folder:
         nodes = create_and_join(folder, 3, round_s=1.0)
         wait_for(lambda: all(n.run()["voters"] == 3 and n.run()["listed"] == 3 for n in nodes), 90, "three voters")
         follow = folder.follow(nodes[0])

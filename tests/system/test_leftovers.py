@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
-from daemons import Folder, wait_for  # noqa: E402 (the path comes first)
+from daemons import Folder, place_for_tests, wait_for  # noqa: E402 (the path comes first)
 from small_run import create_and_join  # noqa: E402
 
 BLOB, STATE = 1, 2 # pin kinds of the store
@@ -29,7 +29,7 @@ def leave_behind(node, kind, root):
 
 
 def main():
-    with Folder(sys.argv[1]) as folder:
+    with Folder(sys.argv[1], place=place_for_tests()) as folder:
         node = create_and_join(folder, 1, round_s=0.3)[0]
         wait_for(lambda: node.run()["round"] >= 3, 60, "three rounds")
         node.end()
