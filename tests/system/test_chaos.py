@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -69,7 +68,6 @@ class Chaos(unittest.TestCase):
                                  env={**os.environ, "TMPDIR": self.folder}, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.DEVNULL)
         wait_for(lambda: len(processes_with(self.folder)) >= 3, 60, "the daemons run")
-        time.sleep(0.5) # somewhere in the middle of it all
         bench.send_signal(signal.SIGTERM)
         self.assertEqual(bench.wait(30), 130)
         self.nothing_is_left()

@@ -205,13 +205,14 @@ class Mistakes(unittest.TestCase):
         done = self.run_script("at 200ms say later\nquit\nsay never\n")
         self.assertEqual((done.returncode, done.stdout), (0, "later\n"))
         self.assertGreater(time.monotonic() - begin, 0.19)
-        waiting = subprocess.Popen([DPFAULT], stdin=subprocess.PIPE)
-        waiting.stdin.write(b"at 1m quit\n")
+        waiting = subprocess.Popen([DPFAULT], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        waiting.stdin.write(b"say ready\nat 1m quit\n")
         waiting.stdin.flush()
-        time.sleep(0.05) # until it has set up its signals, or it dies by the signal
+        self.assertEqual(waiting.stdout.readline(), b"ready\n") # signals are set up before commands are read
         waiting.send_signal(signal.SIGTERM)
-        self.assertIn(waiting.wait(10), (0, -signal.SIGTERM))
+        self.assertEqual(waiting.wait(10), 0)
         waiting.stdin.close()
+        waiting.stdout.close()
 
 
 if __name__ == "__main__":
