@@ -11,7 +11,7 @@ TEXT = ("In the beginning God created the heaven and the earth. And the earth wa
 MANIFEST = """name: small
 model: {{layers: 1, width: 32, heads: 2, context: 32, vocab: 300}}
 train: {{batch: 4, lr: 3e-3, warmup_tokens: 1000, total_tokens: 10000000}}
-round: {{time: {round_s}, codec: sparse}}
+round: {{time: {round_s}, steps_max: {steps_max}, codec: sparse}}
 gossip: {{time: {gossip_s}}}
 vote: {{uptime: 0, voters_max: {voters_max}}}
 """
@@ -29,9 +29,10 @@ def write_inputs(folder, **values):
     return manifest, text
 
 
-def create_and_join(folder, count, round_s=1.0, gossip_s=0.5, voters_max=7):
-    """That many running nodes of one run, the founder first."""
-    manifest, text = write_inputs(folder, round_s=round_s, gossip_s=gossip_s, voters_max=voters_max)
+def create_and_join(folder, count, round_s=1.0, gossip_s=0.5, voters_max=7, steps_max=500):
+    """That many running nodes of one run, the founder first. A fast machine ends a round by steps_max before its time."""
+    manifest, text = write_inputs(folder, round_s=round_s, gossip_s=gossip_s, voters_max=voters_max,
+                                  steps_max=steps_max)
     nodes = [folder.node(f"n{i + 1}").start() for i in range(count)]
     created = nodes[0].ask("run", "create", manifest, "--text", text, "--name", "n1")
     for node in nodes[1:]:
