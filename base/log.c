@@ -11,6 +11,8 @@ static struct {
     dp_log_level least;
     const char *program;
     bool json;
+    dp_log_writer *write; /* NULL: to out. */
+    void *context;
 } sink = {.least = DP_LOG_INFO};
 
 void dp_log_init(FILE *out, dp_log_level least, const char *program)
@@ -18,6 +20,12 @@ void dp_log_init(FILE *out, dp_log_level least, const char *program)
     sink.out = out;
     sink.least = least;
     sink.program = program;
+}
+
+void dp_log_set_writer(dp_log_writer *write, void *context)
+{
+    sink.write = write;
+    sink.context = context;
 }
 
 void dp_log_set_json(bool json)
@@ -211,6 +219,10 @@ static void json_add_pairs(line *l, const char *text)
 
 static void write_line(line *l)
 {
+    if (sink.write != NULL) {
+        sink.write(sink.context, l->text, l->size);
+        return;
+    }
     FILE *const out = sink.out != NULL ? sink.out : stderr;
 
     /* A log that cannot be written has nobody to tell. */

@@ -4,6 +4,7 @@
 #define DP_BASE_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -13,6 +14,10 @@ enum { DP_LOG_LINE_MAX = 2048, DP_LOG_TEXT_MAX = 1024 };
 
 /* Where lines go (default stderr) and the least level that is written. Not thread-safe: call before threads start. */
 void dp_log_init(FILE *out, dp_log_level least, const char *program);
+/* Lines go to write instead of a file, whole and with their line break; NULL: to the file again. It is called by every
+ * thread that logs, also at the same time. Not thread-safe: call while one thread runs. */
+typedef void dp_log_writer(void *context, const char *line, size_t size);
+void dp_log_set_writer(dp_log_writer *write, void *context);
 /* JSON objects instead of key=value lines. Not thread-safe either. */
 void dp_log_set_json(bool json);
 

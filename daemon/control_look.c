@@ -116,6 +116,7 @@ void dp_method_status(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
                                         : daemon->config->name);
     dp_pair_hex(&map, "id", dp_view_of(self.bytes, sizeof self.bytes));
     dp_pair_u64(&map, "rss_bytes", resident_bytes());
+    dp_pair_u64(&map, "log_dropped", daemon->log != NULL ? dp_log_sink_dropped(daemon->log) : 0);
     if (daemon->driver != NULL) {
         dp_driver_view view;
         dp_driver_look(daemon->driver, &view);

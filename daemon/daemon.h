@@ -8,6 +8,7 @@
 #include "daemon/config.h"
 #include "daemon/diary.h"
 #include "daemon/facts.h"
+#include "daemon/log_sink.h"
 #include "daemon/saver.h"
 #include "gossip/id.h"
 
@@ -22,6 +23,7 @@ typedef struct dp_daemon {
     dp_store *store;
     dp_saver *saver;
     dp_diary *diary;
+    dp_log_sink *log;
     dp_control *control;
     dp_identity identity;
     uint64_t incarnation;

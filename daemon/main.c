@@ -19,7 +19,8 @@ enum {
     EXIT_CANTCREATE = 73,
     EXIT_IO = 74,
     EXIT_TEMPORARY = 75,
-    EXIT_DENIED = 77
+    EXIT_DENIED = 77,
+    SIGNALS = 3 /* that end it, or open the log again */
 };
 
 static int exit_of(dp_status status)
@@ -60,7 +61,7 @@ static void print_help(void)
     printf("\nEach one may also be set as DPNODE_<NAME> in the environment.\n");
 }
 
-static void set_log(const dp_config *config)
+static dp_status set_log(const dp_config *config, dp_log_sink **sink, dp_why *why)
 {
     static const char *const names[] = {"debug", "info", "warn", "error"};
     dp_log_level level = DP_LOG_INFO;
@@ -70,6 +71,8 @@ static void set_log(const dp_config *config)
         }
     }
     dp_log_init(stderr, level, "dpnoded");
+    const dp_log_sink_config where = {.path = config->log_file, .fd = STDERR_FILENO};
+    return dp_log_sink_open(sink, &where, why);
 }
 
 /* Make dir and the folders above it, so that the first start of an unprivileged user works. */
@@ -173,6 +176,11 @@ void dp_daemon_end(dp_daemon *daemon, int exit_status, const char *cause)
 
 static void on_signal(uv_signal_t *handle, int number)
 {
+    const dp_daemon *daemon = handle->data;
+    if (number == SIGHUP) {
+        dp_log_sink_reopen(daemon->log);
+        return;
+    }
     dp_daemon_end(handle->data, 0, number == SIGTERM ? "asked by SIGTERM" : "asked by SIGINT");
 }
 
@@ -246,10 +254,10 @@ static void close_all(dp_daemon *daemon)
     sodium_memzero(&daemon->root, sizeof daemon->root);
 }
 
-static void watch_signals(dp_daemon *daemon, uv_signal_t handles[2])
+static void watch_signals(dp_daemon *daemon, uv_signal_t handles[SIGNALS])
 {
-    static const int numbers[2] = {SIGTERM, SIGINT};
-    for (int i = 0; i < 2; i++) {
+    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
+    for (int i = 0; i < SIGNALS; i++) {
         handles[i].data = daemon;
         if (uv_signal_init(daemon->loop, &handles[i]) == 0) {
             uv_signal_start(&handles[i], on_signal, numbers[i]);
@@ -257,11 +265,12 @@ static void watch_signals(dp_daemon *daemon, uv_signal_t handles[2])
     }
 }
 
-static int run(const dp_config *config)
+static int run(const dp_config *config, dp_log_sink *log)
 {
     static dp_facts facts;
-    dp_daemon daemon = {.loop = uv_default_loop(), .config = config, .started_ms = dp_unix_ms()};
-    uv_signal_t signals[2];
+    dp_daemon daemon = {
+        .loop = uv_default_loop(), .config = config, .log = log, .started_ms = dp_unix_ms()};
+    uv_signal_t signals[SIGNALS];
     dp_why why = {""};
     bool member = false;
     const dp_status status = start(&daemon, &facts, &member, &why);
@@ -274,8 +283,9 @@ static int run(const dp_config *config)
     dp_diary_add(daemon.diary, DP_LOG_INFO, "daemon.started", 0, NULL, "dpnoded %s, %s",
                  DP_VERSION_TEXT, member ? facts.name : "idle");
     uv_run(daemon.loop, UV_RUN_DEFAULT);
-    uv_close((uv_handle_t *)&signals[0], NULL);
-    uv_close((uv_handle_t *)&signals[1], NULL);
+    for (int i = 0; i < SIGNALS; i++) {
+        uv_close((uv_handle_t *)&signals[i], NULL);
+    }
     close_all(&daemon);
     return daemon.exit_status;
 }
@@ -287,6 +297,7 @@ int main(int argc, char **argv)
     bool help = false;
     bool version = false;
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* A limit of file sizes is an error of the write. */
     const struct rlimit no_core = {0, 0};
     DP_IGNORE(setrlimit(RLIMIT_CORE, &no_core) !=
               0); /* Best effort: no core file should hold a key. */
@@ -306,6 +317,13 @@ int main(int argc, char **argv)
         fprintf(stderr, "dpnoded: --listen: %s\n", why.text);
         return EXIT_USAGE;
     }
-    set_log(&config);
-    return run(&config);
+    dp_log_sink *log = NULL;
+    const dp_status status = set_log(&config, &log, &why);
+    if (status != DP_OK) {
+        fprintf(stderr, "dpnoded: %s\n", why.text[0] != '\0' ? why.text : dp_status_text(status));
+        return exit_of(status);
+    }
+    const int exit_status = run(&config, log);
+    dp_log_sink_close(log);
+    return exit_status;
 }

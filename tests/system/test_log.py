@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""The daemon's log file: moved, deleted, on a full disk. None of it holds up the daemon."""
+
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import systemtest  # noqa: E402
+from systemtest import SystemTest, wait_for  # noqa: E402
+
+
+def content(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+class Log(SystemTest):
+    def test_a_log_that_was_moved_or_deleted_is_opened_again(self):
+        path = os.path.join(self.folder.path, "node.log")
+        node, _ = self.found("node1", "--log-file", path, "--log-level", "debug")
+        wait_for(lambda: "evt=daemon.started" in content(path), 10, "the first lines")
+        os.rename(path, path + ".1")
+        os.kill(node.process.pid, signal.SIGHUP)
+        wait_for(lambda: "lvl=" in content(path), 20, "a new file after SIGHUP")
+        os.unlink(path)
+        wait_for(lambda: "lvl=" in content(path), 20, "a deleted file is noticed")
+        self.assertEqual(node.ask("status")["log_dropped"], 0)
+        self.assertNotIn("lvl=", content(node.log)) # nothing on standard error but the trainer's words
+
+    def test_a_log_that_cannot_be_written_stops_nothing(self):
+        node, _ = self.found("node1", "--log-file", "/dev/full", "--log-level", "debug")
+        wait_for(lambda: node.ask("status")["log_dropped"] > 3, 30, "lines are counted")
+        done = node.run()["round"]
+        wait_for(lambda: node.run()["round"] > done + 1, 30, "rounds go on")
+
+    def test_a_folder_that_is_not_there_is_told_at_the_start(self):
+        node = self.folder.node("node1", "--log-file", "/nowhere/at/all")
+        node.start(wait=False)
+        self.assertEqual(node.process.wait(10), 74)
+        self.assertIn("the log file /nowhere/at/all cannot be opened: No such file", node.tail())
+
+
+if __name__ == "__main__":
+    systemtest.main()
