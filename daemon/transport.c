@@ -463,6 +463,7 @@ dp_status dp_transport_listen(dp_transport *transport, const char *address, uint
         return dp_why_set(why, DP_BADARG, "cannot listen on %s: %s", address, uv_strerror(error));
     }
     read_port(listener, port);
+    dp_conn_set_source(transport, &bind_to);
     transport->listener = listener;
     return DP_OK;
 }

@@ -272,6 +272,54 @@ static bool socket_address(const dp_addr *addr, struct sockaddr_storage *out)
     return false;
 }
 
+static bool is_loopback(const struct sockaddr_storage *address)
+{
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+    memcpy(&in, address, sizeof in);
+    memcpy(&in6, address, sizeof in6);
+    return address->ss_family == AF_INET ? ntohl(in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET
+                                         : IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr) != 0;
+}
+
+static bool is_any(const struct sockaddr_storage *address)
+{
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+    memcpy(&in, address, sizeof in);
+    memcpy(&in6, address, sizeof in6);
+    return address->ss_family == AF_INET ? in.sin_addr.s_addr == htonl(INADDR_ANY)
+                                         : IN6_IS_ADDR_UNSPECIFIED(&in6.sin6_addr) != 0;
+}
+
+void dp_conn_set_source(dp_transport *transport, const struct sockaddr_storage *address)
+{
+    transport->source = *address;
+    if (is_any(address)) {
+        transport->source.ss_family = AF_UNSPEC;
+    } else if (address->ss_family == AF_INET) {
+        struct sockaddr_in in;
+        memcpy(&in, address, sizeof in);
+        in.sin_port = 0;
+        memcpy(&transport->source, &in, sizeof in);
+    } else {
+        struct sockaddr_in6 in6;
+        memcpy(&in6, address, sizeof in6);
+        in6.sin6_port = 0;
+        memcpy(&transport->source, &in6, sizeof in6);
+    }
+}
+
+/* From the address listened on, where that can reach the target. If it cannot be had, the system chooses. */
+static void bind_source(const dp_transport *transport, uv_tcp_t *tcp,
+                        const struct sockaddr_storage *target)
+{
+    const struct sockaddr_storage *source = &transport->source;
+    if (source->ss_family == target->ss_family && is_loopback(source) == is_loopback(target)) {
+        DP_IGNORE(uv_tcp_bind(tcp, (const struct sockaddr *)source, 0) != 0);
+    }
+}
+
 bool dp_conn_dial(dp_transport *transport, dp_dial *plan)
 {
     struct sockaddr_storage address;
@@ -287,6 +335,7 @@ bool dp_conn_dial(dp_transport *transport, dp_dial *plan)
         conn->addr = *addr;
         conn->dial = *plan;
         conn->deadline_ms = uv_now(transport->config.loop) + DP_TRANSPORT_DIAL_MS;
+        bind_source(transport, &conn->tcp, &address);
         if (uv_tcp_connect(&conn->connect, &conn->tcp, (const struct sockaddr *)&address,
                            on_connected) == 0) {
             return true;

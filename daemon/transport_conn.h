@@ -56,8 +56,9 @@ struct dp_transport {
     dp_transport_config config;
     uint8_t credential[DP_CREDENTIAL_BYTES_MAX];
     uint8_t hello[DP_CHANNEL_HELLO_MAX];
-    uv_tcp_t *listener; /* NULL: not listening */
-    bool owes_accept;   /* somebody waits at the listener, which is silent until then */
+    uv_tcp_t *listener;             /* NULL: not listening */
+    bool owes_accept;               /* somebody waits at the listener, which is silent until then */
+    struct sockaddr_storage source; /* where dials come from; AF_UNSPEC: the system chooses */
     uv_timer_t *tick;
     dp_list conns;
     dp_list links;
@@ -71,6 +72,8 @@ struct dp_transport {
 dp_conn *dp_conn_new(dp_transport *transport, bool outgoing, dp_lane lane);
 /* Connect to the first address of the plan that a socket can be opened for; false when none is left. */
 bool dp_conn_dial(dp_transport *transport, dp_dial *plan);
+/* Who listens on one address of several also dials from it; address is what was bound. */
+void dp_conn_set_source(dp_transport *transport, const struct sockaddr_storage *address);
 /* Start the handshake on a connected socket. */
 void dp_conn_begin(dp_conn *conn);
 void dp_conn_flush(dp_conn *conn);

@@ -56,12 +56,14 @@ typedef struct forward {
     uv_tcp_t listener;
     dp_fault_rule rule[2];
     bool cut[2];
+    bool cut_from[FORWARDS_MAX][2]; /* by number of the forward whose target dials */
     bool told_down; /* that the target does not answer, once per time that it is down */
 } forward;
 
 struct joint {
     dp_list node;
     forward *forward;
+    unsigned from; /* number of the forward whose target dialled; FORWARDS_MAX: none */
     uv_tcp_t client;
     uv_tcp_t server;
     uv_connect_t connect;
@@ -87,6 +89,13 @@ struct dp_fault_proxy {
 static uint64_t now_us(void)
 {
     return uv_hrtime() / 1000;
+}
+
+static bool is_cut(const joint *self, unsigned direction)
+{
+    const forward *owner = self->forward;
+    return owner->cut[direction] ||
+           (self->from < FORWARDS_MAX && owner->cut_from[self->from][direction]);
 }
 
 static bool chance(dp_fault_proxy *proxy, uint64_t ppm)
@@ -323,7 +332,7 @@ static void pump(pipe_way *way)
 {
     joint *self = way->owner;
     while (!self->closing && !self->half && self->connected && !dp_list_empty(&way->held) &&
-           !self->forward->cut[direction_of(way)]) {
+           !is_cut(self, direction_of(way))) {
         segment *first = DP_LIST_ITEM(way->held.next, segment, node);
         const uint64_t now = now_us();
         if (first->due_us > now) {
@@ -368,7 +377,8 @@ static void on_connected(uv_connect_t *request, int status)
 static void dial(joint *self)
 {
     const forward *owner = self->forward;
-    if (self->connecting || self->connected || self->closing || owner->cut[0] || owner->cut[1]) {
+    if (self->connecting || self->connected || self->closing || is_cut(self, 0) ||
+        is_cut(self, 1)) {
         return;
     }
     self->connect.data = self;
@@ -392,6 +402,24 @@ static void open_way(joint *self, dp_fault_direction direction, uv_tcp_t *from, 
     way->timer.data = way;
 }
 
+/* Which of the programs behind the forwards has dialled, by its address. */
+static unsigned number_of_dialler(const dp_fault_proxy *proxy, const uv_tcp_t *client)
+{
+    struct sockaddr_storage peer = {0};
+    struct sockaddr_in address;
+    int size = sizeof peer;
+    unsigned number = 0;
+    if (uv_tcp_getpeername(client, (struct sockaddr *)&peer, &size) != 0) {
+        return FORWARDS_MAX;
+    }
+    memcpy(&address, &peer, sizeof address);
+    while (number < proxy->n_forwards &&
+           proxy->forwards[number]->target.sin_addr.s_addr != address.sin_addr.s_addr) {
+        number++;
+    }
+    return number < proxy->n_forwards ? number : FORWARDS_MAX;
+}
+
 static void on_incoming(uv_stream_t *listener, int status)
 {
     forward *owner = listener->data;
@@ -401,6 +429,7 @@ static void on_incoming(uv_stream_t *listener, int status)
         return; /* The backlog fills, and those who dial wait. */
     }
     self->forward = owner;
+    self->from = FORWARDS_MAX;
     uv_tcp_init(proxy->loop, &self->client);
     uv_tcp_init(proxy->loop, &self->server);
     open_way(self, DP_FAULT_UP, &self->client, &self->server);
@@ -416,19 +445,21 @@ static void on_incoming(uv_stream_t *listener, int status)
         return;
     }
     uv_tcp_nodelay(&self->client, 1);
+    self->from = number_of_dialler(proxy, &self->client);
     dial(self);
 }
 
 /* ---- commands ---- */
 
-static forward *find(const dp_fault_proxy *proxy, const char *name)
+/* Number of the forward of that name; FORWARDS_MAX if there is none. */
+static unsigned find(const dp_fault_proxy *proxy, const char *name)
 {
     for (unsigned i = 0; i < proxy->n_forwards; i++) {
         if (strcmp(proxy->forwards[i]->name, name) == 0) {
-            return proxy->forwards[i];
+            return i;
         }
     }
-    return NULL;
+    return FORWARDS_MAX;
 }
 
 static void address_of(const char *text, struct sockaddr_in *address)
@@ -449,7 +480,7 @@ static void on_listener_closed(uv_handle_t *handle)
 static dp_status add_forward(dp_fault_proxy *proxy, const dp_fault_command *command, dp_why *why)
 {
     struct sockaddr_in address;
-    if (find(proxy, command->name) != NULL) {
+    if (find(proxy, command->name) < FORWARDS_MAX) {
         return dp_why_set(why, DP_EXISTS, "there is a forward %s already", command->name);
     }
     forward *self = proxy->n_forwards < FORWARDS_MAX ? calloc(1, sizeof *self) : NULL;
@@ -518,16 +549,28 @@ static void act_on_link(joint *self, const dp_fault_command *command)
     }
 }
 
-static dp_status act(forward *self, const dp_fault_command *command, dp_why *why)
+/* Cuts of one dialler's connections, or of all. A general heal undoes both kinds. */
+static void cut_or_heal(forward *self, const dp_fault_command *command, unsigned from)
+{
+    const bool cut = command->verb == DP_FAULT_CUT;
+    for (unsigned d = 0; d < 2; d++) {
+        bool *now = from < FORWARDS_MAX ? &self->cut_from[from][d] : &self->cut[d];
+        *now = cut && (*now || command->direction[d]);
+    }
+    if (!cut && from == FORWARDS_MAX) {
+        memset(self->cut_from, 0, sizeof self->cut_from);
+    }
+}
+
+static dp_status act(forward *self, const dp_fault_command *command, unsigned from, dp_why *why)
 {
     for (unsigned d = 0; d < 2; d++) {
         if (command->verb == DP_FAULT_SET && command->direction[d]) {
             dp_fault_rule_apply(command, &self->rule[d]);
-        } else if (command->verb == DP_FAULT_CUT) {
-            self->cut[d] = self->cut[d] || command->direction[d];
-        } else if (command->verb == DP_FAULT_HEAL) {
-            self->cut[d] = false;
         }
+    }
+    if (command->verb == DP_FAULT_CUT || command->verb == DP_FAULT_HEAL) {
+        cut_or_heal(self, command, from);
     }
     if (command->verb == DP_FAULT_CHECK) {
         return check_target(self, why);
@@ -536,7 +579,7 @@ static dp_status act(forward *self, const dp_fault_command *command, dp_why *why
     while (node != &self->proxy->links) {
         dp_list *after = node->next;
         joint *each = DP_LIST_ITEM(node, joint, node);
-        if (each->forward == self) {
+        if (each->forward == self && (from == FORWARDS_MAX || each->from == from)) {
             act_on_link(each, command);
         }
         node = after;
@@ -550,12 +593,16 @@ dp_status dp_fault_do(dp_fault_proxy *proxy, const dp_fault_command *command, dp
         return add_forward(proxy, command, why);
     }
     const bool all = strcmp(command->name, "*") == 0;
-    if (!all && find(proxy, command->name) == NULL) {
-        return dp_why_set(why, DP_NOTFOUND, "there is no forward %s", command->name);
+    const char *const names[] = {all ? "" : command->name, command->from};
+    for (size_t i = 0; i < 2; i++) {
+        if (names[i][0] != '\0' && find(proxy, names[i]) == FORWARDS_MAX) {
+            return dp_why_set(why, DP_NOTFOUND, "there is no forward %s", names[i]);
+        }
     }
+    const unsigned from = command->from[0] != '\0' ? find(proxy, command->from) : FORWARDS_MAX;
     for (unsigned i = 0; i < proxy->n_forwards; i++) {
         if (all || strcmp(proxy->forwards[i]->name, command->name) == 0) {
-            DP_TRY(act(proxy->forwards[i], command, why));
+            DP_TRY(act(proxy->forwards[i], command, from, why));
         }
     }
     return DP_OK;

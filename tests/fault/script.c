@@ -219,6 +219,21 @@ static void read_direction(scanner *self, dp_fault_command *command)
     command->direction[DP_FAULT_DOWN] = !up;
 }
 
+/* "from NAME" when it stands there. */
+static dp_status read_from(scanner *self, dp_fault_command *command)
+{
+    scanner ahead = *self;
+    if (!next_word(&ahead) || strcmp(ahead.word, "from") != 0) {
+        return DP_OK;
+    }
+    *self = ahead;
+    if (!next_word(self) || strlen(self->word) > DP_FAULT_NAME_MAX) {
+        return bad(self, "after \"from\" a forward's name is needed");
+    }
+    memcpy(command->from, self->word, strlen(self->word) + 1);
+    return DP_OK;
+}
+
 static dp_status read_settings(scanner *self, dp_fault_command *command)
 {
     while (next(self, " \t\r,")) {
@@ -240,11 +255,14 @@ static dp_status read_rest(scanner *self, dp_fault_command *command)
         return read_settings(self, command);
     case DP_FAULT_CUT:
         DP_TRY(read_name(self, true, command));
+        DP_TRY(read_from(self, command));
         read_direction(self, command);
         return DP_OK;
     case DP_FAULT_HEAL:
     case DP_FAULT_HALFOPEN:
     case DP_FAULT_RESET:
+        DP_TRY(read_name(self, true, command));
+        return read_from(self, command);
     case DP_FAULT_CHECK:
         return read_name(self, true, command);
     case DP_FAULT_SAY:

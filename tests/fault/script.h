@@ -3,16 +3,18 @@
  *
  *   [at TIME] forward NAME LISTEN TARGET       listen, and join what comes with the target; addresses are A.B.C.D:PORT
  *   [at TIME] set NAME|* [up|down] KEY=VALUE…  how bytes travel from now on; up is from who dialled to the target
- *   [at TIME] cut NAME|* [up|down]             nothing moves and nobody is told; with a direction: one-way
- *   [at TIME] heal NAME|*                      what was held goes on
- *   [at TIME] halfopen NAME|*                  the target sees its connections end, who dialled never hears of it
- *   [at TIME] reset NAME|*                     both sides get a RST
+ *   [at TIME] cut NAME|* [from NAME] [up|down]      nothing moves and nobody is told; with a direction: one-way
+ *   [at TIME] heal NAME|* [from NAME]               what was held goes on; without "from" all of it
+ *   [at TIME] halfopen NAME|* [from NAME]           the target sees its connections end, who dialled never hears of it
+ *   [at TIME] reset NAME|* [from NAME]              both sides get a RST
  *   [at TIME] check NAME|*                     end with an error unless the targets are up
  *   [at TIME] say WORD                         print it: all before it is done
  *   [at TIME] quit
  *
  * TIME counts from the start of dpfault: 250ms, 3s, 2m. KEY: delay, jitter, stall (TIME), rate (bytes per second: 500K,
- * 2M; 0 is no limit), loss, corrupt (percent of segments: 2%, 0.01%). Keys may be joined by commas. # begins a comment. */
+ * 2M; 0 is no limit), loss, corrupt (percent of segments: 2%, 0.01%). Keys may be joined by commas. # begins a comment.
+ * "from NAME" means only those connections that come from the address of that forward's target, so that programs which
+ * listen on an address of their own, and dial from it, can be parted from one another. */
 #ifndef DP_FAULT_SCRIPT_H
 #define DP_FAULT_SCRIPT_H
 
@@ -58,6 +60,7 @@ typedef struct dp_fault_command {
     bool has_time;
     uint64_t at_ms;
     char name[DP_FAULT_NAME_MAX + 1]; /* "*" for all; of SAY: the word */
+    char from[DP_FAULT_NAME_MAX + 1]; /* whose dials alone; "": of all */
     char listen[DP_FAULT_ADDRESS_MAX + 1];
     char target[DP_FAULT_ADDRESS_MAX + 1];
     bool direction[2]; /* indexed by dp_fault_direction */

@@ -37,9 +37,9 @@ def wait_for(condition, seconds, what):
         time.sleep(0.02)
 
 
-def free_port():
+def free_port(host="127.0.0.1"):
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((host, 0))
         return probe.getsockname()[1]
 
 
@@ -50,20 +50,21 @@ def _die_with_parent():
 class Node:
     """One dpnoded with its directory, and the dpnode that speaks to it."""
 
-    def __init__(self, binaries, folder, name, arguments=()):
+    def __init__(self, binaries, folder, name, arguments=(), host="127.0.0.1"):
         self.binaries = binaries
         self.name = name
+        self.host = host
         self.dir = os.path.join(folder, name)
         self.socket = os.path.join(folder, name + ".s")
         self.log = os.path.join(folder, name + ".log")
-        self.port = free_port()
+        self.port = free_port(host)
         self.arguments = list(arguments)
         self.process = None
         self.started = 0.0 # unix time of the last exec
 
     def start(self, wait=True):
         command = [os.path.join(self.binaries, "dpnoded"), "--dir", self.dir, "--socket", self.socket,
-                   "--listen", f"127.0.0.1:{self.port}", "--name", self.name, "--write-per-day", "0",
+                   "--listen", f"{self.host}:{self.port}", "--name", self.name, "--write-per-day", "0",
                    "--ballast", "1M", "--margin", "1M", "--threads", "1", *self.arguments]
         with open(self.log, "ab") as log:
             self.started = time.time()
@@ -210,8 +211,8 @@ class Folder:
         self.nodes = []
         self.follows = []
 
-    def node(self, name, *arguments):
-        self.nodes.append(Node(self.binaries, self.path, name, arguments))
+    def node(self, name, *arguments, host="127.0.0.1"):
+        self.nodes.append(Node(self.binaries, self.path, name, arguments, host))
         return self.nodes[-1]
 
     def follow(self, node, on_round=None):

@@ -74,8 +74,8 @@ class Faults(unittest.TestCase):
         self.proxy.stdin.flush()
         self.assertEqual(self.proxy.stdout.readline(), "done\n")
 
-    def dial(self):
-        client = socket.create_connection(("127.0.0.1", self.port))
+    def dial(self, address="127.0.0.1"):
+        client = socket.create_connection(("127.0.0.1", self.port), source_address=(address, 0))
         client.settimeout(10)
         self.addCleanup(client.close)
         return client
@@ -152,6 +152,27 @@ class Faults(unittest.TestCase):
         self.tell("heal a")
         self.assertEqual(client.recv(6), b"during")
 
+    def test_a_cut_from_one_program_spares_the_others(self):
+        self.tell(f"forward b 127.0.0.1:{free_port()} 127.0.0.9:{free_port()}",
+                  f"forward c 127.0.0.1:{free_port()} 127.0.0.8:{free_port()}")
+        b, c = self.dial("127.0.0.9"), self.dial("127.0.0.8")
+        self.echoed(b, b"before")
+        self.tell("cut a from b")
+        b.sendall(b"during")
+        self.silent(b)
+        late = self.dial("127.0.0.9")
+        late.sendall(b"late")
+        self.silent(late)
+        self.echoed(c, b"free")
+        self.tell("heal a from c")
+        self.silent(b)
+        self.tell("heal a")
+        self.assertEqual((b.recv(6), late.recv(4)), (b"during", b"late"))
+        self.tell("reset a from b")
+        with self.assertRaises(ConnectionResetError):
+            b.recv(1)
+        self.echoed(c, b"still free")
+
     def test_half_open_is_told_to_the_target_only(self):
         client = self.dial()
         self.echoed(client, b"before")
@@ -188,6 +209,8 @@ class Mistakes(unittest.TestCase):
 
     def test_a_forward_that_is_not_there_is_told(self):
         done = self.run_script("cut nobody\n")
+        self.assertEqual((done.returncode, done.stderr), (65, "dpfault: there is no forward nobody\n"))
+        done = self.run_script("cut * from nobody\n")
         self.assertEqual((done.returncode, done.stderr), (65, "dpfault: there is no forward nobody\n"))
 
     def test_a_taken_address_is_told(self):

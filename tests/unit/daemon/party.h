@@ -36,6 +36,7 @@ struct guest {
     unsigned drains;
     dp_link_cause last_cause;
     dp_peer last_peer;
+    dp_addr last_addr;
     bool last_outgoing;
     size_t hello_bytes;
     size_t credential_bytes;
@@ -117,6 +118,7 @@ static inline void guest_up(void *context, const dp_peer *peer, const dp_addr *a
     CHECK(addr->port != 0);
     guest->ups++;
     guest->last_peer = *peer;
+    guest->last_addr = *addr;
     guest->last_outgoing = outgoing;
     guest->hello_bytes = hello.size;
     guest->credential_bytes = credential.size;

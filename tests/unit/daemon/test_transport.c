@@ -311,6 +311,23 @@ static void addresses_are_tried_until_one_answers(void **state)
     scene_close(&scene);
 }
 
+static void who_listens_on_one_address_dials_from_it(void **state)
+{
+    static const uint8_t address[4] = {127, 0, 0, 7};
+    struct scene scene;
+    struct sockaddr_storage source;
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(9)};
+    (void)state;
+    memcpy(&in.sin_addr, address, sizeof address);
+    memcpy(&source, &in, sizeof in);
+    scene_open(&scene);
+    dp_conn_set_source(scene.a.transport, &source);
+    party_link(&scene.a, &scene.b);
+    CHECK(memcmp(scene.b.last_addr.ip, address, sizeof address) == 0);
+    CHECK(scene.b.last_addr.port != 9); /* Any port: many links come from one address. */
+    scene_close(&scene);
+}
+
 static void a_dial_without_an_answer_is_told_once(void **state)
 {
     struct scene scene;
@@ -493,6 +510,7 @@ int main(void)
         cmocka_unit_test(a_later_life_replaces_an_earlier_one),
         cmocka_unit_test(an_earlier_life_does_not_replace_a_later_one),
         cmocka_unit_test(addresses_are_tried_until_one_answers),
+        cmocka_unit_test(who_listens_on_one_address_dials_from_it),
         cmocka_unit_test(a_dial_without_an_answer_is_told_once),
         cmocka_unit_test(a_failed_dial_does_not_end_a_link_that_came_meanwhile),
         cmocka_unit_test(a_hook_may_hang_up_on_whom_it_hears),

@@ -59,6 +59,21 @@ static void a_direction_makes_it_one_way(void **state)
     assert_true(both.direction[DP_FAULT_UP] && both.direction[DP_FAULT_DOWN]);
 }
 
+static void from_names_who_dials(void **state)
+{
+    (void)state;
+    const dp_fault_command one = good("cut a from b down");
+    dp_fault_command command;
+    dp_why why = {.text = ""};
+    assert_string_equal(one.from, "b");
+    assert_true(!one.direction[DP_FAULT_UP] && one.direction[DP_FAULT_DOWN]);
+    assert_string_equal(good("heal *").from, "");
+    assert_string_equal(good("reset * from b").from, "b");
+    assert_int_equal(dp_fault_parse("cut a from", 3, &command, &why), DP_BADMSG);
+    assert_string_equal(why.text, "line 3, column 11: after \"from\" a forward's name is needed");
+    assert_int_equal(dp_fault_parse("set a from b delay=1s", 1, &command, NULL), DP_BADMSG);
+}
+
 static void an_empty_line_and_a_comment_are_nothing(void **state)
 {
     (void)state;
@@ -124,6 +139,7 @@ int main(void)
         cmocka_unit_test(a_forward_names_both_addresses),
         cmocka_unit_test(a_rule_takes_times_rates_and_shares),
         cmocka_unit_test(a_direction_makes_it_one_way),
+        cmocka_unit_test(from_names_who_dials),
         cmocka_unit_test(an_empty_line_and_a_comment_are_nothing),
         cmocka_unit_test(what_does_not_parse_is_told_with_its_column),
         cmocka_unit_test(mutated_lines_give_a_command_or_a_sentence),
