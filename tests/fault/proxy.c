@@ -56,7 +56,10 @@ typedef struct forward {
     uv_tcp_t listener;
     dp_fault_rule rule[2];
     bool cut[2];
-    bool cut_from[FORWARDS_MAX][2]; /* by number of the forward whose target dials */
+    /* By number of the forward whose target dials. */
+    bool cut_from[FORWARDS_MAX][2];
+    bool has_rule_from[FORWARDS_MAX];
+    dp_fault_rule rule_from[FORWARDS_MAX][2];
     bool told_down; /* that the target does not answer, once per time that it is down */
 } forward;
 
@@ -96,6 +99,14 @@ static bool is_cut(const joint *self, unsigned direction)
     const forward *owner = self->forward;
     return owner->cut[direction] ||
            (self->from < FORWARDS_MAX && owner->cut_from[self->from][direction]);
+}
+
+static const dp_fault_rule *rule_of(const joint *self, unsigned direction)
+{
+    const forward *owner = self->forward;
+    return self->from < FORWARDS_MAX && owner->has_rule_from[self->from]
+               ? &owner->rule_from[self->from][direction]
+               : &owner->rule[direction];
 }
 
 static bool chance(dp_fault_proxy *proxy, uint64_t ppm)
@@ -199,7 +210,7 @@ static void give_segment(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer
 static uint64_t due(pipe_way *way, size_t size)
 {
     dp_fault_proxy *proxy = way->owner->forward->proxy;
-    const dp_fault_rule *rule = &way->owner->forward->rule[direction_of(way)];
+    const dp_fault_rule *rule = rule_of(way->owner, direction_of(way));
     const uint64_t now = now_us();
     uint64_t leaves = way->free_us > now ? way->free_us : now;
     leaves += rule->rate > 0 ? size * 1000000 / rule->rate : 0;
@@ -214,7 +225,7 @@ static uint64_t due(pipe_way *way, size_t size)
 static void hold(pipe_way *way, segment *what, segment_kind kind, size_t size)
 {
     dp_fault_proxy *proxy = way->owner->forward->proxy;
-    const dp_fault_rule *rule = &way->owner->forward->rule[direction_of(way)];
+    const dp_fault_rule *rule = rule_of(way->owner, direction_of(way));
     what->kind = kind;
     what->size = size;
     what->due_us = due(way, size);
@@ -562,12 +573,24 @@ static void cut_or_heal(forward *self, const dp_fault_command *command, unsigned
     }
 }
 
+static void set_rules(forward *self, const dp_fault_command *command, unsigned from)
+{
+    dp_fault_rule *rules = from < FORWARDS_MAX ? self->rule_from[from] : self->rule;
+    if (from < FORWARDS_MAX && !self->has_rule_from[from]) {
+        memcpy(rules, self->rule, sizeof self->rule);
+        self->has_rule_from[from] = true;
+    }
+    for (unsigned d = 0; d < 2; d++) {
+        if (command->direction[d]) {
+            dp_fault_rule_apply(command, &rules[d]);
+        }
+    }
+}
+
 static dp_status act(forward *self, const dp_fault_command *command, unsigned from, dp_why *why)
 {
-    for (unsigned d = 0; d < 2; d++) {
-        if (command->verb == DP_FAULT_SET && command->direction[d]) {
-            dp_fault_rule_apply(command, &self->rule[d]);
-        }
+    if (command->verb == DP_FAULT_SET) {
+        set_rules(self, command, from);
     }
     if (command->verb == DP_FAULT_CUT || command->verb == DP_FAULT_HEAL) {
         cut_or_heal(self, command, from);

@@ -251,6 +251,7 @@ static dp_status read_rest(scanner *self, dp_fault_command *command)
         return read_address(self, command->target);
     case DP_FAULT_SET:
         DP_TRY(read_name(self, true, command));
+        DP_TRY(read_from(self, command));
         read_direction(self, command);
         return read_settings(self, command);
     case DP_FAULT_CUT:

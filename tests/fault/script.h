@@ -2,7 +2,8 @@
  * proxy.h's.
  *
  *   [at TIME] forward NAME LISTEN TARGET       listen, and join what comes with the target; addresses are A.B.C.D:PORT
- *   [at TIME] set NAME|* [up|down] KEY=VALUE…  how bytes travel from now on; up is from who dialled to the target
+ *   [at TIME] set NAME|* [from NAME] [up|down] KEY=VALUE…  how bytes travel from now on; up is from who dialled to the
+ *                                              target; what was set with "from" stands against what is set without
  *   [at TIME] cut NAME|* [from NAME] [up|down]      nothing moves and nobody is told; with a direction: one-way
  *   [at TIME] heal NAME|* [from NAME]               what was held goes on; without "from" all of it
  *   [at TIME] halfopen NAME|* [from NAME]           the target sees its connections end, who dialled never hears of it

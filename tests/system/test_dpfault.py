@@ -168,6 +168,10 @@ class Faults(unittest.TestCase):
         self.silent(b)
         self.tell("heal a")
         self.assertEqual((b.recv(6), late.recv(4)), (b"during", b"late"))
+        self.tell("set a from b delay=100ms")
+        begin = time.monotonic()
+        self.echoed(b, b"slow")
+        self.assertGreater(time.monotonic() - begin, 0.199)
         self.tell("reset a from b")
         with self.assertRaises(ConnectionResetError):
             b.recv(1)

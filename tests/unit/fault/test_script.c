@@ -71,7 +71,8 @@ static void from_names_who_dials(void **state)
     assert_string_equal(good("reset * from b").from, "b");
     assert_int_equal(dp_fault_parse("cut a from", 3, &command, &why), DP_BADMSG);
     assert_string_equal(why.text, "line 3, column 11: after \"from\" a forward's name is needed");
-    assert_int_equal(dp_fault_parse("set a from b delay=1s", 1, &command, NULL), DP_BADMSG);
+    assert_string_equal(good("set a from b up delay=1s").from, "b");
+    assert_int_equal(dp_fault_parse("check a from b", 1, &command, NULL), DP_BADMSG);
 }
 
 static void an_empty_line_and_a_comment_are_nothing(void **state)
