@@ -36,7 +36,10 @@ static void print_run(const json_t *status, const json_t *run)
     if (json_object_get(run, "checkpoint_round") != NULL) {
         printf(", checkpoint of round %lld", dp_json_int(run, "checkpoint_round", 0));
     }
-    if (!dp_json_flag(run, "quorum")) {
+    if (json_object_get(run, "voted_twice") != NULL) {
+        printf("\nhalted: voter %s %s signed two records in one ballot: dpnode why",
+               dp_json_text(run, "voted_twice_name", ""), dp_json_text(run, "voted_twice", "?"));
+    } else if (!dp_json_flag(run, "quorum")) {
         printf("\nno majority of the voters is heard: dpnode why");
     }
     putchar('\n');

@@ -86,6 +86,13 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     if (view.has_checkpoint) {
         dp_pair_u64(&map, "checkpoint_round", view.checkpoint_round);
     }
+    if (view.node.mode == DP_MODE_HALTED) {
+        char id[DP_PEER_TEXT_MAX];
+        dp_peer_text(&view.node.culprit, id);
+        dp_pair_text(&map, "voted_twice", id);
+        dp_pair_text(&map, "voted_twice_name",
+                     dp_driver_peer_name(daemon->driver, &view.node.culprit));
+    }
     dp_pair_u64(&map, "bytes_sent", view.transport.bytes_sent);
     dp_pair_u64(&map, "bytes_received", view.transport.bytes_received);
     dp_pair_u64(&map, "links", view.transport.links);
@@ -472,6 +479,18 @@ static void answer_peer(const dp_daemon *daemon, const dp_peer *peer, char *text
     snprintf(text, size, "this peer is not known here any more");
 }
 
+static void answer_halted(const dp_daemon *daemon, const dp_peer *culprit, char *text, size_t size)
+{
+    char id[DP_PEER_TEXT_MAX];
+    const char *name = dp_driver_peer_name(daemon->driver, culprit);
+    dp_peer_text(culprit, id);
+    snprintf(text, size,
+             "halted: the voter %s%s%s signed two different records in one ballot, and the proof "
+             "of it is kept; nothing is decided and nobody trains until the run's root key names "
+             "new voters: dpnode run fork, on the node that created the run",
+             name, name[0] != '\0' ? ", " : "", id);
+}
+
 static void answer_now(const dp_daemon *daemon, char *text, size_t size)
 {
     dp_driver_view view;
@@ -506,8 +525,7 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
         snprintf(text, size, "paused by its owner: dpnode resume");
         break;
     case DP_MODE_HALTED:
-        snprintf(text, size,
-                 "halted: a voter signed two different votes; the run's root key must decide");
+        answer_halted(daemon, &view.node.culprit, text, size);
         break;
     case DP_MODE_LEFT:
         snprintf(text, size, "this node has left the run");

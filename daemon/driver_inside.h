@@ -22,9 +22,11 @@ enum {
     DP_DRIVER_REDIAL_MS = 2000
 };
 
-/* Names of the protocol's rows (store/rows.h): one, and one per pair exchange with its id in hex. */
+/* Names of the protocol's rows (store/rows.h): one, one per pair exchange with its id in hex, and the proof of a
+ * double vote. */
 #define DP_DRIVER_PENDING "pending"
 #define DP_DRIVER_EXCHANGE "exchange:"
+#define DP_DRIVER_PROOF "proof"
 
 /* Vectors fresh from the trainer, and partners' updates, are pinned with this round until a row names them. */
 #define DP_STAGED_ROUND 0U

@@ -265,6 +265,21 @@ static dp_status restore_exchanges(restore_job *self, dp_store *store)
                        &walk);
 }
 
+static dp_status restore_proof_row(const dp_row *row, void *context)
+{
+    const row_walk *walk = context;
+    if (strcmp(row->name, DP_DRIVER_PROOF) != 0) {
+        return DP_CORRUPT;
+    }
+    return dp_node_restore_proof(walk->job->node, row->bytes);
+}
+
+static dp_status restore_proof(restore_job *self, dp_store *store)
+{
+    row_walk walk = {.job = self, .store = store};
+    return dp_row_each(store, &self->driver->facts.run, DP_DRIVER_PROOF, restore_proof_row, &walk);
+}
+
 static dp_status restore_checkpoints(restore_job *self, dp_store *store)
 {
     dp_ckpt list[DP_CKPTS_MAX];
@@ -343,6 +358,7 @@ static const restore_step steps[] = {
     {"memory for the protocol", make_node},
     {"the chain of records", restore_chain},
     {"the vote", restore_vote},
+    {"the proof of a double vote", restore_proof},
     {"stored objects", restore_objects},
     {"stored updates", restore_blobs},
     {"the pending publication", restore_pending},

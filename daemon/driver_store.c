@@ -84,6 +84,9 @@ static void run_row(dp_saver_job *job, dp_store *store)
     case DP_STORE_EXCHANGE:
         self->status = run_exchange(self, store);
         break;
+    case DP_STORE_PROOF:
+        self->status = run_named(self, store, DP_DRIVER_PROOF);
+        break;
     }
 }
 

@@ -268,7 +268,9 @@ void dp_commit_tally(dp_commit *commit, const dp_vote *vote)
     }
     if ((commit->voted & bit) != 0) {
         if (vote->ballot == last->ballot && !dp_hash_equal(&vote->hash, &last->hash)) {
+#if DP_MUTATION != 49
             commit->host.proof(commit->host.context, last, vote);
+#endif
             return;
         }
         if (vote->ballot < last->ballot) {

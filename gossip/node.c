@@ -228,6 +228,7 @@ static void on_link_up(dp_node *node, const dp_event *event)
         dp_vote_msg_write(&writer, &msg);
         dp_node_send(node, &event->u.link.peer, dp_view_of(writer.data, writer.size));
     }
+    dp_proof_tell(node, &event->u.link.peer);
     node->round->repeat_at = node->now; /* Tell the newcomer what it missed. */
 }
 
@@ -262,7 +263,8 @@ static void on_stored(dp_node *node, const dp_event *event)
 
     node->dirty = true;
     if (dp_commit_stored(node->commit, node->now, op, status) ||
-        dp_chain_stored(node, op, status) || dp_train_stored(node, op, status)) {
+        dp_chain_stored(node, op, status) || dp_train_stored(node, op, status) ||
+        dp_proof_stored(node, op, status)) {
         return;
     }
     (void)dp_mix_stored(node->mix, node->now, op, status, &node->out);
@@ -318,6 +320,7 @@ static void on_start(dp_node *node)
         }
     }
     dp_train_start(node);
+    dp_proof_start(node);
 }
 
 static void dispatch(dp_node *node, const dp_event *event)
@@ -392,6 +395,7 @@ static void tick(dp_node *node)
     dp_spread_tick(node->spread, node->now, &node->out);
     dp_mix_tick(node->mix, node->now, &node->out);
     dp_chain_tick(node);
+    dp_proof_tick(node);
     dp_catchup_tick(node);
     dp_train_tick(node);
 }
@@ -433,7 +437,7 @@ dp_time dp_node_wake(const dp_node *node)
     wake = dp_time_min(wake, dp_mix_wake(node->mix));
     wake = dp_time_min(wake, dp_catchup_wake(node));
     wake = dp_time_min(wake, dp_train_wake(node));
-    if (node->chain->failed || node->train.row_failed) {
+    if (node->chain->failed || node->train.row_failed || node->proof.failed) {
         wake = dp_time_min(wake, dp_time_after(node->now, DP_REPEAT_US));
     }
     return wake;

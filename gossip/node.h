@@ -229,8 +229,9 @@ typedef enum dp_store_kind {
     DP_STORE_VOTE =
         1, /* {slot, promised, accepted ballot, accepted record} of the slot being voted on */
     DP_STORE_DECIDED, /* record and certificate of a slot; chain head = slot. Also drops the vote row of that slot */
-    DP_STORE_PENDING, /* the publication under way */
-    DP_STORE_EXCHANGE /* one row of the pair-exchange journal, by exchange id */
+    DP_STORE_PENDING,  /* the publication under way */
+    DP_STORE_EXCHANGE, /* one row of the pair-exchange journal, by exchange id */
+    DP_STORE_PROOF     /* that a voter voted twice; outlives everything but a FORK */
 } dp_store_kind;
 
 /* Why an object is held. A blob is kept until its round is older than the window; a state while it is a checkpoint. */
@@ -417,6 +418,7 @@ DP_MUST dp_status dp_node_restore_record(dp_node *node, uint64_t slot, dp_view r
                                          dp_view cert);
 DP_MUST dp_status dp_node_restore_vote(dp_node *node, dp_view row);
 DP_MUST dp_status dp_node_restore_pending(dp_node *node, dp_view row);
+DP_MUST dp_status dp_node_restore_proof(dp_node *node, dp_view row);
 DP_MUST dp_status dp_node_restore_exchange(dp_node *node, const uint8_t exchange[16], dp_view row);
 /* A checkpoint that the store holds whole. */
 DP_MUST dp_status dp_node_restore_checkpoint(dp_node *node, uint64_t round,
@@ -448,6 +450,7 @@ typedef struct dp_node_view {
     bool is_voter;
     bool quorum; /* a majority of voters is heard */
     bool training;
+    dp_peer culprit;        /* of the double vote that HALTED is about; zero if none */
     uint32_t listed_last;   /* contributors of the last ROUND record */
     uint64_t exchanges;     /* pair exchanges done */
     uint64_t rejected;      /* messages refused */

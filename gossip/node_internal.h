@@ -1,5 +1,5 @@
 /* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c, node_open.c
- * and node_route.c (messages), chain.c (records), round.c, tell.c, close.c and propose.c (the voter's side of a round), pending.c,
+ * and node_route.c (messages), proof.c (of double votes), chain.c (records), round.c, tell.c, close.c and propose.c (the voter's side of a round), pending.c,
  * load.c and train.c (the trainer's side), catchup.c, node_view.c. */
 #ifndef DP_GOSSIP_NODE_INTERNAL_H
 #define DP_GOSSIP_NODE_INTERNAL_H
@@ -26,6 +26,8 @@ enum {
     DP_HELD_MAX = 4096,   /* objects known to be here */
     DP_CKPTS_MAX = 4,     /* own checkpoints remembered */
     DP_PENDING_ROW_MAX = 512,
+    DP_PROOF_ROW_HEAD = 1 + 32,
+    DP_PROOF_ROW_MAX = DP_PROOF_ROW_HEAD + 2 + 2 * (1 + DP_VOTE_BYTES),
     DP_OFFERS_MAX = 32, /* candidates for the vote */
     DP_REMOVES_MAX = 8,
     DP_FENCES_MAX = 8,
@@ -211,6 +213,16 @@ typedef struct dp_catchup {
     dp_time dials_at;
 } dp_catchup;
 
+/* Of a double vote; empty while row_size is 0. */
+typedef struct dp_proof {
+    dp_peer culprit;
+    size_t row_size;
+    uint8_t row[DP_PROOF_ROW_MAX];
+    uint32_t op; /* of the DP_STORE_PROOF under way, 0: none */
+    bool failed;
+    dp_time stored_at;
+} dp_proof;
+
 typedef struct dp_held {
     dp_hash root;
     uint64_t size;
@@ -245,6 +257,7 @@ struct dp_node {
     dp_round *round;
     dp_train train;
     dp_catchup catchup;
+    dp_proof proof;
     dp_map held_map;
     dp_held *held;
     dp_remove own_remove;
@@ -268,7 +281,17 @@ uint32_t dp_node_member_index(const dp_node *node, const dp_peer *peer);
 
 /* node_route.c */
 void dp_node_message(dp_node *node, const dp_event *event);
-void dp_node_proof(void *context, const dp_vote *a, const dp_vote *b);
+
+/* proof.c */
+/* Two votes of one voter that contradict each other, signatures checked. */
+void dp_proof_found(void *context, const dp_vote *a, const dp_vote *b);
+dp_status dp_proof_message(dp_node *node, dp_view message);
+dp_status dp_proof_restore(dp_node *node, dp_view row);
+void dp_proof_start(dp_node *node);
+bool dp_proof_stored(dp_node *node, uint32_t op, dp_status status);
+void dp_proof_tick(dp_node *node);
+void dp_proof_tell(dp_node *node, const dp_peer *to);
+void dp_proof_repeat(dp_node *node);
 
 /* chain.c */
 dp_ring_row *dp_chain_row(const dp_node *node, uint64_t round);

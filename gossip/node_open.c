@@ -135,7 +135,7 @@ dp_status dp_node_open(dp_node **out, const dp_node_config *config)
                                  .value = dp_round_value,
                                  .send = vote_send,
                                  .store = vote_store,
-                                 .proof = dp_node_proof};
+                                 .proof = dp_proof_found};
     dp_commit_init(node->commit, &host, &config->crypto, &node->run,
                    config->has_vote_key ? config->vote_public_key : NULL);
     node->chain->genesis_digest = dp_ledger_digest(&node->ledger);
@@ -174,6 +174,11 @@ dp_status dp_node_restore_record(dp_node *node, uint64_t slot, dp_view record, d
 dp_status dp_node_restore_vote(dp_node *node, dp_view row)
 {
     return dp_commit_restore(node->commit, row);
+}
+
+dp_status dp_node_restore_proof(dp_node *node, dp_view row)
+{
+    return dp_proof_restore(node, row);
 }
 
 dp_status dp_node_restore_pending(dp_node *node, dp_view row)

@@ -4,54 +4,6 @@
 #include "base/assert.h"
 #include "gossip/node_internal.h"
 
-/* ---- proof of a double vote ---- */
-
-static void halt(dp_node *node, const dp_peer *culprit)
-{
-    if (node->halted) {
-        return;
-    }
-    node->halted = true;
-    node->dirty = true;
-    dp_action *action = dp_out_add(&node->out, DP_DO_HALT);
-    action->u.note = (dp_note){.code = DP_NOTE_REJECTED,
-                               .round = node->ledger.slot + 1,
-                               .peer = *culprit,
-                               .cause = "voted twice"};
-}
-
-void dp_node_proof(void *context, const dp_vote *a, const dp_vote *b)
-{
-    dp_node *node = context;
-    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
-
-    dp_proof_msg_write(&writer, a, b);
-    dp_node_send_all(node, dp_view_of(writer.data, writer.size));
-    halt(node, &node->ledger.voters[a->voter].peer);
-}
-
-static dp_status on_proof(dp_node *node, dp_view bytes)
-{
-    dp_vote a;
-    dp_vote b;
-
-    DP_TRY(dp_proof_msg_read(bytes, &a, &b));
-    if (a.slot != node->ledger.slot + 1 || b.slot != a.slot || a.voter != b.voter ||
-        a.voter >= node->ledger.n_voters || a.type != DP_MSG_ACCEPTED || b.type != a.type ||
-        a.ballot != b.ballot || dp_hash_equal(&a.hash, &b.hash)) {
-        return DP_DENIED;
-    }
-    const uint8_t *key = node->ledger.voters[a.voter].key;
-    if (!dp_vote_verify(&a, &node->config.crypto, &node->run, key) ||
-        !dp_vote_verify(&b, &node->config.crypto, &node->run, key)) {
-        return DP_BADSIG;
-    }
-    if (!node->halted) {
-        dp_node_proof(node, &a, &b);
-    }
-    return DP_OK;
-}
-
 /* ---- messages ---- */
 
 static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
@@ -73,6 +25,10 @@ static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
             action->u.serve.count =
                 count < DP_RECORDS_PER_MESSAGE ? (uint32_t)count : (uint32_t)DP_RECORDS_PER_MESSAGE;
         }
+        return DP_OK;
+    }
+    if (node->halted) { /* Nothing more is decided here, and this is why. */
+        dp_proof_tell(node, from);
         return DP_OK;
     }
     if (msg.vote.slot > commit->slot) {
@@ -203,7 +159,7 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     case DP_MSG_DECIDE:
         return on_decide(node, bytes, &peer);
     case DP_MSG_PROOF:
-        return on_proof(node, bytes);
+        return dp_proof_message(node, bytes);
     case DP_MSG_RECORDS_GET:
         return on_records_get(node, bytes, &peer);
     case DP_MSG_RECORDS:

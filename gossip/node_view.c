@@ -23,6 +23,7 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
     view->is_voter = node->commit->self != DP_NOBODY && !node->commit->key_lost;
     view->quorum = dp_beat_quorum(&node->beat);
     view->training = train->training;
+    view->culprit = node->proof.culprit;
     view->listed_last = node->chain->listed_last;
     view->exchanges = train->mixed;
     view->rejected = node->rejected;

@@ -123,6 +123,7 @@ void dp_round_repeat(dp_node *node)
     dp_round_tell_state(node);
     tell_offer(node);
     ask_for_fence(node);
+    dp_proof_repeat(node);
     if (node->leaving && node->mode != DP_MODE_LEFT &&
         dp_peer_equal(&node->own_remove.peer, &node->self)) {
         dp_writer writer = dp_writer_of(node->room, sizeof node->room);

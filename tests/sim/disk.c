@@ -50,6 +50,7 @@ void dp_disk_close(dp_disk *disk)
     free(disk->uses);
     row_clear(&disk->vote);
     row_clear(&disk->pending);
+    row_clear(&disk->proof);
     for (uint32_t i = 0; i < disk->n_exchanges; i++) {
         row_clear(&disk->exchanges[i]);
     }
@@ -267,6 +268,8 @@ static void perform(dp_disk *disk, dp_disk_write *write)
         append_record(disk, write);
     } else if (write->row_kind == DP_STORE_PENDING) {
         replace_row(disk, &disk->pending, write);
+    } else if (write->row_kind == DP_STORE_PROOF) {
+        replace_row(disk, &disk->proof, write);
     } else {
         put_exchange(disk, write);
     }

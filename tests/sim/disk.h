@@ -74,6 +74,7 @@ typedef struct dp_disk {
     uint32_t records_capacity;
     dp_disk_row vote;
     dp_disk_row pending;
+    dp_disk_row proof;
     dp_disk_row exchanges[DP_DISK_EXCHANGES_MAX];
     uint32_t n_exchanges;
     dp_disk_checkpoint checkpoints[DP_DISK_CHECKPOINTS_MAX];

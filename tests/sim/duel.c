@@ -23,6 +23,9 @@ typedef struct duel_voter {
     uint32_t index;
     bool up;
     dp_commit commit;
+    dp_vote heard[DP_VOTERS_MAX]; /* highest ACCEPTED of each voter given to it in this life */
+    uint32_t heard_from;          /* bit per voter */
+    uint32_t proofs;
     uint32_t op; /* of the write under way, 0: none */
     dp_packet *writing;
     dp_packet *durable; /* the vote row; NULL: none */
@@ -133,6 +136,7 @@ static void proof(void *context, const dp_vote *a, const dp_vote *b)
     duel_voter *voter = context;
 
     (void)b;
+    voter->proofs++;
     if (!voter->world->liar) {
         dp_sim_fail(voter->world->sim, "S1", voter->index, "proof of a double vote of voter %u",
                     a->voter);
@@ -163,6 +167,7 @@ static void start(duel *d, duel_voter *voter)
     voter->up = true;
     voter->op = 0;
     voter->crash_now = false;
+    voter->heard_from = 0;
 }
 
 static void end_write(duel_voter *voter)
@@ -194,6 +199,39 @@ static void crash(duel *d, duel_voter *voter)
     }
 }
 
+/* Before a voter is given an ACCEPTED: will it hold two that contradict each other? Then it must say so. */
+static bool contradicts(duel *d, duel_voter *voter, const dp_vote *vote)
+{
+    if (!d->liar || vote->type != DP_MSG_ACCEPTED || voter->commit.decided ||
+        vote->voter == voter->index || vote->voter >= d->n ||
+        !dp_vote_verify(
+            vote, &voter->commit.crypto, &d->sim->run,
+            d->ledger.voters[vote->voter].key)) { /* Of a key that it lost, and so on. */
+        return false;
+    }
+    dp_vote *last = &voter->heard[vote->voter];
+    const uint32_t bit = 1U << vote->voter;
+    if ((voter->heard_from & bit) != 0 && vote->ballot <= last->ballot) {
+        return vote->ballot == last->ballot && !dp_hash_equal(&vote->hash, &last->hash);
+    }
+    voter->heard_from |= bit;
+    *last = *vote;
+    return false;
+}
+
+static void give(duel *d, duel_voter *voter, const dp_vote_msg *msg)
+{
+    const bool twice = contradicts(d, voter, &msg->vote);
+    const uint32_t proofs = voter->proofs;
+
+    DP_IGNORE(dp_commit_message(&voter->commit, d->now, msg)); /* a refusal is an answer too */
+    if (twice && voter->proofs == proofs) {
+        dp_sim_fail(d->sim, "P1", voter->index,
+                    "voter %u accepted two records in ballot %u and nobody is told",
+                    msg->vote.voter, msg->vote.ballot);
+    }
+}
+
 static void deliver(duel *d)
 {
     static dp_vote_msg msg;
@@ -211,9 +249,30 @@ static void deliver(duel *d)
         d->messages[at] = d->messages[--d->n_messages];
     }
     if (voter->up && dp_vote_msg_read(dp_view_of(packet->data, packet->size), &msg) == DP_OK) {
-        DP_IGNORE(dp_commit_message(&voter->commit, d->now, &msg)); /* a refusal is an answer too */
+        give(d, voter, &msg);
     }
     dp_packet_drop(packet);
+}
+
+/* The owner says of a second record, to everybody in turn, that it accepted that one. */
+static void accept_twice(duel *d, uint32_t owner, const dp_hash *hash)
+{
+    static uint8_t bytes[DP_VOTE_MESSAGE_MAX];
+    const dp_crypto crypto = dp_sim_crypto(&d->sim->hosts[owner]);
+    dp_vote_msg msg = {.vote = {.type = DP_MSG_ACCEPTED,
+                                .voter = (uint8_t)owner,
+                                .slot = 1,
+                                .prev = d->sim->run,
+                                .hash = *hash}};
+    dp_writer w = dp_writer_of(bytes, sizeof bytes);
+
+    dp_assert(dp_vote_sign(&msg.vote, &crypto, &d->sim->run));
+    dp_vote_msg_write(&w, &msg);
+    for (uint32_t i = 0; i < d->n; i++) {
+        if (i != owner) {
+            post(d, owner, i, dp_view_of(bytes, w.size));
+        }
+    }
 }
 
 static void lie(duel *d)
@@ -234,6 +293,9 @@ static void lie(duel *d)
     dp_assert(dp_vote_sign(&msg.vote, &crypto, &d->sim->run));
     dp_vote_msg_write(&w, &msg);
     post(d, owner, (uint32_t)below(d, d->n), dp_view_of(bytes, w.size));
+    if ((d->sim->options.seed & 3) == 0) {
+        accept_twice(d, owner, &msg.vote.hash);
+    }
 }
 
 static void act(duel *d)

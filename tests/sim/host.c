@@ -387,6 +387,9 @@ static void restore_rows(dp_host *host)
                                             sim->shelf.items[i].size);
         }
     }
+    if (status == DP_OK && disk->proof.size != 0) {
+        status = dp_node_restore_proof(host->node, dp_view_of(disk->proof.data, disk->proof.size));
+    }
     for (uint32_t i = 0; i < sim->plan.nodes && status == DP_OK; i++) {
         if (host->met[i] != 0 && i != host->index) {
             dp_addr addr = {.family = 4, .port = 1};

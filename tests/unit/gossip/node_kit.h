@@ -36,6 +36,8 @@ typedef struct kit_node {
     size_t vote_size;
     uint8_t *pending;
     size_t pending_size;
+    uint8_t *proof;
+    size_t proof_size;
     dp_hash held[KIT_OBJECTS];
     uint32_t n_held;
     uint64_t saved_round;
@@ -182,6 +184,11 @@ static inline void kit_store(kit_world *world, kit_node *node, const dp_action *
         node->slots = slot;
         break;
     }
+    case DP_STORE_PROOF:
+        free(node->proof);
+        node->proof = kit_copy(bytes);
+        node->proof_size = bytes.size;
+        break;
     case DP_STORE_EXCHANGE:
         break;
     }
@@ -406,6 +413,10 @@ static inline void kit_boot(kit_world *world, uint32_t index)
         assert_int_equal(dp_node_restore_vote(node->node, dp_view_of(node->vote, node->vote_size)),
                          DP_OK);
     }
+    if (node->proof != NULL) {
+        assert_int_equal(
+            dp_node_restore_proof(node->node, dp_view_of(node->proof, node->proof_size)), DP_OK);
+    }
     if (node->pending != NULL) {
         assert_int_equal(
             dp_node_restore_pending(node->node, dp_view_of(node->pending, node->pending_size)),
@@ -510,6 +521,7 @@ static inline void kit_close(kit_world *world)
         dp_node_close(node->node);
         free(node->vote);
         free(node->pending);
+        free(node->proof);
         for (uint64_t slot = 1; slot <= node->slots; slot++) {
             free(node->records[slot].record);
         }

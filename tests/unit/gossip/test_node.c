@@ -332,6 +332,62 @@ static void proof_of_a_double_vote_halts_everybody(void **state)
     kit_close(world);
 }
 
+static void give_proof(kit_world *world, uint32_t to, uint32_t culprit, uint64_t slot)
+{
+    const dp_run_id run = kit_run();
+    const dp_crypto liar = kit_crypto(culprit);
+    dp_vote votes[2];
+    uint8_t room[512];
+    dp_writer writer = dp_writer_of(room, sizeof room);
+
+    for (uint32_t i = 0; i < 2; i++) {
+        votes[i] = (dp_vote){.type = DP_MSG_ACCEPTED,
+                             .voter = 0, /* A label; whose key it is decides. */
+                             .slot = slot,
+                             .prev = kit_look(world, to).head,
+                             .ballot = 7,
+                             .hash = {{(uint8_t)(i + 1)}}};
+        assert_true(dp_vote_sign(&votes[i], &liar, &run));
+    }
+    dp_proof_msg_write(&writer, &votes[0], &votes[1]);
+    kit_send(world, (to + 1) % world->n, to, dp_view_of(room, writer.size));
+    kit_drain(world);
+}
+
+static void a_proof_survives_a_restart_and_reaches_who_was_away(void **state)
+{
+    kit_world *world = three();
+    const dp_peer culprit = kit_peer(1);
+
+    (void)state;
+    kit_kill(world, 2);
+    give_proof(world, 0, 1, kit_look(world, 0).slot + 1);
+    assert_int_equal(kit_look(world, 0).mode, DP_MODE_HALTED);
+    kit_kill(world, 0);
+    kit_kill(world, 1);
+    kit_boot(world, 0);
+    assert_int_equal(kit_look(world, 0).mode, DP_MODE_HALTED);
+    assert_memory_equal(kit_look(world, 0).culprit.bytes, culprit.bytes, sizeof culprit.bytes);
+    kit_boot(world, 2);
+    kit_link(world, 0, 2);
+    kit_drain(world);
+    assert_int_equal(kit_look(world, 2).mode, DP_MODE_HALTED);
+    assert_memory_equal(kit_look(world, 2).culprit.bytes, culprit.bytes, sizeof culprit.bytes);
+    assert_false(world->nodes[2].trains);
+    kit_close(world);
+}
+
+static void a_proof_against_a_stranger_stops_nobody(void **state)
+{
+    kit_world *world = three();
+
+    (void)state;
+    give_proof(world, 0, 3, kit_look(world, 0).slot + 1);
+    assert_int_equal(kit_look(world, 0).mode, DP_MODE_SYNC);
+    assert_int_equal(kit_look(world, 0).rejected, 1);
+    kit_close(world);
+}
+
 static void the_discount_halves_every_four_rounds_and_ends_after_sixteen(void **state)
 {
     (void)state;
@@ -361,6 +417,8 @@ int main(void)
         cmocka_unit_test(who_stops_is_not_suspected_but_known_to_be_away),
         cmocka_unit_test(a_nack_counts_only_from_its_voter),
         cmocka_unit_test(proof_of_a_double_vote_halts_everybody),
+        cmocka_unit_test(a_proof_survives_a_restart_and_reaches_who_was_away),
+        cmocka_unit_test(a_proof_against_a_stranger_stops_nobody),
         cmocka_unit_test(the_discount_halves_every_four_rounds_and_ends_after_sixteen),
         cmocka_unit_test(messages_of_junk_are_counted_and_change_nothing),
     };

@@ -1,0 +1,181 @@
+/* Proof that a voter signed two records in one ballot (review, A12): checked by anybody, kept on disk, given to whoever asks;
+ * who holds one decides nothing more on this fork.
+ *
+ * Row: u8 version 1 | 32 culprit | PROOF message. Whom a vote is of is not signed in it, so the key decides: any voter of the
+ * chain as known here under whose key both signatures hold. A former voter's key accuses nobody, lest who was put out can
+ * stop the run. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/node_internal.h"
+
+enum { ROW_VERSION = 1 };
+
+static bool contradict(const dp_vote *a, const dp_vote *b)
+{
+    return a->type == DP_MSG_ACCEPTED && b->type == a->type && a->slot == b->slot &&
+           dp_hash_equal(&a->fork, &b->fork) && dp_hash_equal(&a->prev, &b->prev) &&
+           a->ballot == b->ballot && !dp_hash_equal(&a->hash, &b->hash);
+}
+
+/* Which voter signed both; DP_NOBODY: none that is known here. */
+static uint32_t find_culprit(const dp_node *node, const dp_vote *a, const dp_vote *b)
+{
+    for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
+        const uint32_t index = (a->voter + i) % node->ledger.n_voters; /* As named: most likely. */
+        const uint8_t *key = node->ledger.voters[index].key;
+        if (dp_vote_verify(a, &node->config.crypto, &node->run, key) &&
+            dp_vote_verify(b, &node->config.crypto, &node->run, key)) {
+            return index;
+        }
+    }
+    return DP_NOBODY;
+}
+
+static dp_status check(const dp_node *node, dp_view message, uint32_t *culprit)
+{
+    dp_vote a;
+    dp_vote b;
+
+    DP_TRY(dp_proof_msg_read(message, &a, &b));
+    if (!contradict(&a, &b) || !dp_hash_equal(&a.fork, &node->ledger.fork)) {
+        return DP_DENIED;
+    }
+    *culprit = find_culprit(node, &a, &b);
+    return *culprit == DP_NOBODY ? DP_BADSIG : DP_OK;
+}
+
+static void halt(dp_node *node)
+{
+    node->halted = true;
+    node->dirty = true;
+    dp_action *action = dp_out_add(&node->out, DP_DO_HALT);
+    action->u.note = (dp_note){.code = DP_NOTE_REJECTED,
+                               .round = node->ledger.slot + 1,
+                               .peer = node->proof.culprit,
+                               .cause = "voted twice"};
+}
+
+static void write_row(dp_node *node)
+{
+    dp_proof *proof = &node->proof;
+    dp_action *action = dp_out_store(&node->out, DP_STORE_PROOF, &proof->op);
+
+    proof->failed = false;
+    proof->stored_at = node->now;
+    action->u.store.bytes = dp_view_of(proof->row, proof->row_size);
+}
+
+static dp_view message_of(const dp_proof *proof)
+{
+    return dp_view_of(proof->row + DP_PROOF_ROW_HEAD, proof->row_size - DP_PROOF_ROW_HEAD);
+}
+
+static void take(dp_node *node, uint32_t culprit, dp_view message)
+{
+    dp_proof *proof = &node->proof;
+    dp_writer writer = dp_writer_of(proof->row, sizeof proof->row);
+
+    proof->culprit = node->ledger.voters[culprit].peer;
+    dp_write_u8(&writer, ROW_VERSION);
+    dp_write_bytes(&writer, proof->culprit.bytes, sizeof proof->culprit.bytes);
+    dp_write_view(&writer, message);
+    dp_assert(!writer.full);
+    proof->row_size = writer.size;
+    halt(node);
+    write_row(node);
+    dp_node_send_all(node, message_of(proof));
+}
+
+void dp_proof_found(void *context, const dp_vote *a, const dp_vote *b)
+{
+    dp_node *node = context;
+    uint8_t room[DP_PROOF_ROW_MAX];
+    dp_writer writer = dp_writer_of(room, sizeof room);
+
+    dp_assert(contradict(a, b) && a->voter < node->ledger.n_voters);
+    dp_proof_msg_write(&writer, a, b);
+    dp_assert(!writer.full);
+    if (!node->halted) {
+        take(node, a->voter, dp_view_of(room, writer.size));
+    }
+}
+
+dp_status dp_proof_message(dp_node *node, dp_view message)
+{
+    uint32_t culprit = 0;
+
+    if (node->halted) {
+        return DP_OK;
+    }
+    DP_TRY(check(node, message, &culprit));
+    take(node, culprit, message);
+    return DP_OK;
+}
+
+dp_status dp_proof_restore(dp_node *node, dp_view row)
+{
+    dp_proof *proof = &node->proof;
+    uint32_t culprit = 0;
+
+    if (row.size < DP_PROOF_ROW_HEAD || row.size > sizeof proof->row) {
+        return DP_BADMSG;
+    }
+    if (row.data[0] != ROW_VERSION) {
+        return DP_VERSION;
+    }
+    const dp_status status = check(
+        node, dp_view_of(row.data + DP_PROOF_ROW_HEAD, row.size - DP_PROOF_ROW_HEAD), &culprit);
+    if (status == DP_DENIED || status == DP_BADSIG) {
+        return DP_OK; /* Of an earlier fork, or its culprit is no voter any more: it has done its work. */
+    }
+    DP_TRY(status);
+    memcpy(proof->row, row.data, row.size);
+    proof->row_size = row.size;
+    proof->culprit = node->ledger.voters[culprit].peer;
+    return DP_OK;
+}
+
+void dp_proof_start(dp_node *node)
+{
+    if (node->proof.row_size > 0) {
+        halt(node);
+    }
+}
+
+bool dp_proof_stored(dp_node *node, uint32_t op, dp_status status)
+{
+    dp_proof *proof = &node->proof;
+
+    if (proof->op == 0 || op != proof->op) {
+        return false;
+    }
+    proof->op = 0;
+    proof->failed = status != DP_OK;
+    return true;
+}
+
+void dp_proof_tick(dp_node *node)
+{
+    if (node->proof.failed && dp_time_between(node->proof.stored_at, node->now) >= DP_REPEAT_US) {
+        write_row(node);
+    }
+}
+
+void dp_proof_tell(dp_node *node, const dp_peer *to)
+{
+    if (node->halted) {
+        dp_node_send(node, to, message_of(&node->proof));
+    }
+}
+
+/* Those who do not say of themselves that they have halted may not have heard. */
+void dp_proof_repeat(dp_node *node)
+{
+    for (uint32_t i = 1; node->halted && i < dp_members_count(node->members); i++) {
+        const dp_member *member = dp_members_at(node->members, i);
+        if (member->linked && !(member->has_summary && member->summary.mode == DP_MODE_HALTED)) {
+            dp_node_send(node, &member->peer, message_of(&node->proof));
+        }
+    }
+}
