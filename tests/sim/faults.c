@@ -48,6 +48,9 @@ void dp_faults_start(dp_sim *sim)
             host->clock_ppm = (int32_t)below(sim, 1001) - 500;
             host->wall_offset_ms = (int64_t)below(sim, 60000) - 30000;
         }
+        if (i >= sim->plan.at_start) {
+            continue;
+        }
         dp_sim_push(sim, &(dp_occasion){.at_us = at, .kind = DP_ON_BOOT, .node = i});
     }
     for (uint32_t i = 0; i < sizeof striking / sizeof striking[0]; i++) {

@@ -94,7 +94,9 @@ static void do_send(dp_host *host, const dp_action *action)
         if (action->u.send.to == DP_TO_PEER) {
             to = dp_sim_index(sim, &action->u.send.peer);
         }
-        if (to < sim->plan.nodes && to != host->index) {
+        if (to < sim->plan.nodes && to != host->index &&
+            sim->net.ends[(size_t)host->index * sim->plan.nodes + to].connection != 0) {
+            dp_measure_sent(sim, host->index, packet);
             DP_IGNORE(dp_net_send(&sim->net, &sim->queue, sim->now_us, host->index, to,
                                   dp_packet_share(packet),
                                   DP_NET_CONTROL)); /* a full queue is found by the loop */
@@ -249,6 +251,7 @@ static void do_note(dp_host *host, const dp_action *action)
     const dp_note *note = &action->u.note;
 
     dp_oracle_note(host, note);
+    dp_measure_note(host, note);
     if (host->sim->options.trace == (int32_t)host->index) {
         printf("%10.6f node %u note %s round %llu peer %u a %llu b %llu %s\n",
                (double)host->sim->now_us / 1e6, host->index, dp_note_name(note->code),
@@ -581,6 +584,9 @@ static void on_disk(dp_host *host)
         break;
     case DP_THEN_STORED:
         dp_oracle_stored(host, write);
+        if (write->row_kind == DP_STORE_DECIDED) {
+            dp_measure_stored(host, write->row.slot);
+        }
         event.u.stored.op = write->op;
         dp_host_event(host, &event);
         break;
@@ -675,6 +681,8 @@ void dp_host_occasion(dp_host *host, dp_occasion *occasion)
     case DP_ON_FAULT:
     case DP_ON_LEAVE:
     case DP_ON_RESUME:
+    case DP_ON_CHURN:
+    case DP_ON_LOOK:
         break;
     }
 }

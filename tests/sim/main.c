@@ -31,18 +31,21 @@ typedef struct report {
     bool failed;
     dp_sim_failure failure;
     dp_sim_totals totals;
+    dp_measure measure;
     uint32_t nodes;
     uint32_t faults; /* mask of classes that were on */
 } report;
 
 static void usage(FILE *out)
 {
-    fprintf(out, "usage: dpsim --seed N | --seeds A..B [--nodes N] [--until SECONDS] [--faults "
-                 "LIST|all|none] [--every]\n"
-                 "             [--profile swarm|rivals|gossip|calm|duel|liar] [--jobs N] "
-                 "[--max-failures N] [--trace NODE] [--shrink]\n"
-                 "             [--keep-vote-key] [--json] [--quiet]\n"
-                 "faults:");
+    fprintf(out,
+            "usage: dpsim --seed N | --seeds A..B [--nodes N] [--until SECONDS] [--faults "
+            "LIST|all|none] [--every]\n"
+            "             [--profile swarm|rivals|gossip|calm|duel|liar|scale|detect] [--jobs N] "
+            "[--max-failures N] [--trace NODE] [--shrink]\n"
+            "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
+            "             [--keep-vote-key] [--json] [--quiet]\n"
+            "faults:");
     for (int i = 0; i < DP_FAULT_COUNT; i++) {
         fprintf(out, " %s", dp_fault_name((dp_fault)i));
     }
@@ -112,6 +115,18 @@ static bool read_value(arguments *args, const char *name, const char *value)
         args->options.until_us = (uint64_t)(strtod(value, NULL) * 1e6);
         return args->options.until_us > 0;
     }
+    if (strcmp(name, "--loss") == 0) {
+        args->options.loss_milli = (uint32_t)(strtod(value, NULL) * 10 + 0.5);
+        return args->options.loss_milli < 1000;
+    }
+    if (strcmp(name, "--churn") == 0) {
+        args->options.churn_milli = (uint32_t)(strtod(value, NULL) * 10 + 0.5);
+        return args->options.churn_milli <= 10000;
+    }
+    if (strcmp(name, "--round") == 0) {
+        args->options.round_ms = (uint32_t)(strtod(value, NULL) * 1000 + 0.5);
+        return args->options.round_ms >= 100;
+    }
     if (strcmp(name, "--trace") == 0) {
         args->options.trace = atoi(value);
         return true;
@@ -169,6 +184,7 @@ static void run_seed(const arguments *args, uint64_t seed, report *out)
         out->failed = !(duel ? dp_duel_run(&sim) : dp_sim_run(&sim));
         out->failure = sim.failure;
         out->totals = sim.totals;
+        out->measure = sim.measure;
         out->nodes = sim.plan.nodes;
         out->faults = sim.plan.on;
     }
@@ -203,12 +219,14 @@ static void print_report(const arguments *args, const report *r)
                ",\"failed\":%s,\"invariant\":\"%s\",\"at_s\":%.6f,\"node\":%u,\"nodes\":%u,"
                "\"rounds\":%" PRIu64 ",\"slots\":%" PRIu64 ",\"crashes\":%" PRIu64
                ",\"exchanges\":%" PRIu64
-               ",\"ended_s\":%.3f,\"together_s\":%.3f,\"digest\":\"%016" PRIx64 "\"}\n",
+               ",\"ended_s\":%.3f,\"together_s\":%.3f,\"digest\":\"%016" PRIx64 "\"",
                r->seed, r->failed ? "true" : "false", r->failure.invariant,
                (double)r->failure.at_us / 1e6, r->failure.node, r->nodes, r->totals.rounds,
                r->totals.slots, r->totals.crashes, r->totals.exchanges,
                (double)r->totals.ended_us / 1e6, (double)r->totals.together_us / 1e6,
                r->totals.digest);
+        dp_measure_print(stdout, &r->measure, &r->totals);
+        printf("}\n");
         return;
     }
     if (r->failed) {
@@ -311,6 +329,8 @@ typedef struct sums {
     uint64_t occasions;
     uint64_t together_us_max;
     uint64_t digest;
+    dp_sim_totals totals; /* node_us, messages, steps, ended_us of all runs */
+    dp_measure measure;
 } sums;
 
 static void add_up(sums *all, const report *r)
@@ -325,6 +345,11 @@ static void add_up(sums *all, const report *r)
     if (r->totals.together_us > all->together_us_max) {
         all->together_us_max = r->totals.together_us;
     }
+    all->totals.node_us += r->totals.node_us;
+    all->totals.messages += r->totals.messages;
+    all->totals.steps += r->totals.steps;
+    all->totals.ended_us += r->totals.ended_us;
+    dp_measure_add(&all->measure, &r->measure);
     all->digest += r->totals.digest * (2 * r->seed + 1); /* the order of arrival does not matter */
 }
 
@@ -332,8 +357,10 @@ static void print_sums(const arguments *args, const sums *all, double took)
 {
     if (args->json) {
         printf("{\"seeds\":%" PRIu64 ",\"failures\":%" PRIu64 ",\"rounds\":%" PRIu64
-               ",\"seconds\":%.3f,\"digest\":\"%016" PRIx64 "\"}\n",
+               ",\"seconds\":%.3f,\"digest\":\"%016" PRIx64 "\"",
                all->seeds, all->failures, all->rounds, took, all->digest);
+        dp_measure_print(stdout, &all->measure, &all->totals);
+        printf("}\n");
         return;
     }
     printf("%" PRIu64 " seeds, %" PRIu64 " failed; %" PRIu64 " rounds, %" PRIu64

@@ -7,8 +7,8 @@ static const char *const fault_names[DP_FAULT_COUNT] = {
     "slow", "pause", "trainer", "disk",    "late",      "leave",  "clock",
 };
 
-static const char *const profile_names[DP_PROFILE_COUNT] = {"swarm", "rivals", "gossip",
-                                                            "calm",  "duel",   "liar"};
+static const char *const profile_names[DP_PROFILE_COUNT] = {"swarm", "rivals", "gossip", "calm",
+                                                            "duel",  "liar",   "scale",  "detect"};
 
 const char *dp_fault_name(dp_fault fault)
 {
@@ -125,6 +125,30 @@ static void bias(dp_plan *plan, dp_profile profile, dp_rng *rng)
     }
 }
 
+/* As runs of the default settings are, on one good network. */
+static void steady(dp_plan *plan, const dp_sim_options *options)
+{
+    const bool detect = options->profile == DP_PROFILE_DETECT;
+
+    plan->measured = true;
+    plan->on = 0;
+    plan->nodes = options->nodes != 0 ? options->nodes : detect ? 8 : 100;
+    plan->round_ms = options->round_ms != 0 ? options->round_ms : 30000;
+    plan->gossip_round_ms = 10000;
+    plan->voters_max = 7;
+    plan->inner_steps_max = 100000;
+    plan->disk_us_max = 1000;
+    plan->crash_after_send = 0;
+    plan->at_start = options->churn_milli == 0 ? plan->nodes : plan->nodes - plan->nodes / 6;
+    plan->churn_us = detect ? 10000000
+                     : options->churn_milli == 0
+                         ? 0
+                         : 60000000000ULL / options->churn_milli / plan->nodes;
+    plan->weather = (dp_net_weather){.loss = options->loss_milli * 65536 / 1000};
+    plan->limit_us = options->until_us != 0 ? options->until_us : 120000000;
+    plan->faults_end_us = plan->limit_us + 1;
+}
+
 void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
 {
     static const uint32_t round_ms[] = {500, 1000, 1000, 2000};
@@ -170,5 +194,9 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
         plan->faults_end_us + 120000000 + (uint64_t)plan->rounds_after * plan->round_ms * 4000;
     if (options->until_us != 0) {
         plan->limit_us = options->until_us;
+    }
+    plan->at_start = plan->nodes;
+    if (options->profile == DP_PROFILE_SCALE || options->profile == DP_PROFILE_DETECT) {
+        steady(plan, options);
     }
 }

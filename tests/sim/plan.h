@@ -38,6 +38,8 @@ typedef enum dp_profile {
     DP_PROFILE_CALM,   /* no faults */
     DP_PROFILE_DUEL,   /* duel.h: the votes of one slot alone */
     DP_PROFILE_LIAR, /* the same, and an owner who proposes two records: nobody may accept both in one ballot */
+    DP_PROFILE_SCALE, /* many nodes, no faults but what --loss and --churn add; measured, not healed */
+    DP_PROFILE_DETECT, /* few nodes on one machine, one of them killed or frozen every ten seconds; measured */
     DP_PROFILE_COUNT
 } dp_profile;
 
@@ -48,12 +50,18 @@ typedef struct dp_sim_options {
     uint32_t faults;   /* mask of dp_fault; classes outside it stay off */
     bool all_on;       /* every class of the mask is on */
     dp_profile profile;
-    bool keep_vote_key; /* the mistake M5: a vote key that outlives its vote table */
-    int32_t trace;      /* node whose events are printed, or -1 */
+    bool keep_vote_key;   /* the mistake M5: a vote key that outlives its vote table */
+    int32_t trace;        /* node whose events are printed, or -1 */
+    uint32_t loss_milli;  /* scale, detect: messages lost, per thousand */
+    uint32_t churn_milli; /* scale: nodes that come or go in a minute, per thousand */
+    uint32_t round_ms;    /* scale, detect: 0: the default of manifests */
 } dp_sim_options;
 
 typedef struct dp_plan {
     uint32_t nodes;
+    uint32_t at_start;                 /* the others join later, by churn */
+    bool measured;                     /* ends at its limit, whatever the state */
+    uint64_t churn_us;                 /* mean time between two nodes that come or go; 0: none */
     uint32_t on;                       /* mask of dp_fault */
     uint64_t fault_us[DP_FAULT_COUNT]; /* mean time between two faults of a class */
     uint64_t faults_end_us;            /* then everything is healed */

@@ -104,6 +104,7 @@ dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         DP_TRY(dp_host_open(&sim->hosts[i], sim, i));
     }
+    DP_TRY(dp_measure_open(sim));
     DP_TRY(make_manifest(sim));
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         dp_host *host = &sim->hosts[i];
@@ -122,6 +123,7 @@ void dp_sim_close(dp_sim *sim)
         dp_host_close(&sim->hosts[i]);
     }
     dp_oracle_close(sim);
+    dp_measure_close(sim);
     free(sim->hosts);
     free(sim->actions);
     dp_queue_close(&sim->queue);
@@ -160,6 +162,11 @@ static void dispatch(dp_sim *sim, dp_occasion *occasion)
     dp_sim_mark(sim, occasion->at_us, (uint64_t)occasion->kind << 32 | occasion->node);
     if (occasion->kind == DP_ON_FAULT) {
         dp_faults_strike(sim, (dp_fault)occasion->detail);
+    } else if (occasion->kind == DP_ON_CHURN) {
+        dp_churn_strike(sim);
+    } else if (occasion->kind == DP_ON_LOOK) {
+        dp_measure_look(sim);
+        dp_sim_push(sim, &(dp_occasion){.at_us = sim->now_us + DP_SECOND, .kind = DP_ON_LOOK});
     } else if (occasion->kind == DP_ON_BOOT) {
         dp_host_boot(host);
     } else if (occasion->kind == DP_ON_LEAVE) {
@@ -190,6 +197,7 @@ static void finish(dp_sim *sim)
     sim->totals.slots = dp_oracle_slots(sim);
     sim->totals.messages = sim->net.sent;
     sim->totals.ended_us = sim->now_us;
+    dp_measure_finish(sim);
 }
 
 bool dp_sim_run(dp_sim *sim)
@@ -198,11 +206,14 @@ bool dp_sim_run(dp_sim *sim)
     uint64_t look_at = 0;
 
     dp_faults_start(sim);
+    if (sim->plan.measured) {
+        dp_churn_start(sim);
+    }
     while (sim->failure.invariant[0] == '\0' && dp_queue_pop(&sim->queue, &occasion)) {
         if (occasion.at_us > sim->plan.limit_us) {
             dp_packet_drop(occasion.packet);
             sim->now_us = sim->plan.limit_us;
-            if (sim->options.until_us == 0) {
+            if (sim->options.until_us == 0 && !sim->plan.measured) {
                 dp_oracle_stuck(sim);
             }
             break;

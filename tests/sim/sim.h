@@ -9,12 +9,13 @@
 #include "base/manifest.h"
 #include "gossip/node.h"
 #include "tests/sim/host.h"
+#include "tests/sim/measure.h"
 #include "tests/sim/net.h"
 #include "tests/sim/object.h"
 #include "tests/sim/plan.h"
 #include "tests/sim/queue.h"
 
-enum { DP_SIM_SENTENCE_MAX = 240 };
+enum { DP_SIM_SENTENCE_MAX = 240, DP_MEASURE_SLOTS = 4096 };
 
 struct dp_oracle;
 
@@ -60,6 +61,11 @@ typedef struct dp_sim {
     uint64_t healed_us;
     uint32_t amnesias;
     uint32_t leavers;
+    dp_rng churn_rng;
+    uint32_t joiners; /* churn: nodes that were started since the start */
+    dp_measure measure;
+    dp_measure_host *measured; /* by host */
+    uint64_t *first_stored;    /* by slot: when the first node had the record; 0: none */
     dp_sim_failure failure;
     dp_sim_totals totals;
 } dp_sim;
@@ -79,6 +85,10 @@ void dp_sim_mark(dp_sim *sim, uint64_t a, uint64_t b); /* into the digest */
 void dp_faults_start(dp_sim *sim);
 void dp_faults_strike(dp_sim *sim, dp_fault fault);
 void dp_faults_heal(dp_sim *sim);
+
+/* churn.c */
+void dp_churn_start(dp_sim *sim);
+void dp_churn_strike(dp_sim *sim);
 
 /* Names of simulated nodes. */
 dp_peer dp_sim_peer(uint32_t index);

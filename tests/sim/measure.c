@@ -1,0 +1,233 @@
+#include "tests/sim/measure.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "gossip/msg.h"
+#include "tests/sim/sim.h"
+
+dp_status dp_measure_open(dp_sim *sim)
+{
+    sim->measured = calloc(sim->plan.nodes, sizeof *sim->measured);
+    sim->first_stored = calloc(DP_MEASURE_SLOTS, sizeof *sim->first_stored);
+    return sim->measured == NULL || sim->first_stored == NULL ? DP_NOMEM : DP_OK;
+}
+
+void dp_measure_close(dp_sim *sim)
+{
+    for (uint32_t i = 0; sim->measured != NULL && i < sim->plan.nodes; i++) {
+        free(sim->measured[i].told);
+    }
+    free(sim->measured);
+    free(sim->first_stored);
+}
+
+static dp_traffic traffic_of(uint8_t type)
+{
+    if (type <= DP_MSG_SYNC) {
+        return DP_TRAFFIC_MEMBERSHIP;
+    }
+    if (type == DP_MSG_DECIDE || type == DP_MSG_RECORDS_GET || type == DP_MSG_RECORDS) {
+        return DP_TRAFFIC_RECORDS;
+    }
+    if (type >= DP_MSG_INFO_GET && type <= DP_MSG_CHUNK) {
+        return DP_TRAFFIC_OBJECTS;
+    }
+    if (type >= DP_MSG_MIX_OFFER && type <= DP_MSG_MIX_STATUS) {
+        return DP_TRAFFIC_EXCHANGES;
+    }
+    return DP_TRAFFIC_ROUNDS; /* what is relayed is nearly always of rounds */
+}
+
+void dp_measure_sent(dp_sim *sim, uint32_t from, const dp_packet *packet)
+{
+    const dp_traffic kind = traffic_of(packet->data[0]);
+
+    sim->measure.messages[kind]++;
+    sim->measure.bytes[kind] += packet->size;
+    sim->measured[from].out_bytes += packet->size;
+}
+
+static void add(dp_delays *delays, uint64_t took_us)
+{
+    const uint64_t cell = took_us / DP_DELAY_CELL_US;
+
+    delays->cells[cell < DP_DELAY_CELLS ? cell : DP_DELAY_CELLS - 1]++;
+    delays->count++;
+}
+
+double dp_delays_percentile(const dp_delays *delays, double percent)
+{
+    const double wanted = (double)delays->count * percent / 100;
+    uint64_t seen = 0;
+
+    for (uint32_t i = 0; i < DP_DELAY_CELLS; i++) {
+        seen += delays->cells[i];
+        if (seen > 0 && (double)seen >= wanted) {
+            return (double)(i + 1) * DP_DELAY_CELL_US / 1e6;
+        }
+    }
+    return 0;
+}
+
+/* ---- suspicion and death ---- */
+
+void dp_measure_struck(dp_host *host, bool frozen)
+{
+    dp_sim *sim = host->sim;
+    dp_measure_host *book = &sim->measured[host->index];
+
+    if (book->told == NULL) {
+        book->told = malloc(sim->plan.nodes);
+    }
+    for (uint32_t i = 0; book->told != NULL && i < sim->plan.nodes; i++) {
+        book->told[i] = dp_host_up(&sim->hosts[i]) ? 0 : 2; /* who is down now tells nothing */
+    }
+    book->struck_at = sim->now_us;
+    book->frozen = frozen;
+}
+
+void dp_measure_note(dp_host *host, const dp_note *note)
+{
+    dp_sim *sim = host->sim;
+    dp_measure *m = &sim->measure;
+    const uint32_t about = dp_sim_index(sim, &note->peer);
+
+    if (note->code != DP_NOTE_MEMBER || about >= sim->plan.nodes || about == host->index ||
+        (note->b != DP_MEMBER_SUSPECT && note->b != DP_MEMBER_DEAD)) {
+        return;
+    }
+    const bool dead = note->b == DP_MEMBER_DEAD;
+    const dp_host *subject = &sim->hosts[about];
+    dp_measure_host *book = &sim->measured[about];
+    const bool stopped = subject->paused_until > sim->now_us ||
+                         sim->now_us < subject->paused_until + DP_MEASURE_SETTLED_US;
+    if (dp_host_up(subject) && (subject->paused_until == 0 || !stopped)) {
+        if (sim->now_us >= subject->up_since + DP_MEASURE_SETTLED_US && !subject->leaving) {
+            *(dead ? &m->false_evictions : &m->false_suspicions) += 1;
+        }
+        return;
+    }
+    if (book->struck_at == 0 || book->told == NULL || dp_host_up(subject) != book->frozen) {
+        return;
+    }
+    const uint64_t took = sim->now_us - book->struck_at;
+    if (book->told[host->index] < 1) {
+        add(book->frozen ? &m->frozen_suspect : &m->killed_suspect, took);
+        book->told[host->index] = 1;
+    }
+    if (dead && book->told[host->index] < 2) {
+        add(book->frozen ? &m->frozen_dead : &m->killed_dead, took);
+        book->told[host->index] = 2;
+    }
+}
+
+/* ---- records ---- */
+
+void dp_measure_stored(dp_host *host, uint64_t slot)
+{
+    dp_sim *sim = host->sim;
+    dp_measure_host *book = &sim->measured[host->index];
+
+    if (slot >= DP_MEASURE_SLOTS) {
+        return;
+    }
+    if (sim->first_stored[slot] == 0) {
+        sim->first_stored[slot] = sim->now_us;
+    } else if (book->stored_slot + 1 == slot && book->stored_at <= sim->first_stored[slot] &&
+               host->up_since <= sim->first_stored[slot]) {
+        add(&sim->measure.records, sim->now_us - sim->first_stored[slot]);
+    }
+    book->stored_slot = slot;
+    book->stored_at = sim->now_us;
+}
+
+/* ---- the whole ---- */
+
+void dp_measure_look(dp_sim *sim)
+{
+    for (uint32_t a = 0; a < sim->plan.nodes; a++) {
+        uint32_t links = 0;
+        if (!dp_host_up(&sim->hosts[a])) {
+            continue;
+        }
+        for (uint32_t b = 0; b < sim->plan.nodes; b++) {
+            links += sim->net.ends[(size_t)a * sim->plan.nodes + b].connection != 0;
+        }
+        sim->measure.links_sum += links;
+        sim->measure.links_looks++;
+        if (links > sim->measure.links_most) {
+            sim->measure.links_most = links;
+        }
+    }
+}
+
+void dp_measure_finish(dp_sim *sim)
+{
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        if (sim->measured[i].out_bytes > sim->measure.busiest_bytes) {
+            sim->measure.busiest_bytes = sim->measured[i].out_bytes;
+        }
+    }
+}
+
+static void add_delays(dp_delays *sum, const dp_delays *one)
+{
+    sum->count += one->count;
+    for (uint32_t i = 0; i < DP_DELAY_CELLS; i++) {
+        sum->cells[i] += one->cells[i];
+    }
+}
+
+void dp_measure_add(dp_measure *sum, const dp_measure *one)
+{
+    for (uint32_t i = 0; i < DP_TRAFFIC_COUNT; i++) {
+        sum->messages[i] += one->messages[i];
+        sum->bytes[i] += one->bytes[i];
+    }
+    sum->busiest_bytes =
+        one->busiest_bytes > sum->busiest_bytes ? one->busiest_bytes : sum->busiest_bytes;
+    sum->links_most = one->links_most > sum->links_most ? one->links_most : sum->links_most;
+    sum->links_sum += one->links_sum;
+    sum->links_looks += one->links_looks;
+    sum->false_suspicions += one->false_suspicions;
+    sum->false_evictions += one->false_evictions;
+    add_delays(&sum->killed_suspect, &one->killed_suspect);
+    add_delays(&sum->killed_dead, &one->killed_dead);
+    add_delays(&sum->frozen_suspect, &one->frozen_suspect);
+    add_delays(&sum->frozen_dead, &one->frozen_dead);
+    add_delays(&sum->records, &one->records);
+}
+
+static void print_delays(FILE *out, const char *name, const dp_delays *delays)
+{
+    fprintf(out, ",\"%s\":{\"samples\":%u,\"p50_s\":%.2f,\"p99_s\":%.2f}", name, delays->count,
+            dp_delays_percentile(delays, 50), dp_delays_percentile(delays, 99));
+}
+
+void dp_measure_print(FILE *out, const dp_measure *measure, const dp_sim_totals *totals)
+{
+    static const char *const names[DP_TRAFFIC_COUNT] = {"membership", "rounds", "records",
+                                                        "objects", "exchanges"};
+    const double node_s = (double)totals->node_us / 1e6;
+    const double run_s = (double)totals->ended_us / 1e6;
+
+    fprintf(out, ",\"node_seconds\":%.1f,\"messages\":%" PRIu64 ",\"steps\":%" PRIu64, node_s,
+            totals->messages, totals->steps);
+    for (uint32_t i = 0; i < DP_TRAFFIC_COUNT && node_s > 0; i++) {
+        fprintf(out, ",\"%s\":{\"messages_per_node_s\":%.2f,\"bytes_per_node_s\":%.1f}", names[i],
+                (double)measure->messages[i] / node_s, (double)measure->bytes[i] / node_s);
+    }
+    fprintf(out, ",\"busiest_bytes_per_s\":%.0f,\"links_mean\":%.1f,\"links_most\":%u",
+            run_s > 0 ? (double)measure->busiest_bytes / run_s : 0,
+            measure->links_looks > 0 ? (double)measure->links_sum / (double)measure->links_looks
+                                     : 0,
+            measure->links_most);
+    fprintf(out, ",\"false_suspicions\":%" PRIu64 ",\"false_evictions\":%" PRIu64,
+            measure->false_suspicions, measure->false_evictions);
+    print_delays(out, "killed_suspect", &measure->killed_suspect);
+    print_delays(out, "killed_dead", &measure->killed_dead);
+    print_delays(out, "frozen_suspect", &measure->frozen_suspect);
+    print_delays(out, "frozen_dead", &measure->frozen_dead);
+    print_delays(out, "record_spread", &measure->records);
+}

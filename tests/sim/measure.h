@@ -1,0 +1,82 @@
+/* What a simulated run costs and notices: traffic by kind, time until deaths are told, false suspicions, how fast records
+ * spread. It only watches; nothing here changes what happens or is part of the digest. */
+#ifndef DP_SIM_MEASURE_H
+#define DP_SIM_MEASURE_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "gossip/node.h"
+#include "tests/sim/queue.h"
+
+struct dp_sim;
+struct dp_host;
+struct dp_sim_totals;
+
+typedef enum dp_traffic {
+    DP_TRAFFIC_MEMBERSHIP = 0, /* heartbeats, pings, statements, lists */
+    DP_TRAFFIC_ROUNDS,         /* contributions, holdings, states, votes */
+    DP_TRAFFIC_RECORDS,        /* decisions and catching up with them */
+    DP_TRAFFIC_OBJECTS,        /* blobs, data, states */
+    DP_TRAFFIC_EXCHANGES,
+    DP_TRAFFIC_COUNT
+} dp_traffic;
+
+enum {
+    DP_DELAY_CELLS = 100,
+    DP_DELAY_CELL_US = 50000,       /* so the last cell begins at 5 s */
+    DP_MEASURE_SETTLED_US = 5000000 /* a node that lives for less is not falsely held for dead */
+};
+
+/* How often something took how long. */
+typedef struct dp_delays {
+    uint32_t count;
+    uint32_t cells[DP_DELAY_CELLS];
+} dp_delays;
+
+typedef struct dp_measure {
+    uint64_t messages[DP_TRAFFIC_COUNT]; /* put on a link */
+    uint64_t bytes[DP_TRAFFIC_COUNT];
+    uint64_t busiest_bytes; /* of the node that sent most */
+    uint32_t links_most;    /* of one node, looked at each second */
+    uint64_t links_sum;     /* over all looks */
+    uint64_t links_looks;
+    uint64_t false_suspicions; /* of a node that ran and was not stopped */
+    uint64_t false_evictions;  /* the same, held for dead */
+    dp_delays killed_suspect;  /* from the kill to the first word at each node that then ran */
+    dp_delays killed_dead;
+    dp_delays frozen_suspect;
+    dp_delays frozen_dead;
+    dp_delays
+        records; /* from the first node that stored a record to each other one that was level */
+} dp_measure;
+
+/* Nodes' own books; zeroed when the run starts. */
+typedef struct dp_measure_host {
+    uint64_t out_bytes;
+    uint64_t struck_at; /* killed or frozen; 0: not since it last ran */
+    bool frozen;
+    uint8_t *told;        /* by observer: 1 suspect, 2 dead, since struck_at */
+    uint64_t stored_slot; /* newest record on its disk in this life, and since when */
+    uint64_t stored_at;
+} dp_measure_host;
+
+DP_MUST dp_status dp_measure_open(struct dp_sim *sim);
+void dp_measure_close(struct dp_sim *sim);
+void dp_measure_sent(struct dp_sim *sim, uint32_t from, const dp_packet *packet);
+void dp_measure_note(struct dp_host *host, const dp_note *note);
+void dp_measure_stored(struct dp_host *host, uint64_t slot);
+/* The host was killed, or stopped. */
+void dp_measure_struck(struct dp_host *host, bool frozen);
+/* Each second. */
+void dp_measure_look(struct dp_sim *sim);
+void dp_measure_finish(struct dp_sim *sim);
+/* Over several runs. */
+void dp_measure_add(dp_measure *sum, const dp_measure *one);
+
+/* Seconds that this percentage of the samples stay within; 0 without samples. */
+double dp_delays_percentile(const dp_delays *delays, double percent);
+/* Members of a JSON object, each led by a comma. */
+void dp_measure_print(FILE *out, const dp_measure *measure, const struct dp_sim_totals *totals);
+
+#endif
