@@ -20,8 +20,8 @@ static bool read_options(const dp_cmd *cmd, dp_chaos_options *options, uint64_t 
     const bool good = dp_cmd_number(cmd, "nodes", 1, DP_CHAOS_NODES_MAX, &nodes, error) &&
                       dp_cmd_seconds(cmd, "kill-every", &kill_s, error) &&
                       dp_cmd_seconds(cmd, "duration", &duration_s, error) &&
-                      dp_cmd_number(cmd, "down", 0, 60 * 1000, &options->down_ms, error) &&
-                      dp_cmd_number(cmd, "round", 50, 60 * 1000, &options->round_ms, error) &&
+                      dp_cmd_number(cmd, "down", 0, 60 * 1000ULL, &options->down_ms, error) &&
+                      dp_cmd_number(cmd, "round", 50, 60 * 1000ULL, &options->round_ms, error) &&
                       dp_cmd_number(cmd, "seed", 0, INT64_MAX, &options->seed, error) &&
                       dp_cmd_number(cmd, "control-share", 0, SHARE_ONE, share, error);
     options->nodes = (unsigned)nodes;

@@ -137,7 +137,7 @@ static dp_status read_block(dp_reader *in, float *value, size_t length, unsigned
     const float scale = dp_half_value(half);
     uint64_t squares = 0;
     for (size_t i = 0; i < length; i++) {
-        const int32_t step = (int8_t)steps.data[i];
+        const int32_t step = (int8_t)steps.data[i]; // NOLINT(bugprone-signed-char-misuse): a number
         if (step == -128) {
             return DP_BADMSG;
         }

@@ -195,7 +195,7 @@ static dp_status read_environment(dp_config *config, dp_why *why)
         char variable[64] = "DPNODE_";
         size_t at = strlen(variable);
         for (const char *c = settings[i].name; *c != '\0' && at + 1 < sizeof variable; c++) {
-            variable[at++] = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+            variable[at++] = (char)(*c == '-' ? '_' : toupper((unsigned char)*c));
         }
         variable[at] = '\0';
         const char *value =

@@ -165,7 +165,7 @@ static void read_hello(dp_driver *driver, const dp_peer *peer, dp_view hello)
     for (size_t i = 0; i < name.size && size < DP_NAME_MAX; i++) {
         const uint8_t c = name.data[i];
         driver->names[at].name[size++] =
-            c > ' ' && c < 127 && c != '"' && c != '\\' ? (char)c : '_';
+            (char)(c > ' ' && c < 127 && c != '"' && c != '\\' ? c : '_');
     }
     driver->names[at].name[size] = '\0';
 }

@@ -9,16 +9,15 @@ uint32_t dp_round_active(const dp_node *node)
 
     for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
         const dp_member *member = dp_members_at(node->members, i);
-        if (member->state == DP_MEMBER_ALIVE && member->has_summary &&
-            member->summary.has_trainer && member->summary.mode != DP_MODE_PAUSED &&
-            member->summary.mode != DP_MODE_LEFT &&
-            member->summary.round + 1 >= node->ledger.round &&
-            dp_round_may_contribute(node, &member->peer)) {
-            active++;
-        } else if (member->state == DP_MEMBER_ALIVE &&
-                   dp_round_claim_of(node, &member->peer) != NULL) {
-            active++;
-        }
+        const bool works = member->has_summary && member->summary.has_trainer &&
+                           member->summary.mode != DP_MODE_PAUSED &&
+                           member->summary.mode != DP_MODE_LEFT &&
+                           member->summary.round + 1 >= node->ledger.round &&
+                           dp_round_may_contribute(node, &member->peer);
+        active += member->state == DP_MEMBER_ALIVE &&
+                          (works || dp_round_claim_of(node, &member->peer) != NULL)
+                      ? 1
+                      : 0;
     }
     return active;
 }

@@ -224,7 +224,7 @@ static dp_status read_secret(int fd, dp_buf *out)
     if (!S_ISREG(info.st_mode) || (info.st_mode & 077) != 0) {
         return DP_DENIED;
     }
-    if (info.st_size > 1024 * 1024) {
+    if (info.st_size > 1024L * 1024) {
         return DP_TOOBIG;
     }
     const size_t size = (size_t)info.st_size;
