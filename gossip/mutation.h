@@ -1,10 +1,7 @@
-/* A switch that breaks one rule on purpose, so that the simulator can show that it notices: DP_MUTATION is the number of the
- * rule in the review of the protocol; 0, always outside of those tests, breaks none. */
+/* The switch of base/mutation.h for the sources of gossip/ and of the simulator. */
 #ifndef DP_GOSSIP_MUTATION_H
 #define DP_GOSSIP_MUTATION_H
 
-#ifndef DP_MUTATION
-#define DP_MUTATION 0
-#endif
+#include "base/mutation.h"
 
 #endif

@@ -141,7 +141,7 @@ static void answer_at(dp_host *host, uint64_t round, dp_status status)
     event.u.at.round = round;
     event.u.at.status = status;
     if (status == DP_OK) {
-        dp_toy_state(host->toy.round, host->toy.theta, state);
+        dp_toy_state(host->toy.round, &host->toy.model, state);
         event.u.at.root =
             host->sim->shelf.items[dp_shelf_add(&host->sim->shelf, dp_view_of(state, sizeof state))]
                 .root;
@@ -161,10 +161,10 @@ static void do_load(dp_host *host, const dp_action *action)
 
 static void do_init(dp_host *host)
 {
-    dp_toy_vector theta;
+    dp_toy_model model;
 
-    dp_toy_first(host->sim->manifest.model_seed, theta);
-    dp_toy_start(&host->toy, 0, theta);
+    dp_toy_first(host->sim->manifest.model_seed, &model);
+    dp_toy_start(&host->toy, 0, &model);
     answer_at(host, 0, DP_OK);
 }
 
@@ -278,12 +278,11 @@ static void do_apply(dp_host *host, const dp_action *action)
 {
     dp_sim *sim = host->sim;
     dp_toy_term terms[DP_LISTED_MAX];
-    dp_toy_vector theta;
+    dp_toy_model model = host->toy.model;
     uint8_t state[DP_TOY_STATE_BYTES];
     dp_event event = {.type = DP_EV_APPLIED};
 
     event.u.applied.round = action->u.apply.round;
-    memcpy(theta, host->toy.theta, sizeof theta);
     for (uint32_t i = 0; i < action->u.apply.n_items; i++) {
         terms[i] = (dp_toy_term){.blob = bytes_of(host, &action->u.apply.items[i].root),
                                  .q = action->u.apply.items[i].q};
@@ -294,7 +293,7 @@ static void do_apply(dp_host *host, const dp_action *action)
         return;
     }
     event.u.applied.status =
-        dp_toy_outer(theta, action->u.apply.alpha, terms, action->u.apply.n_items);
+        dp_toy_outer(&model, action->u.apply.alpha, terms, action->u.apply.n_items);
     if (event.u.applied.status != DP_OK) {
         dp_sim_fail(sim, "A6", host->index, "APPLY of round %llu without all of its blobs",
                     (unsigned long long)action->u.apply.round);
@@ -309,9 +308,9 @@ static void do_apply(dp_host *host, const dp_action *action)
         dp_oracle_settled(host, &host->pending_root, (dp_settle)action->u.apply.settle,
                           action->u.apply.clip, action->u.apply.round);
     }
-    dp_toy_apply(&host->toy, action->u.apply.round, theta, (dp_settle)action->u.apply.settle,
+    dp_toy_apply(&host->toy, action->u.apply.round, &model, (dp_settle)action->u.apply.settle,
                  action->u.apply.clip, action->u.apply.lambda);
-    dp_toy_state(host->toy.round, host->toy.theta, state);
+    dp_toy_state(host->toy.round, &host->toy.model, state);
     const uint32_t object = dp_shelf_add(&sim->shelf, dp_view_of(state, sizeof state));
     event.u.applied.tensor_root = sim->shelf.items[object].root;
     event.u.applied.tensor_bytes = sizeof state;

@@ -28,11 +28,11 @@ static dp_round_book *add_round(dp_oracle *o)
     return &o->rounds[o->n_rounds++];
 }
 
-static dp_hash tensor_root_of(uint64_t round, const dp_toy_vector theta)
+static dp_hash tensor_root_of(uint64_t round, const dp_toy_model *model)
 {
     uint8_t state[DP_TOY_STATE_BYTES];
 
-    dp_toy_state(round, theta, state);
+    dp_toy_state(round, model, state);
     return dp_object_hash(dp_view_of(state, sizeof state), NULL);
 }
 
@@ -61,8 +61,8 @@ dp_status dp_oracle_open(dp_sim *sim)
     }
     o->members[0].member = true;
     dp_round_book *start = add_round(o);
-    dp_toy_first(sim->manifest.model_seed, start->theta);
-    start->tensor_root = tensor_root_of(0, start->theta);
+    dp_toy_first(sim->manifest.model_seed, &start->model);
+    start->tensor_root = tensor_root_of(0, &start->model);
     dp_slot_book *first = dp_oracle_slot(sim, 1);
     first->n_voters = 1;
     first->voters[0] = sim->hosts[0].peer;
@@ -219,12 +219,12 @@ static void take_round(dp_sim *sim, const dp_record *record)
     }
     dp_round_book *round = add_round(o);
     round->slot = record->slot;
-    memcpy(round->theta, o->rounds[o->n_rounds - 2].theta, sizeof round->theta);
-    if (dp_toy_outer(round->theta, record->alpha, terms, record->n_listed) != DP_OK) {
+    round->model = o->rounds[o->n_rounds - 2].model;
+    if (dp_toy_outer(&round->model, record->alpha, terms, record->n_listed) != DP_OK) {
         dp_sim_fail(sim, "S4", 0, "round %llu lists a blob that does not decode",
                     (unsigned long long)record->round);
     }
-    round->tensor_root = tensor_root_of(record->round, round->theta);
+    round->tensor_root = tensor_root_of(record->round, &round->model);
 }
 
 static void decide(dp_host *host, const dp_record *record, const dp_hash *hash, dp_view cert)

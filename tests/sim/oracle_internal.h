@@ -32,7 +32,7 @@ typedef struct dp_round_book {
     uint64_t slot;
     dp_hash tensor_root;
     dp_hash state_root; /* zero until a record carries it */
-    dp_toy_vector theta;
+    dp_toy_model model;
 } dp_round_book;
 
 /* One publication. */

@@ -6,7 +6,7 @@
 #include "gossip/mutation.h"
 
 /* A blob: u64 nonce | u16 count | count times (u16 index, i64 value). Indices ascend. A vector: u64 steps, u64 tokens,
- * then the elements. A state: u64 round, then the elements. */
+ * then the elements. A state: u64 round, then the elements of theta, then those of m. */
 
 static const int64_t value_max = (int64_t)1 << 40;
 
@@ -18,20 +18,28 @@ void dp_toy_init(dp_toy *toy, uint32_t member, uint32_t beta_milli, uint64_t noi
     toy->noise = noise;
 }
 
-void dp_toy_first(uint64_t model_seed, dp_toy_vector theta)
+void dp_toy_first(uint64_t model_seed, dp_toy_model *model)
 {
+    memset(model, 0, sizeof *model);
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
-        theta[i] = (int64_t)(dp_mix64(model_seed + i) & 0xffffff) - 0x800000;
+        model->theta[i] = (int64_t)(dp_mix64(model_seed + i) & 0xffffff) - 0x800000;
     }
 }
 
-void dp_toy_state(uint64_t round, const dp_toy_vector theta, uint8_t state[DP_TOY_STATE_BYTES])
+void dp_toy_state(uint64_t round, const dp_toy_model *model, uint8_t state[DP_TOY_STATE_BYTES])
 {
     dp_writer w = dp_writer_of(state, DP_TOY_STATE_BYTES);
 
     dp_write_u64(&w, round);
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
-        dp_write_u64(&w, (uint64_t)theta[i]);
+        dp_write_u64(&w, (uint64_t)model->theta[i]);
+    }
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+#if DP_MUTATION == 29
+        dp_write_u64(&w, 0); /* The momentum is not part of the state. */
+#else
+        dp_write_u64(&w, (uint64_t)model->m[i]);
+#endif
     }
     dp_assert(!w.full && w.size == DP_TOY_STATE_BYTES);
 }
@@ -39,29 +47,59 @@ void dp_toy_state(uint64_t round, const dp_toy_vector theta, uint8_t state[DP_TO
 static void place_x(dp_toy *toy)
 {
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
-        toy->x[i] = toy->theta[i] - toy->open[i] - toy->frozen[i] - toy->a_moved[i];
+        toy->x[i] = toy->model.theta[i] - toy->open[i] - toy->frozen[i] - toy->a_moved[i];
     }
 }
 
-void dp_toy_start(dp_toy *toy, uint64_t round, const dp_toy_vector theta)
+static void empty(dp_toy *toy, dp_toy_vector drawer)
 {
-    memcpy(toy->theta, theta, sizeof toy->theta);
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        toy->discarded[i] += drawer[i];
+        drawer[i] = 0;
+    }
+}
+
+static void forget_pending(dp_toy *toy)
+{
+    toy->pending = false;
+    toy->pending_tokens = 0;
+    memset(toy->a, 0, sizeof toy->a);
+    memset(toy->a_moved, 0, sizeof toy->a_moved);
+    memset(toy->sent, 0, sizeof toy->sent);
+}
+
+void dp_toy_start(dp_toy *toy, uint64_t round, const dp_toy_model *model)
+{
+    toy->model = *model;
     toy->round = round;
     toy->has_theta = true;
+    empty(toy, toy->open);
+    empty(toy, toy->frozen);
+    empty(toy, toy->a);
+    forget_pending(toy);
+#if DP_MUTATION != 20
+    empty(toy, toy->e);
+#endif
+    toy->open_work = (dp_toy_work){0};
+    toy->frozen_work = (dp_toy_work){0};
+    toy->carried = 0;
     place_x(toy);
 }
 
 dp_status dp_toy_load(dp_toy *toy, dp_view state)
 {
-    dp_toy_vector theta;
+    dp_toy_model model;
     dp_reader r = dp_reader_of(state);
     const uint64_t round = dp_read_u64(&r);
 
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
-        theta[i] = (int64_t)dp_read_u64(&r);
+        model.theta[i] = (int64_t)dp_read_u64(&r);
+    }
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        model.m[i] = (int64_t)dp_read_u64(&r);
     }
     DP_TRY(dp_reader_finish(&r));
-    dp_toy_start(toy, round, theta);
+    dp_toy_start(toy, round, &model);
     return DP_OK;
 }
 
@@ -207,6 +245,7 @@ static int64_t taken(int64_t sent, uint32_t clip_q16)
     return (int64_t)((__int128)sent * clip_q16 / 65536);
 }
 
+/* e as the outcome leaves it, from a and the record alone: settling twice is settling once. */
 static void settle_pending(dp_toy *toy, dp_settle settle, uint32_t clip_q16)
 {
     dp_assert(toy->pending && settle != DP_SETTLE_NONE);
@@ -214,21 +253,33 @@ static void settle_pending(dp_toy *toy, dp_settle settle, uint32_t clip_q16)
         int64_t rest = toy->a[i];
         if (settle == DP_SETTLE_INCLUDED) {
             const int64_t took = taken(toy->sent[i], clip_q16);
+#if DP_MUTATION == 23
+            const int64_t left = toy->a[i] - toy->sent[i]; /* What was clipped away goes too. */
+            toy->discarded[i] += toy->sent[i] - took;
+#else
             const int64_t left = toy->a[i] - took;
+#endif
             rest = left * toy->beta_milli / 1000;
             toy->applied[i] += took;
             toy->discarded[i] += left - rest;
         }
+#if DP_MUTATION == 22
+        else {
+            rest = rest * toy->beta_milli / 1000; /* Forgetting goes for what was never sent. */
+            toy->discarded[i] += toy->a[i] - rest;
+        }
+#endif
+#if DP_MUTATION == 20
         toy->e[i] += rest;
+#else
+        toy->discarded[i] += toy->e[i];
+        toy->e[i] = rest;
+#endif
     }
     if (settle == DP_SETTLE_LEFT_OUT) {
         toy->carried += toy->pending_tokens;
     }
-    toy->pending = false;
-    toy->pending_tokens = 0;
-    memset(toy->a, 0, sizeof toy->a);
-    memset(toy->a_moved, 0, sizeof toy->a_moved);
-    memset(toy->sent, 0, sizeof toy->sent);
+    forget_pending(toy);
 }
 
 static void shrink(dp_toy *toy, dp_toy_vector vector, uint32_t lambda_q16)
@@ -249,6 +300,18 @@ static void fade(dp_toy *toy, uint32_t lambda_q16)
     }
 }
 
+static void restore_frozen(dp_toy *toy, const dp_toy_vector values, dp_toy_work work,
+                           uint32_t lambda_q16)
+{
+    empty(toy, toy->frozen);
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        toy->made[i] += values[i];
+        toy->frozen[i] = values[i];
+    }
+    toy->frozen_work = work;
+    shrink(toy, toy->frozen, lambda_q16);
+}
+
 dp_status dp_toy_restore(dp_toy *toy, bool frozen, dp_view vector, dp_view blob, dp_settle settle,
                          uint32_t clip_q16, uint32_t lambda_q16)
 {
@@ -259,42 +322,41 @@ dp_status dp_toy_restore(dp_toy *toy, bool frozen, dp_view vector, dp_view blob,
 
     DP_TRY(read_vector(vector, values, &work));
     if (frozen) {
-        for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
-            toy->discarded[i] += toy->frozen[i];
-            toy->made[i] += values[i];
-            toy->frozen[i] = values[i];
-        }
-        toy->frozen_work = work;
+        restore_frozen(toy, values, work, lambda_q16);
     } else {
         DP_TRY(dp_toy_decode(blob, sent, &energy));
+        empty(toy, toy->a);
+        forget_pending(toy);
         for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
-            toy->discarded[i] += toy->a[i];
             toy->made[i] += values[i];
         }
         memcpy(toy->a, values, sizeof values);
         memcpy(toy->sent, sent, sizeof sent);
-        memset(toy->a_moved, 0, sizeof toy->a_moved);
         toy->pending = true;
         toy->pending_tokens = work.tokens;
         if (settle != DP_SETTLE_NONE) {
             settle_pending(toy, settle, clip_q16);
+            shrink(toy, toy->e, lambda_q16);
         }
     }
-    fade(toy, lambda_q16);
     place_x(toy);
     return DP_OK;
 }
 
-void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_vector theta, dp_settle settle,
+void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_model *model, dp_settle settle,
                   uint32_t clip_q16, uint32_t lambda_q16)
 {
     if (settle != DP_SETTLE_NONE) {
         settle_pending(toy, settle, clip_q16);
     }
     fade(toy, lambda_q16);
-    memcpy(toy->theta, theta, sizeof toy->theta);
+    toy->model = *model;
     toy->round = round;
+#if DP_MUTATION == 28
+    memcpy(toy->x, model->theta, sizeof toy->x); /* Work that is not applied vanishes from x. */
+#else
     place_x(toy);
+#endif
 }
 
 void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel)
@@ -330,9 +392,18 @@ dp_status dp_toy_mix(dp_toy *toy, dp_view own, dp_view other, uint64_t w_own, ui
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
         change[i] =
             (int64_t)((__int128)(theirs[i] - mine[i]) * w_other / ((__int128)w_own + w_other));
+#if DP_MUTATION == 32
+        toy->frozen[i] =
+            mine[i] + change[i]; /* The mean of what was sent, not the difference it makes. */
+#else
         toy->frozen[i] += change[i];
+#endif
         toy->made[i] += change[i];
     }
+#if DP_MUTATION == 31
+    toy->frozen_work.steps = (uint32_t)((w_own + w_other) / 2 / (64 * 64));
+    toy->frozen_work.tokens = (uint64_t)toy->frozen_work.steps * DP_TOY_TOKENS_PER_STEP;
+#endif
     place_x(toy);
     return DP_OK;
 }
@@ -344,11 +415,15 @@ bool dp_toy_balanced(const dp_toy *toy)
                                 toy->applied[i] + toy->discarded[i]) {
             return false;
         }
+        if (toy->has_theta &&
+            toy->x[i] != toy->model.theta[i] - toy->open[i] - toy->frozen[i] - toy->a_moved[i]) {
+            return false;
+        }
     }
     return true;
 }
 
-dp_status dp_toy_outer(dp_toy_vector theta, uint32_t alpha_q16, const dp_toy_term *terms,
+dp_status dp_toy_outer(dp_toy_model *model, uint32_t alpha_q16, const dp_toy_term *terms,
                        uint32_t count)
 {
     __int128 sum[DP_TOY_ELEMENTS] = {0};
@@ -362,7 +437,9 @@ dp_status dp_toy_outer(dp_toy_vector theta, uint32_t alpha_q16, const dp_toy_ter
         }
     }
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
-        theta[i] -= (int64_t)((sum[i] / ((__int128)1 << 31)) * alpha_q16 / 65536);
+        const int64_t mean = (int64_t)(sum[i] / ((__int128)1 << 31));
+        model->m[i] = mean + model->m[i] / 4;
+        model->theta[i] -= (int64_t)((__int128)(mean + model->m[i] / 4) * alpha_q16 / 65536);
     }
     return DP_OK;
 }

@@ -18,13 +18,19 @@
 enum {
     DP_TOY_ELEMENTS = 24,
     DP_TOY_KEPT = DP_TOY_ELEMENTS / 2, /* a sparse blob holds the largest half */
-    DP_TOY_STATE_BYTES = 8 + 8 * DP_TOY_ELEMENTS,
+    DP_TOY_STATE_BYTES = 8 + 2 * 8 * DP_TOY_ELEMENTS,
     DP_TOY_BLOB_MAX = 32 + 10 * DP_TOY_ELEMENTS,
     DP_TOY_VECTOR_BYTES = 16 + 8 * DP_TOY_ELEMENTS,
     DP_TOY_TOKENS_PER_STEP = 64
 };
 
 typedef int64_t dp_toy_vector[DP_TOY_ELEMENTS];
+
+/* What all replicas hold alike: theta, and the momentum m of the outer step, which the root of a state covers too. */
+typedef struct dp_toy_model {
+    dp_toy_vector theta;
+    dp_toy_vector m;
+} dp_toy_model;
 
 typedef struct dp_toy_work {
     uint32_t steps;
@@ -34,10 +40,10 @@ typedef struct dp_toy_work {
 typedef struct dp_toy {
     uint32_t member; /* pulls towards a target of its own */
     uint32_t beta_milli;
-    uint64_t round; /* of theta */
+    uint64_t round; /* of the model */
     bool has_theta;
     bool pending; /* P holds a publication without an outcome */
-    dp_toy_vector theta;
+    dp_toy_model model;
     dp_toy_vector x;
     dp_toy_vector e;
     dp_toy_vector open;
@@ -73,30 +79,33 @@ typedef struct dp_toy_term {
 
 void dp_toy_init(dp_toy *toy, uint32_t member, uint32_t beta_milli, uint64_t noise);
 /* theta from the seed of the manifest, round 0. */
-void dp_toy_first(uint64_t model_seed, dp_toy_vector theta);
-void dp_toy_state(uint64_t round, const dp_toy_vector theta, uint8_t state[DP_TOY_STATE_BYTES]);
-void dp_toy_start(dp_toy *toy, uint64_t round, const dp_toy_vector theta);
+void dp_toy_first(uint64_t model_seed, dp_toy_model *model);
+void dp_toy_state(uint64_t round, const dp_toy_model *model, uint8_t state[DP_TOY_STATE_BYTES]);
+/* Starts over from this model: every drawer is emptied, and what it held is discarded. */
+void dp_toy_start(dp_toy *toy, uint64_t round, const dp_toy_model *model);
 DP_MUST dp_status dp_toy_load(dp_toy *toy, dp_view state);
 void dp_toy_train(dp_toy *toy, uint32_t steps);
 /* P := e + F + O. There must be no publication under way. */
 void dp_toy_publish(dp_toy *toy, bool dense, uint64_t nonce, dp_toy_parcel *parcel);
-/* Bring back a publication (DP_SETTLE_NONE: still pending) or what was frozen. DP_BADMSG. */
+/* Bring back a publication (DP_SETTLE_NONE: still pending; else e is what the outcome leaves of it, whatever e was) or
+ * what was frozen; lambda is for what is brought back alone. DP_BADMSG. */
 DP_MUST dp_status dp_toy_restore(dp_toy *toy, bool frozen, dp_view vector, dp_view blob,
                                  dp_settle settle, uint32_t clip_q16, uint32_t lambda_q16);
-void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_vector theta, dp_settle settle,
+void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_model *model, dp_settle settle,
                   uint32_t clip_q16, uint32_t lambda_q16);
 /* F += O. */
 void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel);
 /* F += change, change = w_other * (other - own) / (w_own + w_other), each element towards zero. */
 DP_MUST dp_status dp_toy_mix(dp_toy *toy, dp_view own, dp_view other, uint64_t w_own,
                              uint64_t w_other, dp_toy_vector change);
-/* True while the identity above holds. */
+/* True while the identity above holds, and x shows what is not yet applied: theta - O - F - the part of P made since. */
 bool dp_toy_balanced(const dp_toy *toy);
 
 /* Total decoder: any bytes give a vector and its energy or DP_BADMSG. */
 DP_MUST dp_status dp_toy_decode(dp_view blob, dp_toy_vector out, unsigned __int128 *energy);
-/* theta -= alpha * sum q * blob; order-free. Shared with the oracle, which calls it on its own theta. DP_BADMSG. */
-DP_MUST dp_status dp_toy_outer(dp_toy_vector theta, uint32_t alpha_q16, const dp_toy_term *terms,
+/* g = sum q * blob, m = g + m / 4, theta -= alpha (g + m / 4) (Sutskever et al. 2013, equation 4, with mu = 1/4); order-free.
+ * Shared with the oracle, which calls it on its own model. DP_BADMSG. */
+DP_MUST dp_status dp_toy_outer(dp_toy_model *model, uint32_t alpha_q16, const dp_toy_term *terms,
                                uint32_t count);
 
 #endif

@@ -10,11 +10,11 @@
 
 static void start(dp_toy *toy, uint32_t member)
 {
-    dp_toy_vector theta;
+    dp_toy_model model;
 
     dp_toy_init(toy, member, 950, member + 7);
-    dp_toy_first(5, theta);
-    dp_toy_start(toy, 0, theta);
+    dp_toy_first(5, &model);
+    dp_toy_start(toy, 0, &model);
 }
 
 static void displacement_is_never_made_or_lost(void **state)
@@ -28,7 +28,7 @@ static void displacement_is_never_made_or_lost(void **state)
         dp_toy_train(&toy, 9);
         dp_toy_publish(&toy, round % 3 == 0, round, &parcel);
         dp_toy_train(&toy, 4);
-        dp_toy_apply(&toy, round, toy.theta,
+        dp_toy_apply(&toy, round, &toy.model,
                      round % 2 == 0 ? DP_SETTLE_INCLUDED : DP_SETTLE_LEFT_OUT, 40000,
                      round == 7 ? 30000 : 65536);
         assert_true(dp_toy_balanced(&toy));
@@ -47,7 +47,7 @@ static void what_is_left_out_is_all_in_the_next_publication(void **state)
     dp_toy_train(&toy, 5);
     dp_toy_publish(&toy, false, 1, &first);
     memcpy(before, toy.a, sizeof before);
-    dp_toy_apply(&toy, 1, toy.theta, DP_SETTLE_LEFT_OUT, 0, 65536);
+    dp_toy_apply(&toy, 1, &toy.model, DP_SETTLE_LEFT_OUT, 0, 65536);
     dp_toy_publish(&toy, false, 2, &second);
     assert_memory_equal(toy.a, before, sizeof before);
     assert_int_equal(second.carried, first.work.tokens);
@@ -68,9 +68,53 @@ static void a_restored_publication_settles_as_the_living_one_would(void **state)
                                     dp_view_of(parcel.blob, parcel.blob_size), DP_SETTLE_INCLUDED,
                                     50000, 65536),
                      DP_OK);
-    dp_toy_apply(&toy, 1, toy.theta, DP_SETTLE_INCLUDED, 50000, 65536);
+    dp_toy_apply(&toy, 1, &toy.model, DP_SETTLE_INCLUDED, 50000, 65536);
     assert_memory_equal(toy.e, again.e, sizeof toy.e);
     assert_true(dp_toy_balanced(&again));
+}
+
+static void settling_twice_is_settling_once(void **state)
+{
+    dp_toy toy;
+    dp_toy_vector once;
+    dp_toy_parcel parcel;
+
+    (void)state;
+    start(&toy, 3);
+    dp_toy_train(&toy, 5);
+    dp_toy_publish(&toy, false, 1, &parcel);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(
+            dp_toy_restore(&toy, false, dp_view_of(parcel.vector, sizeof parcel.vector),
+                           dp_view_of(parcel.blob, parcel.blob_size), DP_SETTLE_LEFT_OUT, 0, 65536),
+            DP_OK);
+        if (i == 0) {
+            memcpy(once, toy.e, sizeof once);
+        }
+        assert_true(dp_toy_balanced(&toy));
+    }
+    assert_memory_equal(toy.e, once, sizeof once);
+}
+
+static void a_loaded_state_goes_on_as_the_one_it_was_taken_from(void **state)
+{
+    dp_toy toy;
+    dp_toy_parcel parcel;
+    uint8_t bytes[DP_TOY_STATE_BYTES];
+
+    (void)state;
+    start(&toy, 4);
+    dp_toy_train(&toy, 30);
+    dp_toy_publish(&toy, false, 1, &parcel);
+    const dp_toy_term term = {.blob = dp_view_of(parcel.blob, parcel.blob_size), .q = 1U << 31};
+    dp_toy_model model = toy.model;
+    assert_int_equal(dp_toy_outer(&model, 65536, &term, 1), DP_OK);
+    dp_toy_state(1, &model, bytes);
+    assert_int_equal(dp_toy_load(&toy, dp_view_of(bytes, sizeof bytes)), DP_OK);
+    assert_int_equal(dp_toy_outer(&model, 65536, &term, 1), DP_OK);
+    assert_int_equal(dp_toy_outer(&toy.model, 65536, &term, 1), DP_OK);
+    assert_memory_equal(&toy.model, &model, sizeof model);
+    assert_memory_not_equal(model.m, (dp_toy_vector){0}, sizeof model.m);
 }
 
 static void an_exchange_conserves_the_weighted_sum_up_to_rounding(void **state)
@@ -131,6 +175,8 @@ int main(void)
         cmocka_unit_test(displacement_is_never_made_or_lost),
         cmocka_unit_test(what_is_left_out_is_all_in_the_next_publication),
         cmocka_unit_test(a_restored_publication_settles_as_the_living_one_would),
+        cmocka_unit_test(settling_twice_is_settling_once),
+        cmocka_unit_test(a_loaded_state_goes_on_as_the_one_it_was_taken_from),
         cmocka_unit_test(an_exchange_conserves_the_weighted_sum_up_to_rounding),
         cmocka_unit_test(any_bytes_give_a_vector_or_a_status),
     };
