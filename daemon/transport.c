@@ -81,7 +81,8 @@ static void dial_bulk(dp_transport *transport, dp_link *link)
 }
 
 /* Of two connections of one lane between the same lives of the same two nodes both ends keep the one that the smaller id
- * has dialed; of two dialed by one node, the newer. */
+ * has dialed; of two dialed by one node, the newer. That is for dials that crossed: who dials although a connection has
+ * stood for long has lost it, and only this end has not heard of that. */
 static bool keeps_new(const dp_transport *transport, const dp_conn *old, const dp_conn *new)
 {
     const dp_peer self = dp_identity_peer(transport->config.identity);
@@ -89,7 +90,8 @@ static bool keeps_new(const dp_transport *transport, const dp_conn *old, const d
     if (new->channel.peer_boot_id != old->channel.peer_boot_id) {
         return new->channel.peer_boot_id > old->channel.peer_boot_id;
     }
-    if (old->outgoing == new->outgoing) {
+    if (old->outgoing == new->outgoing ||
+        new->proved_ms - old->proved_ms > DP_TRANSPORT_SETTLED_MS) {
         return true;
     }
     const dp_peer *dialer = new->outgoing ? &self : peer;
@@ -169,6 +171,7 @@ void dp_link_proved(dp_conn *conn, const dp_channel_event *event)
     const dp_peer self = dp_identity_peer(conn->transport->config.identity);
     const dp_peer *peer = &conn->channel.peer.node;
     conn->lane = conn->channel.lane;
+    conn->proved_ms = uv_now(conn->transport->config.loop);
     if (dp_peer_equal(peer, &self) ||
         (conn->dial.expects_peer && !dp_peer_equal(peer, &conn->dial.expected))) {
         dp_link_lost(conn, DP_LINK_REFUSED);

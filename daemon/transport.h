@@ -14,6 +14,8 @@ enum {
     DP_TRANSPORT_CONNECTIONS_MAX = 1024,
     DP_TRANSPORT_HANDSHAKE_MS = 5000,
     DP_TRANSPORT_DIAL_MS = 3000, /* per address */
+    /* A dial of the peer that began before a connection stood is over by then. */
+    DP_TRANSPORT_SETTLED_MS = DP_TRANSPORT_DIAL_MS + DP_TRANSPORT_HANDSHAKE_MS,
     DP_TRANSPORT_CONTROL_QUEUE =
         8 << 20, /* bytes waiting on a control lane; beyond: the link is cut */
     DP_TRANSPORT_BULK_QUEUE = 16 << 20, /* bytes waiting on a bulk lane; beyond: DP_AGAIN */

@@ -34,6 +34,7 @@ typedef struct dp_conn {
     dp_lane lane;
     dp_addr addr;
     uint64_t deadline_ms; /* uv_now: dial or handshake must be over; 0 once it is */
+    uint64_t proved_ms;   /* uv_now: when the peer had proved who it is */
     dp_dial dial;         /* outgoing */
     uv_connect_t connect;
     uv_write_t write;

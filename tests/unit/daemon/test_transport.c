@@ -273,6 +273,42 @@ static void a_later_life_replaces_an_earlier_one(void **state)
     scene_close(&scene);
 }
 
+static bool reaches(void *context)
+{
+    const struct two *two = context;
+    return two->b->messages >= 1 && two->a->messages >= 1;
+}
+
+/* The larger id has lost a link that the smaller one dialed and still believes in; it dials itself. */
+static void a_link_that_only_one_side_believes_in_is_replaced(void **state)
+{
+    struct scene scene;
+    struct guest again;
+    (void)state;
+    scene_open(&scene);
+    const bool a_is_smaller = dp_peer_compare(&scene.a.peer, &scene.b.peer) < 0;
+    struct guest *small = a_is_smaller ? &scene.a : &scene.b;
+    struct guest *large = a_is_smaller ? &scene.b : &scene.a;
+    party_link(small, large);
+    guest_open(&again, &scene.loop, a_is_smaller ? 1 : 0, 1); /* the same life, without the link */
+    guest_dial(&again, small);
+    turn_until(&scene.loop, downs_one, &again); /* Might have crossed: the old one stays. */
+    for (dp_list *at = small->transport->conns.next; at != &small->transport->conns;
+         at = at->next) {
+        DP_LIST_ITEM(at, dp_conn, item)->proved_ms -= DP_TRANSPORT_SETTLED_MS + 1;
+    }
+    guest_dial(&again, small);
+    struct two two = {&again, small};
+    turn_until(&scene.loop, two_linked, &two);
+    CHECK_OK(
+        dp_transport_send(small->transport, &again.peer, DP_LANE_CONTROL, dp_view_text("one")));
+    CHECK_OK(dp_transport_send(again.transport, &small->peer, DP_LANE_BULK, dp_view_text("two")));
+    turn_until(&scene.loop, reaches, &two);
+    assert_int_equal(small->downs, 0); /* swapped without a word */
+    guest_close(&again);
+    scene_close(&scene);
+}
+
 static void an_earlier_life_does_not_replace_a_later_one(void **state)
 {
     struct scene scene;
@@ -508,6 +544,7 @@ int main(void)
         cmocka_unit_test(a_death_without_goodbye_is_told_as_reset),
         cmocka_unit_test(a_lost_bulk_lane_is_dialed_again_without_a_word),
         cmocka_unit_test(a_later_life_replaces_an_earlier_one),
+        cmocka_unit_test(a_link_that_only_one_side_believes_in_is_replaced),
         cmocka_unit_test(an_earlier_life_does_not_replace_a_later_one),
         cmocka_unit_test(addresses_are_tried_until_one_answers),
         cmocka_unit_test(who_listens_on_one_address_dials_from_it),
