@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "gossip/members_internal.h"
 #include "gossip/msg.h"
+#include "gossip/mutation.h"
 
 enum { SYNC_ANSWER_WANTED = 1 };
 
@@ -220,6 +221,9 @@ static bool storm_allows(dp_members *members, dp_time now)
 /* Accusers that a death needs (review, D3): two from four nodes up, else the own evidence alone. */
 static uint32_t accusers_needed(const dp_members *members)
 {
+#if DP_MUTATION == 48
+    return (dp_members_alive(members) + 2) / 4 > 1 ? 2 : 1;
+#endif
     return dp_members_alive(members) >= 4 ? 2 : 1;
 }
 

@@ -356,6 +356,10 @@ dp_status dp_chain_offer(dp_node *node, dp_view record, dp_view cert)
         dp_record_decode(&chain->decoded, dp_view_of(chain->record.data, chain->record.size));
     dp_assert(again == DP_OK);
     write_record(node);
+#if DP_MUTATION == 13
+    chain->op = 0;
+    apply_record(node, &chain->decoded, &hash);
+#endif
     return DP_OK;
 }
 

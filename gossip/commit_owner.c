@@ -76,6 +76,10 @@ static void choose(dp_commit *commit, dp_time now)
         commit->value.hash = dp_record_hash(dp_view_of(commit->value.data, size));
         commit->has_value = true;
     }
+#if DP_MUTATION == 11
+    commit->value.data[commit->value.size - 1] = (uint8_t)commit->ballot;
+    commit->value.hash = dp_record_hash(dp_view_of(commit->value.data, commit->value.size));
+#endif
     switch (commit->host.judge(commit->host.context,
                                dp_view_of(commit->value.data, commit->value.size))) {
     case DP_VERDICT_NO:

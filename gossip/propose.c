@@ -26,7 +26,7 @@ bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VO
                 count++;
             }
         }
-        if (count >= dp_ledger_majority(&node->ledger)) {
+        if (count >= dp_ledger_majority(&node->ledger) || (DP_MUTATION == 44 && count >= 2)) {
             *root = states[i].root;
             *n = count;
             return true;
@@ -304,7 +304,8 @@ static void plan_voters(const dp_node *node, dp_record *draft)
         memcpy(entry.signature, offer->signature, sizeof entry.signature);
         add_voter(config, &entry);
     }
-    if (config->n_voters > n && (config->n_voters - n) % 2 != 0) { /* Grow by two. */
+    if (config->n_voters > n && (config->n_voters - n) % 2 != 0 &&
+        DP_MUTATION != 18) { /* Grow by two. */
         for (uint32_t i = config->n_voters; i-- > 0;) {
             if (!config->voters[i].kept) {
                 memmove(&config->voters[i], &config->voters[i + 1],
@@ -328,7 +329,7 @@ static void plan_voters(const dp_node *node, dp_record *draft)
             }
         }
     }
-    if (config->n_voters % 2 == 0 && config->n_voters > 0) {
+    if (config->n_voters % 2 == 0 && config->n_voters > 0 && DP_MUTATION != 18) {
         uint32_t out = config->n_voters;
         while (out-- > 0 && dp_peer_equal(&config->voters[out].voter.peer, &node->self)) {
         }
@@ -477,6 +478,16 @@ dp_verdict dp_round_judge(void *context, dp_view bytes)
     }
 #if DP_MUTATION == 14
     return DP_VERDICT_YES;
+#elif DP_MUTATION == 15
+    for (uint32_t i = 0; i < round->judged_record.n_listed; i++) {
+        if (!is_alive(node, &round->judged_record.listed[i].peer)) {
+            return DP_VERDICT_NO;
+        }
+    }
+#elif DP_MUTATION == 16
+    if (round->judged_record.n_listed < dp_deadline_enough(dp_round_active(node))) {
+        return DP_VERDICT_NO;
+    }
 #endif
     return judge_blobs(node, &round->judged_record);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/mutation.h"
 #include "gossip/weights.h"
 
 #define CARRIED_MAX ((uint64_t)1 << 44)
@@ -103,9 +104,11 @@ static dp_status check_voters(const dp_valid *valid, const dp_record *record, co
     if (config->n_voters == 0) {
         return DP_OK;
     }
+#if DP_MUTATION != 18
     if (config->n_voters % 2 == 0 || config->n_voters > ledger->voters_max) {
         return no(cause, "count of voters");
     }
+#endif
     for (uint32_t i = 0; i < config->n_voters; i++) {
         const dp_voter_entry *entry = &config->voters[i];
         const dp_peer *peer = &entry->voter.peer;
@@ -139,7 +142,8 @@ static dp_status check_state(const dp_valid *valid, const dp_record *record, con
 {
     const dp_ledger *ledger = valid->ledger;
 
-    if (record->n_state < dp_ledger_majority(ledger)) {
+    if (record->n_state < dp_ledger_majority(ledger) &&
+        !(DP_MUTATION == 44 && record->n_state >= 2)) {
         return no(cause, "no majority for the state");
     }
     for (uint32_t i = 0; i < record->n_state; i++) {

@@ -354,6 +354,7 @@ static void set_up(duel *d, dp_sim *sim)
         d->ledger.voters[i].peer = sim->hosts[i].peer;
         dp_sim_vote_key(&sim->hosts[i], d->ledger.voters[i].key);
         slot->voters[i] = sim->hosts[i].peer;
+        memcpy(slot->keys[i], d->ledger.voters[i].key, sizeof slot->keys[i]);
         d->voters[i].world = d;
         d->voters[i].index = i;
     }
@@ -373,6 +374,14 @@ static void compare(duel *d)
             continue;
         }
         d->sim->totals.rounds++;
+        const dp_vote decided = {.slot = 1,
+                                 .prev = d->sim->run,
+                                 .ballot = commit->cert.ballot,
+                                 .hash = commit->outcome.hash};
+        if (!dp_oracle_certificate(&d->sim->hosts[i], &decided, commit->cert.seals,
+                                   commit->cert.n)) {
+            return;
+        }
         if (first != NULL && !dp_hash_equal(first, &commit->outcome.hash)) {
             dp_sim_fail(d->sim, "S1", i, "two records are decided");
         }

@@ -556,6 +556,7 @@ static void on_packet(dp_host *host, const dp_occasion *occasion)
     event.u.message.peer = sim->hosts[occasion->other].peer;
     event.u.message.bytes = bytes;
     dp_host_event(host, &event);
+    dp_oracle_delivered(host, bytes);
 }
 
 static void on_link_down(dp_host *host, const dp_occasion *occasion)

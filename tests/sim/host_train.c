@@ -271,6 +271,9 @@ static void do_check(dp_host *host, const dp_action *action)
     event.u.checked.root = action->u.object.root;
     event.u.checked.ok = dp_toy_decode(bytes_of(host, &action->u.object.root), values,
                                        &event.u.checked.energy) == DP_OK;
+    if (event.u.checked.ok) {
+        dp_oracle_checked(host, &event.u.checked.root);
+    }
     dp_host_event(host, &event);
 }
 

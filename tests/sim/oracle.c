@@ -59,6 +59,11 @@ dp_status dp_oracle_open(dp_sim *sim)
     if (o->members == NULL) {
         return DP_NOMEM;
     }
+    o->due = calloc(sim->plan.nodes, sizeof *o->due);
+    o->accused = calloc((size_t)sim->plan.nodes * sim->plan.nodes, sizeof *o->accused);
+    if (o->due == NULL || o->accused == NULL) {
+        return DP_NOMEM;
+    }
     o->members[0].member = true;
     dp_round_book *start = add_round(o);
     dp_toy_first(sim->manifest.model_seed, &start->model);
@@ -66,6 +71,7 @@ dp_status dp_oracle_open(dp_sim *sim)
     dp_slot_book *first = dp_oracle_slot(sim, 1);
     first->n_voters = 1;
     first->voters[0] = sim->hosts[0].peer;
+    dp_sim_vote_key(&sim->hosts[0], first->keys[0]);
     o->slots[0].hash = sim->run;
     return DP_OK;
 }
@@ -89,6 +95,8 @@ void dp_oracle_close(dp_sim *sim)
     free(o->claims);
     free(o->mixes);
     free(o->members);
+    free(o->due);
+    free(o->accused);
     free(o);
     sim->oracle = NULL;
 }
@@ -115,6 +123,8 @@ void dp_oracle_sent(dp_host *host, dp_view message)
         } else if (dp_peer_equal(&ready.peer, &host->peer)) {
             dp_oracle_ready(host, &ready);
         }
+    } else if (type == DP_MSG_STATEMENT || type == DP_MSG_SYNC) {
+        dp_oracle_accusations(host, message);
     }
 }
 
@@ -128,6 +138,7 @@ static void take_config(dp_sim *sim, dp_slot_book *book, const dp_record *record
 
     (void)book;
     memcpy(next->voters, o->slots[slot].voters, sizeof next->voters);
+    memcpy(next->keys, o->slots[slot].keys, sizeof next->keys);
     next->n_voters = o->slots[slot].n_voters;
     if (!record->has_config) {
         return;
@@ -162,6 +173,7 @@ static void take_config(dp_sim *sim, dp_slot_book *book, const dp_record *record
         next->n_voters = record->config.n_voters;
         for (uint32_t i = 0; i < next->n_voters; i++) {
             next->voters[i] = record->config.voters[i].voter.peer;
+            memcpy(next->keys[i], record->config.voters[i].voter.key, DP_PUBLIC_KEY_BYTES);
         }
         if (next->n_voters % 2 == 0 || next->n_voters > DP_VOTERS_MAX) {
             dp_sim_fail(sim, "A8", 0, "slot %llu makes %u voters", (unsigned long long)slot,
@@ -205,6 +217,7 @@ static void take_round(dp_sim *sim, const dp_record *record)
     }
     dp_round_book *last = &o->rounds[o->n_rounds - 1];
     last->state_root = record->state_root;
+    dp_oracle_state(sim, record);
     dp_oracle_weights(sim, record);
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const uint32_t object = dp_shelf_find(&sim->shelf, &record->listed[i].root);
@@ -232,11 +245,8 @@ static void decide(dp_host *host, const dp_record *record, const dp_hash *hash, 
     dp_sim *sim = host->sim;
     dp_oracle *o = sim->oracle;
     dp_slot_book *book = dp_oracle_slot(sim, record->slot);
-    dp_cert_of_record decoded;
 
-    if (dp_cert_of_record_decode(&decoded, cert) != DP_OK || decoded.n * 2 <= book->n_voters) {
-        dp_sim_fail(sim, "S1", host->index, "slot %llu is stored without a majority's certificate",
-                    (unsigned long long)record->slot);
+    if (!dp_oracle_certified(host, record, hash, cert)) {
         return;
     }
     if (!dp_hash_equal(&record->prev, &o->slots[record->slot - 1].hash)) {
@@ -264,6 +274,8 @@ void dp_oracle_store(dp_host *host, const dp_action *action)
 
     if (action->u.store.kind == DP_STORE_EXCHANGE) {
         dp_oracle_exchange(host, action);
+    } else if (action->u.store.kind == DP_STORE_VOTE) {
+        dp_oracle_voting(host, action->u.store.op);
     }
     if (action->u.store.kind != DP_STORE_DECIDED) {
         return;
@@ -297,6 +309,9 @@ void dp_oracle_stored(dp_host *host, const dp_disk_write *write)
 {
     const uint64_t head = host->disk.n_records;
 
+    if (write->row_kind == DP_STORE_VOTE) {
+        dp_oracle_voting(host, 0);
+    }
     if (write->row_kind == DP_STORE_DECIDED && head < write->row.slot) {
         dp_sim_fail(host->sim, "S6", host->index, "slot %llu is durable and the head is %llu",
                     (unsigned long long)write->row.slot, (unsigned long long)head);
@@ -306,6 +321,7 @@ void dp_oracle_stored(dp_host *host, const dp_disk_write *write)
 void dp_oracle_booted(dp_host *host)
 {
     host->sim->oracle->members[host->index].stored_slot = host->disk.n_records;
+    host->sim->oracle->due[host->index] = (dp_due_book){0};
 }
 
 void dp_oracle_forgot(dp_host *host)
@@ -373,6 +389,8 @@ void dp_oracle_note(dp_host *host, const dp_note *note)
         dp_sim_fail(host->sim, "S2", host->index,
                     "believes that its state of round %llu is not the certified one",
                     (unsigned long long)note->round);
+    } else if (note->code == DP_NOTE_MEMBER && note->b == DP_MEMBER_DEAD) {
+        dp_oracle_death(host, note);
     }
 }
 

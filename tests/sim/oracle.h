@@ -15,6 +15,12 @@ void dp_oracle_sent(dp_host *host, dp_view message);
 void dp_oracle_store(dp_host *host, const dp_action *action);
 /* It is durable now. */
 void dp_oracle_stored(dp_host *host, const dp_disk_write *write);
+/* The node of this host has taken in a message. */
+void dp_oracle_delivered(dp_host *host, dp_view message);
+/* The trainer of this host found that a blob decodes. */
+void dp_oracle_checked(dp_host *host, const dp_hash *root);
+/* Four times a second. */
+void dp_oracle_look(dp_sim *sim);
 /* The host starts; its disk is as given. */
 void dp_oracle_booted(dp_host *host);
 /* The disk of this host was lost or restored from a backup. */

@@ -25,6 +25,7 @@ typedef struct dp_slot_book {
     dp_hash hash;      /* when decided */
     uint32_t n_voters; /* of the slot, known once the slot before is decided; 0: unknown */
     dp_peer voters[DP_VOTERS_MAX];
+    uint8_t keys[DP_VOTERS_MAX][DP_PUBLIC_KEY_BYTES]; /* their vote keys */
     uint64_t round; /* rounds decided up to here, itself included */
 } dp_slot_book;
 
@@ -81,6 +82,20 @@ typedef struct dp_member_book {
     bool fenced;          /* exchanges with it may be given up */
 } dp_member_book;
 
+enum { DP_ORACLE_CHECKED = 128 };
+
+/* The newest PROPOSE that reached a voter, and what could keep it from accepting. */
+typedef struct dp_due_book {
+    uint64_t slot; /* 0: none */
+    uint32_t ballot;
+    dp_hash hash;
+    uint64_t since_us; /* nothing has kept the voter from accepting since then */
+    uint32_t op;       /* a write of its vote row is under way, 0: none */
+    uint32_t n_checked;
+    dp_hash
+        checked[DP_ORACLE_CHECKED]; /* blobs that its trainer decoded in this life, the last ones */
+} dp_due_book;
+
 struct dp_oracle {
     dp_slot_book *slots; /* slot s is slots[s] */
     uint64_t n_slots;    /* decided: 1..n_slots */
@@ -98,6 +113,8 @@ struct dp_oracle {
     uint32_t n_mixes;
     uint32_t mixes_capacity;
     dp_member_book *members; /* by host */
+    dp_due_book *due;        /* by host */
+    uint64_t *accused; /* [subject * nodes + author]: last incarnation that this author accused */
     uint64_t rounds_at_heal;
     bool heal_seen;
     uint64_t w_clip_median;
@@ -114,6 +131,20 @@ dp_root_book *dp_oracle_root(dp_oracle *oracle, const dp_hash *root);
 void dp_oracle_listed(dp_sim *sim, uint64_t round, const dp_listed *listed);
 /* q, clip and w of a decided round, computed here again. */
 void dp_oracle_weights(dp_sim *sim, const dp_record *record);
+
+/* oracle_rules.c */
+/* Is this a certificate of a majority of the voters of the slot, each counted once? Fails with S1 if not. */
+bool dp_oracle_certificate(dp_host *host, const dp_vote *decided, const dp_seal *seals, uint32_t n);
+/* The same from its bytes, which are read here and not by gossip/. */
+bool dp_oracle_certified(dp_host *host, const dp_record *record, const dp_hash *hash, dp_view cert);
+/* The state that a ROUND record starts from is signed by a majority of the voters of its slot. */
+void dp_oracle_state(dp_sim *sim, const dp_record *record);
+/* Accusations in a message. */
+void dp_oracle_accusations(dp_host *host, dp_view message);
+/* This host holds another for dead. */
+void dp_oracle_death(dp_host *host, const dp_note *note);
+/* A vote row is being written, or is written (op 0). */
+void dp_oracle_voting(dp_host *host, uint32_t op);
 
 /* A row of the exchange journal is being stored. */
 void dp_oracle_exchange(dp_host *host, const dp_action *action);

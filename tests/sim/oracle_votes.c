@@ -171,6 +171,11 @@ void dp_oracle_vote(dp_host *host, dp_view message)
         !dp_peer_equal(&slot->voters[msg.vote.voter], &host->peer)) {
         return; /* passed on for somebody else, who was judged when it left him */
     }
+    if (host->disk.n_records + 1 < msg.vote.slot) {
+        dp_sim_fail(sim, "V0", host->index, "votes in slot %llu, the durable head is %u",
+                    wide(msg.vote.slot), host->disk.n_records);
+        return;
+    }
     if (msg.vote.type == DP_MSG_PROPOSE) {
         on_propose(host, slot, &msg);
     } else if (msg.vote.type == DP_MSG_ACCEPTED) {

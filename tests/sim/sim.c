@@ -204,6 +204,7 @@ bool dp_sim_run(dp_sim *sim)
 {
     dp_occasion occasion;
     uint64_t look_at = 0;
+    uint64_t rules_at = 0;
 
     dp_faults_start(sim);
     if (sim->plan.measured) {
@@ -225,6 +226,10 @@ bool dp_sim_run(dp_sim *sim)
         sim->totals.occasions++;
         dispatch(sim, &occasion);
         dp_packet_drop(occasion.packet);
+        if (sim->now_us >= rules_at) {
+            rules_at = sim->now_us + CHECK_EVERY_US;
+            dp_oracle_look(sim);
+        }
         if (sim->healed && sim->now_us >= look_at) {
             look_at = sim->now_us + CHECK_EVERY_US;
             if (dp_oracle_converged(sim)) {

@@ -1,0 +1,294 @@
+/* The judge of certificates, of accusations, and of voters that keep silent: rules that need the oracle's own list of
+ * voters and keys, and its own reading of bytes. */
+#include <string.h>
+
+#include "gossip/commit_msg.h"
+#include "gossip/msg.h"
+#include "gossip/statement.h"
+#include "gossip/wire.h"
+#include "tests/sim/oracle_internal.h"
+
+enum {
+    ROW_SLOT_AT = 33, /* in a vote row (commit.h) */
+    ROW_PROMISED_AT = 73,
+    SILENT_US_MAX =
+        750000, /* a voter that may accept does so at its next event; the longest repeat is 500 ms */
+    SKEW_MS_MAX = 120000 /* review, A5: how far a record's time may be ahead */
+};
+
+static unsigned long long wide(uint64_t value)
+{
+    return (unsigned long long)value;
+}
+
+/* ---- certificates ---- */
+
+bool dp_oracle_certificate(dp_host *host, const dp_vote *decided, const dp_seal *seals, uint32_t n)
+{
+    dp_sim *sim = host->sim;
+    const dp_slot_book *book = dp_oracle_slot(sim, decided->slot);
+    const dp_crypto crypto = dp_sim_crypto(host);
+    uint32_t counted = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        dp_vote vote = *decided;
+        vote.type = DP_MSG_ACCEPTED;
+        vote.voter = seals[i].voter;
+        memcpy(vote.signature, seals[i].signature, sizeof vote.signature);
+        if (vote.voter < book->n_voters &&
+            dp_vote_verify(&vote, &crypto, &sim->run, book->keys[vote.voter])) {
+            counted |= 1U << vote.voter;
+        }
+    }
+    if ((uint32_t)__builtin_popcount(counted) * 2 <= book->n_voters) {
+        dp_sim_fail(sim, "S1", host->index,
+                    "slot %llu: the certificate has %u of %u voters, each counted once",
+                    wide(decided->slot), (uint32_t)__builtin_popcount(counted), book->n_voters);
+        return false;
+    }
+    return true;
+}
+
+bool dp_oracle_certified(dp_host *host, const dp_record *record, const dp_hash *hash, dp_view cert)
+{
+    dp_reader r = dp_reader_of(cert);
+    dp_seal seals[DP_VOTERS_MAX];
+    const dp_vote decided = {.fork = record->fork,
+                             .slot = record->slot,
+                             .prev = record->prev,
+                             .ballot = dp_read_u32(&r),
+                             .hash = *hash};
+    const uint32_t n = dp_read_u8(&r);
+
+    for (uint32_t i = 0; i < n && i < DP_VOTERS_MAX; i++) {
+        seals[i].voter = dp_read_u8(&r);
+        dp_read_bytes(&r, seals[i].signature, sizeof seals[i].signature);
+    }
+    if (n > DP_VOTERS_MAX || dp_reader_finish(&r) != DP_OK) {
+        dp_sim_fail(host->sim, "S1", host->index, "slot %llu: the certificate does not decode",
+                    wide(record->slot));
+        return false;
+    }
+    return dp_oracle_certificate(host, &decided, seals, n);
+}
+
+void dp_oracle_state(dp_sim *sim, const dp_record *record)
+{
+    const dp_slot_book *book = dp_oracle_slot(sim, record->slot);
+    const dp_crypto crypto = dp_sim_crypto(&sim->hosts[0]);
+    uint32_t counted = 0;
+
+    for (uint32_t i = 0; i < record->n_state; i++) {
+        const dp_seal *seal = &record->state[i];
+        if (seal->voter < book->n_voters &&
+            dp_state_verify(&crypto, book->keys[seal->voter], &sim->run, &record->fork,
+                            record->round - 1, &record->state_root, seal->signature)) {
+            counted |= 1U << seal->voter;
+        }
+    }
+    if ((uint32_t)__builtin_popcount(counted) * 2 <= book->n_voters) {
+        dp_sim_fail(sim, "G2", 0, "round %llu starts from a state that %u of %u voters signed",
+                    wide(record->round), (uint32_t)__builtin_popcount(counted), book->n_voters);
+    }
+}
+
+/* ---- accusations ---- */
+
+static void accusation(dp_sim *sim, dp_reader *reader)
+{
+    dp_statement statement;
+    dp_view bytes;
+
+    if (dp_statement_read(reader, &statement, &bytes) != DP_OK) {
+        reader->failed = true;
+        return;
+    }
+    dp_read_view(reader, dp_read_u16(reader));
+    const uint32_t subject = dp_sim_index(sim, &statement.subject);
+    const uint32_t author = dp_sim_index(sim, &statement.author);
+    if ((statement.kind == DP_STATEMENT_SUSPECT || statement.kind == DP_STATEMENT_DEAD) &&
+        subject < sim->plan.nodes && author < sim->plan.nodes) {
+        sim->oracle->accused[(size_t)subject * sim->plan.nodes + author] = statement.incarnation;
+    }
+}
+
+void dp_oracle_accusations(dp_host *host, dp_view message)
+{
+    dp_reader r = dp_reader_of(message);
+    uint32_t count = 1;
+
+    dp_read_view(&r, DP_MSG_HEAD_BYTES);
+    if (dp_msg_type_of(message) == DP_MSG_SYNC) {
+        dp_read_u8(&r);
+        count = dp_read_u16(&r);
+    }
+    while (count-- > 0 && !r.failed) {
+        accusation(host->sim, &r);
+    }
+    if (dp_reader_finish(&r) != DP_OK) {
+        dp_sim_fail(host->sim, "W1", host->index, "sent a statement that does not decode");
+    }
+}
+
+/* Review, D3: among four and more it takes two accusers. Who is still counted after the death was so before it. */
+void dp_oracle_death(dp_host *host, const dp_note *note)
+{
+    dp_sim *sim = host->sim;
+    const uint32_t subject = dp_sim_index(sim, &note->peer);
+    uint32_t accusers = 1; /* itself */
+    dp_node_view view;
+    dp_member_view member;
+    uint32_t row = 1;
+
+    dp_node_look(host->node, &view);
+    if (subject >= sim->plan.nodes || view.alive < 4 ||
+        (strcmp(note->cause, "silent") != 0 && strcmp(note->cause, "connection broken") != 0)) {
+        return;
+    }
+    while (dp_node_member(host->node, row, &member) && !dp_peer_equal(&member.peer, &note->peer)) {
+        row++;
+    }
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        accusers +=
+            i != host->index && sim->oracle->accused[(size_t)subject * sim->plan.nodes + i] >=
+                                    member.incarnation
+                ? 1
+                : 0;
+    }
+    if (accusers < 2) {
+        dp_sim_fail(sim, "D3", host->index, "holds %u for dead on its own word; %u are alive",
+                    subject, view.alive);
+    }
+}
+
+/* ---- voters that keep silent ---- */
+
+void dp_oracle_voting(dp_host *host, uint32_t op)
+{
+    dp_due_book *due = &host->sim->oracle->due[host->index];
+
+    due->op = op;
+    due->since_us = host->sim->now_us;
+}
+
+void dp_oracle_checked(dp_host *host, const dp_hash *root)
+{
+    dp_due_book *due = &host->sim->oracle->due[host->index];
+
+    due->checked[due->n_checked++ % DP_ORACLE_CHECKED] = *root;
+}
+
+void dp_oracle_delivered(dp_host *host, dp_view message)
+{
+    static dp_vote_msg msg;
+    dp_sim *sim = host->sim;
+    dp_due_book *due = &sim->oracle->due[host->index];
+
+    if (dp_msg_type_of(message) == DP_MSG_RELAY) {
+        dp_wire_relay relay;
+        if (dp_wire_read_relay(message, &relay) != DP_OK ||
+            !dp_peer_equal(&relay.target, &host->peer)) {
+            return;
+        }
+        message = relay.message;
+    }
+    if (!dp_host_up(host) || dp_msg_type_of(message) != DP_MSG_PROPOSE ||
+        dp_vote_msg_read(message, &msg) != DP_OK || msg.vote.slot != host->disk.n_records + 1 ||
+        (due->slot == msg.vote.slot && due->ballot >= msg.vote.ballot)) {
+        return;
+    }
+    due->slot = msg.vote.slot;
+    due->ballot = msg.vote.ballot;
+    due->hash = msg.vote.hash;
+    due->since_us = sim->now_us;
+}
+
+/* The durable row says that the voter has done what the PROPOSE wants, or promised more. */
+static bool has_voted(const dp_host *host, const dp_due_book *due)
+{
+    dp_reader r = dp_reader_of(dp_view_of(host->disk.vote.data, host->disk.vote.size));
+
+    dp_read_view(&r, ROW_SLOT_AT);
+    const uint64_t slot = dp_read_u64(&r);
+    dp_read_view(&r, ROW_PROMISED_AT - ROW_SLOT_AT - 8);
+    const uint32_t promised = dp_read_u32(&r);
+    const uint32_t accepted = dp_read_u32(&r);
+    return !r.failed && slot == due->slot &&
+           (promised > due->ballot + 1 || accepted >= due->ballot + 1);
+}
+
+static bool is_checked(const dp_due_book *due, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < due->n_checked && i < DP_ORACLE_CHECKED; i++) {
+        if (dp_hash_equal(&due->checked[i], root)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const dp_ballot_book *ballot_of(dp_sim *sim, const dp_due_book *due)
+{
+    const dp_slot_book *slot = dp_oracle_slot(sim, due->slot);
+
+    for (uint32_t i = 0; i < slot->n_ballots; i++) {
+        if (slot->ballots[i].ballot == due->ballot &&
+            dp_hash_equal(&slot->ballots[i].hash, &due->hash)) {
+            return &slot->ballots[i];
+        }
+    }
+    return NULL;
+}
+
+/* Is there anything but an opinion of its own that keeps this voter from accepting? */
+static bool may_accept(dp_host *host, const dp_due_book *due)
+{
+    static dp_record record;
+    dp_sim *sim = host->sim;
+    const dp_slot_book *slot = dp_oracle_slot(sim, due->slot);
+    const dp_ballot_book *book = ballot_of(sim, due);
+    uint8_t key[DP_PUBLIC_KEY_BYTES];
+    uint32_t self = 0;
+
+    dp_sim_vote_key(host, key);
+    while (self < slot->n_voters && !dp_peer_equal(&slot->voters[self], &host->peer)) {
+        self++;
+    }
+    if (self == slot->n_voters || memcmp(slot->keys[self], key, sizeof key) != 0 || due->op != 0 ||
+        book == NULL || (book->accepted & ~(1U << self)) == 0 || host->paused_until > sim->now_us ||
+        host->toy_state != DP_TOY_UP ||
+        dp_record_decode(&record, dp_view_of(book->record, book->record_size)) != DP_OK ||
+        (int64_t)record.time_ms >
+            1700000000000LL + (int64_t)(sim->now_us / 1000) + host->wall_offset_ms + SKEW_MS_MAX) {
+        return false;
+    }
+    for (uint32_t i = 0; i < record.n_listed; i++) {
+        if (!is_checked(due, &record.listed[i].root) ||
+            !dp_disk_holds(&host->disk, dp_shelf_find(&sim->shelf, &record.listed[i].root))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Review, A5: what one honest voter accepted, every honest voter with the same chain accepts. */
+void dp_oracle_look(dp_sim *sim)
+{
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        dp_host *host = &sim->hosts[i];
+        dp_due_book *due = &sim->oracle->due[i];
+        if (due->slot == 0) {
+            continue;
+        }
+        if (!dp_host_up(host) || host->disk.n_records >= due->slot ||
+            sim->oracle->members[i].stored_slot >= due->slot || has_voted(host, due)) {
+            due->slot = 0;
+        } else if (!may_accept(host, due)) {
+            due->since_us = sim->now_us;
+        } else if (sim->now_us - due->since_us > SILENT_US_MAX) {
+            dp_sim_fail(sim, "A5", i,
+                        "does not accept what another voter accepted in ballot %u of slot %llu",
+                        due->ballot, wide(due->slot));
+        }
+    }
+}
