@@ -5,6 +5,10 @@
 #include "gossip/node_internal.h"
 
 #define RECORDS_WAIT_US (1000 * DP_MS)
+#define GAVE_UP_US (60 * DP_SECOND) /* a state that did not come is not chosen again before */
+
+/* So few missed rounds are replayed whatever they weigh: the trainer keeps its work of the round under way. */
+enum { REPLAY_ROUNDS = 4 };
 
 /* ---- records ---- */
 
@@ -147,11 +151,9 @@ dp_status dp_catchup_records(dp_node *node, dp_view message)
 
 /* ---- state ---- */
 
-/* A state that a linked member serves, newer than what the trainer has and certified by the chain. */
-void dp_catchup_state(dp_node *node)
+/* Who serves the newest state from this round on that the chain certifies: a linked member, or DP_MEMBER_NONE. */
+static uint32_t newest_state(const dp_node *node, uint64_t least)
 {
-    dp_catchup *catchup = &node->catchup;
-    const uint64_t least = node->train.has_theta ? node->train.applied + 1 : 1;
     uint32_t best = DP_MEMBER_NONE;
 
     for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
@@ -172,13 +174,86 @@ void dp_catchup_state(dp_node *node)
             best = i;
         }
     }
+    return best;
+}
+
+/* Bytes still to be fetched of the updates after this round; UINT64_MAX when some of them are gone. */
+static uint64_t replay_bytes(const dp_node *node, uint64_t round)
+{
+    uint64_t bytes = 0;
+
+    for (uint64_t r = round + 1; r <= node->ledger.round; r++) {
+        const dp_ring_row *row = dp_chain_row(node, r);
+        if (row == NULL) {
+            return UINT64_MAX;
+        }
+        for (uint32_t i = 0; i < row->n; i++) {
+            if (dp_node_holds(node, &row->items[i].root)) {
+                continue;
+            }
+            if (row->dropped) {
+                return UINT64_MAX;
+            }
+            bytes += row->items[i].bytes;
+        }
+    }
+    return bytes;
+}
+
+bool dp_catchup_prefers_state(const dp_node *node, uint64_t round)
+{
+    const dp_catchup *catchup = &node->catchup;
+
+    if (node->ledger.round <= round + REPLAY_ROUNDS ||
+        (catchup->gave_up_at.us != 0 &&
+         dp_time_between(catchup->gave_up_at, node->now) < GAVE_UP_US)) {
+        return false;
+    }
+    const uint32_t member = newest_state(node, round + 1);
+    if (member == DP_MEMBER_NONE) {
+        return false;
+    }
+    const dp_summary *summary = &dp_members_at(node->members, member)->summary;
+    const uint64_t bytes = dp_node_holds(node, &summary->saved_root) ? 0 : summary->saved_bytes;
+    const uint64_t after = replay_bytes(node, summary->saved_round);
+    return after != UINT64_MAX && bytes < UINT64_MAX - after &&
+           bytes + after < replay_bytes(node, round);
+}
+
+/* A state was chosen because it is less to fetch, and nobody gives it: replay, while that is possible. */
+static bool give_up_state(dp_node *node)
+{
+    dp_catchup *catchup = &node->catchup;
+
+    const uint64_t from =
+        node->train.state == DP_TRAINER_SET ? node->train.applied : dp_train_newest_ckpt(node);
+
+    if (dp_time_between(catchup->state_moved, node->now) < DP_STATE_PATIENCE_US || from == 0 ||
+        from >= node->ledger.round || replay_bytes(node, from) == UINT64_MAX) {
+        return false;
+    }
+    dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, from, node->ledger.round,
+                 "no state comes");
+    dp_spread_cancel(node->spread, node->now, &catchup->state_root, &node->out);
+    catchup->wants_state = false;
+    catchup->gave_up_at = node->now;
+    catchup->stuck_at = (dp_time){0};
+    return true;
+}
+
+void dp_catchup_state(dp_node *node)
+{
+    dp_catchup *catchup = &node->catchup;
+    const uint32_t best = newest_state(node, node->train.has_theta ? node->train.applied + 1 : 1);
+
     if (best == DP_MEMBER_NONE) {
         return;
     }
     const dp_summary *summary = &dp_members_at(node->members, best)->summary;
     if (catchup->wants_state && !dp_hash_equal(&catchup->state_root, &summary->saved_root)) {
-        if (dp_time_between(catchup->state_moved, node->now) < DP_STATE_PATIENCE_US) {
-            return; /* The one under way is still coming. */
+        if (dp_time_between(catchup->state_moved, node->now) < DP_STATE_PATIENCE_US ||
+            give_up_state(node)) {
+            return; /* The one under way is still coming, or replay is the better way after all. */
         }
         dp_spread_cancel(node->spread, node->now, &catchup->state_root, &node->out);
         catchup->wants_state = false;
@@ -247,6 +322,9 @@ void dp_catchup_tick(dp_node *node)
     dp_catchup_next(node);
     if (node->catchup.wants_state && !dp_spread_wants(node->spread, &node->catchup.state_root)) {
         node->catchup.wants_state = false;
+    }
+    if (node->catchup.wants_state) {
+        (void)give_up_state(node);
     }
 }
 

@@ -71,12 +71,25 @@ static void drop_blob(dp_node *node, const dp_hash *root, uint64_t round)
     }
 }
 
-/* Blobs that nobody needs who starts from the newest checkpoint here, or from one that was the newest lately (review, G3). */
-static bool is_old(const dp_node *node, uint64_t round)
+/* The first round whose blobs are kept: all that somebody needs who starts from the newest checkpoint here or from one that
+ * was the newest lately (review, G3), and more while they come to a quarter of a state, since a replay is then the cheaper way
+ * to catch up. */
+static uint64_t first_kept(const dp_node *node)
 {
     const uint64_t newest = dp_train_newest_ckpt(node);
+    uint64_t round = node->ledger.round;
+    uint64_t bytes = 0;
 
-    return round + DP_WINDOW_ROUNDS <= newest || round + DP_RING_ROUNDS <= node->ledger.round + 4;
+    for (; round > 0 && round + DP_RING_ROUNDS > node->ledger.round + 4; round--) {
+        const dp_ring_row *row = dp_chain_row(node, round);
+        for (uint32_t i = 0; row != NULL && i < row->n; i++) {
+            bytes += row->items[i].bytes;
+        }
+        if (round + DP_WINDOW_ROUNDS <= newest && bytes > node->train.tensor_bytes / 4) {
+            break;
+        }
+    }
+    return round + 1;
 }
 
 static void drop_row(dp_node *node, dp_ring_row *row)
@@ -102,12 +115,13 @@ static bool holds_any(const dp_node *node, const dp_ring_row *row)
 
 static void drop_old(dp_node *node)
 {
+    const uint64_t first = first_kept(node);
     uint32_t rows = 0;
 
     for (uint32_t i = 0; i < DP_RING_ROUNDS && rows < 2;
          i++) { /* The number of actions of a step is bounded. */
         dp_ring_row *row = &node->chain->ring[i];
-        if (row->round == 0 || row->dropped || !is_old(node, row->round)) {
+        if (row->round == 0 || row->dropped || row->round >= first) {
             continue;
         }
         rows +=

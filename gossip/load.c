@@ -136,6 +136,10 @@ void dp_train_load(dp_node *node)
         return;
     }
     const uint32_t best = best_ckpt(node);
+    if (best != CKPT_NONE && dp_catchup_prefers_state(node, train->ckpts[best].round)) {
+        dp_catchup_state(node);
+        return;
+    }
     if (best != CKPT_NONE) {
         dp_action *action = dp_out_add(&node->out, DP_DO_TRAINER_LOAD);
         action->u.load.round = train->ckpts[best].round;

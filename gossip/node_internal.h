@@ -1,5 +1,6 @@
 /* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c, node_open.c
- * and node_route.c (messages), proof.c (of double votes), chain.c (records), round.c, tell.c, close.c and propose.c (the voter's side of a round), pending.c,
+ * and node_route.c (messages), proof.c (of double votes), chain.c (records), round.c, tell.c, wish.c, close.c, propose.c
+ * and config_part.c (the voter's side of a round), pending.c,
  * load.c and train.c (the trainer's side), catchup.c, node_view.c. */
 #ifndef DP_GOSSIP_NODE_INTERNAL_H
 #define DP_GOSSIP_NODE_INTERNAL_H
@@ -111,6 +112,7 @@ typedef struct dp_round {
     uint32_t n_voters; /* of whom states are */
     dp_voter voters[DP_VOTERS_MAX];
     dp_state_vote states[DP_VOTERS_MAX];
+    dp_time slot_opened;
     dp_time opened;    /* zero: this node has not applied the round before */
     dp_time enough_at; /* K contributions were ready and held; zero: not yet */
     dp_time close_at;  /* the close condition was first seen; zero: not yet */
@@ -209,6 +211,7 @@ typedef struct dp_catchup {
     uint64_t state_round;
     uint64_t state_bytes;
     dp_time state_moved; /* when a piece of it last came */
+    dp_time gave_up_at;  /* when a state that did not come was last let go; zero: never */
     dp_time stuck_at;    /* a blob for the next APPLY has been missing since; zero: not */
     dp_time dials_at;
 } dp_catchup;
@@ -314,7 +317,7 @@ void dp_chain_tell_members(dp_node *node);
 /* round.c */
 void dp_round_open_slot(dp_node *node, bool new_round);
 void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool own);
-dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes, const dp_peer *from);
+dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes);
 void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size);
 bool dp_round_checked(dp_node *node, const dp_hash *root, bool ok, unsigned __int128 energy);
 void dp_round_state_own(dp_node *node);
@@ -325,6 +328,17 @@ dp_claim *dp_round_claim_of(const dp_node *node, const dp_peer *peer);
 bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer);
 void dp_round_check_blob(dp_node *node, dp_claim *claim);
 void dp_round_fetch_blob(dp_node *node, dp_claim *claim);
+/* wish.c */
+/* Put out by a signed word that the chain has not yet. */
+bool dp_node_revoked(const dp_node *node, const dp_peer *peer);
+/* A removal from anywhere: DP_OK, also when nothing is left to do; DP_DENIED, DP_BADSIG; DP_AGAIN: too many at once. */
+dp_status dp_wish_remove(dp_node *node, const dp_remove *remove);
+void dp_wish_fence(dp_node *node, const dp_fence *fence);
+dp_status dp_wish_message(dp_node *node, uint8_t type, dp_view bytes, const dp_peer *from);
+void dp_wish_forget_done(dp_node *node);
+void dp_wish_repeat(dp_node *node);
+/* order.c */
+DP_MUST dp_status dp_order_obey(dp_node *node, const dp_order *order);
 /* tell.c */
 void dp_round_tell_have(dp_node *node);
 void dp_round_tell_state(dp_node *node);
@@ -334,10 +348,16 @@ dp_time dp_round_wake(const dp_node *node);
 uint32_t dp_round_active(const dp_node *node);
 uint32_t dp_round_others_ready(const dp_node *node);
 /* propose.c */
-dp_verdict dp_round_judge(void *context, dp_view record);
+dp_verdict dp_round_judge(void *context, dp_view bytes);
 size_t dp_round_value(void *context, uint8_t *out);
 /* Claims that a common majority of voters holds, this node among them: how many, and their indexes if chosen is not NULL. */
 uint32_t dp_round_held(const dp_node *node, uint32_t *chosen);
+/* config_part.c */
+/* Removals, fences and voters that are due, into a draft whose admissions and head stand. */
+void dp_config_draft(const dp_node *node, dp_record *draft);
+bool dp_config_may_stand_alone(const dp_node *node);
+/* A CONFIG record is worth it now. */
+bool dp_config_due(dp_node *node);
 bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VOTERS_MAX],
                          uint32_t *n);
 
@@ -380,6 +400,9 @@ void dp_catchup_tick(dp_node *node);
 dp_time dp_catchup_wake(const dp_node *node);
 /* The trainer needs a state that is not here. */
 void dp_catchup_state(dp_node *node);
+/* From the state of this round it is fewer bytes to fetch a newer certified state, with the updates after it, than the
+ * updates alone, and enough rounds are missing. */
+bool dp_catchup_prefers_state(const dp_node *node, uint64_t round);
 /* A piece of this object has come. */
 void dp_catchup_chunk(dp_node *node, const dp_hash *root);
 void dp_catchup_object(dp_node *node, const dp_hash *root);

@@ -72,6 +72,10 @@ static void replay(dp_node *node)
         dp_train_reload(node, "state");
         return;
     }
+    if (!node->catchup.wants_state && dp_catchup_prefers_state(node, train->applied)) {
+        node->catchup.stuck_at = node->now;
+        dp_catchup_state(node);
+    }
     const bool whole = fetch_row(node, row);
     if (after != NULL) {
         (void)fetch_row(node, after);

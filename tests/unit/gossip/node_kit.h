@@ -8,7 +8,7 @@
 #include "base/trainer_msg.h"
 #include "tests/unit/gossip/chain_kit.h"
 
-enum { KIT_NODES = 4, KIT_QUEUE = 4096, KIT_RECORDS = 64, KIT_OBJECTS = 2048, KIT_STEP_MS = 10 };
+enum { KIT_NODES = 6, KIT_QUEUE = 4096, KIT_RECORDS = 64, KIT_OBJECTS = 2048, KIT_STEP_MS = 10 };
 
 typedef struct kit_event {
     uint32_t to;
@@ -66,6 +66,9 @@ typedef struct kit_world {
     dp_actions *actions;
     dp_hash root_of_round[KIT_RECORDS];
     dp_hash head_of_slot[KIT_RECORDS];
+    uint64_t state_bytes; /* what a state is said to weigh; a blob has 8 */
+    uint32_t states_fetched;
+    bool mute_states; /* nobody gives one */
 } kit_world;
 
 static inline kit_event *kit_push(kit_world *world, uint32_t to, dp_event_type type)
@@ -150,6 +153,21 @@ static inline void kit_link(kit_world *world, uint32_t a, uint32_t b)
     }
 }
 
+/* Both ends hear of it. */
+static inline void kit_cut(kit_world *world, uint32_t a, uint32_t b)
+{
+    const uint32_t ends[2] = {a, b};
+
+    for (uint32_t i = 0; i < 2; i++) {
+        if (world->nodes[ends[i]].linked[ends[1 - i]]) {
+            world->nodes[ends[i]].linked[ends[1 - i]] = false;
+            kit_event *item = kit_push(world, ends[i], DP_EV_LINK_DOWN);
+            item->event.u.link.peer = kit_peer(ends[1 - i]);
+            item->event.u.link.cause = DP_LINK_CLOSED;
+        }
+    }
+}
+
 static inline void kit_store(kit_world *world, kit_node *node, const dp_action *action)
 {
     const dp_view bytes = action->u.store.bytes;
@@ -217,7 +235,7 @@ static inline void kit_apply(kit_world *world, kit_node *node, const dp_action *
     world->root_of_round[node->round] = node->theta;
     done->event.u.applied.round = node->round;
     done->event.u.applied.tensor_root = node->theta;
-    done->event.u.applied.tensor_bytes = 8;
+    done->event.u.applied.tensor_bytes = world->state_bytes;
 }
 
 static inline void kit_publish(kit_world *world, kit_node *node, const dp_action *action)
@@ -243,14 +261,44 @@ static inline void kit_publish(kit_world *world, kit_node *node, const dp_action
 
 static inline void kit_serve_records(kit_world *world, kit_node *node, const dp_action *action);
 
+/* A state has no bytes here: its root is what the trainer takes. */
+static inline void kit_get_state(kit_world *world, kit_node *node, const dp_action *action)
+{
+    kit_event *item;
+
+    if (world->mute_states) {
+        return;
+    }
+    if (action->type == DP_DO_GET_INFO) {
+        item = kit_push(world, node->index, DP_EV_OBJECT_INFO);
+        item->event.u.object.root = action->u.get.root;
+        item->event.u.object.size = world->state_bytes;
+        item->event.u.object.peer = action->u.get.peer;
+        return;
+    }
+    item = kit_push(world, node->index, DP_EV_CHUNK);
+    item->event.u.chunk.root = action->u.get.root;
+    item->event.u.chunk.peer = action->u.get.peer;
+    item = kit_push(world, node->index, DP_EV_OBJECT);
+    item->event.u.object.root = action->u.get.root;
+    item->event.u.object.size = world->state_bytes;
+    world->states_fetched++;
+}
+
 static inline void kit_get(kit_world *world, kit_node *node, const dp_action *action)
 {
     const uint32_t peer = kit_index(&action->u.get.peer);
     kit_node *other = &world->nodes[peer];
     dp_hash leaf = {{0}};
 
-    if (other->node == NULL || other->deaf || other->mute_blobs || !node->linked[peer] ||
-        !kit_holds(other, &action->u.get.root)) {
+    if (other->node == NULL || other->deaf || !node->linked[peer]) {
+        return;
+    }
+    if (other->saved_round > 0 && dp_hash_equal(&other->saved_root, &action->u.get.root)) {
+        kit_get_state(world, node, action);
+        return;
+    }
+    if (other->mute_blobs || !kit_holds(other, &action->u.get.root)) {
         return;
     }
     for (uint32_t author = 0; author < world->n; author++) {
@@ -297,6 +345,9 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
         break;
     case DP_DO_STORE:
         kit_store(world, node, action);
+        break;
+    case DP_DO_HANGUP:
+        kit_cut(world, node->index, kit_index(&action->u.peer));
         break;
     case DP_DO_GET_INFO:
     case DP_DO_GET_CHUNK:
@@ -346,7 +397,7 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
         item = kit_push(world, node->index, DP_EV_SAVED);
         item->event.u.saved.round = action->u.save.round;
         item->event.u.saved.tensor_root = action->u.save.tensor_root;
-        item->event.u.saved.tensor_bytes = 8;
+        item->event.u.saved.tensor_bytes = world->state_bytes;
         break;
     default: /* Keeping, dropping, dialling and notes need no answer. */
         break;
@@ -423,8 +474,9 @@ static inline void kit_boot(kit_world *world, uint32_t index)
             DP_OK);
     }
     if (node->saved_round > 0) {
-        assert_int_equal(
-            dp_node_restore_checkpoint(node->node, node->saved_round, &node->saved_root, 8), DP_OK);
+        assert_int_equal(dp_node_restore_checkpoint(node->node, node->saved_round,
+                                                    &node->saved_root, world->state_bytes),
+                         DP_OK);
     }
     for (uint32_t i = 0; i < node->n_held; i++) {
         assert_int_equal(dp_node_restore_object(node->node, &node->held[i], 8), DP_OK);
@@ -487,6 +539,7 @@ static inline kit_world *kit_open(uint32_t n)
     world->actions = calloc(1, sizeof *world->actions);
     assert_true(world->queue != NULL && world->actions != NULL);
     world->n = n;
+    world->state_bytes = 4096;
     world->now_us = 1000000;
     world->manifest = kit_manifest();
     world->manifest.round_ms = 500;

@@ -166,6 +166,63 @@ static void a_late_joiner_replays_the_whole_chain(void **state)
     kit_close(world);
 }
 
+/* Node 2 is away for at least ten rounds of two updates of 8 bytes, then comes back to states of so many bytes. */
+static kit_world *back_after_ten_rounds(uint64_t state_bytes, bool mute_states)
+{
+    kit_world *world = three();
+
+    world->state_bytes = state_bytes;
+    world->mute_states = mute_states;
+    const uint64_t before = kit_look(world, 2).round;
+    kit_kill(world, 2);
+    while (kit_look(world, 0).round < before + 10) {
+        kit_run_ms(world, 500);
+    }
+    world->states_fetched = 0;
+    kit_boot(world, 2);
+    world->nodes[0].mute_blobs = world->nodes[1].mute_blobs = true; /* Records come first. */
+    kit_link_all(world);
+    kit_run_ms(world, 1500);
+    world->nodes[0].mute_blobs = world->nodes[1].mute_blobs = false;
+    kit_run_ms(world, 2000);
+    return world;
+}
+
+static void many_missed_rounds_are_replayed_when_a_state_is_more_to_fetch(void **state)
+{
+    kit_world *world = back_after_ten_rounds(4096, false);
+
+    (void)state;
+    assert_int_equal(world->states_fetched, 0);
+    assert_int_equal(kit_look(world, 2).mode, DP_MODE_SYNC);
+    assert_int_equal(kit_look(world, 2).round, kit_look(world, 0).round);
+    kit_close(world);
+}
+
+static void a_state_is_fetched_when_it_is_less_than_the_missed_updates(void **state)
+{
+    kit_world *world = back_after_ten_rounds(40, false);
+
+    (void)state;
+    assert_int_equal(world->states_fetched, 1);
+    assert_int_equal(kit_look(world, 2).mode, DP_MODE_SYNC);
+    assert_int_equal(kit_look(world, 2).round, kit_look(world, 0).round);
+    kit_close(world);
+}
+
+static void a_state_that_nobody_gives_gives_way_to_a_replay(void **state)
+{
+    kit_world *world = back_after_ten_rounds(40, true);
+
+    (void)state;
+    assert_true(kit_look(world, 2).applied + 10 <= kit_look(world, 0).round); /* It waits. */
+    kit_run_ms(world, 6000);
+    assert_int_equal(kit_look(world, 2).mode, DP_MODE_SYNC);
+    assert_true(kit_look(world, 2).applied + 1 >= kit_look(world, 0).round);
+    assert_int_equal(world->states_fetched, 0);
+    kit_close(world);
+}
+
 static void a_dead_trainer_costs_rounds_and_not_membership(void **state)
 {
     kit_world *world = three();
@@ -411,6 +468,9 @@ int main(void)
         cmocka_unit_test(a_restarted_node_tells_the_same_contribution_again),
         cmocka_unit_test(a_straggler_is_left_out_and_stays_a_member),
         cmocka_unit_test(a_late_joiner_replays_the_whole_chain),
+        cmocka_unit_test(many_missed_rounds_are_replayed_when_a_state_is_more_to_fetch),
+        cmocka_unit_test(a_state_is_fetched_when_it_is_less_than_the_missed_updates),
+        cmocka_unit_test(a_state_that_nobody_gives_gives_way_to_a_replay),
         cmocka_unit_test(a_dead_trainer_costs_rounds_and_not_membership),
         cmocka_unit_test(who_leaves_is_removed_by_the_chain),
         cmocka_unit_test(a_paused_node_is_not_waited_for),
