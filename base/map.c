@@ -12,8 +12,11 @@ enum { CAPACITY_MAX = 1 << 24 };
 
 dp_status dp_map_init(dp_map *map, uint32_t capacity, uint64_t seed)
 {
-    dp_map made = {.capacity = capacity, .seed = seed, .slots = 2};
+    dp_map made = {.capacity = capacity, .slots = 2};
 
+    for (uint64_t i = 0; i < 4; i++) {
+        made.salts[i] = dp_mix64(seed + i);
+    }
     if (capacity > CAPACITY_MAX) {
         return DP_TOOBIG;
     }
@@ -42,15 +45,17 @@ void dp_map_close(dp_map *map)
 /* Where the key would stand if nothing were in its way. */
 static uint32_t home_of(const dp_map *map, const dp_hash *key)
 {
-    uint64_t mixed = map->seed;
+    uint64_t words[4];
 
-    for (size_t i = 0; i < DP_HASH_BYTES; i += sizeof(uint64_t)) {
-        uint64_t word = 0;
-
-        memcpy(&word, key->bytes + i, sizeof word);
-        mixed = dp_mix64(mixed ^ word);
-    }
-    return (uint32_t)(mixed >> 32) & (map->slots - 1);
+    _Static_assert(sizeof words == sizeof key->bytes, "a key is four words");
+    memcpy(words, key->bytes, sizeof words);
+    /* Two products of keyed words, folded: who does not know the seed cannot choose keys that meet. */
+    const unsigned __int128 a =
+        (unsigned __int128)(words[0] ^ map->salts[0]) * (words[1] ^ map->salts[1]);
+    const unsigned __int128 b =
+        (unsigned __int128)(words[2] ^ map->salts[2]) * (words[3] ^ map->salts[3]);
+    const uint64_t mixed = (uint64_t)a ^ (uint64_t)(a >> 64) ^ (uint64_t)b ^ (uint64_t)(b >> 64);
+    return (uint32_t)(mixed ^ mixed >> 32) & (map->slots - 1);
 }
 
 /* The slot of the key, or the free slot where it would go. */

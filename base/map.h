@@ -15,7 +15,7 @@ typedef struct dp_map {
     uint32_t slots; /* a power of two, at least 2 * capacity */
     uint32_t count;
     uint32_t capacity;
-    uint64_t seed;
+    uint64_t salts[4]; /* from the seed */
 } dp_map;
 
 DP_MUST dp_status dp_map_init(dp_map *map, uint32_t capacity, uint64_t seed);

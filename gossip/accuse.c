@@ -26,7 +26,8 @@ void dp_members_cleared(dp_members *members, uint32_t index)
     row->n_accusers = 0;
     row->accusation_bytes = 0;
     row->suspect_at = (dp_time){0};
-    row->urgent = false;
+    dp_rowset_set(&members->accused, index, false);
+    dp_rowset_set(&members->urgent, index, false);
 }
 
 /* ---- sending ---- */
@@ -180,8 +181,10 @@ static bool heard_lately(const dp_members *members, const dp_row *row, dp_time n
 }
 
 /* False when the list is full or holds it already without anything to add. */
-static bool add_accuser(dp_row *row, const dp_peer *peer, bool reset, dp_time now)
+static bool add_accuser(dp_members *members, uint32_t index, const dp_peer *peer, bool reset,
+                        dp_time now)
 {
+    dp_row *const row = &members->rows[index];
     const uint32_t at = find_accuser(row, peer);
 
     if (at < row->n_accusers) {
@@ -196,6 +199,7 @@ static bool add_accuser(dp_row *row, const dp_peer *peer, bool reset, dp_time no
     }
     if (row->n_accusers == 0) {
         row->suspect_at = now;
+        dp_rowset_set(&members->accused, index, true);
     }
     row->accusers[row->n_accusers++] = (dp_accuser){.peer = *peer, .reset = reset};
     return true;
@@ -255,7 +259,7 @@ void dp_members_accuse(dp_members *members, uint32_t index, dp_statement_cause c
     if (!again && !storm_allows(members, now)) {
         return;
     }
-    if (!add_accuser(row, self, cause == DP_CAUSE_RESET, now)) {
+    if (!add_accuser(members, index, self, cause == DP_CAUSE_RESET, now)) {
         if (row->accusation_bytes > 0 && row->n_accusers < accusers_needed(members)) {
             /* Who came later, or lost the first one, may second it. */
             dp_members_flood(members, dp_view_of(row->accusation, row->accusation_bytes),
@@ -374,8 +378,8 @@ static dp_status accused(dp_members *members, dp_time now, uint32_t from,
     if (!dp_statement_verify(statement, bytes, &members->crypto, &members->run)) {
         return DP_BADSIG;
     }
-    if (add_accuser(row, &statement->author, reset, now)) {
-        row->urgent = true;
+    if (add_accuser(members, index, &statement->author, reset, now)) {
+        dp_rowset_set(&members->urgent, index, true);
         dp_members_flood(members, bytes, (dp_view){0}, index, from, out);
     }
     if (row->n_accusers > 0 && !heard_lately(members, row, now)) {
@@ -436,6 +440,7 @@ static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32
             row->member.n_addrs = statement->n_addrs;
             memcpy(row->member.addrs, statement->addrs, sizeof row->member.addrs);
             row->dials_failed = 0;
+            members->dial_stale = true;
         }
         dp_members_state_set(members, index, DP_MEMBER_ALIVE, now, reborn ? "restarted" : "says so",
                              out);

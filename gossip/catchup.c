@@ -24,8 +24,7 @@ void dp_catchup_hint(dp_node *node, const dp_peer *peer, uint64_t slot)
 /* A linked member known to have more records: by what it says of itself, else the one of the hint. */
 static bool find_source(dp_node *node, dp_peer *source)
 {
-    const uint32_t count = dp_members_count(node->members);
-    const uint32_t start = (uint32_t)dp_rng_below(&node->rng, count);
+    const dp_rowset *linked = dp_members_linked(node->members);
     const uint32_t hint = dp_node_member_index(node, &node->catchup.hint_peer);
 
     if (node->catchup.hint_slot > node->ledger.slot && hint != DP_MEMBER_NONE && hint != 0 &&
@@ -34,11 +33,12 @@ static bool find_source(dp_node *node, dp_peer *source)
         *source = node->catchup.hint_peer;
         return true;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t index = (start + i) % count;
-        const dp_member *member = dp_members_at(node->members, index);
-        if (index != 0 && member->linked && member->has_summary &&
-            member->summary.slot > node->ledger.slot) {
+    const bool any = linked->count > 0 && dp_members_slot_most(node->members) > node->ledger.slot;
+    const uint32_t start = any ? (uint32_t)dp_rng_below(&node->rng, linked->count) : 0;
+    for (uint32_t i = 0; any && i < linked->count; i++) {
+        const dp_member *member =
+            dp_members_at(node->members, linked->at[(start + i) % linked->count]);
+        if (member->has_summary && member->summary.slot > node->ledger.slot) {
             *source = member->peer;
             return true;
         }
@@ -59,9 +59,11 @@ bool dp_catchup_behind(const dp_node *node)
         dp_members_at(node->members, hint)->linked) {
         return true;
     }
-    for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
-        const dp_member *member = dp_members_at(node->members, i);
-        if (member->linked && member->has_summary && member->summary.slot > node->ledger.slot + 1) {
+    const dp_rowset *linked = dp_members_linked(node->members);
+    const bool any = dp_members_slot_most(node->members) > node->ledger.slot + 1;
+    for (uint32_t i = 0; any && i < linked->count; i++) {
+        const dp_member *member = dp_members_at(node->members, linked->at[i]);
+        if (member->has_summary && member->summary.slot > node->ledger.slot + 1) {
             return true;
         }
     }
@@ -154,14 +156,16 @@ dp_status dp_catchup_records(dp_node *node, dp_view message)
 /* Who serves the newest state from this round on that the chain certifies: a linked member, or DP_MEMBER_NONE. */
 static uint32_t newest_state(const dp_node *node, uint64_t least)
 {
+    const dp_rowset *linked = dp_members_linked(node->members);
     uint32_t best = DP_MEMBER_NONE;
 
-    for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
+    for (uint32_t k = 0; k < linked->count; k++) {
+        const uint32_t i = linked->at[k];
         const dp_member *member = dp_members_at(node->members, i);
         const dp_summary *summary = &member->summary;
         dp_hash digest;
         dp_hash certified;
-        if (!member->linked || !member->has_summary || summary->saved_round < least ||
+        if (!member->has_summary || summary->saved_round < least ||
             dp_hash_is_zero(&summary->saved_root) || summary->saved_round > node->ledger.round ||
             (best != DP_MEMBER_NONE &&
              summary->saved_round <= dp_members_at(node->members, best)->summary.saved_round) ||
@@ -243,6 +247,7 @@ static bool give_up_state(dp_node *node)
 
 void dp_catchup_state(dp_node *node)
 {
+    const dp_rowset *linked = dp_members_linked(node->members);
     dp_catchup *catchup = &node->catchup;
     const uint32_t best = newest_state(node, node->train.has_theta ? node->train.applied + 1 : 1);
 
@@ -277,11 +282,12 @@ void dp_catchup_state(dp_node *node)
                                  catchup->state_bytes, DP_USE_STATE, DP_PRIORITY_STATE,
                                  &node->out)); /* Full: asked again with the next tick. */
     }
-    for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
-        const dp_member *member = dp_members_at(node->members, i);
-        if (member->linked && member->has_summary &&
+    for (uint32_t k = 0; k < linked->count; k++) {
+        const dp_member *member = dp_members_at(node->members, linked->at[k]);
+        if (member->has_summary &&
             dp_hash_equal(&member->summary.saved_root, &catchup->state_root)) {
-            dp_spread_holder(node->spread, node->now, &catchup->state_root, i, &node->out);
+            dp_spread_holder(node->spread, node->now, &catchup->state_root, linked->at[k],
+                             &node->out);
         }
     }
 }

@@ -68,6 +68,7 @@ uint32_t dp_members_row_add(dp_members *members, const dp_peer *peer)
     dp_row *const row = &members->rows[members->count];
     *row = (dp_row){.member.peer = *peer};
     members->version++;
+    members->dial_stale = true;
     return members->count++;
 }
 
@@ -104,6 +105,9 @@ dp_status dp_members_open(dp_members **members, const dp_members_config *config)
     made->rows = dp_alloc(made->capacity, sizeof *made->rows);
     made->order = dp_alloc(made->capacity, sizeof *made->order);
     if (made->rows == NULL || made->order == NULL ||
+        dp_rowset_open(&made->linked, made->capacity) != DP_OK ||
+        dp_rowset_open(&made->accused, made->capacity) != DP_OK ||
+        dp_rowset_open(&made->urgent, made->capacity) != DP_OK ||
         dp_map_init(&made->index, made->capacity, config->seed) != DP_OK) {
         dp_members_close(made);
         return DP_NOMEM;
@@ -126,6 +130,7 @@ dp_status dp_members_open(dp_members **members, const dp_members_config *config)
     const uint32_t own = dp_members_row_add(made, &config->self);
     dp_assert(own == 0);
     made->rows[0].member.state = DP_MEMBER_ALIVE;
+    made->n_alive = 1;
     made->rows[0].member.incarnation = config->incarnation;
     set_credential(&made->rows[0].member, config->credential, config->caps);
     set_addrs(&made->rows[0].member, config->addrs, config->n_addrs);
@@ -139,6 +144,9 @@ void dp_members_close(dp_members *members)
         return;
     }
     dp_map_close(&members->index);
+    dp_rowset_close(&members->linked);
+    dp_rowset_close(&members->accused);
+    dp_rowset_close(&members->urgent);
     dp_free(members->order);
     dp_free(members->rows);
     dp_free(members);
@@ -165,13 +173,7 @@ uint32_t dp_members_find(const dp_members *members, const dp_peer *peer)
 
 uint32_t dp_members_alive(const dp_members *members)
 {
-    uint32_t alive = 0;
-
-    for (uint32_t i = 0; i < members->count; i++) {
-        const dp_member_state state = members->rows[i].member.state;
-        alive += state == DP_MEMBER_ALIVE || state == DP_MEMBER_SUSPECT;
-    }
-    return alive;
+    return members->n_alive;
 }
 
 uint64_t dp_members_version(const dp_members *members)
@@ -183,24 +185,24 @@ uint64_t dp_members_rtt_p95(const dp_members *members, bool voters_only)
 {
     uint64_t worst = 0;
 
-    for (uint32_t i = 1; i < members->count; i++) {
-        const dp_member *const member = &members->rows[i].member;
+    for (uint32_t k = 0; k < members->linked.count; k++) {
+        const dp_member *const member = &members->rows[members->linked.at[k]].member;
         const uint64_t p95 = dp_rtt_p95(&member->rtt);
-        if (member->linked && (member->voter || !voters_only) && p95 > worst) {
+        if ((member->voter || !voters_only) && p95 > worst) {
             worst = p95;
         }
     }
     return worst;
 }
 
-uint32_t dp_members_linked(const dp_members *members)
+const dp_rowset *dp_members_linked(const dp_members *members)
 {
-    uint32_t linked = 0;
+    return &members->linked;
+}
 
-    for (uint32_t i = 1; i < members->count; i++) {
-        linked += members->rows[i].member.linked;
-    }
-    return linked;
+uint64_t dp_members_slot_most(const dp_members *members)
+{
+    return members->slot_most;
 }
 
 uint32_t dp_members_pick(dp_members *members, uint32_t not_a, uint32_t not_b, uint32_t *picked,
@@ -209,9 +211,9 @@ uint32_t dp_members_pick(dp_members *members, uint32_t not_a, uint32_t not_b, ui
     uint32_t seen = 0;
 
     /* Reservoir sampling (Vitter 1985, algorithm R): one pass, no list. */
-    for (uint32_t i = 1; i < members->count; i++) {
-        const dp_member *const member = &members->rows[i].member;
-        if (!member->linked || member->state != DP_MEMBER_ALIVE || i == not_a || i == not_b) {
+    for (uint32_t k = 0; k < members->linked.count; k++) {
+        const uint32_t i = members->linked.at[k];
+        if (members->rows[i].member.state != DP_MEMBER_ALIVE || i == not_a || i == not_b) {
             continue;
         }
         seen++;
@@ -236,9 +238,13 @@ void dp_members_state_set(dp_members *members, uint32_t index, dp_member_state s
     if (old == state) {
         return;
     }
+    const bool was_alive = old == DP_MEMBER_ALIVE || old == DP_MEMBER_SUSPECT;
+    const bool is_alive = state == DP_MEMBER_ALIVE || state == DP_MEMBER_SUSPECT;
+    members->n_alive = members->n_alive + is_alive - was_alive;
     member->state = state;
     member->changed = now;
     members->version++;
+    members->dial_stale = true;
     dp_out_note(out, (dp_note){.code = DP_NOTE_MEMBER,
                                .peer = member->peer,
                                .a = (uint64_t)old,
@@ -263,6 +269,7 @@ uint32_t dp_members_add(dp_members *members, const dp_peer *peer, dp_view creden
     }
     if (member->n_addrs == 0) {
         set_addrs(member, addrs, n_addrs);
+        members->dial_stale = true;
     }
     return index;
 }
@@ -276,6 +283,7 @@ void dp_members_mark(dp_members *members, uint32_t index, bool in_roster, bool v
         member->in_roster = in_roster;
         member->voter = voter;
         members->version++;
+        members->dial_stale = true;
     }
 }
 
@@ -289,6 +297,7 @@ void dp_members_remove(dp_members *members, uint32_t index, dp_time now, dp_out 
     }
     row->removed = true;
     row->down = true;
+    members->dial_stale = true;
     row->member.in_roster = false;
     row->member.voter = false;
     dp_members_cleared(members, index);
@@ -356,11 +365,9 @@ static void observe(dp_members *members, dp_time now)
     if (members->lhm < DP_LHM_MAX) {
         members->lhm++;
     }
-    for (uint32_t i = 1; i < members->count; i++) {
-        dp_row *const row = &members->rows[i];
-        if (row->n_accusers > 0) {
-            row->suspect_at = dp_time_after(row->suspect_at, late_us);
-        }
+    for (uint32_t k = 0; k < members->accused.count; k++) {
+        dp_row *const row = &members->rows[members->accused.at[k]];
+        row->suspect_at = dp_time_after(row->suspect_at, late_us);
     }
     dp_members_probe_reset(members, now);
 }
@@ -396,6 +403,7 @@ static void dial_later(dp_members *members, dp_row *row, dp_time now)
     wait_us = wait_us * 3 / 4 + dp_rng_below(&members->rng, wait_us / 2 + 1);
     row->dial_at = dp_time_after(now, wait_us);
     row->dialling = false;
+    members->dial_stale = true;
 }
 
 uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, const dp_peer *peer,
@@ -430,11 +438,13 @@ uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, 
         set_addrs(&row->member, addr, 1);
     }
     row->member.linked = true;
+    dp_rowset_set(&members->linked, index, true);
     row->member.outgoing = outgoing;
     row->dialling = false;
     row->dials_failed = 0;
     row->down = false;
     members->version++;
+    members->dial_stale = true;
     if (row->member.state == DP_MEMBER_UNKNOWN || row->member.state == DP_MEMBER_LEFT) {
         dp_members_cleared(members, index);
         dp_members_state_set(members, index, DP_MEMBER_ALIVE, now, "linked", out);
@@ -459,17 +469,18 @@ void dp_members_link_down(dp_members *members, dp_time now, uint64_t wall_ms, co
             row->dials_failed++;
         }
         dial_later(members, row, now);
-        row->urgent = true;
+        dp_rowset_set(&members->urgent, index, true);
         return;
     }
     const bool was_linked = row->member.linked;
     row->member.linked = false;
+    dp_rowset_set(&members->linked, index, false);
     members->version++;
     dial_later(members, row, now);
     if (!was_linked || !dp_members_watches(members, index)) {
         return;
     }
-    row->urgent = true;
+    dp_rowset_set(&members->urgent, index, true);
     if (cause == DP_LINK_RESET) {
         dp_members_accuse(members, index, DP_CAUSE_RESET, now, out);
     } else if (cause == DP_LINK_TIMEOUT) {
@@ -511,10 +522,14 @@ static bool wants_link(const dp_members *members, uint32_t index, uint32_t linke
 
 static void dial(dp_members *members, dp_time now, dp_out *out)
 {
-    const uint32_t linked = dp_members_linked(members);
+    const uint32_t linked = members->linked.count;
     const uint32_t start = (uint32_t)dp_rng_below(&members->rng, members->count);
     uint32_t dials = 0;
 
+    if (!members->dial_stale && !dp_time_reached(now, members->dial_next)) {
+        return;
+    }
+    members->dial_stale = true;
     for (uint32_t k = 0; k < members->count && dials < DIALS_PER_TICK; k++) {
         const uint32_t i = (start + k) % members->count;
         dp_row *const row = &members->rows[i];
@@ -542,6 +557,18 @@ static void dial(dp_members *members, dp_time now, dp_out *out)
     }
 }
 
+/* When the next row may be dialled. */
+static void find_dial(dp_members *members)
+{
+    members->dial_next = DP_NEVER;
+    for (uint32_t i = 1; i < members->count; i++) {
+        if (wants_link(members, i, members->linked.count)) {
+            members->dial_next = dp_time_min(members->dial_next, members->rows[i].dial_at);
+        }
+    }
+    members->dial_stale = false;
+}
+
 void dp_members_tick(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out)
 {
     (void)wall_ms;
@@ -550,10 +577,8 @@ void dp_members_tick(dp_members *members, dp_time now, uint64_t wall_ms, dp_out 
     }
     observe(members, now);
     members->rows[0].member.heard = now;
-    for (uint32_t i = 1; i < members->count; i++) {
-        if (members->rows[i].n_accusers > 0) {
-            dp_members_conclude(members, i, now, out);
-        }
+    for (uint32_t k = 0; k < members->accused.count; k++) { /* concluding clears no row */
+        dp_members_conclude(members, members->accused.at[k], now, out);
     }
     dp_members_probe_tick(members, now, out);
     dial(members, now, out);
@@ -567,28 +592,27 @@ void dp_members_tick(dp_members *members, dp_time now, uint64_t wall_ms, dp_out 
     }
 }
 
-dp_time dp_members_wake(const dp_members *members)
+dp_time dp_members_wake(dp_members *members)
 {
     if (!members->started || members->leaving) {
         return DP_NEVER;
     }
     dp_time wake = dp_time_min(members->sync_at, dp_members_probe_wake(members));
-    const uint32_t linked = dp_members_linked(members);
 
-    for (uint32_t i = 1; i < members->count; i++) {
-        const dp_row *const row = &members->rows[i];
-        if (row->n_accusers > 0 && row->member.state == DP_MEMBER_SUSPECT) {
+    for (uint32_t k = 0; k < members->accused.count; k++) {
+        const uint32_t i = members->accused.at[k];
+        if (members->rows[i].member.state == DP_MEMBER_SUSPECT) {
             const dp_time end = dp_members_suspicion_end(members, i);
             /* One that has ended and did not suffice waits for evidence, not for time. */
             if (end.us > members->rows[0].member.heard.us) {
                 wake = dp_time_min(wake, end);
             }
         }
-        if (wants_link(members, i, linked)) {
-            wake = dp_time_min(wake, row->dial_at);
-        }
     }
-    return wake;
+    if (members->dial_stale) {
+        find_dial(members);
+    }
+    return dp_time_min(wake, members->dial_next);
 }
 
 dp_status dp_members_message(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,

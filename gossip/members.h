@@ -13,6 +13,7 @@
 #include "gossip/beat.h"
 #include "gossip/links.h"
 #include "gossip/out.h"
+#include "gossip/rowset.h"
 
 enum {
     DP_MEMBER_NONE = UINT32_MAX >> 1, /* "no such member" where an index is wanted */
@@ -106,6 +107,10 @@ uint32_t dp_members_alive(const dp_members *members);
 uint64_t dp_members_version(const dp_members *members);
 /* Wait that a reply from most linked peers stays under: the largest p95 of linked rows (all, or voters only). 0: unknown. */
 uint64_t dp_members_rtt_p95(const dp_members *members, bool voters_only);
+/* Indexes of the linked rows, rising; lent until the next change. */
+const dp_rowset *dp_members_linked(const dp_members *members);
+/* No row has told of a later slot than this. */
+uint64_t dp_members_slot_most(const dp_members *members);
 
 /* A peer met in an earlier life or listed in the chain. Gives its index, or DP_MEMBER_NONE when the table is full. Known
  * rows only gain what they lack. credential may be empty: then addrs are dialled and nothing else is believed. */
@@ -137,7 +142,8 @@ void dp_members_heard(dp_members *members, uint32_t index, dp_time now, dp_out *
 DP_MUST dp_status dp_members_message(dp_members *members, dp_time now, uint64_t wall_ms,
                                      uint32_t from, dp_view bytes, dp_out *out);
 void dp_members_tick(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out);
-dp_time dp_members_wake(const dp_members *members);
+/* Not const: what it finds is kept. */
+dp_time dp_members_wake(dp_members *members);
 
 /* Say goodbye to everybody: for good (LEFT; the chain will remove this node), or for a while (DEAD at once, no accusers
  * needed, until a later incarnation). */

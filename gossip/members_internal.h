@@ -28,7 +28,6 @@ typedef struct dp_row {
     bool removed;     /* by the chain */
     bool down;     /* said so itself (DOWN, LEFT): only a new statement or a new link revives it */
     dp_time acked; /* last ACK of its own, which brought riders */
-    bool urgent;   /* accused by somebody: probe it next */
     /* own statement of the subject: ALIVE, LEFT or DOWN; size 0: none */
     uint16_t statement_bytes;
     dp_statement_kind statement_kind;
@@ -78,6 +77,14 @@ struct dp_members {
     uint32_t capacity;
     dp_row *rows;
     uint64_t version;
+    /* kept with the rows, so that nobody walks a table of 2,000 for what concerns a few */
+    uint32_t n_alive;   /* alive or suspect, this node included */
+    uint64_t slot_most; /* no linked row has told of a later one */
+    dp_rowset linked;
+    dp_rowset accused; /* rows with an accuser */
+    dp_rowset urgent;  /* accused by somebody, or unreachable: probe them next */
+    bool dial_stale;   /* a row has changed: dial_next must be looked for */
+    dp_time dial_next; /* the earliest try of a row that wants a link; maybe too early */
     dp_summary summary;
     bool started;
     bool leaving;
@@ -92,6 +99,7 @@ struct dp_members {
     bool push;           /* the mode has changed: tell all linked rows at the next tick */
     dp_time quiet_until; /* after a gap in our own time: accuse nobody */
     dp_probe probes[DP_PROBES_MAX];
+    uint32_t n_relayed;
     dp_relayed relayed[DP_RELAYED_MAX];
     dp_time accusals[ACCUSALS_PER_WINDOW]; /* times of the last ones, ring */
     uint32_t n_accusals;
@@ -103,7 +111,6 @@ struct dp_members {
 /* members.c */
 uint32_t dp_members_row_add(dp_members *members, const dp_peer *peer);
 bool dp_members_watches(const dp_members *members, uint32_t index);
-uint32_t dp_members_linked(const dp_members *members);
 /* Up to most random linked rows other than the two given, into picked; alive ones only. */
 uint32_t dp_members_pick(dp_members *members, uint32_t not_a, uint32_t not_b, uint32_t *picked,
                          uint32_t most);

@@ -1,10 +1,22 @@
 #include "gossip/out.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "gossip/msg.h"
+
+enum { ACTION_BYTES = 256 };
+_Static_assert(offsetof(dp_action, u) + sizeof((dp_action *)0)->u.store <= ACTION_BYTES &&
+                   offsetof(dp_action, u) + sizeof((dp_action *)0)->u.dial <= ACTION_BYTES &&
+                   offsetof(dp_action, u) + sizeof((dp_action *)0)->u.restore <= ACTION_BYTES &&
+                   offsetof(dp_action, u) + sizeof((dp_action *)0)->u.mix <= ACTION_BYTES &&
+                   offsetof(dp_action, u) + sizeof((dp_action *)0)->u.save <= ACTION_BYTES &&
+                   offsetof(dp_action, u) + sizeof((dp_action *)0)->u.object <= ACTION_BYTES &&
+                   offsetof(dp_action, u) + sizeof((dp_action *)0)->u.note <= ACTION_BYTES &&
+                   offsetof(dp_action, u) + sizeof((dp_action *)0)->u.send <= ACTION_BYTES,
+               "every action but APPLY is small");
 
 dp_status dp_out_open(dp_out *out)
 {
@@ -31,7 +43,8 @@ dp_action *dp_out_add(dp_out *out, dp_action_type type)
 
     dp_assert(actions->count < DP_ACTIONS_MAX);
     dp_action *action = &actions->items[actions->count++];
-    memset(action, 0, sizeof *action);
+    /* An APPLY is ten times as large as any other. */
+    memset(action, 0, type == DP_DO_APPLY ? sizeof *action : ACTION_BYTES);
     action->type = type;
     return action;
 }

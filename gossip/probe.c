@@ -149,7 +149,7 @@ static void start_probe(dp_members *members, uint32_t index, dp_time now, dp_out
         return;
     }
     members->sequence += 2;
-    members->rows[index].urgent = false;
+    dp_rowset_set(&members->urgent, index, false);
     *probe = (dp_probe){.target = index, .sequence = members->sequence, .sent = now};
     if (!members->rows[index].member.linked) {
         go_indirect(members, probe, now, out);
@@ -216,9 +216,9 @@ static void measure_period(dp_members *members)
     uint64_t sum = 0;
     uint64_t n = 0;
 
-    for (uint32_t i = 1; i < members->count; i++) {
-        const dp_member *const member = &members->rows[i].member;
-        if (member->linked && member->rtt.samples > 0) {
+    for (uint32_t k = 0; k < members->linked.count; k++) {
+        const dp_member *const member = &members->rows[members->linked.at[k]].member;
+        if (member->rtt.samples > 0) {
             sum += member->rtt.srtt_us;
             n++;
         }
@@ -252,7 +252,7 @@ void dp_members_probe_tick(dp_members *members, dp_time now, dp_out *out)
             fail_probe(members, probe, now, out);
         }
     }
-    for (uint32_t i = 0; i < DP_RELAYED_MAX; i++) {
+    for (uint32_t i = 0; members->n_relayed > 0 && i < DP_RELAYED_MAX; i++) {
         dp_relayed *const relayed = &members->relayed[i];
         if (relayed->requester == DP_MEMBER_NONE || !dp_time_reached(now, relayed->deadline)) {
             continue;
@@ -262,19 +262,20 @@ void dp_members_probe_tick(dp_members *members, dp_time now, dp_out *out)
                      &members->rows[relayed->target].member.peer, 0, 0, now, out);
         }
         relayed->requester = DP_MEMBER_NONE;
+        members->n_relayed--;
     }
-    for (uint32_t i = 1; i < members->count; i++) {
-        if (members->rows[i].urgent && dp_members_watches(members, i)) {
-            start_probe(members, i, now, out);
+    while (members->urgent.count > 0) {
+        const uint32_t first = members->urgent.at[0];
+        if (dp_members_watches(members, first)) {
+            start_probe(members, first, now, out);
         }
-        members->rows[i].urgent = false;
+        dp_rowset_set(&members->urgent, first, false);
     }
     if (members->push) {
         members->push = false;
-        for (uint32_t i = 1; i < members->count; i++) {
-            if (members->rows[i].member.linked) {
-                send_ping(members, i, 0, now, out); /* of no probe: only for its summary */
-            }
+        for (uint32_t k = 0; k < members->linked.count; k++) {
+            /* Of no probe: only for its summary. */
+            send_ping(members, members->linked.at[k], 0, now, out);
         }
     }
     if (!dp_time_reached(now, members->probe_at)) {
@@ -304,13 +305,13 @@ dp_time dp_members_probe_wake(const dp_members *members)
             wake = dp_time_min(wake, members->probes[i].deadline);
         }
     }
-    for (uint32_t i = 0; i < DP_RELAYED_MAX; i++) {
+    for (uint32_t i = 0; members->n_relayed > 0 && i < DP_RELAYED_MAX; i++) {
         if (members->relayed[i].requester != DP_MEMBER_NONE) {
             wake = dp_time_min(wake, members->relayed[i].deadline);
         }
     }
-    for (uint32_t i = 1; i < members->count; i++) {
-        if (members->rows[i].urgent && dp_members_watches(members, i)) {
+    for (uint32_t k = 0; k < members->urgent.count; k++) {
+        if (dp_members_watches(members, members->urgent.at[k])) {
             return members->rows[0].member.heard; /* at once */
         }
     }
@@ -318,6 +319,18 @@ dp_time dp_members_probe_wake(const dp_members *members)
 }
 
 /* ---- messages ---- */
+
+static void take_summary(dp_members *members, uint32_t from, const dp_summary *summary, dp_time now)
+{
+    dp_member *const member = &members->rows[from].member;
+
+    member->summary = *summary;
+    member->has_summary = true;
+    member->summary_at = now;
+    if (summary->slot > members->slot_most) {
+        members->slot_most = summary->slot;
+    }
+}
 
 dp_status dp_members_ping(dp_members *members, dp_time now, uint32_t from, dp_reader *reader,
                           dp_out *out)
@@ -333,10 +346,7 @@ dp_status dp_members_ping(dp_members *members, dp_time now, uint32_t from, dp_re
     const uint8_t heard = dp_read_u8(reader);
     DP_TRY(dp_reader_finish(reader));
 
-    dp_member *const member = &members->rows[from].member;
-    member->summary = summary;
-    member->has_summary = true;
-    member->summary_at = now;
+    take_summary(members, from, &summary, now);
     read_belief(members, &belief, out);
     if (!members->leaving) {
         send_ack(members, from, sequence, false, &members->rows[0].member.peer, tag, heard, now,
@@ -349,7 +359,7 @@ dp_status dp_members_ping(dp_members *members, dp_time now, uint32_t from, dp_re
 static void answer_relayed(dp_members *members, uint32_t from, uint32_t sequence, dp_time now,
                            dp_out *out)
 {
-    for (uint32_t i = 0; i < DP_RELAYED_MAX; i++) {
+    for (uint32_t i = 0; members->n_relayed > 0 && i < DP_RELAYED_MAX; i++) {
         dp_relayed *const relayed = &members->relayed[i];
         if (relayed->requester != DP_MEMBER_NONE && relayed->target == from &&
             relayed->own_sequence == sequence) {
@@ -358,6 +368,7 @@ static void answer_relayed(dp_members *members, uint32_t from, uint32_t sequence
                          &members->rows[from].member.peer, 0, 0, now, out);
             }
             relayed->requester = DP_MEMBER_NONE;
+            members->n_relayed--;
         }
     }
 }
@@ -386,9 +397,7 @@ dp_status dp_members_ack(dp_members *members, dp_time now, uint32_t from, dp_rea
     }
     DP_TRY(dp_reader_finish(reader));
 
-    member->summary = summary;
-    member->has_summary = true;
-    member->summary_at = now;
+    take_summary(members, from, &summary, now);
     read_belief(members, &belief, out);
     const bool indirect = !dp_peer_equal(&about, &member->peer);
     if (!indirect) {
@@ -440,6 +449,7 @@ dp_status dp_members_ping_req(dp_members *members, dp_time now, uint32_t from, d
         return DP_OK;
     }
     members->sequence += 2;
+    members->n_relayed++;
     *free_slot = (dp_relayed){.requester = from,
                               .target = index,
                               .their_sequence = sequence,

@@ -58,9 +58,10 @@ static void bit_set(uint64_t *bits, uint32_t index, bool on)
 
 static dp_want *find(dp_spread *spread, const dp_hash *root)
 {
-    for (uint32_t i = 0; i < DP_WANTED_MAX; i++) {
-        if (spread->wants[i].used && dp_hash_equal(&spread->wants[i].root, root)) {
-            return &spread->wants[i];
+    for (uint32_t i = 0; i < spread->n_wanted; i++) {
+        dp_want *const want = &spread->wants[spread->queue[i]];
+        if (dp_hash_equal(&want->root, root)) {
+            return want;
         }
     }
     return NULL;
@@ -134,7 +135,7 @@ uint32_t dp_spread_flights_of(const dp_spread *spread, uint32_t member)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
+    for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
         n += spread->flights[i].used && spread->flights[i].member == member;
     }
     return n;
@@ -142,7 +143,7 @@ uint32_t dp_spread_flights_of(const dp_spread *spread, uint32_t member)
 
 static bool is_flying(const dp_spread *spread, uint32_t want, uint32_t chunk, uint32_t member)
 {
-    for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
+    for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
         const dp_flight *const f = &spread->flights[i];
         if (f->used && f->wanted == want && f->chunk == chunk &&
             (member == DP_MEMBER_NONE || f->member == member)) {
@@ -181,7 +182,7 @@ static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t c
 
 static dp_flight *free_flight(dp_spread *spread)
 {
-    for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
+    for (uint32_t i = 0; spread->n_flights < DP_FLIGHTS_MAX && i < DP_FLIGHTS_MAX; i++) {
         if (!spread->flights[i].used) {
             return &spread->flights[i];
         }
@@ -201,6 +202,7 @@ static bool ask_chunk(dp_spread *spread, dp_want *want, uint32_t chunk, bool hed
     if (member == DP_MEMBER_NONE) {
         return false;
     }
+    spread->n_flights++;
     *f = (dp_flight){.used = true,
                      .hedge = hedge,
                      .wanted = index_of(spread, want),
@@ -242,7 +244,7 @@ static void ask_info(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
 /* Ask again for last chunks that are late, each of one more holder. */
 static void hedge(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
 {
-    for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
+    for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
         dp_flight *const f = &spread->flights[i];
         if (!f->used || f->wanted != index_of(spread, want) || f->hedge_at.us == UINT64_MAX ||
             !dp_time_reached(now, f->hedge_at)) {
@@ -279,36 +281,50 @@ static void fill_one(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
 /* Use what is free, objects in order of priority, then of arrival. */
 static void fill(dp_spread *spread, dp_time now, dp_out *out)
 {
-    uint64_t done_before = 0; /* all of this priority with a smaller order are done */
-
-    for (uint32_t priority = 0; priority < DP_PRIORITY_COUNT; priority++) {
-        done_before = 0;
-        for (uint32_t turn = 0; turn < spread->n_wanted; turn++) {
-            dp_want *next = NULL;
-            for (uint32_t i = 0; i < DP_WANTED_MAX; i++) {
-                dp_want *const want = &spread->wants[i];
-                if (want->used && want->priority == (dp_priority)priority &&
-                    want->order > done_before && (next == NULL || want->order < next->order)) {
-                    next = want;
-                }
-            }
-            if (next == NULL) {
-                break;
-            }
-            done_before = next->order;
-            fill_one(spread, next, now, out);
-        }
+    for (uint32_t i = 0; i < spread->n_wanted; i++) {
+        fill_one(spread, &spread->wants[spread->queue[i]], now, out);
     }
+}
+
+/* Into the queue where its priority and order belong. */
+static void queue_in(dp_spread *spread, uint32_t index)
+{
+    const dp_want *const want = &spread->wants[index];
+    uint32_t at = spread->n_wanted++;
+
+    while (at > 0) {
+        const dp_want *const before = &spread->wants[spread->queue[at - 1]];
+        if (before->priority < want->priority ||
+            (before->priority == want->priority && before->order < want->order)) {
+            break;
+        }
+        spread->queue[at] = spread->queue[at - 1];
+        at--;
+    }
+    spread->queue[at] = (uint8_t)index;
+}
+
+static void queue_out(dp_spread *spread, uint32_t index)
+{
+    uint32_t at = 0;
+
+    while (spread->queue[at] != index) {
+        at++;
+        dp_assert(at < spread->n_wanted);
+    }
+    spread->n_wanted--;
+    memmove(&spread->queue[at], &spread->queue[at + 1], spread->n_wanted - at);
 }
 
 static void end_flights(dp_spread *spread, uint32_t want, uint32_t chunk, uint32_t member)
 {
-    for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
+    for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
         dp_flight *const f = &spread->flights[i];
         if (f->used && (want == DP_MEMBER_NONE || f->wanted == want) &&
             (chunk == DP_MEMBER_NONE || f->chunk == chunk) &&
             (member == DP_MEMBER_NONE || f->member == member)) {
             f->used = false;
+            spread->n_flights--;
         }
     }
 }
@@ -317,7 +333,7 @@ static void forget(dp_spread *spread, dp_want *want)
 {
     end_flights(spread, index_of(spread, want), DP_MEMBER_NONE, DP_MEMBER_NONE);
     want->used = false;
-    spread->n_wanted--;
+    queue_out(spread, index_of(spread, want));
 }
 
 /* ---- wishes ---- */
@@ -329,7 +345,11 @@ dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, ui
     dp_want *want = find(spread, root);
 
     if (want != NULL) {
-        want->priority = priority < want->priority ? priority : want->priority;
+        if (priority < want->priority) {
+            queue_out(spread, index_of(spread, want));
+            want->priority = priority;
+            queue_in(spread, index_of(spread, want));
+        }
         return DP_OK;
     }
     for (uint32_t i = 0; i < DP_WANTED_MAX && want == NULL; i++) {
@@ -346,7 +366,7 @@ dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, ui
                       .priority = priority,
                       .info_from = DP_MEMBER_NONE,
                       .info_next = (uint32_t)dp_rng_below(&spread->rng, spread->members_max)};
-    spread->n_wanted++;
+    queue_in(spread, index_of(spread, want));
     fill(spread, now, out);
     return DP_OK;
 }
@@ -391,8 +411,8 @@ void dp_spread_cancel(dp_spread *spread, dp_time now, const dp_hash *root, dp_ou
 
 bool dp_spread_wants(const dp_spread *spread, const dp_hash *root)
 {
-    for (uint32_t i = 0; i < DP_WANTED_MAX; i++) {
-        if (spread->wants[i].used && dp_hash_equal(&spread->wants[i].root, root)) {
+    for (uint32_t i = 0; i < spread->n_wanted; i++) {
+        if (dp_hash_equal(&spread->wants[spread->queue[i]].root, root)) {
             return true;
         }
     }
@@ -491,7 +511,7 @@ void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_ou
 static void measure(dp_spread *spread, const dp_want *want, uint32_t chunk, uint32_t member,
                     dp_time now)
 {
-    for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
+    for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
         const dp_flight *const f = &spread->flights[i];
         if (f->used && f->wanted == index_of(spread, want) && f->chunk == chunk &&
             f->member == member) {
@@ -558,17 +578,16 @@ void dp_spread_link_up(dp_spread *spread, dp_time now, uint32_t member, dp_out *
 void dp_spread_link_down(dp_spread *spread, dp_time now, uint32_t member, dp_out *out)
 {
     end_flights(spread, DP_MEMBER_NONE, DP_MEMBER_NONE, member);
-    for (uint32_t i = 0; i < DP_WANTED_MAX; i++) {
-        if (spread->wants[i].used && spread->wants[i].info_from == member) {
-            spread->wants[i].info_from = DP_MEMBER_NONE;
-        }
+    for (uint32_t i = 0; i < spread->n_wanted; i++) {
+        dp_want *const want = &spread->wants[spread->queue[i]];
+        want->info_from = want->info_from == member ? DP_MEMBER_NONE : want->info_from;
     }
     fill(spread, now, out);
 }
 
 void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out)
 {
-    for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
+    for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
         dp_flight *const f = &spread->flights[i];
         if (!f->used || !dp_time_reached(now, f->deadline)) {
             continue;
@@ -582,12 +601,10 @@ void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out)
         want->failures++;
         note_holder(spread, f->member, "slow", out);
         f->used = false;
+        spread->n_flights--;
     }
-    for (uint32_t i = 0; i < DP_WANTED_MAX; i++) {
-        dp_want *const want = &spread->wants[i];
-        if (!want->used) {
-            continue;
-        }
+    for (uint32_t i = 0; i < spread->n_wanted; i++) {
+        dp_want *const want = &spread->wants[spread->queue[i]];
         if (!want->begun && want->info_from != DP_MEMBER_NONE &&
             dp_time_reached(now, want->info_deadline)) {
             want->info_from = DP_MEMBER_NONE;
@@ -600,7 +617,7 @@ void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out)
     }
     fill(spread, now, out);
     /* A late chunk of an object that has others to ask for is looked at again later. */
-    for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
+    for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
         dp_flight *const f = &spread->flights[i];
         if (f->used && dp_time_reached(now, f->hedge_at)) {
             f->hedge_at = dp_time_after(now, hedge_wait(spread, &spread->wants[f->wanted]));
@@ -612,18 +629,18 @@ dp_time dp_spread_wake(const dp_spread *spread)
 {
     dp_time wake = DP_NEVER;
 
-    for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
+    for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
         const dp_flight *const f = &spread->flights[i];
         if (f->used) {
             wake = dp_time_min(wake, dp_time_min(f->deadline, f->hedge_at));
         }
     }
-    for (uint32_t i = 0; i < DP_WANTED_MAX; i++) {
-        const dp_want *const want = &spread->wants[i];
-        if (want->used && !want->begun && want->info_from != DP_MEMBER_NONE) {
+    for (uint32_t i = 0; i < spread->n_wanted; i++) {
+        const dp_want *const want = &spread->wants[spread->queue[i]];
+        if (!want->begun && want->info_from != DP_MEMBER_NONE) {
             wake = dp_time_min(wake, want->info_deadline);
         }
-        if (want->used && want->pause_until.us != 0) {
+        if (want->pause_until.us != 0) {
             wake = dp_time_min(wake, want->pause_until);
         }
     }

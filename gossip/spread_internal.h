@@ -62,6 +62,8 @@ struct dp_spread {
     uint64_t order;
     uint32_t n_wanted;
     dp_want wants[DP_WANTED_MAX];
+    uint8_t queue[DP_WANTED_MAX]; /* n_wanted indexes of wants, by priority, then by order */
+    uint32_t n_flights;
     dp_flight flights[DP_FLIGHTS_MAX];
     dp_span spans[CLASSES];
     uint32_t *chunk_us; /* per member: smoothed chunk time, doubled by a time-out; 0: unknown */

@@ -59,12 +59,10 @@ uint64_t dp_spread_bytes_waiting(const dp_spread *spread)
 {
     uint64_t bytes = 0;
 
-    for (uint32_t i = 0; i < DP_WANTED_MAX; i++) {
-        const dp_want *const want = &spread->wants[i];
-        if (want->used) {
-            const uint64_t have = (uint64_t)want->n_have * dp_object_chunk_bytes(want->size);
-            bytes += want->size > have ? want->size - have : 0;
-        }
+    for (uint32_t i = 0; i < spread->n_wanted; i++) {
+        const dp_want *const want = &spread->wants[spread->queue[i]];
+        const uint64_t have = (uint64_t)want->n_have * dp_object_chunk_bytes(want->size);
+        bytes += want->size > have ? want->size - have : 0;
     }
     return bytes;
 }
@@ -93,21 +91,34 @@ dp_status dp_spread_check(const dp_spread *spread, dp_why *why)
                               want->n_have, have);
         }
     }
+    for (uint32_t i = 1; i < spread->n_wanted; i++) {
+        const dp_want *const a = &spread->wants[spread->queue[i - 1]];
+        const dp_want *const b = &spread->wants[spread->queue[i]];
+        if (a->priority > b->priority || (a->priority == b->priority && a->order >= b->order)) {
+            return dp_why_set(why, DP_CORRUPT, "spread: the queue is out of order at %u", i);
+        }
+    }
     if (used != spread->n_wanted) {
         return dp_why_set(why, DP_CORRUPT, "spread: %u objects wanted, %u counted", used,
                           spread->n_wanted);
     }
+    uint32_t flights = 0;
     for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
         const dp_flight *const f = &spread->flights[i];
         if (!f->used) {
             continue;
         }
+        flights++;
         const dp_want *const want = &spread->wants[f->wanted];
         if (!want->used || f->chunk >= want->n_chunks || want->have[f->chunk] != 0 ||
             dp_spread_flights_of(spread, f->member) > DP_FLIGHTS_PER_HOLDER) {
             return dp_why_set(why, DP_CORRUPT, "spread: flight %u is for nothing that is wanted",
                               i);
         }
+    }
+    if (flights != spread->n_flights) {
+        return dp_why_set(why, DP_CORRUPT, "spread: %u flights, %u counted", flights,
+                          spread->n_flights);
     }
     return DP_OK;
 }
