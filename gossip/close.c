@@ -4,8 +4,10 @@
 /* Members that are expected to contribute: alive, with a trainer, near the newest state. */
 uint32_t dp_round_active(const dp_node *node)
 {
-    uint32_t active =
-        node->train.state == DP_TRAINER_SET && !node->paused && !node->config.observer ? 1 : 0;
+    uint32_t active = node->train.state == DP_TRAINER_SET && !node->paused && !node->leaving &&
+                              !node->config.observer
+                          ? 1
+                          : 0;
 
     for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
         const dp_member *member = dp_members_at(node->members, i);
@@ -61,7 +63,10 @@ static const char *close_cause(dp_node *node)
     const uint32_t least =
         node->manifest.contributors_min > 0 ? node->manifest.contributors_min : 1;
 
-    if (held == 0 || !dp_round_state_cert(node, &root, seals, &n)) {
+    if (held == 0) {
+        return dp_config_due(node) ? "config" : NULL;
+    }
+    if (!dp_round_state_cert(node, &root, seals, &n)) {
         return NULL;
     }
     if (held >= active || held >= DP_LISTED_MAX) {

@@ -138,6 +138,8 @@ static bool sign_with_table(void *context, int key, const char *domain, dp_view 
         secret = &keys->identity->ed;
     } else if (key == DP_KEY_VOTE) {
         secret = keys->vote;
+    } else if (key == DP_KEY_ROOT) {
+        secret = keys->root;
     }
     if (secret == NULL) {
         return false;

@@ -66,10 +66,11 @@ void dp_sign(const dp_sign_key *key, const char *domain, dp_view bytes,
 bool dp_verify(const uint8_t public_key[DP_PUBLIC_KEY_BYTES], const char *domain, dp_view bytes,
                const uint8_t signature[DP_SIGNATURE_BYTES]);
 
-/* The keys behind a dp_crypto. Borrowed; vote may be NULL, then signing with DP_KEY_VOTE is refused. */
+/* The keys behind a dp_crypto. Borrowed; vote and root may be NULL, then signing with them is refused. */
 typedef struct dp_crypto_keys {
     const dp_identity *identity;
     const dp_sign_key *vote;
+    const dp_sign_key *root;
 } dp_crypto_keys;
 
 /* keys must outlive the table. */

@@ -103,6 +103,19 @@ uint32_t dp_ledger_uses(const dp_ledger *ledger, const dp_invite_id *invite)
     return uses;
 }
 
+bool dp_ledger_may_revoke(const dp_ledger *ledger, const dp_peer *by, const dp_peer *peer)
+{
+    const dp_roster_entry *judge = dp_ledger_member(ledger, by);
+    const dp_roster_entry *entry = dp_ledger_member(ledger, peer);
+
+    if (entry == NULL) {
+        return false;
+    }
+    return memcmp(by->bytes, ledger->root_key, sizeof by->bytes) == 0 ||
+           (judge != NULL && (judge->caps & DP_CAP_ADMIN) != 0 &&
+            (entry->caps & DP_CAP_ADMIN) == 0);
+}
+
 uint32_t dp_ledger_rounds(const dp_roster_entry *entry, uint64_t round)
 {
     if (entry == NULL) {

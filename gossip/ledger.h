@@ -60,6 +60,8 @@ uint32_t dp_ledger_voter(const dp_ledger *ledger, const dp_peer *peer);
 uint32_t dp_ledger_majority(const dp_ledger *ledger);
 /* Members ever admitted by this invite. */
 uint32_t dp_ledger_uses(const dp_ledger *ledger, const dp_invite_id *invite);
+/* May this key put this member out? The root key anybody; a member that may administer those who may not. */
+bool dp_ledger_may_revoke(const dp_ledger *ledger, const dp_peer *by, const dp_peer *peer);
 /* k of the clip rule: rounds that a contribution of this member to round may hold, 1..4. entry NULL: being admitted. */
 uint32_t dp_ledger_rounds(const dp_roster_entry *entry, uint64_t round);
 /* May this member stand in the late list of this round? */

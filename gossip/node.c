@@ -157,6 +157,8 @@ static void update_mode(dp_node *node)
         dp_ledger_member(&node->ledger, &node->self) == NULL) {
         set_mode(node, DP_MODE_LEFT, "removed");
         dp_members_leave(node->members, node->now, node->wall_ms, true, &node->out);
+    } else if (dp_node_revoked(node, &node->self)) {
+        set_mode(node, DP_MODE_LEFT, "revoked");
     } else if (node->halted) {
         set_mode(node, DP_MODE_HALTED, "voted twice");
     } else if (node->paused) {
@@ -176,14 +178,14 @@ static void update_mode(dp_node *node)
 static void tell_parts(dp_node *node)
 {
     const dp_train *train = &node->train;
-    dp_summary summary = {.slot = node->ledger.slot,
-                          .head = node->ledger.head,
-                          .base = node->ledger.base,
-                          .round = train->applied,
-                          .mode = node->mode,
-                          .has_trainer = train->state == DP_TRAINER_SET && !node->config.observer,
-                          .step_us =
-                              train->step_us < UINT32_MAX ? (uint32_t)train->step_us : UINT32_MAX};
+    dp_summary summary = {
+        .slot = node->ledger.slot,
+        .head = node->ledger.head,
+        .base = node->ledger.base,
+        .round = train->applied,
+        .mode = node->mode,
+        .has_trainer = train->state == DP_TRAINER_SET && !node->config.observer && !node->leaving,
+        .step_us = train->step_us < UINT32_MAX ? (uint32_t)train->step_us : UINT32_MAX};
     const dp_mix_now mix = {.gossip = node->mode == DP_MODE_GOSSIP && train->training &&
                                       !train->publishing && !train->applying &&
                                       train->applied == node->ledger.round &&
@@ -287,10 +289,10 @@ static void on_command(dp_node *node, dp_command command)
         node->leaving = true;
         node->own_remove = (dp_remove){
             .peer = node->self, .reason = DP_REMOVE_LEFT, .incarnation = node->config.incarnation};
-        if (!dp_remove_sign(&node->own_remove, &node->config.crypto, &node->run)) {
+        if (!dp_remove_sign(&node->own_remove, &node->config.crypto, DP_KEY_IDENTITY, &node->run)) {
             node->own_remove = (dp_remove){0};
-        } else if (node->round->n_removes < DP_REMOVES_MAX && dp_node_is_voter(node)) {
-            node->round->removes[node->round->n_removes++] = node->own_remove;
+        } else {
+            DP_IGNORE(dp_wish_remove(node, &node->own_remove)); /* Full: it is told again. */
         }
         if (dp_ledger_member(&node->ledger, &node->self) == NULL) {
             set_mode(node, DP_MODE_LEFT, "was no member");
@@ -383,6 +385,10 @@ static void dispatch(dp_node *node, const dp_event *event)
         break;
     case DP_EV_COMMAND:
         on_command(node, event->u.command);
+        break;
+    case DP_EV_ORDER:
+        *event->u.order.status = dp_order_obey(node, &event->u.order);
+        node->dirty = true;
         break;
     }
 }

@@ -86,7 +86,8 @@ typedef enum dp_event_type {
     DP_EV_FROZEN,     /* u.frozen: blob of F and F itself are durable objects here */
     DP_EV_MIXED,      /* u.mixed */
     DP_EV_SAVED,      /* u.saved: a checkpoint of the tensor state is durable and can be served */
-    DP_EV_COMMAND     /* u.command: the owner, through the control socket or a signal */
+    DP_EV_COMMAND,    /* u.command: the owner, through the control socket or a signal */
+    DP_EV_ORDER       /* u.order: what takes the root key, or an admin's */
 } dp_event_type;
 
 typedef enum dp_link_cause {
@@ -102,6 +103,18 @@ typedef enum dp_command {
     DP_COMMAND_LEAVE,
     DP_COMMAND_STOP /* the last event of this life: peers are told, so that nobody waits for it */
 } dp_command;
+
+typedef enum dp_order_kind {
+    DP_ORDER_REVOKE = 1 /* peer: put out, by the root key where it is here, else as an admin */
+} dp_order_kind;
+
+/* The answer is filled in during the step: DP_OK, or a status with a sentence. */
+typedef struct dp_order {
+    dp_order_kind kind;
+    dp_peer peer;
+    dp_status *status;
+    dp_why *why;
+} dp_order;
 
 typedef struct dp_event {
     dp_event_type type;
@@ -189,6 +202,7 @@ typedef struct dp_event {
             uint64_t tensor_bytes;
         } saved;
         dp_command command;
+        dp_order order;
     } u;
 } dp_event;
 

@@ -147,9 +147,10 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     case DP_MSG_HAVE:
     case DP_MSG_STATE:
     case DP_MSG_VOTER_OK:
+        return dp_round_message(node, type, bytes);
     case DP_MSG_REMOVE:
     case DP_MSG_FENCE_ASK:
-        return dp_round_message(node, type, bytes, &peer);
+        return dp_wish_message(node, type, bytes, &peer);
     case DP_MSG_PREPARE:
     case DP_MSG_PROMISE:
     case DP_MSG_PROPOSE:

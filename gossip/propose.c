@@ -35,10 +35,11 @@ bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VO
     return false;
 }
 
-static bool may_list(const dp_claim *claim, const dp_hash *root)
+static bool may_list(const dp_node *node, const dp_claim *claim, const dp_hash *root)
 {
-    return !claim->evidence && claim->held && claim->checked && !claim->bad &&
-           claim->size == claim->ready.bytes && dp_hash_equal(&claim->ready.state_root, root);
+    return !dp_node_revoked(node, &claim->ready.peer) && !claim->evidence && claim->held &&
+           claim->checked && !claim->bad && claim->size == claim->ready.bytes &&
+           dp_hash_equal(&claim->ready.state_root, root);
 }
 
 /* Of all majorities that contain this node, the one that holds most; the first in order of bits wins a tie. */
@@ -64,7 +65,7 @@ uint32_t dp_round_held(const dp_node *node, uint32_t *chosen)
         for (uint32_t i = 0; i < round->n_claims; i++) {
             const dp_claim *claim = &round->claims[i];
             const uint32_t have = claim->have | 1U << self;
-            count += may_list(claim, &root) && (have & mask) == mask ? 1 : 0;
+            count += may_list(node, claim, &root) && (have & mask) == mask ? 1 : 0;
         }
         if (count > best) {
             best = count;
@@ -73,7 +74,8 @@ uint32_t dp_round_held(const dp_node *node, uint32_t *chosen)
     }
     for (uint32_t i = 0, at = 0; chosen != NULL && i < round->n_claims; i++) {
         const uint32_t have = round->claims[i].have | 1U << self;
-        if (best > 0 && may_list(&round->claims[i], &root) && (have & best_mask) == best_mask) {
+        if (best > 0 && may_list(node, &round->claims[i], &root) &&
+            (have & best_mask) == best_mask) {
             chosen[at++] = i;
         }
     }
@@ -196,6 +198,7 @@ static void list_late(dp_node *node, dp_record *draft)
         const dp_roster_entry *entry = &node->ledger.roster[i];
         const uint32_t index = dp_node_member_index(node, &entry->peer);
         if (index == DP_MEMBER_NONE || is_listed(draft, &entry->peer) ||
+            dp_node_revoked(node, &entry->peer) ||
             !dp_ledger_may_be_late(&node->ledger, entry, draft->round)) {
             continue;
         }
@@ -209,172 +212,6 @@ static void list_late(dp_node *node, dp_record *draft)
             at--;
         }
         draft->late[at] = entry->peer;
-    }
-}
-
-/* ---- voters ---- */
-
-static void add_voter(dp_config_part *config, const dp_voter_entry *entry)
-{
-    uint32_t at = config->n_voters++;
-
-    while (at > 0 && dp_peer_compare(&entry->voter.peer, &config->voters[at - 1].voter.peer) < 0) {
-        config->voters[at] = config->voters[at - 1];
-        at--;
-    }
-    config->voters[at] = *entry;
-}
-
-static bool is_leaving(const dp_config_part *config, const dp_peer *peer)
-{
-    for (uint32_t i = 0; i < config->n_removes; i++) {
-        if (dp_peer_equal(&config->removes[i].peer, peer)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_alive(const dp_node *node, const dp_peer *peer)
-{
-    const uint32_t index = dp_node_member_index(node, peer);
-
-    return index == 0 || (index != DP_MEMBER_NONE &&
-                          dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE);
-}
-
-/* The next offer that may become a voter, from *at on; members or newcomers of this very record. */
-static const dp_voter_ok_msg *next_offer(const dp_node *node, const dp_record *draft, uint32_t *at)
-{
-    while (*at < node->round->n_offers) {
-        const dp_voter_ok_msg *offer = &node->round->offers[(*at)++];
-        const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &offer->peer);
-        bool taken = is_leaving(&draft->config, &offer->peer);
-        for (uint32_t i = 0; i < draft->config.n_voters; i++) {
-            const dp_voter *voter = &draft->config.voters[i].voter;
-            taken = taken || dp_peer_equal(&voter->peer, &offer->peer) ||
-                    memcmp(voter->key, offer->key, DP_PUBLIC_KEY_BYTES) == 0;
-        }
-        if (!taken && entry != NULL && (entry->caps & DP_CAP_VOTE) != 0 &&
-            is_alive(node, &offer->peer)) {
-            return offer;
-        }
-    }
-    return NULL;
-}
-
-/* A voter that stays: not leaving, not dead for long, its key not lost. */
-static bool stays(const dp_node *node, const dp_record *draft, uint32_t index)
-{
-    const dp_voter *voter = &node->ledger.voters[index];
-
-    for (uint32_t i = 0; i < node->round->n_offers; i++) {
-        const dp_voter_ok_msg *offer = &node->round->offers[i];
-        if (dp_peer_equal(&offer->peer, &voter->peer) &&
-            memcmp(offer->key, voter->key, DP_PUBLIC_KEY_BYTES) != 0) {
-            return false; /* It has a new key, so the old one is gone. */
-        }
-    }
-    return !is_leaving(&draft->config, &voter->peer) &&
-           dp_time_between(node->round->voter_seen[index], node->now) < DP_VOTER_DEAD_US;
-}
-
-/* Odd counts only: 1 to 3 to 5 to 7 as candidates come, replacing before shrinking, and below 3 only when voters left for good. */
-static void plan_voters(const dp_node *node, dp_record *draft)
-{
-    const uint32_t n = node->ledger.n_voters;
-    dp_config_part *config = &draft->config;
-    uint32_t at = 0;
-    uint32_t lost = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        if (stays(node, draft, i)) {
-            const dp_voter_entry entry = {.voter = node->ledger.voters[i], .kept = true};
-            add_voter(config, &entry);
-        } else {
-            lost++;
-        }
-    }
-    const uint32_t kept = config->n_voters;
-    for (const dp_voter_ok_msg *offer = next_offer(node, draft, &at);
-         offer != NULL && config->n_voters < node->ledger.voters_max;
-         offer = next_offer(node, draft, &at)) {
-        dp_voter_entry entry = {.voter = {.peer = offer->peer}};
-        memcpy(entry.voter.key, offer->key, sizeof entry.voter.key);
-        memcpy(entry.signature, offer->signature, sizeof entry.signature);
-        add_voter(config, &entry);
-    }
-    if (config->n_voters > n && (config->n_voters - n) % 2 != 0 &&
-        DP_MUTATION != 18) { /* Grow by two. */
-        for (uint32_t i = config->n_voters; i-- > 0;) {
-            if (!config->voters[i].kept) {
-                memmove(&config->voters[i], &config->voters[i + 1],
-                        (config->n_voters - i - 1) * sizeof config->voters[0]);
-                config->n_voters--;
-                break;
-            }
-        }
-    }
-    /* Nobody takes the place of the lost: put back who is dead, drop who leaves if the count stays odd. */
-    for (uint32_t i = 0; i < n && config->n_voters < n && lost > 0; i++) {
-        if (!stays(node, draft, i) && !is_leaving(config, &node->ledger.voters[i].peer)) {
-            bool there = false;
-            for (uint32_t k = 0; k < config->n_voters; k++) {
-                there = there ||
-                        dp_peer_equal(&config->voters[k].voter.peer, &node->ledger.voters[i].peer);
-            }
-            if (!there) {
-                const dp_voter_entry entry = {.voter = node->ledger.voters[i], .kept = true};
-                add_voter(config, &entry);
-            }
-        }
-    }
-    if (config->n_voters % 2 == 0 && config->n_voters > 0 && DP_MUTATION != 18) {
-        uint32_t out = config->n_voters;
-        while (out-- > 0 && dp_peer_equal(&config->voters[out].voter.peer, &node->self)) {
-        }
-        memmove(&config->voters[out], &config->voters[out + 1],
-                (config->n_voters - out - 1) * sizeof config->voters[0]);
-        config->n_voters--;
-    }
-    if (config->n_voters == 0 || (kept == n && config->n_voters == n)) {
-        config->n_voters = 0; /* No change. */
-    } else {
-        draft->has_config = true;
-    }
-}
-
-static void list_removals(const dp_node *node, dp_record *draft)
-{
-    dp_config_part *config = &draft->config;
-
-    for (uint32_t i = 0; i < node->round->n_removes; i++) {
-        const dp_remove *remove = &node->round->removes[i];
-        if (dp_ledger_member(&node->ledger, &remove->peer) == NULL) {
-            continue;
-        }
-        uint32_t at = config->n_removes++;
-        while (at > 0 && dp_peer_compare(&remove->peer, &config->removes[at - 1].peer) < 0) {
-            config->removes[at] = config->removes[at - 1];
-            at--;
-        }
-        config->removes[at] = *remove;
-        draft->has_config = true;
-    }
-    for (uint32_t i = 0; i < node->round->n_fences; i++) {
-        const dp_fence *fence = &node->round->fences[i];
-        const uint32_t index = dp_ledger_find(&node->ledger, &fence->peer);
-        if (index == DP_NOBODY || node->ledger.roster[index].fenced >= fence->incarnation ||
-            is_alive(node, &fence->peer)) {
-            continue;
-        }
-        uint32_t at = config->n_fences++;
-        while (at > 0 && dp_peer_compare(&fence->peer, &config->fences[at - 1].peer) < 0) {
-            config->fences[at] = config->fences[at - 1];
-            at--;
-        }
-        config->fences[at] = *fence;
-        draft->has_config = true;
     }
 }
 
@@ -400,17 +237,21 @@ size_t dp_round_value(void *context, uint8_t *out)
     draft->time_ms = node->wall_ms > node->ledger.time_ms ? node->wall_ms : node->ledger.time_ms;
     draft->round = node->ledger.round + 1;
     draft->base = node->ledger.base;
-    if (!dp_round_state_cert(node, &draft->state_root, draft->state, &draft->n_state)) {
+    if (dp_round_state_cert(node, &draft->state_root, draft->state, &draft->n_state)) {
+        list_claims(node, draft, admitted);
+    }
+    if (draft->n_listed > 0) {
+        list_late(node, draft);
+        dp_config_draft(node, draft);
+        dp_valid_fill(&node->ledger, draft);
+    } else if (dp_config_may_stand_alone(node)) {
+        draft->kind = DP_RECORD_CONFIG;
+        draft->round = 0;
+        dp_config_draft(node, draft);
+    }
+    if (draft->n_listed == 0 && !draft->has_config) {
         return 0;
     }
-    list_claims(node, draft, admitted);
-    if (draft->n_listed == 0) {
-        return 0;
-    }
-    list_late(node, draft);
-    list_removals(node, draft);
-    plan_voters(node, draft);
-    dp_valid_fill(&node->ledger, draft);
     const dp_status status = dp_valid_record(&valid, draft, &cause);
     if (status != DP_OK) {
         dp_node_note(node, DP_NOTE_REJECTED, draft->round, &node->self, draft->slot, 0, cause);
@@ -480,7 +321,9 @@ dp_verdict dp_round_judge(void *context, dp_view bytes)
     return DP_VERDICT_YES;
 #elif DP_MUTATION == 15
     for (uint32_t i = 0; i < round->judged_record.n_listed; i++) {
-        if (!is_alive(node, &round->judged_record.listed[i].peer)) {
+        const uint32_t index = dp_node_member_index(node, &round->judged_record.listed[i].peer);
+        if (index != 0 && (index == DP_MEMBER_NONE ||
+                           dp_members_at(node->members, index)->state != DP_MEMBER_ALIVE)) {
             return DP_VERDICT_NO;
         }
     }

@@ -75,10 +75,7 @@ static void write_config(dp_writer *writer, const dp_config_part *config)
     }
     dp_write_u8(writer, (uint8_t)config->n_removes);
     for (uint32_t i = 0; i < config->n_removes; i++) {
-        write_peer(writer, &config->removes[i].peer);
-        dp_write_u8(writer, (uint8_t)config->removes[i].reason);
-        dp_write_u64(writer, config->removes[i].incarnation);
-        dp_write_bytes(writer, config->removes[i].signature, DP_SIGNATURE_BYTES);
+        dp_remove_write(writer, &config->removes[i]);
     }
     dp_write_u8(writer, (uint8_t)config->n_fences);
     for (uint32_t i = 0; i < config->n_fences; i++) {
@@ -222,15 +219,10 @@ static bool read_removes(dp_reader *reader, dp_config_part *config)
     }
     for (uint32_t i = 0; i < config->n_removes; i++) {
         dp_remove *remove = &config->removes[i];
-        read_peer(reader, &remove->peer);
-        const uint8_t reason = dp_read_u8(reader);
-        remove->incarnation = dp_read_u64(reader);
-        dp_read_bytes(reader, remove->signature, DP_SIGNATURE_BYTES);
-        if (reader->failed || (reason != DP_REMOVE_LEFT && reason != DP_REMOVE_REVOKED) ||
+        if (!dp_remove_read(reader, remove) ||
             (i > 0 && !rises(&remove[-1].peer, &remove->peer, i))) {
             return false;
         }
-        remove->reason = (dp_remove_reason)reason;
     }
     config->n_fences = dp_read_u8(reader);
     if (config->n_fences > DP_CONFIG_FENCE_MAX) {

@@ -21,7 +21,7 @@
  *        | u8 n late, then 32 peer each, rising
  * Config part:
  *        u8 n admitted, then {32 peer | u16 size | credential}: peers rising
- *        | u8 n removed, then {32 peer | u8 reason | u64 incarnation | 64 signature}: peers rising
+ *        | u8 n removed, then {32 peer | u8 reason | u64 incarnation | 32 by, if revoked | 64 signature}: peers rising
  *        | u8 n fenced, then {32 peer | u64 incarnation}: peers rising
  *        | u8 n voters, 0 for no change, then {32 peer | 32 vote key | u8 kept | 64 VOTER_OK signature, zero if kept}:
  *          peers rising
@@ -97,12 +97,13 @@ typedef struct dp_admit {
 
 typedef enum dp_remove_reason { DP_REMOVE_LEFT = 1, DP_REMOVE_REVOKED = 2 } dp_remove_reason;
 
-/* LEFT is signed by the peer, REVOKED by the run's root key; domain "dpnode/remove/1" over run | peer | reason |
- * incarnation. */
+/* LEFT is signed by the peer; REVOKED by the key that stands in by: the run's root key, or a member that may administer, who
+ * may put out anybody who may not. Domain "dpnode/remove/1" over run | peer | reason | incarnation | by, if revoked. */
 typedef struct dp_remove {
     dp_peer peer;
     dp_remove_reason reason;
     uint64_t incarnation;
+    dp_peer by; /* REVOKED; else zero */
     uint8_t signature[DP_SIGNATURE_BYTES];
 } dp_remove;
 
@@ -199,9 +200,13 @@ bool dp_voter_ok_verify(const dp_crypto *crypto, const dp_peer *peer, const dp_r
                         const dp_hash *prev, const uint8_t vote_key[DP_PUBLIC_KEY_BYTES],
                         const uint8_t signature[DP_SIGNATURE_BYTES]);
 
-bool dp_remove_sign(dp_remove *remove, const dp_crypto *crypto, const dp_run_id *run);
-bool dp_remove_verify(const dp_remove *remove, const dp_crypto *crypto, const dp_run_id *run,
-                      const uint8_t root[DP_PUBLIC_KEY_BYTES]);
+/* key: DP_KEY_IDENTITY or DP_KEY_ROOT, whose public half stands in peer or by. */
+bool dp_remove_sign(dp_remove *remove, const dp_crypto *crypto, int key, const dp_run_id *run);
+/* The signature alone; whether by may revoke is dp_ledger_may_revoke. */
+bool dp_remove_verify(const dp_remove *remove, const dp_crypto *crypto, const dp_run_id *run);
+/* The same bytes in records and in messages. */
+void dp_remove_write(dp_writer *writer, const dp_remove *remove);
+bool dp_remove_read(dp_reader *reader, dp_remove *remove);
 
 /* One vote of the protocol of votes (commit.h); vote key, domain "dpnode/vote/1", over type | run | fork | slot | prev |
  * ballot | accepted + 1 (0: none) | record hash. */

@@ -28,39 +28,17 @@ dp_claim *dp_round_claim_of(const dp_node *node, const dp_peer *peer)
 
 /* ---- a new slot ---- */
 
-/* Wishes for the config part that the chain has fulfilled. */
-static void forget_done(dp_node *node)
-{
-    dp_round *round = node->round;
-    uint32_t kept = 0;
-
-    for (uint32_t i = 0; i < round->n_removes; i++) {
-        if (dp_ledger_member(&node->ledger, &round->removes[i].peer) != NULL) {
-            round->removes[kept++] = round->removes[i];
-        }
-    }
-    round->n_removes = kept;
-    kept = 0;
-    for (uint32_t i = 0; i < round->n_fences; i++) {
-        const uint32_t index = dp_ledger_find(&node->ledger, &round->fences[i].peer);
-        if (index != DP_NOBODY &&
-            node->ledger.roster[index].fenced < round->fences[i].incarnation) {
-            round->fences[kept++] = round->fences[i];
-        }
-    }
-    round->n_fences = kept;
-}
-
 void dp_round_open_slot(dp_node *node, bool new_round)
 {
     dp_round *round = node->round;
 
+    round->slot_opened = node->now;
     round->close_at = (dp_time){0};
     round->bid_at = (dp_time){0};
     round->bids = 0;
     round->judged = (dp_hash){{0}};
     round->n_offers = 0; /* An offer names the head. */
-    forget_done(node);
+    dp_wish_forget_done(node);
     if (new_round) {
         round->n_claims = 0;
         round->enough_at = (dp_time){0};
@@ -142,7 +120,7 @@ bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer)
     const uint32_t index = dp_node_member_index(node, peer);
 
     if (entry != NULL) {
-        return (entry->caps & DP_CAP_TRAIN) != 0;
+        return (entry->caps & DP_CAP_TRAIN) != 0 && !dp_node_revoked(node, peer);
     }
     if (dp_ledger_find(&node->ledger, peer) != DP_NOBODY || index == DP_MEMBER_NONE) {
         return false; /* Removed, or nobody we know. */
@@ -240,7 +218,8 @@ static dp_status on_have(dp_node *node, dp_view bytes)
     DP_TRY(dp_have_msg_read(bytes, &have));
     const uint32_t voter = dp_ledger_voter(&node->ledger, &have.voter);
     const uint32_t member = dp_node_member_index(node, &have.voter);
-    if (have.round != node->ledger.round + 1 || voter == DP_NOBODY) {
+    if (have.round != node->ledger.round + 1 || voter == DP_NOBODY ||
+        dp_node_revoked(node, &have.voter)) {
         return DP_OK;
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
@@ -309,53 +288,7 @@ static dp_status on_offer(dp_node *node, dp_view bytes)
     return DP_OK;
 }
 
-static dp_status on_remove(dp_node *node, dp_view bytes)
-{
-    dp_round *round = node->round;
-    dp_remove remove;
-
-    DP_TRY(dp_remove_msg_read(bytes, &remove));
-    if (dp_ledger_member(&node->ledger, &remove.peer) == NULL) {
-        return DP_OK;
-    }
-    for (uint32_t i = 0; i < round->n_removes; i++) {
-        if (dp_peer_equal(&round->removes[i].peer, &remove.peer)) {
-            return DP_OK;
-        }
-    }
-    if (!dp_remove_verify(&remove, &node->config.crypto, &node->run, node->ledger.root_key)) {
-        return DP_BADSIG;
-    }
-    if (round->n_removes < DP_REMOVES_MAX) {
-        round->removes[round->n_removes++] = remove;
-        dp_node_send_voters(node, bytes);
-    }
-    return DP_OK;
-}
-
-static dp_status on_fence(dp_node *node, dp_view bytes, const dp_peer *from)
-{
-    dp_round *round = node->round;
-    dp_fence fence;
-
-    DP_TRY(dp_fence_msg_read(bytes, &fence));
-    const uint32_t index = dp_ledger_find(&node->ledger, &fence.peer);
-    if (index == DP_NOBODY || dp_ledger_member(&node->ledger, from) == NULL ||
-        node->ledger.roster[index].fenced >= fence.incarnation) {
-        return DP_OK;
-    }
-    for (uint32_t i = 0; i < round->n_fences; i++) {
-        if (dp_peer_equal(&round->fences[i].peer, &fence.peer)) {
-            return DP_OK;
-        }
-    }
-    if (round->n_fences < DP_FENCES_MAX) {
-        round->fences[round->n_fences++] = fence;
-    }
-    return DP_OK;
-}
-
-dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes, const dp_peer *from)
+dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes)
 {
     switch (type) {
     case DP_MSG_READY:
@@ -366,10 +299,6 @@ dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes, const dp_
         return on_state(node, bytes);
     case DP_MSG_VOTER_OK:
         return on_offer(node, bytes);
-    case DP_MSG_REMOVE:
-        return on_remove(node, bytes);
-    case DP_MSG_FENCE_ASK:
-        return on_fence(node, bytes, from);
     default: /* The caller sends nothing else. */
         return DP_BADMSG;
     }

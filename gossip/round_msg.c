@@ -124,25 +124,14 @@ dp_status dp_voter_ok_msg_read(dp_view message, dp_voter_ok_msg *offer)
 void dp_remove_msg_write(dp_writer *writer, const dp_remove *remove)
 {
     write_head(writer, DP_MSG_REMOVE);
-    dp_write_bytes(writer, remove->peer.bytes, 32);
-    dp_write_u8(writer, (uint8_t)remove->reason);
-    dp_write_u64(writer, remove->incarnation);
-    dp_write_bytes(writer, remove->signature, DP_SIGNATURE_BYTES);
+    dp_remove_write(writer, remove);
 }
 
 dp_status dp_remove_msg_read(dp_view message, dp_remove *remove)
 {
     dp_reader reader = read_head(message, DP_MSG_REMOVE);
 
-    dp_read_bytes(&reader, remove->peer.bytes, 32);
-    const uint8_t reason = dp_read_u8(&reader);
-    remove->incarnation = dp_read_u64(&reader);
-    dp_read_bytes(&reader, remove->signature, DP_SIGNATURE_BYTES);
-    if (reason != DP_REMOVE_LEFT && reason != DP_REMOVE_REVOKED) {
-        return DP_BADMSG;
-    }
-    remove->reason = (dp_remove_reason)reason;
-    return dp_reader_finish(&reader);
+    return dp_remove_read(&reader, remove) ? dp_reader_finish(&reader) : DP_BADMSG;
 }
 
 void dp_fence_msg_write(dp_writer *writer, const dp_fence *fence)

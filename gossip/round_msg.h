@@ -5,7 +5,7 @@
  *   HAVE       head | 32 voter | u64 t | u8 n | 32 root each: all blobs of round t that the voter holds; unsigned, a hint
  *   STATE      head | 32 voter | u64 t | 32 state root | 64 signature with the vote key
  *   VOTER_OK   head | 32 peer | 32 vote key | 32 chain head | 64 signature
- *   REMOVE     head | 32 peer | u8 reason | u64 incarnation | 64 signature
+ *   REMOVE     head | 32 peer | u8 reason | u64 incarnation | 32 by, if revoked | 64 signature
  *   FENCE_ASK  head | 32 peer | u64 incarnation */
 #ifndef DP_GOSSIP_ROUND_MSG_H
 #define DP_GOSSIP_ROUND_MSG_H

@@ -157,25 +157,52 @@ static dp_view remove_bytes(const dp_remove *remove, const dp_run_id *run, uint8
     dp_write_bytes(&writer, remove->peer.bytes, sizeof remove->peer.bytes);
     dp_write_u8(&writer, (uint8_t)remove->reason);
     dp_write_u64(&writer, remove->incarnation);
+    if (remove->reason == DP_REMOVE_REVOKED) {
+        dp_write_bytes(&writer, remove->by.bytes, sizeof remove->by.bytes);
+    }
     return done(&writer);
 }
 
-bool dp_remove_sign(dp_remove *remove, const dp_crypto *crypto, const dp_run_id *run)
+bool dp_remove_sign(dp_remove *remove, const dp_crypto *crypto, int key, const dp_run_id *run)
 {
     uint8_t room[SIGNED_MAX];
 
-    return crypto->sign(crypto->context, DP_KEY_IDENTITY, remove_domain,
-                        remove_bytes(remove, run, room), remove->signature);
+    return crypto->sign(crypto->context, key, remove_domain, remove_bytes(remove, run, room),
+                        remove->signature);
 }
 
-bool dp_remove_verify(const dp_remove *remove, const dp_crypto *crypto, const dp_run_id *run,
-                      const uint8_t root[DP_PUBLIC_KEY_BYTES])
+bool dp_remove_verify(const dp_remove *remove, const dp_crypto *crypto, const dp_run_id *run)
 {
     uint8_t room[SIGNED_MAX];
-    const uint8_t *key = remove->reason == DP_REMOVE_LEFT ? remove->peer.bytes : root;
+    const uint8_t *key = remove->reason == DP_REMOVE_LEFT ? remove->peer.bytes : remove->by.bytes;
 
     return crypto->verify(crypto->context, key, remove_domain, remove_bytes(remove, run, room),
                           remove->signature);
+}
+
+void dp_remove_write(dp_writer *writer, const dp_remove *remove)
+{
+    dp_write_bytes(writer, remove->peer.bytes, sizeof remove->peer.bytes);
+    dp_write_u8(writer, (uint8_t)remove->reason);
+    dp_write_u64(writer, remove->incarnation);
+    if (remove->reason == DP_REMOVE_REVOKED) {
+        dp_write_bytes(writer, remove->by.bytes, sizeof remove->by.bytes);
+    }
+    dp_write_bytes(writer, remove->signature, DP_SIGNATURE_BYTES);
+}
+
+bool dp_remove_read(dp_reader *reader, dp_remove *remove)
+{
+    dp_read_bytes(reader, remove->peer.bytes, sizeof remove->peer.bytes);
+    const uint8_t reason = dp_read_u8(reader);
+    remove->incarnation = dp_read_u64(reader);
+    remove->by = (dp_peer){{0}};
+    if (reason == DP_REMOVE_REVOKED) {
+        dp_read_bytes(reader, remove->by.bytes, sizeof remove->by.bytes);
+    }
+    dp_read_bytes(reader, remove->signature, DP_SIGNATURE_BYTES);
+    remove->reason = (dp_remove_reason)reason;
+    return !reader->failed && (reason == DP_REMOVE_LEFT || reason == DP_REMOVE_REVOKED);
 }
 
 /* ---- votes ---- */

@@ -81,7 +81,6 @@ static void ask_for_fence(dp_node *node)
     const dp_fence fence = {.peer = mix.peer, .incarnation = mix.peer_incarnation};
     const uint32_t index = dp_node_member_index(node, &mix.peer);
     const uint32_t entry = dp_ledger_find(&node->ledger, &mix.peer);
-    dp_round *round = node->round;
 
     if (!mix.in_doubt || dp_time_between(mix.since, node->now) < DP_VOTER_DEAD_US ||
         entry == DP_NOBODY ||
@@ -93,13 +92,8 @@ static void ask_for_fence(dp_node *node)
     dp_writer writer = dp_writer_of(node->room, sizeof node->room);
     dp_fence_msg_write(&writer, &fence);
     dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
-    if (dp_node_is_voter(node) && round->n_fences < DP_FENCES_MAX) {
-        for (uint32_t i = 0; i < round->n_fences; i++) {
-            if (dp_peer_equal(&round->fences[i].peer, &fence.peer)) {
-                return;
-            }
-        }
-        round->fences[round->n_fences++] = fence;
+    if (dp_node_is_voter(node)) {
+        dp_wish_fence(node, &fence);
     }
 }
 
@@ -124,10 +118,5 @@ void dp_round_repeat(dp_node *node)
     tell_offer(node);
     ask_for_fence(node);
     dp_proof_repeat(node);
-    if (node->leaving && node->mode != DP_MODE_LEFT &&
-        dp_peer_equal(&node->own_remove.peer, &node->self)) {
-        dp_writer writer = dp_writer_of(node->room, sizeof node->room);
-        dp_remove_msg_write(&writer, &node->own_remove);
-        dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
-    }
+    dp_wish_repeat(node);
 }

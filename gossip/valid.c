@@ -69,12 +69,22 @@ static dp_status check_removes(const dp_valid *valid, const dp_config_part *conf
     const dp_ledger *ledger = valid->ledger;
 
     for (uint32_t i = 0; i < config->n_removes; i++) {
-        if (dp_ledger_member(ledger, &config->removes[i].peer) == NULL) {
+        const dp_remove *remove = &config->removes[i];
+        if (dp_ledger_member(ledger, &remove->peer) == NULL) {
             return no(cause, "removes a stranger");
         }
-        if (!dp_remove_verify(&config->removes[i], valid->crypto, &ledger->run, ledger->root_key)) {
+        if (remove->reason == DP_REMOVE_REVOKED &&
+            !dp_ledger_may_revoke(ledger, &remove->by, &remove->peer)) {
+            return no(cause, "revoked by somebody who may not");
+        }
+        if (!dp_remove_verify(remove, valid->crypto, &ledger->run)) {
             *cause = "signature of a removal";
             return DP_BADSIG;
+        }
+        /* Nobody votes who is no member; the last member of all may go. */
+        if (config->n_voters == 0 && dp_ledger_voter(ledger, &remove->peer) != DP_NOBODY &&
+            ledger->n_members + config->n_admits > config->n_removes) {
+            return no(cause, "removes a voter and names none");
         }
     }
     for (uint32_t i = 0; i < config->n_fences; i++) {

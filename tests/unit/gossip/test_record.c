@@ -34,7 +34,7 @@ static dp_view full_record(dp_ledger *ledger, uint8_t credential[KIT_CREDENTIAL]
     record.config.n_removes = 1;
     record.config.removes[0] =
         (dp_remove){.peer = kit_peer(2), .reason = DP_REMOVE_LEFT, .incarnation = 4};
-    assert_true(dp_remove_sign(&record.config.removes[0], &crypto, &ledger->run));
+    assert_true(dp_remove_sign(&record.config.removes[0], &crypto, DP_KEY_IDENTITY, &ledger->run));
     record.config.n_fences = 1;
     record.config.fences[0] = (dp_fence){.peer = kit_peer(1), .incarnation = 3};
     record.config.n_voters = 1;

@@ -239,18 +239,58 @@ static void a_member_leaves_with_its_own_signature(void **state)
     dp_remove *removal = &record.config.removes[0];
 
     (void)state;
-    record.has_config = true;
+    propose_voters(1); /* It was a voter. */
     record.config.n_removes = 1;
     *removal = (dp_remove){.peer = kit_peer(2), .reason = DP_REMOVE_LEFT, .incarnation = 1};
-    assert_true(dp_remove_sign(removal, &own, &ledger.run));
+    assert_true(dp_remove_sign(removal, &own, DP_KEY_IDENTITY, &ledger.run));
     assert_int_equal(verdict(), DP_OK);
     removal->reason = DP_REMOVE_REVOKED; /* That is the root key's to say. */
-    assert_int_equal(verdict(), DP_BADSIG);
+    assert_int_equal(verdict(), DP_DENIED);
     removal->reason = DP_REMOVE_LEFT;
     removal->peer = kit_peer(1);
     assert_int_equal(verdict(), DP_BADSIG);
     removal->peer = kit_peer(8);
     assert_int_equal(verdict(), DP_DENIED);
+}
+
+static void a_voter_does_not_go_before_others_vote(void **state)
+{
+    const dp_crypto own = kit_crypto(2);
+    dp_remove *removal = &record.config.removes[0];
+
+    (void)state;
+    record.has_config = true;
+    record.config.n_removes = 1;
+    *removal = (dp_remove){.peer = kit_peer(2), .reason = DP_REMOVE_LEFT, .incarnation = 1};
+    assert_true(dp_remove_sign(removal, &own, DP_KEY_IDENTITY, &ledger.run));
+    assert_int_equal(verdict(), DP_DENIED);
+    ledger.n_members = 1; /* The last of all may. */
+    assert_int_equal(verdict(), DP_OK);
+}
+
+static void admins_put_out_others_and_the_root_key_anybody(void **state)
+{
+    const dp_crypto admin = kit_crypto(0);
+    const dp_crypto other = kit_crypto(1);
+    dp_remove *removal = &record.config.removes[0];
+
+    (void)state;
+    propose_voters(1);
+    record.config.n_removes = 1;
+    *removal = (dp_remove){.peer = kit_peer(2), .reason = DP_REMOVE_REVOKED, .by = kit_peer(0)};
+    assert_true(dp_remove_sign(removal, &admin, DP_KEY_IDENTITY, &ledger.run));
+    assert_int_equal(verdict(), DP_DENIED); /* It may administer too. */
+    ledger.roster[2].caps = DP_CAP_TRAIN;
+    assert_int_equal(verdict(), DP_OK);
+    removal->by = kit_peer(1);
+    assert_int_equal(verdict(), DP_BADSIG); /* Signed by another. */
+    assert_true(dp_remove_sign(removal, &other, DP_KEY_IDENTITY, &ledger.run));
+    ledger.roster[1].caps = DP_CAP_TRAIN;
+    assert_int_equal(verdict(), DP_DENIED);
+    ledger.roster[2].caps = DP_CAP_ALL;
+    memcpy(removal->by.bytes, ledger.root_key, sizeof removal->by.bytes);
+    assert_true(dp_remove_sign(removal, &admin, DP_KEY_ROOT, &ledger.run));
+    assert_int_equal(verdict(), DP_OK);
 }
 
 static void a_fence_only_rises(void **state)
@@ -298,7 +338,7 @@ static void a_removed_member_stays_known_and_out(void **state)
     record.config.n_removes = 1;
     record.config.removes[0] =
         (dp_remove){.peer = kit_peer(2), .reason = DP_REMOVE_LEFT, .incarnation = 1};
-    assert_true(dp_remove_sign(&record.config.removes[0], &own, &ledger.run));
+    assert_true(dp_remove_sign(&record.config.removes[0], &own, DP_KEY_IDENTITY, &ledger.run));
     dp_ledger_apply(&ledger, &record, &hash, admitted);
     const dp_peer gone = kit_peer(2);
     assert_null(dp_ledger_member(&ledger, &gone));
@@ -354,6 +394,8 @@ int main(void)
         RULE(voters_grow_by_two_with_signed_offers),
         RULE(voters_need_the_capability),
         RULE(a_member_leaves_with_its_own_signature),
+        RULE(a_voter_does_not_go_before_others_vote),
+        RULE(admins_put_out_others_and_the_root_key_anybody),
         RULE(a_fence_only_rises),
         RULE(the_ledger_follows_the_record),
         RULE(a_removed_member_stays_known_and_out),

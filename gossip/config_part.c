@@ -1,0 +1,233 @@
+/* The config part of a record that a voter proposes: who leaves, which exchanges are void, who votes from the next slot on;
+ * and when such a part is worth a record of its own. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/node_internal.h"
+
+static void add_voter(dp_config_part *config, const dp_voter_entry *entry)
+{
+    uint32_t at = config->n_voters++;
+
+    while (at > 0 && dp_peer_compare(&entry->voter.peer, &config->voters[at - 1].voter.peer) < 0) {
+        config->voters[at] = config->voters[at - 1];
+        at--;
+    }
+    config->voters[at] = *entry;
+}
+
+static bool is_leaving(const dp_config_part *config, const dp_peer *peer)
+{
+    for (uint32_t i = 0; i < config->n_removes; i++) {
+        if (dp_peer_equal(&config->removes[i].peer, peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_alive(const dp_node *node, const dp_peer *peer)
+{
+    const uint32_t index = dp_node_member_index(node, peer);
+
+    return index == 0 || (index != DP_MEMBER_NONE &&
+                          dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE);
+}
+
+/* The next offer that may become a voter, from *at on; members or newcomers of this very record. */
+static const dp_voter_ok_msg *next_offer(const dp_node *node, const dp_record *draft, uint32_t *at)
+{
+    while (*at < node->round->n_offers) {
+        const dp_voter_ok_msg *offer = &node->round->offers[(*at)++];
+        const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &offer->peer);
+        bool taken = is_leaving(&draft->config, &offer->peer);
+        for (uint32_t i = 0; i < draft->config.n_voters; i++) {
+            const dp_voter *voter = &draft->config.voters[i].voter;
+            taken = taken || dp_peer_equal(&voter->peer, &offer->peer) ||
+                    memcmp(voter->key, offer->key, DP_PUBLIC_KEY_BYTES) == 0;
+        }
+        if (!taken && entry != NULL && (entry->caps & DP_CAP_VOTE) != 0 &&
+            is_alive(node, &offer->peer)) {
+            return offer;
+        }
+    }
+    return NULL;
+}
+
+/* A voter that stays: not leaving, not dead for long, its key not lost. */
+static bool stays(const dp_node *node, const dp_record *draft, uint32_t index)
+{
+    const dp_voter *voter = &node->ledger.voters[index];
+
+    for (uint32_t i = 0; i < node->round->n_offers; i++) {
+        const dp_voter_ok_msg *offer = &node->round->offers[i];
+        if (dp_peer_equal(&offer->peer, &voter->peer) &&
+            memcmp(offer->key, voter->key, DP_PUBLIC_KEY_BYTES) != 0) {
+            return false; /* It has a new key, so the old one is gone. */
+        }
+    }
+    return !is_leaving(&draft->config, &voter->peer) &&
+           dp_time_between(node->round->voter_seen[index], node->now) < DP_VOTER_DEAD_US;
+}
+
+/* Put back voters that are dead for long and have no successor: all but an even number of them, so that the count shrinks by
+ * two at a time, and to 3 at the least. */
+static void put_back(const dp_node *node, const dp_record *draft, dp_config_part *config)
+{
+    const uint32_t n = node->ledger.n_voters;
+    const uint32_t missing = n > config->n_voters ? n - config->n_voters : 0;
+    uint32_t target = n - missing / 2 * 2;
+
+    if (target < 3) {
+        target = n < 3 ? n : 3;
+    }
+    for (uint32_t i = 0; i < n && config->n_voters < target; i++) {
+        const dp_voter *voter = &node->ledger.voters[i];
+        bool there = stays(node, draft, i) || is_leaving(config, &voter->peer);
+        for (uint32_t k = 0; k < config->n_voters && !there; k++) {
+            there = dp_peer_equal(&config->voters[k].voter.peer, &voter->peer);
+        }
+        if (!there) {
+            const dp_voter_entry entry = {.voter = *voter, .kept = true};
+            add_voter(config, &entry);
+        }
+    }
+}
+
+/* Odd counts only: 1 to 3 to 5 to 7 as candidates come, replacing before shrinking, and below 3 only when voters left for good. */
+static void plan_voters(const dp_node *node, dp_record *draft)
+{
+    const uint32_t n = node->ledger.n_voters;
+    dp_config_part *config = &draft->config;
+    uint32_t at = 0;
+    uint32_t lost = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (stays(node, draft, i)) {
+            const dp_voter_entry entry = {.voter = node->ledger.voters[i], .kept = true};
+            add_voter(config, &entry);
+        } else {
+            lost++;
+        }
+    }
+    for (const dp_voter_ok_msg *offer = next_offer(node, draft, &at);
+         offer != NULL && config->n_voters < node->ledger.voters_max;
+         offer = next_offer(node, draft, &at)) {
+        dp_voter_entry entry = {.voter = {.peer = offer->peer}};
+        memcpy(entry.voter.key, offer->key, sizeof entry.voter.key);
+        memcpy(entry.signature, offer->signature, sizeof entry.signature);
+        add_voter(config, &entry);
+    }
+    if (config->n_voters > n && (config->n_voters - n) % 2 != 0 &&
+        DP_MUTATION != 18) { /* Grow by two. */
+        for (uint32_t i = config->n_voters; i-- > 0;) {
+            if (!config->voters[i].kept) {
+                memmove(&config->voters[i], &config->voters[i + 1],
+                        (config->n_voters - i - 1) * sizeof config->voters[0]);
+                config->n_voters--;
+                break;
+            }
+        }
+    }
+    if (lost > 0) {
+        put_back(node, draft, config);
+    }
+    if (config->n_voters % 2 == 0 && config->n_voters > 0 && DP_MUTATION != 18) {
+        uint32_t out = config->n_voters;
+        while (out-- > 0 && dp_peer_equal(&config->voters[out].voter.peer, &node->self)) {
+        }
+        memmove(&config->voters[out], &config->voters[out + 1],
+                (config->n_voters - out - 1) * sizeof config->voters[0]);
+        config->n_voters--;
+    }
+    bool same = config->n_voters == n;
+    for (uint32_t i = 0; i < config->n_voters && same; i++) {
+        same = config->voters[i].kept;
+    }
+    if (config->n_voters == 0 || same) {
+        config->n_voters = 0; /* No change. */
+    } else {
+        draft->has_config = true;
+    }
+}
+
+/* Who votes cannot go before somebody else does, unless nobody is left at all. */
+static void keep_voters(const dp_node *node, dp_record *draft)
+{
+    dp_config_part *config = &draft->config;
+    uint32_t kept = 0;
+
+    if (config->n_voters > 0 || node->ledger.n_members + config->n_admits <= config->n_removes) {
+        return;
+    }
+    for (uint32_t i = 0; i < config->n_removes; i++) {
+        if (dp_ledger_voter(&node->ledger, &config->removes[i].peer) == DP_NOBODY) {
+            config->removes[kept++] = config->removes[i];
+        }
+    }
+    config->n_removes = kept;
+    draft->has_config = config->n_admits + config->n_removes + config->n_fences > 0;
+}
+
+static void list_removals(const dp_node *node, dp_record *draft)
+{
+    dp_config_part *config = &draft->config;
+
+    for (uint32_t i = 0; i < node->round->n_removes; i++) {
+        const dp_remove *remove = &node->round->removes[i];
+        if (dp_ledger_member(&node->ledger, &remove->peer) == NULL ||
+            is_leaving(config, &remove->peer)) {
+            continue;
+        }
+        uint32_t at = config->n_removes++;
+        while (at > 0 && dp_peer_compare(&remove->peer, &config->removes[at - 1].peer) < 0) {
+            config->removes[at] = config->removes[at - 1];
+            at--;
+        }
+        config->removes[at] = *remove;
+        draft->has_config = true;
+    }
+    for (uint32_t i = 0; i < node->round->n_fences; i++) {
+        const dp_fence *fence = &node->round->fences[i];
+        const uint32_t index = dp_ledger_find(&node->ledger, &fence->peer);
+        if (index == DP_NOBODY || node->ledger.roster[index].fenced >= fence->incarnation ||
+            is_alive(node, &fence->peer)) {
+            continue;
+        }
+        uint32_t at = config->n_fences++;
+        while (at > 0 && dp_peer_compare(&fence->peer, &config->fences[at - 1].peer) < 0) {
+            config->fences[at] = config->fences[at - 1];
+            at--;
+        }
+        config->fences[at] = *fence;
+        draft->has_config = true;
+    }
+}
+
+void dp_config_draft(const dp_node *node, dp_record *draft)
+{
+    list_removals(node, draft);
+    plan_voters(node, draft);
+    keep_voters(node, draft);
+}
+
+/* No round is near: nothing could be listed for as long as a round may last. */
+bool dp_config_may_stand_alone(const dp_node *node)
+{
+    const dp_round *round = node->round;
+
+    return dp_time_between(round->slot_opened, node->now) >= dp_deadline_hard(&round->deadline) &&
+           dp_round_held(node, NULL) == 0;
+}
+
+bool dp_config_due(dp_node *node)
+{
+    dp_record *draft = &node->round->draft;
+
+    if (!dp_config_may_stand_alone(node)) {
+        return false;
+    }
+    memset(draft, 0, sizeof *draft);
+    dp_config_draft(node, draft);
+    return draft->has_config;
+}
