@@ -8,7 +8,7 @@
 #define GAVE_UP_US (60 * DP_SECOND) /* a state that did not come is not chosen again before */
 
 /* So few missed rounds are replayed whatever they weigh: the trainer keeps its work of the round under way. */
-enum { REPLAY_ROUNDS = 4 };
+enum { REPLAY_ROUNDS = 4, AHEAD_MAX = DP_WANTED_MAX / 2 };
 
 /* ---- records ---- */
 
@@ -323,14 +323,27 @@ void dp_catchup_object(dp_node *node, const dp_hash *root)
     node->dirty = true;
 }
 
+/* What comes after a state on its way is fetched before it: a slow line may take longer for the state than others keep those
+ * updates (review, G3). */
+static void fetch_ahead(dp_node *node)
+{
+    for (uint64_t round = node->catchup.state_round + 1;
+         round <= node->ledger.round && dp_spread_count(node->spread) < AHEAD_MAX; round++) {
+        const dp_ring_row *row = dp_chain_row(node, round);
+        if (row != NULL) {
+            (void)dp_train_fetch_row(node, row);
+        }
+    }
+}
+
 void dp_catchup_tick(dp_node *node)
 {
     dp_catchup_next(node);
     if (node->catchup.wants_state && !dp_spread_wants(node->spread, &node->catchup.state_root)) {
         node->catchup.wants_state = false;
     }
-    if (node->catchup.wants_state) {
-        (void)give_up_state(node);
+    if (node->catchup.wants_state && !give_up_state(node)) {
+        fetch_ahead(node);
     }
 }
 

@@ -380,6 +380,8 @@ void dp_train_event(dp_node *node, const dp_event *event);
 bool dp_train_stored(dp_node *node, uint32_t op, dp_status status);
 dp_status dp_train_restore(dp_node *node, dp_view row);
 void dp_train_tick(dp_node *node);
+/* True when all updates of this round are here; else they are wanted from now on, if they are of use. */
+bool dp_train_fetch_row(dp_node *node, const dp_ring_row *row);
 void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t bytes,
                    bool fetched);
 /* An own checkpoint stands: fetched states before it are let go. */

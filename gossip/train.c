@@ -27,8 +27,9 @@ static uint32_t settle_of(const dp_node *node, const dp_ring_row *row, uint32_t 
     return DP_SETTLE_LEFT_OUT;
 }
 
-static bool fetch_row(dp_node *node, const dp_ring_row *row)
+bool dp_train_fetch_row(dp_node *node, const dp_ring_row *row)
 {
+    const dp_catchup *catchup = &node->catchup;
     bool whole = true;
 
     for (uint32_t i = 0; i < row->n; i++) {
@@ -37,8 +38,8 @@ static bool fetch_row(dp_node *node, const dp_ring_row *row)
             continue;
         }
         whole = false;
-        /* Dropped here: gone everywhere. And once a state is on its way, it has the room. */
-        if (!row->dropped && !node->catchup.wants_state &&
+        /* Dropped here: gone everywhere. And what a state on its way will contain is not fetched besides. */
+        if (!row->dropped && (!catchup->wants_state || row->round > catchup->state_round) &&
             !dp_spread_wants(node->spread, &item->root)) {
             const dp_priority priority =
                 row->round == node->ledger.round ? DP_PRIORITY_ROUND : DP_PRIORITY_REPLAY;
@@ -76,9 +77,9 @@ static void replay(dp_node *node)
         node->catchup.stuck_at = node->now;
         dp_catchup_state(node);
     }
-    const bool whole = fetch_row(node, row);
+    const bool whole = dp_train_fetch_row(node, row);
     if (after != NULL) {
-        (void)fetch_row(node, after);
+        (void)dp_train_fetch_row(node, after);
     }
     if (!whole) {
         if (node->catchup.stuck_at.us == 0) {

@@ -294,9 +294,11 @@ static inline void kit_get(kit_world *world, kit_node *node, const dp_action *ac
     if (other->node == NULL || other->deaf || !node->linked[peer]) {
         return;
     }
-    if (other->saved_round > 0 && dp_hash_equal(&other->saved_root, &action->u.get.root)) {
-        kit_get_state(world, node, action);
-        return;
+    for (uint64_t round = 1; round <= other->saved_round; round++) {
+        if (dp_hash_equal(&world->root_of_round[round], &action->u.get.root)) {
+            kit_get_state(world, node, action);
+            return;
+        }
     }
     if (other->mute_blobs || !kit_holds(other, &action->u.get.root)) {
         return;

@@ -223,6 +223,24 @@ static void a_state_that_nobody_gives_gives_way_to_a_replay(void **state)
     kit_close(world);
 }
 
+static void updates_after_a_state_on_its_way_are_fetched_before_it(void **state)
+{
+    kit_world *world = back_after_ten_rounds(40, true);
+    dp_hash leaf;
+
+    (void)state;
+    assert_true(kit_look(world, 2).applied + 10 <= kit_look(world, 0).round);
+    const dp_hash lately = kit_blob(0, world->nodes[0].published - 1, &leaf);
+    assert_true(kit_holds(&world->nodes[2], &lately));
+    const dp_hash missed = kit_blob(0, world->nodes[0].published - 8, &leaf);
+    assert_false(kit_holds(&world->nodes[2], &missed)); /* The state will contain it. */
+    world->mute_states = false;
+    kit_run_ms(world, 3000);
+    assert_int_equal(kit_look(world, 2).mode, DP_MODE_SYNC);
+    assert_int_equal(world->states_fetched, 1);
+    kit_close(world);
+}
+
 static void a_dead_trainer_costs_rounds_and_not_membership(void **state)
 {
     kit_world *world = three();
@@ -471,6 +489,7 @@ int main(void)
         cmocka_unit_test(many_missed_rounds_are_replayed_when_a_state_is_more_to_fetch),
         cmocka_unit_test(a_state_is_fetched_when_it_is_less_than_the_missed_updates),
         cmocka_unit_test(a_state_that_nobody_gives_gives_way_to_a_replay),
+        cmocka_unit_test(updates_after_a_state_on_its_way_are_fetched_before_it),
         cmocka_unit_test(a_dead_trainer_costs_rounds_and_not_membership),
         cmocka_unit_test(who_leaves_is_removed_by_the_chain),
         cmocka_unit_test(a_paused_node_is_not_waited_for),
