@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "gossip/wire.h"
 #include "store/chain.h"
+#include "store/ckpt.h"
 #include "store/object.h"
 
 enum { RECORDS_MESSAGE_MAX = 90 * 1024 };
@@ -351,6 +352,12 @@ typedef struct serve_job {
     dp_buf message;
 } serve_job;
 
+/* A state that somebody is fetching stays until it is whole there. Without a lease it may go, and is asked for in vain. */
+static void lease(const serve_job *self, dp_store *store)
+{
+    DP_IGNORE(dp_ckpt_lease(store, &self->run, &self->what.root, uv_hrtime() / 1000000000U + 1));
+}
+
 static dp_status read_info(serve_job *self, dp_store *store)
 {
     dp_object_info info;
@@ -359,6 +366,7 @@ static dp_status read_info(serve_job *self, dp_store *store)
     if (!info.complete) {
         return DP_AGAIN;
     }
+    lease(self, store);
     dp_hash *leaves = dp_alloc(info.n_chunks + 1, sizeof *leaves);
     dp_status status = leaves == NULL
                            ? DP_NOMEM
@@ -380,6 +388,7 @@ static dp_status read_chunk(serve_job *self, dp_store *store)
     uint8_t *room = NULL;
     size_t size = 0;
     DP_TRY(dp_buf_reserve(&self->message, DP_CHUNK_HEAD_BYTES + DP_CHUNK_BYTES_MAX, &room));
+    lease(self, store);
     const bool found =
         dp_object_read_chunk(store, &self->what.root, self->what.index, room + DP_CHUNK_HEAD_BYTES,
                              DP_CHUNK_BYTES_MAX, &size) == DP_OK;

@@ -179,6 +179,7 @@ static dp_status restore_blobs(restore_job *self, dp_store *store)
             DP_TRY(dp_object_unpin(store, &self->pinned[i], &pin));
         }
     }
+    DP_TRY(dp_object_prune(store, run, DP_PIN_LEASE, INT64_MAX));
     return dp_object_prune(store, run, DP_PIN_STATE, INT64_MAX);
 }
 

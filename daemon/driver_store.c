@@ -256,8 +256,9 @@ static void run_save(dp_saver_job *job, dp_store *store)
                                   &self->pieces.pin)); /* As good as it goes. */
     }
     dp_pieces_close(&self->pieces);
-    if (self->status == DP_OK) {
-        DP_IGNORE(dp_object_collect(store, NULL)); /* States that are no checkpoint any more. */
+    if (self->status == DP_OK) { /* States that are no checkpoint any more, and nobody fetches. */
+        DP_IGNORE(dp_ckpt_end_leases(store, &self->run, uv_hrtime() / 1000000000U + 1));
+        DP_IGNORE(dp_object_collect(store, NULL));
     }
 }
 

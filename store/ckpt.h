@@ -8,7 +8,11 @@
 
 #include "store/object.h"
 
-enum { DP_CKPTS_MAX = 64 }; /* Rows per run; begin prunes, then gives DP_TOOBIG. */
+enum {
+    DP_CKPTS_MAX = 64, /* Rows per run; begin prunes, then gives DP_TOOBIG. */
+    DP_LEASE_S = 60,
+    DP_LEASES_MAX = 2 /* states that peers may keep from going */
+};
 
 typedef enum dp_ckpt_state {
     DP_CKPT_WRITING = 0, /* Dropped at start. */
@@ -52,6 +56,15 @@ DP_MUST dp_status dp_ckpt_verify(dp_store *store, const dp_hash *run, uint32_t *
                                  uint32_t *n_bad);
 /* keep or unkeep a complete one. DP_NOTFOUND. */
 DP_MUST dp_status dp_ckpt_keep(dp_store *store, const dp_hash *run, uint64_t round, bool keep);
+/* A peer is fetching this state: it stays for DP_LEASE_S seconds from now, also when it stops being a checkpoint.
+ * now_s: any clock of this process that does not go back, from 1. Called for every chunk; writes once in a while.
+ * DP_NOTFOUND: no state of this run. DP_TOOBIG: DP_LEASES_MAX other states are leased. */
+DP_MUST dp_status dp_ckpt_lease(dp_store *store, const dp_hash *run, const dp_hash *object,
+                                uint64_t now_s);
+/* End those that ran out. What they kept goes with the next dp_object_collect. At start, when the clock is another:
+ * dp_object_prune(store, run, DP_PIN_LEASE, INT64_MAX). */
+DP_MUST dp_status dp_ckpt_end_leases(dp_store *store, const dp_hash *run, uint64_t now_s);
+
 /* Apply the retention rule and drop the objects that are left without a reason. */
 DP_MUST dp_status dp_ckpt_prune(dp_store *store, const dp_hash *run, uint64_t now_ms);
 
