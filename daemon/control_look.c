@@ -503,10 +503,11 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
     switch (view.node.mode) {
     case DP_MODE_JOINING:
         snprintf(text, size,
-                 "joining: catching up with round %llu; %llu bytes are still being fetched; the "
-                 "trainer is %s",
-                 (unsigned long long)view.node.round, (unsigned long long)view.node.bytes_waiting,
-                 view.trainer);
+                 "joining: catching up with round %llu; %.1f of %.1f MiB fetched, now from %u "
+                 "peers; the trainer is %s",
+                 (unsigned long long)view.node.round,
+                 (double)(view.node.bytes_wanted - view.node.bytes_waiting) / 0x1p20,
+                 (double)view.node.bytes_wanted / 0x1p20, view.node.sources, view.trainer);
         break;
     case DP_MODE_SYNC:
         snprintf(text, size,

@@ -468,7 +468,9 @@ typedef struct dp_node_view {
     uint32_t listed_last;   /* contributors of the last ROUND record */
     uint64_t exchanges;     /* pair exchanges done */
     uint64_t rejected;      /* messages refused */
-    uint64_t bytes_waiting; /* objects being fetched */
+    uint64_t bytes_waiting; /* still to come of objects being fetched */
+    uint64_t bytes_wanted;  /* their whole sizes */
+    uint32_t sources;       /* peers that chunks are under way from */
 } dp_node_view;
 
 void dp_node_look(const dp_node *node, dp_node_view *view);

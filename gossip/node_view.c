@@ -28,6 +28,8 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
     view->exchanges = train->mixed;
     view->rejected = node->rejected;
     view->bytes_waiting = dp_spread_bytes_waiting(node->spread);
+    view->bytes_wanted = dp_spread_bytes_wanted(node->spread);
+    view->sources = dp_spread_sources(node->spread);
 }
 
 const char *dp_node_refused(const dp_node *node)

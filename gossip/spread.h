@@ -72,6 +72,9 @@ bool dp_spread_serve_chunk(dp_spread *spread, dp_time now, uint32_t member, cons
 
 /* Sum of the sizes known of what is wanted, less what has come. */
 uint64_t dp_spread_bytes_waiting(const dp_spread *spread);
+/* Sum of the sizes known of what is wanted; members that chunks are under way from. */
+uint64_t dp_spread_bytes_wanted(const dp_spread *spread);
+uint32_t dp_spread_sources(const dp_spread *spread);
 uint32_t dp_spread_count(const dp_spread *spread);
 /* 95th percentile of measured chunk times; 0 before the first. */
 uint64_t dp_spread_chunk_p95(const dp_spread *spread);

@@ -67,6 +67,31 @@ uint64_t dp_spread_bytes_waiting(const dp_spread *spread)
     return bytes;
 }
 
+uint64_t dp_spread_bytes_wanted(const dp_spread *spread)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < DP_WANTED_MAX; i++) {
+        bytes += spread->wants[i].used ? spread->wants[i].size : 0;
+    }
+    return bytes;
+}
+
+uint32_t dp_spread_sources(const dp_spread *spread)
+{
+    uint32_t sources = 0;
+
+    for (uint32_t i = 0; i < DP_FLIGHTS_MAX; i++) {
+        const dp_flight *f = &spread->flights[i];
+        bool counted = !f->used;
+        for (uint32_t k = 0; k < i && !counted; k++) {
+            counted = spread->flights[k].used && spread->flights[k].member == f->member;
+        }
+        sources += counted ? 0 : 1;
+    }
+    return sources;
+}
+
 uint32_t dp_spread_count(const dp_spread *spread)
 {
     return spread->n_wanted;

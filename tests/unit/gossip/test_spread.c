@@ -145,6 +145,7 @@ static void an_object_without_holders_waits_and_starts_with_one(void **state)
     CHECK(memcmp(start->u.object.leaves, f->leaves, CHUNKS * sizeof f->leaves[0]) == 0);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_PER_HOLDER);
     CHECK(dp_spread_bytes_waiting(f->spread) == SIZE);
+    CHECK(dp_spread_bytes_wanted(f->spread) == SIZE && dp_spread_sources(f->spread) == 1);
     fetcher_close(f);
 }
 
