@@ -142,9 +142,9 @@ static void answer_at(dp_host *host, uint64_t round, dp_status status)
     event.u.at.status = status;
     if (status == DP_OK) {
         dp_toy_state(host->toy.round, &host->toy.model, state);
-        event.u.at.root =
-            host->sim->shelf.items[dp_shelf_add(&host->sim->shelf, dp_view_of(state, sizeof state))]
-                .root;
+        /* First added, then looked up: the shelf may move. */
+        const uint32_t object = dp_shelf_add(&host->sim->shelf, dp_view_of(state, sizeof state));
+        event.u.at.root = host->sim->shelf.items[object].root;
         dp_oracle_theta(host, host->toy.round, &event.u.at.root);
     }
     dp_host_event(host, &event);
