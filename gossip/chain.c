@@ -232,8 +232,7 @@ static void note_config(dp_node *node, const dp_record *record, uint32_t voters_
         }
     }
     for (uint32_t i = 0; record->has_config && i < record->config.n_fences; i++) {
-        dp_mix_fence(node->mix, node->now, &record->config.fences[i].peer,
-                     record->config.fences[i].incarnation, &node->out);
+        dp_node_fence(node, &record->config.fences[i].peer, record->config.fences[i].incarnation);
     }
     if (record->has_config && record->config.n_voters > 0) {
         dp_node_note(node, DP_NOTE_VOTERS, record->round, NULL, voters_before,

@@ -272,14 +272,13 @@ void dp_train_bring_back(dp_node *node)
             action->u.restore.lambda = dp_train_lambda(chain->gap);
         }
     }
-    if (dp_mix_frozen_row(node->mix, &frozen)) {
-        if (pending->has && dp_hash_equal(&pending->f_root, &frozen.f_root) &&
-            !dp_mix_locked(node->mix)) {
-            if (pending->durable) {
-                dp_mix_folded(node->mix, node->now, &node->out); /* It is inside a already. */
-            }
-        } else {
-            dp_mix_trainer_restore(node->mix, node->now, dp_train_lambda(chain->gap), &node->out);
+    if (dp_mix_frozen_row(node->mix, &frozen) && pending->has &&
+        dp_hash_equal(&pending->f_root, &frozen.f_root) && !dp_mix_locked(node->mix)) {
+        if (pending->durable) {
+            dp_mix_folded(node->mix, node->now, &node->out); /* It is inside a already. */
         }
+        dp_mix_trainer_up(node->mix);
+    } else {
+        dp_mix_trainer_restore(node->mix, node->now, dp_train_lambda(chain->gap), &node->out);
     }
 }

@@ -195,6 +195,16 @@ void dp_mix_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out)
     go_idle(mix, now);
 }
 
+void dp_mix_give_up(dp_mix *mix, dp_time now, dp_out *out)
+{
+    if (!dp_hash_is_zero(&mix->x.other.root) && !mix->fetched) {
+        dp_spread_cancel(mix->config.spread, now, &mix->x.other.root, out);
+    }
+    note(mix, "fenced", out);
+    mix->aborted++;
+    go_idle(mix, now);
+}
+
 void dp_mix_want_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out)
 {
     if (may_abort(mix)) {

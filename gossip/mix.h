@@ -104,6 +104,9 @@ void dp_mix_trainer_down(dp_mix *mix, dp_time now, dp_out *out);
  * no F. The core decides lambda (Q16), which counts the rounds missed since. */
 void dp_mix_trainer_restore(dp_mix *mix, dp_time now, uint32_t lambda, dp_out *out);
 
+/* The same where F needs no bringing back: it is inside a publication. */
+void dp_mix_trainer_up(dp_mix *mix);
+
 /* An exchange is under way (any state but IDLE). */
 bool dp_mix_busy(const dp_mix *mix);
 /* F may not be published, folded or zeroed now: ask dp_mix_finish first and wait. */
@@ -114,6 +117,10 @@ bool dp_mix_finish(dp_mix *mix, dp_time now, dp_out *out);
 void dp_mix_folded(dp_mix *mix, dp_time now, dp_out *out);
 /* A decided record fences all exchanges of peer up to this incarnation: in doubt with it means aborted. */
 void dp_mix_fence(dp_mix *mix, dp_time now, const dp_peer *peer, uint64_t incarnation, dp_out *out);
+
+/* A decided record fences this node itself: what it froze in lives up to this incarnation is void on both sides, F is let go,
+ * and its word in those exchanges with it. True: F, or an exchange, was of such a life; the trainer must be emptied too. */
+bool dp_mix_fence_self(dp_mix *mix, dp_time now, uint64_t incarnation, dp_out *out);
 
 /* What F holds as of the newest row: false when there is none. */
 typedef struct dp_mix_frozen_view {

@@ -72,6 +72,8 @@ void dp_mix_do_mix(const dp_mix_row *row, dp_out *out);
 
 /* mix.c */
 void dp_mix_enter(dp_mix *mix, dp_mix_state state, dp_time now);
+/* Leave the exchange at once, in whatever state, without a word. */
+void dp_mix_give_up(dp_mix *mix, dp_time now, dp_out *out);
 void dp_mix_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out);
 void dp_mix_want_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out);
 void dp_mix_send_status(const dp_peer *to, const dp_mix_id *id, uint64_t ticket,

@@ -179,6 +179,11 @@ void dp_mix_start(dp_mix *mix, dp_time now, dp_out *out)
     mix->next_at = dp_time_after(now, dp_rng_below(&mix->rng, mix->config.pause_us + 1));
 }
 
+void dp_mix_trainer_up(dp_mix *mix)
+{
+    mix->trainer = true;
+}
+
 void dp_mix_trainer_restore(dp_mix *mix, dp_time now, uint32_t lambda, dp_out *out)
 {
     mix->trainer = true;
@@ -199,6 +204,30 @@ void dp_mix_trainer_restore(dp_mix *mix, dp_time now, uint32_t lambda, dp_out *o
         dp_mix_enter(mix, DP_MIX_MIXING, now);
         dp_mix_do_mix(&mix->x, out);
     }
+}
+
+bool dp_mix_fence_self(dp_mix *mix, dp_time now, uint64_t incarnation, dp_out *out)
+{
+    bool void_here = false;
+
+#if DP_MUTATION == 36
+    return false;
+#endif
+    for (uint32_t i = mix->n_outcomes; i-- > 0;) {
+        if (mix->outcomes[i].own.incarnation <= incarnation) {
+            dp_mix_outcome_close(mix, i, out);
+        }
+    }
+    if (mix->state != DP_MIX_IDLE && mix->x.own.incarnation <= incarnation) {
+        dp_mix_row_delete(&mix->x.id, out);
+        dp_mix_give_up(mix, now, out);
+        void_here = true;
+    }
+    if (mix->has_f && mix->f.own.incarnation <= incarnation) {
+        dp_mix_release_f(mix, out);
+        void_here = true;
+    }
+    return void_here;
 }
 
 void dp_mix_folded(dp_mix *mix, dp_time now, dp_out *out)

@@ -130,6 +130,21 @@ void dp_node_unhold(dp_node *node, const dp_hash *root)
     }
 }
 
+void dp_node_fence(dp_node *node, const dp_peer *peer, uint64_t incarnation)
+{
+    if (!dp_peer_equal(peer, &node->self)) {
+        dp_mix_fence(node->mix, node->now, peer, incarnation, &node->out);
+        return;
+    }
+    /* The others have given up what they were exchanging with this node: its half goes too (review, C5). */
+    if (dp_mix_fence_self(node->mix, node->now, incarnation, &node->out)) {
+        dp_node_note(node, DP_NOTE_DISCARDED, node->ledger.round, NULL, 65536, 0, "fenced");
+        if (node->train.state == DP_TRAINER_SET) {
+            dp_train_reload(node, "fenced");
+        }
+    }
+}
+
 /* ---- mode ---- */
 
 static void set_mode(dp_node *node, dp_mode mode, const char *cause)
@@ -186,10 +201,11 @@ static void tell_parts(dp_node *node)
         .mode = node->mode,
         .has_trainer = train->state == DP_TRAINER_SET && !node->config.observer && !node->leaving,
         .step_us = train->step_us < UINT32_MAX ? (uint32_t)train->step_us : UINT32_MAX};
+    const dp_roster_entry *own = dp_ledger_member(&node->ledger, &node->self);
     const dp_mix_now mix = {.gossip = node->mode == DP_MODE_GOSSIP && train->training &&
                                       !train->publishing && !train->applying &&
-                                      train->applied == node->ledger.round &&
-                                      dp_ledger_member(&node->ledger, &node->self) != NULL,
+                                      train->applied == node->ledger.round && own != NULL &&
+                                      own->fenced < node->config.incarnation,
                             .base = node->ledger.base,
                             .round = train->applied};
 
@@ -317,8 +333,7 @@ static void on_start(dp_node *node)
     dp_mix_start(node->mix, node->now, &node->out);
     for (uint32_t i = 0; i < node->ledger.n_roster; i++) {
         if (node->ledger.roster[i].fenced > 0) {
-            dp_mix_fence(node->mix, node->now, &node->ledger.roster[i].peer,
-                         node->ledger.roster[i].fenced, &node->out);
+            dp_node_fence(node, &node->ledger.roster[i].peer, node->ledger.roster[i].fenced);
         }
     }
     dp_train_start(node);

@@ -279,6 +279,8 @@ uint64_t dp_node_size(const dp_node *node, const dp_hash *root);
 void dp_node_hold(dp_node *node, const dp_hash *root, uint64_t size);
 void dp_node_unhold(dp_node *node, const dp_hash *root);
 bool dp_node_is_voter(const dp_node *node);
+/* Exchanges of this peer up to this incarnation are void, by a decided record. */
+void dp_node_fence(dp_node *node, const dp_peer *peer, uint64_t incarnation);
 /* Index of a linked or known member in the table, or DP_MEMBER_NONE. */
 uint32_t dp_node_member_index(const dp_node *node, const dp_peer *peer);
 

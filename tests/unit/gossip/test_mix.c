@@ -195,6 +195,59 @@ static void every_crash_point_of_either_side_leaves_both_or_neither(void **state
     CHECK(points >= 100);
 }
 
+/* Crash at the n-th write, fence, return: nothing of the earlier life is left to be mixed or brought back. */
+static bool fence_once(uint32_t crashing, uint32_t write)
+{
+    pool *const p = pool_of(2, 177 + write);
+    p->crash_node = crashing;
+    p->crash_write = write;
+    p->crash_after = true;
+    while (!p->crashed && p->now < 6 * DP_SECOND) {
+        pool_run_for(p, 10 * DP_MS);
+    }
+    const bool crashed = p->crashed;
+    if (crashed) {
+        const uint64_t life = p->nodes[crashing].life;
+        const uint32_t survivor = 1 - crashing;
+        const dp_peer dead = mesh_peer(crashing);
+        p->frozen_o = true;
+        dp_out_begin(&p->out, p->actions);
+        dp_mix_fence(p->nodes[survivor].mix, pool_now(p), &dead, life, &p->out);
+        pool_perform(p, survivor);
+        pool_boot(p, crashing);
+        dp_mix *const mix = p->nodes[crashing].mix;
+        dp_mix_frozen_view view;
+        const bool had_f = dp_mix_frozen_row(mix, &view);
+        dp_out_begin(&p->out, p->actions);
+        CHECK(dp_mix_fence_self(mix, pool_now(p), life, &p->out) || !had_f);
+        pool_perform(p, crashing);
+        CHECK(!dp_mix_frozen_row(mix, &view));
+        CHECK(dp_mix_view(mix).outcomes == 0);
+        pool_gossip(p, false);
+        settle(p);
+        CHECK(pool_idle(p));
+        pool_kill(p, crashing); /* The disk says the same. */
+        pool_boot(p, crashing);
+        CHECK(!dp_mix_frozen_row(p->nodes[crashing].mix, &view));
+        CHECK(p->invalid == 0);
+    }
+    pool_close(p);
+    return crashed;
+}
+
+static void who_returns_fenced_brings_nothing_back(void **state)
+{
+    uint32_t points = 0;
+
+    (void)state;
+    for (uint32_t crashing = 0; crashing < 2; crashing++) {
+        for (uint32_t write = 0; write < 8; write++) {
+            points += fence_once(crashing, write);
+        }
+    }
+    CHECK(points >= 8);
+}
+
 /* Runs until the responder of an exchange is prepared and gives its number and row; its answers are then lost. */
 static uint32_t prepared_responder(pool *p, dp_mix_row *row)
 {
@@ -473,6 +526,7 @@ int main(void)
         cmocka_unit_test(loss_doubling_and_reordering_keep_the_sum),
         cmocka_unit_test(random_crashes_with_kept_disks_keep_the_sum),
         cmocka_unit_test(every_crash_point_of_either_side_leaves_both_or_neither),
+        cmocka_unit_test(who_returns_fenced_brings_nothing_back),
         cmocka_unit_test(a_late_commit_of_an_attempt_given_up_commits_nothing),
         cmocka_unit_test(a_commit_of_other_blobs_commits_nothing),
         cmocka_unit_test(different_bases_and_modes_never_exchange),
