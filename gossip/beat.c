@@ -13,11 +13,12 @@
  *    50  u32  tag of the voter set
  *    54  u64  slot of its chain head
  *    62  u64  rounds decided
- *    70  u8   1 if it hears a majority of the voters, else 0
- *    71  u8   bit per voter that it hears on the voter's own link, in the order of the set
- *    72  64   signature by the voter's identity key over run id and bytes 0..71, domain "dpnode/beat/1" */
+ *    70  u64  its wall clock, milliseconds since 1970
+ *    78  u8   1 if it hears a majority of the voters, else 0
+ *    79  u8   bit per voter that it hears on the voter's own link, in the order of the set
+ *    80  64   signature by the voter's identity key over run id and bytes 0..79, domain "dpnode/beat/1" */
 enum { BEAT_SIGNED_BYTES = DP_BEAT_BYTES - DP_SIGNATURE_BYTES };
-_Static_assert(BEAT_SIGNED_BYTES == 72, "as drawn above");
+_Static_assert(BEAT_SIGNED_BYTES == 80, "as drawn above");
 
 static const char beat_domain[] = "dpnode/beat/1";
 
@@ -28,6 +29,7 @@ typedef struct beat_fields {
     uint32_t tag;
     uint64_t slot;
     uint64_t round;
+    uint64_t wall_ms;
     bool quorum;
     uint8_t heard;
 } beat_fields;
@@ -52,6 +54,7 @@ static dp_status read_fields(dp_view bytes, beat_fields *fields)
     fields->tag = dp_read_u32(&reader);
     fields->slot = dp_read_u64(&reader);
     fields->round = dp_read_u64(&reader);
+    fields->wall_ms = dp_read_u64(&reader);
     const uint8_t quorum = dp_read_u8(&reader);
     fields->quorum = quorum == 1;
     fields->heard = dp_read_u8(&reader);
@@ -172,6 +175,35 @@ static uint8_t hears_directly(const dp_beat *beat, dp_time now)
     return bits;
 }
 
+void dp_beat_clock(dp_beat *beat, uint64_t wall_ms)
+{
+    beat->wall_ms = wall_ms;
+}
+
+uint64_t dp_beat_agreed_ms(const dp_beat *beat, dp_time now)
+{
+    uint64_t clocks[DP_VOTERS_MAX]; /* latest first */
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < beat->n_voters; i++) {
+        const dp_beat_voter *const voter = &beat->voters[i];
+        uint64_t clock = beat->wall_ms;
+        if (i != beat->own) {
+            if (!fresh_at(now, voter->arrived)) {
+                continue;
+            }
+            clock = voter->wall_ms; /* at most three beats old, which nobody needs to know better */
+        }
+        uint32_t at = count++;
+        for (; at > 0 && clocks[at - 1] < clock; at--) {
+            clocks[at] = clocks[at - 1];
+        }
+        clocks[at] = clock;
+    }
+    const uint32_t majority = beat->n_voters / 2 + 1;
+    return count == 0 ? beat->wall_ms : clocks[(count < majority ? count : majority) - 1];
+}
+
 static uint32_t count_bits(uint8_t bits)
 {
     uint32_t count = 0;
@@ -286,6 +318,7 @@ dp_status dp_beat_message(dp_beat *beat, dp_time now, const dp_peer *from, dp_vi
     voter->arrived = now;
     voter->slot = fields.slot;
     voter->round = fields.round;
+    voter->wall_ms = fields.wall_ms;
     /* A beat about another voter set tells that its author lives, and nothing about this set. */
     voter->quorum = fields.tag == beat->tag && fields.quorum;
     voter->heard = fields.tag == beat->tag ? fields.heard : 0;
@@ -310,6 +343,7 @@ static void send_own(dp_beat *beat, dp_time now, uint64_t slot, uint64_t round, 
     own->direct = now;
     own->slot = slot;
     own->round = round;
+    own->wall_ms = beat->wall_ms;
     own->quorum = hears_majority(beat, now);
     own->heard = hears_directly(beat, now);
     dp_write_u8(&writer, DP_MSG_HEARTBEAT);
@@ -320,6 +354,7 @@ static void send_own(dp_beat *beat, dp_time now, uint64_t slot, uint64_t round, 
     dp_write_u32(&writer, beat->tag);
     dp_write_u64(&writer, slot);
     dp_write_u64(&writer, round);
+    dp_write_u64(&writer, own->wall_ms);
     dp_write_u8(&writer, own->quorum ? 1 : 0);
     dp_write_u8(&writer, own->heard);
     dp_assert(writer.size == BEAT_SIGNED_BYTES);

@@ -13,7 +13,7 @@
 
 enum {
     DP_BEAT_BYTES =
-        2 + 32 + 8 + 8 + 4 + 8 + 8 + 1 + 1 + DP_SIGNATURE_BYTES, /* one HEARTBEAT message */
+        2 + 32 + 8 + 8 + 4 + 8 + 8 + 8 + 1 + 1 + DP_SIGNATURE_BYTES, /* one HEARTBEAT message */
     DP_BEAT_RIDER_MAX = 1 + DP_VOTERS_MAX * DP_BEAT_BYTES
 };
 #define DP_BEAT_US (250 * DP_MS)
@@ -28,6 +28,7 @@ typedef struct dp_beat_voter {
     dp_time direct;  /* of the newest beat on the voter's own link */
     uint64_t slot;
     uint64_t round;
+    uint64_t wall_ms;
     bool quorum;   /* as the beat says */
     uint8_t heard; /* bit v: hears voter v of the same set directly */
     uint8_t message[DP_BEAT_BYTES];
@@ -45,6 +46,7 @@ typedef struct dp_beat {
     uint32_t own;      /* index of this node in voters, or DP_VOTERS_MAX */
     uint32_t tag;      /* of the voter set: bitmaps count only under the same tag */
     dp_beat_voter voters[DP_VOTERS_MAX];
+    uint64_t wall_ms;   /* own */
     uint64_t sequence;  /* of own beats */
     dp_time beat_at;    /* next own beat */
     bool quorum;        /* the opinion, with hysteresis */
@@ -68,6 +70,12 @@ void dp_beat_init(dp_beat *beat, const dp_beat_config *config);
 void dp_beat_set_voters(dp_beat *beat, const dp_peer *voters, uint32_t n, dp_time now);
 /* A quarter of the expected round time, from the core. */
 void dp_beat_hold(dp_beat *beat, uint64_t hold_us);
+
+/* The own wall clock, for beats and for what follows. */
+void dp_beat_clock(dp_beat *beat, uint64_t wall_ms);
+/* The latest time that as many clocks have reached as make a majority of the voters, out of those that are heard (all of
+ * them when fewer are heard): neither a minority ahead nor a minority behind moves it. */
+uint64_t dp_beat_agreed_ms(const dp_beat *beat, dp_time now);
 
 /* A HEARTBEAT from a linked peer, who may pass on another voter's. Sends it on to linked voters known not to hear its author.
  * DP_BADMSG, DP_VERSION, DP_BADSIG; DP_NOTFOUND from one who is no voter here (a newer set, perhaps); DP_EXISTS for one

@@ -234,7 +234,8 @@ size_t dp_round_value(void *context, uint8_t *out)
     draft->fork = node->ledger.fork;
     draft->slot = node->ledger.slot + 1;
     draft->prev = node->ledger.head;
-    draft->time_ms = node->wall_ms > node->ledger.time_ms ? node->wall_ms : node->ledger.time_ms;
+    const uint64_t agreed_ms = dp_beat_agreed_ms(&node->beat, node->now);
+    draft->time_ms = agreed_ms > node->ledger.time_ms ? agreed_ms : node->ledger.time_ms;
     draft->round = node->ledger.round + 1;
     draft->base = node->ledger.base;
     if (dp_round_state_cert(node, &draft->state_root, draft->state, &draft->n_state)) {
@@ -289,6 +290,25 @@ static dp_verdict judge_blobs(dp_node *node, const dp_record *record)
     return verdict;
 }
 
+/* Of a record's time: later than the own clock, than what a majority's clocks have reached, and than the chain itself stands,
+ * by more than the skew. A chain that wrong clocks have put into the future goes on from there; and a record that some voter
+ * accepted while they were wrong may be the only one that can still be decided, so nobody waits for its time for ever. */
+static bool is_ahead(dp_node *node, uint64_t time_ms)
+{
+    dp_round *round = node->round;
+    const uint64_t agreed_ms = dp_beat_agreed_ms(&node->beat, node->now);
+    uint64_t here_ms = node->wall_ms > node->ledger.time_ms ? node->wall_ms : node->ledger.time_ms;
+
+    here_ms = agreed_ms > here_ms ? agreed_ms : here_ms;
+    if (time_ms <= here_ms || time_ms - here_ms <= DP_RECORD_SKEW_MS) {
+        return false;
+    }
+    if (round->ahead_since.us == 0) {
+        round->ahead_since = node->now;
+    }
+    return dp_time_between(round->ahead_since, node->now) < DP_RECORD_PATIENCE_US;
+}
+
 dp_verdict dp_round_judge(void *context, dp_view bytes)
 {
     dp_node *node = context;
@@ -314,7 +334,7 @@ dp_verdict dp_round_judge(void *context, dp_view bytes)
     if (round->verdict != DP_OK) {
         return DP_VERDICT_NO;
     }
-    if (round->judged_record.time_ms > node->wall_ms + DP_RECORD_SKEW_MS) {
+    if (is_ahead(node, round->judged_record.time_ms)) {
         return DP_VERDICT_LATER;
     }
 #if DP_MUTATION == 14

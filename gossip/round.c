@@ -36,6 +36,7 @@ void dp_round_open_slot(dp_node *node, bool new_round)
     round->close_at = (dp_time){0};
     round->bid_at = (dp_time){0};
     round->bids = 0;
+    round->ahead_since = (dp_time){0};
     round->judged = (dp_hash){{0}};
     round->n_offers = 0; /* An offer names the head. */
     dp_wish_forget_done(node);

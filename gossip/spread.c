@@ -9,6 +9,7 @@
 enum { DOUBLINGS_MAX = 5 };
 #define INFO_WAIT_US (250 * DP_MS)
 #define PAUSE_US DP_SECOND                /* after an error of our own disk */
+#define PARDON_US (5 * DP_SECOND)         /* doubled with each pardon, up to 16 times */
 #define GUESS_BYTES_PER_SECOND 1000000ULL /* before anything was measured */
 
 dp_status dp_spread_open(dp_spread **spread, const dp_spread_config *config)
@@ -124,19 +125,11 @@ uint64_t dp_spread_chunk_p95(const dp_spread *spread)
 
 /* ---- choosing ---- */
 
-/* Place in the list of linked rows of the first one that is not before start; the list goes round. */
-static uint32_t place_from(const dp_rowset *linked, uint32_t start)
-{
-    const uint32_t place = dp_rowset_place(linked, start);
-
-    return place < linked->count ? place : 0;
-}
-
-/* member: linked. */
 static bool may_ask(const dp_spread *spread, const dp_want *want, uint32_t member)
 {
-    return member < spread->members_max && !bit_of(want->banned, member) &&
-           (want->all || bit_of(want->holders, member));
+    return member > 0 && member < dp_members_count(spread->members) &&
+           member < spread->members_max && dp_members_at(spread->members, member)->linked &&
+           !bit_of(want->banned, member) && (want->all || bit_of(want->holders, member));
 }
 
 uint32_t dp_spread_flights_of(const dp_spread *spread, uint32_t member)
@@ -164,14 +157,13 @@ static bool is_flying(const dp_spread *spread, uint32_t want, uint32_t chunk, ui
 /* The holder with the fewest chunks under way, then the fastest, then whoever comes first from a random start. */
 static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t chunk)
 {
-    const dp_rowset *linked = dp_members_linked(spread->members);
-    const uint32_t start = (uint32_t)dp_rng_below(&spread->rng, dp_members_count(spread->members));
-    const uint32_t first = place_from(linked, start);
+    const uint32_t count = dp_members_count(spread->members);
+    const uint32_t start = (uint32_t)dp_rng_below(&spread->rng, count);
     uint32_t best = DP_MEMBER_NONE;
     uint64_t best_cost = UINT64_MAX;
 
-    for (uint32_t k = 0; k < linked->count; k++) {
-        const uint32_t member = linked->at[(first + k) % linked->count];
+    for (uint32_t k = 0; k < count; k++) {
+        const uint32_t member = (start + k) % count;
         if (!may_ask(spread, want, member)) {
             continue;
         }
@@ -229,12 +221,11 @@ static bool ask_chunk(dp_spread *spread, dp_want *want, uint32_t chunk, bool hed
 
 static void ask_info(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
 {
-    const dp_rowset *linked = dp_members_linked(spread->members);
-    const uint32_t first = place_from(linked, want->info_next % dp_members_count(spread->members));
+    const uint32_t count = dp_members_count(spread->members);
 
     want->info_from = DP_MEMBER_NONE;
-    for (uint32_t k = 0; k < linked->count; k++) {
-        const uint32_t member = linked->at[(first + k) % linked->count];
+    for (uint32_t k = 0; k < count; k++) {
+        const uint32_t member = (want->info_next + k) % count;
         if (!may_ask(spread, want, member) || !dp_out_room(out, 1)) {
             continue;
         }
@@ -440,10 +431,8 @@ static void note_holder(const dp_spread *spread, uint32_t member, const char *ca
 
 static bool has_holder(const dp_spread *spread, const dp_want *want)
 {
-    const dp_rowset *linked = dp_members_linked(spread->members);
-
-    for (uint32_t k = 0; k < linked->count; k++) {
-        if (may_ask(spread, want, linked->at[k])) {
+    for (uint32_t member = 1; member < dp_members_count(spread->members); member++) {
+        if (may_ask(spread, want, member)) {
             return true;
         }
     }
@@ -488,6 +477,30 @@ static void blame(dp_spread *spread, dp_want *want, uint32_t member, uint32_t we
     }
 }
 
+/* Only liars are left. One whose memory or disk was bad for a while may serve well again, and a record that a voter has
+ * accepted can need what nobody else holds: so they are asked again, ever more rarely, and one more lie is enough. */
+static void plan_pardon(const dp_spread *spread, dp_want *want, dp_time now)
+{
+    if (want->pardon_at.us == 0 && want->n_faults > 0 && !has_holder(spread, want)) {
+        want->pardon_at = dp_time_after(now, PARDON_US << (want->pardons < 4 ? want->pardons : 4));
+    }
+}
+
+static void pardon(const dp_spread *spread, dp_want *want)
+{
+    want->pardon_at = (dp_time){0};
+    if (has_holder(spread, want)) {
+        return;
+    }
+    want->pardons++;
+    for (uint32_t i = 0; i < want->n_faults; i++) {
+        if (want->faults[i].bad >= DP_BAD_CHUNKS_MAX) {
+            want->faults[i].bad = DP_BAD_CHUNKS_MAX - 1;
+            bit_set(want->banned, want->faults[i].member, false);
+        }
+    }
+}
+
 void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_out *out)
 {
     dp_want *const want = find(spread, &event->u.object.root);
@@ -499,6 +512,7 @@ void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_ou
     const uint32_t n_chunks = dp_object_chunks(event->u.object.size);
     if (n_chunks > DP_CHUNKS_MAX || (want->size != 0 && want->size != event->u.object.size)) {
         blame(spread, want, member, DP_BAD_CHUNKS_MAX, "wrong size", out);
+        plan_pardon(spread, want, now);
         want->info_from = DP_MEMBER_NONE;
         fill(spread, now, out);
         return;
@@ -559,6 +573,7 @@ void dp_spread_chunk(dp_spread *spread, dp_time now, const dp_event *event, dp_o
         end_flights(spread, index_of(spread, want), chunk, member);
         if (event->u.chunk.status == DP_BADHASH || event->u.chunk.status == DP_BADMSG) {
             blame(spread, want, member, 1, "bad chunks", out);
+            plan_pardon(spread, want, now);
         } else if (event->u.chunk.status == DP_NOTFOUND || event->u.chunk.status == DP_DENIED) {
             bit_set(want->banned, member, true); /* it has lost it, or is too busy */
             if (!has_holder(spread, want)) {
@@ -593,6 +608,7 @@ void dp_spread_link_down(dp_spread *spread, dp_time now, uint32_t member, dp_out
     for (uint32_t i = 0; i < spread->n_wanted; i++) {
         dp_want *const want = &spread->wants[spread->queue[i]];
         want->info_from = want->info_from == member ? DP_MEMBER_NONE : want->info_from;
+        plan_pardon(spread, want, now);
     }
     fill(spread, now, out);
 }
@@ -626,6 +642,9 @@ void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out)
             want->pause_until = (dp_time){0};
             forgive(spread, want);
         }
+        if (want->pardon_at.us != 0 && dp_time_reached(now, want->pardon_at)) {
+            pardon(spread, want);
+        }
     }
     fill(spread, now, out);
     /* A late chunk of an object that has others to ask for is looked at again later. */
@@ -654,6 +673,9 @@ dp_time dp_spread_wake(const dp_spread *spread)
         }
         if (want->pause_until.us != 0) {
             wake = dp_time_min(wake, want->pause_until);
+        }
+        if (want->pardon_at.us != 0) {
+            wake = dp_time_min(wake, want->pardon_at);
         }
     }
     return wake;

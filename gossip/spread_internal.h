@@ -32,6 +32,8 @@ typedef struct dp_want {
     uint32_t info_next; /* where the search for the next one starts */
     dp_time info_deadline;
     dp_time pause_until;
+    dp_time pardon_at; /* only liars hold it: then they are asked once more; zero: not needed */
+    uint32_t pardons;  /* so far: each wait is twice the one before */
     uint64_t holders[HOLDER_WORDS];
     uint64_t banned[HOLDER_WORDS];
     uint32_t n_faults;

@@ -345,6 +345,40 @@ static void a_new_voter_set_keeps_what_is_known_of_those_who_stay(void **state)
     group_close(g);
 }
 
+static void a_minority_of_wrong_clocks_moves_nobodys_time(void **state)
+{
+    static const uint64_t right = 1700000000000ULL;
+    static const uint64_t ten_years = 10ULL * 365 * 86400 * 1000;
+
+    (void)state;
+    group *const g = group_of(4, 3); /* three voters and a listener */
+    for (uint32_t wrong = 0; wrong < 3; wrong++) {
+        for (uint32_t ahead = 0; ahead < 2; ahead++) {
+            for (uint32_t i = 0; i < g->n; i++) {
+                const uint64_t off = ahead == 1 ? right + ten_years : right - ten_years;
+                dp_beat_clock(&g->beats[i], i == wrong ? off : right + i);
+            }
+            run(g, DP_SECOND);
+            for (uint32_t i = 0; i < g->n; i++) {
+                CHECK(dp_beat_agreed_ms(&g->beats[i], (dp_time){g->now}) - right < 10);
+            }
+        }
+    }
+    group_close(g);
+}
+
+static void with_two_of_three_clocks_the_earlier_one_counts(void **state)
+{
+    (void)state;
+    group *const g = group_of(2, 3);
+    dp_beat_clock(&g->beats[0], 5000);
+    dp_beat_clock(&g->beats[1], 9000);
+    run(g, DP_SECOND);
+    CHECK(dp_beat_agreed_ms(&g->beats[0], (dp_time){g->now}) == 5000);
+    CHECK(dp_beat_agreed_ms(&g->beats[1], (dp_time){g->now}) == 5000);
+    group_close(g);
+}
+
 static void wakes_do_not_spin(void **state)
 {
     (void)state;
@@ -377,6 +411,8 @@ int main(void)
         cmocka_unit_test(a_node_that_two_of_three_voters_do_not_reach_still_sees_the_quorum),
         cmocka_unit_test(old_forged_and_foreign_beats_bring_nothing),
         cmocka_unit_test(a_new_voter_set_keeps_what_is_known_of_those_who_stay),
+        cmocka_unit_test(a_minority_of_wrong_clocks_moves_nobodys_time),
+        cmocka_unit_test(with_two_of_three_clocks_the_earlier_one_counts),
         cmocka_unit_test(wakes_do_not_spin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -242,6 +242,29 @@ static void two_bad_chunks_end_the_trust_in_a_holder(void **state)
     fetcher_close(f);
 }
 
+static void who_lied_and_alone_holds_it_is_asked_again_ever_more_rarely(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(2);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    info(f, 1, &f->root, SIZE);
+    const dp_peer liar = mesh_peer(1);
+    chunk(f, &liar, 0, DP_BADHASH);
+    chunk(f, &liar, 1, DP_BADHASH);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 0);
+    for (uint64_t wait_us = 5 * DP_SECOND; wait_us <= 40 * DP_SECOND; wait_us *= 2) {
+        tick_after(f, wait_us - 1);
+        CHECK(count_of(f, DP_DO_GET_CHUNK) == 0);
+        tick_after(f, 1);
+        CHECK(count_of(f, DP_DO_GET_CHUNK) > 0);
+        begin(f);
+        chunk(f, &liar, 0, DP_BADHASH); /* one more lie is enough now */
+        CHECK(count_of(f, DP_DO_GET_CHUNK) == 0);
+    }
+    fetcher_close(f);
+}
+
 static void a_lost_link_frees_its_chunks_at_once(void **state)
 {
     (void)state;
@@ -431,6 +454,7 @@ int main(void)
         cmocka_unit_test(a_fetch_from_two_holders_uses_both_and_ends),
         cmocka_unit_test(a_late_chunk_is_asked_of_another_holder),
         cmocka_unit_test(two_bad_chunks_end_the_trust_in_a_holder),
+        cmocka_unit_test(who_lied_and_alone_holds_it_is_asked_again_ever_more_rarely),
         cmocka_unit_test(a_lost_link_frees_its_chunks_at_once),
         cmocka_unit_test(the_round_comes_before_the_state),
         cmocka_unit_test(never_more_than_sixteen_chunks_are_under_way),
