@@ -275,18 +275,26 @@ static void perform(dp_disk *disk, dp_disk_write *write)
     }
 }
 
-dp_disk_write *dp_disk_end(dp_disk *disk)
+dp_disk_write *dp_disk_fail(dp_disk *disk)
 {
     dp_disk_write *write = disk->first;
 
-    if (write == NULL) {
-        return NULL;
+    if (write != NULL) {
+        disk->first = write->next;
+        if (disk->first == NULL) {
+            disk->last = NULL;
+        }
     }
-    disk->first = write->next;
-    if (disk->first == NULL) {
-        disk->last = NULL;
+    return write;
+}
+
+dp_disk_write *dp_disk_end(dp_disk *disk)
+{
+    dp_disk_write *write = dp_disk_fail(disk);
+
+    if (write != NULL) {
+        perform(disk, write);
     }
-    perform(disk, write);
     return write;
 }
 

@@ -102,6 +102,8 @@ uint64_t dp_disk_begin(dp_disk *disk, const dp_disk_write *write, uint64_t now_u
                        uint64_t took_us);
 /* The oldest write has ended: it is durable. The caller frees it with dp_disk_write_free. NULL if there is none. */
 dp_disk_write *dp_disk_end(dp_disk *disk);
+/* The oldest write has failed: nothing of it is on the disk. The same answer. */
+dp_disk_write *dp_disk_fail(dp_disk *disk);
 void dp_disk_write_free(dp_disk_write *write);
 /* A crash: a random prefix of what was under way had reached the platter. */
 void dp_disk_crash(dp_disk *disk, dp_rng *rng);

@@ -1,17 +1,12 @@
 /* What goes wrong, and when it stops. Draws from its own stream; a class that is off draws nothing. */
 #include <stdlib.h>
 
+#include "tests/sim/faults.h"
 #include "tests/sim/oracle.h"
-#include "tests/sim/sim.h"
-
-static bool on(const dp_sim *sim, dp_fault fault)
-{
-    return (sim->plan.on & (1U << fault)) != 0;
-}
 
 static uint64_t below(dp_sim *sim, uint64_t limit)
 {
-    return dp_rng_below(&sim->fault_rng, limit);
+    return dp_fault_below(sim, limit);
 }
 
 static void strike_later(dp_sim *sim, dp_fault fault)
@@ -25,42 +20,61 @@ static void strike_later(dp_sim *sim, dp_fault fault)
     }
 }
 
+static void draw_host(dp_sim *sim, dp_host *host)
+{
+    uint64_t at = host->index == 0 ? 1 : 1 + dp_rng_below(&sim->crash_rng, 2000000);
+
+    sim->striking = DP_FAULT_LATE;
+    if (dp_fault_on(sim, DP_FAULT_LATE) && host->index > 2 && below(sim, 2) == 0) {
+        at = 1 + below(sim, sim->plan.faults_end_us);
+        dp_fault_count(sim);
+    }
+    sim->striking = DP_FAULT_SLOW;
+    if (dp_fault_on(sim, DP_FAULT_SLOW) && below(sim, 4) == 0) {
+        host->toy_slow = 2U << below(sim, 5);
+        dp_fault_count(sim);
+    }
+    sim->striking = DP_FAULT_CLOCK;
+    if (dp_fault_on(sim, DP_FAULT_CLOCK)) {
+        host->clock_ppm = (int32_t)below(sim, 1001) - 500;
+        host->wall_offset_ms = (int64_t)below(sim, 60000) - 30000;
+        dp_fault_count(sim);
+    }
+    sim->striking = DP_FAULT_NAT;
+    /* The founder stands in the token: were it hidden too, nobody would meet anybody. */
+    if (dp_fault_on(sim, DP_FAULT_NAT) && host->index > 0 && below(sim, 2) == 0) {
+        host->nat = true;
+        dp_fault_count(sim);
+    }
+    dp_sim_push(sim, &(dp_occasion){.at_us = at, .kind = DP_ON_BOOT, .node = host->index});
+}
+
 void dp_faults_start(dp_sim *sim)
 {
-    static const dp_fault striking[] = {DP_FAULT_PARTITION, DP_FAULT_ONEWAY, DP_FAULT_CRASH,
-                                        DP_FAULT_AMNESIA,   DP_FAULT_PAUSE,  DP_FAULT_TRAINER,
-                                        DP_FAULT_DISK,      DP_FAULT_LEAVE};
+    static const dp_fault striking[] = {
+        DP_FAULT_PARTITION, DP_FAULT_ONEWAY, DP_FAULT_CRASH, DP_FAULT_AMNESIA, DP_FAULT_PAUSE,
+        DP_FAULT_TRAINER,   DP_FAULT_DISK,   DP_FAULT_LEAVE, DP_FAULT_JUMP,    DP_FAULT_FLAP,
+        DP_FAULT_BRIDGE,    DP_FAULT_DAMAGE, DP_FAULT_WRITE, DP_FAULT_REBIND};
 
+    for (uint32_t i = 0; i < DP_FAULT_COUNT; i++) {
+        dp_rng_init(&sim->fault_rngs[i], dp_mix64(sim->options.seed + i * 0x9e37ULL) ^ 0x6661756c);
+    }
     sim->net.weather = sim->plan.weather;
     /* Round trips of 160 ms do not fit in a quarter of a short round. */
-    dp_net_lay_out(&sim->net, on(sim, DP_FAULT_DELAY) && sim->plan.round_ms >= 1000,
-                   on(sim, DP_FAULT_SLOW));
+    dp_net_lay_out(&sim->net, dp_fault_on(sim, DP_FAULT_DELAY) && sim->plan.round_ms >= 1000,
+                   dp_fault_on(sim, DP_FAULT_SLOW));
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
-        dp_host *host = &sim->hosts[i];
-        uint64_t at = i == 0 ? 1 : 1 + below(sim, 2000000);
-        if (on(sim, DP_FAULT_LATE) && i > 2 && below(sim, 2) == 0) {
-            at = 1 + below(sim, sim->plan.faults_end_us);
-        }
-        if (on(sim, DP_FAULT_SLOW) && below(sim, 4) == 0) {
-            host->toy_slow = 2U << below(sim, 5);
-        }
-        if (on(sim, DP_FAULT_CLOCK)) {
-            host->clock_ppm = (int32_t)below(sim, 1001) - 500;
-            host->wall_offset_ms = (int64_t)below(sim, 60000) - 30000;
-        }
-        if (i >= sim->plan.at_start) {
-            continue;
-        }
-        dp_sim_push(sim, &(dp_occasion){.at_us = at, .kind = DP_ON_BOOT, .node = i});
+        draw_host(sim, &sim->hosts[i]);
     }
     for (uint32_t i = 0; i < sizeof striking / sizeof striking[0]; i++) {
-        if (on(sim, striking[i])) {
+        if (dp_fault_on(sim, striking[i])) {
+            sim->striking = striking[i];
             strike_later(sim, striking[i]);
         }
     }
 }
 
-static dp_host *any_up(dp_sim *sim)
+dp_host *dp_fault_any_up(dp_sim *sim)
 {
     const uint32_t first = (uint32_t)below(sim, sim->plan.nodes);
 
@@ -73,48 +87,7 @@ static dp_host *any_up(dp_sim *sim)
     return NULL;
 }
 
-/* Split into groups, cut one off, or leave one bridge between two halves. */
-static void partition(dp_sim *sim)
-{
-    const uint32_t n = sim->plan.nodes;
-    const uint32_t form = (uint32_t)below(sim, 4);
-    const uint32_t groups = form == 0 ? 2 + (uint32_t)below(sim, 3) : 2;
-    const uint32_t alone = (uint32_t)below(sim, n);
-    const bool hold = below(sim, 2) == 0;
-    const uint64_t until =
-        sim->now_us + 300000 + below(sim, below(sim, 3) == 0 ? 15000000 : 4000000);
-    const uint64_t salt = dp_rng_next(&sim->fault_rng);
-
-    for (uint32_t a = 0; a < n; a++) {
-        for (uint32_t b = 0; b < n; b++) {
-            bool cut = dp_mix64(salt + a) % groups != dp_mix64(salt + b) % groups;
-            if (form == 1) {
-                cut = a == alone || b == alone;
-            } else if (form == 2) {
-                cut = cut && a != alone && b != alone;
-            }
-            if (cut && a != b) {
-                dp_net_block(&sim->net, a, b, until, hold);
-            }
-        }
-    }
-}
-
-static void one_way(dp_sim *sim)
-{
-    const uint64_t until = sim->now_us + 300000 + below(sim, 6000000);
-    const uint32_t count = 1 + (uint32_t)below(sim, sim->plan.nodes);
-
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t from = (uint32_t)below(sim, sim->plan.nodes);
-        const uint32_t to = (uint32_t)below(sim, sim->plan.nodes);
-        if (from != to) {
-            dp_net_block(&sim->net, from, to, until, below(sim, 2) == 0);
-        }
-    }
-}
-
-static void restart_later(dp_sim *sim, dp_host *host, uint64_t wait_us)
+void dp_fault_restart(dp_sim *sim, dp_host *host, uint64_t wait_us)
 {
     host->restart_at = sim->now_us + wait_us;
     dp_sim_push(sim,
@@ -126,12 +99,13 @@ static void crash(dp_sim *sim)
     uint32_t count = below(sim, 4) == 0 ? 1 + (uint32_t)below(sim, sim->plan.nodes) : 1;
 
     while (count-- > 0) {
-        dp_host *host = any_up(sim);
+        dp_host *host = dp_fault_any_up(sim);
         if (host == NULL) {
             return;
         }
         dp_host_crash(host, below(sim, 4) != 0);
-        restart_later(sim, host, 50000 + below(sim, below(sim, 3) == 0 ? 12000000 : 3000000));
+        dp_fault_count(sim);
+        dp_fault_restart(sim, host, 50000 + below(sim, below(sim, 3) == 0 ? 12000000 : 3000000));
     }
 }
 
@@ -158,13 +132,14 @@ static bool others_have_all(dp_sim *sim, const dp_host *victim)
 /* One disk per run is lost or comes back from a backup, and only where a majority of voters keeps theirs. */
 static void amnesia(dp_sim *sim)
 {
-    dp_host *host = any_up(sim);
+    dp_host *host = dp_fault_any_up(sim);
 
     if (host == NULL || sim->amnesias > 0 || sim->leavers > 0 || dp_oracle_voters(sim) < 3 ||
         host->disk.n_records == 0 || !others_have_all(sim, host)) {
         return;
     }
     sim->amnesias++;
+    dp_fault_count(sim);
     dp_host_crash(host, true);
     if (below(sim, 2) == 0) {
         dp_disk_wipe(&host->disk, sim->options.keep_vote_key);
@@ -174,14 +149,15 @@ static void amnesia(dp_sim *sim)
         dp_disk_lose_votes(&host->disk, sim->options.keep_vote_key, kept);
     }
     dp_oracle_forgot(host);
-    restart_later(sim, host, 50000 + below(sim, 2000000));
+    dp_fault_restart(sim, host, 50000 + below(sim, 2000000));
 }
 
 static void pause_one(dp_sim *sim)
 {
-    dp_host *host = any_up(sim);
+    dp_host *host = dp_fault_any_up(sim);
 
     if (host != NULL && host->paused_until <= sim->now_us) {
+        dp_fault_count(sim);
         host->paused_until =
             sim->now_us + 200000 + below(sim, below(sim, 3) == 0 ? 12000000 : 3000000);
     }
@@ -189,7 +165,7 @@ static void pause_one(dp_sim *sim)
 
 static void leave(dp_sim *sim)
 {
-    dp_host *host = any_up(sim);
+    dp_host *host = dp_fault_any_up(sim);
     dp_node_view view;
 
     if (host == NULL || host->index == 0 || (sim->leavers + 1) * 3 > sim->plan.nodes) {
@@ -200,6 +176,7 @@ static void leave(dp_sim *sim)
         return;
     }
     sim->leavers++;
+    dp_fault_count(sim);
     host->leaving = true;
     dp_host_command(host, DP_COMMAND_LEAVE);
     dp_sim_push(sim, &(dp_occasion){
@@ -211,21 +188,112 @@ static void trouble_disk(dp_sim *sim)
     dp_host *host = &sim->hosts[below(sim, sim->plan.nodes)];
 
     host->disk_slow = host->disk_slow == 1 ? 2U << below(sim, 5) : 1;
+    dp_fault_count(sim);
 }
 
-void dp_faults_strike(dp_sim *sim, dp_fault fault)
+static void kill_trainer(dp_sim *sim)
 {
-    dp_host *host = NULL;
+    dp_host *host = dp_fault_any_up(sim);
+
+    if (host != NULL && host->toy_state == DP_TOY_UP) {
+        dp_fault_count(sim);
+        dp_host_trainer_dies(host, true);
+    }
+}
+
+/* Hours, months or ten years, forwards or back; now and then right again. */
+static void jump(dp_sim *sim)
+{
+    static const int64_t hour_ms = 3600 * 1000;
+    dp_host *host = &sim->hosts[below(sim, sim->plan.nodes)];
+    const int64_t hours[] = {1 + (int64_t)below(sim, 24), 24 * (1 + (int64_t)below(sim, 90)),
+                             24 * 365 * 10};
+    const int64_t by = hours[below(sim, 3)] * hour_ms;
+
+    if (below(sim, 4) == 0) {
+        host->wall_offset_ms = 0;
+    } else {
+        host->wall_offset_ms += below(sim, 2) == 0 ? by : -by;
+    }
+    dp_fault_count(sim);
+}
+
+/* For a while every other chunk that this host serves is wrong. */
+static void rot(dp_sim *sim)
+{
+    dp_host *host = dp_fault_any_up(sim);
+
+    if (host != NULL) {
+        host->rot_until = sim->now_us + 500000 + below(sim, 4000000);
+    }
+}
+
+/* The disk is full for a moment, or one write fails and the process ends with it. */
+static void trouble_writes(dp_sim *sim)
+{
+    dp_host *host = dp_fault_any_up(sim);
+
+    if (host == NULL) {
+        return;
+    }
+    if (below(sim, 2) == 0) {
+        host->full_until = sim->now_us + 100000 + below(sim, 3000000);
+    } else {
+        host->io_error = true;
+    }
+}
+
+bool dp_faults_bend(dp_host *host, dp_fault fault)
+{
+    dp_sim *sim = host->sim;
+
+    sim->striking = fault;
+    if (below(sim, 2) != 0) {
+        return false;
+    }
+    dp_fault_count(sim);
+    return true;
+}
+
+void dp_faults_io_error(dp_host *host)
+{
+    dp_sim *sim = host->sim;
+
+    sim->striking = DP_FAULT_WRITE;
+    host->io_error = false;
+    dp_fault_count(sim);
+    if (dp_host_up(host)) {
+        dp_host_crash(host, true);
+        dp_fault_restart(sim, host, 50000 + below(sim, 3000000));
+    }
+}
+
+void dp_faults_strike(dp_sim *sim, const dp_occasion *occasion)
+{
+    const dp_fault fault = (dp_fault)occasion->detail;
 
     if (sim->healed) {
         return;
     }
+    sim->striking = fault;
     switch (fault) {
     case DP_FAULT_PARTITION:
-        partition(sim);
+        dp_fault_partition(sim);
         break;
     case DP_FAULT_ONEWAY:
-        one_way(sim);
+        dp_fault_one_way(sim);
+        break;
+    case DP_FAULT_BRIDGE:
+        dp_fault_bridge(sim);
+        break;
+    case DP_FAULT_FLAP:
+        dp_fault_flap(sim, occasion);
+        if (occasion->value != 0) {
+            return; /* a beat of a spell under way */
+        }
+        break;
+    case DP_FAULT_REBIND:
+        dp_fault_rebind(sim);
         break;
     case DP_FAULT_CRASH:
         crash(sim);
@@ -237,16 +305,22 @@ void dp_faults_strike(dp_sim *sim, dp_fault fault)
         pause_one(sim);
         break;
     case DP_FAULT_TRAINER:
-        host = any_up(sim);
-        if (host != NULL && host->toy_state == DP_TOY_UP) {
-            dp_host_trainer_dies(host, true);
-        }
+        kill_trainer(sim);
         break;
     case DP_FAULT_DISK:
         trouble_disk(sim);
         break;
     case DP_FAULT_LEAVE:
         leave(sim);
+        break;
+    case DP_FAULT_JUMP:
+        jump(sim);
+        break;
+    case DP_FAULT_DAMAGE:
+        rot(sim);
+        break;
+    case DP_FAULT_WRITE:
+        trouble_writes(sim);
         break;
     case DP_FAULT_LOSS:
     case DP_FAULT_DELAY:
@@ -255,6 +329,7 @@ void dp_faults_strike(dp_sim *sim, dp_fault fault)
     case DP_FAULT_SLOW:
     case DP_FAULT_LATE:
     case DP_FAULT_CLOCK:
+    case DP_FAULT_NAT:
     case DP_FAULT_COUNT:
         break; /* these hold all the time */
     }
@@ -270,11 +345,17 @@ void dp_faults_heal(dp_sim *sim)
         dp_host *host = &sim->hosts[i];
         host->disk_slow = 1;
         host->toy_slow = 1;
+        host->rot_until = 0;
+        host->full_until = 0;
+        host->io_error = false;
+        if (dp_fault_on(sim, DP_FAULT_JUMP)) {
+            host->wall_offset_ms = 0;
+        }
         if (sim->net.bytes_per_ms[i] < 1000) {
             sim->net.bytes_per_ms[i] = 1000;
         }
         if (!dp_host_up(host) && !host->left) {
-            restart_later(sim, host, 1 + below(sim, 1000000));
+            dp_fault_restart(sim, host, 1 + dp_rng_below(&sim->crash_rng, 1000000));
         }
     }
 }

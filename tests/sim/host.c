@@ -25,7 +25,8 @@ dp_status dp_host_open(dp_host *host, struct dp_sim *sim, uint32_t index)
     host->tick_at = UINT64_MAX;
     host->clock_offset = 1000 + dp_rng_below(&host->rng, 1000000000);
     host->step_us = 5000 + (uint32_t)dp_rng_below(&host->rng, 30000);
-    host->met = calloc(sim->plan.nodes, 1);
+    host->port = 1;
+    host->met = calloc(sim->plan.nodes, sizeof *host->met);
     host->commands = calloc(DP_HOST_COMMANDS_MAX, sizeof *host->commands);
     return host->met == NULL || host->commands == NULL ? DP_NOMEM : DP_OK;
 }
@@ -112,51 +113,6 @@ static void do_send(dp_host *host, const dp_action *action)
          (type >= DP_MSG_MIX_OFFER && type <= DP_MSG_MIX_STATUS)) &&
         dp_rng_below(&sim->crash_rng, 65536) < sim->plan.crash_after_send) {
         host->crash_now = true;
-    }
-}
-
-static void do_dial(dp_host *host, const dp_action *action)
-{
-    dp_sim *sim = host->sim;
-    const dp_addr *addr = &action->u.dial.addrs[0];
-    uint32_t to = 0;
-
-    dp_assert(action->u.dial.n_addrs > 0);
-    memcpy(&to, addr->ip, sizeof to);
-    if (to >= sim->plan.nodes || to == host->index) {
-        return;
-    }
-    const uint64_t delay = (uint64_t)dp_net_path_of(&sim->net, host->index, to)->delay_us * 3;
-    const bool blocked = dp_net_blocked(&sim->net, sim->now_us, host->index, to);
-    dp_sim_push(sim, &(dp_occasion){.at_us = sim->now_us + delay + (blocked ? DP_SECOND : 0),
-                                    .kind = DP_ON_DIALED,
-                                    .node = host->index,
-                                    .boot = host->boot,
-                                    .other = to});
-}
-
-static void do_hangup(dp_host *host, const dp_action *action)
-{
-    dp_sim *sim = host->sim;
-    const uint32_t to = dp_sim_index(sim, &action->u.peer);
-
-    if (to >= sim->plan.nodes) {
-        return;
-    }
-    dp_net_end *end = &sim->net.ends[(size_t)host->index * sim->plan.nodes + to];
-    const uint64_t connection = end->connection;
-    end->connection = 0;
-    DP_IGNORE(dp_net_reset(&sim->net, &sim->queue, sim->now_us, host->index, to, connection,
-                           DP_LINK_CLOSED));
-    if (connection != 0) {
-        /* The transport reports the end of every link it reported. */
-        dp_sim_push(sim, &(dp_occasion){.at_us = sim->now_us + 1,
-                                        .kind = DP_ON_LINK_DOWN,
-                                        .node = host->index,
-                                        .boot = host->boot,
-                                        .other = to,
-                                        .value = UINT64_MAX,
-                                        .detail = DP_LINK_CLOSED});
     }
 }
 
@@ -270,10 +226,10 @@ static void perform(dp_host *host, const dp_action *action)
         do_send(host, action);
         break;
     case DP_DO_DIAL:
-        do_dial(host, action);
+        dp_host_dial(host, action);
         break;
     case DP_DO_HANGUP:
-        do_hangup(host, action);
+        dp_host_hangup(host, action);
         break;
     case DP_DO_STORE:
         do_store(host, action);
@@ -395,8 +351,7 @@ static void restore_rows(dp_host *host)
     }
     for (uint32_t i = 0; i < sim->plan.nodes && status == DP_OK; i++) {
         if (host->met[i] != 0 && i != host->index) {
-            dp_addr addr = {.family = 4, .port = 1};
-            memcpy(addr.ip, &i, sizeof i);
+            const dp_addr addr = dp_host_addr(i, host->met[i]);
             status = dp_node_restore_peer(host->node, &sim->hosts[i].peer, &addr, 1);
         }
     }
@@ -431,8 +386,8 @@ void dp_host_boot(dp_host *host)
         .admission = dp_sim_admission(),
     };
     dp_sim_vote_key(host, config.vote_public_key);
-    config.addrs[0] = (dp_addr){.family = 4, .port = 1};
-    memcpy(config.addrs[0].ip, &host->index, sizeof host->index);
+    host->told_port = host->port;
+    config.addrs[0] = dp_host_addr(host->index, host->port);
     const dp_status opened = dp_node_open(&host->node, &config);
     if (opened != DP_OK) {
         dp_sim_fail(sim, "D2", host->index, "the node does not open: %s", dp_status_name(opened));
@@ -474,106 +429,46 @@ void dp_host_crash(dp_host *host, bool reset)
     }
 }
 
-static void link_up(dp_host *host, uint32_t other, bool outgoing)
+/* What the driver makes of a write that failed: the node hears of rows and chunks, a trainer whose update is lost is
+ * started again, and after an error that is not mere lack of space the daemon ends. */
+static void on_failed_write(dp_host *host, dp_status status)
 {
-    uint8_t credential[DP_SIM_CREDENTIAL_BYTES];
-    dp_event event = {.type = DP_EV_LINK_UP};
+    dp_disk_write *write = dp_disk_fail(&host->disk);
+    dp_event event = {.type = DP_EV_STORED};
 
-    host->met[other] = 1;
-    dp_sim_credential(other, other == 0, credential);
-    event.u.link.peer = host->sim->hosts[other].peer;
-    event.u.link.addr = (dp_addr){.family = 4, .port = 1};
-    memcpy(event.u.link.addr.ip, &other, sizeof other);
-    event.u.link.credential = dp_view_of(credential, sizeof credential);
-    event.u.link.outgoing = outgoing;
-    dp_host_event(host, &event);
-}
-
-static void link_down(dp_host *host, uint32_t other, dp_link_cause cause)
-{
-    dp_event event = {.type = DP_EV_LINK_DOWN};
-
-    event.u.link.peer = host->sim->hosts[other].peer;
-    event.u.link.cause = cause;
-    dp_host_event(host, &event);
-}
-
-static void on_dialed(dp_host *host, uint32_t other)
-{
-    dp_sim *sim = host->sim;
-    dp_host *callee = &sim->hosts[other];
-    dp_net_end *mine = &sim->net.ends[(size_t)host->index * sim->plan.nodes + other];
-    dp_net_end *theirs = &sim->net.ends[(size_t)other * sim->plan.nodes + host->index];
-
-    if (dp_net_linked(&sim->net, host->index, other)) {
-        return; /* dials crossed: one connection stays, and both know it */
+    if (write->then == DP_THEN_STORED) {
+        dp_oracle_store_failed(host, write);
+        event.u.stored.op = write->op;
+        event.u.stored.status = status;
+        dp_host_event(host, &event);
+    } else if (write->then == DP_THEN_CHUNK) {
+        event.type = DP_EV_CHUNK;
+        event.u.chunk.root = host->sim->shelf.items[write->object].root;
+        event.u.chunk.peer = host->sim->hosts[write->peer].peer;
+        event.u.chunk.status = status;
+        dp_host_event(host, &event);
+    } else if ((write->then == DP_THEN_PUBLISHED || write->then == DP_THEN_FROZEN) &&
+               write->life == host->life) {
+        dp_host_trainer_dies(host, true);
     }
-    if (callee->node == NULL || callee->paused_until > sim->now_us ||
-        dp_net_blocked(&sim->net, sim->now_us, host->index, other) ||
-        dp_net_blocked(&sim->net, sim->now_us, other, host->index)) {
-        if (mine->connection == 0) {
-            link_down(host, other, DP_LINK_REFUSED);
-        }
-        return;
-    }
-    if (mine->connection != 0) {
-        mine->connection = 0;
-        link_down(host, other, DP_LINK_RESET);
-    }
-    if (theirs->connection != 0) {
-        theirs->connection = 0;
-        link_down(callee, host->index, DP_LINK_RESET);
-    }
-    if (host->node == NULL || callee->node == NULL || mine->connection != 0 ||
-        theirs->connection != 0) {
-        return;
-    }
-    mine->connection = ++sim->net.connections;
-    theirs->connection = mine->connection;
-    link_up(callee, host->index, false);
-    if (host->node != NULL && mine->connection != 0) {
-        link_up(host, other, true);
-    }
-}
-
-static void on_packet(dp_host *host, const dp_occasion *occasion)
-{
-    dp_sim *sim = host->sim;
-    const uint64_t here =
-        sim->net.ends[(size_t)host->index * sim->plan.nodes + occasion->other].connection;
-
-    if (here == 0 || (occasion->value != 0 && occasion->value != here)) {
-        /* No such connection here: the machine answers with a reset. */
-        DP_IGNORE(dp_net_reset(&sim->net, &sim->queue, sim->now_us, host->index, occasion->other,
-                               occasion->value, DP_LINK_RESET));
-        return;
-    }
-    const dp_view bytes = dp_view_of(occasion->packet->data, occasion->packet->size);
-    if (dp_host_message(host, occasion->other, bytes)) {
-        return;
-    }
-    dp_event event = {.type = DP_EV_MESSAGE};
-    event.u.message.peer = sim->hosts[occasion->other].peer;
-    event.u.message.bytes = bytes;
-    dp_host_event(host, &event);
-    dp_oracle_delivered(host, bytes);
-}
-
-static void on_link_down(dp_host *host, const dp_occasion *occasion)
-{
-    dp_net_end *end =
-        &host->sim->net.ends[(size_t)host->index * host->sim->plan.nodes + occasion->other];
-
-    const bool own =
-        occasion->value == UINT64_MAX && occasion->boot == host->boot; /* this side hung up */
-    if (own ? end->connection == 0 : end->connection == occasion->value) {
-        end->connection = 0;
-        link_down(host, occasion->other, (dp_link_cause)occasion->detail);
+    dp_disk_write_free(write);
+    if (status == DP_IO) {
+        dp_faults_io_error(host);
     }
 }
 
 static void on_disk(dp_host *host)
 {
+    if (host->disk.first != NULL && host->disk.first->then != DP_THEN_NOTHING) {
+        if (host->io_error) {
+            on_failed_write(host, DP_IO);
+            return;
+        }
+        if (host->full_until > host->sim->now_us && dp_faults_bend(host, DP_FAULT_WRITE)) {
+            on_failed_write(host, DP_NOSPACE);
+            return;
+        }
+    }
     dp_disk_write *write = dp_disk_end(&host->disk);
 
     if (write == NULL) {
@@ -649,13 +544,13 @@ void dp_host_occasion(dp_host *host, dp_occasion *occasion)
         }
         break;
     case DP_ON_PACKET:
-        on_packet(host, occasion);
+        dp_host_packet(host, occasion);
         break;
     case DP_ON_LINK_DOWN:
-        on_link_down(host, occasion);
+        dp_host_unlinked(host, occasion);
         break;
     case DP_ON_DIALED:
-        on_dialed(host, occasion->other);
+        dp_host_dialed(host, occasion->other, occasion->detail != 0);
         break;
     case DP_ON_DISK:
         on_disk(host);

@@ -34,6 +34,10 @@ typedef struct dp_host {
     uint64_t up_since;
     uint64_t paused_until;
     uint64_t restart_at; /* 0: no restart is planned */
+    /* address */
+    bool nat;           /* nobody can dial it */
+    uint16_t port;      /* another one is another address */
+    uint16_t told_port; /* the one that this life announces */
     /* clock */
     uint64_t clock_offset;
     int32_t clock_ppm;
@@ -44,8 +48,11 @@ typedef struct dp_host {
     /* disk */
     dp_disk disk;
     dp_rng disk_rng;
-    uint32_t disk_slow; /* factor */
-    uint8_t *met;       /* by node: was linked once, address is on disk */
+    uint32_t disk_slow;  /* factor */
+    uint64_t full_until; /* every other write finds no space */
+    uint64_t rot_until;  /* every other chunk is served wrong */
+    bool io_error;       /* the next write fails, and the process ends */
+    uint16_t *met;       /* by node: port of the address on disk; 0: never linked */
     uint64_t saved_us;
     /* trainer */
     dp_toy toy;
@@ -90,6 +97,15 @@ void dp_host_command(dp_host *host, dp_command command);
 
 /* Queue a durable write; its bytes become the disk's. */
 void dp_host_write(dp_host *host, const dp_disk_write *write);
+
+/* host_link.c: connections. */
+dp_addr dp_host_addr(uint32_t index, uint16_t port);
+void dp_host_dial(dp_host *host, const dp_action *action);
+void dp_host_hangup(dp_host *host, const dp_action *action);
+/* A dial has ended. hidden: nobody answers at the address that was dialled. */
+void dp_host_dialed(dp_host *host, uint32_t other, bool hidden);
+void dp_host_packet(dp_host *host, const dp_occasion *occasion);
+void dp_host_unlinked(dp_host *host, const dp_occasion *occasion);
 
 /* host_serve.c: objects and records between hosts. */
 void dp_host_get(dp_host *host, const dp_action *action);

@@ -96,6 +96,9 @@ void dp_host_serve(dp_host *host, const dp_action *action)
                                  held && action->u.get.index == 0);
         if (held && action->u.get.index == 0) {
             dp_write_view(&w, dp_shelf_bytes(&sim->shelf, object));
+            if (host->rot_until > sim->now_us && dp_faults_bend(host, DP_FAULT_DAMAGE)) {
+                bytes[w.size - 1] ^= 1;
+            }
         }
     }
     send_bulk(host, &action->u.get.peer, &w);
@@ -137,7 +140,15 @@ static void on_chunk(dp_host *host, uint32_t from, dp_view bytes)
         dp_host_event(host, &event);
         return;
     }
-    dp_assert(dp_view_equal(chunk.bytes, dp_shelf_bytes(&sim->shelf, object)));
+    if (!dp_view_equal(chunk.bytes, dp_shelf_bytes(&sim->shelf, object))) {
+        dp_event event = {.type = DP_EV_CHUNK};
+        event.u.chunk.root = chunk.root;
+        event.u.chunk.index = chunk.index;
+        event.u.chunk.peer = sim->hosts[from].peer;
+        event.u.chunk.status = DP_BADHASH;
+        dp_host_event(host, &event);
+        return;
+    }
     dp_host_write(
         host, &(dp_disk_write){
                   .kind = DP_WRITE_OBJECT, .then = DP_THEN_CHUNK, .object = object, .peer = from});

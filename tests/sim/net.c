@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/node.h"
 
 dp_status dp_net_open(dp_net *net, uint32_t n, uint64_t seed)
 {
@@ -115,7 +116,12 @@ dp_status dp_net_send(dp_net *net, dp_queue *queue, uint64_t now_us, uint32_t fr
     const uint64_t connection = net->ends[(size_t)from * net->n + to].connection;
     const bool blocked = path->blocked_until > now_us;
 
-    if (connection == 0 || (blocked && !path->hold) || chance(net, net->weather.loss)) {
+    if (connection == 0 || (blocked && !path->hold)) {
+        dp_packet_drop(packet);
+        return DP_OK;
+    }
+    if (chance(net, net->weather.loss)) {
+        net->harm.loss++;
         dp_packet_drop(packet);
         return DP_OK;
     }
@@ -125,22 +131,31 @@ dp_status dp_net_send(dp_net *net, dp_queue *queue, uint64_t now_us, uint32_t fr
         at += dp_rng_below(&net->rng, net->weather.jitter_us);
     }
     if (chance(net, net->weather.spike)) {
+        net->harm.spike++;
         at += dp_rng_below(&net->rng, net->weather.spike_us_max + 1);
     }
     if (blocked && at < path->blocked_until + path->delay_us) {
         at = path->blocked_until + path->delay_us;
     }
-    if (!chance(net, net->weather.reorder)) {
+    if (chance(net, net->weather.reorder)) {
+        net->harm.reorder++;
+    } else {
         if (at < path->last_at[lane]) {
             at = path->last_at[lane];
         }
         path->last_at[lane] = at;
+    }
+    if (!blocked && chance(net, net->weather.damage)) {
+        net->harm.damage++;
+        dp_packet_drop(packet);
+        return dp_net_cut(net, queue, at, from, to, DP_LINK_RESET);
     }
     dp_occasion occasion = {
         .at_us = at, .kind = DP_ON_PACKET, .node = to, .other = from, .value = connection};
     if (chance(net, net->weather.copy)) {
         /* A copy may come much later and, as if a relay had kept it, on another connection. */
         dp_occasion copy = occasion;
+        net->harm.copy++;
         copy.packet = dp_packet_share(packet);
         copy.value = 0;
         copy.at_us = at + dp_rng_below(&net->rng, chance(net, 16384) ? 8000000 : 300000);
@@ -172,4 +187,25 @@ dp_status dp_net_reset(dp_net *net, dp_queue *queue, uint64_t now_us, uint32_t a
                                                .other = a,
                                                .value = connection,
                                                .detail = cause});
+}
+
+dp_status dp_net_cut(dp_net *net, dp_queue *queue, uint64_t at_us, uint32_t a, uint32_t b,
+                     uint16_t cause)
+{
+    const uint64_t connection = net->ends[(size_t)a * net->n + b].connection;
+    dp_occasion occasion = {.at_us = at_us,
+                            .kind = DP_ON_LINK_DOWN,
+                            .node = b,
+                            .other = a,
+                            .value = connection,
+                            .detail = cause};
+
+    if (connection == 0) {
+        return DP_OK;
+    }
+    DP_TRY(dp_queue_push(queue, &occasion));
+    occasion.at_us += dp_net_path_of(net, b, a)->delay_us;
+    occasion.node = a;
+    occasion.other = b;
+    return dp_queue_push(queue, &occasion);
 }

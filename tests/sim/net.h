@@ -17,9 +17,19 @@ typedef struct dp_net_weather {
     uint32_t spike;
     uint32_t copy;
     uint32_t reorder;
+    uint32_t damage; /* the message does not decrypt: its link is cut */
     uint32_t spike_us_max;
     uint32_t jitter_us;
 } dp_net_weather;
+
+/* How many messages met with what. */
+typedef struct dp_net_harm {
+    uint64_t loss;
+    uint64_t spike;
+    uint64_t copy;
+    uint64_t reorder;
+    uint64_t damage;
+} dp_net_harm;
 
 typedef struct dp_net_end {
     uint64_t connection; /* 0: down */
@@ -42,6 +52,7 @@ typedef struct dp_net {
     uint32_t *bytes_per_ms; /* [n] */
     uint64_t connections;
     uint64_t sent;
+    dp_net_harm harm; /* done so far */
 } dp_net;
 
 DP_MUST dp_status dp_net_open(dp_net *net, uint32_t n, uint64_t seed);
@@ -61,5 +72,8 @@ DP_MUST dp_status dp_net_send(dp_net *net, dp_queue *queue, uint64_t now_us, uin
 /* Tell b that a's end is gone, after the path's delay and what is under way; not while blocked. */
 DP_MUST dp_status dp_net_reset(dp_net *net, dp_queue *queue, uint64_t now_us, uint32_t a,
                                uint32_t b, uint64_t connection, uint16_t cause);
+/* The connection between a and b breaks, and both hear of it; nothing when there is none. */
+DP_MUST dp_status dp_net_cut(dp_net *net, dp_queue *queue, uint64_t at_us, uint32_t a, uint32_t b,
+                             uint16_t cause);
 
 #endif

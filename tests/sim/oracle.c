@@ -318,6 +318,13 @@ void dp_oracle_stored(dp_host *host, const dp_disk_write *write)
     }
 }
 
+void dp_oracle_store_failed(dp_host *host, const dp_disk_write *write)
+{
+    if (write->kind == DP_WRITE_ROW && write->row_kind == DP_STORE_DECIDED) {
+        host->sim->oracle->members[host->index].stored_slot = write->row.slot - 1;
+    }
+}
+
 void dp_oracle_booted(dp_host *host)
 {
     host->sim->oracle->members[host->index].stored_slot = host->disk.n_records;

@@ -21,6 +21,8 @@ void dp_oracle_delivered(dp_host *host, dp_view message);
 void dp_oracle_checked(dp_host *host, const dp_hash *root);
 /* Four times a second. */
 void dp_oracle_look(dp_sim *sim);
+/* It is not: the write failed, and may be asked for again. */
+void dp_oracle_store_failed(dp_host *host, const dp_disk_write *write);
 /* The host starts; its disk is as given. */
 void dp_oracle_booted(dp_host *host);
 /* The disk of this host was lost or restored from a backup. */

@@ -2,9 +2,12 @@
 
 #include <string.h>
 
+enum { MANY_ONE_IN = 40 }; /* swarms have more nodes than one record lists */
+
 static const char *const fault_names[DP_FAULT_COUNT] = {
     "loss", "delay", "copy",    "reorder", "partition", "oneway", "crash", "amnesia",
-    "slow", "pause", "trainer", "disk",    "late",      "leave",  "clock",
+    "slow", "pause", "trainer", "disk",    "late",      "leave",  "clock", "jump",
+    "nat",  "flap",  "bridge",  "damage",  "write",     "rebind",
 };
 
 static const char *const profile_names[DP_PROFILE_COUNT] = {"swarm", "rivals", "gossip", "calm",
@@ -70,6 +73,7 @@ static void draw_weather(dp_plan *plan, dp_rng *rng)
         .reorder = (uint32_t)spread(rng, 600, 30000),
         .spike_us_max = (uint32_t)spread(rng, 100000, 4000000),
         .jitter_us = (uint32_t)spread(rng, 200, 50000),
+        .damage = (uint32_t)spread(rng, 2, 200),
     };
 
     plan->weather = (dp_net_weather){0};
@@ -86,6 +90,9 @@ static void draw_weather(dp_plan *plan, dp_rng *rng)
     }
     if ((plan->on & (1U << DP_FAULT_REORDER)) != 0) {
         plan->weather.reorder = drawn.reorder;
+    }
+    if ((plan->on & (1U << DP_FAULT_DAMAGE)) != 0) {
+        plan->weather.damage = drawn.damage;
     }
 }
 
@@ -153,6 +160,7 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
 {
     static const uint32_t round_ms[] = {500, 1000, 1000, 2000};
     dp_rng rng;
+    dp_rng later;
 
     dp_rng_init(&rng, dp_mix64(options->seed) ^ 0x706c616eULL);
     memset(plan, 0, sizeof *plan);
@@ -171,8 +179,14 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     plan->save_us = (uint32_t)dp_rng_below(&rng, 4000001);
     plan->crash_after_send = dp_rng_below(&rng, 3) == 0 ? 100 : 0;
     plan->away_us_max = 3000000;
+    dp_rng_init(&later, dp_mix64(options->seed) ^ 0x6c617465ULL);
     for (uint32_t i = 0; i < DP_FAULT_COUNT; i++) {
-        plan->fault_us[i] = spread(&rng, 3000000, 30000000);
+        plan->fault_us[i] = spread(i < DP_FAULT_OLD ? &rng : &later, 2000000, 20000000);
+    }
+    if (options->profile == DP_PROFILE_SWARM && dp_rng_below(&later, MANY_ONE_IN) == 0) {
+        plan->nodes = 40 + (uint32_t)dp_rng_below(&later, 25);
+        plan->round_ms = 2000; /* The near few of so many would outrun the far ones in less. */
+        plan->inner_steps_max += 200;
     }
     bias(plan, options->profile, &rng);
     plan->on &= options->faults;

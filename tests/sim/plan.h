@@ -25,9 +25,21 @@ typedef enum dp_fault {
     DP_FAULT_DISK,    /* slow disks */
     DP_FAULT_LATE,    /* nodes join during the run */
     DP_FAULT_LEAVE,
-    DP_FAULT_CLOCK, /* drift and wrong wall clocks */
+    DP_FAULT_CLOCK,  /* drift and wrong wall clocks */
+    DP_FAULT_JUMP,   /* wall clocks jump by hours and years, both ways */
+    DP_FAULT_NAT,    /* nodes that nobody can dial, all the time */
+    DP_FAULT_FLAP,   /* links that break every second */
+    DP_FAULT_BRIDGE, /* two halves that only one node connects, for long */
+    DP_FAULT_DAMAGE, /* a message that does not decrypt cuts its link; a disk that serves wrong chunks */
+    DP_FAULT_WRITE,  /* writes that fail: no space, or an error that ends the process */
+    DP_FAULT_REBIND, /* the address of a node changes, with or without a new start */
     DP_FAULT_COUNT
 } dp_fault;
+
+enum {
+    DP_FAULT_OLD =
+        DP_FAULT_JUMP /* classes before this one draw from the first stream of the plan */
+};
 
 enum { DP_FAULTS_ALL = (1 << DP_FAULT_COUNT) - 1 };
 

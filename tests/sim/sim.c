@@ -94,7 +94,6 @@ dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
         return DP_BADARG;
     }
     dp_rng_init(&sim->crash_rng, dp_mix64(options->seed) ^ 0x63726173);
-    dp_rng_init(&sim->fault_rng, dp_mix64(options->seed) ^ 0x6661756c);
     DP_TRY(dp_net_open(&sim->net, sim->plan.nodes, dp_mix64(options->seed) ^ 0x6e6574));
     sim->hosts = calloc(sim->plan.nodes, sizeof *sim->hosts);
     sim->actions = malloc(sizeof *sim->actions);
@@ -161,7 +160,7 @@ static void dispatch(dp_sim *sim, dp_occasion *occasion)
 
     dp_sim_mark(sim, occasion->at_us, (uint64_t)occasion->kind << 32 | occasion->node);
     if (occasion->kind == DP_ON_FAULT) {
-        dp_faults_strike(sim, (dp_fault)occasion->detail);
+        dp_faults_strike(sim, occasion);
     } else if (occasion->kind == DP_ON_CHURN) {
         dp_churn_strike(sim);
     } else if (occasion->kind == DP_ON_LOOK) {
@@ -196,6 +195,11 @@ static void finish(dp_sim *sim)
     sim->totals.rounds = dp_oracle_rounds(sim);
     sim->totals.slots = dp_oracle_slots(sim);
     sim->totals.messages = sim->net.sent;
+    sim->totals.faults[DP_FAULT_LOSS] = sim->net.harm.loss;
+    sim->totals.faults[DP_FAULT_DELAY] = sim->net.harm.spike;
+    sim->totals.faults[DP_FAULT_COPY] = sim->net.harm.copy;
+    sim->totals.faults[DP_FAULT_REORDER] = sim->net.harm.reorder;
+    sim->totals.faults[DP_FAULT_DAMAGE] += sim->net.harm.damage;
     sim->totals.ended_us = sim->now_us;
     dp_measure_finish(sim);
 }

@@ -37,7 +37,8 @@ typedef struct dp_sim_totals {
     uint64_t crashes;
     uint64_t exchanges;
     uint64_t messages;
-    uint64_t digest; /* of every occasion and action */
+    uint64_t digest;                 /* of every occasion and action */
+    uint64_t faults[DP_FAULT_COUNT]; /* that happened, of each class */
     uint64_t ended_us;
     uint64_t
         together_us; /* from the healing until all had come together and decided rounds_after rounds */
@@ -56,7 +57,8 @@ typedef struct dp_sim {
     dp_actions *actions; /* of the step under way */
     struct dp_oracle *oracle;
     dp_rng crash_rng;
-    dp_rng fault_rng;
+    dp_rng fault_rngs[DP_FAULT_COUNT];
+    dp_fault striking; /* whose stream is drawn from */
     bool healed;
     uint64_t healed_us;
     uint32_t amnesias;
@@ -83,7 +85,11 @@ void dp_sim_mark(dp_sim *sim, uint64_t a, uint64_t b); /* into the digest */
 
 /* faults.c: the schedule of what goes wrong. */
 void dp_faults_start(dp_sim *sim);
-void dp_faults_strike(dp_sim *sim, dp_fault fault);
+void dp_faults_strike(dp_sim *sim, const dp_occasion *occasion);
+/* A chance of one half, drawn from the stream of this class, and counted when it falls. */
+bool dp_faults_bend(dp_host *host, dp_fault fault);
+/* The write that an I/O error was waiting for has failed: the daemon ends, and is started again. */
+void dp_faults_io_error(dp_host *host);
 void dp_faults_heal(dp_sim *sim);
 
 /* churn.c */
