@@ -74,11 +74,6 @@ dp_hash dp_hash_of(const char *domain, dp_view bytes)
     return dp_digest_end(&digest);
 }
 
-bool dp_hash_equal(const dp_hash *a, const dp_hash *b)
-{
-    return memcmp(a->bytes, b->bytes, DP_HASH_BYTES) == 0;
-}
-
 bool dp_hash_is_zero(const dp_hash *hash)
 {
     static const dp_hash zero;

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/bytes.h"
 
@@ -25,7 +26,11 @@ void dp_digest_add_u64(dp_digest *digest, uint64_t value);
 dp_hash dp_digest_end(dp_digest *digest);
 /* One call for one view. */
 dp_hash dp_hash_of(const char *domain, dp_view bytes);
-bool dp_hash_equal(const dp_hash *a, const dp_hash *b);
+/* Inline: tables of hashes are searched in nearly every step of a node. */
+static inline bool dp_hash_equal(const dp_hash *a, const dp_hash *b)
+{
+    return memcmp(a->bytes, b->bytes, DP_HASH_BYTES) == 0;
+}
 bool dp_hash_is_zero(const dp_hash *hash);
 /* Order of the bytes: negative, 0, positive. */
 int dp_hash_compare(const dp_hash *a, const dp_hash *b);

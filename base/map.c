@@ -23,11 +23,8 @@ dp_status dp_map_init(dp_map *map, uint32_t capacity, uint64_t seed)
     while (made.slots < 2 * capacity) {
         made.slots *= 2;
     }
-    made.keys = dp_alloc(made.slots, sizeof *made.keys);
-    made.values = dp_alloc(made.slots, sizeof *made.values);
-    made.used = dp_alloc(made.slots, sizeof *made.used);
-    if (made.keys == NULL || made.values == NULL || made.used == NULL) {
-        dp_map_close(&made);
+    made.entries = dp_alloc(made.slots, sizeof *made.entries);
+    if (made.entries == NULL) {
         return DP_NOMEM;
     }
     *map = made;
@@ -36,9 +33,7 @@ dp_status dp_map_init(dp_map *map, uint32_t capacity, uint64_t seed)
 
 void dp_map_close(dp_map *map)
 {
-    dp_free(map->keys);
-    dp_free(map->values);
-    dp_free(map->used);
+    dp_free(map->entries);
     *map = (dp_map){0};
 }
 
@@ -63,7 +58,7 @@ static uint32_t slot_of(const dp_map *map, const dp_hash *key)
 {
     uint32_t slot = home_of(map, key);
 
-    while (map->used[slot] && !dp_hash_equal(&map->keys[slot], key)) {
+    while (map->entries[slot].used && !dp_hash_equal(&map->entries[slot].key, key)) {
         slot = (slot + 1) & (map->slots - 1);
     }
     return slot;
@@ -75,10 +70,10 @@ bool dp_map_get(const dp_map *map, const dp_hash *key, uint32_t *value)
         return false;
     }
     const uint32_t slot = slot_of(map, key);
-    if (!map->used[slot]) {
+    if (!map->entries[slot].used) {
         return false;
     }
-    *value = map->values[slot];
+    *value = map->entries[slot].value;
     return true;
 }
 
@@ -87,15 +82,15 @@ dp_status dp_map_put(dp_map *map, const dp_hash *key, uint32_t value)
     dp_assert(map->slots > 0);
     const uint32_t slot = slot_of(map, key);
 
-    if (!map->used[slot]) {
+    if (!map->entries[slot].used) {
         if (map->count >= map->capacity) {
             return DP_TOOBIG;
         }
-        map->used[slot] = 1;
-        map->keys[slot] = *key;
+        map->entries[slot].used = 1;
+        map->entries[slot].key = *key;
         map->count++;
     }
-    map->values[slot] = value;
+    map->entries[slot].value = value;
     return DP_OK;
 }
 
@@ -106,20 +101,20 @@ bool dp_map_remove(dp_map *map, const dp_hash *key)
     }
     const uint32_t mask = map->slots - 1;
     uint32_t hole = slot_of(map, key);
-    if (!map->used[hole]) {
+    if (!map->entries[hole].used) {
         return false;
     }
     /* A key moves into the hole if the hole lies on the way from its home to where it stands. */
-    for (uint32_t slot = (hole + 1) & mask; map->used[slot]; slot = (slot + 1) & mask) {
-        const uint32_t home = home_of(map, &map->keys[slot]);
+    for (uint32_t slot = (hole + 1) & mask; map->entries[slot].used; slot = (slot + 1) & mask) {
+        const uint32_t home = home_of(map, &map->entries[slot].key);
 
         if (((slot - home) & mask) >= ((slot - hole) & mask)) {
-            map->keys[hole] = map->keys[slot];
-            map->values[hole] = map->values[slot];
+            map->entries[hole].key = map->entries[slot].key;
+            map->entries[hole].value = map->entries[slot].value;
             hole = slot;
         }
     }
-    map->used[hole] = 0;
+    map->entries[hole].used = 0;
     map->count--;
     return true;
 }

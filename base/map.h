@@ -8,10 +8,15 @@
 
 #include "base/digest.h"
 
+/* Key and value side by side: a look-up touches one place of memory. */
+typedef struct dp_map_slot {
+    dp_hash key;
+    uint32_t value;
+    uint32_t used; /* 0 free, 1 used */
+} dp_map_slot;
+
 typedef struct dp_map {
-    dp_hash *keys;
-    uint32_t *values;
-    uint8_t *used;  /* 0 free, 1 used */
+    dp_map_slot *entries;
     uint32_t slots; /* a power of two, at least 2 * capacity */
     uint32_t count;
     uint32_t capacity;

@@ -44,12 +44,16 @@ dp_method dp_method_hello, dp_method_status, dp_method_peers, dp_method_rounds, 
 /* control_run.c */
 dp_method dp_method_run_create, dp_method_run_join, dp_method_run_leave, dp_method_invite,
     dp_method_pause, dp_method_resume, dp_method_down;
+/* control_order.c */
+dp_method dp_method_revoke;
 /* control_model.c */
 dp_method dp_method_ckpt_list, dp_method_ckpt_verify, dp_method_ckpt_export, dp_method_sample,
     dp_method_eval;
 
 /* Shared by methods: the driver of the run, or NULL after an error reply that there is none. */
 dp_driver *dp_call_driver(dp_daemon *daemon, const dp_call *call);
+/* By name, or by the twelve characters of its id. */
+bool dp_call_find_peer(const dp_daemon *daemon, const char *text, dp_peer *peer);
 /* Pack a round or event as documented in control_msg.h. */
 void dp_pack_round(dp_packer *packer, const dp_daemon *daemon, const dp_diary_round *round);
 void dp_pack_entry(dp_packer *packer, const dp_diary_entry *entry);

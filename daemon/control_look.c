@@ -413,7 +413,7 @@ static bool explains(const dp_diary_entry *entry, const question *about)
     return !routine_name && (about->has_peer || entry->time_ms >= about->since_ms);
 }
 
-static bool find_peer(const dp_daemon *daemon, const char *text, dp_peer *peer)
+bool dp_call_find_peer(const dp_daemon *daemon, const char *text, dp_peer *peer)
 {
     const dp_node *node = dp_driver_node(daemon->driver);
     dp_member_view member;
@@ -567,7 +567,7 @@ void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *
     }
     about.has_round = dp_pack_get_u64(dp_pack_key(parameters, "round"), &about.round);
     if (dp_pack_copy_text(dp_pack_key(parameters, "peer"), name, sizeof name)) {
-        about.has_peer = find_peer(daemon, name, &about.peer);
+        about.has_peer = dp_call_find_peer(daemon, name, &about.peer);
         if (!about.has_peer) {
             dp_call_fail(call, 1, "E0120", "dpnode peers   # lists names and ids",
                          "there is no such peer", name);

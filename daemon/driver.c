@@ -93,6 +93,20 @@ void dp_driver_command(dp_driver *driver, dp_command command)
     dp_driver_feed(driver, &event);
 }
 
+dp_status dp_driver_order(dp_driver *driver, const dp_order *order)
+{
+    dp_status status = DP_AGAIN;
+    dp_event event = {.type = DP_EV_ORDER};
+    dp_assert(!driver->stepping);
+    if (driver->node == NULL) {
+        return dp_why_set(order->why, DP_AGAIN, "this node is still joining");
+    }
+    event.u.order = *order;
+    event.u.order.status = &status;
+    dp_driver_feed(driver, &event);
+    return status;
+}
+
 /* ---- jobs ---- */
 
 bool dp_driver_post(dp_driver *driver, dp_saver_job *job, dp_saver_class class)

@@ -1,25 +1,42 @@
 /* When a voter closes the round and when it bids: the close condition, the grace, the hard deadline, the bid timer. */
 #include "gossip/node_internal.h"
 
-/* Members that are expected to contribute: alive, with a trainer, near the newest state. */
+/* As dp_round_may_contribute, for a count: of a member by the chain its credential is believed. */
+static bool may_train(const dp_node *node, const dp_member *member)
+{
+    return member->in_roster && member->credential_bytes > 0
+               ? (member->caps & DP_CAP_TRAIN) != 0
+               : dp_round_may_contribute(node, &member->peer);
+}
+
+static bool is_active(const dp_node *node, uint32_t index)
+{
+    const dp_member *member = dp_members_at(node->members, index);
+    const bool works = member->has_summary && member->summary.has_trainer &&
+                       member->summary.mode != DP_MODE_PAUSED &&
+                       member->summary.mode != DP_MODE_LEFT &&
+                       member->summary.round + 1 >= node->ledger.round && may_train(node, member);
+
+    return member->state == DP_MEMBER_ALIVE &&
+           (works || dp_round_claim_of(node, &member->peer) != NULL);
+}
+
+/* Members that are expected to contribute: alive, with a trainer, near the newest state. In a run too large for links to
+ * everybody only linked ones are known so well, and they are enough: more than a record lists. */
 uint32_t dp_round_active(const dp_node *node)
 {
+    const dp_rowset *linked = dp_members_linked(node->members);
+    const uint32_t count = dp_members_count(node->members);
     uint32_t active = node->train.state == DP_TRAINER_SET && !node->paused && !node->leaving &&
                               !node->config.observer
                           ? 1
                           : 0;
 
-    for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
-        const dp_member *member = dp_members_at(node->members, i);
-        const bool works = member->has_summary && member->summary.has_trainer &&
-                           member->summary.mode != DP_MODE_PAUSED &&
-                           member->summary.mode != DP_MODE_LEFT &&
-                           member->summary.round + 1 >= node->ledger.round &&
-                           dp_round_may_contribute(node, &member->peer);
-        active += member->state == DP_MEMBER_ALIVE &&
-                          (works || dp_round_claim_of(node, &member->peer) != NULL)
-                      ? 1
-                      : 0;
+    for (uint32_t i = 1; count <= DP_FULL_MESH_MAX && i < count; i++) {
+        active += is_active(node, i) ? 1 : 0;
+    }
+    for (uint32_t k = 0; count > DP_FULL_MESH_MAX && k < linked->count; k++) {
+        active += is_active(node, linked->at[k]) ? 1 : 0;
     }
     return active;
 }
@@ -39,10 +56,11 @@ uint32_t dp_round_others_ready(const dp_node *node)
 
 static uint64_t slowest_step(const dp_node *node)
 {
+    const dp_rowset *linked = dp_members_linked(node->members);
     uint64_t slowest = node->train.step_us;
 
-    for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
-        const dp_member *member = dp_members_at(node->members, i);
+    for (uint32_t k = 0; k < linked->count; k++) {
+        const dp_member *member = dp_members_at(node->members, linked->at[k]);
         if (member->state == DP_MEMBER_ALIVE && member->has_summary &&
             member->summary.step_us > slowest) {
             slowest = member->summary.step_us;
@@ -59,7 +77,6 @@ static const char *close_cause(dp_node *node)
     dp_hash root;
     uint32_t n = 0;
     const uint32_t held = dp_round_held(node, NULL);
-    const uint32_t active = dp_round_active(node);
     const uint32_t least =
         node->manifest.contributors_min > 0 ? node->manifest.contributors_min : 1;
 
@@ -69,6 +86,7 @@ static const char *close_cause(dp_node *node)
     if (!dp_round_state_cert(node, &root, seals, &n)) {
         return NULL;
     }
+    const uint32_t active = dp_round_active(node);
     if (held >= active || held >= DP_LISTED_MAX) {
         return "all";
     }

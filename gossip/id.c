@@ -14,11 +14,6 @@ enum { KEY_FILE_VERSION = 1, KEY_FILE_MAGIC_BYTES = 6 };
 
 static const uint8_t key_file_magic[KEY_FILE_MAGIC_BYTES] = {'D', 'P', 'K', 'E', 'Y', 0};
 
-bool dp_peer_equal(const dp_peer *a, const dp_peer *b)
-{
-    return memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
-}
-
 int dp_peer_compare(const dp_peer *a, const dp_peer *b)
 {
     return memcmp(a->bytes, b->bytes, sizeof a->bytes);

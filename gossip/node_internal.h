@@ -35,8 +35,9 @@ enum {
     DP_CHECKS_MAX = 24 /* blobs at the trainer to be decoded */
 };
 #define DP_STATE_PATIENCE_US (5 * DP_SECOND) /* without progress another state is tried */
-#define DP_REPEAT_US (500 * DP_MS)           /* READY, HAVE, STATE, VOTER_OK are told again */
-#define DP_VOTER_DEAD_US (60 * DP_SECOND)    /* then a candidate takes its place */
+#define DP_REPEAT_US_MAX (4 * DP_SECOND)
+#define DP_REPEAT_US (500 * DP_MS)        /* READY, HAVE, STATE, VOTER_OK are told again */
+#define DP_VOTER_DEAD_US (60 * DP_SECOND) /* then a candidate takes its place */
 #define DP_RECORD_SKEW_MS                                                                          \
     (120ULL * 1000) /* a voter waits until a record's time is at most so far ahead */
 #define DP_RECORD_PATIENCE_US (20 * DP_SECOND) /* but not longer than this in one slot */
@@ -120,7 +121,10 @@ typedef struct dp_round {
     dp_time bid_at;
     dp_time ahead_since; /* in this slot a record from the future was met; zero: none */
     uint32_t bids;
-    dp_time repeat_at;
+    dp_time repeat_at; /* what is missing is looked for; set to now, all is told at once */
+    dp_time repeat_planned;
+    dp_time told_at;  /* when peers were last told of the round */
+    uint64_t tell_us; /* until they are told again */
     dp_deadline deadline;
     /* judged last, so that signatures are checked once */
     dp_hash judged;

@@ -5,12 +5,16 @@
 #include "base/assert.h"
 #include "gossip/node_internal.h"
 
+/* The root key is here, and it is this run's. */
 static bool has_root(const dp_node *node)
 {
+    static const char domain[] = "dpnode/probe/1";
+    const dp_crypto *crypto = &node->config.crypto;
+    const dp_view bytes = dp_view_of(node->run.bytes, sizeof node->run.bytes);
     uint8_t signature[DP_SIGNATURE_BYTES];
 
-    return node->config.crypto.sign(node->config.crypto.context, DP_KEY_ROOT, "dpnode/probe/1",
-                                    (dp_view){0}, signature);
+    return crypto->sign(crypto->context, DP_KEY_ROOT, domain, bytes, signature) &&
+           crypto->verify(crypto->context, node->ledger.root_key, domain, bytes, signature);
 }
 
 /* ---- revocation ---- */

@@ -17,8 +17,7 @@ void dp_rowset_close(dp_rowset *rows)
     *rows = (dp_rowset){0};
 }
 
-/* Where row stands, or would. */
-static uint32_t place_of(const dp_rowset *rows, uint32_t row)
+uint32_t dp_rowset_place(const dp_rowset *rows, uint32_t row)
 {
     uint32_t low = 0;
     uint32_t high = rows->count;
@@ -36,7 +35,7 @@ static uint32_t place_of(const dp_rowset *rows, uint32_t row)
 
 bool dp_rowset_has(const dp_rowset *rows, uint32_t row)
 {
-    const uint32_t place = place_of(rows, row);
+    const uint32_t place = dp_rowset_place(rows, row);
 
     return place < rows->count && rows->at[place] == row;
 }
@@ -44,7 +43,7 @@ bool dp_rowset_has(const dp_rowset *rows, uint32_t row)
 void dp_rowset_set(dp_rowset *rows, uint32_t row, bool in)
 {
     dp_assert(row < rows->capacity);
-    const uint32_t place = place_of(rows, row);
+    const uint32_t place = dp_rowset_place(rows, row);
     const bool there = place < rows->count && rows->at[place] == row;
 
     if (in && !there) {

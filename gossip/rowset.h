@@ -19,6 +19,8 @@ DP_MUST dp_status dp_rowset_open(dp_rowset *rows, uint32_t capacity);
 void dp_rowset_close(dp_rowset *rows);
 /* No change if it is as wanted already. */
 void dp_rowset_set(dp_rowset *rows, uint32_t row, bool in);
+/* How many are below row: where it stands, or would. */
+uint32_t dp_rowset_place(const dp_rowset *rows, uint32_t row);
 bool dp_rowset_has(const dp_rowset *rows, uint32_t row);
 
 #endif

@@ -125,11 +125,19 @@ uint64_t dp_spread_chunk_p95(const dp_spread *spread)
 
 /* ---- choosing ---- */
 
+/* Place in the list of linked rows of the first one that is not before start; the list goes round. */
+static uint32_t place_from(const dp_rowset *linked, uint32_t start)
+{
+    const uint32_t place = dp_rowset_place(linked, start);
+
+    return place < linked->count ? place : 0;
+}
+
+/* member: linked. */
 static bool may_ask(const dp_spread *spread, const dp_want *want, uint32_t member)
 {
-    return member > 0 && member < dp_members_count(spread->members) &&
-           member < spread->members_max && dp_members_at(spread->members, member)->linked &&
-           !bit_of(want->banned, member) && (want->all || bit_of(want->holders, member));
+    return member < spread->members_max && !bit_of(want->banned, member) &&
+           (want->all || bit_of(want->holders, member));
 }
 
 uint32_t dp_spread_flights_of(const dp_spread *spread, uint32_t member)
@@ -157,13 +165,14 @@ static bool is_flying(const dp_spread *spread, uint32_t want, uint32_t chunk, ui
 /* The holder with the fewest chunks under way, then the fastest, then whoever comes first from a random start. */
 static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t chunk)
 {
-    const uint32_t count = dp_members_count(spread->members);
-    const uint32_t start = (uint32_t)dp_rng_below(&spread->rng, count);
+    const dp_rowset *linked = dp_members_linked(spread->members);
+    const uint32_t start = (uint32_t)dp_rng_below(&spread->rng, dp_members_count(spread->members));
+    const uint32_t first = place_from(linked, start);
     uint32_t best = DP_MEMBER_NONE;
     uint64_t best_cost = UINT64_MAX;
 
-    for (uint32_t k = 0; k < count; k++) {
-        const uint32_t member = (start + k) % count;
+    for (uint32_t k = 0; k < linked->count; k++) {
+        const uint32_t member = linked->at[(first + k) % linked->count];
         if (!may_ask(spread, want, member)) {
             continue;
         }
@@ -221,11 +230,12 @@ static bool ask_chunk(dp_spread *spread, dp_want *want, uint32_t chunk, bool hed
 
 static void ask_info(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
 {
-    const uint32_t count = dp_members_count(spread->members);
+    const dp_rowset *linked = dp_members_linked(spread->members);
+    const uint32_t first = place_from(linked, want->info_next % dp_members_count(spread->members));
 
     want->info_from = DP_MEMBER_NONE;
-    for (uint32_t k = 0; k < count; k++) {
-        const uint32_t member = (want->info_next + k) % count;
+    for (uint32_t k = 0; k < linked->count; k++) {
+        const uint32_t member = linked->at[(first + k) % linked->count];
         if (!may_ask(spread, want, member) || !dp_out_room(out, 1)) {
             continue;
         }
@@ -431,8 +441,10 @@ static void note_holder(const dp_spread *spread, uint32_t member, const char *ca
 
 static bool has_holder(const dp_spread *spread, const dp_want *want)
 {
-    for (uint32_t member = 1; member < dp_members_count(spread->members); member++) {
-        if (may_ask(spread, want, member)) {
+    const dp_rowset *linked = dp_members_linked(spread->members);
+
+    for (uint32_t k = 0; k < linked->count; k++) {
+        if (may_ask(spread, want, linked->at[k])) {
             return true;
         }
     }

@@ -101,7 +101,10 @@ void dp_round_repeat(dp_node *node)
 {
     dp_round *round = node->round;
 
+    /* Somebody has asked for it before its time: there is news, or a new link. */
+    const bool urgent = round->repeat_at.us < round->repeat_planned.us || round->told_at.us == 0;
     round->repeat_at = dp_time_after(node->now, DP_REPEAT_US);
+    round->repeat_planned = round->repeat_at;
     for (uint32_t i = 0; i < round->n_claims; i++) {
         dp_claim *claim = &round->claims[i];
         if (!claim->held) {
@@ -112,6 +115,14 @@ void dp_round_repeat(dp_node *node)
             dp_round_check_blob(node, claim);
         }
     }
+    /* The first repeats are for what is lost now and then, the later ones for what should not happen. */
+    if (!urgent && !dp_time_reached(node->now, dp_time_after(round->told_at, round->tell_us))) {
+        return;
+    }
+    round->tell_us = urgent                              ? DP_REPEAT_US
+                     : round->tell_us < DP_REPEAT_US_MAX ? 2 * round->tell_us
+                                                         : DP_REPEAT_US_MAX;
+    round->told_at = node->now;
     dp_train_announce(node);
     dp_round_tell_have(node);
     dp_round_tell_state(node);

@@ -341,7 +341,7 @@ void dp_train_event(dp_node *node, const dp_event *event)
         train->steps = event->u.trained.steps;
         train->tokens = event->u.trained.tokens;
         train->step_us = event->u.trained.step_us;
-        node->dirty = true;
+        node->dirty = may_publish(node); /* Else progress changes nothing. */
         break;
     case DP_EV_PUBLISHED:
         dp_train_published(node, event);

@@ -18,6 +18,9 @@ void dp_churn_start(dp_sim *sim)
 {
     dp_rng_init(&sim->churn_rng, dp_mix64(sim->options.seed) ^ 0x636875726e);
     dp_sim_push(sim, &(dp_occasion){.at_us = DP_SECOND, .kind = DP_ON_LOOK});
+    for (uint32_t i = 0; i < sim->plan.nodes && sim->options.profile == DP_PROFILE_SCALE; i++) {
+        sim->hosts[i].toy_slow = 32; /* steps of 0.2 to 1.1 s, as models have that need such runs */
+    }
     if (sim->plan.churn_us != 0) {
         /* Not before the first nodes have found each other. */
         dp_sim_push(sim, &(dp_occasion){.at_us = 15 * DP_SECOND, .kind = DP_ON_CHURN});

@@ -1,0 +1,80 @@
+/* revoke: what takes the root key, or an admin, and cannot be undone. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/client.h"
+#include "cli/json.h"
+#include "cli/print.h"
+
+/* Has the person said yes, by option or now? False: *error says what to do. */
+static bool agreed(const dp_cmd *cmd, const char *question, dp_control_error *error)
+{
+    char answer[16] = "";
+
+    if (dp_cmd_option(cmd, "yes") != NULL) {
+        return true;
+    }
+    if (!cmd->json && isatty(STDIN_FILENO) && isatty(STDERR_FILENO)) {
+        fprintf(stderr, "%s\nType yes to go on: ", question);
+        if (fgets(answer, sizeof answer, stdin) != NULL && strcmp(answer, "yes\n") == 0) {
+            return true;
+        }
+        dp_error_set(error, DP_EXIT_NEGATIVE, "E0122", "", "nothing was changed", "");
+        return false;
+    }
+    dp_error_set(error, DP_EXIT_USAGE, "E0122", "add --yes", "this cannot be undone", question);
+    return false;
+}
+
+/* One call with one parameter of text, or none. */
+static int ask(const dp_cmd *cmd, const char *method, const char *key, const char *value,
+               json_t **result, dp_control_error *error)
+{
+    dp_client client;
+    if (dp_client_open(&client, cmd->socket, error) != DP_OK) {
+        dp_client_close(&client);
+        return error->exit;
+    }
+    dp_packer packer = dp_client_begin(&client, method);
+    dp_pack_map(&packer, key != NULL ? 1 : 0);
+    if (key != NULL) {
+        dp_pack_text(&packer, key);
+        dp_pack_text(&packer, value);
+    }
+    const int status = dp_client_call(&client, &packer, NULL, NULL, result, error);
+    dp_client_close(&client);
+    return status;
+}
+
+static int run_revoke(dp_cmd *cmd)
+{
+    char question[256];
+    dp_control_error error;
+    json_t *result = NULL;
+    snprintf(question, sizeof question,
+             "%s will be cut off by every member and never be one again under its identity.",
+             cmd->args[0]);
+    if (!agreed(cmd, question, &error) ||
+        ask(cmd, "revoke", "peer", cmd->args[0], &result, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (cmd->json) {
+        return dp_cmd_print(result);
+    }
+    printf("%s %s is put out: links end now, the next record says it to all\n", dp_print_mark(true),
+           dp_json_text(result, "peer", "?"));
+    json_decref(result);
+    return 0;
+}
+
+const dp_verb dp_verb_revoke = {
+    .name = "revoke",
+    .run = run_revoke,
+    .arguments = "PEER",
+    .summary = "put a member out of the run for good; for its creator and admins",
+    .examples = "  dpnode revoke bob\n  dpnode revoke q3x7aap2mfd4 --yes\n",
+    .n_args_min = 1,
+    .n_args_max = 1,
+    .options = {{"yes", 0, NULL, "do not ask"}},
+};

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""What takes the root key: a member is put out."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import systemtest  # noqa: E402
+from systemtest import SystemTest, wait_for  # noqa: E402
+
+MANIFEST = """name: tiny
+model: {layers: 1, width: 32, heads: 2, context: 32, vocab: 300}
+train: {batch: 2, lr: 1e-2, warmup_tokens: 100, total_tokens: 10000000}
+round: {time: 0.5, steps_max: 20}
+gossip: {time: 0.5}
+vote: {uptime: 0, voters_max: 3}
+"""
+
+
+class Orders(SystemTest):
+    def run_of_three(self):
+        first = self.folder.node("node1").start()
+        text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
+        token = first.ask("run", "create", self.file("run.yaml", MANIFEST), "--text", text)["invite"]
+        nodes = [first] + [self.joined(f"node{i}", token) for i in (2, 3)]
+        wait_for(lambda: all(n.run().get("voters") == 3 and n.run().get("members") == 3 for n in nodes), 60,
+                 "three members who vote")
+        return nodes
+
+    def test_a_member_is_put_out_and_stays_out(self):
+        first, second, third = self.run_of_three()
+        self.fails("E0121", 77, second.ask, "revoke", first.ask("status")["name"], "--yes")
+        self.fails("E0120", 1, first.ask, "revoke", "nobody", "--yes")
+        name = third.ask("status")["name"]
+        self.fails("E0122", 64, first.ask, "revoke", name)
+        first.ask("revoke", name, "--yes")
+        wait_for(lambda: third.ask("status")["state"] == "left", 10, "it knows")
+        wait_for(lambda: all(n.run()["members"] == 2 for n in (first, second)), 20, "the chain says so")
+        before = first.run()["round"]
+        wait_for(lambda: first.run()["round"] >= before + 3, 30, "rounds without it")
+        third.kill()
+        third.start()
+        wait_for(lambda: third.run().get("round", 0) > 0 or third.ask("status")["state"] == "joining", 20, "it is back")
+        before = first.run()["round"]
+        wait_for(lambda: first.run()["round"] >= before + 3, 30, "rounds without it")
+        self.assertEqual(first.run()["members"], 2)
+
+
+if __name__ == "__main__":
+    systemtest.main()
