@@ -245,40 +245,80 @@ uint32_t dp_train_lambda(uint64_t gap)
     return gap > 16 ? 0 : quarter[gap % 4] >> (gap / 4);
 }
 
+/* What the pending row says became of it. own_round of the chain is not after its round. */
+static uint32_t outcome_of(const dp_node *node, uint32_t *clip)
+{
+    const dp_pending *pending = &node->train.pending;
+    const dp_chain *chain = node->chain;
+    bool included = chain->own_round == pending->ready.round;
+
+#if DP_MUTATION != 21
+    included = included && dp_hash_equal(&chain->own_root, &pending->ready.root);
+#endif
+    *clip = included ? chain->own_clip : 0;
+    return included ? DP_SETTLE_INCLUDED : DP_SETTLE_LEFT_OUT;
+}
+
+/* The chain counts a later publication of this node than its disk knows of: the disk is an old copy, and what it would bring
+ * back was part of that publication (review, B5). */
+static bool is_stale(const dp_node *node)
+{
+    const bool stale =
+        node->train.pending.has && node->chain->own_round > node->train.pending.ready.round;
+#if DP_MUTATION == 25
+    return stale && false;
+#else
+    return stale;
+#endif
+}
+
+static void bring_back_pending(dp_node *node, uint32_t lambda)
+{
+    dp_pending *pending = &node->train.pending;
+    dp_action *action = dp_out_add(&node->out, DP_DO_TRAINER_RESTORE);
+
+    action->u.restore.round = pending->ready.round;
+    action->u.restore.a_root = pending->a_root;
+    action->u.restore.blob_root = pending->ready.root;
+    action->u.restore.lambda = 65536;
+    action->u.restore.settle = DP_SETTLE_NONE;
+    pending->settled = !dp_train_undecided(node);
+    if (pending->settled) {
+        action->u.restore.settle = outcome_of(node, &action->u.restore.clip);
+        action->u.restore.lambda = lambda;
+    }
+}
+
 /* The trainer is new: bring back what an earlier one had published or frozen. Replay is over. */
 void dp_train_bring_back(dp_node *node)
 {
     dp_train *train = &node->train;
     dp_pending *pending = &train->pending;
-    const dp_chain *chain = node->chain;
+    const bool stale = is_stale(node);
+    const uint32_t lambda = stale ? 0 : dp_train_lambda(node->chain->gap);
     dp_mix_frozen_view frozen;
+    const bool has_frozen = dp_mix_frozen_row(node->mix, &frozen);
 
     train->fresh = false;
-    if (pending->has) { /* Its objects are durable, even if the row is still being written. */
-        dp_action *action = dp_out_add(&node->out, DP_DO_TRAINER_RESTORE);
-        action->u.restore.round = pending->ready.round;
-        action->u.restore.a_root = pending->a_root;
-        action->u.restore.blob_root = pending->ready.root;
-        action->u.restore.lambda = 65536;
-        action->u.restore.settle = DP_SETTLE_NONE;
-        pending->settled = !dp_train_undecided(node);
-        if (pending->settled) {
-            bool included = chain->own_round == pending->ready.round;
-#if DP_MUTATION != 21
-            included = included && dp_hash_equal(&chain->own_root, &pending->ready.root);
-#endif
-            action->u.restore.settle = included ? DP_SETTLE_INCLUDED : DP_SETTLE_LEFT_OUT;
-            action->u.restore.clip = included ? chain->own_clip : 0;
-            action->u.restore.lambda = dp_train_lambda(chain->gap);
-        }
+    if (lambda < 65536 && (pending->has || has_frozen)) {
+        dp_node_note(node, DP_NOTE_DISCARDED, node->ledger.round, NULL, 65536 - lambda, 0,
+                     stale ? "old copy" : "lambda");
     }
-    if (dp_mix_frozen_row(node->mix, &frozen) && pending->has &&
-        dp_hash_equal(&pending->f_root, &frozen.f_root) && !dp_mix_locked(node->mix)) {
-        if (pending->durable) {
+    if (stale) {
+        pending->settled = true;
+    } else if (pending->has) {
+        bring_back_pending(
+            node, lambda); /* Its objects are durable, even if the row is still being written. */
+    }
+    const bool inside =
+        has_frozen && !dp_mix_locked(node->mix) &&
+        (stale || (pending->has && dp_hash_equal(&pending->f_root, &frozen.f_root)));
+    if (inside) {
+        if (stale || pending->durable) {
             dp_mix_folded(node->mix, node->now, &node->out); /* It is inside a already. */
         }
         dp_mix_trainer_up(node->mix);
     } else {
-        dp_mix_trainer_restore(node->mix, node->now, dp_train_lambda(chain->gap), &node->out);
+        dp_mix_trainer_restore(node->mix, node->now, lambda, &node->out);
     }
 }

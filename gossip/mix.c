@@ -223,7 +223,11 @@ bool dp_mix_is_partner(const dp_mix *mix, uint32_t index)
     return index != 0 && index < mix->config.members_max && member->linked &&
            member->state == DP_MEMBER_ALIVE && member->in_roster && member->incarnation != 0 &&
            member->has_summary && member->summary.mode == DP_MODE_GOSSIP &&
+#if DP_MUTATION == 35
+           member->summary.has_trainer;
+#else
            member->summary.has_trainer && dp_hash_equal(&member->summary.base, &mix->now.base);
+#endif
 }
 
 /* Of three random partners the one not met for longest. DP_MEMBER_NONE: there is none. */
@@ -438,6 +442,10 @@ bool dp_mix_stored(dp_mix *mix, dp_time now, uint32_t op, dp_status status, dp_o
         mix->f = mix->x;
         dp_mix_enter(mix, DP_MIX_ASKED, now);
         dp_mix_send_pair(&mix->x, DP_MSG_MIX_COMMIT, out);
+#if DP_MUTATION == 33
+        dp_mix_enter(mix, DP_MIX_COMMITTING, now);
+        dp_mix_write_row(mix, DP_MIX_MARK_DONE, out);
+#endif
     } else if (mix->state == DP_MIX_COMMITTING) {
         committed(mix, now, out);
     }
@@ -567,7 +575,7 @@ void dp_mix_tick(dp_mix *mix, dp_time now, dp_out *out)
         return;
     }
     const bool late = dp_time_between(mix->progress, now) >= DP_MIX_WAIT_US;
-#if DP_MUTATION == 33
+#if DP_MUTATION == 34
     if (late && mix->state == DP_MIX_ASKED) {
         dp_mix_abort(mix, now, false, out);
         return;

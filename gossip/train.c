@@ -255,7 +255,11 @@ void dp_train_advance(dp_node *node)
     if (train->state != DP_TRAINER_SET || train->applying || train->publishing) {
         return; /* One thing at a time: what is being published belongs to the present base. */
     }
+#if DP_MUTATION == 27
+    if (train->applied < node->ledger.round && (train->fresh || !may_publish(node))) {
+#else
     if (train->applied < node->ledger.round) {
+#endif
         replay(node);
         return;
     }

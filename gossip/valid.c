@@ -238,6 +238,9 @@ static void compute(const dp_ledger *ledger, const dp_record *record, numbers *o
     for (uint32_t i = 0; i < record->n_late; i++) {
         late += dp_ledger_member(ledger, &record->late[i])->w;
     }
+#if DP_MUTATION == 24
+    late = 0;
+#endif
     out->sum = dp_weights(in, record->n_listed, late, out->rows);
 }
 

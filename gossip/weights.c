@@ -1,6 +1,7 @@
 #include "gossip/weights.h"
 
 #include "base/assert.h"
+#include "gossip/mutation.h"
 #include "gossip/node.h"
 
 typedef unsigned __int128 u128;
@@ -18,7 +19,11 @@ static u128 lower_median(const u128 *values, uint32_t n)
         }
         sorted[at] = values[i];
     }
+#if DP_MUTATION == 40
+    return n == 0 ? 0 : sorted[n / 2];
+#else
     return n == 0 ? 0 : sorted[(n - 1) / 2];
+#endif
 }
 
 static uint32_t bit_length(u128 value)

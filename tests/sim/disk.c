@@ -68,6 +68,20 @@ void dp_disk_wipe(dp_disk *disk, bool keep_vote_key)
     disk->vote_key = vote_key;
 }
 
+/* Now and then somebody copies the row of the publication under way. */
+static void back_up(dp_disk *disk)
+{
+    if (disk->n_records % 4 != 0 || disk->pending.size == 0) {
+        return;
+    }
+    row_clear(&disk->copied);
+    disk->copied = disk->pending;
+    disk->copied.data = malloc(disk->pending.size);
+    dp_assert(disk->copied.data != NULL);
+    memcpy(disk->copied.data, disk->pending.data, disk->pending.size);
+    disk->copied.slot = disk->n_records; /* of the same moment */
+}
+
 void dp_disk_lose_votes(dp_disk *disk, bool keep_vote_key, uint32_t records_kept)
 {
     drop_writes(disk);
@@ -75,6 +89,15 @@ void dp_disk_lose_votes(dp_disk *disk, bool keep_vote_key, uint32_t records_kept
     row_clear(&disk->pending);
     while (disk->n_exchanges > 0) {
         row_clear(&disk->exchanges[--disk->n_exchanges]);
+    }
+    if (disk->copied.size != 0 && disk->copied.slot <= records_kept) {
+        disk->pending = disk->copied;
+        disk->copied = (dp_disk_row){0};
+        for (uint32_t i = 0; i < 3; i++) {
+            if (disk->pending.keep[i] < disk->uses_capacity) {
+                disk->uses[disk->pending.keep[i]] |= 1U;
+            }
+        }
     }
     drop_records(disk, records_kept);
     if (!keep_vote_key) {
@@ -268,6 +291,7 @@ static void perform(dp_disk *disk, dp_disk_write *write)
         append_record(disk, write);
     } else if (write->row_kind == DP_STORE_PENDING) {
         replace_row(disk, &disk->pending, write);
+        back_up(disk);
     } else if (write->row_kind == DP_STORE_PROOF) {
         replace_row(disk, &disk->proof, write);
     } else {

@@ -48,7 +48,7 @@ typedef enum dp_write_then {
     DP_THEN_NOTHING = 0,
     DP_THEN_STORED,
     DP_THEN_CHUNK,     /* CHUNK and OBJECT; peer */
-    DP_THEN_PUBLISHED, /* detail: index of the parcel */
+    DP_THEN_PUBLISHED, /* round: number of the parcel */
     DP_THEN_FROZEN,
     DP_THEN_SAVED
 } dp_write_then;
@@ -60,7 +60,7 @@ typedef struct dp_disk_write {
     uint32_t op;
     uint32_t peer;
     uint32_t object;
-    uint64_t round; /* of a checkpoint or parcel */
+    uint64_t round; /* of a checkpoint; number of a parcel */
     uint64_t life;  /* of the trainer that made it */
     dp_store_kind row_kind;
     dp_disk_row row;       /* bytes owned */
@@ -74,6 +74,7 @@ typedef struct dp_disk {
     uint32_t records_capacity;
     dp_disk_row vote;
     dp_disk_row pending;
+    dp_disk_row copied; /* an older pending row, in a backup */
     dp_disk_row proof;
     dp_disk_row exchanges[DP_DISK_EXCHANGES_MAX];
     uint32_t n_exchanges;
@@ -91,7 +92,7 @@ typedef struct dp_disk {
 void dp_disk_close(dp_disk *disk);
 /* Everything is lost. The next vote key is another one, unless the old one was kept elsewhere (a mistake to be caught). */
 void dp_disk_wipe(dp_disk *disk, bool keep_vote_key);
-/* A backup of records, checkpoints and objects; never of the vote table. incarnation goes on. */
+/* A backup of records, checkpoints and objects, with an older pending row; never of the vote table. incarnation goes on. */
 void dp_disk_lose_votes(dp_disk *disk, bool keep_vote_key, uint32_t records_kept);
 
 bool dp_disk_holds(const dp_disk *disk, uint32_t object);

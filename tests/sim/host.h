@@ -16,11 +16,19 @@ struct dp_sim;
 
 enum {
     DP_HOST_COMMANDS_MAX = 64, /* trainer commands waiting */
+    DP_HOST_PARCELS_MAX = 32,  /* results of it that are being written */
     DP_HOST_SPINS_MAX =
         300 /* timers in a row due at once: then the daemon would use a whole core */
 };
 
 typedef enum dp_toy_life { DP_TOY_DOWN = 0, DP_TOY_OPENING, DP_TOY_UP } dp_toy_life;
+
+/* What a PUBLISH or FREEZE gave. */
+typedef struct dp_host_parcel {
+    dp_toy_parcel made;
+    uint64_t round;       /* PUBLISH */
+    uint8_t exchange[16]; /* FREEZE */
+} dp_host_parcel;
 
 typedef struct dp_host {
     struct dp_sim *sim;
@@ -69,12 +77,12 @@ typedef struct dp_host {
     dp_action *commands; /* ring of DP_HOST_COMMANDS_MAX */
     uint32_t command_first;
     uint32_t command_count;
-    dp_toy_parcel parcel; /* of the PUBLISH or FREEZE whose objects are being written */
-    uint64_t parcel_round;
+    dp_host_parcel
+        parcels[DP_HOST_PARCELS_MAX]; /* whose objects are being written: ring, by number */
+    uint64_t n_parcels;
     dp_hash pending_root; /* of the publication in the trainer */
-    uint8_t frozen_exchange[16];
-    dp_rng rng;     /* seeds of nodes, pace of the trainer */
-    bool crash_now; /* the process dies before its next action */
+    dp_rng rng;           /* seeds of nodes, pace of the trainer */
+    bool crash_now;       /* the process dies before its next action */
 } dp_host;
 
 DP_MUST dp_status dp_host_open(dp_host *host, struct dp_sim *sim, uint32_t index);

@@ -64,6 +64,7 @@ void dp_host_order(dp_host *host, const dp_action *action)
                     (int)action->type);
         return;
     }
+    dp_oracle_ordered(host, action);
     dp_assert(host->command_count < DP_HOST_COMMANDS_MAX);
     host->commands[(host->command_first + host->command_count++) % DP_HOST_COMMANDS_MAX] = *action;
     if (host->toy_free_us < sim->now_us) {
@@ -154,17 +155,21 @@ static void do_load(dp_host *host, const dp_action *action)
 {
     const dp_view state =
         held(host, &action->u.load.root) ? bytes_of(host, &action->u.load.root) : (dp_view){0};
+    const dp_status status = state.size == 0 ? DP_NOTFOUND : dp_toy_load(&host->toy, state);
 
-    answer_at(host, action->u.load.round,
-              state.size == 0 ? DP_NOTFOUND : dp_toy_load(&host->toy, state));
+    if (status == DP_OK) {
+        dp_oracle_drawers(host, action, NULL);
+    }
+    answer_at(host, action->u.load.round, status);
 }
 
-static void do_init(dp_host *host)
+static void do_init(dp_host *host, const dp_action *action)
 {
     dp_toy_model model;
 
     dp_toy_first(host->sim->manifest.model_seed, &model);
     dp_toy_start(&host->toy, 0, &model);
+    dp_oracle_drawers(host, action, NULL);
     answer_at(host, 0, DP_OK);
 }
 
@@ -188,45 +193,62 @@ static void do_restore(dp_host *host, const dp_action *action)
     if (!action->u.restore.frozen) {
         host->pending_root = action->u.restore.blob_root;
     }
+    dp_oracle_drawers(host, action, NULL);
 }
 
-static void write_parcel(dp_host *host, const uint8_t *data, uint32_t size, dp_write_then then)
+static void write_parcel(dp_host *host, dp_write_then then)
 {
-    const uint32_t object = dp_shelf_add(&host->sim->shelf, dp_view_of(data, size));
+    const uint64_t number = host->n_parcels++;
+    const dp_toy_parcel *made = &host->parcels[number % DP_HOST_PARCELS_MAX].made;
+    const dp_view parts[2] = {dp_view_of(made->blob, made->blob_size),
+                              dp_view_of(made->vector, sizeof made->vector)};
 
-    dp_disk_use(&host->disk, object, DP_DISK_FRESH, true);
-    dp_host_write(host, &(dp_disk_write){.kind = DP_WRITE_OBJECT,
-                                         .then = then,
-                                         .object = object,
-                                         .round = host->train_round,
-                                         .life = host->life});
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t object = dp_shelf_add(&host->sim->shelf, parts[i]);
+        dp_disk_use(&host->disk, object, DP_DISK_FRESH, true);
+        dp_host_write(host, &(dp_disk_write){.kind = DP_WRITE_OBJECT,
+                                             .then = i == 0 ? DP_THEN_NOTHING : then,
+                                             .object = object,
+                                             .round = number,
+                                             .life = host->life});
+    }
+}
+
+static dp_host_parcel *new_parcel(dp_host *host)
+{
+    return &host->parcels[host->n_parcels % DP_HOST_PARCELS_MAX];
 }
 
 static void do_publish(dp_host *host, const dp_action *action)
 {
+    dp_host_parcel *parcel = new_parcel(host);
+
     if (host->toy.pending) {
         dp_sim_fail(host->sim, "B7", host->index,
                     "PUBLISH while the publication before has no outcome");
         return;
     }
     dp_toy_publish(&host->toy, action->u.publish.dense, (uint64_t)host->index << 32 | ++host->nonce,
-                   &host->parcel);
-    host->parcel_round = action->u.publish.round;
-    write_parcel(host, host->parcel.blob, host->parcel.blob_size, DP_THEN_NOTHING);
-    write_parcel(host, host->parcel.vector, sizeof host->parcel.vector, DP_THEN_PUBLISHED);
+                   &parcel->made);
+    parcel->round = action->u.publish.round;
+    dp_oracle_drawers(host, action, NULL);
+    write_parcel(host, DP_THEN_PUBLISHED);
 }
 
 static void do_freeze(dp_host *host, const dp_action *action)
 {
-    dp_toy_freeze(&host->toy, (uint64_t)host->index << 32 | ++host->nonce, &host->parcel);
-    memcpy(host->frozen_exchange, action->u.mix.exchange, sizeof host->frozen_exchange);
-    write_parcel(host, host->parcel.blob, host->parcel.blob_size, DP_THEN_NOTHING);
-    write_parcel(host, host->parcel.vector, sizeof host->parcel.vector, DP_THEN_FROZEN);
+    dp_host_parcel *parcel = new_parcel(host);
+
+    dp_toy_freeze(&host->toy, (uint64_t)host->index << 32 | ++host->nonce, &parcel->made);
+    memcpy(parcel->exchange, action->u.mix.exchange, sizeof parcel->exchange);
+    dp_oracle_drawers(host, action, NULL);
+    write_parcel(host, DP_THEN_FROZEN);
 }
 
 void dp_host_parcel_stored(dp_host *host, const dp_disk_write *write)
 {
-    const dp_toy_parcel *parcel = &host->parcel;
+    const dp_host_parcel *written = &host->parcels[write->round % DP_HOST_PARCELS_MAX];
+    const dp_toy_parcel *parcel = &written->made;
     const dp_shelf_item *items = host->sim->shelf.items;
     const uint32_t blob =
         dp_shelf_add(&host->sim->shelf, dp_view_of(parcel->blob, parcel->blob_size));
@@ -236,9 +258,10 @@ void dp_host_parcel_stored(dp_host *host, const dp_disk_write *write)
     if (write->life != host->life) {
         return; /* that trainer died before it could answer */
     }
+    dp_assert(write->round + DP_HOST_PARCELS_MAX > host->n_parcels);
     items = host->sim->shelf.items;
     if (write->then == DP_THEN_PUBLISHED) {
-        event.u.published.round = host->parcel_round;
+        event.u.published.round = written->round;
         event.u.published.root = items[blob].root;
         event.u.published.bytes = items[blob].size;
         event.u.published.a_root = items[vector].root;
@@ -252,7 +275,7 @@ void dp_host_parcel_stored(dp_host *host, const dp_disk_write *write)
         dp_oracle_published(host, &items[blob].root);
     } else {
         event.type = DP_EV_FROZEN;
-        memcpy(event.u.frozen.exchange, host->frozen_exchange, sizeof host->frozen_exchange);
+        memcpy(event.u.frozen.exchange, written->exchange, sizeof written->exchange);
         event.u.frozen.root = items[blob].root;
         event.u.frozen.bytes = items[blob].size;
         event.u.frozen.f_root = items[vector].root;
@@ -318,10 +341,7 @@ static void do_apply(dp_host *host, const dp_action *action)
     event.u.applied.tensor_root = sim->shelf.items[object].root;
     event.u.applied.tensor_bytes = sizeof state;
     dp_oracle_theta(host, host->toy.round, &event.u.applied.tensor_root);
-    if (!dp_toy_balanced(&host->toy)) {
-        dp_sim_fail(sim, "S5", host->index, "displacement was made or lost in round %llu",
-                    (unsigned long long)action->u.apply.round);
-    }
+    dp_oracle_drawers(host, action, NULL);
     dp_host_event(host, &event);
 }
 
@@ -338,6 +358,7 @@ static void do_mix(dp_host *host, const dp_action *action)
         dp_sim_fail(host->sim, "C5", host->index, "MIX without both blobs");
         return;
     }
+    dp_oracle_drawers(host, action, change);
     dp_oracle_mixed(host, action, change);
     host->sim->totals.exchanges++;
     dp_host_event(host, &event);
@@ -361,11 +382,12 @@ void dp_host_ordered(dp_host *host)
     host->command_first = (host->command_first + 1) % DP_HOST_COMMANDS_MAX;
     host->command_count--;
     DP_IGNORE(catch_up(host) == 0);
+    dp_oracle_command(host);
     if (action.type == DP_DO_TRAINER_OPEN) {
         host->toy_state = DP_TOY_UP;
         dp_host_event(host, &(dp_event){.type = DP_EV_TRAINER_UP});
     } else if (action.type == DP_DO_TRAINER_INIT) {
-        do_init(host);
+        do_init(host, &action);
     } else if (action.type == DP_DO_TRAINER_LOAD) {
         do_load(host, &action);
     } else if (action.type == DP_DO_TRAINER_RESTORE) {
@@ -392,6 +414,7 @@ void dp_host_trainer_dies(dp_host *host, bool tell)
 {
     const bool was_up = host->toy_state != DP_TOY_DOWN;
 
+    dp_oracle_trainer_gone(host);
     host->toy_state = DP_TOY_DOWN;
     host->life++;
     host->training = false;

@@ -56,7 +56,8 @@ dp_status dp_oracle_open(dp_sim *sim)
     }
     sim->oracle = o;
     o->members = calloc(sim->plan.nodes, sizeof *o->members);
-    if (o->members == NULL) {
+    o->drawers = calloc(sim->plan.nodes, sizeof *o->drawers);
+    if (o->members == NULL || o->drawers == NULL) {
         return DP_NOMEM;
     }
     o->due = calloc(sim->plan.nodes, sizeof *o->due);
@@ -97,6 +98,8 @@ void dp_oracle_close(dp_sim *sim)
     free(o->members);
     free(o->due);
     free(o->accused);
+    free(o->drawers);
+    free(o->parcels);
     free(o);
     sim->oracle = NULL;
 }
@@ -116,6 +119,8 @@ void dp_oracle_sent(dp_host *host, dp_view message)
     }
     if (type >= DP_MSG_PREPARE && type <= DP_MSG_ACCEPTED) {
         dp_oracle_vote(host, message);
+    } else if (type >= DP_MSG_MIX_OFFER && type <= DP_MSG_MIX_STATUS) {
+        dp_oracle_exchange_sent(host, message);
     } else if (type == DP_MSG_READY) {
         dp_ready ready;
         if (dp_ready_msg_read(message, &ready) != DP_OK) {
@@ -336,6 +341,7 @@ void dp_oracle_forgot(dp_host *host)
     dp_oracle *o = host->sim->oracle;
 
     o->members[host->index].forgot = true;
+    o->drawers[host->index].announced = 0;
     /* With its row it forgets what it had announced, and may say something else; the chain takes at most one. */
     for (uint32_t i = 0; i < o->n_claims; i++) {
         if (o->claims[i].owner == host->index) {

@@ -35,6 +35,12 @@ void dp_oracle_train(dp_host *host, uint64_t round);
 /* A publication got its outcome in the trainer. */
 void dp_oracle_settled(dp_host *host, const dp_hash *root, dp_settle settle, uint32_t clip_q16,
                        uint64_t round);
+/* The trainer begins a command, and has done it: LOAD, INIT, RESTORE, PUBLISH, APPLY, FREEZE, MIX (change: what it did to F). */
+void dp_oracle_command(dp_host *host);
+void dp_oracle_drawers(dp_host *host, const dp_action *action, const dp_toy_vector change);
+void dp_oracle_trainer_gone(dp_host *host);
+/* The node has given its trainer a command. */
+void dp_oracle_ordered(dp_host *host, const dp_action *action);
 /* A pair exchange moved mass in the trainer of this host. */
 void dp_oracle_mixed(dp_host *host, const dp_action *mix, const dp_toy_vector change);
 void dp_oracle_note(dp_host *host, const dp_note *note);

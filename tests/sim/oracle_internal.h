@@ -5,7 +5,7 @@
 #include "gossip/record.h"
 #include "tests/sim/oracle.h"
 
-enum { DP_ORACLE_NOTES_MAX = 64 };
+enum { DP_ORACLE_NOTES_MAX = 64, DP_ORACLE_TICKETS = 8 };
 
 /* One record hash in one ballot. */
 typedef struct dp_ballot_book {
@@ -45,6 +45,25 @@ typedef struct dp_root_book {
     bool left_out; /* its owner has taken it back */
 } dp_root_book;
 
+/* One publication as its trainer made it. */
+typedef struct dp_parcel_book {
+    dp_hash root;
+    dp_hash a_root;
+    uint32_t owner;
+    uint32_t number;  /* among those of its owner, from 1 */
+    uint64_t settled; /* epoch in which it got its outcome, + 1 */
+} dp_parcel_book;
+
+/* The trainer of one node. An epoch ends when it dies, or loads a state. */
+typedef struct dp_drawer_book {
+    uint64_t epoch;
+    uint32_t
+        published; /* numbers of publications: the newest made, announced, settled in this epoch */
+    uint32_t announced;
+    uint32_t settled;
+    dp_toy was; /* before the command under way */
+} dp_drawer_book;
+
 /* One claim: which root a peer announced for a round on a base. */
 typedef struct dp_claim_book {
     uint32_t owner;
@@ -66,7 +85,16 @@ typedef struct dp_mix_book {
     uint8_t exchange[16];
     uint32_t n_sides;
     dp_mix_side sides[2];
-    bool aborted; /* a journal says so */
+    struct {
+        uint32_t owner;
+        uint64_t round; /* of the model that F was frozen against */
+    } frozen[2];
+    uint32_t n_frozen;
+    bool asked;     /* by the journal of its initiator: only the other's word or a fence ends it */
+    bool committed; /* by the journal of the other */
+    uint64_t refused
+        [DP_ORACLE_TICKETS]; /* tickets of acceptances that somebody called aborted; newest last */
+    bool aborted;            /* a journal says so */
     uint32_t aborter;
     dp_hash aborted_own; /* what the aborting side had frozen, and what it would have got */
     dp_hash aborted_other;
@@ -115,10 +143,17 @@ struct dp_oracle {
     dp_member_book *members; /* by host */
     dp_due_book *due;        /* by host */
     uint64_t *accused; /* [subject * nodes + author]: last incarnation that this author accused */
+    dp_drawer_book *drawers; /* by host */
+    dp_parcel_book *parcels;
+    uint32_t n_parcels;
+    uint32_t parcels_capacity;
     uint64_t rounds_at_heal;
     bool heal_seen;
     uint64_t w_clip_median;
 };
+
+/* oracle_drawers.c: this node has told others of its publication. */
+void dp_oracle_announced(dp_host *host, const dp_hash *root);
 
 /* Room for one more in an array that doubles. Zeroed. Aborts when memory is gone. */
 void *dp_oracle_room(void *items, uint64_t count, uint64_t *capacity, size_t size);
@@ -148,5 +183,9 @@ void dp_oracle_voting(dp_host *host, uint32_t op);
 
 /* A row of the exchange journal is being stored. */
 void dp_oracle_exchange(dp_host *host, const dp_action *action);
+/* A word of an exchange leaves this node. */
+void dp_oracle_exchange_sent(dp_host *host, dp_view message);
+/* F was frozen for an exchange. */
+void dp_oracle_frozen(dp_host *host, const uint8_t exchange[16]);
 
 #endif

@@ -42,6 +42,7 @@ void dp_oracle_ready(dp_host *host, const dp_ready *ready)
     uint64_t capacity = o->claims_capacity;
     const uint32_t owner = dp_sim_index(sim, &ready->peer);
 
+    dp_oracle_announced(host, &ready->root);
     for (uint32_t i = o->n_claims; i > 0; i--) {
         const dp_claim_book *claim = &o->claims[i - 1];
         if (claim->owner == owner && claim->round == ready->round &&
@@ -171,6 +172,31 @@ static unsigned __int128 energy_of(dp_sim *sim, const dp_hash *root)
     return energy;
 }
 
+/* A late member keeps its share of the step (review, B3): it was counted lately, and is not counted now. */
+static void check_late(dp_sim *sim, const dp_record *record)
+{
+    const dp_member_book *members = sim->oracle->members;
+    uint64_t n_members = 0;
+
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        n_members += members[i].member ? 1 : 0;
+    }
+    const uint64_t window = 4 * ((n_members + DP_LISTED_MAX - 1) / DP_LISTED_MAX);
+    for (uint32_t i = 0; i < record->n_late; i++) {
+        const uint32_t late = dp_sim_index(sim, &record->late[i]);
+        bool twice = i > 0 && dp_peer_compare(&record->late[i - 1], &record->late[i]) >= 0;
+        for (uint32_t k = 0; k < record->n_listed; k++) {
+            twice = twice || dp_peer_equal(&record->late[i], &record->listed[k].peer);
+        }
+        if (late >= sim->plan.nodes || twice || !members[late].member ||
+            members[late].included == 0 || members[late].included + window < record->round) {
+            dp_sim_fail(sim, "B3", late < sim->plan.nodes ? late : 0,
+                        "round %llu calls somebody late who is not", wide(record->round));
+            return;
+        }
+    }
+}
+
 static uint64_t rounds_in(const dp_member_book *m, uint64_t round)
 {
     const uint64_t since = m->included != 0 ? m->included : m->admitted_round;
@@ -197,6 +223,7 @@ void dp_oracle_weights(dp_sim *sim, const dp_record *record)
         weights[i] =
             item->steps == 0 ? 0 : (unsigned __int128)item->tokens * item->tokens / item->steps;
     }
+    check_late(sim, record);
     const unsigned __int128 middle = lower_median(energies, n);
     unsigned __int128 most = 4 * lower_median(weights, n);
     for (uint32_t i = 0; i < n; i++) {
@@ -247,6 +274,74 @@ static dp_mix_book *mix_of(dp_oracle *o, const uint8_t exchange[16])
     return book;
 }
 
+/* Both F of one exchange move away from the same model (review, C5: same base only). */
+static bool same_base(const dp_mix_book *book)
+{
+    return book->n_frozen < 2 || book->frozen[0].round == book->frozen[1].round;
+}
+
+void dp_oracle_frozen(dp_host *host, const uint8_t exchange[16])
+{
+    dp_mix_book *book = mix_of(host->sim->oracle, exchange);
+    uint32_t i = 0;
+
+    while (i < book->n_frozen && book->frozen[i].owner != host->index) {
+        i++;
+    }
+    if (i < 2) {
+        book->frozen[i].owner = host->index;
+        book->frozen[i].round = host->toy.round;
+        book->n_frozen = i == book->n_frozen ? i + 1 : book->n_frozen;
+    }
+}
+
+void dp_oracle_exchange_sent(dp_host *host, dp_view message)
+{
+    dp_mix_msg msg;
+
+    if (dp_mix_msg_read(message, &msg) != DP_OK) {
+        dp_sim_fail(host->sim, "W1", host->index,
+                    "sent a word of an exchange that does not decode");
+        return;
+    }
+    dp_mix_book *book = mix_of(host->sim->oracle, msg.id.bytes);
+    if (msg.type == DP_MSG_MIX_COMMIT) {
+        book->asked = true;
+    } else if (msg.type == DP_MSG_MIX_DONE) {
+        book->committed = true;
+    } else if (msg.type == DP_MSG_MIX_STATUS && msg.status == DP_MIX_STATUS_ABORTED) {
+        memmove(book->refused, book->refused + 1, sizeof book->refused - sizeof book->refused[0]);
+        book->refused[DP_ORACLE_TICKETS - 1] = msg.ticket;
+    }
+}
+
+static bool was_refused(const dp_mix_book *book, uint64_t ticket)
+{
+    for (uint32_t i = 0; i < DP_ORACLE_TICKETS; i++) {
+        if (book->refused[i] == ticket && ticket != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Who has asked is bound: only the word of the other side, or a fence, unlocks its F (review, C5). */
+static void check_unlock(dp_host *host, dp_mix_book *book, const dp_mix_row *row)
+{
+    const dp_member_book *members = host->sim->oracle->members;
+    const uint32_t other = dp_sim_index(host->sim, &row->peer);
+
+    if (row->mark == DP_MIX_MARK_DONE && row->initiator && !book->committed) {
+        dp_sim_fail(host->sim, "C5", host->index,
+                    "takes an exchange as done that node %u has not committed", other);
+    } else if (row->mark == DP_MIX_MARK_ABORTED && row->initiator && book->asked &&
+               !was_refused(book, row->ticket) &&
+               !(other < host->sim->plan.nodes && members[other].fenced)) {
+        dp_sim_fail(host->sim, "C5", host->index,
+                    "gives up an exchange in doubt, and node %u has not refused it", other);
+    }
+}
+
 /* Sum of w * F over the pair: each element moves by less than one unit per side by rounding. */
 static void check_pair(dp_host *host, const dp_mix_book *book)
 {
@@ -258,6 +353,11 @@ static void check_pair(dp_host *host, const dp_mix_book *book)
         b->w_own != a->w_other) {
         dp_sim_fail(host->sim, "S14", host->index,
                     "nodes %u and %u mixed different things in one exchange", a->owner, b->owner);
+        return;
+    }
+    if (!same_base(book)) {
+        dp_sim_fail(host->sim, "S14", host->index,
+                    "nodes %u and %u mixed work on the models of two rounds", a->owner, b->owner);
         return;
     }
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
@@ -301,8 +401,11 @@ void dp_oracle_exchange(dp_host *host, const dp_action *action)
     }
     if (dp_mix_row_read(action->u.store.bytes, &row) != DP_OK) {
         dp_sim_fail(host->sim, "D2", host->index, "a row of the exchange journal does not decode");
-    } else if (row.mark == DP_MIX_MARK_ABORTED) {
-        dp_mix_book *book = mix_of(host->sim->oracle, action->u.store.exchange);
+        return;
+    }
+    dp_mix_book *book = mix_of(host->sim->oracle, action->u.store.exchange);
+    check_unlock(host, book, &row);
+    if (row.mark == DP_MIX_MARK_ABORTED) {
         book->aborted = true;
         book->aborter = host->index;
         book->aborted_own = row.own.root;

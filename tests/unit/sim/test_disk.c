@@ -94,8 +94,11 @@ static void an_object_stays_while_a_row_needs_it(void **state)
     dp_disk_use(&disk, 5, DP_USE_BLOB, true);
     dp_disk_use(&disk, 5, DP_USE_BLOB, false);
     assert_true(dp_disk_holds(&disk, 5));
-    dp_disk_lose_votes(&disk, false, 0);
-    dp_disk_use(&disk, 5, DP_USE_BLOB, false);
+    pending.row.keep[1] = DP_SHELF_NONE;
+    pending.row.data = malloc(1);
+    assert_non_null(pending.row.data);
+    dp_disk_begin(&disk, &pending, 0, 1);
+    dp_disk_write_free(dp_disk_end(&disk));
     assert_false(dp_disk_holds(&disk, 5));
     dp_disk_close(&disk);
 }
@@ -113,12 +116,41 @@ static void a_lost_vote_table_means_another_vote_key(void **state)
     dp_disk_close(&disk);
 }
 
+static void a_backup_has_an_older_row_of_what_was_published(void **state)
+{
+    dp_disk disk = {.vote_key = 1};
+    dp_disk_write row = vote_row(1, 0);
+
+    (void)state;
+    row.row_kind = DP_STORE_PENDING;
+    row.row.keep[1] = 5;
+    const dp_disk_write object = {.kind = DP_WRITE_OBJECT, .object = 5};
+    dp_disk_begin(&disk, &object, 0, 1);
+    dp_disk_begin(&disk, &row, 0, 1);
+    for (uint64_t slot = 1; slot < 4; slot++) {
+        const dp_disk_write record = record_row(slot);
+        dp_disk_begin(&disk, &record, 0, 1);
+    }
+    row = vote_row(2, 0);
+    row.row_kind = DP_STORE_PENDING;
+    dp_disk_begin(&disk, &row, 0, 1);
+    for (dp_disk_write *write = dp_disk_end(&disk); write != NULL; write = dp_disk_end(&disk)) {
+        dp_disk_write_free(write);
+    }
+    assert_false(dp_disk_holds(&disk, 5));
+    dp_disk_lose_votes(&disk, false, 2);
+    assert_int_equal(disk.pending.keep[1], 5);
+    assert_true(dp_disk_holds(&disk, 5));
+    dp_disk_close(&disk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_crash_leaves_a_prefix_of_what_was_under_way),
         cmocka_unit_test(a_decision_drops_the_vote_of_its_slot_and_no_later_one),
         cmocka_unit_test(an_object_stays_while_a_row_needs_it),
+        cmocka_unit_test(a_backup_has_an_older_row_of_what_was_published),
         cmocka_unit_test(a_lost_vote_table_means_another_vote_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
