@@ -1,6 +1,7 @@
 /* The dense codecs: fp32, bf16, and int8 with one fp16 scale per block of 256. */
 #include <string.h>
 
+#include "base/mutation.h"
 #include "compute/codec_family.h"
 #include "compute/half.h"
 
@@ -43,13 +44,24 @@ dp_status dp_codec_bf16_write(const float *a, size_t length, dp_writer *out)
 static dp_status finish_floats(dp_codec_run *run)
 {
     double square = 0;
+#if DP_MUTATION == 38
+    double odd = 0; /* Two sums that could be made at the same time. */
+#endif
     for (size_t i = 0; i < run->length; i++) {
         if (!in_range(run->value[i])) {
             return DP_BADMSG;
         }
         const double value = (double)run->value[i];
+#if DP_MUTATION == 38
+        odd += i % 2 == 1 ? value * value : 0;
+        square += i % 2 == 0 ? value * value : 0;
+#else
         square += value * value;
+#endif
     }
+#if DP_MUTATION == 38
+    square += odd;
+#endif
     run->count = run->length;
     run->dense = true;
     run->energy = 0;

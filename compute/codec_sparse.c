@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/mutation.h"
 #include "compute/codec_family.h"
 #include "compute/half.h"
 
@@ -303,7 +304,11 @@ dp_status dp_codec_sparse_read(dp_reader *in, dp_codec_run *run)
     for (size_t i = 0; i < k; i++) {
         const float magnitude = (high >> i) & 1U ? value_hi : value_lo;
         /* A centroid of 0 is +0 whatever its sign bit. */
+#if DP_MUTATION == 41
+        run->value[i] = (signs >> i) & 1U ? -magnitude : magnitude;
+#else
         run->value[i] = (signs >> i) & 1U && magnitude > 0 ? -magnitude : magnitude;
+#endif
     }
     const unsigned __int128 grid_lo = dp_half_grid(lo);
     const unsigned __int128 grid_hi = dp_half_grid(hi);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/mutation.h"
 #include "compute/codec.h"
 
 typedef struct workspace {
@@ -17,7 +18,11 @@ static void add_run(float *acc, const dp_codec_run *run, float f)
 {
     if (run->dense) {
         for (size_t i = 0; i < run->length; i++) {
+#if DP_MUTATION == 39
+            acc[i] = fmaf(f, run->value[i], acc[i]); /* One rounding where the others have two. */
+#else
             acc[i] += f * run->value[i];
+#endif
         }
         return;
     }

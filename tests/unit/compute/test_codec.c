@@ -244,6 +244,39 @@ static void energies_are_sums_of_squares(void **state)
     test_free(a);
 }
 
+static void energies_of_floats_are_summed_one_after_the_other(void **state)
+{
+    (void)state;
+    enum { LENGTH = 2 * DP_CODEC_RUN };
+    float *const a = test_calloc(LENGTH, sizeof *a);
+    for (size_t i = 0; i < LENGTH; i++) {
+        a[i] = 1;
+    }
+    a[0] = 0x1p27F; /* Beside 2^54 a single 1 is lost, but not the 4096 of the second run. */
+    for (unsigned kind = DP_CODEC_FP32; kind <= DP_CODEC_BF16; kind++) {
+        dp_buf blob = encoded((dp_codec_kind)kind, a, LENGTH);
+        unsigned __int128 energy;
+        CHECK_OK(dp_codec_energy(dp_buf_view(&blob), LENGTH, &energy));
+        CHECK(energy == (unsigned __int128)((UINT64_C(1) << 54) + DP_CODEC_RUN) << 48);
+        dp_buf_close(&blob);
+    }
+    test_free(a);
+}
+
+static void a_centroid_of_zero_is_plus_zero_whatever_its_sign(void **state)
+{
+    (void)state;
+    enum { LENGTH = 2 * DP_CODEC_TOP };
+    float a[LENGTH] = {1, -1e-12F}; /* Two are kept, and the smaller one is no half. */
+    dp_buf blob = encoded(DP_CODEC_SPARSE, a, LENGTH);
+    float *const d = decoded(&blob, LENGTH);
+    CHECK(d[0] == 1 && d[1] == 0 && !signbit(d[1]));
+    /* The sign is in the blob all the same: header, two centroids, then the signs. */
+    CHECK(blob.data[DP_CODEC_HEADER_BYTES + 4] == 2);
+    test_free(d);
+    dp_buf_close(&blob);
+}
+
 static void values_that_are_not_finite_are_refused(void **state)
 {
     (void)state;
@@ -413,6 +446,8 @@ int main(void)
         cmocka_unit_test(a_chunk_with_known_values_has_known_bytes),
         cmocka_unit_test(sparse_blobs_keep_their_promised_size),
         cmocka_unit_test(energies_are_sums_of_squares),
+        cmocka_unit_test(energies_of_floats_are_summed_one_after_the_other),
+        cmocka_unit_test(a_centroid_of_zero_is_plus_zero_whatever_its_sign),
         cmocka_unit_test(values_that_are_not_finite_are_refused),
         cmocka_unit_test(cut_blobs_are_refused),
         cmocka_unit_test(damaged_blobs_decode_to_finite_values_or_to_a_status),

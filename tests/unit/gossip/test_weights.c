@@ -1,9 +1,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
+#include "base/rng.h"
 #include "gossip/weights.h"
 
 typedef unsigned __int128 u128;
@@ -71,6 +73,52 @@ static void a_blob_of_two_rounds_is_measured_per_round(void **state)
     assert_int_equal(out[1].clip, 65536);
 }
 
+/* Movement that is applied when every node works one unit per round and carries on what was left out, while about
+ * drop_milli of the contributions come too late; in thousandths. */
+static uint64_t applied_milli(uint32_t rounds, uint64_t drop_milli, bool with_late)
+{
+    enum { NODES = 8, WINDOW = 4 };
+    uint64_t included[NODES] = {0};
+    dp_rng rng;
+    u128 moved = 0;
+
+    dp_rng_init(&rng, drop_milli + 1);
+    for (uint64_t round = 1; round <= rounds; round++) {
+        dp_weight_in in[NODES];
+        dp_weight_out out[NODES];
+        uint32_t n = 0;
+        u128 late = 0;
+        for (uint32_t i = 0; i < NODES; i++) {
+            const uint64_t k = round - included[i];
+            if (k < WINDOW && i > 0 && dp_rng_below(&rng, 1000) < drop_milli) {
+                late += included[i] > 0 && with_late ? 100 * 100 / 10 : 0;
+                continue;
+            }
+            in[n++] = (dp_weight_in){
+                .tokens = 100, .steps = 10, .rounds = (uint32_t)k, .energy = 900 * k * k};
+            included[i] = round;
+        }
+        (void)dp_weights(in, n, late, out);
+        for (uint32_t i = 0; i < n; i++) {
+            moved += (u128)out[i].q * in[i].rounds;
+        }
+    }
+    return (uint64_t)(moved * 1000 >> 31);
+}
+
+static void what_comes_late_moves_the_model_as_far_as_it_would_have(void **state)
+{
+    enum { ROUNDS = 400 };
+
+    (void)state;
+    for (uint64_t drop = 0; drop <= 750; drop += 250) {
+        assert_in_range(applied_milli(ROUNDS, drop, true), (ROUNDS - 4) * 1000,
+                        (ROUNDS + 1) * 1000);
+    }
+    /* Were the shares of the present alone to sum to one, they would carry too far (review, B3). */
+    assert_true(applied_milli(ROUNDS, 500, false) > ROUNDS * 1500);
+}
+
 static void zero_energy_is_no_part_of_the_median(void **state)
 {
     const dp_weight_in in[3] = {{.tokens = 10, .steps = 1, .rounds = 1, .energy = 0},
@@ -131,6 +179,7 @@ int main(void)
         cmocka_unit_test(a_weight_is_at_most_four_times_the_lower_median),
         cmocka_unit_test(the_median_of_an_even_count_is_the_lower_one),
         cmocka_unit_test(a_blob_of_two_rounds_is_measured_per_round),
+        cmocka_unit_test(what_comes_late_moves_the_model_as_far_as_it_would_have),
         cmocka_unit_test(zero_energy_is_no_part_of_the_median),
         cmocka_unit_test(nothing_overflows_at_the_limits),
         cmocka_unit_test(without_any_weight_nothing_moves),
