@@ -57,15 +57,26 @@ void dp_disk_close(dp_disk *disk)
     memset(disk, 0, sizeof *disk);
 }
 
+static void rebuild_shadow(dp_disk *disk)
+{
+    if (disk->shadow != NULL) {
+        disk->shadow->rebuild(disk->shadow, disk);
+    }
+}
+
 void dp_disk_wipe(dp_disk *disk, bool keep_vote_key)
 {
     const uint64_t incarnation = disk->incarnation;
     const uint32_t vote_key = disk->vote_key + (keep_vote_key ? 0 : 1);
 
+    dp_shadow *const shadow = disk->shadow;
+
     dp_disk_close(disk);
+    disk->shadow = shadow;
     /* The identity key survives in a file of its own, and with it a clock that makes incarnations grow. */
     disk->incarnation = incarnation;
     disk->vote_key = vote_key;
+    rebuild_shadow(disk);
 }
 
 /* Now and then somebody copies the row of the publication under way. */
@@ -103,6 +114,7 @@ void dp_disk_lose_votes(dp_disk *disk, bool keep_vote_key, uint32_t records_kept
     if (!keep_vote_key) {
         disk->vote_key++;
     }
+    rebuild_shadow(disk);
 }
 
 bool dp_disk_holds(const dp_disk *disk, uint32_t object)
@@ -153,11 +165,14 @@ void dp_disk_use(dp_disk *disk, uint32_t object, uint32_t use, bool on)
     dp_assert(use > 0 && use < 8);
     if (on) {
         *uses = (uint8_t)(*uses | (1U << use));
-        return;
+    } else {
+        *uses = (uint8_t)(*uses & ~(1U << use));
+        if ((*uses & ~1U) == 0 && !needed(disk, object)) {
+            *uses = 0;
+        }
     }
-    *uses = (uint8_t)(*uses & ~(1U << use));
-    if ((*uses & ~1U) == 0 && !needed(disk, object)) {
-        *uses = 0;
+    if (disk->shadow != NULL) {
+        disk->shadow->use(disk->shadow, disk, object, use, on);
     }
 }
 
@@ -280,6 +295,9 @@ static void put_checkpoint(dp_disk *disk, const dp_disk_write *write)
 
 static void perform(dp_disk *disk, dp_disk_write *write)
 {
+    if (disk->shadow != NULL) {
+        disk->shadow->write(disk->shadow, disk, write);
+    }
     if (write->kind == DP_WRITE_OBJECT) {
         uint8_t *uses = uses_of(disk, write->object);
         *uses = (uint8_t)(*uses | 1U);
@@ -332,6 +350,18 @@ static void sweep(dp_disk *disk)
     }
 }
 
+/* What the shadow made of the write under way is how it was. */
+static void cut_shadow(dp_disk *disk)
+{
+    dp_shadow *const shadow = disk->shadow;
+
+    if (shadow != NULL && shadow->cut(shadow, disk)) {
+        disk->shadow = NULL;
+        dp_disk_write_free(dp_disk_end(disk));
+        disk->shadow = shadow;
+    }
+}
+
 void dp_disk_crash(dp_disk *disk, dp_rng *rng)
 {
     uint32_t count = 0;
@@ -342,6 +372,10 @@ void dp_disk_crash(dp_disk *disk, dp_rng *rng)
     for (uint64_t kept = dp_rng_below(rng, (uint64_t)count + 1); kept > 0; kept--) {
         dp_disk_write_free(dp_disk_end(disk));
     }
+    cut_shadow(disk);
     drop_writes(disk);
     sweep(disk);
+    if (disk->shadow != NULL) {
+        disk->shadow->compare(disk->shadow, disk);
+    }
 }

@@ -9,6 +9,7 @@
 #include "base/digest.h"
 #include "base/rng.h"
 #include "gossip/node.h"
+#include "tests/sim/shadow.h"
 
 enum {
     DP_DISK_EXCHANGES_MAX = 80,
@@ -87,6 +88,7 @@ typedef struct dp_disk {
     dp_disk_write *first; /* under way, in order */
     dp_disk_write *last;
     uint64_t free_us;
+    dp_shadow *shadow; /* NULL: the model alone */
 } dp_disk;
 
 void dp_disk_close(dp_disk *disk);

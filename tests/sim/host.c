@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "gossip/msg.h"
 #include "tests/sim/oracle.h"
+#include "tests/sim/real.h"
 #include "tests/sim/sim.h"
 
 static const uint64_t wall_start_ms = 1700000000000ULL;
@@ -36,6 +37,7 @@ void dp_host_close(dp_host *host)
     if (host->node != NULL) {
         dp_node_close(host->node);
     }
+    dp_real_close(host);
     dp_disk_close(&host->disk);
     free(host->met);
     free(host->commands);
@@ -459,6 +461,9 @@ static void on_failed_write(dp_host *host, dp_status status)
 
 static void on_disk(dp_host *host)
 {
+    if (host->disk.first != NULL && dp_real_strikes(host)) {
+        return;
+    }
     if (host->disk.first != NULL && host->disk.first->then != DP_THEN_NOTHING) {
         if (host->io_error) {
             on_failed_write(host, DP_IO);

@@ -44,7 +44,7 @@ static void usage(FILE *out)
             "             [--profile swarm|rivals|gossip|calm|duel|liar|scale|detect] [--jobs N] "
             "[--max-failures N] [--trace NODE] [--shrink]\n"
             "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
-            "             [--keep-vote-key] [--json] [--quiet]\n"
+            "             [--keep-vote-key] [--store model|real|lies] [--json] [--quiet]\n"
             "faults:");
     for (int i = 0; i < DP_FAULT_COUNT; i++) {
         fprintf(out, " %s", dp_fault_name((dp_fault)i));
@@ -102,6 +102,20 @@ static bool read_flag(arguments *args, const char *name)
     return true;
 }
 
+/* By dp_sim_store. */
+static const char *const stores[] = {"drawn", "model", "real", "lies"};
+
+static bool read_store(arguments *args, const char *text)
+{
+    for (int i = 0; i <= DP_SIM_STORE_LIES; i++) {
+        if (strcmp(text, stores[i]) == 0) {
+            args->options.store = (dp_sim_store)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool read_value(arguments *args, const char *name, const char *value)
 {
     if (strcmp(name, "--seed") == 0 || strcmp(name, "--seeds") == 0) {
@@ -130,6 +144,9 @@ static bool read_value(arguments *args, const char *name, const char *value)
     if (strcmp(name, "--trace") == 0) {
         args->options.trace = atoi(value);
         return true;
+    }
+    if (strcmp(name, "--store") == 0) {
+        return read_store(args, value);
     }
     if (strcmp(name, "--jobs") == 0) {
         args->jobs = (uint32_t)strtoul(value, NULL, 0);
@@ -208,6 +225,9 @@ static void print_replay(const arguments *args, const report *r)
     }
     if (args->options.keep_vote_key) {
         printf(" --keep-vote-key");
+    }
+    if (args->options.store != DP_SIM_STORE_DRAWN) {
+        printf(" --store %s", stores[args->options.store]);
     }
     printf(" --trace %u\n", r->failure.node);
 }

@@ -55,6 +55,13 @@ typedef enum dp_profile {
     DP_PROFILE_COUNT
 } dp_profile;
 
+typedef enum dp_sim_store {
+    DP_SIM_STORE_DRAWN = 0, /* one seed in sixteen has the real one */
+    DP_SIM_STORE_MODEL,
+    DP_SIM_STORE_REAL,
+    DP_SIM_STORE_LIES /* the real one on a disk that syncs nothing: a mistake to be caught */
+} dp_sim_store;
+
 typedef struct dp_sim_options {
     uint64_t seed;
     uint32_t nodes;    /* 0: drawn */
@@ -67,6 +74,7 @@ typedef struct dp_sim_options {
     uint32_t loss_milli;  /* scale, detect: messages lost, per thousand */
     uint32_t churn_milli; /* scale: nodes that come or go in a minute, per thousand */
     uint32_t round_ms;    /* scale, detect: 0: the default of manifests */
+    dp_sim_store store; /* behind the disks, see real.h */
 } dp_sim_options;
 
 typedef struct dp_plan {

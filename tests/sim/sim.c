@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "tests/sim/oracle.h"
+#include "tests/sim/real.h"
 
 enum { CHECK_EVERY_US = 250000 }; /* between two looks at whether all have come together */
 
@@ -113,7 +114,11 @@ dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
         host->met[dp_rng_below(&host->rng, sim->plan.nodes)] = 1;
         host->met[dp_rng_below(&host->rng, sim->plan.nodes)] = 1;
     }
-    return dp_oracle_open(sim);
+    DP_TRY(dp_oracle_open(sim));
+    if (dp_real_wanted(sim)) {
+        dp_real_open(sim);
+    }
+    return DP_OK;
 }
 
 void dp_sim_close(dp_sim *sim)
