@@ -127,7 +127,7 @@ typedef struct shape {
 
 static const shape shapes[DP_TRAINER_KIND_COUNT] = {
     [DP_TRAINER_HELLO] = {"hello", BIT(ABI) | BIT(NAME) | BIT(PID)},
-    [DP_TRAINER_OPEN] = {"open", BIT(MEMBER)},
+    [DP_TRAINER_OPEN] = {"open", BIT(MEMBER) | BIT(SEED)},
     [DP_TRAINER_OPENED] = {"opened", BIT(ELEMENTS)},
     [DP_TRAINER_INIT] = {"init", 0},
     [DP_TRAINER_LOAD] = {"load", BIT(ROUND)},

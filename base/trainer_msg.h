@@ -12,7 +12,9 @@
  * LOAD pause until the next TRAIN.
  *
  *   T->D HELLO      {abi, name, pid}
- *   D->T OPEN       {member[32]} fds: manifest (canonical bytes), tokenizer.json, token shard
+ *   D->T OPEN       {member[32], seed} fds: manifest (canonical bytes), tokenizer.json, token shard
+ *                                                 seed: another one for every process, so that none draws the samples of an
+ *                                                 earlier one again, which others may have counted already
  *   T->D OPENED     {elements}                    elements: floats in the arena; or FAILED
  *   D->T INIT       {}                            theta from the manifest's seed, round 0
  *   D->T LOAD       {round} fds: state            state: canonical bytes of theta (compute/state.h)

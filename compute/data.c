@@ -102,6 +102,7 @@ static uint64_t hash_place(const dp_data_place *place)
         hash = dp_mix64(hash ^ part);
     }
     hash = dp_mix64(hash ^ place->round);
+    hash = dp_mix64(hash ^ place->life);
     hash = dp_mix64(hash ^ place->step);
     return dp_mix64(hash ^ place->row);
 }

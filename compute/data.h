@@ -42,7 +42,8 @@ typedef struct dp_data_place {
     uint64_t seed; /* of the run */
     uint64_t round;
     const uint8_t *member; /* 32 bytes */
-    uint64_t step;
+    uint64_t life;         /* of the process that draws it: a random number */
+    uint64_t step;         /* of this life */
     uint64_t row;
 } dp_data_place;
 

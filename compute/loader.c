@@ -23,6 +23,7 @@ struct dp_loader {
     const dp_data *data;
     uint64_t seed;
     uint8_t member[32];
+    uint64_t life;
     size_t length;
     uint32_t batch_rows;
     uint32_t rows_max;
@@ -42,6 +43,7 @@ static dp_status fill(const dp_loader *loader, slot *s)
         const dp_data_place place = {.seed = loader->seed,
                                      .round = s->place.round,
                                      .member = loader->member,
+                                     .life = loader->life,
                                      .step = s->place.step,
                                      .row = s->place.first + i};
         const size_t at = i * loader->length;
@@ -86,6 +88,7 @@ dp_status dp_loader_open(dp_loader **out, const dp_loader_setup *setup)
     loader->data = setup->data;
     loader->seed = setup->seed;
     memcpy(loader->member, setup->member, sizeof loader->member);
+    loader->life = setup->life;
     loader->length = setup->length;
     loader->batch_rows = setup->batch_rows;
     loader->rows_max = setup->rows_max;

@@ -13,6 +13,7 @@ typedef struct dp_loader_setup {
     const dp_data *data;   /* borrowed until close */
     uint64_t seed;         /* of the run */
     const uint8_t *member; /* 32 bytes, copied */
+    uint64_t life;         /* as in data.h */
     size_t length;         /* tokens in a row */
     uint32_t batch_rows;   /* of an optimizer step */
     uint32_t rows_max;     /* of a micro-batch */

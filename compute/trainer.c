@@ -56,6 +56,7 @@ static dp_status open_vectors(dp_trainer *t)
     const dp_loader_setup batches = {.data = &t->data,
                                      .seed = t->manifest.model_seed,
                                      .member = t->member,
+                                     .life = t->seed,
                                      .length = t->manifest.context,
                                      .batch_rows = t->manifest.batch_rows,
                                      .rows_max = t->rows_max};
@@ -74,6 +75,7 @@ static dp_status open_all(dp_trainer *t, const dp_trainer_setup *setup, dp_why *
         return dp_why_set(why, status, "the manifest does not parse");
     }
     memcpy(t->member, setup->member, sizeof t->member);
+    t->seed = setup->seed;
     DP_TRY(dp_bpe_load(&t->bpe, setup->tokenizer, why));
     if (dp_bpe_count(t->bpe) > t->manifest.vocab) {
         return dp_why_set(why, DP_BADARG, "the tokenizer has %zu tokens, the model only %u",

@@ -24,6 +24,8 @@ typedef struct dp_trainer_setup {
     dp_view tokenizer; /* tokenizer.json, copied */
     dp_view data;      /* token shard, borrowed until close */
     uint8_t member[32];
+    uint64_t
+        seed; /* of this process: names its batches, so that it draws none of an earlier one's */
     size_t threads; /* 0: as many as the machine gives */
 } dp_trainer_setup;
 

@@ -25,6 +25,7 @@ typedef struct dp_trainer_tally {
 struct dp_trainer {
     dp_manifest manifest;
     uint8_t member[32];
+    uint64_t seed; /* of the process */
     dp_model model;
     dp_pool *pool;
     dp_gpt *gpt;
@@ -49,13 +50,14 @@ struct dp_trainer {
     uint64_t aim_round; /* of the coming steps */
     uint64_t committed;
     dp_trainer_tally open;
-    uint64_t step_count; /* since init or load: names batches, warms up */
-    uint32_t rows_done;  /* of the step under way */
-    uint32_t rows_next;  /* of the next micro-batch */
-    uint32_t rows_max;   /* of any */
-    double step_loss;    /* sum over the tokens of the step under way */
-    dp_loader *loader;   /* of training batches */
-    uint16_t *inputs;    /* [rows_max][context], of an evaluation */
+    uint64_t step_count;  /* since init or load: warms up */
+    uint64_t batch_count; /* since open, never less: names batches */
+    uint32_t rows_done;   /* of the step under way */
+    uint32_t rows_next;   /* of the next micro-batch */
+    uint32_t rows_max;    /* of any */
+    double step_loss;     /* sum over the tokens of the step under way */
+    dp_loader *loader;    /* of training batches */
+    uint16_t *inputs;     /* [rows_max][context], of an evaluation */
     uint16_t *targets;
 };
 

@@ -14,6 +14,7 @@ void dp_trainer_drop_step(dp_trainer *t)
 {
     dp_gpt_zero_grads(t->gpt);
     t->rows_done = 0;
+    t->batch_count++; /* Done or not, the next step sees others. */
     t->step_loss = 0;
 }
 
@@ -21,7 +22,7 @@ static void skip_step(dp_trainer *t)
 {
     dp_trainer_drop_step(t);
     t->open.skipped++;
-    t->step_count++; /* Another batch the next time. */
+    t->step_count++;
 }
 
 static uint64_t now_us(void)
@@ -79,7 +80,7 @@ dp_status dp_trainer_work(dp_trainer *t)
     const uint32_t left = batch_rows - t->rows_done;
     const uint32_t rows = left < t->rows_next ? left : t->rows_next;
     const dp_loader_place place = {
-        .round = t->state_round, .step = t->step_count, .first = t->rows_done, .rows = rows};
+        .round = t->state_round, .step = t->batch_count, .first = t->rows_done, .rows = rows};
     dp_loader_rows loaded;
     DP_TRY(dp_loader_take(t->loader, &place, &loaded));
     const dp_gpt_batch batch = {.x = loaded.x, .y = loaded.y, .rows = rows, .length = length};

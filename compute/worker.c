@@ -178,6 +178,7 @@ static dp_status do_open(worker *w, const command *c, dp_why *why)
     }
     dp_trainer_setup setup = {.threads = w->options.threads};
     memcpy(setup.member, c->msg.member, sizeof setup.member);
+    setup.seed = c->msg.seed;
     DP_TRY(dp_memfd_map(c->fds[0], DP_MANIFEST_BYTES_MAX, &setup.manifest));
     dp_status status = dp_memfd_map(c->fds[1], DP_BPE_JSON_BYTES_MAX, &setup.tokenizer);
     if (status == DP_OK) {

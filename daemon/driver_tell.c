@@ -1,5 +1,6 @@
 /* Commands to the trainer. Objects go to it as sealed memfds that are filled on the saver thread; commands keep their order
  * because all of them pass through the same class of jobs. */
+#include <sodium.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -112,6 +113,7 @@ void dp_driver_open_model(dp_driver *driver)
         return;
     }
     memcpy(job->msg.member, driver->self.bytes, sizeof job->msg.member);
+    randombytes_buf(&job->msg.seed, sizeof job->msg.seed);
     job->wait.command = DP_TRAINER_OPEN;
     const dp_view manifest = dp_view_of(driver->facts.manifest, driver->facts.manifest_bytes);
     job->status = dp_memfd_make("dpnode-manifest", manifest, &job->fds[0]);

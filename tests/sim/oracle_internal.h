@@ -50,7 +50,8 @@ typedef struct dp_parcel_book {
     dp_hash root;
     dp_hash a_root;
     uint32_t owner;
-    uint32_t number;  /* among those of its owner, from 1 */
+    uint32_t number; /* among those of its owner, from 1 */
+    dp_toy_samples samples;
     uint64_t settled; /* epoch in which it got its outcome, + 1 */
 } dp_parcel_book;
 

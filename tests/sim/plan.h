@@ -74,7 +74,7 @@ typedef struct dp_sim_options {
     uint32_t loss_milli;  /* scale, detect: messages lost, per thousand */
     uint32_t churn_milli; /* scale: nodes that come or go in a minute, per thousand */
     uint32_t round_ms;    /* scale, detect: 0: the default of manifests */
-    dp_sim_store store; /* behind the disks, see real.h */
+    dp_sim_store store;   /* behind the disks, see real.h */
 } dp_sim_options;
 
 typedef struct dp_plan {

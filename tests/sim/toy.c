@@ -16,6 +16,7 @@ void dp_toy_init(dp_toy *toy, uint32_t member, uint32_t beta_milli, uint64_t noi
     toy->member = member;
     toy->beta_milli = beta_milli;
     toy->noise = noise;
+    toy->samples.life = noise;
 }
 
 void dp_toy_first(uint64_t model_seed, dp_toy_model *model)
@@ -83,6 +84,10 @@ void dp_toy_start(dp_toy *toy, uint64_t round, const dp_toy_model *model)
     toy->open_work = (dp_toy_work){0};
     toy->frozen_work = (dp_toy_work){0};
     toy->carried = 0;
+#if DP_MUTATION == 51
+    toy->samples = (dp_toy_samples){0}; /* Samples are drawn anew from every state. */
+#endif
+    toy->samples.first = toy->samples.end;
     place_x(toy);
 }
 
@@ -116,6 +121,7 @@ void dp_toy_train(dp_toy *toy, uint32_t steps)
             toy->made[i] += move;
         }
     }
+    toy->samples.end += steps;
     toy->open_work.steps += steps;
     toy->open_work.tokens += (uint64_t)steps * DP_TOY_TOKENS_PER_STEP;
 }
@@ -233,6 +239,8 @@ void dp_toy_publish(dp_toy *toy, bool dense, uint64_t nonce, dp_toy_parcel *parc
         parcel->carried = toy->carried;
     }
     toy->pending_tokens = parcel->work.tokens + parcel->carried;
+    parcel->samples = toy->samples;
+    toy->samples.first = toy->samples.end;
     write_vector(toy->a, parcel->work, parcel->vector);
     toy->open_work = (dp_toy_work){0};
     toy->frozen_work = (dp_toy_work){0};

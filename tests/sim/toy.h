@@ -32,6 +32,13 @@ typedef struct dp_toy_model {
     dp_toy_vector m;
 } dp_toy_model;
 
+/* Samples: a step draws the one that (member, life, number) names, and none is drawn twice. */
+typedef struct dp_toy_samples {
+    uint64_t life; /* of the process */
+    uint64_t first;
+    uint64_t end;
+} dp_toy_samples;
+
 typedef struct dp_toy_work {
     uint32_t steps;
     uint64_t tokens;
@@ -59,6 +66,7 @@ typedef struct dp_toy {
     uint64_t carried; /* tokens in e of publications that were left out */
     uint64_t pending_tokens;
     uint64_t noise;
+    dp_toy_samples samples; /* first: of the next publication; end: drawn so far in this life */
 } dp_toy;
 
 /* What one publication or freeze gives. */
@@ -69,6 +77,8 @@ typedef struct dp_toy_parcel {
     unsigned __int128 energy;
     dp_toy_work work;
     uint64_t carried;
+    dp_toy_samples
+        samples; /* of a publication, those of earlier ones that it carries on left out */
 } dp_toy_parcel;
 
 /* One term of the outer step. */

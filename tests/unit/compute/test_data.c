@@ -54,13 +54,14 @@ static void rows_are_a_function_of_their_place(void **state)
     for (size_t i = 0; i < LENGTH; i++) {
         CHECK(x[0][i] == x[0][0] + i && y[0][i] == x[0][i] + 1);
     }
-    dp_data_place others[5] = {place, place, place, place, place};
+    dp_data_place others[6] = {place, place, place, place, place, place};
     others[0].seed++;
     others[1].round++;
     others[2].member = members[1];
     others[3].step++;
     others[4].row++;
-    for (size_t i = 0; i < 5; i++) {
+    others[5].life++;
+    for (size_t i = 0; i < 6; i++) {
         CHECK_OK(dp_data_row(&data, &others[i], LENGTH, x[1], y[1]));
         CHECK(x[1][0] != x[0][0]);
     }
