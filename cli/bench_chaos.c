@@ -169,7 +169,7 @@ static int bring_in(dp_chaos *self, unsigned index, const dp_run_input *input, c
     }
     dp_client_close(&client);
     if (status == 0) {
-        dp_chaos_book_started(&self->book, index, dp_chaos_now_ms());
+        dp_chaos_book_back(&self->book, index, dp_chaos_now_ms());
     }
     return status;
 }
@@ -224,7 +224,8 @@ static int restart_due(dp_chaos *self, uint64_t now_ms, dp_control_error *error)
         dp_chaos_node *node = &self->nodes[i];
         if (dp_chaos_ended(self, i)) { /* Nobody killed it. */
             self->died++;
-            dp_chaos_book_killed(&self->book, i, now_ms);
+            dp_chaos_book_fault(&self->book, i, DP_CHAOS_KILL, now_ms);
+            node->faulty = false;
             node->restart_ms = now_ms;
         }
         if (node->pid > 0 || node->restart_ms > now_ms) {
@@ -236,38 +237,36 @@ static int restart_due(dp_chaos *self, uint64_t now_ms, dp_control_error *error)
         }
         node->try_ms = 0;
         node->round = 0;
-        dp_chaos_book_started(&self->book, i, now_ms);
+        dp_chaos_book_back(&self->book, i, now_ms);
     }
     return 0;
 }
 
-static void kill_one(dp_chaos *self, uint64_t now_ms)
+/* Who is not back yet, and from what: "; node3 after cut". */
+static void tell_waiting(const dp_chaos *self)
 {
-    unsigned up[DP_CHAOS_NODES_MAX];
-    unsigned count = 0;
     for (unsigned i = 0; i < self->options->nodes; i++) {
-        if (self->nodes[i].pid > 0) {
-            up[count++] = i;
+        const dp_chaos_life *life = &self->book.lives[i];
+        if (life->waits) {
+            fprintf(stderr, "; node%u after %s", i + 1, dp_chaos_kind_name(life->fault));
         }
     }
-    if (count == 0) {
-        return;
-    }
-    const unsigned victim = up[dp_rng_below(&self->rng, count)];
-    dp_chaos_book_killed(&self->book, victim, now_ms);
-    dp_chaos_kill(self, victim, SIGKILL);
-    self->nodes[victim].restart_ms = now_ms + self->options->down_ms;
 }
 
 static void tell(const dp_chaos *self, uint64_t since_ms)
 {
     const dp_chaos_book *book = &self->book;
+    uint64_t faults = 0;
+    for (unsigned i = 0; i < DP_CHAOS_KINDS; i++) {
+        faults += book->faults[i];
+    }
     if (self->options->chatty) {
-        fprintf(stderr, "%4llu s: round %llu, %llu kills, %llu back, %u waiting%s%s\n",
+        fprintf(stderr, "%4llu s: round %llu, %llu faults, %llu back, %u waiting",
                 (unsigned long long)since_ms / 1000, (unsigned long long)book->last_round,
-                (unsigned long long)book->kills, (unsigned long long)book->rejoined,
-                dp_chaos_book_waiting(book), book->first_wrong[0] != '\0' ? "; " : "",
-                book->first_wrong);
+                (unsigned long long)faults, (unsigned long long)book->rejoined,
+                dp_chaos_book_waiting(book));
+        tell_waiting(self);
+        fprintf(stderr, "%s%s\n", book->first_wrong[0] != '\0' ? "; " : "", book->first_wrong);
     }
 }
 
@@ -276,20 +275,21 @@ static int make_faults(dp_chaos *self, dp_control_error *error)
     const dp_chaos_options *options = self->options;
     const uint64_t begin_ms = dp_chaos_now_ms();
     uint64_t now_ms = begin_ms;
-    uint64_t kill_ms = options->kill_every_ms > 0 ? begin_ms + options->kill_every_ms : UINT64_MAX;
+    uint64_t fault_ms = options->kill_every_ms > 0 ? begin_ms + options->kill_every_ms : UINT64_MAX;
     uint64_t sample_ms = begin_ms;
     uint64_t tell_ms = begin_ms + TELL_EVERY_MS;
     int status = 0;
     dp_chaos_book_begin(&self->book, begin_ms);
     while (status == 0 && !dp_chaos_interrupted() && now_ms < begin_ms + options->duration_ms &&
            self->book.last_round + 1 < DP_CHAOS_ROUNDS_MAX) {
-        if (now_ms >= kill_ms) {
-            kill_one(self, now_ms);
-            kill_ms += options->kill_every_ms;
+        if (now_ms >= fault_ms) {
+            dp_chaos_begin_fault(self, now_ms);
+            fault_ms += options->kill_every_ms;
         }
+        dp_chaos_end_faults(self, now_ms, false);
         status = restart_due(self, now_ms, error);
         if (now_ms >= sample_ms) {
-            dp_chaos_sample(self);
+            dp_chaos_sample(self, now_ms);
             sample_ms += SAMPLE_EVERY_MS;
         }
         if (now_ms >= tell_ms) {
@@ -321,16 +321,26 @@ static uint64_t last_agreed(const dp_chaos *self)
  * the faults were over. The chain is hash-linked, so who holds that round's state holds all before it. */
 static int let_rejoin(dp_chaos *self, dp_control_error *error)
 {
-    const uint64_t until = dp_chaos_now_ms() + DP_CHAOS_REJOIN_MS_MAX;
+    const uint64_t begin_ms = dp_chaos_now_ms();
+    const uint64_t until = begin_ms + DP_CHAOS_REJOIN_MS_MAX;
+    uint64_t tell_ms = begin_ms + TELL_EVERY_MS;
     const uint64_t wanted = self->book.last_round;
     int status = 0;
     self->book.measuring = false;
+    dp_chaos_end_faults(self, dp_chaos_now_ms(), true);
+    for (unsigned i = 0; i < self->options->nodes; i++) {
+        dp_chaos_sample_end(self, i);
+    }
     while (status == 0 && !dp_chaos_interrupted() && dp_chaos_now_ms() < until && !self->agreed) {
         status = restart_due(self, dp_chaos_now_ms(), error);
         dp_chaos_listen(self, STEP_MS);
+        if (dp_chaos_now_ms() >= tell_ms) {
+            tell(self, self->measured_ms + dp_chaos_now_ms() - begin_ms);
+            tell_ms += TELL_EVERY_MS;
+        }
         self->agreed = dp_chaos_book_waiting(&self->book) == 0 && last_agreed(self) >= wanted;
     }
-    tell(self, dp_chaos_now_ms() + DP_CHAOS_REJOIN_MS_MAX - until + self->measured_ms);
+    tell(self, self->measured_ms + dp_chaos_now_ms() - begin_ms);
     self->not_rejoined = dp_chaos_book_waiting(&self->book);
     uint64_t head = self->book.last_round;
     for (unsigned i = 0; i < self->options->nodes && !self->agreed; i++) {

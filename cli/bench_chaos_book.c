@@ -7,6 +7,8 @@
 #include "cli/bench_chaos.h"
 #include "cli/json.h"
 
+enum { SAMPLE_KINDS = 8 };
+
 static void wrong(dp_chaos_book *book, const char *what, uint64_t round, unsigned node)
 {
     if (book->first_wrong[0] == '\0') {
@@ -41,13 +43,23 @@ double dp_chaos_quantile(dp_chaos_samples *samples, double q)
     return samples->values[index < samples->count ? index : samples->count - 1];
 }
 
+static void sample_kinds(dp_chaos_book *book, dp_chaos_samples *kinds[SAMPLE_KINDS])
+{
+    dp_chaos_samples *const all[] = {&book->gaps,       &book->gaps_by[0],   &book->gaps_by[1],
+                                     &book->gaps_by[2], &book->detects,      &book->detects_stop,
+                                     &book->rejoins,    &book->rejoins_other};
+    _Static_assert(sizeof all / sizeof all[0] == SAMPLE_KINDS, "every kind of samples");
+    memcpy(kinds, all, sizeof all);
+}
+
 dp_status dp_chaos_book_open(dp_chaos_book *book, unsigned n_nodes)
 {
     *book = (dp_chaos_book){.n_nodes = n_nodes};
-    dp_chaos_samples *const kinds[] = {&book->gaps, &book->detects, &book->rejoins};
+    dp_chaos_samples *kinds[SAMPLE_KINDS];
+    sample_kinds(book, kinds);
     book->rounds = calloc(DP_CHAOS_ROUNDS_MAX, sizeof *book->rounds);
     bool good = book->rounds != NULL;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    for (size_t i = 0; i < SAMPLE_KINDS; i++) {
         kinds[i]->values = malloc(DP_CHAOS_SAMPLES_MAX * sizeof(double));
         good = good && kinds[i]->values != NULL;
     }
@@ -60,10 +72,12 @@ dp_status dp_chaos_book_open(dp_chaos_book *book, unsigned n_nodes)
 
 void dp_chaos_book_close(dp_chaos_book *book)
 {
+    dp_chaos_samples *kinds[SAMPLE_KINDS];
+    sample_kinds(book, kinds);
     free(book->rounds);
-    free(book->gaps.values);
-    free(book->detects.values);
-    free(book->rejoins.values);
+    for (size_t i = 0; i < SAMPLE_KINDS; i++) {
+        free(kinds[i]->values);
+    }
     *book = (dp_chaos_book){0};
 }
 
@@ -73,28 +87,102 @@ void dp_chaos_book_begin(dp_chaos_book *book, uint64_t now_ms)
     book->last_ms = now_ms;
 }
 
-void dp_chaos_book_killed(dp_chaos_book *book, unsigned node, uint64_t now_ms)
+/* ---- faults ---- */
+
+static void look_for_watchers(dp_chaos_book *book, unsigned node)
 {
     dp_chaos_life *life = &book->lives[node];
-    book->kills++;
-    book->killed_before += life->waits;
-    life->waits = false;
-    life->up = false;
-    life->killed_ms = now_ms;
     life->noticed_by = 0;
     life->watchers = 0;
     for (unsigned i = 0; i < book->n_nodes; i++) {
-        life->watchers |= book->lives[i].up ? 1U << i : 0;
-        book->lives[i].watchers &= ~(1U << node); /* It will tell nothing of earlier kills. */
+        const bool parted = ((book->cut >> i ^ book->cut >> node) & 1) != 0;
+        life->watchers |= book->lives[i].up && i != node && !parted ? 1U << i : 0;
+        book->lives[i].watchers &= ~(1U << node); /* It will tell nothing of earlier faults. */
     }
 }
 
-void dp_chaos_book_started(dp_chaos_book *book, unsigned node, uint64_t now_ms)
+void dp_chaos_book_fault(dp_chaos_book *book, unsigned node, dp_chaos_kind kind, uint64_t now_ms)
 {
     dp_chaos_life *life = &book->lives[node];
+    book->faults[kind] += kind != DP_CHAOS_CUT; /* A cut is one, of several nodes. */
+    book->gap_faults |= 1U << kind;
+    book->killed_before += life->waits;
+    life->waits = false;
+    life->fault = kind;
+    life->fault_ms = now_ms;
+    life->watchers = 0;
+    if (kind == DP_CHAOS_KILL || kind == DP_CHAOS_STOP) {
+        life->up = false;
+        look_for_watchers(book, node);
+    }
+}
+
+static unsigned count_bits(uint32_t bits)
+{
+    return (unsigned)__builtin_popcount(bits);
+}
+
+void dp_chaos_book_back(dp_chaos_book *book, unsigned node, uint64_t now_ms)
+{
+    dp_chaos_life *life = &book->lives[node];
+    if (life->fault == DP_CHAOS_STOP && !life->up && life->fault_ms != 0 &&
+        now_ms - life->fault_ms >= DP_CHAOS_NOTICE_MS) {
+        book->unnoticed += count_bits(life->watchers & ~life->noticed_by);
+    }
+    const bool was_away = !life->up && life->fault_ms != 0;
+    for (unsigned i = 0; i < book->n_nodes && was_away;
+         i++) { /* They need a moment to hear of it. */
+        const uint64_t until_ms = now_ms + DP_CHAOS_GRACE_MS;
+        book->excused_ms[i][node] =
+            book->excused_ms[i][node] > until_ms ? book->excused_ms[i][node] : until_ms;
+    }
     life->up = true;
-    life->waits = life->killed_ms != 0;
-    life->started_ms = now_ms;
+    life->waits = life->fault_ms != 0;
+    life->back_ms = now_ms;
+}
+
+/* Two of the other side suffice for a statement that goes round on this side too. */
+static void excuse(dp_chaos_book *book, uint32_t group, uint64_t until_ms)
+{
+    const unsigned inside = count_bits(group);
+    for (unsigned i = 0; i < book->n_nodes; i++) {
+        for (unsigned k = 0; k < book->n_nodes; k++) {
+            const bool parted = ((group >> i ^ group >> k) & 1) != 0;
+            const unsigned accusers = (group >> k & 1) != 0 ? book->n_nodes - inside : inside;
+            if (parted || accusers >= 2) {
+                book->excused_ms[i][k] = until_ms;
+            }
+        }
+    }
+}
+
+void dp_chaos_book_cut(dp_chaos_book *book, uint32_t group, uint64_t now_ms)
+{
+    book->cut = group;
+    book->faults[DP_CHAOS_CUT]++;
+    excuse(book, group, UINT64_MAX);
+    for (unsigned i = 0; i < book->n_nodes; i++) {
+        for (unsigned k = 0; k < book->n_nodes; k++) {
+            if (((group >> i ^ group >> k) & 1) !=
+                0) { /* It can no longer tell a fault from the cut. */
+                book->lives[k].watchers &= ~(1U << i);
+            }
+        }
+        if ((group >> i & 1) != 0) {
+            dp_chaos_book_fault(book, i, DP_CHAOS_CUT, now_ms);
+        }
+    }
+}
+
+void dp_chaos_book_healed(dp_chaos_book *book, uint64_t now_ms)
+{
+    excuse(book, book->cut, now_ms + DP_CHAOS_GRACE_MS);
+    for (unsigned i = 0; i < book->n_nodes; i++) {
+        if ((book->cut >> i & 1) != 0) {
+            dp_chaos_book_back(book, i, now_ms);
+        }
+    }
+    book->cut = 0;
 }
 
 /* ---- rounds ---- */
@@ -120,7 +208,7 @@ static uint32_t listed_in(const dp_chaos_book *book, const json_t *round)
     return listed;
 }
 
-/* A node counts again with the first round that lists it and was begun after the kill: an update that it published before
+/* A node counts again with the first round that lists it and was begun after the fault: an update that it published before
  * is for a round whose predecessor was decided before. */
 static void look_for_returned(dp_chaos_book *book, uint64_t number, const dp_chaos_round *row)
 {
@@ -128,12 +216,36 @@ static void look_for_returned(dp_chaos_book *book, uint64_t number, const dp_cha
     for (unsigned i = 0; i < book->n_nodes; i++) {
         dp_chaos_life *life = &book->lives[i];
         if (life->waits && (row->listed & 1U << i) != 0 && before != NULL && before->seen &&
-            before->first_ms > life->killed_ms && row->first_ms >= life->started_ms) {
+            before->first_ms > life->fault_ms && row->first_ms >= life->back_ms) {
+            const uint64_t took_ms = row->first_ms - life->back_ms;
             life->waits = false;
             book->rejoined++;
-            add_sample(&book->rejoins, life->started_ms, row->first_ms);
+            book->slowest = took_ms > book->slowest_ms ? life->fault : book->slowest;
+            book->slowest_ms = took_ms > book->slowest_ms ? took_ms : book->slowest_ms;
+            add_sample(life->fault == DP_CHAOS_KILL ? &book->rejoins : &book->rejoins_other,
+                       life->back_ms, row->first_ms);
         }
     }
+}
+
+/* One gap is over. It says what a kill costs only if nothing else began in it or goes on. */
+static void add_gap(dp_chaos_book *book, uint64_t now_ms)
+{
+    const unsigned began = book->gap_faults;
+    unsigned lasting = 0;
+    add_sample(&book->gaps, book->last_ms, now_ms);
+    for (unsigned i = 0; i < book->n_nodes; i++) {
+        const dp_chaos_life *life = &book->lives[i];
+        lasting |= life->fault_ms != 0 && life->back_ms < life->fault_ms ? 1U << life->fault : 0;
+    }
+    if (began == 0 && lasting == 0) {
+        add_sample(&book->gaps_by[DP_CHAOS_GAP_CLEAN], book->last_ms, now_ms);
+    } else if (began == 1U << DP_CHAOS_KILL && (lasting & ~began) == 0) {
+        add_sample(&book->gaps_by[DP_CHAOS_GAP_KILL], book->last_ms, now_ms);
+    } else if (began == 1U << DP_CHAOS_STOP && (lasting & ~began) == 0) {
+        add_sample(&book->gaps_by[DP_CHAOS_GAP_STOP], book->last_ms, now_ms);
+    }
+    book->gap_faults = 0;
 }
 
 static void new_round(dp_chaos_book *book, uint64_t number, dp_chaos_round *row, uint64_t now_ms,
@@ -152,7 +264,7 @@ static void new_round(dp_chaos_book *book, uint64_t number, dp_chaos_round *row,
     }
     if (number > book->last_round) {
         if (book->measuring) {
-            add_sample(&book->gaps, book->last_ms, now_ms);
+            add_gap(book, now_ms);
         }
         book->last_round = number;
         book->last_ms = now_ms;
@@ -202,6 +314,12 @@ void dp_chaos_book_round(dp_chaos_book *book, unsigned node, uint64_t now_ms, co
 
 /* ---- who is held for dead ---- */
 
+/* Killed or frozen just now. */
+static bool is_away(const dp_chaos_life *life)
+{
+    return !life->up && life->fault_ms != 0;
+}
+
 void dp_chaos_book_event(dp_chaos_book *book, unsigned node, const json_t *event)
 {
     const char *text = dp_json_text(event, "text", "");
@@ -216,12 +334,14 @@ void dp_chaos_book_event(dp_chaos_book *book, unsigned node, const json_t *event
         if (i == node || life->id[0] == '\0' || strstr(text, life->id) == NULL) {
             continue;
         }
-        const bool gone = life->killed_ms != 0 && time_ms >= life->killed_ms &&
-                          (!life->up || time_ms < life->started_ms + DP_CHAOS_GRACE_MS);
-        if (gone && (life->watchers & ~life->noticed_by & 1U << node) != 0) {
+        const bool lasts = is_away(life);
+        const bool fresh = lasts || time_ms < life->back_ms + DP_CHAOS_GRACE_MS;
+        if (fresh && time_ms >= life->fault_ms &&
+            (life->watchers & ~life->noticed_by & 1U << node) != 0) {
             life->noticed_by |= 1U << node;
-            add_sample(&book->detects, life->killed_ms, time_ms);
-        } else if (!gone && book->measuring) {
+            add_sample(life->fault == DP_CHAOS_STOP ? &book->detects_stop : &book->detects,
+                       life->fault_ms, time_ms);
+        } else if (!lasts && time_ms >= book->excused_ms[node][i] && book->measuring) {
             book->false_detections += dead;
             book->false_suspicions += !dead;
             if (dead) {

@@ -1,10 +1,10 @@
 /* The processes of the chaos bench: daemons on loopback with a folder of their own, dpfault between them, and the end of
  * them all, whatever happens. Orphans (trainers of killed daemons) become ours, so that none is left. */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +21,7 @@ enum {
     PORT_FIRST = 15000, /* below what the system gives to those who dial */
     PORT_COUNT = 16000,
     PORT_TRIES = 2000,
+    HOST_FIRST = 2, /* 127.0.0.2 and so on: the proxy sees who dials */
     END_MS_MAX = 10 * 1000,
     LOOK_EVERY_MS = 20
 };
@@ -63,6 +64,7 @@ static void watch_signals(void)
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         sigaction(numbers[i], &action, NULL);
     }
+    signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
@@ -81,12 +83,12 @@ static int fail(dp_control_error *error, int exit, const char *fix, const char *
 
 /* ---- daemons ---- */
 
-static bool port_is_free(unsigned port)
+static bool port_is_free(unsigned host, unsigned port)
 {
     const int on = 1;
     const struct sockaddr_in address = {.sin_family = AF_INET,
                                         .sin_port = htons((uint16_t)port),
-                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + host)};
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const bool is_free = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
                          bind(fd, (const struct sockaddr *)&address, sizeof address) == 0;
@@ -105,7 +107,7 @@ static bool take_ports(dp_chaos *self)
     unsigned port = (unsigned)dp_rng_below(&rng, PORT_COUNT);
     for (unsigned tries = 0; tries < PORT_TRIES && taken < 2 * self->options->nodes; tries++) {
         port = (port + 1) % PORT_COUNT;
-        if (port_is_free(PORT_FIRST + port)) {
+        if (port_is_free(taken % 2 == 0 ? HOST_FIRST + taken / 2 : 1, PORT_FIRST + port)) {
             dp_chaos_node *node = &self->nodes[taken / 2];
             *(taken % 2 == 0 ? &node->port : &node->proxy_port) = PORT_FIRST + port;
             taken++;
@@ -120,16 +122,22 @@ int dp_chaos_spawn(dp_chaos *self, unsigned node, dp_control_error *error)
     char socket_path[DP_CLI_PATH_MAX];
     char listen_at[32];
     char advertise[32];
+    char quota[24];
     dp_chaos_node_path(self, node, "node", dir);
     dp_chaos_node_path(self, node, "s", socket_path);
-    snprintf(listen_at, sizeof listen_at, "127.0.0.1:%u", self->nodes[node].port);
-    snprintf(advertise, sizeof advertise, "127.0.0.1:%u",
+    snprintf(quota, sizeof quota, "%d", DP_CHAOS_STORE_BYTES);
+    snprintf(listen_at, sizeof listen_at, "127.0.0.%u:%u", HOST_FIRST + node,
+             self->nodes[node].port);
+    snprintf(advertise, sizeof advertise, "127.0.0.%u:%u",
+             self->proxy_pid > 0 ? 1 : HOST_FIRST + node,
              self->proxy_pid > 0 ? self->nodes[node].proxy_port : self->nodes[node].port);
     const char *const extra[] = {
-        "--listen", listen_at,  "--advertise", advertise,         "--threads", "1", "--ballast",
-        "1M",       "--margin", "1M",          "--write-per-day", "0",         NULL};
+        "--listen",    listen_at, "--advertise", advertise, "--threads",       "1",
+        "--ballast",   "1M",      "--margin",    "1M",      "--write-per-day", "0",
+        "--store-max", quota,     NULL};
     const dp_start start = {
         .dir = dir, .socket = socket_path, .extra = extra, .pid = &children[node]};
+    self->book.lives[node].spawned_ms = dp_chaos_now_ms();
     return dp_start_spawn(&start, &self->nodes[node].pid, error);
 }
 
@@ -145,6 +153,14 @@ void dp_chaos_kill(dp_chaos *self, unsigned node, int number)
         waitpid(target->pid, NULL, 0);
         target->pid = 0;
         dp_chaos_deaf(target);
+        dp_chaos_sample_end(self, node);
+    }
+}
+
+void dp_chaos_signal(dp_chaos *self, unsigned node, int number)
+{
+    if (self->nodes[node].pid > 0) { /* Each daemon leads a group, in which its trainer is. */
+        kill(-self->nodes[node].pid, number);
     }
 }
 
@@ -157,6 +173,7 @@ bool dp_chaos_ended(dp_chaos *self, unsigned node)
     children[node] = 0;
     target->pid = 0;
     dp_chaos_deaf(target);
+    dp_chaos_sample_end(self, node);
     return true;
 }
 
@@ -184,12 +201,22 @@ static bool instruct_proxy(const dp_chaos *self, int answers)
     char word[16] = "";
     bool good = true;
     for (unsigned i = 0; i < self->options->nodes; i++) {
-        good = dprintf(self->proxy_fd, "forward n%u 127.0.0.1:%u 127.0.0.1:%u\n", i + 1,
-                       self->nodes[i].proxy_port, self->nodes[i].port) > 0 &&
+        good = dprintf(self->proxy_fd, "forward n%u 127.0.0.1:%u 127.0.0.%u:%u\n", i + 1,
+                       self->nodes[i].proxy_port, HOST_FIRST + i, self->nodes[i].port) > 0 &&
                good;
     }
     good = dprintf(self->proxy_fd, "set * %s\nsay ready\n", self->options->proxy) > 0 && good;
     return good && read(answers, word, sizeof word - 1) == 6 && strcmp(word, "ready\n") == 0;
+}
+
+void dp_chaos_tell_proxy(dp_chaos *self, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (self->proxy_fd >= 0) { /* If it is gone, so are all links, and the run fails by itself. */
+        DP_IGNORE(vdprintf(self->proxy_fd, format, arguments) < 0);
+    }
+    va_end(arguments);
 }
 
 static int start_proxy(dp_chaos *self, dp_control_error *error)
@@ -255,6 +282,12 @@ int dp_chaos_up(dp_chaos *self, const dp_chaos_options *options, dp_control_erro
         return fail(error, DP_EXIT_CANTCREATE, "set TMPDIR to a short path",
                     "the path is too long for sockets, or no ports are free", self->dir);
     }
+    if (options->disks) {
+        const int exit = dp_chaos_make_disks(self, error);
+        if (exit != 0) {
+            return exit;
+        }
+    }
     return options->proxy != NULL ? start_proxy(self, error) : 0;
 }
 
@@ -302,53 +335,10 @@ void dp_chaos_down(dp_chaos *self)
         }
         nanosleep(&pause, NULL);
     }
+    dp_chaos_end_disks(self);
     if (self->dir[0] != '\0') {
         DP_IGNORE(dp_path_remove_tree(
             self->dir)); /* What is left lies in the folder for temporary files. */
         self->dir[0] = '\0';
-    }
-}
-
-/* ---- memory and descriptors ---- */
-
-static uint64_t resident_bytes(pid_t pid)
-{
-    char path[64];
-    unsigned long long pages = 0;
-    snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
-    FILE *file = fopen(path, "re");
-    if (file != NULL) {
-        char line[128];
-        const char *second = fgets(line, sizeof line, file) != NULL ? strchr(line, ' ') : NULL;
-        pages = second != NULL ? strtoull(second, NULL, 10) : 0;
-        fclose(file);
-    }
-    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-static uint64_t count_descriptors(pid_t pid)
-{
-    char path[64];
-    uint64_t count = 0;
-    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
-    DIR *folder = opendir(path);
-    while (folder != NULL && readdir(folder) != NULL) { /* NOLINT(concurrency-mt-unsafe) */
-        count++;
-    }
-    if (folder != NULL) {
-        closedir(folder);
-    }
-    return count > 2 ? count - 2 : 0; /* . and .. */
-}
-
-void dp_chaos_sample(dp_chaos *self)
-{
-    for (unsigned i = 0; i < self->options->nodes; i++) {
-        if (self->nodes[i].pid > 0) {
-            const uint64_t bytes = resident_bytes(self->nodes[i].pid);
-            const uint64_t fds = count_descriptors(self->nodes[i].pid);
-            self->rss_max = bytes > self->rss_max ? bytes : self->rss_max;
-            self->fds_max = fds > self->fds_max ? fds : self->fds_max;
-        }
     }
 }

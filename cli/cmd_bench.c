@@ -7,12 +7,29 @@
 
 enum { SHARE_ONE = 100 };
 
+static bool read_kinds(const dp_cmd *cmd, dp_chaos_options *options, dp_control_error *error)
+{
+    const char *kinds = dp_cmd_option(cmd, "kinds");
+    options->kinds = dp_chaos_kinds_parse(kinds != NULL ? kinds : "kill");
+    if (options->kinds == 0) {
+        dp_error_set(error, DP_EXIT_USAGE, "E0001", "--kinds kill,stop,cut,disk,worker",
+                     "--kinds is a list of faults", kinds);
+        return false;
+    }
+    options->disks = (options->kinds >> DP_CHAOS_DISK & 1) != 0;
+    if ((options->kinds >> DP_CHAOS_CUT & 1) != 0 && options->proxy == NULL) {
+        options->proxy = "delay=0ms"; /* It is dpfault that cuts. */
+    }
+    return true;
+}
+
 static bool read_options(const dp_cmd *cmd, dp_chaos_options *options, uint64_t *share,
                          dp_control_error *error)
 {
     uint64_t nodes = 8;
     uint64_t kill_s = 2;
     uint64_t duration_s = 60;
+    uint64_t spare = 0;
     options->down_ms = 500;
     options->round_ms = 500;
     options->seed = 1;
@@ -22,9 +39,11 @@ static bool read_options(const dp_cmd *cmd, dp_chaos_options *options, uint64_t 
                       dp_cmd_seconds(cmd, "duration", &duration_s, error) &&
                       dp_cmd_number(cmd, "down", 0, 60 * 1000ULL, &options->down_ms, error) &&
                       dp_cmd_number(cmd, "round", 50, 60 * 1000ULL, &options->round_ms, error) &&
+                      dp_cmd_number(cmd, "spare", 0, DP_CHAOS_NODES_MAX, &spare, error) &&
                       dp_cmd_number(cmd, "seed", 0, INT64_MAX, &options->seed, error) &&
                       dp_cmd_number(cmd, "control-share", 0, SHARE_ONE, share, error);
     options->nodes = (unsigned)nodes;
+    options->spare = (unsigned)spare;
     options->kill_every_ms = kill_s * 1000;
     options->duration_ms = duration_s * 1000;
     options->proxy = dp_cmd_option(cmd, "proxy");
@@ -34,7 +53,7 @@ static bool read_options(const dp_cmd *cmd, dp_chaos_options *options, uint64_t 
                      "--proxy is one line of settings", "it has a line break");
         return false;
     }
-    return good;
+    return good && read_kinds(cmd, options, error);
 }
 
 /* One run from nothing to nothing. */
@@ -64,7 +83,7 @@ static int run_bench(dp_cmd *cmd)
         return dp_cmd_fail(cmd, &error);
     }
     dp_chaos_options quiet = options;
-    quiet.kill_every_ms = 0;
+    quiet.kill_every_ms = 0; /* Kinds make no faults then, but the same disks and the same proxy. */
     quiet.duration_ms = options.duration_ms * share / SHARE_ONE;
     int status = run_one(&chaos, &options, &error);
     if (status == 0 && quiet.duration_ms > 0) {
@@ -89,13 +108,18 @@ const dp_verb dp_verb_bench = {
     .name = "bench",
     .run = run_bench,
     .arguments = "chaos",
-    .summary = "real nodes on this machine, killed on a schedule: measured and checked",
+    .summary = "real nodes on this machine, with faults on a schedule: measured and checked",
     .examples = "  dpnode bench chaos --nodes 8 --kill-every 2s --duration 600s --seed 42\n"
-                "  dpnode bench chaos -n 4 --duration 1m --proxy delay=20ms,loss=2% --json\n",
+                "  dpnode bench chaos -n 4 --duration 1m --proxy delay=20ms,loss=2% --json\n"
+                "  dpnode bench chaos --kinds kill,stop,cut,worker --duration 5m\n",
     .n_args_min = 1,
     .n_args_max = 1,
     .options = {{"nodes", 'n', "N", "how many, 1 to 32 [8]"},
-                {"kill-every", 0, "TIME", "SIGKILL to a random node so often [2s]"},
+                {"kill-every", 0, "TIME",
+                 "a fault, which is a SIGKILL to a random node, so often [2s]"},
+                {"kinds", 0, "LIST",
+                 "of kill, stop, cut, disk, worker; one is drawn each time [kill]"},
+                {"spare", 0, "N", "the first N nodes meet no fault, and live to the end [0]"},
                 {"down", 0, "MS", "milliseconds until it is started again [500]"},
                 {"duration", 0, "TIME", "of the faults [60s]"},
                 {"round", 0, "MS", "local work per round, milliseconds [500]"},

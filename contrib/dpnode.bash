@@ -31,7 +31,7 @@ _dpnode() {
     'eval'*) words="--tokens $common" ;;
     'data'*) words="$common" ;;
     'swarm'*) words="--nodes --demo --text --rounds --dir $common" ;;
-    'bench'*) words="--nodes --kill-every --down --duration --round --proxy --seed --control-share $common" ;;
+    'bench'*) words="--nodes --kill-every --kinds --spare --down --duration --round --proxy --seed --control-share $common" ;;
     'completion'*) words="$common" ;;
     'version'*) words="$common" ;;
     esac

@@ -409,6 +409,7 @@ static void on_tick(uv_timer_t *timer)
         dp_transport_replay(driver->transport); /* Asks everybody for it once more. */
     }
     dp_driver_watch_trainer(driver);
+    dp_driver_take_again(driver);
     if (driver->remember_in > 0) {
         driver->remember_in--;
     } else if (driver->node != NULL) {

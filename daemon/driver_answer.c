@@ -1,145 +1,9 @@
-/* Answers of the trainer as events for the protocol core. Vectors that come with them become durable objects first. */
+/* Answers of the trainer as events for the protocol core. Vectors that come with them become durable objects first, in
+ * driver_take.c. */
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "daemon/driver_inside.h"
-#include "store/pieces.h"
-
-/* Two vectors out of the trainer become durable objects: a publication, or a frozen displacement. */
-typedef struct keep_job {
-    dp_saver_job job;
-    dp_driver *driver;
-    dp_trainer_msg msg;
-    dp_run_id run;
-    int fds[2];
-    dp_pieces vectors[2];
-    uint32_t at; /* which of them is being stored */
-    dp_hash roots[2];
-    uint64_t sizes[2];
-    dp_hash before[2]; /* staged by the vectors before these */
-    dp_status status;
-} keep_job;
-
-static dp_pin_kind stage_kind(const dp_trainer_msg *msg)
-{
-    return msg->kind == DP_TRAINER_PUBLISHED ? DP_PIN_PENDING : DP_PIN_EXCHANGE;
-}
-
-/* Map the vector that the trainer sent, store a piece of it. DP_AGAIN: there is more. */
-static dp_status keep_piece(keep_job *self, dp_store *store)
-{
-    dp_pieces *vector = &self->vectors[self->at];
-    if (vector->bytes.data == NULL) {
-        DP_TRY(dp_memfd_map(self->fds[self->at], DP_OBJECT_BYTES_MAX, &vector->bytes));
-        vector->pin =
-            (dp_pin){.run = self->run, .kind = stage_kind(&self->msg), .round = DP_STAGED_ROUND};
-    }
-    DP_TRY(dp_pieces_put(vector, store));
-    self->roots[self->at] = vector->root;
-    self->sizes[self->at] = vector->bytes.size;
-    self->at++;
-    return self->at < 2 ? DP_AGAIN : DP_OK;
-}
-
-static void run_keep(dp_saver_job *job, dp_store *store)
-{
-    keep_job *self = (keep_job *)job;
-    self->status = keep_piece(self, store);
-    if (self->status == DP_AGAIN) {
-        job->again = true;
-        return;
-    }
-    for (uint32_t i = 0; i < 2; i++) {
-        dp_pieces_close(&self->vectors[i]);
-        dp_memfd_unmap(self->vectors[i].bytes);
-        close(self->fds[i]);
-    }
-    /* By now a row names what was staged before, or nothing ever will. */
-    const dp_pin pin = {.run = self->run, .kind = stage_kind(&self->msg), .round = DP_STAGED_ROUND};
-    for (uint32_t i = 0; i < 2 && self->status == DP_OK; i++) {
-        const bool again = dp_hash_equal(&self->before[i], &self->roots[0]) ||
-                           dp_hash_equal(&self->before[i], &self->roots[1]);
-        if (!again && !dp_hash_is_zero(&self->before[i])) {
-            DP_IGNORE(dp_object_unpin(store, &self->before[i],
-                                      &pin)); /* Then it goes at the next start. */
-        }
-    }
-}
-
-static uint32_t loss_micro(double loss)
-{
-    return loss > 0 && loss < 4000 ? (uint32_t)(loss * 1e6) : 0;
-}
-
-static void done_keep(dp_saver_job *job)
-{
-    keep_job *self = (keep_job *)job;
-    dp_driver *driver = self->driver;
-    dp_event event = {0};
-    if (self->status != DP_OK) {
-        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "store.failed", self->msg.round, NULL,
-                     "an update could not be stored: %s", dp_status_text(self->status));
-        if (!driver->closing) {
-            dp_trainer_kill(
-                driver
-                    ->trainer); /* Its vectors have moved on; only a restart brings them in step. */
-        }
-    } else if (self->msg.kind == DP_TRAINER_PUBLISHED) {
-        memcpy(driver->staged[0], self->roots, sizeof self->roots);
-        event.type = DP_EV_PUBLISHED;
-        event.u.published.round = self->msg.round;
-        event.u.published.root = self->roots[0];
-        event.u.published.bytes = self->sizes[0];
-        event.u.published.a_root = self->roots[1];
-        event.u.published.a_bytes = self->sizes[1];
-        event.u.published.energy = self->msg.energy;
-        event.u.published.steps = self->msg.steps;
-        event.u.published.tokens = self->msg.tokens;
-        event.u.published.carried = self->msg.carried;
-        event.u.published.loss_micro = loss_micro(self->msg.loss);
-        dp_driver_feed(driver, &event);
-    } else {
-        memcpy(driver->staged[1], self->roots, sizeof self->roots);
-        event.type = DP_EV_FROZEN;
-        memcpy(event.u.frozen.exchange, self->msg.exchange, sizeof event.u.frozen.exchange);
-        event.u.frozen.root = self->roots[0];
-        event.u.frozen.bytes = self->sizes[0];
-        event.u.frozen.f_root = self->roots[1];
-        event.u.frozen.f_bytes = self->sizes[1];
-        event.u.frozen.steps = self->msg.steps;
-        event.u.frozen.tokens = self->msg.tokens;
-        dp_driver_feed(driver, &event);
-    }
-    dp_free(self);
-    dp_driver_job_done(driver);
-}
-
-static void keep(dp_driver *driver, const dp_trainer_msg *msg, const int *fds)
-{
-    keep_job *job = dp_alloc(1, sizeof *job);
-    if (job == NULL) {
-        close(fds[0]);
-        close(fds[1]);
-        dp_trainer_kill(driver->trainer);
-        return;
-    }
-    job->job.run = run_keep;
-    job->job.done = done_keep;
-    job->driver = driver;
-    job->msg = *msg;
-    job->run = driver->facts.run;
-    memcpy(job->before, driver->staged[msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1],
-           sizeof job->before);
-    job->fds[0] = fds[0];
-    job->fds[1] = fds[1];
-    if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
-        close(fds[0]);
-        close(fds[1]);
-        dp_free(job);
-        dp_trainer_kill(driver->trainer); /* Nobody would ever hear of this publication. */
-    }
-}
 
 static bool take_state(dp_driver *driver, const dp_trainer_msg *msg, int fd)
 {
@@ -308,7 +172,7 @@ void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fd
         break;
     case DP_TRAINER_PUBLISHED:
     case DP_TRAINER_FROZEN:
-        keep(driver, msg, fds);
+        dp_driver_take_vectors(driver, msg, fds);
         break;
     case DP_TRAINER_CHECKED:
         checked(driver, msg);

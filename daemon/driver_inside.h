@@ -1,6 +1,7 @@
 /* What the files of the driver share, and nobody else includes: driver.c (events, opening, closing), driver_act.c (actions
  * into calls), driver_store.c (durable rows), driver_restore.c (the core rebuilt from them), driver_train.c (the trainer
- * process), driver_tell.c (commands to it), driver_answer.c (what it answers). */
+ * process), driver_tell.c (commands to it), driver_answer.c (what it answers), driver_take.c (vectors in
+ * its answers). */
 #ifndef DP_DAEMON_DRIVER_INSIDE_H
 #define DP_DAEMON_DRIVER_INSIDE_H
 
@@ -94,6 +95,8 @@ struct dp_driver {
     uint64_t step_tokens;
     dp_hash staged[2]
                   [2]; /* of the last publication and the last frozen displacement: blob, vector */
+    struct dp_driver_taken
+        *waiting[2]; /* for room on the disk: a publication, a frozen displacement */
     uint32_t n_drops;
     dp_view snapshot; /* mapping of the state after snapshot_round */
     uint64_t snapshot_round;
@@ -135,6 +138,11 @@ void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, con
 /* driver_tell.c */
 void dp_driver_command_trainer(dp_driver *driver, const dp_action *action);
 void dp_driver_open_model(dp_driver *driver); /* OPEN with manifest, tokenizer and data */
+
+/* driver_take.c: two vectors of a PUBLISHED or FROZEN become objects, then the core is told. fds are taken. */
+void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const int *fds);
+void dp_driver_take_again(dp_driver *driver);   /* those that wait for room, each tick */
+void dp_driver_take_nothing(dp_driver *driver); /* the trainer is gone: forget what waits */
 
 /* driver_answer.c */
 void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds);

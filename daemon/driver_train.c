@@ -88,6 +88,7 @@ static void on_down(void *context, const char *cause)
     dp_driver *driver = context;
     driver->trainer_open = false;
     driver->trainer_life++;
+    dp_driver_take_nothing(driver);
     driver->step_ms = 0;
     driver->tokens_per_s = 0;
     drop_waits(driver, "the trainer died");
@@ -123,6 +124,7 @@ void dp_driver_trainer_open(dp_driver *driver)
 void dp_driver_trainer_close(dp_driver *driver)
 {
     drop_waits(driver, "the daemon is ending");
+    dp_driver_take_nothing(driver);
     dp_trainer_close(driver->trainer);
     driver->trainer = NULL;
 }

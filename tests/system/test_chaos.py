@@ -14,7 +14,9 @@ import systemtest  # noqa: E402
 from systemtest import BINARIES, wait_for  # noqa: E402
 
 KEYS = ("committed, gossip, lost, duplicate, parity_ok, gap_p50_s, gap_p99_s, gap_max_s, detect_p50_s, detect_p99_s, "
-        "false_detections, rejoin_p50_s, rejoin_p99_s, goodput_ratio, loss_ratio, rss_max_bytes, fds_max, verdict").split(", ")
+        "false_detections, rejoin_p50_s, rejoin_p99_s, goodput_ratio, loss_ratio, rss_max_bytes, fds_max, verdict, "
+        "detect_stop_p99_s, kill_round_ratio, stop_round_p99_s, rss_slope_mib_h, fds_slope, store_max_bytes, "
+        "store_quota_bytes").split(", ")
 
 
 def processes_with(text):
@@ -63,8 +65,32 @@ class Chaos(unittest.TestCase):
         self.assertGreater(told["states_compared"], told["committed"])
         self.nothing_is_left()
 
+    def passes(self, *words):
+        """A bench without a control; what it told."""
+        done = self.bench("--nodes", "4", "--kill-every", "2s", "--control-share", "0", "--json", *words)
+        told = json.loads(done.stdout.splitlines()[-1])
+        if "mounted" in told.get("error", {}).get("what", ""):
+            self.skipTest("no disk can be mounted here")
+        self.assertEqual(done.returncode, 0, told)
+        self.assertEqual((told["verdict"], told["lost"], told["duplicate"], told["parity_ok"], told["not_rejoined"]),
+                         ("PASS", 0, 0, True, 0))
+        self.assertIsNone(told["rss_slope_mib_h"]) # so short a run says nothing of it
+        self.nothing_is_left()
+        return told
+
+    def test_freezes_cuts_and_dead_trainers_lose_nothing(self):
+        told = self.passes("--duration", "18s", "--kinds", "kill,stop,cut,worker", "--seed", "4")
+        self.assertEqual([k for k in ("stops", "cuts", "workers") if told[k] == 0], [])
+        self.assertGreater(told["detections_stop"], 0)
+
+    def test_full_disks_lose_nothing(self):
+        told = self.passes("--duration", "8s", "--kinds", "disk", "--seed", "2")
+        self.assertGreater(told["disks"], 0)
+        with open("/proc/self/mounts", encoding="utf-8") as mounts:
+            self.assertNotIn(self.folder, mounts.read())
+
     def test_an_interrupted_run_leaves_nothing_behind(self):
-        bench = subprocess.Popen(self.command("--nodes", "3", "--duration", "60s", "--json", "--proxy", "delay=1ms"),
+        bench = subprocess.Popen(self.command("--nodes", "3", "--duration", "60s", "--json", "--kinds", "stop,cut"),
                                  env={**os.environ, "TMPDIR": self.folder}, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.DEVNULL)
         wait_for(lambda: len(processes_with(self.folder)) >= 3, 60, "the daemons run")
@@ -77,7 +103,8 @@ class Chaos(unittest.TestCase):
         self.assertEqual(done.returncode, 64)
         self.assertIn("line 3, column 7: delay=, jitter=", done.stderr)
         self.nothing_is_left()
-        for words in (["--nodes", "99"], ["--kill-every", "often"], ["--seed", "x"], ["--control-share", "101"]):
+        for words in (["--nodes", "99"], ["--kill-every", "often"], ["--seed", "x"], ["--control-share", "101"],
+                      ["--kinds", "kill,fire"]):
             self.assertEqual(self.bench(*words).returncode, 64, words)
         self.assertEqual(subprocess.run([os.path.join(BINARIES, "dpnode"), "bench", "speed"], capture_output=True,
                                         check=False).returncode, 64)

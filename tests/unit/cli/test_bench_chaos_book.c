@@ -17,7 +17,7 @@ static int open_book(void **state)
     assert_int_equal(dp_chaos_book_open(&book, 3), DP_OK);
     for (unsigned i = 0; i < 3; i++) {
         strcpy(book.lives[i].id, ids[i]);
-        dp_chaos_book_started(&book, i, 0);
+        dp_chaos_book_back(&book, i, 0);
     }
     dp_chaos_book_begin(&book, 1000);
     *state = &book;
@@ -96,8 +96,8 @@ static void a_node_is_back_with_a_round_begun_after_the_kill(void **state)
 {
     dp_chaos_book *book = *state;
     tell(book, 0, 1, 1500, "aa", "bb", "");
-    dp_chaos_book_killed(book, 1, 1600);
-    dp_chaos_book_started(book, 1, 1700);
+    dp_chaos_book_fault(book, 1, DP_CHAOS_KILL, 1600);
+    dp_chaos_book_back(book, 1, 1700);
     tell(book, 0, 2, 1800, "aa", "bb", ""); /* may be what it had published before */
     assert_int_equal(book->rejoined, 0);
     assert_int_equal(dp_chaos_book_waiting(book), 1);
@@ -110,7 +110,7 @@ static void a_node_is_back_with_a_round_begun_after_the_kill(void **state)
 static void each_survivor_detects_once(void **state)
 {
     dp_chaos_book *book = *state;
-    dp_chaos_book_killed(book, 1, 2000);
+    dp_chaos_book_fault(book, 1, DP_CHAOS_KILL, 2000);
     note(book, 0, 2250, "node2 (bb): alive -> suspect: reset");
     note(book, 0, 2500, "node2 (bb): suspect -> dead: quorum");
     note(book, 2, 3000, "bb: alive -> dead: quorum");
@@ -129,12 +129,109 @@ static void a_living_node_held_for_dead_is_a_false_detection(void **state)
     assert_int_equal(book->false_detections, 0);
     note(book, 0, 2500, "node2 (bb): suspect -> dead: quorum");
     assert_int_equal(book->false_detections, 1);
-    dp_chaos_book_killed(book, 2, 3000);
-    dp_chaos_book_started(book, 2, 3500);
+    dp_chaos_book_fault(book, 2, DP_CHAOS_KILL, 3000);
+    dp_chaos_book_back(book, 2, 3500);
     note(book, 0, 4000, "node3 (cc): suspect -> dead: quorum"); /* it has just come back */
     assert_int_equal(book->false_detections, 1);
     note(book, 0, 3500 + DP_CHAOS_GRACE_MS, "node3 (cc): alive -> dead: quorum");
     assert_int_equal(book->false_detections, 2);
+}
+
+static void a_frozen_node_is_counted_apart(void **state)
+{
+    dp_chaos_book *book = *state;
+    dp_chaos_book_fault(book, 1, DP_CHAOS_STOP, 2000);
+    note(book, 0, 2600, "node2 (bb): alive -> suspect: silent");
+    dp_chaos_book_back(book, 1, 2000 + DP_CHAOS_NOTICE_MS);
+    assert_int_equal(book->detects.count, 0);
+    assert_int_equal(book->detects_stop.count, 1);
+    assert_true(dp_chaos_quantile(&book->detects_stop, 1) == 0.6);
+    assert_int_equal(book->unnoticed, 1); /* by the third node, for three seconds */
+    tell(book, 0, 1, 6000, "aa", "cc", "");
+    tell(book, 0, 2, 6500, "aa", "bb", "");
+    assert_int_equal(book->rejoins.count, 0);
+    assert_int_equal(book->rejoins_other.count, 1);
+}
+
+static void who_is_cut_off_may_be_held_for_dead_and_nobody_else(void **state)
+{
+    dp_chaos_book *book = *state;
+    dp_chaos_book_cut(book, 1U << 1, 6000);
+    note(book, 0, 7000, "bb: suspect -> dead: quorum");
+    note(book, 1, 7000, "aa: suspect -> dead: alone"); /* as it seems from there */
+    assert_int_equal(book->false_detections, 0);
+    note(book, 0, 7000,
+         "cc: suspect -> dead: quorum"); /* both on one side, and one cannot accuse */
+    assert_int_equal(book->false_detections, 1);
+    dp_chaos_book_healed(book, 8000);
+    note(book, 2, 8000 + DP_CHAOS_GRACE_MS - 1, "bb: alive -> dead: quorum");
+    assert_int_equal(book->false_detections, 1);
+    note(book, 2, 8000 + DP_CHAOS_GRACE_MS, "bb: alive -> dead: quorum");
+    assert_int_equal(book->false_detections, 2);
+    assert_int_equal(book->faults[DP_CHAOS_CUT], 1);
+    assert_int_equal(dp_chaos_book_waiting(book), 1);
+}
+
+static void a_dead_trainer_excuses_no_false_detection(void **state)
+{
+    dp_chaos_book *book = *state;
+    dp_chaos_book_fault(book, 1, DP_CHAOS_WORKER, 6000);
+    dp_chaos_book_back(book, 1, 6000);
+    note(book, 0, 6500, "bb: suspect -> dead: quorum");
+    assert_int_equal(book->false_detections, 1);
+}
+
+static void a_gap_counts_as_what_began_in_it(void **state)
+{
+    dp_chaos_book *book = *state;
+    tell(book, 0, 1, 1500, "aa", "bb", "");
+    dp_chaos_book_fault(book, 2, DP_CHAOS_KILL, 1600);
+    tell(book, 0, 2, 2100, "aa", "bb", ""); /* 0.6 s with a kill */
+    tell(book, 0, 3, 2600, "aa", "bb", ""); /* it is still down: neither */
+    dp_chaos_book_back(book, 2, 2700);
+    tell(book, 0, 4, 3200, "aa", "cc", ""); /* clean again */
+    dp_chaos_book_fault(book, 2, DP_CHAOS_STOP, 3300);
+    dp_chaos_book_fault(book, 1, DP_CHAOS_KILL, 3400);
+    tell(book, 0, 5, 4000, "aa", "cc", ""); /* of two kinds: neither */
+    assert_int_equal(book->gaps.count, 5);
+    assert_int_equal(book->gaps_by[DP_CHAOS_GAP_CLEAN].count, 2);
+    assert_int_equal(book->gaps_by[DP_CHAOS_GAP_KILL].count, 1);
+    assert_int_equal(book->gaps_by[DP_CHAOS_GAP_STOP].count, 0);
+    assert_true(dp_chaos_quantile(&book->gaps_by[DP_CHAOS_GAP_KILL], 1) == 0.6);
+}
+
+/* Two lives at different levels, each growing by 6 MiB per hour; the second has fewer descriptors from the start. */
+static void slopes_are_within_lives(void **state)
+{
+    (void)state;
+    dp_chaos_slope all = {0};
+    double rss = 0;
+    double fds = 0;
+    for (unsigned life = 0; life < 2; life++) {
+        dp_chaos_slope one = {0};
+        for (unsigned i = 0; i < 200; i++) {
+            one.begin_ms = life * 1000000;
+            dp_chaos_slope_add(&one, one.begin_ms + i * 1000U, 20.0 - 8.0 * life + 6.0 * i / 3600.0,
+                               40.0 - life);
+        }
+        dp_chaos_slope_fold(&all, &one);
+    }
+    assert_true(dp_chaos_slope_tell(&all, &rss, &fds));
+    assert_true(rss > 5.99 && rss < 6.01);
+    assert_true(fds > -0.01 && fds < 0.01);
+    dp_chaos_slope little = {0};
+    assert_false(dp_chaos_slope_tell(&little, &rss, &fds));
+}
+
+static void kinds_are_read_from_a_list(void **state)
+{
+    (void)state;
+    assert_int_equal(dp_chaos_kinds_parse("kill"), 1U << DP_CHAOS_KILL);
+    assert_int_equal(dp_chaos_kinds_parse("worker,cut"),
+                     1U << DP_CHAOS_WORKER | 1U << DP_CHAOS_CUT);
+    assert_int_equal(dp_chaos_kinds_parse("kill,"), 0);
+    assert_int_equal(dp_chaos_kinds_parse(""), 0);
+    assert_int_equal(dp_chaos_kinds_parse("kill,fire"), 0);
 }
 
 static void odd_words_change_nothing(void **state)
@@ -164,6 +261,12 @@ int main(void)
         BOOK_TEST(a_node_is_back_with_a_round_begun_after_the_kill),
         BOOK_TEST(each_survivor_detects_once),
         BOOK_TEST(a_living_node_held_for_dead_is_a_false_detection),
+        BOOK_TEST(a_frozen_node_is_counted_apart),
+        BOOK_TEST(who_is_cut_off_may_be_held_for_dead_and_nobody_else),
+        BOOK_TEST(a_dead_trainer_excuses_no_false_detection),
+        BOOK_TEST(a_gap_counts_as_what_began_in_it),
+        cmocka_unit_test(slopes_are_within_lives),
+        cmocka_unit_test(kinds_are_read_from_a_list),
         BOOK_TEST(odd_words_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

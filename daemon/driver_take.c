@@ -1,0 +1,210 @@
+/* Vectors out of the trainer, a publication or a frozen displacement, become durable objects before the protocol core hears
+ * of them. On a full disk they wait here until there is room: the trainer goes on, and is not to blame. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "daemon/driver_inside.h"
+#include "store/pieces.h"
+
+/* A publication and its vector, or a frozen displacement and its. */
+typedef struct dp_driver_taken {
+    dp_saver_job job;
+    dp_driver *driver;
+    uint32_t life; /* of the trainer that made them */
+    dp_trainer_msg msg;
+    dp_run_id run;
+    int fds[2];
+    dp_pieces vectors[2];
+    uint32_t at; /* which of them is being stored */
+    dp_hash roots[2];
+    uint64_t sizes[2];
+    dp_hash before[2]; /* staged by the vectors before these */
+    dp_status status;
+    bool told; /* that it waits */
+} taken;
+
+static dp_pin_kind stage_kind(const dp_trainer_msg *msg)
+{
+    return msg->kind == DP_TRAINER_PUBLISHED ? DP_PIN_PENDING : DP_PIN_EXCHANGE;
+}
+
+/* Map the vector that the trainer sent, store a piece of it. DP_AGAIN: there is more. */
+static dp_status take_piece(taken *self, dp_store *store)
+{
+    dp_pieces *vector = &self->vectors[self->at];
+    if (vector->bytes.data == NULL) {
+        DP_TRY(dp_memfd_map(self->fds[self->at], DP_OBJECT_BYTES_MAX, &vector->bytes));
+        vector->pin =
+            (dp_pin){.run = self->run, .kind = stage_kind(&self->msg), .round = DP_STAGED_ROUND};
+    }
+    DP_TRY(dp_pieces_put(vector, store));
+    self->roots[self->at] = vector->root;
+    self->sizes[self->at] = vector->bytes.size;
+    self->at++;
+    return self->at < 2 ? DP_AGAIN : DP_OK;
+}
+
+static void run_take(dp_saver_job *job, dp_store *store)
+{
+    taken *self = (taken *)job;
+    self->status = take_piece(self, store);
+    if (self->status == DP_AGAIN) {
+        job->again = true;
+        return;
+    }
+    for (uint32_t i = 0; i < 2; i++) { /* Also for another try, which begins anew. */
+        dp_pieces_close(&self->vectors[i]);
+        dp_memfd_unmap(self->vectors[i].bytes);
+        self->vectors[i] = (dp_pieces){0};
+    }
+    /* By now a row names what was staged before, or nothing ever will. */
+    const dp_pin pin = {.run = self->run, .kind = stage_kind(&self->msg), .round = DP_STAGED_ROUND};
+    for (uint32_t i = 0; i < 2 && self->status == DP_OK; i++) {
+        const bool again = dp_hash_equal(&self->before[i], &self->roots[0]) ||
+                           dp_hash_equal(&self->before[i], &self->roots[1]);
+        if (!again && !dp_hash_is_zero(&self->before[i])) {
+            DP_IGNORE(dp_object_unpin(store, &self->before[i],
+                                      &pin)); /* Then it goes at the next start. */
+        }
+    }
+}
+
+static uint32_t loss_micro(double loss)
+{
+    return loss > 0 && loss < 4000 ? (uint32_t)(loss * 1e6) : 0;
+}
+
+static void free_taken(taken *self)
+{
+    close(self->fds[0]);
+    close(self->fds[1]);
+    dp_free(self);
+}
+
+static taken **slot_of(dp_driver *driver, const dp_trainer_msg *msg)
+{
+    return &driver->waiting[msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1];
+}
+
+/* The disk is full: the tick tries again. False: something waits already, which a trainer in step never does. */
+static bool wait_for_room(taken *self)
+{
+    dp_driver *driver = self->driver;
+    taken **slot = slot_of(driver, &self->msg);
+    if (self->status != DP_NOSPACE || *slot != NULL) {
+        return false;
+    }
+    if (!self->told) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "store.full", self->msg.round, NULL,
+                     "an update waits for room on the disk");
+    }
+    self->told = true;
+    *slot = self;
+    return true;
+}
+
+static void tell_taken(dp_driver *driver, const taken *self);
+
+static void done_take(dp_saver_job *job)
+{
+    taken *self = (taken *)job;
+    dp_driver *driver = self->driver;
+    if (self->status == DP_OK) {
+        tell_taken(driver, self);
+        free_taken(self);
+    } else if (driver->closing || self->life != driver->trainer_life) {
+        free_taken(self); /* Who made them is gone: they belong to nothing. */
+    } else if (!wait_for_room(self)) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "store.failed", self->msg.round, NULL,
+                     "an update could not be stored: %s", dp_status_text(self->status));
+        free_taken(self);
+        /* Its vectors have moved on; only a restart brings them in step. */
+        dp_trainer_kill(driver->trainer);
+    }
+    dp_driver_job_done(driver);
+}
+
+static void tell_taken(dp_driver *driver, const taken *self)
+{
+    dp_event event = {0};
+    if (self->msg.kind == DP_TRAINER_PUBLISHED) {
+        memcpy(driver->staged[0], self->roots, sizeof self->roots);
+        event.type = DP_EV_PUBLISHED;
+        event.u.published.round = self->msg.round;
+        event.u.published.root = self->roots[0];
+        event.u.published.bytes = self->sizes[0];
+        event.u.published.a_root = self->roots[1];
+        event.u.published.a_bytes = self->sizes[1];
+        event.u.published.energy = self->msg.energy;
+        event.u.published.steps = self->msg.steps;
+        event.u.published.tokens = self->msg.tokens;
+        event.u.published.carried = self->msg.carried;
+        event.u.published.loss_micro = loss_micro(self->msg.loss);
+        dp_driver_feed(driver, &event);
+    } else {
+        memcpy(driver->staged[1], self->roots, sizeof self->roots);
+        event.type = DP_EV_FROZEN;
+        memcpy(event.u.frozen.exchange, self->msg.exchange, sizeof event.u.frozen.exchange);
+        event.u.frozen.root = self->roots[0];
+        event.u.frozen.bytes = self->sizes[0];
+        event.u.frozen.f_root = self->roots[1];
+        event.u.frozen.f_bytes = self->sizes[1];
+        event.u.frozen.steps = self->msg.steps;
+        event.u.frozen.tokens = self->msg.tokens;
+        dp_driver_feed(driver, &event);
+    }
+}
+
+static bool post(taken *self)
+{
+    self->at = 0;
+    self->status = DP_OK;
+    return dp_driver_post(self->driver, &self->job, DP_SAVER_URGENT);
+}
+
+void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const int *fds)
+{
+    taken *self = dp_alloc(1, sizeof *self);
+    if (self == NULL) {
+        close(fds[0]);
+        close(fds[1]);
+        dp_trainer_kill(driver->trainer);
+        return;
+    }
+    self->job.run = run_take;
+    self->job.done = done_take;
+    self->driver = driver;
+    self->life = driver->trainer_life;
+    self->msg = *msg;
+    self->run = driver->facts.run;
+    memcpy(self->before, driver->staged[msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1],
+           sizeof self->before);
+    self->fds[0] = fds[0];
+    self->fds[1] = fds[1];
+    if (!post(self)) {
+        free_taken(self);
+        dp_trainer_kill(driver->trainer); /* Nobody would ever hear of this publication. */
+    }
+}
+
+void dp_driver_take_again(dp_driver *driver)
+{
+    for (size_t i = 0; i < sizeof driver->waiting / sizeof driver->waiting[0]; i++) {
+        taken *self = driver->waiting[i];
+        driver->waiting[i] = NULL;
+        if (self != NULL && !post(self)) {
+            driver->waiting[i] = self;
+        }
+    }
+}
+
+void dp_driver_take_nothing(dp_driver *driver)
+{
+    for (size_t i = 0; i < sizeof driver->waiting / sizeof driver->waiting[0]; i++) {
+        if (driver->waiting[i] != NULL) {
+            free_taken(driver->waiting[i]);
+        }
+        driver->waiting[i] = NULL;
+    }
+}
