@@ -1,4 +1,4 @@
-/* revoke: what takes the root key, or an admin, and cannot be undone. */
+/* revoke, run fork: what takes the root key, or an admin, and cannot be undone. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -76,5 +76,41 @@ const dp_verb dp_verb_revoke = {
     .examples = "  dpnode revoke bob\n  dpnode revoke q3x7aap2mfd4 --yes\n",
     .n_args_min = 1,
     .n_args_max = 1,
+    .options = {{"yes", 0, NULL, "do not ask"}},
+};
+
+/* ---- run fork ---- */
+
+static int run_fork(dp_cmd *cmd)
+{
+    static const char question[] =
+        "Normally a majority of the voters decides. This replaces them: with the run's root key "
+        "the "
+        "chain\nbegins anew after the last round that this node knows, and the nodes that it "
+        "reaches "
+        "now become the voters.\nDo it when a majority of the voters is lost for good, or to end a "
+        "halt (who voted twice is put out).\nIf others have gone on meanwhile, they will give up "
+        "their rounds since then and join this chain.\nDo it on one node only: two such beginnings "
+        "at one place stop the run.";
+    dp_control_error error;
+    json_t *result = NULL;
+    if (!agreed(cmd, question, &error) || ask(cmd, "run.fork", NULL, NULL, &result, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (cmd->json) {
+        return dp_cmd_print(result);
+    }
+    printf("%s %s; this node starts anew, the others follow as they hear of it\n",
+           dp_print_mark(true), dp_json_text(result, "text", ""));
+    json_decref(result);
+    return 0;
+}
+
+const dp_verb dp_verb_run_fork = {
+    .name = "run fork",
+    .run = run_fork,
+    .arguments = "",
+    .summary = "begin the chain anew when its voters are lost; on the node that created the run",
+    .examples = "  dpnode run fork\n",
     .options = {{"yes", 0, NULL, "do not ask"}},
 };

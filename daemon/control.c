@@ -60,6 +60,7 @@ static const method_row methods[] = {
     {"run.leave", dp_method_run_leave},
     {"invite", dp_method_invite},
     {"revoke", dp_method_revoke},
+    {"run.fork", dp_method_run_fork},
     {"pause", dp_method_pause},
     {"resume", dp_method_resume},
     {"ckpt.list", dp_method_ckpt_list},

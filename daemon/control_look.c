@@ -86,7 +86,7 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     if (view.has_checkpoint) {
         dp_pair_u64(&map, "checkpoint_round", view.checkpoint_round);
     }
-    if (view.node.mode == DP_MODE_HALTED) {
+    if (view.node.mode == DP_MODE_HALTED && !dp_peer_is_zero(&view.node.culprit)) {
         char id[DP_PEER_TEXT_MAX];
         dp_peer_text(&view.node.culprit, id);
         dp_pair_text(&map, "voted_twice", id);
@@ -483,6 +483,13 @@ static void answer_halted(const dp_daemon *daemon, const dp_peer *culprit, char 
 {
     char id[DP_PEER_TEXT_MAX];
     const char *name = dp_driver_peer_name(daemon->driver, culprit);
+    if (dp_peer_is_zero(culprit)) {
+        snprintf(
+            text, size,
+            "halted: with the run's root key the chain was begun anew twice at one place, and "
+            "which of the two is meant nobody can know; both are kept, and nothing is decided");
+        return;
+    }
     dp_peer_text(culprit, id);
     snprintf(text, size,
              "halted: the voter %s%s%s signed two different records in one ballot, and the proof "

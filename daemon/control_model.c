@@ -88,8 +88,12 @@ static void done_ckpt(dp_saver_job *job)
 static void start_ckpt(dp_daemon *daemon, const dp_call *call, bool verify)
 {
     const dp_driver *driver = dp_call_driver(daemon, call);
-    ckpt_job *job = driver == NULL ? NULL : dp_alloc(1, sizeof *job);
+    if (driver == NULL) {
+        return;
+    }
+    ckpt_job *job = dp_alloc(1, sizeof *job);
     if (job == NULL) {
+        dp_call_fail(call, 70, "E0199", "", "out of memory", "");
         return;
     }
     job->job.run = run_ckpt;
@@ -169,8 +173,12 @@ static void on_answer(void *context, const dp_trainer_msg *reply, const char *wh
 static void ask(dp_daemon *daemon, const dp_call *call, const dp_trainer_msg *question)
 {
     dp_driver *driver = dp_call_driver(daemon, call);
-    ask_call *self = driver == NULL ? NULL : dp_alloc(1, sizeof *self);
+    if (driver == NULL) {
+        return;
+    }
+    ask_call *self = dp_alloc(1, sizeof *self);
     if (self == NULL) {
+        dp_call_fail(call, 70, "E0199", "", "out of memory", "");
         return;
     }
     self->call = *call;

@@ -37,3 +37,29 @@ void dp_method_revoke(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
         dp_call_end(call, &packer);
     }
 }
+
+void dp_method_run_fork(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    dp_why why = {""};
+    const dp_order order = {.kind = DP_ORDER_FORK, .why = &why};
+    dp_driver_view view;
+    dp_packer packer;
+
+    (void)parameters;
+    if (dp_call_driver(daemon, call) == NULL) {
+        return;
+    }
+    if (dp_driver_order(daemon->driver, &order) != DP_OK) {
+        dp_call_fail(call, 77, "E0123", "dpnode why   # tells what this node waits for",
+                     "the chain is not begun anew", why.text);
+        return;
+    }
+    dp_driver_look(daemon->driver, &view);
+    if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_u64(&map, "round", view.node.round);
+        dp_pair_text(&map, "text", why.text);
+        dp_group_end(&map);
+        dp_call_end(call, &packer);
+    }
+}

@@ -11,7 +11,8 @@
 #include "store/vote.h"
 
 enum {
-    JOIN_REACH_MS = 20 * 1000, /* somebody must have answered with the manifest */
+    JOIN_REACH_MS = 20 * 1000, /* somebody must have answered with the manifest ... */
+    JOIN_SLOW_MS = 40 * 1000,  /* ... or have let us connect; then there is more time, once */
     LEAVE_MS = 6 * 1000,
     LEAVE_TICK_MS = 100,
     DOWN_MS = 50
@@ -264,6 +265,7 @@ typedef struct joining {
     dp_call call;
     uv_timer_t timer;
     uint64_t started_ms;
+    bool patient; /* somebody seems to be there */
     bool over;
 } joining;
 
@@ -322,17 +324,40 @@ static void give_up(joining *self, int exit, const char *code, const char *fix, 
     forget_run(self->daemon);
 }
 
+/* The addresses that were tried, and what came of it, as a sentence. */
+static void tell_tried(const joining *self, const dp_transport_stats *stats, char *why, size_t size)
+{
+    const dp_facts *facts = dp_driver_facts(self->daemon->driver);
+    size_t at = (size_t)snprintf(why, size, "for %llu s tried",
+                                 (unsigned long long)(dp_unix_ms() - self->started_ms) / 1000);
+    for (uint8_t i = 0; i < facts->n_addresses && at < size; i++) {
+        char text[DP_ADDRESS_TEXT_MAX];
+        dp_address_text(&facts->addresses[i], text);
+        at += (size_t)snprintf(why + at, size - at, "%s %s", i > 0 ? "," : "", text);
+    }
+    if (at < size && stats->handshakes > 0) {
+        snprintf(why + at, size - at, "; somebody is there, and has not told what the run is");
+    } else if (at < size && stats->handshakes_failed > 0) {
+        snprintf(why + at, size - at,
+                 "; somebody takes connections there, and is slow or not of this run");
+    } else if (at < size) {
+        snprintf(why + at, size - at, "; no connection came about");
+    }
+}
+
 static void on_nobody(uv_timer_t *timer)
 {
     joining *self = timer->data;
-    char why[DP_TOKEN_ADDRESSES_MAX * (DP_ADDRESS_TEXT_MAX + 2) + 64] = "tried";
-    const dp_facts *facts = dp_driver_facts(self->daemon->driver);
-    for (uint8_t i = 0; i < facts->n_addresses; i++) {
-        char text[DP_ADDRESS_TEXT_MAX];
-        dp_address_text(&facts->addresses[i], text);
-        const size_t at = strlen(why);
-        snprintf(why + at, sizeof why - at, "%s %s", i > 0 ? "," : "", text);
+    char why[DP_TOKEN_ADDRESSES_MAX * (DP_ADDRESS_TEXT_MAX + 2) + 128];
+    dp_driver_view view;
+    dp_driver_look(self->daemon->driver, &view);
+    const dp_transport_stats *stats = &view.transport;
+    if (!self->patient && stats->handshakes + stats->handshakes_failed > 0) {
+        self->patient = true; /* A machine that has too much to do answers late. */
+        uv_timer_start(timer, on_nobody, JOIN_SLOW_MS - JOIN_REACH_MS, 0);
+        return;
     }
+    tell_tried(self, stats, why, sizeof why);
     give_up(self, 75, "E0202",
             "check that the inviter's daemon runs and its port is open, then join again",
             "nobody of the run answered", why);
@@ -458,6 +483,7 @@ void dp_method_run_join(dp_daemon *daemon, const dp_call *call, const dp_pack_va
     joining *self = dp_alloc(1, sizeof *self);
     if (self == NULL || uv_timer_init(daemon->loop, &self->timer) != 0) {
         dp_free(self);
+        dp_call_fail(call, 70, "E0199", "", "out of memory", "");
         return;
     }
     self->daemon = daemon;
@@ -542,6 +568,8 @@ static void on_leave_tick(uv_timer_t *timer)
     self->daemon->driver = NULL;
     dp_driver_close(driver);
     if (dp_saver_post(self->daemon->saver, &self->job, DP_SAVER_URGENT) != DP_OK) {
+        dp_call_fail(&self->call, 75, "E0402", "dpnode leave   # once more", "the store is busy",
+                     "too many writes are waiting");
         uv_close((uv_handle_t *)timer, on_leaving_closed);
     }
 }
@@ -549,9 +577,13 @@ static void on_leave_tick(uv_timer_t *timer)
 void dp_method_run_leave(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
     dp_driver *driver = dp_call_driver(daemon, call);
-    leaving *self = driver == NULL ? NULL : dp_alloc(1, sizeof *self);
+    if (driver == NULL) {
+        return;
+    }
+    leaving *self = dp_alloc(1, sizeof *self);
     if (self == NULL || uv_timer_init(daemon->loop, &self->timer) != 0) {
         dp_free(self);
+        dp_call_fail(call, 70, "E0199", "", "out of memory", "");
         return;
     }
     self->job.run = run_forget;
@@ -615,6 +647,7 @@ void dp_method_down(dp_daemon *daemon, const dp_call *call, const dp_pack_value 
     uv_timer_t *timer = dp_alloc(1, sizeof *timer);
     if (timer == NULL || uv_timer_init(daemon->loop, timer) != 0) {
         dp_free(timer);
+        dp_call_fail(call, 70, "E0199", "", "out of memory", "");
         return;
     }
     timer->data = daemon;

@@ -501,6 +501,13 @@ static bool start_serve(dp_courier *courier, const serve *what)
     return true;
 }
 
+static void remove_serve(dp_courier *courier, uint32_t index)
+{
+    courier->n_serves--;
+    memmove(courier->serves + index, courier->serves + index + 1,
+            (courier->n_serves - index) * sizeof courier->serves[0]);
+}
+
 static void pump(dp_courier *courier)
 {
     for (uint32_t i = 0; i < courier->n_serves && courier->n_busy < DP_COURIER_SERVES_MAX;) {
@@ -512,15 +519,43 @@ static void pump(dp_courier *courier)
         if (!start_serve(courier, &what)) {
             return;
         }
-        courier->n_serves--;
-        memmove(courier->serves + i, courier->serves + i + 1,
-                (courier->n_serves - i) * sizeof what);
+        remove_serve(courier, i);
     }
+}
+
+static uint32_t count_waiting(const dp_courier *courier, const dp_peer *peer)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < courier->n_serves; i++) {
+        count += dp_peer_equal(&courier->serves[i].peer, peer);
+    }
+    return count;
+}
+
+/* The queue is full: the last request of the peer with most of them goes, unless who asks now has as many. */
+static bool make_room(dp_courier *courier, uint32_t count)
+{
+    uint32_t most = 0;
+    uint32_t victim = 0;
+    for (uint32_t i = 0; i < courier->n_serves; i++) {
+        const uint32_t waiting = count_waiting(courier, &courier->serves[i].peer);
+        if (waiting >= most) {
+            most = waiting;
+            victim = i;
+        }
+    }
+    if (most <= count + 1) {
+        return false;
+    }
+    remove_serve(courier, victim);
+    return true;
 }
 
 static void enqueue(dp_courier *courier, const serve *what)
 {
-    if (courier->n_serves < DP_COURIER_SERVES_MAX) {
+    const uint32_t count = count_waiting(courier, &what->peer);
+    if (count < DP_COURIER_WAITING_PER_PEER &&
+        (courier->n_serves < DP_COURIER_SERVES_MAX || make_room(courier, count))) {
         courier->serves[courier->n_serves++] = *what;
         pump(courier);
     }

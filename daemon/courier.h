@@ -12,7 +12,8 @@ enum {
     DP_COURIER_FETCHES_MAX = 128, /* objects being fetched */
     DP_COURIER_SERVES_MAX =
         512, /* requests of peers that wait; more are dropped, the asker asks again */
-    DP_COURIER_SERVES_PER_PEER = 2 /* being read from the store or sent, per peer */
+    DP_COURIER_WAITING_PER_PEER = 96, /* of those, for one peer */
+    DP_COURIER_SERVES_PER_PEER = 2    /* being read from the store or sent, per peer */
 };
 
 typedef struct dp_courier dp_courier;

@@ -32,11 +32,15 @@ typedef struct dp_daemon {
     dp_sign_key root;
     dp_driver *driver; /* NULL: idle, no port is open */
     bool ending;
+    bool again; /* the program is run anew when it has ended */
     int exit_status;
 } dp_daemon;
 
 /* Begin to end: goodbye to peers, open writes finished, loop left. May be called twice; the second time exits at once. */
 void dp_daemon_end(dp_daemon *daemon, int exit_status, const char *cause);
+
+/* End politely, soon, and begin a new life in the same process: everything is read from the store again. */
+void dp_daemon_again(dp_daemon *daemon, const char *cause);
 
 enum { DP_ROOT_SEED_BYTES = 32 };
 /* Keep the run's root key in the directory; has_root and root are set. */

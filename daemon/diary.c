@@ -163,6 +163,7 @@ static dp_log_level level_of(const dp_note *note)
     case DP_NOTE_VOTE_KEY_LOST:
     case DP_NOTE_REJECTED:
     case DP_NOTE_DISCARDED:
+    case DP_NOTE_ADOPTED:
         return DP_LOG_WARN;
     case DP_NOTE_MODE:
     case DP_NOTE_STRAGGLER:
@@ -192,6 +193,10 @@ static const char *explained(const char *cause)
         {"grace", "enough are ready, and the time to wait for the others is over"},
         {"deadline", "the round has lasted too long"},
         {"quorum", "a majority of the voters is heard"},
+        {"voted twice", "a voter voted twice"},
+        {"two forks", "the root key has begun the chain anew twice at one place"},
+        {"revoked", "it was put out"},
+        {"fenced", "exchanges under way when it vanished were declared void"},
         {"no quorum", "no majority of the voters is heard"},
         {"owner", "its owner said so"},
         {"no state", "the model is not here yet"},
@@ -284,6 +289,13 @@ static void write_note(const dp_note *note, const char *who, char *text, size_t 
     case DP_NOTE_DIVERGED:
         snprintf(text, size, "own state after round %llu differs from the certified one: %s", t,
                  cause);
+        break;
+    case DP_NOTE_ADOPTED:
+        snprintf(
+            text, size,
+            "the root key begins the chain anew after round %llu: %llu records, %llu rounds of "
+            "them, are given up here",
+            t, a, b);
         break;
     case DP_NOTE_VOTE_KEY_LOST:
         snprintf(text, size, "the vote key is gone; this node is no voter until enrolled again: %s",

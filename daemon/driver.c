@@ -378,23 +378,6 @@ static dp_status open_transport(dp_driver *driver, dp_why *why)
     return dp_courier_open(&driver->courier, &courier);
 }
 
-static void dial_token(dp_driver *driver)
-{
-    dp_addr addrs[DP_ADDRS_MAX];
-    uint32_t n_addrs = 0;
-    for (uint8_t i = 0; i < driver->facts.n_addresses && n_addrs < DP_ADDRS_MAX; i++) {
-        const dp_address *address = &driver->facts.addresses[i];
-        if (address->kind == DP_ADDRESS_IP4 || address->kind == DP_ADDRESS_IP6) {
-            dp_addr *addr = &addrs[n_addrs++];
-            *addr = (dp_addr){.family = (uint8_t)address->kind, .port = address->port};
-            memcpy(addr->ip, address->ip, sizeof addr->ip);
-        }
-    }
-    if (n_addrs > 0) {
-        dp_transport_dial(driver->transport, NULL, addrs, n_addrs);
-    }
-}
-
 static void on_tick(uv_timer_t *timer)
 {
     dp_driver *driver = timer->data;
@@ -403,7 +386,7 @@ static void on_tick(uv_timer_t *timer)
     const uint64_t now = uv_now(driver->daemon->loop);
     if (stats.links == 0 && now >= driver->redial_ms) {
         driver->redial_ms = now + DP_DRIVER_REDIAL_MS;
-        dial_token(driver);
+        dp_driver_dial_token(driver);
     } else if (!driver->has_manifest && now >= driver->redial_ms) {
         driver->redial_ms = now + DP_DRIVER_REDIAL_MS;
         dp_transport_replay(driver->transport); /* Asks everybody for it once more. */
@@ -450,7 +433,7 @@ dp_status dp_driver_open(dp_driver **out, dp_daemon *daemon, const dp_facts *fac
     if (facts->manifest_bytes > 0) {
         dp_driver_start_node(driver);
     } else {
-        dial_token(driver);
+        dp_driver_dial_token(driver);
     }
     return DP_OK;
 }

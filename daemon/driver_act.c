@@ -46,6 +46,21 @@ static void send_message(dp_driver *driver, const dp_action *action)
                                 action->u.send.bytes));
 }
 
+static void halted(dp_driver *driver, const dp_peer *culprit, uint64_t slot)
+{
+    dp_diary *diary = driver->daemon->diary;
+    if (dp_peer_is_zero(culprit)) {
+        dp_diary_add(diary, DP_LOG_ERROR, "run.halted", slot, NULL,
+                     "the root key has begun the chain anew twice at one place; nothing is decided "
+                     "until one of the two is given up");
+        return;
+    }
+    dp_diary_add(diary, DP_LOG_ERROR, "run.halted", slot, culprit,
+                 "%s voted twice in one ballot; nothing is decided until the root key names new "
+                 "voters: dpnode run fork",
+                 dp_driver_peer_name(driver, culprit));
+}
+
 void dp_driver_act(dp_driver *driver, const dp_action *action)
 {
     switch (action->type) {
@@ -112,13 +127,13 @@ void dp_driver_act(dp_driver *driver, const dp_action *action)
     case DP_DO_NOTE:
         note(driver, &action->u.note);
         break;
+    case DP_DO_REOPEN:
+        dp_daemon_again(driver->daemon, "the chain begins anew");
+        break;
     case DP_DO_HALT:
         dp_diary_note(driver->daemon->diary, &action->u.note,
                       dp_driver_peer_name(driver, &action->u.note.peer));
-        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "run.halted", action->u.note.round,
-                     &action->u.note.peer,
-                     "%s voted twice in one ballot; no more commits until the root key decides",
-                     dp_driver_peer_name(driver, &action->u.note.peer));
+        halted(driver, &action->u.note.peer, action->u.note.round);
         break;
     }
 }

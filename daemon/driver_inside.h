@@ -59,6 +59,7 @@ struct dp_driver {
     uv_timer_t *wake;
     uv_timer_t *tick;
     uint64_t redial_ms;
+    uint32_t looking_up;  /* bit per address of the token whose name is being looked up */
     uint32_t remember_in; /* ticks until addresses of peers are saved */
     uint16_t port;
     bool closing;
@@ -112,6 +113,9 @@ bool dp_driver_post(dp_driver *driver, dp_saver_job *job, dp_saver_class class);
 /* In every done function, last: may free the driver. */
 void dp_driver_job_done(dp_driver *driver);
 void dp_driver_start_node(dp_driver *driver); /* the manifest is known: read the store, then run */
+
+/* driver_dial.c: dial all addresses of the token, once. */
+void dp_driver_dial_token(dp_driver *driver);
 
 /* driver_act.c */
 void dp_driver_act(dp_driver *driver, const dp_action *action);

@@ -24,6 +24,7 @@ typedef struct row_job {
     uint32_t op;
     dp_store_kind kind;
     uint64_t slot;
+    uint64_t round;
     uint8_t exchange[ID_BYTES];
     dp_hash keep[DP_ROW_KEEPS];
     dp_view row;
@@ -71,12 +72,16 @@ static void run_row(dp_saver_job *job, dp_store *store)
                                 .hash = dp_record_hash(self->row),
                                 .record = self->row,
                                 .cert = self->cert};
+    uint64_t dropped = 0; /* The node says how many, from its own books. */
     switch (self->kind) {
     case DP_STORE_VOTE:
         self->status = run_vote(self, store);
         break;
     case DP_STORE_DECIDED:
         self->status = dp_chain_append(store, &self->run, &entry);
+        break;
+    case DP_STORE_FORK:
+        self->status = dp_chain_fork(store, &self->run, &entry, self->round, &dropped);
         break;
     case DP_STORE_PENDING:
         self->status = run_named(self, store, DP_DRIVER_PENDING);
@@ -156,6 +161,7 @@ void dp_driver_store(dp_driver *driver, const dp_action *action)
     job->op = action->u.store.op;
     job->kind = action->u.store.kind;
     job->slot = action->u.store.slot;
+    job->round = action->u.store.round;
     memcpy(job->exchange, action->u.store.exchange, ID_BYTES);
     memcpy(job->keep, action->u.store.keep, sizeof job->keep);
     if (row.size > 0) {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "daemon/control.h"
 #include "daemon/driver.h"
@@ -20,7 +21,8 @@ enum {
     EXIT_IO = 74,
     EXIT_TEMPORARY = 75,
     EXIT_DENIED = 77,
-    SIGNALS = 3 /* that end it, or open the log again */
+    SIGNALS = 3, /* that end it, or open the log again */
+    AGAIN_MS = 100
 };
 
 static int exit_of(dp_status status)
@@ -174,6 +176,29 @@ void dp_daemon_end(dp_daemon *daemon, int exit_status, const char *cause)
     uv_stop(daemon->loop);
 }
 
+static void on_again(uv_timer_t *timer)
+{
+    dp_daemon *daemon = timer->data;
+    uv_close((uv_handle_t *)timer, (uv_close_cb)dp_free);
+    if (!daemon->ending) {
+        daemon->again = true;
+        dp_daemon_end(daemon, 0, "to begin anew from the store");
+    }
+}
+
+void dp_daemon_again(dp_daemon *daemon, const char *cause)
+{
+    uv_timer_t *timer = dp_alloc(1, sizeof *timer);
+    dp_diary_add(daemon->diary, DP_LOG_INFO, "daemon.again", 0, NULL, "%s", cause);
+    if (timer == NULL || uv_timer_init(daemon->loop, timer) != 0) {
+        dp_free(timer);
+        dp_daemon_end(daemon, EXIT_TEMPORARY, "no memory to begin anew; start it again");
+        return;
+    }
+    timer->data = daemon;
+    uv_timer_start(timer, on_again, AGAIN_MS, 0); /* Replies go out first. */
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
     const dp_daemon *daemon = handle->data;
@@ -265,7 +290,7 @@ static void watch_signals(dp_daemon *daemon, uv_signal_t handles[SIGNALS])
     }
 }
 
-static int run(const dp_config *config, dp_log_sink *log)
+static int run(const dp_config *config, dp_log_sink *log, bool *again)
 {
     static dp_facts facts;
     dp_daemon daemon = {
@@ -287,6 +312,7 @@ static int run(const dp_config *config, dp_log_sink *log)
         uv_close((uv_handle_t *)&signals[i], NULL);
     }
     close_all(&daemon);
+    *again = daemon.again;
     return daemon.exit_status;
 }
 
@@ -323,7 +349,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "dpnoded: %s\n", why.text[0] != '\0' ? why.text : dp_status_text(status));
         return exit_of(status);
     }
-    const int exit_status = run(&config, log);
+    bool again = false;
+    int exit_status = run(&config, log, &again);
     dp_log_sink_close(log);
+    if (again) {
+        execv("/proc/self/exe", argv);
+        exit_status = EXIT_TEMPORARY; /* Whoever watches over it starts it again. */
+    }
     return exit_status;
 }

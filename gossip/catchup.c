@@ -38,7 +38,8 @@ static bool find_source(dp_node *node, dp_peer *source)
     for (uint32_t i = 0; any && i < linked->count; i++) {
         const dp_member *member =
             dp_members_at(node->members, linked->at[(start + i) % linked->count]);
-        if (member->has_summary && member->summary.slot > node->ledger.slot) {
+        if (member->has_summary && member->summary.slot > node->ledger.slot &&
+            !dp_fork_elsewhere(node, member->summary.fork)) {
             *source = member->peer;
             return true;
         }
@@ -63,7 +64,8 @@ bool dp_catchup_behind(const dp_node *node)
     const bool any = dp_members_slot_most(node->members) > node->ledger.slot + 1;
     for (uint32_t i = 0; any && i < linked->count; i++) {
         const dp_member *member = dp_members_at(node->members, linked->at[i]);
-        if (member->has_summary && member->summary.slot > node->ledger.slot + 1) {
+        if (member->has_summary && member->summary.slot > node->ledger.slot + 1 &&
+            !dp_fork_elsewhere(node, member->summary.fork)) {
             return true;
         }
     }
@@ -122,6 +124,7 @@ void dp_catchup_next(dp_node *node)
         if (status != DP_OK && status != DP_AGAIN) {
             node->rejected++;
             done_with_message(catchup);
+            catchup->asked_at = node->now; /* Of another chain, perhaps: not again at once. */
         }
     }
     if (catchup->size == 0) {

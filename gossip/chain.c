@@ -261,17 +261,23 @@ void dp_chain_tell_members(dp_node *node)
     dp_beat_set_voters(&node->beat, voters, node->ledger.n_voters, node->now);
 }
 
-static void apply_record(dp_node *node, const dp_record *record, const dp_hash *hash)
+static void apply_record(dp_node *node, const dp_record *record, const dp_hash *hash, dp_view bytes)
 {
     const uint32_t voters_before = node->ledger.n_voters;
     const bool is_round = record->kind == DP_RECORD_ROUND;
 
     dp_ledger_apply(&node->ledger, record, hash, node->chain->admitted);
+    dp_fork_applied(node, record, hash, bytes);
     if (is_round) {
         certify_before(node, record);
         remember_round(node, record);
     }
     if (!node->started) {
+        return;
+    }
+    if (record->kind == DP_RECORD_FORK) {
+        dp_node_note(node, DP_NOTE_ADOPTED, node->ledger.round, NULL, 0, 0, "fork");
+        dp_node_reopen(node);
         return;
     }
     note_config(node, record, voters_before);
@@ -316,6 +322,9 @@ static dp_status check_offer(dp_node *node, dp_view record, dp_view cert, const 
         return DP_DENIED;
     }
     DP_TRY(dp_cert_of_record_decode(&seals, cert));
+    if (decoded->kind == DP_RECORD_FORK) { /* The root key in it is its certificate. */
+        return seals.n == 0 && seals.ballot == 0 ? DP_OK : DP_BADMSG;
+    }
     if (!dp_cert_verify(&seals, &node->config.crypto, &node->run, &node->ledger.fork, decoded->slot,
                         &decoded->prev, hash, node->ledger.voters, node->ledger.n_voters)) {
         return DP_BADSIG;
@@ -340,16 +349,17 @@ dp_status dp_chain_offer(dp_node *node, dp_view record, dp_view cert)
     dp_chain *chain = node->chain;
     const dp_hash hash = dp_record_hash(record);
     const dp_valid valid = {.ledger = &node->ledger,
+                            .bytes = record,
                             .crypto = &node->config.crypto,
                             .admission = &node->config.admission,
                             .admitted = chain->admitted};
     const char *cause = "";
 
-    if (chain->op != 0 || chain->failed) {
+    if (chain->op != 0 || chain->failed || node->forks->op != 0) {
         return DP_AGAIN;
     }
-    if (node->halted) {
-        return DP_DENIED;
+    if (node->halted && node->ledger.slot >= node->forks->wanted) {
+        return DP_DENIED; /* Unless it leads to the FORK that ends this. */
     }
     const dp_status status = check_offer(node, record, cert, &hash, &chain->decoded);
     if (status != DP_OK) {
@@ -389,7 +399,11 @@ bool dp_chain_stored(dp_node *node, uint32_t op, dp_status status)
         return true;
     }
     dp_span_add(&node->round->fsync, dp_time_between(chain->stored_at, node->now));
-    apply_record(node, &chain->decoded, &chain->record.hash);
+    apply_record(node, &chain->decoded, &chain->record.hash,
+                 dp_view_of(chain->record.data, chain->record.size));
+    if (node->reopening) {
+        return true;
+    }
     dp_catchup_next(node);
     node->dirty = true;
     return true;
@@ -417,7 +431,16 @@ dp_status dp_chain_restore(dp_node *node, uint64_t slot, dp_view record, dp_view
                                             &node->run, node->ledger.root_key, &admit->peer,
                                             chain->decoded.time_ms, &chain->admitted[i]));
     }
-    apply_record(node, &chain->decoded, &hash);
+    if (chain->decoded.kind == DP_RECORD_FORK) {
+        const dp_valid valid = {.ledger = &node->ledger,
+                                .bytes = record,
+                                .crypto = &node->config.crypto,
+                                .admission = &node->config.admission,
+                                .admitted = chain->admitted};
+        const char *cause = "";
+        DP_TRY(dp_valid_record(&valid, &chain->decoded, &cause));
+    }
+    apply_record(node, &chain->decoded, &hash, record);
     return DP_OK;
 }
 

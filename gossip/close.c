@@ -15,6 +15,7 @@ static bool is_active(const dp_node *node, uint32_t index)
     const bool works = member->has_summary && member->summary.has_trainer &&
                        member->summary.mode != DP_MODE_PAUSED &&
                        member->summary.mode != DP_MODE_LEFT &&
+                       !dp_fork_elsewhere(node, member->summary.fork) &&
                        member->summary.round + 1 >= node->ledger.round && may_train(node, member);
 
     return member->state == DP_MEMBER_ALIVE &&

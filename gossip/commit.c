@@ -76,7 +76,7 @@ bool dp_commit_owns(const dp_commit *commit, uint32_t ballot, uint32_t voter)
 }
 
 /* Take up the durable row if it is of the slot that begins; a row of a later slot is kept for then. */
-static void take_row(dp_commit *commit)
+static void take_row(dp_commit *commit, const dp_ledger *ledger)
 {
     dp_commit_row row;
 
@@ -85,7 +85,7 @@ static void take_row(dp_commit *commit)
     }
     const dp_status status = dp_commit_row_read(dp_view_of(commit->row, commit->row_size), &row);
     dp_assert(status == DP_OK); /* It was read once by dp_commit_restore. */
-    if (row.slot > commit->slot) {
+    if (row.slot > commit->slot && !dp_ledger_was_fork(ledger, &row.fork)) {
         return;
     }
     if (row.slot == commit->slot && dp_hash_equal(&row.fork, &commit->fork) &&
@@ -139,7 +139,7 @@ void dp_commit_begin(dp_commit *commit, const dp_ledger *ledger, const dp_peer *
     commit->has_value = false;
     commit->voted = 0;
     commit->decided = false;
-    take_row(commit);
+    take_row(commit, ledger);
     commit->self = DP_NOBODY;
     if (index != DP_NOBODY && commit->has_key &&
         memcmp(commit->voters[index].key, commit->key, sizeof commit->key) == 0) {

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "gossip/node_internal.h"
 
-static void add_voter(dp_config_part *config, const dp_voter_entry *entry)
+void dp_config_add_voter(dp_config_part *config, const dp_voter_entry *entry)
 {
     uint32_t at = config->n_voters++;
 
@@ -89,7 +89,7 @@ static void put_back(const dp_node *node, const dp_record *draft, dp_config_part
         }
         if (!there) {
             const dp_voter_entry entry = {.voter = *voter, .kept = true};
-            add_voter(config, &entry);
+            dp_config_add_voter(config, &entry);
         }
     }
 }
@@ -105,7 +105,7 @@ static void plan_voters(const dp_node *node, dp_record *draft)
     for (uint32_t i = 0; i < n; i++) {
         if (stays(node, draft, i)) {
             const dp_voter_entry entry = {.voter = node->ledger.voters[i], .kept = true};
-            add_voter(config, &entry);
+            dp_config_add_voter(config, &entry);
         } else {
             lost++;
         }
@@ -116,7 +116,7 @@ static void plan_voters(const dp_node *node, dp_record *draft)
         dp_voter_entry entry = {.voter = {.peer = offer->peer}};
         memcpy(entry.voter.key, offer->key, sizeof entry.voter.key);
         memcpy(entry.signature, offer->signature, sizeof entry.signature);
-        add_voter(config, &entry);
+        dp_config_add_voter(config, &entry);
     }
     if (config->n_voters > n && (config->n_voters - n) % 2 != 0 &&
         DP_MUTATION != 18) { /* Grow by two. */

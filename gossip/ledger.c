@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "gossip/mutation.h"
 
 static dp_hash key_of(const dp_peer *peer)
 {
@@ -86,6 +87,38 @@ uint32_t dp_ledger_voter(const dp_ledger *ledger, const dp_peer *peer)
         }
     }
     return DP_NOBODY;
+}
+
+bool dp_ledger_was_fork(const dp_ledger *ledger, const dp_hash *fork)
+{
+    for (uint32_t i = 0; i < ledger->n_forks; i++) {
+        if (dp_hash_equal(&ledger->forks[i], fork)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+dp_hash dp_fork_id(const dp_ledger *ledger, const dp_hash *hash)
+{
+#if DP_MUTATION == 45
+    return (dp_hash){{(uint8_t)(ledger->n_forks + 1)}};
+#endif
+    (void)ledger;
+    return *hash;
+}
+
+static void begin_fork(dp_ledger *ledger, const dp_hash *hash)
+{
+    const dp_hash id = dp_fork_id(ledger, hash);
+
+    if (ledger->n_forks == DP_FORKS_MAX) {
+        memmove(ledger->forks, ledger->forks + 1, sizeof ledger->forks - sizeof ledger->forks[0]);
+        ledger->n_forks--;
+    }
+    ledger->forks[ledger->n_forks++] = ledger->fork;
+    ledger->fork = id;
+    ledger->base = *hash;
 }
 
 uint32_t dp_ledger_majority(const dp_ledger *ledger)
@@ -185,6 +218,9 @@ void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *
             ledger->roster[index].included = record->round;
             ledger->roster[index].w = record->listed[i].w;
         }
+    }
+    if (record->kind == DP_RECORD_FORK) {
+        begin_fork(ledger, hash);
     }
     if (record->has_config) {
         apply_config(ledger, &record->config);

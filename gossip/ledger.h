@@ -8,7 +8,7 @@
 #include "base/map.h"
 #include "gossip/record.h"
 
-enum { DP_NOBODY = UINT32_MAX >> 1 };
+enum { DP_NOBODY = UINT32_MAX >> 1, DP_FORKS_MAX = 8 };
 
 typedef struct dp_roster_entry {
     dp_peer peer;
@@ -29,6 +29,9 @@ typedef struct dp_ledger {
     uint32_t voters_max;
     uint32_t alpha; /* Q16, of the manifest */
     dp_hash fork;
+    uint32_t
+        n_forks; /* ids that were the fork before it, oldest first; the oldest may be forgotten */
+    dp_hash forks[DP_FORKS_MAX];
     uint64_t slot;
     dp_hash head;
     uint64_t time_ms; /* of the head */
@@ -56,6 +59,8 @@ uint32_t dp_ledger_find(const dp_ledger *ledger, const dp_peer *peer);
 const dp_roster_entry *dp_ledger_member(const dp_ledger *ledger, const dp_peer *peer);
 /* Index in voters, or DP_NOBODY. */
 uint32_t dp_ledger_voter(const dp_ledger *ledger, const dp_peer *peer);
+/* Was this the fork before the present one, or before that? */
+bool dp_ledger_was_fork(const dp_ledger *ledger, const dp_hash *fork);
 /* Voters that make a majority. */
 uint32_t dp_ledger_majority(const dp_ledger *ledger);
 /* Members ever admitted by this invite. */
@@ -71,6 +76,10 @@ bool dp_ledger_may_be_late(const dp_ledger *ledger, const dp_roster_entry *entry
  * from the admission check, in the order of the record's list. */
 void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *hash,
                      const dp_admitted *admitted);
+
+/* The id of the fork that a FORK record with this hash begins: the hash, not a counter, since two holders of the root key in
+ * two partitions begin two forks (review, A10). */
+dp_hash dp_fork_id(const dp_ledger *ledger, const dp_hash *hash);
 
 /* Canonical digest of everything above: H("dpnode/ledger/1", ...). Linear in the roster. */
 dp_hash dp_ledger_digest(const dp_ledger *ledger);

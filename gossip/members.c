@@ -16,6 +16,7 @@ void dp_summary_write(dp_writer *writer, const dp_summary *summary)
 {
     dp_write_u64(writer, summary->slot);
     dp_write_bytes(writer, summary->head.bytes, sizeof summary->head.bytes);
+    dp_write_u64(writer, summary->fork);
     dp_write_bytes(writer, summary->base.bytes, sizeof summary->base.bytes);
     dp_write_u64(writer, summary->round);
     dp_write_u8(writer, (uint8_t)summary->mode);
@@ -30,6 +31,7 @@ dp_status dp_summary_read(dp_reader *reader, dp_summary *summary)
 {
     summary->slot = dp_read_u64(reader);
     dp_read_bytes(reader, summary->head.bytes, sizeof summary->head.bytes);
+    summary->fork = dp_read_u64(reader);
     dp_read_bytes(reader, summary->base.bytes, sizeof summary->base.bytes);
     summary->round = dp_read_u64(reader);
     const uint8_t mode = dp_read_u8(reader);

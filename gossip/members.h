@@ -35,6 +35,7 @@ enum {
 typedef struct dp_summary {
     uint64_t slot; /* chain head */
     dp_hash head;
+    uint64_t fork;  /* first 8 bytes of the id of its fork; 0: the run as it began */
     dp_hash base;   /* of the state it trains on */
     uint64_t round; /* applied */
     dp_mode mode;
@@ -45,7 +46,7 @@ typedef struct dp_summary {
     uint64_t saved_bytes;
 } dp_summary;
 
-enum { DP_SUMMARY_BYTES = 8 + 32 + 32 + 8 + 1 + 1 + 4 + 8 + 32 + 8 };
+enum { DP_SUMMARY_BYTES = 8 + 32 + 8 + 32 + 8 + 1 + 1 + 4 + 8 + 32 + 8 };
 void dp_summary_write(dp_writer *writer, const dp_summary *summary);
 /* DP_BADMSG for values that cannot be. */
 DP_MUST dp_status dp_summary_read(dp_reader *reader, dp_summary *summary);

@@ -130,6 +130,12 @@ void dp_node_unhold(dp_node *node, const dp_hash *root)
     }
 }
 
+void dp_node_reopen(dp_node *node)
+{
+    node->reopening = true;
+    dp_out_add(&node->out, DP_DO_REOPEN);
+}
+
 void dp_node_fence(dp_node *node, const dp_peer *peer, uint64_t incarnation)
 {
     if (!dp_peer_equal(peer, &node->self)) {
@@ -167,8 +173,7 @@ static void update_mode(dp_node *node)
     if (node->mode == DP_MODE_LEFT) {
         return;
     }
-    if (node->leaving && node->ledger.slot > 0 &&
-        dp_ledger_find(&node->ledger, &node->self) != DP_NOBODY &&
+    if (node->ledger.slot > 0 && dp_ledger_find(&node->ledger, &node->self) != DP_NOBODY &&
         dp_ledger_member(&node->ledger, &node->self) == NULL) {
         set_mode(node, DP_MODE_LEFT, "removed");
         dp_members_leave(node->members, node->now, node->wall_ms, true, &node->out);
@@ -195,6 +200,7 @@ static void tell_parts(dp_node *node)
     const dp_train *train = &node->train;
     dp_summary summary = {
         .slot = node->ledger.slot,
+        .fork = dp_fork_tag(&node->ledger.fork),
         .head = node->ledger.head,
         .base = node->ledger.base,
         .round = train->applied,
@@ -247,6 +253,7 @@ static void on_link_up(dp_node *node, const dp_event *event)
         dp_node_send(node, &event->u.link.peer, dp_view_of(writer.data, writer.size));
     }
     dp_proof_tell(node, &event->u.link.peer);
+    dp_fork_tell(node, &event->u.link.peer);
     node->round->repeat_at = node->now; /* Tell the newcomer what it missed. */
 }
 
@@ -282,7 +289,7 @@ static void on_stored(dp_node *node, const dp_event *event)
     node->dirty = true;
     if (dp_commit_stored(node->commit, node->now, op, status) ||
         dp_chain_stored(node, op, status) || dp_train_stored(node, op, status) ||
-        dp_proof_stored(node, op, status)) {
+        dp_proof_stored(node, op, status) || dp_fork_stored(node, op, status)) {
         return;
     }
     (void)dp_mix_stored(node->mix, node->now, op, status, &node->out);
@@ -418,6 +425,7 @@ static void tick(dp_node *node)
     dp_mix_tick(node->mix, node->now, &node->out);
     dp_chain_tick(node);
     dp_proof_tick(node);
+    dp_fork_tick(node);
     dp_catchup_tick(node);
     dp_train_tick(node);
 }
@@ -427,7 +435,7 @@ void dp_node_step(dp_node *node, const dp_event *event, dp_actions *actions)
     dp_out_begin(&node->out, actions);
     node->now = event->now;
     node->wall_ms = event->wall_ms;
-    if (!node->started && event->type != DP_EV_START) {
+    if ((!node->started && event->type != DP_EV_START) || node->reopening) {
         return;
     }
     dispatch(node, event);
@@ -436,7 +444,7 @@ void dp_node_step(dp_node *node, const dp_event *event, dp_actions *actions)
         node->dirty = true;
     }
     /* What one change makes possible may make more possible; a few turns reach the end. */
-    for (uint32_t turn = 0; turn < 4 && node->dirty; turn++) {
+    for (uint32_t turn = 0; turn < 4 && node->dirty && !node->reopening; turn++) {
         node->dirty = false;
         update_mode(node);
         dp_catchup_next(node);
@@ -450,7 +458,7 @@ dp_time dp_node_wake(const dp_node *node)
 {
     dp_time wake = dp_round_wake(node);
 
-    if (!node->started) {
+    if (!node->started || node->reopening) {
         return DP_NEVER;
     }
     wake = dp_time_min(wake, dp_beat_wake(&node->beat));

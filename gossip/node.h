@@ -105,10 +105,11 @@ typedef enum dp_command {
 } dp_command;
 
 typedef enum dp_order_kind {
-    DP_ORDER_REVOKE = 1 /* peer: put out, by the root key where it is here, else as an admin */
+    DP_ORDER_REVOKE = 1, /* peer: put out, by the root key where it is here, else as an admin */
+    DP_ORDER_FORK /* begin the chain anew after its head, with the voters that can be reached; root key */
 } dp_order_kind;
 
-/* The answer is filled in during the step: DP_OK, or a status with a sentence. */
+/* The answer is filled in during the step: a status, and a sentence where there is more to say. */
 typedef struct dp_order {
     dp_order_kind kind;
     dp_peer peer;
@@ -233,9 +234,10 @@ typedef enum dp_action_type {
     DP_DO_APPLY,           /* u.apply; answer: APPLIED */
     DP_DO_FREEZE,          /* u.mix.exchange; answer: FROZEN */
     DP_DO_MIX,             /* u.mix; answer: MIXED */
-    DP_DO_SAVE, /* u.save: make a checkpoint of the state just applied (cadence is the driver's) */
-    DP_DO_NOTE, /* u.note: something a person may ask about later */
-    DP_DO_HALT  /* u.note: proof of a double vote; keep state, stop committing */
+    DP_DO_SAVE,  /* u.save: make a checkpoint of the state just applied (cadence is the driver's) */
+    DP_DO_NOTE,  /* u.note: something a person may ask about later */
+    DP_DO_HALT,  /* u.note: proof of a double vote; keep state, stop committing */
+    DP_DO_REOPEN /* close this node and open it anew from what is durable, as after a crash: it hears no more events */
 } dp_action_type;
 
 /* What one durable write holds. Each row replaces the earlier one of its kind, except DECIDED, which appends. */
@@ -245,7 +247,9 @@ typedef enum dp_store_kind {
     DP_STORE_DECIDED, /* record and certificate of a slot; chain head = slot. Also drops the vote row of that slot */
     DP_STORE_PENDING,  /* the publication under way */
     DP_STORE_EXCHANGE, /* one row of the pair-exchange journal, by exchange id */
-    DP_STORE_PROOF     /* that a voter voted twice; outlives everything but a FORK */
+    DP_STORE_PROOF,    /* that a voter voted twice; outlives everything but a FORK */
+    DP_STORE_FORK /* like DECIDED, for a FORK record: the records from its slot on go, and the checkpoints of rounds above u.store.round;
+                   * all in one transaction */
 } dp_store_kind;
 
 /* Why an object is held. A blob is kept until its round is older than the window; a state while it is a checkpoint. */
@@ -284,6 +288,7 @@ typedef enum dp_note_code {
     DP_NOTE_DIVERGED,  /* round: own state root differs from the certified one; reload */
     DP_NOTE_VOTE_KEY_LOST,
     DP_NOTE_REJECTED, /* peer: a message or record was refused; cause */
+    DP_NOTE_ADOPTED, /* round that the chain goes back to, a: records, b: rounds that went; cause: fork */
     DP_NOTE_CODE_COUNT
 } dp_note_code;
 
@@ -320,9 +325,10 @@ typedef struct dp_action {
         struct {
             uint32_t op;
             dp_store_kind kind;
-            uint64_t slot;        /* VOTE, DECIDED */
+            uint64_t slot;        /* VOTE, DECIDED, FORK */
+            uint64_t round;       /* FORK */
             dp_view bytes;        /* the row, encoded by gossip/ (opaque to the driver) */
-            dp_view cert;         /* DECIDED: bytes is the record, cert its certificate */
+            dp_view cert;         /* DECIDED, FORK: bytes is the record, cert its certificate */
             uint8_t exchange[16]; /* EXCHANGE: key of the row; empty bytes delete it */
             dp_hash keep
                 [3]; /* PENDING, EXCHANGE: objects that the row needs; zero if none. The objects that the

@@ -1,5 +1,5 @@
 /* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c, node_open.c
- * and node_route.c (messages), proof.c (of double votes), chain.c (records), round.c, tell.c, wish.c, close.c, propose.c
+ * and node_route.c (messages), proof.c (of double votes), fork.c, chain.c (records), round.c, tell.c, wish.c, close.c, propose.c
  * and config_part.c (the voter's side of a round), pending.c,
  * load.c and train.c (the trainer's side), catchup.c, node_view.c. */
 #ifndef DP_GOSSIP_NODE_INTERNAL_H
@@ -9,6 +9,7 @@
 #include "base/trainer_msg.h"
 #include "gossip/commit.h"
 #include "gossip/deadline.h"
+#include "gossip/fork.h"
 #include "gossip/links.h"
 #include "gossip/members.h"
 #include "gossip/mix.h"
@@ -28,7 +29,7 @@ enum {
     DP_CKPTS_MAX = 4,     /* own checkpoints remembered */
     DP_PENDING_ROW_MAX = 512,
     DP_PROOF_ROW_HEAD = 1 + 32,
-    DP_PROOF_ROW_MAX = DP_PROOF_ROW_HEAD + 2 + 2 * (1 + DP_VOTE_BYTES),
+    DP_PROOF_ROW_MAX = 1 + 2 + 2 * DP_FORK_BYTES_MAX,
     DP_OFFERS_MAX = 32, /* candidates for the vote */
     DP_REMOVES_MAX = 8,
     DP_FENCES_MAX = 8,
@@ -222,9 +223,13 @@ typedef struct dp_catchup {
     dp_time dials_at;
 } dp_catchup;
 
-/* Of a double vote; empty while row_size is 0. */
+_Static_assert((int)DP_PROOF_ROW_MAX >=
+                   (int)(DP_PROOF_ROW_HEAD + DP_MSG_HEAD_BYTES + 2 * (1 + DP_VOTE_BYTES)),
+               "both forms fit");
+
+/* Of a double vote, or of two FORKs of one slot; empty while row_size is 0. */
 typedef struct dp_proof {
-    dp_peer culprit;
+    dp_peer culprit; /* zero for FORKs */
     size_t row_size;
     uint8_t row[DP_PROOF_ROW_MAX];
     uint32_t op; /* of the DP_STORE_PROOF under way, 0: none */
@@ -267,6 +272,8 @@ struct dp_node {
     dp_train train;
     dp_catchup catchup;
     dp_proof proof;
+    dp_forks *forks;
+    bool reopening; /* DP_DO_REOPEN was asked for */
     dp_map held_map;
     dp_held *held;
     dp_remove own_remove;
@@ -287,6 +294,8 @@ void dp_node_unhold(dp_node *node, const dp_hash *root);
 bool dp_node_is_voter(const dp_node *node);
 /* Exchanges of this peer up to this incarnation are void, by a decided record. */
 void dp_node_fence(dp_node *node, const dp_peer *peer, uint64_t incarnation);
+/* Everything anew from the store: the base has changed under all parts. */
+void dp_node_reopen(dp_node *node);
 /* Index of a linked or known member in the table, or DP_MEMBER_NONE. */
 uint32_t dp_node_member_index(const dp_node *node, const dp_peer *peer);
 
@@ -303,6 +312,23 @@ bool dp_proof_stored(dp_node *node, uint32_t op, dp_status status);
 void dp_proof_tick(dp_node *node);
 void dp_proof_tell(dp_node *node, const dp_peer *to);
 void dp_proof_repeat(dp_node *node);
+
+/* Two FORKs of one slot. */
+void dp_proof_forks(dp_node *node, const dp_fork_record *own, const dp_fork_record *other);
+
+/* fork.c */
+/* This record has become the head. */
+void dp_fork_applied(dp_node *node, const dp_record *record, const dp_hash *hash, dp_view bytes);
+/* A FORK record from anywhere; from: who gave it, NULL for the own order. */
+dp_status dp_fork_take(dp_node *node, dp_view bytes, const dp_peer *from);
+dp_status dp_fork_message(dp_node *node, dp_view message, const dp_peer *from);
+dp_status dp_fork_restore_other(dp_node *node, dp_view bytes);
+/* A chain that is known not to be ours, or not to go on. */
+bool dp_fork_elsewhere(const dp_node *node, uint64_t tag);
+bool dp_fork_stored(dp_node *node, uint32_t op, dp_status status);
+void dp_fork_tick(dp_node *node);
+void dp_fork_tell(dp_node *node, const dp_peer *to);
+void dp_fork_repeat(dp_node *node);
 
 /* chain.c */
 dp_ring_row *dp_chain_row(const dp_node *node, uint64_t round);
@@ -363,6 +389,8 @@ uint32_t dp_round_held(const dp_node *node, uint32_t *chosen);
 /* config_part.c */
 /* Removals, fences and voters that are due, into a draft whose admissions and head stand. */
 void dp_config_draft(const dp_node *node, dp_record *draft);
+/* In order of peer. */
+void dp_config_add_voter(dp_config_part *config, const dp_voter_entry *entry);
 bool dp_config_may_stand_alone(const dp_node *node);
 /* A CONFIG record is worth it now. */
 bool dp_config_due(dp_node *node);

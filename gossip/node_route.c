@@ -13,7 +13,7 @@ static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
 
     DP_TRY(dp_vote_msg_read(bytes, &msg));
     if (!dp_hash_equal(&msg.vote.fork, &node->ledger.fork)) {
-        return DP_DENIED;
+        return DP_OK; /* Of another fork; who is on it hears of ours in its time. */
     }
     if (msg.vote.slot <=
         node->ledger.slot) { /* Whoever asks about a decided slot gets the decision. */
@@ -161,6 +161,8 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
         return on_decide(node, bytes, &peer);
     case DP_MSG_PROOF:
         return dp_proof_message(node, bytes);
+    case DP_MSG_FORK:
+        return dp_fork_message(node, bytes, &peer);
     case DP_MSG_RECORDS_GET:
         return on_records_get(node, bytes, &peer);
     case DP_MSG_RECORDS:

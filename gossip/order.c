@@ -53,11 +53,107 @@ static dp_status revoke(dp_node *node, const dp_order *order)
                             node->round->n_removes);
 }
 
+/* ---- fork ---- */
+
+/* Voters of the fork: this node, then whoever offers on this very head and is alive; an odd number of them. */
+static uint32_t choose_voters(dp_node *node, dp_record *draft)
+{
+    dp_config_part *config = &draft->config;
+    const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &node->self);
+    dp_voter_entry own = {.voter = {.peer = node->self}};
+
+    memcpy(own.voter.key, node->config.vote_public_key, sizeof own.voter.key);
+    if (node->config.has_vote_key && !node->commit->key_lost && entry != NULL &&
+        (entry->caps & DP_CAP_VOTE) != 0 && !dp_peer_equal(&node->proof.culprit, &node->self) &&
+        dp_voter_ok_sign(&node->config.crypto, &node->run, &node->ledger.head, own.voter.key,
+                         own.signature)) {
+        dp_config_add_voter(config, &own);
+    }
+    for (uint32_t i = 0; i < node->round->n_offers; i++) {
+        const dp_voter_ok_msg *offer = &node->round->offers[i];
+        const uint32_t index = dp_node_member_index(node, &offer->peer);
+        const dp_roster_entry *other = dp_ledger_member(&node->ledger, &offer->peer);
+        if (config->n_voters == node->ledger.voters_max || index == DP_MEMBER_NONE || index == 0 ||
+            dp_members_at(node->members, index)->state != DP_MEMBER_ALIVE || other == NULL ||
+            (other->caps & DP_CAP_VOTE) == 0 || dp_node_revoked(node, &offer->peer) ||
+            dp_peer_equal(&node->proof.culprit, &offer->peer)) {
+            continue;
+        }
+        dp_voter_entry next = {.voter = {.peer = offer->peer}};
+        memcpy(next.voter.key, offer->key, sizeof next.voter.key);
+        memcpy(next.signature, offer->signature, sizeof next.signature);
+        dp_config_add_voter(config, &next);
+    }
+    if (config->n_voters % 2 == 0 && config->n_voters > 0) { /* Not this node, if it is there. */
+        uint32_t out = config->n_voters - 1;
+        out -= dp_peer_equal(&config->voters[out].voter.peer, &node->self) ? 1 : 0;
+        memmove(&config->voters[out], &config->voters[out + 1],
+                (config->n_voters - out - 1) * sizeof config->voters[0]);
+        config->n_voters--;
+    }
+    return config->n_voters;
+}
+
+static dp_status fork_chain(dp_node *node, const dp_order *order)
+{
+    dp_record *draft = &node->round->draft;
+    uint8_t room[DP_FORK_BYTES_MAX];
+    dp_view bytes;
+
+    if (!has_root(node)) {
+        return dp_why_set(order->why, DP_DENIED,
+                          "the run's root key is not here: it is on the node that created the run");
+    }
+    if (!node->halted && node->mode != DP_MODE_GOSSIP) {
+        return dp_why_set(order->why, DP_EXISTS,
+                          "nothing calls for it: this node hears a majority of the voters, or does "
+                          "not know yet whether it does");
+    }
+    if (!node->train.has_theta || node->train.applied != node->ledger.round) {
+        return dp_why_set(order->why, DP_AGAIN,
+                          "the state of round %llu, from which all would go on, is not here",
+                          (unsigned long long)node->ledger.round);
+    }
+    memset(draft, 0, sizeof *draft);
+    draft->kind = DP_RECORD_FORK;
+    draft->run = node->run;
+    draft->fork = node->ledger.fork;
+    draft->slot = node->ledger.slot + 1;
+    draft->prev = node->ledger.head;
+    draft->time_ms = node->wall_ms > node->ledger.time_ms ? node->wall_ms : node->ledger.time_ms;
+    draft->has_config = true;
+    if (node->halted && !dp_peer_is_zero(&node->proof.culprit)) { /* Who voted twice is put out. */
+        dp_remove *remove = &draft->config.removes[0];
+        *remove = (dp_remove){.peer = node->proof.culprit, .reason = DP_REMOVE_REVOKED};
+        memcpy(remove->by.bytes, node->ledger.root_key, sizeof remove->by.bytes);
+        draft->config.n_removes = 1;
+        if (!dp_remove_sign(remove, &node->config.crypto, DP_KEY_ROOT, &node->run)) {
+            return dp_why_set(order->why, DP_DENIED, "the root key did not sign");
+        }
+    }
+    const uint32_t n_voters = choose_voters(node, draft);
+    if (n_voters == 0) {
+        return dp_why_set(order->why, DP_AGAIN, "nobody here may vote");
+    }
+    DP_TRY(dp_record_encode(draft, room, sizeof room, &bytes));
+    if (!dp_fork_sign(&node->config.crypto, room, bytes.size)) {
+        return dp_why_set(order->why, DP_DENIED, "the root key did not sign");
+    }
+    const dp_status status = dp_fork_take(node, bytes, NULL);
+    return dp_why_set(order->why, status,
+                      status == DP_OK
+                          ? "%u voters go on after round %llu"
+                          : "a chain with %u voters after round %llu does not hold here",
+                      n_voters, (unsigned long long)node->ledger.round);
+}
+
 dp_status dp_order_obey(dp_node *node, const dp_order *order)
 {
     switch (order->kind) {
     case DP_ORDER_REVOKE:
         return revoke(node, order);
+    case DP_ORDER_FORK:
+        return fork_chain(node, order);
     }
     return dp_why_set(order->why, DP_UNSUPPORTED, "an order of kind %d", (int)order->kind);
 }

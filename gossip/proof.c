@@ -1,7 +1,8 @@
 /* Proof that a voter signed two records in one ballot (review, A12): checked by anybody, kept on disk, given to whoever asks;
  * who holds one decides nothing more on this fork.
  *
- * Row: u8 version 1 | 32 culprit | PROOF message. Whom a vote is of is not signed in it, so the key decides: any voter of the
+ * Row: u8 form 1 | 32 culprit | PROOF message; or, of two FORKs of one slot, u8 form 2 | u16 size | FORK record | FORK
+ * record, the own one first. Whom a vote is of is not signed in it, so the key decides: any voter of the
  * chain as known here under whose key both signatures hold. A former voter's key accuses nobody, lest who was put out can
  * stop the run. */
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "base/assert.h"
 #include "gossip/node_internal.h"
 
-enum { ROW_VERSION = 1 };
+enum { FORM_VOTES = 1, FORM_FORKS = 2 };
 
 static bool contradict(const dp_vote *a, const dp_vote *b)
 {
@@ -45,6 +46,11 @@ static dp_status check(const dp_node *node, dp_view message, uint32_t *culprit)
     return *culprit == DP_NOBODY ? DP_BADSIG : DP_OK;
 }
 
+static bool is_votes(const dp_proof *proof)
+{
+    return proof->row_size > 0 && proof->row[0] == FORM_VOTES;
+}
+
 static void halt(dp_node *node)
 {
     node->halted = true;
@@ -53,7 +59,7 @@ static void halt(dp_node *node)
     action->u.note = (dp_note){.code = DP_NOTE_REJECTED,
                                .round = node->ledger.slot + 1,
                                .peer = node->proof.culprit,
-                               .cause = "voted twice"};
+                               .cause = is_votes(&node->proof) ? "voted twice" : "two forks"};
 }
 
 static void write_row(dp_node *node)
@@ -77,7 +83,7 @@ static void take(dp_node *node, uint32_t culprit, dp_view message)
     dp_writer writer = dp_writer_of(proof->row, sizeof proof->row);
 
     proof->culprit = node->ledger.voters[culprit].peer;
-    dp_write_u8(&writer, ROW_VERSION);
+    dp_write_u8(&writer, FORM_VOTES);
     dp_write_bytes(&writer, proof->culprit.bytes, sizeof proof->culprit.bytes);
     dp_write_view(&writer, message);
     dp_assert(!writer.full);
@@ -113,16 +119,59 @@ dp_status dp_proof_message(dp_node *node, dp_view message)
     return DP_OK;
 }
 
+void dp_proof_forks(dp_node *node, const dp_fork_record *own, const dp_fork_record *other)
+{
+    dp_proof *proof = &node->proof;
+    dp_writer writer = dp_writer_of(proof->row, sizeof proof->row);
+
+    if (node->halted) {
+        return;
+    }
+    dp_write_u8(&writer, FORM_FORKS);
+    dp_write_u16(&writer, (uint16_t)own->size);
+    dp_write_bytes(&writer, own->bytes, own->size);
+    dp_write_bytes(&writer, other->bytes, other->size);
+    dp_assert(!writer.full);
+    proof->row_size = writer.size;
+    halt(node);
+    write_row(node);
+}
+
+/* The other FORK is met again as it was met first, if the own one is still ours. */
+static dp_status restore_forks(dp_node *node, dp_view row)
+{
+    dp_reader reader = dp_reader_of(row);
+
+    dp_read_u8(&reader);
+    const dp_view own = dp_read_view(&reader, dp_read_u16(&reader));
+    const dp_view other = dp_read_view(&reader, dp_reader_left(&reader));
+    DP_TRY(dp_reader_finish(&reader));
+    const dp_hash hash = dp_record_hash(own);
+    const dp_hash id = dp_fork_id(&node->ledger, &hash);
+    if (!dp_hash_equal(&id, &node->ledger.fork) || row.size > sizeof node->proof.row) {
+        return DP_OK;
+    }
+    memcpy(node->proof.row, row.data, row.size);
+    node->proof.row_size = row.size;
+    return dp_fork_restore_other(node, other);
+}
+
 dp_status dp_proof_restore(dp_node *node, dp_view row)
 {
     dp_proof *proof = &node->proof;
     uint32_t culprit = 0;
 
-    if (row.size < DP_PROOF_ROW_HEAD || row.size > sizeof proof->row) {
+    if (row.size < DP_PROOF_ROW_HEAD) {
         return DP_BADMSG;
     }
-    if (row.data[0] != ROW_VERSION) {
+    if (row.data[0] == FORM_FORKS) {
+        return restore_forks(node, row);
+    }
+    if (row.data[0] != FORM_VOTES) {
         return DP_VERSION;
+    }
+    if (row.size > sizeof proof->row) {
+        return DP_BADMSG;
     }
     const dp_status status = check(
         node, dp_view_of(row.data + DP_PROOF_ROW_HEAD, row.size - DP_PROOF_ROW_HEAD), &culprit);
@@ -164,8 +213,10 @@ void dp_proof_tick(dp_node *node)
 
 void dp_proof_tell(dp_node *node, const dp_peer *to)
 {
-    if (node->halted) {
+    if (node->halted && is_votes(&node->proof)) {
         dp_node_send(node, to, message_of(&node->proof));
+    } else if (node->halted) {
+        dp_fork_tell(node, to);
     }
 }
 
@@ -175,7 +226,7 @@ void dp_proof_repeat(dp_node *node)
     for (uint32_t i = 1; node->halted && i < dp_members_count(node->members); i++) {
         const dp_member *member = dp_members_at(node->members, i);
         if (member->linked && !(member->has_summary && member->summary.mode == DP_MODE_HALTED)) {
-            dp_node_send(node, &member->peer, message_of(&node->proof));
+            dp_proof_tell(node, &member->peer);
         }
     }
 }

@@ -112,6 +112,9 @@ dp_status dp_record_encode(const dp_record *record, uint8_t *out, size_t capacit
     if (record->has_config) {
         write_config(&writer, &record->config);
     }
+    if (record->kind == DP_RECORD_FORK) {
+        dp_write_bytes(&writer, record->root_signature, sizeof record->root_signature);
+    }
     return dp_writer_finish(&writer, bytes);
 }
 
@@ -275,7 +278,8 @@ dp_status dp_record_decode(dp_record *record, dp_view bytes)
     }
     const uint8_t kind = dp_read_u8(&reader);
     const uint8_t flags = dp_read_u8(&reader);
-    if ((kind != DP_RECORD_ROUND && kind != DP_RECORD_CONFIG) || flags > 1) {
+    if ((kind != DP_RECORD_ROUND && kind != DP_RECORD_CONFIG && kind != DP_RECORD_FORK) ||
+        flags > 1) {
         return DP_BADMSG;
     }
     record->kind = (dp_record_kind)kind;
@@ -300,6 +304,9 @@ dp_status dp_record_decode(dp_record *record, dp_view bytes)
         !(read_admits(&reader, &record->config) && read_removes(&reader, &record->config) &&
           read_voters(&reader, &record->config))) {
         return DP_BADMSG;
+    }
+    if (record->kind == DP_RECORD_FORK) {
+        dp_read_bytes(&reader, record->root_signature, sizeof record->root_signature);
     }
     return dp_reader_finish(&reader);
 }

@@ -10,7 +10,7 @@
  *    67  u64  slot
  *    75  32   prev: hash of the record of slot - 1; run id for slot 1
  *   107  u64  time, unix ms
- *   115       body of a ROUND; nothing for a CONFIG
+ *   115       body of a ROUND; nothing for a CONFIG or a FORK
  * Body of a ROUND:
  *        u64 round t | 32 base | 32 state root after round t-1 | u32 alpha Q16 | u64 T, tokens so far
  *        | u128 W | u128 M, clip median
@@ -26,6 +26,8 @@
  *        | u8 n voters, 0 for no change, then {32 peer | 32 vote key | u8 kept | 64 VOTER_OK signature, zero if kept}:
  *          peers rising
  *
+ * Last in a FORK: 64 signature of all bytes before by the root key, domain "dpnode/fork/1".
+ *
  * A certificate: u32 ballot | u8 n | n times {u8 voter, 64 signature of ACCEPTED}, voter indexes rising, by the voters of
  * the record's slot (their index is their place in the ledger's list, which is in peer order). */
 #ifndef DP_GOSSIP_RECORD_H
@@ -40,6 +42,9 @@ enum {
     DP_CONFIG_ADMIT_MAX = 8,
     DP_CONFIG_REMOVE_MAX = 8,
     DP_CONFIG_FENCE_MAX = 8,
+    DP_FORK_REMOVES_MAX = 1, /* by order of this program */
+    DP_FORK_BYTES_MAX =
+        115 + 4 + DP_FORK_REMOVES_MAX * 137 + DP_VOTERS_MAX * (32 + 32 + 1 + 64) + 64,
     DP_CERT_OF_RECORD_BYTES_MAX = 5 + DP_VOTERS_MAX * 65
 };
 #define DP_TOKENS_MAX UINT32_MAX                    /* of one node in one round */
@@ -48,11 +53,14 @@ enum {
 typedef enum dp_record_kind {
     DP_RECORD_ROUND = 1,
     DP_RECORD_CONFIG = 2,
-    DP_RECORD_REWIND = 3, /* the others are reserved: decoded by no version yet */
+    DP_RECORD_REWIND = 3, /* reserved, as are MERGE and STOP: decoded by no version yet */
     DP_RECORD_MERGE = 4,
     DP_RECORD_FORK = 5,
     DP_RECORD_STOP = 6
 } dp_record_kind;
+
+/* A FORK is not voted: the root key signs it, and its certificate is the empty one (ballot 0, no seals). It names the voters
+ * of its successors, each with a VOTER_OK over prev, may put members out, and does nothing else; its hash is the id of the fork. */
 
 /* A trainer's claim for round t on this base; signed with its identity key, domain "dpnode/ready/1", over
  * run | fork | t | base | blob root | blob bytes | tokens | steps | carried | loss | state root. */
@@ -159,6 +167,7 @@ typedef struct dp_record {
     uint32_t n_late;
     dp_peer late[DP_LATE_MAX];
     dp_config_part config;
+    uint8_t root_signature[DP_SIGNATURE_BYTES]; /* FORK */
 } dp_record;
 
 typedef struct dp_cert_of_record {
@@ -226,6 +235,11 @@ typedef struct dp_vote {
 bool dp_vote_sign(dp_vote *vote, const dp_crypto *crypto, const dp_run_id *run);
 bool dp_vote_verify(const dp_vote *vote, const dp_crypto *crypto, const dp_run_id *run,
                     const uint8_t vote_key[DP_PUBLIC_KEY_BYTES]);
+
+/* bytes: a FORK record; signs and fills in its last 64 bytes. False without the root key. */
+bool dp_fork_sign(const dp_crypto *crypto, uint8_t *bytes, size_t size);
+bool dp_fork_verify(const dp_crypto *crypto, dp_view bytes,
+                    const uint8_t root[DP_PUBLIC_KEY_BYTES]);
 
 /* Is cert a majority of these voters for this record in this slot? */
 bool dp_cert_verify(const dp_cert_of_record *cert, const dp_crypto *crypto, const dp_run_id *run,

@@ -240,3 +240,23 @@ bool dp_vote_verify(const dp_vote *vote, const dp_crypto *crypto, const dp_run_i
     return crypto->verify(crypto->context, vote_key, vote_domain, vote_bytes(vote, run, room),
                           vote->signature);
 }
+
+/* ---- FORK ---- */
+
+static const char fork_domain[] = "dpnode/fork/1";
+
+bool dp_fork_sign(const dp_crypto *crypto, uint8_t *bytes, size_t size)
+{
+    dp_assert(size > DP_SIGNATURE_BYTES);
+    return crypto->sign(crypto->context, DP_KEY_ROOT, fork_domain,
+                        dp_view_of(bytes, size - DP_SIGNATURE_BYTES),
+                        bytes + size - DP_SIGNATURE_BYTES);
+}
+
+bool dp_fork_verify(const dp_crypto *crypto, dp_view bytes, const uint8_t root[DP_PUBLIC_KEY_BYTES])
+{
+    return bytes.size > DP_SIGNATURE_BYTES &&
+           crypto->verify(crypto->context, root, fork_domain,
+                          dp_view_of(bytes.data, bytes.size - DP_SIGNATURE_BYTES),
+                          bytes.data + bytes.size - DP_SIGNATURE_BYTES);
+}

@@ -5,6 +5,12 @@
 #include "base/assert.h"
 #include "gossip/node_internal.h"
 
+/* Then whoever holds the root key may want to know who could vote. */
+static bool needs_fork(const dp_node *node)
+{
+    return node->halted || !dp_beat_quorum(&node->beat);
+}
+
 static bool may_offer(const dp_node *node)
 {
     const uint32_t index = dp_ledger_voter(&node->ledger, &node->self);
@@ -16,8 +22,9 @@ static bool may_offer(const dp_node *node)
            node->train.applied ==
                node->ledger.round && /* A voter can give back every state from its own on. */
            uptime >= (uint64_t)node->manifest.voter_uptime_s * DP_SECOND &&
-           (index == DP_NOBODY || memcmp(node->ledger.voters[index].key,
-                                         node->config.vote_public_key, DP_PUBLIC_KEY_BYTES) != 0);
+           (index == DP_NOBODY || needs_fork(node) ||
+            memcmp(node->ledger.voters[index].key, node->config.vote_public_key,
+                   DP_PUBLIC_KEY_BYTES) != 0);
 }
 
 static void tell_offer(dp_node *node)
@@ -32,7 +39,11 @@ static void tell_offer(dp_node *node)
     if (dp_voter_ok_sign(&node->config.crypto, &node->run, &offer.head, offer.key,
                          offer.signature)) {
         dp_voter_ok_msg_write(&writer, &offer);
-        dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
+        if (needs_fork(node)) {
+            dp_node_send_all(node, dp_view_of(writer.data, writer.size));
+        } else {
+            dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
+        }
     }
 }
 
@@ -129,5 +140,6 @@ void dp_round_repeat(dp_node *node)
     tell_offer(node);
     ask_for_fence(node);
     dp_proof_repeat(node);
+    dp_fork_repeat(node);
     dp_wish_repeat(node);
 }

@@ -8,6 +8,7 @@
 
 typedef struct dp_valid {
     const dp_ledger *ledger; /* chain up to the slot before */
+    dp_view bytes;           /* of the record; only for a FORK, whose signature covers them */
     const dp_crypto *crypto;
     const dp_admission *admission;
     dp_admitted *admitted; /* filled in the order of the record's admissions: DP_CONFIG_ADMIT_MAX */
@@ -17,6 +18,10 @@ typedef struct dp_valid {
  * text) says why. The energies are taken from the record: a voter compares them with the blobs before it votes. */
 DP_MUST dp_status dp_valid_record(const dp_valid *valid, const dp_record *record,
                                   const char **cause);
+
+/* What of a FORK can be judged from any slot of its chain at or after prev: signature and voters; every voter ever admitted
+ * counts as a member. */
+DP_MUST dp_status dp_valid_fork(const dp_valid *valid, const dp_record *record, const char **cause);
 
 /* Fill w, clip, q, W, M and the token count of a ROUND record whose peers, claims, energies and late list stand. */
 void dp_valid_fill(const dp_ledger *ledger, dp_record *record);

@@ -85,6 +85,48 @@ dp_status dp_chain_append(dp_store *store, const dp_hash *run, const dp_chain_ro
     return dp_store_atomically(store, append_body, &append);
 }
 
+struct fork {
+    struct append append;
+    uint64_t round;
+};
+
+static dp_status fork_body(dp_store *store, void *context)
+{
+    static const char drop_sql[] = "DELETE FROM record WHERE run=? AND slot>=?";
+    static const char ckpt_sql[] = "DELETE FROM ckpt WHERE run=? AND round>?";
+    struct fork *fork = (struct fork *)context;
+    dp_query drop = dp_query_of(&store->meta, drop_sql);
+    dp_bind_hash(&drop, fork->append.run);
+    dp_bind_u64(&drop, fork->append.row->slot);
+    DP_TRY(dp_query_run(&drop));
+    dp_query ckpt = dp_query_of(&store->meta, ckpt_sql);
+    dp_bind_hash(&ckpt, fork->append.run);
+    dp_bind_u64(&ckpt, fork->round);
+    DP_TRY(dp_query_run(&ckpt));
+    return append_body(store, &fork->append);
+}
+
+dp_status dp_chain_fork(dp_store *store, const dp_hash *run, const dp_chain_row *row,
+                        uint64_t round, uint64_t *dropped)
+{
+    if (row->record.size > DP_CHAIN_RECORD_MAX || row->cert.size > DP_CHAIN_CERT_MAX ||
+        row->slot > INT64_MAX || round > INT64_MAX) {
+        return DP_TOOBIG;
+    }
+    dp_chain_tip head = {0};
+    const dp_status found = dp_chain_head(store, run, &head);
+    if (found != DP_OK && found != DP_NOTFOUND) {
+        return found;
+    }
+    if (row->slot == 0 || row->slot > head.slot + 1) {
+        return DP_BADARG;
+    }
+    struct fork fork = {.append = {.run = run, .row = row}, .round = round};
+    DP_TRY(dp_store_atomically(store, fork_body, &fork));
+    *dropped = head.slot + 1 - row->slot;
+    return DP_OK;
+}
+
 static dp_status read_row(dp_query *query, dp_chain_row *row)
 {
     DP_TRY(dp_column_check(query, 0, 4));

@@ -26,6 +26,10 @@ typedef struct dp_chain_tip {
  * A slot that is there with the same record bytes: DP_OK, whatever the certificate; with other bytes: DP_DIVERGED.
  * A gap: DP_BADARG. DP_TOOBIG. */
 DP_MUST dp_status dp_chain_append(dp_store *store, const dp_hash *run, const dp_chain_row *row);
+/* The record of row takes its slot and is the head: what stood there and after it goes, and so do the checkpoints of rounds
+ * above round, in the same transaction; *dropped records went. slot must be at most head + 1. DP_BADARG, DP_TOOBIG. */
+DP_MUST dp_status dp_chain_fork(dp_store *store, const dp_hash *run, const dp_chain_row *row,
+                                uint64_t round, uint64_t *dropped);
 /* DP_NOTFOUND: the chain is empty. */
 DP_MUST dp_status dp_chain_head(dp_store *store, const dp_hash *run, dp_chain_tip *head);
 /* Appends to record and cert (either may be NULL); hash may be NULL. DP_NOTFOUND; DP_CORRUPT: the row fails its

@@ -128,6 +128,9 @@ static bool goes_on(const dp_vote_row *saved, const dp_vote_row *next)
         (next->accepted == DP_VOTE_ROW_NONE && next->record.size > 0)) {
         return false;
     }
+    if (memcmp(next->place, saved->place, DP_HASH_BYTES) != 0) {
+        return true; /* Another fork of the chain: its slots have votes of their own. */
+    }
     if (next->slot != saved->slot) {
         return next->slot > saved->slot;
     }

@@ -25,7 +25,8 @@ typedef struct dp_vote_row {
     int64_t promised; /* Ballot, or DP_VOTE_ROW_NONE. */
     int64_t accepted; /* Ballot of record, or DP_VOTE_ROW_NONE; then record is empty. */
     uint8_t place
-        [DP_VOTE_ROW_PLACE_BYTES]; /* Where in the chain the slot is, as the caller writes it; not judged. */
+        [DP_VOTE_ROW_PLACE_BYTES]; /* Where in the chain the slot is, as the caller writes it. The first 32 bytes
+                                      name the fork: votes of two forks are not compared. The rest is not judged. */
     dp_view record;
 } dp_vote_row;
 

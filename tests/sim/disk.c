@@ -216,6 +216,22 @@ static void append_record(dp_disk *disk, dp_disk_write *write)
     }
 }
 
+/* The record takes its slot; what came after it goes, and the checkpoints of later rounds. */
+static void fork_records(dp_disk *disk, dp_disk_write *write)
+{
+    uint32_t kept = 0;
+
+    drop_records(disk, (uint32_t)write->row.slot - 1);
+    append_record(disk, write);
+    for (uint32_t i = 0; i < disk->n_checkpoints; i++) {
+        const dp_disk_checkpoint checkpoint = disk->checkpoints[i];
+        if (checkpoint.round <= write->round) {
+            disk->checkpoints[kept++] = checkpoint;
+        }
+    }
+    disk->n_checkpoints = kept;
+}
+
 /* What only the replaced row needed goes with it. */
 static void let_go(dp_disk *disk, const uint32_t keep[3])
 {
@@ -310,6 +326,8 @@ static void perform(dp_disk *disk, dp_disk_write *write)
     } else if (write->row_kind == DP_STORE_PENDING) {
         replace_row(disk, &disk->pending, write);
         back_up(disk);
+    } else if (write->row_kind == DP_STORE_FORK) {
+        fork_records(disk, write);
     } else if (write->row_kind == DP_STORE_PROOF) {
         replace_row(disk, &disk->proof, write);
     } else {

@@ -168,7 +168,8 @@ static void do_store(dp_host *host, const dp_action *action)
             }
         }
     }
-    if (action->u.store.kind == DP_STORE_DECIDED) {
+    if (action->u.store.kind == DP_STORE_DECIDED || action->u.store.kind == DP_STORE_FORK) {
+        write.round = action->u.store.round;
         write.record = (dp_disk_record){.data = copy_of(bytes, action->u.store.cert),
                                         .record_size = (uint32_t)bytes.size,
                                         .cert_size = (uint32_t)action->u.store.cert.size};
@@ -275,6 +276,9 @@ static void perform(dp_host *host, const dp_action *action)
     case DP_DO_NOTE:
         do_note(host, action);
         break;
+    case DP_DO_REOPEN:
+        host->reopen = true;
+        break;
     case DP_DO_HALT:
         dp_sim_fail(sim, "S1", host->index, "the node halted: %s",
                     action->u.note.cause == NULL ? "" : action->u.note.cause);
@@ -303,6 +307,14 @@ void dp_host_event(dp_host *host, dp_event *event)
         dp_host_crash(host, dp_rng_below(&sim->crash_rng, 4) != 0);
         host->restart_at =
             sim->now_us + 20000 + dp_rng_below(&sim->crash_rng, sim->plan.away_us_max);
+        dp_sim_push(sim, &(dp_occasion){
+                             .at_us = host->restart_at, .kind = DP_ON_BOOT, .node = host->index});
+        return;
+    }
+    if (host->reopen) { /* As a crash: what is durable is all that is left. */
+        host->reopen = false;
+        dp_host_crash(host, true);
+        host->restart_at = sim->now_us + 1000;
         dp_sim_push(sim, &(dp_occasion){
                              .at_us = host->restart_at, .kind = DP_ON_BOOT, .node = host->index});
         return;
@@ -400,6 +412,7 @@ void dp_host_boot(dp_host *host)
     host->restart_at = 0;
     host->tick_at = UINT64_MAX;
     host->crash_now = false;
+    host->reopen = false;
     restore_rows(host);
     dp_oracle_booted(host);
     dp_host_event(host, &(dp_event){.type = DP_EV_START});

@@ -83,6 +83,7 @@ typedef struct dp_host {
     dp_hash pending_root; /* of the publication in the trainer */
     dp_rng rng;           /* seeds of nodes, pace of the trainer */
     bool crash_now;       /* the process dies before its next action */
+    bool reopen;          /* its node asked to be opened anew */
 } dp_host;
 
 DP_MUST dp_status dp_host_open(dp_host *host, struct dp_sim *sim, uint32_t index);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What takes the root key: a member is put out."""
+"""What takes the root key: a member is put out; the chain is begun anew after the loss of a majority."""
 
 import os
+import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -44,6 +45,32 @@ class Orders(SystemTest):
         before = first.run()["round"]
         wait_for(lambda: first.run()["round"] >= before + 3, 30, "rounds without it")
         self.assertEqual(first.run()["members"], 2)
+
+    def test_after_the_loss_of_a_majority_the_root_key_goes_on_and_who_returns_follows(self):
+        first, second, third = self.run_of_three()
+        self.fails("E0123", 77, first.ask, "run", "fork", "--yes")  # Nothing calls for it.
+        wait_for(lambda: first.run()["round"] >= 4, 30, "some rounds")
+        for lost in (second, third):
+            lost.signal_all(signal.SIGKILL)
+            lost.process.wait()
+        wait_for(lambda: first.ask("status")["state"] == "gossip", 20, "it misses the others")
+        self.fails("E0122", 64, first.ask, "run", "fork")
+        before = first.run()
+        pid = first.ask("status")["pid"]
+        told = first.ask("run", "fork", "--yes")
+        self.assertEqual(told["round"], before["round"])
+        wait_for(lambda: first.answers() and first.run().get("round", 0) >= before["round"] + 3, 40, "rounds alone")
+        self.assertEqual(first.run()["voters"], 1)
+        self.assertEqual(first.ask("status")["pid"], pid)  # A new life in the same process.
+        second.start()
+        third.start()
+        wait_for(lambda: all(n.answers() and n.run().get("voters") == 3 and n.ask("status")["state"] == "training"
+                             for n in (first, second, third)), 60, "three voters again")
+
+        def same_root():
+            runs = [n.run() for n in (first, second, third)]
+            return len({(r["applied"], r["state_root"]) for r in runs}) == 1
+        wait_for(same_root, 30, "all hold one state")
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ typedef struct kit_node {
     dp_action restore;   /* last DP_DO_TRAINER_RESTORE */
     uint32_t restores;
     bool deaf;       /* gets no messages */
+    bool reopens;    /* its node wants to be opened anew */
     bool mute_blobs; /* its blobs cannot be fetched */
 } kit_node;
 
@@ -66,6 +67,7 @@ typedef struct kit_world {
     dp_actions *actions;
     dp_hash root_of_round[KIT_RECORDS];
     dp_hash head_of_slot[KIT_RECORDS];
+    bool forked;          /* two chains: what holds within one is not compared */
     uint64_t state_bytes; /* what a state is said to weigh; a blob has 8 */
     uint32_t states_fetched;
     bool mute_states; /* nobody gives one */
@@ -168,6 +170,17 @@ static inline void kit_cut(kit_world *world, uint32_t a, uint32_t b)
     }
 }
 
+static inline void kit_append(kit_node *node, const dp_action *action)
+{
+    kit_record *record = &node->records[action->u.store.slot];
+
+    record->record = kit_copy(action->u.store.bytes);
+    record->record_size = action->u.store.bytes.size;
+    record->cert_size = action->u.store.cert.size;
+    memcpy(record->cert, action->u.store.cert.data, record->cert_size);
+    node->slots = action->u.store.slot;
+}
+
 static inline void kit_store(kit_world *world, kit_node *node, const dp_action *action)
 {
     const dp_view bytes = action->u.store.bytes;
@@ -190,18 +203,24 @@ static inline void kit_store(kit_world *world, kit_node *node, const dp_action *
         const uint64_t slot = action->u.store.slot;
         assert_int_equal(slot, node->slots + 1);
         assert_true(slot < KIT_RECORDS);
-        if (!dp_hash_is_zero(&world->head_of_slot[slot])) { /* S1 */
+        if (!dp_hash_is_zero(&world->head_of_slot[slot]) && !world->forked) { /* S1 */
             assert_true(dp_hash_equal(&world->head_of_slot[slot], &hash));
         }
         world->head_of_slot[slot] = hash;
-        kit_record *record = &node->records[slot];
-        record->record = kit_copy(bytes);
-        record->record_size = bytes.size;
-        record->cert_size = action->u.store.cert.size;
-        memcpy(record->cert, action->u.store.cert.data, record->cert_size);
-        node->slots = slot;
+        kit_append(node, action);
         break;
     }
+    case DP_STORE_FORK:
+        world->forked = true;
+        assert_in_range(action->u.store.slot, 1, node->slots + 1);
+        while (node->slots >= action->u.store.slot) {
+            free(node->records[node->slots--].record);
+        }
+        kit_append(node, action);
+        if (node->saved_round > action->u.store.round) {
+            node->saved_round = 0;
+        }
+        break;
     case DP_STORE_PROOF:
         free(node->proof);
         node->proof = kit_copy(bytes);
@@ -229,7 +248,7 @@ static inline void kit_apply(kit_world *world, kit_node *node, const dp_action *
     node->round = action->u.apply.round;
     node->settles[action->u.apply.settle]++;
     assert_true(node->round < KIT_RECORDS);
-    if (!dp_hash_is_zero(&world->root_of_round[node->round])) { /* S2 */
+    if (!dp_hash_is_zero(&world->root_of_round[node->round]) && !world->forked) { /* S2 */
         assert_true(dp_hash_equal(&world->root_of_round[node->round], &node->theta));
     }
     world->root_of_round[node->round] = node->theta;
@@ -347,6 +366,9 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
         break;
     case DP_DO_STORE:
         kit_store(world, node, action);
+        break;
+    case DP_DO_REOPEN:
+        node->reopens = true;
         break;
     case DP_DO_HANGUP:
         kit_cut(world, node->index, kit_index(&action->u.peer));
@@ -507,6 +529,28 @@ static inline void kit_kill(kit_world *world, uint32_t index)
     kit_drain(world);
 }
 
+/* Nodes that asked for it, with the links that they had. */
+static inline void kit_reopen(kit_world *world)
+{
+    for (uint32_t i = 0; i < world->n; i++) {
+        kit_node *node = &world->nodes[i];
+        bool linked[KIT_NODES];
+        if (!node->reopens) {
+            continue;
+        }
+        node->reopens = false;
+        memcpy(linked, node->linked, sizeof linked);
+        kit_kill(world, i);
+        kit_boot(world, i);
+        for (uint32_t k = 0; k < world->n; k++) {
+            if (linked[k]) {
+                kit_link(world, i, k);
+            }
+        }
+        kit_drain(world);
+    }
+}
+
 /* So much time passes: a step of training per KIT_STEP_MS, a tick whenever a node wants one. */
 static inline void kit_run_ms(kit_world *world, uint64_t ms)
 {
@@ -529,6 +573,7 @@ static inline void kit_run_ms(kit_world *world, uint64_t ms)
             }
         }
         kit_drain(world);
+        kit_reopen(world);
     }
 }
 
