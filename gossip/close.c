@@ -101,7 +101,7 @@ static const char *close_cause(dp_node *node)
         dp_time_reached(node->now, dp_time_after(round->enough_at, grace))) {
         return "grace";
     }
-    if (round->opened.us != 0 && held >= least &&
+    if (DP_MUTATION != 50 && round->opened.us != 0 && held >= least &&
         dp_time_reached(node->now,
                         dp_time_after(round->opened, dp_deadline_hard(&round->deadline)))) {
         return "deadline";
@@ -146,6 +146,10 @@ static void arm_bid(dp_node *node)
                                           dp_commit_distance(node->commit), round->bids);
 
     round->bid_at = dp_time_after(node->now, wait + dp_rng_below(&node->rng, wait / 4 + 1));
+#if DP_MUTATION == 19
+    round->bid_at =
+        dp_time_after(round->slot_opened, wait + dp_deadline_length(&round->deadline) * 3 / 2);
+#endif
 }
 
 static void close_round(dp_node *node)

@@ -35,9 +35,16 @@ bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VO
     return false;
 }
 
+/* A claim outlives a record that removes its author and closes no round. */
+static bool was_removed(const dp_node *node, const dp_peer *peer)
+{
+    return dp_node_revoked(node, peer) || (dp_ledger_find(&node->ledger, peer) != DP_NOBODY &&
+                                           dp_ledger_member(&node->ledger, peer) == NULL);
+}
+
 static bool may_list(const dp_node *node, const dp_claim *claim, const dp_hash *root)
 {
-    return !dp_node_revoked(node, &claim->ready.peer) && !claim->evidence && claim->held &&
+    return !was_removed(node, &claim->ready.peer) && !claim->evidence && claim->held &&
            claim->checked && !claim->bad && claim->size == claim->ready.bytes &&
            dp_hash_equal(&claim->ready.state_root, root);
 }
@@ -157,6 +164,16 @@ static bool admit(const dp_node *node, dp_record *draft, dp_admitted *admitted, 
     return true;
 }
 
+#if DP_MUTATION == 17
+/* A newcomer first, in a record of its own. */
+static void admit_alone(dp_node *node, dp_record *draft, dp_admitted *admitted)
+{
+    for (uint32_t i = 0; i < node->round->n_claims && draft->config.n_admits == 0; i++) {
+        (void)admit(node, draft, admitted, &node->round->claims[i].ready.peer);
+    }
+}
+#endif
+
 static void list_claims(dp_node *node, dp_record *draft, dp_admitted *admitted)
 {
     uint32_t chosen[DP_LISTED_MAX];
@@ -238,14 +255,18 @@ size_t dp_round_value(void *context, uint8_t *out)
     draft->time_ms = agreed_ms > node->ledger.time_ms ? agreed_ms : node->ledger.time_ms;
     draft->round = node->ledger.round + 1;
     draft->base = node->ledger.base;
-    if (dp_round_state_cert(node, &draft->state_root, draft->state, &draft->n_state)) {
-        list_claims(node, draft, admitted);
-    }
+#if DP_MUTATION == 17
+    admit_alone(node, draft, admitted);
+    if (!draft->has_config)
+#endif
+        if (dp_round_state_cert(node, &draft->state_root, draft->state, &draft->n_state)) {
+            list_claims(node, draft, admitted);
+        }
     if (draft->n_listed > 0) {
         list_late(node, draft);
         dp_config_draft(node, draft);
         dp_valid_fill(&node->ledger, draft);
-    } else if (dp_config_may_stand_alone(node)) {
+    } else if (dp_config_may_stand_alone(node) || (DP_MUTATION == 17 && draft->has_config)) {
         draft->kind = DP_RECORD_CONFIG;
         draft->round = 0;
         dp_config_draft(node, draft);
@@ -337,6 +358,9 @@ dp_verdict dp_round_judge(void *context, dp_view bytes)
     if (is_ahead(node, round->judged_record.time_ms)) {
         return DP_VERDICT_LATER;
     }
+#if DP_MUTATION == 15 || DP_MUTATION == 47
+    (void)judge_blobs(node, &round->judged_record); /* They are fetched all the same. */
+#endif
 #if DP_MUTATION == 14
     return DP_VERDICT_YES;
 #elif DP_MUTATION == 15
@@ -344,6 +368,12 @@ dp_verdict dp_round_judge(void *context, dp_view bytes)
         const uint32_t index = dp_node_member_index(node, &round->judged_record.listed[i].peer);
         if (index != 0 && (index == DP_MEMBER_NONE ||
                            dp_members_at(node->members, index)->state != DP_MEMBER_ALIVE)) {
+            return DP_VERDICT_NO;
+        }
+    }
+#elif DP_MUTATION == 47
+    for (uint32_t i = 0; i < round->judged_record.n_listed; i++) {
+        if (dp_node_revoked(node, &round->judged_record.listed[i].peer)) {
             return DP_VERDICT_NO;
         }
     }

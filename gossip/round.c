@@ -40,6 +40,9 @@ void dp_round_open_slot(dp_node *node, bool new_round)
     round->judged = (dp_hash){{0}};
     round->n_offers = 0; /* An offer names the head. */
     dp_wish_forget_done(node);
+#if DP_MUTATION == 17
+    round->n_claims = 0;
+#endif
     if (new_round) {
         round->n_claims = 0;
         round->enough_at = (dp_time){0};

@@ -86,7 +86,7 @@ dp_crypto dp_sim_crypto(dp_host *host)
 }
 
 /* 0 32 peer | 32 u32 capabilities | 36 16 invite | 52 u32 uses | 56 u64 tag of all before */
-void dp_sim_credential(uint32_t index, bool founder, uint8_t out[DP_SIM_CREDENTIAL_BYTES])
+void dp_sim_credential(const dp_sim *sim, uint32_t index, uint8_t out[DP_SIM_CREDENTIAL_BYTES])
 {
     const dp_peer peer = dp_sim_peer(index);
     const uint8_t invite[DP_INVITE_ID_BYTES] = {1, 2, 3};
@@ -94,12 +94,12 @@ void dp_sim_credential(uint32_t index, bool founder, uint8_t out[DP_SIM_CREDENTI
 
     dp_write_bytes(&w, peer.bytes, sizeof peer.bytes);
     dp_write_u32(&w, DP_CAP_ALL);
-    if (founder) {
+    if (index == 0) {
         dp_write_bytes(&w, (uint8_t[DP_INVITE_ID_BYTES]){0}, DP_INVITE_ID_BYTES);
     } else {
         dp_write_bytes(&w, invite, sizeof invite);
     }
-    dp_write_u32(&w, 0);
+    dp_write_u32(&w, index == 0 ? 0 : sim->plan.invite_uses);
     dp_write_u64(&w, dp_sim_hash(0x63726564, dp_view_of(out, w.size)));
 }
 

@@ -3,6 +3,7 @@
 
 #include "tests/sim/faults.h"
 #include "tests/sim/oracle.h"
+#include "tests/sim/scene.h"
 
 static uint64_t below(dp_sim *sim, uint64_t limit)
 {
@@ -46,7 +47,10 @@ static void draw_host(dp_sim *sim, dp_host *host)
         host->nat = true;
         dp_fault_count(sim);
     }
-    dp_sim_push(sim, &(dp_occasion){.at_us = at, .kind = DP_ON_BOOT, .node = host->index});
+    if (host->index < sim->plan.at_start) { /* The others come later, by churn. */
+        at += dp_scene_boot_us(sim, host->index);
+        dp_sim_push(sim, &(dp_occasion){.at_us = at, .kind = DP_ON_BOOT, .node = host->index});
+    }
 }
 
 void dp_faults_start(dp_sim *sim)

@@ -8,6 +8,7 @@
 #include "gossip/msg.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/real.h"
+#include "tests/sim/scene.h"
 #include "tests/sim/sim.h"
 
 static const uint64_t wall_start_ms = 1700000000000ULL;
@@ -110,6 +111,7 @@ static void do_send(dp_host *host, const dp_action *action)
     }
     dp_packet_drop(packet);
     const uint8_t type = dp_msg_type_of(action->u.send.bytes);
+    host->crash_now = host->crash_now || dp_scene_kills(host, type);
     if (sim->plan.crash_after_send != 0 && !sim->healed &&
         ((type >= DP_MSG_READY && type <= DP_MSG_DECIDE) ||
          (type >= DP_MSG_MIX_OFFER && type <= DP_MSG_MIX_STATUS)) &&
@@ -383,7 +385,7 @@ void dp_host_boot(dp_host *host)
     if (host->node != NULL || host->left) {
         return;
     }
-    dp_sim_credential(host->index, host->index == 0, credential);
+    dp_sim_credential(sim, host->index, credential);
     host->boot++;
     host->disk.incarnation++;
     dp_node_config config = {

@@ -72,6 +72,7 @@ typedef struct dp_host {
     bool steps_due;      /* a DP_ON_STEPS is queued */
     uint32_t step_us;
     uint32_t toy_slow; /* factor */
+    bool idle;         /* the trainer obeys and makes no steps */
     uint64_t toy_free_us;
     uint64_t nonce;
     dp_action *commands; /* ring of DP_HOST_COMMANDS_MAX */
@@ -136,6 +137,7 @@ dp_crypto dp_sim_crypto(dp_host *host);
 void dp_sim_vote_key(const dp_host *host, uint8_t public_key[DP_PUBLIC_KEY_BYTES]);
 dp_admission dp_sim_admission(void);
 enum { DP_SIM_CREDENTIAL_BYTES = 32 + 4 + 16 + 4 + 8 };
-void dp_sim_credential(uint32_t index, bool founder, uint8_t out[DP_SIM_CREDENTIAL_BYTES]);
+void dp_sim_credential(const struct dp_sim *sim, uint32_t index,
+                       uint8_t out[DP_SIM_CREDENTIAL_BYTES]);
 
 #endif

@@ -70,7 +70,7 @@ static void link_up(dp_host *host, uint32_t other, bool outgoing)
     dp_event event = {.type = DP_EV_LINK_UP};
 
     host->met[other] = host->sim->hosts[other].told_port;
-    dp_sim_credential(other, other == 0, credential);
+    dp_sim_credential(host->sim, other, credential);
     event.u.link.peer = host->sim->hosts[other].peer;
     event.u.link.addr = dp_host_addr(other, host->sim->hosts[other].port);
     event.u.link.credential = dp_view_of(credential, sizeof credential);

@@ -87,6 +87,10 @@ static uint32_t catch_up(dp_host *host)
     if (!host->training || now < host->trained_us) {
         return 0;
     }
+    if (host->idle) {
+        host->trained_us = now;
+        return 0;
+    }
     uint64_t steps = (now - host->trained_us) / each;
     host->trained_us += steps * each;
     if (steps > 400) {

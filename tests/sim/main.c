@@ -38,14 +38,16 @@ typedef struct report {
 
 static void usage(FILE *out)
 {
-    fprintf(out,
-            "usage: dpsim --seed N | --seeds A..B [--nodes N] [--until SECONDS] [--faults "
-            "LIST|all|none] [--every]\n"
-            "             [--profile swarm|rivals|gossip|calm|duel|liar|scale|detect] [--jobs N] "
-            "[--max-failures N] [--trace NODE] [--shrink]\n"
-            "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
-            "             [--keep-vote-key] [--store model|real|lies] [--json] [--quiet]\n"
-            "faults:");
+    fprintf(
+        out,
+        "usage: dpsim --seed N | --seeds A..B [--nodes N] [--until SECONDS] [--faults "
+        "LIST|all|none] [--every]\n"
+        "             [--profile swarm|rivals|gossip|calm|duel|liar|scale|detect|kill|stall|strict|"
+        "joins|revoke]\n"
+        "             [--jobs N] [--max-failures N] [--trace NODE] [--shrink]\n"
+        "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
+        "             [--keep-vote-key] [--store model|real|lies] [--json] [--quiet]\n"
+        "faults:");
     for (int i = 0; i < DP_FAULT_COUNT; i++) {
         fprintf(out, " %s", dp_fault_name((dp_fault)i));
     }

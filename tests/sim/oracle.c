@@ -157,6 +157,10 @@ static void take_config(dp_sim *sim, dp_slot_book *book, const dp_record *record
         }
         dp_member_book *m = &o->members[index];
         m->member = true;
+        if (++o->redeemed > sim->plan.invite_uses && sim->plan.invite_uses != 0) {
+            dp_sim_fail(sim, "S10", index, "slot %llu admits one more than the %u uses of the invite",
+                        (unsigned long long)slot, sim->plan.invite_uses);
+        }
         m->admitted_round = o->n_rounds - 1;
     }
     for (uint32_t i = 0; i < record->config.n_removes; i++) {
@@ -236,6 +240,7 @@ static void take_round(dp_sim *sim, const dp_record *record)
             (dp_toy_term){.blob = dp_shelf_bytes(&sim->shelf, object), .q = record->listed[i].q};
     }
     dp_round_book *round = add_round(o);
+    o->round_us = sim->now_us;
     round->slot = record->slot;
     round->model = o->rounds[o->n_rounds - 2].model;
     if (dp_toy_outer(&round->model, record->alpha, terms, record->n_listed) != DP_OK) {
@@ -379,6 +384,11 @@ void dp_oracle_train(dp_host *host, uint64_t round)
     }
 }
 
+bool dp_oracle_is_member(const dp_sim *sim, uint32_t index)
+{
+    return sim->oracle->members[index].member;
+}
+
 uint64_t dp_oracle_rounds(const dp_sim *sim)
 {
     return sim->oracle == NULL ? 0 : sim->oracle->n_rounds - 1;
@@ -416,6 +426,12 @@ static bool lags(dp_sim *sim, const dp_host *host, const char **invariant, const
 
     if (host->left || host->leaving) {
         return false;
+    }
+    if (!o->members[host->index].member && sim->plan.invite_uses != 0 &&
+        o->redeemed == sim->plan.invite_uses) {
+        *invariant = "S10";
+        *what = "is not told that every use of its invite is taken";
+        return !dp_host_up(host) || dp_node_refused(host->node) == NULL;
     }
     *invariant = "L2";
     if (!dp_host_up(host)) {

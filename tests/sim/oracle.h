@@ -48,6 +48,8 @@ void dp_oracle_note(dp_host *host, const dp_note *note);
 bool dp_oracle_converged(dp_sim *sim);
 /* At the very end, when it has not: which liveness invariant broke, and where. */
 void dp_oracle_stuck(dp_sim *sim);
+/* By the chain. */
+bool dp_oracle_is_member(const dp_sim *sim, uint32_t index);
 uint64_t dp_oracle_rounds(const dp_sim *sim);
 uint64_t dp_oracle_slots(const dp_sim *sim);
 /* Voters of the newest record; 1 before any. */

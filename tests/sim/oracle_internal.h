@@ -148,6 +148,8 @@ struct dp_oracle {
     dp_parcel_book *parcels;
     uint32_t n_parcels;
     uint32_t parcels_capacity;
+    uint64_t round_us; /* when the last round was first stored */
+    uint32_t redeemed; /* uses of the invite, by the chain */
     uint64_t rounds_at_heal;
     bool heal_seen;
     uint64_t w_clip_median;

@@ -13,6 +13,7 @@ enum {
     ROW_PROMISED_AT = 73,
     SILENT_US_MAX =
         750000, /* a voter that may accept does so at its next event; the longest repeat is 500 ms */
+    ROUNDS_TO_SETTLE = 4,
     SKEW_MS_MAX = 120000 /* review, A5: how far a record's time may be ahead */
 };
 
@@ -271,9 +272,23 @@ static bool may_accept(dp_host *host, const dp_due_book *due)
     return true;
 }
 
+/* Scenes: how long it may take to the next round. */
+static void check_gap(dp_sim *sim)
+{
+    const dp_oracle *o = sim->oracle;
+
+    if (sim->plan.gap_us_max != 0 && o->n_rounds > ROUNDS_TO_SETTLE &&
+        sim->now_us - o->round_us > sim->plan.gap_us_max) {
+        dp_sim_fail(sim, "L1", 0, "no round for %.1f s after round %llu; %u voters",
+                    (double)(sim->now_us - o->round_us) / 1e6, wide(o->n_rounds - 1),
+                    dp_oracle_voters(sim));
+    }
+}
+
 /* Review, A5: what one honest voter accepted, every honest voter with the same chain accepts. */
 void dp_oracle_look(dp_sim *sim)
 {
+    check_gap(sim);
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         dp_host *host = &sim->hosts[i];
         dp_due_book *due = &sim->oracle->due[i];

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "tests/sim/scene.h"
+
 enum { MANY_ONE_IN = 40 }; /* swarms have more nodes than one record lists */
 
 static const char *const fault_names[DP_FAULT_COUNT] = {
@@ -10,8 +12,9 @@ static const char *const fault_names[DP_FAULT_COUNT] = {
     "nat",  "flap",  "bridge",  "damage",  "write",     "rebind",
 };
 
-static const char *const profile_names[DP_PROFILE_COUNT] = {"swarm", "rivals", "gossip", "calm",
-                                                            "duel",  "liar",   "scale",  "detect"};
+static const char *const profile_names[DP_PROFILE_COUNT] = {
+    "swarm",  "rivals", "gossip", "calm",   "duel",  "liar",  "scale",
+    "detect", "kill",   "stall",  "strict", "joins", "revoke"};
 
 const char *dp_fault_name(dp_fault fault)
 {
@@ -98,7 +101,7 @@ static void draw_weather(dp_plan *plan, dp_rng *rng)
 
 static void bias(dp_plan *plan, dp_profile profile, dp_rng *rng)
 {
-    if (profile == DP_PROFILE_RIVALS) {
+    if (profile == DP_PROFILE_RIVALS || profile == DP_PROFILE_REVOKE) {
         plan->nodes = 3 + (uint32_t)dp_rng_below(rng, 4);
         plan->voters_max = dp_rng_below(rng, 2) == 0 ? 3 : 5;
         plan->on |= 1U << DP_FAULT_CRASH | 1U << DP_FAULT_COPY | 1U << DP_FAULT_DELAY |
@@ -189,12 +192,14 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
         plan->inner_steps_max += 200;
     }
     bias(plan, options->profile, &rng);
+    dp_scene_plan(plan, options->profile, &rng);
     plan->on &= options->faults;
     if ((plan->on & (1U << DP_FAULT_DELAY)) != 0 && plan->round_ms < 1000 &&
         options->profile == DP_PROFILE_SWARM) {
         plan->round_ms = 1000; /* Round trips of 160 ms do not fit in a quarter of less. */
     }
-    if ((plan->on & (1U << DP_FAULT_DISK)) == 0 && options->profile != DP_PROFILE_RIVALS) {
+    if ((plan->on & (1U << DP_FAULT_DISK)) == 0 && options->profile != DP_PROFILE_RIVALS &&
+        options->profile != DP_PROFILE_REVOKE) {
         plan->disk_us_max = 1000;
     }
     if ((plan->on & (1U << DP_FAULT_CRASH)) == 0) {

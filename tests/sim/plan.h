@@ -52,6 +52,11 @@ typedef enum dp_profile {
     DP_PROFILE_LIAR, /* the same, and an owner who proposes two records: nobody may accept both in one ballot */
     DP_PROFILE_SCALE, /* many nodes, no faults but what --loss and --churn add; measured, not healed */
     DP_PROFILE_DETECT, /* few nodes on one machine, one of them killed or frozen every ten seconds; measured */
+    DP_PROFILE_KILL,   /* scene.h: owners of ballots die when they have proposed */
+    DP_PROFILE_STALL,  /* most trainers stand still */
+    DP_PROFILE_STRICT, /* an invite has fewer uses than there are nodes that want to join by it */
+    DP_PROFILE_JOINS,  /* somebody joins every two seconds */
+    DP_PROFILE_REVOKE, /* as rivals, and members are put out by the root key */
     DP_PROFILE_COUNT
 } dp_profile;
 
@@ -96,6 +101,13 @@ typedef struct dp_plan {
     uint32_t crash_after_send; /* share per 65536 of the messages of commits and exchanges */
     uint32_t away_us_max;      /* how long such a node stays away */
     dp_net_weather weather;
+    /* scene.h; 0 in the others */
+    uint64_t gap_us_max;  /* between two decided rounds, after the first ones */
+    uint32_t kill_share;  /* per 65536 of the owners that propose */
+    uint32_t workers;     /* trainers that do not stand still */
+    uint32_t invite_uses; /* of the one invite that all but the founder have */
+    uint64_t join_every_us;
+    uint32_t revocations;
 } dp_plan;
 
 void dp_plan_draw(dp_plan *plan, const dp_sim_options *options);

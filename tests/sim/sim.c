@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/real.h"
+#include "tests/sim/scene.h"
 
 enum { CHECK_EVERY_US = 250000 }; /* between two looks at whether all have come together */
 
@@ -237,6 +238,7 @@ bool dp_sim_run(dp_sim *sim)
         dp_packet_drop(occasion.packet);
         if (sim->now_us >= rules_at) {
             rules_at = sim->now_us + CHECK_EVERY_US;
+            dp_scene_look(sim);
             dp_oracle_look(sim);
         }
         if (sim->healed && sim->now_us >= look_at) {

@@ -145,6 +145,46 @@ static void who_is_revoked_is_out_at_once_and_then_by_the_chain(void **state)
     kit_close(world);
 }
 
+/* Does this voter hold a contribution of who, so that it would list it? */
+static bool would_list(const kit_world *world, uint32_t at, uint32_t who)
+{
+    const dp_node *node = world->nodes[at].node;
+    const dp_peer peer = kit_peer(who);
+    uint32_t chosen[DP_CLAIMS_MAX];
+    const uint32_t n = dp_round_held(node, chosen);
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (dp_peer_equal(&node->round->claims[chosen[i]].ready.peer, &peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A record that closes no round may remove somebody whose contribution lies here. */
+static void the_claim_of_who_was_removed_between_rounds_is_not_listed(void **state)
+{
+    kit_world *world = together(4);
+    dp_node *node = world->nodes[0].node;
+    const dp_peer gone = kit_peer(3);
+    dp_claim claim = {.ready = {.peer = gone, .bytes = 8},
+                      .have = UINT32_MAX,
+                      .held = true,
+                      .size = 8,
+                      .checked = true};
+    dp_seal seals[DP_VOTERS_MAX];
+    uint32_t n_seals = 0;
+
+    (void)state;
+    assert_true(dp_round_state_cert(node, &claim.ready.state_root, seals, &n_seals));
+    node->round->n_claims = 1;
+    node->round->claims[0] = claim;
+    assert_true(would_list(world, 0, 3));
+    node->ledger.roster[dp_ledger_find(&node->ledger, &gone)].gone = DP_REMOVE_REVOKED;
+    assert_false(would_list(world, 0, 3));
+    kit_close(world);
+}
+
 static void only_who_may_revokes(void **state)
 {
     kit_world *world = together(3);
@@ -176,6 +216,7 @@ int main(void)
         cmocka_unit_test(a_sole_voter_that_leaves_hands_over_first),
         cmocka_unit_test(a_sole_voter_stays_while_nobody_may_follow),
         cmocka_unit_test(who_is_revoked_is_out_at_once_and_then_by_the_chain),
+        cmocka_unit_test(the_claim_of_who_was_removed_between_rounds_is_not_listed),
         cmocka_unit_test(only_who_may_revokes),
     };
 
