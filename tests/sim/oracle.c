@@ -332,6 +332,8 @@ void dp_oracle_store_failed(dp_host *host, const dp_disk_write *write)
 {
     if (write->kind == DP_WRITE_ROW && write->row_kind == DP_STORE_DECIDED) {
         host->sim->oracle->members[host->index].stored_slot = write->row.slot - 1;
+    } else if (write->kind == DP_WRITE_ROW && write->row_kind == DP_STORE_VOTE) {
+        dp_oracle_voting(host, 0);
     }
 }
 
