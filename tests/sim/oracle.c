@@ -298,6 +298,7 @@ void dp_oracle_store(dp_host *host, const dp_action *action)
         return;
     }
     m->stored_slot = slot;
+    o->due[host->index].decided = slot;
     if (slot <= o->n_slots) {
         if (!dp_hash_equal(&o->slots[slot].hash, &hash)) {
             dp_sim_fail(sim, "S1", host->index, "slot %llu is decided twice, differently",

@@ -118,6 +118,7 @@ typedef struct dp_due_book {
     uint64_t slot; /* 0: none */
     uint32_t ballot;
     dp_hash hash;
+    uint64_t decided;  /* newest slot whose record it wanted to store in this life */
     uint64_t since_us; /* nothing has kept the voter from accepting since then */
     uint32_t op;       /* a write of its vote row is under way, 0: none */
     uint32_t n_checked;

@@ -257,7 +257,7 @@ static bool may_accept(dp_host *host, const dp_due_book *due)
     }
     if (self == slot->n_voters || memcmp(slot->keys[self], key, sizeof key) != 0 || due->op != 0 ||
         book == NULL || (book->accepted & ~(1U << self)) == 0 || host->paused_until > sim->now_us ||
-        host->toy_state != DP_TOY_UP ||
+        host->full_until > sim->now_us || host->toy_state != DP_TOY_UP ||
         dp_record_decode(&record, dp_view_of(book->record, book->record_size)) != DP_OK ||
         (int64_t)record.time_ms >
             1700000000000LL + (int64_t)(sim->now_us / 1000) + host->wall_offset_ms + SKEW_MS_MAX) {
@@ -295,8 +295,8 @@ void dp_oracle_look(dp_sim *sim)
         if (due->slot == 0) {
             continue;
         }
-        if (!dp_host_up(host) || host->disk.n_records >= due->slot ||
-            sim->oracle->members[i].stored_slot >= due->slot || has_voted(host, due)) {
+        if (!dp_host_up(host) || host->disk.n_records >= due->slot || due->decided >= due->slot ||
+            has_voted(host, due)) {
             due->slot = 0;
         } else if (!may_accept(host, due)) {
             due->since_us = sim->now_us;
