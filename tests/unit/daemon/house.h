@@ -26,6 +26,11 @@ void dp_daemon_end(dp_daemon *daemon, int exit_status, const char *cause)
     daemon->exit_status = exit_status;
 }
 
+void dp_daemon_again(dp_daemon *daemon, const char *cause)
+{
+    dp_daemon_end(daemon, 0, cause);
+}
+
 dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES],
                               dp_why *why)
 {
