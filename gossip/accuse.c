@@ -58,7 +58,8 @@ void dp_members_flood(dp_members *members, dp_view statement, dp_view credential
         return;
     }
     uint32_t picked[FLOOD_PEERS];
-    const uint32_t n = dp_members_pick(members, from, subject, picked, FLOOD_PEERS);
+    const uint32_t n = dp_members_pick(members, from, subject, picked,
+                                       dp_members_large(members) ? FLOOD_PEERS_LARGE : FLOOD_PEERS);
     for (uint32_t i = 0; i < n; i++) {
         dp_out_send(out, &members->rows[picked[i]].member.peer, message);
     }
@@ -380,7 +381,9 @@ static dp_status accused(dp_members *members, dp_time now, uint32_t from,
     }
     if (add_accuser(members, index, &statement->author, reset, now)) {
         dp_rowset_set(&members->urgent, index, true);
-        dp_members_flood(members, bytes, (dp_view){0}, index, from, out);
+        if (!dp_members_large(members) || row->n_accusers <= 1 + CONFIRMATIONS) {
+            dp_members_flood(members, bytes, (dp_view){0}, index, from, out);
+        }
     }
     if (row->n_accusers > 0 && !heard_lately(members, row, now)) {
         dp_members_state_set(members, index, DP_MEMBER_SUSPECT, now, "accused", out);
@@ -449,7 +452,10 @@ static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32
     } else {
         dp_members_state_set(members, index, DP_MEMBER_DEAD, now, "stopped", out);
     }
-    dp_members_flood(members, bytes, credential_of(row), index, from, out);
+    /* What a list brings of third nodes has been flooded by those that learned it first. */
+    if (!dp_members_large(members) || !members->reading_list || index == from) {
+        dp_members_flood(members, bytes, credential_of(row), index, from, out);
+    }
     return DP_OK;
 }
 
@@ -572,12 +578,15 @@ dp_status dp_members_sync(dp_members *members, dp_time now, uint64_t wall_ms, ui
     if (reader->failed || flags > SYNC_ANSWER_WANTED || count > DP_SYNC_ENTRIES_MAX) {
         return DP_BADMSG;
     }
+    members->reading_list = true;
     for (uint32_t i = 0; i < count; i++) {
         /* One entry that we cannot use does not spoil the others; a shape that cannot be read does. */
         if (dp_members_statement(members, now, wall_ms, from, reader, out) == DP_BADMSG) {
+            members->reading_list = false;
             return DP_BADMSG;
         }
     }
+    members->reading_list = false;
     DP_TRY(dp_reader_finish(reader));
     if (flags == SYNC_ANSWER_WANTED) {
         dp_members_sync_send(members, from, false, out);

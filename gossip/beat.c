@@ -214,9 +214,25 @@ static uint32_t count_bits(uint8_t bits)
     return count;
 }
 
+void dp_beat_enough(dp_beat *beat, uint32_t enough)
+{
+    beat->enough = enough;
+}
+
+/* How many beats that say quorum this node waits for. */
+static uint32_t needed(const dp_beat *beat)
+{
+    const uint32_t majority = beat->n_voters / 2 + 1;
+
+    return beat->own == DP_VOTERS_MAX && beat->enough > 0 && beat->enough < majority ? beat->enough
+                                                                                     : majority;
+}
+
 bool dp_beat_wants_riders(const dp_beat *beat, dp_time now)
 {
-    return count_bits(hears_directly(beat, now)) < beat->n_voters;
+    const bool all = beat->own < DP_VOTERS_MAX || beat->enough == 0;
+
+    return count_bits(hears_directly(beat, now)) < (all ? beat->n_voters : needed(beat));
 }
 
 /* Does this node itself, a voter, hear a majority? */
@@ -234,7 +250,7 @@ static bool sees_quorum(const dp_beat *beat, dp_time now)
         saying += i == beat->own ? hears_majority(beat, now)
                                  : dp_beat_fresh(beat, now, i) && beat->voters[i].quorum;
     }
-    return beat->n_voters > 0 && 2 * saying > beat->n_voters;
+    return beat->n_voters > 0 && saying >= needed(beat);
 }
 
 static void move_opinion(dp_beat *beat, dp_time now)
@@ -436,8 +452,9 @@ uint32_t dp_beat_route(const dp_beat *beat, dp_time now, uint32_t target, dp_pee
 
 void dp_beat_write_heard(const dp_beat *beat, dp_time now, dp_writer *writer)
 {
+    /* Who needs no more says so by hearing all. */
     dp_write_u32(writer, beat->tag);
-    dp_write_u8(writer, hears_directly(beat, now));
+    dp_write_u8(writer, dp_beat_wants_riders(beat, now) ? hears_directly(beat, now) : UINT8_MAX);
 }
 
 void dp_beat_write_rider(const dp_beat *beat, dp_time now, uint32_t tag, uint8_t heard,

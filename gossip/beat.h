@@ -49,6 +49,7 @@ typedef struct dp_beat {
     uint64_t wall_ms;   /* own */
     uint64_t sequence;  /* of own beats */
     dp_time beat_at;    /* next own beat */
+    uint32_t enough;    /* beats that say quorum, for a node that is no voter; 0: a majority */
     bool quorum;        /* the opinion, with hysteresis */
     dp_time seen_at;    /* quorum last seen */
     dp_time seen_since; /* start of the present unbroken sight of it; zero: not in sight */
@@ -76,6 +77,10 @@ void dp_beat_clock(dp_beat *beat, uint64_t wall_ms);
 /* The latest time that as many clocks have reached as make a majority of the voters, out of those that are heard (all of
  * them when fewer are heard): neither a minority ahead nor a minority behind moves it. */
 uint64_t dp_beat_agreed_ms(const dp_beat *beat, dp_time now);
+/* In a large run a node that is no voter keeps links to a few voters only: then so many beats that say quorum are enough (a
+ * voter that says it hears a majority; which of them is told does not matter), and nobody else's are asked for. 0: the usual
+ * majority. */
+void dp_beat_enough(dp_beat *beat, uint32_t enough);
 
 /* A HEARTBEAT from a linked peer, who may pass on another voter's. Sends it on to linked voters known not to hear its author.
  * DP_BADMSG, DP_VERSION, DP_BADSIG; DP_NOTFOUND from one who is no voter here (a newer set, perhaps); DP_EXISTS for one

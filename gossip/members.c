@@ -7,9 +7,6 @@
 #include "gossip/members_internal.h"
 #include "gossip/msg.h"
 
-enum { DIALS_PER_TICK = 8 };
-#define DIAL_PATIENCE_US (15 * DP_SECOND)
-
 /* ---- summary ---- */
 
 void dp_summary_write(dp_writer *writer, const dp_summary *summary)
@@ -282,6 +279,7 @@ void dp_members_mark(dp_members *members, uint32_t index, bool in_roster, bool v
     dp_member *const member = &members->rows[index].member;
 
     if (member->in_roster != in_roster || member->voter != voter) {
+        members->n_voters = members->n_voters + voter - member->voter;
         member->in_roster = in_roster;
         member->voter = voter;
         members->version++;
@@ -300,6 +298,7 @@ void dp_members_remove(dp_members *members, uint32_t index, dp_time now, dp_out 
     row->removed = true;
     row->down = true;
     members->dial_stale = true;
+    members->n_voters -= row->member.voter;
     row->member.in_roster = false;
     row->member.voter = false;
     dp_members_cleared(members, index);
@@ -347,6 +346,7 @@ void dp_members_start(dp_members *members, dp_time now, uint64_t wall_ms, dp_out
     (void)out;
     members->started = true;
     members->rows[0].member.heard = now;
+    members->started_at = now;
     dp_members_own_alive(members);
     /* Not everybody at the same instant. */
     members->probe_at = dp_time_after(now, dp_rng_below(&members->rng, members->period_us) + 1);
@@ -382,30 +382,16 @@ bool dp_members_watches(const dp_members *members, uint32_t index)
         (row->member.state != DP_MEMBER_ALIVE && row->member.state != DP_MEMBER_SUSPECT)) {
         return false;
     }
-    if (row->member.linked) {
+    if (row->member.linked || !dp_members_large(members)) {
         return true;
     }
-    /* In a large run most members are not linked here; others watch them. A link lost against our will is watched on. */
-    return members->count <= DP_FULL_MESH_MAX || row->member.heard.us != 0;
+    /* Others watch those that are not linked here. A link lost against the will of both is watched on. */
+    return row->linked_at.us != 0 && !row->let_go;
 }
 
 bool dp_members_keeps_dial(const dp_peer *a, const dp_peer *b)
 {
     return dp_peer_compare(a, b) < 0;
-}
-
-static void dial_later(dp_members *members, dp_row *row, dp_time now)
-{
-    const uint32_t doubled = row->dials_failed < 7 ? row->dials_failed : 7;
-    uint64_t wait_us = DP_DIAL_US_MIN << doubled;
-
-    if (wait_us > DP_DIAL_US_MAX) {
-        wait_us = DP_DIAL_US_MAX;
-    }
-    wait_us = wait_us * 3 / 4 + dp_rng_below(&members->rng, wait_us / 2 + 1);
-    row->dial_at = dp_time_after(now, wait_us);
-    row->dialling = false;
-    members->dial_stale = true;
 }
 
 uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, const dp_peer *peer,
@@ -445,6 +431,8 @@ uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, 
     row->dialling = false;
     row->dials_failed = 0;
     row->down = false;
+    row->let_go = false;
+    row->linked_at = now;
     members->version++;
     members->dial_stale = true;
     if (row->member.state == DP_MEMBER_UNKNOWN || row->member.state == DP_MEMBER_LEFT) {
@@ -470,15 +458,17 @@ void dp_members_link_down(dp_members *members, dp_time now, uint64_t wall_ms, co
         if (row->dials_failed < UINT32_MAX) {
             row->dials_failed++;
         }
-        dial_later(members, row, now);
+        dp_members_dial_later(members, row, now);
         dp_rowset_set(&members->urgent, index, true);
         return;
     }
     const bool was_linked = row->member.linked;
     row->member.linked = false;
+    row->let_go = cause == DP_LINK_CLOSED;
+    row->closing = false;
     dp_rowset_set(&members->linked, index, false);
     members->version++;
-    dial_later(members, row, now);
+    dp_members_dial_later(members, row, now);
     if (!was_linked || !dp_members_watches(members, index)) {
         return;
     }
@@ -511,66 +501,6 @@ void dp_members_heard(dp_members *members, uint32_t index, dp_time now, dp_out *
 
 /* ---- time ---- */
 
-static bool wants_link(const dp_members *members, uint32_t index, uint32_t linked)
-{
-    const dp_row *const row = &members->rows[index];
-
-    if (row->removed || row->member.linked || row->member.n_addrs == 0 ||
-        row->member.state == DP_MEMBER_LEFT) {
-        return false;
-    }
-    return members->count <= DP_FULL_MESH_MAX || row->member.voter || linked < DP_MESH_LINKS;
-}
-
-static void dial(dp_members *members, dp_time now, dp_out *out)
-{
-    const uint32_t linked = members->linked.count;
-    const uint32_t start = (uint32_t)dp_rng_below(&members->rng, members->count);
-    uint32_t dials = 0;
-
-    if (!members->dial_stale && !dp_time_reached(now, members->dial_next)) {
-        return;
-    }
-    members->dial_stale = true;
-    for (uint32_t k = 0; k < members->count && dials < DIALS_PER_TICK; k++) {
-        const uint32_t i = (start + k) % members->count;
-        dp_row *const row = &members->rows[i];
-        if (i == 0 || !dp_time_reached(now, row->dial_at) ||
-            !wants_link(members, i, linked + dials)) {
-            continue;
-        }
-        if (row->dialling) { /* the driver forgot to answer */
-            dial_later(members, row, now);
-            continue;
-        }
-        if (row->dial_at.us == 0 &&
-            !dp_members_keeps_dial(&members->rows[0].member.peer, &row->member.peer)) {
-            /* The other's dial would win over ours: let it come first. */
-            row->dial_at = dp_time_after(now, DP_DIAL_US_MIN);
-            continue;
-        }
-        dp_action *const action = dp_out_add(out, DP_DO_DIAL);
-        action->u.dial.peer = row->member.peer;
-        action->u.dial.n_addrs = row->member.n_addrs;
-        memcpy(action->u.dial.addrs, row->member.addrs, sizeof row->member.addrs);
-        row->dialling = true;
-        row->dial_at = dp_time_after(now, DIAL_PATIENCE_US);
-        dials++;
-    }
-}
-
-/* When the next row may be dialled. */
-static void find_dial(dp_members *members)
-{
-    members->dial_next = DP_NEVER;
-    for (uint32_t i = 1; i < members->count; i++) {
-        if (wants_link(members, i, members->linked.count)) {
-            members->dial_next = dp_time_min(members->dial_next, members->rows[i].dial_at);
-        }
-    }
-    members->dial_stale = false;
-}
-
 void dp_members_tick(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out)
 {
     (void)wall_ms;
@@ -583,7 +513,7 @@ void dp_members_tick(dp_members *members, dp_time now, uint64_t wall_ms, dp_out 
         dp_members_conclude(members, members->accused.at[k], now, out);
     }
     dp_members_probe_tick(members, now, out);
-    dial(members, now, out);
+    dp_members_dial(members, now, out);
     if (dp_time_reached(now, members->sync_at)) {
         uint32_t picked = 0;
         if (dp_members_pick(members, 0, 0, &picked, 1) == 1) {
@@ -612,7 +542,7 @@ dp_time dp_members_wake(dp_members *members)
         }
     }
     if (members->dial_stale) {
-        find_dial(members);
+        dp_members_dial_find(members);
     }
     return dp_time_min(wake, members->dial_next);
 }
@@ -659,8 +589,14 @@ dp_status dp_members_check(const dp_members *members, dp_why *why)
     if (members->rows[0].member.state != DP_MEMBER_ALIVE || members->rows[0].n_accusers > 0) {
         return dp_why_set(why, DP_CORRUPT, "members: this node does not hold itself alive");
     }
+    uint32_t alive = 0;
     for (uint32_t i = 0; i < members->count; i++) {
         const dp_row *const row = &members->rows[i];
+        alive += row->member.state == DP_MEMBER_ALIVE || row->member.state == DP_MEMBER_SUSPECT;
+        if (dp_rowset_has(&members->linked, i) != row->member.linked ||
+            dp_rowset_has(&members->accused, i) != (row->n_accusers > 0)) {
+            return dp_why_set(why, DP_CORRUPT, "members: row %u is in the wrong sets", i);
+        }
         if (dp_members_find(members, &row->member.peer) != i) {
             return dp_why_set(why, DP_CORRUPT, "members: row %u is not found under its key", i);
         }
@@ -678,6 +614,10 @@ dp_status dp_members_check(const dp_members *members, dp_why *why)
         if (row->removed && row->member.state != DP_MEMBER_LEFT) {
             return dp_why_set(why, DP_CORRUPT, "members: row %u is removed and not left", i);
         }
+    }
+    if (alive != members->n_alive) {
+        return dp_why_set(why, DP_CORRUPT, "members: %u alive, %u counted", alive,
+                          members->n_alive);
     }
     return DP_OK;
 }

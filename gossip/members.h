@@ -19,11 +19,13 @@ enum {
     DP_MEMBER_NONE = UINT32_MAX >> 1, /* "no such member" where an index is wanted */
     DP_ACCUSERS_MAX = 8,              /* remembered per suspect */
     DP_FULL_MESH_MAX = 64,            /* up to so many members everybody keeps links to everybody */
-    DP_MESH_LINKS = 32,               /* above it: links that a node dials, besides the voters */
-    DP_PROBES_MAX = 16,               /* own probes under way */
-    DP_RELAYED_MAX = 64,              /* probes made for others under way */
-    DP_SYNC_ENTRIES_MAX = 48,         /* in one SYNC message */
-    DP_LHM_MAX = 8                    /* Lifeguard's local health multiplier */
+    DP_VOTER_LINKS = 3,       /* above it: voters that a node which is none keeps links to */
+    DP_MESH_LINKS_LOW = 12,   /* above it: others are dialled while fewer are linked */
+    DP_MESH_LINKS_HIGH = 32,  /* above it: more are let go */
+    DP_PROBES_MAX = 16,       /* own probes under way */
+    DP_RELAYED_MAX = 64,      /* probes made for others under way */
+    DP_SYNC_ENTRIES_MAX = 48, /* in one SYNC message */
+    DP_LHM_MAX = 8            /* Lifeguard's local health multiplier */
 };
 #define DP_PROBE_US_MIN (250 * DP_MS)
 #define DP_PROBE_US_MAX (1000 * DP_MS)

@@ -10,6 +10,7 @@
 
 enum {
     FLOOD_PEERS = 8,        /* whom a statement that is news here is sent on to */
+    FLOOD_PEERS_LARGE = 4,  /* the same in a large run, where lists mend what is missed */
     HELPERS = 3,            /* asked to probe for us */
     CONFIRMATIONS = 3,      /* accusers beyond the first that shorten a suspicion to its least */
     ACCUSALS_PER_WINDOW = 5 /* storm breaker */
@@ -42,7 +43,10 @@ typedef struct dp_row {
     /* dialling */
     bool dialling;
     uint32_t dials_failed;
-    dp_time dial_at; /* next try, or end of patience while dialling */
+    bool let_go;       /* its last link was closed in order: others watch it */
+    bool closing;      /* hung up here, and the driver has not yet said so */
+    dp_time linked_at; /* the last time */
+    dp_time dial_at;   /* next try, or end of patience while dialling */
 } dp_row;
 
 typedef struct dp_probe {
@@ -78,11 +82,13 @@ struct dp_members {
     dp_row *rows;
     uint64_t version;
     /* kept with the rows, so that nobody walks a table of 2,000 for what concerns a few */
+    uint32_t n_voters;  /* rows marked so */
     uint32_t n_alive;   /* alive or suspect, this node included */
     uint64_t slot_most; /* no linked row has told of a later one */
     dp_rowset linked;
     dp_rowset accused; /* rows with an accuser */
     dp_rowset urgent;  /* accused by somebody, or unreachable: probe them next */
+    dp_time started_at;
     bool dial_stale;   /* a row has changed: dial_next must be looked for */
     dp_time dial_next; /* the earliest try of a row that wants a link; maybe too early */
     dp_summary summary;
@@ -106,10 +112,20 @@ struct dp_members {
     /* anti-entropy */
     dp_time sync_at;
     uint32_t sync_row;
+    bool reading_list; /* a SYNC is being worked off */
 };
 
 /* members.c */
 uint32_t dp_members_row_add(dp_members *members, const dp_peer *peer);
+/* dial.c */
+/* More rows than everybody keeps links to. */
+bool dp_members_large(const dp_members *members);
+void dp_members_dial_later(dp_members *members, dp_row *row, dp_time now);
+/* Dials whom a link is wanted to, closes what is too much. */
+void dp_members_dial(dp_members *members, dp_time now, dp_out *out);
+/* Looks for dial_next again. */
+void dp_members_dial_find(dp_members *members);
+
 bool dp_members_watches(const dp_members *members, uint32_t index);
 /* Up to most random linked rows other than the two given, into picked; alive ones only. */
 uint32_t dp_members_pick(dp_members *members, uint32_t not_a, uint32_t not_b, uint32_t *picked,

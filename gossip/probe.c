@@ -184,15 +184,24 @@ static void succeed(dp_members *members, dp_probe *probe)
 /* The next watched row that has been silent for a period, or whose summary (hungry: whose last ACK) is old. DP_MEMBER_NONE after one turn of the table. */
 static uint32_t next_target(dp_members *members, bool hungry, dp_time now)
 {
-    for (uint32_t turn = 0; turn < 2 * members->count; turn++) {
+    const uint32_t turns =
+        2 * (dp_members_large(members) ? members->order_count + 1 : members->count);
+    for (uint32_t turn = 0; turn < turns; turn++) {
         if (members->order_at >= members->order_count) {
             /* A new turn in a new order, with rows that came since (Fisher, Yates). */
-            members->order_count = members->count;
+            members->order_count = 0;
             members->order_at = 0;
-            for (uint32_t i = 0; i < members->order_count; i++) {
-                const uint32_t k = (uint32_t)dp_rng_below(&members->rng, i + 1);
-                members->order[i] = members->order[k];
+            for (uint32_t i = 0; i < members->count; i++) {
+                if (dp_members_large(members) && (i == 0 || !dp_members_watches(members, i))) {
+                    continue;
+                }
+                const uint32_t last = members->order_count++;
+                const uint32_t k = (uint32_t)dp_rng_below(&members->rng, last + 1);
+                members->order[last] = members->order[k];
                 members->order[k] = i;
+            }
+            if (members->order_count == 0) {
+                return DP_MEMBER_NONE;
             }
         }
         const uint32_t index = members->order[members->order_at++];

@@ -209,7 +209,8 @@ static dp_status on_ready(dp_node *node, dp_view bytes)
     }
     const bool is_new = dp_round_claim_of(node, &ready.peer) == NULL;
     dp_round_ready(node, &ready, false, false);
-    if (is_new && node->commit->self != DP_NOBODY) {
+    /* Only what was taken: two voters without room for it would send it to and fro. */
+    if (is_new && node->commit->self != DP_NOBODY && dp_round_claim_of(node, &ready.peer) != NULL) {
         dp_node_send_voters(node, bytes); /* Once: for voters that the author does not reach. */
     }
     return DP_OK;

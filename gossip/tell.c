@@ -114,6 +114,13 @@ void dp_round_repeat(dp_node *node)
 
     /* Somebody has asked for it before its time: there is news, or a new link. */
     const bool urgent = round->repeat_at.us < round->repeat_planned.us || round->told_at.us == 0;
+    if (urgent && dp_members_count(node->members) > DP_FULL_MESH_MAX &&
+        dp_time_between(round->told_at, node->now) < DP_REPEAT_US / 2) {
+        /* Links come and go all the time: who is new waits a little, so that the others are not told for each. */
+        round->repeat_at = dp_time_after(round->told_at, DP_REPEAT_US / 2);
+        round->repeat_planned = DP_NEVER;
+        return;
+    }
     round->repeat_at = dp_time_after(node->now, DP_REPEAT_US);
     round->repeat_planned = round->repeat_at;
     for (uint32_t i = 0; i < round->n_claims; i++) {

@@ -1,6 +1,8 @@
 /* Profiles scale and detect: nodes that come, go and stand still at a steady rate, in a network that is otherwise well. */
 #include "tests/sim/sim.h"
 
+enum { START_US = 20000 }; /* between two nodes of the beginning */
+
 static uint64_t below(dp_sim *sim, uint64_t limit)
 {
     return dp_rng_below(&sim->churn_rng, limit);
@@ -14,6 +16,12 @@ static void later(dp_sim *sim)
                                     .kind = DP_ON_CHURN});
 }
 
+static void boot_at(dp_sim *sim, dp_host *host, uint64_t at_us)
+{
+    host->restart_at = at_us;
+    dp_sim_push(sim, &(dp_occasion){.at_us = at_us, .kind = DP_ON_BOOT, .node = host->index});
+}
+
 void dp_churn_start(dp_sim *sim)
 {
     dp_rng_init(&sim->churn_rng, dp_mix64(sim->options.seed) ^ 0x636875726e);
@@ -21,16 +29,15 @@ void dp_churn_start(dp_sim *sim)
     for (uint32_t i = 0; i < sim->plan.nodes && sim->options.profile == DP_PROFILE_SCALE; i++) {
         sim->hosts[i].toy_slow = 32; /* steps of 0.2 to 1.1 s, as models have that need such runs */
     }
+    /* A thousand do not start at once. */
+    for (uint32_t i = sim->plan.at_start; i < sim->plan.members; i++) {
+        boot_at(sim, &sim->hosts[i], 1 + (uint64_t)i * START_US + below(sim, 20 * START_US));
+    }
     if (sim->plan.churn_us != 0) {
         /* Not before the first nodes have found each other. */
-        dp_sim_push(sim, &(dp_occasion){.at_us = 15 * DP_SECOND, .kind = DP_ON_CHURN});
+        const uint64_t at = 15 * DP_SECOND + (uint64_t)sim->plan.members * START_US;
+        dp_sim_push(sim, &(dp_occasion){.at_us = at, .kind = DP_ON_CHURN});
     }
-}
-
-static void boot_at(dp_sim *sim, dp_host *host, uint64_t at_us)
-{
-    host->restart_at = at_us;
-    dp_sim_push(sim, &(dp_occasion){.at_us = at_us, .kind = DP_ON_BOOT, .node = host->index});
 }
 
 /* A node that runs and does not stand still, other than the founder; NULL if the first ones tried are none. */
@@ -55,8 +62,8 @@ static void kill_one(dp_sim *sim, dp_host *host, uint64_t away_us)
 
 static void join_one(dp_sim *sim)
 {
-    if (sim->plan.at_start + sim->joiners < sim->plan.nodes) {
-        boot_at(sim, &sim->hosts[sim->plan.at_start + sim->joiners], sim->now_us + 1);
+    if (sim->plan.members + sim->joiners < sim->plan.nodes) {
+        boot_at(sim, &sim->hosts[sim->plan.members + sim->joiners], sim->now_us + 1);
         sim->joiners++;
     }
 }

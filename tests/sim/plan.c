@@ -149,7 +149,8 @@ static void steady(dp_plan *plan, const dp_sim_options *options)
     plan->inner_steps_max = 100000;
     plan->disk_us_max = 1000;
     plan->crash_after_send = 0;
-    plan->at_start = options->churn_milli == 0 ? plan->nodes : plan->nodes - plan->nodes / 6;
+    plan->at_start = 1;
+    plan->members = options->churn_milli == 0 ? plan->nodes : plan->nodes - plan->nodes / 6;
     plan->churn_us = detect ? 10000000
                      : options->churn_milli == 0
                          ? 0

@@ -84,10 +84,11 @@ typedef struct dp_sim_options {
 
 typedef struct dp_plan {
     uint32_t nodes;
-    uint32_t at_start;                 /* the others join later, by churn */
-    bool measured;                     /* ends at its limit, whatever the state */
-    uint64_t churn_us;                 /* mean time between two nodes that come or go; 0: none */
-    uint32_t on;                       /* mask of dp_fault */
+    uint32_t at_start; /* nodes that dp_faults_start starts; the others are churn's */
+    uint32_t members;  /* churn: nodes of the run to begin with */
+    bool measured;     /* ends at its limit, whatever the state */
+    uint64_t churn_us; /* mean time between two nodes that come or go; 0: none */
+    uint32_t on;       /* mask of dp_fault */
     uint64_t fault_us[DP_FAULT_COUNT]; /* mean time between two faults of a class */
     uint64_t faults_end_us;            /* then everything is healed */
     uint64_t limit_us;                 /* then patience ends */
