@@ -1,4 +1,5 @@
 /* Joins and leaves through the control socket that end before they are done. */
+#include "base/alloc.h"
 #include "daemon/driver.h"
 #include "tests/unit/daemon/caller.h"
 
@@ -117,6 +118,51 @@ static void the_end_of_the_daemon_ends_a_leave_that_still_waits(void **state)
     house_close(&house);
 }
 
+static bool is_answered(void *context)
+{
+    struct caller *caller = context;
+    return has_frames(caller) || has_ended(caller);
+}
+
+/* With an answer, or with the end of the connection when there is no memory even for that. */
+static void a_request_without_memory_is_answered_all_the_same(void **state)
+{
+    static const char *const methods[] = {"run.leave", "down", "ckpt.list"};
+    struct house house;
+    struct caller caller;
+    (void)state;
+    start_joining(&house, &caller);
+    caller_close(&caller);
+    for (size_t at = 1; at <= 12; at++) {
+        for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+            if (i == 0 && at > 1) {
+                continue; /* It may have left by now. */
+            }
+            caller_open(&caller, &house);
+            caller.wanted = 1;
+            ask(&caller, 1, "hello"); /* so that the connection has its buffers */
+            turn_until(&house.loop, is_answered, &caller);
+            caller.wanted = 2;
+            dp_buf out = {.max = 4096};
+            write_request(&out, 2, methods[i], false, 20);
+            send_bytes(&caller, dp_buf_view(&out));
+            dp_buf_close(&out);
+            dp_alloc_fail_after(at);
+            const bool answered =
+                turn_within(&house.loop, is_answered, &caller, 2000); /* leaving takes its time */
+            dp_alloc_fail_after(0);
+            CHECK(answered);
+            caller_close(&caller);
+        }
+    }
+    house.daemon.ending = true;
+    if (house.daemon.driver != NULL) {
+        dp_driver_close(house.daemon.driver);
+    }
+    house.daemon.driver = NULL;
+    house_close(&house);
+}
+
 static void a_name_that_is_too_long_is_refused_not_dropped(void **state)
 {
     static const char *const methods[] = {"run.join", "run.create"};
@@ -157,6 +203,7 @@ static void a_name_that_is_too_long_is_refused_not_dropped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_request_without_memory_is_answered_all_the_same),
         cmocka_unit_test(a_name_that_is_too_long_is_refused_not_dropped),
         cmocka_unit_test(leaving_ends_a_join_that_still_waits),
         cmocka_unit_test(leaving_twice_is_answered_twice),

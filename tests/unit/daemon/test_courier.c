@@ -205,6 +205,26 @@ static void an_object_travels_chunk_by_chunk(void **state)
     route_close(&route);
 }
 
+/* Peers that are not linked stand for strangers' floods: their answers go nowhere. */
+static void a_greedy_peer_leaves_room_for_others(void **state)
+{
+    enum { GREEDY = 8, REQUESTS = 2 * DP_COURIER_SERVES_MAX };
+    static struct route route;
+    (void)state;
+    route_open(&route);
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    for (unsigned peers = 1; peers <= GREEDY; peers += GREEDY - 1) {
+        route.b.n_infos_before = route.b.n_infos;
+        for (unsigned i = 0; i < REQUESTS; i++) {
+            const dp_peer greedy = {.bytes = {(uint8_t)(1 + i % peers)}};
+            dp_courier_serve_chunk(route.a.courier, &greedy, &root, 0);
+        }
+        dp_courier_serve_info(route.a.courier, &route.b.guest.peer, &root);
+        turn_until(&route.loop, has_info, &route.b);
+    }
+    route_close(&route);
+}
+
 static void an_empty_object_is_whole_at_once(void **state)
 {
     static struct route route;
@@ -363,7 +383,7 @@ static void a_manifest_is_served_when_there_is_one(void **state)
     route_close(&route);
 }
 
-enum { FLOOD_ANSWERS = DP_COURIER_SERVES_MAX + DP_COURIER_SERVES_PER_PEER };
+enum { FLOOD_ANSWERS = DP_COURIER_WAITING_PER_PEER + DP_COURIER_SERVES_PER_PEER };
 
 static bool has_the_flood(void *context)
 {
@@ -457,6 +477,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_object_travels_chunk_by_chunk),
+        cmocka_unit_test(a_greedy_peer_leaves_room_for_others),
         cmocka_unit_test(an_empty_object_is_whole_at_once),
         cmocka_unit_test(a_fetch_goes_on_where_an_earlier_life_ended),
         cmocka_unit_test(bad_chunks_are_told_with_their_sender),
