@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Runs the mutants of dpsim in a build folder, seeds from 1 upwards, and prints which invariant caught each, and at which seed.
+
+usage: mutations.py BUILD [--write docs/RELIABILITY.md]
+
+The same seed must be clean without the mutation. Exit status 1 if a mutant went unnoticed, was caught by an invariant that
+its test does not name, or the unbroken program failed.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+FAIL = re.compile(r"^FAIL (\S+) seed=(\d+)", re.MULTILINE)
+LIMIT_S = 1800
+
+
+def mutants(build):
+    """Number -> (command, invariants allowed), as ctest runs them."""
+    shown = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"],
+                           check=True, capture_output=True, text=True)
+    found = {}
+    for test in json.loads(shown.stdout)["tests"]:
+        name = re.fullmatch(r"sim/mutation_(\d+)", test["name"])
+        if name is None:
+            continue
+        properties = {p["name"]: p["value"] for p in test["properties"]}
+        allowed = properties["PASS_REGULAR_EXPRESSION"][0]
+        found[int(name[1])] = (test["command"], re.search(r"\((.*)\)", allowed)[1].split("|"))
+    return found
+
+
+def run(command):
+    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False).stdout
+
+
+def judge(build, number, command, allowed):
+    """A row of the table and what is wrong with it, or None."""
+    began = time.monotonic()
+    caught = FAIL.search(run(command + ["--jobs", "1"]))
+    took = time.monotonic() - began
+    profile = command[command.index("--profile") + 1]
+    if caught is None:
+        return (number, "-", profile, "-", took), "went unnoticed"
+    row = (number, caught[1], profile, caught[2], took)
+    if caught[1] not in allowed:
+        return row, f"{caught[1]} is not among {' '.join(allowed)}"
+    if "--keep-vote-key" in command:
+        return row, None  # Half of the mistake is this option.
+    at = command.index("--seeds")
+    plain = [str(pathlib.Path(build, "dpsim"))] + command[1:at] + ["--seed", caught[2]] + command[at + 2:]
+    left = FAIL.search(run(plain))
+    return row, None if left is None else f"the unbroken program fails at this seed too: {left[1]}"
+
+
+def write(path, rows):
+    """Put invariant, profile and seed into the rows of the table that stand there."""
+    text = pathlib.Path(path).read_text()
+    for number, invariant, profile, seed, _ in rows:
+        text = re.sub(rf"^(\| M{number} \| [^|]* \| )[^|]*\|[^|]*\|[^|]*\|",
+                      rf"\g<1>{invariant} | {profile} | {seed} |", text, flags=re.MULTILINE)
+    pathlib.Path(path).write_text(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="mutants of dpsim: what catches each, at which seed")
+    parser.add_argument("build")
+    parser.add_argument("--write", metavar="FILE", help="put the figures into the table of this file")
+    args = parser.parse_args()
+    rows = []
+    bad = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        tasks = [pool.submit(judge, args.build, number, *row) for number, row in sorted(mutants(args.build).items())]
+        print("| | invariant | profile | at seed | seconds |\n| --- | --- | --- | --- | --- |")
+        for task in tasks:
+            row, wrong = task.result()
+            rows.append(row)
+            bad += wrong is not None
+            print("| M{} | {} | {} | {} | {:.1f} |".format(*row) + (f" <- {wrong}" if wrong else ""), flush=True)
+    if not rows:
+        print("mutations: no mutant in this build", file=sys.stderr)
+        return 1
+    if args.write:
+        write(args.write, rows)
+    print(f"{len(rows)} mutants, {bad} wrong")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
