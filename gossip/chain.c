@@ -381,7 +381,7 @@ dp_status dp_chain_offer(dp_node *node, dp_view record, dp_view cert)
     write_record(node);
 #if DP_MUTATION == 13
     chain->op = 0;
-    apply_record(node, &chain->decoded, &hash);
+    apply_record(node, &chain->decoded, &hash, dp_view_of(chain->record.data, chain->record.size));
 #endif
     return DP_OK;
 }
