@@ -118,11 +118,15 @@ void dp_catchup_next(dp_node *node)
         const uint64_t slot = catchup->parsed.from + catchup->next;
         catchup->next++;
         if (slot <= node->ledger.slot) {
+            dp_rival_record(node, slot, item->record, item->cert);
             continue;
         }
         const dp_status status = dp_chain_offer(node, item->record, item->cert);
         if (status != DP_OK && status != DP_AGAIN) {
             node->rejected++;
+            if (slot == node->ledger.slot + 1) {
+                dp_rival_fetch(node, &catchup->asked, node->ledger.slot);
+            }
             done_with_message(catchup);
             catchup->asked_at = node->now; /* Of another chain, perhaps: not again at once. */
         }

@@ -266,8 +266,10 @@ static void apply_record(dp_node *node, const dp_record *record, const dp_hash *
     const uint32_t voters_before = node->ledger.n_voters;
     const bool is_round = record->kind == DP_RECORD_ROUND;
 
+    dp_witness_decided(node->witness, record->slot, hash);
     dp_ledger_apply(&node->ledger, record, hash, node->chain->admitted);
     dp_fork_applied(node, record, hash, bytes);
+    dp_witness_begin(node->witness, &node->ledger);
     if (is_round) {
         certify_before(node, record);
         remember_round(node, record);
@@ -329,6 +331,7 @@ static dp_status check_offer(dp_node *node, dp_view record, dp_view cert, const 
                         &decoded->prev, hash, node->ledger.voters, node->ledger.n_voters)) {
         return DP_BADSIG;
     }
+    dp_rival_seals(node, &seals, decoded, hash);
     return DP_OK;
 }
 

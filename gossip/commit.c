@@ -213,6 +213,13 @@ void dp_commit_write_row(dp_commit *commit)
 
 /* ---- events ---- */
 
+void dp_commit_saw(const dp_commit *commit, const dp_vote *vote)
+{
+    if (commit->host.saw != NULL && vote->voter != commit->self) {
+        commit->host.saw(commit->host.context, vote);
+    }
+}
+
 dp_status dp_commit_message(dp_commit *commit, dp_time now, const dp_vote_msg *msg)
 {
     const dp_vote *vote = &msg->vote;
@@ -233,6 +240,7 @@ dp_status dp_commit_message(dp_commit *commit, dp_time now, const dp_vote_msg *m
         dp_commit_notice_own(commit, vote);
         return DP_OK;
     }
+    dp_commit_saw(commit, vote);
     if ((vote->type == DP_MSG_PREPARE || vote->type == DP_MSG_PROPOSE) &&
         !dp_commit_owns(commit, vote->ballot, vote->voter)) {
         return DP_DENIED;

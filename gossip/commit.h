@@ -37,6 +37,8 @@ typedef struct dp_commit_host {
     uint32_t (*store)(void *context, uint64_t slot, dp_view row);
     /* One voter signed two records in one ballot. */
     void (*proof)(void *context, const dp_vote *a, const dp_vote *b);
+    /* Every vote of another whose signature was checked. NULL: nobody wants to know. */
+    void (*saw)(void *context, const dp_vote *vote);
 } dp_commit_host;
 
 typedef enum dp_commit_phase {
@@ -156,6 +158,7 @@ void dp_commit_write_row(dp_commit *commit);
 void dp_commit_tally(dp_commit *commit, const dp_vote *vote);
 void dp_commit_sign(dp_commit *commit, dp_vote *vote, uint8_t type);
 void dp_commit_send(dp_commit *commit, uint32_t voter, const dp_vote_msg *msg);
+void dp_commit_saw(const dp_commit *commit, const dp_vote *vote);
 void dp_commit_owner_stored(dp_commit *commit, dp_time now, bool ok);
 void dp_commit_owner_promise(dp_commit *commit, dp_time now, const dp_vote_msg *msg);
 void dp_commit_owner_poke(dp_commit *commit, dp_time now);

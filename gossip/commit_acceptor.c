@@ -116,6 +116,7 @@ bool dp_commit_is_justified(const dp_commit *commit, const dp_vote_msg *msg)
                             commit->voters[promise->voter].key)) {
             return false;
         }
+        dp_commit_saw(commit, promise);
         voters |= 1U << promise->voter;
         count++;
         if (promise->accepted > best) {

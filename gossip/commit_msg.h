@@ -8,7 +8,7 @@
  *   ACCEPTED  head | vote
  *   NACK      head | u8 voter | 32 fork | u64 slot | 32 prev | u32 promised: a hint, unsigned
  *   DECIDE    head | u64 slot | u16 size | certificate | record, to the end
- *   PROOF     head | u8 type | vote | u8 type | vote: same voter, slot and ballot, other hash
+ *   PROOF     head | u8 type | vote | u8 type | vote: of one voter, and no honest one signs both (witness.h)
  */
 #ifndef DP_GOSSIP_COMMIT_MSG_H
 #define DP_GOSSIP_COMMIT_MSG_H

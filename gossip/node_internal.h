@@ -20,6 +20,7 @@
 #include "gossip/spread.h"
 #include "gossip/valid.h"
 #include "gossip/wire.h"
+#include "gossip/witness.h"
 
 enum {
     DP_WINDOW_ROUNDS = 8, /* J: blobs of so many rounds before the newest checkpoint are kept */
@@ -274,6 +275,8 @@ struct dp_node {
     dp_proof proof;
     dp_forks *forks;
     bool reopening; /* DP_DO_REOPEN was asked for */
+    dp_witness *witness;
+    dp_time rival_asked_at;
     dp_map held_map;
     dp_held *held;
     dp_remove own_remove;
@@ -301,6 +304,19 @@ uint32_t dp_node_member_index(const dp_node *node, const dp_peer *peer);
 
 /* node_route.c */
 void dp_node_message(dp_node *node, const dp_event *event);
+
+/* rival.c: what does not follow from the own chain. Votes and records are looked at for a voter that signed both sides. */
+/* A vote of the slot under way, signature checked. */
+void dp_rival_saw(void *context, const dp_vote *vote);
+/* A vote of a slot that is decided here, or after another record than ours; nothing has been checked. */
+void dp_rival_vote(dp_node *node, const dp_vote *vote, const dp_peer *from);
+/* Record and certificate, from anywhere, of a slot that is decided here. */
+void dp_rival_record(dp_node *node, uint64_t slot, dp_view record, dp_view cert);
+/* The signatures under a record, each looked at by itself. */
+void dp_rival_seals(dp_node *node, const dp_cert_of_record *cert, const dp_record *record,
+                    const dp_hash *hash);
+/* This peer has another record in this slot: ask for it, once a second at most. */
+void dp_rival_fetch(dp_node *node, const dp_peer *from, uint64_t slot);
 
 /* proof.c */
 /* Two votes of one voter that contradict each other, signatures checked. */

@@ -95,9 +95,10 @@ static dp_status open_memory(dp_node *node)
     node->round = dp_alloc(1, sizeof *node->round);
     node->forks = dp_alloc(1, sizeof *node->forks);
     node->held = dp_alloc(DP_HELD_MAX, sizeof *node->held);
+    node->witness = dp_alloc(1, sizeof *node->witness);
     node->catchup.records = dp_alloc(DP_MESSAGE_MAX, 1);
     if (node->commit == NULL || node->chain == NULL || node->round == NULL || node->forks == NULL ||
-        node->held == NULL || node->catchup.records == NULL) {
+        node->held == NULL || node->witness == NULL || node->catchup.records == NULL) {
         return DP_NOMEM;
     }
     return open_parts(node);
@@ -136,10 +137,12 @@ dp_status dp_node_open(dp_node **out, const dp_node_config *config)
                                  .value = dp_round_value,
                                  .send = vote_send,
                                  .store = vote_store,
-                                 .proof = dp_proof_found};
+                                 .proof = dp_proof_found,
+                                 .saw = dp_rival_saw};
     dp_commit_init(node->commit, &host, &config->crypto, &node->run,
                    config->has_vote_key ? config->vote_public_key : NULL);
     node->forks->heads[0].hash = node->run;
+    dp_witness_begin(node->witness, &node->ledger);
     node->chain->genesis_digest = dp_ledger_digest(&node->ledger);
     node->round->deadline = (dp_deadline){.round_us = (uint64_t)node->manifest.round_ms * 1000,
                                           .patience_milli = node->manifest.patience_milli};
@@ -163,6 +166,7 @@ void dp_node_close(dp_node *node)
     dp_free(node->round);
     dp_free(node->forks);
     dp_free(node->held);
+    dp_free(node->witness);
     dp_free(node->catchup.records);
     dp_free(node);
 }

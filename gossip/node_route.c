@@ -17,6 +17,7 @@ static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
     }
     if (msg.vote.slot <=
         node->ledger.slot) { /* Whoever asks about a decided slot gets the decision. */
+        dp_rival_vote(node, &msg.vote, from);
         if (msg.vote.type != DP_MSG_ACCEPTED && dp_out_room(&node->out, 1)) {
             dp_action *action = dp_out_add(&node->out, DP_DO_SERVE_RECORDS);
             action->u.serve.peer = *from;
@@ -36,6 +37,7 @@ static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
         return DP_OK;
     }
     if (commit->slot != node->ledger.slot + 1 || !dp_hash_equal(&msg.vote.prev, &commit->prev)) {
+        dp_rival_vote(node, &msg.vote, from);
         return DP_DENIED;
     }
     /* A NACK is not signed: it counts only from the voter itself, lest a stranger drives the ballots up. */
@@ -63,6 +65,7 @@ static dp_status on_decide(dp_node *node, dp_view bytes, const dp_peer *from)
         return DP_OK;
     }
     if (msg.slot <= node->ledger.slot) {
+        dp_rival_record(node, msg.slot, msg.record, msg.cert);
         return DP_OK;
     }
     const dp_status status = dp_chain_offer(node, msg.record, msg.cert);
@@ -202,6 +205,10 @@ void dp_node_message(dp_node *node, const dp_event *event)
     }
     const dp_member *member = dp_members_at(node->members, from);
     if (member->has_summary) {
+        if (member->summary.slot == node->ledger.slot &&
+            !dp_hash_equal(&member->summary.head, &node->ledger.head)) {
+            dp_rival_fetch(node, &member->peer, node->ledger.slot);
+        }
         /* One slot ahead is normal while its decision is on the way. */
         if (member->summary.slot > node->ledger.slot) {
             node->dirty = true;

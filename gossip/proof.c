@@ -1,4 +1,4 @@
-/* Proof that a voter signed two records in one ballot (review, A12): checked by anybody, kept on disk, given to whoever asks;
+/* Proof that a voter signed what contradicts itself (witness.h; review, A12): checked by anybody, kept on disk, given to whoever asks;
  * who holds one decides nothing more on this fork.
  *
  * Row: u8 form 1 | 32 culprit | PROOF message; or, of two FORKs of one slot, u8 form 2 | u16 size | FORK record | FORK
@@ -11,13 +11,6 @@
 #include "gossip/node_internal.h"
 
 enum { FORM_VOTES = 1, FORM_FORKS = 2 };
-
-static bool contradict(const dp_vote *a, const dp_vote *b)
-{
-    return a->type == DP_MSG_ACCEPTED && b->type == a->type && a->slot == b->slot &&
-           dp_hash_equal(&a->fork, &b->fork) && dp_hash_equal(&a->prev, &b->prev) &&
-           a->ballot == b->ballot && !dp_hash_equal(&a->hash, &b->hash);
-}
 
 /* Which voter signed both; DP_NOBODY: none that is known here. */
 static uint32_t find_culprit(const dp_node *node, const dp_vote *a, const dp_vote *b)
@@ -39,7 +32,7 @@ static dp_status check(const dp_node *node, dp_view message, uint32_t *culprit)
     dp_vote b;
 
     DP_TRY(dp_proof_msg_read(message, &a, &b));
-    if (!contradict(&a, &b) || !dp_hash_equal(&a.fork, &node->ledger.fork)) {
+    if (!dp_votes_contradict(&a, &b) || !dp_hash_equal(&a.fork, &node->ledger.fork)) {
         return DP_DENIED;
     }
     *culprit = find_culprit(node, &a, &b);
@@ -99,11 +92,12 @@ void dp_proof_found(void *context, const dp_vote *a, const dp_vote *b)
     uint8_t room[DP_PROOF_ROW_MAX];
     dp_writer writer = dp_writer_of(room, sizeof room);
 
-    dp_assert(contradict(a, b) && a->voter < node->ledger.n_voters);
+    dp_assert(dp_votes_contradict(a, b));
     dp_proof_msg_write(&writer, a, b);
     dp_assert(!writer.full);
-    if (!node->halted) {
-        take(node, a->voter, dp_view_of(room, writer.size));
+    const uint32_t culprit = find_culprit(node, a, b);
+    if (!node->halted && culprit != DP_NOBODY) {
+        take(node, culprit, dp_view_of(room, writer.size));
     }
 }
 

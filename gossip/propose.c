@@ -102,11 +102,29 @@ static bool goes_before(const dp_node *node, const dp_claim *a, const dp_claim *
     return ia != ib ? ia < ib : dp_peer_compare(&a->ready.peer, &b->ready.peer) < 0;
 }
 
+/* Of several claims to one blob the one that came first here: who copies must have heard of it before. */
+static uint32_t drop_copies(const dp_claim *claims, uint32_t *held, uint32_t n)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        bool copied = false;
+        for (uint32_t k = 0; k < kept; k++) {
+            copied = copied || (claims[held[i]].energy != 0 &&
+                                dp_hash_equal(&claims[held[i]].ready.root, &claims[held[k]].ready.root));
+        }
+        if (!copied) {
+            held[kept++] = held[i];
+        }
+    }
+    return kept;
+}
+
 static uint32_t choose_claims(const dp_node *node, uint32_t *chosen)
 {
     const dp_claim *claims = node->round->claims;
     uint32_t held[DP_CLAIMS_MAX];
-    const uint32_t n = dp_round_held(node, held);
+    const uint32_t n = drop_copies(claims, held, dp_round_held(node, held));
     const uint32_t count = n < DP_LISTED_MAX ? n : (uint32_t)DP_LISTED_MAX;
 
     for (uint32_t i = 0; i < n; i++) {

@@ -200,8 +200,7 @@ static dp_status on_ready(dp_node *node, dp_view bytes)
     if (known != NULL && !known->evidence) {
         return DP_OK;
     }
-    if (!dp_round_may_contribute(node, &ready.peer) || ready.steps == 0 ||
-        ready.tokens > DP_TOKENS_MAX || ready.bytes == 0 || ready.bytes > DP_OBJECT_BYTES_MAX) {
+    if (!dp_round_may_contribute(node, &ready.peer) || !dp_valid_numbers(&ready)) {
         return DP_DENIED;
     }
     if (!dp_ready_verify(&ready, &node->config.crypto, &node->run, &node->ledger.fork)) {
@@ -275,8 +274,10 @@ static dp_status on_offer(dp_node *node, dp_view bytes)
     dp_voter_ok_msg offer;
 
     DP_TRY(dp_voter_ok_msg_read(bytes, &offer));
-    if (!dp_hash_equal(&offer.head, &node->ledger.head)) {
-        return DP_OK;
+    const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &offer.peer);
+    if (!dp_hash_equal(&offer.head, &node->ledger.head) || entry == NULL ||
+        (entry->caps & DP_CAP_VOTE) == 0) {
+        return DP_OK; /* The list is for those that may be taken from it. */
     }
     for (uint32_t i = 0; i < round->n_offers; i++) {
         if (dp_peer_equal(&round->offers[i].peer, &offer.peer)) {

@@ -180,6 +180,24 @@ static bool is_listed(const dp_record *record, const dp_peer *peer)
     return false;
 }
 
+bool dp_valid_numbers(const dp_ready *ready)
+{
+    return ready->steps > 0 && ready->tokens <= DP_TOKENS_MAX && ready->carried <= CARRIED_MAX &&
+           ready->bytes > 0 && ready->bytes <= DP_OBJECT_BYTES_MAX;
+}
+
+/* One blob under two names is counted once. Blobs of nothing may well be equal. */
+static bool is_copied(const dp_record *record, uint32_t index)
+{
+    for (uint32_t i = 0; i < index; i++) {
+        if (record->listed[index].energy != 0 &&
+            dp_hash_equal(&record->listed[i].root, &record->listed[index].root)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static dp_status check_listed(const dp_valid *valid, const dp_record *record, const char **cause)
 {
     const dp_ledger *ledger = valid->ledger;
@@ -192,12 +210,13 @@ static dp_status check_listed(const dp_valid *valid, const dp_record *record, co
         if ((caps_with(valid, record, &listed->peer) & DP_CAP_TRAIN) == 0) {
             return no(cause, "a contributor may not train");
         }
-        if (listed->steps == 0 || listed->tokens > DP_TOKENS_MAX || listed->carried > CARRIED_MAX ||
-            listed->bytes == 0 || listed->bytes > DP_OBJECT_BYTES_MAX ||
-            listed->energy > DP_ENERGY_MAX) {
+        const dp_ready ready = dp_ready_of_listed(record, listed);
+        if (!dp_valid_numbers(&ready) || listed->energy > DP_ENERGY_MAX) {
             return no(cause, "numbers of a contribution");
         }
-        const dp_ready ready = dp_ready_of_listed(record, listed);
+        if (is_copied(record, i)) {
+            return no(cause, "one blob for two");
+        }
         if (!dp_ready_verify(&ready, valid->crypto, &ledger->run, &ledger->fork)) {
             *cause = "signature of a contribution";
             return DP_BADSIG;

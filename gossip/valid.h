@@ -23,6 +23,9 @@ DP_MUST dp_status dp_valid_record(const dp_valid *valid, const dp_record *record
  * counts as a member. */
 DP_MUST dp_status dp_valid_fork(const dp_valid *valid, const dp_record *record, const char **cause);
 
+/* Are the numbers of this claim such that a record may list it? Who would list another could have no record decided. */
+bool dp_valid_numbers(const dp_ready *ready);
+
 /* Fill w, clip, q, W, M and the token count of a ROUND record whose peers, claims, energies and late list stand. */
 void dp_valid_fill(const dp_ledger *ledger, dp_record *record);
 

@@ -121,7 +121,11 @@ static dp_status on_fence(dp_node *node, dp_view bytes, const dp_peer *from)
 
     DP_TRY(dp_fence_msg_read(bytes, &fence));
     const uint32_t index = dp_ledger_find(&node->ledger, &fence.peer);
+    const uint32_t row = dp_node_member_index(node, &fence.peer);
+    /* A life that its owner never signed for is not fenced: else one wish would be against all lives to come. */
     if (index != DP_NOBODY && dp_ledger_member(&node->ledger, from) != NULL &&
+        row != DP_MEMBER_NONE &&
+        fence.incarnation <= dp_members_at(node->members, row)->incarnation &&
         node->ledger.roster[index].fenced < fence.incarnation) {
         dp_wish_fence(node, &fence);
     }

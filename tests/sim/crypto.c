@@ -3,6 +3,7 @@
 
 #include "base/rng.h"
 #include "gossip/cert.h"
+#include "tests/sim/evil.h"
 #include "tests/sim/host.h"
 #include "tests/sim/sim.h"
 
@@ -39,7 +40,7 @@ uint32_t dp_sim_index(const dp_sim *sim, const dp_peer *peer)
 
 void dp_sim_vote_key(const dp_host *host, uint8_t public_key[DP_PUBLIC_KEY_BYTES])
 {
-    key_of(VOTE_SALT, ((uint64_t)host->index << 20) + host->disk.vote_key, public_key);
+    key_of(VOTE_SALT, ((uint64_t)host->name << 20) + host->disk.vote_key, public_key);
 }
 
 static uint64_t tag_of(const uint8_t *public_key, const char *domain, dp_view bytes)
@@ -88,7 +89,7 @@ dp_crypto dp_sim_crypto(dp_host *host)
 /* 0 32 peer | 32 u32 capabilities | 36 16 invite | 52 u32 uses | 56 u64 tag of all before */
 void dp_sim_credential(const dp_sim *sim, uint32_t index, uint8_t out[DP_SIM_CREDENTIAL_BYTES])
 {
-    const dp_peer peer = dp_sim_peer(index);
+    const dp_peer peer = sim->hosts[index].peer;
     const uint8_t invite[DP_INVITE_ID_BYTES] = {1, 2, 3};
     dp_writer w = dp_writer_of(out, DP_SIM_CREDENTIAL_BYTES);
 
@@ -101,6 +102,7 @@ void dp_sim_credential(const dp_sim *sim, uint32_t index, uint8_t out[DP_SIM_CRE
     }
     dp_write_u32(&w, index == 0 ? 0 : sim->plan.invite_uses);
     dp_write_u64(&w, dp_sim_hash(0x63726564, dp_view_of(out, w.size)));
+    dp_evil_credential(sim, index, out);
 }
 
 static dp_status admit(void *context, dp_view credential, const dp_run_id *run,

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "gossip/msg.h"
+#include "tests/sim/evil.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/real.h"
 #include "tests/sim/scene.h"
@@ -18,6 +19,7 @@ dp_status dp_host_open(dp_host *host, struct dp_sim *sim, uint32_t index)
     memset(host, 0, sizeof *host);
     host->sim = sim;
     host->index = index;
+    host->name = index;
     host->peer = dp_sim_peer(index);
     dp_rng_init(&host->rng, dp_mix64(sim->options.seed) + index * 2);
     dp_rng_init(&host->disk_rng, dp_mix64(sim->options.seed) + index * 2 + 1);
@@ -88,6 +90,10 @@ static void set_timer(dp_host *host)
 static void do_send(dp_host *host, const dp_action *action)
 {
     dp_sim *sim = host->sim;
+
+    if (dp_evil_sends(host, action)) {
+        return;
+    }
     dp_packet *packet =
         dp_packet_of(action->u.send.bytes.data, (uint32_t)action->u.send.bytes.size);
 
@@ -96,7 +102,7 @@ static void do_send(dp_host *host, const dp_action *action)
     dp_oracle_sent(host, action->u.send.bytes);
     for (uint32_t to = 0; to < sim->plan.nodes; to++) {
         if (action->u.send.to == DP_TO_PEER) {
-            to = dp_sim_index(sim, &action->u.send.peer);
+            to = dp_evil_body(sim, host->index, dp_sim_index(sim, &action->u.send.peer));
         }
         if (to < sim->plan.nodes && to != host->index &&
             sim->net.ends[(size_t)host->index * sim->plan.nodes + to].connection != 0) {
@@ -212,6 +218,7 @@ static void do_note(dp_host *host, const dp_action *action)
     const dp_note *note = &action->u.note;
 
     dp_oracle_note(host, note);
+    dp_evil_notes(host, note);
     dp_measure_note(host, note);
     if (host->sim->options.trace == (int32_t)host->index) {
         printf("%10.6f node %u note %s round %llu peer %u a %llu b %llu %s\n",
@@ -282,6 +289,9 @@ static void perform(dp_host *host, const dp_action *action)
         host->reopen = true;
         break;
     case DP_DO_HALT:
+        if (dp_evil_halts(host, &action->u.note)) {
+            break;
+        }
         dp_sim_fail(sim, "S1", host->index, "the node halted: %s",
                     action->u.note.cause == NULL ? "" : action->u.note.cause);
         break;
@@ -366,7 +376,7 @@ static void restore_rows(dp_host *host)
         status = dp_node_restore_proof(host->node, dp_view_of(disk->proof.data, disk->proof.size));
     }
     for (uint32_t i = 0; i < sim->plan.nodes && status == DP_OK; i++) {
-        if (host->met[i] != 0 && i != host->index) {
+        if (host->met[i] != 0 && i != host->index && sim->hosts[i].name != host->name) {
             const dp_addr addr = dp_host_addr(i, host->met[i]);
             status = dp_node_restore_peer(host->node, &sim->hosts[i].peer, &addr, 1);
         }
@@ -598,6 +608,7 @@ void dp_host_occasion(dp_host *host, dp_occasion *occasion)
     case DP_ON_LEAVE:
     case DP_ON_RESUME:
     case DP_ON_CHURN:
+    case DP_ON_EVIL:
     case DP_ON_LOOK:
         break;
     }

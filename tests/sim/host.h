@@ -33,6 +33,7 @@ typedef struct dp_host_parcel {
 typedef struct dp_host {
     struct dp_sim *sim;
     uint32_t index;
+    uint32_t name; /* index of the host whose keys it has: its own, but for the second body of a liar */
     dp_peer peer;
     dp_node *node; /* NULL: not running */
     uint32_t boot; /* grows with every start and crash */

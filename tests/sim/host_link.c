@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tests/sim/evil.h"
 #include "tests/sim/host.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/sim.h"
@@ -18,7 +19,7 @@ dp_addr dp_host_addr(uint32_t index, uint16_t port)
 void dp_host_dial(dp_host *host, const dp_action *action)
 {
     dp_sim *sim = host->sim;
-    const uint32_t to = dp_sim_index(sim, &action->u.dial.peer);
+    const uint32_t to = dp_evil_body(sim, host->index, dp_sim_index(sim, &action->u.dial.peer));
     bool right = false;
 
     dp_assert(action->u.dial.n_addrs > 0);
@@ -42,7 +43,7 @@ void dp_host_dial(dp_host *host, const dp_action *action)
 void dp_host_hangup(dp_host *host, const dp_action *action)
 {
     dp_sim *sim = host->sim;
-    const uint32_t to = dp_sim_index(sim, &action->u.peer);
+    const uint32_t to = dp_evil_body(sim, host->index, dp_sim_index(sim, &action->u.peer));
 
     if (to >= sim->plan.nodes) {
         return;
@@ -138,6 +139,9 @@ void dp_host_packet(dp_host *host, const dp_occasion *occasion)
         return;
     }
     const dp_view bytes = dp_view_of(occasion->packet->data, occasion->packet->size);
+    if (sim->evil != NULL) {
+        dp_evil_hears(host, occasion->other, bytes);
+    }
     if (dp_host_message(host, occasion->other, bytes)) {
         return;
     }

@@ -3,13 +3,14 @@
 
 #include "base/assert.h"
 #include "gossip/wire.h"
+#include "tests/sim/evil.h"
 #include "tests/sim/host.h"
 #include "tests/sim/sim.h"
 
 static void send_bulk(dp_host *host, const dp_peer *peer, const dp_writer *writer)
 {
     dp_sim *sim = host->sim;
-    const uint32_t to = dp_sim_index(sim, peer);
+    const uint32_t to = dp_evil_body(sim, host->index, dp_sim_index(sim, peer));
 
     dp_assert(!writer->full);
     if (to >= sim->plan.nodes || to == host->index) {
@@ -79,6 +80,9 @@ void dp_host_serve(dp_host *host, const dp_action *action)
     dp_sim *sim = host->sim;
     dp_writer w = dp_writer_of(bytes, sizeof bytes);
 
+    if (dp_evil_serves(host, action)) {
+        return;
+    }
     if (action->type == DP_DO_SERVE_RECORDS) {
         serve_records(host, action);
         return;

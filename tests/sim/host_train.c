@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tests/sim/evil.h"
 #include "tests/sim/host.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/sim.h"
@@ -235,6 +236,7 @@ static void do_publish(dp_host *host, const dp_action *action)
     dp_toy_publish(&host->toy, action->u.publish.dense, (uint64_t)host->index << 32 | ++host->nonce,
                    &parcel->made);
     parcel->round = action->u.publish.round;
+    dp_evil_publishes(host, &parcel->made, parcel->round);
     dp_oracle_drawers(host, action, NULL);
     write_parcel(host, DP_THEN_PUBLISHED);
 }

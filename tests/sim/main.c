@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/sim/duel.h"
+#include "tests/sim/evil.h"
 #include "tests/sim/sim.h"
 
 enum { JOBS_MAX = 64, FAILURES_PRINTED = 20 };
@@ -43,10 +44,11 @@ static void usage(FILE *out)
         "usage: dpsim --seed N | --seeds A..B [--nodes N] [--until SECONDS] [--faults "
         "LIST|all|none] [--every]\n"
         "             [--profile swarm|rivals|gossip|calm|duel|liar|scale|detect|kill|stall|strict|"
-        "joins|revoke]\n"
+        "joins|revoke|byz]\n"
         "             [--jobs N] [--max-failures N] [--trace NODE] [--shrink]\n"
         "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
-        "             [--keep-vote-key] [--store model|real|lies] [--json] [--quiet]\n"
+        "             [--keep-vote-key] [--store model|real|lies] [--evil KIND] [--json] "
+        "[--quiet]\n"
         "faults:");
     for (int i = 0; i < DP_FAULT_COUNT; i++) {
         fprintf(out, " %s", dp_fault_name((dp_fault)i));
@@ -161,6 +163,10 @@ static bool read_value(arguments *args, const char *name, const char *value)
     if (strcmp(name, "--profile") == 0) {
         return read_profile(args, value);
     }
+    if (strcmp(name, "--evil") == 0) {
+        args->options.evil = dp_evil_named(value);
+        return args->options.evil != 0;
+    }
     if (strcmp(name, "--faults") == 0) {
         dp_why why = {0};
         args->faults = value;
@@ -212,6 +218,10 @@ static void run_seed(const arguments *args, uint64_t seed, report *out)
 
 static void print_replay(const arguments *args, const report *r)
 {
+    if (r->totals.evil != 0) {
+        printf("  liars: %s, trick %u\n", dp_evil_name((dp_evil_kind)r->totals.evil),
+               r->totals.trick);
+    }
     printf("  replay: %s --seed %" PRIu64, args->program, r->seed);
     if (args->options.nodes != 0) {
         printf(" --nodes %u", args->options.nodes);
@@ -224,6 +234,9 @@ static void print_replay(const arguments *args, const report *r)
     }
     if (args->options.profile != DP_PROFILE_SWARM) {
         printf(" --profile %s", dp_profile_name(args->options.profile));
+    }
+    if (args->options.evil != 0) {
+        printf(" --evil %s", dp_evil_name((dp_evil_kind)args->options.evil));
     }
     if (args->options.keep_vote_key) {
         printf(" --keep-vote-key");
@@ -371,6 +384,11 @@ static void add_up(sums *all, const report *r)
     all->totals.messages += r->totals.messages;
     all->totals.steps += r->totals.steps;
     all->totals.ended_us += r->totals.ended_us;
+    all->totals.lies += r->totals.lies;
+    all->totals.forks += r->totals.forks;
+    all->totals.halts += r->totals.halts;
+    all->totals.unbounded += r->totals.unbounded;
+    all->totals.evictions += r->totals.evictions;
     dp_measure_add(&all->measure, &r->measure);
     all->digest += r->totals.digest * (2 * r->seed + 1); /* the order of arrival does not matter */
 }
@@ -391,6 +409,13 @@ static void print_sums(const arguments *args, const sums *all, double took)
            all->seeds, all->failures, all->rounds, all->crashes, all->exchanges,
            (double)all->together_us_max / 1e6, (double)all->seeds / took,
            (double)all->node_us / 1e6 / took, (double)all->occasions / 1e6 / took, all->digest);
+    if (args->options.profile == DP_PROFILE_BYZ) {
+        printf("liars: %" PRIu64 " runs forked, %" PRIu64
+               " ended with a proof known to all; %" PRIu64 " lies, %" PRIu64
+               " rounds beyond the bound, %" PRIu64 " evictions of the living\n",
+               all->totals.forks, all->totals.halts, all->totals.lies, all->totals.unbounded,
+               all->totals.evictions);
+    }
 }
 
 static void collect(const arguments *args, int in, sums *all)

@@ -7,6 +7,7 @@
 #include "gossip/msg.h"
 #include "gossip/round_msg.h"
 #include "gossip/wire.h"
+#include "tests/sim/evil.h"
 #include "tests/sim/oracle_internal.h"
 
 void *dp_oracle_room(void *items, uint64_t count, uint64_t *capacity, size_t size)
@@ -158,7 +159,8 @@ static void take_config(dp_sim *sim, dp_slot_book *book, const dp_record *record
         dp_member_book *m = &o->members[index];
         m->member = true;
         if (++o->redeemed > sim->plan.invite_uses && sim->plan.invite_uses != 0) {
-            dp_sim_fail(sim, "S10", index, "slot %llu admits one more than the %u uses of the invite",
+            dp_sim_fail(sim, "S10", index,
+                        "slot %llu admits one more than the %u uses of the invite",
                         (unsigned long long)slot, sim->plan.invite_uses);
         }
         m->admitted_round = o->n_rounds - 1;
@@ -199,8 +201,9 @@ static void check_held(dp_sim *sim, const dp_slot_book *book, const dp_record *r
         uint32_t holders = 0;
         for (uint32_t v = 0; v < book->n_voters; v++) {
             const uint32_t index = dp_sim_index(sim, &book->voters[v]);
-            if (index < sim->plan.nodes && (dp_disk_holds(&sim->hosts[index].disk, object) ||
-                                            sim->oracle->members[index].forgot)) {
+            if (index < sim->plan.nodes &&
+                (dp_disk_holds(&sim->hosts[index].disk, object) ||
+                 sim->oracle->members[index].forgot || dp_evil_is(sim, index))) {
                 holders++;
             }
         }
@@ -267,6 +270,7 @@ static void decide(dp_host *host, const dp_record *record, const dp_hash *hash, 
     book->decided = true;
     book->hash = *hash;
     o->n_slots = record->slot;
+    dp_evil_decided(sim, record);
     if (record->kind == DP_RECORD_ROUND) {
         check_held(sim, book, record);
         take_round(sim, record);
@@ -427,7 +431,7 @@ static bool lags(dp_sim *sim, const dp_host *host, const char **invariant, const
     dp_oracle *o = sim->oracle;
     dp_node_view view;
 
-    if (host->left || host->leaving) {
+    if (host->left || host->leaving || dp_evil_is(sim, host->index)) {
         return false;
     }
     if (!o->members[host->index].member && sim->plan.invite_uses != 0 &&

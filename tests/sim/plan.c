@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "tests/sim/evil.h"
 #include "tests/sim/scene.h"
 
 enum { MANY_ONE_IN = 40 }; /* swarms have more nodes than one record lists */
@@ -13,8 +14,8 @@ static const char *const fault_names[DP_FAULT_COUNT] = {
 };
 
 static const char *const profile_names[DP_PROFILE_COUNT] = {
-    "swarm",  "rivals", "gossip", "calm",   "duel",  "liar",  "scale",
-    "detect", "kill",   "stall",  "strict", "joins", "revoke"};
+    "swarm",  "rivals", "gossip", "calm",   "duel",  "liar",   "scale",
+    "detect", "kill",   "stall",  "strict", "joins", "revoke", "byz"};
 
 const char *dp_fault_name(dp_fault fault)
 {
@@ -99,8 +100,10 @@ static void draw_weather(dp_plan *plan, dp_rng *rng)
     }
 }
 
-static void bias(dp_plan *plan, dp_profile profile, dp_rng *rng)
+static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
 {
+    const dp_profile profile = options->profile;
+
     if (profile == DP_PROFILE_RIVALS || profile == DP_PROFILE_REVOKE) {
         plan->nodes = 3 + (uint32_t)dp_rng_below(rng, 4);
         plan->voters_max = dp_rng_below(rng, 2) == 0 ? 3 : 5;
@@ -129,6 +132,8 @@ static void bias(dp_plan *plan, dp_profile profile, dp_rng *rng)
         plan->faults_end_us = 80000000;
     } else if (profile == DP_PROFILE_DUEL || profile == DP_PROFILE_LIAR) {
         plan->nodes = dp_rng_below(rng, 2) == 0 ? 3 : 5;
+    } else if (profile == DP_PROFILE_BYZ) {
+        dp_evil_plan(plan, options);
     } else if (profile == DP_PROFILE_CALM) {
         plan->on = 0;
         plan->faults_end_us = 5000000;
@@ -192,7 +197,7 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
         plan->round_ms = 2000; /* The near few of so many would outrun the far ones in less. */
         plan->inner_steps_max += 200;
     }
-    bias(plan, options->profile, &rng);
+    bias(plan, options, &rng);
     dp_scene_plan(plan, options->profile, &rng);
     plan->on &= options->faults;
     if ((plan->on & (1U << DP_FAULT_DELAY)) != 0 && plan->round_ms < 1000 &&

@@ -57,6 +57,7 @@ typedef enum dp_profile {
     DP_PROFILE_STRICT, /* an invite has fewer uses than there are nodes that want to join by it */
     DP_PROFILE_JOINS,  /* somebody joins every two seconds */
     DP_PROFILE_REVOKE, /* as rivals, and members are put out by the root key */
+    DP_PROFILE_BYZ, /* evil.h: nodes that lie */
     DP_PROFILE_COUNT
 } dp_profile;
 
@@ -74,6 +75,7 @@ typedef struct dp_sim_options {
     uint32_t faults;   /* mask of dp_fault; classes outside it stay off */
     bool all_on;       /* every class of the mask is on */
     dp_profile profile;
+    uint32_t evil;        /* byz: dp_evil_kind of the liars, 0: drawn */
     bool keep_vote_key;   /* the mistake M5: a vote key that outlives its vote table */
     int32_t trace;        /* node whose events are printed, or -1 */
     uint32_t loss_milli;  /* scale, detect: messages lost, per thousand */

@@ -26,6 +26,7 @@ typedef enum dp_occasion_kind {
     DP_ON_LEAVE,  /* node: its owner asks it to leave */
     DP_ON_RESUME, /* node: a pause has ended */
     DP_ON_CHURN,  /* churn.c: the next node comes, goes or stands still */
+    DP_ON_EVIL,   /* node: evil.h: a liar does something of its own */
     DP_ON_LOOK    /* measure.c: look around */
 } dp_occasion_kind;
 

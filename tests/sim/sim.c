@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tests/sim/evil.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/real.h"
 #include "tests/sim/scene.h"
@@ -16,7 +17,7 @@ void dp_sim_fail(dp_sim *sim, const char *invariant, uint32_t node, const char *
 {
     va_list arguments;
 
-    if (sim->failure.invariant[0] != '\0') {
+    if (sim->failure.invariant[0] != '\0' || dp_evil_excuses(sim, invariant, node)) {
         return;
     }
     va_start(arguments, format);
@@ -106,6 +107,7 @@ dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
         DP_TRY(dp_host_open(&sim->hosts[i], sim, i));
     }
     DP_TRY(dp_measure_open(sim));
+    DP_TRY(dp_evil_open(sim));
     DP_TRY(make_manifest(sim));
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         dp_host *host = &sim->hosts[i];
@@ -128,6 +130,7 @@ void dp_sim_close(dp_sim *sim)
         dp_host_close(&sim->hosts[i]);
     }
     dp_oracle_close(sim);
+    dp_evil_close(sim);
     dp_measure_close(sim);
     free(sim->hosts);
     free(sim->actions);
@@ -172,6 +175,8 @@ static void dispatch(dp_sim *sim, dp_occasion *occasion)
     } else if (occasion->kind == DP_ON_LOOK) {
         dp_measure_look(sim);
         dp_sim_push(sim, &(dp_occasion){.at_us = sim->now_us + DP_SECOND, .kind = DP_ON_LOOK});
+    } else if (occasion->kind == DP_ON_EVIL) {
+        dp_evil_acts(host);
     } else if (occasion->kind == DP_ON_BOOT) {
         dp_host_boot(host);
     } else if (occasion->kind == DP_ON_LEAVE) {
@@ -217,6 +222,7 @@ bool dp_sim_run(dp_sim *sim)
     uint64_t rules_at = 0;
 
     dp_faults_start(sim);
+    dp_evil_start(sim);
     if (sim->plan.measured) {
         dp_churn_start(sim);
     }
@@ -225,7 +231,11 @@ bool dp_sim_run(dp_sim *sim)
             dp_packet_drop(occasion.packet);
             sim->now_us = sim->plan.limit_us;
             if (sim->options.until_us == 0 && !sim->plan.measured) {
-                dp_oracle_stuck(sim);
+                if (dp_evil_spoiled(sim)) {
+                    dp_evil_stuck(sim);
+                } else {
+                    dp_oracle_stuck(sim);
+                }
             }
             break;
         }
@@ -243,7 +253,7 @@ bool dp_sim_run(dp_sim *sim)
         }
         if (sim->healed && sim->now_us >= look_at) {
             look_at = sim->now_us + CHECK_EVERY_US;
-            if (dp_oracle_converged(sim)) {
+            if (dp_evil_spoiled(sim) ? dp_evil_over(sim) : dp_oracle_converged(sim)) {
                 sim->totals.together_us = sim->now_us - sim->healed_us;
                 break;
             }

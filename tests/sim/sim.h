@@ -18,6 +18,7 @@
 enum { DP_SIM_SENTENCE_MAX = 240, DP_MEASURE_SLOTS = 4096 };
 
 struct dp_oracle;
+struct dp_evil;
 
 /* The first thing that was wrong. */
 typedef struct dp_sim_failure {
@@ -37,7 +38,14 @@ typedef struct dp_sim_totals {
     uint64_t crashes;
     uint64_t exchanges;
     uint64_t messages;
-    uint64_t digest;                 /* of every occasion and action */
+    uint32_t evil;      /* byz: kind of the liars, */
+    uint32_t trick;     /* and which of its lies */
+    uint64_t lies;      /* byz: of a kind that is counted */
+    uint64_t forks;     /* byz: runs in which a lying voter had two records decided */
+    uint64_t halts;     /* byz: runs that ended with a proof known to all */
+    uint64_t unbounded; /* byz: rounds that listed more liars than a bound can be given for */
+    uint64_t evictions; /* byz: live nodes taken for dead */
+    uint64_t digest;    /* of every occasion and action */
     uint64_t faults[DP_FAULT_COUNT]; /* that happened, of each class */
     uint64_t ended_us;
     uint64_t
@@ -56,6 +64,7 @@ typedef struct dp_sim {
     dp_host *hosts;      /* plan.nodes of them; 0 is the founder */
     dp_actions *actions; /* of the step under way */
     struct dp_oracle *oracle;
+    struct dp_evil *evil; /* NULL: nobody lies */
     dp_rng crash_rng;
     dp_rng fault_rngs[DP_FAULT_COUNT];
     dp_fault striking; /* whose stream is drawn from */

@@ -111,6 +111,26 @@ static void strangers_and_removed_members_are_not_listed(void **state)
     assert_int_equal(verdict(), DP_DENIED);
 }
 
+static void one_blob_is_not_listed_for_two(void **state)
+{
+    (void)state;
+    kit_round(&ledger, &record);
+    (void)kit_list(&ledger, &record, 0, 1000, 10, 400);
+    dp_listed *copy = kit_list(&ledger, &record, 1, 1000, 10, 400);
+    dp_valid_fill(&ledger, &record);
+    assert_int_equal(verdict(), DP_OK);
+    copy->root = record.listed[0].root;
+    dp_ready ready = dp_ready_of_listed(&record, copy);
+    const dp_crypto crypto = kit_crypto(1);
+    assert_true(dp_ready_sign(&ready, &crypto, &ledger.run, &ledger.fork));
+    memcpy(copy->signature, ready.signature, sizeof copy->signature);
+    assert_int_equal(verdict(), DP_DENIED);
+    record.listed[0].energy = 0;
+    copy->energy = 0;
+    dp_valid_fill(&ledger, &record);
+    assert_int_equal(verdict(), DP_OK); /* Two who did nothing. */
+}
+
 static void the_numbers_must_be_those_that_follow(void **state)
 {
     (void)state;
@@ -386,6 +406,7 @@ int main(void)
         RULE(the_state_needs_a_majority_of_signatures),
         RULE(a_contribution_must_be_signed_for_this_state),
         RULE(strangers_and_removed_members_are_not_listed),
+        RULE(one_blob_is_not_listed_for_two),
         RULE(the_numbers_must_be_those_that_follow),
         RULE(late_members_were_included_lately),
         RULE(a_newcomer_is_listed_with_its_admission),

@@ -1,0 +1,246 @@
+/* A trainer that lies: contributions that are not what they say. And how much they may move, judged from the records. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/msg.h"
+#include "gossip/round_msg.h"
+#include "tests/sim/evil.h"
+#include "tests/sim/oracle_internal.h"
+
+static const int64_t largest = (int64_t)1 << 40; /* of the toy's code */
+
+/* ---- blobs ---- */
+
+static uint32_t encode(const dp_toy_vector values, uint64_t nonce, uint8_t out[DP_TOY_BLOB_MAX])
+{
+    dp_writer w = dp_writer_of(out, DP_TOY_BLOB_MAX);
+
+    dp_write_u64(&w, nonce);
+    dp_write_u16(&w, DP_TOY_ELEMENTS);
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        dp_write_u16(&w, (uint16_t)i);
+        dp_write_u64(&w, (uint64_t)values[i]);
+    }
+    dp_assert(!w.full);
+    return (uint32_t)w.size;
+}
+
+static int64_t bounded(__int128 value)
+{
+    return value > largest ? largest : value < -largest ? -largest : (int64_t)value;
+}
+
+static void spoil(dp_sim *sim, uint32_t trick, dp_toy_vector values)
+{
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        if (trick == DP_WORK_SCALED) {
+            values[i] = bounded((__int128)values[i] * 1000);
+        } else if (trick == DP_WORK_FLIPPED) {
+            values[i] = -values[i];
+        } else if (trick == DP_WORK_EXTREME) {
+            values[i] = dp_evil_below(sim, 2) == 0 ? largest : -largest;
+        } else if (trick == DP_WORK_TINY) {
+            values[i] = i == 0 ? 1 : 0;
+        }
+    }
+}
+
+/* The other contribution to the same round: on its disk, so that it can be fetched. */
+static void make_second(dp_host *host, const dp_toy_vector values, uint64_t round)
+{
+    dp_sim *sim = host->sim;
+    dp_evil *e = sim->evil;
+    dp_toy_vector other;
+    uint8_t blob[DP_TOY_BLOB_MAX];
+
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        other[i] = -values[i];
+    }
+    const uint32_t size = encode(other, dp_rng_next(&e->rng), blob);
+    const uint32_t object = dp_shelf_add(&sim->shelf, dp_view_of(blob, size));
+    dp_disk_use(&host->disk, object, DP_USE_BLOB, true);
+    host->disk.uses[object] |= 1;
+    e->second_root = sim->shelf.items[object].root;
+    e->second_bytes = size;
+    e->second_round = round;
+    dp_oracle_published(host, &e->second_root);
+}
+
+void dp_evil_publishes(dp_host *host, dp_toy_parcel *parcel, uint64_t round)
+{
+    dp_sim *sim = host->sim;
+    dp_toy_vector values;
+
+    if (!dp_evil_is(sim, host->index) || sim->evil->kind != DP_EVIL_TRAINER) {
+        return;
+    }
+    const uint32_t trick = sim->evil->trick;
+    if (trick == DP_WORK_GARBAGE) {
+        parcel->blob_size = 1 + (uint32_t)dp_evil_below(sim, DP_TOY_BLOB_MAX);
+        for (uint32_t i = 0; i < parcel->blob_size; i++) {
+            parcel->blob[i] = (uint8_t)dp_evil_below(sim, 256);
+        }
+        return;
+    }
+    const dp_status decoded =
+        dp_toy_decode(dp_view_of(parcel->blob, parcel->blob_size), values, &parcel->energy);
+    dp_assert(decoded == DP_OK);
+    if (trick == DP_WORK_TWO) {
+        make_second(host, values, round);
+    } else if (trick >= DP_WORK_SCALED && trick <= DP_WORK_TINY) {
+        spoil(sim, trick, values);
+        parcel->blob_size = encode(values, dp_rng_next(&sim->evil->rng), parcel->blob);
+        DP_IGNORE(dp_toy_decode(dp_view_of(parcel->blob, parcel->blob_size), values,
+                                &parcel->energy)); /* It was encoded just now. */
+    }
+}
+
+/* ---- claims ---- */
+
+static void lie_in_numbers(dp_sim *sim, dp_ready *ready)
+{
+    switch (dp_mix64(sim->evil->side_salt + ready->round) % 7) {
+    case 0:
+        ready->bytes++;
+        break;
+    case 1:
+        ready->carried = (uint64_t)1 << 44;
+        break;
+    case 2:
+        ready->carried = UINT64_MAX;
+        break;
+    case 3:
+        ready->steps = 0;
+        break;
+    case 4:
+        ready->tokens = UINT64_MAX;
+        break;
+    case 5:
+        ready->state_root.bytes[3] ^= 1;
+        break;
+    default:
+        ready->bytes = UINT64_MAX;
+        break;
+    }
+}
+
+size_t dp_evil_rewrite_ready(dp_host *host, uint32_t to, uint8_t *message, size_t size, size_t room)
+{
+    dp_evil *e = host->sim->evil;
+    const dp_crypto crypto = dp_sim_crypto(host);
+    const dp_hash fork = {{0}};
+    dp_ready ready;
+    dp_writer w = dp_writer_of(message, room);
+
+    if (dp_ready_msg_read(dp_view_of(message, size), &ready) != DP_OK ||
+        !dp_peer_equal(&ready.peer, &host->peer)) {
+        return size; /* Passed on for somebody else. */
+    }
+    if (e->trick == DP_WORK_INFLATED) {
+        ready.tokens = DP_TOKENS_MAX;
+        ready.steps = 1;
+    } else if (e->trick == DP_WORK_NOTHING) {
+        ready.root.bytes[5] ^= 1;
+    } else if (e->trick == DP_WORK_COPIED) {
+        if (!e->has_ready || e->ready.round != ready.round) {
+            return 0; /* Nobody has been heard yet whom it could copy. */
+        }
+        ready.root = e->ready.root;
+        ready.bytes = e->ready.bytes;
+    } else if (e->trick == DP_WORK_TWO && e->second_round == ready.round &&
+               dp_evil_side(host->sim, to)) {
+        ready.root = e->second_root;
+        ready.bytes = e->second_bytes;
+    } else if (e->trick == DP_WORK_NUMBERS) {
+        lie_in_numbers(host->sim, &ready);
+    }
+    dp_assert(dp_ready_sign(&ready, &crypto, &host->sim->run, &fork));
+    dp_ready_msg_write(&w, &ready);
+    return w.size;
+}
+
+bool dp_evil_steals(const dp_sim *sim, uint32_t liar, uint32_t author)
+{
+    return dp_evil_is(sim, liar) && sim->evil->kind == DP_EVIL_TRAINER &&
+           sim->evil->trick == DP_WORK_COPIED && author != liar;
+}
+
+/* ---- influence ---- */
+
+static uint32_t rounds_of(const dp_member_book *m, uint64_t round)
+{
+    const uint64_t since = m->included != 0 ? m->included : m->admitted_round;
+    const uint64_t gap = m->member && round > since ? round - since : 1;
+
+    return gap > 4 ? 4 : (uint32_t)gap;
+}
+
+static long double length(const long double *vector)
+{
+    long double sum = 0;
+
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        sum += vector[i] * vector[i];
+    }
+    /* Newton's way, from above: the simulator links no mathematics. */
+    long double root = sum > 1 ? sum : 1;
+    for (uint32_t i = 0; i < 100; i++) {
+        root = (root + sum / root) / 2;
+    }
+    return root;
+}
+
+/* With n listed and f <= (n-1)/4 of them liars (any f < n/2 + 1 would do for the argument):
+ *   weights  each is at most 4 m, m the lower median; at least n/2 + 1 of all are at least m, so at least n/2 + 1 - f of the
+ *            honest; hence the liars' share of W is at most 4 f / (4 f + n/2 + 1 - f)
+ *   norms    |c d| (12 / k) <= sqrt(M), and M, the lower median of energies per round, is at most that of some honest one:
+ *            |c d| <= k max(|d_h| / k_h) <= 4 max(|d_h| / k_h) over the honest h
+ * so what liars move, before alpha, is at most the product. n/2 is rounded down. */
+void dp_evil_influence(dp_sim *sim, const dp_record *record)
+{
+    long double moved[DP_TOY_ELEMENTS] = {0};
+    long double honest = 0;
+    uint32_t f = 0;
+
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        const dp_listed *item = &record->listed[i];
+        const uint32_t owner = dp_sim_index(sim, &item->peer);
+        const uint32_t object = dp_shelf_find(&sim->shelf, &item->root);
+        const bool lies = dp_evil_is(sim, owner);
+        dp_toy_vector values;
+        unsigned __int128 energy = 0;
+        for (uint32_t k = 0; k < i; k++) {
+            if (dp_hash_equal(&record->listed[k].root, &item->root)) {
+                dp_sim_fail(sim, "S3", owner, "round %llu counts one blob twice",
+                            (unsigned long long)record->round);
+            }
+        }
+        long double own[DP_TOY_ELEMENTS] = {0};
+        if (object == DP_SHELF_NONE || owner >= sim->plan.nodes ||
+            dp_toy_decode(dp_shelf_bytes(&sim->shelf, object), values, &energy) != DP_OK) {
+            return; /* S4 is for others to judge. */
+        }
+        for (uint32_t k = 0; k < DP_TOY_ELEMENTS; k++) {
+            own[k] = (long double)values[k];
+            moved[k] += lies ? own[k] * item->q / 2147483648.0L : 0;
+        }
+        const long double per_round =
+            length(own) / rounds_of(&sim->oracle->members[owner], record->round);
+        f += lies ? 1 : 0;
+        honest = !lies && per_round > honest ? per_round : honest;
+    }
+    const uint32_t n = record->n_listed;
+    sim->totals.lies += f;
+    if (f == 0 || 2 * f > n) {
+        sim->totals.unbounded += f > 0 ? 1 : 0;
+        return;
+    }
+    const long double share = 4.0L * f / (3.0L * f + (long double)(n / 2) + 1);
+    const long double bound = share * 4 * honest;
+    const long double much = length(moved);
+    if (much > bound * (1 + 1e-9L)) {
+        dp_sim_fail(sim, "S15", 0,
+                    "liars, %u of %u listed, move %.0Lf in round %llu; %.0Lf is the bound", f, n,
+                    much, (unsigned long long)record->round, bound);
+    }
+}

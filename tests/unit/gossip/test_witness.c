@@ -1,0 +1,263 @@
+/* Voters and members that lie: which pairs of votes convict, and what a node makes of the lies of one peer. */
+#include "gossip/node_internal.h"
+#include "tests/unit/gossip/node_kit.h"
+
+static dp_vote vote(uint8_t type, uint32_t ballot, uint8_t record)
+{
+    return (dp_vote){.type = type, .voter = 1, .slot = 9, .ballot = ballot, .hash = {{record}}};
+}
+
+static dp_vote promise(uint32_t ballot, uint32_t accepted_plus_one, uint8_t record)
+{
+    dp_vote made = vote(DP_MSG_PROMISE, ballot, record);
+
+    made.accepted = accepted_plus_one;
+    return made;
+}
+
+static bool against(dp_vote a, dp_vote b)
+{
+    assert_int_equal(dp_votes_contradict(&a, &b), dp_votes_contradict(&b, &a));
+    return dp_votes_contradict(&a, &b);
+}
+
+static void two_records_in_one_ballot_convict(void **state)
+{
+    (void)state;
+    assert_true(against(vote(DP_MSG_ACCEPTED, 3, 1), vote(DP_MSG_ACCEPTED, 3, 2)));
+    assert_true(against(vote(DP_MSG_PROPOSE, 3, 1), vote(DP_MSG_PROPOSE, 3, 2)));
+    assert_true(against(vote(DP_MSG_PROPOSE, 3, 1), vote(DP_MSG_ACCEPTED, 3, 2)));
+    assert_false(against(vote(DP_MSG_ACCEPTED, 3, 1), vote(DP_MSG_ACCEPTED, 3, 1)));
+    assert_false(against(vote(DP_MSG_ACCEPTED, 3, 1), vote(DP_MSG_ACCEPTED, 4, 2)));
+}
+
+static void a_promise_that_hides_an_accept_convicts(void **state)
+{
+    (void)state;
+    assert_true(against(vote(DP_MSG_ACCEPTED, 0, 1), promise(2, 0, 0)));
+    assert_true(against(vote(DP_MSG_ACCEPTED, 3, 1), promise(5, 2, 1)));
+    assert_true(against(vote(DP_MSG_ACCEPTED, 3, 1), promise(5, 4, 2)));
+    assert_false(against(vote(DP_MSG_ACCEPTED, 3, 1), promise(5, 4, 1)));
+    assert_false(against(vote(DP_MSG_ACCEPTED, 3, 1), promise(7, 6, 2))); /* A later accept. */
+    assert_false(against(vote(DP_MSG_ACCEPTED, 3, 1), promise(3, 0, 0))); /* It came before. */
+    assert_false(against(vote(DP_MSG_ACCEPTED, 3, 1), promise(2, 0, 0)));
+}
+
+static void two_promises_of_one_ballot_say_the_same(void **state)
+{
+    (void)state;
+    assert_true(against(promise(5, 0, 0), promise(5, 2, 1)));
+    assert_true(against(promise(5, 2, 1), promise(5, 2, 2)));
+    assert_false(against(promise(5, 2, 1), promise(5, 2, 1)));
+    assert_false(against(promise(5, 2, 1), promise(6, 4, 2)));
+    /* After a write that failed a voter may name an accept of this very ballot: nobody uses such a promise. */
+    assert_false(against(promise(5, 2, 1), promise(5, 6, 2)));
+}
+
+static void a_voter_follows_one_chain(void **state)
+{
+    dp_vote other = vote(DP_MSG_PREPARE, 2, 0);
+    dp_vote fork = vote(DP_MSG_ACCEPTED, 3, 2);
+    dp_vote later = vote(DP_MSG_ACCEPTED, 3, 2);
+
+    (void)state;
+    other.prev.bytes[0] = 1;
+    fork.fork.bytes[0] = 1;
+    later.slot++;
+    assert_true(against(vote(DP_MSG_ACCEPTED, 0, 1), other));
+    assert_false(against(vote(DP_MSG_ACCEPTED, 3, 1), fork));
+    assert_false(against(vote(DP_MSG_ACCEPTED, 3, 1), later));
+}
+
+static void the_lowest_accept_is_remembered(void **state)
+{
+    dp_witness *witness = calloc(1, sizeof *witness);
+    dp_ledger ledger = {.slot = 8, .n_voters = 3};
+
+    (void)state;
+    assert_non_null(witness);
+    dp_witness_begin(witness, &ledger);
+    for (uint32_t ballot = 0; ballot < 9; ballot++) {
+        const dp_vote accepted = vote(DP_MSG_ACCEPTED, ballot, 1);
+        assert_null(dp_witness_take(witness, &accepted));
+    }
+    const dp_vote hides = promise(2, 0, 0);
+    const dp_vote *found = dp_witness_take(witness, &hides);
+    assert_non_null(found);
+    assert_int_equal(found->ballot, 0);
+    ledger.slot += DP_WITNESS_SLOTS;
+    dp_witness_begin(witness, &ledger);
+    assert_null(dp_witness_find(witness, 9)); /* Its place was needed. */
+    assert_null(dp_witness_take(witness, &hides));
+    free(witness);
+}
+
+/* ---- a whole node ---- */
+
+static kit_world *three(void)
+{
+    kit_world *world = kit_open(3);
+
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).voters, 3);
+    return world;
+}
+
+/* Another record for the slot decided last, and this voter's signature under it. */
+static dp_view rival_of(kit_world *world, uint32_t liar, uint32_t ballot_more, uint8_t *room,
+                        size_t capacity)
+{
+    static dp_record record;
+    static uint8_t bytes[DP_RECORD_BYTES_MAX];
+    uint8_t cert_bytes[DP_CERT_OF_RECORD_BYTES_MAX];
+    const dp_node *node = world->nodes[0].node;
+    const kit_record *last = &world->nodes[0].records[node->ledger.slot - 1];
+    const dp_crypto crypto = kit_crypto(liar);
+    const dp_peer peer = kit_peer(liar);
+    dp_cert_of_record cert;
+    dp_view encoded;
+    dp_view cert_view;
+    dp_writer writer = dp_writer_of(room, capacity);
+
+    assert_int_equal(dp_record_decode(&record, dp_view_of(last->record, last->record_size)), DP_OK);
+    assert_int_equal(dp_cert_of_record_decode(&cert, dp_view_of(last->cert, last->cert_size)),
+                     DP_OK);
+    record.time_ms++;
+    assert_int_equal(dp_record_encode(&record, bytes, sizeof bytes, &encoded), DP_OK);
+    dp_vote accepted = {.type = DP_MSG_ACCEPTED,
+                        .voter = (uint8_t)dp_ledger_voter(&node->ledger, &peer),
+                        .slot = record.slot,
+                        .prev = record.prev,
+                        .ballot = cert.ballot + ballot_more,
+                        .hash = dp_record_hash(encoded)};
+    assert_true(dp_vote_sign(&accepted, &crypto, &node->run));
+    cert = (dp_cert_of_record){.ballot = accepted.ballot, .n = 1};
+    cert.seals[0].voter = accepted.voter;
+    memcpy(cert.seals[0].signature, accepted.signature, sizeof accepted.signature);
+    assert_int_equal(dp_cert_of_record_encode(&cert, cert_bytes, sizeof cert_bytes, &cert_view),
+                     DP_OK);
+    dp_decide_msg_write(&writer, record.slot, cert_view, encoded);
+    assert_false(writer.full);
+    return dp_view_of(room, writer.size);
+}
+
+static void a_second_certificate_of_a_decided_slot_convicts_who_signed_both(void **state)
+{
+    static uint8_t room[DP_VOTE_MESSAGE_MAX + DP_CERT_OF_RECORD_BYTES_MAX];
+    kit_world *world = three();
+    const dp_node *node = world->nodes[0].node;
+    const kit_record *last = &world->nodes[0].records[node->ledger.slot - 1];
+    dp_cert_of_record cert;
+
+    (void)state;
+    assert_int_equal(dp_cert_of_record_decode(&cert, dp_view_of(last->cert, last->cert_size)),
+                     DP_OK);
+    const dp_peer culprit = node->ledger.voters[cert.seals[0].voter].peer;
+    const uint32_t liar = kit_index(&culprit);
+    kit_send(world, 1, 0, rival_of(world, liar, 1, room, sizeof room));
+    kit_drain(world);
+    assert_int_equal(kit_look(world, 0).mode,
+                     DP_MODE_SYNC); /* In a later ballot it may be honest. */
+    kit_send(world, 1, 0, rival_of(world, liar, 0, room, sizeof room));
+    kit_drain(world);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(kit_look(world, i).mode, DP_MODE_HALTED);
+        assert_true(dp_peer_equal(&world->nodes[i].node->proof.culprit, &culprit));
+    }
+    kit_close(world);
+}
+
+static void a_record_that_does_not_follow_is_not_asked_for_again_at_once(void **state)
+{
+    static uint8_t room[DP_MESSAGE_MAX];
+    kit_world *world = three();
+    const dp_node *node = world->nodes[0].node;
+    const kit_record *last = &world->nodes[0].records[node->ledger.slot - 1];
+    dp_writer writer = dp_writer_of(room, sizeof room);
+
+    (void)state;
+    dp_wire_begin_records(&writer, node->ledger.slot + 1);
+    assert_true(dp_wire_add_record(&writer, dp_view_of("no record", 9),
+                                   dp_view_of(last->cert, last->cert_size)));
+    kit_send(world, 2, 0, dp_view_of(room, writer.size));
+    kit_drain(world);
+    assert_int_equal(node->catchup.size, 0);
+    assert_int_equal(node->catchup.asked_at.us, node->now.us);
+    kit_close(world);
+}
+
+/* A contribution that no record may list must not be taken up: who lists it has no record decided. */
+static void a_claim_that_no_record_may_list_is_refused(void **state)
+{
+    kit_world *world = three();
+    const dp_node *node = world->nodes[0].node;
+    const dp_crypto crypto = kit_crypto(2);
+    uint8_t room[512];
+    dp_ready ready = {.peer = kit_peer(2),
+                      .round = node->ledger.round + 1,
+                      .base = node->ledger.base,
+                      .root = {{7}},
+                      .bytes = 100,
+                      .tokens = 64,
+                      .steps = 1,
+                      .carried = UINT64_MAX};
+
+    (void)state;
+    node->round->n_claims = 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        dp_writer writer = dp_writer_of(room, sizeof room);
+        assert_true(dp_ready_sign(&ready, &crypto, &node->run, &node->ledger.fork));
+        dp_ready_msg_write(&writer, &ready);
+        kit_send(world, 2, 0, dp_view_of(room, writer.size));
+        kit_drain(world);
+        assert_int_equal(node->round->n_claims, i); /* The second has no such number. */
+        ready.carried = 1000;
+    }
+    kit_close(world);
+}
+
+static void wishes_and_offers_about_nobody_take_no_place(void **state)
+{
+    kit_world *world = three();
+    const dp_node *node = world->nodes[0].node;
+    const dp_crypto stranger = kit_crypto(9);
+    uint8_t room[512];
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    dp_voter_ok_msg offer = {.peer = kit_peer(9), .head = node->ledger.head};
+    const uint32_t before = node->round->n_offers;
+
+    (void)state;
+    assert_true(dp_voter_ok_sign(&stranger, &node->run, &offer.head, offer.key, offer.signature));
+    dp_voter_ok_msg_write(&writer, &offer);
+    kit_send(world, 2, 0, dp_view_of(room, writer.size));
+    writer = dp_writer_of(room, sizeof room);
+    dp_fence_msg_write(&writer, &(dp_fence){.peer = kit_peer(1), .incarnation = UINT64_MAX});
+    kit_send(world, 2, 0, dp_view_of(room, writer.size));
+    kit_drain(world);
+    assert_int_equal(node->round->n_offers, before);
+    assert_int_equal(node->round->n_fences, 0); /* No life of that number was ever begun. */
+    writer = dp_writer_of(room, sizeof room);
+    dp_fence_msg_write(&writer, &(dp_fence){.peer = kit_peer(1), .incarnation = 1});
+    kit_send(world, 2, 0, dp_view_of(room, writer.size));
+    kit_drain(world);
+    assert_int_equal(node->round->n_fences, 1);
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_records_in_one_ballot_convict),
+        cmocka_unit_test(a_promise_that_hides_an_accept_convicts),
+        cmocka_unit_test(two_promises_of_one_ballot_say_the_same),
+        cmocka_unit_test(a_voter_follows_one_chain),
+        cmocka_unit_test(the_lowest_accept_is_remembered),
+        cmocka_unit_test(a_second_certificate_of_a_decided_slot_convicts_who_signed_both),
+        cmocka_unit_test(a_record_that_does_not_follow_is_not_asked_for_again_at_once),
+        cmocka_unit_test(a_claim_that_no_record_may_list_is_refused),
+        cmocka_unit_test(wishes_and_offers_about_nobody_take_no_place),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
