@@ -40,6 +40,14 @@ static const dp_setting settings[] = {
      "file kept in reserve, so that votes can be written when the disk is full", NUMBER(ballast)},
     {"margin", DP_SETTING_BYTES, "SIZE", "64M", 0, UINT64_MAX,
      "free space that big writes leave on the disk", NUMBER(margin)},
+    {"network-dir", DP_SETTING_FLAG, "", "0", 0, 1,
+     "let the directory lie on a network file system, whose locks and syncs may not hold",
+     NUMBER(network_dir)},
+    {"drain-on-file", DP_SETTING_TEXT, "PATH", "", 0, 0,
+     "once this file is there, end politely as soon as a round has counted this node's work",
+     TEXT(drain_on_file)},
+    {"drain-time", DP_SETTING_NUMBER, "SECONDS", "25", 0, 86400,
+     "how long to wait for that round at most", NUMBER(drain_time)},
     {"observer", DP_SETTING_FLAG, "", "0", 0, 1, "hold and serve, never train", NUMBER(observer)},
 };
 

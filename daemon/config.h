@@ -19,13 +19,16 @@ typedef struct dp_config {
     char name[DP_CONFIG_NAME_MAX + 1];
     char worker[DP_CONFIG_PATH_MAX]; /* path of dpnode-worker */
     char log_level[8];
-    char log_file[DP_CONFIG_PATH_MAX]; /* empty: standard error */
-    uint64_t threads;       /* of the trainer; 0: as many as the machine grants */
-    uint64_t nice;          /* of the trainer */
-    uint64_t write_per_day; /* bytes of checkpoints; 0: every round */
-    uint64_t store_max;     /* bytes; 0: no quota */
-    uint64_t ballast;       /* bytes */
-    uint64_t margin;        /* bytes that stay free on the disk */
+    char log_file[DP_CONFIG_PATH_MAX];      /* empty: standard error */
+    uint64_t threads;                       /* of the trainer; 0: as many as the machine grants */
+    uint64_t nice;                          /* of the trainer */
+    uint64_t write_per_day;                 /* bytes of checkpoints; 0: every round */
+    uint64_t store_max;                     /* bytes; 0: no quota */
+    uint64_t ballast;                       /* bytes */
+    uint64_t margin;                        /* bytes that stay free on the disk */
+    uint64_t drain_time;                    /* seconds */
+    char drain_on_file[DP_CONFIG_PATH_MAX]; /* empty: none is looked for */
+    bool network_dir;                       /* the directory may lie on a network file system */
     bool observer;
 } dp_config;
 

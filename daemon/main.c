@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "daemon/control.h"
 #include "daemon/driver.h"
+#include "daemon/guard.h"
 #include "daemon/transport.h"
 #include "store/dir.h"
 
@@ -21,6 +22,7 @@ enum {
     EXIT_IO = 74,
     EXIT_TEMPORARY = 75,
     EXIT_DENIED = 77,
+    EXIT_CONFIG = 78,
     SIGNALS = 3, /* that end it, or open the log again */
     AGAIN_MS = 100
 };
@@ -41,6 +43,8 @@ static int exit_of(dp_status status)
         return EXIT_IO;
     case DP_VERSION:
         return 76;
+    case DP_UNSUPPORTED:
+        return EXIT_CONFIG;
     default:
         return EXIT_SOFTWARE;
     }
@@ -217,6 +221,9 @@ static dp_status open_store(dp_daemon *daemon, dp_why *why)
     options.margin_bytes = daemon->config->margin;
     options.max_bytes = daemon->config->store_max;
     make_folders(daemon->config->dir);
+    if (!daemon->config->network_dir) {
+        DP_TRY(dp_dir_check_disk(daemon->config->dir, why));
+    }
     DP_TRY(dp_store_open(&daemon->store, daemon->config->dir, &options, &report, why));
     if (report.meta_rebuilt || report.chunks_rebuilt) {
         dp_log(DP_LOG_WARN, "store.rebuilt",
@@ -246,6 +253,7 @@ static dp_status start(dp_daemon *daemon, dp_facts *facts, bool *member, dp_why 
     DP_TRY(dp_saver_open(&daemon->saver, daemon->loop, daemon->store));
     DP_TRY(dp_diary_open(&daemon->diary, daemon->loop, daemon->saver, &hooks));
     DP_TRY(dp_control_open(&daemon->control, daemon, daemon->config->socket, why));
+    DP_TRY(dp_guard_open(&daemon->guard, daemon));
     return *member ? dp_driver_open(&daemon->driver, daemon, facts, why) : DP_OK;
 }
 
@@ -261,6 +269,8 @@ static void end_child(uv_handle_t *handle, void *context)
 
 static void close_all(dp_daemon *daemon)
 {
+    dp_guard_close(daemon->guard);
+    daemon->guard = NULL;
     dp_driver_close(daemon->driver);
     daemon->driver = NULL;
     dp_control_close(daemon->control);

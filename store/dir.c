@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -61,6 +62,55 @@ static dp_status take_lock(int dir_fd, const char *path, int *lock_fd, dp_why *w
     }
     *lock_fd = fd;
     return DP_OK;
+}
+
+/* From the header linux/magic.h and the sources of the file systems that it leaves out. */
+bool dp_dir_is_network(uint64_t kind)
+{
+    static const uint32_t kinds[] = {
+        0x6969,     /* NFS */
+        0x517b,     /* SMB */
+        0xfe534d42, /* SMB 2 and 3 */
+        0xff534d42, /* CIFS */
+        0x01021997, /* 9P, as between virtual machines */
+        0x00c36400, /* Ceph */
+        0x5346414f, /* AFS */
+        0x6b414653, /* AFS of the kernel */
+        0x73757245, /* Coda */
+        0x564c,     /* NCP */
+        0x0bd00bd0, /* Lustre */
+        0x01161970, /* GFS2 */
+        0x7461636f, /* OCFS2 */
+        0x47504653, /* GPFS */
+        0x19830326, /* BeeGFS */
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if ((kind & UINT32_MAX) == kinds[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+dp_status dp_dir_check_disk(const char *path, dp_why *why)
+{
+    struct statfs is;
+    char above[DP_DIR_PATH_MAX];
+    snprintf(above, sizeof above, "%s", path);
+    for (char *slash = above; statfs(above, &is) != 0; *slash = '\0') {
+        slash = strrchr(above, '/');
+        if (errno != ENOENT || slash == NULL || slash == above) {
+            return DP_OK; /* Opening it tells what is wrong. */
+        }
+    }
+    if (!dp_dir_is_network((uint64_t)is.f_type)) {
+        return DP_OK;
+    }
+    return dp_why_set(
+        why, DP_UNSUPPORTED,
+        "%s lies on a network file system (kind %#llx), where locks and syncs may not "
+        "hold; choose a local disk with --dir, or --network-dir to do it all the same",
+        path, (unsigned long long)is.f_type & UINT32_MAX);
 }
 
 dp_status dp_dir_open(dp_dir *dir, const char *path, dp_why *why)

@@ -21,6 +21,12 @@ typedef struct dp_dir {
 DP_MUST dp_status dp_dir_open(dp_dir *dir, const char *path, dp_why *why);
 void dp_dir_close(dp_dir *dir); /* Accepts a zeroed or closed one. */
 
+/* A kind of file system (statfs's f_type) that lies behind a network. FUSE is not one: what is behind it cannot be seen. */
+bool dp_dir_is_network(uint64_t kind);
+/* DP_UNSUPPORTED with a sentence when path, or the folder that it will lie in, is on such a file system. DP_OK when that
+ * cannot be told. */
+DP_MUST dp_status dp_dir_check_disk(const char *path, dp_why *why);
+
 /* path = dir/name. */
 DP_MUST dp_status dp_dir_join(const dp_dir *dir, const char *name, char path[DP_DIR_PATH_MAX]);
 bool dp_dir_has(const dp_dir *dir, const char *name);
