@@ -18,6 +18,7 @@
 #include "gossip/node.h"
 #include "gossip/round_msg.h"
 #include "gossip/spread.h"
+#include "gossip/turn.h"
 #include "gossip/valid.h"
 #include "gossip/wire.h"
 #include "gossip/witness.h"
@@ -26,8 +27,11 @@ enum {
     DP_WINDOW_ROUNDS = 8, /* J: blobs of so many rounds before the newest checkpoint are kept */
     DP_RING_ROUNDS = 64,  /* decided rounds remembered; older blobs go in any case */
     DP_CLAIMS_MAX = 128,  /* contributions to one round that a node follows */
-    DP_HELD_MAX = 4096,   /* objects known to be here */
-    DP_CKPTS_MAX = 4,     /* own checkpoints remembered */
+    DP_READY_MAX = DP_CLAIMS_MAX -
+                   DP_LISTED_MAX, /* of these told by READY: a record is judged with the rest */
+    DP_NEWCOMERS_MAX = 4 * DP_CONFIG_ADMIT_MAX, /* of these by nodes that are no members yet */
+    DP_HELD_MAX = 4096,                         /* objects known to be here */
+    DP_CKPTS_MAX = 4,                           /* own checkpoints remembered */
     DP_PENDING_ROW_MAX = 512,
     DP_PROOF_ROW_HEAD = 1 + 32,
     DP_PROOF_ROW_MAX = 1 + 2 + 2 * DP_FORK_BYTES_MAX,
@@ -196,6 +200,8 @@ typedef struct dp_train {
     uint32_t steps;
     uint64_t step_us;
     uint64_t tokens;
+    uint64_t turn_round; /* for which turn_before (turn.h) was found */
+    uint32_t turn_before;
     dp_time began; /* the own round */
     dp_pending pending;
     uint32_t op; /* of the DP_STORE_PENDING under way */

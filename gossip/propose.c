@@ -125,7 +125,8 @@ static uint32_t choose_claims(const dp_node *node, uint32_t *chosen)
     const dp_claim *claims = node->round->claims;
     uint32_t held[DP_CLAIMS_MAX];
     const uint32_t n = drop_copies(claims, held, dp_round_held(node, held));
-    const uint32_t count = n < DP_LISTED_MAX ? n : (uint32_t)DP_LISTED_MAX;
+    uint32_t count = 0;
+    uint32_t newcomers = 0;
 
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t claim = held[i];
@@ -136,9 +137,14 @@ static uint32_t choose_claims(const dp_node *node, uint32_t *chosen)
         }
         held[at] = claim;
     }
-    for (uint32_t i = 0; i < count; i++) { /* In order of key. */
+    for (uint32_t i = 0; i < n && count < DP_LISTED_MAX; i++) { /* In order of key. */
         const uint32_t claim = held[i];
-        uint32_t at = i;
+        /* Newcomers stand first; those that this record cannot admit leave their place to members. */
+        if (dp_ledger_member(&node->ledger, &claims[claim].ready.peer) == NULL &&
+            ++newcomers > DP_CONFIG_ADMIT_MAX) {
+            continue;
+        }
+        uint32_t at = count++;
         while (at > 0 &&
                dp_peer_compare(&claims[claim].ready.peer, &claims[chosen[at - 1]].ready.peer) < 0) {
             chosen[at] = chosen[at - 1];

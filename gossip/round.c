@@ -163,6 +163,28 @@ void dp_round_fetch_blob(dp_node *node, dp_claim *claim)
     }
 }
 
+/* Room for a claim of this peer: not for so many of newcomers that members have none, nor for so many READYs that what a
+ * record lists cannot be looked at. */
+static bool has_room(const dp_node *node, const dp_peer *peer, bool needed)
+{
+    const dp_round *round = node->round;
+    uint32_t newcomers = 0;
+
+    if (needed) {
+        return round->n_claims < DP_CLAIMS_MAX;
+    }
+    if (round->n_claims >= DP_READY_MAX) {
+        return false;
+    }
+    if (dp_ledger_member(&node->ledger, peer) != NULL) {
+        return true;
+    }
+    for (uint32_t i = 0; i < round->n_claims; i++) {
+        newcomers += dp_ledger_member(&node->ledger, &round->claims[i].ready.peer) == NULL ? 1 : 0;
+    }
+    return newcomers < DP_NEWCOMERS_MAX;
+}
+
 /* The READY is for the round under way and its signature has been checked. */
 void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool own)
 {
@@ -175,7 +197,7 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
         node->dirty = true;
     }
     if (claim != NULL || (!evidence && dp_round_claim_of(node, &ready->peer) != NULL) ||
-        round->n_claims >= DP_CLAIMS_MAX) {
+        !has_room(node, &ready->peer, evidence || own)) {
         return;
     }
     claim = &round->claims[round->n_claims++];

@@ -161,14 +161,39 @@ static void save(dp_node *node)
     action->u.save.tensor_root = train->tensor_root;
 }
 
-static bool may_publish(const dp_node *node)
+static bool is_alive(const void *context, const dp_peer *peer)
+{
+    const dp_node *node = context;
+    const uint32_t index = dp_node_member_index(node, peer);
+
+    return index == 0 || (index != DP_MEMBER_NONE &&
+                          dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE);
+}
+
+/* In a run of more members than a record lists not everybody publishes for every round. */
+static bool is_turn(dp_node *node, uint64_t elapsed_us)
+{
+    dp_train *train = &node->train;
+
+    if (node->ledger.n_members <= DP_TURN_MEMBERS) {
+        return true;
+    }
+    if (train->turn_round != node->ledger.round + 1) {
+        train->turn_round = node->ledger.round + 1;
+        train->turn_before = dp_turn_before(&node->ledger, &node->self, is_alive, node);
+    }
+    return train->turn_before <
+           dp_turn_allowed(elapsed_us, (uint64_t)node->manifest.round_ms * 1000);
+}
+
+static bool may_publish(dp_node *node)
 {
     const dp_train *train = &node->train;
     const uint64_t elapsed = dp_time_between(node->round->opened, node->now);
 
     if (node->mode != DP_MODE_SYNC || train->steps == 0 || dp_train_undecided(node) ||
         (train->pending.has && !train->pending.durable) || train->op != 0 ||
-        dp_mix_busy(node->mix) || dp_mix_locked(node->mix)) {
+        dp_mix_busy(node->mix) || dp_mix_locked(node->mix) || !is_turn(node, elapsed)) {
         return false;
     }
     const uint32_t others = dp_round_others_ready(node);

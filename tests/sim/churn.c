@@ -27,7 +27,7 @@ void dp_churn_start(dp_sim *sim)
     dp_rng_init(&sim->churn_rng, dp_mix64(sim->options.seed) ^ 0x636875726e);
     dp_sim_push(sim, &(dp_occasion){.at_us = DP_SECOND, .kind = DP_ON_LOOK});
     for (uint32_t i = 0; i < sim->plan.nodes && sim->options.profile == DP_PROFILE_SCALE; i++) {
-        sim->hosts[i].toy_slow = 32; /* steps of 0.2 to 1.1 s, as models have that need such runs */
+        sim->hosts[i].step_us *= 32; /* steps of 0.2 to 1.1 s, as models have that need such runs */
     }
     /* A thousand do not start at once. */
     for (uint32_t i = sim->plan.at_start; i < sim->plan.members; i++) {

@@ -1,0 +1,22 @@
+/* Whose turn it is to contribute when a run has more members than a record lists. A matter of sparing traffic, never of
+ * validity: who publishes out of turn may be listed, and everybody judges for itself. Pure. */
+#ifndef DP_GOSSIP_TURN_H
+#define DP_GOSSIP_TURN_H
+
+#include "gossip/ledger.h"
+
+enum {
+    DP_TURN_MEMBERS =
+        DP_LISTED_MAX + DP_LISTED_MAX / 2 /* so many publish at first: some will be late */
+};
+
+/* Members that stand before peer: not counted for longer, or as long and with a smaller key; alive, as far as the caller
+ * knows, and counted lately. 0 for who is no member or was not counted lately: it is always its turn. */
+uint32_t dp_turn_before(const dp_ledger *ledger, const dp_peer *peer,
+                        bool (*alive)(const void *context, const dp_peer *peer),
+                        const void *context);
+/* How many may stand before who publishes, so long after the round was opened: DP_TURN_MEMBERS for a round's length, then
+ * as many more with each eighth of it, so that those in front who have nothing to publish stop nobody for long. */
+uint32_t dp_turn_allowed(uint64_t elapsed_us, uint64_t round_us);
+
+#endif
