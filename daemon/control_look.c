@@ -79,6 +79,7 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     dp_pair_u64(&map, "listed", view.node.listed_last);
     dp_pair_u64(&map, "exchanges", view.node.exchanges);
     dp_pair_u64(&map, "rejected", view.node.rejected);
+    dp_pair_u64(&map, "diverged", view.node.diverged);
     dp_pair_u64(&map, "elements", view.elements);
     dp_pair_u64(&map, "round_ms", manifest != NULL ? manifest->round_ms : 0);
     dp_pair_f64(&map, "tokens_per_s", view.tokens_per_s);

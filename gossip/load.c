@@ -99,6 +99,18 @@ void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t 
     node->dirty = true;
 }
 
+uint64_t dp_train_own_ckpt(const dp_node *node)
+{
+    uint64_t newest = 0;
+
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        const dp_ckpt *ckpt = &node->train.ckpts[i];
+        const bool own = ckpt->has && !ckpt->bad && !ckpt->fetched;
+        newest = own && ckpt->round > newest ? ckpt->round : newest;
+    }
+    return newest;
+}
+
 uint64_t dp_train_newest_ckpt(const dp_node *node)
 {
     uint64_t newest = 0;
@@ -128,11 +140,22 @@ static bool knows_the_chain(const dp_node *node)
     return false;
 }
 
+static bool peers_have_a_state(const dp_node *node)
+{
+    for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
+        const dp_member *member = dp_members_at(node->members, i);
+        if (member->linked && member->has_summary && member->summary.saved_round > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void dp_train_load(dp_node *node)
 {
     dp_train *train = &node->train;
 
-    if (!knows_the_chain(node)) {
+    if (!knows_the_chain(node) || !dp_time_reached(node->now, train->barred)) {
         return;
     }
     const uint32_t best = best_ckpt(node);
@@ -149,7 +172,9 @@ void dp_train_load(dp_node *node)
         train->state = DP_TRAINER_MOVING;
         return;
     }
-    if (node->ledger.round <= DP_WINDOW_ROUNDS && node->catchup.stuck_at.us == 0) {
+    /* What has led to another state once would do so again. */
+    const bool from_peers = train->strikes > 0 && peers_have_a_state(node);
+    if (node->ledger.round <= DP_WINDOW_ROUNDS && node->catchup.stuck_at.us == 0 && !from_peers) {
         dp_out_add(&node->out, DP_DO_TRAINER_INIT);
         train->moving_round = 0;
         train->moving_root = (dp_hash){{0}};
@@ -179,7 +204,18 @@ void dp_train_diverged(dp_node *node)
 {
     dp_train *train = &node->train;
 
-    dp_node_note(node, DP_NOTE_DIVERGED, train->applied, NULL, 0, 0, "own state root differs");
+    train->strikes++;
+    train->diverged++;
+    train->matches = 0;
+    const bool rests = train->strikes >= DP_STRIKES_MAX;
+    if (rests) {
+        const uint32_t more = train->strikes - DP_STRIKES_MAX;
+        train->barred = dp_time_after(
+            node->now, DP_BAR_US << (more < DP_BAR_DOUBLINGS_MAX ? more : DP_BAR_DOUBLINGS_MAX));
+    }
+    dp_node_note(node, DP_NOTE_DIVERGED, train->applied, NULL, train->diverged, 0,
+                 rests ? "own state root differs again and again; its trainer rests"
+                       : "own state root differs");
     for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
         if (train->ckpts[i].has && dp_hash_equal(&train->ckpts[i].root, &train->moving_root)) {
             train->ckpts[i].bad = true;

@@ -398,6 +398,7 @@ typedef struct dp_action {
             uint64_t slot;
             dp_hash state_root; /* certified root, covers tensor root and ledger */
             dp_hash tensor_root;
+            bool must; /* whatever the cadence */
         } save;
         dp_note note;
     } u;
@@ -474,6 +475,7 @@ typedef struct dp_node_view {
     uint32_t listed_last;   /* contributors of the last ROUND record */
     uint64_t exchanges;     /* pair exchanges done */
     uint64_t rejected;      /* messages refused */
+    uint64_t diverged;      /* states of the own trainer that were not the certified ones */
     uint64_t bytes_waiting; /* still to come of objects being fetched */
     uint64_t bytes_wanted;  /* their whole sizes */
     uint32_t sources;       /* peers that chunks are under way from */

@@ -209,7 +209,16 @@ typedef struct dp_train {
     dp_ckpt ckpts[DP_CKPTS_MAX];
     uint64_t exchanges; /* since the last publication */
     uint64_t mixed;     /* ever */
+    /* A trainer whose states are not the certified ones: from the third time in a row it rests, each time for longer. */
+    uint32_t strikes;
+    uint32_t
+        matches; /* certified states in a row that were its own; DP_MATCHES_MIN forgive all strikes */
+    uint64_t diverged; /* strikes ever */
+    dp_time barred;    /* until then it loads nothing */
 } dp_train;
+
+enum { DP_STRIKES_MAX = 3, DP_MATCHES_MIN = 8, DP_BAR_DOUBLINGS_MAX = 6 };
+#define DP_BAR_US (60 * DP_SECOND)
 
 typedef struct dp_catchup {
     uint8_t *records; /* a RECORDS message being worked off */
@@ -343,6 +352,7 @@ void dp_proof_forks(dp_node *node, const dp_fork_record *own, const dp_fork_reco
 void dp_fork_applied(dp_node *node, const dp_record *record, const dp_hash *hash, dp_view bytes);
 /* A FORK record from anywhere; from: who gave it, NULL for the own order. */
 dp_status dp_fork_take(dp_node *node, dp_view bytes, const dp_peer *from);
+void dp_fork_save_first(dp_node *node);
 dp_status dp_fork_message(dp_node *node, dp_view message, const dp_peer *from);
 dp_status dp_fork_restore_other(dp_node *node, dp_view bytes);
 /* A chain that is known not to be ours, or not to go on. */
@@ -446,6 +456,8 @@ void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t 
 void dp_train_saved(dp_node *node, uint64_t round);
 /* Whatever the trainer can do next: load, apply, train, publish. */
 void dp_train_advance(dp_node *node);
+/* Round of the newest checkpoint of its own that it would find again; 0: none. */
+uint64_t dp_train_own_ckpt(const dp_node *node);
 uint64_t dp_train_newest_ckpt(const dp_node *node); /* its round; 0: none */
 void dp_train_certified(dp_node *node, uint64_t round);
 dp_time dp_train_wake(const dp_node *node);

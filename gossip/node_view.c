@@ -27,6 +27,7 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
     view->listed_last = node->chain->listed_last;
     view->exchanges = train->mixed;
     view->rejected = node->rejected;
+    view->diverged = node->train.diverged;
     view->bytes_waiting = dp_spread_bytes_waiting(node->spread);
     view->bytes_wanted = dp_spread_bytes_wanted(node->spread);
     view->sources = dp_spread_sources(node->spread);

@@ -135,12 +135,18 @@ static void on_applied(dp_node *node, const dp_event *event)
 
 void dp_train_certified(dp_node *node, uint64_t round)
 {
+    dp_train *train = &node->train;
     dp_hash certified;
 
-    if (node->train.has_theta && node->train.applied == round && !node->train.applying &&
-        dp_chain_certified(node, round, &certified) &&
-        !dp_hash_equal(&certified, &node->train.state_root)) {
+    if (!train->has_theta || train->applied != round || train->applying ||
+        !dp_chain_certified(node, round, &certified)) {
+        return;
+    }
+    if (!dp_hash_equal(&certified, &train->state_root)) {
         dp_train_diverged(node);
+    } else if (train->strikes > 0 && ++train->matches >= DP_MATCHES_MIN) {
+        train->strikes = 0;
+        train->matches = 0;
     }
 }
 
@@ -301,6 +307,10 @@ void dp_train_advance(dp_node *node)
 
 void dp_train_tick(dp_node *node)
 {
+    if (node->train.barred.us != 0 && dp_time_reached(node->now, node->train.barred)) {
+        node->train.barred = (dp_time){0};
+        node->dirty = true;
+    }
     if (node->train.row_failed) {
         dp_train_write_row(node);
     }
@@ -310,6 +320,9 @@ dp_time dp_train_wake(const dp_node *node)
 {
     const dp_train *train = &node->train;
 
+    if (train->state == DP_TRAINER_EMPTY && !dp_time_reached(node->now, train->barred)) {
+        return train->barred;
+    }
     if (train->state != DP_TRAINER_SET || !train->training || dp_train_undecided(node) ||
         node->round->opened.us == 0) {
         return DP_NEVER;

@@ -8,7 +8,7 @@
 #include "base/trainer_msg.h"
 #include "tests/unit/gossip/chain_kit.h"
 
-enum { KIT_NODES = 6, KIT_QUEUE = 4096, KIT_RECORDS = 64, KIT_OBJECTS = 2048, KIT_STEP_MS = 10 };
+enum { KIT_NODES = 6, KIT_QUEUE = 4096, KIT_RECORDS = 256, KIT_OBJECTS = 2048, KIT_STEP_MS = 10 };
 
 typedef struct kit_event {
     uint32_t to;
@@ -54,6 +54,8 @@ typedef struct kit_node {
     bool deaf;       /* gets no messages */
     bool reopens;    /* its node wants to be opened anew */
     bool mute_blobs; /* its blobs cannot be fetched */
+    bool saves_nothing;
+    uint32_t errs; /* so many states that its trainer makes now will not be those of others */
 } kit_node;
 
 typedef struct kit_world {
@@ -255,6 +257,8 @@ static inline void kit_apply(kit_world *world, kit_node *node, const dp_action *
     done->event.u.applied.round = node->round;
     done->event.u.applied.tensor_root = node->theta;
     done->event.u.applied.tensor_bytes = world->state_bytes;
+    done->event.u.applied.tensor_root.bytes[0] ^= node->errs > 0;
+    node->errs -= node->errs > 0;
 }
 
 static inline void kit_publish(kit_world *world, kit_node *node, const dp_action *action)
@@ -416,6 +420,9 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
         kit_apply(world, node, action);
         break;
     case DP_DO_SAVE:
+        if (node->saves_nothing) {
+            break;
+        }
         node->saved_round = action->u.save.round;
         node->saved_root = action->u.save.tensor_root;
         item = kit_push(world, node->index, DP_EV_SAVED);
