@@ -9,6 +9,7 @@
 enum { DOUBLINGS_MAX = 5 };
 #define INFO_WAIT_US (250 * DP_MS)
 #define PAUSE_US DP_SECOND                /* after an error of our own disk */
+#define LONELY_US DP_SECOND               /* without a linked holder */
 #define PARDON_US (5 * DP_SECOND)         /* doubled with each pardon, up to 16 times */
 #define GUESS_BYTES_PER_SECOND 1000000ULL /* before anything was measured */
 
@@ -376,6 +377,7 @@ dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, ui
                       .use = use,
                       .priority = priority,
                       .info_from = DP_MEMBER_NONE,
+                      .lonely_at = dp_time_after(now, LONELY_US),
                       .info_next = (uint32_t)dp_rng_below(&spread->rng, spread->members_max)};
     queue_in(spread, index_of(spread, want));
     fill(spread, now, out);
@@ -399,6 +401,7 @@ void dp_spread_holders_all(dp_spread *spread, dp_time now, const dp_hash *root, 
 
     if (want != NULL && !want->all) {
         want->all = true;
+        want->lonely_at = DP_NEVER;
         fill(spread, now, out);
     }
 }
@@ -489,8 +492,8 @@ static void blame(dp_spread *spread, dp_want *want, uint32_t member, uint32_t we
     }
 }
 
-/* Only liars are left. One whose memory or disk was bad for a while may serve well again, and a record that a voter has
- * accepted can need what nobody else holds: so they are asked again, ever more rarely, and one more lie is enough. */
+/* Only liars are left. Their disks may be well again, and what a voter has accepted may need what nobody else holds: they
+ * are asked again, ever more rarely, and one more lie is enough. */
 static void plan_pardon(const dp_spread *spread, dp_want *want, dp_time now)
 {
     if (want->pardon_at.us == 0 && want->n_faults > 0 && !has_holder(spread, want)) {
@@ -506,10 +509,8 @@ static void pardon(const dp_spread *spread, dp_want *want)
     }
     want->pardons++;
     for (uint32_t i = 0; i < want->n_faults; i++) {
-        if (want->faults[i].bad >= DP_BAD_CHUNKS_MAX) {
-            want->faults[i].bad = DP_BAD_CHUNKS_MAX - 1;
-            bit_set(want->banned, want->faults[i].member, false);
-        }
+        want->faults[i].bad = DP_BAD_CHUNKS_MAX - 1;
+        bit_set(want->banned, want->faults[i].member, false);
     }
 }
 
@@ -657,6 +658,11 @@ void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out)
         if (want->pardon_at.us != 0 && dp_time_reached(now, want->pardon_at)) {
             pardon(spread, want);
         }
+        if (dp_time_reached(now, want->lonely_at)) {
+            /* Its holders are out of reach, perhaps for ever; somebody in between may have it. */
+            want->all = want->all || !has_holder(spread, want);
+            want->lonely_at = want->all ? DP_NEVER : dp_time_after(now, LONELY_US);
+        }
     }
     fill(spread, now, out);
     /* A late chunk of an object that has others to ask for is looked at again later. */
@@ -686,6 +692,7 @@ dp_time dp_spread_wake(const dp_spread *spread)
         if (want->pause_until.us != 0) {
             wake = dp_time_min(wake, want->pause_until);
         }
+        wake = dp_time_min(wake, want->lonely_at);
         if (want->pardon_at.us != 0) {
             wake = dp_time_min(wake, want->pardon_at);
         }

@@ -32,6 +32,8 @@ typedef struct dp_want {
     uint32_t info_next; /* where the search for the next one starts */
     dp_time info_deadline;
     dp_time pause_until;
+    dp_time
+        lonely_at; /* is a holder linked? else everybody is asked from then on; NEVER: they are */
     dp_time pardon_at; /* only liars hold it: then they are asked once more; zero: not needed */
     uint32_t pardons;  /* so far: each wait is twice the one before */
     uint64_t holders[HOLDER_WORDS];

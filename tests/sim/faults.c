@@ -348,6 +348,7 @@ void dp_faults_heal(dp_sim *sim)
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         dp_host *host = &sim->hosts[i];
         host->disk_slow = 1;
+        host->was_slow = host->toy_slow > 1;
         host->toy_slow = 1;
         host->rot_until = 0;
         host->full_until = 0;
@@ -357,8 +358,13 @@ void dp_faults_heal(dp_sim *sim)
         }
         if (sim->net.bytes_per_ms[i] < 1000) {
             sim->net.bytes_per_ms[i] = 1000;
+            dp_fault_drain(sim, i);
         }
-        if (!dp_host_up(host) && !host->left) {
+    }
+    dp_core_break(sim);
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        dp_host *host = &sim->hosts[i];
+        if (!dp_host_up(host) && !host->left && !host->broken) {
             dp_fault_restart(sim, host, 1 + dp_rng_below(&sim->crash_rng, 1000000));
         }
     }

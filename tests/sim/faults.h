@@ -33,5 +33,7 @@ void dp_fault_one_way(dp_sim *sim);
 /* A new spell of flapping, or, with an occasion of one, its next beat. */
 void dp_fault_flap(dp_sim *sim, const dp_occasion *occasion);
 void dp_fault_rebind(dp_sim *sim);
+/* What has piled up before a slow line of this host is gone, and its links with it. */
+void dp_fault_drain(dp_sim *sim, uint32_t index);
 
 #endif

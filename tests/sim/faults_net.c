@@ -131,3 +131,23 @@ void dp_fault_rebind(dp_sim *sim)
         dp_fault_restart(sim, host, 50000 + dp_fault_below(sim, 2000000));
     }
 }
+
+void dp_fault_drain(dp_sim *sim, uint32_t index)
+{
+    const uint64_t soon = sim->now_us + DP_SECOND;
+
+    if (sim->net.free_at[(size_t)index * 2] <= soon &&
+        sim->net.free_at[(size_t)index * 2 + 1] <= soon) {
+        return;
+    }
+    for (uint32_t b = 0; b < sim->plan.nodes; b++) {
+        dp_net_path *path = dp_net_path_of(&sim->net, index, b);
+        if (b != index) {
+            cut(sim, index, b);
+        }
+        path->last_at[DP_NET_CONTROL] = 0;
+        path->last_at[DP_NET_BULK] = 0;
+    }
+    sim->net.free_at[(size_t)index * 2] = 0;
+    sim->net.free_at[(size_t)index * 2 + 1] = 0;
+}

@@ -316,6 +316,7 @@ void dp_host_event(dp_host *host, dp_event *event)
         perform(host, &sim->actions->items[i]);
     }
     if (host->crash_now) {
+        sim->totals.faults[DP_FAULT_CRASH]++;
         dp_host_crash(host, dp_rng_below(&sim->crash_rng, 4) != 0);
         host->restart_at =
             sim->now_us + 20000 + dp_rng_below(&sim->crash_rng, sim->plan.away_us_max);
@@ -392,7 +393,7 @@ void dp_host_boot(dp_host *host)
     dp_sim *sim = host->sim;
     uint8_t credential[DP_SIM_CREDENTIAL_BYTES];
 
-    if (host->node != NULL || host->left) {
+    if (host->node != NULL || host->left || host->broken) {
         return;
     }
     dp_sim_credential(sim, host->index, credential);

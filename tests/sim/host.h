@@ -33,13 +33,16 @@ typedef struct dp_host_parcel {
 typedef struct dp_host {
     struct dp_sim *sim;
     uint32_t index;
-    uint32_t name; /* index of the host whose keys it has: its own, but for the second body of a liar */
+    uint32_t
+        name; /* index of the host whose keys it has: its own, but for the second body of a liar */
     dp_peer peer;
     dp_node *node; /* NULL: not running */
     uint32_t boot; /* grows with every start and crash */
     bool started_once;
-    bool left;    /* for good */
-    bool leaving; /* its owner has asked for it */
+    bool left;     /* for good */
+    bool leaving;  /* its owner has asked for it */
+    bool broken;   /* for good, when the core was healed */
+    bool was_slow; /* until the healing */
     uint64_t up_since;
     uint64_t paused_until;
     uint64_t restart_at; /* 0: no restart is planned */

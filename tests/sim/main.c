@@ -363,6 +363,7 @@ typedef struct sums {
     uint64_t node_us;
     uint64_t occasions;
     uint64_t together_us_max;
+    uint64_t live_max[5]; /* first_us, gap_us, level_us, count_rounds, slow_rounds */
     uint64_t digest;
     dp_sim_totals totals; /* node_us, messages, steps, ended_us of all runs */
     dp_measure measure;
@@ -380,6 +381,14 @@ static void add_up(sums *all, const report *r)
     if (r->totals.together_us > all->together_us_max) {
         all->together_us_max = r->totals.together_us;
     }
+    const uint64_t live[5] = {r->totals.first_us, r->totals.gap_us, r->totals.level_us,
+                              r->totals.count_rounds, r->totals.slow_rounds};
+    for (int i = 0; i < 5; i++) {
+        all->live_max[i] = live[i] > all->live_max[i] ? live[i] : all->live_max[i];
+    }
+    for (int i = 0; i < DP_FAULT_COUNT; i++) {
+        all->totals.faults[i] += r->totals.faults[i];
+    }
     all->totals.node_us += r->totals.node_us;
     all->totals.messages += r->totals.messages;
     all->totals.steps += r->totals.steps;
@@ -391,6 +400,34 @@ static void add_up(sums *all, const report *r)
     all->totals.evictions += r->totals.evictions;
     dp_measure_add(&all->measure, &r->measure);
     all->digest += r->totals.digest * (2 * r->seed + 1); /* the order of arrival does not matter */
+}
+
+/* What all seeds met with. Faults of single messages are counted apart: there are millions of them. */
+static void print_harm(const sums *all)
+{
+    static const uint32_t of_messages =
+        1U << DP_FAULT_LOSS | 1U << DP_FAULT_DELAY | 1U << DP_FAULT_COPY | 1U << DP_FAULT_REORDER;
+    uint64_t strikes = 0;
+    uint64_t messages = 0;
+
+    for (uint32_t i = 0; i < DP_FAULT_COUNT; i++) {
+        *((of_messages >> i & 1) != 0 ? &messages : &strikes) += all->totals.faults[i];
+    }
+    printf("%" PRIu64 " faults (", strikes);
+    for (uint32_t i = 0; i < DP_FAULT_COUNT; i++) {
+        if ((of_messages >> i & 1) == 0) {
+            printf("%s%s %" PRIu64, i == DP_FAULT_PARTITION ? "" : ", ", dp_fault_name((dp_fault)i),
+                   all->totals.faults[i]);
+        }
+    }
+    printf(") and %" PRIu64 " of single messages (loss %" PRIu64 ", delay %" PRIu64
+           ", copy %" PRIu64 ", reorder %" PRIu64 ")\n",
+           messages, all->totals.faults[DP_FAULT_LOSS], all->totals.faults[DP_FAULT_DELAY],
+           all->totals.faults[DP_FAULT_COPY], all->totals.faults[DP_FAULT_REORDER]);
+    printf("after the healing, at most: first round %.1f s, between two %.1f s, level %.1f s; "
+           "listed after %" PRIu64 " rounds, who had been slow after %" PRIu64 "\n",
+           (double)all->live_max[0] / 1e6, (double)all->live_max[1] / 1e6,
+           (double)all->live_max[2] / 1e6, all->live_max[3], all->live_max[4]);
 }
 
 static void print_sums(const arguments *args, const sums *all, double took)
@@ -416,6 +453,7 @@ static void print_sums(const arguments *args, const sums *all, double took)
                all->totals.forks, all->totals.halts, all->totals.lies, all->totals.unbounded,
                all->totals.evictions);
     }
+    print_harm(all);
 }
 
 static void collect(const arguments *args, int in, sums *all)

@@ -44,9 +44,11 @@ void dp_oracle_ordered(dp_host *host, const dp_action *action);
 /* A pair exchange moved mass in the trainer of this host. */
 void dp_oracle_mixed(dp_host *host, const dp_action *mix, const dp_toy_vector change);
 void dp_oracle_note(dp_host *host, const dp_note *note);
-/* After the healing: has everything come together again? */
+/* Is this host a voter of the slot, at most the one after the newest? */
+bool dp_oracle_votes(const dp_sim *sim, uint64_t slot, uint32_t index);
+/* After the healing, four times a second: has everything come together again? */
 bool dp_oracle_converged(dp_sim *sim);
-/* At the very end, when it has not: which liveness invariant broke, and where. */
+/* At the very end, when it has not. */
 void dp_oracle_stuck(dp_sim *sim);
 /* By the chain. */
 bool dp_oracle_is_member(const dp_sim *sim, uint32_t index);

@@ -126,6 +126,14 @@ typedef struct dp_due_book {
         checked[DP_ORACLE_CHECKED]; /* blobs that its trainer decoded in this life, the last ones */
 } dp_due_book;
 
+/* After the healing. */
+typedef struct dp_live_book {
+    bool level;           /* stood level with the others at least once */
+    uint64_t level_round; /* rounds decided when it first did, and when that was */
+    uint64_t free_us;     /* since then, or since it last was in doubt about an exchange */
+    uint64_t out_since;   /* 0: it is level */
+} dp_live_book;
+
 struct dp_oracle {
     dp_slot_book *slots; /* slot s is slots[s] */
     uint64_t n_slots;    /* decided: 1..n_slots */
@@ -149,9 +157,12 @@ struct dp_oracle {
     dp_parcel_book *parcels;
     uint32_t n_parcels;
     uint32_t parcels_capacity;
-    uint64_t round_us; /* when the last round was first stored */
-    uint32_t redeemed; /* uses of the invite, by the chain */
+    uint64_t round_us;  /* when the last round was first stored */
+    uint32_t redeemed;  /* uses of the invite, by the chain */
+    dp_live_book *live; /* by host */
     uint64_t rounds_at_heal;
+    uint64_t rounds_seen; /* since, and when the newest of them was decided */
+    uint64_t seen_us;
     bool heal_seen;
     uint64_t w_clip_median;
 };

@@ -192,6 +192,7 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     for (uint32_t i = 0; i < DP_FAULT_COUNT; i++) {
         plan->fault_us[i] = spread(i < DP_FAULT_OLD ? &rng : &later, 2000000, 20000000);
     }
+    plan->core = options->profile <= DP_PROFILE_GOSSIP && dp_rng_below(&later, 2) == 0;
     if (options->profile == DP_PROFILE_SWARM && dp_rng_below(&later, MANY_ONE_IN) == 0) {
         plan->nodes = 40 + (uint32_t)dp_rng_below(&later, 25);
         plan->round_ms = 2000; /* The near few of so many would outrun the far ones in less. */
@@ -215,8 +216,8 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     if (options->nodes != 0) {
         plan->nodes = options->nodes;
     }
-    plan->limit_us =
-        plan->faults_end_us + 120000000 + (uint64_t)plan->rounds_after * plan->round_ms * 4000;
+    /* The bounds of oracle_live.c end a run that does not come together long before. */
+    plan->limit_us = plan->faults_end_us + 600000000;
     if (options->until_us != 0) {
         plan->limit_us = options->until_us;
     }

@@ -50,6 +50,13 @@ typedef struct dp_sim_totals {
     uint64_t ended_us;
     uint64_t
         together_us; /* from the healing until all had come together and decided rounds_after rounds */
+    /* The longest after the healing: until the first round, between two, until a node was level; rounds until a node that
+     * was level, or had been slow and level, was listed. */
+    uint64_t first_us;
+    uint64_t gap_us;
+    uint64_t level_us;
+    uint64_t count_rounds;
+    uint64_t slow_rounds;
 } dp_sim_totals;
 
 typedef struct dp_sim {
@@ -100,6 +107,8 @@ bool dp_faults_bend(dp_host *host, dp_fault fault);
 /* The write that an I/O error was waiting for has failed: the daemon ends, and is started again. */
 void dp_faults_io_error(dp_host *host);
 void dp_faults_heal(dp_sim *sim);
+/* core.c: whoever is not in the core breaks for good, just after everybody was healed. */
+void dp_core_break(dp_sim *sim);
 
 /* churn.c */
 void dp_churn_start(dp_sim *sim);

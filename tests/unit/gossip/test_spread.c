@@ -242,10 +242,28 @@ static void two_bad_chunks_end_the_trust_in_a_holder(void **state)
     fetcher_close(f);
 }
 
-static void who_lied_and_alone_holds_it_is_asked_again_ever_more_rarely(void **state)
+static void whoever_is_linked_is_asked_when_no_holder_is(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(2);
+    want(f, DP_PRIORITY_ROUND);
+    const dp_peer author = mesh_peer(1);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_members_link_down(f->members, now_of(f), 1, &author, DP_LINK_RESET, &f->out);
+    dp_spread_link_down(f->spread, now_of(f), 1, &f->out);
+    tick_after(f, DP_SECOND - 1);
+    CHECK(count_of(f, DP_DO_GET_INFO) == 0);
+    tick_after(f, 1);
+    const dp_peer between = mesh_peer(2);
+    const dp_action *const get = nth_of(f, DP_DO_GET_INFO, 0);
+    CHECK(get != NULL && dp_peer_equal(&get->u.get.peer, &between));
+    fetcher_close(f);
+}
+
+static void who_lied_and_alone_holds_it_is_asked_again_ever_more_rarely(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(1);
     want(f, DP_PRIORITY_ROUND);
     dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
     info(f, 1, &f->root, SIZE);
@@ -454,6 +472,7 @@ int main(void)
         cmocka_unit_test(a_fetch_from_two_holders_uses_both_and_ends),
         cmocka_unit_test(a_late_chunk_is_asked_of_another_holder),
         cmocka_unit_test(two_bad_chunks_end_the_trust_in_a_holder),
+        cmocka_unit_test(whoever_is_linked_is_asked_when_no_holder_is),
         cmocka_unit_test(who_lied_and_alone_holds_it_is_asked_again_ever_more_rarely),
         cmocka_unit_test(a_lost_link_frees_its_chunks_at_once),
         cmocka_unit_test(the_round_comes_before_the_state),

@@ -1,0 +1,170 @@
+/* The judge of liveness, once the faults have ended: do those who are healed decide rounds, come level, stay so, and count? */
+#include "tests/sim/evil.h"
+#include "tests/sim/oracle_internal.h"
+
+/* Where the bounds come from. Whom one lost is dialled again after at most 30 s (a quarter more by chance), and who bid in
+ * vain bids again after at most as much: so all stand, and somebody proposes, within 75 s. A round then ends by its hard
+ * deadline, 1.5 L + 2 s, where L may have grown to three times the round time while all was broken; an owner that is gone
+ * costs a bid of at most 5 s, and so may the next one. */
+static const uint64_t settle_us = 75 * DP_SECOND;
+/* After that, or once it was level: a state that does not come is given up after 5 s, some times over. */
+static const uint64_t stuck_us = 30 * DP_SECOND;
+/* Who asked a partner that is gone for ever whether an exchange took place publishes nothing until the voters fence that
+ * partner off: they are asked after 60 s. */
+static const uint64_t fence_us = 60 * DP_SECOND;
+enum {
+    COUNTED_ROUNDS = 12,      /* from level to listed */
+    COUNTED_AGAIN_ROUNDS = 3, /* L6, for who is level and slow no more, after the round under way */
+};
+
+static uint64_t round_us(const dp_sim *sim)
+{
+    return (uint64_t)sim->plan.round_ms * 4500 + 2 * DP_SECOND + 10 * DP_SECOND;
+}
+
+/* Why this node is not level with the others; NULL: it is. */
+static const char *out_of_line(dp_sim *sim, const dp_host *host, dp_node_view *view)
+{
+    const dp_oracle *o = sim->oracle;
+
+    if (!dp_host_up(host)) {
+        return "does not run";
+    }
+    dp_node_look(host->node, view);
+    if (view->applied < o->n_rounds && !dp_hash_is_zero(&view->state_root) &&
+        !dp_hash_is_zero(&o->rounds[view->applied].state_root) &&
+        !dp_hash_equal(&view->state_root, &o->rounds[view->applied].state_root)) {
+        dp_sim_fail(sim, "S2", host->index, "its state root of round %llu is not the certified one",
+                    (unsigned long long)view->applied);
+    }
+    if (view->mode != DP_MODE_SYNC) {
+        return dp_mode_name(view->mode);
+    }
+    if (view->slot + 2 < o->n_slots) {
+        return "lacks records";
+    }
+    return view->applied + 2 < o->n_rounds - 1 ? "has not applied the newest rounds" : NULL;
+}
+
+static void judge_progress(dp_sim *sim)
+{
+    dp_oracle *o = sim->oracle;
+    const uint64_t decided = o->n_rounds - 1 - o->rounds_at_heal;
+    const uint64_t waited = sim->now_us - o->seen_us;
+
+    if (decided > o->rounds_seen) {
+        uint64_t *most = o->rounds_seen == 0 ? &sim->totals.first_us : &sim->totals.gap_us;
+        *most = waited > *most ? waited : *most;
+        o->rounds_seen = decided;
+        o->seen_us = sim->now_us;
+    } else if (waited > (decided == 0 ? settle_us : 0) + round_us(sim)) {
+        dp_sim_fail(sim, "L1", 0,
+                    "no round for %.1f s, %llu since the healing; slot %llu, %u voters",
+                    (double)waited / 1e6, (unsigned long long)decided,
+                    (unsigned long long)o->n_slots, dp_oracle_voters(sim));
+    }
+}
+
+/* It comes too late for the invite, and has to learn so. */
+static bool is_told(dp_sim *sim, const dp_host *host)
+{
+    if (dp_host_up(host) && dp_node_refused(host->node) != NULL) {
+        return true;
+    }
+    if (sim->now_us - sim->healed_us > settle_us + stuck_us) {
+        dp_sim_fail(sim, "S10", host->index, "is not told that every use of its invite is taken");
+    }
+    return false;
+}
+
+/* True when nothing is left to wait for. */
+static bool judge_host(dp_sim *sim, const dp_host *host)
+{
+    dp_oracle *o = sim->oracle;
+    dp_live_book *book = &o->live[host->index];
+    dp_node_view view = {0};
+    const char *out = out_of_line(sim, host, &view);
+
+    if (!o->members[host->index].member && sim->plan.invite_uses != 0 &&
+        o->redeemed == sim->plan.invite_uses) {
+        return is_told(sim, host);
+    }
+    if (out != NULL) {
+        if (book->out_since == 0) {
+            book->out_since = sim->now_us;
+        }
+        const uint64_t waited = sim->now_us - book->out_since;
+        if (waited > stuck_us + (book->level ? 0 : settle_us)) {
+            dp_sim_fail(sim, book->level ? "L5" : "L2", host->index,
+                        "%.1f s after everything was healed, for %.1f s: %s (slot %llu of %llu, "
+                        "applied %llu of %llu)",
+                        (double)(sim->now_us - sim->healed_us) / 1e6, (double)waited / 1e6, out,
+                        (unsigned long long)view.slot, (unsigned long long)o->n_slots,
+                        (unsigned long long)view.applied, (unsigned long long)(o->n_rounds - 1));
+        }
+        return false;
+    }
+    if (!book->level) {
+        const uint64_t took = sim->now_us - sim->healed_us;
+        sim->totals.level_us = took > sim->totals.level_us ? took : sim->totals.level_us;
+        book->level = true;
+        book->level_round = o->n_rounds - 1;
+        book->free_us = sim->now_us;
+    }
+    book->out_since = 0;
+    if (o->members[host->index].included > o->rounds_at_heal) {
+        return true;
+    }
+    const uint64_t missed = o->n_rounds - 1 - book->level_round;
+    const uint64_t turns = sim->plan.nodes / DP_LISTED_MAX; /* more nodes than a record lists */
+    const bool slow = host->was_slow && book->level_round <= o->rounds_at_heal;
+    const uint64_t bound = turns + (slow ? COUNTED_AGAIN_ROUNDS + 1 : COUNTED_ROUNDS);
+    /* Rounds that end long before their time, because so many are ready, are no full ones: a summary of who is near comes
+     * once a second, and in shorter rounds the last ones are not waited for. */
+    if (sim->plan.core && host->disk.n_exchanges > 0 &&
+        sim->now_us < sim->healed_us + settle_us + fence_us) {
+        book->free_us = sim->now_us;
+    }
+    const uint64_t full =
+        (sim->now_us - book->free_us) / (sim->plan.round_ms * 1500ULL + 2 * DP_SECOND);
+    const uint64_t counted = missed < full ? missed : full;
+    uint64_t *most = slow ? &sim->totals.slow_rounds : &sim->totals.count_rounds;
+    *most = counted > *most ? counted : *most;
+    if (counted > bound) {
+        dp_sim_fail(sim, slow ? "L6" : "L3", host->index,
+                    "level since round %llu and in none of the %llu rounds since",
+                    (unsigned long long)book->level_round, (unsigned long long)missed);
+    }
+    return false;
+}
+
+static bool is_judged(const dp_sim *sim, const dp_host *host)
+{
+    return !host->left && !host->leaving && !host->broken && !dp_evil_is(sim, host->index);
+}
+
+bool dp_oracle_converged(dp_sim *sim)
+{
+    dp_oracle *o = sim->oracle;
+
+    if (!o->heal_seen) {
+        o->heal_seen = true;
+        o->rounds_at_heal = o->n_rounds - 1;
+        o->seen_us = sim->now_us;
+    }
+    judge_progress(sim);
+    bool all = o->n_rounds - 1 >= o->rounds_at_heal + sim->plan.rounds_after;
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        if (is_judged(sim, &sim->hosts[i])) {
+            all = judge_host(sim, &sim->hosts[i]) && all;
+        }
+    }
+    return all;
+}
+
+void dp_oracle_stuck(dp_sim *sim)
+{
+    dp_sim_fail(sim, "L1", 0,
+                "the end, %.1f s after everything was healed, and no bound was passed",
+                (double)(sim->now_us - sim->healed_us) / 1e6);
+}
