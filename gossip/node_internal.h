@@ -160,7 +160,8 @@ typedef enum dp_trainer_state {
 typedef struct dp_pending {
     bool has;
     bool durable;
-    bool settled; /* the trainer has been told what became of it */
+    bool settled;   /* the trainer has been told what became of it */
+    bool made_here; /* by a trainer of this process, not found on the disk */
     dp_ready ready;
     dp_hash a_root;
     uint64_t a_bytes;
@@ -182,6 +183,8 @@ typedef struct dp_train {
     uint32_t checks; /* DP_DO_CHECK without answer */
     bool opening;    /* DP_DO_TRAINER_OPEN was asked */
     bool fresh;      /* loaded, residual and pending not yet brought back */
+    bool
+        revived; /* what the trainer holds may come from a row that an earlier process wrote, maybe long ago */
     bool has_theta;
     uint64_t applied;
     dp_hash tensor_root;

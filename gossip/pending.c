@@ -64,6 +64,7 @@ dp_status dp_train_restore(dp_node *node, dp_view row)
     return DP_OK;
 #endif
     *pending = read;
+    node->train.revived = true;
     return DP_OK;
 }
 
@@ -126,6 +127,7 @@ void dp_train_published(dp_node *node, const dp_event *event)
     train->tokens = 0;
     train->exchanges = 0;
     dp_pending pending = {.has = true,
+                          .made_here = true,
                           .a_root = event->u.published.a_root,
                           .a_bytes = event->u.published.a_bytes,
                           .slot = node->ledger.slot + 1};

@@ -52,9 +52,25 @@ bool dp_train_fetch_row(dp_node *node, const dp_ring_row *row)
     return whole;
 }
 
+/* The round counts a publication of this node that is not the one it knows of: the disk was an old copy, and what was brought
+ * back from it was part of that other one too (review, B5). */
+static bool is_overtaken(const dp_node *node, const dp_ring_row *row)
+{
+    for (uint32_t i = 0; node->train.revived && i < row->n; i++) {
+        if (dp_peer_equal(&row->items[i].peer, &node->self)) {
+            return !dp_hash_equal(&row->items[i].root, &node->train.pending.ready.root);
+        }
+    }
+    return false;
+}
+
 /* One missed gap of the chain costs this round's share of lambda; a fresh trainer pays all of it with its RESTORE. */
 static uint32_t discount(dp_node *node, const dp_ring_row *row)
 {
+    if (!node->train.fresh && is_overtaken(node, row)) {
+        dp_node_note(node, DP_NOTE_DISCARDED, row->round, NULL, 65536, 0, "old copy");
+        return 0;
+    }
     if (node->train.fresh || row->touched) {
         return 65536;
     }
@@ -105,6 +121,9 @@ static void replay(dp_node *node)
     }
     if (action->u.apply.settle != DP_SETTLE_NONE) {
         train->pending.settled = true;
+    }
+    if (action->u.apply.settle == DP_SETTLE_INCLUDED && train->pending.made_here) {
+        train->revived = false; /* Nobody else speaks for this node. */
     }
     train->applying = true;
 }

@@ -100,8 +100,8 @@ static bool outcome_of(dp_host *host, const dp_parcel_book *parcel, dp_toy_vecto
 
 /* ---- what each command may do ---- */
 
-/* No publication of this node that came after this one may be counted already: it holds what this one left (review, B5). */
-static void check_newest(dp_host *host, const dp_parcel_book *parcel)
+/* No publication of this node that came after this one may be counted by this round: it holds what this one left (review, B5). */
+static void check_newest(dp_host *host, const dp_parcel_book *parcel, uint64_t round)
 {
     dp_oracle *o = host->sim->oracle;
 
@@ -111,8 +111,7 @@ static void check_newest(dp_host *host, const dp_parcel_book *parcel)
             continue;
         }
         const dp_root_book *root = dp_oracle_root(o, &later->root);
-        if (root != NULL && root->listed != 0 &&
-            o->rounds[root->listed].slot <= host->disk.n_records) {
+        if (root != NULL && root->listed != 0 && root->listed <= round) {
             dp_sim_fail(host->sim, "B5", host->index,
                         "brings back what a publication counted in round %llu held",
                         wide(root->listed));
@@ -121,7 +120,7 @@ static void check_newest(dp_host *host, const dp_parcel_book *parcel)
     }
 }
 
-static void check_settled(dp_host *host, const dp_hash *root, uint32_t lambda_q16)
+static void check_settled(dp_host *host, const dp_hash *root, uint32_t lambda_q16, uint64_t round)
 {
     dp_drawer_book *book = book_of(host);
     dp_parcel_book *parcel = parcel_of(host, root);
@@ -130,7 +129,9 @@ static void check_settled(dp_host *host, const dp_hash *root, uint32_t lambda_q1
     if (parcel == NULL) {
         return; /* dp_oracle_settled has spoken */
     }
-    check_newest(host, parcel);
+    if (lambda_q16 != 0) {
+        check_newest(host, parcel, round);
+    }
     if (parcel->settled == book->epoch + 1) {
         dp_sim_fail(host->sim, "B4", host->index, "settles a publication twice");
     }
@@ -184,7 +185,8 @@ static void on_restore(dp_host *host, const dp_action *action)
         return;
     }
     if (action->u.restore.settle != DP_SETTLE_NONE) {
-        check_settled(host, &action->u.restore.blob_root, action->u.restore.lambda);
+        check_settled(host, &action->u.restore.blob_root, action->u.restore.lambda,
+                      host->toy.round);
     } else if (!equal(toy->a, stored) || !is_empty(toy->e)) {
         dp_sim_fail(host->sim, "S5", host->index, "a publication is brought back wrongly");
     }
@@ -237,6 +239,26 @@ static void on_publish(dp_host *host)
                          .samples = made->samples};
 }
 
+/* A publication that the trainer does not know of is counted, and came after what the residual is made of: it had all of that. */
+static void check_overtaken(dp_host *host, uint64_t round)
+{
+    const dp_oracle *o = host->sim->oracle;
+    const dp_drawer_book *book = book_of(host);
+
+    for (uint32_t i = 0; i < o->n_parcels && book->settled != 0; i++) {
+        const dp_parcel_book *parcel = &o->parcels[i];
+        if (parcel->owner != host->index || parcel->number <= book->settled) {
+            continue;
+        }
+        const dp_root_book *root = dp_oracle_root(host->sim->oracle, &parcel->root);
+        if (root != NULL && root->listed == round && !is_empty(host->toy.e)) {
+            dp_sim_fail(host->sim, "B5", host->index,
+                        "keeps a residual that a publication counted in round %llu held",
+                        wide(round));
+        }
+    }
+}
+
 static void on_apply(dp_host *host, const dp_action *action)
 {
     const dp_toy *was = &book_of(host)->was;
@@ -252,10 +274,11 @@ static void on_apply(dp_host *host, const dp_action *action)
     if (!equal(toy->open, open) || !equal(toy->frozen, frozen)) {
         dp_sim_fail(host->sim, "S5", host->index, "APPLY changes work that is not applied");
     } else if (action->u.apply.settle != DP_SETTLE_NONE) {
-        check_settled(host, &host->pending_root, lambda);
+        check_settled(host, &host->pending_root, lambda, action->u.apply.round);
     } else if (!equal(toy->e, rest) || !equal(toy->a, was->a)) {
         dp_sim_fail(host->sim, "S5", host->index, "APPLY changes a residual without an outcome");
     }
+    check_overtaken(host, action->u.apply.round);
 }
 
 static void on_freeze(dp_host *host)

@@ -51,9 +51,10 @@ typedef struct kit_node {
     uint32_t settles[3]; /* APPLYs by dp_settle */
     dp_action restore;   /* last DP_DO_TRAINER_RESTORE */
     uint32_t restores;
-    bool deaf;       /* gets no messages */
-    bool reopens;    /* its node wants to be opened anew */
-    bool mute_blobs; /* its blobs cannot be fetched */
+    uint32_t emptied; /* APPLYs that left nothing in the drawers */
+    bool deaf;        /* gets no messages */
+    bool reopens;     /* its node wants to be opened anew */
+    bool mute_blobs;  /* its blobs cannot be fetched */
     bool saves_nothing;
     uint32_t errs; /* so many states that its trainer makes now will not be those of others */
 } kit_node;
@@ -249,6 +250,7 @@ static inline void kit_apply(kit_world *world, kit_node *node, const dp_action *
     node->theta = dp_digest_end(&digest);
     node->round = action->u.apply.round;
     node->settles[action->u.apply.settle]++;
+    node->emptied += action->u.apply.lambda == 0 ? 1 : 0;
     assert_true(node->round < KIT_RECORDS);
     if (!dp_hash_is_zero(&world->root_of_round[node->round]) && !world->forked) { /* S2 */
         assert_true(dp_hash_equal(&world->root_of_round[node->round], &node->theta));

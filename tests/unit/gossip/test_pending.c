@@ -1,0 +1,102 @@
+/* The publication under way after a restart from a disk that is older than what the chain counts. */
+#include "tests/unit/gossip/node_kit.h"
+
+typedef struct copy {
+    uint8_t pending[512];
+    size_t pending_size;
+    uint64_t slots;
+    uint64_t saved_round;
+    dp_hash saved_root;
+} copy;
+
+static kit_world *three(void)
+{
+    kit_world *world = kit_open(3);
+
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).voters, 3);
+    return world;
+}
+
+/* What a backup of this node's disk would hold now. */
+static copy copy_of(const kit_node *node)
+{
+    copy c = {.pending_size = node->pending_size,
+              .slots = node->slots,
+              .saved_round = node->saved_round,
+              .saved_root = node->saved_root};
+
+    assert_in_range(node->pending_size, 1, sizeof c.pending);
+    memcpy(c.pending, node->pending, node->pending_size);
+    return c;
+}
+
+static void put_back_row(kit_node *node, const copy *c)
+{
+    free(node->pending);
+    node->pending = malloc(c->pending_size);
+    assert_non_null(node->pending);
+    memcpy(node->pending, c->pending, c->pending_size);
+    node->pending_size = c->pending_size;
+}
+
+static void a_row_older_than_what_the_chain_counts_brings_nothing_back(void **state)
+{
+    kit_world *world = three();
+    kit_node *node = &world->nodes[2];
+    const copy old = copy_of(node);
+
+    (void)state;
+    kit_run_ms(world, 3000);
+    kit_kill(world, 2);
+    put_back_row(node, &old);
+    node->restores = 0;
+    kit_boot(world, 2);
+    kit_link_all(world);
+    kit_run_ms(world, 3000);
+    assert_int_equal(node->restores, 0);
+    assert_int_equal(kit_look(world, 2).listed_last, 3);
+    kit_close(world);
+}
+
+static void what_an_old_disk_brought_back_goes_when_the_chain_counts_something_newer(void **state)
+{
+    kit_world *world = three();
+    kit_node *node = &world->nodes[2];
+    const copy old = copy_of(node);
+
+    (void)state;
+    kit_run_ms(world, 3000);
+    kit_kill(world, 2);
+    put_back_row(node, &old);
+    node->slots = old.slots;
+    node->saved_round = old.saved_round;
+    node->saved_root = old.saved_root;
+    free(node->vote);
+    node->vote = NULL;
+    node->restores = 0;
+    node->emptied = 0;
+    kit_boot(world, 2);
+    kit_run_ms(world, 300);
+    /* Alone it cannot know better. */
+    assert_int_equal(node->restores, 1);
+    assert_int_equal(node->emptied, 0);
+    kit_link_all(world);
+    kit_run_ms(world, 3000);
+    assert_true(node->emptied >= 1);
+    const uint32_t emptied = node->emptied;
+    kit_run_ms(world, 3000);
+    assert_int_equal(node->emptied, emptied);
+    assert_int_equal(kit_look(world, 2).listed_last, 3);
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_row_older_than_what_the_chain_counts_brings_nothing_back),
+        cmocka_unit_test(what_an_old_disk_brought_back_goes_when_the_chain_counts_something_newer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
