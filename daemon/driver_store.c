@@ -312,7 +312,7 @@ void dp_driver_save(dp_driver *driver, const dp_action *action)
     if (row != NULL) {
         row->state_root = action->u.save.state_root;
     }
-    if (!here || !within_budget(driver, driver->snapshot.size)) {
+    if (!here || !(action->u.save.must || within_budget(driver, driver->snapshot.size))) {
         return;
     }
     save_job *job = dp_alloc(1, sizeof *job);

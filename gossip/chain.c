@@ -261,6 +261,20 @@ void dp_chain_tell_members(dp_node *node)
     dp_beat_set_voters(&node->beat, voters, node->ledger.n_voters, node->now);
 }
 
+/* The root key vouches for the state that it has all go on from. */
+static void certify_fork(dp_node *node, const dp_record *record)
+{
+    dp_ring_row *row = dp_chain_row(node, record->round);
+
+    if (record->round == 0) {
+        node->chain->genesis_certified = true;
+        node->chain->genesis_root = record->state_root;
+    } else if (row != NULL) {
+        row->certified = true;
+        row->root = record->state_root;
+    }
+}
+
 static void apply_record(dp_node *node, const dp_record *record, const dp_hash *hash, dp_view bytes)
 {
     const uint32_t voters_before = node->ledger.n_voters;
@@ -273,6 +287,8 @@ static void apply_record(dp_node *node, const dp_record *record, const dp_hash *
     if (is_round) {
         certify_before(node, record);
         remember_round(node, record);
+    } else if (record->kind == DP_RECORD_FORK) {
+        certify_fork(node, record);
     }
     if (!node->started) {
         return;

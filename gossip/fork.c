@@ -89,6 +89,15 @@ static void write_next(dp_node *node)
     if (forks->op != 0 || node->chain->op != 0) {
         return;
     }
+    if (forks->saving && dp_train_own_ckpt(node) < node->ledger.round) {
+        if (dp_time_between(forks->asked_at, node->now) > DP_FORK_SAVE_US) {
+            forks->next.has = false;
+            dp_node_note(node, DP_NOTE_REJECTED, node->ledger.round, NULL, forks->next.slot, 0,
+                         "the state to go on from could not be saved");
+        }
+        return; /* All are opened anew, and this state may be nowhere else. */
+    }
+    forks->saving = false;
     if (before == NULL || !dp_hash_equal(&before->hash, &forks->next.prev)) {
         forks->next.has = false; /* The chain has gone another way meanwhile. */
         return;
@@ -163,12 +172,30 @@ static void place(dp_node *node, const dp_record *record, const dp_hash *id, dp_
     const dp_head *before = head_of(node, record->slot - 1);
 
     if (before != NULL && dp_hash_equal(&before->hash, &record->prev) &&
-        dp_hash_equal(&record->fork, &node->ledger.fork)) {
+        before->round == record->round && dp_hash_equal(&record->fork, &node->ledger.fork)) {
         fill(&node->forks->next, record, id, bytes);
         write_next(node);
     } else {
         meet_other(node, record, id, bytes);
     }
+}
+
+/* The own order: the state here is what all go on from, so it is saved first. */
+void dp_fork_save_first(dp_node *node)
+{
+    dp_forks *forks = node->forks;
+
+    if (node->ledger.round == 0 || dp_train_own_ckpt(node) == node->ledger.round) {
+        return;
+    }
+    forks->saving = true;
+    forks->asked_at = node->now;
+    dp_action *action = dp_out_add(&node->out, DP_DO_SAVE);
+    action->u.save.round = node->train.applied;
+    action->u.save.slot = dp_chain_row(node, node->train.applied)->slot;
+    action->u.save.state_root = node->train.state_root;
+    action->u.save.tensor_root = node->train.tensor_root;
+    action->u.save.must = true;
 }
 
 dp_status dp_fork_take(dp_node *node, dp_view bytes, const dp_peer *from)

@@ -11,6 +11,7 @@ enum {
     DP_HEADS_MAX = 1024 /* slots back to which a FORK can reach into a chain that went on */
 };
 #define DP_FORK_REPEAT_US (2 * DP_SECOND)
+#define DP_FORK_SAVE_US (60 * DP_SECOND)
 
 typedef struct dp_fork_record {
     bool has;
@@ -34,8 +35,10 @@ typedef struct dp_forks {
     dp_fork_record
         other; /* of a chain that is not ours and that we do not join: only a MERGE could */
     dp_fork_record next; /* to be written */
-    uint64_t wanted;     /* while halted: records up to here may be taken, towards a FORK */
-    uint32_t op;         /* of the DP_STORE_FORK under way, 0: none */
+    bool saving;         /* next waits for a checkpoint of the newest state */
+    dp_time asked_at;
+    uint64_t wanted; /* while halted: records up to here may be taken, towards a FORK */
+    uint32_t op;     /* of the DP_STORE_FORK under way, 0: none */
     bool failed;
     dp_time stored_at;
     dp_time repeat_at;

@@ -121,6 +121,8 @@ static dp_status fork_chain(dp_node *node, const dp_order *order)
     draft->slot = node->ledger.slot + 1;
     draft->prev = node->ledger.head;
     draft->time_ms = node->wall_ms > node->ledger.time_ms ? node->wall_ms : node->ledger.time_ms;
+    draft->round = node->ledger.round;
+    draft->state_root = node->train.state_root;
     draft->has_config = true;
     if (node->halted && !dp_peer_is_zero(&node->proof.culprit)) { /* Who voted twice is put out. */
         dp_remove *remove = &draft->config.removes[0];
@@ -139,6 +141,7 @@ static dp_status fork_chain(dp_node *node, const dp_order *order)
     if (!dp_fork_sign(&node->config.crypto, room, bytes.size)) {
         return dp_why_set(order->why, DP_DENIED, "the root key did not sign");
     }
+    dp_fork_save_first(node);
     const dp_status status = dp_fork_take(node, bytes, NULL);
     return dp_why_set(order->why, status,
                       status == DP_OK

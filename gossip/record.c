@@ -108,6 +108,9 @@ dp_status dp_record_encode(const dp_record *record, uint8_t *out, size_t capacit
     dp_write_u64(&writer, record->time_ms);
     if (record->kind == DP_RECORD_ROUND) {
         write_round(&writer, record);
+    } else if (record->kind == DP_RECORD_FORK) {
+        dp_write_u64(&writer, record->round);
+        write_hash(&writer, &record->state_root);
     }
     if (record->has_config) {
         write_config(&writer, &record->config);
@@ -295,6 +298,10 @@ dp_status dp_record_decode(dp_record *record, dp_view bytes)
     record->n_state = 0;
     if (record->kind == DP_RECORD_ROUND && !read_round(&reader, record)) {
         return DP_BADMSG;
+    }
+    if (record->kind == DP_RECORD_FORK) {
+        record->round = dp_read_u64(&reader);
+        read_hash(&reader, &record->state_root);
     }
     record->config.n_admits = 0;
     record->config.n_removes = 0;

@@ -10,7 +10,7 @@
  *    67  u64  slot
  *    75  32   prev: hash of the record of slot - 1; run id for slot 1
  *   107  u64  time, unix ms
- *   115       body of a ROUND; nothing for a CONFIG or a FORK
+ *   115       body of a ROUND or a FORK; nothing for a CONFIG
  * Body of a ROUND:
  *        u64 round t | 32 base | 32 state root after round t-1 | u32 alpha Q16 | u64 T, tokens so far
  *        | u128 W | u128 M, clip median
@@ -26,6 +26,8 @@
  *        | u8 n voters, 0 for no change, then {32 peer | 32 vote key | u8 kept | 64 VOTER_OK signature, zero if kept}:
  *          peers rising
  *
+ * Body of a FORK:
+ *        u64 rounds decided before it, t | 32 state root after round t
  * Last in a FORK: 64 signature of all bytes before by the root key, domain "dpnode/fork/1".
  *
  * A certificate: u32 ballot | u8 n | n times {u8 voter, 64 signature of ACCEPTED}, voter indexes rising, by the voters of
@@ -44,7 +46,7 @@ enum {
     DP_CONFIG_FENCE_MAX = 8,
     DP_FORK_REMOVES_MAX = 1, /* by order of this program */
     DP_FORK_BYTES_MAX =
-        115 + 4 + DP_FORK_REMOVES_MAX * 137 + DP_VOTERS_MAX * (32 + 32 + 1 + 64) + 64,
+        115 + 40 + 4 + DP_FORK_REMOVES_MAX * 137 + DP_VOTERS_MAX * (32 + 32 + 1 + 64) + 64,
     DP_CERT_OF_RECORD_BYTES_MAX = 5 + DP_VOTERS_MAX * 65
 };
 #define DP_TOKENS_MAX UINT32_MAX                    /* of one node in one round */
@@ -59,7 +61,7 @@ typedef enum dp_record_kind {
     DP_RECORD_STOP = 6
 } dp_record_kind;
 
-/* A FORK is not voted: the root key signs it, and its certificate is the empty one (ballot 0, no seals). It names the voters
+/* A FORK is not voted: the root key signs it, and its certificate is the empty one (ballot 0, no seals). It vouches for the state that all go on from, names the voters
  * of its successors, each with a VOTER_OK over prev, may put members out, and does nothing else; its hash is the id of the fork. */
 
 /* A trainer's claim for round t on this base; signed with its identity key, domain "dpnode/ready/1", over
@@ -153,10 +155,10 @@ typedef struct dp_record {
     dp_hash prev;
     uint64_t time_ms;
     /* ROUND */
-    uint64_t round;
+    uint64_t round; /* FORK: decided before it */
     dp_hash base;
-    dp_hash state_root;
-    uint32_t alpha; /* Q16 */
+    dp_hash state_root; /* FORK too */
+    uint32_t alpha;     /* Q16 */
     uint64_t tokens_total;
     unsigned __int128 w_total;
     unsigned __int128 clip_median;

@@ -390,7 +390,8 @@ dp_status dp_valid_record(const dp_valid *valid, const dp_record *record, const 
         return no(cause, "time runs back");
     }
     if (record->kind == DP_RECORD_FORK) {
-        return dp_valid_fork(valid, record, cause);
+        return record->round == ledger->round ? dp_valid_fork(valid, record, cause)
+                                              : no(cause, "round of a fork");
     }
     if (record->has_config) {
         DP_TRY(check_admits(valid, record, cause));

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "gossip/msg.h"
 #include "tests/sim/evil.h"
+#include "tests/sim/forks.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/real.h"
 #include "tests/sim/scene.h"
@@ -202,7 +203,8 @@ static void do_save(dp_host *host, const dp_action *action)
     dp_sim *sim = host->sim;
     const uint32_t object = dp_shelf_find(&sim->shelf, &action->u.save.tensor_root);
 
-    if (host->saved_us != 0 && sim->now_us < host->saved_us + sim->plan.save_us) {
+    if (!action->u.save.must && host->saved_us != 0 &&
+        sim->now_us < host->saved_us + sim->plan.save_us) {
         return;
     }
     dp_assert(object != DP_SHELF_NONE);
@@ -289,7 +291,7 @@ static void perform(dp_host *host, const dp_action *action)
         host->reopen = true;
         break;
     case DP_DO_HALT:
-        if (dp_evil_halts(host, &action->u.note)) {
+        if (dp_evil_halts(host, &action->u.note) || (sim->forks != NULL && dp_forks_halted(host))) {
             break;
         }
         dp_sim_fail(sim, "S1", host->index, "the node halted: %s",

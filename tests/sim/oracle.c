@@ -8,6 +8,7 @@
 #include "gossip/round_msg.h"
 #include "gossip/wire.h"
 #include "tests/sim/evil.h"
+#include "tests/sim/forks.h"
 #include "tests/sim/oracle_internal.h"
 
 void *dp_oracle_room(void *items, uint64_t count, uint64_t *capacity, size_t size)
@@ -58,8 +59,7 @@ dp_status dp_oracle_open(dp_sim *sim)
     sim->oracle = o;
     o->members = calloc(sim->plan.nodes, sizeof *o->members);
     o->drawers = calloc(sim->plan.nodes, sizeof *o->drawers);
-    o->live = calloc(sim->plan.nodes, sizeof *o->live);
-    if (o->members == NULL || o->drawers == NULL || o->live == NULL) {
+    if (o->members == NULL || o->drawers == NULL) {
         return DP_NOMEM;
     }
     o->due = calloc(sim->plan.nodes, sizeof *o->due);
@@ -98,7 +98,6 @@ void dp_oracle_close(dp_sim *sim)
     free(o->claims);
     free(o->mixes);
     free(o->members);
-    free(o->live);
     free(o->due);
     free(o->accused);
     free(o->drawers);
@@ -283,6 +282,10 @@ static void decide(dp_host *host, const dp_record *record, const dp_hash *hash, 
 
 void dp_oracle_store(dp_host *host, const dp_action *action)
 {
+    if (host->sim->forks != NULL) {
+        dp_forks_store(host, action);
+        return;
+    }
     static dp_record record;
     dp_sim *sim = host->sim;
     dp_oracle *o = sim->oracle;
@@ -324,6 +327,9 @@ void dp_oracle_store(dp_host *host, const dp_action *action)
 
 void dp_oracle_stored(dp_host *host, const dp_disk_write *write)
 {
+    if (host->sim->forks != NULL) {
+        return;
+    }
     const uint64_t head = host->disk.n_records;
 
     if (write->row_kind == DP_STORE_VOTE) {
@@ -337,16 +343,22 @@ void dp_oracle_stored(dp_host *host, const dp_disk_write *write)
 
 void dp_oracle_store_failed(dp_host *host, const dp_disk_write *write)
 {
+    if (host->sim->forks != NULL) {
+        return;
+    }
     if (write->kind == DP_WRITE_ROW && write->row_kind == DP_STORE_DECIDED) {
         host->sim->oracle->members[host->index].stored_slot = write->row.slot - 1;
     } else if (write->kind == DP_WRITE_ROW && write->row_kind == DP_STORE_VOTE) {
         dp_oracle_voting(host, 0);
     }
-    host->sim->oracle->due[host->index].slot = 0; /* Its vote is due when it is asked again. */
 }
 
 void dp_oracle_booted(dp_host *host)
 {
+    if (host->sim->forks != NULL) {
+        dp_forks_booted(host);
+        return;
+    }
     host->sim->oracle->members[host->index].stored_slot = host->disk.n_records;
     host->sim->oracle->due[host->index] = (dp_due_book){0};
 }
@@ -369,6 +381,10 @@ void dp_oracle_forgot(dp_host *host)
 
 void dp_oracle_theta(dp_host *host, uint64_t round, const dp_hash *tensor_root)
 {
+    if (host->sim->forks != NULL) {
+        dp_forks_theta(host, round, tensor_root);
+        return;
+    }
     dp_oracle *o = host->sim->oracle;
 
     if (round >= o->n_rounds) {
@@ -409,18 +425,6 @@ uint64_t dp_oracle_slots(const dp_sim *sim)
     return sim->oracle == NULL ? 0 : sim->oracle->n_slots;
 }
 
-bool dp_oracle_votes(const dp_sim *sim, uint64_t slot, uint32_t index)
-{
-    const dp_slot_book *book = &sim->oracle->slots[slot];
-
-    for (uint32_t i = 0; i < book->n_voters; i++) {
-        if (dp_peer_equal(&book->voters[i], &sim->hosts[index].peer)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 uint32_t dp_oracle_voters(const dp_sim *sim)
 {
     return sim->oracle->slots[sim->oracle->n_slots + 1].n_voters;
@@ -428,6 +432,10 @@ uint32_t dp_oracle_voters(const dp_sim *sim)
 
 void dp_oracle_note(dp_host *host, const dp_note *note)
 {
+    if (host->sim->forks != NULL) {
+        dp_forks_note(host, note);
+        return;
+    }
     if (note->cause == NULL || note->code == 0 || note->code >= DP_NOTE_CODE_COUNT) {
         dp_sim_fail(host->sim, "N1", host->index, "a note without a cause or a code");
     } else if (note->code == DP_NOTE_DIVERGED) {
@@ -436,5 +444,108 @@ void dp_oracle_note(dp_host *host, const dp_note *note)
                     (unsigned long long)note->round);
     } else if (note->code == DP_NOTE_MEMBER && note->b == DP_MEMBER_DEAD) {
         dp_oracle_death(host, note);
+    }
+}
+
+/* ---- liveness ---- */
+
+static bool lags(dp_sim *sim, const dp_host *host, const char **invariant, const char **what)
+{
+    dp_oracle *o = sim->oracle;
+    dp_node_view view;
+
+    if (host->left || host->leaving || dp_evil_is(sim, host->index)) {
+        return false;
+    }
+    if (!o->members[host->index].member && sim->plan.invite_uses != 0 &&
+        o->redeemed == sim->plan.invite_uses) {
+        *invariant = "S10";
+        *what = "is not told that every use of its invite is taken";
+        return !dp_host_up(host) || dp_node_refused(host->node) == NULL;
+    }
+    *invariant = "L2";
+    if (!dp_host_up(host)) {
+        *what = "does not run";
+        return true;
+    }
+    dp_node_look(host->node, &view);
+    if (view.applied < o->n_rounds && !dp_hash_is_zero(&view.state_root) &&
+        !dp_hash_is_zero(&o->rounds[view.applied].state_root) &&
+        !dp_hash_equal(&view.state_root, &o->rounds[view.applied].state_root)) {
+        dp_sim_fail(sim, "S2", host->index, "its state root of round %llu is not the certified one",
+                    (unsigned long long)view.applied);
+        return true;
+    }
+    if (view.mode != DP_MODE_SYNC) {
+        *what = dp_mode_name(view.mode);
+    } else if (view.slot + 2 < o->n_slots) {
+        *what = "lacks records";
+    } else if (view.applied + 2 < o->n_rounds - 1) {
+        *what = "has not applied the newest rounds";
+    } else if (o->members[host->index].included <= o->rounds_at_heal) {
+        *invariant = "L3";
+        *what = "has not been counted in any round since";
+    } else {
+        return false;
+    }
+    return true;
+}
+
+bool dp_oracle_converged(dp_sim *sim)
+{
+    if (sim->forks != NULL) {
+        return dp_forks_converged(sim);
+    }
+    dp_oracle *o = sim->oracle;
+    const char *invariant = NULL;
+    const char *what = NULL;
+
+    if (!o->heal_seen) {
+        o->heal_seen = true;
+        o->rounds_at_heal = o->n_rounds - 1;
+    }
+    bool all = o->n_rounds - 1 >= o->rounds_at_heal + sim->plan.rounds_after;
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        all = !lags(sim, &sim->hosts[i], &invariant, &what) && all;
+    }
+    return all;
+}
+
+void dp_oracle_stuck(dp_sim *sim)
+{
+    if (sim->forks != NULL) {
+        dp_forks_stuck(sim);
+        return;
+    }
+    dp_oracle *o = sim->oracle;
+    const char *invariant = NULL;
+    const char *what = NULL;
+    dp_node_view view = {0};
+
+    if (o->n_rounds - 1 < o->rounds_at_heal + sim->plan.rounds_after) {
+        uint32_t node = 0;
+        while (node + 1 < sim->plan.nodes && !dp_host_up(&sim->hosts[node])) {
+            node++;
+        }
+        dp_sim_fail(sim, "L1", node,
+                    "%llu rounds in %.1f s after everything was healed; slot %llu, %u voters",
+                    (unsigned long long)(o->n_rounds - 1 - o->rounds_at_heal),
+                    (double)(sim->now_us - sim->healed_us) / 1e6, (unsigned long long)o->n_slots,
+                    dp_oracle_voters(sim));
+        return;
+    }
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        if (lags(sim, &sim->hosts[i], &invariant, &what)) {
+            if (dp_host_up(&sim->hosts[i])) {
+                dp_node_look(sim->hosts[i].node, &view);
+            }
+            dp_sim_fail(
+                sim, invariant, i,
+                "%.1f s after everything was healed: %s (slot %llu of %llu, applied %llu of %llu)",
+                (double)(sim->now_us - sim->healed_us) / 1e6, what, (unsigned long long)view.slot,
+                (unsigned long long)o->n_slots, (unsigned long long)view.applied,
+                (unsigned long long)(o->n_rounds - 1));
+            return;
+        }
     }
 }

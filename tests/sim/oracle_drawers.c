@@ -328,11 +328,17 @@ static void on_mix(dp_host *host, const dp_action *action, const dp_toy_vector c
 
 void dp_oracle_command(dp_host *host)
 {
+    if (host->sim->forks != NULL) {
+        return;
+    }
     book_of(host)->was = host->toy;
 }
 
 void dp_oracle_drawers(dp_host *host, const dp_action *action, const dp_toy_vector change)
 {
+    if (host->sim->forks != NULL) {
+        return;
+    }
     if (action->type == DP_DO_TRAINER_LOAD || action->type == DP_DO_TRAINER_INIT) {
         on_load(host);
     } else if (action->type == DP_DO_TRAINER_RESTORE) {
@@ -355,6 +361,9 @@ void dp_oracle_drawers(dp_host *host, const dp_action *action, const dp_toy_vect
 
 void dp_oracle_trainer_gone(dp_host *host)
 {
+    if (host->sim->forks != NULL) {
+        return;
+    }
     if (host->sim->oracle != NULL) {
         book_of(host)->epoch++;
         book_of(host)->settled = 0;
@@ -373,6 +382,9 @@ void dp_oracle_announced(dp_host *host, const dp_hash *root)
 /* What is thrown away because it is old is told (review, B8). */
 void dp_oracle_ordered(dp_host *host, const dp_action *action)
 {
+    if (host->sim->forks != NULL) {
+        return;
+    }
     const dp_actions *actions = host->sim->actions;
     const uint32_t lambda = action->type == DP_DO_APPLY             ? action->u.apply.lambda
                             : action->type == DP_DO_TRAINER_RESTORE ? action->u.restore.lambda

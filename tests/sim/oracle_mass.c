@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "gossip/mix_msg.h"
 #include "tests/sim/evil.h"
+#include "tests/sim/forks.h"
 #include "tests/sim/oracle_internal.h"
 
 static unsigned long long wide(uint64_t value)
@@ -25,6 +26,9 @@ dp_root_book *dp_oracle_root(dp_oracle *oracle, const dp_hash *root)
 
 void dp_oracle_published(dp_host *host, const dp_hash *root)
 {
+    if (host->sim->forks != NULL) {
+        return;
+    }
     dp_oracle *o = host->sim->oracle;
     uint64_t capacity = o->roots_capacity;
 
@@ -38,6 +42,10 @@ void dp_oracle_published(dp_host *host, const dp_hash *root)
 
 void dp_oracle_ready(dp_host *host, const dp_ready *ready)
 {
+    if (host->sim->forks != NULL) {
+        dp_forks_announced(host, &ready->root);
+        return;
+    }
     dp_sim *sim = host->sim;
     dp_oracle *o = sim->oracle;
     uint64_t capacity = o->claims_capacity;
@@ -88,6 +96,10 @@ void dp_oracle_listed(dp_sim *sim, uint64_t round, const dp_listed *listed)
 void dp_oracle_settled(dp_host *host, const dp_hash *root, dp_settle settle, uint32_t clip_q16,
                        uint64_t round)
 {
+    if (host->sim->forks != NULL) {
+        dp_forks_settled(host, root);
+        return;
+    }
     dp_root_book *book = dp_oracle_root(host->sim->oracle, root);
 
     if (book == NULL) {
@@ -286,6 +298,9 @@ static bool same_base(const dp_mix_book *book)
 
 void dp_oracle_frozen(dp_host *host, const uint8_t exchange[16])
 {
+    if (host->sim->forks != NULL) {
+        return;
+    }
     dp_mix_book *book = mix_of(host->sim->oracle, exchange);
     uint32_t i = 0;
 
@@ -301,6 +316,9 @@ void dp_oracle_frozen(dp_host *host, const uint8_t exchange[16])
 
 void dp_oracle_exchange_sent(dp_host *host, dp_view message)
 {
+    if (host->sim->forks != NULL) {
+        return;
+    }
     dp_mix_msg msg;
 
     if (dp_mix_msg_read(message, &msg) != DP_OK) {
@@ -420,6 +438,9 @@ void dp_oracle_exchange(dp_host *host, const dp_action *action)
 
 void dp_oracle_mixed(dp_host *host, const dp_action *mix, const dp_toy_vector change)
 {
+    if (host->sim->forks != NULL) {
+        return;
+    }
     dp_mix_book *book = mix_of(host->sim->oracle, mix->u.mix.exchange);
     dp_mix_side side = {.owner = host->index,
                         .own_root = mix->u.mix.own_root,

@@ -115,6 +115,9 @@ static void accusation(dp_sim *sim, dp_reader *reader)
 
 void dp_oracle_accusations(dp_host *host, dp_view message)
 {
+    if (host->sim->forks != NULL) {
+        return;
+    }
     dp_reader r = dp_reader_of(message);
     uint32_t count = 1;
 
@@ -134,6 +137,9 @@ void dp_oracle_accusations(dp_host *host, dp_view message)
 /* Review, D3: among four and more it takes two accusers. Who is still counted after the death was so before it. */
 void dp_oracle_death(dp_host *host, const dp_note *note)
 {
+    if (host->sim->forks != NULL) {
+        return;
+    }
     dp_sim *sim = host->sim;
     const uint32_t subject = dp_sim_index(sim, &note->peer);
     uint32_t accusers = 1; /* itself */
@@ -166,6 +172,9 @@ void dp_oracle_death(dp_host *host, const dp_note *note)
 
 void dp_oracle_voting(dp_host *host, uint32_t op)
 {
+    if (host->sim->forks != NULL) {
+        return;
+    }
     dp_due_book *due = &host->sim->oracle->due[host->index];
 
     due->op = op;
@@ -174,6 +183,9 @@ void dp_oracle_voting(dp_host *host, uint32_t op)
 
 void dp_oracle_checked(dp_host *host, const dp_hash *root)
 {
+    if (host->sim->forks != NULL) {
+        return;
+    }
     dp_due_book *due = &host->sim->oracle->due[host->index];
 
     due->checked[due->n_checked++ % DP_ORACLE_CHECKED] = *root;
@@ -181,6 +193,9 @@ void dp_oracle_checked(dp_host *host, const dp_hash *root)
 
 void dp_oracle_delivered(dp_host *host, dp_view message)
 {
+    if (host->sim->forks != NULL) {
+        return;
+    }
     static dp_vote_msg msg;
     dp_sim *sim = host->sim;
     dp_due_book *due = &sim->oracle->due[host->index];
@@ -288,6 +303,9 @@ static void check_gap(dp_sim *sim)
 /* Review, A5: what one honest voter accepted, every honest voter with the same chain accepts. */
 void dp_oracle_look(dp_sim *sim)
 {
+    if (sim->forks != NULL) {
+        return;
+    }
     check_gap(sim);
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         dp_host *host = &sim->hosts[i];

@@ -153,6 +153,9 @@ static void on_promise(dp_host *host, dp_slot_book *slot, const dp_vote *vote)
 
 void dp_oracle_vote(dp_host *host, dp_view message)
 {
+    if (host->sim->forks != NULL) {
+        return;
+    }
     static dp_vote_msg msg;
     dp_sim *sim = host->sim;
 

@@ -14,8 +14,8 @@ static const char *const fault_names[DP_FAULT_COUNT] = {
 };
 
 static const char *const profile_names[DP_PROFILE_COUNT] = {
-    "swarm",  "rivals", "gossip", "calm",   "duel",  "liar",   "scale",
-    "detect", "kill",   "stall",  "strict", "joins", "revoke", "byz"};
+    "swarm", "rivals", "gossip", "calm",  "duel",   "liar",  "scale", "detect",
+    "kill",  "stall",  "strict", "joins", "revoke", "merge", "byz"};
 
 const char *dp_fault_name(dp_fault fault)
 {
@@ -132,6 +132,15 @@ static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
         plan->faults_end_us = 80000000;
     } else if (profile == DP_PROFILE_DUEL || profile == DP_PROFILE_LIAR) {
         plan->nodes = dp_rng_below(rng, 2) == 0 ? 3 : 5;
+    } else if (profile == DP_PROFILE_MERGE) {
+        plan->nodes = 5 + (uint32_t)dp_rng_below(rng, 4);
+        plan->voters_max = dp_rng_below(rng, 2) == 0 ? 3 : 5;
+        plan->on &= 1U << DP_FAULT_LOSS | 1U << DP_FAULT_DELAY | 1U << DP_FAULT_COPY |
+                    1U << DP_FAULT_REORDER | 1U << DP_FAULT_CRASH | 1U << DP_FAULT_TRAINER;
+        plan->fault_us[DP_FAULT_CRASH] = 9000000;
+        plan->crash_after_send = 0;
+        plan->round_ms = 1000;
+        plan->faults_end_us = 32000000;
     } else if (profile == DP_PROFILE_BYZ) {
         dp_evil_plan(plan, options);
     } else if (profile == DP_PROFILE_CALM) {

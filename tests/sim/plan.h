@@ -57,6 +57,7 @@ typedef enum dp_profile {
     DP_PROFILE_STRICT, /* an invite has fewer uses than there are nodes that want to join by it */
     DP_PROFILE_JOINS,  /* somebody joins every two seconds */
     DP_PROFILE_REVOKE, /* as rivals, and members are put out by the root key */
+    DP_PROFILE_MERGE,  /* forks.h: the root key begins the chain anew, on one side or on two */
     DP_PROFILE_BYZ,    /* evil.h: nodes that lie */
     DP_PROFILE_COUNT
 } dp_profile;
@@ -94,7 +95,6 @@ typedef struct dp_plan {
     uint64_t fault_us[DP_FAULT_COUNT]; /* mean time between two faults of a class */
     uint64_t faults_end_us;            /* then everything is healed */
     uint64_t limit_us;                 /* then patience ends */
-    bool core;                         /* only a core is healed; the others stay broken for ever */
     uint32_t rounds_after;             /* rounds to decide after the healing */
     uint32_t round_ms;
     uint32_t gossip_round_ms;

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "tests/sim/evil.h"
+#include "tests/sim/forks.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/real.h"
 #include "tests/sim/scene.h"
@@ -118,6 +119,9 @@ dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
         host->met[dp_rng_below(&host->rng, sim->plan.nodes)] = 1;
     }
     DP_TRY(dp_oracle_open(sim));
+    if (options->profile == DP_PROFILE_MERGE) {
+        DP_TRY(dp_forks_open(sim));
+    }
     if (dp_real_wanted(sim)) {
         dp_real_open(sim);
     }
@@ -132,6 +136,7 @@ void dp_sim_close(dp_sim *sim)
     dp_oracle_close(sim);
     dp_evil_close(sim);
     dp_measure_close(sim);
+    dp_forks_close(sim);
     free(sim->hosts);
     free(sim->actions);
     dp_queue_close(&sim->queue);
@@ -171,7 +176,11 @@ static void dispatch(dp_sim *sim, dp_occasion *occasion)
     if (occasion->kind == DP_ON_FAULT) {
         dp_faults_strike(sim, occasion);
     } else if (occasion->kind == DP_ON_CHURN) {
-        dp_churn_strike(sim);
+        if (sim->forks != NULL) {
+            dp_forks_strike(sim);
+        } else {
+            dp_churn_strike(sim);
+        }
     } else if (occasion->kind == DP_ON_LOOK) {
         dp_measure_look(sim);
         dp_sim_push(sim, &(dp_occasion){.at_us = sim->now_us + DP_SECOND, .kind = DP_ON_LOOK});
@@ -225,6 +234,9 @@ bool dp_sim_run(dp_sim *sim)
     dp_evil_start(sim);
     if (sim->plan.measured) {
         dp_churn_start(sim);
+    }
+    if (sim->forks != NULL) {
+        dp_forks_start(sim);
     }
     while (sim->failure.invariant[0] == '\0' && dp_queue_pop(&sim->queue, &occasion)) {
         if (occasion.at_us > sim->plan.limit_us) {

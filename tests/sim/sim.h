@@ -19,6 +19,7 @@ enum { DP_SIM_SENTENCE_MAX = 240, DP_MEASURE_SLOTS = 4096 };
 
 struct dp_oracle;
 struct dp_evil;
+struct dp_forks_world;
 
 /* The first thing that was wrong. */
 typedef struct dp_sim_failure {
@@ -72,6 +73,7 @@ typedef struct dp_sim {
     dp_actions *actions; /* of the step under way */
     struct dp_oracle *oracle;
     struct dp_evil *evil; /* NULL: nobody lies */
+    struct dp_forks_world *forks; /* profile merge, else NULL */
     dp_rng crash_rng;
     dp_rng fault_rngs[DP_FAULT_COUNT];
     dp_fault striking; /* whose stream is drawn from */

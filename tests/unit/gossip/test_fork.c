@@ -180,6 +180,8 @@ static void a_fork_without_the_root_key_is_none(void **state)
     record.slot = node->ledger.slot + 1;
     record.prev = node->ledger.head;
     record.time_ms = node->ledger.time_ms;
+    record.round = node->ledger.round;
+    record.state_root = node->train.state_root;
     record.config.n_voters = 1;
     entry->voter.peer = kit_peer(1);
     kit_vote_key(1, entry->voter.key);
