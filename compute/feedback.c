@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/mutation.h"
+
 enum { ONE = 65536 };
 
 dp_status dp_feedback_publish(float *a, const float *e, const float *from, const float *to,
@@ -21,7 +23,11 @@ dp_status dp_feedback_publish(float *a, const float *e, const float *from, const
 void dp_feedback_included(float *e, const float *a, const float *d, uint32_t clip, float beta,
                           size_t n)
 {
+#if DP_MUTATION == 23
+    const float c = clip > 0 ? 1 : 0; /* What was clipped away goes too. */
+#else
     const float c = (float)clip * 0x1p-16F;
+#endif
     for (size_t i = 0; i < n; i++) {
         e[i] = beta * (a[i] - c * d[i]);
     }

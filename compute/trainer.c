@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mutation.h"
 #include "compute/codec.h"
 #include "compute/consensus.h"
 #include "compute/feedback.h"
@@ -272,7 +273,14 @@ static dp_status restore_residual(dp_trainer *t, const dp_trainer_earlier *earli
         DP_TRY(dp_floats_read(earlier->a, t->a, t->n));
         DP_TRY(settle_included(t, earlier->clip, t->a, earlier->blob));
     } else {
+#if DP_MUTATION == 20
+        DP_TRY(dp_floats_read(earlier->a, t->a, t->n));
+        for (size_t i = 0; i < t->n; i++) {
+            t->e[i] += t->a[i];
+        }
+#else
         DP_TRY(dp_floats_read(earlier->a, t->e, t->n));
+#endif
     }
     dp_feedback_scale(t->e, earlier->lambda, t->n);
     return DP_OK;
@@ -362,6 +370,9 @@ static dp_status settle_pending(dp_trainer *t, const dp_trainer_record *record)
         DP_TRY(settle_included(t, record->clip, t->a, dp_buf_view(&t->pending_blob)));
     } else {
         memcpy(t->e, t->a, t->n * sizeof *t->e);
+#if DP_MUTATION == 22
+        dp_feedback_scale(t->e, t->manifest.feedback_beta_milli * 65, t->n);
+#endif
         t->open.carried += t->pending_tally.carried + t->pending_tally.tokens;
     }
     t->pending = false;
@@ -400,7 +411,11 @@ dp_status dp_trainer_apply(dp_trainer *t, const dp_trainer_record *record)
     dp_feedback_scale(t->x, record->lambda, t->n);
     const float *const to = anchor(t);
     for (size_t i = 0; i < t->n; i++) {
+#if DP_MUTATION == 28
+        t->x[i] = to[i];
+#else
         t->x[i] += to[i];
+#endif
     }
     t->state_round = record->round;
     t->committed = record->tokens;
@@ -437,7 +452,11 @@ static double mix_run(dp_trainer *t, size_t at, const dp_codec_run runs[2], cons
     for (size_t i = 0; i < runs[0].length; i++) {
         /* D' - D_own without forming D'. */
         const float change = (float)(shares[1] * ((double)other[i] - (double)own[i]));
+#if DP_MUTATION == 32
+        t->frozen[at + i] = own[i] + change;
+#else
         t->frozen[at + i] += change;
+#endif
         t->x[at + i] -= change;
         moved += (double)change;
     }

@@ -304,6 +304,26 @@ static void a_restored_node_has_the_feedback_that_it_would_have_had(void **state
     }
 }
 
+static void a_settlement_that_is_brought_back_twice_is_one(void **state)
+{
+    (void)state;
+    static const dp_settle settles[] = {DP_SETTLE_INCLUDED, DP_SETTLE_LEFT_OUT};
+    node x = open_node(1, DP_CODEC_SPARSE, 950);
+    train(&x, 2);
+    publication p = publish(&x, false);
+    for (size_t s = 0; s < 2; s++) {
+        dp_trainer_init(x.trainer);
+        const dp_trainer_earlier earlier = earlier_of(settles[s], ONE, p.a, p.blob);
+        CHECK_OK(dp_trainer_restore(x.trainer, &earlier));
+        float *const once = copy(dp_trainer_feedback(x.trainer), x.n);
+        CHECK_OK(dp_trainer_restore(x.trainer, &earlier));
+        CHECK(memcmp(once, dp_trainer_feedback(x.trainer), x.n * sizeof *once) == 0);
+        test_free(once);
+    }
+    drop(&p);
+    close_node(&x);
+}
+
 static void what_is_restored_late_is_worth_less(void **state)
 {
     (void)state;
@@ -639,6 +659,7 @@ int main(void)
         cmocka_unit_test(left_out_work_goes_into_the_next_publication_whole),
         cmocka_unit_test(training_while_a_publication_is_pending_survives_the_record),
         cmocka_unit_test(a_restored_node_has_the_feedback_that_it_would_have_had),
+        cmocka_unit_test(a_settlement_that_is_brought_back_twice_is_one),
         cmocka_unit_test(what_is_restored_late_is_worth_less),
         cmocka_unit_test(frozen_work_that_is_restored_late_is_worth_less),
         cmocka_unit_test(an_exchange_conserves_weighted_frozen_work),
