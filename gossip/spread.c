@@ -503,12 +503,11 @@ static void plan_pardon(const dp_spread *spread, dp_want *want, dp_time now)
 
 static void pardon(const dp_spread *spread, dp_want *want)
 {
+    const bool alone = !has_holder(spread, want);
+
     want->pardon_at = (dp_time){0};
-    if (has_holder(spread, want)) {
-        return;
-    }
     want->pardons++;
-    for (uint32_t i = 0; i < want->n_faults; i++) {
+    for (uint32_t i = 0; alone && i < want->n_faults; i++) {
         want->faults[i].bad = DP_BAD_CHUNKS_MAX - 1;
         bit_set(want->banned, want->faults[i].member, false);
     }

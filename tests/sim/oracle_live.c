@@ -1,5 +1,6 @@
 /* The judge of liveness, once the faults have ended: do those who are healed decide rounds, come level, stay so, and count? */
 #include "tests/sim/evil.h"
+#include "tests/sim/forks.h"
 #include "tests/sim/oracle_internal.h"
 
 /* Where the bounds come from. Whom one lost is dialled again after at most 30 s (a quarter more by chance), and who bid in
@@ -152,6 +153,9 @@ bool dp_oracle_converged(dp_sim *sim)
         o->rounds_at_heal = o->n_rounds - 1;
         o->seen_us = sim->now_us;
     }
+    if (sim->forks != NULL) {
+        return dp_forks_converged(sim);
+    }
     judge_progress(sim);
     bool all = o->n_rounds - 1 >= o->rounds_at_heal + sim->plan.rounds_after;
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
@@ -164,6 +168,10 @@ bool dp_oracle_converged(dp_sim *sim)
 
 void dp_oracle_stuck(dp_sim *sim)
 {
+    if (sim->forks != NULL) {
+        dp_forks_stuck(sim);
+        return;
+    }
     dp_sim_fail(sim, "L1", 0,
                 "the end, %.1f s after everything was healed, and no bound was passed",
                 (double)(sim->now_us - sim->healed_us) / 1e6);

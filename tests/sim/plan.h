@@ -95,6 +95,7 @@ typedef struct dp_plan {
     uint64_t fault_us[DP_FAULT_COUNT]; /* mean time between two faults of a class */
     uint64_t faults_end_us;            /* then everything is healed */
     uint64_t limit_us;                 /* then patience ends */
+    bool core;                         /* only a core is healed; the others stay broken for ever */
     uint32_t rounds_after;             /* rounds to decide after the healing */
     uint32_t round_ms;
     uint32_t gossip_round_ms;
