@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/sim/duel.h"
+#include "tests/sim/explore.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/sim.h"
 
@@ -528,6 +529,9 @@ int main(int argc, char **argv)
 
     args.options.faults = DP_FAULTS_ALL;
     args.options.trace = -1;
+    if (argc > 1 && strcmp(argv[1], "--explore") == 0) {
+        return dp_explore_main(argc, argv);
+    }
     if (!read_arguments(&args, argc, argv)) {
         usage(stderr);
         return 64;
