@@ -99,8 +99,8 @@ static bool too_many(const dp_members *members, const survey *there, bool *voter
 {
     uint32_t others_high = DP_MESH_LINKS_HIGH;
 
-    if (there->own_voter && members->n_voters > 0) {
-        others_high += (DP_VOTER_LINKS + 1) * members->count / members->n_voters;
+    if (there->own_voter && members->voters.count > 0) {
+        others_high += (DP_VOTER_LINKS + 1) * members->count / members->voters.count;
     }
     *voters = !there->own_voter && there->voters > DP_VOTER_LINKS + 1;
     return *voters || there->others > others_high;
@@ -123,6 +123,41 @@ static void close_some(dp_members *members, survey there, dp_time now, dp_out *o
     }
 }
 
+/* There are enough links to others, so only a voter may be wanted. */
+static bool only_voters(const dp_members *members, const survey *there)
+{
+    return dp_members_large(members) && there->others >= DP_MESH_LINKS_LOW;
+}
+
+/* Dials this row if a link to it is wanted and its time has come. */
+static bool dial_one(dp_members *members, uint32_t index, survey *there, dp_time now, dp_out *out)
+{
+    dp_row *const row = &members->rows[index];
+
+    if (index == 0 || !dp_time_reached(now, row->dial_at) || !wants_link(members, index, there)) {
+        return false;
+    }
+    if (row->dialling) { /* the driver forgot to answer */
+        dp_members_dial_later(members, row, now);
+        return false;
+    }
+    if (row->dial_at.us == 0 && !dp_members_large(members) &&
+        !dp_members_keeps_dial(&members->rows[0].member.peer, &row->member.peer)) {
+        /* The other's dial would win over ours: let it come first. */
+        row->dial_at = dp_time_after(now, DP_DIAL_US_MIN);
+        return false;
+    }
+    dp_action *const action = dp_out_add(out, DP_DO_DIAL);
+    action->u.dial.peer = row->member.peer;
+    action->u.dial.n_addrs = row->member.n_addrs;
+    memcpy(action->u.dial.addrs, row->member.addrs, sizeof row->member.addrs);
+    row->dialling = true;
+    row->dial_at = dp_time_after(now, DIAL_PATIENCE_US);
+    there->voters += row->member.voter ? 1 : 0;
+    there->others += row->member.voter ? 0 : 1;
+    return true;
+}
+
 void dp_members_dial(dp_members *members, dp_time now, dp_out *out)
 {
     const uint32_t start = (uint32_t)dp_rng_below(&members->rng, members->count);
@@ -136,31 +171,15 @@ void dp_members_dial(dp_members *members, dp_time now, dp_out *out)
         close_some(members, there, now, out);
     }
     members->dial_stale = true;
+    if (only_voters(members, &there)) {
+        for (uint32_t k = 0; k < members->voters.count; k++) {
+            dial_one(members, members->voters.at[(start + k) % members->voters.count], &there, now,
+                     out);
+        }
+        return;
+    }
     for (uint32_t k = 0; k < members->count && dials < DIALS_PER_TICK; k++) {
-        const uint32_t i = (start + k) % members->count;
-        dp_row *const row = &members->rows[i];
-        if (i == 0 || !dp_time_reached(now, row->dial_at) || !wants_link(members, i, &there)) {
-            continue;
-        }
-        if (row->dialling) { /* the driver forgot to answer */
-            dp_members_dial_later(members, row, now);
-            continue;
-        }
-        if (row->dial_at.us == 0 && !dp_members_large(members) &&
-            !dp_members_keeps_dial(&members->rows[0].member.peer, &row->member.peer)) {
-            /* The other's dial would win over ours: let it come first. */
-            row->dial_at = dp_time_after(now, DP_DIAL_US_MIN);
-            continue;
-        }
-        dp_action *const action = dp_out_add(out, DP_DO_DIAL);
-        action->u.dial.peer = row->member.peer;
-        action->u.dial.n_addrs = row->member.n_addrs;
-        memcpy(action->u.dial.addrs, row->member.addrs, sizeof row->member.addrs);
-        row->dialling = true;
-        row->dial_at = dp_time_after(now, DIAL_PATIENCE_US);
-        dials++;
-        there.voters += row->member.voter ? 1 : 0;
-        there.others += row->member.voter ? 0 : 1;
+        dials += dial_one(members, (start + k) % members->count, &there, now, out) ? 1 : 0;
     }
 }
 
@@ -173,8 +192,11 @@ void dp_members_dial_find(dp_members *members)
     if (dp_members_large(members) && too_many(members, &there, &voters)) {
         members->dial_next = dp_time_after(members->rows[0].member.heard, DP_DIAL_US_MIN);
     }
-    for (uint32_t i = 1; i < members->count; i++) {
-        if (wants_link(members, i, &there)) {
+    const bool few = only_voters(members, &there);
+    const uint32_t n = few ? members->voters.count : members->count;
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t i = few ? members->voters.at[k] : k;
+        if (i != 0 && wants_link(members, i, &there)) {
             members->dial_next = dp_time_min(members->dial_next, members->rows[i].dial_at);
         }
     }

@@ -107,6 +107,7 @@ dp_status dp_members_open(dp_members **members, const dp_members_config *config)
         dp_rowset_open(&made->linked, made->capacity) != DP_OK ||
         dp_rowset_open(&made->accused, made->capacity) != DP_OK ||
         dp_rowset_open(&made->urgent, made->capacity) != DP_OK ||
+        dp_rowset_open(&made->voters, made->capacity) != DP_OK ||
         dp_map_init(&made->index, made->capacity, config->seed) != DP_OK) {
         dp_members_close(made);
         return DP_NOMEM;
@@ -146,6 +147,7 @@ void dp_members_close(dp_members *members)
     dp_rowset_close(&members->linked);
     dp_rowset_close(&members->accused);
     dp_rowset_close(&members->urgent);
+    dp_rowset_close(&members->voters);
     dp_free(members->order);
     dp_free(members->rows);
     dp_free(members);
@@ -279,7 +281,7 @@ void dp_members_mark(dp_members *members, uint32_t index, bool in_roster, bool v
     dp_member *const member = &members->rows[index].member;
 
     if (member->in_roster != in_roster || member->voter != voter) {
-        members->n_voters = members->n_voters + voter - member->voter;
+        dp_rowset_set(&members->voters, index, voter);
         member->in_roster = in_roster;
         member->voter = voter;
         members->version++;
@@ -298,7 +300,7 @@ void dp_members_remove(dp_members *members, uint32_t index, dp_time now, dp_out 
     row->removed = true;
     row->down = true;
     members->dial_stale = true;
-    members->n_voters -= row->member.voter;
+    dp_rowset_set(&members->voters, index, false);
     row->member.in_roster = false;
     row->member.voter = false;
     dp_members_cleared(members, index);

@@ -82,7 +82,7 @@ struct dp_members {
     dp_row *rows;
     uint64_t version;
     /* kept with the rows, so that nobody walks a table of 2,000 for what concerns a few */
-    uint32_t n_voters;  /* rows marked so */
+    dp_rowset voters;   /* rows marked so */
     uint32_t n_alive;   /* alive or suspect, this node included */
     uint64_t slot_most; /* no linked row has told of a later one */
     dp_rowset linked;
