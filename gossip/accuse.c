@@ -58,8 +58,9 @@ void dp_members_flood(dp_members *members, dp_view statement, dp_view credential
         return;
     }
     uint32_t picked[FLOOD_PEERS];
-    const uint32_t n = dp_members_pick(members, from, subject, picked,
-                                       dp_members_large(members) ? FLOOD_PEERS_LARGE : FLOOD_PEERS);
+    const uint32_t n = dp_members_pick(
+        members, from, subject, picked,
+        dp_members_large(members) && !members->refuting ? FLOOD_PEERS_LARGE : FLOOD_PEERS);
     for (uint32_t i = 0; i < n; i++) {
         dp_out_send(out, &members->rows[picked[i]].member.peer, message);
     }
@@ -126,8 +127,10 @@ void dp_members_believed(dp_members *members, dp_member_state state, uint64_t in
     if (members->lhm < DP_LHM_MAX) {
         members->lhm++; /* we were too slow for somebody */
     }
+    members->refuting = true;
     dp_members_flood(members, dp_view_of(own->statement, own->statement_bytes), credential_of(own),
                      0, 0, out);
+    members->refuting = false;
 }
 
 void dp_members_leave(dp_members *members, dp_time now, uint64_t wall_ms, bool for_good,
@@ -454,7 +457,10 @@ static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32
     }
     /* What a list brings of third nodes has been flooded by those that learned it first. */
     if (!dp_members_large(members) || !members->reading_list || index == from) {
+        members->refuting =
+            statement->revision > 0; /* it must reach whoever believes the accusers */
         dp_members_flood(members, bytes, credential_of(row), index, from, out);
+        members->refuting = false;
     }
     return DP_OK;
 }

@@ -53,6 +53,7 @@ typedef struct dp_probe {
     uint32_t target;   /* DP_MEMBER_NONE: free */
     uint32_t sequence; /* of the direct ping; the indirect stage uses sequence + 1 */
     bool indirect;
+    bool last;     /* the target has been asked for the third time */
     uint8_t asked; /* helpers */
     uint8_t nacks;
     dp_time sent;
@@ -113,6 +114,7 @@ struct dp_members {
     dp_time sync_at;
     uint32_t sync_row;
     bool reading_list; /* a SYNC is being worked off */
+    bool refuting;     /* what is flooded just now answers accusers */
 };
 
 /* members.c */

@@ -115,18 +115,37 @@ static bool is_probed(const dp_members *members, uint32_t index)
     return false;
 }
 
+/* Random linked rows; in a large run, where few of them are linked to the target, also the linked voters, who know many. */
+static uint32_t pick_helpers(dp_members *members, uint32_t target,
+                             uint32_t helpers[HELPERS + DP_VOTERS_MAX])
+{
+    uint32_t n = dp_members_pick(members, target, 0, helpers, HELPERS);
+
+    for (uint32_t k = 0; dp_members_large(members) && k < members->voters.count; k++) {
+        const uint32_t voter = members->voters.at[k];
+        bool there = voter == target || !members->rows[voter].member.linked;
+        for (uint32_t i = 0; i < n && !there; i++) {
+            there = helpers[i] == voter;
+        }
+        if (!there && n < HELPERS + DP_VOTERS_MAX) {
+            helpers[n++] = voter;
+        }
+    }
+    return n;
+}
+
 /* Ask helpers, and once more the target itself: the first ping may have met a slow moment. */
 static void go_indirect(dp_members *members, dp_probe *probe, dp_time now, dp_out *out)
 {
-    uint32_t helpers[HELPERS];
-    const uint32_t n = dp_members_pick(members, probe->target, 0, helpers, HELPERS);
+    uint32_t helpers[HELPERS + DP_VOTERS_MAX];
+    const uint32_t n = pick_helpers(members, probe->target, helpers);
     const dp_member *const target = &members->rows[probe->target].member;
 
     probe->indirect = true;
     probe->asked = (uint8_t)n;
     probe->nacks = 0;
     probe->sent = now;
-    probe->deadline = dp_time_after(now, 2 * timeout_of(members, probe->target));
+    probe->deadline = dp_time_after(now, timeout_of(members, probe->target));
     if (target->linked) {
         send_ping(members, probe->target, probe->sequence + 1, now, out);
     }
@@ -257,6 +276,12 @@ void dp_members_probe_tick(dp_members *members, dp_time now, dp_out *out)
             probe->target = DP_MEMBER_NONE; /* it spoke otherwise: that is life too */
         } else if (!probe->indirect) {
             go_indirect(members, probe, now, out);
+        } else if (!probe->last) {
+            probe->last = true;
+            probe->deadline = dp_time_after(now, timeout_of(members, probe->target));
+            if (members->rows[probe->target].member.linked) {
+                send_ping(members, probe->target, probe->sequence + 1, now, out);
+            }
         } else {
             fail_probe(members, probe, now, out);
         }
@@ -426,7 +451,7 @@ dp_status dp_members_ack(dp_members *members, dp_time now, uint32_t from, dp_rea
             continue;
         }
         /* Each stage has its own number, so a sample is never of the wrong ping (Karn). */
-        if (!indirect && (sequence & 1U) == (probe->indirect ? 1U : 0U)) {
+        if (!indirect && !probe->last && (sequence & 1U) == (probe->indirect ? 1U : 0U)) {
             dp_rtt_add(&member->rtt, dp_time_between(probe->sent, now));
         }
         if (indirect) {

@@ -105,6 +105,11 @@ void dp_measure_note(dp_host *host, const dp_note *note)
     if (dp_host_up(subject) && (subject->paused_until == 0 || !stopped)) {
         if (sim->now_us >= subject->up_since + DP_MEASURE_SETTLED_US && !subject->leaving) {
             *(dead ? &m->false_evictions : &m->false_suspicions) += 1;
+            if (sim->plan.measured && sim->options.loss_milli == 0 &&
+                (dead || sim->plan.churn_us == 0)) {
+                dp_sim_fail(sim, "S11", host->index, "holds node %u, which runs, for %s", about,
+                            dead ? "dead" : "suspect");
+            }
         }
         return;
     }
