@@ -59,7 +59,8 @@ dp_status dp_oracle_open(dp_sim *sim)
     sim->oracle = o;
     o->members = calloc(sim->plan.nodes, sizeof *o->members);
     o->drawers = calloc(sim->plan.nodes, sizeof *o->drawers);
-    if (o->members == NULL || o->drawers == NULL) {
+    o->live = calloc(sim->plan.nodes, sizeof *o->live);
+    if (o->members == NULL || o->drawers == NULL || o->live == NULL) {
         return DP_NOMEM;
     }
     o->due = calloc(sim->plan.nodes, sizeof *o->due);
@@ -98,6 +99,7 @@ void dp_oracle_close(dp_sim *sim)
     free(o->claims);
     free(o->mixes);
     free(o->members);
+    free(o->live);
     free(o->due);
     free(o->accused);
     free(o->drawers);
@@ -423,6 +425,18 @@ uint64_t dp_oracle_rounds(const dp_sim *sim)
 uint64_t dp_oracle_slots(const dp_sim *sim)
 {
     return sim->oracle == NULL ? 0 : sim->oracle->n_slots;
+}
+
+bool dp_oracle_votes(const dp_sim *sim, uint64_t slot, uint32_t index)
+{
+    const dp_slot_book *book = &sim->oracle->slots[slot];
+
+    for (uint32_t i = 0; i < book->n_voters; i++) {
+        if (dp_peer_equal(&book->voters[i], &sim->hosts[index].peer)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 uint32_t dp_oracle_voters(const dp_sim *sim)
