@@ -1,7 +1,7 @@
 /* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c, node_open.c
- * and node_route.c (messages), proof.c (of double votes), fork.c, chain.c (records), round.c, tell.c, wish.c, close.c, propose.c
- * and config_part.c (the voter's side of a round), pending.c,
- * load.c and train.c (the trainer's side), catchup.c, node_view.c. */
+ * and node_route.c (messages), rival.c (other chains), proof.c (of double votes), fork.c, chain.c (records), round.c, tell.c,
+ * wish.c, close.c, propose.c and config_part.c (the voter's side of a round), pending.c, load.c and train.c (the trainer's
+ * side), catchup.c, node_view.c. */
 #ifndef DP_GOSSIP_NODE_INTERNAL_H
 #define DP_GOSSIP_NODE_INTERNAL_H
 

@@ -347,7 +347,8 @@ bool dp_evil_excuses(dp_sim *sim, const char *invariant, uint32_t node)
         return false;
     }
     if (e->kind == DP_EVIL_VOTER && e->n_liars > 0 && strcmp(invariant, "S1") == 0) {
-        e->forked = true; /* From here on there is no one chain to judge by. */
+        /* If it is what the honest hold, there is no one chain from here on to judge by. */
+        e->forked = e->forked || !dp_evil_is(sim, node);
         return true;
     }
     if (e->kind == DP_EVIL_VOTER &&

@@ -298,8 +298,8 @@ void dp_oracle_store(dp_host *host, const dp_action *action)
     } else if (action->u.store.kind == DP_STORE_VOTE) {
         dp_oracle_voting(host, action->u.store.op);
     }
-    if (action->u.store.kind != DP_STORE_DECIDED) {
-        return;
+    if (action->u.store.kind != DP_STORE_DECIDED || dp_evil_is(sim, host->index)) {
+        return; /* The chain is what the honest hold. */
     }
     const uint64_t slot = action->u.store.slot;
     const dp_hash hash = dp_record_hash(action->u.store.bytes);
