@@ -50,6 +50,7 @@ void dp_disk_close(dp_disk *disk)
     free(disk->uses);
     row_clear(&disk->vote);
     row_clear(&disk->pending);
+    row_clear(&disk->copied);
     row_clear(&disk->proof);
     for (uint32_t i = 0; i < disk->n_exchanges; i++) {
         row_clear(&disk->exchanges[i]);

@@ -70,7 +70,10 @@ static void what_an_old_disk_brought_back_goes_when_the_chain_counts_something_n
     kit_run_ms(world, 3000);
     kit_kill(world, 2);
     put_back_row(node, &old);
-    node->slots = old.slots;
+    for (; node->slots > old.slots; node->slots--) {
+        free(node->records[node->slots].record);
+        node->records[node->slots].record = NULL;
+    }
     node->saved_round = old.saved_round;
     node->saved_root = old.saved_root;
     free(node->vote);
