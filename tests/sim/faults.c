@@ -138,8 +138,9 @@ static void amnesia(dp_sim *sim)
 {
     dp_host *host = dp_fault_any_up(sim);
 
-    if (host == NULL || sim->amnesias > 0 || sim->leavers > 0 || dp_oracle_voters(sim) < 3 ||
-        host->disk.n_records == 0 || !others_have_all(sim, host)) {
+    /* What was published before, and lies with one voter only, does not reach another one that nobody can dial either. */
+    if (host == NULL || dp_fault_on(sim, DP_FAULT_NAT) || sim->amnesias > 0 || sim->leavers > 0 ||
+        dp_oracle_voters(sim) < 3 || host->disk.n_records == 0 || !others_have_all(sim, host)) {
         return;
     }
     sim->amnesias++;
@@ -176,7 +177,9 @@ static void leave(dp_sim *sim)
         return;
     }
     dp_node_look(host->node, &view);
-    if (view.is_voter && (sim->leavers > 0 || sim->amnesias > 0)) {
+    /* A sole voter hands over before it goes, which takes longer than this process is given. */
+    if ((view.is_voter || dp_oracle_votes(sim, dp_oracle_slots(sim) + 1, host->index)) &&
+        (sim->leavers > 0 || sim->amnesias > 0 || dp_oracle_voters(sim) < 3)) {
         return;
     }
     sim->leavers++;
@@ -364,6 +367,9 @@ void dp_faults_heal(dp_sim *sim)
     dp_core_break(sim);
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         dp_host *host = &sim->hosts[i];
+        if (dp_host_up(host) && !host->broken && host->port != host->told_port) {
+            dp_host_crash(host, true); /* A node has to start again to tell its new address. */
+        }
         if (!dp_host_up(host) && !host->left && !host->broken) {
             dp_fault_restart(sim, host, 1 + dp_rng_below(&sim->crash_rng, 1000000));
         }
