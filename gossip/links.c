@@ -32,10 +32,40 @@ uint64_t dp_rtt_p95(const dp_rtt *rtt)
     return rtt->samples == 0 ? 0 : rtt->srtt_us + 2ULL * rtt->rttvar_us;
 }
 
+static void sort_in(uint32_t *sorted, uint32_t n, uint32_t sample)
+{
+    uint32_t at = n;
+
+    for (; at > 0 && sorted[at - 1] > sample; at--) {
+        sorted[at] = sorted[at - 1];
+    }
+    sorted[at] = sample;
+}
+
+static void sort_out(uint32_t *sorted, uint32_t n, uint32_t sample)
+{
+    uint32_t at = 0;
+
+    while (at + 1 < n && sorted[at] != sample) {
+        at++;
+    }
+    for (; at + 1 < n; at++) {
+        sorted[at] = sorted[at + 1];
+    }
+}
+
 void dp_span_add(dp_span *span, uint64_t sample_us)
 {
-    span->us[span->count % DP_SPAN_SAMPLES] =
-        sample_us < UINT32_MAX ? (uint32_t)sample_us : UINT32_MAX;
+    const uint32_t sample = sample_us < UINT32_MAX ? (uint32_t)sample_us : UINT32_MAX;
+    uint32_t *const place = &span->us[span->count % DP_SPAN_SAMPLES];
+
+    if (span->count < DP_SPAN_SAMPLES) {
+        sort_in(span->sorted, span->count, sample);
+    } else {
+        sort_out(span->sorted, DP_SPAN_SAMPLES, *place);
+        sort_in(span->sorted, DP_SPAN_SAMPLES - 1, sample);
+    }
+    *place = sample;
     span->count++;
     if (span->count == UINT32_MAX) {
         /* Keep the ring's place and the fact that it is full. */
@@ -47,21 +77,6 @@ uint64_t dp_span_percentile(const dp_span *span, uint32_t percent)
 {
     dp_assert(percent >= 1 && percent <= 100);
     const uint32_t n = span->count < DP_SPAN_SAMPLES ? span->count : DP_SPAN_SAMPLES;
-    if (n == 0) {
-        return 0;
-    }
-    const uint32_t rank = (percent * n + 99) / 100; /* from 1 */
 
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t less = 0;
-        uint32_t equal = 0;
-        for (uint32_t k = 0; k < n; k++) {
-            less += span->us[k] < span->us[i];
-            equal += span->us[k] == span->us[i];
-        }
-        if (less < rank && rank <= less + equal) {
-            return span->us[i];
-        }
-    }
-    return 0; /* not reached: one sample has every rank */
+    return n == 0 ? 0 : span->sorted[(percent * n + 99) / 100 - 1]; /* ranks count from 1 */
 }

@@ -25,8 +25,10 @@ uint64_t dp_rtt_p95(const dp_rtt *rtt);
 
 /* The last DP_SPAN_SAMPLES durations of one kind of work, for percentiles. Zeroed: empty. */
 typedef struct dp_span {
-    uint32_t us[DP_SPAN_SAMPLES];
-    uint32_t count; /* samples ever, saturates */
+    uint32_t us[DP_SPAN_SAMPLES]; /* a ring */
+    uint32_t sorted
+        [DP_SPAN_SAMPLES]; /* the same, rising: percentiles are asked for more often than samples come */
+    uint32_t count;        /* samples ever, saturates */
 } dp_span;
 
 void dp_span_add(dp_span *span, uint64_t sample_us);

@@ -60,9 +60,13 @@ uint32_t dp_round_held(const dp_node *node, uint32_t *chosen)
     uint32_t n_seals = 0;
     uint32_t best = 0;
     uint32_t best_mask = 0;
+    uint32_t have[DP_CLAIMS_MAX]; /* by claim: who holds it, 0 if it may not be listed */
 
     if (self == DP_NOBODY || !dp_round_state_cert(node, &root, seals, &n_seals)) {
         return 0;
+    }
+    for (uint32_t i = 0; i < round->n_claims; i++) {
+        have[i] = may_list(node, &round->claims[i], &root) ? round->claims[i].have | 1U << self : 0;
     }
     for (uint32_t mask = 0; mask < (1U << node->ledger.n_voters); mask++) {
         uint32_t count = 0;
@@ -70,9 +74,7 @@ uint32_t dp_round_held(const dp_node *node, uint32_t *chosen)
             continue;
         }
         for (uint32_t i = 0; i < round->n_claims; i++) {
-            const dp_claim *claim = &round->claims[i];
-            const uint32_t have = claim->have | 1U << self;
-            count += may_list(node, claim, &root) && (have & mask) == mask ? 1 : 0;
+            count += (have[i] & mask) == mask ? 1 : 0;
         }
         if (count > best) {
             best = count;
@@ -80,9 +82,7 @@ uint32_t dp_round_held(const dp_node *node, uint32_t *chosen)
         }
     }
     for (uint32_t i = 0, at = 0; chosen != NULL && i < round->n_claims; i++) {
-        const uint32_t have = round->claims[i].have | 1U << self;
-        if (best > 0 && may_list(node, &round->claims[i], &root) &&
-            (have & best_mask) == best_mask) {
+        if (best > 0 && (have[i] & best_mask) == best_mask) {
             chosen[at++] = i;
         }
     }
@@ -110,8 +110,9 @@ static uint32_t drop_copies(const dp_claim *claims, uint32_t *held, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         bool copied = false;
         for (uint32_t k = 0; k < kept; k++) {
-            copied = copied || (claims[held[i]].energy != 0 &&
-                                dp_hash_equal(&claims[held[i]].ready.root, &claims[held[k]].ready.root));
+            copied =
+                copied || (claims[held[i]].energy != 0 &&
+                           dp_hash_equal(&claims[held[i]].ready.root, &claims[held[k]].ready.root));
         }
         if (!copied) {
             held[kept++] = held[i];

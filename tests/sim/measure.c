@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "gossip/members.h"
 #include "gossip/msg.h"
 #include "tests/sim/sim.h"
 
@@ -149,6 +150,24 @@ void dp_measure_stored(dp_host *host, uint64_t slot)
 
 /* ---- the whole ---- */
 
+/* In a large run a node that is no voter keeps few links. */
+static void check_links(dp_sim *sim, uint32_t index, uint32_t links)
+{
+    enum { MOST = DP_MESH_LINKS_HIGH + DP_VOTER_LINKS + 1, SLACK = 8 };
+    const dp_host *host = &sim->hosts[index];
+    dp_node_view view;
+
+    if (sim->plan.nodes <= 2 * DP_FULL_MESH_MAX || links <= MOST + SLACK ||
+        sim->now_us < (20 + sim->plan.nodes / 40) * DP_SECOND ||
+        sim->now_us < host->up_since + 20 * DP_SECOND) {
+        return;
+    }
+    dp_node_look(host->node, &view);
+    if (!view.is_voter) {
+        dp_sim_fail(sim, "S12", index, "keeps %u links; %u are enough", links, (uint32_t)MOST);
+    }
+}
+
 void dp_measure_look(dp_sim *sim)
 {
     for (uint32_t a = 0; a < sim->plan.nodes; a++) {
@@ -161,6 +180,7 @@ void dp_measure_look(dp_sim *sim)
         }
         sim->measure.links_sum += links;
         sim->measure.links_looks++;
+        check_links(sim, a, links);
         if (links > sim->measure.links_most) {
             sim->measure.links_most = links;
         }
@@ -212,8 +232,9 @@ static void print_delays(FILE *out, const char *name, const dp_delays *delays)
 
 void dp_measure_print(FILE *out, const dp_measure *measure, const dp_sim_totals *totals)
 {
-    static const char *const names[DP_TRAFFIC_COUNT] = {"membership", "rounds", "records",
-                                                        "objects", "exchanges"};
+    static const char *const names[DP_TRAFFIC_COUNT] = {"membership_traffic", "round_traffic",
+                                                        "record_traffic", "object_traffic",
+                                                        "exchange_traffic"};
     const double node_s = (double)totals->node_us / 1e6;
     const double run_s = (double)totals->ended_us / 1e6;
 
