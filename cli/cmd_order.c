@@ -1,4 +1,4 @@
-/* revoke, run fork: what takes the root key, or an admin, and cannot be undone. */
+/* revoke, run fork, run merge: what takes the root key, or an admin, and cannot be undone. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -81,6 +81,22 @@ const dp_verb dp_verb_revoke = {
 
 /* ---- run fork ---- */
 
+/* Ask the person, then the daemon; print what it tells. */
+static int order_chain(dp_cmd *cmd, const char *method, const char *question, const char *sequel)
+{
+    dp_control_error error;
+    json_t *result = NULL;
+    if (!agreed(cmd, question, &error) || ask(cmd, method, NULL, NULL, &result, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (cmd->json) {
+        return dp_cmd_print(result);
+    }
+    printf("%s %s; %s\n", dp_print_mark(true), dp_json_text(result, "text", ""), sequel);
+    json_decref(result);
+    return 0;
+}
+
 static int run_fork(dp_cmd *cmd)
 {
     static const char question[] =
@@ -92,18 +108,8 @@ static int run_fork(dp_cmd *cmd)
         "halt (who voted twice is put out).\nIf others have gone on meanwhile, they will give up "
         "their rounds since then and join this chain.\nDo it on one node only: two such beginnings "
         "at one place stop the run.";
-    dp_control_error error;
-    json_t *result = NULL;
-    if (!agreed(cmd, question, &error) || ask(cmd, "run.fork", NULL, NULL, &result, &error) != 0) {
-        return dp_cmd_fail(cmd, &error);
-    }
-    if (cmd->json) {
-        return dp_cmd_print(result);
-    }
-    printf("%s %s; this node starts anew, the others follow as they hear of it\n",
-           dp_print_mark(true), dp_json_text(result, "text", ""));
-    json_decref(result);
-    return 0;
+    return order_chain(cmd, "run.fork", question,
+                       "this node starts anew, the others follow as they hear of it");
 }
 
 const dp_verb dp_verb_run_fork = {
@@ -112,5 +118,27 @@ const dp_verb dp_verb_run_fork = {
     .arguments = "",
     .summary = "begin the chain anew when its voters are lost; on the node that created the run",
     .examples = "  dpnode run fork\n",
+    .options = {{"yes", 0, NULL, "do not ask"}},
+};
+
+/* ---- run merge ---- */
+
+static int run_merge(dp_cmd *cmd)
+{
+    static const char question[] =
+        "Twice the chain was begun anew with the root key, and each part of the run has gone its "
+        "own "
+        "way since, or has\nhalted. With this the chain of this node goes on; the other one ends: "
+        "its "
+        "nodes give up their rounds since then,\nkeep what they trained, and join this one.";
+    return order_chain(cmd, "run.merge", question, "its nodes join as they hear of it");
+}
+
+const dp_verb dp_verb_run_merge = {
+    .name = "run merge",
+    .run = run_merge,
+    .arguments = "",
+    .summary = "of two chains begun anew let this node's go on; with the root key",
+    .examples = "  dpnode run merge\n",
     .options = {{"yes", 0, NULL, "do not ask"}},
 };

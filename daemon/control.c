@@ -61,6 +61,7 @@ static const method_row methods[] = {
     {"invite", dp_method_invite},
     {"revoke", dp_method_revoke},
     {"run.fork", dp_method_run_fork},
+    {"run.merge", dp_method_run_merge},
     {"pause", dp_method_pause},
     {"resume", dp_method_resume},
     {"ckpt.list", dp_method_ckpt_list},

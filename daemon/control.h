@@ -45,7 +45,7 @@ dp_method dp_method_hello, dp_method_status, dp_method_peers, dp_method_rounds, 
 dp_method dp_method_run_create, dp_method_run_join, dp_method_run_leave, dp_method_invite,
     dp_method_pause, dp_method_resume, dp_method_down;
 /* control_order.c */
-dp_method dp_method_revoke, dp_method_run_fork;
+dp_method dp_method_revoke, dp_method_run_fork, dp_method_run_merge;
 /* control_model.c */
 dp_method dp_method_ckpt_list, dp_method_ckpt_verify, dp_method_ckpt_export, dp_method_sample,
     dp_method_eval;

@@ -488,7 +488,8 @@ static void answer_halted(const dp_daemon *daemon, const dp_peer *culprit, char 
         snprintf(
             text, size,
             "halted: with the run's root key the chain was begun anew twice at one place, and "
-            "which of the two is meant nobody can know; both are kept, and nothing is decided");
+            "which of the two is meant nobody can know; nothing is decided until the root key says "
+            "which goes on: dpnode run merge, on a node of that one");
         return;
     }
     dp_peer_text(culprit, id);

@@ -31,6 +31,7 @@
  *   invite       {"uses"?: n (0: unlimited), "expires_s"?: n, "roles"?: ["train","vote","invite"]} -> {"token","uses","expires_ms"}
  *   run.fork     {} -> {"round", "text"}: the chain begins anew after the head here, and the daemon with it
  *   revoke       {"peer": name or id} -> {"peer": id, "key": "root"|"admin"}: out at once here, everywhere once a record has it
+ *   run.merge    {} -> {"round", "text"}: of two chains begun anew the one here goes on
  *   pause, resume {} -> {"state"}
  *   ckpt.list    {} -> {"checkpoints": [{"round","slot","time_ms","bytes","state_root","state"}]}
  *   ckpt.verify  {} -> {"good","bad"}

@@ -38,20 +38,20 @@ void dp_method_revoke(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     }
 }
 
-void dp_method_run_fork(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+static void order_chain(dp_daemon *daemon, const dp_call *call, dp_order_kind kind)
 {
     dp_why why = {""};
-    const dp_order order = {.kind = DP_ORDER_FORK, .why = &why};
+    const dp_order order = {.kind = kind, .why = &why};
     dp_driver_view view;
     dp_packer packer;
 
-    (void)parameters;
     if (dp_call_driver(daemon, call) == NULL) {
         return;
     }
     if (dp_driver_order(daemon->driver, &order) != DP_OK) {
         dp_call_fail(call, 77, "E0123", "dpnode why   # tells what this node waits for",
-                     "the chain is not begun anew", why.text);
+                     kind == DP_ORDER_FORK ? "the chain is not begun anew" : "nothing is merged",
+                     why.text);
         return;
     }
     dp_driver_look(daemon->driver, &view);
@@ -62,4 +62,16 @@ void dp_method_run_fork(dp_daemon *daemon, const dp_call *call, const dp_pack_va
         dp_group_end(&map);
         dp_call_end(call, &packer);
     }
+}
+
+void dp_method_run_fork(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    (void)parameters;
+    order_chain(daemon, call, DP_ORDER_FORK);
+}
+
+void dp_method_run_merge(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    (void)parameters;
+    order_chain(daemon, call, DP_ORDER_MERGE);
 }

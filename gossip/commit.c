@@ -85,7 +85,9 @@ static void take_row(dp_commit *commit, const dp_ledger *ledger)
     }
     const dp_status status = dp_commit_row_read(dp_view_of(commit->row, commit->row_size), &row);
     dp_assert(status == DP_OK); /* It was read once by dp_commit_restore. */
-    if (row.slot > commit->slot && !dp_ledger_was_fork(ledger, &row.fork)) {
+    const bool ended = dp_ledger_was_fork(ledger, &row.fork) ||
+                       (commit->has_ended && dp_hash_equal(&commit->ended, &row.fork));
+    if (row.slot > commit->slot && !ended) {
         return;
     }
     if (row.slot == commit->slot && dp_hash_equal(&row.fork, &commit->fork) &&
@@ -113,6 +115,12 @@ dp_status dp_commit_restore(dp_commit *commit, dp_view bytes)
         commit->row_size = bytes.size;
     }
     return status;
+}
+
+void dp_commit_end_fork(dp_commit *commit, const dp_hash *fork)
+{
+    commit->has_ended = true;
+    commit->ended = *fork;
 }
 
 void dp_commit_begin(dp_commit *commit, const dp_ledger *ledger, const dp_peer *self)

@@ -69,6 +69,8 @@ typedef struct dp_commit {
     dp_run_id run;
     bool has_key;
     uint8_t key[DP_PUBLIC_KEY_BYTES];
+    bool has_ended;
+    dp_hash ended; /* a fork that is given up: a row of it holds nothing back */
     bool key_lost; /* own signature seen above the own row: never vote again with it */
     /* the slot */
     dp_hash fork;
@@ -118,6 +120,8 @@ void dp_commit_init(dp_commit *commit, const dp_commit_host *host, const dp_cryp
                     const dp_run_id *run, const uint8_t *vote_key);
 /* The row found on disk. DP_BADMSG, DP_VERSION: then this node must not vote (key_lost is set). */
 DP_MUST dp_status dp_commit_restore(dp_commit *commit, dp_view row);
+/* This fork is given up for good: votes in it bind nobody. Before dp_commit_begin. */
+void dp_commit_end_fork(dp_commit *commit, const dp_hash *fork);
 /* The slot after the ledger's head begins. self: this node. */
 void dp_commit_begin(dp_commit *commit, const dp_ledger *ledger, const dp_peer *self);
 

@@ -12,7 +12,7 @@ enum { DP_PUBLIC_KEY_BYTES = 32, DP_SIGNATURE_BYTES = 64 };
 enum DP_KEY {
     DP_KEY_IDENTITY, /* the node's Ed25519 identity: its name in the run */
     DP_KEY_VOTE,     /* the key of the vote table; only voters have one */
-    DP_KEY_ROOT      /* the run's root key; only where it was created, and there while it is asked for */
+    DP_KEY_ROOT /* the run's root key; only where it was created, and there while it is asked for */
 };
 
 /* What is signed is always the domain, one zero byte and the bytes, so that a signature of one kind of message

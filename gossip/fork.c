@@ -166,13 +166,25 @@ static void meet_other(dp_node *node, const dp_record *record, const dp_hash *id
     }
 }
 
+/* The own chain ends in favour of this one. */
+static bool is_ordered(const dp_node *node, const dp_hash *id)
+{
+    const dp_stop *stop = &node->forks->stop;
+
+    return stop->has && dp_hash_equal(&stop->survivor, id) &&
+           (dp_hash_equal(&stop->loser, &node->ledger.fork) ||
+            dp_ledger_was_fork(&node->ledger, &stop->loser));
+}
+
 /* A FORK that holds, of a slot at or before the next one. */
 static void place(dp_node *node, const dp_record *record, const dp_hash *id, dp_view bytes)
 {
     const dp_head *before = head_of(node, record->slot - 1);
 
+    const bool joins = dp_hash_equal(&record->fork, &node->ledger.fork) || is_ordered(node, id);
+
     if (before != NULL && dp_hash_equal(&before->hash, &record->prev) &&
-        before->round == record->round && dp_hash_equal(&record->fork, &node->ledger.fork)) {
+        before->round == record->round && joins) {
         fill(&node->forks->next, record, id, bytes);
         write_next(node);
     } else {
@@ -211,7 +223,9 @@ dp_status dp_fork_take(dp_node *node, dp_view bytes, const dp_peer *from)
     const char *cause = "";
 
     if (dp_hash_equal(&id, &node->ledger.fork) || dp_ledger_was_fork(&node->ledger, &id) ||
-        (forks->other.has && dp_hash_equal(&id, &forks->other.id)) || forks->next.has) {
+        (forks->stop.has && dp_hash_equal(&id, &forks->stop.loser)) ||
+        (forks->other.has && dp_hash_equal(&id, &forks->other.id) && !is_ordered(node, &id)) ||
+        forks->next.has) {
         return DP_OK;
     }
     if (bytes.size > DP_FORK_BYTES_MAX) {
@@ -253,6 +267,19 @@ static void send_fork(dp_node *node, const dp_peer *to, const dp_fork_record *fo
     dp_node_send(node, to, dp_view_of(writer.data, writer.size));
 }
 
+static void send_stop(dp_node *node, const dp_peer *to)
+{
+    const dp_stop *stop = &node->forks->stop;
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+
+    dp_write_u8(&writer, DP_MSG_STOP);
+    dp_write_u8(&writer, DP_MSG_VERSION);
+    dp_write_bytes(&writer, stop->loser.bytes, DP_HASH_BYTES);
+    dp_write_bytes(&writer, stop->survivor.bytes, DP_HASH_BYTES);
+    dp_write_bytes(&writer, stop->signature, DP_SIGNATURE_BYTES);
+    dp_node_send(node, to, dp_view_of(writer.data, writer.size));
+}
+
 void dp_fork_tell(dp_node *node, const dp_peer *to)
 {
     for (uint32_t i = 0; i < node->forks->n; i++) {
@@ -260,6 +287,9 @@ void dp_fork_tell(dp_node *node, const dp_peer *to)
     }
     if (node->halted && node->forks->other.has) {
         send_fork(node, to, &node->forks->other); /* Both are the proof. */
+    }
+    if (node->forks->stop.has) {
+        send_stop(node, to);
     }
 }
 
@@ -274,7 +304,8 @@ void dp_fork_repeat(dp_node *node)
 {
     const uint64_t own = dp_fork_tag(&node->ledger.fork);
 
-    if (node->forks->n == 0 || !dp_time_reached(node->now, node->forks->repeat_at)) {
+    if ((node->forks->n == 0 && !node->forks->stop.has) ||
+        !dp_time_reached(node->now, node->forks->repeat_at)) {
         return;
     }
     node->forks->repeat_at = dp_time_after(node->now, DP_FORK_REPEAT_US);
@@ -284,4 +315,50 @@ void dp_fork_repeat(dp_node *node)
             dp_fork_tell(node, &member->peer);
         }
     }
+}
+
+/* ---- the end of a chain ---- */
+
+dp_status dp_fork_stop(dp_node *node, const dp_stop *stop)
+{
+    dp_forks *forks = node->forks;
+
+    if (forks->stop.has && dp_hash_equal(&forks->stop.loser, &stop->loser) &&
+        dp_hash_equal(&forks->stop.survivor, &stop->survivor)) {
+        return DP_OK;
+    }
+    if (!dp_stop_verify(&node->config.crypto, &node->run, node->ledger.root_key, &stop->loser,
+                        &stop->survivor, stop->signature)) {
+        return DP_BADSIG;
+    }
+    if (dp_proof_of_votes(node) || dp_hash_equal(&stop->loser, &stop->survivor)) {
+        return DP_OK; /* That halt ends by a FORK; this comes again. */
+    }
+    forks->stop = *stop;
+    forks->stop.has = true;
+    dp_proof_stop(node, &forks->stop);
+    if (!forks->other.has) {
+        return DP_OK;
+    }
+    if (dp_hash_equal(&forks->other.id, &stop->loser)) {
+        forks->other.has = false;
+    } else if (is_ordered(node, &forks->other.id) && !forks->next.has) {
+        forks->next = forks->other; /* Its place is looked at when it is written. */
+        forks->other.has = false;
+        write_next(node);
+    }
+    return DP_OK;
+}
+
+dp_status dp_fork_stop_message(dp_node *node, dp_view message)
+{
+    dp_stop stop = {.has = true};
+    dp_reader reader = dp_reader_of(message);
+
+    dp_read_view(&reader, DP_MSG_HEAD_BYTES);
+    dp_read_bytes(&reader, stop.loser.bytes, DP_HASH_BYTES);
+    dp_read_bytes(&reader, stop.survivor.bytes, DP_HASH_BYTES);
+    dp_read_bytes(&reader, stop.signature, DP_SIGNATURE_BYTES);
+    DP_TRY(dp_reader_finish(&reader));
+    return dp_fork_stop(node, &stop);
 }

@@ -1,6 +1,11 @@
 /* FORKs of the chain: the record by which the root key begins the chain anew after slot s0, with other voters (review,
  * section 3). This is how a node meets them: takes one at its head, gives up what its chain has after s0, or finds that two
- * of them contradict each other. What a FORK is made of is in record.h, whether it holds in valid.h. */
+ * of them contradict each other, until a STOP by the root key names the one that goes on. What a FORK is made of is in
+ * record.h, whether it holds in valid.h.
+ *
+ *   FORK  head | a FORK record
+ *   STOP  head | 32 fork that ends | 32 fork that goes on | 64 signature by the root key over run | these two,
+ *         domain "dpnode/stop/1" */
 #ifndef DP_GOSSIP_FORK_H
 #define DP_GOSSIP_FORK_H
 
@@ -23,6 +28,13 @@ typedef struct dp_fork_record {
     uint8_t bytes[DP_FORK_BYTES_MAX];
 } dp_fork_record;
 
+typedef struct dp_stop {
+    bool has;
+    dp_hash loser;
+    dp_hash survivor;
+    uint8_t signature[DP_SIGNATURE_BYTES];
+} dp_stop;
+
 typedef struct dp_head {
     uint64_t slot;
     uint64_t round; /* rounds decided up to it */
@@ -35,6 +47,7 @@ typedef struct dp_forks {
     dp_fork_record
         other; /* of a chain that is not ours and that we do not join: only a MERGE could */
     dp_fork_record next; /* to be written */
+    dp_stop stop;        /* the last one met */
     bool saving;         /* next waits for a checkpoint of the newest state */
     dp_time asked_at;
     uint64_t wanted; /* while halted: records up to here may be taken, towards a FORK */

@@ -40,7 +40,8 @@ typedef enum dp_msg_type {
     DP_MSG_FENCE_ASK =
         24, /* round_msg.h: a member asks the voters to fence a dead partner of an exchange */
 
-    DP_MSG_FORK = 25, /* fork.h: head | a FORK record */
+    DP_MSG_FORK = 25, /* fork.h */
+    DP_MSG_STOP = 26,
 
     DP_MSG_INFO_GET = 30, /* wire.h */
     DP_MSG_INFO = 31,

@@ -334,6 +334,9 @@ static void on_start(dp_node *node)
     node->started = true;
     node->started_at = node->now;
     dp_chain_tell_members(node);
+    if (node->forks->stop.has) {
+        dp_commit_end_fork(node->commit, &node->forks->stop.loser);
+    }
     dp_commit_begin(node->commit, &node->ledger, &node->self);
     dp_round_open_slot(node, true);
     dp_members_start(node->members, node->now, node->wall_ms, &node->out);

@@ -106,7 +106,8 @@ typedef enum dp_command {
 
 typedef enum dp_order_kind {
     DP_ORDER_REVOKE = 1, /* peer: put out, by the root key where it is here, else as an admin */
-    DP_ORDER_FORK /* begin the chain anew after its head, with the voters that can be reached; root key */
+    DP_ORDER_FORK, /* begin the chain anew after its head, with the voters that can be reached; root key */
+    DP_ORDER_MERGE /* of two chains begun anew this node's goes on, the other ends and joins it; root key */
 } dp_order_kind;
 
 /* The answer is filled in during the step: a status, and a sentence where there is more to say. */

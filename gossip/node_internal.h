@@ -350,7 +350,14 @@ void dp_proof_repeat(dp_node *node);
 /* Two FORKs of one slot. */
 void dp_proof_forks(dp_node *node, const dp_fork_record *own, const dp_fork_record *other);
 
+/* A STOP is what the row says now; a halt by two FORKs is over. */
+void dp_proof_stop(dp_node *node, const dp_stop *stop);
+/* Halted, and by a double vote. */
+bool dp_proof_of_votes(const dp_node *node);
+
 /* fork.c */
+dp_status dp_fork_stop(dp_node *node, const dp_stop *stop);
+dp_status dp_fork_stop_message(dp_node *node, dp_view message);
 /* This record has become the head. */
 void dp_fork_applied(dp_node *node, const dp_record *record, const dp_hash *hash, dp_view bytes);
 /* A FORK record from anywhere; from: who gave it, NULL for the own order. */

@@ -166,6 +166,8 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
         return dp_proof_message(node, bytes);
     case DP_MSG_FORK:
         return dp_fork_message(node, bytes, &peer);
+    case DP_MSG_STOP:
+        return dp_fork_stop_message(node, bytes);
     case DP_MSG_RECORDS_GET:
         return on_records_get(node, bytes, &peer);
     case DP_MSG_RECORDS:

@@ -150,6 +150,36 @@ static dp_status fork_chain(dp_node *node, const dp_order *order)
                       n_voters, (unsigned long long)node->ledger.round);
 }
 
+/* ---- merge ---- */
+
+static dp_status merge(dp_node *node, const dp_order *order)
+{
+    const dp_forks *forks = node->forks;
+    dp_stop stop = {.has = true, .loser = forks->other.id, .survivor = node->ledger.fork};
+
+    if (!has_root(node)) {
+        return dp_why_set(order->why, DP_DENIED,
+                          "the run's root key is not here: it is on the node that created the run");
+    }
+    if (!forks->other.has || forks->n == 0 || dp_proof_of_votes(node)) {
+        return dp_why_set(order->why, DP_EXISTS,
+                          "this node knows of one chain only: nothing is to be merged");
+    }
+    if (forks->own[forks->n - 1].slot > forks->other.slot) {
+        return dp_why_set(order->why, DP_DENIED,
+                          "the other chain was begun anew earlier, and those on it lack records of "
+                          "this one: let the other go on, by this order on one of its nodes");
+    }
+    if (!dp_stop_sign(&node->config.crypto, &node->run, &stop.loser, &stop.survivor,
+                      stop.signature)) {
+        return dp_why_set(order->why, DP_DENIED, "the root key did not sign");
+    }
+    DP_IGNORE(dp_why_set(
+        order->why, DP_OK, "the chain begun anew in slot %llu goes on, the one of slot %llu ends",
+        (unsigned long long)forks->own[forks->n - 1].slot, (unsigned long long)forks->other.slot));
+    return dp_fork_stop(node, &stop);
+}
+
 dp_status dp_order_obey(dp_node *node, const dp_order *order)
 {
     switch (order->kind) {
@@ -157,6 +187,8 @@ dp_status dp_order_obey(dp_node *node, const dp_order *order)
         return revoke(node, order);
     case DP_ORDER_FORK:
         return fork_chain(node, order);
+    case DP_ORDER_MERGE:
+        return merge(node, order);
     }
     return dp_why_set(order->why, DP_UNSUPPORTED, "an order of kind %d", (int)order->kind);
 }

@@ -2,7 +2,7 @@
  * who holds one decides nothing more on this fork.
  *
  * Row: u8 form 1 | 32 culprit | PROOF message; or, of two FORKs of one slot, u8 form 2 | u16 size | FORK record | FORK
- * record, the own one first. Whom a vote is of is not signed in it, so the key decides: any voter of the
+ * record, the own one first; or, once a STOP has ended that, u8 form 3 | STOP without its head. Whom a vote is of is not signed in it, so the key decides: any voter of the
  * chain as known here under whose key both signatures hold. A former voter's key accuses nobody, lest who was put out can
  * stop the run. */
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/assert.h"
 #include "gossip/node_internal.h"
 
-enum { FORM_VOTES = 1, FORM_FORKS = 2 };
+enum { FORM_VOTES = 1, FORM_FORKS = 2, FORM_STOP = 3 };
 
 /* Which voter signed both; DP_NOBODY: none that is known here. */
 static uint32_t find_culprit(const dp_node *node, const dp_vote *a, const dp_vote *b)
@@ -131,6 +131,41 @@ void dp_proof_forks(dp_node *node, const dp_fork_record *own, const dp_fork_reco
     write_row(node);
 }
 
+void dp_proof_stop(dp_node *node, const dp_stop *stop)
+{
+    dp_proof *proof = &node->proof;
+    dp_writer writer = dp_writer_of(proof->row, sizeof proof->row);
+
+    dp_write_u8(&writer, FORM_STOP);
+    dp_write_bytes(&writer, stop->loser.bytes, DP_HASH_BYTES);
+    dp_write_bytes(&writer, stop->survivor.bytes, DP_HASH_BYTES);
+    dp_write_bytes(&writer, stop->signature, DP_SIGNATURE_BYTES);
+    dp_assert(!writer.full);
+    proof->row_size = writer.size;
+    node->halted = false;
+    node->dirty = true;
+    write_row(node);
+}
+
+static dp_status restore_stop(dp_node *node, dp_view row)
+{
+    dp_reader reader = dp_reader_of(row);
+    dp_stop stop = {.has = true};
+
+    dp_read_u8(&reader);
+    dp_read_bytes(&reader, stop.loser.bytes, DP_HASH_BYTES);
+    dp_read_bytes(&reader, stop.survivor.bytes, DP_HASH_BYTES);
+    dp_read_bytes(&reader, stop.signature, DP_SIGNATURE_BYTES);
+    DP_TRY(dp_reader_finish(&reader));
+    node->forks->stop = stop;
+    return DP_OK;
+}
+
+bool dp_proof_of_votes(const dp_node *node)
+{
+    return node->halted && is_votes(&node->proof);
+}
+
 /* The other FORK is met again as it was met first, if the own one is still ours. */
 static dp_status restore_forks(dp_node *node, dp_view row)
 {
@@ -157,6 +192,9 @@ dp_status dp_proof_restore(dp_node *node, dp_view row)
 
     if (row.size < DP_PROOF_ROW_HEAD) {
         return DP_BADMSG;
+    }
+    if (row.data[0] == FORM_STOP) {
+        return restore_stop(node, row);
     }
     if (row.data[0] == FORM_FORKS) {
         return restore_forks(node, row);

@@ -243,6 +243,13 @@ bool dp_fork_sign(const dp_crypto *crypto, uint8_t *bytes, size_t size);
 bool dp_fork_verify(const dp_crypto *crypto, dp_view bytes,
                     const uint8_t root[DP_PUBLIC_KEY_BYTES]);
 
+/* Of the fork loser, which ends in favour of survivor; gossip/fork.h. */
+bool dp_stop_sign(const dp_crypto *crypto, const dp_run_id *run, const dp_hash *loser,
+                  const dp_hash *survivor, uint8_t signature[DP_SIGNATURE_BYTES]);
+bool dp_stop_verify(const dp_crypto *crypto, const dp_run_id *run,
+                    const uint8_t root[DP_PUBLIC_KEY_BYTES], const dp_hash *loser,
+                    const dp_hash *survivor, const uint8_t signature[DP_SIGNATURE_BYTES]);
+
 /* Is cert a majority of these voters for this record in this slot? */
 bool dp_cert_verify(const dp_cert_of_record *cert, const dp_crypto *crypto, const dp_run_id *run,
                     const dp_hash *fork, uint64_t slot, const dp_hash *prev, const dp_hash *hash,

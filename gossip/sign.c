@@ -260,3 +260,35 @@ bool dp_fork_verify(const dp_crypto *crypto, dp_view bytes, const uint8_t root[D
                           dp_view_of(bytes.data, bytes.size - DP_SIGNATURE_BYTES),
                           bytes.data + bytes.size - DP_SIGNATURE_BYTES);
 }
+
+static const char stop_domain[] = "dpnode/stop/1";
+
+static dp_view stop_bytes(const dp_run_id *run, const dp_hash *loser, const dp_hash *survivor,
+                          uint8_t out[SIGNED_MAX])
+{
+    dp_writer writer = dp_writer_of(out, SIGNED_MAX);
+
+    add(&writer, run);
+    add(&writer, loser);
+    add(&writer, survivor);
+    return done(&writer);
+}
+
+bool dp_stop_sign(const dp_crypto *crypto, const dp_run_id *run, const dp_hash *loser,
+                  const dp_hash *survivor, uint8_t signature[DP_SIGNATURE_BYTES])
+{
+    uint8_t room[SIGNED_MAX];
+
+    return crypto->sign(crypto->context, DP_KEY_ROOT, stop_domain,
+                        stop_bytes(run, loser, survivor, room), signature);
+}
+
+bool dp_stop_verify(const dp_crypto *crypto, const dp_run_id *run,
+                    const uint8_t root[DP_PUBLIC_KEY_BYTES], const dp_hash *loser,
+                    const dp_hash *survivor, const uint8_t signature[DP_SIGNATURE_BYTES])
+{
+    uint8_t room[SIGNED_MAX];
+
+    return crypto->verify(crypto->context, root, stop_domain,
+                          stop_bytes(run, loser, survivor, room), signature);
+}

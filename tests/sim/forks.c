@@ -385,7 +385,7 @@ static bool tear(dp_sim *sim)
     return true;
 }
 
-static bool order_fork(dp_sim *sim, uint32_t node)
+static bool give_order(dp_sim *sim, uint32_t node, dp_order_kind kind)
 {
     dp_status status = DP_AGAIN;
     dp_event event = {.type = DP_EV_ORDER};
@@ -394,7 +394,7 @@ static bool order_fork(dp_sim *sim, uint32_t node)
     if (!dp_host_up(&sim->hosts[node])) {
         return false;
     }
-    event.u.order = (dp_order){.kind = DP_ORDER_FORK, .status = &status, .why = &why};
+    event.u.order = (dp_order){.kind = kind, .status = &status, .why = &why};
     dp_host_event(&sim->hosts[node], &event);
     return status == DP_OK;
 }
@@ -414,16 +414,25 @@ void dp_forks_strike(dp_sim *sim)
     if (sim->healed && w->stage == 0) {
         return; /* It never had three voters: nothing to tear. */
     }
+    if (sim->healed && w->stage == 1 && w->story != LOST) { /* Too late for what was not done. */
+        w->story = AWAY;
+        w->stage = w->forked[0] || w->forked[1] ? 2 : 0;
+        return;
+    }
     if (w->stage == 0) {
         done = tear(sim);
         next = done ? 3 * DP_SECOND + below(sim, 4 * DP_SECOND) : ASK_US;
     } else if (w->stage == 1) {
-        w->forked[0] = w->forked[0] || order_fork(sim, w->root);
-        w->forked[1] = w->forked[1] || w->story != TWICE || order_fork(sim, w->other);
+        w->forked[0] = w->forked[0] || give_order(sim, w->root, DP_ORDER_FORK);
+        w->forked[1] =
+            w->forked[1] || w->story != TWICE || give_order(sim, w->other, DP_ORDER_FORK);
         done = w->forked[0] && w->forked[1];
+    } else if (w->stage == 2) { /* One of two that have met, whichever may, says which goes on. */
+        done = sim->healed && (give_order(sim, w->root, DP_ORDER_MERGE) ||
+                               give_order(sim, w->other, DP_ORDER_MERGE));
     }
     w->stage += done ? 1 : 0;
-    if (w->stage < 2) {
+    if (w->stage < (w->story == TWICE ? 3U : 2U)) {
         dp_sim_push(sim, &(dp_occasion){.at_us = sim->now_us + next, .kind = DP_ON_CHURN});
     }
 }
@@ -443,13 +452,9 @@ static bool lags(dp_sim *sim, dp_host *host, const dp_hash *fork, const char **w
         return true;
     }
     dp_node_look(host->node, &view);
-    const bool two = sim->forks->n_forks == 2;
-    if (two && view.mode == DP_MODE_HALTED) {
-        return false; /* Nobody can know which was meant. */
-    }
     if (view.mode != DP_MODE_SYNC) {
         *what = dp_mode_name(view.mode);
-    } else if (!two && !dp_hash_equal(&b->fork, fork)) {
+    } else if (!dp_hash_equal(&b->fork, fork)) {
         *what = "is on another chain";
     } else if (b->counted_us <= sim->healed_us) {
         *what = "has not been counted in any round since";
@@ -459,14 +464,25 @@ static bool lags(dp_sim *sim, dp_host *host, const dp_hash *fork, const char **w
     return true;
 }
 
+/* The one chain that all should be on: that of the first that runs. */
+static const dp_hash *goes_on(const dp_sim *sim)
+{
+    uint32_t i = 0;
+
+    while (i + 1 < sim->plan.nodes && sim->hosts[i].left) {
+        i++;
+    }
+    return &sim->forks->books[i].fork;
+}
+
 bool dp_forks_converged(dp_sim *sim)
 {
     struct dp_forks_world *w = sim->forks;
     const char *what = NULL;
-    bool all = w->n_forks > 0 || w->stage == 0;
+    bool all = w->stage == 0 || w->stage == (w->story == TWICE ? 3U : 2U);
 
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
-        all = all && !lags(sim, &sim->hosts[i], &w->forks[0], &what);
+        all = all && !lags(sim, &sim->hosts[i], goes_on(sim), &what);
     }
     return all;
 }
@@ -482,7 +498,7 @@ void dp_forks_stuck(dp_sim *sim)
         return;
     }
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
-        if (lags(sim, &sim->hosts[i], &w->forks[0], &what)) {
+        if (lags(sim, &sim->hosts[i], goes_on(sim), &what)) {
             dp_sim_fail(sim, "L4", i, "%.1f s after everything was healed: %s; story %d",
                         (double)(sim->now_us - sim->healed_us) / 1e6, what, (int)w->story);
             return;

@@ -142,7 +142,7 @@ static void a_fork_ends_a_halt_and_leaves_the_double_voter_out(void **state)
     kit_close(world);
 }
 
-static void two_forks_of_one_slot_halt_both_sides_for_good(void **state)
+static void two_forks_of_one_slot_halt_both_sides_until_one_is_named(void **state)
 {
     kit_world *world = together(5);
     dp_why why = {""};
@@ -162,6 +162,21 @@ static void two_forks_of_one_slot_halt_both_sides_for_good(void **state)
     kit_kill(world, 0);
     kit_boot(world, 0);
     assert_int_equal(kit_look(world, 0).mode, DP_MODE_HALTED);
+    kit_link_all(world);
+    assert_int_equal(order(world, 1, DP_ORDER_MERGE, &why),
+                     DP_OK); /* Until one of them is named. */
+    kit_run_ms(world, 8000);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_int_equal(kit_look(world, i).mode, DP_MODE_SYNC);
+        assert_true(same_chain(world, 1, i));
+    }
+    assert_int_equal(kit_look(world, 1).listed_last, 5);
+    kit_kill(world, 4);
+    kit_boot(world, 4);
+    kit_link_all(world);
+    kit_run_ms(world, 3000);
+    assert_int_equal(kit_look(world, 4).mode, DP_MODE_SYNC); /* It has not forgotten. */
+    assert_int_equal(order(world, 1, DP_ORDER_MERGE, &why), DP_EXISTS);
     kit_close(world);
 }
 
@@ -216,7 +231,7 @@ int main(void)
         cmocka_unit_test(after_the_loss_of_a_majority_the_root_key_goes_on_with_the_rest),
         cmocka_unit_test(who_went_on_meanwhile_adopts_the_fork_and_is_counted_again),
         cmocka_unit_test(a_fork_ends_a_halt_and_leaves_the_double_voter_out),
-        cmocka_unit_test(two_forks_of_one_slot_halt_both_sides_for_good),
+        cmocka_unit_test(two_forks_of_one_slot_halt_both_sides_until_one_is_named),
         cmocka_unit_test(a_fork_without_the_root_key_is_none),
     };
 
