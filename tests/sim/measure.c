@@ -150,16 +150,19 @@ void dp_measure_stored(dp_host *host, uint64_t slot)
 
 /* ---- the whole ---- */
 
-/* In a large run a node that is no voter keeps few links. */
+/* In a large run a node keeps few links, unless it is a voter; who was one lets go of them bit by bit. */
 static void check_links(dp_sim *sim, uint32_t index, uint32_t links)
 {
-    enum { MOST = DP_MESH_LINKS_HIGH + DP_VOTER_LINKS + 1, SLACK = 8 };
+    enum { MOST = DP_MESH_LINKS_HIGH + DP_VOTER_LINKS + 1, SLACK = 8, LOOKS = 10 };
     const dp_host *host = &sim->hosts[index];
+    dp_measure_host *book = &sim->measured[index];
     dp_node_view view;
 
-    if (sim->plan.nodes <= 2 * DP_FULL_MESH_MAX || links <= MOST + SLACK ||
-        sim->now_us < (20 + sim->plan.nodes / 40) * DP_SECOND ||
-        sim->now_us < host->up_since + 20 * DP_SECOND) {
+    const bool many =
+        links > MOST + SLACK && links >= book->links && sim->plan.nodes > 2 * DP_FULL_MESH_MAX;
+    book->crowded = many ? book->crowded + 1 : 0;
+    book->links = links;
+    if (book->crowded < LOOKS) {
         return;
     }
     dp_node_look(host->node, &view);

@@ -54,6 +54,8 @@ typedef struct dp_measure {
 /* Nodes' own books; zeroed when the run starts. */
 typedef struct dp_measure_host {
     uint64_t out_bytes;
+    uint32_t links;     /* at the last look */
+    uint32_t crowded;   /* looks in a row with too many links and none less */
     uint64_t struck_at; /* killed or frozen; 0: not since it last ran */
     bool frozen;
     uint8_t *told;        /* by observer: 1 suspect, 2 dead, since struck_at */
