@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -86,6 +87,24 @@ static dp_status peek(const dp_dir *dir, const char *name, dp_why *why)
     return DP_OK;
 }
 
+/* What a check found. A page that could not be read is told as a finding too, with SQLite's code: no reason to take the
+ * file for damaged and set it aside. */
+static dp_status finding(dp_sql *sql, const char *text)
+{
+    static const char unread[] = "error code=";
+    if (text == NULL) {
+        return DP_NOMEM;
+    }
+    if (strcmp(text, "ok") == 0) {
+        return DP_OK;
+    }
+    const char *code = strstr(text, unread);
+    const dp_status status = code != NULL
+                                 ? dp_sql_status(sql, (int)strtol(code + strlen(unread), NULL, 10))
+                                 : DP_CORRUPT;
+    return status != DP_OK ? status : DP_CORRUPT;
+}
+
 /* DP_CORRUPT unless the file says it is sound. */
 static dp_status quick_check(dp_sql *sql)
 {
@@ -95,8 +114,7 @@ static dp_status quick_check(dp_sql *sql)
     const int code = sqlite3_step(stmt);
     dp_status status = code == SQLITE_ROW ? DP_OK : dp_sql_status(sql, code);
     if (status == DP_OK) {
-        const unsigned char *text = sqlite3_column_text(stmt, 0);
-        status = text != NULL && memcmp(text, "ok", 3) == 0 ? DP_OK : DP_CORRUPT;
+        status = finding(sql, (const char *)sqlite3_column_text(stmt, 0));
     }
     sqlite3_finalize(stmt);
     return status;

@@ -18,6 +18,7 @@ typedef struct arguments {
     uint32_t jobs;
     dp_platter_sync sync;
     bool json;
+    bool calls; /* calls that fail, and no cuts */
 } arguments;
 
 /* What a worker tells the parent of one world. */
@@ -33,9 +34,11 @@ typedef struct report {
 
 static void usage(FILE *out)
 {
-    fputs("usage: dpcuts [--cuts N] [--seed S] [--world W] [--jobs N] [--json]\n"
+    fputs("usage: dpcuts [--cuts N] [--seed S] [--world W] [--jobs N] [--calls] [--json]\n"
           "              [--disk honest|lies] [--synchronous full|normal|off]\n"
-          "N power cuts in worlds of 64; --world plays one of them again. Status 1: something was "
+          "N power cuts in worlds of 64; --world plays one of them again; --calls: calls of the "
+          "disk and\n"
+          "allocations that fail, in place of cuts. Status 1: something was "
           "lost.\n",
           out);
 }
@@ -77,6 +80,10 @@ static bool read_arguments(arguments *args, int argc, char **argv)
             args->json = true;
             continue;
         }
+        if (strcmp(argv[i], "--calls") == 0) {
+            args->calls = true;
+            continue;
+        }
         if (i + 1 >= argc) {
             return false;
         }
@@ -115,12 +122,12 @@ static void run_world(const arguments *args, uint64_t number, uint64_t cuts, con
         snprintf(out->sentence, sizeof out->sentence, "the world does not open");
         return;
     }
-    while (world.n_cuts < cuts && out->sentence[0] == '\0') {
-        if (!dp_world_cut(&world)) {
+    while (world.n_cuts + world.n_failures < cuts && out->sentence[0] == '\0') {
+        if (!(args->calls ? dp_world_fail(&world) : dp_world_cut(&world))) {
             memcpy(out->sentence, world.sentence, sizeof out->sentence);
         }
     }
-    out->cuts = world.n_cuts;
+    out->cuts = world.n_cuts + world.n_failures;
     out->opening = world.n_opening;
     out->acts = world.n_acts;
     out->dropping = world.n_dropping;
@@ -185,22 +192,30 @@ static void collect(const arguments *args, int in, sums *all)
         if (r.sentence[0] != '\0' && ++all->losses <= LOSSES_PRINTED) {
             fprintf(args->json ? stderr : stdout,
                     "LOST: world %" PRIu64 ", cut %" PRIu64 " in '%s': %s\n"
-                    "  replay: dpcuts --world %" PRIu64 "%s\n",
-                    r.world, r.cuts, r.act, r.sentence, r.world, mistakes[args->sync]);
+                    "  replay: dpcuts --world %" PRIu64 "%s%s\n",
+                    r.world, r.cuts, r.act, r.sentence, r.world, mistakes[args->sync],
+                    args->calls ? " --calls" : "");
         }
     }
 }
 
 static void print_sums(const arguments *args, const sums *all, double took)
 {
-    printf(args->json ? "{\"cuts\":%" PRIu64 ",\"while_opening\":%" PRIu64 ",\"worlds\":%" PRIu64
-                        ",\"acts\":%" PRIu64 ",\"while_dropping\":%" PRIu64 ",\"lost\":%" PRIu64
-                        ",\"seconds\":%.1f}\n"
-                      : "%" PRIu64 " power cuts (%" PRIu64
-                        " of them while the store was opened) in %" PRIu64 " worlds, %" PRIu64
-                        " acts, %" PRIu64 " cuts while objects were dropped; %" PRIu64
-                        " worlds lost something; %.1f s\n",
-           all->cuts, all->opening, all->worlds, all->acts, all->dropping, all->losses, took);
+    if (args->json) {
+        printf("{\"%s\":%" PRIu64 ",\"while_opening\":%" PRIu64 ",\"while_dropping\":%" PRIu64
+               ",\"worlds\":%" PRIu64 ",\"acts\":%" PRIu64 ",\"lost\":%" PRIu64
+               ",\"seconds\":%.1f}\n",
+               args->calls ? "failures" : "cuts", all->cuts, all->opening, all->dropping,
+               all->worlds, all->acts, all->losses, took);
+        return;
+    }
+    printf("%" PRIu64 " %s in %" PRIu64 " worlds, %" PRIu64 " acts", all->cuts,
+           args->calls ? "failing acts and starts" : "power cuts", all->worlds, all->acts);
+    if (!args->calls) {
+        printf(" (%" PRIu64 " while the store was opened, %" PRIu64 " while objects were dropped)",
+               all->opening, all->dropping);
+    }
+    printf("; %" PRIu64 " worlds lost something; %.1f s\n", all->losses, took);
 }
 
 static int run(const arguments *args, const char *folder)

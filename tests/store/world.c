@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/assert.h"
 #include "store/vote.h"
 
@@ -228,4 +229,98 @@ bool dp_world_cut(dp_world *w)
     }
     lose_power(w);
     return open_store(w, &report) && check(w, &report);
+}
+
+/* ---- failing calls ---- */
+
+/* A call of some kind will fail. Short reads are not among them: they look like damage, which has tests of its own. */
+static void arm(dp_world *w)
+{
+    static const dp_platter_fault kinds[] = {DP_PLATTER_READ_EIO, DP_PLATTER_WRITE_EIO,
+                                             DP_PLATTER_FULL, DP_PLATTER_SYNC_EIO,
+                                             DP_PLATTER_OPEN_EIO};
+    const uint64_t kind = dp_rng_below(&w->rng, 6);
+
+    if (kind == 5) {
+        dp_alloc_fail_after(1 + dp_rng_below(&w->rng, 12));
+    } else {
+        dp_platter_arm(w->platter, kinds[kind], 1 + dp_rng_below(&w->rng, 40),
+                       dp_rng_below(&w->rng, 2) == 0);
+    }
+}
+
+static void disarm(dp_world *w)
+{
+    dp_alloc_fail_after(0);
+    dp_platter_arm(w->platter, DP_PLATTER_SOUND, 0, false);
+}
+
+static bool is_told(dp_status status)
+{
+    return status == DP_IO || status == DP_NOSPACE || status == DP_NOMEM;
+}
+
+/* A start that fails leaves all as it was; the next one succeeds. */
+static bool start(dp_world *w, dp_store_report *report)
+{
+    dp_store_close(w->store);
+    w->store = NULL;
+    w->unsaved = 0;
+    if (dp_rng_below(&w->rng, 3) == 0) {
+        arm(w);
+        const dp_status status = dp_store_open(&w->store, w->path, &w->options, report, NULL);
+        disarm(w);
+        if (status != DP_OK && !is_told(status)) {
+            return fails(w, "a failing start", status);
+        }
+        w->n_failures += status != DP_OK ? 1 : 0;
+        dp_store_close(w->store);
+        w->store = NULL;
+    }
+    const dp_status status = dp_store_open(&w->store, w->path, &w->options, report, NULL);
+    return status == DP_OK || fails(w, "the store does not open", status);
+}
+
+/* After lack of space or memory the store that is open goes on. */
+static bool go_on(dp_world *w)
+{
+    for (int i = 0; i < 3; i++) {
+        const dp_status status = dp_world_act(w);
+        if (status != DP_OK && !(status == DP_NOSPACE && w->options.max_bytes != 0)) {
+            return fails(w, "it does not go on after lack of space or memory", status);
+        }
+        w->now = w->next;
+    }
+    return true;
+}
+
+bool dp_world_fail(dp_world *w)
+{
+    dp_store_report report = {0};
+    dp_status status = DP_OK;
+
+    if (w->store == NULL && (!start(w, &report) || !check(w, &report))) {
+        return false;
+    }
+    arm(w);
+    for (int i = 0; i < 60 && status == DP_OK; i++) {
+        status = dp_world_act(w);
+        if (status == DP_OK) {
+            w->now = w->next;
+        }
+    }
+    disarm(w);
+    if (status != DP_OK) {
+        w->n_failures++;
+        if (!is_told(status)) {
+            return fails(w, w->act, status);
+        }
+        if (status != DP_IO && w->atomic) {
+            w->next = w->now;
+            if (dp_store_failed(w->store) == DP_OK && !go_on(w)) {
+                return false;
+            }
+        }
+    }
+    return start(w, &report) && check(w, &report);
 }

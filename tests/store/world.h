@@ -29,6 +29,7 @@ typedef struct dp_world {
     uint64_t n_cuts;
     uint64_t n_opening;                  /* cuts while the store was opened */
     uint64_t n_dropping;                 /* cuts while old objects were dropped */
+    uint64_t n_failures;                 /* acts and starts that dp_world_fail made fail */
     char sentence[DP_BOOK_SENTENCE_MAX]; /* what was wrong */
 } dp_world;
 
@@ -37,6 +38,11 @@ bool dp_world_open(dp_world *world, uint64_t seed, const char *folder, dp_platte
 void dp_world_close(dp_world *world);
 /* Acts until the next cut, and checks what is left. False: something was lost, world->sentence says what. */
 bool dp_world_cut(dp_world *world);
+
+/* Acts until one fails, of a call of the disk or of an allocation that is made to fail; also while the store is opened. Then
+ * all is well again, and what is there is checked: after DP_NOSPACE and DP_NOMEM a call that does all or nothing must
+ * have done nothing. False as above. */
+bool dp_world_fail(dp_world *world);
 
 /* acts.c: one random act on the open store. DP_NOSPACE is an answer where there is a quota. */
 DP_MUST dp_status dp_world_act(dp_world *world);
