@@ -31,6 +31,8 @@ static const dp_setting settings[] = {
     {"threads", DP_SETTING_NUMBER, "N", "0", 0, 256,
      "threads of the trainer; 0 takes what the machine grants", NUMBER(threads)},
     {"nice", DP_SETTING_NUMBER, "N", "10", 0, 19, "niceness of the trainer", NUMBER(nice)},
+    {"answer-time", DP_SETTING_NUMBER, "SECONDS", "300", 1, 86400,
+     "a trainer that owes an answer for so long hangs, and is replaced", NUMBER(answer_time)},
     {"write-per-day", DP_SETTING_BYTES, "SIZE", "50G", 0, UINT64_MAX,
      "bytes of checkpoints written per day at most; 0 saves after every round",
      NUMBER(write_per_day)},

@@ -509,6 +509,7 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
                  view.transport.links);
         return;
     }
+    const bool up = strcmp(view.trainer, "up") == 0;
     switch (view.node.mode) {
     case DP_MODE_JOINING:
         snprintf(text, size,
@@ -520,9 +521,11 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
         break;
     case DP_MODE_SYNC:
         snprintf(text, size,
-                 "training in synchronous rounds: %u nodes alive, %u members, round %llu is the "
-                 "last decided",
-                 view.node.alive, view.node.members, (unsigned long long)view.node.round);
+                 "%s in synchronous rounds: %u nodes alive, %u members, round %llu is the "
+                 "last decided%s%s",
+                 up ? "training" : "following", view.node.alive, view.node.members,
+                 (unsigned long long)view.node.round, up ? "" : "; the trainer is ",
+                 up ? "" : view.trainer);
         break;
     case DP_MODE_GOSSIP:
         snprintf(text, size,

@@ -36,7 +36,7 @@ typedef struct dp_driver_view {
     dp_node_view node;
     dp_transport_stats transport;
     uint16_t port;
-    const char *trainer; /* "up" | "starting" | "down" */
+    const char *trainer; /* "up" | "starting" | "failing": it dies again and again | "down" */
     int trainer_pid;
     uint32_t trainer_restarts;
     uint64_t elements;

@@ -17,8 +17,7 @@ enum {
     DP_DRIVER_QUESTIONS_MAX = 16, /* commands that wait when a person may still ask */
     DP_DRIVER_WAITS_MAX = 64,     /* commands that the trainer has not answered */
     DP_DRIVER_TICK_MS = 500,
-    DP_DRIVER_ANSWER_MS = 300 * 1000, /* a trainer that is silent for so long hangs */
-    DP_DRIVER_BLOB_WINDOW = 64,       /* slots whose blobs may still be needed: the node's ring */
+    DP_DRIVER_BLOB_WINDOW = 64, /* slots whose blobs may still be needed: the node's ring */
     DP_DRIVER_BLOBS_MAX = (DP_DRIVER_BLOB_WINDOW + 1) * DP_LISTED_MAX,
     DP_DRIVER_REDIAL_MS = 2000
 };

@@ -63,7 +63,7 @@ void dp_driver_watch_trainer(dp_driver *driver)
     const uint64_t now = uv_now(driver->daemon->loop);
     /* A question of a person, like a full evaluation, may take its time; what waits behind it is not to blame. */
     if (driver->n_waits > 0 && driver->waits[0].answer == NULL &&
-        now - driver->waits[0].since_ms > DP_DRIVER_ANSWER_MS) {
+        now - driver->waits[0].since_ms > driver->daemon->config->answer_time * 1000) {
         dp_trainer_kill(driver->trainer);
     }
 }
@@ -93,7 +93,11 @@ static void on_down(void *context, const char *cause)
     driver->tokens_per_s = 0;
     drop_waits(driver, "the trainer died");
     dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.down", 0, NULL,
-                 "the trainer %s; it is started again", cause);
+                 dp_trainer_fails(driver->trainer)
+                     ? "the trainer %s, again; it is started once a minute from now on, and this "
+                       "node holds and serves meanwhile"
+                     : "the trainer %s; it is started again",
+                 cause);
     dp_driver_feed(driver, &(dp_event){.type = DP_EV_TRAINER_DOWN});
 }
 

@@ -271,12 +271,18 @@ static void on_restart(uv_timer_t *timer)
     }
 }
 
+bool dp_trainer_fails(const dp_trainer *trainer)
+{
+    const uint32_t slot = trainer->n_starts % DP_TRAINER_RESTARTS_MAX;
+    return trainer->n_starts >= DP_TRAINER_RESTARTS_MAX &&
+           uv_now(trainer->config.loop) - trainer->starts[slot] <= DP_TRAINER_WINDOW_MS;
+}
+
 static void start_again(dp_trainer *trainer)
 {
     const uint64_t now = uv_now(trainer->config.loop);
     const uint32_t slot = trainer->n_starts % DP_TRAINER_RESTARTS_MAX;
-    const bool quick = trainer->n_starts < DP_TRAINER_RESTARTS_MAX ||
-                       now - trainer->starts[slot] > DP_TRAINER_WINDOW_MS;
+    const bool quick = !dp_trainer_fails(trainer);
     trainer->starts[slot] = now;
     trainer->n_starts++;
     uv_timer_start(trainer->restart, on_restart,

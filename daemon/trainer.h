@@ -48,5 +48,7 @@ DP_MUST dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg
 void dp_trainer_kill(dp_trainer *trainer);
 int dp_trainer_pid(const dp_trainer *trainer); /* 0: not running */
 uint32_t dp_trainer_restarts(const dp_trainer *trainer);
+/* The quick restarts are used up: it is started once a minute until DP_TRAINER_WINDOW_MS have passed since the first. */
+bool dp_trainer_fails(const dp_trainer *trainer);
 
 #endif

@@ -59,6 +59,7 @@ class Node:
         self.log = os.path.join(folder, name + ".log")
         self.port = free_port(host)
         self.arguments = list(arguments)
+        self.environment = None # more variables
         self.process = None
         self.started = 0.0 # unix time of the last exec
 
@@ -69,7 +70,8 @@ class Node:
         with open(self.log, "ab") as log:
             self.started = time.time()
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            start_new_session=True, preexec_fn=_die_with_parent)
+                                            env={**os.environ, **(self.environment or {})}, start_new_session=True,
+                                            preexec_fn=_die_with_parent)
         if wait:
             wait_for(self.answers, ANSWER_S, f"{self.name} answers; see {self.log}")
         return self

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Faults of a whole node between others that go on: trainers that vanish, hang and err, notices of machines that go away,
+a new address, a watchdog that barks."""
+
+import os
+import signal
+import socket
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import systemtest  # noqa: E402
+from daemons import free_port  # noqa: E402
+from small_run import state_roots_agree  # noqa: E402
+from systemtest import BINARIES, SystemTest, wait_for  # noqa: E402
+
+PATIENCE_S = 40
+LIB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib")
+
+
+def texts(node, last=200):
+    return [e["text"] for e in node.lines("logs", "-n", str(last)) if "text" in e]
+
+
+class Faults(SystemTest):
+    def pair(self, *arguments, environment=None):
+        """A founder and a second node with these arguments, both counted."""
+        self.first, token = self.found()
+        second = self.folder.node("node2", *arguments)
+        second.environment = environment
+        second.start().ask("join", "-", stdin=token)
+        self.id = second.ask("status")["id"]
+        self.counted(second)
+        return second
+
+    def counted(self, node):
+        begin = node.run().get("counted", 0)
+        wait_for(lambda: node.run().get("counted", 0) > begin + 1, PATIENCE_S, f"{node.name} is counted in rounds")
+
+    def rounds_go_on(self, node, count=2):
+        begin = node.run()["round"]
+        wait_for(lambda: node.run()["round"] >= begin + count, PATIENCE_S, f"{count} more rounds")
+
+    def state_of_second(self):
+        return {p["id"]: p["state"] for p in self.first.ask("peers")["peers"]}.get(self.id)
+
+    def bad_worker(self):
+        """Path of a trainer that goes bad, and of the file that says so."""
+        order = self.file("order", "")
+        script = self.file("worker", f"#!/bin/sh\nexec {sys.executable} {LIB}/bad_worker.py {BINARIES}/dpnode-worker {order} \"$@\"\n")
+        os.chmod(script, 0o755)
+        return script, order
+
+    def tell(self, order, word):
+        with open(order + ".new", "w", encoding="utf-8") as file:
+            file.write(word)
+        os.rename(order + ".new", order)
+
+    def test_38_39_a_trainer_that_dies_at_every_start_costs_rounds_and_not_membership(self):
+        script, order = self.bad_worker()
+        node = self.pair("--worker", script)
+        self.tell(order, "vanish")
+        wait_for(lambda: node.run()["trainer"] == "failing", PATIENCE_S, "the quick restarts are used up")
+        self.rounds_go_on(self.first)
+        self.assertEqual(self.state_of_second(), "alive")
+        self.assertIn("the trainer is failing", node.ask("why")["answer"])
+        wait_for(lambda: [t for t in texts(node) if "once a minute" in t], PATIENCE_S, "it is told")
+        self.assertGreaterEqual(node.run()["round"], self.first.run()["round"] - 2) # it follows the chain
+        self.tell(order, "")
+        node.kill()
+        node.start() # the budget is that of one life
+        self.counted(node)
+
+    def test_40_a_trainer_that_hangs_is_replaced(self):
+        script, order = self.bad_worker()
+        node = self.pair("--worker", script, "--answer-time", "2")
+        pid = node.run()["trainer_pid"]
+        self.tell(order, "hang")
+        wait_for(lambda: node.run()["trainer_restarts"] >= 1, PATIENCE_S, "it is noticed")
+        self.tell(order, "")
+        self.counted(node)
+        self.assertNotEqual(node.run()["trainer_pid"], pid)
+        self.assertFalse(os.path.exists(f"/proc/{pid}"))
+
+    def errs(self, node, order, noticed, what):
+        """Wrong states are told one by one until that was noticed: a certificate may come too late to be compared."""
+        def done():
+            if noticed():
+                return True
+            if not os.path.getsize(order) and node.run()["trainer"] == "up":
+                self.tell(order, "wrong 1")
+            return False
+        wait_for(done, PATIENCE_S, what)
+        self.tell(order, "")
+
+    def test_42_a_trainer_that_errs_is_brought_back_and_at_the_third_time_rests(self):
+        script, order = self.bad_worker()
+        node = self.pair("--worker", script)
+        third = self.folder.node("node3").start() # so that two of three certify
+        third.ask("join", "-", stdin=self.first.ask("invite")["token"])
+        self.counted(third)
+        wait_for(lambda: self.first.run()["voters"] == 3, PATIENCE_S, "three voters")
+        self.errs(node, order, lambda: node.run()["diverged"] > 0, "a wrong state is found out")
+        self.counted(node)
+        self.errs(node, order, lambda: [t for t in texts(node) if "its trainer rests" in t], "it errs again and again")
+        self.assertGreaterEqual(node.run()["diverged"], 3)
+        self.rounds_go_on(self.first)
+        self.assertEqual(self.state_of_second(), "alive")
+
+    def test_43_who_is_asked_to_end_in_mid_round_says_goodbye_and_comes_back(self):
+        node = self.pair()
+        wait_for(lambda: any("published an update" in t for t in texts(node, 3)), PATIENCE_S, "an update is out")
+        node.process.send_signal(signal.SIGTERM)
+        self.assertEqual(node.process.wait(10), 0)
+        wait_for(lambda: self.state_of_second() == "dead", 2, "the others know at once, and do not suspect it first")
+        self.rounds_go_on(self.first)
+        self.assertFalse([t for t in texts(self.first) if "node2" in t and "suspect" in t])
+        node.start()
+        self.counted(node)
+        state_roots_agree([self.first, node], PATIENCE_S)
+
+    def test_44_a_notice_of_a_machine_that_goes_away_is_heeded_after_the_round(self):
+        notice = os.path.join(self.folder.path, "notice")
+        node = self.pair("--drain-on-file", notice, "--drain-time", "20")
+        counted = self.folder.follow(self.first)
+        self.file("notice", "")
+        self.assertEqual(node.process.wait(25), 0)
+        self.assertIn("drained: its work is counted", node.tail(20))
+        self.assertTrue([r for r in counted.all() if any(p["id"] == self.id for p in r["peers"])])
+        self.rounds_go_on(self.first)
+
+    def test_45_a_loop_that_is_stuck_shows_no_sign_of_life(self):
+        path = os.path.join(self.folder.path, "notify")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+            supervisor.bind(path)
+            supervisor.settimeout(10)
+            node = self.pair(environment={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "600000"})
+            heard = [supervisor.recv(64) for _ in range(4)]
+            self.assertEqual((heard[0], set(heard[1:])), (b"READY=1", {b"WATCHDOG=1"}))
+            node.process.send_signal(signal.SIGSTOP)
+            supervisor.settimeout(0.1)
+            try:
+                while True:
+                    supervisor.recv(64) # what was said before
+            except TimeoutError:
+                pass
+            supervisor.settimeout(1.2) # two barks
+            with self.assertRaises(TimeoutError):
+                supervisor.recv(64)
+            node.kill() # as systemd does
+            supervisor.settimeout(10)
+            node.start()
+            self.assertEqual(supervisor.recv(64), b"READY=1")
+            self.counted(node)
+            node.process.terminate()
+            self.assertEqual(node.process.wait(10), 0)
+            said = b""
+            while said != b"STOPPING=1":
+                said = supervisor.recv(64)
+
+    def test_54_a_node_with_a_new_address_is_found_again(self):
+        node = self.pair()
+        node.kill()
+        old, node.port = node.port, free_port()
+        node.start()
+        self.counted(node)
+        known = {p["id"]: p["addresses"] for p in self.first.ask("peers")["peers"]}[self.id]
+        self.assertTrue([a for a in known if a.endswith(f":{node.port}")], (known, old))
+        self.first.kill() # who comes back dials the new one
+        self.first.start()
+        self.counted(node)
+
+    def test_a_token_with_a_name_is_followed(self):
+        port = free_port()
+        first = self.folder.node("node1", "--advertise", f"localhost:{port}")
+        first.port = port
+        first.start()
+        text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
+        token = first.ask("run", "create", self.file("tiny.yaml", systemtest.TINY), "--text", text)["invite"]
+        node = self.joined("node2", token)
+        self.counted(node)
+
+
+if __name__ == "__main__":
+    systemtest.main()
