@@ -21,14 +21,21 @@ void dp_catchup_hint(dp_node *node, const dp_peer *peer, uint64_t slot)
     }
 }
 
-/* A linked member known to have more records: by what it says of itself, else the one of the hint. */
-static bool find_source(dp_node *node, dp_peer *source)
+static bool doubted(const dp_node *node, const dp_peer *peer)
+{
+    return dp_doubted(&node->catchup.doubt, peer, node->now);
+}
+
+/* A linked member known to have more records: by what it says of itself, else the one of the hint. Who is doubted is asked when
+ * nobody else is there. */
+static bool find_source_of(dp_node *node, bool doubtful, dp_peer *source)
 {
     const dp_rowset *linked = dp_members_linked(node->members);
     const uint32_t hint = dp_node_member_index(node, &node->catchup.hint_peer);
 
     if (node->catchup.hint_slot > node->ledger.slot && hint != DP_MEMBER_NONE && hint != 0 &&
         dp_members_at(node->members, hint)->linked &&
+        doubted(node, &node->catchup.hint_peer) == doubtful &&
         !dp_peer_equal(&node->catchup.hint_peer, &node->catchup.asked)) {
         *source = node->catchup.hint_peer;
         return true;
@@ -39,12 +46,14 @@ static bool find_source(dp_node *node, dp_peer *source)
         const dp_member *member =
             dp_members_at(node->members, linked->at[(start + i) % linked->count]);
         if (member->has_summary && member->summary.slot > node->ledger.slot &&
+            doubted(node, &member->peer) == doubtful &&
             !dp_fork_elsewhere(node, member->summary.fork)) {
             *source = member->peer;
             return true;
         }
     }
     if (node->catchup.hint_slot > node->ledger.slot && hint != DP_MEMBER_NONE && hint != 0 &&
+        doubted(node, &node->catchup.hint_peer) == doubtful &&
         dp_members_at(node->members, hint)->linked) {
         *source = node->catchup.hint_peer;
         return true;
@@ -52,12 +61,17 @@ static bool find_source(dp_node *node, dp_peer *source)
     return false;
 }
 
+static bool find_source(dp_node *node, dp_peer *source)
+{
+    return find_source_of(node, false, source) || find_source_of(node, true, source);
+}
+
 bool dp_catchup_behind(const dp_node *node)
 {
     const uint32_t hint = dp_node_member_index(node, &node->catchup.hint_peer);
 
     if (node->catchup.hint_slot > node->ledger.slot && hint != DP_MEMBER_NONE &&
-        dp_members_at(node->members, hint)->linked) {
+        dp_members_at(node->members, hint)->linked && !doubted(node, &node->catchup.hint_peer)) {
         return true;
     }
     const dp_rowset *linked = dp_members_linked(node->members);
@@ -65,7 +79,7 @@ bool dp_catchup_behind(const dp_node *node)
     for (uint32_t i = 0; any && i < linked->count; i++) {
         const dp_member *member = dp_members_at(node->members, linked->at[i]);
         if (member->has_summary && member->summary.slot > node->ledger.slot + 1 &&
-            !dp_fork_elsewhere(node, member->summary.fork)) {
+            !dp_fork_elsewhere(node, member->summary.fork) && !doubted(node, &member->peer)) {
             return true;
         }
     }
@@ -84,6 +98,9 @@ static void ask(dp_node *node)
          dp_time_between(catchup->asked_at, node->now) < RECORDS_WAIT_US)) {
         return;
     }
+    if (catchup->asked_at.us != 0 && !dp_peer_equal(&catchup->asked, &(dp_peer){{0}})) {
+        dp_doubt_failed(&catchup->doubt, &catchup->asked, node->now);
+    }
     if (catchup->asked_at.us != 0 && dp_peer_equal(&catchup->asked, &catchup->hint_peer)) {
         catchup->hint_slot = 0; /* It spoke of records that it does not give. */
     }
@@ -97,11 +114,20 @@ static void ask(dp_node *node)
     dp_node_send(node, &source, dp_view_of(writer.data, writer.size));
 }
 
-static void done_with_message(dp_catchup *catchup)
+/* A message with nothing in it that follows, of another chain perhaps: who was asked and sent it is not asked again at once, or
+ * the two would talk of it without end. */
+static void end_message(dp_node *node, bool good)
 {
+    dp_catchup *catchup = &node->catchup;
+
     catchup->size = 0;
-    catchup->asked_at = (dp_time){0};
-    catchup->asked = (dp_peer){{0}};
+    if (good) {
+        dp_doubt_gave(&catchup->doubt, &catchup->sender);
+        catchup->asked_at = (dp_time){0};
+        catchup->asked = (dp_peer){{0}};
+    } else if (dp_peer_equal(&catchup->sender, &catchup->asked)) {
+        catchup->asked_at = node->now;
+    }
 }
 
 /* The next record of the message at hand, if the one before has been written. */
@@ -111,7 +137,7 @@ void dp_catchup_next(dp_node *node)
 
     while (catchup->size > 0 && node->chain->op == 0 && !node->chain->failed) {
         if (catchup->next >= catchup->parsed.n) {
-            done_with_message(catchup);
+            end_message(node, catchup->gained);
             break;
         }
         const dp_wire_record *item = &catchup->parsed.items[catchup->next];
@@ -125,18 +151,18 @@ void dp_catchup_next(dp_node *node)
         if (status != DP_OK && status != DP_AGAIN) {
             node->rejected++;
             if (slot == node->ledger.slot + 1) {
-                dp_rival_fetch(node, &catchup->asked, node->ledger.slot);
+                dp_rival_fetch(node, &catchup->sender, node->ledger.slot);
             }
-            done_with_message(catchup);
-            catchup->asked_at = node->now; /* Of another chain, perhaps: not again at once. */
+            end_message(node, false);
         }
+        catchup->gained = catchup->gained || status == DP_OK;
     }
     if (catchup->size == 0) {
         ask(node);
     }
 }
 
-dp_status dp_catchup_records(dp_node *node, dp_view message)
+dp_status dp_catchup_records(dp_node *node, dp_view message, const dp_peer *from)
 {
     dp_catchup *catchup = &node->catchup;
 
@@ -154,6 +180,8 @@ dp_status dp_catchup_records(dp_node *node, dp_view message)
     }
     catchup->size = message.size;
     catchup->next = 0;
+    catchup->sender = *from;
+    catchup->gained = false;
     dp_catchup_next(node);
     return DP_OK;
 }

@@ -9,6 +9,7 @@
 #include "base/trainer_msg.h"
 #include "gossip/commit.h"
 #include "gossip/deadline.h"
+#include "gossip/doubt.h"
 #include "gossip/fork.h"
 #include "gossip/links.h"
 #include "gossip/members.h"
@@ -232,6 +233,9 @@ typedef struct dp_catchup {
     dp_peer hint_peer;
     dp_time asked_at; /* zero: nothing asked */
     dp_peer asked;
+    dp_peer sender; /* of the message at hand */
+    bool gained;    /* it had a record that follows */
+    dp_doubt doubt;
     bool wants_state; /* a state object is being fetched */
     dp_hash state_root;
     uint64_t state_round;
@@ -475,7 +479,7 @@ void dp_train_announce(dp_node *node);
 uint32_t dp_train_lambda(uint64_t gap);
 
 /* catchup.c */
-dp_status dp_catchup_records(dp_node *node, dp_view message);
+dp_status dp_catchup_records(dp_node *node, dp_view message, const dp_peer *from);
 void dp_catchup_hint(dp_node *node, const dp_peer *peer, uint64_t slot);
 void dp_catchup_next(dp_node *node);
 void dp_catchup_tick(dp_node *node);

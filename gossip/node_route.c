@@ -171,7 +171,7 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     case DP_MSG_RECORDS_GET:
         return on_records_get(node, bytes, &peer);
     case DP_MSG_RECORDS:
-        return dp_catchup_records(node, bytes);
+        return dp_catchup_records(node, bytes, &peer);
     case DP_MSG_INFO_GET:
     case DP_MSG_CHUNK_GET:
         return on_object_message(node, type, bytes, from);

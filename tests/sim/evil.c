@@ -67,7 +67,9 @@ void dp_evil_plan(dp_plan *plan, const dp_sim_options *options)
         plan->crash_after_send = dp_rng_below(&rng, 2) == 0 ? 300 : 0;
         plan->round_ms = 500;
     } else if (kind == DP_EVIL_MEMBER) {
-        plan->on &= 1U << DP_FAULT_COPY | 1U << DP_FAULT_REORDER; /* what is taken for dead lives */
+        /* What is taken for dead lives; who comes late has only the word of others. */
+        plan->on &= 1U << DP_FAULT_COPY | 1U << DP_FAULT_REORDER;
+        plan->on |= 1U << DP_FAULT_LATE;
         plan->faults_end_us = 60000000;
     } else {
         plan->on &= small | 1U << DP_FAULT_PARTITION | 1U << DP_FAULT_CRASH | 1U << DP_FAULT_SLOW;
@@ -231,6 +233,9 @@ static size_t rewrite(dp_host *host, uint32_t to, uint8_t *message, size_t size,
 
     if (host->sim->evil->kind == DP_EVIL_VOTER) {
         return dp_evil_rewrite_vote(host, to, message, size, room);
+    }
+    if (host->sim->evil->kind == DP_EVIL_MEMBER) {
+        dp_evil_brag(host, message, size);
     }
     if (host->sim->evil->kind == DP_EVIL_TRAINER && type == DP_MSG_READY) {
         return dp_evil_rewrite_ready(host, to, message, size, room);

@@ -238,6 +238,20 @@ static void offer(dp_host *host)
     dp_evil_say(host, anybody(sim), dp_view_of(room, w.size));
 }
 
+void dp_evil_brag(dp_host *host, uint8_t *message, size_t size)
+{
+    enum { PING_SUMMARY_AT = 6, ACK_SUMMARY_AT = 39 };
+    const uint8_t type = dp_msg_type_of(dp_view_of(message, size));
+    const size_t at = type == DP_MSG_PING ? PING_SUMMARY_AT : ACK_SUMMARY_AT;
+    uint8_t slot[8];
+    dp_writer w = dp_writer_of(slot, sizeof slot);
+
+    if ((type == DP_MSG_PING || type == DP_MSG_ACK) && size >= at + sizeof slot) {
+        dp_write_u64(&w, dp_oracle_slots(host->sim) + 1000000);
+        memcpy(message + at, slot, sizeof slot);
+    }
+}
+
 /* ---- floods ---- */
 
 static void flood(dp_host *host)

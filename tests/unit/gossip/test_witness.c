@@ -168,23 +168,59 @@ static void a_second_certificate_of_a_decided_slot_convicts_who_signed_both(void
     kit_close(world);
 }
 
-static void a_record_that_does_not_follow_is_not_asked_for_again_at_once(void **state)
+/* Node 2 says that its chain is longer, and gives what is no record when it is asked. */
+static void who_speaks_of_records_and_gives_none_is_doubted_after_a_while(void **state)
 {
     static uint8_t room[DP_MESSAGE_MAX];
     kit_world *world = three();
-    const dp_node *node = world->nodes[0].node;
-    const kit_record *last = &world->nodes[0].records[node->ledger.slot - 1];
-    dp_writer writer = dp_writer_of(room, sizeof room);
+    const dp_peer liar = kit_peer(2);
+    dp_node *node = world->nodes[0].node;
+    uint32_t asked = 0;
 
     (void)state;
-    dp_wire_begin_records(&writer, node->ledger.slot + 1);
-    assert_true(dp_wire_add_record(&writer, dp_view_of("no record", 9),
-                                   dp_view_of(last->cert, last->cert_size)));
-    kit_send(world, 2, 0, dp_view_of(room, writer.size));
-    kit_drain(world);
-    assert_int_equal(node->catchup.size, 0);
-    assert_int_equal(node->catchup.asked_at.us, node->now.us);
+    for (uint32_t i = 0; i < 12 && !dp_doubted(&node->catchup.doubt, &liar, node->now); i++) {
+        dp_writer writer = dp_writer_of(room, sizeof room);
+        node->catchup.hint_slot = node->ledger.slot + 1000;
+        node->catchup.hint_peer = liar;
+        assert_true(dp_catchup_behind(node));
+        node->catchup.asked = liar; /* As if it had been asked just now. */
+        node->catchup.asked_at = node->now;
+        dp_wire_begin_records(&writer, node->ledger.slot + 1);
+        assert_true(dp_wire_add_record(&writer, dp_view_of("no record", 9), dp_view_of("", 0)));
+        kit_send(world, 2, 0, dp_view_of(room, writer.size));
+        kit_drain(world);
+        assert_int_equal(node->catchup.asked_at.us, node->now.us); /* Not again at once. */
+        asked++;
+        kit_run_ms(world, 1200);
+    }
+    assert_true(asked >= 2 && asked <= DP_DOUBT_FAILURES + 1);
+    node->catchup.hint_slot = node->ledger.slot + 1000;
+    node->catchup.hint_peer = liar;
+    assert_false(dp_catchup_behind(node));
     kit_close(world);
+}
+
+static void doubt_ends_by_itself_and_by_a_good_answer(void **state)
+{
+    dp_doubt doubt = {0};
+    const dp_time now = {.us = 1000000};
+
+    (void)state;
+    for (uint32_t i = 0; i < DP_DOUBT_FAILURES; i++) {
+        const dp_peer peer = kit_peer(1);
+        assert_false(dp_doubted(&doubt, &peer, now));
+        dp_doubt_failed(&doubt, &peer, now);
+    }
+    const dp_peer peer = kit_peer(1);
+    assert_true(dp_doubted(&doubt, &peer, now));
+    assert_false(dp_doubted(&doubt, &peer, dp_time_after(now, DP_DOUBT_US)));
+    dp_doubt_gave(&doubt, &peer);
+    assert_false(dp_doubted(&doubt, &peer, now));
+    for (uint32_t i = 0; i < DP_DOUBTS_MAX + 3; i++) { /* The table is bounded. */
+        const dp_peer other = kit_peer(100 + i);
+        dp_doubt_failed(&doubt, &other, dp_time_after(now, i));
+    }
+    assert_false(dp_doubted(&doubt, &peer, now));
 }
 
 /* A contribution that no record may list must not be taken up: who lists it has no record decided. */
@@ -254,7 +290,8 @@ int main(void)
         cmocka_unit_test(a_voter_follows_one_chain),
         cmocka_unit_test(the_lowest_accept_is_remembered),
         cmocka_unit_test(a_second_certificate_of_a_decided_slot_convicts_who_signed_both),
-        cmocka_unit_test(a_record_that_does_not_follow_is_not_asked_for_again_at_once),
+        cmocka_unit_test(who_speaks_of_records_and_gives_none_is_doubted_after_a_while),
+        cmocka_unit_test(doubt_ends_by_itself_and_by_a_good_answer),
         cmocka_unit_test(a_claim_that_no_record_may_list_is_refused),
         cmocka_unit_test(wishes_and_offers_about_nobody_take_no_place),
     };
