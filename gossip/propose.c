@@ -124,7 +124,7 @@ static uint32_t drop_copies(const dp_claim *claims, uint32_t *held, uint32_t n)
 static uint32_t choose_claims(const dp_node *node, uint32_t *chosen)
 {
     const dp_claim *claims = node->round->claims;
-    uint32_t held[DP_CLAIMS_MAX];
+    uint32_t held[DP_CLAIMS_MAX] = {0};
     const uint32_t n = drop_copies(claims, held, dp_round_held(node, held));
     uint32_t count = 0;
     uint32_t newcomers = 0;
