@@ -296,7 +296,7 @@ void dp_oracle_store(dp_host *host, const dp_action *action)
     if (action->u.store.kind == DP_STORE_EXCHANGE) {
         dp_oracle_exchange(host, action);
     } else if (action->u.store.kind == DP_STORE_VOTE) {
-        dp_oracle_voting(host, action->u.store.op);
+        dp_oracle_voting(host, action->u.store.op, action->u.store.bytes);
     }
     if (action->u.store.kind != DP_STORE_DECIDED || dp_evil_is(sim, host->index)) {
         return; /* The chain is what the honest hold. */
@@ -335,7 +335,7 @@ void dp_oracle_stored(dp_host *host, const dp_disk_write *write)
     const uint64_t head = host->disk.n_records;
 
     if (write->row_kind == DP_STORE_VOTE) {
-        dp_oracle_voting(host, 0);
+        dp_oracle_voting(host, 0, (dp_view){0});
     }
     if (write->row_kind == DP_STORE_DECIDED && head < write->row.slot) {
         dp_sim_fail(host->sim, "S6", host->index, "slot %llu is durable and the head is %llu",
@@ -351,7 +351,7 @@ void dp_oracle_store_failed(dp_host *host, const dp_disk_write *write)
     if (write->kind == DP_WRITE_ROW && write->row_kind == DP_STORE_DECIDED) {
         host->sim->oracle->members[host->index].stored_slot = write->row.slot - 1;
     } else if (write->kind == DP_WRITE_ROW && write->row_kind == DP_STORE_VOTE) {
-        dp_oracle_voting(host, 0);
+        dp_oracle_voting(host, 0, (dp_view){0});
     }
 }
 

@@ -113,6 +113,12 @@ typedef struct dp_member_book {
 
 enum { DP_ORACLE_CHECKED = 128 };
 
+typedef struct dp_row_book {
+    uint64_t slot;
+    uint32_t promised; /* + 1, 0 for none */
+    uint32_t accepted; /* + 1 */
+} dp_row_book;
+
 /* The newest PROPOSE that reached a voter, and what could keep it from accepting. */
 typedef struct dp_due_book {
     uint64_t slot; /* 0: none */
@@ -120,6 +126,7 @@ typedef struct dp_due_book {
     dp_hash hash;
     uint64_t decided;  /* newest slot whose record it wanted to store in this life */
     uint64_t since_us; /* nothing has kept the voter from accepting since then */
+    dp_row_book asked; /* the last row that it wanted to write in this life */
     uint32_t op;       /* a write of its vote row is under way, 0: none */
     uint32_t n_checked;
     dp_hash
@@ -193,8 +200,8 @@ void dp_oracle_state(dp_sim *sim, const dp_record *record);
 void dp_oracle_accusations(dp_host *host, dp_view message);
 /* This host holds another for dead. */
 void dp_oracle_death(dp_host *host, const dp_note *note);
-/* A vote row is being written, or is written (op 0). */
-void dp_oracle_voting(dp_host *host, uint32_t op);
+/* A vote row is being written, or its write has ended (op 0, no bytes). */
+void dp_oracle_voting(dp_host *host, uint32_t op, dp_view bytes);
 
 /* A row of the exchange journal is being stored. */
 void dp_oracle_exchange(dp_host *host, const dp_action *action);

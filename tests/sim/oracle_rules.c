@@ -170,15 +170,36 @@ void dp_oracle_death(dp_host *host, const dp_note *note)
 
 /* ---- voters that keep silent ---- */
 
-void dp_oracle_voting(dp_host *host, uint32_t op)
+/* What a vote row says, as far as it is asked for here. All zero if there is none. */
+static dp_row_book read_row(dp_view bytes)
 {
-    if (host->sim->forks != NULL) {
-        return;
-    }
+    dp_reader r = dp_reader_of(bytes);
+    dp_row_book row;
+
+    dp_read_view(&r, ROW_SLOT_AT);
+    row.slot = dp_read_u64(&r);
+    dp_read_view(&r, ROW_PROMISED_AT - ROW_SLOT_AT - 8);
+    row.promised = dp_read_u32(&r);
+    row.accepted = dp_read_u32(&r);
+    return r.failed ? (dp_row_book){0} : row;
+}
+
+/* Its voter has done what the PROPOSE wants, or promised more. */
+static bool has_voted(const dp_row_book *row, const dp_due_book *due)
+{
+    return row->slot == due->slot &&
+           (row->promised > due->ballot + 1 || row->accepted >= due->ballot + 1);
+}
+
+void dp_oracle_voting(dp_host *host, uint32_t op, dp_view bytes)
+{
     dp_due_book *due = &host->sim->oracle->due[host->index];
 
     due->op = op;
     due->since_us = host->sim->now_us;
+    if (op != 0) {
+        due->asked = read_row(bytes); /* Even if its write fails: a promise in memory binds too. */
+    }
 }
 
 void dp_oracle_checked(dp_host *host, const dp_hash *root)
@@ -217,20 +238,6 @@ void dp_oracle_delivered(dp_host *host, dp_view message)
     due->ballot = msg.vote.ballot;
     due->hash = msg.vote.hash;
     due->since_us = sim->now_us;
-}
-
-/* The durable row says that the voter has done what the PROPOSE wants, or promised more. */
-static bool has_voted(const dp_host *host, const dp_due_book *due)
-{
-    dp_reader r = dp_reader_of(dp_view_of(host->disk.vote.data, host->disk.vote.size));
-
-    dp_read_view(&r, ROW_SLOT_AT);
-    const uint64_t slot = dp_read_u64(&r);
-    dp_read_view(&r, ROW_PROMISED_AT - ROW_SLOT_AT - 8);
-    const uint32_t promised = dp_read_u32(&r);
-    const uint32_t accepted = dp_read_u32(&r);
-    return !r.failed && slot == due->slot &&
-           (promised > due->ballot + 1 || accepted >= due->ballot + 1);
 }
 
 static bool is_checked(const dp_due_book *due, const dp_hash *root)
@@ -313,8 +320,9 @@ void dp_oracle_look(dp_sim *sim)
         if (due->slot == 0) {
             continue;
         }
+        const dp_row_book row = read_row(dp_view_of(host->disk.vote.data, host->disk.vote.size));
         if (!dp_host_up(host) || host->disk.n_records >= due->slot || due->decided >= due->slot ||
-            has_voted(host, due)) {
+            has_voted(&due->asked, due) || has_voted(&row, due)) {
             due->slot = 0;
         } else if (!may_accept(host, due)) {
             due->since_us = sim->now_us;

@@ -73,6 +73,8 @@ void dp_scene_plan(dp_plan *plan, dp_profile profile, dp_rng *rng)
         plan_joins(plan, rng);
     } else if (profile == DP_PROFILE_REVOKE) {
         plan->revocations = plan->nodes / 3;
+        plan->on &= ~(1U << DP_FAULT_NAT | 1U << DP_FAULT_WRITE | 1U << DP_FAULT_DAMAGE |
+                      1U << DP_FAULT_JUMP | 1U << DP_FAULT_REBIND | 1U << DP_FAULT_FLAP);
     }
 }
 
