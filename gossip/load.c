@@ -348,10 +348,11 @@ void dp_train_bring_back(dp_node *node)
     }
     const bool inside =
         has_frozen && !dp_mix_locked(node->mix) &&
-        (stale || (pending->has && dp_hash_equal(&pending->f_root, &frozen.f_root)));
+        (lambda == 0 || (pending->has && dp_hash_equal(&pending->f_root, &frozen.f_root)));
     if (inside) {
-        if (stale || pending->durable) {
-            dp_mix_folded(node->mix, node->now, &node->out); /* It is inside a already. */
+        if (lambda == 0 || pending->durable) {
+            dp_mix_folded(node->mix, node->now,
+                          &node->out); /* Worth nothing, or inside a already. */
         }
         dp_mix_trainer_up(node->mix);
     } else {

@@ -213,6 +213,34 @@ static void check_late(dp_sim *sim, const dp_record *record)
     }
 }
 
+/* Where nothing can make a node look dead, whoever was counted lately and is not now is late: else the others would carry the
+ * model too far (review, B3). */
+static void check_nobody_forgotten(dp_sim *sim, const dp_record *record)
+{
+    enum {
+        HARMLESS = 1 << DP_FAULT_DELAY | 1 << DP_FAULT_COPY | 1 << DP_FAULT_REORDER |
+                   1 << DP_FAULT_SLOW | 1 << DP_FAULT_DISK | 1 << DP_FAULT_CLOCK |
+                   1 << DP_FAULT_TRAINER
+    };
+    const dp_member_book *members = sim->oracle->members;
+    const bool harmless = (sim->plan.on & ~(uint32_t)HARMLESS) == 0 && !sim->plan.core;
+
+    for (uint32_t i = 0; i < sim->plan.nodes && harmless; i++) {
+        bool named = sim->plan.nodes > DP_LISTED_MAX || members[i].included == 0 ||
+                     members[i].included + 4 < record->round;
+        for (uint32_t k = 0; k < record->n_listed; k++) {
+            named = named || dp_peer_equal(&sim->hosts[i].peer, &record->listed[k].peer);
+        }
+        for (uint32_t k = 0; k < record->n_late; k++) {
+            named = named || dp_peer_equal(&sim->hosts[i].peer, &record->late[k]);
+        }
+        if (!named) {
+            dp_sim_fail(sim, "B3", i, "round %llu forgets a member that is late",
+                        wide(record->round));
+        }
+    }
+}
+
 static uint64_t rounds_in(const dp_member_book *m, uint64_t round)
 {
     const uint64_t since = m->included != 0 ? m->included : m->admitted_round;
@@ -240,6 +268,7 @@ void dp_oracle_weights(dp_sim *sim, const dp_record *record)
             item->steps == 0 ? 0 : (unsigned __int128)item->tokens * item->tokens / item->steps;
     }
     check_late(sim, record);
+    check_nobody_forgotten(sim, record);
     const unsigned __int128 middle = lower_median(energies, n);
     unsigned __int128 most = 4 * lower_median(weights, n);
     for (uint32_t i = 0; i < n; i++) {
