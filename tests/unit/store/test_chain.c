@@ -1,6 +1,7 @@
 #include "tests/unit/store/shelf.h"
 
 #include "store/chain.h"
+#include "store/ckpt.h"
 
 static dp_chain_row row_of(uint64_t slot, const char *record)
 {
@@ -29,6 +30,40 @@ static void records_follow_each_other_without_a_gap(void **state)
     shelf_reopen(&s);
     CHECK_OK(dp_chain_head(s.store, &run, &tip));
     CHECK(tip.slot == 1 && dp_hash_equal(&tip.hash, &rows[1].hash));
+    shelf_close(&s);
+}
+
+static void a_fork_replaces_what_follows_and_the_checkpoints_of_later_rounds(void **state)
+{
+    (void)state;
+    const dp_hash run = name_of(1);
+    const uint8_t tensors[64] = {7};
+    const dp_chain_row fork = row_of(3, "fork");
+    const dp_chain_row after = row_of(4, "after");
+    const dp_chain_row gap = row_of(9, "gap");
+    dp_chain_tip tip;
+    dp_ckpt list[DP_CKPTS_MAX];
+    uint32_t count = 0;
+    uint64_t dropped = 0;
+    shelf s;
+    shelf_open(&s);
+    for (uint64_t slot = 1; slot <= 5; slot++) {
+        const dp_chain_row row = row_of(slot, "old");
+        dp_ckpt ckpt = {.round = slot, .slot = slot, .state_root = name_of(slot)};
+        CHECK_OK(dp_chain_append(s.store, &run, &row));
+        CHECK_OK(dp_ckpt_save(s.store, &run, &ckpt, dp_view_of(tensors, sizeof tensors)));
+        CHECK_OK(dp_ckpt_keep(s.store, &run, slot, true));
+    }
+    CHECK_STATUS(dp_chain_fork(s.store, &run, &gap, 9, &dropped), DP_BADARG);
+    CHECK_OK(dp_chain_fork(s.store, &run, &fork, 2, &dropped));
+    assert_int_equal(dropped, 3);
+    shelf_reopen(&s);
+    CHECK_OK(dp_chain_head(s.store, &run, &tip));
+    CHECK(tip.slot == 3 && dp_hash_equal(&tip.hash, &fork.hash));
+    CHECK_OK(dp_ckpt_list(s.store, &run, list, DP_CKPTS_MAX, &count));
+    assert_int_equal(count, 2);
+    assert_int_equal(list[0].round, 2);
+    CHECK_OK(dp_chain_append(s.store, &run, &after));
     shelf_close(&s);
 }
 
@@ -143,6 +178,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_follow_each_other_without_a_gap),
+        cmocka_unit_test(a_fork_replaces_what_follows_and_the_checkpoints_of_later_rounds),
         cmocka_unit_test(a_record_comes_back_with_its_certificate),
         cmocka_unit_test(a_range_is_visited_in_order_until_the_visitor_stops),
         cmocka_unit_test(a_flipped_bit_in_a_record_is_told),

@@ -92,6 +92,25 @@ static void a_vote_never_goes_back(void **state)
     shelf_close(&s);
 }
 
+static void votes_of_two_forks_are_not_compared(void **state)
+{
+    (void)state;
+    const dp_hash run = name_of(1);
+    const dp_vote_key_row key = key_of(7);
+    dp_vote_row vote = vote_of(9, 4, 4, "old");
+    shelf s;
+    shelf_open(&s);
+    CHECK_OK(dp_vote_create_key(s.store, &run, &key));
+    CHECK_OK(dp_vote_save(s.store, &run, &vote));
+    vote = vote_of(5, 0, -1, "");
+    CHECK_STATUS(dp_vote_save(s.store, &run, &vote), DP_BADARG);
+    vote.place[0] = 1; /* Of a chain that left the first one before slot 5. */
+    CHECK_OK(dp_vote_save(s.store, &run, &vote));
+    vote.promised = -1;
+    CHECK_STATUS(dp_vote_save(s.store, &run, &vote), DP_BADARG);
+    shelf_close(&s);
+}
+
 static void a_flipped_bit_in_the_key_ends_the_vote(void **state)
 {
     (void)state;
@@ -137,6 +156,7 @@ int main(void)
         cmocka_unit_test(without_a_key_there_is_no_vote),
         cmocka_unit_test(key_and_vote_survive_a_restart),
         cmocka_unit_test(a_vote_never_goes_back),
+        cmocka_unit_test(votes_of_two_forks_are_not_compared),
         cmocka_unit_test(a_flipped_bit_in_the_key_ends_the_vote),
         cmocka_unit_test(a_destroyed_key_is_not_left_in_the_file),
     };
