@@ -16,7 +16,7 @@ static bool is_active(const dp_node *node, uint32_t index)
                        member->summary.mode != DP_MODE_PAUSED &&
                        member->summary.mode != DP_MODE_LEFT &&
                        !dp_fork_elsewhere(node, member->summary.fork) &&
-                       member->summary.round + 1 >= node->ledger.round && may_train(node, member);
+                       member->summary.round + 2 >= node->ledger.round && may_train(node, member);
 
     return member->state == DP_MEMBER_ALIVE &&
            (works || dp_round_claim_of(node, &member->peer) != NULL);

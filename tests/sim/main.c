@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include "tests/sim/duel.h"
-#include "tests/sim/explore.h"
 #include "tests/sim/evil.h"
+#include "tests/sim/explore.h"
+#include "tests/sim/script.h"
 #include "tests/sim/sim.h"
 
 enum { JOBS_MAX = 64, FAILURES_PRINTED = 20 };
@@ -24,6 +25,8 @@ typedef struct arguments {
     bool quiet;
     bool shrink;
     const char *faults;
+    const char *script; /* to replay; NULL: none */
+    const char *output; /* where a shrunk failure goes; NULL: shrunk-SEED.dps */
     const char *program;
 } arguments;
 
@@ -42,11 +45,12 @@ static void usage(FILE *out)
 {
     fprintf(
         out,
-        "usage: dpsim --seed N | --seeds A..B [--nodes N] [--until SECONDS] [--faults "
+        "usage: dpsim --seed N | --seeds A..B | --script FILE [--nodes N] [--until SECONDS] "
+        "[--faults "
         "LIST|all|none] [--every]\n"
         "             [--profile swarm|rivals|gossip|calm|duel|liar|scale|detect|kill|stall|strict|"
         "joins|revoke|byz]\n"
-        "             [--jobs N] [--max-failures N] [--trace NODE] [--shrink]\n"
+        "             [--jobs N] [--max-failures N] [--trace NODE] [--shrink [--output FILE]]\n"
         "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
         "             [--keep-vote-key] [--store model|real|lies] [--evil KIND] [--json] "
         "[--quiet]\n"
@@ -145,6 +149,15 @@ static bool read_value(arguments *args, const char *name, const char *value)
     if (strcmp(name, "--round") == 0) {
         args->options.round_ms = (uint32_t)(strtod(value, NULL) * 1000 + 0.5);
         return args->options.round_ms >= 100;
+    }
+    if (strcmp(name, "--script") == 0) {
+        args->script = value;
+        args->last = args->first;
+        return true;
+    }
+    if (strcmp(name, "--output") == 0) {
+        args->output = value;
+        return true;
     }
     if (strcmp(name, "--trace") == 0) {
         args->options.trace = atoi(value);
@@ -293,6 +306,32 @@ static bool still_fails(const arguments *args, report *out)
     return true;
 }
 
+/* The failure as a script, which a run of the tests may keep. */
+static int write_script(const arguments *args, const report *r)
+{
+    char name[64];
+    dp_script script = {.options = args->options};
+    const char *path = args->output;
+
+    script.options.seed = r->seed;
+    memcpy(script.invariant, r->failure.invariant, sizeof script.invariant);
+    if (script.invariant[0] != 'L') {
+        script.options.until_us = r->failure.at_us + 1000000; /* Liveness is judged at the end. */
+    }
+    if (path == NULL) {
+        snprintf(name, sizeof name, "shrunk-%" PRIu64 ".dps", r->seed);
+        path = name;
+    }
+    FILE *out = fopen(path, "w");
+    const bool written = out != NULL && dp_script_write(&script, out) == DP_OK;
+    if (out == NULL || fclose(out) != 0 || !written) {
+        fprintf(stderr, "dpsim: %s: cannot be written\n", path);
+        return 74;
+    }
+    printf("  script: %s --script %s\n", args->program, path);
+    return 1;
+}
+
 /* Drop fault classes and nodes one by one while the same invariant breaks. */
 static int shrink(const arguments *args)
 {
@@ -330,7 +369,31 @@ static int shrink(const arguments *args)
     }
     tried.faults = list[0] == '\0' ? "none" : list;
     print_report(&tried, &r);
-    return 1;
+    return write_script(&tried, &r);
+}
+
+/* The options of a script; the trace stays the caller's. */
+static int read_script(arguments *args)
+{
+    dp_script script;
+    dp_why why = {0};
+    FILE *in = fopen(args->script, "r");
+
+    if (in == NULL) {
+        fprintf(stderr, "dpsim: %s: cannot be opened\n", args->script);
+        return 66;
+    }
+    const dp_status status = dp_script_read(&script, in, args->script, &why);
+    fclose(in);
+    if (status != DP_OK) {
+        fprintf(stderr, "dpsim: %s\n", why.text);
+        return 65;
+    }
+    script.options.trace = args->options.trace;
+    args->options = script.options;
+    args->first = script.options.seed;
+    args->last = args->first;
+    return 0;
 }
 
 static double seconds_now(void)
@@ -535,6 +598,15 @@ int main(int argc, char **argv)
     if (!read_arguments(&args, argc, argv)) {
         usage(stderr);
         return 64;
+    }
+    if (args.script != NULL) {
+        const int status = read_script(&args);
+        if (status != 0) {
+            return status;
+        }
+    }
+    if (args.options.trace >= 0) {
+        printf("dpsim trace %d\n", DP_SCRIPT_VERSION);
     }
     if (args.shrink) {
         return shrink(&args);

@@ -352,6 +352,7 @@ void dp_oracle_store_failed(dp_host *host, const dp_disk_write *write)
         host->sim->oracle->members[host->index].stored_slot = write->row.slot - 1;
     } else if (write->kind == DP_WRITE_ROW && write->row_kind == DP_STORE_VOTE) {
         dp_oracle_voting(host, 0, (dp_view){0});
+        host->sim->oracle->due[host->index].slot = 0; /* Due again when it is asked again. */
     }
 }
 

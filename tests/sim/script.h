@@ -1,0 +1,33 @@
+/* Regression scripts (.dps): one run of the simulator as a text file, so that what broke once is run again for ever. Holds
+ * options, not decisions: a script replays what today's code makes of them.
+ *
+ *     dpsim 1                     the version of this format; must be the first line
+ *     # anything                  a comment
+ *     seed 21
+ *     profile rivals              the default is swarm
+ *     faults crash,flap           as for --faults; the default is all
+ *     every yes                   each of them is on; the default is no
+ *     nodes 5                     the default is as drawn
+ *     until 81.250000             seconds; the default is the usual end
+ *     keep-vote-key yes           the default is no
+ *     invariant L1                what broke when the script was made; it is not judged by it */
+#ifndef DP_SIM_SCRIPT_H
+#define DP_SIM_SCRIPT_H
+
+#include <stdio.h>
+
+#include "tests/sim/sim.h"
+
+enum { DP_SCRIPT_VERSION = 1, DP_SCRIPT_LINE_MAX = 400, DP_SCRIPT_LINES_MAX = 1000 };
+
+typedef struct dp_script {
+    dp_sim_options options;
+    char invariant[8];
+} dp_script;
+
+/* name is for the sentence. DP_BADMSG with "NAME:LINE: what", DP_VERSION, DP_IO. */
+DP_MUST dp_status dp_script_read(dp_script *script, FILE *in, const char *name, dp_why *why);
+/* DP_IO. */
+DP_MUST dp_status dp_script_write(const dp_script *script, FILE *out);
+
+#endif
