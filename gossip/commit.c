@@ -139,6 +139,7 @@ void dp_commit_begin(dp_commit *commit, const dp_ledger *ledger, const dp_peer *
     commit->promise_to = DP_NOBODY;
     commit->tell_accepted = false;
     commit->seen = -1;
+    commit->began = (dp_time){0};
     commit->has_waiting = false;
     commit->has_prepare = false;
     commit->phase = DP_COMMIT_IDLE;
@@ -228,12 +229,25 @@ void dp_commit_saw(const dp_commit *commit, const dp_vote *vote)
     }
 }
 
+/* Too high a ballot for this early: whoever is honest about it says it again. */
+static bool is_early(dp_commit *commit, dp_time now, uint32_t ballot)
+{
+    if (commit->began.us == 0) {
+        commit->began = now;
+    }
+    const uint64_t seconds = 1 + dp_time_between(commit->began, now) / DP_SECOND;
+    return ballot > seconds * DP_BALLOTS_PER_SECOND;
+}
+
 dp_status dp_commit_message(dp_commit *commit, dp_time now, const dp_vote_msg *msg)
 {
     const dp_vote *vote = &msg->vote;
 
     if (vote->voter >= commit->n || vote->ballot > INT32_MAX) {
         return DP_DENIED;
+    }
+    if (is_early(commit, now, vote->ballot)) {
+        return DP_AGAIN;
     }
     if (vote->type == DP_MSG_NACK) {
         if ((int64_t)vote->ballot > commit->seen) {

@@ -18,6 +18,9 @@
 
 enum { DP_COMMIT_ROW_MAX = 1 + 32 + 8 + 32 + 4 + 4 + 4 + DP_RECORD_BYTES_MAX };
 #define DP_COMMIT_RESEND_US (250 * DP_MS)
+/* Ballots that may be reached per second of a slot, as its time is measured here. Seven honest voters that bid as fast as they
+ * may reach 245 in the first second, and then ever fewer; without a bound one that lies could use up all ballots at once. */
+enum { DP_BALLOTS_PER_SECOND = 1024 };
 
 typedef enum dp_verdict {
     DP_VERDICT_NO = 0, /* never, by the chain */
@@ -90,6 +93,7 @@ typedef struct dp_commit {
     uint32_t promise_to; /* who waits for PROMISE, or DP_NOBODY */
     bool tell_accepted;
     int64_t seen;        /* highest ballot met in this slot */
+    dp_time began;       /* first message of this slot; zero: none yet */
     bool has_waiting;    /* a PROPOSE that cannot be accepted yet */
     dp_vote_msg waiting; /* its record is in waiting_record */
     dp_commit_bytes waiting_record;

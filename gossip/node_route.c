@@ -6,6 +6,15 @@
 
 /* ---- messages ---- */
 
+/* One answer may be 64 records: as many a second as chunks. */
+static bool may_serve(dp_node *node, const dp_peer *from)
+{
+    const uint32_t member = dp_node_member_index(node, from);
+
+    return member != DP_MEMBER_NONE && dp_out_room(&node->out, 1) &&
+           dp_spread_serve_allows(node->spread, node->now, member);
+}
+
 static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
 {
     dp_commit *commit = node->commit;
@@ -18,7 +27,7 @@ static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
     if (msg.vote.slot <=
         node->ledger.slot) { /* Whoever asks about a decided slot gets the decision. */
         dp_rival_vote(node, &msg.vote, from);
-        if (msg.vote.type != DP_MSG_ACCEPTED && dp_out_room(&node->out, 1)) {
+        if (msg.vote.type != DP_MSG_ACCEPTED && may_serve(node, from)) {
             dp_action *action = dp_out_add(&node->out, DP_DO_SERVE_RECORDS);
             action->u.serve.peer = *from;
             action->u.serve.from = msg.vote.slot;
@@ -93,7 +102,7 @@ static dp_status on_records_get(dp_node *node, dp_view bytes, const dp_peer *fro
     uint32_t count = 0;
 
     DP_TRY(dp_wire_read_records_get(bytes, &first, &count));
-    if (first <= node->ledger.slot && dp_out_room(&node->out, 1)) {
+    if (first <= node->ledger.slot && may_serve(node, from)) {
         const uint64_t left = node->ledger.slot - first + 1;
         dp_action *action = dp_out_add(&node->out, DP_DO_SERVE_RECORDS);
         action->u.serve.peer = *from;

@@ -64,6 +64,9 @@ void dp_spread_link_down(dp_spread *spread, dp_time now, uint32_t member, dp_out
 void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out);
 dp_time dp_spread_wake(const dp_spread *spread);
 
+/* May one more request of this peer be served, of whatever kind? Takes it from what it has left of this second. */
+bool dp_spread_serve_allows(dp_spread *spread, dp_time now, uint32_t member);
+
 /* A peer asks (INFO_GET, CHUNK_GET as decoded): becomes DP_DO_SERVE_* unless it asks too fast. False: refused. */
 bool dp_spread_serve_info(dp_spread *spread, dp_time now, uint32_t member, const dp_hash *root,
                           dp_out *out);

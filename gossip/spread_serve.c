@@ -5,8 +5,9 @@
 /* ---- serving ---- */
 
 /* A token bucket per peer: DP_SERVES_PER_SECOND a second, as many at once. */
-static bool serve_allows(dp_spread *spread, dp_time now, uint32_t member)
+bool dp_spread_serve_allows(dp_spread *spread, dp_time now, uint32_t member)
 {
+    dp_assert(member < spread->members_max);
     dp_serving *const s = &spread->servings[member];
 
     if (s->filled.us == 0) {
@@ -31,7 +32,7 @@ static bool serve(dp_spread *spread, dp_time now, uint32_t member, dp_action_typ
                   const dp_hash *root, uint32_t index, dp_out *out)
 {
     dp_assert(member < dp_members_count(spread->members) && member < spread->members_max);
-    if (!serve_allows(spread, now, member) || !dp_out_room(out, 1)) {
+    if (!dp_spread_serve_allows(spread, now, member) || !dp_out_room(out, 1)) {
         return false;
     }
     dp_action *const action = dp_out_add(out, type);

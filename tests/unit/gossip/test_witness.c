@@ -253,6 +253,55 @@ static void a_claim_that_no_record_may_list_is_refused(void **state)
     kit_close(world);
 }
 
+/* With one message a voter could make every further bid impossible. */
+static void a_voter_cannot_use_up_the_ballots(void **state)
+{
+    static uint8_t bytes[DP_VOTE_MESSAGE_MAX];
+    kit_world *world = three();
+    const dp_node *node = world->nodes[0].node;
+    const dp_peer voter = kit_peer(1);
+    dp_vote_msg msg = {.vote = {.type = DP_MSG_NACK,
+                                .voter = (uint8_t)dp_ledger_voter(&node->ledger, &voter),
+                                .slot = node->ledger.slot + 1,
+                                .prev = node->ledger.head,
+                                .ballot = INT32_MAX}};
+
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+        dp_vote_msg_write(&writer, &msg);
+        kit_send(world, 1, 0, dp_view_of(bytes, writer.size));
+        kit_drain(world);
+        assert_true(i == 0 ? node->commit->seen < 100 : node->commit->seen >= 700);
+        msg.vote.ballot = 700; /* So far it can have come. */
+    }
+    kit_close(world);
+}
+
+static void requests_for_records_are_served_at_a_bounded_rate(void **state)
+{
+    uint8_t bytes[64];
+    kit_world *world = three();
+    dp_node *node = world->nodes[0].node;
+    const uint32_t member = dp_node_member_index(node, &world->nodes[2].node->self);
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+    uint32_t served = 0;
+
+    (void)state;
+    while (served < 10000 && dp_spread_serve_allows(node->spread, node->now, member)) {
+        served++;
+    }
+    assert_true(served <= DP_SERVES_PER_SECOND);
+    const uint64_t before = world->nodes[2].node->rejected;
+    dp_wire_write_records_get(&writer, 1, DP_RECORDS_PER_MESSAGE);
+    kit_send(world, 2, 0, dp_view_of(bytes, writer.size));
+    kit_drain(world);
+    assert_int_equal(world->nodes[2].node->rejected, before);
+    assert_false(dp_spread_serve_allows(node->spread, node->now, member));
+    assert_true(dp_spread_serve_allows(node->spread, dp_time_after(node->now, DP_SECOND), member));
+    kit_close(world);
+}
+
 static void wishes_and_offers_about_nobody_take_no_place(void **state)
 {
     kit_world *world = three();
@@ -293,6 +342,8 @@ int main(void)
         cmocka_unit_test(who_speaks_of_records_and_gives_none_is_doubted_after_a_while),
         cmocka_unit_test(doubt_ends_by_itself_and_by_a_good_answer),
         cmocka_unit_test(a_claim_that_no_record_may_list_is_refused),
+        cmocka_unit_test(a_voter_cannot_use_up_the_ballots),
+        cmocka_unit_test(requests_for_records_are_served_at_a_bounded_rate),
         cmocka_unit_test(wishes_and_offers_about_nobody_take_no_place),
     };
 
