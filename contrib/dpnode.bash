@@ -2,15 +2,17 @@
 _dpnode() {
   local word=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} words='' common='--json --socket --help'
   if ((COMP_CWORD == 1)); then
-    words='up down run invite token join status peers rounds why logs pause resume leave ckpt sample eval data swarm bench completion version '
+    words='up down run invite token join status peers rounds why logs pause resume leave revoke ckpt sample eval data swarm bench completion version '
   else
     if ((COMP_CWORD > 2)); then verb+=" ${COMP_WORDS[2]}"; fi
     case $verb in
     'up'*) words="--dir --listen $common" ;;
     'down'*) words="$common" ;;
-    'run') words='create validate ' ;;
+    'run') words='create validate fork merge ' ;;
     'run create') words="--demo --text --name --dir --listen $common" ;;
     'run validate') words="--keys $common" ;;
+    'run fork') words="--yes $common" ;;
+    'run merge') words="--yes $common" ;;
     'invite'*) words="--uses --expires --role --qr $common" ;;
     'token') words='inspect ' ;;
     'token inspect') words="$common" ;;
@@ -23,6 +25,7 @@ _dpnode() {
     'pause'*) words="$common" ;;
     'resume'*) words="$common" ;;
     'leave'*) words="--keep-data $common" ;;
+    'revoke'*) words="--yes $common" ;;
     'ckpt') words='ls verify export ' ;;
     'ckpt ls') words="$common" ;;
     'ckpt verify') words="$common" ;;
