@@ -57,7 +57,9 @@ static int run_leave(dp_cmd *cmd)
         return dp_cmd_fail(cmd, &error);
     }
     dp_packer packer = dp_client_begin(&client, "run.leave");
-    dp_pack_map(&packer, 1);
+    dp_pack_map(&packer, 2);
+    dp_pack_text(&packer, "now");
+    dp_pack_bool(&packer, dp_cmd_option(cmd, "now") != NULL);
     dp_pack_text(&packer, "keep_data");
     dp_pack_bool(&packer, dp_cmd_option(cmd, "keep-data") != NULL);
     const int status = dp_client_call(&client, &packer, NULL, NULL, &result, &error);
@@ -79,5 +81,6 @@ const dp_verb dp_verb_leave = {
     .arguments = "",
     .summary = "leave the run for good; the daemon stays, idle",
     .examples = "  dpnode leave\n  dpnode leave --keep-data\n",
-    .options = {{"keep-data", 0, NULL, "keep model and votes in the directory"}},
+    .options = {{"keep-data", 0, NULL, "keep model and votes in the directory"},
+                {"now", 0, NULL, "also when no other node can decide rounds after this one"}},
 };

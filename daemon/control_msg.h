@@ -28,7 +28,7 @@
  *                       notices {"phase","ok","text"}; {"run","id","invite","expires_ms","elements"}
  *   run.join     {"token", "name"?} -> notices {"phase","ok","text","ms"?}; {"run","id","round"}: once manifest and data are here
  *                       and the node follows the chain
- *   run.leave    {"keep_data"?: bool} -> {"run"}
+ *   run.leave    {"keep_data"?: bool, "now"?: bool} -> {"run"}
  *   invite       {"uses"?: n (0: unlimited), "expires_s"?: n, "roles"?: ["train","vote","invite"]} -> {"token","uses","expires_ms"}
  *   run.fork     {} -> {"round", "text"}: the chain begins anew after the head here, and the daemon with it
  *   run.merge    {} -> {"round", "text"}: of two chains begun anew the one here goes on

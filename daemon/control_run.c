@@ -515,6 +515,7 @@ typedef struct leaving {
     dp_run_id run;
     char name[DP_TOKEN_NAME_MAX + 1];
     bool keep_data;
+    bool now; /* also when the run is left without a voter */
     uint32_t ticks;
 } leaving;
 
@@ -546,6 +547,22 @@ static void done_forget(dp_saver_job *job)
     uv_close((uv_handle_t *)&self->timer, on_leaving_closed);
 }
 
+/* The only voter goes when somebody else votes: that takes a round, or a record of its own when none is near. */
+static uint64_t leave_ms(const leaving *self, const dp_driver_view *view)
+{
+    const dp_manifest *manifest = dp_driver_manifest(self->daemon->driver);
+    const bool needed = view->node.is_voter && view->node.voters == 1 && view->node.members > 1;
+    return needed && !self->now && manifest != NULL ? LEAVE_MS + 3ULL * manifest->round_ms
+                                                    : LEAVE_MS;
+}
+
+/* Nobody has taken over: this node stays, and goes on asking. */
+static bool is_still_needed(const leaving *self, const dp_driver_view *view)
+{
+    return !self->now && view->running && view->node.mode != DP_MODE_LEFT && view->node.is_voter &&
+           view->node.voters == 1 && view->node.members > 1;
+}
+
 static void on_leave_tick(uv_timer_t *timer)
 {
     leaving *self = timer->data;
@@ -560,10 +577,19 @@ static void on_leave_tick(uv_timer_t *timer)
     }
     /* Goodbye has been said when the core says so; alone, there is nobody to hear it. */
     if (view.running && view.node.mode != DP_MODE_LEFT &&
-        ++self->ticks < LEAVE_MS / LEAVE_TICK_MS) {
+        ++self->ticks < leave_ms(self, &view) / LEAVE_TICK_MS) {
         return;
     }
     uv_timer_stop(timer);
+    if (is_still_needed(self, &view)) {
+        dp_call_fail(&self->call, 75, "E0124",
+                     "dpnode status   # until somebody else may vote; or dpnode leave --now",
+                     "this node cannot leave yet",
+                     "it is the run's only voter, and nobody has taken over; it goes as soon as "
+                     "somebody can");
+        uv_close((uv_handle_t *)timer, on_leaving_closed);
+        return;
+    }
     dp_driver *driver = self->daemon->driver;
     self->daemon->driver = NULL;
     dp_driver_close(driver);
@@ -595,6 +621,7 @@ void dp_method_run_leave(dp_daemon *daemon, const dp_call *call, const dp_pack_v
     self->run = dp_driver_facts(driver)->run;
     snprintf(self->name, sizeof self->name, "%s", dp_driver_facts(driver)->name);
     DP_IGNORE(!dp_pack_get_bool(dp_pack_key(parameters, "keep_data"), &self->keep_data));
+    DP_IGNORE(!dp_pack_get_bool(dp_pack_key(parameters, "now"), &self->now));
     dp_driver_command(driver, DP_COMMAND_LEAVE);
     uv_timer_start(&self->timer, on_leave_tick, LEAVE_TICK_MS, LEAVE_TICK_MS);
 }

@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import systemtest  # noqa: E402
-from systemtest import SystemTest, wait_for  # noqa: E402
+from systemtest import CliError, SystemTest, wait_for  # noqa: E402
 
 MANIFEST = """name: tiny
 model: {layers: 1, width: 32, heads: 2, context: 32, vocab: 300}
@@ -19,6 +19,14 @@ vote: {uptime: 0, voters_max: 3}
 
 
 class Orders(SystemTest):
+    @staticmethod
+    def told(node):
+        """Its run, {} while it starts anew."""
+        try:
+            return node.run()
+        except CliError:
+            return {}
+
     def run_of_three(self):
         first = self.folder.node("node1").start()
         text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
@@ -59,18 +67,29 @@ class Orders(SystemTest):
         pid = first.ask("status")["pid"]
         told = first.ask("run", "fork", "--yes")
         self.assertEqual(told["round"], before["round"])
-        wait_for(lambda: first.answers() and first.run().get("round", 0) >= before["round"] + 3, 40, "rounds alone")
+        wait_for(lambda: self.told(first).get("round", 0) >= before["round"] + 3, 40, "rounds alone")
         self.assertEqual(first.run()["voters"], 1)
         self.assertEqual(first.ask("status")["pid"], pid)  # A new life in the same process.
         second.start()
         third.start()
-        wait_for(lambda: all(n.answers() and n.run().get("voters") == 3 and n.ask("status")["state"] == "training"
-                             for n in (first, second, third)), 60, "three voters again")
+        nodes = (first, second, third)
+        wait_for(lambda: all(self.told(n).get("voters") == 3 for n in nodes), 60, "three voters again")
 
         def same_root():
-            runs = [n.run() for n in (first, second, third)]
-            return len({(r["applied"], r["state_root"]) for r in runs}) == 1
+            return len({(r.get("applied"), r.get("state_root")) for r in map(self.told, nodes)}) == 1
         wait_for(same_root, 30, "all hold one state")
+
+    def test_the_only_voter_hands_over_before_it_leaves(self):
+        first = self.folder.node("node1").start()
+        text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
+        token = first.ask("run", "create", self.file("run.yaml", MANIFEST), "--text", text)["invite"]
+        second = self.joined("node2", token)
+        wait_for(lambda: first.run().get("members") == 2 and second.run().get("round", 0) >= 2, 60, "two members")
+        self.assertEqual(first.run()["voters"], 1)
+        first.ask("leave")
+        wait_for(lambda: second.run()["is_voter"], 20, "the other votes")
+        before = second.run()["round"]
+        wait_for(lambda: second.run()["round"] >= before + 3, 30, "rounds go on")
 
 
 if __name__ == "__main__":
