@@ -106,12 +106,18 @@ dp_status dp_sql_number(dp_sql *sql, const char *text, int64_t *value)
     return status;
 }
 
+static dp_status cached(dp_sql *sql, const char *text, sqlite3_stmt **stmt);
+static const char rollback_sql[] = "ROLLBACK";
+
 dp_status dp_sql_begin(dp_sql *sql)
 {
+    sqlite3_stmt *rollback = NULL;
     if (sql->failed != DP_OK) {
         return sql->failed;
     }
     sql->full = false;
+    DP_TRY(cached(sql, rollback_sql, &rollback)); /* When it is wanted, memory may be gone. */
+    dp_assert(sqlite3_get_autocommit(sql->db));
     return dp_sql_exec(sql, "BEGIN IMMEDIATE");
 }
 
@@ -126,11 +132,11 @@ dp_status dp_sql_commit(dp_sql *sql)
 
 void dp_sql_rollback(dp_sql *sql)
 {
+    sqlite3_stmt *rollback = NULL;
     /* After some errors SQLite has rolled back already; ROLLBACK would then be an error of its own. */
-    if (!sqlite3_get_autocommit(sql->db)) {
-        const bool full = sql->full;
-        DP_IGNORE(dp_sql_exec(sql, "ROLLBACK")); /* The error that led here is the one to report. */
-        sql->full = full;
+    if (!sqlite3_get_autocommit(sql->db) && cached(sql, rollback_sql, &rollback) == DP_OK) {
+        sqlite3_step(rollback);
+        sqlite3_reset(rollback); /* The error that led here is the one to report. */
     }
 }
 
