@@ -62,8 +62,10 @@ def write(path, rows):
     """Put invariant, profile and seed into the rows of the table that stand there."""
     text = pathlib.Path(path).read_text()
     for number, invariant, profile, seed, _ in rows:
-        text = re.sub(rf"^(\| M{number} \| [^|]* \| )[^|]*\|[^|]*\|[^|]*\|",
-                      rf"\g<1>{invariant} | {profile} | {seed} |", text, flags=re.MULTILINE)
+        row = re.search(rf"^(\| M{number} \| [^|]* \| )[^|]*\| ([^|]*) \|[^|]*\|", text, flags=re.MULTILINE)
+        if row is not None:
+            told = row[2] if row[2].startswith(profile) else profile  # It may name options too.
+            text = text.replace(row[0], f"{row[1]}{invariant} | {told} | {seed} |")
     pathlib.Path(path).write_text(text)
 
 
