@@ -169,6 +169,19 @@ class Faults(SystemTest):
         self.first.start()
         self.counted(node)
 
+    def test_55_who_speaks_another_version_of_the_wire_is_cut_and_counted(self):
+        first, _ = self.found()
+        before = first.run()["handshakes_failed"]
+        with socket.create_connection(("127.0.0.1", first.port)) as other:
+            other.settimeout(10)
+            other.sendall(b"DPN2" + bytes(200)) # as a later program would begin
+            try:
+                self.assertEqual(other.recv(1), b"") # the end, and not a word: it might be a stranger
+            except ConnectionResetError:
+                pass
+        wait_for(lambda: first.run()["handshakes_failed"] == before + 1, 5, "it is counted")
+        self.rounds_go_on(first)
+
     def test_a_token_with_a_name_is_followed(self):
         port = free_port()
         first = self.folder.node("node1", "--advertise", f"localhost:{port}")
