@@ -63,6 +63,7 @@ static void make_second(dp_host *host, const dp_toy_vector values, uint64_t roun
     e->second_root = sim->shelf.items[object].root;
     e->second_bytes = size;
     e->second_round = round;
+    e->second_owner = host->index;
     dp_oracle_published(host, &e->second_root);
 }
 
@@ -148,7 +149,7 @@ size_t dp_evil_rewrite_ready(dp_host *host, uint32_t to, uint8_t *message, size_
         ready.root = e->ready.root;
         ready.bytes = e->ready.bytes;
     } else if (e->trick == DP_WORK_TWO && e->second_round == ready.round &&
-               dp_evil_side(host->sim, to)) {
+               e->second_owner == host->index && dp_evil_side(host->sim, to)) {
         ready.root = e->second_root;
         ready.bytes = e->second_bytes;
     } else if (e->trick == DP_WORK_NUMBERS) {
