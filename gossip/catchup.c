@@ -110,7 +110,8 @@ static void ask(dp_node *node)
     }
     catchup->asked = source;
     catchup->asked_at = node->now;
-    dp_wire_write_records_get(&writer, node->ledger.slot + 1, DP_RECORDS_PER_MESSAGE);
+    dp_wire_write_records_get(&writer, node->ledger.slot + 1,
+                              DP_BUGGIFY(node, DP_BUG_FEW_RECORDS) ? 1 : DP_RECORDS_PER_MESSAGE);
     dp_node_send(node, &source, dp_view_of(writer.data, writer.size));
 }
 
@@ -267,8 +268,9 @@ static bool give_up_state(dp_node *node)
     const uint64_t from =
         node->train.state == DP_TRAINER_SET ? node->train.applied : dp_train_newest_ckpt(node);
 
-    if (dp_time_between(catchup->state_moved, node->now) < DP_STATE_PATIENCE_US || from == 0 ||
-        from >= node->ledger.round || replay_bytes(node, from) == UINT64_MAX) {
+    if ((dp_time_between(catchup->state_moved, node->now) < DP_STATE_PATIENCE_US &&
+         !DP_BUGGIFY(node, DP_BUG_NO_STATE_WAIT)) ||
+        from == 0 || from >= node->ledger.round || replay_bytes(node, from) == UINT64_MAX) {
         return false;
     }
     dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, from, node->ledger.round,

@@ -70,6 +70,21 @@ static uint64_t slowest_step(const dp_node *node)
     return slowest;
 }
 
+static uint64_t grace_of(const dp_node *node)
+{
+    return DP_BUGGIFY(node, DP_BUG_NO_GRACE)
+               ? 0
+               : dp_deadline_grace(&node->round->deadline, slowest_step(node),
+                                   dp_spread_chunk_p95(node->spread),
+                                   dp_members_rtt_p95(node->members, false));
+}
+
+static uint64_t hard_of(const dp_node *node)
+{
+    return dp_deadline_hard(&node->round->deadline) /
+           (DP_BUGGIFY(node, DP_BUG_EARLY_DEADLINE) ? 4 : 1);
+}
+
 /* Rule C. NULL: not yet. */
 static const char *close_cause(dp_node *node)
 {
@@ -94,16 +109,13 @@ static const char *close_cause(dp_node *node)
     if (held >= dp_deadline_enough(active) && round->enough_at.us == 0) {
         round->enough_at = node->now;
     }
-    const uint64_t rtt = dp_members_rtt_p95(node->members, false);
-    const uint64_t grace = dp_deadline_grace(&round->deadline, slowest_step(node),
-                                             dp_spread_chunk_p95(node->spread), rtt);
+    const uint64_t grace = grace_of(node);
     if (round->enough_at.us != 0 &&
         dp_time_reached(node->now, dp_time_after(round->enough_at, grace))) {
         return "grace";
     }
     if (DP_MUTATION != 50 && round->opened.us != 0 && held >= least &&
-        dp_time_reached(node->now,
-                        dp_time_after(round->opened, dp_deadline_hard(&round->deadline)))) {
+        dp_time_reached(node->now, dp_time_after(round->opened, hard_of(node)))) {
         return "deadline";
     }
     return NULL;
@@ -142,8 +154,11 @@ static void arm_bid(dp_node *node)
 {
     dp_round *round = node->round;
     const uint64_t rtt = dp_members_rtt_p95(node->members, true);
-    const uint64_t wait = dp_deadline_bid(rtt, dp_span_percentile(&round->fsync, 95),
-                                          dp_commit_distance(node->commit), round->bids);
+    uint64_t wait = dp_deadline_bid(rtt, dp_span_percentile(&round->fsync, 95),
+                                    dp_commit_distance(node->commit), round->bids);
+
+    wait = DP_BUGGIFY(node, DP_BUG_EARLY_BID) ? wait / 4 : wait;
+    wait = DP_BUGGIFY(node, DP_BUG_LATE_BID) ? wait * 4 : wait;
 
     round->bid_at = dp_time_after(node->now, wait + dp_rng_below(&node->rng, wait / 4 + 1));
 #if DP_MUTATION == 19
@@ -228,7 +243,7 @@ dp_time dp_round_wake(const dp_node *node)
         wake = dp_time_min(wake, dp_time_after(round->enough_at, grace));
     }
     if (round->close_at.us == 0 && round->opened.us != 0) {
-        wake = dp_time_min(wake, dp_time_after(round->opened, dp_deadline_hard(&round->deadline)));
+        wake = dp_time_min(wake, dp_time_after(round->opened, hard_of(node)));
     }
     /* An instant already met that changed nothing comes again with the next repeat. */
     return wake.us > node->now.us ? wake : dp_time_after(node->now, 20 * DP_MS);

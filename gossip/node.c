@@ -43,7 +43,8 @@ static void send_kept(dp_node *node, const dp_peer *to, dp_view kept)
         return;
     }
     /* No link, or a voter that does not hear us: through those that it hears. */
-    const uint32_t n = dp_beat_route(&node->beat, node->now, voter, relays, 2);
+    const uint32_t n = dp_beat_route(&node->beat, node->now, voter, relays,
+                                     DP_BUGGIFY(node, DP_BUG_ONE_RELAY) ? 1 : 2);
     for (uint32_t i = 0; i < n; i++) {
         dp_writer writer = dp_out_writer(&node->out, DP_MSG_RELAY, DP_RELAY_HEAD_BYTES + kept.size);
         dp_view message;
@@ -187,7 +188,8 @@ static void update_mode(dp_node *node)
         if (node->mode != DP_MODE_GOSSIP && node->mode != DP_MODE_SYNC) {
             set_mode(node, DP_MODE_JOINING, "no state");
         }
-    } else if (dp_beat_quorum(&node->beat)) {
+    } else if (dp_beat_quorum(&node->beat) &&
+               !(DP_BUGGIFY(node, DP_BUG_FALLBACK) && node->now.us / DP_SECOND % 8 == 0)) {
         set_mode(node, DP_MODE_SYNC, "quorum");
     } else if (node->mode != DP_MODE_JOINING ||
                dp_time_between(node->started_at, node->now) > DP_FALLBACK_US) {

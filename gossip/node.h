@@ -453,6 +453,8 @@ DP_MUST dp_status dp_node_restore_peer(dp_node *node, const dp_peer *peer, const
 
 /* The one entry. actions is filled from empty. Bounded time; never fails: bad input becomes a note and a counter. */
 void dp_node_step(dp_node *node, const dp_event *event, dp_actions *actions);
+/* For the simulator: bad luck of these kinds from now on (mask of dp_bug, buggify.h). */
+void dp_node_buggify(dp_node *node, uint32_t mask);
 /* When the node wants DP_EV_TICK at the latest. */
 dp_time dp_node_wake(const dp_node *node);
 

@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "base/trainer_msg.h"
+#include "gossip/buggify.h"
 #include "gossip/commit.h"
 #include "gossip/deadline.h"
 #include "gossip/doubt.h"
@@ -283,6 +284,7 @@ struct dp_node {
     bool dirty; /* something changed that the end of the step must look at */
     uint64_t rejected;
     dp_rng rng;
+    uint32_t buggify; /* mask of dp_bug; 0 but in the simulator */
     dp_out out;
     dp_beat beat;
     dp_members *members;

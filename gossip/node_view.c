@@ -80,6 +80,11 @@ bool dp_node_member(const dp_node *node, uint32_t index, dp_member_view *view)
     return true;
 }
 
+void dp_node_buggify(dp_node *node, uint32_t mask)
+{
+    node->buggify = mask;
+}
+
 const char *dp_note_name(dp_note_code code)
 {
     static const char *const names[DP_NOTE_CODE_COUNT] = {

@@ -138,7 +138,8 @@ static uint32_t choose_claims(const dp_node *node, uint32_t *chosen)
         }
         held[at] = claim;
     }
-    for (uint32_t i = 0; i < n && count < DP_LISTED_MAX; i++) { /* In order of key. */
+    const uint32_t most = DP_BUGGIFY(node, DP_BUG_SHORT_LIST) ? (n + 1) / 2 : DP_LISTED_MAX;
+    for (uint32_t i = 0; i < n && count < most; i++) { /* In order of key. */
         const uint32_t claim = held[i];
         /* Newcomers stand first; those that this record cannot admit leave their place to members. */
         if (dp_ledger_member(&node->ledger, &claims[claim].ready.peer) == NULL &&
@@ -383,7 +384,7 @@ dp_verdict dp_round_judge(void *context, dp_view bytes)
     if (round->verdict != DP_OK) {
         return DP_VERDICT_NO;
     }
-    if (is_ahead(node, round->judged_record.time_ms)) {
+    if (is_ahead(node, round->judged_record.time_ms) || DP_BUGGIFY_HALF(node, DP_BUG_SLOW_VOTE)) {
         return DP_VERDICT_LATER;
     }
 #if DP_MUTATION == 15 || DP_MUTATION == 47

@@ -135,7 +135,8 @@ bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer)
 
 void dp_round_check_blob(dp_node *node, dp_claim *claim)
 {
-    if (!claim->checking && !claim->checked && node->train.checks < DP_CHECKS_MAX &&
+    if (!claim->checking && !claim->checked &&
+        node->train.checks < (DP_BUGGIFY(node, DP_BUG_ONE_CHECK) ? 1 : DP_CHECKS_MAX) &&
         dp_out_room(&node->out, 1)) {
         claim->checking = true;
         node->train.checks++;
@@ -231,7 +232,8 @@ static dp_status on_ready(dp_node *node, dp_view bytes)
     const bool is_new = dp_round_claim_of(node, &ready.peer) == NULL;
     dp_round_ready(node, &ready, false, false);
     /* Only what was taken: two voters without room for it would send it to and fro. */
-    if (is_new && node->commit->self != DP_NOBODY && dp_round_claim_of(node, &ready.peer) != NULL) {
+    if (is_new && node->commit->self != DP_NOBODY && dp_round_claim_of(node, &ready.peer) != NULL &&
+        !DP_BUGGIFY_HALF(node, DP_BUG_LOST_FORWARD)) {
         dp_node_send_voters(node, bytes); /* Once: for voters that the author does not reach. */
     }
     return DP_OK;

@@ -53,7 +53,7 @@ void dp_round_tell_have(dp_node *node)
     dp_writer writer = dp_writer_of(node->room, sizeof node->room);
     const uint32_t self = node->commit->self;
 
-    if (self == DP_NOBODY) {
+    if (self == DP_NOBODY || DP_BUGGIFY_HALF(node, DP_BUG_LOST_HAVE)) {
         return;
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
@@ -75,7 +75,8 @@ void dp_round_tell_state(dp_node *node)
     dp_writer writer = dp_writer_of(node->room, sizeof node->room);
 
     if (self == DP_NOBODY || !node->round->states[self].known ||
-        node->round->states[self].round != node->ledger.round) {
+        node->round->states[self].round != node->ledger.round ||
+        DP_BUGGIFY_HALF(node, DP_BUG_LOST_STATE)) {
         return;
     }
     const dp_state_vote *vote = &node->round->states[self];
@@ -121,7 +122,8 @@ void dp_round_repeat(dp_node *node)
         round->repeat_planned = DP_NEVER;
         return;
     }
-    round->repeat_at = dp_time_after(node->now, DP_REPEAT_US);
+    round->repeat_at = dp_time_after(
+        node->now, DP_BUGGIFY(node, DP_BUG_EAGER_REPEAT) ? DP_REPEAT_US / 8 : DP_REPEAT_US);
     round->repeat_planned = round->repeat_at;
     for (uint32_t i = 0; i < round->n_claims; i++) {
         dp_claim *claim = &round->claims[i];

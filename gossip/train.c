@@ -224,6 +224,7 @@ static bool may_publish(dp_node *node)
     const uint32_t others = dp_round_others_ready(node);
     return elapsed >= (uint64_t)node->manifest.round_ms * 1000 ||
            train->steps >= node->manifest.inner_steps_max ||
+           DP_BUGGIFY_HALF(node, DP_BUG_EARLY_PUBLISH) ||
            (others > 0 && others >= dp_deadline_enough(dp_round_active(node)));
 }
 

@@ -350,6 +350,9 @@ void dp_faults_heal(dp_sim *sim)
     dp_net_heal(&sim->net, sim->now_us);
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         dp_host *host = &sim->hosts[i];
+        if (dp_host_up(host)) {
+            dp_node_buggify(host->node, 0);
+        }
         host->disk_slow = 1;
         host->was_slow = host->toy_slow > 1;
         host->toy_slow = 1;

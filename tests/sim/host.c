@@ -422,6 +422,7 @@ void dp_host_boot(dp_host *host)
         dp_sim_fail(sim, "D2", host->index, "the node does not open: %s", dp_status_name(opened));
         return;
     }
+    dp_node_buggify(host->node, sim->healed ? 0 : sim->plan.buggify);
     host->started_once = true;
     host->up_since = sim->now_us;
     host->restart_at = 0;

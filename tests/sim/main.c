@@ -52,7 +52,7 @@ static void usage(FILE *out)
         "joins|revoke|byz]\n"
         "             [--jobs N] [--max-failures N] [--trace NODE] [--shrink [--output FILE]]\n"
         "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
-        "             [--keep-vote-key] [--store model|real|lies] [--evil KIND] [--json] "
+        "             [--lucky] [--keep-vote-key] [--store model|real|lies] [--evil KIND] [--json] "
         "[--quiet]\n"
         "faults:");
     for (int i = 0; i < DP_FAULT_COUNT; i++) {
@@ -103,6 +103,8 @@ static bool read_flag(arguments *args, const char *name)
         args->options.all_on = true;
     } else if (strcmp(name, "--shrink") == 0) {
         args->shrink = true;
+    } else if (strcmp(name, "--lucky") == 0) {
+        args->options.lucky = true;
     } else if (strcmp(name, "--keep-vote-key") == 0) {
         args->options.keep_vote_key = true;
     } else {
@@ -252,6 +254,9 @@ static void print_replay(const arguments *args, const report *r)
     if (args->options.evil != 0) {
         printf(" --evil %s", dp_evil_name((dp_evil_kind)args->options.evil));
     }
+    if (args->options.lucky) {
+        printf(" --lucky");
+    }
     if (args->options.keep_vote_key) {
         printf(" --keep-vote-key");
     }
@@ -350,6 +355,10 @@ static int shrink(const arguments *args)
             break;
         }
         tried.options.nodes = args->options.nodes;
+    }
+    tried.options.lucky = true;
+    if (!still_fails(&tried, &r)) {
+        tried.options.lucky = args->options.lucky;
     }
     tried.options.all_on = true;
     tried.options.faults = r.faults;

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "gossip/buggify.h"
+
 #include "tests/sim/evil.h"
 #include "tests/sim/scene.h"
 
@@ -179,6 +181,7 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     static const uint32_t round_ms[] = {500, 1000, 1000, 2000};
     dp_rng rng;
     dp_rng later;
+    dp_rng bugs;
 
     dp_rng_init(&rng, dp_mix64(options->seed) ^ 0x706c616eULL);
     memset(plan, 0, sizeof *plan);
@@ -197,10 +200,15 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     plan->save_us = (uint32_t)dp_rng_below(&rng, 4000001);
     plan->crash_after_send = dp_rng_below(&rng, 3) == 0 ? 100 : 0;
     plan->away_us_max = 3000000;
+    dp_rng_init(&bugs, dp_mix64(options->seed) ^ 0x62756773ULL);
     dp_rng_init(&later, dp_mix64(options->seed) ^ 0x6c617465ULL);
     for (uint32_t i = 0; i < DP_FAULT_COUNT; i++) {
         plan->fault_us[i] = spread(i < DP_FAULT_OLD ? &rng : &later, 2000000, 20000000);
     }
+    for (uint32_t i = 0; i < DP_BUG_COUNT && options->profile <= DP_PROFILE_GOSSIP; i++) {
+        plan->buggify |= dp_rng_below(&bugs, 4) == 0 ? 1U << i : 0;
+    }
+    plan->buggify = dp_rng_below(&bugs, 2) == 0 && !options->lucky ? plan->buggify : 0;
     plan->core = options->profile <= DP_PROFILE_GOSSIP && dp_rng_below(&later, 2) == 0;
     if (options->profile == DP_PROFILE_SWARM && dp_rng_below(&later, MANY_ONE_IN) == 0) {
         plan->nodes = 40 + (uint32_t)dp_rng_below(&later, 25);

@@ -77,6 +77,7 @@ typedef struct dp_sim_options {
     bool all_on;       /* every class of the mask is on */
     dp_profile profile;
     uint32_t evil;        /* byz: dp_evil_kind of the liars, 0: drawn */
+    bool lucky;           /* no bad luck of buggify.h */
     bool keep_vote_key;   /* the mistake M5: a vote key that outlives its vote table */
     int32_t trace;        /* node whose events are printed, or -1 */
     uint32_t loss_milli;  /* scale, detect: messages lost, per thousand */
@@ -95,6 +96,7 @@ typedef struct dp_plan {
     uint64_t fault_us[DP_FAULT_COUNT]; /* mean time between two faults of a class */
     uint64_t faults_end_us;            /* then everything is healed */
     uint64_t limit_us;                 /* then patience ends */
+    uint32_t buggify;                  /* mask of dp_bug, until the healing */
     bool core;                         /* only a core is healed; the others stay broken for ever */
     uint32_t rounds_after;             /* rounds to decide after the healing */
     uint32_t round_ms;

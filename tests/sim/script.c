@@ -65,6 +65,9 @@ static bool take(dp_script *script, const char *key, const char *value)
     if (strcmp(key, "every") == 0) {
         return read_bool(value, &options->all_on);
     }
+    if (strcmp(key, "lucky") == 0) {
+        return read_bool(value, &options->lucky);
+    }
     if (strcmp(key, "keep-vote-key") == 0) {
         return read_bool(value, &options->keep_vote_key);
     }
@@ -158,6 +161,9 @@ dp_status dp_script_write(const dp_script *script, FILE *out)
     }
     if (options->until_us != 0) {
         fprintf(out, "until %.6f\n", (double)options->until_us / 1e6);
+    }
+    if (options->lucky) {
+        fprintf(out, "lucky yes\n");
     }
     if (options->keep_vote_key) {
         fprintf(out, "keep-vote-key yes\n");

@@ -9,6 +9,7 @@
  *     every yes                   each of them is on; the default is no
  *     nodes 5                     the default is as drawn
  *     until 81.250000             seconds; the default is the usual end
+ *     lucky yes                   no bad luck of gossip/buggify.h; the default is no
  *     keep-vote-key yes           the default is no
  *     invariant L1                what broke when the script was made; it is not judged by it */
 #ifndef DP_SIM_SCRIPT_H

@@ -224,6 +224,17 @@ static void finish(dp_sim *sim)
     dp_measure_finish(sim);
 }
 
+/* Its own walk over all it holds, one host at a time. */
+static void check_one(dp_sim *sim)
+{
+    const dp_host *host = &sim->hosts[sim->totals.occasions % sim->plan.nodes];
+    dp_why why = {0};
+
+    if (dp_host_up(host) && dp_node_check(host->node, &why) != DP_OK) {
+        dp_sim_fail(sim, "S12", host->index, "%.200s", why.text);
+    }
+}
+
 bool dp_sim_run(dp_sim *sim)
 {
     dp_occasion occasion;
@@ -262,6 +273,7 @@ bool dp_sim_run(dp_sim *sim)
             rules_at = sim->now_us + CHECK_EVERY_US;
             dp_scene_look(sim);
             dp_oracle_look(sim);
+            check_one(sim);
         }
         if (sim->healed && sim->now_us >= look_at) {
             look_at = sim->now_us + CHECK_EVERY_US;

@@ -21,6 +21,7 @@ static void what_is_written_is_read_back(void **state)
                                     .all_on = true,
                                     .profile = DP_PROFILE_RIVALS,
                                     .keep_vote_key = true,
+                                    .lucky = true,
                                     .trace = -1},
                         .invariant = "M14"};
     dp_script again = {0};
@@ -35,7 +36,8 @@ static void what_is_written_is_read_back(void **state)
     CHECK(again.options.seed == script.options.seed && again.options.nodes == 7);
     CHECK(again.options.until_us == script.options.until_us);
     CHECK(again.options.faults == script.options.faults && again.options.all_on);
-    CHECK(again.options.profile == DP_PROFILE_RIVALS && again.options.keep_vote_key);
+    CHECK(again.options.profile == DP_PROFILE_RIVALS && again.options.keep_vote_key &&
+          again.options.lucky);
     assert_string_equal(again.invariant, "M14");
 }
 

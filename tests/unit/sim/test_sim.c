@@ -44,6 +44,30 @@ static void a_run_is_a_function_of_its_seed(void **state)
     assert_true(first.digest != other.digest);
 }
 
+static uint64_t digest_of(uint64_t seed, bool lucky)
+{
+    static dp_sim sim;
+    const dp_sim_options options = {
+        .seed = seed, .nodes = 4, .until_us = 8000000, .lucky = lucky, .trace = -1};
+
+    CHECK_OK(dp_sim_open(&sim, &options));
+    CHECK(dp_sim_run(&sim));
+    const uint64_t digest = sim.totals.digest;
+    dp_sim_close(&sim);
+    return digest;
+}
+
+static void bad_luck_changes_some_runs_and_not_all(void **state)
+{
+    uint32_t changed = 0;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        changed += digest_of(seed, false) != digest_of(seed, true);
+    }
+    assert_in_range(changed, 2, 10);
+}
+
 static void a_founder_alone_decides_rounds(void **state)
 {
     (void)state;
@@ -61,6 +85,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_duel_is_a_function_of_its_seed),
         cmocka_unit_test(a_run_is_a_function_of_its_seed),
+        cmocka_unit_test(bad_luck_changes_some_runs_and_not_all),
         cmocka_unit_test(a_founder_alone_decides_rounds),
         cmocka_unit_test(five_nodes_without_faults_come_together),
     };
