@@ -24,7 +24,7 @@ _dpnode() {
     'logs'*) words="--last --follow $common" ;;
     'pause'*) words="$common" ;;
     'resume'*) words="$common" ;;
-    'leave'*) words="--keep-data $common" ;;
+    'leave'*) words="--keep-data --now $common" ;;
     'revoke'*) words="--yes $common" ;;
     'ckpt') words='ls verify export ' ;;
     'ckpt ls') words="$common" ;;
