@@ -158,8 +158,9 @@ static void check_links(dp_sim *sim, uint32_t index, uint32_t links)
     dp_measure_host *book = &sim->measured[index];
     dp_node_view view;
 
-    const bool many =
-        links > MOST + SLACK && links >= book->links && sim->plan.nodes > 2 * DP_FULL_MESH_MAX;
+    const uint64_t all_started = (40 + sim->plan.nodes / 40) * DP_SECOND;
+    const bool many = links > MOST + SLACK && links >= book->links &&
+                      sim->plan.nodes > 2 * DP_FULL_MESH_MAX && sim->now_us > all_started;
     book->crowded = many ? book->crowded + 1 : 0;
     book->links = links;
     if (book->crowded < LOOKS) {
