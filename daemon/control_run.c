@@ -11,7 +11,8 @@
 #include "store/vote.h"
 
 enum {
-    JOIN_REACH_MS = 20 * 1000, /* somebody must have answered with the manifest ... */
+    JOIN_CUT_MS = 6 * 1000,    /* whoever is there may cut us off for so long ... */
+    JOIN_REACH_MS = 20 * 1000, /* ... somebody must have answered with the manifest ... */
     JOIN_SLOW_MS = 40 * 1000,  /* ... or have let us connect; then there is more time, once */
     LEAVE_MS = 6 * 1000,
     LEAVE_TICK_MS = 100,
@@ -265,7 +266,7 @@ typedef struct joining {
     dp_call call;
     uv_timer_t timer;
     uint64_t started_ms;
-    bool patient; /* somebody seems to be there */
+    uint64_t waited_ms; /* what the timer has been set to so far */
     bool over;
 } joining;
 
@@ -324,6 +325,13 @@ static void give_up(joining *self, int exit, const char *code, const char *fix, 
     forget_run(self->daemon);
 }
 
+/* Every connection that came about was cut by the other side, and more than one was. */
+static bool only_cut(const dp_transport_stats *stats)
+{
+    return stats->handshakes == 0 && stats->dials_cut > 1 &&
+           stats->dials_cut == stats->handshakes_failed;
+}
+
 /* The addresses that were tried, and what came of it, as a sentence. */
 static void tell_tried(const joining *self, const dp_transport_stats *stats, char *why, size_t size)
 {
@@ -337,12 +345,23 @@ static void tell_tried(const joining *self, const dp_transport_stats *stats, cha
     }
     if (at < size && stats->handshakes > 0) {
         snprintf(why + at, size - at, "; somebody is there, and has not told what the run is");
-    } else if (at < size && stats->handshakes_failed > 0) {
+    } else if (at < size && only_cut(stats)) {
         snprintf(why + at, size - at,
-                 "; somebody takes connections there, and is slow or not of this run");
+                 "; somebody is there and cuts every connection: of another run, or it does not "
+                 "know this token");
+    } else if (at < size && stats->handshakes_failed > 0) {
+        snprintf(why + at, size - at, "; somebody takes connections there, and is slow");
     } else if (at < size) {
         snprintf(why + at, size - at, "; no connection came about");
     }
+}
+
+static void on_nobody(uv_timer_t *timer);
+
+static void wait_until(joining *self, uint64_t waited_ms)
+{
+    uv_timer_start(&self->timer, on_nobody, waited_ms - self->waited_ms, 0);
+    self->waited_ms = waited_ms;
 }
 
 static void on_nobody(uv_timer_t *timer)
@@ -352,9 +371,11 @@ static void on_nobody(uv_timer_t *timer)
     dp_driver_view view;
     dp_driver_look(self->daemon->driver, &view);
     const dp_transport_stats *stats = &view.transport;
-    if (!self->patient && stats->handshakes + stats->handshakes_failed > 0) {
-        self->patient = true; /* A machine that has too much to do answers late. */
-        uv_timer_start(timer, on_nobody, JOIN_SLOW_MS - JOIN_REACH_MS, 0);
+    /* A machine that has too much to do answers late. */
+    const bool slow = stats->handshakes + stats->handshakes_failed > 0 && !only_cut(stats);
+    const uint64_t until_ms = only_cut(stats) ? JOIN_CUT_MS : slow ? JOIN_SLOW_MS : JOIN_REACH_MS;
+    if (self->waited_ms < until_ms) {
+        wait_until(self, until_ms);
         return;
     }
     tell_tried(self, stats, why, sizeof why);
@@ -500,7 +521,7 @@ void dp_method_run_join(dp_daemon *daemon, const dp_call *call, const dp_pack_va
     const dp_driver_hooks hooks = {self, on_join_manifest, on_join_following, on_join_failed,
                                    on_join_progress};
     dp_driver_set_hooks(daemon->driver, &hooks);
-    uv_timer_start(&self->timer, on_nobody, JOIN_REACH_MS, 0);
+    wait_until(self, JOIN_CUT_MS);
     progress(call, "token", dp_driver_facts(daemon->driver)->name);
 }
 

@@ -199,6 +199,13 @@ void dp_link_drained(dp_conn *conn)
     }
 }
 
+/* By the other side, long before its limit of time could have run out. */
+static bool was_cut(const dp_conn *conn)
+{
+    return conn->outgoing && conn->connected && conn->deadline_ms != 0 &&
+           uv_now(conn->transport->config.loop) + DP_TRANSPORT_HANDSHAKE_MS / 2 < conn->deadline_ms;
+}
+
 void dp_link_lost(dp_conn *conn, dp_link_cause cause)
 {
     dp_transport *transport = conn->transport;
@@ -209,6 +216,7 @@ void dp_link_lost(dp_conn *conn, dp_link_cause cause)
         const dp_peer expected = conn->dial.expected;
         if (!conn->outgoing || conn->connected) {
             transport->stats.handshakes_failed++;
+            transport->stats.dials_cut += was_cut(conn) ? 1 : 0;
         }
         /* It may have come to us meanwhile: then this dial is of no interest any more. */
         const bool linked =

@@ -53,6 +53,7 @@ typedef struct dp_transport_stats {
     uint64_t bytes_received;
     uint64_t handshakes;
     uint64_t handshakes_failed; /* strangers, garbage, wrong keys, timeouts */
+    uint64_t dials_cut;         /* of these, ours that the other side cut soon: not wanted there */
     uint64_t accepts_refused;   /* over a limit */
     uint32_t links;
     uint32_t connections;

@@ -80,6 +80,7 @@ class BadToken(SystemTest):
         guest = self.folder.node("guest").start()
         error = self.fails("E0202", 75, guest.ask, "join", token)
         self.assertIn(str(port), error["why"])
+        self.assertIn("cuts every connection", error["why"])
         self.assertEqual(guest.ask("status")["state"], "idle")
         self.assertEqual([p["self"] for p in host.ask("peers")["peers"]], [True])
 
