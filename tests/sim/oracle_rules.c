@@ -109,7 +109,8 @@ static void accusation(dp_sim *sim, dp_reader *reader)
     const uint32_t author = dp_sim_index(sim, &statement.author);
     if ((statement.kind == DP_STATEMENT_SUSPECT || statement.kind == DP_STATEMENT_DEAD) &&
         subject < sim->plan.nodes && author < sim->plan.nodes) {
-        sim->oracle->accused[(size_t)subject * sim->plan.nodes + author] = statement.incarnation;
+        uint64_t *accused = &sim->oracle->accused[(size_t)subject * sim->plan.nodes + author];
+        *accused = statement.incarnation > *accused ? statement.incarnation : *accused;
     }
 }
 
