@@ -42,8 +42,9 @@ bool dp_call_alive(const dp_call *call);
 dp_method dp_method_hello, dp_method_status, dp_method_peers, dp_method_rounds, dp_method_events,
     dp_method_why, dp_method_data;
 /* control_run.c */
-dp_method dp_method_run_create, dp_method_run_join, dp_method_run_leave, dp_method_invite,
-    dp_method_pause, dp_method_resume, dp_method_down;
+dp_method dp_method_run_create, dp_method_run_join, dp_method_invite;
+/* control_leave.c */
+dp_method dp_method_run_leave, dp_method_pause, dp_method_resume, dp_method_down;
 /* control_order.c */
 dp_method dp_method_revoke, dp_method_run_fork, dp_method_run_merge;
 /* control_model.c */

@@ -1,4 +1,4 @@
-/* Methods that change what this node belongs to: create, join, leave, invite, pause, resume, down. */
+/* Methods that bring this node into a run, or others: invite, create, join. */
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,15 +8,11 @@
 #include "daemon/driver.h"
 #include "daemon/found.h"
 #include "daemon/reply.h"
-#include "store/vote.h"
 
 enum {
     JOIN_CUT_MS = 6 * 1000,    /* whoever is there may cut us off for so long ... */
     JOIN_REACH_MS = 20 * 1000, /* ... somebody must have answered with the manifest ... */
-    JOIN_SLOW_MS = 40 * 1000,  /* ... or have let us connect; then there is more time, once */
-    LEAVE_MS = 6 * 1000,
-    LEAVE_TICK_MS = 100,
-    DOWN_MS = 50
+    JOIN_SLOW_MS = 40 * 1000   /* ... or have let us connect; then there is more time, once */
 };
 #define INVITE_STANDARD_MS (7ULL * 24 * 3600 * 1000)
 #define MEMBER_MS (365ULL * 24 * 3600 * 1000)
@@ -523,187 +519,4 @@ void dp_method_run_join(dp_daemon *daemon, const dp_call *call, const dp_pack_va
     dp_driver_set_hooks(daemon->driver, &hooks);
     wait_until(self, JOIN_CUT_MS);
     progress(call, "token", dp_driver_facts(daemon->driver)->name);
-}
-
-/* ---- leaving, pausing, ending ---- */
-
-typedef struct leaving {
-    dp_saver_job job;
-    dp_daemon *daemon;
-    dp_call call;
-    uv_timer_t timer;
-    const dp_driver *driver; /* to see whether another run was entered meanwhile */
-    dp_run_id run;
-    char name[DP_TOKEN_NAME_MAX + 1];
-    bool keep_data;
-    bool now; /* also when the run is left without a voter */
-    uint32_t ticks;
-} leaving;
-
-static void on_leaving_closed(uv_handle_t *handle)
-{
-    dp_free(handle->data);
-}
-
-static void run_forget(dp_saver_job *job, dp_store *store)
-{
-    const leaving *self = (const leaving *)job;
-    DP_IGNORE(dp_facts_forget(
-        store)); /* Then the node is a member again at its next start, and may leave again. */
-    if (!self->keep_data) {
-        DP_IGNORE(dp_vote_destroy_key(store, &self->run));
-    }
-}
-
-static void done_forget(dp_saver_job *job)
-{
-    leaving *self = (leaving *)job;
-    dp_packer packer;
-    if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
-        dp_group map = dp_map_begin(&packer);
-        dp_pair_text(&map, "run", self->name);
-        dp_group_end(&map);
-        dp_call_end(&self->call, &packer);
-    }
-    uv_close((uv_handle_t *)&self->timer, on_leaving_closed);
-}
-
-/* The only voter goes when somebody else votes: that takes a round, or a record of its own when none is near. */
-static uint64_t leave_ms(const leaving *self, const dp_driver_view *view)
-{
-    const dp_manifest *manifest = dp_driver_manifest(self->daemon->driver);
-    const bool needed = view->node.is_voter && view->node.voters == 1 && view->node.members > 1;
-    return needed && !self->now && manifest != NULL ? LEAVE_MS + 3ULL * manifest->round_ms
-                                                    : LEAVE_MS;
-}
-
-/* Nobody has taken over: this node stays, and goes on asking. */
-static bool is_still_needed(const leaving *self, const dp_driver_view *view)
-{
-    return !self->now && view->running && view->node.mode != DP_MODE_LEFT && view->node.is_voter &&
-           view->node.voters == 1 && view->node.members > 1;
-}
-
-static void on_leave_tick(uv_timer_t *timer)
-{
-    leaving *self = timer->data;
-    dp_driver_view view = {0};
-    if (self->daemon->driver != NULL &&
-        self->daemon->driver != self->driver) { /* Somebody else has left this one. */
-        done_forget(&self->job);
-        return;
-    }
-    if (self->daemon->driver != NULL) {
-        dp_driver_look(self->daemon->driver, &view);
-    }
-    /* Goodbye has been said when the core says so; alone, there is nobody to hear it. */
-    if (view.running && view.node.mode != DP_MODE_LEFT &&
-        ++self->ticks < leave_ms(self, &view) / LEAVE_TICK_MS) {
-        return;
-    }
-    uv_timer_stop(timer);
-    if (is_still_needed(self, &view)) {
-        dp_call_fail(&self->call, 75, "E0124",
-                     "dpnode status   # until somebody else may vote; or dpnode leave --now",
-                     "this node cannot leave yet",
-                     "it is the run's only voter, and nobody has taken over; it goes as soon as "
-                     "somebody can");
-        uv_close((uv_handle_t *)timer, on_leaving_closed);
-        return;
-    }
-    dp_driver *driver = self->daemon->driver;
-    self->daemon->driver = NULL;
-    dp_driver_close(driver);
-    if (dp_saver_post(self->daemon->saver, &self->job, DP_SAVER_URGENT) != DP_OK) {
-        dp_call_fail(&self->call, 75, "E0402", "dpnode leave   # once more", "the store is busy",
-                     "too many writes are waiting");
-        uv_close((uv_handle_t *)timer, on_leaving_closed);
-    }
-}
-
-void dp_method_run_leave(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
-{
-    dp_driver *driver = dp_call_driver(daemon, call);
-    if (driver == NULL) {
-        return;
-    }
-    leaving *self = dp_alloc(1, sizeof *self);
-    if (self == NULL || uv_timer_init(daemon->loop, &self->timer) != 0) {
-        dp_free(self);
-        dp_call_fail(call, 70, "E0199", "", "out of memory", "");
-        return;
-    }
-    self->job.run = run_forget;
-    self->job.done = done_forget;
-    self->daemon = daemon;
-    self->call = *call;
-    self->timer.data = self;
-    self->driver = driver;
-    self->run = dp_driver_facts(driver)->run;
-    snprintf(self->name, sizeof self->name, "%s", dp_driver_facts(driver)->name);
-    DP_IGNORE(!dp_pack_get_bool(dp_pack_key(parameters, "keep_data"), &self->keep_data));
-    DP_IGNORE(!dp_pack_get_bool(dp_pack_key(parameters, "now"), &self->now));
-    dp_driver_command(driver, DP_COMMAND_LEAVE);
-    uv_timer_start(&self->timer, on_leave_tick, LEAVE_TICK_MS, LEAVE_TICK_MS);
-}
-
-static void reply_state(const dp_daemon *daemon, const dp_call *call)
-{
-    dp_driver_view view;
-    dp_packer packer;
-    dp_driver_look(daemon->driver, &view);
-    if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
-        dp_group map = dp_map_begin(&packer);
-        dp_pair_text(&map, "state", dp_mode_name(view.node.mode));
-        dp_group_end(&map);
-        dp_call_end(call, &packer);
-    }
-}
-
-void dp_method_pause(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
-{
-    (void)parameters;
-    if (dp_call_driver(daemon, call) != NULL) {
-        dp_driver_command(daemon->driver, DP_COMMAND_PAUSE);
-        reply_state(daemon, call);
-    }
-}
-
-void dp_method_resume(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
-{
-    (void)parameters;
-    if (dp_call_driver(daemon, call) != NULL) {
-        dp_driver_command(daemon->driver, DP_COMMAND_RESUME);
-        reply_state(daemon, call);
-    }
-}
-
-static void on_down(uv_timer_t *timer)
-{
-    dp_daemon *daemon = timer->data;
-    uv_close((uv_handle_t *)timer, (uv_close_cb)dp_free);
-    if (daemon->ending) { /* Two clients have asked. */
-        return;
-    }
-    dp_daemon_end(daemon, 0, "asked through the control socket");
-}
-
-void dp_method_down(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
-{
-    (void)parameters;
-    dp_packer packer;
-    uv_timer_t *timer = dp_alloc(1, sizeof *timer);
-    if (timer == NULL || uv_timer_init(daemon->loop, timer) != 0) {
-        dp_free(timer);
-        dp_call_fail(call, 70, "E0199", "", "out of memory", "");
-        return;
-    }
-    timer->data = daemon;
-    uv_timer_start(timer, on_down, DOWN_MS, 0); /* The reply goes out first. */
-    if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
-        dp_group map = dp_map_begin(&packer);
-        dp_pair_u64(&map, "pid", (uint64_t)uv_os_getpid());
-        dp_group_end(&map);
-        dp_call_end(call, &packer);
-    }
 }
