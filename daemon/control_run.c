@@ -10,7 +10,7 @@
 #include "daemon/reply.h"
 
 enum {
-    JOIN_CUT_MS = 6 * 1000,    /* whoever is there may cut us off for so long ... */
+    JOIN_CUT_MS = 15 * 1000,   /* who is there may cut us off for so long, overrun perhaps ... */
     JOIN_REACH_MS = 20 * 1000, /* ... somebody must have answered with the manifest ... */
     JOIN_SLOW_MS = 40 * 1000   /* ... or have let us connect; then there is more time, once */
 };
@@ -343,8 +343,8 @@ static void tell_tried(const joining *self, const dp_transport_stats *stats, cha
         snprintf(why + at, size - at, "; somebody is there, and has not told what the run is");
     } else if (at < size && only_cut(stats)) {
         snprintf(why + at, size - at,
-                 "; somebody is there and cuts every connection: of another run, or it does not "
-                 "know this token");
+                 "; somebody is there and cuts every connection: of another run, not knowing this "
+                 "token, or overrun by strangers");
     } else if (at < size && stats->handshakes_failed > 0) {
         snprintf(why + at, size - at, "; somebody takes connections there, and is slow");
     } else if (at < size) {
