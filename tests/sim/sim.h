@@ -72,7 +72,7 @@ typedef struct dp_sim {
     dp_host *hosts;      /* plan.nodes of them; 0 is the founder */
     dp_actions *actions; /* of the step under way */
     struct dp_oracle *oracle;
-    struct dp_evil *evil; /* NULL: nobody lies */
+    struct dp_evil *evil;         /* NULL: nobody lies */
     struct dp_forks_world *forks; /* profile merge, else NULL */
     dp_rng crash_rng;
     dp_rng fault_rngs[DP_FAULT_COUNT];
