@@ -42,8 +42,9 @@ static void to_attention_task(void *ctx, size_t index, size_t worker)
     const size_t c = gpt->model->config.width;
     const size_t l = gpt->layer;
     linear_back(gpt, DP_LAYER_PROJ_W, gpt->dx, gpt->d_hidden, range);
-    gpt->ops->gelu_backward(gpt->layers[l].hidden + first * 4 * c, gpt->gelu + first * 4 * c,
-                            gpt->d_hidden + first * 4 * c, count * 4 * c);
+    gpt->ops->activations[DP_GELU].backward(gpt->layers[l].hidden + first * 4 * c, count, 4 * c,
+                                            gpt->gelu + first * 4 * c,
+                                            gpt->d_hidden + first * 4 * c);
     linear_back(gpt, DP_LAYER_FC_W, gpt->d_hidden, gpt->d_norm2, range);
     const dp_norm_rows norm = norm_of(gpt, DP_LAYER_LN2_W, range);
     gpt->ops->norm_again(&norm, dp_gpt_weight(gpt, l, DP_LAYER_LN2_B), gpt->norm2 + first * c);

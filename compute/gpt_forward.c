@@ -155,7 +155,8 @@ static void after_attention_task(void *ctx, size_t index, size_t worker)
                          layer->rstd2, range);
     gpt->ops->norm_forward(&norm, dp_gpt_weight(gpt, l, DP_LAYER_LN2_B), gpt->norm2 + first * c);
     linear(gpt, DP_LAYER_FC_W, gpt->norm2, layer->hidden, NULL, range);
-    gpt->ops->gelu_forward(layer->hidden + first * 4 * c, gpt->gelu + first * 4 * c, count * 4 * c);
+    gpt->ops->activations[DP_GELU].forward(layer->hidden + first * 4 * c, count, 4 * c,
+                                           gpt->gelu + first * 4 * c);
     linear(gpt, DP_LAYER_PROJ_W, gpt->gelu, next, layer->middle, range);
 }
 

@@ -1,5 +1,7 @@
 #include "compute/ops.h"
 
+#include <math.h>
+
 #include "compute/cpu/tables.h"
 
 static bool runs_here(const dp_ops *ops)
@@ -24,6 +26,18 @@ static const dp_ops *const tables[] = {
     &dp_ops_avx512,
 #endif
 };
+
+void dp_rope_angles(float theta, size_t width, size_t length, float *angles)
+{
+    const size_t half = width / 2;
+    for (size_t i = 0; i < half; i++) {
+        const double turn = pow((double)theta, -2.0 * (double)i / (double)width);
+        for (size_t position = 0; position < length; position++) {
+            angles[position * width + i] = (float)cos((double)position * turn);
+            angles[position * width + half + i] = (float)sin((double)position * turn);
+        }
+    }
+}
 
 const dp_ops *dp_ops_reference(void)
 {

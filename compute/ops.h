@@ -61,19 +61,47 @@ typedef struct dp_norm_rows {
     float *rstd;       /* [rows], the same */
 } dp_norm_rows;
 
-/* One head of one sequence: causal softmax attention, scores scaled by 1/sqrt(head). */
+/* RMSNorm (Zhang, Sennrich 2019) of rows, or of the heads of q or k: y = x * rstd * gain, rstd = 1/sqrt(mean(x^2) + eps). */
+typedef struct dp_rms_rows {
+    size_t rows;
+    size_t groups; /* of a row, side by side, each normed by itself; 1: the row */
+    size_t width;  /* of a group */
+    float eps;
+    const float *x;    /* [rows][groups][width] at ld */
+    size_t ld;         /* >= groups * width */
+    const float *gain; /* [width] */
+    float *rstd;       /* [rows][groups], written by rms_forward, read by the others */
+} dp_rms_rows;
+
+/* Rotary positions (Su et al. 2021) of the heads of q or k, in halves as Hugging Face has them: element i < width/2 turns with
+ * element i + width/2 by position * theta^(-2i/width). */
+typedef struct dp_rope_rows {
+    size_t rows;
+    size_t groups; /* heads side by side */
+    size_t width;  /* of a head, even */
+    float *x;      /* [rows][groups][width] at ld, in place */
+    size_t ld;
+    const float *angles; /* [length][width] from dp_rope_angles */
+    size_t first;        /* row r has position (first + r) % length */
+    size_t length;
+} dp_rope_rows;
+
+/* The query heads of one sequence that share a head of k and v (Ainslie et al. 2023; one of each: plain attention): causal
+ * softmax attention, scores scaled by 1/sqrt(head). */
 typedef struct dp_attention {
     size_t length;
-    size_t head; /* width of the head */
-    const float *q;
-    const float *k;
-    const float *v;
-    size_t ld_qkv;
-    float *out; /* [length][head], written by forward, read by backward */
+    size_t head;    /* width of a head */
+    size_t groups;  /* query heads, side by side in q, out, d_out and dq; 0: 1 */
+    const float *q; /* [length][groups][head] */
+    const float *k; /* [length][head] */
+    const float *v; /* the same */
+    size_t ld_qkv;  /* of v, dq, dk and dv, and of q and k unless ld_qk says otherwise */
+    size_t ld_qk;   /* 0: ld_qkv */
+    float *out;     /* [length][groups][head], written by forward, read by backward */
     size_t ld_out;
-    float *lse;         /* [length]: log of the sum of exp of a row's scores; written by forward */
-    const float *d_out; /* backward: [length][head] at ld_out */
-    float *dq;          /* backward, written; all three at ld_qkv */
+    float *lse; /* [groups][length]: log of the sum of exp of a row's scores; written by forward */
+    const float *d_out; /* backward: as out */
+    float *dq;          /* backward, written. dk and dv are sums over the query heads in order */
     float *dk;
     float *dv;
     float *scratch; /* dp_attention_scratch() floats, 64-byte aligned */
@@ -88,6 +116,21 @@ typedef struct dp_adamw_terms {
     float v_scale;    /* 1 / (1 - beta2^t) */
     float grad_scale; /* clipping */
 } dp_adamw_terms;
+
+typedef enum dp_activation_kind {
+    DP_GELU,   /* x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) (Hendrycks, Gimpel 2016) */
+    DP_RELU2,  /* max(x, 0)^2 (So et al. 2021) */
+    DP_SWIGLU, /* gate * sigmoid(gate) * up (Shazeer 2020); a row of x is its gates, then its ups */
+    DP_ACTIVATION_KINDS
+} dp_activation_kind;
+
+typedef struct dp_activation {
+    size_t inputs; /* values of x for each value of y */
+    /* x: [rows][inputs * width], y: [rows][width]. */
+    void (*forward)(const float *x, size_t rows, size_t width, float *y);
+    /* y as forward. d: [rows][inputs * width]; the first width values of each row are dy on entry, all are dx after. */
+    void (*backward)(const float *x, size_t rows, size_t width, float *y, float *d);
+} dp_activation;
 
 typedef struct dp_ops {
     const char *name; /* "reference", "generic", "avx2", "avx512" */
@@ -108,13 +151,23 @@ typedef struct dp_ops {
     void (*norm_grads)(const dp_norm_rows *norm, const float *dy, size_t first, size_t last,
                        float *d_gain, float *d_bias);
 
+    void (*rms_forward)(const dp_rms_rows *norm, float *y, size_t ld_y);
+    /* y again from the kept rstd: the same bits. */
+    void (*rms_again)(const dp_rms_rows *norm, float *y, size_t ld_y);
+    /* dx = residual + d(loss)/dx, all three [rows][groups][width] at ld_d. residual may be NULL; dx may be residual or dy. */
+    void (*rms_backward)(const dp_rms_rows *norm, const float *dy, const float *residual, float *dx,
+                         size_t ld_d);
+    /* d_gain += over all rows and groups, columns [first, last) of a group only. */
+    void (*rms_grads)(const dp_rms_rows *norm, const float *dy, size_t ld_dy, size_t first,
+                      size_t last, float *d_gain);
+
+    /* back: by the negative angles, which is the gradient. */
+    void (*rope)(const dp_rope_rows *rope, bool back);
+
     void (*attention_forward)(const dp_attention *attention);
     void (*attention_backward)(const dp_attention *attention);
 
-    /* GELU with tanh (Hendrycks, Gimpel 2016): y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))). */
-    void (*gelu_forward)(const float *x, float *y, size_t n);
-    /* y as forward; dy becomes dx in place. */
-    void (*gelu_backward)(const float *x, float *y, float *dy, size_t n);
+    dp_activation activations[DP_ACTIVATION_KINDS];
 
     /* Softmax cross-entropy of each row against its target < vocab: losses [rows] in nats. With scale != 0 the logits
      * become scale * d(loss)/d(logits) in place, else their values are spoiled. */
@@ -144,6 +197,9 @@ static inline size_t dp_attention_scratch(size_t length, size_t head)
            (size_t)2 * DP_OPS_QUERY_ROWS * (padded_length + 16) +
            (size_t)2 * DP_OPS_QUERY_ROWS * padded_head + (size_t)2 * DP_OPS_QUERY_ROWS;
 }
+
+/* For every position < length: the cosines of its width/2 angles, then their sines. Computed in double. */
+void dp_rope_angles(float theta, size_t width, size_t length, float *angles);
 
 const dp_ops *dp_ops_reference(void);
 /* The fastest table that this processor can run. */

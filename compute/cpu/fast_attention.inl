@@ -1,5 +1,20 @@
-/* Causal attention of one head, DP_OPS_QUERY_ROWS queries at a time; scores are made twice instead of kept
+/* Causal attention of the query heads that share a head of k and v, one after the other, DP_OPS_QUERY_ROWS queries at a time; scores are made twice instead of kept
  * (Dao et al. 2022). */
+
+/* The problem of query head g alone. */
+static dp_attention attention_head(const dp_attention *a, size_t g)
+{
+    dp_attention head = *a;
+    head.ld_qk = a->ld_qk == 0 ? a->ld_qkv : a->ld_qk;
+    head.q += g * a->head;
+    head.out += g * a->head;
+    head.lse += g * a->length;
+    if (a->d_out != NULL) {
+        head.d_out += g * a->head;
+        head.dq += g * a->head;
+    }
+    return head;
+}
 
 /* Scratch of one head, cut from dp_attention.scratch. */
 struct attention_room {
@@ -40,12 +55,10 @@ static struct attention_room attention_room_of(const dp_attention *a)
     return room;
 }
 
-static void fast_attention_forward(const dp_attention *a)
+/* k and v are packed. */
+static void attention_forward_head(const dp_attention *a, const struct attention_room *room)
 {
-    const struct attention_room room = attention_room_of(a);
     const float scale = 1.0F / sqrtf((float)a->head);
-    fast_pack(a->k, a->ld_qkv, true, a->head, a->length, room.packed_k);
-    fast_pack(a->v, a->ld_qkv, false, a->length, a->head, room.packed_v);
     for (size_t first = 0; first < a->length; first += DP_OPS_QUERY_ROWS) {
         const size_t rows = least_of(a->length - first, DP_OPS_QUERY_ROWS);
         const size_t keys = first + rows;
@@ -53,14 +66,14 @@ static void fast_attention_forward(const dp_attention *a)
         fast_gemm(&(dp_gemm){.m = rows,
                              .n = keys,
                              .k = a->head,
-                             .a = a->q + first * a->ld_qkv,
-                             .a_row = a->ld_qkv,
+                             .a = a->q + first * a->ld_qk,
+                             .a_row = a->ld_qk,
                              .a_depth = 1,
-                             .packed = room.packed_k,
-                             .c = room.scores,
-                             .ldc = room.ld_scores});
+                             .packed = room->packed_k,
+                             .c = room->scores,
+                             .ldc = room->ld_scores});
         for (size_t r = 0; r < rows; r++) {
-            float *score = room.scores + r * room.ld_scores;
+            float *score = room->scores + r * room->ld_scores;
             const size_t seen = first + r + 1;
             const float largest = row_largest(score, seen) * scale;
             sums[r] = row_exp(score, seen, scale, largest);
@@ -70,10 +83,10 @@ static void fast_attention_forward(const dp_attention *a)
         fast_gemm(&(dp_gemm){.m = rows,
                              .n = a->head,
                              .k = keys,
-                             .a = room.scores,
-                             .a_row = room.ld_scores,
+                             .a = room->scores,
+                             .a_row = room->ld_scores,
                              .a_depth = 1,
-                             .packed = room.packed_v,
+                             .packed = room->packed_v,
                              .packed_depth = a->length,
                              .c = a->out + first * a->ld_out,
                              .ldc = a->ld_out});
@@ -84,6 +97,18 @@ static void fast_attention_forward(const dp_attention *a)
                 out[i] *= factor;
             }
         }
+    }
+}
+
+static void fast_attention_forward(const dp_attention *a)
+{
+    const struct attention_room room = attention_room_of(a);
+    const size_t ld_k = a->ld_qk == 0 ? a->ld_qkv : a->ld_qk;
+    fast_pack(a->k, ld_k, true, a->head, a->length, room.packed_k);
+    fast_pack(a->v, a->ld_qkv, false, a->length, a->head, room.packed_v);
+    for (size_t g = 0; g == 0 || g < a->groups; g++) {
+        const dp_attention head = attention_head(a, g);
+        attention_forward_head(&head, &room);
     }
 }
 
@@ -115,50 +140,43 @@ static void attention_backward_rows(const dp_attention *a, const struct attentio
     }
 }
 
-static void fast_attention_backward(const dp_attention *a)
+/* k and v are packed; adds to dk and dv. */
+static void attention_backward_head(const dp_attention *a, const struct attention_room *room)
 {
-    const struct attention_room room = attention_room_of(a);
     const float scale = 1.0F / sqrtf((float)a->head);
-    fast_pack(a->k, a->ld_qkv, true, a->head, a->length, room.packed_k);
-    fast_pack(a->v, a->ld_qkv, true, a->head, a->length, room.packed_v);
-    fast_pack(a->k, a->ld_qkv, false, a->length, a->head, room.packed_k_rows);
-    for (size_t row = 0; row < a->length; row++) {
-        memset(a->dk + row * a->ld_qkv, 0, a->head * sizeof *a->dk);
-        memset(a->dv + row * a->ld_qkv, 0, a->head * sizeof *a->dv);
-    }
     for (size_t first = 0; first < a->length; first += DP_OPS_QUERY_ROWS) {
         const size_t rows = least_of(a->length - first, DP_OPS_QUERY_ROWS);
         const size_t keys = first + rows;
-        const float *q = a->q + first * a->ld_qkv;
+        const float *q = a->q + first * a->ld_qk;
         const float *d_out = a->d_out + first * a->ld_out;
         fast_gemm(&(dp_gemm){.m = rows,
                              .n = keys,
                              .k = a->head,
                              .a = q,
-                             .a_row = a->ld_qkv,
+                             .a_row = a->ld_qk,
                              .a_depth = 1,
-                             .packed = room.packed_k,
-                             .c = room.scores,
-                             .ldc = room.ld_scores});
+                             .packed = room->packed_k,
+                             .c = room->scores,
+                             .ldc = room->ld_scores});
         fast_gemm(&(dp_gemm){.m = rows,
                              .n = keys,
                              .k = a->head,
                              .a = d_out,
                              .a_row = a->ld_out,
                              .a_depth = 1,
-                             .packed = room.packed_v,
-                             .c = room.d_scores,
-                             .ldc = room.ld_scores});
-        attention_backward_rows(a, &room, first, rows, scale);
-        fast_pack(q, a->ld_qkv, false, rows, a->head, room.packed_q);
-        fast_pack(d_out, a->ld_out, false, rows, a->head, room.packed_d_out);
+                             .packed = room->packed_v,
+                             .c = room->d_scores,
+                             .ldc = room->ld_scores});
+        attention_backward_rows(a, room, first, rows, scale);
+        fast_pack(q, a->ld_qk, false, rows, a->head, room->packed_q);
+        fast_pack(d_out, a->ld_out, false, rows, a->head, room->packed_d_out);
         fast_gemm(&(dp_gemm){.m = keys,
                              .n = a->head,
                              .k = rows,
-                             .a = room.scores,
+                             .a = room->scores,
                              .a_row = 1,
-                             .a_depth = room.ld_scores,
-                             .packed = room.packed_d_out,
+                             .a_depth = room->ld_scores,
+                             .packed = room->packed_d_out,
                              .c = a->dv,
                              .ldc = a->ld_qkv,
                              .add = a->dv,
@@ -166,10 +184,10 @@ static void fast_attention_backward(const dp_attention *a)
         fast_gemm(&(dp_gemm){.m = keys,
                              .n = a->head,
                              .k = rows,
-                             .a = room.d_scores,
+                             .a = room->d_scores,
                              .a_row = 1,
-                             .a_depth = room.ld_scores,
-                             .packed = room.packed_q,
+                             .a_depth = room->ld_scores,
+                             .packed = room->packed_q,
                              .c = a->dk,
                              .ldc = a->ld_qkv,
                              .add = a->dk,
@@ -177,12 +195,29 @@ static void fast_attention_backward(const dp_attention *a)
         fast_gemm(&(dp_gemm){.m = rows,
                              .n = a->head,
                              .k = keys,
-                             .a = room.d_scores,
-                             .a_row = room.ld_scores,
+                             .a = room->d_scores,
+                             .a_row = room->ld_scores,
                              .a_depth = 1,
-                             .packed = room.packed_k_rows,
+                             .packed = room->packed_k_rows,
                              .packed_depth = a->length,
                              .c = a->dq + first * a->ld_qkv,
                              .ldc = a->ld_qkv});
+    }
+}
+
+static void fast_attention_backward(const dp_attention *a)
+{
+    const struct attention_room room = attention_room_of(a);
+    const size_t ld_k = a->ld_qk == 0 ? a->ld_qkv : a->ld_qk;
+    fast_pack(a->k, ld_k, true, a->head, a->length, room.packed_k);
+    fast_pack(a->v, a->ld_qkv, true, a->head, a->length, room.packed_v);
+    fast_pack(a->k, ld_k, false, a->length, a->head, room.packed_k_rows);
+    for (size_t row = 0; row < a->length; row++) {
+        memset(a->dk + row * a->ld_qkv, 0, a->head * sizeof *a->dk);
+        memset(a->dv + row * a->ld_qkv, 0, a->head * sizeof *a->dv);
+    }
+    for (size_t g = 0; g == 0 || g < a->groups; g++) {
+        const dp_attention head = attention_head(a, g);
+        attention_backward_head(&head, &room);
     }
 }

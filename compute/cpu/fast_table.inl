@@ -2,8 +2,11 @@
 
 #include "compute/cpu/simd.h"
 
+#include "compute/cpu/fast_activation.inl"
 #include "compute/cpu/fast_gemm.inl"
 #include "compute/cpu/fast_point.inl"
+#include "compute/cpu/fast_rms.inl"
+#include "compute/cpu/fast_rope.inl"
 #include "compute/cpu/fast_softmax.inl"
 
 #include "compute/cpu/fast_norm.inl"
@@ -22,9 +25,16 @@ _Static_assert(2 * DP_OPS_TILE_ROOM * DP_OPS_DEPTH <= DP_OPS_TILE_SCRATCH,
         .name = (table_name), .panel = DP_PANEL, .pack = fast_pack, .gemm = fast_gemm,             \
         .gemm_tn = fast_gemm_tn, .norm_forward = fast_norm_forward, .norm_again = fast_norm_again, \
         .norm_backward = fast_norm_backward, .norm_grads = fast_norm_grads,                        \
+        .rms_forward = fast_rms_forward, .rms_again = fast_rms_again,                              \
+        .rms_backward = fast_rms_backward, .rms_grads = fast_rms_grads, .rope = fast_rope,         \
         .attention_forward = fast_attention_forward,                                               \
-        .attention_backward = fast_attention_backward, .gelu_forward = fast_gelu_forward,          \
-        .gelu_backward = fast_gelu_backward, .classifier = fast_classifier,                        \
-        .add_columns = fast_add_columns, .add = fast_add, .adamw = fast_adamw,                     \
-        .sum_of_squares = fast_sum_of_squares,                                                     \
+        .attention_backward = fast_attention_backward,                                             \
+        .activations =                                                                             \
+            {                                                                                      \
+                [DP_GELU] = {1, fast_gelu_forward, fast_gelu_backward},                            \
+                [DP_RELU2] = {1, fast_relu2_forward, fast_relu2_backward},                         \
+                [DP_SWIGLU] = {2, fast_swiglu_forward, fast_swiglu_backward},                      \
+            },                                                                                     \
+        .classifier = fast_classifier, .add_columns = fast_add_columns, .add = fast_add,           \
+        .adamw = fast_adamw, .sum_of_squares = fast_sum_of_squares,                                \
     }

@@ -1,0 +1,117 @@
+/* Attention and rotary positions as plain loops. */
+#include <math.h>
+#include <string.h>
+
+#include "compute/cpu/plain.h"
+
+static double dot_of(const float *a, const float *b, size_t n)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        sum += (double)a[i] * (double)b[i];
+    }
+    return sum;
+}
+
+/* The problem of query head g alone. */
+static dp_attention head_of(const dp_attention *a, size_t g)
+{
+    dp_attention head = *a;
+    head.ld_qk = a->ld_qk == 0 ? a->ld_qkv : a->ld_qk;
+    head.q += g * a->head;
+    head.out += g * a->head;
+    head.lse += g * a->length;
+    if (a->d_out != NULL) {
+        head.d_out += g * a->head;
+        head.dq += g * a->head;
+    }
+    return head;
+}
+
+static void forward_head(const dp_attention *a)
+{
+    const double scale = 1.0 / sqrt((double)a->head);
+    float *p = a->scratch;
+    for (size_t row = 0; row < a->length; row++) {
+        const float *q = a->q + row * a->ld_qk;
+        double largest = -INFINITY;
+        double sum = 0.0;
+        for (size_t key = 0; key <= row; key++) {
+            p[key] = (float)(scale * dot_of(q, a->k + key * a->ld_qk, a->head));
+            largest = fmax(largest, (double)p[key]);
+        }
+        for (size_t key = 0; key <= row; key++) {
+            sum += exp((double)p[key] - largest);
+        }
+        a->lse[row] = (float)(largest + log(sum));
+        for (size_t i = 0; i < a->head; i++) {
+            double out = 0.0;
+            for (size_t key = 0; key <= row; key++) {
+                out += exp((double)p[key] - largest) * (double)a->v[key * a->ld_qkv + i];
+            }
+            a->out[row * a->ld_out + i] = (float)(out / sum);
+        }
+    }
+}
+
+void dp_plain_attention_forward(const dp_attention *a)
+{
+    for (size_t g = 0; g == 0 || g < a->groups; g++) {
+        const dp_attention head = head_of(a, g);
+        forward_head(&head);
+    }
+}
+
+static void backward_row(const dp_attention *a, size_t row)
+{
+    const double scale = 1.0 / sqrt((double)a->head);
+    const float *q = a->q + row * a->ld_qk;
+    const float *d_out = a->d_out + row * a->ld_out;
+    float *dq = a->dq + row * a->ld_qkv;
+    const double delta = dot_of(a->out + row * a->ld_out, d_out, a->head);
+    memset(dq, 0, a->head * sizeof *dq);
+    for (size_t key = 0; key <= row; key++) {
+        const float *k = a->k + key * a->ld_qk;
+        const size_t at = key * a->ld_qkv;
+        const double p = exp(scale * dot_of(q, k, a->head) - (double)a->lse[row]);
+        const double ds = p * (dot_of(d_out, a->v + at, a->head) - delta) * scale;
+        for (size_t i = 0; i < a->head; i++) {
+            a->dv[at + i] += (float)(p * (double)d_out[i]);
+            a->dk[at + i] += (float)(ds * (double)q[i]);
+            dq[i] += (float)(ds * (double)k[i]);
+        }
+    }
+}
+
+void dp_plain_attention_backward(const dp_attention *a)
+{
+    for (size_t row = 0; row < a->length; row++) {
+        memset(a->dk + row * a->ld_qkv, 0, a->head * sizeof *a->dk);
+        memset(a->dv + row * a->ld_qkv, 0, a->head * sizeof *a->dv);
+    }
+    for (size_t g = 0; g == 0 || g < a->groups; g++) {
+        const dp_attention head = head_of(a, g);
+        for (size_t row = 0; row < a->length; row++) {
+            backward_row(&head, row);
+        }
+    }
+}
+
+void dp_plain_rope(const dp_rope_rows *rope, bool back)
+{
+    const size_t half = rope->width / 2;
+    for (size_t row = 0; row < rope->rows; row++) {
+        const float *angles = rope->angles + (rope->first + row) % rope->length * rope->width;
+        for (size_t group = 0; group < rope->groups; group++) {
+            float *x = rope->x + row * rope->ld + group * rope->width;
+            for (size_t i = 0; i < half; i++) {
+                const double c = (double)angles[i];
+                const double s = back ? -(double)angles[half + i] : (double)angles[half + i];
+                const double a = (double)x[i];
+                const double b = (double)x[half + i];
+                x[i] = (float)(a * c - b * s);
+                x[half + i] = (float)(b * c + a * s);
+            }
+        }
+    }
+}

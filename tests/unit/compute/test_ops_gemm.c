@@ -1,0 +1,135 @@
+#include "tests/unit/compute/ops_check.h"
+
+/* transposed: b is [n][k]; deep: a is [k][m] (a_depth != 1). */
+static void check_gemm(const dp_ops *ops, size_t m, size_t n, size_t k, bool transposed, bool deep)
+{
+    float *a = fill(m * k, 1, 1.0F);
+    float *b = fill(n * k, 2, 1.0F);
+    float *add = fill(m * n, 3, 1.0F);
+    float *bias = fill(n, 4, 1.0F);
+    float *c = poison(m * n);
+    float *packed = room(dp_packed_floats(ops, k, n));
+    ops->pack(b, transposed ? k : n, transposed, k, n, packed);
+    ops->gemm(&(dp_gemm){.m = m,
+                         .n = n,
+                         .k = k,
+                         .a = a,
+                         .a_row = deep ? 1 : k,
+                         .a_depth = deep ? m : 1,
+                         .packed = packed,
+                         .c = c,
+                         .ldc = n,
+                         .add = add,
+                         .ld_add = n,
+                         .bias = bias});
+    for (size_t row = 0; row < m; row++) {
+        for (size_t j = 0; j < n; j++) {
+            double sum = (double)bias[j] + (double)add[row * n + j];
+            for (size_t i = 0; i < k; i++) {
+                sum += (double)a[deep ? i * m + row : row * k + i] *
+                       (double)b[transposed ? j * k + i : i * n + j];
+            }
+            check(ops, "gemm", (double)c[row * n + j], sum, 1e-6 * sqrt((double)k) + 2e-6);
+        }
+    }
+    free(a);
+    free(b);
+    free(add);
+    free(bias);
+    free(c);
+    free(packed);
+}
+
+static void products_are_right_for_odd_shapes(void **state)
+{
+    (void)state;
+    for (size_t o = 0; dp_ops_at(o) != NULL; o++) {
+        for (size_t i = 0; i < N_SIZES; i++) {
+            for (size_t j = 0; j < N_SIZES; j++) {
+                check_gemm(dp_ops_at(o), sizes[i], sizes[j], sizes[(i + j) % N_SIZES], j % 2 == 0,
+                           i % 2 == 0);
+            }
+        }
+        check_gemm(dp_ops_at(o), 9, 33, DP_OPS_DEPTH + 1, false, false);
+        check_gemm(dp_ops_at(o), 9, 33, 2 * DP_OPS_DEPTH, true, true);
+    }
+}
+
+static void check_weight_tile(const dp_ops *ops, size_t m, size_t n, size_t k)
+{
+    float *a = fill(m * k, 5, 1.0F);
+    float *b = fill(n * k, 6, 1.0F);
+    float *c = fill(m * n, 7, 1.0F);
+    float *before = fill(m * n, 7, 1.0F);
+    float *scratch = room(DP_OPS_TILE_SCRATCH);
+    ops->gemm_tn(&(dp_gemm_tn){m, n, k, a, m, b, n, c, n, scratch});
+    for (size_t row = 0; row < m; row++) {
+        for (size_t j = 0; j < n; j++) {
+            double sum = (double)before[row * n + j];
+            for (size_t i = 0; i < k; i++) {
+                sum += (double)a[i * m + row] * (double)b[i * n + j];
+            }
+            check(ops, "gemm_tn", (double)c[row * n + j], sum, 1e-6 * sqrt((double)k) + 2e-6);
+        }
+    }
+    free(a);
+    free(b);
+    free(c);
+    free(before);
+    free(scratch);
+}
+
+static void weight_gradient_tiles_add_up(void **state)
+{
+    (void)state;
+    for (size_t o = 0; dp_ops_at(o) != NULL; o++) {
+        check_weight_tile(dp_ops_at(o), 1, 1, 1);
+        check_weight_tile(dp_ops_at(o), 17, 33, 300);
+        check_weight_tile(dp_ops_at(o), DP_OPS_TILE, DP_OPS_TILE, 31);
+        check_weight_tile(dp_ops_at(o), DP_OPS_TILE - 1, 5, 2 * DP_OPS_DEPTH);
+    }
+}
+
+static void packing_a_longer_b_serves_a_shorter_product(void **state)
+{
+    (void)state;
+    for (size_t o = 0; dp_ops_at(o) != NULL; o++) {
+        const dp_ops *ops = dp_ops_at(o);
+        enum { N = 70, DEPTH = 9, SHORT = 4 };
+        float *b = fill((size_t)N * DEPTH, 17, 1.0F);
+        float *a = fill(SHORT, 18, 1.0F);
+        float *packed = room(dp_packed_floats(ops, DEPTH, N));
+        float c[N];
+        ops->pack(b, N, false, DEPTH, N, packed);
+        ops->gemm(&(dp_gemm){.m = 1,
+                             .n = N,
+                             .k = SHORT,
+                             .a = a,
+                             .a_row = SHORT,
+                             .a_depth = 1,
+                             .packed = packed,
+                             .packed_depth = DEPTH,
+                             .c = c,
+                             .ldc = N});
+        for (size_t j = 0; j < N; j++) {
+            double sum = 0.0;
+            for (size_t i = 0; i < SHORT; i++) {
+                sum += (double)a[i] * (double)b[i * N + j];
+            }
+            check(ops, "short product", (double)c[j], sum, 1e-6);
+        }
+        free(a);
+        free(b);
+        free(packed);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_are_right_for_odd_shapes),
+        cmocka_unit_test(weight_gradient_tiles_add_up),
+        cmocka_unit_test(packing_a_longer_b_serves_a_shorter_product),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
