@@ -51,7 +51,7 @@ struct bench {
     dp_pool *pool;
     dp_gpt *gpt;
     dp_adamw adamw;
-    uint16_t *text;
+    uint32_t *text;
     size_t tokens;
 };
 
@@ -71,7 +71,7 @@ static dp_status open_bench(struct bench *b, const struct shape *shape,
     dp_rng rng;
     dp_rng_init(&rng, 2);
     for (size_t i = 0; i <= b->tokens; i++) {
-        b->text[i] = (uint16_t)dp_rng_below(&rng, shape->config.vocab);
+        b->text[i] = (uint32_t)dp_rng_below(&rng, shape->config.vocab);
     }
     return DP_OK;
 }

@@ -17,9 +17,9 @@ enum {
 };
 
 typedef struct merge {
-    uint16_t left;
-    uint16_t right;
-    uint16_t result;
+    uint32_t left;
+    uint32_t right;
+    uint32_t result;
 } merge;
 
 struct dp_bpe {
@@ -30,7 +30,7 @@ struct dp_bpe {
     merge *merges;
     size_t n_merges;
     uint32_t *pairs; /* open addressing: merge index + 1, or 0 */
-    uint16_t byte_id[256];
+    uint32_t byte_id[256];
 };
 
 void dp_tokens_close(dp_tokens *tokens)
@@ -39,11 +39,11 @@ void dp_tokens_close(dp_tokens *tokens)
     *tokens = (dp_tokens){0};
 }
 
-static dp_status append_ids(dp_tokens *tokens, const uint16_t *ids, size_t count)
+static dp_status append_ids(dp_tokens *tokens, const uint32_t *ids, size_t count)
 {
     if (tokens->capacity - tokens->count < count) {
         const size_t capacity = 2 * (tokens->capacity + count);
-        uint16_t *const larger = dp_realloc(tokens->ids, capacity * sizeof *larger);
+        uint32_t *const larger = dp_realloc(tokens->ids, capacity * sizeof *larger);
         if (larger == NULL) {
             return DP_NOMEM;
         }
@@ -239,8 +239,7 @@ dp_status dp_bpe_add_merge(dp_bpe *bpe, uint32_t left, uint32_t right)
     if (bpe->pairs[slot] != 0) {
         return DP_EXISTS;
     }
-    bpe->merges[bpe->n_merges] =
-        (merge){.left = (uint16_t)left, .right = (uint16_t)right, .result = (uint16_t)id};
+    bpe->merges[bpe->n_merges] = (merge){.left = left, .right = right, .result = id};
     bpe->n_merges++;
     bpe->pairs[slot] = (uint32_t)bpe->n_merges;
     return DP_OK;
@@ -254,12 +253,12 @@ bool dp_bpe_seal(dp_bpe *bpe)
         if (!dp_bpe_find(bpe, dp_view_of(&byte, 1), &id)) {
             return false;
         }
-        bpe->byte_id[i] = (uint16_t)id;
+        bpe->byte_id[i] = id;
     }
     return true;
 }
 
-size_t dp_bpe_merge_all(uint16_t *ids, size_t count, uint16_t left, uint16_t right, uint16_t result)
+size_t dp_bpe_merge_all(uint32_t *ids, size_t count, uint32_t left, uint32_t right, uint32_t result)
 {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
@@ -275,7 +274,7 @@ size_t dp_bpe_merge_all(uint16_t *ids, size_t count, uint16_t left, uint16_t rig
 }
 
 /* The earliest merge that applies to two neighbours, or NO_MERGE. */
-static size_t best_merge(const dp_bpe *bpe, const uint16_t *ids, size_t count)
+static size_t best_merge(const dp_bpe *bpe, const uint32_t *ids, size_t count)
 {
     size_t best = NO_MERGE;
     for (size_t i = 0; i + 1 < count; i++) {
@@ -287,7 +286,7 @@ static size_t best_merge(const dp_bpe *bpe, const uint16_t *ids, size_t count)
     return best;
 }
 
-static size_t encode_piece(const dp_bpe *bpe, dp_view piece, uint16_t ids[DP_PIECE_BYTES_MAX])
+static size_t encode_piece(const dp_bpe *bpe, dp_view piece, uint32_t ids[DP_PIECE_BYTES_MAX])
 {
     size_t count = piece.size;
     for (size_t i = 0; i < count; i++) {
@@ -322,7 +321,7 @@ static dp_status remember(cache *known, const dp_bpe *bpe, dp_view piece)
         known->begin = larger;
         known->capacity = 2 * needed;
     }
-    uint16_t ids[DP_PIECE_BYTES_MAX];
+    uint32_t ids[DP_PIECE_BYTES_MAX];
     const size_t count = encode_piece(bpe, piece, ids);
     known->begin[needed - 2] = known->ids.count;
     DP_TRY(append_ids(&known->ids, ids, count));
@@ -362,7 +361,7 @@ dp_status dp_bpe_encode(const dp_bpe *bpe, dp_view text, dp_tokens *tokens, dp_w
     return status;
 }
 
-dp_status dp_bpe_decode(const dp_bpe *bpe, const uint16_t *ids, size_t count, dp_buf *out)
+dp_status dp_bpe_decode(const dp_bpe *bpe, const uint32_t *ids, size_t count, dp_buf *out)
 {
     for (size_t i = 0; i < count; i++) {
         if (ids[i] >= bpe->tokens.count) {

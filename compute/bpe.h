@@ -13,7 +13,7 @@
 
 enum {
     DP_BPE_TOKENS_MIN = 256,
-    DP_BPE_TOKENS_MAX = 65536,    /* tokens travel as u16 */
+    DP_BPE_TOKENS_MAX = 65536,    /* pairs of ids are u32 keys */
     DP_BPE_TOKEN_BYTES_MAX = 256, /* of one token */
     DP_BPE_JSON_BYTES_MAX = 32 << 20
 };
@@ -22,7 +22,7 @@ typedef struct dp_bpe dp_bpe;
 
 /* Tokens that grow. A zeroed one is empty and open. */
 typedef struct dp_tokens {
-    uint16_t *ids;
+    uint32_t *ids;
     size_t count;
     size_t capacity;
 } dp_tokens;
@@ -41,7 +41,7 @@ dp_view dp_bpe_token(const dp_bpe *bpe, uint32_t id);
 /* Append the tokens of text. DP_BADARG (empty), DP_BADMSG (not UTF-8), DP_NOMEM: then tokens are as before. */
 DP_MUST dp_status dp_bpe_encode(const dp_bpe *bpe, dp_view text, dp_tokens *tokens, dp_why *why);
 /* Append the bytes of the tokens, which need not be UTF-8. DP_BADARG (id), DP_TOOBIG, DP_NOMEM. */
-DP_MUST dp_status dp_bpe_decode(const dp_bpe *bpe, const uint16_t *ids, size_t count, dp_buf *out);
+DP_MUST dp_status dp_bpe_decode(const dp_bpe *bpe, const uint32_t *ids, size_t count, dp_buf *out);
 
 /* tokenizer.json, the same bytes for the same tokens. */
 DP_MUST dp_status dp_bpe_save(const dp_bpe *bpe, dp_buf *out);

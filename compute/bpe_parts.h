@@ -20,8 +20,8 @@ void dp_bpe_merge(const dp_bpe *bpe, size_t index, uint32_t *left, uint32_t *rig
 bool dp_bpe_seal(dp_bpe *bpe);
 
 /* Merge all left-right neighbours in ids[0..count-1] from left to right; returns the new count. */
-size_t dp_bpe_merge_all(uint16_t *ids, size_t count, uint16_t left, uint16_t right,
-                        uint16_t result);
+size_t dp_bpe_merge_all(uint32_t *ids, size_t count, uint32_t left, uint32_t right,
+                        uint32_t result);
 
 /* The code point by which tokenizer.json writes a byte: itself where it prints, else 256 and up. */
 uint32_t dp_bpe_code_point(uint8_t byte);

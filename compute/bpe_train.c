@@ -15,7 +15,7 @@ typedef struct pair_count {
 
 typedef struct trainer {
     dp_words words;
-    uint16_t *ids;  /* symbols of all words; each keeps the room of its bytes */
+    uint32_t *ids;  /* symbols of all words; each keeps the room of its bytes */
     size_t *begin;  /* of each word in ids */
     uint16_t *size; /* symbols of each word now */
     pair_count *pairs;
@@ -87,7 +87,7 @@ static dp_status resize(trainer *t)
 /* Add sign * (times of the word) to the counts of its pairs. */
 static dp_status count_pairs(trainer *t, uint32_t word, int64_t sign)
 {
-    const uint16_t *const ids = t->ids + t->begin[word];
+    const uint32_t *const ids = t->ids + t->begin[word];
     const int64_t times = sign * (int64_t)t->words.times[word];
     for (size_t i = 0; i + 1 < t->size[word]; i++) {
         if (2 * t->n_used >= t->n_slots) {
@@ -116,14 +116,14 @@ static dp_status lay_out(trainer *t, const dp_bpe *bpe)
     if (t->ids == NULL || t->begin == NULL || t->size == NULL) {
         return DP_NOMEM;
     }
-    uint16_t byte_id[256];
+    uint32_t byte_id[256];
     for (unsigned i = 0; i < 256; i++) {
         const uint8_t byte = (uint8_t)i;
         uint32_t id = 0;
         if (!dp_bpe_find(bpe, dp_view_of(&byte, 1), &id)) {
             return DP_CORRUPT;
         }
-        byte_id[i] = (uint16_t)id;
+        byte_id[i] = id;
     }
     size_t at = 0;
     for (uint32_t i = 0; i < t->words.count; i++) {
@@ -158,10 +158,10 @@ static bool best_pair(const trainer *t, const dp_bpe *bpe, uint32_t *pair)
     return most > 1;
 }
 
-static dp_status merge_words(trainer *t, uint16_t left, uint16_t right, uint16_t result)
+static dp_status merge_words(trainer *t, uint32_t left, uint32_t right, uint32_t result)
 {
     for (uint32_t word = 0; word < t->words.count; word++) {
-        uint16_t *const ids = t->ids + t->begin[word];
+        uint32_t *const ids = t->ids + t->begin[word];
         const size_t size = t->size[word];
         size_t i = 0;
         while (i + 1 < size && !(ids[i] == left && ids[i + 1] == right)) {
@@ -197,7 +197,7 @@ static dp_status merge_once(trainer *t, dp_bpe *bpe, uint32_t pair)
     if (!dp_bpe_find(bpe, bytes, &result)) {
         return DP_CORRUPT;
     }
-    return merge_words(t, (uint16_t)left, (uint16_t)right, (uint16_t)result);
+    return merge_words(t, left, right, result);
 }
 
 static dp_status train(trainer *t, dp_bpe *bpe, dp_view text, size_t n_tokens, dp_why *why)

@@ -9,15 +9,18 @@ enum { VERSION = 1 };
 
 static const uint8_t magic[4] = {'D', 'P', 'D', '1'};
 
-static uint16_t token_at(const dp_data *data, uint64_t index)
+static uint32_t token_at(const dp_data *data, uint64_t index)
 {
     const uint8_t *const at = data->tokens + 2 * index;
-    return (uint16_t)(at[0] | at[1] << 8);
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8;
 }
 
-dp_status dp_data_write(const uint16_t *ids, size_t count, uint32_t vocab, uint64_t text_bytes,
+dp_status dp_data_write(const uint32_t *ids, size_t count, uint32_t vocab, uint64_t text_bytes,
                         dp_buf *out)
 {
+    if (vocab > UINT16_MAX + 1) {
+        return DP_TOOBIG;
+    }
     uint8_t header[DP_DATA_HEADER_BYTES];
     dp_writer writer = dp_writer_of(header, sizeof header);
     dp_write_bytes(&writer, magic, sizeof magic);
@@ -82,8 +85,8 @@ dp_status dp_data_open(dp_data *data, dp_view bytes, uint32_t vocab, uint32_t va
     return DP_OK;
 }
 
-static void copy_window(const dp_data *data, uint64_t start, size_t length, uint16_t *x,
-                        uint16_t *y)
+static void copy_window(const dp_data *data, uint64_t start, size_t length, uint32_t *x,
+                        uint32_t *y)
 {
     for (size_t i = 0; i < length; i++) {
         x[i] = token_at(data, start + i);
@@ -107,8 +110,8 @@ static uint64_t hash_place(const dp_data_place *place)
     return dp_mix64(hash ^ place->row);
 }
 
-dp_status dp_data_row(const dp_data *data, const dp_data_place *place, size_t length, uint16_t *x,
-                      uint16_t *y)
+dp_status dp_data_row(const dp_data *data, const dp_data_place *place, size_t length, uint32_t *x,
+                      uint32_t *y)
 {
     if (data->n_train <= length) {
         return DP_BADARG;
@@ -129,7 +132,7 @@ uint64_t dp_data_val_windows(const dp_data *data, size_t length)
     return n - 1 < length ? 1 : (n - 1) / length;
 }
 
-size_t dp_data_val_row(const dp_data *data, uint64_t index, size_t length, uint16_t *x, uint16_t *y)
+size_t dp_data_val_row(const dp_data *data, uint64_t index, size_t length, uint32_t *x, uint32_t *y)
 {
     dp_assert(index < dp_data_val_windows(data, length));
     const uint64_t n = data->n_tokens - data->n_train;

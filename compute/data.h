@@ -29,8 +29,9 @@ typedef struct dp_data {
     uint32_t vocab;
 } dp_data;
 
-/* Append a shard to out. ids: all less than vocab, which is asserted. DP_TOOBIG, DP_NOMEM. */
-DP_MUST dp_status dp_data_write(const uint16_t *ids, size_t count, uint32_t vocab,
+/* Append a shard to out. ids: all less than vocab, which is asserted. DP_TOOBIG (also a vocab above 65536: the
+ * file has u16), DP_NOMEM. */
+DP_MUST dp_status dp_data_write(const uint32_t *ids, size_t count, uint32_t vocab,
                                 uint64_t text_bytes, dp_buf *out);
 /* Total. bytes are borrowed as long as data is used; all tokens are looked at once. DP_BADMSG, DP_VERSION, or DP_BADARG
  * when tokens do not fit a model with this vocab. */
@@ -50,13 +51,13 @@ typedef struct dp_data_place {
 /* x = tokens[s .. s+length-1], y one token on, s uniform over the training part, drawn by hashing the place.
  * DP_BADARG if the training part has less than length + 1 tokens. */
 DP_MUST dp_status dp_data_row(const dp_data *data, const dp_data_place *place, size_t length,
-                              uint16_t *x, uint16_t *y);
+                              uint32_t *x, uint32_t *y);
 
 /* Windows of the held-out part, one after the other: each full one has length targets; if not even one is full but there
  * are two tokens, a short one. */
 uint64_t dp_data_val_windows(const dp_data *data, size_t length);
 /* Window index < dp_data_val_windows. Returns its length: targets in y. */
-size_t dp_data_val_row(const dp_data *data, uint64_t index, size_t length, uint16_t *x,
-                       uint16_t *y);
+size_t dp_data_val_row(const dp_data *data, uint64_t index, size_t length, uint32_t *x,
+                       uint32_t *y);
 
 #endif

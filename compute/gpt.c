@@ -182,7 +182,7 @@ void dp_gpt_zero_grads(dp_gpt *gpt)
     memset(gpt->grads, 0, gpt->model->n_elements * sizeof *gpt->grads);
 }
 
-static dp_status check_tokens(const dp_gpt *gpt, const uint16_t *tokens, size_t n)
+static dp_status check_tokens(const dp_gpt *gpt, const uint32_t *tokens, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (tokens[i] >= gpt->model->config.vocab) {
@@ -245,7 +245,7 @@ dp_status dp_gpt_loss(dp_gpt *gpt, const dp_gpt_batch *batch, double *loss_sum)
     return sum_losses(gpt, loss_sum);
 }
 
-dp_status dp_gpt_logits(dp_gpt *gpt, const uint16_t *tokens, size_t length, float *logits)
+dp_status dp_gpt_logits(dp_gpt *gpt, const uint32_t *tokens, size_t length, float *logits)
 {
     const dp_gpt_batch batch = {.x = tokens, .rows = 1, .length = length};
     DP_TRY(take_batch(gpt, &batch));

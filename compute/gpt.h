@@ -19,8 +19,8 @@ typedef struct dp_gpt dp_gpt;
 
 /* Tokens of one micro-batch, borrowed for the call. */
 typedef struct dp_gpt_batch {
-    const uint16_t *x; /* [rows][length] inputs */
-    const uint16_t *y; /* [rows][length] targets: usually x one token on */
+    const uint32_t *x; /* [rows][length] inputs */
+    const uint32_t *y; /* [rows][length] targets: usually x one token on */
     size_t rows;       /* 1 .. rows_max */
     size_t length;     /* 1 .. context */
 } dp_gpt_batch;
@@ -48,6 +48,6 @@ DP_MUST dp_status dp_gpt_step(dp_gpt *gpt, const dp_gpt_batch *batch, float scal
 DP_MUST dp_status dp_gpt_loss(dp_gpt *gpt, const dp_gpt_batch *batch, double *loss_sum);
 /* logits: [vocab] for the token after tokens[0..length-1]. length 1 .. context. Params and grads untouched.
  * DP_DIVERGED when a logit is not finite. */
-DP_MUST dp_status dp_gpt_logits(dp_gpt *gpt, const uint16_t *tokens, size_t length, float *logits);
+DP_MUST dp_status dp_gpt_logits(dp_gpt *gpt, const uint32_t *tokens, size_t length, float *logits);
 
 #endif

@@ -15,8 +15,8 @@ typedef struct slot {
     slot_state state;
     dp_loader_place place;
     dp_status status; /* of filling it */
-    uint16_t *x;      /* [rows_max][length] */
-    uint16_t *y;
+    uint32_t *x;      /* [rows_max][length] */
+    uint32_t *y;
 } slot;
 
 struct dp_loader {

@@ -28,8 +28,8 @@ typedef struct dp_loader_place {
 } dp_loader_place;
 
 typedef struct dp_loader_rows {
-    const uint16_t *x; /* [rows][length] */
-    const uint16_t *y; /* one token on */
+    const uint32_t *x; /* [rows][length] */
+    const uint32_t *y; /* one token on */
 } dp_loader_rows;
 
 /* DP_NOMEM, and DP_AGAIN when the system gives no more threads. */

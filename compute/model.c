@@ -8,8 +8,6 @@
 #include "base/assert.h"
 #include "base/rng.h"
 
-_Static_assert(DP_MODEL_VOCAB_MAX <= UINT16_MAX + 1, "tokens travel as u16");
-
 /* One row per tensor of a layer; sizes in units of the width. */
 static const struct layer_row {
     const char *name;

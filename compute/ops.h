@@ -171,7 +171,7 @@ typedef struct dp_ops {
 
     /* Softmax cross-entropy of each row against its target < vocab: losses [rows] in nats. With scale != 0 the logits
      * become scale * d(loss)/d(logits) in place, else their values are spoiled. */
-    void (*classifier)(float *logits, const uint16_t *targets, size_t rows, size_t vocab,
+    void (*classifier)(float *logits, const uint32_t *targets, size_t rows, size_t vocab,
                        float scale, float *losses);
 
     /* sum[j] += sum over rows of x[row][j], j in [first, last). */

@@ -50,7 +50,7 @@ static float kth_largest(float *values, size_t n, size_t k)
 }
 
 dp_status dp_sample_pick(const dp_sampler *sampler, dp_rng *rng, const float *logits, size_t vocab,
-                         float *scratch, uint16_t *token)
+                         float *scratch, uint32_t *token)
 {
     if (!(sampler->temperature >= 0.0F) || !isfinite(sampler->temperature) || vocab == 0 ||
         vocab > DP_MODEL_VOCAB_MAX) {
@@ -63,7 +63,7 @@ dp_status dp_sample_pick(const dp_sampler *sampler, dp_rng *rng, const float *lo
     }
     const size_t best = likeliest(logits, vocab);
     if (sampler->temperature <= 0.0F || sampler->top_k == 1) {
-        *token = (uint16_t)best;
+        *token = (uint32_t)best;
         return DP_OK;
     }
     float least = -INFINITY;
@@ -87,11 +87,11 @@ dp_status dp_sample_pick(const dp_sampler *sampler, dp_rng *rng, const float *lo
             break;
         }
     }
-    *token = (uint16_t)pick;
+    *token = (uint32_t)pick;
     return DP_OK;
 }
 
-dp_status dp_sample(dp_gpt *gpt, const dp_sampler *sampler, uint16_t *tokens, size_t n_prompt,
+dp_status dp_sample(dp_gpt *gpt, const dp_sampler *sampler, uint32_t *tokens, size_t n_prompt,
                     size_t n)
 {
     const dp_model_config *config = &dp_gpt_model(gpt)->config;

@@ -17,10 +17,10 @@ typedef struct dp_sampler {
 
 /* One token from logits [vocab]; scratch: vocab floats. DP_BADARG (temperature), DP_DIVERGED (a logit is not finite). */
 DP_MUST dp_status dp_sample_pick(const dp_sampler *sampler, dp_rng *rng, const float *logits,
-                                 size_t vocab, float *scratch, uint16_t *token);
+                                 size_t vocab, float *scratch, uint32_t *token);
 /* Appends n tokens after the n_prompt (>= 1) tokens in tokens, which has room for n_prompt + n. The model sees the last
  * `context` tokens. Recomputes the whole window for every token. DP_BADARG, DP_NOMEM, DP_DIVERGED. */
-DP_MUST dp_status dp_sample(dp_gpt *gpt, const dp_sampler *sampler, uint16_t *tokens,
+DP_MUST dp_status dp_sample(dp_gpt *gpt, const dp_sampler *sampler, uint32_t *tokens,
                             size_t n_prompt, size_t n);
 
 #endif

@@ -57,8 +57,8 @@ struct dp_trainer {
     uint32_t rows_max;    /* of any */
     double step_loss;     /* sum over the tokens of the step under way */
     dp_loader *loader;    /* of training batches */
-    uint16_t *inputs;     /* [rows_max][context], of an evaluation */
-    uint16_t *targets;
+    uint32_t *inputs;     /* [rows_max][context], of an evaluation */
+    uint32_t *targets;
 };
 
 /* Forget the step under way. */

@@ -102,7 +102,7 @@ static dp_status append_clean(dp_buf *out, dp_view bytes)
 
 static dp_status draw(dp_trainer *t, dp_tokens *tokens, size_t n, uint64_t seed)
 {
-    uint16_t *const larger = dp_realloc(tokens->ids, (tokens->count + n) * sizeof *larger);
+    uint32_t *const larger = dp_realloc(tokens->ids, (tokens->count + n) * sizeof *larger);
     if (larger == NULL) {
         return DP_NOMEM;
     }

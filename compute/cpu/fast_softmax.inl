@@ -33,7 +33,7 @@ DP_INLINE float row_exp(float *x, size_t n, float scale, float shift)
     return dp_sum(sum);
 }
 
-static void fast_classifier(float *logits, const uint16_t *targets, size_t rows, size_t vocab,
+static void fast_classifier(float *logits, const uint32_t *targets, size_t rows, size_t vocab,
                             float scale, float *losses)
 {
     for (size_t row = 0; row < rows; row++) {

@@ -6,7 +6,7 @@
 
 #include "compute/cpu/tables.h"
 
-static void plain_classifier(float *logits, const uint16_t *targets, size_t rows, size_t vocab,
+static void plain_classifier(float *logits, const uint32_t *targets, size_t rows, size_t vocab,
                              float scale, float *losses)
 {
     for (size_t row = 0; row < rows; row++) {

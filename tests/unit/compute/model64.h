@@ -102,8 +102,8 @@ static void layer64(const dp_model *model, const double *params, size_t layer, d
 }
 
 /* Sum of the losses of one row; logits of its last token go to logits [vocab] unless NULL. */
-static double row_loss64(const dp_model *model, const double *params, const uint16_t *x,
-                         const uint16_t *y, size_t length, double *logits)
+static double row_loss64(const dp_model *model, const double *params, const uint32_t *x,
+                         const uint32_t *y, size_t length, double *logits)
 {
     const size_t c = model->config.width;
     const size_t v = model->config.vocab;

@@ -176,8 +176,8 @@ static void random_tokens_decode_to_their_bytes(void **state)
     dp_bpe *bpe = trained("abab abab", 258);
     dp_buf out;
     dp_buf_init(&out, 600);
-    uint16_t ids[256];
-    for (uint16_t i = 0; i < 256; i++) {
+    uint32_t ids[256];
+    for (uint32_t i = 0; i < 256; i++) {
         ids[i] = i;
     }
     CHECK_OK(dp_bpe_decode(bpe, ids, 256, &out));
@@ -188,7 +188,7 @@ static void random_tokens_decode_to_their_bytes(void **state)
     for (size_t i = 0; i < 256; i++) {
         CHECK(seen[i] == 1);
     }
-    const uint16_t beyond = (uint16_t)dp_bpe_count(bpe);
+    const uint32_t beyond = (uint32_t)dp_bpe_count(bpe);
     CHECK_STATUS(dp_bpe_decode(bpe, &beyond, 1, &out), DP_BADARG);
     dp_buf_close(&out);
     dp_bpe_close(bpe);

@@ -11,9 +11,9 @@ enum { COUNT = 1000, VOCAB = 1000, LENGTH = 16 };
 
 static dp_buf shard_of(size_t count)
 {
-    uint16_t ids[COUNT];
+    uint32_t ids[COUNT];
     for (size_t i = 0; i < count; i++) {
-        ids[i] = (uint16_t)i;
+        ids[i] = (uint32_t)i;
     }
     dp_buf shard;
     dp_buf_init(&shard, 1 << 16);
@@ -45,8 +45,8 @@ static void rows_are_a_function_of_their_place(void **state)
     dp_buf shard = shard_of(COUNT);
     const dp_data data = open_shard(&shard, 50);
     uint8_t members[2][32] = {{1}, {2}};
-    uint16_t x[2][LENGTH];
-    uint16_t y[2][LENGTH];
+    uint32_t x[2][LENGTH];
+    uint32_t y[2][LENGTH];
     const dp_data_place place = {.seed = 1, .round = 2, .member = members[0], .step = 3, .row = 4};
     CHECK_OK(dp_data_row(&data, &place, LENGTH, x[0], y[0]));
     CHECK_OK(dp_data_row(&data, &place, LENGTH, x[1], y[1]));
@@ -76,8 +76,8 @@ static void rows_cover_the_training_part_and_nothing_else(void **state)
     unsigned starts[80] = {0};
     const uint8_t member[32] = {0};
     for (uint64_t step = 0; step < 20000; step++) {
-        uint16_t x[LENGTH];
-        uint16_t y[LENGTH];
+        uint32_t x[LENGTH];
+        uint32_t y[LENGTH];
         const dp_data_place place = {.seed = 9, .member = member, .step = step};
         CHECK_OK(dp_data_row(&data, &place, LENGTH, x, y));
         CHECK(y[LENGTH - 1] < 80);
@@ -95,17 +95,28 @@ static void held_out_windows_follow_each_other(void **state)
     (void)state;
     dp_buf shard = shard_of(100);
     const dp_data data = open_shard(&shard, 350);
-    uint16_t x[LENGTH];
-    uint16_t y[LENGTH];
+    uint32_t x[LENGTH];
+    uint32_t y[LENGTH];
     CHECK(dp_data_val_windows(&data, LENGTH) == 2);
     CHECK(dp_data_val_row(&data, 0, LENGTH, x, y) == LENGTH && x[0] == 65 && y[LENGTH - 1] == 81);
     CHECK(dp_data_val_row(&data, 1, LENGTH, x, y) == LENGTH && x[0] == 81 && y[LENGTH - 1] == 97);
     CHECK(dp_data_val_windows(&data, 64) == 1);
-    uint16_t long_x[64];
-    uint16_t long_y[64];
+    uint32_t long_x[64];
+    uint32_t long_y[64];
     CHECK(dp_data_val_row(&data, 0, 64, long_x, long_y) == 34 && long_y[33] == 99);
     const dp_data none = open_shard(&shard, 10);
     CHECK(dp_data_val_windows(&none, LENGTH) == 0);
+    dp_buf_close(&shard);
+}
+
+static void a_vocabulary_above_u16_has_no_shard_of_this_version(void **state)
+{
+    (void)state;
+    const uint32_t id = 65536;
+    dp_buf shard;
+    dp_buf_init(&shard, 1024);
+    CHECK_STATUS(dp_data_write(&id, 1, 65537, 0, &shard), DP_TOOBIG);
+    CHECK(shard.size == 0);
     dp_buf_close(&shard);
 }
 
@@ -114,8 +125,8 @@ static void data_that_is_too_short_or_foreign_is_refused(void **state)
     (void)state;
     dp_buf shard = shard_of(LENGTH);
     const dp_data data = open_shard(&shard, 0);
-    uint16_t x[LENGTH];
-    uint16_t y[LENGTH];
+    uint32_t x[LENGTH];
+    uint32_t y[LENGTH];
     const uint8_t member[32] = {0};
     const dp_data_place place = {.member = member};
     CHECK_STATUS(dp_data_row(&data, &place, LENGTH, x, y), DP_BADARG);
@@ -203,6 +214,7 @@ int main(void)
         cmocka_unit_test(rows_are_a_function_of_their_place),
         cmocka_unit_test(rows_cover_the_training_part_and_nothing_else),
         cmocka_unit_test(held_out_windows_follow_each_other),
+        cmocka_unit_test(a_vocabulary_above_u16_has_no_shard_of_this_version),
         cmocka_unit_test(data_that_is_too_short_or_foreign_is_refused),
         cmocka_unit_test(damaged_shards_never_crash),
         cmocka_unit_test(a_state_comes_back_bit_for_bit),

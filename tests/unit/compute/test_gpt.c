@@ -18,8 +18,8 @@ struct fixture {
     dp_model model;
     dp_pool *pool;
     dp_gpt *gpt;
-    uint16_t x[TOKENS_MAX];
-    uint16_t y[TOKENS_MAX];
+    uint32_t x[TOKENS_MAX];
+    uint32_t y[TOKENS_MAX];
 };
 
 /* Weights far larger than a fresh model's, so that no term of a gradient hides under rounding. */
@@ -47,8 +47,8 @@ static void open_fixture(struct fixture *f, const dp_model_config *config, size_
     dp_rng rng;
     dp_rng_init(&rng, 9);
     for (size_t i = 0; i < TOKENS_MAX; i++) {
-        f->x[i] = (uint16_t)dp_rng_below(&rng, config->vocab);
-        f->y[i] = (uint16_t)dp_rng_below(&rng, config->vocab);
+        f->x[i] = (uint32_t)dp_rng_below(&rng, config->vocab);
+        f->y[i] = (uint32_t)dp_rng_below(&rng, config->vocab);
     }
 }
 
@@ -368,8 +368,8 @@ static void thirty_steps_learn_a_repeated_sentence(void **state)
     dp_model_init(&f.model, 3, dp_gpt_params(f.gpt));
     assert_int_equal(dp_adamw_init(&adamw, &f.model), DP_OK);
     for (size_t i = 0; i < 4 * 17; i++) {
-        f.x[i] = (uint16_t)(i * 5 % 64);
-        f.y[i] = (uint16_t)((i + 1) * 5 % 64);
+        f.x[i] = (uint32_t)(i * 5 % 64);
+        f.y[i] = (uint32_t)((i + 1) * 5 % 64);
     }
     const dp_gpt_batch batch = {f.x, f.y, 4, 17};
     const dp_adamw_options options = {1e-2F, 0.9F, 0.95F, 1e-8F, 0.1F, 1.0F};

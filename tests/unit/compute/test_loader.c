@@ -29,9 +29,9 @@ static dp_loader_setup setup_of(const bench *b)
 
 static void open_data(bench *b, size_t count)
 {
-    uint16_t ids[COUNT];
+    uint32_t ids[COUNT];
     for (size_t i = 0; i < count; i++) {
-        ids[i] = (uint16_t)i;
+        ids[i] = (uint32_t)i;
     }
     memset(b, 0, sizeof *b);
     dp_buf_init(&b->shard, 1 << 16);
@@ -63,8 +63,8 @@ static void take(bench *b, dp_loader_place place)
                                    .member = member,
                                    .step = place.step,
                                    .row = place.first + i};
-        uint16_t x[LENGTH];
-        uint16_t y[LENGTH];
+        uint32_t x[LENGTH];
+        uint32_t y[LENGTH];
         CHECK_OK(dp_data_row(&b->data, &one, LENGTH, x, y));
         CHECK(memcmp(x, got.x + (size_t)i * LENGTH, sizeof x) == 0);
         CHECK(memcmp(y, got.y + (size_t)i * LENGTH, sizeof y) == 0);
@@ -135,7 +135,7 @@ static void the_lent_rows_stay_while_the_next_are_prepared(void **state)
     const dp_loader_place first = {.rows = MOST};
     dp_loader_rows lent;
     CHECK_OK(dp_loader_take(b.loader, &first, &lent));
-    uint16_t before[MOST * LENGTH];
+    uint32_t before[MOST * LENGTH];
     memcpy(before, lent.x, sizeof before);
     for (volatile int i = 0; i < 1000000;
          i++) { /* Time for the thread to write where it must not. */

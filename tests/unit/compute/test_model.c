@@ -87,7 +87,7 @@ static void impossible_models_are_refused_with_a_sentence(void **state)
     refuse((dp_model_config){4, 1024, 2, 128, 1024}, "wide");
     refuse((dp_model_config){4, 128, 4, 0, 1024}, "context");
     refuse((dp_model_config){4, 128, 4, 128, 1}, "vocab");
-    refuse((dp_model_config){4, 128, 4, 128, 65537}, "vocab");
+    refuse((dp_model_config){4, 128, 4, 128, 262145}, "vocab");
     refuse((dp_model_config){256, 16384, 256, 128, 1024}, "parameters");
 }
 

@@ -7,10 +7,10 @@ static void check_classifier(const dp_ops *ops, size_t rows, size_t vocab, float
     float *spoiled = fill(rows * vocab, 15, size);
     float *losses = poison(rows);
     float *alone = poison(rows);
-    uint16_t *targets = calloc(rows, sizeof *targets);
+    uint32_t *targets = calloc(rows, sizeof *targets);
     const float scale = 0.125F;
     for (size_t row = 0; row < rows; row++) {
-        targets[row] = (uint16_t)(row * 7919 % vocab);
+        targets[row] = (uint32_t)(row * 7919 % vocab);
     }
     ops->classifier(logits, targets, rows, vocab, scale, losses);
     ops->classifier(spoiled, targets, rows, vocab, 0.0F, alone);
@@ -59,7 +59,7 @@ static void nan_never_gets_lost(void **state)
         for (size_t bad = 0; bad < N; bad++) {
             float x[N] = {0};
             float loss = 0.0F;
-            const uint16_t target = (uint16_t)((bad + 1) % N);
+            const uint32_t target = (uint32_t)((bad + 1) % N);
             union {
                 uint32_t bits;
                 float value;

@@ -15,10 +15,10 @@ enum { VOCAB = 5 };
 
 static const float logits[VOCAB] = {0.0F, 2.0F, 1.0F, 2.0F, -1.0F};
 
-static uint16_t pick(const dp_sampler *sampler, dp_rng *rng)
+static uint32_t pick(const dp_sampler *sampler, dp_rng *rng)
 {
     float scratch[VOCAB];
-    uint16_t token = UINT16_MAX;
+    uint32_t token = UINT32_MAX;
     assert_int_equal(dp_sample_pick(sampler, rng, logits, VOCAB, scratch, &token), DP_OK);
     assert_in_range(token, 0, VOCAB - 1);
     return token;
@@ -84,7 +84,7 @@ static void top_k_finds_the_limit_among_many(void **state)
     }
     for (uint32_t k = 2; k < MANY; k++) {
         const dp_sampler sampler = {.temperature = 100.0F, .top_k = k};
-        uint16_t token = 0;
+        uint32_t token = 0;
         assert_int_equal(dp_sample_pick(&sampler, &rng, many, MANY, scratch, &token), DP_OK);
         size_t above = 0;
         size_t allowed = 0;
@@ -103,7 +103,7 @@ static void impossible_settings_and_logits_are_refused(void **state)
     dp_rng rng;
     float bad[VOCAB] = {0.0F, NAN, 0.0F, 0.0F, 0.0F};
     float scratch[VOCAB];
-    uint16_t token = 0;
+    uint32_t token = 0;
     dp_rng_init(&rng, 5);
     const dp_sampler nan_temperature = {.temperature = NAN};
     const dp_sampler cold = {.temperature = -1.0F};
@@ -124,9 +124,9 @@ static void the_same_seed_gives_the_same_text_and_training_state_stays(void **st
         .layers = 1, .width = 16, .heads = 2, .context = 8, .vocab = 50};
     dp_model model;
     dp_gpt *gpt = NULL;
-    uint16_t one[32] = {3, 4, 5};
-    uint16_t two[32] = {3, 4, 5};
-    uint16_t other[32] = {3, 4, 5};
+    uint32_t one[32] = {3, 4, 5};
+    uint32_t two[32] = {3, 4, 5};
+    uint32_t other[32] = {3, 4, 5};
     double loss = 0.0;
     assert_int_equal(dp_model_open(&model, &config, NULL), DP_OK);
     assert_int_equal(dp_gpt_open(&gpt, &model, 1, NULL), DP_OK);

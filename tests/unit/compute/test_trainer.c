@@ -557,7 +557,7 @@ static void setups_that_do_not_fit_together_are_named(void **state)
                               .threads = 1};
     dp_trainer *trainer;
     dp_why why = {{0}};
-    const uint16_t ids[TINY_CONTEXT] = {0};
+    const uint32_t ids[TINY_CONTEXT] = {0};
     dp_buf short_data;
     dp_buf_init(&short_data, BUF_MAX);
     CHECK_OK(dp_data_write(ids, TINY_CONTEXT, TINY_VOCAB, 1, &short_data));
