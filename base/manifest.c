@@ -1,11 +1,12 @@
 #include "base/manifest.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Canonical bytes: "DPM1" | version u16 | every field of the table below in order | signature. */
 
-enum { VERSION = 1, SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature) };
+enum { VERSION = 2, SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature) };
 
 static const uint8_t magic[4] = {'D', 'P', 'M', '1'};
 
@@ -49,6 +50,12 @@ static const field fields[] = {
     FIELD(FIELD_U32, beta2_micro),
     FIELD(FIELD_U32, decay_micro),
     FIELD(FIELD_U32, clip_milli),
+    FIELD(FIELD_ENUM, optimizer),
+    FIELD(FIELD_U32, momentum_micro),
+    FIELD(FIELD_ENUM, weights),
+    FIELD(FIELD_ENUM, batch_rule),
+    FIELD(FIELD_U64, batch_reference),
+    FIELD(FIELD_U32, spike_milli),
     FIELD(FIELD_U32, round_ms),
     FIELD(FIELD_U32, inner_steps_max),
     FIELD(FIELD_ENUM, codec),
@@ -64,7 +71,9 @@ static const field fields[] = {
 
 enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
 
-_Static_assert(sizeof(dp_codec_kind) == 4 && sizeof(dp_schedule_kind) == 4,
+_Static_assert(sizeof(dp_codec_kind) == 4 && sizeof(dp_schedule_kind) == 4 &&
+                   sizeof(dp_optim_kind) == 4 && sizeof(dp_weights_kind) == 4 &&
+                   sizeof(dp_batch_rule) == 4,
                "enums are read and written as four bytes in memory");
 _Static_assert(sizeof(dp_hash) == 32 && sizeof(((dp_manifest *)0)->root_key) == 32,
                "hashes and keys share FIELD_BYTES32");
@@ -103,6 +112,12 @@ static const dp_manifest_row rows[] = {
     ROW(decay_micro, "train.decay", "1e-6", 1000000, 0, 1000000, 100000, "AdamW: weight decay."),
     ROW(clip_milli, "train.clip", "1e-3", 1000, 0, 1000000, 1000,
         "Largest global gradient norm; 0 turns it off."),
+    ROW(momentum_micro, "train.momentum", "1e-6", 1000000, 0, 999999, 950000,
+        "Muon and LARS: momentum."),
+    ROW(batch_reference, "train.batch_reference", "tokens", 1, 0, UINT64_MAX / 2, 0,
+        "Tokens of the batch that train.lr was found for; 0: the batch of this run."),
+    ROW(spike_milli, "train.spike", "1e-3", 1000, 0, 1000000, 8000,
+        "Deviations above the last steps at which one is dropped; 0 turns it off."),
     ROW(round_ms, "round.time", "ms", 1000, 100, 86400000, 30000,
         "Seconds of local work that one round aims at."),
     ROW(inner_steps_max, "round.steps_max", "steps", 1, 1, 1000000, 500,
@@ -131,6 +146,49 @@ const dp_manifest_row *dp_manifest_rows(size_t *count)
     return rows;
 }
 
+#define CHOICE(member, key_, standard_, words_, text_)                                             \
+    {                                                                                              \
+        .key = (key_), .text = (text_), .offset = offsetof(dp_manifest, member),                   \
+        .standard = (int)(standard_), .words = (words_),                                           \
+        .n_words = sizeof(words_) / sizeof((words_)[0])                                            \
+    }
+
+static const dp_manifest_word schedules[] = {{"constant", DP_SCHEDULE_CONSTANT},
+                                             {"linear", DP_SCHEDULE_LINEAR},
+                                             {"cosine", DP_SCHEDULE_COSINE},
+                                             {"wsd", DP_SCHEDULE_WSD}};
+static const dp_manifest_word optimizers[] = {{"adamw", DP_OPTIM_ADAMW},
+                                              {"lamb", DP_OPTIM_LAMB},
+                                              {"lars", DP_OPTIM_LARS},
+                                              {"muon", DP_OPTIM_MUON}};
+static const dp_manifest_word weights[] = {
+    {"fp32", DP_WEIGHTS_FP32}, {"bf16", DP_WEIGHTS_BF16}, {"bf16_sr", DP_WEIGHTS_BF16_SR}};
+static const dp_manifest_word batch_rules[] = {
+    {"none", DP_BATCH_NONE}, {"linear", DP_BATCH_LINEAR}, {"sqrt", DP_BATCH_SQRT}};
+static const dp_manifest_word codecs[] = {{"fp32", DP_CODEC_FP32},
+                                          {"bf16", DP_CODEC_BF16},
+                                          {"int8", DP_CODEC_INT8},
+                                          {"sparse", DP_CODEC_SPARSE}};
+
+static const dp_manifest_choice choices[] = {
+    CHOICE(schedule, "train.schedule", DP_SCHEDULE_COSINE, schedules,
+           "Course of the learning rate over the committed tokens."),
+    CHOICE(optimizer, "train.optimizer", DP_OPTIM_ADAMW, optimizers, "Rule of the local steps."),
+    CHOICE(weights, "train.weights", DP_WEIGHTS_FP32, weights,
+           "How local steps keep the weights; bf16_sr rounds by chance and has no fp32 copy."),
+    CHOICE(batch_rule, "train.batch_rule", DP_BATCH_NONE, batch_rules,
+           "How train.lr grows with the batch over train.batch_reference."),
+    CHOICE(codec, "round.codec", DP_CODEC_SPARSE, codecs, "How updates travel."),
+};
+
+enum { CHOICE_COUNT = sizeof choices / sizeof choices[0] };
+
+const dp_manifest_choice *dp_manifest_choices(size_t *count)
+{
+    *count = CHOICE_COUNT;
+    return choices;
+}
+
 static uint64_t row_value(const dp_manifest *manifest, const dp_manifest_row *row)
 {
     const char *const at = (const char *)manifest + row->offset;
@@ -148,8 +206,9 @@ void dp_manifest_default(dp_manifest *manifest)
 {
     memset(manifest, 0, sizeof *manifest);
     memcpy(manifest->name, "run", sizeof "run");
-    manifest->codec = DP_CODEC_SPARSE;
-    manifest->schedule = DP_SCHEDULE_COSINE;
+    for (size_t i = 0; i < CHOICE_COUNT; i++) {
+        memcpy((char *)manifest + choices[i].offset, &choices[i].standard, sizeof(int));
+    }
     for (size_t i = 0; i < ROW_COUNT; i++) {
         char *const at = (char *)manifest + rows[i].offset;
         const uint32_t small = (uint32_t)rows[i].standard;
@@ -187,6 +246,32 @@ static unsigned __int128 elements_of(const dp_manifest *manifest)
            (manifest->vocab + (unsigned __int128)manifest->context + 2) * width;
 }
 
+void dp_manifest_words_text(const dp_manifest_choice *choice, char *out, size_t size)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < choice->n_words && used < size; i++) {
+        const char *const between = i == 0 ? "" : i + 1 < choice->n_words ? ", " : " or ";
+        const int written =
+            snprintf(out + used, size - used, "%s%s", between, choice->words[i].name);
+        used += written > 0 ? (size_t)written : 0;
+    }
+}
+
+static dp_status check_choice(const dp_manifest *manifest, const dp_manifest_choice *choice,
+                              dp_why *why)
+{
+    int value;
+    memcpy(&value, (const char *)manifest + choice->offset, sizeof value);
+    for (size_t i = 0; i < choice->n_words; i++) {
+        if (choice->words[i].value == value) {
+            return DP_OK;
+        }
+    }
+    char words[DP_MANIFEST_WORDS_MAX];
+    dp_manifest_words_text(choice, words, sizeof words);
+    return dp_why_set(why, DP_BADARG, "%s must be %s", choice->key, words);
+}
+
 dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
 {
     if (!name_is_plain(manifest->name)) {
@@ -214,11 +299,8 @@ dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
                           "lower model.width or "
                           "model.layers");
     }
-    if (manifest->schedule < DP_SCHEDULE_CONSTANT || manifest->schedule > DP_SCHEDULE_WSD) {
-        return dp_why_set(why, DP_BADARG, "train.schedule must be constant, linear, cosine or wsd");
-    }
-    if (manifest->codec < DP_CODEC_FP32 || manifest->codec > DP_CODEC_SPARSE) {
-        return dp_why_set(why, DP_BADARG, "round.codec must be fp32, bf16, int8 or sparse");
+    for (size_t i = 0; i < CHOICE_COUNT; i++) {
+        DP_TRY(check_choice(manifest, &choices[i], why));
     }
     if (manifest->warmup_tokens >= manifest->total_tokens) {
         return dp_why_set(why, DP_BADARG,

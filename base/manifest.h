@@ -16,6 +16,7 @@
 enum {
     DP_NAME_MAX = 32, /* bytes of a run or node name, without NUL */
     DP_MANIFEST_BYTES_MAX = 4096,
+    DP_MANIFEST_WORDS_MAX = 128,    /* the words of one setting as a text */
     DP_MANIFEST_MEMBERS_MAX = 2048, /* the member table of gossip/node.h */
     DP_MANIFEST_SIGNATURE_BYTES = 64,
     DP_MANIFEST_KEY_BYTES = 32
@@ -34,6 +35,28 @@ typedef enum dp_schedule_kind {
     DP_SCHEDULE_COSINE = 3,
     DP_SCHEDULE_WSD = 4
 } dp_schedule_kind;
+
+/* compute/optim.h has what each does. */
+typedef enum dp_optim_kind {
+    DP_OPTIM_ADAMW = 1,
+    DP_OPTIM_LAMB = 2,
+    DP_OPTIM_LARS = 3,
+    DP_OPTIM_MUON = 4
+} dp_optim_kind;
+
+/* How local training keeps its weights between steps; what is exchanged stays fp32. */
+typedef enum dp_weights_kind {
+    DP_WEIGHTS_FP32 = 1,
+    DP_WEIGHTS_BF16 = 2,   /* bf16 with a master copy in fp32 */
+    DP_WEIGHTS_BF16_SR = 3 /* bf16 alone, rounded up or down by chance */
+} dp_weights_kind;
+
+/* How the learning rate follows the batch (compute/schedule.h). */
+typedef enum dp_batch_rule {
+    DP_BATCH_NONE = 1,
+    DP_BATCH_LINEAR = 2,
+    DP_BATCH_SQRT = 3
+} dp_batch_rule;
 
 /* Real numbers stand as integers, so that canonical bytes are the same everywhere. */
 typedef struct dp_manifest {
@@ -68,6 +91,14 @@ typedef struct dp_manifest {
     uint32_t beta2_micro;
     uint32_t decay_micro; /* weight decay: 0.1 = 100000 */
     uint32_t clip_milli;  /* global gradient norm: 1.0 = 1000; 0 = off */
+    dp_optim_kind optimizer;
+    uint32_t momentum_micro; /* Muon, LARS: 0.95 = 950000 */
+    dp_weights_kind weights;
+    dp_batch_rule batch_rule;
+    uint64_t
+        batch_reference; /* tokens of the batch that the learning rate was found for; 0: this run's */
+    uint32_t
+        spike_milli; /* a step this many deviations above the last ones is dropped: 8.0 = 8000; 0 = off */
 
     uint32_t round_ms;        /* local work per round aims at this wall time */
     uint32_t inner_steps_max; /* ... or ends after so many optimizer steps */
@@ -109,5 +140,24 @@ typedef struct dp_manifest_row {
 } dp_manifest_row;
 
 const dp_manifest_row *dp_manifest_rows(size_t *count);
+
+/* One row per setting that is one of a few words. */
+typedef struct dp_manifest_word {
+    const char *name;
+    int value;
+} dp_manifest_word;
+
+typedef struct dp_manifest_choice {
+    const char *key;  /* "train.schedule" */
+    const char *text; /* one sentence */
+    size_t offset;    /* of an enum in dp_manifest */
+    int standard;
+    const dp_manifest_word *words;
+    size_t n_words;
+} dp_manifest_choice;
+
+const dp_manifest_choice *dp_manifest_choices(size_t *count);
+/* "constant, linear, cosine or wsd"; DP_MANIFEST_WORDS_MAX bytes are enough for any row. */
+void dp_manifest_words_text(const dp_manifest_choice *choice, char *out, size_t size);
 
 #endif

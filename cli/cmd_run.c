@@ -204,8 +204,37 @@ const dp_verb dp_verb_run_create = {
 
 /* ---- run validate ---- */
 
+static json_t *choices_json(const dp_manifest_choice *choices, size_t count)
+{
+    json_t *all = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_t *words = json_array();
+        const char *standard = "";
+        for (size_t w = 0; w < choices[i].n_words; w++) {
+            const dp_manifest_word *const word = &choices[i].words[w];
+            standard = word->value == choices[i].standard ? word->name : standard;
+            json_array_append_new(words, json_string(word->name));
+        }
+        json_array_append_new(all, json_pack("{s:s,s:s,s:o,s:s}", "key", choices[i].key, "standard",
+                                             standard, "words", words, "text", choices[i].text));
+    }
+    return all;
+}
+
+static void print_choices(const dp_manifest_choice *choices, size_t count)
+{
+    printf("\nname, text: a name and the path of the text.\n");
+    for (size_t i = 0; i < count; i++) {
+        char words[DP_MANIFEST_WORDS_MAX];
+        dp_manifest_words_text(&choices[i], words, sizeof words);
+        printf("%s: %s. %s\n", choices[i].key, words, choices[i].text);
+    }
+}
+
 static int print_keys(const dp_cmd *cmd)
 {
+    size_t n_choices = 0;
+    const dp_manifest_choice *choices = dp_manifest_choices(&n_choices);
     size_t count = 0;
     const dp_manifest_row *rows = dp_manifest_rows(&count);
     json_t *keys = json_array();
@@ -235,13 +264,12 @@ static int print_keys(const dp_cmd *cmd)
         dp_table_cell(table, rows[i].text);
     }
     if (cmd->json) {
-        return dp_cmd_print(json_pack("{s:o}", "keys", keys));
+        return dp_cmd_print(
+            json_pack("{s:o,s:o}", "keys", keys, "words", choices_json(choices, n_choices)));
     }
     json_decref(keys);
     dp_table_close(table, true);
-    printf("\nname, text: a name and the path of the text. train.schedule: constant, linear, "
-           "cosine, wsd.\n"
-           "round.codec: fp32, bf16, int8, sparse.\n");
+    print_choices(choices, n_choices);
     return 0;
 }
 

@@ -11,26 +11,11 @@
 
 #include "base/assert.h"
 
-enum { KEY_MAX = 64, ROWS_MAX = 64, KEYS_MAX = ROWS_MAX + 8, PATIENT_DISTANCE = 3 };
+enum { KEY_MAX = 64, KEYS_MAX = 128, PATIENT_DISTANCE = 3 };
 
-/* Keys that are no numbers come first, the rows of base/manifest.h follow. */
-typedef enum word_key { KEY_NAME, KEY_TEXT, KEY_SCHEDULE, KEY_CODEC, WORD_KEYS } word_key;
-static const char *const word_keys[WORD_KEYS] = {"name", "text", "train.schedule", "round.codec"};
-
-typedef struct word {
-    const char *name;
-    int value;
-} word;
-static const word schedules[] = {{"constant", DP_SCHEDULE_CONSTANT},
-                                 {"linear", DP_SCHEDULE_LINEAR},
-                                 {"cosine", DP_SCHEDULE_COSINE},
-                                 {"wsd", DP_SCHEDULE_WSD}};
-static const word codecs[] = {{"fp32", DP_CODEC_FP32},
-                              {"bf16", DP_CODEC_BF16},
-                              {"int8", DP_CODEC_INT8},
-                              {"sparse", DP_CODEC_SPARSE}};
-enum { WORDS = sizeof codecs / sizeof codecs[0] };
-_Static_assert(sizeof schedules == sizeof codecs, "both have as many words");
+/* Two texts come first, then the rows of words and the rows of numbers of base/manifest.h. */
+typedef enum text_key { KEY_NAME, KEY_TEXT, TEXT_KEYS } text_key;
+static const char *const text_keys[TEXT_KEYS] = {"name", "text"};
 
 typedef struct reading {
     yaml_parser_t parser;
@@ -38,6 +23,8 @@ typedef struct reading {
     dp_manifest_file *file;
     dp_why *what;
     dp_why *fix;
+    const dp_manifest_choice *choices;
+    size_t n_choices;
     const dp_manifest_row *rows;
     size_t n_rows;
     yaml_mark_t marks[KEYS_MAX]; /* where each key was given */
@@ -66,12 +53,16 @@ complain(const reading *self, const yaml_mark_t *mark, const char *format, ...)
 
 static const char *key_name(const reading *self, size_t key)
 {
-    return key < WORD_KEYS ? word_keys[key] : self->rows[key - WORD_KEYS].key;
+    if (key < TEXT_KEYS) {
+        return text_keys[key];
+    }
+    key -= TEXT_KEYS;
+    return key < self->n_choices ? self->choices[key].key : self->rows[key - self->n_choices].key;
 }
 
 static size_t key_count(const reading *self)
 {
-    return WORD_KEYS + self->n_rows;
+    return TEXT_KEYS + self->n_choices + self->n_rows;
 }
 
 /* Edits between two short texts (Wagner and Fischer 1974), one row at a time. */
@@ -128,17 +119,19 @@ static dp_status take_text(const reading *self, const yaml_mark_t *mark, const c
     return DP_OK;
 }
 
-static dp_status take_word(const reading *self, const yaml_mark_t *mark, const char *key,
-                           const char *value, const word *words, int *out)
+static dp_status take_word(const reading *self, const yaml_mark_t *mark,
+                           const dp_manifest_choice *choice, const char *value)
 {
-    for (size_t i = 0; i < WORDS; i++) {
-        if (strcmp(value, words[i].name) == 0) {
-            *out = words[i].value;
+    for (size_t i = 0; i < choice->n_words; i++) {
+        if (strcmp(value, choice->words[i].name) == 0) {
+            memcpy((char *)&self->file->manifest + choice->offset, &choice->words[i].value,
+                   sizeof choice->words[i].value);
             return DP_OK;
         }
     }
-    return complain(self, mark, "%s is \"%.32s\"; it may be %s, %s, %s or %s", key, value,
-                    words[0].name, words[1].name, words[2].name, words[3].name);
+    char words[DP_MANIFEST_WORDS_MAX];
+    dp_manifest_words_text(choice, words, sizeof words);
+    return complain(self, mark, "%s is \"%.32s\"; it may be %s", choice->key, value, words);
 }
 
 /* The stored integer of a number in the file: value * scale, which must come out whole. */
@@ -186,30 +179,18 @@ static dp_status take_number(const reading *self, const yaml_mark_t *mark,
 
 static dp_status take_value(reading *self, size_t key, const yaml_mark_t *mark, const char *value)
 {
-    dp_manifest *manifest = &self->file->manifest;
+    dp_manifest_file *const file = self->file;
     const char *name = key_name(self, key);
-    int chosen = 0;
-    if (key >= WORD_KEYS) {
-        return take_number(self, mark, &self->rows[key - WORD_KEYS], value);
+    if (key == KEY_NAME) {
+        return take_text(self, mark, name, value, file->manifest.name, sizeof file->manifest.name);
     }
-    switch ((word_key)key) {
-    case KEY_NAME:
-        return take_text(self, mark, name, value, manifest->name, sizeof manifest->name);
-    case KEY_TEXT:
-        return take_text(self, mark, name, value, self->file->text_path,
-                         sizeof self->file->text_path);
-    case KEY_SCHEDULE:
-        DP_TRY(take_word(self, mark, name, value, schedules, &chosen));
-        manifest->schedule = (dp_schedule_kind)chosen;
-        return DP_OK;
-    case KEY_CODEC:
-        DP_TRY(take_word(self, mark, name, value, codecs, &chosen));
-        manifest->codec = (dp_codec_kind)chosen;
-        return DP_OK;
-    case WORD_KEYS:
-        break;
+    if (key == KEY_TEXT) {
+        return take_text(self, mark, name, value, file->text_path, sizeof file->text_path);
     }
-    return DP_BADARG;
+    key -= TEXT_KEYS;
+    return key < self->n_choices
+               ? take_word(self, mark, &self->choices[key], value)
+               : take_number(self, mark, &self->rows[key - self->n_choices], value);
 }
 
 /* ---- structure ---- */
@@ -423,8 +404,9 @@ dp_status dp_manifest_yaml_read(dp_view bytes, const char *file_name, dp_manifes
                                 dp_why *what, dp_why *fix)
 {
     reading self = {.file_name = file_name, .file = file, .what = what, .fix = fix};
+    self.choices = dp_manifest_choices(&self.n_choices);
     self.rows = dp_manifest_rows(&self.n_rows);
-    dp_assert(self.n_rows <= ROWS_MAX);
+    dp_assert(key_count(&self) <= KEYS_MAX);
     dp_manifest_default(&file->manifest);
     file->text_path[0] = '\0';
     what->text[0] = '\0';

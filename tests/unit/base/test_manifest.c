@@ -73,7 +73,7 @@ static void canonical_bytes_give_the_same_manifest_back(void **state)
 
     (void)state;
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
-    assert_memory_equal(bytes, "DPM1\x01\x00\x05kjv-1", 12);
+    assert_memory_equal(bytes, "DPM1\x02\x00\x05kjv-1", 12);
     CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
     CHECK_OK(dp_manifest_encode(&back, again, &again_size));
     assert_int_equal(size, again_size);
@@ -154,6 +154,37 @@ static void contradictions_are_named(void **state)
     assert_refused(&manifest, "parameters");
 }
 
+static void every_word_is_taken_and_no_other(void **state)
+{
+    size_t count = 0;
+    const dp_manifest_choice *const choices = dp_manifest_choices(&count);
+
+    (void)state;
+    assert_true(count >= 5);
+    for (size_t i = 0; i < count; i++) {
+        int most = 0;
+        char words[DP_MANIFEST_WORDS_MAX] = "";
+
+        dp_manifest_words_text(&choices[i], words, sizeof words);
+        assert_true(strlen(words) < sizeof words - 1);
+        for (size_t w = 0; w < choices[i].n_words; w++) {
+            dp_manifest manifest = sample();
+
+            memcpy((char *)&manifest + choices[i].offset, &choices[i].words[w].value, sizeof(int));
+            CHECK_OK(dp_manifest_check(&manifest, NULL));
+            assert_non_null(strstr(words, choices[i].words[w].name));
+            most = choices[i].words[w].value > most ? choices[i].words[w].value : most;
+        }
+        for (int value = 0; value <= most + 1; value += most + 1) {
+            dp_manifest manifest = sample();
+
+            memcpy((char *)&manifest + choices[i].offset, &value, sizeof value);
+            assert_refused(&manifest, choices[i].key);
+            assert_refused(&manifest, words);
+        }
+    }
+}
+
 static void names_are_plain(void **state)
 {
     static const char *const bad[] = {
@@ -199,7 +230,9 @@ static void another_version_is_told_apart_from_damage(void **state)
 
     (void)state;
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
-    bytes[4] = 2;
+    bytes[4] = 1;
+    CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
+    bytes[4] = 3;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
     bytes[0] = 'X';
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
@@ -264,6 +297,7 @@ int main(void)
         cmocka_unit_test(every_number_is_refused_below_and_above_its_range),
         cmocka_unit_test(a_run_has_room_for_two_and_no_more_than_the_member_table),
         cmocka_unit_test(contradictions_are_named),
+        cmocka_unit_test(every_word_is_taken_and_no_other),
         cmocka_unit_test(names_are_plain),
         cmocka_unit_test(a_cut_or_longer_manifest_is_bad),
         cmocka_unit_test(another_version_is_told_apart_from_damage),

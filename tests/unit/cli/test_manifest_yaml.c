@@ -83,6 +83,10 @@ static void words_and_the_text_are_read(void **state)
     CHECK(strcmp(file.text_path, "../book.txt") == 0);
     CHECK(file.manifest.schedule == DP_SCHEDULE_WSD && file.manifest.codec == DP_CODEC_INT8);
     CHECK(file.manifest.round_ms == 500);
+    CHECK_OK(read_text(
+        "text: b\ntrain: {optimizer: muon, weights: bf16_sr, batch_rule: sqrt, momentum: 0.9}\n"));
+    CHECK(file.manifest.optimizer == DP_OPTIM_MUON && file.manifest.weights == DP_WEIGHTS_BF16_SR);
+    CHECK(file.manifest.batch_rule == DP_BATCH_SQRT && file.manifest.momentum_micro == 900000);
 }
 
 static void an_unknown_key_is_named_with_its_place_and_a_guess(void **state)
