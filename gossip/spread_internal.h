@@ -1,4 +1,5 @@
-/* The inside of spreading, shared by spread.c (fetching) and spread_serve.c (serving, looking). Nobody else includes it. */
+/* The inside of spreading, shared by spread.c (what is wanted, what comes), spread_ask.c (whom to ask), spread_wait.c (how long
+ * to wait), spread_trust.c (whom to leave alone) and spread_serve.c (serving, looking). Nobody else includes it. */
 #ifndef DP_GOSSIP_SPREAD_INTERNAL_H
 #define DP_GOSSIP_SPREAD_INTERNAL_H
 
@@ -75,7 +76,54 @@ struct dp_spread {
     dp_hash leaves[DP_CHUNKS_MAX]; /* of the OBJECT_BEGIN of this step */
 };
 
-/* Chunks under way from this member. */
+static inline bool dp_want_bit(const uint64_t *bits, uint32_t index)
+{
+    return (bits[index / 64] >> (index % 64) & 1U) != 0;
+}
+
+static inline void dp_want_set_bit(uint64_t *bits, uint32_t index, bool on)
+{
+    const uint64_t mask = 1ULL << (index % 64);
+
+    bits[index / 64] = on ? bits[index / 64] | mask : bits[index / 64] & ~mask;
+}
+
+static inline uint32_t dp_want_index(const dp_spread *spread, const dp_want *want)
+{
+    return (uint32_t)(want - spread->wants);
+}
+
+/* spread_ask.c. Chunks under way from this member. */
 uint32_t dp_spread_flights_of(const dp_spread *spread, uint32_t member);
+/* member: linked. */
+bool dp_spread_may_ask(const dp_spread *spread, const dp_want *want, uint32_t member);
+/* Use what is free, objects in order of priority, then of arrival. */
+void dp_spread_fill(dp_spread *spread, dp_time now, dp_out *out);
+/* Of this want, this chunk, this member; DP_MEMBER_NONE: of any. */
+void dp_spread_end_flights(dp_spread *spread, uint32_t want, uint32_t chunk, uint32_t member);
+
+/* spread_wait.c. Twice the 95th percentile, doubled for each wait in vain before. */
+uint64_t dp_spread_chunk_wait(dp_spread *spread, const dp_want *want);
+/* When a last chunk is asked of a second holder: at the time by which most others had come. */
+uint64_t dp_spread_hedge_wait(dp_spread *spread, const dp_want *want);
+uint64_t dp_spread_info_wait(const dp_spread *spread, const dp_want *want, uint32_t member);
+/* A chunk has come from member; one has not come in time. */
+void dp_spread_measure(dp_spread *spread, const dp_want *want, uint32_t chunk, uint32_t member,
+                       dp_time now);
+void dp_spread_chunk_late(dp_spread *spread, uint32_t member);
+
+/* spread_trust.c. May a linked member be asked for it? */
+bool dp_spread_has_holder(const dp_spread *spread, const dp_want *want);
+void dp_spread_note_holder(const dp_spread *spread, uint32_t member, const char *cause,
+                           dp_out *out);
+/* No holder was left for a while: those that lacked it may have it by now; liars stay out. */
+void dp_spread_forgive(const dp_spread *spread, dp_want *want);
+/* weight more bad answers of a holder. */
+void dp_spread_blame(dp_spread *spread, dp_want *want, uint32_t member, uint32_t weight,
+                     const char *cause, dp_out *out);
+/* Only liars are left. Their disks may be well again, and what a voter has accepted may need what nobody else holds: they
+ * are asked again, ever more rarely, and one more lie is enough. */
+void dp_spread_plan_pardon(const dp_spread *spread, dp_want *want, dp_time now);
+void dp_spread_pardon(const dp_spread *spread, dp_want *want);
 
 #endif

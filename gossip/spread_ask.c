@@ -1,0 +1,182 @@
+/* Whom to ask for what next. */
+#include "gossip/spread_internal.h"
+
+/* Place in the list of linked rows of the first one that is not before start; the list goes round. */
+static uint32_t place_from(const dp_rowset *linked, uint32_t start)
+{
+    const uint32_t place = dp_rowset_place(linked, start);
+
+    return place < linked->count ? place : 0;
+}
+
+bool dp_spread_may_ask(const dp_spread *spread, const dp_want *want, uint32_t member)
+{
+    return member < spread->members_max && !dp_want_bit(want->banned, member) &&
+           (want->all || dp_want_bit(want->holders, member));
+}
+
+uint32_t dp_spread_flights_of(const dp_spread *spread, uint32_t member)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
+        n += spread->flights[i].used && spread->flights[i].member == member;
+    }
+    return n;
+}
+
+static bool is_flying(const dp_spread *spread, uint32_t want, uint32_t chunk, uint32_t member)
+{
+    for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
+        const dp_flight *const f = &spread->flights[i];
+        if (f->used && f->wanted == want && f->chunk == chunk &&
+            (member == DP_MEMBER_NONE || f->member == member)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The holder with the fewest chunks under way, then the fastest, then whoever comes first from a random start. */
+static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t chunk)
+{
+    const dp_rowset *linked = dp_members_linked(spread->members);
+    const uint32_t start = (uint32_t)dp_rng_below(&spread->rng, dp_members_count(spread->members));
+    const uint32_t first = place_from(linked, start);
+    uint32_t best = DP_MEMBER_NONE;
+    uint64_t best_cost = UINT64_MAX;
+
+    for (uint32_t k = 0; k < linked->count; k++) {
+        const uint32_t member = linked->at[(first + k) % linked->count];
+        if (!dp_spread_may_ask(spread, want, member)) {
+            continue;
+        }
+        const uint32_t flying = dp_spread_flights_of(spread, member);
+        if (flying >= DP_FLIGHTS_PER_HOLDER ||
+            is_flying(spread, dp_want_index(spread, want), chunk, member)) {
+            continue;
+        }
+        const uint64_t cost = ((uint64_t)flying + 1) * ((uint64_t)spread->chunk_us[member] + 1000);
+        if (cost < best_cost) {
+            best_cost = cost;
+            best = member;
+        }
+    }
+    return best;
+}
+
+static dp_flight *free_flight(dp_spread *spread)
+{
+    for (uint32_t i = 0; spread->n_flights < DP_FLIGHTS_MAX && i < DP_FLIGHTS_MAX; i++) {
+        if (!spread->flights[i].used) {
+            return &spread->flights[i];
+        }
+    }
+    return NULL;
+}
+
+/* False when no flight, no holder or no room is left for this chunk. */
+static bool ask_chunk(dp_spread *spread, dp_want *want, uint32_t chunk, bool hedge, dp_time now,
+                      dp_out *out)
+{
+    dp_flight *const f = free_flight(spread);
+    if (f == NULL || !dp_out_room(out, 1)) {
+        return false;
+    }
+    const uint32_t member = choose_holder(spread, want, chunk);
+    if (member == DP_MEMBER_NONE) {
+        return false;
+    }
+    spread->n_flights++;
+    *f = (dp_flight){.used = true,
+                     .hedge = hedge,
+                     .wanted = dp_want_index(spread, want),
+                     .chunk = chunk,
+                     .member = member,
+                     .sent = now,
+                     .hedge_at = dp_time_after(now, dp_spread_hedge_wait(spread, want)),
+                     .deadline = dp_time_after(now, dp_spread_chunk_wait(spread, want))};
+    dp_action *const action = dp_out_add(out, DP_DO_GET_CHUNK);
+    action->u.get.peer = dp_members_at(spread->members, member)->peer;
+    action->u.get.root = want->root;
+    action->u.get.index = chunk;
+    return true;
+}
+
+static void ask_info(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
+{
+    const dp_rowset *linked = dp_members_linked(spread->members);
+    const uint32_t first = place_from(linked, want->info_next % dp_members_count(spread->members));
+
+    want->info_from = DP_MEMBER_NONE;
+    for (uint32_t k = 0; k < linked->count; k++) {
+        const uint32_t member = linked->at[(first + k) % linked->count];
+        if (!dp_spread_may_ask(spread, want, member) || !dp_out_room(out, 1)) {
+            continue;
+        }
+        want->info_from = member;
+        want->info_next = member + 1;
+        want->info_deadline = dp_time_after(now, dp_spread_info_wait(spread, want, member));
+        dp_action *const action = dp_out_add(out, DP_DO_GET_INFO);
+        action->u.get.peer = dp_members_at(spread->members, member)->peer;
+        action->u.get.root = want->root;
+        return;
+    }
+}
+
+/* Ask again for last chunks that are late, each of one more holder. */
+static void hedge(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
+{
+    for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
+        dp_flight *const f = &spread->flights[i];
+        if (!f->used || f->wanted != dp_want_index(spread, want) || f->hedge_at.us == UINT64_MAX ||
+            !dp_time_reached(now, f->hedge_at)) {
+            continue;
+        }
+        const uint32_t chunk = f->chunk;
+        f->hedge_at = DP_NEVER;
+        DP_IGNORE(
+            ask_chunk(spread, want, chunk, true, now, out)); /* nobody else: the deadline will do */
+    }
+}
+
+static void fill_one(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
+{
+    if (!dp_time_reached(now, want->pause_until)) {
+        return;
+    }
+    if (!want->begun) {
+        if (want->info_from == DP_MEMBER_NONE) {
+            ask_info(spread, want, now, out);
+        }
+        return;
+    }
+    for (uint32_t chunk = 0; chunk < want->n_chunks; chunk++) {
+        if (want->have[chunk] == 0 &&
+            !is_flying(spread, dp_want_index(spread, want), chunk, DP_MEMBER_NONE) &&
+            !ask_chunk(spread, want, chunk, false, now, out)) {
+            return;
+        }
+    }
+    hedge(spread, want, now, out); /* every remaining chunk is under way */
+}
+
+void dp_spread_fill(dp_spread *spread, dp_time now, dp_out *out)
+{
+    for (uint32_t i = 0; i < spread->n_wanted; i++) {
+        fill_one(spread, &spread->wants[spread->queue[i]], now, out);
+    }
+}
+
+void dp_spread_end_flights(dp_spread *spread, uint32_t want, uint32_t chunk, uint32_t member)
+{
+    for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
+        dp_flight *const f = &spread->flights[i];
+        if (f->used && (want == DP_MEMBER_NONE || f->wanted == want) &&
+            (chunk == DP_MEMBER_NONE || f->chunk == chunk) &&
+            (member == DP_MEMBER_NONE || f->member == member)) {
+            f->used = false;
+            spread->n_flights--;
+        }
+    }
+}

@@ -1,0 +1,81 @@
+/* Which holders are left alone for an object, and when they are asked again. */
+#include <string.h>
+
+#include "gossip/spread_internal.h"
+
+#define PARDON_US (5 * DP_SECOND) /* doubled with each pardon, up to 16 times */
+
+void dp_spread_note_holder(const dp_spread *spread, uint32_t member, const char *cause, dp_out *out)
+{
+    dp_out_note(out, (dp_note){.code = DP_NOTE_FETCH,
+                               .peer = dp_members_at(spread->members, member)->peer,
+                               .cause = cause});
+}
+
+bool dp_spread_has_holder(const dp_spread *spread, const dp_want *want)
+{
+    const dp_rowset *linked = dp_members_linked(spread->members);
+
+    for (uint32_t k = 0; k < linked->count; k++) {
+        if (dp_spread_may_ask(spread, want, linked->at[k])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void dp_spread_forgive(const dp_spread *spread, dp_want *want)
+{
+    if (dp_spread_has_holder(spread, want)) {
+        return;
+    }
+    memset(want->banned, 0, sizeof want->banned);
+    for (uint32_t i = 0; i < want->n_faults; i++) {
+        if (want->faults[i].bad >= DP_BAD_CHUNKS_MAX) {
+            dp_want_set_bit(want->banned, want->faults[i].member, true);
+        }
+    }
+}
+
+void dp_spread_blame(dp_spread *spread, dp_want *want, uint32_t member, uint32_t weight,
+                     const char *cause, dp_out *out)
+{
+    uint32_t at = 0;
+
+    while (at < want->n_faults && want->faults[at].member != member) {
+        at++;
+    }
+    if (at == want->n_faults) {
+        if (at == FAULTS_MAX) {
+            dp_want_set_bit(want->banned, member,
+                            true); /* too many liars to count: no second chance */
+            return;
+        }
+        want->faults[want->n_faults++] = (dp_fault){.member = member};
+    }
+    want->faults[at].bad += weight;
+    if (want->faults[at].bad >= DP_BAD_CHUNKS_MAX && !dp_want_bit(want->banned, member)) {
+        dp_want_set_bit(want->banned, member, true);
+        dp_spread_end_flights(spread, dp_want_index(spread, want), DP_MEMBER_NONE, member);
+        dp_spread_note_holder(spread, member, cause, out);
+    }
+}
+
+void dp_spread_plan_pardon(const dp_spread *spread, dp_want *want, dp_time now)
+{
+    if (want->pardon_at.us == 0 && want->n_faults > 0 && !dp_spread_has_holder(spread, want)) {
+        want->pardon_at = dp_time_after(now, PARDON_US << (want->pardons < 4 ? want->pardons : 4));
+    }
+}
+
+void dp_spread_pardon(const dp_spread *spread, dp_want *want)
+{
+    const bool alone = !dp_spread_has_holder(spread, want);
+
+    want->pardon_at = (dp_time){0};
+    want->pardons++;
+    for (uint32_t i = 0; alone && i < want->n_faults; i++) {
+        want->faults[i].bad = DP_BAD_CHUNKS_MAX - 1;
+        dp_want_set_bit(want->banned, want->faults[i].member, false);
+    }
+}

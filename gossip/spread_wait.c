@@ -1,0 +1,90 @@
+/* How long an answer is waited for, from what was measured. */
+#include "gossip/spread_internal.h"
+
+enum { DOUBLINGS_MAX = 5 };
+#define INFO_WAIT_US (250 * DP_MS)
+#define GUESS_BYTES_PER_SECOND 1000000ULL /* before anything was measured */
+
+static dp_span *span_of(dp_spread *spread, uint64_t size)
+{
+    uint32_t class = 0;
+
+    for (uint32_t bytes = dp_object_chunk_bytes(size);
+         bytes > DP_CHUNK_BYTES_MIN && class + 1 < CLASSES; bytes /= 2) {
+        class ++;
+    }
+    return &spread->spans[class];
+}
+
+static uint64_t clamp_wait(uint64_t wait_us)
+{
+    return wait_us < DP_CHUNK_WAIT_US_MIN   ? DP_CHUNK_WAIT_US_MIN
+           : wait_us > DP_CHUNK_WAIT_US_MAX ? DP_CHUNK_WAIT_US_MAX
+                                            : wait_us;
+}
+
+uint64_t dp_spread_chunk_wait(dp_spread *spread, const dp_want *want)
+{
+    const uint64_t p95 = dp_span_percentile(span_of(spread, want->size), 95);
+    const uint64_t guess = DP_CHUNK_WAIT_US_MIN +
+                           dp_object_chunk_bytes(want->size) * DP_SECOND / GUESS_BYTES_PER_SECOND;
+    const uint32_t doublings = want->failures < DOUBLINGS_MAX ? want->failures : DOUBLINGS_MAX;
+
+    return clamp_wait((p95 != 0 ? 2 * p95 : 2 * guess) << doublings);
+}
+
+uint64_t dp_spread_hedge_wait(dp_spread *spread, const dp_want *want)
+{
+    const uint64_t p95 = dp_span_percentile(span_of(spread, want->size), 95);
+
+    return p95 != 0 ? p95 : dp_spread_chunk_wait(spread, want) / 2;
+}
+
+uint64_t dp_spread_chunk_p95(const dp_spread *spread)
+{
+    uint64_t worst = 0;
+
+    for (uint32_t i = 0; i < CLASSES; i++) {
+        const uint64_t p95 = dp_span_percentile(&spread->spans[i], 95);
+        worst = p95 > worst ? p95 : worst;
+    }
+    return worst;
+}
+
+uint64_t dp_spread_info_wait(const dp_spread *spread, const dp_want *want, uint32_t member)
+{
+    const uint32_t doublings = want->failures < DOUBLINGS_MAX ? want->failures : DOUBLINGS_MAX;
+    const uint64_t wait_us = dp_rtt_timeout(&dp_members_at(spread->members, member)->rtt,
+                                            INFO_WAIT_US, INFO_WAIT_US, DP_CHUNK_WAIT_US_MAX);
+
+    return clamp_wait(wait_us << doublings);
+}
+
+void dp_spread_measure(dp_spread *spread, const dp_want *want, uint32_t chunk, uint32_t member,
+                       dp_time now)
+{
+    for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
+        const dp_flight *const f = &spread->flights[i];
+        if (f->used && f->wanted == dp_want_index(spread, want) && f->chunk == chunk &&
+            f->member == member) {
+            const uint64_t took_us = dp_time_between(f->sent, now);
+            const uint32_t took =
+                took_us < DP_CHUNK_WAIT_US_MAX ? (uint32_t)took_us : (uint32_t)DP_CHUNK_WAIT_US_MAX;
+            dp_span_add(span_of(spread, want->size), took);
+            spread->chunk_us[member] =
+                spread->chunk_us[member] == 0
+                    ? took
+                    : (uint32_t)((3ULL * spread->chunk_us[member] + took) / 4);
+        }
+    }
+}
+
+void dp_spread_chunk_late(dp_spread *spread, uint32_t member)
+{
+    uint32_t *const smoothed = &spread->chunk_us[member];
+
+    /* Doubled, so that others are asked first; one good chunk repairs most of it. */
+    *smoothed = *smoothed == 0                         ? (uint32_t)DP_CHUNK_WAIT_US_MIN
+                : *smoothed < DP_CHUNK_WAIT_US_MAX / 2 ? *smoothed * 2
+                                                       : (uint32_t)DP_CHUNK_WAIT_US_MAX;
+}
