@@ -138,9 +138,11 @@ static void print(const struct shape *shape, const struct settings *settings,
 
 static const dp_ops *ops_named(const char *name)
 {
-    for (size_t i = 0; dp_ops_at(i) != NULL; i++) {
-        if (strcmp(dp_ops_at(i)->name, name) == 0) {
-            return dp_ops_at(i);
+    for (size_t precision = 0; precision < DP_PRECISIONS; precision++) {
+        for (size_t i = 0; dp_ops_at_in(precision, i) != NULL; i++) {
+            if (strcmp(dp_ops_at_in(precision, i)->name, name) == 0) {
+                return dp_ops_at_in(precision, i);
+            }
         }
     }
     return NULL;

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "compute/precision.h"
+
 enum {
     DP_OPS_TILE = 128,      /* most rows and columns of a weight gradient tile */
     DP_OPS_DEPTH = 256,     /* terms of a product that are summed before the sum goes to memory */
@@ -133,8 +135,13 @@ typedef struct dp_activation {
 } dp_activation;
 
 typedef struct dp_ops {
-    const char *name; /* "reference", "generic", "avx2", "avx512" */
-    size_t panel;     /* columns of a packed panel */
+    const char *
+        name; /* "reference", "generic", "avx2", "avx512", and these with "-bf16" or "-fp16"; "avx512bf16" */
+    /* Of the inputs of gemm and gemm_tn: they are rounded to it (b when it is packed), products and sums are fp32. A table may round
+     * what attention multiplies too (q, k, v, probabilities, gradients), and take bf16 below 2^-126 as 0. */
+    dp_precision precision;
+    size_t terms; /* of a column that a float of a packed panel holds */
+    size_t panel; /* columns of a packed panel */
 
     /* packed: dp_packed_floats(ops, k, n). b is [k][n], or [n][k] if transposed, at ld. */
     void (*pack)(const float *b, size_t ld, bool transposed, size_t k, size_t n, float *packed);
@@ -185,7 +192,7 @@ typedef struct dp_ops {
 
 static inline size_t dp_packed_floats(const dp_ops *ops, size_t k, size_t n)
 {
-    return (n + ops->panel - 1) / ops->panel * ops->panel * k;
+    return (n + ops->panel - 1) / ops->panel * ops->panel * ((k + ops->terms - 1) / ops->terms);
 }
 
 /* Floats of scratch for one head of a sequence of this length, for every table. */
@@ -202,9 +209,13 @@ static inline size_t dp_attention_scratch(size_t length, size_t head)
 void dp_rope_angles(float theta, size_t width, size_t length, float *angles);
 
 const dp_ops *dp_ops_reference(void);
-/* The fastest table that this processor can run. */
+/* The fastest fp32 table that this processor can run. */
 const dp_ops *dp_ops_best(void);
-/* Every table of this build that this processor can run, slowest first; NULL beyond the last. For tests. */
+/* The fastest of a precision. */
+const dp_ops *dp_ops_best_in(dp_precision precision);
+/* Every fp32 table of this build that this processor can run, slowest first; NULL beyond the last. For tests. */
 const dp_ops *dp_ops_at(size_t index);
+/* The same of a precision; the first is the definition. */
+const dp_ops *dp_ops_at_in(dp_precision precision, size_t index);
 
 #endif

@@ -25,7 +25,9 @@
 #pragma GCC pop_options
 #endif
 
-const dp_ops dp_ops_avx2 = DP_FAST_TABLE("avx2");
+const dp_ops dp_ops_avx2 = DP_FAST_TABLE("avx2", DP_FP32, );
+const dp_ops dp_ops_avx2_bf16 = DP_FAST_TABLE("avx2-bf16", DP_BF16, _bf16);
+const dp_ops dp_ops_avx2_fp16 = DP_FAST_TABLE("avx2-fp16", DP_FP16, _fp16);
 #else
 typedef int dp_no_avx2; /* A file must declare something. */
 #endif

@@ -27,7 +27,9 @@
 #pragma GCC pop_options
 #endif
 
-const dp_ops dp_ops_avx512 = DP_FAST_TABLE("avx512");
+const dp_ops dp_ops_avx512 = DP_FAST_TABLE("avx512", DP_FP32, );
+const dp_ops dp_ops_avx512_bf16 = DP_FAST_TABLE("avx512-bf16", DP_BF16, _bf16);
+const dp_ops dp_ops_avx512_fp16 = DP_FAST_TABLE("avx512-fp16", DP_FP16, _fp16);
 #else
 typedef int dp_no_avx512; /* A file must declare something. */
 #endif

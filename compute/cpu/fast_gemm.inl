@@ -1,15 +1,8 @@
 /* Matrix products: b packed into panels of DP_PANEL columns, DP_GROUP rows of a at a time, sums in registers for
  * DP_OPS_DEPTH terms (the scheme of Goto, van de Geijn 2008, with a left where it is). */
 
-#define DP_PANEL_VECS (DP_PANEL / DP_LANES)
-
 /* Rows that packing treats together: a few lines of each stay in the first cache while all panels take their part. */
 #define DP_PACK_ROWS 8
-
-static size_t least_of(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* One panel of b [columns][k]: squares first, then what is left below and beside them. */
 static void pack_transposed(const float *b, size_t ld, size_t k, size_t columns, float *packed)
@@ -114,60 +107,6 @@ DP_INLINE void multiply_group(size_t k, const float *a, size_t a_row, size_t a_d
     }
 }
 
-/* Where a group of rows and a panel of columns go; c, add and bias belong to the group's first row and column. */
-struct target {
-    float *c;
-    size_t ldc;
-    const float *add; /* or NULL */
-    size_t ld_add;
-    const float *bias; /* or NULL */
-    size_t skip;       /* rows of the group that are not stored: another group has them */
-    size_t rows;       /* stored after skip */
-    size_t columns;    /* stored */
-};
-
-DP_INLINE void store_whole(const struct target *t, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
-{
-#pragma GCC unroll 16
-    for (size_t r = 0; r < DP_GROUP; r++) {
-#pragma GCC unroll 4
-        for (size_t j = 0; j < DP_PANEL_VECS; j++) {
-            dp_vec v = sum[r][j];
-            if (t->bias != NULL) {
-                v += dp_load(t->bias + j * DP_LANES);
-            }
-            if (t->add != NULL) {
-                v += dp_load(t->add + r * t->ld_add + j * DP_LANES);
-            }
-            dp_store(t->c + r * t->ldc + j * DP_LANES, v);
-        }
-    }
-}
-
-/* sum [DP_GROUP][DP_PANEL] in memory. The same additions in the same order as store_whole. */
-static void store_part(const struct target *t, const float *sum)
-{
-    for (size_t r = t->skip; r < t->skip + t->rows; r++) {
-        for (size_t j = 0; j < t->columns; j += DP_LANES) {
-            const size_t columns = least_of(t->columns - j, DP_LANES);
-            const bool whole = columns == DP_LANES;
-            dp_vec v = dp_load(sum + r * DP_PANEL + j);
-            if (t->bias != NULL) {
-                v += whole ? dp_load(t->bias + j) : dp_load_some(t->bias + j, columns, 0.0F);
-            }
-            if (t->add != NULL) {
-                const float *add = t->add + r * t->ld_add + j;
-                v += whole ? dp_load(add) : dp_load_some(add, columns, 0.0F);
-            }
-            if (whole) {
-                dp_store(t->c + r * t->ldc + j, v);
-            } else {
-                dp_store_some(t->c + r * t->ldc + j, v, columns);
-            }
-        }
-    }
-}
-
 /* All DP_GROUP rows of a are read. Depths beside each other in memory are worth a copy of the loop of their own. */
 static void group_times_panel(size_t k, const float *a, size_t a_row, size_t a_depth,
                               const float *panel, const struct target *t)
@@ -178,19 +117,7 @@ static void group_times_panel(size_t k, const float *a, size_t a_row, size_t a_d
     } else {
         multiply_group(k, a, 1, a_depth, panel, sum);
     }
-    if (t->rows == DP_GROUP && t->columns == DP_PANEL) {
-        store_whole(t, sum);
-        return;
-    }
-    float flat[DP_GROUP * DP_PANEL];
-#pragma GCC unroll 16
-    for (size_t r = 0; r < DP_GROUP; r++) {
-#pragma GCC unroll 4
-        for (size_t j = 0; j < DP_PANEL_VECS; j++) {
-            dp_store(flat + r * DP_PANEL + j * DP_LANES, sum[r][j]);
-        }
-    }
-    store_part(t, flat);
+    store_group(t, sum);
 }
 
 /* A product with fewer rows than a group: they are copied, since a group reads all of its rows. */
@@ -215,21 +142,9 @@ static void rows_times_panel(const dp_gemm *g, size_t depth, size_t column)
     for (size_t done = 0; done < g->m; done += DP_GROUP) {
         const size_t left = least_of(g->m - done, DP_GROUP);
         const size_t row = g->m < DP_GROUP ? 0 : done + left - DP_GROUP;
-        struct target t = {
-            .c = g->c + row * g->ldc + column,
-            .ldc = g->ldc,
-            .skip = done - row,
-            .rows = left,
-            .columns = least_of(g->n - column, DP_PANEL),
-        };
-        if (depth > 0) {
-            t.add = t.c;
-            t.ld_add = t.ldc;
-        } else {
-            t.add = g->add == NULL ? NULL : g->add + row * g->ld_add + column;
-            t.ld_add = g->ld_add;
-            t.bias = g->bias == NULL ? NULL : g->bias + column;
-        }
+        struct target t = target_of(g, depth, row, column);
+        t.skip = done - row;
+        t.rows = left;
         const float *a = g->a + row * g->a_row + depth * g->a_depth;
         if (g->m < DP_GROUP) {
             few_rows_times_panel(k, a, g->a_row, g->a_depth, panel, &t);
@@ -249,7 +164,8 @@ static void fast_gemm(const dp_gemm *g)
     }
 }
 
-static void fast_gemm_tn(const dp_gemm_tn *g)
+/* round, unless NULL, is called for each packed operand. */
+DP_INLINE void gemm_tn_with(const dp_gemm_tn *g, void (*round)(float *packed, size_t n))
 {
     float *packed_a = g->scratch; /* [group][depth][DP_GROUP] */
     float *packed_b = g->scratch + DP_OPS_TILE_ROOM * DP_OPS_DEPTH;
@@ -257,6 +173,10 @@ static void fast_gemm_tn(const dp_gemm_tn *g)
         const size_t terms = least_of(g->k - depth, DP_OPS_DEPTH);
         fast_pack(g->b + depth * g->ldb, g->ldb, false, terms, g->n, packed_b);
         pack_groups(g->a + depth * g->lda, g->lda, terms, g->m, packed_a);
+        if (round != NULL) {
+            round(packed_b, (g->n + DP_PANEL - 1) / DP_PANEL * DP_PANEL * terms);
+            round(packed_a, (g->m + DP_GROUP - 1) / DP_GROUP * DP_GROUP * terms);
+        }
         for (size_t column = 0; column < g->n; column += DP_PANEL) {
             for (size_t row = 0; row < g->m; row += DP_GROUP) {
                 const struct target t = {
@@ -272,4 +192,9 @@ static void fast_gemm_tn(const dp_gemm_tn *g)
             }
         }
     }
+}
+
+static void fast_gemm_tn(const dp_gemm_tn *g)
+{
+    gemm_tn_with(g, NULL);
 }

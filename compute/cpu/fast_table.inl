@@ -1,9 +1,16 @@
-/* All kernels of one instruction set. The including file has set DP_LANES, DP_PANEL, DP_GROUP and the target. */
+/* All kernels of one instruction set. The including file has set DP_LANES, DP_PANEL, DP_GROUP and the target, and DP_BF16_PAIRS
+ * if its products are those of bf16. */
 
 #include "compute/cpu/simd.h"
 
 #include "compute/cpu/fast_activation.inl"
+#include "compute/cpu/fast_tile.inl"
+#if defined(DP_BF16_PAIRS)
+#include "compute/cpu/fast_gemm_bf16.inl"
+#else
 #include "compute/cpu/fast_gemm.inl"
+#include "compute/cpu/fast_rounded.inl"
+#endif
 #include "compute/cpu/fast_point.inl"
 #include "compute/cpu/fast_rms.inl"
 #include "compute/cpu/fast_rope.inl"
@@ -20,13 +27,22 @@ _Static_assert((DP_OPS_TILE + DP_GROUP - 1) / DP_GROUP * DP_GROUP <= DP_OPS_TILE
 _Static_assert(2 * DP_OPS_TILE_ROOM * DP_OPS_DEPTH <= DP_OPS_TILE_SCRATCH,
                "tiles fit their scratch");
 
-#define DP_FAST_TABLE(table_name)                                                                  \
+#if defined(DP_BF16_PAIRS)
+#define DP_TERMS 2
+#else
+#define DP_TERMS 1
+#endif
+
+/* suffix: of the products' names, empty or that of a precision. */
+#define DP_FAST_TABLE(table_name, table_precision, suffix)                                         \
     {                                                                                              \
-        .name = (table_name), .panel = DP_PANEL, .pack = fast_pack, .gemm = fast_gemm,             \
-        .gemm_tn = fast_gemm_tn, .norm_forward = fast_norm_forward, .norm_again = fast_norm_again, \
-        .norm_backward = fast_norm_backward, .norm_grads = fast_norm_grads,                        \
-        .rms_forward = fast_rms_forward, .rms_again = fast_rms_again,                              \
-        .rms_backward = fast_rms_backward, .rms_grads = fast_rms_grads, .rope = fast_rope,         \
+        .name = (table_name), .precision = (table_precision), .panel = DP_PANEL,                   \
+        .terms = DP_TERMS, .pack = fast_pack##suffix, .gemm = fast_gemm##suffix,                   \
+        .gemm_tn = fast_gemm_tn##suffix, .norm_forward = fast_norm_forward,                        \
+        .norm_again = fast_norm_again, .norm_backward = fast_norm_backward,                        \
+        .norm_grads = fast_norm_grads, .rms_forward = fast_rms_forward,                            \
+        .rms_again = fast_rms_again, .rms_backward = fast_rms_backward,                            \
+        .rms_grads = fast_rms_grads, .rope = fast_rope,                                            \
         .attention_forward = fast_attention_forward,                                               \
         .attention_backward = fast_attention_backward,                                             \
         .activations =                                                                             \

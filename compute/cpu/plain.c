@@ -67,32 +67,27 @@ static double plain_sum_of_squares(const float *x, size_t n)
     return total;
 }
 
-const dp_ops dp_ops_plain = {
-    .name = "reference",
-    .panel = 1,
-    .pack = dp_plain_pack,
-    .gemm = dp_plain_gemm,
-    .gemm_tn = dp_plain_gemm_tn,
-    .norm_forward = dp_plain_norm_forward,
-    .norm_again = dp_plain_norm_again,
-    .norm_backward = dp_plain_norm_backward,
-    .norm_grads = dp_plain_norm_grads,
-    .rms_forward = dp_plain_rms_forward,
-    .rms_again = dp_plain_rms_again,
-    .rms_backward = dp_plain_rms_backward,
-    .rms_grads = dp_plain_rms_grads,
-    .rope = dp_plain_rope,
-    .attention_forward = dp_plain_attention_forward,
-    .attention_backward = dp_plain_attention_backward,
-    .activations =
-        {
-            [DP_GELU] = {1, dp_plain_gelu_forward, dp_plain_gelu_backward},
-            [DP_RELU2] = {1, dp_plain_relu2_forward, dp_plain_relu2_backward},
-            [DP_SWIGLU] = {2, dp_plain_swiglu_forward, dp_plain_swiglu_backward},
-        },
-    .classifier = plain_classifier,
-    .add_columns = plain_add_columns,
-    .add = plain_add,
-    .adamw = plain_adamw,
-    .sum_of_squares = plain_sum_of_squares,
-};
+#define PLAIN_TABLE(table_name, table_precision, suffix)                                           \
+    {                                                                                              \
+        .name = (table_name), .precision = (table_precision), .terms = 1, .panel = 1,              \
+        .pack = dp_plain_pack##suffix, .gemm = dp_plain_gemm##suffix,                              \
+        .gemm_tn = dp_plain_gemm_tn##suffix, .norm_forward = dp_plain_norm_forward,                \
+        .norm_again = dp_plain_norm_again, .norm_backward = dp_plain_norm_backward,                \
+        .norm_grads = dp_plain_norm_grads, .rms_forward = dp_plain_rms_forward,                    \
+        .rms_again = dp_plain_rms_again, .rms_backward = dp_plain_rms_backward,                    \
+        .rms_grads = dp_plain_rms_grads, .rope = dp_plain_rope,                                    \
+        .attention_forward = dp_plain_attention_forward,                                           \
+        .attention_backward = dp_plain_attention_backward,                                         \
+        .activations =                                                                             \
+            {                                                                                      \
+                [DP_GELU] = {1, dp_plain_gelu_forward, dp_plain_gelu_backward},                    \
+                [DP_RELU2] = {1, dp_plain_relu2_forward, dp_plain_relu2_backward},                 \
+                [DP_SWIGLU] = {2, dp_plain_swiglu_forward, dp_plain_swiglu_backward},              \
+            },                                                                                     \
+        .classifier = plain_classifier, .add_columns = plain_add_columns, .add = plain_add,        \
+        .adamw = plain_adamw, .sum_of_squares = plain_sum_of_squares,                              \
+    }
+
+const dp_ops dp_ops_plain = PLAIN_TABLE("reference", DP_FP32, );
+const dp_ops dp_ops_plain_bf16 = PLAIN_TABLE("reference-bf16", DP_BF16, _bf16);
+const dp_ops dp_ops_plain_fp16 = PLAIN_TABLE("reference-fp16", DP_FP16, _fp16);

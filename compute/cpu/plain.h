@@ -7,6 +7,14 @@
 void dp_plain_pack(const float *b, size_t ld, bool transposed, size_t k, size_t n, float *packed);
 void dp_plain_gemm(const dp_gemm *g);
 void dp_plain_gemm_tn(const dp_gemm_tn *g);
+void dp_plain_pack_bf16(const float *b, size_t ld, bool transposed, size_t k, size_t n,
+                        float *packed);
+void dp_plain_gemm_bf16(const dp_gemm *g);
+void dp_plain_gemm_tn_bf16(const dp_gemm_tn *g);
+void dp_plain_pack_fp16(const float *b, size_t ld, bool transposed, size_t k, size_t n,
+                        float *packed);
+void dp_plain_gemm_fp16(const dp_gemm *g);
+void dp_plain_gemm_tn_fp16(const dp_gemm_tn *g);
 
 void dp_plain_norm_forward(const dp_norm_rows *norm, const float *bias, float *y);
 void dp_plain_norm_again(const dp_norm_rows *norm, const float *bias, float *y);

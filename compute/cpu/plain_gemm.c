@@ -1,17 +1,18 @@
-/* Matrix products as plain loops, summed in double. */
+/* Matrix products as plain loops, summed in double, of inputs rounded to each precision. */
 #include "compute/cpu/plain.h"
 
 /* Panels of one column: packed[n][k]. */
-void dp_plain_pack(const float *b, size_t ld, bool transposed, size_t k, size_t n, float *packed)
+static void pack(dp_precision precision, const float *b, size_t ld, bool transposed, size_t k,
+                 size_t n, float *packed)
 {
     for (size_t j = 0; j < n; j++) {
         for (size_t i = 0; i < k; i++) {
-            packed[j * k + i] = transposed ? b[j * ld + i] : b[i * ld + j];
+            packed[j * k + i] = dp_round_to(precision, transposed ? b[j * ld + i] : b[i * ld + j]);
         }
     }
 }
 
-void dp_plain_gemm(const dp_gemm *g)
+static void gemm(dp_precision precision, const dp_gemm *g)
 {
     const size_t packed_depth = g->packed_depth == 0 ? g->k : g->packed_depth;
     for (size_t row = 0; row < g->m; row++) {
@@ -19,23 +20,71 @@ void dp_plain_gemm(const dp_gemm *g)
             double sum = g->bias == NULL ? 0.0 : (double)g->bias[j];
             sum += g->add == NULL ? 0.0 : (double)g->add[row * g->ld_add + j];
             for (size_t i = 0; i < g->k; i++) {
-                sum += (double)g->a[row * g->a_row + i * g->a_depth] *
-                       (double)g->packed[j * packed_depth + i];
+                const float a = dp_round_to(precision, g->a[row * g->a_row + i * g->a_depth]);
+                sum += (double)a * (double)g->packed[j * packed_depth + i];
             }
             g->c[row * g->ldc + j] = (float)sum;
         }
     }
 }
 
-void dp_plain_gemm_tn(const dp_gemm_tn *g)
+static void gemm_tn(dp_precision precision, const dp_gemm_tn *g)
 {
     for (size_t row = 0; row < g->m; row++) {
         for (size_t j = 0; j < g->n; j++) {
             double sum = 0.0;
             for (size_t i = 0; i < g->k; i++) {
-                sum += (double)g->a[i * g->lda + row] * (double)g->b[i * g->ldb + j];
+                sum += (double)dp_round_to(precision, g->a[i * g->lda + row]) *
+                       (double)dp_round_to(precision, g->b[i * g->ldb + j]);
             }
             g->c[row * g->ldc + j] += (float)sum;
         }
     }
+}
+
+void dp_plain_pack(const float *b, size_t ld, bool transposed, size_t k, size_t n, float *packed)
+{
+    pack(DP_FP32, b, ld, transposed, k, n, packed);
+}
+
+void dp_plain_gemm(const dp_gemm *g)
+{
+    gemm(DP_FP32, g);
+}
+
+void dp_plain_gemm_tn(const dp_gemm_tn *g)
+{
+    gemm_tn(DP_FP32, g);
+}
+
+void dp_plain_pack_bf16(const float *b, size_t ld, bool transposed, size_t k, size_t n,
+                        float *packed)
+{
+    pack(DP_BF16, b, ld, transposed, k, n, packed);
+}
+
+void dp_plain_gemm_bf16(const dp_gemm *g)
+{
+    gemm(DP_BF16, g);
+}
+
+void dp_plain_gemm_tn_bf16(const dp_gemm_tn *g)
+{
+    gemm_tn(DP_BF16, g);
+}
+
+void dp_plain_pack_fp16(const float *b, size_t ld, bool transposed, size_t k, size_t n,
+                        float *packed)
+{
+    pack(DP_FP16, b, ld, transposed, k, n, packed);
+}
+
+void dp_plain_gemm_fp16(const dp_gemm *g)
+{
+    gemm(DP_FP16, g);
+}
+
+void dp_plain_gemm_tn_fp16(const dp_gemm_tn *g)
+{
+    gemm_tn(DP_FP16, g);
 }

@@ -112,6 +112,14 @@ static void the_best_table_is_the_last_that_runs_here(void **state)
     assert_ptr_equal(dp_ops_at(0), dp_ops_reference());
     assert_ptr_equal(dp_ops_at(count - 1), dp_ops_best());
     assert_null(dp_ops_at(SIZE_MAX));
+    for (size_t precision = 0; precision < DP_PRECISIONS; precision++) {
+        size_t last = 0;
+        while (dp_ops_at_in(precision, last + 1) != NULL) {
+            last++;
+        }
+        assert_ptr_equal(dp_ops_at_in(precision, last), dp_ops_best_in(precision));
+        assert_int_equal(dp_ops_best_in(precision)->precision, precision);
+    }
 }
 
 int main(void)

@@ -43,6 +43,14 @@ static void attention_row_back(const float *qkv, const float *d_out, size_t row,
     }
 }
 
+/* What rounding may add: inputs of attention and its probabilities may be rounded to bf16 (2^-9 relative) or fp16 (2^-12), the
+ * scores of 16 or 64 products of at most 2.25 each then move by about as many steps, and gradients by twice that. */
+static double attention_limit(const dp_ops *ops, double limit)
+{
+    const double steps[DP_PRECISIONS] = {[DP_BF16] = 0x1p-9, [DP_FP16] = 0x1p-12};
+    return limit + 20.0 * steps[ops->precision];
+}
+
 static void check_attention(const dp_ops *ops, size_t length, size_t head)
 {
     const size_t n = length * head;
@@ -74,12 +82,13 @@ static void check_attention(const dp_ops *ops, size_t length, size_t head)
     for (size_t row = 0; row < length; row++) {
         attention_row(qkv, row, head, p, row_out);
         for (size_t i = 0; i < head; i++) {
-            check(ops, "attention", (double)out[row * head + i], row_out[i], 5e-6);
+            check(ops, "attention", (double)out[row * head + i], row_out[i],
+                  attention_limit(ops, 5e-6));
         }
         attention_row_back(qkv, d_out, row, head, p, row_out, right);
     }
     for (size_t i = 0; i < 3 * n; i++) {
-        check(ops, "attention gradient", (double)d_qkv[i], right[i], 2e-5);
+        check(ops, "attention gradient", (double)d_qkv[i], right[i], attention_limit(ops, 2e-5));
     }
     float *all[] = {qkv, d_out, out, lse, d_qkv, scratch};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
@@ -92,12 +101,15 @@ static void attention_is_right_for_odd_lengths_and_heads(void **state)
 {
     (void)state;
     const size_t lengths[] = {1, 2, 17, 31, 32, 33, 65, 100};
-    for (size_t o = 0; dp_ops_at(o) != NULL; o++) {
-        for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
-            check_attention(dp_ops_at(o), lengths[i], 16);
-            check_attention(dp_ops_at(o), lengths[i], 7);
+    for (size_t precision = 0; precision < DP_PRECISIONS; precision++) {
+        for (size_t o = 0; dp_ops_at_in(precision, o) != NULL; o++) {
+            const dp_ops *ops = dp_ops_at_in(precision, o);
+            for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+                check_attention(ops, lengths[i], 16);
+                check_attention(ops, lengths[i], 7);
+            }
+            check_attention(ops, 300, 64);
         }
-        check_attention(dp_ops_at(o), 300, 64);
     }
 }
 
@@ -178,14 +190,15 @@ static void check_grouped_attention(const dp_ops *ops, size_t length, size_t hea
             attention_row(one, row, head, p, p + length);
             for (size_t i = 0; i < head; i++) {
                 check(ops, "grouped attention", (double)out[row * wide + g * head + i],
-                      p[length + i], 5e-6);
+                      p[length + i], attention_limit(ops, 5e-6));
             }
             attention_row_back(one, d_one, row, head, p, p + length, right);
         }
         for (size_t i = 0; i < length * head; i++) {
             const size_t row = i / head;
             const double *from = right + row * 3 * head + i % head;
-            check(ops, "grouped dq", (double)d_qkv[row * ld + g * head + i % head], from[0], 2e-5);
+            check(ops, "grouped dq", (double)d_qkv[row * ld + g * head + i % head], from[0],
+                  attention_limit(ops, 2e-5));
             dkv[i] += from[head];
             dkv[length * head + i] += from[2 * head];
         }
@@ -193,8 +206,10 @@ static void check_grouped_attention(const dp_ops *ops, size_t length, size_t hea
     }
     for (size_t i = 0; i < length * head; i++) {
         const float *from = d_qkv + i / head * ld + groups * head + i % head;
-        check(ops, "grouped dk", (double)from[0], dkv[i], 2e-5 * (double)groups);
-        check(ops, "grouped dv", (double)from[head], dkv[length * head + i], 2e-5 * (double)groups);
+        check(ops, "grouped dk", (double)from[0], dkv[i],
+              (double)groups * attention_limit(ops, 2e-5));
+        check(ops, "grouped dv", (double)from[head], dkv[length * head + i],
+              (double)groups * attention_limit(ops, 2e-5));
     }
     float *all[] = {qk, qkv, d_out, out, lse, d_qkv, one, scratch};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
@@ -207,11 +222,14 @@ static void check_grouped_attention(const dp_ops *ops, size_t length, size_t hea
 static void query_heads_that_share_k_and_v_add_up_their_gradients(void **state)
 {
     (void)state;
-    for (size_t o = 0; dp_ops_at(o) != NULL; o++) {
-        check_grouped_attention(dp_ops_at(o), 1, 8, 3);
-        check_grouped_attention(dp_ops_at(o), 17, 7, 2);
-        check_grouped_attention(dp_ops_at(o), 65, 16, 4);
-        check_grouped_attention(dp_ops_at(o), 50, 33, 1);
+    for (size_t precision = 0; precision < DP_PRECISIONS; precision++) {
+        for (size_t o = 0; dp_ops_at_in(precision, o) != NULL; o++) {
+            const dp_ops *ops = dp_ops_at_in(precision, o);
+            check_grouped_attention(ops, 1, 8, 3);
+            check_grouped_attention(ops, 17, 7, 2);
+            check_grouped_attention(ops, 65, 16, 4);
+            check_grouped_attention(ops, 50, 33, 1);
+        }
     }
 }
 

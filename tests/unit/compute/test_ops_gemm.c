@@ -26,8 +26,10 @@ static void check_gemm(const dp_ops *ops, size_t m, size_t n, size_t k, bool tra
         for (size_t j = 0; j < n; j++) {
             double sum = (double)bias[j] + (double)add[row * n + j];
             for (size_t i = 0; i < k; i++) {
-                sum += (double)a[deep ? i * m + row : row * k + i] *
-                       (double)b[transposed ? j * k + i : i * n + j];
+                const float x = a[deep ? i * m + row : row * k + i];
+                const float y = b[transposed ? j * k + i : i * n + j];
+                sum +=
+                    (double)dp_round_to(ops->precision, x) * (double)dp_round_to(ops->precision, y);
             }
             check(ops, "gemm", (double)c[row * n + j], sum, 1e-6 * sqrt((double)k) + 2e-6);
         }
@@ -40,18 +42,26 @@ static void check_gemm(const dp_ops *ops, size_t m, size_t n, size_t k, bool tra
     free(packed);
 }
 
+static void check_products(const dp_ops *ops)
+{
+    for (size_t i = 0; i < N_SIZES; i++) {
+        for (size_t j = 0; j < N_SIZES; j++) {
+            check_gemm(ops, sizes[i], sizes[j], sizes[(i + j) % N_SIZES], j % 2 == 0, i % 2 == 0);
+        }
+    }
+    check_gemm(ops, 9, 33, DP_OPS_DEPTH + 1, false, false);
+    check_gemm(ops, 9, 33, 2 * DP_OPS_DEPTH, true, true);
+    check_gemm(ops, 131, 5, 2 * DP_OPS_DEPTH + 3, true, false);
+    check_gemm(ops, 131, 5, 4 * DP_OPS_DEPTH + 3, false, true);
+}
+
 static void products_are_right_for_odd_shapes(void **state)
 {
     (void)state;
-    for (size_t o = 0; dp_ops_at(o) != NULL; o++) {
-        for (size_t i = 0; i < N_SIZES; i++) {
-            for (size_t j = 0; j < N_SIZES; j++) {
-                check_gemm(dp_ops_at(o), sizes[i], sizes[j], sizes[(i + j) % N_SIZES], j % 2 == 0,
-                           i % 2 == 0);
-            }
+    for (size_t precision = 0; precision < DP_PRECISIONS; precision++) {
+        for (size_t o = 0; dp_ops_at_in(precision, o) != NULL; o++) {
+            check_products(dp_ops_at_in(precision, o));
         }
-        check_gemm(dp_ops_at(o), 9, 33, DP_OPS_DEPTH + 1, false, false);
-        check_gemm(dp_ops_at(o), 9, 33, 2 * DP_OPS_DEPTH, true, true);
     }
 }
 
@@ -67,7 +77,8 @@ static void check_weight_tile(const dp_ops *ops, size_t m, size_t n, size_t k)
         for (size_t j = 0; j < n; j++) {
             double sum = (double)before[row * n + j];
             for (size_t i = 0; i < k; i++) {
-                sum += (double)a[i * m + row] * (double)b[i * n + j];
+                sum += (double)dp_round_to(ops->precision, a[i * m + row]) *
+                       (double)dp_round_to(ops->precision, b[i * n + j]);
             }
             check(ops, "gemm_tn", (double)c[row * n + j], sum, 1e-6 * sqrt((double)k) + 2e-6);
         }
@@ -82,45 +93,125 @@ static void check_weight_tile(const dp_ops *ops, size_t m, size_t n, size_t k)
 static void weight_gradient_tiles_add_up(void **state)
 {
     (void)state;
-    for (size_t o = 0; dp_ops_at(o) != NULL; o++) {
-        check_weight_tile(dp_ops_at(o), 1, 1, 1);
-        check_weight_tile(dp_ops_at(o), 17, 33, 300);
-        check_weight_tile(dp_ops_at(o), DP_OPS_TILE, DP_OPS_TILE, 31);
-        check_weight_tile(dp_ops_at(o), DP_OPS_TILE - 1, 5, 2 * DP_OPS_DEPTH);
+    for (size_t precision = 0; precision < DP_PRECISIONS; precision++) {
+        for (size_t o = 0; dp_ops_at_in(precision, o) != NULL; o++) {
+            const dp_ops *ops = dp_ops_at_in(precision, o);
+            check_weight_tile(ops, 1, 1, 1);
+            check_weight_tile(ops, 17, 33, 300);
+            check_weight_tile(ops, DP_OPS_TILE, DP_OPS_TILE, 31);
+            check_weight_tile(ops, DP_OPS_TILE - 1, 5, 2 * DP_OPS_DEPTH);
+            check_weight_tile(ops, 3, 50, 2 * DP_OPS_DEPTH + 7);
+        }
     }
+}
+
+static void check_short_product(const dp_ops *ops)
+{
+    enum { N = 70, DEPTH = 9, SHORT = 5 };
+    float *b = fill((size_t)N * DEPTH, 17, 1.0F);
+    float *a = fill(SHORT, 18, 1.0F);
+    float *packed = room(dp_packed_floats(ops, DEPTH, N));
+    float c[N];
+    ops->pack(b, N, false, DEPTH, N, packed);
+    ops->gemm(&(dp_gemm){.m = 1,
+                         .n = N,
+                         .k = SHORT,
+                         .a = a,
+                         .a_row = SHORT,
+                         .a_depth = 1,
+                         .packed = packed,
+                         .packed_depth = DEPTH,
+                         .c = c,
+                         .ldc = N});
+    for (size_t j = 0; j < N; j++) {
+        double sum = 0.0;
+        for (size_t i = 0; i < SHORT; i++) {
+            sum += (double)dp_round_to(ops->precision, a[i]) *
+                   (double)dp_round_to(ops->precision, b[i * N + j]);
+        }
+        check(ops, "short product", (double)c[j], sum, 1e-6);
+    }
+    free(a);
+    free(b);
+    free(packed);
 }
 
 static void packing_a_longer_b_serves_a_shorter_product(void **state)
 {
     (void)state;
-    for (size_t o = 0; dp_ops_at(o) != NULL; o++) {
-        const dp_ops *ops = dp_ops_at(o);
-        enum { N = 70, DEPTH = 9, SHORT = 4 };
-        float *b = fill((size_t)N * DEPTH, 17, 1.0F);
-        float *a = fill(SHORT, 18, 1.0F);
-        float *packed = room(dp_packed_floats(ops, DEPTH, N));
-        float c[N];
-        ops->pack(b, N, false, DEPTH, N, packed);
-        ops->gemm(&(dp_gemm){.m = 1,
-                             .n = N,
-                             .k = SHORT,
-                             .a = a,
-                             .a_row = SHORT,
-                             .a_depth = 1,
-                             .packed = packed,
-                             .packed_depth = DEPTH,
-                             .c = c,
-                             .ldc = N});
-        for (size_t j = 0; j < N; j++) {
-            double sum = 0.0;
-            for (size_t i = 0; i < SHORT; i++) {
-                sum += (double)a[i] * (double)b[i * N + j];
-            }
-            check(ops, "short product", (double)c[j], sum, 1e-6);
+    for (size_t precision = 0; precision < DP_PRECISIONS; precision++) {
+        for (size_t o = 0; dp_ops_at_in(precision, o) != NULL; o++) {
+            check_short_product(dp_ops_at_in(precision, o));
         }
-        free(a);
-        free(b);
-        free(packed);
+    }
+}
+
+/* c [M][N] of ones, but for one element of a or b. */
+static void product_with(const dp_ops *ops, float value, size_t bad, bool in_b, float *c)
+{
+    enum { M = 5, N = 18, K = 7 };
+    float a[M * K];
+    float b[K * N];
+    float *packed = room(dp_packed_floats(ops, K, N));
+    for (size_t i = 0; i < sizeof a / sizeof a[0]; i++) {
+        a[i] = !in_b && i == bad ? value : 1.0F;
+    }
+    for (size_t i = 0; i < sizeof b / sizeof b[0]; i++) {
+        b[i] = in_b && i == bad ? value : 1.0F;
+    }
+    ops->pack(b, N, false, K, N, packed);
+    ops->gemm(&(dp_gemm){.m = M,
+                         .n = N,
+                         .k = K,
+                         .a = a,
+                         .a_row = K,
+                         .a_depth = 1,
+                         .packed = packed,
+                         .c = c,
+                         .ldc = N});
+    free(packed);
+}
+
+static void check_nan(const dp_ops *ops)
+{
+    enum { M = 5, N = 18, K = 7 };
+    float c[M * N];
+    for (size_t bad = 0; bad < (size_t)M * K; bad++) {
+        product_with(ops, NAN, bad, false, c);
+        for (size_t i = 0; i < (size_t)M * N; i++) {
+            assert_true(isnan(c[i]) == (i / N == bad / K));
+        }
+    }
+    for (size_t bad = 0; bad < (size_t)K * N; bad++) {
+        product_with(ops, NAN, bad, true, c);
+        for (size_t i = 0; i < (size_t)M * N; i++) {
+            assert_true(isnan(c[i]) == (i % N == bad % N));
+        }
+    }
+}
+
+static void a_nan_shows_in_its_row_or_column_of_a_product(void **state)
+{
+    (void)state;
+    for (size_t precision = 0; precision < DP_PRECISIONS; precision++) {
+        for (size_t o = 0; dp_ops_at_in(precision, o) != NULL; o++) {
+            check_nan(dp_ops_at_in(precision, o));
+        }
+    }
+}
+
+static void what_no_half_can_hold_is_infinite_in_a_product(void **state)
+{
+    (void)state;
+    enum { N = 18 };
+    for (size_t precision = 0; precision < DP_PRECISIONS; precision++) {
+        for (size_t o = 0; dp_ops_at_in(precision, o) != NULL; o++) {
+            float c[5 * N];
+            product_with(dp_ops_at_in(precision, o), 65520.0F, 3, false, c);
+            assert_true(isinf(c[0]) == (precision == DP_FP16));
+            product_with(dp_ops_at_in(precision, o), 65519.0F, 3, true, c);
+            assert_true(isfinite(c[3]));
+        }
     }
 }
 
@@ -130,6 +221,8 @@ int main(void)
         cmocka_unit_test(products_are_right_for_odd_shapes),
         cmocka_unit_test(weight_gradient_tiles_add_up),
         cmocka_unit_test(packing_a_longer_b_serves_a_shorter_product),
+        cmocka_unit_test(a_nan_shows_in_its_row_or_column_of_a_product),
+        cmocka_unit_test(what_no_half_can_hold_is_infinite_in_a_product),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,238 @@
+/* Matrix products of inputs rounded to bf16, with the instruction that multiplies and adds pairs (vdpbf16ps: two terms of a sum
+ * in a 32-bit lane, so depths go by twos and a missing second one is 0). Sums are fp32. The scheme of fast_gemm.inl, but a is
+ * rounded, DP_BLOCK_ROWS rows and DP_PAIRS pairs at a time, before it is multiplied. What is below 2^-126 counts as 0. */
+
+#define DP_PAIRS DP_OPS_DEPTH                             /* of terms, between stores of sums */
+#define DP_BLOCK_ROWS (DP_OPS_TILE / DP_GROUP * DP_GROUP) /* of a that are rounded together */
+
+_Static_assert(DP_LANES == 16, "pairs are packed in vectors of sixteen");
+
+/* x[0..n), n <= 32, rounded: pairs side by side, 0 beyond n. */
+DP_INLINE __m512i round_run(const float *x, size_t n)
+{
+    dp_vec low;
+    dp_vec high = {0};
+    if (n >= 2 * DP_LANES) {
+        low = dp_load(x);
+        high = dp_load(x + DP_LANES);
+    } else if (n >= DP_LANES) {
+        low = dp_load(x);
+        high = dp_load_some(x + DP_LANES, n - DP_LANES, 0.0F);
+    } else {
+        low = dp_load_some(x, n, 0.0F);
+    }
+    return (__m512i)_mm512_cvtne2ps_pbh((__m512)high, (__m512)low);
+}
+
+/* Pairs of two vectors: the first in the low halves of the lanes. */
+DP_INLINE __m512i round_pairs(dp_vec first, dp_vec second)
+{
+    const __m512i order =
+        _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                         21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    const __m512i both = (__m512i)_mm512_cvtne2ps_pbh((__m512)second, (__m512)first);
+    return _mm512_permutexvar_epi16(order, both);
+}
+
+DP_INLINE dp_vec load_columns(const float *x, size_t n)
+{
+    return n >= DP_LANES ? dp_load(x) : dp_load_some(x, n, 0.0F);
+}
+
+/* Two rows of x become pairs in room for `room` columns, a multiple of 4; columns beyond n are 0. */
+DP_INLINE void pair_rows(const float *first, const float *second, size_t n, size_t room,
+                         uint32_t *to)
+{
+    for (size_t j = 0; j < room; j += DP_LANES) {
+        const size_t left = n > j ? n - j : 0;
+        const dp_vec a = load_columns(first + (left > 0 ? j : 0), left);
+        const dp_vec b =
+            second == NULL ? (dp_vec){0} : load_columns(second + (left > 0 ? j : 0), left);
+        const __m512i pairs = round_pairs(a, b);
+        if (room - j >= DP_LANES) {
+            _mm512_storeu_si512(to + j, pairs);
+        } else {
+            _mm512_mask_storeu_epi32(to + j, (__mmask16)((1U << (room - j)) - 1U), pairs);
+        }
+    }
+}
+
+/* x [k][n] at ld as [part][pair][room], a part having `room` columns, those beyond n 0. */
+DP_INLINE void pack_pairs(const float *x, size_t ld, size_t k, size_t n, size_t room,
+                          uint32_t *packed)
+{
+    const size_t pairs = (k + 1) / 2;
+    for (size_t pair = 0; pair < pairs; pair++) {
+        const float *first = x + 2 * pair * ld;
+        const float *second = 2 * pair + 1 < k ? first + ld : NULL;
+        for (size_t column = 0; column < n; column += room) {
+            pair_rows(first + column, second == NULL ? NULL : second + column,
+                      least_of(n - column, room), room, packed + column * pairs + pair * room);
+        }
+    }
+}
+
+/* Sixteen columns of b [columns][k] from its pair `pair` on, at most sixteen pairs. */
+DP_INLINE void pack_square(const float *b, size_t ld, size_t k, size_t columns, size_t pair,
+                           float *panel)
+{
+    const size_t pairs = least_of((k + 1) / 2 - pair, DP_LANES);
+    float square[DP_LANES * DP_LANES]; /* only moved, never computed with */
+    float turned[DP_LANES * DP_LANES];
+    for (size_t j = 0; j < DP_LANES; j++) {
+        const __m512i run =
+            j < columns ? round_run(b + j * ld + 2 * pair, k - 2 * pair) : _mm512_setzero_si512();
+        _mm512_storeu_si512(square + j * DP_LANES, run);
+    }
+    if (pairs == DP_LANES) {
+        dp_transpose(square, DP_LANES, panel + pair * DP_PANEL, DP_PANEL);
+        return;
+    }
+    dp_transpose(square, DP_LANES, turned, DP_LANES);
+    for (size_t i = 0; i < pairs; i++) {
+        memcpy(panel + (pair + i) * DP_PANEL, turned + i * DP_LANES, DP_LANES * sizeof *panel);
+    }
+}
+
+/* packed [panel][pair][DP_PANEL], two terms in the place of a float. */
+static void fast_pack(const float *b, size_t ld, bool transposed, size_t k, size_t n, float *packed)
+{
+    if (!transposed) {
+        pack_pairs(b, ld, k, n, DP_PANEL, (uint32_t *)(void *)packed);
+        return;
+    }
+    const size_t pairs = (k + 1) / 2;
+    for (size_t column = 0; column < n; column += DP_PANEL) {
+        for (size_t j = 0; j < DP_PANEL; j += DP_LANES) {
+            const size_t left = n - column > j ? n - column - j : 0;
+            for (size_t pair = 0; pair < pairs; pair += DP_LANES) {
+                pack_square(b + (left > 0 ? column + j : 0) * ld, ld, k, left, pair,
+                            packed + column * pairs + j);
+            }
+        }
+    }
+}
+
+/* sum [DP_GROUP][DP_PANEL_VECS] = a * panel. */
+DP_INLINE void multiply_pairs(size_t pairs, const uint32_t *a, size_t a_row, size_t a_depth,
+                              const float *panel, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
+{
+#pragma GCC unroll 16
+    for (size_t r = 0; r < DP_GROUP; r++) {
+#pragma GCC unroll 4
+        for (size_t j = 0; j < DP_PANEL_VECS; j++) {
+            sum[r][j] = (dp_vec){0};
+        }
+    }
+    for (size_t i = 0; i < pairs; i++) {
+        __m512i b[DP_PANEL_VECS];
+#pragma GCC unroll 4
+        for (size_t j = 0; j < DP_PANEL_VECS; j++) {
+            b[j] = _mm512_loadu_si512(panel + i * DP_PANEL + j * DP_LANES);
+        }
+#pragma GCC unroll 16
+        for (size_t r = 0; r < DP_GROUP; r++) {
+            const __m512i x = _mm512_set1_epi32((int)a[r * a_row + i * a_depth]);
+#pragma GCC unroll 4
+            for (size_t j = 0; j < DP_PANEL_VECS; j++) {
+                sum[r][j] =
+                    (dp_vec)_mm512_dpbf16_ps((__m512)sum[r][j], (__m512bh)x, (__m512bh)b[j]);
+            }
+        }
+    }
+}
+
+static void group_times_panel(size_t pairs, const uint32_t *a, size_t a_row, size_t a_depth,
+                              const float *panel, const struct target *t)
+{
+    dp_vec sum[DP_GROUP][DP_PANEL_VECS];
+    if (a_depth == 1) {
+        multiply_pairs(pairs, a, a_row, 1, panel, sum);
+    } else {
+        multiply_pairs(pairs, a, 1, a_depth, panel, sum);
+    }
+    store_group(t, sum);
+}
+
+/* Rows [row, row + rows) and terms from depth on of a, rounded: [row][DP_PAIRS], or [pair][DP_BLOCK_ROWS] where a's rows stand
+ * beside each other. A group has all of its rows, those beyond are 0. */
+DP_INLINE void round_block(const dp_gemm *g, size_t row, size_t rows, size_t depth, uint32_t *to)
+{
+    const float *a = g->a + row * g->a_row + depth * g->a_depth;
+    const size_t k = least_of(g->k - depth, 2 * DP_PAIRS);
+    if (g->a_depth != 1) {
+        const size_t whole = rows < DP_GROUP ? DP_GROUP : rows;
+        for (size_t i = 0; i < k; i += 2) {
+            const float *first = a + i * g->a_depth;
+            pair_rows(first, i + 1 < k ? first + g->a_depth : NULL, rows, whole,
+                      to + i / 2 * DP_BLOCK_ROWS);
+        }
+        return;
+    }
+    for (size_t r = 0; r < rows; r++) {
+        for (size_t i = 0; i < k; i += 2 * DP_LANES) {
+            _mm512_storeu_si512(to + r * DP_PAIRS + i / 2, round_run(a + r * g->a_row + i, k - i));
+        }
+    }
+    for (size_t r = rows; r < DP_GROUP; r++) {
+        memset(to + r * DP_PAIRS, 0, (k + 1) / 2 * sizeof *to);
+    }
+}
+
+/* The last group of a block begins early when rows are left over, and skips what is done. */
+static void fast_gemm_block(const dp_gemm *g, size_t row, size_t depth)
+{
+    uint32_t a[DP_BLOCK_ROWS * DP_PAIRS];
+    const size_t rows = least_of(g->m - row, DP_BLOCK_ROWS);
+    const size_t pairs = (least_of(g->k - depth, 2 * DP_PAIRS) + 1) / 2;
+    const size_t packed_pairs = ((g->packed_depth == 0 ? g->k : g->packed_depth) + 1) / 2;
+    const size_t a_row = g->a_depth == 1 ? DP_PAIRS : 1;
+    const size_t a_depth = g->a_depth == 1 ? 1 : DP_BLOCK_ROWS;
+    round_block(g, row, rows, depth, a);
+    for (size_t column = 0; column < g->n; column += DP_PANEL) {
+        const float *panel = g->packed + column * packed_pairs + depth / 2 * DP_PANEL;
+        for (size_t done = 0; done < rows; done += DP_GROUP) {
+            const size_t left = least_of(rows - done, DP_GROUP);
+            const size_t first = rows < DP_GROUP ? 0 : done + left - DP_GROUP;
+            struct target t = target_of(g, depth, row + first, column);
+            t.skip = done - first;
+            t.rows = left;
+            group_times_panel(pairs, a + first * a_row, a_row, a_depth, panel, &t);
+        }
+    }
+}
+
+static void fast_gemm(const dp_gemm *g)
+{
+    for (size_t row = 0; row < g->m; row += DP_BLOCK_ROWS) {
+        for (size_t depth = 0; depth < g->k; depth += 2 * DP_PAIRS) {
+            fast_gemm_block(g, row, depth);
+        }
+    }
+}
+
+static void fast_gemm_tn(const dp_gemm_tn *g)
+{
+    uint32_t *packed_a = (uint32_t *)(void *)g->scratch; /* [group][pair][DP_GROUP] */
+    float *packed_b = g->scratch + DP_OPS_TILE_ROOM * DP_PAIRS;
+    for (size_t depth = 0; depth < g->k; depth += 2 * DP_PAIRS) {
+        const size_t terms = least_of(g->k - depth, 2 * DP_PAIRS);
+        const size_t pairs = (terms + 1) / 2;
+        fast_pack(g->b + depth * g->ldb, g->ldb, false, terms, g->n, packed_b);
+        pack_pairs(g->a + depth * g->lda, g->lda, terms, g->m, DP_GROUP, packed_a);
+        for (size_t column = 0; column < g->n; column += DP_PANEL) {
+            for (size_t row = 0; row < g->m; row += DP_GROUP) {
+                const struct target t = {
+                    .c = g->c + row * g->ldc + column,
+                    .ldc = g->ldc,
+                    .add = g->c + row * g->ldc + column,
+                    .ld_add = g->ldc,
+                    .rows = least_of(g->m - row, DP_GROUP),
+                    .columns = least_of(g->n - column, DP_PANEL),
+                };
+                group_times_panel(pairs, packed_a + row * pairs, 1, DP_GROUP,
+                                  packed_b + column * pairs, &t);
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+/* What all matrix products of an instruction set share: how the sums of DP_GROUP rows times DP_PANEL columns go to memory. */
+
+#define DP_PANEL_VECS (DP_PANEL / DP_LANES)
+
+static size_t least_of(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Where a group of rows and a panel of columns go; c, add and bias belong to the group's first row and column. */
+struct target {
+    float *c;
+    size_t ldc;
+    const float *add; /* or NULL */
+    size_t ld_add;
+    const float *bias; /* or NULL */
+    size_t skip;       /* rows of the group that are not stored: another group has them */
+    size_t rows;       /* stored after skip */
+    size_t columns;    /* stored */
+};
+
+/* The group that begins at (row, column) of a product, terms from depth on; skip and rows are the caller's. */
+DP_INLINE struct target target_of(const dp_gemm *g, size_t depth, size_t row, size_t column)
+{
+    struct target t = {
+        .c = g->c + row * g->ldc + column,
+        .ldc = g->ldc,
+        .columns = least_of(g->n - column, DP_PANEL),
+    };
+    if (depth > 0) {
+        t.add = t.c;
+        t.ld_add = t.ldc;
+    } else {
+        t.add = g->add == NULL ? NULL : g->add + row * g->ld_add + column;
+        t.ld_add = g->ld_add;
+        t.bias = g->bias == NULL ? NULL : g->bias + column;
+    }
+    return t;
+}
+
+DP_INLINE void store_whole(const struct target *t, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
+{
+#pragma GCC unroll 16
+    for (size_t r = 0; r < DP_GROUP; r++) {
+#pragma GCC unroll 4
+        for (size_t j = 0; j < DP_PANEL_VECS; j++) {
+            dp_vec v = sum[r][j];
+            if (t->bias != NULL) {
+                v += dp_load(t->bias + j * DP_LANES);
+            }
+            if (t->add != NULL) {
+                v += dp_load(t->add + r * t->ld_add + j * DP_LANES);
+            }
+            dp_store(t->c + r * t->ldc + j * DP_LANES, v);
+        }
+    }
+}
+
+/* sum [DP_GROUP][DP_PANEL] in memory. The same additions in the same order as store_whole. */
+static void store_part(const struct target *t, const float *sum)
+{
+    for (size_t r = t->skip; r < t->skip + t->rows; r++) {
+        for (size_t j = 0; j < t->columns; j += DP_LANES) {
+            const size_t columns = least_of(t->columns - j, DP_LANES);
+            const bool whole = columns == DP_LANES;
+            dp_vec v = dp_load(sum + r * DP_PANEL + j);
+            if (t->bias != NULL) {
+                v += whole ? dp_load(t->bias + j) : dp_load_some(t->bias + j, columns, 0.0F);
+            }
+            if (t->add != NULL) {
+                const float *add = t->add + r * t->ld_add + j;
+                v += whole ? dp_load(add) : dp_load_some(add, columns, 0.0F);
+            }
+            if (whole) {
+                dp_store(t->c + r * t->ldc + j, v);
+            } else {
+                dp_store_some(t->c + r * t->ldc + j, v, columns);
+            }
+        }
+    }
+}
+
+DP_INLINE void store_group(const struct target *t, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
+{
+    if (t->rows == DP_GROUP && t->columns == DP_PANEL) {
+        store_whole(t, sum);
+        return;
+    }
+    float flat[DP_GROUP * DP_PANEL];
+#pragma GCC unroll 16
+    for (size_t r = 0; r < DP_GROUP; r++) {
+#pragma GCC unroll 4
+        for (size_t j = 0; j < DP_PANEL_VECS; j++) {
+            dp_store(flat + r * DP_PANEL + j * DP_LANES, sum[r][j]);
+        }
+    }
+    store_part(t, flat);
+}

@@ -1,0 +1,20 @@
+#include "compute/precision.h"
+
+static const char *const names[DP_PRECISIONS] = {
+    [DP_FP32] = "fp32", [DP_BF16] = "bf16", [DP_FP16] = "fp16"};
+
+const char *dp_precision_name(dp_precision precision)
+{
+    return names[precision];
+}
+
+bool dp_precision_of(const char *name, dp_precision *out)
+{
+    for (size_t i = 0; i < DP_PRECISIONS; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            *out = (dp_precision)i;
+            return true;
+        }
+    }
+    return false;
+}
