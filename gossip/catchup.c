@@ -352,10 +352,8 @@ void dp_catchup_object(dp_node *node, const dp_hash *root)
     /* A trainer that is stuck on missing blobs starts anew from here. */
     if (node->train.state == DP_TRAINER_SET && !node->train.applying && catchup->stuck_at.us != 0 &&
         node->train.applied < catchup->state_round) {
-        node->train.state = DP_TRAINER_EMPTY;
-        node->train.has_theta = false;
-        node->train.training = false;
         node->train.publishing = false;
+        dp_train_unload(node);
     }
     node->dirty = true;
 }

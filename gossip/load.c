@@ -184,12 +184,10 @@ void dp_train_load(dp_node *node)
     dp_catchup_state(node);
 }
 
-void dp_train_reload(dp_node *node, const char *cause)
+void dp_train_unload(dp_node *node)
 {
     dp_train *train = &node->train;
 
-    dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, train->applied,
-                 node->ledger.round, cause);
     train->state = DP_TRAINER_EMPTY;
     train->has_theta = false;
     train->applying = false;
@@ -197,7 +195,16 @@ void dp_train_reload(dp_node *node, const char *cause)
         dp_out_add(&node->out, DP_DO_TRAIN_STOP);
         train->training = false;
     }
+    /* A state that is loaded empties the drawers: F is there again only with its RESTORE. */
+    dp_mix_trainer_down(node->mix, node->now, &node->out);
     node->dirty = true;
+}
+
+void dp_train_reload(dp_node *node, const char *cause)
+{
+    dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, node->train.applied,
+                 node->ledger.round, cause);
+    dp_train_unload(node);
 }
 
 void dp_train_diverged(dp_node *node)

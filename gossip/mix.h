@@ -98,7 +98,7 @@ bool dp_mix_mixed(dp_mix *mix, dp_time now, const dp_event *event, dp_out *out);
 void dp_mix_tick(dp_mix *mix, dp_time now, dp_out *out);
 dp_time dp_mix_wake(const dp_mix *mix);
 
-/* The trainer died: what is not yet journalled is aborted. */
+/* The trainer died, or will be loaded anew, and holds F no more: what is not yet journalled is aborted. */
 void dp_mix_trainer_down(dp_mix *mix, dp_time now, dp_out *out);
 /* The trainer holds theta of the base that F belongs to: RESTORE frozen and, where it was committed, MIX. Nothing when there is
  * no F. The core decides lambda (Q16), which counts the rounds missed since. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/trainer_msg.h"
+#include "gossip/mix_msg.h"
 #include "tests/unit/gossip/chain_kit.h"
 
 enum { KIT_NODES = 6, KIT_QUEUE = 4096, KIT_RECORDS = 256, KIT_OBJECTS = 2048, KIT_STEP_MS = 10 };
@@ -38,6 +39,9 @@ typedef struct kit_node {
     size_t pending_size;
     uint8_t *proof;
     size_t proof_size;
+    uint8_t
+        exchange[DP_MIX_ROW_BYTES]; /* a row that a test put there; those of nodes are not kept */
+    bool has_exchange;
     dp_hash held[KIT_OBJECTS];
     uint32_t n_held;
     uint64_t saved_round;
@@ -51,10 +55,13 @@ typedef struct kit_node {
     uint32_t settles[3]; /* APPLYs by dp_settle */
     dp_action restore;   /* last DP_DO_TRAINER_RESTORE */
     uint32_t restores;
-    uint32_t emptied; /* APPLYs that left nothing in the drawers */
-    bool deaf;        /* gets no messages */
-    bool reopens;     /* its node wants to be opened anew */
-    bool mute_blobs;  /* its blobs cannot be fetched */
+    bool holds_frozen;      /* RESTORE has brought F, and no state was loaded since */
+    uint32_t mixes;         /* MIXes, ... */
+    uint32_t mixes_of_none; /* ... and those of them that found no F */
+    uint32_t emptied;       /* APPLYs that left nothing in the drawers */
+    bool deaf;              /* gets no messages */
+    bool reopens;           /* its node wants to be opened anew */
+    bool mute_blobs;        /* its blobs cannot be fetched */
     bool saves_nothing;
     uint32_t errs; /* so many states that its trainer makes now will not be those of others */
 } kit_node;
@@ -392,6 +399,7 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
     case DP_DO_TRAINER_INIT:
     case DP_DO_TRAINER_LOAD:
         item = kit_push(world, node->index, DP_EV_TRAINER_AT);
+        node->holds_frozen = false;
         node->round = action->type == DP_DO_TRAINER_LOAD ? action->u.load.round : 0;
         node->theta = action->type == DP_DO_TRAINER_LOAD
                           ? action->u.load.root
@@ -402,6 +410,13 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
     case DP_DO_TRAINER_RESTORE:
         node->restore = *action;
         node->restores++;
+        node->holds_frozen = node->holds_frozen || action->u.restore.frozen;
+        break;
+    case DP_DO_MIX:
+        node->mixes++;
+        node->mixes_of_none += node->holds_frozen ? 0 : 1;
+        item = kit_push(world, node->index, DP_EV_MIXED);
+        memcpy(item->event.u.mixed.exchange, action->u.mix.exchange, DP_EXCHANGE_BYTES);
         break;
     case DP_DO_TRAIN:
         node->trains = true;
@@ -505,6 +520,12 @@ static inline void kit_boot(kit_world *world, uint32_t index)
         assert_int_equal(
             dp_node_restore_pending(node->node, dp_view_of(node->pending, node->pending_size)),
             DP_OK);
+    }
+    if (node->has_exchange) {
+        dp_mix_row row;
+        const dp_view bytes = dp_view_of(node->exchange, sizeof node->exchange);
+        assert_int_equal(dp_mix_row_read(bytes, &row), DP_OK);
+        assert_int_equal(dp_node_restore_exchange(node->node, row.id.bytes, bytes), DP_OK);
     }
     if (node->saved_round > 0) {
         assert_int_equal(dp_node_restore_checkpoint(node->node, node->saved_round,

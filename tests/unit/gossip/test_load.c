@@ -1,14 +1,19 @@
 /* Where a trainer starts again when its states are not the certified ones. */
 #include "tests/unit/gossip/node_kit.h"
 
-static kit_world *three(void)
+static kit_world *so_many(uint32_t n)
 {
-    kit_world *world = kit_open(3);
+    kit_world *world = kit_open(n);
     kit_link_all(world);
     kit_run_ms(world, 4000);
     assert_int_equal(kit_look(world, 0).voters, 3);
-    assert_int_equal(kit_look(world, 0).listed_last, 3);
+    assert_int_equal(kit_look(world, 0).listed_last, n);
     return world;
+}
+
+static kit_world *three(void)
+{
+    return so_many(3);
 }
 
 /* Run until node 1 has diverged so often. */
@@ -74,12 +79,84 @@ static void who_errs_in_the_first_rounds_takes_the_state_of_another(void **state
     kit_close(world);
 }
 
+/* Node 1 has asked node 3, which is gone, for the outcome of an exchange. */
+static dp_mix_row in_doubt(kit_world *world)
+{
+    const uint8_t name = 7;
+    dp_mix_row row = {.mark = DP_MIX_MARK_ASKED,
+                      .initiator = true,
+                      .has_f = true,
+                      .order = 1,
+                      .number = 1,
+                      .ticket = 5,
+                      .peer = kit_peer(3),
+                      .own = {.bytes = 8, .steps = 4, .tokens = 40, .incarnation = 1},
+                      .other = {.bytes = 8, .steps = 4, .tokens = 40, .incarnation = 1},
+                      .f_bytes = 8};
+    kit_node *const node = &world->nodes[1];
+
+    kit_kill(world, 3);
+    kit_kill(world, 1);
+    const dp_peer self = kit_peer(1);
+    row.id = dp_mix_id_of(&self, 1, row.number);
+    row.own.root = dp_hash_of("test/own", dp_view_of(&name, 1));
+    row.other.root = dp_hash_of("test/other", dp_view_of(&name, 1));
+    row.f_root = dp_hash_of("test/f", dp_view_of(&name, 1));
+    dp_mix_row_write(&row, node->exchange);
+    node->has_exchange = true;
+    kit_boot(world, 1);
+    kit_link(world, 0, 1);
+    kit_link(world, 2, 1);
+    return row;
+}
+
+/* The word of node 3 that it has committed. */
+static void tell_done(kit_world *world, const dp_mix_row *row)
+{
+    kit_event *const item = kit_push(world, 1, DP_EV_MESSAGE);
+    uint8_t bytes[DP_MIX_MESSAGE_MAX];
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+
+    dp_write_u8(&writer, DP_MSG_MIX_DONE);
+    dp_write_u8(&writer, DP_MSG_VERSION);
+    dp_write_bytes(&writer, row->id.bytes, sizeof row->id.bytes);
+    dp_write_u64(&writer, row->ticket);
+    dp_write_bytes(&writer, row->own.root.bytes, DP_HASH_BYTES);
+    dp_write_bytes(&writer, row->other.root.bytes, DP_HASH_BYTES);
+    dp_write_u64(&writer, row->own.incarnation);
+    dp_write_u64(&writer, row->other.incarnation);
+    item->bytes = kit_copy(dp_view_of(bytes, writer.size));
+    item->event.u.message.peer = kit_peer(3);
+    item->event.u.message.bytes = dp_view_of(item->bytes, writer.size);
+    kit_drain(world);
+}
+
+static void an_exchange_waits_until_a_trainer_that_is_loaded_anew_has_its_frozen_work(void **state)
+{
+    kit_world *world = so_many(4);
+
+    (void)state;
+    const dp_mix_row row = in_doubt(world);
+    kit_run_ms(world, 3000);
+    assert_true(world->nodes[1].holds_frozen);
+    world->nodes[1].errs = 3; /* Then its trainer rests, without a state. */
+    until_diverged(world, 3);
+    assert_int_equal(world->nodes[1].mixes, 0);
+    tell_done(world, &row);
+    assert_int_equal(world->nodes[1].mixes, 0);
+    kit_run_ms(world, 65 * 1000);
+    assert_int_equal(world->nodes[1].mixes_of_none, 0);
+    assert_int_equal(kit_look(world, 0).listed_last, 3); /* In doubt no more. */
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trainer_that_errs_again_and_again_rests_and_is_tried_later),
         cmocka_unit_test(one_wrong_state_is_loaded_again_at_once_and_forgiven_in_time),
         cmocka_unit_test(who_errs_in_the_first_rounds_takes_the_state_of_another),
+        cmocka_unit_test(an_exchange_waits_until_a_trainer_that_is_loaded_anew_has_its_frozen_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
