@@ -50,7 +50,7 @@ struct bench {
     dp_model model;
     dp_pool *pool;
     dp_gpt *gpt;
-    dp_adamw adamw;
+    dp_optim optim;
     uint32_t *text;
     size_t tokens;
 };
@@ -61,7 +61,7 @@ static dp_status open_bench(struct bench *b, const struct shape *shape,
     DP_TRY(dp_model_open(&b->model, &shape->config, NULL));
     DP_TRY(dp_pool_open(&b->pool, settings->threads));
     DP_TRY(dp_gpt_open_with(&b->gpt, &b->model, shape->rows, b->pool, settings->ops));
-    DP_TRY(dp_adamw_init(&b->adamw, &b->model));
+    DP_TRY(dp_optim_init(&b->optim, &(dp_optim_setup){.model = &b->model}));
     dp_model_init(&b->model, 1, dp_gpt_params(b->gpt));
     b->tokens = shape->rows * shape->config.context;
     b->text = dp_alloc(b->tokens + 1, sizeof *b->text);
@@ -79,7 +79,7 @@ static dp_status open_bench(struct bench *b, const struct shape *shape,
 static void close_bench(struct bench *b)
 {
     dp_free(b->text);
-    dp_adamw_close(&b->adamw);
+    dp_optim_close(&b->optim);
     dp_gpt_close(b->gpt);
     dp_pool_close(b->pool);
     dp_model_close(&b->model);
@@ -88,7 +88,8 @@ static void close_bench(struct bench *b)
 static dp_status measure(struct bench *b, const struct shape *shape, double seconds,
                          struct result *result)
 {
-    const dp_adamw_options options = {1e-3F, 0.9F, 0.95F, 1e-8F, 0.1F, 1.0F};
+    const dp_optim_options options = {
+        .lr = 1e-3F, .beta1 = 0.9F, .beta2 = 0.95F, .eps = 1e-8F, .decay = 0.1F, .clip = 1.0F};
     const dp_gpt_batch batch = {b->text, b->text + 1, shape->rows, shape->config.context};
     *result = (struct result){.tokens = b->tokens,
                               .cpu_best = 1e30,
@@ -100,7 +101,7 @@ static dp_status measure(struct bench *b, const struct shape *shape, double seco
         dp_gpt_zero_grads(b->gpt);
         DP_TRY(dp_gpt_step(b->gpt, &batch, 1.0F / (float)b->tokens, &loss));
         const double stepped = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
-        DP_TRY(dp_adamw_step(&b->adamw, dp_gpt_params(b->gpt), dp_gpt_grads(b->gpt), &options,
+        DP_TRY(dp_optim_step(&b->optim, dp_gpt_params(b->gpt), dp_gpt_grads(b->gpt), &options,
                              b->pool, NULL));
         const double end = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
         if (i == 0) {

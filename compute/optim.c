@@ -5,29 +5,31 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "compute/ops.h"
+#include "compute/half.h"
+#include "compute/optim_inside.h"
+#include "compute/round.h"
 
 enum { BLOCK = 65536 }; /* elements of one task; a multiple of DP_ARENA_ALIGN */
 #define NORM_MAX 1e18   /* Above it the squares of fp32 values come near their end. */
+
+/* ---- The norm. */
 
 struct norm_job {
     const dp_ops *ops;
     const float *x;
     size_t n;
+    size_t first;
     double *partial;
 };
-
-static size_t block_size(size_t block, size_t n)
-{
-    return n - block * BLOCK < BLOCK ? n - block * BLOCK : BLOCK;
-}
 
 static void norm_task(void *ctx, size_t index, size_t worker)
 {
     const struct norm_job *job = ctx;
     (void)worker;
-    job->partial[index] =
-        job->ops->sum_of_squares(job->x + index * BLOCK, block_size(index, job->n));
+    const size_t block = job->first + index;
+    const size_t left = job->n - block * BLOCK;
+    job->partial[block] =
+        job->ops->sum_of_squares(job->x + block * BLOCK, left < BLOCK ? left : BLOCK);
 }
 
 size_t dp_norm_blocks(size_t n)
@@ -36,10 +38,17 @@ size_t dp_norm_blocks(size_t n)
 }
 
 /* NOLINTNEXTLINE(readability-non-const-parameter): the tasks write partial. */
-double dp_norm(const float *x, size_t n, double *partial, dp_pool *pool)
+void dp_norm_part(const float *x, size_t n, double *partial, size_t first, size_t last,
+                  dp_pool *pool)
 {
-    struct norm_job job = {.ops = dp_ops_best(), .x = x, .n = n, .partial = partial};
-    dp_pool_run(pool, dp_norm_blocks(n), norm_task, &job);
+    struct norm_job job = {
+        .ops = dp_ops_best(), .x = x, .n = n, .first = first, .partial = partial};
+    dp_assert(first <= last && last <= dp_norm_blocks(n));
+    dp_pool_run(pool, last - first, norm_task, &job);
+}
+
+double dp_norm_of(const double *partial, size_t n)
+{
     double sum = 0.0;
     for (size_t i = 0; i < dp_norm_blocks(n); i++) {
         sum += partial[i];
@@ -47,98 +56,301 @@ double dp_norm(const float *x, size_t n, double *partial, dp_pool *pool)
     return sqrt(sum);
 }
 
-dp_status dp_adamw_init(dp_adamw *adamw, const dp_model *model)
+double dp_norm(const float *x, size_t n, double *partial, dp_pool *pool)
 {
-    dp_adamw made = {.model = model};
-    made.m = dp_alloc(model->n_elements, sizeof *made.m);
-    made.v = dp_alloc(model->n_elements, sizeof *made.v);
-    made.partial = dp_alloc(dp_norm_blocks(model->n_elements), sizeof *made.partial);
-    if (made.m == NULL || made.v == NULL || made.partial == NULL) {
-        dp_adamw_close(&made);
-        return DP_NOMEM;
-    }
-    *adamw = made;
-    return DP_OK;
+    dp_norm_part(x, n, partial, 0, dp_norm_blocks(n), pool);
+    return dp_norm_of(partial, n);
 }
 
-void dp_adamw_close(dp_adamw *adamw)
-{
-    dp_free(adamw->m);
-    dp_free(adamw->v);
-    dp_free(adamw->partial);
-    *adamw = (dp_adamw){0};
-}
+/* ---- Kinds, parts and memory. */
 
-void dp_adamw_reset(dp_adamw *adamw)
-{
-    memset(adamw->m, 0, adamw->model->n_elements * sizeof *adamw->m);
-    memset(adamw->v, 0, adamw->model->n_elements * sizeof *adamw->v);
-    adamw->steps = 0;
-}
+static void adamw_step(dp_optim_job *job, dp_pool *pool);
 
-struct step_job {
-    const dp_ops *ops;
-    const dp_adamw *adamw;
-    dp_adamw_terms terms;
-    float *params;
-    const float *grads;
+static const struct rule {
+    void (*step)(dp_optim_job *job, dp_pool *pool);
+    bool second_moment;
+    bool whole_tensors; /* looks at more than one element at a time */
+} rules[] = {
+    [DP_OPTIM_ADAMW] = {adamw_step, true, false},
+    [DP_OPTIM_LAMB] = {dp_optim_lamb, true, true},
+    [DP_OPTIM_LARS] = {dp_optim_lars, false, true},
+    [DP_OPTIM_MUON] = {dp_optim_muon, true, true},
 };
 
-/* One block of the arena, cut where tensors with and without decay meet. */
-static void step_task(void *ctx, size_t index, size_t worker)
+static size_t end_of_tensor(const dp_model *model, size_t tensor)
 {
-    const struct step_job *job = ctx;
-    (void)worker;
-    const dp_model *model = job->adamw->model;
-    const size_t start = index * BLOCK;
-    const size_t end = start + block_size(index, model->n_elements);
-    for (size_t t = 0; t < model->n_tensors; t++) {
-        const size_t first = model->tensors[t].offset;
-        const size_t last =
-            t + 1 < model->n_tensors ? model->tensors[t + 1].offset : model->n_elements;
-        const size_t from = first > start ? first : start;
-        const size_t to = last < end ? last : end;
-        if (from >= to) {
-            continue;
+    return tensor + 1 < model->n_tensors ? model->tensors[tensor + 1].offset : model->n_elements;
+}
+
+size_t dp_optim_cut(dp_optim_kind kind, const dp_model *model, size_t parts, size_t index)
+{
+    dp_assert(parts > 0 && index <= parts);
+    const size_t n = model->n_elements;
+    const size_t blocks = dp_norm_blocks(n);
+    if (index == parts) {
+        return n;
+    }
+    if (!rules[kind].whole_tensors) {
+        return blocks * index / parts * BLOCK;
+    }
+    /* The first tensor that begins at or behind the share. */
+    const size_t share = (size_t)((unsigned __int128)n * index / parts);
+    size_t tensor = 0;
+    while (tensor < model->n_tensors && model->tensors[tensor].offset < share) {
+        tensor++;
+    }
+    return tensor < model->n_tensors ? model->tensors[tensor].offset : n;
+}
+
+/* Cuts of the part where blocks or tensors begin; with pieces NULL it only counts. */
+static size_t cut_pieces(const dp_optim_setup *setup, dp_optim_piece *pieces)
+{
+    size_t count = 0;
+    for (size_t t = 0; t < setup->model->n_tensors; t++) {
+        const size_t end = end_of_tensor(setup->model, t);
+        size_t from = setup->model->tensors[t].offset;
+        from = from > setup->first ? from : setup->first;
+        while (from < end && from < setup->last) {
+            size_t to = (from / BLOCK + 1) * BLOCK;
+            to = to < end ? to : end;
+            to = to < setup->last ? to : setup->last;
+            if (pieces != NULL) {
+                pieces[count] = (dp_optim_piece){.tensor = t, .from = from, .to = to};
+            }
+            count++;
+            from = to;
         }
-        dp_adamw_terms terms = job->terms;
-        terms.lr_decay = model->tensors[t].decay ? terms.lr_decay : 0.0F;
-        job->ops->adamw(&terms, job->params + from, job->adamw->m + from, job->adamw->v + from,
-                        job->grads + from, to - from);
+    }
+    return count;
+}
+
+/* Whether a part may begin here. */
+static bool is_cut(const dp_optim_setup *setup, size_t at)
+{
+    if (at == setup->model->n_elements) {
+        return true;
+    }
+    if (!rules[setup->kind].whole_tensors) {
+        return at % BLOCK == 0;
+    }
+    for (size_t t = 0; t < setup->model->n_tensors; t++) {
+        if (setup->model->tensors[t].offset == at) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static dp_status complete(dp_optim_setup *setup)
+{
+    setup->kind = setup->kind == 0 ? DP_OPTIM_ADAMW : setup->kind;
+    setup->weights = setup->weights == 0 ? DP_WEIGHTS_FP32 : setup->weights;
+    setup->last = setup->last == 0 ? setup->model->n_elements : setup->last;
+    const bool exists = setup->kind >= DP_OPTIM_ADAMW && setup->kind <= DP_OPTIM_MUON &&
+                        setup->weights >= DP_WEIGHTS_FP32 && setup->weights <= DP_WEIGHTS_BF16_SR;
+    if (!exists || setup->first > setup->last || setup->last > setup->model->n_elements ||
+        !is_cut(setup, setup->first) || !is_cut(setup, setup->last)) {
+        return DP_BADARG;
+    }
+    return DP_OK;
+}
+
+/* At least one element, so that an empty part is not a failure. */
+static void *some(size_t count, size_t size)
+{
+    return dp_alloc(count == 0 ? 1 : count, size);
+}
+
+static dp_status take_memory(dp_optim *o)
+{
+    const dp_optim_setup *const setup = &o->setup;
+    const size_t n = setup->last - setup->first;
+    o->n_pieces = cut_pieces(setup, NULL);
+    o->pieces = some(o->n_pieces, sizeof *o->pieces);
+    o->partial = some(dp_norm_blocks(setup->model->n_elements), sizeof *o->partial);
+    o->m = some(n, sizeof *o->m);
+    o->sums = some(2 * o->n_pieces, sizeof *o->sums);
+    o->rates = some(setup->model->n_tensors, sizeof *o->rates);
+    if (o->pieces == NULL || o->partial == NULL || o->m == NULL || o->sums == NULL ||
+        o->rates == NULL) {
+        return DP_NOMEM;
+    }
+    cut_pieces(setup, o->pieces);
+    if (rules[setup->kind].second_moment) {
+        o->v = some(n, sizeof *o->v);
+        if (o->v == NULL) {
+            return DP_NOMEM;
+        }
+    }
+    if (setup->weights == DP_WEIGHTS_BF16) {
+        o->master = some(n, sizeof *o->master);
+        if (o->master == NULL) {
+            return DP_NOMEM;
+        }
+    }
+    return setup->kind == DP_OPTIM_MUON ? dp_muon_open(&o->muon, o) : DP_OK;
+}
+
+dp_status dp_optim_init(dp_optim *optim, const dp_optim_setup *setup)
+{
+    dp_optim made = {.setup = *setup};
+    DP_TRY(complete(&made.setup));
+    const dp_status status = take_memory(&made);
+    if (status != DP_OK) {
+        dp_optim_close(&made);
+        return status;
+    }
+    *optim = made;
+    return DP_OK;
+}
+
+void dp_optim_close(dp_optim *optim)
+{
+    dp_muon_close(optim->muon);
+    dp_free(optim->rates);
+    dp_free(optim->sums);
+    dp_free(optim->master);
+    dp_free(optim->v);
+    dp_free(optim->m);
+    dp_free(optim->partial);
+    dp_free(optim->pieces);
+    *optim = (dp_optim){0};
+}
+
+size_t dp_optim_vectors(const dp_optim *optim, dp_optim_vector out[DP_OPTIM_VECTORS_MAX])
+{
+    const dp_optim_vector all[DP_OPTIM_VECTORS_MAX] = {
+        {"m", optim->m}, {"v", optim->v}, {"master", optim->master}};
+    size_t count = 0;
+    for (size_t i = 0; i < DP_OPTIM_VECTORS_MAX; i++) {
+        if (all[i].values != NULL) {
+            out[count++] = all[i];
+        }
+    }
+    return count;
+}
+
+void dp_optim_reset(dp_optim *optim)
+{
+    dp_optim_vector vectors[DP_OPTIM_VECTORS_MAX];
+    const size_t count = dp_optim_vectors(optim, vectors);
+    for (size_t i = 0; i < count; i++) {
+        memset(vectors[i].values, 0, (optim->setup.last - optim->setup.first) * sizeof(float));
+    }
+    optim->steps = 0;
+}
+
+/* ---- The step. */
+
+void dp_optim_adamw(const dp_optim_job *job, const dp_optim_piece *piece)
+{
+    const dp_optim_options *const options = job->options;
+    const size_t at = piece->from - job->optim->setup.first;
+    const bool decays = dp_optim_tensor(job->optim, piece)->decay;
+    const dp_adamw_terms terms = {
+        .lr = (float)((double)options->lr / job->correct1),
+        .beta1 = options->beta1,
+        .beta2 = options->beta2,
+        .eps = options->eps,
+        .lr_decay = decays ? options->lr * options->decay : 0.0F,
+        .v_scale = (float)(1.0 / job->correct2),
+        .grad_scale = job->grad_scale,
+    };
+    job->ops->adamw(&terms, job->x + (piece->from - job->x_first), job->optim->m + at,
+                    job->optim->v + at, job->grads + piece->from, piece->to - piece->from);
+}
+
+static void adamw_task(void *ctx, size_t index, size_t worker)
+{
+    const dp_optim_job *job = ctx;
+    (void)worker;
+    dp_optim_adamw(job, &job->optim->pieces[index]);
+}
+
+static void adamw_step(dp_optim_job *job, dp_pool *pool)
+{
+    dp_pool_run(pool, job->optim->n_pieces, adamw_task, job);
+}
+
+/* Nearest bf16 as fp32. */
+static float nearest(float value)
+{
+    return dp_bfloat_value(dp_bfloat_of(value));
+}
+
+static void masters_task(void *ctx, size_t index, size_t worker)
+{
+    const dp_optim_job *job = ctx;
+    (void)worker;
+    const dp_optim_piece *piece = &job->optim->pieces[index];
+    float *const master = job->optim->master + (piece->from - job->optim->setup.first);
+    const float *const params = job->params + piece->from;
+    for (size_t i = 0; i < piece->to - piece->from; i++) {
+        master[i] = nearest(master[i]) == params[i] ? master[i] : params[i];
     }
 }
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): the tasks write params. */
-dp_status dp_adamw_step(dp_adamw *adamw, float *params, const float *grads,
-                        const dp_adamw_options *options, dp_pool *pool, double *norm)
+static void round_task(void *ctx, size_t index, size_t worker)
 {
-    const double length = dp_norm(grads, adamw->model->n_elements, adamw->partial, pool);
-    if (norm != NULL) {
-        *norm = length;
+    const dp_optim_job *job = ctx;
+    (void)worker;
+    const dp_optim_piece *piece = &job->optim->pieces[index];
+    if (job->optim->setup.weights == DP_WEIGHTS_BF16_SR) {
+        const dp_round_key key = {.seed = job->optim->setup.seed, .step = job->optim->steps};
+        dp_round_bf16(job->params + piece->from, piece->to - piece->from, piece->from, &key);
+        return;
     }
-    if (!(length <= NORM_MAX)) {
+    const float *const master = job->optim->master + (piece->from - job->optim->setup.first);
+    float *const params = job->params + piece->from;
+    for (size_t i = 0; i < piece->to - piece->from; i++) {
+        params[i] = nearest(master[i]);
+    }
+}
+
+static double loss_scale(const dp_optim_options *options)
+{
+    return options->loss_scale > 0.0F ? (double)options->loss_scale : 1.0;
+}
+
+dp_status dp_optim_step_with(dp_optim *optim, float *params, const float *grads,
+                             const dp_optim_options *options, dp_pool *pool, double norm)
+{
+    if (!(norm <= NORM_MAX)) {
         return DP_DIVERGED;
     }
-    adamw->steps++;
-    const double correct1 = 1.0 - pow((double)options->beta1, (double)adamw->steps);
-    const double correct2 = 1.0 - pow((double)options->beta2, (double)adamw->steps);
+    const double scale = loss_scale(options);
+    const double length = norm / scale;
     const double clip = (double)options->clip;
-    struct step_job job = {
+    const bool clips = clip > 0.0 && length > clip;
+    optim->steps++;
+    dp_optim_job job = {
         .ops = dp_ops_best(),
-        .adamw = adamw,
-        .terms =
-            {
-                .lr = (float)((double)options->lr / correct1),
-                .beta1 = options->beta1,
-                .beta2 = options->beta2,
-                .eps = options->eps,
-                .lr_decay = options->lr * options->decay,
-                .v_scale = (float)(1.0 / correct2),
-                .grad_scale = clip > 0.0 && length > clip ? (float)(clip / length) : 1.0F,
-            },
-        .params = params,
+        .optim = optim,
+        .options = options,
+        .x = optim->master != NULL ? optim->master : params,
+        .x_first = optim->master != NULL ? optim->setup.first : 0,
         .grads = grads,
+        .grad_scale = (float)((clips ? clip / length : 1.0) / scale),
+        .correct1 = 1.0 - pow((double)options->beta1, (double)optim->steps),
+        .correct2 = 1.0 - pow((double)options->beta2, (double)optim->steps),
+        .params = params,
     };
-    dp_pool_run(pool, dp_norm_blocks(adamw->model->n_elements), step_task, &job);
+    if (optim->master != NULL) {
+        dp_pool_run(pool, optim->n_pieces, masters_task, &job);
+    }
+    rules[optim->setup.kind].step(&job, pool);
+    if (optim->setup.weights != DP_WEIGHTS_FP32) {
+        dp_pool_run(pool, optim->n_pieces, round_task, &job);
+    }
     return DP_OK;
+}
+
+dp_status dp_optim_step(dp_optim *optim, float *params, const float *grads,
+                        const dp_optim_options *options, dp_pool *pool, double *norm)
+{
+    const double length = dp_norm(grads, optim->setup.model->n_elements, optim->partial, pool);
+    if (norm != NULL) {
+        *norm = length / loss_scale(options);
+    }
+    return dp_optim_step_with(optim, params, grads, options, pool, length);
 }

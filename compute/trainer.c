@@ -31,7 +31,9 @@ static dp_status open_engine(dp_trainer *t, size_t threads, dp_why *why)
     t->rows_max = rows;
     t->rows_next = 1;
     DP_TRY(dp_gpt_open(&t->gpt, &t->model, rows, t->pool));
-    DP_TRY(dp_adamw_init(&t->adamw, &t->model));
+    const dp_optim_setup optim = {
+        .model = &t->model, .kind = m->optimizer, .weights = m->weights, .seed = t->seed};
+    DP_TRY(dp_optim_init(&t->optim, &optim));
     t->schedule = dp_schedule_of(m);
     DP_TRY(dp_schedule_check(&t->schedule, why));
     t->n = t->model.n_elements;
@@ -123,7 +125,7 @@ void dp_trainer_close(dp_trainer *t)
     dp_free(t->frozen);
     dp_free(t->e);
     dp_free(t->theta);
-    dp_adamw_close(&t->adamw);
+    dp_optim_close(&t->optim);
     dp_gpt_close(t->gpt);
     dp_pool_close(t->pool);
     dp_model_close(&t->model);
@@ -175,7 +177,7 @@ static void start_at(dp_trainer *t, uint64_t round)
     memset(t->frozen, 0, size);
     t->pending = false;
     dp_buf_clear(&t->pending_blob);
-    dp_adamw_reset(&t->adamw);
+    dp_optim_reset(&t->optim);
     dp_trainer_drop_step(t);
     t->open = (dp_trainer_tally){0};
     t->pending_tally = (dp_trainer_tally){0};
@@ -329,7 +331,7 @@ static void drop_local_work(dp_trainer *t)
 {
     memcpy(t->x, anchor(t), t->n * sizeof *t->x);
     memset(t->frozen, 0, t->n * sizeof *t->frozen);
-    dp_adamw_reset(&t->adamw);
+    dp_optim_reset(&t->optim);
     dp_trainer_drop_step(t);
     const uint64_t carried = t->open.carried;
     t->open = (dp_trainer_tally){.carried = carried};

@@ -29,7 +29,7 @@ struct dp_trainer {
     dp_model model;
     dp_pool *pool;
     dp_gpt *gpt;
-    dp_adamw adamw;
+    dp_optim optim;
     dp_schedule schedule;
     dp_bpe *bpe;
     dp_data data;

@@ -54,15 +54,16 @@ static void finish_step(dp_trainer *t)
 {
     const dp_manifest *const m = &t->manifest;
     const uint64_t tokens = (uint64_t)m->batch_rows * m->context;
-    const dp_adamw_options options = {.lr = learning_rate(t),
+    const dp_optim_options options = {.lr = learning_rate(t),
                                       .beta1 = (float)m->beta1_micro * 1e-6F,
                                       .beta2 = (float)m->beta2_micro * 1e-6F,
-                                      .eps = 1e-8F,
+                                      .eps = m->optimizer == DP_OPTIM_LAMB ? 1e-6F : 1e-8F,
                                       .decay = (float)m->decay_micro * 1e-6F,
-                                      .clip = (float)m->clip_milli * 1e-3F};
+                                      .clip = (float)m->clip_milli * 1e-3F,
+                                      .momentum = (float)m->momentum_micro * 1e-6F};
     const double loss = t->step_loss / (double)tokens;
     if (!isfinite(loss) ||
-        dp_adamw_step(&t->adamw, t->x, dp_gpt_grads(t->gpt), &options, t->pool, NULL) != DP_OK) {
+        dp_optim_step(&t->optim, t->x, dp_gpt_grads(t->gpt), &options, t->pool, NULL) != DP_OK) {
         skip_step(t);
         return;
     }

@@ -361,29 +361,30 @@ static void thirty_steps_learn_a_repeated_sentence(void **state)
 {
     (void)state;
     struct fixture f;
-    dp_adamw adamw;
+    dp_optim optim;
     double first = 0.0;
     double loss = 0.0;
     open_fixture(&f, &small, 4, 2, dp_ops_best());
     dp_model_init(&f.model, 3, dp_gpt_params(f.gpt));
-    assert_int_equal(dp_adamw_init(&adamw, &f.model), DP_OK);
+    assert_int_equal(dp_optim_init(&optim, &(dp_optim_setup){.model = &f.model}), DP_OK);
     for (size_t i = 0; i < 4 * 17; i++) {
         f.x[i] = (uint32_t)(i * 5 % 64);
         f.y[i] = (uint32_t)((i + 1) * 5 % 64);
     }
     const dp_gpt_batch batch = {f.x, f.y, 4, 17};
-    const dp_adamw_options options = {1e-2F, 0.9F, 0.95F, 1e-8F, 0.1F, 1.0F};
+    const dp_optim_options options = {
+        .lr = 1e-2F, .beta1 = 0.9F, .beta2 = 0.95F, .eps = 1e-8F, .decay = 0.1F, .clip = 1.0F};
     for (size_t step = 0; step < 30; step++) {
         dp_gpt_zero_grads(f.gpt);
         assert_int_equal(dp_gpt_step(f.gpt, &batch, 1.0F / (4 * 17), &loss), DP_OK);
-        assert_int_equal(dp_adamw_step(&adamw, dp_gpt_params(f.gpt), dp_gpt_grads(f.gpt), &options,
+        assert_int_equal(dp_optim_step(&optim, dp_gpt_params(f.gpt), dp_gpt_grads(f.gpt), &options,
                                        f.pool, NULL),
                          DP_OK);
         first = step == 0 ? loss : first;
     }
     assert_true(first / (4 * 17) > 4.0 && first / (4 * 17) < 4.4); /* ln 64 = 4.16 */
     assert_true(loss < 0.3 * first);
-    dp_adamw_close(&adamw);
+    dp_optim_close(&optim);
     close_fixture(&f);
 }
 

@@ -17,7 +17,7 @@
 
 struct fixture {
     dp_model model;
-    dp_adamw adamw;
+    dp_optim adamw;
     float *params;
     float *grads;
     size_t n;
@@ -28,7 +28,7 @@ static void open_fixture(struct fixture *f)
     const dp_model_config config = {
         .layers = 2, .width = 63, .heads = 3, .context = 9, .vocab = 300};
     assert_int_equal(dp_model_open(&f->model, &config, NULL), DP_OK);
-    assert_int_equal(dp_adamw_init(&f->adamw, &f->model), DP_OK);
+    assert_int_equal(dp_optim_init(&f->adamw, &(dp_optim_setup){.model = &f->model}), DP_OK);
     f->n = f->model.n_elements;
     f->params = calloc(f->n, sizeof(float));
     f->grads = calloc(f->n, sizeof(float));
@@ -39,7 +39,7 @@ static void close_fixture(struct fixture *f)
 {
     free(f->params);
     free(f->grads);
-    dp_adamw_close(&f->adamw);
+    dp_optim_close(&f->adamw);
     dp_model_close(&f->model);
 }
 
@@ -56,7 +56,8 @@ static void draw_grads(struct fixture *f, uint64_t seed)
     }
 }
 
-static const dp_adamw_options options = {1e-2F, 0.9F, 0.95F, 1e-8F, 0.1F, 0.0F};
+static const dp_optim_options options = {
+    .lr = 1e-2F, .beta1 = 0.9F, .beta2 = 0.95F, .eps = 1e-8F, .decay = 0.1F};
 
 static bool decays(const dp_model *model, size_t element)
 {
@@ -74,7 +75,7 @@ static void check_three_steps(double clip)
     double *p = calloc(3 * f.n, sizeof *p);
     double *m = p + f.n;
     double *v = m + f.n;
-    dp_adamw_options with_clip = options;
+    dp_optim_options with_clip = options;
     with_clip.clip = (float)clip;
     for (size_t i = 0; i < f.n; i++) {
         p[i] = (double)f.params[i];
@@ -83,7 +84,7 @@ static void check_three_steps(double clip)
         double norm = 0.0;
         double squares = 0.0;
         draw_grads(&f, (uint64_t)t);
-        assert_int_equal(dp_adamw_step(&f.adamw, f.params, f.grads, &with_clip, NULL, &norm),
+        assert_int_equal(dp_optim_step(&f.adamw, f.params, f.grads, &with_clip, NULL, &norm),
                          DP_OK);
         for (size_t i = 0; i < f.n; i++) {
             squares += (double)f.grads[i] * (double)f.grads[i];
@@ -158,7 +159,7 @@ static void a_gradient_that_is_not_finite_changes_nothing(void **state)
             const float kept = f.grads[at];
             double norm = 0.0;
             f.grads[at] = bad[b];
-            assert_int_equal(dp_adamw_step(&f.adamw, f.params, f.grads, &options, NULL, &norm),
+            assert_int_equal(dp_optim_step(&f.adamw, f.params, f.grads, &options, NULL, &norm),
                              DP_DIVERGED);
             assert_false(norm <= 1e18);
             f.grads[at] = kept;
@@ -180,7 +181,7 @@ static void threads_do_not_change_the_bits(void **state)
     open_fixture(&one);
     draw_grads(&one, 6);
     double norm = 0.0;
-    assert_int_equal(dp_adamw_step(&one.adamw, one.params, one.grads, &options, NULL, &norm),
+    assert_int_equal(dp_optim_step(&one.adamw, one.params, one.grads, &options, NULL, &norm),
                      DP_OK);
     for (size_t threads = 2; threads <= 3; threads++) {
         struct fixture many;
@@ -190,7 +191,7 @@ static void threads_do_not_change_the_bits(void **state)
         open_fixture(&many);
         draw_grads(&many, 6);
         assert_int_equal(
-            dp_adamw_step(&many.adamw, many.params, many.grads, &options, pool, &other), DP_OK);
+            dp_optim_step(&many.adamw, many.params, many.grads, &options, pool, &other), DP_OK);
         assert_true(norm == other);
         assert_memory_equal(one.params, many.params, one.n * sizeof(float));
         close_fixture(&many);
@@ -205,7 +206,7 @@ static void padding_stays_zero(void **state)
     struct fixture f;
     open_fixture(&f);
     draw_grads(&f, 7);
-    assert_int_equal(dp_adamw_step(&f.adamw, f.params, f.grads, &options, NULL, NULL), DP_OK);
+    assert_int_equal(dp_optim_step(&f.adamw, f.params, f.grads, &options, NULL, NULL), DP_OK);
     for (size_t t = 0; t + 1 < f.model.n_tensors; t++) {
         for (size_t i = f.model.tensors[t].offset + f.model.tensors[t].elements;
              i < f.model.tensors[t + 1].offset; i++) {
@@ -224,11 +225,11 @@ static void reset_starts_over(void **state)
     float *before = calloc(f.n, sizeof *before);
     float *once = calloc(f.n, sizeof *once);
     memcpy(before, f.params, f.n * sizeof *before);
-    assert_int_equal(dp_adamw_step(&f.adamw, f.params, f.grads, &options, NULL, NULL), DP_OK);
+    assert_int_equal(dp_optim_step(&f.adamw, f.params, f.grads, &options, NULL, NULL), DP_OK);
     memcpy(once, f.params, f.n * sizeof *once);
-    dp_adamw_reset(&f.adamw);
+    dp_optim_reset(&f.adamw);
     memcpy(f.params, before, f.n * sizeof *before);
-    assert_int_equal(dp_adamw_step(&f.adamw, f.params, f.grads, &options, NULL, NULL), DP_OK);
+    assert_int_equal(dp_optim_step(&f.adamw, f.params, f.grads, &options, NULL, NULL), DP_OK);
     assert_memory_equal(once, f.params, f.n * sizeof *once);
     free(before);
     free(once);
@@ -240,12 +241,12 @@ static void init_without_memory_leaks_nothing(void **state)
     (void)state;
     const dp_model_config config = {.layers = 1, .width = 8, .heads = 1, .context = 2, .vocab = 2};
     dp_model model;
-    dp_adamw adamw = {0};
+    dp_optim adamw = {0};
     assert_int_equal(dp_model_open(&model, &config, NULL), DP_OK);
     const size_t before = dp_alloc_live_bytes();
-    for (size_t n = 1; n <= 3; n++) {
+    for (size_t n = 1; n <= 6; n++) {
         dp_alloc_fail_after(n);
-        const dp_status status = dp_adamw_init(&adamw, &model);
+        const dp_status status = dp_optim_init(&adamw, &(dp_optim_setup){.model = &model});
         dp_alloc_fail_after(0);
         assert_int_equal(status, DP_NOMEM);
         assert_null(adamw.m);

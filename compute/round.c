@@ -1,0 +1,59 @@
+#include "compute/round.h"
+
+#include "compute/half.h"
+
+enum { LANES = 8, ROUNDS = 10 }; /* LANES: elements of one counter */
+
+void dp_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
+{
+    uint32_t c0 = counter[0];
+    uint32_t c1 = counter[1];
+    uint32_t c2 = counter[2];
+    uint32_t c3 = counter[3];
+    uint32_t k0 = key[0];
+    uint32_t k1 = key[1];
+    for (int round = 0; round < ROUNDS; round++) {
+        const uint64_t a = UINT64_C(0xD2511F53) * c0;
+        const uint64_t b = UINT64_C(0xCD9E8D57) * c2;
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)b;
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)a;
+        k0 += 0x9E3779B9U; /* golden ratio */
+        k1 += 0xBB67AE85U; /* sqrt(3) - 1 */
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
+
+/* Truncation after adding 16 random bits below the last kept one: carries with the right probability. */
+static float round_one(float x, uint32_t random)
+{
+    enum { INFINITE = 0x7f800000 };
+    const uint32_t bits = dp_float_bits(x);
+    if ((bits & INFINITE) == INFINITE) {
+        return x;
+    }
+    const uint32_t up = (bits + (random & 0xffffU)) & 0xffff0000U;
+    return dp_float_of_bits((up & INFINITE) == INFINITE ? bits & 0xffff0000U : up);
+}
+
+void dp_round_bf16(float *x, size_t n, uint64_t first, const dp_round_key *key)
+{
+    const uint32_t words[2] = {(uint32_t)key->seed, (uint32_t)(key->seed >> 32)};
+    size_t i = 0;
+    while (i < n) {
+        const uint64_t element = first + i;
+        const uint64_t block = element / LANES;
+        const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)key->step,
+                                     (uint32_t)(key->step >> 32)};
+        uint32_t random[4];
+        dp_philox(counter, words, random);
+        const size_t end = i + (LANES - element % LANES);
+        for (size_t lane = element % LANES; i < n && i < end; i++, lane++) {
+            x[i] = round_one(x[i], random[lane / 2] >> (lane % 2 * 16));
+        }
+    }
+}
