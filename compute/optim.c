@@ -5,9 +5,9 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "compute/chance.h"
 #include "compute/half.h"
 #include "compute/optim_inside.h"
-#include "compute/round.h"
 
 enum { BLOCK = 65536 }; /* elements of one task; a multiple of DP_ARENA_ALIGN */
 #define NORM_MAX 1e18   /* Above it the squares of fp32 values come near their end. */
@@ -296,8 +296,8 @@ static void round_task(void *ctx, size_t index, size_t worker)
     (void)worker;
     const dp_optim_piece *piece = &job->optim->pieces[index];
     if (job->optim->setup.weights == DP_WEIGHTS_BF16_SR) {
-        const dp_round_key key = {.seed = job->optim->setup.seed, .step = job->optim->steps};
-        dp_round_bf16(job->params + piece->from, piece->to - piece->from, piece->from, &key);
+        const dp_chance_key key = {.seed = job->optim->setup.seed, .step = job->optim->steps};
+        dp_chance_bf16(job->params + piece->from, piece->to - piece->from, piece->from, &key);
         return;
     }
     const float *const master = job->optim->master + (piece->from - job->optim->setup.first);

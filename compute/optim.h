@@ -77,7 +77,7 @@ void dp_optim_reset(dp_optim *optim);
  *   size of AdamW's steps, so that one learning rate serves both, and does not care how a matrix is turned. A matrix that
  *   holds q, k and v side by side is one matrix. Embeddings, head and vectors: AdamW.
  *
- * Weights: DP_WEIGHTS_FP32: x. DP_WEIGHTS_BF16_SR: x is rounded to bf16 after the step, up or down by chance (round.h) with the key
+ * Weights: DP_WEIGHTS_FP32: x. DP_WEIGHTS_BF16_SR: x is rounded to bf16 after the step, up or down by chance (chance.h) with the key
  * (seed, t, element). DP_WEIGHTS_BF16: the step moves the masters, x is their nearest bf16; where x is not that (it was
  * moved from outside, or this is the first step) the master starts from x.
  *

@@ -1,4 +1,4 @@
-#include "compute/round.h"
+#include "compute/chance.h"
 
 #include "compute/half.h"
 
@@ -40,7 +40,7 @@ static float round_one(float x, uint32_t random)
     return dp_float_of_bits((up & INFINITE) == INFINITE ? bits & 0xffff0000U : up);
 }
 
-void dp_round_bf16(float *x, size_t n, uint64_t first, const dp_round_key *key)
+void dp_chance_bf16(float *x, size_t n, uint64_t first, const dp_chance_key *key)
 {
     const uint32_t words[2] = {(uint32_t)key->seed, (uint32_t)(key->seed >> 32)};
     size_t i = 0;
