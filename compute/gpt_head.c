@@ -39,7 +39,12 @@ static void head_task(void *ctx, size_t index, size_t worker)
     const size_t first = gpt->head_first + inside;
     float *logits = gpt->logits + inside * v;
     logits_of(gpt, (dp_gpt_range){first, count}, logits);
-    gpt->ops->classifier(logits, gpt->batch.y + first, count, v, gpt->scale, gpt->losses + first);
+    gpt->ops->classifier(&(dp_classifier){.logits = logits,
+                                          .targets = gpt->batch.y + first,
+                                          .rows = count,
+                                          .vocab = v,
+                                          .scale = gpt->scale,
+                                          .losses = gpt->losses + first});
     if (!gpt->backward) {
         return;
     }

@@ -109,6 +109,18 @@ typedef struct dp_attention {
     float *scratch; /* dp_attention_scratch() floats, 64-byte aligned */
 } dp_attention;
 
+/* Softmax cross-entropy of rows of logits against their targets. */
+typedef struct dp_classifier {
+    float *logits;           /* [rows][vocab] */
+    const uint32_t *targets; /* [rows], each < vocab */
+    size_t rows;
+    size_t vocab;
+    float
+        softcap; /* c > 0: of c * tanh(logit / c) instead of the logit (Gemma Team 2024); 0: none */
+    float scale; /* 0: the logits are spoiled; else they become scale * d(loss)/d(logits) */
+    float *losses; /* [rows], nats */
+} dp_classifier;
+
 typedef struct dp_adamw_terms {
     float lr; /* already divided by 1 - beta1^t */
     float beta1;
@@ -176,10 +188,9 @@ typedef struct dp_ops {
 
     dp_activation activations[DP_ACTIVATION_KINDS];
 
-    /* Softmax cross-entropy of each row against its target < vocab: losses [rows] in nats. With scale != 0 the logits
-     * become scale * d(loss)/d(logits) in place, else their values are spoiled. */
-    void (*classifier)(float *logits, const uint32_t *targets, size_t rows, size_t vocab,
-                       float scale, float *losses);
+    void (*classifier)(const dp_classifier *classifier);
+    /* x = cap * tanh(x / cap), cap > 0. */
+    void (*softcap)(float *x, size_t n, float cap);
 
     /* sum[j] += sum over rows of x[row][j], j in [first, last). */
     void (*add_columns)(const float *x, size_t ld, size_t rows, size_t first, size_t last,

@@ -1,4 +1,4 @@
-/* Softmax with its cross-entropy. */
+/* Softmax of a row, in steps. */
 
 /* A NaN in x may get lost here; row_exp keeps it. */
 DP_INLINE float row_largest(const float *x, size_t n)
@@ -14,45 +14,30 @@ DP_INLINE float row_largest(const float *x, size_t n)
     return dp_largest(largest);
 }
 
+/* Vectors whose sums stay in fp32: more of them would lose digits. */
+#define DP_SUM_RUN 4096
+
 /* x = exp(x * scale - shift) and their sum. A NaN anywhere ends in the sum. */
 DP_INLINE float row_exp(float *x, size_t n, float scale, float shift)
 {
-    dp_vec sum = {0};
+    double total = 0.0;
     size_t i = 0;
-    for (; i + DP_LANES <= n; i += DP_LANES) {
-        const dp_vec e = dp_exp(dp_fma(dp_load(x + i), dp_set(scale), dp_set(-shift)));
-        sum += e;
-        dp_store(x + i, e);
-    }
-    if (i < n) {
-        const dp_vec v = dp_load_some(x + i, n - i, -INFINITY);
-        const dp_vec e = dp_exp(dp_fma(v, dp_set(scale), dp_set(-shift)));
-        sum += e;
-        dp_store_some(x + i, e, n - i);
-    }
-    return dp_sum(sum);
-}
-
-static void fast_classifier(float *logits, const uint32_t *targets, size_t rows, size_t vocab,
-                            float scale, float *losses)
-{
-    for (size_t row = 0; row < rows; row++) {
-        float *x = logits + row * vocab;
-        const float largest = row_largest(x, vocab);
-        const float of_target = x[targets[row]];
-        const float sum = row_exp(x, vocab, 1.0F, largest);
-        losses[row] = largest - of_target + logf(sum);
-        if (scale == 0.0F) {
-            continue;
+    do {
+        const size_t end = n - i > DP_SUM_RUN * DP_LANES ? i + DP_SUM_RUN * DP_LANES : n;
+        dp_vec sum = {0};
+        for (; i + DP_LANES <= end; i += DP_LANES) {
+            const dp_vec e = dp_exp(dp_fma(dp_load(x + i), dp_set(scale), dp_set(-shift)));
+            sum += e;
+            dp_store(x + i, e);
         }
-        const float factor = scale / sum;
-        size_t i = 0;
-        for (; i + DP_LANES <= vocab; i += DP_LANES) {
-            dp_store(x + i, dp_load(x + i) * dp_set(factor));
+        if (i < end) {
+            const dp_vec v = dp_load_some(x + i, end - i, -INFINITY);
+            const dp_vec e = dp_exp(dp_fma(v, dp_set(scale), dp_set(-shift)));
+            sum += e;
+            dp_store_some(x + i, e, end - i);
+            i = end;
         }
-        for (; i < vocab; i++) {
-            x[i] *= factor;
-        }
-        x[targets[row]] -= scale;
-    }
+        total += (double)dp_sum(sum);
+    } while (i < n);
+    return (float)total;
 }

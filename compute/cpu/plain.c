@@ -6,24 +6,38 @@
 
 #include "compute/cpu/tables.h"
 
-static void plain_classifier(float *logits, const uint32_t *targets, size_t rows, size_t vocab,
-                             float scale, float *losses)
+static double capped(float x, float cap)
 {
-    for (size_t row = 0; row < rows; row++) {
-        float *x = logits + row * vocab;
+    return cap == 0.0F ? (double)x : (double)cap * tanh((double)x / (double)cap);
+}
+
+static void plain_classifier(const dp_classifier *c)
+{
+    for (size_t row = 0; row < c->rows; row++) {
+        float *x = c->logits + row * c->vocab;
+        const uint32_t target = c->targets[row];
         double largest = -INFINITY;
         double sum = 0.0;
-        for (size_t i = 0; i < vocab; i++) {
-            largest = fmax(largest, (double)x[i]);
+        for (size_t i = 0; i < c->vocab; i++) {
+            largest = fmax(largest, capped(x[i], c->softcap));
         }
-        for (size_t i = 0; i < vocab; i++) {
-            sum += exp((double)x[i] - largest);
+        for (size_t i = 0; i < c->vocab; i++) {
+            sum += exp(capped(x[i], c->softcap) - largest);
         }
-        losses[row] = (float)(largest - (double)x[targets[row]] + log(sum));
-        for (size_t i = 0; i < vocab; i++) {
-            const double p = exp((double)x[i] - largest) / sum;
-            x[i] = (float)((double)scale * (p - (i == targets[row] ? 1.0 : 0.0)));
+        c->losses[row] = (float)(largest - capped(x[target], c->softcap) + log(sum));
+        for (size_t i = 0; i < c->vocab; i++) {
+            const double z = capped(x[i], c->softcap);
+            const double t = c->softcap == 0.0F ? 0.0 : z / (double)c->softcap;
+            const double p = exp(z - largest) / sum - (i == target ? 1.0 : 0.0);
+            x[i] = (float)((double)c->scale * p * (1.0 - t * t));
         }
+    }
+}
+
+static void plain_softcap(float *x, size_t n, float cap)
+{
+    for (size_t i = 0; i < n; i++) {
+        x[i] = (float)capped(x[i], cap);
     }
 }
 
@@ -84,8 +98,9 @@ static double plain_sum_of_squares(const float *x, size_t n)
                 [DP_RELU2] = {1, dp_plain_relu2_forward, dp_plain_relu2_backward},                 \
                 [DP_SWIGLU] = {2, dp_plain_swiglu_forward, dp_plain_swiglu_backward},              \
             },                                                                                     \
-        .classifier = plain_classifier, .add_columns = plain_add_columns, .add = plain_add,        \
-        .adamw = plain_adamw, .sum_of_squares = plain_sum_of_squares,                              \
+        .classifier = plain_classifier, .softcap = plain_softcap,                                  \
+        .add_columns = plain_add_columns, .add = plain_add, .adamw = plain_adamw,                  \
+        .sum_of_squares = plain_sum_of_squares,                                                    \
     }
 
 const dp_ops dp_ops_plain = PLAIN_TABLE("reference", DP_FP32, );

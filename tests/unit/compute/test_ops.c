@@ -1,6 +1,7 @@
 #include "tests/unit/compute/ops_check.h"
 
-static void check_classifier(const dp_ops *ops, size_t rows, size_t vocab, float size)
+/* cap 0: none. */
+static void check_classifier(const dp_ops *ops, size_t rows, size_t vocab, float size, float cap)
 {
     float *logits = fill(rows * vocab, 15, size);
     float *before = fill(rows * vocab, 15, size);
@@ -8,26 +9,36 @@ static void check_classifier(const dp_ops *ops, size_t rows, size_t vocab, float
     float *losses = poison(rows);
     float *alone = poison(rows);
     uint32_t *targets = calloc(rows, sizeof *targets);
+    double *z = calloc(2 * vocab, sizeof *z); /* capped logits, then their slopes */
     const float scale = 0.125F;
     for (size_t row = 0; row < rows; row++) {
         targets[row] = (uint32_t)(row * 7919 % vocab);
     }
-    ops->classifier(logits, targets, rows, vocab, scale, losses);
-    ops->classifier(spoiled, targets, rows, vocab, 0.0F, alone);
+    dp_classifier c = {logits, targets, rows, vocab, cap, scale, losses};
+    ops->classifier(&c);
+    c.logits = spoiled;
+    c.losses = alone;
+    c.scale = 0.0F;
+    ops->classifier(&c);
     assert_memory_equal(losses, alone, rows * sizeof *losses);
     for (size_t row = 0; row < rows; row++) {
-        const float *x = before + row * vocab;
         double sum = 0.0;
         for (size_t i = 0; i < vocab; i++) {
-            sum += exp((double)x[i] - (double)size);
+            const double x = (double)before[row * vocab + i];
+            const double t = cap == 0.0F ? 0.0 : tanh(x / (double)cap);
+            z[i] = cap == 0.0F ? x : (double)cap * t;
+            z[vocab + i] = 1.0 - t * t;
+            sum += exp(z[i] - (double)size);
         }
-        const double loss = log(sum) + (double)size - (double)x[targets[row]];
+        const double loss = log(sum) + (double)size - z[targets[row]];
         check(ops, "loss", (double)losses[row], loss, 1e-6 * (1.0 + (double)size));
         for (size_t i = 0; i < vocab; i++) {
-            const double p = exp((double)x[i] - (double)size) / sum;
-            const double right = (double)scale * (p - (i == targets[row] ? 1.0 : 0.0));
+            const double p = exp(z[i] - (double)size) / sum;
+            const double right =
+                (double)scale * (p - (i == targets[row] ? 1.0 : 0.0)) * z[vocab + i];
+            /* A capped logit is off by up to 2e-7 of the cap. */
             check(ops, "d_logit", (double)logits[row * vocab + i], right,
-                  1e-7 + 2e-6 * fabs(right));
+                  1e-7 + (2e-6 + 4e-7 * (double)cap) * fabs(right));
         }
     }
     free(logits);
@@ -36,6 +47,7 @@ static void check_classifier(const dp_ops *ops, size_t rows, size_t vocab, float
     free(losses);
     free(alone);
     free(targets);
+    free(z);
 }
 
 static void classifier_is_right_for_odd_vocabularies(void **state)
@@ -43,9 +55,37 @@ static void classifier_is_right_for_odd_vocabularies(void **state)
     (void)state;
     for (size_t o = 0; dp_ops_at(o) != NULL; o++) {
         for (size_t i = 1; i < N_SIZES; i++) {
-            check_classifier(dp_ops_at(o), 3, sizes[i], 3.0F);
+            check_classifier(dp_ops_at(o), 3, sizes[i], 3.0F, 0.0F);
+            check_classifier(dp_ops_at(o), 3, sizes[i], 3.0F, 2.5F);
         }
-        check_classifier(dp_ops_at(o), 2, 1027, 60.0F);
+        check_classifier(dp_ops_at(o), 2, 1027, 60.0F, 0.0F);
+        check_classifier(dp_ops_at(o), 2, 1027, 60.0F, 30.0F);
+        check_classifier(dp_ops_at(o), 1, 262144, 4.0F, 0.0F);
+    }
+}
+
+static void a_soft_cap_is_the_tanh_from_nothing_to_far_beyond(void **state)
+{
+    (void)state;
+    enum { N = 4003 };
+    for (size_t o = 0; dp_ops_at(o) != NULL; o++) {
+        float *x = calloc(N, sizeof *x);
+        assert_non_null(x);
+        for (size_t i = 0; i < N; i++) {
+            const float step = ((float)i - 2001.0F) / 2001.0F;
+            x[i] = 300.0F * step * step * step;
+        }
+        x[7] = NAN;
+        dp_ops_at(o)->softcap(x, N, 30.0F);
+        assert_true(isnan(x[7]));
+        for (size_t i = 0; i < N; i++) {
+            const float step = ((float)i - 2001.0F) / 2001.0F;
+            const double right = 30.0 * tanh((double)(300.0F * step * step * step) / 30.0);
+            if (i != 7) {
+                check(dp_ops_at(o), "softcap", (double)x[i], right, 1e-6 * fabs(right) + 1e-12);
+            }
+        }
+        free(x);
     }
 }
 
@@ -66,8 +106,18 @@ static void nan_never_gets_lost(void **state)
             } nan_with_payload = {.bits = 0x7fc00001U + (uint32_t)bad};
             x[bad] = nan_with_payload.value;
             assert_true(isnan(ops->sum_of_squares(x, N)));
-            ops->classifier(x, &target, 1, N, 1.0F, &loss);
-            assert_true(isnan(loss));
+            for (size_t capped = 0; capped < 2; capped++) {
+                float logits[N];
+                memcpy(logits, x, sizeof logits);
+                ops->classifier(&(dp_classifier){.logits = logits,
+                                                 .targets = &target,
+                                                 .rows = 1,
+                                                 .vocab = N,
+                                                 .softcap = capped == 1 ? 5.0F : 0.0F,
+                                                 .scale = 1.0F,
+                                                 .losses = &loss});
+                assert_true(isnan(loss));
+            }
         }
     }
 }
@@ -126,6 +176,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classifier_is_right_for_odd_vocabularies),
+        cmocka_unit_test(a_soft_cap_is_the_tanh_from_nothing_to_far_beyond),
         cmocka_unit_test(nan_never_gets_lost),
         cmocka_unit_test(columns_and_rows_add_up),
         cmocka_unit_test(the_best_table_is_the_last_that_runs_here),
