@@ -48,6 +48,7 @@ void dp_disk_close(dp_disk *disk)
     drop_records(disk, 0);
     free(disk->records);
     free(disk->uses);
+    dp_parts_close(&disk->parts);
     row_clear(&disk->vote);
     row_clear(&disk->pending);
     row_clear(&disk->copied);
@@ -170,10 +171,20 @@ void dp_disk_use(dp_disk *disk, uint32_t object, uint32_t use, bool on)
         *uses = (uint8_t)(*uses & ~(1U << use));
         if ((*uses & ~1U) == 0 && !needed(disk, object)) {
             *uses = 0;
+            dp_parts_drop(&disk->parts, object);
         }
     }
     if (disk->shadow != NULL) {
         disk->shadow->use(disk->shadow, disk, object, use, on);
+    }
+}
+
+void dp_disk_complete(dp_disk *disk, uint32_t object)
+{
+    if (dp_parts_find(&disk->parts, object) != NULL) {
+        uint8_t *uses = uses_of(disk, object);
+        *uses = (uint8_t)(*uses | 1U);
+        dp_parts_drop(&disk->parts, object);
     }
 }
 
@@ -318,6 +329,9 @@ static void perform(dp_disk *disk, dp_disk_write *write)
     if (write->kind == DP_WRITE_OBJECT) {
         uint8_t *uses = uses_of(disk, write->object);
         *uses = (uint8_t)(*uses | 1U);
+    } else if (write->kind == DP_WRITE_CHUNK) {
+        dp_parts_put(&disk->parts, write->object, write->index, write->row.data, write->row.size);
+        write->row.data = NULL;
     } else if (write->kind == DP_WRITE_CHECKPOINT) {
         put_checkpoint(disk, write);
     } else if (write->row_kind == DP_STORE_VOTE) {

@@ -9,6 +9,7 @@
 #include "base/digest.h"
 #include "base/rng.h"
 #include "gossip/node.h"
+#include "tests/sim/parts.h"
 #include "tests/sim/shadow.h"
 
 enum {
@@ -41,6 +42,7 @@ typedef struct dp_disk_checkpoint {
 typedef enum dp_write_kind {
     DP_WRITE_ROW = 1, /* a DP_DO_STORE */
     DP_WRITE_OBJECT,  /* object */
+    DP_WRITE_CHUNK, /* object, index; row.data: its bytes. Of objects of several chunks, see parts.h */
     DP_WRITE_CHECKPOINT
 } dp_write_kind;
 
@@ -61,6 +63,7 @@ typedef struct dp_disk_write {
     uint32_t op;
     uint32_t peer;
     uint32_t object;
+    uint32_t index; /* of the chunk */
     uint64_t round; /* of a checkpoint; number of a parcel */
     uint64_t life;  /* of the trainer that made it */
     dp_store_kind row_kind;
@@ -83,6 +86,7 @@ typedef struct dp_disk {
     uint32_t n_checkpoints;
     uint8_t *uses; /* per shelf number: bit 0 durable, bit k held for dp_object_use k */
     uint32_t uses_capacity;
+    dp_parts parts; /* not whole yet */
     uint64_t incarnation;
     uint32_t vote_key;    /* which vote key its vote table holds; a new table makes a new one */
     dp_disk_write *first; /* under way, in order */
@@ -99,6 +103,8 @@ void dp_disk_lose_votes(dp_disk *disk, bool keep_vote_key, uint32_t records_kept
 
 bool dp_disk_holds(const dp_disk *disk, uint32_t object);
 void dp_disk_use(dp_disk *disk, uint32_t object, uint32_t use, bool on);
+/* The last chunk has come: from now on the object is held. Of what is not there in part nothing happens. */
+void dp_disk_complete(dp_disk *disk, uint32_t object);
 
 /* Queue a write that takes took_us after those before it; the bytes in it become the disk's. Returns when it ends. */
 uint64_t dp_disk_begin(dp_disk *disk, const dp_disk_write *write, uint64_t now_us,

@@ -72,7 +72,8 @@ void dp_evil_plan(dp_plan *plan, const dp_sim_options *options)
         plan->on |= 1U << DP_FAULT_LATE;
         plan->faults_end_us = 60000000;
     } else {
-        plan->on &= small | 1U << DP_FAULT_PARTITION | 1U << DP_FAULT_CRASH | 1U << DP_FAULT_SLOW;
+        plan->on &= small | 1U << DP_FAULT_PARTITION | 1U << DP_FAULT_CRASH | 1U << DP_FAULT_SLOW |
+                    1U << DP_FAULT_CHUNKS;
     }
 }
 

@@ -79,7 +79,7 @@ typedef struct dp_evil {
     bool has_ready;
     dp_hash second_root; /* of the other contribution to the round second_round */
     uint64_t second_round;
-    uint32_t second_bytes;
+    uint64_t second_bytes;
     uint32_t second_owner;
     uint32_t admitted; /* liars that the chain has let in */
 } dp_evil;

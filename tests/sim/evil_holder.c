@@ -24,11 +24,10 @@ static void serve_wrong(dp_host *host, const dp_action *action, uint32_t to, boo
     dp_writer w = dp_writer_of(out, sizeof out);
     dp_view bytes = {0};
 
-    if (object == DP_SHELF_NONE) {
+    if (object == DP_SHELF_NONE || action->u.get.index >= sim->shelf.items[object].n_chunks) {
         return;
     }
-    bytes = dp_shelf_bytes(&sim->shelf, object);
-    bytes.size = bytes.size > DP_CHUNK_BYTES_MIN ? DP_CHUNK_BYTES_MIN : bytes.size;
+    bytes = dp_shelf_chunk(&sim->shelf, object, action->u.get.index);
     dp_wire_write_chunk_head(&w, &action->u.get.root, action->u.get.index, true);
     dp_write_view(&w, bytes);
     if (cut) {

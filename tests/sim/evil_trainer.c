@@ -61,7 +61,7 @@ static void make_second(dp_host *host, const dp_toy_vector values, uint64_t roun
     dp_disk_use(&host->disk, object, DP_USE_BLOB, true);
     host->disk.uses[object] |= 1;
     e->second_root = sim->shelf.items[object].root;
-    e->second_bytes = size;
+    e->second_bytes = sim->shelf.items[object].size;
     e->second_round = round;
     e->second_owner = host->index;
     dp_oracle_published(host, &e->second_root);

@@ -67,6 +67,10 @@ void dp_faults_start(dp_sim *sim)
     /* Round trips of 160 ms do not fit in a quarter of a short round. */
     dp_net_lay_out(&sim->net, dp_fault_on(sim, DP_FAULT_DELAY) && sim->plan.round_ms >= 1000,
                    dp_fault_on(sim, DP_FAULT_SLOW));
+    if (sim->shelf.chunks_max > 1) {
+        sim->striking = DP_FAULT_CHUNKS;
+        dp_fault_count(sim);
+    }
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         draw_host(sim, &sim->hosts[i]);
     }
@@ -337,6 +341,7 @@ void dp_faults_strike(dp_sim *sim, const dp_occasion *occasion)
     case DP_FAULT_LATE:
     case DP_FAULT_CLOCK:
     case DP_FAULT_NAT:
+    case DP_FAULT_CHUNKS:
     case DP_FAULT_COUNT:
         break; /* these hold all the time */
     }

@@ -189,6 +189,20 @@ static void do_store(dp_host *host, const dp_action *action)
     dp_host_write(host, &write);
 }
 
+static void do_object_begin(dp_host *host, const dp_action *action)
+{
+    const uint32_t object = dp_shelf_find(&host->sim->shelf, &action->u.object.root);
+
+    if (object == DP_SHELF_NONE) {
+        return;
+    }
+    dp_disk_use(&host->disk, object, (uint32_t)action->u.object.use, true);
+    const uint32_t n_chunks = dp_object_chunks(action->u.object.size);
+    if (n_chunks > 1 && !dp_disk_holds(&host->disk, object)) {
+        dp_parts_begin(&host->disk.parts, object, n_chunks, action->u.object.leaves);
+    }
+}
+
 static void do_object(dp_host *host, const dp_hash *root, dp_object_use use, bool on)
 {
     const uint32_t object = dp_shelf_find(&host->sim->shelf, root);
@@ -249,7 +263,7 @@ static void perform(dp_host *host, const dp_action *action)
         do_store(host, action);
         break;
     case DP_DO_OBJECT_BEGIN:
-        do_object(host, &action->u.object.root, action->u.object.use, true);
+        do_object_begin(host, action);
         break;
     case DP_DO_OBJECT_KEEP:
         do_object(host, &action->u.keep.root, action->u.keep.use, true);
@@ -475,6 +489,7 @@ static void on_failed_write(dp_host *host, dp_status status)
     } else if (write->then == DP_THEN_CHUNK) {
         event.type = DP_EV_CHUNK;
         event.u.chunk.root = host->sim->shelf.items[write->object].root;
+        event.u.chunk.index = write->index;
         event.u.chunk.peer = host->sim->hosts[write->peer].peer;
         event.u.chunk.status = status;
         dp_host_event(host, &event);
@@ -548,7 +563,9 @@ void dp_host_command(dp_host *host, dp_command command)
 
 static void on_held(dp_host *host, const dp_occasion *occasion)
 {
-    const dp_disk_write write = {.object = occasion->detail | (uint32_t)occasion->value << 16,
+    const dp_disk_write write = {.object = occasion->detail | (uint32_t)(occasion->value & 0xffff)
+                                                                  << 16,
+                                 .index = (uint32_t)(occasion->value >> 32),
                                  .peer = occasion->other};
 
     dp_host_chunk_stored(host, &write);

@@ -1,7 +1,9 @@
 /* Objects and records between hosts: what the daemon's driver does with its store and the bulk connections. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/mutation.h"
 #include "gossip/wire.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/host.h"
@@ -25,6 +27,13 @@ static void send_bulk(dp_host *host, const dp_peer *peer, const dp_writer *write
         dp_net_send(&sim->net, &sim->queue, sim->now_us, host->index, to, packet, DP_NET_BULK));
 }
 
+static bool is_here(const dp_host *host, uint32_t object, uint32_t index)
+{
+    const dp_part *part = dp_parts_find(&host->disk.parts, object);
+
+    return dp_disk_holds(&host->disk, object) || (part != NULL && dp_part_has(part, index));
+}
+
 void dp_host_get(dp_host *host, const dp_action *action)
 {
     dp_sim *sim = host->sim;
@@ -35,14 +44,15 @@ void dp_host_get(dp_host *host, const dp_action *action)
     if (action->type == DP_DO_GET_INFO) {
         dp_wire_write_info_get(&w, &action->u.get.root);
     } else {
-        if (object != DP_SHELF_NONE && dp_disk_holds(&host->disk, object)) {
-            dp_sim_push(sim, &(dp_occasion){.at_us = sim->now_us + 1,
-                                            .kind = DP_ON_HELD,
-                                            .node = host->index,
-                                            .boot = host->boot,
-                                            .other = dp_sim_index(sim, &action->u.get.peer),
-                                            .detail = (uint16_t)object,
-                                            .value = object >> 16});
+        if (object != DP_SHELF_NONE && is_here(host, object, action->u.get.index)) {
+            dp_sim_push(
+                sim, &(dp_occasion){.at_us = sim->now_us + 1,
+                                    .kind = DP_ON_HELD,
+                                    .node = host->index,
+                                    .boot = host->boot,
+                                    .other = dp_sim_index(sim, &action->u.get.peer),
+                                    .detail = (uint16_t)object,
+                                    .value = (uint64_t)action->u.get.index << 32 | object >> 16});
             return;
         }
         dp_wire_write_chunk_get(&w, &action->u.get.root, action->u.get.index);
@@ -94,12 +104,12 @@ void dp_host_serve(dp_host *host, const dp_action *action)
             return;
         }
         dp_wire_write_info(&w, &action->u.get.root, sim->shelf.items[object].size,
-                           &sim->shelf.items[object].leaf);
+                           sim->shelf.items[object].leaves);
     } else {
-        dp_wire_write_chunk_head(&w, &action->u.get.root, action->u.get.index,
-                                 held && action->u.get.index == 0);
-        if (held && action->u.get.index == 0) {
-            dp_write_view(&w, dp_shelf_bytes(&sim->shelf, object));
+        const bool found = held && action->u.get.index < sim->shelf.items[object].n_chunks;
+        dp_wire_write_chunk_head(&w, &action->u.get.root, action->u.get.index, found);
+        if (found) {
+            dp_write_view(&w, dp_shelf_chunk(&sim->shelf, object, action->u.get.index));
             if (host->rot_until > sim->now_us && dp_faults_bend(host, DP_FAULT_DAMAGE)) {
                 bytes[w.size - 1] ^= 1;
             }
@@ -125,6 +135,49 @@ static void on_info(dp_host *host, uint32_t from, dp_view bytes)
     dp_host_event(host, &event);
 }
 
+static void tell_chunk(dp_host *host, const dp_hash *root, uint32_t index, uint32_t from,
+                       dp_status status)
+{
+    dp_event event = {.type = DP_EV_CHUNK};
+
+    event.u.chunk.root = *root;
+    event.u.chunk.index = index;
+    event.u.chunk.status = status;
+    if (from < host->sim->plan.nodes) {
+        event.u.chunk.peer = host->sim->hosts[from].peer;
+    }
+    dp_host_event(host, &event);
+}
+
+/* One chunk of several: against the leaf that the node was told of, and into its part of the disk. */
+static void take_piece(dp_host *host, uint32_t from, uint32_t object, const dp_wire_chunk *chunk)
+{
+    const dp_part *part = dp_parts_find(&host->disk.parts, object);
+
+    if (part == NULL || chunk->index >= part->n_chunks) {
+        return; /* It has come whole, or is not wanted any more. */
+    }
+    const dp_hash leaf = dp_chunk_leaf(chunk->bytes);
+#if DP_MUTATION == 54
+    (void)leaf; /* Whatever comes is stored. */
+#else
+    if (!dp_hash_equal(&leaf, &part->leaves[chunk->index])) {
+        tell_chunk(host, &chunk->root, chunk->index, from, DP_BADHASH);
+        return;
+    }
+#endif
+    dp_disk_write write = {.kind = DP_WRITE_CHUNK,
+                           .then = DP_THEN_CHUNK,
+                           .object = object,
+                           .index = chunk->index,
+                           .peer = from,
+                           .row = {.size = (uint32_t)chunk->bytes.size}};
+    write.row.data = malloc(chunk->bytes.size + 1);
+    dp_assert(write.row.data != NULL);
+    memcpy(write.row.data, chunk->bytes.data, chunk->bytes.size);
+    dp_host_write(host, &write);
+}
+
 static void on_chunk(dp_host *host, uint32_t from, dp_view bytes)
 {
     dp_sim *sim = host->sim;
@@ -136,26 +189,17 @@ static void on_chunk(dp_host *host, uint32_t from, dp_view bytes)
     }
     const uint32_t object = dp_shelf_find(&sim->shelf, &chunk.root);
     if (!chunk.found || object == DP_SHELF_NONE) {
-        dp_event event = {.type = DP_EV_CHUNK};
-        event.u.chunk.root = chunk.root;
-        event.u.chunk.index = chunk.index;
-        event.u.chunk.peer = sim->hosts[from].peer;
-        event.u.chunk.status = DP_NOTFOUND;
-        dp_host_event(host, &event);
-        return;
+        tell_chunk(host, &chunk.root, chunk.index, from, DP_NOTFOUND);
+    } else if (sim->shelf.items[object].n_chunks > 1) {
+        take_piece(host, from, object, &chunk);
+    } else if (!dp_view_equal(chunk.bytes, dp_shelf_bytes(&sim->shelf, object))) {
+        tell_chunk(host, &chunk.root, chunk.index, from, DP_BADHASH);
+    } else {
+        dp_host_write(host, &(dp_disk_write){.kind = DP_WRITE_OBJECT,
+                                             .then = DP_THEN_CHUNK,
+                                             .object = object,
+                                             .peer = from});
     }
-    if (!dp_view_equal(chunk.bytes, dp_shelf_bytes(&sim->shelf, object))) {
-        dp_event event = {.type = DP_EV_CHUNK};
-        event.u.chunk.root = chunk.root;
-        event.u.chunk.index = chunk.index;
-        event.u.chunk.peer = sim->hosts[from].peer;
-        event.u.chunk.status = DP_BADHASH;
-        dp_host_event(host, &event);
-        return;
-    }
-    dp_host_write(
-        host, &(dp_disk_write){
-                  .kind = DP_WRITE_OBJECT, .then = DP_THEN_CHUNK, .object = object, .peer = from});
 }
 
 bool dp_host_message(dp_host *host, uint32_t from, dp_view bytes)
@@ -173,18 +217,35 @@ bool dp_host_message(dp_host *host, uint32_t from, dp_view bytes)
     return false;
 }
 
+/* The last of several chunks: what came is what was put, whoever gave which piece in which life. */
+static void complete(dp_host *host, uint32_t object)
+{
+    dp_sim *sim = host->sim;
+    const dp_part *part = dp_parts_find(&host->disk.parts, object);
+
+    if (part != NULL && dp_part_whole(part)) {
+        if (!dp_part_is(part, dp_shelf_bytes(&sim->shelf, object))) {
+            dp_sim_fail(sim, "F1", host->index,
+                        "an object came whole, in %u chunks, and is not what was put",
+                        part->n_chunks);
+        }
+        dp_disk_complete(&host->disk, object);
+    }
+}
+
 void dp_host_chunk_stored(dp_host *host, const dp_disk_write *write)
 {
-    const dp_shelf_item *item = &host->sim->shelf.items[write->object];
-    dp_event event = {.type = DP_EV_CHUNK};
+    const dp_shelf *shelf = &host->sim->shelf;
+    const dp_hash root = shelf->items[write->object].root;
+    const bool here = is_here(host, write->object, write->index);
 
-    event.u.chunk.root = item->root;
-    if (write->peer < host->sim->plan.nodes) {
-        event.u.chunk.peer = host->sim->hosts[write->peer].peer;
+    complete(host, write->object);
+    const bool whole = dp_disk_holds(&host->disk, write->object);
+    tell_chunk(host, &root, write->index, write->peer, here ? DP_OK : DP_AGAIN);
+    if (whole) {
+        dp_event event = {.type = DP_EV_OBJECT};
+        event.u.object.root = root;
+        event.u.object.size = shelf->items[write->object].size;
+        dp_host_event(host, &event);
     }
-    dp_host_event(host, &event);
-    event = (dp_event){.type = DP_EV_OBJECT};
-    event.u.object.root = item->root;
-    event.u.object.size = item->size;
-    dp_host_event(host, &event);
 }

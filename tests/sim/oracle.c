@@ -30,12 +30,12 @@ static dp_round_book *add_round(dp_oracle *o)
     return &o->rounds[o->n_rounds++];
 }
 
-static dp_hash tensor_root_of(uint64_t round, const dp_toy_model *model)
+static dp_hash tensor_root_of(const dp_sim *sim, uint64_t round, const dp_toy_model *model)
 {
     uint8_t state[DP_TOY_STATE_BYTES];
 
     dp_toy_state(round, model, state);
-    return dp_object_hash(dp_view_of(state, sizeof state), NULL);
+    return dp_shelf_root(&sim->shelf, dp_view_of(state, sizeof state));
 }
 
 dp_slot_book *dp_oracle_slot(dp_sim *sim, uint64_t slot)
@@ -71,7 +71,7 @@ dp_status dp_oracle_open(dp_sim *sim)
     o->members[0].member = true;
     dp_round_book *start = add_round(o);
     dp_toy_first(sim->manifest.model_seed, &start->model);
-    start->tensor_root = tensor_root_of(0, &start->model);
+    start->tensor_root = tensor_root_of(sim, 0, &start->model);
     dp_slot_book *first = dp_oracle_slot(sim, 1);
     first->n_voters = 1;
     first->voters[0] = sim->hosts[0].peer;
@@ -253,7 +253,7 @@ static void take_round(dp_sim *sim, const dp_record *record)
         dp_sim_fail(sim, "S4", 0, "round %llu lists a blob that does not decode",
                     (unsigned long long)record->round);
     }
-    round->tensor_root = tensor_root_of(record->round, &round->model);
+    round->tensor_root = tensor_root_of(sim, record->round, &round->model);
 }
 
 static void decide(dp_host *host, const dp_record *record, const dp_hash *hash, dp_view cert)

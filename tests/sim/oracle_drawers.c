@@ -61,7 +61,7 @@ static bool read_vector(dp_host *host, const dp_hash *root, dp_toy_vector out)
 {
     const uint32_t object = dp_shelf_find(&host->sim->shelf, root);
 
-    if (object == DP_SHELF_NONE || host->sim->shelf.items[object].size != DP_TOY_VECTOR_BYTES) {
+    if (object == DP_SHELF_NONE || host->sim->shelf.items[object].n_bytes != DP_TOY_VECTOR_BYTES) {
         return false;
     }
     dp_reader r = dp_reader_of(dp_shelf_bytes(&host->sim->shelf, object));

@@ -3,16 +3,18 @@
 #include <string.h>
 
 #include "gossip/buggify.h"
+#include "gossip/node.h"
 
 #include "tests/sim/evil.h"
+#include "tests/sim/object.h"
 #include "tests/sim/scene.h"
 
 enum { MANY_ONE_IN = 40 }; /* swarms have more nodes than one record lists */
 
 static const char *const fault_names[DP_FAULT_COUNT] = {
-    "loss", "delay", "copy",    "reorder", "partition", "oneway", "crash", "amnesia",
-    "slow", "pause", "trainer", "disk",    "late",      "leave",  "clock", "jump",
-    "nat",  "flap",  "bridge",  "damage",  "write",     "rebind",
+    "loss", "delay", "copy",    "reorder", "partition", "oneway", "crash",  "amnesia",
+    "slow", "pause", "trainer", "disk",    "late",      "leave",  "clock",  "jump",
+    "nat",  "flap",  "bridge",  "damage",  "write",     "rebind", "chunks",
 };
 
 static const char *const profile_names[DP_PROFILE_COUNT] = {
@@ -100,6 +102,17 @@ static void draw_weather(dp_plan *plan, dp_rng *rng)
     if ((plan->on & (1U << DP_FAULT_DAMAGE)) != 0) {
         plan->weather.damage = drawn.damage;
     }
+}
+
+/* None where more take part than a record lists: the blobs of 32 hardly fit in their short rounds as it is. */
+static uint32_t draw_chunks(const dp_plan *plan, uint64_t seed)
+{
+    dp_rng rng;
+
+    dp_rng_init(&rng, dp_mix64(seed) ^ 0x6368756e6b73ULL);
+    return (plan->on & (1U << DP_FAULT_CHUNKS)) != 0 && plan->nodes <= DP_LISTED_MAX
+               ? 2 + (uint32_t)dp_rng_below(&rng, DP_SHELF_CHUNKS_MAX - 1)
+               : 0;
 }
 
 static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
@@ -202,7 +215,7 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     plan->away_us_max = 3000000;
     dp_rng_init(&bugs, dp_mix64(options->seed) ^ 0x62756773ULL);
     dp_rng_init(&later, dp_mix64(options->seed) ^ 0x6c617465ULL);
-    for (uint32_t i = 0; i < DP_FAULT_COUNT; i++) {
+    for (uint32_t i = 0; i < DP_FAULT_STEADY; i++) {
         plan->fault_us[i] = spread(i < DP_FAULT_OLD ? &rng : &later, 2000000, 20000000);
     }
     for (uint32_t i = 0; i < DP_BUG_COUNT && options->profile <= DP_PROFILE_GOSSIP; i++) {
@@ -230,6 +243,7 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
         plan->crash_after_send = 0;
     }
     draw_weather(plan, &rng);
+    plan->chunks_max = draw_chunks(plan, options->seed);
     if (options->nodes != 0) {
         plan->nodes = options->nodes;
     }

@@ -33,12 +33,15 @@ typedef enum dp_fault {
     DP_FAULT_DAMAGE, /* a message that does not decrypt cuts its link; a disk that serves wrong chunks */
     DP_FAULT_WRITE,  /* writes that fail: no space, or an error that ends the process */
     DP_FAULT_REBIND, /* the address of a node changes, with or without a new start */
+    DP_FAULT_CHUNKS, /* objects of several chunks, so that their holders die and lie in the middle */
     DP_FAULT_COUNT
 } dp_fault;
 
 enum {
     DP_FAULT_OLD =
-        DP_FAULT_JUMP /* classes before this one draw from the first stream of the plan */
+        DP_FAULT_JUMP, /* classes before this one draw from the first stream of the plan */
+    DP_FAULT_STEADY =
+        DP_FAULT_CHUNKS /* this one and those after it hold all the time: they have no time between two */
 };
 
 enum { DP_FAULTS_ALL = (1 << DP_FAULT_COUNT) - 1 };
@@ -107,6 +110,7 @@ typedef struct dp_plan {
     uint32_t save_us;          /* cadence of checkpoints */
     uint32_t crash_after_send; /* share per 65536 of the messages of commits and exchanges */
     uint32_t away_us_max;      /* how long such a node stays away */
+    uint32_t chunks_max;       /* of one object */
     dp_net_weather weather;
     /* scene.h; 0 in the others */
     uint64_t gap_us_max;  /* between two decided rounds, after the first ones */

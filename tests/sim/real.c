@@ -160,6 +160,8 @@ static dp_status do_write(real *r, const dp_disk *disk, const dp_disk_write *wri
         return put_object(r, disk, write->object);
     case DP_WRITE_CHECKPOINT:
         return save_checkpoint(r, write->round, write->object);
+    case DP_WRITE_CHUNK:
+        return DP_BADARG; /* Here objects have one chunk. */
     case DP_WRITE_ROW:
         break;
     }

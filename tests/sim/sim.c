@@ -45,7 +45,7 @@ void dp_sim_mark(dp_sim *sim, uint64_t a, uint64_t b)
 }
 
 /* Data that everybody needs before training; the founder has it. */
-static dp_hash make_data(dp_sim *sim, uint64_t salt, uint32_t size)
+static dp_hash make_data(dp_sim *sim, uint64_t salt, uint32_t size, uint64_t *told)
 {
     uint8_t bytes[1024];
 
@@ -56,6 +56,7 @@ static dp_hash make_data(dp_sim *sim, uint64_t salt, uint32_t size)
     const uint32_t object = dp_shelf_add(&sim->shelf, dp_view_of(bytes, size));
     dp_disk_use(&sim->hosts[0].disk, object, DP_USE_DATA, true);
     sim->hosts[0].disk.uses[object] |= 1;
+    *told = sim->shelf.items[object].size;
     return sim->shelf.items[object].root;
 }
 
@@ -73,10 +74,8 @@ static dp_status make_manifest(dp_sim *sim)
     memset(m->root_key, 7, sizeof m->root_key);
     dp_sim_vote_key(&sim->hosts[0], m->founder_vote_key);
     m->model_seed = dp_mix64(sim->options.seed + 99);
-    m->tokenizer_bytes = 300;
-    m->data_bytes = 1000;
-    m->tokenizer = make_data(sim, sim->options.seed + 1, 300);
-    m->data = make_data(sim, sim->options.seed + 2, 1000);
+    m->tokenizer = make_data(sim, sim->options.seed + 1, 300, &m->tokenizer_bytes);
+    m->data = make_data(sim, sim->options.seed + 2, 1000, &m->data_bytes);
     m->round_ms = sim->plan.round_ms;
     m->gossip_round_ms = sim->plan.gossip_round_ms;
     m->inner_steps_max = sim->plan.inner_steps_max;
@@ -96,6 +95,9 @@ dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
     dp_plan_draw(&sim->plan, options);
     if (sim->plan.nodes == 0 || sim->plan.nodes > DP_SIM_NODES_MAX) {
         return DP_BADARG;
+    }
+    if (!dp_real_wanted(sim)) { /* The real store would want chunks of their real size. */
+        sim->shelf.chunks_max = sim->plan.chunks_max;
     }
     dp_rng_init(&sim->crash_rng, dp_mix64(options->seed) ^ 0x63726173);
     DP_TRY(dp_net_open(&sim->net, sim->plan.nodes, dp_mix64(options->seed) ^ 0x6e6574));
