@@ -1,16 +1,14 @@
 #include "compute/pool.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <sys/resource.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "compute/cpus.h"
 
 struct worker {
     dp_pool *pool;
@@ -29,6 +27,7 @@ struct dp_pool {
     uint64_t job;
     size_t n_inside;
     bool closing;
+    int nice; /* of the thread that runs the job */
     dp_pool_task task;
     void *ctx;
     size_t n_tasks;
@@ -46,11 +45,22 @@ static void work(dp_pool *pool, size_t worker)
     }
 }
 
+/* The system keeps niceness per thread: who makes a running process nicer reaches its first thread only. Becoming less nice may be
+ * forbidden, and then this thread stays as it is. */
+static void follow_nice(int wanted, int *own)
+{
+    if (wanted != *own) {
+        DP_IGNORE(setpriority(PRIO_PROCESS, 0, wanted) != 0);
+        *own = wanted;
+    }
+}
+
 static void *thread_main(void *arg)
 {
     const struct worker *self = arg;
     dp_pool *pool = self->pool;
     uint64_t seen = 0;
+    int nice = getpriority(PRIO_PROCESS, 0);
     pthread_mutex_lock(&pool->mutex);
     for (;;) {
         while (pool->job == seen && !pool->closing) {
@@ -60,7 +70,9 @@ static void *thread_main(void *arg)
             break;
         }
         seen = pool->job;
+        const int wanted = pool->nice;
         pthread_mutex_unlock(&pool->mutex);
+        follow_nice(wanted, &nice);
         work(pool, self->index);
         pthread_mutex_lock(&pool->mutex);
         if (--pool->n_inside == 0) {
@@ -138,8 +150,10 @@ void dp_pool_run(dp_pool *pool, size_t n_tasks, dp_pool_task task, void *ctx)
         }
         return;
     }
+    const int nice = getpriority(PRIO_PROCESS, 0);
     pthread_mutex_lock(&pool->mutex);
     dp_assert(pool->n_inside == 0);
+    pool->nice = nice;
     pool->task = task;
     pool->ctx = ctx;
     pool->n_tasks = n_tasks;
@@ -156,79 +170,8 @@ void dp_pool_run(dp_pool *pool, size_t n_tasks, dp_pool_task task, void *ctx)
     pthread_mutex_unlock(&pool->mutex);
 }
 
-size_t dp_pool_quota_of(const char *cpu_max)
-{
-    char *end = NULL;
-    const long long quota = strtoll(cpu_max, &end, 10);
-    if (end == cpu_max || quota <= 0) {
-        return 0; /* "max", empty or not a number */
-    }
-    const char *rest = end;
-    const long long period = strtoll(rest, &end, 10);
-    if (end == rest || period <= 0 || quota > INT64_MAX - period) {
-        return 0;
-    }
-    return (size_t)((quota + period - 1) / period);
-}
-
-static size_t quota_in_file(const char *path)
-{
-    char line[64] = "";
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        return 0;
-    }
-    const size_t quota = fgets(line, sizeof line, file) == NULL ? 0 : dp_pool_quota_of(line);
-    DP_IGNORE(fclose(file) != 0); /* only read */
-    return quota;
-}
-
-/* The least quota of this process's cgroup (v2) and those above it; 0 for none. */
-static size_t cgroup_quota(void)
-{
-    char line[512] = "";
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    if (file == NULL) {
-        return 0;
-    }
-    bool found = false;
-    for (int i = 0; i < 64 && !found && fgets(line, sizeof line, file) != NULL; i++) {
-        found = strncmp(line, "0::/", 4) == 0;
-    }
-    DP_IGNORE(fclose(file) != 0); /* only read */
-    if (!found) {
-        return 0;
-    }
-    line[strcspn(line, "\n")] = '\0';
-    char *group = line + 3;
-    size_t least = 0;
-    for (size_t depth = 0; depth < sizeof line; depth++) {
-        char path[640];
-        DP_IGNORE(snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", group) < 0);
-        const size_t quota = quota_in_file(path);
-        if (quota > 0 && (least == 0 || quota < least)) {
-            least = quota;
-        }
-        char *slash = strrchr(group, '/');
-        if (slash == NULL) {
-            break;
-        }
-        *slash = '\0';
-    }
-    return least;
-}
-
 size_t dp_pool_threads_default(void)
 {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    size_t threads = 1;
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) {
-        threads = (size_t)CPU_COUNT(&set);
-    }
-    const size_t quota = cgroup_quota();
-    if (quota > 0 && quota < threads) {
-        threads = quota;
-    }
-    return threads < DP_POOL_THREADS_MAX ? threads : DP_POOL_THREADS_MAX;
+    const size_t cpus = dp_cpus_usable();
+    return cpus < DP_POOL_THREADS_MAX ? cpus : DP_POOL_THREADS_MAX;
 }

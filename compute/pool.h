@@ -1,5 +1,5 @@
 /* A persistent pool of threads that runs numbered tasks; not a scheduler: tasks have a fixed shape, so that results never
- * depend on how many threads there are. Idle threads block. */
+ * depend on how many threads there are. Idle threads block; working ones are as nice as the thread that runs the job. */
 #ifndef DP_COMPUTE_POOL_H
 #define DP_COMPUTE_POOL_H
 
@@ -22,9 +22,7 @@ size_t dp_pool_threads(const dp_pool *pool);
 /* Runs task(ctx, 0..n_tasks-1, worker), each once, in any order, and returns when all are done. The caller works too.
  * Not from inside a task, and from one thread at a time. pool may be NULL: then the caller does all, in order. */
 void dp_pool_run(dp_pool *pool, size_t n_tasks, dp_pool_task task, void *ctx);
-/* Threads that this process may use: the lesser of its CPU affinity and its cgroup quota rounded up, at least 1. */
+/* dp_cpus_usable(), at most DP_POOL_THREADS_MAX. */
 size_t dp_pool_threads_default(void);
-/* What one "cpu.max" line of a cgroup (v2) permits: "150000 100000" is 2. 0 for no limit or a line that does not parse. */
-size_t dp_pool_quota_of(const char *cpu_max);
 
 #endif

@@ -7,8 +7,10 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/alloc.h"
 #include "compute/pool.h"
@@ -119,19 +121,45 @@ static void the_default_is_at_least_one_thread(void **state)
     dp_pool_close(pool);
 }
 
-static void a_quota_rounds_up_to_whole_threads(void **state)
+struct nice_threads {
+    atomic_int nice[2];
+    atomic_size_t entered;
+};
+
+/* Both threads are inside at once, so each runs one task. */
+static void nice_task(void *ctx, size_t index, size_t worker)
+{
+    struct nice_threads *threads = ctx;
+    (void)index;
+    atomic_fetch_add(&threads->entered, 1);
+    while (atomic_load(&threads->entered) < 2) {
+        sched_yield();
+    }
+    atomic_store(&threads->nice[worker], getpriority(PRIO_PROCESS, 0));
+}
+
+static void *run_nicely(void *ctx)
+{
+    struct nice_threads *threads = ctx;
+    dp_pool *pool = NULL;
+    assert_int_equal(dp_pool_open(&pool, 2), DP_OK);
+    dp_pool_run(pool, 2, nice_task, threads);
+    assert_int_equal(setpriority(PRIO_PROCESS, 0, 19), 0); /* this thread only */
+    atomic_store(&threads->entered, 0);
+    dp_pool_run(pool, 2, nice_task, threads);
+    dp_pool_close(pool);
+    return NULL;
+}
+
+static void threads_are_as_nice_as_their_caller_has_become(void **state)
 {
     (void)state;
-    assert_int_equal(dp_pool_quota_of("200000 100000\n"), 2);
-    assert_int_equal(dp_pool_quota_of("150000 100000\n"), 2);
-    assert_int_equal(dp_pool_quota_of("1000 100000"), 1);
-    assert_int_equal(dp_pool_quota_of("max 100000\n"), 0);
-    assert_int_equal(dp_pool_quota_of(""), 0);
-    assert_int_equal(dp_pool_quota_of("100000"), 0);
-    assert_int_equal(dp_pool_quota_of("100000 0"), 0);
-    assert_int_equal(dp_pool_quota_of("-5 100000"), 0);
-    assert_int_equal(dp_pool_quota_of("9223372036854775807 9223372036854775807"), 0);
-    assert_int_equal(dp_pool_quota_of("99999999999999999999999 1"), 0);
+    struct nice_threads threads = {.entered = 0};
+    pthread_t thread; /* of its own, since nobody may become less nice again */
+    assert_int_equal(pthread_create(&thread, NULL, run_nicely, &threads), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(threads.nice[0], 19);
+    assert_int_equal(threads.nice[1], 19);
 }
 
 int main(void)
@@ -143,7 +171,7 @@ int main(void)
         cmocka_unit_test(two_pools_do_not_disturb_each_other),
         cmocka_unit_test(too_many_threads_and_no_memory_are_refused),
         cmocka_unit_test(the_default_is_at_least_one_thread),
-        cmocka_unit_test(a_quota_rounds_up_to_whole_threads),
+        cmocka_unit_test(threads_are_as_nice_as_their_caller_has_become),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
