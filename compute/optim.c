@@ -103,17 +103,18 @@ size_t dp_optim_cut(dp_optim_kind kind, const dp_model *model, size_t parts, siz
 }
 
 /* Cuts of the part where blocks or tensors begin; with pieces NULL it only counts. */
-static size_t cut_pieces(const dp_optim_setup *setup, dp_optim_piece *pieces)
+static size_t cut_pieces(const dp_optim *optim, dp_optim_piece *pieces)
 {
+    const dp_model *const model = optim->setup.model;
     size_t count = 0;
-    for (size_t t = 0; t < setup->model->n_tensors; t++) {
-        const size_t end = end_of_tensor(setup->model, t);
-        size_t from = setup->model->tensors[t].offset;
-        from = from > setup->first ? from : setup->first;
-        while (from < end && from < setup->last) {
+    for (size_t t = 0; t < model->n_tensors; t++) {
+        const size_t end = end_of_tensor(model, t);
+        size_t from = model->tensors[t].offset;
+        from = from > optim->first ? from : optim->first;
+        while (from < end && from < optim->last) {
             size_t to = (from / BLOCK + 1) * BLOCK;
             to = to < end ? to : end;
-            to = to < setup->last ? to : setup->last;
+            to = to < optim->last ? to : optim->last;
             if (pieces != NULL) {
                 pieces[count] = (dp_optim_piece){.tensor = t, .from = from, .to = to};
             }
@@ -124,34 +125,19 @@ static size_t cut_pieces(const dp_optim_setup *setup, dp_optim_piece *pieces)
     return count;
 }
 
-/* Whether a part may begin here. */
-static bool is_cut(const dp_optim_setup *setup, size_t at)
+static dp_status complete(dp_optim *optim)
 {
-    if (at == setup->model->n_elements) {
-        return true;
-    }
-    if (!rules[setup->kind].whole_tensors) {
-        return at % BLOCK == 0;
-    }
-    for (size_t t = 0; t < setup->model->n_tensors; t++) {
-        if (setup->model->tensors[t].offset == at) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static dp_status complete(dp_optim_setup *setup)
-{
+    dp_optim_setup *const setup = &optim->setup;
     setup->kind = setup->kind == 0 ? DP_OPTIM_ADAMW : setup->kind;
     setup->weights = setup->weights == 0 ? DP_WEIGHTS_FP32 : setup->weights;
-    setup->last = setup->last == 0 ? setup->model->n_elements : setup->last;
-    const bool exists = setup->kind >= DP_OPTIM_ADAMW && setup->kind <= DP_OPTIM_MUON &&
-                        setup->weights >= DP_WEIGHTS_FP32 && setup->weights <= DP_WEIGHTS_BF16_SR;
-    if (!exists || setup->first > setup->last || setup->last > setup->model->n_elements ||
-        !is_cut(setup, setup->first) || !is_cut(setup, setup->last)) {
+    setup->parts = setup->parts == 0 ? 1 : setup->parts;
+    if (setup->kind < DP_OPTIM_ADAMW || setup->kind > DP_OPTIM_MUON ||
+        setup->weights < DP_WEIGHTS_FP32 || setup->weights > DP_WEIGHTS_BF16_SR ||
+        setup->part >= setup->parts) {
         return DP_BADARG;
     }
+    optim->first = dp_optim_cut(setup->kind, setup->model, setup->parts, setup->part);
+    optim->last = dp_optim_cut(setup->kind, setup->model, setup->parts, setup->part + 1);
     return DP_OK;
 }
 
@@ -164,8 +150,8 @@ static void *some(size_t count, size_t size)
 static dp_status take_memory(dp_optim *o)
 {
     const dp_optim_setup *const setup = &o->setup;
-    const size_t n = setup->last - setup->first;
-    o->n_pieces = cut_pieces(setup, NULL);
+    const size_t n = o->last - o->first;
+    o->n_pieces = cut_pieces(o, NULL);
     o->pieces = some(o->n_pieces, sizeof *o->pieces);
     o->partial = some(dp_norm_blocks(setup->model->n_elements), sizeof *o->partial);
     o->m = some(n, sizeof *o->m);
@@ -175,7 +161,7 @@ static dp_status take_memory(dp_optim *o)
         o->rates == NULL) {
         return DP_NOMEM;
     }
-    cut_pieces(setup, o->pieces);
+    cut_pieces(o, o->pieces);
     if (rules[setup->kind].second_moment) {
         o->v = some(n, sizeof *o->v);
         if (o->v == NULL) {
@@ -194,7 +180,7 @@ static dp_status take_memory(dp_optim *o)
 dp_status dp_optim_init(dp_optim *optim, const dp_optim_setup *setup)
 {
     dp_optim made = {.setup = *setup};
-    DP_TRY(complete(&made.setup));
+    DP_TRY(complete(&made));
     const dp_status status = take_memory(&made);
     if (status != DP_OK) {
         dp_optim_close(&made);
@@ -235,7 +221,7 @@ void dp_optim_reset(dp_optim *optim)
     dp_optim_vector vectors[DP_OPTIM_VECTORS_MAX];
     const size_t count = dp_optim_vectors(optim, vectors);
     for (size_t i = 0; i < count; i++) {
-        memset(vectors[i].values, 0, (optim->setup.last - optim->setup.first) * sizeof(float));
+        memset(vectors[i].values, 0, (optim->last - optim->first) * sizeof(float));
     }
     optim->steps = 0;
 }
@@ -245,7 +231,7 @@ void dp_optim_reset(dp_optim *optim)
 void dp_optim_adamw(const dp_optim_job *job, const dp_optim_piece *piece)
 {
     const dp_optim_options *const options = job->options;
-    const size_t at = piece->from - job->optim->setup.first;
+    const size_t at = piece->from - job->optim->first;
     const bool decays = dp_optim_tensor(job->optim, piece)->decay;
     const dp_adamw_terms terms = {
         .lr = (float)((double)options->lr / job->correct1),
@@ -283,7 +269,7 @@ static void masters_task(void *ctx, size_t index, size_t worker)
     const dp_optim_job *job = ctx;
     (void)worker;
     const dp_optim_piece *piece = &job->optim->pieces[index];
-    float *const master = job->optim->master + (piece->from - job->optim->setup.first);
+    float *const master = job->optim->master + (piece->from - job->optim->first);
     const float *const params = job->params + piece->from;
     for (size_t i = 0; i < piece->to - piece->from; i++) {
         master[i] = nearest(master[i]) == params[i] ? master[i] : params[i];
@@ -300,7 +286,7 @@ static void round_task(void *ctx, size_t index, size_t worker)
         dp_chance_bf16(job->params + piece->from, piece->to - piece->from, piece->from, &key);
         return;
     }
-    const float *const master = job->optim->master + (piece->from - job->optim->setup.first);
+    const float *const master = job->optim->master + (piece->from - job->optim->first);
     float *const params = job->params + piece->from;
     for (size_t i = 0; i < piece->to - piece->from; i++) {
         params[i] = nearest(master[i]);
@@ -328,7 +314,7 @@ dp_status dp_optim_step_with(dp_optim *optim, float *params, const float *grads,
         .optim = optim,
         .options = options,
         .x = optim->master != NULL ? optim->master : params,
-        .x_first = optim->master != NULL ? optim->setup.first : 0,
+        .x_first = optim->master != NULL ? optim->first : 0,
         .grads = grads,
         .grad_scale = (float)((clips ? clip / length : 1.0) / scale),
         .correct1 = 1.0 - pow((double)options->beta1, (double)optim->steps),

@@ -33,22 +33,22 @@ typedef struct dp_optim_setup {
     dp_optim_kind kind;      /* 0: AdamW */
     dp_weights_kind weights; /* 0: fp32 */
     uint64_t seed;           /* of stochastic rounding */
-    size_t
-        first; /* the part [first, last) of the arena whose state is here, as dp_optim_cut cuts it */
-    size_t last; /* 0: to the end of the arena */
+    size_t part;             /* of so many parts of the arena: whose state is here (dp_optim_cut) */
+    size_t parts;            /* 0: one, the whole */
 } dp_optim_setup;
 
 typedef struct dp_optim_piece dp_optim_piece;
 typedef struct dp_muon dp_muon;
 
 typedef struct dp_optim {
-    dp_optim_setup setup; /* kind, weights and last as they hold */
-    float *m;             /* first moment or momentum of the part, last - first floats, owned */
-    float *v;             /* second moment, the same; NULL for LARS */
-    float
-        *master; /* weights in fp32 behind weights in bf16, the same; NULL unless DP_WEIGHTS_BF16 */
-    uint64_t steps;         /* done since the moments were zero: the bias correction's t */
-    double *partial;        /* scratch, owned: sums of squares */
+    dp_optim_setup setup; /* with what its zeros stand for */
+    size_t first;         /* the part is [first, last) of the arena; it may be empty */
+    size_t last;
+    float *m;        /* first moment or momentum of the part, last - first floats, owned */
+    float *v;        /* second moment, the same; NULL for LARS */
+    float *master;   /* fp32 weights behind bf16 ones, the same; NULL unless DP_WEIGHTS_BF16 */
+    uint64_t steps;  /* done since the moments were zero: the bias correction's t */
+    double *partial; /* scratch, owned: sums of squares */
     dp_optim_piece *pieces; /* of the part, cut at blocks and tensors, owned */
     size_t n_pieces;
     double *sums;  /* scratch of LAMB and LARS: [n_pieces][2], owned */
@@ -56,7 +56,7 @@ typedef struct dp_optim {
     dp_muon *muon; /* scratch of Muon, owned */
 } dp_optim;
 
-/* Moments at 0. DP_BADARG: no such kind, or a part that dp_optim_cut does not make; DP_NOMEM. */
+/* Moments at 0. DP_BADARG: no such kind, way or part; DP_NOMEM. */
 DP_MUST dp_status dp_optim_init(dp_optim *optim, const dp_optim_setup *setup);
 void dp_optim_close(dp_optim *optim);
 /* Moments, masters and step count back to 0. */
@@ -69,8 +69,8 @@ void dp_optim_reset(dp_optim *optim);
  * LAMB (You et al. 2020, algorithm 2, phi(z) = min(z, 10)): m, v as AdamW; u = m/(1-b1^t) / (sqrt(v/(1-b2^t)) + eps) + decay x;
  *   x -= lr r u, r = phi(|x|)/|u| over each matrix, 1 if one of the norms is 0. Vectors: r = 1, no decay (as its authors' code).
  * LARS (You, Gitman, Ginsburg 2017, algorithm 1): m = momentum m + lr r (g + decay x); x -= m,
- *   r = 0.001 |x| / (|g| + decay |x|) over each matrix. Deviation: vectors, which start at 0 and would stay there, take r = 0.001
- *   and no decay, and so does a matrix with one of the norms 0.
+ *   r = 0.001 |x| / (|g| + decay |x|) over each matrix. Deviation: vectors, which may start at 0 and would stay there, take
+ *   r = 0.001 and no decay; so does a matrix one of whose norms is 0, with decay.
  * Muon (Jordan et al. 2024): matrices inside the blocks: m = momentum m + g; o = orthogonal factor of g + momentum m by five
  *   Newton-Schulz steps X <- aX + (b A + c A^2) X, A = XX', X_0 = that / its Frobenius norm, (a, b, c) = (3.4445, -4.7750,
  *   2.0315); x -= lr (0.2 sqrt(max(rows, columns)) o + decay x). The factor is that of Liu et al. 2025 (Moonlight): it gives o the

@@ -52,8 +52,8 @@ static void lamb_look(void *ctx, size_t index, size_t worker)
     for (size_t at = piece->from; at < piece->to; at += RUN) {
         const size_t n = piece->to - at < RUN ? piece->to - at : RUN;
         const float *const x = job->x + (at - job->x_first);
-        float *const m = job->optim->m + (at - job->optim->setup.first);
-        float *const v = job->optim->v + (at - job->optim->setup.first);
+        float *const m = job->optim->m + (at - job->optim->first);
+        float *const v = job->optim->v + (at - job->optim->first);
         float u[RUN];
         lamb_moments(job, at, m, v, n);
         lamb_direction(job, x, m, v, decay_of(job, piece), n, u);
@@ -70,7 +70,7 @@ static void lamb_move(void *ctx, size_t index, size_t worker)
     const float rate = job->options->lr * job->optim->rates[piece->tensor];
     for (size_t at = piece->from; at < piece->to; at += RUN) {
         const size_t n = piece->to - at < RUN ? piece->to - at : RUN;
-        const size_t here = at - job->optim->setup.first;
+        const size_t here = at - job->optim->first;
         float *const x = job->x + (at - job->x_first);
         float u[RUN];
         lamb_direction(job, x, job->optim->m + here, job->optim->v + here, decay_of(job, piece), n,
@@ -134,7 +134,7 @@ static void lars_move(void *ctx, size_t index, size_t worker)
     const float decay = decay_of(job, piece);
     const float *const grads = job->grads + piece->from;
     float *const x = job->x + (piece->from - job->x_first);
-    float *const m = job->optim->m + (piece->from - job->optim->setup.first);
+    float *const m = job->optim->m + (piece->from - job->optim->first);
     for (size_t i = 0; i < piece->to - piece->from; i++) {
         m[i] = momentum * m[i] + rate * (grads[i] * job->grad_scale + decay * x[i]);
         x[i] -= m[i];

@@ -276,7 +276,7 @@ static void turn_matrix(const dp_optim_job *job, const dp_tensor *tensor, dp_poo
                      .muon = job->optim->muon,
                      .rows = tensor->shape[0],
                      .columns = tensor->shape[1],
-                     .momentum = job->optim->m + (tensor->offset - job->optim->setup.first)};
+                     .momentum = job->optim->m + (tensor->offset - job->optim->first)};
     t.side = least(t.rows, t.columns);
     const size_t tasks = row_tasks(t.rows);
     dp_pool_run(pool, tasks, momentum_task, &t);
