@@ -313,6 +313,11 @@ static void take_chunk(dp_courier *courier, const dp_peer *peer, dp_view message
     }
     const dp_courier_hooks *hooks = &courier->config.hooks;
     fetch *entry = find_fetch(courier, &chunk.root);
+    if (!chunk.found && chunk.index == 0 && (entry == NULL || entry->asked[0] == 0)) {
+        /* The answer to INFO_GET of one that lacks it. */
+        hooks->chunk(hooks->context, peer, &chunk.root, 0, DP_NOTFOUND);
+        return;
+    }
     if (entry == NULL || chunk.index >= dp_object_chunks(entry->size) ||
         entry->asked[chunk.index] == 0) {
         return; /* Nobody asked, or it came twice. */
@@ -358,14 +363,26 @@ static void lease(const serve_job *self, dp_store *store)
     DP_IGNORE(dp_ckpt_lease(store, &self->run, &self->what.root, uv_hrtime() / 1000000000U + 1));
 }
 
+/* Who asks need not wait to learn that it has to ask another. */
+static dp_status say_absent(serve_job *self)
+{
+    uint8_t *room = NULL;
+    DP_TRY(dp_buf_reserve(&self->message, DP_CHUNK_HEAD_BYTES, &room));
+    dp_writer writer = dp_writer_of(room, DP_CHUNK_HEAD_BYTES);
+    dp_wire_write_chunk_head(&writer, &self->what.root, 0, false);
+    dp_buf_commit(&self->message, writer.size);
+    return DP_OK;
+}
+
 static dp_status read_info(serve_job *self, dp_store *store)
 {
     dp_object_info info;
     uint8_t *room = NULL;
-    DP_TRY(dp_object_stat(store, &self->what.root, &info));
-    if (!info.complete) {
-        return DP_AGAIN;
+    const dp_status found = dp_object_stat(store, &self->what.root, &info);
+    if (found == DP_NOTFOUND || (found == DP_OK && !info.complete)) {
+        return say_absent(self);
     }
+    DP_TRY(found);
     lease(self, store);
     dp_hash *leaves = dp_alloc(info.n_chunks + 1, sizeof *leaves);
     dp_status status = leaves == NULL

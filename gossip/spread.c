@@ -129,8 +129,7 @@ void dp_spread_holder(dp_spread *spread, dp_time now, const dp_hash *root, uint3
 {
     dp_want *const want = find(spread, root);
 
-    if (want != NULL && member < spread->members_max && !dp_want_bit(want->holders, member)) {
-        dp_want_set_bit(want->holders, member, true);
+    if (want != NULL && member < spread->members_max && dp_spread_believe(want, member)) {
         dp_spread_fill(spread, now, out);
     }
 }
@@ -208,20 +207,38 @@ void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_ou
     dp_spread_fill(spread, now, out);
 }
 
+/* Who was asked for size and leaves says that it lacks them. */
+static void no_info(dp_spread *spread, dp_want *want, uint32_t member, dp_status status,
+                    dp_time now, dp_out *out)
+{
+    if (member == want->info_from && status == DP_NOTFOUND) {
+        want->info_from = DP_MEMBER_NONE;
+        dp_spread_lacks(spread, want, member, now);
+        dp_spread_fill(spread, now, out);
+    }
+}
+
 void dp_spread_chunk(dp_spread *spread, dp_time now, const dp_event *event, dp_out *out)
 {
     dp_want *const want = find(spread, &event->u.chunk.root);
     const uint32_t chunk = event->u.chunk.index;
     const uint32_t member = dp_members_find(spread->members, &event->u.chunk.peer);
 
-    if (want == NULL || !want->begun || chunk >= want->n_chunks || member == DP_MEMBER_NONE ||
-        member >= spread->members_max) {
+    if (want == NULL || member == DP_MEMBER_NONE || member >= spread->members_max) {
+        return;
+    }
+    if (!want->begun) {
+        no_info(spread, want, member, event->u.chunk.status, now, out);
+        return;
+    }
+    if (chunk >= want->n_chunks) {
         return;
     }
     if (event->u.chunk.status == DP_OK) {
         dp_spread_measure(spread, want, chunk, member, now);
         want->n_have += want->have[chunk] == 0;
         want->have[chunk] = 1;
+        dp_want_set_bit(want->holders, member, true);
         want->failures = 0;
         dp_spread_end_flights(spread, dp_want_index(spread, want), chunk, DP_MEMBER_NONE);
     } else {
@@ -230,10 +247,7 @@ void dp_spread_chunk(dp_spread *spread, dp_time now, const dp_event *event, dp_o
             dp_spread_blame(spread, want, member, 1, "bad chunks", out);
             dp_spread_plan_pardon(spread, want, now);
         } else if (event->u.chunk.status == DP_NOTFOUND || event->u.chunk.status == DP_DENIED) {
-            dp_want_set_bit(want->banned, member, true); /* it has lost it, or is too busy */
-            if (!dp_spread_has_holder(spread, want)) {
-                want->pause_until = dp_time_after(now, PAUSE_US);
-            }
+            dp_spread_lacks(spread, want, member, now);
         } else {
             want->pause_until = dp_time_after(now, PAUSE_US);
         }
@@ -291,6 +305,8 @@ void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out)
         }
         if (want->pause_until.us != 0 && dp_time_reached(now, want->pause_until)) {
             want->pause_until = (dp_time){0};
+        }
+        if (want->forgive_at.us != 0 && dp_time_reached(now, want->forgive_at)) {
             dp_spread_forgive(spread, want);
         }
         if (want->pardon_at.us != 0 && dp_time_reached(now, want->pardon_at)) {
@@ -330,6 +346,9 @@ dp_time dp_spread_wake(const dp_spread *spread)
         }
         if (want->pause_until.us != 0) {
             wake = dp_time_min(wake, want->pause_until);
+        }
+        if (want->forgive_at.us != 0) {
+            wake = dp_time_min(wake, want->forgive_at);
         }
         wake = dp_time_min(wake, want->lonely_at);
         if (want->pardon_at.us != 0) {

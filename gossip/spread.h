@@ -3,7 +3,9 @@
  *
  * Per object: GET_INFO from a holder gives size and leaves (checked against the root by the driver), OBJECT_BEGIN, then
  * GET_CHUNK over all holders, rarest resources first: at most 4 chunks under way per holder and 16 in all, objects in order of
- * priority, then of arrival. A chunk that does not come within twice the 95th percentile of measured chunk times is asked of
+ * priority, then of arrival. Who is said to have it goes before those that only may; who lacks it says so, and the next is
+ * asked at once; when all lack it they are asked again after 250 ms, then after ever longer waits, or when they say that they
+ * have it. A chunk that does not come within twice the 95th percentile of measured chunk times is asked of
  * another; when all remaining chunks are under way, the oldest is asked twice (hedge). A holder with two bad chunks is left
  * alone for this object. An object without holders waits: whoever learns of one calls dp_spread_holder. */
 #ifndef DP_GOSSIP_SPREAD_H
@@ -45,7 +47,7 @@ void dp_spread_close(dp_spread *spread);
  * a whole object must not be wanted. */
 DP_MUST dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, uint64_t size,
                                  dp_object_use use, dp_priority priority, dp_out *out);
-/* member (an index) has this object. Of one not wanted nothing is remembered. */
+/* member (an index) has this object, as it or a record says. Of one not wanted nothing is remembered. */
 void dp_spread_holder(dp_spread *spread, dp_time now, const dp_hash *root, uint32_t member,
                       dp_out *out);
 /* Every linked member might have it (data that everybody needs): ask around. */
@@ -55,7 +57,7 @@ void dp_spread_cancel(dp_spread *spread, dp_time now, const dp_hash *root, dp_ou
 bool dp_spread_wants(const dp_spread *spread, const dp_hash *root);
 
 /* Events of the driver. Those about objects that are not wanted are ignored. dp_spread_object ends the want. A chunk that the
- * driver has already is reported at once as DP_OK when asked for. */
+ * driver has already is reported at once as DP_OK when asked for. DP_NOTFOUND from who was asked by GET_INFO: it lacks it. */
 void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_out *out);
 void dp_spread_chunk(dp_spread *spread, dp_time now, const dp_event *event, dp_out *out);
 void dp_spread_object(dp_spread *spread, dp_time now, const dp_hash *root, dp_out *out);

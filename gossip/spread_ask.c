@@ -1,6 +1,8 @@
 /* Whom to ask for what next. */
 #include "gossip/spread_internal.h"
 
+enum { GUESSES = 4 }; /* so many times dearer is a chunk of whom nobody said that it has it */
+
 /* Place in the list of linked rows of the first one that is not before start; the list goes round. */
 static uint32_t place_from(const dp_rowset *linked, uint32_t start)
 {
@@ -37,6 +39,16 @@ static bool is_flying(const dp_spread *spread, uint32_t want, uint32_t chunk, ui
     return false;
 }
 
+/* What a chunk from this member is expected to cost. Who only may have it is asked when it would be worth a few vain asks. */
+static uint64_t chunk_cost(const dp_spread *spread, const dp_want *want, uint32_t member)
+{
+    const uint64_t took_us = spread->chunk_us[member] != 0
+                                 ? spread->chunk_us[member]
+                                 : dp_members_at(spread->members, member)->rtt.srtt_us;
+
+    return (took_us + 1000) * (dp_want_bit(want->holders, member) ? 1 : GUESSES);
+}
+
 /* The holder with the fewest chunks under way, then the fastest, then whoever comes first from a random start. */
 static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t chunk)
 {
@@ -56,7 +68,7 @@ static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t c
             is_flying(spread, dp_want_index(spread, want), chunk, member)) {
             continue;
         }
-        const uint64_t cost = ((uint64_t)flying + 1) * ((uint64_t)spread->chunk_us[member] + 1000);
+        const uint64_t cost = ((uint64_t)flying + 1) * chunk_cost(spread, want, member);
         if (cost < best_cost) {
             best_cost = cost;
             best = member;
@@ -103,25 +115,38 @@ static bool ask_chunk(dp_spread *spread, dp_want *want, uint32_t chunk, bool hed
     return true;
 }
 
-static void ask_info(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
+/* The next linked member that may be asked, from where the search stands; known: one that is said to have it. */
+static uint32_t next_holder(const dp_spread *spread, const dp_want *want, bool known)
 {
     const dp_rowset *linked = dp_members_linked(spread->members);
     const uint32_t first = place_from(linked, want->info_next % dp_members_count(spread->members));
 
-    want->info_from = DP_MEMBER_NONE;
     for (uint32_t k = 0; k < linked->count; k++) {
         const uint32_t member = linked->at[(first + k) % linked->count];
-        if (!dp_spread_may_ask(spread, want, member) || !dp_out_room(out, 1)) {
-            continue;
+        if (dp_spread_may_ask(spread, want, member) &&
+            (!known || dp_want_bit(want->holders, member))) {
+            return member;
         }
-        want->info_from = member;
-        want->info_next = member + 1;
-        want->info_deadline = dp_time_after(now, dp_spread_info_wait(spread, want, member));
-        dp_action *const action = dp_out_add(out, DP_DO_GET_INFO);
-        action->u.get.peer = dp_members_at(spread->members, member)->peer;
-        action->u.get.root = want->root;
+    }
+    return DP_MEMBER_NONE;
+}
+
+static void ask_info(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
+{
+    /* First who is said to have it; after a silence anybody, so that one who is dead is not all that is asked. */
+    uint32_t member = next_holder(spread, want, want->failures % 2 == 0);
+
+    member = member == DP_MEMBER_NONE ? next_holder(spread, want, false) : member;
+    want->info_from = DP_MEMBER_NONE;
+    if (member == DP_MEMBER_NONE || !dp_out_room(out, 1)) {
         return;
     }
+    want->info_from = member;
+    want->info_next = member + 1;
+    want->info_deadline = dp_time_after(now, dp_spread_info_wait(spread, want, member));
+    dp_action *const action = dp_out_add(out, DP_DO_GET_INFO);
+    action->u.get.peer = dp_members_at(spread->members, member)->peer;
+    action->u.get.root = want->root;
 }
 
 /* Ask again for last chunks that are late, each of one more holder. */

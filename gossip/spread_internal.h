@@ -32,7 +32,9 @@ typedef struct dp_want {
     uint32_t info_from; /* who was asked; DP_MEMBER_NONE: nobody */
     uint32_t info_next; /* where the search for the next one starts */
     dp_time info_deadline;
-    dp_time pause_until;
+    dp_time pause_until; /* after an error of our own disk */
+    dp_time forgive_at;  /* all who may have it said no: then they are asked again; zero: not so */
+    uint32_t forgiven;   /* times: each wait is twice the one before */
     dp_time
         lonely_at; /* is a holder linked? else everybody is asked from then on; NEVER: they are */
     dp_time pardon_at; /* only liars hold it: then they are asked once more; zero: not needed */
@@ -116,6 +118,10 @@ void dp_spread_chunk_late(dp_spread *spread, uint32_t member);
 bool dp_spread_has_holder(const dp_spread *spread, const dp_want *want);
 void dp_spread_note_holder(const dp_spread *spread, uint32_t member, const char *cause,
                            dp_out *out);
+/* A holder says that it has it not, or is too busy. */
+void dp_spread_lacks(const dp_spread *spread, dp_want *want, uint32_t member, dp_time now);
+/* member says that it has it now: it is asked again, unless it lied. True: this is news. */
+bool dp_spread_believe(dp_want *want, uint32_t member);
 /* No holder was left for a while: those that lacked it may have it by now; liars stay out. */
 void dp_spread_forgive(const dp_spread *spread, dp_want *want);
 /* weight more bad answers of a holder. */

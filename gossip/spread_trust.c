@@ -4,6 +4,7 @@
 #include "gossip/spread_internal.h"
 
 #define PARDON_US (5 * DP_SECOND) /* doubled with each pardon, up to 16 times */
+#define FORGIVE_US (250 * DP_MS)  /* doubled each time, up to 16 times */
 
 void dp_spread_note_holder(const dp_spread *spread, uint32_t member, const char *cause, dp_out *out)
 {
@@ -24,8 +25,34 @@ bool dp_spread_has_holder(const dp_spread *spread, const dp_want *want)
     return false;
 }
 
+void dp_spread_lacks(const dp_spread *spread, dp_want *want, uint32_t member, dp_time now)
+{
+    dp_want_set_bit(want->banned, member, true);
+    if (want->forgive_at.us == 0 && !dp_spread_has_holder(spread, want)) {
+        want->forgive_at =
+            dp_time_after(now, FORGIVE_US << (want->forgiven < 4 ? want->forgiven : 4));
+    }
+}
+
+bool dp_spread_believe(dp_want *want, uint32_t member)
+{
+    const bool banned = dp_want_bit(want->banned, member);
+    bool liar = banned && want->n_faults == FAULTS_MAX; /* perhaps one that is not counted */
+
+    for (uint32_t i = 0; i < want->n_faults; i++) {
+        liar =
+            liar || (want->faults[i].member == member && want->faults[i].bad >= DP_BAD_CHUNKS_MAX);
+    }
+    const bool news = !dp_want_bit(want->holders, member) || (banned && !liar);
+    dp_want_set_bit(want->holders, member, true);
+    dp_want_set_bit(want->banned, member, liar);
+    return news;
+}
+
 void dp_spread_forgive(const dp_spread *spread, dp_want *want)
 {
+    want->forgive_at = (dp_time){0};
+    want->forgiven++;
     if (dp_spread_has_holder(spread, want)) {
         return;
     }

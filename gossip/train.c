@@ -45,6 +45,10 @@ bool dp_train_fetch_row(dp_node *node, const dp_ring_row *row)
                 row->round == node->ledger.round ? DP_PRIORITY_ROUND : DP_PRIORITY_REPLAY;
             if (dp_spread_want(node->spread, node->now, &item->root, item->bytes, DP_USE_BLOB,
                                priority, &node->out) == DP_OK) {
+                const uint32_t author = dp_node_member_index(node, &item->peer);
+                if (author != DP_MEMBER_NONE && author != 0) {
+                    dp_spread_holder(node->spread, node->now, &item->root, author, &node->out);
+                }
                 dp_spread_holders_all(node->spread, node->now, &item->root, &node->out);
             }
         }

@@ -100,11 +100,12 @@ void dp_host_serve(dp_host *host, const dp_action *action)
     const uint32_t object = dp_shelf_find(&sim->shelf, &action->u.get.root);
     const bool held = object != DP_SHELF_NONE && dp_disk_holds(&host->disk, object);
     if (action->type == DP_DO_SERVE_INFO) {
-        if (!held) {
-            return;
+        if (held) {
+            dp_wire_write_info(&w, &action->u.get.root, sim->shelf.items[object].size,
+                               sim->shelf.items[object].leaves);
+        } else {
+            dp_wire_write_chunk_head(&w, &action->u.get.root, 0, false);
         }
-        dp_wire_write_info(&w, &action->u.get.root, sim->shelf.items[object].size,
-                           sim->shelf.items[object].leaves);
     } else {
         const bool found = held && action->u.get.index < sim->shelf.items[object].n_chunks;
         dp_wire_write_chunk_head(&w, &action->u.get.root, action->u.get.index, found);

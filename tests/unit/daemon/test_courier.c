@@ -363,6 +363,28 @@ static void a_missing_chunk_is_answered_not_found(void **state)
     route_close(&route);
 }
 
+static void who_lacks_an_object_says_so_when_asked_about_it(void **state)
+{
+    static struct route route;
+    (void)state;
+    route_open(&route);
+    const dp_hash root = name_of(1234);
+    dp_courier_get_info(route.b.courier, &route.a.guest.peer, &root);
+    turn_until(&route.loop, has_chunk, &route.b);
+    CHECK_STATUS(route.b.last, DP_NOTFOUND);
+    assert_memory_equal(&route.b.last_peer, &route.a.guest.peer, sizeof(dp_peer));
+    assert_int_equal(route.b.n_infos, 0);
+    /* Half of it is not it. */
+    const dp_hash half = give_object(&route.b, OBJECT_BYTES);
+    fetch_info(&route.a, &route.b, &half);
+    dp_courier_begin(route.a.courier, &half, OBJECT_BYTES, route.a.leaves, DP_USE_BLOB, ROUND);
+    route.b.n_chunks = 0;
+    dp_courier_get_info(route.b.courier, &route.a.guest.peer, &half);
+    turn_until(&route.loop, has_chunk, &route.b);
+    CHECK_STATUS(route.b.last, DP_NOTFOUND);
+    route_close(&route);
+}
+
 static bool has_manifest(void *context)
 {
     return ((struct post *)context)->n_manifests > 0;
@@ -483,6 +505,7 @@ int main(void)
         cmocka_unit_test(bad_chunks_are_told_with_their_sender),
         cmocka_unit_test(chunks_that_nobody_asked_for_are_dropped),
         cmocka_unit_test(a_missing_chunk_is_answered_not_found),
+        cmocka_unit_test(who_lacks_an_object_says_so_when_asked_about_it),
         cmocka_unit_test(a_manifest_is_served_when_there_is_one),
         cmocka_unit_test(a_flood_of_requests_is_bounded_and_answered),
         cmocka_unit_test(damaged_messages_never_crash),

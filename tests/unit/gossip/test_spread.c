@@ -375,6 +375,95 @@ static void a_holder_that_lacks_it_is_asked_again_after_a_while(void **state)
     fetcher_close(f);
 }
 
+static uint32_t asked_of(const fetcher *f, dp_action_type type)
+{
+    const dp_action *const get = nth_of(f, type, 0);
+
+    CHECK(get != NULL);
+    return get->u.get.peer.bytes[0] - 1U;
+}
+
+static void who_lacks_it_says_so_and_the_next_is_asked_at_once(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(5);
+    bool asked[6] = {false};
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    for (uint32_t i = 0; i < 5; i++) {
+        const uint32_t member = asked_of(f, DP_DO_GET_INFO);
+        const dp_peer peer = mesh_peer(member);
+        const dp_peer other = mesh_peer(member == 1 ? 2 : 1);
+        CHECK(!asked[member]);
+        asked[member] = true;
+        chunk(f, &other, 0, DP_NOTFOUND); /* nobody asked that one */
+        CHECK(f->actions->count == 0);
+        chunk(f, &peer, 0, DP_NOTFOUND);
+        CHECK(count_of(f, DP_DO_GET_INFO) == (i < 4 ? 1 : 0));
+    }
+    /* All lack it: they are asked again, after ever longer waits. */
+    for (uint64_t wait_us = 250 * DP_MS; wait_us <= DP_SECOND; wait_us *= 2) {
+        tick_after(f, wait_us - 1);
+        CHECK(count_of(f, DP_DO_GET_INFO) == 0);
+        tick_after(f, 1);
+        for (uint32_t i = 0; i < 5; i++) {
+            const dp_peer peer = mesh_peer(asked_of(f, DP_DO_GET_INFO));
+            chunk(f, &peer, 0, DP_NOTFOUND);
+        }
+        CHECK(count_of(f, DP_DO_GET_INFO) == 0);
+    }
+    fetcher_close(f);
+}
+
+static void who_lacked_it_and_has_it_now_is_asked_at_once_unless_it_lied(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(2);
+    const dp_peer first = mesh_peer(1);
+    const dp_peer liar = mesh_peer(2);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    info(f, 1, &f->root, SIZE);
+    for (uint32_t i = 0; i < DP_FLIGHTS_PER_HOLDER; i++) {
+        chunk(f, &first, i, DP_NOTFOUND);
+    }
+    begin(f);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_PER_HOLDER);
+    chunk(f, &liar, 0, DP_BADHASH);
+    chunk(f, &liar, 1, DP_BADHASH);
+    begin(f);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    CHECK(f->actions->count == 0);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_PER_HOLDER);
+    CHECK(asked_of(f, DP_DO_GET_CHUNK) == 1);
+    fetcher_close(f);
+}
+
+static void who_is_said_to_have_it_is_asked_before_those_that_may(void **state)
+{
+    (void)state;
+    for (uint32_t holder = 1; holder <= 8; holder++) {
+        fetcher *const f = fetcher_of(8);
+        want(f, DP_PRIORITY_ROUND);
+        dp_spread_holder(f->spread, now_of(f), &f->root, holder, &f->out);
+        dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+        CHECK(asked_of(f, DP_DO_GET_INFO) == holder);
+        info(f, holder, &f->root, SIZE);
+        CHECK(asked_of(f, DP_DO_GET_CHUNK) == holder);
+        CHECK(count_of(f, DP_DO_GET_CHUNK) == CHUNKS); /* the rest of those that may */
+        fetcher_close(f);
+    }
+    fetcher *const f = fetcher_of(8);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 3, &f->out);
+    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    tick_after(f, dp_spread_wake(f->spread).us - f->now);
+    CHECK(asked_of(f, DP_DO_GET_INFO) != 3); /* silent, perhaps dead */
+    fetcher_close(f);
+}
+
 static void wrong_sizes_and_numbers_are_refused(void **state)
 {
     (void)state;
@@ -479,6 +568,9 @@ int main(void)
         cmocka_unit_test(never_more_than_sixteen_chunks_are_under_way),
         cmocka_unit_test(silence_about_info_moves_on_to_the_next_holder),
         cmocka_unit_test(a_holder_that_lacks_it_is_asked_again_after_a_while),
+        cmocka_unit_test(who_lacks_it_says_so_and_the_next_is_asked_at_once),
+        cmocka_unit_test(who_lacked_it_and_has_it_now_is_asked_at_once_unless_it_lied),
+        cmocka_unit_test(who_is_said_to_have_it_is_asked_before_those_that_may),
         cmocka_unit_test(wrong_sizes_and_numbers_are_refused),
         cmocka_unit_test(at_most_sixty_four_objects_are_wanted),
         cmocka_unit_test(what_is_given_up_half_way_is_let_go),
