@@ -36,8 +36,9 @@
  *   T->D APPLIED    {round, root} fds: state      state snapshot, sealed
  *   D->T FREEZE     {exchange}                    F += O (O := 0); encode F dense; nothing is applied
  *   T->D FROZEN     {exchange, steps, tokens} fds: blob, f
- *   D->T MIX        {exchange, weight_own, weight_other} fds: own blob, other blob
- *                                                 F += D' - D_own; x -= D' - D_own; D' = weighted mean of the decoded
+ *   D->T MIX        {exchange, weight_own, weight_other, lambda} fds: own blob, other blob
+ *                                                 F += lambda (D' - D_own), x -= the same; D' = weighted mean of the decoded;
+ *                                                 lambda: by what APPLY and RESTORE have scaled F since it was frozen
  *   T->D MIXED      {exchange, moved}             moved: sum of weight_own * change of F over all elements (for the journal)
  *   D->T EVAL       {tokens}                      validation loss over at most so many held-out tokens (0: all)
  *   T->D EVALUATED  {loss, bits_per_byte, tokens}
@@ -123,7 +124,7 @@ typedef struct dp_trainer_msg {
     unsigned __int128 energy;
     uint32_t alpha;  /* Q16 */
     uint32_t clip;   /* Q16 */
-    uint32_t lambda; /* Q16: e, F, O are scaled by it after settling or restoring; 65536 = keep */
+    uint32_t lambda; /* Q16: e, F, O, or the change of a MIX, are scaled by it; 65536 = keep */
     dp_settle settle;
     dp_restore restore;
     bool dense;

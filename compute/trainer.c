@@ -444,7 +444,7 @@ dp_status dp_trainer_freeze(dp_trainer *t, dp_view *blob, dp_view *f)
 }
 
 /* One run of the exchange; returns the sum of the changes of F. */
-static double mix_run(dp_trainer *t, size_t at, const dp_codec_run runs[2], const double shares[2])
+static double mix_run(dp_trainer *t, size_t at, const dp_codec_run runs[2], double share)
 {
     float own[DP_CODEC_RUN];
     float other[DP_CODEC_RUN];
@@ -453,7 +453,7 @@ static double mix_run(dp_trainer *t, size_t at, const dp_codec_run runs[2], cons
     double moved = 0;
     for (size_t i = 0; i < runs[0].length; i++) {
         /* D' - D_own without forming D'. */
-        const float change = (float)(shares[1] * ((double)other[i] - (double)own[i]));
+        const float change = (float)(share * ((double)other[i] - (double)own[i]));
 #if DP_MUTATION == 32
         t->frozen[at + i] = own[i] + change;
 #else
@@ -466,7 +466,7 @@ static double mix_run(dp_trainer *t, size_t at, const dp_codec_run runs[2], cons
 }
 
 dp_status dp_trainer_mix(dp_trainer *t, const uint64_t weights[2], const dp_view blobs[2],
-                         double *moved)
+                         uint32_t lambda, double *moved)
 {
     DP_TRY(dp_codec_check(blobs[0], t->n));
     DP_TRY(dp_codec_check(blobs[1], t->n));
@@ -475,7 +475,7 @@ dp_status dp_trainer_mix(dp_trainer *t, const uint64_t weights[2], const dp_view
     if (sum == 0) {
         return DP_OK;
     }
-    const double shares[2] = {(double)weights[0] / sum, (double)weights[1] / sum};
+    const double share = (double)weights[1] / sum * ((double)lambda / 65536.0);
     dp_codec_cursor cursors[2];
     dp_codec_run *const runs = dp_alloc(2, sizeof *runs);
     if (runs == NULL) {
@@ -493,7 +493,7 @@ dp_status dp_trainer_mix(dp_trainer *t, const uint64_t weights[2], const dp_view
             status = dp_codec_next(&cursors[1], &runs[1]);
         }
         if (status == DP_OK) {
-            total += mix_run(t, at, runs, shares);
+            total += mix_run(t, at, runs, share);
             at += runs[0].length;
         }
     }

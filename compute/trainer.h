@@ -108,9 +108,10 @@ DP_MUST dp_status dp_trainer_apply(dp_trainer *trainer, const dp_trainer_record 
 /* F += O, O = 0; blob: F by a dense codec, f: F itself; lent until the next call. */
 DP_MUST dp_status dp_trainer_freeze(dp_trainer *trainer, dp_view *blob, dp_view *f);
 /* D' = (w_own D_own + w_other D_other) / (w_own + w_other) of the decoded blobs; F += D' - D_own, x -= D' - D_own, so that
- * over both nodes sum w F is kept to rounding. *moved: sum of w_own * change of F. Without weight nothing moves. */
+ * over both nodes sum w F is kept to rounding. *moved: sum of w_own * change of F. Without weight nothing moves. lambda, Q16:
+ * by what F has been scaled since it was frozen; the change is scaled alike, as if the exchange had come before. */
 DP_MUST dp_status dp_trainer_mix(dp_trainer *trainer, const uint64_t weights[2],
-                                 const dp_view blobs[2], double *moved);
+                                 const dp_view blobs[2], uint32_t lambda, double *moved);
 
 typedef struct dp_trainer_score {
     double loss;          /* mean nats per token */

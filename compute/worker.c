@@ -343,7 +343,7 @@ static dp_status do_mix(worker *w, const command *c, dp_why *why)
     dp_trainer_msg reply = {.kind = DP_TRAINER_MIXED};
     dp_status status = dp_memfd_map(c->fds[1], most, &blobs[1]);
     if (status == DP_OK) {
-        status = dp_trainer_mix(w->trainer, weights, blobs, &reply.moved);
+        status = dp_trainer_mix(w->trainer, weights, blobs, c->msg.lambda, &reply.moved);
         dp_memfd_unmap(blobs[1]);
     }
     dp_memfd_unmap(blobs[0]);

@@ -188,6 +188,7 @@ static void start_mix(dp_driver *driver, const dp_action *action, dp_trainer_kin
     if (kind == DP_TRAINER_MIX) {
         job->msg.weight_own = action->u.mix.weight_own;
         job->msg.weight_other = action->u.mix.weight_other;
+        job->msg.lambda = action->u.mix.lambda;
         job->roots[0] = action->u.mix.own_root;
         job->roots[1] = action->u.mix.other_root;
         job->n_roots = 2;

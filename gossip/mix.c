@@ -260,6 +260,7 @@ void dp_mix_freeze(dp_mix *mix, dp_time now, dp_out *out)
     dp_action *const action = dp_out_add(out, DP_DO_FREEZE);
 
     memcpy(action->u.mix.exchange, mix->x.id.bytes, sizeof mix->x.id.bytes);
+    mix->kept = 65536;
     dp_mix_enter(mix, DP_MIX_FREEZING, now);
 }
 
@@ -411,7 +412,7 @@ static void committed(dp_mix *mix, dp_time now, dp_out *out)
         return;
     }
     dp_mix_enter(mix, DP_MIX_MIXING, now);
-    dp_mix_do_mix(&mix->x, out);
+    dp_mix_do_mix(mix, out);
 }
 
 bool dp_mix_stored(dp_mix *mix, dp_time now, uint32_t op, dp_status status, dp_out *out)
@@ -475,6 +476,11 @@ void dp_mix_trainer_down(dp_mix *mix, dp_time now, dp_out *out)
     }
 }
 
+void dp_mix_faded(dp_mix *mix, uint32_t lambda)
+{
+    mix->kept = (uint32_t)((uint64_t)mix->kept * lambda / 65536);
+}
+
 /* ---- time and orders ---- */
 
 void dp_mix_set(dp_mix *mix, dp_time now, const dp_mix_now *state, dp_out *out)
@@ -526,7 +532,7 @@ static void write_again(dp_mix *mix, dp_time now, dp_out *out)
     if (mix->state == DP_MIX_ASKING || mix->state == DP_MIX_COMMITTING) {
         mix->op = dp_mix_row_store(mix, &mix->x, out);
     } else if (mix->state == DP_MIX_MIXING) {
-        dp_mix_do_mix(&mix->x, out);
+        dp_mix_do_mix(mix, out);
     }
 }
 

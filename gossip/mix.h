@@ -106,6 +106,9 @@ void dp_mix_trainer_restore(dp_mix *mix, dp_time now, uint32_t lambda, dp_out *o
 
 /* The same where F needs no bringing back: it is inside a publication. */
 void dp_mix_trainer_up(dp_mix *mix);
+/* An APPLY that is on its way to the trainer scales F by lambda (Q16): so does it the change of an exchange for which F had
+ * been frozen before, lambda * (F + change), whenever the other's word for it arrives. RESTORE does the same. */
+void dp_mix_faded(dp_mix *mix, uint32_t lambda);
 
 /* An exchange is under way (any state but IDLE). */
 bool dp_mix_busy(const dp_mix *mix);

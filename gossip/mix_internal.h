@@ -30,6 +30,7 @@ struct dp_mix {
     bool other_prepared;
     bool abort_wanted; /* PREPARING: once the row is there */
     bool rebuilding;   /* MIXING again what was committed in an earlier life */
+    uint32_t kept;     /* Q16: what APPLY and RESTORE have left of F since it was frozen for x */
     uint32_t op;       /* of the row being written; 0: none, write again at write_at */
     dp_time write_at;
     dp_time since;
@@ -68,7 +69,7 @@ uint32_t dp_mix_outcome_find(const dp_mix *mix, const dp_mix_id *id);
 void dp_mix_outcome_add(dp_mix *mix, const dp_mix_row *row);
 void dp_mix_outcome_close(dp_mix *mix, uint32_t index, dp_out *out);
 dp_mix_pair dp_mix_pair_of(const dp_mix_row *row);
-void dp_mix_do_mix(const dp_mix_row *row, dp_out *out);
+void dp_mix_do_mix(const dp_mix *mix, dp_out *out);
 
 /* mix.c */
 void dp_mix_enter(dp_mix *mix, dp_mix_state state, dp_time now);

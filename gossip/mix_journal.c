@@ -98,8 +98,9 @@ dp_mix_pair dp_mix_pair_of(const dp_mix_row *row)
                          .incarnation_b = b->incarnation};
 }
 
-void dp_mix_do_mix(const dp_mix_row *row, dp_out *out)
+void dp_mix_do_mix(const dp_mix *mix, dp_out *out)
 {
+    const dp_mix_row *const row = &mix->x;
     dp_action *const action = dp_out_add(out, DP_DO_MIX);
 
     memcpy(action->u.mix.exchange, row->id.bytes, sizeof row->id.bytes);
@@ -107,6 +108,7 @@ void dp_mix_do_mix(const dp_mix_row *row, dp_out *out)
     action->u.mix.other_root = row->other.root;
     action->u.mix.weight_own = dp_mix_weight(row->own.tokens, row->own.steps);
     action->u.mix.weight_other = dp_mix_weight(row->other.tokens, row->other.steps);
+    action->u.mix.lambda = mix->kept;
 }
 
 dp_status dp_mix_restore(dp_mix *mix, const uint8_t exchange[DP_EXCHANGE_BYTES], dp_view row)
@@ -190,6 +192,7 @@ void dp_mix_trainer_restore(dp_mix *mix, dp_time now, uint32_t lambda, dp_out *o
     if (!mix->has_f) {
         return;
     }
+    mix->kept = lambda;
     dp_action *const action = dp_out_add(out, DP_DO_TRAINER_RESTORE);
     action->u.restore.frozen = true;
     action->u.restore.round = mix->now.round;
@@ -202,7 +205,7 @@ void dp_mix_trainer_restore(dp_mix *mix, dp_time now, uint32_t lambda, dp_out *o
         mix->x = mix->f;
         mix->rebuilding = true;
         dp_mix_enter(mix, DP_MIX_MIXING, now);
-        dp_mix_do_mix(&mix->x, out);
+        dp_mix_do_mix(mix, out);
     }
 }
 

@@ -393,6 +393,8 @@ typedef struct dp_action {
             dp_hash other_root;
             uint64_t weight_own;
             uint64_t weight_other;
+            uint32_t
+                lambda; /* Q16: F has been scaled so since it was frozen, and so is what MIX adds */
         } mix;
         struct {
             uint64_t round;

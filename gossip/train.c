@@ -117,6 +117,7 @@ static void replay(dp_node *node)
     action->u.apply.tokens = row->tokens;
     action->u.apply.alpha = row->alpha;
     action->u.apply.lambda = discount(node, row);
+    dp_mix_faded(node->mix, action->u.apply.lambda);
     action->u.apply.settle = settle_of(node, row, &action->u.apply.clip);
     action->u.apply.n_items = row->n;
     for (uint32_t i = 0; i < row->n; i++) {

@@ -357,9 +357,10 @@ static void do_mix(dp_host *host, const dp_action *action)
     dp_event event = {.type = DP_EV_MIXED};
 
     memcpy(event.u.mixed.exchange, action->u.mix.exchange, sizeof event.u.mixed.exchange);
-    event.u.mixed.status = dp_toy_mix(&host->toy, bytes_of(host, &action->u.mix.own_root),
-                                      bytes_of(host, &action->u.mix.other_root),
-                                      action->u.mix.weight_own, action->u.mix.weight_other, change);
+    const dp_view blobs[2] = {bytes_of(host, &action->u.mix.own_root),
+                              bytes_of(host, &action->u.mix.other_root)};
+    const uint64_t weights[2] = {action->u.mix.weight_own, action->u.mix.weight_other};
+    event.u.mixed.status = dp_toy_mix(&host->toy, blobs, weights, action->u.mix.lambda, change);
     if (event.u.mixed.status != DP_OK) {
         dp_sim_fail(host->sim, "C5", host->index, "MIX without both blobs");
         return;

@@ -174,6 +174,7 @@ static void on_restore(dp_host *host, const dp_action *action)
     }
     if (action->u.restore.frozen) {
         faded(stored, stored, action->u.restore.lambda);
+        book_of(host)->kept = action->u.restore.lambda;
         if (!is_empty(was->frozen) || !equal(toy->frozen, stored) || !equal(toy->e, was->e)) {
             dp_sim_fail(host->sim, "S5", host->index, "what was frozen is brought back wrongly");
         }
@@ -268,6 +269,8 @@ static void on_apply(dp_host *host, const dp_action *action)
     dp_toy_vector frozen;
     dp_toy_vector rest;
 
+    dp_drawer_book *book = book_of(host);
+    book->kept = (uint32_t)((uint64_t)book->kept * lambda / 65536);
     faded(open, was->open, lambda);
     faded(frozen, was->frozen, lambda);
     faded(rest, was->e, lambda);
@@ -283,6 +286,7 @@ static void on_apply(dp_host *host, const dp_action *action)
 
 static void on_freeze(dp_host *host)
 {
+    book_of(host)->kept = 65536;
     const dp_toy *was = &book_of(host)->was;
     const dp_toy *toy = &host->toy;
 
@@ -300,7 +304,8 @@ static uint64_t weight_of(dp_toy_work work)
     return work.steps == 0 ? 0 : work.tokens * work.tokens / work.steps;
 }
 
-/* Weights stay home (review, C3), and what changes is F alone, by the difference that the exchange makes (C4). */
+/* Weights stay home (review, C3), and what changes is F alone, by the difference that the exchange makes (C4); of which as much
+ * is left as of F itself, if F has aged since it was frozen. */
 static void on_mix(dp_host *host, const dp_action *action, const dp_toy_vector change)
 {
     const dp_toy *was = &book_of(host)->was;
@@ -314,8 +319,16 @@ static void on_mix(dp_host *host, const dp_action *action, const dp_toy_vector c
                     wide(weight_of(toy->frozen_work)));
         return;
     }
+    dp_toy_vector added;
+    if (action->u.mix.lambda != book_of(host)->kept) {
+        dp_sim_fail(host->sim, "S14", host->index,
+                    "an exchange adds %u / 65536 of its difference to F, of which %u is left",
+                    action->u.mix.lambda, book_of(host)->kept);
+        return;
+    }
+    faded(added, change, action->u.mix.lambda);
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
-        if (toy->frozen[i] != was->frozen[i] + change[i] || toy->open[i] != was->open[i] ||
+        if (toy->frozen[i] != was->frozen[i] + added[i] || toy->open[i] != was->open[i] ||
             toy->a[i] != was->a[i] || toy->e[i] != was->e[i]) {
             dp_sim_fail(host->sim, "S14", host->index,
                         "an exchange changes more than F, or by more than its difference");

@@ -62,6 +62,8 @@ typedef struct dp_drawer_book {
         published; /* numbers of publications: the newest made, announced, settled in this epoch */
     uint32_t announced;
     uint32_t settled;
+    uint32_t
+        kept;   /* Q16: of F since it was frozen, or of the vector that it was brought back from */
     dp_toy was; /* before the command under way */
 } dp_drawer_book;
 

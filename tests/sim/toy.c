@@ -385,31 +385,32 @@ void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel)
     write_vector(toy->frozen, toy->frozen_work, parcel->vector);
 }
 
-dp_status dp_toy_mix(dp_toy *toy, dp_view own, dp_view other, uint64_t w_own, uint64_t w_other,
-                     dp_toy_vector change)
+dp_status dp_toy_mix(dp_toy *toy, const dp_view blobs[2], const uint64_t weights[2],
+                     uint32_t lambda_q16, dp_toy_vector change)
 {
+    const __int128 all = (__int128)weights[0] + weights[1];
     dp_toy_vector mine;
     dp_toy_vector theirs;
     unsigned __int128 energy = 0;
 
-    if (w_own + w_other == 0) {
+    if (all == 0) {
         return DP_BADARG;
     }
-    DP_TRY(dp_toy_decode(own, mine, &energy));
-    DP_TRY(dp_toy_decode(other, theirs, &energy));
+    DP_TRY(dp_toy_decode(blobs[0], mine, &energy));
+    DP_TRY(dp_toy_decode(blobs[1], theirs, &energy));
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
-        change[i] =
-            (int64_t)((__int128)(theirs[i] - mine[i]) * w_other / ((__int128)w_own + w_other));
+        change[i] = (int64_t)((__int128)(theirs[i] - mine[i]) * weights[1] / all);
+        const int64_t added = (int64_t)((__int128)change[i] * lambda_q16 / 65536);
 #if DP_MUTATION == 32
         toy->frozen[i] =
-            mine[i] + change[i]; /* The mean of what was sent, not the difference it makes. */
+            mine[i] + added; /* The mean of what was sent, not the difference it makes. */
 #else
-        toy->frozen[i] += change[i];
+        toy->frozen[i] += added;
 #endif
-        toy->made[i] += change[i];
+        toy->made[i] += added;
     }
 #if DP_MUTATION == 31
-    toy->frozen_work.steps = (uint32_t)((w_own + w_other) / 2 / (64 * 64));
+    toy->frozen_work.steps = (uint32_t)(all / 2 / (64 * 64));
     toy->frozen_work.tokens = (uint64_t)toy->frozen_work.steps * DP_TOY_TOKENS_PER_STEP;
 #endif
     place_x(toy);

@@ -105,9 +105,10 @@ void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_model *model, dp_set
                   uint32_t clip_q16, uint32_t lambda_q16);
 /* F += O. */
 void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel);
-/* F += change, change = w_other * (other - own) / (w_own + w_other), each element towards zero. */
-DP_MUST dp_status dp_toy_mix(dp_toy *toy, dp_view own, dp_view other, uint64_t w_own,
-                             uint64_t w_other, dp_toy_vector change);
+/* F += lambda * change, change = w_other * (other - own) / (w_own + w_other), each element towards zero. blobs and weights:
+ * own, other. */
+DP_MUST dp_status dp_toy_mix(dp_toy *toy, const dp_view blobs[2], const uint64_t weights[2],
+                             uint32_t lambda_q16, dp_toy_vector change);
 /* True while the identity above holds, and x shows what is not yet applied: theta - O - F - the part of P made since. */
 bool dp_toy_balanced(const dp_toy *toy);
 

@@ -357,7 +357,15 @@ static void what_is_restored_late_is_worth_less(void **state)
     close_node(&x);
 }
 
-static void frozen_work_that_is_restored_late_is_worth_less(void **state)
+static dp_view frozen_of(const node *x)
+{
+    dp_view blob;
+    dp_view f;
+    CHECK_OK(dp_trainer_freeze(x->trainer, &blob, &f));
+    return blob;
+}
+
+static void frozen_work_that_is_restored_late_is_worth_less_and_so_is_its_exchange(void **state)
 {
     (void)state;
     node x = open_node(1, DP_CODEC_SPARSE, 950);
@@ -376,6 +384,20 @@ static void frozen_work_that_is_restored_late_is_worth_less(void **state)
         CHECK(dp_trainer_params(y.trainer)[i] == dp_trainer_theta(y.trainer)[i] - left);
     }
     CHECK(n_full > x.n / 2);
+    uint8_t *const own = copy_bytes(blob);
+    node other = open_node(2, DP_CODEC_SPARSE, 950);
+    train(&other, 2);
+    const dp_view blobs[2] = {dp_view_of(own, blob.size), frozen_of(&other)};
+    const uint64_t weights[2] = {1, 3};
+    double moved[2];
+    CHECK_OK(dp_trainer_mix(x.trainer, weights, blobs, ONE, &moved[0]));
+    CHECK_OK(dp_trainer_mix(y.trainer, weights, blobs, ONE / 4, &moved[1]));
+    for (size_t i = 0; i < x.n; i++) {
+        CHECK(close_to(dp_trainer_frozen(y.trainer)[i], dp_trainer_frozen(x.trainer)[i] / 4));
+    }
+    CHECK(moved[0] != 0 && close_to(moved[1], moved[0] / 4));
+    test_free(own);
+    close_node(&other);
     close_node(&x);
     close_node(&y);
 }
@@ -415,8 +437,8 @@ static void an_exchange_conserves_weighted_frozen_work(void **state)
     const dp_view blobs_y[2] = {view_y, view_x};
     double moved_x;
     double moved_y;
-    CHECK_OK(dp_trainer_mix(x.trainer, weights_x, blobs_x, &moved_x));
-    CHECK_OK(dp_trainer_mix(y.trainer, weights_y, blobs_y, &moved_y));
+    CHECK_OK(dp_trainer_mix(x.trainer, weights_x, blobs_x, ONE, &moved_x));
+    CHECK_OK(dp_trainer_mix(y.trainer, weights_y, blobs_y, ONE, &moved_y));
     double change = 0;
     for (size_t i = 0; i < x.n; i++) {
         const double g_x = (double)dp_trainer_frozen(x.trainer)[i];
@@ -428,7 +450,7 @@ static void an_exchange_conserves_weighted_frozen_work(void **state)
     }
     CHECK(change > 0 && fabs(moved_x + moved_y) < 1e-4);
     const uint64_t nothing[2] = {0, 0};
-    CHECK_OK(dp_trainer_mix(x.trainer, nothing, blobs_x, &moved_x));
+    CHECK_OK(dp_trainer_mix(x.trainer, nothing, blobs_x, ONE, &moved_x));
     CHECK(moved_x == 0);
     test_free(blob_x);
     test_free(f_x);
@@ -661,7 +683,7 @@ int main(void)
         cmocka_unit_test(a_restored_node_has_the_feedback_that_it_would_have_had),
         cmocka_unit_test(a_settlement_that_is_brought_back_twice_is_one),
         cmocka_unit_test(what_is_restored_late_is_worth_less),
-        cmocka_unit_test(frozen_work_that_is_restored_late_is_worth_less),
+        cmocka_unit_test(frozen_work_that_is_restored_late_is_worth_less_and_so_is_its_exchange),
         cmocka_unit_test(an_exchange_conserves_weighted_frozen_work),
         cmocka_unit_test(frozen_work_joins_the_next_publication_and_comes_back_after_a_restart),
         cmocka_unit_test(lambda_scales_every_drawer),

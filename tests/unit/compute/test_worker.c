@@ -318,10 +318,16 @@ static void an_exchange_moves_as_much_out_of_one_as_into_the_other(void **state)
     CHECK(from_a.msg.exchange[0] == 9 && from_a.n_fds == 2);
     const int fds_a[2] = {from_a.fds[0], from_b.fds[0]};
     const int fds_b[2] = {from_b.fds[0], from_a.fds[0]};
-    const dp_trainer_msg mix_a = {
-        .kind = DP_TRAINER_MIX, .exchange = {9}, .weight_own = 3000, .weight_other = 1000};
-    const dp_trainer_msg mix_b = {
-        .kind = DP_TRAINER_MIX, .exchange = {9}, .weight_own = 1000, .weight_other = 3000};
+    const dp_trainer_msg mix_a = {.kind = DP_TRAINER_MIX,
+                                  .exchange = {9},
+                                  .weight_own = 3000,
+                                  .weight_other = 1000,
+                                  .lambda = 65536};
+    const dp_trainer_msg mix_b = {.kind = DP_TRAINER_MIX,
+                                  .exchange = {9},
+                                  .weight_own = 1000,
+                                  .weight_other = 3000,
+                                  .lambda = 65536};
     CHECK_OK(dp_trainer_send(a.socket, &mix_a, fds_a, 2));
     CHECK_OK(dp_trainer_send(b.socket, &mix_b, fds_b, 2));
     const double moved_a = expect(&a, DP_TRAINER_MIXED).msg.moved;

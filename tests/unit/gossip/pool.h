@@ -86,7 +86,8 @@ typedef struct pool {
     dp_out out;
     int64_t expected; /* sum of w * F that must be there when all is settled */
     bool gossip;
-    bool frozen_o; /* FREEZE finds no new displacement */
+    bool frozen_o;   /* FREEZE finds no new displacement */
+    uint32_t lambda; /* Q16: of what a start brings back */
     /* crash point: at the n-th write of node crash_node, before or after it is durable */
     uint32_t crash_node;
     uint32_t crash_write;
@@ -241,7 +242,7 @@ static inline void pool_mix(pool *p, uint32_t i, const dp_action *action)
     assert_non_null(other);
     const int64_t sum = w_own * *own + w_other * *other;
     p->invalid += sum % (w_own + w_other) != 0; /* not exact: the test has run too long */
-    p->nodes[i].f += sum / (w_own + w_other) - *own;
+    p->nodes[i].f += (sum / (w_own + w_other) - *own) / 65536 * action->u.mix.lambda;
     dp_event event = {.type = DP_EV_MIXED};
     memcpy(event.u.mixed.exchange, action->u.mix.exchange, DP_EXCHANGE_BYTES);
     pool_event(p, i, 1000, &event);
@@ -324,7 +325,7 @@ static inline void pool_boot(pool *p, uint32_t i)
         }
     }
     dp_mix_start(node->mix, pool_now(p), &p->out);
-    dp_mix_trainer_restore(node->mix, pool_now(p), 65536, &p->out);
+    dp_mix_trainer_restore(node->mix, pool_now(p), p->lambda, &p->out);
     pool_tell(p, i);
     pool_perform(p, i);
     for (uint32_t k = 0; k < p->n; k++) {
@@ -386,7 +387,7 @@ static inline void pool_perform(pool *p, uint32_t i)
         } else if (action->type == DP_DO_TRAINER_RESTORE) {
             const int64_t *const f = pool_value(p, &action->u.restore.a_root);
             assert_non_null(f);
-            node->f = *f;
+            node->f = *f / 65536 * action->u.restore.lambda;
         } else if (action->type == DP_DO_CHECK) {
             pool_event(p, i, 500,
                        &(dp_event){.type = DP_EV_CHECKED,
@@ -592,6 +593,7 @@ static inline pool *pool_of(uint32_t n, uint64_t seed)
     p->n = n;
     p->now = DP_SECOND;
     p->gossip = true;
+    p->lambda = 65536;
     p->crash_node = POOL_NODES_MAX;
     p->items = calloc(POOL_QUEUE_MAX, sizeof *p->items);
     p->actions = calloc(1, sizeof *p->actions);

@@ -414,6 +414,40 @@ static void a_dead_trainer_gets_its_frozen_work_back(void **state)
     }
 }
 
+/* Rounds pass, by APPLY or while it does not run, between a's question and b's answer. */
+static void the_change_of_an_exchange_ages_with_the_work_that_was_frozen_for_it(void **state)
+{
+    (void)state;
+    for (uint32_t dies = 0; dies < 2; dies++) {
+        pool *const p = pool_of(2, 11);
+        uint32_t a = 2;
+        give(p);
+        while (a == 2 && p->now < 60 * DP_SECOND) {
+            pool_run_for(p, DP_MS / 4);
+            a = dp_mix_view(p->nodes[0].mix).in_doubt   ? 0
+                : dp_mix_view(p->nodes[1].mix).in_doubt ? 1
+                                                        : 2;
+        }
+        CHECK(a < 2);
+        if (dies == 1) {
+            pool_kill(p, a);
+            p->lambda = 16384;
+            pool_boot(p, a);
+        } else {
+            dp_mix_faded(p->nodes[a].mix, 32768);
+            dp_mix_faded(p->nodes[a].mix, 32768);
+            p->nodes[a].f /= 4;
+        }
+        while (!pool_idle(p) && p->now < 60 * DP_SECOND) {
+            pool_run_for(p, DP_MS);
+        }
+        settle(p);
+        CHECK(p->nodes[a].f * 4 == 6LL << 40);
+        CHECK(p->nodes[1 - a].f == 6LL << 40);
+        pool_close(p);
+    }
+}
+
 static void folding_lets_go_of_rows_but_not_of_open_outcomes(void **state)
 {
     (void)state;
@@ -533,6 +567,7 @@ int main(void)
         cmocka_unit_test(members_outside_the_roster_are_no_partners),
         cmocka_unit_test(two_without_weight_do_not_exchange),
         cmocka_unit_test(a_dead_trainer_gets_its_frozen_work_back),
+        cmocka_unit_test(the_change_of_an_exchange_ages_with_the_work_that_was_frozen_for_it),
         cmocka_unit_test(folding_lets_go_of_rows_but_not_of_open_outcomes),
         cmocka_unit_test(rows_survive_the_round_trip_and_damage_is_refused),
         cmocka_unit_test(damaged_messages_never_hurt),

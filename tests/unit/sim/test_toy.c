@@ -125,8 +125,8 @@ static void an_exchange_conserves_the_weighted_sum_up_to_rounding(void **state)
     dp_toy_parcel from_b;
     dp_toy_vector change_a;
     dp_toy_vector change_b;
-    const uint64_t w_a = 1234;
-    const uint64_t w_b = 99;
+    const uint64_t weights_a[2] = {1234, 99};
+    const uint64_t weights_b[2] = {99, 1234};
 
     (void)state;
     start(&a, 1);
@@ -135,15 +135,20 @@ static void an_exchange_conserves_the_weighted_sum_up_to_rounding(void **state)
     dp_toy_train(&b, 3);
     dp_toy_freeze(&a, 1, &from_a);
     dp_toy_freeze(&b, 2, &from_b);
-    const dp_view blob_a = dp_view_of(from_a.blob, from_a.blob_size);
-    const dp_view blob_b = dp_view_of(from_b.blob, from_b.blob_size);
-    assert_int_equal(dp_toy_mix(&a, blob_a, blob_b, w_a, w_b, change_a), DP_OK);
-    assert_int_equal(dp_toy_mix(&b, blob_b, blob_a, w_b, w_a, change_b), DP_OK);
+    const dp_view blobs_a[2] = {dp_view_of(from_a.blob, from_a.blob_size),
+                                dp_view_of(from_b.blob, from_b.blob_size)};
+    const dp_view blobs_b[2] = {blobs_a[1], blobs_a[0]};
+    dp_toy_vector before;
+    memcpy(before, b.frozen, sizeof before);
+    assert_int_equal(dp_toy_mix(&a, blobs_a, weights_a, 65536, change_a), DP_OK);
+    assert_int_equal(dp_toy_mix(&b, blobs_b, weights_b, 32768, change_b), DP_OK);
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
-        const int64_t sum = (int64_t)w_a * change_a[i] + (int64_t)w_b * change_b[i];
-        assert_in_range(sum + (int64_t)(w_a + w_b), 0, 2 * (w_a + w_b));
+        const int64_t sum = 1234 * change_a[i] + 99 * change_b[i];
+        assert_in_range(sum + 1333, 0, 2 * 1333);
+        assert_int_equal(b.frozen[i] - before[i], change_b[i] / 2); /* Its F was halved since. */
     }
     assert_true(dp_toy_balanced(&a));
+    assert_true(dp_toy_balanced(&b));
 }
 
 static void any_bytes_give_a_vector_or_a_status(void **state)
