@@ -73,3 +73,23 @@ double dp_schedule_lr(const dp_schedule *schedule, uint64_t committed_tokens)
     }
     return schedule->peak; /* Unreachable for a checked schedule. */
 }
+
+double dp_schedule_batch_factor(const dp_manifest *manifest, uint32_t contributors)
+{
+    if (manifest->batch_reference == 0) {
+        return 1.0;
+    }
+    const bool summed = manifest->inner_steps_max == 1 && contributors > 1;
+    const double own = (double)manifest->batch_rows * (double)manifest->context;
+    const double batch = summed ? own * (double)contributors : own;
+    const double ratio = batch / (double)manifest->batch_reference;
+    switch (manifest->batch_rule) {
+    case DP_BATCH_NONE:
+        return 1.0;
+    case DP_BATCH_LINEAR:
+        return ratio;
+    case DP_BATCH_SQRT:
+        return sqrt(ratio);
+    }
+    return 1.0; /* Unreachable for a checked manifest. */
+}

@@ -146,6 +146,42 @@ static void a_manifest_gives_its_schedule(void **state)
     check(&schedule, 1000, 3e-4);
 }
 
+static void the_batch_rules_scale_the_rate(void **state)
+{
+    (void)state;
+    dp_manifest manifest;
+    dp_manifest_default(&manifest);
+    manifest.batch_rows = 8;
+    manifest.context = 128;
+    manifest.batch_reference = 4096;
+    manifest.inner_steps_max = 500;
+    assert_true(dp_schedule_batch_factor(&manifest, 3) == 1.0); /* none */
+    manifest.batch_rule = DP_BATCH_LINEAR;
+    assert_true(dp_schedule_batch_factor(&manifest, 3) == 0.25);
+    manifest.batch_rule = DP_BATCH_SQRT;
+    assert_true(dp_schedule_batch_factor(&manifest, 3) == 0.5);
+    manifest.batch_reference = 0;
+    assert_true(dp_schedule_batch_factor(&manifest, 3) == 1.0);
+}
+
+static void contributors_count_only_where_a_round_is_one_step(void **state)
+{
+    (void)state;
+    dp_manifest manifest;
+    dp_manifest_default(&manifest);
+    manifest.batch_rows = 8;
+    manifest.context = 128;
+    manifest.batch_reference = 1024;
+    manifest.batch_rule = DP_BATCH_LINEAR;
+    for (uint32_t contributors = 0; contributors < 33; contributors++) {
+        manifest.inner_steps_max = 2;
+        assert_true(dp_schedule_batch_factor(&manifest, contributors) == 1.0);
+        manifest.inner_steps_max = 1;
+        assert_true(dp_schedule_batch_factor(&manifest, contributors) ==
+                    (contributors == 0 ? 1.0 : contributors));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +192,8 @@ int main(void)
         cmocka_unit_test(no_warm_up_and_no_tokens_divide_by_nothing),
         cmocka_unit_test(impossible_schedules_are_refused_with_a_sentence),
         cmocka_unit_test(a_manifest_gives_its_schedule),
+        cmocka_unit_test(the_batch_rules_scale_the_rate),
+        cmocka_unit_test(contributors_count_only_where_a_round_is_one_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
