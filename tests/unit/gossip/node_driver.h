@@ -1,0 +1,296 @@
+/* The driver of the nodes in node_world.h: disk, trainer and objects do at once what is asked of them. */
+#ifndef DP_TESTS_NODE_DRIVER_H
+#define DP_TESTS_NODE_DRIVER_H
+
+#include "gossip/wire.h"
+#include "tests/unit/gossip/node_world.h"
+
+static inline void kit_append(kit_node *node, const dp_action *action)
+{
+    kit_record *record = &node->records[action->u.store.slot];
+
+    record->record = kit_copy(action->u.store.bytes);
+    record->record_size = action->u.store.bytes.size;
+    record->cert_size = action->u.store.cert.size;
+    memcpy(record->cert, action->u.store.cert.data, record->cert_size);
+    node->slots = action->u.store.slot;
+}
+
+static inline void kit_store(kit_world *world, kit_node *node, const dp_action *action)
+{
+    const dp_view bytes = action->u.store.bytes;
+    kit_event *done = kit_push(world, node->index, DP_EV_STORED);
+
+    done->event.u.stored.op = action->u.store.op;
+    switch (action->u.store.kind) {
+    case DP_STORE_VOTE:
+        free(node->vote);
+        node->vote = kit_copy(bytes);
+        node->vote_size = bytes.size;
+        break;
+    case DP_STORE_PENDING:
+        free(node->pending);
+        node->pending = kit_copy(bytes);
+        node->pending_size = bytes.size;
+        break;
+    case DP_STORE_DECIDED: {
+        const dp_hash hash = dp_record_hash(bytes);
+        const uint64_t slot = action->u.store.slot;
+        assert_int_equal(slot, node->slots + 1);
+        assert_true(slot < KIT_RECORDS);
+        if (!dp_hash_is_zero(&world->head_of_slot[slot]) && !world->forked) { /* S1 */
+            assert_true(dp_hash_equal(&world->head_of_slot[slot], &hash));
+        }
+        world->head_of_slot[slot] = hash;
+        kit_append(node, action);
+        break;
+    }
+    case DP_STORE_FORK:
+        world->forked = true;
+        assert_in_range(action->u.store.slot, 1, node->slots + 1);
+        while (node->slots >= action->u.store.slot) {
+            free(node->records[node->slots--].record);
+        }
+        kit_append(node, action);
+        if (node->saved_round > action->u.store.round) {
+            node->saved_round = 0;
+        }
+        break;
+    case DP_STORE_PROOF:
+        free(node->proof);
+        node->proof = kit_copy(bytes);
+        node->proof_size = bytes.size;
+        break;
+    case DP_STORE_EXCHANGE:
+        break;
+    }
+}
+
+static inline void kit_apply(kit_world *world, kit_node *node, const dp_action *action)
+{
+    dp_digest digest;
+    kit_event *done = kit_push(world, node->index, DP_EV_APPLIED);
+
+    assert_int_equal(action->u.apply.round, node->round + 1);
+    dp_digest_init(&digest, "test/theta");
+    dp_digest_add(&digest, dp_view_of(node->theta.bytes, DP_HASH_BYTES));
+    for (uint32_t i = 0; i < action->u.apply.n_items; i++) {
+        assert_true(kit_holds(node, &action->u.apply.items[i].root));
+        dp_digest_add(&digest, dp_view_of(action->u.apply.items[i].root.bytes, DP_HASH_BYTES));
+        dp_digest_add_u64(&digest, action->u.apply.items[i].q);
+    }
+    node->theta = dp_digest_end(&digest);
+    node->round = action->u.apply.round;
+    node->settles[action->u.apply.settle]++;
+    node->emptied += action->u.apply.lambda == 0 ? 1 : 0;
+    assert_true(node->round < KIT_RECORDS);
+    if (!dp_hash_is_zero(&world->root_of_round[node->round]) && !world->forked) { /* S2 */
+        assert_true(dp_hash_equal(&world->root_of_round[node->round], &node->theta));
+    }
+    world->root_of_round[node->round] = node->theta;
+    done->event.u.applied.round = node->round;
+    done->event.u.applied.tensor_root = node->theta;
+    done->event.u.applied.tensor_bytes = world->state_bytes;
+    done->event.u.applied.tensor_root.bytes[0] ^= node->errs > 0;
+    node->errs -= node->errs > 0;
+}
+
+static inline void kit_publish(kit_world *world, kit_node *node, const dp_action *action)
+{
+    dp_hash leaf;
+    const dp_hash root = kit_blob(node->index, ++node->published, &leaf);
+    kit_event *object = kit_push(world, node->index, DP_EV_OBJECT);
+
+    kit_hold(node, &root);
+    object->event.u.object.root = root;
+    object->event.u.object.size = 8;
+    kit_event *done = kit_push(world, node->index, DP_EV_PUBLISHED);
+    done->event.u.published.round = action->u.publish.round;
+    done->event.u.published.root = root;
+    done->event.u.published.bytes = 8;
+    done->event.u.published.a_root = root;
+    done->event.u.published.a_bytes = 8;
+    done->event.u.published.energy = 100;
+    done->event.u.published.steps = node->steps;
+    done->event.u.published.tokens = (uint64_t)node->steps * 100;
+    node->steps = 0;
+}
+
+static inline void kit_serve_records(kit_world *world, kit_node *node, const dp_action *action)
+{
+    static uint8_t room[DP_MESSAGE_MAX];
+    dp_writer writer = dp_writer_of(room, sizeof room);
+
+    dp_wire_begin_records(&writer, action->u.serve.from);
+    for (uint64_t slot = action->u.serve.from; slot < action->u.serve.from + action->u.serve.count;
+         slot++) {
+        assert_true(slot <= node->slots);
+        const kit_record *record = &node->records[slot];
+        if (!dp_wire_add_record(&writer, dp_view_of(record->record, record->record_size),
+                                dp_view_of(record->cert, record->cert_size))) {
+            break;
+        }
+    }
+    kit_send(world, node->index, kit_index(&action->u.serve.peer), dp_view_of(room, writer.size));
+}
+
+/* A state has no bytes here: its root is what the trainer takes. */
+static inline void kit_get_state(kit_world *world, kit_node *node, const dp_action *action)
+{
+    kit_event *item;
+
+    if (world->mute_states) {
+        return;
+    }
+    if (action->type == DP_DO_GET_INFO) {
+        item = kit_push(world, node->index, DP_EV_OBJECT_INFO);
+        item->event.u.object.root = action->u.get.root;
+        item->event.u.object.size = world->state_bytes;
+        item->event.u.object.peer = action->u.get.peer;
+        return;
+    }
+    item = kit_push(world, node->index, DP_EV_CHUNK);
+    item->event.u.chunk.root = action->u.get.root;
+    item->event.u.chunk.peer = action->u.get.peer;
+    item = kit_push(world, node->index, DP_EV_OBJECT);
+    item->event.u.object.root = action->u.get.root;
+    item->event.u.object.size = world->state_bytes;
+    world->states_fetched++;
+}
+
+static inline void kit_get(kit_world *world, kit_node *node, const dp_action *action)
+{
+    const uint32_t peer = kit_index(&action->u.get.peer);
+    kit_node *other = &world->nodes[peer];
+    dp_hash leaf = {{0}};
+
+    if (other->node == NULL || other->deaf || !node->linked[peer]) {
+        return;
+    }
+    for (uint64_t round = 1; round <= other->saved_round; round++) {
+        if (dp_hash_equal(&world->root_of_round[round], &action->u.get.root)) {
+            kit_get_state(world, node, action);
+            return;
+        }
+    }
+    if (other->mute_blobs || !kit_holds(other, &action->u.get.root)) {
+        return;
+    }
+    for (uint32_t author = 0; author < world->n; author++) {
+        for (uint64_t number = 1; number <= world->nodes[author].published; number++) {
+            const dp_hash root = kit_blob(author, number, &leaf);
+            if (!dp_hash_equal(&root, &action->u.get.root)) {
+                continue;
+            }
+            if (action->type == DP_DO_GET_INFO) {
+                kit_event *item = kit_push(world, node->index, DP_EV_OBJECT_INFO);
+                item->leaf = leaf;
+                item->event.u.object.root = root;
+                item->event.u.object.size = 8;
+                item->event.u.object.peer = action->u.get.peer;
+                item->event.u.object.leaves = &item->leaf;
+            } else {
+                kit_event *item = kit_push(world, node->index, DP_EV_CHUNK);
+                item->event.u.chunk.root = root;
+                item->event.u.chunk.peer = action->u.get.peer;
+                kit_hold(node, &root);
+                item = kit_push(world, node->index, DP_EV_OBJECT);
+                item->event.u.object.root = root;
+                item->event.u.object.size = 8;
+            }
+            return;
+        }
+    }
+}
+
+static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *action)
+{
+    kit_event *item;
+
+    switch ((int)action->type) {
+    case DP_DO_SEND:
+        if (action->u.send.to == DP_TO_PEER) {
+            kit_send(world, node->index, kit_index(&action->u.send.peer), action->u.send.bytes);
+        }
+        for (uint32_t i = 0; action->u.send.to == DP_TO_ALL && i < world->n; i++) {
+            if (i != node->index) {
+                kit_send(world, node->index, i, action->u.send.bytes);
+            }
+        }
+        break;
+    case DP_DO_STORE:
+        kit_store(world, node, action);
+        break;
+    case DP_DO_REOPEN:
+        node->reopens = true;
+        break;
+    case DP_DO_HANGUP:
+        kit_cut(world, node->index, kit_index(&action->u.peer));
+        break;
+    case DP_DO_GET_INFO:
+    case DP_DO_GET_CHUNK:
+        kit_get(world, node, action);
+        break;
+    case DP_DO_SERVE_RECORDS:
+        kit_serve_records(world, node, action);
+        break;
+    case DP_DO_TRAINER_OPEN:
+        (void)kit_push(world, node->index, DP_EV_TRAINER_UP);
+        break;
+    case DP_DO_TRAINER_INIT:
+    case DP_DO_TRAINER_LOAD:
+        item = kit_push(world, node->index, DP_EV_TRAINER_AT);
+        node->holds_frozen = false;
+        node->round = action->type == DP_DO_TRAINER_LOAD ? action->u.load.round : 0;
+        node->theta = action->type == DP_DO_TRAINER_LOAD
+                          ? action->u.load.root
+                          : dp_hash_of("test/theta", dp_view_text("start"));
+        item->event.u.at.round = node->round;
+        item->event.u.at.root = node->theta;
+        break;
+    case DP_DO_TRAINER_RESTORE:
+        node->restore = *action;
+        node->restores++;
+        node->holds_frozen = node->holds_frozen || action->u.restore.frozen;
+        break;
+    case DP_DO_MIX:
+        node->mixes++;
+        node->mixes_of_none += node->holds_frozen ? 0 : 1;
+        item = kit_push(world, node->index, DP_EV_MIXED);
+        memcpy(item->event.u.mixed.exchange, action->u.mix.exchange, DP_EXCHANGE_BYTES);
+        break;
+    case DP_DO_TRAIN:
+        node->trains = true;
+        break;
+    case DP_DO_TRAIN_STOP:
+        node->trains = false;
+        break;
+    case DP_DO_PUBLISH:
+        kit_publish(world, node, action);
+        break;
+    case DP_DO_CHECK:
+        item = kit_push(world, node->index, DP_EV_CHECKED);
+        item->event.u.checked.root = action->u.object.root;
+        item->event.u.checked.ok = true;
+        item->event.u.checked.energy = 100;
+        break;
+    case DP_DO_APPLY:
+        kit_apply(world, node, action);
+        break;
+    case DP_DO_SAVE:
+        if (node->saves_nothing) {
+            break;
+        }
+        node->saved_round = action->u.save.round;
+        node->saved_root = action->u.save.tensor_root;
+        item = kit_push(world, node->index, DP_EV_SAVED);
+        item->event.u.saved.round = action->u.save.round;
+        item->event.u.saved.tensor_root = action->u.save.tensor_root;
+        item->event.u.saved.tensor_bytes = world->state_bytes;
+        break;
+    default: /* Keeping, dropping, dialling and notes need no answer. */
+        break;
+    }
+}
+
+#endif

@@ -1,0 +1,229 @@
+/* What one sees of a node from outside: why the run refuses it, its names for things, and what its own check notices. */
+#include "gossip/mix_internal.h"
+#include "gossip/node_internal.h"
+#include "tests/unit/gossip/node_kit.h"
+
+static kit_world *three(void)
+{
+    kit_world *world = kit_open(3);
+
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).voters, 3);
+    return world;
+}
+
+static void a_newcomer_is_told_why_the_run_will_never_count_it(void **state)
+{
+    kit_world *world = kit_open(2); /* Not linked: node 1 stays a stranger. */
+    dp_node *node = world->nodes[1].node;
+    const size_t uses_at = 32 + 4;
+
+    (void)state;
+    assert_null(dp_node_refused(world->nodes[0].node));
+    assert_null(dp_node_refused(node));
+    node->credential[uses_at] =
+        1; /* One use, and the founder, who came without, has another invite. */
+    assert_null(dp_node_refused(node));
+    memset(&node->ledger.roster[0].invite, 1, sizeof node->ledger.roster[0].invite);
+    assert_string_equal(dp_node_refused(node), "every use of its invite is taken");
+    node->credential[uses_at] = 2;
+    assert_null(dp_node_refused(node));
+    node->ledger.capacity = node->ledger.n_roster;
+    assert_string_equal(dp_node_refused(node), "the run has as many members as it may have");
+    node->credential[0] ^= 1;
+    assert_string_equal(dp_node_refused(node), "its credential does not hold");
+    kit_close(world);
+}
+
+static void a_member_that_left_is_told_that_it_was_removed(void **state)
+{
+    kit_world *world = three();
+
+    (void)state;
+    kit_push(world, 2, DP_EV_COMMAND)->event.u.command = DP_COMMAND_LEAVE;
+    kit_drain(world);
+    kit_run_ms(world, 3000);
+    assert_string_equal(dp_node_refused(world->nodes[2].node), "it was removed from the run");
+    assert_null(dp_node_refused(world->nodes[1].node));
+    kit_close(world);
+}
+
+static void members_are_shown_by_index_with_this_node_first(void **state)
+{
+    kit_world *world = three();
+    dp_member_view view;
+    uint32_t in_roster = 0;
+
+    (void)state;
+    assert_true(dp_node_member(world->nodes[1].node, 0, &view));
+    const dp_peer self = kit_peer(1);
+    assert_true(dp_peer_equal(&view.peer, &self));
+    assert_int_equal(view.round, kit_look(world, 1).applied);
+    for (uint32_t i = 0; dp_node_member(world->nodes[1].node, i, &view); i++) {
+        in_roster += view.in_roster;
+        assert_int_equal(view.state, DP_MEMBER_ALIVE);
+        assert_int_equal(view.caps, DP_CAP_ALL);
+        assert_true(view.voter);
+    }
+    assert_int_equal(in_roster, 3);
+    assert_false(dp_node_member(world->nodes[1].node, 3, &view));
+    kit_close(world);
+}
+
+static void everything_has_a_name_and_what_does_not_exist_is_unknown(void **state)
+{
+    (void)state;
+    for (int code = 1; code < DP_NOTE_CODE_COUNT; code++) {
+        assert_non_null(dp_note_name((dp_note_code)code));
+        assert_string_not_equal(dp_note_name((dp_note_code)code), "unknown");
+        for (int other = 1; other < code; other++) {
+            assert_string_not_equal(dp_note_name((dp_note_code)code),
+                                    dp_note_name((dp_note_code)other));
+        }
+    }
+    assert_string_equal(dp_note_name((dp_note_code)0), "unknown");
+    assert_string_equal(dp_note_name(DP_NOTE_CODE_COUNT), "unknown");
+    assert_string_equal(dp_mode_name(DP_MODE_JOINING), "joining");
+    assert_string_equal(dp_mode_name(DP_MODE_SYNC), "sync");
+    assert_string_equal(dp_mode_name(DP_MODE_GOSSIP), "gossip");
+    assert_string_equal(dp_mode_name(DP_MODE_PAUSED), "paused");
+    assert_string_equal(dp_mode_name(DP_MODE_HALTED), "halted");
+    assert_string_equal(dp_mode_name(DP_MODE_LEFT), "left");
+    assert_string_equal(dp_mode_name((dp_mode)77), "unknown");
+    assert_string_equal(dp_member_state_name(DP_MEMBER_UNKNOWN), "unknown");
+    assert_string_equal(dp_member_state_name(DP_MEMBER_ALIVE), "alive");
+    assert_string_equal(dp_member_state_name(DP_MEMBER_SUSPECT), "suspect");
+    assert_string_equal(dp_member_state_name(DP_MEMBER_DEAD), "dead");
+    assert_string_equal(dp_member_state_name(DP_MEMBER_LEFT), "left");
+    assert_string_equal(dp_member_state_name((dp_member_state)77), "unknown");
+}
+
+/* ---- the check of all parts: each damage is noticed, in words, and nothing else is ---- */
+
+static void damaged(kit_world *world, const char *sentence)
+{
+    dp_why why = {""};
+
+    assert_int_equal(dp_node_check(world->nodes[0].node, &why), DP_CORRUPT);
+    assert_non_null(strstr(why.text, sentence));
+}
+
+static void whole(kit_world *world)
+{
+    dp_why why = {""};
+
+    assert_int_equal(dp_node_check(world->nodes[0].node, &why), DP_OK);
+}
+
+static void the_check_notices_a_chain_that_its_parts_do_not_stand_on(void **state)
+{
+    kit_world *world = three();
+    dp_node *node = world->nodes[0].node;
+
+    (void)state;
+    whole(world);
+    node->commit->slot++;
+    damaged(world, "votes in slot");
+    node->commit->slot--;
+    const uint64_t applied = node->train.applied;
+    node->train.applied = node->ledger.round + 1;
+    damaged(world, "state of round");
+    node->train.applied = applied;
+    assert_true(node->round->n_claims < DP_CLAIMS_MAX);
+    node->round->claims[node->round->n_claims++].ready.round = 1;
+    damaged(world, "a contribution of another round");
+    node->round->n_claims--;
+    whole(world);
+    kit_close(world);
+}
+
+static void the_check_notices_votes_that_contradict_themselves_or_the_disk(void **state)
+{
+    kit_world *world = three();
+    dp_commit *commit = world->nodes[0].node->commit;
+    const dp_commit_state was = commit->state;
+    const dp_commit_state on_disk = commit->durable;
+
+    (void)state;
+    commit->state.accepted = commit->state.promised + 1;
+    damaged(world, "accepted above promised");
+    commit->state = was;
+    commit->durable.promised = commit->state.promised + 1;
+    damaged(world, "memory behind disk");
+    commit->durable = on_disk;
+    commit->state.promised = commit->state.accepted = 3;
+    commit->state.hash.bytes[0]++;
+    commit->accepted.hash = was.hash;
+    damaged(world, "accepted record");
+    commit->state = was;
+    whole(world);
+    kit_close(world);
+}
+
+static void the_check_notices_a_quorum_of_nobody_and_a_voter_twice(void **state)
+{
+    kit_world *world = three();
+    dp_beat *beat = &world->nodes[0].node->beat;
+    const dp_beat was = *beat;
+
+    (void)state;
+    beat->n_voters = DP_VOTERS_MAX + 1;
+    damaged(world, "out of range");
+    *beat = was;
+    beat->own = beat->n_voters;
+    damaged(world, "out of range");
+    *beat = was;
+    beat->voters[1] = beat->voters[0];
+    damaged(world, "twice in the set");
+    *beat = was;
+    beat->n_voters = 0;
+    beat->own = DP_VOTERS_MAX;
+    beat->quorum = true;
+    damaged(world, "a quorum without voters");
+    *beat = was;
+    whole(world);
+    kit_close(world);
+}
+
+static void the_check_notices_an_exchange_that_its_rows_do_not_bear_out(void **state)
+{
+    kit_world *world = three();
+    dp_mix *mix = world->nodes[0].node->mix;
+
+    (void)state;
+    mix->n_outcomes = DP_MIX_OUTCOMES_MAX + 1;
+    damaged(world, "outcomes");
+    mix->n_outcomes = 1;
+    mix->outcomes[0] = (dp_mix_row){.mark = DP_MIX_MARK_DONE};
+    damaged(world, "was not decided here");
+    mix->n_outcomes = 0;
+    mix->state = DP_MIX_PREPARED;
+    mix->has_f = false;
+    damaged(world, "has no row");
+    mix->has_f = true;
+    mix->f.id = mix->x.id;
+    mix->x.initiator = true;
+    mix->x.mark = DP_MIX_MARK_ASKED;
+    damaged(world, "mark");
+    mix->state = DP_MIX_IDLE;
+    mix->has_f = false;
+    whole(world);
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_newcomer_is_told_why_the_run_will_never_count_it),
+        cmocka_unit_test(a_member_that_left_is_told_that_it_was_removed),
+        cmocka_unit_test(members_are_shown_by_index_with_this_node_first),
+        cmocka_unit_test(everything_has_a_name_and_what_does_not_exist_is_unknown),
+        cmocka_unit_test(the_check_notices_a_chain_that_its_parts_do_not_stand_on),
+        cmocka_unit_test(the_check_notices_votes_that_contradict_themselves_or_the_disk),
+        cmocka_unit_test(the_check_notices_a_quorum_of_nobody_and_a_voter_twice),
+        cmocka_unit_test(the_check_notices_an_exchange_that_its_rows_do_not_bear_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
