@@ -4,34 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "base/rng.h"
 #include "compute/bpe_parts.h"
-#include "compute/words.h"
-
-enum {
-    MERGES_MAX = DP_BPE_TOKENS_MAX,
-    PAIR_SLOTS = 4 * MERGES_MAX, /* a power of two */
-    BLOCK_BYTES = 64 * 1024,
-    BLOCKS_MAX = DP_BPE_TOKENS_MAX * DP_BPE_TOKEN_BYTES_MAX / BLOCK_BYTES + 1024,
-    NO_MERGE = MERGES_MAX
-};
-
-typedef struct merge {
-    uint32_t left;
-    uint32_t right;
-    uint32_t result;
-} merge;
-
-struct dp_bpe {
-    dp_words tokens;             /* id -> bytes and back */
-    uint8_t *blocks[BLOCKS_MAX]; /* where the bytes of the tokens stand; they never move */
-    size_t n_blocks;
-    size_t block_used;
-    merge *merges;
-    size_t n_merges;
-    uint32_t *pairs; /* open addressing: merge index + 1, or 0 */
-    uint32_t byte_id[256];
-};
+#include "compute/utf8.h"
 
 void dp_tokens_close(dp_tokens *tokens)
 {
@@ -39,7 +13,7 @@ void dp_tokens_close(dp_tokens *tokens)
     *tokens = (dp_tokens){0};
 }
 
-static dp_status append_ids(dp_tokens *tokens, const uint32_t *ids, size_t count)
+dp_status dp_tokens_append(dp_tokens *tokens, const uint32_t *ids, size_t count)
 {
     if (tokens->capacity - tokens->count < count) {
         const size_t capacity = 2 * (tokens->capacity + count);
@@ -50,7 +24,9 @@ static dp_status append_ids(dp_tokens *tokens, const uint32_t *ids, size_t count
         tokens->ids = larger;
         tokens->capacity = capacity;
     }
-    memcpy(tokens->ids + tokens->count, ids, count * sizeof *ids);
+    if (count > 0) {
+        memcpy(tokens->ids + tokens->count, ids, count * sizeof *ids);
+    }
     tokens->count += count;
     return DP_OK;
 }
@@ -61,13 +37,7 @@ dp_status dp_bpe_new(dp_bpe **out)
     if (bpe == NULL) {
         return DP_NOMEM;
     }
-    bpe->merges = dp_alloc(MERGES_MAX, sizeof *bpe->merges);
-    bpe->pairs = dp_alloc(PAIR_SLOTS, sizeof *bpe->pairs);
-    bpe->block_used = BLOCK_BYTES;
-    if (bpe->merges == NULL || bpe->pairs == NULL) {
-        dp_bpe_close(bpe);
-        return DP_NOMEM;
-    }
+    bpe->block_used = DP_BPE_BLOCK_BYTES;
     *out = bpe;
     return DP_OK;
 }
@@ -77,57 +47,52 @@ void dp_bpe_close(dp_bpe *bpe)
     if (bpe == NULL) {
         return;
     }
-    dp_words_close(&bpe->tokens);
+    dp_added_close(&bpe->added);
+    dp_added_close(&bpe->added_raw);
+    dp_merges_close(&bpe->merges);
+    dp_words_close(&bpe->words);
+    dp_free(bpe->word_ids);
+    dp_free(bpe->tokens);
     for (size_t i = 0; i < bpe->n_blocks; i++) {
         dp_free(bpe->blocks[i]);
     }
-    dp_free(bpe->merges);
-    dp_free(bpe->pairs);
     dp_free(bpe);
 }
 
 size_t dp_bpe_count(const dp_bpe *bpe)
 {
-    return bpe->tokens.count;
+    return bpe->count;
 }
 
 dp_view dp_bpe_token(const dp_bpe *bpe, uint32_t id)
 {
-    return id < bpe->tokens.count ? bpe->tokens.words[id] : dp_view_of(NULL, 0);
-}
-
-size_t dp_bpe_merges(const dp_bpe *bpe)
-{
-    return bpe->n_merges;
-}
-
-void dp_bpe_merge(const dp_bpe *bpe, size_t index, uint32_t *left, uint32_t *right)
-{
-    dp_assert(index < bpe->n_merges);
-    *left = bpe->merges[index].left;
-    *right = bpe->merges[index].right;
+    return id < bpe->count ? bpe->tokens[id] : dp_view_of(NULL, 0);
 }
 
 bool dp_bpe_find(const dp_bpe *bpe, dp_view bytes, uint32_t *id)
 {
-    return dp_words_find(&bpe->tokens, bytes, id);
+    uint32_t index;
+    if (!dp_words_find(&bpe->words, bytes, &index)) {
+        return false;
+    }
+    *id = bpe->word_ids[index];
+    return true;
 }
 
-dp_status dp_bpe_add_token(dp_bpe *bpe, dp_view bytes)
+/* Copies bytes to where they stay. */
+static dp_status keep(dp_bpe *bpe, dp_view bytes, dp_view *kept)
 {
-    uint32_t id;
     if (bytes.size == 0) {
         return DP_BADARG;
     }
-    if (bytes.size > DP_BPE_TOKEN_BYTES_MAX || bpe->tokens.count == DP_BPE_TOKENS_MAX) {
+    if (bytes.size > DP_BPE_TOKEN_BYTES_MAX) {
         return DP_TOOBIG;
     }
-    if (dp_bpe_find(bpe, bytes, &id)) {
-        return DP_EXISTS;
-    }
-    if (BLOCK_BYTES - bpe->block_used < bytes.size) {
-        dp_assert(bpe->n_blocks < BLOCKS_MAX);
-        uint8_t *const block = dp_alloc(1, BLOCK_BYTES);
+    if (DP_BPE_BLOCK_BYTES - bpe->block_used < bytes.size) {
+        if (bpe->n_blocks == DP_BPE_BLOCKS_MAX) {
+            return DP_TOOBIG;
+        }
+        uint8_t *const block = dp_alloc(1, DP_BPE_BLOCK_BYTES);
         if (block == NULL) {
             return DP_NOMEM;
         }
@@ -137,9 +102,126 @@ dp_status dp_bpe_add_token(dp_bpe *bpe, dp_view bytes)
     }
     uint8_t *const at = bpe->blocks[bpe->n_blocks - 1] + bpe->block_used;
     memcpy(at, bytes.data, bytes.size);
-    DP_TRY(dp_words_add(&bpe->tokens, dp_view_of(at, bytes.size), &id));
     bpe->block_used += bytes.size;
+    *kept = dp_view_of(at, bytes.size);
     return DP_OK;
+}
+
+/* Room for ids up to id; then they have no bytes. */
+static dp_status make_room(dp_bpe *bpe, uint32_t id)
+{
+    if (id >= DP_BPE_TOKENS_MAX) {
+        return DP_TOOBIG;
+    }
+    if (id >= bpe->capacity) {
+        uint32_t capacity = bpe->capacity == 0 ? 512 : 2 * bpe->capacity;
+        while (capacity <= id) {
+            capacity *= 2;
+        }
+        dp_view *const larger = dp_realloc(bpe->tokens, capacity * sizeof *larger);
+        if (larger == NULL) {
+            return DP_NOMEM;
+        }
+        memset(larger + bpe->capacity, 0, (capacity - bpe->capacity) * sizeof *larger);
+        bpe->tokens = larger;
+        bpe->capacity = capacity;
+    }
+    return DP_OK;
+}
+
+static void set_token(dp_bpe *bpe, uint32_t id, dp_view bytes)
+{
+    bpe->tokens[id] = bytes;
+    bpe->count = id >= bpe->count ? id + 1 : bpe->count;
+}
+
+dp_status dp_bpe_put_token(dp_bpe *bpe, uint32_t id, dp_view bytes)
+{
+    uint32_t index;
+    dp_view kept;
+    DP_TRY(make_room(bpe, id));
+    if (bpe->tokens[id].size != 0 || dp_words_find(&bpe->words, bytes, &index)) {
+        return DP_EXISTS;
+    }
+    if (bpe->words.count == bpe->n_word_ids) {
+        const uint32_t more = bpe->n_word_ids == 0 ? 512 : 2 * bpe->n_word_ids;
+        uint32_t *const larger = dp_realloc(bpe->word_ids, more * sizeof *larger);
+        if (larger == NULL) {
+            return DP_NOMEM;
+        }
+        bpe->word_ids = larger;
+        bpe->n_word_ids = more;
+    }
+    DP_TRY(keep(bpe, bytes, &kept));
+    DP_TRY(dp_words_add(&bpe->words, kept, &index));
+    bpe->word_ids[index] = id;
+    set_token(bpe, id, kept);
+    return DP_OK;
+}
+
+dp_status dp_bpe_add_token(dp_bpe *bpe, dp_view bytes)
+{
+    return dp_bpe_put_token(bpe, bpe->count, bytes);
+}
+
+static dp_status add_pattern(dp_bpe *bpe, const dp_bpe_added *added, dp_view text)
+{
+    const dp_added_token token = {.text = text, .id = added->id, .special = added->special};
+    return dp_added_add(added->normalized ? &bpe->added : &bpe->added_raw, token);
+}
+
+dp_status dp_bpe_put_added(dp_bpe *bpe, const dp_bpe_added *added)
+{
+    dp_view kept;
+    uint32_t id;
+    DP_TRY(make_room(bpe, added->id));
+    if (dp_bpe_special(bpe, added->text, &id)) {
+        return DP_EXISTS;
+    }
+    const dp_view there = bpe->tokens[added->id];
+    if (there.size != 0 && !dp_view_equal(there, added->text)) {
+        return DP_EXISTS;
+    }
+    DP_TRY(keep(bpe, added->text, &kept));
+    if (added->normalized && bpe->nfc) {
+        /* It is looked for in text in normal form, so it is looked for in its own. */
+        dp_buf normal;
+        dp_view pattern = kept;
+        dp_buf_init(&normal, 4 * DP_BPE_TOKEN_BYTES_MAX);
+        dp_status status = dp_nfc_append(added->text, &normal, NULL);
+        if (status == DP_OK) {
+            status = keep(bpe, dp_buf_view(&normal), &pattern);
+        }
+        dp_buf_close(&normal);
+        DP_TRY(status);
+        DP_TRY(add_pattern(bpe, added, pattern));
+    } else {
+        DP_TRY(add_pattern(bpe, added, kept));
+    }
+    set_token(bpe, added->id, kept);
+    return DP_OK;
+}
+
+dp_status dp_bpe_add_special(dp_bpe *bpe, dp_view text, uint32_t *id)
+{
+    const dp_bpe_added added = {.text = text, .id = bpe->count, .special = true};
+    DP_TRY(dp_bpe_put_added(bpe, &added));
+    *id = added.id;
+    return DP_OK;
+}
+
+bool dp_bpe_special(const dp_bpe *bpe, dp_view text, uint32_t *id)
+{
+    const dp_added *const both[] = {&bpe->added_raw, &bpe->added};
+    for (size_t i = 0; i < 2; i++) {
+        for (uint32_t j = 0; j < both[i]->count; j++) {
+            if (dp_view_equal(bpe->tokens[both[i]->items[j].id], text)) {
+                *id = both[i]->items[j].id;
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 uint32_t dp_bpe_code_point(uint8_t byte)
@@ -153,17 +235,27 @@ uint32_t dp_bpe_code_point(uint8_t byte)
     return byte == 0xad ? 256U + 67U : 256U + 33U + (byte - 0x7fU);
 }
 
+/* The other way; false for code points that stand for no byte. */
+static bool byte_of(uint32_t code, uint8_t *byte)
+{
+    uint32_t guess = code;
+    if (code >= 256) {
+        guess = code - 256;
+        guess = guess <= ' ' ? guess : guess == 67 ? 0xad : guess - 33 + 0x7f;
+    }
+    *byte = (uint8_t)guess;
+    return guess < 256 && dp_bpe_code_point(*byte) == code;
+}
+
 dp_status dp_bpe_add_bytes(dp_bpe *bpe)
 {
     for (uint32_t code = '!'; code < 256 + 68; code++) {
-        for (unsigned byte = 0; byte < 256; byte++) {
-            const uint8_t one = (uint8_t)byte;
-            if (dp_bpe_code_point(one) == code) {
-                DP_TRY(dp_bpe_add_token(bpe, dp_view_of(&one, 1)));
-            }
+        uint8_t one;
+        if (byte_of(code, &one)) {
+            DP_TRY(dp_bpe_add_token(bpe, dp_view_of(&one, 1)));
         }
     }
-    dp_assert(bpe->tokens.count == 256);
+    dp_assert(bpe->count == 256);
     return DP_OK;
 }
 
@@ -191,31 +283,13 @@ dp_status dp_bpe_read_token(dp_view text, uint8_t *out, size_t *size)
             }
             code = (code & 0x1fU) << 6 | (text.data[at] & 0x3fU);
         }
-        unsigned byte = 0;
-        while (byte < 256 && dp_bpe_code_point((uint8_t)byte) != code) {
-            byte++;
-        }
-        if (byte == 256) {
+        if (!byte_of(code, &out[n])) {
             return DP_BADMSG;
         }
-        out[n] = (uint8_t)byte;
         n++;
     }
     *size = n;
     return DP_OK;
-}
-
-static uint32_t pair_slot(const dp_bpe *bpe, uint32_t left, uint32_t right)
-{
-    uint32_t slot = (uint32_t)dp_mix64((uint64_t)left << 16 | right) & (PAIR_SLOTS - 1);
-    while (bpe->pairs[slot] != 0) {
-        const merge *const m = &bpe->merges[bpe->pairs[slot] - 1];
-        if (m->left == left && m->right == right) {
-            break;
-        }
-        slot = (slot + 1) & (PAIR_SLOTS - 1);
-    }
-    return slot;
 }
 
 dp_status dp_bpe_add_merge(dp_bpe *bpe, uint32_t left, uint32_t right)
@@ -227,147 +301,32 @@ dp_status dp_bpe_add_merge(dp_bpe *bpe, uint32_t left, uint32_t right)
     if (a.size == 0 || b.size == 0) {
         return DP_BADARG;
     }
-    if (bpe->n_merges == MERGES_MAX) {
-        return DP_TOOBIG;
-    }
     memcpy(joined, a.data, a.size);
     memcpy(joined + a.size, b.data, b.size);
     if (!dp_bpe_find(bpe, dp_view_of(joined, a.size + b.size), &id)) {
         return DP_NOTFOUND;
     }
-    const uint32_t slot = pair_slot(bpe, left, right);
-    if (bpe->pairs[slot] != 0) {
-        return DP_EXISTS;
-    }
-    bpe->merges[bpe->n_merges] = (merge){.left = left, .right = right, .result = id};
-    bpe->n_merges++;
-    bpe->pairs[slot] = (uint32_t)bpe->n_merges;
-    return DP_OK;
+    return dp_merges_add(&bpe->merges, (dp_merge){.left = left, .right = right, .result = id});
 }
 
 bool dp_bpe_seal(dp_bpe *bpe)
 {
     for (unsigned i = 0; i < 256; i++) {
         const uint8_t byte = (uint8_t)i;
-        uint32_t id;
-        if (!dp_bpe_find(bpe, dp_view_of(&byte, 1), &id)) {
+        if (!dp_bpe_find(bpe, dp_view_of(&byte, 1), &bpe->byte_id[i])) {
             return false;
         }
-        bpe->byte_id[i] = id;
     }
     return true;
-}
-
-size_t dp_bpe_merge_all(uint32_t *ids, size_t count, uint32_t left, uint32_t right, uint32_t result)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (i + 1 < count && ids[i] == left && ids[i + 1] == right) {
-            ids[kept] = result;
-            i++;
-        } else {
-            ids[kept] = ids[i];
-        }
-        kept++;
-    }
-    return kept;
-}
-
-/* The earliest merge that applies to two neighbours, or NO_MERGE. */
-static size_t best_merge(const dp_bpe *bpe, const uint32_t *ids, size_t count)
-{
-    size_t best = NO_MERGE;
-    for (size_t i = 0; i + 1 < count; i++) {
-        const uint32_t at = bpe->pairs[pair_slot(bpe, ids[i], ids[i + 1])];
-        if (at != 0 && at - 1 < best) {
-            best = at - 1;
-        }
-    }
-    return best;
-}
-
-static size_t encode_piece(const dp_bpe *bpe, dp_view piece, uint32_t ids[DP_PIECE_BYTES_MAX])
-{
-    size_t count = piece.size;
-    for (size_t i = 0; i < count; i++) {
-        ids[i] = bpe->byte_id[piece.data[i]];
-    }
-    for (;;) {
-        const size_t best = best_merge(bpe, ids, count);
-        if (best == NO_MERGE) {
-            return count;
-        }
-        const merge *const m = &bpe->merges[best];
-        count = dp_bpe_merge_all(ids, count, m->left, m->right, m->result);
-    }
-}
-
-/* Tokens of each different piece, found once: begin[i]..begin[i + 1] in ids. */
-typedef struct cache {
-    dp_words words;
-    dp_tokens ids;
-    size_t *begin;
-    size_t capacity;
-} cache;
-
-static dp_status remember(cache *known, const dp_bpe *bpe, dp_view piece)
-{
-    const size_t needed = (size_t)known->words.count + 1;
-    if (needed > known->capacity) {
-        size_t *const larger = dp_realloc(known->begin, 2 * needed * sizeof *larger);
-        if (larger == NULL) {
-            return DP_NOMEM;
-        }
-        known->begin = larger;
-        known->capacity = 2 * needed;
-    }
-    uint32_t ids[DP_PIECE_BYTES_MAX];
-    const size_t count = encode_piece(bpe, piece, ids);
-    known->begin[needed - 2] = known->ids.count;
-    DP_TRY(append_ids(&known->ids, ids, count));
-    known->begin[needed - 1] = known->ids.count;
-    return DP_OK;
-}
-
-static dp_status encode_pieces(const dp_bpe *bpe, dp_split *split, cache *known, dp_tokens *tokens)
-{
-    dp_view piece;
-    while (dp_split_next(split, &piece)) {
-        uint32_t index;
-        DP_TRY(dp_words_add(&known->words, piece, &index));
-        if (known->words.times[index] == 1) {
-            DP_TRY(remember(known, bpe, piece));
-        }
-        const size_t begin = known->begin[index];
-        DP_TRY(append_ids(tokens, known->ids.ids + begin, known->begin[index + 1] - begin));
-    }
-    return DP_OK;
-}
-
-dp_status dp_bpe_encode(const dp_bpe *bpe, dp_view text, dp_tokens *tokens, dp_why *why)
-{
-    dp_split *split;
-    DP_TRY(dp_split_open(&split, text, why));
-    cache known = {0};
-    const size_t before = tokens->count;
-    const dp_status status = encode_pieces(bpe, split, &known, tokens);
-    if (status != DP_OK) {
-        tokens->count = before;
-    }
-    dp_words_close(&known.words);
-    dp_tokens_close(&known.ids);
-    dp_free(known.begin);
-    dp_split_close(split);
-    return status;
 }
 
 dp_status dp_bpe_decode(const dp_bpe *bpe, const uint32_t *ids, size_t count, dp_buf *out)
 {
     for (size_t i = 0; i < count; i++) {
-        if (ids[i] >= bpe->tokens.count) {
+        if (ids[i] >= bpe->count) {
             return DP_BADARG;
         }
-        DP_TRY(dp_buf_append(out, bpe->tokens.words[ids[i]]));
+        DP_TRY(dp_buf_append(out, bpe->tokens[ids[i]]));
     }
     return DP_OK;
 }

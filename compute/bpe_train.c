@@ -5,10 +5,15 @@
 #include "base/rng.h"
 #include "compute/bpe.h"
 #include "compute/bpe_parts.h"
+#include "compute/pieces.h"
+#include "compute/utf8.h"
 #include "compute/words.h"
 
+/* A longer piece is counted in cuts: what stands in one word of a thousand bytes says nothing about language. */
+enum { WORD_BYTES_MAX = 1024 };
+
 typedef struct pair_count {
-    uint32_t pair; /* left << 16 | right */
+    uint64_t pair; /* left << 32 | right */
     bool used;
     int64_t count;
 } pair_count;
@@ -23,7 +28,7 @@ typedef struct trainer {
     size_t n_used;
 } trainer;
 
-_Static_assert(DP_PIECE_BYTES_MAX <= UINT16_MAX, "the size of a word fits u16");
+_Static_assert(WORD_BYTES_MAX <= UINT16_MAX, "the size of a word fits u16");
 
 static void trainer_close(trainer *t)
 {
@@ -34,21 +39,39 @@ static void trainer_close(trainer *t)
     dp_free(t->pairs);
 }
 
+static dp_status count_piece(trainer *t, dp_view piece)
+{
+    while (piece.size > 0) {
+        const size_t size = piece.size < WORD_BYTES_MAX ? piece.size : WORD_BYTES_MAX;
+        uint32_t index;
+        DP_TRY(dp_words_add(&t->words, dp_view_of(piece.data, size), &index));
+        piece = dp_view_of(piece.data + size, piece.size - size);
+    }
+    return DP_OK;
+}
+
 static dp_status count_words(trainer *t, dp_view text, dp_why *why)
 {
-    dp_split *split;
-    DP_TRY(dp_split_open(&split, text, why));
-    dp_status status = DP_OK;
-    dp_view piece;
-    uint32_t index;
-    while (status == DP_OK && dp_split_next(split, &piece)) {
-        status = dp_words_add(&t->words, piece, &index);
+    if (text.size == 0) {
+        return dp_why_set(why, DP_BADARG, "the text is empty");
     }
-    dp_split_close(split);
+    dp_pieces *pieces;
+    DP_TRY(dp_utf8_check(text, why));
+    DP_TRY(dp_pieces_open(&pieces, DP_PIECES_GPT2, why));
+    dp_status status = DP_OK;
+    for (size_t at = 0; at < text.size && status == DP_OK;) {
+        size_t size = 0;
+        status = dp_pieces_next(pieces, text, at, &size, why);
+        if (status == DP_OK) {
+            status = count_piece(t, dp_view_of(text.data + at, size));
+        }
+        at += size;
+    }
+    dp_pieces_close(pieces);
     return status;
 }
 
-static pair_count *slot_of(pair_count *pairs, size_t n_slots, uint32_t pair)
+static pair_count *slot_of(pair_count *pairs, size_t n_slots, uint64_t pair)
 {
     size_t slot = (size_t)dp_mix64(pair) & (n_slots - 1);
     while (pairs[slot].used && pairs[slot].pair != pair) {
@@ -93,7 +116,7 @@ static dp_status count_pairs(trainer *t, uint32_t word, int64_t sign)
         if (2 * t->n_used >= t->n_slots) {
             DP_TRY(resize(t));
         }
-        const uint32_t pair = (uint32_t)ids[i] << 16 | ids[i + 1];
+        const uint64_t pair = (uint64_t)ids[i] << 32 | ids[i + 1];
         pair_count *const slot = slot_of(t->pairs, t->n_slots, pair);
         if (!slot->used) {
             *slot = (pair_count){.pair = pair, .used = true};
@@ -140,7 +163,7 @@ static dp_status lay_out(trainer *t, const dp_bpe *bpe)
 }
 
 /* The most frequent pair whose token would not be too long; false if none occurs twice. */
-static bool best_pair(const trainer *t, const dp_bpe *bpe, uint32_t *pair)
+static bool best_pair(const trainer *t, const dp_bpe *bpe, uint64_t *pair)
 {
     int64_t most = 1;
     for (size_t i = 0; i < t->n_slots; i++) {
@@ -148,8 +171,8 @@ static bool best_pair(const trainer *t, const dp_bpe *bpe, uint32_t *pair)
         if (!p->used || p->count < most || (p->count == most && (most == 1 || p->pair > *pair))) {
             continue;
         }
-        const size_t size =
-            dp_bpe_token(bpe, p->pair >> 16).size + dp_bpe_token(bpe, p->pair & 0xffffU).size;
+        const size_t size = dp_bpe_token(bpe, (uint32_t)(p->pair >> 32)).size +
+                            dp_bpe_token(bpe, (uint32_t)p->pair).size;
         if (size <= DP_BPE_TOKEN_BYTES_MAX) {
             most = p->count;
             *pair = p->pair;
@@ -158,29 +181,45 @@ static bool best_pair(const trainer *t, const dp_bpe *bpe, uint32_t *pair)
     return most > 1;
 }
 
-static dp_status merge_words(trainer *t, uint32_t left, uint32_t right, uint32_t result)
+/* Merge all left-right neighbours in ids[0..count-1] from left to right; returns the new count. */
+static size_t merge_all(uint32_t *ids, size_t count, dp_merge merge)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i + 1 < count && ids[i] == merge.left && ids[i + 1] == merge.right) {
+            ids[kept] = merge.result;
+            i++;
+        } else {
+            ids[kept] = ids[i];
+        }
+        kept++;
+    }
+    return kept;
+}
+
+static dp_status merge_words(trainer *t, dp_merge merge)
 {
     for (uint32_t word = 0; word < t->words.count; word++) {
         uint32_t *const ids = t->ids + t->begin[word];
         const size_t size = t->size[word];
         size_t i = 0;
-        while (i + 1 < size && !(ids[i] == left && ids[i + 1] == right)) {
+        while (i + 1 < size && !(ids[i] == merge.left && ids[i + 1] == merge.right)) {
             i++;
         }
         if (i + 1 >= size) {
             continue;
         }
         DP_TRY(count_pairs(t, word, -1));
-        t->size[word] = (uint16_t)dp_bpe_merge_all(ids, size, left, right, result);
+        t->size[word] = (uint16_t)merge_all(ids, size, merge);
         DP_TRY(count_pairs(t, word, 1));
     }
     return DP_OK;
 }
 
-static dp_status merge_once(trainer *t, dp_bpe *bpe, uint32_t pair)
+static dp_status merge_once(trainer *t, dp_bpe *bpe, uint64_t pair)
 {
-    const uint32_t left = pair >> 16;
-    const uint32_t right = pair & 0xffffU;
+    const uint32_t left = (uint32_t)(pair >> 32);
+    const uint32_t right = (uint32_t)pair;
     const dp_view a = dp_bpe_token(bpe, left);
     const dp_view b = dp_bpe_token(bpe, right);
     uint8_t joined[DP_BPE_TOKEN_BYTES_MAX];
@@ -197,7 +236,7 @@ static dp_status merge_once(trainer *t, dp_bpe *bpe, uint32_t pair)
     if (!dp_bpe_find(bpe, bytes, &result)) {
         return DP_CORRUPT;
     }
-    return merge_words(t, left, right, result);
+    return merge_words(t, (dp_merge){.left = left, .right = right, .result = result});
 }
 
 static dp_status train(trainer *t, dp_bpe *bpe, dp_view text, size_t n_tokens, dp_why *why)
@@ -205,9 +244,9 @@ static dp_status train(trainer *t, dp_bpe *bpe, dp_view text, size_t n_tokens, d
     DP_TRY(dp_bpe_add_bytes(bpe));
     DP_TRY(count_words(t, text, why));
     DP_TRY(lay_out(t, bpe));
-    uint32_t pair = 0;
+    uint64_t pair = 0;
     /* Merges that make no new token are few, but bounded all the same. */
-    while (dp_bpe_count(bpe) < n_tokens && dp_bpe_merges(bpe) < DP_BPE_TOKENS_MAX &&
+    while (dp_bpe_count(bpe) < n_tokens && bpe->merges.count < DP_BPE_TOKENS_MAX &&
            best_pair(t, bpe, &pair)) {
         DP_TRY(merge_once(t, bpe, pair));
     }

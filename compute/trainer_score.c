@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "compute/sample.h"
 #include "compute/trainer_inside.h"
-#include "compute/words.h"
+#include "compute/utf8.h"
 
 enum { SAMPLE_TOKENS_MAX = 4096, TOP_K = 40 };
 

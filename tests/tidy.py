@@ -38,6 +38,7 @@ LIBRARIES = {
     "libsmartcols.h": {"cli"},
     "qrencode.h": {"cli"},
     "pcre2.h": {"compute"},
+    "utf8proc.h": {"compute"},
     "pthread.h": {"compute", "store", "daemon"},
 }
 
