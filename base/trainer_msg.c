@@ -47,6 +47,8 @@ typedef enum field_id {
     TOKENS,
     CARRIED,
     STEPS,
+    SKIPPED,
+    SPIKES,
     ID,
     EXCHANGE,
     MEMBER,
@@ -81,6 +83,8 @@ static const field fields[FIELD_COUNT] = {
     [TOKENS] = FIELD("tokens", FIELD_U64, tokens),
     [CARRIED] = FIELD("carried", FIELD_U64, carried),
     [STEPS] = FIELD("steps", FIELD_U32, steps),
+    [SKIPPED] = FIELD("skipped", FIELD_U32, skipped),
+    [SPIKES] = FIELD("spikes", FIELD_U32, spikes),
     [ID] = FIELD("id", FIELD_U32, id),
     [EXCHANGE] = FIELD("exchange", FIELD_BIN16, exchange),
     [MEMBER] = FIELD("member", FIELD_BIN32, member),
@@ -120,10 +124,11 @@ _Static_assert(sizeof(dp_settle) == 4 && sizeof(dp_restore) == 4,
 /* Which fields a kind carries: bit i stands for fields[i]. */
 typedef struct shape {
     const char *name;
-    uint32_t fields;
+    uint64_t fields;
+    uint64_t optional; /* of fields: what may be absent, as from a trainer that does not know it */
 } shape;
 
-#define BIT(id) (1U << (id))
+#define BIT(id) (UINT64_C(1) << (id))
 
 static const shape shapes[DP_TRAINER_KIND_COUNT] = {
     [DP_TRAINER_HELLO] = {"hello", BIT(ABI) | BIT(NAME) | BIT(PID)},
@@ -135,7 +140,10 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
     [DP_TRAINER_RESTORE] = {"restore",
                             BIT(ROUND) | BIT(RESTORE) | BIT(SETTLE) | BIT(CLIP) | BIT(LAMBDA)},
     [DP_TRAINER_TRAIN] = {"train", BIT(ROUND) | BIT(TOKENS)},
-    [DP_TRAINER_STEP] = {"step", BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS)},
+    [DP_TRAINER_STEP] = {"step",
+                         BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) | BIT(SKIPPED) |
+                             BIT(SPIKES),
+                         BIT(SKIPPED) | BIT(SPIKES)},
     [DP_TRAINER_PUBLISH] = {"publish", BIT(ROUND) | BIT(DENSE)},
     [DP_TRAINER_PUBLISHED] = {"published", BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) |
                                                BIT(CARRIED) | BIT(ENERGY)},
@@ -221,9 +229,9 @@ dp_status dp_trainer_encode(const dp_trainer_msg *msg, dp_buf *out)
         strnlen(msg->text, DP_TRAINER_TEXT_MAX + 1) > DP_TRAINER_TEXT_MAX) {
         return DP_BADARG;
     }
-    const uint32_t bits = shapes[msg->kind].fields;
+    const uint64_t bits = shapes[msg->kind].fields;
     dp_packer packer = dp_packer_of(out);
-    dp_pack_map(&packer, 1 + (uint32_t)__builtin_popcount(bits));
+    dp_pack_map(&packer, 1 + (uint32_t)__builtin_popcountll(bits));
     dp_pack_text(&packer, "type");
     dp_pack_u64(&packer, (uint64_t)msg->kind);
     for (uint32_t i = 0; i < FIELD_COUNT; i++) {
@@ -337,8 +345,12 @@ static bool unpack(const dp_pack_value *root, dp_trainer_msg *msg)
     }
     msg->kind = (dp_trainer_kind)kind;
     for (uint32_t i = 0; i < FIELD_COUNT; i++) {
-        if ((shapes[kind].fields & BIT(i)) &&
-            !unpack_field(dp_pack_key(root, fields[i].key), msg, &fields[i])) {
+        const dp_pack_value *const value = dp_pack_key(root, fields[i].key);
+        if ((shapes[kind].fields & BIT(i)) == 0 ||
+            (value == NULL && (shapes[kind].optional & BIT(i)) != 0)) {
+            continue;
+        }
+        if (!unpack_field(value, msg, &fields[i])) {
             return false;
         }
     }

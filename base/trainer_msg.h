@@ -25,7 +25,9 @@
  *                                                 again, whole (blob needed). After LOAD, which empties all drawers
  *   D->T TRAIN      {round, tokens}               train on towards this round; tokens: committed so far (for the rate); round 0:
  *                                                 stop stepping until the next TRAIN (paused), keep everything
- *   T->D STEP       {round, steps, tokens, loss}  totals since the last publication, unasked, at most 10 per second
+ *   T->D STEP       {round, steps, tokens, loss, skipped?, spikes?}  totals since the last publication, unasked, at most 10 per
+ *                                                 second; skipped: steps dropped as not finite or, spikes of them, as too far
+ *                                                 from the ones before; absent: 0
  *   D->T PUBLISH    {round, dense}                a = e + F + O; encode; keep pending; go on training
  *   T->D PUBLISHED  {round, steps, tokens, loss, carried, energy} fds: blob, a
  *   D->T CHECK      {id} fds: blob                decode totally, any trainer thread
@@ -112,6 +114,8 @@ typedef struct dp_trainer_msg {
     uint64_t tokens;
     uint64_t carried;
     uint32_t steps;
+    uint32_t skipped;
+    uint32_t spikes;
     uint32_t id; /* CHECK */
     uint8_t exchange[16];
     uint8_t member[32];

@@ -182,6 +182,9 @@ static void start_at(dp_trainer *t, uint64_t round)
     t->open = (dp_trainer_tally){0};
     t->pending_tally = (dp_trainer_tally){0};
     t->step_count = 0;
+    t->losses = (dp_spike){0};
+    t->norms = (dp_spike){0};
+    t->contributors = 0;
     t->state_round = round;
     t->aim_round = round;
 }
@@ -316,6 +319,7 @@ dp_trainer_progress dp_trainer_progress_of(const dp_trainer *t)
     return (dp_trainer_progress){.round = t->aim_round,
                                  .steps = t->open.steps,
                                  .skipped = t->open.skipped,
+                                 .spikes = t->open.spikes,
                                  .tokens = t->open.tokens,
                                  .carried = t->open.carried,
                                  .loss = mean_loss(&t->open)};
@@ -336,6 +340,8 @@ static void drop_local_work(dp_trainer *t)
     const uint64_t carried = t->open.carried;
     t->open = (dp_trainer_tally){.carried = carried};
     t->step_count = 0;
+    t->losses = (dp_spike){0};
+    t->norms = (dp_spike){0};
 }
 
 dp_status dp_trainer_publish(dp_trainer *t, bool dense, dp_view *blob, dp_view *a)
@@ -421,6 +427,7 @@ dp_status dp_trainer_apply(dp_trainer *t, const dp_trainer_record *record)
     }
     t->state_round = record->round;
     t->committed = record->tokens;
+    t->contributors = (uint32_t)record->n_items;
     return status;
 }
 

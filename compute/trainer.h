@@ -68,14 +68,15 @@ DP_MUST dp_status dp_trainer_restore(dp_trainer *trainer, const dp_trainer_earli
 /* Which round the coming steps are for, and the tokens that the run has committed, for the learning rate. */
 void dp_trainer_aim(dp_trainer *trainer, uint64_t round, uint64_t tokens);
 /* One micro-batch, sized to take about 80 ms; now and then it completes an optimizer step. A step whose loss or gradient
- * is not finite is dropped and counted. DP_BADARG: the data is too short. */
+ * is not finite is dropped and counted, and so is one whose loss, or gradient where none is clipped, is a spike (spike.h). DP_BADARG: the data is too short. */
 DP_MUST dp_status dp_trainer_work(dp_trainer *trainer);
 
 /* Since the last publication; steps that were dropped are in neither. */
 typedef struct dp_trainer_progress {
     uint64_t round;
     uint32_t steps;
-    uint32_t skipped;
+    uint32_t skipped; /* steps that were dropped */
+    uint32_t spikes;  /* of these, for a spike; the others were not finite */
     uint64_t tokens;
     uint64_t carried; /* tokens of publications that were left out and ride along in e */
     double loss;      /* mean over these steps; 0 without steps */

@@ -11,12 +11,14 @@
 #include "compute/optim.h"
 #include "compute/pool.h"
 #include "compute/schedule.h"
+#include "compute/spike.h"
 #include "compute/trainer.h"
 
 /* Local work since the last publication, or that of a publication. */
 typedef struct dp_trainer_tally {
     uint32_t steps;
     uint32_t skipped;
+    uint32_t spikes; /* of skipped */
     uint64_t tokens;
     uint64_t carried;
     double loss_sum; /* of the steps' mean losses */
@@ -31,6 +33,9 @@ struct dp_trainer {
     dp_gpt *gpt;
     dp_optim optim;
     dp_schedule schedule;
+    dp_spike losses;       /* of the steps since start or load */
+    dp_spike norms;        /* the same, looked at when nothing is clipped */
+    uint32_t contributors; /* blobs of the record applied last; 0: none since start or load */
     dp_bpe *bpe;
     dp_data data;
     size_t n; /* elements of every vector */

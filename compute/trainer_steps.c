@@ -45,25 +45,49 @@ static float learning_rate(const dp_trainer *t)
 {
     /* Own work that is not committed yet counts too, or a long round would stand still in the warm-up. */
     const uint64_t tokens = t->committed + t->open.tokens + t->pending_tally.tokens;
-    const double rate = dp_schedule_lr(&t->schedule, tokens);
+    const double rate = dp_schedule_lr(&t->schedule, tokens) *
+                        dp_schedule_batch_factor(&t->manifest, t->contributors);
     const double warm = t->step_count < WARM_STEPS ? (double)(t->step_count + 1) / WARM_STEPS : 1;
     return (float)(rate * warm);
 }
 
-static void finish_step(dp_trainer *t)
+static dp_optim_options options_of(const dp_trainer *t)
 {
     const dp_manifest *const m = &t->manifest;
-    const uint64_t tokens = (uint64_t)m->batch_rows * m->context;
-    const dp_optim_options options = {.lr = learning_rate(t),
-                                      .beta1 = (float)m->beta1_micro * 1e-6F,
-                                      .beta2 = (float)m->beta2_micro * 1e-6F,
-                                      .eps = m->optimizer == DP_OPTIM_LAMB ? 1e-6F : 1e-8F,
-                                      .decay = (float)m->decay_micro * 1e-6F,
-                                      .clip = (float)m->clip_milli * 1e-3F,
-                                      .momentum = (float)m->momentum_micro * 1e-6F};
+    return (dp_optim_options){.lr = learning_rate(t),
+                              .beta1 = (float)m->beta1_micro * 1e-6F,
+                              .beta2 = (float)m->beta2_micro * 1e-6F,
+                              .eps = m->optimizer == DP_OPTIM_LAMB ? 1e-6F : 1e-8F,
+                              .decay = (float)m->decay_micro * 1e-6F,
+                              .clip = (float)m->clip_milli * 1e-3F,
+                              .momentum = (float)m->momentum_micro * 1e-6F};
+}
+
+/* Whether loss or gradient stands out from the steps before. A gradient that is clipped does no more than others. */
+static bool is_spike(dp_trainer *t, double loss, double norm)
+{
+    const double z = (double)t->manifest.spike_milli * 1e-3;
+    return !dp_spike_is_good(&t->losses, loss, z) ||
+           (t->manifest.clip_milli == 0 && !dp_spike_is_good(&t->norms, norm, z));
+}
+
+static void finish_step(dp_trainer *t)
+{
+    const uint64_t tokens = (uint64_t)t->manifest.batch_rows * t->manifest.context;
+    const dp_optim_options options = options_of(t);
+    const float *const grads = dp_gpt_grads(t->gpt);
     const double loss = t->step_loss / (double)tokens;
-    if (!isfinite(loss) ||
-        dp_optim_step(&t->optim, t->x, dp_gpt_grads(t->gpt), &options, t->pool, NULL) != DP_OK) {
+    const double norm = dp_norm(grads, t->n, t->optim.partial, t->pool);
+    if (!isfinite(loss) || !isfinite(norm)) {
+        skip_step(t);
+        return;
+    }
+    if (is_spike(t, loss, norm)) {
+        t->open.spikes++;
+        skip_step(t);
+        return;
+    }
+    if (dp_optim_step_with(&t->optim, t->x, grads, &options, t->pool, norm) != DP_OK) {
         skip_step(t);
         return;
     }

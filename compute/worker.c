@@ -46,7 +46,7 @@ typedef struct worker {
     bool ready; /* theta is there */
     bool training;
     bool stopped;
-    uint32_t told_steps;
+    uint64_t told_steps; /* done or dropped, since the last publication */
     uint64_t told_us;
 } worker;
 
@@ -502,16 +502,19 @@ static dp_status train_on(worker *w)
     }
     const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
     const uint64_t now = now_us();
-    if (done.steps == w->told_steps || now - w->told_us < STEP_US) {
+    const uint64_t tried = (uint64_t)done.steps + done.skipped;
+    if (tried == w->told_steps || now - w->told_us < STEP_US) {
         return DP_OK;
     }
-    w->told_steps = done.steps;
+    w->told_steps = tried;
     w->told_us = now;
     const dp_trainer_msg reply = {.kind = DP_TRAINER_STEP,
                                   .round = done.round,
                                   .steps = done.steps,
                                   .tokens = done.tokens,
-                                  .loss = done.loss};
+                                  .loss = done.loss,
+                                  .skipped = done.skipped,
+                                  .spikes = done.spikes};
     return answer(w, &reply, NULL, 0);
 }
 

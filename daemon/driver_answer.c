@@ -5,6 +5,8 @@
 
 #include "daemon/driver_inside.h"
 
+enum { SKIP_LOG_MS = 1000 };
+
 static bool take_state(dp_driver *driver, const dp_trainer_msg *msg, int fd)
 {
     dp_view bytes;
@@ -29,9 +31,30 @@ static void applied(dp_driver *driver, const dp_trainer_msg *msg)
     dp_driver_feed(driver, &event);
 }
 
+/* Dropped steps, in one line a second at most. Totals that fall begin a new publication. */
+static void note_skipped(dp_driver *driver, const dp_trainer_msg *msg, uint64_t now)
+{
+    if (msg->skipped < driver->step_skipped || msg->spikes < driver->step_spikes) {
+        driver->step_skipped = 0;
+        driver->step_spikes = 0;
+    }
+    const uint32_t skipped = msg->skipped - driver->step_skipped;
+    const uint32_t spikes = msg->spikes - driver->step_spikes;
+    if (skipped == 0 || (driver->skip_ms != 0 && now - driver->skip_ms < SKIP_LOG_MS)) {
+        return;
+    }
+    driver->step_skipped = msg->skipped;
+    driver->step_spikes = msg->spikes;
+    driver->skip_ms = now;
+    dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "train.skipped", 0, NULL,
+                 "dropped %u training steps: %u loss spikes, %u not finite", skipped, spikes,
+                 spikes < skipped ? skipped - spikes : 0);
+}
+
 static void progress(dp_driver *driver, const dp_trainer_msg *msg)
 {
     const uint64_t now = uv_now(driver->daemon->loop);
+    note_skipped(driver, msg, now);
     const bool goes_on = driver->step_ms != 0 && msg->steps > driver->step_count &&
                          msg->tokens > driver->step_tokens;
     const uint64_t elapsed = now - driver->step_ms;

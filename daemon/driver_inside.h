@@ -93,6 +93,9 @@ struct dp_driver {
     uint64_t step_ms; /* when the last STEP came */
     uint32_t step_count;
     uint64_t step_tokens;
+    uint32_t step_skipped; /* by the last STEP ... */
+    uint32_t step_spikes;
+    uint64_t skip_ms; /* ... and when the log last spoke of dropped steps; 0: never */
     dp_hash staged[2]
                   [2]; /* of the last publication and the last frozen displacement: blob, vector */
     struct dp_driver_taken

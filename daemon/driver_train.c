@@ -90,6 +90,8 @@ static void on_down(void *context, const char *cause)
     driver->trainer_life++;
     dp_driver_take_nothing(driver);
     driver->step_ms = 0;
+    driver->step_skipped = 0;
+    driver->step_spikes = 0;
     driver->tokens_per_s = 0;
     drop_waits(driver, "the trainer died");
     dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.down", 0, NULL,

@@ -26,6 +26,8 @@ static dp_trainer_msg full_message(dp_trainer_kind kind)
         .tokens = UINT64_MAX,
         .carried = 17,
         .steps = UINT32_MAX,
+        .skipped = UINT32_MAX - 1,
+        .spikes = UINT32_MAX - 2,
         .id = 9,
         .loss = 2.5,
         .bits_per_byte = 1.25,
@@ -190,6 +192,32 @@ static void mistyped_missing_and_extra_fields(void **state)
     CHECK_OK(decode_with(DP_TRAINER_STOP, "from the future", pack_seven));
     CHECK_STATUS(decode_with((dp_trainer_kind)0, "id", pack_seven), DP_BADMSG);
     CHECK_STATUS(decode_with(DP_TRAINER_KIND_COUNT, "id", pack_seven), DP_BADMSG);
+}
+
+static void a_trainer_that_knows_no_dropped_steps_has_none(void **state)
+{
+    static dp_trainer_msg back;
+    dp_buf buf = {.max = DP_TRAINER_PACKET_MAX};
+    dp_packer packer = dp_packer_of(&buf);
+
+    (void)state;
+    dp_pack_map(&packer, 5);
+    dp_pack_text(&packer, "type");
+    dp_pack_u64(&packer, DP_TRAINER_STEP);
+    dp_pack_text(&packer, "round");
+    dp_pack_u64(&packer, 3);
+    dp_pack_text(&packer, "steps");
+    dp_pack_u64(&packer, 4);
+    dp_pack_text(&packer, "tokens");
+    dp_pack_u64(&packer, 5);
+    dp_pack_text(&packer, "loss");
+    dp_pack_f64(&packer, 1.5);
+    CHECK_OK(dp_packer_finish(&packer));
+    CHECK_OK(dp_trainer_decode(&back, dp_buf_view(&buf)));
+    assert_int_equal(back.steps, 4);
+    assert_int_equal(back.skipped, 0);
+    assert_int_equal(back.spikes, 0);
+    dp_buf_close(&buf);
 }
 
 static void numbers_that_are_not_finite_are_bad(void **state)
@@ -383,6 +411,7 @@ int main(void)
         cmocka_unit_test(a_restore_says_what_its_work_is_worth),
         cmocka_unit_test(what_cannot_be_sent_is_a_bad_argument),
         cmocka_unit_test(mistyped_missing_and_extra_fields),
+        cmocka_unit_test(a_trainer_that_knows_no_dropped_steps_has_none),
         cmocka_unit_test(numbers_that_are_not_finite_are_bad),
         cmocka_unit_test(damaged_packets_give_a_status_or_a_message),
         cmocka_unit_test(a_packet_carries_its_descriptors),

@@ -1,0 +1,177 @@
+/* The trainer's steps as the manifest's settings make them. */
+#include "tests/unit/compute/tiny_run.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+#include "compute/half.h"
+#include "compute/trainer.h"
+
+typedef struct node {
+    tiny_run run;
+    dp_trainer *trainer;
+    size_t n;
+} node;
+
+static dp_manifest settings(void)
+{
+    tiny_run run;
+    dp_manifest m;
+    tiny_run_open(&run, DP_CODEC_SPARSE, 950);
+    CHECK_OK(dp_manifest_decode(&m, dp_view_of(run.manifest, run.manifest_size)));
+    tiny_run_close(&run);
+    return m;
+}
+
+static node open_with(const dp_manifest *m)
+{
+    node x;
+    tiny_run_open(&x.run, DP_CODEC_SPARSE, 950);
+    CHECK_OK(dp_manifest_encode(m, x.run.manifest, &x.run.manifest_size));
+    const dp_trainer_setup setup = {.manifest = dp_view_of(x.run.manifest, x.run.manifest_size),
+                                    .tokenizer = dp_buf_view(&x.run.tokenizer),
+                                    .data = dp_buf_view(&x.run.data),
+                                    .threads = 1};
+    dp_why why = {{0}};
+    CHECK_OK(dp_trainer_open(&x.trainer, &setup, &why));
+    dp_trainer_init(x.trainer);
+    x.n = dp_trainer_elements(x.trainer);
+    return x;
+}
+
+static void close_node(node *x)
+{
+    dp_trainer_close(x->trainer);
+    tiny_run_close(&x->run);
+}
+
+/* Until so many steps are done or dropped. */
+static dp_trainer_progress train(const node *x, uint32_t tries)
+{
+    dp_trainer_progress done = dp_trainer_progress_of(x->trainer);
+    while (done.steps + done.skipped < tries) {
+        CHECK_OK(dp_trainer_work(x->trainer));
+        done = dp_trainer_progress_of(x->trainer);
+    }
+    return done;
+}
+
+static void every_optimizer_and_way_of_weights_learns(void **state)
+{
+    (void)state;
+    static const struct {
+        dp_optim_kind kind;
+        uint32_t lr_nano;
+        double bound; /* on the mean loss of forty steps over that of the first */
+    } cases[] = {{DP_OPTIM_ADAMW, 5000000, 0.9},
+                 {DP_OPTIM_LAMB, 20000000, 0.9},
+                 {DP_OPTIM_LARS, 1000000000, 0.97}, /* the highest rate that a manifest takes */
+                 {DP_OPTIM_MUON, 5000000, 0.9}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (int weights = DP_WEIGHTS_FP32; weights <= DP_WEIGHTS_BF16_SR; weights++) {
+            dp_manifest m = settings();
+            m.optimizer = cases[i].kind;
+            m.lr_nano = cases[i].lr_nano;
+            m.weights = (dp_weights_kind)weights;
+            node x = open_with(&m);
+            const double first = train(&x, 1).loss;
+            const dp_trainer_progress done = train(&x, 40);
+            CHECK(done.skipped == 0);
+            if (!(done.loss < cases[i].bound * first)) {
+                fail_msg("optimizer %d weights %d: %g after %g", (int)cases[i].kind, weights,
+                         done.loss, first);
+            }
+            const float *const params = dp_trainer_params(x.trainer);
+            for (size_t k = 0; weights != DP_WEIGHTS_FP32 && k < x.n; k++) {
+                CHECK((dp_float_bits(params[k]) & 0xffffU) == 0);
+            }
+            close_node(&x);
+        }
+    }
+}
+
+/* x is thrown far away, as nothing that trains does. */
+static void throw_away(const node *x)
+{
+    uint8_t *const bytes = malloc(4 * x->n);
+    dp_rng rng;
+    dp_rng_init(&rng, 1);
+    for (size_t i = 0; i < x->n; i++) {
+        const float far = (float)dp_rng_below(&rng, 2001) / 500.0F - 2.0F;
+        memcpy(bytes + 4 * i, &far, sizeof far);
+    }
+    const dp_trainer_earlier earlier = {
+        .kind = DP_RESTORE_FROZEN, .lambda = 65536, .a = dp_view_of(bytes, 4 * x->n)};
+    CHECK_OK(dp_trainer_restore(x->trainer, &earlier));
+    free(bytes);
+}
+
+static void a_loss_that_leaps_is_dropped_until_it_stays(void **state)
+{
+    (void)state;
+    const dp_manifest m = settings();
+    node x = open_with(&m);
+    const uint32_t before = 20;
+    CHECK(train(&x, before).skipped == 0);
+    throw_away(&x);
+    float *const kept = malloc(x.n * sizeof *kept);
+    memcpy(kept, dp_trainer_params(x.trainer), x.n * sizeof *kept);
+    dp_trainer_progress done = train(&x, before + 5);
+    CHECK(done.steps == before && done.skipped == 5 && done.spikes == 5);
+    assert_memory_equal(kept, dp_trainer_params(x.trainer), x.n * sizeof *kept);
+    done = train(&x, before + 15);
+    CHECK(done.steps == before + 10 && done.spikes == 5);
+    free(kept);
+    close_node(&x);
+}
+
+static void without_the_setting_no_loss_is_a_spike(void **state)
+{
+    (void)state;
+    dp_manifest m = settings();
+    m.spike_milli = 0;
+    node x = open_with(&m);
+    train(&x, 20);
+    throw_away(&x);
+    CHECK(train(&x, 25).spikes == 0);
+    close_node(&x);
+}
+
+/* Length of the first step of the first tensor; AdamW's is proportional to the rate. */
+static double first_step(const dp_manifest *m)
+{
+    node x = open_with(m);
+    train(&x, 1);
+    double squares = 0.0;
+    for (size_t i = 0; i < 1000; i++) {
+        const double change =
+            (double)dp_trainer_params(x.trainer)[i] - (double)dp_trainer_theta(x.trainer)[i];
+        squares += change * change;
+    }
+    close_node(&x);
+    return sqrt(squares);
+}
+
+static void the_batch_rule_reaches_the_step(void **state)
+{
+    (void)state;
+    dp_manifest m = settings();
+    const double plain = first_step(&m);
+    m.batch_reference = (uint64_t)4 * TINY_ROWS * TINY_CONTEXT;
+    m.batch_rule = DP_BATCH_SQRT;
+    CHECK(fabs(first_step(&m) / plain - 0.5) < 1e-3);
+    m.batch_rule = DP_BATCH_LINEAR;
+    CHECK(fabs(first_step(&m) / plain - 0.25) < 1e-3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_optimizer_and_way_of_weights_learns),
+        cmocka_unit_test(a_loss_that_leaps_is_dropped_until_it_stays),
+        cmocka_unit_test(without_the_setting_no_loss_is_a_spike),
+        cmocka_unit_test(the_batch_rule_reaches_the_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
