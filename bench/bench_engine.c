@@ -16,9 +16,15 @@ static const struct shape {
     dp_model_config config;
     size_t rows;
 } shapes[] = {
-    {"L4 C256 T256 B8 V512", {4, 256, 8, 256, 512}, 8},
-    {"L4 C128 T128 B8 V1024 (demo)", {4, 128, 4, 128, 1024}, 8},
-    {"L12 C768 T64 B4 V50257 (124M)", {12, 768, 12, 64, 50257}, 4}, /* with --large */
+    {"L4 C256 T256 B8 V512",
+     {.layers = 4, .width = 256, .heads = 8, .context = 256, .vocab = 512},
+     8},
+    {"L4 C128 T128 B8 V1024 (demo)",
+     {.layers = 4, .width = 128, .heads = 4, .context = 128, .vocab = 1024},
+     8},
+    {"L12 C768 T64 B4 V50257 (124M)",
+     {.layers = 12, .width = 768, .heads = 12, .context = 64, .vocab = 50257},
+     4}, /* with --large */
 };
 
 struct settings {

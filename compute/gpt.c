@@ -1,4 +1,4 @@
-/* Opening, checking and the calls; the arithmetic is in gpt_forward.c, gpt_head.c and gpt_backward.c. */
+/* Opening, checking and the calls; the buffers are cut in gpt_memory.c, the arithmetic is in the other gpt_*.c. */
 #include "compute/gpt.h"
 
 #include <math.h>
@@ -9,145 +9,60 @@
 #include "base/assert.h"
 #include "compute/gpt_inside.h"
 
-enum {
-    ALIGN_FLOATS = 16,             /* 64 bytes: a cache line and the widest vector */
-    SLICE_LEAST = 24,              /* tokens; multiples of 24 are whole groups for every table */
-    SLICE_MOST = 120,              /* its rows of the widest activation stay in a 2 MiB cache */
-    HEAD_FLOATS = 4 * 1024 * 1024, /* logits that live at once, unless one slice needs more */
-    HEAD_TOKENS_LEAST = 2 * SLICE_MOST /* whatever the vocabulary: products need rows */
-};
+enum { SLICE_LEAST = 24 /* tokens; multiples of 24 are whole groups for every table */ };
 
-/* Hands out pieces of one block; with base NULL it only counts. */
-struct carver {
-    float *base;
-    size_t used;
-};
-
-static float *carve(struct carver *carver, size_t floats)
+static dp_status check_options(const dp_gpt_options *options)
 {
-    float *piece = carver->base == NULL ? NULL : carver->base + carver->used;
-    carver->used += (floats + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
-    return piece;
-}
-
-static void carve_layer(const dp_gpt *gpt, struct carver *carver, dp_gpt_layer *layer)
-{
-    const size_t n = gpt->rows_max * gpt->model->config.context;
-    const size_t c = gpt->model->config.width;
-    *layer = (dp_gpt_layer){
-        .x = carve(carver, n * c),
-        .middle = carve(carver, n * c),
-        .qkv = carve(carver, n * 3 * c),
-        .att = carve(carver, n * c),
-        .hidden = carve(carver, n * 4 * c),
-        .lse = carve(carver, n * gpt->model->config.heads),
-        .mean1 = carve(carver, n),
-        .rstd1 = carve(carver, n),
-        .mean2 = carve(carver, n),
-        .rstd2 = carve(carver, n),
-    };
-    for (size_t slot = 0; slot < DP_LAYER_TENSORS; slot++) {
-        const dp_tensor *tensor = &gpt->model->tensors[DP_SLOT_LAYERS + slot];
-        if (tensor->n_dims == 2) {
-            layer->packed[slot] =
-                carve(carver, dp_packed_floats(gpt->ops, tensor->shape[0], tensor->shape[1]));
-            layer->packed_t[slot] =
-                carve(carver, dp_packed_floats(gpt->ops, tensor->shape[1], tensor->shape[0]));
-        }
+    if (options->rows_max == 0 || (unsigned)options->recompute >= DP_RECOMPUTE_STEPS ||
+        (unsigned)options->precision >= DP_PRECISIONS) {
+        return DP_BADARG;
     }
+    return options->rows_max > DP_GPT_ROWS_MAX ? DP_TOOBIG : DP_OK;
 }
 
-/* Sets every buffer of gpt, and those of its layers unless layers is NULL. Needs model, ops, pool and rows_max. */
-static void carve_all(dp_gpt *gpt, struct carver *carver)
+size_t dp_gpt_bytes(const dp_model *model, const dp_gpt_options *options)
 {
-    const dp_model_config *config = &gpt->model->config;
-    const size_t n = gpt->rows_max * config->context;
-    const size_t c = config->width;
-    gpt->head = c / config->heads;
-    gpt->head_tokens = HEAD_FLOATS / config->vocab;
-    gpt->head_tokens = gpt->head_tokens < HEAD_TOKENS_LEAST ? HEAD_TOKENS_LEAST : gpt->head_tokens;
-    gpt->head_tokens = gpt->head_tokens > n ? n : gpt->head_tokens;
-    const size_t attention = dp_attention_scratch(config->context, gpt->head);
-    gpt->scratch_size = attention > DP_OPS_TILE_SCRATCH ? attention : DP_OPS_TILE_SCRATCH;
-    gpt->scratch_size = (gpt->scratch_size + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
-
-    gpt->params = carve(carver, gpt->model->n_elements);
-    gpt->grads = carve(carver, gpt->model->n_elements);
-    for (size_t layer = 0; layer < config->layers; layer++) {
-        dp_gpt_layer unused;
-        carve_layer(gpt, carver, gpt->layers == NULL ? &unused : &gpt->layers[layer]);
-    }
-    gpt->last = carve(carver, n * c);
-    gpt->meanf = carve(carver, n);
-    gpt->rstdf = carve(carver, n);
-    gpt->packed_head = carve(carver, dp_packed_floats(gpt->ops, c, config->vocab));
-    gpt->packed_head_t = carve(carver, dp_packed_floats(gpt->ops, config->vocab, c));
-    gpt->norm1 = carve(carver, n * c);
-    gpt->norm2 = carve(carver, n * c);
-    gpt->gelu = carve(carver, n * 4 * c);
-    gpt->logits = carve(carver, gpt->head_tokens * config->vocab);
-    gpt->losses = carve(carver, n);
-    gpt->dx = carve(carver, n * c);
-    gpt->dx_next = carve(carver, n * c);
-    gpt->d_middle = carve(carver, n * c);
-    gpt->d_att = carve(carver, n * c);
-    gpt->d_norm1 = carve(carver, n * c);
-    gpt->d_norm2 = carve(carver, n * c);
-    gpt->d_qkv = carve(carver, n * 3 * c);
-    gpt->d_hidden = carve(carver, n * 4 * c);
-    gpt->scratch = carve(carver, dp_pool_threads(gpt->pool) * gpt->scratch_size);
-}
-
-static dp_gpt gpt_of(const dp_model *model, size_t rows_max, dp_pool *pool)
-{
-    return (dp_gpt){.model = model, .ops = dp_ops_best(), .pool = pool, .rows_max = rows_max};
-}
-
-size_t dp_gpt_bytes(const dp_model *model, size_t rows_max, const dp_pool *pool)
-{
-    if (rows_max == 0 || rows_max > DP_GPT_ROWS_MAX) {
+    if (check_options(options) != DP_OK) {
         return 0;
     }
-    dp_gpt gpt = gpt_of(model, rows_max, NULL);
-    struct carver carver = {0};
-    carve_all(&gpt, &carver);
-    const size_t more_scratch = (dp_pool_threads(pool) - 1) * gpt.scratch_size;
-    return sizeof gpt + model->config.layers * sizeof *gpt.layers +
-           (carver.used + more_scratch + ALIGN_FLOATS) * sizeof(float);
-}
-
-dp_status dp_gpt_open(dp_gpt **out, const dp_model *model, size_t rows_max, dp_pool *pool)
-{
-    return dp_gpt_open_with(out, model, rows_max, pool, dp_ops_best());
+    dp_gpt gpt = dp_gpt_setup(model, options);
+    const size_t floats = dp_gpt_carve(&gpt, NULL) + DP_GPT_ALIGN_FLOATS;
+    return sizeof gpt + model->config.layers * sizeof *gpt.layers + floats * sizeof(float);
 }
 
 dp_status dp_gpt_open_with(dp_gpt **out, const dp_model *model, size_t rows_max, dp_pool *pool,
                            const dp_ops *ops)
 {
-    if (rows_max == 0) {
-        return DP_BADARG;
-    }
-    if (rows_max > DP_GPT_ROWS_MAX) {
-        return DP_TOOBIG;
-    }
+    return dp_gpt_open(
+        out, model,
+        &(dp_gpt_options){
+            .rows_max = rows_max, .pool = pool, .recompute = DP_RECOMPUTE_NORMS, .ops = ops});
+}
+
+dp_status dp_gpt_open(dp_gpt **out, const dp_model *model, const dp_gpt_options *options)
+{
+    DP_TRY(check_options(options));
     dp_gpt *gpt = dp_alloc(1, sizeof *gpt);
     if (gpt == NULL) {
         return DP_NOMEM;
     }
-    *gpt = gpt_of(model, rows_max, pool);
-    gpt->ops = ops;
-    struct carver carver = {0};
-    carve_all(gpt, &carver);
+    *gpt = dp_gpt_setup(model, options);
+    const size_t floats = dp_gpt_carve(gpt, NULL);
     gpt->layers = dp_alloc(model->config.layers, sizeof *gpt->layers);
-    gpt->memory = dp_alloc(carver.used + ALIGN_FLOATS, sizeof(float));
+    gpt->memory = dp_alloc(floats + DP_GPT_ALIGN_FLOATS, sizeof(float));
     if (gpt->layers == NULL || gpt->memory == NULL) {
         dp_gpt_close(gpt);
         return DP_NOMEM;
     }
-    const size_t align = ALIGN_FLOATS * sizeof(float);
+    const size_t align = DP_GPT_ALIGN_FLOATS * sizeof(float);
     const size_t past = (uintptr_t)gpt->memory % align;
-    carver = (struct carver){.base = (float *)gpt->memory + (align - past) % align / sizeof(float)};
-    carve_all(gpt, &carver);
+    const size_t carved =
+        dp_gpt_carve(gpt, (float *)gpt->memory + (align - past) % align / sizeof(float));
+    dp_assert(carved == floats);
+    if (gpt->angles != NULL) {
+        dp_rope_angles((float)model->config.rope_theta, gpt->head, model->config.context,
+                       gpt->angles);
+    }
     *out = gpt;
     return DP_OK;
 }
@@ -202,7 +117,9 @@ static dp_status take_batch(dp_gpt *gpt, const dp_gpt_batch *batch)
     gpt->tokens = batch->rows * batch->length;
     /* Slices only share out work: no sum runs over them, so their size may follow the number of threads. */
     const size_t share = gpt->tokens / (2 * dp_pool_threads(gpt->pool)) / SLICE_LEAST * SLICE_LEAST;
-    gpt->slice = share < SLICE_LEAST ? SLICE_LEAST : share > SLICE_MOST ? SLICE_MOST : share;
+    gpt->slice = share < SLICE_LEAST         ? SLICE_LEAST
+                 : share > DP_GPT_SLICE_MOST ? DP_GPT_SLICE_MOST
+                                             : share;
     return check_tokens(gpt, batch->x, gpt->tokens);
 }
 

@@ -1,8 +1,8 @@
-/* The GPT engine on the CPU: parameters, gradients, forward and backward of whole micro-batches in fp32. Not the optimizer
- * (optim.h) and not the loop around it (trainer.h).
+/* The decoder-only transformer on the CPU, of every family in model.h: parameters, gradients, forward and backward of whole
+ * micro-batches. Not the optimizer (optim.h) and not the loop around it (trainer.h).
  *
- * All memory is taken at open. Results depend on the model, the weights and the micro-batches, never on the number of
- * threads: same machine and build, same bits. One thread at a time may call. */
+ * All memory is taken at open. Results depend on the model, the weights, the micro-batches and the precision, never on the
+ * number of threads or on what is recomputed: same machine and build, same bits. One thread at a time may call. */
 #ifndef DP_COMPUTE_GPT_H
 #define DP_COMPUTE_GPT_H
 
@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "compute/model.h"
 #include "compute/pool.h"
+#include "compute/precision.h"
 
 enum { DP_GPT_ROWS_MAX = 4096 };
 
@@ -25,12 +26,33 @@ typedef struct dp_gpt_batch {
     size_t length;     /* 1 .. context */
 } dp_gpt_batch;
 
-/* model and pool are borrowed until close; pool may be NULL (one thread). rows_max: most rows of a batch.
- * Parameters and gradients start at 0: call dp_model_init or load into dp_gpt_params. DP_BADARG, DP_TOOBIG, DP_NOMEM. */
-DP_MUST dp_status dp_gpt_open(dp_gpt **out, const dp_model *model, size_t rows_max, dp_pool *pool);
+/* What backward computes once more instead of forward keeping it for every layer: less memory, more time. Each step
+ * includes those before it. Per token and layer stay: everything; all but norms and activation; also less the output of
+ * attention; the block's input alone, so that a third of the products is done twice (Chen et al. 2016). */
+typedef enum dp_recompute {
+    DP_RECOMPUTE_NOTHING,
+    DP_RECOMPUTE_NORMS,
+    DP_RECOMPUTE_ATTENTION,
+    DP_RECOMPUTE_LAYER,
+    DP_RECOMPUTE_STEPS
+} dp_recompute;
+
+struct dp_ops;
+
+typedef struct dp_gpt_options {
+    size_t rows_max; /* most rows of a batch */
+    dp_pool *pool;   /* borrowed until close; NULL: one thread */
+    dp_precision precision;
+    dp_recompute recompute;
+    const struct dp_ops *ops; /* NULL: the fastest table of the precision */
+} dp_gpt_options;
+
+/* model is borrowed until close. Parameters and gradients start at 0: call dp_model_init or load into dp_gpt_params.
+ * DP_BADARG, DP_TOOBIG, DP_NOMEM. */
+DP_MUST dp_status dp_gpt_open(dp_gpt **out, const dp_model *model, const dp_gpt_options *options);
 void dp_gpt_close(dp_gpt *gpt); /* Accepts NULL. */
 /* Bytes that dp_gpt_open will take, to fit a machine before trying; 0 for arguments it would refuse. */
-size_t dp_gpt_bytes(const dp_model *model, size_t rows_max, const dp_pool *pool);
+size_t dp_gpt_bytes(const dp_model *model, const dp_gpt_options *options);
 
 const dp_model *dp_gpt_model(const dp_gpt *gpt);
 /* Arenas of model->n_elements floats, 64-byte aligned, lent until close. The caller may write them between calls. */

@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-static const dp_layer_slot matrices[] = {DP_LAYER_QKV_W, DP_LAYER_OUT_W, DP_LAYER_FC_W,
-                                         DP_LAYER_PROJ_W};
+static const dp_slot matrices[] = {DP_LAYER_QKV_W, DP_LAYER_OUT_W, DP_LAYER_UP_W, DP_LAYER_DOWN_W};
 enum { N_MATRICES = sizeof matrices / sizeof matrices[0] };
 
 /* Tasks: for each layer and matrix as it is and transposed, then the head twice. Only the backward pass needs the second. */
@@ -18,17 +17,18 @@ static void pack_task(void *ctx, size_t index, size_t worker)
     }
     const size_t layer = which / N_MATRICES;
     if (layer == gpt->model->config.layers) {
-        const size_t c = gpt->model->config.width;
+        const size_t c = gpt->sizes.width;
         const size_t v = gpt->model->config.vocab;
+        const float *const weight = gpt->params + dp_model_head(gpt->model)->offset;
         if (transposed) {
-            gpt->ops->pack(gpt->params, c, false, v, c, gpt->packed_head_t);
+            gpt->ops->pack(weight, c, false, v, c, gpt->packed_head_t);
         } else {
-            gpt->ops->pack(gpt->params, c, true, c, v, gpt->packed_head);
+            gpt->ops->pack(weight, c, true, c, v, gpt->packed_head);
         }
         return;
     }
-    const dp_layer_slot slot = matrices[which % N_MATRICES];
-    const dp_tensor *tensor = &gpt->model->tensors[DP_SLOT_LAYERS + slot];
+    const dp_slot slot = matrices[which % N_MATRICES];
+    const dp_tensor *tensor = dp_model_tensor(gpt->model, 0, slot);
     const float *weight = dp_gpt_weight(gpt, layer, slot);
     if (transposed) {
         gpt->ops->pack(weight, tensor->shape[1], true, tensor->shape[1], tensor->shape[0],
@@ -39,63 +39,62 @@ static void pack_task(void *ctx, size_t index, size_t worker)
     }
 }
 
-dp_norm_rows dp_gpt_norm_rows(const dp_gpt *gpt, const float *x, const float *gain, float *mean,
-                              float *rstd, dp_gpt_range range)
+size_t dp_gpt_attention_tasks(const dp_gpt *gpt)
 {
-    const size_t c = gpt->model->config.width;
-    return (dp_norm_rows){.rows = range.count,
-                          .width = c,
-                          .x = x + range.first * c,
-                          .gain = gain,
-                          .mean = mean + range.first,
-                          .rstd = rstd + range.first};
+    return gpt->batch.rows * gpt->sizes.kv_heads;
 }
 
 dp_attention dp_gpt_attention(const dp_gpt *gpt, size_t task, size_t worker)
 {
     const dp_gpt_layer *layer = &gpt->layers[gpt->layer];
-    const size_t c = gpt->model->config.width;
-    const size_t heads = gpt->model->config.heads;
     const size_t length = gpt->batch.length;
-    const size_t row = task / heads;
-    const size_t column = task % heads * gpt->head;
-    const size_t qkv_at = row * length * 3 * c + column;
-    const size_t out_at = row * length * c + column;
+    const size_t groups = gpt->sizes.heads / gpt->sizes.kv_heads;
+    const size_t row = task / gpt->sizes.kv_heads * length;
+    const size_t q = task % gpt->sizes.kv_heads * groups * gpt->head;
+    const size_t k = gpt->sizes.query + task % gpt->sizes.kv_heads * gpt->head;
+    const size_t v = k + gpt->sizes.kv_heads * gpt->head;
+    const size_t qkv_at = row * gpt->sizes.qkv;
+    const size_t out_at = row * gpt->sizes.query + q;
+    const float *const qk = layer->qk != NULL ? layer->qk : layer->qkv;
     return (dp_attention){
         .length = length,
         .head = gpt->head,
-        .q = layer->qkv + qkv_at,
-        .k = layer->qkv + qkv_at + c,
-        .v = layer->qkv + qkv_at + 2 * c,
-        .ld_qkv = 3 * c,
+        .groups = groups,
+        .q = qk + qkv_at + q,
+        .k = qk + qkv_at + k,
+        .v = layer->qkv + qkv_at + v,
+        .ld_qkv = gpt->sizes.qkv,
         .out = layer->att + out_at,
-        .ld_out = c,
-        .lse = layer->lse + task * length,
+        .ld_out = gpt->sizes.query,
+        .lse = layer->lse + task * groups * length,
         .d_out = gpt->d_att + out_at,
-        .dq = gpt->d_qkv + qkv_at,
-        .dk = gpt->d_qkv + qkv_at + c,
-        .dv = gpt->d_qkv + qkv_at + 2 * c,
+        .dq = gpt->d_qkv + qkv_at + q,
+        .dk = gpt->d_qkv + qkv_at + k,
+        .dv = gpt->d_qkv + qkv_at + v,
         .scratch = dp_gpt_scratch(gpt, worker),
     };
 }
 
-/* x = wte[token] + wpe[position] for a slice. */
+/* x = the token's row of the embedding (+ that of its position) for a slice. */
 static void embed(const dp_gpt *gpt, dp_gpt_range range)
 {
-    const size_t c = gpt->model->config.width;
-    const float *positions = gpt->params + gpt->model->tensors[DP_SLOT_WPE].offset;
+    const size_t c = gpt->sizes.width;
+    const float *const table = dp_gpt_weight(gpt, 0, DP_SLOT_EMBED);
+    const float *const positions = dp_gpt_weight(gpt, 0, DP_SLOT_POSITIONS);
     for (size_t i = range.first; i < range.first + range.count; i++) {
         float *x = gpt->layers[0].x + i * c;
-        memcpy(x, gpt->params + gpt->batch.x[i] * c, c * sizeof *x);
-        gpt->ops->add(positions + i % gpt->batch.length * c, x, c);
+        memcpy(x, table + gpt->batch.x[i] * c, c * sizeof *x);
+        if (positions != NULL) {
+            gpt->ops->add(positions + i % gpt->batch.length * c, x, c);
+        }
     }
 }
 
 /* out[first..][columns] = in * weight + bias (+ residual): one linear layer on a slice. */
-static void linear(const dp_gpt *gpt, dp_layer_slot slot, const float *in, float *out,
+static void linear(const dp_gpt *gpt, dp_slot slot, const float *in, float *out,
                    const float *residual, dp_gpt_range range)
 {
-    const dp_tensor *tensor = &gpt->model->tensors[DP_SLOT_LAYERS + slot];
+    const dp_tensor *tensor = dp_model_tensor(gpt->model, gpt->layer, slot);
     const size_t from = tensor->shape[0];
     const size_t to = tensor->shape[1];
     gpt->ops->gemm(&(dp_gemm){
@@ -110,7 +109,7 @@ static void linear(const dp_gpt *gpt, dp_layer_slot slot, const float *in, float
         .ldc = to,
         .add = residual == NULL ? NULL : residual + range.first * to,
         .ld_add = to,
-        .bias = dp_gpt_weight(gpt, gpt->layer, (dp_layer_slot)(slot + 1)),
+        .bias = dp_gpt_weight(gpt, gpt->layer, (dp_slot)(slot + 1)),
     });
 }
 
@@ -119,16 +118,13 @@ static void before_attention_task(void *ctx, size_t index, size_t worker)
     const dp_gpt *gpt = ctx;
     (void)worker;
     const dp_gpt_range range = dp_gpt_slice(gpt, index);
-    const size_t l = gpt->layer;
-    const dp_gpt_layer *layer = &gpt->layers[l];
-    if (l == 0) {
+    const dp_gpt_layer *layer = &gpt->layers[gpt->layer];
+    if (gpt->layer == 0) {
         embed(gpt, range);
     }
-    const dp_norm_rows norm = dp_gpt_norm_rows(gpt, layer->x, dp_gpt_weight(gpt, l, DP_LAYER_LN1_W),
-                                               layer->mean1, layer->rstd1, range);
-    gpt->ops->norm_forward(&norm, dp_gpt_weight(gpt, l, DP_LAYER_LN1_B),
-                           gpt->norm1 + range.first * gpt->model->config.width);
-    linear(gpt, DP_LAYER_QKV_W, gpt->norm1, layer->qkv, NULL, range);
+    dp_gpt_norm_forward(gpt, DP_GPT_NORM1, range, layer->norm1);
+    linear(gpt, DP_LAYER_QKV_W, layer->norm1, layer->qkv, NULL, range);
+    dp_gpt_qk_forward(gpt, range);
 }
 
 static void attention_task(void *ctx, size_t index, size_t worker)
@@ -138,38 +134,74 @@ static void attention_task(void *ctx, size_t index, size_t worker)
     gpt->ops->attention_forward(&attention);
 }
 
+/* Up to the activation, whose output is the last that backward asks for. */
+static void to_activation(const dp_gpt *gpt, dp_gpt_range range)
+{
+    const dp_gpt_layer *layer = &gpt->layers[gpt->layer];
+    const dp_gpt_sizes *sizes = &gpt->sizes;
+    linear(gpt, DP_LAYER_OUT_W, layer->att, layer->middle, layer->x, range);
+    dp_gpt_norm_forward(gpt, DP_GPT_NORM2, range, layer->norm2);
+    linear(gpt, DP_LAYER_UP_W, layer->norm2, layer->hidden, NULL, range);
+    gpt->activation->forward(layer->hidden + range.first * sizes->up, range.count, sizes->hidden,
+                             layer->act + range.first * sizes->hidden);
+}
+
 static void after_attention_task(void *ctx, size_t index, size_t worker)
 {
     const dp_gpt *gpt = ctx;
     (void)worker;
     const dp_gpt_range range = dp_gpt_slice(gpt, index);
-    const size_t first = range.first;
-    const size_t count = range.count;
-    const size_t c = gpt->model->config.width;
-    const size_t l = gpt->layer;
-    const dp_gpt_layer *layer = &gpt->layers[l];
-    float *next = l + 1 < gpt->model->config.layers ? layer[1].x : gpt->last;
-    linear(gpt, DP_LAYER_OUT_W, layer->att, layer->middle, layer->x, range);
-    const dp_norm_rows norm =
-        dp_gpt_norm_rows(gpt, layer->middle, dp_gpt_weight(gpt, l, DP_LAYER_LN2_W), layer->mean2,
-                         layer->rstd2, range);
-    gpt->ops->norm_forward(&norm, dp_gpt_weight(gpt, l, DP_LAYER_LN2_B), gpt->norm2 + first * c);
-    linear(gpt, DP_LAYER_FC_W, gpt->norm2, layer->hidden, NULL, range);
-    gpt->ops->activations[DP_GELU].forward(layer->hidden + first * 4 * c, count, 4 * c,
-                                           gpt->gelu + first * 4 * c);
-    linear(gpt, DP_LAYER_PROJ_W, gpt->gelu, next, layer->middle, range);
+    const dp_gpt_layer *layer = &gpt->layers[gpt->layer];
+    float *next = gpt->layer + 1 < gpt->model->config.layers ? layer[1].x : gpt->last;
+    to_activation(gpt, range);
+    linear(gpt, DP_LAYER_DOWN_W, layer->act, next, layer->middle, range);
 }
 
 void dp_gpt_forward(dp_gpt *gpt)
 {
     const size_t slices = dp_gpt_slices(gpt->tokens, gpt->slice);
-    const size_t heads = gpt->batch.rows * gpt->model->config.heads;
     const size_t packs = 2 * (N_MATRICES * (size_t)gpt->model->config.layers + 1);
     dp_pool_run(gpt->pool, packs, pack_task, gpt);
     for (size_t layer = 0; layer < gpt->model->config.layers; layer++) {
         gpt->layer = layer;
         dp_pool_run(gpt->pool, slices, before_attention_task, gpt);
-        dp_pool_run(gpt->pool, heads, attention_task, gpt);
+        dp_pool_run(gpt->pool, dp_gpt_attention_tasks(gpt), attention_task, gpt);
         dp_pool_run(gpt->pool, slices, after_attention_task, gpt);
+    }
+}
+
+static void qk_again_task(void *ctx, size_t index, size_t worker)
+{
+    const dp_gpt *gpt = ctx;
+    (void)worker;
+    dp_gpt_qk_again(gpt, dp_gpt_slice(gpt, index));
+}
+
+static void to_activation_task(void *ctx, size_t index, size_t worker)
+{
+    const dp_gpt *gpt = ctx;
+    (void)worker;
+    to_activation(gpt, dp_gpt_slice(gpt, index));
+}
+
+void dp_gpt_layer_again(dp_gpt *gpt)
+{
+    const size_t slices = dp_gpt_slices(gpt->tokens, gpt->slice);
+    switch (gpt->recompute) {
+    case DP_RECOMPUTE_ATTENTION:
+        if (gpt->layers[gpt->layer].qk != NULL) {
+            dp_pool_run(gpt->pool, slices, qk_again_task, gpt);
+        }
+        dp_pool_run(gpt->pool, dp_gpt_attention_tasks(gpt), attention_task, gpt);
+        break;
+    case DP_RECOMPUTE_LAYER:
+        dp_pool_run(gpt->pool, slices, before_attention_task, gpt);
+        dp_pool_run(gpt->pool, dp_gpt_attention_tasks(gpt), attention_task, gpt);
+        dp_pool_run(gpt->pool, slices, to_activation_task, gpt);
+        break;
+    case DP_RECOMPUTE_NOTHING:
+    case DP_RECOMPUTE_NORMS:
+    case DP_RECOMPUTE_STEPS:
+        break;
     }
 }

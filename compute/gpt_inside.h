@@ -1,34 +1,64 @@
-/* What gpt.c, gpt_forward.c and gpt_backward.c share: the engine's buffers and how a step is cut into tasks. */
+/* What the gpt_*.c files share: the engine's buffers and how a step is cut into tasks. */
 #ifndef DP_COMPUTE_GPT_INSIDE_H
 #define DP_COMPUTE_GPT_INSIDE_H
 
 #include "compute/gpt.h"
 #include "compute/ops.h"
 
-/* N: tokens of the largest batch, rows_max * context. C: width. All fp32. */
+enum {
+    DP_GPT_ALIGN_FLOATS = 16, /* 64 bytes: a cache line and the widest vector */
+    DP_GPT_SLICE_MOST = 120   /* its rows of the widest activation stay in a 2 MiB cache */
+};
 
-/* Kept from forward to backward, per layer. */
+/* Floats that one token has in a buffer of its kind. */
+typedef struct dp_gpt_sizes {
+    size_t width;    /* C */
+    size_t qkv;      /* q, k and v side by side */
+    size_t query;    /* heads * head */
+    size_t up;       /* into the activation: hidden, or gates and ups */
+    size_t hidden;   /* out of it */
+    size_t heads;    /* of q */
+    size_t kv_heads; /* of k and v */
+    size_t one;
+} dp_gpt_sizes;
+
+/* N: tokens of the largest batch, rows_max * context. All fp32. What is kept from forward to backward, per layer; from a
+ * step of dp_recompute on all layers share one buffer (gpt_memory.c has the table). */
 typedef struct dp_gpt_layer {
-    float *x;      /* [N][C] residual stream before the layer */
-    float *middle; /* [N][C] after attention */
-    float *qkv;    /* [N][3C] */
-    float *att;    /* [N][C] heads side by side */
-    float *hidden; /* [N][4C] before GELU */
+    float *x;     /* [N][C] residual stream before the layer */
+    float *norm1; /* [N][C] */
+    float *qkv;   /* [N][qkv]; rotated, unless q and k have norms */
+    float *
+        qk; /* [N][qkv]: q and k after their norms, rotated; the columns of v are not used. NULL without */
+    float *q_rstd; /* [N][heads] of those norms */
+    float *k_rstd; /* [N][kv heads] */
     float *lse;    /* [rows][heads][length] */
-    float *mean1;  /* [N] */
+    float *att;    /* [N][query] heads side by side */
+    float *middle; /* [N][C] after attention */
+    float *norm2;  /* [N][C] */
+    float *hidden; /* [N][up] before the activation */
+    float *act;    /* [N][hidden] */
+    float *mean1;  /* [N]; RMSNorm does not fill it */
     float *rstd1;
     float *mean2;
     float *rstd2;
-    float *packed[DP_LAYER_TENSORS];   /* the four matrices as b of a product */
-    float *packed_t[DP_LAYER_TENSORS]; /* transposed */
+    float *packed[DP_LAYER_SLOTS];   /* the four matrices as b of a product */
+    float *packed_t[DP_LAYER_SLOTS]; /* transposed */
 } dp_gpt_layer;
+
+struct dp_gpt_norm_kind;
 
 struct dp_gpt {
     const dp_model *model;
     const dp_ops *ops;
     dp_pool *pool;
+    dp_recompute recompute;
+    const struct dp_gpt_norm_kind *norms;
+    const dp_activation *activation;
+    dp_gpt_sizes sizes;
     size_t rows_max;
     size_t head;         /* width of a head */
+    float softcap;       /* 0: none */
     size_t scratch_size; /* floats per worker */
     size_t head_tokens;  /* tokens whose logits live at once */
     void *memory;        /* of everything below */
@@ -36,24 +66,23 @@ struct dp_gpt {
     float *params;
     float *grads;
     dp_gpt_layer *layers;
-    float *last;  /* [N][C] residual stream after the last layer */
-    float *meanf; /* [N] */
+    float *angles; /* [T][head] of dp_rope_angles; NULL: positions are learned */
+    float *last;   /* [N][C] residual stream after the last layer */
+    float *normed; /* [N][C] its norm; lives only in the head */
+    float *meanf;  /* [N] */
     float *rstdf;
-    float *packed_head;   /* wte transposed: logits */
-    float *packed_head_t; /* wte: back */
-    float *norm1;         /* [N][C] output of a LayerNorm */
-    float *norm2;
-    float *gelu;     /* [N][4C] */
-    float *logits;   /* [head_tokens][V] */
-    float *losses;   /* [N] */
-    float *dx;       /* [N][C] gradient of the residual stream behind the layer ... */
-    float *dx_next;  /* ... and before it */
-    float *d_middle; /* [N][C] */
-    float *d_att;    /* [N][C] */
-    float *d_norm1;  /* [N][C] */
+    float *packed_head;   /* the head's weight transposed: logits */
+    float *packed_head_t; /* as it is: back */
+    float *logits;        /* [head_tokens][V] */
+    float *losses;        /* [N] */
+    float *dx;            /* [N][C] gradient of the residual stream behind the layer ... */
+    float *dx_next;       /* ... and before it */
+    float *d_middle;      /* [N][C] */
+    float *d_att;         /* [N][query] */
+    float *d_norm1;       /* [N][C] */
     float *d_norm2;
-    float *d_qkv;    /* [N][3C] */
-    float *d_hidden; /* [N][4C] */
+    float *d_qkv;    /* [N][qkv] */
+    float *d_hidden; /* [N][up] */
     float *scratch;  /* [threads][scratch_size] */
 
     /* The batch of the running call. */
@@ -86,33 +115,90 @@ static inline size_t dp_gpt_slices(size_t tokens, size_t slice)
     return (tokens + slice - 1) / slice;
 }
 
+static inline size_t dp_gpt_tiles(size_t n)
+{
+    return (n + DP_OPS_TILE - 1) / DP_OPS_TILE;
+}
+
 static inline float *dp_gpt_scratch(const dp_gpt *gpt, size_t worker)
 {
     return gpt->scratch + worker * gpt->scratch_size;
 }
 
-static inline const float *dp_gpt_weight(const dp_gpt *gpt, size_t layer, dp_layer_slot slot)
+/* NULL when this model has no such tensor. */
+static inline const float *dp_gpt_weight(const dp_gpt *gpt, size_t layer, dp_slot slot)
 {
-    return gpt->params + dp_model_layer_offset(gpt->model, layer, slot);
+    const dp_tensor *const tensor = dp_model_tensor(gpt->model, layer, slot);
+    return tensor == NULL ? NULL : gpt->params + tensor->offset;
 }
 
-static inline float *dp_gpt_grad(const dp_gpt *gpt, size_t layer, dp_layer_slot slot)
+static inline float *dp_gpt_grad(const dp_gpt *gpt, size_t layer, dp_slot slot)
 {
-    return gpt->grads + dp_model_layer_offset(gpt->model, layer, slot);
+    const dp_tensor *const tensor = dp_model_tensor(gpt->model, layer, slot);
+    return tensor == NULL ? NULL : gpt->grads + tensor->offset;
 }
 
 /* dp_gpt_open with a table of operations of the caller's choice, for tests and benches. */
 DP_MUST dp_status dp_gpt_open_with(dp_gpt **out, const dp_model *model, size_t rows_max,
                                    dp_pool *pool, const dp_ops *ops);
 
-/* The attention problem of one (row, head) of the running layer. */
-dp_attention dp_gpt_attention(const dp_gpt *gpt, size_t task, size_t worker);
-/* A LayerNorm on a range: x [N][C], mean and rstd [N] belong to the whole batch. */
-dp_norm_rows dp_gpt_norm_rows(const dp_gpt *gpt, const float *x, const float *gain, float *mean,
-                              float *rstd, dp_gpt_range range);
+/* ---- gpt_memory.c */
 
+/* Sets every buffer of gpt, from base on, and returns the floats they take. With base NULL it only counts. Needs what
+ * dp_gpt_setup sets; layers may then be NULL. */
+size_t dp_gpt_carve(dp_gpt *gpt, float *base);
+/* What follows from the model and the options. */
+dp_gpt dp_gpt_setup(const dp_model *model, const dp_gpt_options *options);
+
+/* ---- gpt_norm.c: the norms of the residual stream, LayerNorm or RMSNorm. */
+
+/* Which one: of the running layer, or behind the layers. */
+typedef enum dp_gpt_place { DP_GPT_NORM1, DP_GPT_NORM2, DP_GPT_NORM_LAST } dp_gpt_place;
+
+typedef struct dp_gpt_norm {
+    const float *x; /* [N][C] */
+    const float *gain;
+    const float *bias; /* NULL for RMSNorm, as all biases */
+    float *d_gain;
+    float *d_bias;
+    float *mean;
+    float *rstd;
+} dp_gpt_norm;
+
+extern const struct dp_gpt_norm_kind dp_gpt_layer_norm;
+extern const struct dp_gpt_norm_kind dp_gpt_rms_norm;
+
+/* y, dy, residual, dx: [N][C]; those of range are touched. */
+void dp_gpt_norm_forward(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range range, float *y);
+void dp_gpt_norm_again(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range range, float *y);
+void dp_gpt_norm_backward(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range range,
+                          const float *dy, const float *residual, float *dx);
+/* Gradients of gain and bias over all tokens for a tile of columns; no columns beyond the width are touched. */
+void dp_gpt_norm_grads(const dp_gpt *gpt, dp_gpt_place place, size_t tile, const float *dy);
+
+/* ---- gpt_qk.c: what is done to q and k between their product and attention: nothing in GPT-2; norms of the heads where
+ * the model has them, then rotary positions. All on a range of the running layer. */
+
+void dp_gpt_qk_forward(const dp_gpt *gpt, dp_gpt_range range);
+/* qk once more from qkv, the same bits; nothing where there are no norms. */
+void dp_gpt_qk_again(const dp_gpt *gpt, dp_gpt_range range);
+/* d_qkv from behind to before. Where there are norms, qk then holds the gradient behind them. */
+void dp_gpt_qk_backward(const dp_gpt *gpt, dp_gpt_range range);
+/* Gradients of the norms' gains over all tokens, after dp_gpt_qk_backward of all. */
+void dp_gpt_qk_grads(const dp_gpt *gpt, size_t tile);
+
+/* ---- gpt_forward.c */
+
+/* The attention problem of one (row, kv head) of the running layer; tasks of them. */
+dp_attention dp_gpt_attention(const dp_gpt *gpt, size_t task, size_t worker);
+size_t dp_gpt_attention_tasks(const dp_gpt *gpt);
 /* Packs the weights, then runs all layers up to gpt->last. */
 void dp_gpt_forward(dp_gpt *gpt);
+/* Fills the buffers of the running layer that its recompute step does not keep and a slice alone cannot fill. */
+void dp_gpt_layer_again(dp_gpt *gpt);
+
+/* ---- gpt_head.c, gpt_backward.c */
+
 /* Head of all tokens: losses; with gpt->backward also dx for the last layer and the head's gradients. */
 void dp_gpt_head(dp_gpt *gpt);
 /* Logits of the last token of the first row. */

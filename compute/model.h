@@ -1,8 +1,12 @@
 /* A model as a table of named tensors in one flat arena: shapes, offsets and first weights, not the arithmetic (gpt.h).
  *
- * Family: GPT-2 (Radford et al. 2019) with learned positions, LayerNorm before each block, biases, tanh GELU and a head
- * tied to the token embedding. Names and shapes are those of Hugging Face's GPT2LMHeadModel, where linear weights stand
- * as [in][out].
+ * Families: GPT-2 (Hugging Face's GPT2LMHeadModel: learned positions, LayerNorm before each part, biases) and Llama
+ * (LlamaForCausalLM: rotary positions, RMSNorm, gated units, no biases; with norms of q and k Qwen3ForCausalLM). One row
+ * per kind of tensor says which families have it, under which name, and its shape.
+ *
+ * Linear weights stand as [in][out] in both families, as GPT-2 has them, so the engine knows one orientation; and what one
+ * product makes stands in one tensor: q, k and v, and gate and up, side by side in columns. Hugging Face's Llama has these
+ * apart and as [out][in]: dp_model_parts names the columns of each, and writing a file turns them, once.
  *
  * Arena: tensors follow each other in table order, each starts at a multiple of DP_ARENA_ALIGN elements, and the elements
  * between them are always 0. Parameters, gradients, moments, anchors and error feedback share this layout, so codecs and
@@ -14,29 +18,40 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/model_config.h"
 #include "base/status.h"
 
 enum {
     DP_ARENA_ALIGN =
         64, /* elements: 256 bytes, so that tensors share no cache line and no vector */
     DP_TENSOR_NAME_MAX = 64,
-    DP_MODEL_LAYERS_MAX = 256,
-    DP_MODEL_WIDTH_MAX = 16384,
-    DP_MODEL_HEADS_MAX = 256,
-    DP_MODEL_HEAD_WIDTH_MAX = 256,
-    DP_MODEL_CONTEXT_MAX = 65536,
-    DP_MODEL_VOCAB_MAX = 262144,
-    DP_MODEL_TENSORS_MAX = 4 + 12 * DP_MODEL_LAYERS_MAX
+    DP_MODEL_PARTS_MAX = 3
 };
-#define DP_MODEL_ELEMENTS_MAX ((size_t)1 << 36)
 
-typedef struct dp_model_config {
-    uint32_t layers;
-    uint32_t width; /* C */
-    uint32_t heads;
-    uint32_t context; /* T: longest sequence */
-    uint32_t vocab;   /* V */
-} dp_model_config;
+/* The kinds of tensors: those of a layer, in their order in the arena, then those at the ends. */
+typedef enum dp_slot {
+    DP_LAYER_NORM1_W,
+    DP_LAYER_NORM1_B,
+    DP_LAYER_QKV_W, /* [C][q k k]: columns of q, k and v; q: heads * head width, k and v: kv heads * head width */
+    DP_LAYER_QKV_B,
+    DP_LAYER_Q_NORM, /* [head width] */
+    DP_LAYER_K_NORM,
+    DP_LAYER_OUT_W, /* [q][C] */
+    DP_LAYER_OUT_B,
+    DP_LAYER_NORM2_W,
+    DP_LAYER_NORM2_B,
+    DP_LAYER_UP_W, /* [C][hidden]; SwiGLU: [C][2 hidden], gates then ups */
+    DP_LAYER_UP_B,
+    DP_LAYER_DOWN_W, /* [hidden][C] */
+    DP_LAYER_DOWN_B,
+    DP_LAYER_SLOTS,
+    DP_SLOT_EMBED = DP_LAYER_SLOTS, /* [V][C], first in the arena */
+    DP_SLOT_POSITIONS,              /* [T][C] */
+    DP_SLOT_NORM_W,                 /* behind the layers */
+    DP_SLOT_NORM_B,
+    DP_SLOT_HEAD, /* [V][C] */
+    DP_SLOTS
+} dp_slot;
 
 typedef enum dp_tensor_init {
     DP_TENSOR_ZEROS,
@@ -52,24 +67,42 @@ typedef struct dp_tensor {
     size_t offset;                 /* elements from the start of the arena */
     size_t elements;
     bool decay; /* weight decay applies: all matrices, also the embeddings */
+    dp_slot slot;
     dp_tensor_init init;
 } dp_tensor;
 
 typedef struct dp_model {
-    dp_model_config config;
-    dp_tensor *tensors; /* owned */
+    dp_model_config config; /* resolved: no zero stands for something else */
+    dp_tensor *tensors;     /* owned */
     size_t n_tensors;
-    size_t n_elements;   /* of the arena, with padding: a multiple of DP_ARENA_ALIGN */
-    size_t n_parameters; /* without padding */
+    size_t n_elements;         /* of the arena, with padding: a multiple of DP_ARENA_ALIGN */
+    size_t n_parameters;       /* without padding */
+    int32_t at[DP_SLOTS];      /* index of the (first layer's) tensor; -1: this model has none */
+    int32_t tensors_per_layer; /* index of the next layer's is so much larger */
 } dp_model;
 
-/* DP_BADARG and a sentence when no such model can exist or it passes a limit above. */
-DP_MUST dp_status dp_model_config_check(const dp_model_config *config, dp_why *why);
-/* Builds the tensor table. Checks config first; DP_NOMEM. Pair: dp_model_close. */
+/* Builds the tensor table. Checks config first (dp_model_config_check): DP_BADARG and a sentence; DP_NOMEM. Pair:
+ * dp_model_close. */
 DP_MUST dp_status dp_model_open(dp_model *model, const dp_model_config *config, dp_why *why);
 void dp_model_close(dp_model *model);
 /* NULL when no tensor has this name. */
 const dp_tensor *dp_model_find(const dp_model *model, const char *name);
+/* The tensor of a layer, or with layer 0 one at the ends; NULL when this model has none of its kind. */
+const dp_tensor *dp_model_tensor(const dp_model *model, size_t layer, dp_slot slot);
+/* The weight of the head, which is the embedding where they are tied. */
+const dp_tensor *dp_model_head(const dp_model *model);
+
+/* A tensor as Hugging Face has it. */
+typedef struct dp_tensor_part {
+    char name[DP_TENSOR_NAME_MAX]; /* "model.layers.0.self_attn.k_proj.weight" */
+    size_t first;                  /* column of the tensor */
+    size_t columns;                /* for a vector: its elements */
+    bool transposed;               /* the file has [columns][rows of the tensor] */
+} dp_tensor_part;
+
+/* Returns how many parts the tensor has. */
+size_t dp_model_parts(const dp_model *model, const dp_tensor *tensor,
+                      dp_tensor_part parts[DP_MODEL_PARTS_MAX]);
 
 /* First weights from a seed, padding included (0). params: model->n_elements floats.
  * Every machine and compiler gives the same bits: element i of the arena is 0.02 (or less, see dp_tensor_init) times the
@@ -78,29 +111,7 @@ const dp_tensor *dp_model_find(const dp_model *model, const char *name);
 void dp_model_init(const dp_model *model, uint64_t seed, float *params);
 
 /* Floating point operations of one forward and backward pass per token with sequences of length tokens, counting
- * multiply and add, causal attention once: 6 per matrix weight and 6 * layers * length * width. */
+ * multiply and add, causal attention once: 6 per matrix weight and 6 * layers * length * heads * head width. */
 double dp_model_flops(const dp_model *model, size_t length);
-
-/* Where the tensors stand in the table: four at the ends, DP_LAYER_TENSORS per layer. */
-typedef enum dp_model_slot { DP_SLOT_WTE, DP_SLOT_WPE, DP_SLOT_LAYERS } dp_model_slot;
-typedef enum dp_layer_slot {
-    DP_LAYER_LN1_W,
-    DP_LAYER_LN1_B,
-    DP_LAYER_QKV_W, /* [C][3C]: columns q, k, v, each heads * head width */
-    DP_LAYER_QKV_B,
-    DP_LAYER_OUT_W, /* [C][C] */
-    DP_LAYER_OUT_B,
-    DP_LAYER_LN2_W,
-    DP_LAYER_LN2_B,
-    DP_LAYER_FC_W, /* [C][4C] */
-    DP_LAYER_FC_B,
-    DP_LAYER_PROJ_W, /* [4C][C] */
-    DP_LAYER_PROJ_B,
-    DP_LAYER_TENSORS
-} dp_layer_slot;
-
-/* Offsets in the arena. */
-size_t dp_model_layer_offset(const dp_model *model, size_t layer, dp_layer_slot slot);
-size_t dp_model_final_norm_offset(const dp_model *model, bool bias);
 
 #endif

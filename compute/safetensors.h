@@ -7,7 +7,7 @@
 #include "compute/model.h"
 
 /* Append a whole file with the tensors of theta (in the model's arena) as F32, without the arena's padding, under the names
- * of model.h. The head is tied to the token embedding and not written. DP_TOOBIG, DP_NOMEM. */
+ * of dp_model_parts. A head that is tied to the token embedding is not written. DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_safetensors_write(const dp_model *model, const float *theta, dp_buf *out);
 
 #endif

@@ -25,12 +25,14 @@ static dp_status open_engine(dp_trainer *t, size_t threads, dp_why *why)
     DP_TRY(dp_model_open(&t->model, &config, why));
     DP_TRY(dp_pool_open(&t->pool, threads));
     uint32_t rows = m->batch_rows < DP_GPT_ROWS_MAX ? m->batch_rows : DP_GPT_ROWS_MAX;
-    while (rows > 1 && dp_gpt_bytes(&t->model, rows, t->pool) > engine_bytes_max) {
-        rows /= 2;
+    dp_gpt_options options = {.rows_max = rows, .pool = t->pool, .recompute = DP_RECOMPUTE_NORMS};
+    while (options.rows_max > 1 && dp_gpt_bytes(&t->model, &options) > engine_bytes_max) {
+        options.rows_max /= 2;
     }
+    rows = (uint32_t)options.rows_max;
     t->rows_max = rows;
     t->rows_next = 1;
-    DP_TRY(dp_gpt_open(&t->gpt, &t->model, rows, t->pool));
+    DP_TRY(dp_gpt_open(&t->gpt, &t->model, &options));
     const dp_optim_setup optim = {
         .model = &t->model, .kind = m->optimizer, .weights = m->weights, .seed = t->seed};
     DP_TRY(dp_optim_init(&t->optim, &optim));

@@ -1,126 +1,7 @@
 /* THREADS_TEST */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/unit/compute/gpt_kit.h"
 
-#include <cmocka.h>
-
-#include "base/alloc.h"
-#include "base/rng.h"
-#include "compute/gpt_inside.h"
 #include "compute/optim.h"
-#include "tests/unit/compute/model64.h"
-
-enum { TOKENS_MAX = 512 };
-
-struct fixture {
-    dp_model model;
-    dp_pool *pool;
-    dp_gpt *gpt;
-    uint32_t x[TOKENS_MAX];
-    uint32_t y[TOKENS_MAX];
-};
-
-/* Weights far larger than a fresh model's, so that no term of a gradient hides under rounding. */
-static void fill_params(const dp_model *model, float *params)
-{
-    dp_model_init(model, 7, params);
-    dp_rng rng;
-    dp_rng_init(&rng, 8);
-    for (size_t t = 0; t < model->n_tensors; t++) {
-        const dp_tensor *tensor = &model->tensors[t];
-        for (size_t i = 0; i < tensor->elements; i++) {
-            const float noise = (float)dp_rng_below(&rng, 2001) / 1000.0F - 1.0F;
-            params[tensor->offset + i] += 0.15F * noise;
-        }
-    }
-}
-
-static void open_fixture(struct fixture *f, const dp_model_config *config, size_t rows,
-                         size_t threads, const dp_ops *ops)
-{
-    assert_int_equal(dp_model_open(&f->model, config, NULL), DP_OK);
-    assert_int_equal(dp_pool_open(&f->pool, threads), DP_OK);
-    assert_int_equal(dp_gpt_open_with(&f->gpt, &f->model, rows, f->pool, ops), DP_OK);
-    fill_params(&f->model, dp_gpt_params(f->gpt));
-    dp_rng rng;
-    dp_rng_init(&rng, 9);
-    for (size_t i = 0; i < TOKENS_MAX; i++) {
-        f->x[i] = (uint32_t)dp_rng_below(&rng, config->vocab);
-        f->y[i] = (uint32_t)dp_rng_below(&rng, config->vocab);
-    }
-}
-
-static void close_fixture(struct fixture *f)
-{
-    dp_gpt_close(f->gpt);
-    dp_pool_close(f->pool);
-    dp_model_close(&f->model);
-}
-
-static double *params_of(struct fixture *f)
-{
-    double *params = calloc(f->model.n_elements, sizeof *params);
-    assert_non_null(params);
-    for (size_t i = 0; i < f->model.n_elements; i++) {
-        params[i] = (double)dp_gpt_params(f->gpt)[i];
-    }
-    return params;
-}
-
-/* Some elements of every tensor against central differences of the float64 model. */
-static void check_gradients(struct fixture *f, const dp_gpt_batch *batch, double scale)
-{
-    double *params = params_of(f);
-    const float *grads = dp_gpt_grads(f->gpt);
-    for (size_t t = 0; t < f->model.n_tensors; t++) {
-        const dp_tensor *tensor = &f->model.tensors[t];
-        double size = 0.0;
-        double error = 0.0;
-        for (size_t k = 0; k < 5; k++) {
-            size_t at = tensor->offset + k * (tensor->elements - 1) / 4;
-            if (t == DP_SLOT_WTE && k == 1) {
-                at = tensor->offset + (size_t)batch->x[0] * tensor->shape[1];
-            }
-            const double step = 1e-5;
-            const double kept = params[at];
-            params[at] = kept + step;
-            const double up = loss64(&f->model, params, batch);
-            params[at] = kept - step;
-            const double down = loss64(&f->model, params, batch);
-            params[at] = kept;
-            const double slope = scale * (up - down) / (2.0 * step);
-            const double off = fabs(slope - (double)grads[at]);
-            assert_true(isfinite(off));
-            size = fmax(size, fabs(slope));
-            error = fmax(error, off);
-        }
-        if (!(error <= 3e-5 * size + 1e-6 * scale)) {
-            fail_msg("%s: error %g of %g", tensor->name, error, size);
-        }
-    }
-    free(params);
-}
-
-static void check_shape(const dp_model_config *config, size_t rows, size_t length,
-                        const dp_ops *ops)
-{
-    struct fixture f;
-    open_fixture(&f, config, rows, 1, ops);
-    const dp_gpt_batch batch = {f.x, f.y, rows, length};
-    const double scale = 0.25;
-    double loss = 0.0;
-    assert_int_equal(dp_gpt_step(f.gpt, &batch, (float)scale, &loss), DP_OK);
-    double *params = params_of(&f);
-    const double right = loss64(&f.model, params, &batch);
-    free(params);
-    if (!(fabs(loss - right) <= 1e-5 * right)) {
-        fail_msg("%s: loss %.9g, right %.9g", ops->name, loss, right);
-    }
-    check_gradients(&f, &batch, scale);
-    close_fixture(&f);
-}
 
 static const dp_model_config small = {
     .layers = 2, .width = 32, .heads = 2, .context = 17, .vocab = 64};
@@ -299,7 +180,7 @@ static void a_nan_in_any_weight_matrix_is_divergence(void **state)
         const dp_gpt_batch batch = {f.x, f.y, 2, 17};
         for (size_t t = 0; t < f.model.n_tensors; t++) {
             float *weight = dp_gpt_params(f.gpt) + f.model.tensors[t].offset;
-            const size_t at = t == DP_SLOT_WTE ? (size_t)f.x[0] * 32 : 0;
+            const size_t at = f.model.tensors[t].slot == DP_SLOT_EMBED ? (size_t)f.x[0] * 32 : 0;
             const float kept = weight[at];
             weight[at] = NAN;
             assert_int_equal(dp_gpt_step(f.gpt, &batch, 1.0F, &loss), DP_DIVERGED);
@@ -337,23 +218,28 @@ static void memory_is_what_was_promised_and_failure_leaks_nothing(void **state)
     dp_gpt *gpt = NULL;
     assert_int_equal(dp_model_open(&model, &small, NULL), DP_OK);
     const size_t before = dp_alloc_live_bytes();
-    assert_int_equal(dp_gpt_open(&gpt, &model, 4, NULL), DP_OK);
+    dp_gpt_options options = {.rows_max = 4};
+    assert_int_equal(dp_gpt_open(&gpt, &model, &options), DP_OK);
     const size_t took = dp_alloc_live_bytes() - before;
-    const size_t promised = dp_gpt_bytes(&model, 4, NULL);
+    const size_t promised = dp_gpt_bytes(&model, &options);
     assert_in_range(took, promised, promised + 4096); /* the allocator may count its headers */
     dp_gpt_close(gpt);
     for (size_t n = 1; n <= 3; n++) {
         gpt = NULL;
         dp_alloc_fail_after(n);
-        const dp_status status = dp_gpt_open(&gpt, &model, 4, NULL);
+        const dp_status status = dp_gpt_open(&gpt, &model, &options);
         dp_alloc_fail_after(0);
         assert_int_equal(status, DP_NOMEM);
         assert_null(gpt);
     }
     assert_int_equal(dp_alloc_live_bytes(), before);
-    assert_int_equal(dp_gpt_open(&gpt, &model, 0, NULL), DP_BADARG);
-    assert_int_equal(dp_gpt_open(&gpt, &model, DP_GPT_ROWS_MAX + 1, NULL), DP_TOOBIG);
-    assert_int_equal(dp_gpt_bytes(&model, 0, NULL), 0);
+    options.rows_max = 0;
+    assert_int_equal(dp_gpt_open(&gpt, &model, &options), DP_BADARG);
+    assert_int_equal(dp_gpt_bytes(&model, &options), 0);
+    options.rows_max = DP_GPT_ROWS_MAX + 1;
+    assert_int_equal(dp_gpt_open(&gpt, &model, &options), DP_TOOBIG);
+    options = (dp_gpt_options){.rows_max = 4, .recompute = DP_RECOMPUTE_STEPS};
+    assert_int_equal(dp_gpt_open(&gpt, &model, &options), DP_BADARG);
     dp_model_close(&model);
 }
 

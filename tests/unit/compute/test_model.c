@@ -29,7 +29,7 @@ static void the_demo_model_has_the_tensors_of_hugging_face(void **state)
     assert_int_equal(qkv->shape[0], 128);
     assert_int_equal(qkv->shape[1], 384);
     assert_true(qkv->decay);
-    assert_int_equal(qkv->offset, dp_model_layer_offset(&model, 3, DP_LAYER_QKV_W));
+    assert_int_equal(qkv->offset, dp_model_tensor(&model, 3, DP_LAYER_QKV_W)->offset);
     const dp_tensor *bias = dp_model_find(&model, "transformer.h.0.mlp.c_fc.bias");
     assert_non_null(bias);
     assert_int_equal(bias->n_dims, 1);
@@ -37,7 +37,7 @@ static void the_demo_model_has_the_tensors_of_hugging_face(void **state)
     assert_false(bias->decay);
     assert_int_equal(dp_model_find(&model, "transformer.wte.weight")->offset, 0);
     assert_int_equal(dp_model_find(&model, "transformer.ln_f.bias")->offset,
-                     dp_model_final_norm_offset(&model, true));
+                     dp_model_tensor(&model, 0, DP_SLOT_NORM_B)->offset);
     assert_null(dp_model_find(&model, "lm_head.weight"));
     dp_model_close(&model);
     dp_model_close(&model); /* a closed one may be closed */
@@ -79,16 +79,31 @@ static void impossible_models_are_refused_with_a_sentence(void **state)
 {
     (void)state;
     assert_int_equal(dp_model_config_check(&demo, NULL), DP_OK);
-    refuse((dp_model_config){0, 128, 4, 128, 1024}, "layers");
-    refuse((dp_model_config){UINT32_MAX, 128, 4, 128, 1024}, "layers");
-    refuse((dp_model_config){4, 0, 4, 128, 1024}, "width");
-    refuse((dp_model_config){4, 128, 0, 128, 1024}, "heads");
-    refuse((dp_model_config){4, 128, 3, 128, 1024}, "multiple");
-    refuse((dp_model_config){4, 1024, 2, 128, 1024}, "wide");
-    refuse((dp_model_config){4, 128, 4, 0, 1024}, "context");
-    refuse((dp_model_config){4, 128, 4, 128, 1}, "vocab");
-    refuse((dp_model_config){4, 128, 4, 128, 262145}, "vocab");
-    refuse((dp_model_config){256, 16384, 256, 128, 1024}, "parameters");
+    refuse((dp_model_config){.layers = 0, .width = 128, .heads = 4, .context = 128, .vocab = 1024},
+           "layers");
+    refuse(
+        (dp_model_config){
+            .layers = UINT32_MAX, .width = 128, .heads = 4, .context = 128, .vocab = 1024},
+        "layers");
+    refuse((dp_model_config){.layers = 4, .width = 0, .heads = 4, .context = 128, .vocab = 1024},
+           "width");
+    refuse((dp_model_config){.layers = 4, .width = 128, .heads = 0, .context = 128, .vocab = 1024},
+           "heads");
+    refuse((dp_model_config){.layers = 4, .width = 128, .heads = 3, .context = 128, .vocab = 1024},
+           "multiple");
+    refuse((dp_model_config){.layers = 4, .width = 1024, .heads = 2, .context = 128, .vocab = 1024},
+           "wide");
+    refuse((dp_model_config){.layers = 4, .width = 128, .heads = 4, .context = 0, .vocab = 1024},
+           "context");
+    refuse((dp_model_config){.layers = 4, .width = 128, .heads = 4, .context = 128, .vocab = 1},
+           "vocab");
+    refuse(
+        (dp_model_config){.layers = 4, .width = 128, .heads = 4, .context = 128, .vocab = 262145},
+        "vocab");
+    refuse(
+        (dp_model_config){
+            .layers = 256, .width = 16384, .heads = 256, .context = 128, .vocab = 1024},
+        "parameters");
 }
 
 static void open_without_memory_is_nomem(void **state)
@@ -186,6 +201,91 @@ static void flops_count_matrices_and_attention(void **state)
     dp_model_close(&model);
 }
 
+static void llama_has_the_tensors_of_hugging_face(void **state)
+{
+    (void)state;
+    const dp_model_config config = {.arch = DP_ARCH_LLAMA,
+                                    .layers = 3,
+                                    .width = 24,
+                                    .heads = 4,
+                                    .kv_heads = 2,
+                                    .head_width = 10,
+                                    .hidden = 50,
+                                    .context = 16,
+                                    .vocab = 33,
+                                    .qk_norm = true};
+    static const struct {
+        const char *name;
+        size_t first;
+        size_t columns;
+        size_t rows;
+    } wanted[] = {
+        {"model.layers.2.self_attn.q_proj.weight", 0, 40, 24},
+        {"model.layers.2.self_attn.k_proj.weight", 40, 20, 24},
+        {"model.layers.2.self_attn.v_proj.weight", 60, 20, 24},
+        {"model.layers.2.self_attn.q_norm.weight", 0, 10, 10},
+        {"model.layers.2.self_attn.k_norm.weight", 0, 10, 10},
+        {"model.layers.2.self_attn.o_proj.weight", 0, 24, 40},
+        {"model.layers.2.mlp.gate_proj.weight", 0, 50, 24},
+        {"model.layers.2.mlp.up_proj.weight", 50, 50, 24},
+        {"model.layers.2.mlp.down_proj.weight", 0, 24, 50},
+        {"model.layers.2.input_layernorm.weight", 0, 24, 24},
+        {"model.layers.2.post_attention_layernorm.weight", 0, 24, 24},
+        {"model.embed_tokens.weight", 0, 24, 33},
+        {"model.norm.weight", 0, 24, 24},
+        {"lm_head.weight", 0, 24, 33},
+    };
+    dp_model model;
+    size_t found = 0;
+    size_t parts_of_all = 0;
+    assert_int_equal(dp_model_open(&model, &config, NULL), DP_OK);
+    for (size_t t = 0; t < model.n_tensors; t++) {
+        dp_tensor_part parts[DP_MODEL_PARTS_MAX];
+        const size_t n = dp_model_parts(&model, &model.tensors[t], parts);
+        parts_of_all += n;
+        for (size_t i = 0; i < n; i++) {
+            for (size_t w = 0; w < sizeof wanted / sizeof wanted[0]; w++) {
+                if (strcmp(parts[i].name, wanted[w].name) == 0) {
+                    assert_int_equal(parts[i].first, wanted[w].first);
+                    assert_int_equal(parts[i].columns, wanted[w].columns);
+                    assert_int_equal(model.tensors[t].shape[0], wanted[w].rows);
+                    const bool linear = model.tensors[t].slot < DP_LAYER_SLOTS;
+                    assert_true(parts[i].transposed == (linear && model.tensors[t].n_dims == 2));
+                    found++;
+                }
+            }
+        }
+    }
+    assert_int_equal(found, sizeof wanted / sizeof wanted[0]);
+    assert_int_equal(parts_of_all, 3 * 11 + 3);
+    dp_model_close(&model);
+}
+
+static void a_feed_forward_part_without_gates_has_one_matrix(void **state)
+{
+    (void)state;
+    const dp_model_config config = {.arch = DP_ARCH_LLAMA,
+                                    .layers = 1,
+                                    .width = 24,
+                                    .heads = 4,
+                                    .hidden = 50,
+                                    .context = 16,
+                                    .vocab = 33,
+                                    .activation = DP_ACTIVATION_RELU2,
+                                    .head = DP_HEAD_TIED};
+    dp_model model;
+    dp_tensor_part parts[DP_MODEL_PARTS_MAX];
+    assert_int_equal(dp_model_open(&model, &config, NULL), DP_OK);
+    assert_int_equal(dp_model_parts(&model, dp_model_tensor(&model, 0, DP_LAYER_UP_W), parts), 1);
+    assert_string_equal(parts[0].name, "model.layers.0.mlp.up_proj.weight");
+    assert_int_equal(parts[0].columns, 50);
+    assert_null(dp_model_tensor(&model, 0, DP_SLOT_HEAD));
+    assert_ptr_equal(dp_model_head(&model), dp_model_tensor(&model, 0, DP_SLOT_EMBED));
+    assert_null(dp_model_tensor(&model, 0, DP_LAYER_QKV_B));
+    assert_null(dp_model_tensor(&model, 0, DP_SLOT_POSITIONS));
+    dp_model_close(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +296,8 @@ int main(void)
         cmocka_unit_test(first_weights_have_the_mean_and_deviation_of_gpt2),
         cmocka_unit_test(first_weights_are_the_same_bits_everywhere),
         cmocka_unit_test(flops_count_matrices_and_attention),
+        cmocka_unit_test(llama_has_the_tensors_of_hugging_face),
+        cmocka_unit_test(a_feed_forward_part_without_gates_has_one_matrix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
