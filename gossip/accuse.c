@@ -10,6 +10,10 @@ enum { SYNC_ANSWER_WANTED = 1 };
 
 static bool is_newer(uint64_t incarnation, uint32_t revision, const dp_member *than)
 {
+#if DP_MUTATION == 55
+    /* The last word counts, of whichever life. */
+    return incarnation != than->incarnation || revision != than->revision;
+#endif
     return incarnation > than->incarnation ||
            (incarnation == than->incarnation && revision > than->revision);
 }

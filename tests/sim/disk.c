@@ -32,6 +32,7 @@ static void drop_writes(dp_disk *disk)
         dp_disk_write_free(write);
     }
     disk->last = NULL;
+    disk->n_writes = 0;
     disk->free_us = 0;
 }
 
@@ -117,6 +118,16 @@ void dp_disk_lose_votes(dp_disk *disk, bool keep_vote_key, uint32_t records_kept
         disk->vote_key++;
     }
     rebuild_shadow(disk);
+}
+
+uint32_t dp_disk_objects(const dp_disk *disk)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < disk->uses_capacity; i++) {
+        count += disk->uses[i] != 0 ? 1 : 0;
+    }
+    return count;
 }
 
 bool dp_disk_holds(const dp_disk *disk, uint32_t object)
@@ -206,6 +217,7 @@ uint64_t dp_disk_begin(dp_disk *disk, const dp_disk_write *write, uint64_t now_u
         disk->first = item;
     }
     disk->last = item;
+    disk->n_writes++;
     return item->done_us;
 }
 
@@ -356,6 +368,7 @@ dp_disk_write *dp_disk_fail(dp_disk *disk)
 
     if (write != NULL) {
         disk->first = write->next;
+        disk->n_writes--;
         if (disk->first == NULL) {
             disk->last = NULL;
         }

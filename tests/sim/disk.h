@@ -91,6 +91,7 @@ typedef struct dp_disk {
     uint32_t vote_key;    /* which vote key its vote table holds; a new table makes a new one */
     dp_disk_write *first; /* under way, in order */
     dp_disk_write *last;
+    uint32_t n_writes;
     uint64_t free_us;
     dp_shadow *shadow; /* NULL: the model alone */
 } dp_disk;
@@ -101,6 +102,8 @@ void dp_disk_wipe(dp_disk *disk, bool keep_vote_key);
 /* A backup of records, checkpoints and objects, with an older pending row; never of the vote table. incarnation goes on. */
 void dp_disk_lose_votes(dp_disk *disk, bool keep_vote_key, uint32_t records_kept);
 
+/* Objects that are there, whole or in part. */
+uint32_t dp_disk_objects(const dp_disk *disk);
 bool dp_disk_holds(const dp_disk *disk, uint32_t object);
 void dp_disk_use(dp_disk *disk, uint32_t object, uint32_t use, bool on);
 /* The last chunk has come: from now on the object is held. Of what is not there in part nothing happens. */

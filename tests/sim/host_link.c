@@ -150,6 +150,9 @@ void dp_host_packet(dp_host *host, const dp_occasion *occasion)
     event.u.message.bytes = bytes;
     dp_host_event(host, &event);
     dp_oracle_delivered(host, bytes);
+    if (occasion->value == 0) {
+        dp_oracle_copied(host);
+    }
 }
 
 void dp_host_unlinked(dp_host *host, const dp_occasion *occasion)

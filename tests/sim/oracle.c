@@ -68,6 +68,9 @@ dp_status dp_oracle_open(dp_sim *sim)
     if (o->due == NULL || o->accused == NULL) {
         return DP_NOMEM;
     }
+    if (!sim->plan.measured) {
+        DP_TRY(dp_lives_open(&o->lives, sim->plan.nodes));
+    }
     o->members[0].member = true;
     dp_round_book *start = add_round(o);
     dp_toy_first(sim->manifest.model_seed, &start->model);
@@ -102,6 +105,7 @@ void dp_oracle_close(dp_sim *sim)
     free(o->live);
     free(o->due);
     free(o->accused);
+    dp_lives_close(o->lives);
     free(o->drawers);
     free(o->parcels);
     free(o);

@@ -17,6 +17,8 @@ void dp_oracle_store(dp_host *host, const dp_action *action);
 void dp_oracle_stored(dp_host *host, const dp_disk_write *write);
 /* The node of this host has taken in a message. */
 void dp_oracle_delivered(dp_host *host, dp_view message);
+/* ... that was a copy, perhaps of an earlier life of its author. */
+void dp_oracle_copied(dp_host *host);
 /* The trainer of this host found that a blob decodes. */
 void dp_oracle_checked(dp_host *host, const dp_hash *root);
 /* Four times a second. */

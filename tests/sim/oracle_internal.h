@@ -4,6 +4,7 @@
 
 #include "gossip/record.h"
 #include "tests/sim/oracle.h"
+#include "tests/sim/oracle_lives.h"
 
 enum { DP_ORACLE_NOTES_MAX = 64, DP_ORACLE_TICKETS = 8 };
 
@@ -166,6 +167,7 @@ struct dp_oracle {
     dp_parcel_book *parcels;
     uint32_t n_parcels;
     uint32_t parcels_capacity;
+    dp_lives *lives;    /* NULL in profiles that only measure */
     uint64_t round_us;  /* when the last round was first stored */
     uint32_t redeemed;  /* uses of the invite, by the chain */
     dp_live_book *live; /* by host */

@@ -309,8 +309,20 @@ static void check_gap(dp_sim *sim)
 }
 
 /* Review, A5: what one honest voter accepted, every honest voter with the same chain accepts. */
+void dp_oracle_copied(dp_host *host)
+{
+    dp_lives *lives = host->sim->oracle->lives;
+
+    if (lives != NULL) {
+        dp_lives_check(lives, host);
+    }
+}
+
 void dp_oracle_look(dp_sim *sim)
 {
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        dp_oracle_copied(&sim->hosts[i]);
+    }
     if (sim->forks != NULL) {
         return;
     }

@@ -12,7 +12,12 @@
 #include "tests/sim/real.h"
 #include "tests/sim/scene.h"
 
-enum { CHECK_EVERY_US = 250000 }; /* between two looks at whether all have come together */
+enum {
+    CHECK_EVERY_US = 250000, /* between two looks at whether all have come together */
+    WRITES_MAX = 256,        /* of one node under way; its daemon would queue 8,192 jobs */
+    SLOTS_KEPT = 64,         /* whose blobs stay */
+    OBJECTS_BESIDE = 64 /* data, states, the publication, an exchange, what nobody came to list */
+};
 
 void dp_sim_fail(dp_sim *sim, const char *invariant, uint32_t node, const char *format, ...)
 {
@@ -226,11 +231,30 @@ static void finish(dp_sim *sim)
     dp_measure_finish(sim);
 }
 
+/* What its disk holds follows the bounds of the node and not the length of the run: the blobs of 64 slots and of the round under
+ * way, those that a row or an exchange needs, states, data. */
+static void check_disk(dp_sim *sim, const dp_host *host)
+{
+    const uint32_t contributors =
+        sim->plan.nodes < DP_LISTED_MAX ? sim->plan.nodes : (uint32_t)DP_LISTED_MAX;
+    const uint32_t most = (SLOTS_KEPT + 2) * contributors + OBJECTS_BESIDE;
+    const uint32_t objects = dp_disk_objects(&host->disk);
+
+    if (host->disk.n_writes > WRITES_MAX) {
+        dp_sim_fail(sim, "S12", host->index, "%u writes are under way", host->disk.n_writes);
+    } else if (objects > most) {
+        dp_sim_fail(sim, "S12", host->index, "its disk holds %u objects, %u at the most", objects,
+                    most);
+    }
+}
+
 /* Its own walk over all it holds, one host at a time. */
 static void check_one(dp_sim *sim)
 {
     const dp_host *host = &sim->hosts[sim->totals.occasions % sim->plan.nodes];
     dp_why why = {0};
+
+    check_disk(sim, host);
 
     if (dp_host_up(host) && dp_node_check(host->node, &why) != DP_OK) {
         dp_sim_fail(sim, "S12", host->index, "%.200s", why.text);
