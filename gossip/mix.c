@@ -39,6 +39,7 @@ dp_status dp_mix_open(dp_mix **mix, const dp_mix_config *config)
     }
     made->config = *config;
     made->trainer = true;
+    made->via = DP_MEMBER_NONE;
     /* Tickets of two lives never meet. */
     made->ticket = config->incarnation << 20;
     made->next_at = DP_NEVER;
@@ -92,10 +93,11 @@ static void go_idle(dp_mix *mix, dp_time now)
     mix->next_at = dp_time_after(now, pause_us / 2 + dp_rng_below(&mix->rng, pause_us + 1));
 }
 
-void dp_mix_send_status(const dp_peer *to, const dp_mix_id *id, uint64_t ticket,
+void dp_mix_send_status(dp_mix *mix, const dp_peer *to, const dp_mix_id *id, uint64_t ticket,
                         dp_mix_status status, dp_out *out)
 {
-    dp_mix_msg_send(
+    dp_mix_tell(
+        mix,
         &(dp_mix_msg){.type = DP_MSG_MIX_STATUS, .id = *id, .ticket = ticket, .status = status}, to,
         out);
 }
@@ -122,9 +124,10 @@ void dp_mix_send_ack(const dp_mix *mix, dp_out *out)
 }
 
 /* COMMIT of a, DONE of b. */
-void dp_mix_send_pair(const dp_mix_row *row, dp_msg_type type, dp_out *out)
+void dp_mix_send_pair(dp_mix *mix, const dp_mix_row *row, dp_msg_type type, dp_out *out)
 {
-    dp_mix_msg_send(
+    dp_mix_tell(
+        mix,
         &(dp_mix_msg){
             .type = type, .id = row->id, .ticket = row->ticket, .pair = dp_mix_pair_of(row)},
         &row->peer, out);
@@ -175,7 +178,8 @@ static bool may_abort(const dp_mix *mix)
 void dp_mix_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out)
 {
     if (tell && (!mix->x.initiator || mix->state != DP_MIX_FREEZING)) {
-        dp_mix_send_status(&mix->x.peer, &mix->x.id, mix->x.ticket, DP_MIX_STATUS_ABORTED, out);
+        dp_mix_send_status(mix, &mix->x.peer, &mix->x.id, mix->x.ticket, DP_MIX_STATUS_ABORTED,
+                           out);
     }
     if (!dp_hash_is_zero(&mix->x.other.root) && !mix->fetched) {
         dp_spread_cancel(mix->config.spread, now, &mix->x.other.root, out);
@@ -402,10 +406,10 @@ static void committed(dp_mix *mix, dp_time now, dp_out *out)
 {
     dp_mix_adopt_f(mix, out);
     if (mix->x.initiator) {
-        dp_mix_send_status(&mix->x.peer, &mix->x.id, mix->x.ticket, DP_MIX_STATUS_CLOSED, out);
+        dp_mix_send_status(mix, &mix->x.peer, &mix->x.id, mix->x.ticket, DP_MIX_STATUS_CLOSED, out);
     } else {
         dp_mix_outcome_add(mix, &mix->x);
-        dp_mix_send_pair(&mix->x, DP_MSG_MIX_DONE, out);
+        dp_mix_send_pair(mix, &mix->x, DP_MSG_MIX_DONE, out);
     }
     if (!mix->trainer) {
         finish_mixing(mix, now, out); /* F will be rebuilt with it */
@@ -442,7 +446,7 @@ bool dp_mix_stored(dp_mix *mix, dp_time now, uint32_t op, dp_status status, dp_o
     } else if (mix->state == DP_MIX_ASKING) {
         mix->f = mix->x;
         dp_mix_enter(mix, DP_MIX_ASKED, now);
-        dp_mix_send_pair(&mix->x, DP_MSG_MIX_COMMIT, out);
+        dp_mix_send_pair(mix, &mix->x, DP_MSG_MIX_COMMIT, out);
 #if DP_MUTATION == 33
         dp_mix_enter(mix, DP_MIX_COMMITTING, now);
         dp_mix_write_row(mix, DP_MIX_MARK_DONE, out);
@@ -548,7 +552,7 @@ static void retry(dp_mix *mix, dp_time now, dp_out *out)
     if (mix->state == DP_MIX_OFFERED) {
         send_offer(mix, out);
     } else if (mix->state == DP_MIX_ASKED) {
-        dp_mix_send_pair(&mix->x, DP_MSG_MIX_COMMIT, out);
+        dp_mix_send_pair(mix, &mix->x, DP_MSG_MIX_COMMIT, out);
         if (mix->retries == DOUBLINGS_MAX) {
             note(mix, "in doubt", out);
         }
@@ -564,7 +568,8 @@ static void nudge(dp_mix *mix, dp_time now, dp_out *out)
         return;
     }
     mix->nudge_at = dp_time_after(now, NUDGE_US);
-    dp_mix_send_pair(&mix->outcomes[mix->nudge_next++ % mix->n_outcomes], DP_MSG_MIX_DONE, out);
+    dp_mix_send_pair(mix, &mix->outcomes[mix->nudge_next++ % mix->n_outcomes], DP_MSG_MIX_DONE,
+                     out);
 }
 
 void dp_mix_tick(dp_mix *mix, dp_time now, dp_out *out)

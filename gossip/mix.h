@@ -15,6 +15,9 @@
  * exchange: OFFER, ACK, COMMIT and DONE name both roots and incarnations, and a row is for exactly these. b forgets a
  * COMMITTED outcome only when a says closed, or offers anew (a has one exchange at a time), or is fenced.
  *
+ * What ends an exchange (COMMIT, DONE, STATUS) also travels without a link between the two: signed by its author, and carried by
+ * any member that is linked to both. Which two nodes can have a link may change at any time, and a's F waits for b's word.
+ *
  * Rows outlive the exchange: the newest row with F is what F is rebuilt from after a crash (RESTORE, and MIX where it was
  * committed), until dp_mix_folded. */
 #ifndef DP_GOSSIP_MIX_H
@@ -62,6 +65,7 @@ typedef struct dp_mix_config {
     uint64_t incarnation;
     uint64_t pause_us; /* between two exchanges that this node starts */
     uint64_t seed;
+    dp_crypto crypto;          /* the identity key, for words that others carry */
     const dp_members *members; /* both must outlive this */
     dp_spread *spread;
     uint32_t members_max;
@@ -88,6 +92,9 @@ void dp_mix_set(dp_mix *mix, dp_time now, const dp_mix_now *state, dp_out *out);
 
 /* OFFER, ACK, COMMIT, DONE, STATUS of a member (index). */
 DP_MUST dp_status dp_mix_message(dp_mix *mix, dp_time now, uint32_t from, dp_view bytes,
+                                 dp_out *out);
+/* MIX_SIGNED, brought by a member (index) that is not its author. DP_BADMSG, DP_VERSION, DP_DENIED, DP_BADSIG. */
+DP_MUST dp_status dp_mix_carried(dp_mix *mix, dp_time now, uint32_t via, dp_view bytes,
                                  dp_out *out);
 /* Events of the driver; those of other exchanges, operations or objects are ignored. True: it was ours. */
 bool dp_mix_frozen(dp_mix *mix, dp_time now, const dp_event *event, dp_out *out);

@@ -50,30 +50,36 @@ static void read_terms(dp_reader *reader, dp_mix_terms *terms)
     terms->incarnation = dp_read_u64(reader);
 }
 
-void dp_mix_msg_send(const dp_mix_msg *msg, const dp_peer *to, dp_out *out)
+void dp_mix_msg_write(dp_writer *writer, const dp_mix_msg *msg)
 {
-    dp_writer writer = dp_out_writer(out, (uint8_t)msg->type, DP_MIX_MESSAGE_MAX);
-    dp_view message;
-
-    dp_write_bytes(&writer, msg->id.bytes, sizeof msg->id.bytes);
-    dp_write_u64(&writer, msg->type == DP_MSG_MIX_OFFER ? msg->number : msg->ticket);
+    dp_write_u8(writer, (uint8_t)msg->type);
+    dp_write_u8(writer, DP_MSG_VERSION);
+    dp_write_bytes(writer, msg->id.bytes, sizeof msg->id.bytes);
+    dp_write_u64(writer, msg->type == DP_MSG_MIX_OFFER ? msg->number : msg->ticket);
     if (msg->type == DP_MSG_MIX_ACK) {
-        dp_write_u8(&writer, msg->prepared ? 1 : 0);
+        dp_write_u8(writer, msg->prepared ? 1 : 0);
     }
     if (msg->type == DP_MSG_MIX_STATUS) {
-        dp_write_u8(&writer, (uint8_t)msg->status);
+        dp_write_u8(writer, (uint8_t)msg->status);
     } else if (msg->type == DP_MSG_MIX_OFFER || msg->type == DP_MSG_MIX_ACK) {
-        dp_write_bytes(&writer, msg->base.bytes, sizeof msg->base.bytes);
-        write_terms(&writer, &msg->terms);
+        dp_write_bytes(writer, msg->base.bytes, sizeof msg->base.bytes);
+        write_terms(writer, &msg->terms);
     } else {
-        dp_write_bytes(&writer, msg->pair.root_a.bytes, sizeof msg->pair.root_a.bytes);
-        dp_write_bytes(&writer, msg->pair.root_b.bytes, sizeof msg->pair.root_b.bytes);
-        dp_write_u64(&writer, msg->pair.incarnation_a);
-        dp_write_u64(&writer, msg->pair.incarnation_b);
+        dp_write_bytes(writer, msg->pair.root_a.bytes, sizeof msg->pair.root_a.bytes);
+        dp_write_bytes(writer, msg->pair.root_b.bytes, sizeof msg->pair.root_b.bytes);
+        dp_write_u64(writer, msg->pair.incarnation_a);
+        dp_write_u64(writer, msg->pair.incarnation_b);
     }
-    if (dp_out_message(out, &writer, &message)) {
-        dp_out_send(out, to, message);
-    }
+}
+
+void dp_mix_msg_send(const dp_mix_msg *msg, const dp_peer *to, dp_out *out)
+{
+    uint8_t bytes[DP_MIX_MESSAGE_MAX];
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+
+    dp_mix_msg_write(&writer, msg);
+    dp_assert(!writer.full);
+    dp_out_send(out, to, dp_out_keep(out, dp_view_of(bytes, writer.size)));
 }
 
 dp_status dp_mix_msg_read(dp_view bytes, dp_mix_msg *msg)
@@ -121,6 +127,45 @@ dp_status dp_mix_msg_read(dp_view bytes, dp_mix_msg *msg)
     }
     DP_TRY(dp_reader_finish(&reader));
     *msg = read;
+    return DP_OK;
+}
+
+bool dp_mix_may_carry(dp_msg_type type)
+{
+    return type == DP_MSG_MIX_COMMIT || type == DP_MSG_MIX_DONE || type == DP_MSG_MIX_STATUS;
+}
+
+void dp_mix_signed_write(dp_writer *writer, const dp_mix_signed *word)
+{
+    dp_write_u8(writer, DP_MSG_MIX_SIGNED);
+    dp_write_u8(writer, DP_MSG_VERSION);
+    dp_write_bytes(writer, word->author.bytes, sizeof word->author.bytes);
+    dp_write_bytes(writer, word->signature, sizeof word->signature);
+    dp_write_view(writer, word->message);
+}
+
+dp_status dp_mix_signed_read(dp_view bytes, dp_mix_signed *word)
+{
+    dp_reader reader = dp_reader_of(bytes);
+    dp_mix_signed read = {0};
+    const uint8_t type = dp_read_u8(&reader);
+    const uint8_t version = dp_read_u8(&reader);
+
+    if (reader.failed || type != DP_MSG_MIX_SIGNED) {
+        return DP_BADMSG;
+    }
+    if (version != DP_MSG_VERSION) {
+        return DP_VERSION;
+    }
+    dp_read_bytes(&reader, read.author.bytes, sizeof read.author.bytes);
+    dp_read_bytes(&reader, read.signature, sizeof read.signature);
+    read.message = dp_read_view(&reader, dp_reader_left(&reader));
+    DP_TRY(dp_reader_finish(&reader));
+    if (read.message.size > DP_MIX_MESSAGE_MAX ||
+        !dp_mix_may_carry((dp_msg_type)dp_msg_type_of(read.message))) {
+        return DP_BADMSG;
+    }
+    *word = read;
     return DP_OK;
 }
 

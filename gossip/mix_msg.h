@@ -6,6 +6,8 @@
  *     MIX_COMMIT  16 id | u64 ticket | pair
  *     MIX_DONE    16 id | u64 ticket | pair
  *     MIX_STATUS  16 id | u64 ticket | u8 1 ABORTED, 2 CLOSED
+ *     MIX_SIGNED  32 author | 64 signature | COMMIT, DONE or STATUS, with its head: inside a RELAY, where there is no link.
+ *                 Signed with the author's identity key, domain "dpnode/mix/1": run, receiver, the message
  *   terms: 32 root of the blob | u64 its bytes | u32 steps | u64 tokens | u64 incarnation
  *   pair:  32 root of a's blob | 32 root of b's | u64 incarnation of a | u64 of b
  * id = first 16 bytes of H("dpnode/exchange/1", a, a's incarnation, number); number counts a's offers of an incarnation. The
@@ -23,6 +25,8 @@ enum {
     DP_MIX_TERMS_BYTES = 32 + 8 + 4 + 8 + 8,
     DP_MIX_PAIR_BYTES = 32 + 32 + 8 + 8,
     DP_MIX_MESSAGE_MAX = DP_MSG_HEAD_BYTES + 16 + 8 + 1 + 32 + DP_MIX_PAIR_BYTES,
+    DP_MIX_SIGNED_MAX =
+        DP_MSG_HEAD_BYTES + DP_PUBLIC_KEY_BYTES + DP_SIGNATURE_BYTES + DP_MIX_MESSAGE_MAX,
     DP_MIX_ROW_BYTES = 3 + 16 + 8 + 8 + 8 + 32 + 32 + 2 * DP_MIX_TERMS_BYTES + 32 + 8
 };
 
@@ -80,9 +84,25 @@ dp_mix_id dp_mix_id_of(const dp_peer *a, uint64_t incarnation, uint64_t number);
 bool dp_mix_id_equal(const dp_mix_id *x, const dp_mix_id *y);
 bool dp_mix_pair_equal(const dp_mix_pair *x, const dp_mix_pair *y);
 
+/* Head and body; any writer of DP_MIX_MESSAGE_MAX has room. */
+void dp_mix_msg_write(dp_writer *writer, const dp_mix_msg *msg);
+/* On the link with to. */
 void dp_mix_msg_send(const dp_mix_msg *msg, const dp_peer *to, dp_out *out);
 /* DP_BADMSG, DP_VERSION. */
 DP_MUST dp_status dp_mix_msg_read(dp_view bytes, dp_mix_msg *msg);
+
+/* A word of an exchange that others carry. */
+typedef struct dp_mix_signed {
+    dp_peer author;
+    uint8_t signature[DP_SIGNATURE_BYTES];
+    dp_view message; /* borrowed from what was read */
+} dp_mix_signed;
+
+/* COMMIT, DONE and STATUS: what ends an exchange in doubt. What begins one needs a link anyway, for the blobs. */
+bool dp_mix_may_carry(dp_msg_type type);
+void dp_mix_signed_write(dp_writer *writer, const dp_mix_signed *word);
+/* Looks at the type of the message inside, not at the signature. DP_BADMSG, DP_VERSION. */
+DP_MUST dp_status dp_mix_signed_read(dp_view bytes, dp_mix_signed *word);
 
 void dp_mix_row_write(const dp_mix_row *row, uint8_t bytes[DP_MIX_ROW_BYTES]);
 DP_MUST dp_status dp_mix_row_read(dp_view bytes, dp_mix_row *row);

@@ -68,7 +68,7 @@ static void on_offer(dp_mix *mix, dp_time now, uint32_t from, const dp_mix_msg *
     if (!dp_mix_may_begin(mix) || !dp_mix_is_partner(mix, from) ||
         member->incarnation != msg->terms.incarnation || !same_base(&msg->base, &mix->now.base) ||
         mix->n_outcomes == DP_MIX_OUTCOMES_MAX) {
-        dp_mix_send_status(&member->peer, &msg->id, 0, DP_MIX_STATUS_ABORTED, out);
+        dp_mix_send_status(mix, &member->peer, &msg->id, 0, DP_MIX_STATUS_ABORTED, out);
         return;
     }
     mix->x = (dp_mix_row){.has_f = true,
@@ -105,7 +105,7 @@ static void on_ack(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_m
         !dp_hash_equal(&msg->terms.root, &mix->x.other.root) ||
         msg->terms.incarnation != mix->x.other.incarnation) {
         /* An attempt that we gave up, or that the other began anew: it must not wait for our COMMIT. */
-        dp_mix_send_status(peer, &msg->id, msg->ticket, DP_MIX_STATUS_ABORTED, out);
+        dp_mix_send_status(mix, peer, &msg->id, msg->ticket, DP_MIX_STATUS_ABORTED, out);
         return;
     }
     mix->other_prepared = mix->other_prepared || msg->prepared;
@@ -121,7 +121,7 @@ static void on_commit(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mi
 
     if (outcome < mix->n_outcomes && dp_peer_equal(&mix->outcomes[outcome].peer, peer) &&
         mix->outcomes[outcome].ticket == msg->ticket) {
-        dp_mix_send_pair(&mix->outcomes[outcome], DP_MSG_MIX_DONE, out);
+        dp_mix_send_pair(mix, &mix->outcomes[outcome], DP_MSG_MIX_DONE, out);
         return;
     }
     if (mix->state != DP_MIX_IDLE && !mix->x.initiator && dp_mix_id_equal(&mix->x.id, &msg->id) &&
@@ -138,7 +138,7 @@ static void on_commit(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mi
         /* Asked for what we did not prepare: whoever said so, this attempt will not be committed. */
         dp_mix_want_abort(mix, now, false, out);
     }
-    dp_mix_send_status(peer, &msg->id, msg->ticket, DP_MIX_STATUS_ABORTED, out);
+    dp_mix_send_status(mix, peer, &msg->id, msg->ticket, DP_MIX_STATUS_ABORTED, out);
 }
 
 static void on_done(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg,
@@ -156,7 +156,7 @@ static void on_done(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_
         }
     }
     /* Our row says DONE, or we have none and shall never ask: the other may forget. */
-    dp_mix_send_status(peer, &msg->id, msg->ticket, DP_MIX_STATUS_CLOSED, out);
+    dp_mix_send_status(mix, peer, &msg->id, msg->ticket, DP_MIX_STATUS_CLOSED, out);
 }
 
 static void on_status(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg,

@@ -81,6 +81,7 @@ static dp_status open_parts(dp_node *node)
                                .seed = dp_rng_next(&node->rng),
                                .members = node->members,
                                .spread = node->spread,
+                               .crypto = config->crypto,
                                .members_max = config->members_max};
     DP_TRY(dp_mix_open(&node->mix, &mix));
     DP_TRY(dp_ledger_open(&node->ledger, &node->manifest, &node->run, dp_rng_next(&node->rng)));

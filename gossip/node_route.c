@@ -122,7 +122,8 @@ static dp_status on_relay(dp_node *node, dp_view bytes, uint32_t from)
     DP_TRY(dp_wire_read_relay(bytes, &relay));
     if (dp_peer_equal(&relay.target, &node->self)) {
         const uint8_t type = dp_msg_type_of(relay.message);
-        const bool allowed = type >= DP_MSG_READY && type <= DP_MSG_VOTER_OK;
+        const bool allowed =
+            (type >= DP_MSG_READY && type <= DP_MSG_VOTER_OK) || type == DP_MSG_MIX_SIGNED;
         return allowed ? route(node, relay.message, from, true) : DP_DENIED;
     }
     const uint32_t index = dp_node_member_index(node, &relay.target);
@@ -190,6 +191,8 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     case DP_MSG_MIX_DONE:
     case DP_MSG_MIX_STATUS:
         return dp_mix_message(node->mix, node->now, from, bytes, &node->out);
+    case DP_MSG_MIX_SIGNED:
+        return relayed ? dp_mix_carried(node->mix, node->now, from, bytes, &node->out) : DP_DENIED;
     case DP_MSG_RELAY:
         return relayed ? DP_DENIED : on_relay(node, bytes, from);
     case DP_MSG_MANIFEST_GET:

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "gossip/commit_msg.h"
+#include "gossip/mix_msg.h"
 #include "gossip/msg.h"
 #include "gossip/round_msg.h"
 #include "gossip/wire.h"
@@ -65,6 +66,22 @@ static void vote_messages(dp_view bytes)
     same(&writer, bytes);
 }
 
+static void exchange_messages(dp_view bytes)
+{
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    dp_mix_msg msg;
+    dp_mix_signed word;
+
+    if (dp_mix_msg_read(bytes, &msg) == DP_OK) {
+        dp_mix_msg_write(&writer, &msg);
+    } else if (dp_mix_signed_read(bytes, &word) == DP_OK) {
+        dp_mix_signed_write(&writer, &word);
+    } else {
+        return;
+    }
+    same(&writer, bytes);
+}
+
 static void stored_things(dp_view bytes)
 {
     static dp_hash leaves[DP_CHUNKS_MAX];
@@ -100,6 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size <= DP_MESSAGE_MAX) {
         round_messages(bytes);
         vote_messages(bytes);
+        exchange_messages(bytes);
     }
     stored_things(bytes);
     return 0;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/mix_msg.h"
 #include "gossip/msg.h"
 #include "gossip/round_msg.h"
 #include "gossip/wire.h"
@@ -123,6 +124,15 @@ void dp_oracle_sent(dp_host *host, dp_view message)
             return;
         }
         message = relay.message;
+        type = dp_msg_type_of(message);
+    }
+    if (type == DP_MSG_MIX_SIGNED) {
+        dp_mix_signed word;
+        if (dp_mix_signed_read(message, &word) != DP_OK) {
+            dp_sim_fail(host->sim, "W1", host->index, "sent a MIX_SIGNED that does not decode");
+            return;
+        }
+        message = word.message;
         type = dp_msg_type_of(message);
     }
     if (type >= DP_MSG_PREPARE && type <= DP_MSG_ACCEPTED) {

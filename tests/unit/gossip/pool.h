@@ -7,6 +7,7 @@
 
 #include "gossip/mix.h"
 #include "gossip/mix_msg.h"
+#include "gossip/wire.h"
 #include "tests/unit/gossip/mesh.h"
 
 enum {
@@ -26,7 +27,7 @@ typedef struct pool_item {
     uint32_t from;
     uint32_t to;
     uint64_t life; /* of the receiver; others' items are lost with it. 0 for messages */
-    uint8_t bytes[DP_MIX_MESSAGE_MAX];
+    uint8_t bytes[DP_RELAY_HEAD_BYTES + DP_MIX_SIGNED_MAX];
     uint8_t *large; /* messages of members */
     size_t size;
     uint32_t op;
@@ -95,6 +96,7 @@ typedef struct pool {
     bool crashed;
     uint32_t n_seen_writes;
     uint32_t invalid; /* things that must not happen */
+    uint32_t carried; /* words that somebody else brought and that were taken */
 } pool;
 
 static const dp_hash pool_base = {.bytes = {0xba, 0x5e}};
@@ -157,7 +159,7 @@ static inline void pool_send(pool *p, uint32_t from, uint32_t to, dp_view bytes)
         return;
     }
     const uint8_t type = dp_msg_type_of(bytes);
-    if (type >= DP_MSG_MIX_OFFER && type <= DP_MSG_MIX_STATUS) {
+    if ((type >= DP_MSG_MIX_OFFER && type <= DP_MSG_MIX_STATUS) || type == DP_MSG_RELAY) {
         /* Of exchanges: anything may happen to it, even arrive in a later life. */
         uint32_t copies = dp_rng_below(&p->rng, 1000) < p->loss ? 0 : 1;
         copies += dp_rng_below(&p->rng, 1000) < p->doubling;
@@ -315,6 +317,7 @@ static inline void pool_boot(pool *p, uint32_t i)
                                                       .seed = dp_rng_next(&p->rng),
                                                       .members = node->members,
                                                       .spread = node->spread,
+                                                      .crypto = mesh_crypto(i),
                                                       .members_max = 8}));
     dp_out_begin(&p->out, p->actions);
     dp_members_start(node->members, pool_now(p), 1, &p->out);
@@ -474,6 +477,29 @@ static inline void pool_mark(pool *p, uint32_t i)
     }
 }
 
+/* As node_route.c does: to its target, or one hop on. */
+static inline void pool_relay(pool *p, uint32_t i, uint32_t from, dp_view bytes)
+{
+    dp_wire_relay relay;
+
+    if (dp_wire_read_relay(bytes, &relay) != DP_OK) {
+        return;
+    }
+    const dp_peer self = mesh_peer(i);
+    if (dp_peer_equal(&relay.target, &self)) {
+        p->carried +=
+            dp_mix_carried(p->nodes[i].mix, pool_now(p), from, relay.message, &p->out) == DP_OK;
+        return;
+    }
+    const uint32_t to = relay.target.bytes[0] - 1U;
+    if (relay.hops > 0 && to < p->n) {
+        uint8_t next[DP_RELAY_HEAD_BYTES + DP_MIX_SIGNED_MAX];
+        dp_writer writer = dp_writer_of(next, sizeof next);
+        dp_wire_write_relay(&writer, (uint8_t)(relay.hops - 1), &relay.target, relay.message);
+        pool_send(p, i, to, dp_view_of(next, writer.size));
+    }
+}
+
 static inline void pool_deliver(pool *p, const pool_item *item)
 {
     pool_node *const node = &p->nodes[item->to];
@@ -507,7 +533,9 @@ static inline void pool_deliver(pool *p, const pool_item *item)
         if (from == DP_MEMBER_NONE || from == 0) {
             return;
         }
-        if (item->large == NULL) {
+        if (dp_msg_type_of(dp_view_of(item->bytes, item->size)) == DP_MSG_RELAY) {
+            pool_relay(p, item->to, from, dp_view_of(item->bytes, item->size));
+        } else if (item->large == NULL) {
             DP_IGNORE(
                 dp_mix_message(node->mix, now, from, dp_view_of(item->bytes, item->size), &p->out));
         } else if (p->linked[item->from][item->to]) {
@@ -620,6 +648,15 @@ static inline void pool_close(pool *p)
     free(p->items);
     free(p->actions);
     free(p);
+}
+
+/* No new exchange, a quiet network, and time for everybody to learn how theirs ended. */
+static inline void pool_settle(pool *p)
+{
+    p->loss = 0;
+    p->doubling = 0;
+    pool_gossip(p, false);
+    pool_run_for(p, 40 * DP_SECOND);
 }
 
 static inline int64_t pool_sum(const pool *p)

@@ -5,15 +5,6 @@
 #include "tests/lib/allocfail.h"
 #include "tests/lib/mutate.h"
 
-/* No new exchange, a quiet network, and time for everybody to learn how theirs ended. */
-static void settle(pool *p)
-{
-    p->loss = 0;
-    p->doubling = 0;
-    pool_gossip(p, false);
-    pool_run_for(p, 40 * DP_SECOND);
-}
-
 /* Each node has trained a different amount, and trains no more. */
 static void give(pool *p)
 {
@@ -32,7 +23,7 @@ static void two_nodes_meet_in_the_weighted_middle(void **state)
     while (pool_done(p) < 2 && p->now < 60 * DP_SECOND) {
         pool_run_for(p, 10 * DP_MS);
     }
-    settle(p);
+    pool_settle(p);
     CHECK(p->nodes[0].f == 6LL << 40 && p->nodes[1].f == 6LL << 40); /* (1 * 0 + 3 * 8) / 4 */
     CHECK(pool_sum(p) == p->expected);
     CHECK(p->invalid == 0);
@@ -47,7 +38,7 @@ static void four_nodes_draw_together_and_keep_the_sum(void **state)
     while (pool_done(p) < 20 && p->now < 60 * DP_SECOND) {
         pool_run_for(p, 10 * DP_MS);
     }
-    settle(p);
+    pool_settle(p);
     int64_t least = INT64_MAX;
     int64_t most = INT64_MIN;
     for (uint32_t i = 0; i < 4; i++) {
@@ -71,7 +62,7 @@ static void loss_doubling_and_reordering_keep_the_sum(void **state)
         p->doubling = 300;
         p->jitter_us = 400 * DP_MS;
         pool_run_for(p, 12 * DP_SECOND);
-        settle(p);
+        pool_settle(p);
         if (pool_sum(p) != p->expected || !pool_idle(p) || p->invalid != 0) {
             print_error("seed %llu: sum %lld, expected %lld, invalid %u\n",
                         (unsigned long long)seed, (long long)pool_sum(p), (long long)p->expected,
@@ -113,7 +104,7 @@ static void random_crashes_with_kept_disks_keep_the_sum(void **state)
                 pool_boot(p, i);
             }
         }
-        settle(p);
+        pool_settle(p);
         if (pool_sum(p) != p->expected || !pool_idle(p)) {
             print_error("seed %llu: sum %lld, expected %lld\n", (unsigned long long)seed,
                         (long long)pool_sum(p), (long long)p->expected);
@@ -152,7 +143,7 @@ static bool crash_once(uint32_t crashing, uint32_t write, bool after, crash_fate
         if (fate != NEVER) {
             pool_boot(p, crashing);
         }
-        settle(p);
+        pool_settle(p);
         if (fate == RETURNS) {
             CHECK(pool_sum(p) == p->expected); /* both moved, or neither */
         }
@@ -224,7 +215,7 @@ static bool fence_once(uint32_t crashing, uint32_t write)
         CHECK(!dp_mix_frozen_row(mix, &view));
         CHECK(dp_mix_view(mix).outcomes == 0);
         pool_gossip(p, false);
-        settle(p);
+        pool_settle(p);
         CHECK(pool_idle(p));
         pool_kill(p, crashing); /* The disk says the same. */
         pool_boot(p, crashing);
@@ -407,7 +398,7 @@ static void a_dead_trainer_gets_its_frozen_work_back(void **state)
         dp_out_begin(&p->out, p->actions);
         dp_mix_trainer_restore(node->mix, pool_now(p), 65536, &p->out);
         pool_perform(p, seed % 2);
-        settle(p);
+        pool_settle(p);
         CHECK(pool_idle(p));
         CHECK(pool_sum(p) == p->expected);
         pool_close(p);
@@ -441,7 +432,7 @@ static void the_change_of_an_exchange_ages_with_the_work_that_was_frozen_for_it(
         while (!pool_idle(p) && p->now < 60 * DP_SECOND) {
             pool_run_for(p, DP_MS);
         }
-        settle(p);
+        pool_settle(p);
         CHECK(p->nodes[a].f * 4 == 6LL << 40);
         CHECK(p->nodes[1 - a].f == 6LL << 40);
         pool_close(p);
@@ -455,7 +446,7 @@ static void folding_lets_go_of_rows_but_not_of_open_outcomes(void **state)
     while (pool_done(p) < 2 && p->now < 60 * DP_SECOND) {
         pool_run_for(p, 10 * DP_MS);
     }
-    settle(p);
+    pool_settle(p);
     for (uint32_t i = 0; i < 2; i++) {
         dp_mix_frozen_view view;
         CHECK(dp_mix_frozen_row(p->nodes[i].mix, &view));
