@@ -34,6 +34,16 @@ static const field fields[] = {
     FIELD(FIELD_U32, heads),
     FIELD(FIELD_U32, context),
     FIELD(FIELD_U32, vocab),
+    FIELD(FIELD_ENUM, arch),
+    FIELD(FIELD_U32, kv_heads),
+    FIELD(FIELD_U32, head_width),
+    FIELD(FIELD_U32, hidden),
+    FIELD(FIELD_U32, norm_eps_nano),
+    FIELD(FIELD_U32, rope_theta),
+    FIELD(FIELD_ENUM, activation),
+    FIELD(FIELD_ENUM, qk_norm),
+    FIELD(FIELD_ENUM, head),
+    FIELD(FIELD_U32, softcap_milli),
     FIELD(FIELD_U64, model_seed),
     FIELD(FIELD_BYTES32, tokenizer),
     FIELD(FIELD_BYTES32, data),
@@ -73,7 +83,8 @@ enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
 
 _Static_assert(sizeof(dp_codec_kind) == 4 && sizeof(dp_schedule_kind) == 4 &&
                    sizeof(dp_optim_kind) == 4 && sizeof(dp_weights_kind) == 4 &&
-                   sizeof(dp_batch_rule) == 4,
+                   sizeof(dp_batch_rule) == 4 && sizeof(dp_arch) == 4 && sizeof(dp_switch) == 4 &&
+                   sizeof(dp_activation_choice) == 4 && sizeof(dp_head_choice) == 4,
                "enums are read and written as four bytes in memory");
 _Static_assert(sizeof(dp_hash) == 32 && sizeof(((dp_manifest *)0)->root_key) == 32,
                "hashes and keys share FIELD_BYTES32");
@@ -88,11 +99,23 @@ _Static_assert(sizeof(dp_hash) == 32 && sizeof(((dp_manifest *)0)->root_key) == 
 /* Limits of the model keep every tensor index, object and activation within what one node can hold and hash. */
 static const dp_manifest_row rows[] = {
     ROW(layers, "model.layers", "", 1, 1, 128, 4, "Transformer blocks."),
-    ROW(width, "model.width", "", 1, 8, 16384, 128, "Channels per token; heads must divide it."),
+    ROW(width, "model.width", "", 1, 8, 16384, 128, "Channels per token."),
     ROW(heads, "model.heads", "", 1, 1, 256, 4, "Attention heads."),
     ROW(context, "model.context", "tokens", 1, 8, 16384, 128,
         "Tokens that the model sees at once."),
-    ROW(vocab, "model.vocab", "tokens", 1, 256, 65536, 1024, "Entries of the tokenizer."),
+    ROW(vocab, "model.vocab", "tokens", 1, 256, DP_MODEL_VOCAB_MAX, 1024,
+        "Entries of the tokenizer."),
+    ROW(kv_heads, "model.kv_heads", "", 1, 0, 256, 0,
+        "Heads of k and v, each for as many query heads; 0: as many as heads."),
+    ROW(head_width, "model.head_width", "", 1, 0, 256, 0, "Channels of a head; 0: width / heads."),
+    ROW(hidden, "model.hidden", "", 1, 0, 65536, 0,
+        "Inner width of the feed-forward part; 0: 4 width, for llama 8/3 width."),
+    ROW(norm_eps_nano, "model.norm_eps", "1e-9", 1000000000, 0, 1000000, 0,
+        "Least variance of a norm; 0: 1e-5."),
+    ROW(rope_theta, "model.rope_theta", "", 1, 0, 100000000, 0,
+        "Base of the rotary angles; 0: 10000 for llama, none for gpt2."),
+    ROW(softcap_milli, "model.softcap", "1e-3", 1000, 0, 1000000, 0,
+        "Logits x become s tanh(x / s); 0 leaves them."),
     ROW(model_seed, "model.seed", "", 1, 0, UINT64_MAX, 1,
         "Seed of the first weights and of the data order."),
     ROW(val_per_mille, "data.val", "1e-3", 1000, 0, 500, 50,
@@ -146,6 +169,14 @@ const dp_manifest_row *dp_manifest_rows(size_t *count)
     return rows;
 }
 
+static const dp_manifest_word archs[] = {{"gpt2", DP_ARCH_GPT2}, {"llama", DP_ARCH_LLAMA}};
+static const dp_manifest_word activations[] = {{"standard", DP_ACTIVATION_OWN},
+                                               {"gelu", DP_ACTIVATION_GELU},
+                                               {"relu2", DP_ACTIVATION_RELU2},
+                                               {"swiglu", DP_ACTIVATION_SWIGLU}};
+static const dp_manifest_word switches[] = {{"off", DP_OFF}, {"on", DP_ON}};
+static const dp_manifest_word heads[] = {
+    {"standard", DP_HEAD_OWN}, {"tied", DP_HEAD_TIED}, {"untied", DP_HEAD_UNTIED}};
 #define CHOICE(member, key_, standard_, words_, text_)                                             \
     {                                                                                              \
         .key = (key_), .text = (text_), .offset = offsetof(dp_manifest, member),                   \
@@ -171,6 +202,13 @@ static const dp_manifest_word codecs[] = {{"fp32", DP_CODEC_FP32},
                                           {"sparse", DP_CODEC_SPARSE}};
 
 static const dp_manifest_choice choices[] = {
+    CHOICE(arch, "model.arch", DP_ARCH_GPT2, archs, "Family; qwen3 is llama with qk_norm."),
+    CHOICE(activation, "model.activation", DP_ACTIVATION_OWN, activations,
+           "Of the feed-forward part; standard: gelu for gpt2, swiglu for llama."),
+    CHOICE(qk_norm, "model.qk_norm", DP_OFF, switches,
+           "Norms of the heads of q and k; llama only."),
+    CHOICE(head, "model.head", DP_HEAD_OWN, heads,
+           "Whether logits use the embedding; standard: tied for gpt2, untied for llama."),
     CHOICE(schedule, "train.schedule", DP_SCHEDULE_COSINE, schedules,
            "Course of the learning rate over the committed tokens."),
     CHOICE(optimizer, "train.optimizer", DP_OPTIM_ADAMW, optimizers, "Rule of the local steps."),
@@ -237,13 +275,42 @@ static bool name_is_plain(const char *name)
     return true;
 }
 
-/* Floats of the model, tensors counted without padding; every factor is within its row's limit. */
-static unsigned __int128 elements_of(const dp_manifest *manifest)
+dp_model_config dp_manifest_model(const dp_manifest *manifest)
 {
-    const unsigned __int128 width = manifest->width;
-    const unsigned __int128 block = 12 * width * width + 13 * width;
-    return manifest->layers * block +
-           (manifest->vocab + (unsigned __int128)manifest->context + 2) * width;
+    return (dp_model_config){.layers = manifest->layers,
+                             .width = manifest->width,
+                             .heads = manifest->heads,
+                             .context = manifest->context,
+                             .vocab = manifest->vocab,
+                             .arch = manifest->arch,
+                             .kv_heads = manifest->kv_heads,
+                             .head_width = manifest->head_width,
+                             .hidden = manifest->hidden,
+                             .norm_eps_nano = manifest->norm_eps_nano,
+                             .rope_theta = manifest->rope_theta,
+                             .activation = manifest->activation,
+                             .qk_norm = manifest->qk_norm,
+                             .head = manifest->head,
+                             .softcap_milli = manifest->softcap_milli};
+}
+
+void dp_manifest_set_model(dp_manifest *manifest, const dp_model_config *config)
+{
+    manifest->layers = config->layers;
+    manifest->width = config->width;
+    manifest->heads = config->heads;
+    manifest->context = config->context;
+    manifest->vocab = config->vocab;
+    manifest->arch = config->arch;
+    manifest->kv_heads = config->kv_heads;
+    manifest->head_width = config->head_width;
+    manifest->hidden = config->hidden;
+    manifest->norm_eps_nano = config->norm_eps_nano;
+    manifest->rope_theta = config->rope_theta;
+    manifest->activation = config->activation;
+    manifest->qk_norm = config->qk_norm;
+    manifest->head = config->head;
+    manifest->softcap_milli = config->softcap_milli;
 }
 
 void dp_manifest_words_text(const dp_manifest_choice *choice, char *out, size_t size)
@@ -272,6 +339,21 @@ static dp_status check_choice(const dp_manifest *manifest, const dp_manifest_cho
     return dp_why_set(why, DP_BADARG, "%s must be %s", choice->key, words);
 }
 
+static dp_status check_model(const dp_manifest *manifest, dp_why *why)
+{
+    const dp_model_config config = dp_manifest_model(manifest);
+    DP_TRY(dp_model_config_check(&config, why));
+    const uint64_t most = (DP_OBJECT_BYTES_MAX - DP_MANIFEST_BYTES_MAX) / sizeof(float);
+    const uint64_t parameters = dp_model_config_parameters(&config);
+    if (parameters > most) {
+        return dp_why_set(why, DP_BADARG,
+                          "the model has %llu parameters; one state object holds %llu, so lower "
+                          "model.width or model.layers",
+                          (unsigned long long)parameters, (unsigned long long)most);
+    }
+    return DP_OK;
+}
+
 dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
 {
     if (!name_is_plain(manifest->name)) {
@@ -289,19 +371,10 @@ dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
                               (double)rows[i].most / scale);
         }
     }
-    if (manifest->width % manifest->heads != 0) {
-        return dp_why_set(why, DP_BADARG, "model.width %u is not a multiple of model.heads %u",
-                          manifest->width, manifest->heads);
-    }
-    if (elements_of(manifest) * sizeof(float) > DP_OBJECT_BYTES_MAX - DP_MANIFEST_BYTES_MAX) {
-        return dp_why_set(why, DP_BADARG,
-                          "the model has more parameters than one state object holds (4 GiB); "
-                          "lower model.width or "
-                          "model.layers");
-    }
     for (size_t i = 0; i < CHOICE_COUNT; i++) {
         DP_TRY(check_choice(manifest, &choices[i], why));
     }
+    DP_TRY(check_model(manifest, why));
     if (manifest->warmup_tokens >= manifest->total_tokens) {
         return dp_why_set(why, DP_BADARG,
                           "train.warmup_tokens must be less than train.total_tokens");

@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/digest.h"
+#include "base/model_config.h"
 
 enum {
     DP_NAME_MAX = 32, /* bytes of a run or node name, without NUL */
@@ -73,6 +74,17 @@ typedef struct dp_manifest {
     uint32_t heads;
     uint32_t context;
     uint32_t vocab;
+    dp_arch
+        arch; /* from here to softcap_milli as in dp_model_config: zeros stand for the family's */
+    uint32_t kv_heads;
+    uint32_t head_width;
+    uint32_t hidden;
+    uint32_t norm_eps_nano;
+    uint32_t rope_theta;
+    dp_activation_choice activation;
+    dp_switch qk_norm;
+    dp_head_choice head;
+    uint32_t softcap_milli;
     uint64_t model_seed;
 
     dp_hash tokenizer; /* object: tokenizer.json */
@@ -123,6 +135,9 @@ DP_MUST dp_status dp_manifest_encode(const dp_manifest *manifest,
                                      uint8_t out[DP_MANIFEST_BYTES_MAX], size_t *size);
 /* Total: any bytes give a manifest or a status. Checks shape and dp_manifest_check; not the signature. */
 DP_MUST dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes);
+/* The model's part, as it stands, and back. */
+dp_model_config dp_manifest_model(const dp_manifest *manifest);
+void dp_manifest_set_model(dp_manifest *manifest, const dp_model_config *config);
 /* Run id from canonical bytes (which end in the signature). */
 dp_hash dp_manifest_run_id(dp_view canonical);
 

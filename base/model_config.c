@@ -4,7 +4,7 @@
 
 static const dp_model_preset presets[] = {
     {"gpt2-tiny",
-     "0.9M, for laptops and tests",
+     "for laptops and tests",
      {.layers = 4, .width = 128, .heads = 4, .context = 128, .vocab = 1024}},
     {"gpt2-124m",
      "GPT-2 small (Radford et al. 2019)",
@@ -19,7 +19,7 @@ static const dp_model_preset presets[] = {
      "GPT-2 XL",
      {.layers = 48, .width = 1600, .heads = 25, .context = 1024, .vocab = 50257}},
     {"llama-tiny",
-     "0.9M, for laptops and tests",
+     "for laptops and tests",
      {.arch = DP_ARCH_LLAMA,
       .layers = 4,
       .width = 128,
@@ -85,7 +85,7 @@ static const dp_model_preset presets[] = {
       .context = 2048,
       .vocab = 32000}},
     {"qwen3-tiny",
-     "0.9M, for laptops and tests",
+     "for laptops and tests",
      {.arch = DP_ARCH_LLAMA,
       .layers = 4,
       .width = 128,
@@ -96,7 +96,7 @@ static const dp_model_preset presets[] = {
       .vocab = 1024,
       .norm_eps_nano = 1000,
       .rope_theta = 1000000,
-      .qk_norm = true,
+      .qk_norm = DP_ON,
       .head = DP_HEAD_TIED}},
     {"qwen3-0.6b",
      "Qwen3 0.6B (Yang et al. 2025)",
@@ -111,7 +111,7 @@ static const dp_model_preset presets[] = {
       .vocab = 151936,
       .norm_eps_nano = 1000,
       .rope_theta = 1000000,
-      .qk_norm = true,
+      .qk_norm = DP_ON,
       .head = DP_HEAD_TIED}},
     {"qwen3-1.7b",
      "Qwen3 1.7B",
@@ -126,7 +126,7 @@ static const dp_model_preset presets[] = {
       .vocab = 151936,
       .norm_eps_nano = 1000,
       .rope_theta = 1000000,
-      .qk_norm = true,
+      .qk_norm = DP_ON,
       .head = DP_HEAD_TIED}},
 };
 
@@ -187,7 +187,7 @@ uint64_t dp_model_config_parameters(const dp_model_config *config)
     const uint64_t matrices = c * (q + 2 * kv) + q * c + c * up + hidden * c;
     const uint64_t biases = gpt2 ? q + 2 * kv + c + up + c : 0;
     const uint64_t norm = gpt2 ? 2 * c : c;
-    const uint64_t heads = m.qk_norm ? 2 * (uint64_t)m.head_width : 0;
+    const uint64_t heads = m.qk_norm == DP_ON ? 2 * (uint64_t)m.head_width : 0;
     const uint64_t tables =
         m.vocab + (gpt2 ? (uint64_t)m.context : 0) + (m.head == DP_HEAD_UNTIED ? m.vocab : 0);
     return m.layers * (matrices + biases + 2 * norm + heads) + tables * c + norm;
@@ -216,9 +216,10 @@ static dp_status check_ranges(const dp_model_config *given, dp_why *why)
     DP_TRY(check_range("softcap (in 1e-3)", given->softcap_milli, 0, 1000000, why));
     if ((unsigned)given->arch > DP_ARCH_LLAMA ||
         (unsigned)given->activation > DP_ACTIVATION_SWIGLU ||
-        (unsigned)given->head > DP_HEAD_UNTIED) {
+        (unsigned)given->head > DP_HEAD_UNTIED || (unsigned)given->qk_norm > DP_ON) {
         return dp_why_set(why, DP_BADARG,
-                          "model.arch, model.activation or model.head names nothing that is known");
+                          "model.arch, model.activation, model.qk_norm or model.head names nothing "
+                          "that is known");
     }
     return DP_OK;
 }
@@ -266,7 +267,7 @@ static dp_status check_gpt2(const dp_model_config *m, dp_why *why)
         {m->norm_eps_nano != 10000, "norm_eps", "1e-5"},
         {m->rope_theta != 0, "rope_theta", "absent, as positions are learned"},
         {m->activation == DP_ACTIVATION_SWIGLU, "activation", "gelu or relu2"},
-        {m->qk_norm, "qk_norm", "off"},
+        {m->qk_norm == DP_ON, "qk_norm", "off"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         if (rules[i].wrong) {

@@ -32,6 +32,8 @@ typedef enum dp_activation_choice {
     DP_ACTIVATION_SWIGLU /* Llama only */
 } dp_activation_choice;
 
+typedef enum dp_switch { DP_OFF, DP_ON } dp_switch;
+
 typedef enum dp_head_choice {
     DP_HEAD_OWN, /* of the family: GPT-2 tied, Llama untied */
     DP_HEAD_TIED,
@@ -52,7 +54,7 @@ typedef struct dp_model_config {
     uint32_t norm_eps_nano; /* 0: 1e-5 = 10000; GPT-2 has no other */
     uint32_t rope_theta;    /* 0: 10000; GPT-2 turns nothing: 0 */
     dp_activation_choice activation;
-    bool qk_norm; /* RMSNorm of each head of q and k (Dehghani et al. 2023); Llama only */
+    dp_switch qk_norm; /* RMSNorm of each head of q and k (Dehghani et al. 2023); Llama only */
     dp_head_choice head;
     uint32_t softcap_milli; /* logits become s tanh(logits / s) (Gemma Team 2024); 0: they stay */
 } dp_model_config;

@@ -231,6 +231,31 @@ static void print_choices(const dp_manifest_choice *choices, size_t count)
     }
 }
 
+static json_t *presets_json(void)
+{
+    size_t count = 0;
+    const dp_model_preset *const presets = dp_model_presets(&count);
+    json_t *all = json_array();
+    for (size_t i = 0; i < count; i++) {
+        const json_int_t parameters = (json_int_t)dp_model_config_parameters(&presets[i].config);
+        json_array_append_new(all, json_pack("{s:s,s:I,s:s}", "name", presets[i].name, "parameters",
+                                             parameters, "text", presets[i].text));
+    }
+    return all;
+}
+
+static void print_presets(void)
+{
+    size_t count = 0;
+    const dp_model_preset *const presets = dp_model_presets(&count);
+    printf("\nmodel.preset sets the other model keys that are not given:\n");
+    for (size_t i = 0; i < count; i++) {
+        char size[DP_PRINT_CELL_MAX];
+        dp_print_count((double)dp_model_config_parameters(&presets[i].config), size);
+        printf("  %-12s %6s parameters  %s\n", presets[i].name, size, presets[i].text);
+    }
+}
+
 static int print_keys(const dp_cmd *cmd)
 {
     size_t n_choices = 0;
@@ -264,12 +289,13 @@ static int print_keys(const dp_cmd *cmd)
         dp_table_cell(table, rows[i].text);
     }
     if (cmd->json) {
-        return dp_cmd_print(
-            json_pack("{s:o,s:o}", "keys", keys, "words", choices_json(choices, n_choices)));
+        return dp_cmd_print(json_pack("{s:o,s:o,s:o}", "keys", keys, "words",
+                                      choices_json(choices, n_choices), "presets", presets_json()));
     }
     json_decref(keys);
     dp_table_close(table, true);
     print_choices(choices, n_choices);
+    print_presets();
     return 0;
 }
 

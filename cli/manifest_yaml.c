@@ -13,9 +13,9 @@
 
 enum { KEY_MAX = 64, KEYS_MAX = 128, PATIENT_DISTANCE = 3 };
 
-/* Two texts come first, then the rows of words and the rows of numbers of base/manifest.h. */
-typedef enum text_key { KEY_NAME, KEY_TEXT, TEXT_KEYS } text_key;
-static const char *const text_keys[TEXT_KEYS] = {"name", "text"};
+/* Texts come first, then the rows of words and the rows of numbers of base/manifest.h. */
+typedef enum text_key { KEY_NAME, KEY_TEXT, KEY_PRESET, TEXT_KEYS } text_key;
+static const char *const text_keys[TEXT_KEYS] = {"name", "text", "model.preset"};
 
 typedef struct reading {
     yaml_parser_t parser;
@@ -177,6 +177,41 @@ static dp_status take_number(const reading *self, const yaml_mark_t *mark,
     return DP_OK;
 }
 
+/* Whether a preset says what this key means, and the file does not. */
+static bool is_of_preset(const reading *self, size_t key)
+{
+    const char *const name = key_name(self, key);
+    return strncmp(name, "model.", 6) == 0 && strcmp(name, "model.seed") != 0 && !self->given[key];
+}
+
+/* Explicit keys win over a preset, whichever comes first. */
+static dp_status take_preset(const reading *self, const yaml_mark_t *mark, const char *value)
+{
+    const dp_model_preset *const preset = dp_model_preset_find(value);
+    if (preset == NULL) {
+        DP_IGNORE(dp_why_set(self->fix, DP_OK,
+                             "dpnode run validate --keys   # lists all presets")); /* A sentence. */
+        return complain(self, mark, "model.preset \"%.32s\" is not known", value);
+    }
+    dp_manifest from;
+    dp_manifest_default(&from);
+    dp_manifest_set_model(&from, &preset->config);
+    char *const to = (char *)&self->file->manifest;
+    for (size_t i = 0; i < self->n_choices; i++) {
+        if (is_of_preset(self, TEXT_KEYS + i)) {
+            const size_t at = self->choices[i].offset;
+            memcpy(to + at, (const char *)&from + at, sizeof(int));
+        }
+    }
+    for (size_t i = 0; i < self->n_rows; i++) {
+        if (is_of_preset(self, TEXT_KEYS + self->n_choices + i)) {
+            const size_t at = self->rows[i].offset;
+            memcpy(to + at, (const char *)&from + at, self->rows[i].size);
+        }
+    }
+    return DP_OK;
+}
+
 static dp_status take_value(reading *self, size_t key, const yaml_mark_t *mark, const char *value)
 {
     dp_manifest_file *const file = self->file;
@@ -186,6 +221,9 @@ static dp_status take_value(reading *self, size_t key, const yaml_mark_t *mark, 
     }
     if (key == KEY_TEXT) {
         return take_text(self, mark, name, value, file->text_path, sizeof file->text_path);
+    }
+    if (key == KEY_PRESET) {
+        return take_preset(self, mark, value);
     }
     key -= TEXT_KEYS;
     return key < self->n_choices

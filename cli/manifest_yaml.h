@@ -2,7 +2,7 @@
  * do. Total: any bytes give a manifest or a sentence. YAML never travels; base/manifest.h has the form that does.
  *
  *   name: kjv                    # and text: PATH, relative to the file
- *   model: {layers: 4, width: 128, ...}
+ *   model: {preset: gpt2-124m}   # or {layers: 4, width: 128, ...}; what is given besides a preset wins over it
  *   train: ...  round: ...       # the keys of dp_manifest_rows, cut at the dot, or whole (train.lr: 3e-3)
  * Refused: anchors, aliases and tags, a key twice, more than one document, what is deeper than a section, more than
  * DP_YAML_BYTES_MAX bytes. */

@@ -64,7 +64,7 @@ static void carve_layer(const dp_gpt *gpt, struct carver *carver, dp_gpt_layer *
     *layer = (dp_gpt_layer){0};
     for (size_t i = 0; i < sizeof buffer_rows / sizeof buffer_rows[0]; i++) {
         const struct buffer_row *const row = &buffer_rows[i];
-        if (is_of_qk_norm(row->at) && !gpt->model->config.qk_norm) {
+        if (is_of_qk_norm(row->at) && gpt->model->config.qk_norm == DP_OFF) {
             continue;
         }
         size_t size;

@@ -110,7 +110,7 @@ static bool has(const dp_model_config *config, unsigned only)
 {
     const bool gpt2 = config->arch == DP_ARCH_GPT2;
     unsigned features = gpt2 ? BIAS | POSITIONS : 0;
-    features |= config->qk_norm ? QK_NORM : 0;
+    features |= config->qk_norm == DP_ON ? QK_NORM : 0;
     features |= config->head == DP_HEAD_UNTIED ? UNTIED : 0;
     features |= is_gated(config) ? GATES : 0;
     return (only & ~features) == 0;

@@ -94,11 +94,7 @@ static dp_status write_config(const dp_manifest *m, const char *folder, dp_why *
 
 static dp_status write_model(const dp_manifest *m, dp_view state, const char *folder, dp_why *why)
 {
-    const dp_model_config config = {.layers = m->layers,
-                                    .width = m->width,
-                                    .heads = m->heads,
-                                    .context = m->context,
-                                    .vocab = m->vocab};
+    const dp_model_config config = dp_manifest_model(m);
     dp_model model;
     DP_TRY(dp_model_open(&model, &config, why));
     dp_buf out;

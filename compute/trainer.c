@@ -17,11 +17,7 @@ static const size_t engine_bytes_max = (size_t)2 << 30;
 static dp_status open_engine(dp_trainer *t, size_t threads, dp_why *why)
 {
     const dp_manifest *const m = &t->manifest;
-    const dp_model_config config = {.layers = m->layers,
-                                    .width = m->width,
-                                    .heads = m->heads,
-                                    .context = m->context,
-                                    .vocab = m->vocab};
+    const dp_model_config config = dp_manifest_model(m);
     DP_TRY(dp_model_open(&t->model, &config, why));
     DP_TRY(dp_pool_open(&t->pool, threads));
     uint32_t rows = m->batch_rows < DP_GPT_ROWS_MAX ? m->batch_rows : DP_GPT_ROWS_MAX;

@@ -126,6 +126,43 @@ static void a_run_has_room_for_two_and_no_more_than_the_member_table(void **stat
     }
 }
 
+static void the_model_goes_in_and_out(void **state)
+{
+    size_t count = 0;
+    const dp_model_preset *const presets = dp_model_presets(&count);
+
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        dp_manifest manifest = sample();
+        uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+        size_t size = 0;
+        dp_manifest back;
+
+        dp_manifest_set_model(&manifest, &presets[i].config);
+        if (dp_model_config_parameters(&presets[i].config) > DP_OBJECT_BYTES_MAX / 4) {
+            assert_refused(&manifest, "parameters");
+            continue;
+        }
+        CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
+        CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
+        const dp_model_config config = dp_manifest_model(&back);
+        assert_memory_equal(&config, &presets[i].config, sizeof config);
+    }
+}
+
+static void an_impossible_model_is_named(void **state)
+{
+    dp_manifest manifest = sample();
+
+    (void)state;
+    manifest.qk_norm = DP_ON;
+    assert_refused(&manifest, "model.qk_norm");
+    manifest = sample();
+    manifest.arch = DP_ARCH_LLAMA;
+    manifest.kv_heads = 3;
+    assert_refused(&manifest, "model.kv_heads");
+}
+
 static void contradictions_are_named(void **state)
 {
     dp_manifest manifest = sample();
@@ -151,6 +188,7 @@ static void contradictions_are_named(void **state)
     manifest = sample();
     manifest.width = 16384;
     manifest.layers = 128;
+    manifest.heads = 256;
     assert_refused(&manifest, "parameters");
 }
 
@@ -170,12 +208,17 @@ static void every_word_is_taken_and_no_other(void **state)
         for (size_t w = 0; w < choices[i].n_words; w++) {
             dp_manifest manifest = sample();
 
+            if (strncmp(choices[i].key, "model.", 6) == 0) {
+                manifest.arch = DP_ARCH_LLAMA; /* It has all features. */
+            }
             memcpy((char *)&manifest + choices[i].offset, &choices[i].words[w].value, sizeof(int));
             CHECK_OK(dp_manifest_check(&manifest, NULL));
             assert_non_null(strstr(words, choices[i].words[w].name));
             most = choices[i].words[w].value > most ? choices[i].words[w].value : most;
         }
-        for (int value = 0; value <= most + 1; value += most + 1) {
+        const bool from_zero = choices[i].words[0].value == 0;
+        for (int value = from_zero ? -1 : 0; value <= most + 1;
+             value += most + (from_zero ? 2 : 1)) {
             dp_manifest manifest = sample();
 
             memcpy((char *)&manifest + choices[i].offset, &value, sizeof value);
@@ -296,6 +339,8 @@ int main(void)
         cmocka_unit_test(canonical_bytes_give_the_same_manifest_back),
         cmocka_unit_test(every_number_is_refused_below_and_above_its_range),
         cmocka_unit_test(a_run_has_room_for_two_and_no_more_than_the_member_table),
+        cmocka_unit_test(the_model_goes_in_and_out),
+        cmocka_unit_test(an_impossible_model_is_named),
         cmocka_unit_test(contradictions_are_named),
         cmocka_unit_test(every_word_is_taken_and_no_other),
         cmocka_unit_test(names_are_plain),

@@ -84,6 +84,7 @@ static void numbers_out_of_range_are_named(void **state)
         {offsetof(dp_model_config, arch), 7, "model.arch"},
         {offsetof(dp_model_config, activation), 7, "model.activation"},
         {offsetof(dp_model_config, head), UINT32_MAX, "model.head"},
+        {offsetof(dp_model_config, qk_norm), 2, "model.qk_norm"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -120,7 +121,7 @@ static void gpt2_has_only_what_its_class_has(void **state)
     config.activation = DP_ACTIVATION_SWIGLU;
     refuse(&config, "model.activation");
     config = gpt2;
-    config.qk_norm = true;
+    config.qk_norm = DP_ON;
     refuse(&config, "model.qk_norm");
 }
 

@@ -60,6 +60,26 @@ static void what_is_not_given_has_its_standard(void **state)
     CHECK(file.manifest.width == standard.width && file.manifest.schedule == standard.schedule);
 }
 
+static void a_preset_sets_what_is_not_given(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "name: a\nmodel:\n  preset: qwen3-0.6b\n  vocab: 512\n  seed: 7\n",
+        "name: a\nmodel.seed: 7\nmodel.vocab: 512\nmodel.preset: qwen3-0.6b\n"};
+    for (size_t i = 0; i < 2; i++) {
+        CHECK_OK(read_text(texts[i]));
+        const dp_manifest *const m = &file.manifest;
+        CHECK(m->vocab == 512 && m->model_seed == 7);
+        CHECK(m->layers == 28 && m->head_width == 128 && m->rope_theta == 1000000);
+        CHECK(m->arch == DP_ARCH_LLAMA && m->qk_norm == DP_ON && m->head == DP_HEAD_TIED);
+    }
+    CHECK_OK(read_text("name: a\nmodel: {preset: llama-tiny, qk_norm: on, norm_eps: 1e-6}\n"));
+    CHECK(file.manifest.qk_norm == DP_ON && file.manifest.norm_eps_nano == 1000);
+    refused("name: a\nmodel:\n  preset: gpt5\n", "3:11", "model.preset \"gpt5\" is not known");
+    CHECK(strstr(fix.text, "--keys") != NULL);
+    refused("name: a\nmodel:\n  preset: gpt2-tiny\n  qk_norm: on\n", "4:12", "model.qk_norm");
+}
+
 static void every_row_can_be_set_to_its_standard(void **state)
 {
     (void)state;
@@ -218,6 +238,7 @@ int main(void)
         cmocka_unit_test(the_demo_is_a_good_manifest),
         cmocka_unit_test(the_example_in_the_documents_is_the_demo),
         cmocka_unit_test(what_is_not_given_has_its_standard),
+        cmocka_unit_test(a_preset_sets_what_is_not_given),
         cmocka_unit_test(every_row_can_be_set_to_its_standard),
         cmocka_unit_test(words_and_the_text_are_read),
         cmocka_unit_test(an_unknown_key_is_named_with_its_place_and_a_guess),

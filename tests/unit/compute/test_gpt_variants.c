@@ -21,7 +21,7 @@ static const dp_model_config all = {.arch = DP_ARCH_LLAMA,
                                     .norm_eps_nano = 1000,
                                     .rope_theta = 500,
                                     .activation = DP_ACTIVATION_RELU2,
-                                    .qk_norm = true,
+                                    .qk_norm = DP_ON,
                                     .head = DP_HEAD_TIED,
                                     .softcap_milli = 1500};
 
@@ -67,7 +67,7 @@ static void norms_of_q_and_k_are_right(void **state)
 {
     (void)state;
     dp_model_config config = llama;
-    config.qk_norm = true;
+    config.qk_norm = DP_ON;
     check(&config);
 }
 

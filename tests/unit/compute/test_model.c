@@ -213,7 +213,7 @@ static void llama_has_the_tensors_of_hugging_face(void **state)
                                     .hidden = 50,
                                     .context = 16,
                                     .vocab = 33,
-                                    .qk_norm = true};
+                                    .qk_norm = DP_ON};
     static const struct {
         const char *name;
         size_t first;
