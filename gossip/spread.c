@@ -300,8 +300,8 @@ void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out)
         dp_want *const want = &spread->wants[spread->queue[i]];
         if (!want->begun && want->info_from != DP_MEMBER_NONE &&
             dp_time_reached(now, want->info_deadline)) {
+            dp_want_set_bit(want->silent, want->info_from, true);
             want->info_from = DP_MEMBER_NONE;
-            want->failures++;
         }
         if (want->pause_until.us != 0 && dp_time_reached(now, want->pause_until)) {
             want->pause_until = (dp_time){0};

@@ -1,4 +1,6 @@
 /* Whom to ask for what next. */
+#include <string.h>
+
 #include "gossip/spread_internal.h"
 
 enum { GUESSES = 4 }; /* so many times dearer is a chunk of whom nobody said that it has it */
@@ -115,28 +117,36 @@ static bool ask_chunk(dp_spread *spread, dp_want *want, uint32_t chunk, bool hed
     return true;
 }
 
-/* The next linked member that may be asked, from where the search stands; known: one that is said to have it. */
-static uint32_t next_holder(const dp_spread *spread, const dp_want *want, bool known)
+/* The next linked member that may be asked, from where the search stands: who is said to have it before others, and who was
+ * silent not again. DP_MEMBER_NONE: all were asked, or nobody may be. */
+static uint32_t next_holder(const dp_spread *spread, const dp_want *want)
 {
     const dp_rowset *linked = dp_members_linked(spread->members);
     const uint32_t first = place_from(linked, want->info_next % dp_members_count(spread->members));
+    uint32_t best = DP_MEMBER_NONE;
 
     for (uint32_t k = 0; k < linked->count; k++) {
         const uint32_t member = linked->at[(first + k) % linked->count];
-        if (dp_spread_may_ask(spread, want, member) &&
-            (!known || dp_want_bit(want->holders, member))) {
+        if (!dp_spread_may_ask(spread, want, member) || dp_want_bit(want->silent, member)) {
+            continue;
+        }
+        if (dp_want_bit(want->holders, member)) {
             return member;
         }
+        best = best == DP_MEMBER_NONE ? member : best;
     }
-    return DP_MEMBER_NONE;
+    return best;
 }
 
 static void ask_info(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
 {
-    /* First who is said to have it; after a silence anybody, so that one who is dead is not all that is asked. */
-    uint32_t member = next_holder(spread, want, want->failures % 2 == 0);
+    uint32_t member = next_holder(spread, want);
 
-    member = member == DP_MEMBER_NONE ? next_holder(spread, want, false) : member;
+    if (member == DP_MEMBER_NONE && dp_spread_has_holder(spread, want)) {
+        memset(want->silent, 0, sizeof want->silent);
+        want->asked_all++;
+        member = next_holder(spread, want);
+    }
     want->info_from = DP_MEMBER_NONE;
     if (member == DP_MEMBER_NONE || !dp_out_room(out, 1)) {
         return;

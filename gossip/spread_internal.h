@@ -29,6 +29,7 @@ typedef struct dp_want {
     uint32_t n_chunks;
     uint32_t n_have;
     uint32_t failures;  /* waits in a row that ended in vain: the next ones are longer */
+    uint32_t asked_all; /* times that all were asked for size and leaves in vain */
     uint32_t info_from; /* who was asked; DP_MEMBER_NONE: nobody */
     uint32_t info_next; /* where the search for the next one starts */
     dp_time info_deadline;
@@ -41,6 +42,7 @@ typedef struct dp_want {
     uint32_t pardons;  /* so far: each wait is twice the one before */
     uint64_t holders[HOLDER_WORDS];
     uint64_t banned[HOLDER_WORDS];
+    uint64_t silent[HOLDER_WORDS]; /* asked for size and leaves, in vain; the others come first */
     uint32_t n_faults;
     dp_fault faults[FAULTS_MAX];
     uint8_t have[DP_CHUNKS_MAX];
@@ -108,6 +110,7 @@ void dp_spread_end_flights(dp_spread *spread, uint32_t want, uint32_t chunk, uin
 uint64_t dp_spread_chunk_wait(dp_spread *spread, const dp_want *want);
 /* When a last chunk is asked of a second holder: at the time by which most others had come. */
 uint64_t dp_spread_hedge_wait(dp_spread *spread, const dp_want *want);
+/* What is asked for is small, and the first answer counts: the next one is asked soon. Doubled each time all were asked. */
 uint64_t dp_spread_info_wait(const dp_spread *spread, const dp_want *want, uint32_t member);
 /* A chunk has come from member; one has not come in time. */
 void dp_spread_measure(dp_spread *spread, const dp_want *want, uint32_t chunk, uint32_t member,

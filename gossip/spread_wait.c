@@ -3,6 +3,7 @@
 
 enum { DOUBLINGS_MAX = 5 };
 #define INFO_WAIT_US (250 * DP_MS)
+#define INFO_WAIT_US_MAX (500 * DP_MS)
 #define GUESS_BYTES_PER_SECOND 1000000ULL /* before anything was measured */
 
 static dp_span *span_of(dp_spread *spread, uint64_t size)
@@ -53,9 +54,9 @@ uint64_t dp_spread_chunk_p95(const dp_spread *spread)
 
 uint64_t dp_spread_info_wait(const dp_spread *spread, const dp_want *want, uint32_t member)
 {
-    const uint32_t doublings = want->failures < DOUBLINGS_MAX ? want->failures : DOUBLINGS_MAX;
+    const uint32_t doublings = want->asked_all < DOUBLINGS_MAX ? want->asked_all : DOUBLINGS_MAX;
     const uint64_t wait_us = dp_rtt_timeout(&dp_members_at(spread->members, member)->rtt,
-                                            INFO_WAIT_US, INFO_WAIT_US, DP_CHUNK_WAIT_US_MAX);
+                                            INFO_WAIT_US, INFO_WAIT_US, INFO_WAIT_US_MAX);
 
     return clamp_wait(wait_us << doublings);
 }

@@ -129,6 +129,14 @@ static void tick_after(fetcher *f, uint64_t us)
     CHECK_OK(dp_spread_check(f->spread, NULL));
 }
 
+static uint32_t asked_of(const fetcher *f, dp_action_type type)
+{
+    const dp_action *const get = nth_of(f, type, 0);
+
+    CHECK(get != NULL);
+    return get->u.get.peer.bytes[0] - 1U;
+}
+
 static void an_object_without_holders_waits_and_starts_with_one(void **state)
 {
     (void)state;
@@ -357,6 +365,27 @@ static void silence_about_info_moves_on_to_the_next_holder(void **state)
     fetcher_close(f);
 }
 
+static void silence_costs_no_more_for_the_second_than_for_the_first(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(4);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    for (uint64_t wait_us = 250 * DP_MS; wait_us <= DP_SECOND; wait_us *= 2) {
+        bool asked[5] = {false};
+        for (uint32_t i = 0; i < 4; i++) {
+            const uint32_t member = asked_of(f, DP_DO_GET_INFO);
+            CHECK(!asked[member]); /* All are asked before one is asked again. */
+            asked[member] = true;
+            CHECK(dp_spread_wake(f->spread).us == f->now + wait_us);
+            tick_after(f, wait_us);
+        }
+    }
+    info(f, 3, &f->root, SIZE); /* It was only slow. */
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == CHUNKS);
+    fetcher_close(f);
+}
+
 static void a_holder_that_lacks_it_is_asked_again_after_a_while(void **state)
 {
     (void)state;
@@ -373,14 +402,6 @@ static void a_holder_that_lacks_it_is_asked_again_after_a_while(void **state)
     CHECK(count_of(f, DP_DO_GET_CHUNK) == 4);
     CHECK(dp_spread_wake(f->spread).us > f->now);
     fetcher_close(f);
-}
-
-static uint32_t asked_of(const fetcher *f, dp_action_type type)
-{
-    const dp_action *const get = nth_of(f, type, 0);
-
-    CHECK(get != NULL);
-    return get->u.get.peer.bytes[0] - 1U;
 }
 
 static void who_lacks_it_says_so_and_the_next_is_asked_at_once(void **state)
@@ -567,6 +588,7 @@ int main(void)
         cmocka_unit_test(the_round_comes_before_the_state),
         cmocka_unit_test(never_more_than_sixteen_chunks_are_under_way),
         cmocka_unit_test(silence_about_info_moves_on_to_the_next_holder),
+        cmocka_unit_test(silence_costs_no_more_for_the_second_than_for_the_first),
         cmocka_unit_test(a_holder_that_lacks_it_is_asked_again_after_a_while),
         cmocka_unit_test(who_lacks_it_says_so_and_the_next_is_asked_at_once),
         cmocka_unit_test(who_lacked_it_and_has_it_now_is_asked_at_once_unless_it_lied),
