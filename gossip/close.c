@@ -85,14 +85,36 @@ static uint64_t hard_of(const dp_node *node)
            (DP_BUGGIFY(node, DP_BUG_EARLY_DEADLINE) ? 4 : 1);
 }
 
+/* A record is full with the first that come; those whose turn it is may be others, who are farther away. */
+static bool is_turn_missed(const dp_node *node, const uint32_t *held, uint32_t n)
+{
+    const dp_rowset *linked = dp_members_linked(node->members);
+    const uint32_t count = dp_members_count(node->members);
+    const bool few = count <= DP_FULL_MESH_MAX;
+    const dp_peer *authors[DP_CLAIMS_MAX];
+    bool missed = false;
+
+    for (uint32_t i = 0; i < n; i++) {
+        authors[i] = &node->round->claims[held[i]].ready.peer;
+    }
+    for (uint32_t i = few ? 1 : 0; i < (few ? count : linked->count) && !missed; i++) {
+        const uint32_t index = few ? i : linked->at[i];
+        missed = is_active(node, index) &&
+                 dp_turn_has_place(&node->ledger, &dp_members_at(node->members, index)->peer,
+                                   authors, n);
+    }
+    return missed;
+}
+
 /* Rule C. NULL: not yet. */
 static const char *close_cause(dp_node *node)
 {
     dp_round *round = node->round;
+    uint32_t held_claims[DP_CLAIMS_MAX];
     dp_seal seals[DP_VOTERS_MAX];
     dp_hash root;
     uint32_t n = 0;
-    const uint32_t held = dp_round_held(node, NULL);
+    const uint32_t held = dp_round_held(node, held_claims);
     const uint32_t least =
         node->manifest.contributors_min > 0 ? node->manifest.contributors_min : 1;
 
@@ -103,10 +125,10 @@ static const char *close_cause(dp_node *node)
         return NULL;
     }
     const uint32_t active = dp_round_active(node);
-    if (held >= active || held >= DP_LISTED_MAX) {
+    if (held >= active || (held >= DP_LISTED_MAX && !is_turn_missed(node, held_claims, held))) {
         return "all";
     }
-    if (held >= dp_deadline_enough(active) && round->enough_at.us == 0) {
+    if ((held >= dp_deadline_enough(active) || held >= DP_LISTED_MAX) && round->enough_at.us == 0) {
         round->enough_at = node->now;
     }
     const uint64_t grace = grace_of(node);

@@ -91,17 +91,6 @@ uint32_t dp_round_held(const dp_node *node, uint32_t *chosen)
 
 /* ---- building ---- */
 
-/* Longest not included first, then by key: which claims of more than fit are listed. */
-static bool goes_before(const dp_node *node, const dp_claim *a, const dp_claim *b)
-{
-    const dp_roster_entry *ea = dp_ledger_member(&node->ledger, &a->ready.peer);
-    const dp_roster_entry *eb = dp_ledger_member(&node->ledger, &b->ready.peer);
-    const uint64_t ia = ea != NULL ? ea->included : 0;
-    const uint64_t ib = eb != NULL ? eb->included : 0;
-
-    return ia != ib ? ia < ib : dp_peer_compare(&a->ready.peer, &b->ready.peer) < 0;
-}
-
 /* Of several claims to one blob the one that came first here: who copies must have heard of it before. */
 static uint32_t drop_copies(const dp_claim *claims, uint32_t *held, uint32_t n)
 {
@@ -121,6 +110,7 @@ static uint32_t drop_copies(const dp_claim *claims, uint32_t *held, uint32_t n)
     return kept;
 }
 
+/* Longest not included first, then by key: which claims of more than fit are listed. */
 static uint32_t choose_claims(const dp_node *node, uint32_t *chosen)
 {
     const dp_claim *claims = node->round->claims;
@@ -132,7 +122,8 @@ static uint32_t choose_claims(const dp_node *node, uint32_t *chosen)
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t claim = held[i];
         uint32_t at = i;
-        while (at > 0 && goes_before(node, &claims[claim], &claims[held[at - 1]])) {
+        while (at > 0 && dp_turn_goes_before(&node->ledger, &claims[claim].ready.peer,
+                                             &claims[held[at - 1]].ready.peer)) {
             held[at] = held[at - 1];
             at--;
         }

@@ -6,6 +6,33 @@ static bool goes_before(const dp_roster_entry *a, const dp_roster_entry *b)
                                       : dp_peer_compare(&a->peer, &b->peer) < 0;
 }
 
+bool dp_turn_goes_before(const dp_ledger *ledger, const dp_peer *a, const dp_peer *b)
+{
+    const dp_roster_entry *ea = dp_ledger_member(ledger, a);
+    const dp_roster_entry *eb = dp_ledger_member(ledger, b);
+    const uint64_t ia = ea != NULL ? ea->included : 0;
+    const uint64_t ib = eb != NULL ? eb->included : 0;
+
+    return ia != ib ? ia < ib : dp_peer_compare(a, b) < 0;
+}
+
+bool dp_turn_has_place(const dp_ledger *ledger, const dp_peer *peer, const dp_peer *const *held,
+                       uint32_t n)
+{
+    uint32_t newcomers = 0;
+    uint32_t before = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (dp_peer_equal(held[i], peer)) {
+            return false;
+        }
+        newcomers += dp_ledger_member(ledger, held[i]) == NULL ? 1 : 0;
+        before += dp_turn_goes_before(ledger, held[i], peer) ? 1 : 0;
+    }
+    return before < DP_LISTED_MAX &&
+           (newcomers < DP_CONFIG_ADMIT_MAX || dp_ledger_member(ledger, peer) != NULL);
+}
+
 uint32_t dp_turn_before(const dp_ledger *ledger, const dp_peer *peer,
                         bool (*alive)(const void *context, const dp_peer *peer),
                         const void *context)

@@ -1,5 +1,6 @@
-/* Whose turn it is to contribute when a run has more members than a record lists. A matter of sparing traffic, never of
- * validity: who publishes out of turn may be listed, and everybody judges for itself. Pure. */
+/* Whose turn it is to contribute when a run has more members than a record lists. A matter of sparing traffic and of whom the
+ * owner of a ballot lists and waits for, never of validity: who publishes out of turn may be listed, and everybody judges
+ * for itself. Pure. */
 #ifndef DP_GOSSIP_TURN_H
 #define DP_GOSSIP_TURN_H
 
@@ -10,6 +11,12 @@ enum {
         DP_LISTED_MAX + DP_LISTED_MAX / 2 /* so many publish at first: some will be late */
 };
 
+/* Does a stand before b: not counted for longer, or as long and with a smaller key? Who is no member yet stands first. */
+bool dp_turn_goes_before(const dp_ledger *ledger, const dp_peer *a, const dp_peer *b);
+/* Would a contribution of peer be listed, if it were held beside those of the n peers in held? Not if it is one of them, if
+ * those that stand before it fill a record, or if it is no member and the record admits as many others. */
+bool dp_turn_has_place(const dp_ledger *ledger, const dp_peer *peer, const dp_peer *const *held,
+                       uint32_t n);
 /* Members that stand before peer: not counted for longer, or as long and with a smaller key; alive, as far as the caller
  * knows, and counted lately. 0 for who is no member or was not counted lately: it is always its turn. */
 uint32_t dp_turn_before(const dp_ledger *ledger, const dp_peer *peer,

@@ -114,6 +114,54 @@ static void more_may_publish_the_longer_a_round_takes(void **state)
     CHECK(dp_turn_allowed(UINT64_MAX, 0) == DP_MEMBERS_MAX);
 }
 
+/* What is held: the members from first on, as many as a record lists. */
+static void hold(const dp_ledger *ledger, uint32_t first, const dp_peer *held[DP_LISTED_MAX])
+{
+    for (uint32_t i = 0; i < DP_LISTED_MAX; i++) {
+        held[i] = &ledger->roster[first + i].peer;
+    }
+}
+
+static void a_full_record_still_has_a_place_for_whose_turn_it_is(void **state)
+{
+    dp_ledger ledger;
+    const dp_peer *held[DP_LISTED_MAX];
+
+    (void)state;
+    run_of_many(&ledger);
+    hold(&ledger, DP_LISTED_MAX, held); /* counted last in round 2 */
+    CHECK(dp_turn_has_place(&ledger, &ledger.roster[5].peer, held, DP_LISTED_MAX));
+    CHECK(!dp_turn_has_place(&ledger, held[7], held, DP_LISTED_MAX));
+    CHECK(!dp_turn_has_place(&ledger, &ledger.roster[2 * DP_LISTED_MAX].peer, held, DP_LISTED_MAX));
+    CHECK(dp_turn_has_place(&ledger, &ledger.roster[2 * DP_LISTED_MAX].peer, held,
+                            DP_LISTED_MAX - 1));
+    hold(&ledger, 0, held);
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        CHECK(!dp_turn_has_place(&ledger, &ledger.roster[i].peer, held, DP_LISTED_MAX));
+    }
+    dp_ledger_close(&ledger);
+}
+
+static void newcomers_have_a_place_as_far_as_they_can_be_admitted(void **state)
+{
+    dp_ledger ledger;
+    dp_peer newcomers[DP_CONFIG_ADMIT_MAX];
+    const dp_peer *held[DP_LISTED_MAX];
+    const dp_peer another = peer_of(5000);
+
+    (void)state;
+    run_of_many(&ledger);
+    hold(&ledger, 0, held);
+    for (uint32_t i = 0; i < DP_CONFIG_ADMIT_MAX; i++) {
+        CHECK(dp_turn_has_place(&ledger, &another, held, DP_LISTED_MAX));
+        newcomers[i] = peer_of(4000 + i);
+        held[i] = &newcomers[i];
+    }
+    CHECK(!dp_turn_has_place(&ledger, &another, held, DP_LISTED_MAX));
+    CHECK(dp_turn_has_place(&ledger, &ledger.roster[0].peer, held, DP_LISTED_MAX));
+    dp_ledger_close(&ledger);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +170,8 @@ int main(void)
         cmocka_unit_test(who_was_counted_long_ago_waits_for_nobody_and_stops_nobody),
         cmocka_unit_test(a_newcomer_waits_for_nobody),
         cmocka_unit_test(more_may_publish_the_longer_a_round_takes),
+        cmocka_unit_test(a_full_record_still_has_a_place_for_whose_turn_it_is),
+        cmocka_unit_test(newcomers_have_a_place_as_far_as_they_can_be_admitted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
