@@ -157,9 +157,12 @@ static void rows_times_panel(const dp_gemm *g, size_t depth, size_t column)
 /* Either a_depth or a_row must be 1. */
 static void fast_gemm(const dp_gemm *g)
 {
-    for (size_t depth = 0; depth < g->k; depth += DP_OPS_DEPTH) {
-        for (size_t column = 0; column < g->n; column += DP_PANEL) {
-            rows_times_panel(g, depth, column);
+    for (size_t first = 0; first < g->n; first += DP_BLOCK_COLUMNS) {
+        const size_t end = least_of(g->n, first + DP_BLOCK_COLUMNS);
+        for (size_t depth = 0; depth < g->k; depth += DP_OPS_DEPTH) {
+            for (size_t column = first; column < end; column += DP_PANEL) {
+                rows_times_panel(g, depth, column);
+            }
         }
     }
 }

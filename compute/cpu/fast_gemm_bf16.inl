@@ -179,8 +179,8 @@ DP_INLINE void round_block(const dp_gemm *g, size_t row, size_t rows, size_t dep
     }
 }
 
-/* The last group of a block begins early when rows are left over, and skips what is done. */
-static void fast_gemm_block(const dp_gemm *g, size_t row, size_t depth)
+/* Columns [first, end). The last group of a block begins early when rows are left over, and skips what is done. */
+static void fast_gemm_block(const dp_gemm *g, size_t row, size_t depth, size_t first, size_t end)
 {
     uint32_t a[DP_BLOCK_ROWS * DP_PAIRS];
     const size_t rows = least_of(g->m - row, DP_BLOCK_ROWS);
@@ -189,15 +189,15 @@ static void fast_gemm_block(const dp_gemm *g, size_t row, size_t depth)
     const size_t a_row = g->a_depth == 1 ? DP_PAIRS : 1;
     const size_t a_depth = g->a_depth == 1 ? 1 : DP_BLOCK_ROWS;
     round_block(g, row, rows, depth, a);
-    for (size_t column = 0; column < g->n; column += DP_PANEL) {
+    for (size_t column = first; column < end; column += DP_PANEL) {
         const float *panel = g->packed + column * packed_pairs + depth / 2 * DP_PANEL;
         for (size_t done = 0; done < rows; done += DP_GROUP) {
             const size_t left = least_of(rows - done, DP_GROUP);
-            const size_t first = rows < DP_GROUP ? 0 : done + left - DP_GROUP;
-            struct target t = target_of(g, depth, row + first, column);
-            t.skip = done - first;
+            const size_t at = rows < DP_GROUP ? 0 : done + left - DP_GROUP;
+            struct target t = target_of(g, depth, row + at, column);
+            t.skip = done - at;
             t.rows = left;
-            group_times_panel(pairs, a + first * a_row, a_row, a_depth, panel, &t);
+            group_times_panel(pairs, a + at * a_row, a_row, a_depth, panel, &t);
         }
     }
 }
@@ -205,8 +205,11 @@ static void fast_gemm_block(const dp_gemm *g, size_t row, size_t depth)
 static void fast_gemm(const dp_gemm *g)
 {
     for (size_t row = 0; row < g->m; row += DP_BLOCK_ROWS) {
-        for (size_t depth = 0; depth < g->k; depth += 2 * DP_PAIRS) {
-            fast_gemm_block(g, row, depth);
+        for (size_t first = 0; first < g->n; first += DP_BLOCK_COLUMNS) {
+            const size_t end = least_of(g->n, first + DP_BLOCK_COLUMNS);
+            for (size_t depth = 0; depth < g->k; depth += 2 * DP_PAIRS) {
+                fast_gemm_block(g, row, depth, first, end);
+            }
         }
     }
 }

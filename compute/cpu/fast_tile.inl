@@ -2,6 +2,10 @@
 
 #define DP_PANEL_VECS (DP_PANEL / DP_LANES)
 
+/* Columns of c to which all terms are added before the next ones' turn: a slice of a hundred rows of them stays in a cache, where
+ * those of a whole vocabulary would go to memory and back for every DP_OPS_DEPTH terms. */
+#define DP_BLOCK_COLUMNS 2048
+
 static size_t least_of(size_t a, size_t b)
 {
     return a < b ? a : b;
