@@ -122,6 +122,25 @@ uint64_t dp_train_newest_ckpt(const dp_node *node)
     return newest;
 }
 
+const dp_ckpt *dp_train_serve_ckpt(const dp_node *node)
+{
+    const dp_ckpt *best = NULL;
+
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        const dp_ckpt *ckpt = &node->train.ckpts[i];
+        if (!ckpt->has || ckpt->bad) {
+            continue;
+        }
+        const bool proven = ckpt->round < node->ledger.round;
+        const bool best_proven = best != NULL && best->round < node->ledger.round;
+        if (best == NULL || (proven && !best_proven) ||
+            (proven == best_proven && ckpt->round > best->round)) {
+            best = ckpt;
+        }
+    }
+    return best;
+}
+
 /* The chain is as long here as anybody linked says; a voter may go by its own. */
 static bool knows_the_chain(const dp_node *node)
 {

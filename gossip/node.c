@@ -218,13 +218,11 @@ static void tell_parts(dp_node *node)
                             .base = node->ledger.base,
                             .round = train->applied};
 
-    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        const dp_ckpt *ckpt = &train->ckpts[i];
-        if (ckpt->has && !ckpt->bad && ckpt->round >= summary.saved_round) {
-            summary.saved_round = ckpt->round;
-            summary.saved_root = ckpt->root;
-            summary.saved_bytes = ckpt->bytes;
-        }
+    const dp_ckpt *const ckpt = dp_train_serve_ckpt(node);
+    if (ckpt != NULL) {
+        summary.saved_round = ckpt->round;
+        summary.saved_root = ckpt->root;
+        summary.saved_bytes = ckpt->bytes;
     }
     dp_members_tell(node->members, &summary);
     dp_mix_set(node->mix, node->now, &mix, &node->out);

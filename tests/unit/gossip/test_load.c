@@ -1,4 +1,5 @@
 /* Where a trainer starts again when its states are not the certified ones. */
+#include "gossip/node_internal.h"
 #include "tests/unit/gossip/node_kit.h"
 
 static kit_world *so_many(uint32_t n)
@@ -150,12 +151,34 @@ static void an_exchange_waits_until_a_trainer_that_is_loaded_anew_has_its_frozen
     kit_close(world);
 }
 
+/* A newcomer proves a state by the record after it. What proves the newest is only in the memory of those who signed it. */
+static void others_are_told_of_a_state_that_the_chain_proves(void **state)
+{
+    kit_world *world = three();
+    uint64_t told = 0;
+
+    (void)state;
+    for (uint32_t k = 0; k < 300; k++) {
+        kit_run_ms(world, 10);
+        const dp_node *const node = world->nodes[0].node;
+        const dp_ckpt *const ckpt = dp_train_serve_ckpt(node);
+        const uint64_t newest = dp_train_newest_ckpt(node);
+        assert_non_null(ckpt);
+        assert_true(ckpt->round + 1 == node->ledger.round ||
+                    (ckpt->round < node->ledger.round && ckpt->round == newest));
+        told += newest == node->ledger.round ? 1 : 0; /* Then it is not told. */
+    }
+    assert_true(told > 0);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trainer_that_errs_again_and_again_rests_and_is_tried_later),
         cmocka_unit_test(one_wrong_state_is_loaded_again_at_once_and_forgiven_in_time),
         cmocka_unit_test(who_errs_in_the_first_rounds_takes_the_state_of_another),
+        cmocka_unit_test(others_are_told_of_a_state_that_the_chain_proves),
         cmocka_unit_test(an_exchange_waits_until_a_trainer_that_is_loaded_anew_has_its_frozen_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
