@@ -7,11 +7,11 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "daemon/driver_inside.h"
+#include "daemon/hello.h"
 #include "gossip/cert.h"
 #include "gossip/wire.h"
 
 enum {
-    HELLO_VERSION = 1,
     REMEMBER_EVERY = 60, /* ticks */
     REMEMBER_SOON = 2    /* ticks after a link came up: by then its member has told its addresses */
 };
@@ -147,26 +147,14 @@ void dp_driver_fail(dp_driver *driver, dp_status status, const char *why)
 
 /* ---- what the transport tells ---- */
 
-/* hello: u8 version | u8 size, name */
-static size_t write_hello(const dp_facts *facts, uint8_t *out, size_t capacity)
-{
-    dp_writer writer = dp_writer_of(out, capacity);
-    const dp_view name = dp_view_text(facts->node_name);
-    dp_write_u8(&writer, HELLO_VERSION);
-    dp_write_u8(&writer, (uint8_t)name.size);
-    dp_write_view(&writer, name);
-    return writer.size;
-}
-
-/* Names are for people and come from strangers: only printable ASCII goes through. */
 static void read_hello(dp_driver *driver, const dp_peer *peer, dp_view hello)
 {
-    dp_reader reader = dp_reader_of(hello);
-    if (dp_read_u8(&reader) != HELLO_VERSION) {
+    char name[DP_NAME_MAX + 1];
+    uint32_t at = 0;
+
+    if (!dp_hello_read(hello, name)) {
         return;
     }
-    const dp_view name = dp_read_view(&reader, dp_read_u8(&reader));
-    uint32_t at = 0;
     while (at < driver->n_names && !dp_peer_equal(&driver->names[at].peer, peer)) {
         at++;
     }
@@ -175,13 +163,7 @@ static void read_hello(dp_driver *driver, const dp_peer *peer, dp_view hello)
     }
     driver->n_names += at == driver->n_names;
     driver->names[at].peer = *peer;
-    size_t size = 0;
-    for (size_t i = 0; i < name.size && size < DP_NAME_MAX; i++) {
-        const uint8_t c = name.data[i];
-        driver->names[at].name[size++] =
-            (char)(c > ' ' && c < 127 && c != '"' && c != '\\' ? c : '_');
-    }
-    driver->names[at].name[size] = '\0';
+    memcpy(driver->names[at].name, name, sizeof name);
 }
 
 const char *dp_driver_peer_name(const dp_driver *driver, const dp_peer *peer)
@@ -360,7 +342,7 @@ static dp_status open_transport(dp_driver *driver, dp_why *why)
         .psk = {.epoch = facts->psk_epoch},
         .identity = &driver->daemon->identity,
         .credential = dp_view_of(facts->credential, facts->credential_bytes),
-        .hello = dp_view_of(hello, write_hello(facts, hello, sizeof hello)),
+        .hello = dp_view_of(hello, dp_hello_write(facts->node_name, hello, sizeof hello)),
         .incarnation = driver->daemon->incarnation,
         .hooks = {driver, on_link_up, on_link_down, on_message, on_drained, on_known},
     };

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/mutation.h"
 #include "gossip/node_internal.h"
 
 /* ---- messages ---- */
@@ -213,6 +214,11 @@ void dp_node_message(dp_node *node, const dp_event *event)
         node->rejected++;
         return;
     }
+#if DP_MUTATION == 58
+    if (event->u.message.bytes.size > 1 && event->u.message.bytes.data[1] != DP_MSG_VERSION) {
+        dp_out_add(&node->out, DP_DO_HANGUP)->u.peer = event->u.message.peer;
+    }
+#endif
     dp_members_heard(node->members, from, node->now, &node->out);
     if (route(node, event->u.message.bytes, from, false) != DP_OK) {
         node->rejected++;

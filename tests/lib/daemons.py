@@ -52,6 +52,7 @@ class Node:
 
     def __init__(self, binaries, folder, name, arguments=(), host="127.0.0.1"):
         self.binaries = binaries
+        self.program = "dpnoded"
         self.name = name
         self.host = host
         self.dir = os.path.join(folder, name)
@@ -64,7 +65,7 @@ class Node:
         self.started = 0.0 # unix time of the last exec
 
     def start(self, wait=True):
-        command = [os.path.join(self.binaries, "dpnoded"), "--dir", self.dir, "--socket", self.socket,
+        command = [os.path.join(self.binaries, self.program), "--dir", self.dir, "--socket", self.socket,
                    "--listen", f"{self.host}:{self.port}", "--name", self.name, "--write-per-day", "0",
                    "--ballast", "1M", "--margin", "1M", "--threads", "1", *self.arguments]
         with open(self.log, "ab") as log:

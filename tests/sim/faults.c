@@ -47,6 +47,11 @@ static void draw_host(dp_sim *sim, dp_host *host)
         host->nat = true;
         dp_fault_count(sim);
     }
+    sim->striking = DP_FAULT_NEWER;
+    if (dp_fault_on(sim, DP_FAULT_NEWER) && below(sim, 2) == 0) {
+        host->newer = true;
+        dp_fault_count(sim);
+    }
     if (host->index < sim->plan.at_start) { /* The others come later, by churn. */
         at += dp_scene_boot_us(sim, host->index);
         dp_sim_push(sim, &(dp_occasion){.at_us = at, .kind = DP_ON_BOOT, .node = host->index});
@@ -342,6 +347,7 @@ void dp_faults_strike(dp_sim *sim, const dp_occasion *occasion)
     case DP_FAULT_CLOCK:
     case DP_FAULT_NAT:
     case DP_FAULT_CHUNKS:
+    case DP_FAULT_NEWER:
     case DP_FAULT_COUNT:
         break; /* these hold all the time */
     }

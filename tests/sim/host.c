@@ -117,6 +117,7 @@ static void do_send(dp_host *host, const dp_action *action)
         }
     }
     dp_packet_drop(packet);
+    dp_newer_says(host, action);
     const uint8_t type = dp_msg_type_of(action->u.send.bytes);
     host->crash_now = host->crash_now || dp_scene_kills(host, type);
     if (sim->plan.crash_after_send != 0 && !sim->healed &&

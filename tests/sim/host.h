@@ -43,6 +43,7 @@ typedef struct dp_host {
     bool leaving;  /* its owner has asked for it */
     bool broken;   /* for good, when the core was healed */
     bool was_slow; /* until the healing */
+    bool newer;    /* it is of a later version: newer.c */
     uint64_t up_since;
     uint64_t paused_until;
     uint64_t restart_at; /* 0: no restart is planned */

@@ -148,6 +148,10 @@ void dp_host_packet(dp_host *host, const dp_occasion *occasion)
     dp_event event = {.type = DP_EV_MESSAGE};
     event.u.message.peer = sim->hosts[occasion->other].peer;
     event.u.message.bytes = bytes;
+    if (dp_newer_is(bytes)) {
+        dp_newer_arrives(host, occasion->other, &event);
+        return;
+    }
     dp_host_event(host, &event);
     dp_oracle_delivered(host, bytes);
     if (occasion->value == 0) {

@@ -14,7 +14,7 @@ enum { MANY_ONE_IN = 40 }; /* swarms have more nodes than one record lists */
 static const char *const fault_names[DP_FAULT_COUNT] = {
     "loss", "delay", "copy",    "reorder", "partition", "oneway", "crash",  "amnesia",
     "slow", "pause", "trainer", "disk",    "late",      "leave",  "clock",  "jump",
-    "nat",  "flap",  "bridge",  "damage",  "write",     "rebind", "chunks",
+    "nat",  "flap",  "bridge",  "damage",  "write",     "rebind", "chunks", "newer",
 };
 
 static const char *const profile_names[DP_PROFILE_COUNT] = {

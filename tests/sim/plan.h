@@ -34,6 +34,7 @@ typedef enum dp_fault {
     DP_FAULT_WRITE,  /* writes that fail: no space, or an error that ends the process */
     DP_FAULT_REBIND, /* the address of a node changes, with or without a new start */
     DP_FAULT_CHUNKS, /* objects of several chunks, so that their holders die and lie in the middle */
+    DP_FAULT_NEWER, /* some nodes are of a later version, which says more than this one understands */
     DP_FAULT_COUNT
 } dp_fault;
 

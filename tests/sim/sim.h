@@ -109,6 +109,12 @@ bool dp_faults_bend(dp_host *host, dp_fault fault);
 /* The write that an I/O error was waiting for has failed: the daemon ends, and is started again. */
 void dp_faults_io_error(dp_host *host);
 void dp_faults_heal(dp_sim *sim);
+/* newer.c: a node of a later version says all that this one says, and now and then something of its own beside it. */
+void dp_newer_says(dp_host *host, const dp_action *send);
+/* Is this message of a version, or of a type, that the nodes here do not know? */
+bool dp_newer_is(dp_view message);
+/* The node takes it in: it drops and counts it, and its link stays (S16). */
+void dp_newer_arrives(dp_host *host, uint32_t from, dp_event *event);
 /* core.c: whoever is not in the core breaks for good, just after everybody was healed. */
 void dp_core_break(dp_sim *sim);
 
