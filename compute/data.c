@@ -1,96 +1,153 @@
 #include "compute/data.h"
 
-#include <string.h>
-
+#include "base/alloc.h"
 #include "base/assert.h"
 #include "base/rng.h"
+#include "compute/order.h"
 
-enum { VERSION = 1 };
-
-static const uint8_t magic[4] = {'D', 'P', 'D', '1'};
-
-static uint32_t token_at(const dp_data *data, uint64_t index)
+static const dp_data_part *part_of(const dp_data *data, uint32_t index)
 {
-    const uint8_t *const at = data->tokens + 2 * index;
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8;
+    return data->parts != NULL ? &data->parts[index] : &data->one;
 }
 
-dp_status dp_data_write(const uint32_t *ids, size_t count, uint32_t vocab, uint64_t text_bytes,
-                        dp_buf *out)
+static dp_status hold_out(dp_data *data, uint32_t val_per_mille, dp_why *why)
 {
-    if (vocab > UINT16_MAX + 1) {
-        return DP_TOOBIG;
+    if (val_per_mille > 1000) {
+        return dp_why_set(why, DP_BADMSG, "%u per mille of the data cannot be held out",
+                          val_per_mille);
     }
-    uint8_t header[DP_DATA_HEADER_BYTES];
-    dp_writer writer = dp_writer_of(header, sizeof header);
-    dp_write_bytes(&writer, magic, sizeof magic);
-    dp_write_u16(&writer, VERSION);
-    dp_write_u16(&writer, 0);
-    dp_write_u32(&writer, vocab);
-    dp_write_u32(&writer, 0);
-    dp_write_u64(&writer, count);
-    dp_write_u64(&writer, text_bytes);
-    const size_t before = out->size;
-    DP_TRY(dp_buf_append(out, dp_view_of(header, writer.size)));
-    uint8_t *room;
-    const dp_status status = dp_buf_reserve(out, 2 * count, &room);
-    if (status != DP_OK) {
-        out->size = before;
-        return status;
-    }
-    for (size_t i = 0; i < count; i++) {
-        dp_assert(ids[i] < vocab);
-        room[2 * i] = (uint8_t)ids[i];
-        room[2 * i + 1] = (uint8_t)(ids[i] >> 8);
-    }
-    dp_buf_commit(out, 2 * count);
+    const uint64_t n_val = (uint64_t)((unsigned __int128)data->n_tokens * val_per_mille / 1000);
+    data->n_train = data->n_tokens - n_val;
     return DP_OK;
 }
 
 dp_status dp_data_open(dp_data *data, dp_view bytes, uint32_t vocab, uint32_t val_per_mille,
                        dp_why *why)
 {
-    dp_reader reader = dp_reader_of(bytes);
-    uint8_t start[sizeof magic];
-    dp_read_bytes(&reader, start, sizeof start);
-    const uint16_t version = dp_read_u16(&reader);
-    const uint16_t zero = dp_read_u16(&reader);
-    dp_data read = {.vocab = dp_read_u32(&reader)};
-    const uint32_t zero_too = dp_read_u32(&reader);
-    read.n_tokens = dp_read_u64(&reader);
-    read.text_bytes = dp_read_u64(&reader);
-    if (reader.failed || memcmp(start, magic, sizeof magic) != 0) {
-        return dp_why_set(why, DP_BADMSG, "the data is not a token shard");
-    }
-    if (version != VERSION) {
-        return dp_why_set(why, DP_VERSION, "the token shard has version %u; this program reads %d",
-                          version, VERSION);
-    }
-    const size_t left = dp_reader_left(&reader);
-    if (zero != 0 || zero_too != 0 || left % 2 != 0 || left / 2 != read.n_tokens ||
-        val_per_mille > 1000) {
-        return dp_why_set(why, DP_BADMSG, "the token shard is cut off or damaged");
-    }
-    read.tokens = reader.at;
-    for (uint64_t i = 0; i < read.n_tokens; i++) {
-        if (token_at(&read, i) >= vocab) {
-            return dp_why_set(why, DP_BADARG,
-                              "token %llu of the shard is outside the model's vocabulary of %u",
-                              (unsigned long long)i, vocab);
-        }
-    }
-    const uint64_t n_val = (uint64_t)((unsigned __int128)read.n_tokens * val_per_mille / 1000);
-    read.n_train = read.n_tokens - n_val;
+    dp_data read = {.n_parts = 1, .vocab_most = vocab};
+    DP_TRY(dp_shard_open(&read.one.shard, bytes, why));
+    DP_TRY(dp_shard_check(&read.one.shard, vocab, why));
+    read.n_tokens = read.one.shard.n_tokens;
+    read.text_bytes = read.one.shard.text_bytes;
+    read.vocab = read.one.shard.vocab;
+    DP_TRY(hold_out(&read, val_per_mille, why));
     *data = read;
     return DP_OK;
 }
 
-static void copy_window(const dp_data *data, uint64_t start, size_t length, uint32_t *x,
-                        uint32_t *y)
+dp_status dp_data_open_table(dp_data *data, dp_view table, uint32_t vocab, uint32_t val_per_mille,
+                             dp_why *why)
 {
-    for (size_t i = 0; i < length; i++) {
-        x[i] = token_at(data, start + i);
-        y[i] = token_at(data, start + i + 1);
+    dp_shard_table rows;
+    DP_TRY(dp_shard_table_open(&rows, table, why));
+    if (rows.vocab > vocab) {
+        return dp_why_set(why, DP_BADARG,
+                          "the data was made for a vocabulary of %u tokens, the model has %u",
+                          rows.vocab, vocab);
+    }
+    dp_data read = {.n_parts = rows.n_shards,
+                    .n_tokens = rows.tokens,
+                    .text_bytes = rows.text_bytes,
+                    .vocab = rows.vocab,
+                    .vocab_most = vocab};
+    DP_TRY(hold_out(&read, val_per_mille, why));
+    read.parts = dp_alloc(rows.n_shards, sizeof *read.parts);
+    if (read.parts == NULL) {
+        return DP_NOMEM;
+    }
+    uint64_t begin = 0;
+    for (uint32_t i = 0; i < rows.n_shards; i++) {
+        read.parts[i].begin = begin;
+        read.parts[i].shard.n_tokens = dp_shard_table_row(&rows, i).tokens;
+        begin += read.parts[i].shard.n_tokens;
+    }
+    *data = read;
+    return DP_OK;
+}
+
+void dp_data_close(dp_data *data)
+{
+    dp_free(data->parts);
+    *data = (dp_data){0};
+}
+
+dp_status dp_data_attach(dp_data *data, uint32_t index, dp_view bytes, dp_why *why)
+{
+    dp_shard shard;
+    if (data->parts == NULL || index >= data->n_parts) {
+        return dp_why_set(why, DP_BADARG, "the data has no shard %u", index);
+    }
+    DP_TRY(dp_shard_open(&shard, bytes, why));
+    if (shard.n_tokens != data->parts[index].shard.n_tokens) {
+        return dp_why_set(why, DP_BADMSG, "shard %u has %llu tokens, its table says %llu", index,
+                          (unsigned long long)shard.n_tokens,
+                          (unsigned long long)data->parts[index].shard.n_tokens);
+    }
+    DP_TRY(dp_shard_check(&shard, data->vocab_most, why));
+    data->parts[index].shard = shard;
+    return DP_OK;
+}
+
+static dp_status copy_window(const dp_data_part *part, uint64_t start, size_t length, uint32_t *x,
+                             uint32_t *y)
+{
+    if (part->shard.tokens == NULL) {
+        return DP_AGAIN;
+    }
+    dp_shard_read(&part->shard, start, length, x);
+    dp_shard_read(&part->shard, start + 1, length, y);
+    return DP_OK;
+}
+
+/* Training tokens of a part: its first ones. */
+static uint64_t n_train_of(const dp_data *data, const dp_data_part *part)
+{
+    const uint64_t left = data->n_train > part->begin ? data->n_train - part->begin : 0;
+    return left < part->shard.n_tokens ? left : part->shard.n_tokens;
+}
+
+/* How many windows of some sort begin in a part. */
+typedef uint64_t count_windows(const dp_data *data, const dp_data_part *part, size_t length);
+
+static uint64_t count_starts(const dp_data *data, const dp_data_part *part, size_t length)
+{
+    const uint64_t n = n_train_of(data, part);
+    return n > length ? n - length : 0;
+}
+
+static uint64_t count_side_by_side(const dp_data *data, const dp_data_part *part, size_t length)
+{
+    const uint64_t n = n_train_of(data, part);
+    return n > 0 && length > 0 ? (n - 1) / length : 0;
+}
+
+static uint64_t count_held_out(const dp_data *data, const dp_data_part *part, size_t length)
+{
+    const uint64_t n = part->shard.n_tokens - n_train_of(data, part);
+    return n > 0 && length > 0 ? (n - 1) / length : 0;
+}
+
+static uint64_t count_all(const dp_data *data, count_windows *count, size_t length)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < data->n_parts; i++) {
+        sum += count(data, part_of(data, i), length);
+    }
+    return sum;
+}
+
+/* The part of window *index of all, which becomes its index there. */
+static uint32_t find_part(const dp_data *data, count_windows *count, size_t length, uint64_t *index)
+{
+    uint32_t i = 0;
+    for (;;) {
+        dp_assert(i < data->n_parts);
+        const uint64_t here = count(data, part_of(data, i), length);
+        if (*index < here) {
+            return i;
+        }
+        *index -= here;
+        i++;
     }
 }
 
@@ -113,30 +170,74 @@ static uint64_t hash_place(const dp_data_place *place)
 dp_status dp_data_row(const dp_data *data, const dp_data_place *place, size_t length, uint32_t *x,
                       uint32_t *y)
 {
-    if (data->n_train <= length) {
+    const uint64_t starts = count_all(data, count_starts, length);
+    if (starts == 0) {
         return DP_BADARG;
     }
-    const uint64_t starts = data->n_train - length;
     /* The high half of the product: uniform to one part in 2^64 / starts. */
-    const uint64_t start = (uint64_t)((unsigned __int128)hash_place(place) * starts >> 64);
-    copy_window(data, start, length, x, y);
+    uint64_t start = (uint64_t)((unsigned __int128)hash_place(place) * starts >> 64);
+    const uint32_t part = find_part(data, count_starts, length, &start);
+    return copy_window(part_of(data, part), start, length, x, y);
+}
+
+uint64_t dp_data_windows(const dp_data *data, size_t length)
+{
+    return count_all(data, count_side_by_side, length);
+}
+
+/* Part and window inside of it. */
+static dp_status find_sample(const dp_data *data, uint64_t seed, uint64_t sample, size_t length,
+                             uint32_t *part, uint64_t *window)
+{
+    const uint64_t n = dp_data_windows(data, length);
+    if (n == 0) {
+        return DP_BADARG;
+    }
+    *window = dp_order_at(seed, sample / n, n, sample % n);
+    *part = find_part(data, count_side_by_side, length, window);
     return DP_OK;
+}
+
+dp_status dp_data_sample(const dp_data *data, uint64_t seed, uint64_t sample, size_t length,
+                         uint32_t *x, uint32_t *y)
+{
+    uint32_t part;
+    uint64_t window;
+    DP_TRY(find_sample(data, seed, sample, length, &part, &window));
+    return copy_window(part_of(data, part), window * length, length, x, y);
+}
+
+dp_status dp_data_sample_shard(const dp_data *data, uint64_t seed, uint64_t sample, size_t length,
+                               uint32_t *index)
+{
+    uint64_t window;
+    return find_sample(data, seed, sample, length, index, &window);
+}
+
+static uint64_t short_window(const dp_data *data)
+{
+    const dp_data_part *const last = part_of(data, data->n_parts - 1);
+    const uint64_t n = last->shard.n_tokens - n_train_of(data, last);
+    return n >= 2 ? n - 1 : 0;
 }
 
 uint64_t dp_data_val_windows(const dp_data *data, size_t length)
 {
-    const uint64_t n = data->n_tokens - data->n_train;
-    if (n < 2 || length == 0) {
-        return 0;
-    }
-    return n - 1 < length ? 1 : (n - 1) / length;
+    const uint64_t full = count_all(data, count_held_out, length);
+    return full > 0 || length == 0 ? full : short_window(data) > 0;
 }
 
 size_t dp_data_val_row(const dp_data *data, uint64_t index, size_t length, uint32_t *x, uint32_t *y)
 {
     dp_assert(index < dp_data_val_windows(data, length));
-    const uint64_t n = data->n_tokens - data->n_train;
-    const size_t targets = n - 1 < length ? (size_t)(n - 1) : length;
-    copy_window(data, data->n_train + index * length, targets, x, y);
-    return targets;
+    uint32_t part = data->n_parts - 1;
+    size_t targets = length;
+    if (count_all(data, count_held_out, length) == 0) {
+        targets = (size_t)short_window(data);
+    } else {
+        part = find_part(data, count_held_out, length, &index);
+    }
+    const dp_data_part *const p = part_of(data, part);
+    const uint64_t start = n_train_of(data, p) + index * length;
+    return copy_window(p, start, targets, x, y) == DP_OK ? targets : 0;
 }

@@ -1,16 +1,22 @@
-/* Token shards: a file of u16 tokens, windows into it for training and validation. Keeps no state: which windows a step
- * sees is a pure function of where the step stands, so there is nothing to save or to restore. Opens no files.
+/* The tokens of a run as windows for training and validation: from one shard, or from the shards of a table. Keeps no
+ * state: which windows a step sees is a pure function of where the step stands, so there is nothing to save or to
+ * restore. Opens no files.
  *
- *   offset size
- *        0    4  "DPD1"
- *        4    2  version 1
- *        6    2  0
- *        8    4  vocab: every token is less
- *       12    4  0
- *       16    8  tokens n
- *       24    8  bytes of the text that the tokens stand for
- *       32   2n  tokens, u16 little-endian
- * The last val_per_mille of the tokens are held out. */
+ * The shards follow one another in the order of the table; the last val_per_mille of all tokens are held out. No window
+ * reaches from one shard into the next.
+ *
+ * Two orders of training windows, both without any state:
+ * - At random (dp_data_row): each row draws its window by hashing where it stands. Any number of nodes can do so without
+ *   an agreement; in data that is small for the run a window comes again anyway. This is what a run does today.
+ * - In passes (dp_data_sample): the windows of a shard's training part lie side by side; a pass visits each exactly once,
+ *   in an order of its own (order.h). Samples have one number that counts through all passes: pass s / n, place s % n of
+ *   n = dp_data_windows. A node that is given samples first .. first + count - 1 (a lease) needs to know nothing else.
+ *
+ * How leases may come from the chain, which does not assign any yet: each record that closes a round also grants ranges,
+ * to each trainer that was counted one of a size after its speed, from a cursor of the run that only records move. What
+ * was granted and not reported done (the trainer died, or was left out for good) is granted again before the cursor
+ * moves on. Then every range of a pass is committed by exactly one counted publication, and the records prove it. Nothing
+ * here changes for that: a lease is two numbers, and a cursor inside of it a third (loader.h). */
 #ifndef DP_COMPUTE_DATA_H
 #define DP_COMPUTE_DATA_H
 
@@ -18,25 +24,37 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "compute/shard.h"
+#include "compute/shard_table.h"
 
-enum { DP_DATA_HEADER_BYTES = 32 };
+/* A shard and where its tokens begin among all; tokens is NULL while it is not here. */
+typedef struct dp_data_part {
+    dp_shard shard;
+    uint64_t begin;
+} dp_data_part;
 
 typedef struct dp_data {
-    const uint8_t *tokens; /* borrowed: u16 little-endian */
+    dp_data_part one;    /* of a single shard */
+    dp_data_part *parts; /* of a table, else NULL */
+    uint32_t n_parts;
     uint64_t n_tokens;
     uint64_t n_train; /* the first of them; the rest is held out */
     uint64_t text_bytes;
-    uint32_t vocab;
+    uint32_t vocab;      /* that the data was made for; 0: it does not say */
+    uint32_t vocab_most; /* of the model */
 } dp_data;
 
-/* Append a shard to out. ids: all less than vocab, which is asserted. DP_TOOBIG (also a vocab above 65536: the
- * file has u16), DP_NOMEM. */
-DP_MUST dp_status dp_data_write(const uint32_t *ids, size_t count, uint32_t vocab,
-                                uint64_t text_bytes, dp_buf *out);
-/* Total. bytes are borrowed as long as data is used; all tokens are looked at once. DP_BADMSG, DP_VERSION, or DP_BADARG
- * when tokens do not fit a model with this vocab. */
+/* One shard, ours or llm.c's. Total. bytes are borrowed as long as data is used; all tokens are looked at once.
+ * DP_BADMSG, DP_VERSION, or DP_BADARG when tokens do not fit a model with this vocab. Needs no close. */
 DP_MUST dp_status dp_data_open(dp_data *data, dp_view bytes, uint32_t vocab, uint32_t val_per_mille,
                                dp_why *why);
+/* A shard table, without any of its shards yet. Also DP_NOMEM. */
+DP_MUST dp_status dp_data_open_table(dp_data *data, dp_view table, uint32_t vocab,
+                                     uint32_t val_per_mille, dp_why *why);
+void dp_data_close(dp_data *data); /* Accepts a zeroed one. */
+/* Shard number index of the table is here, borrowed until close: its hash was checked by who brought it. Not while
+ * another thread reads. DP_BADARG (index; also tokens that do not fit), DP_BADMSG (not as the table says), DP_VERSION. */
+DP_MUST dp_status dp_data_attach(dp_data *data, uint32_t index, dp_view bytes, dp_why *why);
 
 /* Where a row of a batch stands in the run. */
 typedef struct dp_data_place {
@@ -48,15 +66,24 @@ typedef struct dp_data_place {
     uint64_t row;
 } dp_data_place;
 
-/* x = tokens[s .. s+length-1], y one token on, s uniform over the training part, drawn by hashing the place.
- * DP_BADARG if the training part has less than length + 1 tokens. */
+/* x = tokens[s .. s+length-1], y one token on, s uniform over the training parts, drawn by hashing the place.
+ * DP_BADARG if no training part has length + 1 tokens; DP_AGAIN: the shard is not here. */
 DP_MUST dp_status dp_data_row(const dp_data *data, const dp_data_place *place, size_t length,
                               uint32_t *x, uint32_t *y);
 
-/* Windows of the held-out part, one after the other: each full one has length targets; if not even one is full but there
- * are two tokens, a short one. */
+/* Training windows of a pass: side by side, length targets each. */
+uint64_t dp_data_windows(const dp_data *data, size_t length);
+/* Sample number sample in the order of seed. As dp_data_row. */
+DP_MUST dp_status dp_data_sample(const dp_data *data, uint64_t seed, uint64_t sample, size_t length,
+                                 uint32_t *x, uint32_t *y);
+/* The shard that holds it, so that it can be fetched before. DP_BADARG as there. */
+DP_MUST dp_status dp_data_sample_shard(const dp_data *data, uint64_t seed, uint64_t sample,
+                                       size_t length, uint32_t *index);
+
+/* Windows of the held-out part, one after the other: each full one has length targets; if not even one is full but the
+ * last shard holds out two tokens, a short one. */
 uint64_t dp_data_val_windows(const dp_data *data, size_t length);
-/* Window index < dp_data_val_windows. Returns its length: targets in y. */
+/* Window index < dp_data_val_windows. Returns its length: targets in y; 0 if the shard is not here. */
 size_t dp_data_val_row(const dp_data *data, uint64_t index, size_t length, uint32_t *x,
                        uint32_t *y);
 

@@ -25,7 +25,7 @@ static dp_status write_shard(const dp_bpe *bpe, dp_view text, const char *folder
     dp_status status = dp_bpe_encode(bpe, text, &tokens, why);
     if (status == DP_OK) {
         status =
-            dp_data_write(tokens.ids, tokens.count, (uint32_t)dp_bpe_count(bpe), text.size, &shard);
+            dp_shard_write(tokens.ids, tokens.count, (uint32_t)dp_bpe_count(bpe), text.size, &shard);
     }
     if (status == DP_OK) {
         status = dp_bpe_save(bpe, &json);

@@ -83,6 +83,11 @@ static dp_status open_all(dp_trainer *t, const dp_trainer_setup *setup, dp_why *
                           dp_bpe_count(t->bpe), t->manifest.vocab);
     }
     DP_TRY(dp_data_open(&t->data, setup->data, t->manifest.vocab, t->manifest.val_per_mille, why));
+    if (t->data.vocab > dp_bpe_count(t->bpe)) {
+        return dp_why_set(why, DP_BADARG,
+                          "the data was made for a vocabulary of %u tokens, the tokenizer has %zu",
+                          t->data.vocab, dp_bpe_count(t->bpe));
+    }
     if (t->data.n_train <= t->manifest.context) {
         return dp_why_set(why, DP_BADARG,
                           "the data has %llu training tokens; one sequence needs %u",
@@ -127,6 +132,7 @@ void dp_trainer_close(dp_trainer *t)
     dp_gpt_close(t->gpt);
     dp_pool_close(t->pool);
     dp_model_close(&t->model);
+    dp_data_close(&t->data);
     dp_bpe_close(t->bpe);
     dp_free(t);
 }

@@ -17,7 +17,7 @@ static dp_buf shard_of(size_t count)
     }
     dp_buf shard;
     dp_buf_init(&shard, 1 << 16);
-    CHECK_OK(dp_data_write(ids, count, VOCAB, 4321, &shard));
+    CHECK_OK(dp_shard_write(ids, count, VOCAB, 4321, &shard));
     return shard;
 }
 
@@ -33,7 +33,7 @@ static void a_shard_comes_back_with_its_split(void **state)
     (void)state;
     dp_buf shard = shard_of(COUNT);
     const dp_data data = open_shard(&shard, 50);
-    CHECK(shard.size == DP_DATA_HEADER_BYTES + 2 * COUNT);
+    CHECK(shard.size == DP_SHARD_HEADER_BYTES + 2 * COUNT);
     CHECK(data.n_tokens == COUNT && data.n_train == 950 && data.text_bytes == 4321 &&
           data.vocab == VOCAB);
     dp_buf_close(&shard);
@@ -109,17 +109,6 @@ static void held_out_windows_follow_each_other(void **state)
     dp_buf_close(&shard);
 }
 
-static void a_vocabulary_above_u16_has_no_shard_of_this_version(void **state)
-{
-    (void)state;
-    const uint32_t id = 65536;
-    dp_buf shard;
-    dp_buf_init(&shard, 1024);
-    CHECK_STATUS(dp_data_write(&id, 1, 65537, 0, &shard), DP_TOOBIG);
-    CHECK(shard.size == 0);
-    dp_buf_close(&shard);
-}
-
 static void data_that_is_too_short_or_foreign_is_refused(void **state)
 {
     (void)state;
@@ -133,8 +122,8 @@ static void data_that_is_too_short_or_foreign_is_refused(void **state)
     CHECK_OK(dp_data_row(&data, &place, LENGTH - 1, x, y));
     dp_data other;
     dp_why why = {{0}};
-    CHECK_STATUS(dp_data_open(&other, dp_buf_view(&shard), LENGTH - 1, 0, &why), DP_BADARG);
-    CHECK(strstr(why.text, "token 15") != NULL);
+    CHECK_STATUS(dp_data_open(&other, dp_buf_view(&shard), VOCAB - 1, 0, &why), DP_BADARG);
+    CHECK(strstr(why.text, "a vocabulary of 1000 tokens, the model has 999") != NULL);
     dp_buf_close(&shard);
 }
 
@@ -153,7 +142,7 @@ static void damaged_shards_never_crash(void **state)
         memcpy(bytes, shard.data, shard.size);
         const size_t size = mutate(&rng, bytes, shard.size, sizeof bytes);
         if (dp_data_open(&data, dp_view_of(bytes, size), VOCAB, 50, NULL) == DP_OK) {
-            CHECK(data.n_tokens * 2 + DP_DATA_HEADER_BYTES == size);
+            CHECK(data.n_tokens * 2 + DP_SHARD_HEADER_BYTES == size);
         }
     }
     dp_buf_close(&shard);
@@ -207,6 +196,137 @@ static void a_state_with_a_value_that_is_not_finite_changes_nothing(void **state
     dp_buf_close(&bytes);
 }
 
+enum { PARTS = 3 };
+
+static const size_t part_sizes[PARTS] = {100, 40, 60};
+
+/* A table of three shards with tokens 0, 1, 2 ... through all of them. */
+typedef struct shelf {
+    dp_buf table;
+    dp_buf shards[PARTS];
+    dp_data data;
+} shelf;
+
+static void shelf_open(shelf *s, uint32_t val_per_mille)
+{
+    dp_shard_row rows[PARTS] = {0};
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < PARTS; i++) {
+        uint32_t ids[COUNT];
+        for (size_t j = 0; j < part_sizes[i]; j++) {
+            ids[j] = next;
+            next++;
+        }
+        dp_buf_init(&s->shards[i], 1 << 12);
+        CHECK_OK(dp_shard_write(ids, part_sizes[i], VOCAB, 0, &s->shards[i]));
+        rows[i].bytes = s->shards[i].size;
+        rows[i].tokens = part_sizes[i];
+    }
+    dp_buf_init(&s->table, 1 << 12);
+    CHECK_OK(dp_shard_table_write(rows, PARTS, VOCAB, 4321, &s->table));
+    CHECK_OK(dp_data_open_table(&s->data, dp_buf_view(&s->table), VOCAB, val_per_mille, NULL));
+}
+
+static void shelf_fill(shelf *s)
+{
+    for (uint32_t i = 0; i < PARTS; i++) {
+        CHECK_OK(dp_data_attach(&s->data, i, dp_buf_view(&s->shards[i]), NULL));
+    }
+}
+
+static void shelf_close(shelf *s)
+{
+    dp_data_close(&s->data);
+    dp_buf_close(&s->table);
+    for (uint32_t i = 0; i < PARTS; i++) {
+        dp_buf_close(&s->shards[i]);
+    }
+}
+
+/* The window is whole, and inside of one shard. */
+static void check_window(const uint32_t *x, const uint32_t *y, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        CHECK(x[i] == x[0] + i && y[i] == x[i] + 1);
+    }
+    const uint32_t last = y[length - 1];
+    CHECK(last < 100 || (x[0] >= 100 && last < 140) || x[0] >= 140);
+}
+
+static void a_pass_through_several_shards_visits_each_window_once(void **state)
+{
+    (void)state;
+    shelf s;
+    shelf_open(&s, 0);
+    shelf_fill(&s);
+    /* 99 / 16 + 39 / 16 + 59 / 16 windows. */
+    const uint64_t n = dp_data_windows(&s.data, LENGTH);
+    CHECK(n == 6 + 2 + 3);
+    for (uint64_t pass = 0; pass < 3; pass++) {
+        unsigned seen[PARTS * 100] = {0};
+        for (uint64_t i = 0; i < n; i++) {
+            uint32_t x[LENGTH];
+            uint32_t y[LENGTH];
+            uint32_t part = PARTS;
+            CHECK_OK(dp_data_sample(&s.data, 11, pass * n + i, LENGTH, x, y));
+            CHECK_OK(dp_data_sample_shard(&s.data, 11, pass * n + i, LENGTH, &part));
+            check_window(x, y, LENGTH);
+            CHECK(part == (x[0] >= 100 ? 1U : 0U) + (x[0] >= 140 ? 1U : 0U));
+            seen[x[0]]++;
+            CHECK(seen[x[0]] == 1);
+        }
+    }
+    shelf_close(&s);
+}
+
+static void random_windows_stay_inside_of_a_shard(void **state)
+{
+    (void)state;
+    shelf s;
+    const uint8_t member[32] = {0};
+    unsigned parts[PARTS] = {0};
+    shelf_open(&s, 100);
+    shelf_fill(&s);
+    for (uint64_t step = 0; step < 1000; step++) {
+        uint32_t x[LENGTH];
+        uint32_t y[LENGTH];
+        const dp_data_place place = {.member = member, .step = step};
+        CHECK_OK(dp_data_row(&s.data, &place, LENGTH, x, y));
+        check_window(x, y, LENGTH);
+        CHECK(y[LENGTH - 1] < 180); /* The last 20 are held out. */
+        parts[(x[0] >= 100 ? 1 : 0) + (x[0] >= 140 ? 1 : 0)]++;
+    }
+    CHECK(parts[0] > 500 && parts[1] > 100 && parts[2] > 100);
+    uint32_t x[LENGTH];
+    uint32_t y[LENGTH];
+    CHECK(dp_data_val_windows(&s.data, LENGTH) == 1);
+    CHECK(dp_data_val_row(&s.data, 0, LENGTH, x, y) == LENGTH && x[0] == 180);
+    shelf_close(&s);
+}
+
+static void a_shard_that_is_not_here_is_said_so(void **state)
+{
+    (void)state;
+    shelf s;
+    dp_why why = {{0}};
+    uint32_t x[LENGTH];
+    uint32_t y[LENGTH];
+    uint32_t part = 0;
+    shelf_open(&s, 0);
+    CHECK_STATUS(dp_data_sample(&s.data, 1, 0, LENGTH, x, y), DP_AGAIN);
+    CHECK_OK(dp_data_sample_shard(&s.data, 1, 0, LENGTH, &part));
+    CHECK_OK(dp_data_attach(&s.data, part, dp_buf_view(&s.shards[part]), NULL));
+    CHECK_OK(dp_data_sample(&s.data, 1, 0, LENGTH, x, y));
+    CHECK_STATUS(dp_data_attach(&s.data, 0, dp_buf_view(&s.shards[1]), &why), DP_BADMSG);
+    CHECK(strstr(why.text, "40 tokens, its table says 100") != NULL);
+    CHECK_STATUS(dp_data_attach(&s.data, PARTS, dp_buf_view(&s.shards[0]), &why), DP_BADARG);
+    CHECK_STATUS(dp_data_sample(&s.data, 1, 0, 5000, x, y), DP_BADARG);
+    dp_data other;
+    CHECK_STATUS(dp_data_open_table(&other, dp_buf_view(&s.table), VOCAB - 1, 0, &why), DP_BADARG);
+    CHECK(strstr(why.text, "1000 tokens, the model has 999") != NULL);
+    shelf_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,9 +334,11 @@ int main(void)
         cmocka_unit_test(rows_are_a_function_of_their_place),
         cmocka_unit_test(rows_cover_the_training_part_and_nothing_else),
         cmocka_unit_test(held_out_windows_follow_each_other),
-        cmocka_unit_test(a_vocabulary_above_u16_has_no_shard_of_this_version),
         cmocka_unit_test(data_that_is_too_short_or_foreign_is_refused),
         cmocka_unit_test(damaged_shards_never_crash),
+        cmocka_unit_test(a_pass_through_several_shards_visits_each_window_once),
+        cmocka_unit_test(random_windows_stay_inside_of_a_shard),
+        cmocka_unit_test(a_shard_that_is_not_here_is_said_so),
         cmocka_unit_test(a_state_comes_back_bit_for_bit),
         cmocka_unit_test(a_state_with_a_value_that_is_not_finite_changes_nothing),
     };

@@ -35,7 +35,7 @@ static void open_data(bench *b, size_t count)
     }
     memset(b, 0, sizeof *b);
     dp_buf_init(&b->shard, 1 << 16);
-    CHECK_OK(dp_data_write(ids, count, COUNT, 4321, &b->shard));
+    CHECK_OK(dp_shard_write(ids, count, COUNT, 4321, &b->shard));
     CHECK_OK(dp_data_open(&b->data, dp_buf_view(&b->shard), COUNT, 0, NULL));
 }
 

@@ -568,36 +568,6 @@ static void looking_at_theta_leaves_training_alone(void **state)
     close_node(&x);
 }
 
-static void setups_that_do_not_fit_together_are_named(void **state)
-{
-    (void)state;
-    tiny_run run;
-    tiny_run_open(&run, DP_CODEC_SPARSE, 950);
-    dp_trainer_setup setup = {.manifest = dp_view_of(run.manifest, run.manifest_size),
-                              .tokenizer = dp_buf_view(&run.tokenizer),
-                              .data = dp_buf_view(&run.data),
-                              .threads = 1};
-    dp_trainer *trainer;
-    dp_why why = {{0}};
-    const uint32_t ids[TINY_CONTEXT] = {0};
-    dp_buf short_data;
-    dp_buf_init(&short_data, BUF_MAX);
-    CHECK_OK(dp_data_write(ids, TINY_CONTEXT, TINY_VOCAB, 1, &short_data));
-    setup.data = dp_buf_view(&short_data);
-    CHECK_STATUS(dp_trainer_open(&trainer, &setup, &why), DP_BADARG);
-    CHECK(strstr(why.text, "training tokens") != NULL);
-    dp_manifest m;
-    CHECK_OK(dp_manifest_decode(&m, setup.manifest));
-    m.vocab = 257;
-    CHECK_OK(dp_manifest_encode(&m, run.manifest, &run.manifest_size));
-    CHECK_STATUS(dp_trainer_open(&trainer, &setup, &why), DP_BADARG);
-    CHECK(strstr(why.text, "tokenizer") != NULL);
-    setup.manifest.size--;
-    CHECK_STATUS(dp_trainer_open(&trainer, &setup, &why), DP_BADMSG);
-    dp_buf_close(&short_data);
-    tiny_run_close(&run);
-}
-
 static dp_status open_and_close(void *context)
 {
     const tiny_run *const run = context;
@@ -689,7 +659,6 @@ int main(void)
         cmocka_unit_test(lambda_scales_every_drawer),
         cmocka_unit_test(a_record_that_cannot_be_applied_changes_nothing),
         cmocka_unit_test(looking_at_theta_leaves_training_alone),
-        cmocka_unit_test(setups_that_do_not_fit_together_are_named),
         cmocka_unit_test(each_allocation_may_fail),
         cmocka_unit_test(a_gradient_that_is_not_finite_costs_one_step),
         cmocka_unit_test(a_safetensors_file_lays_tensors_end_to_end),

@@ -43,7 +43,8 @@ static inline void tiny_run_open(tiny_run *run, dp_codec_kind codec, uint32_t be
     CHECK_OK(dp_bpe_train(&bpe, dp_view_of(text, sizeof text), TINY_VOCAB, NULL));
     CHECK_OK(dp_bpe_encode(bpe, dp_view_of(text, sizeof text), &tokens, NULL));
     CHECK_OK(dp_bpe_save(bpe, &run->tokenizer));
-    CHECK_OK(dp_data_write(tokens.ids, tokens.count, TINY_VOCAB, sizeof text, &run->data));
+    CHECK_OK(dp_shard_write(tokens.ids, tokens.count, (uint32_t)dp_bpe_count(bpe), sizeof text,
+                            &run->data));
     dp_tokens_close(&tokens);
     dp_bpe_close(bpe);
     dp_manifest m;

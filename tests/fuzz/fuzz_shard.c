@@ -1,0 +1,50 @@
+/* Any bytes as a token shard of each format and as a shard table: what opens can be read to its end. */
+#include <stdlib.h>
+
+#include "compute/data.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { VOCAB = 70000, LENGTH = 3 };
+
+static void read_all(const dp_data *data)
+{
+    uint32_t x[LENGTH];
+    uint32_t y[LENGTH];
+    const uint64_t windows = dp_data_windows(data, LENGTH);
+    for (uint64_t i = 0; i < windows && i < 100; i++) {
+        const dp_status status = dp_data_sample(data, 1, i, LENGTH, x, y);
+        if (status != DP_AGAIN && (status != DP_OK || x[0] >= VOCAB || x[1] != y[0])) {
+            abort();
+        }
+    }
+    if (dp_data_val_windows(data, LENGTH) > 0 &&
+        dp_data_val_row(data, dp_data_val_windows(data, LENGTH) - 1, LENGTH, x, y) > LENGTH) {
+        abort();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    const dp_view view = dp_view_of(bytes, size);
+    dp_data data;
+    dp_shard shard;
+    dp_why why = {{0}};
+    if (dp_data_open(&data, view, VOCAB, 300, &why) == DP_OK) {
+        read_all(&data);
+    } else if (why.text[0] == '\0') {
+        abort();
+    }
+    why.text[0] = '\0';
+    if (dp_data_open_table(&data, view, VOCAB, 300, &why) == DP_OK) {
+        read_all(&data);
+        DP_IGNORE(dp_data_attach(&data, 0, view, &why)); /* A table is no shard. */
+        dp_data_close(&data);
+    } else if (why.text[0] == '\0') {
+        abort();
+    }
+    if (dp_shard_open_nanogpt(&shard, view, NULL) == DP_OK && dp_shard_needs(&shard) > 65536) {
+        abort();
+    }
+    return 0;
+}
