@@ -9,8 +9,7 @@
 #include "compute/half.h"
 #include "compute/optim_inside.h"
 
-enum { BLOCK = 65536 }; /* elements of one task; a multiple of DP_ARENA_ALIGN */
-#define NORM_MAX 1e18   /* Above it the squares of fp32 values come near their end. */
+#define NORM_MAX 1e18 /* Above it the squares of fp32 values come near their end. */
 
 /* ---- The norm. */
 
@@ -27,14 +26,14 @@ static void norm_task(void *ctx, size_t index, size_t worker)
     const struct norm_job *job = ctx;
     (void)worker;
     const size_t block = job->first + index;
-    const size_t left = job->n - block * BLOCK;
-    job->partial[block] =
-        job->ops->sum_of_squares(job->x + block * BLOCK, left < BLOCK ? left : BLOCK);
+    const size_t left = job->n - block * DP_NORM_BLOCK;
+    job->partial[block] = job->ops->sum_of_squares(job->x + block * DP_NORM_BLOCK,
+                                                   left < DP_NORM_BLOCK ? left : DP_NORM_BLOCK);
 }
 
 size_t dp_norm_blocks(size_t n)
 {
-    return (n + BLOCK - 1) / BLOCK;
+    return (n + DP_NORM_BLOCK - 1) / DP_NORM_BLOCK;
 }
 
 /* NOLINTNEXTLINE(readability-non-const-parameter): the tasks write partial. */
@@ -91,7 +90,7 @@ size_t dp_optim_cut(dp_optim_kind kind, const dp_model *model, size_t parts, siz
         return n;
     }
     if (!rules[kind].whole_tensors) {
-        return blocks * index / parts * BLOCK;
+        return blocks * index / parts * DP_NORM_BLOCK;
     }
     /* The first tensor that begins at or behind the share. */
     const size_t share = (size_t)((unsigned __int128)n * index / parts);
@@ -112,7 +111,7 @@ static size_t cut_pieces(const dp_optim *optim, dp_optim_piece *pieces)
         size_t from = model->tensors[t].offset;
         from = from > optim->first ? from : optim->first;
         while (from < end && from < optim->last) {
-            size_t to = (from / BLOCK + 1) * BLOCK;
+            size_t to = (from / DP_NORM_BLOCK + 1) * DP_NORM_BLOCK;
             to = to < end ? to : end;
             to = to < optim->last ? to : optim->last;
             if (pieces != NULL) {

@@ -3,7 +3,7 @@
  *
  * In the formulas g is the gradient divided by the loss scale and clipped, x the weights, t the number of this step from 1;
  * "matrix" is a tensor that takes weight decay, "vector" one that does not (biases, gains of norms). Same bits for any
- * number of threads, and for any cut of the arena into parts at dp_optim_cut (shard.h). */
+ * number of threads, and for any cut of the arena into parts at dp_optim_cut (zero.h). */
 #ifndef DP_COMPUTE_OPTIM_H
 #define DP_COMPUTE_OPTIM_H
 
@@ -15,7 +15,11 @@
 #include "compute/model.h"
 #include "compute/pool.h"
 
-enum { DP_OPTIM_VECTORS_MAX = 3 };
+enum {
+    DP_OPTIM_VECTORS_MAX = 3,
+    DP_NORM_BLOCK =
+        65536 /* elements that are summed, and moved, as one task; a multiple of DP_ARENA_ALIGN */
+};
 
 typedef struct dp_optim_options {
     float lr;
