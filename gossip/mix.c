@@ -114,13 +114,15 @@ static void send_offer(const dp_mix *mix, dp_out *out)
 
 void dp_mix_send_ack(const dp_mix *mix, dp_out *out)
 {
-    dp_mix_msg_send(&(dp_mix_msg){.type = DP_MSG_MIX_ACK,
-                                  .id = mix->x.id,
-                                  .ticket = mix->x.ticket,
-                                  .prepared = mix->state == DP_MIX_PREPARED,
-                                  .base = mix->x.base,
-                                  .terms = mix->x.own},
-                    &mix->x.peer, out);
+    dp_mix_msg ack = {.type = DP_MSG_MIX_ACK,
+                      .id = mix->x.id,
+                      .ticket = mix->x.ticket,
+                      .prepared = mix->state == DP_MIX_PREPARED,
+                      .base = mix->x.base,
+                      .terms = mix->x.own};
+
+    memcpy(ack.life, mix->life, sizeof ack.life);
+    dp_mix_msg_send(&ack, &mix->x.peer, out);
 }
 
 /* COMMIT of a, DONE of b. */
@@ -646,6 +648,7 @@ dp_mix_look dp_mix_view(const dp_mix *mix)
                         .aborted = mix->aborted,
                         .outcomes = mix->n_outcomes};
     memcpy(look.exchange, mix->x.id.bytes, sizeof look.exchange);
+    memcpy(look.life, mix->x.life, sizeof look.life);
     return look;
 }
 

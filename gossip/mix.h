@@ -150,6 +150,7 @@ typedef struct dp_mix_look {
     dp_time since; /* of the exchange */
     dp_peer peer;  /* its other side; zero when idle */
     uint64_t peer_incarnation;
+    uint8_t life[DP_SIGNATURE_BYTES]; /* the peer's word for it, where this node initiates */
     uint8_t exchange[DP_EXCHANGE_BYTES];
     uint64_t done; /* exchanges completed by this process */
     uint64_t aborted;

@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "gossip/mix_msg.h"
 #include "gossip/mutation.h"
+#include "gossip/record.h"
 
 enum {
     DP_MIX_ROWS_MAX = DP_MIX_OUTCOMES_MAX + 2, /* outcomes, the exchange under way, the newest F */
@@ -20,9 +21,10 @@ struct dp_mix {
     uint64_t ticket; /* of the last acceptance */
     uint64_t order;  /* of the last row */
     bool started;
-    bool trainer;  /* holds F as the newest row, or no row, says */
-    dp_time *seen; /* per member: last exchange with it */
-    uint32_t via;  /* the member that carried the message under way, or NONE: its link brought it */
+    uint8_t life[DP_SIGNATURE_BYTES]; /* the own word for this incarnation */
+    bool trainer;                     /* holds F as the newest row, or no row, says */
+    dp_time *seen;                    /* per member: last exchange with it */
+    uint32_t via; /* the member that carried the message under way, or NONE: its link brought it */
 
     /* the exchange under way */
     dp_mix_state state;

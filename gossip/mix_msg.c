@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 
-enum { ROW_VERSION = 1, BIT_INITIATOR = 1, BIT_F = 2 };
+enum { ROW_VERSION = 2, BIT_INITIATOR = 1, BIT_F = 2 };
 _Static_assert((int)DP_MIX_ROW_BYTES <= (int)DP_MIX_ROW_MAX, "a row fits");
 
 dp_mix_id dp_mix_id_of(const dp_peer *a, uint64_t incarnation, uint64_t number)
@@ -64,6 +64,9 @@ void dp_mix_msg_write(dp_writer *writer, const dp_mix_msg *msg)
     } else if (msg->type == DP_MSG_MIX_OFFER || msg->type == DP_MSG_MIX_ACK) {
         dp_write_bytes(writer, msg->base.bytes, sizeof msg->base.bytes);
         write_terms(writer, &msg->terms);
+        if (msg->type == DP_MSG_MIX_ACK) {
+            dp_write_bytes(writer, msg->life, sizeof msg->life);
+        }
     } else {
         dp_write_bytes(writer, msg->pair.root_a.bytes, sizeof msg->pair.root_a.bytes);
         dp_write_bytes(writer, msg->pair.root_b.bytes, sizeof msg->pair.root_b.bytes);
@@ -119,6 +122,9 @@ dp_status dp_mix_msg_read(dp_view bytes, dp_mix_msg *msg)
     } else if (type == DP_MSG_MIX_OFFER || type == DP_MSG_MIX_ACK) {
         dp_read_bytes(&reader, read.base.bytes, sizeof read.base.bytes);
         read_terms(&reader, &read.terms);
+        if (type == DP_MSG_MIX_ACK) {
+            dp_read_bytes(&reader, read.life, sizeof read.life);
+        }
     } else {
         dp_read_bytes(&reader, read.pair.root_a.bytes, sizeof read.pair.root_a.bytes);
         dp_read_bytes(&reader, read.pair.root_b.bytes, sizeof read.pair.root_b.bytes);
@@ -187,6 +193,7 @@ void dp_mix_row_write(const dp_mix_row *row, uint8_t bytes[DP_MIX_ROW_BYTES])
     write_terms(&writer, &row->other);
     dp_write_bytes(&writer, row->f_root.bytes, sizeof row->f_root.bytes);
     dp_write_u64(&writer, row->f_bytes);
+    dp_write_bytes(&writer, row->life, sizeof row->life);
     dp_assert(!writer.full && writer.size == DP_MIX_ROW_BYTES);
 }
 
@@ -201,7 +208,7 @@ dp_status dp_mix_row_read(dp_view bytes, dp_mix_row *row)
     if (reader.failed) {
         return DP_BADMSG;
     }
-    if (version != ROW_VERSION) {
+    if (version == 0 || version > ROW_VERSION) {
         return DP_VERSION;
     }
     read.initiator = (bits & BIT_INITIATOR) != 0;
@@ -222,6 +229,9 @@ dp_status dp_mix_row_read(dp_view bytes, dp_mix_row *row)
     read_terms(&reader, &read.other);
     dp_read_bytes(&reader, read.f_root.bytes, sizeof read.f_root.bytes);
     read.f_bytes = dp_read_u64(&reader);
+    if (version > 1) {
+        dp_read_bytes(&reader, read.life, sizeof read.life);
+    }
     DP_TRY(dp_reader_finish(&reader));
     *row = read;
     return DP_OK;

@@ -1,4 +1,6 @@
 /* What each message of an exchange means. */
+#include <string.h>
+
 #include "base/assert.h"
 #include "gossip/mix_internal.h"
 
@@ -91,8 +93,13 @@ static void on_ack(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_m
                       dp_mix_id_equal(&mix->x.id, &msg->id) && dp_peer_equal(&mix->x.peer, peer);
 
     if (ours && mix->state == DP_MIX_OFFERED) {
+        const dp_fence life = {.peer = *peer, .incarnation = msg->terms.incarnation};
+        if (!dp_life_verify(&life, &mix->config.crypto, &mix->config.run, msg->life)) {
+            return; /* Nobody could be shown whom to fence off, if it never answers again. */
+        }
         mix->x.ticket = msg->ticket;
         mix->x.other = msg->terms;
+        memcpy(mix->x.life, msg->life, sizeof mix->x.life);
         if (!same_base(&msg->base, &mix->x.base) || !dp_mix_weighs(&mix->x)) {
             dp_mix_abort(mix, now, true, out);
             return;

@@ -123,8 +123,8 @@ static dp_status on_relay(dp_node *node, dp_view bytes, uint32_t from)
     DP_TRY(dp_wire_read_relay(bytes, &relay));
     if (dp_peer_equal(&relay.target, &node->self)) {
         const uint8_t type = dp_msg_type_of(relay.message);
-        const bool allowed =
-            (type >= DP_MSG_READY && type <= DP_MSG_VOTER_OK) || type == DP_MSG_MIX_SIGNED;
+        const bool allowed = (type >= DP_MSG_READY && type <= DP_MSG_VOTER_OK) ||
+                             type == DP_MSG_MIX_SIGNED || type == DP_MSG_FENCE_ASK;
         return allowed ? route(node, relay.message, from, true) : DP_DENIED;
     }
     const uint32_t index = dp_node_member_index(node, &relay.target);

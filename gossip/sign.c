@@ -180,6 +180,38 @@ bool dp_remove_verify(const dp_remove *remove, const dp_crypto *crypto, const dp
                           remove->signature);
 }
 
+/* ---- lives ---- */
+
+static const char life_domain[] = "dpnode/life/1";
+
+static dp_view life_bytes(const dp_fence *life, const dp_run_id *run, uint8_t out[SIGNED_MAX])
+{
+    dp_writer writer = dp_writer_of(out, SIGNED_MAX);
+
+    add(&writer, run);
+    dp_write_bytes(&writer, life->peer.bytes, sizeof life->peer.bytes);
+    dp_write_u64(&writer, life->incarnation);
+    return done(&writer);
+}
+
+bool dp_life_sign(const dp_fence *life, const dp_crypto *crypto, const dp_run_id *run,
+                  uint8_t signature[DP_SIGNATURE_BYTES])
+{
+    uint8_t room[SIGNED_MAX];
+
+    return crypto->sign(crypto->context, DP_KEY_IDENTITY, life_domain, life_bytes(life, run, room),
+                        signature);
+}
+
+bool dp_life_verify(const dp_fence *life, const dp_crypto *crypto, const dp_run_id *run,
+                    const uint8_t signature[DP_SIGNATURE_BYTES])
+{
+    uint8_t room[SIGNED_MAX];
+
+    return crypto->verify(crypto->context, life->peer.bytes, life_domain,
+                          life_bytes(life, run, room), signature);
+}
+
 void dp_remove_write(dp_writer *writer, const dp_remove *remove)
 {
     dp_write_bytes(writer, remove->peer.bytes, sizeof remove->peer.bytes);

@@ -102,7 +102,7 @@ static void ask_for_fence(dp_node *node)
         return;
     }
     dp_writer writer = dp_writer_of(node->room, sizeof node->room);
-    dp_fence_msg_write(&writer, &fence);
+    dp_fence_msg_write(&writer, &fence, mix.life);
     dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
     if (dp_node_is_voter(node)) {
         dp_wish_fence(node, &fence);

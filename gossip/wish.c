@@ -118,17 +118,23 @@ void dp_wish_fence(dp_node *node, const dp_fence *fence)
 static dp_status on_fence(dp_node *node, dp_view bytes, const dp_peer *from)
 {
     dp_fence fence;
+    uint8_t life[DP_SIGNATURE_BYTES];
 
-    DP_TRY(dp_fence_msg_read(bytes, &fence));
+    DP_TRY(dp_fence_msg_read(bytes, &fence, life));
     const uint32_t index = dp_ledger_find(&node->ledger, &fence.peer);
     const uint32_t row = dp_node_member_index(node, &fence.peer);
-    /* A life that its owner never signed for is not fenced: else one wish would be against all lives to come. */
-    if (index != DP_NOBODY && dp_ledger_member(&node->ledger, from) != NULL &&
-        row != DP_MEMBER_NONE &&
-        fence.incarnation <= dp_members_at(node->members, row)->incarnation &&
-        node->ledger.roster[index].fenced < fence.incarnation) {
-        dp_wish_fence(node, &fence);
+    if (index == DP_NOBODY || dp_ledger_member(&node->ledger, from) == NULL ||
+        node->ledger.roster[index].fenced >= fence.incarnation) {
+        return DP_OK;
     }
+    /* A life that its owner never signed for is not fenced: else one wish would be against all lives to come. Who has started
+     * after the death of that peer has not heard of its lives, and is shown the word for this one. */
+    const bool heard_of = row != DP_MEMBER_NONE &&
+                          fence.incarnation <= dp_members_at(node->members, row)->incarnation;
+    if (!heard_of && !dp_life_verify(&fence, &node->config.crypto, &node->run, life)) {
+        return DP_BADSIG;
+    }
+    dp_wish_fence(node, &fence);
     return DP_OK;
 }
 

@@ -26,6 +26,7 @@ static void round_messages(dp_view bytes)
     dp_voter_ok_msg offer;
     dp_remove removal;
     dp_fence fence;
+    uint8_t life[DP_SIGNATURE_BYTES];
     static dp_have_msg have;
 
     if (dp_ready_msg_read(bytes, &ready) == DP_OK) {
@@ -38,8 +39,8 @@ static void round_messages(dp_view bytes)
         dp_voter_ok_msg_write(&writer, &offer);
     } else if (dp_remove_msg_read(bytes, &removal) == DP_OK) {
         dp_remove_msg_write(&writer, &removal);
-    } else if (dp_fence_msg_read(bytes, &fence) == DP_OK) {
-        dp_fence_msg_write(&writer, &fence);
+    } else if (dp_fence_msg_read(bytes, &fence, life) == DP_OK) {
+        dp_fence_msg_write(&writer, &fence, life);
     } else {
         return;
     }

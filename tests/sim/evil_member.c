@@ -185,7 +185,8 @@ static void wish(dp_host *host)
     const dp_peer victim = sim->hosts[anybody(sim)].peer;
 
     if (what == 0) { /* A fence against every life that the victim will ever have. */
-        dp_fence_msg_write(&w, &(dp_fence){.peer = victim, .incarnation = UINT64_MAX});
+        const uint8_t life[DP_SIGNATURE_BYTES] = {1};
+        dp_fence_msg_write(&w, &(dp_fence){.peer = victim, .incarnation = UINT64_MAX}, life);
     } else if (what == 1) {
         dp_remove remove = {.peer = victim, .reason = DP_REMOVE_LEFT, .incarnation = 1};
         remove.reason = dp_evil_below(sim, 2) == 0 ? DP_REMOVE_LEFT : DP_REMOVE_REVOKED;

@@ -302,6 +302,35 @@ static void requests_for_records_are_served_at_a_bounded_rate(void **state)
     kit_close(world);
 }
 
+/* Node 2 asks node 0 for a fence of this life, and shows a word for it that is signed by author. */
+static void wish(kit_world *world, uint32_t peer, uint64_t incarnation, uint32_t author)
+{
+    uint8_t room[512];
+    uint8_t word[DP_SIGNATURE_BYTES];
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    const dp_fence life = {.peer = kit_peer(peer), .incarnation = incarnation};
+    const dp_crypto crypto = kit_crypto(author);
+
+    assert_true(dp_life_sign(&life, &crypto, &world->nodes[0].node->run, word));
+    dp_fence_msg_write(&writer, &life, word);
+    kit_send(world, 2, 0, dp_view_of(room, writer.size));
+    kit_drain(world);
+}
+
+static void a_life_that_was_not_heard_of_is_fenced_on_its_own_word(void **state)
+{
+    kit_world *world = three();
+    const dp_node *node = world->nodes[0].node;
+
+    (void)state;
+    wish(world, 1, 5, 2);
+    assert_int_equal(node->round->n_fences, 0);
+    wish(world, 1, 5, 1);
+    assert_int_equal(node->round->n_fences, 1);
+    assert_int_equal(node->round->fences[0].incarnation, 5);
+    kit_close(world);
+}
+
 static void wishes_and_offers_about_nobody_take_no_place(void **state)
 {
     kit_world *world = three();
@@ -316,16 +345,10 @@ static void wishes_and_offers_about_nobody_take_no_place(void **state)
     assert_true(dp_voter_ok_sign(&stranger, &node->run, &offer.head, offer.key, offer.signature));
     dp_voter_ok_msg_write(&writer, &offer);
     kit_send(world, 2, 0, dp_view_of(room, writer.size));
-    writer = dp_writer_of(room, sizeof room);
-    dp_fence_msg_write(&writer, &(dp_fence){.peer = kit_peer(1), .incarnation = UINT64_MAX});
-    kit_send(world, 2, 0, dp_view_of(room, writer.size));
-    kit_drain(world);
+    wish(world, 1, UINT64_MAX, 9);
     assert_int_equal(node->round->n_offers, before);
     assert_int_equal(node->round->n_fences, 0); /* No life of that number was ever begun. */
-    writer = dp_writer_of(room, sizeof room);
-    dp_fence_msg_write(&writer, &(dp_fence){.peer = kit_peer(1), .incarnation = 1});
-    kit_send(world, 2, 0, dp_view_of(room, writer.size));
-    kit_drain(world);
+    wish(world, 1, 1, 9);
     assert_int_equal(node->round->n_fences, 1);
     kit_close(world);
 }
@@ -341,6 +364,7 @@ int main(void)
         cmocka_unit_test(a_second_certificate_of_a_decided_slot_convicts_who_signed_both),
         cmocka_unit_test(who_speaks_of_records_and_gives_none_is_doubted_after_a_while),
         cmocka_unit_test(doubt_ends_by_itself_and_by_a_good_answer),
+        cmocka_unit_test(a_life_that_was_not_heard_of_is_fenced_on_its_own_word),
         cmocka_unit_test(a_claim_that_no_record_may_list_is_refused),
         cmocka_unit_test(a_voter_cannot_use_up_the_ballots),
         cmocka_unit_test(requests_for_records_are_served_at_a_bounded_rate),
