@@ -19,8 +19,8 @@ _Static_assert(32 + 32 + 16 + PAYLOAD_HEADER_BYTES + DP_CREDENTIAL_BYTES_MAX +
                "every credential and hello fits a handshake message");
 
 /* Uses up the pre-shared keys of the config, psk among them, and the ephemeral key. */
-static dp_status begin_noise(dp_channel *channel, const uint8_t preamble[DP_CHANNEL_PREAMBLE_BYTES],
-                             const dp_channel_psk *psk)
+static void begin_noise(dp_channel *channel, const uint8_t preamble[DP_CHANNEL_PREAMBLE_BYTES],
+                        const dp_channel_psk *psk)
 {
     uint8_t prologue[DP_CHANNEL_PREAMBLE_BYTES + DP_HASH_BYTES];
     const dp_identity *identity = channel->config.identity;
@@ -38,9 +38,9 @@ static dp_status begin_noise(dp_channel *channel, const uint8_t preamble[DP_CHAN
         .ephemeral_secret = channel->config.ephemeral,
     };
     const dp_status status = dp_noise_init(&channel->noise, &setup);
+    dp_assert(status == DP_OK); /* All keys that this pattern wants are there. */
     dp_channel_forget_config(channel);
     channel->state = DP_CHANNEL_HANDSHAKE;
-    return status;
 }
 
 /* Append u16 size and the next Noise message. */
@@ -74,7 +74,7 @@ dp_status dp_channel_send_first(dp_channel *channel, dp_buf *out)
     dp_write_u64(&writer, config->now_ms);
     dp_write_u64(&writer, config->boot_id);
     dp_assert(!preamble.full && !writer.full && writer.size == sizeof payload);
-    DP_TRY(begin_noise(channel, bytes, &config->psks[0]));
+    begin_noise(channel, bytes, &config->psks[0]);
     DP_TRY(dp_buf_append(out, dp_view_of(bytes, sizeof bytes)));
     return send_handshake(channel, dp_view_of(payload, sizeof payload), out);
 }
@@ -115,9 +115,8 @@ dp_status dp_channel_read_preamble(dp_channel *channel, dp_view unit)
     }
     for (unsigned i = 0; i < config->n_psks; i++) {
         if (config->psks[i].epoch == epoch) {
-            const dp_status status = begin_noise(channel, unit.data, &config->psks[i]);
-            return status == DP_OK ? DP_OK
-                                   : dp_channel_fail(channel, status, "cannot begin the handshake");
+            begin_noise(channel, unit.data, &config->psks[i]);
+            return DP_OK;
         }
     }
     return dp_channel_fail(channel, DP_DENIED, "unknown epoch of the pre-shared key");

@@ -195,7 +195,7 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     case DP_MSG_MIX_SIGNED:
         return relayed ? dp_mix_carried(node->mix, node->now, from, bytes, &node->out) : DP_DENIED;
     case DP_MSG_RELAY:
-        return relayed ? DP_DENIED : on_relay(node, bytes, from);
+        return on_relay(node, bytes, from);
     case DP_MSG_MANIFEST_GET:
         if (dp_out_room(&node->out, 1)) {
             dp_out_add(&node->out, DP_DO_SERVE_MANIFEST)->u.peer = peer;

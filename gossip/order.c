@@ -137,7 +137,8 @@ static dp_status fork_chain(dp_node *node, const dp_order *order)
     if (n_voters == 0) {
         return dp_why_set(order->why, DP_AGAIN, "nobody here may vote");
     }
-    DP_TRY(dp_record_encode(draft, room, sizeof room, &bytes));
+    const dp_status encoded = dp_record_encode(draft, room, sizeof room, &bytes);
+    dp_assert(encoded == DP_OK); /* The room is for the largest one. */
     if (!dp_fork_sign(&node->config.crypto, room, bytes.size)) {
         return dp_why_set(order->why, DP_DENIED, "the root key did not sign");
     }

@@ -312,6 +312,21 @@ static void old_forged_and_foreign_beats_bring_nothing(void **state)
     CHECK_STATUS(
         dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out),
         DP_VERSION);
+    bytes[1] = DP_MSG_VERSION;
+    bytes[0] = DP_MSG_PING;
+    CHECK_STATUS(
+        dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out),
+        DP_BADMSG);
+    memcpy(bytes, g->beats[1].voters[1].message, DP_BEAT_BYTES);
+    bytes[78] = 2; /* neither with a quorum nor without */
+    CHECK_STATUS(
+        dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out),
+        DP_BADMSG);
+    bytes[78] = 1;
+    memset(bytes + 42, 0, 8); /* the first is number one */
+    CHECK_STATUS(
+        dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out),
+        DP_BADMSG);
     const dp_beat before = g->beats[0];
     dp_rng rng;
     dp_rng_init(&rng, 4);

@@ -247,6 +247,9 @@ static void a_full_buffer_leaves_the_channel_as_it_was(void **state)
     CHECK_STATUS(dp_channel_write(&pair.a.channel, dp_view_text("x"), &small), DP_TOOBIG);
     assert_int_equal(small.size, 0);
     check_passes(&pair, &pair.a, &pair.b, 1);
+    small.max = 5;
+    CHECK_STATUS(dp_channel_finish(&pair.a.channel, &small), DP_TOOBIG);
+    check_passes(&pair, &pair.a, &pair.b, 1); /* It has not said goodbye. */
     dp_buf_close(&small);
     pair_close(&pair);
 }
@@ -326,6 +329,8 @@ static void every_failing_allocation_is_survived(void **state)
     (void)state;
     pair_init(&pair);
     CHECK(fail_each_allocation(open_and_talk, &pair) > 5);
+    pair.a.config.hello = pattern(DP_CHANNEL_HELLO_MAX); /* Memory for it is asked for by itself. */
+    CHECK(fail_each_allocation(open_and_talk, &pair) > 6);
 }
 
 static void closing_leaves_no_key_behind(void **state)

@@ -196,6 +196,64 @@ static void an_overlong_handshake_message_is_refused_by_its_size(void **state)
     pair_close(&pair);
 }
 
+static void a_first_message_for_a_lane_that_does_not_exist_is_refused(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    pair.a.config.lane = (dp_lane)(DP_LANE_BULK + 1);
+    pair_open(&pair);
+    CHECK_STATUS(feed(&pair.b, dp_buf_view(&pair.a.out)), DP_BADMSG);
+    assert_string_equal(pair.b.channel.fault, "malformed first message");
+    assert_int_equal(pair.b.out.size, 0);
+    pair_close(&pair);
+}
+
+/* Somebody with the run's pre-shared key speaks Noise as it should be, and says this in the third message. */
+static dp_status third_message(struct pair *pair, dp_view payload)
+{
+    struct side *from = NULL;
+    struct side *to = NULL;
+    static uint8_t read[DP_CHANNEL_HANDSHAKE_MAX];
+    size_t size = 0;
+    dp_buf out;
+
+    up_to_message(pair, 1, &from, &to);
+    const dp_view second = dp_view_of(from->out.data + 2, from->out.size - 2);
+    CHECK_OK(dp_noise_read(&to->channel.noise, second, read, sizeof read, &size));
+    dp_buf_init(&out, OUT_BYTES_MAX);
+    CHECK_OK(dp_buf_append(&out, dp_view_of("\0\0", 2)));
+    CHECK_OK(dp_noise_write(&to->channel.noise, payload, &out));
+    out.data[0] = (uint8_t)(out.size - 2);
+    out.data[1] = (uint8_t)((out.size - 2) >> 8);
+    const dp_status status = feed(from, dp_buf_view(&out));
+    dp_buf_close(&out);
+    return status;
+}
+
+static void a_credential_longer_than_its_message_is_refused(void **state)
+{
+    struct pair pair;
+    uint8_t payload[18 + 10] = {[16] = 11}; /* times, size, and one byte less than it says */
+
+    (void)state;
+    CHECK_STATUS(third_message(&pair, dp_view_of(payload, sizeof payload)), DP_BADMSG);
+    assert_string_equal(pair.b.channel.fault, "malformed handshake payload");
+    pair_close(&pair);
+}
+
+static void a_hello_over_its_limit_is_refused(void **state)
+{
+    struct pair pair;
+    static const uint8_t payload[18 + DP_CHANNEL_HELLO_MAX + 1];
+
+    (void)state;
+    CHECK_STATUS(third_message(&pair, dp_view_of(payload, sizeof payload)), DP_TOOBIG);
+    assert_string_equal(pair.b.channel.fault, "the hello is too long");
+    pair_close(&pair);
+}
+
 /* A credential of the same people in another run, with the right pre-shared key. */
 static void a_foreign_credential_is_refused_by_either_side(void **state)
 {
@@ -333,6 +391,9 @@ int main(void)
         cmocka_unit_test(another_run_is_refused_at_the_first_message),
         cmocka_unit_test(strangers_bytes_are_refused_without_an_answer),
         cmocka_unit_test(an_overlong_handshake_message_is_refused_by_its_size),
+        cmocka_unit_test(a_first_message_for_a_lane_that_does_not_exist_is_refused),
+        cmocka_unit_test(a_credential_longer_than_its_message_is_refused),
+        cmocka_unit_test(a_hello_over_its_limit_is_refused),
         cmocka_unit_test(a_foreign_credential_is_refused_by_either_side),
         cmocka_unit_test(a_credential_of_another_node_is_refused),
         cmocka_unit_test(the_initiator_reveals_nothing_to_an_impostor),

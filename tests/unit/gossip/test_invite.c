@@ -2,6 +2,8 @@
 
 #include <sodium.h>
 
+#include "base/digest.h"
+#include "gossip/armor.h"
 #include "tests/lib/mutate.h"
 #include "tests/unit/gossip/cast.h"
 
@@ -190,6 +192,98 @@ static void foreign_versions_are_named(void **state)
     assert_non_null(strstr(why.text, "version 2"));
 }
 
+/* ---- tokens that are intact and wrong: their checksum holds ---- */
+
+enum { AT_VERSION = 0, AT_FLAGS = 1, CHECK_SIZE = 8 };
+
+static void write_again(dp_buf *bytes, char text[DP_TOKEN_TEXT_MAX + 1])
+{
+    const dp_view body = dp_view_of(bytes->data, bytes->size - CHECK_SIZE);
+    const dp_hash check = dp_hash_of("dpnode/token/1", body);
+
+    memcpy(bytes->data + body.size, check.bytes, CHECK_SIZE);
+    CHECK_OK(dp_armor_write(dp_buf_view(bytes), text));
+}
+
+/* One byte, counted from the front or, if negative, from the end of the body, has another value. */
+static void check_refused(dp_buf *bytes, long at, uint8_t value, dp_status wanted,
+                          const char *sentence)
+{
+    char text[DP_TOKEN_TEXT_MAX + 1];
+    dp_invite read;
+    dp_why why = {""};
+    uint8_t *byte = bytes->data + (at >= 0 ? at : (long)(bytes->size - CHECK_SIZE) + at);
+    const uint8_t was = *byte;
+
+    *byte = value;
+    write_again(bytes, text);
+    CHECK_STATUS(parse(text, &read, &why), wanted);
+    assert_non_null(strstr(why.text, sentence));
+    *byte = was;
+}
+
+static void an_intact_token_that_is_malformed_says_so(void **state)
+{
+    struct cast cast;
+    dp_identity child;
+    uint8_t credential[DP_CREDENTIAL_BYTES_MAX];
+    dp_invite made;
+    char text[DP_TOKEN_TEXT_MAX + 1];
+    dp_buf bytes;
+    size_t position = 0;
+
+    (void)state;
+    cast_init(&cast);
+    dp_invite_request request = cast_request(&cast);
+    const size_t size = cast_join(&request, 2, &child, credential);
+    request.issuer = &child.ed; /* So that certificates stand above its own. */
+    request.issuer_credential = dp_view_of(credential, size);
+    request.addresses = &home;
+    request.n_addresses = 1;
+    make(&request, &made, text);
+    dp_buf_init(&bytes, DP_TOKEN_TEXT_MAX);
+    CHECK_OK(dp_armor_read(dp_view_text(text), &bytes, &position, NULL));
+    /* From the end: 3 of the name and its size, 7 of the address, the number of addresses, and before it the certificates. */
+    const long name_at = -4;
+    const long address_at = name_at - 7;
+    const long count_at = address_at - 1;
+    const long certs_at = count_at - (long)size;
+    check_refused(&bytes, AT_VERSION, 2, DP_VERSION, "of version 2 and this program reads");
+    check_refused(&bytes, AT_FLAGS, 1, DP_BADMSG, "intact but malformed");
+    check_refused(&bytes, name_at, 2, DP_BADMSG, "intact but malformed");
+    check_refused(&bytes, name_at + 1, '\n', DP_BADMSG, "intact but malformed");
+    check_refused(&bytes, address_at, 9, DP_BADMSG, "intact but malformed");
+    check_refused(&bytes, count_at, DP_TOKEN_ADDRESSES_MAX + 1, DP_BADMSG, "intact but malformed");
+    check_refused(&bytes, certs_at, 99, DP_VERSION, "intact but malformed");
+    check_refused(&bytes, certs_at - 1, DP_INVITE_CHAIN_CERTS_MAX, DP_BADMSG,
+                  "intact but malformed");
+    write_again(&bytes, text);
+    dp_invite read;
+    CHECK_OK(parse(text, &read, NULL));
+    dp_buf_close(&bytes);
+}
+
+static void a_damaged_invite_is_refused_before_its_time_is_looked_at(void **state)
+{
+    struct cast cast;
+    dp_invite made;
+    dp_credential found;
+    char text[DP_TOKEN_TEXT_MAX + 1];
+    dp_why why = {""};
+
+    (void)state;
+    cast_init(&cast);
+    const dp_invite_request request = cast_request(&cast);
+    make(&request, &made, text);
+    const dp_view chain = dp_view_of(made.chain, (size_t)made.n_certs * DP_CERT_BYTES);
+    CHECK_OK(dp_invite_chain_check(chain, &made.run, made.root, CAST_NOW_MS, &found, &why));
+    CHECK_STATUS(
+        dp_invite_chain_check(chain, &made.run, made.root, CAST_NOW_MS + CAST_DAY_MS, &found, &why),
+        DP_EXPIRED);
+    made.chain[DP_CERT_BYTES - 1] ^= 1;
+    CHECK_STATUS(dp_invite_check(&made, CAST_NOW_MS + CAST_DAY_MS, &found, &why), DP_BADSIG);
+}
+
 static void a_forged_token_is_refused(void **state)
 {
     struct cast cast;
@@ -233,6 +327,11 @@ static void impossible_requests_are_refused(void **state)
     request.not_after_ms = CAST_NOW_MS + 2 * DP_CERT_NODE_MS_MAX;
     CHECK_STATUS(dp_invite_make(&request, &entropy, &made, NULL), DP_DENIED);
     request = cast_request(&cast);
+    request.issuer_credential = dp_view_of(cast.founder_credential, DP_CERT_BYTES - 1);
+    CHECK_STATUS(dp_invite_make(&request, &entropy, &made, NULL), DP_DENIED);
+    static const uint8_t long_chain[DP_INVITE_CHAIN_BYTES_MAX];
+    request.issuer_credential = dp_view_of(long_chain, sizeof long_chain);
+    CHECK_STATUS(dp_invite_make(&request, &entropy, &made, NULL), DP_DENIED);
     request.issuer_credential = dp_view_of(NULL, 0); /* a node that passes for the root */
     CHECK_STATUS(dp_invite_make(&request, &entropy, &made, NULL), DP_DENIED);
 }
@@ -425,6 +524,8 @@ int main(void)
         cmocka_unit_test(two_halves_of_different_tokens_are_noticed),
         cmocka_unit_test(expired_and_early_tokens_say_so),
         cmocka_unit_test(foreign_versions_are_named),
+        cmocka_unit_test(an_intact_token_that_is_malformed_says_so),
+        cmocka_unit_test(a_damaged_invite_is_refused_before_its_time_is_looked_at),
         cmocka_unit_test(a_forged_token_is_refused),
         cmocka_unit_test(impossible_requests_are_refused),
         cmocka_unit_test(names_that_could_steer_a_terminal_are_refused),

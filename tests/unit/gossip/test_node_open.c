@@ -208,6 +208,10 @@ static void a_fork_comes_back_only_with_its_signature_and_without_seals(void **s
     }
     assert_int_equal(dp_node_restore_record(node, fork, record_of(record), cert_of(sealed)),
                      DP_BADMSG);
+    static const uint8_t ballot_one[5] = {1};
+    assert_int_equal(dp_node_restore_record(node, fork, record_of(record),
+                                            dp_view_of(ballot_one, sizeof ballot_one)),
+                     DP_BADMSG);
     record->record[record->record_size - 1] ^= 1;
     assert_int_equal(give(node, world, fork), DP_BADSIG);
     record->record[record->record_size - 1] ^= 1;
@@ -322,6 +326,49 @@ static void a_proof_row_that_cannot_be_read_is_refused_and_halts_nobody(void **s
     kit_close(world);
 }
 
+/* Row: u8 form | u16 size | own FORK | the other. */
+static size_t write_forks(uint8_t *row, dp_view own, dp_view other)
+{
+    dp_writer writer = dp_writer_of(row, DP_PROOF_ROW_MAX);
+
+    dp_write_u8(&writer, 2);
+    dp_write_u16(&writer, (uint16_t)own.size);
+    dp_write_view(&writer, own);
+    dp_write_view(&writer, other);
+    assert_false(writer.full);
+    return writer.size;
+}
+
+static void of_two_forks_on_the_disk_the_other_must_be_one(void **state)
+{
+    uint64_t fork = 0;
+    kit_world *world = forked(&fork);
+    dp_node *node = open_again(world);
+    const dp_view own = record_of(&world->nodes[2].records[fork]);
+    static uint8_t row[DP_PROOF_ROW_MAX];
+    static const uint8_t garbage[40];
+    dp_record config = {.kind = DP_RECORD_CONFIG, .has_config = true};
+    uint8_t room[300];
+    dp_view bytes;
+
+    (void)state;
+    for (uint64_t slot = 1; slot <= fork; slot++) {
+        assert_int_equal(give(node, world, slot), DP_OK);
+    }
+    size_t size = write_forks(row, own, dp_view_of(garbage, sizeof garbage));
+    assert_int_not_equal(dp_node_restore_proof(node, dp_view_of(row, size)), DP_OK);
+    config.config.n_fences = 1;
+    assert_int_equal(dp_record_encode(&config, room, sizeof room, &bytes), DP_OK);
+    size = write_forks(row, own, bytes);
+    assert_int_equal(dp_node_restore_proof(node, dp_view_of(row, size)), DP_BADMSG);
+    assert_false(node->forks->other.has);
+    size = write_forks(row, own, own);
+    assert_int_equal(dp_node_restore_proof(node, dp_view_of(row, size)), DP_OK);
+    assert_true(node->forks->other.has);
+    dp_node_close(node);
+    kit_close(world);
+}
+
 static void an_exchange_row_that_cannot_be_read_or_is_one_too_many_is_refused(void **state)
 {
     kit_world *world = kit_open(1);
@@ -380,6 +427,7 @@ int main(void)
         cmocka_unit_test(a_vote_row_that_contradicts_itself_is_refused),
         cmocka_unit_test(a_pending_row_that_cannot_be_read_or_is_anothers_is_refused),
         cmocka_unit_test(a_proof_row_that_cannot_be_read_is_refused_and_halts_nobody),
+        cmocka_unit_test(of_two_forks_on_the_disk_the_other_must_be_one),
         cmocka_unit_test(an_exchange_row_that_cannot_be_read_or_is_one_too_many_is_refused),
         cmocka_unit_test(peers_met_before_come_back_until_the_table_is_full),
     };

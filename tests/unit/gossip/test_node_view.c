@@ -1,6 +1,8 @@
 /* What one sees of a node from outside: why the run refuses it, its names for things, and what its own check notices. */
+#include "gossip/members_internal.h"
 #include "gossip/mix_internal.h"
 #include "gossip/node_internal.h"
+#include "gossip/spread_internal.h"
 #include "tests/unit/gossip/node_kit.h"
 
 static kit_world *three(void)
@@ -212,6 +214,78 @@ static void the_check_notices_an_exchange_that_its_rows_do_not_bear_out(void **s
     kit_close(world);
 }
 
+static void the_check_notices_members_that_the_table_does_not_count(void **state)
+{
+    kit_world *world = three();
+    dp_members *members = world->nodes[0].node->members;
+    dp_row *row = &members->rows[1];
+    const dp_row was = *row;
+    const uint32_t count = members->count;
+
+    (void)state;
+    members->count = members->capacity + 1;
+    damaged(world, "rows of");
+    members->count = 0;
+    damaged(world, "rows of");
+    members->count = count;
+    members->rows[0].member.state = DP_MEMBER_DEAD;
+    damaged(world, "does not hold itself alive");
+    members->rows[0].member.state = DP_MEMBER_ALIVE;
+    row->member.linked = !row->member.linked;
+    damaged(world, "in the wrong sets");
+    *row = was;
+    row->member.peer.bytes[5] ^= 1;
+    damaged(world, "not found under its key");
+    *row = was;
+    row->member.state = DP_MEMBER_SUSPECT;
+    damaged(world, "suspect without accuser");
+    *row = was;
+    dp_rowset_set(&members->accused, 1, true);
+    row->n_accusers = 2;
+    row->accusers[0] = row->accusers[1] = (dp_accuser){.peer = kit_peer(2)};
+    damaged(world, "an accuser twice");
+    dp_rowset_set(&members->accused, 1, false);
+    *row = was;
+    row->removed = true;
+    damaged(world, "removed and not left");
+    *row = was;
+    members->n_alive++;
+    damaged(world, "alive, ");
+    members->n_alive--;
+    whole(world);
+    kit_close(world);
+}
+
+static void the_check_notices_fetches_that_do_not_add_up(void **state)
+{
+    kit_world *world = three();
+    dp_spread *spread = world->nodes[0].node->spread;
+
+    (void)state;
+    assert_int_equal(spread->n_wanted, 0);
+    assert_int_equal(spread->n_flights, 0);
+    dp_want *wants = spread->wants;
+    wants[0] = (dp_want){.used = true, .n_chunks = 2, .have = {1}};
+    damaged(world, "counts 0 chunks and holds 1");
+    wants[0].n_have = 1;
+    damaged(world, "1 objects wanted, 0 counted");
+    wants[1] = (dp_want){.used = true};
+    spread->n_wanted = 2;
+    spread->queue[0] = 0;
+    spread->queue[1] = 1;
+    damaged(world, "out of order");
+    wants[0].used = wants[1].used = false;
+    spread->n_wanted = 0;
+    spread->flights[0] = (dp_flight){.used = true};
+    damaged(world, "for nothing that is wanted");
+    spread->flights[0].used = false;
+    spread->n_flights = 1;
+    damaged(world, "0 flights, 1 counted");
+    spread->n_flights = 0;
+    whole(world);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +297,8 @@ int main(void)
         cmocka_unit_test(the_check_notices_votes_that_contradict_themselves_or_the_disk),
         cmocka_unit_test(the_check_notices_a_quorum_of_nobody_and_a_voter_twice),
         cmocka_unit_test(the_check_notices_an_exchange_that_its_rows_do_not_bear_out),
+        cmocka_unit_test(the_check_notices_members_that_the_table_does_not_count),
+        cmocka_unit_test(the_check_notices_fetches_that_do_not_add_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

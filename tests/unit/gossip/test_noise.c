@@ -243,6 +243,11 @@ static void points_of_small_order_are_refused(void **state)
         CHECK_STATUS(dp_noise_write(&b, dp_view_text("x"), &out), DP_BADSIG);
         assert_int_equal(out.size, 0);
         dp_buf_close(&out);
+        uint8_t answer[100] = {starts[i]}; /* The same from the other side. */
+        uint8_t read[100];
+        size_t size = 0;
+        CHECK_STATUS(dp_noise_read(&a, dp_view_of(answer, sizeof answer), read, sizeof read, &size),
+                     DP_BADSIG);
     }
 }
 

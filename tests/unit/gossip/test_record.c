@@ -205,6 +205,23 @@ static void a_vote_names_the_record_that_it_carries(void **state)
     }
 }
 
+static void only_a_vote_for_a_record_names_one(void **state)
+{
+    dp_vote_msg msg = {.vote = {.type = DP_MSG_ACCEPTED, .ballot = 2, .hash = {{7}}}};
+    dp_vote_msg read;
+    dp_writer writer = dp_writer_of(room, sizeof room);
+
+    (void)state;
+    dp_vote_msg_write(&writer, &msg);
+    assert_int_equal(dp_vote_msg_read(dp_view_of(room, writer.size), &read), DP_OK);
+    room[0] = DP_MSG_PREPARE; /* It has the same form, and nothing to name yet. */
+    assert_int_equal(dp_vote_msg_read(dp_view_of(room, writer.size), &read), DP_BADMSG);
+    msg.vote = (dp_vote){.type = DP_MSG_PREPARE, .ballot = 2};
+    writer = dp_writer_of(room, sizeof room);
+    dp_vote_msg_write(&writer, &msg);
+    assert_int_equal(dp_vote_msg_read(dp_view_of(room, writer.size), &read), DP_OK);
+}
+
 static void records_travel_together(void **state)
 {
     dp_writer writer = dp_writer_of(room, sizeof room);
@@ -279,6 +296,7 @@ int main(void)
         cmocka_unit_test(the_largest_record_fits_in_a_proposal),
         cmocka_unit_test(a_certificate_counts_each_voter_once),
         cmocka_unit_test(a_vote_names_the_record_that_it_carries),
+        cmocka_unit_test(only_a_vote_for_a_record_names_one),
         cmocka_unit_test(records_travel_together),
         cmocka_unit_test(information_on_an_object_must_lead_to_its_root),
         cmocka_unit_test(small_messages_come_back),

@@ -89,6 +89,36 @@ static void the_state_needs_a_majority_of_signatures(void **state)
     record.n_state = 2;
     record.state[1].signature[0] ^= 1;
     assert_int_equal(verdict(), DP_BADSIG);
+    record.state[1].voter = 3; /* Of three. */
+    assert_int_equal(verdict(), DP_DENIED);
+}
+
+static void a_round_has_contributions_and_each_has_work_in_it(void **state)
+{
+    const dp_record good = record;
+
+    (void)state;
+    record.n_listed = 0;
+    assert_int_equal(verdict(), DP_DENIED);
+    record = good;
+    record.listed[1].steps = 0;
+    assert_int_equal(verdict(), DP_DENIED);
+    record = good;
+    record.listed[1].tokens = DP_TOKENS_MAX + 1ULL;
+    assert_int_equal(verdict(), DP_DENIED);
+    record = good;
+    record.listed[1].carried = UINT64_MAX;
+    assert_int_equal(verdict(), DP_DENIED);
+    record = good;
+    record.listed[1].bytes = 0;
+    assert_int_equal(verdict(), DP_DENIED);
+    record.listed[1].bytes = DP_OBJECT_BYTES_MAX + 1;
+    assert_int_equal(verdict(), DP_DENIED);
+    record = good;
+    record.listed[1].energy = DP_ENERGY_MAX + 1;
+    assert_int_equal(verdict(), DP_DENIED);
+    record = good;
+    assert_int_equal(verdict(), DP_OK);
 }
 
 static void a_contribution_must_be_signed_for_this_state(void **state)
@@ -184,6 +214,15 @@ static void a_newcomer_is_listed_with_its_admission(void **state)
     admit(4, 0, 1);
     assert_int_equal(verdict(), DP_OK);
     record.config.admits[0].peer = kit_peer(5); /* Somebody else's credential. */
+    assert_int_equal(verdict(), DP_DENIED);
+}
+
+static void nobody_is_admitted_to_a_full_run(void **state)
+{
+    (void)state;
+    admit(4, 0, 1);
+    assert_int_equal(verdict(), DP_OK);
+    ledger.capacity = ledger.n_roster;
     assert_int_equal(verdict(), DP_DENIED);
 }
 
@@ -404,12 +443,14 @@ int main(void)
         RULE(it_must_follow_the_chain),
         RULE(round_and_base_must_be_the_next),
         RULE(the_state_needs_a_majority_of_signatures),
+        RULE(a_round_has_contributions_and_each_has_work_in_it),
         RULE(a_contribution_must_be_signed_for_this_state),
         RULE(strangers_and_removed_members_are_not_listed),
         RULE(one_blob_is_not_listed_for_two),
         RULE(the_numbers_must_be_those_that_follow),
         RULE(late_members_were_included_lately),
         RULE(a_newcomer_is_listed_with_its_admission),
+        RULE(nobody_is_admitted_to_a_full_run),
         RULE(an_invite_admits_no_more_than_its_uses),
         RULE(nobody_is_admitted_twice),
         RULE(voters_grow_by_two_with_signed_offers),
