@@ -66,6 +66,12 @@ void dp_gpt_zero_grads(dp_gpt *gpt);
  * DP_DIVERGED when the loss is not finite: then grads are spoiled and must be zeroed. */
 DP_MUST dp_status dp_gpt_step(dp_gpt *gpt, const dp_gpt_batch *batch, float scale,
                               double *loss_sum);
+/* Told during backward, on the thread that called dp_gpt_step: gradients of elements first .. n_elements - 1 have all their
+ * terms. first falls from call to call, at the borders of layers, and ends with 0. */
+typedef void (*dp_gpt_final)(void *context, size_t first);
+/* For the next dp_gpt_step alone, the one of a step's last micro-batch (bucket.h hands out in pieces of one size). What was
+ * told before DP_DIVERGED is spoiled like the rest. NULL: nobody. */
+void dp_gpt_on_final(dp_gpt *gpt, dp_gpt_final final, void *context);
 /* Forward only; grads untouched. */
 DP_MUST dp_status dp_gpt_loss(dp_gpt *gpt, const dp_gpt_batch *batch, double *loss_sum);
 /* logits: [vocab] for the token after tokens[0..length-1]. length 1 .. context. Params and grads untouched.

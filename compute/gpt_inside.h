@@ -94,6 +94,10 @@ struct dp_gpt {
     size_t head_count;
     float scale;
     bool backward;
+
+    /* Of the running or the next step: who is told of final gradients; NULL: nobody. */
+    dp_gpt_final final;
+    void *final_context;
 };
 
 /* Some tokens of the batch. */
@@ -196,6 +200,13 @@ size_t dp_gpt_attention_tasks(const dp_gpt *gpt);
 void dp_gpt_forward(dp_gpt *gpt);
 /* Fills the buffers of the running layer that its recompute step does not keep and a slice alone cannot fill. */
 void dp_gpt_layer_again(dp_gpt *gpt);
+
+static inline void dp_gpt_tell_final(const dp_gpt *gpt, const dp_tensor *first)
+{
+    if (gpt->final != NULL) {
+        gpt->final(gpt->final_context, first->offset);
+    }
+}
 
 /* ---- gpt_head.c, gpt_backward.c */
 
