@@ -8,6 +8,7 @@
 #include "cli/demo.h"
 #include "cli/file.h"
 #include "cli/json.h"
+#include "cli/plan.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/qr.h"
@@ -314,11 +315,17 @@ static int run_validate(dp_cmd *cmd)
     if (read_manifest(cmd->args[0], &file, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
     }
+    json_t *plan = dp_plan_ask(&file.manifest);
     if (cmd->json) {
-        return dp_cmd_print(json_pack("{s:b,s:s}", "valid", 1, "name", file.manifest.name));
+        return dp_cmd_print(
+            json_pack("{s:b,s:s,s:o*}", "valid", 1, "name", file.manifest.name, "plan", plan));
     }
     printf("%s %s is a good manifest of run %s\n", dp_print_mark(true), cmd->args[0],
            file.manifest.name);
+    if (plan != NULL) {
+        dp_plan_print(plan);
+    }
+    json_decref(plan);
     return 0;
 }
 

@@ -54,6 +54,18 @@ void dp_gpt_close(dp_gpt *gpt); /* Accepts NULL. */
 /* Bytes that dp_gpt_open will take, to fit a machine before trying; 0 for arguments it would refuse. */
 size_t dp_gpt_bytes(const dp_model *model, const dp_gpt_options *options);
 
+/* The same in parts, for a pool of so many threads; all in bytes. */
+typedef struct dp_gpt_memory {
+    uint64_t params;
+    uint64_t grads;
+    uint64_t packed;      /* weights as products take them */
+    uint64_t scratch;     /* of the threads */
+    uint64_t activations; /* and their gradients: what grows with rows */
+} dp_gpt_memory;
+
+dp_gpt_memory dp_gpt_memory_of(const dp_model *model, const dp_gpt_options *options,
+                               size_t threads);
+
 const dp_model *dp_gpt_model(const dp_gpt *gpt);
 /* Arenas of model->n_elements floats, 64-byte aligned, lent until close. The caller may write them between calls. */
 float *dp_gpt_params(dp_gpt *gpt);

@@ -169,3 +169,28 @@ dp_gpt dp_gpt_setup(const dp_model *model, const dp_gpt_options *options)
     gpt.scratch_size = aligned(attention > DP_OPS_TILE_SCRATCH ? attention : DP_OPS_TILE_SCRATCH);
     return gpt;
 }
+
+dp_gpt_memory dp_gpt_memory_of(const dp_model *model, const dp_gpt_options *options, size_t threads)
+{
+    dp_gpt_options alone = *options;
+    alone.pool = NULL;
+    dp_gpt gpt = dp_gpt_setup(model, &alone);
+    const uint64_t total = dp_gpt_carve(&gpt, NULL);
+    uint64_t packed = 0;
+    for (size_t t = 0; t < model->n_tensors; t++) {
+        const dp_tensor *const tensor = &model->tensors[t];
+        if ((tensor->slot < DP_LAYER_SLOTS && tensor->n_dims == 2) ||
+            tensor == dp_model_head(model)) {
+            packed += aligned(dp_packed_floats(gpt.ops, tensor->shape[0], tensor->shape[1])) +
+                      aligned(dp_packed_floats(gpt.ops, tensor->shape[1], tensor->shape[0]));
+        }
+    }
+    const uint64_t arena = aligned(model->n_elements);
+    return (dp_gpt_memory){
+        .params = sizeof(float) * arena,
+        .grads = sizeof(float) * arena,
+        .packed = sizeof(float) * packed,
+        .scratch = sizeof(float) * threads * gpt.scratch_size,
+        .activations = sizeof(float) * (total - 2 * arena - packed - gpt.scratch_size),
+    };
+}

@@ -8,11 +8,10 @@
 #include "compute/codec.h"
 #include "compute/consensus.h"
 #include "compute/feedback.h"
+#include "compute/memory.h"
+#include "compute/plan.h"
 #include "compute/state.h"
 #include "compute/trainer_inside.h"
-
-/* Memory of the engine that we ask for at most; larger micro-batches gain nothing on a CPU. */
-static const size_t engine_bytes_max = (size_t)2 << 30;
 
 static dp_status open_engine(dp_trainer *t, size_t threads, dp_why *why)
 {
@@ -20,13 +19,15 @@ static dp_status open_engine(dp_trainer *t, size_t threads, dp_why *why)
     const dp_model_config config = dp_manifest_model(m);
     DP_TRY(dp_model_open(&t->model, &config, why));
     DP_TRY(dp_pool_open(&t->pool, threads));
-    uint32_t rows = m->batch_rows < DP_GPT_ROWS_MAX ? m->batch_rows : DP_GPT_ROWS_MAX;
-    dp_gpt_options options = {.rows_max = rows, .pool = t->pool, .recompute = DP_RECOMPUTE_NORMS};
-    while (options.rows_max > 1 && dp_gpt_bytes(&t->model, &options) > engine_bytes_max) {
-        options.rows_max /= 2;
-    }
-    rows = (uint32_t)options.rows_max;
-    t->rows_max = rows;
+    const uint64_t usable = dp_memory_usable();
+    const dp_plan_request request = {.manifest = m,
+                                     .threads = dp_pool_threads(t->pool),
+                                     .budget = usable != 0 ? usable : UINT64_MAX};
+    dp_plan plan;
+    DP_TRY(dp_plan_make(&plan, &request, why));
+    const dp_gpt_options options = {
+        .rows_max = plan.rows, .pool = t->pool, .recompute = plan.recompute};
+    t->rows_max = plan.rows;
     t->rows_next = 1;
     DP_TRY(dp_gpt_open(&t->gpt, &t->model, &options));
     const dp_optim_setup optim = {

@@ -29,7 +29,8 @@ typedef struct dp_trainer_setup {
     size_t threads; /* 0: as many as the machine gives */
 } dp_trainer_setup;
 
-/* Theta is zero until init or load. DP_BADMSG, DP_BADARG with a sentence; DP_NOMEM. */
+/* Theta is zero until init or load. DP_BADMSG, DP_BADARG, DP_TOOBIG (the machine has too little memory,
+ * plan.h) with a sentence; DP_NOMEM. */
 DP_MUST dp_status dp_trainer_open(dp_trainer **out, const dp_trainer_setup *setup, dp_why *why);
 void dp_trainer_close(dp_trainer *trainer); /* Accepts NULL. */
 

@@ -3,6 +3,7 @@
  *   dpnode-worker --fd N [--threads N] [--nice N]      speak the trainer protocol on the inherited socket N
  *   dpnode-worker --prepare TEXT FOLDER [--vocab N]    make FOLDER/tokenizer.json and tokens.bin; print a line of JSON
  *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER
+ *   dpnode-worker --plan MANIFEST [--threads N] [--memory MIB]    what training takes here, as a line of JSON; "-": stdin
  * SIGTERM or a closed socket ends it at once. */
 #include <errno.h>
 #include <getopt.h>
@@ -13,7 +14,11 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/manifest.h"
 #include "compute/bpe.h"
+#include "compute/files.h"
+#include "compute/memory.h"
+#include "compute/plan.h"
 #include "compute/pool.h"
 #include "compute/prepare.h"
 #include "compute/worker.h"
@@ -23,6 +28,8 @@ typedef struct arguments {
     long threads;
     long nice;
     long vocab;
+    long memory; /* MiB; 0: what is there */
+    bool plan;
     bool prepare;
     bool export_model;
 } arguments;
@@ -31,7 +38,8 @@ static int usage(void)
 {
     fputs("usage: dpnode-worker --fd N [--threads N] [--nice N]\n"
           "       dpnode-worker --prepare TEXT FOLDER [--vocab N]\n"
-          "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER\n",
+          "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER\n"
+          "       dpnode-worker --plan MANIFEST [--threads N] [--memory MIB]\n",
           stderr);
     return EX_USAGE;
 }
@@ -56,6 +64,8 @@ static bool parse(int argc, char **argv, arguments *args)
                                             {"threads", required_argument, NULL, 't'},
                                             {"nice", required_argument, NULL, 'n'},
                                             {"vocab", required_argument, NULL, 'v'},
+                                            {"memory", required_argument, NULL, 'm'},
+                                            {"plan", no_argument, NULL, 'l'},
                                             {"prepare", no_argument, NULL, 'p'},
                                             {"export", no_argument, NULL, 'e'},
                                             {NULL, 0, NULL, 0}};
@@ -74,6 +84,12 @@ static bool parse(int argc, char **argv, arguments *args)
             break;
         case 'v':
             good = number(optarg, DP_BPE_TOKENS_MIN, DP_BPE_TOKENS_MAX, &args->vocab);
+            break;
+        case 'm':
+            good = number(optarg, 1, 1 << 30, &args->memory);
+            break;
+        case 'l':
+            args->plan = true;
             break;
         case 'p':
             args->prepare = true;
@@ -127,6 +143,43 @@ static int export_model(char **words)
     return status == DP_OK ? EX_OK : complain(status, &why);
 }
 
+static dp_status make_plan(const arguments *args, const char *path, dp_buf *line, dp_why *why)
+{
+    dp_buf bytes;
+    dp_manifest manifest;
+    dp_buf_init(&bytes, DP_MANIFEST_BYTES_MAX);
+    dp_status status = dp_file_read(strcmp(path, "-") == 0 ? "/dev/stdin" : path, &bytes, why);
+    if (status == DP_OK && dp_manifest_decode(&manifest, dp_buf_view(&bytes)) != DP_OK) {
+        status = dp_why_set(why, DP_BADMSG, "this is no manifest in its canonical form");
+    }
+    dp_buf_close(&bytes);
+    DP_TRY(status);
+    const uint64_t given = (uint64_t)args->memory << 20;
+    const dp_plan_request request = {.manifest = &manifest,
+                                     .threads = args->threads > 0 ? (size_t)args->threads
+                                                                  : dp_pool_threads_default(),
+                                     .budget = given != 0 ? given : dp_memory_usable()};
+    dp_plan plan;
+    status = dp_plan_make(&plan, &request, why);
+    return status == DP_OK || status == DP_TOOBIG ? dp_plan_json(&plan, why, line) : status;
+}
+
+static int plan(const arguments *args, const char *path)
+{
+    dp_buf line;
+    dp_why why = {{0}};
+    dp_buf_init(&line, 1 << 16);
+    const dp_status status = make_plan(args, path, &line, &why);
+    const dp_view text = dp_buf_view(&line);
+    const bool written = status == DP_OK && fwrite(text.data, 1, text.size, stdout) == text.size &&
+                         fflush(stdout) == 0;
+    dp_buf_close(&line);
+    if (status != DP_OK) {
+        return complain(status, &why);
+    }
+    return written ? EX_OK : EX_IOERR;
+}
+
 static int serve(const arguments *args)
 {
     if (args->nice > 0) {
@@ -158,7 +211,10 @@ int main(int argc, char **argv)
     if (args.export_model && n_words == 4) {
         return export_model(words);
     }
-    if (args.fd >= 0 && n_words == 0 && !args.prepare && !args.export_model) {
+    if (args.plan && n_words == 1) {
+        return plan(&args, words[0]);
+    }
+    if (args.fd >= 0 && n_words == 0 && !args.prepare && !args.export_model && !args.plan) {
         return serve(&args);
     }
     return usage();

@@ -48,6 +48,22 @@ class WithoutDaemon(SystemTest):
                       ["why", "not"], ["why", "round", "x"], ["completion", "tcsh"], ["swarm", "-n", "0"], []):
             self.assertEqual(dpnode(*words).returncode, 64, words)
 
+    def test_validate_shows_what_training_takes_here(self):
+        for preset, fits in (("llama-tiny", True), ("gpt2-774m", None)):
+            path = os.path.join(self.folder.path, "run.yaml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(f"name: a\nmodel: {{preset: {preset}}}\n")
+            done = dpnode("run", "validate", path, "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            plan = json.loads(done.stdout)["plan"]
+            parts = ("weights", "gradients", "moments", "anchors", "packed", "buffers", "activations")
+            self.assertEqual(plan["total"], sum(plan[part] for part in parts))
+            self.assertEqual(plan["fits"], plan["rows"] > 0)
+            self.assertTrue(fits is None or plan["fits"] == fits, plan)
+            text = dpnode("run", "validate", path).stdout.decode()
+            self.assertIn("activations", text)
+            self.assertIn("sequences at a time" if plan["fits"] else "not on this machine", text)
+
     def test_help_begins_with_examples_and_names_every_option(self):
         listed = dpnode("--help").stdout.decode()
         verbs = [line[2:16].strip() for line in listed.split("usage:")[1].splitlines()[2:] if line.startswith("  ")]

@@ -1,0 +1,256 @@
+#include "compute/plan.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "compute/codec.h"
+#include "compute/ops.h"
+
+enum {
+    TOKENS_ENOUGH = 2048, /* of a micro-batch: packing the weights for it is then a small part */
+    ANCHORS = 5
+};
+/* Activations beyond the last cache gain nothing on a CPU. */
+static const uint64_t activations_most = (uint64_t)2 << 30;
+
+const char *dp_recompute_name(dp_recompute recompute)
+{
+    static const char *const names[DP_RECOMPUTE_STEPS] = {"nothing", "norms", "attention", "layer"};
+    return (unsigned)recompute < DP_RECOMPUTE_STEPS ? names[recompute] : "?";
+}
+
+/* State and scratch of the optimizer (optim.h, optim_muon.c). */
+static uint64_t moments_of(const dp_manifest *m, const dp_model *model)
+{
+    uint64_t floats = m->optimizer == DP_OPTIM_LARS ? 1 : 2;
+    floats += m->weights == DP_WEIGHTS_BF16 ? 1 : 0;
+    floats *= model->n_elements;
+    uint64_t scratch =
+        0; /* of one matrix: itself twice and packed, and three squares of its lesser side */
+    for (size_t t = 0; t < model->n_tensors && m->optimizer == DP_OPTIM_MUON; t++) {
+        const dp_tensor *const tensor = &model->tensors[t];
+        const uint64_t side =
+            tensor->shape[0] < tensor->shape[1] ? tensor->shape[0] : tensor->shape[1];
+        const uint64_t needs = 3 * (uint64_t)tensor->elements + 2 * side * side;
+        if (tensor->slot < DP_LAYER_SLOTS && needs > scratch) {
+            scratch = needs;
+        }
+    }
+    return sizeof(float) * (floats + scratch);
+}
+
+/* What rows and ladder do not change. */
+static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_model *model)
+{
+    const dp_manifest *const m = request->manifest;
+    const dp_gpt_options options = {.rows_max = 1, .precision = request->precision};
+    const dp_gpt_memory memory = dp_gpt_memory_of(model, &options, request->threads);
+    const uint64_t vector = sizeof(float) * (uint64_t)model->n_elements;
+    plan->parameters = model->n_parameters;
+    plan->weights = memory.params;
+    plan->gradients = memory.grads;
+    plan->packed = memory.packed;
+    plan->moments = moments_of(m, model);
+    plan->anchors = ANCHORS * vector;
+    plan->buffers = memory.scratch + vector + 2 * dp_codec_bytes_max(m->codec, model->n_elements);
+}
+
+static uint64_t fixed_of(const dp_plan *plan)
+{
+    return plan->weights + plan->gradients + plan->moments + plan->anchors + plan->packed +
+           plan->buffers;
+}
+
+/* Tokens of the micro-batches in memory: two of the loader, one of an evaluation, x and y of each. */
+static uint64_t batches_of(const dp_model *model, uint64_t rows)
+{
+    return 3 * 2 * sizeof(uint32_t) * rows * model->config.context;
+}
+
+static dp_plan_step step_of(const dp_plan *plan, const dp_plan_request *request,
+                            const dp_model *model, dp_recompute recompute, uint32_t rows)
+{
+    const dp_gpt_options options = {
+        .rows_max = rows, .precision = request->precision, .recompute = recompute};
+    const dp_gpt_memory memory = dp_gpt_memory_of(model, &options, request->threads);
+    const uint64_t activations = memory.activations + batches_of(model, rows);
+    return (dp_plan_step){
+        .rows = rows, .activations = activations, .total = fixed_of(plan) + activations};
+}
+
+static bool fits(const dp_plan *plan, const dp_plan_step *step)
+{
+    return step->total <= plan->budget &&
+           (step->rows == 1 || step->activations <= activations_most);
+}
+
+/* The largest micro-batch, by bisection: more rows never take less. */
+static dp_plan_step largest_step(const dp_plan *plan, const dp_plan_request *request,
+                                 const dp_model *model, dp_recompute recompute)
+{
+    dp_plan_step best = step_of(plan, request, model, recompute, 1);
+    if (!fits(plan, &best)) {
+        best.rows = 0;
+        return best;
+    }
+    const uint32_t batch = request->manifest->batch_rows;
+    uint32_t beyond = (batch < DP_GPT_ROWS_MAX ? batch : DP_GPT_ROWS_MAX) + 1;
+    while (beyond - best.rows > 1) {
+        const uint32_t middle = best.rows + (beyond - best.rows) / 2;
+        const dp_plan_step step = step_of(plan, request, model, recompute, middle);
+        if (fits(plan, &step)) {
+            best = step;
+        } else {
+            beyond = middle;
+        }
+    }
+    return best;
+}
+
+static void choose(dp_plan *plan, const dp_plan_request *request)
+{
+    const dp_manifest *const m = request->manifest;
+    const uint64_t batch = (uint64_t)m->batch_rows * m->context;
+    const uint64_t enough = batch < TOKENS_ENOUGH ? batch : TOKENS_ENOUGH;
+    dp_recompute chosen = DP_RECOMPUTE_NORMS;
+    for (int at = DP_RECOMPUTE_NORMS; at < DP_RECOMPUTE_STEPS; at++) {
+        if (plan->steps[at].rows > plan->steps[chosen].rows) {
+            chosen = (dp_recompute)at;
+        }
+        if ((uint64_t)plan->steps[chosen].rows * m->context >= enough) {
+            break;
+        }
+    }
+    if (plan->steps[chosen].rows == 0) {
+        chosen = DP_RECOMPUTE_LAYER; /* What is said to be missing is the least. */
+    }
+    plan->recompute = chosen;
+    plan->rows = plan->steps[chosen].rows;
+    plan->activations = plan->steps[chosen].activations;
+    plan->total = plan->steps[chosen].total;
+}
+
+static dp_status count(dp_plan *plan, const dp_plan_request *request, dp_why *why)
+{
+    const dp_model_config config = dp_manifest_model(request->manifest);
+    dp_model model = {0};
+    DP_TRY(dp_model_open(&model, &config, why));
+    *plan = (dp_plan){.budget = request->budget};
+    count_fixed(plan, request, &model);
+    for (int at = 0; at < DP_RECOMPUTE_STEPS; at++) {
+        plan->steps[at] = largest_step(plan, request, &model, (dp_recompute)at);
+    }
+    choose(plan, request);
+    dp_model_close(&model);
+    return DP_OK;
+}
+
+/* A setting that may be lowered until something fits. */
+static const struct lever {
+    const char *key;
+    size_t offset; /* of a u32 in dp_manifest */
+    uint32_t least;
+} levers[] = {{"model.context", offsetof(dp_manifest, context), 8},
+              {"model.layers", offsetof(dp_manifest, layers), 1},
+              {"model.vocab", offsetof(dp_manifest, vocab), 256}};
+
+static bool fits_with(const dp_plan_request *request, const struct lever *lever, uint32_t value)
+{
+    dp_manifest manifest = *request->manifest;
+    memcpy((char *)&manifest + lever->offset, &value, sizeof value);
+    dp_plan_request changed = *request;
+    changed.manifest = &manifest;
+    dp_plan plan;
+    return count(&plan, &changed, NULL) == DP_OK && plan.rows > 0;
+}
+
+/* The largest value of one setting, the others as they are, with which something fits; 0 if there is none. */
+static uint32_t value_that_fits(const dp_plan_request *request, const struct lever *lever)
+{
+    uint32_t beyond;
+    memcpy(&beyond, (const char *)request->manifest + lever->offset, sizeof beyond);
+    uint32_t value = lever->least;
+    if (value >= beyond || !fits_with(request, lever, value)) {
+        return 0;
+    }
+    while (beyond - value > 1) {
+        const uint32_t middle = value + (beyond - value) / 2;
+        if (fits_with(request, lever, middle)) {
+            value = middle;
+        } else {
+            beyond = middle;
+        }
+    }
+    return value;
+}
+
+static dp_status nothing_fits(const dp_plan *plan, const dp_plan_request *request, dp_why *why)
+{
+    char advice[160] = "";
+    for (size_t i = 0; i < sizeof levers / sizeof levers[0]; i++) {
+        const uint32_t value = value_that_fits(request, &levers[i]);
+        if (value > 0) {
+            const size_t used = strlen(advice);
+            /* What does not fit into the sentence stays unsaid. */
+            DP_IGNORE(snprintf(advice + used, sizeof advice - used, "%s%s %" PRIu32,
+                               used == 0 ? "" : " or ", levers[i].key, value) < 0);
+        }
+    }
+    const double mib = 1024.0 * 1024.0;
+    return dp_why_set(
+        why, DP_TOOBIG,
+        "training this model takes %.0f MiB with one sequence and all recomputed, and "
+        "%.0f MiB are there; %s%s",
+        (double)plan->total / mib, (double)plan->budget / mib,
+        advice[0] == '\0' ? "take a smaller model.width or model.preset" : advice,
+        advice[0] == '\0' ? "" : " would fit");
+}
+
+dp_status dp_plan_make(dp_plan *plan, const dp_plan_request *request, dp_why *why)
+{
+    DP_TRY(count(plan, request, why));
+    return plan->rows > 0 ? DP_OK : nothing_fits(plan, request, why);
+}
+
+dp_status dp_plan_json(const dp_plan *plan, const dp_why *why, dp_buf *out)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } fields[] = {{"budget", plan->budget},
+                  {"total", plan->total},
+                  {"parameters", plan->parameters},
+                  {"weights", plan->weights},
+                  {"gradients", plan->gradients},
+                  {"moments", plan->moments},
+                  {"anchors", plan->anchors},
+                  {"packed", plan->packed},
+                  {"buffers", plan->buffers},
+                  {"activations", plan->activations},
+                  {"rows", plan->rows}};
+    char text[1024];
+    DP_TRY(dp_buf_append(out, dp_view_text("{")));
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        snprintf(text, sizeof text, "\"%s\":%" PRIu64 ",", fields[i].name, fields[i].value);
+        DP_TRY(dp_buf_append(out, dp_view_text(text)));
+    }
+    snprintf(text, sizeof text, "\"recompute\":\"%s\",\"steps\":[",
+             dp_recompute_name(plan->recompute));
+    DP_TRY(dp_buf_append(out, dp_view_text(text)));
+    for (int at = 0; at < DP_RECOMPUTE_STEPS; at++) {
+        const dp_plan_step *const step = &plan->steps[at];
+        snprintf(text, sizeof text,
+                 "%s{\"recompute\":\"%s\",\"rows\":%" PRIu32 ",\"activations\":%" PRIu64
+                 ",\"total\":%" PRIu64 "}",
+                 at == 0 ? "" : ",", dp_recompute_name((dp_recompute)at), step->rows,
+                 step->activations, step->total);
+        DP_TRY(dp_buf_append(out, dp_view_text(text)));
+    }
+    /* Sentences of this file hold neither quotes nor backslashes. */
+    snprintf(text, sizeof text, "],\"fits\":%s%s%s%s}\n", plan->rows > 0 ? "true" : "false",
+             plan->rows > 0 ? "" : ",\"why\":\"", plan->rows > 0 ? "" : why->text,
+             plan->rows > 0 ? "" : "\"");
+    return dp_buf_append(out, dp_view_text(text));
+}

@@ -1,0 +1,114 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "compute/memory.h"
+#include "tests/lib/tempdir.h"
+
+static tempdir root;
+
+static int make_root(void **state)
+{
+    (void)state;
+    tempdir_open(&root);
+    return 0;
+}
+
+static int remove_root(void **state)
+{
+    (void)state;
+    tempdir_close(&root);
+    return 0;
+}
+
+static void put(const char *name, const char *text)
+{
+    char path[TEMPDIR_FILE_MAX];
+    FILE *file = fopen(tempdir_file(&root, name, path), "we");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void folder(const char *name)
+{
+    char path[TEMPDIR_FILE_MAX];
+    assert_int_equal(mkdir(tempdir_file(&root, name, path), 0700), 0);
+}
+
+static uint64_t limit(void)
+{
+    char path[TEMPDIR_FILE_MAX];
+    return dp_memory_limit(tempdir_file(&root, "cgroup", path), root.path);
+}
+
+static uint64_t available(void)
+{
+    char path[TEMPDIR_FILE_MAX];
+    return dp_memory_available(tempdir_file(&root, "meminfo", path));
+}
+
+static void what_is_available_is_read_in_kib(void **state)
+{
+    (void)state;
+    assert_int_equal(available(), 0); /* no file */
+    put("meminfo", "MemTotal:       8000 kB\nMemFree: 1 kB\nMemAvailable:    5000 kB\n");
+    assert_int_equal(available(), 5000 * 1024);
+    put("meminfo", "MemTotal:       8000 kB\n");
+    assert_int_equal(available(), 0);
+    put("meminfo", "MemAvailable: 99999999999999999999999 kB\n");
+    assert_int_equal(available(), 0);
+}
+
+static void the_least_limit_of_the_groups_above_counts(void **state)
+{
+    (void)state;
+    put("cgroup", "0::/a/b\n");
+    assert_int_equal(limit(), 0); /* a container that sees another root */
+    folder("a");
+    folder("a/b");
+    put("a/b/memory.max", "max\n");
+    assert_int_equal(limit(), 0);
+    put("a/memory.max", "1000000\n");
+    assert_int_equal(limit(), 1000000);
+    put("a/b/memory.max", "2000000\n");
+    assert_int_equal(limit(), 1000000);
+    put("memory.max", "500\n");
+    assert_int_equal(limit(), 500);
+}
+
+static void the_first_kind_of_groups_counts_as_well(void **state)
+{
+    (void)state;
+    folder("memory");
+    folder("memory/x");
+    put("cgroup", "12:pids:/x\n7:memory:/x\nrubbish\n::\n3:cpu\n");
+    put("memory/x/memory.limit_in_bytes", "300000\n");
+    put("memory/memory.limit_in_bytes", "9223372036854771712\n"); /* none */
+    assert_int_equal(limit(), 300000);
+}
+
+static void this_machine_has_memory(void **state)
+{
+    (void)state;
+    assert_true(dp_memory_usable() > 1 << 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_is_available_is_read_in_kib, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(the_least_limit_of_the_groups_above_counts, make_root,
+                                        remove_root),
+        cmocka_unit_test_setup_teardown(the_first_kind_of_groups_counts_as_well, make_root,
+                                        remove_root),
+        cmocka_unit_test(this_machine_has_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "compute/optim.h"
+#include "compute/plan.h"
+
+static dp_manifest manifest_of(const char *preset)
+{
+    dp_manifest manifest;
+    dp_manifest_default(&manifest);
+    dp_manifest_set_model(&manifest, &dp_model_preset_find(preset)->config);
+    return manifest;
+}
+
+static dp_plan plan_of(const dp_manifest *manifest, uint64_t budget)
+{
+    dp_plan plan;
+    const dp_plan_request request = {.manifest = manifest, .threads = 2, .budget = budget};
+    assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
+    assert_int_equal(plan.total, plan.weights + plan.gradients + plan.moments + plan.anchors +
+                                     plan.packed + plan.buffers + plan.activations);
+    assert_true(plan.total <= budget);
+    return plan;
+}
+
+/* What is really taken, by the engine and the optimizer. */
+static void the_plan_is_what_engine_and_optimizer_take(void **state)
+{
+    (void)state;
+    static const char *const presets[] = {"gpt2-tiny", "llama-tiny", "qwen3-tiny"};
+    for (int kind = DP_OPTIM_ADAMW; kind <= DP_OPTIM_MUON; kind++) {
+        for (int weights = DP_WEIGHTS_FP32; weights <= DP_WEIGHTS_BF16_SR; weights++) {
+            dp_manifest manifest = manifest_of(presets[(kind + weights) % 3]);
+            manifest.optimizer = (dp_optim_kind)kind;
+            manifest.weights = (dp_weights_kind)weights;
+            const dp_plan plan = plan_of(&manifest, (uint64_t)1 << 30);
+            const dp_model_config config = dp_manifest_model(&manifest);
+            dp_model model;
+            dp_pool *pool = NULL;
+            dp_gpt *gpt = NULL;
+            dp_optim optim;
+            assert_int_equal(dp_model_open(&model, &config, NULL), DP_OK);
+            assert_int_equal(dp_pool_open(&pool, 2), DP_OK);
+            const dp_gpt_options options = {
+                .rows_max = plan.rows, .pool = pool, .recompute = plan.recompute};
+            const dp_optim_setup setup = {
+                .model = &model, .kind = manifest.optimizer, .weights = manifest.weights};
+            const size_t before = dp_alloc_live_bytes();
+            assert_int_equal(dp_gpt_open(&gpt, &model, &options), DP_OK);
+            assert_int_equal(dp_optim_init(&optim, &setup), DP_OK);
+            const double took = (double)(dp_alloc_live_bytes() - before);
+            const double said =
+                (double)(plan.total - plan.anchors - 2 * plan.weights); /* a state and blobs */
+            assert_true(took > 0.9 * said && took < 1.02 * (said + (double)plan.weights));
+            dp_optim_close(&optim);
+            dp_gpt_close(gpt);
+            dp_pool_close(pool);
+            dp_model_close(&model);
+        }
+    }
+}
+
+static void with_memory_enough_only_norms_are_recomputed(void **state)
+{
+    (void)state;
+    const dp_manifest manifest = manifest_of("llama-tiny");
+    const dp_plan plan = plan_of(&manifest, (uint64_t)1 << 32);
+    assert_int_equal(plan.recompute, DP_RECOMPUTE_NORMS);
+    assert_int_equal(plan.rows, manifest.batch_rows);
+    assert_int_equal(plan.parameters, 918656);
+}
+
+static void less_memory_climbs_the_ladder_and_then_shrinks_the_batch(void **state)
+{
+    (void)state;
+    dp_manifest manifest = manifest_of("llama-135m");
+    manifest.batch_rows = 64;
+    dp_plan plan = plan_of(&manifest, (uint64_t)1 << 40);
+    dp_recompute last = plan.recompute;
+    uint32_t rows = UINT32_MAX;
+    bool climbed = false;
+    for (uint64_t budget = plan.total; budget > plan.total / 4; budget -= plan.total / 50) {
+        dp_plan less;
+        const dp_plan_request request = {.manifest = &manifest, .threads = 2, .budget = budget};
+        if (dp_plan_make(&less, &request, NULL) != DP_OK) {
+            break;
+        }
+        assert_true(less.recompute >= last && less.total <= budget);
+        assert_true(less.recompute > last || less.rows <= rows);
+        climbed = climbed || less.recompute > DP_RECOMPUTE_NORMS;
+        last = less.recompute;
+        rows = less.rows;
+    }
+    assert_true(climbed);
+}
+
+static void what_does_not_fit_is_refused_with_what_would(void **state)
+{
+    (void)state;
+    const dp_manifest manifest = manifest_of("gpt2-355m");
+    dp_plan plan;
+    dp_why why = {""};
+    dp_plan_request request = {.manifest = &manifest, .threads = 2, .budget = (uint64_t)12 << 30};
+    assert_int_equal(dp_plan_make(&plan, &request, &why), DP_TOOBIG);
+    assert_int_equal(plan.rows, 0);
+    assert_true(plan.total > request.budget);
+    const char *const advice = strstr(why.text, "model.layers ");
+    assert_non_null(advice);
+    dp_manifest smaller = manifest;
+    smaller.layers = (uint32_t)strtoul(advice + strlen("model.layers "), NULL, 10);
+    assert_in_range(smaller.layers, 1, 23);
+    request.manifest = &smaller;
+    assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
+    smaller.layers++; /* It was the largest. */
+    assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_TOOBIG);
+    request.budget = 1000;
+    assert_int_equal(dp_plan_make(&plan, &request, &why), DP_TOOBIG);
+    assert_non_null(strstr(why.text, "model.preset"));
+}
+
+static void a_model_that_cannot_exist_has_no_plan(void **state)
+{
+    (void)state;
+    dp_manifest manifest = manifest_of("gpt2-tiny");
+    manifest.heads = 3;
+    dp_plan plan;
+    dp_why why = {""};
+    const dp_plan_request request = {.manifest = &manifest, .threads = 1, .budget = 1 << 30};
+    assert_int_equal(dp_plan_make(&plan, &request, &why), DP_BADARG);
+    assert_non_null(strstr(why.text, "model.heads"));
+}
+
+static void the_line_is_json(void **state)
+{
+    (void)state;
+    const dp_manifest manifest = manifest_of("gpt2-124m");
+    for (uint64_t budget = (uint64_t)1 << 40; budget > 1 << 20; budget >>= 16) {
+        dp_plan plan;
+        dp_why why = {""};
+        dp_buf line;
+        dp_buf_init(&line, 1 << 16);
+        const dp_plan_request request = {.manifest = &manifest, .threads = 2, .budget = budget};
+        const bool fits = dp_plan_make(&plan, &request, &why) == DP_OK;
+        assert_int_equal(dp_plan_json(&plan, &why, &line), DP_OK);
+        json_t *json = json_loadb((const char *)dp_buf_view(&line).data, line.size, 0, NULL);
+        assert_non_null(json);
+        assert_int_equal(json_integer_value(json_object_get(json, "total")), plan.total);
+        assert_int_equal(json_is_true(json_object_get(json, "fits")), fits);
+        assert_int_equal(json_array_size(json_object_get(json, "steps")), DP_RECOMPUTE_STEPS);
+        assert_int_equal(json_is_string(json_object_get(json, "why")), !fits);
+        json_decref(json);
+        dp_buf_close(&line);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_plan_is_what_engine_and_optimizer_take),
+        cmocka_unit_test(with_memory_enough_only_norms_are_recomputed),
+        cmocka_unit_test(less_memory_climbs_the_ladder_and_then_shrinks_the_batch),
+        cmocka_unit_test(what_does_not_fit_is_refused_with_what_would),
+        cmocka_unit_test(a_model_that_cannot_exist_has_no_plan),
+        cmocka_unit_test(the_line_is_json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
