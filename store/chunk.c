@@ -52,6 +52,7 @@ void dp_chunk_abandon(dp_store *store)
     if (store->batch.open) {
         dp_sql_rollback(&store->chunks);
         store->batch.open = false;
+        store->batch.lost = store->batch.lost || store->batch.n_rows > 0;
         dp_chunk_done(store);
     }
 }
@@ -64,6 +65,7 @@ dp_status dp_chunk_commit(dp_store *store)
     const dp_status status = suspect(store, dp_sql_commit(&store->chunks));
     store->batch.open = false;
     if (status != DP_OK) {
+        store->batch.lost = store->batch.lost || store->batch.n_rows > 0;
         dp_chunk_done(store);
         return status;
     }
@@ -81,6 +83,22 @@ dp_status dp_chunk_index(dp_store *store)
         dp_bind_u64(&query, store->batch.rows[i].size);
         DP_TRY(dp_query_run(&query));
     }
+    return DP_OK;
+}
+
+static dp_status index_body(dp_store *store, void *context)
+{
+    (void)context;
+    return dp_chunk_index(store);
+}
+
+dp_status dp_chunk_flush(dp_store *store)
+{
+    DP_TRY(dp_chunk_commit(store));
+    if (store->batch.n_rows > 0) {
+        DP_TRY(dp_store_atomically(store, index_body, NULL));
+    }
+    dp_chunk_done(store);
     return DP_OK;
 }
 
@@ -135,7 +153,7 @@ dp_status dp_chunk_add(dp_store *store, const dp_hash *hash, dp_view bytes)
     }
     if (store->batch.committed || store->batch.n_rows == DP_STORE_BATCH_ROWS ||
         store->batch.bytes + bytes.size > DP_STORE_BATCH_BYTES) {
-        DP_TRY(dp_object_flush(store));
+        DP_TRY(dp_chunk_flush(store));
     }
     DP_TRY(dp_chunk_begin(store));
     const dp_status status = insert_row(store, hash, bytes);
@@ -226,7 +244,7 @@ dp_status dp_chunk_delete(dp_store *store, const int64_t *ids, uint32_t count)
     if (count == 0) {
         return DP_OK;
     }
-    DP_TRY(dp_object_flush(store));
+    DP_TRY(dp_chunk_flush(store));
     DP_TRY(dp_chunk_begin(store));
     for (uint32_t i = 0; i < count; i++) {
         dp_query query = dp_query_of(&store->chunks, sql);

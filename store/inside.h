@@ -23,6 +23,7 @@ typedef struct dp_chunk_batch {
     uint64_t bytes;
     bool open;      /* A transaction of chunks.db is open. */
     bool committed; /* The rows are durable in chunks.db, but the index in meta.db failed. */
+    bool lost;      /* Rows were dropped with a failed write; dp_object_flush has not told yet. */
 } dp_chunk_batch;
 
 struct dp_store {
@@ -55,6 +56,8 @@ DP_MUST dp_status dp_chunk_commit(dp_store *store);
 /* Name the rows in meta.db (second half); inside a transaction. Then dp_chunk_done after it succeeded. */
 DP_MUST dp_status dp_chunk_index(dp_store *store);
 void dp_chunk_done(dp_store *store);
+/* Commit and name the rows. What a failure dropped is told by the next dp_object_flush. */
+DP_MUST dp_status dp_chunk_flush(dp_store *store);
 /* Drop the open transaction and the batch. */
 void dp_chunk_abandon(dp_store *store);
 /* Delete rows of chunks.db that meta.db no longer names; one transaction. */

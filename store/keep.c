@@ -191,7 +191,7 @@ static dp_status collect_all(dp_store *store, struct collect *collect, uint64_t 
         }
         DP_TRY(dp_chunk_delete(store, collect->ids, collect->n_ids));
         DP_TRY(drop_recipes(store, collect->roots, collect->n_roots));
-        DP_TRY(dp_object_flush(store));
+        DP_TRY(dp_chunk_flush(store));
         *bytes += collect->bytes;
     } while (true);
 }
@@ -200,7 +200,7 @@ dp_status dp_object_collect(dp_store *store, uint64_t *bytes)
 {
     dp_assert(store->depth == 0);
     uint64_t freed = 0;
-    DP_TRY(dp_object_flush(store)); /* What is in the batch must be in the index to be judged. */
+    DP_TRY(dp_chunk_flush(store)); /* What is in the batch must be in the index to be judged. */
     struct collect collect = {.ids = dp_alloc(COLLECT_IDS_MAX, sizeof *collect.ids),
                               .roots = dp_alloc(COLLECT_IDS_MAX, sizeof *collect.roots)};
     dp_status status = DP_NOMEM;

@@ -161,23 +161,13 @@ dp_status dp_object_put_chunk(dp_store *store, const dp_hash *root, uint32_t ind
     return dp_chunk_add(store, &leaf, chunk);
 }
 
-static dp_status index_body(dp_store *store, void *context)
-{
-    (void)context;
-    return dp_chunk_index(store);
-}
-
 dp_status dp_object_flush(dp_store *store)
 {
     dp_assert(store->depth == 0);
-    DP_TRY(dp_chunk_commit(store));
-    if (store->batch.n_rows == 0) {
-        dp_chunk_done(store);
-        return DP_OK;
-    }
-    DP_TRY(dp_store_atomically(store, index_body, NULL));
-    dp_chunk_done(store);
-    return DP_OK;
+    DP_TRY(dp_chunk_flush(store));
+    const bool lost = store->batch.lost;
+    store->batch.lost = false;
+    return lost ? DP_AGAIN : DP_OK;
 }
 
 /* What meta.db knows of an object, repeated in the open transaction of chunks.db. */
@@ -245,7 +235,7 @@ dp_status dp_object_commit(dp_store *store, const dp_hash *root)
     dp_object_info info;
     DP_TRY(dp_object_stat(store, root, &info));
     if (info.complete) {
-        return dp_object_flush(store);
+        return dp_chunk_flush(store);
     }
     if (info.n_present < info.n_chunks) {
         return DP_AGAIN;

@@ -47,7 +47,8 @@ DP_MUST dp_status dp_object_begin(dp_store *store, const dp_hash *root, uint64_t
  * flushed at DP_STORE_BATCH_BYTES by themselves. If a flush fails, the chunks of the batch are missing again. */
 DP_MUST dp_status dp_object_put_chunk(dp_store *store, const dp_hash *root, uint32_t index,
                                       dp_view chunk);
-/* Make all chunks put so far durable, of every object. */
+/* Make all chunks put so far durable, of every object. DP_AGAIN, once: a write that failed in between, of this or of
+ * another object, took chunks with it; dp_object_missing tells which. */
 DP_MUST dp_status dp_object_flush(dp_store *store);
 /* Flush and mark the object complete. DP_AGAIN: chunks are missing. Repeating it is DP_OK. */
 DP_MUST dp_status dp_object_commit(dp_store *store, const dp_hash *root);

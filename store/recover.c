@@ -368,7 +368,7 @@ dp_status dp_store_salvage(dp_store *store, const char *moved, dp_store_report *
         return status;
     }
     /* Copied as far as the damage and the disk allowed. Nothing in the old file is of use any more. */
-    DP_TRY(dp_object_flush(store));
+    DP_TRY(dp_chunk_flush(store));
     DP_TRY(dp_store_atomically(store, salvaged_body, NULL));
     return dp_dir_release(&store->dir, moved);
 }

@@ -101,6 +101,22 @@ static dp_status act_collect(dp_world *w)
     return dp_object_collect(w->store, NULL);
 }
 
+/* What was put is durable, and the object whole if it was the last. */
+static dp_status finish_fill(dp_world *w, const dp_book_matter *m, dp_book_object *next)
+{
+    next->chunks |= w->unsaved;
+    next->whole = next->chunks == (1U << m->n_chunks) - 1;
+    const dp_status status =
+        next->whole ? dp_object_commit(w->store, &m->root) : dp_object_flush(w->store);
+    const bool taken = status == DP_AGAIN && w->failing && w->unsaved != 0;
+    w->unsaved = 0;
+    if (!taken) {
+        return status;
+    }
+    *next = w->now.objects[w->filling]; /* A tidying that failed unseen took them with it. */
+    return DP_OK;
+}
+
 /* A download: begun, chunks in any order, flushed, finished. */
 static dp_status act_fill(dp_world *w)
 {
@@ -116,19 +132,16 @@ static dp_status act_fill(dp_world *w)
         m = dp_book_matter_of(w->filling);
         next = &w->next.objects[w->filling];
         if (!w->now.objects[w->filling].whole) {
+            if (!has_reason(&w->now, w->filling)) {
+                next->chunks = 0; /* What an earlier download left may have been dropped since. */
+            }
             next->pins |= 1U << (1 * DP_BOOK_ROUNDS + 7);
             return dp_object_begin(w->store, &m->root, m->size, m->leaves, &pin);
         }
         return DP_OK;
     }
     if (below(w, 3) == 0) {
-        next->chunks |= w->unsaved;
-        w->unsaved = 0;
-        if (next->chunks == (1U << m->n_chunks) - 1) {
-            next->whole = true;
-            return dp_object_commit(w->store, &m->root);
-        }
-        return dp_object_flush(w->store);
+        return finish_fill(w, m, next);
     }
     w->unsaved |= 1U << chunk;
     return dp_object_put_chunk(w->store, &m->root, chunk,

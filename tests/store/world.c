@@ -302,6 +302,7 @@ bool dp_world_fail(dp_world *w)
     if (w->store == NULL && (!start(w, &report) || !check(w, &report))) {
         return false;
     }
+    w->failing = true;
     arm(w);
     for (int i = 0; i < 60 && status == DP_OK; i++) {
         status = dp_world_act(w);
@@ -312,6 +313,7 @@ bool dp_world_fail(dp_world *w)
     disarm(w);
     if (status != DP_OK) {
         w->n_failures++;
+        w->unsaved = 0; /* A failing write takes the open batch with it. */
         if (!is_told(status)) {
             return fails(w, w->act, status);
         }

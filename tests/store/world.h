@@ -19,6 +19,7 @@ typedef struct dp_world {
     dp_book now;
     dp_book next; /* what the act under way makes of it */
     bool atomic;
+    bool failing;      /* calls of the disk fail, and the store goes on */
     int32_t loose;     /* see dp_book_check */
     uint32_t unsaved;  /* chunks put and not flushed, of object filling */
     uint32_t filling;  /* object that comes chunk by chunk */

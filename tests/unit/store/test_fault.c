@@ -63,6 +63,37 @@ static void test_R5_the_ballast_lets_meta_be_written_on_a_full_disk(void **state
     shelf_close(&s);
 }
 
+static void a_write_that_failed_and_took_chunks_of_another_object_is_told_by_the_flush(void **state)
+{
+    (void)state;
+    enum { SIZE = 700000 };
+    const dp_pin pin = {.kind = DP_PIN_STATE, .round = 1};
+    uint8_t *bytes = noise(1, SIZE);
+    uint8_t *other = noise(2, SIZE);
+    dp_hash leaves[4];
+    uint8_t bitmap[1];
+    shelf s;
+    fault_shelf(&s);
+    assert_true(dp_object_chunks(SIZE) <= 4);
+    const dp_hash root = dp_object_hash(dp_view_of(bytes, SIZE), leaves);
+    const size_t first = dp_object_chunk_size(SIZE, 0);
+    CHECK_OK(dp_object_begin(s.store, &root, SIZE, leaves, &pin));
+    CHECK_OK(dp_object_put_chunk(s.store, &root, 0, dp_view_of(bytes, first)));
+    fault_set(FAULT_FULL, 1, "chunks.db");
+    CHECK_STATUS(dp_object_put(s.store, dp_view_of(other, SIZE), &pin, NULL), DP_NOSPACE);
+    fault_set(FAULT_NONE, 0, NULL);
+    CHECK_STATUS(dp_object_flush(s.store), DP_AGAIN);
+    CHECK_OK(dp_object_missing(s.store, &root, bitmap, sizeof bitmap, NULL));
+    CHECK((bitmap[0] & 1) == 1);
+    CHECK_OK(dp_object_put_chunk(s.store, &root, 0, dp_view_of(bytes, first)));
+    CHECK_OK(dp_object_flush(s.store));
+    CHECK_OK(dp_object_missing(s.store, &root, bitmap, sizeof bitmap, NULL));
+    CHECK((bitmap[0] & 1) == 0);
+    free(other);
+    free(bytes);
+    shelf_close(&s);
+}
+
 static void test_R5_after_a_failed_fsync_nothing_is_written_until_the_next_start(void **state)
 {
     (void)state;
@@ -187,6 +218,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_disk_stops_writing_at_any_write_and_only_until_there_is_room),
         cmocka_unit_test(test_R5_the_ballast_lets_meta_be_written_on_a_full_disk),
+        cmocka_unit_test(
+            a_write_that_failed_and_took_chunks_of_another_object_is_told_by_the_flush),
         cmocka_unit_test(test_R5_after_a_failed_fsync_nothing_is_written_until_the_next_start),
         cmocka_unit_test(a_failed_allocation_of_ours_is_told_and_breaks_nothing),
         cmocka_unit_test(a_failed_allocation_of_sqlite_is_told_and_breaks_nothing),
