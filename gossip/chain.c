@@ -75,12 +75,12 @@ static void drop_blob(dp_node *node, const dp_hash *root, uint64_t round)
     }
 }
 
-/* The first round whose blobs are kept: all that somebody needs who starts from the checkpoint that is told here or from one
- * that was told lately (review, G3), and more while they come to a quarter of a state, since a replay is then the cheaper way
+/* The first round whose blobs are kept: all that somebody needs who starts from the newest checkpoint here that the chain proves
+ * or from one that was that lately (review, G3), and more while they come to a quarter of a state, since a replay is then the cheaper way
  * to catch up. */
 static uint64_t first_kept(const dp_node *node)
 {
-    const dp_ckpt *const ckpt = dp_train_serve_ckpt(node);
+    const dp_ckpt *const ckpt = dp_train_proven_ckpt(node);
     const uint64_t newest = ckpt != NULL ? ckpt->round : 0;
     uint64_t round = node->ledger.round;
     uint64_t bytes = 0;

@@ -94,8 +94,12 @@ void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t 
     if (!dp_hash_equal(&oldest->root, root) || !fetched) {
         let_go(node, oldest);
     }
-    *oldest =
-        (dp_ckpt){.has = true, .fetched = fetched, .round = round, .root = *root, .bytes = bytes};
+    *oldest = (dp_ckpt){.has = true,
+                        .fetched = fetched,
+                        .round = round,
+                        .root = *root,
+                        .bytes = bytes,
+                        .since = node->now};
     node->dirty = true;
 }
 
@@ -122,7 +126,7 @@ uint64_t dp_train_newest_ckpt(const dp_node *node)
     return newest;
 }
 
-const dp_ckpt *dp_train_serve_ckpt(const dp_node *node)
+const dp_ckpt *dp_train_proven_ckpt(const dp_node *node)
 {
     const dp_ckpt *best = NULL;
 
@@ -139,6 +143,21 @@ const dp_ckpt *dp_train_serve_ckpt(const dp_node *node)
         }
     }
     return best;
+}
+
+const dp_ckpt *dp_train_told_ckpt(const dp_node *node)
+{
+    const dp_ckpt *newest = NULL;
+
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        const dp_ckpt *ckpt = &node->train.ckpts[i];
+        if (ckpt->has && !ckpt->bad && (newest == NULL || ckpt->round > newest->round)) {
+            newest = ckpt;
+        }
+    }
+    const bool lately = newest != NULL && newest->since.us != 0 &&
+                        dp_time_between(newest->since, node->now) < DP_STATE_PATIENCE_US;
+    return lately ? newest : dp_train_proven_ckpt(node);
 }
 
 /* The chain is as long here as anybody linked says; a voter may go by its own. */

@@ -218,7 +218,7 @@ static void tell_parts(dp_node *node)
                             .base = node->ledger.base,
                             .round = train->applied};
 
-    const dp_ckpt *const ckpt = dp_train_serve_ckpt(node);
+    const dp_ckpt *const ckpt = dp_train_told_ckpt(node);
     if (ckpt != NULL) {
         summary.saved_round = ckpt->round;
         summary.saved_root = ckpt->root;

@@ -178,6 +178,7 @@ typedef struct dp_ckpt {
     uint64_t round;
     dp_hash root;
     uint64_t bytes;
+    dp_time since; /* zero: of an earlier life */
 } dp_ckpt;
 
 typedef struct dp_train {
@@ -477,10 +478,13 @@ void dp_train_advance(dp_node *node);
 /* Round of the newest checkpoint of its own that it would find again; 0: none. */
 uint64_t dp_train_own_ckpt(const dp_node *node);
 uint64_t dp_train_newest_ckpt(const dp_node *node);
-/* The checkpoint that others are told of, NULL: none. The newest whose certificate stands in the chain, in the record after its
- * round: of the newest state the certificate is only in the memory of those who signed, and may go with them. Without one, the
- * newest. */
-const dp_ckpt *dp_train_serve_ckpt(const dp_node *node); /* its round; 0: none */
+/* The newest checkpoint whose certificate stands in the chain, in the record after its round: of the newest state the
+ * certificate is only in the memory of those who signed it, and may go with them. Without one, the newest. NULL: none. */
+const dp_ckpt *dp_train_proven_ckpt(const dp_node *node);
+/* The checkpoint that others are told of: the newest, since it is here longest, and its proof mostly comes before they ask for
+ * it; the one above when no record has come for a while. NULL: none. */
+const dp_ckpt *dp_train_told_ckpt(const dp_node *node);
+/* its round; 0: none */
 void dp_train_certified(dp_node *node, uint64_t round);
 dp_time dp_train_wake(const dp_node *node);
 void dp_train_announce(dp_node *node);
