@@ -27,6 +27,7 @@ struct dp_loader {
     size_t length;
     uint32_t batch_rows;
     uint32_t rows_max;
+    bool passes;
     pthread_t thread;
     bool running;
     pthread_mutex_t lock; /* guards the states and closing */
@@ -36,6 +37,16 @@ struct dp_loader {
     uint32_t next; /* The slot that is prepared; the other one is lent. */
     uint64_t ahead;
 };
+
+uint32_t dp_lease_next(dp_lease *lease, uint32_t rows_max, uint64_t *sample)
+{
+    dp_assert(lease->done <= lease->count);
+    const uint64_t left = lease->count - lease->done;
+    const uint32_t rows = left < rows_max ? (uint32_t)left : rows_max;
+    *sample = lease->first + lease->done;
+    lease->done += rows;
+    return rows;
+}
 
 static dp_status fill(const dp_loader *loader, slot *s)
 {
@@ -47,6 +58,11 @@ static dp_status fill(const dp_loader *loader, slot *s)
                                      .step = s->place.step,
                                      .row = s->place.first + i};
         const size_t at = i * loader->length;
+        if (loader->passes) {
+            DP_TRY(dp_data_sample(loader->data, loader->seed, s->place.sample + i, loader->length,
+                                  s->x + at, s->y + at));
+            continue;
+        }
         DP_TRY(dp_data_row(loader->data, &place, loader->length, s->x + at, s->y + at));
     }
     return DP_OK;
@@ -92,6 +108,7 @@ dp_status dp_loader_open(dp_loader **out, const dp_loader_setup *setup)
     loader->length = setup->length;
     loader->batch_rows = setup->batch_rows;
     loader->rows_max = setup->rows_max;
+    loader->passes = setup->passes;
     pthread_mutex_init(&loader->lock, NULL);
     pthread_cond_init(&loader->changed, NULL);
     dp_status status = DP_OK;
@@ -140,35 +157,38 @@ static dp_loader_place after(const dp_loader *loader, const dp_loader_place *pla
 {
     dp_loader_place next = *place;
     next.first += place->rows;
+    next.sample += place->rows;
     if (next.first == loader->batch_rows) {
         next.first = 0;
         next.step++;
     }
-    const uint32_t left = loader->batch_rows - next.first;
+    const uint32_t left = loader->passes ? loader->rows_max : loader->batch_rows - next.first;
     uint64_t rows = 2 * (uint64_t)place->rows;
     rows = rows < loader->rows_max ? rows : loader->rows_max;
     next.rows = rows < left ? (uint32_t)rows : left;
     return next;
 }
 
-static bool holds(const slot *s, const dp_loader_place *place)
+static bool holds(const dp_loader *loader, const slot *s, const dp_loader_place *place)
 {
-    return s->state == SLOT_READY && s->status == DP_OK && s->place.round == place->round &&
-           s->place.step == place->step && s->place.first == place->first &&
-           s->place.rows >= place->rows;
+    const bool same = loader->passes
+                          ? s->place.sample == place->sample
+                          : s->place.round == place->round && s->place.step == place->step &&
+                                s->place.first == place->first;
+    return s->state == SLOT_READY && s->status == DP_OK && same && s->place.rows >= place->rows;
 }
 
 dp_status dp_loader_take(dp_loader *loader, const dp_loader_place *place, dp_loader_rows *rows)
 {
     dp_assert(place->rows > 0 && place->rows <= loader->rows_max);
-    dp_assert(place->first < loader->batch_rows &&
-              place->rows <= loader->batch_rows - place->first);
+    dp_assert(loader->passes || (place->first < loader->batch_rows &&
+                                 place->rows <= loader->batch_rows - place->first));
     slot *const s = &loader->slots[loader->next];
     pthread_mutex_lock(&loader->lock);
     while (s->state == SLOT_WANTED) {
         pthread_cond_wait(&loader->changed, &loader->lock);
     }
-    const bool prepared = holds(s, place);
+    const bool prepared = holds(loader, s, place);
     s->state = SLOT_EMPTY;
     pthread_mutex_unlock(&loader->lock);
     if (prepared) {

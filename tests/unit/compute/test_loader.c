@@ -189,9 +189,59 @@ static void without_memory_there_is_no_loader(void **state)
     close_bench(&b);
 }
 
+/* Trains through a lease and is killed after some micro-batches, again and again; the cursor is all that is kept. */
+static void a_lease_goes_on_where_it_was_and_visits_each_window_once(void **state)
+{
+    (void)state;
+    bench b;
+    open_data(&b, COUNT);
+    dp_loader_setup setup = setup_of(&b);
+    setup.passes = true;
+    const uint64_t n = dp_data_windows(&b.data, LENGTH);
+    CHECK(n == (COUNT - 1) / LENGTH);
+    static unsigned seen[COUNT];
+    memset(seen, 0, sizeof seen);
+    dp_lease lease = {.first = 2 * n, .count = n}; /* the third pass */
+    dp_rng rng;
+    dp_rng_init(&rng, 9);
+    uint64_t ahead = 0;
+    uint64_t takes = 0;
+    while (lease.done < lease.count) {
+        CHECK_OK(dp_loader_open(&b.loader, &setup));
+        for (uint64_t left = 1 + dp_rng_below(&rng, 9); left > 0; left--) {
+            dp_loader_place place = {0};
+            dp_loader_rows got;
+            place.rows = dp_lease_next(&lease, 3, &place.sample);
+            if (place.rows == 0) {
+                break;
+            }
+            CHECK_OK(dp_loader_take(b.loader, &place, &got));
+            takes++;
+            for (uint32_t i = 0; i < place.rows; i++) {
+                const uint32_t start = got.x[(size_t)i * LENGTH];
+                CHECK(start % LENGTH == 0 && seen[start] == 0);
+                CHECK(got.y[(size_t)i * LENGTH + LENGTH - 1] == start + LENGTH);
+                seen[start] = 1;
+            }
+        }
+        ahead += dp_loader_ahead(b.loader);
+        dp_loader_close(b.loader);
+        b.loader = NULL;
+    }
+    uint64_t windows = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        windows += seen[i];
+    }
+    CHECK(windows == n && ahead > takes / 2);
+    uint64_t sample;
+    CHECK(dp_lease_next(&lease, 3, &sample) == 0);
+    close_bench(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lease_goes_on_where_it_was_and_visits_each_window_once),
         cmocka_unit_test(batches_in_order_are_prepared_and_are_the_same),
         cmocka_unit_test(a_micro_batch_may_shrink_or_double),
         cmocka_unit_test(another_round_or_a_dropped_step_gives_its_own_rows),
