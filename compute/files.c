@@ -46,12 +46,20 @@ static dp_status read_all(int fd, const char *path, dp_buf *out, dp_why *why)
     }
 }
 
-dp_status dp_file_read(const char *path, dp_buf *out, dp_why *why)
+dp_status dp_file_open(const char *path, int *fd, dp_why *why)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
+    const int opened = open(path, O_RDONLY | O_CLOEXEC);
+    if (opened < 0) {
         return failed(why, "open", path);
     }
+    *fd = opened;
+    return DP_OK;
+}
+
+dp_status dp_file_read(const char *path, dp_buf *out, dp_why *why)
+{
+    int fd = -1;
+    DP_TRY(dp_file_open(path, &fd, why));
     const dp_status status = read_all(fd, path, out, why);
     close(fd);
     return status;

@@ -6,6 +6,8 @@
 
 /* Append the file to out, whose max bounds it. DP_IO, DP_NOTFOUND, DP_TOOBIG, DP_NOMEM, with a sentence. */
 DP_MUST dp_status dp_file_read(const char *path, dp_buf *out, dp_why *why);
+/* Open for reading; the caller closes *fd. DP_IO, DP_NOTFOUND, with a sentence. */
+DP_MUST dp_status dp_file_open(const char *path, int *fd, dp_why *why);
 /* Create or replace folder/name. DP_IO, DP_NOSPACE, DP_BADARG (path too long). */
 DP_MUST dp_status dp_file_write(const char *folder, const char *name, dp_view bytes, dp_why *why);
 /* Make a folder unless it is there. */

@@ -3,6 +3,7 @@
  *   dpnode-worker --fd N [--threads N] [--nice N]      speak the trainer protocol on the inherited socket N
  *   dpnode-worker --prepare TEXT FOLDER [--vocab N]    make FOLDER/tokenizer.json and tokens.bin; print a line of JSON
  *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER
+ *   dpnode-worker data tokenize|info|verify|encode ...  token shards (data_tool.h)
  *   dpnode-worker --plan MANIFEST [--threads N] [--memory MIB]    what training takes here, as a line of JSON; "-": stdin
  * SIGTERM or a closed socket ends it at once. */
 #include <errno.h>
@@ -16,6 +17,7 @@
 
 #include "base/manifest.h"
 #include "compute/bpe.h"
+#include "compute/data_tool.h"
 #include "compute/files.h"
 #include "compute/memory.h"
 #include "compute/plan.h"
@@ -39,6 +41,7 @@ static int usage(void)
     fputs("usage: dpnode-worker --fd N [--threads N] [--nice N]\n"
           "       dpnode-worker --prepare TEXT FOLDER [--vocab N]\n"
           "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER\n"
+          "       dpnode-worker data tokenize|info|verify|encode ...\n"
           "       dpnode-worker --plan MANIFEST [--threads N] [--memory MIB]\n",
           stderr);
     return EX_USAGE;
@@ -200,6 +203,9 @@ static int serve(const arguments *args)
 int main(int argc, char **argv)
 {
     arguments args = {.fd = -1, .vocab = 1024};
+    if (argc > 1 && strcmp(argv[1], "data") == 0) {
+        return dp_data_tool(argc - 2, argv + 2);
+    }
     if (!parse(argc, argv, &args)) {
         return usage();
     }
