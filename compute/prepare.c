@@ -9,6 +9,7 @@
 #include "compute/bpe.h"
 #include "compute/data.h"
 #include "compute/files.h"
+#include "compute/hf_config.h"
 #include "compute/safetensors.h"
 #include "compute/state.h"
 
@@ -24,8 +25,8 @@ static dp_status write_shard(const dp_bpe *bpe, dp_view text, const char *folder
     dp_buf_init(&shard, DP_OBJECT_BYTES_MAX);
     dp_status status = dp_bpe_encode(bpe, text, &tokens, why);
     if (status == DP_OK) {
-        status =
-            dp_shard_write(tokens.ids, tokens.count, (uint32_t)dp_bpe_count(bpe), text.size, &shard);
+        status = dp_shard_write(tokens.ids, tokens.count, (uint32_t)dp_bpe_count(bpe), text.size,
+                                &shard);
     }
     if (status == DP_OK) {
         status = dp_bpe_save(bpe, &json);
@@ -70,26 +71,15 @@ dp_status dp_prepare(const char *text_path, const char *folder, uint32_t vocab,
 
 static dp_status write_config(const dp_manifest *m, const char *folder, dp_why *why)
 {
-    char text[CONFIG_BYTES_MAX];
-    const int size = snprintf(
-        text, sizeof text,
-        "{\n"
-        " \"architectures\": [\"GPT2LMHeadModel\"],\n"
-        " \"model_type\": \"gpt2\",\n"
-        " \"activation_function\": \"gelu_new\",\n"
-        " \"n_layer\": %" PRIu32 ",\n \"n_embd\": %" PRIu32 ",\n \"n_head\": %" PRIu32 ",\n"
-        " \"n_positions\": %" PRIu32 ",\n \"n_ctx\": %" PRIu32 ",\n \"vocab_size\": %" PRIu32 ",\n"
-        " \"layer_norm_epsilon\": 1e-05,\n"
-        " \"attn_pdrop\": 0.0,\n \"embd_pdrop\": 0.0,\n \"resid_pdrop\": 0.0,\n"
-        " \"tie_word_embeddings\": true,\n"
-        " \"bos_token_id\": null,\n \"eos_token_id\": null,\n"
-        " \"torch_dtype\": \"float32\"\n"
-        "}\n",
-        m->layers, m->width, m->heads, m->context, m->context, m->vocab);
-    if (size < 0 || (size_t)size >= sizeof text) {
-        return DP_TOOBIG;
+    const dp_model_config config = dp_manifest_model(m);
+    dp_buf text;
+    dp_buf_init(&text, CONFIG_BYTES_MAX);
+    dp_status status = dp_hf_config_write(&config, &text, why);
+    if (status == DP_OK) {
+        status = dp_file_write(folder, "config.json", dp_buf_view(&text), why);
     }
-    return dp_file_write(folder, "config.json", dp_view_of(text, (size_t)size), why);
+    dp_buf_close(&text);
+    return status;
 }
 
 static dp_status write_model(const dp_manifest *m, dp_view state, const char *folder, dp_why *why)

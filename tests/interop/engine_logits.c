@@ -1,0 +1,162 @@
+/* Writes a model with random weights as a Hugging Face folder, and the engine's logits of a fixed sentence as JSON, so that
+ * test_transformers.py can compare. engine_logits KIND FOLDER; KIND: gpt2, gpt2-untied, llama, llama-gqa, llama-tied, qwen3. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "compute/files.h"
+#include "compute/gpt.h"
+#include "compute/hf_config.h"
+#include "compute/safetensors.h"
+
+enum { TOKENS = 23, VOCAB = 61, FILE_BYTES_MAX = 1 << 24 };
+
+static const struct kind {
+    const char *name;
+    dp_model_config config;
+} kinds[] = {
+    {"gpt2", {.layers = 2, .width = 48, .heads = 3, .context = 32, .vocab = VOCAB}},
+    {"gpt2-untied",
+     {.layers = 2,
+      .width = 48,
+      .heads = 3,
+      .context = 32,
+      .vocab = VOCAB,
+      .hidden = 100,
+      .head = DP_HEAD_UNTIED}},
+    {"llama",
+     {.arch = DP_ARCH_LLAMA,
+      .layers = 2,
+      .width = 48,
+      .heads = 3,
+      .context = 32,
+      .vocab = VOCAB,
+      .hidden = 70}},
+    {"llama-gqa",
+     {.arch = DP_ARCH_LLAMA,
+      .layers = 2,
+      .width = 48,
+      .heads = 6,
+      .kv_heads = 2,
+      .context = 32,
+      .vocab = VOCAB,
+      .norm_eps_nano = 1000,
+      .rope_theta = 500}},
+    {"llama-tied",
+     {.arch = DP_ARCH_LLAMA,
+      .layers = 1,
+      .width = 32,
+      .heads = 2,
+      .context = 32,
+      .vocab = VOCAB,
+      .head = DP_HEAD_TIED}},
+    {"qwen3",
+     {.arch = DP_ARCH_LLAMA,
+      .layers = 2,
+      .width = 48,
+      .heads = 4,
+      .kv_heads = 2,
+      .head_width = 16,
+      .context = 32,
+      .vocab = VOCAB,
+      .norm_eps_nano = 1000,
+      .rope_theta = 1000000,
+      .qk_norm = DP_ON,
+      .head = DP_HEAD_TIED}},
+};
+
+/* Weights far from a fresh model's, so that nothing hides. */
+static void fill(const dp_model *model, float *params)
+{
+    dp_rng rng;
+    dp_rng_init(&rng, 11);
+    dp_model_init(model, 5, params);
+    for (size_t t = 0; t < model->n_tensors; t++) {
+        for (size_t i = 0; i < model->tensors[t].elements; i++) {
+            const float noise = (float)dp_rng_below(&rng, 2001) / 1000.0F - 1.0F;
+            params[model->tensors[t].offset + i] += 0.15F * noise;
+        }
+    }
+}
+
+static dp_status write_folder(const dp_model *model, const float *params, const char *folder,
+                              dp_why *why)
+{
+    dp_buf text;
+    dp_buf weights;
+    dp_buf_init(&text, 4096);
+    dp_buf_init(&weights, FILE_BYTES_MAX);
+    dp_status status = dp_hf_config_write(&model->config, &text, why);
+    if (status == DP_OK) {
+        status = dp_safetensors_write(model, params, &weights);
+    }
+    if (status == DP_OK) {
+        status = dp_folder_make(folder, why);
+    }
+    if (status == DP_OK) {
+        status = dp_file_write(folder, "config.json", dp_buf_view(&text), why);
+    }
+    if (status == DP_OK) {
+        status = dp_file_write(folder, "model.safetensors", dp_buf_view(&weights), why);
+    }
+    dp_buf_close(&weights);
+    dp_buf_close(&text);
+    return status;
+}
+
+static dp_status print_logits(dp_gpt *gpt)
+{
+    uint32_t tokens[TOKENS];
+    float logits[VOCAB];
+    printf("{\"tokens\":[");
+    for (uint32_t i = 0; i < TOKENS; i++) {
+        tokens[i] = i * 7 % VOCAB;
+        printf("%s%u", i == 0 ? "" : ",", tokens[i]);
+    }
+    printf("],\"logits\":[");
+    for (size_t length = 1; length <= TOKENS; length++) {
+        DP_TRY(dp_gpt_logits(gpt, tokens, length, logits));
+        for (size_t i = 0; i < VOCAB; i++) {
+            printf("%s%s%.9g", i == 0 ? (length == 1 ? "" : ",") : ",", i == 0 ? "[" : "",
+                   (double)logits[i]);
+        }
+        printf("]");
+    }
+    puts("]}");
+    return DP_OK;
+}
+
+static dp_status run(const struct kind *kind, const char *folder, dp_why *why)
+{
+    dp_model model;
+    dp_gpt *gpt = NULL;
+    DP_TRY(dp_model_open(&model, &kind->config, why));
+    dp_status status = dp_gpt_open(&gpt, &model, &(dp_gpt_options){.rows_max = 1});
+    if (status == DP_OK) {
+        fill(&model, dp_gpt_params(gpt));
+        status = write_folder(&model, dp_gpt_params(gpt), folder, why);
+    }
+    if (status == DP_OK) {
+        status = print_logits(gpt);
+    }
+    dp_gpt_close(gpt);
+    dp_model_close(&model);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; argc == 3 && i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(argv[1], kinds[i].name) == 0) {
+            dp_why why = {""};
+            const dp_status status = run(&kinds[i], argv[2], &why);
+            if (status != DP_OK) {
+                fprintf(stderr, "engine_logits: %s %s\n", dp_status_text(status), why.text);
+            }
+            return status == DP_OK ? 0 : 1;
+        }
+    }
+    fputs("usage: engine_logits KIND FOLDER\n", stderr);
+    return 64;
+}

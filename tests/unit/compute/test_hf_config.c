@@ -1,0 +1,126 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "compute/hf_config.h"
+
+static json_t *config_of(const dp_model_config *config)
+{
+    dp_buf text;
+    dp_why why = {""};
+    dp_buf_init(&text, 4096);
+    assert_int_equal(dp_hf_config_write(config, &text, &why), DP_OK);
+    json_t *json = json_loadb((const char *)dp_buf_view(&text).data, text.size, 0, NULL);
+    assert_non_null(json);
+    dp_buf_close(&text);
+    return json;
+}
+
+static void check_int(const json_t *json, const char *key, long long value)
+{
+    const json_t *const field = json_object_get(json, key);
+    if (!json_is_integer(field) || json_integer_value(field) != value) {
+        fail_msg("%s is not %lld", key, value);
+    }
+}
+
+static void check_class(const json_t *json, const char *name)
+{
+    const json_t *const classes = json_object_get(json, "architectures");
+    assert_string_equal(json_string_value(json_array_get(classes, 0)), name);
+}
+
+static void a_gpt2_is_described(void **state)
+{
+    (void)state;
+    json_t *json = config_of(&dp_model_preset_find("gpt2-355m")->config);
+    check_class(json, "GPT2LMHeadModel");
+    check_int(json, "n_layer", 24);
+    check_int(json, "n_embd", 1024);
+    check_int(json, "n_inner", 4096);
+    check_int(json, "vocab_size", 50257);
+    assert_true(json_is_true(json_object_get(json, "tie_word_embeddings")));
+    assert_string_equal(json_string_value(json_object_get(json, "activation_function")),
+                        "gelu_new");
+    assert_true(json_real_value(json_object_get(json, "layer_norm_epsilon")) == 1e-5);
+    json_decref(json);
+}
+
+static void a_llama_is_described(void **state)
+{
+    (void)state;
+    json_t *json = config_of(&dp_model_preset_find("llama-1.1b")->config);
+    check_class(json, "LlamaForCausalLM");
+    check_int(json, "num_hidden_layers", 22);
+    check_int(json, "hidden_size", 2048);
+    check_int(json, "num_key_value_heads", 4);
+    check_int(json, "head_dim", 64);
+    check_int(json, "intermediate_size", 5632);
+    check_int(json, "max_position_embeddings", 2048);
+    assert_true(json_real_value(json_object_get(json, "rope_theta")) == 10000.0);
+    assert_true(json_real_value(json_object_get(json, "rms_norm_eps")) == 1e-5);
+    assert_true(json_is_false(json_object_get(json, "tie_word_embeddings")));
+    json_decref(json);
+}
+
+static void norms_of_q_and_k_make_a_qwen3(void **state)
+{
+    (void)state;
+    json_t *json = config_of(&dp_model_preset_find("qwen3-0.6b")->config);
+    check_class(json, "Qwen3ForCausalLM");
+    check_int(json, "head_dim", 128);
+    assert_string_equal(json_string_value(json_object_get(json, "model_type")), "qwen3");
+    assert_true(json_real_value(json_object_get(json, "rms_norm_eps")) == 1e-6);
+    json_decref(json);
+}
+
+static void refuse(const dp_model_config *config, const char *word)
+{
+    dp_buf text;
+    dp_why why = {""};
+    dp_buf_init(&text, 4096);
+    assert_int_equal(dp_hf_config_write(config, &text, &why), DP_BADARG);
+    assert_non_null(strstr(why.text, word));
+    assert_int_equal(text.size, 0);
+    dp_buf_close(&text);
+}
+
+static void what_no_class_computes_is_refused(void **state)
+{
+    (void)state;
+    dp_model_config config = dp_model_preset_find("llama-tiny")->config;
+    config.softcap_milli = 15000;
+    refuse(&config, "model.softcap");
+    config.softcap_milli = 0;
+    config.activation = DP_ACTIVATION_RELU2;
+    refuse(&config, "model.activation");
+}
+
+static void a_file_without_room_is_too_big(void **state)
+{
+    (void)state;
+    dp_buf text;
+    dp_buf_init(&text, 10);
+    assert_int_equal(dp_hf_config_write(&dp_model_preset_find("gpt2-tiny")->config, &text, NULL),
+                     DP_TOOBIG);
+    dp_buf_close(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_gpt2_is_described),
+        cmocka_unit_test(a_llama_is_described),
+        cmocka_unit_test(norms_of_q_and_k_make_a_qwen3),
+        cmocka_unit_test(what_no_class_computes_is_refused),
+        cmocka_unit_test(a_file_without_room_is_too_big),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
