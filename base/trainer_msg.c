@@ -131,37 +131,42 @@ typedef struct shape {
 #define BIT(id) (UINT64_C(1) << (id))
 
 static const shape shapes[DP_TRAINER_KIND_COUNT] = {
-    [DP_TRAINER_HELLO] = {"hello", BIT(ABI) | BIT(NAME) | BIT(PID)},
-    [DP_TRAINER_OPEN] = {"open", BIT(MEMBER) | BIT(SEED)},
-    [DP_TRAINER_OPENED] = {"opened", BIT(ELEMENTS)},
-    [DP_TRAINER_INIT] = {"init", 0},
-    [DP_TRAINER_LOAD] = {"load", BIT(ROUND)},
-    [DP_TRAINER_READY_AT] = {"ready_at", BIT(ROUND) | BIT(ROOT)},
-    [DP_TRAINER_RESTORE] = {"restore",
-                            BIT(ROUND) | BIT(RESTORE) | BIT(SETTLE) | BIT(CLIP) | BIT(LAMBDA)},
-    [DP_TRAINER_TRAIN] = {"train", BIT(ROUND) | BIT(TOKENS)},
-    [DP_TRAINER_STEP] = {"step",
-                         BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) | BIT(SKIPPED) |
-                             BIT(SPIKES),
-                         BIT(SKIPPED) | BIT(SPIKES)},
-    [DP_TRAINER_PUBLISH] = {"publish", BIT(ROUND) | BIT(DENSE)},
-    [DP_TRAINER_PUBLISHED] = {"published", BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) |
-                                               BIT(CARRIED) | BIT(ENERGY)},
-    [DP_TRAINER_CHECK] = {"check", BIT(ID)},
-    [DP_TRAINER_CHECKED] = {"checked", BIT(ID) | BIT(OK) | BIT(ENERGY)},
-    [DP_TRAINER_APPLY] = {"apply", BIT(ROUND) | BIT(TOKENS) | BIT(ALPHA) | BIT(SETTLE) | BIT(CLIP) |
-                                       BIT(LAMBDA) | BIT(ITEMS)},
-    [DP_TRAINER_APPLIED] = {"applied", BIT(ROUND) | BIT(ROOT)},
-    [DP_TRAINER_FREEZE] = {"freeze", BIT(EXCHANGE)},
-    [DP_TRAINER_FROZEN] = {"frozen", BIT(EXCHANGE) | BIT(STEPS) | BIT(TOKENS)},
-    [DP_TRAINER_MIX] = {"mix", BIT(EXCHANGE) | BIT(WEIGHT_OWN) | BIT(WEIGHT_OTHER) | BIT(LAMBDA)},
-    [DP_TRAINER_MIXED] = {"mixed", BIT(EXCHANGE) | BIT(MOVED)},
-    [DP_TRAINER_EVAL] = {"eval", BIT(TOKENS)},
-    [DP_TRAINER_EVALUATED] = {"evaluated", BIT(LOSS) | BIT(BITS) | BIT(TOKENS)},
-    [DP_TRAINER_SAMPLE] = {"sample", BIT(PROMPT) | BIT(TOKENS) | BIT(SEED)},
-    [DP_TRAINER_SAMPLED] = {"sampled", BIT(TEXT)},
-    [DP_TRAINER_STOP] = {"stop", 0},
-    [DP_TRAINER_FAILED] = {"failed", BIT(WHAT)},
+    [DP_TRAINER_HELLO] = {.name = "hello", .fields = BIT(ABI) | BIT(NAME) | BIT(PID)},
+    [DP_TRAINER_OPEN] = {.name = "open", .fields = BIT(MEMBER) | BIT(SEED)},
+    [DP_TRAINER_OPENED] = {.name = "opened", .fields = BIT(ELEMENTS)},
+    [DP_TRAINER_INIT] = {.name = "init", .fields = 0},
+    [DP_TRAINER_LOAD] = {.name = "load", .fields = BIT(ROUND)},
+    [DP_TRAINER_READY_AT] = {.name = "ready_at", .fields = BIT(ROUND) | BIT(ROOT)},
+    [DP_TRAINER_RESTORE] = {.name = "restore",
+                            .fields =
+                                BIT(ROUND) | BIT(RESTORE) | BIT(SETTLE) | BIT(CLIP) | BIT(LAMBDA)},
+    [DP_TRAINER_TRAIN] = {.name = "train", .fields = BIT(ROUND) | BIT(TOKENS)},
+    [DP_TRAINER_STEP] = {.name = "step",
+                         .fields = BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) |
+                                   BIT(SKIPPED) | BIT(SPIKES),
+                         .optional = BIT(SKIPPED) | BIT(SPIKES)},
+    [DP_TRAINER_PUBLISH] = {.name = "publish", .fields = BIT(ROUND) | BIT(DENSE)},
+    [DP_TRAINER_PUBLISHED] = {.name = "published",
+                              .fields = BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) |
+                                        BIT(CARRIED) | BIT(ENERGY)},
+    [DP_TRAINER_CHECK] = {.name = "check", .fields = BIT(ID)},
+    [DP_TRAINER_CHECKED] = {.name = "checked", .fields = BIT(ID) | BIT(OK) | BIT(ENERGY)},
+    [DP_TRAINER_APPLY] = {.name = "apply",
+                          .fields = BIT(ROUND) | BIT(TOKENS) | BIT(ALPHA) | BIT(SETTLE) |
+                                    BIT(CLIP) | BIT(LAMBDA) | BIT(ITEMS)},
+    [DP_TRAINER_APPLIED] = {.name = "applied", .fields = BIT(ROUND) | BIT(ROOT)},
+    [DP_TRAINER_FREEZE] = {.name = "freeze", .fields = BIT(EXCHANGE)},
+    [DP_TRAINER_FROZEN] = {.name = "frozen", .fields = BIT(EXCHANGE) | BIT(STEPS) | BIT(TOKENS)},
+    [DP_TRAINER_MIX] = {.name = "mix",
+                        .fields =
+                            BIT(EXCHANGE) | BIT(WEIGHT_OWN) | BIT(WEIGHT_OTHER) | BIT(LAMBDA)},
+    [DP_TRAINER_MIXED] = {.name = "mixed", .fields = BIT(EXCHANGE) | BIT(MOVED)},
+    [DP_TRAINER_EVAL] = {.name = "eval", .fields = BIT(TOKENS)},
+    [DP_TRAINER_EVALUATED] = {.name = "evaluated", .fields = BIT(LOSS) | BIT(BITS) | BIT(TOKENS)},
+    [DP_TRAINER_SAMPLE] = {.name = "sample", .fields = BIT(PROMPT) | BIT(TOKENS) | BIT(SEED)},
+    [DP_TRAINER_SAMPLED] = {.name = "sampled", .fields = BIT(TEXT)},
+    [DP_TRAINER_STOP] = {.name = "stop", .fields = 0},
+    [DP_TRAINER_FAILED] = {.name = "failed", .fields = BIT(WHAT)},
 };
 
 const char *dp_trainer_kind_name(dp_trainer_kind kind)
