@@ -359,6 +359,7 @@ void dp_faults_heal(dp_sim *sim)
     sim->healed = true;
     sim->healed_us = sim->now_us;
     dp_net_heal(&sim->net, sim->now_us);
+    dp_fault_release(sim);
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         dp_host *host = &sim->hosts[i];
         if (dp_host_up(host)) {

@@ -132,6 +132,23 @@ void dp_fault_rebind(dp_sim *sim)
     }
 }
 
+void dp_fault_release(dp_sim *sim)
+{
+    const uint64_t soon = sim->now_us + DP_SECOND;
+
+    for (uint32_t a = 0; a < sim->plan.nodes; a++) {
+        for (uint32_t b = 0; b < sim->plan.nodes; b++) {
+            dp_net_path *path = dp_net_path_of(&sim->net, a, b);
+            if (a != b &&
+                (path->last_at[DP_NET_CONTROL] > soon || path->last_at[DP_NET_BULK] > soon)) {
+                cut(sim, a, b);
+                path->last_at[DP_NET_CONTROL] = 0;
+                path->last_at[DP_NET_BULK] = 0;
+            }
+        }
+    }
+}
+
 void dp_fault_drain(dp_sim *sim, uint32_t index)
 {
     const uint64_t soon = sim->now_us + DP_SECOND;
