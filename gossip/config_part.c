@@ -94,10 +94,25 @@ static void put_back(const dp_node *node, const dp_record *draft, dp_config_part
     }
 }
 
+/* How many may vote: not so many that those who vote already, stay and are alive could not decide without a newcomer, who may
+ * be gone by then. A sole voter has to trust one of two. */
+static uint32_t most_voters(const dp_node *node, const dp_record *draft)
+{
+    const uint32_t n = node->ledger.n_voters;
+    uint32_t sure = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        sure += stays(node, draft, i) && is_alive(node, &node->ledger.voters[i].peer) ? 1 : 0;
+    }
+    const uint32_t safe = n == 1 ? 3 : 2 * sure > n ? 2 * sure - 1 : n;
+    return safe < node->ledger.voters_max ? safe : node->ledger.voters_max;
+}
+
 /* Odd counts only: 1 to 3 to 5 to 7 as candidates come, replacing before shrinking, and below 3 only when voters left for good. */
 static void plan_voters(const dp_node *node, dp_record *draft)
 {
     const uint32_t n = node->ledger.n_voters;
+    const uint32_t most = most_voters(node, draft);
     dp_config_part *config = &draft->config;
     uint32_t at = 0;
     uint32_t lost = 0;
@@ -111,8 +126,7 @@ static void plan_voters(const dp_node *node, dp_record *draft)
         }
     }
     for (const dp_voter_ok_msg *offer = next_offer(node, draft, &at);
-         offer != NULL && config->n_voters < node->ledger.voters_max;
-         offer = next_offer(node, draft, &at)) {
+         offer != NULL && config->n_voters < most; offer = next_offer(node, draft, &at)) {
         dp_voter_entry entry = {.voter = {.peer = offer->peer}};
         memcpy(entry.voter.key, offer->key, sizeof entry.voter.key);
         memcpy(entry.signature, offer->signature, sizeof entry.signature);

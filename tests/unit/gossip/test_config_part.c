@@ -84,6 +84,44 @@ static void two_dead_voters_of_five_are_let_go_when_nobody_can_follow(void **sta
     kit_close(world);
 }
 
+static void voters_become_no_more_while_one_of_them_is_dead(void **state)
+{
+    kit_world *world = kit_open(5);
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            kit_link(world, i, k);
+        }
+    }
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).voters, 3);
+    kit_kill(world, 2);
+    kit_run_ms(world, 4000);
+    for (uint32_t i = 3; i < 5; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            if (k != 2) {
+                kit_link(world, i, k);
+            }
+        }
+    }
+    const uint64_t before = kit_look(world, 0).round;
+    kit_run_ms(world, 8000);
+    assert_true(kit_look(world, 0).round > before + 4);
+    assert_int_equal(kit_look(world, 0).members, 5);
+    /* With two newcomers that are gone as well, two of five would not decide. */
+    assert_int_equal(kit_look(world, 0).voters, 3);
+    kit_boot(world, 2);
+    for (uint32_t i = 0; i < 5; i++) {
+        if (i != 2) {
+            kit_link(world, i, 2);
+        }
+    }
+    kit_run_ms(world, 8000);
+    assert_int_equal(kit_look(world, 0).voters, 5);
+    kit_close(world);
+}
+
 static void a_sole_voter_that_leaves_hands_over_first(void **state)
 {
     kit_world *world = together(2);
@@ -213,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_dead_voter_is_replaced_when_no_round_is_near),
         cmocka_unit_test(two_dead_voters_of_five_are_let_go_when_nobody_can_follow),
+        cmocka_unit_test(voters_become_no_more_while_one_of_them_is_dead),
         cmocka_unit_test(a_sole_voter_that_leaves_hands_over_first),
         cmocka_unit_test(a_sole_voter_stays_while_nobody_may_follow),
         cmocka_unit_test(who_is_revoked_is_out_at_once_and_then_by_the_chain),
