@@ -76,7 +76,7 @@ static uint64_t grace_of(const dp_node *node)
                ? 0
                : dp_deadline_grace(&node->round->deadline, slowest_step(node),
                                    dp_spread_chunk_p95(node->spread),
-                                   dp_members_rtt_p95(node->members, false));
+                                   dp_members_rtt_p95(node->members));
 }
 
 static uint64_t hard_of(const dp_node *node)
@@ -175,7 +175,9 @@ static void note_stragglers(dp_node *node)
 static void arm_bid(dp_node *node)
 {
     dp_round *round = node->round;
-    const uint64_t rtt = dp_members_rtt_p95(node->members, true);
+    /* A majority decides, this voter being one of it: who is slow beyond that is not waited for. */
+    const uint64_t rtt =
+        dp_members_rtt_voters(node->members, dp_ledger_majority(&node->ledger) - 1);
     uint64_t wait = dp_deadline_bid(rtt, dp_span_percentile(&round->fsync, 95),
                                     dp_commit_distance(node->commit), round->bids);
 
@@ -259,9 +261,9 @@ dp_time dp_round_wake(const dp_node *node)
         wake = dp_time_min(wake, round->bid_at);
     }
     if (round->close_at.us == 0 && round->enough_at.us != 0) {
-        const uint64_t grace = dp_deadline_grace(&round->deadline, slowest_step(node),
-                                                 dp_spread_chunk_p95(node->spread),
-                                                 dp_members_rtt_p95(node->members, false));
+        const uint64_t grace =
+            dp_deadline_grace(&round->deadline, slowest_step(node),
+                              dp_spread_chunk_p95(node->spread), dp_members_rtt_p95(node->members));
         wake = dp_time_min(wake, dp_time_after(round->enough_at, grace));
     }
     if (round->close_at.us == 0 && round->opened.us != 0) {

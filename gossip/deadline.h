@@ -28,7 +28,7 @@ uint64_t dp_deadline_hard(const dp_deadline *deadline);
 uint64_t dp_deadline_grace(const dp_deadline *deadline, uint64_t step_us, uint64_t transfer_us,
                            uint64_t rtt_p95_us);
 /* Wait of a voter that sees the close condition: clamp(4 rtt_p95 + 2 fsync_p95, 200 ms, 5 s) * (1 + distance from the last
- * owner), doubled per failed bid up to 30 s. */
+ * owner), doubled per failed bid up to 30 s. rtt_p95 is that of the voters that make a majority soonest. */
 uint64_t dp_deadline_bid(uint64_t rtt_p95_us, uint64_t fsync_p95_us, uint32_t distance,
                          uint32_t failed);
 /* K: contributions that permit to close early: min(active, max(2, ceil(0.6 active))). */

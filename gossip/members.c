@@ -182,18 +182,37 @@ uint64_t dp_members_version(const dp_members *members)
     return members->version;
 }
 
-uint64_t dp_members_rtt_p95(const dp_members *members, bool voters_only)
+uint64_t dp_members_rtt_p95(const dp_members *members)
 {
     uint64_t worst = 0;
 
     for (uint32_t k = 0; k < members->linked.count; k++) {
-        const dp_member *const member = &members->rows[members->linked.at[k]].member;
-        const uint64_t p95 = dp_rtt_p95(&member->rtt);
-        if ((member->voter || !voters_only) && p95 > worst) {
-            worst = p95;
-        }
+        const uint64_t p95 = dp_rtt_p95(&members->rows[members->linked.at[k]].member.rtt);
+        worst = p95 > worst ? p95 : worst;
     }
     return worst;
+}
+
+uint64_t dp_members_rtt_voters(const dp_members *members, uint32_t n)
+{
+    uint64_t first[DP_VOTERS_MAX];
+    uint32_t count = 0;
+
+    n = n < DP_VOTERS_MAX ? n : DP_VOTERS_MAX;
+    for (uint32_t k = 0; k < members->linked.count; k++) {
+        const dp_member *const member = &members->rows[members->linked.at[k]].member;
+        const uint64_t p95 = dp_rtt_p95(&member->rtt);
+        if (!member->voter || (count == n && (n == 0 || p95 >= first[n - 1]))) {
+            continue;
+        }
+        uint32_t at = count < n ? count++ : n - 1;
+        while (at > 0 && p95 < first[at - 1]) {
+            first[at] = first[at - 1];
+            at--;
+        }
+        first[at] = p95;
+    }
+    return count > 0 ? first[count - 1] : 0;
 }
 
 const dp_rowset *dp_members_linked(const dp_members *members)

@@ -108,8 +108,10 @@ uint32_t dp_members_find(const dp_members *members, const dp_peer *peer);
 uint32_t dp_members_alive(const dp_members *members);
 /* Moves with every change of a state, a link or a set of rows. */
 uint64_t dp_members_version(const dp_members *members);
-/* Wait that a reply from most linked peers stays under: the largest p95 of linked rows (all, or voters only). 0: unknown. */
-uint64_t dp_members_rtt_p95(const dp_members *members, bool voters_only);
+/* Wait that a reply from linked peers stays under: the largest p95 of linked rows. 0: unknown. */
+uint64_t dp_members_rtt_p95(const dp_members *members);
+/* The same for the n voters that answer first; of all linked ones when there are fewer. 0: unknown. */
+uint64_t dp_members_rtt_voters(const dp_members *members, uint32_t n);
 /* Indexes of the linked rows, rising; lent until the next change. */
 const dp_rowset *dp_members_linked(const dp_members *members);
 /* No row has told of a later slot than this. */

@@ -1,3 +1,4 @@
+#include "gossip/members_internal.h"
 #include "tests/unit/gossip/mesh.h"
 
 /* Messages of a type that the last step sent, and the last of them. */
@@ -104,8 +105,30 @@ static void round_trips_are_measured_to_the_link(void **state)
     mesh_run_for(m, 20 * DP_SECOND);
     const dp_rtt *const rtt = &mesh_sees(m, 0, 1)->rtt;
     CHECK(rtt->srtt_us >= 59 * DP_MS && rtt->srtt_us <= 61 * DP_MS);
-    CHECK(dp_members_rtt_p95(m->nodes[0].members, false) >= 59 * DP_MS);
-    CHECK(dp_members_rtt_p95(m->nodes[0].members, true) == 0); /* no voters are marked */
+    CHECK(dp_members_rtt_p95(m->nodes[0].members) >= 59 * DP_MS);
+    CHECK(dp_members_rtt_voters(m->nodes[0].members, 1) == 0); /* no voters are marked */
+    mesh_close(m);
+}
+
+static void a_slow_voter_beyond_a_majority_makes_no_difference(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(5, 4);
+    mesh_join_all(m);
+    mesh_run_for(m, DP_SECOND);
+    dp_members *const members = m->nodes[0].members;
+    const uint32_t srtt_us[] = {0, 7000, 5000, 9000000, 1000}; /* the last is no voter */
+    for (uint32_t i = 1; i < 5; i++) {
+        dp_rtt *const rtt = &members->rows[i].member.rtt;
+        *rtt = (dp_rtt){.samples = 9, .srtt_us = srtt_us[i]};
+        members->rows[i].member.voter = i < 4;
+    }
+    CHECK(dp_members_rtt_voters(members, 0) == 0);
+    CHECK(dp_members_rtt_voters(members, 1) == 5000);
+    CHECK(dp_members_rtt_voters(members, 2) == 7000);
+    CHECK(dp_members_rtt_voters(members, 3) == 9000000);
+    CHECK(dp_members_rtt_voters(members, 100) == 9000000);
+    CHECK(dp_members_rtt_p95(members) == 9000000);
     mesh_close(m);
 }
 
@@ -171,6 +194,7 @@ int main(void)
         cmocka_unit_test(silence_brings_a_ping_then_helpers_then_an_accusation),
         cmocka_unit_test(helpers_answer_for_a_peer_that_only_they_hear),
         cmocka_unit_test(round_trips_are_measured_to_the_link),
+        cmocka_unit_test(a_slow_voter_beyond_a_majority_makes_no_difference),
         cmocka_unit_test(a_gap_in_our_own_time_accuses_nobody),
         cmocka_unit_test(at_most_five_accusations_in_ten_seconds),
         cmocka_unit_test(wake_never_lies_in_the_past_twice),
