@@ -365,7 +365,9 @@ void dp_faults_heal(dp_sim *sim)
         if (dp_host_up(host)) {
             dp_node_buggify(host->node, 0);
         }
-        host->disk_slow = 1;
+        if (host->disk_slow > 1) {
+            dp_host_hasten_disk(host);
+        }
         host->was_slow = host->toy_slow > 1;
         host->toy_slow = 1;
         host->rot_until = 0;

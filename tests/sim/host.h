@@ -111,6 +111,8 @@ void dp_host_event(dp_host *host, dp_event *event);
 void dp_host_command(dp_host *host, dp_command command);
 
 /* Queue a durable write; its bytes become the disk's. */
+/* The disk is as fast as it should be from now on, also with what is under way. */
+void dp_host_hasten_disk(dp_host *host);
 void dp_host_write(dp_host *host, const dp_disk_write *write);
 
 /* host_link.c: connections. */

@@ -116,6 +116,24 @@ static void a_lost_vote_table_means_another_vote_key(void **state)
     dp_disk_close(&disk);
 }
 
+static void a_disk_that_is_slow_no_more_ends_sooner_what_it_has_begun(void **state)
+{
+    dp_disk disk = {0};
+    const dp_disk_write first = vote_row(1, 1);
+    const dp_disk_write second = vote_row(2, 1);
+
+    (void)state;
+    dp_disk_begin(&disk, &first, 0, 640);
+    dp_disk_begin(&disk, &second, 0, 640);
+    dp_disk_hasten(&disk, 320, 64);
+    assert_int_equal(disk.first->done_us, 320 + 320 / 64);
+    assert_int_equal(disk.last->done_us, 320 + 960 / 64);
+    assert_int_equal(dp_disk_begin(&disk, &first, 320, 10), 320 + 960 / 64 + 10);
+    dp_disk_hasten(&disk, 1000, 64); /* All are done. */
+    assert_int_equal(disk.first->done_us, 325);
+    dp_disk_close(&disk);
+}
+
 static void a_backup_has_an_older_row_of_what_was_published(void **state)
 {
     dp_disk disk = {.vote_key = 1};
@@ -150,6 +168,7 @@ int main(void)
         cmocka_unit_test(a_crash_leaves_a_prefix_of_what_was_under_way),
         cmocka_unit_test(a_decision_drops_the_vote_of_its_slot_and_no_later_one),
         cmocka_unit_test(an_object_stays_while_a_row_needs_it),
+        cmocka_unit_test(a_disk_that_is_slow_no_more_ends_sooner_what_it_has_begun),
         cmocka_unit_test(a_backup_has_an_older_row_of_what_was_published),
         cmocka_unit_test(a_lost_vote_table_means_another_vote_key),
     };
