@@ -121,6 +121,7 @@ static void a_disk_that_is_slow_no_more_ends_sooner_what_it_has_begun(void **sta
     dp_disk disk = {0};
     const dp_disk_write first = vote_row(1, 1);
     const dp_disk_write second = vote_row(2, 1);
+    const dp_disk_write third = vote_row(3, 1);
 
     (void)state;
     dp_disk_begin(&disk, &first, 0, 640);
@@ -128,7 +129,7 @@ static void a_disk_that_is_slow_no_more_ends_sooner_what_it_has_begun(void **sta
     dp_disk_hasten(&disk, 320, 64);
     assert_int_equal(disk.first->done_us, 320 + 320 / 64);
     assert_int_equal(disk.last->done_us, 320 + 960 / 64);
-    assert_int_equal(dp_disk_begin(&disk, &first, 320, 10), 320 + 960 / 64 + 10);
+    assert_int_equal(dp_disk_begin(&disk, &third, 320, 10), 320 + 960 / 64 + 10);
     dp_disk_hasten(&disk, 1000, 64); /* All are done. */
     assert_int_equal(disk.first->done_us, 325);
     dp_disk_close(&disk);
