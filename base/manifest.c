@@ -23,12 +23,14 @@ typedef struct field {
     }
 
 static const field fields[] = {
+    /* The run. */
     FIELD(FIELD_NAME, name),
     FIELD(FIELD_U64, created_ms),
     FIELD(FIELD_U64, nonce),
     FIELD(FIELD_BYTES32, root_key),
     FIELD(FIELD_BYTES32, founder),
     FIELD(FIELD_BYTES32, founder_vote_key),
+    /* The model. */
     FIELD(FIELD_U32, layers),
     FIELD(FIELD_U32, width),
     FIELD(FIELD_U32, heads),
@@ -45,11 +47,13 @@ static const field fields[] = {
     FIELD(FIELD_ENUM, head),
     FIELD(FIELD_U32, softcap_milli),
     FIELD(FIELD_U64, model_seed),
+    /* Its data. */
     FIELD(FIELD_BYTES32, tokenizer),
     FIELD(FIELD_BYTES32, data),
     FIELD(FIELD_U64, tokenizer_bytes),
     FIELD(FIELD_U64, data_bytes),
     FIELD(FIELD_U32, val_per_mille),
+    /* Local training. */
     FIELD(FIELD_U32, batch_rows),
     FIELD(FIELD_U32, lr_nano),
     FIELD(FIELD_U32, lr_floor_per_mille),
@@ -66,6 +70,8 @@ static const field fields[] = {
     FIELD(FIELD_ENUM, batch_rule),
     FIELD(FIELD_U64, batch_reference),
     FIELD(FIELD_U32, spike_milli),
+    FIELD(FIELD_ENUM, precision),
+    /* Rounds and members. */
     FIELD(FIELD_U32, round_ms),
     FIELD(FIELD_U32, inner_steps_max),
     FIELD(FIELD_ENUM, codec),
@@ -83,7 +89,8 @@ enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
 
 _Static_assert(sizeof(dp_codec_kind) == 4 && sizeof(dp_schedule_kind) == 4 &&
                    sizeof(dp_optim_kind) == 4 && sizeof(dp_weights_kind) == 4 &&
-                   sizeof(dp_batch_rule) == 4 && sizeof(dp_arch) == 4 && sizeof(dp_switch) == 4 &&
+                   sizeof(dp_precision_kind) == 4 && sizeof(dp_batch_rule) == 4 &&
+                   sizeof(dp_arch) == 4 && sizeof(dp_switch) == 4 &&
                    sizeof(dp_activation_choice) == 4 && sizeof(dp_head_choice) == 4,
                "enums are read and written as four bytes in memory");
 _Static_assert(sizeof(dp_hash) == 32 && sizeof(((dp_manifest *)0)->root_key) == 32,
@@ -194,6 +201,8 @@ static const dp_manifest_word optimizers[] = {{"adamw", DP_OPTIM_ADAMW},
                                               {"muon", DP_OPTIM_MUON}};
 static const dp_manifest_word weights[] = {
     {"fp32", DP_WEIGHTS_FP32}, {"bf16", DP_WEIGHTS_BF16}, {"bf16_sr", DP_WEIGHTS_BF16_SR}};
+static const dp_manifest_word precisions[] = {
+    {"fp32", DP_PRECISION_FP32}, {"bf16", DP_PRECISION_BF16}, {"fp16", DP_PRECISION_FP16}};
 static const dp_manifest_word batch_rules[] = {
     {"none", DP_BATCH_NONE}, {"linear", DP_BATCH_LINEAR}, {"sqrt", DP_BATCH_SQRT}};
 static const dp_manifest_word codecs[] = {{"fp32", DP_CODEC_FP32},
@@ -214,6 +223,8 @@ static const dp_manifest_choice choices[] = {
     CHOICE(optimizer, "train.optimizer", DP_OPTIM_ADAMW, optimizers, "Rule of the local steps."),
     CHOICE(weights, "train.weights", DP_WEIGHTS_FP32, weights,
            "How local steps keep the weights; bf16_sr rounds by chance and has no fp32 copy."),
+    CHOICE(precision, "train.precision", DP_PRECISION_FP32, precisions,
+           "What matrix products of local training take in; fp16 scales the loss."),
     CHOICE(batch_rule, "train.batch_rule", DP_BATCH_NONE, batch_rules,
            "How train.lr grows with the batch over train.batch_reference."),
     CHOICE(codec, "round.codec", DP_CODEC_SPARSE, codecs, "How updates travel."),

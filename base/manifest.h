@@ -52,6 +52,13 @@ typedef enum dp_weights_kind {
     DP_WEIGHTS_BF16_SR = 3 /* bf16 alone, rounded up or down by chance */
 } dp_weights_kind;
 
+/* To what the inputs of matrix products are rounded (compute/precision.h); fp16 with dynamic loss scaling. */
+typedef enum dp_precision_kind {
+    DP_PRECISION_FP32 = 1,
+    DP_PRECISION_BF16 = 2,
+    DP_PRECISION_FP16 = 3
+} dp_precision_kind;
+
 /* How the learning rate follows the batch (compute/schedule.h). */
 typedef enum dp_batch_rule {
     DP_BATCH_NONE = 1,
@@ -109,8 +116,8 @@ typedef struct dp_manifest {
     dp_batch_rule batch_rule;
     uint64_t
         batch_reference; /* tokens of the batch that the learning rate was found for; 0: this run's */
-    uint32_t
-        spike_milli; /* a step this many deviations above the last ones is dropped: 8.0 = 8000; 0 = off */
+    uint32_t spike_milli; /* deviations at which a step is dropped: 8.0 = 8000, 0 = off */
+    dp_precision_kind precision;
 
     uint32_t round_ms;        /* local work per round aims at this wall time */
     uint32_t inner_steps_max; /* ... or ends after so many optimizer steps */

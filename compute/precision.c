@@ -18,3 +18,16 @@ bool dp_precision_of(const char *name, dp_precision *out)
     }
     return false;
 }
+
+dp_precision dp_precision_of_kind(dp_precision_kind kind)
+{
+    switch (kind) {
+    case DP_PRECISION_BF16:
+        return DP_BF16;
+    case DP_PRECISION_FP16:
+        return DP_FP16;
+    case DP_PRECISION_FP32:
+        break;
+    }
+    return DP_FP32;
+}

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "base/manifest.h"
 #include "compute/half.h"
 
 typedef enum dp_precision { DP_FP32, DP_BF16, DP_FP16, DP_PRECISIONS } dp_precision;
@@ -53,6 +54,8 @@ static inline float dp_round_to(dp_precision precision, float x)
 
 /* "fp32", "bf16", "fp16". */
 const char *dp_precision_name(dp_precision precision);
+/* What train.precision stands for. */
+dp_precision dp_precision_of_kind(dp_precision_kind kind);
 /* False when the name is none of these. */
 bool dp_precision_of(const char *name, dp_precision *out);
 

@@ -22,11 +22,14 @@ static dp_status open_engine(dp_trainer *t, size_t threads, dp_why *why)
     const uint64_t usable = dp_memory_usable();
     const dp_plan_request request = {.manifest = m,
                                      .threads = dp_pool_threads(t->pool),
+                                     .precision = dp_precision_of_kind(m->precision),
                                      .budget = usable != 0 ? usable : UINT64_MAX};
     dp_plan plan;
     DP_TRY(dp_plan_make(&plan, &request, why));
-    const dp_gpt_options options = {
-        .rows_max = plan.rows, .pool = t->pool, .recompute = plan.recompute};
+    const dp_gpt_options options = {.rows_max = plan.rows,
+                                    .pool = t->pool,
+                                    .precision = request.precision,
+                                    .recompute = plan.recompute};
     t->rows_max = plan.rows;
     t->rows_next = 1;
     DP_TRY(dp_gpt_open(&t->gpt, &t->model, &options));
@@ -189,6 +192,7 @@ static void start_at(dp_trainer *t, uint64_t round)
     t->step_count = 0;
     t->losses = (dp_spike){0};
     t->norms = (dp_spike){0};
+    t->scaler = dp_scaler_start();
     t->contributors = 0;
     t->state_round = round;
     t->aim_round = round;

@@ -10,6 +10,7 @@
 #include "compute/model.h"
 #include "compute/optim.h"
 #include "compute/pool.h"
+#include "compute/scaler.h"
 #include "compute/schedule.h"
 #include "compute/spike.h"
 #include "compute/trainer.h"
@@ -35,6 +36,7 @@ struct dp_trainer {
     dp_schedule schedule;
     dp_spike losses;       /* of the steps since start or load */
     dp_spike norms;        /* the same, looked at when nothing is clipped */
+    dp_scaler scaler;      /* of fp16 training */
     uint32_t contributors; /* blobs of the record applied last; 0: none since start or load */
     dp_bpe *bpe;
     dp_data data;

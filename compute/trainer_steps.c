@@ -51,6 +51,23 @@ static float learning_rate(const dp_trainer *t)
     return (float)(rate * warm);
 }
 
+static bool scales_loss(const dp_trainer *t)
+{
+    return t->manifest.precision == DP_PRECISION_FP16;
+}
+
+static float loss_scale(const dp_trainer *t)
+{
+    return scales_loss(t) ? t->scaler.scale : 1.0F;
+}
+
+static void scaler_told(dp_trainer *t, bool finite)
+{
+    if (scales_loss(t)) {
+        dp_scaler_told(&t->scaler, finite);
+    }
+}
+
 static dp_optim_options options_of(const dp_trainer *t)
 {
     const dp_manifest *const m = &t->manifest;
@@ -60,7 +77,8 @@ static dp_optim_options options_of(const dp_trainer *t)
                               .eps = m->optimizer == DP_OPTIM_LAMB ? 1e-6F : 1e-8F,
                               .decay = (float)m->decay_micro * 1e-6F,
                               .clip = (float)m->clip_milli * 1e-3F,
-                              .momentum = (float)m->momentum_micro * 1e-6F};
+                              .momentum = (float)m->momentum_micro * 1e-6F,
+                              .loss_scale = loss_scale(t)};
 }
 
 /* Whether loss or gradient stands out from the steps before. A gradient that is clipped does no more than others. */
@@ -78,11 +96,13 @@ static void finish_step(dp_trainer *t)
     const float *const grads = dp_gpt_grads(t->gpt);
     const double loss = t->step_loss / (double)tokens;
     const double norm = dp_norm(grads, t->n, t->optim.partial, t->pool);
-    if (!isfinite(loss) || !isfinite(norm)) {
+    const bool finite = isfinite(loss) && isfinite(norm);
+    scaler_told(t, finite);
+    if (!finite) {
         skip_step(t);
         return;
     }
-    if (is_spike(t, loss, norm)) {
+    if (is_spike(t, loss, norm / (double)options.loss_scale)) {
         t->open.spikes++;
         skip_step(t);
         return;
@@ -109,11 +129,12 @@ dp_status dp_trainer_work(dp_trainer *t)
     dp_loader_rows loaded;
     DP_TRY(dp_loader_take(t->loader, &place, &loaded));
     const dp_gpt_batch batch = {.x = loaded.x, .y = loaded.y, .rows = rows, .length = length};
-    const float scale = 1.0F / ((float)batch_rows * (float)length);
+    const float scale = loss_scale(t) / ((float)batch_rows * (float)length);
     const uint64_t start = now_us();
     double loss_sum = 0;
     const dp_status status = dp_gpt_step(t->gpt, &batch, scale, &loss_sum);
     if (status == DP_DIVERGED) {
+        scaler_told(t, false);
         skip_step(t);
         return DP_OK;
     }

@@ -91,6 +91,25 @@ static void every_optimizer_and_way_of_weights_learns(void **state)
     }
 }
 
+static void every_precision_learns_the_same(void **state)
+{
+    (void)state;
+    double right = 0.0;
+    for (int precision = DP_PRECISION_FP32; precision <= DP_PRECISION_FP16; precision++) {
+        dp_manifest m = settings();
+        m.precision = (dp_precision_kind)precision;
+        node x = open_with(&m);
+        dp_trainer_progress done = train(&x, 30);
+        /* fp16 may begin with a scale that does not fit. */
+        CHECK(done.skipped == 0 || (precision == DP_PRECISION_FP16 && done.skipped < 5));
+        done = train(&x, 30 + done.skipped);
+        assert_int_equal(done.steps, 30);
+        right = precision == DP_PRECISION_FP32 ? done.loss : right;
+        CHECK(fabs(done.loss - right) < 0.05);
+        close_node(&x);
+    }
+}
+
 /* x is thrown far away, as nothing that trains does. */
 static void throw_away(const node *x)
 {
@@ -169,6 +188,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_optimizer_and_way_of_weights_learns),
+        cmocka_unit_test(every_precision_learns_the_same),
         cmocka_unit_test(a_loss_that_leaps_is_dropped_until_it_stays),
         cmocka_unit_test(without_the_setting_no_loss_is_a_spike),
         cmocka_unit_test(the_batch_rule_reaches_the_step),
