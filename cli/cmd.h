@@ -9,7 +9,7 @@
 
 #include "daemon/control_msg.h"
 
-enum { DP_OPTIONS_MAX = 14, DP_ARGUMENTS_MAX = 4 };
+enum { DP_OPTIONS_MAX = 14, DP_ARGUMENTS_MAX = 64 };
 
 /* sysexits(3), as far as we use them. */
 enum {
@@ -90,6 +90,7 @@ extern const dp_verb dp_verb_status, dp_verb_peers, dp_verb_rounds, dp_verb_why,
 extern const dp_verb dp_verb_pause, dp_verb_resume, dp_verb_leave, dp_verb_revoke;
 extern const dp_verb dp_verb_ckpt_ls, dp_verb_ckpt_verify, dp_verb_ckpt_export;
 extern const dp_verb dp_verb_sample, dp_verb_eval, dp_verb_data;
+extern const dp_verb dp_verb_data_tokenize, dp_verb_data_info, dp_verb_data_verify;
 extern const dp_verb dp_verb_swarm, dp_verb_bench, dp_verb_completion;
 
 /* All of them, in the order of the help. */

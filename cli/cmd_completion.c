@@ -39,7 +39,8 @@ static void print_bash(void)
            "  if ((COMP_CWORD == 1)); then\n    words='");
     for (size_t i = 0; i < count; i++) {
         const size_t size = strcspn(verbs[i]->name, " ");
-        if (i == 0 || strncmp(verbs[i - 1]->name, verbs[i]->name, size + 1) != 0) {
+        if (i == 0 || strcspn(verbs[i - 1]->name, " ") != size ||
+            strncmp(verbs[i - 1]->name, verbs[i]->name, size) != 0) {
             printf("%.*s ", (int)size, verbs[i]->name);
         }
     }

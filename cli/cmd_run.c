@@ -197,10 +197,12 @@ const dp_verb dp_verb_run_create = {
     .examples = "  dpnode run create --demo kjv\n  dpnode run create run.yaml --text book.txt "
                 "--name alice\n",
     .n_args_max = 1,
-    .options = {{"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
-                {"text", 0, "FILE", "UTF-8 text to learn from, instead of the one in the manifest"},
-                {"name", 0, "NAME", "name of this node for others"},
-                DP_START_OPTIONS},
+    .options =
+        {{"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
+         {"text", 0, "FILE",
+          "UTF-8 text to learn from, or a folder of `data tokenize`; instead of the manifest's"},
+         {"name", 0, "NAME", "name of this node for others"},
+         DP_START_OPTIONS},
 };
 
 /* ---- run validate ---- */

@@ -13,6 +13,7 @@
 
 #define DP_CORPUS_TABLE "shards.bin"
 #define DP_CORPUS_TOKENIZER "tokenizer.json"
+#define DP_CORPUS_SHARD_FIRST "tokens-00000.bin"
 
 enum {
     DP_CORPUS_SHARD_TOKENS = 100 * 1000 * 1000,     /* as llm.c cuts its data; 200 MB with u16 */

@@ -99,6 +99,12 @@ dp_status dp_file_write(const char *folder, const char *name, dp_view bytes, dp_
     return status;
 }
 
+bool dp_folder_is(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 dp_status dp_folder_make(const char *path, dp_why *why)
 {
     if (mkdir(path, 0755) != 0 && errno != EEXIST) {

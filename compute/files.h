@@ -2,6 +2,8 @@
 #ifndef DP_COMPUTE_FILES_H
 #define DP_COMPUTE_FILES_H
 
+#include <stdbool.h>
+
 #include "base/bytes.h"
 
 /* Append the file to out, whose max bounds it. DP_IO, DP_NOTFOUND, DP_TOOBIG, DP_NOMEM, with a sentence. */
@@ -10,6 +12,8 @@ DP_MUST dp_status dp_file_read(const char *path, dp_buf *out, dp_why *why);
 DP_MUST dp_status dp_file_open(const char *path, int *fd, dp_why *why);
 /* Create or replace folder/name. DP_IO, DP_NOSPACE, DP_BADARG (path too long). */
 DP_MUST dp_status dp_file_write(const char *folder, const char *name, dp_view bytes, dp_why *why);
+/* False for everything else, also for what is not there. */
+bool dp_folder_is(const char *path);
 /* Make a folder unless it is there. */
 DP_MUST dp_status dp_folder_make(const char *path, dp_why *why);
 

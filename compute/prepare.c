@@ -1,12 +1,14 @@
 #include "compute/prepare.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/digest.h"
 #include "base/manifest.h"
 #include "compute/bpe.h"
+#include "compute/corpus.h"
 #include "compute/data.h"
 #include "compute/files.h"
 #include "compute/hf_config.h"
@@ -48,9 +50,60 @@ static dp_status write_shard(const dp_bpe *bpe, dp_view text, const char *folder
     return status;
 }
 
+static dp_status copy_file(const char *from, const char *from_name, const char *to,
+                           const char *to_name, uint64_t *size, dp_why *why)
+{
+    char path[PATH_MAX];
+    dp_buf bytes;
+    const int length = snprintf(path, sizeof path, "%s/%s", from, from_name);
+    if (length < 0 || (size_t)length >= sizeof path) {
+        return dp_why_set(why, DP_BADARG, "the path %s is too long", from);
+    }
+    dp_buf_init(&bytes, DP_OBJECT_BYTES_MAX);
+    dp_status status = dp_file_read(path, &bytes, why);
+    if (status == DP_OK) {
+        status = dp_file_write(to, to_name, dp_buf_view(&bytes), why);
+    }
+    *size = bytes.size;
+    dp_buf_close(&bytes);
+    return status;
+}
+
+static dp_status take_folder(const char *source, const char *folder, uint32_t vocab,
+                             dp_prepared *prepared, dp_why *why)
+{
+    dp_corpus_sum sum;
+    dp_prepared made = {0};
+    DP_TRY(dp_corpus_verify(source, &sum, why));
+    if (sum.shards != 1) {
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "a run learns from one shard; %s has %" PRIu32
+                          ", make it one with --shard-tokens %" PRIu64,
+                          source, sum.shards, sum.tokens);
+    }
+    if (sum.vocab > vocab) {
+        return dp_why_set(why, DP_BADARG,
+                          "the data was made for a vocabulary of %" PRIu32
+                          " tokens, the model has %" PRIu32,
+                          sum.vocab, vocab);
+    }
+    DP_TRY(dp_folder_make(folder, why));
+    DP_TRY(copy_file(source, DP_CORPUS_TOKENIZER, folder, "tokenizer.json", &made.tokenizer_bytes,
+                     why));
+    DP_TRY(copy_file(source, DP_CORPUS_SHARD_FIRST, folder, "tokens.bin", &made.data_bytes, why));
+    made.tokens = sum.tokens;
+    made.text_bytes = sum.text_bytes;
+    made.vocab = sum.vocab;
+    *prepared = made;
+    return DP_OK;
+}
+
 dp_status dp_prepare(const char *text_path, const char *folder, uint32_t vocab,
                      dp_prepared *prepared, dp_why *why)
 {
+    if (dp_folder_is(text_path)) {
+        return take_folder(text_path, folder, vocab, prepared, why);
+    }
     dp_buf text;
     dp_buf_init(&text, DP_OBJECT_BYTES_MAX);
     dp_bpe *bpe = NULL;

@@ -16,7 +16,9 @@ typedef struct dp_prepared {
     uint64_t vocab; /* tokens that the tokenizer has: fewer than asked for if the text is poor */
 } dp_prepared;
 
-/* Read UTF-8 text, train a tokenizer of vocab tokens, write folder/tokenizer.json and folder/tokens.bin. */
+/* Read UTF-8 text, train a tokenizer of vocab tokens, write folder/tokenizer.json and folder/tokens.bin. Where text_path is
+ * a folder of data (corpus.h), check it and take its tokenizer and its shard: DP_UNSUPPORTED if it has several, DP_BADARG
+ * if it was made for more than vocab tokens. */
 DP_MUST dp_status dp_prepare(const char *text_path, const char *folder, uint32_t vocab,
                              dp_prepared *prepared, dp_why *why);
 /* Write folder/model.safetensors, config.json and tokenizer.json from a manifest, a state file and a tokenizer. */

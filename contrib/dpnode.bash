@@ -32,6 +32,10 @@ _dpnode() {
     'ckpt export') words="$common" ;;
     'sample'*) words="--prompt --tokens --seed $common" ;;
     'eval'*) words="--tokens $common" ;;
+    'data') words='tokenize info verify ' ;;
+    'data tokenize') words="--out --tokenizer --vocab --format --field --separator --shard-tokens $common" ;;
+    'data info') words="--format $common" ;;
+    'data verify') words="$common" ;;
     'data'*) words="$common" ;;
     'swarm'*) words="--nodes --demo --text --rounds --dir $common" ;;
     'bench'*) words="--nodes --kill-every --kinds --spare --down --duration --round --proxy --seed --control-share $common" ;;

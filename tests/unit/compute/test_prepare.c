@@ -6,6 +6,7 @@
 #include "compute/model.h"
 #include "compute/prepare.h"
 #include "compute/state.h"
+#include "compute/tokenize.h"
 #include "tests/lib/tempdir.h"
 
 enum { BUF_MAX = 1 << 22 };
@@ -52,6 +53,46 @@ static void text_becomes_a_tokenizer_and_a_shard(void **state)
     dp_bpe_close(bpe);
     dp_buf_close(&json);
     dp_buf_close(&shard);
+    tempdir_close(&dir);
+}
+
+static void a_folder_of_data_is_taken_as_it_is(void **state)
+{
+    (void)state;
+    tempdir dir;
+    tempdir_open(&dir);
+    char text[4000];
+    tiny_run_text(text, sizeof text);
+    CHECK_OK(dp_file_write(dir.path, "text", dp_view_of(text, sizeof text), NULL));
+    char path[TEMPDIR_FILE_MAX];
+    char data[TEMPDIR_FILE_MAX];
+    char folder[TEMPDIR_FILE_MAX];
+    char *words[1] = {path};
+    tempdir_file(&dir, "text", path);
+    tempdir_file(&dir, "out", folder);
+    dp_tokenize_job job = {.paths = words,
+                           .n_paths = 1,
+                           .field = "text",
+                           .vocab = 280,
+                           .folder = tempdir_file(&dir, "data", data),
+                           .shard_tokens = 100000};
+    dp_tokenized tokenized;
+    dp_prepared made;
+    dp_why why = {{0}};
+    CHECK_OK(dp_tokenize(&job, &tokenized, NULL));
+    CHECK_OK(dp_prepare(data, folder, 300, &made, NULL));
+    CHECK(made.tokens == tokenized.sum.tokens && made.vocab == 280 &&
+          made.text_bytes == sizeof text);
+    dp_buf shard = read_file(tempdir_file(&dir, "out/tokens.bin", path));
+    CHECK(shard.size == made.data_bytes);
+    dp_buf_close(&shard);
+    CHECK_STATUS(dp_prepare(data, folder, 279, &made, &why), DP_BADARG);
+    CHECK(strstr(why.text, "280 tokens, the model has 279") != NULL);
+    job.shard_tokens = 500;
+    tempdir_file(&dir, "text", path);
+    CHECK_OK(dp_tokenize(&job, &tokenized, NULL));
+    CHECK_STATUS(dp_prepare(data, folder, 300, &made, &why), DP_UNSUPPORTED);
+    CHECK(strstr(why.text, "--shard-tokens") != NULL);
     tempdir_close(&dir);
 }
 
@@ -132,6 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_becomes_a_tokenizer_and_a_shard),
+        cmocka_unit_test(a_folder_of_data_is_taken_as_it_is),
         cmocka_unit_test(what_cannot_be_prepared_is_explained),
         cmocka_unit_test(a_state_is_exported_with_its_config),
     };

@@ -1,0 +1,278 @@
+/* data tokenize, info, verify: token shards before a run, by the tools of dpnode-worker. (data alone asks the daemon:
+ * cmd_status.c.) */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cmd.h"
+#include "cli/json.h"
+#include "cli/paths.h"
+#include "cli/print.h"
+#include "cli/tool.h"
+
+typedef struct words {
+    const char *list[DP_CLI_TOOL_ARGUMENTS_MAX + 1];
+    size_t count;
+} words;
+
+static void add(words *w, const char *word)
+{
+    if (w->count < DP_CLI_TOOL_ARGUMENTS_MAX) {
+        w->list[w->count] = word;
+        w->count++;
+    }
+}
+
+/* The option, if it was given, as --name and its value. */
+static void add_option(words *w, const dp_cmd *cmd, const char *name, const char *flag)
+{
+    const char *const value = dp_cmd_option(cmd, name);
+    if (value != NULL) {
+        add(w, flag);
+        add(w, value);
+    }
+}
+
+static void add_files(words *w, const dp_cmd *cmd)
+{
+    add(w, "--");
+    for (unsigned i = 0; i < cmd->n_args; i++) {
+        add(w, cmd->args[i]);
+    }
+}
+
+static int no_tool(const dp_cmd *cmd, dp_status status)
+{
+    dp_control_error error;
+    if (status == DP_NOTFOUND) {
+        dp_error_set(&error, DP_EXIT_UNAVAILABLE, "E0505",
+                     "install dpnode-worker beside dpnode, or add its folder to PATH",
+                     "dpnode-worker cannot be run", "");
+    } else {
+        dp_error_set(&error, DP_EXIT_TEMPORARY, "E0109", "try again", "no process could be started",
+                     dp_status_text(status));
+    }
+    return dp_cmd_fail(cmd, &error);
+}
+
+/* What the tool said is the reason. */
+static int tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool, const char *what)
+{
+    dp_control_error error;
+    char fix[96];
+    snprintf(fix, sizeof fix, "dpnode %s --help", cmd->verb->name);
+    switch (tool->exit) {
+    case DP_EXIT_USAGE:
+        dp_error_set(&error, DP_EXIT_USAGE, "E0001", fix, "an option is out of bounds",
+                     tool->words);
+        *strchrnul(error.why, '\n') = '\0'; /* Its usage is not ours. */
+        break;
+    case DP_EXIT_NOINPUT:
+        dp_error_set(&error, DP_EXIT_NOINPUT, "E0502", "check the path", "a file is not there",
+                     tool->words);
+        break;
+    case DP_EXIT_IO:
+        dp_error_set(&error, DP_EXIT_IO, "E0503", "check the disk and who may use the folder",
+                     "a file cannot be read or written", tool->words);
+        break;
+    case DP_EXIT_DATA:
+        dp_error_set(&error, DP_EXIT_DATA, "E0501", fix, what, tool->words);
+        break;
+    default:
+        dp_error_set(&error, DP_EXIT_SOFTWARE, "E0504", "try with less at once",
+                     "dpnode-worker ended before it was done", tool->words);
+        break;
+    }
+    return dp_cmd_fail(cmd, &error);
+}
+
+/* Runs it; on success *tool holds its answer and 0 is returned. The caller frees. */
+static int run_tool(const dp_cmd *cmd, words *w, const char *what, dp_cli_tool **out)
+{
+    dp_cli_tool *const tool = malloc(sizeof *tool);
+    if (tool == NULL) {
+        return no_tool(cmd, DP_NOMEM);
+    }
+    w->list[w->count] = NULL;
+    const dp_status status = dp_cli_tool_run(tool, w->list);
+    int exit = status == DP_OK ? 0 : no_tool(cmd, status);
+    if (status == DP_OK && tool->exit != 0) {
+        exit = tool_failed(cmd, tool, what);
+    }
+    if (exit != 0) {
+        free(tool);
+        return exit;
+    }
+    *out = tool;
+    return 0;
+}
+
+/* tokenize and verify answer alike. */
+static int print_sum(const dp_cmd *cmd, const dp_cli_tool *tool, const char *folder)
+{
+    char bytes[DP_PRINT_CELL_MAX];
+    json_t *const sum = json_loads(tool->answer, 0, NULL);
+    if (sum == NULL) {
+        return tool_failed(cmd, tool, "the answer cannot be read");
+    }
+    if (cmd->json) {
+        return json_object_set_new(sum, "folder", json_string(folder)) == 0 ? dp_cmd_print(sum)
+                                                                            : DP_EXIT_SOFTWARE;
+    }
+    const double tokens = dp_json_real(sum, "tokens", 0);
+    const double text_bytes = dp_json_real(sum, "text_bytes", 0);
+    dp_print_bytes((uint64_t)text_bytes, bytes);
+    printf("%s %s: %.0f tokens for %s of text (%.2f bytes each), vocabulary %lld, shards %lld\n",
+           dp_print_mark(true), folder, tokens, bytes, tokens > 0 ? text_bytes / tokens : 0,
+           dp_json_int(sum, "vocab", 0), dp_json_int(sum, "shards", 0));
+    printf("  root %s\n", dp_json_text(sum, "root", ""));
+    json_decref(sum);
+    return 0;
+}
+
+static int run_tokenize(dp_cmd *cmd)
+{
+    dp_control_error error;
+    dp_cli_tool *tool;
+    words w = {.count = 0};
+    const char *const folder = dp_cmd_option(cmd, "out");
+    if (folder == NULL) {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode data tokenize FILE... --out FOLDER",
+                     "say where to write", "--out is missing");
+        return dp_cmd_fail(cmd, &error);
+    }
+    add(&w, "data");
+    add(&w, "tokenize");
+    add_option(&w, cmd, "out", "--out");
+    add_option(&w, cmd, "tokenizer", "--tokenizer");
+    add_option(&w, cmd, "vocab", "--vocab");
+    add_option(&w, cmd, "format", "--format");
+    add_option(&w, cmd, "field", "--field");
+    add_option(&w, cmd, "separator", "--separator");
+    add_option(&w, cmd, "shard-tokens", "--shard-tokens");
+    add_files(&w, cmd);
+    const int exit = run_tool(cmd, &w, "the input cannot be used", &tool);
+    if (exit != 0) {
+        return exit;
+    }
+    const int printed = print_sum(cmd, tool, folder);
+    free(tool);
+    return printed;
+}
+
+static int run_verify(dp_cmd *cmd)
+{
+    dp_cli_tool *tool;
+    words w = {.count = 0};
+    add(&w, "data");
+    add(&w, "verify");
+    add_files(&w, cmd);
+    const int exit = run_tool(cmd, &w, "the folder is not what its table says", &tool);
+    if (exit != 0) {
+        return exit;
+    }
+    const int printed = print_sum(cmd, tool, cmd->args[0]);
+    free(tool);
+    return printed;
+}
+
+static void print_row(dp_table *table, const char *file, const json_t *row)
+{
+    char text[DP_PRINT_CELL_MAX];
+    dp_table_row(table);
+    dp_table_cell(table, file);
+    dp_table_cell(table, dp_json_text(row, "format", "?"));
+    snprintf(text, sizeof text, "%lld", dp_json_int(row, "tokens", 0));
+    dp_table_cell(table, text);
+    dp_table_cell(table, dp_json_int(row, "token_bytes", 2) == 4 ? "u32" : "u16");
+    snprintf(text, sizeof text, dp_json_int(row, "vocab", 0) > 0 ? "%lld" : "-",
+             dp_json_int(row, "vocab", 0));
+    dp_table_cell(table, text);
+    snprintf(text, sizeof text, "%lld", dp_json_int(row, "needs", 0));
+    dp_table_cell(table, text);
+}
+
+/* One line of JSON for each file, in their order. */
+static int print_info(const dp_cmd *cmd, const char *answer)
+{
+    static const char *const columns[] = {"FILE", "FORMAT",     "TOKENS",
+                                          "EACH", "VOCABULARY", "NEEDS"};
+    dp_table *const table = dp_table_open(columns, sizeof columns / sizeof columns[0], 0x34);
+    int exit = 0;
+    for (unsigned i = 0; i < cmd->n_args && answer[0] != '\0' && exit == 0; i++) {
+        json_t *const row = json_loads(answer, JSON_DISABLE_EOF_CHECK, NULL);
+        if (row == NULL) {
+            break;
+        }
+        if (cmd->json) {
+            json_object_set_new(row, "file", json_string(cmd->args[i]));
+            exit = dp_cmd_print(row);
+        } else {
+            print_row(table, cmd->args[i], row);
+            json_decref(row);
+        }
+        answer = strchrnul(answer, '\n');
+        answer += answer[0] == '\n';
+    }
+    dp_table_close(table, !cmd->json);
+    return exit;
+}
+
+static int run_info(dp_cmd *cmd)
+{
+    dp_cli_tool *tool;
+    words w = {.count = 0};
+    add(&w, "data");
+    add(&w, "info");
+    add_option(&w, cmd, "format", "--format");
+    add_files(&w, cmd);
+    const int exit = run_tool(cmd, &w, "this is no token shard", &tool);
+    if (exit != 0) {
+        return exit;
+    }
+    const int printed = print_info(cmd, tool->answer);
+    free(tool);
+    return printed;
+}
+
+const dp_verb dp_verb_data_tokenize = {
+    .name = "data tokenize",
+    .run = run_tokenize,
+    .arguments = "FILE...",
+    .summary = "make token shards of text, JSON lines, or tokens of llm.c and nanoGPT",
+    .examples =
+        "  dpnode data tokenize book.txt --out book --vocab 4096\n"
+        "  dpnode data tokenize web.jsonl --tokenizer tokenizer.json --out web\n"
+        "  dpnode data tokenize train.bin --format nanogpt --tokenizer t.json --out train\n",
+    .n_args_min = 1,
+    .n_args_max = DP_ARGUMENTS_MAX,
+    .options = {{"out", 'o', "FOLDER", "where tokenizer.json, the shards and their table go"},
+                {"tokenizer", 0, "FILE", "tokenizer.json of GPT-2, Llama-3 or Qwen kind"},
+                {"vocab", 0, "N", "or train one of so many tokens on the input (default 1024)"},
+                {"format", 0, "FORMAT", "auto (by the name), text, jsonl, tokens, nanogpt"},
+                {"field", 0, "NAME", "field of JSON lines that has the text (default text)"},
+                {"separator", 0, "TOKEN",
+                 "after each document (default: the tokenizer's end of text; \"\": none)"},
+                {"shard-tokens", 0, "N", "tokens in a shard (default 100000000)"}},
+};
+
+const dp_verb dp_verb_data_info = {
+    .name = "data info",
+    .run = run_info,
+    .arguments = "FILE...",
+    .summary = "tell format, tokens and vocabulary of token shards",
+    .examples = "  dpnode data info book/tokens-00000.bin\n",
+    .n_args_min = 1,
+    .n_args_max = DP_ARGUMENTS_MAX,
+    .options = {{"format", 0, "FORMAT", "nanogpt: they have no header that would tell"}},
+};
+
+const dp_verb dp_verb_data_verify = {
+    .name = "data verify",
+    .run = run_verify,
+    .arguments = "FOLDER",
+    .summary = "check shards against their table, hash by hash, and the tokenizer",
+    .examples = "  dpnode data verify book\n",
+    .n_args_min = 1,
+    .n_args_max = 1,
+};
