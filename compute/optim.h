@@ -78,8 +78,8 @@ void dp_optim_reset(dp_optim *optim);
  * Muon (Jordan et al. 2024): matrices inside the blocks: m = momentum m + g; o = orthogonal factor of g + momentum m by five
  *   Newton-Schulz steps X <- aX + (b A + c A^2) X, A = XX', X_0 = that / its Frobenius norm, (a, b, c) = (3.4445, -4.7750,
  *   2.0315); x -= lr (0.2 sqrt(max(rows, columns)) o + decay x). The factor is that of Liu et al. 2025 (Moonlight): it gives o the
- *   size of AdamW's steps, so that one learning rate serves both, and does not care how a matrix is turned. A matrix that
- *   holds q, k and v side by side is one matrix. Embeddings, head and vectors: AdamW.
+ *   size of AdamW's steps, so that one learning rate serves both, and does not care how a matrix is turned. q, k and v, and
+ *   gates and ups, which stand side by side in one tensor, are matrices of their own. Embeddings, head and vectors: AdamW.
  *
  * Weights: DP_WEIGHTS_FP32: x. DP_WEIGHTS_BF16_SR: x is rounded to bf16 after the step, up or down by chance (chance.h) with the key
  * (seed, t, element). DP_WEIGHTS_BF16: the step moves the masters, x is their nearest bf16; where x is not that (it was

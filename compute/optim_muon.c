@@ -1,7 +1,6 @@
 /* Muon: the momentum of each matrix inside the blocks is replaced by the nearest orthogonal one, found with matrix products
  * only. Matrices go one after another, each on all threads; products are cut by rows and by panels, which no sum crosses. */
 #include <math.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "compute/optim_inside.h"
@@ -29,6 +28,12 @@ struct dp_muon {
     float *packed; /* the right side of a product */
 };
 
+/* Columns of a tensor that are one matrix. */
+struct share {
+    size_t first;
+    size_t columns;
+};
+
 /* One matrix being turned. */
 struct turn {
     const dp_optim_job *job;
@@ -37,7 +42,9 @@ struct turn {
     size_t rows;
     size_t columns;
     size_t side;
-    float *momentum; /* [rows][columns] */
+    size_t at;       /* of its first element, in the tensor */
+    size_t stride;   /* columns of the tensor */
+    float *momentum; /* of the tensor */
     float scale;     /* of a pass over x */
     dp_gemm product; /* of a pass of products: all its rows */
     const float *b;  /* of a pass of packing */
@@ -47,8 +54,28 @@ struct turn {
 
 bool dp_muon_takes(const dp_tensor *tensor)
 {
-    return tensor->n_dims == 2 && (strncmp(tensor->name, "transformer.h.", 14) == 0 ||
-                                   strncmp(tensor->name, "model.layers.", 13) == 0);
+    return tensor->n_dims == 2 && tensor->slot < DP_LAYER_SLOTS;
+}
+
+/* What a product makes at once stands side by side in one tensor: q, k and v, gates and ups. */
+static size_t shares_of(const dp_model *model, const dp_tensor *tensor, struct share shares[3])
+{
+    const size_t columns = tensor->shape[1];
+    if (tensor->slot == DP_LAYER_QKV_W) {
+        const size_t q = (size_t)model->config.heads * model->config.head_width;
+        const size_t k = (columns - q) / 2;
+        shares[0] = (struct share){0, q};
+        shares[1] = (struct share){q, k};
+        shares[2] = (struct share){q + k, k};
+        return 3;
+    }
+    if (tensor->slot == DP_LAYER_UP_W && model->config.activation == DP_ACTIVATION_SWIGLU) {
+        shares[0] = (struct share){0, columns / 2};
+        shares[1] = (struct share){columns / 2, columns / 2};
+        return 2;
+    }
+    shares[0] = (struct share){0, columns};
+    return 1;
 }
 
 static size_t round_up(size_t n, size_t unit)
@@ -61,27 +88,39 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-dp_status dp_muon_open(dp_muon **out, const dp_optim *optim)
+static size_t most(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Floats of a matrix, of a square of its lesser side, and of a packed right side: the largest of the part. */
+static void largest_of(const dp_optim *optim, size_t *matrix, size_t *square, size_t *packed)
 {
     const dp_ops *const ops = dp_ops_best();
+    for (size_t i = 0; i < optim->n_pieces; i++) {
+        const dp_tensor *const tensor = dp_optim_tensor(optim, &optim->pieces[i]);
+        struct share shares[3];
+        const size_t count =
+            dp_muon_takes(tensor) ? shares_of(optim->setup.model, tensor, shares) : 0;
+        for (size_t k = 0; k < count; k++) {
+            const size_t rows = tensor->shape[0];
+            const size_t columns = shares[k].columns;
+            const size_t side = least(rows, columns);
+            *matrix = most(*matrix, rows * columns);
+            *square = most(*square, side * side);
+            *packed = most(*packed, dp_packed_floats(ops, rows, columns));
+            *packed = most(*packed, dp_packed_floats(ops, columns, rows));
+            *packed = most(*packed, dp_packed_floats(ops, side, side));
+        }
+    }
+}
+
+dp_status dp_muon_open(dp_muon **out, const dp_optim *optim)
+{
     size_t matrix = 0;
     size_t square = 0;
     size_t packed = 0;
-    for (size_t i = 0; i < optim->n_pieces; i++) {
-        const dp_tensor *const tensor = dp_optim_tensor(optim, &optim->pieces[i]);
-        if (!dp_muon_takes(tensor)) {
-            continue;
-        }
-        const size_t side = least(tensor->shape[0], tensor->shape[1]);
-        const size_t sizes[] = {dp_packed_floats(ops, tensor->shape[0], tensor->shape[1]),
-                                dp_packed_floats(ops, tensor->shape[1], tensor->shape[0]),
-                                dp_packed_floats(ops, side, side)};
-        matrix = tensor->elements > matrix ? tensor->elements : matrix;
-        square = side * side > square ? side * side : square;
-        for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
-            packed = sizes[k] > packed ? sizes[k] : packed;
-        }
-    }
+    largest_of(optim, &matrix, &square, &packed);
     dp_muon *const muon = dp_alloc(1, sizeof *muon);
     if (muon == NULL) {
         return DP_NOMEM;
@@ -129,14 +168,18 @@ static void momentum_task(void *ctx, size_t index, size_t worker)
 {
     const struct turn *t = ctx;
     (void)worker;
-    const size_t first = index * ROWS * t->columns;
-    const size_t last = least(first + ROWS * t->columns, t->rows * t->columns);
-    const float *const grads = t->job->grads + t->tensor->offset;
-    const float momentum = t->job->options->momentum;
-    for (size_t i = first; i < last; i++) {
-        const float g = grads[i] * t->job->grad_scale;
-        t->momentum[i] = momentum * t->momentum[i] + g;
-        t->muon->x[i] = g + momentum * t->momentum[i];
+    const size_t last = least((index + 1) * ROWS, t->rows);
+    const float keep = t->job->options->momentum;
+    for (size_t row = index * ROWS; row < last; row++) {
+        const size_t at = t->at + row * t->stride;
+        const float *const grads = t->job->grads + t->tensor->offset + at;
+        float *const momentum = t->momentum + at;
+        float *const x = t->muon->x + row * t->columns;
+        for (size_t i = 0; i < t->columns; i++) {
+            const float g = grads[i] * t->job->grad_scale;
+            momentum[i] = keep * momentum[i] + g;
+            x[i] = g + keep * momentum[i];
+        }
     }
 }
 
@@ -172,12 +215,15 @@ static void move_task(void *ctx, size_t index, size_t worker)
     const struct turn *t = ctx;
     (void)worker;
     const dp_optim_options *const options = t->job->options;
-    const size_t first = index * ROWS * t->columns;
-    const size_t last = least(first + ROWS * t->columns, t->rows * t->columns);
+    const size_t last = least((index + 1) * ROWS, t->rows);
     const float lr_decay = t->tensor->decay ? options->lr * options->decay : 0.0F;
-    float *const x = t->job->x + (t->tensor->offset - t->job->x_first);
-    for (size_t i = first; i < last; i++) {
-        x[i] -= lr_decay * x[i] + t->scale * t->muon->x[i];
+    for (size_t row = index * ROWS; row < last; row++) {
+        const size_t at = t->at + row * t->stride;
+        float *const x = t->job->x + (t->tensor->offset - t->job->x_first) + at;
+        const float *const o = t->muon->x + row * t->columns;
+        for (size_t i = 0; i < t->columns; i++) {
+            x[i] -= lr_decay * x[i] + t->scale * o[i];
+        }
     }
 }
 
@@ -269,24 +315,27 @@ static void newton_schulz(struct turn *t, dp_pool *pool)
     muon->next = old;
 }
 
-static void turn_matrix(const dp_optim_job *job, const dp_tensor *tensor, dp_pool *pool)
+static void turn_matrix(const dp_optim_job *job, const dp_tensor *tensor, const struct share *share,
+                        dp_pool *pool)
 {
     struct turn t = {.job = job,
                      .tensor = tensor,
                      .muon = job->optim->muon,
                      .rows = tensor->shape[0],
-                     .columns = tensor->shape[1],
+                     .columns = share->columns,
+                     .at = share->first,
+                     .stride = tensor->shape[1],
                      .momentum = job->optim->m + (tensor->offset - job->optim->first)};
     t.side = least(t.rows, t.columns);
     const size_t tasks = row_tasks(t.rows);
     dp_pool_run(pool, tasks, momentum_task, &t);
-    const double norm = dp_norm(t.muon->x, tensor->elements, job->optim->partial, pool);
+    const double norm = dp_norm(t.muon->x, t.rows * t.columns, job->optim->partial, pool);
     t.scale = (float)(1.0 / (norm + ns_eps));
     dp_pool_run(pool, tasks, scale_task, &t);
     for (int i = 0; i < NS_STEPS; i++) {
         newton_schulz(&t, pool);
     }
-    const double longer = (double)(t.rows > t.columns ? t.rows : t.columns);
+    const double longer = (double)most(t.rows, t.columns);
     t.scale = (float)((double)job->options->lr * match_adamw * sqrt(longer));
     dp_pool_run(pool, tasks, move_task, &t);
 }
@@ -308,8 +357,13 @@ void dp_optim_muon(dp_optim_job *job, dp_pool *pool)
     for (size_t i = 0; i < optim->n_pieces; i++) {
         const dp_tensor *const tensor = dp_optim_tensor(optim, &optim->pieces[i]);
         /* A matrix begins where its first piece does: parts are cut between tensors. */
-        if (dp_muon_takes(tensor) && optim->pieces[i].from == tensor->offset) {
-            turn_matrix(job, tensor, pool);
+        if (!dp_muon_takes(tensor) || optim->pieces[i].from != tensor->offset) {
+            continue;
+        }
+        struct share shares[3];
+        const size_t count = shares_of(optim->setup.model, tensor, shares);
+        for (size_t k = 0; k < count; k++) {
+            turn_matrix(job, tensor, &shares[k], pool);
         }
     }
 }

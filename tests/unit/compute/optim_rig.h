@@ -37,19 +37,25 @@ static inline void rig_open(rig *r)
     static const struct {
         const char *name;
         size_t shape[2];
+        dp_slot slot;
     } rows[RIG_TENSORS] = {
-        {"transformer.wte.weight", {301, 223}}, /* 67,123 elements: two blocks */
-        {"transformer.h.0.wide.weight", {31, 65}},  {"transformer.h.0.bias", {33, 1}},
-        {"transformer.h.0.tall.weight", {101, 33}}, {"transformer.h.1.square.weight", {40, 40}},
-        {"transformer.h.1.row.weight", {1, 7}},     {"transformer.ln_f.weight", {257, 1}},
+        {"transformer.wte.weight", {301, 223}, DP_SLOT_EMBED}, /* 67,123 elements: two blocks */
+        {"transformer.h.0.wide.weight", {31, 65}, DP_LAYER_QKV_W},
+        {"transformer.h.0.bias", {33, 1}, DP_LAYER_QKV_B},
+        {"transformer.h.0.tall.weight", {101, 33}, DP_LAYER_DOWN_W},
+        {"transformer.h.1.square.weight", {40, 40}, DP_LAYER_OUT_W},
+        {"transformer.h.1.row.weight", {1, 7}, DP_LAYER_UP_W},
+        {"transformer.ln_f.weight", {257, 1}, DP_SLOT_NORM_W},
     };
-    *r = (rig){.model = {.n_tensors = RIG_TENSORS}};
+    /* q has 25 columns, k and v have 20 each. */
+    *r = (rig){.model = {.n_tensors = RIG_TENSORS, .config = {.heads = 5, .head_width = 5}}};
     size_t at = 0;
     for (size_t t = 0; t < RIG_TENSORS; t++) {
         dp_tensor *const tensor = &r->tensors[t];
         const bool matrix =
             strstr(rows[t].name, "bias") == NULL && strstr(rows[t].name, "ln_") == NULL;
         snprintf(tensor->name, sizeof tensor->name, "%s", rows[t].name);
+        tensor->slot = rows[t].slot;
         tensor->n_dims = matrix ? 2 : 1;
         tensor->shape[0] = rows[t].shape[0];
         tensor->shape[1] = rows[t].shape[1];

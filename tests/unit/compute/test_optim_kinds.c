@@ -94,17 +94,34 @@ static void newton_schulz(double *x, size_t rows, size_t columns)
     free(gram);
 }
 
+/* Columns first .. first + columns - 1 as one matrix. */
+static void muon_columns(const exact *r, const dp_tensor *t, size_t first, size_t columns,
+                         const dp_optim_options *o)
+{
+    const size_t rows = t->shape[0];
+    double *const x = calloc(rows * columns, sizeof *x);
+    for (size_t k = 0; k < rows * columns; k++) {
+        const size_t i = t->offset + k / columns * t->shape[1] + first + k % columns;
+        r->m[i] = (double)o->momentum * r->m[i] + r->g[i];
+        x[k] = r->g[i] + (double)o->momentum * r->m[i];
+    }
+    newton_schulz(x, rows, columns);
+    const double longer = (double)(rows > columns ? rows : columns);
+    for (size_t k = 0; k < rows * columns; k++) {
+        const size_t i = t->offset + k / columns * t->shape[1] + first + k % columns;
+        r->x[i] -= (double)o->lr * (0.2 * sqrt(longer) * x[k] + (double)o->decay * r->x[i]);
+    }
+    free(x);
+}
+
 static void muon_tensor(const exact *r, const dp_tensor *t, const dp_optim_options *o)
 {
-    const size_t at = t->offset;
-    for (size_t i = at; i < at + t->elements; i++) {
-        r->m[i] = (double)o->momentum * r->m[i] + r->g[i];
-        r->u[i] = r->g[i] + (double)o->momentum * r->m[i];
-    }
-    newton_schulz(r->u + at, t->shape[0], t->shape[1]);
-    const double longer = (double)(t->shape[0] > t->shape[1] ? t->shape[0] : t->shape[1]);
-    for (size_t i = at; i < at + t->elements; i++) {
-        r->x[i] -= (double)o->lr * (0.2 * sqrt(longer) * r->u[i] + (double)o->decay * r->x[i]);
+    if (t->slot == DP_LAYER_QKV_W) {
+        muon_columns(r, t, 0, 25, o);
+        muon_columns(r, t, 25, 20, o);
+        muon_columns(r, t, 45, 20, o);
+    } else {
+        muon_columns(r, t, 0, t->shape[1], o);
     }
 }
 
@@ -224,7 +241,8 @@ static void muon_steps_are_nearly_orthogonal(void **state)
         const dp_tensor *const tensor = &r.tensors[t];
         const size_t rows = tensor->shape[0];
         const size_t columns = tensor->shape[1];
-        if (tensor->n_dims != 2 || strstr(tensor->name, ".h.") == NULL) {
+        if (tensor->n_dims != 2 || strstr(tensor->name, ".h.") == NULL ||
+            tensor->slot == DP_LAYER_QKV_W) {
             continue;
         }
         const double unit = 0.2 * sqrt((double)(rows > columns ? rows : columns));
