@@ -90,7 +90,7 @@ uint32_t dp_object_chunk_bytes(uint64_t size)
 {
     uint32_t chunk_bytes = DP_CHUNK_BYTES_MIN;
 
-    while (chunk_bytes < DP_CHUNK_BYTES_MAX && size > (uint64_t)DP_CHUNKS_MAX * chunk_bytes) {
+    while (chunk_bytes < DP_CHUNK_BYTES_MAX && size > (uint64_t)DP_CHUNKS_AIM * chunk_bytes) {
         chunk_bytes *= 2;
     }
     return chunk_bytes;

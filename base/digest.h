@@ -36,13 +36,14 @@ bool dp_hash_is_zero(const dp_hash *hash);
 int dp_hash_compare(const dp_hash *a, const dp_hash *b);
 
 /* An object is a run of bytes cut in chunks of one size, which follows from its total size alone:
- * 256 KiB, doubled until at most 1,024 chunks are needed, at most 4 MiB.
+ * 256 KiB, doubled until at most 1,024 chunks are needed, at most 4 MiB; above 4 GiB there are more chunks, up to 2,048.
  * leaf = H("dpnode/chunk/1", bytes of the chunk); root = H("dpnode/object/1", u64 size, leaves in order).
  * An empty object has no chunk and a root all the same. */
 enum {
     DP_CHUNK_BYTES_MIN = 256 * 1024,
     DP_CHUNK_BYTES_MAX = 4 * 1024 * 1024,
-    DP_CHUNKS_MAX = 1024
+    DP_CHUNKS_AIM = 1024,
+    DP_CHUNKS_MAX = 2048
 };
 #define DP_OBJECT_BYTES_MAX ((uint64_t)DP_CHUNKS_MAX * DP_CHUNK_BYTES_MAX)
 

@@ -397,7 +397,7 @@ dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
     }
     if (manifest->data_bytes > DP_OBJECT_BYTES_MAX ||
         manifest->tokenizer_bytes > DP_OBJECT_BYTES_MAX) {
-        return dp_why_set(why, DP_BADARG, "the data and the tokenizer may have at most 4 GiB each");
+        return dp_why_set(why, DP_BADARG, "the data and the tokenizer may have at most 8 GiB each");
     }
     return DP_OK;
 }

@@ -32,7 +32,7 @@ enum {
     DP_CODEC_BLOCK = 256, /* int8: elements under one scale */
     DP_CODEC_RICE = 5     /* sparse: low bits of a gap, near log2 of the mean gap 63 */
 };
-#define DP_CODEC_ELEMENTS_MAX ((size_t)1 << 30)
+#define DP_CODEC_ELEMENTS_MAX ((size_t)1 << 31) /* as fp32 they fill the largest object */
 /* fp32 and bf16: larger magnitudes are refused on both sides, so that sums of squares stay finite. */
 #define DP_CODEC_VALUE_MAX 0x1p60F
 /* Energies saturate here: times 144 (an accumulated round counts (12/k)^2) they still fit 128 bits. */

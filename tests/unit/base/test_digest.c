@@ -82,6 +82,11 @@ static void chunk_sizes_follow_from_the_total_size(void **state)
     assert_int_equal(dp_object_chunks(1024 * kib256), 1024);
     assert_int_equal(dp_object_chunk_bytes(1024 * kib256 + 1), 2 * kib256);
     assert_int_equal(dp_object_chunks(1024 * kib256 + 1), 513);
+    const uint64_t gib4 = (uint64_t)1 << 32;
+    assert_int_equal(dp_object_chunk_bytes(gib4), DP_CHUNK_BYTES_MAX);
+    assert_int_equal(dp_object_chunks(gib4), 1024);
+    assert_int_equal(dp_object_chunk_bytes(gib4 + 1), DP_CHUNK_BYTES_MAX);
+    assert_int_equal(dp_object_chunks(gib4 + 1), 1025);
     assert_int_equal(dp_object_chunk_bytes(DP_OBJECT_BYTES_MAX), DP_CHUNK_BYTES_MAX);
     assert_int_equal(dp_object_chunks(DP_OBJECT_BYTES_MAX), DP_CHUNKS_MAX);
 }
