@@ -1,6 +1,9 @@
-/* Tokens per second and core of training steps of the CPU engine, by process CPU time, and the time of AdamW.
- * bench_engine [--json] [--seconds S] [--threads N] [--ops NAME] [--large]; --ops takes another kernel table ("avx2"), --large
- * adds GPT-2 124M. bench_engine_torch.py gives the same numbers for PyTorch. */
+/* Tokens per second and core of training steps of the CPU engine, by process CPU time, as a share of what the core can do at most
+ * (peak.h, taken in the same run), and the time of AdamW.
+ * bench_engine [--json] [--seconds S] [--threads N] [--precision P] [--ops NAME] [--only TEXT] [--large]
+ * Without --precision fp32 and bf16; --ops takes a table by name ("avx2"); --only the shapes whose name has TEXT; --large adds those
+ * that take minutes. With --threads N > 1 steps on one thread and on N alternate, and the ratio of their wall times is printed too.
+ * bench_engine_torch.py runs it beside PyTorch. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,31 +11,77 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "compute/gpt_inside.h"
+#include "bench/peak.h"
+#include "compute/gpt.h"
+#include "compute/ops.h"
 #include "compute/optim.h"
 
 static const struct shape {
     const char *name;
-    dp_model_config config;
     size_t rows;
+    bool large;
+    dp_model_config config;
 } shapes[] = {
-    {"L4 C256 T256 B8 V512",
-     {.layers = 4, .width = 256, .heads = 8, .context = 256, .vocab = 512},
-     8},
-    {"L4 C128 T128 B8 V1024 (demo)",
-     {.layers = 4, .width = 128, .heads = 4, .context = 128, .vocab = 1024},
-     8},
-    {"L12 C768 T64 B4 V50257 (124M)",
-     {.layers = 12, .width = 768, .heads = 12, .context = 64, .vocab = 50257},
-     4}, /* with --large */
+    {"gpt2 L4 C256 T256 B8 V512",
+     8,
+     false,
+     {.layers = 4, .width = 256, .heads = 8, .context = 256, .vocab = 512}},
+    {"gpt2 L4 C128 T128 B8 V1024", /* the demo */
+     8,
+     false,
+     {.layers = 4, .width = 128, .heads = 4, .context = 128, .vocab = 1024}},
+    {"llama L4 C256 T256 B8 V512", /* two query heads share one of k and v */
+     8,
+     false,
+     {.layers = 4,
+      .width = 256,
+      .heads = 8,
+      .context = 256,
+      .vocab = 512,
+      .arch = DP_ARCH_LLAMA,
+      .kv_heads = 4,
+      .hidden = 704}},
+    {"gpt2-124m T64 B4",
+     4,
+     true,
+     {.layers = 12, .width = 768, .heads = 12, .context = 64, .vocab = 50257}},
+    {"llama L12 C768 T64 B4 V32000",
+     4,
+     true,
+     {.layers = 12,
+      .width = 768,
+      .heads = 12,
+      .context = 64,
+      .vocab = 32000,
+      .arch = DP_ARCH_LLAMA,
+      .kv_heads = 4,
+      .hidden = 2048}},
 };
+
+enum { STEPS_MAX = 4096, PRECISIONS_SHOWN = DP_BF16 + 1 };
 
 struct settings {
     double seconds;
     size_t threads;
-    const dp_ops *ops;
+    const dp_ops *ops[PRECISIONS_SHOWN]; /* NULL beyond the last */
+    const char *only;
     bool json;
     bool large;
+};
+
+/* One engine and what its steps took, in seconds. */
+struct bench {
+    dp_model model;
+    dp_pool *pool;
+    dp_gpt *gpt;
+    dp_optim optim;
+    uint32_t *text;
+    size_t tokens;
+    size_t steps;
+    double total; /* CPU time of all threads */
+    double cpu[STEPS_MAX];
+    double adamw[STEPS_MAX];
+    double wall[STEPS_MAX];
 };
 
 static double seconds_of(clockid_t clock)
@@ -42,31 +91,27 @@ static double seconds_of(clockid_t clock)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-struct result {
-    size_t tokens;
-    size_t steps;
-    double cpu;      /* seconds of all threads, AdamW included */
-    double cpu_best; /* of the fastest step */
-    double cpu_adamw;
-    double wall;
-    double flops; /* per token */
-};
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a;
+    const double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
 
-struct bench {
-    dp_model model;
-    dp_pool *pool;
-    dp_gpt *gpt;
-    dp_optim optim;
-    uint32_t *text;
-    size_t tokens;
-};
+static double median(double *x, size_t n)
+{
+    qsort(x, n, sizeof *x, compare);
+    return x[n / 2];
+}
 
-static dp_status open_bench(struct bench *b, const struct shape *shape,
-                            const struct settings *settings)
+static dp_status open_bench(struct bench *b, const struct shape *shape, const dp_ops *ops,
+                            size_t threads)
 {
     DP_TRY(dp_model_open(&b->model, &shape->config, NULL));
-    DP_TRY(dp_pool_open(&b->pool, settings->threads));
-    DP_TRY(dp_gpt_open_with(&b->gpt, &b->model, shape->rows, b->pool, settings->ops));
+    DP_TRY(dp_pool_open(&b->pool, threads));
+    const dp_gpt_options options = {
+        .rows_max = shape->rows, .pool = b->pool, .precision = ops->precision, .ops = ops};
+    DP_TRY(dp_gpt_open(&b->gpt, &b->model, &options));
     DP_TRY(dp_optim_init(&b->optim, &(dp_optim_setup){.model = &b->model}));
     dp_model_init(&b->model, 1, dp_gpt_params(b->gpt));
     b->tokens = shape->rows * shape->config.context;
@@ -89,58 +134,104 @@ static void close_bench(struct bench *b)
     dp_gpt_close(b->gpt);
     dp_pool_close(b->pool);
     dp_model_close(&b->model);
+    dp_free(b);
 }
 
-static dp_status measure(struct bench *b, const struct shape *shape, double seconds,
-                         struct result *result)
+/* One step, counted if it is not the first: page faults and cold caches. */
+static dp_status step(struct bench *b, const struct shape *shape, bool counts)
 {
     const dp_optim_options options = {
         .lr = 1e-3F, .beta1 = 0.9F, .beta2 = 0.95F, .eps = 1e-8F, .decay = 0.1F, .clip = 1.0F};
     const dp_gpt_batch batch = {b->text, b->text + 1, shape->rows, shape->config.context};
-    *result = (struct result){.tokens = b->tokens,
-                              .cpu_best = 1e30,
-                              .flops = dp_model_flops(&b->model, shape->config.context)};
-    for (size_t i = 0; result->cpu < seconds; i++) {
-        double loss = 0.0;
-        const double wall = seconds_of(CLOCK_MONOTONIC);
-        const double start = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
-        dp_gpt_zero_grads(b->gpt);
-        DP_TRY(dp_gpt_step(b->gpt, &batch, 1.0F / (float)b->tokens, &loss));
-        const double stepped = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
-        DP_TRY(dp_optim_step(&b->optim, dp_gpt_params(b->gpt), dp_gpt_grads(b->gpt), &options,
-                             b->pool, NULL));
-        const double end = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
-        if (i == 0) {
-            continue; /* Page faults and cold caches. */
-        }
-        result->wall += seconds_of(CLOCK_MONOTONIC) - wall;
-        result->cpu_best = end - start < result->cpu_best ? end - start : result->cpu_best;
-        result->cpu += end - start;
-        result->cpu_adamw += end - stepped;
-        result->steps++;
+    double loss = 0.0;
+    const double wall = seconds_of(CLOCK_MONOTONIC);
+    const double start = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    dp_gpt_zero_grads(b->gpt);
+    DP_TRY(dp_gpt_step(b->gpt, &batch, 1.0F / (float)b->tokens, &loss));
+    const double stepped = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    DP_TRY(dp_optim_step(&b->optim, dp_gpt_params(b->gpt), dp_gpt_grads(b->gpt), &options, b->pool,
+                         NULL));
+    const double end = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    if (counts && b->steps < STEPS_MAX) {
+        b->cpu[b->steps] = end - start;
+        b->adamw[b->steps] = end - stepped;
+        b->wall[b->steps++] = seconds_of(CLOCK_MONOTONIC) - wall;
+        b->total += end - start;
     }
     return DP_OK;
 }
 
-static void print(const struct shape *shape, const struct settings *settings,
-                  const struct result *r)
+/* Returns the median wall time of a step. */
+static double print(struct bench *b, const struct shape *shape, const dp_ops *ops, double peak,
+                    bool json)
 {
-    const double steps = (double)r->steps;
-    const double tokens = (double)r->tokens;
-    const double rate = steps * tokens / r->cpu;
-    const double wall_rate = steps * tokens / r->wall;
-    if (settings->json) {
-        printf("{\"shape\":\"%s\",\"ops\":\"%s\",\"threads\":%zu,\"tokens_per_second_core\":%.0f,"
-               "\"tokens_per_second_core_best\":%.0f,\"tokens_per_second_wall\":%.0f,"
-               "\"gflops_core\":%.1f,\"adamw_ms\":%.3f}\n",
-               shape->name, settings->ops->name, settings->threads, rate, tokens / r->cpu_best,
-               wall_rate, 1e-9 * rate * r->flops, 1e3 * r->cpu_adamw / steps);
-        return;
+    const double tokens = (double)b->tokens;
+    const double rate = tokens / median(b->cpu, b->steps);
+    const double best = tokens / b->cpu[0];
+    const double flops = dp_model_flops(&b->model, shape->config.context) * rate;
+    const double adamw = 1e3 * median(b->adamw, b->steps);
+    const double wall = median(b->wall, b->steps);
+    const size_t threads = dp_pool_threads(b->pool);
+    if (json) {
+        printf("{\"shape\":\"%s\",\"precision\":\"%s\",\"ops\":\"%s\",\"threads\":%zu,"
+               "\"tokens_per_second_core\":%.1f,\"tokens_per_second_core_best\":%.1f,"
+               "\"tokens_per_second_wall\":%.1f,\"gflops_core\":%.1f,\"gflops_peak\":%.1f,"
+               "\"share\":%.3f,\"adamw_ms\":%.3f}\n",
+               shape->name, dp_precision_name(ops->precision), ops->name, threads, rate, best,
+               tokens / wall, 1e-9 * flops, 1e-9 * peak, flops / peak, adamw);
+    } else {
+        printf("%-29s %s %-10s %zu thread(s) %8.0f tokens/s/core (best %8.0f), %5.1f GFLOP/s/core: "
+               "%2.0f %% of %.0f; %8.0f tokens/s wall; AdamW %.2f ms\n",
+               shape->name, dp_precision_name(ops->precision), ops->name, threads, rate, best,
+               1e-9 * flops, 100.0 * flops / peak, 1e-9 * peak, tokens / wall, adamw);
     }
-    printf("%-30s %-9s %zu thread(s) %6.0f tokens/s/core (best %6.0f)  %5.1f GFLOP/s/core  "
-           "%6.0f tokens/s wall  AdamW %.3f ms\n",
-           shape->name, settings->ops->name, settings->threads, rate, tokens / r->cpu_best,
-           1e-9 * rate * r->flops, wall_rate, 1e3 * r->cpu_adamw / steps);
+    fflush(stdout);
+    return wall;
+}
+
+static dp_status measure(struct bench *benches[2], const struct shape *shape, const dp_ops *ops,
+                         const struct settings *settings)
+{
+    const size_t count = benches[1] == NULL ? 1 : 2;
+    const double peak = peak_of(ops);
+    bool warm = false;
+    while (benches[0]->total < settings->seconds && benches[0]->steps < STEPS_MAX) {
+        for (size_t i = 0; i < count; i++) {
+            DP_TRY(step(benches[i], shape, warm));
+        }
+        warm = true;
+    }
+    const double again = peak_of(ops);
+    const double best = again > peak ? again : peak;
+    const double wall = print(benches[0], shape, ops, best, settings->json);
+    if (count == 2) {
+        const double ratio = wall / print(benches[1], shape, ops, best, settings->json);
+        printf(settings->json
+                   ? "{\"shape\":\"%s\",\"ops\":\"%s\",\"threads\":%zu,\"speedup\":%.3f}\n"
+                   : "%-29s %s %zu threads are %.2f times as fast as one\n",
+               shape->name, ops->name, settings->threads, ratio);
+    }
+    return DP_OK;
+}
+
+static dp_status run(const struct shape *shape, const dp_ops *ops, const struct settings *settings)
+{
+    struct bench *benches[2] = {NULL};
+    const size_t count = settings->threads > 1 ? 2 : 1;
+    dp_status status = DP_OK;
+    for (size_t i = 0; i < count && status == DP_OK; i++) {
+        benches[i] = dp_alloc(1, sizeof *benches[i]);
+        status = benches[i] == NULL
+                     ? DP_NOMEM
+                     : open_bench(benches[i], shape, ops, i == 0 ? 1 : settings->threads);
+    }
+    if (status == DP_OK) {
+        status = measure(benches, shape, ops, settings);
+    }
+    for (size_t i = 0; i < count && benches[i] != NULL; i++) {
+        close_bench(benches[i]);
+    }
+    return status;
 }
 
 static const dp_ops *ops_named(const char *name)
@@ -155,56 +246,67 @@ static const dp_ops *ops_named(const char *name)
     return NULL;
 }
 
-/* False when the arguments make no sense. */
+/* False when the option or its value makes no sense. */
+static bool take(struct settings *settings, const char *name, const char *value)
+{
+    dp_precision precision;
+    if (strcmp(name, "--seconds") == 0) {
+        settings->seconds = strtod(value, NULL);
+    } else if (strcmp(name, "--threads") == 0) {
+        settings->threads = strtoul(value, NULL, 10);
+    } else if (strcmp(name, "--only") == 0) {
+        settings->only = value;
+    } else if (strcmp(name, "--ops") == 0) {
+        settings->ops[0] = ops_named(value);
+        settings->ops[1] = NULL;
+    } else if (strcmp(name, "--precision") == 0 && dp_precision_of(value, &precision)) {
+        settings->ops[0] = dp_ops_best_in(precision);
+        settings->ops[1] = NULL;
+    } else {
+        return false;
+    }
+    return settings->ops[0] != NULL && settings->threads > 0;
+}
+
 static bool parse(int argc, char **argv, struct settings *settings)
 {
     for (int i = 1; i < argc; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(argv[i], "--json") == 0) {
             settings->json = true;
         } else if (strcmp(argv[i], "--large") == 0) {
             settings->large = true;
-        } else if (value != NULL && strcmp(argv[i], "--seconds") == 0) {
-            settings->seconds = strtod(argv[++i], NULL);
-        } else if (value != NULL && strcmp(argv[i], "--threads") == 0) {
-            settings->threads = strtoul(argv[++i], NULL, 10);
-        } else if (value != NULL && strcmp(argv[i], "--ops") == 0) {
-            settings->ops = ops_named(argv[++i]);
-        } else {
+        } else if (i + 1 == argc || !take(settings, argv[i], argv[i + 1])) {
             return false;
+        } else {
+            i++;
         }
     }
-    return settings->ops != NULL && settings->threads > 0;
-}
-
-static dp_status run(const struct shape *shape, const struct settings *settings)
-{
-    struct bench bench = {0};
-    struct result result;
-    dp_status status = open_bench(&bench, shape, settings);
-    if (status == DP_OK) {
-        status = measure(&bench, shape, settings->seconds, &result);
-    }
-    if (status == DP_OK) {
-        print(shape, settings, &result);
-    }
-    close_bench(&bench);
-    return status;
+    return true;
 }
 
 int main(int argc, char **argv)
 {
-    struct settings settings = {.seconds = 3.0, .threads = 1, .ops = dp_ops_best()};
+    struct settings settings = {.seconds = 3.0,
+                                .threads = 1,
+                                .ops = {dp_ops_best_in(DP_FP32), dp_ops_best_in(DP_BF16)},
+                                .only = ""};
     if (!parse(argc, argv, &settings)) {
-        puts("usage: bench_engine [--json] [--seconds S] [--threads N] [--ops NAME] [--large]");
+        puts(
+            "usage: bench_engine [--json] [--seconds S] [--threads N] [--precision P] [--ops NAME] "
+            "[--only TEXT] [--large]");
         return 64;
     }
-    const size_t n = sizeof shapes / sizeof shapes[0] - (settings.large ? 0 : 1);
-    for (size_t i = 0; i < n; i++) {
-        const dp_status status = run(&shapes[i], &settings);
-        if (status != DP_OK) {
-            printf("bench_engine: %s: %s\n", shapes[i].name, dp_status_text(status));
-            return 1;
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const struct shape *shape = &shapes[i];
+        if ((shape->large && !settings.large) || strstr(shape->name, settings.only) == NULL) {
+            continue;
+        }
+        for (size_t p = 0; p < PRECISIONS_SHOWN && settings.ops[p] != NULL; p++) {
+            const dp_status status = run(shape, settings.ops[p], &settings);
+            if (status != DP_OK) {
+                printf("bench_engine: %s: %s\n", shape->name, dp_status_text(status));
+                return 1;
+            }
         }
     }
     return 0;

@@ -1,8 +1,11 @@
 #!/usr/bin/python3
 """The anchor of bench_engine: the same training steps in PyTorch on one thread, by process CPU time.
 
-bench_engine_torch.py [--seconds S] [--engine PATH]: with --engine it runs bench_engine alternately and prints the ratios,
-one JSON object per shape. Exit status 77 when PyTorch cannot be imported (Debian: python3-torch).
+bench_engine_torch.py [--seconds S] [--engine PATH] [--large]: with --engine it runs bench_engine in turn with PyTorch, shape by
+shape and precision by precision, and prints the ratios. One JSON object per shape and precision; times are medians over steps.
+bf16 is torch.autocast. --large adds those that take minutes. Exit status 77 when PyTorch cannot be imported (Debian: python3-torch).
+PyTorch's fp32 products are those of the BLAS it finds: without libopenblas0-pthread Debian's is a plain loop, a twentieth as fast, and
+the script says so.
 """
 import argparse
 import json
@@ -11,7 +14,11 @@ import subprocess
 import sys
 import time
 
-os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+with open("/proc/cpuinfo", encoding="ascii", errors="replace") as cpuinfo:
+    if "avx512bw" in cpuinfo.read():
+        # OpenBLAS 0.3.21 takes processors younger than itself for ones without AVX-512, at half the speed.
+        os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
 try:
     import torch
     import torch.nn as nn
@@ -20,92 +27,161 @@ except ImportError:
     print("bench_engine_torch: no PyTorch; install python3-torch", file=sys.stderr)
     sys.exit(77)
 
-SHAPES = {  # name: layers, width, heads, context, vocab, rows
-    "L4 C256 T256 B8 V512": (4, 256, 8, 256, 512, 8),
-    "L4 C128 T128 B8 V1024 (demo)": (4, 128, 4, 128, 1024, 8),
+SHAPES = {  # name: family, layers, width, heads, kv heads, hidden, context, vocab, rows, large
+    "gpt2 L4 C256 T256 B8 V512": ("gpt2", 4, 256, 8, 8, 1024, 256, 512, 8, False),
+    "gpt2 L4 C128 T128 B8 V1024": ("gpt2", 4, 128, 4, 4, 512, 128, 1024, 8, False),
+    "llama L4 C256 T256 B8 V512": ("llama", 4, 256, 8, 4, 704, 256, 512, 8, False),
+    "gpt2-124m T64 B4": ("gpt2", 12, 768, 12, 12, 3072, 64, 50257, 4, True),
+    "llama L12 C768 T64 B4 V32000": ("llama", 12, 768, 12, 4, 2048, 64, 32000, 4, True),
 }
 
 
-class Block(nn.Module):
-    def __init__(self, width, heads, context):
+class RMSNorm(nn.Module):
+    def __init__(self, width):
         super().__init__()
-        self.heads = heads
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.fc, self.proj = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-        self.register_buffer("future", torch.triu(torch.ones(context, context, dtype=torch.bool), 1))
+        self.gain = nn.Parameter(torch.ones(width))
 
     def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * self.gain
+
+
+def turned(x, cosines, sines):
+    """Rotary positions of x [rows][heads][length][head], in halves."""
+    a, b = x.chunk(2, -1)
+    return torch.cat((a * cosines - b * sines, b * cosines + a * sines), -1)
+
+
+class Block(nn.Module):
+    def __init__(self, family, width, heads, kv_heads, hidden, context):
+        super().__init__()
+        self.llama, self.heads, self.kv_heads, self.head = family == "llama", heads, kv_heads, width // heads
+        norm, bias = (RMSNorm, False) if self.llama else (nn.LayerNorm, True)
+        self.norm1, self.norm2 = norm(width), norm(width)
+        self.qkv = nn.Linear(width, (heads + 2 * kv_heads) * self.head, bias=bias)
+        self.out = nn.Linear(width, width, bias=bias)
+        self.up = nn.Linear(width, 2 * hidden if self.llama else hidden, bias=bias)
+        self.down = nn.Linear(hidden, width, bias=bias)
+        self.register_buffer("future", torch.triu(torch.ones(context, context, dtype=torch.bool), 1))
+        turns = torch.outer(torch.arange(context), 10000.0 ** -(torch.arange(0, self.head, 2) / self.head))
+        self.register_buffer("cosines", turns.cos())
+        self.register_buffer("sines", turns.sin())
+
+    def attend(self, x):
         rows, length, width = x.shape
-        split = self.qkv(self.norm1(x)).view(rows, length, 3, self.heads, width // self.heads)
-        q, k, v = split.permute(2, 0, 3, 1, 4)
+        split = self.qkv(x).view(rows, length, self.heads + 2 * self.kv_heads, self.head).transpose(1, 2)
+        q, k, v = split.split((self.heads, self.kv_heads, self.kv_heads), 1)
+        if self.llama:
+            q = turned(q, self.cosines[:length], self.sines[:length])
+            k = turned(k, self.cosines[:length], self.sines[:length])
+            k = k.repeat_interleave(self.heads // self.kv_heads, 1)
+            v = v.repeat_interleave(self.heads // self.kv_heads, 1)
         if hasattr(F, "scaled_dot_product_attention"):
             y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         else:
-            scores = q @ k.transpose(-2, -1) * (width // self.heads) ** -0.5
+            scores = q @ k.transpose(-2, -1) * self.head ** -0.5
             y = scores.masked_fill(self.future[:length, :length], float("-inf")).softmax(-1) @ v
-        x = x + self.out(y.transpose(1, 2).reshape(rows, length, width))
-        return x + self.proj(F.gelu(self.fc(self.norm2(x)), approximate="tanh"))
+        return self.out(y.transpose(1, 2).reshape(rows, length, width))
+
+    def feed(self, x):
+        if not self.llama:
+            return self.down(F.gelu(self.up(x), approximate="tanh"))
+        gate, up = self.up(x).chunk(2, -1)
+        return self.down(F.silu(gate) * up)
+
+    def forward(self, x):
+        x = x + self.attend(self.norm1(x))
+        return x + self.feed(self.norm2(x))
 
 
 class Model(nn.Module):
-    def __init__(self, layers, width, heads, context, vocab):
+    def __init__(self, family, layers, width, heads, kv_heads, hidden, context, vocab):
         super().__init__()
-        self.tokens, self.places = nn.Embedding(vocab, width), nn.Embedding(context, width)
-        self.blocks = nn.Sequential(*[Block(width, heads, context) for _ in range(layers)])
-        self.norm = nn.LayerNorm(width)
+        llama = family == "llama"
+        self.tokens = nn.Embedding(vocab, width)
+        self.places = None if llama else nn.Embedding(context, width)
+        self.blocks = nn.Sequential(*[Block(family, width, heads, kv_heads, hidden, context) for _ in range(layers)])
+        self.norm = RMSNorm(width) if llama else nn.LayerNorm(width)
+        self.head = nn.Linear(width, vocab, bias=False)
         nn.init.normal_(self.tokens.weight, std=0.02)
+        if not llama:
+            self.head.weight = self.tokens.weight
 
     def forward(self, x, y):
-        stream = self.blocks(self.tokens(x) + self.places(torch.arange(x.shape[1])))
-        logits = self.norm(stream) @ self.tokens.weight.t()
-        return F.cross_entropy(logits.flatten(0, 1), y.flatten())
+        stream = self.tokens(x)
+        if self.places is not None:
+            stream = stream + self.places(torch.arange(x.shape[1]))
+        logits = self.head(self.norm(self.blocks(stream)))
+        return F.cross_entropy(logits.flatten(0, 1).float(), y.flatten())
 
 
-def measure(shape, seconds):
-    """Mean and best tokens per CPU second, and milliseconds of AdamW with clipping."""
-    layers, width, heads, context, vocab, rows = shape
+def blas():
+    """The file that PyTorch's fp32 products come from."""
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        names = {os.path.realpath(line.split()[-1]) for line in maps if "blas" in line}
+    return next((name for name in sorted(names) if "openblas" in os.path.basename(name)), ",".join(sorted(names)))
+
+
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
+def measure(shape, precision, seconds):
+    """Tokens per CPU second, median and best step, and milliseconds of AdamW with clipping."""
+    context, vocab, rows = shape[6:9]
     torch.manual_seed(1)
-    model = Model(layers, width, heads, context, vocab)
+    model = Model(*shape[:8])
     adamw = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1)
     text = torch.randint(vocab, (rows, context + 1))
-    spent, updating, best, steps = 0.0, 0.0, 1e30, -2
-    while spent < seconds:
+    steps, updates, warm = [], [], 2
+    while sum(steps) < seconds:
         start = time.process_time()
         adamw.zero_grad(set_to_none=True)
-        model(text[:, :-1], text[:, 1:]).backward()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bf16"):
+            loss = model(text[:, :-1], text[:, 1:])
+        loss.backward()
         stepped = time.process_time()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adamw.step()
         end = time.process_time()
-        steps += 1
-        if steps > 0:  # The first two warm up.
-            spent, updating, best = spent + end - start, updating + end - stepped, min(best, end - start)
+        if warm > 0:
+            warm -= 1
+            continue
+        steps.append(end - start)
+        updates.append(end - stepped)
     tokens = rows * context
-    return steps * tokens / spent, tokens / best, 1e3 * updating / steps
+    return tokens / median(steps), tokens / min(steps), 1e3 * median(updates)
+
+
+def engine_result(path, name, precision, seconds):
+    command = [path, "--json", "--large", "--seconds", str(seconds), "--precision", precision, "--only", name]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return json.loads(lines[0])
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--engine")
+    parser.add_argument("--large", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    engine = {}
-    if args.engine:
-        command = [args.engine, "--json", "--seconds", str(args.seconds)]
-        for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
-            engine[json.loads(line)["shape"]] = json.loads(line)
+    library = os.path.basename(blas())
+    if "openblas" not in library:
+        print(f"bench_engine_torch: fp32 products by {library}, no anchor: install libopenblas0-pthread", file=sys.stderr)
     for name, shape in SHAPES.items():
-        mean, best, update = measure(shape, args.seconds)
-        result = {"shape": name, "torch": torch.__version__, "torch_tokens_per_second_core": round(mean),
-                  "torch_tokens_per_second_core_best": round(best), "torch_adamw_ms": round(update, 3)}
-        if name in engine:
-            ours = engine[name]
-            result["tokens_per_second_core"] = ours["tokens_per_second_core"]
-            result["adamw_ms"] = ours["adamw_ms"]
-            result["ratio"] = round(ours["tokens_per_second_core"] / mean, 3)
-        print(json.dumps(result), flush=True)
+        if shape[-1] and not args.large:
+            continue
+        for precision in ("fp32", "bf16"):
+            ours = engine_result(args.engine, name, precision, args.seconds) if args.engine else None
+            rate, best, update = measure(shape, precision, args.seconds)
+            result = {"shape": name, "precision": precision, "torch": torch.__version__, "blas": library,
+                      "torch_tokens_per_second_core": round(rate, 1),
+                      "torch_tokens_per_second_core_best": round(best, 1), "torch_adamw_ms": round(update, 3)}
+            if ours:
+                for key in ("ops", "tokens_per_second_core", "gflops_core", "gflops_peak", "share", "adamw_ms"):
+                    result[key] = ours[key]
+                result["ratio"] = round(ours["tokens_per_second_core"] / rate, 3)
+            print(json.dumps(result), flush=True)
 
 
 if __name__ == "__main__":
