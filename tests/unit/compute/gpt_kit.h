@@ -25,7 +25,7 @@ struct fixture {
 };
 
 /* Weights far larger than a fresh model's, so that no term of a gradient hides under rounding. */
-static void fill_params(const dp_model *model, float *params)
+static inline void fill_params(const dp_model *model, float *params)
 {
     dp_model_init(model, 7, params);
     dp_rng rng;
@@ -39,7 +39,7 @@ static void fill_params(const dp_model *model, float *params)
     }
 }
 
-static void open_fixture_at(struct fixture *f, const dp_model_config *config, size_t rows,
+static inline void open_fixture_at(struct fixture *f, const dp_model_config *config, size_t rows,
                             size_t threads, const dp_ops *ops, dp_recompute recompute)
 {
     assert_int_equal(dp_model_open(&f->model, config, NULL), DP_OK);
@@ -56,20 +56,20 @@ static void open_fixture_at(struct fixture *f, const dp_model_config *config, si
     }
 }
 
-static void open_fixture(struct fixture *f, const dp_model_config *config, size_t rows,
+static inline void open_fixture(struct fixture *f, const dp_model_config *config, size_t rows,
                          size_t threads, const dp_ops *ops)
 {
     open_fixture_at(f, config, rows, threads, ops, DP_RECOMPUTE_NORMS);
 }
 
-static void close_fixture(struct fixture *f)
+static inline void close_fixture(struct fixture *f)
 {
     dp_gpt_close(f->gpt);
     dp_pool_close(f->pool);
     dp_model_close(&f->model);
 }
 
-static double *params_of(struct fixture *f)
+static inline double *params_of(struct fixture *f)
 {
     double *params = calloc(f->model.n_elements, sizeof *params);
     assert_non_null(params);
@@ -79,7 +79,7 @@ static double *params_of(struct fixture *f)
     return params;
 }
 
-static double largest_of(const float *x, size_t n)
+static inline double largest_of(const float *x, size_t n)
 {
     double largest = 0.0;
     for (size_t i = 0; i < n; i++) {
@@ -91,7 +91,7 @@ static double largest_of(const float *x, size_t n)
 
 /* Some elements of every tensor against central differences of the float64 model: no further off than 1e-5 of the tensor's
  * largest gradient. */
-static void check_gradients(struct fixture *f, const dp_gpt_batch *batch, double scale)
+static inline void check_gradients(struct fixture *f, const dp_gpt_batch *batch, double scale)
 {
     double *params = params_of(f);
     const float *grads = dp_gpt_grads(f->gpt);
@@ -119,7 +119,7 @@ static void check_gradients(struct fixture *f, const dp_gpt_batch *batch, double
     free(params);
 }
 
-static void check_shape(const dp_model_config *config, size_t rows, size_t length,
+static inline void check_shape(const dp_model_config *config, size_t rows, size_t length,
                         const dp_ops *ops)
 {
     struct fixture f;
