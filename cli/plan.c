@@ -1,96 +1,39 @@
 #include "cli/plan.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cli/json.h"
-#include "cli/paths.h"
 #include "cli/print.h"
+#include "cli/tool.h"
 
-enum { ANSWER_BYTES_MAX = 8192 };
-
-/* In the child. Ends it. */
-static void become_worker(const char *program, int in, int out)
+static json_t *ask(int fd)
 {
-    const int none = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (none < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-        dup2(none, STDERR_FILENO) < 0) {
-        _exit(127);
-    }
-    execlp(program, program, "--plan", "-", (char *)NULL);
-    _exit(127);
-}
-
-/* All that comes until the end, or until there is no room. */
-static size_t read_answer(int fd, char *answer)
-{
-    size_t size = 0;
-    while (size < ANSWER_BYTES_MAX) {
-        const ssize_t got = read(fd, answer + size, ANSWER_BYTES_MAX - size);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            break;
-        }
-        size += (size_t)got;
-    }
-    return size;
-}
-
-/* The manifest, which a pipe holds whole, goes in before the worker starts: nobody waits for anybody. */
-static bool fill_pipe(int fd, const dp_manifest *manifest)
-{
-    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
-    size_t size = 0;
-    return dp_manifest_encode(manifest, bytes, &size) == DP_OK &&
-           write(fd, bytes, size) == (ssize_t)size;
-}
-
-static json_t *ask(const char *program, int in, const int out[2])
-{
-    char answer[ANSWER_BYTES_MAX];
-    int status = 0;
-    fflush(NULL);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        become_worker(program, in, out[1]);
-    }
-    close(out[1]);
-    if (pid < 0) {
+    static dp_cli_tool tool; /* too large for a stack */
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    const char *const arguments[] = {"--plan", path, NULL};
+    if (dp_cli_tool_run(&tool, arguments) != DP_OK || tool.exit != 0) {
         return NULL;
     }
-    const size_t size = read_answer(out[0], answer);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        return NULL;
-    }
-    return json_loadb(answer, size, 0, NULL);
+    return json_loads(tool.answer, 0, NULL);
 }
 
 json_t *dp_plan_ask(const dp_manifest *manifest)
 {
-    char program[DP_CLI_PATH_MAX];
-    int in[2];
-    int out[2];
-    dp_path_program("dpnode-worker", program);
-    if (pipe2(in, O_CLOEXEC) != 0) {
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    const int fd = memfd_create("manifest", 0); /* The worker inherits it. */
+    if (fd < 0) {
         return NULL;
     }
     json_t *plan = NULL;
-    const bool filled = fill_pipe(in[1], manifest);
-    close(in[1]);
-    if (filled && pipe2(out, O_CLOEXEC) == 0) {
-        plan = ask(program, in[0], out);
-        close(out[0]);
+    if (dp_manifest_encode(manifest, bytes, &size) == DP_OK &&
+        pwrite(fd, bytes, size, 0) == (ssize_t)size) {
+        plan = ask(fd);
     }
-    close(in[0]);
+    close(fd);
     return plan;
 }
 

@@ -6,8 +6,7 @@
 
 #include "base/manifest.h"
 
-/* The line of dpnode-worker --plan, owned by the caller; NULL where there is no such program, or it says nothing sensible.
- * The worker is asked as a process of its own, with the manifest on its standard input. */
+/* The line of dpnode-worker --plan, owned by the caller; NULL where there is no such program, or it says nothing sensible. */
 json_t *dp_plan_ask(const dp_manifest *manifest);
 /* The same for a person, on stdout. */
 void dp_plan_print(const json_t *plan);

@@ -28,12 +28,17 @@ static uint64_t moments_of(const dp_manifest *m, const dp_model *model)
     floats += m->weights == DP_WEIGHTS_BF16 ? 1 : 0;
     floats *= model->n_elements;
     uint64_t scratch =
-        0; /* of one matrix: itself twice and packed, and three squares of its lesser side */
+        0; /* of one matrix: itself twice and packed, and two squares of its lesser side */
     for (size_t t = 0; t < model->n_tensors && m->optimizer == DP_OPTIM_MUON; t++) {
         const dp_tensor *const tensor = &model->tensors[t];
-        const uint64_t side =
-            tensor->shape[0] < tensor->shape[1] ? tensor->shape[0] : tensor->shape[1];
-        const uint64_t needs = 3 * (uint64_t)tensor->elements + 2 * side * side;
+        /* Of q, k and v, and of gates and ups, each is a matrix to Muon. */
+        const uint64_t rows = tensor->shape[0];
+        const uint64_t columns = tensor->slot == DP_LAYER_QKV_W
+                                     ? (uint64_t)model->config.heads * model->config.head_width
+                                 : tensor->slot == DP_LAYER_UP_W ? model->config.hidden
+                                                                 : tensor->shape[1];
+        const uint64_t side = rows < columns ? rows : columns;
+        const uint64_t needs = 3 * rows * columns + 2 * side * side;
         if (tensor->slot < DP_LAYER_SLOTS && needs > scratch) {
             scratch = needs;
         }
@@ -45,7 +50,8 @@ static uint64_t moments_of(const dp_manifest *m, const dp_model *model)
 static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_model *model)
 {
     const dp_manifest *const m = request->manifest;
-    const dp_gpt_options options = {.rows_max = 1, .precision = request->precision};
+    const dp_gpt_options options = {
+        .rows_max = 1, .precision = dp_precision_of_kind(request->manifest->precision)};
     const dp_gpt_memory memory = dp_gpt_memory_of(model, &options, request->threads);
     const uint64_t vector = sizeof(float) * (uint64_t)model->n_elements;
     plan->parameters = model->n_parameters;
@@ -72,8 +78,9 @@ static uint64_t batches_of(const dp_model *model, uint64_t rows)
 static dp_plan_step step_of(const dp_plan *plan, const dp_plan_request *request,
                             const dp_model *model, dp_recompute recompute, uint32_t rows)
 {
-    const dp_gpt_options options = {
-        .rows_max = rows, .precision = request->precision, .recompute = recompute};
+    const dp_gpt_options options = {.rows_max = rows,
+                                    .precision = dp_precision_of_kind(request->manifest->precision),
+                                    .recompute = recompute};
     const dp_gpt_memory memory = dp_gpt_memory_of(model, &options, request->threads);
     const uint64_t activations = memory.activations + batches_of(model, rows);
     return (dp_plan_step){

@@ -10,10 +10,9 @@
 #include "compute/gpt.h"
 
 typedef struct dp_plan_request {
-    const dp_manifest
-        *manifest;  /* borrowed for the call: model, batch, optimizer, weights, codec */
-    size_t threads; /* at least 1 */
-    dp_precision precision;
+    /* Borrowed for the call: model, batch, precision, optimizer, weights, codec. */
+    const dp_manifest *manifest;
+    size_t threads;  /* at least 1 */
     uint64_t budget; /* bytes */
 } dp_plan_request;
 

@@ -22,13 +22,12 @@ static dp_status open_engine(dp_trainer *t, size_t threads, dp_why *why)
     const uint64_t usable = dp_memory_usable();
     const dp_plan_request request = {.manifest = m,
                                      .threads = dp_pool_threads(t->pool),
-                                     .precision = dp_precision_of_kind(m->precision),
                                      .budget = usable != 0 ? usable : UINT64_MAX};
     dp_plan plan;
     DP_TRY(dp_plan_make(&plan, &request, why));
     const dp_gpt_options options = {.rows_max = plan.rows,
                                     .pool = t->pool,
-                                    .precision = request.precision,
+                                    .precision = dp_precision_of_kind(m->precision),
                                     .recompute = plan.recompute};
     t->rows_max = plan.rows;
     t->rows_next = 1;

@@ -143,6 +143,13 @@ static void one_token_is_a_sequence_and_sequences_may_be_short(void **state)
     }
 }
 
+static void step(struct fixture *f, size_t rows, size_t length, double *loss)
+{
+    const dp_gpt_batch batch = {f->x, f->y, rows, length};
+    assert_int_equal(dp_gpt_step(f->gpt, &batch, 1.0F, loss), DP_OK);
+}
+
+/* Inputs of products have 8 (bf16) or 11 (fp16) bits: the gradient as a whole moves by about so much, not more. */
 static void logits_equal_the_float64_model(void **state)
 {
     (void)state;
@@ -162,10 +169,39 @@ static void logits_equal_the_float64_model(void **state)
     close_fixture(&f);
 }
 
-static void step(struct fixture *f, size_t rows, size_t length, double *loss)
+static void products_of_lower_precision_stay_near_the_gradient(void **state)
 {
-    const dp_gpt_batch batch = {f->x, f->y, rows, length};
-    assert_int_equal(dp_gpt_step(f->gpt, &batch, 1.0F, loss), DP_OK);
+    (void)state;
+    static const double most[DP_PRECISIONS] = {[DP_BF16] = 0.03, [DP_FP16] = 0.004};
+    const dp_model_config *const configs[] = {&llama, &all};
+    for (size_t i = 0; i < sizeof configs / sizeof configs[0]; i++) {
+        struct fixture right;
+        double loss = 0.0;
+        open_fixture(&right, configs[i], 3, 1, dp_ops_best());
+        step(&right, 3, 17, &loss);
+        for (int precision = DP_BF16; precision < DP_PRECISIONS; precision++) {
+            for (size_t o = 0; dp_ops_at_in((dp_precision)precision, o) != NULL; o++) {
+                struct fixture rounded;
+                double other = 0.0;
+                double off = 0.0;
+                double size = 0.0;
+                open_fixture(&rounded, configs[i], 3, 2, dp_ops_at_in((dp_precision)precision, o));
+                step(&rounded, 3, 17, &other);
+                for (size_t k = 0; k < right.model.n_elements; k++) {
+                    const double a = (double)dp_gpt_grads(right.gpt)[k];
+                    const double d = (double)dp_gpt_grads(rounded.gpt)[k] - a;
+                    size += a * a;
+                    off += d * d;
+                }
+                if (!(sqrt(off / size) <= most[precision]) || !(off > 0.0) ||
+                    !(fabs(other / loss - 1.0) <= most[precision])) {
+                    fail_msg("%s: %g", rounded.gpt->ops->name, sqrt(off / size));
+                }
+                close_fixture(&rounded);
+            }
+        }
+        close_fixture(&right);
+    }
 }
 
 static void no_step_of_the_ladder_changes_a_bit(void **state)
@@ -348,6 +384,7 @@ int main(void)
         cmocka_unit_test(all_at_once_with_odd_sizes_is_right),
         cmocka_unit_test(one_token_is_a_sequence_and_sequences_may_be_short),
         cmocka_unit_test(logits_equal_the_float64_model),
+        cmocka_unit_test(products_of_lower_precision_stay_near_the_gradient),
         cmocka_unit_test(no_step_of_the_ladder_changes_a_bit),
         cmocka_unit_test(each_step_of_the_ladder_takes_less_memory),
         cmocka_unit_test(results_do_not_depend_on_the_number_of_threads),

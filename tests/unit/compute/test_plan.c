@@ -42,6 +42,7 @@ static void the_plan_is_what_engine_and_optimizer_take(void **state)
             dp_manifest manifest = manifest_of(presets[(kind + weights) % 3]);
             manifest.optimizer = (dp_optim_kind)kind;
             manifest.weights = (dp_weights_kind)weights;
+            manifest.precision = (dp_precision_kind)weights; /* each once */
             const dp_plan plan = plan_of(&manifest, (uint64_t)1 << 30);
             const dp_model_config config = dp_manifest_model(&manifest);
             dp_model model;
@@ -50,8 +51,10 @@ static void the_plan_is_what_engine_and_optimizer_take(void **state)
             dp_optim optim;
             assert_int_equal(dp_model_open(&model, &config, NULL), DP_OK);
             assert_int_equal(dp_pool_open(&pool, 2), DP_OK);
-            const dp_gpt_options options = {
-                .rows_max = plan.rows, .pool = pool, .recompute = plan.recompute};
+            const dp_gpt_options options = {.rows_max = plan.rows,
+                                            .pool = pool,
+                                            .precision = dp_precision_of_kind(manifest.precision),
+                                            .recompute = plan.recompute};
             const dp_optim_setup setup = {
                 .model = &model, .kind = manifest.optimizer, .weights = manifest.weights};
             const size_t before = dp_alloc_live_bytes();
