@@ -138,8 +138,8 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
     [DP_TRAINER_LOAD] = {.name = "load", .fields = BIT(ROUND)},
     [DP_TRAINER_READY_AT] = {.name = "ready_at", .fields = BIT(ROUND) | BIT(ROOT)},
     [DP_TRAINER_RESTORE] = {.name = "restore",
-                            .fields =
-                                BIT(ROUND) | BIT(RESTORE) | BIT(SETTLE) | BIT(CLIP) | BIT(LAMBDA)},
+                            .fields = BIT(ROUND) | BIT(RESTORE) | BIT(SETTLE) | BIT(CLIP) |
+                                      BIT(LAMBDA) | BIT(STEPS) | BIT(TOKENS)},
     [DP_TRAINER_TRAIN] = {.name = "train", .fields = BIT(ROUND) | BIT(TOKENS)},
     [DP_TRAINER_STEP] = {.name = "step",
                          .fields = BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) |

@@ -19,10 +19,11 @@
  *   D->T INIT       {}                            theta from the manifest's seed, round 0
  *   D->T LOAD       {round} fds: state            state: canonical bytes of theta (compute/state.h)
  *   T->D READY_AT   {round, root}                 answer to INIT and LOAD; root: object root of the state bytes
- *   D->T RESTORE    {round, kind, settle, clip, lambda} fds: a [, blob]       what an earlier process had published or frozen and
- *                                                 how it was settled: residual e := lambda * (included ?
+ *   D->T RESTORE    {round, kind, settle, clip, lambda, steps, tokens} fds: a [, blob]
+ *                                                 what an earlier process had published or frozen and how it was settled: residual e := lambda * (included ?
  *                                                 beta*(a - clip*decode(blob)) : a), F := lambda * a; settle NONE: pending
- *                                                 again, whole (blob needed). After LOAD, which empties all drawers
+ *                                                 again, whole (blob needed). After LOAD, which empties all drawers. steps and
+ *                                                 tokens: those that F holds, counted on from there (0 for what was published)
  *   D->T TRAIN      {round, tokens}               train on towards this round; tokens: committed so far (for the rate); round 0:
  *                                                 stop stepping until the next TRAIN (paused), keep everything
  *   T->D STEP       {round, steps, tokens, loss, skipped?, spikes?}  totals since the last publication, unasked, at most 10 per

@@ -302,7 +302,11 @@ static dp_status restore_residual(dp_trainer *t, const dp_trainer_earlier *earli
 dp_status dp_trainer_restore(dp_trainer *t, const dp_trainer_earlier *earlier)
 {
     if (earlier->kind == DP_RESTORE_FROZEN) {
-        return restore_frozen(t, earlier->a, earlier->lambda);
+        DP_TRY(restore_frozen(t, earlier->a, earlier->lambda));
+        t->open.steps += earlier->steps;
+        t->open.restored += earlier->steps;
+        t->open.tokens += earlier->tokens;
+        return DP_OK;
     }
     if (t->pending) {
         return DP_BUSY;
@@ -319,7 +323,8 @@ void dp_trainer_aim(dp_trainer *t, uint64_t round, uint64_t tokens)
 
 static double mean_loss(const dp_trainer_tally *tally)
 {
-    return tally->steps > 0 ? tally->loss_sum / tally->steps : 0;
+    const uint32_t seen = tally->steps - tally->restored;
+    return seen > 0 ? tally->loss_sum / seen : 0;
 }
 
 dp_trainer_progress dp_trainer_progress_of(const dp_trainer *t)

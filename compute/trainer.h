@@ -60,6 +60,9 @@ typedef struct dp_trainer_earlier {
     uint32_t clip; /* Q16, of an included publication */
     uint32_t
         lambda; /* Q16: what is left of work that aged while the node was away; not of what is pending again */
+    uint32_t
+        steps; /* FROZEN: of the work in F; they count as done here, so that F keeps its weight */
+    uint64_t tokens;
     dp_view a;
     dp_view blob;
 } dp_trainer_earlier;

@@ -18,6 +18,7 @@
 /* Local work since the last publication, or that of a publication. */
 typedef struct dp_trainer_tally {
     uint32_t steps;
+    uint32_t restored; /* of steps: of an earlier process, whose losses are not known */
     uint32_t skipped;
     uint32_t spikes; /* of skipped */
     uint64_t tokens;

@@ -246,6 +246,8 @@ static dp_status do_restore(worker *w, const command *c, dp_why *why)
                                             .settle = c->msg.settle,
                                             .clip = c->msg.clip,
                                             .lambda = c->msg.lambda,
+                                            .steps = c->msg.steps,
+                                            .tokens = c->msg.tokens,
                                             .a = a,
                                             .blob = blob};
         status = dp_trainer_restore(w->trainer, &earlier);

@@ -157,6 +157,8 @@ static void start_restore(dp_driver *driver, const dp_action *action)
     job->msg.settle = (dp_settle)action->u.restore.settle;
     job->msg.clip = action->u.restore.clip;
     job->msg.lambda = action->u.restore.lambda;
+    job->msg.steps = action->u.restore.steps;
+    job->msg.tokens = action->u.restore.tokens;
     job->roots[0] = action->u.restore.a_root;
     job->roots[1] = action->u.restore.blob_root;
     job->n_roots = dp_hash_is_zero(&action->u.restore.blob_root) ? 1 : 2;

@@ -368,6 +368,8 @@ typedef struct dp_action {
             uint32_t settle; /* dp_settle of base/trainer_msg.h */
             uint32_t clip;   /* Q16 */
             uint32_t lambda; /* Q16 */
+            uint32_t steps;  /* that F holds: its weight comes back with it */
+            uint64_t tokens;
         } restore;
         struct {
             uint64_t round;

@@ -177,6 +177,11 @@ static void on_restore(dp_host *host, const dp_action *action)
         book_of(host)->kept = action->u.restore.lambda;
         if (!is_empty(was->frozen) || !equal(toy->frozen, stored) || !equal(toy->e, was->e)) {
             dp_sim_fail(host->sim, "S5", host->index, "what was frozen is brought back wrongly");
+        } else if (toy->frozen_work.steps != action->u.restore.steps ||
+                   toy->frozen_work.tokens != action->u.restore.tokens) {
+            dp_sim_fail(host->sim, "S14", host->index,
+                        "F is brought back as %u steps, and holds %u", action->u.restore.steps,
+                        toy->frozen_work.steps);
         }
         return;
     }

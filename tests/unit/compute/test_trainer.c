@@ -469,8 +469,22 @@ static void frozen_work_joins_the_next_publication_and_comes_back_after_a_restar
     dp_view f;
     CHECK_OK(dp_trainer_freeze(x.trainer, &blob, &f));
     node y = open_node(1, DP_CODEC_SPARSE, 950);
-    const dp_trainer_earlier earlier = {.kind = DP_RESTORE_FROZEN, .lambda = ONE, .a = f};
+    const dp_trainer_progress done = dp_trainer_progress_of(x.trainer);
+    const dp_trainer_earlier earlier = {.kind = DP_RESTORE_FROZEN,
+                                        .lambda = ONE,
+                                        .steps = done.steps,
+                                        .tokens = done.tokens,
+                                        .a = f};
     CHECK_OK(dp_trainer_restore(y.trainer, &earlier));
+    CHECK(dp_trainer_progress_of(y.trainer).steps == 2 && done.tokens > 0);
+    CHECK(dp_trainer_progress_of(y.trainer).tokens == done.tokens);
+    CHECK(dp_trainer_progress_of(y.trainer).loss == 0);
+    node z = open_node(1, DP_CODEC_SPARSE, 950);
+    CHECK_OK(dp_trainer_restore(z.trainer, &earlier));
+    train(&z, 1);
+    CHECK(dp_trainer_progress_of(z.trainer).steps == 3);
+    CHECK(dp_trainer_progress_of(z.trainer).loss > done.loss / 2); /* of the one that was seen */
+    close_node(&z);
     CHECK(memcmp(dp_trainer_frozen(x.trainer), dp_trainer_frozen(y.trainer), 4 * x.n) == 0);
     publication from_x = publish(&x, true);
     publication from_y = publish(&y, true);

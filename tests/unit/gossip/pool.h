@@ -391,6 +391,8 @@ static inline void pool_perform(pool *p, uint32_t i)
             const int64_t *const f = pool_value(p, &action->u.restore.a_root);
             assert_non_null(f);
             node->f = *f / 65536 * action->u.restore.lambda;
+            p->invalid +=
+                action->u.restore.steps != node->weight || action->u.restore.tokens != node->weight;
         } else if (action->type == DP_DO_CHECK) {
             pool_event(p, i, 500,
                        &(dp_event){.type = DP_EV_CHECKED,
