@@ -286,6 +286,9 @@ static void apply_record(dp_node *node, const dp_record *record, const dp_hash *
     const bool is_round = record->kind == DP_RECORD_ROUND;
 
     dp_witness_decided(node->witness, record->slot, hash);
+    if (is_round && node->started) {
+        dp_round_count_missed(node, record);
+    }
     dp_ledger_apply(&node->ledger, record, hash, node->chain->admitted);
     dp_fork_applied(node, record, hash, bytes);
     dp_witness_begin(node->witness, &node->ledger);

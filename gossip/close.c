@@ -9,35 +9,70 @@ static bool may_train(const dp_node *node, const dp_member *member)
                : dp_round_may_contribute(node, &member->peer);
 }
 
+static bool works_here(const dp_node *node)
+{
+    return node->train.state == DP_TRAINER_SET && !node->paused && !node->leaving &&
+           !node->config.observer;
+}
+
+static bool is_idle(const dp_node *node, const dp_member *member)
+{
+    return member->has_summary &&
+           (!member->summary.has_trainer || member->summary.mode == DP_MODE_PAUSED ||
+            member->summary.mode == DP_MODE_LEFT || dp_fork_elsewhere(node, member->summary.fork));
+}
+
+/* Alive, with a trainer at work for this chain, wherever it stands; or ready already. Of a member without a link no more is
+ * known than that it is alive. */
+static bool works(const dp_node *node, uint32_t index)
+{
+    const dp_member *member = dp_members_at(node->members, index);
+
+    if (index == 0) {
+        return works_here(node);
+    }
+    return member->state == DP_MEMBER_ALIVE &&
+           (dp_round_claim_of(node, &member->peer) != NULL ||
+            ((member->linked ? member->has_summary && !is_idle(node, member) : true) &&
+             may_train(node, member)));
+}
+
 static bool is_active(const dp_node *node, uint32_t index)
 {
     const dp_member *member = dp_members_at(node->members, index);
-    const bool works = member->has_summary && member->summary.has_trainer &&
-                       member->summary.mode != DP_MODE_PAUSED &&
-                       member->summary.mode != DP_MODE_LEFT &&
-                       !dp_fork_elsewhere(node, member->summary.fork) &&
-                       member->summary.round + 2 >= node->ledger.round && may_train(node, member);
 
+    if (index == 0) {
+        return works_here(node);
+    }
     return member->state == DP_MEMBER_ALIVE &&
-           (works || dp_round_claim_of(node, &member->peer) != NULL);
+           (dp_round_claim_of(node, &member->peer) != NULL ||
+            (member->has_summary && !is_idle(node, member) &&
+             member->summary.round + 2 >= node->ledger.round && may_train(node, member)));
 }
 
-/* Members that are expected to contribute: alive, with a trainer, near the newest state. In a run too large for links to
- * everybody only linked ones are known so well, and they are enough: more than a record lists. */
+/* Those whose doings are known here: all, this node first. In a run too large for links to everybody only linked ones are
+ * known so well, and they are enough: more than a record lists. */
+static uint32_t watched_count(const dp_node *node)
+{
+    const uint32_t count = dp_members_count(node->members);
+
+    return count <= DP_FULL_MESH_MAX ? count : 1 + dp_members_linked(node->members)->count;
+}
+
+static uint32_t watched_at(const dp_node *node, uint32_t i)
+{
+    return dp_members_count(node->members) <= DP_FULL_MESH_MAX || i == 0
+               ? i
+               : dp_members_linked(node->members)->at[i - 1];
+}
+
+/* Members that are expected to contribute: alive, with a trainer, near the newest state. */
 uint32_t dp_round_active(const dp_node *node)
 {
-    const dp_rowset *linked = dp_members_linked(node->members);
-    const uint32_t count = dp_members_count(node->members);
-    uint32_t active = node->train.state == DP_TRAINER_SET && !node->paused && !node->leaving &&
-                              !node->config.observer
-                          ? 1
-                          : 0;
+    uint32_t active = 0;
 
-    for (uint32_t i = 1; count <= DP_FULL_MESH_MAX && i < count; i++) {
-        active += is_active(node, i) ? 1 : 0;
-    }
-    for (uint32_t k = 0; count > DP_FULL_MESH_MAX && k < linked->count; k++) {
-        active += is_active(node, linked->at[k]) ? 1 : 0;
+    for (uint32_t i = 0; i < watched_count(node); i++) {
+        active += is_active(node, watched_at(node, i)) ? 1 : 0;
     }
     return active;
 }
@@ -70,40 +105,76 @@ static uint64_t slowest_step(const dp_node *node)
     return slowest;
 }
 
-static uint64_t grace_of(const dp_node *node)
-{
-    return DP_BUGGIFY(node, DP_BUG_NO_GRACE)
-               ? 0
-               : dp_deadline_grace(&node->round->deadline, slowest_step(node),
-                                   dp_spread_chunk_p95(node->spread),
-                                   dp_members_rtt_p95(node->members));
-}
-
 static uint64_t hard_of(const dp_node *node)
 {
     return dp_deadline_hard(&node->round->deadline) /
            (DP_BUGGIFY(node, DP_BUG_EARLY_DEADLINE) ? 4 : 1);
 }
 
-/* A record is full with the first that come; those whose turn it is may be others, who are farther away. */
-static bool is_turn_missed(const dp_node *node, const uint32_t *held, uint32_t n)
+/* Whom a round waits for that could be closed. */
+typedef enum await { AWAIT_NOBODY = 0, AWAIT_TURN, AWAIT_OWED } await;
+
+/* A record is full with the first that come; those whose turn it is may be others, who are farther away. And who is later than
+ * the others in every round is waited for once in a while. */
+static await awaited(const dp_node *node, const uint32_t *held, uint32_t n)
 {
-    const dp_rowset *linked = dp_members_linked(node->members);
-    const uint32_t count = dp_members_count(node->members);
-    const bool few = count <= DP_FULL_MESH_MAX;
     const dp_peer *authors[DP_CLAIMS_MAX];
-    bool missed = false;
+    await most = AWAIT_NOBODY;
 
     for (uint32_t i = 0; i < n; i++) {
         authors[i] = &node->round->claims[held[i]].ready.peer;
     }
-    for (uint32_t i = few ? 1 : 0; i < (few ? count : linked->count) && !missed; i++) {
-        const uint32_t index = few ? i : linked->at[i];
-        missed = is_active(node, index) &&
-                 dp_turn_has_place(&node->ledger, &dp_members_at(node->members, index)->peer,
-                                   authors, n);
+    for (uint32_t i = 0; i < watched_count(node) && most != AWAIT_OWED; i++) {
+        const uint32_t index = watched_at(node, i);
+        const bool owed = dp_deadline_is_owed(node->round->missed[index]);
+        if ((owed ? works(node, index) : n >= DP_LISTED_MAX && is_active(node, index)) &&
+            dp_turn_has_place(&node->ledger, &dp_members_at(node->members, index)->peer, authors,
+                              n)) {
+            most = owed ? AWAIT_OWED : AWAIT_TURN;
+        }
     }
-    return missed;
+    return most;
+}
+
+static uint64_t grace_of(const dp_node *node, await waits_for)
+{
+    const uint64_t grace =
+        dp_deadline_grace(&node->round->deadline, slowest_step(node),
+                          dp_spread_chunk_p95(node->spread), dp_members_rtt_p95(node->members));
+    const uint64_t longer = dp_deadline_long_grace(&node->round->deadline);
+
+    if (DP_BUGGIFY(node, DP_BUG_NO_GRACE)) {
+        return 0;
+    }
+    return waits_for == AWAIT_OWED && longer > grace ? longer : grace;
+}
+
+/* The record of a round is decided, and the ledger does not know of it yet. Voters alone keep count: they close rounds. */
+void dp_round_count_missed(dp_node *node, const dp_record *record)
+{
+    const dp_peer *listed[DP_LISTED_MAX];
+    uint8_t *missed = node->round->missed;
+
+    if (node->commit->self == DP_NOBODY) {
+        return;
+    }
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        const uint32_t index = dp_node_member_index(node, &record->listed[i].peer);
+        listed[i] = &record->listed[i].peer;
+        if (index != DP_MEMBER_NONE) {
+            missed[index] = 0;
+        }
+    }
+    for (uint32_t i = 0; i < watched_count(node); i++) {
+        const uint32_t index = watched_at(node, i);
+        if (!works(node, index)) {
+            missed[index] = 0;
+        } else if (missed[index] < UINT8_MAX &&
+                   dp_turn_has_place(&node->ledger, &dp_members_at(node->members, index)->peer,
+                                     listed, record->n_listed)) {
+            missed[index]++; /* Neither listed nor to leave its place to others. */
+        }
+    }
 }
 
 /* Rule C. NULL: not yet. */
@@ -125,15 +196,16 @@ static const char *close_cause(dp_node *node)
         return NULL;
     }
     const uint32_t active = dp_round_active(node);
-    if (held >= active || (held >= DP_LISTED_MAX && !is_turn_missed(node, held_claims, held))) {
+    const await waits_for = awaited(node, held_claims, held);
+    if ((held >= active || held >= DP_LISTED_MAX) && waits_for == AWAIT_NOBODY) {
         return "all";
     }
     if ((held >= dp_deadline_enough(active) || held >= DP_LISTED_MAX) && round->enough_at.us == 0) {
         round->enough_at = node->now;
     }
-    const uint64_t grace = grace_of(node);
+    round->grace_us = grace_of(node, waits_for);
     if (round->enough_at.us != 0 &&
-        dp_time_reached(node->now, dp_time_after(round->enough_at, grace))) {
+        dp_time_reached(node->now, dp_time_after(round->enough_at, round->grace_us))) {
         return "grace";
     }
     if (DP_MUTATION != 50 && round->opened.us != 0 && held >= least &&

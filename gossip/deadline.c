@@ -39,6 +39,21 @@ uint64_t dp_deadline_grace(const dp_deadline *deadline, uint64_t step_us, uint64
     return clamp(step_us + 2 * transfer_us, least, quarter > least ? quarter : least);
 }
 
+uint64_t dp_deadline_long_grace(const dp_deadline *deadline)
+{
+    return (dp_deadline_length(deadline) + DP_SECOND / 2) * deadline->patience_milli / 1000;
+}
+
+bool dp_deadline_is_owed(uint32_t missed)
+{
+    uint32_t turn = 3;
+
+    while (turn < missed + 1 && turn < 192) {
+        turn *= 2;
+    }
+    return turn == missed + 1;
+}
+
 uint64_t dp_deadline_bid(uint64_t rtt_p95_us, uint64_t fsync_p95_us, uint32_t distance,
                          uint32_t failed)
 {

@@ -3,6 +3,7 @@
 #ifndef DP_GOSSIP_DEADLINE_H
 #define DP_GOSSIP_DEADLINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -27,6 +28,12 @@ uint64_t dp_deadline_hard(const dp_deadline *deadline);
  * lower bound wins, so that a member far away is not left out of every short round. */
 uint64_t dp_deadline_grace(const dp_deadline *deadline, uint64_t step_us, uint64_t transfer_us,
                            uint64_t rtt_p95_us);
+/* What is given instead once in a while, so that who is always a little later than that is counted too: (L + 500 ms) *
+ * patience. The hard deadline holds all the same. */
+uint64_t dp_deadline_long_grace(const dp_deadline *deadline);
+/* Is it given to a member that works and was in none of the last missed rounds? In the 3rd, 6th, 12th, .. 192nd round in a
+ * row: who comes in time then is counted in every third round at least, and who never comes costs ever less. */
+bool dp_deadline_is_owed(uint32_t missed);
 /* Wait of a voter that sees the close condition: clamp(4 rtt_p95 + 2 fsync_p95, 200 ms, 5 s) * (1 + distance from the last
  * owner), doubled per failed bid up to 30 s. rtt_p95 is that of the voters that make a majority soonest. */
 uint64_t dp_deadline_bid(uint64_t rtt_p95_us, uint64_t fsync_p95_us, uint32_t distance,

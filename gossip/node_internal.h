@@ -125,6 +125,7 @@ typedef struct dp_round {
     dp_time slot_opened;
     dp_time opened;    /* zero: this node has not applied the round before */
     dp_time enough_at; /* K contributions were ready and held; zero: not yet */
+    uint64_t grace_us; /* after that, as it was last found */
     dp_time close_at;  /* the close condition was first seen; zero: not yet */
     dp_time bid_at;
     dp_time ahead_since; /* in this slot a record from the future was met; zero: none */
@@ -134,6 +135,8 @@ typedef struct dp_round {
     dp_time told_at;  /* when peers were last told of the round */
     uint64_t tell_us; /* until they are told again */
     dp_deadline deadline;
+    uint8_t missed
+        [DP_MEMBERS_MAX]; /* by index of a member: rounds in a row in which it worked and was not listed */
     /* judged last, so that signatures are checked once */
     dp_hash judged;
     dp_status verdict;
@@ -399,6 +402,7 @@ void dp_chain_tell_members(dp_node *node);
 
 /* round.c */
 void dp_round_open_slot(dp_node *node, bool new_round);
+void dp_round_count_missed(dp_node *node, const dp_record *record);
 void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool own);
 dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes);
 void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size);

@@ -15,7 +15,7 @@ static const uint64_t stuck_us = 30 * DP_SECOND;
 static const uint64_t fence_us = 60 * DP_SECOND;
 enum {
     COUNTED_ROUNDS = 12,      /* from level to listed */
-    COUNTED_AGAIN_ROUNDS = 4, /* L6, for who is level and slow no more, after the round under way */
+    COUNTED_AGAIN_ROUNDS = 3, /* L6, for who is level and slow no more, after the round under way */
 };
 
 static uint64_t round_us(const dp_sim *sim)

@@ -57,6 +57,26 @@ static void grace_is_at_most_a_quarter_of_the_round(void **state)
     assert_int_equal(dp_deadline_grace(&deadline, 100 * DP_MS, 50 * DP_MS, 0), 200 * DP_MS);
 }
 
+static void the_longer_grace_is_given_ever_more_rarely(void **state)
+{
+    dp_deadline deadline = of_three_seconds();
+    uint32_t times = 0;
+
+    (void)state;
+    assert_int_equal(dp_deadline_long_grace(&deadline), 3500 * DP_MS);
+    deadline.patience_milli = 2000;
+    assert_int_equal(dp_deadline_long_grace(&deadline), 7000 * DP_MS);
+    assert_false(dp_deadline_is_owed(0));
+    assert_false(dp_deadline_is_owed(1));
+    assert_true(dp_deadline_is_owed(2));
+    assert_true(dp_deadline_is_owed(5));
+    assert_true(dp_deadline_is_owed(11));
+    for (uint32_t missed = 0; missed <= UINT8_MAX; missed++) {
+        times += dp_deadline_is_owed(missed) ? 1 : 0;
+    }
+    assert_int_equal(times, 7);
+}
+
 static void bids_are_spread_by_distance_and_back_off(void **state)
 {
     (void)state;
@@ -86,6 +106,7 @@ int main(void)
         cmocka_unit_test(one_endless_round_counts_three_times_the_manifest_at_most),
         cmocka_unit_test(the_hard_deadline_follows_patience),
         cmocka_unit_test(grace_is_at_most_a_quarter_of_the_round),
+        cmocka_unit_test(the_longer_grace_is_given_ever_more_rarely),
         cmocka_unit_test(bids_are_spread_by_distance_and_back_off),
         cmocka_unit_test(enough_is_never_more_than_there_are),
     };

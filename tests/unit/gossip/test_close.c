@@ -1,0 +1,84 @@
+/* Whom a round waits for, how long and how often. */
+#include "tests/unit/gossip/node_kit.h"
+
+enum { ROUNDS = 30 };
+
+typedef struct rounds {
+    uint64_t took_us[ROUNDS];
+    uint32_t listed[ROUNDS];
+} rounds;
+
+/* Three nodes and their rounds of half a second; the trainer of node 1 makes its first step of a round so late. */
+static void watch(uint64_t late_us, rounds *seen)
+{
+    kit_world *world = kit_open(3);
+    uint32_t n = 0;
+
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).listed_last, 3);
+    uint64_t round = kit_look(world, 0).round;
+    uint64_t since_us = world->now_us;
+    bool first = true; /* It began before it was watched. */
+    while (n < ROUNDS) {
+        world->nodes[1].trains = world->now_us - since_us >= late_us;
+        kit_run_ms(world, KIT_STEP_MS);
+        const dp_node_view view = kit_look(world, 0);
+        if (view.round == round) {
+            assert_true(world->now_us - since_us < 10 * DP_SECOND);
+            continue;
+        }
+        assert_int_equal(view.round, round + 1);
+        if (!first) {
+            seen->took_us[n] = world->now_us - since_us;
+            seen->listed[n++] = view.listed_last;
+        }
+        first = false;
+        round = view.round;
+        since_us = world->now_us;
+    }
+    kit_close(world);
+}
+
+static void who_is_always_a_little_late_is_counted_in_every_third_round(void **state)
+{
+    rounds seen = {0};
+    uint32_t missed = 0;
+    uint32_t counted = 0;
+
+    (void)state;
+    watch(800 * DP_MS, &seen);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        missed = seen.listed[i] == 3 ? 0 : missed + 1;
+        counted += seen.listed[i] == 3 ? 1 : 0;
+        assert_true(missed <= 2);
+        assert_true(seen.took_us[i] < 1100 * DP_MS);
+    }
+    assert_true(counted <= ROUNDS / 3 + 1);
+}
+
+static void who_never_comes_is_waited_for_ever_more_rarely(void **state)
+{
+    rounds seen = {0};
+    uint32_t waits = 0;
+
+    (void)state;
+    watch(UINT64_MAX, &seen);
+    for (uint32_t i = 1; i < ROUNDS; i++) {
+        waits += seen.took_us[i] > DP_SECOND ? 1 : 0;
+        assert_int_equal(seen.listed[i], 2);
+        assert_true(seen.took_us[i] <
+                    3250 * DP_MS); /* The hard deadline, L being not much longer. */
+    }
+    assert_int_equal(waits, 4); /* In the 3rd, 6th, 12th and 24th round without it. */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_is_always_a_little_late_is_counted_in_every_third_round),
+        cmocka_unit_test(who_never_comes_is_waited_for_ever_more_rarely),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
