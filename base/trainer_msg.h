@@ -12,7 +12,8 @@
  * LOAD pause until the next TRAIN.
  *
  *   T->D HELLO      {abi, name, pid}
- *   D->T OPEN       {member[32], seed} fds: manifest (canonical bytes), tokenizer.json, token shard
+ *   D->T OPEN       {member[32], seed} fds: manifest (canonical bytes), tokenizer.json, token shard; or
+ *                                              instead of the last a shard table, and its shards in order, up to 31
  *                                                 seed: another one for every process, so that none draws the samples of an
  *                                                 earlier one again, which others may have counted already
  *   T->D OPENED     {elements}                    elements: floats in the arena; or FAILED

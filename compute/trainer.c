@@ -72,6 +72,39 @@ static dp_status open_vectors(dp_trainer *t)
     return DP_OK;
 }
 
+static dp_status open_shards(dp_trainer *t, const dp_trainer_setup *setup, dp_why *why)
+{
+    const dp_manifest *const m = &t->manifest;
+    if (!dp_shard_table_is(setup->data)) {
+        return dp_data_open(&t->data, setup->data, m->vocab, m->val_per_mille, why);
+    }
+    DP_TRY(dp_data_open_table(&t->data, setup->data, m->vocab, m->val_per_mille, why));
+    if (setup->n_shards != t->data.n_parts) {
+        return dp_why_set(why, DP_BADARG, "the data has %u shards, %zu of them are here",
+                          t->data.n_parts, setup->n_shards);
+    }
+    for (uint32_t i = 0; i < t->data.n_parts; i++) {
+        DP_TRY(dp_data_attach(&t->data, i, setup->shards[i], why));
+    }
+    return DP_OK;
+}
+
+static dp_status open_data(dp_trainer *t, const dp_trainer_setup *setup, dp_why *why)
+{
+    DP_TRY(open_shards(t, setup, why));
+    if (t->data.vocab > dp_bpe_count(t->bpe)) {
+        return dp_why_set(why, DP_BADARG,
+                          "the data was made for a vocabulary of %u tokens, the tokenizer has %zu",
+                          t->data.vocab, dp_bpe_count(t->bpe));
+    }
+    if (dp_data_windows(&t->data, t->manifest.context) == 0) {
+        return dp_why_set(why, DP_BADARG,
+                          "the data has %llu training tokens; one sequence needs %u, in one shard",
+                          (unsigned long long)t->data.n_train, t->manifest.context + 1);
+    }
+    return DP_OK;
+}
+
 static dp_status open_all(dp_trainer *t, const dp_trainer_setup *setup, dp_why *why)
 {
     const dp_status status = dp_manifest_decode(&t->manifest, setup->manifest);
@@ -85,17 +118,7 @@ static dp_status open_all(dp_trainer *t, const dp_trainer_setup *setup, dp_why *
         return dp_why_set(why, DP_BADARG, "the tokenizer has %zu tokens, the model only %u",
                           dp_bpe_count(t->bpe), t->manifest.vocab);
     }
-    DP_TRY(dp_data_open(&t->data, setup->data, t->manifest.vocab, t->manifest.val_per_mille, why));
-    if (t->data.vocab > dp_bpe_count(t->bpe)) {
-        return dp_why_set(why, DP_BADARG,
-                          "the data was made for a vocabulary of %u tokens, the tokenizer has %zu",
-                          t->data.vocab, dp_bpe_count(t->bpe));
-    }
-    if (t->data.n_train <= t->manifest.context) {
-        return dp_why_set(why, DP_BADARG,
-                          "the data has %llu training tokens; one sequence needs %u",
-                          (unsigned long long)t->data.n_train, t->manifest.context + 1);
-    }
+    DP_TRY(open_data(t, setup, why));
     DP_TRY(open_engine(t, setup->threads, why));
     return open_vectors(t);
 }

@@ -22,7 +22,10 @@ typedef struct dp_trainer dp_trainer;
 typedef struct dp_trainer_setup {
     dp_view manifest;  /* canonical bytes, copied */
     dp_view tokenizer; /* tokenizer.json, copied */
-    dp_view data;      /* token shard, borrowed until close */
+    dp_view data;      /* token shard, or shard table, borrowed until close */
+    const dp_view
+        *shards; /* of a table, in its order, all of them; the bytes are borrowed until close */
+    size_t n_shards;
     uint8_t member[32];
     uint64_t
         seed; /* of this process: names its batches, so that it draws none of an earlier one's */

@@ -17,6 +17,7 @@
 #include "compute/trainer.h"
 
 enum {
+    SHARDS_MAX = DP_TRAINER_FDS_MAX - 3,
     QUEUE_MAX = 16,            /* commands read ahead; a full queue holds the service thread */
     STEP_US = 100 * 1000,      /* STEP goes out at most this often */
     VIEWS_MAX = 2,             /* bulk parts of an answer */
@@ -43,7 +44,8 @@ typedef struct worker {
     /* The compute thread's own. */
     dp_trainer *trainer;
     dp_view data;
-    bool ready; /* theta is there */
+    dp_view shards[SHARDS_MAX]; /* where data is a table */
+    bool ready;                 /* theta is there */
     bool training;
     bool stopped;
     uint64_t told_steps; /* done or dropped, since the last publication */
@@ -171,6 +173,36 @@ static void *serve_socket(void *context)
 
 /* ---- The compute thread. A handler does one command and sends its answer. */
 
+static void unmap_shards(worker *w)
+{
+    for (uint32_t i = 0; i < SHARDS_MAX; i++) {
+        dp_memfd_unmap(w->shards[i]);
+        w->shards[i] = dp_view_of(NULL, 0);
+    }
+}
+
+/* Files after the third are the shards of a table. Who gets DP_OK unmaps data and shards when the trainer is closed. */
+static dp_status open_trainer(worker *w, const command *c, dp_trainer_setup *setup, dp_why *why)
+{
+    DP_TRY(dp_memfd_map(c->fds[2], DP_OBJECT_BYTES_MAX, &setup->data));
+    dp_status status = DP_OK;
+    for (uint32_t i = 3; i < c->n_fds && status == DP_OK; i++) {
+        status = dp_memfd_map(c->fds[i], DP_OBJECT_BYTES_MAX, &w->shards[i - 3]);
+    }
+    if (status == DP_OK) {
+        setup->shards = w->shards;
+        setup->n_shards = c->n_fds - 3;
+        status = dp_trainer_open(&w->trainer, setup, why);
+    }
+    if (status != DP_OK) {
+        unmap_shards(w);
+        dp_memfd_unmap(setup->data);
+        return status;
+    }
+    w->data = setup->data;
+    return DP_OK;
+}
+
 static dp_status do_open(worker *w, const command *c, dp_why *why)
 {
     if (w->trainer != NULL) {
@@ -182,18 +214,11 @@ static dp_status do_open(worker *w, const command *c, dp_why *why)
     DP_TRY(dp_memfd_map(c->fds[0], DP_MANIFEST_BYTES_MAX, &setup.manifest));
     dp_status status = dp_memfd_map(c->fds[1], DP_BPE_JSON_BYTES_MAX, &setup.tokenizer);
     if (status == DP_OK) {
-        status = dp_memfd_map(c->fds[2], DP_OBJECT_BYTES_MAX, &setup.data);
-        if (status == DP_OK) {
-            status = dp_trainer_open(&w->trainer, &setup, why);
-        }
+        status = open_trainer(w, c, &setup, why);
         dp_memfd_unmap(setup.tokenizer);
     }
     dp_memfd_unmap(setup.manifest);
-    if (status != DP_OK) {
-        dp_memfd_unmap(setup.data);
-        return status;
-    }
-    w->data = setup.data;
+    DP_TRY(status);
     atomic_store(&w->elements, dp_trainer_elements(w->trainer));
     const dp_trainer_msg reply = {.kind = DP_TRAINER_OPENED,
                                   .elements = dp_trainer_elements(w->trainer)};
@@ -598,6 +623,7 @@ dp_status dp_worker_serve(int socket, const dp_worker_options *options)
         drop_queue(w);
     }
     dp_trainer_close(w->trainer);
+    unmap_shards(w);
     dp_memfd_unmap(w->data);
     dp_free(w->queue);
     pthread_cond_destroy(&w->changed);
