@@ -80,7 +80,8 @@ static dp_status begin_body(dp_store *store, void *context)
     return dp_query_run(&query);
 }
 
-dp_status dp_ckpt_begin(dp_store *store, const dp_hash *run, const dp_ckpt *ckpt)
+/* DP_EXISTS: it is there already. DP_TOOBIG: there are DP_CKPTS_MAX, and none of them goes. */
+static dp_status make_place(dp_store *store, const dp_hash *run, const dp_ckpt *ckpt)
 {
     dp_ckpt list[DP_CKPTS_MAX];
     uint32_t count = 0;
@@ -100,6 +101,12 @@ dp_status dp_ckpt_begin(dp_store *store, const dp_hash *run, const dp_ckpt *ckpt
             return DP_TOOBIG;
         }
     }
+    return DP_OK;
+}
+
+dp_status dp_ckpt_begin(dp_store *store, const dp_hash *run, const dp_ckpt *ckpt)
+{
+    DP_TRY(make_place(store, run, ckpt));
     struct begin begin = {.run = run, .ckpt = ckpt};
     return dp_store_atomically(store, begin_body, &begin);
 }
@@ -141,11 +148,20 @@ dp_status dp_ckpt_commit(dp_store *store, const dp_hash *run, uint64_t round)
     return set_state(store, run, round, DP_CKPT_COMPLETE);
 }
 
+/* Begun and not committed it would keep a place, and the bytes of its object, until the next start. */
+static dp_status adopt_body(dp_store *store, void *context)
+{
+    const struct begin *begin = (const struct begin *)context;
+    DP_TRY(begin_body(store, context));
+    return dp_ckpt_commit(store, begin->run, begin->ckpt->round);
+}
+
 dp_status dp_ckpt_adopt(dp_store *store, const dp_hash *run, const dp_ckpt *ckpt, const dp_pin *pin)
 {
-    dp_status status = dp_ckpt_begin(store, run, ckpt);
+    struct begin begin = {.run = run, .ckpt = ckpt};
+    dp_status status = make_place(store, run, ckpt);
     if (status == DP_OK) {
-        status = dp_ckpt_commit(store, run, ckpt->round);
+        status = dp_store_atomically(store, adopt_body, &begin);
     }
     /* From here the checkpoint itself keeps the object; without one, nothing shall. */
     const dp_status unpinned = dp_object_unpin(store, &ckpt->object, pin);

@@ -35,7 +35,8 @@ typedef struct dp_ckpt {
 DP_MUST dp_status dp_ckpt_begin(dp_store *store, const dp_hash *run, const dp_ckpt *ckpt);
 /* DP_AGAIN: its object is not complete. DP_NOTFOUND: never begun. */
 DP_MUST dp_status dp_ckpt_commit(dp_store *store, const dp_hash *run, uint64_t round);
-/* begin and commit for an object that is here and pinned; then the pin goes and dp_ckpt_prune follows. */
+/* begin and commit in one for an object that is here and pinned: on failure there is nothing of it. Then the pin goes and
+ * dp_ckpt_prune follows. */
 DP_MUST dp_status dp_ckpt_adopt(dp_store *store, const dp_hash *run, const dp_ckpt *ckpt,
                                 const dp_pin *pin);
 /* dp_object_put of a state in memory and dp_ckpt_adopt. ckpt->object is filled in. */

@@ -117,6 +117,43 @@ static void test_R8_a_checkpoint_begun_and_not_committed_is_dropped_at_start(voi
     shelf_close(&s);
 }
 
+static void what_could_not_be_adopted_keeps_no_place(void **state)
+{
+    (void)state;
+    const dp_hash run = name_of(1);
+    dp_ckpt list[DP_CKPTS_MAX];
+    uint32_t count = 9;
+    shelf s;
+    shelf_open(&s);
+    for (uint64_t round = 1; round <= 2 * DP_CKPTS_MAX; round++) {
+        const dp_ckpt ckpt = {.round = round, .object = name_of(77)};
+        const dp_pin pin = pin_of(DP_PIN_STATE, round);
+        CHECK_STATUS(dp_ckpt_adopt(s.store, &run, &ckpt, &pin), DP_AGAIN); /* It is not here. */
+    }
+    CHECK_OK(dp_ckpt_list(s.store, &run, list, DP_CKPTS_MAX, &count));
+    assert_int_equal(count, 0);
+    shelf_close(&s);
+}
+
+static void no_more_are_kept_for_ever_than_there_are_places(void **state)
+{
+    (void)state;
+    const dp_hash run = name_of(1);
+    dp_ckpt ckpt = {0};
+    shelf s;
+    shelf_open(&s);
+    for (uint64_t round = 1; round <= DP_CKPTS_MAX; round++) {
+        ckpt = (dp_ckpt){.round = round};
+        CHECK_OK(dp_ckpt_save(s.store, &run, &ckpt, dp_view_text("state")));
+        CHECK_OK(dp_ckpt_keep(s.store, &run, round, true));
+    }
+    ckpt = (dp_ckpt){.round = DP_CKPTS_MAX + 1};
+    CHECK_STATUS(dp_ckpt_save(s.store, &run, &ckpt, dp_view_text("state")), DP_TOOBIG);
+    CHECK_OK(dp_ckpt_keep(s.store, &run, 5, false)); /* One of them may go now. */
+    CHECK_OK(dp_ckpt_save(s.store, &run, &ckpt, dp_view_text("state")));
+    shelf_close(&s);
+}
+
 static uint32_t count_complete(shelf *s)
 {
     const dp_hash run = name_of(1);
@@ -222,6 +259,8 @@ int main(void)
         cmocka_unit_test(a_buffer_too_small_does_not_make_a_checkpoint_bad),
         cmocka_unit_test(a_checkpoint_is_complete_only_with_its_object),
         cmocka_unit_test(test_R8_a_checkpoint_begun_and_not_committed_is_dropped_at_start),
+        cmocka_unit_test(what_could_not_be_adopted_keeps_no_place),
+        cmocka_unit_test(no_more_are_kept_for_ever_than_there_are_places),
         cmocka_unit_test(test_R7_retention_keeps_two_and_one_of_an_hour_and_a_day),
         cmocka_unit_test(test_R7_a_kept_checkpoint_is_never_pruned),
         cmocka_unit_test(test_R6_a_full_quota_drops_old_checkpoints_but_never_the_last),
