@@ -109,11 +109,13 @@ static void questions_that_cannot_be_read_are_refused(void **state)
 {
     kit_world *world = three();
     static const uint8_t types[] = {
-        DP_MSG_INFO_GET,  DP_MSG_CHUNK_GET,  DP_MSG_RECORDS_GET, DP_MSG_RECORDS,   DP_MSG_RELAY,
-        DP_MSG_DECIDE,    DP_MSG_PREPARE,    DP_MSG_READY,       DP_MSG_HAVE,      DP_MSG_STATE,
-        DP_MSG_VOTER_OK,  DP_MSG_REMOVE,     DP_MSG_FENCE_ASK,   DP_MSG_FORK,      DP_MSG_STOP,
-        DP_MSG_PROOF,     DP_MSG_MIX_OFFER,  DP_MSG_PING,        DP_MSG_HEARTBEAT, DP_MSG_SYNC,
-        DP_MSG_STATEMENT, DP_MSG_MIX_STATUS, DP_MSG_ACK,         DP_MSG_PING_REQ};
+        DP_MSG_INFO_GET,  DP_MSG_CHUNK_GET,  DP_MSG_RECORDS_GET, DP_MSG_RECORDS,
+        DP_MSG_RELAY,     DP_MSG_DECIDE,     DP_MSG_PREPARE,     DP_MSG_READY,
+        DP_MSG_HAVE,      DP_MSG_STATE,      DP_MSG_VOTER_OK,    DP_MSG_REMOVE,
+        DP_MSG_FENCE_ASK, DP_MSG_FORK,       DP_MSG_STOP,        DP_MSG_PROOF,
+        DP_MSG_MIX_OFFER, DP_MSG_PING,       DP_MSG_HEARTBEAT,   DP_MSG_SYNC,
+        DP_MSG_STATEMENT, DP_MSG_MIX_STATUS, DP_MSG_ACK,         DP_MSG_PING_REQ,
+        DP_MSG_MIX_SIGNED};
 
     (void)state;
     for (size_t i = 0; i < sizeof types; i++) {
@@ -204,14 +206,18 @@ static void only_what_is_signed_or_harmless_comes_through_others(void **state)
     dp_have_msg_write(&within, &have);
     dp_wire_write_relay(&writer, 1, &self, written(&within));
     taken(world, written(&writer));
-    static const uint8_t not_so[] = {DP_MSG_PING, DP_MSG_MIX_OFFER, DP_MSG_RECORDS_GET,
-                                     DP_MSG_MANIFEST_GET, DP_MSG_RELAY};
+    static const uint8_t not_so[] = {DP_MSG_PING,         DP_MSG_MIX_OFFER, DP_MSG_RECORDS_GET,
+                                     DP_MSG_MANIFEST_GET, DP_MSG_RELAY,     DP_MSG_MIX_SIGNED};
     for (size_t i = 0; i < sizeof not_so; i++) {
         const uint8_t bytes[2] = {not_so[i], DP_MSG_VERSION};
         writer = fresh();
         dp_wire_write_relay(&writer, 1, &self, dp_view_of(bytes, sizeof bytes));
         refused(world, written(&writer));
     }
+    const uint8_t bytes[2] = {DP_MSG_PING, DP_MSG_VERSION};
+    writer = fresh();
+    dp_wire_write_relay(&writer, 1, &self, dp_view_of(bytes, 1)); /* Too short for a type. */
+    refused(world, written(&writer));
     kit_close(world);
 }
 
