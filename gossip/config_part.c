@@ -95,7 +95,7 @@ static void put_back(const dp_node *node, const dp_record *draft, dp_config_part
 }
 
 /* How many may vote: not so many that those who vote already, stay and are alive could not decide without a newcomer, who may
- * be gone by then. A sole voter has to trust one of two. */
+ * be gone by then. A sole voter has to trust one of two; whose own time had a gap asks nobody in before it has looked around. */
 static uint32_t most_voters(const dp_node *node, const dp_record *draft)
 {
     const uint32_t n = node->ledger.n_voters;
@@ -104,7 +104,10 @@ static uint32_t most_voters(const dp_node *node, const dp_record *draft)
     for (uint32_t i = 0; i < n; i++) {
         sure += stays(node, draft, i) && is_alive(node, &node->ledger.voters[i].peer) ? 1 : 0;
     }
-    const uint32_t safe = n == 1 ? 3 : 2 * sure > n ? 2 * sure - 1 : n;
+    const uint32_t safe = dp_members_unsure(node->members, node->now) ? n
+                          : n == 1                                    ? 3
+                          : 2 * sure > n                              ? 2 * sure - 1
+                                                                      : n;
     return safe < node->ledger.voters_max ? safe : node->ledger.voters_max;
 }
 

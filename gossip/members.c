@@ -182,6 +182,19 @@ uint64_t dp_members_version(const dp_members *members)
     return members->version;
 }
 
+/* So much later than planned is a probe: more than a busy loop explains. Else 0. */
+static uint64_t gap(const dp_members *members, dp_time now)
+{
+    const uint64_t late_us = dp_time_between(members->probe_at, now);
+
+    return members->started && late_us > 2 * members->period_us ? late_us : 0;
+}
+
+bool dp_members_unsure(const dp_members *members, dp_time now)
+{
+    return !dp_time_reached(now, members->unsure_until) || gap(members, now) > 0;
+}
+
 uint64_t dp_members_rtt_p95(const dp_members *members)
 {
     uint64_t worst = 0;
@@ -379,12 +392,13 @@ void dp_members_start(dp_members *members, dp_time now, uint64_t wall_ms, dp_out
 /* A gap in our own time (a stopped process, a sleeping laptop): what others did meanwhile is not evidence. */
 static void observe(dp_members *members, dp_time now)
 {
-    const uint64_t late_us = dp_time_between(members->probe_at, now);
+    const uint64_t late_us = gap(members, now);
 
-    if (!members->started || late_us <= 2 * members->period_us) {
+    if (late_us == 0) {
         return;
     }
     members->quiet_until = dp_time_after(now, 2 * members->period_us);
+    members->unsure_until = dp_time_after(members->quiet_until, 3 * members->period_us);
     if (members->lhm < DP_LHM_MAX) {
         members->lhm++;
     }

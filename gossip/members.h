@@ -108,6 +108,8 @@ uint32_t dp_members_find(const dp_members *members, const dp_peer *peer);
 uint32_t dp_members_alive(const dp_members *members);
 /* Moves with every change of a state, a link or a set of rows. */
 uint64_t dp_members_version(const dp_members *members);
+/* Had our own time a gap (a stopped process, a sleeping laptop) so lately that who is gone may still look alive? */
+bool dp_members_unsure(const dp_members *members, dp_time now);
 /* Wait that a reply from linked peers stays under: the largest p95 of linked rows. 0: unknown. */
 uint64_t dp_members_rtt_p95(const dp_members *members);
 /* The same for the n voters that answer first; of all linked ones when there are fewer. 0: unknown. */

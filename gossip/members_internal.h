@@ -103,8 +103,9 @@ struct dp_members {
     uint64_t period_us;
     uint32_t lhm;
     uint32_t sequence;
-    bool push;           /* the mode has changed: tell all linked rows at the next tick */
-    dp_time quiet_until; /* after a gap in our own time: accuse nobody */
+    bool push;            /* the mode has changed: tell all linked rows at the next tick */
+    dp_time quiet_until;  /* after a gap in our own time: accuse nobody */
+    dp_time unsure_until; /* and until those that are gone should have been noticed */
     dp_probe probes[DP_PROBES_MAX];
     uint32_t n_relayed;
     dp_relayed relayed[DP_RELAYED_MAX];

@@ -139,13 +139,18 @@ static void a_gap_in_our_own_time_accuses_nobody(void **state)
     mesh_join(m, 0, 1);
     mesh_run_for(m, DP_SECOND);
     CHECK(ticks_until_sent(m, DP_MSG_PING, DP_SECOND, NULL)); /* a probe is under way */
+    CHECK(!dp_members_unsure(m->nodes[0].members, mesh_now(m)));
     m->now += 60 * DP_SECOND;
+    CHECK(dp_members_unsure(m->nodes[0].members, mesh_now(m))); /* before anything else is done */
     dp_out_begin(&m->out, m->actions);
     dp_members_tick(m->nodes[0].members, mesh_now(m), 1, &m->out);
     CHECK(mesh_state(m, 0, 1) == DP_MEMBER_ALIVE);
+    CHECK(dp_members_unsure(m->nodes[0].members, mesh_now(m)));
     const dp_peer peer = mesh_peer(1);
     dp_members_link_down(m->nodes[0].members, mesh_now(m), 1, &peer, DP_LINK_RESET, &m->out);
     CHECK(mesh_state(m, 0, 1) == DP_MEMBER_ALIVE); /* even a reset may be our own doing */
+    mesh_run_for(m, 6 * DP_SECOND);
+    CHECK(!dp_members_unsure(m->nodes[0].members, mesh_now(m)));
     mesh_close(m);
 }
 
