@@ -9,7 +9,10 @@
 #include "base/assert.h"
 #include "compute/gpt_inside.h"
 
-enum { SLICE_LEAST = 24 /* tokens; multiples of 24 are whole groups for every table */ };
+enum {
+    SLICE_LEAST = 24,     /* tokens; multiples of 24 are whole groups for every table */
+    ZERO_FLOATS = 1 << 18 /* of one task */
+};
 
 static dp_status check_options(const dp_gpt_options *options)
 {
@@ -92,9 +95,20 @@ float *dp_gpt_grads(dp_gpt *gpt)
     return gpt->grads;
 }
 
+/* A piece of the gradients: one thread alone would hold up the others for as long as memory takes. */
+static void zero_task(void *ctx, size_t index, size_t worker)
+{
+    const dp_gpt *gpt = ctx;
+    (void)worker;
+    const size_t first = index * ZERO_FLOATS;
+    const size_t left = gpt->model->n_elements - first;
+    memset(gpt->grads + first, 0, (left < ZERO_FLOATS ? left : ZERO_FLOATS) * sizeof *gpt->grads);
+}
+
 void dp_gpt_zero_grads(dp_gpt *gpt)
 {
-    memset(gpt->grads, 0, gpt->model->n_elements * sizeof *gpt->grads);
+    const size_t pieces = (gpt->model->n_elements + ZERO_FLOATS - 1) / ZERO_FLOATS;
+    dp_pool_run(gpt->pool, pieces, zero_task, gpt);
 }
 
 static dp_status check_tokens(const dp_gpt *gpt, const uint32_t *tokens, size_t n)
@@ -116,7 +130,8 @@ static dp_status take_batch(dp_gpt *gpt, const dp_gpt_batch *batch)
     gpt->batch = *batch;
     gpt->tokens = batch->rows * batch->length;
     /* Slices only share out work: no sum runs over them, so their size may follow the number of threads. */
-    const size_t share = gpt->tokens / (2 * dp_pool_threads(gpt->pool)) / SLICE_LEAST * SLICE_LEAST;
+    const size_t shares = 2 * dp_pool_threads(gpt->pool) * SLICE_LEAST;
+    const size_t share = (gpt->tokens + shares - 1) / shares * SLICE_LEAST;
     gpt->slice = share < SLICE_LEAST         ? SLICE_LEAST
                  : share > DP_GPT_SLICE_MOST ? DP_GPT_SLICE_MOST
                                              : share;

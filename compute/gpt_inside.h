@@ -7,7 +7,7 @@
 
 enum {
     DP_GPT_ALIGN_FLOATS = 16, /* 64 bytes: a cache line and the widest vector */
-    DP_GPT_SLICE_MOST = 120   /* its rows of the widest activation stay in a 2 MiB cache */
+    DP_GPT_SLICE_MOST = 144   /* its rows of the widest activation stay in a 2 MiB cache */
 };
 
 /* Floats that one token has in a buffer of its kind. */
