@@ -182,6 +182,7 @@ static void certify_before(dp_node *node, const dp_record *record)
         node->chain->genesis_root = record->state_root;
     } else if (before != NULL) {
         before->certified = true;
+        before->proven = true;
         before->root = record->state_root;
     }
 }
@@ -276,6 +277,7 @@ static void certify_fork(dp_node *node, const dp_record *record)
         node->chain->genesis_root = record->state_root;
     } else if (row != NULL) {
         row->certified = true;
+        row->proven = true;
         row->root = record->state_root;
     }
 }

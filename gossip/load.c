@@ -126,6 +126,13 @@ uint64_t dp_train_newest_ckpt(const dp_node *node)
     return newest;
 }
 
+static bool is_proven(const dp_node *node, uint64_t round)
+{
+    const dp_ring_row *row = dp_chain_row(node, round);
+
+    return row != NULL ? row->proven : round < node->ledger.round;
+}
+
 const dp_ckpt *dp_train_proven_ckpt(const dp_node *node)
 {
     const dp_ckpt *best = NULL;
@@ -135,8 +142,8 @@ const dp_ckpt *dp_train_proven_ckpt(const dp_node *node)
         if (!ckpt->has || ckpt->bad) {
             continue;
         }
-        const bool proven = ckpt->round < node->ledger.round;
-        const bool best_proven = best != NULL && best->round < node->ledger.round;
+        const bool proven = is_proven(node, ckpt->round);
+        const bool best_proven = best != NULL && is_proven(node, best->round);
         if (best == NULL || (proven && !best_proven) ||
             (proven == best_proven && ckpt->round > best->round)) {
             best = ckpt;

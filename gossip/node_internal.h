@@ -68,6 +68,7 @@ typedef struct dp_ring_row {
     bool touched; /* this node is listed or late in it */
     uint64_t gap; /* rounds up to this one since it last was */
     bool certified;
+    bool proven;  /* by the chain: by the record after it, or a FORK that goes on from it */
     dp_hash root; /* the certified state root */
     bool dropped; /* its blobs have been let go */
     uint32_t n;
@@ -482,7 +483,7 @@ void dp_train_advance(dp_node *node);
 /* Round of the newest checkpoint of its own that it would find again; 0: none. */
 uint64_t dp_train_own_ckpt(const dp_node *node);
 uint64_t dp_train_newest_ckpt(const dp_node *node);
-/* The newest checkpoint whose certificate stands in the chain, in the record after its round: of the newest state the
+/* The newest checkpoint whose certificate stands in the chain, in the record after its round (or in a FORK): of the newest state the
  * certificate is only in the memory of those who signed it, and may go with them. Without one, the newest. NULL: none. */
 const dp_ckpt *dp_train_proven_ckpt(const dp_node *node);
 /* The checkpoint that others are told of: the newest, since it is here longest, and its proof mostly comes before they ask for

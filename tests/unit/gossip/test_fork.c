@@ -63,6 +63,12 @@ static void after_the_loss_of_a_majority_the_root_key_goes_on_with_the_rest(void
     assert_int_equal(kit_look(world, 0).mode, DP_MODE_GOSSIP);
     const dp_node_view before = kit_look(world, 0);
     assert_int_equal(order(world, 0, DP_ORDER_FORK, &why), DP_OK);
+    while (kit_look(world, 0).slot == before.slot) {
+        kit_run_ms(world, 10);
+    }
+    /* The FORK proves the state that it goes on from: who returns is told of this one, not of the one before. */
+    assert_int_equal(kit_look(world, 0).round, before.round);
+    assert_int_equal(dp_train_told_ckpt(world->nodes[0].node)->round, before.round);
     kit_run_ms(world, 5000);
     const dp_node_view after = kit_look(world, 0);
     assert_int_equal(after.mode, DP_MODE_SYNC);
