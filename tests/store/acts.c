@@ -108,12 +108,11 @@ static dp_status finish_fill(dp_world *w, const dp_book_matter *m, dp_book_objec
     next->whole = next->chunks == (1U << m->n_chunks) - 1;
     const dp_status status =
         next->whole ? dp_object_commit(w->store, &m->root) : dp_object_flush(w->store);
-    const bool taken = status == DP_AGAIN && w->failing && w->unsaved != 0;
     w->unsaved = 0;
-    if (!taken) {
+    if (status != DP_AGAIN || !w->failing) {
         return status;
     }
-    *next = w->now.objects[w->filling]; /* A tidying that failed unseen took them with it. */
+    *next = w->now.objects[w->filling]; /* A write that failed took them with it. */
     return DP_OK;
 }
 
