@@ -468,6 +468,36 @@ static void data_may_be_a_table_and_its_shards(void **state)
     dp_buf_close(&halves[1]);
 }
 
+static void dropped_steps_are_told_though_none_was_done(void **state)
+{
+    (void)state;
+    const peer p = start();
+    const size_t n = open_run(&p, 9);
+    float *const huge = test_malloc(n * sizeof *huge);
+    dp_buf bytes;
+    dp_buf_init(&bytes, dp_state_bytes(n));
+    for (size_t i = 0; i < n; i++) {
+        huge[i] = 1e38F;
+    }
+    CHECK_OK(dp_state_write(3, huge, n, &bytes));
+    const dp_trainer_msg load = {.kind = DP_TRAINER_LOAD, .round = 3};
+    const dp_view view = dp_buf_view(&bytes);
+    send_views(&p, &load, &view, 1);
+    expect(&p, DP_TRAINER_READY_AT);
+    const dp_trainer_msg train = {.kind = DP_TRAINER_TRAIN, .round = 4};
+    send_views(&p, &train, NULL, 0);
+    uint32_t last = 0;
+    for (int i = 0; i < 2; i++) {
+        const answer a = expect(&p, DP_TRAINER_STEP);
+        CHECK(a.msg.steps == 0 && a.msg.tokens == 0 && a.msg.loss == 0);
+        CHECK(a.msg.skipped > last && a.msg.spikes == 0);
+        last = a.msg.skipped;
+    }
+    stop(&p);
+    dp_buf_close(&bytes);
+    test_free(huge);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -479,6 +509,7 @@ int main(void)
         cmocka_unit_test(training_can_be_watched_and_sampled),
         cmocka_unit_test(commands_that_cannot_be_done_fail_and_leave_the_worker_in_step),
         cmocka_unit_test(data_may_be_a_table_and_its_shards),
+        cmocka_unit_test(dropped_steps_are_told_though_none_was_done),
         cmocka_unit_test(a_closed_socket_ends_the_worker),
     };
     return cmocka_run_group_tests(tests, make_files, drop_files);
