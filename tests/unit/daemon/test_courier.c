@@ -269,6 +269,33 @@ static void a_fetch_goes_on_where_an_earlier_life_ended(void **state)
     route_close(&route);
 }
 
+/* As the node does: it asks for all as soon as it knows size and leaves, before the store has said what is here. */
+static void what_an_earlier_life_fetched_is_not_asked_for_again(void **state)
+{
+    static struct route route;
+    (void)state;
+    route_open(&route);
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    fetch_info(&route.b, &route.a, &root);
+    const dp_pin pin = {.run = party_of()->run, .kind = DP_PIN_BLOB, .round = ROUND};
+    uint8_t *bytes = noise(5, OBJECT_BYTES);
+    CHECK_OK(dp_object_begin(route.b.shelf.store, &root, OBJECT_BYTES, route.b.leaves, &pin));
+    CHECK_OK(
+        dp_object_put_chunk(route.b.shelf.store, &root, 0, dp_view_of(bytes, DP_CHUNK_BYTES_MIN)));
+    CHECK_OK(dp_object_put_chunk(route.b.shelf.store, &root, 2,
+                                 dp_view_of(bytes + 2 * DP_CHUNK_BYTES_MIN, DP_CHUNK_BYTES_MIN)));
+    const unsigned asked = route.a.n_others;
+    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    for (uint32_t i = 0; i < 4; i++) {
+        dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, i);
+    }
+    turn_until(&route.loop, has_object, &route.b);
+    CHECK(holds_noise(route.b.shelf.store, &root, 5, OBJECT_BYTES));
+    CHECK(route.a.n_others == asked + 2);
+    free(bytes);
+    route_close(&route);
+}
+
 /* A CHUNK message as a peer may invent it. */
 static void send_chunk(struct post *from, const struct post *to, const dp_hash *root,
                        uint32_t index, bool found, dp_view bytes)
@@ -502,6 +529,7 @@ int main(void)
         cmocka_unit_test(a_greedy_peer_leaves_room_for_others),
         cmocka_unit_test(an_empty_object_is_whole_at_once),
         cmocka_unit_test(a_fetch_goes_on_where_an_earlier_life_ended),
+        cmocka_unit_test(what_an_earlier_life_fetched_is_not_asked_for_again),
         cmocka_unit_test(bad_chunks_are_told_with_their_sender),
         cmocka_unit_test(chunks_that_nobody_asked_for_are_dropped),
         cmocka_unit_test(a_missing_chunk_is_answered_not_found),

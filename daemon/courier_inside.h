@@ -1,0 +1,55 @@
+/* The inside of the courier, shared by courier.c (fetching) and courier_serve.c (answering). Nobody else includes it. */
+#ifndef DP_DAEMON_COURIER_INSIDE_H
+#define DP_DAEMON_COURIER_INSIDE_H
+
+#include "daemon/courier.h"
+#include "gossip/spread.h"
+
+enum { HELD_BACK_MAX = DP_FLIGHTS_MAX }; /* requests that wait for the store to say what is here */
+
+typedef struct held_back {
+    dp_peer peer;
+    uint32_t index;
+} held_back;
+
+typedef struct fetch {
+    dp_hash root;
+    uint64_t size;
+    bool begun; /* the store has said which chunks are here */
+    uint32_t n_held_back;
+    held_back held_back[HELD_BACK_MAX];
+    uint8_t asked[DP_CHUNKS_MAX]; /* requests under way per chunk */
+} fetch;
+
+typedef enum serve_kind { SERVE_INFO, SERVE_CHUNK, SERVE_RECORDS, SERVE_MANIFEST } serve_kind;
+
+typedef struct serve {
+    serve_kind kind;
+    dp_peer peer;
+    dp_hash root;
+    uint32_t index; /* or count of records */
+    uint64_t from;
+} serve;
+
+struct dp_courier {
+    dp_courier_config config;
+    bool closing;
+    uint32_t n_jobs;
+    fetch *fetches[DP_COURIER_FETCHES_MAX];
+    uint32_t n_fetches;
+    serve serves[DP_COURIER_SERVES_MAX];
+    uint32_t n_serves;
+    dp_peer busy[DP_COURIER_SERVES_MAX]; /* peers of the serves being read */
+    uint32_t n_busy;
+    uint8_t manifest[DP_MANIFEST_BYTES_MAX];
+    size_t manifest_bytes;
+    uint64_t flushed_ns; /* these two are the saver thread's */
+    size_t unflushed;
+};
+
+/* False: the saver takes no more, and the job stays the caller's. */
+bool dp_courier_post(dp_courier *courier, dp_saver_job *job, dp_saver_class class);
+/* A job has ended. Frees the courier when it is closing and this was the last one: call it last. */
+void dp_courier_job_done(dp_courier *courier);
+
+#endif
