@@ -1,4 +1,4 @@
-/* pause, resume, leave: how far this node takes part. */
+/* pause, resume, drain, leave: how far this node takes part. */
 #include <stdio.h>
 
 #include "cli/client.h"
@@ -45,6 +45,63 @@ const dp_verb dp_verb_resume = {
     .arguments = "",
     .summary = "train again after pause",
     .examples = "  dpnode resume\n",
+};
+
+static int ask_drain(const dp_cmd *cmd, bool end, json_t **result, dp_control_error *error)
+{
+    uint64_t seconds = 0;
+    dp_client client;
+    if (!dp_cmd_seconds(cmd, "time", &seconds, error)) {
+        return error->exit;
+    }
+    if (dp_client_open(&client, cmd->socket, error) != DP_OK) {
+        dp_client_close(&client);
+        return error->exit;
+    }
+    const bool timed = dp_cmd_option(cmd, "time") != NULL;
+    dp_packer packer = dp_client_begin(&client, "drain");
+    dp_pack_map(&packer, timed ? 2 : 1);
+    dp_pack_text(&packer, "end");
+    dp_pack_bool(&packer, end);
+    if (timed) {
+        dp_pack_text(&packer, "seconds");
+        dp_pack_u64(&packer, seconds);
+    }
+    const int status = dp_client_call(&client, &packer, NULL, NULL, result, error);
+    dp_client_close(&client);
+    return status;
+}
+
+static int run_leave(dp_cmd *cmd);
+
+static int run_drain(dp_cmd *cmd)
+{
+    const bool leave = dp_cmd_option(cmd, "leave") != NULL;
+    dp_control_error error;
+    json_t *result = NULL;
+    if (ask_drain(cmd, !leave, &result, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (cmd->json) {
+        const int status = dp_cmd_print(result);
+        return status == 0 && leave ? run_leave(cmd) : status;
+    }
+    printf("%s %s%s\n", dp_print_mark(dp_json_flag(result, "counted") == 1),
+           dp_json_text(result, "text", "?"), leave ? "" : "; the daemon ends");
+    json_decref(result);
+    return leave ? run_leave(cmd) : 0;
+}
+
+const dp_verb dp_verb_drain = {
+    .name = "drain",
+    .run = run_drain,
+    .arguments = "",
+    .summary = "wait until a round has counted this node's work, then stop its daemon",
+    .examples = "  dpnode drain\n  dpnode drain --leave\n  dpnode drain --time 2m\n",
+    .options = {{"time", 0, "TIME", "wait so long at most (the daemon's drain-time: 25s)"},
+                {"leave", 0, NULL, "then leave the run for good; the daemon stays, idle"},
+                {"keep-data", 0, NULL, "with --leave: keep model and votes in the directory"},
+                {"now", 0, NULL, "with --leave: also when no other node can decide rounds"}},
 };
 
 static int run_leave(dp_cmd *cmd)

@@ -2,7 +2,7 @@
 _dpnode() {
   local word=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} words='' common='--json --socket --help'
   if ((COMP_CWORD == 1)); then
-    words='up down run invite token join status peers rounds why logs pause resume leave revoke ckpt sample eval data swarm bench completion version '
+    words='up down run invite token join status peers rounds why logs pause resume drain leave revoke ckpt sample eval data swarm bench completion version '
   else
     if ((COMP_CWORD > 2)); then verb+=" ${COMP_WORDS[2]}"; fi
     case $verb in
@@ -24,6 +24,7 @@ _dpnode() {
     'logs'*) words="--last --follow $common" ;;
     'pause'*) words="$common" ;;
     'resume'*) words="$common" ;;
+    'drain'*) words="--time --leave --keep-data --now $common" ;;
     'leave'*) words="--keep-data --now $common" ;;
     'revoke'*) words="--yes $common" ;;
     'ckpt') words='ls verify export ' ;;

@@ -64,6 +64,7 @@ static const method_row methods[] = {
     {"run.merge", dp_method_run_merge},
     {"pause", dp_method_pause},
     {"resume", dp_method_resume},
+    {"drain", dp_method_drain},
     {"ckpt.list", dp_method_ckpt_list},
     {"ckpt.verify", dp_method_ckpt_verify},
     {"ckpt.export", dp_method_ckpt_export},

@@ -45,6 +45,8 @@ dp_method dp_method_hello, dp_method_status, dp_method_peers, dp_method_rounds, 
 dp_method dp_method_run_create, dp_method_run_join, dp_method_invite;
 /* control_leave.c */
 dp_method dp_method_run_leave, dp_method_pause, dp_method_resume, dp_method_down;
+/* control_drain.c */
+dp_method dp_method_drain;
 /* control_order.c */
 dp_method dp_method_revoke, dp_method_run_fork, dp_method_run_merge;
 /* control_model.c */

@@ -34,6 +34,8 @@
  *   run.merge    {} -> {"round", "text"}: of two chains begun anew the one here goes on
  *   revoke       {"peer": name or id} -> {"peer": id, "key": "root"|"admin"}: out at once here, everywhere once a record has it
  *   pause, resume {} -> {"state"}
+ *   drain        {"seconds"?: n, "end"?: bool, true} -> {"counted": bool, "text", "waited_ms"}: when a round has counted this node's
+ *                       work, when there is none to wait for, or after the seconds (drain-time); then, with end, the daemon ends
  *   ckpt.list    {} -> {"checkpoints": [{"round","slot","time_ms","bytes","state_root","state"}]}
  *   ckpt.verify  {} -> {"good","bad"}
  *   ckpt.export  {"path" (absolute, a new directory)} -> {"path","files":[text],"round"}

@@ -107,15 +107,37 @@ static uint64_t beat_ms(void)
 
 /* ---- a machine that goes away ---- */
 
-static void begin_drain(dp_guard *guard)
+uint64_t dp_guard_counted(const dp_daemon *daemon)
 {
-    dp_daemon *daemon = guard->daemon;
     dp_driver_view view = {0};
     if (daemon->driver != NULL) {
         dp_driver_look(daemon->driver, &view);
     }
+    return view.counted;
+}
+
+const char *dp_guard_drained(const dp_daemon *daemon, uint64_t counted, uint64_t waited_ms,
+                             uint64_t limit_ms)
+{
+    dp_driver_view view = {0};
+    if (daemon->driver != NULL) {
+        dp_driver_look(daemon->driver, &view);
+    }
+    if (!view.running || view.node.mode != DP_MODE_SYNC) {
+        return "drained: there is no round to wait for";
+    }
+    if (view.counted > counted) {
+        return "drained: its work is counted";
+    }
+    return waited_ms >= limit_ms ? "drained: the time is over; what was published counts later"
+                                 : NULL;
+}
+
+static void begin_drain(dp_guard *guard)
+{
+    dp_daemon *daemon = guard->daemon;
     guard->drain_since_ms = uv_now(daemon->loop);
-    guard->counted = view.counted;
+    guard->counted = dp_guard_counted(daemon);
     dp_diary_add(daemon->diary, DP_LOG_WARN, "daemon.draining", 0, NULL,
                  "%s is there: this node goes on until a round counts its work, for %llu s at most",
                  daemon->config->drain_on_file, (unsigned long long)daemon->config->drain_time);
@@ -124,18 +146,11 @@ static void begin_drain(dp_guard *guard)
 static void go_on_draining(dp_guard *guard)
 {
     dp_daemon *daemon = guard->daemon;
-    dp_driver_view view = {0};
     const uint64_t waited_ms = uv_now(daemon->loop) - guard->drain_since_ms;
-    if (daemon->driver != NULL) {
-        dp_driver_look(daemon->driver, &view);
-    }
-    const bool counts = view.running && view.node.mode == DP_MODE_SYNC;
-    if (!counts) {
-        dp_daemon_end(daemon, 0, "drained: there is no round to wait for");
-    } else if (view.counted > guard->counted) {
-        dp_daemon_end(daemon, 0, "drained: its work is counted");
-    } else if (waited_ms >= daemon->config->drain_time * 1000) {
-        dp_daemon_end(daemon, 0, "drained: the time is over; what was published counts later");
+    const char *drained =
+        dp_guard_drained(daemon, guard->counted, waited_ms, daemon->config->drain_time * 1000);
+    if (drained != NULL) {
+        dp_daemon_end(daemon, 0, drained);
     }
 }
 

@@ -15,6 +15,12 @@ enum {
  * With the setting drain-on-file: once that file is there, the daemon goes on until a round counts its work, for
  * drain-time at most, and ends politely with 0. */
 DP_MUST dp_status dp_guard_open(dp_guard **guard, dp_daemon *daemon);
+/* May a node that drains end now? NULL: not yet. Else why: a round has counted its work (counted before rounds had when it began),
+ * there is no round to wait for, or the time is over. */
+const char *dp_guard_drained(const dp_daemon *daemon, uint64_t counted, uint64_t waited_ms,
+                             uint64_t limit_ms);
+/* Rounds that have counted this node so far. */
+uint64_t dp_guard_counted(const dp_daemon *daemon);
 /* Tells STOPPING=1. Before the saver closes. Accepts NULL; the memory goes when the loop has run once more. */
 void dp_guard_close(dp_guard *guard);
 

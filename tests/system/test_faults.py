@@ -128,6 +128,22 @@ class Faults(SystemTest):
         self.assertTrue([r for r in counted.all() if any(p["id"] == self.id for p in r["peers"])])
         self.rounds_go_on(self.first)
 
+    def test_44_who_is_asked_to_drain_ends_when_its_work_is_counted(self):
+        node = self.pair()
+        counted = self.folder.follow(self.first)
+        told = node.ask("drain", "--time", "30s")
+        self.assertEqual((told["counted"], told["text"]), (True, "drained: its work is counted"))
+        self.assertEqual(node.process.wait(10), 0)
+        self.assertTrue([r for r in counted.all() if any(p["id"] == self.id for p in r["peers"])])
+        self.rounds_go_on(self.first)
+        node.start() # it only ended: it is a member
+        self.counted(node)
+        node.ask("pause")
+        drained, left = node.lines("drain", "--leave") # nothing is under way: at once
+        self.assertEqual((drained["counted"], drained["text"]), (False, "drained: there is no round to wait for"))
+        self.assertEqual(left["run"], "tiny")
+        self.assertNotIn("run", node.ask("status")) # the daemon stays, idle
+
     def test_45_a_loop_that_is_stuck_shows_no_sign_of_life(self):
         path = os.path.join(self.folder.path, "notify")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
