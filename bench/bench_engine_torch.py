@@ -1,15 +1,18 @@
 #!/usr/bin/python3
 """The anchor of bench_engine: the same training steps in PyTorch on one thread, by process CPU time.
 
-bench_engine_torch.py [--seconds S] [--engine PATH] [--large]: with --engine it runs bench_engine in turn with PyTorch, shape by
-shape and precision by precision, and prints the ratios. One JSON object per shape and precision; times are medians over steps.
-bf16 is torch.autocast. --large adds those that take minutes. Exit status 77 when PyTorch cannot be imported (Debian: python3-torch).
-PyTorch's fp32 products are those of the BLAS it finds: without libopenblas0-pthread Debian's is a plain loop, a twentieth as fast, and
-the script says so.
+bench_engine_torch.py [--seconds S] [--engine PATH] [--large] [--llmc FOLDER]: with --engine it runs bench_engine in turn with
+PyTorch, shape by shape and precision by precision, and prints the ratios. One JSON object per shape and precision; times are
+medians over steps. bf16 is torch.autocast. --large adds those that take minutes. --llmc names a checkout of llm.c with train_gpt2
+built and its starter files beside it: with --large its steps of GPT-2 124M, 4 x 64 tokens, fp32, on one thread, by the wall time
+that it tells. Exit status 77 when PyTorch cannot be imported (Debian: python3-torch).
+PyTorch's fp32 products are those of the BLAS it finds: without libopenblas0-pthread Debian's is a plain loop, a twentieth as
+fast, and the script says so.
 """
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -158,11 +161,31 @@ def engine_result(path, name, precision, seconds):
     return json.loads(lines[0])
 
 
+def llmc_result(folder, steps=6):
+    """Tokens per second of llm.c's CPU program, which tells the wall time of each step; median. It is stopped after a few."""
+    run = subprocess.Popen(["./train_gpt2"], cwd=folder, stdout=subprocess.PIPE, text=True)
+    times = []
+    try:
+        for line in run.stdout:
+            found = re.match(r"step (\d+): train loss .*\(took ([0-9.]+) ms\)", line)
+            if found and int(found.group(1)) > 0:
+                times.append(float(found.group(2)))
+            if len(times) == steps:
+                break
+    finally:
+        run.kill()
+        run.wait()
+    if not times:
+        raise RuntimeError(f"{folder}/train_gpt2 told no step")
+    return 4 * 64 / (1e-3 * median(times))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--engine")
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--llmc")
     args = parser.parse_args()
     torch.set_num_threads(1)
     library = os.path.basename(blas())
@@ -181,6 +204,8 @@ def main():
                 for key in ("ops", "tokens_per_second_core", "gflops_core", "gflops_peak", "share", "adamw_ms"):
                     result[key] = ours[key]
                 result["ratio"] = round(ours["tokens_per_second_core"] / rate, 3)
+            if args.llmc and name == "gpt2-124m T64 B4" and precision == "fp32":
+                result["llmc_tokens_per_second_wall"] = round(llmc_result(args.llmc), 1)
             print(json.dumps(result), flush=True)
 
 

@@ -2,13 +2,19 @@
 #include "compute/cpu/plain.h"
 
 /* Panels of one column: packed[n][k]. */
-static void pack(dp_precision precision, const float *b, size_t ld, bool transposed, size_t k,
-                 size_t n, float *packed)
+void dp_plain_pack(const float *b, size_t ld, bool transposed, size_t k, size_t n, float *packed)
 {
     for (size_t j = 0; j < n; j++) {
         for (size_t i = 0; i < k; i++) {
-            packed[j * k + i] = dp_round_to(precision, transposed ? b[j * ld + i] : b[i * ld + j]);
+            packed[j * k + i] = transposed ? b[j * ld + i] : b[i * ld + j];
         }
+    }
+}
+
+static void round_all(dp_precision precision, float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        x[i] = dp_round_to(precision, x[i]);
     }
 }
 
@@ -42,11 +48,6 @@ static void gemm_tn(dp_precision precision, const dp_gemm_tn *g)
     }
 }
 
-void dp_plain_pack(const float *b, size_t ld, bool transposed, size_t k, size_t n, float *packed)
-{
-    pack(DP_FP32, b, ld, transposed, k, n, packed);
-}
-
 void dp_plain_gemm(const dp_gemm *g)
 {
     gemm(DP_FP32, g);
@@ -60,7 +61,8 @@ void dp_plain_gemm_tn(const dp_gemm_tn *g)
 void dp_plain_pack_bf16(const float *b, size_t ld, bool transposed, size_t k, size_t n,
                         float *packed)
 {
-    pack(DP_BF16, b, ld, transposed, k, n, packed);
+    dp_plain_pack(b, ld, transposed, k, n, packed);
+    round_all(DP_BF16, packed, k * n);
 }
 
 void dp_plain_gemm_bf16(const dp_gemm *g)
@@ -76,7 +78,8 @@ void dp_plain_gemm_tn_bf16(const dp_gemm_tn *g)
 void dp_plain_pack_fp16(const float *b, size_t ld, bool transposed, size_t k, size_t n,
                         float *packed)
 {
-    pack(DP_FP16, b, ld, transposed, k, n, packed);
+    dp_plain_pack(b, ld, transposed, k, n, packed);
+    round_all(DP_FP16, packed, k * n);
 }
 
 void dp_plain_gemm_fp16(const dp_gemm *g)
