@@ -46,7 +46,7 @@ dp_status dp_hf_config_write(const dp_model_config *config, dp_buf *out, dp_why 
                   m.head == DP_HEAD_TIED, "bos_token_id", "eos_token_id", "torch_dtype", "float32");
     char *text = NULL;
     if (json_object_update(json, both) == 0) {
-        text = json_dumps(json, JSON_INDENT(1));
+        text = json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     }
     json_decref(both);
     json_decref(json);
