@@ -213,7 +213,6 @@ static void start_at(dp_trainer *t, uint64_t round)
     t->pending_tally = (dp_trainer_tally){0};
     t->step_count = 0;
     t->losses = (dp_spike){0};
-    t->norms = (dp_spike){0};
     t->scaler = dp_scaler_start();
     t->contributors = 0;
     t->state_round = round;
@@ -377,7 +376,6 @@ static void drop_local_work(dp_trainer *t)
     t->open = (dp_trainer_tally){.carried = carried};
     t->step_count = 0;
     t->losses = (dp_spike){0};
-    t->norms = (dp_spike){0};
 }
 
 dp_status dp_trainer_publish(dp_trainer *t, bool dense, dp_view *blob, dp_view *a)

@@ -75,7 +75,7 @@ DP_MUST dp_status dp_trainer_restore(dp_trainer *trainer, const dp_trainer_earli
 /* Which round the coming steps are for, and the tokens that the run has committed, for the learning rate. */
 void dp_trainer_aim(dp_trainer *trainer, uint64_t round, uint64_t tokens);
 /* One micro-batch, sized to take about 80 ms; now and then it completes an optimizer step. A step whose loss or gradient
- * is not finite is dropped and counted, and so is one whose loss, or gradient where none is clipped, is a spike (spike.h). DP_BADARG: the data is too short. */
+ * is not finite is dropped and counted, and so is one whose loss is a spike (spike.h). DP_BADARG: the data is too short. */
 DP_MUST dp_status dp_trainer_work(dp_trainer *trainer);
 
 /* Since the last publication; steps that were dropped are in neither. */

@@ -36,7 +36,6 @@ struct dp_trainer {
     dp_optim optim;
     dp_schedule schedule;
     dp_spike losses;       /* of the steps since start or load */
-    dp_spike norms;        /* the same, looked at when nothing is clipped */
     dp_scaler scaler;      /* of fp16 training */
     uint32_t contributors; /* blobs of the record applied last; 0: none since start or load */
     dp_bpe *bpe;

@@ -81,14 +81,6 @@ static dp_optim_options options_of(const dp_trainer *t)
                               .loss_scale = loss_scale(t)};
 }
 
-/* Whether loss or gradient stands out from the steps before. A gradient that is clipped does no more than others. */
-static bool is_spike(dp_trainer *t, double loss, double norm)
-{
-    const double z = (double)t->manifest.spike_milli * 1e-3;
-    return !dp_spike_is_good(&t->losses, loss, z) ||
-           (t->manifest.clip_milli == 0 && !dp_spike_is_good(&t->norms, norm, z));
-}
-
 static void finish_step(dp_trainer *t)
 {
     const uint64_t tokens = (uint64_t)t->manifest.batch_rows * t->manifest.context;
@@ -102,7 +94,7 @@ static void finish_step(dp_trainer *t)
         skip_step(t);
         return;
     }
-    if (is_spike(t, loss, norm / (double)options.loss_scale)) {
+    if (!dp_spike_is_good(&t->losses, loss, (double)t->manifest.spike_milli * 1e-3)) {
         t->open.spikes++;
         skip_step(t);
         return;
