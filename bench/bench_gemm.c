@@ -1,7 +1,7 @@
 /* Matrix products alone: GFLOP/s and share of the peak of one core, beside oneDNN where its library is installed.
  * bench_gemm [--json] [--seconds S]. Process CPU time; shapes of GPT-2 small and of the demo. Ours is timed with b packed (a step
  * packs each weight once and multiplies every slice of tokens with it) and, in "with pack", with b packed for every product; slices
- * of 120 rows as the engine cuts them. oneDNN gets plain row-major matrices, or with bf16 a matmul primitive. */
+ * of 144 rows as the engine cuts them. oneDNN gets plain row-major matrices, or with bf16 a matmul primitive. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static const struct shape {
     {"124M qkv", 256, 2304, 768},   {"124M fc", 256, 3072, 768}, {"124M proj", 256, 768, 3072},
     {"124M head", 256, 50257, 768}, {"few rows", 64, 768, 768},  {"square", 2048, 2048, 2048},
 };
-enum { SLICE = 120 };
+enum { SLICE = 144 };
 
 /* ---- oneDNN 2.x by its C interface, opened when it is there. Its structures are only handed through. */
 
