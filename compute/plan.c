@@ -59,8 +59,11 @@ static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_
     plan->gradients = memory.grads;
     plan->packed = memory.packed;
     plan->moments = moments_of(m, model);
-    plan->anchors = ANCHORS * vector;
-    plan->buffers = memory.scratch + vector + 2 * dp_codec_bytes_max(m->codec, model->n_elements);
+    plan->anchors = request->alone ? 0 : ANCHORS * vector;
+    plan->buffers = memory.scratch;
+    if (!request->alone) {
+        plan->buffers += vector + 2 * dp_codec_bytes_max(m->codec, model->n_elements);
+    }
 }
 
 static uint64_t fixed_of(const dp_plan *plan)
@@ -97,9 +100,13 @@ static bool fits(const dp_plan *plan, const dp_plan_step *step)
 static dp_plan_step largest_step(const dp_plan *plan, const dp_plan_request *request,
                                  const dp_model *model, dp_recompute recompute)
 {
-    dp_plan_step best = step_of(plan, request, model, recompute, 1);
-    if (!fits(plan, &best)) {
+    dp_plan_step best =
+        step_of(plan, request, model, recompute, request->rows > 0 ? request->rows : 1);
+    if (request->rows > 0 ? best.total > plan->budget : !fits(plan, &best)) {
         best.rows = 0;
+        return best;
+    }
+    if (request->rows > 0) {
         return best;
     }
     const uint32_t batch = request->manifest->batch_rows;
@@ -169,6 +176,7 @@ static bool fits_with(const dp_plan_request *request, const struct lever *lever,
     memcpy((char *)&manifest + lever->offset, &value, sizeof value);
     dp_plan_request changed = *request;
     changed.manifest = &manifest;
+    changed.rows = 0;
     dp_plan plan;
     return count(&plan, &changed, NULL) == DP_OK && plan.rows > 0;
 }
@@ -195,7 +203,18 @@ static uint32_t value_that_fits(const dp_plan_request *request, const struct lev
 
 static dp_status nothing_fits(const dp_plan *plan, const dp_plan_request *request, dp_why *why)
 {
+    const double mib = 1024.0 * 1024.0;
     char advice[160] = "";
+    dp_plan fewer;
+    dp_plan_request any = *request;
+    any.rows = 0;
+    if (request->rows > 1 && count(&fewer, &any, NULL) == DP_OK && fewer.rows > 0) {
+        return dp_why_set(
+            why, DP_TOOBIG,
+            "training this model with %" PRIu32 " sequences at a time takes %.0f MiB, "
+            "and %.0f MiB are there; --rows %" PRIu32 " would fit",
+            request->rows, (double)plan->total / mib, (double)plan->budget / mib, fewer.rows);
+    }
     for (size_t i = 0; i < sizeof levers / sizeof levers[0]; i++) {
         const uint32_t value = value_that_fits(request, &levers[i]);
         if (value > 0) {
@@ -205,7 +224,6 @@ static dp_status nothing_fits(const dp_plan *plan, const dp_plan_request *reques
                                used == 0 ? "" : " or ", levers[i].key, value) < 0);
         }
     }
-    const double mib = 1024.0 * 1024.0;
     return dp_why_set(
         why, DP_TOOBIG,
         "training this model takes %.0f MiB with one sequence and all recomputed, and "

@@ -14,6 +14,8 @@ typedef struct dp_plan_request {
     const dp_manifest *manifest;
     size_t threads;  /* at least 1 */
     uint64_t budget; /* bytes */
+    uint32_t rows;   /* of the micro-batch; 0: the most that fit */
+    bool alone;      /* no anchors, states and blobs: the trainer has no peers */
 } dp_plan_request;
 
 /* The largest micro-batch of a step of the ladder. */
@@ -41,7 +43,7 @@ typedef struct dp_plan {
 } dp_plan;
 
 /* Chooses the first step of the ladder, from norms on, whose micro-batch has tokens enough (2,048, or the whole batch);
- * if none has, the one with the largest micro-batch. DP_BADARG: the model cannot exist. DP_TOOBIG: nothing fits: *plan is
+ * if none has, the one with the largest micro-batch. Where the request names rows, the first with which they fit. DP_BADARG: the model cannot exist. DP_TOOBIG: nothing fits: *plan is
  * filled for one sequence with everything recomputed, rows is 0, and why says what would fit. DP_NOMEM. */
 DP_MUST dp_status dp_plan_make(dp_plan *plan, const dp_plan_request *request, dp_why *why);
 /* One line of JSON: the fields above, "fits" and, if it does not, "why". DP_NOMEM, DP_TOOBIG. */

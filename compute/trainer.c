@@ -13,16 +13,18 @@
 #include "compute/state.h"
 #include "compute/trainer_inside.h"
 
-static dp_status open_engine(dp_trainer *t, size_t threads, dp_why *why)
+static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_why *why)
 {
     const dp_manifest *const m = &t->manifest;
     const dp_model_config config = dp_manifest_model(m);
     DP_TRY(dp_model_open(&t->model, &config, why));
-    DP_TRY(dp_pool_open(&t->pool, threads));
+    DP_TRY(dp_pool_open(&t->pool, setup->threads));
     const uint64_t usable = dp_memory_usable();
     const dp_plan_request request = {.manifest = m,
                                      .threads = dp_pool_threads(t->pool),
-                                     .budget = usable != 0 ? usable : UINT64_MAX};
+                                     .budget = usable != 0 ? usable : UINT64_MAX,
+                                     .rows = setup->alone ? setup->rows : 0,
+                                     .alone = setup->alone};
     dp_plan plan;
     DP_TRY(dp_plan_make(&plan, &request, why));
     const dp_gpt_options options = {.rows_max = plan.rows,
@@ -30,7 +32,7 @@ static dp_status open_engine(dp_trainer *t, size_t threads, dp_why *why)
                                     .precision = dp_precision_of_kind(m->precision),
                                     .recompute = plan.recompute};
     t->rows_max = plan.rows;
-    t->rows_next = 1;
+    t->rows_next = setup->alone ? plan.rows : 1;
     DP_TRY(dp_gpt_open(&t->gpt, &t->model, &options));
     const dp_optim_setup optim = {
         .model = &t->model, .kind = m->optimizer, .weights = m->weights, .seed = t->seed};
@@ -45,7 +47,10 @@ static dp_status open_engine(dp_trainer *t, size_t threads, dp_why *why)
 static dp_status open_vectors(dp_trainer *t)
 {
     float **const vectors[] = {&t->theta, &t->e, &t->frozen, &t->a, &t->published};
-    for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
+    if (t->alone) {
+        t->theta = t->x;
+    }
+    for (size_t i = 0; i < sizeof vectors / sizeof vectors[0] && !t->alone; i++) {
         *vectors[i] = dp_alloc(t->n, sizeof(float));
         if (*vectors[i] == NULL) {
             return DP_NOMEM;
@@ -63,7 +68,8 @@ static dp_status open_vectors(dp_trainer *t)
                                      .life = t->seed,
                                      .length = t->manifest.context,
                                      .batch_rows = t->manifest.batch_rows,
-                                     .rows_max = t->rows_max};
+                                     .rows_max = t->rows_max,
+                                     .passes = t->alone};
     DP_TRY(dp_loader_open(&t->loader, &batches));
     const uint64_t blob_bytes = dp_codec_bytes_max(DP_CODEC_FP32, t->n);
     dp_buf_init(&t->pending_blob, blob_bytes);
@@ -113,13 +119,14 @@ static dp_status open_all(dp_trainer *t, const dp_trainer_setup *setup, dp_why *
     }
     memcpy(t->member, setup->member, sizeof t->member);
     t->seed = setup->seed;
+    t->alone = setup->alone;
     DP_TRY(dp_bpe_load(&t->bpe, setup->tokenizer, why));
     if (dp_bpe_count(t->bpe) > t->manifest.vocab) {
         return dp_why_set(why, DP_BADARG, "the tokenizer has %zu tokens, the model only %u",
                           dp_bpe_count(t->bpe), t->manifest.vocab);
     }
     DP_TRY(open_data(t, setup, why));
-    DP_TRY(open_engine(t, setup->threads, why));
+    DP_TRY(open_engine(t, setup, why));
     return open_vectors(t);
 }
 
@@ -153,7 +160,7 @@ void dp_trainer_close(dp_trainer *t)
     dp_free(t->a);
     dp_free(t->frozen);
     dp_free(t->e);
-    dp_free(t->theta);
+    dp_free(t->alone ? NULL : t->theta);
     dp_optim_close(&t->optim);
     dp_gpt_close(t->gpt);
     dp_pool_close(t->pool);
@@ -202,13 +209,17 @@ const float *dp_trainer_frozen(const dp_trainer *t)
 static void start_at(dp_trainer *t, uint64_t round)
 {
     const size_t size = t->n * sizeof(float);
-    memcpy(t->x, t->theta, size);
-    memset(t->e, 0, size);
-    memset(t->frozen, 0, size);
+    if (!t->alone) {
+        memcpy(t->x, t->theta, size);
+        memset(t->e, 0, size);
+        memset(t->frozen, 0, size);
+    }
     t->pending = false;
     dp_buf_clear(&t->pending_blob);
     dp_optim_reset(&t->optim);
     dp_trainer_drop_step(t);
+    t->batch_count = t->alone ? 0 : t->batch_count;
+    t->last = (dp_trainer_last){0};
     t->open = (dp_trainer_tally){0};
     t->pending_tally = (dp_trainer_tally){0};
     t->step_count = 0;

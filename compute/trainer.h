@@ -16,6 +16,10 @@
 #include "base/digest.h"
 #include "base/manifest.h"
 #include "base/trainer_msg.h"
+#include "compute/data.h"
+#include "compute/optim.h"
+#include "compute/scaler.h"
+#include "compute/spike.h"
 
 typedef struct dp_trainer dp_trainer;
 
@@ -30,6 +34,11 @@ typedef struct dp_trainer_setup {
     uint64_t
         seed; /* of this process: names its batches, so that it draws none of an earlier one's */
     size_t threads; /* 0: as many as the machine gives */
+    /* Without peers (solo.h): x is theta, batches go through the data in passes, and the schedule alone sets the rate. Only
+     * init, work, eval, sample, last and what trainer_keep.c has may be called then. */
+    bool alone;
+    uint32_t
+        rows; /* alone: of every micro-batch, so that nothing depends on the clock; at least 1 */
 } dp_trainer_setup;
 
 /* Theta is zero until init or load. DP_BADMSG, DP_BADARG, DP_TOOBIG (the machine has too little memory,
@@ -91,6 +100,47 @@ typedef struct dp_trainer_progress {
 
 dp_trainer_progress dp_trainer_progress_of(const dp_trainer *trainer);
 
+/* The newest optimizer step. */
+typedef enum dp_trainer_outcome {
+    DP_STEP_DONE,
+    DP_STEP_NOT_FINITE, /* dropped */
+    DP_STEP_SPIKE       /* dropped */
+} dp_trainer_outcome;
+
+typedef struct dp_trainer_last {
+    uint64_t step; /* done or dropped, counted from 1 since init; 0: none yet */
+    dp_trainer_outcome outcome;
+    double loss; /* mean nats per token; not a number where it is not known */
+    double norm; /* of the gradient, before clipping; the same */
+    double rate;
+} dp_trainer_last;
+
+dp_trainer_last dp_trainer_last_of(const dp_trainer *trainer);
+
+/* What a trainer alone keeps between processes, beside its vectors: everything that the coming steps depend on. Only
+ * between two steps. */
+typedef struct dp_trainer_place {
+    uint64_t steps; /* done and dropped; also the cursor: the next sample is steps * train.batch */
+    uint64_t done;
+    uint64_t tokens;  /* of steps that were done: where the schedule stands */
+    uint64_t skipped; /* dropped */
+    uint64_t spikes;  /* of these */
+    uint64_t
+        updates; /* of the optimizer: its bias correction, and the key of stochastic rounding */
+    dp_spike losses;
+    dp_scaler scaler;
+} dp_trainer_place;
+
+enum { DP_TRAINER_VECTORS_MAX = 1 + DP_OPTIM_VECTORS_MAX };
+
+dp_trainer_place dp_trainer_place_of(const dp_trainer *trainer);
+/* The vectors are filled by the caller. DP_BADMSG: steps could not have led there; then nothing has changed. */
+DP_MUST dp_status dp_trainer_place_at(dp_trainer *trainer, const dp_trainer_place *place);
+/* "x" and those of the optimizer, dp_trainer_elements floats each, lent until close to read and to fill. How many. */
+size_t dp_trainer_vectors(dp_trainer *trainer, dp_optim_vector out[DP_TRAINER_VECTORS_MAX]);
+/* No step is under way. */
+bool dp_trainer_between_steps(const dp_trainer *trainer);
+
 /* a = e + F + O; blob = encode(a); then F, O and e are empty and a is pending. blob and a are lent until the next call.
  * dense: int8 where the manifest says sparse. DP_BUSY: one is pending already. DP_DIVERGED: a is not finite; the local work
  * since the last settled point is dropped, e is kept. */
@@ -127,8 +177,10 @@ typedef struct dp_trainer_score {
     uint64_t tokens;
 } dp_trainer_score;
 
-/* Loss of theta over at most tokens held-out tokens (0: all), rounded up to whole windows. DP_NOTFOUND: none held out. */
-DP_MUST dp_status dp_trainer_eval(dp_trainer *trainer, uint64_t tokens, dp_trainer_score *score);
+/* Loss of theta over at most tokens held-out tokens (0: all) of data, or where it is NULL of its own, rounded up to whole
+ * windows. data was opened for the vocabulary of the tokenizer. DP_NOTFOUND: none held out. */
+DP_MUST dp_status dp_trainer_eval(dp_trainer *trainer, const dp_data *data, uint64_t tokens,
+                                  dp_trainer_score *score);
 /* prompt (if empty, a line end) and n tokens after it, drawn from theta, as UTF-8 text; other bytes become U+FFFD. */
 DP_MUST dp_status dp_trainer_sample(dp_trainer *trainer, const char *prompt, size_t n,
                                     uint64_t seed, dp_buf *text);

@@ -1,5 +1,5 @@
 /* The fields of dp_trainer, shared by trainer.c (drawers), trainer_steps.c (training) and trainer_score.c (looking at the
- * result). Private to these. */
+ * result), trainer_keep.c (what one alone keeps). Private to these. */
 #ifndef DP_COMPUTE_TRAINER_INSIDE_H
 #define DP_COMPUTE_TRAINER_INSIDE_H
 
@@ -63,8 +63,10 @@ struct dp_trainer {
     uint32_t rows_next;   /* of the next micro-batch */
     uint32_t rows_max;    /* of any */
     double step_loss;     /* sum over the tokens of the step under way */
-    dp_loader *loader;    /* of training batches */
-    uint32_t *inputs;     /* [rows_max][context], of an evaluation */
+    dp_trainer_last last;
+    bool alone;        /* without peers: theta is x; e, frozen, a and published are NULL */
+    dp_loader *loader; /* of training batches */
+    uint32_t *inputs;  /* [rows_max][context], of an evaluation */
     uint32_t *targets;
 };
 

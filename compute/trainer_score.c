@@ -26,12 +26,13 @@ typedef struct sums {
 } sums;
 
 /* Up to rows_max windows from first on; all are full but possibly the only one. */
-static dp_status score_windows(dp_trainer *t, uint64_t first, uint32_t rows, sums *s)
+static dp_status score_windows(dp_trainer *t, const dp_data *data, uint64_t first, uint32_t rows,
+                               sums *s)
 {
     const size_t context = t->manifest.context;
     size_t length = context;
     for (uint32_t i = 0; i < rows; i++) {
-        length = dp_data_val_row(&t->data, first + i, context, t->inputs + i * context,
+        length = dp_data_val_row(data, first + i, context, t->inputs + i * context,
                                  t->targets + i * context);
         for (size_t j = 0; j < length; j++) {
             s->bytes += dp_bpe_token(t->bpe, t->targets[i * context + j]).size;
@@ -45,9 +46,9 @@ static dp_status score_windows(dp_trainer *t, uint64_t first, uint32_t rows, sum
     return DP_OK;
 }
 
-static dp_status score(dp_trainer *t, uint64_t tokens, sums *s)
+static dp_status score(dp_trainer *t, const dp_data *data, uint64_t tokens, sums *s)
 {
-    const uint64_t windows = dp_data_val_windows(&t->data, t->manifest.context);
+    const uint64_t windows = dp_data_val_windows(data, t->manifest.context);
     uint64_t at = 0;
     while (at < windows && (tokens == 0 || s->tokens < tokens)) {
         uint64_t rows = windows - at < t->rows_max ? windows - at : t->rows_max;
@@ -56,17 +57,18 @@ static dp_status score(dp_trainer *t, uint64_t tokens, sums *s)
                 (tokens - s->tokens + t->manifest.context - 1) / t->manifest.context;
             rows = wanted < rows ? wanted : rows;
         }
-        DP_TRY(score_windows(t, at, (uint32_t)rows, s));
+        DP_TRY(score_windows(t, data, at, (uint32_t)rows, s));
         at += rows;
     }
     return DP_OK;
 }
 
-dp_status dp_trainer_eval(dp_trainer *t, uint64_t tokens, dp_trainer_score *out)
+dp_status dp_trainer_eval(dp_trainer *t, const dp_data *data, uint64_t tokens,
+                          dp_trainer_score *out)
 {
     sums s = {0};
     swap_weights(t);
-    const dp_status status = score(t, tokens, &s);
+    const dp_status status = score(t, data != NULL ? data : &t->data, tokens, &s);
     swap_weights(t);
     DP_TRY(status);
     if (s.tokens == 0) {

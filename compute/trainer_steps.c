@@ -18,11 +18,13 @@ void dp_trainer_drop_step(dp_trainer *t)
     t->step_loss = 0;
 }
 
-static void skip_step(dp_trainer *t)
+static void skip_step(dp_trainer *t, dp_trainer_last last)
 {
     dp_trainer_drop_step(t);
     t->open.skipped++;
     t->step_count++;
+    last.step = t->step_count;
+    t->last = last;
 }
 
 static uint64_t now_us(void)
@@ -47,6 +49,9 @@ static float learning_rate(const dp_trainer *t)
     const uint64_t tokens = t->committed + t->open.tokens + t->pending_tally.tokens;
     const double rate = dp_schedule_lr(&t->schedule, tokens) *
                         dp_schedule_batch_factor(&t->manifest, t->contributors);
+    if (t->alone) {
+        return (float)rate;
+    }
     const double warm = t->step_count < WARM_STEPS ? (double)(t->step_count + 1) / WARM_STEPS : 1;
     return (float)(rate * warm);
 }
@@ -89,18 +94,23 @@ static void finish_step(dp_trainer *t)
     const double loss = t->step_loss / (double)tokens;
     const double norm = dp_norm(grads, t->n, t->optim.partial, t->pool);
     const bool finite = isfinite(loss) && isfinite(norm);
+    dp_trainer_last last = {.outcome = DP_STEP_NOT_FINITE,
+                            .loss = loss,
+                            .norm = norm / (double)options.loss_scale,
+                            .rate = (double)options.lr};
     scaler_told(t, finite);
     if (!finite) {
-        skip_step(t);
+        skip_step(t, last);
         return;
     }
     if (!dp_spike_is_good(&t->losses, loss, (double)t->manifest.spike_milli * 1e-3)) {
         t->open.spikes++;
-        skip_step(t);
+        last.outcome = DP_STEP_SPIKE;
+        skip_step(t, last);
         return;
     }
     if (dp_optim_step_with(&t->optim, t->x, grads, &options, t->pool, norm) != DP_OK) {
-        skip_step(t);
+        skip_step(t, last);
         return;
     }
     dp_trainer_drop_step(t);
@@ -108,6 +118,9 @@ static void finish_step(dp_trainer *t)
     t->open.steps++;
     t->open.tokens += tokens;
     t->open.loss_sum += loss;
+    last.outcome = DP_STEP_DONE;
+    last.step = t->step_count;
+    t->last = last;
 }
 
 dp_status dp_trainer_work(dp_trainer *t)
@@ -116,8 +129,11 @@ dp_status dp_trainer_work(dp_trainer *t)
     const size_t length = t->manifest.context;
     const uint32_t left = batch_rows - t->rows_done;
     const uint32_t rows = left < t->rows_next ? left : t->rows_next;
-    const dp_loader_place place = {
-        .round = t->state_round, .step = t->batch_count, .first = t->rows_done, .rows = rows};
+    const dp_loader_place place = {.round = t->state_round,
+                                   .step = t->batch_count,
+                                   .first = t->rows_done,
+                                   .rows = rows,
+                                   .sample = t->batch_count * batch_rows + t->rows_done};
     dp_loader_rows loaded;
     DP_TRY(dp_loader_take(t->loader, &place, &loaded));
     const dp_gpt_batch batch = {.x = loaded.x, .y = loaded.y, .rows = rows, .length = length};
@@ -127,11 +143,16 @@ dp_status dp_trainer_work(dp_trainer *t)
     const dp_status status = dp_gpt_step(t->gpt, &batch, scale, &loss_sum);
     if (status == DP_DIVERGED) {
         scaler_told(t, false);
-        skip_step(t);
+        skip_step(t, (dp_trainer_last){.outcome = DP_STEP_NOT_FINITE,
+                                       .loss = (double)NAN,
+                                       .norm = (double)NAN,
+                                       .rate = (double)learning_rate(t)});
         return DP_OK;
     }
     DP_TRY(status);
-    size_next(t, rows, now_us() - start);
+    if (!t->alone) {
+        size_next(t, rows, now_us() - start);
+    }
     t->rows_done += rows;
     t->step_loss += loss_sum;
     if (t->rows_done == batch_rows) {

@@ -383,7 +383,7 @@ static dp_status do_eval(worker *w, const command *c, dp_why *why)
 {
     (void)why;
     dp_trainer_score score;
-    DP_TRY(dp_trainer_eval(w->trainer, c->msg.tokens, &score));
+    DP_TRY(dp_trainer_eval(w->trainer, NULL, c->msg.tokens, &score));
     const dp_trainer_msg reply = {.kind = DP_TRAINER_EVALUATED,
                                   .loss = score.loss,
                                   .bits_per_byte = score.bits_per_byte,

@@ -165,6 +165,31 @@ static void the_line_is_json(void **state)
     }
 }
 
+static void rows_that_are_asked_for_are_kept_and_the_ladder_gives_way(void **state)
+{
+    (void)state;
+    const dp_manifest manifest = manifest_of("llama-tiny");
+    dp_plan_request request = {
+        .manifest = &manifest, .threads = 2, .budget = UINT64_MAX, .rows = 4, .alone = true};
+    dp_plan plan;
+    assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
+    assert_int_equal(plan.rows, 4);
+    assert_int_equal(plan.anchors, 0);
+    assert_int_equal(plan.recompute, DP_RECOMPUTE_NORMS);
+    request.budget = plan.steps[DP_RECOMPUTE_LAYER].total;
+    assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
+    assert_int_equal(plan.rows, 4);
+    assert_int_equal(plan.recompute, DP_RECOMPUTE_LAYER);
+    dp_why why = {{0}};
+    request.budget--;
+    assert_int_equal(dp_plan_make(&plan, &request, &why), DP_TOOBIG);
+    assert_non_null(strstr(why.text, "4 sequences"));
+    const char *const advice = strstr(why.text, "--rows ");
+    assert_non_null(advice);
+    request.rows = (uint32_t)strtoul(advice + strlen("--rows "), NULL, 10);
+    assert_int_equal(dp_plan_make(&plan, &request, &why), DP_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +198,7 @@ int main(void)
         cmocka_unit_test(less_memory_climbs_the_ladder_and_then_shrinks_the_batch),
         cmocka_unit_test(what_does_not_fit_is_refused_with_what_would),
         cmocka_unit_test(a_model_that_cannot_exist_has_no_plan),
+        cmocka_unit_test(rows_that_are_asked_for_are_kept_and_the_ladder_gives_way),
         cmocka_unit_test(the_line_is_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -567,8 +567,8 @@ static void looking_at_theta_leaves_training_alone(void **state)
     float *const theta = copy(dp_trainer_theta(x.trainer), x.n);
     dp_trainer_score all;
     dp_trainer_score some;
-    CHECK_OK(dp_trainer_eval(x.trainer, 0, &all));
-    CHECK_OK(dp_trainer_eval(x.trainer, 1, &some));
+    CHECK_OK(dp_trainer_eval(x.trainer, NULL, 0, &all));
+    CHECK_OK(dp_trainer_eval(x.trainer, NULL, 1, &some));
     CHECK(some.tokens == TINY_CONTEXT && all.tokens > some.tokens && all.bits_per_byte > 0);
     dp_buf text;
     dp_buf_init(&text, BUF_MAX);
