@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,6 +64,48 @@ dp_status dp_file_read(const char *path, dp_buf *out, dp_why *why)
     const dp_status status = read_all(fd, path, out, why);
     close(fd);
     return status;
+}
+
+static dp_status map_open(int fd, const char *path, dp_view *bytes, dp_why *why)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0) {
+        return failed(why, "look at", path);
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return dp_why_set(why, DP_IO, "%s is no file", path);
+    }
+    *bytes = dp_view_of(NULL, 0);
+    if (info.st_size == 0) {
+        return DP_OK;
+    }
+    void *const at = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (at == MAP_FAILED) {
+        return failed(why, "map", path);
+    }
+    *bytes = dp_view_of(at, (size_t)info.st_size);
+    return DP_OK;
+}
+
+dp_status dp_file_map(const char *folder, const char *name, dp_view *bytes, dp_why *why)
+{
+    char path[PATH_MAX];
+    const int size = snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (size < 0 || (size_t)size >= sizeof path) {
+        return dp_why_set(why, DP_BADARG, "the path %s is too long", folder);
+    }
+    int fd = -1;
+    DP_TRY(dp_file_open(path, &fd, why));
+    const dp_status status = map_open(fd, path, bytes, why);
+    close(fd);
+    return status;
+}
+
+void dp_file_unmap(dp_view bytes)
+{
+    if (bytes.size > 0) {
+        munmap((void *)(uintptr_t)bytes.data, bytes.size);
+    }
 }
 
 static dp_status write_all(int fd, const char *path, dp_view bytes, dp_why *why)

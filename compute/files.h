@@ -10,6 +10,10 @@
 DP_MUST dp_status dp_file_read(const char *path, dp_buf *out, dp_why *why);
 /* Open for reading; the caller closes *fd. DP_IO, DP_NOTFOUND, with a sentence. */
 DP_MUST dp_status dp_file_open(const char *path, int *fd, dp_why *why);
+/* folder/name, mapped for reading until dp_file_unmap; empty files give no bytes. Who shortens the file meanwhile ends this
+ * process with SIGBUS: for tools alone. DP_IO, DP_NOTFOUND, DP_NOMEM, DP_BADARG (path too long), with a sentence. */
+DP_MUST dp_status dp_file_map(const char *folder, const char *name, dp_view *bytes, dp_why *why);
+void dp_file_unmap(dp_view bytes);
 /* Create or replace folder/name. DP_IO, DP_NOSPACE, DP_BADARG (path too long). */
 DP_MUST dp_status dp_file_write(const char *folder, const char *name, dp_view bytes, dp_why *why);
 /* False for everything else, also for what is not there. */

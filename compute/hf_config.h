@@ -1,4 +1,4 @@
-/* config.json as Hugging Face's transformers read it: GPT2LMHeadModel, LlamaForCausalLM, Qwen3ForCausalLM. Writing only. */
+/* config.json as Hugging Face's transformers read it: GPT2LMHeadModel, LlamaForCausalLM, Qwen3ForCausalLM. */
 #ifndef DP_COMPUTE_HF_CONFIG_H
 #define DP_COMPUTE_HF_CONFIG_H
 
@@ -8,5 +8,12 @@
 /* Append the file. DP_BADARG with a sentence when no class of theirs computes this model: a soft cap, or a Llama without
  * gates. DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_hf_config_write(const dp_model_config *config, dp_buf *out, dp_why *why);
+
+enum { DP_HF_CONFIG_BYTES_MAX = 1 << 20 };
+
+/* The model that config.json describes, resolved and checked. Keys that change nothing (dropout, token ids) are not looked
+ * at; what would change the arithmetic to something the engine does not compute is refused. DP_BADMSG, DP_TOOBIG,
+ * DP_UNSUPPORTED, DP_BADARG (dp_model_config_check) with a sentence; then *config is untouched. */
+DP_MUST dp_status dp_hf_config_read(dp_view json, dp_model_config *config, dp_why *why);
 
 #endif

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -113,6 +114,110 @@ static void a_file_without_room_is_too_big(void **state)
     dp_buf_close(&text);
 }
 
+static void every_preset_is_read_back(void **state)
+{
+    (void)state;
+    size_t n = 0;
+    const dp_model_preset *const presets = dp_model_presets(&n);
+    for (size_t i = 0; i < n; i++) {
+        dp_buf text;
+        dp_model_config read;
+        dp_why why = {""};
+        const dp_model_config wanted = dp_model_config_resolve(&presets[i].config);
+        dp_buf_init(&text, 4096);
+        assert_int_equal(dp_hf_config_write(&presets[i].config, &text, &why), DP_OK);
+        if (dp_hf_config_read(dp_buf_view(&text), &read, &why) != DP_OK) {
+            fail_msg("%s: %s", presets[i].name, why.text);
+        }
+        assert_memory_equal(&read, &wanted, sizeof read);
+        dp_buf_close(&text);
+    }
+}
+
+static void later_transformers_have_rope_in_parameters(void **state)
+{
+    (void)state;
+    dp_model_config read;
+    dp_why why = {""};
+    static const char text[] =
+        "{\"model_type\":\"llama\",\"num_hidden_layers\":2,\"hidden_size\":64,"
+        "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"intermediate_size\":96,"
+        "\"max_position_embeddings\":128,\"vocab_size\":300,\"rms_norm_eps\":1e-05,"
+        "\"rope_parameters\":{\"rope_theta\":500000.0,\"rope_type\":\"default\"}}";
+    if (dp_hf_config_read(dp_view_text(text), &read, &why) != DP_OK) {
+        fail_msg("%s", why.text);
+    }
+    assert_int_equal(read.rope_theta, 500000);
+    assert_int_equal(read.head_width, 16);
+    assert_int_equal(read.head, DP_HEAD_UNTIED);
+}
+
+/* What the engine would compute otherwise than transformers must not pass. */
+static void what_is_not_computed_here_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *more;
+        dp_status status;
+        const char *word;
+    } rows[] = {
+        {"\"attention_bias\":true", DP_UNSUPPORTED, "attention_bias is true"},
+        {"\"hidden_act\":\"gelu\"", DP_UNSUPPORTED, "hidden_act is gelu"},
+        {"\"rope_scaling\":{\"rope_type\":\"llama3\"}", DP_UNSUPPORTED, "rope_scaling"},
+        {"\"rope_parameters\":{\"rope_type\":\"yarn\"}", DP_UNSUPPORTED, "rope_type is yarn"},
+        {"\"quantization_config\":{}", DP_UNSUPPORTED, "quantization_config"},
+        {"\"rope_theta\":0.3", DP_UNSUPPORTED, "rope_theta"},
+        {"\"rms_norm_eps\":\"small\"", DP_BADMSG, "rms_norm_eps"},
+        {"\"tie_word_embeddings\":1", DP_BADMSG, "tie_word_embeddings"},
+        {"\"head_dim\":-1", DP_BADMSG, "head_dim"},
+        {"\"head_dim\":4294967296", DP_BADMSG, "head_dim"},
+        {"\"num_key_value_heads\":3", DP_BADARG, "model."},
+        {"\"vocab_size\":1", DP_BADMSG, "duplicate"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[512];
+        dp_model_config read = {.layers = 77};
+        dp_why why = {""};
+        snprintf(text, sizeof text,
+                 "{\"model_type\":\"llama\",\"num_hidden_layers\":2,\"hidden_size\":64,"
+                 "\"num_attention_heads\":4,\"intermediate_size\":96,"
+                 "\"max_position_embeddings\":128,\"vocab_size\":300,%s}",
+                 rows[i].more);
+        const dp_status status = dp_hf_config_read(dp_view_text(text), &read, &why);
+        if (status != rows[i].status || strstr(why.text, rows[i].word) == NULL) {
+            fail_msg("%s: %s \"%s\"", rows[i].more, dp_status_text(status), why.text);
+        }
+        assert_int_equal(read.layers, 77);
+    }
+}
+
+static void other_models_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        dp_status status;
+        const char *word;
+    } rows[] = {
+        {"{\"model_type\":\"gemma\"}", DP_UNSUPPORTED, "gemma"},
+        {"{}", DP_BADMSG, "model_type"},
+        {"[1]", DP_BADMSG, "model_type"},
+        {"", DP_BADMSG, "config.json"},
+        {"{\"model_type\":\"gpt2\"}", DP_BADMSG, "n_layer"},
+        {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":2,\"n_positions\":32,"
+         "\"vocab_size\":300,\"activation_function\":\"relu\"}",
+         DP_UNSUPPORTED, "activation_function is relu"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        dp_model_config read;
+        dp_why why = {""};
+        const dp_status status = dp_hf_config_read(dp_view_text(rows[i].text), &read, &why);
+        if (status != rows[i].status || strstr(why.text, rows[i].word) == NULL) {
+            fail_msg("%s: %s \"%s\"", rows[i].text, dp_status_text(status), why.text);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +226,10 @@ int main(void)
         cmocka_unit_test(norms_of_q_and_k_make_a_qwen3),
         cmocka_unit_test(what_no_class_computes_is_refused),
         cmocka_unit_test(a_file_without_room_is_too_big),
+        cmocka_unit_test(every_preset_is_read_back),
+        cmocka_unit_test(later_transformers_have_rope_in_parameters),
+        cmocka_unit_test(what_is_not_computed_here_is_refused),
+        cmocka_unit_test(other_models_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
