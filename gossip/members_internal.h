@@ -100,6 +100,7 @@ struct dp_members {
     uint32_t order_at;
     uint32_t order_count;
     dp_time probe_at;
+    dp_time dead_at; /* the dead that are linked are pinged again */
     uint64_t period_us;
     uint32_t lhm;
     uint32_t sequence;

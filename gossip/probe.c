@@ -25,6 +25,7 @@ enum {
 };
 #define TIMEOUT_US_MIN (150 * DP_MS)
 #define TIMEOUT_US_MAX (900 * DP_MS)
+#define DEAD_PING_US (5 * DP_SECOND)
 
 static uint64_t timeout_of(const dp_members *members, uint32_t index)
 {
@@ -238,6 +239,21 @@ static uint32_t next_target(dp_members *members, bool hungry, dp_time now)
     return DP_MEMBER_NONE;
 }
 
+/* Whose link stands although it is held dead is pinged on, of no probe. Its answer is life; and if the other side has long ended the
+ * connection, only what is sent on it brings that to light, and who cannot be dialled would wait for us to dial for ever. */
+static void ping_the_dead(dp_members *members, dp_time now, dp_out *out)
+{
+    if (!dp_time_reached(now, members->dead_at)) {
+        return;
+    }
+    members->dead_at = dp_time_after(now, DEAD_PING_US);
+    for (uint32_t k = 0; k < members->linked.count; k++) {
+        if (members->rows[members->linked.at[k]].member.state == DP_MEMBER_DEAD) {
+            send_ping(members, members->linked.at[k], 0, now, out);
+        }
+    }
+}
+
 /* clamp(8 srtt, 250 ms, 1 s) with the mean srtt of the linked members. */
 static void measure_period(dp_members *members)
 {
@@ -316,6 +332,7 @@ void dp_members_probe_tick(dp_members *members, dp_time now, dp_out *out)
         return;
     }
     measure_period(members);
+    ping_the_dead(members, now, out);
     const uint32_t most = dp_members_alive(members) <= SMALL_GROUP ? PROBES_IN_SMALL_GROUP : 1;
     /* A node that some voter does not reach lives on the beats that come with ACKs; they must not get rare. */
     const bool hungry = members->beat != NULL && dp_beat_wants_riders(members->beat, now);

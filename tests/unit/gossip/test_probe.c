@@ -191,6 +191,24 @@ static void wake_never_lies_in_the_past_twice(void **state)
     mesh_close(m);
 }
 
+static void a_dead_peer_is_pinged_on_while_its_link_stands(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(2, 9);
+    mesh_join(m, 0, 1);
+    mesh_run_for(m, DP_SECOND);
+    m->blocked[0][1] = true;
+    m->blocked[1][0] = true;
+    mesh_run_for(m, 20 * DP_SECOND);
+    CHECK(mesh_state(m, 0, 1) == DP_MEMBER_DEAD && mesh_sees(m, 0, 1)->linked);
+    CHECK(ticks_until_sent(m, DP_MSG_PING, 7 * DP_SECOND, NULL));
+    m->blocked[0][1] = false;
+    m->blocked[1][0] = false;
+    mesh_run_for(m, 7 * DP_SECOND);
+    CHECK(mesh_state(m, 0, 1) == DP_MEMBER_ALIVE && mesh_state(m, 1, 0) == DP_MEMBER_ALIVE);
+    mesh_close(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +220,7 @@ int main(void)
         cmocka_unit_test(a_slow_voter_beyond_a_majority_makes_no_difference),
         cmocka_unit_test(a_gap_in_our_own_time_accuses_nobody),
         cmocka_unit_test(at_most_five_accusations_in_ten_seconds),
+        cmocka_unit_test(a_dead_peer_is_pinged_on_while_its_link_stands),
         cmocka_unit_test(wake_never_lies_in_the_past_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
