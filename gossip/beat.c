@@ -347,6 +347,9 @@ dp_status dp_beat_message(dp_beat *beat, dp_time now, const dp_peer *from, dp_vi
     if (direct) {
         voter->direct = now;
         pass_on(beat, now, index, out);
+    } else {
+        voter->passed = now;
+        voter->via = *from;
     }
     move_opinion(beat, now);
     return DP_OK;
@@ -451,6 +454,9 @@ uint32_t dp_beat_route(const dp_beat *beat, dp_time now, uint32_t target, dp_pee
             (relay->heard >> target & 1U) != 0) {
             relays[found++] = relay->peer;
         }
+    }
+    if (found == 0 && most > 0 && fresh_at(now, wanted->passed)) {
+        relays[found++] = wanted->via;
     }
     return found;
 }

@@ -26,6 +26,9 @@ typedef struct dp_beat_voter {
     uint64_t sequence;
     dp_time arrived; /* of the newest beat, direct or passed on; zero: none */
     dp_time direct;  /* of the newest beat on the voter's own link */
+    dp_time
+        passed; /* of the newest beat that somebody else brought first, with its next line; zero: none */
+    dp_peer via; /* who brought it, voter or not: it hears this voter, or somebody who does */
     uint64_t slot;
     uint64_t round;
     uint64_t wall_ms;
@@ -98,8 +101,9 @@ uint8_t dp_beat_heard(const dp_beat *beat, dp_time now);
 bool dp_beat_fresh(const dp_beat *beat, dp_time now, uint32_t voter);
 /* Some voter is not heard on its own link: riders of others are wanted. */
 bool dp_beat_wants_riders(const dp_beat *beat, dp_time now);
-/* Voters that hear target and are heard by us directly, best first: at most most of them into relays. target: index. 0 when
- * there is none, or when the target hears us (a voter) or is heard directly (not a voter) and needs none. */
+/* Who can carry a message to the voter with index target: voters that hear it and are heard by us directly, at most most of
+ * them into relays; when there is none, whoever brought its newest beat, as between two voters that only have a member
+ * in common. 0 when nobody can, or when the target hears us (a voter) or is heard directly (not a voter) and needs none. */
 uint32_t dp_beat_route(const dp_beat *beat, dp_time now, uint32_t target, dp_peer *relays,
                        uint32_t most);
 

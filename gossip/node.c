@@ -43,13 +43,13 @@ static void send_kept(dp_node *node, const dp_peer *to, dp_view kept)
     if (voter == DP_NOBODY || (linked && node->commit->self == DP_NOBODY)) {
         return;
     }
-    /* No link, or a voter that does not hear us: through those that it hears. */
+    /* No link, or a voter that does not hear us: through those that hear it. */
     const uint32_t n = dp_beat_route(&node->beat, node->now, voter, relays,
                                      DP_BUGGIFY(node, DP_BUG_ONE_RELAY) ? 1 : 2);
     for (uint32_t i = 0; i < n; i++) {
         dp_writer writer = dp_out_writer(&node->out, DP_MSG_RELAY, DP_RELAY_HEAD_BYTES + kept.size);
         dp_view message;
-        dp_write_u8(&writer, 1);
+        dp_write_u8(&writer, DP_RELAY_HOPS);
         dp_write_bytes(&writer, to->bytes, sizeof to->bytes);
         dp_write_view(&writer, kept);
         if (dp_out_message(&node->out, &writer, &message)) {

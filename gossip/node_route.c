@@ -115,7 +115,34 @@ static dp_status on_records_get(dp_node *node, dp_view bytes, const dp_peer *fro
 
 static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed);
 
-/* For us: as if it had come on a link of its own; only what is signed, or harmless, may come so. Else one hop on. */
+/* On to its target; of a voter that has no link to here, to somebody who may have one. */
+static dp_status pass_relay(dp_node *node, const dp_wire_relay *relay, uint32_t from)
+{
+    const uint32_t index = dp_node_member_index(node, &relay->target);
+    const uint32_t voter = dp_ledger_voter(&node->ledger, &relay->target);
+    dp_peer next = relay->target;
+
+    if (relay->hops == 0) {
+        return DP_OK;
+    }
+    if ((index == DP_MEMBER_NONE || !dp_members_at(node->members, index)->linked) &&
+        (voter == DP_NOBODY || dp_beat_route(&node->beat, node->now, voter, &next, 1) == 0 ||
+         dp_node_member_index(node, &next) == from)) {
+        return DP_OK; /* Who sent it tells it again, and better ways may be known by then. */
+    }
+    dp_writer writer =
+        dp_out_writer(&node->out, DP_MSG_RELAY, DP_RELAY_HEAD_BYTES + relay->message.size);
+    dp_view message;
+    dp_write_u8(&writer, (uint8_t)(relay->hops - 1));
+    dp_write_bytes(&writer, relay->target.bytes, sizeof relay->target.bytes);
+    dp_write_view(&writer, relay->message);
+    if (dp_out_message(&node->out, &writer, &message)) {
+        dp_out_send(&node->out, &next, message);
+    }
+    return DP_OK;
+}
+
+/* For us: as if it had come on a link of its own; only what is signed, or harmless, may come so. Else on to its target. */
 static dp_status on_relay(dp_node *node, dp_view bytes, uint32_t from)
 {
     dp_wire_relay relay;
@@ -124,21 +151,12 @@ static dp_status on_relay(dp_node *node, dp_view bytes, uint32_t from)
     if (dp_peer_equal(&relay.target, &node->self)) {
         const uint8_t type = dp_msg_type_of(relay.message);
         const bool allowed = (type >= DP_MSG_READY && type <= DP_MSG_VOTER_OK) ||
-                             type == DP_MSG_MIX_SIGNED || type == DP_MSG_FENCE_ASK;
+                             type == DP_MSG_MIX_SIGNED || type == DP_MSG_FENCE_ASK ||
+                             type == DP_MSG_REMOVE || type == DP_MSG_PROOF || type == DP_MSG_FORK ||
+                             type == DP_MSG_STOP;
         return allowed ? route(node, relay.message, from, true) : DP_DENIED;
     }
-    const uint32_t index = dp_node_member_index(node, &relay.target);
-    if (index != DP_MEMBER_NONE && dp_members_at(node->members, index)->linked && relay.hops > 0) {
-        dp_writer writer = dp_out_writer(&node->out, DP_MSG_RELAY, bytes.size);
-        dp_view message;
-        dp_write_u8(&writer, (uint8_t)(relay.hops - 1));
-        dp_write_bytes(&writer, relay.target.bytes, sizeof relay.target.bytes);
-        dp_write_view(&writer, relay.message);
-        if (dp_out_message(&node->out, &writer, &message)) {
-            dp_out_send(&node->out, &relay.target, message);
-        }
-    }
-    return DP_OK;
+    return pass_relay(node, &relay, from);
 }
 
 static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed)

@@ -141,6 +141,13 @@ void dp_train_published(dp_node *node, const dp_event *event)
                                .steps = event->u.published.steps,
                                .loss_micro = event->u.published.loss_micro,
                                .state_root = train->state_root};
+    if (!dp_valid_numbers(&pending.ready)) {
+        dp_node_note(node, DP_NOTE_REJECTED, pending.ready.round, &node->self, 0, 0,
+                     "own publication that no record may list");
+        dp_train_reload(
+            node, "numbers of a publication"); /* Waiting for its outcome would end rounds here. */
+        return;
+    }
     if (dp_mix_frozen_row(node->mix, &frozen)) {
         pending.f_root = frozen.f_root;
     }

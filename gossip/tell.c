@@ -86,6 +86,36 @@ void dp_round_tell_state(dp_node *node)
     dp_node_send_all(node, dp_view_of(writer.data, writer.size));
 }
 
+/* Nobody linked is known to hold this blob: neither its author nor a voter that says so. */
+static bool is_out_of_reach(const dp_node *node, const dp_claim *claim)
+{
+    const uint32_t author = dp_node_member_index(node, &claim->ready.peer);
+    bool near = author != DP_MEMBER_NONE && dp_members_at(node->members, author)->linked;
+
+    for (uint32_t i = 0; i < node->ledger.n_voters && !near; i++) {
+        const uint32_t index = dp_node_member_index(node, &node->ledger.voters[i].peer);
+        near = (claim->have & (1U << i)) != 0 && index != DP_MEMBER_NONE &&
+               dp_members_at(node->members, index)->linked;
+    }
+    return !near;
+}
+
+/* A record may bind voters to a blob that only one of them holds, to whom this one has no link. Members between them do not know
+ * of it, since its author is gone; shown the READY they fetch it, and it is fetched from them. */
+static void show_missing(dp_node *node)
+{
+    dp_writer writer;
+
+    for (uint32_t i = 0; node->commit->self != DP_NOBODY && i < node->round->n_claims; i++) {
+        const dp_claim *claim = &node->round->claims[i];
+        if (!claim->held && !claim->bad && is_out_of_reach(node, claim)) {
+            writer = dp_writer_of(node->room, sizeof node->room);
+            dp_ready_msg_write(&writer, &claim->ready);
+            dp_node_send_all(node, dp_view_of(writer.data, writer.size));
+        }
+    }
+}
+
 /* In doubt with somebody who has been dead for long: the voters may void the exchanges of that incarnation (review, C5). */
 static void ask_for_fence(dp_node *node)
 {
@@ -146,6 +176,7 @@ void dp_round_repeat(dp_node *node)
     dp_train_announce(node);
     dp_round_tell_have(node);
     dp_round_tell_state(node);
+    show_missing(node);
     tell_offer(node);
     ask_for_fence(node);
     dp_proof_repeat(node);

@@ -405,6 +405,9 @@ void dp_train_event(dp_node *node, const dp_event *event)
         dp_train_at(node, event);
         break;
     case DP_EV_TRAINED:
+        if (train->state != DP_TRAINER_SET) {
+            break; /* Of drawers that a load has emptied since. */
+        }
         train->steps = event->u.trained.steps;
         train->tokens = event->u.trained.tokens;
         train->step_us = event->u.trained.step_us;

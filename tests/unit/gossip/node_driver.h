@@ -111,6 +111,8 @@ static inline void kit_publish(kit_world *world, kit_node *node, const dp_action
     done->event.u.published.a_root = root;
     done->event.u.published.a_bytes = 8;
     done->event.u.published.energy = 100;
+    node->steps = node->empty > 0 ? 0 : node->steps;
+    node->empty -= node->empty > 0;
     done->event.u.published.steps = node->steps;
     done->event.u.published.tokens = (uint64_t)node->steps * 100;
     node->steps = 0;

@@ -286,6 +286,35 @@ static void a_node_that_two_of_three_voters_do_not_reach_still_sees_the_quorum(v
     mesh_close(m);
 }
 
+static void a_member_between_two_voters_that_are_not_linked_is_the_way_to_the_other(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(4, 22);
+    const dp_peer set[3] = {mesh_peer(0), mesh_peer(1), mesh_peer(2)};
+    dp_peer relays[2];
+    for (uint32_t i = 0; i < 4; i++) {
+        dp_beat_set_voters(&m->nodes[i].beat, set, 3, mesh_now(m));
+    }
+    mesh_join_all(m);
+    for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            mesh_block(m, i, k, true);
+        }
+    }
+    mesh_run_for(m, 10 * DP_SECOND);
+    for (uint32_t i = 0; i < 100; i++) {
+        mesh_run_for(m, 100 * DP_MS);
+        CHECK(dp_beat_route(&m->nodes[0].beat, mesh_now(m), 1, relays, 2) == 1);
+        CHECK(number_of(&relays[0]) == 3);
+        CHECK(dp_beat_route(&m->nodes[3].beat, mesh_now(m), 1, relays, 2) == 0);
+    }
+    CHECK(dp_beat_route(&m->nodes[0].beat, mesh_now(m), 1, relays, 0) == 0);
+    mesh_block(m, 3, 1, true);
+    mesh_run_for(m, 3 * DP_SECOND); /* What it brought grows old. */
+    CHECK(dp_beat_route(&m->nodes[0].beat, mesh_now(m), 1, relays, 2) == 0);
+    mesh_close(m);
+}
+
 static void old_forged_and_foreign_beats_bring_nothing(void **state)
 {
     (void)state;
@@ -424,6 +453,7 @@ int main(void)
         cmocka_unit_test(a_voter_in_the_middle_carries_beats_between_two_that_are_not_linked),
         cmocka_unit_test(riders_bring_the_beats_that_the_other_side_lacks),
         cmocka_unit_test(a_node_that_two_of_three_voters_do_not_reach_still_sees_the_quorum),
+        cmocka_unit_test(a_member_between_two_voters_that_are_not_linked_is_the_way_to_the_other),
         cmocka_unit_test(old_forged_and_foreign_beats_bring_nothing),
         cmocka_unit_test(a_new_voter_set_keeps_what_is_known_of_those_who_stay),
         cmocka_unit_test(a_minority_of_wrong_clocks_moves_nobodys_time),

@@ -80,6 +80,43 @@ static void who_errs_in_the_first_rounds_takes_the_state_of_another(void **state
     kit_close(world);
 }
 
+static void steps_of_before_a_load_are_no_reason_to_publish(void **state)
+{
+    static dp_actions actions;
+    kit_world *world = three();
+    dp_node *const node = world->nodes[1].node;
+    dp_event trained = {.type = DP_EV_TRAINED};
+
+    (void)state;
+    for (uint32_t i = 0; i < 100 && node->train.steps == 0; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_true(node->train.steps > 0);
+    dp_out_begin(&node->out, &actions);
+    dp_train_unload(node);
+    assert_int_equal(node->train.steps, 0);
+    assert_int_equal(node->train.tokens, 0);
+    trained.u.trained.steps = 5;
+    dp_train_event(node, &trained); /* On its way while the load was asked for. */
+    assert_int_equal(node->train.steps, 0);
+    kit_close(world);
+}
+
+static void a_publication_of_no_steps_is_not_waited_for(void **state)
+{
+    kit_world *world = kit_open(1);
+
+    (void)state;
+    kit_run_ms(world, 3000);
+    const uint64_t round = kit_look(world, 0).round;
+    world->nodes[0].empty = 1;
+    kit_run_ms(world, 3000);
+    assert_int_equal(world->nodes[0].empty, 0);
+    assert_true(kit_look(world, 0).round >
+                round + 1); /* Of a sole node nobody else ends the round. */
+    kit_close(world);
+}
+
 /* Node 1 has asked node 3, which is gone, for the outcome of an exchange. */
 static dp_mix_row in_doubt(kit_world *world)
 {
@@ -185,6 +222,8 @@ int main(void)
         cmocka_unit_test(one_wrong_state_is_loaded_again_at_once_and_forgiven_in_time),
         cmocka_unit_test(who_errs_in_the_first_rounds_takes_the_state_of_another),
         cmocka_unit_test(a_state_that_nobody_can_prove_gives_way_to_the_one_before),
+        cmocka_unit_test(steps_of_before_a_load_are_no_reason_to_publish),
+        cmocka_unit_test(a_publication_of_no_steps_is_not_waited_for),
         cmocka_unit_test(an_exchange_waits_until_a_trainer_that_is_loaded_anew_has_its_frozen_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -221,6 +221,76 @@ static void only_what_is_signed_or_harmless_comes_through_others(void **state)
     kit_close(world);
 }
 
+/* Four nodes; first two voters without a link to each other, then a voter that is gone, then a member linked to both. */
+static kit_world *with_a_member_between(uint32_t who[4])
+{
+    kit_world *world = kit_open(4);
+    uint32_t n = 0;
+
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    const dp_ledger *ledger = &world->nodes[0].node->ledger;
+    assert_int_equal(ledger->n_voters, 3);
+    for (uint32_t i = 0; i < 4; i++) {
+        const dp_peer peer = kit_peer(i);
+        who[dp_ledger_voter(ledger, &peer) == DP_NOBODY ? 3 : n++] = i;
+    }
+    assert_int_equal(n, 3);
+    kit_kill(world, who[2]);
+    kit_cut(world, who[0], who[1]);
+    return world;
+}
+
+static void two_voters_with_only_a_member_between_them_go_on_deciding(void **state)
+{
+    uint32_t who[4];
+    kit_world *world = with_a_member_between(who);
+
+    (void)state;
+    kit_run_ms(world, 5000);
+    const uint64_t round = kit_look(world, who[0]).round;
+    kit_run_ms(world, 10 * 1000);
+    assert_true(kit_look(world, who[0]).round > round + 5);
+    assert_true(kit_look(world, who[1]).round > round + 5);
+    assert_int_equal(kit_look(world, who[3]).listed_last, 3);
+    kit_close(world);
+}
+
+static void a_blob_out_of_reach_has_its_claim_shown_to_members(void **state)
+{
+    uint32_t who[4];
+    kit_world *world = with_a_member_between(who);
+    const dp_run_id run = kit_run();
+    const dp_crypto author = kit_crypto(who[2]);
+    dp_node *const near = world->nodes[who[0]].node;
+    const dp_node *const member = world->nodes[who[3]].node;
+    dp_writer writer = fresh();
+
+    (void)state;
+    kit_run_ms(world, 5000);
+    for (uint32_t i = 0; i < 4; i++) {
+        world->nodes[i].mute_blobs = true; /* So that the round stays open. */
+    }
+    kit_run_ms(world, 3000);
+    assert_int_equal(member->ledger.round, near->ledger.round);
+    dp_ready ready = {.peer = kit_peer(who[2]),
+                      .round = near->ledger.round + 1,
+                      .base = near->ledger.base,
+                      .bytes = 8,
+                      .steps = 1,
+                      .tokens = 100,
+                      .state_root = near->train.state_root};
+    ready.root.bytes[0] = 77;
+    assert_true(dp_ready_sign(&ready, &author, &run, &near->ledger.fork));
+    dp_ready_msg_write(&writer, &ready);
+    kit_tell(world, who[3], who[0], written(&writer));
+    assert_null(dp_round_claim_of(member, &ready.peer));
+    kit_run_ms(world, 5000);
+    assert_non_null(dp_round_claim_of(member, &ready.peer));
+    assert_true(dp_spread_wants(member->spread, &ready.root));
+    kit_close(world);
+}
+
 static void a_vote_of_a_decided_slot_is_answered_with_the_records(void **state)
 {
     kit_world *world = three();
@@ -312,6 +382,30 @@ static void who_has_halted_answers_votes_with_the_proof(void **state)
     kit_close(world);
 }
 
+static void a_proof_comes_through_others(void **state)
+{
+    kit_world *world = three();
+    const dp_run_id run = kit_run();
+    const dp_crypto liar = kit_crypto(2);
+    const dp_peer self = kit_peer(0);
+    uint8_t inside[DP_ROUND_MESSAGE_MAX];
+    dp_writer within = dp_writer_of(inside, sizeof inside);
+    dp_writer writer = fresh();
+    dp_vote votes[2];
+
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        votes[i] = vote_of(world, DP_MSG_ACCEPTED, kit_look(world, 0).slot + 1);
+        votes[i].hash.bytes[0] = (uint8_t)(i + 1);
+        assert_true(dp_vote_sign(&votes[i], &liar, &run));
+    }
+    dp_proof_msg_write(&within, &votes[0], &votes[1]);
+    dp_wire_write_relay(&writer, 1, &self, written(&within));
+    taken(world, written(&writer));
+    assert_int_equal(kit_look(world, 0).mode, DP_MODE_HALTED);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,11 +415,14 @@ int main(void)
         cmocka_unit_test(objects_are_served_by_their_root),
         cmocka_unit_test(a_message_for_another_is_passed_on_with_one_hop_less),
         cmocka_unit_test(only_what_is_signed_or_harmless_comes_through_others),
+        cmocka_unit_test(two_voters_with_only_a_member_between_them_go_on_deciding),
+        cmocka_unit_test(a_blob_out_of_reach_has_its_claim_shown_to_members),
         cmocka_unit_test(a_vote_of_a_decided_slot_is_answered_with_the_records),
         cmocka_unit_test(a_vote_of_a_later_slot_has_its_records_asked_for),
         cmocka_unit_test(a_vote_after_another_record_than_ours_is_refused),
         cmocka_unit_test(a_decision_whose_record_is_of_another_slot_changes_nothing),
         cmocka_unit_test(who_has_halted_answers_votes_with_the_proof),
+        cmocka_unit_test(a_proof_comes_through_others),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
