@@ -20,6 +20,16 @@ dp_status dp_feedback_publish(float *a, const float *e, const float *from, const
     return finite ? DP_OK : DP_DIVERGED;
 }
 
+dp_status dp_feedback_difference(float *a, const float *from, const float *to, size_t n)
+{
+    bool finite = true;
+    for (size_t i = 0; i < n; i++) {
+        a[i] = from[i] - to[i];
+        finite = finite && isfinite(a[i]);
+    }
+    return finite ? DP_OK : DP_DIVERGED;
+}
+
 void dp_feedback_included(float *e, const float *a, const float *d, uint32_t clip, float beta,
                           size_t n)
 {

@@ -14,6 +14,8 @@
  * DP_DIVERGED if some a is not finite; then a may not be used. a may be e. */
 DP_MUST dp_status dp_feedback_publish(float *a, const float *e, const float *from, const float *to,
                                       size_t n);
+/* a = from - to, with the same rule. */
+DP_MUST dp_status dp_feedback_difference(float *a, const float *from, const float *to, size_t n);
 /* The publication stands in a record: e = beta * (a - clip * d), d the decoded blob, clip in Q16 (65536 = not clipped).
  * What was clipped away stays. (With clip = 1 the usual e = beta * (a - d).) e may be a. */
 void dp_feedback_included(float *e, const float *a, const float *d, uint32_t clip, float beta,

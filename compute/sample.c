@@ -91,10 +91,10 @@ dp_status dp_sample_pick(const dp_sampler *sampler, dp_rng *rng, const float *lo
     return DP_OK;
 }
 
-dp_status dp_sample(dp_gpt *gpt, const dp_sampler *sampler, uint32_t *tokens, size_t n_prompt,
-                    size_t n)
+dp_status dp_sample(const dp_sample_model *model, const dp_sampler *sampler, uint32_t *tokens,
+                    size_t n_prompt, size_t n)
 {
-    const dp_model_config *config = &dp_gpt_model(gpt)->config;
+    const dp_model_config *const config = model->config;
     if (n_prompt == 0) {
         return DP_BADARG;
     }
@@ -108,7 +108,7 @@ dp_status dp_sample(dp_gpt *gpt, const dp_sampler *sampler, uint32_t *tokens, si
     for (size_t i = 0; i < n && status == DP_OK; i++) {
         const size_t end = n_prompt + i;
         const size_t length = end < config->context ? end : config->context;
-        status = dp_gpt_logits(gpt, tokens + end - length, length, logits);
+        status = model->logits(model->context, tokens + end - length, length, logits);
         if (status == DP_OK) {
             status = dp_sample_pick(sampler, &rng, logits, config->vocab, logits + config->vocab,
                                     &tokens[end]);

@@ -3,59 +3,65 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/assert.h"
 #include "base/mutation.h"
-#include "compute/codec.h"
+#include "compute/backend_cpu.h"
 #include "compute/consensus.h"
-#include "compute/feedback.h"
-#include "compute/memory.h"
-#include "compute/plan.h"
 #include "compute/state.h"
 #include "compute/trainer_inside.h"
+
+/* The capability that a setting of the run needs. */
+static uint32_t needs_of(const dp_manifest *m)
+{
+    static const uint32_t precisions[] = {[DP_PRECISION_FP32] = DP_CAN_FP32,
+                                          [DP_PRECISION_BF16] = DP_CAN_BF16,
+                                          [DP_PRECISION_FP16] = DP_CAN_FP16};
+    static const uint32_t optimizers[] = {[DP_OPTIM_ADAMW] = DP_CAN_ADAMW,
+                                          [DP_OPTIM_LAMB] = DP_CAN_LAMB,
+                                          [DP_OPTIM_LARS] = DP_CAN_LARS,
+                                          [DP_OPTIM_MUON] = DP_CAN_MUON};
+    const bool bf16_weights = m->weights != 0 && m->weights != DP_WEIGHTS_FP32;
+    return precisions[m->precision] | optimizers[m->optimizer] |
+           (bf16_weights ? DP_CAN_BF16_WEIGHTS : 0) | DP_CAN_CODECS;
+}
 
 static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_why *why)
 {
     const dp_manifest *const m = &t->manifest;
     const dp_model_config config = dp_manifest_model(m);
     DP_TRY(dp_model_open(&t->model, &config, why));
-    DP_TRY(dp_pool_open(&t->pool, setup->threads));
-    const uint64_t usable = dp_memory_usable();
+    t->n = t->model.n_elements;
+    t->schedule = dp_schedule_of(m);
+    DP_TRY(dp_schedule_check(&t->schedule, why));
+    t->backend = setup->backend != NULL ? setup->backend : dp_backend_cpu();
+    if ((needs_of(m) & ~t->backend->capabilities) != 0) {
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "the backend '%s' has not the precision, optimizer or kind of weights "
+                          "that this run asks for; worker.backend cpu has",
+                          t->backend->name);
+    }
     const dp_plan_request request = {.manifest = m,
-                                     .threads = dp_pool_threads(t->pool),
-                                     .budget = usable != 0 ? usable : UINT64_MAX,
+                                     .threads = setup->threads,
                                      .rows = setup->alone ? setup->rows : 0,
                                      .alone = setup->alone};
     dp_plan plan;
-    DP_TRY(dp_plan_make(&plan, &request, why));
-    const dp_gpt_options options = {.rows_max = plan.rows,
-                                    .pool = t->pool,
-                                    .precision = dp_precision_of_kind(m->precision),
-                                    .recompute = plan.recompute};
+    DP_TRY(t->backend->plan(setup->device, &request, &plan, why));
     t->rows_max = plan.rows;
     t->rows_next = setup->alone ? plan.rows : 1;
-    DP_TRY(dp_gpt_open(&t->gpt, &t->model, &options));
-    const dp_optim_setup optim = {
-        .model = &t->model, .kind = m->optimizer, .weights = m->weights, .seed = t->seed};
-    DP_TRY(dp_optim_init(&t->optim, &optim));
-    t->schedule = dp_schedule_of(m);
-    DP_TRY(dp_schedule_check(&t->schedule, why));
-    t->n = t->model.n_elements;
-    t->x = dp_gpt_params(t->gpt);
-    return t->n > DP_CODEC_ELEMENTS_MAX ? DP_TOOBIG : DP_OK;
+    const dp_engine_setup engine = {.model = &t->model,
+                                    .precision = m->precision,
+                                    .optimizer = m->optimizer,
+                                    .weights = m->weights,
+                                    .seed = t->seed,
+                                    .device = setup->device,
+                                    .rows_max = plan.rows,
+                                    .recompute = plan.recompute,
+                                    .threads = setup->threads,
+                                    .alone = setup->alone};
+    return t->backend->create(&t->engine, &engine, why);
 }
 
-static dp_status open_vectors(dp_trainer *t)
+static dp_status open_batches(dp_trainer *t)
 {
-    float **const vectors[] = {&t->theta, &t->e, &t->frozen, &t->a, &t->published};
-    if (t->alone) {
-        t->theta = t->x;
-    }
-    for (size_t i = 0; i < sizeof vectors / sizeof vectors[0] && !t->alone; i++) {
-        *vectors[i] = dp_alloc(t->n, sizeof(float));
-        if (*vectors[i] == NULL) {
-            return DP_NOMEM;
-        }
-    }
     const size_t tokens = (size_t)t->rows_max * t->manifest.context;
     t->inputs = dp_alloc(tokens, sizeof *t->inputs);
     t->targets = dp_alloc(tokens, sizeof *t->targets);
@@ -71,9 +77,7 @@ static dp_status open_vectors(dp_trainer *t)
                                      .rows_max = t->rows_max,
                                      .passes = t->alone};
     DP_TRY(dp_loader_open(&t->loader, &batches));
-    const uint64_t blob_bytes = dp_codec_bytes_max(DP_CODEC_FP32, t->n);
-    dp_buf_init(&t->pending_blob, blob_bytes);
-    dp_buf_init(&t->frozen_blob, blob_bytes);
+    dp_buf_init(&t->restored, dp_codec_bytes_max(DP_CODEC_FP32, t->n));
     dp_buf_init(&t->bytes, dp_state_bytes(t->n));
     return DP_OK;
 }
@@ -127,7 +131,7 @@ static dp_status open_all(dp_trainer *t, const dp_trainer_setup *setup, dp_why *
     }
     DP_TRY(open_data(t, setup, why));
     DP_TRY(open_engine(t, setup, why));
-    return open_vectors(t);
+    return open_batches(t);
 }
 
 dp_status dp_trainer_open(dp_trainer **out, const dp_trainer_setup *setup, dp_why *why)
@@ -152,18 +156,12 @@ void dp_trainer_close(dp_trainer *t)
     }
     dp_loader_close(t->loader);
     dp_buf_close(&t->bytes);
-    dp_buf_close(&t->frozen_blob);
-    dp_buf_close(&t->pending_blob);
+    dp_buf_close(&t->restored);
     dp_free(t->targets);
     dp_free(t->inputs);
-    dp_free(t->published);
-    dp_free(t->a);
-    dp_free(t->frozen);
-    dp_free(t->e);
-    dp_free(t->alone ? NULL : t->theta);
-    dp_optim_close(&t->optim);
-    dp_gpt_close(t->gpt);
-    dp_pool_close(t->pool);
+    if (t->engine != NULL) {
+        t->backend->close(t->engine);
+    }
     dp_model_close(&t->model);
     dp_data_close(&t->data);
     dp_bpe_close(t->bpe);
@@ -187,39 +185,39 @@ uint64_t dp_trainer_round(const dp_trainer *t)
 
 const float *dp_trainer_theta(const dp_trainer *t)
 {
-    return t->theta;
+    return t->backend->values(t->engine, DP_VECTOR_THETA);
 }
 
 const float *dp_trainer_params(const dp_trainer *t)
 {
-    return t->x;
+    return t->backend->values(t->engine, DP_VECTOR_X);
 }
 
 const float *dp_trainer_feedback(const dp_trainer *t)
 {
-    return t->e;
+    return t->backend->values(t->engine, DP_VECTOR_E);
 }
 
 const float *dp_trainer_frozen(const dp_trainer *t)
 {
-    return t->frozen;
+    return t->backend->values(t->engine, DP_VECTOR_F);
 }
 
 /* Start over from theta: every drawer is empty. */
-static void start_at(dp_trainer *t, uint64_t round)
+static dp_status start_at(dp_trainer *t, uint64_t round)
 {
-    const size_t size = t->n * sizeof(float);
+    const dp_backend *const b = t->backend;
     if (!t->alone) {
-        memcpy(t->x, t->theta, size);
-        memset(t->e, 0, size);
-        memset(t->frozen, 0, size);
+        DP_TRY(b->copy(t->engine, DP_VECTOR_X, DP_VECTOR_THETA));
+        DP_TRY(b->zero(t->engine, DP_VECTOR_E));
+        DP_TRY(b->zero(t->engine, DP_VECTOR_F));
     }
-    t->pending = false;
-    dp_buf_clear(&t->pending_blob);
-    dp_optim_reset(&t->optim);
-    dp_trainer_drop_step(t);
+    DP_TRY(b->reset(t->engine));
+    DP_TRY(dp_trainer_drop_step(t));
     t->batch_count = t->alone ? 0 : t->batch_count;
     t->last = (dp_trainer_last){0};
+    t->pending = false;
+    t->pending_blob = (dp_view){0};
     t->open = (dp_trainer_tally){0};
     t->pending_tally = (dp_trainer_tally){0};
     t->step_count = 0;
@@ -228,13 +226,14 @@ static void start_at(dp_trainer *t, uint64_t round)
     t->contributors = 0;
     t->state_round = round;
     t->aim_round = round;
+    return DP_OK;
 }
 
-void dp_trainer_init(dp_trainer *t)
+dp_status dp_trainer_init(dp_trainer *t)
 {
-    dp_model_init(&t->model, t->manifest.model_seed, t->theta);
+    DP_TRY(t->backend->init(t->engine, t->manifest.model_seed));
     t->committed = 0;
-    start_at(t, 0);
+    return start_at(t, 0);
 }
 
 dp_status dp_trainer_load(dp_trainer *t, uint64_t round, dp_view state)
@@ -242,55 +241,65 @@ dp_status dp_trainer_load(dp_trainer *t, uint64_t round, dp_view state)
     uint64_t held;
     uint64_t elements;
     DP_TRY(dp_state_peek(state, &held, &elements));
-    if (held != round) {
+    if (held != round || elements != t->n) {
         return DP_BADMSG;
     }
-    DP_TRY(dp_state_read(state, &held, t->theta, t->n));
-    start_at(t, round);
-    return DP_OK;
+    const dp_view theta =
+        dp_view_of(state.data + DP_STATE_HEADER_BYTES, state.size - DP_STATE_HEADER_BYTES);
+    DP_TRY(t->backend->load(t->engine, DP_VECTOR_THETA, theta));
+    return start_at(t, round);
+}
+
+/* A vector on its way out. */
+static dp_status values_of(const dp_trainer *t, dp_vector vector, const float **values)
+{
+    *values = t->backend->values(t->engine, vector);
+    return *values != NULL ? DP_OK : DP_IO;
 }
 
 dp_status dp_trainer_state(dp_trainer *t, dp_view *state, dp_hash *root)
 {
+    const float *theta;
+    DP_TRY(values_of(t, DP_VECTOR_THETA, &theta));
     dp_buf_clear(&t->bytes);
-    DP_TRY(dp_state_write(t->state_round, t->theta, t->n, &t->bytes));
+    DP_TRY(dp_state_write(t->state_round, theta, t->n, &t->bytes));
     *state = dp_buf_view(&t->bytes);
     *root = dp_object_hash(*state, NULL);
     return DP_OK;
 }
 
-/* What x is measured from: x = anchor - F - O. */
-static const float *anchor(const dp_trainer *t)
+static dp_status write_floats(dp_trainer *t, dp_vector vector, dp_view *bytes)
 {
-    return t->pending ? t->published : t->theta;
+    const float *values;
+    DP_TRY(values_of(t, vector, &values));
+    dp_buf_clear(&t->bytes);
+    DP_TRY(dp_floats_write(values, t->n, &t->bytes));
+    *bytes = dp_buf_view(&t->bytes);
+    return DP_OK;
 }
 
-/* e = beta (a - clip decode(blob)), run by run. blob has been checked. */
-static dp_status settle_included(dp_trainer *t, uint32_t clip, const float *a, dp_view blob)
+/* What x is measured from: x = anchor - F - O. */
+static dp_vector anchor(const dp_trainer *t)
+{
+    return t->pending ? DP_VECTOR_ANCHOR : DP_VECTOR_THETA;
+}
+
+/* e = beta (a - clip decode(blob)). blob has been checked. */
+static dp_status settle_included(dp_trainer *t, uint32_t clip, dp_view blob)
 {
     const float beta = (float)t->manifest.feedback_beta_milli / 1000.0F;
-    dp_codec_cursor cursor;
-    DP_TRY(dp_codec_open(&cursor, blob, t->n));
-    size_t at = 0;
-    dp_codec_run run;
-    while (cursor.left > 0) {
-        DP_TRY(dp_codec_next(&cursor, &run));
-        float d[DP_CODEC_RUN];
-        dp_codec_expand(&run, d);
-        dp_feedback_included(t->e + at, a + at, d, clip, beta, run.length);
-        at += run.length;
-    }
-    return DP_OK;
+    return t->backend->settle(t->engine, blob, clip, beta);
 }
 
 static dp_status keep_pending(dp_trainer *t, dp_view a, dp_view blob)
 {
     DP_TRY(dp_codec_check(blob, t->n));
-    dp_buf_clear(&t->pending_blob);
-    DP_TRY(dp_buf_append(&t->pending_blob, blob));
-    DP_TRY(dp_floats_read(a, t->a, t->n));
+    dp_buf_clear(&t->restored);
+    DP_TRY(dp_buf_append(&t->restored, blob));
+    DP_TRY(t->backend->load(t->engine, DP_VECTOR_A, a));
     /* What was published is in a alone; what is open or frozen now is measured from theta, as before. */
-    memcpy(t->published, t->theta, t->n * sizeof *t->published);
+    DP_TRY(t->backend->copy(t->engine, DP_VECTOR_ANCHOR, DP_VECTOR_THETA));
+    t->pending_blob = dp_buf_view(&t->restored);
     t->pending = true;
     t->pending_tally = (dp_trainer_tally){0};
     return DP_OK;
@@ -298,16 +307,13 @@ static dp_status keep_pending(dp_trainer *t, dp_view a, dp_view blob)
 
 static dp_status restore_frozen(dp_trainer *t, dp_view f, uint32_t lambda)
 {
-    for (size_t i = 0; i < t->n; i++) {
-        t->x[i] += t->frozen[i];
-    }
-    const dp_status status = dp_floats_read(f, t->frozen, t->n);
+    const dp_backend *const b = t->backend;
+    DP_TRY(b->add(t->engine, DP_VECTOR_X, DP_VECTOR_F));
+    const dp_status status = b->load(t->engine, DP_VECTOR_F, f);
     if (status == DP_OK) {
-        dp_feedback_scale(t->frozen, lambda, t->n);
+        DP_TRY(b->scale(t->engine, DP_VECTOR_F, lambda));
     }
-    for (size_t i = 0; i < t->n; i++) {
-        t->x[i] -= t->frozen[i];
-    }
+    DP_TRY(b->subtract(t->engine, DP_VECTOR_X, DP_VECTOR_F));
     return status;
 }
 
@@ -316,20 +322,17 @@ static dp_status restore_residual(dp_trainer *t, const dp_trainer_earlier *earli
 {
     if (earlier->settle == DP_SETTLE_INCLUDED) {
         DP_TRY(dp_codec_check(earlier->blob, t->n));
-        DP_TRY(dp_floats_read(earlier->a, t->a, t->n));
-        DP_TRY(settle_included(t, earlier->clip, t->a, earlier->blob));
+        DP_TRY(t->backend->load(t->engine, DP_VECTOR_A, earlier->a));
+        DP_TRY(settle_included(t, earlier->clip, earlier->blob));
     } else {
 #if DP_MUTATION == 20
-        DP_TRY(dp_floats_read(earlier->a, t->a, t->n));
-        for (size_t i = 0; i < t->n; i++) {
-            t->e[i] += t->a[i];
-        }
+        DP_TRY(t->backend->load(t->engine, DP_VECTOR_A, earlier->a));
+        DP_TRY(t->backend->add(t->engine, DP_VECTOR_E, DP_VECTOR_A));
 #else
-        DP_TRY(dp_floats_read(earlier->a, t->e, t->n));
+        DP_TRY(t->backend->load(t->engine, DP_VECTOR_E, earlier->a));
 #endif
     }
-    dp_feedback_scale(t->e, earlier->lambda, t->n);
-    return DP_OK;
+    return t->backend->scale(t->engine, DP_VECTOR_E, earlier->lambda);
 }
 
 dp_status dp_trainer_restore(dp_trainer *t, const dp_trainer_earlier *earlier)
@@ -377,16 +380,35 @@ static dp_codec_kind dense_codec(const dp_trainer *t)
 }
 
 /* Local work that is not finite cannot be published, now or later. */
-static void drop_local_work(dp_trainer *t)
+static dp_status drop_local_work(dp_trainer *t)
 {
-    memcpy(t->x, anchor(t), t->n * sizeof *t->x);
-    memset(t->frozen, 0, t->n * sizeof *t->frozen);
-    dp_optim_reset(&t->optim);
-    dp_trainer_drop_step(t);
+    const dp_backend *const b = t->backend;
     const uint64_t carried = t->open.carried;
     t->open = (dp_trainer_tally){.carried = carried};
     t->step_count = 0;
     t->losses = (dp_spike){0};
+    DP_TRY(b->copy(t->engine, DP_VECTOR_X, anchor(t)));
+    DP_TRY(b->zero(t->engine, DP_VECTOR_F));
+    DP_TRY(b->reset(t->engine));
+    return dp_trainer_drop_step(t);
+}
+
+/* to = e + (from - x) and its blob. What a plugin made is looked at as a peer's is. */
+static dp_status encode_displacement(dp_trainer *t, dp_vector to, dp_vector e, dp_codec_kind kind,
+                                     dp_view *blob)
+{
+    const dp_vector from = e == DP_VECTOR_NONE ? anchor(t) : DP_VECTOR_THETA;
+    dp_status status = t->backend->snapshot(t->engine, to, e, from);
+    if (status == DP_OK) {
+        status = t->backend->encode(t->engine, to, kind, blob);
+    }
+    if (status == DP_OK && t->backend != dp_backend_cpu()) {
+        status = dp_codec_check(*blob, t->n);
+    }
+    if (status == DP_DIVERGED) {
+        DP_TRY(drop_local_work(t));
+    }
+    return status;
 }
 
 dp_status dp_trainer_publish(dp_trainer *t, bool dense, dp_view *blob, dp_view *a)
@@ -394,43 +416,72 @@ dp_status dp_trainer_publish(dp_trainer *t, bool dense, dp_view *blob, dp_view *
     if (t->pending) {
         return DP_BUSY;
     }
+    const dp_backend *const b = t->backend;
     const dp_codec_kind kind = dense ? dense_codec(t) : t->manifest.codec;
-    dp_buf_clear(&t->pending_blob);
-    dp_buf_clear(&t->bytes);
-    dp_status status = dp_feedback_publish(t->a, t->e, t->theta, t->x, t->n);
-    if (status == DP_OK) {
-        status = dp_codec_encode(kind, t->a, t->n, &t->pending_blob);
-    }
-    if (status == DP_DIVERGED) {
-        drop_local_work(t);
-    }
-    DP_TRY(status);
-    DP_TRY(dp_floats_write(t->a, t->n, &t->bytes));
-    memcpy(t->published, t->x, t->n * sizeof *t->x);
-    memset(t->e, 0, t->n * sizeof *t->e);
-    memset(t->frozen, 0, t->n * sizeof *t->frozen);
+    dp_view made;
+    dp_view bytes;
+    DP_TRY(encode_displacement(t, DP_VECTOR_A, DP_VECTOR_E, kind, &made));
+    DP_TRY(write_floats(t, DP_VECTOR_A, &bytes));
+    DP_TRY(b->copy(t->engine, DP_VECTOR_ANCHOR, DP_VECTOR_X));
+    DP_TRY(b->zero(t->engine, DP_VECTOR_E));
+    DP_TRY(b->zero(t->engine, DP_VECTOR_F));
     t->pending = true;
+    t->pending_blob = made;
     t->pending_tally = t->open;
     t->open = (dp_trainer_tally){0};
-    *blob = dp_buf_view(&t->pending_blob);
-    *a = dp_buf_view(&t->bytes);
+    *blob = made;
+    *a = bytes;
     return DP_OK;
 }
 
 static dp_status settle_pending(dp_trainer *t, const dp_trainer_record *record)
 {
     if (record->settle == DP_SETTLE_INCLUDED) {
-        DP_TRY(settle_included(t, record->clip, t->a, dp_buf_view(&t->pending_blob)));
+        DP_TRY(settle_included(t, record->clip, t->pending_blob));
     } else {
-        memcpy(t->e, t->a, t->n * sizeof *t->e);
+        DP_TRY(t->backend->copy(t->engine, DP_VECTOR_E, DP_VECTOR_A));
 #if DP_MUTATION == 22
-        dp_feedback_scale(t->e, t->manifest.feedback_beta_milli * 65, t->n);
+        DP_TRY(t->backend->scale(t->engine, DP_VECTOR_E, t->manifest.feedback_beta_milli * 65));
 #endif
         t->open.carried += t->pending_tally.carried + t->pending_tally.tokens;
     }
     t->pending = false;
     t->pending_tally = (dp_trainer_tally){0};
     return DP_OK;
+}
+
+/* e, F and O age; x, which is -F - O here, with them. */
+static dp_status age(dp_trainer *t, uint32_t lambda)
+{
+    DP_TRY(t->backend->scale(t->engine, DP_VECTOR_E, lambda));
+    DP_TRY(t->backend->scale(t->engine, DP_VECTOR_F, lambda));
+    return t->backend->scale(t->engine, DP_VECTOR_X, lambda);
+}
+
+/* While theta moves, x holds its displacement from the anchor, and a pending anchor its own from theta. *moved: what
+ * theta's new values are worth. */
+static dp_status move_theta(dp_trainer *t, const dp_trainer_record *record, dp_status *moved)
+{
+    const dp_backend *const b = t->backend;
+    const bool settles = record->settle != DP_SETTLE_NONE;
+    DP_TRY(b->subtract(t->engine, DP_VECTOR_X, anchor(t)));
+    const bool stays = t->pending && !settles;
+    if (stays) {
+        DP_TRY(b->subtract(t->engine, DP_VECTOR_ANCHOR, DP_VECTOR_THETA));
+    }
+    *moved = b->apply(t->engine, record->blobs, record->q, record->n_items, record->alpha);
+    if (stays) {
+        DP_TRY(b->add(t->engine, DP_VECTOR_ANCHOR, DP_VECTOR_THETA));
+    }
+    if (settles) {
+        DP_TRY(settle_pending(t, record));
+    }
+    DP_TRY(age(t, record->lambda));
+#if DP_MUTATION == 28
+    return b->copy(t->engine, DP_VECTOR_X, anchor(t));
+#else
+    return b->add(t->engine, DP_VECTOR_X, anchor(t));
+#endif
 }
 
 dp_status dp_trainer_apply(dp_trainer *t, const dp_trainer_record *record)
@@ -442,79 +493,21 @@ dp_status dp_trainer_apply(dp_trainer *t, const dp_trainer_record *record)
     for (size_t i = 0; i < record->n_items; i++) {
         DP_TRY(dp_codec_check(record->blobs[i], t->n));
     }
-    /* While theta moves, x holds its displacement from the anchor, and a pending anchor its own from theta. */
-    const float *const from = anchor(t);
-    for (size_t i = 0; i < t->n; i++) {
-        t->x[i] -= from[i];
-    }
-    const bool stays = t->pending && !settles;
-    for (size_t i = 0; stays && i < t->n; i++) {
-        t->published[i] -= t->theta[i];
-    }
-    const dp_status status = dp_consensus_apply(t->theta, t->n, record->blobs, record->q,
-                                                record->n_items, record->alpha);
-    for (size_t i = 0; stays && i < t->n; i++) {
-        t->published[i] += t->theta[i];
-    }
-    if (settles) {
-        DP_TRY(settle_pending(t, record));
-    }
-    dp_feedback_scale(t->e, record->lambda, t->n);
-    dp_feedback_scale(t->frozen, record->lambda, t->n);
-    dp_feedback_scale(t->x, record->lambda, t->n);
-    const float *const to = anchor(t);
-    for (size_t i = 0; i < t->n; i++) {
-#if DP_MUTATION == 28
-        t->x[i] = to[i];
-#else
-        t->x[i] += to[i];
-#endif
-    }
+    dp_status moved;
+    DP_TRY(move_theta(t, record, &moved));
     t->state_round = record->round;
     t->committed = record->tokens;
     t->contributors = (uint32_t)record->n_items;
-    return status;
+    return moved;
 }
 
 dp_status dp_trainer_freeze(dp_trainer *t, dp_view *blob, dp_view *f)
 {
-    const float *const from = anchor(t);
-    for (size_t i = 0; i < t->n; i++) {
-        t->frozen[i] = from[i] - t->x[i];
-    }
-    dp_buf_clear(&t->frozen_blob);
-    dp_buf_clear(&t->bytes);
-    const dp_status status = dp_codec_encode(dense_codec(t), t->frozen, t->n, &t->frozen_blob);
-    if (status == DP_DIVERGED) {
-        drop_local_work(t);
-    }
-    DP_TRY(status);
-    DP_TRY(dp_floats_write(t->frozen, t->n, &t->bytes));
-    *blob = dp_buf_view(&t->frozen_blob);
-    *f = dp_buf_view(&t->bytes);
+    dp_view made;
+    DP_TRY(encode_displacement(t, DP_VECTOR_F, DP_VECTOR_NONE, dense_codec(t), &made));
+    DP_TRY(write_floats(t, DP_VECTOR_F, f));
+    *blob = made;
     return DP_OK;
-}
-
-/* One run of the exchange; returns the sum of the changes of F. */
-static double mix_run(dp_trainer *t, size_t at, const dp_codec_run runs[2], double share)
-{
-    float own[DP_CODEC_RUN];
-    float other[DP_CODEC_RUN];
-    dp_codec_expand(&runs[0], own);
-    dp_codec_expand(&runs[1], other);
-    double moved = 0;
-    for (size_t i = 0; i < runs[0].length; i++) {
-        /* D' - D_own without forming D'. */
-        const float change = (float)(share * ((double)other[i] - (double)own[i]));
-#if DP_MUTATION == 32
-        t->frozen[at + i] = own[i] + change;
-#else
-        t->frozen[at + i] += change;
-#endif
-        t->x[at + i] -= change;
-        moved += (double)change;
-    }
-    return moved;
 }
 
 dp_status dp_trainer_mix(dp_trainer *t, const uint64_t weights[2], const dp_view blobs[2],
@@ -528,28 +521,13 @@ dp_status dp_trainer_mix(dp_trainer *t, const uint64_t weights[2], const dp_view
         return DP_OK;
     }
     const double share = (double)weights[1] / sum * ((double)lambda / 65536.0);
-    dp_codec_cursor cursors[2];
-    dp_codec_run *const runs = dp_alloc(2, sizeof *runs);
-    if (runs == NULL) {
-        return DP_NOMEM;
-    }
-    dp_status status = DP_OK;
-    for (size_t i = 0; i < 2 && status == DP_OK; i++) {
-        status = dp_codec_open(&cursors[i], blobs[i], t->n);
-    }
     double total = 0;
-    size_t at = 0;
-    while (status == DP_OK && cursors[0].left > 0) {
-        status = dp_codec_next(&cursors[0], &runs[0]);
-        if (status == DP_OK) {
-            status = dp_codec_next(&cursors[1], &runs[1]);
-        }
-        if (status == DP_OK) {
-            total += mix_run(t, at, runs, share);
-            at += runs[0].length;
-        }
-    }
-    dp_free(runs);
+    DP_TRY(t->backend->mix(t->engine, blobs, share, &total));
     *moved = (double)weights[0] * total;
-    return status;
+    return DP_OK;
+}
+
+const char *dp_trainer_problem(const dp_trainer *t)
+{
+    return t->backend->problem(t->engine);
 }

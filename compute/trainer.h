@@ -16,6 +16,7 @@
 #include "base/digest.h"
 #include "base/manifest.h"
 #include "base/trainer_msg.h"
+#include "compute/backend.h"
 #include "compute/data.h"
 #include "compute/optim.h"
 #include "compute/scaler.h"
@@ -33,7 +34,9 @@ typedef struct dp_trainer_setup {
     uint8_t member[32];
     uint64_t
         seed; /* of this process: names its batches, so that it draws none of an earlier one's */
-    size_t threads; /* 0: as many as the machine gives */
+    size_t threads;            /* 0: as many as the machine gives */
+    const dp_backend *backend; /* who computes; NULL: the CPU */
+    uint32_t device;           /* of the backend's */
     /* Without peers (solo.h): x is theta, batches go through the data in passes, and the schedule alone sets the rate. Only
      * init, work, eval, sample, last and what trainer_keep.c has may be called then. */
     bool alone;
@@ -42,21 +45,26 @@ typedef struct dp_trainer_setup {
 } dp_trainer_setup;
 
 /* Theta is zero until init or load. DP_BADMSG, DP_BADARG, DP_TOOBIG (the machine has too little memory,
- * plan.h) with a sentence; DP_NOMEM. */
+ * plan.h), DP_UNSUPPORTED (the backend has not what the run asks for), DP_IO (its device) with a sentence; DP_NOMEM.
+ *
+ * Every call below may give DP_IO when the device is gone: then only problem and close may follow. */
 DP_MUST dp_status dp_trainer_open(dp_trainer **out, const dp_trainer_setup *setup, dp_why *why);
 void dp_trainer_close(dp_trainer *trainer); /* Accepts NULL. */
+
+/* What the backend says about the call that failed with DP_IO, else "". Lent until close. */
+const char *dp_trainer_problem(const dp_trainer *trainer);
 
 size_t dp_trainer_elements(const dp_trainer *trainer);
 const dp_manifest *dp_trainer_manifest(const dp_trainer *trainer);
 
 /* Theta from the manifest's seed, round 0. Nothing is open, frozen, pending or fed back; moments are zero. */
-void dp_trainer_init(dp_trainer *trainer);
+DP_MUST dp_status dp_trainer_init(dp_trainer *trainer);
 /* Theta from state bytes (state.h), else the same. The first steps after it warm up. On failure nothing has changed. */
 DP_MUST dp_status dp_trainer_load(dp_trainer *trainer, uint64_t round, dp_view state);
 /* State bytes of theta, lent until the next call, and their object root. DP_NOMEM. */
 DP_MUST dp_status dp_trainer_state(dp_trainer *trainer, dp_view *state, dp_hash *root);
 uint64_t dp_trainer_round(const dp_trainer *trainer);
-/* Theta, x, e and F for tests and export, lent until close. */
+/* Theta, x, e and F for tests and export, as they are now, lent until the next call; the CPU lends them until close. */
 const float *dp_trainer_theta(const dp_trainer *trainer);
 const float *dp_trainer_params(const dp_trainer *trainer);
 const float *dp_trainer_feedback(const dp_trainer *trainer);
@@ -131,12 +139,13 @@ typedef struct dp_trainer_place {
     dp_scaler scaler;
 } dp_trainer_place;
 
-enum { DP_TRAINER_VECTORS_MAX = 1 + DP_OPTIM_VECTORS_MAX };
+enum { DP_TRAINER_VECTORS_MAX = DP_BACKEND_STATE_MAX };
 
 dp_trainer_place dp_trainer_place_of(const dp_trainer *trainer);
-/* The vectors are filled by the caller. DP_BADMSG: steps could not have led there; then nothing has changed. */
+/* The vectors were filled by the caller before. DP_BADMSG: steps could not have led there; then nothing has changed. */
 DP_MUST dp_status dp_trainer_place_at(dp_trainer *trainer, const dp_trainer_place *place);
-/* "x" and those of the optimizer, dp_trainer_elements floats each, lent until close to read and to fill. How many. */
+/* "x" and those of the optimizer, dp_trainer_elements floats each, lent until the next call to read and to fill. How
+ * many; 0: dp_trainer_problem. */
 size_t dp_trainer_vectors(dp_trainer *trainer, dp_optim_vector out[DP_TRAINER_VECTORS_MAX]);
 /* No step is under way. */
 bool dp_trainer_between_steps(const dp_trainer *trainer);

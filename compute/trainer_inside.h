@@ -3,13 +3,11 @@
 #ifndef DP_COMPUTE_TRAINER_INSIDE_H
 #define DP_COMPUTE_TRAINER_INSIDE_H
 
+#include "compute/backend.h"
 #include "compute/bpe.h"
 #include "compute/data.h"
-#include "compute/gpt.h"
 #include "compute/loader.h"
 #include "compute/model.h"
-#include "compute/optim.h"
-#include "compute/pool.h"
 #include "compute/scaler.h"
 #include "compute/schedule.h"
 #include "compute/spike.h"
@@ -31,26 +29,19 @@ struct dp_trainer {
     uint8_t member[32];
     uint64_t seed; /* of the process */
     dp_model model;
-    dp_pool *pool;
-    dp_gpt *gpt;
-    dp_optim optim;
+    const dp_backend *backend;
+    dp_engine *engine; /* of it: holds every vector */
     dp_schedule schedule;
     dp_spike losses;       /* of the steps since start or load */
     dp_scaler scaler;      /* of fp16 training */
     uint32_t contributors; /* blobs of the record applied last; 0: none since start or load */
     dp_bpe *bpe;
     dp_data data;
-    size_t n; /* elements of every vector */
-    float *x; /* the engine's, lent */
-    float *theta;
-    float *e;
-    float *frozen;
-    float *a;         /* while pending */
-    float *published; /* x at the publication, while pending */
-    bool pending;
+    size_t n;     /* elements of every vector */
+    bool pending; /* A and ANCHOR are in use */
     dp_trainer_tally pending_tally;
-    dp_buf pending_blob;
-    dp_buf frozen_blob;
+    dp_view pending_blob; /* lent by the engine, or of restored */
+    dp_buf restored;
     dp_buf bytes; /* of the state, a or F that was lent last */
     uint64_t state_round;
 
@@ -64,13 +55,13 @@ struct dp_trainer {
     uint32_t rows_max;    /* of any */
     double step_loss;     /* sum over the tokens of the step under way */
     dp_trainer_last last;
-    bool alone;        /* without peers: theta is x; e, frozen, a and published are NULL */
+    bool alone;        /* without peers: theta is x, and there is no other vector */
     dp_loader *loader; /* of training batches */
     uint32_t *inputs;  /* [rows_max][context], of an evaluation */
     uint32_t *targets;
 };
 
 /* Forget the step under way. */
-void dp_trainer_drop_step(dp_trainer *trainer);
+DP_MUST dp_status dp_trainer_drop_step(dp_trainer *trainer);
 
 #endif

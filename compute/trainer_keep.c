@@ -22,7 +22,7 @@ dp_trainer_place dp_trainer_place_of(const dp_trainer *t)
                               .tokens = t->open.tokens,
                               .skipped = t->open.skipped,
                               .spikes = t->open.spikes,
-                              .updates = t->optim.steps,
+                              .updates = t->backend->updates(t->engine),
                               .losses = t->losses,
                               .scaler = t->scaler};
 }
@@ -42,14 +42,14 @@ dp_status dp_trainer_place_at(dp_trainer *t, const dp_trainer_place *p)
     if (!is_possible(t, p)) {
         return DP_BADMSG;
     }
-    dp_trainer_drop_step(t);
+    DP_TRY(dp_trainer_drop_step(t));
+    DP_TRY(t->backend->take_state(t->engine, p->updates));
     t->step_count = p->steps;
     t->batch_count = p->steps;
     t->open = (dp_trainer_tally){.steps = (uint32_t)p->done,
                                  .skipped = (uint32_t)p->skipped,
                                  .spikes = (uint32_t)p->spikes,
                                  .tokens = p->tokens};
-    t->optim.steps = p->updates;
     t->losses = p->losses;
     t->scaler = p->scaler;
     t->last = (dp_trainer_last){.step = p->steps};
@@ -58,6 +58,5 @@ dp_status dp_trainer_place_at(dp_trainer *t, const dp_trainer_place *p)
 
 size_t dp_trainer_vectors(dp_trainer *t, dp_optim_vector out[DP_TRAINER_VECTORS_MAX])
 {
-    out[0] = (dp_optim_vector){.name = "x", .values = t->x};
-    return 1 + dp_optim_vectors(&t->optim, out + 1);
+    return t->backend->lend_state(t->engine, out);
 }

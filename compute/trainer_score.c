@@ -9,16 +9,6 @@
 
 enum { SAMPLE_TOKENS_MAX = 4096, TOP_K = 40 };
 
-/* The engine computes on x, so theta takes its place for a while; the second call puts everything back. */
-static void swap_weights(dp_trainer *t)
-{
-    for (size_t i = 0; i < t->n; i++) {
-        const float held = t->x[i];
-        t->x[i] = t->theta[i];
-        t->theta[i] = held;
-    }
-}
-
 typedef struct sums {
     double nats;
     uint64_t tokens;
@@ -40,7 +30,7 @@ static dp_status score_windows(dp_trainer *t, const dp_data *data, uint64_t firs
     }
     const dp_gpt_batch batch = {.x = t->inputs, .y = t->targets, .rows = rows, .length = length};
     double loss_sum = 0;
-    DP_TRY(dp_gpt_loss(t->gpt, &batch, &loss_sum));
+    DP_TRY(t->backend->loss(t->engine, DP_VECTOR_THETA, &batch, &loss_sum));
     s->nats += loss_sum;
     s->tokens += rows * length;
     return DP_OK;
@@ -67,10 +57,7 @@ dp_status dp_trainer_eval(dp_trainer *t, const dp_data *data, uint64_t tokens,
                           dp_trainer_score *out)
 {
     sums s = {0};
-    swap_weights(t);
-    const dp_status status = score(t, data != NULL ? data : &t->data, tokens, &s);
-    swap_weights(t);
-    DP_TRY(status);
+    DP_TRY(score(t, data != NULL ? data : &t->data, tokens, &s));
     if (s.tokens == 0) {
         return DP_NOTFOUND;
     }
@@ -102,6 +89,12 @@ static dp_status append_clean(dp_buf *out, dp_view bytes)
     return DP_OK;
 }
 
+static dp_status logits_of(void *context, const uint32_t *tokens, size_t length, float *logits)
+{
+    const dp_trainer *const t = context;
+    return t->backend->logits(t->engine, DP_VECTOR_THETA, tokens, length, logits);
+}
+
 static dp_status draw(dp_trainer *t, dp_tokens *tokens, size_t n, uint64_t seed)
 {
     uint32_t *const larger = dp_realloc(tokens->ids, (tokens->count + n) * sizeof *larger);
@@ -111,10 +104,8 @@ static dp_status draw(dp_trainer *t, dp_tokens *tokens, size_t n, uint64_t seed)
     tokens->ids = larger;
     tokens->capacity = tokens->count + n;
     const dp_sampler sampler = {.temperature = 0.8F, .top_k = TOP_K, .seed = seed};
-    swap_weights(t);
-    const dp_status status = dp_sample(t->gpt, &sampler, tokens->ids, tokens->count, n);
-    swap_weights(t);
-    DP_TRY(status);
+    const dp_sample_model model = {.config = &t->model.config, .context = t, .logits = logits_of};
+    DP_TRY(dp_sample(&model, &sampler, tokens->ids, tokens->count, n));
     tokens->count += n;
     /* A model may have room for more tokens than its tokenizer names. */
     size_t kept = 0;

@@ -10,21 +10,21 @@ enum {
     WARM_STEPS = 20       /* After init or load the moments know nothing yet. */
 };
 
-void dp_trainer_drop_step(dp_trainer *t)
+dp_status dp_trainer_drop_step(dp_trainer *t)
 {
-    dp_gpt_zero_grads(t->gpt);
     t->rows_done = 0;
     t->batch_count++; /* Done or not, the next step sees others. */
     t->step_loss = 0;
+    return t->backend->drop(t->engine);
 }
 
-static void skip_step(dp_trainer *t, dp_trainer_last last)
+static dp_status skip_step(dp_trainer *t, dp_trainer_last last)
 {
-    dp_trainer_drop_step(t);
     t->open.skipped++;
     t->step_count++;
     last.step = t->step_count;
     t->last = last;
+    return dp_trainer_drop_step(t);
 }
 
 static uint64_t now_us(void)
@@ -86,13 +86,13 @@ static dp_optim_options options_of(const dp_trainer *t)
                               .loss_scale = loss_scale(t)};
 }
 
-static void finish_step(dp_trainer *t)
+static dp_status finish_step(dp_trainer *t)
 {
     const uint64_t tokens = (uint64_t)t->manifest.batch_rows * t->manifest.context;
     const dp_optim_options options = options_of(t);
-    const float *const grads = dp_gpt_grads(t->gpt);
     const double loss = t->step_loss / (double)tokens;
-    const double norm = dp_norm(grads, t->n, t->optim.partial, t->pool);
+    double norm;
+    DP_TRY(t->backend->norm(t->engine, &norm));
     const bool finite = isfinite(loss) && isfinite(norm);
     dp_trainer_last last = {.outcome = DP_STEP_NOT_FINITE,
                             .loss = loss,
@@ -100,20 +100,18 @@ static void finish_step(dp_trainer *t)
                             .rate = (double)options.lr};
     scaler_told(t, finite);
     if (!finite) {
-        skip_step(t, last);
-        return;
+        return skip_step(t, last);
     }
     if (!dp_spike_is_good(&t->losses, loss, (double)t->manifest.spike_milli * 1e-3)) {
         t->open.spikes++;
         last.outcome = DP_STEP_SPIKE;
-        skip_step(t, last);
-        return;
+        return skip_step(t, last);
     }
-    if (dp_optim_step_with(&t->optim, t->x, grads, &options, t->pool, norm) != DP_OK) {
-        skip_step(t, last);
-        return;
+    const dp_status status = t->backend->update(t->engine, &options, norm);
+    if (status == DP_DIVERGED) {
+        return skip_step(t, last);
     }
-    dp_trainer_drop_step(t);
+    DP_TRY(status);
     t->step_count++;
     t->open.steps++;
     t->open.tokens += tokens;
@@ -121,6 +119,7 @@ static void finish_step(dp_trainer *t)
     last.outcome = DP_STEP_DONE;
     last.step = t->step_count;
     t->last = last;
+    return dp_trainer_drop_step(t);
 }
 
 dp_status dp_trainer_work(dp_trainer *t)
@@ -140,14 +139,13 @@ dp_status dp_trainer_work(dp_trainer *t)
     const float scale = loss_scale(t) / ((float)batch_rows * (float)length);
     const uint64_t start = now_us();
     double loss_sum = 0;
-    const dp_status status = dp_gpt_step(t->gpt, &batch, scale, &loss_sum);
+    const dp_status status = t->backend->step(t->engine, &batch, scale, &loss_sum);
     if (status == DP_DIVERGED) {
         scaler_told(t, false);
-        skip_step(t, (dp_trainer_last){.outcome = DP_STEP_NOT_FINITE,
-                                       .loss = (double)NAN,
-                                       .norm = (double)NAN,
-                                       .rate = (double)learning_rate(t)});
-        return DP_OK;
+        return skip_step(t, (dp_trainer_last){.outcome = DP_STEP_NOT_FINITE,
+                                              .loss = (double)NAN,
+                                              .norm = (double)NAN,
+                                              .rate = (double)learning_rate(t)});
     }
     DP_TRY(status);
     if (!t->alone) {
@@ -155,8 +153,5 @@ dp_status dp_trainer_work(dp_trainer *t)
     }
     t->rows_done += rows;
     t->step_loss += loss_sum;
-    if (t->rows_done == batch_rows) {
-        finish_step(t);
-    }
-    return DP_OK;
+    return t->rows_done == batch_rows ? finish_step(t) : DP_OK;
 }

@@ -240,7 +240,7 @@ static dp_status do_init(worker *w, const command *c, dp_why *why)
 {
     (void)c;
     (void)why;
-    dp_trainer_init(w->trainer);
+    DP_TRY(dp_trainer_init(w->trainer));
     return answer_ready(w);
 }
 

@@ -30,7 +30,7 @@ static node open_process(uint64_t seed, uint8_t member, dp_codec_kind codec, uin
                                     .threads = 1};
     dp_why why = {{0}};
     CHECK_OK(dp_trainer_open(&x.trainer, &setup, &why));
-    dp_trainer_init(x.trainer);
+    CHECK_OK(dp_trainer_init(x.trainer));
     x.n = dp_trainer_elements(x.trainer);
     return x;
 }
@@ -167,8 +167,8 @@ static void neither_another_process_nor_another_load_draws_the_same_batches_agai
     const double moved = apart(dp_trainer_params(a.trainer), dp_trainer_theta(a.trainer), a.n);
     CHECK(apart(dp_trainer_params(a.trainer), dp_trainer_params(b.trainer), a.n) > 0.1 * moved);
     float *const once = copy(dp_trainer_params(a.trainer), a.n);
-    dp_trainer_init(
-        a.trainer); /* What it did is lost; others may have it from an earlier publication. */
+    CHECK_OK(dp_trainer_init(
+        a.trainer)); /* What it did is lost; others may have it from an earlier publication. */
     train(&a, 1);
     CHECK(apart(dp_trainer_params(a.trainer), once, a.n) > 0.1 * moved);
     test_free(once);
@@ -312,7 +312,7 @@ static void a_settlement_that_is_brought_back_twice_is_one(void **state)
     train(&x, 2);
     publication p = publish(&x, false);
     for (size_t s = 0; s < 2; s++) {
-        dp_trainer_init(x.trainer);
+        CHECK_OK(dp_trainer_init(x.trainer));
         const dp_trainer_earlier earlier = earlier_of(settles[s], ONE, p.a, p.blob);
         CHECK_OK(dp_trainer_restore(x.trainer, &earlier));
         float *const once = copy(dp_trainer_feedback(x.trainer), x.n);
@@ -591,7 +591,7 @@ static dp_status open_and_close(void *context)
                                     .threads = 1};
     dp_trainer *trainer;
     DP_TRY(dp_trainer_open(&trainer, &setup, NULL));
-    dp_trainer_init(trainer);
+    CHECK_OK(dp_trainer_init(trainer));
     dp_view blob;
     dp_view a;
     const dp_status status = dp_trainer_publish(trainer, true, &blob, &a);

@@ -18,7 +18,7 @@ static dp_trainer *open_alone(uint32_t rows, size_t threads)
                                     .rows = rows};
     dp_trainer *trainer = NULL;
     CHECK_OK(dp_trainer_open(&trainer, &setup, NULL));
-    dp_trainer_init(trainer);
+    CHECK_OK(dp_trainer_init(trainer));
     return trainer;
 }
 
@@ -112,7 +112,7 @@ static void micro_batches_of_any_size_change_roundings_alone(void **state)
     tiny_run_open(&run, DP_CODEC_FP32, 0);
     dp_trainer *const whole = open_alone(TINY_ROWS, 1);
     for (uint32_t rows = 1; rows < TINY_ROWS; rows++) { /* 3: the second micro-batch is short */
-        dp_trainer_init(whole);
+        CHECK_OK(dp_trainer_init(whole));
         dp_trainer *const cut = open_alone(rows, 1);
         for (uint64_t step = 1; step <= 12; step++) {
             work(whole, step);

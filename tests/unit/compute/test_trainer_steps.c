@@ -35,7 +35,7 @@ static node open_with(const dp_manifest *m)
                                     .threads = 1};
     dp_why why = {{0}};
     CHECK_OK(dp_trainer_open(&x.trainer, &setup, &why));
-    dp_trainer_init(x.trainer);
+    CHECK_OK(dp_trainer_init(x.trainer));
     x.n = dp_trainer_elements(x.trainer);
     return x;
 }

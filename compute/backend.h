@@ -1,0 +1,188 @@
+/* The table that a compute backend fills: an engine that holds one node's model, trains it and does the arithmetic of
+ * rounds. The trainer (trainer.h) decides what happens and talks to nothing else; the CPU (backend_cpu.h) is the first
+ * implementation and the definition of right, a plugin (plugin.h) may be another. Knows no network, no files, no data.
+ *
+ * An engine holds the vectors of dp_vector, the gradients and the optimizer's state, wherever its device likes them. All
+ * vectors have the layout of the model's arena, n = model->n_elements floats. Two kinds of results:
+ * - exact: what replicas must agree on, or what must add up between drawers. Every operation is one rounded float
+ *   operation in the order written here, without contraction, with subnormals: the same bits on every backend.
+ * - near: what a step computes (loss, gradient, norm, moments). The same bits for the same engine, device and build; near
+ *   the CPU's within the precision of the run.
+ *
+ * One thread calls at a time, any thread. A call has happened when it returns, to those who look through this table; a
+ * device may still be busy. Bytes and pointers are borrowed for the call. Calls that can fail on a device return a
+ * status: DP_DIVERGED where it says so; DP_IO: the device is gone or broken, then problem() has the sentence and only
+ * close() may follow; DP_NOMEM. Blobs have been checked (dp_codec_check) by the caller. */
+#ifndef DP_COMPUTE_BACKEND_H
+#define DP_COMPUTE_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/manifest.h"
+#include "compute/codec.h"
+#include "compute/gpt.h"
+#include "compute/model.h"
+#include "compute/optim.h"
+#include "compute/plan.h"
+
+enum {
+    DP_BACKEND_MAGIC = 0x42504431, /* "1DPB" as bytes */
+    DP_BACKEND_VERSION = 1,        /* of this table and of what it says; any change is another */
+    DP_BACKEND_LAYOUTS = 10,
+    DP_BACKEND_STATE_MAX = 1 + DP_OPTIM_VECTORS_MAX,
+    DP_DEVICE_NAME_MAX = 96
+};
+
+/* Sizes of all that crosses the seam, so that a plugin of another build is told apart even when nobody raised the version. */
+#define DP_BACKEND_LAYOUT                                                                          \
+    {                                                                                              \
+        (uint32_t)sizeof(dp_backend), (uint32_t)sizeof(dp_engine_setup),                           \
+            (uint32_t)sizeof(dp_device), (uint32_t)sizeof(dp_model), (uint32_t)sizeof(dp_tensor),  \
+            (uint32_t)sizeof(dp_manifest), (uint32_t)sizeof(dp_plan),                              \
+            (uint32_t)sizeof(dp_gpt_batch), (uint32_t)sizeof(dp_optim_options),                    \
+            (uint32_t)sizeof(dp_why)                                                               \
+    }
+
+/* What a backend can do; the trainer refuses a run that needs another. */
+typedef enum dp_capability {
+    DP_CAN_FP32 = 1 << 0,
+    DP_CAN_BF16 = 1 << 1,
+    DP_CAN_FP16 = 1 << 2,
+    DP_CAN_ADAMW = 1 << 3,
+    DP_CAN_LAMB = 1 << 4,
+    DP_CAN_LARS = 1 << 5,
+    DP_CAN_MUON = 1 << 6,
+    DP_CAN_BF16_WEIGHTS = 1 << 7, /* DP_WEIGHTS_BF16 and DP_WEIGHTS_BF16_SR */
+    DP_CAN_CODECS = 1 << 8        /* all of codec.h; there is no backend without */
+} dp_capability;
+
+typedef struct dp_engine dp_engine; /* the backend's own */
+
+/* In the letters of trainer.h. */
+typedef enum dp_vector {
+    DP_VECTOR_X,      /* the weights that step, norm and update work on */
+    DP_VECTOR_THETA,  /* what all replicas hold */
+    DP_VECTOR_E,      /* error feedback */
+    DP_VECTOR_F,      /* frozen */
+    DP_VECTOR_A,      /* published */
+    DP_VECTOR_ANCHOR, /* x at the publication */
+    DP_VECTORS,
+    DP_VECTOR_NONE = DP_VECTORS
+} dp_vector;
+
+typedef struct dp_device {
+    char name[DP_DEVICE_NAME_MAX]; /* "NVIDIA H200", "avx512bf16, 8 threads" */
+    uint64_t memory_total;         /* bytes; 0: not known, as below */
+    uint64_t memory_usable;
+    int32_t celsius;  /* INT32_MIN: not known */
+    uint32_t watts;   /* 0: not known */
+    uint32_t percent; /* busy with others' work; 0 also where it is not known */
+} dp_device;
+
+/* What create needs; borrowed until close. */
+typedef struct dp_engine_setup {
+    const dp_model *model;
+    dp_precision_kind precision;
+    dp_optim_kind optimizer;
+    dp_weights_kind weights;
+    uint64_t seed; /* of stochastic rounding */
+    uint32_t device;
+    uint32_t rows_max;
+    dp_recompute recompute;
+    size_t threads; /* of the host's processors; 0: as many as the machine gives */
+    bool
+        alone; /* theta is x, and there are no other vectors: only init and what trains or looks is called */
+} dp_engine_setup;
+
+typedef struct dp_backend {
+    uint32_t magic;
+    uint32_t version;
+    uint32_t layout[DP_BACKEND_LAYOUTS]; /* DP_BACKEND_LAYOUT */
+    uint32_t capabilities;               /* dp_capability bits */
+    const char *name;                    /* "cpu", "cuda" */
+
+    /* ---- Devices. */
+
+    /* How many there are; 0 with a sentence in why ("no CUDA device: ..."). */
+    uint32_t (*devices)(dp_why *why);
+    /* DP_BADARG: no such device; DP_IO. */
+    dp_status (*device)(uint32_t index, dp_device *out, dp_why *why);
+    /* What training takes there, without taking it (plan.h). request->budget 0: what is usable now. */
+    dp_status (*plan)(uint32_t index, const dp_plan_request *request, dp_plan *plan, dp_why *why);
+
+    /* ---- Life. */
+
+    /* Takes all memory. All vectors and gradients are 0. DP_BADARG, DP_TOOBIG, DP_NOMEM, DP_UNSUPPORTED, DP_IO, each but
+     * DP_NOMEM with a sentence. */
+    dp_status (*create)(dp_engine **out, const dp_engine_setup *setup, dp_why *why);
+    void (*close)(dp_engine *engine); /* Accepts NULL. */
+    /* A sentence about the last call that failed with DP_IO; "" if none did. Lent until close. */
+    const char *(*problem)(const dp_engine *engine);
+
+    /* ---- Vectors, exact. to and from are different ones. */
+
+    /* theta as dp_model_init makes it. */
+    dp_status (*init)(dp_engine *engine, uint64_t seed);
+    /* From n little-endian floats. DP_BADMSG: not so many bytes; DP_DIVERGED: one is not finite; then it is unchanged. */
+    dp_status (*load)(dp_engine *engine, dp_vector to, dp_view bytes);
+    /* The vector in memory of the host, as it is now: n floats to read, lent until the next call that changes it or asks
+     * for another vector. NULL: problem(). */
+    const float *(*values)(dp_engine *engine, dp_vector from);
+    dp_status (*zero)(dp_engine *engine, dp_vector to);
+    dp_status (*copy)(dp_engine *engine, dp_vector to, dp_vector from);
+    dp_status (*add)(dp_engine *engine, dp_vector to, dp_vector from);      /* to = to + from */
+    dp_status (*subtract)(dp_engine *engine, dp_vector to, dp_vector from); /* to = to - from */
+    /* to = to * (lambda 2^-16); untouched for 65536, 0 for 0. */
+    dp_status (*scale)(dp_engine *engine, dp_vector to, uint32_t lambda);
+    /* to = e + (from - weights), weights = x; without "e +" where e is DP_VECTOR_NONE. DP_DIVERGED if some result is not
+     * finite; to may then hold anything. */
+    dp_status (*snapshot)(dp_engine *engine, dp_vector to, dp_vector e, dp_vector from);
+
+    /* ---- Training, near. */
+
+    /* Moments, masters and step count back to 0. */
+    dp_status (*reset)(dp_engine *engine);
+    /* Gradients = 0: what was added since the last update is forgotten. */
+    dp_status (*drop)(dp_engine *engine);
+    /* Forward and backward of a micro-batch at x, as dp_gpt_step: gradients += scale * d(sum of losses). *loss_sum in
+     * nats. DP_BADARG, DP_DIVERGED (the loss is not finite: drop() must follow). */
+    dp_status (*step)(dp_engine *engine, const dp_gpt_batch *batch, float scale, double *loss_sum);
+    /* |gradients|, the loss scale still in it; not finite where one is not. */
+    dp_status (*norm)(dp_engine *engine, double *norm);
+    /* dp_optim_step_with on x and the gradients. DP_DIVERGED: nothing has changed. The gradients stay until drop(). */
+    dp_status (*update)(dp_engine *engine, const dp_optim_options *options, double norm);
+
+    /* "x" and the optimizer's vectors (dp_optim_vectors) in memory of the host, as they are now, lent until the next call,
+     * to read and to fill. Returns how many; 0: problem(). */
+    size_t (*lend_state)(dp_engine *engine, dp_optim_vector out[DP_BACKEND_STATE_MAX]);
+    /* Go on from what the lent vectors hold now, after so many updates. */
+    dp_status (*take_state)(dp_engine *engine, uint64_t updates);
+    /* Since reset, or as take_state said. */
+    uint64_t (*updates)(const dp_engine *engine);
+
+    /* ---- Looking at a model, near. weights: DP_VECTOR_X or DP_VECTOR_THETA; nothing changes. */
+
+    dp_status (*loss)(dp_engine *engine, dp_vector weights, const dp_gpt_batch *batch,
+                      double *loss_sum);
+    /* As dp_gpt_logits. DP_DIVERGED when one is not finite. */
+    dp_status (*logits)(dp_engine *engine, dp_vector weights, const uint32_t *tokens, size_t length,
+                        float *logits);
+
+    /* ---- Rounds, exact. */
+
+    /* The blob of a or F (dp_codec_encode), lent until the next call with the same vector. DP_DIVERGED, DP_TOOBIG. */
+    dp_status (*encode)(dp_engine *engine, dp_vector from, dp_codec_kind kind, dp_view *blob);
+    /* e = beta * (a - clip * decode(blob)), clip in Q16 (feedback.h). */
+    dp_status (*settle)(dp_engine *engine, dp_view blob, uint32_t clip, float beta);
+    /* theta -= alpha * sum f_i decode(blob_i) (consensus.h). DP_DIVERGED: theta is not finite; load another. */
+    dp_status (*apply)(dp_engine *engine, const dp_view *blobs, const uint32_t *q, size_t n_items,
+                       uint32_t alpha);
+    /* c = float(share * (double(other) - double(own))), element by element of the two decoded blobs; F += c, x -= c. *sum:
+     * of all c, in double; near. */
+    dp_status (*mix)(dp_engine *engine, const dp_view blobs[2], double share, double *sum);
+} dp_backend;
+
+#endif

@@ -1,0 +1,418 @@
+#include "compute/backend_cpu.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/mutation.h"
+#include "compute/consensus.h"
+#include "compute/feedback.h"
+#include "compute/memory.h"
+#include "compute/state.h"
+
+struct dp_engine {
+    const dp_model *model; /* borrowed */
+    dp_pool *pool;
+    dp_gpt *gpt;
+    dp_optim optim;
+    bool alone;
+    size_t n;                   /* elements of every vector */
+    float *vectors[DP_VECTORS]; /* that of x is the engine's, lent; the others are owned */
+    dp_buf blobs[2];            /* of a and of F */
+};
+
+/* ---- Devices. */
+
+static uint32_t devices(dp_why *why)
+{
+    (void)why;
+    return 1;
+}
+
+static dp_status device(uint32_t index, dp_device *out, dp_why *why)
+{
+    if (index != 0) {
+        return dp_why_set(why, DP_BADARG, "there is no processor %u, only 0", index);
+    }
+    *out = (dp_device){.memory_usable = dp_memory_usable(), .celsius = INT32_MIN};
+    snprintf(out->name, sizeof out->name, "%s, %zu threads", dp_ops_best()->name,
+             dp_pool_threads_default());
+    return DP_OK;
+}
+
+static dp_status plan_of(uint32_t index, const dp_plan_request *request, dp_plan *plan, dp_why *why)
+{
+    (void)index;
+    dp_plan_request whole = *request;
+    if (whole.threads == 0) {
+        whole.threads = dp_pool_threads_default();
+    }
+    if (whole.budget == 0) {
+        const uint64_t usable = dp_memory_usable();
+        whole.budget = usable != 0 ? usable : UINT64_MAX;
+    }
+    return dp_plan_make(plan, &whole, why);
+}
+
+/* ---- Life. */
+
+static void engine_close(dp_engine *e)
+{
+    if (e == NULL) {
+        return;
+    }
+    dp_buf_close(&e->blobs[1]);
+    dp_buf_close(&e->blobs[0]);
+    for (int v = DP_VECTOR_X + 1; v < DP_VECTORS && !e->alone; v++) {
+        dp_free(e->vectors[v]);
+    }
+    dp_optim_close(&e->optim);
+    dp_gpt_close(e->gpt);
+    dp_pool_close(e->pool);
+    dp_free(e);
+}
+
+static dp_status engine_open(dp_engine *e, const dp_engine_setup *setup, const dp_ops *ops)
+{
+    e->model = setup->model;
+    e->n = setup->model->n_elements;
+    e->alone = setup->alone;
+    DP_TRY(dp_pool_open(&e->pool, setup->threads));
+    const dp_gpt_options options = {.rows_max = setup->rows_max,
+                                    .pool = e->pool,
+                                    .precision = dp_precision_of_kind(setup->precision),
+                                    .recompute = setup->recompute,
+                                    .ops = ops};
+    DP_TRY(dp_gpt_open(&e->gpt, setup->model, &options));
+    e->vectors[DP_VECTOR_X] = dp_gpt_params(e->gpt);
+    const dp_optim_setup optim = {.model = setup->model,
+                                  .kind = setup->optimizer,
+                                  .weights = setup->weights,
+                                  .seed = setup->seed};
+    DP_TRY(dp_optim_init(&e->optim, &optim));
+    if (e->alone) {
+        e->vectors[DP_VECTOR_THETA] = e->vectors[DP_VECTOR_X];
+        return DP_OK;
+    }
+    for (int v = DP_VECTOR_X + 1; v < DP_VECTORS; v++) {
+        e->vectors[v] = dp_alloc(e->n, sizeof(float));
+        if (e->vectors[v] == NULL) {
+            return DP_NOMEM;
+        }
+    }
+    const uint64_t blob_bytes = dp_codec_bytes_max(DP_CODEC_FP32, e->n);
+    dp_buf_init(&e->blobs[0], blob_bytes);
+    dp_buf_init(&e->blobs[1], blob_bytes);
+    return DP_OK;
+}
+
+dp_status dp_backend_cpu_create(dp_engine **out, const dp_engine_setup *setup, const dp_ops *ops,
+                                dp_why *why)
+{
+    if (setup->device != 0) {
+        return dp_why_set(why, DP_BADARG, "there is no processor %u, only 0", setup->device);
+    }
+    if (setup->model->n_elements > DP_CODEC_ELEMENTS_MAX) {
+        return dp_why_set(why, DP_TOOBIG, "a model of %zu numbers is too large: %zu at most",
+                          setup->model->n_elements, DP_CODEC_ELEMENTS_MAX);
+    }
+    dp_engine *const e = dp_alloc(1, sizeof *e);
+    if (e == NULL) {
+        return DP_NOMEM;
+    }
+    const dp_status status = engine_open(e, setup, ops);
+    if (status != DP_OK) {
+        engine_close(e);
+        return status;
+    }
+    *out = e;
+    return DP_OK;
+}
+
+static dp_status create(dp_engine **out, const dp_engine_setup *setup, dp_why *why)
+{
+    return dp_backend_cpu_create(out, setup, NULL, why);
+}
+
+static const char *problem(const dp_engine *e)
+{
+    (void)e;
+    return "";
+}
+
+/* ---- Vectors. */
+
+static dp_status init(dp_engine *e, uint64_t seed)
+{
+    dp_model_init(e->model, seed, e->vectors[DP_VECTOR_THETA]);
+    return DP_OK;
+}
+
+static dp_status load(dp_engine *e, dp_vector to, dp_view bytes)
+{
+    return dp_floats_read(bytes, e->vectors[to], e->n);
+}
+
+static const float *values(dp_engine *e, dp_vector from)
+{
+    return e->vectors[from];
+}
+
+static dp_status zero(dp_engine *e, dp_vector to)
+{
+    memset(e->vectors[to], 0, e->n * sizeof(float));
+    return DP_OK;
+}
+
+static dp_status copy(dp_engine *e, dp_vector to, dp_vector from)
+{
+    dp_assert(to != from);
+    memcpy(e->vectors[to], e->vectors[from], e->n * sizeof(float));
+    return DP_OK;
+}
+
+static dp_status add(dp_engine *e, dp_vector to, dp_vector from)
+{
+    float *const x = e->vectors[to];
+    const float *const y = e->vectors[from];
+    for (size_t i = 0; i < e->n; i++) {
+        x[i] += y[i];
+    }
+    return DP_OK;
+}
+
+static dp_status subtract(dp_engine *e, dp_vector to, dp_vector from)
+{
+    float *const x = e->vectors[to];
+    const float *const y = e->vectors[from];
+    for (size_t i = 0; i < e->n; i++) {
+        x[i] -= y[i];
+    }
+    return DP_OK;
+}
+
+static dp_status scale(dp_engine *e, dp_vector to, uint32_t lambda)
+{
+    dp_feedback_scale(e->vectors[to], lambda, e->n);
+    return DP_OK;
+}
+
+static dp_status snapshot(dp_engine *e, dp_vector to, dp_vector feedback, dp_vector from)
+{
+    const float *const x = e->vectors[DP_VECTOR_X];
+    if (feedback == DP_VECTOR_NONE) {
+        return dp_feedback_difference(e->vectors[to], e->vectors[from], x, e->n);
+    }
+    return dp_feedback_publish(e->vectors[to], e->vectors[feedback], e->vectors[from], x, e->n);
+}
+
+/* ---- Training. */
+
+static dp_status reset(dp_engine *e)
+{
+    dp_optim_reset(&e->optim);
+    return DP_OK;
+}
+
+static dp_status drop(dp_engine *e)
+{
+    dp_gpt_zero_grads(e->gpt);
+    return DP_OK;
+}
+
+static dp_status step(dp_engine *e, const dp_gpt_batch *batch, float factor, double *loss_sum)
+{
+    return dp_gpt_step(e->gpt, batch, factor, loss_sum);
+}
+
+static dp_status norm_of(dp_engine *e, double *norm)
+{
+    *norm = dp_norm(dp_gpt_grads(e->gpt), e->n, e->optim.partial, e->pool);
+    return DP_OK;
+}
+
+static dp_status update(dp_engine *e, const dp_optim_options *options, double norm)
+{
+    return dp_optim_step_with(&e->optim, e->vectors[DP_VECTOR_X], dp_gpt_grads(e->gpt), options,
+                              e->pool, norm);
+}
+
+static size_t lend_state(dp_engine *e, dp_optim_vector out[DP_BACKEND_STATE_MAX])
+{
+    out[0] = (dp_optim_vector){.name = "x", .values = e->vectors[DP_VECTOR_X]};
+    return 1 + dp_optim_vectors(&e->optim, out + 1);
+}
+
+static dp_status take_state(dp_engine *e, uint64_t updates)
+{
+    e->optim.steps = updates;
+    return DP_OK;
+}
+
+static uint64_t updates_of(const dp_engine *e)
+{
+    return e->optim.steps;
+}
+
+/* ---- Looking at a model. */
+
+/* The engine computes on x, so theta takes its place for a while; the second call puts everything back. */
+static void swap_weights(const dp_engine *e, dp_vector weights)
+{
+    float *const x = e->vectors[DP_VECTOR_X];
+    float *const y = e->vectors[weights];
+    for (size_t i = 0; x != y && i < e->n; i++) {
+        const float held = x[i];
+        x[i] = y[i];
+        y[i] = held;
+    }
+}
+
+static dp_status loss(dp_engine *e, dp_vector weights, const dp_gpt_batch *batch, double *loss_sum)
+{
+    swap_weights(e, weights);
+    const dp_status status = dp_gpt_loss(e->gpt, batch, loss_sum);
+    swap_weights(e, weights);
+    return status;
+}
+
+static dp_status logits_of(dp_engine *e, dp_vector weights, const uint32_t *tokens, size_t length,
+                           float *logits)
+{
+    swap_weights(e, weights);
+    const dp_status status = dp_gpt_logits(e->gpt, tokens, length, logits);
+    swap_weights(e, weights);
+    return status;
+}
+
+/* ---- Rounds. */
+
+static dp_status encode(dp_engine *e, dp_vector from, dp_codec_kind kind, dp_view *blob)
+{
+    dp_assert(from == DP_VECTOR_A || from == DP_VECTOR_F);
+    dp_buf *const buf = &e->blobs[from == DP_VECTOR_F];
+    dp_buf_clear(buf);
+    DP_TRY(dp_codec_encode(kind, e->vectors[from], e->n, buf));
+    *blob = dp_buf_view(buf);
+    return DP_OK;
+}
+
+/* Run by run. */
+static dp_status settle(dp_engine *e, dp_view blob, uint32_t clip, float beta)
+{
+    dp_codec_cursor cursor;
+    DP_TRY(dp_codec_open(&cursor, blob, e->n));
+    size_t at = 0;
+    dp_codec_run run;
+    while (cursor.left > 0) {
+        DP_TRY(dp_codec_next(&cursor, &run));
+        float d[DP_CODEC_RUN];
+        dp_codec_expand(&run, d);
+        dp_feedback_included(e->vectors[DP_VECTOR_E] + at, e->vectors[DP_VECTOR_A] + at, d, clip,
+                             beta, run.length);
+        at += run.length;
+    }
+    return DP_OK;
+}
+
+static dp_status apply(dp_engine *e, const dp_view *blobs, const uint32_t *q, size_t n_items,
+                       uint32_t alpha)
+{
+    return dp_consensus_apply(e->vectors[DP_VECTOR_THETA], e->n, blobs, q, n_items, alpha);
+}
+
+/* One run of the exchange; returns the sum of the changes of F. */
+static double mix_run(dp_engine *e, size_t at, const dp_codec_run runs[2], double share)
+{
+    float *const frozen = e->vectors[DP_VECTOR_F] + at;
+    float *const x = e->vectors[DP_VECTOR_X] + at;
+    float own[DP_CODEC_RUN];
+    float other[DP_CODEC_RUN];
+    dp_codec_expand(&runs[0], own);
+    dp_codec_expand(&runs[1], other);
+    double moved = 0;
+    for (size_t i = 0; i < runs[0].length; i++) {
+        /* D' - D_own without forming D'. */
+        const float change = (float)(share * ((double)other[i] - (double)own[i]));
+#if DP_MUTATION == 32
+        frozen[i] = own[i] + change;
+#else
+        frozen[i] += change;
+#endif
+        x[i] -= change;
+        moved += (double)change;
+    }
+    return moved;
+}
+
+static dp_status mix(dp_engine *e, const dp_view blobs[2], double share, double *sum)
+{
+    dp_codec_cursor cursors[2];
+    dp_codec_run *const runs = dp_alloc(2, sizeof *runs);
+    if (runs == NULL) {
+        return DP_NOMEM;
+    }
+    dp_status status = DP_OK;
+    for (size_t i = 0; i < 2 && status == DP_OK; i++) {
+        status = dp_codec_open(&cursors[i], blobs[i], e->n);
+    }
+    double total = 0;
+    size_t at = 0;
+    while (status == DP_OK && cursors[0].left > 0) {
+        status = dp_codec_next(&cursors[0], &runs[0]);
+        if (status == DP_OK) {
+            status = dp_codec_next(&cursors[1], &runs[1]);
+        }
+        if (status == DP_OK) {
+            total += mix_run(e, at, runs, share);
+            at += runs[0].length;
+        }
+    }
+    dp_free(runs);
+    *sum = total;
+    return status;
+}
+
+const dp_backend *dp_backend_cpu(void)
+{
+    static const dp_backend cpu = {
+        .magic = DP_BACKEND_MAGIC,
+        .version = DP_BACKEND_VERSION,
+        .layout = DP_BACKEND_LAYOUT,
+        .capabilities = DP_CAN_FP32 | DP_CAN_BF16 | DP_CAN_FP16 | DP_CAN_ADAMW | DP_CAN_LAMB |
+                        DP_CAN_LARS | DP_CAN_MUON | DP_CAN_BF16_WEIGHTS | DP_CAN_CODECS,
+        .name = "cpu",
+        .devices = devices,
+        .device = device,
+        .plan = plan_of,
+        .create = create,
+        .close = engine_close,
+        .problem = problem,
+        .init = init,
+        .load = load,
+        .values = values,
+        .zero = zero,
+        .copy = copy,
+        .add = add,
+        .subtract = subtract,
+        .scale = scale,
+        .snapshot = snapshot,
+        .reset = reset,
+        .drop = drop,
+        .step = step,
+        .norm = norm_of,
+        .update = update,
+        .lend_state = lend_state,
+        .take_state = take_state,
+        .updates = updates_of,
+        .loss = loss,
+        .logits = logits_of,
+        .encode = encode,
+        .settle = settle,
+        .apply = apply,
+        .mix = mix,
+    };
+    return &cpu;
+}
