@@ -152,7 +152,7 @@ dp_status dp_chunk_add(dp_store *store, const dp_hash *hash, dp_view bytes)
         return found;
     }
     if (store->batch.committed || store->batch.n_rows == DP_STORE_BATCH_ROWS ||
-        store->batch.bytes + bytes.size > DP_STORE_BATCH_BYTES) {
+        store->batch.bytes + bytes.size > store->options.batch_bytes) {
         DP_TRY(dp_chunk_flush(store));
     }
     DP_TRY(dp_chunk_begin(store));

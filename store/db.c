@@ -141,7 +141,7 @@ static dp_status prepare_file(dp_sql *sql, const struct file *file, uint32_t *fr
 static dp_status open_file(dp_store *store, dp_sql *sql, const struct file *file, uint32_t *from)
 {
     char path[DP_DIR_PATH_MAX];
-    DP_TRY(dp_dir_join(&store->dir, file->name, path));
+    dp_dir_join(&store->dir, file->name, path);
     DP_TRY(dp_sql_open(sql, path, store->options.vfs));
     const dp_status status = prepare_file(sql, file, from);
     if (status != DP_OK) {
@@ -288,6 +288,9 @@ dp_status dp_store_open(dp_store **store, const char *dir, const dp_store_option
         why->text[0] = '\0';
     }
     opened->options = options != NULL ? *options : dp_store_options_default();
+    if (opened->options.batch_bytes == 0) {
+        opened->options.batch_bytes = DP_STORE_BATCH_BYTES;
+    }
     dp_status status = dp_dir_open(&opened->dir, dir, why);
     if (status == DP_OK) {
         status = open_or_rebuild(opened, &found, why);
@@ -358,7 +361,8 @@ dp_status dp_store_atomically(dp_store *store, dp_store_body *body, void *contex
     const dp_status status = run_once(store, body, context);
     if (status == DP_NOSPACE && store->meta.full && store->ballast_held) {
         store->ballast_held = false;
-        DP_TRY(dp_dir_release(&store->dir, DP_STORE_BALLAST_NAME));
+        /* Where it could not be removed, or somebody did it already, the second try tells if there is room. */
+        DP_IGNORE(dp_dir_release(&store->dir, DP_STORE_BALLAST_NAME));
         return run_once(store, body, context);
     }
     return status;

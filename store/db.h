@@ -36,6 +36,7 @@ typedef struct dp_store_options {
     uint64_t ballast_bytes; /* Size of reserve.bin; 0: none. */
     uint64_t margin_bytes;  /* Free bytes that a big write must leave on the disk. */
     uint64_t max_bytes;     /* Quota for both files; 0: no quota. */
+    uint64_t batch_bytes;   /* Most chunk bytes in one transaction; 0: DP_STORE_BATCH_BYTES. */
     const char *vfs;        /* Name of a SQLite VFS (tests: power cuts); NULL: the default one. */
 } dp_store_options;
 

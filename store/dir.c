@@ -150,10 +150,10 @@ void dp_dir_close(dp_dir *dir)
     *dir = (dp_dir){.fd = -1, .lock_fd = -1};
 }
 
-dp_status dp_dir_join(const dp_dir *dir, const char *name, char path[DP_DIR_PATH_MAX])
+void dp_dir_join(const dp_dir *dir, const char *name, char path[DP_DIR_PATH_MAX])
 {
     const int size = snprintf(path, DP_DIR_PATH_MAX, "%s/%s", dir->path, name);
-    return size > 0 && size < DP_DIR_PATH_MAX ? DP_OK : DP_TOOBIG;
+    dp_assert(size > 0 && size < DP_DIR_PATH_MAX);
 }
 
 bool dp_dir_has(const dp_dir *dir, const char *name)

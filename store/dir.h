@@ -27,8 +27,8 @@ bool dp_dir_is_network(uint64_t kind);
  * cannot be told. */
 DP_MUST dp_status dp_dir_check_disk(const char *path, dp_why *why);
 
-/* path = dir/name. */
-DP_MUST dp_status dp_dir_join(const dp_dir *dir, const char *name, char path[DP_DIR_PATH_MAX]);
+/* path = dir/name; name of at most 62 characters, for which dp_dir_open left room. */
+void dp_dir_join(const dp_dir *dir, const char *name, char path[DP_DIR_PATH_MAX]);
 bool dp_dir_has(const dp_dir *dir, const char *name);
 /* Rename name to the first free name.corrupt-N and write that name to moved (at least 64 bytes). DP_NOTFOUND. */
 DP_MUST dp_status dp_dir_set_aside(const dp_dir *dir, const char *name, char moved[64]);

@@ -281,7 +281,7 @@ dp_status dp_object_put_hashed(dp_store *store, dp_view bytes, const dp_hash *le
     begin.known = status == DP_OK;
     if (complete) {
         DP_TRY(dp_object_pin(store, &name, pin));
-    } else if (bytes.size > DP_STORE_BATCH_BYTES) {
+    } else if (bytes.size > store->options.batch_bytes) {
         DP_TRY(dp_object_begin(store, &name, bytes.size, leaves, pin));
         DP_TRY(add_all(store, bytes, leaves));
         DP_TRY(dp_object_commit(store, &name));

@@ -352,7 +352,7 @@ dp_status dp_store_salvage(dp_store *store, const char *moved, dp_store_report *
     char path[DP_DIR_PATH_MAX];
     uint8_t *scratch = NULL;
     dp_sql old = {0};
-    DP_TRY(dp_dir_join(&store->dir, moved, path));
+    dp_dir_join(&store->dir, moved, path);
     DP_TRY(dp_store_scratch(store, &scratch));
     DP_TRY(dp_store_atomically(store, clear_index_body, NULL));
     dp_status status = dp_sql_open(&old, path, store->options.vfs);

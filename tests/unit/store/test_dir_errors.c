@@ -10,9 +10,10 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-#include "store/dir.h"
+#include "store/inside.h"
 
 static const char *failing; /* name of the call, or NULL */
 static int fails_with;
@@ -89,7 +90,20 @@ ssize_t write(int fd, const void *data, size_t size)
 
 ssize_t read(int fd, void *data, size_t size)
 {
-    return strikes("read") ? -1 : REAL(read, ssize_t(*)(int, void *, size_t))(fd, data, size);
+    if (strikes("read")) {
+        return fails_with == 0 ? 0 : -1; /* 0: the file became shorter. */
+    }
+    return REAL(read, ssize_t(*)(int, void *, size_t))(fd, data, size);
+}
+
+/* Does not fail, but tells a network file system. */
+int statfs(const char *path, struct statfs *out)
+{
+    const int result = REAL(statfs, int (*)(const char *, struct statfs *))(path, out);
+    if (result == 0 && strikes("statfs")) {
+        out->f_type = 0x6969;
+    }
+    return result;
 }
 
 /* ---- what is tried ---- */
@@ -136,6 +150,44 @@ static dp_status try_secret(const char *path)
     const dp_status status = dp_dir_read_secret(path, "key", &out);
     CHECK(status != DP_OK || dp_view_equal(dp_buf_view(&out), dp_view_text("secret")));
     dp_buf_close(&out);
+    return status;
+}
+
+/* A store whose meta.db and the log beside it are noise. */
+static dp_status try_damaged(const char *path)
+{
+    dp_store *store = NULL;
+    dp_store_report report;
+    const dp_store_options options = {0};
+    char name[TEMPDIR_FILE_MAX + 32];
+    static const char *const names[] = {"meta.db", "meta.db-wal"};
+    CHECK(mkdir(path, 0700) == 0 || errno == EEXIST);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "%s/%s", path, names[i]);
+        FILE *file = fopen(name, "wb");
+        assert_non_null(file);
+        for (int at = 0; at < 2000; at++) {
+            fputs("noise", file);
+        }
+        assert_int_equal(fclose(file), 0);
+    }
+    const dp_status status = dp_store_open(&store, path, &options, &report, NULL);
+    CHECK(status != DP_OK || report.meta_rebuilt);
+    dp_store_close(store);
+    return status;
+}
+
+/* A large write asks the disk for room; the ballast comes back. */
+static dp_status try_room(const char *path)
+{
+    dp_store *store = NULL;
+    const dp_store_options options = {.ballast_bytes = 10000};
+    DP_TRY(dp_store_open(&store, path, &options, NULL, NULL));
+    dp_status status = dp_store_admit(store, 2000000);
+    if (status == DP_OK) {
+        status = dp_store_refill_ballast(store);
+    }
+    dp_store_close(store);
     return status;
 }
 
@@ -198,6 +250,88 @@ static void every_call_of_the_system_that_fails_is_told_and_leaves_nothing_open(
     fail_each("fsync", 2, EIO, try_secret, DP_IO);
     fail_each("read", 1, EINTR, try_secret, DP_OK);
     fail_each("read", 1, ENOMEM, try_secret, DP_NOMEM);
+    fail_each("read", 1, 0, try_secret, DP_IO);
+    fail_each("renameat", 1, EROFS, try_damaged, DP_DENIED);
+    fail_each("renameat", 2, EROFS, try_damaged, DP_DENIED); /* The log beside it. */
+    fail_each("fstatvfs", 1, EIO, try_room, DP_IO);
+}
+
+static void a_ballast_that_does_not_come_back_is_told(void **state)
+{
+    (void)state;
+    tempdir dir;
+    char path[TEMPDIR_FILE_MAX];
+    dp_store *store = NULL;
+    const dp_store_options options = {.ballast_bytes = 10000};
+    tempdir_open(&dir);
+    tempdir_file(&dir, "store", path);
+    failing = "posix_fallocate";
+    fails_with = ENOSPC;
+    fails_at = 1;
+    calls = 0;
+    CHECK_OK(dp_store_open(&store, path, &options, NULL, NULL)); /* It opens all the same. */
+    CHECK(!dp_store_ballast_held(store));
+    calls = 0;
+    CHECK_STATUS(dp_store_refill_ballast(store), DP_NOSPACE);
+    failing = NULL;
+    CHECK(!dp_store_ballast_held(store));
+    CHECK_OK(dp_store_refill_ballast(store));
+    CHECK(dp_store_ballast_held(store));
+    dp_store_close(store);
+    tempdir_close(&dir);
+}
+
+static void a_network_file_system_is_told_with_its_path_and_the_way_out(void **state)
+{
+    (void)state;
+    dp_why why;
+    failing = "statfs";
+    fails_at = 1;
+    calls = 0;
+    CHECK_STATUS(dp_dir_check_disk("/tmp", &why), DP_UNSUPPORTED);
+    failing = NULL;
+    CHECK(strstr(why.text, "/tmp") != NULL && strstr(why.text, "--network-dir") != NULL);
+    CHECK_OK(dp_dir_check_disk("/tmp", &why));
+}
+
+static void what_is_no_folder_and_no_lock_file_is_told(void **state)
+{
+    (void)state;
+    tempdir dir;
+    char path[TEMPDIR_FILE_MAX];
+    char lock[TEMPDIR_FILE_MAX + 8];
+    dp_dir opened = {.fd = -1, .lock_fd = -1};
+    dp_why why;
+    tempdir_open(&dir);
+    tempdir_file(&dir, "store", path);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    CHECK_STATUS(dp_dir_open(&opened, path, &why), DP_IO);
+    CHECK(strstr(why.text, "cannot open directory") != NULL);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(lock, sizeof lock, "%s/lock", path);
+    assert_int_equal(mkdir(lock, 0700), 0);
+    CHECK_STATUS(dp_dir_open(&opened, path, &why), DP_IO);
+    CHECK(strstr(why.text, "cannot open the lock file") != NULL);
+    assert_int_equal(rmdir(lock), 0);
+    CHECK_OK(dp_dir_open(&opened, path, &why));
+    dp_dir_close(&opened);
+    tempdir_close(&dir);
+}
+
+static void a_secret_longer_than_the_room_for_it_is_told(void **state)
+{
+    (void)state;
+    tempdir dir;
+    dp_buf out;
+    tempdir_open(&dir);
+    CHECK_OK(dp_dir_write_secret(dir.path, "key", dp_view_text("secret")));
+    dp_buf_init(&out, 3);
+    CHECK_STATUS(dp_dir_read_secret(dir.path, "key", &out), DP_TOOBIG);
+    dp_buf_close(&out);
+    tempdir_close(&dir);
 }
 
 static void a_path_that_is_too_long_is_told(void **state)
@@ -218,6 +352,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_of_the_system_that_fails_is_told_and_leaves_nothing_open),
+        cmocka_unit_test(a_ballast_that_does_not_come_back_is_told),
+        cmocka_unit_test(a_network_file_system_is_told_with_its_path_and_the_way_out),
+        cmocka_unit_test(what_is_no_folder_and_no_lock_file_is_told),
+        cmocka_unit_test(a_secret_longer_than_the_room_for_it_is_told),
         cmocka_unit_test(a_path_that_is_too_long_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
