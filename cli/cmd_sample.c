@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/client.h"
+#include "cli/cmd_train.h"
 #include "cli/json.h"
 #include "cli/print.h"
 
@@ -71,6 +72,15 @@ static int run_eval(dp_cmd *cmd)
     if (!dp_cmd_number(cmd, "tokens", 0, UINT64_MAX, &tokens, &error)) {
         return dp_cmd_fail(cmd, &error);
     }
+    if (cmd->n_args > 0) {
+        return dp_train_eval(cmd);
+    }
+    if (dp_cmd_option(cmd, "data") != NULL) {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode eval FOLDER --data FILE",
+                     "--data is for a folder of `dpnode train`",
+                     "the daemon measures on what its run held out");
+        return dp_cmd_fail(cmd, &error);
+    }
     if (dp_client_open(&client, cmd->socket, &error) != DP_OK) {
         dp_client_close(&client);
         return dp_cmd_fail(cmd, &error);
@@ -87,8 +97,10 @@ static int run_eval(dp_cmd *cmd)
     if (cmd->json) {
         return dp_cmd_print(result);
     }
-    printf("round %lld: loss %.4f per token, %.4f bits per byte, on %lld held-out tokens\n",
-           dp_json_int(result, "round", 0), dp_json_real(result, "loss", NAN),
+    const double loss = dp_json_real(result, "loss", (double)NAN);
+    printf("round %lld: loss %.4f per token, perplexity %.2f, %.4f bits per byte, on %lld held-out "
+           "tokens\n",
+           dp_json_int(result, "round", 0), loss, exp(loss),
            dp_json_real(result, "bits_per_byte", NAN), dp_json_int(result, "tokens", 0));
     json_decref(result);
     return 0;
@@ -97,8 +109,11 @@ static int run_eval(dp_cmd *cmd)
 const dp_verb dp_verb_eval = {
     .name = "eval",
     .run = run_eval,
-    .arguments = "",
-    .summary = "measure the model on the text that was held out",
-    .examples = "  dpnode eval\n  dpnode eval -n 20000 --json\n",
-    .options = {{"tokens", 'n', "N", "how many tokens; 0: all [0]"}},
+    .arguments = "[FOLDER]",
+    .summary = "measure the model, of the daemon or of `dpnode train`, on text that was held out",
+    .examples =
+        "  dpnode eval\n  dpnode eval -n 20000 --json\n  dpnode eval run --data other.txt\n",
+    .n_args_max = 1,
+    .options = {{"tokens", 'n', "N", "how many tokens; 0: all [0]"},
+                {"data", 0, "FILE", "of a folder: measure on this text or token shard instead"}},
 };

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,25 +55,60 @@ static bool read_all(int fd, char *text, size_t max)
     return fits;
 }
 
+/* Lines as they come. */
+static void read_lines(int fd, dp_cli_on_line *on_line, void *context)
+{
+    char line[DP_CLI_TOOL_LINE_MAX + 1];
+    char piece[4096];
+    size_t size = 0;
+    for (;;) {
+        const ssize_t n = read(fd, piece, sizeof piece);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return; /* Half a line tells nothing. */
+        }
+        for (ssize_t i = 0; i < n; i++) {
+            if (piece[i] == '\n') {
+                line[size] = '\0';
+                on_line(context, line);
+                size = 0;
+            } else if (size < DP_CLI_TOOL_LINE_MAX) {
+                line[size] = piece[i];
+                size++;
+            }
+        }
+    }
+}
+
+typedef struct child {
+    pid_t pid;
+    int out;
+    int err;
+} child;
+
+static void end_streams(const child *c)
+{
+    close(c->out);
+    close(c->err);
+}
+
 /* Standard error is a sentence, which a pipe holds whole, so it can wait until the answer is read. */
-static dp_status follow(dp_cli_tool *tool, pid_t pid, int out, int err)
+static dp_status finish(dp_cli_tool *tool, const child *c)
 {
     int status = 0;
-    const bool fits = read_all(out, tool->answer, DP_CLI_TOOL_ANSWER_MAX);
-    (void)read_all(err, tool->words, DP_CLI_TOOL_WORDS_MAX);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    (void)read_all(c->err, tool->words, DP_CLI_TOOL_WORDS_MAX);
+    while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR) {
     }
     for (size_t size = strlen(tool->words); size > 0 && tool->words[size - 1] == '\n'; size--) {
         tool->words[size - 1] = '\0';
     }
     tool->exit = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    if (tool->exit == CANNOT_RUN) {
-        return DP_NOTFOUND;
-    }
-    return fits ? DP_OK : DP_TOOBIG;
+    return tool->exit == CANNOT_RUN ? DP_NOTFOUND : DP_OK;
 }
 
-dp_status dp_cli_tool_run(dp_cli_tool *tool, const char *const *arguments)
+static dp_status start(child *c, const char *const *arguments, bool dies_with_us)
 {
     char program[DP_CLI_PATH_MAX];
     int out[2];
@@ -93,14 +130,59 @@ dp_status dp_cli_tool_run(dp_cli_tool *tool, const char *const *arguments)
     }
     dp_path_program("dpnode-worker", program);
     fflush(NULL);
+    const pid_t parent = getpid();
     const pid_t pid = fork();
     if (pid == 0) {
+        if (dies_with_us && (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent)) {
+            _exit(CANNOT_RUN);
+        }
         become_worker(program, arguments, out[1], err[1]);
     }
     close(out[1]);
     close(err[1]);
-    const dp_status status = pid < 0 ? DP_AGAIN : follow(tool, pid, out[0], err[0]);
-    close(out[0]);
-    close(err[0]);
+    *c = (child){.pid = pid, .out = out[0], .err = err[0]};
+    if (pid < 0) {
+        end_streams(c);
+        return DP_AGAIN;
+    }
+    return DP_OK;
+}
+
+dp_status dp_cli_tool_run(dp_cli_tool *tool, const char *const *arguments)
+{
+    child c;
+    DP_TRY(start(&c, arguments, false));
+    const bool fits = read_all(c.out, tool->answer, DP_CLI_TOOL_ANSWER_MAX);
+    const dp_status status = finish(tool, &c);
+    end_streams(&c);
+    return status != DP_OK || fits ? status : DP_TOOBIG;
+}
+
+static volatile pid_t followed;
+
+static void pass_on(int number)
+{
+    if (followed > 0) {
+        kill(followed, number);
+    }
+}
+
+dp_status dp_cli_tool_follow(dp_cli_tool *tool, const char *const *arguments,
+                             dp_cli_on_line *on_line, void *context)
+{
+    const struct sigaction passing = {.sa_handler = pass_on};
+    struct sigaction before[2];
+    child c;
+    tool->answer[0] = '\0';
+    DP_TRY(start(&c, arguments, true));
+    followed = c.pid;
+    sigaction(SIGINT, &passing, &before[0]);
+    sigaction(SIGTERM, &passing, &before[1]);
+    read_lines(c.out, on_line, context);
+    const dp_status status = finish(tool, &c);
+    followed = 0;
+    sigaction(SIGINT, &before[0], NULL);
+    sigaction(SIGTERM, &before[1], NULL);
+    end_streams(&c);
     return status;
 }

@@ -23,4 +23,12 @@ typedef struct dp_cli_tool {
  * DP_TOOBIG (arguments, answer), DP_AGAIN (no process). */
 DP_MUST dp_status dp_cli_tool_run(dp_cli_tool *tool, const char *const *arguments);
 
+/* The same for a tool that tells as it goes: each line of its standard output, without its line feed, is given to on_line; one
+ * of more than DP_CLI_TOOL_LINE_MAX bytes is cut. SIGINT and SIGTERM to this process are passed on to the tool meanwhile, and
+ * it gets SIGTERM should this process die. answer stays empty. */
+enum { DP_CLI_TOOL_LINE_MAX = 4096 };
+typedef void dp_cli_on_line(void *context, const char *line);
+DP_MUST dp_status dp_cli_tool_follow(dp_cli_tool *tool, const char *const *arguments,
+                                     dp_cli_on_line *on_line, void *context);
+
 #endif

@@ -25,6 +25,7 @@ static const dp_verb *const verbs[] = {
     &dp_verb_ckpt_export,
     &dp_verb_sample,
     &dp_verb_eval,
+    &dp_verb_train,
     &dp_verb_data_tokenize,
     &dp_verb_data_info,
     &dp_verb_data_verify,

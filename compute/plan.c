@@ -60,9 +60,9 @@ static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_
     plan->packed = memory.packed;
     plan->moments = moments_of(m, model);
     plan->anchors = request->alone ? 0 : ANCHORS * vector;
-    plan->buffers = memory.scratch;
+    plan->buffers = memory.scratch + vector;
     if (!request->alone) {
-        plan->buffers += vector + 2 * dp_codec_bytes_max(m->codec, model->n_elements);
+        plan->buffers += 2 * dp_codec_bytes_max(m->codec, model->n_elements);
     }
 }
 

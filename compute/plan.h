@@ -15,7 +15,7 @@ typedef struct dp_plan_request {
     size_t threads;  /* at least 1 */
     uint64_t budget; /* bytes */
     uint32_t rows;   /* of the micro-batch; 0: the most that fit */
-    bool alone;      /* no anchors, states and blobs: the trainer has no peers */
+    bool alone;      /* no anchors and no blobs: the trainer has no peers */
 } dp_plan_request;
 
 /* The largest micro-batch of a step of the ladder. */

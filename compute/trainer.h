@@ -149,6 +149,8 @@ DP_MUST dp_status dp_trainer_place_at(dp_trainer *trainer, const dp_trainer_plac
 size_t dp_trainer_vectors(dp_trainer *trainer, dp_optim_vector out[DP_TRAINER_VECTORS_MAX]);
 /* No step is under way. */
 bool dp_trainer_between_steps(const dp_trainer *trainer);
+/* Forget the step under way as if it had not begun: it comes again. DP_IO. */
+DP_MUST dp_status dp_trainer_undo_step(dp_trainer *trainer);
 
 /* a = e + F + O; blob = encode(a); then F, O and e are empty and a is pending. blob and a are lent until the next call.
  * dense: int8 where the manifest says sparse. DP_BUSY: one is pending already. DP_DIVERGED: a is not finite; the local work

@@ -14,6 +14,14 @@ bool dp_trainer_between_steps(const dp_trainer *t)
     return t->rows_done == 0;
 }
 
+dp_status dp_trainer_undo_step(dp_trainer *t)
+{
+    const uint64_t batch = t->batch_count;
+    DP_TRY(dp_trainer_drop_step(t));
+    t->batch_count = batch;
+    return DP_OK;
+}
+
 dp_trainer_place dp_trainer_place_of(const dp_trainer *t)
 {
     dp_assert(t->alone && t->rows_done == 0);

@@ -3,6 +3,8 @@
  *   dpnode-worker --fd N [--threads N] [--nice N]      speak the trainer protocol on the inherited socket N
  *   dpnode-worker --prepare TEXT FOLDER [--vocab N]    make FOLDER/tokenizer.json and tokens.bin; print a line of JSON
  *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER
+ *   dpnode-worker train FOLDER ...                     train without peers (solo_tool.h)
+ *   dpnode-worker eval FOLDER ...                      measure what that made
  *   dpnode-worker data tokenize|info|verify|encode ...  token shards (data_tool.h)
  *   dpnode-worker --plan MANIFEST [--threads N] [--memory MIB]    what training takes here, as a line of JSON; "-": stdin
  * SIGTERM or a closed socket ends it at once. */
@@ -23,6 +25,7 @@
 #include "compute/plan.h"
 #include "compute/pool.h"
 #include "compute/prepare.h"
+#include "compute/solo_tool.h"
 #include "compute/worker.h"
 
 typedef struct arguments {
@@ -42,6 +45,7 @@ static int usage(void)
           "       dpnode-worker --prepare TEXT FOLDER [--vocab N]\n"
           "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER\n"
           "       dpnode-worker data tokenize|info|verify|encode ...\n"
+          "       dpnode-worker train|eval FOLDER ...\n"
           "       dpnode-worker --plan MANIFEST [--threads N] [--memory MIB]\n",
           stderr);
     return EX_USAGE;
@@ -205,6 +209,12 @@ int main(int argc, char **argv)
     arguments args = {.fd = -1, .vocab = 1024};
     if (argc > 1 && strcmp(argv[1], "data") == 0) {
         return dp_data_tool(argc - 2, argv + 2);
+    }
+    if (argc > 1 && strcmp(argv[1], "train") == 0) {
+        return dp_solo_tool_train(argc - 1, argv + 1);
+    }
+    if (argc > 1 && strcmp(argv[1], "eval") == 0) {
+        return dp_solo_tool_eval(argc - 1, argv + 1);
     }
     if (!parse(argc, argv, &args)) {
         return usage();

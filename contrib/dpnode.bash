@@ -2,7 +2,7 @@
 _dpnode() {
   local word=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} words='' common='--json --socket --help'
   if ((COMP_CWORD == 1)); then
-    words='up down run invite token join status peers rounds why logs pause resume drain leave revoke ckpt sample eval data swarm bench completion version '
+    words='up down run invite token join status peers rounds why logs pause resume drain leave revoke ckpt sample eval train data swarm bench completion version '
   else
     if ((COMP_CWORD > 2)); then verb+=" ${COMP_WORDS[2]}"; fi
     case $verb in
@@ -32,7 +32,8 @@ _dpnode() {
     'ckpt verify') words="$common" ;;
     'ckpt export') words="$common" ;;
     'sample'*) words="--prompt --tokens --seed $common" ;;
-    'eval'*) words="--tokens $common" ;;
+    'eval'*) words="--tokens --data $common" ;;
+    'train'*) words="--out --steps --threads --resume --demo --text --rows --save-steps --save-seconds $common" ;;
     'data') words='tokenize info verify ' ;;
     'data tokenize') words="--out --tokenizer --vocab --format --field --separator --shard-tokens $common" ;;
     'data info') words="--format $common" ;;

@@ -1,0 +1,364 @@
+/* train: the engine without peers and without a daemon, by dpnode-worker, which does the work and tells it line by line; and
+ * eval FOLDER, which measures what that made. */
+#include "cli/cmd_train.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cli/cmd_run.h"
+#include "cli/json.h"
+#include "cli/plan.h"
+#include "cli/print.h"
+#include "cli/tool.h"
+
+enum { NUMBER_MAX = 24, LINE_MS = 10 * 1000, TERMINAL_MS = 200 };
+
+typedef struct training {
+    const dp_cmd *cmd;
+    const char *folder;
+    bool terminal;
+    bool line_open;   /* the cursor stands behind a line that is written over */
+    bool stopped;     /* told by the worker */
+    uint64_t told_ms; /* when the last line about a step was printed */
+    dp_cli_tool tool; /* large */
+} training;
+
+/* ---- what the worker tells ---- */
+
+static void close_line(training *t)
+{
+    if (t->line_open) {
+        putchar('\n');
+        t->line_open = false;
+    }
+}
+
+static void print_step(training *t, const json_t *e)
+{
+    const long long step = dp_json_int(e, "step", 0);
+    const long long target = dp_json_int(e, "target", 0);
+    const bool good = strcmp(dp_json_text(e, "outcome", "done"), "done") == 0;
+    const uint64_t now = dp_print_now_ms();
+    if (step != target && good && t->told_ms != 0 &&
+        now - t->told_ms < (t->terminal ? TERMINAL_MS : LINE_MS)) {
+        return;
+    }
+    char rate[DP_PRINT_CELL_MAX];
+    char left[DP_PRINT_CELL_MAX];
+    dp_print_count(dp_json_real(e, "tokens_per_second", 0), rate);
+    dp_print_span((uint64_t)dp_json_real(e, "eta_s", 0), left);
+    printf("%sstep %lld/%lld  loss %.4f  lr %.3g  %s tokens/s  skipped %lld  %s left",
+           t->line_open ? "\r\033[K" : "", step, target, dp_json_real(e, "loss", 0),
+           dp_json_real(e, "lr", 0), rate, dp_json_int(e, "skipped", 0), left);
+    if (!good) {
+        printf("  (dropped: %s)", dp_json_text(e, "outcome", "?"));
+    }
+    t->line_open = true;
+    if (!t->terminal || !good) {
+        close_line(t);
+    }
+    fflush(stdout);
+    t->told_ms = now;
+}
+
+static void print_end(training *t, const json_t *e)
+{
+    char rate[DP_PRINT_CELL_MAX];
+    dp_print_count(dp_json_real(e, "tokens_per_second", 0), rate);
+    if (t->stopped) {
+        printf("%s stopped and saved at step %lld; go on: dpnode train --resume --out %s\n",
+               dp_print_mark(true), dp_json_int(e, "step", 0), t->folder);
+        return;
+    }
+    printf(
+        "%s %lld steps done, %lld of them dropped, %s tokens/s; %s/model opens in transformers\n",
+        dp_print_mark(true), dp_json_int(e, "step", 0), dp_json_int(e, "skipped", 0), rate,
+        t->folder);
+    printf("  state %.16s; measure it: dpnode eval %s\n", dp_json_text(e, "hash", ""), t->folder);
+}
+
+static void print_event(training *t, const char *event, const json_t *e)
+{
+    if (strcmp(event, "step") == 0) {
+        print_step(t, e);
+        return;
+    }
+    close_line(t);
+    if (strcmp(event, "plan") == 0) {
+        dp_plan_print(json_object_get(e, "plan"));
+    } else if (strcmp(event, "data") == 0) {
+        printf("%s text prepared: %lld tokens\n", dp_print_mark(true), dp_json_int(e, "tokens", 0));
+    } else if (strcmp(event, "note") == 0) {
+        fprintf(stderr, "note: %s\n", dp_json_text(e, "why", ""));
+    } else if (strcmp(event, "start") == 0) {
+        printf("%s %s: from step %lld to %lld, %lld threads, %lld sequences at a time\n",
+               dp_print_mark(true), t->folder, dp_json_int(e, "step", 0),
+               dp_json_int(e, "target", 0), dp_json_int(e, "threads", 0),
+               dp_json_int(e, "rows", 0));
+    } else if (strcmp(event, "end") == 0) {
+        print_end(t, e);
+    }
+    fflush(stdout);
+}
+
+static void on_line(void *context, const char *line)
+{
+    training *const t = context;
+    json_t *const e = json_loads(line, 0, NULL);
+    if (e == NULL) {
+        return;
+    }
+    const char *const event = dp_json_text(e, "event", "");
+    t->stopped = t->stopped || (strcmp(event, "end") == 0 && dp_json_flag(e, "stopped") == 1);
+    if (t->cmd->json) {
+        DP_IGNORE(dp_cmd_print(json_incref(e)) != 0); /* The worker is told by its own pipe. */
+    } else {
+        print_event(t, event, e);
+    }
+    json_decref(e);
+}
+
+/* ---- errors ---- */
+
+static const struct failure {
+    int exit;
+    const char *code;
+    const char *fix;
+    const char *what;
+} failures[] = {
+    {DP_EXIT_USAGE, "E0001", "dpnode train --help", "an option is out of bounds"},
+    {DP_EXIT_DATA, "E0513", "give another --out, or put back what it began with",
+     "training cannot begin or go on"},
+    {DP_EXIT_NOINPUT, "E0502", "check the path", "a file is not there"},
+    {DP_EXIT_UNAVAILABLE, "E0510", "change the setting that `why` names, or free memory",
+     "this machine has too little memory"},
+    {DP_EXIT_CANTCREATE, "E0511", "add --resume, or give another --out",
+     "the folder holds a run already"},
+    {DP_EXIT_TEMPORARY, "E0512", "wait for it, or stop it", "somebody trains there"},
+    {DP_EXIT_IO, "E0503", "check the disk and who may use the folder",
+     "a file cannot be read or written"},
+};
+
+static int tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool)
+{
+    dp_control_error error;
+    for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++) {
+        if (failures[i].exit == tool->exit) {
+            dp_error_set(&error, tool->exit, failures[i].code, failures[i].fix, failures[i].what,
+                         tool->words);
+            *strchrnul(error.why, '\n') = '\0'; /* Its usage is not ours. */
+            return dp_cmd_fail(cmd, &error);
+        }
+    }
+    dp_error_set(&error, DP_EXIT_SOFTWARE, "E0504",
+                 "look what ended it (memory?); --resume goes on from the newest checkpoint",
+                 "dpnode-worker ended before it was done", tool->words);
+    return dp_cmd_fail(cmd, &error);
+}
+
+static int no_tool(const dp_cmd *cmd, dp_status status)
+{
+    dp_control_error error;
+    if (status == DP_NOTFOUND) {
+        dp_error_set(&error, DP_EXIT_UNAVAILABLE, "E0505",
+                     "install dpnode-worker beside dpnode, or add its folder to PATH",
+                     "dpnode-worker cannot be run", "");
+    } else {
+        dp_error_set(&error, DP_EXIT_TEMPORARY, "E0109", "try again", "no process could be started",
+                     dp_status_text(status));
+    }
+    return dp_cmd_fail(cmd, &error);
+}
+
+/* ---- train ---- */
+
+typedef struct words {
+    const char *list[DP_CLI_TOOL_ARGUMENTS_MAX + 1];
+    size_t count;
+} words;
+
+static void add(words *w, const char *flag, const char *value)
+{
+    if (value != NULL && w->count + 2 <= DP_CLI_TOOL_ARGUMENTS_MAX) {
+        w->list[w->count] = flag;
+        w->list[w->count + 1] = value;
+        w->count += 2;
+    }
+}
+
+static int follow(const dp_cmd *cmd, words *w, const char *folder)
+{
+    training *const t = calloc(1, sizeof *t);
+    if (t == NULL) {
+        return no_tool(cmd, DP_NOMEM);
+    }
+    t->cmd = cmd;
+    t->folder = folder;
+    t->terminal = isatty(STDOUT_FILENO) == 1;
+    w->list[w->count] = NULL;
+    const dp_status status = dp_cli_tool_follow(&t->tool, w->list, on_line, t);
+    close_line(t);
+    int exit = t->stopped ? DP_EXIT_INTERRUPTED : 0;
+    if (status != DP_OK) {
+        exit = no_tool(cmd, status);
+    } else if (t->tool.exit != 0) {
+        exit = tool_failed(cmd, &t->tool);
+    }
+    free(t);
+    return exit;
+}
+
+static int memfd_of(const dp_manifest *manifest)
+{
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    const int fd = memfd_create("manifest", 0); /* The worker inherits it. */
+    if (fd >= 0 && (dp_manifest_encode(manifest, bytes, &size) != DP_OK ||
+                    pwrite(fd, bytes, size, 0) != (ssize_t)size)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int train_with(const dp_cmd *cmd, const dp_run_input *input, const char *folder)
+{
+    static const char *const passed[] = {"steps", "threads", "rows", "save-steps", "save-seconds"};
+    char path[64];
+    int fd = -1;
+    words w = {.count = 0};
+    add(&w, "train", folder);
+    for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++) {
+        static const char *const flags[] = {"--steps", "--threads", "--rows", "--save-steps",
+                                            "--save-seconds"};
+        add(&w, flags[i], dp_cmd_option(cmd, passed[i]));
+    }
+    if (input != NULL) {
+        fd = memfd_of(&input->file.manifest);
+        if (fd < 0) {
+            return no_tool(cmd, DP_NOMEM);
+        }
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        add(&w, "--manifest", path);
+        add(&w, "--text", input->text_path);
+    }
+    if (dp_cmd_option(cmd, "resume") != NULL) {
+        w.list[w.count] = "--resume";
+        w.count++;
+    }
+    const int exit = follow(cmd, &w, folder);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return exit;
+}
+
+/* --out, or a folder of the run's name in this one. NULL: *error says why not. */
+static const char *folder_of(const dp_cmd *cmd, const dp_run_input *input, dp_control_error *error)
+{
+    const char *const given = dp_cmd_option(cmd, "out");
+    const char *const name = input != NULL ? input->file.manifest.name : "";
+    if (given != NULL && given[0] != '\0' && given[0] != '-') {
+        return given;
+    }
+    if (given == NULL && name[0] != '\0' && name[0] != '.' && name[0] != '-' &&
+        strchr(name, '/') == NULL) {
+        return name;
+    }
+    dp_error_set(error, DP_EXIT_USAGE, "E0001", "dpnode train FILE --out FOLDER",
+                 "say which folder to train in", "--out is missing or cannot be used");
+    return NULL;
+}
+
+static int run_train(dp_cmd *cmd)
+{
+    static dp_run_input input;
+    const dp_run_source source = {.path = cmd->n_args > 0 ? cmd->args[0] : NULL,
+                                  .demo = dp_cmd_option(cmd, "demo"),
+                                  .text = dp_cmd_option(cmd, "text")};
+    const bool resume = dp_cmd_option(cmd, "resume") != NULL;
+    const bool none = source.path == NULL && source.demo == NULL;
+    dp_control_error error;
+    if ((source.path != NULL && source.demo != NULL) || (none && !resume)) {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode train --help",
+                     "give either a manifest file or --demo kjv", "");
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (!none && dp_run_input_open(&source, &input, &error) != 0) {
+        dp_run_input_close(&input);
+        return dp_cmd_fail(cmd, &error);
+    }
+    const char *const folder = folder_of(cmd, none ? NULL : &input, &error);
+    const int exit =
+        folder != NULL ? train_with(cmd, none ? NULL : &input, folder) : dp_cmd_fail(cmd, &error);
+    if (!none) {
+        dp_run_input_close(&input);
+    }
+    return exit;
+}
+
+const dp_verb dp_verb_train = {
+    .name = "train",
+    .run = run_train,
+    .arguments = "FILE | --demo kjv | --resume --out FOLDER",
+    .summary = "train alone, without daemon and peers, and resume with the same bits",
+    .examples = "  dpnode train run.yaml --out run --steps 2000\n"
+                "  dpnode train --resume --out run\n  dpnode eval run\n",
+    .n_args_max = 1,
+    .options = {{"out", 'o', "FOLDER", "where data, checkpoints and model go [the run's name]"},
+                {"steps", 'n', "N", "optimizer steps in all [until train.total_tokens]"},
+                {"threads", 0, "N", "they change no bit of the result [as many as there are]"},
+                {"resume", 0, NULL, "go on from the newest checkpoint that is whole"},
+                {"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
+                {"text", 0, "FILE",
+                 "UTF-8 text to learn from, or a folder of `data tokenize`; instead of the "
+                 "manifest's"},
+                {"rows", 0, "N", "sequences at a time, at the first start [2,048 tokens of them]"},
+                {"save-steps", 0, "N", "a checkpoint after each N steps"},
+                {"save-seconds", 0, "N", "and after so long; 0: never [300]"}},
+};
+
+/* ---- eval FOLDER ---- */
+
+static int print_score(const dp_cmd *cmd, const dp_cli_tool *tool)
+{
+    json_t *const score = json_loads(tool->answer, 0, NULL);
+    if (score == NULL) {
+        return tool_failed(cmd, tool);
+    }
+    if (cmd->json) {
+        return dp_cmd_print(score);
+    }
+    printf("step %lld: loss %.4f per token, perplexity %.2f, %.4f bits per byte, on %lld tokens\n",
+           dp_json_int(score, "step", 0), dp_json_real(score, "loss", 0),
+           dp_json_real(score, "perplexity", 0), dp_json_real(score, "bits_per_byte", 0),
+           dp_json_int(score, "tokens", 0));
+    json_decref(score);
+    return 0;
+}
+
+int dp_train_eval(const dp_cmd *cmd)
+{
+    words w = {.count = 0};
+    dp_cli_tool *const tool = malloc(sizeof *tool);
+    if (tool == NULL) {
+        return no_tool(cmd, DP_NOMEM);
+    }
+    add(&w, "eval", cmd->args[0]);
+    add(&w, "--data", dp_cmd_option(cmd, "data"));
+    add(&w, "--tokens", dp_cmd_option(cmd, "tokens"));
+    w.list[w.count] = NULL;
+    const dp_status status = dp_cli_tool_run(tool, w.list);
+    int exit = 0;
+    if (status != DP_OK) {
+        exit = no_tool(cmd, status);
+    } else {
+        exit = tool->exit != 0 ? tool_failed(cmd, tool) : print_score(cmd, tool);
+    }
+    free(tool);
+    return exit;
+}

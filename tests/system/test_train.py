@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""dpnode train as real processes: killed at steps drawn at random, stopped, its folder damaged; it ends with the same bytes."""
+
+import glob
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import systemtest  # noqa: E402
+from systemtest import BINARIES, SystemTest  # noqa: E402
+
+STEPS = 40
+MANIFEST = """name: small
+model: {layers: 2, width: 64, heads: 2, context: 64, vocab: 400}
+train: {batch: 6, lr: 3e-3, warmup_tokens: 1920, total_tokens: 15360, precision: bf16, weights: bf16_sr}
+"""
+TEXT = "".join(random.Random(1).choices(["light ", "and ", "darkness ", "over the ", "deep, ", "waters\n"], k=20000))
+
+
+class Train(SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.manifest = self.file("run.yaml", MANIFEST)
+        self.text = self.file("book.txt", TEXT)
+        self.env = {**os.environ, "DPNODE_SOCKET": "/nonexistent/s", "LC_ALL": "C"}
+
+    def out(self, name):
+        return os.path.join(self.folder.path, name)
+
+    def start(self, *words):
+        command = [os.path.join(BINARIES, "dpnode"), "train", *words, "--json"]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env,
+                                start_new_session=True)
+
+    def end(self, process):
+        """Its lines as objects, and its exit status."""
+        out, err = process.communicate(timeout=120)
+        self.assertEqual(err, "")
+        return [json.loads(line) for line in out.splitlines()], process.returncode
+
+    def until(self, process, steps):
+        """Read events until that many steps were told. False: it was done before."""
+        for line in process.stdout:
+            event = json.loads(line)
+            steps -= event.get("event") == "step"
+            if steps <= 0:
+                return True
+        return False
+
+    def begin(self, out, *words):
+        return self.start(self.manifest, "--text", self.text, "--out", out, "--rows", "4", *words)
+
+    def last(self, out):
+        """The bytes of the newest checkpoint: weights, moments, and everything else that steps depend on."""
+        with open(sorted(glob.glob(os.path.join(out, "step-*.ckpt")))[-1], "rb") as file:
+            return file.read()
+
+    def whole(self):
+        events, status = self.end(self.begin(self.out("whole"), "--threads", "1"))
+        self.assertEqual((status, events[-1]["step"], events[-1]["stopped"]), (0, STEPS, False), events[-1])
+        return self.last(self.out("whole"))
+
+    def test_killed_at_any_step_it_ends_with_the_same_bytes(self):
+        whole = self.whole()
+        seed = random.randrange(1 << 32)
+        draw = random.Random(seed)
+        out = self.out("killed")
+        process = self.begin(out, "--save-steps", "3")
+        for life in range(9):
+            # From 1 to 5 told steps on: between two checkpoints, at one, and while it is written.
+            if not self.until(process, draw.randint(1, 5)):
+                break
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate(timeout=60)
+            process = self.start("--resume", "--out", out, "--save-steps", "3", "--threads", str(1 + life % 3))
+        _, status = self.end(process)
+        self.assertEqual((status, life >= 3), (0, True), f"seed {seed}: only {life} lives")
+        self.assertEqual(self.last(out), whole, f"seed {seed}")
+
+    def test_an_interrupt_saves_and_tells_how_to_go_on(self):
+        out = self.out("stopped")
+        process = self.begin(out, "--steps", "100000")
+        self.assertTrue(self.until(process, 7))
+        process.send_signal(signal.SIGINT)  # To the command line alone; a terminal sends it to both.
+        events, status = self.end(process)
+        self.assertEqual((status, events[-1]["event"], events[-1]["stopped"]), (130, "end", True))
+        stopped = events[-1]["step"]
+        self.assertGreaterEqual(stopped, 7)
+        steps = str(stopped + 5)
+        events, status = self.end(self.start("--resume", "--out", out, "--steps", steps))
+        start = next(event for event in events if event["event"] == "start")
+        self.assertEqual((status, start["step"]), (0, stopped))
+        self.end(self.begin(self.out("other"), "--steps", steps))
+        self.assertEqual(self.last(out), self.last(self.out("other")))
+
+    def test_lines_plan_and_model_are_there(self):
+        events, _ = self.end(self.begin(self.out("told"), "--steps", "5"))
+        self.assertEqual([event["event"] for event in events],
+                         ["plan", "data", "saved", "start"] + ["step"] * 5 + ["saved", "end"])
+        plan = events[0]["plan"]
+        self.assertTrue(plan["fits"] and plan["rows"] == 4 and plan["anchors"] == 0)
+        losses = [event["loss"] for event in events if event["event"] == "step"]
+        self.assertLess(losses[-1], losses[0])
+        self.assertEqual(sorted(os.listdir(os.path.join(self.out("told"), "model"))),
+                         ["config.json", "model.safetensors", "tokenizer.json"])
+        done = subprocess.run([os.path.join(BINARIES, "dpnode"), "eval", self.out("told"), "--json"], env=self.env,
+                              capture_output=True, check=True, timeout=60)
+        score = json.loads(done.stdout)
+        self.assertEqual(score["step"], 5)
+        self.assertLess(abs(score["loss"] - losses[-1]), 0.5)
+
+    def check_error(self, process, code, status, words):
+        events, ended = self.end(process)
+        error = events[-1]["error"]
+        self.assertEqual((ended, error["code"]), (status, code), error)
+        self.assertIn(words, error["why"])
+
+    def test_mistakes_are_told(self):
+        out = self.out("wrong")
+        self.check_error(self.start("--resume", "--out", out), "E0502", 66, "wrong")
+        self.end(self.begin(out, "--steps", "2"))
+        self.check_error(self.begin(out), "E0511", 73, "--resume")
+        other = self.file("other.yaml", MANIFEST.replace("3e-3", "4e-3"))
+        self.check_error(self.start(other, "--text", self.text, "--out", out, "--resume"), "E0513", 65, "train.lr")
+        large = self.file("large.yaml", "name: large\nmodel: {preset: gpt2-1.5b, context: 1024}\ntrain: {batch: 4096}\n")
+        self.check_error(self.start(large, "--text", self.text, "--out", self.out("large"), "--rows", "4096"), "E0510",
+                         69, "would fit")
+        self.check_error(self.start(), "E0001", 64, "")
+
+
+if __name__ == "__main__":
+    systemtest.main()
