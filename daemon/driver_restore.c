@@ -167,7 +167,7 @@ static dp_status restore_objects(restore_job *self, dp_store *store)
 }
 
 /* Blobs of the last rounds and of the record voted for go to the node, which lets them go in its time. All other blobs, and
- * states that were fetched, are of an earlier life: nobody would ever let them go. */
+ * states, are of an earlier life: nobody would ever let them go. The state that was being fetched waits a while. */
 static dp_status restore_blobs(restore_job *self, dp_store *store)
 {
     const dp_hash *run = &self->driver->facts.run;
@@ -181,8 +181,7 @@ static dp_status restore_blobs(restore_job *self, dp_store *store)
             DP_TRY(dp_object_unpin(store, &self->pinned[i], &pin));
         }
     }
-    DP_TRY(dp_object_prune(store, run, DP_PIN_LEASE, INT64_MAX));
-    return dp_object_prune(store, run, DP_PIN_STATE, INT64_MAX);
+    return dp_ckpt_carry_over(store, run, uv_hrtime() / 1000000000U + 1);
 }
 
 static dp_status read_vote(restore_job *self, dp_store *store, dp_buf *record)

@@ -62,9 +62,12 @@ DP_MUST dp_status dp_ckpt_keep(dp_store *store, const dp_hash *run, uint64_t rou
  * DP_NOTFOUND: no state of this run. DP_TOOBIG: DP_LEASES_MAX other states are leased. */
 DP_MUST dp_status dp_ckpt_lease(dp_store *store, const dp_hash *run, const dp_hash *object,
                                 uint64_t now_s);
-/* End those that ran out. What they kept goes with the next dp_object_collect. At start, when the clock is another:
- * dp_object_prune(store, run, DP_PIN_LEASE, INT64_MAX). */
+/* End those that ran out. What they kept goes with the next dp_object_collect. */
 DP_MUST dp_status dp_ckpt_end_leases(dp_store *store, const dp_hash *run, uint64_t now_s);
+/* At start, when the clock is another and nobody is left to let go what an earlier life pinned: all leases end, and all pins of
+ * states. But the state whose fetch was begun last (its pin has round 0), or that an earlier start carried over and is not whole,
+ * is leased anew, so that what came of it waits for DP_LEASE_S until the fetch begins again. */
+DP_MUST dp_status dp_ckpt_carry_over(dp_store *store, const dp_hash *run, uint64_t now_s);
 
 /* Apply the retention rule and drop the objects that are left without a reason. */
 DP_MUST dp_status dp_ckpt_prune(dp_store *store, const dp_hash *run, uint64_t now_ms);

@@ -76,3 +76,46 @@ dp_status dp_ckpt_end_leases(dp_store *store, const dp_hash *run, uint64_t now_s
     return now_s <= DP_LEASE_S ? DP_OK
                                : dp_object_prune(store, run, DP_PIN_LEASE, now_s - DP_LEASE_S);
 }
+
+/* ---- from one life to the next ---- */
+
+struct carry {
+    const dp_hash *run;
+    uint64_t now_s;
+};
+
+/* The object with the highest id was begun last. DP_NOTFOUND. */
+static dp_status find_fetched(dp_store *store, const dp_hash *run, dp_hash *root)
+{
+    static const char sql[] = "SELECT o.root FROM object o JOIN pin p ON p.root=o.root"
+                              " WHERE p.run=? AND (p.kind=? AND p.round=0 OR p.kind=? AND"
+                              " o.complete=0) ORDER BY o.id DESC LIMIT 1";
+    dp_query query = dp_query_of(&store->meta, sql);
+    dp_bind_hash(&query, run);
+    dp_bind_i64(&query, DP_PIN_STATE);
+    dp_bind_i64(&query, DP_PIN_LEASE);
+    DP_TRY(dp_query_next(&query));
+    *root = dp_column_hash(&query, 0);
+    dp_query_end(&query);
+    return DP_OK;
+}
+
+static dp_status carry_body(dp_store *store, void *context)
+{
+    const struct carry *carry = (const struct carry *)context;
+    const dp_pin pin = {.run = *carry->run, .kind = DP_PIN_LEASE, .round = carry->now_s};
+    dp_hash root;
+    const dp_status found = find_fetched(store, carry->run, &root);
+    if (found != DP_OK && found != DP_NOTFOUND) {
+        return found;
+    }
+    DP_TRY(dp_object_prune(store, carry->run, DP_PIN_STATE, INT64_MAX));
+    DP_TRY(dp_object_prune(store, carry->run, DP_PIN_LEASE, INT64_MAX));
+    return found == DP_OK ? dp_object_pin(store, &root, &pin) : DP_OK;
+}
+
+dp_status dp_ckpt_carry_over(dp_store *store, const dp_hash *run, uint64_t now_s)
+{
+    struct carry carry = {.run = run, .now_s = now_s};
+    return dp_store_atomically(store, carry_body, &carry);
+}

@@ -20,7 +20,7 @@ typedef enum dp_pin_kind {
     DP_PIN_MANIFEST,
     DP_PIN_PENDING,  /* Of a publication that no row names yet. */
     DP_PIN_EXCHANGE, /* Of a pair exchange that no row names yet; a partner's update. */
-    DP_PIN_LEASE,    /* A state that peers are fetching (dp_ckpt_lease). */
+    DP_PIN_LEASE,    /* A state that peers are fetching, or an earlier life was (ckpt.h). */
 } dp_pin_kind;
 
 /* Why an object is kept. run: 32 bytes that name the run (zero for things of no run). */

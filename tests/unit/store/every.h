@@ -87,6 +87,9 @@ static inline dp_status do_lease(dp_store *store)
     now_s += 2 * DP_LEASE_S;
     DP_TRY(dp_ckpt_newest(store, &run, &ckpt));
     DP_TRY(dp_ckpt_end_leases(store, &run, now_s));
+    const dp_pin fetch = {.run = run, .kind = DP_PIN_STATE};
+    DP_TRY(dp_object_pin(store, &ckpt.object, &fetch));
+    DP_TRY(dp_ckpt_carry_over(store, &run, now_s));
     DP_TRY(dp_ckpt_lease(store, &run, &ckpt.object, now_s));
     return dp_ckpt_lease(store, &run, &ckpt.object, now_s + DP_LEASE_S / 2);
 }
