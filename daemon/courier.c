@@ -328,6 +328,10 @@ static void done_put(dp_saver_job *job)
     put_job *self = (put_job *)job;
     dp_courier *courier = self->courier;
     const dp_courier_hooks *hooks = &courier->config.hooks;
+    fetch *entry = find_fetch(courier, &self->root);
+    if (entry != NULL) {
+        entry->writing[self->index] = false;
+    }
     if (!courier->closing) {
         if (self->complete) {
             forget_fetch(courier, &self->root);
@@ -364,6 +368,9 @@ static void take_chunk(dp_courier *courier, const dp_peer *peer, dp_view message
         hooks->chunk(hooks->context, peer, &chunk.root, chunk.index, status);
         return;
     }
+    if (entry->writing[chunk.index]) {
+        return; /* A slow disk makes the node ask others too; what they send would only make it slower. */
+    }
     put_job *job = dp_alloc(1, sizeof *job + chunk.bytes.size);
     if (job == NULL) {
         return;
@@ -377,8 +384,9 @@ static void take_chunk(dp_courier *courier, const dp_peer *peer, dp_view message
     job->index = chunk.index;
     job->n_bytes = chunk.bytes.size;
     memcpy(job->bytes, chunk.bytes.data, chunk.bytes.size);
-    if (!dp_courier_post(courier, &job->job,
-                         entry->size <= DP_CHUNK_BYTES_MIN ? DP_SAVER_URGENT : DP_SAVER_BULK)) {
+    entry->writing[chunk.index] = dp_courier_post(
+        courier, &job->job, entry->size <= DP_CHUNK_BYTES_MIN ? DP_SAVER_URGENT : DP_SAVER_BULK);
+    if (!entry->writing[chunk.index]) {
         dp_free(job);
     }
 }

@@ -19,6 +19,7 @@ typedef struct fetch {
     uint32_t n_held_back;
     held_back held_back[HELD_BACK_MAX];
     uint8_t asked[DP_CHUNKS_MAX]; /* requests under way per chunk */
+    bool writing[DP_CHUNKS_MAX];  /* it has come and is on its way to the disk */
 } fetch;
 
 typedef enum serve_kind { SERVE_INFO, SERVE_CHUNK, SERVE_RECORDS, SERVE_MANIFEST } serve_kind;

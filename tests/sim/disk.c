@@ -221,6 +221,16 @@ uint64_t dp_disk_begin(dp_disk *disk, const dp_disk_write *write, uint64_t now_u
     return item->done_us;
 }
 
+bool dp_disk_is_writing(const dp_disk *disk, uint32_t object, uint32_t index)
+{
+    for (const dp_disk_write *item = disk->first; item != NULL; item = item->next) {
+        if (item->then == DP_THEN_CHUNK && item->object == object && item->index == index) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void dp_disk_hasten(dp_disk *disk, uint64_t now_us, uint32_t times)
 {
     for (dp_disk_write *item = disk->first; item != NULL; item = item->next) {

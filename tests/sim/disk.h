@@ -112,6 +112,8 @@ void dp_disk_complete(dp_disk *disk, uint32_t object);
 /* Queue a write that takes took_us after those before it; the bytes in it become the disk's. Returns when it ends. */
 uint64_t dp_disk_begin(dp_disk *disk, const dp_disk_write *write, uint64_t now_us,
                        uint64_t took_us);
+/* Is this chunk that came from a peer under way? index 0 for an object of one. */
+bool dp_disk_is_writing(const dp_disk *disk, uint32_t object, uint32_t index);
 /* What is under way will be done so many times sooner from now on. */
 void dp_disk_hasten(dp_disk *disk, uint64_t now_us, uint32_t times);
 /* The oldest write has ended: it is durable. The caller frees it with dp_disk_write_free. NULL if there is none. */

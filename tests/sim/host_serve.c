@@ -167,6 +167,9 @@ static void take_piece(dp_host *host, uint32_t from, uint32_t object, const dp_w
         return;
     }
 #endif
+    if (dp_disk_is_writing(&host->disk, object, chunk->index)) {
+        return; /* As the courier: once is enough. */
+    }
     dp_disk_write write = {.kind = DP_WRITE_CHUNK,
                            .then = DP_THEN_CHUNK,
                            .object = object,
@@ -195,7 +198,7 @@ static void on_chunk(dp_host *host, uint32_t from, dp_view bytes)
         take_piece(host, from, object, &chunk);
     } else if (!dp_view_equal(chunk.bytes, dp_shelf_bytes(&sim->shelf, object))) {
         tell_chunk(host, &chunk.root, chunk.index, from, DP_BADHASH);
-    } else {
+    } else if (!dp_disk_is_writing(&host->disk, object, 0)) {
         dp_host_write(host, &(dp_disk_write){.kind = DP_WRITE_OBJECT,
                                              .then = DP_THEN_CHUNK,
                                              .object = object,

@@ -369,6 +369,60 @@ static void chunks_that_nobody_asked_for_are_dropped(void **state)
     route_close(&route);
 }
 
+/* A job that keeps the saver's thread until it is let go. */
+struct gate {
+    dp_saver_job job;
+    uv_sem_t open;
+};
+
+static void wait_at_gate(dp_saver_job *job, dp_store *store)
+{
+    (void)store;
+    uv_sem_wait(&((struct gate *)job)->open);
+}
+
+static void gate_done(dp_saver_job *job)
+{
+    (void)job;
+}
+
+static void a_chunk_that_is_being_written_is_not_written_twice(void **state)
+{
+    static struct route route;
+    static struct gate gate = {.job = {.run = wait_at_gate, .done = gate_done}};
+    (void)state;
+    route_open(&route);
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    fetch_info(&route.b, &route.a, &root);
+    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    const dp_peer *peer = &route.a.guest.peer;
+    for (uint32_t i = 1; i < 4; i++) {
+        dp_courier_get_chunk(route.b.courier, peer, &root, i);
+    }
+    while (route.b.n_chunks < 3) {
+        uv_run(&route.loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(uv_sem_init(&gate.open, 0), 0);
+    CHECK_OK(dp_saver_post(route.b.saver, &gate.job, DP_SAVER_URGENT));
+    uint8_t *bytes = noise(5, OBJECT_BYTES);
+    for (unsigned i = 0; i < 2; i++) {
+        dp_courier_get_chunk(route.b.courier, peer, &root, 0);
+        send_chunk(&route.a, &route.b, &root, 0, true, dp_view_of(bytes, DP_CHUNK_BYTES_MIN));
+    }
+    CHECK_OK(dp_transport_send(route.a.guest.transport, &route.b.guest.peer, DP_LANE_BULK,
+                               dp_view_text("the end")));
+    turn_until(&route.loop, heard_the_end, &route.b);
+    uv_sem_post(&gate.open);
+    turn_until(&route.loop, has_object, &route.b);
+    /* A second job would have stood behind the first, and this one behind both. */
+    route.b.n_infos_before = route.b.n_infos;
+    fetch_info(&route.a, &route.b, &root);
+    assert_int_equal(route.b.n_chunks, 4);
+    uv_sem_destroy(&gate.open);
+    free(bytes);
+    route_close(&route);
+}
+
 static void a_missing_chunk_is_answered_not_found(void **state)
 {
     static struct route route;
@@ -532,6 +586,7 @@ int main(void)
         cmocka_unit_test(what_an_earlier_life_fetched_is_not_asked_for_again),
         cmocka_unit_test(bad_chunks_are_told_with_their_sender),
         cmocka_unit_test(chunks_that_nobody_asked_for_are_dropped),
+        cmocka_unit_test(a_chunk_that_is_being_written_is_not_written_twice),
         cmocka_unit_test(a_missing_chunk_is_answered_not_found),
         cmocka_unit_test(who_lacks_an_object_says_so_when_asked_about_it),
         cmocka_unit_test(a_manifest_is_served_when_there_is_one),
