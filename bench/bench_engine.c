@@ -1,8 +1,10 @@
 /* Tokens per second and core of training steps of the CPU engine, by process CPU time, as a share of what the core can do at most
  * (peak.h, taken in the same run), and the time of AdamW.
- * bench_engine [--json] [--seconds S] [--threads N] [--precision P] [--ops NAME] [--only TEXT] [--large]
+ * bench_engine [--json] [--seconds S] [--threads N] [--precision P] [--ops NAME] [--only TEXT] [--large] [--micro N]
+ * [--packs kept|shared]
  * Without --precision fp32 and bf16; --ops takes a table by name ("avx2"); --only the shapes whose name has TEXT; --large adds those
- * that take minutes. With --threads N > 1 steps on one thread and on N alternate, and the ratio of their wall times is printed too.
+ * that take minutes; --micro gives an optimizer step so many micro-batches of the shape's rows. With --threads N > 1 steps on one
+ * thread and on N alternate, and the ratio of their wall times is printed too.
  * bench_engine_torch.py runs it beside PyTorch. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,13 +60,15 @@ static const struct shape {
       .hidden = 2048}},
 };
 
-enum { STEPS_MAX = 4096, PRECISIONS_SHOWN = DP_BF16 + 1 };
+enum { STEPS_MAX = 4096, MICRO_MAX = 1024, PRECISIONS_SHOWN = DP_BF16 + 1 };
 
 struct settings {
     double seconds;
     size_t threads;
     const dp_ops *ops[PRECISIONS_SHOWN]; /* NULL beyond the last */
     const char *only;
+    size_t micro; /* batches of a step */
+    dp_gpt_packs packs;
     bool json;
     bool large;
 };
@@ -76,7 +80,8 @@ struct bench {
     dp_gpt *gpt;
     dp_optim optim;
     uint32_t *text;
-    size_t tokens;
+    size_t micro;
+    size_t tokens; /* of all micro-batches */
     size_t steps;
     double total; /* CPU time of all threads */
     double cpu[STEPS_MAX];
@@ -105,16 +110,20 @@ static double median(double *x, size_t n)
 }
 
 static dp_status open_bench(struct bench *b, const struct shape *shape, const dp_ops *ops,
-                            size_t threads)
+                            const struct settings *settings, size_t threads)
 {
     DP_TRY(dp_model_open(&b->model, &shape->config, NULL));
     DP_TRY(dp_pool_open(&b->pool, threads));
-    const dp_gpt_options options = {
-        .rows_max = shape->rows, .pool = b->pool, .precision = ops->precision, .ops = ops};
+    const dp_gpt_options options = {.rows_max = shape->rows,
+                                    .pool = b->pool,
+                                    .precision = ops->precision,
+                                    .packs = settings->packs,
+                                    .ops = ops};
     DP_TRY(dp_gpt_open(&b->gpt, &b->model, &options));
     DP_TRY(dp_optim_init(&b->optim, &(dp_optim_setup){.model = &b->model}));
-    dp_model_init(&b->model, 1, dp_gpt_params(b->gpt));
-    b->tokens = shape->rows * shape->config.context;
+    dp_model_init(&b->model, 1, dp_gpt_params_to_write(b->gpt));
+    b->micro = settings->micro;
+    b->tokens = b->micro * shape->rows * shape->config.context;
     b->text = dp_alloc(b->tokens + 1, sizeof *b->text);
     if (b->text == NULL) {
         return DP_NOMEM;
@@ -142,15 +151,18 @@ static dp_status step(struct bench *b, const struct shape *shape, bool counts)
 {
     const dp_optim_options options = {
         .lr = 1e-3F, .beta1 = 0.9F, .beta2 = 0.95F, .eps = 1e-8F, .decay = 0.1F, .clip = 1.0F};
-    const dp_gpt_batch batch = {b->text, b->text + 1, shape->rows, shape->config.context};
     double loss = 0.0;
     const double wall = seconds_of(CLOCK_MONOTONIC);
     const double start = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
     dp_gpt_zero_grads(b->gpt);
-    DP_TRY(dp_gpt_step(b->gpt, &batch, 1.0F / (float)b->tokens, &loss));
+    for (size_t i = 0; i < b->micro; i++) {
+        const uint32_t *const text = b->text + i * (b->tokens / b->micro);
+        const dp_gpt_batch batch = {text, text + 1, shape->rows, shape->config.context};
+        DP_TRY(dp_gpt_step(b->gpt, &batch, 1.0F / (float)b->tokens, &loss));
+    }
     const double stepped = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
-    DP_TRY(dp_optim_step(&b->optim, dp_gpt_params(b->gpt), dp_gpt_grads(b->gpt), &options, b->pool,
-                         NULL));
+    DP_TRY(dp_optim_step(&b->optim, dp_gpt_params_to_write(b->gpt), dp_gpt_grads(b->gpt), &options,
+                         b->pool, NULL));
     const double end = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
     if (counts && b->steps < STEPS_MAX) {
         b->cpu[b->steps] = end - start;
@@ -223,7 +235,7 @@ static dp_status run(const struct shape *shape, const dp_ops *ops, const struct 
         benches[i] = dp_alloc(1, sizeof *benches[i]);
         status = benches[i] == NULL
                      ? DP_NOMEM
-                     : open_bench(benches[i], shape, ops, i == 0 ? 1 : settings->threads);
+                     : open_bench(benches[i], shape, ops, settings, i == 0 ? 1 : settings->threads);
     }
     if (status == DP_OK) {
         status = measure(benches, shape, ops, settings);
@@ -254,6 +266,12 @@ static bool take(struct settings *settings, const char *name, const char *value)
         settings->seconds = strtod(value, NULL);
     } else if (strcmp(name, "--threads") == 0) {
         settings->threads = strtoul(value, NULL, 10);
+    } else if (strcmp(name, "--micro") == 0) {
+        settings->micro = strtoul(value, NULL, 10);
+    } else if (strcmp(name, "--packs") == 0 && strcmp(value, "kept") == 0) {
+        settings->packs = DP_GPT_PACKS_KEPT;
+    } else if (strcmp(name, "--packs") == 0 && strcmp(value, "shared") == 0) {
+        settings->packs = DP_GPT_PACKS_SHARED;
     } else if (strcmp(name, "--only") == 0) {
         settings->only = value;
     } else if (strcmp(name, "--ops") == 0) {
@@ -265,7 +283,8 @@ static bool take(struct settings *settings, const char *name, const char *value)
     } else {
         return false;
     }
-    return settings->ops[0] != NULL && settings->threads > 0;
+    return settings->ops[0] != NULL && settings->threads > 0 && settings->micro > 0 &&
+           settings->micro <= MICRO_MAX;
 }
 
 static bool parse(int argc, char **argv, struct settings *settings)
@@ -288,12 +307,13 @@ int main(int argc, char **argv)
 {
     struct settings settings = {.seconds = 3.0,
                                 .threads = 1,
+                                .micro = 1,
                                 .ops = {dp_ops_best_in(DP_FP32), dp_ops_best_in(DP_BF16)},
                                 .only = ""};
     if (!parse(argc, argv, &settings)) {
         puts(
             "usage: bench_engine [--json] [--seconds S] [--threads N] [--precision P] [--ops NAME] "
-            "[--only TEXT] [--large]");
+            "[--only TEXT] [--large] [--micro N] [--packs kept|shared]");
         return 64;
     }
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {

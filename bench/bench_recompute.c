@@ -52,7 +52,7 @@ static dp_status open_bench(struct bench *b, const struct settings *settings)
     for (int at = 0; at < DP_RECOMPUTE_STEPS; at++) {
         const dp_gpt_options options = {.rows_max = settings->rows, .recompute = (dp_recompute)at};
         DP_TRY(dp_gpt_open(&b->gpt[at], &b->model, &options));
-        dp_model_init(&b->model, 1, dp_gpt_params(b->gpt[at]));
+        dp_model_init(&b->model, 1, dp_gpt_params_to_write(b->gpt[at]));
         b->bytes[at] = dp_gpt_bytes(&b->model, &options);
         b->best[at] = 1e30;
     }

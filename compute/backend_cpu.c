@@ -18,9 +18,9 @@ struct dp_engine {
     dp_gpt *gpt;
     dp_optim optim;
     bool alone;
-    size_t n;                   /* elements of every vector */
-    float *vectors[DP_VECTORS]; /* that of x is the engine's, lent; the others are owned */
-    dp_buf blobs[2];            /* of a and of F */
+    size_t n;                 /* elements of every vector */
+    float *owned[DP_VECTORS]; /* all but x; none when alone */
+    dp_buf blobs[2];          /* of a and of F */
 };
 
 /* ---- Devices. */
@@ -56,6 +56,24 @@ static dp_status plan_of(uint32_t index, const dp_plan_request *request, dp_plan
     return dp_plan_make(plan, &whole, why);
 }
 
+/* ---- Where vectors are. */
+
+static bool is_of_gpt(const dp_engine *e, dp_vector v)
+{
+    return v == DP_VECTOR_X || (e->alone && v == DP_VECTOR_THETA);
+}
+
+static const float *reading(const dp_engine *e, dp_vector v)
+{
+    return is_of_gpt(e, v) ? dp_gpt_params(e->gpt) : e->owned[v];
+}
+
+/* Not longer than for the call, so that the engine learns of every change of x. */
+static float *writing(dp_engine *e, dp_vector v)
+{
+    return is_of_gpt(e, v) ? dp_gpt_params_to_write(e->gpt) : e->owned[v];
+}
+
 /* ---- Life. */
 
 static void engine_close(dp_engine *e)
@@ -65,8 +83,8 @@ static void engine_close(dp_engine *e)
     }
     dp_buf_close(&e->blobs[1]);
     dp_buf_close(&e->blobs[0]);
-    for (int v = DP_VECTOR_X + 1; v < DP_VECTORS && !e->alone; v++) {
-        dp_free(e->vectors[v]);
+    for (int v = DP_VECTOR_X + 1; v < DP_VECTORS; v++) {
+        dp_free(e->owned[v]);
     }
     dp_optim_close(&e->optim);
     dp_gpt_close(e->gpt);
@@ -86,19 +104,17 @@ static dp_status engine_open(dp_engine *e, const dp_engine_setup *setup, const d
                                     .recompute = setup->recompute,
                                     .ops = ops};
     DP_TRY(dp_gpt_open(&e->gpt, setup->model, &options));
-    e->vectors[DP_VECTOR_X] = dp_gpt_params(e->gpt);
     const dp_optim_setup optim = {.model = setup->model,
                                   .kind = setup->optimizer,
                                   .weights = setup->weights,
                                   .seed = setup->seed};
     DP_TRY(dp_optim_init(&e->optim, &optim));
     if (e->alone) {
-        e->vectors[DP_VECTOR_THETA] = e->vectors[DP_VECTOR_X];
         return DP_OK;
     }
     for (int v = DP_VECTOR_X + 1; v < DP_VECTORS; v++) {
-        e->vectors[v] = dp_alloc(e->n, sizeof(float));
-        if (e->vectors[v] == NULL) {
+        e->owned[v] = dp_alloc(e->n, sizeof(float));
+        if (e->owned[v] == NULL) {
             return DP_NOMEM;
         }
     }
@@ -146,37 +162,37 @@ static const char *problem(const dp_engine *e)
 
 static dp_status init(dp_engine *e, uint64_t seed)
 {
-    dp_model_init(e->model, seed, e->vectors[DP_VECTOR_THETA]);
+    dp_model_init(e->model, seed, writing(e, DP_VECTOR_THETA));
     return DP_OK;
 }
 
 static dp_status load(dp_engine *e, dp_vector to, dp_view bytes)
 {
-    return dp_floats_read(bytes, e->vectors[to], e->n);
+    return dp_floats_read(bytes, writing(e, to), e->n);
 }
 
 static const float *values(dp_engine *e, dp_vector from)
 {
-    return e->vectors[from];
+    return reading(e, from);
 }
 
 static dp_status zero(dp_engine *e, dp_vector to)
 {
-    memset(e->vectors[to], 0, e->n * sizeof(float));
+    memset(writing(e, to), 0, e->n * sizeof(float));
     return DP_OK;
 }
 
 static dp_status copy(dp_engine *e, dp_vector to, dp_vector from)
 {
     dp_assert(to != from);
-    memcpy(e->vectors[to], e->vectors[from], e->n * sizeof(float));
+    memcpy(writing(e, to), reading(e, from), e->n * sizeof(float));
     return DP_OK;
 }
 
 static dp_status add(dp_engine *e, dp_vector to, dp_vector from)
 {
-    float *const x = e->vectors[to];
-    const float *const y = e->vectors[from];
+    float *const x = writing(e, to);
+    const float *const y = reading(e, from);
     for (size_t i = 0; i < e->n; i++) {
         x[i] += y[i];
     }
@@ -185,8 +201,8 @@ static dp_status add(dp_engine *e, dp_vector to, dp_vector from)
 
 static dp_status subtract(dp_engine *e, dp_vector to, dp_vector from)
 {
-    float *const x = e->vectors[to];
-    const float *const y = e->vectors[from];
+    float *const x = writing(e, to);
+    const float *const y = reading(e, from);
     for (size_t i = 0; i < e->n; i++) {
         x[i] -= y[i];
     }
@@ -195,17 +211,17 @@ static dp_status subtract(dp_engine *e, dp_vector to, dp_vector from)
 
 static dp_status scale(dp_engine *e, dp_vector to, uint32_t lambda)
 {
-    dp_feedback_scale(e->vectors[to], lambda, e->n);
+    dp_feedback_scale(writing(e, to), lambda, e->n);
     return DP_OK;
 }
 
 static dp_status snapshot(dp_engine *e, dp_vector to, dp_vector feedback, dp_vector from)
 {
-    const float *const x = e->vectors[DP_VECTOR_X];
+    const float *const x = reading(e, DP_VECTOR_X);
     if (feedback == DP_VECTOR_NONE) {
-        return dp_feedback_difference(e->vectors[to], e->vectors[from], x, e->n);
+        return dp_feedback_difference(writing(e, to), reading(e, from), x, e->n);
     }
-    return dp_feedback_publish(e->vectors[to], e->vectors[feedback], e->vectors[from], x, e->n);
+    return dp_feedback_publish(writing(e, to), reading(e, feedback), reading(e, from), x, e->n);
 }
 
 /* ---- Training. */
@@ -235,13 +251,13 @@ static dp_status norm_of(dp_engine *e, double *norm)
 
 static dp_status update(dp_engine *e, const dp_optim_options *options, double norm)
 {
-    return dp_optim_step_with(&e->optim, e->vectors[DP_VECTOR_X], dp_gpt_grads(e->gpt), options,
+    return dp_optim_step_with(&e->optim, writing(e, DP_VECTOR_X), dp_gpt_grads(e->gpt), options,
                               e->pool, norm);
 }
 
 static size_t lend_state(dp_engine *e, dp_optim_vector out[DP_BACKEND_STATE_MAX])
 {
-    out[0] = (dp_optim_vector){.name = "x", .values = e->vectors[DP_VECTOR_X]};
+    out[0] = (dp_optim_vector){.name = "x", .values = writing(e, DP_VECTOR_X)};
     return 1 + dp_optim_vectors(&e->optim, out + 1);
 }
 
@@ -259,11 +275,14 @@ static uint64_t updates_of(const dp_engine *e)
 /* ---- Looking at a model. */
 
 /* The engine computes on x, so theta takes its place for a while; the second call puts everything back. */
-static void swap_weights(const dp_engine *e, dp_vector weights)
+static void swap_weights(dp_engine *e, dp_vector weights)
 {
-    float *const x = e->vectors[DP_VECTOR_X];
-    float *const y = e->vectors[weights];
-    for (size_t i = 0; x != y && i < e->n; i++) {
+    if (is_of_gpt(e, weights)) {
+        return;
+    }
+    float *const x = writing(e, DP_VECTOR_X);
+    float *const y = writing(e, weights);
+    for (size_t i = 0; i < e->n; i++) {
         const float held = x[i];
         x[i] = y[i];
         y[i] = held;
@@ -294,7 +313,7 @@ static dp_status encode(dp_engine *e, dp_vector from, dp_codec_kind kind, dp_vie
     dp_assert(from == DP_VECTOR_A || from == DP_VECTOR_F);
     dp_buf *const buf = &e->blobs[from == DP_VECTOR_F];
     dp_buf_clear(buf);
-    DP_TRY(dp_codec_encode(kind, e->vectors[from], e->n, buf));
+    DP_TRY(dp_codec_encode(kind, reading(e, from), e->n, buf));
     *blob = dp_buf_view(buf);
     return DP_OK;
 }
@@ -310,7 +329,7 @@ static dp_status settle(dp_engine *e, dp_view blob, uint32_t clip, float beta)
         DP_TRY(dp_codec_next(&cursor, &run));
         float d[DP_CODEC_RUN];
         dp_codec_expand(&run, d);
-        dp_feedback_included(e->vectors[DP_VECTOR_E] + at, e->vectors[DP_VECTOR_A] + at, d, clip,
+        dp_feedback_included(writing(e, DP_VECTOR_E) + at, reading(e, DP_VECTOR_A) + at, d, clip,
                              beta, run.length);
         at += run.length;
     }
@@ -320,14 +339,14 @@ static dp_status settle(dp_engine *e, dp_view blob, uint32_t clip, float beta)
 static dp_status apply(dp_engine *e, const dp_view *blobs, const uint32_t *q, size_t n_items,
                        uint32_t alpha)
 {
-    return dp_consensus_apply(e->vectors[DP_VECTOR_THETA], e->n, blobs, q, n_items, alpha);
+    return dp_consensus_apply(writing(e, DP_VECTOR_THETA), e->n, blobs, q, n_items, alpha);
 }
 
 /* One run of the exchange; returns the sum of the changes of F. */
 static double mix_run(dp_engine *e, size_t at, const dp_codec_run runs[2], double share)
 {
-    float *const frozen = e->vectors[DP_VECTOR_F] + at;
-    float *const x = e->vectors[DP_VECTOR_X] + at;
+    float *const frozen = writing(e, DP_VECTOR_F) + at;
+    float *const x = writing(e, DP_VECTOR_X) + at;
     float own[DP_CODEC_RUN];
     float other[DP_CODEC_RUN];
     dp_codec_expand(&runs[0], own);

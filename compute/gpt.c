@@ -17,7 +17,7 @@ enum {
 static dp_status check_options(const dp_gpt_options *options)
 {
     if (options->rows_max == 0 || (unsigned)options->recompute >= DP_RECOMPUTE_STEPS ||
-        (unsigned)options->precision >= DP_PRECISIONS) {
+        (unsigned)options->precision >= DP_PRECISIONS || (unsigned)options->packs >= DP_GPT_PACKS) {
         return DP_BADARG;
     }
     return options->rows_max > DP_GPT_ROWS_MAX ? DP_TOOBIG : DP_OK;
@@ -85,8 +85,14 @@ const dp_model *dp_gpt_model(const dp_gpt *gpt)
     return gpt->model;
 }
 
-float *dp_gpt_params(dp_gpt *gpt)
+const float *dp_gpt_params(const dp_gpt *gpt)
 {
+    return gpt->params;
+}
+
+float *dp_gpt_params_to_write(dp_gpt *gpt)
+{
+    dp_gpt_packs_stale(gpt);
     return gpt->params;
 }
 

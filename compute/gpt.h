@@ -37,6 +37,11 @@ typedef enum dp_recompute {
     DP_RECOMPUTE_STEPS
 } dp_recompute;
 
+/* The weights as products take them, once onward and once for backward. Kept: all of them, made anew only when the parameters
+ * have changed, so that the micro-batches of a step, an evaluation and a sample pack once. Shared: room for one layer or
+ * the head, made in every call when its turn comes: less memory, more time per call. Same bits either way. */
+typedef enum dp_gpt_packs { DP_GPT_PACKS_KEPT, DP_GPT_PACKS_SHARED, DP_GPT_PACKS } dp_gpt_packs;
+
 struct dp_ops;
 
 typedef struct dp_gpt_options {
@@ -44,10 +49,11 @@ typedef struct dp_gpt_options {
     dp_pool *pool;   /* borrowed until close; NULL: one thread */
     dp_precision precision;
     dp_recompute recompute;
+    dp_gpt_packs packs;
     const struct dp_ops *ops; /* NULL: the fastest table of the precision */
 } dp_gpt_options;
 
-/* model is borrowed until close. Parameters and gradients start at 0: call dp_model_init or load into dp_gpt_params.
+/* model is borrowed until close. Parameters and gradients start at 0: call dp_model_init or load into dp_gpt_params_to_write.
  * DP_BADARG, DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_gpt_open(dp_gpt **out, const dp_model *model, const dp_gpt_options *options);
 void dp_gpt_close(dp_gpt *gpt); /* Accepts NULL. */
@@ -67,8 +73,12 @@ dp_gpt_memory dp_gpt_memory_of(const dp_model *model, const dp_gpt_options *opti
                                size_t threads);
 
 const dp_model *dp_gpt_model(const dp_gpt *gpt);
-/* Arenas of model->n_elements floats, 64-byte aligned, lent until close. The caller may write them between calls. */
-float *dp_gpt_params(dp_gpt *gpt);
+/* Arenas of model->n_elements floats, 64-byte aligned, lent until close. */
+const float *dp_gpt_params(const dp_gpt *gpt);
+/* The parameters to write into before the next dp_gpt_step, _loss or _logits, which then packs them anew. Who writes
+ * again after that asks again: else products would go on with the old weights (DP_PARANOID asserts it). */
+float *dp_gpt_params_to_write(dp_gpt *gpt);
+/* To be written between calls. */
 float *dp_gpt_grads(dp_gpt *gpt);
 void dp_gpt_zero_grads(dp_gpt *gpt);
 

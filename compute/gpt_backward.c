@@ -183,6 +183,7 @@ void dp_gpt_backward(dp_gpt *gpt)
     for (size_t layer = gpt->model->config.layers; layer-- > 0;) {
         gpt->layer = layer;
         dp_gpt_layer_again(gpt);
+        dp_gpt_pack_layer(gpt, DP_GPT_BACK);
         dp_pool_run(gpt->pool, slices, to_attention_task, gpt);
         dp_pool_run(gpt->pool, dp_gpt_attention_tasks(gpt), attention_task, gpt);
         dp_pool_run(gpt->pool, slices, to_input_task, gpt);
@@ -192,6 +193,7 @@ void dp_gpt_backward(dp_gpt *gpt)
         gpt->dx_next = done;
         dp_gpt_tell_final(gpt, dp_model_tensor(gpt->model, layer, DP_LAYER_NORM1_W));
     }
+    dp_gpt_packs_good(gpt, DP_GPT_BACK);
     dp_pool_run(gpt->pool, (gpt->sizes.width + EMBED_COLUMNS - 1) / EMBED_COLUMNS, embed_task, gpt);
     dp_gpt_tell_final(gpt, &gpt->model->tensors[0]);
 }

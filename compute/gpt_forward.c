@@ -2,43 +2,6 @@
 
 #include <string.h>
 
-static const dp_slot matrices[] = {DP_LAYER_QKV_W, DP_LAYER_OUT_W, DP_LAYER_UP_W, DP_LAYER_DOWN_W};
-enum { N_MATRICES = sizeof matrices / sizeof matrices[0] };
-
-/* Tasks: for each layer and matrix as it is and transposed, then the head twice. Only the backward pass needs the second. */
-static void pack_task(void *ctx, size_t index, size_t worker)
-{
-    const dp_gpt *gpt = ctx;
-    (void)worker;
-    const size_t which = index / 2;
-    const bool transposed = index % 2 == 1;
-    if (transposed && !gpt->backward) {
-        return;
-    }
-    const size_t layer = which / N_MATRICES;
-    if (layer == gpt->model->config.layers) {
-        const size_t c = gpt->sizes.width;
-        const size_t v = gpt->model->config.vocab;
-        const float *const weight = gpt->params + dp_model_head(gpt->model)->offset;
-        if (transposed) {
-            gpt->ops->pack(weight, c, false, v, c, gpt->packed_head_t);
-        } else {
-            gpt->ops->pack(weight, c, true, c, v, gpt->packed_head);
-        }
-        return;
-    }
-    const dp_slot slot = matrices[which % N_MATRICES];
-    const dp_tensor *tensor = dp_model_tensor(gpt->model, 0, slot);
-    const float *weight = dp_gpt_weight(gpt, layer, slot);
-    if (transposed) {
-        gpt->ops->pack(weight, tensor->shape[1], true, tensor->shape[1], tensor->shape[0],
-                       gpt->layers[layer].packed_t[slot]);
-    } else {
-        gpt->ops->pack(weight, tensor->shape[1], false, tensor->shape[0], tensor->shape[1],
-                       gpt->layers[layer].packed[slot]);
-    }
-}
-
 size_t dp_gpt_attention_tasks(const dp_gpt *gpt)
 {
     return gpt->batch.rows * gpt->sizes.kv_heads;
@@ -160,10 +123,10 @@ static void after_attention_task(void *ctx, size_t index, size_t worker)
 void dp_gpt_forward(dp_gpt *gpt)
 {
     const size_t slices = dp_gpt_slices(gpt->tokens, gpt->slice);
-    const size_t packs = 2 * (N_MATRICES * (size_t)gpt->model->config.layers + 1);
-    dp_pool_run(gpt->pool, packs, pack_task, gpt);
+    dp_gpt_packs_check(gpt);
     for (size_t layer = 0; layer < gpt->model->config.layers; layer++) {
         gpt->layer = layer;
+        dp_gpt_pack_layer(gpt, DP_GPT_ONWARD);
         dp_pool_run(gpt->pool, slices, before_attention_task, gpt);
         dp_pool_run(gpt->pool, dp_gpt_attention_tasks(gpt), attention_task, gpt);
         dp_pool_run(gpt->pool, slices, after_attention_task, gpt);
@@ -195,6 +158,7 @@ void dp_gpt_layer_again(dp_gpt *gpt)
         dp_pool_run(gpt->pool, dp_gpt_attention_tasks(gpt), attention_task, gpt);
         break;
     case DP_RECOMPUTE_LAYER:
+        dp_gpt_pack_layer(gpt, DP_GPT_ONWARD);
         dp_pool_run(gpt->pool, slices, before_attention_task, gpt);
         dp_pool_run(gpt->pool, dp_gpt_attention_tasks(gpt), attention_task, gpt);
         dp_pool_run(gpt->pool, slices, to_activation_task, gpt);

@@ -88,6 +88,7 @@ void dp_gpt_head(dp_gpt *gpt)
 {
     const size_t c = gpt->sizes.width;
     const size_t v = gpt->model->config.vocab;
+    dp_gpt_pack_head(gpt);
     for (size_t first = 0; first < gpt->tokens; first += gpt->head_tokens) {
         gpt->head_first = first;
         gpt->head_count =
@@ -106,6 +107,7 @@ void dp_gpt_head(dp_gpt *gpt)
 
 void dp_gpt_head_last(dp_gpt *gpt, float *logits)
 {
+    dp_gpt_pack_head(gpt);
     logits_of(gpt, (dp_gpt_range){gpt->tokens - 1, 1}, logits);
     if (gpt->softcap > 0.0F) {
         gpt->ops->softcap(logits, gpt->model->config.vocab, gpt->softcap);

@@ -42,17 +42,22 @@ typedef struct dp_gpt_layer {
     float *rstd1;
     float *mean2;
     float *rstd2;
-    float *packed[DP_LAYER_SLOTS];   /* the four matrices as b of a product */
-    float *packed_t[DP_LAYER_SLOTS]; /* transposed */
+    /* The four matrices as b of a product, and transposed; packs may be shared with the other layers and the head. */
+    float *packed[DP_LAYER_SLOTS];
+    float *packed_t[DP_LAYER_SLOTS];
 } dp_gpt_layer;
 
 struct dp_gpt_norm_kind;
+
+/* Which products: of forward, or of backward with the transposed weights. */
+typedef enum dp_gpt_way { DP_GPT_ONWARD, DP_GPT_BACK, DP_GPT_WAYS } dp_gpt_way;
 
 struct dp_gpt {
     const dp_model *model;
     const dp_ops *ops;
     dp_pool *pool;
     dp_recompute recompute;
+    dp_gpt_packs packs;
     const struct dp_gpt_norm_kind *norms;
     const dp_activation *activation;
     dp_gpt_sizes sizes;
@@ -71,7 +76,7 @@ struct dp_gpt {
     float *normed; /* [N][C] its norm; lives only in the head */
     float *meanf;  /* [N] */
     float *rstdf;
-    float *packed_head;   /* the head's weight transposed: logits */
+    float *packed_head; /* the head's weight transposed: logits; shared like those of the layers */
     float *packed_head_t; /* as it is: back */
     float *logits;        /* [head_tokens][V] */
     float *losses;        /* [N] */
@@ -84,6 +89,9 @@ struct dp_gpt {
     float *d_qkv;    /* [N][qkv] */
     float *d_hidden; /* [N][up] */
     float *scratch;  /* [threads][scratch_size] */
+
+    bool stale[DP_GPT_WAYS]; /* kept packs are older than the parameters */
+    uint64_t packed_sum;     /* of the parameters that were packed; only with DP_PARANOID */
 
     /* The batch of the running call. */
     dp_gpt_batch batch;
@@ -151,6 +159,8 @@ DP_MUST dp_status dp_gpt_open_with(dp_gpt **out, const dp_model *model, size_t r
 /* Sets every buffer of gpt, from base on, and returns the floats they take. With base NULL it only counts. Needs what
  * dp_gpt_setup sets; layers may then be NULL. */
 size_t dp_gpt_carve(dp_gpt *gpt, float *base);
+/* Of the packs, kept or shared. */
+size_t dp_gpt_packed_floats(const dp_gpt *gpt);
 /* What follows from the model and the options. */
 dp_gpt dp_gpt_setup(const dp_model *model, const dp_gpt_options *options);
 
@@ -191,12 +201,24 @@ void dp_gpt_qk_backward(const dp_gpt *gpt, dp_gpt_range range);
 /* Gradients of the norms' gains over all tokens, after dp_gpt_qk_backward of all. */
 void dp_gpt_qk_grads(const dp_gpt *gpt, size_t tile);
 
+/* ---- gpt_pack.c: the weights as products take them. */
+
+/* The parameters may change now. */
+void dp_gpt_packs_stale(dp_gpt *gpt);
+/* Before forward: asserts, with DP_PARANOID, that nobody wrote parameters without a word. */
+void dp_gpt_packs_check(dp_gpt *gpt);
+/* Those of the running layer, and of the head, unless kept ones are good. Whatever is shared lives until the next call. */
+void dp_gpt_pack_layer(dp_gpt *gpt, dp_gpt_way way);
+void dp_gpt_pack_head(dp_gpt *gpt);
+/* All layers and the head have been packed that way. */
+void dp_gpt_packs_good(dp_gpt *gpt, dp_gpt_way way);
+
 /* ---- gpt_forward.c */
 
 /* The attention problem of one (row, kv head) of the running layer; tasks of them. */
 dp_attention dp_gpt_attention(const dp_gpt *gpt, size_t task, size_t worker);
 size_t dp_gpt_attention_tasks(const dp_gpt *gpt);
-/* Packs the weights, then runs all layers up to gpt->last. */
+/* Runs all layers up to gpt->last. */
 void dp_gpt_forward(dp_gpt *gpt);
 /* Fills the buffers of the running layer that its recompute step does not keep and a slice alone cannot fill. */
 void dp_gpt_layer_again(dp_gpt *gpt);

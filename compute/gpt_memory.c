@@ -56,6 +56,57 @@ static bool is_of_qk_norm(size_t at)
            at == offsetof(dp_gpt_layer, k_rstd);
 }
 
+static void carve_packs(const dp_gpt *gpt, struct carver *carver, dp_gpt_layer *layer)
+{
+    for (int slot = 0; slot < DP_LAYER_SLOTS; slot++) {
+        const dp_tensor *const tensor = dp_model_tensor(gpt->model, 0, (dp_slot)slot);
+        if (tensor != NULL && tensor->n_dims == 2) {
+            layer->packed[slot] =
+                carve(carver, dp_packed_floats(gpt->ops, tensor->shape[0], tensor->shape[1]));
+            layer->packed_t[slot] =
+                carve(carver, dp_packed_floats(gpt->ops, tensor->shape[1], tensor->shape[0]));
+        }
+    }
+}
+
+static void carve_head_packs(const dp_gpt *gpt, struct carver *carver, float *packs[DP_GPT_WAYS])
+{
+    const size_t c = gpt->sizes.width;
+    const size_t v = gpt->model->config.vocab;
+    packs[DP_GPT_ONWARD] = carve(carver, dp_packed_floats(gpt->ops, c, v));
+    packs[DP_GPT_BACK] = carve(carver, dp_packed_floats(gpt->ops, v, c));
+}
+
+size_t dp_gpt_packed_floats(const dp_gpt *gpt)
+{
+    struct carver layer = {0};
+    struct carver head = {0};
+    dp_gpt_layer ignored_layer;
+    float *ignored_head[DP_GPT_WAYS];
+    carve_packs(gpt, &layer, &ignored_layer);
+    carve_head_packs(gpt, &head, ignored_head);
+    if (gpt->packs == DP_GPT_PACKS_KEPT) {
+        return gpt->model->config.layers * layer.used + head.used;
+    }
+    return layer.used > head.used ? layer.used : head.used;
+}
+
+/* The packs of all layers and the head in one piece: one behind the other, or all at its beginning. */
+static void carve_all_packs(dp_gpt *gpt, struct carver *carver)
+{
+    float *const piece = carve(carver, dp_gpt_packed_floats(gpt));
+    struct carver at = {.base = piece};
+    for (size_t layer = 0; gpt->layers != NULL && layer < gpt->model->config.layers; layer++) {
+        at.used = gpt->packs == DP_GPT_PACKS_KEPT ? at.used : 0;
+        carve_packs(gpt, &at, &gpt->layers[layer]);
+    }
+    float *head[DP_GPT_WAYS];
+    at.used = gpt->packs == DP_GPT_PACKS_KEPT ? at.used : 0;
+    carve_head_packs(gpt, &at, head);
+    gpt->packed_head = head[DP_GPT_ONWARD];
+    gpt->packed_head_t = head[DP_GPT_BACK];
+}
+
 /* first: the layer that has the shared buffers; NULL when layer is it. */
 static void carve_layer(const dp_gpt *gpt, struct carver *carver, dp_gpt_layer *layer,
                         const dp_gpt_layer *first)
@@ -74,15 +125,6 @@ static void carve_layer(const dp_gpt *gpt, struct carver *carver, dp_gpt_layer *
         } else {
             float *const piece = carve(carver, n * size);
             memcpy((char *)layer + row->at, &piece, sizeof piece);
-        }
-    }
-    for (int slot = 0; slot < DP_LAYER_SLOTS; slot++) {
-        const dp_tensor *const tensor = dp_model_tensor(gpt->model, 0, (dp_slot)slot);
-        if (tensor != NULL && tensor->n_dims == 2) {
-            layer->packed[slot] =
-                carve(carver, dp_packed_floats(gpt->ops, tensor->shape[0], tensor->shape[1]));
-            layer->packed_t[slot] =
-                carve(carver, dp_packed_floats(gpt->ops, tensor->shape[1], tensor->shape[0]));
         }
     }
 }
@@ -120,8 +162,7 @@ size_t dp_gpt_carve(dp_gpt *gpt, float *base)
     gpt->last = carve(carver, n * s->width);
     gpt->meanf = carve(carver, n);
     gpt->rstdf = carve(carver, n);
-    gpt->packed_head = carve(carver, dp_packed_floats(gpt->ops, s->width, config->vocab));
-    gpt->packed_head_t = carve(carver, dp_packed_floats(gpt->ops, config->vocab, s->width));
+    carve_all_packs(gpt, carver);
     gpt->logits = carve(carver, gpt->head_tokens * config->vocab);
     gpt->losses = carve(carver, n);
     gpt->dx = carve(carver, n * s->width);
@@ -146,6 +187,8 @@ dp_gpt dp_gpt_setup(const dp_model *model, const dp_gpt_options *options)
                   .ops = options->ops != NULL ? options->ops : dp_ops_best_in(options->precision),
                   .pool = options->pool,
                   .recompute = options->recompute,
+                  .packs = options->packs,
+                  .stale = {true, true},
                   .norms = config->arch == DP_ARCH_GPT2 ? &dp_gpt_layer_norm : &dp_gpt_rms_norm,
                   .rows_max = options->rows_max,
                   .head = config->head_width,
@@ -176,15 +219,7 @@ dp_gpt_memory dp_gpt_memory_of(const dp_model *model, const dp_gpt_options *opti
     alone.pool = NULL;
     dp_gpt gpt = dp_gpt_setup(model, &alone);
     const uint64_t total = dp_gpt_carve(&gpt, NULL);
-    uint64_t packed = 0;
-    for (size_t t = 0; t < model->n_tensors; t++) {
-        const dp_tensor *const tensor = &model->tensors[t];
-        if ((tensor->slot < DP_LAYER_SLOTS && tensor->n_dims == 2) ||
-            tensor == dp_model_head(model)) {
-            packed += aligned(dp_packed_floats(gpt.ops, tensor->shape[0], tensor->shape[1])) +
-                      aligned(dp_packed_floats(gpt.ops, tensor->shape[1], tensor->shape[0]));
-        }
-    }
+    const uint64_t packed = dp_gpt_packed_floats(&gpt);
     const uint64_t arena = aligned(model->n_elements);
     return (dp_gpt_memory){
         .params = sizeof(float) * arena,

@@ -134,7 +134,7 @@ static dp_status run(const struct kind *kind, const char *folder, dp_why *why)
     DP_TRY(dp_model_open(&model, &kind->config, why));
     dp_status status = dp_gpt_open(&gpt, &model, &(dp_gpt_options){.rows_max = 1});
     if (status == DP_OK) {
-        fill(&model, dp_gpt_params(gpt));
+        fill(&model, dp_gpt_params_to_write(gpt));
         status = write_folder(&model, dp_gpt_params(gpt), folder, why);
     }
     if (status == DP_OK) {

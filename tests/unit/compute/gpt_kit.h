@@ -47,7 +47,7 @@ static inline void open_fixture_at(struct fixture *f, const dp_model_config *con
     const dp_gpt_options options = {
         .rows_max = rows, .pool = f->pool, .recompute = recompute, .ops = ops};
     assert_int_equal(dp_gpt_open(&f->gpt, &f->model, &options), DP_OK);
-    fill_params(&f->model, dp_gpt_params(f->gpt));
+    fill_params(&f->model, dp_gpt_params_to_write(f->gpt));
     dp_rng rng;
     dp_rng_init(&rng, 9);
     for (size_t i = 0; i < TOKENS_MAX; i++) {

@@ -68,7 +68,7 @@ static void open_engine(engine *e, const dp_model_config *config, size_t threads
     CHECK_OK(dp_pool_open(&e->pool, threads));
     const dp_gpt_options options = {.rows_max = ROWS, .pool = e->pool};
     CHECK_OK(dp_gpt_open(&e->gpt, &e->model, &options));
-    dp_model_init(&e->model, 7, dp_gpt_params(e->gpt));
+    dp_model_init(&e->model, 7, dp_gpt_params_to_write(e->gpt));
     dp_rng rng;
     dp_rng_init(&rng, 9);
     for (size_t i = 0; i < (size_t)2 * TOKENS; i++) {

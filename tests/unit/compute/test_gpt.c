@@ -179,7 +179,7 @@ static void a_nan_in_any_weight_matrix_is_divergence(void **state)
         open_fixture(&f, &small, 2, 1, dp_ops_at(o));
         const dp_gpt_batch batch = {f.x, f.y, 2, 17};
         for (size_t t = 0; t < f.model.n_tensors; t++) {
-            float *weight = dp_gpt_params(f.gpt) + f.model.tensors[t].offset;
+            float *weight = dp_gpt_params_to_write(f.gpt) + f.model.tensors[t].offset;
             const size_t at = f.model.tensors[t].slot == DP_SLOT_EMBED ? (size_t)f.x[0] * 32 : 0;
             const float kept = weight[at];
             weight[at] = NAN;
@@ -251,7 +251,7 @@ static void thirty_steps_learn_a_repeated_sentence(void **state)
     double first = 0.0;
     double loss = 0.0;
     open_fixture(&f, &small, 4, 2, dp_ops_best());
-    dp_model_init(&f.model, 3, dp_gpt_params(f.gpt));
+    dp_model_init(&f.model, 3, dp_gpt_params_to_write(f.gpt));
     assert_int_equal(dp_optim_init(&optim, &(dp_optim_setup){.model = &f.model}), DP_OK);
     for (size_t i = 0; i < 4 * 17; i++) {
         f.x[i] = (uint32_t)(i * 5 % 64);
@@ -263,7 +263,7 @@ static void thirty_steps_learn_a_repeated_sentence(void **state)
     for (size_t step = 0; step < 30; step++) {
         dp_gpt_zero_grads(f.gpt);
         assert_int_equal(dp_gpt_step(f.gpt, &batch, 1.0F / (4 * 17), &loss), DP_OK);
-        assert_int_equal(dp_optim_step(&optim, dp_gpt_params(f.gpt), dp_gpt_grads(f.gpt), &options,
+        assert_int_equal(dp_optim_step(&optim, dp_gpt_params_to_write(f.gpt), dp_gpt_grads(f.gpt), &options,
                                        f.pool, NULL),
                          DP_OK);
         first = step == 0 ? loss : first;

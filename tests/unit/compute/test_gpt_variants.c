@@ -355,7 +355,7 @@ static void a_nan_in_any_weight_is_divergence(void **state)
         const dp_gpt_batch batch = {f.x, f.y, 2, 17};
         for (size_t t = 0; t < f.model.n_tensors; t++) {
             const dp_tensor *const tensor = &f.model.tensors[t];
-            float *weight = dp_gpt_params(f.gpt) + tensor->offset;
+            float *weight = dp_gpt_params_to_write(f.gpt) + tensor->offset;
             const size_t at = tensor->slot == DP_SLOT_EMBED ? (size_t)f.x[0] * 21 : 0;
             const float kept = weight[at];
             weight[at] = NAN;

@@ -54,7 +54,7 @@ static dp_status step_once(dp_zero *zero, dp_gpt *gpt, int step)
         memcpy(own.grads, dp_gpt_grads(gpt), dp_gpt_model(gpt)->n_elements * sizeof(float));
     }
     DP_TRY(dp_zero_reduce(zero, &norm, &loss, NULL));
-    return dp_zero_update(zero, dp_gpt_params(gpt), &options, norm, NULL);
+    return dp_zero_update(zero, dp_gpt_params_to_write(gpt), &options, norm, NULL);
 }
 
 static void live(int fd, dp_zero_setup setup, uint32_t rank, float *out)
@@ -64,7 +64,7 @@ static void live(int fd, dp_zero_setup setup, uint32_t rank, float *out)
     dp_zero *zero;
     CHECK_OK(dp_model_open(&model, &config, NULL));
     CHECK_OK(dp_gpt_open(&gpt, &model, &(dp_gpt_options){.rows_max = ROWS}));
-    dp_model_init(&model, 1, dp_gpt_params(gpt));
+    dp_model_init(&model, 1, dp_gpt_params_to_write(gpt));
     setup.rank = rank;
     setup.optim.model = &model;
     CHECK_OK(dp_zero_join(&zero, fd, &setup, NULL, NULL));
