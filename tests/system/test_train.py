@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """dpnode train as real processes: killed at steps drawn at random, stopped, its folder damaged; it ends with the same bytes."""
 
+import fcntl
 import glob
 import json
 import os
@@ -39,9 +40,19 @@ class Train(SystemTest):
 
     def end(self, process):
         """Its lines as objects, and its exit status."""
-        out, err = process.communicate(timeout=120)
+        out, err = process.stdout.read(), process.stderr.read()  # Lines may be buffered: communicate would lose them.
         self.assertEqual(err, "")
-        return [json.loads(line) for line in out.splitlines()], process.returncode
+        status = process.wait(timeout=60)
+        process.stdout.close()
+        process.stderr.close()
+        return [json.loads(line) for line in out.splitlines()], status
+
+    def kill(self, process, out):
+        """SIGKILL to the command line and its worker; returns when both are gone."""
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+        with open(os.path.join(out, "lock"), encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
 
     def until(self, process, steps):
         """Read events until that many steps were told. False: it was done before."""
@@ -75,8 +86,7 @@ class Train(SystemTest):
             # From 1 to 5 told steps on: between two checkpoints, at one, and while it is written.
             if not self.until(process, draw.randint(1, 5)):
                 break
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate(timeout=60)
+            self.kill(process, out)
             process = self.start("--resume", "--out", out, "--save-steps", "3", "--threads", str(1 + life % 3))
         _, status = self.end(process)
         self.assertEqual((status, life >= 3), (0, True), f"seed {seed}: only {life} lives")
