@@ -6,7 +6,7 @@
 
 /* Canonical bytes: "DPM1" | version u16 | every field of the table below in order | signature. */
 
-enum { VERSION = 2, SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature) };
+enum { VERSION = 3, SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature) };
 
 static const uint8_t magic[4] = {'D', 'P', 'M', '1'};
 
@@ -50,8 +50,10 @@ static const field fields[] = {
     /* Its data. */
     FIELD(FIELD_BYTES32, tokenizer),
     FIELD(FIELD_BYTES32, data),
+    FIELD(FIELD_BYTES32, init),
     FIELD(FIELD_U64, tokenizer_bytes),
     FIELD(FIELD_U64, data_bytes),
+    FIELD(FIELD_U64, init_bytes),
     FIELD(FIELD_U32, val_per_mille),
     /* Local training. */
     FIELD(FIELD_U32, batch_rows),
@@ -396,8 +398,11 @@ dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
                           manifest->voters_max);
     }
     if (manifest->data_bytes > DP_OBJECT_BYTES_MAX ||
-        manifest->tokenizer_bytes > DP_OBJECT_BYTES_MAX) {
-        return dp_why_set(why, DP_BADARG, "the data and the tokenizer may have at most 8 GiB each");
+        manifest->tokenizer_bytes > DP_OBJECT_BYTES_MAX ||
+        manifest->init_bytes > DP_OBJECT_BYTES_MAX) {
+        return dp_why_set(
+            why, DP_BADARG,
+            "the data, the tokenizer and the first weights may have at most 8 GiB each");
     }
     return DP_OK;
 }

@@ -96,8 +96,10 @@ typedef struct dp_manifest {
 
     dp_hash tokenizer; /* object: tokenizer.json */
     dp_hash data;      /* object: token shard, format in compute/data.h */
+    dp_hash init;      /* object: state of round 0 (compute/state.h); zero: from model_seed */
     uint64_t tokenizer_bytes;
     uint64_t data_bytes;
+    uint64_t init_bytes;
     uint32_t val_per_mille; /* last part of the token stream held out: 50 = 5 % */
 
     uint32_t batch_rows;         /* sequences per optimizer step */

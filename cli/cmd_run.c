@@ -101,7 +101,15 @@ int dp_run_input_open(const dp_run_source *source, dp_run_input *input, dp_contr
     *input = (dp_run_input){.text_is_ours = false};
     const int status = source->demo != NULL ? demo_manifest(source->demo, &input->file, error)
                                             : read_manifest(source->path, &input->file, error);
-    return status != 0 ? status : find_text(source, input, error);
+    if (status != 0) {
+        return status;
+    }
+    if (source->from != NULL && dp_path_absolute(source->from, input->from_path) != DP_OK) {
+        dp_error_set(error, DP_EXIT_USAGE, "E0310", "give a shorter path",
+                     "the path of the weights is too long", source->from);
+        return error->exit;
+    }
+    return find_text(source, input, error);
 }
 
 void dp_run_input_close(dp_run_input *input)
@@ -122,11 +130,16 @@ int dp_run_create(dp_client *client, const dp_run_input *input, const char *name
         return error->exit;
     }
     dp_packer packer = dp_client_begin(client, "run.create");
-    dp_pack_map(&packer, name != NULL ? 3 : 2);
+    const bool from = input->from_path[0] != '\0';
+    dp_pack_map(&packer, 2U + (name != NULL) + from);
     dp_pack_text(&packer, "manifest");
     dp_pack_bytes(&packer, dp_view_of(canonical, size));
     dp_pack_text(&packer, "text_path");
     dp_pack_text(&packer, input->text_path);
+    if (from) {
+        dp_pack_text(&packer, "from_path");
+        dp_pack_text(&packer, input->from_path);
+    }
     if (name != NULL) {
         dp_pack_text(&packer, "name");
         dp_pack_text(&packer, name);
@@ -165,7 +178,8 @@ static int run_create(dp_cmd *cmd)
 {
     const dp_run_source source = {.path = cmd->n_args > 0 ? cmd->args[0] : NULL,
                                   .demo = dp_cmd_option(cmd, "demo"),
-                                  .text = dp_cmd_option(cmd, "text")};
+                                  .text = dp_cmd_option(cmd, "text"),
+                                  .from = dp_cmd_option(cmd, "from")};
     dp_control_error error;
     dp_run_input input;
     dp_client client;
@@ -195,12 +209,15 @@ const dp_verb dp_verb_run_create = {
     .arguments = "FILE | --demo kjv",
     .summary = "create a run from a manifest and a text, and get an invite token",
     .examples = "  dpnode run create --demo kjv\n  dpnode run create run.yaml --text book.txt "
-                "--name alice\n",
+                "--name alice\n"
+                "  dpnode run create run.yaml --text book.txt --from ./SmolLM2-135M\n",
     .n_args_max = 1,
     .options =
         {{"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
          {"text", 0, "FILE",
           "UTF-8 text to learn from, or a folder of `data tokenize`; instead of the manifest's"},
+         {"from", 0, "DIR",
+          "start from the weights in a Hugging Face folder; their tokenizer is the run's"},
          {"name", 0, "NAME", "name of this node for others"},
          DP_START_OPTIONS},
 };

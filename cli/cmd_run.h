@@ -11,12 +11,14 @@ typedef struct dp_run_source {
     const char *path; /* manifest file */
     const char *demo; /* built-in manifest */
     const char *text; /* overrides the manifest's; may be NULL */
+    const char *from; /* a folder of weights to start from; may be NULL */
 } dp_run_source;
 
 typedef struct dp_run_input {
     dp_manifest_file file;
     char text_path[DP_CLI_PATH_MAX]; /* absolute, readable */
     bool text_is_ours;               /* a temporary file */
+    char from_path[DP_CLI_PATH_MAX]; /* absolute; "": weights are drawn from the seed */
 } dp_run_input;
 
 /* 0 or the exit status of *error. Close it in both cases. */

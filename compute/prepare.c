@@ -12,18 +12,18 @@
 #include "compute/data.h"
 #include "compute/files.h"
 #include "compute/hf_config.h"
+#include "compute/hf_import.h"
 #include "compute/safetensors.h"
 #include "compute/state.h"
 
 enum { CONFIG_BYTES_MAX = 1024 };
 
-static dp_status write_shard(const dp_bpe *bpe, dp_view text, const char *folder,
+/* json: of bpe. */
+static dp_status write_shard(const dp_bpe *bpe, dp_view json, dp_view text, const char *folder,
                              dp_prepared *prepared, dp_why *why)
 {
     dp_tokens tokens = {0};
-    dp_buf json;
     dp_buf shard;
-    dp_buf_init(&json, DP_BPE_JSON_BYTES_MAX);
     dp_buf_init(&shard, DP_OBJECT_BYTES_MAX);
     dp_status status = dp_bpe_encode(bpe, text, &tokens, why);
     if (status == DP_OK) {
@@ -31,10 +31,7 @@ static dp_status write_shard(const dp_bpe *bpe, dp_view text, const char *folder
                                 &shard);
     }
     if (status == DP_OK) {
-        status = dp_bpe_save(bpe, &json);
-    }
-    if (status == DP_OK) {
-        status = dp_file_write(folder, "tokenizer.json", dp_buf_view(&json), why);
+        status = dp_file_write(folder, "tokenizer.json", json, why);
     }
     if (status == DP_OK) {
         status = dp_file_write(folder, "tokens.bin", dp_buf_view(&shard), why);
@@ -45,7 +42,6 @@ static dp_status write_shard(const dp_bpe *bpe, dp_view text, const char *folder
                               .text_bytes = text.size,
                               .vocab = dp_bpe_count(bpe)};
     dp_buf_close(&shard);
-    dp_buf_close(&json);
     dp_tokens_close(&tokens);
     return status;
 }
@@ -98,12 +94,26 @@ static dp_status take_folder(const char *source, const char *folder, uint32_t vo
     return DP_OK;
 }
 
-dp_status dp_prepare(const char *text_path, const char *folder, uint32_t vocab,
-                     dp_prepared *prepared, dp_why *why)
+/* A tokenizer of vocab tokens from the text, or the one of this JSON. */
+static dp_status make_tokenizer(dp_bpe **bpe, dp_view text, uint32_t vocab, dp_buf *json,
+                                dp_why *why)
 {
-    if (dp_folder_is(text_path)) {
-        return take_folder(text_path, folder, vocab, prepared, why);
+    if (json->size == 0) {
+        DP_TRY(dp_bpe_train(bpe, text, vocab, why));
+        return dp_bpe_save(*bpe, json);
     }
+    DP_TRY(dp_bpe_load(bpe, dp_buf_view(json), why));
+    if (dp_bpe_count(*bpe) > vocab) {
+        return dp_why_set(why, DP_BADARG,
+                          "the tokenizer has %zu tokens, the model a vocabulary of %" PRIu32,
+                          (size_t)dp_bpe_count(*bpe), vocab);
+    }
+    return DP_OK;
+}
+
+static dp_status take_text(const char *text_path, const char *folder, uint32_t vocab, dp_buf *json,
+                           dp_prepared *prepared, dp_why *why)
+{
     dp_buf text;
     dp_buf_init(&text, DP_OBJECT_BYTES_MAX);
     dp_bpe *bpe = NULL;
@@ -112,13 +122,113 @@ dp_status dp_prepare(const char *text_path, const char *folder, uint32_t vocab,
         status = dp_folder_make(folder, why);
     }
     if (status == DP_OK) {
-        status = dp_bpe_train(&bpe, dp_buf_view(&text), vocab, why);
+        status = make_tokenizer(&bpe, dp_buf_view(&text), vocab, json, why);
     }
     if (status == DP_OK) {
-        status = write_shard(bpe, dp_buf_view(&text), folder, prepared, why);
+        status = write_shard(bpe, dp_buf_view(json), dp_buf_view(&text), folder, prepared, why);
     }
     dp_bpe_close(bpe);
     dp_buf_close(&text);
+    return status;
+}
+
+dp_status dp_prepare(const char *text_path, const char *folder, uint32_t vocab,
+                     dp_prepared *prepared, dp_why *why)
+{
+    if (dp_folder_is(text_path)) {
+        return take_folder(text_path, folder, vocab, prepared, why);
+    }
+    dp_buf json;
+    dp_buf_init(&json, DP_BPE_JSON_BYTES_MAX);
+    const dp_status status = take_text(text_path, folder, vocab, &json, prepared, why);
+    dp_buf_close(&json);
+    return status;
+}
+
+static dp_status read_in(const char *folder, const char *name, dp_buf *out, dp_why *why)
+{
+    char path[PATH_MAX];
+    const int length = snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (length < 0 || (size_t)length >= sizeof path) {
+        return dp_why_set(why, DP_BADARG, "the path %s is too long", folder);
+    }
+    return dp_file_read(path, out, why);
+}
+
+static dp_status write_init(const dp_manifest *manifest, const char *weights, const char *folder,
+                            dp_why *why)
+{
+    const dp_model_config wanted = dp_manifest_model(manifest);
+    dp_model_config found;
+    dp_model model;
+    DP_TRY(dp_hf_import_config(weights, &found, why));
+    DP_TRY(dp_hf_import_match(&found, &wanted, why));
+    DP_TRY(dp_model_open(&model, &wanted, why));
+    dp_buf state;
+    dp_buf_init(&state, DP_OBJECT_BYTES_MAX);
+    float *const theta = dp_alloc(model.n_elements, sizeof *theta);
+    dp_status status = theta == NULL ? dp_why_set(why, DP_NOMEM, "no memory for the weights")
+                                     : dp_hf_import_weights(weights, &model, theta, why);
+    if (status == DP_OK) {
+        status = dp_state_write(0, theta, model.n_elements, &state);
+    }
+    if (status == DP_OK) {
+        status = dp_file_write(folder, DP_PREPARED_INIT, dp_buf_view(&state), why);
+    }
+    dp_free(theta);
+    dp_buf_close(&state);
+    dp_model_close(&model);
+    return status;
+}
+
+/* tokens of another tokenizer would be noise to these weights. */
+static dp_status check_tokenizer(const char *data, dp_view json, dp_why *why)
+{
+    dp_buf other;
+    dp_buf_init(&other, DP_BPE_JSON_BYTES_MAX);
+    dp_status status = read_in(data, DP_CORPUS_TOKENIZER, &other, why);
+    if (status == DP_OK && !dp_view_equal(dp_buf_view(&other), json)) {
+        status = dp_why_set(why, DP_BADARG,
+                            "%.200s was not made with the tokenizer.json of the weights; make it "
+                            "with dpnode data tokenize --tokenizer",
+                            data);
+    }
+    dp_buf_close(&other);
+    return status;
+}
+
+static dp_status read_manifest(const char *path, dp_manifest *manifest, dp_why *why)
+{
+    dp_buf bytes;
+    dp_buf_init(&bytes, DP_MANIFEST_BYTES_MAX);
+    dp_status status = dp_file_read(path, &bytes, why);
+    if (status == DP_OK && dp_manifest_decode(manifest, dp_buf_view(&bytes)) != DP_OK) {
+        status = dp_why_set(why, DP_BADMSG, "the manifest does not parse");
+    }
+    dp_buf_close(&bytes);
+    return status;
+}
+
+dp_status dp_prepare_from(const char *text_path, const char *folder, const char *weights,
+                          const char *manifest_path, dp_prepared *prepared, dp_why *why)
+{
+    dp_manifest manifest;
+    dp_buf json;
+    DP_TRY(read_manifest(manifest_path, &manifest, why));
+    DP_TRY(dp_folder_make(folder, why));
+    dp_buf_init(&json, DP_BPE_JSON_BYTES_MAX);
+    dp_status status = read_in(weights, "tokenizer.json", &json, why);
+    if (status == DP_OK) {
+        status = write_init(&manifest, weights, folder, why);
+    }
+    if (status == DP_OK && dp_folder_is(text_path)) {
+        status = check_tokenizer(text_path, dp_buf_view(&json), why);
+        status = status == DP_OK ? take_folder(text_path, folder, manifest.vocab, prepared, why)
+                                 : status;
+    } else if (status == DP_OK) {
+        status = take_text(text_path, folder, manifest.vocab, &json, prepared, why);
+    }
+    dp_buf_close(&json);
     return status;
 }
 

@@ -8,6 +8,8 @@
 
 #include "base/status.h"
 
+#define DP_PREPARED_INIT "init.state"
+
 typedef struct dp_prepared {
     uint64_t tokenizer_bytes;
     uint64_t tokens;
@@ -21,6 +23,11 @@ typedef struct dp_prepared {
  * if it was made for more than vocab tokens. */
 DP_MUST dp_status dp_prepare(const char *text_path, const char *folder, uint32_t vocab,
                              dp_prepared *prepared, dp_why *why);
+/* The same for a run that starts from the weights of a Hugging Face folder (hf_import.h): folder/init.state, the state of
+ * round 0, and, where text_path is a text, the tokenizer that came with the weights instead of a new one. The model must be the
+ * manifest's. Where text_path is a folder of data, its tokenizer must be the one that came with the weights. */
+DP_MUST dp_status dp_prepare_from(const char *text_path, const char *folder, const char *weights,
+                                  const char *manifest_path, dp_prepared *prepared, dp_why *why);
 /* Write folder/model.safetensors, config.json and tokenizer.json from a manifest, a state file and a tokenizer. */
 DP_MUST dp_status dp_export(const char *manifest_path, const char *state_path,
                             const char *tokenizer_path, const char *folder, dp_why *why);

@@ -2,6 +2,7 @@
  *
  *   dpnode-worker --fd N [--threads N] [--nice N]      speak the trainer protocol on the inherited socket N
  *   dpnode-worker --prepare TEXT FOLDER [--vocab N]    make FOLDER/tokenizer.json and tokens.bin; print a line of JSON
+ *   dpnode-worker --prepare TEXT FOLDER --from WEIGHTS --manifest FILE    and init.state, from a Hugging Face folder
  *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER
  *   dpnode-worker train FOLDER ...                     train without peers (solo_tool.h)
  *   dpnode-worker eval FOLDER ...                      measure what that made
@@ -37,12 +38,15 @@ typedef struct arguments {
     bool plan;
     bool prepare;
     bool export_model;
+    const char *from; /* NULL: none */
+    const char *manifest;
 } arguments;
 
 static int usage(void)
 {
     fputs("usage: dpnode-worker --fd N [--threads N] [--nice N]\n"
           "       dpnode-worker --prepare TEXT FOLDER [--vocab N]\n"
+          "       dpnode-worker --prepare TEXT FOLDER --from WEIGHTS --manifest FILE\n"
           "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER\n"
           "       dpnode-worker data tokenize|info|verify|encode ...\n"
           "       dpnode-worker train|eval FOLDER ...\n"
@@ -75,6 +79,8 @@ static bool parse(int argc, char **argv, arguments *args)
                                             {"plan", no_argument, NULL, 'l'},
                                             {"prepare", no_argument, NULL, 'p'},
                                             {"export", no_argument, NULL, 'e'},
+                                            {"from", required_argument, NULL, 'r'},
+                                            {"manifest", required_argument, NULL, 'a'},
                                             {NULL, 0, NULL, 0}};
     int option;
     bool good = true;
@@ -104,6 +110,12 @@ static bool parse(int argc, char **argv, arguments *args)
         case 'e':
             args->export_model = true;
             break;
+        case 'r':
+            args->from = optarg;
+            break;
+        case 'a':
+            args->manifest = optarg;
+            break;
         default:
             good = false;
             break;
@@ -129,11 +141,14 @@ static int complain(dp_status status, const dp_why *why)
     }
 }
 
-static int prepare(char **words, uint32_t vocab)
+static int prepare(const arguments *args, char **words)
 {
     dp_why why = {{0}};
     dp_prepared made;
-    const dp_status status = dp_prepare(words[0], words[1], vocab, &made, &why);
+    const dp_status status =
+        args->from == NULL
+            ? dp_prepare(words[0], words[1], (uint32_t)args->vocab, &made, &why)
+            : dp_prepare_from(words[0], words[1], args->from, args->manifest, &made, &why);
     if (status != DP_OK) {
         return complain(status, &why);
     }
@@ -221,8 +236,8 @@ int main(int argc, char **argv)
     }
     char **const words = argv + optind;
     const int n_words = argc - optind;
-    if (args.prepare && n_words == 2) {
-        return prepare(words, (uint32_t)args.vocab);
+    if (args.prepare && n_words == 2 && (args.from == NULL) == (args.manifest == NULL)) {
+        return prepare(&args, words);
     }
     if (args.export_model && n_words == 4) {
         return export_model(words);

@@ -365,12 +365,18 @@ void dp_method_data(dp_daemon *daemon, const dp_call *call, const dp_pack_value 
     dp_driver_look(driver, &view);
     dp_group map = dp_map_begin(&packer);
     dp_group data = dp_array_begin(dp_pair(&map, "data"));
-    for (int i = 0; i < 2 && manifest != NULL; i++) {
-        const dp_hash *root = i == 0 ? &manifest->tokenizer : &manifest->data;
+    for (int i = 0; i < 3 && manifest != NULL; i++) {
+        static const char *const kinds[] = {"tokenizer", "tokens", "weights"};
+        const dp_hash *const roots[] = {&manifest->tokenizer, &manifest->data, &manifest->init};
+        const uint64_t bytes[] = {manifest->tokenizer_bytes, manifest->data_bytes,
+                                  manifest->init_bytes};
+        if (dp_hash_is_zero(roots[i])) {
+            continue; /* Weights that are drawn from the seed. */
+        }
         dp_group item = dp_map_begin(dp_item(&data));
-        dp_pair_text(&item, "kind", i == 0 ? "tokenizer" : "tokens");
-        dp_pair_hex(&item, "root", dp_view_of(root->bytes, DP_HASH_BYTES));
-        dp_pair_u64(&item, "bytes", i == 0 ? manifest->tokenizer_bytes : manifest->data_bytes);
+        dp_pair_text(&item, "kind", kinds[i]);
+        dp_pair_hex(&item, "root", dp_view_of(roots[i]->bytes, DP_HASH_BYTES));
+        dp_pair_u64(&item, "bytes", bytes[i]);
         dp_pair_bool(&item, "local", strcmp(view.trainer, "up") == 0);
         dp_group_end(&item);
     }

@@ -24,7 +24,8 @@
  *                       "exchange"?: {"peer","weight_own","weight_other","moved","cause"}}
  *   events       {"last"?: n, "follow"?: bool} -> like rounds, notices {"event": {"id","time_ms","name","round"?,"text"}}; {"count"}
  *   why          {"round"?: n, "peer"?: text} -> {"answer": text, "causes": [{"time_ms","text"}], "fix"?: text}
- *   run.create   {"manifest": bin (canonical, keys, hashes and signature zero), "text_path"? (absolute), "name"?} ->
+ *   run.create   {"manifest": bin (canonical, keys, hashes and signature zero), "text_path"? (absolute),
+ *                       "from_path"? (a folder of weights to start from, absolute), "name"?} ->
  *                       notices {"phase","ok","text"}; {"run","id","invite","expires_ms","elements"}
  *   run.join     {"token", "name"?} -> notices {"phase","ok","text","ms"?}; {"run","id","round"}: once manifest and data are here
  *                       and the node follows the chain

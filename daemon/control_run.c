@@ -223,14 +223,18 @@ void dp_method_run_create(dp_daemon *daemon, const dp_call *call, const dp_pack_
     dp_view bytes = {0};
     dp_manifest manifest;
     char text_path[DP_CONFIG_PATH_MAX] = "";
+    char from_path[DP_CONFIG_PATH_MAX] = "";
     char name[DP_NAME_MAX + 1];
+    const dp_pack_value *const from = dp_pack_key(parameters, "from_path");
     if (!must_be_idle(daemon, call)) {
         return;
     }
     if (!dp_pack_get_bytes(dp_pack_key(parameters, "manifest"), &bytes) ||
         dp_manifest_decode(&manifest, bytes) != DP_OK ||
         !dp_pack_copy_text(dp_pack_key(parameters, "text_path"), text_path, sizeof text_path) ||
-        text_path[0] != '/') {
+        text_path[0] != '/' ||
+        (from != NULL &&
+         (!dp_pack_copy_text(from, from_path, sizeof from_path) || from_path[0] != '/'))) {
         dp_call_fail(call, 65, "E0301", "dpnode run create --demo kjv",
                      "this is no manifest that the daemon understands",
                      "its values are missing or out of bounds");
@@ -248,6 +252,7 @@ void dp_method_run_create(dp_daemon *daemon, const dp_call *call, const dp_pack_
     self->call = *call;
     const dp_found_request request = {.manifest = &manifest,
                                       .text_path = text_path,
+                                      .from_path = from != NULL ? from_path : NULL,
                                       .node_name = name,
                                       .context = self,
                                       .progress = on_found_progress,

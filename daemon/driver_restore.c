@@ -157,6 +157,7 @@ static dp_status restore_objects(restore_job *self, dp_store *store)
     dp_chain_tip tip;
     restore_object(self, store, &self->driver->manifest.tokenizer);
     restore_object(self, store, &self->driver->manifest.data);
+    restore_object(self, store, &self->driver->manifest.init);
     if (dp_chain_head(store, &self->driver->facts.run, &tip) != DP_OK) {
         return DP_OK;
     }

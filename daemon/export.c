@@ -1,10 +1,8 @@
 #include "daemon/export.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "daemon/driver.h"
@@ -25,38 +23,18 @@ typedef struct export_job {
     dp_status status;
 } export_job;
 
-static dp_status write_file(const char *folder, const char *name, dp_view bytes)
-{
-    char path[DP_CONFIG_PATH_MAX + 64];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        return DP_IO;
-    }
-    size_t at = 0;
-    while (at < bytes.size) {
-        const ssize_t size = write(fd, bytes.data + at, bytes.size - at);
-        if (size <= 0) {
-            close(fd);
-            return DP_NOSPACE;
-        }
-        at += (size_t)size;
-    }
-    return close(fd) == 0 ? DP_OK : DP_IO;
-}
-
 static dp_status write_inputs(export_job *self, dp_store *store)
 {
     dp_object_info info;
     dp_buf buf;
     uint32_t n_bad = 0;
     uint8_t *room = NULL;
-    DP_TRY(write_file(self->folder, "manifest",
-                      dp_view_of(self->facts.manifest, self->facts.manifest_bytes)));
+    DP_TRY(dp_tool_file(self->folder, "manifest",
+                        dp_view_of(self->facts.manifest, self->facts.manifest_bytes)));
     dp_buf_init(&buf, DP_OBJECT_BYTES_MAX);
     dp_status status = dp_ckpt_load(store, &self->facts.run, &self->ckpt, &buf, &n_bad);
     if (status == DP_OK) {
-        status = write_file(self->folder, "state", dp_buf_view(&buf));
+        status = dp_tool_file(self->folder, "state", dp_buf_view(&buf));
     }
     dp_buf_clear(&buf);
     if (status == DP_OK) {
@@ -69,7 +47,7 @@ static dp_status write_inputs(export_job *self, dp_store *store)
         status = dp_object_read(store, &self->tokenizer, room, info.size);
     }
     if (status == DP_OK) {
-        status = write_file(self->folder, "tokenizer.json", dp_view_of(room, info.size));
+        status = dp_tool_file(self->folder, "tokenizer.json", dp_view_of(room, info.size));
     }
     dp_buf_close(&buf);
     return status;

@@ -20,6 +20,7 @@ typedef struct founding {
     dp_found_request request;
     dp_manifest manifest;
     char folder[DP_CONFIG_PATH_MAX];
+    char from[DP_CONFIG_PATH_MAX]; /* "": from the seed */
     char node_name[DP_NAME_MAX + 1];
     uint8_t root_seed[DP_ROOT_SEED_BYTES];
     dp_facts facts;
@@ -110,6 +111,9 @@ static dp_status found(founding *self, dp_store *store)
     DP_TRY(
         keep_file(self, store, "tokenizer.json", &manifest->tokenizer, &manifest->tokenizer_bytes));
     DP_TRY(keep_file(self, store, "tokens.bin", &manifest->data, &manifest->data_bytes));
+    if (self->from[0] != '\0') {
+        DP_TRY(keep_file(self, store, "init.state", &manifest->init, &manifest->init_bytes));
+    }
     randombytes_buf(self->root_seed, sizeof self->root_seed);
     dp_sign_key_of_seed(self->root_seed, &root);
     DP_TRY(make_vote_key(self, &vote));
@@ -162,8 +166,11 @@ static void on_prepared(void *context, bool ok, const char *output)
 {
     founding *self = context;
     if (!ok) {
-        finish(self, DP_BADMSG, "E0304", "the text cannot be used", output,
-               "give a file of UTF-8 text");
+        const bool from = self->from[0] != '\0';
+        finish(self, DP_BADMSG, from ? "E0310" : "E0304",
+               from ? "these weights and this text make no run" : "the text cannot be used", output,
+               from ? "give --from a folder with config.json, model.safetensors and tokenizer.json"
+                    : "give a file of UTF-8 text");
         return;
     }
     char sentence[128];
@@ -177,9 +184,28 @@ static void on_prepared(void *context, bool ok, const char *output)
     }
 }
 
-void dp_found_start(dp_daemon *daemon, const dp_found_request *request)
+/* The text alone, or the text and the weights of a folder, which must fit the manifest. */
+static dp_status start_tool(founding *self, const char *text_path)
 {
     char vocab[16];
+    char manifest[DP_CONFIG_PATH_MAX + 64];
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    if (self->from[0] == '\0') {
+        snprintf(vocab, sizeof vocab, "%u", self->manifest.vocab);
+        const char *const plain[] = {"--prepare", text_path, self->folder, "--vocab", vocab, NULL};
+        return dp_tool_run(self->daemon, plain, on_prepared, self);
+    }
+    DP_TRY(dp_manifest_encode(&self->manifest, bytes, &size));
+    DP_TRY(dp_tool_file(self->folder, "manifest", dp_view_of(bytes, size)));
+    snprintf(manifest, sizeof manifest, "%s/manifest", self->folder);
+    const char *const from[] = {"--prepare", text_path,    self->folder, "--from",
+                                self->from,  "--manifest", manifest,     NULL};
+    return dp_tool_run(self->daemon, from, on_prepared, self);
+}
+
+void dp_found_start(dp_daemon *daemon, const dp_found_request *request)
+{
     founding *self = dp_alloc(1, sizeof *self);
     if (self == NULL) {
         request->done(request->context, DP_NOMEM, "E0199", "out of memory", "", "");
@@ -188,8 +214,11 @@ void dp_found_start(dp_daemon *daemon, const dp_found_request *request)
     self->daemon = daemon;
     self->request = *request;
     self->manifest = *request->manifest;
+    self->manifest.init = (dp_hash){{0}};
+    self->manifest.init_bytes = 0;
     snprintf(self->node_name, sizeof self->node_name, "%s", request->node_name);
-    snprintf(vocab, sizeof vocab, "%u", self->manifest.vocab);
+    snprintf(self->from, sizeof self->from, "%s",
+             request->from_path != NULL ? request->from_path : "");
     if (dp_tool_folder(daemon, self->folder) != DP_OK) {
         self->folder[0] = '\0';
         finish(self, DP_IO, "E0302", "there is no room to prepare the text", daemon->config->dir,
@@ -197,9 +226,7 @@ void dp_found_start(dp_daemon *daemon, const dp_found_request *request)
         return;
     }
     request->progress(request->context, "prepare", request->text_path);
-    const char *const arguments[] = {
-        "--prepare", request->text_path, self->folder, "--vocab", vocab, NULL};
-    const dp_status status = dp_tool_run(daemon, arguments, on_prepared, self);
+    const dp_status status = start_tool(self, request->text_path);
     if (status != DP_OK) {
         finish(self, DP_IO, "E0304", "the text cannot be prepared", dp_status_text(status),
                "give a shorter path");

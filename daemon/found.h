@@ -9,6 +9,7 @@
 typedef struct dp_found_request {
     const dp_manifest *manifest; /* values; keys, hashes and signature are filled in */
     const char *text_path;       /* UTF-8 text */
+    const char *from_path; /* a folder of weights that the run starts from; NULL: from the seed */
     const char *node_name;
     void *context;
     void (*progress)(void *context, const char *phase, const char *text);

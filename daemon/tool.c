@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,6 +120,26 @@ dp_status dp_tool_folder(const dp_daemon *daemon, char path[DP_CONFIG_PATH_MAX])
 {
     const int size = snprintf(path, DP_CONFIG_PATH_MAX, "%s/work-XXXXXX", daemon->config->dir);
     return size < DP_CONFIG_PATH_MAX && mkdtemp(path) != NULL ? DP_OK : DP_IO;
+}
+
+dp_status dp_tool_file(const char *folder, const char *name, dp_view bytes)
+{
+    char path[DP_CONFIG_PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return DP_IO;
+    }
+    size_t at = 0;
+    while (at < bytes.size) {
+        const ssize_t size = write(fd, bytes.data + at, bytes.size - at);
+        if (size <= 0) {
+            close(fd);
+            return DP_NOSPACE;
+        }
+        at += (size_t)size;
+    }
+    return close(fd) == 0 ? DP_OK : DP_IO;
 }
 
 void dp_tool_folder_remove(const char *path)

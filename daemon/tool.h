@@ -17,6 +17,8 @@ DP_MUST dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, d
 
 /* A fresh folder inside the daemon's directory, and its removal with the plain files in it. */
 DP_MUST dp_status dp_tool_folder(const dp_daemon *daemon, char path[DP_CONFIG_PATH_MAX]);
+/* A new file in it. DP_IO, DP_NOSPACE. Any thread. */
+DP_MUST dp_status dp_tool_file(const char *folder, const char *name, dp_view bytes);
 void dp_tool_folder_remove(const char *path);
 
 /* What --prepare printed, as a sentence; another output gives "the text is ready". */

@@ -1,4 +1,4 @@
-/* Where the trainer starts: own checkpoints, the seed, a peer's state; and what it brings back afterwards. */
+/* Where the trainer starts: own checkpoints, the first weights, the seed, a peer's state; and what it brings back afterwards. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -196,6 +196,27 @@ static bool peers_have_a_state(const dp_node *node)
     return false;
 }
 
+/* Theta of round 0: the manifest's object, which is fetched only by who needs it, or drawn from the seed. */
+static void begin(dp_node *node)
+{
+    const dp_manifest *manifest = &node->manifest;
+    dp_train *train = &node->train;
+
+    if (!dp_train_fetch(node, &manifest->init, manifest->init_bytes)) {
+        return;
+    }
+    if (dp_hash_is_zero(&manifest->init)) {
+        dp_out_add(&node->out, DP_DO_TRAINER_INIT);
+    } else {
+        dp_action *action = dp_out_add(&node->out, DP_DO_TRAINER_LOAD);
+        action->u.load.round = 0;
+        action->u.load.root = manifest->init;
+    }
+    train->moving_round = 0;
+    train->moving_root = manifest->init;
+    train->state = DP_TRAINER_MOVING;
+}
+
 void dp_train_load(dp_node *node)
 {
     dp_train *train = &node->train;
@@ -220,10 +241,7 @@ void dp_train_load(dp_node *node)
     /* What has led to another state once would do so again. */
     const bool from_peers = train->strikes > 0 && peers_have_a_state(node);
     if (node->ledger.round <= DP_WINDOW_ROUNDS && node->catchup.stuck_at.us == 0 && !from_peers) {
-        dp_out_add(&node->out, DP_DO_TRAINER_INIT);
-        train->moving_round = 0;
-        train->moving_root = (dp_hash){{0}};
-        train->state = DP_TRAINER_MOVING;
+        begin(node);
         return;
     }
     dp_catchup_state(node);

@@ -206,7 +206,7 @@ typedef struct dp_train {
     bool row_waits; /* a row is to be written when the one under way has ended */
     bool saved;     /* DP_DO_SAVE was asked for applied */
     uint64_t moving_round;
-    dp_hash moving_root; /* zero: INIT */
+    dp_hash moving_root; /* zero: from the seed */
     uint32_t steps;
     uint64_t step_us;
     uint64_t tokens;
@@ -467,6 +467,8 @@ void dp_train_arrive(dp_node *node, uint64_t round, const dp_hash *tensor_root);
 void dp_train_at(dp_node *node, const dp_event *event);
 void dp_train_bring_back(dp_node *node);
 /* train.c */
+/* True if this part of the manifest is here, or there is none; else it is fetched. */
+bool dp_train_fetch(dp_node *node, const dp_hash *root, uint64_t bytes);
 void dp_train_start(dp_node *node);
 void dp_train_event(dp_node *node, const dp_event *event);
 bool dp_train_stored(dp_node *node, uint32_t op, dp_status status);

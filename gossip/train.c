@@ -233,23 +233,26 @@ static bool may_publish(dp_node *node)
            (others > 0 && others >= dp_deadline_enough(dp_round_active(node)));
 }
 
+bool dp_train_fetch(dp_node *node, const dp_hash *root, uint64_t bytes)
+{
+    if (dp_hash_is_zero(root) || dp_node_holds(node, root)) {
+        return true;
+    }
+    if (!dp_spread_wants(node->spread, root) &&
+        dp_spread_want(node->spread, node->now, root, bytes, DP_USE_DATA, DP_PRIORITY_DATA,
+                       &node->out) == DP_OK) {
+        dp_spread_holders_all(node->spread, node->now, root, &node->out);
+    }
+    return false;
+}
+
 static void open_trainer(dp_node *node)
 {
-    const dp_hash *needs[2] = {&node->manifest.tokenizer, &node->manifest.data};
-    const uint64_t sizes[2] = {node->manifest.tokenizer_bytes, node->manifest.data_bytes};
-    bool whole = true;
+    const dp_manifest *manifest = &node->manifest;
+    const bool words = dp_train_fetch(node, &manifest->tokenizer, manifest->tokenizer_bytes);
+    const bool data = dp_train_fetch(node, &manifest->data, manifest->data_bytes);
+    const bool whole = words && data;
 
-    for (uint32_t i = 0; i < 2; i++) {
-        if (dp_hash_is_zero(needs[i]) || dp_node_holds(node, needs[i])) {
-            continue;
-        }
-        whole = false;
-        if (!dp_spread_wants(node->spread, needs[i]) &&
-            dp_spread_want(node->spread, node->now, needs[i], sizes[i], DP_USE_DATA,
-                           DP_PRIORITY_DATA, &node->out) == DP_OK) {
-            dp_spread_holders_all(node->spread, node->now, needs[i], &node->out);
-        }
-    }
     if (whole && !node->train.opening && !node->config.observer) {
         node->train.opening = true;
         dp_out_add(&node->out, DP_DO_TRAINER_OPEN);

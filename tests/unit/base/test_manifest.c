@@ -22,6 +22,7 @@ static dp_manifest sample(void)
     memset(manifest.founder_vote_key, 3, sizeof manifest.founder_vote_key);
     memset(manifest.tokenizer.bytes, 4, DP_HASH_BYTES);
     memset(manifest.data.bytes, 5, DP_HASH_BYTES);
+    memset(manifest.init.bytes, 7, DP_HASH_BYTES);
     memset(manifest.signature, 6, sizeof manifest.signature);
     return manifest;
 }
@@ -73,7 +74,7 @@ static void canonical_bytes_give_the_same_manifest_back(void **state)
 
     (void)state;
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
-    assert_memory_equal(bytes, "DPM1\x02\x00\x05kjv-1", 12);
+    assert_memory_equal(bytes, "DPM1\x03\x00\x05kjv-1", 12);
     CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
     CHECK_OK(dp_manifest_encode(&back, again, &again_size));
     assert_int_equal(size, again_size);
@@ -269,9 +270,9 @@ static void another_version_is_told_apart_from_damage(void **state)
 
     (void)state;
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
-    bytes[4] = 1;
+    bytes[4] = 2;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
-    bytes[4] = 3;
+    bytes[4] = 4;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
     bytes[0] = 'X';
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);

@@ -178,6 +178,13 @@ static inline void kit_get(kit_world *world, kit_node *node, const dp_action *ac
     if (other->mute_blobs || !kit_holds(other, &action->u.get.root)) {
         return;
     }
+    if (dp_hash_equal(&world->manifest.init, &action->u.get.root)) {
+        if (action->type != DP_DO_GET_INFO) {
+            kit_hold(node, &action->u.get.root);
+        }
+        kit_get_state(world, node, action);
+        return;
+    }
     for (uint32_t author = 0; author < world->n; author++) {
         for (uint64_t number = 1; number <= world->nodes[author].published; number++) {
             const dp_hash root = kit_blob(author, number, &leaf);

@@ -215,6 +215,47 @@ static void a_state_that_nobody_can_prove_gives_way_to_the_one_before(void **sta
     kit_close(world);
 }
 
+/* Weights from elsewhere: the founder has them, the others fetch them, and nobody draws any from the seed. */
+static void a_run_starts_from_the_weights_of_its_manifest(void **state)
+{
+    kit_world *world = kit_open(3);
+
+    (void)state;
+    world->manifest.init = dp_hash_of("test/theta", dp_view_text("from elsewhere"));
+    world->manifest.init_bytes = world->state_bytes;
+    kit_hold(&world->nodes[0], &world->manifest.init);
+    for (uint32_t i = 0; i < 3; i++) {
+        kit_kill(world, i);
+        kit_boot(world, i);
+    }
+    assert_true(dp_hash_equal(&world->nodes[0].theta, &world->manifest.init));
+    assert_int_equal(world->states_fetched, 0);
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).listed_last, 3);
+    for (uint32_t i = 1; i < 3; i++) { /* Equal states are checked at every round. */
+        assert_true(kit_holds(&world->nodes[i], &world->manifest.init));
+        assert_true(world->nodes[i].round > 1);
+    }
+    kit_close(world);
+}
+
+/* Without them there is nothing to train on; waiting is not drawing others. */
+static void without_its_first_weights_a_node_waits(void **state)
+{
+    kit_world *world = kit_open(1);
+
+    (void)state;
+    world->manifest.init = dp_hash_of("test/theta", dp_view_text("from elsewhere"));
+    kit_kill(world, 0);
+    world->nodes[0].theta = (dp_hash){{0}};
+    kit_boot(world, 0);
+    kit_run_ms(world, 2000);
+    assert_true(dp_hash_is_zero(&world->nodes[0].theta));
+    assert_int_equal(kit_look(world, 0).round, 0);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +265,8 @@ int main(void)
         cmocka_unit_test(a_state_that_nobody_can_prove_gives_way_to_the_one_before),
         cmocka_unit_test(steps_of_before_a_load_are_no_reason_to_publish),
         cmocka_unit_test(a_publication_of_no_steps_is_not_waited_for),
+        cmocka_unit_test(a_run_starts_from_the_weights_of_its_manifest),
+        cmocka_unit_test(without_its_first_weights_a_node_waits),
         cmocka_unit_test(an_exchange_waits_until_a_trainer_that_is_loaded_anew_has_its_frozen_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Runs that start from existing weights: what one run exports another one begins with, on every node."""
+
+import json
+import os
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import systemtest  # noqa: E402
+from systemtest import SystemTest, wait_for  # noqa: E402
+
+
+def tensors(folder):
+    """name -> floats of model.safetensors."""
+    with open(os.path.join(folder, "model.safetensors"), "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        data = file.read()
+    header.pop("__metadata__")
+    return {name: struct.unpack("<%df" % ((about["data_offsets"][1] - about["data_offsets"][0]) // 4),
+                                data[slice(*about["data_offsets"])]) for name, about in header.items()}
+
+
+class Import(SystemTest):
+    def exported(self, node, name):
+        wait_for(lambda: node.ask("ckpt", "ls")["checkpoints"], 30, "a checkpoint")
+        folder = os.path.join(self.folder.path, name)
+        node.ask("ckpt", "export", folder)
+        return folder
+
+    def create(self, node, manifest, folder):
+        text = os.path.join(self.folder.path, "text.txt")
+        return node.ask("run", "create", self.file("from.yaml", manifest), "--text", text, "--from", folder)
+
+    def test_a_run_goes_on_from_what_another_exported(self):
+        first, _ = self.found()
+        wait_for(lambda: first.run().get("round", 0) >= 3, 30, "three rounds")
+        before = self.exported(first, "before")
+        first.ask("down")
+        # At a rate that moves nothing the weights are those that came in; drawn ones would be far away.
+        still = systemtest.TINY.replace("lr: 1e-2", "lr: 1e-9")
+        self.assertNotEqual(still, systemtest.TINY)
+        founder = self.folder.node("founder").start()
+        token = self.create(founder, still, before)["invite"]
+        joiner = self.joined("joiner", token)
+        wait_for(lambda: joiner.run().get("counted", 0) >= 2, 30, "the joiner is counted")
+        for node in (founder, joiner):
+            weights = [d for d in node.ask("data")["data"] if d["kind"] == "weights"]
+            self.assertEqual(len(weights), 1)
+        old = tensors(before)
+        for node in (founder, joiner):
+            new = tensors(self.exported(node, node.name))
+            self.assertEqual(set(old), set(new))
+            far = max(abs(a - b) for name in old for a, b in zip(old[name], new[name]))
+            self.assertLess(far, 1e-4)
+        with open(os.path.join(before, "tokenizer.json"), "rb") as one, \
+                open(os.path.join(self.folder.path, "joiner", "tokenizer.json"), "rb") as other:
+            self.assertEqual(one.read(), other.read())
+
+    def test_weights_that_do_not_fit_are_an_error_with_the_model_to_write(self):
+        first, _ = self.found()
+        before = self.exported(first, "before")
+        first.ask("down")
+        founder = self.folder.node("founder").start()
+        other = systemtest.TINY.replace("width: 32", "width: 32, hidden: 40")
+        self.assertNotEqual(other, systemtest.TINY)
+        error = self.fails("E0310", 65, self.create, founder, other, before)
+        self.assertIn("write model: {arch: gpt2, layers: ", error["why"])
+        self.assertIn("config.json", self.fails("E0310", 65, self.create, founder, systemtest.TINY,
+                                                os.path.join(self.folder.path, "none"))["fix"])
+        with open(os.path.join(before, "model.safetensors"), "r+b") as file:
+            file.truncate(1000)
+        self.assertIn("model.safetensors", self.fails("E0310", 65, self.create, founder, systemtest.TINY, before)["why"])
+        self.assertEqual(founder.ask("status")["state"], "idle")
+
+
+if __name__ == "__main__":
+    systemtest.main()
