@@ -203,7 +203,11 @@ static void trouble_disk(dp_sim *sim)
 {
     dp_host *host = &sim->hosts[below(sim, sim->plan.nodes)];
 
-    host->disk_slow = host->disk_slow == 1 ? 2U << below(sim, 5) : 1;
+    if (host->disk_slow == 1) {
+        host->disk_slow = 2U << below(sim, 5);
+    } else {
+        dp_host_hasten_disk(host); /* What has piled up goes at its usual speed from now on. */
+    }
     dp_fault_count(sim);
 }
 
