@@ -30,7 +30,7 @@
 
 enum {
     DP_BACKEND_MAGIC = 0x42504431, /* "1DPB" as bytes */
-    DP_BACKEND_VERSION = 1,        /* of this table and of what it says; any change is another */
+    DP_BACKEND_VERSION = 2,        /* of this table and of what it says; any change is another */
     DP_BACKEND_LAYOUTS = 10,
     DP_BACKEND_STATE_MAX = 1 + DP_OPTIM_VECTORS_MAX,
     DP_DEVICE_NAME_MAX = 96
@@ -92,6 +92,7 @@ typedef struct dp_engine_setup {
     uint32_t device;
     uint32_t rows_max;
     dp_recompute recompute;
+    dp_gpt_packs packs;
     size_t threads; /* of the host's processors; 0: as many as the machine gives */
     bool
         alone; /* theta is x, and there are no other vectors: only init and what trains or looks is called */

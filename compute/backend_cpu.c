@@ -102,6 +102,7 @@ static dp_status engine_open(dp_engine *e, const dp_engine_setup *setup, const d
                                     .pool = e->pool,
                                     .precision = dp_precision_of_kind(setup->precision),
                                     .recompute = setup->recompute,
+                                    .packs = setup->packs,
                                     .ops = ops};
     DP_TRY(dp_gpt_open(&e->gpt, setup->model, &options));
     const dp_optim_setup optim = {.model = setup->model,

@@ -50,8 +50,9 @@ static uint64_t moments_of(const dp_manifest *m, const dp_model *model)
 static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_model *model)
 {
     const dp_manifest *const m = request->manifest;
-    const dp_gpt_options options = {
-        .rows_max = 1, .precision = dp_precision_of_kind(request->manifest->precision)};
+    const dp_gpt_options options = {.rows_max = 1,
+                                    .precision = dp_precision_of_kind(request->manifest->precision),
+                                    .packs = plan->packs};
     const dp_gpt_memory memory = dp_gpt_memory_of(model, &options, request->threads);
     const uint64_t vector = sizeof(float) * (uint64_t)model->n_elements;
     plan->parameters = model->n_parameters;
@@ -83,7 +84,8 @@ static dp_plan_step step_of(const dp_plan *plan, const dp_plan_request *request,
 {
     const dp_gpt_options options = {.rows_max = rows,
                                     .precision = dp_precision_of_kind(request->manifest->precision),
-                                    .recompute = recompute};
+                                    .recompute = recompute,
+                                    .packs = plan->packs};
     const dp_gpt_memory memory = dp_gpt_memory_of(model, &options, request->threads);
     const uint64_t activations = memory.activations + batches_of(model, rows);
     return (dp_plan_step){
@@ -146,17 +148,28 @@ static void choose(dp_plan *plan, const dp_plan_request *request)
     plan->total = plan->steps[chosen].total;
 }
 
+static void count_with(dp_plan *plan, const dp_plan_request *request, const dp_model *model,
+                       dp_gpt_packs packs)
+{
+    *plan = (dp_plan){.budget = request->budget, .packs = packs};
+    count_fixed(plan, request, model);
+    for (int at = 0; at < DP_RECOMPUTE_STEPS; at++) {
+        plan->steps[at] = largest_step(plan, request, model, (dp_recompute)at);
+    }
+    choose(plan, request);
+}
+
 static dp_status count(dp_plan *plan, const dp_plan_request *request, dp_why *why)
 {
     const dp_model_config config = dp_manifest_model(request->manifest);
     dp_model model = {0};
     DP_TRY(dp_model_open(&model, &config, why));
-    *plan = (dp_plan){.budget = request->budget};
-    count_fixed(plan, request, &model);
-    for (int at = 0; at < DP_RECOMPUTE_STEPS; at++) {
-        plan->steps[at] = largest_step(plan, request, &model, (dp_recompute)at);
+    dp_plan shared;
+    count_with(plan, request, &model, DP_GPT_PACKS_KEPT);
+    count_with(&shared, request, &model, DP_GPT_PACKS_SHARED);
+    if (plan->rows == 0 || shared.rows > plan->rows || model.config.context >= TOKENS_ENOUGH) {
+        *plan = shared;
     }
-    choose(plan, request);
     dp_model_close(&model);
     return DP_OK;
 }
@@ -261,8 +274,9 @@ dp_status dp_plan_json(const dp_plan *plan, const dp_why *why, dp_buf *out)
         snprintf(text, sizeof text, "\"%s\":%" PRIu64 ",", fields[i].name, fields[i].value);
         DP_TRY(dp_buf_append(out, dp_view_text(text)));
     }
-    snprintf(text, sizeof text, "\"recompute\":\"%s\",\"steps\":[",
-             dp_recompute_name(plan->recompute));
+    snprintf(text, sizeof text, "\"recompute\":\"%s\",\"packs\":\"%s\",\"steps\":[",
+             dp_recompute_name(plan->recompute),
+             plan->packs == DP_GPT_PACKS_KEPT ? "kept" : "shared");
     DP_TRY(dp_buf_append(out, dp_view_text(text)));
     for (int at = 0; at < DP_RECOMPUTE_STEPS; at++) {
         const dp_plan_step *const step = &plan->steps[at];

@@ -33,16 +33,18 @@ typedef struct dp_plan {
     uint64_t gradients;  /* fp32 */
     uint64_t moments;    /* and masters and scratch of the optimizer */
     uint64_t anchors;    /* theta, e, F, a and what was published */
-    uint64_t packed;     /* the weights as the matrix products want them, twice */
+    uint64_t packed;     /* the weights as the matrix products want them (gpt.h) */
     uint64_t buffers;    /* a state and two blobs on their way, batches, scratch of the threads */
     dp_plan_step steps[DP_RECOMPUTE_STEPS];
     dp_recompute recompute; /* chosen */
+    dp_gpt_packs packs;     /* chosen; the steps above are with it */
     uint32_t rows;          /* sequences of the micro-batch; 0: nothing fits */
     uint64_t activations;
     uint64_t total;
 } dp_plan;
 
-/* Chooses the first step of the ladder, from norms on, whose micro-batch has tokens enough (2,048, or the whole batch);
+/* Packs are shared where one sequence has 2,048 tokens, so that making them anew for it is a small part, and where kept ones
+ * leave room for fewer sequences or for none. Chooses the first step of the ladder, from norms on, whose micro-batch has tokens enough (2,048, or the whole batch);
  * if none has, the one with the largest micro-batch. Where the request names rows, the first with which they fit. DP_BADARG: the model cannot exist. DP_TOOBIG: nothing fits: *plan is
  * filled for one sequence with everything recomputed, rows is 0, and why says what would fit. DP_NOMEM. */
 DP_MUST dp_status dp_plan_make(dp_plan *plan, const dp_plan_request *request, dp_why *why);

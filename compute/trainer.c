@@ -55,6 +55,7 @@ static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_wh
                                     .device = setup->device,
                                     .rows_max = plan.rows,
                                     .recompute = plan.recompute,
+                                    .packs = plan.packs,
                                     .threads = setup->threads,
                                     .alone = setup->alone};
     return t->backend->create(&t->engine, &engine, why);

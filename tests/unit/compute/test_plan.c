@@ -54,7 +54,8 @@ static void the_plan_is_what_engine_and_optimizer_take(void **state)
             const dp_gpt_options options = {.rows_max = plan.rows,
                                             .pool = pool,
                                             .precision = dp_precision_of_kind(manifest.precision),
-                                            .recompute = plan.recompute};
+                                            .recompute = plan.recompute,
+                                            .packs = plan.packs};
             const dp_optim_setup setup = {
                 .model = &model, .kind = manifest.optimizer, .weights = manifest.weights};
             const size_t before = dp_alloc_live_bytes();
@@ -90,6 +91,7 @@ static void less_memory_climbs_the_ladder_and_then_shrinks_the_batch(void **stat
     dp_plan plan = plan_of(&manifest, (uint64_t)1 << 40);
     dp_recompute last = plan.recompute;
     uint32_t rows = UINT32_MAX;
+    dp_gpt_packs packs = plan.packs;
     bool climbed = false;
     for (uint64_t budget = plan.total; budget > plan.total / 4; budget -= plan.total / 50) {
         dp_plan less;
@@ -97,13 +99,28 @@ static void less_memory_climbs_the_ladder_and_then_shrinks_the_batch(void **stat
         if (dp_plan_make(&less, &request, NULL) != DP_OK) {
             break;
         }
-        assert_true(less.recompute >= last && less.total <= budget);
-        assert_true(less.recompute > last || less.rows <= rows);
+        assert_true(less.total <= budget && less.packs >= packs);
+        assert_true(less.packs > packs || less.recompute >= last);
+        assert_true(less.packs > packs || less.recompute > last || less.rows <= rows);
+        packs = less.packs;
         climbed = climbed || less.recompute > DP_RECOMPUTE_NORMS;
         last = less.recompute;
         rows = less.rows;
     }
     assert_true(climbed);
+}
+
+static void long_sequences_share_packs_and_short_ones_keep_them(void **state)
+{
+    (void)state;
+    dp_manifest manifest = manifest_of("llama-1b");
+    dp_plan plan = plan_of(&manifest, (uint64_t)1 << 40);
+    assert_int_equal(plan.packs, DP_GPT_PACKS_SHARED);
+    assert_true(plan.packed < plan.weights / 2);
+    manifest.context = 1024;
+    plan = plan_of(&manifest, (uint64_t)1 << 40);
+    assert_int_equal(plan.packs, DP_GPT_PACKS_KEPT);
+    assert_true(plan.packed > plan.weights);
 }
 
 static void what_does_not_fit_is_refused_with_what_would(void **state)
@@ -180,6 +197,12 @@ static void rows_that_are_asked_for_are_kept_and_the_ladder_gives_way(void **sta
     assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
     assert_int_equal(plan.rows, 4);
     assert_int_equal(plan.recompute, DP_RECOMPUTE_LAYER);
+    request.budget--; /* Then shared packs give way, and the ladder is there once more. */
+    assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
+    assert_int_equal(plan.packs, DP_GPT_PACKS_SHARED);
+    request.budget = plan.steps[DP_RECOMPUTE_LAYER].total;
+    assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
+    assert_int_equal(plan.recompute, DP_RECOMPUTE_LAYER);
     dp_why why = {{0}};
     request.budget--;
     assert_int_equal(dp_plan_make(&plan, &request, &why), DP_TOOBIG);
@@ -195,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_plan_is_what_engine_and_optimizer_take),
         cmocka_unit_test(with_memory_enough_only_norms_are_recomputed),
+        cmocka_unit_test(long_sequences_share_packs_and_short_ones_keep_them),
         cmocka_unit_test(less_memory_climbs_the_ladder_and_then_shrinks_the_batch),
         cmocka_unit_test(what_does_not_fit_is_refused_with_what_would),
         cmocka_unit_test(a_model_that_cannot_exist_has_no_plan),
