@@ -45,6 +45,15 @@ static inline float dp_half_value(uint16_t half)
 /* The half nearest to a finite value >= 0 (ties to even), at most DP_HALF_MAX. With up: the least one not below. */
 uint16_t dp_half_of(double value, bool up);
 
+/* Any half, with its sign; infinity for all that are not finite. */
+static inline float dp_half_float(uint16_t half)
+{
+    const uint16_t magnitude = half & 0x7fffU;
+    const float value =
+        magnitude > DP_HALF_MAX ? dp_float_of_bits(0x7f800000U) : dp_half_value(magnitude);
+    return (half & 0x8000U) != 0 ? -value : value;
+}
+
 static inline float dp_bfloat_value(uint16_t bits)
 {
     return dp_float_of_bits((uint32_t)bits << 16);

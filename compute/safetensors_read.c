@@ -245,9 +245,7 @@ static float value_of(dp_safetensors_type type, const uint8_t *at)
     if (type == DP_SAFETENSORS_BF16) {
         return dp_bfloat_value((uint16_t)low);
     }
-    const uint16_t magnitude = low & 0x7fffU;
-    const float value = magnitude > DP_HALF_MAX ? INFINITY : dp_half_value(magnitude);
-    return (low & 0x8000U) != 0 ? -value : value;
+    return dp_half_float((uint16_t)low);
 }
 
 dp_status dp_safetensors_floats(const dp_safetensors_tensor *tensor, uint64_t first, size_t n,

@@ -1,16 +1,18 @@
-/* Writes a model with random weights as a Hugging Face folder, and the engine's logits of a fixed sentence as JSON, so that
- * test_transformers.py can compare. engine_logits KIND FOLDER; KIND: gpt2, gpt2-untied, llama, llama-gqa, llama-tied, qwen3. */
+/* Writes a model with random weights as a Hugging Face folder and as GGUF files, and the engine's logits of a fixed sentence as JSON, so that
+ * test_transformers.py and test_llama_cpp.py can compare. engine_logits KIND FOLDER; KIND: gpt2, gpt2-untied, llama, llama-gqa, llama-tied, qwen3. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/rng.h"
+#include "compute/bpe.h"
 #include "compute/files.h"
+#include "compute/gguf.h"
 #include "compute/gpt.h"
 #include "compute/hf_config.h"
 #include "compute/safetensors.h"
 
-enum { TOKENS = 23, VOCAB = 61, FILE_BYTES_MAX = 1 << 24 };
+enum { TOKENS = 23, VOCAB = 271, FILE_BYTES_MAX = 1 << 24 };
 
 static const struct kind {
     const char *name;
@@ -105,6 +107,34 @@ static dp_status write_folder(const dp_model *model, const float *params, const 
     return status;
 }
 
+/* What llama.cpp does not compute is left out. */
+static dp_status write_gguf(const dp_model *model, const float *params, const char *folder,
+                            dp_why *why)
+{
+    static const char *const types[] = {"f32", "f16", "bf16", "q8_0"};
+    static const char text[] = "the cat sat on the mat, the hat on the cat. the end of the tale";
+    dp_bpe *bpe = NULL;
+    uint32_t id = 0;
+    DP_TRY(dp_bpe_train(&bpe, dp_view_text(text), VOCAB - 11, why));
+    dp_status status = dp_bpe_add_special(bpe, dp_view_text("<|endoftext|>"), &id);
+    for (size_t i = 0; i < sizeof types / sizeof types[0] && status == DP_OK; i++) {
+        char name[32];
+        dp_buf file;
+        dp_gguf_type type = DP_GGUF_F32;
+        snprintf(name, sizeof name, "%s.gguf", types[i]);
+        dp_buf_init(&file, FILE_BYTES_MAX);
+        status = dp_gguf_type_of(types[i], &type)
+                     ? dp_gguf_write(model, params, bpe, type, &file, why)
+                     : DP_BADARG;
+        if (status == DP_OK) {
+            status = dp_file_write(folder, name, dp_buf_view(&file), why);
+        }
+        dp_buf_close(&file);
+    }
+    dp_bpe_close(bpe);
+    return status;
+}
+
 static dp_status print_logits(dp_gpt *gpt)
 {
     uint32_t tokens[TOKENS];
@@ -136,6 +166,9 @@ static dp_status run(const struct kind *kind, const char *folder, dp_why *why)
     if (status == DP_OK) {
         fill(&model, dp_gpt_params_to_write(gpt));
         status = write_folder(&model, dp_gpt_params(gpt), folder, why);
+    }
+    if (status == DP_OK) {
+        status = write_gguf(&model, dp_gpt_params(gpt), folder, why);
     }
     if (status == DP_OK) {
         status = print_logits(gpt);
