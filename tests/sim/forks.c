@@ -45,12 +45,14 @@ struct dp_forks_world {
     dp_rng rng;
     story story;
     uint32_t stage;
-    uint64_t at_us; /* of the last stage */
-    uint32_t side;  /* bit per node: with the owner of the root key */
-    uint32_t root;  /* who has it */
-    uint32_t other; /* TWICE: who has it too */
-    bool forked[2];
-    dp_hash forks[2]; /* ids, once stored */
+    uint64_t at_us;     /* of the last stage */
+    uint32_t side;      /* bit per node: with the owner of the root key */
+    uint32_t root;      /* who has it */
+    uint32_t other;     /* TWICE: who has it too */
+    bool forked[2];     /* ordered, */
+    uint32_t boots[2];  /* in this life of who was to do it */
+    dp_hash forks[2];   /* ids, once their writes were asked for, */
+    uint32_t makers[2]; /* first by these */
     uint32_t n_forks;
     uint32_t n;
     entry entries[ENTRIES_MAX];
@@ -169,6 +171,7 @@ static void take_fork(dp_host *host, const dp_hash *hash)
         dp_sim_fail(host->sim, "S1", host->index, "stores a FORK that nobody ordered");
         return;
     }
+    w->makers[w->n_forks] = host->index;
     w->forks[w->n_forks++] = *hash;
 }
 
@@ -399,6 +402,45 @@ static bool give_order(dp_sim *sim, uint32_t node, dp_order_kind kind)
     return status == DP_OK;
 }
 
+static bool has_fork(const dp_host *host)
+{
+    static dp_record record;
+
+    for (uint32_t i = host->disk.n_records; i-- > 0;) {
+        const dp_disk_record *at = &host->disk.records[i];
+        if (dp_record_decode(&record, dp_view_of(at->data, at->record_size)) == DP_OK &&
+            record.kind == DP_RECORD_FORK) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An order that was taken goes with the process that took it until its record is on the disk; then it is given again. */
+static bool order_fork(dp_sim *sim, uint32_t which, uint32_t node)
+{
+    struct dp_forks_world *w = sim->forks;
+    const dp_host *host = &sim->hosts[node];
+
+    if (has_fork(host)) {
+        return true;
+    }
+    if (w->forked[which] && (w->boots[which] == host->boot || !dp_host_up(host))) {
+        return false;
+    }
+    for (uint32_t i = 0; w->forked[which] && i < w->n_forks; i++) {
+        if (w->makers[i] == node) { /* Nobody heard of it: it is told when it is durable. */
+            w->n_forks--;
+            w->makers[i] = w->makers[w->n_forks];
+            w->forks[i] = w->forks[w->n_forks];
+            break;
+        }
+    }
+    w->forked[which] = give_order(sim, node, DP_ORDER_FORK);
+    w->boots[which] = host->boot;
+    return false;
+}
+
 void dp_forks_start(dp_sim *sim)
 {
     sim->forks->at_us = 6 * DP_SECOND + below(sim, 6 * DP_SECOND);
@@ -423,10 +465,8 @@ void dp_forks_strike(dp_sim *sim)
         done = tear(sim);
         next = done ? 3 * DP_SECOND + below(sim, 4 * DP_SECOND) : ASK_US;
     } else if (w->stage == 1) {
-        w->forked[0] = w->forked[0] || give_order(sim, w->root, DP_ORDER_FORK);
-        w->forked[1] =
-            w->forked[1] || w->story != TWICE || give_order(sim, w->other, DP_ORDER_FORK);
-        done = w->forked[0] && w->forked[1];
+        const bool other = w->story != TWICE || order_fork(sim, 1, w->other);
+        done = order_fork(sim, 0, w->root) && other;
     } else if (w->stage == 2) { /* One of two that have met, whichever may, says which goes on. */
         done = sim->healed && (give_order(sim, w->root, DP_ORDER_MERGE) ||
                                give_order(sim, w->other, DP_ORDER_MERGE));
