@@ -60,6 +60,12 @@ static void check_failed(dp_driver *driver, const dp_hash *root)
     dp_driver_feed(driver, &event);
 }
 
+/* This machine has no descriptor or no memory to hand the objects over with: nothing is wrong with them. */
+static bool lacks(const tell_job *self)
+{
+    return self->status == DP_IO || self->status == DP_NOMEM || self->status == DP_NOSPACE;
+}
+
 static void done_tell(dp_saver_job *job)
 {
     tell_job *self = (tell_job *)job;
@@ -70,6 +76,12 @@ static void done_tell(dp_saver_job *job)
         close_job_fds(self);
         if (self->msg.kind == DP_TRAINER_CHECK) {
             check_failed(driver, &self->roots[0]);
+        } else if (self->wait.answer == NULL && lacks(self)) {
+            /* Told as failed, a checkpoint would count as broken for good. A fresh process is given all of it anew. */
+            dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.lack", self->wait.round, NULL,
+                         "%s: %s; the trainer is started again",
+                         dp_trainer_kind_name(self->wait.command), dp_status_text(self->status));
+            dp_trainer_kill(driver->trainer);
         } else {
             dp_driver_command_failed(driver, &self->wait, dp_status_text(self->status));
         }

@@ -215,7 +215,10 @@ static dp_status spawn(dp_trainer *trainer, life *self, int child)
         .stdio = stdio,
         .stdio_count = 4,
     };
-    return uv_spawn(trainer->config.loop, &self->process, &options) == 0 ? DP_OK : DP_NOTFOUND;
+    const int error = uv_spawn(trainer->config.loop, &self->process, &options);
+    const bool lacks =
+        error == UV_EMFILE || error == UV_ENFILE || error == UV_EAGAIN || error == UV_ENOMEM;
+    return error == 0 ? DP_OK : lacks ? DP_NOMEM : DP_NOTFOUND;
 }
 
 static void on_silent(uv_timer_t *timer)
@@ -266,7 +269,10 @@ static dp_status begin_life(dp_trainer *trainer)
 static void on_restart(uv_timer_t *timer)
 {
     dp_trainer *trainer = timer->data;
-    if (trainer->life == NULL && begin_life(trainer) != DP_OK) {
+    const dp_status status = trainer->life == NULL ? begin_life(trainer) : DP_OK;
+    if (status == DP_IO || status == DP_NOMEM) { /* No trainer is to blame for what this lacks. */
+        uv_timer_start(timer, on_restart, DP_TRAINER_RETRY_MS, 0);
+    } else if (status != DP_OK) {
         start_again(trainer);
     }
 }

@@ -15,7 +15,8 @@ enum {
     DP_TRAINER_HELLO_MS =
         30 * 1000, /* a process that is silent for so long after its start is replaced */
     DP_TRAINER_RESTART_MS = 200,
-    DP_TRAINER_RESTART_SLOW_MS = 60 * 1000
+    DP_TRAINER_RESTART_SLOW_MS = 60 * 1000,
+    DP_TRAINER_RETRY_MS = 1000 /* until there are descriptors or memory for a process again */
 };
 
 typedef struct dp_trainer dp_trainer;

@@ -3,6 +3,7 @@
 a new address, a watchdog that barks."""
 
 import os
+import resource
 import signal
 import socket
 import sys
@@ -54,6 +55,29 @@ class Faults(SystemTest):
         with open(order + ".new", "w", encoding="utf-8") as file:
             file.write(word)
         os.rename(order + ".new", order)
+
+    def test_28_a_node_without_a_free_descriptor_costs_nobody_else_and_comes_back(self):
+        node = self.pair()
+        pid = node.process.pid
+        soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        used = [int(name) for name in os.listdir(f"/proc/{pid}/fd")]
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (max(used) + 1, hard))
+        callers = []
+        for _ in range(40): # more than there are holes below; who finds none is turned away, and does not wait
+            callers.append(socket.socket(socket.AF_UNIX))
+            callers[-1].settimeout(10)
+            wait_for(lambda: callers[-1].connect_ex(node.socket) == 0, 10, "a place in the queue")
+        self.assertEqual(callers[-1].recv(1), b"")
+        self.rounds_go_on(self.first, 4)
+        self.assertEqual(self.state_of_second(), "alive") # its links are open as before
+        self.assertIsNone(node.process.poll())
+        for caller in callers:
+            caller.close()
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+        begin = node.run().get("counted", 0)
+        # A trainer that was started within the last descriptors may be silent, which is noticed after 30 s.
+        wait_for(lambda: node.run().get("counted", 0) > begin + 1, 2 * PATIENCE_S, "node2 is counted in rounds")
+        state_roots_agree([self.first, node], PATIENCE_S)
 
     def test_38_39_a_trainer_that_dies_at_every_start_costs_rounds_and_not_membership(self):
         script, order = self.bad_worker()
