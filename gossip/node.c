@@ -270,10 +270,32 @@ static void on_link_down(dp_node *node, const dp_event *event)
     node->dirty = true;
 }
 
+/* Somebody waits for this object, or has it already. */
+static bool is_of_use(const dp_node *node, const dp_hash *root)
+{
+    bool of_use = dp_node_holds(node, root) || dp_spread_wants(node->spread, root) ||
+                  (node->catchup.wants_state && dp_hash_equal(root, &node->catchup.state_root));
+
+#if DP_MUTATION == 57
+    return true;
+#endif
+    for (uint32_t i = 0; i < node->round->n_claims && !of_use; i++) {
+        of_use = dp_hash_equal(root, &node->round->claims[i].ready.root);
+    }
+    return of_use;
+}
+
 static void on_object(dp_node *node, const dp_event *event)
 {
     const dp_hash *root = &event->u.object.root;
 
+    if (!is_of_use(node, root)) {
+        /* Its last piece was being written when it was given up. Nothing else would ever let go of it. */
+        dp_action *const action = dp_out_add(&node->out, DP_DO_OBJECT_DROP);
+        action->u.keep.root = *root;
+        action->u.keep.use = DP_USE_BLOB;
+        return;
+    }
     dp_node_hold(node, root, event->u.object.size);
     dp_spread_object(node->spread, node->now, root, &node->out);
     dp_round_object(node, root, event->u.object.size);

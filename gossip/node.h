@@ -73,7 +73,7 @@ typedef enum dp_event_type {
     DP_EV_LINK_DOWN,
     DP_EV_MESSAGE, /* u.message: one message from a linked peer */
     DP_EV_STORED,  /* u.stored: a DP_DO_STORE has ended */
-    DP_EV_OBJECT,  /* u.object: whole and durable here (fetched, or made by the own trainer) */
+    DP_EV_OBJECT,  /* u.object: fetched, whole and durable here */
     DP_EV_OBJECT_INFO, /* u.object: size and leaves learned from a peer's answer, already checked against the root */
     DP_EV_CHUNK,      /* u.chunk: one requested chunk has arrived and is stored, or failed */
     DP_EV_TRAINER_UP, /* the trainer has opened model, tokenizer and data; it holds no theta yet */

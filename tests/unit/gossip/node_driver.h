@@ -99,11 +99,8 @@ static inline void kit_publish(kit_world *world, kit_node *node, const dp_action
 {
     dp_hash leaf;
     const dp_hash root = kit_blob(node->index, ++node->published, &leaf);
-    kit_event *object = kit_push(world, node->index, DP_EV_OBJECT);
 
     kit_hold(node, &root);
-    object->event.u.object.root = root;
-    object->event.u.object.size = 8;
     kit_event *done = kit_push(world, node->index, DP_EV_PUBLISHED);
     done->event.u.published.round = action->u.publish.round;
     done->event.u.published.root = root;

@@ -350,6 +350,20 @@ static void a_nack_counts_only_from_its_voter(void **state)
     kit_close(world);
 }
 
+static void an_object_that_nobody_waits_for_any_more_is_let_go(void **state)
+{
+    kit_world *world = three();
+    kit_event *late = kit_push(world, 0, DP_EV_OBJECT);
+    const dp_hash root = {{9}};
+
+    (void)state;
+    late->event.u.object.root = root;
+    late->event.u.object.size = 8;
+    kit_drain(world);
+    assert_false(dp_node_holds(world->nodes[0].node, &root));
+    kit_close(world);
+}
+
 static void messages_of_junk_are_counted_and_change_nothing(void **state)
 {
     kit_world *world = three();
@@ -499,6 +513,7 @@ int main(void)
         cmocka_unit_test(a_proof_survives_a_restart_and_reaches_who_was_away),
         cmocka_unit_test(a_proof_against_a_stranger_stops_nobody),
         cmocka_unit_test(the_discount_halves_every_four_rounds_and_ends_after_sixteen),
+        cmocka_unit_test(an_object_that_nobody_waits_for_any_more_is_let_go),
         cmocka_unit_test(messages_of_junk_are_counted_and_change_nothing),
     };
 
