@@ -198,8 +198,8 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
         node->dirty = true;
     }
     if (claim != NULL || (!evidence && dp_round_claim_of(node, &ready->peer) != NULL) ||
-        !has_room(node, &ready->peer, evidence || own)) {
-        return;
+        !has_room(node, &ready->peer, evidence || own) || !dp_valid_numbers(ready)) {
+        return; /* An own one may have numbers that no record may list: of a row that an older version wrote. */
     }
     claim = &round->claims[round->n_claims++];
     *claim = (dp_claim){.ready = *ready, .evidence = evidence};

@@ -364,6 +364,24 @@ static void an_object_that_nobody_waits_for_any_more_is_let_go(void **state)
     kit_close(world);
 }
 
+static void an_own_contribution_without_a_step_is_not_claimed(void **state)
+{
+    kit_world *world = kit_open(1);
+    dp_node *node = world->nodes[0].node;
+    dp_ready ready = {.peer = node->self, .bytes = 8, .root = {{5}}};
+
+    (void)state;
+    ready.round = node->ledger.round + 1;
+    const uint32_t before = node->round->n_claims;
+    dp_round_ready(node, &ready, false, true);
+    assert_int_equal(node->round->n_claims, before);
+    ready.steps = 1;
+    dp_out_begin(&node->out, world->actions);
+    dp_round_ready(node, &ready, false, true);
+    assert_int_equal(node->round->n_claims, before + 1);
+    kit_close(world);
+}
+
 static void messages_of_junk_are_counted_and_change_nothing(void **state)
 {
     kit_world *world = three();
@@ -514,6 +532,7 @@ int main(void)
         cmocka_unit_test(a_proof_against_a_stranger_stops_nobody),
         cmocka_unit_test(the_discount_halves_every_four_rounds_and_ends_after_sixteen),
         cmocka_unit_test(an_object_that_nobody_waits_for_any_more_is_let_go),
+        cmocka_unit_test(an_own_contribution_without_a_step_is_not_claimed),
         cmocka_unit_test(messages_of_junk_are_counted_and_change_nothing),
     };
 
