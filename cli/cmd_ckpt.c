@@ -91,9 +91,14 @@ static int run_export(dp_cmd *cmd)
         return dp_cmd_fail(cmd, &error);
     }
     dp_packer packer = dp_client_begin(&client, "ckpt.export");
-    dp_pack_map(&packer, 1);
+    const char *const gguf = dp_cmd_option(cmd, "gguf");
+    dp_pack_map(&packer, gguf != NULL ? 2 : 1);
     dp_pack_text(&packer, "path");
     dp_pack_text(&packer, path);
+    if (gguf != NULL) {
+        dp_pack_text(&packer, "gguf");
+        dp_pack_text(&packer, gguf);
+    }
     const int status = dp_client_call(&client, &packer, NULL, NULL, &result, &error);
     dp_client_close(&client);
     if (status != 0) {
@@ -118,7 +123,8 @@ const dp_verb dp_verb_ckpt_export = {
     .run = run_export,
     .arguments = "DIR",
     .summary = "write the model to a folder, as files that other programs read",
-    .examples = "  dpnode ckpt export ./model\n",
+    .examples = "  dpnode ckpt export ./model\n  dpnode ckpt export ./model --gguf q8_0\n",
     .n_args_min = 1,
     .n_args_max = 1,
+    .options = {{"gguf", 0, "TYPE", "model.gguf for llama.cpp instead: f32, f16, bf16 or q8_0"}},
 };

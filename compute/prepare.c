@@ -11,6 +11,7 @@
 #include "compute/corpus.h"
 #include "compute/data.h"
 #include "compute/files.h"
+#include "compute/gguf.h"
 #include "compute/hf_config.h"
 #include "compute/hf_import.h"
 #include "compute/safetensors.h"
@@ -245,7 +246,9 @@ static dp_status write_config(const dp_manifest *m, const char *folder, dp_why *
     return status;
 }
 
-static dp_status write_model(const dp_manifest *m, dp_view state, const char *folder, dp_why *why)
+/* As safetensors, or with bpe as GGUF. */
+static dp_status write_model(const dp_manifest *m, dp_view state, const char *folder,
+                             const dp_bpe *bpe, dp_gguf_type type, dp_why *why)
 {
     const dp_model_config config = dp_manifest_model(m);
     dp_model model;
@@ -260,10 +263,12 @@ static dp_status write_model(const dp_manifest *m, dp_view state, const char *fo
         status = dp_why_set(why, status, "the state does not belong to the manifest's model: %s",
                             dp_status_text(status));
     } else {
-        status = dp_safetensors_write(&model, theta, &out);
+        status = bpe == NULL ? dp_safetensors_write(&model, theta, &out)
+                             : dp_gguf_write(&model, theta, bpe, type, &out, why);
     }
     if (status == DP_OK) {
-        status = dp_file_write(folder, "model.safetensors", dp_buf_view(&out), why);
+        status = dp_file_write(folder, bpe == NULL ? "model.safetensors" : "model.gguf",
+                               dp_buf_view(&out), why);
     }
     dp_free(theta);
     dp_buf_close(&out);
@@ -277,24 +282,40 @@ typedef struct inputs {
     dp_buf tokenizer;
 } inputs;
 
-static dp_status export_inputs(const inputs *in, const char *folder, dp_why *why)
+static dp_status export_folder(const inputs *in, const dp_manifest *manifest, const char *folder,
+                               dp_why *why)
+{
+    DP_TRY(write_config(manifest, folder, why));
+    DP_TRY(dp_file_write(folder, "tokenizer.json", dp_buf_view(&in->tokenizer), why));
+    return write_model(manifest, dp_buf_view(&in->state), folder, NULL, DP_GGUF_F32, why);
+}
+
+static dp_status export_inputs(const inputs *in, const char *folder, const char *gguf, dp_why *why)
 {
     dp_manifest manifest;
-    const dp_status status = dp_manifest_decode(&manifest, dp_buf_view(&in->manifest));
+    dp_gguf_type type = DP_GGUF_F32;
+    if (gguf != NULL && !dp_gguf_type_of(gguf, &type)) {
+        return dp_why_set(why, DP_BADARG, "a GGUF file may be f32, f16, bf16 or q8_0");
+    }
+    dp_status status = dp_manifest_decode(&manifest, dp_buf_view(&in->manifest));
     if (status != DP_OK) {
         return dp_why_set(why, status, "the manifest does not parse");
     }
     dp_bpe *bpe;
     DP_TRY(dp_bpe_load(&bpe, dp_buf_view(&in->tokenizer), why));
+    status = dp_folder_make(folder, why);
+    if (status == DP_OK) {
+        status = gguf == NULL
+                     ? export_folder(in, &manifest, folder, why)
+                     : write_model(&manifest, dp_buf_view(&in->state), folder, bpe, type, why);
+    }
     dp_bpe_close(bpe);
-    DP_TRY(dp_folder_make(folder, why));
-    DP_TRY(write_config(&manifest, folder, why));
-    DP_TRY(dp_file_write(folder, "tokenizer.json", dp_buf_view(&in->tokenizer), why));
-    return write_model(&manifest, dp_buf_view(&in->state), folder, why);
+    return status;
 }
 
-dp_status dp_export(const char *manifest_path, const char *state_path, const char *tokenizer_path,
-                    const char *folder, dp_why *why)
+dp_status dp_export_gguf(const char *manifest_path, const char *state_path,
+                         const char *tokenizer_path, const char *folder, const char *type,
+                         dp_why *why)
 {
     inputs in;
     dp_buf_init(&in.manifest, DP_MANIFEST_BYTES_MAX);
@@ -308,10 +329,16 @@ dp_status dp_export(const char *manifest_path, const char *state_path, const cha
         status = dp_file_read(tokenizer_path, &in.tokenizer, why);
     }
     if (status == DP_OK) {
-        status = export_inputs(&in, folder, why);
+        status = export_inputs(&in, folder, type, why);
     }
     dp_buf_close(&in.tokenizer);
     dp_buf_close(&in.state);
     dp_buf_close(&in.manifest);
     return status;
+}
+
+dp_status dp_export(const char *manifest_path, const char *state_path, const char *tokenizer_path,
+                    const char *folder, dp_why *why)
+{
+    return dp_export_gguf(manifest_path, state_path, tokenizer_path, folder, NULL, why);
 }

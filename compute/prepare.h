@@ -31,5 +31,9 @@ DP_MUST dp_status dp_prepare_from(const char *text_path, const char *folder, con
 /* Write folder/model.safetensors, config.json and tokenizer.json from a manifest, a state file and a tokenizer. */
 DP_MUST dp_status dp_export(const char *manifest_path, const char *state_path,
                             const char *tokenizer_path, const char *folder, dp_why *why);
+/* The same inputs as folder/model.gguf alone; type: a name of dp_gguf_type_of. NULL: as dp_export. */
+DP_MUST dp_status dp_export_gguf(const char *manifest_path, const char *state_path,
+                                 const char *tokenizer_path, const char *folder, const char *type,
+                                 dp_why *why);
 
 #endif

@@ -3,7 +3,7 @@
  *   dpnode-worker --fd N [--threads N] [--nice N]      speak the trainer protocol on the inherited socket N
  *   dpnode-worker --prepare TEXT FOLDER [--vocab N]    make FOLDER/tokenizer.json and tokens.bin; print a line of JSON
  *   dpnode-worker --prepare TEXT FOLDER --from WEIGHTS --manifest FILE    and init.state, from a Hugging Face folder
- *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER
+ *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf f32|f16|bf16|q8_0]
  *   dpnode-worker train FOLDER ...                     train without peers (solo_tool.h)
  *   dpnode-worker eval FOLDER ...                      measure what that made
  *   dpnode-worker data tokenize|info|verify|encode ...  token shards (data_tool.h)
@@ -40,6 +40,7 @@ typedef struct arguments {
     bool export_model;
     const char *from; /* NULL: none */
     const char *manifest;
+    const char *gguf;
 } arguments;
 
 static int usage(void)
@@ -47,7 +48,7 @@ static int usage(void)
     fputs("usage: dpnode-worker --fd N [--threads N] [--nice N]\n"
           "       dpnode-worker --prepare TEXT FOLDER [--vocab N]\n"
           "       dpnode-worker --prepare TEXT FOLDER --from WEIGHTS --manifest FILE\n"
-          "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER\n"
+          "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf TYPE]\n"
           "       dpnode-worker data tokenize|info|verify|encode ...\n"
           "       dpnode-worker train|eval FOLDER ...\n"
           "       dpnode-worker --plan MANIFEST [--threads N] [--memory MIB]\n",
@@ -71,17 +72,13 @@ static bool number(const char *text, long least, long most, long *out)
 
 static bool parse(int argc, char **argv, arguments *args)
 {
-    static const struct option options[] = {{"fd", required_argument, NULL, 'f'},
-                                            {"threads", required_argument, NULL, 't'},
-                                            {"nice", required_argument, NULL, 'n'},
-                                            {"vocab", required_argument, NULL, 'v'},
-                                            {"memory", required_argument, NULL, 'm'},
-                                            {"plan", no_argument, NULL, 'l'},
-                                            {"prepare", no_argument, NULL, 'p'},
-                                            {"export", no_argument, NULL, 'e'},
-                                            {"from", required_argument, NULL, 'r'},
-                                            {"manifest", required_argument, NULL, 'a'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"fd", required_argument, NULL, 'f'},     {"threads", required_argument, NULL, 't'},
+        {"nice", required_argument, NULL, 'n'},   {"vocab", required_argument, NULL, 'v'},
+        {"memory", required_argument, NULL, 'm'}, {"plan", no_argument, NULL, 'l'},
+        {"prepare", no_argument, NULL, 'p'},      {"export", no_argument, NULL, 'e'},
+        {"from", required_argument, NULL, 'r'},   {"manifest", required_argument, NULL, 'a'},
+        {"gguf", required_argument, NULL, 'g'},   {NULL, 0, NULL, 0}};
     int option;
     bool good = true;
     while (good && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -115,6 +112,9 @@ static bool parse(int argc, char **argv, arguments *args)
             break;
         case 'a':
             args->manifest = optarg;
+            break;
+        case 'g':
+            args->gguf = optarg;
             break;
         default:
             good = false;
@@ -158,10 +158,10 @@ static int prepare(const arguments *args, char **words)
     return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
 }
 
-static int export_model(char **words)
+static int export_model(char **words, const char *gguf)
 {
     dp_why why = {{0}};
-    const dp_status status = dp_export(words[0], words[1], words[2], words[3], &why);
+    const dp_status status = dp_export_gguf(words[0], words[1], words[2], words[3], gguf, &why);
     return status == DP_OK ? EX_OK : complain(status, &why);
 }
 
@@ -240,7 +240,7 @@ int main(int argc, char **argv)
         return prepare(&args, words);
     }
     if (args.export_model && n_words == 4) {
-        return export_model(words);
+        return export_model(words, args.gguf);
     }
     if (args.plan && n_words == 1) {
         return plan(&args, words[0]);

@@ -123,6 +123,7 @@ void dp_method_ckpt_verify(dp_daemon *daemon, const dp_call *call, const dp_pack
 void dp_method_ckpt_export(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
     char path[DP_CONFIG_PATH_MAX];
+    char gguf[DP_EXPORT_TYPE_MAX] = "";
     if (dp_call_driver(daemon, call) == NULL) {
         return;
     }
@@ -131,7 +132,13 @@ void dp_method_ckpt_export(dp_daemon *daemon, const dp_call *call, const dp_pack
                      "the path must be absolute");
         return;
     }
-    dp_export_start(daemon, call, path);
+    const dp_pack_value *const type = dp_pack_key(parameters, "gguf");
+    if (type != NULL && !dp_pack_copy_text(type, gguf, sizeof gguf)) {
+        dp_call_fail(call, 64, "E0403", "--gguf f32, f16, bf16 or q8_0",
+                     "no such kind of GGUF file", "its type is one of four short words");
+        return;
+    }
+    dp_export_start(daemon, call, path, gguf);
 }
 
 /* ---- questions to the trainer ---- */

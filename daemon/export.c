@@ -19,6 +19,7 @@ typedef struct export_job {
     dp_hash tokenizer;
     char folder[DP_CONFIG_PATH_MAX]; /* for the tool's inputs */
     char path[DP_CONFIG_PATH_MAX];
+    char gguf[DP_EXPORT_TYPE_MAX]; /* "": safetensors */
     dp_ckpt ckpt;
     dp_status status;
 } export_job;
@@ -67,8 +68,12 @@ static void finish(export_job *self)
 
 static void on_tool(void *context, bool ok, const char *output)
 {
-    static const char *const files[] = {"model.safetensors", "config.json", "tokenizer.json"};
+    static const char *const folder[] = {"model.safetensors", "config.json", "tokenizer.json"};
+    static const char *const one[] = {"model.gguf"};
     export_job *self = context;
+    const bool gguf = self->gguf[0] != '\0';
+    const char *const *const files = gguf ? one : folder;
+    const size_t n_files = gguf ? 1 : sizeof folder / sizeof folder[0];
     dp_packer packer;
     if (!ok) {
         dp_call_fail(&self->call, 74, "E0405",
@@ -79,7 +84,7 @@ static void on_tool(void *context, bool ok, const char *output)
         dp_pair_text(&map, "path", self->path);
         dp_pair_u64(&map, "round", self->ckpt.round);
         dp_group list = dp_array_begin(dp_pair(&map, "files"));
-        for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        for (size_t i = 0; i < n_files; i++) {
             dp_pack_text(dp_item(&list), files[i]);
         }
         dp_group_end(&list);
@@ -109,7 +114,10 @@ static void done_export(dp_saver_job *job)
     snprintf(tokenizer, sizeof tokenizer, "%s/tokenizer.json", self->folder);
     DP_IGNORE(mkdir(self->path, 0755) !=
               0); /* It may be there; the tool tells if it cannot write. */
-    const char *const arguments[] = {"--export", manifest, state, tokenizer, self->path, NULL};
+    const bool gguf = self->gguf[0] != '\0';
+    const char *const arguments[] = {"--export", manifest,   state,
+                                     tokenizer,  self->path, gguf ? "--gguf" : NULL,
+                                     self->gguf, NULL};
     const dp_status status = dp_tool_run(self->daemon, arguments, on_tool, self);
     if (status != DP_OK) {
         dp_call_fail(&self->call, 70, "E0405", "give a shorter path", "the export cannot start",
@@ -118,7 +126,7 @@ static void done_export(dp_saver_job *job)
     }
 }
 
-void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path)
+void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path, const char *gguf)
 {
     const dp_manifest *manifest = dp_driver_manifest(daemon->driver);
     export_job *job = dp_alloc(1, sizeof *job);
@@ -136,6 +144,7 @@ void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path)
     job->facts = *dp_driver_facts(daemon->driver);
     job->tokenizer = manifest->tokenizer;
     snprintf(job->path, sizeof job->path, "%s", path);
+    snprintf(job->gguf, sizeof job->gguf, "%s", gguf);
     if (dp_saver_post(daemon->saver, &job->job, DP_SAVER_BULK) != DP_OK) {
         dp_call_fail(call, 75, "E0402", "try again", "the store is busy",
                      "too many writes are waiting");

@@ -4,7 +4,10 @@
 
 #include "daemon/control.h"
 
+enum { DP_EXPORT_TYPE_MAX = 8 };
+
 /* Replies to call in the end. path: absolute; made if absent. */
-void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path);
+/* gguf: the type of a GGUF file's matrices, instead of the folder; "": the folder. */
+void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path, const char *gguf);
 
 #endif

@@ -64,6 +64,12 @@ class TinyRun(SystemTest):
         with open(os.path.join(out, "model.safetensors"), "rb") as file:
             size = int.from_bytes(file.read(8), "little")
             self.assertIn("__metadata__", {"__metadata__": 0, **json.loads(file.read(size))})
+        self.assertEqual(node.ask("ckpt", "export", out, "--gguf", "q8_0")["files"], ["model.gguf"])
+        with open(os.path.join(out, "model.gguf"), "rb") as file:
+            self.assertEqual(file.read(8), b"GGUF\3\0\0\0")
+        for wrong in ("q9_0", "somewhat long"):
+            self.fails("E0405" if len(wrong) < 8 else "E0403", 74 if len(wrong) < 8 else 64,
+                       node.ask, "ckpt", "export", out, "--gguf", wrong)
 
     def test_join_starts_a_daemon_that_outlives_it(self):
         _, token = self.found()
