@@ -9,7 +9,7 @@ _dpnode() {
     'up'*) words="--dir --listen $common" ;;
     'down'*) words="$common" ;;
     'run') words='create validate fork merge ' ;;
-    'run create') words="--demo --text --name --dir --listen $common" ;;
+    'run create') words="--demo --text --from --name --dir --listen $common" ;;
     'run validate') words="--keys $common" ;;
     'run fork') words="--yes $common" ;;
     'run merge') words="--yes $common" ;;
@@ -30,7 +30,7 @@ _dpnode() {
     'ckpt') words='ls verify export ' ;;
     'ckpt ls') words="$common" ;;
     'ckpt verify') words="$common" ;;
-    'ckpt export') words="$common" ;;
+    'ckpt export') words="--gguf $common" ;;
     'sample'*) words="--prompt --tokens --seed $common" ;;
     'eval'*) words="--tokens --data $common" ;;
     'train'*) words="--out --steps --threads --resume --demo --text --rows --save-steps --save-seconds $common" ;;
