@@ -78,6 +78,17 @@ static bool is_told(dp_sim *sim, const dp_host *host)
     return false;
 }
 
+/* For ever: broken, outside the core, or gone by its owner's wish, perhaps in the middle of an exchange. */
+static bool somebody_is_gone(const dp_sim *sim)
+{
+    bool gone = sim->plan.core;
+
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        gone = gone || sim->hosts[i].left;
+    }
+    return gone;
+}
+
 /* True when nothing is left to wait for. */
 static bool judge_host(dp_sim *sim, const dp_host *host)
 {
@@ -122,7 +133,7 @@ static bool judge_host(dp_sim *sim, const dp_host *host)
     const uint64_t bound = turns + (slow ? COUNTED_AGAIN_ROUNDS + 1 : COUNTED_ROUNDS);
     /* Rounds that end long before their time, because so many are ready, are no full ones: a summary of who is near comes
      * once a second, and in shorter rounds the last ones are not waited for. */
-    if (sim->plan.core && host->disk.n_exchanges > 0 &&
+    if (host->disk.n_exchanges > 0 && somebody_is_gone(sim) &&
         sim->now_us < sim->healed_us + settle_us + fence_us) {
         book->free_us = sim->now_us;
     }
