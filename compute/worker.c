@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/trainer_msg.h"
+#include "compute/backend_cpu.h"
 #include "compute/bpe.h"
 #include "compute/codec.h"
 #include "compute/state.h"
@@ -181,6 +182,24 @@ static void unmap_shards(worker *w)
     }
 }
 
+/* Where a backend cannot hold this model the CPU may. */
+static dp_status open_somewhere(worker *w, dp_trainer_setup *setup, dp_why *why)
+{
+    const dp_status status = dp_trainer_open(&w->trainer, setup, why);
+    if (status == DP_OK || setup->backend == NULL || setup->backend == dp_backend_cpu()) {
+        return status;
+    }
+    dp_why sentence = {{0}};
+    DP_IGNORE(dp_why_set(&sentence, status, "%.400s; the CPU computes instead",
+                         why->text[0] != '\0' ? why->text : dp_status_text(status)));
+    setup->backend = NULL;
+    DP_TRY(dp_trainer_open(&w->trainer, setup, why));
+    if (w->options.tell != NULL) {
+        w->options.tell(sentence.text);
+    }
+    return DP_OK;
+}
+
 /* Files after the third are the shards of a table. Who gets DP_OK unmaps data and shards when the trainer is closed. */
 static dp_status open_trainer(worker *w, const command *c, dp_trainer_setup *setup, dp_why *why)
 {
@@ -192,7 +211,7 @@ static dp_status open_trainer(worker *w, const command *c, dp_trainer_setup *set
     if (status == DP_OK) {
         setup->shards = w->shards;
         setup->n_shards = c->n_fds - 3;
-        status = dp_trainer_open(&w->trainer, setup, why);
+        status = open_somewhere(w, setup, why);
     }
     if (status != DP_OK) {
         unmap_shards(w);
@@ -208,7 +227,8 @@ static dp_status do_open(worker *w, const command *c, dp_why *why)
     if (w->trainer != NULL) {
         return dp_why_set(why, DP_EXISTS, "this trainer is open already");
     }
-    dp_trainer_setup setup = {.threads = w->options.threads};
+    dp_trainer_setup setup = {
+        .threads = w->options.threads, .backend = w->options.backend, .device = w->options.device};
     memcpy(setup.member, c->msg.member, sizeof setup.member);
     setup.seed = c->msg.seed;
     DP_TRY(dp_memfd_map(c->fds[0], DP_MANIFEST_BYTES_MAX, &setup.manifest));
@@ -482,6 +502,19 @@ static dp_status answer_failed(const worker *w, const char *what, dp_status stat
     return answer(w, &reply, NULL, 0);
 }
 
+/* After the answer: a device that is gone stays gone for this process. */
+static dp_status answer_and_judge(const worker *w, const char *what, dp_status status,
+                                  const dp_why *why)
+{
+    const char *const problem = w->trainer != NULL ? dp_trainer_problem(w->trainer) : "";
+    dp_why told = *why;
+    if (problem[0] != '\0') {
+        DP_IGNORE(dp_why_set(&told, status, "%.400s", problem)); /* Known already. */
+    }
+    DP_TRY(answer_failed(w, what, status, &told));
+    return problem[0] != '\0' ? DP_IO : DP_OK;
+}
+
 static dp_status obey(worker *w, const command *c)
 {
     dp_why why = {{0}};
@@ -490,7 +523,7 @@ static dp_status obey(worker *w, const command *c)
     if (status == DP_OK || status == DP_CLOSED) {
         return status;
     }
-    return answer_failed(w, dp_trainer_kind_name(c->msg.kind), status, &why);
+    return answer_and_judge(w, dp_trainer_kind_name(c->msg.kind), status, &why);
 }
 
 /* The next command; waits for one unless there is training to do. False when there is none. */
@@ -525,7 +558,7 @@ static dp_status train_on(worker *w)
     if (status != DP_OK) {
         w->training = false;
         const dp_why why = {{0}};
-        return answer_failed(w, "train", status, &why);
+        return answer_and_judge(w, "train", status, &why);
     }
     const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
     const uint64_t now = now_us();

@@ -7,15 +7,21 @@
 #include <stddef.h>
 
 #include "base/status.h"
+#include "compute/backend.h"
 
 typedef struct dp_worker_options {
     size_t threads; /* 0: as many as the machine gives */
+    const dp_backend
+        *backend;    /* who computes; NULL: the CPU, which also takes over what it cannot open */
+    uint32_t device; /* of the backend's */
+    void (*tell)(const char *sentence); /* for the log, from the thread that serves; NULL: nobody */
     bool
         exit_when_closed; /* end the process at once when the other side is gone, whatever is computed just then */
 } dp_worker_options;
 
 /* Say HELLO on socket and serve it until STOP (DP_OK) or until the other side is gone (DP_CLOSED, after the micro-batch
- * under way). The socket stays the caller's. DP_NOMEM, DP_AGAIN (no threads), DP_IO. */
+ * under way). The socket stays the caller's. DP_NOMEM, DP_AGAIN (no threads), DP_IO (also: the backend's device is gone;
+ * the process should end, so that the next one looks for another). */
 DP_MUST dp_status dp_worker_serve(int socket, const dp_worker_options *options);
 
 #endif

@@ -1,6 +1,7 @@
 /* dpnode-worker: the built-in trainer as a process of its own, and the tools that prepare data and export models.
  *
- *   dpnode-worker --fd N [--threads N] [--nice N]      speak the trainer protocol on the inherited socket N
+ *   dpnode-worker --fd N [--threads N] [--nice N] [--backend B]
+ *                                                      speak the trainer protocol on the inherited socket N
  *   dpnode-worker --prepare TEXT FOLDER [--vocab N]    make FOLDER/tokenizer.json and tokens.bin; print a line of JSON
  *   dpnode-worker --prepare TEXT FOLDER --from WEIGHTS --manifest FILE    and init.state, from a Hugging Face folder
  *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf f32|f16|bf16|q8_0]
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,7 @@
 #include "compute/files.h"
 #include "compute/memory.h"
 #include "compute/plan.h"
+#include "compute/plugin.h"
 #include "compute/pool.h"
 #include "compute/prepare.h"
 #include "compute/solo_tool.h"
@@ -35,6 +38,7 @@ typedef struct arguments {
     long nice;
     long vocab;
     long memory; /* MiB; 0: what is there */
+    const char *backend;
     bool plan;
     bool prepare;
     bool export_model;
@@ -45,7 +49,7 @@ typedef struct arguments {
 
 static int usage(void)
 {
-    fputs("usage: dpnode-worker --fd N [--threads N] [--nice N]\n"
+    fputs("usage: dpnode-worker --fd N [--threads N] [--nice N] [--backend auto|cpu|NAME|PATH]\n"
           "       dpnode-worker --prepare TEXT FOLDER [--vocab N]\n"
           "       dpnode-worker --prepare TEXT FOLDER --from WEIGHTS --manifest FILE\n"
           "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf TYPE]\n"
@@ -72,13 +76,19 @@ static bool number(const char *text, long least, long most, long *out)
 
 static bool parse(int argc, char **argv, arguments *args)
 {
-    static const struct option options[] = {
-        {"fd", required_argument, NULL, 'f'},     {"threads", required_argument, NULL, 't'},
-        {"nice", required_argument, NULL, 'n'},   {"vocab", required_argument, NULL, 'v'},
-        {"memory", required_argument, NULL, 'm'}, {"plan", no_argument, NULL, 'l'},
-        {"prepare", no_argument, NULL, 'p'},      {"export", no_argument, NULL, 'e'},
-        {"from", required_argument, NULL, 'r'},   {"manifest", required_argument, NULL, 'a'},
-        {"gguf", required_argument, NULL, 'g'},   {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"fd", required_argument, NULL, 'f'},
+                                            {"threads", required_argument, NULL, 't'},
+                                            {"nice", required_argument, NULL, 'n'},
+                                            {"backend", required_argument, NULL, 'b'},
+                                            {"vocab", required_argument, NULL, 'v'},
+                                            {"memory", required_argument, NULL, 'm'},
+                                            {"plan", no_argument, NULL, 'l'},
+                                            {"prepare", no_argument, NULL, 'p'},
+                                            {"export", no_argument, NULL, 'e'},
+                                            {"from", required_argument, NULL, 'r'},
+                                            {"manifest", required_argument, NULL, 'a'},
+                                            {"gguf", required_argument, NULL, 'g'},
+                                            {NULL, 0, NULL, 0}};
     int option;
     bool good = true;
     while (good && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -91,6 +101,9 @@ static bool parse(int argc, char **argv, arguments *args)
             break;
         case 'n':
             good = number(optarg, 0, 19, &args->nice);
+            break;
+        case 'b':
+            args->backend = optarg;
             break;
         case 'v':
             good = number(optarg, DP_BPE_TOKENS_MIN, DP_BPE_TOKENS_MAX, &args->vocab);
@@ -202,6 +215,24 @@ static int plan(const arguments *args, const char *path)
     return written ? EX_OK : EX_IOERR;
 }
 
+static void tell(const char *sentence)
+{
+    fprintf(stderr, "dpnode-worker: %s\n", sentence);
+}
+
+/* Plugins lie beside this program; "." where that cannot be read. */
+static void own_folder(char path[PATH_MAX])
+{
+    const ssize_t size = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    path[size > 0 ? size : 0] = '\0';
+    char *const slash = strrchr(path, '/');
+    if (slash != NULL) {
+        *slash = '\0';
+    } else {
+        memcpy(path, ".", sizeof ".");
+    }
+}
+
 static int serve(const arguments *args)
 {
     if (args->nice > 0) {
@@ -210,7 +241,18 @@ static int serve(const arguments *args)
             perror("dpnode-worker: nice");
         }
     }
-    const dp_worker_options options = {.threads = (size_t)args->threads, .exit_when_closed = true};
+    char folder[PATH_MAX];
+    own_folder(folder);
+    dp_plugin_choice choice; /* before there is another thread */
+    dp_plugin_choose(&choice, args->backend, folder);
+    if (choice.line.text[0] != '\0') {
+        tell(choice.line.text);
+    }
+    const dp_worker_options options = {.threads = (size_t)args->threads,
+                                       .backend = choice.backend,
+                                       .device = choice.device,
+                                       .tell = tell,
+                                       .exit_when_closed = true};
     const dp_status status = dp_worker_serve((int)args->fd, &options);
     if (status == DP_OK || status == DP_CLOSED) {
         return EX_OK;
@@ -221,7 +263,7 @@ static int serve(const arguments *args)
 
 int main(int argc, char **argv)
 {
-    arguments args = {.fd = -1, .vocab = 1024};
+    arguments args = {.fd = -1, .vocab = 1024, .backend = "auto"};
     if (argc > 1 && strcmp(argv[1], "data") == 0) {
         return dp_data_tool(argc - 2, argv + 2);
     }

@@ -17,7 +17,8 @@ typedef struct dp_config {
     char listen[DP_ADDRESS_TEXT_MAX + 8];    /* "ADDR:PORT"; port 0: any */
     char advertise[DP_ADDRESS_TEXT_MAX + 8]; /* what others dial; empty: derived from listen */
     char name[DP_CONFIG_NAME_MAX + 1];
-    char worker[DP_CONFIG_PATH_MAX]; /* path of dpnode-worker */
+    char worker[DP_CONFIG_PATH_MAX];  /* path of dpnode-worker */
+    char backend[DP_CONFIG_PATH_MAX]; /* of the trainer */
     char log_level[8];
     char log_file[DP_CONFIG_PATH_MAX];      /* empty: standard error */
     uint64_t threads;                       /* of the trainer; 0: as many as the machine grants */

@@ -112,6 +112,7 @@ void dp_driver_trainer_open(dp_driver *driver)
     const dp_trainer_config config = {
         .loop = driver->daemon->loop,
         .program = driver->daemon->config->worker,
+        .backend = driver->daemon->config->backend,
         .threads = driver->daemon->config->threads,
         .nice = driver->daemon->config->nice,
         .hooks = {driver, on_started, on_down, dp_driver_on_answer},

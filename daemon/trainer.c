@@ -40,6 +40,7 @@ typedef struct life {
 struct dp_trainer {
     dp_trainer_config config;
     char program[512];
+    char backend[512];
     life *life;
     uv_timer_t *restart;                      /* runs until HELLO, or until the next start */
     uint64_t starts[DP_TRAINER_RESTARTS_MAX]; /* uv_now of the last quick starts, a ring */
@@ -200,8 +201,13 @@ static dp_status spawn(dp_trainer *trainer, life *self, int child)
     snprintf(fd_text, sizeof fd_text, "%d", WORKER_FD);
     snprintf(threads, sizeof threads, "%llu", (unsigned long long)trainer->config.threads);
     snprintf(nice, sizeof nice, "%llu", (unsigned long long)trainer->config.nice);
-    char *arguments[] = {trainer->program, "--fd",   fd_text, "--threads",
-                         threads,          "--nice", nice,    NULL};
+    char *arguments[] = {trainer->program, "--fd", fd_text, "--threads", threads,
+                         "--nice",         nice,   NULL,    NULL,        NULL};
+    if (trainer->backend[0] !=
+        '\0') { /* Last, and only when it says something: a trainer of one's own may not know it. */
+        arguments[7] = "--backend";
+        arguments[8] = trainer->backend;
+    }
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
@@ -305,6 +311,8 @@ dp_status dp_trainer_open(dp_trainer **out, const dp_trainer_config *config)
         return DP_NOMEM;
     }
     trainer->config = *config;
+    const bool told = config->backend != NULL && strcmp(config->backend, "auto") != 0;
+    snprintf(trainer->backend, sizeof trainer->backend, "%s", told ? config->backend : "");
     snprintf(trainer->program, sizeof trainer->program, "%s", config->program);
     trainer->restart = restart;
     restart->data = trainer;

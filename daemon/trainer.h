@@ -32,6 +32,7 @@ typedef struct dp_trainer_hooks {
 typedef struct dp_trainer_config {
     uv_loop_t *loop;
     const char *program;
+    const char *backend; /* who computes there; NULL or "auto": it is not told */
     uint64_t threads;
     uint64_t nice;
     dp_trainer_hooks hooks;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/trainer_msg.h"
+#include "compute/backend_cpu.h"
 #include "compute/codec.h"
 #include "compute/state.h"
 #include "compute/worker.h"
@@ -41,7 +42,7 @@ static int drop_files(void **state)
     return 0;
 }
 
-static peer start(void)
+static peer start_with(const dp_worker_options *options)
 {
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
@@ -50,20 +51,29 @@ static peer start(void)
     CHECK(pid >= 0);
     if (pid == 0) {
         close(pair[0]);
-        const dp_worker_options options = {.threads = 1};
-        const dp_status status = dp_worker_serve(pair[1], &options);
+        const dp_status status = dp_worker_serve(pair[1], options);
         _exit(status == DP_OK || status == DP_CLOSED ? 0 : 1);
     }
     close(pair[1]);
     return (peer){.pid = pid, .socket = pair[0]};
 }
 
-static void expect_clean_end(const peer *p)
+static peer start(void)
+{
+    return start_with(&(dp_worker_options){.threads = 1});
+}
+
+static void expect_end(const peer *p, int wanted)
 {
     int status = 0;
     assert_int_equal(waitpid(p->pid, &status, 0), p->pid);
     CHECK(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(WEXITSTATUS(status), wanted);
+}
+
+static void expect_clean_end(const peer *p)
+{
+    expect_end(p, 0);
 }
 
 static void release(const answer *a)
@@ -498,6 +508,71 @@ static void dropped_steps_are_told_though_none_was_done(void **state)
     test_free(huge);
 }
 
+static dp_status create_nothing(dp_engine **out, const dp_engine_setup *setup, dp_why *why)
+{
+    (void)out;
+    (void)setup;
+    return dp_why_set(why, DP_TOOBIG, "the card is too small");
+}
+
+static int told[2]; /* a pipe out of the worker's process */
+
+static void tell(const char *sentence)
+{
+    CHECK(write(told[1], sentence, strlen(sentence)) > 0);
+}
+
+static void a_model_that_a_backend_cannot_hold_is_opened_on_the_cpu(void **state)
+{
+    (void)state;
+    dp_backend small = *dp_backend_cpu();
+    small.create = create_nothing;
+    assert_int_equal(pipe(told), 0);
+    const peer p = start_with(&(dp_worker_options){.threads = 1, .backend = &small, .tell = tell});
+    CHECK(open_run(&p, 1) > 0);
+    char line[DP_WHY_MAX] = "";
+    CHECK(read(told[0], line, sizeof line - 1) > 0);
+    assert_string_equal(line, "the card is too small; the CPU computes instead");
+    init(&p);
+    CHECK(train_until(&p, 1, 1) > 0);
+    close(p.socket);
+    expect_clean_end(&p);
+    close(told[0]);
+    close(told[1]);
+}
+
+static dp_status step_nowhere(dp_engine *engine, const dp_gpt_batch *batch, float scale,
+                              double *loss_sum)
+{
+    (void)engine;
+    (void)batch;
+    (void)scale;
+    (void)loss_sum;
+    return DP_IO;
+}
+
+static const char *card_is_gone(const dp_engine *engine)
+{
+    (void)engine;
+    return "the card has fallen off the bus";
+}
+
+static void a_worker_whose_card_vanishes_says_so_and_ends(void **state)
+{
+    (void)state;
+    dp_backend gone = *dp_backend_cpu();
+    gone.step = step_nowhere;
+    gone.problem = card_is_gone;
+    const peer p = start_with(&(dp_worker_options){.threads = 1, .backend = &gone});
+    CHECK(open_run(&p, 1) > 0);
+    init(&p);
+    send_views(&p, &(dp_trainer_msg){.kind = DP_TRAINER_TRAIN, .round = 1}, NULL, 0);
+    const answer a = expect(&p, DP_TRAINER_FAILED);
+    CHECK(strstr(a.msg.text, "train: the card has fallen off the bus") != NULL);
+    expect_end(&p, 1);
+    close(p.socket);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -511,6 +586,8 @@ int main(void)
         cmocka_unit_test(data_may_be_a_table_and_its_shards),
         cmocka_unit_test(dropped_steps_are_told_though_none_was_done),
         cmocka_unit_test(a_closed_socket_ends_the_worker),
+        cmocka_unit_test(a_model_that_a_backend_cannot_hold_is_opened_on_the_cpu),
+        cmocka_unit_test(a_worker_whose_card_vanishes_says_so_and_ends),
     };
     return cmocka_run_group_tests(tests, make_files, drop_files);
 }

@@ -1,0 +1,329 @@
+#include "compute/backend_check.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/rng.h"
+#include "compute/backend_cpu.h"
+#include "compute/precision.h"
+#include "compute/state.h"
+
+enum { ROWS = 2, LENGTH = 32, VOCAB = 96, STEPS = 3, HALF = 32768, ONE = 65536 };
+
+/* The same model on the backend and on the CPU. */
+typedef struct twins {
+    const dp_backend *of[2]; /* the backend, the CPU */
+    dp_engine *engines[2];
+    dp_model model;
+    dp_precision_kind precision;
+    double tolerance; /* of what is near, relative */
+    dp_buf bytes;
+    dp_view blobs[2][2]; /* [twin][blob of a, of F] */
+    uint32_t tokens[ROWS * LENGTH + 1];
+    dp_why *why;
+} twins;
+
+static const char *const vector_names[DP_VECTORS] = {"x", "theta", "e", "F", "a", "anchor"};
+
+static dp_status differs(const twins *t, const char *what, double got, double wanted)
+{
+    return dp_why_set(t->why, DP_UNSUPPORTED, "its %s in %s is %.9g where the CPU has %.9g", what,
+                      dp_precision_name(dp_precision_of_kind(t->precision)), got, wanted);
+}
+
+/* The sentence of a call that failed, unless it left one. */
+static dp_status told(const twins *t, int twin, const char *call, dp_status status)
+{
+    if (status == DP_OK) {
+        return DP_OK;
+    }
+    const char *const problem = t->of[twin]->problem(t->engines[twin]);
+    return dp_why_set(t->why, status, "its call %s failed: %s", call,
+                      problem[0] != '\0' ? problem : dp_status_text(status));
+}
+
+/* DO(t, copy, to, from): both twins make the same call. */
+#define DO(t, call, ...)                                                                           \
+    do {                                                                                           \
+        for (int twin_ = 0; twin_ < 2; twin_++) {                                                  \
+            DP_TRY(                                                                                \
+                told((t), twin_, #call, (t)->of[twin_]->call((t)->engines[twin_], __VA_ARGS__)));  \
+        }                                                                                          \
+    } while (0)
+
+static dp_status near_enough(const twins *t, const char *what, const double values[2])
+{
+    const double allowed = t->tolerance * fmax(fabs(values[1]), 1e-3);
+    return fabs(values[0] - values[1]) <= allowed ? DP_OK : differs(t, what, values[0], values[1]);
+}
+
+static dp_status same_vector(const twins *t, dp_vector vector, const char *after)
+{
+    const float *const got = t->of[0]->values(t->engines[0], vector);
+    const float *const wanted = t->of[1]->values(t->engines[1], vector);
+    if (got == NULL) {
+        return told(t, 0, "values", DP_IO);
+    }
+    for (size_t i = 0; i < t->model.n_elements; i++) {
+        if (dp_float_bits(got[i]) != dp_float_bits(wanted[i])) {
+            return dp_why_set(t->why, DP_UNSUPPORTED,
+                              "after %s element %zu of %s is %.9g where the CPU has %.9g", after, i,
+                              vector_names[vector], (double)got[i], (double)wanted[i]);
+        }
+    }
+    return DP_OK;
+}
+
+static dp_status same_vectors(const twins *t, const char *after)
+{
+    for (int v = 0; v < DP_VECTORS; v++) {
+        DP_TRY(same_vector(t, (dp_vector)v, after));
+    }
+    return DP_OK;
+}
+
+/* ---- Near: training and looking. */
+
+static dp_gpt_batch batch_of(const twins *t)
+{
+    return (dp_gpt_batch){.x = t->tokens, .y = t->tokens + 1, .rows = ROWS, .length = LENGTH};
+}
+
+static dp_status train_once(twins *t)
+{
+    const dp_gpt_batch batch = batch_of(t);
+    const dp_optim_options options = {.lr = 1e-3F,
+                                      .beta1 = 0.9F,
+                                      .beta2 = 0.95F,
+                                      .eps = 1e-8F,
+                                      .decay = 0.1F,
+                                      .clip = 1.0F,
+                                      .momentum = 0.9F,
+                                      .loss_scale = 1.0F};
+    double losses[2];
+    double norms[2];
+    for (int twin = 0; twin < 2; twin++) {
+        const dp_backend *const b = t->of[twin];
+        dp_engine *const e = t->engines[twin];
+        DP_TRY(told(t, twin, "step", b->step(e, &batch, 1.0F / (ROWS * LENGTH), &losses[twin])));
+        DP_TRY(told(t, twin, "norm", b->norm(e, &norms[twin])));
+    }
+    DP_TRY(near_enough(t, "loss", losses));
+    DP_TRY(near_enough(t, "gradient norm", norms));
+    for (int twin = 0; twin < 2; twin++) {
+        DP_TRY(
+            told(t, twin, "update", t->of[twin]->update(t->engines[twin], &options, norms[twin])));
+        DP_TRY(told(t, twin, "drop", t->of[twin]->drop(t->engines[twin])));
+    }
+    return DP_OK;
+}
+
+static dp_status look(twins *t, dp_vector weights)
+{
+    const dp_gpt_batch batch = batch_of(t);
+    double losses[2];
+    float logits[2][VOCAB];
+    for (int twin = 0; twin < 2; twin++) {
+        const dp_backend *const b = t->of[twin];
+        DP_TRY(told(t, twin, "loss", b->loss(t->engines[twin], weights, &batch, &losses[twin])));
+        DP_TRY(told(t, twin, "logits",
+                    b->logits(t->engines[twin], weights, t->tokens, LENGTH / 2, logits[twin])));
+    }
+    DP_TRY(near_enough(t, "loss without training", losses));
+    double largest = 0;
+    for (size_t i = 0; i < VOCAB; i++) {
+        largest = fmax(largest, fabs((double)logits[1][i]));
+    }
+    for (size_t i = 0; i < VOCAB; i++) {
+        if (!(fabs((double)logits[0][i] - (double)logits[1][i]) <= t->tolerance * largest)) {
+            return differs(t, "logit", (double)logits[0][i], (double)logits[1][i]);
+        }
+    }
+    return DP_OK;
+}
+
+static dp_status check_training(twins *t)
+{
+    DO(t, init, 7);
+    DP_TRY(same_vector(t, DP_VECTOR_THETA, "init"));
+    DO(t, copy, DP_VECTOR_X, DP_VECTOR_THETA);
+    for (int i = 0; i < STEPS; i++) {
+        DP_TRY(train_once(t));
+    }
+    DP_TRY(look(t, DP_VECTOR_X));
+    DP_TRY(look(t, DP_VECTOR_THETA));
+    return same_vector(t, DP_VECTOR_THETA, "training");
+}
+
+/* A token beyond the vocabulary, bytes too short, a number that is none: refused, and nothing changes. */
+static dp_status check_refusals(twins *t)
+{
+    const dp_backend *const b = t->of[0];
+    uint32_t beyond[LENGTH] = {VOCAB};
+    const dp_gpt_batch batch = {.x = beyond, .y = t->tokens, .rows = 1, .length = LENGTH};
+    double loss;
+    if (b->step(t->engines[0], &batch, 1.0F, &loss) != DP_BADARG) {
+        return dp_why_set(t->why, DP_UNSUPPORTED, "it takes a token beyond the vocabulary");
+    }
+    const float *const theta = t->of[1]->values(t->engines[1], DP_VECTOR_THETA);
+    dp_buf_clear(&t->bytes);
+    DP_TRY(dp_floats_write(theta, t->model.n_elements, &t->bytes));
+    dp_view bytes = dp_buf_view(&t->bytes);
+    memset(t->bytes.data + bytes.size - 4, 0xff, 4);
+    if (b->load(t->engines[0], DP_VECTOR_THETA, bytes) != DP_DIVERGED) {
+        return dp_why_set(t->why, DP_UNSUPPORTED, "it loads numbers that are not finite");
+    }
+    bytes.size -= 4;
+    if (b->load(t->engines[0], DP_VECTOR_THETA, bytes) != DP_BADMSG) {
+        return dp_why_set(t->why, DP_UNSUPPORTED, "it loads a vector that is too short");
+    }
+    return same_vector(t, DP_VECTOR_THETA, "what must be refused");
+}
+
+/* ---- Exact: drawers, codecs, rounds. */
+
+/* What training left in x differs by roundings: both go on from the CPU's. */
+static dp_status level(twins *t)
+{
+    dp_buf_clear(&t->bytes);
+    DP_TRY(dp_floats_write(t->of[1]->values(t->engines[1], DP_VECTOR_X), t->model.n_elements,
+                           &t->bytes));
+    DP_TRY(told(t, 0, "load", t->of[0]->load(t->engines[0], DP_VECTOR_X, dp_buf_view(&t->bytes))));
+    return same_vector(t, DP_VECTOR_X, "load");
+}
+
+static dp_status encode(twins *t, dp_vector from, dp_codec_kind kind)
+{
+    const int blob = from == DP_VECTOR_F;
+    for (int twin = 0; twin < 2; twin++) {
+        DP_TRY(told(t, twin, "encode",
+                    t->of[twin]->encode(t->engines[twin], from, kind, &t->blobs[twin][blob])));
+    }
+    if (!dp_view_equal(t->blobs[0][blob], t->blobs[1][blob])) {
+        return dp_why_set(t->why, DP_UNSUPPORTED, "its %s blob has other bytes than the CPU's",
+                          dp_codec_name(kind));
+    }
+    return DP_OK;
+}
+
+static dp_status check_round(twins *t, dp_codec_kind kind)
+{
+    const uint32_t q[2] = {0x50000000U, 0x30000000U};
+    DO(t, snapshot, DP_VECTOR_F, DP_VECTOR_NONE, DP_VECTOR_THETA);
+    DO(t, scale, DP_VECTOR_F, HALF);
+    DO(t, snapshot, DP_VECTOR_A, DP_VECTOR_E, DP_VECTOR_THETA);
+    DP_TRY(same_vectors(t, "snapshot"));
+    DP_TRY(encode(t, DP_VECTOR_A, kind));
+    DP_TRY(encode(t, DP_VECTOR_F, DP_CODEC_INT8));
+    DO(t, copy, DP_VECTOR_ANCHOR, DP_VECTOR_X);
+    DO(t, subtract, DP_VECTOR_X, DP_VECTOR_THETA);
+    for (int twin = 0; twin < 2; twin++) {
+        DP_TRY(told(t, twin, "apply",
+                    t->of[twin]->apply(t->engines[twin], t->blobs[1], q, 2, ONE - 1)));
+        DP_TRY(told(t, twin, "settle",
+                    t->of[twin]->settle(t->engines[twin], t->blobs[1][0], ONE / 3, 0.95F)));
+    }
+    DO(t, add, DP_VECTOR_X, DP_VECTOR_THETA);
+    DP_TRY(same_vectors(t, "a round"));
+    double moved[2];
+    for (int twin = 0; twin < 2; twin++) {
+        DP_TRY(told(t, twin, "mix",
+                    t->of[twin]->mix(t->engines[twin], t->blobs[1], 0.375, &moved[twin])));
+    }
+    DP_TRY(same_vectors(t, "an exchange"));
+    return near_enough(t, "sum of an exchange", moved);
+}
+
+static dp_status check_rounds(twins *t)
+{
+    static const dp_codec_kind kinds[] = {DP_CODEC_SPARSE, DP_CODEC_INT8, DP_CODEC_BF16,
+                                          DP_CODEC_FP32};
+    DP_TRY(level(t));
+    DO(t, zero, DP_VECTOR_E);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        DP_TRY(check_round(t, kinds[i]));
+    }
+    return DP_OK;
+}
+
+/* ---- The whole. */
+
+static dp_status open_twins(twins *t, uint32_t device)
+{
+    const dp_engine_setup setup = {.model = &t->model,
+                                   .precision = t->precision,
+                                   .optimizer = DP_OPTIM_ADAMW,
+                                   .weights = DP_WEIGHTS_FP32,
+                                   .seed = 3,
+                                   .rows_max = ROWS,
+                                   .recompute = DP_RECOMPUTE_NORMS,
+                                   .threads = 1};
+    dp_engine_setup own = setup;
+    own.device = device;
+    DP_TRY(t->of[0]->create(&t->engines[0], &own, t->why));
+    DP_TRY(t->of[1]->create(&t->engines[1], &setup, t->why));
+    dp_buf_init(&t->bytes, 4 * t->model.n_elements);
+    dp_rng rng;
+    dp_rng_init(&rng, 11);
+    for (size_t i = 0; i < sizeof t->tokens / sizeof t->tokens[0]; i++) {
+        t->tokens[i] = (uint32_t)dp_rng_below(&rng, VOCAB);
+    }
+    return DP_OK;
+}
+
+static dp_status check_model(twins *t, const dp_model_config *config, uint32_t device)
+{
+    DP_TRY(dp_model_open(&t->model, config, t->why));
+    dp_status status = open_twins(t, device);
+    if (status == DP_OK) {
+        status = check_training(t);
+    }
+    if (status == DP_OK) {
+        status = check_refusals(t);
+    }
+    if (status == DP_OK) {
+        status = check_rounds(t);
+    }
+    for (int twin = 0; twin < 2; twin++) {
+        t->of[twin]->close(t->engines[twin]);
+        t->engines[twin] = NULL;
+    }
+    dp_buf_close(&t->bytes);
+    dp_model_close(&t->model);
+    return status;
+}
+
+dp_status dp_backend_check(const dp_backend *backend, uint32_t device, dp_why *why)
+{
+    static const dp_model_config models[] = {
+        {.layers = 2, .width = 64, .heads = 4, .context = LENGTH, .vocab = VOCAB},
+        {.layers = 2,
+         .width = 64,
+         .heads = 4,
+         .context = LENGTH,
+         .vocab = VOCAB,
+         .arch = DP_ARCH_LLAMA,
+         .kv_heads = 2,
+         .qk_norm = DP_ON}};
+    /* The largest relative difference that another order of sums makes of three steps, with a wide margin. */
+    static const struct {
+        uint32_t capability;
+        dp_precision_kind precision;
+        double tolerance;
+    } precisions[] = {{DP_CAN_FP32, DP_PRECISION_FP32, 1e-3},
+                      {DP_CAN_BF16, DP_PRECISION_BF16, 5e-2},
+                      {DP_CAN_FP16, DP_PRECISION_FP16, 2e-2}};
+    for (size_t p = 0; p < sizeof precisions / sizeof precisions[0]; p++) {
+        for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
+            twins t = {.of = {backend, dp_backend_cpu()},
+                       .precision = precisions[p].precision,
+                       .tolerance = precisions[p].tolerance,
+                       .why = why};
+            if ((backend->capabilities & precisions[p].capability) != 0) {
+                DP_TRY(check_model(&t, &models[m], device));
+            }
+        }
+    }
+    return DP_OK;
+}

@@ -1,0 +1,40 @@
+/* Backends from shared libraries: finding libdpnode_<name>.so, looking at its table, trying it out, and falling back to the CPU
+ * with one sentence. Computes nothing itself (backend.h) and checks no arithmetic itself (backend_check.h).
+ *
+ * A plugin exports one function, dp_backend_query. It is called with the version that this program speaks and returns its
+ * table, or NULL. A plugin is never unloaded: what it started may still run. */
+#ifndef DP_COMPUTE_PLUGIN_H
+#define DP_COMPUTE_PLUGIN_H
+
+#include "compute/backend.h"
+
+enum {
+    DP_PLUGIN_CHECK_MS =
+        20 * 1000 /* loading and self-test; below what the daemon waits for HELLO */
+};
+#define DP_PLUGIN_SYMBOL "dp_backend_query"
+
+typedef const dp_backend *(*dp_backend_query_function)(uint32_t version);
+
+/* Load a library and look at its table, without calling it. DP_NOTFOUND: no such file; DP_BADMSG: no plugin, or a table with
+ * holes; DP_VERSION: of another version or build. Each with a sentence that names the path. */
+DP_MUST dp_status dp_plugin_load(const char *path, const dp_backend **out, dp_why *why);
+
+/* In a process of its own, so that a crash or an endless loop costs that process: load, count devices, self-test of device
+ * 0. The caller has no other threads. DP_UNSUPPORTED: no device, or it computes something else, or it crashed; DP_TIMEOUT
+ * after timeout_ms; or as dp_plugin_load. */
+DP_MUST dp_status dp_plugin_try(const char *path, uint32_t timeout_ms, dp_why *why);
+
+/* Who computes. */
+typedef struct dp_plugin_choice {
+    const dp_backend *backend; /* always one */
+    uint32_t device;
+    dp_why
+        line; /* a sentence for the log; "" where the CPU was asked for, or nothing else is installed */
+} dp_plugin_choice;
+
+/* wanted: "cpu"; a path (with a slash); a name as "cuda", looked for as libdpnode_cuda.so in folder and folder/../lib/dpnode;
+ * "auto": cuda where it is installed. Whatever goes wrong, the CPU is chosen and line says why. */
+void dp_plugin_choose(dp_plugin_choice *out, const char *wanted, const char *folder);
+
+#endif

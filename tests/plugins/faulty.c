@@ -1,0 +1,110 @@
+/* A plugin that does what the variable DP_FAULT says, and else what the CPU does. "late-..." happens after so many steps that
+ * the self-test has passed. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "compute/backend_cpu.h"
+#include "compute/plugin.h"
+
+enum { LATE = 5 };
+
+const dp_backend *dp_backend_query(uint32_t version);
+
+static unsigned steps; /* of the engine made last */
+static const char *sentence = "";
+
+static bool fault(const char *name)
+{
+    const char *const wanted = getenv("DP_FAULT"); /* Nobody sets it meanwhile. */
+    return wanted != NULL && strcmp(wanted, name) == 0;
+}
+
+static uint32_t no_devices(dp_why *why)
+{
+    DP_IGNORE(dp_why_set(why, DP_NOTFOUND, "there is no card in this machine"));
+    return 0;
+}
+
+static dp_status create(dp_engine **out, const dp_engine_setup *setup, dp_why *why)
+{
+    steps = 0;
+    sentence = "";
+    if (fault("create")) {
+        return dp_why_set(why, DP_TOOBIG, "the card is too small");
+    }
+    return dp_backend_cpu()->create(out, setup, why);
+}
+
+static dp_status step(dp_engine *e, const dp_gpt_batch *batch, float scale, double *loss_sum)
+{
+    steps++;
+    if (fault("crash")) {
+        abort();
+    }
+    while (fault("hang")) {
+        pause();
+    }
+    if (fault("exit")) {
+        _exit(3);
+    }
+    if (fault("late-gone") && steps > LATE) {
+        sentence = "the card has fallen off the bus";
+        return DP_IO;
+    }
+    DP_TRY(dp_backend_cpu()->step(e, batch, scale, loss_sum));
+    if (fault("nan") || (fault("late-nan") && steps > LATE)) {
+        *loss_sum = (double)NAN;
+    }
+    if (fault("wrong")) {
+        *loss_sum *= 1.01;
+    }
+    return DP_OK;
+}
+
+static const char *problem(const dp_engine *e)
+{
+    (void)e;
+    return sentence;
+}
+
+static dp_status add(dp_engine *e, dp_vector to, dp_vector from)
+{
+    DP_TRY(dp_backend_cpu()->add(e, to, from));
+    if (fault("bit")) {
+        /* One unit in the last place of one element, the least that there is. */
+        dp_optim_vector lent[DP_BACKEND_STATE_MAX];
+        if (to == DP_VECTOR_X && dp_backend_cpu()->lend_state(e, lent) > 0) {
+            lent[0].values[5] = nextafterf(lent[0].values[5], 2.0F);
+        }
+    }
+    return DP_OK;
+}
+
+static dp_status encode(dp_engine *e, dp_vector from, dp_codec_kind kind, dp_view *blob)
+{
+    DP_TRY(dp_backend_cpu()->encode(e, from, kind, blob));
+    if (fault("late-blob") && steps > LATE) {
+        blob->size--;
+    }
+    return DP_OK;
+}
+
+__attribute__((visibility("default"))) const dp_backend *dp_backend_query(uint32_t version)
+{
+    static dp_backend faulty;
+    faulty = *dp_backend_cpu();
+    faulty.name = "faulty";
+    faulty.devices = fault("device") ? no_devices : faulty.devices;
+    faulty.create = create;
+    faulty.problem = problem;
+    faulty.add = add;
+    faulty.step = fault("hole") ? NULL : step;
+    faulty.encode = encode;
+    faulty.version += fault("version");
+    faulty.magic += fault("magic");
+    faulty.layout[3] += fault("layout") ? 8 : 0;
+    return fault("refuse") || version != DP_BACKEND_VERSION ? NULL : &faulty;
+}
