@@ -142,6 +142,8 @@ typedef struct dp_live_book {
     uint64_t level_round; /* rounds decided when it first did, and when that was */
     uint64_t free_us;     /* since then, or since it last was in doubt about an exchange */
     uint64_t out_since;   /* 0: it is level */
+    uint64_t out_round;   /* rounds decided then */
+    uint64_t out_rounds;  /* decided since level_round while it was not level */
 } dp_live_book;
 
 struct dp_oracle {

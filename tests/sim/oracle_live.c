@@ -104,6 +104,7 @@ static bool judge_host(dp_sim *sim, const dp_host *host)
     if (out != NULL) {
         if (book->out_since == 0) {
             book->out_since = sim->now_us;
+            book->out_round = o->n_rounds - 1;
         }
         const uint64_t waited = sim->now_us - book->out_since;
         if (waited > stuck_us + (book->level ? 0 : settle_us)) {
@@ -123,11 +124,16 @@ static bool judge_host(dp_sim *sim, const dp_host *host)
         book->level_round = o->n_rounds - 1;
         book->free_us = sim->now_us;
     }
+    if (book->out_since > book->free_us) {
+        /* Who fell behind again, as by a pause that outlasts the healing, was not level meanwhile; L5 bounds that. */
+        book->out_rounds += o->n_rounds - 1 - book->out_round;
+        book->free_us += sim->now_us - book->out_since;
+    }
     book->out_since = 0;
     if (o->members[host->index].included > o->rounds_at_heal) {
         return true;
     }
-    const uint64_t missed = o->n_rounds - 1 - book->level_round;
+    const uint64_t missed = o->n_rounds - 1 - book->level_round - book->out_rounds;
     const uint64_t turns = sim->plan.nodes / DP_LISTED_MAX; /* more nodes than a record lists */
     const bool slow = host->was_slow && book->level_round <= o->rounds_at_heal;
     const uint64_t bound = turns + (slow ? COUNTED_AGAIN_ROUNDS + 1 : COUNTED_ROUNDS);
