@@ -284,6 +284,9 @@ void dp_spread_link_down(dp_spread *spread, dp_time now, uint32_t member, dp_out
 
 void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out)
 {
+    uint64_t late = 0; /* bit per want: chunks that were asked for together are one wait in vain */
+    _Static_assert(DP_WANTED_MAX <= 64, "a bit per want");
+
     for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
         dp_flight *const f = &spread->flights[i];
         if (!f->used || !dp_time_reached(now, f->deadline)) {
@@ -291,7 +294,8 @@ void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out)
         }
         dp_want *const want = &spread->wants[f->wanted];
         dp_spread_chunk_late(spread, f->member);
-        want->failures++;
+        want->failures += (late >> f->wanted & 1U) == 0 ? 1 : 0;
+        late |= 1ULL << f->wanted;
         dp_spread_note_holder(spread, f->member, "slow", out);
         f->used = false;
         spread->n_flights--;
@@ -323,8 +327,7 @@ void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out)
     for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
         dp_flight *const f = &spread->flights[i];
         if (f->used && dp_time_reached(now, f->hedge_at)) {
-            f->hedge_at =
-                dp_time_after(now, dp_spread_hedge_wait(spread, &spread->wants[f->wanted]));
+            f->hedge_at = dp_spread_hedge_again(spread, &spread->wants[f->wanted], now);
         }
     }
 }

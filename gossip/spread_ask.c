@@ -5,6 +5,10 @@
 
 enum { GUESSES = 4 }; /* so many times dearer is a chunk of whom nobody said that it has it */
 
+/* Chunks under way that a state, which comes last, always has room for: on a line that the updates of the rounds fill it
+ * would never come, and who needs it falls ever further behind. */
+enum { STATE_PER_HOLDER = 1, STATE_IN_ALL = DP_FLIGHTS_PER_HOLDER };
+
 /* Place in the list of linked rows of the first one that is not before start; the list goes round. */
 static uint32_t place_from(const dp_rowset *linked, uint32_t start)
 {
@@ -51,12 +55,37 @@ static uint64_t chunk_cost(const dp_spread *spread, const dp_want *want, uint32_
     return (took_us + 1000) * (dp_want_bit(want->holders, member) ? 1 : GUESSES);
 }
 
+/* A state that waits for chunks, while something else is asked for; NULL: there is none. It is the last of the queue. */
+static const dp_want *state_behind(const dp_spread *spread, const dp_want *want)
+{
+    const dp_want *const last = &spread->wants[spread->queue[spread->n_wanted - 1]];
+
+    return last != want && last->priority == DP_PRIORITY_STATE && last->begun &&
+                   want->priority != DP_PRIORITY_STATE && last->n_have < last->n_chunks
+               ? last
+               : NULL;
+}
+
+/* What of its room a state does not use yet, at this member, or in all with DP_MEMBER_NONE. */
+static uint32_t room_for(const dp_spread *spread, const dp_want *state, uint32_t member,
+                         uint32_t room)
+{
+    for (uint32_t i = 0; spread->n_flights > 0 && room > 0 && i < DP_FLIGHTS_MAX; i++) {
+        const dp_flight *const f = &spread->flights[i];
+        const bool its_own = f->used && f->wanted == dp_want_index(spread, state) &&
+                             (member == DP_MEMBER_NONE || f->member == member);
+        room -= its_own ? 1 : 0;
+    }
+    return room;
+}
+
 /* The holder with the fewest chunks under way, then the fastest, then whoever comes first from a random start. */
 static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t chunk)
 {
     const dp_rowset *linked = dp_members_linked(spread->members);
     const uint32_t start = (uint32_t)dp_rng_below(&spread->rng, dp_members_count(spread->members));
     const uint32_t first = place_from(linked, start);
+    const dp_want *const state = state_behind(spread, want);
     uint32_t best = DP_MEMBER_NONE;
     uint64_t best_cost = UINT64_MAX;
 
@@ -66,7 +95,9 @@ static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t c
             continue;
         }
         const uint32_t flying = dp_spread_flights_of(spread, member);
-        if (flying >= DP_FLIGHTS_PER_HOLDER ||
+        const bool leaves_room = state != NULL && dp_spread_may_ask(spread, state, member);
+        const uint32_t room = leaves_room ? room_for(spread, state, member, STATE_PER_HOLDER) : 0;
+        if (flying >= DP_FLIGHTS_PER_HOLDER - room ||
             is_flying(spread, dp_want_index(spread, want), chunk, member)) {
             continue;
         }
@@ -79,9 +110,15 @@ static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t c
     return best;
 }
 
-static dp_flight *free_flight(dp_spread *spread)
+static dp_flight *free_flight(dp_spread *spread, const dp_want *want)
 {
-    for (uint32_t i = 0; spread->n_flights < DP_FLIGHTS_MAX && i < DP_FLIGHTS_MAX; i++) {
+    const dp_want *const state = state_behind(spread, want);
+    const uint32_t most =
+        DP_FLIGHTS_MAX - (state != NULL && dp_spread_has_holder(spread, state)
+                              ? room_for(spread, state, DP_MEMBER_NONE, STATE_IN_ALL)
+                              : 0);
+
+    for (uint32_t i = 0; spread->n_flights < most && i < DP_FLIGHTS_MAX; i++) {
         if (!spread->flights[i].used) {
             return &spread->flights[i];
         }
@@ -93,7 +130,7 @@ static dp_flight *free_flight(dp_spread *spread)
 static bool ask_chunk(dp_spread *spread, dp_want *want, uint32_t chunk, bool hedge, dp_time now,
                       dp_out *out)
 {
-    dp_flight *const f = free_flight(spread);
+    dp_flight *const f = free_flight(spread, want);
     if (f == NULL || !dp_out_room(out, 1)) {
         return false;
     }
@@ -168,10 +205,11 @@ static void hedge(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
             !dp_time_reached(now, f->hedge_at)) {
             continue;
         }
-        const uint32_t chunk = f->chunk;
-        f->hedge_at = DP_NEVER;
-        DP_IGNORE(
-            ask_chunk(spread, want, chunk, true, now, out)); /* nobody else: the deadline will do */
+        /* Nobody else now: another holder may be known soon, long before the deadline of one that is gone. */
+        f->hedge_at = dp_spread_hedge_again(spread, want, now);
+        if (ask_chunk(spread, want, f->chunk, true, now, out)) {
+            f->hedge_at = DP_NEVER;
+        }
     }
 }
 

@@ -110,6 +110,8 @@ void dp_spread_end_flights(dp_spread *spread, uint32_t want, uint32_t chunk, uin
 uint64_t dp_spread_chunk_wait(dp_spread *spread, const dp_want *want);
 /* When a last chunk is asked of a second holder: at the time by which most others had come. */
 uint64_t dp_spread_hedge_wait(dp_spread *spread, const dp_want *want);
+/* When one that nobody else could be asked for is looked at again. */
+dp_time dp_spread_hedge_again(dp_spread *spread, const dp_want *want, dp_time now);
 /* What is asked for is small, and the first answer counts: the next one is asked soon. Doubled each time all were asked. */
 uint64_t dp_spread_info_wait(const dp_spread *spread, const dp_want *want, uint32_t member);
 /* A chunk has come from member; one has not come in time. */

@@ -4,6 +4,7 @@
 enum { DOUBLINGS_MAX = 5 };
 #define INFO_WAIT_US (250 * DP_MS)
 #define INFO_WAIT_US_MAX (500 * DP_MS)
+#define LOOK_US (50 * DP_MS)              /* a late chunk is looked at again no sooner */
 #define GUESS_BYTES_PER_SECOND 1000000ULL /* before anything was measured */
 
 static dp_span *span_of(dp_spread *spread, uint64_t size)
@@ -26,19 +27,26 @@ static uint64_t clamp_wait(uint64_t wait_us)
 
 uint64_t dp_spread_chunk_wait(dp_spread *spread, const dp_want *want)
 {
-    const uint64_t p95 = dp_span_percentile(span_of(spread, want->size), 95);
-    const uint64_t guess = DP_CHUNK_WAIT_US_MIN +
-                           dp_object_chunk_bytes(want->size) * DP_SECOND / GUESS_BYTES_PER_SECOND;
     const uint32_t doublings = want->failures < DOUBLINGS_MAX ? want->failures : DOUBLINGS_MAX;
 
-    return clamp_wait((p95 != 0 ? 2 * p95 : 2 * guess) << doublings);
+    return clamp_wait(2 * dp_spread_hedge_wait(spread, want) << doublings);
 }
 
+/* Not doubled: how long one holder has not answered says nothing about another. */
 uint64_t dp_spread_hedge_wait(dp_spread *spread, const dp_want *want)
 {
     const uint64_t p95 = dp_span_percentile(span_of(spread, want->size), 95);
+    const uint64_t guess = DP_CHUNK_WAIT_US_MIN +
+                           dp_object_chunk_bytes(want->size) * DP_SECOND / GUESS_BYTES_PER_SECOND;
 
-    return p95 != 0 ? p95 : dp_spread_chunk_wait(spread, want) / 2;
+    return p95 != 0 ? p95 : guess;
+}
+
+dp_time dp_spread_hedge_again(dp_spread *spread, const dp_want *want, dp_time now)
+{
+    const uint64_t wait_us = dp_spread_hedge_wait(spread, want);
+
+    return dp_time_after(now, wait_us > LOOK_US ? wait_us : LOOK_US);
 }
 
 uint64_t dp_spread_chunk_p95(const dp_spread *spread)

@@ -27,6 +27,25 @@ static uint32_t settle_of(const dp_node *node, const dp_ring_row *row, uint32_t 
     return DP_SETTLE_LEFT_OUT;
 }
 
+/* Everybody who follows the chain needs it, and may have it by now. That holds too for what was wanted before its round was
+ * decided, of its author alone, who may be gone. */
+static void fetch_item(dp_node *node, const dp_ring_row *row, const dp_ring_item *item)
+{
+    const bool is_new = !dp_spread_wants(node->spread, &item->root);
+    const uint32_t author = dp_node_member_index(node, &item->peer);
+    const dp_priority priority =
+        row->round == node->ledger.round ? DP_PRIORITY_ROUND : DP_PRIORITY_REPLAY;
+
+    if (dp_spread_want(node->spread, node->now, &item->root, item->bytes, DP_USE_BLOB, priority,
+                       &node->out) != DP_OK) {
+        return; /* Full: asked again with the next event. */
+    }
+    if (is_new && author != DP_MEMBER_NONE && author != 0) {
+        dp_spread_holder(node->spread, node->now, &item->root, author, &node->out);
+    }
+    dp_spread_holders_all(node->spread, node->now, &item->root, &node->out);
+}
+
 bool dp_train_fetch_row(dp_node *node, const dp_ring_row *row)
 {
     const dp_catchup *catchup = &node->catchup;
@@ -39,18 +58,8 @@ bool dp_train_fetch_row(dp_node *node, const dp_ring_row *row)
         }
         whole = false;
         /* Dropped here: gone everywhere. And what a state on its way will contain is not fetched besides. */
-        if (!row->dropped && (!catchup->wants_state || row->round > catchup->state_round) &&
-            !dp_spread_wants(node->spread, &item->root)) {
-            const dp_priority priority =
-                row->round == node->ledger.round ? DP_PRIORITY_ROUND : DP_PRIORITY_REPLAY;
-            if (dp_spread_want(node->spread, node->now, &item->root, item->bytes, DP_USE_BLOB,
-                               priority, &node->out) == DP_OK) {
-                const uint32_t author = dp_node_member_index(node, &item->peer);
-                if (author != DP_MEMBER_NONE && author != 0) {
-                    dp_spread_holder(node->spread, node->now, &item->root, author, &node->out);
-                }
-                dp_spread_holders_all(node->spread, node->now, &item->root, &node->out);
-            }
+        if (!row->dropped && (!catchup->wants_state || row->round > catchup->state_round)) {
+            fetch_item(node, row, item);
         }
     }
     return whole;

@@ -102,6 +102,34 @@ static void steps_of_before_a_load_are_no_reason_to_publish(void **state)
     kit_close(world);
 }
 
+/* Its author may be gone for good. */
+static void
+what_a_round_lists_is_asked_of_all_though_it_was_wanted_of_its_author_before(void **state)
+{
+    static dp_actions actions;
+    kit_world *world = three();
+    dp_node *const node = world->nodes[1].node;
+    const dp_time later = dp_time_after(node->now, DP_SECOND);
+    const dp_peer other = kit_peer(0);
+    dp_ring_row row = {.round = node->ledger.round, .n = 1};
+
+    (void)state;
+    row.items[0] = (dp_ring_item){.peer = kit_peer(2), .root = {{77}}, .bytes = 100};
+    dp_out_begin(&node->out, &actions);
+    assert_int_equal(dp_spread_want(node->spread, node->now, &row.items[0].root, 0, DP_USE_BLOB,
+                                    DP_PRIORITY_ROUND, &node->out),
+                     DP_OK);
+    dp_spread_holder(node->spread, node->now, &row.items[0].root,
+                     dp_node_member_index(node, &row.items[0].peer), &node->out);
+    assert_false(dp_train_fetch_row(node, &row));
+    dp_out_begin(&node->out, &actions);
+    dp_spread_tick(node->spread, later, &node->out);
+    assert_int_equal(actions.count, 1);
+    assert_int_equal(actions.items[0].type, DP_DO_GET_INFO);
+    assert_true(dp_peer_equal(&actions.items[0].u.get.peer, &other));
+    kit_close(world);
+}
+
 static void a_publication_of_no_steps_is_not_waited_for(void **state)
 {
     kit_world *world = kit_open(1);
@@ -264,6 +292,8 @@ int main(void)
         cmocka_unit_test(who_errs_in_the_first_rounds_takes_the_state_of_another),
         cmocka_unit_test(a_state_that_nobody_can_prove_gives_way_to_the_one_before),
         cmocka_unit_test(steps_of_before_a_load_are_no_reason_to_publish),
+        cmocka_unit_test(
+            what_a_round_lists_is_asked_of_all_though_it_was_wanted_of_its_author_before),
         cmocka_unit_test(a_publication_of_no_steps_is_not_waited_for),
         cmocka_unit_test(a_run_starts_from_the_weights_of_its_manifest),
         cmocka_unit_test(without_its_first_weights_a_node_waits),

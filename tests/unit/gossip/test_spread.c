@@ -227,6 +227,90 @@ static void a_late_chunk_is_asked_of_another_holder(void **state)
     fetcher_close(f);
 }
 
+static void a_holder_known_later_is_asked_long_before_one_that_is_gone_is_given_up(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(2);
+    const dp_peer second = mesh_peer(2);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    info(f, 1, &f->root, SIZE);
+    /* The only one known says nothing any more, and waits for it grow to many seconds. */
+    while (f->now < 20 * DP_SECOND) {
+        tick_after(f, dp_spread_wake(f->spread).us - f->now);
+    }
+    begin(f);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    const uint64_t known = f->now;
+    for (uint32_t got = 0; got < CHUNKS;) {
+        dp_action gets[DP_FLIGHTS_MAX];
+        const uint32_t n = count_of(f, DP_DO_GET_CHUNK);
+        for (uint32_t k = 0; k < n; k++) {
+            gets[k] = *nth_of(f, DP_DO_GET_CHUNK, k);
+        }
+        begin(f);
+        for (uint32_t k = 0; k < n; k++) {
+            if (dp_peer_equal(&gets[k].u.get.peer, &second)) {
+                got++;
+                chunk(f, &second, gets[k].u.get.index, DP_OK);
+            }
+        }
+        if (count_of(f, DP_DO_GET_CHUNK) == 0 && got < CHUNKS) {
+            tick_after(f, dp_spread_wake(f->spread).us - f->now);
+        }
+    }
+    CHECK(f->now - known < 2 * DP_SECOND);
+    fetcher_close(f);
+}
+
+static void chunks_that_are_late_together_double_the_wait_once(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(1);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    info(f, 1, &f->root, SIZE);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_PER_HOLDER);
+    uint64_t waits[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        const uint64_t asked = f->now;
+        do {
+            tick_after(f, dp_spread_wake(f->spread).us - f->now);
+        } while (count_of(f, DP_DO_GET_CHUNK) == 0);
+        waits[i] = f->now - asked;
+    }
+    CHECK(waits[1] == 2 * waits[0] && waits[2] == 2 * waits[1]);
+    fetcher_close(f);
+}
+
+/* Else who is too far behind to replay would wait for a state for ever, on a line that the rounds fill. */
+static void a_state_has_room_beside_the_updates_of_the_rounds(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(1);
+    const dp_hash rounds = f->root;
+    want(f, DP_PRIORITY_REPLAY);
+    dp_spread_holder(f->spread, now_of(f), &rounds, 1, &f->out);
+    info(f, 1, &rounds, SIZE);
+    f->leaves[0].bytes[0] ^= 1;
+    f->root = dp_object_root(SIZE, f->leaves);
+    begin(f);
+    want(f, DP_PRIORITY_STATE);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    info(f, 1, &f->root, SIZE);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 0); /* Four of the update are under way. */
+    const dp_hash state_root = f->root;
+    const dp_peer peer = mesh_peer(1);
+    f->root = rounds;
+    chunk(f, &peer, 0, DP_OK);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 1);
+    CHECK(dp_hash_equal(&nth_of(f, DP_DO_GET_CHUNK, 0)->u.get.root, &state_root));
+    chunk(f, &peer, 1, DP_OK);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 1); /* The rest is for what comes first. */
+    CHECK(dp_hash_equal(&nth_of(f, DP_DO_GET_CHUNK, 0)->u.get.root, &rounds));
+    fetcher_close(f);
+}
+
 static void two_bad_chunks_end_the_trust_in_a_holder(void **state)
 {
     (void)state;
@@ -581,6 +665,9 @@ int main(void)
         cmocka_unit_test(an_object_without_holders_waits_and_starts_with_one),
         cmocka_unit_test(a_fetch_from_two_holders_uses_both_and_ends),
         cmocka_unit_test(a_late_chunk_is_asked_of_another_holder),
+        cmocka_unit_test(a_holder_known_later_is_asked_long_before_one_that_is_gone_is_given_up),
+        cmocka_unit_test(chunks_that_are_late_together_double_the_wait_once),
+        cmocka_unit_test(a_state_has_room_beside_the_updates_of_the_rounds),
         cmocka_unit_test(two_bad_chunks_end_the_trust_in_a_holder),
         cmocka_unit_test(whoever_is_linked_is_asked_when_no_holder_is),
         cmocka_unit_test(who_lied_and_alone_holds_it_is_asked_again_ever_more_rarely),
