@@ -110,6 +110,40 @@ void dp_beat_init(dp_beat *beat, const dp_beat_config *config)
     };
 }
 
+/* Those of the present set that the next one lacks. */
+static void remember(dp_beat *beat, const dp_peer *next, uint32_t n)
+{
+    for (uint32_t i = 0; i < beat->n_voters; i++) {
+        const dp_beat_voter *const voter = &beat->voters[i];
+        bool stays = voter->incarnation == 0; /* Or nothing is known of it. */
+        uint32_t at = 0;
+        for (uint32_t k = 0; k < n && !stays; k++) {
+            stays = dp_peer_equal(&voter->peer, &next[k]);
+        }
+        if (stays) {
+            continue;
+        }
+        while (at < DP_BEAT_PAST_MAX && !dp_peer_equal(&beat->past[at].peer, &voter->peer)) {
+            at++;
+        }
+        if (at == DP_BEAT_PAST_MAX) {
+            at = beat->n_past++ % DP_BEAT_PAST_MAX;
+        }
+        beat->past[at] = (dp_beat_past){
+            .peer = voter->peer, .incarnation = voter->incarnation, .sequence = voter->sequence};
+    }
+}
+
+static void recall(const dp_beat *beat, dp_beat_voter *voter)
+{
+    for (uint32_t i = 0; i < DP_BEAT_PAST_MAX; i++) {
+        if (beat->past[i].incarnation != 0 && dp_peer_equal(&beat->past[i].peer, &voter->peer)) {
+            voter->incarnation = beat->past[i].incarnation;
+            voter->sequence = beat->past[i].sequence;
+        }
+    }
+}
+
 void dp_beat_set_voters(dp_beat *beat, const dp_peer *voters, uint32_t n, dp_time now)
 {
     dp_assert(n >= 1 && n <= DP_VOTERS_MAX);
@@ -125,6 +159,9 @@ void dp_beat_set_voters(dp_beat *beat, const dp_peer *voters, uint32_t n, dp_tim
             next[i].heard = 0; /* its bits meant the old order */
         }
         next[i].peer = voters[i];
+        if (old == DP_VOTERS_MAX) {
+            recall(beat, &next[i]);
+        }
         if (dp_peer_equal(&voters[i], &beat->self)) {
             beat->own = i;
         }
@@ -137,6 +174,7 @@ void dp_beat_set_voters(dp_beat *beat, const dp_peer *voters, uint32_t n, dp_tim
     if (new_tag == beat->tag && n == beat->n_voters) {
         return;
     }
+    remember(beat, voters, n);
     memcpy(beat->voters, next, sizeof next);
     beat->n_voters = n;
     beat->tag = new_tag;

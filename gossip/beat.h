@@ -14,7 +14,8 @@
 enum {
     DP_BEAT_BYTES =
         2 + 32 + 8 + 8 + 4 + 8 + 8 + 8 + 1 + 1 + DP_SIGNATURE_BYTES, /* one HEARTBEAT message */
-    DP_BEAT_RIDER_MAX = 1 + DP_VOTERS_MAX * DP_BEAT_BYTES
+    DP_BEAT_RIDER_MAX = 1 + DP_VOTERS_MAX * DP_BEAT_BYTES,
+    DP_BEAT_PAST_MAX = 16 /* former voters remembered; of more the oldest is forgotten */
 };
 #define DP_BEAT_US (250 * DP_MS)
 #define DP_BEAT_FRESH_US (3 * DP_BEAT_US)
@@ -37,6 +38,13 @@ typedef struct dp_beat_voter {
     uint8_t message[DP_BEAT_BYTES];
 } dp_beat_voter;
 
+/* The newest beat of one that was a voter: when it is one again, its old beats do not count as new. */
+typedef struct dp_beat_past {
+    dp_peer peer;
+    uint64_t incarnation; /* 0: empty */
+    uint64_t sequence;
+} dp_beat_past;
+
 /* Data; written by this module only. */
 typedef struct dp_beat {
     dp_run_id run;
@@ -49,9 +57,11 @@ typedef struct dp_beat {
     uint32_t own;      /* index of this node in voters, or DP_VOTERS_MAX */
     uint32_t tag;      /* of the voter set: bitmaps count only under the same tag */
     dp_beat_voter voters[DP_VOTERS_MAX];
-    uint64_t wall_ms;   /* own */
-    uint64_t sequence;  /* of own beats */
-    dp_time beat_at;    /* next own beat */
+    dp_beat_past past[DP_BEAT_PAST_MAX]; /* a ring */
+    uint32_t n_past;                     /* ever put in */
+    uint64_t wall_ms;                    /* own */
+    uint64_t sequence;                   /* of own beats */
+    dp_time beat_at;                     /* next own beat */
     uint32_t enough;    /* beats that say quorum, for a node that is no voter; 0: a majority */
     bool quorum;        /* the opinion, with hysteresis */
     dp_time seen_at;    /* quorum last seen */
@@ -70,7 +80,8 @@ typedef struct dp_beat_config {
 } dp_beat_config;
 
 void dp_beat_init(dp_beat *beat, const dp_beat_config *config);
-/* The voter set of the chain head, in its order. Voters that stay keep what is known of them. n in 1..DP_VOTERS_MAX. */
+/* The voter set of the chain head, in its order. Voters that stay keep what is known of them, and of those that go it is known
+ * which of their beats are old. n in 1..DP_VOTERS_MAX. */
 void dp_beat_set_voters(dp_beat *beat, const dp_peer *voters, uint32_t n, dp_time now);
 /* A quarter of the expected round time, from the core. */
 void dp_beat_hold(dp_beat *beat, uint64_t hold_us);

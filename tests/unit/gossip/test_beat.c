@@ -389,6 +389,40 @@ static void a_new_voter_set_keeps_what_is_known_of_those_who_stay(void **state)
     group_close(g);
 }
 
+static void who_votes_again_is_not_heard_by_what_it_said_before(void **state)
+{
+    (void)state;
+    group *const g = group_of(3, 3);
+    uint8_t old[DP_BEAT_BYTES];
+    const dp_peer set[3] = {mesh_peer(0), mesh_peer(1), mesh_peer(2)};
+    const dp_peer other = mesh_peer(3);
+    run(g, DP_SECOND);
+    dp_beat *const beat = &g->beats[0];
+    memcpy(old, beat->voters[2].message, sizeof old);
+    run(g, DP_SECOND);
+    const uint64_t newest = beat->voters[2].sequence;
+    g->running[2] = false;
+    dp_beat_set_voters(beat, set, 1, (dp_time){g->now});
+    run(g, DP_SECOND);
+    dp_beat_set_voters(beat, set, 3, (dp_time){g->now});
+    CHECK(beat->voters[2].sequence == newest && !dp_beat_fresh(beat, (dp_time){g->now}, 2));
+    dp_out_begin(&g->out, g->actions);
+    CHECK(dp_beat_message(beat, (dp_time){g->now}, &set[2], dp_view_of(old, sizeof old), &g->out) ==
+          DP_EXISTS);
+    CHECK(!dp_beat_fresh(beat, (dp_time){g->now}, 2));
+    g->running[2] = true;
+    run(g, DP_SECOND); /* What it says now counts. */
+    CHECK(beat->voters[2].sequence > newest && dp_beat_fresh(beat, (dp_time){g->now}, 2));
+    for (uint32_t i = 0; i < 2 * DP_BEAT_PAST_MAX; i++) { /* Many come and go: the oldest goes. */
+        dp_peer many[2] = {set[0], other};
+        many[1].bytes[31] = (uint8_t)i;
+        dp_beat_set_voters(beat, many, 2, (dp_time){g->now});
+        beat->voters[1].incarnation = 1;
+        CHECK_OK(dp_beat_check(beat, NULL));
+    }
+    group_close(g);
+}
+
 static void a_minority_of_wrong_clocks_moves_nobodys_time(void **state)
 {
     static const uint64_t right = 1700000000000ULL;
@@ -456,6 +490,7 @@ int main(void)
         cmocka_unit_test(a_member_between_two_voters_that_are_not_linked_is_the_way_to_the_other),
         cmocka_unit_test(old_forged_and_foreign_beats_bring_nothing),
         cmocka_unit_test(a_new_voter_set_keeps_what_is_known_of_those_who_stay),
+        cmocka_unit_test(who_votes_again_is_not_heard_by_what_it_said_before),
         cmocka_unit_test(a_minority_of_wrong_clocks_moves_nobodys_time),
         cmocka_unit_test(with_two_of_three_clocks_the_earlier_one_counts),
         cmocka_unit_test(wakes_do_not_spin),
