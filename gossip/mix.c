@@ -662,6 +662,9 @@ dp_status dp_mix_check(const dp_mix *mix, dp_why *why)
             return dp_why_set(why, DP_CORRUPT, "mix: outcome %u was not decided here", i);
         }
     }
+    if (mix->has_f && (dp_hash_is_zero(&mix->f.f_root) || dp_hash_is_zero(&mix->f.own.root))) {
+        return dp_why_set(why, DP_CORRUPT, "mix: the row of F names no object");
+    }
     const bool own_row = mix->has_f && dp_mix_id_equal(&mix->f.id, &mix->x.id);
     if ((mix->state == DP_MIX_PREPARED || mix->state == DP_MIX_ASKED ||
          mix->state == DP_MIX_MIXING) &&

@@ -55,6 +55,12 @@ static void on_offer(dp_mix *mix, dp_time now, uint32_t from, const dp_mix_msg *
     if (outcomes_older(mix, &member->peer, msg, out)) {
         return;
     }
+    /* Prepared before, and ended: F stands on that row, which another attempt under its name would overwrite. a begins a new
+     * one when it hears this. */
+    if (mix->has_f && dp_mix_id_equal(&mix->f.id, &msg->id)) {
+        dp_mix_send_status(mix, &member->peer, &msg->id, 0, DP_MIX_STATUS_ABORTED, out);
+        return;
+    }
     /* a has moved on from what we were about to do with it. */
     if (mix->state != DP_MIX_IDLE && !mix->x.initiator &&
         dp_peer_equal(&mix->x.peer, &member->peer) &&

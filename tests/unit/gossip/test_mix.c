@@ -275,6 +275,42 @@ static void say(pool *p, uint32_t i, const dp_mix_msg *msg)
     pool_perform(p, i);
 }
 
+/* The offer that this row is of comes a second time. */
+static void offer_again(pool *p, uint32_t i, const dp_mix_row *row)
+{
+    say(p, i,
+        &(dp_mix_msg){.type = DP_MSG_MIX_OFFER,
+                      .id = row->id,
+                      .number = row->number,
+                      .base = row->base,
+                      .terms = row->other});
+}
+
+static void an_offer_that_comes_again_leaves_the_row_that_f_stands_on(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(2, 12);
+    dp_mix_row row;
+    dp_mix_frozen_view before;
+    dp_mix_frozen_view after;
+    give(p);
+    const uint32_t b = prepared_responder(p, &row);
+    dp_mix *const mix = p->nodes[b].mix;
+    dp_out_begin(&p->out, p->actions);
+    CHECK(dp_mix_finish(mix, pool_now(p), &p->out));
+    pool_perform(p, b);
+    CHECK(dp_mix_frozen_row(mix, &before));
+    offer_again(p, b, &row);
+    CHECK(dp_mix_view(mix).state == DP_MIX_IDLE);
+    dp_out_begin(&p->out, p->actions);
+    CHECK(dp_mix_finish(mix, pool_now(p), &p->out)); /* Given up before anything was frozen. */
+    pool_perform(p, b);
+    CHECK(dp_mix_frozen_row(mix, &after));
+    CHECK(dp_hash_equal(&before.f_root, &after.f_root) && !dp_hash_is_zero(&after.f_root));
+    CHECK_OK(dp_mix_check(mix, NULL));
+    pool_close(p);
+}
+
 static void a_late_commit_of_an_attempt_given_up_commits_nothing(void **state)
 {
     (void)state;
@@ -286,13 +322,11 @@ static void a_late_commit_of_an_attempt_given_up_commits_nothing(void **state)
     dp_out_begin(&p->out, p->actions);
     CHECK(dp_mix_finish(mix, pool_now(p), &p->out));
     pool_perform(p, b);
-    /* The old offer comes a second time: b freezes the same F again and prepares again, under a new ticket. */
-    say(p, b,
-        &(dp_mix_msg){.type = DP_MSG_MIX_OFFER,
-                      .id = row.id,
-                      .number = row.number,
-                      .base = row.base,
-                      .terms = row.other});
+    dp_out_begin(&p->out, p->actions);
+    dp_mix_folded(mix, pool_now(p), &p->out); /* F was published, and its row is gone. */
+    pool_perform(p, b);
+    /* The old offer comes a second time: b freezes F again and prepares again, under a new ticket. */
+    offer_again(p, b, &row);
     for (uint32_t k = 0; k < 200 && dp_mix_view(mix).state != DP_MIX_PREPARED; k++) {
         pool_run_for(p, DP_MS);
     }
@@ -557,6 +591,7 @@ int main(void)
         cmocka_unit_test(random_crashes_with_kept_disks_keep_the_sum),
         cmocka_unit_test(every_crash_point_of_either_side_leaves_both_or_neither),
         cmocka_unit_test(who_returns_fenced_brings_nothing_back),
+        cmocka_unit_test(an_offer_that_comes_again_leaves_the_row_that_f_stands_on),
         cmocka_unit_test(a_late_commit_of_an_attempt_given_up_commits_nothing),
         cmocka_unit_test(a_commit_of_other_blobs_commits_nothing),
         cmocka_unit_test(different_bases_and_modes_never_exchange),

@@ -204,6 +204,8 @@ static void the_check_notices_an_exchange_that_its_rows_do_not_bear_out(void **s
     mix->has_f = false;
     damaged(world, "has no row");
     mix->has_f = true;
+    damaged(world, "names no object");
+    mix->f.f_root = mix->f.own.root = (dp_hash){{1}};
     mix->f.id = mix->x.id;
     mix->x.initiator = true;
     mix->x.mark = DP_MIX_MARK_ASKED;
