@@ -62,8 +62,10 @@ static int run_revoke(dp_cmd *cmd)
     if (cmd->json) {
         return dp_cmd_print(result);
     }
-    printf("%s %s is put out: links end now, the next record says it to all\n", dp_print_mark(true),
-           dp_json_text(result, "peer", "?"));
+    const char *text = dp_json_text(result, "text", "");
+    printf("%s %s is put out: links end now, %s\n", dp_print_mark(true),
+           dp_json_text(result, "peer", "?"),
+           text[0] != '\0' ? text : "the next record says it to all");
     json_decref(result);
     return 0;
 }

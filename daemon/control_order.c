@@ -33,6 +33,7 @@ void dp_method_revoke(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
         dp_group map = dp_map_begin(&packer);
         dp_pair_text(&map, "peer", id);
         dp_pair_text(&map, "key", daemon->has_root ? "root" : "admin");
+        dp_pair_text(&map, "text", why.text); /* Empty: the voters that are left can decide. */
         dp_group_end(&map);
         dp_call_end(call, &packer);
     }

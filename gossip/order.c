@@ -19,6 +19,17 @@ static bool has_root(const dp_node *node)
 
 /* ---- revocation ---- */
 
+/* Voters who may still be heard are no majority of those who vote. */
+static bool nobody_decides(const dp_node *node)
+{
+    uint32_t left = 0;
+
+    for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
+        left += dp_node_revoked(node, &node->ledger.voters[i].peer) ? 0 : 1;
+    }
+    return left < dp_ledger_majority(&node->ledger);
+}
+
 static dp_status revoke(dp_node *node, const dp_order *order)
 {
     const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &order->peer);
@@ -47,10 +58,16 @@ static dp_status revoke(dp_node *node, const dp_order *order)
         return dp_why_set(order->why, DP_DENIED, "the key to sign with is not here");
     }
     const dp_status status = dp_wish_remove(node, &remove);
-    return status == DP_OK
-               ? DP_OK
-               : dp_why_set(order->why, status, "%u removals wait for the next record already",
-                            node->round->n_removes);
+    if (status != DP_OK) {
+        return dp_why_set(order->why, status, "%u removals wait for the next record already",
+                          node->round->n_removes);
+    }
+    /* A revocation must always be possible, also that of the only voter; going on then takes the root key. */
+    return nobody_decides(node)
+               ? dp_why_set(order->why, DP_OK,
+                            "the voters that are left are no majority, so nothing is decided until "
+                            "'dpnode run fork' names others, on the node that created the run")
+               : DP_OK;
 }
 
 /* ---- fork ---- */

@@ -114,6 +114,11 @@ static void revoke_one(dp_sim *sim)
             return;
         }
     }
+    /* Nor can a single voter's absence be agreed to by nobody: then the root key begins the chain anew, as in scene merge. */
+    if (dp_oracle_voters(sim) < 3 &&
+        dp_oracle_votes(sim, dp_oracle_slots(sim) + 1, victim->index)) {
+        return;
+    }
     if (by == victim || victim->leaving || by->leaving || !dp_host_up(by) ||
         by->paused_until > sim->now_us || sim->amnesias > 0) {
         return;

@@ -121,6 +121,27 @@ static void nobody_revokes_itself_a_stranger_or_one_more_than_fit(void **state)
     kit_close(world);
 }
 
+static void who_puts_out_the_only_voter_is_told_what_goes_on_from_there(void **state)
+{
+    static dp_actions actions;
+    kit_world *world = together(2);
+    dp_node *node = world->nodes[1].node;
+    dp_status status = DP_NOMEM;
+    dp_why why = {""};
+    dp_order order = revoke(0);
+    dp_event event = {.type = DP_EV_ORDER, .now = {world->now_us}};
+
+    (void)state;
+    assert_int_equal(node->ledger.n_voters, 1);
+    order.status = &status;
+    order.why = &why;
+    event.u.order = order;
+    dp_node_step(node, &event, &actions);
+    assert_int_equal(status, DP_OK);
+    assert_non_null(strstr(why.text, "dpnode run fork"));
+    kit_close(world);
+}
+
 static void a_fork_needs_the_state_that_all_would_go_on_from(void **state)
 {
     kit_world *world = alone();
@@ -260,6 +281,7 @@ int main(void)
         cmocka_unit_test(the_root_key_of_another_run_is_none),
         cmocka_unit_test(a_member_without_the_right_revokes_nobody_and_an_admin_others),
         cmocka_unit_test(nobody_revokes_itself_a_stranger_or_one_more_than_fit),
+        cmocka_unit_test(who_puts_out_the_only_voter_is_told_what_goes_on_from_there),
         cmocka_unit_test(a_fork_needs_the_state_that_all_would_go_on_from),
         cmocka_unit_test(a_fork_needs_somebody_who_may_vote),
         cmocka_unit_test(a_root_key_that_does_not_sign_forks_nothing),
