@@ -1,6 +1,10 @@
 /* The end of the faults: everybody is healed, or only a core that must get along while the rest stays broken for ever. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
+#include "gossip/commit_row.h"
+#include "gossip/node_internal.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/oracle.h"
 
@@ -50,6 +54,94 @@ static bool take_majority(dp_sim *sim, uint64_t slot, uint8_t *core)
     return true;
 }
 
+/* The same of the voters that a record names which one voter has accepted, or may have: it may be decided any moment. False:
+ * too few are left. */
+static bool take_named(dp_sim *sim, dp_view bytes, uint8_t *core)
+{
+    dp_record *record = malloc(sizeof *record);
+    uint32_t found[DP_VOTERS_MAX];
+    uint32_t n = 0;
+    uint32_t in = 0;
+
+    dp_assert(record != NULL);
+    const uint32_t total =
+        bytes.size > 0 && dp_record_decode(record, bytes) == DP_OK && record->has_config
+            ? record->config.n_voters
+            : 0;
+    for (uint32_t i = 0; i < total; i++) {
+        const uint32_t index = dp_sim_index(sim, &record->config.voters[i].voter.peer);
+        if (index < sim->plan.nodes && core[index] != 0) {
+            in++;
+        } else if (index < sim->plan.nodes && stays(&sim->hosts[index])) {
+            found[n++] = index;
+        }
+    }
+    free(record);
+    while (total > 0 && in * 2 <= total && n > 0) {
+        core[found[--n]] = 1;
+        in++;
+    }
+    return total == 0 || in * 2 > total;
+}
+
+/* Records on their way that change who votes. */
+static bool take_accepted(dp_sim *sim, uint8_t *core)
+{
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        const dp_host *host = &sim->hosts[i];
+        const dp_disk_row *vote = &host->disk.vote;
+        dp_commit_row row;
+        if (vote->size > 0 &&
+            dp_commit_row_read(dp_view_of(vote->data, vote->size), &row) == DP_OK &&
+            row.slot > dp_oracle_slots(sim) && !take_named(sim, row.record, core)) {
+            return false;
+        }
+        const dp_commit *commit = dp_host_up(host) ? host->node->commit : NULL;
+        if (commit != NULL && commit->state.accepted >= 0 && commit->slot > dp_oracle_slots(sim) &&
+            !take_named(sim, dp_view_of(commit->accepted.data, commit->accepted.size), core)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool has_offered(const dp_sim *sim, const dp_peer *peer)
+{
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        const dp_host *host = &sim->hosts[i];
+        const dp_round *round = dp_host_up(host) ? host->node->round : NULL;
+        for (uint32_t k = 0; round != NULL && k < round->n_offers; k++) {
+            if (dp_peer_equal(&round->offers[k].peer, peer)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Who has offered to vote may be named by the next record, before anybody can know that it is gone. Of n voters of whom b are
+ * gone, and q more who are gone and 0 or 1 who are not, so that their number stays odd, a majority is there as long as
+ * q / 2 <= (n - 1) / 2 - b. */
+static void take_offers(dp_sim *sim, uint8_t *core)
+{
+    const uint64_t slot = dp_oracle_slots(sim) + 1;
+    uint32_t gone = 0;
+    uint32_t may = 0;
+
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        gone += core[i] == 0 && dp_oracle_votes(sim, slot, i) ? 1 : 0;
+    }
+    may = 2 * ((dp_oracle_voters(sim) - 1) / 2 - gone) + 1;
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        if (core[i] != 0 || dp_oracle_votes(sim, slot, i) || !stays(&sim->hosts[i]) ||
+            !has_offered(sim, &sim->hosts[i].peer)) {
+            continue;
+        }
+        core[i] = may == 0 ? 1 : 0;
+        may -= may > 0 ? 1 : 0;
+    }
+}
+
 /* A majority of those who vote now and of those who voted last (they alone may know what was decided last), and every
  * other node with a chance of one half. */
 static bool choose(dp_sim *sim, uint8_t *core)
@@ -67,6 +159,10 @@ static bool choose(dp_sim *sim, uint8_t *core)
             core[i] = 1;
         }
     }
+    if (!take_accepted(sim, core)) {
+        return false;
+    }
+    take_offers(sim, core);
     return true;
 }
 

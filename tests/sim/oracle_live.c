@@ -1,12 +1,15 @@
 /* The judge of liveness, once the faults have ended: do those who are healed decide rounds, come level, stay so, and count? */
+#include "gossip/deadline.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/forks.h"
 #include "tests/sim/oracle_internal.h"
 
 /* Where the bounds come from. Whom one lost is dialled again after at most 30 s (a quarter more by chance), and who bid in
  * vain bids again after at most as much: so all stand, and somebody proposes, within 75 s. A round then ends by its hard
- * deadline, 1.5 L + 2 s, where L may have grown to three times the round time while all was broken; an owner that is gone
- * costs a bid of at most 5 s, and so may the next one. */
+ * deadline, 1.5 L + 2 s, where L may have grown to three times the round time while all was broken. When the owner of the
+ * ballot is gone somebody bids: of those that come after it who is d places behind waits (1 + d) times 5 s at most, and a
+ * quarter more by chance (review, A9), and all before it may be gone too. The 5 s are reached where round trips took a
+ * second while all was broken: their mean and deviation fall only with new samples. */
 static const uint64_t settle_us = 75 * DP_SECOND;
 /* After that, or once it was level: a state that does not come is given up after 5 s, some times over. */
 static const uint64_t stuck_us = 30 * DP_SECOND;
@@ -18,9 +21,23 @@ enum {
     COUNTED_AGAIN_ROUNDS = 3, /* L6, for who is level and slow no more, after the round under way */
 };
 
-static uint64_t round_us(const dp_sim *sim)
+/* At least one owner is taken for gone: it may lack the state that it needs to propose. */
+static uint64_t bid_us(dp_sim *sim)
 {
-    return (uint64_t)sim->plan.round_ms * 4500 + 2 * DP_SECOND + 10 * DP_SECOND;
+    uint32_t gone = 0;
+
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        const dp_host *host = &sim->hosts[i];
+        gone += (host->broken || host->left) && dp_oracle_votes(sim, sim->oracle->n_slots + 1, i)
+                    ? 1
+                    : 0;
+    }
+    return (1 + (gone > 1 ? gone : 1)) * DP_BID_US_MAX * 5 / 4;
+}
+
+static uint64_t round_us(dp_sim *sim)
+{
+    return (uint64_t)sim->plan.round_ms * 4500 + 2 * DP_SECOND + bid_us(sim);
 }
 
 /* Why this node is not level with the others; NULL: it is. */
