@@ -254,7 +254,8 @@ void dp_train_unload(dp_node *node)
     train->state = DP_TRAINER_EMPTY;
     train->has_theta = false;
     train->applying = false;
-    train->steps = 0; /* What is loaded has none, and a publication of none may stand in no record. */
+    train->steps =
+        0; /* What is loaded has none, and a publication of none may stand in no record. */
     train->tokens = 0;
     if (train->training) {
         dp_out_add(&node->out, DP_DO_TRAIN_STOP);

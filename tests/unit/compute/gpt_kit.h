@@ -40,7 +40,7 @@ static inline void fill_params(const dp_model *model, float *params)
 }
 
 static inline void open_fixture_at(struct fixture *f, const dp_model_config *config, size_t rows,
-                            size_t threads, const dp_ops *ops, dp_recompute recompute)
+                                   size_t threads, const dp_ops *ops, dp_recompute recompute)
 {
     assert_int_equal(dp_model_open(&f->model, config, NULL), DP_OK);
     assert_int_equal(dp_pool_open(&f->pool, threads), DP_OK);
@@ -57,7 +57,7 @@ static inline void open_fixture_at(struct fixture *f, const dp_model_config *con
 }
 
 static inline void open_fixture(struct fixture *f, const dp_model_config *config, size_t rows,
-                         size_t threads, const dp_ops *ops)
+                                size_t threads, const dp_ops *ops)
 {
     open_fixture_at(f, config, rows, threads, ops, DP_RECOMPUTE_NORMS);
 }
@@ -120,7 +120,7 @@ static inline void check_gradients(struct fixture *f, const dp_gpt_batch *batch,
 }
 
 static inline void check_shape(const dp_model_config *config, size_t rows, size_t length,
-                        const dp_ops *ops)
+                               const dp_ops *ops)
 {
     struct fixture f;
     open_fixture(&f, config, rows, 1, ops);

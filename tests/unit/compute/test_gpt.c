@@ -263,8 +263,8 @@ static void thirty_steps_learn_a_repeated_sentence(void **state)
     for (size_t step = 0; step < 30; step++) {
         dp_gpt_zero_grads(f.gpt);
         assert_int_equal(dp_gpt_step(f.gpt, &batch, 1.0F / (4 * 17), &loss), DP_OK);
-        assert_int_equal(dp_optim_step(&optim, dp_gpt_params_to_write(f.gpt), dp_gpt_grads(f.gpt), &options,
-                                       f.pool, NULL),
+        assert_int_equal(dp_optim_step(&optim, dp_gpt_params_to_write(f.gpt), dp_gpt_grads(f.gpt),
+                                       &options, f.pool, NULL),
                          DP_OK);
         first = step == 0 ? loss : first;
     }
