@@ -1,10 +1,8 @@
 #include "compute/data_tool.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
@@ -13,6 +11,7 @@
 #include "compute/files.h"
 #include "compute/shard.h"
 #include "compute/tokenize.h"
+#include "compute/tool.h"
 
 typedef struct arguments {
     dp_tokenize_job job;
@@ -33,37 +32,6 @@ static int usage(void)
     return EX_USAGE;
 }
 
-static int complain(dp_status status, const dp_why *why)
-{
-    fprintf(stderr, "%s\n", why->text[0] != '\0' ? why->text : dp_status_text(status));
-    switch ((int)status) {
-    case DP_NOTFOUND:
-        return EX_NOINPUT;
-    case DP_IO:
-    case DP_NOSPACE:
-        return EX_IOERR;
-    case DP_NOMEM:
-        return EX_OSERR;
-    default:
-        return EX_DATAERR;
-    }
-}
-
-static bool number(const char *text, uint64_t least, uint64_t most, uint64_t *out)
-{
-    char *end;
-    errno = 0;
-    const unsigned long long value = strtoull(text, &end, 10);
-    if (errno != 0 || text[0] < '0' || text[0] > '9' || *end != '\0' || value < least ||
-        value > most) {
-        fprintf(stderr, "'%s' must be a number from %" PRIu64 " to %" PRIu64 "\n", text, least,
-                most);
-        return false;
-    }
-    *out = value;
-    return true;
-}
-
 static bool take_option(arguments *args, int option)
 {
     uint64_t value = 0;
@@ -75,7 +43,7 @@ static bool take_option(arguments *args, int option)
         args->job.tokenizer = optarg;
         return true;
     case 'v':
-        if (!number(optarg, DP_BPE_TOKENS_MIN, DP_BPE_TOKENS_MAX, &value)) {
+        if (!dp_tool_number(optarg, DP_BPE_TOKENS_MIN, DP_BPE_TOKENS_MAX, &value)) {
             return false;
         }
         args->job.vocab = (uint32_t)value;
@@ -93,7 +61,7 @@ static bool take_option(arguments *args, int option)
         args->job.separator = optarg;
         return true;
     case 'n':
-        return number(optarg, 1, DP_CORPUS_SHARD_TOKENS_MAX, &args->job.shard_tokens);
+        return dp_tool_number(optarg, 1, DP_CORPUS_SHARD_TOKENS_MAX, &args->job.shard_tokens);
     default:
         return false;
     }
@@ -142,7 +110,7 @@ static int tokenize(arguments *args)
     args->job.n_paths = args->n_words;
     const dp_status status = dp_tokenize(&args->job, &made, &why);
     if (status != DP_OK) {
-        return complain(status, &why);
+        return dp_tool_complain(status, &why);
     }
     print_sum(&made.sum);
     printf(", \"documents\": %" PRIu64 "}\n", made.documents);
@@ -158,7 +126,7 @@ static int verify(const arguments *args)
     }
     const dp_status status = dp_corpus_verify(args->words[0], &sum, &why);
     if (status != DP_OK) {
-        return complain(status, &why);
+        return dp_tool_complain(status, &why);
     }
     print_sum(&sum);
     puts("}");
@@ -197,7 +165,7 @@ static int info(const arguments *args)
         }
     }
     dp_buf_close(&bytes);
-    return status == DP_OK ? finish() : complain(status, &why);
+    return status == DP_OK ? finish() : dp_tool_complain(status, &why);
 }
 
 static dp_status encode_file(const char *const *paths, dp_buf *json, dp_buf *text,
@@ -232,7 +200,7 @@ static int encode(const arguments *args)
     dp_tokens_close(&tokens);
     dp_buf_close(&text);
     dp_buf_close(&json);
-    return status == DP_OK ? finish() : complain(status, &why);
+    return status == DP_OK ? finish() : dp_tool_complain(status, &why);
 }
 
 int dp_data_tool(int argc, char **argv)

@@ -1,8 +1,6 @@
 #include "compute/solo_tool.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
@@ -14,6 +12,7 @@
 #include "compute/files.h"
 #include "compute/pool.h"
 #include "compute/solo.h"
+#include "compute/tool.h"
 
 enum { SAVE_SECONDS = 300 };
 
@@ -35,17 +34,11 @@ static int usage(void)
     return EX_USAGE;
 }
 
+/* What a folder and the memory say no to has a status of its own. */
 static int complain(dp_status status, const dp_why *why)
 {
-    fprintf(stderr, "%s\n", why->text[0] != '\0' ? why->text : dp_status_text(status));
+    const int exit = dp_tool_complain(status, why);
     switch ((int)status) {
-    case DP_NOTFOUND:
-        return EX_NOINPUT;
-    case DP_IO:
-    case DP_NOSPACE:
-        return EX_IOERR;
-    case DP_NOMEM:
-        return EX_OSERR;
     case DP_BUSY:
         return EX_TEMPFAIL;
     case DP_EXISTS:
@@ -53,7 +46,7 @@ static int complain(dp_status status, const dp_why *why)
     case DP_TOOBIG:
         return EX_UNAVAILABLE;
     default:
-        return EX_DATAERR;
+        return exit;
     }
 }
 
@@ -72,20 +65,6 @@ typedef struct arguments {
     uint64_t tokens;
     bool resume;
 } arguments;
-
-/* Decimal digits alone. */
-static bool number(const char *text, uint64_t most, uint64_t *out)
-{
-    char *end;
-    errno = 0;
-    const unsigned long long value = strtoull(text, &end, 10);
-    if (errno != 0 || text[0] < '0' || text[0] > '9' || *end != '\0' || value > most) {
-        fprintf(stderr, "'%s' must be a number from 0 to %" PRIu64 "\n", text, most);
-        return false;
-    }
-    *out = value;
-    return true;
-}
 
 static bool parse(int argc, char **argv, arguments *args)
 {
@@ -117,7 +96,8 @@ static bool parse(int argc, char **argv, arguments *args)
         args->data = option == 'd' ? optarg : args->data;
         args->resume = args->resume || option == 'R';
         for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && good; i++) {
-            good = numbers[i].option != option || number(optarg, numbers[i].most, numbers[i].value);
+            good = numbers[i].option != option ||
+                   dp_tool_number(optarg, 0, numbers[i].most, numbers[i].value);
         }
     }
     args->folder = good && optind == argc - 1 ? argv[optind] : NULL;

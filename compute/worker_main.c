@@ -15,7 +15,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
@@ -30,18 +29,20 @@
 #include "compute/pool.h"
 #include "compute/prepare.h"
 #include "compute/solo_tool.h"
+#include "compute/tool.h"
 #include "compute/worker.h"
 
+enum mode { SERVE = 0, PLAN = 'l', PREPARE = 'p', EXPORT = 'e' }; /* its option */
+
 typedef struct arguments {
-    long fd; /* -1: none */
-    long threads;
-    long nice;
-    long vocab;
-    long memory; /* MiB; 0: what is there */
+    int mode;
+    bool has_fd;
+    uint64_t fd;
+    uint64_t threads;
+    uint64_t nice;
+    uint64_t vocab;
+    uint64_t memory; /* MiB; 0: what is there */
     const char *backend;
-    bool plan;
-    bool prepare;
-    bool export_model;
     const char *from; /* NULL: none */
     const char *manifest;
     const char *gguf;
@@ -60,20 +61,6 @@ static int usage(void)
     return EX_USAGE;
 }
 
-static bool number(const char *text, long least, long most, long *out)
-{
-    char *end;
-    errno = 0;
-    const long value = strtol(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || value < least || value > most) {
-        fprintf(stderr, "dpnode-worker: '%s' must be a number from %ld to %ld\n", text, least,
-                most);
-        return false;
-    }
-    *out = value;
-    return true;
-}
-
 static bool parse(int argc, char **argv, arguments *args)
 {
     static const struct option options[] = {{"fd", required_argument, NULL, 'f'},
@@ -82,76 +69,40 @@ static bool parse(int argc, char **argv, arguments *args)
                                             {"backend", required_argument, NULL, 'b'},
                                             {"vocab", required_argument, NULL, 'v'},
                                             {"memory", required_argument, NULL, 'm'},
-                                            {"plan", no_argument, NULL, 'l'},
-                                            {"prepare", no_argument, NULL, 'p'},
-                                            {"export", no_argument, NULL, 'e'},
+                                            {"plan", no_argument, NULL, PLAN},
+                                            {"prepare", no_argument, NULL, PREPARE},
+                                            {"export", no_argument, NULL, EXPORT},
                                             {"from", required_argument, NULL, 'r'},
                                             {"manifest", required_argument, NULL, 'a'},
                                             {"gguf", required_argument, NULL, 'g'},
                                             {NULL, 0, NULL, 0}};
+    const struct {
+        int option;
+        uint64_t least;
+        uint64_t most;
+        uint64_t *value;
+    } numbers[] = {{'f', 0, 1 << 20, &args->fd},
+                   {'t', 0, DP_POOL_THREADS_MAX, &args->threads},
+                   {'n', 0, 19, &args->nice},
+                   {'v', DP_BPE_TOKENS_MIN, DP_BPE_TOKENS_MAX, &args->vocab},
+                   {'m', 1, 1 << 30, &args->memory}};
     int option;
     bool good = true;
     while (good && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (option) {
-        case 'f':
-            good = number(optarg, 0, 1 << 20, &args->fd);
-            break;
-        case 't':
-            good = number(optarg, 0, DP_POOL_THREADS_MAX, &args->threads);
-            break;
-        case 'n':
-            good = number(optarg, 0, 19, &args->nice);
-            break;
-        case 'b':
-            args->backend = optarg;
-            break;
-        case 'v':
-            good = number(optarg, DP_BPE_TOKENS_MIN, DP_BPE_TOKENS_MAX, &args->vocab);
-            break;
-        case 'm':
-            good = number(optarg, 1, 1 << 30, &args->memory);
-            break;
-        case 'l':
-            args->plan = true;
-            break;
-        case 'p':
-            args->prepare = true;
-            break;
-        case 'e':
-            args->export_model = true;
-            break;
-        case 'r':
-            args->from = optarg;
-            break;
-        case 'a':
-            args->manifest = optarg;
-            break;
-        case 'g':
-            args->gguf = optarg;
-            break;
-        default:
-            good = false;
-            break;
+        const bool is_mode = option == PLAN || option == PREPARE || option == EXPORT;
+        good = option != '?' && (!is_mode || args->mode == SERVE);
+        args->mode = is_mode ? option : args->mode;
+        args->has_fd = args->has_fd || option == 'f';
+        args->backend = option == 'b' ? optarg : args->backend;
+        args->from = option == 'r' ? optarg : args->from;
+        args->manifest = option == 'a' ? optarg : args->manifest;
+        args->gguf = option == 'g' ? optarg : args->gguf;
+        for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && good; i++) {
+            good = numbers[i].option != option ||
+                   dp_tool_number(optarg, numbers[i].least, numbers[i].most, numbers[i].value);
         }
     }
     return good;
-}
-
-static int complain(dp_status status, const dp_why *why)
-{
-    fprintf(stderr, "dpnode-worker: %s\n",
-            why->text[0] != '\0' ? why->text : dp_status_text(status));
-    switch ((int)status) {
-    case DP_NOTFOUND:
-        return EX_NOINPUT;
-    case DP_IO:
-    case DP_NOSPACE:
-        return EX_IOERR;
-    case DP_NOMEM:
-        return EX_OSERR;
-    default:
-        return EX_DATAERR;
-    }
 }
 
 static int prepare(const arguments *args, char **words)
@@ -163,7 +114,7 @@ static int prepare(const arguments *args, char **words)
             ? dp_prepare(words[0], words[1], (uint32_t)args->vocab, &made, &why)
             : dp_prepare_from(words[0], words[1], args->from, args->manifest, &made, &why);
     if (status != DP_OK) {
-        return complain(status, &why);
+        return dp_tool_complain(status, &why);
     }
     printf("{\"tokenizer_bytes\": %" PRIu64 ", \"tokens\": %" PRIu64 ", \"data_bytes\": %" PRIu64
            ", \"text_bytes\": %" PRIu64 ", \"vocab\": %" PRIu64 "}\n",
@@ -175,7 +126,7 @@ static int export_model(char **words, const char *gguf)
 {
     dp_why why = {{0}};
     const dp_status status = dp_export_gguf(words[0], words[1], words[2], words[3], gguf, &why);
-    return status == DP_OK ? EX_OK : complain(status, &why);
+    return status == DP_OK ? EX_OK : dp_tool_complain(status, &why);
 }
 
 static dp_status make_plan(const arguments *args, const char *path, dp_buf *line, dp_why *why)
@@ -189,7 +140,7 @@ static dp_status make_plan(const arguments *args, const char *path, dp_buf *line
     }
     dp_buf_close(&bytes);
     DP_TRY(status);
-    const uint64_t given = (uint64_t)args->memory << 20;
+    const uint64_t given = args->memory << 20;
     const dp_plan_request request = {.manifest = &manifest,
                                      .threads = args->threads > 0 ? (size_t)args->threads
                                                                   : dp_pool_threads_default(),
@@ -210,7 +161,7 @@ static int plan(const arguments *args, const char *path)
                          fflush(stdout) == 0;
     dp_buf_close(&line);
     if (status != DP_OK) {
-        return complain(status, &why);
+        return dp_tool_complain(status, &why);
     }
     return written ? EX_OK : EX_IOERR;
 }
@@ -257,13 +208,14 @@ static int serve(const arguments *args)
     if (status == DP_OK || status == DP_CLOSED) {
         return EX_OK;
     }
-    const dp_why why = {{0}};
-    return complain(status, &why);
+    dp_why why;
+    return dp_tool_complain(dp_why_set(&why, status, "dpnode-worker: %s", dp_status_text(status)),
+                            &why);
 }
 
 int main(int argc, char **argv)
 {
-    arguments args = {.fd = -1, .vocab = 1024, .backend = "auto"};
+    arguments args = {.vocab = 1024, .backend = "auto"};
     if (argc > 1 && strcmp(argv[1], "data") == 0) {
         return dp_data_tool(argc - 2, argv + 2);
     }
@@ -278,17 +230,14 @@ int main(int argc, char **argv)
     }
     char **const words = argv + optind;
     const int n_words = argc - optind;
-    if (args.prepare && n_words == 2 && (args.from == NULL) == (args.manifest == NULL)) {
+    if (args.mode == PREPARE && n_words == 2 && (args.from == NULL) == (args.manifest == NULL)) {
         return prepare(&args, words);
     }
-    if (args.export_model && n_words == 4) {
+    if (args.mode == EXPORT && n_words == 4) {
         return export_model(words, args.gguf);
     }
-    if (args.plan && n_words == 1) {
+    if (args.mode == PLAN && n_words == 1) {
         return plan(&args, words[0]);
     }
-    if (args.fd >= 0 && n_words == 0 && !args.prepare && !args.export_model && !args.plan) {
-        return serve(&args);
-    }
-    return usage();
+    return args.mode == SERVE && args.has_fd && n_words == 0 ? serve(&args) : usage();
 }
