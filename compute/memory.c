@@ -1,24 +1,12 @@
 #include "compute/memory.h"
 
-#include <inttypes.h>
-#include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
 
-enum { LINE_BYTES = PATH_MAX + 256, LINES_MAX = 256 };
-
-/* A limit of 0 is none; so is one that no machine reaches, which v1 writes where there is none. */
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-    if (b == 0 || b >= (uint64_t)1 << 60) {
-        return a;
-    }
-    return a == 0 || b < a ? b : a;
-}
+enum { LINES_MAX = 256 };
 
 uint64_t dp_memory_available(const char *meminfo)
 {
@@ -40,62 +28,28 @@ uint64_t dp_memory_available(const char *meminfo)
     return bytes;
 }
 
-/* The number in <root><middle><group>/<name>; 0 for "max" or no such file. */
-static uint64_t number_in(const char *root, const char *middle, const char *group, const char *name)
+/* The number in <folder>/<name>; 0 for "max", no such file, and what no machine reaches, which v1 writes where there is none. */
+static uint64_t number_in(const char *folder, const char *name)
 {
-    char path[2 * LINE_BYTES];
-    char text[64] = "";
-    const int length = snprintf(path, sizeof path, "%s%s%s/%s", root, middle, group, name);
-    FILE *file = length < 0 || (size_t)length >= sizeof path ? NULL : fopen(path, "re");
-    if (file == NULL) {
-        return 0;
-    }
-    const bool read = fgets(text, sizeof text, file) != NULL;
-    DP_IGNORE(fclose(file) != 0); /* only read */
-    return read ? strtoull(text, NULL, 10) : 0;
+    char line[DP_CGROUP_LINE_MAX];
+    dp_cgroup_line(folder, name, line);
+    const uint64_t bytes = strtoull(line, NULL, 10);
+    return bytes < (uint64_t)1 << 60 ? bytes : 0;
 }
 
-/* "0::/group" (v2) or "7:memory:/group" (v1); other lines have no limit of memory. */
-static uint64_t limit_of_line(char *line, const char *root)
+static uint64_t limit_of_folder(const char *folder)
 {
-    char *const controllers = strchr(line, ':');
-    char *const group = controllers == NULL ? NULL : strchr(controllers + 1, ':');
-    if (group == NULL || group[1] != '/') {
-        return 0;
-    }
-    *group = '\0';
-    char *const path = group + 1;
-    path[strcspn(path, "\n")] = '\0';
-    const bool unified = controllers[1] == '\0';
-    if (!unified && strcmp(controllers + 1, "memory") != 0) {
-        return 0;
-    }
-    uint64_t least = 0;
-    for (char *slash = path + strlen(path); slash != NULL; slash = strrchr(path, '/')) {
-        *slash = '\0'; /* Each turn the path loses a name. */
-        least = lesser(least, unified ? number_in(root, "", path, "memory.max")
-                                      : number_in(root, "/memory", path, "memory.limit_in_bytes"));
-    }
-    return least;
+    return dp_cgroup_lesser(number_in(folder, "memory.max"),
+                            number_in(folder, "memory.limit_in_bytes"));
 }
 
-uint64_t dp_memory_limit(const char *groups, const char *root)
+uint64_t dp_memory_limit(const dp_cgroup_place *place)
 {
-    char line[LINE_BYTES];
-    uint64_t least = 0;
-    FILE *file = fopen(groups, "re");
-    if (file == NULL) {
-        return 0;
-    }
-    for (size_t i = 0; i < LINES_MAX && fgets(line, sizeof line, file) != NULL; i++) {
-        least = lesser(least, limit_of_line(line, root));
-    }
-    DP_IGNORE(fclose(file) != 0); /* only read */
-    return least;
+    return dp_cgroup_least(place, "memory", limit_of_folder);
 }
 
 uint64_t dp_memory_usable(void)
 {
-    const uint64_t limit = dp_memory_limit("/proc/self/cgroup", "/sys/fs/cgroup");
-    return lesser(dp_memory_available("/proc/meminfo"), limit) / 10 * 9;
+    const uint64_t limit = dp_memory_limit(&dp_cgroup_own);
+    return dp_cgroup_lesser(dp_memory_available("/proc/meminfo"), limit) / 10 * 9;
 }

@@ -4,12 +4,14 @@
 
 #include <stdint.h>
 
+#include "compute/cgroup.h"
+
 /* Nine tenths of the least of MemAvailable and the limits of the control groups; 0 when neither is known. */
 uint64_t dp_memory_usable(void);
 /* Bytes of "MemAvailable" in a file like /proc/meminfo; 0 when it is not there. */
 uint64_t dp_memory_available(const char *meminfo);
-/* The least limit of a process's groups and those above them; 0 for none. groups: /proc/<pid>/cgroup; root: where the
- * hierarchies are mounted (/sys/fs/cgroup). v2 "memory.max" and v1 "memory.limit_in_bytes" count. */
-uint64_t dp_memory_limit(const char *groups, const char *root);
+/* Bytes that the control groups of a process allow; 0 for no limit: "memory.max" of version 2, "memory.limit_in_bytes" of
+ * version 1. */
+uint64_t dp_memory_limit(const dp_cgroup_place *place);
 
 #endif

@@ -5,53 +5,18 @@
 
 #include <cmocka.h>
 
-#include <stdio.h>
-#include <sys/stat.h>
-
 #include "compute/memory.h"
-#include "tests/lib/tempdir.h"
-
-static tempdir root;
-
-static int make_root(void **state)
-{
-    (void)state;
-    tempdir_open(&root);
-    return 0;
-}
-
-static int remove_root(void **state)
-{
-    (void)state;
-    tempdir_close(&root);
-    return 0;
-}
-
-static void put(const char *name, const char *text)
-{
-    char path[TEMPDIR_FILE_MAX];
-    FILE *file = fopen(tempdir_file(&root, name, path), "we");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
-static void folder(const char *name)
-{
-    char path[TEMPDIR_FILE_MAX];
-    assert_int_equal(mkdir(tempdir_file(&root, name, path), 0700), 0);
-}
+#include "tests/unit/compute/fake_root.h"
 
 static uint64_t limit(void)
 {
-    char path[TEMPDIR_FILE_MAX];
-    return dp_memory_limit(tempdir_file(&root, "cgroup", path), root.path);
+    return dp_memory_limit(fake_place());
 }
 
 static uint64_t available(void)
 {
     char path[TEMPDIR_FILE_MAX];
-    return dp_memory_available(tempdir_file(&root, "meminfo", path));
+    return dp_memory_available(tempdir_file(&fake_root, "meminfo", path));
 }
 
 static void what_is_available_is_read_in_kib(void **state)
@@ -103,11 +68,9 @@ static void this_machine_has_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_available_is_read_in_kib, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(the_least_limit_of_the_groups_above_counts, make_root,
-                                        remove_root),
-        cmocka_unit_test_setup_teardown(the_first_kind_of_groups_counts_as_well, make_root,
-                                        remove_root),
+        in_root(what_is_available_is_read_in_kib),
+        in_root(the_least_limit_of_the_groups_above_counts),
+        in_root(the_first_kind_of_groups_counts_as_well),
         cmocka_unit_test(this_machine_has_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
