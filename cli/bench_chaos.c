@@ -134,7 +134,7 @@ static bool wait_for_socket(dp_chaos *self, unsigned index, dp_client *client,
             DP_IGNORE(fail(error, DP_EXIT_SOFTWARE, "a daemon ended at once", path));
             return false;
         }
-        if (dp_chaos_now_ms() > until || dp_chaos_interrupted()) {
+        if (dp_chaos_now_ms() > until || dp_children_interrupted()) {
             return false;
         }
         poll(NULL, 0, STEP_MS);
@@ -196,7 +196,8 @@ static int start_all(dp_chaos *self, dp_control_error *error)
     for (unsigned i = 0; i < self->options->nodes && status == 0; i++) {
         status = dp_chaos_spawn(self, i, error);
     }
-    for (unsigned i = 0; i < self->options->nodes && status == 0 && !dp_chaos_interrupted(); i++) {
+    for (unsigned i = 0; i < self->options->nodes && status == 0 && !dp_children_interrupted();
+         i++) {
         status = bring_in(self, i, &input, &token, error);
     }
     free(token);
@@ -205,7 +206,7 @@ static int start_all(dp_chaos *self, dp_control_error *error)
     if (self->options->chatty) {
         fprintf(stderr, "%u nodes are in\n", self->options->nodes);
     }
-    while (status == 0 && !dp_chaos_interrupted() && !warm(self)) {
+    while (status == 0 && !dp_children_interrupted() && !warm(self)) {
         dp_chaos_listen(self, STEP_MS);
         if (dp_chaos_now_ms() > until) {
             status = fail(error, DP_EXIT_TEMPORARY,
@@ -280,7 +281,7 @@ static int make_faults(dp_chaos *self, dp_control_error *error)
     uint64_t tell_ms = begin_ms + TELL_EVERY_MS;
     int status = 0;
     dp_chaos_book_begin(&self->book, begin_ms);
-    while (status == 0 && !dp_chaos_interrupted() && now_ms < begin_ms + options->duration_ms &&
+    while (status == 0 && !dp_children_interrupted() && now_ms < begin_ms + options->duration_ms &&
            self->book.last_round + 1 < DP_CHAOS_ROUNDS_MAX) {
         if (now_ms >= fault_ms) {
             dp_chaos_begin_fault(self, now_ms);
@@ -331,7 +332,8 @@ static int let_rejoin(dp_chaos *self, dp_control_error *error)
     for (unsigned i = 0; i < self->options->nodes; i++) {
         dp_chaos_sample_end(self, i);
     }
-    while (status == 0 && !dp_chaos_interrupted() && dp_chaos_now_ms() < until && !self->agreed) {
+    while (status == 0 && !dp_children_interrupted() && dp_chaos_now_ms() < until &&
+           !self->agreed) {
         status = restart_due(self, dp_chaos_now_ms(), error);
         dp_chaos_listen(self, STEP_MS);
         if (dp_chaos_now_ms() >= tell_ms) {
@@ -353,10 +355,10 @@ static int let_rejoin(dp_chaos *self, dp_control_error *error)
 int dp_chaos_run(dp_chaos *self, dp_control_error *error)
 {
     int status = start_all(self, error);
-    if (status == 0 && !dp_chaos_interrupted()) {
+    if (status == 0 && !dp_children_interrupted()) {
         status = make_faults(self, error);
     }
-    if (status == 0 && !dp_chaos_interrupted()) {
+    if (status == 0 && !dp_children_interrupted()) {
         status = let_rejoin(self, error);
     }
     return status;

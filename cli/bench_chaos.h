@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "base/rng.h"
+#include "cli/children.h"
 #include "cli/client.h"
 #include "cli/paths.h"
 
@@ -202,7 +203,6 @@ typedef struct dp_chaos {
 } dp_chaos;
 
 uint64_t dp_chaos_now_ms(void); /* unix, as in events */
-bool dp_chaos_interrupted(void);
 
 /* Folder, proxies, daemons, their run; all counted in a round when it returns 0. Else an exit status, *error tells. */
 DP_MUST int dp_chaos_up(dp_chaos *self, const dp_chaos_options *options, dp_control_error *error);

@@ -27,8 +27,7 @@ enum {
 };
 
 /* Seen by the signal handler. */
-static volatile sig_atomic_t interrupted;
-static volatile pid_t children[DP_CHAOS_NODES_MAX];
+_Static_assert((int)DP_CHAOS_NODES_MAX <= (int)DP_CHILDREN_MAX, "each node is a child");
 
 uint64_t dp_chaos_now_ms(void)
 {
@@ -37,41 +36,10 @@ uint64_t dp_chaos_now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-bool dp_chaos_interrupted(void)
-{
-    return interrupted != 0;
-}
-
-/* A daemon that ends wakes whoever waits for its answer, so all calls come back. */
-static void on_signal(int number)
-{
-    (void)number;
-    const int kept = errno;
-    interrupted = 1;
-    for (unsigned i = 0; i < DP_CHAOS_NODES_MAX; i++) {
-        if (children[i] > 0) {
-            kill(children[i], SIGKILL);
-        }
-    }
-    errno = kept;
-}
-
-static void watch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        sigaction(numbers[i], &action, NULL);
-    }
-    signal(SIGPIPE, SIG_IGN);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-}
-
 void dp_chaos_node_path(const dp_chaos *self, unsigned node, const char *what,
                         char path[DP_CLI_PATH_MAX])
 {
-    snprintf(path, DP_CLI_PATH_MAX, "%.300s/%s%u", self->dir, what, node + 1);
+    dp_children_path(self->dir, node, what, path);
 }
 
 static int fail(dp_control_error *error, int exit, const char *fix, const char *what,
@@ -136,7 +104,7 @@ int dp_chaos_spawn(dp_chaos *self, unsigned node, dp_control_error *error)
         "--ballast",   "1M",      "--margin",    "1M",      "--write-per-day", "0",
         "--store-max", quota,     NULL};
     const dp_start start = {
-        .dir = dir, .socket = socket_path, .extra = extra, .pid = &children[node]};
+        .dir = dir, .socket = socket_path, .extra = extra, .pid = dp_children_pid(node)};
     self->book.lives[node].spawned_ms = dp_chaos_now_ms();
     return dp_start_spawn(&start, &self->nodes[node].pid, error);
 }
@@ -149,7 +117,7 @@ void dp_chaos_kill(dp_chaos *self, unsigned node, int number)
     }
     kill(target->pid, number);
     if (number == SIGKILL) {
-        children[node] = 0;
+        *dp_children_pid(node) = 0;
         waitpid(target->pid, NULL, 0);
         target->pid = 0;
         dp_chaos_deaf(target);
@@ -170,7 +138,7 @@ bool dp_chaos_ended(dp_chaos *self, unsigned node)
     if (target->pid <= 0 || waitpid(target->pid, NULL, WNOHANG) != target->pid) {
         return false;
     }
-    children[node] = 0;
+    *dp_children_pid(node) = 0;
     target->pid = 0;
     dp_chaos_deaf(target);
     dp_chaos_sample_end(self, node);
@@ -257,20 +225,19 @@ static void end_proxy(dp_chaos *self)
 
 int dp_chaos_up(dp_chaos *self, const dp_chaos_options *options, dp_control_error *error)
 {
-    const char *temporary = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): one thread */
     char path[DP_CLI_PATH_MAX];
     *self = (dp_chaos){.options = options, .proxy_fd = -1};
     for (unsigned i = 0; i < DP_CHAOS_NODES_MAX; i++) {
         self->nodes[i].client.fd = -1;
     }
-    watch_signals();
+    dp_children_watch(SIGKILL);
+    signal(SIGPIPE, SIG_IGN);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     dp_rng_init(&self->rng, options->seed);
     if (dp_chaos_book_open(&self->book, options->nodes) != DP_OK) {
         return fail(error, DP_EXIT_SOFTWARE, "", "out of memory", "");
     }
-    snprintf(self->dir, sizeof self->dir, "%.300s/dpnode-chaos-XXXXXX",
-             temporary != NULL && temporary[0] == '/' ? temporary : "/tmp");
-    if (mkdtemp(self->dir) == NULL) {
+    if (!dp_children_folder("chaos", self->dir)) {
         const int exit =
             fail(error, DP_EXIT_CANTCREATE, "set TMPDIR to a folder that can be written",
                  "the folder cannot be made", self->dir);

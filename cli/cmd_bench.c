@@ -64,7 +64,7 @@ static int run_one(dp_chaos *chaos, const dp_chaos_options *options, dp_control_
         status = dp_chaos_run(chaos, error);
     }
     dp_chaos_down(chaos);
-    return dp_chaos_interrupted() ? DP_EXIT_INTERRUPTED : status;
+    return dp_children_interrupted() ? DP_EXIT_INTERRUPTED : status;
 }
 
 static int run_bench(dp_cmd *cmd)

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/children.h"
 #include "cli/cmd_join.h"
 #include "cli/cmd_rounds.h"
 #include "cli/cmd_run.h"
@@ -16,7 +17,7 @@
 #include "cli/progress.h"
 #include "cli/start.h"
 
-enum { NODES_MAX = 32, END_MS_MAX = 10 * 1000, LOOK_EVERY_MS = 20 };
+enum { NODES_MAX = DP_CHILDREN_MAX, END_MS_MAX = 10 * 1000, LOOK_EVERY_MS = 20 };
 
 typedef struct swarm {
     const dp_cmd *cmd;
@@ -26,51 +27,21 @@ typedef struct swarm {
     uint64_t rounds_left; /* until it ends by itself; 0: never */
 } swarm;
 
-/* Seen by the signal handler. A daemon that ends wakes whoever waits for its answer, so all calls come back. */
-static volatile sig_atomic_t interrupted;
-static volatile pid_t daemons[NODES_MAX];
-
-static void on_signal(int number)
-{
-    (void)number;
-    const int kept = errno;
-    interrupted = 1;
-    for (unsigned i = 0; i < NODES_MAX; i++) {
-        if (daemons[i] > 0) {
-            kill(daemons[i], SIGTERM);
-        }
-    }
-    errno = kept;
-}
-
-static void watch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        sigaction(numbers[i], &action, NULL);
-    }
-}
-
 static void node_path(const swarm *self, unsigned index, const char *what,
                       char path[DP_CLI_PATH_MAX])
 {
-    snprintf(path, DP_CLI_PATH_MAX, "%.400s/%s%u", self->dir, what, index + 1);
+    dp_children_path(self->dir, index, what, path);
 }
 
 static int make_dir(swarm *self, dp_control_error *error)
 {
     const char *given = dp_cmd_option(self->cmd, "dir");
-    const char *temporary = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): one thread */
     bool made = false;
     if (given != NULL) {
         made =
             dp_path_absolute(given, self->dir) == DP_OK && dp_path_make_folders(self->dir) == DP_OK;
     } else {
-        snprintf(self->dir, sizeof self->dir, "%.300s/dpnode-swarm-XXXXXX",
-                 temporary != NULL && temporary[0] == '/' ? temporary : "/tmp");
-        self->dir_is_ours = mkdtemp(self->dir) != NULL;
+        self->dir_is_ours = dp_children_folder("swarm", self->dir);
         made = self->dir_is_ours;
     }
     char socket[DP_CLI_PATH_MAX];
@@ -93,7 +64,8 @@ static int start_node(const swarm *self, unsigned index, dp_client *client, dp_c
     pid_t pid = 0;
     node_path(self, index, "node", dir);
     node_path(self, index, "s", socket);
-    const dp_start start = {.dir = dir, .socket = socket, .extra = extra, .pid = &daemons[index]};
+    const dp_start start = {
+        .dir = dir, .socket = socket, .extra = extra, .pid = dp_children_pid(index)};
     const int status = dp_start_daemon(&start, &pid, error);
     if (status != 0) {
         return status;
@@ -110,11 +82,11 @@ static int say_node(const swarm *self, unsigned index, const char *name)
     char socket[DP_CLI_PATH_MAX];
     node_path(self, index, "s", socket);
     if (self->cmd->json) {
-        return dp_cmd_print(
-            json_pack("{s:s,s:s,s:i}", "node", name, "socket", socket, "pid", (int)daemons[index]));
+        return dp_cmd_print(json_pack("{s:s,s:s,s:i}", "node", name, "socket", socket, "pid",
+                                      (int)*dp_children_pid(index)));
     }
-    printf("%s %-8s pid %d   DPNODE_SOCKET=%s\n", dp_print_mark(true), name, (int)daemons[index],
-           socket);
+    printf("%s %-8s pid %d   DPNODE_SOCKET=%s\n", dp_print_mark(true), name,
+           (int)*dp_children_pid(index), socket);
     return fflush(stdout) == 0 ? 0 : DP_EXIT_IO;
 }
 
@@ -191,11 +163,11 @@ static bool all_ended(void)
 {
     bool ended = true;
     for (unsigned i = 0; i < NODES_MAX; i++) {
-        if (daemons[i] > 0 &&
-            (waitpid(daemons[i], NULL, WNOHANG) == daemons[i] || errno == ECHILD)) {
-            daemons[i] = 0;
+        volatile pid_t *const pid = dp_children_pid(i);
+        if (*pid > 0 && (waitpid(*pid, NULL, WNOHANG) == *pid || errno == ECHILD)) {
+            *pid = 0;
         }
-        ended = ended && daemons[i] <= 0;
+        ended = ended && *pid <= 0;
     }
     return ended;
 }
@@ -203,15 +175,16 @@ static bool all_ended(void)
 static void end_all(const swarm *self)
 {
     const struct timespec pause = {.tv_nsec = LOOK_EVERY_MS * 1000000L};
-    on_signal(SIGTERM);
+    dp_children_signal(SIGTERM);
     for (unsigned waited = 0; !all_ended() && waited < END_MS_MAX; waited += LOOK_EVERY_MS) {
         nanosleep(&pause, NULL);
     }
     for (unsigned i = 0; i < NODES_MAX; i++) {
-        if (daemons[i] > 0) {
-            kill(daemons[i], SIGKILL);
-            waitpid(daemons[i], NULL, 0);
-            daemons[i] = 0;
+        volatile pid_t *const pid = dp_children_pid(i);
+        if (*pid > 0) {
+            kill(*pid, SIGKILL);
+            waitpid(*pid, NULL, 0);
+            *pid = 0;
         }
     }
     if (self->dir_is_ours) {
@@ -224,11 +197,11 @@ static int run_all(swarm *self, const dp_run_input *input, dp_control_error *err
 {
     char *token = NULL;
     int status = 0;
-    for (unsigned i = 0; i < self->count && status == 0 && !interrupted; i++) {
+    for (unsigned i = 0; i < self->count && status == 0 && !dp_children_interrupted(); i++) {
         status = bring_in(self, i, input, &token, error);
     }
     free(token);
-    if (status == 0 && !interrupted) {
+    if (status == 0 && !dp_children_interrupted()) {
         if (!self->cmd->json) {
             printf("All in. Try, with one of these sockets: dpnode status, peers, sample. Ctrl-C "
                    "ends them all.\n");
@@ -236,7 +209,7 @@ static int run_all(swarm *self, const dp_run_input *input, dp_control_error *err
         }
         status = follow(self, error);
     }
-    return interrupted ? 0 : status;
+    return dp_children_interrupted() ? 0 : status;
 }
 
 static int run_swarm(dp_cmd *cmd)
@@ -256,7 +229,7 @@ static int run_swarm(dp_cmd *cmd)
         return dp_cmd_fail(cmd, &error);
     }
     self.count = (unsigned)count;
-    watch_signals();
+    dp_children_watch(SIGTERM);
     int status = dp_run_input_open(&source, &input, &error);
     if (status == 0) {
         status = make_dir(&self, &error);
