@@ -10,92 +10,33 @@
 #include "cli/print.h"
 #include "cli/tool.h"
 
-typedef struct words {
-    const char *list[DP_CLI_TOOL_ARGUMENTS_MAX + 1];
-    size_t count;
-} words;
-
-static void add(words *w, const char *word)
+static void add_files(dp_cli_words *words, const dp_cmd *cmd)
 {
-    if (w->count < DP_CLI_TOOL_ARGUMENTS_MAX) {
-        w->list[w->count] = word;
-        w->count++;
-    }
-}
-
-/* The option, if it was given, as --name and its value. */
-static void add_option(words *w, const dp_cmd *cmd, const char *name, const char *flag)
-{
-    const char *const value = dp_cmd_option(cmd, name);
-    if (value != NULL) {
-        add(w, flag);
-        add(w, value);
-    }
-}
-
-static void add_files(words *w, const dp_cmd *cmd)
-{
-    add(w, "--");
+    dp_cli_words_add(words, "--");
     for (unsigned i = 0; i < cmd->n_args; i++) {
-        add(w, cmd->args[i]);
+        dp_cli_words_add(words, cmd->args[i]);
     }
 }
 
-static int no_tool(const dp_cmd *cmd, dp_status status)
-{
-    dp_control_error error;
-    if (status == DP_NOTFOUND) {
-        dp_error_set(&error, DP_EXIT_UNAVAILABLE, "E0505",
-                     "install dpnode-worker beside dpnode, or add its folder to PATH",
-                     "dpnode-worker cannot be run", "");
-    } else {
-        dp_error_set(&error, DP_EXIT_TEMPORARY, "E0109", "try again", "no process could be started",
-                     dp_status_text(status));
-    }
-    return dp_cmd_fail(cmd, &error);
-}
-
-/* What the tool said is the reason. */
+/* what: that its input is not. */
 static int tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool, const char *what)
 {
-    dp_control_error error;
-    char fix[96];
-    snprintf(fix, sizeof fix, "dpnode %s --help", cmd->verb->name);
-    switch (tool->exit) {
-    case DP_EXIT_USAGE:
-        dp_error_set(&error, DP_EXIT_USAGE, "E0001", fix, "an option is out of bounds",
-                     tool->words);
-        *strchrnul(error.why, '\n') = '\0'; /* Its usage is not ours. */
-        break;
-    case DP_EXIT_NOINPUT:
-        dp_error_set(&error, DP_EXIT_NOINPUT, "E0502", "check the path", "a file is not there",
-                     tool->words);
-        break;
-    case DP_EXIT_IO:
-        dp_error_set(&error, DP_EXIT_IO, "E0503", "check the disk and who may use the folder",
-                     "a file cannot be read or written", tool->words);
-        break;
-    case DP_EXIT_DATA:
-        dp_error_set(&error, DP_EXIT_DATA, "E0501", fix, what, tool->words);
-        break;
-    default:
-        dp_error_set(&error, DP_EXIT_SOFTWARE, "E0504", "try with less at once",
-                     "dpnode-worker ended before it was done", tool->words);
-        break;
-    }
-    return dp_cmd_fail(cmd, &error);
+    char help[96];
+    snprintf(help, sizeof help, "dpnode %s --help", cmd->verb->name);
+    const dp_cli_failure rows[] = {{DP_EXIT_DATA, "E0501", help, what}, {0, NULL, NULL, NULL}};
+    return dp_cli_tool_failed(cmd, tool, rows, "try with less at once");
 }
 
 /* Runs it; on success *tool holds its answer and 0 is returned. The caller frees. */
-static int run_tool(const dp_cmd *cmd, words *w, const char *what, dp_cli_tool **out)
+static int run_tool(const dp_cmd *cmd, const dp_cli_words *words, const char *what,
+                    dp_cli_tool **out)
 {
     dp_cli_tool *const tool = malloc(sizeof *tool);
     if (tool == NULL) {
-        return no_tool(cmd, DP_NOMEM);
+        return dp_cli_tool_missing(cmd, DP_NOMEM);
     }
-    w->list[w->count] = NULL;
-    const dp_status status = dp_cli_tool_run(tool, w->list);
-    int exit = status == DP_OK ? 0 : no_tool(cmd, status);
+    const dp_status status = dp_cli_tool_run(tool, words->list);
+    int exit = status == DP_OK ? 0 : dp_cli_tool_missing(cmd, status);
     if (status == DP_OK && tool->exit != 0) {
         exit = tool_failed(cmd, tool, what);
     }
@@ -134,24 +75,24 @@ static int run_tokenize(dp_cmd *cmd)
 {
     dp_control_error error;
     dp_cli_tool *tool;
-    words w = {.count = 0};
+    dp_cli_words words = {.count = 0};
     const char *const folder = dp_cmd_option(cmd, "out");
     if (folder == NULL) {
         dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode data tokenize FILE... --out FOLDER",
                      "say where to write", "--out is missing");
         return dp_cmd_fail(cmd, &error);
     }
-    add(&w, "data");
-    add(&w, "tokenize");
-    add_option(&w, cmd, "out", "--out");
-    add_option(&w, cmd, "tokenizer", "--tokenizer");
-    add_option(&w, cmd, "vocab", "--vocab");
-    add_option(&w, cmd, "format", "--format");
-    add_option(&w, cmd, "field", "--field");
-    add_option(&w, cmd, "separator", "--separator");
-    add_option(&w, cmd, "shard-tokens", "--shard-tokens");
-    add_files(&w, cmd);
-    const int exit = run_tool(cmd, &w, "the input cannot be used", &tool);
+    dp_cli_words_add(&words, "data");
+    dp_cli_words_add(&words, "tokenize");
+    dp_cli_words_option(&words, cmd, "--out");
+    dp_cli_words_option(&words, cmd, "--tokenizer");
+    dp_cli_words_option(&words, cmd, "--vocab");
+    dp_cli_words_option(&words, cmd, "--format");
+    dp_cli_words_option(&words, cmd, "--field");
+    dp_cli_words_option(&words, cmd, "--separator");
+    dp_cli_words_option(&words, cmd, "--shard-tokens");
+    add_files(&words, cmd);
+    const int exit = run_tool(cmd, &words, "the input cannot be used", &tool);
     if (exit != 0) {
         return exit;
     }
@@ -163,11 +104,11 @@ static int run_tokenize(dp_cmd *cmd)
 static int run_verify(dp_cmd *cmd)
 {
     dp_cli_tool *tool;
-    words w = {.count = 0};
-    add(&w, "data");
-    add(&w, "verify");
-    add_files(&w, cmd);
-    const int exit = run_tool(cmd, &w, "the folder is not what its table says", &tool);
+    dp_cli_words words = {.count = 0};
+    dp_cli_words_add(&words, "data");
+    dp_cli_words_add(&words, "verify");
+    add_files(&words, cmd);
+    const int exit = run_tool(cmd, &words, "the folder is not what its table says", &tool);
     if (exit != 0) {
         return exit;
     }
@@ -221,12 +162,12 @@ static int print_info(const dp_cmd *cmd, const char *answer)
 static int run_info(dp_cmd *cmd)
 {
     dp_cli_tool *tool;
-    words w = {.count = 0};
-    add(&w, "data");
-    add(&w, "info");
-    add_option(&w, cmd, "format", "--format");
-    add_files(&w, cmd);
-    const int exit = run_tool(cmd, &w, "this is no token shard", &tool);
+    dp_cli_words words = {.count = 0};
+    dp_cli_words_add(&words, "data");
+    dp_cli_words_add(&words, "info");
+    dp_cli_words_option(&words, cmd, "--format");
+    add_files(&words, cmd);
+    const int exit = run_tool(cmd, &words, "this is no token shard", &tool);
     if (exit != 0) {
         return exit;
     }

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cli/cmd_run.h"
@@ -124,87 +123,40 @@ static void on_line(void *context, const char *line)
 
 /* ---- errors ---- */
 
-static const struct failure {
-    int exit;
-    const char *code;
-    const char *fix;
-    const char *what;
-} failures[] = {
-    {DP_EXIT_USAGE, "E0001", "dpnode train --help", "an option is out of bounds"},
+static const dp_cli_failure failures[] = {
     {DP_EXIT_DATA, "E0513", "give another --out, or put back what it began with",
      "training cannot begin or go on"},
-    {DP_EXIT_NOINPUT, "E0502", "check the path", "a file is not there"},
     {DP_EXIT_UNAVAILABLE, "E0510", "change the setting that `why` names, or free memory",
      "this machine has too little memory"},
     {DP_EXIT_CANTCREATE, "E0511", "add --resume, or give another --out",
      "the folder holds a run already"},
     {DP_EXIT_TEMPORARY, "E0512", "wait for it, or stop it", "somebody trains there"},
-    {DP_EXIT_IO, "E0503", "check the disk and who may use the folder",
-     "a file cannot be read or written"},
+    {0, NULL, NULL, NULL},
 };
 
 static int tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool)
 {
-    dp_control_error error;
-    for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++) {
-        if (failures[i].exit == tool->exit) {
-            dp_error_set(&error, tool->exit, failures[i].code, failures[i].fix, failures[i].what,
-                         tool->words);
-            *strchrnul(error.why, '\n') = '\0'; /* Its usage is not ours. */
-            return dp_cmd_fail(cmd, &error);
-        }
-    }
-    dp_error_set(&error, DP_EXIT_SOFTWARE, "E0504",
-                 "look what ended it (memory?); --resume goes on from the newest checkpoint",
-                 "dpnode-worker ended before it was done", tool->words);
-    return dp_cmd_fail(cmd, &error);
-}
-
-static int no_tool(const dp_cmd *cmd, dp_status status)
-{
-    dp_control_error error;
-    if (status == DP_NOTFOUND) {
-        dp_error_set(&error, DP_EXIT_UNAVAILABLE, "E0505",
-                     "install dpnode-worker beside dpnode, or add its folder to PATH",
-                     "dpnode-worker cannot be run", "");
-    } else {
-        dp_error_set(&error, DP_EXIT_TEMPORARY, "E0109", "try again", "no process could be started",
-                     dp_status_text(status));
-    }
-    return dp_cmd_fail(cmd, &error);
+    return dp_cli_tool_failed(
+        cmd, tool, failures,
+        "look what ended it (memory?); --resume goes on from the newest checkpoint");
 }
 
 /* ---- train ---- */
 
-typedef struct words {
-    const char *list[DP_CLI_TOOL_ARGUMENTS_MAX + 1];
-    size_t count;
-} words;
-
-static void add(words *w, const char *flag, const char *value)
-{
-    if (value != NULL && w->count + 2 <= DP_CLI_TOOL_ARGUMENTS_MAX) {
-        w->list[w->count] = flag;
-        w->list[w->count + 1] = value;
-        w->count += 2;
-    }
-}
-
-static int follow(const dp_cmd *cmd, words *w, const char *folder)
+static int follow(const dp_cmd *cmd, const dp_cli_words *words, const char *folder)
 {
     training *const t = calloc(1, sizeof *t);
     if (t == NULL) {
-        return no_tool(cmd, DP_NOMEM);
+        return dp_cli_tool_missing(cmd, DP_NOMEM);
     }
     t->cmd = cmd;
     t->folder = folder;
     t->terminal = isatty(STDOUT_FILENO) == 1;
-    w->list[w->count] = NULL;
-    const dp_status status = dp_cli_tool_follow(&t->tool, w->list, on_line, t);
+    const dp_status status = dp_cli_tool_follow(&t->tool, words->list, on_line, t);
     close_line(t);
     int exit = t->stopped ? DP_EXIT_INTERRUPTED : 0;
     if (status != DP_OK) {
-        exit = no_tool(cmd, status);
+        exit = dp_cli_tool_missing(cmd, status);
     } else if (t->tool.exit != 0) {
         exit = tool_failed(cmd, &t->tool);
     }
@@ -212,45 +164,29 @@ static int follow(const dp_cmd *cmd, words *w, const char *folder)
     return exit;
 }
 
-static int memfd_of(const dp_manifest *manifest)
-{
-    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
-    size_t size = 0;
-    const int fd = memfd_create("manifest", 0); /* The worker inherits it. */
-    if (fd >= 0 && (dp_manifest_encode(manifest, bytes, &size) != DP_OK ||
-                    pwrite(fd, bytes, size, 0) != (ssize_t)size)) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
 static int train_with(const dp_cmd *cmd, const dp_run_input *input, const char *folder)
 {
-    static const char *const passed[] = {"steps", "threads", "rows", "save-steps", "save-seconds"};
-    char path[64];
+    static const char *const passed[] = {"--steps", "--threads", "--rows", "--save-steps",
+                                         "--save-seconds"};
+    char path[DP_CLI_TOOL_PATH_MAX];
     int fd = -1;
-    words w = {.count = 0};
-    add(&w, "train", folder);
+    dp_cli_words words = {.count = 0};
+    dp_cli_words_pair(&words, "train", folder);
     for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++) {
-        static const char *const flags[] = {"--steps", "--threads", "--rows", "--save-steps",
-                                            "--save-seconds"};
-        add(&w, flags[i], dp_cmd_option(cmd, passed[i]));
+        dp_cli_words_option(&words, cmd, passed[i]);
     }
     if (input != NULL) {
-        fd = memfd_of(&input->file.manifest);
+        fd = dp_cli_tool_manifest(&input->file.manifest, path);
         if (fd < 0) {
-            return no_tool(cmd, DP_NOMEM);
+            return dp_cli_tool_missing(cmd, DP_NOMEM);
         }
-        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-        add(&w, "--manifest", path);
-        add(&w, "--text", input->text_path);
+        dp_cli_words_pair(&words, "--manifest", path);
+        dp_cli_words_pair(&words, "--text", input->text_path);
     }
     if (dp_cmd_option(cmd, "resume") != NULL) {
-        w.list[w.count] = "--resume";
-        w.count++;
+        dp_cli_words_add(&words, "--resume");
     }
-    const int exit = follow(cmd, &w, folder);
+    const int exit = follow(cmd, &words, folder);
     if (fd >= 0) {
         close(fd);
     }
@@ -343,19 +279,18 @@ static int print_score(const dp_cmd *cmd, const dp_cli_tool *tool)
 
 int dp_train_eval(const dp_cmd *cmd)
 {
-    words w = {.count = 0};
+    dp_cli_words words = {.count = 0};
     dp_cli_tool *const tool = malloc(sizeof *tool);
     if (tool == NULL) {
-        return no_tool(cmd, DP_NOMEM);
+        return dp_cli_tool_missing(cmd, DP_NOMEM);
     }
-    add(&w, "eval", cmd->args[0]);
-    add(&w, "--data", dp_cmd_option(cmd, "data"));
-    add(&w, "--tokens", dp_cmd_option(cmd, "tokens"));
-    w.list[w.count] = NULL;
-    const dp_status status = dp_cli_tool_run(tool, w.list);
+    dp_cli_words_pair(&words, "eval", cmd->args[0]);
+    dp_cli_words_option(&words, cmd, "--data");
+    dp_cli_words_option(&words, cmd, "--tokens");
+    const dp_status status = dp_cli_tool_run(tool, words.list);
     int exit = 0;
     if (status != DP_OK) {
-        exit = no_tool(cmd, status);
+        exit = dp_cli_tool_missing(cmd, status);
     } else {
         exit = tool->exit != 0 ? tool_failed(cmd, tool) : print_score(cmd, tool);
     }

@@ -1,37 +1,24 @@
 #include "cli/plan.h"
 
 #include <stdio.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cli/json.h"
 #include "cli/print.h"
 #include "cli/tool.h"
 
-static json_t *ask(int fd)
-{
-    static dp_cli_tool tool; /* too large for a stack */
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    const char *const arguments[] = {"--plan", path, NULL};
-    if (dp_cli_tool_run(&tool, arguments) != DP_OK || tool.exit != 0) {
-        return NULL;
-    }
-    return json_loads(tool.answer, 0, NULL);
-}
-
 json_t *dp_plan_ask(const dp_manifest *manifest)
 {
-    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
-    size_t size = 0;
-    const int fd = memfd_create("manifest", 0); /* The worker inherits it. */
+    static dp_cli_tool tool; /* too large for a stack */
+    char path[DP_CLI_TOOL_PATH_MAX];
+    const int fd = dp_cli_tool_manifest(manifest, path);
     if (fd < 0) {
         return NULL;
     }
+    const char *const arguments[] = {"--plan", path, NULL};
     json_t *plan = NULL;
-    if (dp_manifest_encode(manifest, bytes, &size) == DP_OK &&
-        pwrite(fd, bytes, size, 0) == (ssize_t)size) {
-        plan = ask(fd);
+    if (dp_cli_tool_run(&tool, arguments) == DP_OK && tool.exit == 0) {
+        plan = json_loads(tool.answer, 0, NULL);
     }
     close(fd);
     return plan;

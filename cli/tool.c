@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,45 @@
 #include "cli/paths.h"
 
 enum { CANNOT_RUN = 127 };
+
+/* ---- words ---- */
+
+void dp_cli_words_add(dp_cli_words *words, const char *word)
+{
+    if (words->count <= DP_CLI_TOOL_ARGUMENTS_MAX) { /* One too many is kept, so that it is seen. */
+        words->list[words->count] = word;
+        words->count++;
+    }
+}
+
+void dp_cli_words_pair(dp_cli_words *words, const char *flag, const char *value)
+{
+    if (value != NULL) {
+        dp_cli_words_add(words, flag);
+        dp_cli_words_add(words, value);
+    }
+}
+
+void dp_cli_words_option(dp_cli_words *words, const dp_cmd *cmd, const char *flag)
+{
+    dp_cli_words_pair(words, flag, dp_cmd_option(cmd, flag + 2));
+}
+
+int dp_cli_tool_manifest(const dp_manifest *manifest, char path[DP_CLI_TOOL_PATH_MAX])
+{
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    const int fd = memfd_create("manifest", 0);
+    if (fd >= 0 && (dp_manifest_encode(manifest, bytes, &size) != DP_OK ||
+                    pwrite(fd, bytes, size, 0) != (ssize_t)size)) {
+        close(fd);
+        return -1;
+    }
+    snprintf(path, DP_CLI_TOOL_PATH_MAX, "/proc/self/fd/%d", fd);
+    return fd;
+}
+
+/* ---- the process ---- */
 
 /* In the child. Ends it. */
 static void become_worker(const char *program, const char *const *arguments, int out, int err)
@@ -185,4 +225,54 @@ dp_status dp_cli_tool_follow(dp_cli_tool *tool, const char *const *arguments,
     sigaction(SIGTERM, &before[1], NULL);
     end_streams(&c);
     return status;
+}
+
+/* ---- failures ---- */
+
+int dp_cli_tool_missing(const dp_cmd *cmd, dp_status status)
+{
+    dp_control_error error;
+    if (status == DP_NOTFOUND) {
+        dp_error_set(&error, DP_EXIT_UNAVAILABLE, "E0505",
+                     "install dpnode-worker beside dpnode, or add its folder to PATH",
+                     "dpnode-worker cannot be run", "");
+    } else {
+        dp_error_set(&error, DP_EXIT_TEMPORARY, "E0109", "try again", "no process could be started",
+                     dp_status_text(status));
+    }
+    return dp_cmd_fail(cmd, &error);
+}
+
+static const dp_cli_failure *find_row(const dp_cli_failure *rows, int exit)
+{
+    for (; rows != NULL && rows->exit != 0; rows++) {
+        if (rows->exit == exit) {
+            return rows;
+        }
+    }
+    return NULL;
+}
+
+int dp_cli_tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool, const dp_cli_failure *rows,
+                       const char *unexpected)
+{
+    char help[96];
+    snprintf(help, sizeof help, "dpnode %s --help", cmd->verb->name);
+    const dp_cli_failure common[] = {
+        {DP_EXIT_USAGE, "E0001", help, "an option is out of bounds"},
+        {DP_EXIT_NOINPUT, "E0502", "check the path", "a file is not there"},
+        {DP_EXIT_IO, "E0503", "check the disk and who may use the folder",
+         "a file cannot be read or written"},
+        {0, NULL, NULL, NULL}};
+    dp_control_error error;
+    const dp_cli_failure *row = find_row(rows, tool->exit);
+    row = row != NULL ? row : find_row(common, tool->exit);
+    if (row == NULL) {
+        dp_error_set(&error, DP_EXIT_SOFTWARE, "E0504", unexpected,
+                     "dpnode-worker ended before it was done", tool->words);
+        return dp_cmd_fail(cmd, &error);
+    }
+    dp_error_set(&error, row->exit, row->code, row->fix, row->what, tool->words);
+    *strchrnul(error.why, '\n') = '\0'; /* Its usage is not ours. */
+    return dp_cmd_fail(cmd, &error);
 }

@@ -1,15 +1,16 @@
-/* A tool of dpnode-worker, run as a process of its own: the command line links no engine. */
+/* A tool of dpnode-worker, run as a process of its own: the command line links no engine. Its words, its run, and what a person
+ * is told when it fails. */
 #ifndef DP_CLI_TOOL_H
 #define DP_CLI_TOOL_H
 
-#include <stdint.h>
-
-#include "base/status.h"
+#include "base/manifest.h"
+#include "cli/cmd.h"
 
 enum {
     DP_CLI_TOOL_ARGUMENTS_MAX = 96,
     DP_CLI_TOOL_ANSWER_MAX = 64 * 1024,
-    DP_CLI_TOOL_WORDS_MAX = 1024
+    DP_CLI_TOOL_WORDS_MAX = 1024,
+    DP_CLI_TOOL_PATH_MAX = 64
 };
 
 typedef struct dp_cli_tool {
@@ -18,6 +19,20 @@ typedef struct dp_cli_tool {
     char
         words[DP_CLI_TOOL_WORDS_MAX + 1]; /* its standard error, without the line feed at the end */
 } dp_cli_tool;
+
+/* What follows the program's name, ended by NULL; begins zeroed. What is too much is left out, and the run says DP_TOOBIG. */
+typedef struct dp_cli_words {
+    const char *list[DP_CLI_TOOL_ARGUMENTS_MAX + 2];
+    size_t count;
+} dp_cli_words;
+
+void dp_cli_words_add(dp_cli_words *words, const char *word);
+/* A flag and its value, if value is not NULL. */
+void dp_cli_words_pair(dp_cli_words *words, const char *flag, const char *value);
+/* An option of the verb that the tool knows by the same name, flag ("--out"), if it was given. */
+void dp_cli_words_option(dp_cli_words *words, const dp_cmd *cmd, const char *flag);
+/* A manifest as a file that lives in memory, which tools inherit: its descriptor, and its path for them. -1: no memory. */
+int dp_cli_tool_manifest(const dp_manifest *manifest, char path[DP_CLI_TOOL_PATH_MAX]);
 
 /* arguments: after the program's name, ended by NULL. Waits until the tool ends. DP_NOTFOUND: dpnode-worker cannot be run;
  * DP_TOOBIG (arguments, answer), DP_AGAIN (no process). */
@@ -30,5 +45,20 @@ enum { DP_CLI_TOOL_LINE_MAX = 4096 };
 typedef void dp_cli_on_line(void *context, const char *line);
 DP_MUST dp_status dp_cli_tool_follow(dp_cli_tool *tool, const char *const *arguments,
                                      dp_cli_on_line *on_line, void *context);
+
+/* What an exit status of the tool means to a verb. */
+typedef struct dp_cli_failure {
+    int exit;
+    const char *code;
+    const char *fix;
+    const char *what;
+} dp_cli_failure;
+
+/* Say why there was no answer, and give the exit status: no process, no memory, no such program ... */
+int dp_cli_tool_missing(const dp_cmd *cmd, dp_status status);
+/* ... or the tool's own failure, whose reason is what it said. The first row of its exit status counts, of the verb's (ended by
+ * an exit of 0, may be NULL), then of what all have: an option, a path, a disk. unexpected: what to do about any other end. */
+int dp_cli_tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool, const dp_cli_failure *rows,
+                       const char *unexpected);
 
 #endif
