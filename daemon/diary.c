@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "daemon/note.h"
 #include "store/journal.h"
 
 enum { BATCH_MAX = 64 };
@@ -147,169 +148,6 @@ void dp_diary_add(dp_diary *diary, dp_log_level level, const char *name, uint64_
     add_entry(diary, level, &entry);
 }
 
-static dp_log_level level_of(const dp_note *note)
-{
-    switch (note->code) {
-    case DP_NOTE_ROUND_OPENED:
-    case DP_NOTE_READY:
-    case DP_NOTE_PUBLISHED:
-    case DP_NOTE_FETCH:
-    case DP_NOTE_APPLIED:
-    case DP_NOTE_CERTIFIED:
-    case DP_NOTE_CLOSED:
-    case DP_NOTE_BID:
-        return DP_LOG_DEBUG;
-    case DP_NOTE_DIVERGED:
-    case DP_NOTE_VOTE_KEY_LOST:
-    case DP_NOTE_REJECTED:
-    case DP_NOTE_DISCARDED:
-    case DP_NOTE_ADOPTED:
-        return DP_LOG_WARN;
-    case DP_NOTE_MODE:
-    case DP_NOTE_STRAGGLER:
-    case DP_NOTE_DECIDED:
-    case DP_NOTE_COUNTED:
-    case DP_NOTE_LEFT_OUT:
-    case DP_NOTE_VOTERS:
-    case DP_NOTE_ADMITTED:
-    case DP_NOTE_REMOVED:
-    case DP_NOTE_MEMBER:
-    case DP_NOTE_CATCHUP:
-    case DP_NOTE_EXCHANGE:
-    case DP_NOTE_CODE_COUNT:
-        break;
-    }
-    return DP_LOG_INFO;
-}
-
-/* What a cause means, for those that gossip/ names by a word. */
-static const char *explained(const char *cause)
-{
-    static const struct {
-        const char *cause;
-        const char *text;
-    } rows[] = {
-        {"all", "all are ready"},
-        {"grace", "enough are ready, and the time to wait for the others is over"},
-        {"deadline", "the round has lasted too long"},
-        {"quorum", "a majority of the voters is heard"},
-        {"voted twice", "a voter voted twice"},
-        {"two forks", "the root key has begun the chain anew twice at one place"},
-        {"revoked", "it was put out"},
-        {"fenced", "exchanges under way when it vanished were declared void"},
-        {"no quorum", "no majority of the voters is heard"},
-        {"owner", "its owner said so"},
-        {"no state", "the model is not here yet"},
-        {"lambda", "it aged while rounds were missed"},
-        {"linked", "a connection is up"},
-        {"says so", "others heard it say so"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (strcmp(cause, rows[i].cause) == 0) {
-            return rows[i].text;
-        }
-    }
-    return cause;
-}
-
-/* The sentence of a note; who: name and short id of its peer. */
-static void write_note(const dp_note *note, const char *who, char *text, size_t size)
-{
-    const unsigned long long a = note->a;
-    const unsigned long long b = note->b;
-    const unsigned long long t = note->round;
-    const char *cause = explained(note->cause);
-    switch (note->code) {
-    case DP_NOTE_MODE:
-        snprintf(text, size, "this node: %s -> %s: %s", dp_mode_name((dp_mode)a),
-                 dp_mode_name((dp_mode)b), cause);
-        break;
-    case DP_NOTE_ROUND_OPENED:
-        snprintf(text, size, "round %llu opened", t);
-        break;
-    case DP_NOTE_PUBLISHED:
-        snprintf(text, size, "published an update for round %llu: %llu bytes, %llu tokens", t, a,
-                 b);
-        break;
-    case DP_NOTE_READY:
-        snprintf(text, size, "%s is ready for round %llu", who, t);
-        break;
-    case DP_NOTE_CLOSED:
-        snprintf(text, size, "round %llu closes with %llu of %llu: %s", t, a, b, cause);
-        break;
-    case DP_NOTE_STRAGGLER:
-        snprintf(text, size, "round %llu goes on without %s: %s", t, who, cause);
-        break;
-    case DP_NOTE_BID:
-        snprintf(text, size, "slot %llu: bidding with ballot %llu", t, a);
-        break;
-    case DP_NOTE_DECIDED:
-        snprintf(text, size, "round %llu decided in slot %llu with %llu contributors", t, b, a);
-        break;
-    case DP_NOTE_COUNTED:
-        snprintf(text, size, "this node's update counts in round %llu", t);
-        break;
-    case DP_NOTE_LEFT_OUT:
-        snprintf(text, size, "this node's update is not in round %llu; its work is carried over",
-                 t);
-        break;
-    case DP_NOTE_APPLIED:
-        snprintf(text, size, "round %llu applied", t);
-        break;
-    case DP_NOTE_CERTIFIED:
-        snprintf(text, size, "a majority signed the state after round %llu", t);
-        break;
-    case DP_NOTE_VOTERS:
-        snprintf(text, size, "voters %llu -> %llu", a, b);
-        break;
-    case DP_NOTE_ADMITTED:
-        snprintf(text, size, "%s is a member now", who);
-        break;
-    case DP_NOTE_REMOVED:
-        snprintf(text, size, "%s is no member any more: %s", who, cause);
-        break;
-    case DP_NOTE_MEMBER:
-        snprintf(text, size, "%s: %s -> %s: %s", who, dp_member_state_name((dp_member_state)a),
-                 dp_member_state_name((dp_member_state)b), cause);
-        break;
-    case DP_NOTE_FETCH:
-        snprintf(text, size, "fetching from %s: %s", who, cause);
-        break;
-    case DP_NOTE_CATCHUP:
-        snprintf(text, size, "catching up from round %llu to %llu: %s", a, b, cause);
-        break;
-    case DP_NOTE_EXCHANGE:
-        snprintf(text, size, "gossip exchange with %s, weights %llu and %llu: %s", who, a, b,
-                 cause);
-        break;
-    case DP_NOTE_DISCARDED:
-        snprintf(text, size, "%llu.%llu %% of the work that was not averaged yet is let go: %s",
-                 a * 100 / 65536, a * 1000 / 65536 % 10, cause);
-        break;
-    case DP_NOTE_DIVERGED:
-        snprintf(text, size, "own state after round %llu differs from the certified one: %s", t,
-                 cause);
-        break;
-    case DP_NOTE_ADOPTED:
-        snprintf(
-            text, size,
-            "the root key begins the chain anew after round %llu: %llu records, %llu rounds of "
-            "them, are given up here",
-            t, a, b);
-        break;
-    case DP_NOTE_VOTE_KEY_LOST:
-        snprintf(text, size, "the vote key is gone; this node is no voter until enrolled again: %s",
-                 cause);
-        break;
-    case DP_NOTE_REJECTED:
-        snprintf(text, size, "refused something from %s: %s", who, cause);
-        break;
-    case DP_NOTE_CODE_COUNT:
-        snprintf(text, size, "%s", cause);
-        break;
-    }
-}
-
 void dp_diary_note(dp_diary *diary, const dp_note *note, const char *peer_name)
 {
     dp_diary_entry entry = {.round = note->round, .peer = note->peer, .code = note->code};
@@ -321,8 +159,8 @@ void dp_diary_note(dp_diary *diary, const dp_note *note, const char *peer_name)
         snprintf(who, sizeof who, named ? "%.32s (%s)" : "%.0s%s", named ? peer_name : "", id);
     }
     snprintf(entry.name, sizeof entry.name, "%s", dp_note_name(note->code));
-    write_note(note, who, entry.text, sizeof entry.text);
-    add_entry(diary, level_of(note), &entry);
+    dp_note_sentence(note, who, entry.text, sizeof entry.text);
+    add_entry(diary, dp_note_level(note->code), &entry);
 }
 
 void dp_diary_round_of_record(const dp_record *record, const dp_peer *self, dp_diary_round *round)
