@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "daemon/aead.h"
 #include "daemon/transport_conn.h"
 
 enum { TICK_MS = 250, BULK_RETRY_MS = 500, BACKLOG = 64 };
@@ -299,6 +300,9 @@ dp_status dp_transport_open(dp_transport **out, const dp_transport_config *confi
         return DP_NOMEM;
     }
     transport->config = *config;
+    if (config->suites[0] == NULL && config->suites[1] == NULL) {
+        dp_aead_suites(transport->config.suites);
+    }
     memcpy(transport->credential, config->credential.data, config->credential.size);
     transport->config.credential.data = transport->credential;
     memcpy(transport->hello, config->hello.data, config->hello.size);

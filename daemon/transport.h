@@ -45,6 +45,8 @@ typedef struct dp_transport_config {
     dp_view credential;          /* copied */
     dp_view hello;               /* copied; shown to peers: see daemon/hello.h */
     uint64_t incarnation;
+    /* Ciphers for records, [id - 1], static; all NULL: the fastest of this machine (daemon/aead.h). */
+    const dp_suite *suites[DP_SUITES];
     dp_transport_hooks hooks;
 } dp_transport_config;
 

@@ -229,6 +229,7 @@ void dp_conn_begin(dp_conn *conn)
         .admit_late = admit_late,
         .context = transport,
     };
+    memcpy(config.suites, transport->config.suites, sizeof config.suites);
     memcpy(config.root, transport->config.root, sizeof config.root);
     randombytes_buf(config.ephemeral, sizeof config.ephemeral);
     const dp_status status = dp_channel_init(&conn->channel, &config, &conn->out);

@@ -2,15 +2,18 @@
  * no random source. Mutual authentication, forward secrecy, sealed records, rekeying, authenticated close.
  *
  * On the wire, little-endian:
- *   preamble, initiator only, 8 bytes: "DPN1" | u8 highest suite, 1 | u8 0 | u16 epoch of the pre-shared key
+ *   preamble, initiator only, 8 bytes: "DPN1" | u8 suites it can do, bit 0 suite 1 (always), bit 1 suite 2 | u8 0
+ *     | u16 epoch of the pre-shared key
  *   handshake: three messages of Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b, each u16 size | message, at most 4,096 bytes;
  *     prologue = preamble | run id
  *     payload 1: u8 lane | u64 unix ms | u64 boot id                                         (17 bytes)
- *     payload 2, 3: u64 unix ms | u64 boot id | u16 size | credential | hello to the end
+ *     payload 2, 3: u64 unix ms | u64 boot id | u16 size | credential | hello to the end; in payload 2 the top 4 bits of
+ *       size are the suite that the responder chose for the records, 0 for 1
  *   records: u24 size of what follows | u8 type | sealed plaintext of at most 65,536 bytes; header = associated data
  *     type 0: begins a message: u32 its size | bytes    type 1: continues it    type 2: close, empty
  *   Each direction counts its records; after each 2^16 its key moves on (Noise REKEY) and the count restarts.
  *
+ * Offer and choice of the suite are in the transcript of the handshake: who alters them breaks it.
  * The initiator reveals its credential only after the responder's was checked. A first message under a wrong pre-shared
  * key is refused before any public-key operation. Record sizes show; contents, kinds and identities do not. */
 #ifndef DP_GOSSIP_CHANNEL_H
@@ -24,6 +27,7 @@
 #include "gossip/id.h"
 #include "gossip/invite.h"
 #include "gossip/noise.h"
+#include "gossip/suite.h"
 
 enum {
     DP_CHANNEL_PREAMBLE_BYTES = 8,
@@ -61,6 +65,9 @@ typedef struct dp_channel_config {
     uint64_t
         now_ms; /* unix time, for certificates; 0 means that certificates are not compared with it */
     uint64_t boot_id; /* tells one life of this node from the next */
+    /* [id - 1]: ciphers for the records, static; NULL: not to be had. [0] NULL: libsodium's. The responder chooses the
+     * highest that both have. */
+    const dp_suite *suites[DP_SUITES];
     /* Asked only when the invite that the peer joined by is no longer (or not yet) open: is it a member already? NULL
      * answers no. A joiner, who knows nobody yet, answers yes. */
     bool (*admit_late)(void *context, const dp_peer *peer);
@@ -100,6 +107,7 @@ typedef struct dp_channel {
     dp_credential peer;    /* once DONE; peer.node is the id */
     uint64_t peer_unix_ms; /* the peer's clock when it wrote its handshake */
     uint64_t peer_boot_id;
+    uint8_t suite;                        /* of the records, once DONE */
     uint8_t binding[DP_NOISE_HASH_BYTES]; /* handshake hash, the same on both sides, once DONE */
     uint64_t records_sent;
     uint64_t records_received;

@@ -4,7 +4,7 @@
 #include "gossip/channel_internal.h"
 
 enum {
-    SUITE_CHACHAPOLY = 1,
+    SUITE_SHIFT = 12, /* in the field of the credential's size */
     FIRST_PAYLOAD_BYTES = 1 + 8 + 8,
     PAYLOAD_HEADER_BYTES = 8 + 8 + 2,
 };
@@ -12,11 +12,32 @@ enum {
 static const char noise_name[] = "Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b";
 static const uint8_t magic[4] = {'D', 'P', 'N', '1'};
 
+_Static_assert(DP_CREDENTIAL_BYTES_MAX < 1 << SUITE_SHIFT && DP_SUITES < 16, "both fit 16 bits");
 /* The largest handshake message: e, sealed s, sealed payload. */
 _Static_assert(32 + 32 + 16 + PAYLOAD_HEADER_BYTES + DP_CREDENTIAL_BYTES_MAX +
                        DP_CHANNEL_HELLO_MAX + 16 <=
                    DP_CHANNEL_HANDSHAKE_MAX,
                "every credential and hello fits a handshake message");
+
+static const dp_suite *suite_of(const dp_channel *channel, uint8_t id)
+{
+    if (id == 0 || id > DP_SUITES) {
+        return NULL;
+    }
+    const dp_suite *suite = channel->config.suites[id - 1];
+    return suite == NULL && id == DP_SUITE_CHACHAPOLY ? dp_suite_of(id) : suite;
+}
+
+/* One bit per suite that this side has. */
+static uint8_t offered_suites(const dp_channel *channel)
+{
+    uint8_t bits = 0;
+
+    for (uint8_t id = 1; id <= DP_SUITES; id++) {
+        bits = (uint8_t)(bits | (suite_of(channel, id) != NULL ? 1U << (id - 1) : 0U));
+    }
+    return bits;
+}
 
 /* Uses up the pre-shared keys of the config, psk among them, and the ephemeral key. */
 static void begin_noise(dp_channel *channel, const uint8_t preamble[DP_CHANNEL_PREAMBLE_BYTES],
@@ -67,7 +88,7 @@ dp_status dp_channel_send_first(dp_channel *channel, dp_buf *out)
     dp_writer writer = dp_writer_of(payload, sizeof payload);
 
     dp_write_bytes(&preamble, magic, sizeof magic);
-    dp_write_u8(&preamble, SUITE_CHACHAPOLY);
+    dp_write_u8(&preamble, offered_suites(channel));
     dp_write_u8(&preamble, 0);
     dp_write_u16(&preamble, config->psks[0].epoch);
     dp_write_u8(&writer, (uint8_t)channel->lane);
@@ -79,6 +100,12 @@ dp_status dp_channel_send_first(dp_channel *channel, dp_buf *out)
     return send_handshake(channel, dp_view_of(payload, sizeof payload), out);
 }
 
+/* The responder's choice, where it goes. Zero for the first, so that a program that knows no other understands it. */
+static unsigned suite_bits(const dp_channel *channel)
+{
+    return channel->suite == DP_SUITE_CHACHAPOLY ? 0U : (unsigned)channel->suite << SUITE_SHIFT;
+}
+
 static dp_status send_credential(dp_channel *channel, dp_buf *out)
 {
     uint8_t payload[PAYLOAD_HEADER_BYTES + DP_CREDENTIAL_BYTES_MAX + DP_CHANNEL_HELLO_MAX];
@@ -86,7 +113,8 @@ static dp_status send_credential(dp_channel *channel, dp_buf *out)
 
     dp_write_u64(&writer, channel->config.now_ms);
     dp_write_u64(&writer, channel->config.boot_id);
-    dp_write_u16(&writer, (uint16_t)channel->config.credential.size);
+    dp_write_u16(&writer, (uint16_t)(channel->config.credential.size |
+                                     (channel->initiator ? 0U : suite_bits(channel))));
     dp_write_view(&writer, channel->config.credential);
     dp_write_view(&writer, channel->config.hello);
     dp_assert(!writer.full);
@@ -100,7 +128,7 @@ dp_status dp_channel_read_preamble(dp_channel *channel, dp_view unit)
     dp_reader reader = dp_reader_of(unit);
 
     dp_read_bytes(&reader, name, sizeof name);
-    const uint8_t suite_max = dp_read_u8(&reader);
+    const uint8_t suites = dp_read_u8(&reader);
     const uint8_t zero = dp_read_u8(&reader);
     const uint16_t epoch = dp_read_u16(&reader);
     dp_assert(!reader.failed);
@@ -110,8 +138,12 @@ dp_status dp_channel_read_preamble(dp_channel *channel, dp_view unit)
     if (name[3] != magic[3]) {
         return dp_channel_fail(channel, DP_VERSION, "speaks another version of this protocol");
     }
-    if (suite_max < SUITE_CHACHAPOLY || zero != 0) {
+    if ((suites & 1U) == 0 || zero != 0) {
         return dp_channel_fail(channel, DP_BADMSG, "malformed preamble");
+    }
+    for (uint8_t id = 1; id <= DP_SUITES; id++) { /* Bits of suites to come are not for us. */
+        channel->suite =
+            (suites >> (id - 1) & 1U) != 0 && suite_of(channel, id) != NULL ? id : channel->suite;
     }
     for (unsigned i = 0; i < config->n_psks; i++) {
         if (config->psks[i].epoch == epoch) {
@@ -169,6 +201,20 @@ static dp_status check_times(dp_channel *channel)
                            "the peer's invite is not valid now and it is not a member");
 }
 
+/* What stands above the size of the credential: the responder's choice; from the initiator nothing. */
+static dp_status take_suite(dp_channel *channel, unsigned chosen)
+{
+    if (!channel->initiator) {
+        return chosen == 0 ? DP_OK
+                           : dp_channel_fail(channel, DP_BADMSG, "malformed handshake payload");
+    }
+    channel->suite = chosen == 0 ? DP_SUITE_CHACHAPOLY : (uint8_t)chosen;
+    return suite_of(channel, channel->suite) != NULL
+               ? DP_OK
+               : dp_channel_fail(channel, DP_BADMSG,
+                                 "the peer chose a suite that it was not offered");
+}
+
 /* Read a second or third message: who is there, and may it be? */
 static dp_status meet_peer(dp_channel *channel, dp_view message, dp_channel_event *event)
 {
@@ -187,7 +233,8 @@ static dp_status meet_peer(dp_channel *channel, dp_view message, dp_channel_even
     dp_reader reader = dp_reader_of(dp_view_of(room, size));
     channel->peer_unix_ms = dp_read_u64(&reader);
     channel->peer_boot_id = dp_read_u64(&reader);
-    event->credential = dp_read_view(&reader, dp_read_u16(&reader));
+    const uint16_t field = dp_read_u16(&reader);
+    event->credential = dp_read_view(&reader, field & ((1U << SUITE_SHIFT) - 1));
     event->hello = dp_read_view(&reader, dp_reader_left(&reader));
     if (reader.failed) {
         return dp_channel_fail(channel, DP_BADMSG, "malformed handshake payload");
@@ -195,6 +242,7 @@ static dp_status meet_peer(dp_channel *channel, dp_view message, dp_channel_even
     if (event->hello.size > DP_CHANNEL_HELLO_MAX) {
         return dp_channel_fail(channel, DP_TOOBIG, "the hello is too long");
     }
+    DP_TRY(take_suite(channel, field >> SUITE_SHIFT));
     const dp_channel_config *config = &channel->config;
     const dp_status checked = dp_credential_check(event->credential, &config->run, config->root,
                                                   NULL, 0, &channel->peer, NULL);
@@ -213,6 +261,10 @@ static dp_status meet_peer(dp_channel *channel, dp_view message, dp_channel_even
 static void open_channel(dp_channel *channel, dp_channel_event *event)
 {
     dp_noise_split(&channel->noise, &channel->send, &channel->receive);
+    channel->send.suite = suite_of(channel, channel->suite);
+    channel->receive.suite = channel->send.suite;
+    dp_suite_derive(channel->send.suite, channel->send.key);
+    dp_suite_derive(channel->receive.suite, channel->receive.key);
     memcpy(channel->binding, channel->noise.hash, sizeof channel->binding);
     dp_noise_close(&channel->noise);
     dp_buf_close(&channel->own);

@@ -30,38 +30,25 @@ static const struct pattern patterns[] = {
 
 /* ---- cipher state ---- */
 
-static void nonce_of(uint64_t counter, uint8_t nonce[12])
+static const dp_suite *suite_of(const dp_noise_cipher *cipher)
 {
-    dp_writer writer = dp_writer_of(nonce, 12);
-
-    dp_write_u32(&writer, 0);
-    dp_write_u64(&writer, counter);
+    return cipher->suite != NULL ? cipher->suite : dp_suite_of(DP_SUITE_CHACHAPOLY);
 }
 
 void dp_noise_seal(dp_noise_cipher *cipher, dp_view associated, dp_view plaintext, uint8_t *out)
 {
-    uint8_t nonce[12];
-
     dp_assert(cipher->keyed && cipher->counter < UINT64_MAX);
-    nonce_of(cipher->counter, nonce);
-    crypto_aead_chacha20poly1305_ietf_encrypt(out, NULL, plaintext.data, plaintext.size,
-                                              associated.data, associated.size, NULL, nonce,
-                                              cipher->key);
+    suite_of(cipher)->seal(cipher->key, cipher->counter, associated, plaintext, out);
     cipher->counter++;
 }
 
 dp_status dp_noise_open(dp_noise_cipher *cipher, dp_view associated, dp_view sealed, uint8_t *out)
 {
-    uint8_t nonce[12];
-
     dp_assert(cipher->keyed);
     if (sealed.size < DP_NOISE_TAG_BYTES || cipher->counter == UINT64_MAX) {
         return DP_BADSIG;
     }
-    nonce_of(cipher->counter, nonce);
-    if (crypto_aead_chacha20poly1305_ietf_decrypt(out, NULL, NULL, sealed.data, sealed.size,
-                                                  associated.data, associated.size, nonce,
-                                                  cipher->key) != 0) {
+    if (!suite_of(cipher)->open(cipher->key, cipher->counter, associated, sealed, out)) {
         return DP_BADSIG;
     }
     cipher->counter++;
@@ -70,13 +57,11 @@ dp_status dp_noise_open(dp_noise_cipher *cipher, dp_view associated, dp_view sea
 
 void dp_noise_rekey(dp_noise_cipher *cipher)
 {
-    uint8_t nonce[12];
     uint8_t block[DP_NOISE_KEY_BYTES + DP_NOISE_TAG_BYTES] = {0};
 
     dp_assert(cipher->keyed);
-    nonce_of(UINT64_MAX, nonce);
-    crypto_aead_chacha20poly1305_ietf_encrypt(block, NULL, block, DP_NOISE_KEY_BYTES, NULL, 0, NULL,
-                                              nonce, cipher->key);
+    suite_of(cipher)->seal(cipher->key, UINT64_MAX, dp_view_of(NULL, 0),
+                           dp_view_of(block, DP_NOISE_KEY_BYTES), block);
     memcpy(cipher->key, block, sizeof cipher->key);
     cipher->counter = 0;
     sodium_memzero(block, sizeof block);
@@ -144,9 +129,8 @@ static void mix_hash(dp_noise *noise, dp_view bytes)
 
 static void set_key(dp_noise_cipher *cipher, const uint8_t key[DP_NOISE_KEY_BYTES])
 {
+    *cipher = (dp_noise_cipher){.keyed = true};
     memcpy(cipher->key, key, sizeof cipher->key);
-    cipher->counter = 0;
-    cipher->keyed = true;
 }
 
 static void mix_key(dp_noise *noise, dp_view material)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "gossip/suite.h"
 
 enum {
     DP_NOISE_KEY_BYTES = 32,
@@ -18,11 +19,12 @@ enum {
     DP_NOISE_MESSAGES_MAX = 3,
 };
 
-/* ChaCha20-Poly1305 with a counter nonce. After an error the counter has not moved. */
+/* An AEAD with a counter nonce. After an error the counter has not moved. */
 typedef struct dp_noise_cipher {
     uint8_t key[DP_NOISE_KEY_BYTES];
     uint64_t counter;
     bool keyed;
+    const dp_suite *suite; /* NULL: ChaCha20-Poly1305, as in every handshake */
 } dp_noise_cipher;
 
 /* out: plaintext.size + 16 bytes; may start where plaintext starts. */

@@ -235,6 +235,26 @@ static void keys_move_on_after_so_many_records(void **state)
     pair_close(&pair);
 }
 
+static void keys_of_the_other_suite_move_on_too(void **state)
+{
+    struct pair pair;
+    uint8_t key[DP_NOISE_KEY_BYTES];
+
+    (void)state;
+    pair_init(&pair);
+    pair.a.config.suites[1] = pair.b.config.suites[1] = dp_suite_of(DP_SUITE_AES256GCM);
+    if (pair.a.config.suites[1] == NULL) {
+        skip();
+    }
+    shake_hands(&pair);
+    pair.a.channel.send.counter = pair.b.channel.receive.counter = DP_RECORDS_PER_KEY - 1;
+    memcpy(key, pair.a.channel.send.key, sizeof key);
+    check_passes(&pair, &pair.a, &pair.b, 120000);
+    assert_memory_equal(pair.a.channel.send.key, pair.b.channel.receive.key, sizeof key);
+    assert_memory_not_equal(pair.a.channel.send.key, key, sizeof key);
+    pair_close(&pair);
+}
+
 static void a_full_buffer_leaves_the_channel_as_it_was(void **state)
 {
     struct pair pair;
@@ -363,6 +383,7 @@ int main(void)
         cmocka_unit_test(a_message_within_a_message_is_refused),
         cmocka_unit_test(impossible_record_sizes_are_refused_before_their_bytes),
         cmocka_unit_test(keys_move_on_after_so_many_records),
+        cmocka_unit_test(keys_of_the_other_suite_move_on_too),
         cmocka_unit_test(a_full_buffer_leaves_the_channel_as_it_was),
         cmocka_unit_test(nothing_is_written_before_the_handshake),
         cmocka_unit_test(mutated_conversations_never_pass_as_messages),

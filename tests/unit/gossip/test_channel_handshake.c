@@ -210,6 +210,113 @@ static void a_first_message_for_a_lane_that_does_not_exist_is_refused(void **sta
     pair_close(&pair);
 }
 
+/* Both sides with the suites of these bits; 0 stands for a config that says nothing. */
+static bool pair_suites(struct pair *pair, unsigned a, unsigned b)
+{
+    const dp_suite *aes = dp_suite_of(DP_SUITE_AES256GCM);
+
+    pair_init(pair);
+    for (uint8_t id = 1; id <= DP_SUITES; id++) {
+        pair->a.config.suites[id - 1] = (a >> (id - 1) & 1U) != 0 ? dp_suite_of(id) : NULL;
+        pair->b.config.suites[id - 1] = (b >> (id - 1) & 1U) != 0 ? dp_suite_of(id) : NULL;
+    }
+    return aes != NULL;
+}
+
+static void the_records_use_the_best_suite_that_both_have(void **state)
+{
+    static const unsigned cases[][3] = {{0, 0, 1}, {1, 3, 1}, {3, 1, 1}, {3, 0, 1}, {3, 3, 2}};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct pair pair;
+        if (!pair_suites(&pair, cases[i][0], cases[i][1])) {
+            continue; /* This processor has one suite. */
+        }
+        shake_hands(&pair);
+        assert_int_equal(pair.a.channel.suite, cases[i][2]);
+        assert_int_equal(pair.b.channel.suite, cases[i][2]);
+        check_passes(&pair, &pair.a, &pair.b, 66000);
+        check_passes(&pair, &pair.b, &pair.a, 3);
+        pair_close(&pair);
+    }
+}
+
+static void an_offer_of_suites_to_come_is_understood(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    pair_open(&pair);
+    pair.a.out.data[4] =
+        0xff; /* The transcript says otherwise, but not before the first message. */
+    CHECK_OK(feed(&pair.b, dp_view_of(pair.a.out.data, DP_CHANNEL_PREAMBLE_BYTES)));
+    assert_int_equal(pair.b.channel.suite, DP_SUITE_CHACHAPOLY);
+    pair_close(&pair);
+}
+
+static void a_suite_that_somebody_took_out_of_the_offer_breaks_the_handshake(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    if (!pair_suites(&pair, 3, 3)) {
+        skip();
+    }
+    pair_open(&pair);
+    assert_int_equal(pair.a.out.data[4], 3);
+    pair.a.out.data[4] = 1;
+    CHECK_STATUS(feed(&pair.b, dp_buf_view(&pair.a.out)), DP_BADSIG);
+    assert_int_equal(pair.b.out.size, 0);
+    pair_close(&pair);
+}
+
+/* A member that answers with this choice, and is a good member otherwise. */
+static dp_status answer_choosing(struct pair *pair, unsigned chosen)
+{
+    struct side *from = NULL;
+    struct side *to = NULL;
+    uint8_t payload[18 + DP_CERT_BYTES] = {0};
+    uint8_t read[64];
+    size_t size = 0;
+    dp_buf out;
+
+    up_to_message(pair, 0, &from, &to);
+    CHECK_OK(feed(to, dp_view_of(from->out.data, DP_CHANNEL_PREAMBLE_BYTES)));
+    const dp_view first = dp_view_of(from->out.data + DP_CHANNEL_PREAMBLE_BYTES + 2,
+                                     from->out.size - DP_CHANNEL_PREAMBLE_BYTES - 2);
+    CHECK_OK(dp_noise_read(&to->channel.noise, first, read, sizeof read, &size));
+    payload[16] = (uint8_t)DP_CERT_BYTES;
+    payload[17] = (uint8_t)(chosen << 4);
+    memcpy(payload + 18, to->credential, DP_CERT_BYTES);
+    dp_buf_init(&out, OUT_BYTES_MAX);
+    CHECK_OK(dp_buf_append(&out, dp_view_of("\0\0", 2)));
+    CHECK_OK(dp_noise_write(&to->channel.noise, dp_view_of(payload, sizeof payload), &out));
+    out.data[0] = (uint8_t)(out.size - 2);
+    out.data[1] = (uint8_t)((out.size - 2) >> 8);
+    dp_buf_clear(&from->out);
+    const dp_status status = feed(from, dp_buf_view(&out));
+    dp_buf_close(&out);
+    return status;
+}
+
+static void a_choice_that_was_not_offered_is_refused(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    CHECK_OK(answer_choosing(&pair, 0));
+    assert_int_equal(pair.a.channel.suite, DP_SUITE_CHACHAPOLY);
+    pair_close(&pair);
+    for (unsigned chosen = DP_SUITE_AES256GCM; chosen < 16; chosen++) {
+        CHECK_STATUS(answer_choosing(&pair, chosen), DP_BADMSG);
+        assert_string_equal(pair.a.channel.fault, "the peer chose a suite that it was not offered");
+        assert_int_equal(pair.a.out.size, 0); /* Its credential has not been shown. */
+        pair_close(&pair);
+    }
+}
+
 /* Somebody with the run's pre-shared key speaks Noise as it should be, and says this in the third message. */
 static dp_status third_message(struct pair *pair, dp_view payload)
 {
@@ -236,6 +343,17 @@ static void a_credential_longer_than_its_message_is_refused(void **state)
 {
     struct pair pair;
     uint8_t payload[18 + 10] = {[16] = 11}; /* times, size, and one byte less than it says */
+
+    (void)state;
+    CHECK_STATUS(third_message(&pair, dp_view_of(payload, sizeof payload)), DP_BADMSG);
+    assert_string_equal(pair.b.channel.fault, "malformed handshake payload");
+    pair_close(&pair);
+}
+
+static void an_initiator_does_not_choose(void **state)
+{
+    struct pair pair;
+    uint8_t payload[18] = {[17] = DP_SUITE_AES256GCM << 4};
 
     (void)state;
     CHECK_STATUS(third_message(&pair, dp_view_of(payload, sizeof payload)), DP_BADMSG);
@@ -393,6 +511,11 @@ int main(void)
         cmocka_unit_test(an_overlong_handshake_message_is_refused_by_its_size),
         cmocka_unit_test(a_first_message_for_a_lane_that_does_not_exist_is_refused),
         cmocka_unit_test(a_credential_longer_than_its_message_is_refused),
+        cmocka_unit_test(the_records_use_the_best_suite_that_both_have),
+        cmocka_unit_test(an_offer_of_suites_to_come_is_understood),
+        cmocka_unit_test(a_suite_that_somebody_took_out_of_the_offer_breaks_the_handshake),
+        cmocka_unit_test(a_choice_that_was_not_offered_is_refused),
+        cmocka_unit_test(an_initiator_does_not_choose),
         cmocka_unit_test(a_hello_over_its_limit_is_refused),
         cmocka_unit_test(a_foreign_credential_is_refused_by_either_side),
         cmocka_unit_test(a_credential_of_another_node_is_refused),
