@@ -6,7 +6,7 @@
 
 /* Canonical bytes: "DPM1" | version u16 | every field of the table below in order | signature. */
 
-enum { VERSION = 3, SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature) };
+enum { VERSION = 4, SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature) };
 
 static const uint8_t magic[4] = {'D', 'P', 'M', '1'};
 
@@ -79,6 +79,7 @@ static const field fields[] = {
     FIELD(FIELD_ENUM, codec),
     FIELD(FIELD_U32, feedback_beta_milli),
     FIELD(FIELD_U32, alpha_milli),
+    FIELD(FIELD_U32, outer_mu_milli),
     FIELD(FIELD_U32, contributors_min),
     FIELD(FIELD_U32, patience_milli),
     FIELD(FIELD_U32, gossip_round_ms),
@@ -157,6 +158,9 @@ static const dp_manifest_row rows[] = {
     ROW(feedback_beta_milli, "round.feedback_beta", "1e-3", 1000, 0, 1000, 950,
         "Share of what compression left over that is kept for the next round."),
     ROW(alpha_milli, "round.alpha", "1e-3", 1000, 1, 4000, 1000, "Length of the outer step."),
+    ROW(outer_mu_milli, "round.momentum", "1e-3", 1000, 0, 990, 0,
+        "Nesterov momentum of the outer step; 0: none. Then the step is shortened where it reaches "
+        "further than 1.5 updates."),
     ROW(contributors_min, "round.contributors_min", "", 1, 1, 32, 1,
         "Least contributors with which a round may end at its deadline."),
     ROW(patience_milli, "round.patience", "1e-3", 1000, 100, 100000, 1000,
@@ -356,7 +360,8 @@ static dp_status check_model(const dp_manifest *manifest, dp_why *why)
 {
     const dp_model_config config = dp_manifest_model(manifest);
     DP_TRY(dp_model_config_check(&config, why));
-    const uint64_t most = (DP_OBJECT_BYTES_MAX - DP_MANIFEST_BYTES_MAX) / sizeof(float);
+    const size_t each = (manifest->outer_mu_milli > 0 ? 2 : 1) * sizeof(float);
+    const uint64_t most = (DP_OBJECT_BYTES_MAX - DP_MANIFEST_BYTES_MAX) / each;
     const uint64_t parameters = dp_model_config_parameters(&config);
     if (parameters > most) {
         return dp_why_set(why, DP_BADARG,

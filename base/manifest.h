@@ -126,11 +126,12 @@ typedef struct dp_manifest {
     dp_codec_kind codec;
     uint32_t feedback_beta_milli; /* error feedback beta: 0.95 = 950 */
     uint32_t alpha_milli;         /* outer step: 1.0 = 1000 */
-    uint32_t contributors_min;    /* k_min: least contributors at the hard deadline */
-    uint32_t patience_milli;      /* the one user knob: 1.0 = 1000 */
-    uint32_t gossip_round_ms;     /* pause between pair exchanges in gossip mode */
-    uint32_t voter_uptime_s;      /* before a node may be enrolled as voter */
-    uint32_t voters_max;          /* odd, at most 7 */
+    uint32_t outer_mu_milli; /* its Nesterov momentum: 0.9 = 900; 0: none, and no m in the state */
+    uint32_t contributors_min; /* k_min: least contributors at the hard deadline */
+    uint32_t patience_milli;   /* the one user knob: 1.0 = 1000 */
+    uint32_t gossip_round_ms;  /* pause between pair exchanges in gossip mode */
+    uint32_t voter_uptime_s;   /* before a node may be enrolled as voter */
+    uint32_t voters_max;       /* odd, at most 7 */
     uint32_t members_max;
     uint8_t signature[DP_MANIFEST_SIGNATURE_BYTES];
 } dp_manifest;

@@ -23,6 +23,7 @@
 #include "base/bytes.h"
 #include "base/manifest.h"
 #include "compute/codec.h"
+#include "compute/consensus.h"
 #include "compute/gpt.h"
 #include "compute/model.h"
 #include "compute/optim.h"
@@ -30,7 +31,7 @@
 
 enum {
     DP_BACKEND_MAGIC = 0x42504431, /* "1DPB" as bytes */
-    DP_BACKEND_VERSION = 2,        /* of this table and of what it says; any change is another */
+    DP_BACKEND_VERSION = 3,        /* of this table and of what it says; any change is another */
     DP_BACKEND_LAYOUTS = 10,
     DP_BACKEND_STATE_MAX = 1 + DP_OPTIM_VECTORS_MAX,
     DP_DEVICE_NAME_MAX = 96
@@ -69,6 +70,7 @@ typedef enum dp_vector {
     DP_VECTOR_F,      /* frozen */
     DP_VECTOR_A,      /* published */
     DP_VECTOR_ANCHOR, /* x at the publication */
+    DP_VECTOR_M,      /* momentum of the outer step; only where dp_engine_setup says so */
     DP_VECTORS,
     DP_VECTOR_NONE = DP_VECTORS
 } dp_vector;
@@ -96,6 +98,7 @@ typedef struct dp_engine_setup {
     size_t threads; /* of the host's processors; 0: as many as the machine gives */
     bool
         alone; /* theta is x, and there are no other vectors: only init and what trains or looks is called */
+    bool momentum; /* of the outer step: there is an m */
 } dp_engine_setup;
 
 typedef struct dp_backend {
@@ -178,9 +181,9 @@ typedef struct dp_backend {
     dp_status (*encode)(dp_engine *engine, dp_vector from, dp_codec_kind kind, dp_view *blob);
     /* e = beta * (a - clip * decode(blob)), clip in Q16 (feedback.h). */
     dp_status (*settle)(dp_engine *engine, dp_view blob, uint32_t clip, float beta);
-    /* theta -= alpha * sum f_i decode(blob_i) (consensus.h). DP_DIVERGED: theta is not finite; load another. */
+    /* The outer step on theta and m (dp_consensus_apply), *seen included. DP_DIVERGED: they are not finite; load others. */
     dp_status (*apply)(dp_engine *engine, const dp_view *blobs, const uint32_t *q, size_t n_items,
-                       uint32_t alpha);
+                       const dp_outer *outer, dp_outer_seen *seen);
     /* c = float(share * (double(other) - double(own))), element by element of the two decoded blobs; F += c, x -= c. *sum:
      * of all c, in double; near. */
     dp_status (*mix)(dp_engine *engine, const dp_view blobs[2], double share, double *sum);

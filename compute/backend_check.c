@@ -24,7 +24,7 @@ typedef struct twins {
     dp_why *why;
 } twins;
 
-static const char *const vector_names[DP_VECTORS] = {"x", "theta", "e", "F", "a", "anchor"};
+static const char *const vector_names[DP_VECTORS] = {"x", "theta", "e", "F", "a", "anchor", "m"};
 
 static dp_status differs(const twins *t, const char *what, double got, double wanted)
 {
@@ -207,7 +207,7 @@ static dp_status encode(twins *t, dp_vector from, dp_codec_kind kind)
     return DP_OK;
 }
 
-static dp_status check_round(twins *t, dp_codec_kind kind)
+static dp_status check_round(twins *t, dp_codec_kind kind, uint32_t mu)
 {
     const uint32_t q[2] = {0x50000000U, 0x30000000U};
     DO(t, snapshot, DP_VECTOR_F, DP_VECTOR_NONE, DP_VECTOR_THETA);
@@ -218,14 +218,20 @@ static dp_status check_round(twins *t, dp_codec_kind kind)
     DP_TRY(encode(t, DP_VECTOR_F, DP_CODEC_INT8));
     DO(t, copy, DP_VECTOR_ANCHOR, DP_VECTOR_X);
     DO(t, subtract, DP_VECTOR_X, DP_VECTOR_THETA);
+    const dp_outer outer = {.alpha = ONE - 1, .mu = mu};
+    dp_outer_seen seen[2];
     for (int twin = 0; twin < 2; twin++) {
         DP_TRY(told(t, twin, "apply",
-                    t->of[twin]->apply(t->engines[twin], t->blobs[1], q, 2, ONE - 1)));
+                    t->of[twin]->apply(t->engines[twin], t->blobs[1], q, 2, &outer, &seen[twin])));
         DP_TRY(told(t, twin, "settle",
                     t->of[twin]->settle(t->engines[twin], t->blobs[1][0], ONE / 3, 0.95F)));
     }
     DO(t, add, DP_VECTOR_X, DP_VECTOR_THETA);
     DP_TRY(same_vectors(t, "a round"));
+    if (seen[0].reach != seen[1].reach ||
+        dp_float_bits(seen[0].eta) != dp_float_bits(seen[1].eta)) {
+        return differs(t, "reach of the outer step", seen[0].reach, seen[1].reach);
+    }
     double moved[2];
     for (int twin = 0; twin < 2; twin++) {
         DP_TRY(told(t, twin, "mix",
@@ -242,7 +248,7 @@ static dp_status check_rounds(twins *t)
     DP_TRY(level(t));
     DO(t, zero, DP_VECTOR_E);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        DP_TRY(check_round(t, kinds[i]));
+        DP_TRY(check_round(t, kinds[i], i == 0 ? 0 : ONE / 10 * 9));
     }
     return DP_OK;
 }
@@ -258,7 +264,8 @@ static dp_status open_twins(twins *t, uint32_t device)
                                    .seed = 3,
                                    .rows_max = ROWS,
                                    .recompute = DP_RECOMPUTE_NORMS,
-                                   .threads = 1};
+                                   .threads = 1,
+                                   .momentum = true};
     dp_engine_setup own = setup;
     own.device = device;
     DP_TRY(t->of[0]->create(&t->engines[0], &own, t->why));

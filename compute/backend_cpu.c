@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutation.h"
-#include "compute/consensus.h"
 #include "compute/feedback.h"
 #include "compute/memory.h"
 #include "compute/state.h"
@@ -19,7 +18,7 @@ struct dp_engine {
     dp_optim optim;
     bool alone;
     size_t n;                 /* elements of every vector */
-    float *owned[DP_VECTORS]; /* all but x; none when alone */
+    float *owned[DP_VECTORS]; /* all but x, m only where it is wanted; none when alone */
     dp_buf blobs[2];          /* of a and of F */
 };
 
@@ -114,6 +113,9 @@ static dp_status engine_open(dp_engine *e, const dp_engine_setup *setup, const d
         return DP_OK;
     }
     for (int v = DP_VECTOR_X + 1; v < DP_VECTORS; v++) {
+        if (v == DP_VECTOR_M && !setup->momentum) {
+            continue;
+        }
         e->owned[v] = dp_alloc(e->n, sizeof(float));
         if (e->owned[v] == NULL) {
             return DP_NOMEM;
@@ -338,9 +340,10 @@ static dp_status settle(dp_engine *e, dp_view blob, uint32_t clip, float beta)
 }
 
 static dp_status apply(dp_engine *e, const dp_view *blobs, const uint32_t *q, size_t n_items,
-                       uint32_t alpha)
+                       const dp_outer *outer, dp_outer_seen *seen)
 {
-    return dp_consensus_apply(writing(e, DP_VECTOR_THETA), e->n, blobs, q, n_items, alpha);
+    return dp_consensus_apply(writing(e, DP_VECTOR_THETA), e->owned[DP_VECTOR_M], e->n, blobs, q,
+                              n_items, outer, seen);
 }
 
 /* One run of the exchange; returns the sum of the changes of F. */

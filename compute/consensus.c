@@ -5,13 +5,21 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/mutation.h"
 #include "compute/codec.h"
 
+enum { ONE = 65536 };
+
 typedef struct workspace {
+    const dp_view *blobs;
+    const uint32_t *q;
+    size_t n_items;
+    size_t n;
     dp_codec_cursor cursors[DP_CONSENSUS_ITEMS_MAX];
     dp_codec_run run;
-    float acc[DP_CODEC_RUN];
+    float acc[DP_CODEC_RUN]; /* g of the run */
+    size_t length;           /* of the run */
 } workspace;
 
 static void add_run(float *acc, const dp_codec_run *run, float f)
@@ -31,62 +39,130 @@ static void add_run(float *acc, const dp_codec_run *run, float f)
     }
 }
 
-/* One run of all blobs; *finite is cleared when a result is not. */
-static dp_status apply_run(workspace *work, float *theta, const uint32_t *q, size_t n_items,
-                           float step, bool *finite)
+static dp_status rewind_blobs(workspace *work)
 {
-    const size_t left = work->cursors[0].left;
-    const size_t length = left < DP_CODEC_RUN ? left : DP_CODEC_RUN;
-    memset(work->acc, 0, length * sizeof *work->acc);
-    for (size_t i = 0; i < n_items; i++) {
-        DP_TRY(dp_codec_next(&work->cursors[i], &work->run));
-        add_run(work->acc, &work->run, (float)q[i] * 0x1p-31F);
+    for (size_t i = 0; i < work->n_items; i++) {
+        DP_TRY(dp_codec_open(&work->cursors[i], work->blobs[i], work->n));
     }
-    bool good = true;
-    for (size_t i = 0; i < length; i++) {
-        theta[i] -= step * work->acc[i];
-        good = good && isfinite(theta[i]);
-    }
-    *finite = *finite && good;
     return DP_OK;
 }
 
-static dp_status apply(workspace *work, float *theta, const uint32_t *q, size_t n_items,
-                       uint32_t alpha)
+/* g of the next run of all blobs. */
+static dp_status next_run(workspace *work)
 {
-    const float step = (float)alpha * 0x1p-16F;
+    const size_t left = work->cursors[0].left;
+    work->length = left < DP_CODEC_RUN ? left : DP_CODEC_RUN;
+    memset(work->acc, 0, work->length * sizeof *work->acc);
+    for (size_t i = 0; i < work->n_items; i++) {
+        DP_TRY(dp_codec_next(&work->cursors[i], &work->run));
+        add_run(work->acc, &work->run, (float)work->q[i] * 0x1p-31F);
+    }
+    return DP_OK;
+}
+
+static dp_status apply_plain(workspace *work, float *theta, float step)
+{
     bool finite = true;
     while (work->cursors[0].left > 0) {
-        const size_t before = work->cursors[0].left;
-        DP_TRY(apply_run(work, theta, q, n_items, step, &finite));
-        theta += before - work->cursors[0].left;
+        DP_TRY(next_run(work));
+        for (size_t i = 0; i < work->length; i++) {
+            theta[i] -= step * work->acc[i];
+            finite = finite && isfinite(theta[i]);
+        }
+        theta += work->length;
     }
     return finite ? DP_OK : DP_DIVERGED;
 }
 
-dp_status dp_consensus_apply(float *theta, size_t n, const dp_view *blobs, const uint32_t *q,
-                             size_t n_items, uint32_t alpha)
+/* 1 + mu <m, g> / <g, g> of the step that comes; nothing is changed. */
+static dp_status measure(workspace *work, const float *m, float mu, double *reach)
 {
+    double along = 0;
+    double square = 0;
+    while (work->cursors[0].left > 0) {
+        DP_TRY(next_run(work));
+        double run_along = 0;
+        double run_square = 0;
+        for (size_t i = 0; i < work->length; i++) {
+            const float g = work->acc[i];
+            const float kept = mu * m[i];
+            const float next = kept + g;
+            run_along += (double)next * (double)g;
+            run_square += (double)g * (double)g;
+        }
+        along += run_along;
+        square += run_square;
+        m += work->length;
+    }
+    const double ratio = square > 0 ? along / square : 0;
+    *reach = 1 + (double)mu * ratio;
+    return DP_OK;
+}
+
+static dp_status apply_nesterov(workspace *work, float *theta, float *m, float mu, float eta)
+{
+    bool finite = true;
+    while (work->cursors[0].left > 0) {
+        DP_TRY(next_run(work));
+        for (size_t i = 0; i < work->length; i++) {
+            const float g = work->acc[i];
+            const float kept = mu * m[i];
+            m[i] = kept + g;
+            const float ahead = mu * m[i];
+            theta[i] -= eta * (g + ahead);
+            finite = finite && isfinite(theta[i]) && isfinite(m[i]);
+        }
+        theta += work->length;
+        m += work->length;
+    }
+    return finite ? DP_OK : DP_DIVERGED;
+}
+
+static dp_status apply(workspace *work, float *theta, float *m, const dp_outer *outer,
+                       dp_outer_seen *seen)
+{
+    const float alpha = (float)outer->alpha * 0x1p-16F;
+    const float mu = (float)outer->mu * 0x1p-16F;
+    *seen = (dp_outer_seen){.reach = 1, .eta = alpha};
+    DP_TRY(rewind_blobs(work));
+    if (outer->mu == 0) {
+        return apply_plain(work, theta, alpha);
+    }
+    DP_TRY(measure(work, m, mu, &seen->reach));
+    if ((double)alpha * seen->reach > DP_OUTER_REACH_MAX) {
+        seen->eta = (float)(DP_OUTER_REACH_MAX / seen->reach);
+    }
+    DP_TRY(rewind_blobs(work));
+    return apply_nesterov(work, theta, m, mu, seen->eta);
+}
+
+dp_status dp_consensus_apply(float *theta, float *m, size_t n, const dp_view *blobs,
+                             const uint32_t *q, size_t n_items, const dp_outer *outer,
+                             dp_outer_seen *seen)
+{
+    dp_assert(outer->mu < ONE && (outer->mu == 0 || m != NULL));
     if (n_items > DP_CONSENSUS_ITEMS_MAX) {
         return DP_BADARG;
     }
     for (size_t i = 0; i < n_items; i++) {
         DP_TRY(dp_codec_check(blobs[i], n));
     }
-    if (n_items == 0) {
-        return DP_OK;
+    dp_outer_seen own = {.reach = 1, .eta = (float)outer->alpha * 0x1p-16F};
+    if (n_items > 0) {
+        workspace *const work = dp_alloc(1, sizeof *work);
+        if (work == NULL) {
+            return DP_NOMEM;
+        }
+        work->blobs = blobs;
+        work->q = q;
+        work->n_items = n_items;
+        work->n = n;
+        const dp_status status = apply(work, theta, m, outer, &own);
+        dp_free(work);
+        DP_TRY(status);
     }
-    workspace *const work = dp_alloc(1, sizeof *work);
-    if (work == NULL) {
-        return DP_NOMEM;
+    if (seen != NULL) {
+        *seen = own;
     }
-    dp_status status = DP_OK;
-    for (size_t i = 0; i < n_items && status == DP_OK; i++) {
-        status = dp_codec_open(&work->cursors[i], blobs[i], n);
-    }
-    if (status == DP_OK) {
-        status = apply(work, theta, q, n_items, alpha);
-    }
-    dp_free(work);
-    return status;
+    return DP_OK;
 }

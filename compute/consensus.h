@@ -1,8 +1,15 @@
-/* The outer step that every replica computes alike: theta -= alpha * sum of f_i d_i. Exact order, no threads inside a
- * block, no contraction; the weights come from the record.
+/* The outer step that every replica computes alike: theta moves against the weighted sum of the decoded updates, with or without
+ * Nesterov momentum. Exact order, no threads inside a block, no contraction; the weights come from the record.
  *
- * For each element: acc = +0; for the contributors in the given order, where the blob stores this element:
- * acc = acc + f v, then theta = theta - alpha acc; every operation a rounded float one. */
+ * For each element: g = +0; for the contributors in the given order, where the blob stores this element: g = g + f v.
+ *   mu = 0:  theta = theta - alpha g
+ *   mu > 0:  m = (mu m) + g;  theta = theta - eta (g + (mu m))      (Nesterov's form of Douillard et al. 2023, DiLoCo)
+ * every operation a rounded float one.
+ *
+ * eta is alpha, or less: g + mu m reaches 1 + mu <m, g> / <g, g> times as far along g as g alone, m being the new one. With a
+ * correlation rho^k between updates k rounds apart that is 1 + mu / (1 - mu rho), which small rounds bring near 10 at
+ * mu = 0.9, and then the model overshoots. So eta times the reach is at most DP_OUTER_REACH_MAX. Both scalar products are
+ * sums of exact products in double, element by element within runs of DP_CODEC_RUN, then run by run. */
 #ifndef DP_COMPUTE_CONSENSUS_H
 #define DP_COMPUTE_CONSENSUS_H
 
@@ -12,11 +19,25 @@
 #include "base/bytes.h"
 
 enum { DP_CONSENSUS_ITEMS_MAX = 32 };
+#define DP_OUTER_REACH_MAX 1.5
 
-/* blobs: n_items of them in order of peer key, each of n elements; q: f_i = q_i 2^-31; alpha in Q16.
- * Checks all blobs first: DP_BADMSG, DP_VERSION, or DP_BADARG (n_items): then theta is untouched.
- * DP_DIVERGED when a result is not finite: theta may not be used. DP_NOMEM: untouched. */
-DP_MUST dp_status dp_consensus_apply(float *theta, size_t n, const dp_view *blobs,
-                                     const uint32_t *q, size_t n_items, uint32_t alpha);
+typedef struct dp_outer {
+    uint32_t alpha; /* Q16: length of the step */
+    uint32_t mu;    /* Q16, below 65536: momentum; 0: none */
+} dp_outer;
+
+/* What a step with momentum was; the same at every replica. */
+typedef struct dp_outer_seen {
+    double reach; /* 1 + mu <m, g> / <g, g>; 1 without momentum or update */
+    float eta;
+} dp_outer_seen;
+
+/* theta, m: n floats; m is NULL when mu is 0. blobs: n_items of them in order of peer key, each of n elements; q: f_i = q_i
+ * 2^-31. Without items nothing moves, m included.
+ * Checks all blobs first: DP_BADMSG, DP_VERSION, or DP_BADARG (n_items): then theta and m are untouched.
+ * DP_DIVERGED when a result is not finite: neither may be used. DP_NOMEM: untouched. seen may be NULL. */
+DP_MUST dp_status dp_consensus_apply(float *theta, float *m, size_t n, const dp_view *blobs,
+                                     const uint32_t *q, size_t n_items, const dp_outer *outer,
+                                     dp_outer_seen *seen);
 
 #endif

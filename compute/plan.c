@@ -60,9 +60,11 @@ static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_
     plan->gradients = memory.grads;
     plan->packed = memory.packed;
     plan->moments = moments_of(m, model);
-    plan->anchors = request->alone ? 0 : ANCHORS * vector;
+    const uint64_t momentum = m->outer_mu_milli > 0 ? vector : 0;
+    plan->anchors = request->alone ? 0 : ANCHORS * vector + momentum;
     plan->buffers = memory.scratch + vector;
     if (!request->alone) {
+        plan->buffers += momentum; /* of the state on its way */
         plan->buffers += 2 * dp_codec_bytes_max(m->codec, model->n_elements);
     }
 }

@@ -32,7 +32,7 @@ typedef struct dp_plan {
     uint64_t weights;    /* fp32, with the arena's padding */
     uint64_t gradients;  /* fp32 */
     uint64_t moments;    /* and masters and scratch of the optimizer */
-    uint64_t anchors;    /* theta, e, F, a and what was published */
+    uint64_t anchors;    /* theta, e, F, a, what was published, and m */
     uint64_t packed;     /* the weights as the matrix products want them (gpt.h) */
     uint64_t buffers;    /* a state and two blobs on their way, batches, scratch of the threads */
     dp_plan_step steps[DP_RECOMPUTE_STEPS];

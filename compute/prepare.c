@@ -168,14 +168,19 @@ static dp_status write_init(const dp_manifest *manifest, const char *weights, co
     dp_buf state;
     dp_buf_init(&state, DP_OBJECT_BYTES_MAX);
     float *const theta = dp_alloc(model.n_elements, sizeof *theta);
-    dp_status status = theta == NULL ? dp_why_set(why, DP_NOMEM, "no memory for the weights")
-                                     : dp_hf_import_weights(weights, &model, theta, why);
+    /* Zeros, where the run's states have one. */
+    const bool has_momentum = manifest->outer_mu_milli > 0;
+    float *const momentum = has_momentum ? dp_alloc(model.n_elements, sizeof *momentum) : NULL;
+    dp_status status = theta == NULL || (has_momentum && momentum == NULL)
+                           ? dp_why_set(why, DP_NOMEM, "no memory for the weights")
+                           : dp_hf_import_weights(weights, &model, theta, why);
     if (status == DP_OK) {
-        status = dp_state_write(0, theta, model.n_elements, &state);
+        status = dp_state_write(0, theta, momentum, model.n_elements, &state);
     }
     if (status == DP_OK) {
         status = dp_file_write(folder, DP_PREPARED_INIT, dp_buf_view(&state), why);
     }
+    dp_free(momentum);
     dp_free(theta);
     dp_buf_close(&state);
     dp_model_close(&model);

@@ -6,7 +6,7 @@
 
 #include "compute/half.h"
 
-enum { VERSION = 1 };
+enum { VERSION = 1, MOMENTUM_FOLLOWS = 1 };
 
 static const uint8_t magic[4] = {'D', 'P', 'S', '1'};
 
@@ -34,52 +34,65 @@ dp_status dp_floats_write(const float *x, size_t n, dp_buf *out)
     return DP_OK;
 }
 
-dp_status dp_floats_read(dp_view bytes, float *x, size_t n)
+dp_status dp_floats_check(dp_view bytes, size_t n)
 {
-    if (n > SIZE_MAX / sizeof *x || bytes.size != n * sizeof *x) {
+    if (n > SIZE_MAX / sizeof(float) || bytes.size != n * sizeof(float)) {
         return DP_BADMSG;
     }
     bool finite = true;
     for (size_t i = 0; i < n; i++) {
         finite = finite && isfinite(load(bytes.data + 4 * i));
     }
-    if (!finite) {
-        return DP_DIVERGED;
-    }
+    return finite ? DP_OK : DP_DIVERGED;
+}
+
+dp_status dp_floats_read(dp_view bytes, float *x, size_t n)
+{
+    DP_TRY(dp_floats_check(bytes, n));
     for (size_t i = 0; i < n; i++) {
         x[i] = load(bytes.data + 4 * i);
     }
     return DP_OK;
 }
 
-dp_status dp_state_write(uint64_t round, const float *theta, size_t n, dp_buf *out)
+dp_status dp_state_write_header(uint64_t round, size_t n, bool momentum, dp_buf *out)
 {
     uint8_t header[DP_STATE_HEADER_BYTES];
     dp_writer writer = dp_writer_of(header, sizeof header);
     dp_write_bytes(&writer, magic, sizeof magic);
     dp_write_u16(&writer, VERSION);
-    dp_write_u16(&writer, 0);
+    dp_write_u16(&writer, momentum ? MOMENTUM_FOLLOWS : 0);
     dp_write_u64(&writer, n);
     dp_write_u64(&writer, round);
     dp_write_u64(&writer, 0);
+    return dp_buf_append(out, dp_view_of(header, writer.size));
+}
+
+dp_status dp_state_write(uint64_t round, const float *theta, const float *m, size_t n, dp_buf *out)
+{
     const size_t before = out->size;
-    DP_TRY(dp_buf_append(out, dp_view_of(header, writer.size)));
-    const dp_status status = dp_floats_write(theta, n, out);
+    dp_status status = dp_state_write_header(round, n, m != NULL, out);
+    if (status == DP_OK) {
+        status = dp_floats_write(theta, n, out);
+    }
+    if (status == DP_OK && m != NULL) {
+        status = dp_floats_write(m, n, out);
+    }
     if (status != DP_OK) {
         out->size = before;
     }
     return status;
 }
 
-dp_status dp_state_peek(dp_view bytes, uint64_t *round, uint64_t *elements)
+dp_status dp_state_open(dp_state *state, dp_view bytes)
 {
     dp_reader reader = dp_reader_of(bytes);
     uint8_t start[sizeof magic];
     dp_read_bytes(&reader, start, sizeof start);
     const uint16_t version = dp_read_u16(&reader);
-    const uint16_t reserved = dp_read_u16(&reader);
+    const uint16_t follows = dp_read_u16(&reader);
     const uint64_t n = dp_read_u64(&reader);
-    const uint64_t at = dp_read_u64(&reader);
+    const uint64_t round = dp_read_u64(&reader);
     const uint64_t zero = dp_read_u64(&reader);
     if (reader.failed || memcmp(start, magic, sizeof magic) != 0) {
         return DP_BADMSG;
@@ -87,26 +100,29 @@ dp_status dp_state_peek(dp_view bytes, uint64_t *round, uint64_t *elements)
     if (version != VERSION) {
         return DP_VERSION;
     }
+    const size_t each = follows == MOMENTUM_FOLLOWS ? 8 : 4;
     const size_t left = dp_reader_left(&reader);
-    if (reserved != 0 || zero != 0 || left % 4 != 0 || left / 4 != n) {
+    if (follows > MOMENTUM_FOLLOWS || zero != 0 || left % each != 0 || left / each != n) {
         return DP_BADMSG;
     }
-    *round = at;
-    *elements = n;
+    const size_t size = 4 * (size_t)n;
+    *state = (dp_state){.round = round,
+                        .elements = n,
+                        .theta = dp_view_of(bytes.data + DP_STATE_HEADER_BYTES, size)};
+    if (follows == MOMENTUM_FOLLOWS) {
+        state->momentum = dp_view_of(bytes.data + DP_STATE_HEADER_BYTES + size, size);
+    }
     return DP_OK;
 }
 
 dp_status dp_state_read(dp_view bytes, uint64_t *round, float *theta, size_t n)
 {
-    uint64_t at;
-    uint64_t elements;
-    DP_TRY(dp_state_peek(bytes, &at, &elements));
-    if (elements != n) {
+    dp_state state;
+    DP_TRY(dp_state_open(&state, bytes));
+    if (state.elements != n) {
         return DP_BADMSG;
     }
-    const dp_view values =
-        dp_view_of(bytes.data + DP_STATE_HEADER_BYTES, bytes.size - DP_STATE_HEADER_BYTES);
-    DP_TRY(dp_floats_read(values, theta, n));
-    *round = at;
+    DP_TRY(dp_floats_read(state.theta, theta, n));
+    *round = state.round;
     return DP_OK;
 }

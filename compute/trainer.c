@@ -5,7 +5,6 @@
 #include "base/alloc.h"
 #include "base/mutation.h"
 #include "compute/backend_cpu.h"
-#include "compute/consensus.h"
 #include "compute/state.h"
 #include "compute/trainer_inside.h"
 
@@ -22,6 +21,12 @@ static uint32_t needs_of(const dp_manifest *m)
     const bool bf16_weights = m->weights != 0 && m->weights != DP_WEIGHTS_FP32;
     return precisions[m->precision] | optimizers[m->optimizer] |
            (bf16_weights ? DP_CAN_BF16_WEIGHTS : 0) | DP_CAN_CODECS;
+}
+
+/* The outer step has one, and so has the state. */
+static bool has_momentum(const dp_trainer *t)
+{
+    return t->manifest.outer_mu_milli > 0 && !t->alone;
 }
 
 static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_why *why)
@@ -57,7 +62,8 @@ static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_wh
                                     .recompute = plan.recompute,
                                     .packs = plan.packs,
                                     .threads = setup->threads,
-                                    .alone = setup->alone};
+                                    .alone = setup->alone,
+                                    .momentum = has_momentum(t)};
     return t->backend->create(&t->engine, &engine, why);
 }
 
@@ -79,7 +85,7 @@ static dp_status open_batches(dp_trainer *t)
                                      .passes = t->alone};
     DP_TRY(dp_loader_open(&t->loader, &batches));
     dp_buf_init(&t->restored, dp_codec_bytes_max(DP_CODEC_FP32, t->n));
-    dp_buf_init(&t->bytes, dp_state_bytes(t->n));
+    dp_buf_init(&t->bytes, dp_state_bytes(t->n, true));
     return DP_OK;
 }
 
@@ -233,21 +239,37 @@ static dp_status start_at(dp_trainer *t, uint64_t round)
 dp_status dp_trainer_init(dp_trainer *t)
 {
     DP_TRY(t->backend->init(t->engine, t->manifest.model_seed));
+    if (has_momentum(t)) {
+        DP_TRY(t->backend->zero(t->engine, DP_VECTOR_M));
+    }
     t->committed = 0;
     return start_at(t, 0);
 }
 
+/* m belongs to the state just as theta does (review, G1): without it replicas would step apart. */
+static bool has_vectors(const dp_trainer *t, const dp_state *state)
+{
+#if DP_MUTATION == 29
+    (void)t;
+    (void)state;
+    return true;
+#else
+    return (state->momentum.size > 0) == has_momentum(t);
+#endif
+}
+
 dp_status dp_trainer_load(dp_trainer *t, uint64_t round, dp_view state)
 {
-    uint64_t held;
-    uint64_t elements;
-    DP_TRY(dp_state_peek(state, &held, &elements));
-    if (held != round || elements != t->n) {
+    dp_state from;
+    DP_TRY(dp_state_open(&from, state));
+    if (from.round != round || from.elements != t->n || !has_vectors(t, &from)) {
         return DP_BADMSG;
     }
-    const dp_view theta =
-        dp_view_of(state.data + DP_STATE_HEADER_BYTES, state.size - DP_STATE_HEADER_BYTES);
-    DP_TRY(t->backend->load(t->engine, DP_VECTOR_THETA, theta));
+    if (from.momentum.size > 0) {
+        DP_TRY(dp_floats_check(from.theta, t->n)); /* So that both are loaded or none. */
+        DP_TRY(t->backend->load(t->engine, DP_VECTOR_M, from.momentum));
+    }
+    DP_TRY(t->backend->load(t->engine, DP_VECTOR_THETA, from.theta));
     return start_at(t, round);
 }
 
@@ -258,12 +280,26 @@ static dp_status values_of(const dp_trainer *t, dp_vector vector, const float **
     return *values != NULL ? DP_OK : DP_IO;
 }
 
+static dp_status append_vector(dp_trainer *t, dp_vector vector)
+{
+    const float *values;
+    DP_TRY(values_of(t, vector, &values));
+    return dp_floats_write(values, t->n, &t->bytes);
+}
+
 dp_status dp_trainer_state(dp_trainer *t, dp_view *state, dp_hash *root)
 {
-    const float *theta;
-    DP_TRY(values_of(t, DP_VECTOR_THETA, &theta));
+#if DP_MUTATION == 29
+    const bool momentum = false;
+#else
+    const bool momentum = has_momentum(t);
+#endif
     dp_buf_clear(&t->bytes);
-    DP_TRY(dp_state_write(t->state_round, theta, t->n, &t->bytes));
+    DP_TRY(dp_state_write_header(t->state_round, t->n, momentum, &t->bytes));
+    DP_TRY(append_vector(t, DP_VECTOR_THETA));
+    if (momentum) {
+        DP_TRY(append_vector(t, DP_VECTOR_M));
+    }
     *state = dp_buf_view(&t->bytes);
     *root = dp_object_hash(*state, NULL);
     return DP_OK;
@@ -271,10 +307,8 @@ dp_status dp_trainer_state(dp_trainer *t, dp_view *state, dp_hash *root)
 
 static dp_status write_floats(dp_trainer *t, dp_vector vector, dp_view *bytes)
 {
-    const float *values;
-    DP_TRY(values_of(t, vector, &values));
     dp_buf_clear(&t->bytes);
-    DP_TRY(dp_floats_write(values, t->n, &t->bytes));
+    DP_TRY(append_vector(t, vector));
     *bytes = dp_buf_view(&t->bytes);
     return DP_OK;
 }
@@ -459,6 +493,11 @@ static dp_status age(dp_trainer *t, uint32_t lambda)
     return t->backend->scale(t->engine, DP_VECTOR_X, lambda);
 }
 
+static uint32_t momentum_of(const dp_trainer *t)
+{
+    return (uint32_t)((uint64_t)t->manifest.outer_mu_milli * 65536 / 1000);
+}
+
 /* While theta moves, x holds its displacement from the anchor, and a pending anchor its own from theta. *moved: what
  * theta's new values are worth. */
 static dp_status move_theta(dp_trainer *t, const dp_trainer_record *record, dp_status *moved)
@@ -470,7 +509,8 @@ static dp_status move_theta(dp_trainer *t, const dp_trainer_record *record, dp_s
     if (stays) {
         DP_TRY(b->subtract(t->engine, DP_VECTOR_ANCHOR, DP_VECTOR_THETA));
     }
-    *moved = b->apply(t->engine, record->blobs, record->q, record->n_items, record->alpha);
+    const dp_outer outer = {.alpha = record->alpha, .mu = momentum_of(t)};
+    *moved = b->apply(t->engine, record->blobs, record->q, record->n_items, &outer, &t->outer);
     if (stays) {
         DP_TRY(b->add(t->engine, DP_VECTOR_ANCHOR, DP_VECTOR_THETA));
     }
@@ -500,6 +540,11 @@ dp_status dp_trainer_apply(dp_trainer *t, const dp_trainer_record *record)
     t->committed = record->tokens;
     t->contributors = (uint32_t)record->n_items;
     return moved;
+}
+
+dp_outer_seen dp_trainer_outer(const dp_trainer *t)
+{
+    return t->outer;
 }
 
 dp_status dp_trainer_freeze(dp_trainer *t, dp_view *blob, dp_view *f)

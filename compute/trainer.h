@@ -59,9 +59,9 @@ const dp_manifest *dp_trainer_manifest(const dp_trainer *trainer);
 
 /* Theta from the manifest's seed, round 0. Nothing is open, frozen, pending or fed back; moments are zero. */
 DP_MUST dp_status dp_trainer_init(dp_trainer *trainer);
-/* Theta from state bytes (state.h), else the same. The first steps after it warm up. On failure nothing has changed. */
+/* Theta, and m where the run has it, from state bytes (state.h), else the same. The first steps after it warm up. On failure nothing has changed. */
 DP_MUST dp_status dp_trainer_load(dp_trainer *trainer, uint64_t round, dp_view state);
-/* State bytes of theta, lent until the next call, and their object root. DP_NOMEM. */
+/* State bytes, lent until the next call, and their object root. DP_NOMEM. */
 DP_MUST dp_status dp_trainer_state(dp_trainer *trainer, dp_view *state, dp_hash *root);
 uint64_t dp_trainer_round(const dp_trainer *trainer);
 /* Theta, x, e and F for tests and export, as they are now, lent until the next call; the CPU lends them until close. */
@@ -169,10 +169,12 @@ typedef struct dp_trainer_record {
     size_t n_items;
 } dp_trainer_record;
 
-/* theta -= alpha * sum f_i d_i (consensus.h); settle what is pending; x = theta_new + (x - A). With DP_SETTLE_NONE a
+/* The outer step on theta and m (consensus.h); settle what is pending; x = theta_new + (x - A). With DP_SETTLE_NONE a
  * pending publication stays pending. DP_BADMSG, DP_VERSION, DP_BADARG (blobs; INCLUDED but nothing pending): nothing has
  * changed. DP_DIVERGED: theta is not finite; load another. */
 DP_MUST dp_status dp_trainer_apply(dp_trainer *trainer, const dp_trainer_record *record);
+/* How far the outer step of the record applied last reached. */
+dp_outer_seen dp_trainer_outer(const dp_trainer *trainer);
 
 /* F += O, O = 0; blob: F by a dense codec, f: F itself; lent until the next call. */
 DP_MUST dp_status dp_trainer_freeze(dp_trainer *trainer, dp_view *blob, dp_view *f);

@@ -44,6 +44,7 @@ struct dp_trainer {
     dp_buf restored;
     dp_buf bytes; /* of the state, a or F that was lent last */
     uint64_t state_round;
+    dp_outer_seen outer; /* of the record applied last */
 
     uint64_t aim_round; /* of the coming steps */
     uint64_t committed;

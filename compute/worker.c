@@ -268,7 +268,7 @@ static dp_status do_load(worker *w, const command *c, dp_why *why)
 {
     (void)why;
     dp_view state;
-    DP_TRY(dp_memfd_map(c->fds[0], dp_state_bytes(dp_trainer_elements(w->trainer)), &state));
+    DP_TRY(dp_memfd_map(c->fds[0], dp_state_bytes(dp_trainer_elements(w->trainer), true), &state));
     const dp_status status = dp_trainer_load(w->trainer, c->msg.round, state);
     dp_memfd_unmap(state);
     DP_TRY(status);

@@ -35,9 +35,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static float d[ELEMENTS_MAX];
     const dp_view bytes = dp_view_of(data, size);
     uint64_t round;
-    uint64_t elements;
-    if (dp_state_peek(bytes, &round, &elements) == DP_OK && elements <= ELEMENTS_MAX) {
-        (void)!dp_state_read(bytes, &round, d, (size_t)elements);
+    dp_state state;
+    if (dp_state_open(&state, bytes) == DP_OK && state.elements <= ELEMENTS_MAX) {
+        (void)!dp_state_read(bytes, &round, d, (size_t)state.elements);
     }
     dp_codec_kind kind;
     if (dp_codec_kind_of(bytes, &kind) != DP_OK) {

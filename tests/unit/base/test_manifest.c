@@ -74,7 +74,7 @@ static void canonical_bytes_give_the_same_manifest_back(void **state)
 
     (void)state;
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
-    assert_memory_equal(bytes, "DPM1\x03\x00\x05kjv-1", 12);
+    assert_memory_equal(bytes, "DPM1\x04\x00\x05kjv-1", 12);
     CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
     CHECK_OK(dp_manifest_encode(&back, again, &again_size));
     assert_int_equal(size, again_size);
@@ -270,9 +270,9 @@ static void another_version_is_told_apart_from_damage(void **state)
 
     (void)state;
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
-    bytes[4] = 2;
+    bytes[4] = 3;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
-    bytes[4] = 4;
+    bytes[4] = 5;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
     bytes[0] = 'X';
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);

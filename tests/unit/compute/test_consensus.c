@@ -7,6 +7,8 @@
 #include "compute/consensus.h"
 #include "compute/feedback.h"
 
+static const dp_outer plain = {.alpha = 65536};
+
 enum { N = 9001, BLOB_MAX = 1 << 20, ITEMS = 4 };
 
 static void fill(float *a, size_t n, uint64_t seed)
@@ -68,9 +70,103 @@ static void the_outer_step_equals_the_plain_loop_bit_for_bit(void **state)
         const volatile float step = (float)alpha * 0x1p-16F * acc;
         expected[i] = r->theta[i] - step;
     }
-    CHECK_OK(dp_consensus_apply(r->theta, N, r->views, q, ITEMS, alpha));
+    CHECK_OK(dp_consensus_apply(r->theta, NULL, N, r->views, q, ITEMS, &(dp_outer){.alpha = alpha},
+                                NULL));
     CHECK(memcmp(r->theta, expected, sizeof expected) == 0);
     close_round(r);
+}
+
+/* What consensus.h says, every operation by itself. Returns eta. */
+static float plain_nesterov(const round_fixture *r, const uint32_t *q, const dp_outer *outer,
+                            float *theta, float *m)
+{
+    static float g[N];
+    const volatile float mu = (float)outer->mu * 0x1p-16F;
+    double along = 0;
+    double square = 0;
+    for (size_t start = 0; start < N; start += DP_CODEC_RUN) {
+        double run_along = 0;
+        double run_square = 0;
+        for (size_t i = start; i < N && i < start + DP_CODEC_RUN; i++) {
+            volatile float acc = 0;
+            for (size_t j = 0; j < ITEMS; j++) {
+                const volatile float f = (float)q[j] * 0x1p-31F;
+                const volatile float product = f * r->decoded[j][i];
+                acc = acc + product;
+            }
+            g[i] = acc;
+            const volatile float kept = mu * m[i];
+            m[i] = kept + g[i];
+            run_along += (double)m[i] * (double)g[i];
+            run_square += (double)g[i] * (double)g[i];
+        }
+        along += run_along;
+        square += run_square;
+    }
+    const double reach = 1 + (double)mu * (along / square);
+    float eta = (float)outer->alpha * 0x1p-16F;
+    eta = (double)eta * reach > 1.5 ? (float)(1.5 / reach) : eta;
+    for (size_t i = 0; i < N; i++) {
+        const volatile float ahead = mu * m[i];
+        const volatile float step = g[i] + ahead;
+        const volatile float moved = eta * step;
+        theta[i] = theta[i] - moved;
+    }
+    return eta;
+}
+
+static void momentum_is_nesterovs_bit_for_bit(void **state)
+{
+    (void)state;
+    round_fixture *const r = open_round();
+    static const uint32_t q[ITEMS] = {700000001, 500000003, 900000005, 47483639};
+    const dp_outer outer = {.alpha = 65536 * 7 / 10, .mu = 65536 * 9 / 10};
+    static float theta[N];
+    static float m[N];
+    static float expected_m[N];
+    memcpy(theta, r->theta, sizeof theta);
+    memset(m, 0, sizeof m);
+    memset(expected_m, 0, sizeof expected_m);
+    dp_outer_seen seen[4];
+    for (int round = 0; round < 4; round++) {
+        const float eta = plain_nesterov(r, q, &outer, r->theta, expected_m);
+        CHECK_OK(dp_consensus_apply(theta, m, N, r->views, q, ITEMS, &outer, &seen[round]));
+        CHECK(seen[round].eta == eta);
+        CHECK(memcmp(theta, r->theta, sizeof theta) == 0);
+        CHECK(memcmp(m, expected_m, sizeof m) == 0);
+    }
+    /* The same update again and again reaches 1 + mu + mu^2 + ... as far: the step shrinks to what is allowed. */
+    CHECK(fabs(seen[0].reach - 1.9) < 1e-4 && fabs(seen[1].reach - 2.71) < 1e-4);
+    CHECK(seen[0].eta == (float)outer.alpha * 0x1p-16F && seen[3].eta < seen[1].eta);
+    CHECK(fabs((double)seen[3].eta * seen[3].reach - DP_OUTER_REACH_MAX) < 1e-6);
+    close_round(r);
+}
+
+static void a_round_without_contributions_keeps_the_momentum(void **state)
+{
+    (void)state;
+    float theta = 2;
+    float m = 3;
+    const dp_outer outer = {.alpha = 65536, .mu = 65535};
+    dp_outer_seen seen;
+    CHECK_OK(dp_consensus_apply(&theta, &m, 1, NULL, NULL, 0, &outer, &seen));
+    CHECK(theta == 2 && m == 3 && seen.reach == 1);
+}
+
+static void a_momentum_that_leaves_the_floats_is_told(void **state)
+{
+    (void)state;
+    const float one = 1;
+    float theta = 0;
+    float m = INFINITY;
+    dp_buf blob;
+    dp_buf_init(&blob, BLOB_MAX);
+    CHECK_OK(dp_codec_encode(DP_CODEC_FP32, &one, 1, &blob));
+    const dp_view view = dp_buf_view(&blob);
+    static const uint32_t q = 0x80000000U;
+    const dp_outer outer = {.alpha = 65536, .mu = 32768};
+    CHECK_STATUS(dp_consensus_apply(&theta, &m, 1, &view, &q, 1, &outer, NULL), DP_DIVERGED);
+    dp_buf_close(&blob);
 }
 
 static void the_order_of_contributors_matters_and_is_kept(void **state)
@@ -90,7 +186,7 @@ static void the_order_of_contributors_matters_and_is_kept(void **state)
             views[i] = dp_buf_view(&blobs[i]);
         }
         results[o] = 0;
-        CHECK_OK(dp_consensus_apply(&results[o], 1, views, q, 3, 65536));
+        CHECK_OK(dp_consensus_apply(&results[o], NULL, 1, views, q, 3, &plain, NULL));
         for (size_t i = 0; i < 3; i++) {
             dp_buf_close(&blobs[i]);
         }
@@ -106,12 +202,15 @@ static void a_bad_blob_leaves_theta_alone(void **state)
     float before[N];
     memcpy(before, r->theta, sizeof before);
     r->views[2].size--;
-    CHECK_STATUS(dp_consensus_apply(r->theta, N, r->views, q, ITEMS, 65536), DP_BADMSG);
+    CHECK_STATUS(dp_consensus_apply(r->theta, NULL, N, r->views, q, ITEMS, &plain, NULL),
+                 DP_BADMSG);
     r->views[2].size++;
-    CHECK_STATUS(dp_consensus_apply(r->theta, N - 1, r->views, q, ITEMS, 65536), DP_BADMSG);
-    CHECK_STATUS(dp_consensus_apply(r->theta, N, r->views, q, DP_CONSENSUS_ITEMS_MAX + 1, 65536),
+    CHECK_STATUS(dp_consensus_apply(r->theta, NULL, N - 1, r->views, q, ITEMS, &plain, NULL),
+                 DP_BADMSG);
+    CHECK_STATUS(dp_consensus_apply(r->theta, NULL, N, r->views, q, DP_CONSENSUS_ITEMS_MAX + 1,
+                                    &plain, NULL),
                  DP_BADARG);
-    CHECK_OK(dp_consensus_apply(r->theta, N, NULL, NULL, 0, 65536));
+    CHECK_OK(dp_consensus_apply(r->theta, NULL, N, NULL, NULL, 0, &plain, NULL));
     CHECK(memcmp(before, r->theta, sizeof before) == 0);
     close_round(r);
 }
@@ -128,10 +227,11 @@ static void a_theta_that_leaves_the_floats_is_told(void **state)
     const uint32_t q = UINT32_MAX;
     dp_status status = DP_OK;
     /* 2^62 is far below one unit of 3e38: nothing moves until alpha and q are at their largest. */
-    status = dp_consensus_apply(&theta, 1, &view, &q, 1, UINT32_MAX);
+    status =
+        dp_consensus_apply(&theta, NULL, 1, &view, &q, 1, &(dp_outer){.alpha = UINT32_MAX}, NULL);
     CHECK(status == DP_OK && isfinite(theta));
     theta = INFINITY;
-    CHECK_STATUS(dp_consensus_apply(&theta, 1, &view, &q, 1, 65536), DP_DIVERGED);
+    CHECK_STATUS(dp_consensus_apply(&theta, NULL, 1, &view, &q, 1, &plain, NULL), DP_DIVERGED);
     dp_buf_close(&blob);
 }
 
@@ -210,6 +310,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_outer_step_equals_the_plain_loop_bit_for_bit),
+        cmocka_unit_test(momentum_is_nesterovs_bit_for_bit),
+        cmocka_unit_test(a_round_without_contributions_keeps_the_momentum),
+        cmocka_unit_test(a_momentum_that_leaves_the_floats_is_told),
         cmocka_unit_test(the_order_of_contributors_matters_and_is_kept),
         cmocka_unit_test(a_bad_blob_leaves_theta_alone),
         cmocka_unit_test(a_theta_that_leaves_the_floats_is_told),

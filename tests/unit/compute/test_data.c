@@ -154,18 +154,19 @@ static void a_state_comes_back_bit_for_bit(void **state)
     const float theta[4] = {1, -0.0F, 1e-40F, 3e38F};
     dp_buf bytes;
     dp_buf_init(&bytes, 1000);
-    CHECK_OK(dp_state_write(7, theta, 4, &bytes));
+    CHECK_OK(dp_state_write(7, theta, NULL, 4, &bytes));
     static const uint8_t expected[] = {'D', 'P', 'S', '1', 1, 0, 0, 0, 4, 0, 0,    0,
                                        0,   0,   0,   0,   7, 0, 0, 0, 0, 0, 0,    0,
                                        0,   0,   0,   0,   0, 0, 0, 0, 0, 0, 0x80, 0x3f};
-    CHECK(bytes.size == dp_state_bytes(4) && memcmp(bytes.data, expected, sizeof expected) == 0);
+    CHECK(bytes.size == dp_state_bytes(4, false) &&
+          memcmp(bytes.data, expected, sizeof expected) == 0);
     float back[4] = {0};
     uint64_t round = 0;
     CHECK_OK(dp_state_read(dp_buf_view(&bytes), &round, back, 4));
     CHECK(round == 7 && memcmp(theta, back, sizeof theta) == 0);
-    uint64_t elements;
-    CHECK_OK(dp_state_peek(dp_buf_view(&bytes), &round, &elements));
-    CHECK(elements == 4);
+    dp_state view;
+    CHECK_OK(dp_state_open(&view, dp_buf_view(&bytes)));
+    CHECK(view.elements == 4 && view.round == 7 && view.momentum.size == 0);
     CHECK_STATUS(dp_state_read(dp_buf_view(&bytes), &round, back, 3), DP_BADMSG);
     for (size_t size = 0; size < bytes.size; size++) {
         CHECK_STATUS(dp_state_read(dp_view_of(bytes.data, size), &round, back, 4), DP_BADMSG);
@@ -178,20 +179,46 @@ static void a_state_comes_back_bit_for_bit(void **state)
     dp_buf_close(&bytes);
 }
 
+static void a_state_holds_theta_and_then_the_momentum(void **state)
+{
+    (void)state;
+    const float theta[3] = {1, 2, 3};
+    const float m[3] = {-4, 1e-40F, 6};
+    dp_buf bytes;
+    dp_buf_init(&bytes, 1000);
+    CHECK_OK(dp_state_write(5, theta, m, 3, &bytes));
+    CHECK(bytes.size == dp_state_bytes(3, true) && bytes.data[6] == 1);
+    dp_state view;
+    float back[3];
+    uint64_t round;
+    CHECK_OK(dp_state_open(&view, dp_buf_view(&bytes)));
+    CHECK(view.elements == 3 && view.round == 5);
+    CHECK_OK(dp_floats_read(view.momentum, back, 3));
+    CHECK(memcmp(back, m, sizeof m) == 0);
+    CHECK_OK(dp_state_read(dp_buf_view(&bytes), &round, back, 3));
+    CHECK(memcmp(back, theta, sizeof theta) == 0);
+    for (size_t size = 0; size < bytes.size; size++) {
+        CHECK_STATUS(dp_state_open(&view, dp_view_of(bytes.data, size)), DP_BADMSG);
+    }
+    bytes.data[6] = 2;
+    CHECK_STATUS(dp_state_open(&view, dp_buf_view(&bytes)), DP_BADMSG);
+    dp_buf_close(&bytes);
+}
+
 static void a_state_with_a_value_that_is_not_finite_changes_nothing(void **state)
 {
     (void)state;
     const float theta[2] = {5, (float)NAN};
     dp_buf bytes;
     dp_buf_init(&bytes, 1000);
-    CHECK_OK(dp_state_write(1, theta, 2, &bytes));
+    CHECK_OK(dp_state_write(1, theta, NULL, 2, &bytes));
     float back[2] = {3, 4};
     uint64_t round = 0;
     CHECK_STATUS(dp_state_read(dp_buf_view(&bytes), &round, back, 2), DP_DIVERGED);
     CHECK(back[0] == 3 && back[1] == 4 && round == 0);
     dp_buf_close(&bytes);
     dp_buf_init(&bytes, 39);
-    CHECK_STATUS(dp_state_write(1, theta, 2, &bytes), DP_TOOBIG);
+    CHECK_STATUS(dp_state_write(1, theta, NULL, 2, &bytes), DP_TOOBIG);
     CHECK(bytes.size == 0);
     dp_buf_close(&bytes);
 }
@@ -340,6 +367,7 @@ int main(void)
         cmocka_unit_test(random_windows_stay_inside_of_a_shard),
         cmocka_unit_test(a_shard_that_is_not_here_is_said_so),
         cmocka_unit_test(a_state_comes_back_bit_for_bit),
+        cmocka_unit_test(a_state_holds_theta_and_then_the_momentum),
         cmocka_unit_test(a_state_with_a_value_that_is_not_finite_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

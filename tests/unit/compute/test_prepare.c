@@ -136,7 +136,7 @@ static void a_state_is_exported_with_its_config(void **state)
     dp_model_init(&model, 1, theta);
     dp_buf bytes;
     dp_buf_init(&bytes, BUF_MAX);
-    CHECK_OK(dp_state_write(3, theta, model.n_elements, &bytes));
+    CHECK_OK(dp_state_write(3, theta, NULL, model.n_elements, &bytes));
     tempdir dir;
     tempdir_open(&dir);
     CHECK_OK(

@@ -485,11 +485,11 @@ static void dropped_steps_are_told_though_none_was_done(void **state)
     const size_t n = open_run(&p, 9);
     float *const huge = test_malloc(n * sizeof *huge);
     dp_buf bytes;
-    dp_buf_init(&bytes, dp_state_bytes(n));
+    dp_buf_init(&bytes, dp_state_bytes(n, false));
     for (size_t i = 0; i < n; i++) {
         huge[i] = 1e38F;
     }
-    CHECK_OK(dp_state_write(3, huge, n, &bytes));
+    CHECK_OK(dp_state_write(3, huge, NULL, n, &bytes));
     const dp_trainer_msg load = {.kind = DP_TRAINER_LOAD, .round = 3};
     const dp_view view = dp_buf_view(&bytes);
     send_views(&p, &load, &view, 1);
