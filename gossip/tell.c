@@ -116,7 +116,8 @@ static void show_missing(dp_node *node)
     }
 }
 
-/* In doubt with somebody who has been dead for long: the voters may void the exchanges of that incarnation (review, C5). */
+/* In doubt with somebody who has been dead for long, or is a member no more: the voters may void the exchanges of that
+ * incarnation (review, C5). */
 static void ask_for_fence(dp_node *node)
 {
     const dp_mix_look mix = dp_mix_view(node->mix);
@@ -124,8 +125,9 @@ static void ask_for_fence(dp_node *node)
     const uint32_t index = dp_node_member_index(node, &mix.peer);
     const uint32_t entry = dp_ledger_find(&node->ledger, &mix.peer);
 
-    if (!mix.in_doubt || dp_time_between(mix.since, node->now) < DP_VOTER_DEAD_US ||
-        entry == DP_NOBODY ||
+    if (!mix.in_doubt || entry == DP_NOBODY ||
+        (node->ledger.roster[entry].gone == 0 &&
+         dp_time_between(mix.since, node->now) < DP_VOTER_DEAD_US) ||
         (index != DP_MEMBER_NONE &&
          dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE) ||
         node->ledger.roster[entry].fenced >= fence.incarnation) {
