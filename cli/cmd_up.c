@@ -1,11 +1,10 @@
 /* up, down, version: the daemon itself. */
 #include <stdio.h>
 
+#include "base/version.h"
 #include "cli/json.h"
 #include "cli/print.h"
 #include "cli/start.h"
-
-#define VERSION_TEXT "0.1.0"
 
 static int run_up(dp_cmd *cmd)
 {
@@ -84,11 +83,11 @@ static int run_version(dp_cmd *cmd)
     const int status = dp_client_ask(cmd, "hello", &hello, &error);
     const char *daemon = status == 0 ? dp_json_text(hello, "version", "?") : NULL;
     if (cmd->json) {
-        json_t *out = json_pack("{s:s,s:s*}", "version", VERSION_TEXT, "daemon", daemon);
+        json_t *out = json_pack("{s:s,s:s*}", "version", DP_VERSION_TEXT, "daemon", daemon);
         json_decref(hello);
         return dp_cmd_print(out);
     }
-    printf("dpnode %s\n", VERSION_TEXT);
+    printf("dpnode %s\n", DP_VERSION_TEXT);
     if (daemon != NULL) {
         printf("dpnoded %s\n", daemon);
     }

@@ -5,14 +5,13 @@
 
 #include <uv.h>
 
+#include "base/version.h"
 #include "daemon/config.h"
 #include "daemon/diary.h"
 #include "daemon/facts.h"
 #include "daemon/log_sink.h"
 #include "daemon/saver.h"
 #include "gossip/id.h"
-
-#define DP_VERSION_TEXT "0.1.0"
 
 typedef struct dp_driver dp_driver;
 typedef struct dp_control dp_control;
