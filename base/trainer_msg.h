@@ -16,7 +16,7 @@
  *                                              instead of the last a shard table, and its shards in order, up to 31
  *                                                 seed: another one for every process, so that none draws the samples of an
  *                                                 earlier one again, which others may have counted already
- *   T->D OPENED     {elements}                    elements: floats in the arena; or FAILED
+ *   T->D OPENED     {elements, device?}           elements: floats in the arena; device: who computes, for people; or FAILED
  *   D->T INIT       {}                            theta from the manifest's seed, round 0
  *   D->T LOAD       {round} fds: state            state: canonical bytes of theta (compute/state.h)
  *   T->D READY_AT   {round, root}                 answer to INIT and LOAD; root: object root of the state bytes
@@ -137,8 +137,9 @@ typedef struct dp_trainer_msg {
     bool ok;
     uint64_t seed;
     uint32_t n_items;
-    uint32_t q[DP_TRAINER_ITEMS_MAX];   /* Q31 */
-    char text[DP_TRAINER_TEXT_MAX + 1]; /* HELLO name, FAILED what, SAMPLE prompt, SAMPLED text */
+    uint32_t q[DP_TRAINER_ITEMS_MAX]; /* Q31 */
+    char text[DP_TRAINER_TEXT_MAX +
+              1]; /* HELLO name, OPENED device, FAILED what, SAMPLE prompt, SAMPLED text */
 } dp_trainer_msg;
 
 const char *dp_trainer_kind_name(dp_trainer_kind kind);

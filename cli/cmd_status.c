@@ -33,6 +33,9 @@ static void print_run(const json_t *status, const json_t *run)
     printf("you: %s%s, counted in %lld rounds, trainer %s at %s tokens/s, sent %s, received %s",
            dp_json_text(status, "name", "?"), dp_json_flag(run, "is_voter") ? " (voter)" : "",
            dp_json_int(run, "counted", 0), dp_json_text(run, "trainer", "?"), rate, sent, received);
+    if (json_object_get(run, "device") != NULL) {
+        printf(", on %s", dp_json_text(run, "device", ""));
+    }
     if (json_object_get(run, "checkpoint_round") != NULL) {
         printf(", checkpoint of round %lld", dp_json_int(run, "checkpoint_round", 0));
     }

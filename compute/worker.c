@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -14,6 +15,8 @@
 #include "compute/backend_cpu.h"
 #include "compute/bpe.h"
 #include "compute/codec.h"
+#include "compute/ops.h"
+#include "compute/pool.h"
 #include "compute/state.h"
 #include "compute/trainer.h"
 
@@ -222,6 +225,20 @@ static dp_status open_trainer(worker *w, const command *c, dp_trainer_setup *set
     return DP_OK;
 }
 
+/* Who computes, after the trainer is open. */
+static void name_device(const dp_trainer_setup *setup, char *text, size_t size)
+{
+    dp_device device = {.name = ""};
+    dp_why why;
+    if (setup->backend == NULL || setup->backend == dp_backend_cpu()) {
+        snprintf(text, size, "cpu: %s, %zu threads", dp_ops_best()->name,
+                 setup->threads != 0 ? setup->threads : dp_pool_threads_default());
+        return;
+    }
+    const bool told = setup->backend->device(setup->device, &device, &why) == DP_OK;
+    snprintf(text, size, "%s: %s", setup->backend->name, told ? device.name : "?");
+}
+
 static dp_status do_open(worker *w, const command *c, dp_why *why)
 {
     if (w->trainer != NULL) {
@@ -240,8 +257,8 @@ static dp_status do_open(worker *w, const command *c, dp_why *why)
     dp_memfd_unmap(setup.manifest);
     DP_TRY(status);
     atomic_store(&w->elements, dp_trainer_elements(w->trainer));
-    const dp_trainer_msg reply = {.kind = DP_TRAINER_OPENED,
-                                  .elements = dp_trainer_elements(w->trainer)};
+    dp_trainer_msg reply = {.kind = DP_TRAINER_OPENED, .elements = dp_trainer_elements(w->trainer)};
+    name_device(&setup, reply.text, sizeof reply.text);
     return answer(w, &reply, NULL, 0);
 }
 

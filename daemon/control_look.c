@@ -100,6 +100,9 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     dp_pair_u64(&map, "handshakes_failed", view.transport.handshakes_failed);
     dp_pair_u64(&map, "accepts_refused", view.transport.accepts_refused);
     dp_pair_text(&map, "trainer", view.trainer);
+    if (view.device[0] != '\0') {
+        dp_pair_text(&map, "device", view.device);
+    }
     dp_pair_u64(&map, "trainer_pid", (uint64_t)view.trainer_pid);
     dp_pair_u64(&map, "trainer_restarts", view.trainer_restarts);
     dp_pair_u64(&map, "counted", view.counted);
@@ -118,6 +121,7 @@ void dp_method_status(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     dp_pair_text(&map, "state", state_of(daemon));
     dp_pair_u64(&map, "pid", (uint64_t)getpid());
     dp_pair_text(&map, "version", DP_VERSION_TEXT);
+    dp_pair_text(&map, "dir", daemon->config->dir);
     dp_pair_u64(&map, "uptime_s", (dp_unix_ms() - daemon->started_ms) / 1000);
     dp_pair_text(&map, "name",
                  daemon->driver != NULL ? dp_driver_facts(daemon->driver)->node_name
@@ -530,8 +534,11 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
                  "%s in synchronous rounds: %u nodes alive, %u members, round %llu is the "
                  "last decided%s%s",
                  up ? "training" : "following", view.node.alive, view.node.members,
-                 (unsigned long long)view.node.round, up ? "" : "; the trainer is ",
-                 up ? "" : view.trainer);
+                 (unsigned long long)view.node.round,
+                 !up                      ? "; the trainer is "
+                 : view.device[0] != '\0' ? "; computed by "
+                                          : "",
+                 up ? view.device : view.trainer);
         break;
     case DP_MODE_GOSSIP:
         snprintf(text, size,

@@ -9,12 +9,12 @@
  * Methods (parameters -> result). Times are unix milliseconds, durations and sizes carry their unit in the key. A key that does
  * not apply is left out. Peers are {"id": 64 hex, "short": 12 characters, "name"}.
  *   hello        {} -> {"version", "pid", "state": "idle"|"joining"|"training"|"gossip"|"paused"|"halted"|"left", "run"?}
- *   status       {} -> {"state", "pid", "version", "uptime_s", "name", "id", "listen"?, "rss_bytes", "log_dropped", "store_bytes",
+ *   status       {} -> {"state", "pid", "version", "dir", "uptime_s", "name", "id", "listen"?, "rss_bytes", "log_dropped", "store_bytes",
  *                       "run"?: {"name", "id", "round", "applied", "slot", "tokens", "state_root", "members", "alive", "voters",
  *                       "is_voter", "quorum", "listed", "loss"?, "exchanges", "rejected", "diverged", "elements",
  *                       "round_ms",
  *                       "tokens_per_s", "checkpoint_round"?, "bytes_sent", "bytes_received",
- *                       "trainer": "up"|"down"|"starting"|"failing", "trainer_pid"?, "trainer_restarts", "counted": rounds that list this node}}
+ *                       "trainer": "up"|"down"|"starting"|"failing", "device"?: who computes, "trainer_pid"?, "trainer_restarts", "counted": rounds that list this node}}
  *   peers        {} -> {"peers": [{"id","short","name","state","self","linked","roster","voter","rtt_ms"?,"round","included",
  *                       "step_ms"?,"addresses":[text]}]}
  *   rounds       {"last"?: n, "follow"?: bool} -> a notice {"round": R} each, for ever when following; {"count"}. R: {"round","slot",

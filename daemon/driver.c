@@ -490,6 +490,7 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
         .trainer_pid = driver->trainer != NULL ? dp_trainer_pid(driver->trainer) : 0,
         .trainer_restarts = driver->trainer != NULL ? dp_trainer_restarts(driver->trainer) : 0,
         .elements = driver->elements,
+        .device = driver->trainer_open ? driver->device : "",
         .tokens_per_s = driver->tokens_per_s,
         .loss = driver->loss,
         .counted = driver->counted,

@@ -31,6 +31,7 @@ void dp_driver_command(dp_driver *driver, dp_command command);
 DP_MUST dp_status dp_driver_order(dp_driver *driver, const dp_order *order);
 
 /* Answers for people. */
+enum { DP_DRIVER_DEVICE_MAX = 128 };
 typedef struct dp_driver_view {
     bool running; /* the protocol core stands; node is filled */
     dp_node_view node;
@@ -40,6 +41,7 @@ typedef struct dp_driver_view {
     int trainer_pid;
     uint32_t trainer_restarts;
     uint64_t elements;
+    const char *device; /* who computes; "": nobody, or not known */
     double tokens_per_s;
     double loss;      /* of the running local round, nats per token; 0: unknown */
     uint64_t counted; /* rounds that list this node */

@@ -1,5 +1,6 @@
 /* Answers of the trainer as events for the protocol core. Vectors that come with them become durable objects first, in
  * driver_take.c. */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -88,8 +89,11 @@ static void opened(dp_driver *driver, const dp_trainer_msg *msg)
 {
     driver->trainer_open = true;
     driver->elements = msg->elements;
+    snprintf(driver->device, sizeof driver->device, "%.*s", (int)sizeof driver->device - 1,
+             msg->text);
     dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "trainer.up", 0, NULL,
-                 "the trainer holds %llu parameters", (unsigned long long)msg->elements);
+                 "the trainer holds %llu parameters%s%s", (unsigned long long)msg->elements,
+                 driver->device[0] != '\0' ? " on " : "", driver->device);
     dp_driver_feed(driver, &(dp_event){.type = DP_EV_TRAINER_UP});
 }
 

@@ -83,6 +83,7 @@ struct dp_driver {
     bool trainer_open;
     uint32_t trainer_life; /* counts deaths, so that late jobs of an earlier life are dropped */
     uint64_t elements;
+    char device[DP_DRIVER_DEVICE_MAX]; /* who computes, as the trainer says; "": it does not */
     uint32_t next_check;
     dp_hash checks[DP_DRIVER_CHECKS_MAX];
     uint32_t n_waits;
