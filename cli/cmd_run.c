@@ -16,7 +16,7 @@
 
 /* ---- the manifest and its text ---- */
 
-static int read_manifest(const char *path, dp_manifest_file *file, dp_control_error *error)
+int dp_run_manifest_read(const char *path, dp_manifest_file *file, dp_control_error *error)
 {
     dp_buf buf;
     dp_why what = {""};
@@ -99,8 +99,9 @@ static int find_text(const dp_run_source *source, dp_run_input *input, dp_contro
 int dp_run_input_open(const dp_run_source *source, dp_run_input *input, dp_control_error *error)
 {
     *input = (dp_run_input){.text_is_ours = false};
-    const int status = source->demo != NULL ? demo_manifest(source->demo, &input->file, error)
-                                            : read_manifest(source->path, &input->file, error);
+    const int status = source->demo != NULL
+                           ? demo_manifest(source->demo, &input->file, error)
+                           : dp_run_manifest_read(source->path, &input->file, error);
     if (status != 0) {
         return status;
     }
@@ -331,10 +332,10 @@ static int run_validate(dp_cmd *cmd)
                      "an argument is missing", "usage: dpnode run validate FILE, or --keys");
         return dp_cmd_fail(cmd, &error);
     }
-    if (read_manifest(cmd->args[0], &file, &error) != 0) {
+    if (dp_run_manifest_read(cmd->args[0], &file, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
     }
-    json_t *plan = dp_plan_ask(&file.manifest);
+    json_t *plan = dp_plan_ask(&file.manifest, NULL);
     if (cmd->json) {
         return dp_cmd_print(
             json_pack("{s:b,s:s,s:o*}", "valid", 1, "name", file.manifest.name, "plan", plan));

@@ -21,6 +21,9 @@ typedef struct dp_run_input {
     char from_path[DP_CLI_PATH_MAX]; /* absolute; "": weights are drawn from the seed */
 } dp_run_input;
 
+/* A manifest file. 0 or the exit status of *error. */
+DP_MUST int dp_run_manifest_read(const char *path, dp_manifest_file *file, dp_control_error *error);
+
 /* 0 or the exit status of *error. Close it in both cases. */
 DP_MUST int dp_run_input_open(const dp_run_source *source, dp_run_input *input,
                               dp_control_error *error);

@@ -7,7 +7,7 @@
 #include "cli/print.h"
 #include "cli/tool.h"
 
-json_t *dp_plan_ask(const dp_manifest *manifest)
+json_t *dp_plan_ask(const dp_manifest *manifest, const char *backend)
 {
     static dp_cli_tool tool; /* too large for a stack */
     char path[DP_CLI_TOOL_PATH_MAX];
@@ -15,7 +15,8 @@ json_t *dp_plan_ask(const dp_manifest *manifest)
     if (fd < 0) {
         return NULL;
     }
-    const char *const arguments[] = {"--plan", path, NULL};
+    const char *const arguments[] = {"--plan", path, backend != NULL ? "--backend" : NULL, backend,
+                                     NULL};
     json_t *plan = NULL;
     if (dp_cli_tool_run(&tool, arguments) == DP_OK && tool.exit == 0) {
         plan = json_loads(tool.answer, 0, NULL);

@@ -8,7 +8,8 @@
  *   dpnode-worker train FOLDER ...                     train without peers (solo_tool.h)
  *   dpnode-worker eval FOLDER ...                      measure what that made
  *   dpnode-worker data tokenize|info|verify|encode ...  token shards (data_tool.h)
- *   dpnode-worker --plan MANIFEST [--threads N] [--memory MIB]    what training takes here, as a line of JSON; "-": stdin
+ *   dpnode-worker --look [--backend B]                 processors, memory and device here (look.h), as a line of JSON
+ *   dpnode-worker --plan MANIFEST [--threads N] [--memory MIB] [--backend B]    what training takes here, as a line of JSON; "-": stdin
  * SIGTERM or a closed socket ends it at once. */
 #include <errno.h>
 #include <getopt.h>
@@ -23,7 +24,7 @@
 #include "compute/bpe.h"
 #include "compute/data_tool.h"
 #include "compute/files.h"
-#include "compute/memory.h"
+#include "compute/look.h"
 #include "compute/plan.h"
 #include "compute/plugin.h"
 #include "compute/pool.h"
@@ -32,7 +33,9 @@
 #include "compute/tool.h"
 #include "compute/worker.h"
 
-enum mode { SERVE = 0, PLAN = 'l', PREPARE = 'p', EXPORT = 'e' }; /* its option */
+enum { LINE_BYTES_MAX = 1 << 16 };
+
+enum mode { SERVE = 0, PLAN = 'l', LOOK = 'k', PREPARE = 'p', EXPORT = 'e' }; /* its option */
 
 typedef struct arguments {
     int mode;
@@ -41,9 +44,9 @@ typedef struct arguments {
     uint64_t threads;
     uint64_t nice;
     uint64_t vocab;
-    uint64_t memory; /* MiB; 0: what is there */
-    const char *backend;
-    const char *from; /* NULL: none */
+    uint64_t memory;     /* MiB; 0: what is there */
+    const char *backend; /* NULL: not told */
+    const char *from;    /* NULL: none */
     const char *manifest;
     const char *gguf;
 } arguments;
@@ -56,26 +59,22 @@ static int usage(void)
           "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf TYPE]\n"
           "       dpnode-worker data tokenize|info|verify|encode ...\n"
           "       dpnode-worker train|eval FOLDER ...\n"
-          "       dpnode-worker --plan MANIFEST [--threads N] [--memory MIB]\n",
+          "       dpnode-worker --look [--backend auto|cpu|NAME|PATH]\n"
+          "       dpnode-worker --plan MANIFEST [--threads N] [--memory MIB] [--backend B]\n",
           stderr);
     return EX_USAGE;
 }
 
 static bool parse(int argc, char **argv, arguments *args)
 {
-    static const struct option options[] = {{"fd", required_argument, NULL, 'f'},
-                                            {"threads", required_argument, NULL, 't'},
-                                            {"nice", required_argument, NULL, 'n'},
-                                            {"backend", required_argument, NULL, 'b'},
-                                            {"vocab", required_argument, NULL, 'v'},
-                                            {"memory", required_argument, NULL, 'm'},
-                                            {"plan", no_argument, NULL, PLAN},
-                                            {"prepare", no_argument, NULL, PREPARE},
-                                            {"export", no_argument, NULL, EXPORT},
-                                            {"from", required_argument, NULL, 'r'},
-                                            {"manifest", required_argument, NULL, 'a'},
-                                            {"gguf", required_argument, NULL, 'g'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"fd", required_argument, NULL, 'f'},    {"threads", required_argument, NULL, 't'},
+        {"nice", required_argument, NULL, 'n'},  {"backend", required_argument, NULL, 'b'},
+        {"vocab", required_argument, NULL, 'v'}, {"memory", required_argument, NULL, 'm'},
+        {"plan", no_argument, NULL, PLAN},       {"look", no_argument, NULL, LOOK},
+        {"prepare", no_argument, NULL, PREPARE}, {"export", no_argument, NULL, EXPORT},
+        {"from", required_argument, NULL, 'r'},  {"manifest", required_argument, NULL, 'a'},
+        {"gguf", required_argument, NULL, 'g'},  {NULL, 0, NULL, 0}};
     const struct {
         int option;
         uint64_t least;
@@ -89,7 +88,8 @@ static bool parse(int argc, char **argv, arguments *args)
     int option;
     bool good = true;
     while (good && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        const bool is_mode = option == PLAN || option == PREPARE || option == EXPORT;
+        const bool is_mode =
+            option == PLAN || option == LOOK || option == PREPARE || option == EXPORT;
         good = option != '?' && (!is_mode || args->mode == SERVE);
         args->mode = is_mode ? option : args->mode;
         args->has_fd = args->has_fd || option == 'f';
@@ -129,39 +129,15 @@ static int export_model(char **words, const char *gguf)
     return status == DP_OK ? EX_OK : dp_tool_complain(status, &why);
 }
 
-static dp_status make_plan(const arguments *args, const char *path, dp_buf *line, dp_why *why)
+/* Takes line, which status says is whole. */
+static int print_line(dp_status status, const dp_why *why, dp_buf *line)
 {
-    dp_buf bytes;
-    dp_manifest manifest;
-    dp_buf_init(&bytes, DP_MANIFEST_BYTES_MAX);
-    dp_status status = dp_file_read(strcmp(path, "-") == 0 ? "/dev/stdin" : path, &bytes, why);
-    if (status == DP_OK && dp_manifest_decode(&manifest, dp_buf_view(&bytes)) != DP_OK) {
-        status = dp_why_set(why, DP_BADMSG, "this is no manifest in its canonical form");
-    }
-    dp_buf_close(&bytes);
-    DP_TRY(status);
-    const uint64_t given = args->memory << 20;
-    const dp_plan_request request = {.manifest = &manifest,
-                                     .threads = args->threads > 0 ? (size_t)args->threads
-                                                                  : dp_pool_threads_default(),
-                                     .budget = given != 0 ? given : dp_memory_usable()};
-    dp_plan plan;
-    status = dp_plan_make(&plan, &request, why);
-    return status == DP_OK || status == DP_TOOBIG ? dp_plan_json(&plan, why, line) : status;
-}
-
-static int plan(const arguments *args, const char *path)
-{
-    dp_buf line;
-    dp_why why = {{0}};
-    dp_buf_init(&line, 1 << 16);
-    const dp_status status = make_plan(args, path, &line, &why);
-    const dp_view text = dp_buf_view(&line);
+    const dp_view text = dp_buf_view(line);
     const bool written = status == DP_OK && fwrite(text.data, 1, text.size, stdout) == text.size &&
                          fflush(stdout) == 0;
-    dp_buf_close(&line);
+    dp_buf_close(line);
     if (status != DP_OK) {
-        return dp_tool_complain(status, &why);
+        return dp_tool_complain(status, why);
     }
     return written ? EX_OK : EX_IOERR;
 }
@@ -184,6 +160,56 @@ static void own_folder(char path[PATH_MAX])
     }
 }
 
+/* Before there is another thread. */
+static void choose(dp_plugin_choice *choice, const char *backend)
+{
+    char folder[PATH_MAX];
+    own_folder(folder);
+    dp_plugin_choose(choice, backend, folder);
+}
+
+static dp_status make_plan(const arguments *args, const char *path, dp_buf *line, dp_why *why)
+{
+    dp_buf bytes;
+    dp_manifest manifest;
+    dp_buf_init(&bytes, DP_MANIFEST_BYTES_MAX);
+    dp_status status = dp_file_read(strcmp(path, "-") == 0 ? "/dev/stdin" : path, &bytes, why);
+    if (status == DP_OK && dp_manifest_decode(&manifest, dp_buf_view(&bytes)) != DP_OK) {
+        status = dp_why_set(why, DP_BADMSG, "this is no manifest in its canonical form");
+    }
+    dp_buf_close(&bytes);
+    DP_TRY(status);
+    const uint64_t given = args->memory << 20;
+    const dp_plan_request request = {.manifest = &manifest,
+                                     .threads = args->threads > 0 ? (size_t)args->threads
+                                                                  : dp_pool_threads_default(),
+                                     .budget = given};
+    dp_plugin_choice choice;
+    dp_plan plan;
+    choose(&choice, args->backend != NULL ? args->backend : "cpu");
+    status = choice.backend->plan(choice.device, &request, &plan, why);
+    return status == DP_OK || status == DP_TOOBIG ? dp_plan_json(&plan, why, line) : status;
+}
+
+static int plan(const arguments *args, const char *path)
+{
+    dp_buf line;
+    dp_why why = {{0}};
+    dp_buf_init(&line, LINE_BYTES_MAX);
+    const dp_status status = make_plan(args, path, &line, &why);
+    return print_line(status, &why, &line);
+}
+
+static int look(const arguments *args)
+{
+    dp_buf line;
+    dp_plugin_choice choice;
+    const dp_why why = {{0}};
+    choose(&choice, args->backend != NULL ? args->backend : "auto");
+    dp_buf_init(&line, LINE_BYTES_MAX);
+    return print_line(dp_look_json(&choice, &line), &why, &line);
+}
+
 static int serve(const arguments *args)
 {
     if (args->nice > 0) {
@@ -192,10 +218,8 @@ static int serve(const arguments *args)
             perror("dpnode-worker: nice");
         }
     }
-    char folder[PATH_MAX];
-    own_folder(folder);
-    dp_plugin_choice choice; /* before there is another thread */
-    dp_plugin_choose(&choice, args->backend, folder);
+    dp_plugin_choice choice;
+    choose(&choice, args->backend != NULL ? args->backend : "auto");
     if (choice.line.text[0] != '\0') {
         tell(choice.line.text);
     }
@@ -215,7 +239,7 @@ static int serve(const arguments *args)
 
 int main(int argc, char **argv)
 {
-    arguments args = {.vocab = 1024, .backend = "auto"};
+    arguments args = {.vocab = 1024};
     if (argc > 1 && strcmp(argv[1], "data") == 0) {
         return dp_data_tool(argc - 2, argv + 2);
     }
@@ -238,6 +262,9 @@ int main(int argc, char **argv)
     }
     if (args.mode == PLAN && n_words == 1) {
         return plan(&args, words[0]);
+    }
+    if (args.mode == LOOK && n_words == 0) {
+        return look(&args);
     }
     return args.mode == SERVE && args.has_fd && n_words == 0 ? serve(&args) : usage();
 }
