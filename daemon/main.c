@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "daemon/check.h"
 #include "daemon/control.h"
 #include "daemon/driver.h"
 #include "daemon/guard.h"
@@ -55,6 +56,7 @@ static void print_help(void)
     size_t count = 0;
     const dp_setting *settings = dp_settings(&count);
     printf("usage: dpnoded [--dir PATH] [--socket PATH] [--listen ADDR:PORT] ...\n"
+           "       dpnoded --check ...   what it would find here, for dpnode doctor\n"
            "The node daemon of dpnode. It is idle, with no port open, until dpnode tells it to "
            "create or join a run.\n\n");
     for (size_t i = 0; i < count; i++) {
@@ -337,6 +339,9 @@ int main(int argc, char **argv)
     const struct rlimit no_core = {0, 0};
     DP_IGNORE(setrlimit(RLIMIT_CORE, &no_core) !=
               0); /* Best effort: no core file should hold a key. */
+    const bool check = argc > 1 && strcmp(argv[1], "--check") == 0;
+    argc -= check;
+    argv += check;
     if (dp_config_read(&config, argc, argv, &help, &version, &why) != DP_OK) {
         fprintf(stderr, "dpnoded: %s\n", why.text);
         return EXIT_USAGE;
@@ -352,6 +357,9 @@ int main(int argc, char **argv)
     if (dp_transport_check(config.listen, &why) != DP_OK) {
         fprintf(stderr, "dpnoded: --listen: %s\n", why.text);
         return EXIT_USAGE;
+    }
+    if (check) {
+        return dp_check_tell(&config, stdout) ? 0 : EXIT_IO;
     }
     dp_log_sink *log = NULL;
     const dp_status status = set_log(&config, &log, &why);

@@ -1,8 +1,11 @@
 #include "daemon/transport.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -437,6 +440,34 @@ dp_status dp_transport_check(const char *address, dp_why *why)
     return parse_listen(address, &parsed, why);
 }
 
+static dp_status cannot_listen(const char *address, int error, dp_why *why)
+{
+    if (error == UV_EADDRINUSE) {
+        return dp_why_set(why, DP_BUSY,
+                          "%s is in use by another program; choose another port with --listen",
+                          address);
+    }
+    return dp_why_set(why, DP_BADARG, "cannot listen on %s: %s", address, uv_strerror(error));
+}
+
+dp_status dp_transport_try(const char *address, dp_why *why)
+{
+    struct sockaddr_storage bind_to;
+    const int on = 1;
+    DP_TRY(parse_listen(address, &bind_to, why));
+    const int fd = socket(bind_to.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const socklen_t size =
+        bind_to.ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    const bool free_now =
+        fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+        bind(fd, (const struct sockaddr *)&bind_to, size) == 0 && listen(fd, 1) == 0;
+    const int error = uv_translate_sys_error(errno);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return free_now ? DP_OK : cannot_listen(address, error, why);
+}
+
 static void read_port(const uv_tcp_t *listener, uint16_t *port)
 {
     struct sockaddr_storage bound;
@@ -470,12 +501,7 @@ dp_status dp_transport_listen(dp_transport *transport, const char *address, uint
     }
     if (error != 0) {
         uv_close((uv_handle_t *)listener, (uv_close_cb)dp_free);
-        if (error == UV_EADDRINUSE) {
-            return dp_why_set(why, DP_BUSY,
-                              "%s is in use by another program; choose another port with --listen",
-                              address);
-        }
-        return dp_why_set(why, DP_BADARG, "cannot listen on %s: %s", address, uv_strerror(error));
+        return cannot_listen(address, error, why);
     }
     read_port(listener, port);
     dp_conn_set_source(transport, &bind_to);

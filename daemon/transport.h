@@ -68,6 +68,9 @@ void dp_transport_close(dp_transport *transport);
 /* Could address be listened on, by its form alone? DP_BADARG: no, and why says what to write. */
 DP_MUST dp_status dp_transport_check(const char *address, dp_why *why);
 
+/* Could it be listened on now? Nobody is left listening. DP_BADARG, as above; DP_BUSY: taken. */
+DP_MUST dp_status dp_transport_try(const char *address, dp_why *why);
+
 /* "ADDR:PORT". *port: the bound one. DP_BUSY: taken; DP_BADARG: not an address; why says what to do. */
 DP_MUST dp_status dp_transport_listen(dp_transport *transport, const char *address, uint16_t *port,
                                       dp_why *why);
