@@ -148,7 +148,7 @@ static dp_status finish(dp_cli_tool *tool, const child *c)
     return tool->exit == CANNOT_RUN ? DP_NOTFOUND : DP_OK;
 }
 
-static dp_status start(child *c, const char *const *arguments, bool dies_with_us)
+static dp_status start(child *c, const char *name, const char *const *arguments, bool dies_with_us)
 {
     char program[DP_CLI_PATH_MAX];
     int out[2];
@@ -168,7 +168,7 @@ static dp_status start(child *c, const char *const *arguments, bool dies_with_us
         close(out[1]);
         return DP_AGAIN;
     }
-    dp_path_program("dpnode-worker", program);
+    dp_path_program(name, program);
     fflush(NULL);
     const pid_t parent = getpid();
     const pid_t pid = fork();
@@ -188,14 +188,20 @@ static dp_status start(child *c, const char *const *arguments, bool dies_with_us
     return DP_OK;
 }
 
-dp_status dp_cli_tool_run(dp_cli_tool *tool, const char *const *arguments)
+dp_status dp_cli_tool_run_program(dp_cli_tool *tool, const char *program,
+                                  const char *const *arguments)
 {
     child c;
-    DP_TRY(start(&c, arguments, false));
+    DP_TRY(start(&c, program, arguments, false));
     const bool fits = read_all(c.out, tool->answer, DP_CLI_TOOL_ANSWER_MAX);
     const dp_status status = finish(tool, &c);
     end_streams(&c);
     return status != DP_OK || fits ? status : DP_TOOBIG;
+}
+
+dp_status dp_cli_tool_run(dp_cli_tool *tool, const char *const *arguments)
+{
+    return dp_cli_tool_run_program(tool, "dpnode-worker", arguments);
 }
 
 static volatile pid_t followed;
@@ -214,7 +220,7 @@ dp_status dp_cli_tool_follow(dp_cli_tool *tool, const char *const *arguments,
     struct sigaction before[2];
     child c;
     tool->answer[0] = '\0';
-    DP_TRY(start(&c, arguments, true));
+    DP_TRY(start(&c, "dpnode-worker", arguments, true));
     followed = c.pid;
     sigaction(SIGINT, &passing, &before[0]);
     sigaction(SIGTERM, &passing, &before[1]);

@@ -38,6 +38,10 @@ int dp_cli_tool_manifest(const dp_manifest *manifest, char path[DP_CLI_TOOL_PATH
  * DP_TOOBIG (arguments, answer), DP_AGAIN (no process). */
 DP_MUST dp_status dp_cli_tool_run(dp_cli_tool *tool, const char *const *arguments);
 
+/* The same for another program of this release ("dpnoded"). */
+DP_MUST dp_status dp_cli_tool_run_program(dp_cli_tool *tool, const char *program,
+                                          const char *const *arguments);
+
 /* The same for a tool that tells as it goes: each line of its standard output, without its line feed, is given to on_line; one
  * of more than DP_CLI_TOOL_LINE_MAX bytes is cut. SIGINT and SIGTERM to this process are passed on to the tool meanwhile, and
  * it gets SIGTERM should this process die. answer stays empty. */

@@ -2,12 +2,13 @@
 _dpnode() {
   local word=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} words='' common='--json --socket --help'
   if ((COMP_CWORD == 1)); then
-    words='up down run invite token join status peers rounds why logs pause resume drain leave revoke ckpt sample eval train data swarm bench completion version '
+    words='up down doctor run invite token join status peers rounds why logs pause resume drain leave revoke ckpt sample eval train data swarm bench completion version '
   else
     if ((COMP_CWORD > 2)); then verb+=" ${COMP_WORDS[2]}"; fi
     case $verb in
     'up'*) words="--dir --listen $common" ;;
     'down'*) words="$common" ;;
+    'doctor'*) words="--dir --listen --backend $common" ;;
     'run') words='create validate fork merge ' ;;
     'run create') words="--demo --text --from --name --dir --listen $common" ;;
     'run validate') words="--keys $common" ;;
