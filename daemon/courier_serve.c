@@ -135,10 +135,8 @@ static void done_serve(dp_saver_job *job)
         }
     }
     if (!courier->closing && self->message.size > 0) {
-        const dp_view message = dp_buf_view(&self->message);
         /* A lost answer is asked for again. */
-        DP_IGNORE(
-            dp_transport_send(courier->config.transport, &self->what.peer, DP_LANE_BULK, message));
+        DP_IGNORE(dp_transport_give(courier->config.transport, &self->what.peer, &self->message));
     }
     if (!courier->closing) {
         pump(courier);

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "daemon/aead.h"
-#include "daemon/transport_conn.h"
+#include "daemon/transport_bulk.h"
 
 enum { TICK_MS = 250, BULK_RETRY_MS = 500, BACKLOG = 64 };
 
@@ -302,6 +302,11 @@ dp_status dp_transport_open(dp_transport **out, const dp_transport_config *confi
         dp_free(tick);
         return DP_NOMEM;
     }
+    if (dp_crew_open(&transport->crew, config->loop) != DP_OK) {
+        dp_free(transport);
+        uv_close((uv_handle_t *)tick, (uv_close_cb)dp_free);
+        return DP_NOMEM;
+    }
     transport->config = *config;
     if (config->suites[0] == NULL && config->suites[1] == NULL) {
         dp_aead_suites(transport->config.suites);
@@ -341,6 +346,7 @@ void dp_transport_close(dp_transport *transport)
     while (!dp_list_empty(&transport->conns)) {
         dp_conn_close(DP_LIST_ITEM(transport->conns.next, dp_conn, item));
     }
+    dp_crew_close(transport->crew);
     if (transport->listener != NULL) {
         uv_close((uv_handle_t *)transport->listener, (uv_close_cb)dp_free);
     }
@@ -551,6 +557,26 @@ static dp_status send_on(dp_conn *conn, dp_view bytes, uint64_t queue_max)
     return DP_OK;
 }
 
+dp_status dp_transport_give(dp_transport *transport, const dp_peer *peer, dp_buf *message)
+{
+    const dp_link *link = find_link(transport, peer);
+    return link == NULL || link->lanes[DP_LANE_BULK] == NULL
+               ? DP_NOTFOUND
+               : dp_bulk_send(link->lanes[DP_LANE_BULK]->bulk, message);
+}
+
+static dp_status send_bulk(dp_transport *transport, const dp_peer *peer, dp_view bytes)
+{
+    dp_buf copy;
+    dp_buf_init(&copy, DP_MESSAGE_BULK_MAX + 1);
+    dp_status status = bytes.size > DP_MESSAGE_BULK_MAX ? DP_TOOBIG : dp_buf_append(&copy, bytes);
+    if (status == DP_OK) {
+        status = dp_transport_give(transport, peer, &copy);
+    }
+    dp_buf_close(&copy);
+    return status;
+}
+
 dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lane lane,
                             dp_view bytes)
 {
@@ -560,7 +586,7 @@ dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lan
         return DP_NOTFOUND;
     }
     if (lane == DP_LANE_BULK) {
-        return send_on(conn, bytes, DP_TRANSPORT_BULK_QUEUE);
+        return send_bulk(transport, peer, bytes);
     }
     const dp_status status = send_on(conn, bytes, DP_TRANSPORT_CONTROL_QUEUE);
     if (status ==

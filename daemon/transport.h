@@ -85,6 +85,8 @@ void dp_transport_hangup(dp_transport *transport, const dp_peer *peer);
  * full. DP_TOOBIG. Sending calls no hook. */
 DP_MUST dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lane lane,
                                     dp_view bytes);
+/* On the bulk lane without a copy: takes the bytes, which leaves message empty; after an error it is as before. */
+DP_MUST dp_status dp_transport_give(dp_transport *transport, const dp_peer *peer, dp_buf *message);
 /* Bytes that wait on the bulk lane of a peer; UINT64_MAX without one. */
 uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer *peer);
 /* On the control lane of every link. */

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/alloc.h"
+#include "daemon/transport_bulk.h"
 
 enum {
     USER_TIMEOUT_MS = 15000
@@ -19,6 +20,7 @@ static void on_closed(uv_handle_t *handle)
     }
     dp_buf_close(&conn->in_flight);
     dp_buf_close(&conn->out);
+    dp_bulk_close(conn->bulk);
     dp_free(conn);
 }
 
@@ -62,7 +64,7 @@ void dp_conn_close(dp_conn *conn)
 
 uint64_t dp_conn_waiting(const dp_conn *conn)
 {
-    return conn->out.size + conn->in_flight.size;
+    return conn->out.size + conn->in_flight.size + (conn->bulk != NULL ? conn->bulk->waiting : 0);
 }
 
 void dp_conn_trim(dp_conn *conn)
@@ -71,11 +73,14 @@ void dp_conn_trim(dp_conn *conn)
         dp_channel_trim(&conn->channel);
         dp_buf_close(&conn->in_flight);
         dp_buf_close(&conn->out);
+        if (conn->bulk != NULL) {
+            dp_bulk_trim(conn->bulk);
+        }
     }
     conn->idle = true;
 }
 
-static void lose(dp_conn *conn, dp_link_cause cause)
+void dp_conn_lose(dp_conn *conn, dp_link_cause cause)
 {
     if (conn->closing) {
         return;
@@ -92,10 +97,13 @@ static void on_written(uv_write_t *request, int status)
         return;
     }
     if (status != 0) {
-        lose(conn, status == UV_ETIMEDOUT ? DP_LINK_TIMEOUT : DP_LINK_RESET);
+        dp_conn_lose(conn, status == UV_ETIMEDOUT ? DP_LINK_TIMEOUT : DP_LINK_RESET);
         return;
     }
     dp_conn_flush(conn);
+    if (conn->bulk != NULL) { /* It had to wait for the last message of the handshake. */
+        dp_bulk_pump(conn->bulk);
+    }
     if (!conn->closing && dp_conn_waiting(conn) < DP_TRANSPORT_BULK_LOW) {
         dp_link_drained(conn);
     }
@@ -124,7 +132,25 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     (void)suggested;
     dp_conn *conn = handle->data;
-    *buf = uv_buf_init(conn->transport->read_buffer, sizeof conn->transport->read_buffer);
+    *buf = conn->bulk != NULL
+               ? dp_bulk_room(conn->bulk)
+               : uv_buf_init(conn->transport->read_buffer, sizeof conn->transport->read_buffer);
+}
+
+/* The bulk lane is there before anybody hears of it, and writes after the last message of the handshake. */
+static void prove(dp_conn *conn, const dp_channel_event *event)
+{
+    conn->deadline_ms = 0;
+    conn->transport->stats.handshakes++;
+    dp_conn_flush(conn);
+    if (conn->channel.lane == DP_LANE_BULK && conn->doom == 0) {
+        conn->bulk = dp_bulk_open(conn);
+        if (conn->bulk == NULL) {
+            dp_conn_lose(conn, DP_LINK_RESET);
+            return;
+        }
+    }
+    dp_link_proved(conn, event);
 }
 
 /* One event of the channel. False: stop reading, the connection is gone. */
@@ -134,15 +160,13 @@ static bool carry(dp_conn *conn, const dp_channel_event *event)
     case DP_CHANNEL_NOTHING:
         return true;
     case DP_CHANNEL_HANDSHAKE_DONE:
-        conn->deadline_ms = 0;
-        conn->transport->stats.handshakes++;
-        dp_link_proved(conn, event);
+        prove(conn, event);
         break;
     case DP_CHANNEL_MESSAGE:
         dp_link_message(conn, event->message);
         break;
     case DP_CHANNEL_CLOSED:
-        lose(conn, DP_LINK_CLOSED);
+        dp_conn_lose(conn, DP_LINK_CLOSED);
         break;
     }
     return !conn->closing;
@@ -157,11 +181,15 @@ static void take(dp_conn *conn, dp_view bytes)
         const dp_status status =
             dp_channel_read(&conn->channel, bytes, &consumed, &conn->out, &event);
         if (status != DP_OK) {
-            lose(conn, DP_LINK_RESET);
+            dp_conn_lose(conn, DP_LINK_RESET);
             return;
         }
         bytes = dp_view_of(bytes.data + consumed, bytes.size - consumed);
         if (!carry(conn, &event)) {
+            return;
+        }
+        if (conn->bulk != NULL) {
+            dp_bulk_feed(conn->bulk, bytes);
             return;
         }
     } while (bytes.size > 0 || event.type != DP_CHANNEL_NOTHING);
@@ -175,12 +203,21 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
         return;
     }
     if (size < 0) {
-        lose(conn, size == UV_ETIMEDOUT ? DP_LINK_TIMEOUT : DP_LINK_RESET);
+        dp_conn_lose(conn, size == UV_ETIMEDOUT ? DP_LINK_TIMEOUT : DP_LINK_RESET);
         return;
     }
     conn->idle = false;
     conn->transport->stats.bytes_received += (uint64_t)size;
+    if (conn->bulk != NULL) {
+        dp_bulk_read(conn->bulk, (size_t)size);
+        return;
+    }
     take(conn, dp_view_of(buf->base, (size_t)size));
+}
+
+int dp_conn_read(dp_conn *conn)
+{
+    return uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
 }
 
 static void set_options(dp_conn *conn)
@@ -235,8 +272,8 @@ void dp_conn_begin(dp_conn *conn)
     const dp_status status = dp_channel_init(&conn->channel, &config, &conn->out);
     sodium_memzero(config.ephemeral, sizeof config.ephemeral);
     conn->channel_open = status == DP_OK;
-    if (status != DP_OK || uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read) != 0) {
-        lose(conn, DP_LINK_RESET);
+    if (status != DP_OK || dp_conn_read(conn) != 0) {
+        dp_conn_lose(conn, DP_LINK_RESET);
         return;
     }
     dp_conn_flush(conn);
@@ -249,7 +286,7 @@ static void on_connected(uv_connect_t *request, int status)
         return;
     }
     if (status != 0) {
-        lose(conn, DP_LINK_REFUSED);
+        dp_conn_lose(conn, DP_LINK_REFUSED);
         return;
     }
     dp_conn_begin(conn);

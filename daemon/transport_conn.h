@@ -4,9 +4,11 @@
 #define DP_DAEMON_TRANSPORT_CONN_H
 
 #include "base/list.h"
+#include "daemon/crew.h"
 #include "daemon/transport.h"
 
 typedef struct dp_link dp_link;
+typedef struct dp_bulk dp_bulk;
 
 /* Whom to reach, and what is left to try. */
 typedef struct dp_dial {
@@ -40,6 +42,8 @@ typedef struct dp_conn {
     uv_write_t write;
     dp_buf in_flight; /* being written */
     dp_buf out;       /* waits for the write under way */
+    dp_bulk *
+        bulk; /* the bulk lane once the handshake is done: then the two above and channel's buffers rest */
 } dp_conn;
 
 /* A peer that has proved who it is. */
@@ -61,6 +65,7 @@ struct dp_transport {
     bool owes_accept;               /* somebody waits at the listener, which is silent until then */
     struct sockaddr_storage source; /* where dials come from; AF_UNSPEC: the system chooses */
     uv_timer_t *tick;
+    dp_crew *crew;
     dp_list conns;
     dp_list links;
     uint32_t n_conns;
@@ -78,6 +83,10 @@ void dp_conn_set_source(dp_transport *transport, const struct sockaddr_storage *
 /* Start the handshake on a connected socket. */
 void dp_conn_begin(dp_conn *conn);
 void dp_conn_flush(dp_conn *conn);
+/* Begin, or go on, to read; not 0: an error of libuv. */
+int dp_conn_read(dp_conn *conn);
+/* Tell the link level, unless it is closing already. */
+void dp_conn_lose(dp_conn *conn, dp_link_cause cause);
 /* Close without telling the link level. Memory, and what events lent, lives until libuv has closed the handle. */
 void dp_conn_close(dp_conn *conn);
 /* Free the buffers of a connection that has been idle since the last call. */

@@ -1,11 +1,13 @@
-/* What the three sources of the channel share: channel.c takes bytes apart into units, channel_handshake.c and
- * channel_record.c understand them. Nobody else includes this. */
+/* What the sources of the channel share: channel.c takes bytes apart into units, channel_handshake.c and
+ * channel_record.c understand them; lot.c has records of the bulk lane sealed and opened elsewhere. Nobody else includes this. */
 #ifndef DP_GOSSIP_CHANNEL_INTERNAL_H
 #define DP_GOSSIP_CHANNEL_INTERNAL_H
 
 #include "gossip/channel.h"
 
 enum { DP_HANDSHAKE_HEADER_BYTES = 2, DP_MESSAGE_SIZE_BYTES = 4 };
+
+enum { DP_RECORD_BEGIN = 0, DP_RECORD_CONTINUE = 1, DP_RECORD_CLOSE = 2 };
 
 /* The one way to BROKEN: wipes the keys and returns status. The phrase is static and for a log. */
 dp_status dp_channel_fail(dp_channel *channel, dp_status status, const char *fault);

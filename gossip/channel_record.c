@@ -3,8 +3,6 @@
 #include "base/assert.h"
 #include "gossip/channel_internal.h"
 
-enum record_type { RECORD_BEGIN = 0, RECORD_CONTINUE = 1, RECORD_CLOSE = 2 };
-
 uint32_t dp_lane_message_max(dp_lane lane)
 {
     return lane == DP_LANE_BULK ? DP_MESSAGE_BULK_MAX : DP_MESSAGE_CONTROL_MAX;
@@ -26,8 +24,7 @@ static void count_record(dp_noise_cipher *cipher, uint64_t *records)
     }
 }
 
-static void write_header(uint8_t header[DP_RECORD_HEADER_BYTES], size_t sealed_bytes,
-                         enum record_type type)
+static void write_header(uint8_t header[DP_RECORD_HEADER_BYTES], size_t sealed_bytes, uint8_t type)
 {
     dp_writer writer = dp_writer_of(header, DP_RECORD_HEADER_BYTES);
 
@@ -36,8 +33,7 @@ static void write_header(uint8_t header[DP_RECORD_HEADER_BYTES], size_t sealed_b
 }
 
 /* Seal one record into room; plaintext may already lie behind the header. Returns its bytes. */
-static size_t seal_record(dp_channel *channel, enum record_type type, dp_view plaintext,
-                          uint8_t *room)
+static size_t seal_record(dp_channel *channel, uint8_t type, dp_view plaintext, uint8_t *room)
 {
     const size_t sealed_bytes = plaintext.size + DP_NOISE_TAG_BYTES;
 
@@ -67,12 +63,12 @@ dp_status dp_channel_write(dp_channel *channel, dp_view plaintext, dp_buf *out)
     dp_writer writer = dp_writer_of(first, DP_MESSAGE_SIZE_BYTES + done);
     dp_write_u32(&writer, (uint32_t)plaintext.size);
     dp_write_bytes(&writer, plaintext.data, done);
-    size_t written =
-        seal_record(channel, RECORD_BEGIN, dp_view_of(first, DP_MESSAGE_SIZE_BYTES + done), room);
+    size_t written = seal_record(channel, DP_RECORD_BEGIN,
+                                 dp_view_of(first, DP_MESSAGE_SIZE_BYTES + done), room);
     while (done < plaintext.size) {
         const size_t left = plaintext.size - done;
         const size_t size = left < DP_RECORD_PLAIN_MAX ? left : DP_RECORD_PLAIN_MAX;
-        written += seal_record(channel, RECORD_CONTINUE, dp_view_of(plaintext.data + done, size),
+        written += seal_record(channel, DP_RECORD_CONTINUE, dp_view_of(plaintext.data + done, size),
                                room + written);
         done += size;
     }
@@ -89,7 +85,7 @@ dp_status dp_channel_finish(dp_channel *channel, dp_buf *out)
         return DP_CLOSED;
     }
     DP_TRY(dp_buf_reserve(out, DP_RECORD_HEADER_BYTES + DP_NOISE_TAG_BYTES, &room));
-    dp_buf_commit(out, seal_record(channel, RECORD_CLOSE, dp_view_of(NULL, 0), room));
+    dp_buf_commit(out, seal_record(channel, DP_RECORD_CLOSE, dp_view_of(NULL, 0), room));
     channel->close_sent = true;
     return DP_OK;
 }
@@ -98,7 +94,7 @@ dp_status dp_channel_finish(dp_channel *channel, dp_buf *out)
 static dp_status accept_record(dp_channel *channel, uint8_t type, size_t size,
                                dp_channel_event *event)
 {
-    if (type == RECORD_CLOSE) {
+    if (type == DP_RECORD_CLOSE) {
         if (size != 0 || channel->in_message) {
             return dp_channel_fail(channel, DP_BADMSG, "a close within a message");
         }
@@ -106,7 +102,7 @@ static dp_status accept_record(dp_channel *channel, uint8_t type, size_t size,
         event->type = DP_CHANNEL_CLOSED;
         return DP_OK;
     }
-    if (type == RECORD_BEGIN) {
+    if (type == DP_RECORD_BEGIN) {
         dp_reader reader = dp_reader_of(dp_buf_view(&channel->message));
         channel->message_bytes = dp_read_u32(&reader);
         if (reader.failed) {
@@ -152,8 +148,8 @@ dp_status dp_channel_read_record(dp_channel *channel, dp_view unit, dp_channel_e
         return dp_channel_fail(channel, DP_BADSIG, "a record does not authenticate");
     }
     count_record(&channel->receive, &channel->records_received);
-    if (type > RECORD_CLOSE || (type == RECORD_BEGIN && channel->in_message) ||
-        (type == RECORD_CONTINUE && !channel->in_message)) {
+    if (type > DP_RECORD_CLOSE || (type == DP_RECORD_BEGIN && channel->in_message) ||
+        (type == DP_RECORD_CONTINUE && !channel->in_message)) {
         return dp_channel_fail(channel, DP_BADMSG, "a record out of place");
     }
     dp_buf_commit(&channel->message, size);

@@ -1,5 +1,5 @@
 /* Makes a daemon of the next version out of this one: linked with daemon/hello.c built for DP_HELLO_VERSION 2 and with every
- * call of dp_transport_send led here, it says all that this version says and, beside every eighth message, a type that this
+ * call of dp_transport_send and dp_transport_give led here, it says all that this version says and, beside every eighth message, a type that this
  * version does not know, or the same message in a longer form of version 2. tests/system/test_versions.py mixes both. */
 #include <string.h>
 
@@ -12,6 +12,11 @@ dp_status __real_dp_transport_send(dp_transport *transport, const dp_peer *peer,
                                    dp_view bytes); /* NOLINT: the linker's name */
 dp_status __wrap_dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lane lane,
                                    dp_view bytes); /* NOLINT: the linker's name */
+
+dp_status __real_dp_transport_give(dp_transport *transport, const dp_peer *peer,
+                                   dp_buf *message); /* NOLINT: the linker's name */
+dp_status __wrap_dp_transport_give(dp_transport *transport, const dp_peer *peer,
+                                   dp_buf *message); /* NOLINT: the linker's name */
 
 static void say_more(dp_transport *transport, const dp_peer *peer, dp_lane lane, dp_view bytes)
 {
@@ -43,4 +48,11 @@ dp_status __wrap_dp_transport_send(dp_transport *transport, const dp_peer *peer,
 
     say_more(transport, peer, lane, bytes);
     return status;
+}
+
+/* Beside it, and before it: the bytes go with it. */
+dp_status __wrap_dp_transport_give(dp_transport *transport, const dp_peer *peer, dp_buf *message)
+{
+    say_more(transport, peer, DP_LANE_BULK, dp_buf_view(message));
+    return __real_dp_transport_give(transport, peer, message);
 }

@@ -1,0 +1,277 @@
+/* Sending on the bulk lane. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "daemon/transport_bulk.h"
+
+static void free_message(dp_bulk *bulk, dp_bulk_message *message)
+{
+    dp_list_remove(&message->item);
+    bulk->n_messages--;
+    dp_buf_close(&message->bytes);
+    dp_free(message);
+}
+
+void dp_bulk_drop_messages(dp_bulk *bulk)
+{
+    while (!dp_list_empty(&bulk->messages)) {
+        free_message(bulk, DP_LIST_ITEM(bulk->messages.next, dp_bulk_message, item));
+    }
+}
+
+static void finish_sealing(dp_bulk_piece *piece)
+{
+    dp_bulk_message *message = piece->message;
+    piece->sealed = true;
+    piece->message = NULL;
+    message->n_sealing--;
+    if (message->next == message->n_records && message->n_sealing == 0) {
+        free_message(piece->bulk, message);
+    }
+}
+
+static void run_seal(dp_crew_job *job)
+{
+    dp_bulk_piece *piece = DP_LIST_ITEM(job, dp_bulk_piece, job);
+    dp_lot_seal(&piece->lot, dp_buf_view(&piece->message->bytes), piece->first, piece->room);
+    dp_lot_close(&piece->lot);
+}
+
+static void done_seal(dp_crew_job *job)
+{
+    dp_bulk_piece *piece = DP_LIST_ITEM(job, dp_bulk_piece, job);
+    dp_bulk *bulk = piece->bulk;
+    finish_sealing(piece);
+    if (!dp_bulk_job_done(bulk)) {
+        dp_bulk_pump(bulk);
+    }
+}
+
+static bool make_room(dp_bulk_piece *piece)
+{
+    if (piece->room_bytes < piece->bytes) {
+        dp_free(piece->room);
+        piece->room = dp_alloc(1, piece->bytes);
+        piece->room_bytes = piece->room == NULL ? 0 : piece->bytes;
+    }
+    return piece->room != NULL;
+}
+
+/* The first message that still has records for a piece; those in front of it are being sealed. */
+static dp_bulk_message *next_message(const dp_bulk *bulk)
+{
+    for (dp_list *at = bulk->messages.next; at != &bulk->messages; at = at->next) {
+        dp_bulk_message *message = DP_LIST_ITEM(at, dp_bulk_message, item);
+        if (message->next < message->n_records) {
+            return message;
+        }
+    }
+    return NULL;
+}
+
+static bool anything_is_sealing(const dp_bulk *bulk)
+{
+    for (uint32_t i = 0; i < DP_BULK_PIECES; i++) {
+        if (bulk->pieces[i].message != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* False: there is nothing to seal, or no piece for it. */
+static bool start_piece(dp_bulk *bulk)
+{
+    dp_bulk_message *message = bulk->n_pieces < DP_BULK_PIECES ? next_message(bulk) : NULL;
+    if (message == NULL) {
+        return false;
+    }
+    dp_bulk_piece *piece = &bulk->pieces[(bulk->first_piece + bulk->n_pieces) % DP_BULK_PIECES];
+    const uint32_t left = message->n_records - message->next;
+    const uint32_t n_records = left < DP_LOT_RECORDS_MAX ? left : DP_LOT_RECORDS_MAX;
+    piece->bytes = dp_lot_wire_bytes(message->bytes.size, message->next, n_records);
+    if (!make_room(piece) ||
+        dp_channel_take_sends(&bulk->conn->channel, n_records, &piece->lot) != DP_OK) {
+        bulk->conn->doom = DP_LINK_RESET; /* Not now: the caller may be walking over links. */
+        return false;
+    }
+    const bool here = piece->bytes <= DP_BULK_INLINE_BYTES && !anything_is_sealing(bulk);
+    piece->first = message->next;
+    piece->message = message;
+    piece->sealed = false;
+    message->next += n_records;
+    message->n_sealing++;
+    bulk->n_pieces++;
+    if (!here && dp_crew_post(bulk->conn->transport->crew, &piece->job)) {
+        bulk->n_jobs++;
+        return true;
+    }
+    run_seal(&piece->job);
+    finish_sealing(piece);
+    return true;
+}
+
+static void on_piece_written(uv_write_t *request, int status)
+{
+    dp_bulk_piece *piece = request->data;
+    dp_bulk *bulk = piece->bulk;
+    dp_conn *conn = bulk->conn;
+    dp_assert(piece == &bulk->pieces[bulk->first_piece]);
+    bulk->first_piece = (bulk->first_piece + 1) % DP_BULK_PIECES;
+    bulk->n_pieces--;
+    bulk->n_writing--;
+    bulk->waiting -= piece->bytes;
+    if (conn->closing) {
+        return;
+    }
+    if (status != 0) {
+        dp_conn_lose(conn, status == UV_ETIMEDOUT ? DP_LINK_TIMEOUT : DP_LINK_RESET);
+        return;
+    }
+    dp_bulk_pump(bulk);
+    if (!conn->closing && bulk->waiting < DP_TRANSPORT_BULK_LOW) {
+        dp_link_drained(conn);
+    }
+}
+
+/* Sealed pieces, in order. What the handshake still has to say goes first. */
+static void write_pieces(dp_bulk *bulk)
+{
+    dp_conn *conn = bulk->conn;
+    while (conn->out.size == 0 && bulk->n_writing < bulk->n_pieces) {
+        dp_bulk_piece *piece =
+            &bulk->pieces[(bulk->first_piece + bulk->n_writing) % DP_BULK_PIECES];
+        if (!piece->sealed) {
+            return;
+        }
+        const uv_buf_t buf = uv_buf_init((char *)piece->room, (unsigned)piece->bytes);
+        piece->write.data = piece;
+        if (uv_write(&piece->write, (uv_stream_t *)&conn->tcp, &buf, 1, on_piece_written) != 0) {
+            conn->doom = DP_LINK_RESET;
+            return;
+        }
+        bulk->n_writing++;
+        conn->idle = false;
+        conn->transport->stats.bytes_sent += piece->bytes;
+    }
+}
+
+void dp_bulk_pump(dp_bulk *bulk)
+{
+    dp_conn *conn = bulk->conn;
+    if (conn->closing || conn->doom != 0) {
+        return;
+    }
+    bool started = true;
+    while (started && conn->doom == 0) { /* Each turn takes a piece, of which there are few. */
+        started = start_piece(bulk);
+        write_pieces(bulk);
+    }
+}
+
+dp_status dp_bulk_send(dp_bulk *bulk, dp_buf *bytes)
+{
+    const uint32_t n_records = dp_lot_message_records(bytes->size);
+    if (bytes->size > DP_MESSAGE_BULK_MAX) {
+        return DP_TOOBIG;
+    }
+    if (bulk->waiting + bytes->size > DP_TRANSPORT_BULK_QUEUE ||
+        bulk->n_messages >= DP_BULK_MESSAGES_MAX) {
+        return DP_AGAIN;
+    }
+    dp_bulk_message *message = dp_alloc(1, sizeof *message);
+    if (message == NULL) {
+        return DP_NOMEM;
+    }
+    message->bytes = *bytes;
+    message->n_records = n_records;
+    dp_buf_init(bytes, bytes->max);
+    dp_list_push_back(&bulk->messages, &message->item);
+    bulk->n_messages++;
+    bulk->waiting += dp_lot_wire_bytes(message->bytes.size, 0, n_records);
+    dp_bulk_pump(bulk);
+    return DP_OK;
+}
+
+/* ---- life ---- */
+
+dp_bulk *dp_bulk_open(dp_conn *conn)
+{
+    dp_bulk *bulk = dp_alloc(1, sizeof *bulk);
+    if (bulk == NULL) {
+        return NULL;
+    }
+    bulk->conn = conn;
+    bulk->reading = true;
+    dp_list_init(&bulk->messages);
+    for (uint32_t i = 0; i < DP_BULK_PIECES; i++) {
+        bulk->pieces[i].bulk = bulk;
+        bulk->pieces[i].job.run = run_seal;
+        bulk->pieces[i].job.done = done_seal;
+    }
+    return bulk;
+}
+
+void dp_bulk_trim(dp_bulk *bulk)
+{
+    for (uint32_t i = 0; i < DP_BULK_PIECES && bulk->n_pieces == 0; i++) {
+        dp_free(bulk->pieces[i].room);
+        bulk->pieces[i].room = NULL;
+        bulk->pieces[i].room_bytes = 0;
+    }
+    for (uint32_t i = 0; i < DP_BULK_SLABS && bulk->n_lots == 0; i++) {
+        dp_bulk_slab *slab = &bulk->slabs[i];
+        if (slab == bulk->slab && bulk->parsed < slab->filled) {
+            continue; /* Half a record. */
+        }
+        dp_free(slab->bytes);
+        *slab = (dp_bulk_slab){0};
+        if (slab == bulk->slab) {
+            bulk->slab = NULL;
+            bulk->parsed = 0;
+        }
+    }
+    for (uint32_t i = 0; i < DP_BULK_INCOMING; i++) {
+        if (bulk->incoming[i].refs == 0) {
+            dp_free(bulk->incoming[i].bytes);
+            bulk->incoming[i] = (dp_bulk_incoming){0};
+        }
+    }
+}
+
+static void free_all(dp_bulk *bulk)
+{
+    dp_bulk_drop_messages(bulk);
+    for (uint32_t i = 0; i < DP_BULK_PIECES; i++) {
+        dp_free(bulk->pieces[i].room);
+    }
+    for (uint32_t i = 0; i < DP_BULK_SLABS; i++) {
+        dp_free(bulk->slabs[i].bytes);
+    }
+    for (uint32_t i = 0; i < DP_BULK_INCOMING; i++) {
+        dp_free(bulk->incoming[i].bytes);
+    }
+    dp_free(bulk);
+}
+
+void dp_bulk_close(dp_bulk *bulk)
+{
+    if (bulk == NULL) {
+        return;
+    }
+    bulk->conn = NULL;
+    if (bulk->n_jobs == 0) {
+        free_all(bulk);
+    }
+}
+
+bool dp_bulk_job_done(dp_bulk *bulk)
+{
+    bulk->n_jobs--;
+    if (bulk->conn == NULL && bulk->n_jobs == 0) {
+        free_all(bulk);
+        return true;
+    }
+    return bulk->conn == NULL;
+}

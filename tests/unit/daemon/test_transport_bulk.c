@@ -1,0 +1,280 @@
+/* The bulk lane: many messages of all sizes both ways, in order, whatever the threads do; and its end at any moment.
+ * THREADS_TEST */
+#include "base/alloc.h"
+#include "daemon/transport_bulk.h"
+#include "tests/unit/daemon/scene.h"
+
+enum { N_MESSAGES = 300, SIZES = 9 };
+
+/* Sizes around every bound there is; each message begins with its number. */
+static size_t size_of(unsigned number)
+{
+    static const size_t sizes[SIZES] = {
+        8, 2000, DP_BULK_INLINE_BYTES + 100, 65532, 65533, 262144 + 37, 400000, 131068, 1000000};
+    return sizes[number % SIZES];
+}
+
+static void write_number(uint8_t *bytes, unsigned number)
+{
+    dp_writer writer = dp_writer_of(bytes, 8);
+    dp_write_u64(&writer, number);
+}
+
+struct stream {
+    struct guest *from;
+    struct guest *to;
+    uint8_t *bytes;
+    unsigned sent;
+};
+
+/* Send as much as is taken, and hear whether all has come. */
+static bool streams_on(struct stream *stream)
+{
+    while (stream->sent < N_MESSAGES) {
+        write_number(stream->bytes, stream->sent);
+        const dp_status status =
+            dp_transport_send(stream->from->transport, &stream->to->peer, DP_LANE_BULK,
+                              dp_view_of(stream->bytes, size_of(stream->sent)));
+        if (status == DP_AGAIN) {
+            break;
+        }
+        CHECK_OK(status);
+        stream->sent++;
+    }
+    return stream->to->messages == N_MESSAGES;
+}
+
+static bool both_streams_end(void *context)
+{
+    struct stream *streams = context;
+    const bool first = streams_on(&streams[0]);
+    return streams_on(&streams[1]) && first;
+}
+
+static uint8_t *expected_bytes; /* as noise_bytes gives them, but for the number in front */
+
+static void check_in_order(void *context, const dp_peer *peer, dp_view bytes)
+{
+    struct guest *guest = context;
+    dp_reader reader = dp_reader_of(bytes);
+    (void)peer;
+    assert_int_equal(dp_read_u64(&reader), guest->messages);
+    assert_int_equal(bytes.size, size_of(guest->messages));
+    assert_memory_equal(bytes.data + 8, expected_bytes + 8, bytes.size - 8);
+    guest->messages++;
+}
+
+static void open_checked(struct guest *guest, uv_loop_t *loop, int number)
+{
+    memset(guest, 0, sizeof *guest);
+    dp_transport_config config = guest_config(guest, loop, number, 1);
+    config.hooks.message = check_in_order;
+    guest_open_as(guest, &config);
+}
+
+static void messages_of_all_sizes_come_whole_and_in_order_both_ways(void **state)
+{
+    struct scene scene;
+    (void)state;
+    expected_bytes = noise_bytes(1000000);
+    uint8_t *bytes = noise_bytes(1000000);
+    turn_open(&scene.loop);
+    open_checked(&scene.a, &scene.loop, 0);
+    open_checked(&scene.b, &scene.loop, 1);
+    party_link(&scene.a, &scene.b);
+    struct stream streams[2] = {{&scene.a, &scene.b, bytes, 0}, {&scene.b, &scene.a, bytes, 0}};
+    turn_until(&scene.loop, both_streams_end, streams);
+    CHECK(scene.a.transport->stats.bytes_sent >= scene.b.transport->stats.bytes_received);
+    free(bytes);
+    free(expected_bytes);
+    scene_close(&scene);
+    assert_int_equal(dp_alloc_live_bytes(), 0);
+}
+
+static void what_is_given_is_taken_without_a_copy(void **state)
+{
+    struct scene scene;
+    dp_buf message;
+    (void)state;
+    scene_open(&scene);
+    dp_buf_init(&message, DP_MESSAGE_BULK_MAX + 1);
+    CHECK_OK(dp_buf_append(&message, dp_view_text("given")));
+    CHECK_STATUS(dp_transport_give(scene.a.transport, &scene.b.peer, &message), DP_NOTFOUND);
+    assert_int_equal(message.size, 5);
+    party_link(&scene.a, &scene.b);
+    CHECK_OK(dp_transport_give(scene.a.transport, &scene.b.peer, &message));
+    assert_int_equal(message.size + message.capacity, 0);
+    wait_messages(&scene.b, 1);
+    const dp_hash hash = dp_hash_of("test", dp_view_text("given"));
+    CHECK(dp_hash_equal(&scene.b.last_hash, &hash));
+    uint8_t *room = NULL;
+    CHECK_OK(dp_buf_reserve(&message, DP_MESSAGE_BULK_MAX + 1, &room));
+    dp_buf_commit(&message, DP_MESSAGE_BULK_MAX + 1);
+    CHECK_STATUS(dp_transport_give(scene.a.transport, &scene.b.peer, &message), DP_TOOBIG);
+    assert_int_equal(message.size, DP_MESSAGE_BULK_MAX + 1);
+    dp_buf_close(&message);
+    scene_close(&scene);
+}
+
+static dp_conn *bulk_of(struct guest *guest)
+{
+    for (dp_list *at = guest->transport->conns.next; at != &guest->transport->conns;
+         at = at->next) {
+        dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
+        if (conn->bulk != NULL) {
+            return conn;
+        }
+    }
+    fail();
+    return NULL;
+}
+
+static bool bulk_was_lost(void *context)
+{
+    struct guest *guest = context;
+    return guest_stats(guest).handshakes >= 3;
+}
+
+/* Large and small, so that opening it is a job for the crew or not. */
+static void a_forged_record_ends_the_lane_and_tells_nothing(void **state)
+{
+    static const size_t sizes[] = {10, 60000, 262144, 1000000};
+    (void)state;
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct scene scene;
+        uint8_t *bytes = noise_bytes(sizes[i]);
+        scene_open(&scene);
+        party_link(&scene.a, &scene.b);
+        bulk_of(&scene.a)->channel.send.key[3] ^= 1;
+        CHECK_OK(dp_transport_send(scene.a.transport, &scene.b.peer, DP_LANE_BULK,
+                                   dp_view_of(bytes, sizes[i])));
+        turn_until(&scene.loop, bulk_was_lost, &scene.b);
+        assert_int_equal(scene.b.messages, 0);
+        assert_int_equal(scene.a.downs + scene.b.downs, 0); /* Control stands. */
+        free(bytes);
+        scene_close(&scene);
+    }
+}
+
+static void closing_in_the_middle_of_anything_leaks_nothing(void **state)
+{
+    uint8_t *bytes = noise_bytes(DP_MESSAGE_BULK_MAX);
+    (void)state;
+    for (unsigned turns = 0; turns < 30; turns++) {
+        struct scene scene;
+        scene_open(&scene);
+        party_link(&scene.a, &scene.b);
+        for (unsigned i = 0; i < 3; i++) {
+            DP_IGNORE(dp_transport_send(scene.a.transport, &scene.b.peer, DP_LANE_BULK,
+                                        dp_view_of(bytes, DP_MESSAGE_BULK_MAX - i)));
+            DP_IGNORE(dp_transport_send(scene.b.transport, &scene.a.peer, DP_LANE_BULK,
+                                        dp_view_of(bytes, 70000)));
+        }
+        for (unsigned i = 0; i < turns; i++) {
+            uv_run(&scene.loop, UV_RUN_NOWAIT);
+        }
+        if (turns % 3 == 0) {
+            dp_transport_hangup(scene.a.transport, &scene.b.peer);
+        }
+        scene_close(&scene);
+        assert_int_equal(dp_alloc_live_bytes(), 0);
+    }
+    free(bytes);
+}
+
+static void hang_up(struct guest *guest)
+{
+    const dp_peer peer = guest->last_peer;
+    dp_transport_hangup(guest->transport, &peer);
+}
+
+static void a_hook_may_hang_up_or_close_while_more_is_on_its_way(void **state)
+{
+    uint8_t *bytes = noise_bytes(300000);
+    (void)state;
+    for (unsigned kind = 0; kind < 2; kind++) {
+        struct scene scene;
+        scene_open(&scene);
+        party_link(&scene.a, &scene.b);
+        scene.b.on_message = kind == 0 ? hang_up : guest_close;
+        for (unsigned i = 0; i < 10; i++) {
+            CHECK_OK(dp_transport_send(scene.a.transport, &scene.b.peer, DP_LANE_BULK,
+                                       dp_view_of(bytes, i % 2 == 0 ? 300000 : 20)));
+        }
+        turn_until(&scene.loop, downs_one, &scene.a);
+        assert_int_equal(scene.b.messages, 1);
+        scene_close(&scene);
+        assert_int_equal(dp_alloc_live_bytes(), 0);
+    }
+    free(bytes);
+}
+
+static bool is_trimmed(void *context)
+{
+    const dp_bulk *bulk = bulk_of(context)->bulk;
+    size_t held = 0;
+    for (unsigned i = 0; i < DP_BULK_PIECES; i++) {
+        held += bulk->pieces[i].room_bytes;
+    }
+    for (unsigned i = 0; i < DP_BULK_SLABS; i++) {
+        held += bulk->slabs[i].bytes != NULL;
+    }
+    for (unsigned i = 0; i < DP_BULK_INCOMING; i++) {
+        held += bulk->incoming[i].capacity;
+    }
+    return held == 0;
+}
+
+static void an_idle_lane_holds_no_memory_and_works_again(void **state)
+{
+    struct scene scene;
+    uint8_t *bytes = noise_bytes(900000);
+    (void)state;
+    scene_open(&scene);
+    party_link(&scene.a, &scene.b);
+    for (unsigned round = 1; round <= 2; round++) {
+        CHECK_OK(dp_transport_send(scene.a.transport, &scene.b.peer, DP_LANE_BULK,
+                                   dp_view_of(bytes, 900000)));
+        wait_messages(&scene.b, round);
+        turn_until(&scene.loop, is_trimmed, &scene.a);
+        turn_until(&scene.loop, is_trimmed, &scene.b);
+    }
+    free(bytes);
+    scene_close(&scene);
+}
+
+/* A receiver that reads nothing for a while: what waits stays within its bound, and goes on. */
+static void a_full_queue_refuses_and_drains(void **state)
+{
+    struct scene scene;
+    uint8_t *bytes = noise_bytes(1000);
+    unsigned sent = 0;
+    (void)state;
+    scene_open(&scene);
+    party_link(&scene.a, &scene.b);
+    while (dp_transport_send(scene.a.transport, &scene.b.peer, DP_LANE_BULK,
+                             dp_view_of(bytes, 1000)) == DP_OK) {
+        sent++;
+        CHECK(sent < 10 * DP_BULK_MESSAGES_MAX);
+    }
+    CHECK(sent >= DP_BULK_MESSAGES_MAX);
+    wait_messages(&scene.b, sent);
+    CHECK(scene.a.drains > 0);
+    assert_int_equal(dp_transport_bulk_waiting(scene.a.transport, &scene.b.peer), 0);
+    free(bytes);
+    scene_close(&scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_of_all_sizes_come_whole_and_in_order_both_ways),
+        cmocka_unit_test(what_is_given_is_taken_without_a_copy),
+        cmocka_unit_test(a_forged_record_ends_the_lane_and_tells_nothing),
+        cmocka_unit_test(closing_in_the_middle_of_anything_leaks_nothing),
+        cmocka_unit_test(a_hook_may_hang_up_or_close_while_more_is_on_its_way),
+        cmocka_unit_test(an_idle_lane_holds_no_memory_and_works_again),
+        cmocka_unit_test(a_full_queue_refuses_and_drains),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
