@@ -49,6 +49,8 @@ typedef enum field_id {
     STEPS,
     SKIPPED,
     SPIKES,
+    COMPUTED_US,
+    TRAINED_US,
     ID,
     EXCHANGE,
     MEMBER,
@@ -86,6 +88,8 @@ static const field fields[FIELD_COUNT] = {
     [STEPS] = FIELD("steps", FIELD_U32, steps),
     [SKIPPED] = FIELD("skipped", FIELD_U32, skipped),
     [SPIKES] = FIELD("spikes", FIELD_U32, spikes),
+    [COMPUTED_US] = FIELD("computed_us", FIELD_U64, computed_us),
+    [TRAINED_US] = FIELD("trained_us", FIELD_U64, trained_us),
     [ID] = FIELD("id", FIELD_U32, id),
     [EXCHANGE] = FIELD("exchange", FIELD_BIN16, exchange),
     [MEMBER] = FIELD("member", FIELD_BIN32, member),
@@ -147,8 +151,9 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
     [DP_TRAINER_TRAIN] = {.name = "train", .fields = BIT(ROUND) | BIT(TOKENS)},
     [DP_TRAINER_STEP] = {.name = "step",
                          .fields = BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) |
-                                   BIT(SKIPPED) | BIT(SPIKES),
-                         .optional = BIT(SKIPPED) | BIT(SPIKES)},
+                                   BIT(SKIPPED) | BIT(SPIKES) | BIT(COMPUTED_US) | BIT(TRAINED_US),
+                         .optional =
+                             BIT(SKIPPED) | BIT(SPIKES) | BIT(COMPUTED_US) | BIT(TRAINED_US)},
     [DP_TRAINER_PUBLISH] = {.name = "publish", .fields = BIT(ROUND) | BIT(DENSE)},
     [DP_TRAINER_PUBLISHED] = {.name = "published",
                               .fields = BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) |

@@ -27,9 +27,10 @@
  *                                                 tokens: those that F holds, counted on from there (0 for what was published)
  *   D->T TRAIN      {round, tokens}               train on towards this round; tokens: committed so far (for the rate); round 0:
  *                                                 stop stepping until the next TRAIN (paused), keep everything
- *   T->D STEP       {round, steps, tokens, loss, skipped?, spikes?}  totals since the last publication, unasked, at most 10 per
+ *   T->D STEP       {round, steps, tokens, loss, skipped?, spikes?, computed_us?, trained_us?}  totals since the last publication, unasked, at most 10 per
  *                                                 second; skipped: steps dropped as not finite or, spikes of them, as too far
- *                                                 from the ones before; absent: 0
+ *                                                 from the ones before; absent: 0. Since the trainer's start: computed_us, in
+ *                                                 which local steps were computed, of trained_us, from TRAIN until it is stopped
  *   D->T PUBLISH    {round, dense}                a = e + F + O; encode; keep pending; go on training
  *   T->D PUBLISHED  {round, steps, tokens, loss, carried, energy} fds: blob, a
  *   D->T CHECK      {id} fds: blob                decode totally, any trainer thread
@@ -118,6 +119,8 @@ typedef struct dp_trainer_msg {
     uint32_t steps;
     uint32_t skipped;
     uint32_t spikes;
+    uint64_t computed_us; /* STEP */
+    uint64_t trained_us;
     uint32_t id; /* CHECK */
     uint8_t exchange[16];
     uint8_t member[32];

@@ -36,6 +36,10 @@ static void print_run(const json_t *status, const json_t *run)
     if (json_object_get(run, "device") != NULL) {
         printf(", on %s", dp_json_text(run, "device", ""));
     }
+    if (dp_json_real(run, "compute_utilisation", 0) > 0) {
+        printf(", computing %.1f %% of the time",
+               100 * dp_json_real(run, "compute_utilisation", 0));
+    }
     if (json_object_get(run, "checkpoint_round") != NULL) {
         printf(", checkpoint of round %lld", dp_json_int(run, "checkpoint_round", 0));
     }

@@ -108,6 +108,9 @@ typedef struct dp_trainer_progress {
 
 dp_trainer_progress dp_trainer_progress_of(const dp_trainer *trainer);
 
+/* Microseconds that the backend computed on local steps, since open: nothing else that a trainer does counts. */
+uint64_t dp_trainer_computed_us(const dp_trainer *trainer);
+
 /* The newest optimizer step. */
 typedef enum dp_trainer_outcome {
     DP_STEP_DONE,

@@ -55,6 +55,7 @@ struct dp_trainer {
     uint32_t rows_next;   /* of the next micro-batch */
     uint32_t rows_max;    /* of any */
     double step_loss;     /* sum over the tokens of the step under way */
+    uint64_t computed_us; /* since open */
     dp_trainer_last last;
     bool alone;        /* without peers: theta is x, and there is no other vector */
     dp_loader *loader; /* of training batches */

@@ -1,8 +1,8 @@
 /* The trainer's local steps: batch, gradient, optimizer. */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
+#include "compute/stopwatch.h"
 #include "compute/trainer_inside.h"
 
 enum {
@@ -25,13 +25,6 @@ static dp_status skip_step(dp_trainer *t, dp_trainer_last last)
     last.step = t->step_count;
     t->last = last;
     return dp_trainer_drop_step(t);
-}
-
-static uint64_t now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000U + (uint64_t)now.tv_nsec / 1000U;
 }
 
 /* Rows of the next micro-batch from the time that the last one took; at most twice as many. */
@@ -86,6 +79,12 @@ static dp_optim_options options_of(const dp_trainer *t)
                               .loss_scale = loss_scale(t)};
 }
 
+uint64_t dp_trainer_computed_us(const dp_trainer *t)
+{
+    return t->computed_us;
+}
+
+/* The whole of a step's gradient is there: look at it and take the step. */
 static dp_status finish_step(dp_trainer *t)
 {
     const uint64_t tokens = (uint64_t)t->manifest.batch_rows * t->manifest.context;
@@ -137,7 +136,7 @@ dp_status dp_trainer_work(dp_trainer *t)
     DP_TRY(dp_loader_take(t->loader, &place, &loaded));
     const dp_gpt_batch batch = {.x = loaded.x, .y = loaded.y, .rows = rows, .length = length};
     const float scale = loss_scale(t) / ((float)batch_rows * (float)length);
-    const uint64_t start = now_us();
+    const uint64_t start = dp_now_us();
     double loss_sum = 0;
     const dp_status status = t->backend->step(t->engine, &batch, scale, &loss_sum);
     if (status == DP_DIVERGED) {
@@ -148,10 +147,17 @@ dp_status dp_trainer_work(dp_trainer *t)
                                               .rate = (double)learning_rate(t)});
     }
     DP_TRY(status);
+    const uint64_t stepped = dp_now_us();
+    t->computed_us += stepped - start;
     if (!t->alone) {
-        size_next(t, rows, now_us() - start);
+        size_next(t, rows, stepped - start);
     }
     t->rows_done += rows;
     t->step_loss += loss_sum;
-    return t->rows_done == batch_rows ? finish_step(t) : DP_OK;
+    if (t->rows_done < batch_rows) {
+        return DP_OK;
+    }
+    const dp_status finished = finish_step(t);
+    t->computed_us += dp_now_us() - stepped;
+    return finished;
 }

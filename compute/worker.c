@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -18,6 +17,7 @@
 #include "compute/ops.h"
 #include "compute/pool.h"
 #include "compute/state.h"
+#include "compute/stopwatch.h"
 #include "compute/trainer.h"
 
 enum {
@@ -54,14 +54,8 @@ typedef struct worker {
     bool stopped;
     uint64_t told_steps; /* done or dropped, since the last publication */
     uint64_t told_us;
+    dp_stopwatch trained; /* from TRAIN until it is stopped */
 } worker;
-
-static uint64_t now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000U + (uint64_t)now.tv_nsec / 1000U;
-}
 
 static void close_fds(const int *fds, uint32_t n_fds)
 {
@@ -262,13 +256,19 @@ static dp_status do_open(worker *w, const command *c, dp_why *why)
     return answer(w, &reply, NULL, 0);
 }
 
+static void set_training(worker *w, bool training)
+{
+    w->training = training;
+    dp_stopwatch_set(&w->trained, training);
+}
+
 static dp_status answer_ready(worker *w)
 {
     dp_view state;
     dp_trainer_msg reply = {.kind = DP_TRAINER_READY_AT, .round = dp_trainer_round(w->trainer)};
     DP_TRY(dp_trainer_state(w->trainer, &state, &reply.root));
     w->ready = true;
-    w->training = false; /* until TRAIN: RESTORE may come first */
+    set_training(w, false); /* until TRAIN: RESTORE may come first */
     w->told_steps = 0;
     return answer(w, &reply, NULL, 0);
 }
@@ -322,7 +322,7 @@ static dp_status do_restore(worker *w, const command *c, dp_why *why)
 static dp_status do_train(worker *w, const command *c, dp_why *why)
 {
     (void)why;
-    w->training = c->msg.round != 0;
+    set_training(w, c->msg.round != 0);
     if (w->training) {
         dp_trainer_aim(w->trainer, c->msg.round, c->msg.tokens);
     }
@@ -573,12 +573,12 @@ static dp_status train_on(worker *w)
 {
     const dp_status status = dp_trainer_work(w->trainer);
     if (status != DP_OK) {
-        w->training = false;
+        set_training(w, false);
         const dp_why why = {{0}};
         return answer_and_judge(w, "train", status, &why);
     }
     const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
-    const uint64_t now = now_us();
+    const uint64_t now = dp_now_us();
     const uint64_t tried = (uint64_t)done.steps + done.skipped;
     if (tried == w->told_steps || now - w->told_us < STEP_US) {
         return DP_OK;
@@ -591,7 +591,9 @@ static dp_status train_on(worker *w)
                                   .tokens = done.tokens,
                                   .loss = done.loss,
                                   .skipped = done.skipped,
-                                  .spikes = done.spikes};
+                                  .spikes = done.spikes,
+                                  .computed_us = dp_trainer_computed_us(w->trainer),
+                                  .trained_us = dp_stopwatch_set(&w->trained, true)};
     return answer(w, &reply, NULL, 0);
 }
 

@@ -83,6 +83,7 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     dp_pair_u64(&map, "elements", view.elements);
     dp_pair_u64(&map, "round_ms", manifest != NULL ? manifest->round_ms : 0);
     dp_pair_f64(&map, "tokens_per_s", view.tokens_per_s);
+    dp_pair_f64(&map, "compute_utilisation", view.usage);
     dp_pair_f64(&map, "loss", view.loss);
     if (view.has_checkpoint) {
         dp_pair_u64(&map, "checkpoint_round", view.checkpoint_round);

@@ -492,6 +492,7 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
         .elements = driver->elements,
         .device = driver->trainer_open ? driver->device : "",
         .tokens_per_s = driver->tokens_per_s,
+        .usage = driver->usage.share,
         .loss = driver->loss,
         .counted = driver->counted,
         .checkpoint_round = driver->checkpoint_round,

@@ -8,6 +8,7 @@
 #include "daemon/courier.h"
 #include "daemon/driver.h"
 #include "daemon/trainer.h"
+#include "daemon/usage.h"
 
 enum {
     DP_DRIVER_NAMES_MAX = 256,
@@ -91,6 +92,7 @@ struct dp_driver {
     double loss;
     double moved; /* by the last pair exchange: weight times displacement */
     double tokens_per_s;
+    dp_usage usage;
     uint64_t step_ms; /* when the last STEP came */
     uint32_t step_count;
     uint64_t step_tokens;

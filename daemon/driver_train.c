@@ -93,6 +93,7 @@ static void on_down(void *context, const char *cause)
     driver->step_skipped = 0;
     driver->step_spikes = 0;
     driver->tokens_per_s = 0;
+    driver->usage = (dp_usage){0};
     drop_waits(driver, "the trainer died");
     dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.down", 0, NULL,
                  dp_trainer_fails(driver->trainer)

@@ -28,6 +28,8 @@ static dp_trainer_msg full_message(dp_trainer_kind kind)
         .steps = UINT32_MAX,
         .skipped = UINT32_MAX - 1,
         .spikes = UINT32_MAX - 2,
+        .computed_us = 1ULL << 41,
+        .trained_us = UINT64_MAX - 1,
         .id = 9,
         .loss = 2.5,
         .bits_per_byte = 1.25,
@@ -217,6 +219,8 @@ static void a_trainer_that_knows_no_dropped_steps_has_none(void **state)
     assert_int_equal(back.steps, 4);
     assert_int_equal(back.skipped, 0);
     assert_int_equal(back.spikes, 0);
+    assert_int_equal(back.computed_us, 0);
+    assert_int_equal(back.trained_us, 0);
     dp_buf_close(&buf);
 }
 

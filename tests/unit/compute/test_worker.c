@@ -147,6 +147,8 @@ static double train_until(const peer *p, uint64_t round, uint32_t steps)
         done = a.msg.steps;
         loss = a.msg.loss;
         assert_int_equal(a.msg.tokens, (uint64_t)done * 4 * TINY_CONTEXT);
+        /* Nothing else than steps counts as computed, and they take a while. */
+        CHECK(a.msg.computed_us > 0 && a.msg.computed_us <= a.msg.trained_us);
     } while (done < steps);
     return loss;
 }
