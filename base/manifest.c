@@ -6,7 +6,7 @@
 
 /* Canonical bytes: "DPM1" | version u16 | every field of the table below in order | signature. */
 
-enum { VERSION = 4, SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature) };
+enum { VERSION = 5, SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature) };
 
 static const uint8_t magic[4] = {'D', 'P', 'M', '1'};
 
@@ -77,6 +77,9 @@ static const field fields[] = {
     FIELD(FIELD_U32, round_ms),
     FIELD(FIELD_U32, inner_steps_max),
     FIELD(FIELD_ENUM, codec),
+    FIELD(FIELD_U32, codec_block),
+    FIELD(FIELD_U32, codec_keep),
+    FIELD(FIELD_U32, codec_bits),
     FIELD(FIELD_U32, feedback_beta_milli),
     FIELD(FIELD_U32, alpha_milli),
     FIELD(FIELD_U32, outer_mu_milli),
@@ -155,6 +158,12 @@ static const dp_manifest_row rows[] = {
         "Seconds of local work that one round aims at."),
     ROW(inner_steps_max, "round.steps_max", "steps", 1, 1, 1000000, 500,
         "Optimizer steps after which a round ends in any case."),
+    ROW(codec_block, "round.codec_block", "elements", 1, 0, 4096, 0,
+        "Elements under one scale of int8, int4, e3m0 or sign; 0: as the codec has them."),
+    ROW(codec_keep, "round.codec_keep", "elements", 1, DP_CODEC_KEEP_LEAST, DP_CODEC_KEEP_MOST,
+        DP_CODEC_KEEP_STANDARD, "Codec sparse: one element of so many travels, 16, 32, 64 or 128."),
+    ROW(codec_bits, "round.codec_bits", "bits", 1, 1, DP_CODEC_BITS_MOST, DP_CODEC_BITS_STANDARD,
+        "Codec sparse: bits of a value; 1 is the sign alone."),
     ROW(feedback_beta_milli, "round.feedback_beta", "1e-3", 1000, 0, 1000, 950,
         "Share of what compression left over that is kept for the next round."),
     ROW(alpha_milli, "round.alpha", "1e-3", 1000, 1, 4000, 1000, "Length of the outer step."),
@@ -211,10 +220,8 @@ static const dp_manifest_word precisions[] = {
     {"fp32", DP_PRECISION_FP32}, {"bf16", DP_PRECISION_BF16}, {"fp16", DP_PRECISION_FP16}};
 static const dp_manifest_word batch_rules[] = {
     {"none", DP_BATCH_NONE}, {"linear", DP_BATCH_LINEAR}, {"sqrt", DP_BATCH_SQRT}};
-static const dp_manifest_word codecs[] = {{"fp32", DP_CODEC_FP32},
-                                          {"bf16", DP_CODEC_BF16},
-                                          {"int8", DP_CODEC_INT8},
-                                          {"sparse", DP_CODEC_SPARSE}};
+#define CODEC_WORD(name, NAME, number, least, most, standard, thins) {#name, DP_CODEC_##NAME},
+static const dp_manifest_word codecs[] = {DP_CODEC_LIST(CODEC_WORD)};
 
 static const dp_manifest_choice choices[] = {
     CHOICE(arch, "model.arch", DP_ARCH_GPT2, archs, "Family; qwen3 is llama with qk_norm."),
@@ -372,6 +379,12 @@ static dp_status check_model(const dp_manifest *manifest, dp_why *why)
     return DP_OK;
 }
 
+static dp_status check_codec(const dp_manifest *manifest, dp_why *why)
+{
+    return dp_codec_options_check(manifest->codec, manifest->codec_block, manifest->codec_keep,
+                                  manifest->codec_bits, why);
+}
+
 dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
 {
     if (!name_is_plain(manifest->name)) {
@@ -393,6 +406,7 @@ dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
         DP_TRY(check_choice(manifest, &choices[i], why));
     }
     DP_TRY(check_model(manifest, why));
+    DP_TRY(check_codec(manifest, why));
     if (manifest->warmup_tokens >= manifest->total_tokens) {
         return dp_why_set(why, DP_BADARG,
                           "train.warmup_tokens must be less than train.total_tokens");

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/codec_kind.h"
 #include "base/digest.h"
 #include "base/model_config.h"
 
@@ -22,13 +23,6 @@ enum {
     DP_MANIFEST_SIGNATURE_BYTES = 64,
     DP_MANIFEST_KEY_BYTES = 32
 };
-
-typedef enum dp_codec_kind {
-    DP_CODEC_FP32 = 1,
-    DP_CODEC_BF16 = 2,
-    DP_CODEC_INT8 = 3,
-    DP_CODEC_SPARSE = 4 /* top-k 64 of 4096, 2 bits, Rice-coded indices */
-} dp_codec_kind;
 
 typedef enum dp_schedule_kind {
     DP_SCHEDULE_CONSTANT = 1,
@@ -124,6 +118,9 @@ typedef struct dp_manifest {
     uint32_t round_ms;        /* local work per round aims at this wall time */
     uint32_t inner_steps_max; /* ... or ends after so many optimizer steps */
     dp_codec_kind codec;
+    uint32_t codec_block;         /* elements under one scale; 0: the codec's standard */
+    uint32_t codec_keep;          /* sparse, random: one element of so many travels */
+    uint32_t codec_bits;          /* ... with so many bits for its value */
     uint32_t feedback_beta_milli; /* error feedback beta: 0.95 = 950 */
     uint32_t alpha_milli;         /* outer step: 1.0 = 1000 */
     uint32_t outer_mu_milli; /* its Nesterov momentum: 0.9 = 900; 0: none, and no m in the state */

@@ -31,8 +31,8 @@
 
 enum {
     DP_BACKEND_MAGIC = 0x42504431, /* "1DPB" as bytes */
-    DP_BACKEND_VERSION = 3,        /* of this table and of what it says; any change is another */
-    DP_BACKEND_LAYOUTS = 10,
+    DP_BACKEND_VERSION = 4,        /* of this table and of what it says; any change is another */
+    DP_BACKEND_LAYOUTS = 11,
     DP_BACKEND_STATE_MAX = 1 + DP_OPTIM_VECTORS_MAX,
     DP_DEVICE_NAME_MAX = 96
 };
@@ -44,7 +44,7 @@ enum {
             (uint32_t)sizeof(dp_device), (uint32_t)sizeof(dp_model), (uint32_t)sizeof(dp_tensor),  \
             (uint32_t)sizeof(dp_manifest), (uint32_t)sizeof(dp_plan),                              \
             (uint32_t)sizeof(dp_gpt_batch), (uint32_t)sizeof(dp_optim_options),                    \
-            (uint32_t)sizeof(dp_why)                                                               \
+            (uint32_t)sizeof(dp_codec), (uint32_t)sizeof(dp_why)                                   \
     }
 
 /* What a backend can do; the trainer refuses a run that needs another. */
@@ -178,7 +178,7 @@ typedef struct dp_backend {
     /* ---- Rounds, exact. */
 
     /* The blob of a or F (dp_codec_encode), lent until the next call with the same vector. DP_DIVERGED, DP_TOOBIG. */
-    dp_status (*encode)(dp_engine *engine, dp_vector from, dp_codec_kind kind, dp_view *blob);
+    dp_status (*encode)(dp_engine *engine, dp_vector from, const dp_codec *codec, dp_view *blob);
     /* e = beta * (a - clip * decode(blob)), clip in Q16 (feedback.h). */
     dp_status (*settle)(dp_engine *engine, dp_view blob, uint32_t clip, float beta);
     /* The outer step on theta and m (dp_consensus_apply), *seen included. DP_DIVERGED: they are not finite; load others. */

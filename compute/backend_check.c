@@ -193,29 +193,30 @@ static dp_status level(twins *t)
     return same_vector(t, DP_VECTOR_X, "load");
 }
 
-static dp_status encode(twins *t, dp_vector from, dp_codec_kind kind)
+static dp_status encode(twins *t, dp_vector from, const dp_codec *codec)
 {
     const int blob = from == DP_VECTOR_F;
     for (int twin = 0; twin < 2; twin++) {
         DP_TRY(told(t, twin, "encode",
-                    t->of[twin]->encode(t->engines[twin], from, kind, &t->blobs[twin][blob])));
+                    t->of[twin]->encode(t->engines[twin], from, codec, &t->blobs[twin][blob])));
     }
     if (!dp_view_equal(t->blobs[0][blob], t->blobs[1][blob])) {
         return dp_why_set(t->why, DP_UNSUPPORTED, "its %s blob has other bytes than the CPU's",
-                          dp_codec_name(kind));
+                          dp_codec_name(codec->kind));
     }
     return DP_OK;
 }
 
-static dp_status check_round(twins *t, dp_codec_kind kind, uint32_t mu)
+static dp_status check_round(twins *t, const dp_codec *codec, uint32_t mu)
 {
+    const dp_codec dense = dp_codec_standard(DP_CODEC_INT8);
     const uint32_t q[2] = {0x50000000U, 0x30000000U};
     DO(t, snapshot, DP_VECTOR_F, DP_VECTOR_NONE, DP_VECTOR_THETA);
     DO(t, scale, DP_VECTOR_F, HALF);
     DO(t, snapshot, DP_VECTOR_A, DP_VECTOR_E, DP_VECTOR_THETA);
     DP_TRY(same_vectors(t, "snapshot"));
-    DP_TRY(encode(t, DP_VECTOR_A, kind));
-    DP_TRY(encode(t, DP_VECTOR_F, DP_CODEC_INT8));
+    DP_TRY(encode(t, DP_VECTOR_A, codec));
+    DP_TRY(encode(t, DP_VECTOR_F, &dense));
     DO(t, copy, DP_VECTOR_ANCHOR, DP_VECTOR_X);
     DO(t, subtract, DP_VECTOR_X, DP_VECTOR_THETA);
     const dp_outer outer = {.alpha = ONE - 1, .mu = mu};
@@ -243,12 +244,20 @@ static dp_status check_round(twins *t, dp_codec_kind kind, uint32_t mu)
 
 static dp_status check_rounds(twins *t)
 {
-    static const dp_codec_kind kinds[] = {DP_CODEC_SPARSE, DP_CODEC_INT8, DP_CODEC_BF16,
-                                          DP_CODEC_FP32};
+    /* Beside the standard options some that are not. */
+    static const dp_codec others[] = {{.kind = DP_CODEC_SPARSE, .keep = 16, .bits = 2},
+                                      {.kind = DP_CODEC_SPARSE, .keep = 128, .bits = 1},
+                                      {.kind = DP_CODEC_RANDOM, .keep = 32, .bits = 1, .seed = 9},
+                                      {.kind = DP_CODEC_INT8, .block = 1024},
+                                      {.kind = DP_CODEC_SIGN, .block = 4096}};
     DP_TRY(level(t));
     DO(t, zero, DP_VECTOR_E);
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        DP_TRY(check_round(t, kinds[i], i == 0 ? 0 : ONE / 10 * 9));
+    for (unsigned kind = 1; kind < DP_CODEC_KINDS; kind++) {
+        const dp_codec codec = dp_codec_standard((dp_codec_kind)kind);
+        DP_TRY(check_round(t, &codec, kind == 1 ? 0 : ONE / 10 * 9));
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        DP_TRY(check_round(t, &others[i], 0));
     }
     return DP_OK;
 }

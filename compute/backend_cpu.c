@@ -121,7 +121,7 @@ static dp_status engine_open(dp_engine *e, const dp_engine_setup *setup, const d
             return DP_NOMEM;
         }
     }
-    const uint64_t blob_bytes = dp_codec_bytes_max(DP_CODEC_FP32, e->n);
+    const uint64_t blob_bytes = dp_codec_bytes_most(e->n);
     dp_buf_init(&e->blobs[0], blob_bytes);
     dp_buf_init(&e->blobs[1], blob_bytes);
     return DP_OK;
@@ -311,12 +311,12 @@ static dp_status logits_of(dp_engine *e, dp_vector weights, const uint32_t *toke
 
 /* ---- Rounds. */
 
-static dp_status encode(dp_engine *e, dp_vector from, dp_codec_kind kind, dp_view *blob)
+static dp_status encode(dp_engine *e, dp_vector from, const dp_codec *codec, dp_view *blob)
 {
     dp_assert(from == DP_VECTOR_A || from == DP_VECTOR_F);
     dp_buf *const buf = &e->blobs[from == DP_VECTOR_F];
     dp_buf_clear(buf);
-    DP_TRY(dp_codec_encode(kind, reading(e, from), e->n, buf));
+    DP_TRY(dp_codec_encode(codec, reading(e, from), e->n, buf));
     *blob = dp_buf_view(buf);
     return DP_OK;
 }

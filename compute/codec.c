@@ -1,131 +1,196 @@
 #include "compute/codec.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "compute/codec_family.h"
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 
 static const uint8_t magic[4] = {'D', 'P', 'U', '1'};
 
-typedef struct family {
-    const char *name;
-    dp_status (*write)(const float *a, size_t length, dp_writer *out);
-    dp_status (*read)(dp_reader *in, dp_codec_run *run);
-    size_t run_bytes_max; /* of a full run; a shorter one takes no more */
-} family;
+#define FAMILY(name, NAME, number, least, most, standard, thins)                                   \
+    [DP_CODEC_##NAME] = &dp_codec_##name,
+static const dp_codec_family *const families[DP_CODEC_KINDS] = {DP_CODEC_LIST(FAMILY)};
 
-static const family families[] = {
-    [DP_CODEC_FP32] = {"fp32", dp_codec_fp32_write, dp_codec_fp32_read,
-                       sizeof(float[DP_CODEC_RUN])},
-    [DP_CODEC_BF16] = {"bf16", dp_codec_bf16_write, dp_codec_bf16_read,
-                       sizeof(uint16_t[DP_CODEC_RUN])},
-    [DP_CODEC_INT8] = {"int8", dp_codec_int8_write, dp_codec_int8_read,
-                       DP_CODEC_RUN + 2 * (DP_CODEC_RUN / DP_CODEC_BLOCK)},
-    /* Two centroids, two bits per entry, and gaps: 6 bits each and a unary part of at most (4096 - 64) / 32 in all. */
-    [DP_CODEC_SPARSE] = {"sparse", dp_codec_sparse_write, dp_codec_sparse_read, 4 + 16 + 64},
-};
+/* ---- Options. */
 
-static bool kind_exists(unsigned kind)
+static dp_codec codec_of(dp_codec_kind kind, uint32_t block, uint32_t keep, uint32_t bits)
 {
-    return kind >= DP_CODEC_FP32 && kind <= DP_CODEC_SPARSE;
+    const dp_codec_row *const row = dp_codec_row_of((unsigned)kind);
+    dp_assert(row != NULL);
+    return (dp_codec){.kind = kind,
+                      .block = block == 0 ? row->block_standard : block,
+                      .keep = row->thins ? keep : 0,
+                      .bits = row->thins ? bits : 0};
 }
 
-const char *dp_codec_name(dp_codec_kind kind)
+dp_codec dp_codec_standard(dp_codec_kind kind)
 {
-    return kind_exists((unsigned)kind) ? families[kind].name : NULL;
+    return codec_of(kind, 0, DP_CODEC_KEEP_STANDARD, DP_CODEC_BITS_STANDARD);
 }
 
-bool dp_codec_named(const char *name, dp_codec_kind *kind)
+dp_codec dp_codec_of_run(const dp_manifest *m)
 {
-    for (unsigned i = DP_CODEC_FP32; i <= DP_CODEC_SPARSE; i++) {
-        if (strcmp(families[i].name, name) == 0) {
-            *kind = (dp_codec_kind)i;
-            return true;
-        }
+    return codec_of(m->codec, m->codec_block, m->codec_keep, m->codec_bits);
+}
+
+dp_codec dp_codec_dense_of_run(const dp_manifest *m)
+{
+    const dp_codec codec = dp_codec_of_run(m);
+    return codec.keep == 0 ? codec : dp_codec_standard(DP_CODEC_INT8);
+}
+
+static bool same_but_for_the_seed(const dp_codec *a, const dp_codec *b)
+{
+    return a->kind == b->kind && a->block == b->block && a->keep == b->keep && a->bits == b->bits;
+}
+
+bool dp_codec_allowed(const dp_codec *codec, const dp_manifest *manifest)
+{
+    const dp_codec sparse = dp_codec_of_run(manifest);
+    const dp_codec dense = dp_codec_dense_of_run(manifest);
+    return same_but_for_the_seed(codec, &sparse) || same_but_for_the_seed(codec, &dense);
+}
+
+/* Such a codec exists, and what it does not use is 0. */
+static bool is_valid(const dp_codec *codec)
+{
+    const dp_codec_row *const row = dp_codec_row_of((unsigned)codec->kind);
+    if (row == NULL ||
+        dp_codec_options_check(codec->kind, codec->block, codec->keep, codec->bits, NULL) !=
+            DP_OK ||
+        (codec->block == 0) != (row->block_standard == 0)) {
+        return false;
     }
-    return false;
+    return (row->thins || (codec->keep == 0 && codec->bits == 0)) &&
+           (codec->kind == DP_CODEC_RANDOM || codec->seed == 0);
 }
+
+/* ---- Writing. */
 
 static size_t run_length(size_t left)
 {
     return left < DP_CODEC_RUN ? left : DP_CODEC_RUN;
 }
 
-uint64_t dp_codec_bytes_max(dp_codec_kind kind, size_t n)
+uint64_t dp_codec_bytes_max(const dp_codec *codec, size_t n)
 {
-    if (!kind_exists((unsigned)kind) || n > DP_CODEC_ELEMENTS_MAX) {
+    if (!is_valid(codec) || n > DP_CODEC_ELEMENTS_MAX) {
         return 0;
     }
     const uint64_t runs = n / DP_CODEC_RUN + 1;
-    return DP_CODEC_HEADER_BYTES + runs * families[kind].run_bytes_max;
+    return DP_CODEC_HEADER_BYTES + runs * families[codec->kind]->run_bytes_max(codec);
 }
 
-static dp_status encode_runs(const family *f, const float *a, size_t n, dp_buf *out)
+uint64_t dp_codec_bytes_most(size_t n)
 {
-    size_t done = 0;
-    while (done < n) {
-        const size_t length = run_length(n - done);
+    const dp_codec widest = {.kind = DP_CODEC_FP32};
+    return dp_codec_bytes_max(&widest, n);
+}
+
+static dp_status append_header(const dp_codec *codec, size_t n, dp_buf *out)
+{
+    uint8_t header[DP_CODEC_HEADER_BYTES];
+    dp_writer writer = dp_writer_of(header, sizeof header);
+    const uint32_t size = codec->block + codec->keep; /* One of them is 0. */
+    dp_write_bytes(&writer, magic, sizeof magic);
+    dp_write_u8(&writer, VERSION);
+    dp_write_u8(&writer, (uint8_t)codec->kind);
+    dp_write_u8(&writer, (uint8_t)(size == 0 ? 0 : __builtin_ctz(size)));
+    dp_write_u8(&writer, (uint8_t)codec->bits);
+    dp_write_u64(&writer, n);
+    dp_write_u64(&writer, codec->seed);
+    dp_assert(writer.size == sizeof header);
+    return dp_buf_append(out, dp_view_of(header, writer.size));
+}
+
+static dp_status append_runs(const dp_codec_ops *ops, const dp_codec *codec, const float *a,
+                             size_t n, dp_buf *out)
+{
+    const dp_codec_family *const family = families[codec->kind];
+    const size_t most = family->run_bytes_max(codec);
+    dp_codec_slice slice = {.ops = ops, .codec = codec};
+    for (size_t done = 0; done < n; done += slice.length) {
+        slice.a = a + done;
+        slice.length = run_length(n - done);
         uint8_t *room;
-        DP_TRY(dp_buf_reserve(out, f->run_bytes_max, &room));
-        dp_writer writer = dp_writer_of(room, f->run_bytes_max);
-        DP_TRY(f->write(a + done, length, &writer));
+        DP_TRY(dp_buf_reserve(out, most, &room));
+        dp_writer writer = dp_writer_of(room, most);
+        DP_TRY(family->write(&slice, &writer));
         dp_assert(!writer.full);
         dp_buf_commit(out, writer.size);
-        done += length;
+        slice.at++;
     }
     return DP_OK;
 }
 
-dp_status dp_codec_encode(dp_codec_kind kind, const float *a, size_t n, dp_buf *out)
+dp_status dp_codec_encode_with(const dp_codec_ops *ops, const dp_codec *codec, const float *a,
+                               size_t n, dp_buf *out)
 {
-    if (!kind_exists((unsigned)kind) || n > DP_CODEC_ELEMENTS_MAX) {
+    if (!is_valid(codec) || n > DP_CODEC_ELEMENTS_MAX) {
         return DP_BADARG;
     }
-    uint8_t header[DP_CODEC_HEADER_BYTES];
-    dp_writer writer = dp_writer_of(header, sizeof header);
-    dp_write_bytes(&writer, magic, sizeof magic);
-    dp_write_u8(&writer, VERSION);
-    dp_write_u8(&writer, (uint8_t)kind);
-    dp_write_u16(&writer, 0);
-    dp_write_u64(&writer, n);
     const size_t before = out->size;
-    DP_TRY(dp_buf_append(out, dp_view_of(header, writer.size)));
-    const dp_status status = encode_runs(&families[kind], a, n, out);
+    DP_TRY(append_header(codec, n, out));
+    const dp_status status = append_runs(ops, codec, a, n, out);
     if (status != DP_OK) {
         out->size = before;
     }
     return status;
 }
 
-dp_status dp_codec_kind_of(dp_view blob, dp_codec_kind *kind)
+dp_status dp_codec_encode(const dp_codec *codec, const float *a, size_t n, dp_buf *out)
 {
-    if (blob.size < DP_CODEC_HEADER_BYTES || memcmp(blob.data, magic, sizeof magic) != 0 ||
-        !kind_exists(blob.data[5])) {
+    return dp_codec_encode_with(dp_codec_ops_best(), codec, a, n, out);
+}
+
+/* ---- Reading. */
+
+dp_status dp_codec_peek(dp_view blob, dp_codec *codec, uint64_t *elements)
+{
+    dp_reader reader = dp_reader_of(blob);
+    uint8_t start[sizeof magic];
+    dp_read_bytes(&reader, start, sizeof start);
+    const uint8_t version = dp_read_u8(&reader);
+    const dp_codec_row *const row = dp_codec_row_of(dp_read_u8(&reader));
+    const uint8_t size = dp_read_u8(&reader);
+    const uint8_t bits = dp_read_u8(&reader);
+    const uint64_t n = dp_read_u64(&reader);
+    const uint64_t seed = dp_read_u64(&reader);
+    if (memcmp(start, magic, sizeof magic) != 0) {
         return DP_BADMSG;
     }
-    *kind = (dp_codec_kind)blob.data[5];
+    if (version != VERSION) {
+        return DP_VERSION;
+    }
+    if (reader.failed || row == NULL || size > 31) {
+        return DP_BADMSG;
+    }
+    dp_codec found = {.kind = row->kind, .bits = bits, .seed = seed};
+    const uint32_t value = size == 0 ? 0 : UINT32_C(1) << size;
+    *(row->thins ? &found.keep : &found.block) = value;
+    if (!is_valid(&found)) {
+        return DP_BADMSG;
+    }
+    *codec = found;
+    *elements = n;
     return DP_OK;
 }
 
 dp_status dp_codec_open(dp_codec_cursor *cursor, dp_view blob, size_t n)
 {
-    dp_codec_kind kind;
-    DP_TRY(dp_codec_kind_of(blob, &kind));
+    dp_codec codec;
+    uint64_t elements;
+    DP_TRY(dp_codec_peek(blob, &codec, &elements));
     dp_reader reader = dp_reader_of(blob);
-    dp_read_view(&reader, sizeof magic);
-    if (dp_read_u8(&reader) != VERSION) {
-        return DP_VERSION;
-    }
-    dp_read_u8(&reader);
-    const uint16_t reserved = dp_read_u16(&reader);
-    const uint64_t elements = dp_read_u64(&reader);
-    if (reserved != 0 || elements != n || n > DP_CODEC_ELEMENTS_MAX ||
-        (n == 0 && dp_reader_left(&reader) != 0)) {
+    dp_read_view(&reader, DP_CODEC_HEADER_BYTES);
+    if (elements != n || n > DP_CODEC_ELEMENTS_MAX || (n == 0 && dp_reader_left(&reader) != 0)) {
         return DP_BADMSG;
     }
-    *cursor = (dp_codec_cursor){.reader = reader, .kind = kind, .left = n};
+    *cursor =
+        (dp_codec_cursor){.reader = reader, .codec = codec, .ops = dp_codec_ops_best(), .left = n};
     return DP_OK;
 }
 
@@ -133,11 +198,12 @@ dp_status dp_codec_next(dp_codec_cursor *cursor, dp_codec_run *run)
 {
     dp_assert(cursor->left > 0);
     run->length = run_length(cursor->left);
-    DP_TRY(families[cursor->kind].read(&cursor->reader, run));
+    DP_TRY(families[cursor->codec.kind]->read(cursor, run));
     if (cursor->reader.failed) {
         return DP_BADMSG;
     }
     cursor->left -= run->length;
+    cursor->at++;
     return cursor->left == 0 ? dp_reader_finish(&cursor->reader) : DP_OK;
 }
 
@@ -150,6 +216,17 @@ void dp_codec_expand(const dp_codec_run *run, float *d)
     memset(d, 0, run->length * sizeof *d);
     for (size_t i = 0; i < run->count; i++) {
         d[run->index[i]] = run->value[i];
+    }
+}
+
+void dp_codec_add(const dp_codec_ops *ops, const dp_codec_run *run, float f, float *acc)
+{
+    if (run->dense) {
+        ops->add(acc, run->value, run->length, f);
+        return;
+    }
+    for (size_t i = 0; i < run->count; i++) {
+        acc[run->index[i]] += f * run->value[i];
     }
 }
 
@@ -179,15 +256,21 @@ dp_status dp_codec_decode(dp_view blob, float *d, size_t n)
     return DP_OK;
 }
 
+/* ---- Measuring. */
+
 dp_status dp_codec_energy(dp_view blob, size_t n, unsigned __int128 *energy)
 {
     dp_codec_cursor cursor;
     DP_TRY(dp_codec_open(&cursor, blob, n));
+    void (*const measure)(dp_codec_run *) = families[cursor.codec.kind]->measure;
     dp_codec_run run;
-    unsigned __int128 exact = 0; /* below 2^30 / 256 blocks * 2^102 */
+    unsigned __int128 exact = 0; /* below 2^31 elements * 2^94, a square of 127 * 65504 */
     double square = 0;
     while (cursor.left > 0) {
         DP_TRY(dp_codec_next(&cursor, &run));
+        if (measure != NULL) {
+            measure(&run);
+        }
         exact += run.energy;
         square += run.square;
     }
@@ -197,5 +280,27 @@ dp_status dp_codec_energy(dp_view blob, size_t n, unsigned __int128 *energy)
         exact = (unsigned __int128)(square * 0x1p48); /* A product with a power of two is exact. */
     }
     *energy = exact > DP_CODEC_ENERGY_MAX ? DP_CODEC_ENERGY_MAX : exact;
+    return DP_OK;
+}
+
+dp_status dp_codec_error(dp_view blob, const float *a, size_t n, double *norm, double *error)
+{
+    dp_codec_cursor cursor;
+    DP_TRY(dp_codec_open(&cursor, blob, n));
+    dp_codec_run run;
+    double squares[2] = {0};
+    while (cursor.left > 0) {
+        DP_TRY(dp_codec_next(&cursor, &run));
+        float d[DP_CODEC_RUN];
+        dp_codec_expand(&run, d);
+        for (size_t i = 0; i < run.length; i++) {
+            const double rest = (double)a[i] - (double)d[i];
+            squares[0] += (double)a[i] * (double)a[i];
+            squares[1] += rest * rest;
+        }
+        a += run.length;
+    }
+    *norm = sqrt(squares[0]);
+    *error = sqrt(squares[1]);
     return DP_OK;
 }

@@ -22,21 +22,18 @@ typedef struct workspace {
     size_t length;           /* of the run */
 } workspace;
 
-static void add_run(float *acc, const dp_codec_run *run, float f)
+static void add_run(workspace *work, float f)
 {
-    if (run->dense) {
-        for (size_t i = 0; i < run->length; i++) {
 #if DP_MUTATION == 39
-            acc[i] = fmaf(f, run->value[i], acc[i]); /* One rounding where the others have two. */
-#else
-            acc[i] += f * run->value[i];
-#endif
-        }
+    for (size_t i = 0; work->run.dense && i < work->run.length; i++) {
+        /* One rounding where the others have two. */
+        work->acc[i] = fmaf(f, work->run.value[i], work->acc[i]);
+    }
+    if (work->run.dense) {
         return;
     }
-    for (size_t i = 0; i < run->count; i++) {
-        acc[run->index[i]] += f * run->value[i];
-    }
+#endif
+    dp_codec_add(work->cursors[0].ops, &work->run, f, work->acc);
 }
 
 static dp_status rewind_blobs(workspace *work)
@@ -55,7 +52,7 @@ static dp_status next_run(workspace *work)
     memset(work->acc, 0, work->length * sizeof *work->acc);
     for (size_t i = 0; i < work->n_items; i++) {
         DP_TRY(dp_codec_next(&work->cursors[i], &work->run));
-        add_run(work->acc, &work->run, (float)work->q[i] * 0x1p-31F);
+        add_run(work, (float)work->q[i] * 0x1p-31F);
     }
     return DP_OK;
 }
@@ -65,10 +62,8 @@ static dp_status apply_plain(workspace *work, float *theta, float step)
     bool finite = true;
     while (work->cursors[0].left > 0) {
         DP_TRY(next_run(work));
-        for (size_t i = 0; i < work->length; i++) {
-            theta[i] -= step * work->acc[i];
-            finite = finite && isfinite(theta[i]);
-        }
+        const bool good = work->cursors[0].ops->move(theta, work->acc, work->length, step);
+        finite = finite && good;
         theta += work->length;
     }
     return finite ? DP_OK : DP_DIVERGED;
@@ -143,9 +138,6 @@ dp_status dp_consensus_apply(float *theta, float *m, size_t n, const dp_view *bl
     dp_assert(outer->mu < ONE && (outer->mu == 0 || m != NULL));
     if (n_items > DP_CONSENSUS_ITEMS_MAX) {
         return DP_BADARG;
-    }
-    for (size_t i = 0; i < n_items; i++) {
-        DP_TRY(dp_codec_check(blobs[i], n));
     }
     dp_outer_seen own = {.reach = 1, .eta = (float)outer->alpha * 0x1p-16F};
     if (n_items > 0) {

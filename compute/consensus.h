@@ -34,8 +34,8 @@ typedef struct dp_outer_seen {
 
 /* theta, m: n floats; m is NULL when mu is 0. blobs: n_items of them in order of peer key, each of n elements; q: f_i = q_i
  * 2^-31. Without items nothing moves, m included.
- * Checks all blobs first: DP_BADMSG, DP_VERSION, or DP_BADARG (n_items): then theta and m are untouched.
- * DP_DIVERGED when a result is not finite: neither may be used. DP_NOMEM: untouched. seen may be NULL. */
+ * The blobs have been checked (dp_codec_check). DP_BADARG (n_items), DP_NOMEM: theta and m are untouched. DP_DIVERGED when a result
+ * is not finite, DP_BADMSG or DP_VERSION when a blob was not checked after all: neither may be used. seen may be NULL. */
 DP_MUST dp_status dp_consensus_apply(float *theta, float *m, size_t n, const dp_view *blobs,
                                      const uint32_t *q, size_t n_items, const dp_outer *outer,
                                      dp_outer_seen *seen);

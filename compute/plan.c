@@ -65,7 +65,8 @@ static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_
     plan->buffers = memory.scratch + vector;
     if (!request->alone) {
         plan->buffers += momentum; /* of the state on its way */
-        plan->buffers += 2 * dp_codec_bytes_max(m->codec, model->n_elements);
+        const dp_codec codec = dp_codec_of_run(m);
+        plan->buffers += 2 * dp_codec_bytes_max(&codec, model->n_elements);
     }
 }
 

@@ -84,7 +84,7 @@ static dp_status open_batches(dp_trainer *t)
                                      .rows_max = t->rows_max,
                                      .passes = t->alone};
     DP_TRY(dp_loader_open(&t->loader, &batches));
-    dp_buf_init(&t->restored, dp_codec_bytes_max(DP_CODEC_FP32, t->n));
+    dp_buf_init(&t->restored, dp_codec_bytes_most(t->n));
     dp_buf_init(&t->bytes, dp_state_bytes(t->n, true));
     return DP_OK;
 }
@@ -409,11 +409,6 @@ dp_trainer_progress dp_trainer_progress_of(const dp_trainer *t)
                                  .loss = mean_loss(&t->open)};
 }
 
-static dp_codec_kind dense_codec(const dp_trainer *t)
-{
-    return t->manifest.codec == DP_CODEC_SPARSE ? DP_CODEC_INT8 : t->manifest.codec;
-}
-
 /* Local work that is not finite cannot be published, now or later. */
 static dp_status drop_local_work(dp_trainer *t)
 {
@@ -429,13 +424,13 @@ static dp_status drop_local_work(dp_trainer *t)
 }
 
 /* to = e + (from - x) and its blob. What a plugin made is looked at as a peer's is. */
-static dp_status encode_displacement(dp_trainer *t, dp_vector to, dp_vector e, dp_codec_kind kind,
-                                     dp_view *blob)
+static dp_status encode_displacement(dp_trainer *t, dp_vector to, dp_vector e,
+                                     const dp_codec *codec, dp_view *blob)
 {
     const dp_vector from = e == DP_VECTOR_NONE ? anchor(t) : DP_VECTOR_THETA;
     dp_status status = t->backend->snapshot(t->engine, to, e, from);
     if (status == DP_OK) {
-        status = t->backend->encode(t->engine, to, kind, blob);
+        status = t->backend->encode(t->engine, to, codec, blob);
     }
     if (status == DP_OK && t->backend != dp_backend_cpu()) {
         status = dp_codec_check(*blob, t->n);
@@ -452,10 +447,12 @@ dp_status dp_trainer_publish(dp_trainer *t, bool dense, dp_view *blob, dp_view *
         return DP_BUSY;
     }
     const dp_backend *const b = t->backend;
-    const dp_codec_kind kind = dense ? dense_codec(t) : t->manifest.codec;
+    dp_codec codec = dense ? dp_codec_dense_of_run(&t->manifest) : dp_codec_of_run(&t->manifest);
+    /* All contributors of a round draw the same positions, so that what they send adds up. */
+    codec.seed = codec.kind == DP_CODEC_RANDOM ? t->aim_round : 0;
     dp_view made;
     dp_view bytes;
-    DP_TRY(encode_displacement(t, DP_VECTOR_A, DP_VECTOR_E, kind, &made));
+    DP_TRY(encode_displacement(t, DP_VECTOR_A, DP_VECTOR_E, &codec, &made));
     DP_TRY(write_floats(t, DP_VECTOR_A, &bytes));
     DP_TRY(b->copy(t->engine, DP_VECTOR_ANCHOR, DP_VECTOR_X));
     DP_TRY(b->zero(t->engine, DP_VECTOR_E));
@@ -549,8 +546,9 @@ dp_outer_seen dp_trainer_outer(const dp_trainer *t)
 
 dp_status dp_trainer_freeze(dp_trainer *t, dp_view *blob, dp_view *f)
 {
+    const dp_codec codec = dp_codec_dense_of_run(&t->manifest);
     dp_view made;
-    DP_TRY(encode_displacement(t, DP_VECTOR_F, DP_VECTOR_NONE, dense_codec(t), &made));
+    DP_TRY(encode_displacement(t, DP_VECTOR_F, DP_VECTOR_NONE, &codec, &made));
     DP_TRY(write_floats(t, DP_VECTOR_F, f));
     *blob = made;
     return DP_OK;

@@ -90,7 +90,7 @@ static bool check_blob(const worker *w, const command *c, unsigned __int128 *ene
     const size_t n = atomic_load(&w->elements);
     dp_view blob;
     if (n == 0 || c->n_fds != 1 ||
-        dp_memfd_map(c->fds[0], dp_codec_bytes_max(DP_CODEC_FP32, n), &blob) != DP_OK) {
+        dp_memfd_map(c->fds[0], dp_codec_bytes_most(n), &blob) != DP_OK) {
         return false;
     }
     const dp_status status = dp_codec_energy(blob, n, energy);
@@ -301,7 +301,7 @@ static dp_status do_restore(worker *w, const command *c, dp_why *why)
     DP_TRY(dp_memfd_map(c->fds[0], 4 * (uint64_t)n, &a));
     dp_status status = DP_OK;
     if (c->n_fds > 1) {
-        status = dp_memfd_map(c->fds[1], dp_codec_bytes_max(DP_CODEC_FP32, n), &blob);
+        status = dp_memfd_map(c->fds[1], dp_codec_bytes_most(n), &blob);
     }
     if (status == DP_OK) {
         const dp_trainer_earlier earlier = {.kind = c->msg.restore,
@@ -369,7 +369,7 @@ static dp_status do_apply(worker *w, const command *c, dp_why *why)
     if (c->n_fds != c->msg.n_items) {
         return dp_why_set(why, DP_BADMSG, "%u items came with %u blobs", c->msg.n_items, c->n_fds);
     }
-    const uint64_t most = dp_codec_bytes_max(DP_CODEC_FP32, dp_trainer_elements(w->trainer));
+    const uint64_t most = dp_codec_bytes_most(dp_trainer_elements(w->trainer));
     dp_view blobs[DP_TRAINER_ITEMS_MAX];
     uint32_t mapped = 0;
     dp_status status = DP_OK;
@@ -400,7 +400,7 @@ static dp_status do_freeze(worker *w, const command *c, dp_why *why)
 static dp_status do_mix(worker *w, const command *c, dp_why *why)
 {
     (void)why;
-    const uint64_t most = dp_codec_bytes_max(DP_CODEC_FP32, dp_trainer_elements(w->trainer));
+    const uint64_t most = dp_codec_bytes_most(dp_trainer_elements(w->trainer));
     const uint64_t weights[2] = {c->msg.weight_own, c->msg.weight_other};
     dp_view blobs[2];
     DP_TRY(dp_memfd_map(c->fds[0], most, &blobs[0]));

@@ -2,12 +2,14 @@
 """Makes codec.txt: update blobs by a second, plain implementation of the formats in compute/codec.h.
 
 Usage: tests/golden/make_codec.py > tests/golden/codec.txt
-Each line: codec, elements, seed, energy and blob in hexadecimal. Element i of the input is drawn from splitmix64, see
-value(); all inputs are exact floats, and every sum here is exact, so no rounding of Python's own can matter.
+Each line: codec, block, keep, bits, seed of the positions, elements, seed of the input, energy in hexadecimal, CRC-32 of the
+decoded floats, and blob in hexadecimal. Element i of the input is drawn from splitmix64, see value(); all inputs are exact floats,
+and sums here are integers or fractions, so no rounding of Python's own can matter but where it is asked for.
 """
 
 import math
 import struct
+import zlib
 from fractions import Fraction
 
 MASK = (1 << 64) - 1
@@ -21,13 +23,17 @@ def mix64(value):
 
 
 def value(seed, i):
-    """A multiple of 2^-30 below 2^-10; one in eight is zero, so that ties and short runs occur."""
+    """Even seeds: a multiple of 2^-30 below 2^-10; one in eight is zero, so that ties and short runs occur. Odd seeds: any float
+    from 2^-40 to 2^10, so that sums are cut."""
     bits = mix64(seed * 1000003 + i)
-    return 0.0 if bits & 7 == 0 else ((bits >> 43) - (1 << 20)) * 2.0**-30
+    if seed % 2 == 0:
+        return 0.0 if bits & 7 == 0 else ((bits >> 43) - (1 << 20)) * 2.0**-30
+    return math.ldexp((-1) ** (bits >> 63) * ((1 << 23) + (bits & 0x7FFFFF)), (bits >> 32) % 50 - 40 - 23)
 
 
 def half(x):
-    return struct.unpack("<H", struct.pack("<e", x))[0]
+    """The nearest half, at most the largest."""
+    return struct.unpack("<H", struct.pack("<e", max(-65504.0, min(x, 65504.0))))[0]
 
 
 def half_value(bits):
@@ -54,75 +60,222 @@ def pack_bits(bits):
     return bytes(out)
 
 
-def sparse_run(a):
-    k = (len(a) + 63) // 64
-    top = sorted(sorted(range(len(a)), key=lambda i: (-abs(a[i]), i))[:k])
-    total = sum(abs(a[i]) for i in top)
-    if total == 0:
-        return b"\0" * 4, 0
-    mean = min(total / k, max(abs(a[i]) for i in top))
-    high = [abs(a[i]) >= mean for i in top]
-    hi = [abs(a[i]) for i, h in zip(top, high) if h]
-    lo = [abs(a[i]) for i, h in zip(top, high) if not h]
-    c_hi = half(sum(hi) / len(hi))
-    c_lo = half(sum(lo) / len(lo)) if lo else 0
+def unit_of(values):
+    """2^-24 of the last place of the largest float, as a fraction: sums count in it, and what is below is cut."""
+    largest = max(abs(x) for x in values)
+    return Fraction(2) ** ((math.frexp(largest)[1] if largest else -125) - 24 - 24)
+
+
+def counts(values, unit):
+    return [int(Fraction(abs(x)) / unit) for x in values]
+
+
+def mean(numerator, denominator, unit):
+    """Two roundings to double, then one to half."""
+    return half(float(Fraction(float(numerator) / float(denominator)) * unit))
+
+
+def kept_values(v, bits):
+    """Bytes, whether something follows, energy, and the decoded values."""
+    k, unit = len(v), unit_of(v)
+    m = counts(v, unit)
+    total = sum(m)
+    high = [bits == 1 or x * k >= total for x in m]
+    top = [x for x, h in zip(m, high) if h]
+    rest = [x for x, h in zip(m, high) if not h]
+    c_hi = mean(sum(top), len(top), unit) if total else 0
+    c_lo = mean(sum(rest), len(rest), unit) if rest and c_hi else 0
+    out = (struct.pack("<H", c_lo) if bits == 2 else b"") + struct.pack("<H", c_hi)
     if c_hi == 0:
-        return b"\0" * 4, 0
+        return out, False, 0, [0.0] * k
+    out += pack_bits([int(x < 0) for x in v])
+    if bits == 2:
+        out += pack_bits([int(h) for h in high])
+    decoded = [(half_value(c_hi if h else c_lo) or 0.0) * (-1 if x < 0 else 1) + 0.0 for x, h in zip(v, high)]
+    return out, True, len(top) * grid(c_hi) ** 2 + len(rest) * grid(c_lo) ** 2, decoded
+
+
+def scatter(length, index, values):
+    out = [0.0] * length
+    for i, x in zip(index, values):
+        out[i] = x
+    return out
+
+
+def sparse_run(a, o, _):
+    k, low = -(-len(a) // o.keep), o.keep.bit_length() - 2
+    top = sorted(sorted(range(len(a)), key=lambda i: (-abs(a[i]), i))[:k])
+    out, more, energy, values = kept_values([a[i] for i in top], o.bits)
+    if not more:
+        return out, 0, [0.0] * len(a)
     gaps, last = [], -1
     for i in top:
-        quotient, rest = divmod(i - last - 1, 32)
-        gaps += [1] * quotient + [0] + [(rest >> b) & 1 for b in range(5)]
+        quotient, rest = divmod(i - last - 1, 1 << low)
+        gaps += [1] * quotient + [0] + [(rest >> b) & 1 for b in range(low)]
         last = i
-    out = struct.pack("<HH", c_lo, c_hi)
-    out += pack_bits([int(a[i] < 0) for i in top]) + pack_bits([int(h) for h in high]) + pack_bits(gaps)
-    return out, len(hi) * grid(c_hi) ** 2 + len(lo) * grid(c_lo) ** 2
+    return out + pack_bits(gaps), energy, scatter(len(a), top, values)
 
 
-def int8_run(a):
-    out, energy = b"", 0
-    for at in range(0, len(a), 256):
-        block = a[at:at + 256]
-        scale = half_up(max(abs(x) for x in block) / 127.0)
-        steps = [round(float32(x / half_value(scale))) if scale else 0 for x in block]
-        out += struct.pack("<H", scale) + struct.pack("<%db" % len(steps), *steps)
+def random_run(a, o, at):
+    key, index = mix64(o.seed ^ mix64(at)), []
+    for i, first in enumerate(range(0, len(a), o.keep)):
+        width = min(o.keep, len(a) - first)
+        index.append(first + mix64((key + i) & MASK) % width)
+    out, _, energy, values = kept_values([a[i] for i in index], o.bits)
+    return out, energy, scatter(len(a), index, values)
+
+
+def blocks(a, size):
+    return [a[at:at + size] for at in range(0, len(a), size)]
+
+
+def steps_of(block, most):
+    largest = max(abs(x) for x in block)
+    scale = half_up(largest / float(most))
+
+    def step(x, bits):
+        return max(-most, min(most, round(float32(x / half_value(bits)))))
+
+    if scale and step(largest, scale) * Fraction(half_value(scale)) <= most * Fraction(half_value(scale - 1)):
+        scale -= 1
+    return scale, [step(x, scale) if scale else 0 for x in block]
+
+
+def steps_run(a, o, most):
+    out, energy, decoded = b"", 0, []
+    for block in blocks(a, o.block):
+        scale, steps = steps_of(block, most)
+        out += struct.pack("<H", scale)
+        out += struct.pack("<%db" % len(steps), *steps) if most == 127 else pack_nibbles([s & 15 for s in steps])
         energy += sum(s * s for s in steps) * grid(scale) ** 2
-    return out, energy
+        decoded += [s * half_value(scale) for s in steps]
+    return out, energy, decoded
 
 
-def bf16_run(a):
-    out, energy = b"", Fraction(0)
+def pack_nibbles(nibbles):
+    nibbles = nibbles + [0] * (len(nibbles) % 2)
+    return bytes(low | high << 4 for low, high in zip(nibbles[::2], nibbles[1::2]))
+
+
+def int8_run(a, o, _):
+    return steps_run(a, o, 127)
+
+
+def int4_run(a, o, _):
+    return steps_run(a, o, 7)
+
+
+def e3m0_run(a, o, _):
+    out, energy, decoded = b"", 0, []
+    for block in blocks(a, o.block):
+        largest, scale, codes = max(abs(x) for x in block), 0, [0] * len(block)
+        if largest >= 2.0**-26:
+            inverse = float32(1 / float32(0.875 * largest))
+            for i, x in enumerate(block):
+                y = float32(abs(x) * inverse)
+                codes[i] = max([j for j in range(1, 8) if y >= 0.75 * 2.0 ** (j - 7)] + [int(y >= 2.0**-7)])
+            unit = unit_of(block)
+            m = counts(block, unit)
+            weights = [2 ** (j - 1) if j else 0 for j in codes]
+            scale = mean(sum(x * w for x, w in zip(m, weights)), sum(w * w for w in weights), unit * 64)
+        if scale == 0:
+            codes = [0] * len(block)
+        codes = [j + 8 if j and x < 0 else j for j, x in zip(codes, block)]
+        out += struct.pack("<H", scale) + pack_nibbles(codes)
+        powers = [(-1) ** (j >> 3) * 2.0 ** ((j & 7) - 7) if j else 0.0 for j in codes]
+        decoded += [p * half_value(scale) for p in powers]
+        energy += sum(4 ** ((j & 7) - 1) for j in codes if j) * grid(scale) ** 2 >> 12
+    return out, energy, decoded
+
+
+def sign_run(a, o, _):
+    out, energy, decoded = b"", 0, []
+    for block in blocks(a, o.block):
+        unit = unit_of(block)
+        scale = mean(sum(counts(block, unit)), len(block), unit)
+        signs = [int(x < 0 and scale > 0) for x in block]
+        out += struct.pack("<H", scale) + pack_bits(signs)
+        energy += len(block) * grid(scale) ** 2
+        decoded += [-half_value(scale) if s else half_value(scale) for s in signs]
+    return out, energy, decoded
+
+
+def serial_squares(values):
+    """In double, one after the other: part of the format."""
+    total = 0.0
+    for x in values:
+        total += x * x
+    return total
+
+
+def bf16_run(a, _, __):
+    out, decoded = b"", []
     for x in a:
         bits = struct.unpack("<I", struct.pack("<f", x))[0]
         top, rest = bits >> 16, bits & 0xFFFF
         top += rest > 0x8000 or (rest == 0x8000 and top & 1)
         out += struct.pack("<H", top)
-        energy += Fraction(struct.unpack("<f", struct.pack("<I", top << 16))[0]) ** 2
-    return out, energy
+        decoded.append(struct.unpack("<f", struct.pack("<I", top << 16))[0])
+    return out, serial_squares(decoded), decoded
 
 
-def fp32_run(a):
-    return b"".join(struct.pack("<f", x) for x in a), sum(Fraction(x) ** 2 for x in a)
+def fp16_run(a, _, __):
+    decoded = [half_value(half(x)) for x in a]
+    return b"".join(struct.pack("<H", half(x)) for x in a), sum(Fraction(x) ** 2 for x in decoded) * (1 << 48), decoded
 
 
-CODECS = {"fp32": (1, fp32_run), "bf16": (2, bf16_run), "int8": (3, int8_run), "sparse": (4, sparse_run)}
+def fp32_run(a, _, __):
+    return b"".join(struct.pack("<f", x) for x in a), serial_squares(a), a
+
+
+class Options:
+    def __init__(self, block=0, keep=0, bits=0, seed=0):
+        self.block, self.keep, self.bits, self.seed = block, keep, bits, seed
+
+
+SHORT = (0, 3, 17)
+LONG = (0, 1, 63, 65, 300, 4096, 4161)
+# Codec, number, function, lengths, options.
+CODECS = [
+    ("fp32", 1, fp32_run, SHORT, [Options()]),
+    ("bf16", 2, bf16_run, SHORT, [Options()]),
+    ("int8", 3, int8_run, LONG, [Options(256)]),
+    ("int8", 3, int8_run, (1025,), [Options(512), Options(1024)]),
+    ("sparse", 4, sparse_run, LONG, [Options(0, 64, 2)]),
+    ("sparse", 4, sparse_run, (100, 4100), [Options(0, keep, bits) for keep in (16, 32, 64, 128) for bits in (1, 2)]),
+    ("fp16", 5, fp16_run, SHORT + (4097,), [Options()]),
+    ("int4", 6, int4_run, (1, 63, 65, 4097), [Options(64)]),
+    ("int4", 6, int4_run, (259,), [Options(128), Options(256)]),
+    ("e3m0", 7, e3m0_run, (0, 1, 63, 65, 4097), [Options(64)]),
+    ("e3m0", 7, e3m0_run, (259,), [Options(128), Options(256)]),
+    ("sign", 8, sign_run, (0, 1, 65, 4097), [Options(256)]),
+    ("sign", 8, sign_run, (4100,), [Options(64), Options(4096)]),
+    ("random", 9, random_run, (0, 1, 65, 4161), [Options(0, 64, 2, 5), Options(0, 16, 1, MASK)]),
+]
+
+
+def line(name, number, run, options, n, seed):
+    a = [value(seed, i) for i in range(n)]
+    payload, energy, decoded = b"", 0, []
+    for at in range(0, n, 4096):
+        out, part, values = run(a[at:at + 4096], options, at // 4096)
+        payload, energy, decoded = payload + out, energy + part, decoded + values
+    energy = Fraction(energy) * (1 << 48 if isinstance(energy, float) else 1)
+    size = (options.block or options.keep).bit_length() - 1 if options.block or options.keep else 0
+    blob = b"DPU1" + struct.pack("<BBBBQQ", 2, number, size, options.bits, n, options.seed) + payload
+    crc = zlib.crc32(struct.pack("<%df" % n, *decoded))
+    print(name, options.block, options.keep, options.bits, options.seed, n, seed, "%x" % math.floor(energy),
+          "%08x" % crc, blob.hex())
 
 
 def main():
-    print("# made by make_codec.py: codec elements seed energy blob")
+    print("# made by make_codec.py: codec block keep bits seed elements input energy crc blob")
     seed = 0
-    for name, (number, run) in CODECS.items():
-        for n in (0, 1, 63, 65, 300, 4096, 4161) if name in ("int8", "sparse") else (0, 3, 17):
-            seed += 1
-            a = [value(seed, i) for i in range(n)]
-            payload, energy = b"", Fraction(0)
-            for at in range(0, n, 4096):
-                out, part = run(a[at:at + 4096])
-                payload += out
-                energy += part
-            if name in ("fp32", "bf16"):
-                energy = math.floor(energy * (1 << 48))
-            blob = b"DPU1" + struct.pack("<BBHQ", 1, number, 0, n) + payload
-            print(name, n, seed, "%x" % int(energy), blob.hex())
+    for name, number, run, lengths, options in CODECS:
+        for o in options:
+            for n in lengths:
+                seed += 1
+                line(name, number, run, o, n, seed)
 
 
 main()

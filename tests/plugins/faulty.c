@@ -83,9 +83,9 @@ static dp_status add(dp_engine *e, dp_vector to, dp_vector from)
     return DP_OK;
 }
 
-static dp_status encode(dp_engine *e, dp_vector from, dp_codec_kind kind, dp_view *blob)
+static dp_status encode(dp_engine *e, dp_vector from, const dp_codec *codec, dp_view *blob)
 {
-    DP_TRY(dp_backend_cpu()->encode(e, from, kind, blob));
+    DP_TRY(dp_backend_cpu()->encode(e, from, codec, blob));
     if (fault("late-blob") && steps > LATE) {
         blob->size--;
     }

@@ -74,7 +74,7 @@ static void canonical_bytes_give_the_same_manifest_back(void **state)
 
     (void)state;
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
-    assert_memory_equal(bytes, "DPM1\x04\x00\x05kjv-1", 12);
+    assert_memory_equal(bytes, "DPM1\x05\x00\x05kjv-1", 12);
     CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
     CHECK_OK(dp_manifest_encode(&back, again, &again_size));
     assert_int_equal(size, again_size);
@@ -174,8 +174,14 @@ static void contradictions_are_named(void **state)
     manifest.warmup_tokens = manifest.total_tokens;
     assert_refused(&manifest, "train.warmup_tokens");
     manifest = sample();
-    manifest.codec = (dp_codec_kind)9;
+    manifest.codec = DP_CODEC_KINDS;
     assert_refused(&manifest, "round.codec");
+    manifest = sample();
+    manifest.codec_block = 64;
+    assert_refused(&manifest, "round.codec_block"); /* sparse has no blocks */
+    manifest = sample();
+    manifest.codec_keep = 48;
+    assert_refused(&manifest, "round.codec_keep");
     manifest = sample();
     manifest.schedule = (dp_schedule_kind)0;
     assert_refused(&manifest, "train.schedule");
@@ -270,9 +276,9 @@ static void another_version_is_told_apart_from_damage(void **state)
 
     (void)state;
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
-    bytes[4] = 3;
+    bytes[4] = 4;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
-    bytes[4] = 5;
+    bytes[4] = 6;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
     bytes[0] = 'X';
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);

@@ -102,7 +102,11 @@ static void words_and_the_text_are_read(void **state)
         read_text("text: ../book.txt\ntrain: {schedule: wsd}\nround: {codec: int8, time: 0.5}\n"));
     CHECK(strcmp(file.text_path, "../book.txt") == 0);
     CHECK(file.manifest.schedule == DP_SCHEDULE_WSD && file.manifest.codec == DP_CODEC_INT8);
-    CHECK(file.manifest.round_ms == 500);
+    CHECK(file.manifest.round_ms == 500 && file.manifest.codec_block == 0);
+    CHECK_OK(read_text("text: b\nround: {codec: sparse, codec_keep: 32, codec_bits: 1}\n"));
+    CHECK(file.manifest.codec_keep == 32 && file.manifest.codec_bits == 1);
+    CHECK_OK(read_text("text: b\nround: {codec: sign, codec_block: 1024}\n"));
+    CHECK(file.manifest.codec == DP_CODEC_SIGN && file.manifest.codec_block == 1024);
     CHECK_OK(read_text(
         "text: b\ntrain: {optimizer: muon, weights: bf16_sr, batch_rule: sqrt, momentum: 0.9}\n"));
     CHECK(file.manifest.optimizer == DP_OPTIM_MUON && file.manifest.weights == DP_WEIGHTS_BF16_SR);
@@ -138,7 +142,10 @@ static void numbers_of_the_wrong_kind_are_refused_where_they_stand(void **state)
     refused("train: {lr: 1e-12}\n", "1:13", "it may be");
     refused("train: {lr: 3e-3kg}\n", "1:13", "it may be");
     refused("train: {lr: ''}\n", "1:13", "it may be");
-    refused("round: {codec: zip}\n", "1:16", "fp32, bf16, int8 or sparse");
+    refused("round: {codec: zip}\n", "1:16", "fp32, bf16, int8, sparse");
+    refused("round: {codec_keep: 24}\n", "1:21", "round.codec_keep is 24; it may be 16, 32, 64");
+    refused("round:\n  codec_block: 64\n  codec: int8\n", "3:10",
+            "a power of two from 256 to 1024");
     refused("model: {layers: [1, 2]}\n", "1:17", "a list");
     refused("model: {layers: {a: 1}}\n", "1:17", "a section");
 }

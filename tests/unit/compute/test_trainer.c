@@ -488,9 +488,10 @@ static void frozen_work_joins_the_next_publication_and_comes_back_after_a_restar
     CHECK(memcmp(dp_trainer_frozen(x.trainer), dp_trainer_frozen(y.trainer), 4 * x.n) == 0);
     publication from_x = publish(&x, true);
     publication from_y = publish(&y, true);
-    dp_codec_kind kind;
-    CHECK_OK(dp_codec_kind_of(from_x.blob, &kind));
-    CHECK(kind == DP_CODEC_INT8);
+    dp_codec codec;
+    uint64_t elements;
+    CHECK_OK(dp_codec_peek(from_x.blob, &codec, &elements));
+    CHECK(codec.kind == DP_CODEC_INT8 && elements == x.n);
     float *const a = test_malloc(2 * 4 * x.n);
     CHECK_OK(dp_floats_read(from_x.a, a, x.n));
     CHECK_OK(dp_floats_read(from_y.a, a + x.n, x.n));

@@ -1,0 +1,53 @@
+/* What the codecs with one scale per block share. */
+#include <string.h>
+
+#include "compute/codec_family.h"
+#include "compute/half.h"
+
+void dp_codec_blocks_begin(dp_codec_run *run)
+{
+    run->energy = 0;
+    run->square = 0;
+    run->count = run->length;
+    run->dense = true;
+}
+
+uint16_t dp_codec_mean(uint64_t numerator, uint64_t denominator, uint32_t top)
+{
+    /* Two roundings, the same everywhere; 2^(top - 174) is a normal double. */
+    const double quotient = (double)numerator / (double)denominator;
+    const uint64_t exponent = (uint64_t)top + 1023 - 174;
+    const uint64_t bits = exponent << 52;
+    double unit;
+    memcpy(&unit, &bits, sizeof unit);
+    return dp_half_of(quotient * unit, false);
+}
+
+void dp_codec_pack_nibbles(const uint8_t *nibble, size_t n, dp_writer *out)
+{
+    uint8_t bytes[DP_CODEC_RUN / 2];
+    for (size_t i = 0; i < n / 2; i++) {
+        bytes[i] = (uint8_t)((nibble[2 * i] & 15U) | (unsigned)nibble[2 * i + 1] << 4);
+    }
+    if (n % 2 == 1) {
+        bytes[n / 2] = nibble[n - 1] & 15U;
+    }
+    dp_write_bytes(out, bytes, (n + 1) / 2);
+}
+
+bool dp_codec_unpack_nibbles(dp_reader *in, size_t n, uint8_t *nibble)
+{
+    const dp_view bytes = dp_read_view(in, (n + 1) / 2);
+    if (in->failed) {
+        return false;
+    }
+    for (size_t i = 0; i < n / 2; i++) {
+        nibble[2 * i] = bytes.data[i] & 15U;
+        nibble[2 * i + 1] = bytes.data[i] >> 4;
+    }
+    if (n % 2 == 1) {
+        nibble[n - 1] = bytes.data[n / 2] & 15U;
+        return bytes.data[n / 2] >> 4 == 0;
+    }
+    return true;
+}

@@ -1,0 +1,78 @@
+/* What a codec's loop does with one float: the same for all tables, so that only order and width differ. */
+#ifndef DP_COMPUTE_CPU_CODEC_ELEMENT_H
+#define DP_COMPUTE_CPU_CODEC_ELEMENT_H
+
+#include <stdint.h>
+
+#include "compute/half.h"
+
+#define DP_ELEMENT static inline __attribute__((always_inline))
+
+/* |value| as bits: they order like the magnitudes. */
+DP_ELEMENT uint32_t dp_element_key(float value)
+{
+    return dp_float_bits(value) & 0x7fffffffU;
+}
+
+/* Adding 1.5 * 2^23 leaves no bit below the unit; |value| < 2^22. */
+DP_ELEMENT int32_t dp_element_nearest(float value)
+{
+    const float shifted = value + 12582912.0F;
+    return (int32_t)(shifted - 12582912.0F);
+}
+
+DP_ELEMENT int8_t dp_element_step(float value, float scale, float most)
+{
+    float steps = value / scale;
+    steps = steps > most ? most : steps;
+    steps = steps < -most ? -most : steps;
+    return (int8_t)dp_element_nearest(steps);
+}
+
+/* Magnitude in units of 2^(top - 174): the significand in 48 bits, shifted down by the distance of the exponents. */
+DP_ELEMENT uint64_t dp_element_magnitude(float value, uint32_t top)
+{
+    const uint32_t bits = dp_element_key(value);
+    const uint32_t field = bits >> 23;
+    const uint32_t hidden = field == 0 ? 0 : 0x800000U;
+    const uint32_t exponent = field == 0 ? 1 : field;
+    const uint64_t significand = (uint64_t)((bits & 0x7fffffU) | hidden) << 24;
+    const uint32_t distance = top - exponent;
+    return significand >> (distance > 63 ? 63 : distance);
+}
+
+/* 0..7: which power of two is nearest to y, 2^(j - 7), or 0 for none. */
+DP_ELEMENT uint32_t dp_element_power(float y)
+{
+    const int32_t field = (int32_t)((dp_float_bits(y) + 0x400000U) >> 23);
+    int32_t j = field - 120; /* 2^0 has the field 127 and is j = 7. */
+    j = j > 7 ? 7 : j;
+    const int32_t least = y >= 0x1p-7F ? 1 : 0;
+    return (uint32_t)(j > least ? j : least);
+}
+
+/* Nearest half of a finite value, ties to even, at most 65504. */
+DP_ELEMENT uint16_t dp_element_half(float value)
+{
+    const uint32_t bits = dp_float_bits(value);
+    uint32_t magnitude = bits & 0x7fffffffU;
+    magnitude = magnitude > 0x477fe000U ? 0x477fe000U : magnitude;
+    const uint32_t normal = (magnitude + 0xfffU + ((magnitude >> 13) & 1U) - 0x38000000U) >> 13;
+    /* Below 2^-14: the unit of 0.5 is 2^-24, that of subnormal halves. */
+    const uint32_t subnormal =
+        dp_float_bits(dp_float_of_bits(magnitude) + 0.5F) - dp_float_bits(0.5F);
+    const uint32_t half = magnitude < 0x38800000U ? subnormal : normal;
+    return (uint16_t)(half | ((bits >> 16) & 0x8000U));
+}
+
+/* Of a finite half, exact. */
+DP_ELEMENT float dp_element_float(uint16_t half)
+{
+    const uint32_t magnitude = half & 0x7fffU;
+    const uint32_t normal = (magnitude << 13) + 0x38000000U;
+    const uint32_t subnormal = dp_float_bits((float)(int32_t)magnitude * 0x1p-24F);
+    const uint32_t bits = magnitude < 0x400U ? subnormal : normal;
+    return dp_float_of_bits(bits | (uint32_t)(half & 0x8000U) << 16);
+}
+
+#endif

@@ -1,0 +1,203 @@
+/* The plain loops of the codecs: the definition of right. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "compute/codec.h"
+#include "compute/cpu/codec_element.h"
+#include "compute/cpu/codec_tables.h"
+
+enum {
+    DIGIT_BITS = 11, /* 31 bits of magnitude as digits of 11, 10 and 10 */
+    DIGITS = 1 << DIGIT_BITS
+};
+
+static uint32_t plain_largest(const float *a, size_t n)
+{
+    uint32_t largest = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t key = dp_element_key(a[i]);
+        largest = key > largest ? key : largest;
+    }
+    return largest;
+}
+
+/* ---- The k largest: a radix selection over bits, as one block of a graphics processor does it. */
+
+/* Of the count keys, the digit (key >> shift, limit values) that holds the *rank-th largest; *rank becomes its rank
+ * among the keys with that digit. 1 <= *rank <= count. */
+static uint32_t digit_of_rank(const uint32_t *keys, size_t count, unsigned shift, uint32_t limit,
+                              size_t *rank)
+{
+    uint16_t histogram[DIGITS] = {0};
+    dp_assert(limit <= DIGITS && count <= DP_CODEC_RUN);
+    for (size_t i = 0; i < count; i++) {
+        histogram[(keys[i] >> shift) & (limit - 1)]++;
+    }
+    uint32_t digit = limit - 1;
+    while (histogram[digit] < *rank) {
+        *rank -= histogram[digit];
+        digit--;
+    }
+    return digit;
+}
+
+static size_t keep_digit(uint32_t *keys, size_t count, unsigned shift, uint32_t digit,
+                         uint32_t limit)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t key = keys[i];
+        keys[kept] = key;
+        kept += ((key >> shift) & (limit - 1)) == digit;
+    }
+    return kept;
+}
+
+/* The k-th largest key, and how many of the keys equal to it belong to the k. */
+static uint32_t threshold_of(const float *a, size_t n, size_t k, size_t *equal)
+{
+    uint32_t work[DP_CODEC_RUN];
+    for (size_t i = 0; i < n; i++) {
+        work[i] = dp_element_key(a[i]);
+    }
+    static const struct {
+        unsigned shift;
+        uint32_t limit;
+    } digits[3] = {{20, 2048}, {10, 1024}, {0, 1024}};
+    size_t rank = k;
+    size_t count = n;
+    uint32_t threshold = 0;
+    for (size_t i = 0; i < 3; i++) {
+        const uint32_t digit = digit_of_rank(work, count, digits[i].shift, digits[i].limit, &rank);
+        count = keep_digit(work, count, digits[i].shift, digit, digits[i].limit);
+        threshold |= digit << digits[i].shift;
+    }
+    *equal = rank;
+    return threshold;
+}
+
+static void plain_choose(const float *a, size_t n, size_t k, uint32_t largest, uint16_t *index)
+{
+    (void)largest;
+    size_t equal;
+    const uint32_t threshold = threshold_of(a, n, k, &equal);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t key = dp_element_key(a[i]);
+        if (key < threshold) {
+            continue;
+        }
+        if (key == threshold) {
+            if (equal == 0) {
+                continue;
+            }
+            equal--;
+        }
+        index[kept] = (uint16_t)i;
+        kept++;
+    }
+    dp_assert(kept == k);
+}
+
+/* ---- The rest. */
+
+static void plain_steps(const float *a, size_t n, float scale, float most, int8_t *q)
+{
+    for (size_t i = 0; i < n; i++) {
+        q[i] = dp_element_step(a[i], scale, most);
+    }
+}
+
+static uint32_t plain_unsteps(const int8_t *q, size_t n, float scale, float *d)
+{
+    uint32_t squares = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t step = q[i];
+        squares += (uint32_t)(step * step);
+        d[i] = (float)step * scale; /* 7 and 11 bits: exact */
+    }
+    return squares;
+}
+
+static uint64_t plain_sum(const float *a, size_t n, uint32_t top)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += dp_element_magnitude(a[i], top);
+    }
+    return sum;
+}
+
+static void plain_signs(const float *a, size_t n, uint8_t *out)
+{
+    memset(out, 0, (n + 7) / 8);
+    for (size_t i = 0; i < n; i++) {
+        out[i / 8] |= (uint8_t)((a[i] < 0 ? 1U : 0U) << (i % 8));
+    }
+}
+
+static void plain_powers(const float *a, size_t n, float first, uint32_t top, uint8_t *code,
+                         uint64_t sums[2])
+{
+    const float inverse = 1.0F / first;
+    sums[0] = 0;
+    sums[1] = 0;
+    for (size_t i = 0; i < n; i++) {
+        const float magnitude = dp_float_of_bits(dp_element_key(a[i]));
+        const uint32_t j = dp_element_power(magnitude * inverse);
+        code[i] = (uint8_t)(j == 0 ? 0 : j | (a[i] < 0 ? 8U : 0U));
+        if (j > 0) {
+            sums[0] += dp_element_magnitude(a[i], top) << (j - 1);
+            sums[1] += UINT64_C(1) << (2 * (j - 1));
+        }
+    }
+}
+
+static void plain_halves(const float *a, size_t n, uint16_t *half)
+{
+    for (size_t i = 0; i < n; i++) {
+        half[i] = dp_element_half(a[i]);
+    }
+}
+
+static bool plain_floats(const uint16_t *half, size_t n, float *a)
+{
+    bool finite = true;
+    for (size_t i = 0; i < n; i++) {
+        a[i] = dp_element_float(half[i]);
+        finite = finite && (half[i] & 0x7fffU) <= DP_HALF_MAX;
+    }
+    return finite;
+}
+
+static void plain_add(float *acc, const float *v, size_t n, float f)
+{
+    for (size_t i = 0; i < n; i++) {
+        acc[i] += f * v[i];
+    }
+}
+
+static bool plain_move(float *theta, const float *acc, size_t n, float step)
+{
+    bool finite = true;
+    for (size_t i = 0; i < n; i++) {
+        theta[i] -= step * acc[i];
+        finite = finite && dp_element_key(theta[i]) < 0x7f800000U;
+    }
+    return finite;
+}
+
+const dp_codec_ops dp_codec_ops_plain = {
+    .name = "plain",
+    .largest = plain_largest,
+    .choose = plain_choose,
+    .steps = plain_steps,
+    .unsteps = plain_unsteps,
+    .sum = plain_sum,
+    .signs = plain_signs,
+    .powers = plain_powers,
+    .halves = plain_halves,
+    .floats = plain_floats,
+    .add = plain_add,
+    .move = plain_move,
+};
