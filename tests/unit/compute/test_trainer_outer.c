@@ -30,7 +30,7 @@ static node open_node(uint8_t member, uint32_t mu_milli)
     CHECK_OK(dp_trainer_open(&x.trainer, &setup, NULL));
     CHECK_OK(dp_trainer_init(x.trainer));
     x.n = dp_trainer_elements(x.trainer);
-    dp_buf_init(&x.blob, dp_codec_bytes_max(DP_CODEC_FP32, x.n));
+    dp_buf_init(&x.blob, dp_codec_bytes_most(x.n));
     return x;
 }
 
