@@ -6,11 +6,18 @@
 
 /* Canonical bytes: "DPM1" | version u16 | every field of the table below in order | signature. */
 
-enum { VERSION = 5, SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature) };
+enum { VERSION = 6, SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature) };
 
 static const uint8_t magic[4] = {'D', 'P', 'M', '1'};
 
-typedef enum field_type { FIELD_NAME, FIELD_U32, FIELD_U64, FIELD_ENUM, FIELD_BYTES32 } field_type;
+typedef enum field_type {
+    FIELD_NAME,
+    FIELD_U32,
+    FIELD_U64,
+    FIELD_ENUM,
+    FIELD_BYTES32,
+    FIELD_SHARDS /* n_shards, then shards */
+} field_type;
 
 typedef struct field {
     field_type type;
@@ -49,11 +56,10 @@ static const field fields[] = {
     FIELD(FIELD_U64, model_seed),
     /* Its data. */
     FIELD(FIELD_BYTES32, tokenizer),
-    FIELD(FIELD_BYTES32, data),
     FIELD(FIELD_BYTES32, init),
     FIELD(FIELD_U64, tokenizer_bytes),
-    FIELD(FIELD_U64, data_bytes),
     FIELD(FIELD_U64, init_bytes),
+    FIELD(FIELD_SHARDS, n_shards),
     FIELD(FIELD_U32, val_per_mille),
     /* Local training. */
     FIELD(FIELD_U32, batch_rows),
@@ -385,6 +391,27 @@ static dp_status check_codec(const dp_manifest *manifest, dp_why *why)
                                   manifest->codec_bits, why);
 }
 
+/* A token takes two bytes at least, so no sum of them wraps. */
+static dp_status check_shards(const dp_manifest *manifest, dp_why *why)
+{
+    if (manifest->n_shards > DP_MANIFEST_SHARDS_MAX) {
+        return dp_why_set(why, DP_BADARG, "the data has %u shards; a run may have %d",
+                          manifest->n_shards, DP_MANIFEST_SHARDS_MAX);
+    }
+    for (uint32_t i = 0; i < manifest->n_shards; i++) {
+        const dp_manifest_shard *const shard = &manifest->shards[i];
+        if (shard->bytes > DP_OBJECT_BYTES_MAX || shard->tokens == 0 ||
+            shard->tokens > shard->bytes / 2) {
+            return dp_why_set(why, DP_BADARG,
+                              "shard %u of the data cannot have %llu tokens in %llu bytes; a shard "
+                              "may have 8 GiB",
+                              i, (unsigned long long)shard->tokens,
+                              (unsigned long long)shard->bytes);
+        }
+    }
+    return DP_OK;
+}
+
 dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
 {
     if (!name_is_plain(manifest->name)) {
@@ -416,14 +443,22 @@ dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
                           "vote.voters_max is %u; it must be odd, so that a majority is clear",
                           manifest->voters_max);
     }
-    if (manifest->data_bytes > DP_OBJECT_BYTES_MAX ||
-        manifest->tokenizer_bytes > DP_OBJECT_BYTES_MAX ||
+    if (manifest->tokenizer_bytes > DP_OBJECT_BYTES_MAX ||
         manifest->init_bytes > DP_OBJECT_BYTES_MAX) {
-        return dp_why_set(
-            why, DP_BADARG,
-            "the data, the tokenizer and the first weights may have at most 8 GiB each");
+        return dp_why_set(why, DP_BADARG,
+                          "the tokenizer and the first weights may have at most 8 GiB each");
     }
-    return DP_OK;
+    return check_shards(manifest, why);
+}
+
+static void write_shards(dp_writer *writer, const dp_manifest *manifest)
+{
+    dp_write_u8(writer, (uint8_t)manifest->n_shards);
+    for (uint32_t i = 0; i < manifest->n_shards; i++) {
+        dp_write_bytes(writer, manifest->shards[i].root.bytes, DP_HASH_BYTES);
+        dp_write_u64(writer, manifest->shards[i].bytes);
+        dp_write_u64(writer, manifest->shards[i].tokens);
+    }
 }
 
 static void write_field(dp_writer *writer, const dp_manifest *manifest, const field *f)
@@ -453,6 +488,9 @@ static void write_field(dp_writer *writer, const dp_manifest *manifest, const fi
     case FIELD_BYTES32:
         dp_write_bytes(writer, at, 32);
         break;
+    case FIELD_SHARDS:
+        write_shards(writer, manifest);
+        break;
     }
 }
 
@@ -470,6 +508,21 @@ dp_status dp_manifest_encode(const dp_manifest *manifest, uint8_t out[DP_MANIFES
     dp_view written;
     DP_TRY(dp_writer_finish(&writer, &written));
     *size = written.size;
+    return DP_OK;
+}
+
+static dp_status read_shards(dp_reader *reader, dp_manifest *manifest)
+{
+    const uint32_t n = dp_read_u8(reader);
+    if (n > DP_MANIFEST_SHARDS_MAX) {
+        return DP_BADMSG;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        dp_read_bytes(reader, manifest->shards[i].root.bytes, DP_HASH_BYTES);
+        manifest->shards[i].bytes = dp_read_u64(reader);
+        manifest->shards[i].tokens = dp_read_u64(reader);
+    }
+    manifest->n_shards = n;
     return DP_OK;
 }
 
@@ -502,6 +555,8 @@ static dp_status read_field(dp_reader *reader, dp_manifest *manifest, const fiel
     case FIELD_BYTES32:
         dp_read_bytes(reader, at, 32);
         return DP_OK;
+    case FIELD_SHARDS:
+        return read_shards(reader, manifest);
     }
     return DP_BADMSG;
 }

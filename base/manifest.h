@@ -2,7 +2,7 @@
  * (cli/manifest_yaml.h reads that); the canonical form is what is hashed, signed and sent.
  *
  * Canonical bytes, little-endian: "DPM1" | u16 version | the fields of dp_manifest in order of declaration (text as u8
- * length + bytes, enums as u8, hashes as 32 bytes) | 64-byte Ed25519 signature of the founder's root key over all before
+ * length + bytes, enums as u8, hashes as 32 bytes, shards as u8 count + 48 bytes each) | 64-byte Ed25519 signature of the founder's root key over all before
  * it (domain "dpnode/manifest/1"). run id = H("dpnode/run/1", canonical bytes without the signature). */
 #ifndef DP_BASE_MANIFEST_H
 #define DP_BASE_MANIFEST_H
@@ -20,6 +20,7 @@ enum {
     DP_MANIFEST_BYTES_MAX = 4096,
     DP_MANIFEST_WORDS_MAX = 128,    /* the words of one setting as a text */
     DP_MANIFEST_MEMBERS_MAX = 2048, /* the member table of gossip/node.h */
+    DP_MANIFEST_SHARDS_MAX = 32,    /* OPEN hands all of them over (base/trainer_msg.h) */
     DP_MANIFEST_SIGNATURE_BYTES = 64,
     DP_MANIFEST_KEY_BYTES = 32
 };
@@ -60,6 +61,13 @@ typedef enum dp_batch_rule {
     DP_BATCH_SQRT = 3
 } dp_batch_rule;
 
+/* A part of the data: an object, a token shard (compute/shard.h). */
+typedef struct dp_manifest_shard {
+    dp_hash root;
+    uint64_t bytes;
+    uint64_t tokens;
+} dp_manifest_shard;
+
 /* Real numbers stand as integers, so that canonical bytes are the same everywhere. */
 typedef struct dp_manifest {
     char name[DP_NAME_MAX + 1];
@@ -89,11 +97,11 @@ typedef struct dp_manifest {
     uint64_t model_seed;
 
     dp_hash tokenizer; /* object: tokenizer.json */
-    dp_hash data;      /* object: token shard, format in compute/data.h */
     dp_hash init;      /* object: state of round 0 (compute/state.h); zero: from model_seed */
     uint64_t tokenizer_bytes;
-    uint64_t data_bytes;
     uint64_t init_bytes;
+    uint32_t n_shards; /* 0: the data is not known yet, before run create */
+    dp_manifest_shard shards[DP_MANIFEST_SHARDS_MAX]; /* in their order; behind n_shards zero */
     uint32_t val_per_mille; /* last part of the token stream held out: 50 = 5 % */
 
     uint32_t batch_rows;         /* sequences per optimizer step */

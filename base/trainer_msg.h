@@ -12,8 +12,8 @@
  * LOAD pause until the next TRAIN.
  *
  *   T->D HELLO      {abi, name, pid}
- *   D->T OPEN       {member[32], seed} fds: manifest (canonical bytes), tokenizer.json, token shard; or
- *                                              instead of the last a shard table, and its shards in order, up to 31
+ *   D->T OPEN       {member[32], seed} fds: manifest (canonical bytes), tokenizer.json, and the token shards
+ *                                              in the manifest's order, up to 32
  *                                                 seed: another one for every process, so that none draws the samples of an
  *                                                 earlier one again, which others may have counted already
  *   T->D OPENED     {elements, device?}           elements: floats in the arena; device: who computes, for people; or FAILED
@@ -64,7 +64,7 @@
 enum {
     DP_TRAINER_ABI = 1,
     DP_TRAINER_PACKET_MAX = 64 * 1024,
-    DP_TRAINER_FDS_MAX = 34, /* 32 contributors and two to spare */
+    DP_TRAINER_FDS_MAX = 34, /* 32 shards of data with manifest and tokenizer; 32 contributors */
     DP_TRAINER_ITEMS_MAX = 32,
     DP_TRAINER_TEXT_MAX = 8192
 };

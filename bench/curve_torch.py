@@ -121,7 +121,7 @@ def train_ours(build, folder, shape, steps, text):
         file.write(struct.pack("<4sHHQQQ", b"DPS1", 1, 0, elements, 0, 0) + kept[HEAD_BYTES:HEAD_BYTES + 4 * elements])
     subprocess.run([os.path.join(build, "dpnode-worker"), "--export", os.path.join(out, "manifest.bin"), state,
                     os.path.join(out, "data/tokenizer.json"), os.path.join(folder, "start")], check=True)
-    with open(os.path.join(out, "data/tokens.bin"), "rb") as file:
+    with open(os.path.join(out, "data/tokens-00000.bin"), "rb") as file:
         tokens = torch.frombuffer(bytearray(file.read()[SHARD_HEAD:]), dtype=torch.int16).long() & 0xFFFF
     return losses, safetensors_of(os.path.join(folder, "start/model.safetensors")), tokens
 

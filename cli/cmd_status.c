@@ -171,7 +171,7 @@ const dp_verb dp_verb_peers = {
 
 static int run_data(dp_cmd *cmd)
 {
-    static const char *const columns[] = {"KIND", "SIZE", "ROOT", "HERE"};
+    static const char *const columns[] = {"KIND", "SIZE", "TOKENS", "ROOT", "HERE"};
     dp_control_error error;
     json_t *result = NULL;
     if (dp_client_ask(cmd, "data", &result, &error) != 0) {
@@ -180,20 +180,29 @@ static int run_data(dp_cmd *cmd)
     if (cmd->json) {
         return dp_cmd_print(result);
     }
-    dp_table *table = dp_table_open(columns, sizeof columns / sizeof columns[0], 0x2);
+    dp_table *table = dp_table_open(columns, sizeof columns / sizeof columns[0], 0x6);
     size_t index = 0;
+    size_t here = 0;
     const json_t *item = NULL;
     json_array_foreach(json_object_get(result, "data"), index, item)
     {
         char bytes[DP_PRINT_CELL_MAX];
+        char tokens[DP_PRINT_CELL_MAX] = "-";
+        if (dp_json_int(item, "tokens", 0) > 0) {
+            dp_print_count(dp_json_real(item, "tokens", 0), tokens);
+        }
+        here += dp_json_flag(item, "local") == 1;
         dp_print_bytes((uint64_t)dp_json_int(item, "bytes", 0), bytes);
         dp_table_row(table);
         dp_table_cell(table, dp_json_text(item, "kind", "?"));
         dp_table_cell(table, bytes);
+        dp_table_cell(table, tokens);
         dp_table_cell(table, dp_json_text(item, "root", ""));
         dp_table_cell(table, dp_json_flag(item, "local") ? "yes" : "not yet");
     }
     dp_table_close(table, true);
+    printf("%zu of %zu are here; a pass has %lld samples\n", here, index,
+           dp_json_int(result, "samples", 0));
     json_decref(result);
     return 0;
 }

@@ -9,12 +9,7 @@
 #include "compute/files.h"
 #include "compute/shard.h"
 
-enum { NAME_MAX_BYTES = 32, PACK_TOKENS = 4096 };
-
-static void shard_name(uint32_t index, char out[NAME_MAX_BYTES])
-{
-    snprintf(out, NAME_MAX_BYTES, "tokens-%05" PRIu32 ".bin", index);
-}
+enum { PACK_TOKENS = 4096 };
 
 dp_status dp_corpus_open(dp_corpus *corpus, const dp_bpe *bpe, const char *folder,
                          uint64_t shard_tokens)
@@ -38,12 +33,12 @@ void dp_corpus_close(dp_corpus *corpus)
 
 static dp_status write_shard(dp_corpus *corpus, dp_why *why)
 {
-    char name[NAME_MAX_BYTES];
+    char name[DP_PREPARED_NAME_MAX];
     if (corpus->n_rows == DP_SHARDS_MAX) {
         return dp_why_set(why, DP_TOOBIG, "there are more than %d shards; make them larger",
                           DP_SHARDS_MAX);
     }
-    shard_name(corpus->n_rows, name);
+    dp_prepared_shard(corpus->n_rows, name);
     dp_shard_header(corpus->bytes.data, corpus->vocab, corpus->tokens_here, corpus->text_here);
     const dp_view bytes = dp_buf_view(&corpus->bytes);
     DP_TRY(dp_file_write(corpus->folder, name, bytes, why));
@@ -156,10 +151,10 @@ static dp_status check_shards(const char *folder, const dp_shard_table *table, d
     dp_status status = DP_OK;
     dp_buf_init(&bytes, DP_OBJECT_BYTES_MAX);
     for (uint32_t i = 0; i < table->n_shards && status == DP_OK; i++) {
-        char name[NAME_MAX_BYTES];
+        char name[DP_PREPARED_NAME_MAX];
         dp_why inner = {{0}};
         const dp_shard_row row = dp_shard_table_row(table, i);
-        shard_name(i, name);
+        dp_prepared_shard(i, name);
         status = read_file(folder, name, &bytes, &inner);
         if (status == DP_OK) {
             status = check_shard(dp_buf_view(&bytes), &row, table->vocab, &inner);

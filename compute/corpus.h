@@ -1,5 +1,5 @@
 /* A folder of token shards with its table, as it is written by tokenizing and checked before a run: tokenizer.json,
- * tokens-00000.bin and so on, shards.bin. Tokens come in from outside; no text here (tokenize.h). */
+ * tokens-00000.bin and so on (base/prepared.h), shards.bin. Tokens come in from outside; no text here (tokenize.h). */
 #ifndef DP_COMPUTE_CORPUS_H
 #define DP_COMPUTE_CORPUS_H
 
@@ -8,12 +8,12 @@
 
 #include "base/bytes.h"
 #include "base/digest.h"
+#include "base/prepared.h"
 #include "compute/bpe.h"
 #include "compute/shard_table.h"
 
 #define DP_CORPUS_TABLE "shards.bin"
-#define DP_CORPUS_TOKENIZER "tokenizer.json"
-#define DP_CORPUS_SHARD_FIRST "tokens-00000.bin"
+#define DP_CORPUS_TOKENIZER DP_PREPARED_TOKENIZER
 
 enum {
     DP_CORPUS_SHARD_TOKENS = 100 * 1000 * 1000,     /* as llm.c cuts its data; 200 MB with u16 */

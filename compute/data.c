@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/rng.h"
+#include "base/samples.h"
 #include "compute/order.h"
 
 static const dp_data_part *part_of(const dp_data *data, uint32_t index)
@@ -16,8 +17,7 @@ static dp_status hold_out(dp_data *data, uint32_t val_per_mille, dp_why *why)
         return dp_why_set(why, DP_BADMSG, "%u per mille of the data cannot be held out",
                           val_per_mille);
     }
-    const uint64_t n_val = (uint64_t)((unsigned __int128)data->n_tokens * val_per_mille / 1000);
-    data->n_train = data->n_tokens - n_val;
+    data->n_train = dp_samples_training(data->n_tokens, val_per_mille);
     return DP_OK;
 }
 
@@ -35,31 +35,26 @@ dp_status dp_data_open(dp_data *data, dp_view bytes, uint32_t vocab, uint32_t va
     return DP_OK;
 }
 
-dp_status dp_data_open_table(dp_data *data, dp_view table, uint32_t vocab, uint32_t val_per_mille,
-                             dp_why *why)
+dp_status dp_data_open_list(dp_data *data, const uint64_t *tokens, uint32_t n, uint32_t vocab,
+                            uint32_t val_per_mille, dp_why *why)
 {
-    dp_shard_table rows;
-    DP_TRY(dp_shard_table_open(&rows, table, why));
-    if (rows.vocab > vocab) {
-        return dp_why_set(why, DP_BADARG,
-                          "the data was made for a vocabulary of %u tokens, the model has %u",
-                          rows.vocab, vocab);
+    dp_data read = {.n_parts = n, .vocab_most = vocab};
+    if (n == 0) {
+        return dp_why_set(why, DP_BADARG, "there is no data");
     }
-    dp_data read = {.n_parts = rows.n_shards,
-                    .n_tokens = rows.tokens,
-                    .text_bytes = rows.text_bytes,
-                    .vocab = rows.vocab,
-                    .vocab_most = vocab};
+    for (uint32_t i = 0; i < n; i++) {
+        read.n_tokens += tokens[i];
+    }
     DP_TRY(hold_out(&read, val_per_mille, why));
-    read.parts = dp_alloc(rows.n_shards, sizeof *read.parts);
+    read.parts = dp_alloc(n, sizeof *read.parts);
     if (read.parts == NULL) {
         return DP_NOMEM;
     }
     uint64_t begin = 0;
-    for (uint32_t i = 0; i < rows.n_shards; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         read.parts[i].begin = begin;
-        read.parts[i].shard.n_tokens = dp_shard_table_row(&rows, i).tokens;
-        begin += read.parts[i].shard.n_tokens;
+        read.parts[i].shard.n_tokens = tokens[i];
+        begin += tokens[i];
     }
     *data = read;
     return DP_OK;
@@ -71,6 +66,23 @@ void dp_data_close(dp_data *data)
     *data = (dp_data){0};
 }
 
+/* What the shards that are here say together. */
+static void look_at_parts(dp_data *data)
+{
+    bool says = true;
+    data->text_bytes = 0;
+    data->vocab = 0;
+    for (uint32_t i = 0; i < data->n_parts; i++) {
+        const dp_shard *const shard = &data->parts[i].shard;
+        if (shard->tokens != NULL) {
+            says = says && shard->text_bytes > 0;
+            data->text_bytes += shard->text_bytes;
+            data->vocab = shard->vocab > data->vocab ? shard->vocab : data->vocab;
+        }
+    }
+    data->text_bytes = says ? data->text_bytes : 0;
+}
+
 dp_status dp_data_attach(dp_data *data, uint32_t index, dp_view bytes, dp_why *why)
 {
     dp_shard shard;
@@ -79,12 +91,13 @@ dp_status dp_data_attach(dp_data *data, uint32_t index, dp_view bytes, dp_why *w
     }
     DP_TRY(dp_shard_open(&shard, bytes, why));
     if (shard.n_tokens != data->parts[index].shard.n_tokens) {
-        return dp_why_set(why, DP_BADMSG, "shard %u has %llu tokens, its table says %llu", index,
-                          (unsigned long long)shard.n_tokens,
+        return dp_why_set(why, DP_BADMSG, "shard %u of the data has %llu tokens, the run says %llu",
+                          index, (unsigned long long)shard.n_tokens,
                           (unsigned long long)data->parts[index].shard.n_tokens);
     }
     DP_TRY(dp_shard_check(&shard, data->vocab_most, why));
     data->parts[index].shard = shard;
+    look_at_parts(data);
     return DP_OK;
 }
 
@@ -102,8 +115,7 @@ static dp_status copy_window(const dp_data_part *part, uint64_t start, size_t le
 /* Training tokens of a part: its first ones. */
 static uint64_t n_train_of(const dp_data *data, const dp_data_part *part)
 {
-    const uint64_t left = data->n_train > part->begin ? data->n_train - part->begin : 0;
-    return left < part->shard.n_tokens ? left : part->shard.n_tokens;
+    return dp_samples_training_here(data->n_train, part->begin, part->shard.n_tokens);
 }
 
 /* How many windows of some sort begin in a part. */
@@ -117,14 +129,12 @@ static uint64_t count_starts(const dp_data *data, const dp_data_part *part, size
 
 static uint64_t count_side_by_side(const dp_data *data, const dp_data_part *part, size_t length)
 {
-    const uint64_t n = n_train_of(data, part);
-    return n > 0 && length > 0 ? (n - 1) / length : 0;
+    return dp_samples_windows(n_train_of(data, part), length);
 }
 
 static uint64_t count_held_out(const dp_data *data, const dp_data_part *part, size_t length)
 {
-    const uint64_t n = part->shard.n_tokens - n_train_of(data, part);
-    return n > 0 && length > 0 ? (n - 1) / length : 0;
+    return dp_samples_windows(part->shard.n_tokens - n_train_of(data, part), length);
 }
 
 static uint64_t count_all(const dp_data *data, count_windows *count, size_t length)

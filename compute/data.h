@@ -1,9 +1,8 @@
-/* The tokens of a run as windows for training and validation: from one shard, or from the shards of a table. Keeps no
- * state: which windows a step sees is a pure function of where the step stands, so there is nothing to save or to
- * restore. Opens no files.
+/* The tokens of a run as windows for training and validation, from one shard or several. Keeps no state: which windows a
+ * step sees is a pure function of where the step stands, so there is nothing to save or to restore. Opens no files.
  *
- * The shards follow one another in the order of the table; the last val_per_mille of all tokens are held out. No window
- * reaches from one shard into the next.
+ * The shards follow one another in the order of the manifest; the last val_per_mille of all tokens are held out. No window
+ * reaches from one shard into the next. How many there are follows from the manifest alone (base/samples.h).
  *
  * Two orders of training windows, both without any state:
  * - At random (dp_data_row): each row draws its window by hashing where it stands. Any number of nodes can do so without
@@ -25,7 +24,6 @@
 
 #include "base/bytes.h"
 #include "compute/shard.h"
-#include "compute/shard_table.h"
 
 /* A shard and where its tokens begin among all; tokens is NULL while it is not here. */
 typedef struct dp_data_part {
@@ -35,11 +33,11 @@ typedef struct dp_data_part {
 
 typedef struct dp_data {
     dp_data_part one;    /* of a single shard */
-    dp_data_part *parts; /* of a table, else NULL */
+    dp_data_part *parts; /* of a list, else NULL */
     uint32_t n_parts;
     uint64_t n_tokens;
-    uint64_t n_train; /* the first of them; the rest is held out */
-    uint64_t text_bytes;
+    uint64_t n_train;    /* the first of them; the rest is held out */
+    uint64_t text_bytes; /* of the shards that are here; 0: one of them does not say */
     uint32_t vocab;      /* that the data was made for; 0: it does not say */
     uint32_t vocab_most; /* of the model */
 } dp_data;
@@ -48,12 +46,13 @@ typedef struct dp_data {
  * DP_BADMSG, DP_VERSION, or DP_BADARG when tokens do not fit a model with this vocab. Needs no close. */
 DP_MUST dp_status dp_data_open(dp_data *data, dp_view bytes, uint32_t vocab, uint32_t val_per_mille,
                                dp_why *why);
-/* A shard table, without any of its shards yet. Also DP_NOMEM. */
-DP_MUST dp_status dp_data_open_table(dp_data *data, dp_view table, uint32_t vocab,
-                                     uint32_t val_per_mille, dp_why *why);
+/* n shards of so many tokens each, none of which is here yet. DP_BADARG: n is 0. DP_NOMEM. */
+DP_MUST dp_status dp_data_open_list(dp_data *data, const uint64_t *tokens, uint32_t n,
+                                    uint32_t vocab, uint32_t val_per_mille, dp_why *why);
 void dp_data_close(dp_data *data); /* Accepts a zeroed one. */
-/* Shard number index of the table is here, borrowed until close: its hash was checked by who brought it. Not while
- * another thread reads. DP_BADARG (index; also tokens that do not fit), DP_BADMSG (not as the table says), DP_VERSION. */
+/* Shard number index of the list is here, borrowed until close: its hash was checked by who brought it. Not while
+ * another thread reads. DP_BADARG (index; also tokens that do not fit), DP_BADMSG (not as many as the list says),
+ * DP_VERSION. */
 DP_MUST dp_status dp_data_attach(dp_data *data, uint32_t index, dp_view bytes, dp_why *why);
 
 /* Where a row of a batch stands in the run. */

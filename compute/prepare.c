@@ -3,13 +3,12 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
-#include "base/digest.h"
-#include "base/manifest.h"
+#include "base/assert.h"
 #include "compute/bpe.h"
 #include "compute/corpus.h"
-#include "compute/data.h"
 #include "compute/files.h"
 #include "compute/gguf.h"
 #include "compute/hf_config.h"
@@ -19,81 +18,17 @@
 
 enum { CONFIG_BYTES_MAX = 1024 };
 
-/* json: of bpe. */
-static dp_status write_shard(const dp_bpe *bpe, dp_view json, dp_view text, const char *folder,
-                             dp_prepared *prepared, dp_why *why)
-{
-    dp_tokens tokens = {0};
-    dp_buf shard;
-    dp_buf_init(&shard, DP_OBJECT_BYTES_MAX);
-    dp_status status = dp_bpe_encode(bpe, text, &tokens, why);
-    if (status == DP_OK) {
-        status = dp_shard_write(tokens.ids, tokens.count, (uint32_t)dp_bpe_count(bpe), text.size,
-                                &shard);
-    }
-    if (status == DP_OK) {
-        status = dp_file_write(folder, "tokenizer.json", json, why);
-    }
-    if (status == DP_OK) {
-        status = dp_file_write(folder, "tokens.bin", dp_buf_view(&shard), why);
-    }
-    *prepared = (dp_prepared){.tokenizer_bytes = json.size,
-                              .tokens = tokens.count,
-                              .data_bytes = shard.size,
-                              .text_bytes = text.size,
-                              .vocab = dp_bpe_count(bpe)};
-    dp_buf_close(&shard);
-    dp_tokens_close(&tokens);
-    return status;
-}
-
-static dp_status copy_file(const char *from, const char *from_name, const char *to,
-                           const char *to_name, uint64_t *size, dp_why *why)
+static dp_status read_in(const char *folder, const char *name, dp_buf *out, dp_why *why)
 {
     char path[PATH_MAX];
-    dp_buf bytes;
-    const int length = snprintf(path, sizeof path, "%s/%s", from, from_name);
+    const int length = snprintf(path, sizeof path, "%s/%s", folder, name);
     if (length < 0 || (size_t)length >= sizeof path) {
-        return dp_why_set(why, DP_BADARG, "the path %s is too long", from);
+        return dp_why_set(why, DP_BADARG, "the path %s is too long", folder);
     }
-    dp_buf_init(&bytes, DP_OBJECT_BYTES_MAX);
-    dp_status status = dp_file_read(path, &bytes, why);
-    if (status == DP_OK) {
-        status = dp_file_write(to, to_name, dp_buf_view(&bytes), why);
-    }
-    *size = bytes.size;
-    dp_buf_close(&bytes);
-    return status;
+    return dp_file_read(path, out, why);
 }
 
-static dp_status take_folder(const char *source, const char *folder, uint32_t vocab,
-                             dp_prepared *prepared, dp_why *why)
-{
-    dp_corpus_sum sum;
-    dp_prepared made = {0};
-    DP_TRY(dp_corpus_verify(source, &sum, why));
-    if (sum.shards != 1) {
-        return dp_why_set(why, DP_UNSUPPORTED,
-                          "a run learns from one shard; %s has %" PRIu32
-                          ", make it one with --shard-tokens %" PRIu64,
-                          source, sum.shards, sum.tokens);
-    }
-    if (sum.vocab > vocab) {
-        return dp_why_set(why, DP_BADARG,
-                          "the data was made for a vocabulary of %" PRIu32
-                          " tokens, the model has %" PRIu32,
-                          sum.vocab, vocab);
-    }
-    DP_TRY(dp_folder_make(folder, why));
-    DP_TRY(copy_file(source, DP_CORPUS_TOKENIZER, folder, "tokenizer.json", &made.tokenizer_bytes,
-                     why));
-    DP_TRY(copy_file(source, DP_CORPUS_SHARD_FIRST, folder, "tokens.bin", &made.data_bytes, why));
-    made.tokens = sum.tokens;
-    made.text_bytes = sum.text_bytes;
-    made.vocab = sum.vocab;
-    *prepared = made;
-    return DP_OK;
-}
+/* ---- the tokenizer ---- */
 
 /* A tokenizer of vocab tokens from the text, or the one of this JSON. */
 static dp_status make_tokenizer(dp_bpe **bpe, dp_view text, uint32_t vocab, dp_buf *json,
@@ -112,57 +47,172 @@ static dp_status make_tokenizer(dp_bpe **bpe, dp_view text, uint32_t vocab, dp_b
     return DP_OK;
 }
 
-static dp_status take_text(const char *text_path, const char *folder, uint32_t vocab, dp_buf *json,
+static dp_status keep_tokenizer(const dp_prepare_job *job, dp_manifest *manifest, dp_view json,
+                                dp_why *why)
+{
+    manifest->tokenizer = dp_object_hash(json, NULL);
+    manifest->tokenizer_bytes = json.size;
+    return dp_file_write(job->folder, DP_PREPARED_TOKENIZER, json, why);
+}
+
+/* ---- the shards ---- */
+
+static void add_shard(dp_manifest *manifest, const dp_shard_row *row)
+{
+    manifest->shards[manifest->n_shards] =
+        (dp_manifest_shard){.root = row->root, .bytes = row->bytes, .tokens = row->tokens};
+    manifest->n_shards++;
+}
+
+static dp_status write_shards(dp_corpus *corpus, const dp_tokens *tokens, dp_manifest *manifest,
+                              dp_why *why)
+{
+    dp_hash root;
+    DP_TRY(dp_corpus_add(corpus, tokens->ids, tokens->count, why));
+    DP_TRY(dp_corpus_finish(corpus, &root, why));
+    dp_assert(corpus->n_rows <= DP_MANIFEST_SHARDS_MAX);
+    for (uint32_t i = 0; i < corpus->n_rows; i++) {
+        add_shard(manifest, &corpus->rows[i]);
+    }
+    return DP_OK;
+}
+
+/* Shards of the usual size, or so large that a run can have them all. A text of 8 GiB has less than 2^33 tokens. */
+static uint64_t shard_tokens_of(uint64_t tokens)
+{
+    const uint64_t least = (tokens + DP_MANIFEST_SHARDS_MAX - 1) / DP_MANIFEST_SHARDS_MAX;
+    return least > DP_CORPUS_SHARD_TOKENS ? least : DP_CORPUS_SHARD_TOKENS;
+}
+
+static dp_status take_tokens(const dp_prepare_job *job, const dp_bpe *bpe, dp_view text,
+                             dp_manifest *manifest, dp_why *why)
+{
+    dp_tokens tokens = {0};
+    dp_corpus corpus = {0};
+    dp_status status = dp_bpe_encode(bpe, text, &tokens, why);
+    if (status == DP_OK) {
+        status = dp_corpus_open(&corpus, bpe, job->folder, shard_tokens_of(tokens.count));
+    }
+    if (status == DP_OK) {
+        status = write_shards(&corpus, &tokens, manifest, why);
+    }
+    dp_corpus_close(&corpus);
+    dp_tokens_close(&tokens);
+    return status;
+}
+
+/* json: of the weights, or empty. */
+static dp_status take_text(const dp_prepare_job *job, dp_buf *json, dp_manifest *manifest,
                            dp_prepared *prepared, dp_why *why)
 {
     dp_buf text;
     dp_buf_init(&text, DP_OBJECT_BYTES_MAX);
     dp_bpe *bpe = NULL;
-    dp_status status = dp_file_read(text_path, &text, why);
+    dp_status status = dp_file_read(job->text, &text, why);
     if (status == DP_OK) {
-        status = dp_folder_make(folder, why);
+        status = make_tokenizer(&bpe, dp_buf_view(&text), manifest->vocab, json, why);
     }
     if (status == DP_OK) {
-        status = make_tokenizer(&bpe, dp_buf_view(&text), vocab, json, why);
+        status = keep_tokenizer(job, manifest, dp_buf_view(json), why);
     }
     if (status == DP_OK) {
-        status = write_shard(bpe, dp_buf_view(json), dp_buf_view(&text), folder, prepared, why);
+        status = take_tokens(job, bpe, dp_buf_view(&text), manifest, why);
+    }
+    if (status == DP_OK) {
+        prepared->text_bytes = text.size;
+        prepared->vocab = dp_bpe_count(bpe);
     }
     dp_bpe_close(bpe);
     dp_buf_close(&text);
     return status;
 }
 
-dp_status dp_prepare(const char *text_path, const char *folder, uint32_t vocab,
-                     dp_prepared *prepared, dp_why *why)
+static dp_status copy_shards(const dp_prepare_job *job, const dp_shard_table *table,
+                             dp_manifest *manifest, dp_why *why)
 {
-    if (dp_folder_is(text_path)) {
-        return take_folder(text_path, folder, vocab, prepared, why);
+    dp_buf bytes;
+    dp_status status = DP_OK;
+    dp_buf_init(&bytes, DP_OBJECT_BYTES_MAX);
+    for (uint32_t i = 0; i < table->n_shards && status == DP_OK; i++) {
+        char name[DP_PREPARED_NAME_MAX];
+        const dp_shard_row row = dp_shard_table_row(table, i);
+        dp_prepared_shard(i, name);
+        dp_buf_clear(&bytes);
+        status = read_in(job->text, name, &bytes, why);
+        if (status == DP_OK) {
+            status = dp_file_write(job->folder, name, dp_buf_view(&bytes), why);
+        }
+        add_shard(manifest, &row);
     }
-    dp_buf json;
-    dp_buf_init(&json, DP_BPE_JSON_BYTES_MAX);
-    const dp_status status = take_text(text_path, folder, vocab, &json, prepared, why);
-    dp_buf_close(&json);
+    dp_buf_close(&bytes);
     return status;
 }
 
-static dp_status read_in(const char *folder, const char *name, dp_buf *out, dp_why *why)
+static dp_status take_table(const dp_prepare_job *job, const dp_corpus_sum *sum,
+                            dp_manifest *manifest, dp_why *why)
 {
-    char path[PATH_MAX];
-    const int length = snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (length < 0 || (size_t)length >= sizeof path) {
-        return dp_why_set(why, DP_BADARG, "the path %s is too long", folder);
+    dp_buf bytes;
+    dp_shard_table table;
+    dp_buf_init(&bytes, DP_SHARD_TABLE_BYTES_MAX);
+    dp_status status = read_in(job->text, DP_CORPUS_TABLE, &bytes, why);
+    if (status == DP_OK) {
+        status = dp_shard_table_open(&table, dp_buf_view(&bytes), why);
     }
-    return dp_file_read(path, out, why);
+    if (status == DP_OK && table.n_shards > DP_MANIFEST_SHARDS_MAX) {
+        const uint64_t most = DP_MANIFEST_SHARDS_MAX;
+        status = dp_why_set(why, DP_TOOBIG,
+                            "a run's data has at most %d shards, %.200s has %" PRIu32
+                            "; make fewer with --shard-tokens %" PRIu64,
+                            DP_MANIFEST_SHARDS_MAX, job->text, table.n_shards,
+                            (sum->tokens + most - 1) / most);
+    }
+    if (status == DP_OK) {
+        status = copy_shards(job, &table, manifest, why);
+    }
+    dp_buf_close(&bytes);
+    return status;
 }
 
-static dp_status write_init(const dp_manifest *manifest, const char *weights, const char *folder,
-                            dp_why *why)
+/* json: of the weights, or empty. Tokens of another tokenizer would be noise to these. */
+static dp_status take_folder(const dp_prepare_job *job, const dp_buf *json, dp_manifest *manifest,
+                             dp_prepared *prepared, dp_why *why)
+{
+    dp_corpus_sum sum;
+    dp_buf own;
+    DP_TRY(dp_corpus_verify(job->text, &sum, why));
+    if (sum.vocab > manifest->vocab) {
+        return dp_why_set(why, DP_BADARG,
+                          "the data was made for a vocabulary of %" PRIu32
+                          " tokens, the model has %" PRIu32,
+                          sum.vocab, manifest->vocab);
+    }
+    dp_buf_init(&own, DP_BPE_JSON_BYTES_MAX);
+    dp_status status = read_in(job->text, DP_CORPUS_TOKENIZER, &own, why);
+    if (status == DP_OK && json->size > 0 && !dp_view_equal(dp_buf_view(&own), dp_buf_view(json))) {
+        status = dp_why_set(why, DP_BADARG,
+                            "%.200s was not made with the tokenizer.json of the weights; make it "
+                            "with dpnode data tokenize --tokenizer",
+                            job->text);
+    }
+    if (status == DP_OK) {
+        status = keep_tokenizer(job, manifest, dp_buf_view(&own), why);
+    }
+    dp_buf_close(&own);
+    DP_TRY(status);
+    DP_TRY(take_table(job, &sum, manifest, why));
+    prepared->text_bytes = sum.text_bytes;
+    prepared->vocab = sum.vocab;
+    return DP_OK;
+}
+
+/* ---- the weights ---- */
+
+static dp_status write_init(const dp_prepare_job *job, dp_manifest *manifest, dp_why *why)
 {
     const dp_model_config wanted = dp_manifest_model(manifest);
     dp_model_config found;
     dp_model model;
-    DP_TRY(dp_hf_import_config(weights, &found, why));
+    DP_TRY(dp_hf_import_config(job->weights, &found, why));
     DP_TRY(dp_hf_import_match(&found, &wanted, why));
     DP_TRY(dp_model_open(&model, &wanted, why));
     dp_buf state;
@@ -173,12 +223,14 @@ static dp_status write_init(const dp_manifest *manifest, const char *weights, co
     float *const momentum = has_momentum ? dp_alloc(model.n_elements, sizeof *momentum) : NULL;
     dp_status status = theta == NULL || (has_momentum && momentum == NULL)
                            ? dp_why_set(why, DP_NOMEM, "no memory for the weights")
-                           : dp_hf_import_weights(weights, &model, theta, why);
+                           : dp_hf_import_weights(job->weights, &model, theta, why);
     if (status == DP_OK) {
         status = dp_state_write(0, theta, momentum, model.n_elements, &state);
     }
     if (status == DP_OK) {
-        status = dp_file_write(folder, DP_PREPARED_INIT, dp_buf_view(&state), why);
+        manifest->init = dp_object_hash(dp_buf_view(&state), NULL);
+        manifest->init_bytes = state.size;
+        status = dp_file_write(job->folder, DP_PREPARED_INIT, dp_buf_view(&state), why);
     }
     dp_free(momentum);
     dp_free(theta);
@@ -187,19 +239,44 @@ static dp_status write_init(const dp_manifest *manifest, const char *weights, co
     return status;
 }
 
-/* tokens of another tokenizer would be noise to these weights. */
-static dp_status check_tokenizer(const char *data, dp_view json, dp_why *why)
+/* ---- all of it ---- */
+
+static dp_status prepare(const dp_prepare_job *job, dp_buf *json, dp_manifest *manifest,
+                         dp_prepared *prepared, dp_why *why)
 {
-    dp_buf other;
-    dp_buf_init(&other, DP_BPE_JSON_BYTES_MAX);
-    dp_status status = read_in(data, DP_CORPUS_TOKENIZER, &other, why);
-    if (status == DP_OK && !dp_view_equal(dp_buf_view(&other), json)) {
-        status = dp_why_set(why, DP_BADARG,
-                            "%.200s was not made with the tokenizer.json of the weights; make it "
-                            "with dpnode data tokenize --tokenizer",
-                            data);
+    DP_TRY(dp_folder_make(job->folder, why));
+    if (job->weights != NULL) {
+        DP_TRY(read_in(job->weights, "tokenizer.json", json, why));
+        DP_TRY(write_init(job, manifest, why));
     }
-    dp_buf_close(&other);
+    DP_TRY(dp_folder_is(job->text) ? take_folder(job, json, manifest, prepared, why)
+                                   : take_text(job, json, manifest, prepared, why));
+    for (uint32_t i = 0; i < manifest->n_shards; i++) {
+        prepared->tokens += manifest->shards[i].tokens;
+        prepared->data_bytes += manifest->shards[i].bytes;
+    }
+    prepared->shards = manifest->n_shards;
+    prepared->tokenizer_bytes = manifest->tokenizer_bytes;
+    return dp_manifest_check(manifest, why);
+}
+
+dp_status dp_prepare(const dp_prepare_job *job, dp_manifest *manifest, dp_prepared *prepared,
+                     dp_why *why)
+{
+    dp_buf json;
+    dp_prepared made = {0};
+    dp_manifest filled = *manifest;
+    filled.init = (dp_hash){{0}};
+    filled.init_bytes = 0;
+    filled.n_shards = 0;
+    memset(filled.shards, 0, sizeof filled.shards);
+    dp_buf_init(&json, DP_BPE_JSON_BYTES_MAX);
+    const dp_status status = prepare(job, &json, &filled, &made, why);
+    dp_buf_close(&json);
+    if (status == DP_OK) {
+        *manifest = filled;
+        *prepared = made;
+    }
     return status;
 }
 
@@ -215,27 +292,16 @@ static dp_status read_manifest(const char *path, dp_manifest *manifest, dp_why *
     return status;
 }
 
-dp_status dp_prepare_from(const char *text_path, const char *folder, const char *weights,
-                          const char *manifest_path, dp_prepared *prepared, dp_why *why)
+dp_status dp_prepare_files(const dp_prepare_job *job, const char *manifest_path,
+                           dp_prepared *prepared, dp_why *why)
 {
     dp_manifest manifest;
-    dp_buf json;
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
     DP_TRY(read_manifest(manifest_path, &manifest, why));
-    DP_TRY(dp_folder_make(folder, why));
-    dp_buf_init(&json, DP_BPE_JSON_BYTES_MAX);
-    dp_status status = read_in(weights, "tokenizer.json", &json, why);
-    if (status == DP_OK) {
-        status = write_init(&manifest, weights, folder, why);
-    }
-    if (status == DP_OK && dp_folder_is(text_path)) {
-        status = check_tokenizer(text_path, dp_buf_view(&json), why);
-        status = status == DP_OK ? take_folder(text_path, folder, manifest.vocab, prepared, why)
-                                 : status;
-    } else if (status == DP_OK) {
-        status = take_text(text_path, folder, manifest.vocab, &json, prepared, why);
-    }
-    dp_buf_close(&json);
-    return status;
+    DP_TRY(dp_prepare(job, &manifest, prepared, why));
+    DP_TRY(dp_manifest_encode(&manifest, bytes, &size));
+    return dp_file_write(job->folder, DP_PREPARED_MANIFEST, dp_view_of(bytes, size), why);
 }
 
 static dp_status write_config(const dp_manifest *m, const char *folder, dp_why *why)

@@ -6,28 +6,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
-
-#define DP_PREPARED_INIT "init.state"
+#include "base/manifest.h"
+#include "base/prepared.h"
 
 typedef struct dp_prepared {
     uint64_t tokenizer_bytes;
     uint64_t tokens;
-    uint64_t data_bytes;
+    uint64_t shards;
+    uint64_t data_bytes; /* of all shards */
     uint64_t text_bytes;
     uint64_t vocab; /* tokens that the tokenizer has: fewer than asked for if the text is poor */
 } dp_prepared;
 
-/* Read UTF-8 text, train a tokenizer of vocab tokens, write folder/tokenizer.json and folder/tokens.bin. Where text_path is
- * a folder of data (corpus.h), check it and take its tokenizer and its shard: DP_UNSUPPORTED if it has several, DP_BADARG
- * if it was made for more than vocab tokens. */
-DP_MUST dp_status dp_prepare(const char *text_path, const char *folder, uint32_t vocab,
+typedef struct dp_prepare_job {
+    const char *text;    /* UTF-8 text, or a folder of data (corpus.h) */
+    const char *folder;  /* where the files go (base/prepared.h); made unless it is there */
+    const char *weights; /* a Hugging Face folder (hf_import.h) to start from; NULL: the seed */
+} dp_prepare_job;
+
+/* Makes the objects of a run: tokenizer.json, the shards, and with weights init.state; and names them in manifest, whose
+ * model they must fit. A text gets a tokenizer of manifest->vocab tokens, or that of the weights; a folder of data is checked and
+ * taken with its own, which must be that of the weights. DP_BADARG, DP_BADMSG, DP_TOOBIG (more than DP_MANIFEST_SHARDS_MAX shards)
+ * ... with a sentence; then *manifest is as it was. */
+DP_MUST dp_status dp_prepare(const dp_prepare_job *job, dp_manifest *manifest,
                              dp_prepared *prepared, dp_why *why);
-/* The same for a run that starts from the weights of a Hugging Face folder (hf_import.h): folder/init.state, the state of
- * round 0, and, where text_path is a text, the tokenizer that came with the weights instead of a new one. The model must be the
- * manifest's. Where text_path is a folder of data, its tokenizer must be the one that came with the weights. */
-DP_MUST dp_status dp_prepare_from(const char *text_path, const char *folder, const char *weights,
-                                  const char *manifest_path, dp_prepared *prepared, dp_why *why);
+/* The same from and to files: a canonical manifest, and folder/manifest.bin, which has its data part filled in. */
+DP_MUST dp_status dp_prepare_files(const dp_prepare_job *job, const char *manifest_path,
+                                   dp_prepared *prepared, dp_why *why);
 /* Write folder/model.safetensors, config.json and tokenizer.json from a manifest, a state file and a tokenizer. */
 DP_MUST dp_status dp_export(const char *manifest_path, const char *state_path,
                             const char *tokenizer_path, const char *folder, dp_why *why);

@@ -2,7 +2,7 @@
  * measured. The loop around a trainer that is alone (trainer.h); prints nothing and knows no arguments (solo_tool.h).
  *
  *   FOLDER/manifest.bin        canonical bytes, unsigned, with the hashes of tokenizer and data; times and keys are 0
- *   FOLDER/data/               tokenizer.json and tokens.bin, as prepare.h makes them
+ *   FOLDER/data/               tokenizer.json and shards, as prepare.h makes them
  *   FOLDER/step-*.ckpt         checkpoints (solo_file.h)
  *   FOLDER/lock                held by the process that trains here
  *   FOLDER/model/              in Hugging Face's layout, once all steps are done

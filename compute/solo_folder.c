@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "compute/bpe.h"
@@ -32,13 +30,13 @@ static dp_status path_of(const dp_solo_folder *f, const char *name, char path[PA
 void dp_solo_folder_close(dp_solo_folder *f)
 {
     dp_buf_close(&f->tokenizer);
-    if (f->data.size > 0) {
-        munmap((void *)(uintptr_t)f->data.data, f->data.size);
+    for (uint32_t i = 0; i < DP_MANIFEST_SHARDS_MAX; i++) {
+        dp_file_unmap(f->shards[i]);
+        f->shards[i] = dp_view_of(NULL, 0);
     }
     if (f->lock >= 0) {
         close(f->lock);
     }
-    f->data = dp_view_of(NULL, 0);
     f->lock = -1;
 }
 
@@ -64,32 +62,31 @@ dp_status dp_solo_folder_lock(dp_solo_folder *f, const char *given, bool make, d
     return DP_OK;
 }
 
-static dp_status map(const dp_solo_folder *f, dp_view *out, dp_why *why)
-{
-    char path[PATH_MAX];
-    int fd = -1;
-    struct stat info;
-    DP_TRY(path_of(f, "data/tokens.bin", path, why));
-    DP_TRY(dp_file_open(path, &fd, why));
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size <= 0) {
-        close(fd);
-        return dp_why_set(why, DP_BADMSG, "%.400s is no token shard", path);
-    }
-    void *const memory = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    const dp_status status = memory != MAP_FAILED ? DP_OK : failed(why, "map", path);
-    close(fd);
-    DP_TRY(status);
-    *out = dp_view_of(memory, (size_t)info.st_size);
-    return DP_OK;
-}
-
+/* Of f->manifest, all of it. */
 static dp_status open_data(dp_solo_folder *f, dp_why *why)
 {
     char path[PATH_MAX];
-    DP_TRY(path_of(f, "data/tokenizer.json", path, why));
+    DP_TRY(path_of(f, "data/" DP_PREPARED_TOKENIZER, path, why));
     dp_buf_init(&f->tokenizer, DP_BPE_JSON_BYTES_MAX);
     DP_TRY(dp_file_read(path, &f->tokenizer, why));
-    return map(f, &f->data, why);
+    DP_TRY(path_of(f, "data", path, why));
+    for (uint32_t i = 0; i < f->manifest.n_shards; i++) {
+        char name[DP_PREPARED_NAME_MAX];
+        dp_prepared_shard(i, name);
+        DP_TRY(dp_file_map(path, name, &f->shards[i], why));
+    }
+    return DP_OK;
+}
+
+static dp_status check_file(const dp_solo_folder *f, const char *name, dp_view bytes,
+                            const dp_hash *root, dp_why *why)
+{
+    const dp_hash found = dp_object_hash(bytes, NULL);
+    if (!dp_hash_equal(&found, root)) {
+        return dp_why_set(why, DP_BADHASH, "%.300s/data/%s is not the one that training began with",
+                          f->path, name);
+    }
+    return DP_OK;
 }
 
 static dp_status encode(dp_solo_folder *f)
@@ -118,14 +115,11 @@ dp_status dp_solo_folder_begin(dp_solo_folder *f, const dp_manifest *manifest, c
         return dp_why_set(why, DP_BADARG, "there is no text to learn from");
     }
     DP_TRY(path_of(f, "data", data, why));
-    DP_TRY(dp_prepare(text, data, manifest->vocab, made, why));
-    DP_TRY(open_data(f, why));
+    const dp_prepare_job job = {.text = text, .folder = data};
     f->manifest = *manifest;
     forget_keys(&f->manifest);
-    f->manifest.tokenizer = dp_object_hash(dp_buf_view(&f->tokenizer), NULL);
-    f->manifest.tokenizer_bytes = f->tokenizer.size;
-    f->manifest.data = dp_object_hash(f->data, NULL);
-    f->manifest.data_bytes = f->data.size;
+    DP_TRY(dp_prepare(&job, &f->manifest, made, why));
+    DP_TRY(open_data(f, why));
     DP_TRY(encode(f));
     return dp_file_write(f->path, "manifest.bin", dp_view_of(f->canonical, f->canonical_size), why);
 }
@@ -147,17 +141,12 @@ dp_status dp_solo_folder_open(dp_solo_folder *f, dp_why *why)
     DP_TRY(status);
     DP_TRY(encode(f));
     DP_TRY(open_data(f, why));
-    const dp_hash tokenizer = dp_object_hash(dp_buf_view(&f->tokenizer), NULL);
-    const dp_hash data = dp_object_hash(f->data, NULL);
-    if (!dp_hash_equal(&tokenizer, &f->manifest.tokenizer)) {
-        return dp_why_set(why, DP_BADHASH,
-                          "%.300s/data/tokenizer.json is not the one that training began with",
-                          f->path);
-    }
-    if (!dp_hash_equal(&data, &f->manifest.data)) {
-        return dp_why_set(why, DP_BADHASH,
-                          "%.300s/data/tokens.bin is not the one that training began with",
-                          f->path);
+    DP_TRY(check_file(f, DP_PREPARED_TOKENIZER, dp_buf_view(&f->tokenizer), &f->manifest.tokenizer,
+                      why));
+    for (uint32_t i = 0; i < f->manifest.n_shards; i++) {
+        char name[DP_PREPARED_NAME_MAX];
+        dp_prepared_shard(i, name);
+        DP_TRY(check_file(f, name, f->shards[i], &f->manifest.shards[i].root, why));
     }
     return DP_OK;
 }
@@ -192,8 +181,10 @@ dp_status dp_solo_folder_same(const dp_solo_folder *f, dp_view canonical, dp_why
     forget_keys(&given);
     given.tokenizer = f->manifest.tokenizer;
     given.tokenizer_bytes = f->manifest.tokenizer_bytes;
-    given.data = f->manifest.data;
-    given.data_bytes = f->manifest.data_bytes;
+    given.init = f->manifest.init;
+    given.init_bytes = f->manifest.init_bytes;
+    given.n_shards = f->manifest.n_shards;
+    memcpy(given.shards, f->manifest.shards, sizeof given.shards);
     DP_TRY(dp_manifest_encode(&given, bytes, &size));
     if (dp_view_equal(dp_view_of(bytes, size), dp_view_of(f->canonical, f->canonical_size))) {
         return DP_OK;
@@ -209,7 +200,8 @@ dp_trainer_setup dp_solo_folder_setup(const dp_solo_folder *f)
 {
     return (dp_trainer_setup){.manifest = dp_view_of(f->canonical, f->canonical_size),
                               .tokenizer = dp_buf_view(&f->tokenizer),
-                              .data = f->data,
+                              .shards = f->shards,
+                              .n_shards = f->manifest.n_shards,
                               .alone = true};
 }
 

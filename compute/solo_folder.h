@@ -18,14 +18,14 @@ typedef struct dp_solo_folder {
     size_t canonical_size;
     dp_hash hash; /* of canonical */
     dp_buf tokenizer;
-    dp_view data; /* mapped */
+    dp_view shards[DP_MANIFEST_SHARDS_MAX]; /* mapped */
 } dp_solo_folder;
 
 void dp_solo_folder_close(dp_solo_folder *folder); /* Accepts one whose lock is -1. */
 /* path, made if make says so, and its lock. DP_BUSY: another process trains there; DP_NOTFOUND, DP_IO. */
 DP_MUST dp_status dp_solo_folder_lock(dp_solo_folder *folder, const char *path, bool make,
                                       dp_why *why);
-/* Prepare text, complete manifest with its hashes, write it, and open all. */
+/* Prepare text, name what came of it in the manifest, write that, and open all. */
 DP_MUST dp_status dp_solo_folder_begin(dp_solo_folder *folder, const dp_manifest *manifest,
                                        const char *text, dp_prepared *made, dp_why *why);
 /* Manifest, tokenizer and data of folder->path, checked against the manifest's hashes. DP_BADHASH, DP_NOTFOUND, DP_IO. */

@@ -92,15 +92,16 @@ static dp_status open_batches(dp_trainer *t)
 static dp_status open_shards(dp_trainer *t, const dp_trainer_setup *setup, dp_why *why)
 {
     const dp_manifest *const m = &t->manifest;
-    if (!dp_shard_table_is(setup->data)) {
-        return dp_data_open(&t->data, setup->data, m->vocab, m->val_per_mille, why);
+    uint64_t tokens[DP_MANIFEST_SHARDS_MAX];
+    if (setup->n_shards != m->n_shards) {
+        return dp_why_set(why, DP_BADARG, "the run's data has %u shards, %zu of them are here",
+                          m->n_shards, setup->n_shards);
     }
-    DP_TRY(dp_data_open_table(&t->data, setup->data, m->vocab, m->val_per_mille, why));
-    if (setup->n_shards != t->data.n_parts) {
-        return dp_why_set(why, DP_BADARG, "the data has %u shards, %zu of them are here",
-                          t->data.n_parts, setup->n_shards);
+    for (uint32_t i = 0; i < m->n_shards; i++) {
+        tokens[i] = m->shards[i].tokens;
     }
-    for (uint32_t i = 0; i < t->data.n_parts; i++) {
+    DP_TRY(dp_data_open_list(&t->data, tokens, m->n_shards, m->vocab, m->val_per_mille, why));
+    for (uint32_t i = 0; i < m->n_shards; i++) {
         DP_TRY(dp_data_attach(&t->data, i, setup->shards[i], why));
     }
     return DP_OK;

@@ -25,11 +25,9 @@
 typedef struct dp_trainer dp_trainer;
 
 typedef struct dp_trainer_setup {
-    dp_view manifest;  /* canonical bytes, copied */
-    dp_view tokenizer; /* tokenizer.json, copied */
-    dp_view data;      /* token shard, or shard table, borrowed until close */
-    const dp_view
-        *shards; /* of a table, in its order, all of them; the bytes are borrowed until close */
+    dp_view manifest;      /* canonical bytes, copied */
+    dp_view tokenizer;     /* tokenizer.json, copied */
+    const dp_view *shards; /* as the manifest lists them; their bytes are borrowed until close */
     size_t n_shards;
     uint8_t member[32];
     uint64_t

@@ -21,12 +21,15 @@
 #include "compute/trainer.h"
 
 enum {
-    SHARDS_MAX = DP_TRAINER_FDS_MAX - 3,
+    OPEN_FDS = 2, /* manifest and tokenizer, before the shards */
+    SHARDS_MAX = DP_TRAINER_FDS_MAX - OPEN_FDS,
     QUEUE_MAX = 16,            /* commands read ahead; a full queue holds the service thread */
     STEP_US = 100 * 1000,      /* STEP goes out at most this often */
     VIEWS_MAX = 2,             /* bulk parts of an answer */
     SAMPLE_BYTES_MAX = 1 << 20 /* before it is cut to one message */
 };
+
+_Static_assert((int)SHARDS_MAX >= (int)DP_MANIFEST_SHARDS_MAX, "OPEN has room for all data");
 
 typedef struct command {
     dp_trainer_msg msg;
@@ -47,9 +50,8 @@ typedef struct worker {
 
     /* The compute thread's own. */
     dp_trainer *trainer;
-    dp_view data;
-    dp_view shards[SHARDS_MAX]; /* where data is a table */
-    bool ready;                 /* theta is there */
+    dp_view shards[SHARDS_MAX];
+    bool ready; /* theta is there */
     bool training;
     bool stopped;
     uint64_t told_steps; /* done or dropped, since the last publication */
@@ -197,26 +199,22 @@ static dp_status open_somewhere(worker *w, dp_trainer_setup *setup, dp_why *why)
     return DP_OK;
 }
 
-/* Files after the third are the shards of a table. Who gets DP_OK unmaps data and shards when the trainer is closed. */
+/* Files after the second are the shards. Who gets DP_OK unmaps them when the trainer is closed. */
 static dp_status open_trainer(worker *w, const command *c, dp_trainer_setup *setup, dp_why *why)
 {
-    DP_TRY(dp_memfd_map(c->fds[2], DP_OBJECT_BYTES_MAX, &setup->data));
     dp_status status = DP_OK;
-    for (uint32_t i = 3; i < c->n_fds && status == DP_OK; i++) {
-        status = dp_memfd_map(c->fds[i], DP_OBJECT_BYTES_MAX, &w->shards[i - 3]);
+    for (uint32_t i = OPEN_FDS; i < c->n_fds && status == DP_OK; i++) {
+        status = dp_memfd_map(c->fds[i], DP_OBJECT_BYTES_MAX, &w->shards[i - OPEN_FDS]);
     }
     if (status == DP_OK) {
         setup->shards = w->shards;
-        setup->n_shards = c->n_fds - 3;
+        setup->n_shards = c->n_fds - OPEN_FDS;
         status = open_somewhere(w, setup, why);
     }
     if (status != DP_OK) {
         unmap_shards(w);
-        dp_memfd_unmap(setup->data);
-        return status;
     }
-    w->data = setup->data;
-    return DP_OK;
+    return status;
 }
 
 /* Who computes, after the trainer is open. */
@@ -473,7 +471,7 @@ static const struct {
     need need;
     uint32_t least_fds;
 } handlers[DP_TRAINER_KIND_COUNT] = {
-    [DP_TRAINER_OPEN] = {do_open, NEED_NOTHING, 3},
+    [DP_TRAINER_OPEN] = {do_open, NEED_NOTHING, OPEN_FDS},
     [DP_TRAINER_INIT] = {do_init, NEED_TRAINER, 0},
     [DP_TRAINER_LOAD] = {do_load, NEED_TRAINER, 1},
     [DP_TRAINER_RESTORE] = {do_restore, NEED_THETA, 1},
@@ -676,7 +674,6 @@ dp_status dp_worker_serve(int socket, const dp_worker_options *options)
     }
     dp_trainer_close(w->trainer);
     unmap_shards(w);
-    dp_memfd_unmap(w->data);
     dp_free(w->queue);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);

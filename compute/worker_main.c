@@ -2,8 +2,8 @@
  *
  *   dpnode-worker --fd N [--threads N] [--nice N] [--backend B]
  *                                                      speak the trainer protocol on the inherited socket N
- *   dpnode-worker --prepare TEXT FOLDER [--vocab N]    make FOLDER/tokenizer.json and tokens.bin; print a line of JSON
- *   dpnode-worker --prepare TEXT FOLDER --from WEIGHTS --manifest FILE    and init.state, from a Hugging Face folder
+ *   dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS]
+ *                                                      make the objects of a run (prepare.h); print a line of JSON
  *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf f32|f16|bf16|q8_0]
  *   dpnode-worker train FOLDER ...                     train without peers (solo_tool.h)
  *   dpnode-worker eval FOLDER ...                      measure what that made
@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "base/manifest.h"
-#include "compute/bpe.h"
 #include "compute/data_tool.h"
 #include "compute/files.h"
 #include "compute/look.h"
@@ -43,7 +42,6 @@ typedef struct arguments {
     uint64_t fd;
     uint64_t threads;
     uint64_t nice;
-    uint64_t vocab;
     uint64_t memory;     /* MiB; 0: what is there */
     const char *backend; /* NULL: not told */
     const char *from;    /* NULL: none */
@@ -54,8 +52,7 @@ typedef struct arguments {
 static int usage(void)
 {
     fputs("usage: dpnode-worker --fd N [--threads N] [--nice N] [--backend auto|cpu|NAME|PATH]\n"
-          "       dpnode-worker --prepare TEXT FOLDER [--vocab N]\n"
-          "       dpnode-worker --prepare TEXT FOLDER --from WEIGHTS --manifest FILE\n"
+          "       dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS]\n"
           "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf TYPE]\n"
           "       dpnode-worker data tokenize|info|verify|encode ...\n"
           "       dpnode-worker train|eval FOLDER ...\n"
@@ -67,14 +64,19 @@ static int usage(void)
 
 static bool parse(int argc, char **argv, arguments *args)
 {
-    static const struct option options[] = {
-        {"fd", required_argument, NULL, 'f'},    {"threads", required_argument, NULL, 't'},
-        {"nice", required_argument, NULL, 'n'},  {"backend", required_argument, NULL, 'b'},
-        {"vocab", required_argument, NULL, 'v'}, {"memory", required_argument, NULL, 'm'},
-        {"plan", no_argument, NULL, PLAN},       {"look", no_argument, NULL, LOOK},
-        {"prepare", no_argument, NULL, PREPARE}, {"export", no_argument, NULL, EXPORT},
-        {"from", required_argument, NULL, 'r'},  {"manifest", required_argument, NULL, 'a'},
-        {"gguf", required_argument, NULL, 'g'},  {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"fd", required_argument, NULL, 'f'},
+                                            {"threads", required_argument, NULL, 't'},
+                                            {"nice", required_argument, NULL, 'n'},
+                                            {"backend", required_argument, NULL, 'b'},
+                                            {"memory", required_argument, NULL, 'm'},
+                                            {"plan", no_argument, NULL, PLAN},
+                                            {"look", no_argument, NULL, LOOK},
+                                            {"prepare", no_argument, NULL, PREPARE},
+                                            {"export", no_argument, NULL, EXPORT},
+                                            {"from", required_argument, NULL, 'r'},
+                                            {"manifest", required_argument, NULL, 'a'},
+                                            {"gguf", required_argument, NULL, 'g'},
+                                            {NULL, 0, NULL, 0}};
     const struct {
         int option;
         uint64_t least;
@@ -83,7 +85,6 @@ static bool parse(int argc, char **argv, arguments *args)
     } numbers[] = {{'f', 0, 1 << 20, &args->fd},
                    {'t', 0, DP_POOL_THREADS_MAX, &args->threads},
                    {'n', 0, 19, &args->nice},
-                   {'v', DP_BPE_TOKENS_MIN, DP_BPE_TOKENS_MAX, &args->vocab},
                    {'m', 1, 1 << 30, &args->memory}};
     int option;
     bool good = true;
@@ -109,16 +110,15 @@ static int prepare(const arguments *args, char **words)
 {
     dp_why why = {{0}};
     dp_prepared made;
-    const dp_status status =
-        args->from == NULL
-            ? dp_prepare(words[0], words[1], (uint32_t)args->vocab, &made, &why)
-            : dp_prepare_from(words[0], words[1], args->from, args->manifest, &made, &why);
+    const dp_prepare_job job = {.text = words[0], .folder = words[1], .weights = args->from};
+    const dp_status status = dp_prepare_files(&job, args->manifest, &made, &why);
     if (status != DP_OK) {
         return dp_tool_complain(status, &why);
     }
-    printf("{\"tokenizer_bytes\": %" PRIu64 ", \"tokens\": %" PRIu64 ", \"data_bytes\": %" PRIu64
-           ", \"text_bytes\": %" PRIu64 ", \"vocab\": %" PRIu64 "}\n",
-           made.tokenizer_bytes, made.tokens, made.data_bytes, made.text_bytes, made.vocab);
+    printf("{\"tokenizer_bytes\": %" PRIu64 ", \"tokens\": %" PRIu64 ", \"shards\": %" PRIu64
+           ", \"data_bytes\": %" PRIu64 ", \"text_bytes\": %" PRIu64 ", \"vocab\": %" PRIu64 "}\n",
+           made.tokenizer_bytes, made.tokens, made.shards, made.data_bytes, made.text_bytes,
+           made.vocab);
     return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
 }
 
@@ -239,7 +239,7 @@ static int serve(const arguments *args)
 
 int main(int argc, char **argv)
 {
-    arguments args = {.vocab = 1024};
+    arguments args = {0};
     if (argc > 1 && strcmp(argv[1], "data") == 0) {
         return dp_data_tool(argc - 2, argv + 2);
     }
@@ -254,7 +254,7 @@ int main(int argc, char **argv)
     }
     char **const words = argv + optind;
     const int n_words = argc - optind;
-    if (args.mode == PREPARE && n_words == 2 && (args.from == NULL) == (args.manifest == NULL)) {
+    if (args.mode == PREPARE && n_words == 2 && args.manifest != NULL) {
         return prepare(&args, words);
     }
     if (args.mode == EXPORT && n_words == 4) {

@@ -1,4 +1,4 @@
-/* Methods that only look: hello, status, peers, rounds, events, why, data. */
+/* Methods that only look: hello, status, peers, rounds, events, why. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -355,39 +355,6 @@ void dp_method_events(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     } else {
         end_list(call, kept - from);
     }
-}
-
-void dp_method_data(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
-{
-    (void)parameters;
-    const dp_driver *driver = dp_call_driver(daemon, call);
-    const dp_manifest *manifest = driver != NULL ? dp_driver_manifest(driver) : NULL;
-    dp_packer packer;
-    if (driver == NULL || !dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
-        return;
-    }
-    dp_driver_view view;
-    dp_driver_look(driver, &view);
-    dp_group map = dp_map_begin(&packer);
-    dp_group data = dp_array_begin(dp_pair(&map, "data"));
-    for (int i = 0; i < 3 && manifest != NULL; i++) {
-        static const char *const kinds[] = {"tokenizer", "tokens", "weights"};
-        const dp_hash *const roots[] = {&manifest->tokenizer, &manifest->data, &manifest->init};
-        const uint64_t bytes[] = {manifest->tokenizer_bytes, manifest->data_bytes,
-                                  manifest->init_bytes};
-        if (dp_hash_is_zero(roots[i])) {
-            continue; /* Weights that are drawn from the seed. */
-        }
-        dp_group item = dp_map_begin(dp_item(&data));
-        dp_pair_text(&item, "kind", kinds[i]);
-        dp_pair_hex(&item, "root", dp_view_of(roots[i]->bytes, DP_HASH_BYTES));
-        dp_pair_u64(&item, "bytes", bytes[i]);
-        dp_pair_bool(&item, "local", strcmp(view.trainer, "up") == 0);
-        dp_group_end(&item);
-    }
-    dp_group_end(&data);
-    dp_group_end(&map);
-    dp_call_end(call, &packer);
 }
 
 /* ---- why ---- */

@@ -42,7 +42,8 @@
  *   ckpt.export  {"path" (absolute, a new directory), "gguf"?: "f32"|"f16"|"bf16"|"q8_0"} -> {"path","files":[text],"round"}
  *   sample       {"prompt"?, "tokens"?: n, "seed"?} -> {"text","round"}
  *   eval         {"tokens"?: n (0: all)} -> {"loss","bits_per_byte","tokens","round"}
- *   data         {} -> {"data": [{"kind","root","bytes","local": bool}]}
+ *   data         {} -> {"data": [{"kind": "tokenizer"|"tokens"|"weights","root","bytes","tokens"? (of a shard),
+ *                       "local": bool}], "tokens" (of all shards), "samples" (of a pass)}
  *   down         {} -> {"pid"}: the daemon ends politely after this reply
  */
 #ifndef DP_DAEMON_CONTROL_MSG_H

@@ -156,8 +156,10 @@ static dp_status restore_objects(restore_job *self, dp_store *store)
 {
     dp_chain_tip tip;
     restore_object(self, store, &self->driver->manifest.tokenizer);
-    restore_object(self, store, &self->driver->manifest.data);
     restore_object(self, store, &self->driver->manifest.init);
+    for (uint32_t i = 0; i < self->driver->manifest.n_shards; i++) {
+        restore_object(self, store, &self->driver->manifest.shards[i].root);
+    }
     if (dp_chain_head(store, &self->driver->facts.run, &tip) != DP_OK) {
         return DP_OK;
     }

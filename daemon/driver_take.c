@@ -97,7 +97,7 @@ static bool wait_for_room(taken *self)
     }
     if (!self->told) {
         dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "store.full", self->msg.round, NULL,
-                     "an update waits for room on the disk");
+                     "the disk is full: an update waits for room");
     }
     self->told = true;
     *slot = self;

@@ -1,6 +1,7 @@
 /* Commands to the trainer. Objects go to it as sealed memfds that are filled on the saver thread; commands keep their order
  * because all of them pass through the same class of jobs. */
 #include <sodium.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -66,6 +67,29 @@ static bool lacks(const tell_job *self)
     return self->status == DP_IO || self->status == DP_NOMEM || self->status == DP_NOSPACE;
 }
 
+/* A part of the data that the disk has spoiled, or lost, is fetched anew while the trainer is started again. */
+static void data_is_lost(tell_job *self)
+{
+    dp_driver *driver = self->driver;
+    const uint32_t index = self->n_fds - 1; /* The manifest came from memory. */
+    char name[48] = "the tokenizer";
+    if (index > 0) {
+        snprintf(name, sizeof name, "shard %u of %u", index, self->n_roots - 1);
+    }
+    dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "data.damaged", 0, NULL,
+                 "%s of the run's data is damaged on this disk (%s); it is fetched from peers, and "
+                 "nothing is trained here until it is whole",
+                 name, dp_status_text(self->status));
+    dp_event event = {.type = DP_EV_OBJECT_LOST};
+    event.u.object.root = self->roots[index];
+    dp_driver_feed(driver, &event);
+}
+
+static bool is_spoiled(dp_status status)
+{
+    return status == DP_BADHASH || status == DP_AGAIN || status == DP_NOTFOUND;
+}
+
 static void done_tell(dp_saver_job *job)
 {
     tell_job *self = (tell_job *)job;
@@ -83,6 +107,9 @@ static void done_tell(dp_saver_job *job)
                          dp_trainer_kind_name(self->wait.command), dp_status_text(self->status));
             dp_trainer_kill(driver->trainer);
         } else {
+            if (self->msg.kind == DP_TRAINER_OPEN && is_spoiled(self->status)) {
+                data_is_lost(self);
+            }
             dp_driver_command_failed(driver, &self->wait, dp_status_text(self->status));
         }
     } else {
@@ -131,8 +158,10 @@ void dp_driver_open_model(dp_driver *driver)
     job->status = dp_memfd_make("dpnode-manifest", manifest, &job->fds[0]);
     job->n_fds = job->status == DP_OK;
     job->roots[0] = driver->manifest.tokenizer;
-    job->roots[1] = driver->manifest.data;
-    job->n_roots = 2;
+    job->n_roots = 1;
+    for (uint32_t i = 0; i < driver->manifest.n_shards; i++) {
+        job->roots[job->n_roots++] = driver->manifest.shards[i].root;
+    }
     tell(driver, job);
 }
 

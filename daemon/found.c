@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/prepared.h"
 #include "daemon/driver.h"
 #include "daemon/tool.h"
 #include "store/object.h"
@@ -39,13 +40,14 @@ static void finish(founding *self, dp_status status, const char *code, const cha
     dp_free(self);
 }
 
-/* A file of the tool becomes an object that stays. */
-static dp_status keep_file(const founding *self, dp_store *store, const char *name, dp_hash *root,
-                           uint64_t *size)
+/* A file of the tool, which named it in its manifest, becomes an object that stays. */
+static dp_status keep_file(const founding *self, dp_store *store, const char *name,
+                           const dp_hash *root)
 {
     char path[DP_CONFIG_PATH_MAX + 64];
     const dp_pin pin = {.kind = DP_PIN_DATA}; /* of no run: its id follows from these hashes */
     struct stat info;
+    dp_hash found;
     snprintf(path, sizeof path, "%s/%s", self->folder, name);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
@@ -58,11 +60,52 @@ static dp_status keep_file(const founding *self, dp_store *store, const char *na
     if (bytes == MAP_FAILED) {
         return DP_IO;
     }
-    *size = (uint64_t)info.st_size;
-    const dp_status status =
-        dp_object_put(store, dp_view_of(bytes, (size_t)info.st_size), &pin, root);
+    dp_status status = dp_object_put(store, dp_view_of(bytes, (size_t)info.st_size), &pin, &found);
     munmap(bytes, (size_t)info.st_size);
+    if (status == DP_OK && !dp_hash_equal(&found, root)) {
+        status = DP_BADHASH;
+    }
     return status;
+}
+
+/* The data part of the manifest, as the tool has filled it in. */
+static dp_status read_prepared(founding *self)
+{
+    char path[DP_CONFIG_PATH_MAX + 64];
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    dp_manifest prepared;
+    snprintf(path, sizeof path, "%s/" DP_PREPARED_MANIFEST, self->folder);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t size = fd < 0 ? -1 : read(fd, bytes, sizeof bytes);
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (size < 0) {
+        return DP_IO;
+    }
+    DP_TRY(dp_manifest_decode(&prepared, dp_view_of(bytes, (size_t)size)));
+    self->manifest.tokenizer = prepared.tokenizer;
+    self->manifest.tokenizer_bytes = prepared.tokenizer_bytes;
+    self->manifest.init = prepared.init;
+    self->manifest.init_bytes = prepared.init_bytes;
+    self->manifest.n_shards = prepared.n_shards;
+    memcpy(self->manifest.shards, prepared.shards, sizeof prepared.shards);
+    return prepared.n_shards > 0 ? DP_OK : DP_BADMSG;
+}
+
+static dp_status keep_files(founding *self, dp_store *store)
+{
+    const dp_manifest *const manifest = &self->manifest;
+    DP_TRY(read_prepared(self));
+    DP_TRY(keep_file(self, store, DP_PREPARED_TOKENIZER, &manifest->tokenizer));
+    for (uint32_t i = 0; i < manifest->n_shards; i++) {
+        char name[DP_PREPARED_NAME_MAX];
+        dp_prepared_shard(i, name);
+        DP_TRY(keep_file(self, store, name, &manifest->shards[i].root));
+    }
+    return dp_hash_is_zero(&manifest->init)
+               ? DP_OK
+               : keep_file(self, store, DP_PREPARED_INIT, &manifest->init);
 }
 
 static dp_status make_vote_key(founding *self, dp_sign_key *key)
@@ -108,12 +151,7 @@ static dp_status found(founding *self, dp_store *store)
     dp_vote_key_row row;
     dp_manifest *manifest = &self->manifest;
     const dp_peer self_peer = dp_identity_peer(&self->daemon->identity);
-    DP_TRY(
-        keep_file(self, store, "tokenizer.json", &manifest->tokenizer, &manifest->tokenizer_bytes));
-    DP_TRY(keep_file(self, store, "tokens.bin", &manifest->data, &manifest->data_bytes));
-    if (self->from[0] != '\0') {
-        DP_TRY(keep_file(self, store, "init.state", &manifest->init, &manifest->init_bytes));
-    }
+    DP_TRY(keep_files(self, store));
     randombytes_buf(self->root_seed, sizeof self->root_seed);
     dp_sign_key_of_seed(self->root_seed, &root);
     DP_TRY(make_vote_key(self, &vote));
@@ -184,24 +222,22 @@ static void on_prepared(void *context, bool ok, const char *output)
     }
 }
 
-/* The text alone, or the text and the weights of a folder, which must fit the manifest. */
+/* The text alone, or the text and the weights of a folder; both must fit the manifest. */
 static dp_status start_tool(founding *self, const char *text_path)
 {
-    char vocab[16];
     char manifest[DP_CONFIG_PATH_MAX + 64];
     uint8_t bytes[DP_MANIFEST_BYTES_MAX];
     size_t size = 0;
-    if (self->from[0] == '\0') {
-        snprintf(vocab, sizeof vocab, "%u", self->manifest.vocab);
-        const char *const plain[] = {"--prepare", text_path, self->folder, "--vocab", vocab, NULL};
-        return dp_tool_run(self->daemon, plain, on_prepared, self);
-    }
     DP_TRY(dp_manifest_encode(&self->manifest, bytes, &size));
     DP_TRY(dp_tool_file(self->folder, "manifest", dp_view_of(bytes, size)));
     snprintf(manifest, sizeof manifest, "%s/manifest", self->folder);
-    const char *const from[] = {"--prepare", text_path,    self->folder, "--from",
-                                self->from,  "--manifest", manifest,     NULL};
-    return dp_tool_run(self->daemon, from, on_prepared, self);
+    const char *arguments[] = {"--prepare", text_path, self->folder, "--manifest",
+                               manifest,    NULL,      NULL,         NULL};
+    if (self->from[0] != '\0') {
+        arguments[5] = "--from";
+        arguments[6] = self->from;
+    }
+    return dp_tool_run(self->daemon, arguments, on_prepared, self);
 }
 
 void dp_found_start(dp_daemon *daemon, const dp_found_request *request)
@@ -214,8 +250,6 @@ void dp_found_start(dp_daemon *daemon, const dp_found_request *request)
     self->daemon = daemon;
     self->request = *request;
     self->manifest = *request->manifest;
-    self->manifest.init = (dp_hash){{0}};
-    self->manifest.init_bytes = 0;
     snprintf(self->node_name, sizeof self->node_name, "%s", request->node_name);
     snprintf(self->from, sizeof self->from, "%s",
              request->from_path != NULL ? request->from_path : "");

@@ -397,6 +397,10 @@ static void dispatch(dp_node *node, const dp_event *event)
     case DP_EV_OBJECT:
         on_object(node, event);
         break;
+    case DP_EV_OBJECT_LOST:
+        dp_node_unhold(node, &event->u.object.root);
+        node->dirty = true; /* Whoever needs it wants it again. */
+        break;
     case DP_EV_OBJECT_INFO:
         dp_catchup_chunk(node, &event->u.object.root);
         dp_spread_info(node->spread, node->now, event, &node->out);

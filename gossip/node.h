@@ -87,7 +87,8 @@ typedef enum dp_event_type {
     DP_EV_MIXED,      /* u.mixed */
     DP_EV_SAVED,      /* u.saved: a checkpoint of the tensor state is durable and can be served */
     DP_EV_COMMAND,    /* u.command: the owner, through the control socket or a signal */
-    DP_EV_ORDER       /* u.order: what takes the root key, or an admin's */
+    DP_EV_ORDER,      /* u.order: what takes the root key, or an admin's */
+    DP_EV_OBJECT_LOST /* u.object: its root alone; it was here, and part of it cannot be read any more */
 } dp_event_type;
 
 typedef enum dp_link_cause {
@@ -489,6 +490,8 @@ typedef struct dp_node_view {
 } dp_node_view;
 
 void dp_node_look(const dp_node *node, dp_node_view *view);
+/* Whether the object is here, whole. */
+bool dp_node_holds(const dp_node *node, const dp_hash *root);
 /* Why the run will never count this node, as a static phrase: NULL while nothing speaks against it. By the chain as known
  * here; a newcomer that has caught up can trust it. About 100 us. */
 const char *dp_node_refused(const dp_node *node);

@@ -40,7 +40,8 @@ enum {
     DP_OFFERS_MAX = 32, /* candidates for the vote */
     DP_REMOVES_MAX = 8,
     DP_FENCES_MAX = 8,
-    DP_CHECKS_MAX = 24 /* blobs at the trainer to be decoded */
+    DP_DATA_AT_ONCE = 4, /* shards of data that are fetched at a time */
+    DP_CHECKS_MAX = 24   /* blobs at the trainer to be decoded */
 };
 #define DP_STATE_PATIENCE_US (5 * DP_SECOND) /* without progress another state is tried */
 #define DP_REPEAT_US_MAX (4 * DP_SECOND)
@@ -319,7 +320,6 @@ void dp_node_note(dp_node *node, dp_note_code code, uint64_t round, const dp_pee
 void dp_node_send(dp_node *node, const dp_peer *to, dp_view message);
 void dp_node_send_voters(dp_node *node, dp_view message);
 void dp_node_send_all(dp_node *node, dp_view message);
-bool dp_node_holds(const dp_node *node, const dp_hash *root);
 uint64_t dp_node_size(const dp_node *node, const dp_hash *root);
 void dp_node_hold(dp_node *node, const dp_hash *root, uint64_t size);
 void dp_node_unhold(dp_node *node, const dp_hash *root);

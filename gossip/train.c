@@ -255,12 +255,22 @@ bool dp_train_fetch(dp_node *node, const dp_hash *root, uint64_t bytes)
     return false;
 }
 
-static void open_trainer(dp_node *node)
+/* True when the tokenizer and every shard is here. Few are wanted at once: what rounds need must find room (spread.h). */
+static bool fetch_data(dp_node *node)
 {
     const dp_manifest *manifest = &node->manifest;
     const bool words = dp_train_fetch(node, &manifest->tokenizer, manifest->tokenizer_bytes);
-    const bool data = dp_train_fetch(node, &manifest->data, manifest->data_bytes);
-    const bool whole = words && data;
+    uint32_t missing = 0;
+
+    for (uint32_t i = 0; i < manifest->n_shards && missing < DP_DATA_AT_ONCE; i++) {
+        missing += !dp_train_fetch(node, &manifest->shards[i].root, manifest->shards[i].bytes);
+    }
+    return words && missing == 0;
+}
+
+static void open_trainer(dp_node *node)
+{
+    const bool whole = fetch_data(node);
 
     if (whole && !node->train.opening && !node->config.observer) {
         node->train.opening = true;

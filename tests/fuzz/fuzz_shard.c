@@ -1,7 +1,9 @@
 /* Any bytes as a token shard of each format and as a shard table: what opens can be read to its end. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "compute/data.h"
+#include "compute/shard_table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -36,13 +38,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         abort();
     }
     why.text[0] = '\0';
-    if (dp_data_open_table(&data, view, VOCAB, 300, &why) == DP_OK) {
-        read_all(&data);
-        DP_IGNORE(dp_data_attach(&data, 0, view, &why)); /* A table is no shard. */
-        dp_data_close(&data);
+    dp_shard_table table;
+    if (dp_shard_table_open(&table, view, &why) == DP_OK) {
+        dp_hash last = {{0}};
+        for (uint32_t i = 0; i < table.n_shards; i++) {
+            last = dp_shard_table_row(&table, i).root;
+        }
+        if (memcmp(last.bytes, bytes + size - DP_SHARD_ROW_BYTES, sizeof last.bytes) != 0) {
+            abort();
+        }
     } else if (why.text[0] == '\0') {
         abort();
     }
+    const uint64_t tokens[2] = {10, size / 2};
+    if (dp_data_open_list(&data, tokens, 2, VOCAB, 300, NULL) != DP_OK) {
+        abort();
+    }
+    why.text[0] = '\0';
+    if (dp_data_attach(&data, 1, view, &why) != DP_OK && why.text[0] == '\0') {
+        abort();
+    }
+    read_all(&data);
+    dp_data_close(&data);
     if (dp_shard_open_nanogpt(&shard, view, NULL) == DP_OK && dp_shard_needs(&shard) > 65536) {
         abort();
     }

@@ -80,7 +80,9 @@ static dp_status make_manifest(dp_sim *sim)
     dp_sim_vote_key(&sim->hosts[0], m->founder_vote_key);
     m->model_seed = dp_mix64(sim->options.seed + 99);
     m->tokenizer = make_data(sim, sim->options.seed + 1, 300, &m->tokenizer_bytes);
-    m->data = make_data(sim, sim->options.seed + 2, 1000, &m->data_bytes);
+    m->n_shards = 1;
+    m->shards[0].root = make_data(sim, sim->options.seed + 2, 1000, &m->shards[0].bytes);
+    m->shards[0].tokens = m->shards[0].bytes / 2;
     m->round_ms = sim->plan.round_ms;
     m->gossip_round_ms = sim->plan.gossip_round_ms;
     m->inner_steps_max = sim->plan.inner_steps_max;

@@ -16,13 +16,17 @@ static dp_manifest sample(void)
     manifest.created_ms = 1700000000123;
     manifest.nonce = 0x0123456789abcdefULL;
     manifest.tokenizer_bytes = 50000;
-    manifest.data_bytes = 4000000;
+    manifest.n_shards = 3;
+    for (uint32_t i = 0; i < manifest.n_shards; i++) {
+        manifest.shards[i].bytes = 4000000 + i;
+        manifest.shards[i].tokens = 2000000 - i;
+        memset(manifest.shards[i].root.bytes, 5 + (int)i, DP_HASH_BYTES);
+    }
     memset(manifest.root_key, 1, sizeof manifest.root_key);
     memset(manifest.founder, 2, sizeof manifest.founder);
     memset(manifest.founder_vote_key, 3, sizeof manifest.founder_vote_key);
     memset(manifest.tokenizer.bytes, 4, DP_HASH_BYTES);
-    memset(manifest.data.bytes, 5, DP_HASH_BYTES);
-    memset(manifest.init.bytes, 7, DP_HASH_BYTES);
+    memset(manifest.init.bytes, 17, DP_HASH_BYTES);
     memset(manifest.signature, 6, sizeof manifest.signature);
     return manifest;
 }
@@ -74,7 +78,7 @@ static void canonical_bytes_give_the_same_manifest_back(void **state)
 
     (void)state;
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
-    assert_memory_equal(bytes, "DPM1\x05\x00\x05kjv-1", 12);
+    assert_memory_equal(bytes, "DPM1\x06\x00\x05kjv-1", 12);
     CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
     CHECK_OK(dp_manifest_encode(&back, again, &again_size));
     assert_int_equal(size, again_size);
@@ -186,13 +190,56 @@ static void contradictions_are_named(void **state)
     manifest.schedule = (dp_schedule_kind)0;
     assert_refused(&manifest, "train.schedule");
     manifest = sample();
-    manifest.data_bytes = DP_OBJECT_BYTES_MAX + 1;
-    assert_refused(&manifest, "data");
+    manifest.tokenizer_bytes = DP_OBJECT_BYTES_MAX + 1;
+    assert_refused(&manifest, "tokenizer");
     manifest = sample();
     manifest.width = 16384;
     manifest.layers = 128;
     manifest.heads = 256;
     assert_refused(&manifest, "parameters");
+}
+
+static void impossible_shards_are_named(void **state)
+{
+    dp_manifest manifest = sample();
+
+    (void)state;
+    manifest.shards[2].bytes = DP_OBJECT_BYTES_MAX + 1;
+    assert_refused(&manifest, "shard 2");
+    manifest = sample();
+    manifest.shards[0].tokens = 0;
+    assert_refused(&manifest, "shard 0");
+    manifest = sample();
+    manifest.shards[1].tokens = manifest.shards[1].bytes / 2 + 1;
+    assert_refused(&manifest, "shard 1");
+    manifest = sample();
+    manifest.n_shards = DP_MANIFEST_SHARDS_MAX + 1;
+    assert_refused(&manifest, "33 shards");
+}
+
+static void the_list_of_shards_comes_back_at_any_length(void **state)
+{
+    dp_manifest manifest = sample();
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t none = 0;
+    size_t size = 0;
+    dp_manifest back;
+
+    (void)state;
+    manifest.n_shards = 0;
+    CHECK_OK(dp_manifest_encode(&manifest, bytes, &none));
+    for (uint32_t n = 0; n <= DP_MANIFEST_SHARDS_MAX; n++) {
+        manifest.n_shards = n;
+        for (uint32_t i = 0; i < n; i++) {
+            manifest.shards[i] = (dp_manifest_shard){.bytes = 1000 + i, .tokens = 100 + i};
+            memset(manifest.shards[i].root.bytes, (int)i, DP_HASH_BYTES);
+        }
+        CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
+        assert_int_equal(size, none + 48 * n);
+        CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
+        assert_int_equal(back.n_shards, n);
+        assert_memory_equal(back.shards, manifest.shards, n * sizeof back.shards[0]);
+    }
 }
 
 static void every_word_is_taken_and_no_other(void **state)
@@ -276,9 +323,9 @@ static void another_version_is_told_apart_from_damage(void **state)
 
     (void)state;
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
-    bytes[4] = 4;
+    bytes[4] = 5;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
-    bytes[4] = 6;
+    bytes[4] = 7;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
     bytes[0] = 'X';
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
@@ -345,6 +392,8 @@ int main(void)
         cmocka_unit_test(the_model_goes_in_and_out),
         cmocka_unit_test(an_impossible_model_is_named),
         cmocka_unit_test(contradictions_are_named),
+        cmocka_unit_test(impossible_shards_are_named),
+        cmocka_unit_test(the_list_of_shards_comes_back_at_any_length),
         cmocka_unit_test(every_word_is_taken_and_no_other),
         cmocka_unit_test(names_are_plain),
         cmocka_unit_test(a_cut_or_longer_manifest_is_bad),

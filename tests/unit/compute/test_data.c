@@ -1,6 +1,7 @@
 #include "tests/lib/check.h"
 
 #include "base/rng.h"
+#include "base/samples.h"
 #include "compute/data.h"
 #include "compute/state.h"
 #include "tests/lib/mutate.h"
@@ -225,18 +226,16 @@ static void a_state_with_a_value_that_is_not_finite_changes_nothing(void **state
 
 enum { PARTS = 3 };
 
-static const size_t part_sizes[PARTS] = {100, 40, 60};
+static const uint64_t part_sizes[PARTS] = {100, 40, 60};
 
-/* A table of three shards with tokens 0, 1, 2 ... through all of them. */
+/* Three shards with tokens 0, 1, 2 ... through all of them. */
 typedef struct shelf {
-    dp_buf table;
     dp_buf shards[PARTS];
     dp_data data;
 } shelf;
 
 static void shelf_open(shelf *s, uint32_t val_per_mille)
 {
-    dp_shard_row rows[PARTS] = {0};
     uint32_t next = 0;
     for (uint32_t i = 0; i < PARTS; i++) {
         uint32_t ids[COUNT];
@@ -245,13 +244,9 @@ static void shelf_open(shelf *s, uint32_t val_per_mille)
             next++;
         }
         dp_buf_init(&s->shards[i], 1 << 12);
-        CHECK_OK(dp_shard_write(ids, part_sizes[i], VOCAB, 0, &s->shards[i]));
-        rows[i].bytes = s->shards[i].size;
-        rows[i].tokens = part_sizes[i];
+        CHECK_OK(dp_shard_write(ids, part_sizes[i], VOCAB, 1000 + i, &s->shards[i]));
     }
-    dp_buf_init(&s->table, 1 << 12);
-    CHECK_OK(dp_shard_table_write(rows, PARTS, VOCAB, 4321, &s->table));
-    CHECK_OK(dp_data_open_table(&s->data, dp_buf_view(&s->table), VOCAB, val_per_mille, NULL));
+    CHECK_OK(dp_data_open_list(&s->data, part_sizes, PARTS, VOCAB, val_per_mille, NULL));
 }
 
 static void shelf_fill(shelf *s)
@@ -264,7 +259,6 @@ static void shelf_fill(shelf *s)
 static void shelf_close(shelf *s)
 {
     dp_data_close(&s->data);
-    dp_buf_close(&s->table);
     for (uint32_t i = 0; i < PARTS; i++) {
         dp_buf_close(&s->shards[i]);
     }
@@ -306,6 +300,27 @@ static void a_pass_through_several_shards_visits_each_window_once(void **state)
     shelf_close(&s);
 }
 
+static void as_many_windows_as_the_manifest_says(void **state)
+{
+    (void)state;
+    for (uint32_t val = 0; val <= 1000; val += 50) {
+        shelf s;
+        dp_manifest m;
+        shelf_open(&s, val);
+        dp_manifest_default(&m);
+        m.val_per_mille = val;
+        m.n_shards = PARTS;
+        for (uint32_t i = 0; i < PARTS; i++) {
+            m.shards[i].tokens = part_sizes[i];
+        }
+        for (uint32_t length = 1; length < 120; length += 7) {
+            m.context = length;
+            CHECK(dp_data_windows(&s.data, length) == dp_manifest_samples(&m));
+        }
+        shelf_close(&s);
+    }
+}
+
 static void random_windows_stay_inside_of_a_shard(void **state)
 {
     (void)state;
@@ -345,12 +360,31 @@ static void a_shard_that_is_not_here_is_said_so(void **state)
     CHECK_OK(dp_data_attach(&s.data, part, dp_buf_view(&s.shards[part]), NULL));
     CHECK_OK(dp_data_sample(&s.data, 1, 0, LENGTH, x, y));
     CHECK_STATUS(dp_data_attach(&s.data, 0, dp_buf_view(&s.shards[1]), &why), DP_BADMSG);
-    CHECK(strstr(why.text, "40 tokens, its table says 100") != NULL);
+    CHECK(strstr(why.text, "shard 0 of the data has 40 tokens, the run says 100") != NULL);
     CHECK_STATUS(dp_data_attach(&s.data, PARTS, dp_buf_view(&s.shards[0]), &why), DP_BADARG);
     CHECK_STATUS(dp_data_sample(&s.data, 1, 0, 5000, x, y), DP_BADARG);
     dp_data other;
-    CHECK_STATUS(dp_data_open_table(&other, dp_buf_view(&s.table), VOCAB - 1, 0, &why), DP_BADARG);
+    CHECK_OK(dp_data_open_list(&other, part_sizes, PARTS, VOCAB - 1, 0, NULL));
+    CHECK_STATUS(dp_data_attach(&other, 0, dp_buf_view(&s.shards[0]), &why), DP_BADARG);
     CHECK(strstr(why.text, "1000 tokens, the model has 999") != NULL);
+    dp_data_close(&other);
+    CHECK_STATUS(dp_data_open_list(&other, part_sizes, 0, VOCAB, 0, &why), DP_BADARG);
+    shelf_close(&s);
+}
+
+static void what_shards_say_is_added_up(void **state)
+{
+    (void)state;
+    shelf s;
+    shelf_open(&s, 0);
+    CHECK(s.data.text_bytes == 0 && s.data.vocab == 0);
+    shelf_fill(&s);
+    shelf_fill(&s); /* Once more changes nothing. */
+    CHECK(s.data.text_bytes == 3003 && s.data.vocab == VOCAB);
+    const size_t text_bytes_at = 24;
+    memset(s.shards[1].data + text_bytes_at, 0, sizeof(uint64_t));
+    shelf_fill(&s);
+    CHECK(s.data.text_bytes == 0);
     shelf_close(&s);
 }
 
@@ -364,8 +398,10 @@ int main(void)
         cmocka_unit_test(data_that_is_too_short_or_foreign_is_refused),
         cmocka_unit_test(damaged_shards_never_crash),
         cmocka_unit_test(a_pass_through_several_shards_visits_each_window_once),
+        cmocka_unit_test(as_many_windows_as_the_manifest_says),
         cmocka_unit_test(random_windows_stay_inside_of_a_shard),
         cmocka_unit_test(a_shard_that_is_not_here_is_said_so),
+        cmocka_unit_test(what_shards_say_is_added_up),
         cmocka_unit_test(a_state_comes_back_bit_for_bit),
         cmocka_unit_test(a_state_holds_theta_and_then_the_momentum),
         cmocka_unit_test(a_state_with_a_value_that_is_not_finite_changes_nothing),

@@ -60,7 +60,8 @@ static dp_trainer *open_alone(const dp_backend *backend, dp_precision_kind preci
     CHECK_OK(dp_manifest_encode(&m, run.manifest, &run.manifest_size));
     const dp_trainer_setup setup = {.manifest = dp_view_of(run.manifest, run.manifest_size),
                                     .tokenizer = dp_buf_view(&run.tokenizer),
-                                    .data = dp_buf_view(&run.data),
+                                    .shards = (dp_view[]){dp_buf_view(&run.data)},
+                                    .n_shards = 1,
                                     .threads = 1,
                                     .backend = backend,
                                     .alone = true,
@@ -75,7 +76,8 @@ static dp_trainer *open_member(const dp_backend *backend)
 {
     const dp_trainer_setup setup = {.manifest = dp_view_of(run.manifest, run.manifest_size),
                                     .tokenizer = dp_buf_view(&run.tokenizer),
-                                    .data = dp_buf_view(&run.data),
+                                    .shards = (dp_view[]){dp_buf_view(&run.data)},
+                                    .n_shards = 1,
                                     .threads = 1,
                                     .backend = backend};
     dp_trainer *trainer = NULL;
@@ -316,7 +318,8 @@ static void a_backend_without_the_precision_of_the_run_is_refused(void **state)
     narrow.capabilities &= ~(uint32_t)DP_CAN_FP32;
     const dp_trainer_setup setup = {.manifest = dp_view_of(run.manifest, run.manifest_size),
                                     .tokenizer = dp_buf_view(&run.tokenizer),
-                                    .data = dp_buf_view(&run.data),
+                                    .shards = (dp_view[]){dp_buf_view(&run.data)},
+                                    .n_shards = 1,
                                     .backend = &narrow};
     dp_trainer *trainer = NULL;
     dp_why why = {{0}};

@@ -19,6 +19,15 @@ static dp_buf read_file(const char *path)
     return bytes;
 }
 
+static dp_manifest manifest_of(uint32_t vocab)
+{
+    dp_manifest m;
+    dp_manifest_default(&m);
+    memcpy(m.name, "small", 6);
+    m.vocab = vocab;
+    return m;
+}
+
 static void text_becomes_a_tokenizer_and_a_shard(void **state)
 {
     (void)state;
@@ -30,12 +39,20 @@ static void text_becomes_a_tokenizer_and_a_shard(void **state)
     char path[TEMPDIR_FILE_MAX];
     char folder[TEMPDIR_FILE_MAX];
     dp_prepared made;
-    CHECK_OK(dp_prepare(tempdir_file(&dir, "text", path), tempdir_file(&dir, "out", folder), 280,
-                        &made, NULL));
+    dp_manifest m = manifest_of(280);
+    const dp_prepare_job job = {.text = tempdir_file(&dir, "text", path),
+                                .folder = tempdir_file(&dir, "out", folder)};
+    CHECK_OK(dp_prepare(&job, &m, &made, NULL));
     CHECK(made.vocab == 280 && made.text_bytes == sizeof text);
     dp_buf json = read_file(tempdir_file(&dir, "out/tokenizer.json", path));
-    dp_buf shard = read_file(tempdir_file(&dir, "out/tokens.bin", path));
+    dp_buf shard = read_file(tempdir_file(&dir, "out/tokens-00000.bin", path));
     CHECK(json.size == made.tokenizer_bytes && shard.size == made.data_bytes);
+    const dp_hash roots[2] = {dp_object_hash(dp_buf_view(&json), NULL),
+                              dp_object_hash(dp_buf_view(&shard), NULL)};
+    CHECK(dp_hash_equal(&roots[0], &m.tokenizer) && m.tokenizer_bytes == json.size);
+    CHECK(m.n_shards == 1 && dp_hash_equal(&roots[1], &m.shards[0].root));
+    CHECK(m.shards[0].bytes == shard.size && m.shards[0].tokens == made.tokens);
+    CHECK(dp_hash_is_zero(&m.init) && m.init_bytes == 0);
     dp_bpe *bpe;
     dp_data data;
     CHECK_OK(dp_bpe_load(&bpe, dp_buf_view(&json), NULL));
@@ -80,20 +97,103 @@ static void a_folder_of_data_is_taken_as_it_is(void **state)
     dp_prepared made;
     dp_why why = {{0}};
     CHECK_OK(dp_tokenize(&job, &tokenized, NULL));
-    CHECK_OK(dp_prepare(data, folder, 300, &made, NULL));
-    CHECK(made.tokens == tokenized.sum.tokens && made.vocab == 280 &&
+    const dp_prepare_job prepare = {.text = data, .folder = folder};
+    dp_manifest m = manifest_of(300);
+    CHECK_OK(dp_prepare(&prepare, &m, &made, NULL));
+    CHECK(made.tokens == tokenized.sum.tokens && made.vocab == 280 && made.shards == 1 &&
           made.text_bytes == sizeof text);
-    dp_buf shard = read_file(tempdir_file(&dir, "out/tokens.bin", path));
+    dp_buf shard = read_file(tempdir_file(&dir, "out/tokens-00000.bin", path));
     CHECK(shard.size == made.data_bytes);
     dp_buf_close(&shard);
-    CHECK_STATUS(dp_prepare(data, folder, 279, &made, &why), DP_BADARG);
-    CHECK(strstr(why.text, "280 tokens, the model has 279") != NULL);
-    job.shard_tokens = 500;
-    tempdir_file(&dir, "text", path);
-    CHECK_OK(dp_tokenize(&job, &tokenized, NULL));
-    CHECK_STATUS(dp_prepare(data, folder, 300, &made, &why), DP_UNSUPPORTED);
-    CHECK(strstr(why.text, "--shard-tokens") != NULL);
+    m = manifest_of(279);
+    CHECK_STATUS(dp_prepare(&prepare, &m, &made, &why), DP_BADARG);
+    CHECK(strstr(why.text, "280 tokens, the model has 279") != NULL && m.n_shards == 0);
     tempdir_close(&dir);
+}
+
+static void a_folder_may_have_several_shards_up_to_a_bound(void **state)
+{
+    (void)state;
+    tempdir dir;
+    tempdir_open(&dir);
+    char text[4000];
+    tiny_run_text(text, sizeof text);
+    CHECK_OK(dp_file_write(dir.path, "text", dp_view_of(text, sizeof text), NULL));
+    char path[TEMPDIR_FILE_MAX];
+    char data[TEMPDIR_FILE_MAX];
+    char folder[TEMPDIR_FILE_MAX];
+    char *words[1] = {path};
+    tempdir_file(&dir, "text", path);
+    dp_tokenize_job job = {.paths = words,
+                           .n_paths = 1,
+                           .field = "text",
+                           .vocab = 280,
+                           .folder = tempdir_file(&dir, "data", data),
+                           .shard_tokens = 500};
+    const dp_prepare_job prepare = {.text = data, .folder = tempdir_file(&dir, "out", folder)};
+    dp_tokenized tokenized;
+    dp_prepared made;
+    dp_why why = {{0}};
+    dp_manifest m = manifest_of(300);
+    CHECK_OK(dp_tokenize(&job, &tokenized, NULL));
+    CHECK_OK(dp_prepare(&prepare, &m, &made, NULL));
+    CHECK(made.shards > 1 && m.n_shards == made.shards && made.tokens == tokenized.sum.tokens);
+    for (uint32_t i = 0; i < m.n_shards; i++) {
+        char name[64];
+        char file[TEMPDIR_FILE_MAX];
+        snprintf(name, sizeof name, "out/tokens-%05u.bin", i);
+        dp_buf shard = read_file(tempdir_file(&dir, name, file));
+        const dp_hash root = dp_object_hash(dp_buf_view(&shard), NULL);
+        CHECK(dp_hash_equal(&root, &m.shards[i].root) && shard.size == m.shards[i].bytes);
+        CHECK(m.shards[i].tokens == (i + 1 < m.n_shards ? 500 : made.tokens - 500 * i));
+        dp_buf_close(&shard);
+    }
+    job.shard_tokens = 20;
+    CHECK_OK(dp_tokenize(&job, &tokenized, NULL));
+    CHECK(tokenized.sum.shards > DP_MANIFEST_SHARDS_MAX);
+    CHECK_STATUS(dp_prepare(&prepare, &m, &made, &why), DP_TOOBIG);
+    CHECK(strstr(why.text, "at most 32 shards") != NULL);
+    job.shard_tokens = strtoull(strstr(why.text, "--shard-tokens ") + 15, NULL, 10);
+    CHECK_OK(dp_tokenize(&job, &tokenized, NULL));
+    CHECK_OK(dp_prepare(&prepare, &m, &made, NULL));
+    tempdir_close(&dir);
+}
+
+static void a_manifest_file_is_filled_in(void **state)
+{
+    (void)state;
+    tempdir dir;
+    tempdir_open(&dir);
+    char text[4000];
+    char paths[3][TEMPDIR_FILE_MAX];
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    dp_prepared made;
+    dp_manifest m = manifest_of(280);
+    tiny_run_text(text, sizeof text);
+    CHECK_OK(dp_manifest_encode(&m, bytes, &size));
+    CHECK_OK(dp_file_write(dir.path, "text", dp_view_of(text, sizeof text), NULL));
+    CHECK_OK(dp_file_write(dir.path, "before", dp_view_of(bytes, size), NULL));
+    const dp_prepare_job job = {.text = tempdir_file(&dir, "text", paths[0]),
+                                .folder = tempdir_file(&dir, "out", paths[1])};
+    CHECK_OK(dp_prepare_files(&job, tempdir_file(&dir, "before", paths[2]), &made, NULL));
+    dp_buf after = read_file(tempdir_file(&dir, "out/manifest.bin", paths[2]));
+    CHECK_OK(dp_manifest_decode(&m, dp_buf_view(&after)));
+    CHECK(m.n_shards == 1 && m.shards[0].tokens == made.tokens && m.vocab == 280);
+    CHECK_STATUS(dp_prepare_files(&job, paths[0], &made, NULL), DP_BADMSG);
+    dp_buf_close(&after);
+    tempdir_close(&dir);
+}
+
+static dp_status try_text(const tempdir *dir, const char *name, dp_why *why)
+{
+    char path[TEMPDIR_FILE_MAX];
+    char folder[TEMPDIR_FILE_MAX];
+    dp_prepared made;
+    dp_manifest m = manifest_of(300);
+    const dp_prepare_job job = {.text = tempdir_file(dir, name, path),
+                                .folder = tempdir_file(dir, "out", folder)};
+    return dp_prepare(&job, &m, &made, why);
 }
 
 static void what_cannot_be_prepared_is_explained(void **state)
@@ -102,20 +202,14 @@ static void what_cannot_be_prepared_is_explained(void **state)
     tempdir dir;
     tempdir_open(&dir);
     char path[TEMPDIR_FILE_MAX];
-    char folder[TEMPDIR_FILE_MAX];
-    tempdir_file(&dir, "out", folder);
-    dp_prepared made;
     dp_why why = {{0}};
-    CHECK_STATUS(dp_prepare(tempdir_file(&dir, "none", path), folder, 300, &made, &why),
-                 DP_NOTFOUND);
+    CHECK_STATUS(try_text(&dir, "none", &why), DP_NOTFOUND);
     CHECK(strstr(why.text, "none") != NULL);
     CHECK_OK(dp_file_write(dir.path, "latin1", dp_view_text("caf\xe9 au lait"), NULL));
-    CHECK_STATUS(dp_prepare(tempdir_file(&dir, "latin1", path), folder, 300, &made, &why),
-                 DP_BADMSG);
+    CHECK_STATUS(try_text(&dir, "latin1", &why), DP_BADMSG);
     CHECK(strstr(why.text, "at byte 3;") != NULL);
     CHECK_OK(dp_file_write(dir.path, "empty", dp_view_of(NULL, 0), NULL));
-    CHECK_STATUS(dp_prepare(tempdir_file(&dir, "empty", path), folder, 300, &made, &why),
-                 DP_BADARG);
+    CHECK_STATUS(try_text(&dir, "empty", &why), DP_BADARG);
     dp_buf small;
     dp_buf_init(&small, 4);
     CHECK_STATUS(dp_file_read(tempdir_file(&dir, "latin1", path), &small, &why), DP_TOOBIG);
@@ -174,6 +268,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_becomes_a_tokenizer_and_a_shard),
         cmocka_unit_test(a_folder_of_data_is_taken_as_it_is),
+        cmocka_unit_test(a_folder_may_have_several_shards_up_to_a_bound),
+        cmocka_unit_test(a_manifest_file_is_filled_in),
         cmocka_unit_test(what_cannot_be_prepared_is_explained),
         cmocka_unit_test(a_state_is_exported_with_its_config),
     };

@@ -174,7 +174,7 @@ static void what_does_not_belong_together_is_refused_with_a_sentence(void **stat
     CHECK_OK(train(&b, true));
     char data[96];
     snprintf(data, sizeof data, "%s/data", b.out);
-    CHECK_OK(dp_file_write(data, "tokens.bin", dp_view_text("other"), NULL));
+    CHECK_OK(dp_file_write(data, "tokens-00000.bin", dp_view_text("other"), NULL));
     CHECK_STATUS(train(&b, true), DP_BADHASH);
     close_bench(&b);
 }
@@ -205,8 +205,8 @@ static void the_newest_checkpoint_is_measured_on_what_was_held_out_and_on_other_
     dp_trainer_score text;
     dp_trainer_score shard;
     uint64_t steps = 0;
-    char tokens[96];
-    snprintf(tokens, sizeof tokens, "%s/data/tokens.bin", b.out);
+    char tokens[128];
+    snprintf(tokens, sizeof tokens, "%s/data/tokens-00000.bin", b.out);
     dp_solo_look look = {.folder = b.out, .threads = 1};
     CHECK_OK(dp_solo_eval(&look, &held, &steps, &b.why));
     CHECK(steps == STEPS && held.loss > 0 && held.loss < 6 && held.bits_per_byte > 0);

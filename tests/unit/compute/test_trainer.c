@@ -24,7 +24,8 @@ static node open_process(uint64_t seed, uint8_t member, dp_codec_kind codec, uin
     tiny_run_open(&x.run, codec, beta_milli);
     const dp_trainer_setup setup = {.manifest = dp_view_of(x.run.manifest, x.run.manifest_size),
                                     .tokenizer = dp_buf_view(&x.run.tokenizer),
-                                    .data = dp_buf_view(&x.run.data),
+                                    .shards = (dp_view[]){dp_buf_view(&x.run.data)},
+                                    .n_shards = 1,
                                     .member = {member},
                                     .seed = seed,
                                     .threads = 1};
@@ -588,7 +589,8 @@ static dp_status open_and_close(void *context)
     const tiny_run *const run = context;
     const dp_trainer_setup setup = {.manifest = dp_view_of(run->manifest, run->manifest_size),
                                     .tokenizer = dp_buf_view(&run->tokenizer),
-                                    .data = dp_buf_view(&run->data),
+                                    .shards = (dp_view[]){dp_buf_view(&run->data)},
+                                    .n_shards = 1,
                                     .threads = 1};
     dp_trainer *trainer;
     DP_TRY(dp_trainer_open(&trainer, &setup, NULL));

@@ -12,7 +12,8 @@ static dp_trainer *open_alone(uint32_t rows, size_t threads)
 {
     const dp_trainer_setup setup = {.manifest = dp_view_of(run.manifest, run.manifest_size),
                                     .tokenizer = dp_buf_view(&run.tokenizer),
-                                    .data = dp_buf_view(&run.data),
+                                    .shards = (dp_view[]){dp_buf_view(&run.data)},
+                                    .n_shards = 1,
                                     .threads = threads,
                                     .alone = true,
                                     .rows = rows};

@@ -31,7 +31,8 @@ static node open_with(const dp_manifest *m)
     CHECK_OK(dp_manifest_encode(m, x.run.manifest, &x.run.manifest_size));
     const dp_trainer_setup setup = {.manifest = dp_view_of(x.run.manifest, x.run.manifest_size),
                                     .tokenizer = dp_buf_view(&x.run.tokenizer),
-                                    .data = dp_buf_view(&x.run.data),
+                                    .shards = (dp_view[]){dp_buf_view(&x.run.data)},
+                                    .n_shards = 1,
                                     .threads = 1};
     dp_why why = {{0}};
     CHECK_OK(dp_trainer_open(&x.trainer, &setup, &why));

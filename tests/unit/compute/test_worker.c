@@ -442,40 +442,40 @@ static void a_closed_socket_ends_the_worker(void **state)
     expect_clean_end(&p);
 }
 
-/* The run's shard as a table of two. */
-static void data_may_be_a_table_and_its_shards(void **state)
+/* The run's shard as two. */
+static void data_may_be_several_shards(void **state)
 {
     (void)state;
     dp_shard whole;
     dp_buf halves[2];
-    dp_buf table;
-    dp_shard_row rows[2];
+    dp_manifest m;
+    uint8_t manifest[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
     CHECK_OK(dp_shard_open(&whole, dp_buf_view(&files.data), NULL));
+    CHECK_OK(dp_manifest_decode(&m, dp_view_of(files.manifest, files.manifest_size)));
+    m.n_shards = 2;
     for (size_t i = 0; i < 2; i++) {
         const size_t count = (size_t)(whole.n_tokens / 2);
         uint32_t *const ids = test_calloc(count, sizeof *ids);
         dp_shard_read(&whole, i * count, count, ids);
         dp_buf_init(&halves[i], 1 << 20);
         CHECK_OK(dp_shard_write(ids, count, whole.vocab, 1, &halves[i]));
-        rows[i] = (dp_shard_row){.bytes = halves[i].size, .tokens = count};
+        m.shards[i] = (dp_manifest_shard){.bytes = halves[i].size, .tokens = count};
         test_free(ids);
     }
-    dp_buf_init(&table, 1 << 12);
-    CHECK_OK(dp_shard_table_write(rows, 2, whole.vocab, 2, &table));
+    CHECK_OK(dp_manifest_encode(&m, manifest, &size));
     const peer p = start();
     expect(&p, DP_TRAINER_HELLO);
     const dp_trainer_msg open = {.kind = DP_TRAINER_OPEN, .member = {8}};
-    const dp_view views[5] = {dp_view_of(files.manifest, files.manifest_size),
-                              dp_buf_view(&files.tokenizer), dp_buf_view(&table),
+    const dp_view views[4] = {dp_view_of(manifest, size), dp_buf_view(&files.tokenizer),
                               dp_buf_view(&halves[0]), dp_buf_view(&halves[1])};
+    send_views(&p, &open, views, 3);
+    CHECK(strstr(expect(&p, DP_TRAINER_FAILED).msg.text, "2 shards, 1 of them") != NULL);
     send_views(&p, &open, views, 4);
-    expect(&p, DP_TRAINER_FAILED); /* One is missing. */
-    send_views(&p, &open, views, 5);
     expect(&p, DP_TRAINER_OPENED);
     init(&p);
     CHECK(train_until(&p, 1, 3) > 0);
     stop(&p);
-    dp_buf_close(&table);
     dp_buf_close(&halves[0]);
     dp_buf_close(&halves[1]);
 }
@@ -585,7 +585,7 @@ int main(void)
         cmocka_unit_test(a_paused_worker_keeps_its_work),
         cmocka_unit_test(training_can_be_watched_and_sampled),
         cmocka_unit_test(commands_that_cannot_be_done_fail_and_leave_the_worker_in_step),
-        cmocka_unit_test(data_may_be_a_table_and_its_shards),
+        cmocka_unit_test(data_may_be_several_shards),
         cmocka_unit_test(dropped_steps_are_told_though_none_was_done),
         cmocka_unit_test(a_closed_socket_ends_the_worker),
         cmocka_unit_test(a_model_that_a_backend_cannot_hold_is_opened_on_the_cpu),

@@ -45,7 +45,6 @@ static inline void tiny_run_open(tiny_run *run, dp_codec_kind codec, uint32_t be
     CHECK_OK(dp_bpe_save(bpe, &run->tokenizer));
     CHECK_OK(dp_shard_write(tokens.ids, tokens.count, (uint32_t)dp_bpe_count(bpe), sizeof text,
                             &run->data));
-    dp_tokens_close(&tokens);
     dp_bpe_close(bpe);
     dp_manifest m;
     dp_manifest_default(&m);
@@ -59,6 +58,11 @@ static inline void tiny_run_open(tiny_run *run, dp_codec_kind codec, uint32_t be
     m.lr_nano = 5000000;
     m.codec = codec;
     m.feedback_beta_milli = beta_milli;
+    m.n_shards = 1;
+    m.shards[0] = (dp_manifest_shard){.root = dp_object_hash(dp_buf_view(&run->data), NULL),
+                                      .bytes = run->data.size,
+                                      .tokens = tokens.count};
+    dp_tokens_close(&tokens);
     CHECK_OK(dp_manifest_encode(&m, run->manifest, &run->manifest_size));
 }
 

@@ -206,7 +206,7 @@ static inline kit_world *kit_open(uint32_t n)
     world->manifest.inner_steps_max = 1000;
     world->manifest.voter_uptime_s = 0;
     world->manifest.patience_milli = 1000;
-    memset(&world->manifest.data, 0, sizeof world->manifest.data);
+    world->manifest.n_shards = 0;
     memset(&world->manifest.tokenizer, 0, sizeof world->manifest.tokenizer);
     for (uint32_t i = 0; i < n; i++) {
         world->nodes[i].index = i;
