@@ -24,7 +24,8 @@ static node open_node(uint8_t member, uint32_t mu_milli)
     CHECK_OK(dp_manifest_encode(&m, x.run.manifest, &x.run.manifest_size));
     const dp_trainer_setup setup = {.manifest = dp_view_of(x.run.manifest, x.run.manifest_size),
                                     .tokenizer = dp_buf_view(&x.run.tokenizer),
-                                    .data = dp_buf_view(&x.run.data),
+                                    .shards = (dp_view[]){dp_buf_view(&x.run.data)},
+                                    .n_shards = 1,
                                     .member = {member},
                                     .threads = 1};
     CHECK_OK(dp_trainer_open(&x.trainer, &setup, NULL));
