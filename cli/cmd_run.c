@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/run_mode.h"
 #include "cli/cmd_run.h"
 #include "cli/demo.h"
 #include "cli/file.h"
@@ -277,6 +278,31 @@ static void print_presets(void)
     }
 }
 
+static json_t *modes_json(void)
+{
+    size_t count = 0;
+    const dp_run_mode *const modes = dp_run_modes(&count);
+    json_t *all = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_array_append_new(
+            all, json_pack("{s:s,s:s,s:f,s:f,s:s}", "name", modes[i].name, "codec",
+                           dp_codec_name(modes[i].codec), "alpha", modes[i].alpha_milli / 1000.0,
+                           "momentum", modes[i].outer_mu_milli / 1000.0, "text", modes[i].text));
+    }
+    return all;
+}
+
+static void print_modes(void)
+{
+    size_t count = 0;
+    const dp_run_mode *const modes = dp_run_modes(&count);
+    printf("\nround.mode sets codec, alpha and momentum that are not given:\n");
+    for (size_t i = 0; i < count; i++) {
+        printf("  %-12s %6s, %.3g, %.3g  %s\n", modes[i].name, dp_codec_name(modes[i].codec),
+               modes[i].alpha_milli / 1000.0, modes[i].outer_mu_milli / 1000.0, modes[i].text);
+    }
+}
+
 static int print_keys(const dp_cmd *cmd)
 {
     size_t n_choices = 0;
@@ -310,13 +336,15 @@ static int print_keys(const dp_cmd *cmd)
         dp_table_cell(table, rows[i].text);
     }
     if (cmd->json) {
-        return dp_cmd_print(json_pack("{s:o,s:o,s:o}", "keys", keys, "words",
-                                      choices_json(choices, n_choices), "presets", presets_json()));
+        return dp_cmd_print(json_pack("{s:o,s:o,s:o,s:o}", "keys", keys, "words",
+                                      choices_json(choices, n_choices), "presets", presets_json(),
+                                      "modes", modes_json()));
     }
     json_decref(keys);
     dp_table_close(table, true);
     print_choices(choices, n_choices);
     print_presets();
+    print_modes();
     return 0;
 }
 

@@ -10,12 +10,13 @@
 #include <yaml.h>
 
 #include "base/assert.h"
+#include "base/run_mode.h"
 
 enum { KEY_MAX = 64, KEYS_MAX = 128, PATIENT_DISTANCE = 3 };
 
 /* Texts come first, then the rows of words and the rows of numbers of base/manifest.h. */
-typedef enum text_key { KEY_NAME, KEY_TEXT, KEY_PRESET, TEXT_KEYS } text_key;
-static const char *const text_keys[TEXT_KEYS] = {"name", "text", "model.preset"};
+typedef enum text_key { KEY_NAME, KEY_TEXT, KEY_PRESET, KEY_MODE, TEXT_KEYS } text_key;
+static const char *const text_keys[TEXT_KEYS] = {"name", "text", "model.preset", "round.mode"};
 
 typedef struct reading {
     yaml_parser_t parser;
@@ -177,11 +178,30 @@ static dp_status take_number(const reading *self, const yaml_mark_t *mark,
     return DP_OK;
 }
 
-/* Whether a preset says what this key means, and the file does not. */
-static bool is_of_preset(const reading *self, size_t key)
+/* Whether a preset of this section says what the key means, and the file does not. */
+static bool is_of_preset(const reading *self, size_t key, const char *section)
 {
     const char *const name = key_name(self, key);
-    return strncmp(name, "model.", 6) == 0 && strcmp(name, "model.seed") != 0 && !self->given[key];
+    return strncmp(name, section, strlen(section)) == 0 && strcmp(name, "model.seed") != 0 &&
+           !self->given[key];
+}
+
+/* Take over the keys of a section that the file does not give. */
+static void take_section(const reading *self, const dp_manifest *from, const char *section)
+{
+    char *const to = (char *)&self->file->manifest;
+    for (size_t i = 0; i < self->n_choices; i++) {
+        if (is_of_preset(self, TEXT_KEYS + i, section)) {
+            const size_t at = self->choices[i].offset;
+            memcpy(to + at, (const char *)from + at, sizeof(int));
+        }
+    }
+    for (size_t i = 0; i < self->n_rows; i++) {
+        if (is_of_preset(self, TEXT_KEYS + self->n_choices + i, section)) {
+            const size_t at = self->rows[i].offset;
+            memcpy(to + at, (const char *)from + at, self->rows[i].size);
+        }
+    }
 }
 
 /* Explicit keys win over a preset, whichever comes first. */
@@ -196,19 +216,23 @@ static dp_status take_preset(const reading *self, const yaml_mark_t *mark, const
     dp_manifest from;
     dp_manifest_default(&from);
     dp_manifest_set_model(&from, &preset->config);
-    char *const to = (char *)&self->file->manifest;
-    for (size_t i = 0; i < self->n_choices; i++) {
-        if (is_of_preset(self, TEXT_KEYS + i)) {
-            const size_t at = self->choices[i].offset;
-            memcpy(to + at, (const char *)&from + at, sizeof(int));
-        }
+    take_section(self, &from, "model.");
+    return DP_OK;
+}
+
+/* The same for the ways to exchange updates. */
+static dp_status take_mode(const reading *self, const yaml_mark_t *mark, const char *value)
+{
+    const dp_run_mode *const mode = dp_run_mode_find(value);
+    if (mode == NULL) {
+        DP_IGNORE(dp_why_set(self->fix, DP_OK,
+                             "dpnode run validate --keys   # lists all modes")); /* A sentence. */
+        return complain(self, mark, "round.mode \"%.32s\" is not known", value);
     }
-    for (size_t i = 0; i < self->n_rows; i++) {
-        if (is_of_preset(self, TEXT_KEYS + self->n_choices + i)) {
-            const size_t at = self->rows[i].offset;
-            memcpy(to + at, (const char *)&from + at, self->rows[i].size);
-        }
-    }
+    dp_manifest from;
+    dp_manifest_default(&from);
+    dp_run_mode_set(&from, mode);
+    take_section(self, &from, "round.");
     return DP_OK;
 }
 
@@ -224,6 +248,9 @@ static dp_status take_value(reading *self, size_t key, const yaml_mark_t *mark, 
     }
     if (key == KEY_PRESET) {
         return take_preset(self, mark, value);
+    }
+    if (key == KEY_MODE) {
+        return take_mode(self, mark, value);
     }
     key -= TEXT_KEYS;
     return key < self->n_choices

@@ -3,6 +3,7 @@
  *
  *   name: kjv                    # and text: PATH, relative to the file
  *   model: {preset: gpt2-124m}   # or {layers: 4, width: 128, ...}; what is given besides a preset wins over it
+ *   round: {mode: diloco}        # the same with base/run_mode.h
  *   train: ...  round: ...       # the keys of dp_manifest_rows, cut at the dot, or whole (train.lr: 3e-3)
  * Refused: anchors, aliases and tags, a key twice, more than one document, what is deeper than a section, more than
  * DP_YAML_BYTES_MAX bytes. */

@@ -80,6 +80,24 @@ static void a_preset_sets_what_is_not_given(void **state)
     refused("name: a\nmodel:\n  preset: gpt2-tiny\n  qk_norm: on\n", "4:12", "model.qk_norm");
 }
 
+static void a_mode_sets_what_is_not_given(void **state)
+{
+    (void)state;
+    CHECK_OK(read_text("name: a\nround:\n  mode: diloco\n  time: 2\n"));
+    const dp_manifest *const m = &file.manifest;
+    CHECK(m->codec == DP_CODEC_INT8 && m->outer_mu_milli > 0 && m->alpha_milli < 1000);
+    CHECK(m->round_ms == 2000);
+    static const char *const texts[] = {
+        "name: a\nround: {mode: diloco, codec: bf16, momentum: 0}\n",
+        "name: a\nround: {momentum: 0, codec: bf16, mode: diloco}\n"};
+    for (size_t i = 0; i < 2; i++) {
+        CHECK_OK(read_text(texts[i]));
+        CHECK(m->codec == DP_CODEC_BF16 && m->outer_mu_milli == 0 && m->alpha_milli < 1000);
+    }
+    refused("name: a\nround:\n  mode: adhoc\n", "3:9", "round.mode \"adhoc\" is not known");
+    CHECK(strstr(fix.text, "--keys") != NULL);
+}
+
 static void every_row_can_be_set_to_its_standard(void **state)
 {
     (void)state;
@@ -246,6 +264,7 @@ int main(void)
         cmocka_unit_test(the_example_in_the_documents_is_the_demo),
         cmocka_unit_test(what_is_not_given_has_its_standard),
         cmocka_unit_test(a_preset_sets_what_is_not_given),
+        cmocka_unit_test(a_mode_sets_what_is_not_given),
         cmocka_unit_test(every_row_can_be_set_to_its_standard),
         cmocka_unit_test(words_and_the_text_are_read),
         cmocka_unit_test(an_unknown_key_is_named_with_its_place_and_a_guess),

@@ -1,0 +1,44 @@
+#include "base/run_mode.h"
+
+#include <string.h>
+
+/* DiLoCo's eta and mu: the best of those that bench_quality tried with four workers and rounds of 15 steps (docs/BENCHMARKS.md);
+ * published ones (0.7, 0.9) are for rounds of hundreds. */
+static const dp_run_mode modes[] = {
+    {.name = "sparse",
+     .text = "few elements of each update, error feedback; over the internet",
+     .codec = DP_CODEC_SPARSE,
+     .alpha_milli = 1000},
+    {.name = "diloco",
+     .text = "whole updates in a byte per element, outer step with momentum; few nodes, good lines",
+     .codec = DP_CODEC_INT8,
+     .alpha_milli = 600,
+     .outer_mu_milli = 500},
+    {.name = "average",
+     .text = "the plain mean of whole updates in fp32 (local SGD); one room",
+     .codec = DP_CODEC_FP32,
+     .alpha_milli = 1000},
+};
+
+const dp_run_mode *dp_run_modes(size_t *count)
+{
+    *count = sizeof modes / sizeof modes[0];
+    return modes;
+}
+
+const dp_run_mode *dp_run_mode_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        if (strcmp(modes[i].name, name) == 0) {
+            return &modes[i];
+        }
+    }
+    return NULL;
+}
+
+void dp_run_mode_set(dp_manifest *manifest, const dp_run_mode *mode)
+{
+    manifest->codec = mode->codec;
+    manifest->alpha_milli = mode->alpha_milli;
+    manifest->outer_mu_milli = mode->outer_mu_milli;
+}

@@ -1,0 +1,25 @@
+/* Named ways to exchange updates: what round.mode of a manifest stands for. A name sets keys and is gone; the keys decide.
+ * Pure tables. */
+#ifndef DP_BASE_RUN_MODE_H
+#define DP_BASE_RUN_MODE_H
+
+#include <stddef.h>
+
+#include "base/manifest.h"
+
+typedef struct dp_run_mode {
+    const char *name; /* "diloco" */
+    const char *text; /* one sentence */
+    dp_codec_kind codec;
+    uint32_t alpha_milli;
+    uint32_t outer_mu_milli;
+} dp_run_mode;
+
+/* The first is what a manifest without a mode has. */
+const dp_run_mode *dp_run_modes(size_t *count);
+/* NULL when there is none of this name. */
+const dp_run_mode *dp_run_mode_find(const char *name);
+/* Sets codec, alpha and momentum of the outer step; nothing else. */
+void dp_run_mode_set(dp_manifest *manifest, const dp_run_mode *mode);
+
+#endif
