@@ -27,9 +27,9 @@ static bool agreed(const dp_cmd *cmd, const char *question, dp_control_error *er
     return false;
 }
 
-/* One call with one parameter of text, or none. */
+/* One call with one parameter of text, or a number, or none. */
 static int ask(const dp_cmd *cmd, const char *method, const char *key, const char *value,
-               json_t **result, dp_control_error *error)
+               uint64_t number, json_t **result, dp_control_error *error)
 {
     dp_client client;
     if (dp_client_open(&client, cmd->socket, error) != DP_OK) {
@@ -40,7 +40,11 @@ static int ask(const dp_cmd *cmd, const char *method, const char *key, const cha
     dp_pack_map(&packer, key != NULL ? 1 : 0);
     if (key != NULL) {
         dp_pack_text(&packer, key);
+    }
+    if (key != NULL && value != NULL) {
         dp_pack_text(&packer, value);
+    } else if (key != NULL) {
+        dp_pack_u64(&packer, number);
     }
     const int status = dp_client_call(&client, &packer, NULL, NULL, result, error);
     dp_client_close(&client);
@@ -56,7 +60,7 @@ static int run_revoke(dp_cmd *cmd)
              "%s will be cut off by every member and never be one again under its identity.",
              cmd->args[0]);
     if (!agreed(cmd, question, &error) ||
-        ask(cmd, "revoke", "peer", cmd->args[0], &result, &error) != 0) {
+        ask(cmd, "revoke", "peer", cmd->args[0], 0, &result, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
     }
     if (cmd->json) {
@@ -83,12 +87,14 @@ const dp_verb dp_verb_revoke = {
 
 /* ---- run fork ---- */
 
-/* Ask the person, then the daemon; print what it tells. */
-static int order_chain(dp_cmd *cmd, const char *method, const char *question, const char *sequel)
+/* Ask the person, then the daemon; print what it tells. round: NULL, or the parameter of that name. */
+static int order_chain(dp_cmd *cmd, const char *method, const uint64_t *round, const char *question,
+                       const char *sequel)
 {
     dp_control_error error;
     json_t *result = NULL;
-    if (!agreed(cmd, question, &error) || ask(cmd, method, NULL, NULL, &result, &error) != 0) {
+    if (!agreed(cmd, question, &error) || ask(cmd, method, round != NULL ? "round" : NULL, NULL,
+                                              round != NULL ? *round : 0, &result, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
     }
     if (cmd->json) {
@@ -110,7 +116,17 @@ static int run_fork(dp_cmd *cmd)
         "halt (who voted twice is put out).\nIf others have gone on meanwhile, they will give up "
         "their rounds since then and join this chain.\nDo it on one node only: two such beginnings "
         "at one place stop the run.";
-    return order_chain(cmd, "run.fork", question,
+    static const char back[] =
+        "With the run's root key the chain begins anew after that round, from a checkpoint of this "
+        "node. What was decided since is\nundone for all as they hear of it: rounds, and who "
+        "joined; who was put out stays out. This node is the only voter until\nthe next records "
+        "take in others. Do it on one node only: two such beginnings at one place stop the run.";
+    dp_control_error error;
+    uint64_t round = 0;
+    if (!dp_cmd_number(cmd, "to", 1, UINT64_MAX, &round, &error)) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    return order_chain(cmd, "run.fork", round != 0 ? &round : NULL, round != 0 ? back : question,
                        "this node starts anew, the others follow as they hear of it");
 }
 
@@ -118,9 +134,12 @@ const dp_verb dp_verb_run_fork = {
     .name = "run fork",
     .run = run_fork,
     .arguments = "",
-    .summary = "begin the chain anew when its voters are lost; on the node that created the run",
-    .examples = "  dpnode run fork\n",
-    .options = {{"yes", 0, NULL, "do not ask"}},
+    .summary = "begin the chain anew when its voters are lost, or go back to an earlier round; on "
+               "the node that created the run",
+    .examples = "  dpnode run fork\n  dpnode run fork --to 1200   # a round of dpnode ckpt ls\n",
+    .options = {{"to", 0, "ROUND",
+                 "undo all rounds after this one, of which there is a checkpoint"},
+                {"yes", 0, NULL, "do not ask"}},
 };
 
 /* ---- run merge ---- */
@@ -133,7 +152,7 @@ static int run_merge(dp_cmd *cmd)
         "way since, or has\nhalted. With this the chain of this node goes on; the other one ends: "
         "its "
         "nodes give up their rounds since then,\nkeep what they trained, and join this one.";
-    return order_chain(cmd, "run.merge", question, "its nodes join as they hear of it");
+    return order_chain(cmd, "run.merge", NULL, question, "its nodes join as they hear of it");
 }
 
 const dp_verb dp_verb_run_merge = {

@@ -12,7 +12,7 @@ _dpnode() {
     'run') words='create validate fork merge ' ;;
     'run create') words="--demo --text --from --name --dir --listen $common" ;;
     'run validate') words="--keys $common" ;;
-    'run fork') words="--yes $common" ;;
+    'run fork') words="--to --yes $common" ;;
     'run merge') words="--yes $common" ;;
     'invite'*) words="--uses --expires --role --qr $common" ;;
     'token') words='inspect ' ;;

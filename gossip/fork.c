@@ -17,9 +17,9 @@ uint64_t dp_fork_tag(const dp_hash *fork)
 
 /* ---- the own chain ---- */
 
-static dp_head *head_of(dp_node *node, uint64_t slot)
+const dp_head *dp_fork_head(const dp_node *node, uint64_t slot)
 {
-    dp_head *head = &node->forks->heads[slot % DP_HEADS_MAX];
+    const dp_head *head = &node->forks->heads[slot % DP_HEADS_MAX];
 
     return head->slot == slot && slot <= node->ledger.slot ? head : NULL;
 }
@@ -84,7 +84,7 @@ bool dp_fork_elsewhere(const dp_node *node, uint64_t tag)
 static void write_next(dp_node *node)
 {
     dp_forks *forks = node->forks;
-    const dp_head *before = head_of(node, forks->next.slot - 1);
+    const dp_head *before = dp_fork_head(node, forks->next.slot - 1);
 
     if (forks->op != 0 || node->chain->op != 0) {
         return;
@@ -121,7 +121,7 @@ bool dp_fork_stored(dp_node *node, uint32_t op, dp_status status)
     forks->op = 0;
     forks->failed = status != DP_OK;
     if (status == DP_OK) {
-        const dp_head *before = head_of(node, forks->next.slot - 1);
+        const dp_head *before = dp_fork_head(node, forks->next.slot - 1);
         dp_node_note(node, DP_NOTE_ADOPTED, before->round, NULL,
                      node->ledger.slot + 1 - forks->next.slot, node->ledger.round - before->round,
                      "fork");
@@ -179,7 +179,7 @@ static bool is_ordered(const dp_node *node, const dp_hash *id)
 /* A FORK that holds, of a slot at or before the next one. */
 static void place(dp_node *node, const dp_record *record, const dp_hash *id, dp_view bytes)
 {
-    const dp_head *before = head_of(node, record->slot - 1);
+    const dp_head *before = dp_fork_head(node, record->slot - 1);
 
     const bool joins = dp_hash_equal(&record->fork, &node->ledger.fork) || is_ordered(node, id);
 

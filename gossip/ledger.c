@@ -184,6 +184,7 @@ static void apply_config(dp_ledger *ledger, const dp_config_part *config)
         const uint32_t index = dp_ledger_find(ledger, &config->removes[i].peer);
         dp_assert(index != DP_NOBODY && ledger->roster[index].gone == 0);
         ledger->roster[index].gone = (uint32_t)config->removes[i].reason;
+        ledger->roster[index].gone_slot = ledger->slot;
         ledger->n_members--;
     }
     if (config->n_voters > 0) {

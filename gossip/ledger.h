@@ -20,6 +20,7 @@ typedef struct dp_roster_entry {
     uint64_t w;              /* clamped weight in that round */
     uint64_t fenced;         /* exchanges of incarnations up to this are void; 0: none */
     uint32_t gone;           /* dp_remove_reason, 0: a member */
+    uint64_t gone_slot;      /* of the record that says so */
 } dp_roster_entry;
 
 /* To read; written by this file only. */

@@ -107,7 +107,8 @@ typedef enum dp_command {
 
 typedef enum dp_order_kind {
     DP_ORDER_REVOKE = 1, /* peer: put out, by the root key where it is here, else as an admin */
-    DP_ORDER_FORK, /* begin the chain anew after its head, with the voters that can be reached; root key */
+    DP_ORDER_FORK, /* begin the chain anew after its head, with the voters that can be reached, or, back, after an earlier round, with
+                      this node as its voter; root key */
     DP_ORDER_MERGE /* of two chains begun anew this node's goes on, the other ends and joins it; root key */
 } dp_order_kind;
 
@@ -115,6 +116,11 @@ typedef enum dp_order_kind {
 typedef struct dp_order {
     dp_order_kind kind;
     dp_peer peer;
+    /* FORK. back: to a state of which this node has a checkpoint; the slot that made it, and its certified root. */
+    bool back;
+    uint64_t round;
+    uint64_t slot;
+    dp_hash state_root;
     dp_status *status;
     dp_why *why;
 } dp_order;

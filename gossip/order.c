@@ -72,25 +72,34 @@ static dp_status revoke(dp_node *node, const dp_order *order)
 
 /* ---- fork ---- */
 
-/* Voters of the fork: this node, then whoever offers on this very head and is alive; an odd number of them. */
-static uint32_t choose_voters(dp_node *node, dp_record *draft)
+static void add_own_vote(dp_node *node, dp_record *draft)
 {
-    dp_config_part *config = &draft->config;
     const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &node->self);
     dp_voter_entry own = {.voter = {.peer = node->self}};
 
     memcpy(own.voter.key, node->config.vote_public_key, sizeof own.voter.key);
     if (node->config.has_vote_key && !node->commit->key_lost && entry != NULL &&
-        (entry->caps & DP_CAP_VOTE) != 0 && !dp_peer_equal(&node->proof.culprit, &node->self) &&
-        dp_voter_ok_sign(&node->config.crypto, &node->run, &node->ledger.head, own.voter.key,
+        entry->admitted_slot < draft->slot && (entry->caps & DP_CAP_VOTE) != 0 &&
+        !dp_peer_equal(&node->proof.culprit, &node->self) &&
+        dp_voter_ok_sign(&node->config.crypto, &node->run, &draft->prev, own.voter.key,
                          own.signature)) {
-        dp_config_add_voter(config, &own);
+        dp_config_add_voter(&draft->config, &own);
     }
+}
+
+/* Voters of the fork: this node, then whoever offers on this very head and is alive; an odd number of them. An offer is for the
+ * newest head, so after an earlier one this node votes alone, until the next records take in others. */
+static uint32_t choose_voters(dp_node *node, dp_record *draft)
+{
+    dp_config_part *config = &draft->config;
+
+    add_own_vote(node, draft);
     for (uint32_t i = 0; i < node->round->n_offers; i++) {
         const dp_voter_ok_msg *offer = &node->round->offers[i];
         const uint32_t index = dp_node_member_index(node, &offer->peer);
         const dp_roster_entry *other = dp_ledger_member(&node->ledger, &offer->peer);
-        if (config->n_voters == node->ledger.voters_max || index == DP_MEMBER_NONE || index == 0 ||
+        if (!dp_hash_equal(&offer->head, &draft->prev) ||
+            config->n_voters == node->ledger.voters_max || index == DP_MEMBER_NONE || index == 0 ||
             dp_members_at(node->members, index)->state != DP_MEMBER_ALIVE || other == NULL ||
             (other->caps & DP_CAP_VOTE) == 0 || dp_node_revoked(node, &offer->peer) ||
             dp_peer_equal(&node->proof.culprit, &offer->peer)) {
@@ -111,16 +120,46 @@ static uint32_t choose_voters(dp_node *node, dp_record *draft)
     return config->n_voters;
 }
 
-static dp_status fork_chain(dp_node *node, const dp_order *order)
+/* Put out by the root key; among the removals in order of key. DP_TOOBIG: there is no room for one more. */
+static dp_status put_out(dp_node *node, dp_record *draft, const dp_peer *peer)
 {
-    dp_record *draft = &node->round->draft;
-    uint8_t room[DP_FORK_BYTES_MAX];
-    dp_view bytes;
+    dp_config_part *config = &draft->config;
+    dp_remove remove = {.peer = *peer, .reason = DP_REMOVE_REVOKED};
+    uint32_t at = config->n_removes;
 
-    if (!has_root(node)) {
-        return dp_why_set(order->why, DP_DENIED,
-                          "the run's root key is not here: it is on the node that created the run");
+    memcpy(remove.by.bytes, node->ledger.root_key, sizeof remove.by.bytes);
+    if (at == DP_CONFIG_REMOVE_MAX) {
+        return DP_TOOBIG;
     }
+    if (!dp_remove_sign(&remove, &node->config.crypto, DP_KEY_ROOT, &node->run)) {
+        return DP_DENIED;
+    }
+    for (; at > 0 && dp_peer_compare(peer, &config->removes[at - 1].peer) < 0; at--) {
+        config->removes[at] = config->removes[at - 1];
+    }
+    config->removes[at] = remove;
+    config->n_removes++;
+    return DP_OK;
+}
+
+/* Who was put out after the slot that a fork goes back to would be a member again. */
+static dp_status put_out_again(dp_node *node, dp_record *draft)
+{
+    const dp_ledger *ledger = &node->ledger;
+
+    for (uint32_t i = 0; i < ledger->n_roster; i++) {
+        const dp_roster_entry *entry = &ledger->roster[i];
+        if (entry->gone == DP_REMOVE_REVOKED && entry->gone_slot >= draft->slot &&
+            entry->admitted_slot < draft->slot) {
+            DP_TRY(put_out(node, draft, &entry->peer));
+        }
+    }
+    return DP_OK;
+}
+
+/* May the chain begin anew after its head? */
+static dp_status may_fork(const dp_node *node, const dp_order *order)
+{
     if (!node->halted && node->mode != DP_MODE_GOSSIP) {
         return dp_why_set(order->why, DP_EXISTS,
                           "nothing calls for it: this node hears a majority of the voters, or does "
@@ -131,24 +170,99 @@ static dp_status fork_chain(dp_node *node, const dp_order *order)
                           "the state of round %llu, from which all would go on, is not here",
                           (unsigned long long)node->ledger.round);
     }
+    return DP_OK;
+}
+
+/* The slot that a fork back follows: that of the round, or of a FORK from it, which has begun the present chain. */
+static uint64_t slot_of(const dp_node *node, const dp_order *order)
+{
+    const dp_forks *forks = node->forks;
+    const uint64_t last = forks->n > 0 ? forks->own[forks->n - 1].slot : 0;
+    const dp_head *head = dp_fork_head(node, last);
+
+    return head != NULL && last > order->slot && head->round == order->round ? last : order->slot;
+}
+
+/* And after the slot that the order names? The state is a checkpoint here, which those who lack it fetch from this node. */
+static dp_status may_go_back(const dp_node *node, const dp_order *order)
+{
+    const dp_forks *forks = node->forks;
+    const dp_head *head = dp_fork_head(node, order->slot);
+    dp_hash certified;
+
+    if (order->round >= node->ledger.round) {
+        return dp_why_set(order->why, DP_EXISTS,
+                          "round %llu is the newest: nothing is to be undone",
+                          (unsigned long long)node->ledger.round);
+    }
+    if (head == NULL || head->round != order->round) {
+        return dp_why_set(
+            order->why, DP_NOTFOUND,
+            "round %llu is too long ago: a chain is begun anew at most %d records back",
+            (unsigned long long)order->round, DP_HEADS_MAX);
+    }
+    if (forks->n > 0 && forks->own[forks->n - 1].slot > order->slot) {
+        return dp_why_set(order->why, DP_DENIED,
+                          "the chain has been begun anew since round %llu, which cannot be undone",
+                          (unsigned long long)order->round);
+    }
+    if (dp_chain_certified(node, order->round, &certified) &&
+        !dp_hash_equal(&certified, &order->state_root)) {
+        return dp_why_set(order->why, DP_CORRUPT,
+                          "the checkpoint of round %llu is not the state that the voters signed",
+                          (unsigned long long)order->round);
+    }
+    return DP_OK;
+}
+
+/* The record without voters; as of the head that it follows. */
+static void draft_fork(const dp_node *node, const dp_order *order, dp_record *draft)
+{
+    const dp_ledger *ledger = &node->ledger;
+    const uint64_t slot = order->back ? order->slot : ledger->slot;
+
     memset(draft, 0, sizeof *draft);
     draft->kind = DP_RECORD_FORK;
     draft->run = node->run;
-    draft->fork = node->ledger.fork;
-    draft->slot = node->ledger.slot + 1;
-    draft->prev = node->ledger.head;
-    draft->time_ms = node->wall_ms > node->ledger.time_ms ? node->wall_ms : node->ledger.time_ms;
-    draft->round = node->ledger.round;
-    draft->state_root = node->train.state_root;
+    draft->fork = ledger->fork;
+    draft->slot = slot + 1;
+    draft->prev = order->back ? dp_fork_head(node, slot)->hash : ledger->head;
+    draft->time_ms = node->wall_ms > ledger->time_ms ? node->wall_ms : ledger->time_ms;
+    draft->round = order->back ? order->round : ledger->round;
+    draft->state_root = order->back ? order->state_root : node->train.state_root;
     draft->has_config = true;
-    if (node->halted && !dp_peer_is_zero(&node->proof.culprit)) { /* Who voted twice is put out. */
-        dp_remove *remove = &draft->config.removes[0];
-        *remove = (dp_remove){.peer = node->proof.culprit, .reason = DP_REMOVE_REVOKED};
-        memcpy(remove->by.bytes, node->ledger.root_key, sizeof remove->by.bytes);
-        draft->config.n_removes = 1;
-        if (!dp_remove_sign(remove, &node->config.crypto, DP_KEY_ROOT, &node->run)) {
-            return dp_why_set(order->why, DP_DENIED, "the root key did not sign");
-        }
+}
+
+static dp_status fork_chain(dp_node *node, const dp_order *given)
+{
+    const dp_order at = {.back = given->back,
+                         .round = given->round,
+                         .slot = given->back ? slot_of(node, given) : 0,
+                         .state_root = given->state_root,
+                         .why = given->why};
+    const dp_order *order = &at;
+    dp_record *draft = &node->round->draft;
+    uint8_t room[DP_FORK_BYTES_MAX];
+    dp_view bytes;
+
+    if (!has_root(node)) {
+        return dp_why_set(order->why, DP_DENIED,
+                          "the run's root key is not here: it is on the node that created the run");
+    }
+    DP_TRY(order->back ? may_go_back(node, order) : may_fork(node, order));
+    draft_fork(node, order, draft);
+    const uint64_t round = draft->round;
+    dp_status removed = put_out_again(node, draft);
+    if (removed == DP_OK && node->halted &&
+        !dp_peer_is_zero(&node->proof.culprit)) { /* Who voted twice is put out. */
+        removed = put_out(node, draft, &node->proof.culprit);
+    }
+    if (removed != DP_OK) {
+        return dp_why_set(order->why, removed,
+                          removed == DP_TOOBIG
+                              ? "more than %d members have been put out since round %llu"
+                              : "the root key did not sign",
+                          DP_CONFIG_REMOVE_MAX, (unsigned long long)round);
     }
     const uint32_t n_voters = choose_voters(node, draft);
     if (n_voters == 0) {
@@ -159,13 +273,15 @@ static dp_status fork_chain(dp_node *node, const dp_order *order)
     if (!dp_fork_sign(&node->config.crypto, room, bytes.size)) {
         return dp_why_set(order->why, DP_DENIED, "the root key did not sign");
     }
-    dp_fork_save_first(node);
+    if (!order->back) {
+        dp_fork_save_first(node);
+    }
     const dp_status status = dp_fork_take(node, bytes, NULL);
     return dp_why_set(order->why, status,
                       status == DP_OK
                           ? "%u voters go on after round %llu"
                           : "a chain with %u voters after round %llu does not hold here",
-                      n_voters, (unsigned long long)node->ledger.round);
+                      n_voters, (unsigned long long)round);
 }
 
 /* ---- merge ---- */

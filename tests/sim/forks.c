@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/ledger.h"
-#include "gossip/record.h"
+#include "gossip/node_internal.h"
 
 enum { ENTRIES_MAX = 4096, HEAD_BYTES = 115, PAST_MAX = 64 };
 #define ASK_US (500 * DP_MS) /* an order that was refused is given again */
@@ -38,7 +37,8 @@ typedef struct book {
 typedef enum story {
     LOST = 0, /* a majority of the voters never comes back */
     AWAY,     /* it goes on without the others, and comes back */
-    TWICE     /* nobody has a majority, and the root key is used on two sides */
+    TWICE,    /* nobody has a majority, and the root key is used on two sides */
+    BACK      /* all is well, and the root key goes back to an earlier round */
 } story;
 
 struct dp_forks_world {
@@ -72,6 +72,11 @@ dp_status dp_forks_open(dp_sim *sim)
     }
     dp_rng_init(&sim->forks->rng, dp_mix64(sim->options.seed) ^ 0x666f726bULL);
     sim->forks->story = (story)below(sim, 3);
+    if (sim->options.seed % 4 == 0) {
+        sim->forks->story = BACK;
+        sim->forks->stage = 1;
+        sim->forks->root = (uint32_t)below(sim, sim->plan.nodes);
+    }
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         sim->forks->books[i].head = sim->run;
     }
@@ -388,6 +393,26 @@ static bool tear(dp_sim *sim)
     return true;
 }
 
+/* To one of the checkpoints of this host, of an earlier round than the newest. False: it has none. */
+static bool go_back(dp_sim *sim, const dp_host *host, dp_order *order)
+{
+    const uint32_t n = host->disk.n_checkpoints;
+    const uint32_t first = (uint32_t)below(sim, n + 1);
+
+    for (uint32_t i = 0; i < n; i++) {
+        const dp_disk_checkpoint *checkpoint = &host->disk.checkpoints[(first + i) % n];
+        const dp_ring_row *row = dp_chain_row(host->node, checkpoint->round);
+        if (row != NULL && row->certified && checkpoint->round < host->node->ledger.round) {
+            order->back = true;
+            order->round = checkpoint->round;
+            order->slot = row->slot;
+            order->state_root = row->root;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool give_order(dp_sim *sim, uint32_t node, dp_order_kind kind)
 {
     dp_status status = DP_AGAIN;
@@ -398,6 +423,10 @@ static bool give_order(dp_sim *sim, uint32_t node, dp_order_kind kind)
         return false;
     }
     event.u.order = (dp_order){.kind = kind, .status = &status, .why = &why};
+    if (sim->forks->story == BACK && kind == DP_ORDER_FORK &&
+        !go_back(sim, &sim->hosts[node], &event.u.order)) {
+        return false;
+    }
     dp_host_event(&sim->hosts[node], &event);
     return status == DP_OK;
 }
@@ -504,15 +533,22 @@ static bool lags(dp_sim *sim, dp_host *host, const dp_hash *fork, const char **w
     return true;
 }
 
-/* The one chain that all should be on: that of the first that runs. */
+/* The one chain that all should be on: that of a FORK, once somebody has it; of the first that runs. */
 static const dp_hash *goes_on(const dp_sim *sim)
 {
-    uint32_t i = 0;
+    uint32_t first = sim->plan.nodes;
 
-    while (i + 1 < sim->plan.nodes && sim->hosts[i].left) {
-        i++;
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        const dp_hash *fork = &sim->forks->books[i].fork;
+        if (sim->hosts[i].left) {
+            continue;
+        }
+        first = first == sim->plan.nodes ? i : first;
+        if (sim->forks->story != TWICE && !dp_hash_is_zero(fork)) {
+            return fork;
+        }
     }
-    return &sim->forks->books[i].fork;
+    return &sim->forks->books[first == sim->plan.nodes ? 0 : first].fork;
 }
 
 bool dp_forks_converged(dp_sim *sim)

@@ -79,6 +79,30 @@ class Orders(SystemTest):
             return len({(r.get("applied"), r.get("state_root")) for r in map(self.told, nodes)}) == 1
         wait_for(same_root, 30, "all hold one state")
 
+    def test_the_root_key_takes_the_run_back_to_a_checkpoint(self):
+        first, second, third = self.run_of_three()
+        wait_for(lambda: first.run()["round"] >= 12, 60, "some rounds")
+        self.fails("E0123", 77, first.ask, "run", "fork", "--to", "100000", "--yes")  # No such checkpoint.
+        wait_for(lambda: any(c["round"] + 1 < first.run()["round"] for c in self.checkpoints(first)), 30, "an older state")
+        earlier = min(c["round"] for c in self.checkpoints(first))
+        mine = min(c["round"] for c in self.checkpoints(second))
+        self.fails("E0123", 77, second.ask, "run", "fork", "--to", str(mine), "--yes")  # It lacks the root key.
+        before = first.run()["round"]
+        told = first.ask("run", "fork", "--to", str(earlier), "--yes")
+        self.assertEqual(told["round"], earlier)
+        self.assertLess(earlier, before)
+        nodes = (first, second, third)
+        wait_for(lambda: all(self.told(n).get("voters") == 3 for n in nodes), 90, "three voters again")
+        wait_for(lambda: all(self.told(n).get("round", 0) > earlier + 3 for n in nodes), 60, "rounds again")
+
+        def same_root():
+            return len({(r.get("applied"), r.get("state_root")) for r in map(self.told, nodes)}) == 1
+        wait_for(same_root, 30, "all hold one state")
+
+    @staticmethod
+    def checkpoints(node):
+        return [c for c in node.ask("ckpt", "ls")["checkpoints"] if c["state"] in ("complete", "kept")]
+
     def test_the_only_voter_hands_over_before_it_leaves(self):
         first = self.folder.node("node1").start()
         text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))

@@ -265,6 +265,103 @@ static void of_two_chains_the_one_begun_later_cannot_go_on(void **state)
     kit_close(world);
 }
 
+/* The state of round t0 is on one disk, and the run has gone on since. */
+static dp_order back_to(kit_world *world, uint32_t index)
+{
+    const kit_node *node = &world->nodes[index];
+    const dp_ring_row *row = dp_chain_row(node->node, node->saved_round);
+
+    assert_non_null(row);
+    return (dp_order){.kind = DP_ORDER_FORK,
+                      .back = true,
+                      .round = row->round,
+                      .slot = row->slot,
+                      .state_root = row->root};
+}
+
+static void give(kit_world *world, uint32_t to, dp_order order)
+{
+    dp_status status = DP_AGAIN;
+    dp_why why = {""};
+    kit_event *item = kit_push(world, to, DP_EV_ORDER);
+
+    item->event.u.order = order;
+    item->event.u.order.status = &status;
+    item->event.u.order.why = &why;
+    kit_drain(world);
+    assert_int_equal(status, DP_OK);
+}
+
+static void the_root_key_takes_the_run_back_to_an_earlier_round(void **state)
+{
+    kit_world *world = together(4);
+
+    (void)state;
+    kit_run_ms(world, 8000); /* Too far for a replay from the seed. */
+    world->nodes[1].saves_nothing = true;
+    kit_run_ms(world, 2000);
+    give(world, 0, revoke(3));
+    kit_run_ms(world, 2000);
+    const dp_order order = back_to(world, 1);
+    const uint64_t before = kit_look(world, 0).round;
+    const uint64_t slot = kit_look(world, 0).slot;
+    const uint32_t fetched = world->states_fetched;
+    const dp_peer revoked = kit_peer(3);
+    assert_true(order.round > 0 && order.round + 4 < before);
+    assert_null(dp_ledger_member(&world->nodes[0].node->ledger, &revoked));
+    give(world, 1, order);
+    kit_run_ms(world, 200);
+    assert_true(kit_look(world, 1).round < before);
+    kit_run_ms(world, 6000);
+    for (uint32_t i = 0; i < 3; i++) {
+        const dp_node_view view = kit_look(world, i);
+        assert_int_equal(view.mode, DP_MODE_SYNC);
+        assert_int_equal(view.voters, 3); /* It was one, and took in the others. */
+        assert_int_equal(view.listed_last, 3);
+        assert_true(
+            dp_hash_equal(&world->nodes[0].node->ledger.fork, &world->nodes[i].node->ledger.fork));
+        /* Who was put out after that round stays out. */
+        assert_null(dp_ledger_member(&world->nodes[i].node->ledger, &revoked));
+    }
+    assert_true(world->states_fetched > fetched);
+    assert_false(dp_hash_is_zero(&world->nodes[0].node->ledger.fork));
+    assert_true(world->nodes[0].node->forks->own[0].slot == order.slot + 1 && order.slot < slot);
+    /* To that very round again, and to none before it. */
+    dp_order older = order;
+    older.round--;
+    older.slot--;
+    refuse(world, 1, older, DP_DENIED, "begun anew since");
+    give(world, 1, order);
+    kit_run_ms(world, 6000);
+    assert_int_equal(kit_look(world, 0).listed_last, 3);
+    assert_int_equal(world->nodes[0].node->forks->n, 2);
+    kit_close(world);
+}
+
+static void a_fork_goes_back_to_no_state_that_is_not_there(void **state)
+{
+    kit_world *world = together(3);
+    dp_order order;
+
+    (void)state;
+    kit_run_ms(world, 2000);
+    order = back_to(world, 0);
+    order.round = kit_look(world, 0).round;
+    refuse(world, 0, order, DP_EXISTS, "nothing is to be undone");
+    world->nodes[0].saves_nothing = true;
+    kit_run_ms(world, 2000);
+    order = back_to(world, 0);
+    order.slot++;
+    refuse(world, 0, order, DP_NOTFOUND, "too long ago");
+    order.slot--;
+    order.state_root.bytes[0] ^= 1;
+    refuse(world, 0, order, DP_CORRUPT, "not the state that the voters signed");
+    order.state_root.bytes[0] ^= 1;
+    world->nodes[0].node->config.crypto.sign = sign_without_root;
+    refuse(world, 0, order, DP_DENIED, "root key is not here");
+    kit_close(world);
+}
+
 static void an_order_that_nobody_knows_is_refused(void **state)
 {
     kit_world *world = together(1);
@@ -286,6 +383,8 @@ int main(void)
         cmocka_unit_test(a_fork_needs_somebody_who_may_vote),
         cmocka_unit_test(a_root_key_that_does_not_sign_forks_nothing),
         cmocka_unit_test(of_two_chains_the_one_begun_later_cannot_go_on),
+        cmocka_unit_test(the_root_key_takes_the_run_back_to_an_earlier_round),
+        cmocka_unit_test(a_fork_goes_back_to_no_state_that_is_not_there),
         cmocka_unit_test(an_order_that_nobody_knows_is_refused),
     };
 
