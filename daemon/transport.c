@@ -12,7 +12,7 @@
 #include "daemon/aead.h"
 #include "daemon/transport_bulk.h"
 
-enum { TICK_MS = 250, BULK_RETRY_MS = 500, BACKLOG = 64 };
+enum { TICK_MS = 250, BULK_RETRY_MS = 500, STRIPE_RETRY_MS = 30000, BACKLOG = 64 };
 
 /* ---- links ---- */
 
@@ -40,11 +40,11 @@ static void say_goodbye(dp_conn *conn)
               0); /* A courtesy; a peer that misses it sees a reset. */
 }
 
-static void drop_lane(dp_link *link, dp_lane lane)
+void dp_link_drop_lane(dp_link *link, uint32_t slot)
 {
-    dp_conn *conn = link->lanes[lane];
+    dp_conn *conn = link->lanes[slot];
     if (conn != NULL) {
-        link->lanes[lane] = NULL;
+        link->lanes[slot] = NULL;
         conn->link = NULL;
         dp_conn_close(conn);
     }
@@ -52,32 +52,40 @@ static void drop_lane(dp_link *link, dp_lane lane)
 
 static void drop_link(dp_transport *transport, dp_link *link)
 {
-    drop_lane(link, DP_LANE_BULK);
-    drop_lane(link, DP_LANE_CONTROL);
+    for (uint32_t slot = DP_LANE_BULK + DP_CHANNEL_STRIPES_MAX; slot > 0; slot--) {
+        dp_link_drop_lane(link, slot - 1);
+    }
     dp_list_remove(&link->item);
     transport->stats.links--;
     dp_free(link);
 }
 
-static bool dialing(const dp_transport *transport, const dp_peer *peer, dp_lane lane)
+static bool dialing(const dp_transport *transport, const dp_peer *peer, dp_lane lane,
+                    uint8_t stripe)
 {
     for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
         const dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
         if (conn->outgoing && conn->link == NULL && conn->dial.lane == lane &&
-            conn->dial.expects_peer && dp_peer_equal(&conn->dial.expected, peer)) {
+            conn->dial.stripe == stripe && conn->dial.expects_peer &&
+            dp_peer_equal(&conn->dial.expected, peer)) {
             return true;
         }
     }
     return false;
 }
 
-static void dial_bulk(dp_transport *transport, dp_link *link)
+void dp_link_dial_bulk(dp_transport *transport, dp_link *link, uint8_t stripe)
 {
-    dp_dial plan = {
-        .lane = DP_LANE_BULK, .expects_peer = true, .expected = link->peer, .n_addrs = 1};
-    link->bulk_retry_ms = uv_now(transport->config.loop) + BULK_RETRY_MS;
-    if (dialing(transport, &link->peer,
-                DP_LANE_BULK)) { /* A long path: a second one would only replace the first. */
+    dp_dial plan = {.lane = DP_LANE_BULK,
+                    .stripe = stripe,
+                    .expects_peer = true,
+                    .expected = link->peer,
+                    .n_addrs = 1};
+    if (stripe == 0) {
+        link->bulk_retry_ms = uv_now(transport->config.loop) + BULK_RETRY_MS;
+    }
+    if (dialing(transport, &link->peer, DP_LANE_BULK,
+                stripe)) { /* A long path: a second one would only replace the first. */
         return;
     }
     plan.addrs[0] = link->lanes[DP_LANE_CONTROL]->addr;
@@ -109,13 +117,14 @@ static void prove_bulk(dp_conn *conn)
         dp_conn_close(conn);
         return;
     }
-    const dp_conn *old = link->lanes[DP_LANE_BULK];
+    const uint32_t slot = DP_LANE_BULK + (uint32_t)conn->stripe;
+    const dp_conn *old = link->lanes[slot];
     if (old != NULL && !keeps_new(conn->transport, old, conn)) {
         dp_conn_close(conn);
         return;
     }
-    drop_lane(link, DP_LANE_BULK);
-    link->lanes[DP_LANE_BULK] = conn;
+    dp_link_drop_lane(link, slot);
+    link->lanes[slot] = conn;
     conn->link = link;
     dp_link_drained(conn);
 }
@@ -164,7 +173,7 @@ static void prove_control(dp_conn *conn, const dp_channel_event *event)
     dp_list_push_back(&transport->links, &link->item);
     transport->stats.links++;
     if (conn->outgoing) {
-        dial_bulk(transport, link);
+        dp_link_dial_bulk(transport, link, 0);
     }
     hooks->link_up(hooks->context, &peer, &conn->addr, event->credential, event->hello,
                    conn->outgoing);
@@ -175,6 +184,7 @@ void dp_link_proved(dp_conn *conn, const dp_channel_event *event)
     const dp_peer self = dp_identity_peer(conn->transport->config.identity);
     const dp_peer *peer = &conn->channel.peer.node;
     conn->lane = conn->channel.lane;
+    conn->stripe = conn->channel.stripe;
     conn->proved_ms = uv_now(conn->transport->config.loop);
     if (dp_peer_equal(peer, &self) ||
         (conn->dial.expects_peer && !dp_peer_equal(peer, &conn->dial.expected))) {
@@ -216,6 +226,10 @@ void dp_link_lost(dp_conn *conn, dp_link_cause cause)
     const dp_transport_hooks *hooks = &transport->config.hooks;
     dp_link *link = conn->link;
     if (link == NULL) { /* Never proved itself. */
+        dp_link *whole = conn->stripe > 0 ? find_link(transport, &conn->dial.expected) : NULL;
+        if (whole != NULL) { /* An earlier program has one bulk connection and refuses others. */
+            whole->stripe_retry_ms = uv_now(transport->config.loop) + STRIPE_RETRY_MS;
+        }
         const bool ours = conn->outgoing && conn->lane == DP_LANE_CONTROL;
         const dp_peer expected = conn->dial.expected;
         if (!conn->outgoing || conn->connected) {
@@ -233,8 +247,8 @@ void dp_link_lost(dp_conn *conn, dp_link_cause cause)
         }
         return;
     }
-    if (link->lanes[DP_LANE_BULK] == conn) {
-        drop_lane(link, DP_LANE_BULK);
+    if (conn->lane == DP_LANE_BULK) {
+        dp_link_drop_lane(link, DP_LANE_BULK + (uint32_t)conn->stripe);
         link->bulk_retry_ms = uv_now(transport->config.loop) + BULK_RETRY_MS;
         return;
     }
@@ -277,15 +291,16 @@ static void on_tick(uv_timer_t *timer)
                      .next; /* The list may have changed; each loss removes one, so this ends. */
         }
     }
-    for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
-        dp_conn_trim(DP_LIST_ITEM(at, dp_conn, item));
-    }
     for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
         dp_link *link = DP_LIST_ITEM(at, dp_link, item);
         if (link->lanes[DP_LANE_BULK] == NULL && link->lanes[DP_LANE_CONTROL]->outgoing &&
             now >= link->bulk_retry_ms) {
-            dial_bulk(transport, link);
+            dp_link_dial_bulk(transport, link, 0);
         }
+        dp_link_measure(transport, link);
+    }
+    for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
+        dp_conn_trim(DP_LIST_ITEM(at, dp_conn, item));
     }
 }
 
@@ -523,7 +538,7 @@ void dp_transport_dial(dp_transport *transport, const dp_peer *peer, const dp_ad
     static const dp_peer nobody = {{0}};
     const dp_transport_hooks *hooks = &transport->config.hooks;
     if (peer != NULL &&
-        (find_link(transport, peer) != NULL || dialing(transport, peer, DP_LANE_CONTROL))) {
+        (find_link(transport, peer) != NULL || dialing(transport, peer, DP_LANE_CONTROL, 0))) {
         return;
     }
     dp_dial plan = {.lane = DP_LANE_CONTROL,
@@ -560,9 +575,8 @@ static dp_status send_on(dp_conn *conn, dp_view bytes, uint64_t queue_max)
 dp_status dp_transport_give(dp_transport *transport, const dp_peer *peer, dp_buf *message)
 {
     const dp_link *link = find_link(transport, peer);
-    return link == NULL || link->lanes[DP_LANE_BULK] == NULL
-               ? DP_NOTFOUND
-               : dp_bulk_send(link->lanes[DP_LANE_BULK]->bulk, message);
+    const dp_conn *conn = link == NULL ? NULL : dp_link_stripe(link);
+    return conn == NULL ? DP_NOTFOUND : dp_bulk_send(conn->bulk, message);
 }
 
 static dp_status send_bulk(dp_transport *transport, const dp_peer *peer, dp_view bytes)
@@ -580,14 +594,14 @@ static dp_status send_bulk(dp_transport *transport, const dp_peer *peer, dp_view
 dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lane lane,
                             dp_view bytes)
 {
-    dp_link *link = find_link(transport, peer);
-    dp_conn *conn = link == NULL ? NULL : link->lanes[lane];
-    if (conn == NULL) {
-        return DP_NOTFOUND;
-    }
     if (lane == DP_LANE_BULK) {
         return send_bulk(transport, peer, bytes);
     }
+    const dp_link *link = find_link(transport, peer);
+    if (link == NULL) {
+        return DP_NOTFOUND;
+    }
+    dp_conn *conn = link->lanes[DP_LANE_CONTROL];
     const dp_status status = send_on(conn, bytes, DP_TRANSPORT_CONTROL_QUEUE);
     if (status ==
         DP_AGAIN) { /* It does not read what it must: treat it as frozen, at the next tick. */
@@ -631,9 +645,8 @@ void dp_transport_replay(dp_transport *transport)
 uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer *peer)
 {
     const dp_link *link = find_link(transport, peer);
-    return link == NULL || link->lanes[DP_LANE_BULK] == NULL
-               ? UINT64_MAX
-               : dp_conn_waiting(link->lanes[DP_LANE_BULK]);
+    const dp_conn *conn = link == NULL ? NULL : dp_link_stripe(link);
+    return conn == NULL ? UINT64_MAX : dp_conn_waiting(conn);
 }
 
 void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats)

@@ -87,7 +87,8 @@ DP_MUST dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer
                                     dp_view bytes);
 /* On the bulk lane without a copy: takes the bytes, which leaves message empty; after an error it is as before. */
 DP_MUST dp_status dp_transport_give(dp_transport *transport, const dp_peer *peer, dp_buf *message);
-/* Bytes that wait on the bulk lane of a peer; UINT64_MAX without one. */
+/* Bytes that wait on the bulk connection of a peer that has the fewest, where the next message goes; UINT64_MAX without
+ * one. */
 uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer *peer);
 /* On the control lane of every link. */
 void dp_transport_send_all(dp_transport *transport, dp_view bytes);

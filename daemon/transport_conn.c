@@ -1,16 +1,12 @@
 #include "daemon/transport_conn.h"
 
-#include <netinet/tcp.h>
+#include <netinet/in.h>
 #include <sodium.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/alloc.h"
 #include "daemon/transport_bulk.h"
-
-enum {
-    USER_TIMEOUT_MS = 15000
-}; /* TCP gives up on unacknowledged data; our own probes are much faster */
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -144,6 +140,8 @@ static void prove(dp_conn *conn, const dp_channel_event *event)
     conn->transport->stats.handshakes++;
     dp_conn_flush(conn);
     if (conn->channel.lane == DP_LANE_BULK && conn->doom == 0) {
+        conn->lane = DP_LANE_BULK;
+        dp_conn_set_options(conn); /* Who was dialed learns only here what the connection is for. */
         conn->bulk = dp_bulk_open(conn);
         if (conn->bulk == NULL) {
             dp_conn_lose(conn, DP_LINK_RESET);
@@ -220,19 +218,6 @@ int dp_conn_read(dp_conn *conn)
     return uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
 }
 
-static void set_options(dp_conn *conn)
-{
-    uv_tcp_nodelay(&conn->tcp, 1);
-    uv_os_fd_t fd;
-    if (uv_fileno((uv_handle_t *)&conn->tcp, &fd) == 0) {
-        const unsigned timeout = USER_TIMEOUT_MS;
-        /* Best effort: an older kernel only detects a dead path later. */
-        if (setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout) != 0) {
-            return;
-        }
-    }
-}
-
 static bool admit_late(void *context, const dp_peer *peer)
 {
     const dp_transport *transport = context;
@@ -251,10 +236,11 @@ void dp_conn_begin(dp_conn *conn)
     dp_transport *transport = conn->transport;
     conn->connected = true;
     conn->deadline_ms = uv_now(transport->config.loop) + DP_TRANSPORT_HANDSHAKE_MS;
-    set_options(conn);
+    dp_conn_set_options(conn);
     dp_channel_config config = {
         .initiator = conn->outgoing,
         .lane = conn->lane,
+        .stripe = conn->stripe,
         .run = transport->config.run,
         .psks = {transport->config.psk},
         .n_psks = 1,
@@ -370,6 +356,7 @@ bool dp_conn_dial(dp_transport *transport, dp_dial *plan)
         if (conn == NULL) {
             return false;
         }
+        conn->stripe = plan->stripe;
         conn->addr = *addr;
         conn->dial = *plan;
         conn->deadline_ms = uv_now(transport->config.loop) + DP_TRANSPORT_DIAL_MS;

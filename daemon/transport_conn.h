@@ -5,6 +5,7 @@
 
 #include "base/list.h"
 #include "daemon/crew.h"
+#include "daemon/path.h"
 #include "daemon/transport.h"
 
 typedef struct dp_link dp_link;
@@ -13,6 +14,7 @@ typedef struct dp_bulk dp_bulk;
 /* Whom to reach, and what is left to try. */
 typedef struct dp_dial {
     dp_lane lane;
+    uint8_t stripe;
     bool expects_peer;
     dp_peer expected;
     uint32_t n_addrs;
@@ -34,6 +36,9 @@ typedef struct dp_conn {
     bool idle;          /* nothing was read or written since the last tick */
     dp_link_cause doom; /* not 0: the next tick declares it lost for this cause */
     dp_lane lane;
+    uint8_t stripe; /* bulk: which of the link's connections */
+    dp_path path;   /* bulk */
+    uint64_t pace;  /* as the socket was last told */
     dp_addr addr;
     uint64_t deadline_ms; /* uv_now: dial or handshake must be over; 0 once it is */
     uint64_t proved_ms;   /* uv_now: when the peer had proved who it is */
@@ -51,8 +56,10 @@ struct dp_link {
     dp_list item; /* in transport->links */
     dp_peer peer;
     uint64_t boot_id;
-    dp_conn *lanes[2]; /* [DP_LANE_CONTROL] is never NULL while the link stands */
+    /* [DP_LANE_CONTROL] is never NULL while the link stands; [DP_LANE_BULK + stripe]: bulk connections. */
+    dp_conn *lanes[DP_LANE_BULK + DP_CHANNEL_STRIPES_MAX];
     uint64_t bulk_retry_ms;
+    uint64_t stripe_retry_ms;
     size_t credential_bytes;
     uint8_t credential[DP_CREDENTIAL_BYTES_MAX];
 };
@@ -70,6 +77,8 @@ struct dp_transport {
     dp_list links;
     uint32_t n_conns;
     bool closing;
+    uint32_t
+        stripes_min; /* bulk connections of a link that this side dialed, loss or not; 0: one */
     dp_transport_stats stats;
     char read_buffer[64 * 1024]; /* lent to libuv for the length of one read callback */
 };
@@ -93,10 +102,19 @@ void dp_conn_close(dp_conn *conn);
 void dp_conn_trim(dp_conn *conn);
 uint64_t dp_conn_waiting(const dp_conn *conn);
 
-/* Link level, called by the connection level (transport.c). */
+/* Link level, called by the connection level and by transport_stripe.c (transport.c). */
 void dp_link_proved(dp_conn *conn, const dp_channel_event *event);
 void dp_link_message(dp_conn *conn, dp_view bytes);
 void dp_link_lost(dp_conn *conn, dp_link_cause cause);
 void dp_link_drained(dp_conn *conn);
+void dp_link_drop_lane(dp_link *link, uint32_t slot); /* of link->lanes */
+void dp_link_dial_bulk(dp_transport *transport, dp_link *link, uint8_t stripe);
+
+/* Bulk connections of a link (transport_stripe.c). The one with the least that waits, or NULL. */
+dp_conn *dp_link_stripe(const dp_link *link);
+/* Four times a second: measure the paths of a link's bulk connections, pace them, dial and close some. */
+void dp_link_measure(dp_transport *transport, dp_link *link);
+/* The socket is connected: what its path needs from the start. */
+void dp_conn_set_options(dp_conn *conn);
 
 #endif

@@ -167,6 +167,7 @@ dp_status dp_channel_init(dp_channel *channel, const dp_channel_config *config, 
     channel->config = *config;
     channel->initiator = config->initiator;
     channel->lane = config->initiator ? config->lane : DP_LANE_CONTROL;
+    channel->stripe = config->initiator ? config->stripe : 0;
     channel->state = DP_CHANNEL_PREAMBLE;
     dp_status status = take_own(channel, config);
     if (status == DP_OK && config->initiator) {

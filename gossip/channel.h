@@ -6,7 +6,7 @@
  *     | u16 epoch of the pre-shared key
  *   handshake: three messages of Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b, each u16 size | message, at most 4,096 bytes;
  *     prologue = preamble | run id
- *     payload 1: u8 lane | u64 unix ms | u64 boot id                                         (17 bytes)
+ *     payload 1: u8 0 control, or 1 to 8 the number of a bulk connection | u64 unix ms | u64 boot id                                         (17 bytes)
  *     payload 2, 3: u64 unix ms | u64 boot id | u16 size | credential | hello to the end; in payload 2 the top 4 bits of
  *       size are the suite that the responder chose for the records, 0 for 1
  *   records: u24 size of what follows | u8 type | sealed plaintext of at most 65,536 bytes; header = associated data
@@ -39,7 +39,8 @@ enum {
     DP_RECORDS_PER_KEY = 1 << 16,
     DP_MESSAGE_CONTROL_MAX = 128 * 1024,
     DP_MESSAGE_BULK_MAX = 4 * 1024 * 1024 + 4 * 1024,
-    DP_CHANNEL_PSKS_MAX = 2, /* two epochs hold while a key is being changed */
+    DP_CHANNEL_STRIPES_MAX = 8, /* bulk connections of one link */
+    DP_CHANNEL_PSKS_MAX = 2,    /* two epochs hold while a key is being changed */
 };
 
 typedef enum dp_lane { DP_LANE_CONTROL = 0, DP_LANE_BULK = 1 } dp_lane;
@@ -53,7 +54,8 @@ typedef struct dp_channel_psk {
  * which must outlive the handshake. */
 typedef struct dp_channel_config {
     bool initiator;
-    dp_lane lane; /* the initiator chooses; ignored otherwise */
+    dp_lane lane;   /* the initiator chooses; ignored otherwise */
+    uint8_t stripe; /* as well: which of the bulk connections, below DP_CHANNEL_STRIPES_MAX */
     dp_run_id run;
     uint8_t root[DP_PUBLIC_KEY_BYTES];
     dp_channel_psk psks[DP_CHANNEL_PSKS_MAX];
@@ -102,6 +104,7 @@ typedef struct dp_channel {
     bool initiator;
     bool close_sent;
     dp_lane lane;
+    uint8_t stripe;
     dp_status status;      /* BROKEN: what dp_channel_read returned, and returns from now on */
     const char *fault;     /* BROKEN: a phrase for the log, static */
     dp_credential peer;    /* once DONE; peer.node is the id */

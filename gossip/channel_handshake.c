@@ -91,7 +91,7 @@ dp_status dp_channel_send_first(dp_channel *channel, dp_buf *out)
     dp_write_u8(&preamble, offered_suites(channel));
     dp_write_u8(&preamble, 0);
     dp_write_u16(&preamble, config->psks[0].epoch);
-    dp_write_u8(&writer, (uint8_t)channel->lane);
+    dp_write_u8(&writer, channel->lane == DP_LANE_BULK ? (uint8_t)(channel->stripe + 1) : 0);
     dp_write_u64(&writer, config->now_ms);
     dp_write_u64(&writer, config->boot_id);
     dp_assert(!preamble.full && !writer.full && writer.size == sizeof payload);
@@ -166,13 +166,14 @@ static dp_status answer_first(dp_channel *channel, dp_view message, dp_buf *out)
                                "the first message is not under this run's pre-shared key");
     }
     dp_reader reader = dp_reader_of(dp_view_of(payload, size));
-    const uint8_t lane = dp_read_u8(&reader);
+    const uint8_t number = dp_read_u8(&reader);
     channel->peer_unix_ms = dp_read_u64(&reader);
     channel->peer_boot_id = dp_read_u64(&reader);
-    if (dp_reader_finish(&reader) != DP_OK || lane > DP_LANE_BULK) {
+    if (dp_reader_finish(&reader) != DP_OK || number > DP_CHANNEL_STRIPES_MAX) {
         return dp_channel_fail(channel, DP_BADMSG, "malformed first message");
     }
-    channel->lane = (dp_lane)lane;
+    channel->lane = number > 0 ? DP_LANE_BULK : DP_LANE_CONTROL;
+    channel->stripe = number > 0 ? (uint8_t)(number - 1) : 0;
     const dp_status sent = send_credential(channel, out);
     return sent == DP_OK ? DP_OK
                          : dp_channel_fail(channel, sent, "cannot answer the first message");

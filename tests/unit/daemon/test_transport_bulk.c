@@ -1,5 +1,7 @@
 /* The bulk lane: many messages of all sizes both ways, in order, whatever the threads do; and its end at any moment.
  * THREADS_TEST */
+#include <sys/socket.h>
+
 #include "base/alloc.h"
 #include "daemon/transport_bulk.h"
 #include "tests/unit/daemon/scene.h"
@@ -243,6 +245,94 @@ static void an_idle_lane_holds_no_memory_and_works_again(void **state)
     scene_close(&scene);
 }
 
+enum { WANTED_STRIPES = 4 };
+
+static unsigned stripes_of(const struct guest *guest)
+{
+    unsigned count = 0;
+    for (dp_list *at = guest->transport->conns.next; at != &guest->transport->conns;
+         at = at->next) {
+        const dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
+        count += conn->bulk != NULL && conn->link != NULL;
+    }
+    return count;
+}
+
+static bool has_stripes(void *context)
+{
+    struct scene *scene = context;
+    const uint32_t wanted =
+        scene->a.transport->stripes_min > 1 ? scene->a.transport->stripes_min : 1;
+    return stripes_of(&scene->a) == wanted && stripes_of(&scene->b) == wanted;
+}
+
+static unsigned stripes_that_wait(const struct guest *guest)
+{
+    unsigned count = 0;
+    for (dp_list *at = guest->transport->conns.next; at != &guest->transport->conns;
+         at = at->next) {
+        const dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
+        count += conn->bulk != NULL && conn->bulk->waiting > 0;
+    }
+    return count;
+}
+
+static void a_path_that_wants_it_has_several_connections_and_one_again(void **state)
+{
+    struct scene scene;
+    uint8_t *bytes = noise_bytes(1000000);
+    (void)state;
+    scene_open(&scene);
+    party_link(&scene.a, &scene.b);
+    scene.a.transport->stripes_min = WANTED_STRIPES;
+    turn_until(&scene.loop, has_stripes, &scene);
+    for (unsigned i = 0; i < 2 * WANTED_STRIPES; i++) { /* Each takes its share, either way. */
+        CHECK_OK(dp_transport_send(scene.a.transport, &scene.b.peer, DP_LANE_BULK,
+                                   dp_view_of(bytes, 1000000)));
+        CHECK_OK(dp_transport_send(scene.b.transport, &scene.a.peer, DP_LANE_BULK,
+                                   dp_view_of(bytes, 1000000)));
+    }
+    assert_int_equal(stripes_that_wait(&scene.a), WANTED_STRIPES);
+    assert_int_equal(stripes_that_wait(&scene.b), WANTED_STRIPES);
+    wait_messages(&scene.a, 2 * WANTED_STRIPES);
+    wait_messages(&scene.b, 2 * WANTED_STRIPES);
+    scene.a.transport->stripes_min = 1;
+    turn_until(&scene.loop, has_stripes, &scene);
+    CHECK_OK(dp_transport_send(scene.a.transport, &scene.b.peer, DP_LANE_BULK, dp_view_text("on")));
+    wait_messages(&scene.b, 2 * WANTED_STRIPES + 1);
+    assert_int_equal(scene.a.downs + scene.b.downs, 0);
+    free(bytes);
+    scene_close(&scene);
+    assert_int_equal(dp_alloc_live_bytes(), 0);
+}
+
+static bool lost_a_stripe(void *context)
+{
+    struct scene *scene = context;
+    return stripes_of(&scene->b) < WANTED_STRIPES;
+}
+
+static void a_lost_stripe_is_dialed_again_and_the_rest_carries_on(void **state)
+{
+    struct scene scene;
+    uv_os_fd_t fd;
+    (void)state;
+    scene_open(&scene);
+    party_link(&scene.a, &scene.b);
+    scene.a.transport->stripes_min = WANTED_STRIPES;
+    turn_until(&scene.loop, has_stripes, &scene);
+    const dp_conn *last = DP_LIST_ITEM(scene.a.transport->conns.prev, dp_conn, item);
+    CHECK(last->stripe > 0);
+    assert_int_equal(uv_fileno((const uv_handle_t *)&last->tcp, &fd), 0);
+    assert_int_equal(shutdown(fd, SHUT_RDWR), 0);
+    turn_until(&scene.loop, lost_a_stripe, &scene);
+    CHECK_OK(dp_transport_send(scene.b.transport, &scene.a.peer, DP_LANE_BULK, dp_view_text("on")));
+    wait_messages(&scene.a, 1);
+    turn_until(&scene.loop, has_stripes, &scene);
+    assert_int_equal(scene.a.downs + scene.b.downs, 0);
+    scene_close(&scene);
+}
+
 /* A receiver that reads nothing for a while: what waits stays within its bound, and goes on. */
 static void a_full_queue_refuses_and_drains(void **state)
 {
@@ -274,6 +364,8 @@ int main(void)
         cmocka_unit_test(closing_in_the_middle_of_anything_leaks_nothing),
         cmocka_unit_test(a_hook_may_hang_up_or_close_while_more_is_on_its_way),
         cmocka_unit_test(an_idle_lane_holds_no_memory_and_works_again),
+        cmocka_unit_test(a_path_that_wants_it_has_several_connections_and_one_again),
+        cmocka_unit_test(a_lost_stripe_is_dialed_again_and_the_rest_carries_on),
         cmocka_unit_test(a_full_queue_refuses_and_drains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

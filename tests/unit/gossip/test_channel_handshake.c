@@ -196,13 +196,28 @@ static void an_overlong_handshake_message_is_refused_by_its_size(void **state)
     pair_close(&pair);
 }
 
+static void a_bulk_connection_has_a_number(void **state)
+{
+    (void)state;
+    for (uint8_t stripe = 0; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
+        struct pair pair;
+        pair_init(&pair);
+        pair.a.config.lane = DP_LANE_BULK;
+        pair.a.config.stripe = stripe;
+        shake_hands(&pair);
+        CHECK(pair.b.channel.lane == DP_LANE_BULK && pair.b.channel.stripe == stripe);
+        pair_close(&pair);
+    }
+}
+
 static void a_first_message_for_a_lane_that_does_not_exist_is_refused(void **state)
 {
     struct pair pair;
 
     (void)state;
     pair_init(&pair);
-    pair.a.config.lane = (dp_lane)(DP_LANE_BULK + 1);
+    pair.a.config.lane = DP_LANE_BULK;
+    pair.a.config.stripe = DP_CHANNEL_STRIPES_MAX;
     pair_open(&pair);
     CHECK_STATUS(feed(&pair.b, dp_buf_view(&pair.a.out)), DP_BADMSG);
     assert_string_equal(pair.b.channel.fault, "malformed first message");
@@ -511,6 +526,7 @@ int main(void)
         cmocka_unit_test(an_overlong_handshake_message_is_refused_by_its_size),
         cmocka_unit_test(a_first_message_for_a_lane_that_does_not_exist_is_refused),
         cmocka_unit_test(a_credential_longer_than_its_message_is_refused),
+        cmocka_unit_test(a_bulk_connection_has_a_number),
         cmocka_unit_test(the_records_use_the_best_suite_that_both_have),
         cmocka_unit_test(an_offer_of_suites_to_come_is_understood),
         cmocka_unit_test(a_suite_that_somebody_took_out_of_the_offer_breaks_the_handshake),

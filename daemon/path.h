@@ -1,0 +1,66 @@
+/* What the path of a bulk connection is like, from what the kernel counts, and what follows: how fast to send at most, and
+ * how many connections to keep. Arithmetic only: the samples come from path_probe.c, the socket options go there.
+ *
+ * A short path (loopback, LAN) is left alone. On a long one
+ *   queue   srtt > 5/4 min_rtt + 5 ms: what we send waits somewhere
+ *   loss    more than 1/1000 of the bytes of a sample again
+ *   rate    the best goodput of the last samples that were not short of data, the capacity as far as it was seen
+ *   pace    queue: 0.97 of rate, so that it drains; else 1.125 of rate, so that a faster path is found. A cubic that is not
+ *           paced overshoots into the queue and loses what it sends: 5.3 s where 3.2 would do (25 MB, 100 Mbit, 100 ms).
+ *   count   loss without a queue is not ours, and one loss-based connection gets 1.22 MSS / (rtt sqrt(loss)) (Mathis et al.
+ *           1997): twice as many, up to 8. No loss, or nothing to send, for 10 s: one again. */
+#ifndef DP_DAEMON_PATH_H
+#define DP_DAEMON_PATH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    DP_PATH_CONNECTIONS_MAX = 8,
+    /* A lot of 256 KiB is on a wire of 1 Gbit/s for 2.1 ms: on a path shorter than that we cannot be smoother than what we
+     * write at once, and nothing that pacing could help with is measurable. */
+    DP_PATH_LONG_RTT_US = 2100,
+    DP_PATH_QUEUE_US = 5000,
+    DP_PATH_RATES = 16, /* samples: 4 s at four a second */
+    DP_PATH_CALM_SAMPLES = 40,
+    /* Fewer bytes than this in a sample say nothing of the path: less than two windows of ten segments. */
+    DP_PATH_BYTES_MIN = 32 * 1024,
+    DP_PATH_PACE_MIN = 64 * 1024 /* bytes per second: a wrong measurement must not starve a link */
+};
+
+/* Counters of one connection since it stands, as in struct tcp_info of Linux. */
+typedef struct dp_path_sample {
+    uint64_t now_us;
+    uint32_t srtt_us;
+    uint32_t min_rtt_us; /* 0: not known */
+    uint64_t acked;      /* bytes */
+    uint64_t sent;       /* bytes, those again included */
+    uint64_t again;      /* bytes */
+    uint64_t busy_us;    /* time with something to send */
+    uint32_t segments_in;
+    uint32_t out_of_order_in; /* segments that came behind a gap */
+} dp_path_sample;
+
+/* Zeroed at the start. */
+typedef struct dp_path {
+    dp_path_sample last;
+    uint64_t rates[DP_PATH_RATES]; /* bytes per second; 0: none */
+    uint32_t next_rate;
+    uint64_t pace;   /* bytes per second; 0: as fast as TCP will */
+    uint32_t wanted; /* connections, 1 to DP_PATH_CONNECTIONS_MAX; 0: nothing was measured yet */
+    uint32_t calm;   /* samples in a row without loss */
+} dp_path;
+
+/* One more sample, several rtt after the last one. */
+void dp_path_step(dp_path *path, const dp_path_sample *sample);
+
+/* path_probe.c. False: not a TCP socket, or the kernel tells too little. */
+bool dp_path_read(int fd, dp_path_sample *sample);
+/* What every connection gets at its start. Best effort: an older kernel does without. */
+void dp_path_set_options(int fd, bool bulk);
+/* 0: no limit. */
+void dp_path_set_pace(int fd, uint64_t bytes_per_second);
+/* bbr paces loopback to a third of its speed, so a short path gets cubic, or reno, where the system says bbr. */
+void dp_path_set_short(int fd);
+
+#endif

@@ -1,0 +1,92 @@
+/* The bulk connections of a link: one, or on a path that loses what it carries several, which the side that dialed the link
+ * dials and closes. */
+#include "daemon/transport_bulk.h"
+
+/* Half of all connections at most are for speed. */
+enum { STRIPED_MAX = DP_TRANSPORT_CONNECTIONS_MAX / 2 };
+
+dp_conn *dp_link_stripe(const dp_link *link)
+{
+    dp_conn *best = NULL;
+    for (uint32_t stripe = 0; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
+        dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
+        if (conn != NULL && conn->doom == 0 &&
+            (best == NULL || dp_conn_waiting(conn) < dp_conn_waiting(best))) {
+            best = conn;
+        }
+    }
+    return best;
+}
+
+static bool fd_of(const dp_conn *conn, int *fd)
+{
+    uv_os_fd_t found;
+    if (uv_fileno((const uv_handle_t *)&conn->tcp, &found) != 0) {
+        return false;
+    }
+    *fd = found;
+    return true;
+}
+
+void dp_conn_set_options(dp_conn *conn)
+{
+    dp_path_sample sample;
+    int fd = -1;
+    uv_tcp_nodelay(&conn->tcp, 1);
+    if (!fd_of(conn, &fd)) {
+        return;
+    }
+    dp_path_set_options(fd, conn->lane == DP_LANE_BULK);
+    /* Opening the connection has measured the path once. */
+    if (dp_path_read(fd, &sample) && sample.min_rtt_us < DP_PATH_LONG_RTT_US) {
+        dp_path_set_short(fd);
+    }
+}
+
+static void measure(dp_conn *conn)
+{
+    dp_path_sample sample;
+    int fd = -1;
+    if (!fd_of(conn, &fd) || !dp_path_read(fd, &sample)) {
+        return;
+    }
+    dp_path_step(&conn->path, &sample);
+    const uint64_t pace = conn->path.pace;
+    const uint64_t change = pace > conn->pace ? pace - conn->pace : conn->pace - pace;
+    if (change > conn->pace / 32) {
+        dp_path_set_pace(fd, pace);
+        conn->pace = pace;
+    }
+}
+
+/* Nothing is on its way on it, as far as this side can see. What is all the same will be asked for again. */
+static bool is_quiet(const dp_conn *conn)
+{
+    const dp_bulk *bulk = conn->bulk;
+    return conn->idle && bulk->waiting == 0 && bulk->n_lots == 0 && !bulk->story.in_message;
+}
+
+void dp_link_measure(dp_transport *transport, dp_link *link)
+{
+    const uint64_t now = uv_now(transport->config.loop);
+    uint32_t wanted = transport->stripes_min > 1 ? transport->stripes_min : 1;
+    for (uint32_t stripe = 0; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
+        dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
+        if (conn != NULL) {
+            measure(conn);
+            wanted = conn->path.wanted > wanted ? conn->path.wanted : wanted;
+        }
+    }
+    if (!link->lanes[DP_LANE_CONTROL]->outgoing) {
+        return;
+    }
+    for (uint8_t stripe = 1; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
+        const dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
+        if (conn == NULL && stripe < wanted && now >= link->stripe_retry_ms &&
+            link->lanes[DP_LANE_BULK] != NULL && transport->n_conns < STRIPED_MAX) {
+            dp_link_dial_bulk(transport, link, stripe);
+        } else if (conn != NULL && stripe >= wanted && is_quiet(conn)) {
+            dp_link_drop_lane(link, DP_LANE_BULK + (uint32_t)stripe);
+        }
+    }
+}

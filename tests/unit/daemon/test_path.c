@@ -1,0 +1,164 @@
+#include "daemon/path.h"
+
+#include "tests/lib/check.h"
+
+#define SECOND 1000000ULL
+
+/* A sender that the path of this test carries along: rate in bytes per second, loss in millionths. */
+struct road {
+    dp_path path;
+    dp_path_sample sample;
+};
+
+static struct road road_of(uint32_t min_rtt_us)
+{
+    struct road road = {
+        .sample = {.now_us = SECOND, .min_rtt_us = min_rtt_us, .srtt_us = min_rtt_us}};
+    dp_path_step(&road.path, &road.sample);
+    return road;
+}
+
+static void drive(struct road *road, unsigned quarters, uint64_t rate, uint32_t loss,
+                  uint32_t queue_us)
+{
+    for (unsigned i = 0; i < quarters; i++) {
+        const uint64_t bytes = rate / 4;
+        road->sample.now_us += SECOND / 4;
+        road->sample.busy_us += SECOND / 4;
+        road->sample.acked += bytes;
+        road->sample.sent += bytes + bytes * loss / 1000000;
+        road->sample.again += bytes * loss / 1000000;
+        road->sample.srtt_us = road->sample.min_rtt_us + queue_us;
+        dp_path_step(&road->path, &road->sample);
+    }
+}
+
+static void a_short_path_is_left_alone(void **state)
+{
+    struct road road = road_of(DP_PATH_LONG_RTT_US - 1);
+    (void)state;
+    drive(&road, 40, 1000000000, 20000, 100000);
+    assert_int_equal(road.path.pace, 0);
+    assert_int_equal(road.path.wanted, 1);
+}
+
+static void a_path_of_unknown_length_is_left_alone(void **state)
+{
+    struct road road = road_of(0);
+    (void)state;
+    drive(&road, 10, 10000000, 20000, 0);
+    assert_int_equal(road.path.pace, 0);
+    assert_int_equal(road.path.wanted, 1);
+}
+
+static void a_long_path_is_paced_a_little_above_what_it_carried(void **state)
+{
+    struct road road = road_of(100000);
+    (void)state;
+    assert_int_equal(road.path.pace, 0);
+    drive(&road, 4, 10000000, 0, 0);
+    assert_int_equal(road.path.pace, 11250000);
+    assert_int_equal(road.path.wanted, 1);
+}
+
+static void a_queue_makes_it_a_little_less(void **state)
+{
+    struct road road = road_of(100000);
+    (void)state;
+    drive(&road, 4, 10000000, 0, 60000);
+    assert_int_equal(road.path.pace, 10000000 - 10000000 / 32);
+    drive(&road, 4, 9687500, 0, 0);
+    CHECK(road.path.pace >
+          10000000); /* The best it has seen counts, so draining does not spiral down. */
+}
+
+static void an_old_best_is_forgotten(void **state)
+{
+    struct road road = road_of(100000);
+    (void)state;
+    drive(&road, 4, 10000000, 0, 0);
+    drive(&road, DP_PATH_RATES, 1000000, 0, 0);
+    assert_int_equal(road.path.pace, 1125000);
+}
+
+static void who_has_little_to_send_measures_nothing(void **state)
+{
+    struct road road = road_of(100000);
+    (void)state;
+    drive(&road, 8, 4 * (DP_PATH_BYTES_MIN - 1), 0, 0);
+    assert_int_equal(road.path.pace, 0);
+    for (unsigned i = 0; i < 8; i++) { /* Much, but in a tenth of the time. */
+        road.sample.now_us += SECOND / 4;
+        road.sample.busy_us += SECOND / 40;
+        road.sample.acked += 1000000;
+        road.sample.sent += 1000000;
+        dp_path_step(&road.path, &road.sample);
+    }
+    assert_int_equal(road.path.pace, 0);
+}
+
+static void a_wrong_measurement_does_not_starve_a_link(void **state)
+{
+    struct road road = road_of(100000);
+    (void)state;
+    drive(&road, 20, 4 * DP_PATH_BYTES_MIN, 900000, 900000);
+    CHECK(road.path.pace >= DP_PATH_PACE_MIN);
+    road.sample.acked = 5; /* Counters that went back, as no kernel's do. */
+    drive(&road, 4, 1000000, 0, 0);
+    CHECK(road.path.pace >= DP_PATH_PACE_MIN);
+}
+
+static void loss_without_a_queue_asks_for_more_connections_and_calm_for_one(void **state)
+{
+    struct road road = road_of(100000);
+    (void)state;
+    drive(&road, 1, 1000000, 5000, 0);
+    assert_int_equal(road.path.wanted, 2);
+    drive(&road, 2, 1000000, 5000, 0);
+    assert_int_equal(road.path.wanted, 8);
+    drive(&road, 50, 1000000, 5000, 0);
+    assert_int_equal(road.path.wanted, DP_PATH_CONNECTIONS_MAX);
+    drive(&road, DP_PATH_CALM_SAMPLES - 1, 1000000, 0, 0);
+    assert_int_equal(road.path.wanted, DP_PATH_CONNECTIONS_MAX);
+    drive(&road, 1, 1000000, 0, 0);
+    assert_int_equal(road.path.wanted, 1);
+}
+
+static void loss_that_our_own_queue_makes_asks_for_none(void **state)
+{
+    struct road road = road_of(100000);
+    (void)state;
+    drive(&road, 20, 10000000, 20000, 90000);
+    assert_int_equal(road.path.wanted, 1);
+}
+
+static void who_hears_gaps_asks_too(void **state)
+{
+    struct road road = road_of(100000);
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        road.sample.now_us += SECOND / 4;
+        road.sample.segments_in += 1000;
+        road.sample.out_of_order_in += 10;
+        dp_path_step(&road.path, &road.sample);
+    }
+    assert_int_equal(road.path.wanted, 8);
+    assert_int_equal(road.path.pace, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_short_path_is_left_alone),
+        cmocka_unit_test(a_path_of_unknown_length_is_left_alone),
+        cmocka_unit_test(a_long_path_is_paced_a_little_above_what_it_carried),
+        cmocka_unit_test(a_queue_makes_it_a_little_less),
+        cmocka_unit_test(an_old_best_is_forgotten),
+        cmocka_unit_test(who_has_little_to_send_measures_nothing),
+        cmocka_unit_test(a_wrong_measurement_does_not_starve_a_link),
+        cmocka_unit_test(loss_without_a_queue_asks_for_more_connections_and_calm_for_one),
+        cmocka_unit_test(loss_that_our_own_queue_makes_asks_for_none),
+        cmocka_unit_test(who_hears_gaps_asks_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
