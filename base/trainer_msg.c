@@ -23,6 +23,7 @@ typedef enum field_type {
     FIELD_BIN32,
     FIELD_ENERGY,
     FIELD_ITEMS,
+    FIELD_RANGES,
     FIELD_TEXT
 } field_type;
 
@@ -70,6 +71,9 @@ typedef enum field_id {
     OK,
     SEED,
     ITEMS,
+    LEASED,
+    OWN,
+    LEASE,
     NAME,
     DEVICE,
     WHAT,
@@ -117,6 +121,9 @@ static const field fields[FIELD_COUNT] = {
     [OK] = FIELD("ok", FIELD_BOOL, ok),
     [SEED] = FIELD("seed", FIELD_U64, seed),
     [ITEMS] = FIELD("items", FIELD_ITEMS, q),
+    [LEASED] = FIELD("leased", FIELD_U64, reach.leased),
+    [OWN] = FIELD("own", FIELD_U64, reach.own),
+    [LEASE] = FIELD("lease", FIELD_RANGES, ranges),
     [NAME] = FIELD("name", FIELD_TEXT, text),
     [DEVICE] = FIELD("device", FIELD_TEXT, text),
     [WHAT] = FIELD("what", FIELD_TEXT, text),
@@ -148,7 +155,8 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
     [DP_TRAINER_RESTORE] = {.name = "restore",
                             .fields = BIT(ROUND) | BIT(RESTORE) | BIT(SETTLE) | BIT(CLIP) |
                                       BIT(LAMBDA) | BIT(STEPS) | BIT(TOKENS)},
-    [DP_TRAINER_TRAIN] = {.name = "train", .fields = BIT(ROUND) | BIT(TOKENS)},
+    [DP_TRAINER_TRAIN] = {.name = "train",
+                          .fields = BIT(ROUND) | BIT(TOKENS) | BIT(LEASED) | BIT(OWN) | BIT(LEASE)},
     [DP_TRAINER_STEP] = {.name = "step",
                          .fields = BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) |
                                    BIT(SKIPPED) | BIT(SPIKES) | BIT(COMPUTED_US) | BIT(TRAINED_US),
@@ -157,7 +165,7 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
     [DP_TRAINER_PUBLISH] = {.name = "publish", .fields = BIT(ROUND) | BIT(DENSE)},
     [DP_TRAINER_PUBLISHED] = {.name = "published",
                               .fields = BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) |
-                                        BIT(CARRIED) | BIT(ENERGY)},
+                                        BIT(CARRIED) | BIT(ENERGY) | BIT(LEASED) | BIT(OWN)},
     [DP_TRAINER_CHECK] = {.name = "check", .fields = BIT(ID)},
     [DP_TRAINER_CHECKED] = {.name = "checked", .fields = BIT(ID) | BIT(OK) | BIT(ENERGY)},
     [DP_TRAINER_APPLY] = {.name = "apply",
@@ -165,7 +173,9 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
                                     BIT(CLIP) | BIT(LAMBDA) | BIT(ITEMS)},
     [DP_TRAINER_APPLIED] = {.name = "applied", .fields = BIT(ROUND) | BIT(ROOT)},
     [DP_TRAINER_FREEZE] = {.name = "freeze", .fields = BIT(EXCHANGE)},
-    [DP_TRAINER_FROZEN] = {.name = "frozen", .fields = BIT(EXCHANGE) | BIT(STEPS) | BIT(TOKENS)},
+    [DP_TRAINER_FROZEN] = {.name = "frozen",
+                           .fields =
+                               BIT(EXCHANGE) | BIT(STEPS) | BIT(TOKENS) | BIT(LEASED) | BIT(OWN)},
     [DP_TRAINER_MIX] = {.name = "mix",
                         .fields =
                             BIT(EXCHANGE) | BIT(WEIGHT_OWN) | BIT(WEIGHT_OTHER) | BIT(LAMBDA)},
@@ -230,6 +240,13 @@ static void pack_field(dp_packer *packer, const dp_trainer_msg *msg, const field
             dp_pack_u64(packer, msg->q[i]);
         }
         break;
+    case FIELD_RANGES:
+        dp_pack_array(packer, 2 * msg->n_ranges);
+        for (uint32_t i = 0; i < msg->n_ranges; i++) {
+            dp_pack_u64(packer, msg->ranges[i].first);
+            dp_pack_u64(packer, msg->ranges[i].count);
+        }
+        break;
     case FIELD_TEXT:
         dp_pack_text(packer, at);
         break;
@@ -239,7 +256,7 @@ static void pack_field(dp_packer *packer, const dp_trainer_msg *msg, const field
 dp_status dp_trainer_encode(const dp_trainer_msg *msg, dp_buf *out)
 {
     if (msg->kind < DP_TRAINER_HELLO || msg->kind >= DP_TRAINER_KIND_COUNT ||
-        msg->n_items > DP_TRAINER_ITEMS_MAX ||
+        msg->n_items > DP_TRAINER_ITEMS_MAX || msg->n_ranges > DP_LEASE_RANGES_MAX ||
         strnlen(msg->text, DP_TRAINER_TEXT_MAX + 1) > DP_TRAINER_TEXT_MAX) {
         return DP_BADARG;
     }
@@ -288,6 +305,26 @@ static bool unpack_items(const dp_pack_value *value, dp_trainer_msg *msg)
         }
     }
     msg->n_items = count;
+    return true;
+}
+
+/* What a lease may be: no range is empty, and sums stay far below what a number can hold. */
+static bool unpack_ranges(const dp_pack_value *value, dp_trainer_msg *msg)
+{
+    const uint64_t most = (uint64_t)1 << 62;
+    uint32_t count;
+    if (!dp_pack_is_array(value, &count) || count > 2 * DP_LEASE_RANGES_MAX || count % 2 != 0) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count / 2; i++) {
+        dp_sample_range *const range = &msg->ranges[i];
+        if (!dp_pack_get_u64(dp_pack_at(value, 2 * i), &range->first) ||
+            !dp_pack_get_u64(dp_pack_at(value, 2 * i + 1), &range->count) || range->count == 0 ||
+            range->first > most || range->count > most - range->first) {
+            return false;
+        }
+    }
+    msg->n_ranges = count / 2;
     return true;
 }
 
@@ -344,6 +381,8 @@ static bool unpack_field(const dp_pack_value *value, dp_trainer_msg *msg, const 
     }
     case FIELD_ITEMS:
         return unpack_items(value, msg);
+    case FIELD_RANGES:
+        return unpack_ranges(value, msg);
     case FIELD_TEXT:
         return dp_pack_copy_text(value, at, DP_TRAINER_TEXT_MAX + 1);
     }

@@ -14,8 +14,7 @@
  *   T->D HELLO      {abi, name, pid}
  *   D->T OPEN       {member[32], seed} fds: manifest (canonical bytes), tokenizer.json, and the token shards
  *                                              in the manifest's order, up to 32
- *                                                 seed: another one for every process, so that none draws the samples of an
- *                                                 earlier one again, which others may have counted already
+ *                                                 seed: another one for every process, for chance that need not come again
  *   T->D OPENED     {elements, device?}           elements: floats in the arena; device: who computes, for people; or FAILED
  *   D->T INIT       {}                            theta from the manifest's seed, round 0
  *   D->T LOAD       {round} fds: state            state: canonical bytes of theta (compute/state.h)
@@ -24,15 +23,24 @@
  *                                                 what an earlier process had published or frozen and how it was settled: residual e := lambda * (included ?
  *                                                 beta*(a - clip*decode(blob)) : a), F := lambda * a; settle NONE: pending
  *                                                 again, whole (blob needed). After LOAD, which empties all drawers. steps and
- *                                                 tokens: those that F holds, counted on from there (0 for what was published)
- *   D->T TRAIN      {round, tokens}               train on towards this round; tokens: committed so far (for the rate); round 0:
- *                                                 stop stepping until the next TRAIN (paused), keep everything
+ *                                                 tokens: those that F holds, counted on from there; of what was published, those
+ *                                                 that it told, which ride along if it was left out
+ *   D->T TRAIN      {round, tokens, leased, own, lease: [first, count, ...]}
+ *                                                 train on towards this round; tokens: committed so far (for the rate); round 0:
+ *                                                 stop stepping until the next TRAIN (paused), keep everything. lease: ranges
+ *                                                 of samples (base/reach.h) that are this trainer's alone, in the order in
+ *                                                 which it goes through them, at most DP_LEASE_RANGES_MAX; leased: how many
+ *                                                 of its lease lie before the first of them. It goes on from there, or from
+ *                                                 where it stands if that is farther; after the last range, on its own line
+ *                                                 from sample own on, or from where it stands there
  *   T->D STEP       {round, steps, tokens, loss, skipped?, spikes?, computed_us?, trained_us?}  totals since the last publication, unasked, at most 10 per
  *                                                 second; skipped: steps dropped as not finite or, spikes of them, as too far
  *                                                 from the ones before; absent: 0. Since the trainer's start: computed_us, in
  *                                                 which local steps were computed, of trained_us, from TRAIN until it is stopped
  *   D->T PUBLISH    {round, dense}                a = e + F + O; encode; keep pending; go on training
- *   T->D PUBLISHED  {round, steps, tokens, loss, carried, energy} fds: blob, a
+ *   T->D PUBLISHED  {round, steps, tokens, loss, carried, energy, leased, own} fds: blob, a
+ *                                                 leased, own: how far it has come with what is in a; no sample below that is
+ *                                                 ever in another publication
  *   D->T CHECK      {id} fds: blob                decode totally, any trainer thread
  *   T->D CHECKED    {id, ok, energy[16]}          energy: section E of the commit rules, u128 little-endian
  *   D->T APPLY      {round, tokens, alpha, settle, clip, lambda, items: [q]} fds: one blob per item, in order of peer key
@@ -40,7 +48,7 @@
  *                                                 DP_SETTLE_NONE | INCLUDED (clip, Q16) | LEFT_OUT; then rebase
  *   T->D APPLIED    {round, root} fds: state      state snapshot, sealed
  *   D->T FREEZE     {exchange}                    F += O (O := 0); encode F dense; nothing is applied
- *   T->D FROZEN     {exchange, steps, tokens} fds: blob, f
+ *   T->D FROZEN     {exchange, steps, tokens, leased, own} fds: blob, f
  *   D->T MIX        {exchange, weight_own, weight_other, lambda} fds: own blob, other blob
  *                                                 F += lambda (D' - D_own), x -= the same; D' = weighted mean of the decoded;
  *                                                 lambda: by what APPLY and RESTORE have scaled F since it was frozen
@@ -60,9 +68,10 @@
 
 #include "base/bytes.h"
 #include "base/digest.h"
+#include "base/reach.h"
 
 enum {
-    DP_TRAINER_ABI = 1,
+    DP_TRAINER_ABI = 2, /* 1 drew its samples itself */
     DP_TRAINER_PACKET_MAX = 64 * 1024,
     DP_TRAINER_FDS_MAX = 34, /* 32 shards of data with manifest and tokenizer; 32 contributors */
     DP_TRAINER_ITEMS_MAX = 32,
@@ -141,6 +150,9 @@ typedef struct dp_trainer_msg {
     uint64_t seed;
     uint32_t n_items;
     uint32_t q[DP_TRAINER_ITEMS_MAX]; /* Q31 */
+    dp_reach reach;
+    uint32_t n_ranges;
+    dp_sample_range ranges[DP_LEASE_RANGES_MAX];
     char text[DP_TRAINER_TEXT_MAX +
               1]; /* HELLO name, OPENED device, FAILED what, SAMPLE prompt, SAMPLED text */
 } dp_trainer_msg;

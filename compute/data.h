@@ -6,16 +6,13 @@
  *
  * Two orders of training windows, both without any state:
  * - At random (dp_data_row): each row draws its window by hashing where it stands. Any number of nodes can do so without
- *   an agreement; in data that is small for the run a window comes again anyway. This is what a run does today.
+ *   an agreement; in data that is small for the run a window comes again anyway. No run does so any more.
  * - In passes (dp_data_sample): the windows of a shard's training part lie side by side; a pass visits each exactly once,
  *   in an order of its own (order.h). Samples have one number that counts through all passes: pass s / n, place s % n of
  *   n = dp_data_windows. A node that is given samples first .. first + count - 1 (a lease) needs to know nothing else.
  *
- * How leases may come from the chain, which does not assign any yet: each record that closes a round also grants ranges,
- * to each trainer that was counted one of a size after its speed, from a cursor of the run that only records move. What
- * was granted and not reported done (the trainer died, or was left out for good) is granted again before the cursor
- * moves on. Then every range of a pass is committed by exactly one counted publication, and the records prove it. Nothing
- * here changes for that: a lease is two numbers, and a cursor inside of it a third (loader.h). */
+ * A run of many gives its members ranges of samples by its records (gossip/lease.h), so that each is committed once; alone, a
+ * trainer goes through all. */
 #ifndef DP_COMPUTE_DATA_H
 #define DP_COMPUTE_DATA_H
 

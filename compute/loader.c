@@ -22,12 +22,9 @@ typedef struct slot {
 struct dp_loader {
     const dp_data *data;
     uint64_t seed;
-    uint8_t member[32];
-    uint64_t life;
+    uint64_t own_seed;
     size_t length;
-    uint32_t batch_rows;
     uint32_t rows_max;
-    bool passes;
     pthread_t thread;
     bool running;
     pthread_mutex_t lock; /* guards the states and closing */
@@ -38,32 +35,13 @@ struct dp_loader {
     uint64_t ahead;
 };
 
-uint32_t dp_lease_next(dp_lease *lease, uint32_t rows_max, uint64_t *sample)
-{
-    dp_assert(lease->done <= lease->count);
-    const uint64_t left = lease->count - lease->done;
-    const uint32_t rows = left < rows_max ? (uint32_t)left : rows_max;
-    *sample = lease->first + lease->done;
-    lease->done += rows;
-    return rows;
-}
-
 static dp_status fill(const dp_loader *loader, slot *s)
 {
+    const uint64_t seed = s->place.own ? loader->own_seed : loader->seed;
     for (uint32_t i = 0; i < s->place.rows; i++) {
-        const dp_data_place place = {.seed = loader->seed,
-                                     .round = s->place.round,
-                                     .member = loader->member,
-                                     .life = loader->life,
-                                     .step = s->place.step,
-                                     .row = s->place.first + i};
         const size_t at = i * loader->length;
-        if (loader->passes) {
-            DP_TRY(dp_data_sample(loader->data, loader->seed, s->place.sample + i, loader->length,
-                                  s->x + at, s->y + at));
-            continue;
-        }
-        DP_TRY(dp_data_row(loader->data, &place, loader->length, s->x + at, s->y + at));
+        DP_TRY(dp_data_sample(loader->data, seed, s->place.sample + i, loader->length, s->x + at,
+                              s->y + at));
     }
     return DP_OK;
 }
@@ -96,19 +74,16 @@ static void *prepare(void *context)
 
 dp_status dp_loader_open(dp_loader **out, const dp_loader_setup *setup)
 {
-    dp_assert(setup->rows_max > 0 && setup->batch_rows > 0 && setup->length > 0);
+    dp_assert(setup->rows_max > 0 && setup->length > 0);
     dp_loader *const loader = dp_alloc(1, sizeof *loader);
     if (loader == NULL) {
         return DP_NOMEM;
     }
     loader->data = setup->data;
     loader->seed = setup->seed;
-    memcpy(loader->member, setup->member, sizeof loader->member);
-    loader->life = setup->life;
+    loader->own_seed = setup->own_seed;
     loader->length = setup->length;
-    loader->batch_rows = setup->batch_rows;
     loader->rows_max = setup->rows_max;
-    loader->passes = setup->passes;
     pthread_mutex_init(&loader->lock, NULL);
     pthread_cond_init(&loader->changed, NULL);
     dp_status status = DP_OK;
@@ -155,45 +130,32 @@ void dp_loader_close(dp_loader *loader)
  * one before (trainer_steps.c). */
 static dp_loader_place after(const dp_loader *loader, const dp_loader_place *place)
 {
-    dp_loader_place next = *place;
-    next.first += place->rows;
-    next.sample += place->rows;
-    if (next.first == loader->batch_rows) {
-        next.first = 0;
-        next.step++;
-    }
-    const uint32_t left = loader->passes ? loader->rows_max : loader->batch_rows - next.first;
-    uint64_t rows = 2 * (uint64_t)place->rows;
-    rows = rows < loader->rows_max ? rows : loader->rows_max;
-    next.rows = rows < left ? (uint32_t)rows : left;
-    return next;
+    const uint64_t rows = 2 * (uint64_t)place->rows;
+    return (dp_loader_place){.sample = place->sample + place->rows,
+                             .rows = rows < loader->rows_max ? (uint32_t)rows : loader->rows_max,
+                             .own = place->own};
 }
 
-static bool holds(const dp_loader *loader, const slot *s, const dp_loader_place *place)
+static bool holds(const slot *s, const dp_loader_place *place)
 {
-    const bool same = loader->passes
-                          ? s->place.sample == place->sample
-                          : s->place.round == place->round && s->place.step == place->step &&
-                                s->place.first == place->first;
-    return s->state == SLOT_READY && s->status == DP_OK && same && s->place.rows >= place->rows;
+    return s->state == SLOT_READY && s->status == DP_OK && s->place.own == place->own &&
+           s->place.sample == place->sample && s->place.rows >= place->rows;
 }
 
 dp_status dp_loader_take(dp_loader *loader, const dp_loader_place *place, dp_loader_rows *rows)
 {
     dp_assert(place->rows > 0 && place->rows <= loader->rows_max);
-    dp_assert(loader->passes || (place->first < loader->batch_rows &&
-                                 place->rows <= loader->batch_rows - place->first));
     slot *const s = &loader->slots[loader->next];
     pthread_mutex_lock(&loader->lock);
     while (s->state == SLOT_WANTED) {
         pthread_cond_wait(&loader->changed, &loader->lock);
     }
-    const bool prepared = holds(loader, s, place);
+    const bool prepared = holds(s, place);
     s->state = SLOT_EMPTY;
     pthread_mutex_unlock(&loader->lock);
     if (prepared) {
         loader->ahead++;
-    } else { /* Another round, or a step that was dropped. */
+    } else { /* A range of the lease has ended, or a new one has come. */
         s->place = *place;
         DP_TRY(fill(loader, s));
     }

@@ -77,12 +77,9 @@ static dp_status open_batches(dp_trainer *t)
     }
     const dp_loader_setup batches = {.data = &t->data,
                                      .seed = t->manifest.model_seed,
-                                     .member = t->member,
-                                     .life = t->seed,
+                                     .own_seed = dp_trainer_own_seed(t),
                                      .length = t->manifest.context,
-                                     .batch_rows = t->manifest.batch_rows,
-                                     .rows_max = t->rows_max,
-                                     .passes = t->alone};
+                                     .rows_max = t->rows_max};
     DP_TRY(dp_loader_open(&t->loader, &batches));
     dp_buf_init(&t->restored, dp_codec_bytes_most(t->n));
     dp_buf_init(&t->bytes, dp_state_bytes(t->n, true));
@@ -222,7 +219,10 @@ static dp_status start_at(dp_trainer *t, uint64_t round)
     }
     DP_TRY(b->reset(t->engine));
     DP_TRY(dp_trainer_drop_step(t));
-    t->batch_count = t->alone ? 0 : t->batch_count;
+    t->batch_count = 0;
+    t->drawn = (dp_reach){0};
+    t->reach = (dp_reach){0};
+    t->n_ranges = 0;
     t->last = (dp_trainer_last){0};
     t->pending = false;
     t->pending_blob = (dp_view){0};
@@ -337,7 +337,6 @@ static dp_status keep_pending(dp_trainer *t, dp_view a, dp_view blob)
     DP_TRY(t->backend->copy(t->engine, DP_VECTOR_ANCHOR, DP_VECTOR_THETA));
     t->pending_blob = dp_buf_view(&t->restored);
     t->pending = true;
-    t->pending_tally = (dp_trainer_tally){0};
     return DP_OK;
 }
 
@@ -367,6 +366,7 @@ static dp_status restore_residual(dp_trainer *t, const dp_trainer_earlier *earli
 #else
         DP_TRY(t->backend->load(t->engine, DP_VECTOR_E, earlier->a));
 #endif
+        t->open.carried += earlier->lambda > 0 ? earlier->tokens : 0;
     }
     return t->backend->scale(t->engine, DP_VECTOR_E, earlier->lambda);
 }
@@ -383,8 +383,12 @@ dp_status dp_trainer_restore(dp_trainer *t, const dp_trainer_earlier *earlier)
     if (t->pending) {
         return DP_BUSY;
     }
-    return earlier->settle == DP_SETTLE_NONE ? keep_pending(t, earlier->a, earlier->blob)
-                                             : restore_residual(t, earlier);
+    if (earlier->settle != DP_SETTLE_NONE) {
+        return restore_residual(t, earlier);
+    }
+    DP_TRY(keep_pending(t, earlier->a, earlier->blob));
+    t->pending_tally = (dp_trainer_tally){.tokens = earlier->tokens};
+    return DP_OK;
 }
 
 void dp_trainer_aim(dp_trainer *t, uint64_t round, uint64_t tokens)
@@ -523,6 +527,14 @@ static dp_status move_theta(dp_trainer *t, const dp_trainer_record *record, dp_s
 #endif
 }
 
+/* Work that is worth nothing claims nothing; until a lease comes, steps are of the own line. */
+static dp_status forget_progress(dp_trainer *t)
+{
+    t->open = (dp_trainer_tally){0};
+    t->n_ranges = 0;
+    return dp_trainer_drop_step(t);
+}
+
 dp_status dp_trainer_apply(dp_trainer *t, const dp_trainer_record *record)
 {
     const bool settles = record->settle != DP_SETTLE_NONE;
@@ -537,6 +549,9 @@ dp_status dp_trainer_apply(dp_trainer *t, const dp_trainer_record *record)
     t->state_round = record->round;
     t->committed = record->tokens;
     t->contributors = (uint32_t)record->n_items;
+    if (record->lambda == 0) {
+        DP_TRY(forget_progress(t));
+    }
     return moved;
 }
 

@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "base/digest.h"
 #include "base/manifest.h"
+#include "base/reach.h"
 #include "base/trainer_msg.h"
 #include "compute/backend.h"
 #include "compute/data.h"
@@ -30,9 +31,8 @@ typedef struct dp_trainer_setup {
     const dp_view *shards; /* as the manifest lists them; their bytes are borrowed until close */
     size_t n_shards;
     uint8_t member[32];
-    uint64_t
-        seed; /* of this process: names its batches, so that it draws none of an earlier one's */
-    size_t threads;            /* 0: as many as the machine gives */
+    uint64_t seed;  /* of this process: chance that need not come again, as in rounding by chance */
+    size_t threads; /* 0: as many as the machine gives */
     const dp_backend *backend; /* who computes; NULL: the CPU */
     uint32_t device;           /* of the backend's */
     /* Without peers (solo.h): x is theta, batches go through the data in passes, and the schedule alone sets the rate. Only
@@ -80,7 +80,7 @@ typedef struct dp_trainer_earlier {
         lambda; /* Q16: what is left of work that aged while the node was away; not of what is pending again */
     uint32_t
         steps; /* FROZEN: of the work in F; they count as done here, so that F keeps its weight */
-    uint64_t tokens;
+    uint64_t tokens; /* FROZEN: the same; PENDING: that it told, carried ones included */
     dp_view a;
     dp_view blob;
 } dp_trainer_earlier;
@@ -89,6 +89,13 @@ DP_MUST dp_status dp_trainer_restore(dp_trainer *trainer, const dp_trainer_earli
 
 /* Which round the coming steps are for, and the tokens that the run has committed, for the learning rate. */
 void dp_trainer_aim(dp_trainer *trainer, uint64_t round, uint64_t tokens);
+/* The samples of the coming steps: the ranges one after the other, the first of which begins where from->leased lies behind
+ * (base/reach.h), then the member's own line from from->own on. Where the trainer has come farther it goes on from there.
+ * Without this, and after init and load, all are of the own line. DP_IO. */
+DP_MUST dp_status dp_trainer_lease(dp_trainer *trainer, const dp_reach *from,
+                                   const dp_sample_range *ranges, uint32_t n);
+/* How far it has come with the steps that were done or dropped. 0 after init and load, which empty the drawers. */
+dp_reach dp_trainer_reach(const dp_trainer *trainer);
 /* One micro-batch, sized to take about 80 ms; now and then it completes an optimizer step. A step whose loss or gradient
  * is not finite is dropped and counted, and so is one whose loss is a spike (spike.h). DP_BADARG: the data is too short. */
 DP_MUST dp_status dp_trainer_work(dp_trainer *trainer);
@@ -171,7 +178,8 @@ typedef struct dp_trainer_record {
 } dp_trainer_record;
 
 /* The outer step on theta and m (consensus.h); settle what is pending; x = theta_new + (x - A). With DP_SETTLE_NONE a
- * pending publication stays pending. DP_BADMSG, DP_VERSION, DP_BADARG (blobs; INCLUDED but nothing pending): nothing has
+ * pending publication stays pending. With lambda 0 nothing of its work is left, no progress either, and its lease is
+ * over. DP_BADMSG, DP_VERSION, DP_BADARG (blobs; INCLUDED but nothing pending): nothing has
  * changed. DP_DIVERGED: theta is not finite; load another. */
 DP_MUST dp_status dp_trainer_apply(dp_trainer *trainer, const dp_trainer_record *record);
 /* How far the outer step of the record applied last reached. */

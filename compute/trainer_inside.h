@@ -1,8 +1,9 @@
-/* The fields of dp_trainer, shared by trainer.c (drawers), trainer_steps.c (training) and trainer_score.c (looking at the
+/* The fields of dp_trainer, shared by trainer.c (drawers), trainer_steps.c (training), trainer_lease.c (on which samples) and trainer_score.c (looking at the
  * result), trainer_keep.c (what one alone keeps). Private to these. */
 #ifndef DP_COMPUTE_TRAINER_INSIDE_H
 #define DP_COMPUTE_TRAINER_INSIDE_H
 
+#include "base/reach.h"
 #include "compute/backend.h"
 #include "compute/bpe.h"
 #include "compute/data.h"
@@ -50,7 +51,7 @@ struct dp_trainer {
     uint64_t committed;
     dp_trainer_tally open;
     uint64_t step_count;  /* since init or load: warms up */
-    uint64_t batch_count; /* since open, never less: names batches */
+    uint64_t batch_count; /* alone: since init, done or dropped; names the samples */
     uint32_t rows_done;   /* of the step under way */
     uint32_t rows_next;   /* of the next micro-batch */
     uint32_t rows_max;    /* of any */
@@ -59,11 +60,22 @@ struct dp_trainer {
     dp_trainer_last last;
     bool alone;        /* without peers: theta is x, and there is no other vector */
     dp_loader *loader; /* of training batches */
-    uint32_t *inputs;  /* [rows_max][context], of an evaluation */
+    dp_reach drawn;    /* samples behind it, those of the step under way included */
+    dp_reach reach;    /* without these */
+    uint32_t n_ranges;
+    dp_sample_range ranges[DP_LEASE_RANGES_MAX]; /* what is left of the lease */
+    uint32_t *inputs;                            /* [rows_max][context], of an evaluation */
     uint32_t *targets;
 };
 
 /* Forget the step under way. */
 DP_MUST dp_status dp_trainer_drop_step(dp_trainer *trainer);
+
+/* trainer_lease.c */
+/* Everybody's own line is in another order, and none in that of the run. */
+uint64_t dp_trainer_own_seed(const dp_trainer *trainer);
+/* The next samples, at most rows of them, and that they are drawn now. */
+dp_loader_place dp_trainer_next_place(const dp_trainer *trainer, uint32_t rows);
+void dp_trainer_pass_over(dp_trainer *trainer, const dp_loader_place *place);
 
 #endif

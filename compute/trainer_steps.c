@@ -14,6 +14,7 @@ dp_status dp_trainer_drop_step(dp_trainer *t)
 {
     t->rows_done = 0;
     t->batch_count++; /* Done or not, the next step sees others. */
+    t->reach = t->drawn;
     t->step_loss = 0;
     return t->backend->drop(t->engine);
 }
@@ -126,14 +127,12 @@ dp_status dp_trainer_work(dp_trainer *t)
     const uint32_t batch_rows = t->manifest.batch_rows;
     const size_t length = t->manifest.context;
     const uint32_t left = batch_rows - t->rows_done;
-    const uint32_t rows = left < t->rows_next ? left : t->rows_next;
-    const dp_loader_place place = {.round = t->state_round,
-                                   .step = t->batch_count,
-                                   .first = t->rows_done,
-                                   .rows = rows,
-                                   .sample = t->batch_count * batch_rows + t->rows_done};
+    const dp_loader_place place =
+        dp_trainer_next_place(t, left < t->rows_next ? left : t->rows_next);
+    const uint32_t rows = place.rows;
     dp_loader_rows loaded;
     DP_TRY(dp_loader_take(t->loader, &place, &loaded));
+    dp_trainer_pass_over(t, &place);
     const dp_gpt_batch batch = {.x = loaded.x, .y = loaded.y, .rows = rows, .length = length};
     const float scale = loss_scale(t) / ((float)batch_rows * (float)length);
     const uint64_t start = dp_now_us();

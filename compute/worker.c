@@ -323,6 +323,7 @@ static dp_status do_train(worker *w, const command *c, dp_why *why)
     set_training(w, c->msg.round != 0);
     if (w->training) {
         dp_trainer_aim(w->trainer, c->msg.round, c->msg.tokens);
+        return dp_trainer_lease(w->trainer, &c->msg.reach, c->msg.ranges, c->msg.n_ranges);
     }
     return DP_OK;
 }
@@ -339,7 +340,8 @@ static dp_status do_publish(worker *w, const command *c, dp_why *why)
                             .steps = done.steps,
                             .tokens = done.tokens,
                             .loss = done.loss,
-                            .carried = done.carried};
+                            .carried = done.carried,
+                            .reach = dp_trainer_reach(w->trainer)};
     DP_TRY(dp_codec_energy(views[0], dp_trainer_elements(w->trainer), &reply.energy));
     return answer(w, &reply, views, 2);
 }
@@ -390,7 +392,10 @@ static dp_status do_freeze(worker *w, const command *c, dp_why *why)
     const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
     dp_view views[2];
     DP_TRY(dp_trainer_freeze(w->trainer, &views[0], &views[1]));
-    dp_trainer_msg reply = {.kind = DP_TRAINER_FROZEN, .steps = done.steps, .tokens = done.tokens};
+    dp_trainer_msg reply = {.kind = DP_TRAINER_FROZEN,
+                            .steps = done.steps,
+                            .tokens = done.tokens,
+                            .reach = dp_trainer_reach(w->trainer)};
     memcpy(reply.exchange, c->msg.exchange, sizeof reply.exchange);
     return answer(w, &reply, views, 2);
 }

@@ -140,6 +140,7 @@ static void tell_taken(dp_driver *driver, const taken *self)
         event.u.published.steps = self->msg.steps;
         event.u.published.tokens = self->msg.tokens;
         event.u.published.carried = self->msg.carried;
+        event.u.published.reach = self->msg.reach;
         event.u.published.loss_micro = loss_micro(self->msg.loss);
         dp_driver_feed(driver, &event);
     } else {
@@ -152,6 +153,7 @@ static void tell_taken(dp_driver *driver, const taken *self)
         event.u.frozen.f_bytes = self->sizes[1];
         event.u.frozen.steps = self->msg.steps;
         event.u.frozen.tokens = self->msg.tokens;
+        event.u.frozen.reach = self->msg.reach;
         dp_driver_feed(driver, &event);
     }
 }

@@ -270,7 +270,12 @@ void dp_driver_command_trainer(dp_driver *driver, const dp_action *action)
     } else if (action->type == DP_DO_TRAIN || action->type == DP_DO_TRAIN_STOP) {
         msg.kind = DP_TRAINER_TRAIN;
         msg.round = action->type == DP_DO_TRAIN ? action->u.train.round : 0;
-        msg.tokens = action->type == DP_DO_TRAIN ? action->u.train.tokens : 0;
+        if (action->type == DP_DO_TRAIN) {
+            msg.tokens = action->u.train.tokens;
+            msg.reach = action->u.train.reach;
+            msg.n_ranges = action->u.train.n_ranges;
+            memcpy(msg.ranges, action->u.train.ranges, sizeof msg.ranges);
+        }
         start_plain(driver, &msg, (dp_trainer_kind)0, NULL);
     } else if (action->type == DP_DO_PUBLISH) {
         msg.kind = DP_TRAINER_PUBLISH;

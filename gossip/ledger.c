@@ -41,7 +41,8 @@ dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const d
                           .head = *run,
                           .base = *run,
                           .time_ms = manifest->created_ms,
-                          .capacity = capacity > 0 ? capacity : 1};
+                          .capacity = capacity > 0 ? capacity : 1,
+                          .context = manifest->context};
     memcpy(ledger->root_key, manifest->root_key, sizeof ledger->root_key);
     DP_TRY(dp_map_init(&ledger->map, ledger->capacity, seed));
     ledger->roster = dp_alloc(ledger->capacity, sizeof *ledger->roster);
@@ -172,6 +173,91 @@ bool dp_ledger_may_be_late(const dp_ledger *ledger, const dp_roster_entry *entry
     return entry->gone == 0 && entry->included > 0 && entry->included + window >= round;
 }
 
+const dp_lease *dp_ledger_lease(const dp_ledger *ledger, const dp_peer *peer)
+{
+    const dp_roster_entry *entry = dp_ledger_member(ledger, peer);
+
+    return entry != NULL ? &entry->lease : NULL;
+}
+
+/* ---- leases ---- */
+
+/* Samples in a round: what was trained on since the last publication, over the rounds that it may have taken. */
+static uint64_t used_of(const dp_ledger *ledger, const dp_listed *listed, uint32_t rounds)
+{
+    const uint64_t tokens = (uint64_t)ledger->context * rounds;
+
+    return listed->tokens / tokens + (listed->tokens % tokens != 0 ? 1 : 0);
+}
+
+/* Insertion sort: at most 32 numbers. */
+static uint64_t lower_median(const uint64_t *values, uint32_t n)
+{
+    uint64_t sorted[DP_LISTED_MAX];
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = i;
+        while (at > 0 && sorted[at - 1] > values[i]) {
+            sorted[at] = sorted[at - 1];
+            at--;
+        }
+        sorted[at] = values[i];
+    }
+    return sorted[(n - 1) / 2];
+}
+
+/* Nobody's share grows with what it says of itself alone: as with weights, four times the median is the most. */
+static void grant_listed(dp_ledger *ledger, const dp_record *record, const uint64_t *used)
+{
+    const uint64_t most = 4 * lower_median(used, record->n_listed);
+
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        dp_roster_entry *entry = &ledger->roster[dp_ledger_find(ledger, &record->listed[i].peer)];
+        if (entry->gone == 0) {
+            const uint64_t need = dp_lease_need(&entry->lease, used[i] < most ? used[i] : most);
+            dp_lease_grant(&entry->lease, &ledger->pool, need);
+        }
+    }
+}
+
+/* Of members that left no trace for so long that what they did meanwhile will be worth nothing. */
+static void take_back(dp_ledger *ledger)
+{
+    for (uint32_t i = 0; i < ledger->n_roster; i++) {
+        dp_roster_entry *entry = &ledger->roster[i];
+        const uint64_t since =
+            entry->touched > entry->admitted_round ? entry->touched : entry->admitted_round;
+        if (entry->lease.n > 0 && ledger->round - since > DP_GAP_MAX) {
+            dp_lease_return(&entry->lease, &ledger->pool);
+        }
+    }
+}
+
+static void apply_round(dp_ledger *ledger, const dp_record *record, const dp_hash *hash,
+                        uint64_t *used)
+{
+    ledger->round = record->round;
+    ledger->base = *hash;
+    ledger->tokens = record->tokens_total;
+    ledger->clip_median = record->clip_median;
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        const uint32_t index = dp_ledger_find(ledger, &record->listed[i].peer);
+        dp_assert(index != DP_NOBODY);
+        dp_roster_entry *entry = &ledger->roster[index];
+        used[i] = used_of(ledger, &record->listed[i], dp_ledger_rounds(entry, record->round));
+        entry->included = record->round;
+        entry->touched = record->round;
+        entry->w = record->listed[i].w;
+        dp_lease_move(&entry->lease, &record->listed[i].reach);
+    }
+    for (uint32_t i = 0; i < record->n_late; i++) {
+        const uint32_t index = dp_ledger_find(ledger, &record->late[i]);
+        dp_assert(index != DP_NOBODY);
+        ledger->roster[index].touched = record->round;
+    }
+    take_back(ledger);
+}
+
 static void apply_config(dp_ledger *ledger, const dp_config_part *config)
 {
     for (uint32_t i = 0; i < config->n_fences; i++) {
@@ -185,6 +271,7 @@ static void apply_config(dp_ledger *ledger, const dp_config_part *config)
         dp_assert(index != DP_NOBODY && ledger->roster[index].gone == 0);
         ledger->roster[index].gone = (uint32_t)config->removes[i].reason;
         ledger->roster[index].gone_slot = ledger->slot;
+        dp_lease_return(&ledger->roster[index].lease, &ledger->pool);
         ledger->n_members--;
     }
     if (config->n_voters > 0) {
@@ -200,6 +287,8 @@ void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *
 {
     dp_assert(record->slot == ledger->slot + 1 && dp_hash_equal(&record->prev, &ledger->head));
     const uint64_t rounds_before = ledger->round;
+    uint64_t used[DP_LISTED_MAX];
+
     ledger->slot = record->slot;
     ledger->head = *hash;
     ledger->time_ms = record->time_ms;
@@ -214,16 +303,7 @@ void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *
     }
     if (record->kind == DP_RECORD_ROUND) {
         dp_assert(record->round == ledger->round + 1);
-        ledger->round = record->round;
-        ledger->base = *hash;
-        ledger->tokens = record->tokens_total;
-        ledger->clip_median = record->clip_median;
-        for (uint32_t i = 0; i < record->n_listed; i++) {
-            const uint32_t index = dp_ledger_find(ledger, &record->listed[i].peer);
-            dp_assert(index != DP_NOBODY);
-            ledger->roster[index].included = record->round;
-            ledger->roster[index].w = record->listed[i].w;
-        }
+        apply_round(ledger, record, hash, used);
     }
     if (record->kind == DP_RECORD_FORK) {
         begin_fork(ledger, hash);
@@ -234,6 +314,9 @@ void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *
     if (record->has_config) {
         apply_config(ledger, &record->config);
     }
+    if (record->kind == DP_RECORD_ROUND) {
+        grant_listed(ledger, record, used); /* After what came back with this record. */
+    }
 }
 
 static void digest_hash(dp_digest *digest, const dp_hash *hash)
@@ -241,12 +324,21 @@ static void digest_hash(dp_digest *digest, const dp_hash *hash)
     dp_digest_add(digest, dp_view_of(hash->bytes, sizeof hash->bytes));
 }
 
+static void digest_ranges(dp_digest *digest, const dp_sample_range *ranges, uint32_t n)
+{
+    dp_digest_add_u64(digest, n);
+    for (uint32_t i = 0; i < n; i++) {
+        dp_digest_add_u64(digest, ranges[i].first);
+        dp_digest_add_u64(digest, ranges[i].count);
+    }
+}
+
 dp_hash dp_ledger_digest(const dp_ledger *ledger)
 {
     dp_digest digest;
-    uint8_t row[32 + 4 + DP_INVITE_ID_BYTES + 5 * 8 + 4];
+    uint8_t row[32 + 4 + DP_INVITE_ID_BYTES + 9 * 8 + 4];
 
-    dp_digest_init(&digest, "dpnode/ledger/1");
+    dp_digest_init(&digest, "dpnode/ledger/2");
     digest_hash(&digest, &ledger->run);
     digest_hash(&digest, &ledger->fork);
     dp_digest_add_u64(&digest, ledger->slot);
@@ -261,6 +353,9 @@ dp_hash dp_ledger_digest(const dp_ledger *ledger)
         dp_digest_add(&digest, dp_view_of(ledger->voters[i].peer.bytes, 32));
         dp_digest_add(&digest, dp_view_of(ledger->voters[i].key, 32));
     }
+    dp_digest_add_u64(&digest, ledger->pool.cursor);
+    dp_digest_add_u64(&digest, ledger->pool.lost);
+    digest_ranges(&digest, ledger->pool.ranges, ledger->pool.n);
     dp_digest_add_u64(&digest, ledger->n_roster);
     for (uint32_t i = 0; i < ledger->n_roster; i++) {
         const dp_roster_entry *entry = &ledger->roster[i];
@@ -271,11 +366,16 @@ dp_hash dp_ledger_digest(const dp_ledger *ledger)
         dp_write_u64(&writer, entry->admitted_slot);
         dp_write_u64(&writer, entry->admitted_round);
         dp_write_u64(&writer, entry->included);
+        dp_write_u64(&writer, entry->touched);
         dp_write_u64(&writer, entry->w);
         dp_write_u64(&writer, entry->fenced);
         dp_write_u32(&writer, entry->gone);
+        dp_write_u64(&writer, entry->lease.reach.leased);
+        dp_write_u64(&writer, entry->lease.reach.own);
+        dp_write_u64(&writer, entry->lease.granted);
         dp_assert(!writer.full && writer.size == sizeof row);
         dp_digest_add(&digest, dp_view_of(row, sizeof row));
+        digest_ranges(&digest, entry->lease.ranges, entry->lease.n);
     }
     return dp_digest_end(&digest);
 }

@@ -6,9 +6,15 @@
 #define DP_GOSSIP_LEDGER_H
 
 #include "base/map.h"
+#include "gossip/lease.h"
 #include "gossip/record.h"
 
-enum { DP_NOBODY = UINT32_MAX >> 1, DP_FORKS_MAX = 8 };
+enum {
+    DP_NOBODY = UINT32_MAX >> 1,
+    DP_FORKS_MAX = 8,
+    DP_GAP_MAX =
+        16 /* rounds without a trace of a member after which its work is worth nothing (review, B8) */
+};
 
 typedef struct dp_roster_entry {
     dp_peer peer;
@@ -17,10 +23,12 @@ typedef struct dp_roster_entry {
     uint64_t admitted_slot;  /* 0 for the founder */
     uint64_t admitted_round; /* rounds decided before its admission */
     uint64_t included;       /* last round that lists it; 0: none */
-    uint64_t w;              /* clamped weight in that round */
+    uint64_t touched;        /* last round that lists it or calls it late; 0: none */
+    uint64_t w;              /* clamped weight in the last round that lists it */
     uint64_t fenced;         /* exchanges of incarnations up to this are void; 0: none */
     uint32_t gone;           /* dp_remove_reason, 0: a member */
     uint64_t gone_slot;      /* of the record that says so */
+    dp_lease lease;          /* empty when gone */
 } dp_roster_entry;
 
 /* To read; written by this file only. */
@@ -45,6 +53,8 @@ typedef struct dp_ledger {
     uint32_t n_roster;              /* entries, those gone included: an entry is never taken out */
     uint32_t n_members;             /* those not gone */
     uint32_t capacity;              /* of the roster, from the manifest */
+    uint32_t context;               /* tokens of a sample, from the manifest */
+    dp_lease_pool pool;
     dp_roster_entry *roster;
     dp_map map;
 } dp_ledger;
@@ -73,6 +83,9 @@ uint32_t dp_ledger_rounds(const dp_roster_entry *entry, uint64_t round);
 /* May this member stand in the late list of this round? */
 bool dp_ledger_may_be_late(const dp_ledger *ledger, const dp_roster_entry *entry, uint64_t round);
 
+/* The lease of a present member; NULL: none, as of a newcomer. */
+const dp_lease *dp_ledger_lease(const dp_ledger *ledger, const dp_peer *peer);
+
 /* The next record. It must be valid for this ledger (asserted as far as it is cheap). caps and invites of admitted peers come
  * from the admission check, in the order of the record's list. */
 void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *hash,
@@ -82,7 +95,7 @@ void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *
  * two partitions begin two forks (review, A10). */
 dp_hash dp_fork_id(const dp_ledger *ledger, const dp_hash *hash);
 
-/* Canonical digest of everything above: H("dpnode/ledger/1", ...). Linear in the roster. */
+/* Canonical digest of everything above: H("dpnode/ledger/2", ...). Linear in the roster. */
 dp_hash dp_ledger_digest(const dp_ledger *ledger);
 /* H("dpnode/state/1", u64 t | tensor root | ledger digest right after the record of round t). */
 dp_hash dp_state_root(uint64_t round, const dp_hash *tensor_root, const dp_hash *ledger_digest);

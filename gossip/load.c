@@ -346,12 +346,12 @@ void dp_train_at(dp_node *node, const dp_event *event)
     node->dirty = true;
 }
 
-/* lambda = 0.5^(gap / 4) in Q16, 0 beyond 16 rounds (review, B8). */
+/* lambda = 0.5^(gap / 4) in Q16, 0 beyond DP_GAP_MAX rounds (review, B8). */
 uint32_t dp_train_lambda(uint64_t gap)
 {
     static const uint32_t quarter[4] = {65536, 55109, 46341, 38968};
 
-    return gap > 16 ? 0 : quarter[gap % 4] >> (gap / 4);
+    return gap > DP_GAP_MAX ? 0 : quarter[gap % 4] >> (gap / 4);
 }
 
 /* What the pending row says became of it. own_round of the chain is not after its round. */
@@ -389,6 +389,7 @@ static void bring_back_pending(dp_node *node, uint32_t lambda)
     action->u.restore.round = pending->ready.round;
     action->u.restore.a_root = pending->a_root;
     action->u.restore.blob_root = pending->ready.root;
+    action->u.restore.tokens = pending->ready.tokens + pending->ready.carried;
     action->u.restore.lambda = 65536;
     action->u.restore.settle = DP_SETTLE_NONE;
     pending->settled = !dp_train_undecided(node);
@@ -398,20 +399,67 @@ static void bring_back_pending(dp_node *node, uint32_t lambda)
     }
 }
 
+static dp_reach farther(dp_reach a, dp_reach b)
+{
+    return (dp_reach){.leased = a.leased > b.leased ? a.leased : b.leased,
+                      .own = a.own > b.own ? a.own : b.own};
+}
+
+dp_reach dp_train_reach(const dp_node *node)
+{
+    static const dp_lease none;
+    const dp_lease *lease = dp_ledger_lease(&node->ledger, &node->self);
+    dp_reach reach = lease != NULL ? lease->reach : none.reach;
+
+    const uint64_t granted = lease != NULL ? lease->granted : 0;
+    dp_mix_frozen_view frozen;
+
+    if (node->train.pending.has && DP_MUTATION != 62) {
+        reach = farther(reach, node->train.pending.ready.reach);
+    }
+    if (dp_mix_frozen_row(node->mix, &frozen) && DP_MUTATION != 62) {
+        reach = farther(reach, frozen.reach);
+    }
+    reach.leased = reach.leased < granted ? reach.leased : granted; /* A FORK took some back. */
+    return reach;
+}
+
+/* A FORK goes on without the records that had granted the samples: they will be others'. */
+static bool is_beyond(const dp_node *node, const dp_reach *reach)
+{
+    const dp_lease *lease = dp_ledger_lease(&node->ledger, &node->self);
+
+    return reach->leased > (lease != NULL ? lease->granted : 0);
+}
+
+void dp_train_forget(dp_node *node)
+{
+    dp_train *train = &node->train;
+
+    train->pending.has = false;
+    if (!dp_mix_locked(node->mix)) {
+        dp_mix_folded(node->mix, node->now, &node->out);
+    }
+}
+
 /* The trainer is new: bring back what an earlier one had published or frozen. Replay is over. */
 void dp_train_bring_back(dp_node *node)
 {
     dp_train *train = &node->train;
     dp_pending *pending = &train->pending;
-    const bool stale = is_stale(node);
-    const uint32_t lambda = stale ? 0 : dp_train_lambda(node->chain->gap);
     dp_mix_frozen_view frozen;
     const bool has_frozen = dp_mix_frozen_row(node->mix, &frozen);
+    const bool stale = is_stale(node);
+    const bool beyond = (pending->has && is_beyond(node, &pending->ready.reach)) ||
+                        (has_frozen && is_beyond(node, &frozen.reach));
+    const uint32_t lambda = stale || beyond ? 0 : dp_train_lambda(node->chain->gap);
 
     train->fresh = false;
     if (lambda < 65536 && (pending->has || has_frozen)) {
         dp_node_note(node, DP_NOTE_DISCARDED, node->ledger.round, NULL, 65536 - lambda, 0,
-                     stale ? "old copy" : "lambda");
+                     stale    ? "old copy"
+                     : beyond ? "samples that a fork took back"
+                              : "lambda");
     }
     if (stale) {
         pending->settled = true;

@@ -351,6 +351,7 @@ bool dp_mix_frozen(dp_mix *mix, dp_time now, const dp_event *event, dp_out *out)
     mix->x.own.tokens = event->u.frozen.tokens;
     mix->x.f_root = event->u.frozen.f_root;
     mix->x.f_bytes = event->u.frozen.f_bytes;
+    mix->x.reach = event->u.frozen.reach;
     if (mix->x.initiator) {
         dp_mix_enter(mix, DP_MIX_OFFERED, now);
         send_offer(mix, out);

@@ -139,6 +139,7 @@ typedef struct dp_mix_frozen_view {
     dp_hash base;
     uint32_t steps;
     uint64_t tokens;
+    dp_reach reach;
     bool mixed; /* a MIX stands on top of it */
 } dp_mix_frozen_view;
 bool dp_mix_frozen_row(const dp_mix *mix, dp_mix_frozen_view *view);

@@ -259,6 +259,7 @@ bool dp_mix_frozen_row(const dp_mix *mix, dp_mix_frozen_view *view)
         .base = mix->f.base,
         .steps = mix->f.own.steps,
         .tokens = mix->f.own.tokens,
+        .reach = mix->f.reach,
         .mixed = mix->f.mark == DP_MIX_MARK_COMMITTED || mix->f.mark == DP_MIX_MARK_DONE,
     };
     return true;

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 
-enum { ROW_VERSION = 2, BIT_INITIATOR = 1, BIT_F = 2 };
+enum { ROW_VERSION = 3, BIT_INITIATOR = 1, BIT_F = 2 };
 _Static_assert((int)DP_MIX_ROW_BYTES <= (int)DP_MIX_ROW_MAX, "a row fits");
 
 dp_mix_id dp_mix_id_of(const dp_peer *a, uint64_t incarnation, uint64_t number)
@@ -194,6 +194,8 @@ void dp_mix_row_write(const dp_mix_row *row, uint8_t bytes[DP_MIX_ROW_BYTES])
     dp_write_bytes(&writer, row->f_root.bytes, sizeof row->f_root.bytes);
     dp_write_u64(&writer, row->f_bytes);
     dp_write_bytes(&writer, row->life, sizeof row->life);
+    dp_write_u64(&writer, row->reach.leased);
+    dp_write_u64(&writer, row->reach.own);
     dp_assert(!writer.full && writer.size == DP_MIX_ROW_BYTES);
 }
 
@@ -208,7 +210,7 @@ dp_status dp_mix_row_read(dp_view bytes, dp_mix_row *row)
     if (reader.failed) {
         return DP_BADMSG;
     }
-    if (version == 0 || version > ROW_VERSION) {
+    if (version != ROW_VERSION) {
         return DP_VERSION;
     }
     read.initiator = (bits & BIT_INITIATOR) != 0;
@@ -229,9 +231,9 @@ dp_status dp_mix_row_read(dp_view bytes, dp_mix_row *row)
     read_terms(&reader, &read.other);
     dp_read_bytes(&reader, read.f_root.bytes, sizeof read.f_root.bytes);
     read.f_bytes = dp_read_u64(&reader);
-    if (version > 1) {
-        dp_read_bytes(&reader, read.life, sizeof read.life);
-    }
+    dp_read_bytes(&reader, read.life, sizeof read.life);
+    read.reach.leased = dp_read_u64(&reader);
+    read.reach.own = dp_read_u64(&reader);
     DP_TRY(dp_reader_finish(&reader));
     *row = read;
     return DP_OK;

@@ -13,9 +13,10 @@
  * id = first 16 bytes of H("dpnode/exchange/1", a, a's incarnation, number); number counts a's offers of an incarnation. The
  * ticket is b's: new for each acceptance, so that a late COMMIT of an attempt that b gave up never meets another attempt.
  *
- * Row: u8 version 2 | u8 mark | u8 bits: 1 this node is a, 2 F is here | 16 id | u64 order of rows | u64 number | u64 ticket |
+ * Row: u8 version 3 | u8 mark | u8 bits: 1 this node is a, 2 F is here | 16 id | u64 order of rows | u64 number | u64 ticket |
  *     32 peer | 32 base | own terms | other terms | 32 root of F | u64 bytes of F |
- *     64 the other's word for its life, zero where this node is b. Version 1 ends before it: read, and without that word. */
+ *     64 the other's word for its life, zero where this node is b | u64 reach leased | u64 reach own: of the samples in F.
+ *     Earlier versions are of runs whose records had no leases: refused. */
 #ifndef DP_GOSSIP_MIX_MSG_H
 #define DP_GOSSIP_MIX_MSG_H
 
@@ -30,7 +31,7 @@ enum {
     DP_MIX_SIGNED_MAX =
         DP_MSG_HEAD_BYTES + DP_PUBLIC_KEY_BYTES + DP_SIGNATURE_BYTES + DP_MIX_MESSAGE_MAX,
     DP_MIX_ROW_BYTES =
-        3 + 16 + 8 + 8 + 8 + 32 + 32 + 2 * DP_MIX_TERMS_BYTES + 32 + 8 + DP_SIGNATURE_BYTES
+        3 + 16 + 8 + 8 + 8 + 32 + 32 + 2 * DP_MIX_TERMS_BYTES + 32 + 8 + DP_SIGNATURE_BYTES + 16
 };
 
 typedef enum dp_mix_status { DP_MIX_STATUS_ABORTED = 1, DP_MIX_STATUS_CLOSED = 2 } dp_mix_status;
@@ -83,6 +84,7 @@ typedef struct dp_mix_row {
     dp_hash f_root;
     uint64_t f_bytes;
     uint8_t life[DP_SIGNATURE_BYTES]; /* of b; where this node is a */
+    dp_reach reach;
 } dp_mix_row;
 
 dp_mix_id dp_mix_id_of(const dp_peer *a, uint64_t incarnation, uint64_t number);

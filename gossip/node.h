@@ -26,6 +26,7 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/manifest.h"
+#include "base/reach.h"
 #include "gossip/admission.h"
 #include "gossip/crypto.h"
 #include "gossip/id.h"
@@ -179,6 +180,7 @@ typedef struct dp_event {
             uint64_t tokens;
             uint64_t
                 carried; /* tokens of earlier rounds that ride in this blob (left out, gossiped) */
+            dp_reach reach;      /* of the samples that are in it, or were dropped */
             uint32_t loss_micro; /* mean training loss, micronats per token; 0 if unknown */
         } published;
         struct {
@@ -200,6 +202,7 @@ typedef struct dp_event {
             uint64_t f_bytes;
             uint32_t steps; /* all that F holds */
             uint64_t tokens;
+            dp_reach reach;
         } frozen;
         struct {
             uint8_t exchange[16];
@@ -375,12 +378,16 @@ typedef struct dp_action {
             uint32_t settle; /* dp_settle of base/trainer_msg.h */
             uint32_t clip;   /* Q16 */
             uint32_t lambda; /* Q16 */
-            uint32_t steps;  /* that F holds: its weight comes back with it */
-            uint64_t tokens;
+            uint32_t steps;  /* that F holds: its weight comes back with it; 0 of a publication */
+            uint64_t tokens; /* that F holds, or that the publication told, carried ones included */
         } restore;
         struct {
             uint64_t round;
             uint64_t tokens; /* committed so far */
+            dp_reach reach;  /* whose trainer stands before it goes on from here */
+            uint32_t n_ranges;
+            dp_sample_range ranges
+                [DP_LEASE_RANGES_MAX]; /* of the lease, from reach on; after them the own line */
         } train;
         struct {
             uint64_t round;

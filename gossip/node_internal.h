@@ -162,7 +162,7 @@ typedef enum dp_trainer_state {
     DP_TRAINER_SET      /* holds theta of round applied */
 } dp_trainer_state;
 
-/* The publication under way, or the last one: its row is replaced by the next. Row: u8 version 1 | READY message | 32 root of
+/* The publication under way, or the last one: its row is replaced by the next. Row: u8 version 2 | READY message | 32 root of
  * a | u64 bytes of a | u64 slot | 32 root of the F that went into it, or zero. */
 typedef struct dp_pending {
     bool has;
@@ -201,7 +201,9 @@ typedef struct dp_train {
     bool applying;
     bool training;
     bool publishing;
-    uint64_t train_round; /* of the last DP_DO_TRAIN */
+    uint64_t
+        train_round; /* of the last DP_DO_TRAIN, and what was granted in all when it was told */
+    uint64_t train_granted;
     dp_hash publish_base;
     bool row_failed;
     bool row_waits; /* a row is to be written when the one under way has ended */
@@ -468,6 +470,10 @@ void dp_train_diverged(dp_node *node);
 void dp_train_arrive(dp_node *node, uint64_t round, const dp_hash *tensor_root);
 void dp_train_at(dp_node *node, const dp_event *event);
 void dp_train_bring_back(dp_node *node);
+/* What was published or frozen is of samples that are not this node's any more: it is let go with them. */
+void dp_train_forget(dp_node *node);
+/* Where in its lease and on its own line the trainer goes on, behind all that is counted, published or frozen. */
+dp_reach dp_train_reach(const dp_node *node);
 /* train.c */
 /* True if this part of the manifest is here, or there is none; else it is fetched. */
 bool dp_train_fetch(dp_node *node, const dp_hash *root, uint64_t bytes);

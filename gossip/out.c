@@ -12,6 +12,7 @@ _Static_assert(offsetof(dp_action, u) + sizeof((dp_action *)0)->u.store <= ACTIO
                    offsetof(dp_action, u) + sizeof((dp_action *)0)->u.dial <= ACTION_BYTES &&
                    offsetof(dp_action, u) + sizeof((dp_action *)0)->u.restore <= ACTION_BYTES &&
                    offsetof(dp_action, u) + sizeof((dp_action *)0)->u.mix <= ACTION_BYTES &&
+                   offsetof(dp_action, u) + sizeof((dp_action *)0)->u.train <= ACTION_BYTES &&
                    offsetof(dp_action, u) + sizeof((dp_action *)0)->u.save <= ACTION_BYTES &&
                    offsetof(dp_action, u) + sizeof((dp_action *)0)->u.object <= ACTION_BYTES &&
                    offsetof(dp_action, u) + sizeof((dp_action *)0)->u.note <= ACTION_BYTES &&

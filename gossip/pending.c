@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "gossip/node_internal.h"
 
-enum { PENDING_VERSION = 1 };
+enum { PENDING_VERSION = 2 }; /* 1: a READY without reach */
 
 bool dp_train_undecided(const dp_node *node)
 {
@@ -45,7 +45,7 @@ dp_status dp_train_restore(dp_node *node, dp_view row)
     dp_pending *pending = &node->train.pending;
     dp_pending read = {.has = true, .durable = true};
     dp_reader reader = dp_reader_of(row);
-    enum { READY_BYTES = 2 + 32 + 8 + 32 + 32 + 8 + 8 + 8 + 4 + 4 + 32 + DP_SIGNATURE_BYTES };
+    enum { READY_BYTES = 2 + 32 + 8 + 32 + 32 + 8 + 8 + 8 + 16 + 4 + 4 + 32 + DP_SIGNATURE_BYTES };
 
     if (dp_read_u8(&reader) != PENDING_VERSION) {
         return DP_VERSION;
@@ -138,6 +138,7 @@ void dp_train_published(dp_node *node, const dp_event *event)
                                .bytes = event->u.published.bytes,
                                .tokens = event->u.published.tokens,
                                .carried = event->u.published.carried,
+                               .reach = event->u.published.reach,
                                .steps = event->u.published.steps,
                                .loss_micro = event->u.published.loss_micro,
                                .state_root = train->state_root};
@@ -146,6 +147,14 @@ void dp_train_published(dp_node *node, const dp_event *event)
                      "own publication that no record may list");
         dp_train_reload(
             node, "numbers of a publication"); /* Waiting for its outcome would end rounds here. */
+        return;
+    }
+    if (pending.ready.round == node->ledger.round + 1 && /* Else it is left out anyway. */
+        !dp_valid_lease(&node->ledger, &pending.ready)) {
+        dp_node_note(node, DP_NOTE_REJECTED, pending.ready.round, &node->self, 0, 0,
+                     "own publication of samples outside of the lease");
+        dp_train_forget(node);
+        dp_train_reload(node, "samples of a publication");
         return;
     }
     if (dp_mix_frozen_row(node->mix, &frozen)) {

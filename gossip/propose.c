@@ -208,6 +208,7 @@ static void list_claims(dp_node *node, dp_record *draft, dp_admitted *admitted)
                               .bytes = ready->bytes,
                               .tokens = ready->tokens,
                               .carried = ready->carried,
+                              .reach = ready->reach,
                               .steps = ready->steps,
                               .loss_micro = ready->loss_micro,
                               .energy = claim->energy};

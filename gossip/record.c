@@ -51,6 +51,8 @@ static void write_round(dp_writer *writer, const dp_record *record)
         dp_write_u64(writer, listed->bytes);
         dp_write_u64(writer, listed->tokens);
         dp_write_u64(writer, listed->carried);
+        dp_write_u64(writer, listed->reach.leased);
+        dp_write_u64(writer, listed->reach.own);
         dp_write_u32(writer, listed->steps);
         dp_write_u32(writer, listed->loss_micro);
         dp_write_bytes(writer, listed->signature, DP_SIGNATURE_BYTES);
@@ -160,6 +162,8 @@ static bool read_listed(dp_reader *reader, dp_record *record)
         listed->bytes = dp_read_u64(reader);
         listed->tokens = dp_read_u64(reader);
         listed->carried = dp_read_u64(reader);
+        listed->reach.leased = dp_read_u64(reader);
+        listed->reach.own = dp_read_u64(reader);
         listed->steps = dp_read_u32(reader);
         listed->loss_micro = dp_read_u32(reader);
         dp_read_bytes(reader, listed->signature, DP_SIGNATURE_BYTES);

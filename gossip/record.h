@@ -2,7 +2,7 @@
  * only; whether a record may stand in a given chain is valid.h's question.
  *
  * A record, little-endian; its hash is H("dpnode/record/1", all of these bytes) and depends on no ballot:
- *     0  u8   version 1
+ *     0  u8   version 2
  *     1  u8   kind, dp_record_kind
  *     2  u8   flags: bit 0 a config part follows the body; other bits 0
  *     3  32   run id
@@ -16,8 +16,8 @@
  *        | u128 W | u128 M, clip median
  *        | u8 n, then n times STATE signature {u8 voter, 64 signature}: voter indexes rising
  *        | u8 n listed, then per contribution, peers rising:
- *             32 peer | 32 blob root | u64 blob bytes | u64 tokens | u64 carried | u32 steps | u32 loss
- *             | 64 READY signature | u128 energy | u64 w | u32 clip Q16 | u32 q Q31
+ *             32 peer | 32 blob root | u64 blob bytes | u64 tokens | u64 carried | u64 reach leased | u64 reach own
+ *             | u32 steps | u32 loss | 64 READY signature | u128 energy | u64 w | u32 clip Q16 | u32 q Q31
  *        | u8 n late, then 32 peer each, rising
  * Config part:
  *        u8 n admitted, then {32 peer | u16 size | credential}: peers rising
@@ -35,10 +35,11 @@
 #ifndef DP_GOSSIP_RECORD_H
 #define DP_GOSSIP_RECORD_H
 
+#include "base/reach.h"
 #include "gossip/node.h"
 
 enum {
-    DP_RECORD_VERSION = 1,
+    DP_RECORD_VERSION = 2, /* 1 had no reach: a chain of such records is refused */
     DP_RECORD_BYTES_MAX = 32 * 1024,
     DP_LATE_MAX = 200,
     DP_CONFIG_ADMIT_MAX = 8,
@@ -64,8 +65,8 @@ typedef enum dp_record_kind {
 /* A FORK is not voted: the root key signs it, and its certificate is the empty one (ballot 0, no seals). It vouches for the state that all go on from, names the voters
  * of its successors, each with a VOTER_OK over prev, may put members out, and does nothing else; its hash is the id of the fork. */
 
-/* A trainer's claim for round t on this base; signed with its identity key, domain "dpnode/ready/1", over
- * run | fork | t | base | blob root | blob bytes | tokens | steps | carried | loss | state root. */
+/* A trainer's claim for round t on this base; signed with its identity key, domain "dpnode/ready/2", over
+ * run | fork | t | base | blob root | blob bytes | tokens | steps | carried | reach | loss | state root. */
 typedef struct dp_ready {
     dp_peer peer;
     uint64_t round;
@@ -74,6 +75,8 @@ typedef struct dp_ready {
     uint64_t bytes;
     uint64_t tokens;
     uint64_t carried;
+    dp_reach
+        reach; /* samples behind the author: what tokens and carried were made of is below it (lease.h) */
     uint32_t steps;
     uint32_t loss_micro;
     dp_hash state_root; /* after round t-1 */
@@ -86,6 +89,7 @@ typedef struct dp_listed {
     uint64_t bytes;
     uint64_t tokens;
     uint64_t carried;
+    dp_reach reach;
     uint32_t steps;
     uint32_t loss_micro;
     uint8_t signature[DP_SIGNATURE_BYTES];

@@ -198,7 +198,8 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
         node->dirty = true;
     }
     if (claim != NULL || (!evidence && dp_round_claim_of(node, &ready->peer) != NULL) ||
-        !has_room(node, &ready->peer, evidence || own) || !dp_valid_numbers(ready)) {
+        !has_room(node, &ready->peer, evidence || own) || !dp_valid_numbers(ready) ||
+        !dp_valid_lease(&node->ledger, ready)) {
         return; /* An own one may have numbers that no record may list: of a row that an older version wrote. */
     }
     claim = &round->claims[round->n_claims++];
@@ -223,7 +224,8 @@ static dp_status on_ready(dp_node *node, dp_view bytes)
     if (known != NULL && !known->evidence) {
         return DP_OK;
     }
-    if (!dp_round_may_contribute(node, &ready.peer) || !dp_valid_numbers(&ready)) {
+    if (!dp_round_may_contribute(node, &ready.peer) || !dp_valid_numbers(&ready) ||
+        !dp_valid_lease(&node->ledger, &ready)) {
         return DP_DENIED;
     }
     if (!dp_ready_verify(&ready, &node->config.crypto, &node->run, &node->ledger.fork)) {

@@ -29,6 +29,8 @@ void dp_ready_msg_write(dp_writer *writer, const dp_ready *ready)
     dp_write_u64(writer, ready->bytes);
     dp_write_u64(writer, ready->tokens);
     dp_write_u64(writer, ready->carried);
+    dp_write_u64(writer, ready->reach.leased);
+    dp_write_u64(writer, ready->reach.own);
     dp_write_u32(writer, ready->steps);
     dp_write_u32(writer, ready->loss_micro);
     dp_write_bytes(writer, ready->state_root.bytes, 32);
@@ -46,6 +48,8 @@ dp_status dp_ready_msg_read(dp_view message, dp_ready *ready)
     ready->bytes = dp_read_u64(&reader);
     ready->tokens = dp_read_u64(&reader);
     ready->carried = dp_read_u64(&reader);
+    ready->reach.leased = dp_read_u64(&reader);
+    ready->reach.own = dp_read_u64(&reader);
     ready->steps = dp_read_u32(&reader);
     ready->loss_micro = dp_read_u32(&reader);
     dp_read_bytes(&reader, ready->state_root.bytes, 32);

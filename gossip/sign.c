@@ -19,7 +19,7 @@ static dp_view done(const dp_writer *writer)
 
 /* ---- READY ---- */
 
-static const char ready_domain[] = "dpnode/ready/1";
+static const char ready_domain[] = "dpnode/ready/2";
 
 static dp_view ready_bytes(const dp_ready *ready, const dp_run_id *run, const dp_hash *fork,
                            uint8_t out[SIGNED_MAX])
@@ -35,6 +35,8 @@ static dp_view ready_bytes(const dp_ready *ready, const dp_run_id *run, const dp
     dp_write_u64(&writer, ready->tokens);
     dp_write_u32(&writer, ready->steps);
     dp_write_u64(&writer, ready->carried);
+    dp_write_u64(&writer, ready->reach.leased);
+    dp_write_u64(&writer, ready->reach.own);
     dp_write_u32(&writer, ready->loss_micro);
     add(&writer, &ready->state_root);
     return done(&writer);
@@ -67,6 +69,7 @@ dp_ready dp_ready_of_listed(const dp_record *record, const dp_listed *listed)
                       .bytes = listed->bytes,
                       .tokens = listed->tokens,
                       .carried = listed->carried,
+                      .reach = listed->reach,
                       .steps = listed->steps,
                       .loss_micro = listed->loss_micro,
                       .state_root = record->state_root};

@@ -87,7 +87,7 @@ static uint32_t discount(dp_node *node, const dp_ring_row *row)
     if (node->train.fresh || row->touched) {
         return 65536;
     }
-    const uint32_t lambda = row->gap > 16 ? 0 : dp_train_lambda(1);
+    const uint32_t lambda = row->gap > DP_GAP_MAX ? 0 : dp_train_lambda(1);
     dp_node_note(node, DP_NOTE_DISCARDED, row->round, NULL, 65536 - lambda, 0, "lambda");
     return lambda;
 }
@@ -296,12 +296,21 @@ static void train_on(dp_node *node)
         }
         return;
     }
-    if (!train->training || train->train_round != train->applied + 1) {
+    const dp_lease *lease = dp_ledger_lease(&node->ledger, &node->self);
+    const uint64_t granted = lease != NULL ? lease->granted : 0;
+    if (!train->training || train->train_round != train->applied + 1 ||
+        train->train_granted != granted) {
         dp_action *action = dp_out_add(&node->out, DP_DO_TRAIN);
         action->u.train.round = train->applied + 1;
         action->u.train.tokens = node->ledger.tokens;
+        action->u.train.reach = dp_train_reach(node);
+        if (lease != NULL) {
+            action->u.train.n_ranges =
+                dp_lease_after(lease, action->u.train.reach.leased, action->u.train.ranges);
+        }
         train->training = true;
         train->train_round = train->applied + 1;
+        train->train_granted = granted;
     }
     if (may_publish(node)) {
         dp_action *action = dp_out_add(&node->out, DP_DO_PUBLISH);

@@ -186,6 +186,15 @@ bool dp_valid_numbers(const dp_ready *ready)
            ready->bytes > 0 && ready->bytes <= DP_OBJECT_BYTES_MAX;
 }
 
+bool dp_valid_lease(const dp_ledger *ledger, const dp_ready *ready)
+{
+#if DP_MUTATION == 62
+    return true;
+#endif
+    return dp_lease_covers(dp_ledger_lease(ledger, &ready->peer), &ready->reach,
+                           ready->tokens + ready->carried, ledger->context);
+}
+
 /* One blob under two names is counted once. Blobs of nothing may well be equal. */
 static bool is_copied(const dp_record *record, uint32_t index)
 {
@@ -213,6 +222,9 @@ static dp_status check_listed(const dp_valid *valid, const dp_record *record, co
         const dp_ready ready = dp_ready_of_listed(record, listed);
         if (!dp_valid_numbers(&ready) || listed->energy > DP_ENERGY_MAX) {
             return no(cause, "numbers of a contribution");
+        }
+        if (!dp_valid_lease(ledger, &ready)) {
+            return no(cause, "samples outside of a lease");
         }
         if (is_copied(record, i)) {
             return no(cause, "one blob for two");

@@ -26,6 +26,9 @@ DP_MUST dp_status dp_valid_fork(const dp_valid *valid, const dp_record *record, 
 /* Are the numbers of this claim such that a record may list it? Who would list another could have no record decided. */
 bool dp_valid_numbers(const dp_ready *ready);
 
+/* May its author have trained on so many samples, by what the chain has granted it (lease.h)? The numbers are valid. */
+bool dp_valid_lease(const dp_ledger *ledger, const dp_ready *ready);
+
 /* Fill w, clip, q, W, M and the token count of a ROUND record whose peers, claims, energies and late list stand. */
 void dp_valid_fill(const dp_ledger *ledger, dp_record *record);
 

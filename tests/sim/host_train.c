@@ -276,6 +276,7 @@ void dp_host_parcel_stored(dp_host *host, const dp_disk_write *write)
         event.u.published.steps = parcel->work.steps;
         event.u.published.tokens = parcel->work.tokens;
         event.u.published.carried = parcel->carried;
+        event.u.published.reach = parcel->reach;
         event.u.published.loss_micro = 1000000;
         host->pending_root = items[blob].root;
         dp_oracle_published(host, &items[blob].root);
@@ -288,6 +289,7 @@ void dp_host_parcel_stored(dp_host *host, const dp_disk_write *write)
         event.u.frozen.f_bytes = items[vector].size;
         event.u.frozen.steps = parcel->work.steps;
         event.u.frozen.tokens = parcel->work.tokens;
+        event.u.frozen.reach = parcel->reach;
     }
     dp_host_event(host, &event);
 }
@@ -375,6 +377,8 @@ static void start_training(dp_host *host, const dp_action *action)
 {
     dp_oracle_train(host, action->u.train.round);
     host->train_round = action->u.train.round;
+    dp_toy_lease(&host->toy, &action->u.train.reach, action->u.train.ranges,
+                 action->u.train.n_ranges);
     if (!host->training) {
         host->training = true;
         host->trained_us = host->sim->now_us;

@@ -109,6 +109,7 @@ void dp_oracle_close(dp_sim *sim)
     dp_lives_close(o->lives);
     free(o->drawers);
     free(o->parcels);
+    free(o->counted);
     free(o);
     sim->oracle = NULL;
 }

@@ -198,21 +198,6 @@ static void on_restore(dp_host *host, const dp_action *action)
     }
 }
 
-/* No sample is in two publications of a node. (Those of others have other names.) */
-static void check_samples(dp_host *host, const dp_toy_samples *samples)
-{
-    const dp_oracle *o = host->sim->oracle;
-
-    for (uint32_t i = 0; i < o->n_parcels; i++) {
-        const dp_parcel_book *other = &o->parcels[i];
-        if (other->owner == host->index && other->samples.life == samples->life &&
-            other->samples.first < samples->end && samples->first < other->samples.end) {
-            dp_sim_fail(host->sim, "S13", host->index, "a sample is in two publications");
-            return;
-        }
-    }
-}
-
 static void on_publish(dp_host *host)
 {
     dp_oracle *o = host->sim->oracle;
@@ -234,7 +219,6 @@ static void on_publish(dp_host *host)
         dp_sim_fail(host->sim, "B6", host->index,
                     "publishes, and an announced publication has no outcome here");
     }
-    check_samples(host, &made->samples);
     o->parcels = dp_oracle_room(o->parcels, o->n_parcels, &capacity, sizeof *o->parcels);
     o->parcels_capacity = (uint32_t)capacity;
     o->parcels[o->n_parcels++] =

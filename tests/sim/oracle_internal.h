@@ -169,6 +169,9 @@ struct dp_oracle {
     dp_parcel_book *parcels;
     uint32_t n_parcels;
     uint32_t parcels_capacity;
+    dp_toy_span *counted; /* samples that decided records have counted, in no order */
+    uint64_t n_counted;
+    uint64_t counted_capacity;
     dp_lives *lives;    /* NULL in profiles that only measure */
     uint64_t round_us;  /* when the last round was first stored */
     uint32_t redeemed;  /* uses of the invite, by the chain */
@@ -194,6 +197,9 @@ dp_root_book *dp_oracle_root(dp_oracle *oracle, const dp_hash *root);
 void dp_oracle_listed(dp_sim *sim, uint64_t round, const dp_listed *listed);
 /* q, clip and w of a decided round, computed here again. */
 void dp_oracle_weights(dp_sim *sim, const dp_record *record);
+
+/* oracle_samples.c: a decided record counts this publication, and with it the samples whose work is in it. */
+void dp_oracle_samples(dp_sim *sim, uint64_t round, const dp_listed *listed);
 
 /* oracle_rules.c */
 /* Is this a certificate of a majority of the voters of the slot, each counted once? Fails with S1 if not. */

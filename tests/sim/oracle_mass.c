@@ -90,6 +90,7 @@ void dp_oracle_listed(dp_sim *sim, uint64_t round, const dp_listed *listed)
     } else {
         book->listed = round;
         book->clip = listed->clip;
+        dp_oracle_samples(sim, round, listed);
     }
 }
 

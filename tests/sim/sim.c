@@ -83,6 +83,7 @@ static dp_status make_manifest(dp_sim *sim)
     m->n_shards = 1;
     m->shards[0].root = make_data(sim, sim->options.seed + 2, 1000, &m->shards[0].bytes);
     m->shards[0].tokens = m->shards[0].bytes / 2;
+    m->context = DP_TOY_TOKENS_PER_STEP;
     m->round_ms = sim->plan.round_ms;
     m->gossip_round_ms = sim->plan.gossip_round_ms;
     m->inner_steps_max = sim->plan.inner_steps_max;

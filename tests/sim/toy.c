@@ -5,8 +5,8 @@
 #include "base/assert.h"
 #include "gossip/mutation.h"
 
-/* A blob: u64 nonce | u16 count | count times (u16 index, i64 value). Indices ascend. A vector: u64 steps, u64 tokens,
- * then the elements. A state: u64 round, then the elements of theta, then those of m. */
+/* A blob: u64 nonce | u16 count | count times (u16 index, i64 value). Indices ascend. A vector: u64 steps, u64 tokens (of a
+ * publication with those that it carries), then the elements, then u64 count of spans and room for all. A state: u64 round, then the elements of theta, then those of m. */
 
 static const int64_t value_max = (int64_t)1 << 40;
 
@@ -16,8 +16,79 @@ void dp_toy_init(dp_toy *toy, uint32_t member, uint32_t beta_milli, uint64_t noi
     toy->member = member;
     toy->beta_milli = beta_milli;
     toy->noise = noise;
-    toy->samples.life = noise;
 }
+
+/* ---- samples ---- */
+
+static void add_span(dp_toy_samples *samples, dp_toy_span span)
+{
+    dp_toy_span *last = samples->n > 0 ? &samples->spans[samples->n - 1] : NULL;
+
+    if (last != NULL && last->line == span.line && last->end == span.first) {
+        last->end = span.end;
+        return;
+    }
+    dp_assert(samples->n < DP_TOY_SPANS_MAX);
+    samples->spans[samples->n++] = span;
+}
+
+static void move_samples(dp_toy_samples *to, dp_toy_samples *from)
+{
+    for (uint32_t i = 0; i < from->n; i++) {
+        add_span(to, from->spans[i]);
+    }
+    from->n = 0;
+}
+
+static void drop_first(dp_toy *toy, uint64_t count)
+{
+    while (count > 0 && toy->n_ranges > 0) {
+        dp_sample_range *range = &toy->ranges[0];
+        const uint64_t take = range->count < count ? range->count : count;
+        range->first += take;
+        range->count -= take;
+        count -= take;
+        if (range->count == 0) {
+            toy->n_ranges--;
+            memmove(toy->ranges, toy->ranges + 1, toy->n_ranges * sizeof toy->ranges[0]);
+        }
+    }
+}
+
+void dp_toy_lease(dp_toy *toy, const dp_reach *reach, const dp_sample_range *ranges, uint32_t n)
+{
+    dp_assert(n <= DP_LEASE_RANGES_MAX);
+    toy->n_ranges = n;
+    if (n > 0) {
+        memcpy(toy->ranges, ranges, n * sizeof ranges[0]);
+    }
+    if (toy->reach.leased < reach->leased) {
+        toy->reach.leased = reach->leased;
+    }
+    if (toy->reach.own < reach->own) {
+        toy->reach.own = reach->own;
+    }
+#if DP_MUTATION != 51
+    drop_first(toy, toy->reach.leased - reach->leased);
+#endif
+}
+
+static void draw(dp_toy *toy)
+{
+    if (toy->n_ranges > 0) {
+        const uint64_t sample = toy->ranges[0].first;
+        add_span(&toy->in_open, (dp_toy_span){.first = sample, .end = sample + 1});
+        drop_first(toy, 1);
+        toy->reach.leased++;
+        return;
+    }
+    add_span(
+        &toy->in_open,
+        (dp_toy_span){.line = 1 + toy->member, .first = toy->reach.own, .end = toy->reach.own + 1});
+    toy->reach.own++;
+}
+
+/* ---- the model ---- */
 
 void dp_toy_first(uint64_t model_seed, dp_toy_model *model)
 {
@@ -84,10 +155,12 @@ void dp_toy_start(dp_toy *toy, uint64_t round, const dp_toy_model *model)
     toy->open_work = (dp_toy_work){0};
     toy->frozen_work = (dp_toy_work){0};
     toy->carried = 0;
-#if DP_MUTATION == 51
-    toy->samples = (dp_toy_samples){0}; /* Samples are drawn anew from every state. */
-#endif
-    toy->samples.first = toy->samples.end;
+    toy->in_open.n = 0;
+    toy->in_frozen.n = 0;
+    toy->in_a.n = 0;
+    toy->in_e.n = 0;
+    toy->reach = (dp_reach){0}; /* What is lost with the drawers may be drawn again. */
+    toy->n_ranges = 0;
     place_x(toy);
 }
 
@@ -120,8 +193,8 @@ void dp_toy_train(dp_toy *toy, uint32_t steps)
             toy->open[i] += move;
             toy->made[i] += move;
         }
+        draw(toy);
     }
-    toy->samples.end += steps;
     toy->open_work.steps += steps;
     toy->open_work.tokens += (uint64_t)steps * DP_TOY_TOKENS_PER_STEP;
 }
@@ -188,8 +261,9 @@ dp_status dp_toy_decode(dp_view blob, dp_toy_vector out, unsigned __int128 *ener
 }
 
 static void write_vector(const dp_toy_vector vector, dp_toy_work work,
-                         uint8_t out[DP_TOY_VECTOR_BYTES])
+                         const dp_toy_samples *samples, uint8_t out[DP_TOY_VECTOR_BYTES])
 {
+    static const dp_toy_span none;
     dp_writer w = dp_writer_of(out, DP_TOY_VECTOR_BYTES);
 
     dp_write_u64(&w, work.steps);
@@ -197,10 +271,18 @@ static void write_vector(const dp_toy_vector vector, dp_toy_work work,
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
         dp_write_u64(&w, (uint64_t)vector[i]);
     }
-    dp_assert(!w.full);
+    dp_write_u64(&w, samples->n);
+    for (uint32_t i = 0; i < DP_TOY_SPANS_MAX; i++) {
+        const dp_toy_span *span = i < samples->n ? &samples->spans[i] : &none;
+        dp_write_u64(&w, span->line);
+        dp_write_u64(&w, span->first);
+        dp_write_u64(&w, span->end);
+    }
+    dp_assert(!w.full && w.size == DP_TOY_VECTOR_BYTES);
 }
 
-static dp_status read_vector(dp_view bytes, dp_toy_vector vector, dp_toy_work *work)
+static dp_status read_vector(dp_view bytes, dp_toy_vector vector, dp_toy_work *work,
+                             dp_toy_samples *samples)
 {
     dp_toy_vector values;
     dp_reader r = dp_reader_of(bytes);
@@ -210,6 +292,13 @@ static dp_status read_vector(dp_view bytes, dp_toy_vector vector, dp_toy_work *w
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
         values[i] = (int64_t)dp_read_u64(&r);
     }
+    const uint64_t n = dp_read_u64(&r);
+    for (uint32_t i = 0; i < DP_TOY_SPANS_MAX; i++) {
+        samples->spans[i].line = dp_read_u64(&r);
+        samples->spans[i].first = dp_read_u64(&r);
+        samples->spans[i].end = dp_read_u64(&r);
+    }
+    samples->n = n < DP_TOY_SPANS_MAX ? (uint32_t)n : (uint32_t)DP_TOY_SPANS_MAX;
     DP_TRY(dp_reader_finish(&r));
     memcpy(vector, values, sizeof values);
     *work = (dp_toy_work){.steps = (uint32_t)steps, .tokens = tokens};
@@ -239,9 +328,14 @@ void dp_toy_publish(dp_toy *toy, bool dense, uint64_t nonce, dp_toy_parcel *parc
         parcel->carried = toy->carried;
     }
     toy->pending_tokens = parcel->work.tokens + parcel->carried;
-    parcel->samples = toy->samples;
-    toy->samples.first = toy->samples.end;
-    write_vector(toy->a, parcel->work, parcel->vector);
+    toy->in_a.n = 0;
+    move_samples(&toy->in_a, &toy->in_e);
+    move_samples(&toy->in_a, &toy->in_frozen);
+    move_samples(&toy->in_a, &toy->in_open);
+    parcel->samples = toy->in_a;
+    parcel->reach = toy->reach;
+    const dp_toy_work whole = {.steps = parcel->work.steps, .tokens = toy->pending_tokens};
+    write_vector(toy->a, whole, &toy->in_a, parcel->vector);
     toy->open_work = (dp_toy_work){0};
     toy->frozen_work = (dp_toy_work){0};
     toy->carried = 0;
@@ -286,7 +380,11 @@ static void settle_pending(dp_toy *toy, dp_settle settle, uint32_t clip_q16)
     }
     if (settle == DP_SETTLE_LEFT_OUT) {
         toy->carried += toy->pending_tokens;
+        toy->in_e = toy->in_a;
+    } else {
+        toy->in_e.n = 0;
     }
+    toy->in_a.n = 0;
     forget_pending(toy);
 }
 
@@ -306,10 +404,18 @@ static void fade(dp_toy *toy, uint32_t lambda_q16)
         shrink(toy, toy->frozen, lambda_q16);
         shrink(toy, toy->open, lambda_q16);
     }
+    if (lambda_q16 ==
+        0) { /* What is worth nothing claims nothing. F keeps its weight for an exchange. */
+        toy->open_work = (dp_toy_work){0};
+        toy->carried = 0;
+        toy->in_e.n = 0;
+        toy->in_frozen.n = 0;
+        toy->in_open.n = 0;
+    }
 }
 
 static void restore_frozen(dp_toy *toy, const dp_toy_vector values, dp_toy_work work,
-                           uint32_t lambda_q16)
+                           const dp_toy_samples *samples, uint32_t lambda_q16)
 {
     empty(toy, toy->frozen);
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
@@ -317,6 +423,7 @@ static void restore_frozen(dp_toy *toy, const dp_toy_vector values, dp_toy_work 
         toy->frozen[i] = values[i];
     }
     toy->frozen_work = work;
+    toy->in_frozen = *samples;
     shrink(toy, toy->frozen, lambda_q16);
 }
 
@@ -326,11 +433,12 @@ dp_status dp_toy_restore(dp_toy *toy, bool frozen, dp_view vector, dp_view blob,
     dp_toy_vector values;
     dp_toy_vector sent = {0};
     dp_toy_work work;
+    dp_toy_samples samples;
     unsigned __int128 energy = 0;
 
-    DP_TRY(read_vector(vector, values, &work));
+    DP_TRY(read_vector(vector, values, &work, &samples));
     if (frozen) {
-        restore_frozen(toy, values, work, lambda_q16);
+        restore_frozen(toy, values, work, &samples, lambda_q16);
     } else {
         DP_TRY(dp_toy_decode(blob, sent, &energy));
         empty(toy, toy->a);
@@ -342,9 +450,12 @@ dp_status dp_toy_restore(dp_toy *toy, bool frozen, dp_view vector, dp_view blob,
         memcpy(toy->sent, sent, sizeof sent);
         toy->pending = true;
         toy->pending_tokens = work.tokens;
+        toy->in_a = samples;
         if (settle != DP_SETTLE_NONE) {
             settle_pending(toy, settle, clip_q16);
             shrink(toy, toy->e, lambda_q16);
+            toy->carried = lambda_q16 > 0 ? toy->carried : 0;
+            toy->in_e.n = lambda_q16 > 0 ? toy->in_e.n : 0;
         }
     }
     place_x(toy);
@@ -379,10 +490,12 @@ void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel)
     toy->frozen_work.steps += toy->open_work.steps;
     toy->frozen_work.tokens += toy->open_work.tokens;
     toy->open_work = (dp_toy_work){0};
+    move_samples(&toy->in_frozen, &toy->in_open);
     memset(parcel, 0, sizeof *parcel);
     encode(toy->frozen, true, nonce, parcel);
     parcel->work = toy->frozen_work;
-    write_vector(toy->frozen, toy->frozen_work, parcel->vector);
+    parcel->reach = toy->reach;
+    write_vector(toy->frozen, toy->frozen_work, &toy->in_frozen, parcel->vector);
 }
 
 dp_status dp_toy_mix(dp_toy *toy, const dp_view blobs[2], const uint64_t weights[2],

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/reach.h"
 #include "base/rng.h"
 #include "base/trainer_msg.h"
 
@@ -20,8 +21,9 @@ enum {
     DP_TOY_KEPT = DP_TOY_ELEMENTS / 2, /* a sparse blob holds the largest half */
     DP_TOY_STATE_BYTES = 8 + 2 * 8 * DP_TOY_ELEMENTS,
     DP_TOY_BLOB_MAX = 32 + 10 * DP_TOY_ELEMENTS,
-    DP_TOY_VECTOR_BYTES = 16 + 8 * DP_TOY_ELEMENTS,
-    DP_TOY_TOKENS_PER_STEP = 64
+    DP_TOY_SPANS_MAX = 32,
+    DP_TOY_VECTOR_BYTES = 16 + 8 * DP_TOY_ELEMENTS + 8 + 24 * DP_TOY_SPANS_MAX,
+    DP_TOY_TOKENS_PER_STEP = 64 /* a step draws one sample */
 };
 
 typedef int64_t dp_toy_vector[DP_TOY_ELEMENTS];
@@ -32,11 +34,17 @@ typedef struct dp_toy_model {
     dp_toy_vector m;
 } dp_toy_model;
 
-/* Samples: a step draws the one that (member, life, number) names, and none is drawn twice. */
-typedef struct dp_toy_samples {
-    uint64_t life; /* of the process */
+/* Samples first .. end - 1 of a line: 0 the run's, 1 + index that of a member. */
+typedef struct dp_toy_span {
+    uint64_t line;
     uint64_t first;
     uint64_t end;
+} dp_toy_span;
+
+/* The samples whose work lies in a drawer, in the order in which they were drawn. */
+typedef struct dp_toy_samples {
+    uint32_t n;
+    dp_toy_span spans[DP_TOY_SPANS_MAX];
 } dp_toy_samples;
 
 typedef struct dp_toy_work {
@@ -66,7 +74,13 @@ typedef struct dp_toy {
     uint64_t carried; /* tokens in e of publications that were left out */
     uint64_t pending_tokens;
     uint64_t noise;
-    dp_toy_samples samples; /* first: of the next publication; end: drawn so far in this life */
+    dp_reach reach; /* samples behind it */
+    uint32_t n_ranges;
+    dp_sample_range ranges[DP_LEASE_RANGES_MAX]; /* of its lease that it has not drawn */
+    dp_toy_samples in_open;
+    dp_toy_samples in_frozen;
+    dp_toy_samples in_a;
+    dp_toy_samples in_e;
 } dp_toy;
 
 /* What one publication or freeze gives. */
@@ -77,8 +91,8 @@ typedef struct dp_toy_parcel {
     unsigned __int128 energy;
     dp_toy_work work;
     uint64_t carried;
-    dp_toy_samples
-        samples; /* of a publication, those of earlier ones that it carries on left out */
+    dp_reach reach;
+    dp_toy_samples samples; /* all that are in it, also of earlier ones that were left out */
 } dp_toy_parcel;
 
 /* One term of the outer step. */
@@ -94,6 +108,8 @@ void dp_toy_state(uint64_t round, const dp_toy_model *model, uint8_t state[DP_TO
 /* Starts over from this model: every drawer is emptied, and what it held is discarded. */
 void dp_toy_start(dp_toy *toy, uint64_t round, const dp_toy_model *model);
 DP_MUST dp_status dp_toy_load(dp_toy *toy, dp_view state);
+/* TRAIN: on from where it stands, or from reach, where ranges begin. */
+void dp_toy_lease(dp_toy *toy, const dp_reach *reach, const dp_sample_range *ranges, uint32_t n);
 void dp_toy_train(dp_toy *toy, uint32_t steps);
 /* P := e + F + O. There must be no publication under way. */
 void dp_toy_publish(dp_toy *toy, bool dense, uint64_t nonce, dp_toy_parcel *parcel);

@@ -46,6 +46,8 @@ static dp_trainer_msg full_message(dp_trainer_kind kind)
         .ok = true,
         .seed = 3,
         .n_items = DP_TRAINER_ITEMS_MAX,
+        .reach = {.leased = 1ULL << 61, .own = 12},
+        .n_ranges = DP_LEASE_RANGES_MAX,
         .text = "In the beginning\n",
     };
 
@@ -54,6 +56,9 @@ static dp_trainer_msg full_message(dp_trainer_kind kind)
     memset(msg.root.bytes, 0xe2, DP_HASH_BYTES);
     for (uint32_t i = 0; i < DP_TRAINER_ITEMS_MAX; i++) {
         msg.q[i] = i << 26;
+    }
+    for (uint32_t i = 0; i < DP_LEASE_RANGES_MAX; i++) {
+        msg.ranges[i] = (dp_sample_range){.first = 100ULL * i, .count = 1 + i};
     }
     return msg;
 }

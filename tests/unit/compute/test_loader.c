@@ -7,9 +7,7 @@
 #include "base/rng.h"
 #include "compute/loader.h"
 
-enum { COUNT = 2000, LENGTH = 16, BATCH = 12, MOST = 8 };
-
-static const uint8_t member[32] = {7, 8, 9};
+enum { COUNT = 2000, LENGTH = 16, MOST = 8, SEED = 5, OWN_SEED = 6 };
 
 typedef struct bench {
     dp_buf shard;
@@ -19,12 +17,8 @@ typedef struct bench {
 
 static dp_loader_setup setup_of(const bench *b)
 {
-    return (dp_loader_setup){.data = &b->data,
-                             .seed = 5,
-                             .member = member,
-                             .length = LENGTH,
-                             .batch_rows = BATCH,
-                             .rows_max = MOST};
+    return (dp_loader_setup){
+        .data = &b->data, .seed = SEED, .own_seed = OWN_SEED, .length = LENGTH, .rows_max = MOST};
 }
 
 static void open_data(bench *b, size_t count)
@@ -58,14 +52,10 @@ static void take(bench *b, dp_loader_place place)
     dp_loader_rows got;
     CHECK_OK(dp_loader_take(b->loader, &place, &got));
     for (uint32_t i = 0; i < place.rows; i++) {
-        const dp_data_place one = {.seed = 5,
-                                   .round = place.round,
-                                   .member = member,
-                                   .step = place.step,
-                                   .row = place.first + i};
         uint32_t x[LENGTH];
         uint32_t y[LENGTH];
-        CHECK_OK(dp_data_row(&b->data, &one, LENGTH, x, y));
+        CHECK_OK(
+            dp_data_sample(&b->data, place.own ? OWN_SEED : SEED, place.sample + i, LENGTH, x, y));
         CHECK(memcmp(x, got.x + (size_t)i * LENGTH, sizeof x) == 0);
         CHECK(memcmp(y, got.y + (size_t)i * LENGTH, sizeof y) == 0);
     }
@@ -77,11 +67,8 @@ static void batches_in_order_are_prepared_and_are_the_same(void **state)
     bench b;
     open_bench(&b, COUNT);
     uint64_t takes = 0;
-    for (uint64_t step = 0; step < 50; step++) {
-        for (uint32_t first = 0; first < BATCH; first += 4) {
-            take(&b, (dp_loader_place){.round = 3, .step = step, .first = first, .rows = 4});
-            takes++;
-        }
+    for (; takes < 150; takes++) { /* Through more than one pass. */
+        take(&b, (dp_loader_place){.sample = 4 * takes, .rows = 4});
     }
     CHECK(dp_loader_ahead(b.loader) == takes - 1); /* nobody could know the first */
     close_bench(&b);
@@ -93,22 +80,18 @@ static void a_micro_batch_may_shrink_or_double(void **state)
     static const uint32_t sizes[] = {1, 2, 4, 5, 6, 6, 3, 1, 2, 4, 2, 8, 4};
     bench b;
     open_bench(&b, COUNT);
-    dp_loader_place place = {.round = 1};
+    dp_loader_place place = {.sample = 70, .own = true};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         place.rows = sizes[i];
         take(&b, place);
-        place.first += place.rows;
-        if (place.first == BATCH) {
-            place.first = 0;
-            place.step++;
-        }
+        place.sample += place.rows;
     }
     /* All but the first and the jump from 2 to 8. */
     CHECK(dp_loader_ahead(b.loader) == sizeof sizes / sizeof sizes[0] - 2);
     close_bench(&b);
 }
 
-static void another_round_or_a_dropped_step_gives_its_own_rows(void **state)
+static void another_range_or_the_own_line_gives_its_own_rows(void **state)
 {
     (void)state;
     bench b;
@@ -116,12 +99,9 @@ static void another_round_or_a_dropped_step_gives_its_own_rows(void **state)
     dp_rng rng;
     dp_rng_init(&rng, 4);
     for (int i = 0; i < 500; i++) {
-        const uint32_t first = (uint32_t)dp_rng_below(&rng, BATCH);
-        const uint32_t left = BATCH - first < MOST ? BATCH - first : MOST;
-        take(&b, (dp_loader_place){.round = dp_rng_below(&rng, 2),
-                                   .step = dp_rng_below(&rng, 2),
-                                   .first = first,
-                                   .rows = 1 + (uint32_t)dp_rng_below(&rng, left)});
+        take(&b, (dp_loader_place){.sample = dp_rng_below(&rng, 20),
+                                   .rows = 1 + (uint32_t)dp_rng_below(&rng, MOST),
+                                   .own = dp_rng_below(&rng, 2) == 0});
     }
     CHECK(dp_loader_ahead(b.loader) < 500);
     close_bench(&b);
@@ -189,62 +169,12 @@ static void without_memory_there_is_no_loader(void **state)
     close_bench(&b);
 }
 
-/* Trains through a lease and is killed after some micro-batches, again and again; the cursor is all that is kept. */
-static void a_lease_goes_on_where_it_was_and_visits_each_window_once(void **state)
-{
-    (void)state;
-    bench b;
-    open_data(&b, COUNT);
-    dp_loader_setup setup = setup_of(&b);
-    setup.passes = true;
-    const uint64_t n = dp_data_windows(&b.data, LENGTH);
-    CHECK(n == (COUNT - 1) / LENGTH);
-    static unsigned seen[COUNT];
-    memset(seen, 0, sizeof seen);
-    dp_lease lease = {.first = 2 * n, .count = n}; /* the third pass */
-    dp_rng rng;
-    dp_rng_init(&rng, 9);
-    uint64_t ahead = 0;
-    uint64_t takes = 0;
-    while (lease.done < lease.count) {
-        CHECK_OK(dp_loader_open(&b.loader, &setup));
-        for (uint64_t left = 1 + dp_rng_below(&rng, 9); left > 0; left--) {
-            dp_loader_place place = {0};
-            dp_loader_rows got;
-            place.rows = dp_lease_next(&lease, 3, &place.sample);
-            if (place.rows == 0) {
-                break;
-            }
-            CHECK_OK(dp_loader_take(b.loader, &place, &got));
-            takes++;
-            for (uint32_t i = 0; i < place.rows; i++) {
-                const uint32_t start = got.x[(size_t)i * LENGTH];
-                CHECK(start % LENGTH == 0 && seen[start] == 0);
-                CHECK(got.y[(size_t)i * LENGTH + LENGTH - 1] == start + LENGTH);
-                seen[start] = 1;
-            }
-        }
-        ahead += dp_loader_ahead(b.loader);
-        dp_loader_close(b.loader);
-        b.loader = NULL;
-    }
-    uint64_t windows = 0;
-    for (size_t i = 0; i < COUNT; i++) {
-        windows += seen[i];
-    }
-    CHECK(windows == n && ahead > takes / 2);
-    uint64_t sample;
-    CHECK(dp_lease_next(&lease, 3, &sample) == 0);
-    close_bench(&b);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lease_goes_on_where_it_was_and_visits_each_window_once),
         cmocka_unit_test(batches_in_order_are_prepared_and_are_the_same),
         cmocka_unit_test(a_micro_batch_may_shrink_or_double),
-        cmocka_unit_test(another_round_or_a_dropped_step_gives_its_own_rows),
+        cmocka_unit_test(another_range_or_the_own_line_gives_its_own_rows),
         cmocka_unit_test(the_lent_rows_stay_while_the_next_are_prepared),
         cmocka_unit_test(data_that_is_too_short_is_refused_each_time),
         cmocka_unit_test(a_loader_closes_at_once_whatever_it_does),

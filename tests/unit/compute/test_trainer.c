@@ -18,7 +18,7 @@ typedef struct node {
     size_t n;
 } node;
 
-static node open_process(uint64_t seed, uint8_t member, dp_codec_kind codec, uint32_t beta_milli)
+static node open_node(uint8_t member, dp_codec_kind codec, uint32_t beta_milli)
 {
     node x = {0};
     tiny_run_open(&x.run, codec, beta_milli);
@@ -27,18 +27,12 @@ static node open_process(uint64_t seed, uint8_t member, dp_codec_kind codec, uin
                                     .shards = (dp_view[]){dp_buf_view(&x.run.data)},
                                     .n_shards = 1,
                                     .member = {member},
-                                    .seed = seed,
                                     .threads = 1};
     dp_why why = {{0}};
     CHECK_OK(dp_trainer_open(&x.trainer, &setup, &why));
     CHECK_OK(dp_trainer_init(x.trainer));
     x.n = dp_trainer_elements(x.trainer);
     return x;
-}
-
-static node open_node(uint8_t member, dp_codec_kind codec, uint32_t beta_milli)
-{
-    return open_process(0, member, codec, beta_milli);
 }
 
 static void close_node(node *x)
@@ -146,35 +140,6 @@ static void training_is_the_same_twice_and_differs_between_members(void **state)
     close_node(&a);
     close_node(&b);
     close_node(&c);
-}
-
-/* Sum of the differences of two vectors. */
-static double apart(const float *a, const float *b, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        sum += fabs((double)(a[i] - b[i]));
-    }
-    return sum;
-}
-
-static void neither_another_process_nor_another_load_draws_the_same_batches_again(void **state)
-{
-    (void)state;
-    node a = open_process(1, 1, DP_CODEC_SPARSE, 950);
-    node b = open_process(2, 1, DP_CODEC_SPARSE, 950);
-    train(&a, 1);
-    train(&b, 1);
-    const double moved = apart(dp_trainer_params(a.trainer), dp_trainer_theta(a.trainer), a.n);
-    CHECK(apart(dp_trainer_params(a.trainer), dp_trainer_params(b.trainer), a.n) > 0.1 * moved);
-    float *const once = copy(dp_trainer_params(a.trainer), a.n);
-    CHECK_OK(dp_trainer_init(
-        a.trainer)); /* What it did is lost; others may have it from an earlier publication. */
-    train(&a, 1);
-    CHECK(apart(dp_trainer_params(a.trainer), once, a.n) > 0.1 * moved);
-    test_free(once);
-    close_node(&a);
-    close_node(&b);
 }
 
 static void an_included_publication_leaves_what_the_codec_dropped(void **state)
@@ -663,7 +628,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(thirty_steps_lower_the_loss),
         cmocka_unit_test(training_is_the_same_twice_and_differs_between_members),
-        cmocka_unit_test(neither_another_process_nor_another_load_draws_the_same_batches_again),
         cmocka_unit_test(an_included_publication_leaves_what_the_codec_dropped),
         cmocka_unit_test(left_out_work_goes_into_the_next_publication_whole),
         cmocka_unit_test(training_while_a_publication_is_pending_survives_the_record),

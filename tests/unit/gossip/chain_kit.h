@@ -198,6 +198,7 @@ static inline dp_listed *kit_list(const dp_ledger *ledger, dp_record *record, ui
 
     *listed = (dp_listed){
         .peer = kit_peer(index), .bytes = 100, .tokens = tokens, .steps = steps, .energy = energy};
+    listed->reach.own = record->round << 32; /* More in every round, and enough for any tokens. */
     listed->root = dp_hash_of("test/blob", dp_view_of(listed->peer.bytes, 32));
     dp_ready ready = dp_ready_of_listed(record, listed);
     assert_true(dp_ready_sign(&ready, &crypto, &ledger->run, &ledger->fork));

@@ -112,6 +112,9 @@ static inline void kit_publish(kit_world *world, kit_node *node, const dp_action
     node->empty -= node->empty > 0;
     done->event.u.published.steps = node->steps;
     done->event.u.published.tokens = (uint64_t)node->steps * 100;
+    node->own += node->steps;
+    done->event.u.published.reach.own = node->own;
+    done->event.u.published.reach.leased = node->leased;
     node->steps = 0;
 }
 
@@ -267,6 +270,8 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
         break;
     case DP_DO_TRAIN:
         node->trains = true;
+        node->own = action->u.train.reach.own > node->own ? action->u.train.reach.own : node->own;
+        node->leased = action->u.train.reach.leased;
         break;
     case DP_DO_TRAIN_STOP:
         node->trains = false;

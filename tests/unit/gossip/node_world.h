@@ -49,6 +49,8 @@ typedef struct kit_node {
     /* trainer */
     bool trains;
     uint32_t steps;
+    uint64_t own;    /* samples of its own line that are behind it: one for a step */
+    uint64_t leased; /* of its lease: as it was told last */
     uint64_t round;
     dp_hash theta;
     uint64_t published;  /* blobs ever */

@@ -504,6 +504,7 @@ static void rows_survive_the_round_trip_and_damage_is_refused(void **state)
 {
     (void)state;
     const dp_mix_row row = {.mark = DP_MIX_MARK_COMMITTED,
+                            .reach = {.leased = 21, .own = 22},
                             .has_f = true,
                             .id = {{1, 2}},
                             .order = 7,
@@ -520,18 +521,17 @@ static void rows_survive_the_round_trip_and_damage_is_refused(void **state)
     dp_mix_row_write(&row, bytes);
     CHECK_OK(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read));
     CHECK(read.mark == row.mark && read.order == 7 && read.ticket == 9 && read.other.tokens == 17 &&
-          read.f_bytes == 99 && read.life[0] == 6);
+          read.f_bytes == 99 && read.life[0] == 6 && read.reach.leased == 21 &&
+          read.reach.own == 22);
     CHECK(dp_mix_id_equal(&read.id, &row.id) && dp_peer_equal(&read.peer, &row.peer));
     for (size_t cut = 0; cut < sizeof bytes; cut++) {
         CHECK(dp_mix_row_read(dp_view_of(bytes, cut), &read) != DP_OK);
     }
-    bytes[0] = 3;
+    bytes[0] = 4;
     CHECK_STATUS(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read), DP_VERSION);
-    bytes[0] = 1; /* Without the word for the other's life. */
-    CHECK_OK(dp_mix_row_read(dp_view_of(bytes, sizeof bytes - DP_SIGNATURE_BYTES), &read));
-    CHECK(read.f_bytes == 99 && read.life[0] == 0);
-    CHECK_STATUS(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read), DP_BADMSG);
-    bytes[0] = 2;
+    bytes[0] = 2; /* Of a run without leases. */
+    CHECK_STATUS(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read), DP_VERSION);
+    bytes[0] = 3;
     bytes[1] = DP_MIX_MARK_ASKED; /* b never asks */
     CHECK_STATUS(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read), DP_BADMSG);
 }

@@ -368,7 +368,7 @@ static void an_own_contribution_without_a_step_is_not_claimed(void **state)
 {
     kit_world *world = kit_open(1);
     dp_node *node = world->nodes[0].node;
-    dp_ready ready = {.peer = node->self, .bytes = 8, .root = {{5}}};
+    dp_ready ready = {.peer = node->self, .bytes = 8, .root = {{5}}, .reach = {.own = 1000}};
 
     (void)state;
     ready.round = node->ledger.round + 1;

@@ -279,6 +279,7 @@ static void a_blob_out_of_reach_has_its_claim_shown_to_members(void **state)
                       .bytes = 8,
                       .steps = 1,
                       .tokens = 100,
+                      .reach = {.own = 1U << 30},
                       .state_root = near->train.state_root};
     ready.root.bytes[0] = 77;
     assert_true(dp_ready_sign(&ready, &author, &run, &near->ledger.fork));

@@ -237,7 +237,8 @@ static void a_claim_that_no_record_may_list_is_refused(void **state)
                       .bytes = 100,
                       .tokens = 64,
                       .steps = 1,
-                      .carried = UINT64_MAX};
+                      .carried = UINT64_MAX,
+                      .reach = {.own = 1U << 30}};
 
     (void)state;
     node->round->n_claims = 0;
