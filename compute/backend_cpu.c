@@ -70,7 +70,11 @@ static const float *reading(const dp_engine *e, dp_vector v)
 /* Not longer than for the call, so that the engine learns of every change of x. */
 static float *writing(dp_engine *e, dp_vector v)
 {
-    return is_of_gpt(e, v) ? dp_gpt_params_to_write(e->gpt) : e->owned[v];
+    if (is_of_gpt(e, v)) {
+        return dp_gpt_params_to_write(e->gpt);
+    }
+    dp_gpt_look_at(e->gpt, NULL); /* It may have looked at this one. */
+    return e->owned[v];
 }
 
 /* ---- Life. */
@@ -277,36 +281,22 @@ static uint64_t updates_of(const dp_engine *e)
 
 /* ---- Looking at a model. */
 
-/* The engine computes on x, so theta takes its place for a while; the second call puts everything back. */
-static void swap_weights(dp_engine *e, dp_vector weights)
+static void look_at(dp_engine *e, dp_vector weights)
 {
-    if (is_of_gpt(e, weights)) {
-        return;
-    }
-    float *const x = writing(e, DP_VECTOR_X);
-    float *const y = writing(e, weights);
-    for (size_t i = 0; i < e->n; i++) {
-        const float held = x[i];
-        x[i] = y[i];
-        y[i] = held;
-    }
+    dp_gpt_look_at(e->gpt, is_of_gpt(e, weights) ? NULL : e->owned[weights]);
 }
 
 static dp_status loss(dp_engine *e, dp_vector weights, const dp_gpt_batch *batch, double *loss_sum)
 {
-    swap_weights(e, weights);
-    const dp_status status = dp_gpt_loss(e->gpt, batch, loss_sum);
-    swap_weights(e, weights);
-    return status;
+    look_at(e, weights);
+    return dp_gpt_loss(e->gpt, batch, loss_sum);
 }
 
 static dp_status logits_of(dp_engine *e, dp_vector weights, const uint32_t *tokens, size_t length,
                            float *logits)
 {
-    swap_weights(e, weights);
-    const dp_status status = dp_gpt_logits(e->gpt, tokens, length, logits);
-    swap_weights(e, weights);
-    return status;
+    look_at(e, weights);
+    return dp_gpt_logits(e->gpt, tokens, length, logits);
 }
 
 /* ---- Rounds. */

@@ -92,8 +92,18 @@ const float *dp_gpt_params(const dp_gpt *gpt)
 
 float *dp_gpt_params_to_write(dp_gpt *gpt)
 {
+    gpt->weights = gpt->params;
     dp_gpt_packs_stale(gpt);
     return gpt->params;
+}
+
+void dp_gpt_look_at(dp_gpt *gpt, const float *params)
+{
+    const float *const wanted = params != NULL ? params : gpt->params;
+    if (gpt->weights != wanted) {
+        gpt->weights = wanted;
+        dp_gpt_packs_stale(gpt);
+    }
 }
 
 float *dp_gpt_grads(dp_gpt *gpt)
@@ -170,6 +180,7 @@ static dp_status step(dp_gpt *gpt, const dp_gpt_batch *batch, float scale, doubl
     if (!(scale > 0.0F) || !isfinite(scale)) {
         return DP_BADARG;
     }
+    dp_gpt_look_at(gpt, NULL);
     gpt->scale = scale;
     gpt->backward = true;
     dp_gpt_forward(gpt);

@@ -78,6 +78,9 @@ const float *dp_gpt_params(const dp_gpt *gpt);
 /* The parameters to write into before the next dp_gpt_step, _loss or _logits, which then packs them anew. Who writes
  * again after that asks again: else products would go on with the old weights (DP_PARANOID asserts it). */
 float *dp_gpt_params_to_write(dp_gpt *gpt);
+/* dp_gpt_loss and _logits compute with these parameters (n_elements floats, borrowed, which nobody changes meanwhile) until a step,
+ * dp_gpt_params_to_write, or another call of this; NULL: with the own ones. Costs nothing while they stay the same. */
+void dp_gpt_look_at(dp_gpt *gpt, const float *params);
 /* To be written between calls. */
 float *dp_gpt_grads(dp_gpt *gpt);
 void dp_gpt_zero_grads(dp_gpt *gpt);

@@ -69,6 +69,8 @@ struct dp_gpt {
     void *memory;        /* of everything below */
 
     float *params;
+    const float
+        *weights; /* that the running call computes with: params, or others (dp_gpt_look_at) */
     float *grads;
     dp_gpt_layer *layers;
     float *angles; /* [T][head] of dp_rope_angles; NULL: positions are learned */
@@ -141,7 +143,7 @@ static inline float *dp_gpt_scratch(const dp_gpt *gpt, size_t worker)
 static inline const float *dp_gpt_weight(const dp_gpt *gpt, size_t layer, dp_slot slot)
 {
     const dp_tensor *const tensor = dp_model_tensor(gpt->model, layer, slot);
-    return tensor == NULL ? NULL : gpt->params + tensor->offset;
+    return tensor == NULL ? NULL : gpt->weights + tensor->offset;
 }
 
 static inline float *dp_gpt_grad(const dp_gpt *gpt, size_t layer, dp_slot slot)

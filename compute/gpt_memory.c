@@ -153,6 +153,7 @@ size_t dp_gpt_carve(dp_gpt *gpt, float *base)
     const dp_gpt_sizes *s = &gpt->sizes;
     const size_t n = gpt->rows_max * config->context;
     gpt->params = carve(carver, gpt->model->n_elements);
+    gpt->weights = gpt->params;
     gpt->grads = carve(carver, gpt->model->n_elements);
     carve_layers(gpt, carver);
     gpt->angles = NULL;

@@ -86,7 +86,7 @@ void dp_gpt_packs_check(dp_gpt *gpt)
     uint64_t sum = 0;
     for (size_t i = 0; i < gpt->model->n_elements; i++) {
         uint32_t bits;
-        memcpy(&bits, gpt->params + i, sizeof bits);
+        memcpy(&bits, gpt->weights + i, sizeof bits);
         sum += bits * (uint64_t)(2 * i + 1);
     }
     dp_assert(gpt->stale[DP_GPT_ONWARD] || sum == gpt->packed_sum);
@@ -122,7 +122,7 @@ void dp_gpt_pack_head(dp_gpt *gpt)
 {
     const size_t c = gpt->sizes.width;
     const size_t v = gpt->model->config.vocab;
-    const float *const weight = gpt->params + dp_model_head(gpt->model)->offset;
+    const float *const weight = gpt->weights + dp_model_head(gpt->model)->offset;
     struct job job = {.count = 0};
     if (!is_good(gpt, DP_GPT_ONWARD)) {
         job.matrices[job.count++] = (struct matrix){weight, c, true, c, v, gpt->packed_head};
