@@ -5,10 +5,7 @@
 
 #include <cmocka.h>
 
-#include <stdio.h>
-#include <sys/stat.h>
-
-#include "tests/lib/tempdir.h"
+#include "tests/lib/fake_root.h"
 #include "tests/unit/cli/doctor_kit.h"
 
 static dp_finding look(const char *name, const dp_doctor *doctor)
@@ -140,46 +137,12 @@ static void a_device_that_was_not_taken_is_told_in_its_own_words(void **state)
 
 /* ---- limits and network, below a root that is not the machine's ---- */
 
-static tempdir root;
-
-static int make_root(void **state)
-{
-    (void)state;
-    tempdir_open(&root);
-    return 0;
-}
-
-static int remove_root(void **state)
-{
-    (void)state;
-    tempdir_close(&root);
-    return 0;
-}
-
-static void folder(const char *name)
-{
-    char path[TEMPDIR_FILE_MAX];
-    assert_int_equal(mkdir(tempdir_file(&root, name, path), 0700), 0);
-}
-
-static void put(const char *name, const char *text)
-{
-    char path[TEMPDIR_FILE_MAX];
-    FILE *file = fopen(tempdir_file(&root, name, path), "we");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
 static void bbr_is_asked_for_and_its_module_where_it_is_missing(void **state)
 {
     (void)state;
     dp_doctor doctor = doctor_of(NULL, NULL, NULL);
-    doctor.root = root.path;
+    doctor.root = fake_root.path;
     assert_int_equal(look("congestion", &doctor).level, DP_FINDING_NONE); /* no such files */
-    folder("proc");
-    folder("proc/sys");
-    folder("proc/sys/net");
     folder("proc/sys/net/ipv4");
     put("proc/sys/net/ipv4/tcp_congestion_control", "bbr\n");
     expect(look("congestion", &doctor), DP_FINDING_OK, "TCP uses bbr", NULL, NULL);
@@ -196,9 +159,8 @@ static void a_machine_without_shared_memory_is_told(void **state)
 {
     (void)state;
     dp_doctor doctor = doctor_of(NULL, NULL, NULL);
-    doctor.root = root.path;
+    doctor.root = fake_root.path;
     expect(look("shm", &doctor), DP_FINDING_WARN, "there is no /dev/shm", "PyTorch", "mount");
-    folder("dev");
     folder("dev/shm");
     assert_true(look("shm", &doctor).level >= DP_FINDING_OK); /* of the disk that tests use */
 }
@@ -281,8 +243,6 @@ static void a_clock_that_nobody_keeps_is_told_and_an_old_one_fails(void **state)
     doctor.now_ms = 0;
     expect(look("clock", &doctor), DP_FINDING_FAIL, "before 2026", "certificates", "set-ntp");
 }
-
-#define in_root(test) cmocka_unit_test_setup_teardown(test, make_root, remove_root)
 
 int main(void)
 {

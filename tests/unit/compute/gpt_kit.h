@@ -138,4 +138,25 @@ static inline void check_shape(const dp_model_config *config, size_t rows, size_
     close_fixture(&f);
 }
 
+/* Of the last position, for three lengths. */
+static inline void check_logits(const dp_model_config *config, size_t first, size_t stride)
+{
+    struct fixture f;
+    float logits[64];
+    double right[64];
+    assert_true(config->vocab <= 64);
+    open_fixture(&f, config, 1, 1, dp_ops_best());
+    double *params = params_of(&f);
+    for (size_t i = 0; i < 3; i++) {
+        const size_t length = first + i * stride;
+        assert_int_equal(dp_gpt_logits(f.gpt, f.x, length, logits), DP_OK);
+        row_loss64(&f.model, params, f.x, NULL, length, right);
+        for (size_t v = 0; v < config->vocab; v++) {
+            assert_true(fabs((double)logits[v] - right[v]) <= 2e-5);
+        }
+    }
+    free(params);
+    close_fixture(&f);
+}
+
 #endif

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "compute/cgroup.h"
-#include "tests/unit/compute/fake_root.h"
+#include "tests/unit/compute/cgroup_place.h"
 
 /* A limit of these tests: the number in a file "limit". */
 static uint64_t limit_of(const char *path)
@@ -37,7 +37,6 @@ static void no_limit_is_no_lesser_one(void **state)
 static void every_group_up_to_the_root_may_limit(void **state)
 {
     (void)state;
-    folder("a");
     folder("a/b");
     put("cgroup", "0::/a/b\n");
     assert_int_equal(least("cpu"), 0);
@@ -54,7 +53,6 @@ static void every_group_up_to_the_root_may_limit(void **state)
 static void groups_of_version_1_count_for_their_controllers_alone(void **state)
 {
     (void)state;
-    folder("cpu,cpuacct");
     folder("cpu,cpuacct/box");
     folder("cpuset");
     folder("cpu");

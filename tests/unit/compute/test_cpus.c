@@ -8,7 +8,7 @@
 #include <sched.h>
 
 #include "compute/cpus.h"
-#include "tests/unit/compute/fake_root.h"
+#include "tests/unit/compute/cgroup_place.h"
 
 static size_t quota(void)
 {
@@ -33,7 +33,6 @@ static void a_quota_rounds_up_to_whole_cpus(void **state)
 static void a_group_is_limited_by_itself_and_by_those_above(void **state)
 {
     (void)state;
-    folder("outer");
     folder("outer/inner");
     put("cgroup", "0::/outer/inner\n");
     assert_int_equal(quota(), 0);
@@ -50,7 +49,6 @@ static void a_group_is_limited_by_itself_and_by_those_above(void **state)
 static void version_1_has_its_own_files_and_names(void **state)
 {
     (void)state;
-    folder("cpu,cpuacct");
     folder("cpu,cpuacct/box");
     put("cgroup", "12:memory:/box\n4:cpu,cpuacct:/box\n1:name=systemd:/box\n");
     assert_int_equal(quota(), 0);

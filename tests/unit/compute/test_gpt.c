@@ -136,20 +136,7 @@ static void the_loss_alone_is_the_loss_of_the_step_and_leaves_gradients(void **s
 static void logits_of_the_last_position_equal_the_float64_model(void **state)
 {
     (void)state;
-    struct fixture f;
-    float logits[64];
-    double right[64];
-    open_fixture(&f, &small, 1, 1, dp_ops_best());
-    double *params = params_of(&f);
-    for (size_t length = 1; length <= 17; length += 8) {
-        assert_int_equal(dp_gpt_logits(f.gpt, f.x, length, logits), DP_OK);
-        row_loss64(&f.model, params, f.x, NULL, length, right);
-        for (size_t i = 0; i < 64; i++) {
-            assert_true(fabs((double)logits[i] - right[i]) <= 2e-5);
-        }
-    }
-    free(params);
-    close_fixture(&f);
+    check_logits(&small, 1, 8);
 }
 
 static void padding_of_the_gradients_stays_zero(void **state)

@@ -153,20 +153,7 @@ static void step(struct fixture *f, size_t rows, size_t length, double *loss)
 static void logits_equal_the_float64_model(void **state)
 {
     (void)state;
-    struct fixture f;
-    float logits[37];
-    double right[37];
-    open_fixture(&f, &all, 1, 1, dp_ops_best());
-    double *params = params_of(&f);
-    for (size_t length = 1; length <= 29; length += 14) {
-        assert_int_equal(dp_gpt_logits(f.gpt, f.x, length, logits), DP_OK);
-        row_loss64(&f.model, params, f.x, NULL, length, right);
-        for (size_t i = 0; i < 37; i++) {
-            assert_true(fabs((double)logits[i] - right[i]) <= 2e-5);
-        }
-    }
-    free(params);
-    close_fixture(&f);
+    check_logits(&all, 1, 14);
 }
 
 static void products_of_lower_precision_stay_near_the_gradient(void **state)

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "compute/memory.h"
-#include "tests/unit/compute/fake_root.h"
+#include "tests/unit/compute/cgroup_place.h"
 
 static uint64_t limit(void)
 {
@@ -36,7 +36,6 @@ static void the_least_limit_of_the_groups_above_counts(void **state)
     (void)state;
     put("cgroup", "0::/a/b\n");
     assert_int_equal(limit(), 0); /* a container that sees another root */
-    folder("a");
     folder("a/b");
     put("a/b/memory.max", "max\n");
     assert_int_equal(limit(), 0);
@@ -51,7 +50,6 @@ static void the_least_limit_of_the_groups_above_counts(void **state)
 static void the_first_kind_of_groups_counts_as_well(void **state)
 {
     (void)state;
-    folder("memory");
     folder("memory/x");
     put("cgroup", "12:pids:/x\n7:memory:/x\nrubbish\n::\n3:cpu\n");
     put("memory/x/memory.limit_in_bytes", "300000\n");

@@ -86,13 +86,6 @@ static dp_trainer *open_member(const dp_backend *backend)
     return trainer;
 }
 
-static void work(dp_trainer *trainer, uint64_t until)
-{
-    while (dp_trainer_last_of(trainer).step < until || !dp_trainer_between_steps(trainer)) {
-        CHECK_OK(dp_trainer_work(trainer));
-    }
-}
-
 /* The plain table in this program, for comparison. */
 static dp_status create_plain(dp_engine **out, const dp_engine_setup *setup, dp_why *why)
 {
@@ -120,8 +113,8 @@ static void a_plugin_trains_to_the_bits_of_the_same_code_within(void **state)
         tiny_run_open(&run, DP_CODEC_SPARSE, 950);
         dp_trainer *const a = open_alone(load("plain"), (dp_precision_kind)precision);
         dp_trainer *const b = open_alone(&within, (dp_precision_kind)precision);
-        work(a, 6);
-        work(b, 6);
+        tiny_run_work(a, 6);
+        tiny_run_work(b, 6);
         CHECK(memcmp(dp_trainer_params(a), dp_trainer_params(b),
                      dp_trainer_elements(a) * sizeof(float)) == 0);
         dp_trainer_close(b);
@@ -138,8 +131,8 @@ static void a_plugin_trains_as_the_cpu_does(void **state)
     dp_trainer *const plain = open_alone(load("plain"), DP_PRECISION_FP32);
     dp_trainer *const cpu = open_alone(NULL, DP_PRECISION_FP32);
     for (uint64_t step = 1; step <= 20; step++) {
-        work(plain, step);
-        work(cpu, step);
+        tiny_run_work(plain, step);
+        tiny_run_work(cpu, step);
         const double loss = dp_trainer_last_of(cpu).loss;
         CHECK(fabs(dp_trainer_last_of(plain).loss - loss) <= 1e-4 * loss);
     }
@@ -283,7 +276,7 @@ static void losses_that_are_no_numbers_cost_steps_and_are_counted(void **state)
     (void)state;
     tiny_run_open(&run, DP_CODEC_SPARSE, 950);
     dp_trainer *const trainer = open_alone(load_faulty("late-nan"), DP_PRECISION_FP32);
-    work(trainer, 6);
+    tiny_run_work(trainer, 6);
     const dp_trainer_progress done = dp_trainer_progress_of(trainer);
     CHECK(done.steps == 2 && done.skipped == 4);
     const float *const x = dp_trainer_params(trainer);

@@ -23,13 +23,6 @@ static dp_trainer *open_alone(uint32_t rows, size_t threads)
     return trainer;
 }
 
-static void work(dp_trainer *trainer, uint64_t until)
-{
-    while (dp_trainer_last_of(trainer).step < until || !dp_trainer_between_steps(trainer)) {
-        CHECK_OK(dp_trainer_work(trainer));
-    }
-}
-
 static bool same(dp_trainer *a, dp_trainer *b)
 {
     dp_optim_vector of_a[DP_TRAINER_VECTORS_MAX];
@@ -68,15 +61,15 @@ static void go_on_in_parts(dp_optim_kind kind)
     CHECK_OK(dp_manifest_encode(&m, run.manifest, &run.manifest_size));
     dp_trainer *const whole = open_alone(2, 1);
     dp_trainer *parts = open_alone(2, 1);
-    work(whole, 25);
+    tiny_run_work(whole, 25);
     for (uint64_t at = 3; at < 25; at += 7) {
-        work(parts, at);
+        tiny_run_work(parts, at);
         dp_trainer *const next = open_alone(2, 1 + at % 3);
         move_to(next, parts);
         dp_trainer_close(parts);
         parts = next;
     }
-    work(parts, 25);
+    tiny_run_work(parts, 25);
     CHECK(same(whole, parts));
     CHECK(dp_trainer_last_of(whole).loss == dp_trainer_last_of(parts).loss);
     dp_trainer_close(parts);
@@ -98,8 +91,8 @@ static void threads_change_no_bit(void **state)
     tiny_run_open(&run, DP_CODEC_FP32, 0);
     dp_trainer *const one = open_alone(4, 1);
     dp_trainer *const three = open_alone(4, 3);
-    work(one, 12);
-    work(three, 12);
+    tiny_run_work(one, 12);
+    tiny_run_work(three, 12);
     CHECK(same(one, three));
     dp_trainer_close(three);
     dp_trainer_close(one);
@@ -116,8 +109,8 @@ static void micro_batches_of_any_size_change_roundings_alone(void **state)
         CHECK_OK(dp_trainer_init(whole));
         dp_trainer *const cut = open_alone(rows, 1);
         for (uint64_t step = 1; step <= 12; step++) {
-            work(whole, step);
-            work(cut, step);
+            tiny_run_work(whole, step);
+            tiny_run_work(cut, step);
             const double loss = dp_trainer_last_of(whole).loss;
             CHECK(fabs(dp_trainer_last_of(cut).loss - loss) <= 2e-5 * loss);
         }
@@ -132,7 +125,7 @@ static void the_place_counts_what_was_done(void **state)
     (void)state;
     tiny_run_open(&run, DP_CODEC_FP32, 0);
     dp_trainer *const trainer = open_alone(4, 1);
-    work(trainer, 5);
+    tiny_run_work(trainer, 5);
     const dp_trainer_place place = dp_trainer_place_of(trainer);
     CHECK(place.steps == 5);
     CHECK(place.done == 5);
@@ -146,7 +139,7 @@ static void a_place_that_no_step_leads_to_is_refused(void **state)
     (void)state;
     tiny_run_open(&run, DP_CODEC_FP32, 0);
     dp_trainer *const trainer = open_alone(4, 1);
-    work(trainer, 2);
+    tiny_run_work(trainer, 2);
     const dp_trainer_place good = dp_trainer_place_of(trainer);
     dp_trainer_place bad[6] = {good, good, good, good, good, good};
     bad[0].steps = UINT64_MAX;

@@ -9,6 +9,7 @@
 #include "base/manifest.h"
 #include "compute/bpe.h"
 #include "compute/data.h"
+#include "compute/trainer.h"
 
 enum { TINY_CONTEXT = 32, TINY_VOCAB = 300, TINY_ROWS = 4, TINY_TEXT = 40000 };
 
@@ -70,6 +71,14 @@ static inline void tiny_run_close(tiny_run *run)
 {
     dp_buf_close(&run->tokenizer);
     dp_buf_close(&run->data);
+}
+
+/* Trains to the end of that step. */
+static inline void tiny_run_work(dp_trainer *trainer, uint64_t until)
+{
+    while (dp_trainer_last_of(trainer).step < until || !dp_trainer_between_steps(trainer)) {
+        CHECK_OK(dp_trainer_work(trainer));
+    }
 }
 
 #endif

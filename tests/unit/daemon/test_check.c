@@ -12,28 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/version.h"
 #include "daemon/check.h"
-#include "tests/lib/tempdir.h"
-
-static tempdir root;
-
-static int make_root(void **state)
-{
-    (void)state;
-    tempdir_open(&root);
-    return 0;
-}
-
-static int remove_root(void **state)
-{
-    (void)state;
-    tempdir_close(&root);
-    return 0;
-}
+#include "tests/lib/fake_root.h"
 
 /* All lines of a check; the last call's are lost. */
 static char said[4096];
@@ -87,10 +70,10 @@ static unsigned entries(const char *path)
 static void a_directory_is_tried_and_left_as_it_was(void **state)
 {
     (void)state;
-    const dp_config config = config_of(root.path);
+    const dp_config config = config_of(fake_root.path);
     check(&config);
     assert_string_equal(value("version"), DP_VERSION_TEXT);
-    assert_string_equal(value("dir"), root.path);
+    assert_string_equal(value("dir"), fake_root.path);
     assert_string_equal(value("dir_exists"), "1");
     assert_string_equal(value("backend"), "auto");
     assert_true(strtoull(value("free"), NULL, 10) > 0);
@@ -99,29 +82,27 @@ static void a_directory_is_tried_and_left_as_it_was(void **state)
     assert_null(value("dir_why"));
     assert_null(value("disk_why"));
     assert_null(value("listen_why"));
-    assert_int_equal(entries(root.path), 0);
+    assert_int_equal(entries(fake_root.path), 0);
 }
 
 static void a_directory_that_is_not_there_is_tried_above(void **state)
 {
     char path[TEMPDIR_FILE_MAX];
     (void)state;
-    const dp_config config = config_of(tempdir_file(&root, "a/b/c", path));
+    const dp_config config = config_of(tempdir_file(&fake_root, "a/b/c", path));
     check(&config);
     assert_string_equal(value("dir"), path);
     assert_string_equal(value("dir_exists"), "0");
     assert_non_null(value("write_bytes_s"));
-    assert_int_equal(entries(root.path), 0);
+    assert_int_equal(entries(fake_root.path), 0);
 }
 
 static void a_directory_that_cannot_be_written_says_why(void **state)
 {
     char path[TEMPDIR_FILE_MAX];
     (void)state;
-    FILE *const file = fopen(tempdir_file(&root, "file", path), "we");
-    assert_non_null(file);
-    assert_int_equal(fclose(file), 0);
-    const dp_config config = config_of(path);
+    put("file", "");
+    const dp_config config = config_of(tempdir_file(&fake_root, "file", path));
     check(&config);
     assert_non_null(strstr(value("dir_why"), "Not a directory"));
     assert_null(value("free"));
@@ -156,8 +137,6 @@ static void a_value_is_one_line_whatever_a_path_holds(void **state)
     assert_string_equal(value("dir"), "/proc/a?version 9");
     assert_string_equal(value("version"), DP_VERSION_TEXT);
 }
-
-#define in_root(test) cmocka_unit_test_setup_teardown(test, make_root, remove_root)
 
 int main(void)
 {

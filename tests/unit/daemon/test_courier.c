@@ -242,6 +242,20 @@ static bool says_all_again(void *context)
     return post->n_chunks >= 2;
 }
 
+/* What an earlier life of post fetched of the object of give_object: chunks 0 and 2 of four. */
+static void leave_two_chunks(struct post *post, const dp_hash *root)
+{
+    const dp_pin pin = {.run = party_of()->run, .kind = DP_PIN_BLOB, .round = ROUND};
+    uint8_t *bytes = noise(5, OBJECT_BYTES);
+    CHECK_OK(dp_object_begin(post->shelf.store, root, OBJECT_BYTES, post->leaves, &pin));
+    for (uint32_t i = 0; i < 4; i += 2) {
+        CHECK_OK(dp_object_put_chunk(
+            post->shelf.store, root, i,
+            dp_view_of(bytes + (size_t)i * DP_CHUNK_BYTES_MIN, DP_CHUNK_BYTES_MIN)));
+    }
+    free(bytes);
+}
+
 static void a_fetch_goes_on_where_an_earlier_life_ended(void **state)
 {
     static struct route route;
@@ -249,14 +263,7 @@ static void a_fetch_goes_on_where_an_earlier_life_ended(void **state)
     route_open(&route);
     const dp_hash root = give_object(&route.a, OBJECT_BYTES);
     fetch_info(&route.b, &route.a, &root);
-    /* What an earlier life left: two chunks. */
-    const dp_pin pin = {.run = party_of()->run, .kind = DP_PIN_BLOB, .round = ROUND};
-    uint8_t *bytes = noise(5, OBJECT_BYTES);
-    CHECK_OK(dp_object_begin(route.b.shelf.store, &root, OBJECT_BYTES, route.b.leaves, &pin));
-    CHECK_OK(
-        dp_object_put_chunk(route.b.shelf.store, &root, 0, dp_view_of(bytes, DP_CHUNK_BYTES_MIN)));
-    CHECK_OK(dp_object_put_chunk(route.b.shelf.store, &root, 2,
-                                 dp_view_of(bytes + 2 * DP_CHUNK_BYTES_MIN, DP_CHUNK_BYTES_MIN)));
+    leave_two_chunks(&route.b, &root);
     dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
     turn_until(&route.loop, says_all_again, &route.b);
     CHECK(route.b.have[0] && !route.b.have[1] && route.b.have[2] && !route.b.have[3]);
@@ -265,7 +272,6 @@ static void a_fetch_goes_on_where_an_earlier_life_ended(void **state)
     dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, 3);
     turn_until(&route.loop, has_object, &route.b);
     CHECK(holds_noise(route.b.shelf.store, &root, 5, OBJECT_BYTES));
-    free(bytes);
     route_close(&route);
 }
 
@@ -277,13 +283,7 @@ static void what_an_earlier_life_fetched_is_not_asked_for_again(void **state)
     route_open(&route);
     const dp_hash root = give_object(&route.a, OBJECT_BYTES);
     fetch_info(&route.b, &route.a, &root);
-    const dp_pin pin = {.run = party_of()->run, .kind = DP_PIN_BLOB, .round = ROUND};
-    uint8_t *bytes = noise(5, OBJECT_BYTES);
-    CHECK_OK(dp_object_begin(route.b.shelf.store, &root, OBJECT_BYTES, route.b.leaves, &pin));
-    CHECK_OK(
-        dp_object_put_chunk(route.b.shelf.store, &root, 0, dp_view_of(bytes, DP_CHUNK_BYTES_MIN)));
-    CHECK_OK(dp_object_put_chunk(route.b.shelf.store, &root, 2,
-                                 dp_view_of(bytes + 2 * DP_CHUNK_BYTES_MIN, DP_CHUNK_BYTES_MIN)));
+    leave_two_chunks(&route.b, &root);
     const unsigned asked = route.a.n_others;
     dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
     for (uint32_t i = 0; i < 4; i++) {
@@ -292,7 +292,6 @@ static void what_an_earlier_life_fetched_is_not_asked_for_again(void **state)
     turn_until(&route.loop, has_object, &route.b);
     CHECK(holds_noise(route.b.shelf.store, &root, 5, OBJECT_BYTES));
     CHECK(route.a.n_others == asked + 2);
-    free(bytes);
     route_close(&route);
 }
 
