@@ -38,11 +38,13 @@
  *                                                 from the ones before; absent: 0. Since the trainer's start: computed_us, in
  *                                                 which local steps were computed, of trained_us, from TRAIN until it is stopped
  *   D->T PUBLISH    {round, dense}                a = e + F + O; encode; keep pending; go on training
- *   T->D PUBLISHED  {round, steps, tokens, loss, carried, energy, leased, own} fds: blob, a
+ *   T->D PUBLISHED  {round, steps, tokens, loss, carried, energy, leased, own, norm?, error?} fds: blob, a
  *                                                 leased, own: how far it has come with what is in a; no sample below that is
  *                                                 ever in another publication
+ *                                                 norm: |a|, error: |a - decode(blob)|, what the codec left over; absent: 0
  *   D->T CHECK      {id} fds: blob                decode totally, any trainer thread
- *   T->D CHECKED    {id, ok, energy[16]}          energy: section E of the commit rules, u128 little-endian
+ *   T->D CHECKED    {id, ok, energy[16], foreign?}  energy: section E of the commit rules, u128 little-endian; foreign: not ok,
+ *                                                 as the blob is of a codec that the manifest does not allow
  *   D->T APPLY      {round, tokens, alpha, settle, clip, lambda, items: [q]} fds: one blob per item, in order of peer key
  *                                                 theta -= alpha * sum f_i d_i; settle the pending publication:
  *                                                 DP_SETTLE_NONE | INCLUDED (clip, Q16) | LEFT_OUT; then rebase
@@ -137,6 +139,8 @@ typedef struct dp_trainer_msg {
     double loss; /* mean nats per token */
     double bits_per_byte;
     double moved;
+    double norm;
+    double error;
     uint64_t weight_own;
     uint64_t weight_other;
     unsigned __int128 energy;
@@ -147,6 +151,7 @@ typedef struct dp_trainer_msg {
     dp_restore restore;
     bool dense;
     bool ok;
+    bool foreign;
     uint64_t seed;
     uint32_t n_items;
     uint32_t q[DP_TRAINER_ITEMS_MAX]; /* Q31 */

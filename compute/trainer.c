@@ -471,6 +471,15 @@ dp_status dp_trainer_publish(dp_trainer *t, bool dense, dp_view *blob, dp_view *
     return DP_OK;
 }
 
+dp_status dp_trainer_codec_error(dp_trainer *t, double *norm, double *error)
+{
+    if (!t->pending) {
+        return DP_BADARG;
+    }
+    const float *const a = t->backend->values(t->engine, DP_VECTOR_A);
+    return a == NULL ? DP_IO : dp_codec_error(t->pending_blob, a, t->n, norm, error);
+}
+
 static dp_status settle_pending(dp_trainer *t, const dp_trainer_record *record)
 {
     if (record->settle == DP_SETTLE_INCLUDED) {

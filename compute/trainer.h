@@ -165,6 +165,9 @@ DP_MUST dp_status dp_trainer_undo_step(dp_trainer *trainer);
  * since the last settled point is dropped, e is kept. */
 DP_MUST dp_status dp_trainer_publish(dp_trainer *trainer, bool dense, dp_view *blob, dp_view *a);
 
+/* Of the pending publication's blob, as dp_codec_error: |a|, and what the codec leaves over of it. DP_BADARG: none is pending; DP_IO. */
+DP_MUST dp_status dp_trainer_codec_error(dp_trainer *trainer, double *norm, double *error);
+
 typedef struct dp_trainer_record {
     uint64_t round;  /* that theta holds afterwards */
     uint64_t tokens; /* committed afterwards */

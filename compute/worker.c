@@ -87,23 +87,31 @@ static dp_status answer(const worker *w, const dp_trainer_msg *msg, const dp_vie
 
 /* ---- The service thread. */
 
-static bool check_blob(const worker *w, const command *c, unsigned __int128 *energy)
+/* Sets ok, and energy or foreign. */
+static void check_blob(const worker *w, const command *c, dp_trainer_msg *reply)
 {
     const size_t n = atomic_load(&w->elements);
     dp_view blob;
     if (n == 0 || c->n_fds != 1 ||
         dp_memfd_map(c->fds[0], dp_codec_bytes_most(n), &blob) != DP_OK) {
-        return false;
+        return;
     }
-    const dp_status status = dp_codec_energy(blob, n, energy);
+    dp_codec codec;
+    uint64_t elements;
+    dp_status status = dp_codec_peek(blob, &codec, &elements);
+    if (status == DP_OK) {
+        /* The manifest stands since before elements was stored. */
+        reply->foreign = !dp_codec_allowed(&codec, dp_trainer_manifest(w->trainer));
+        status = reply->foreign ? DP_BADMSG : dp_codec_energy(blob, n, &reply->energy);
+    }
     dp_memfd_unmap(blob);
-    return status == DP_OK;
+    reply->ok = status == DP_OK;
 }
 
 static dp_status answer_check(const worker *w, const command *c)
 {
     dp_trainer_msg reply = {.kind = DP_TRAINER_CHECKED, .id = c->msg.id};
-    reply.ok = check_blob(w, c, &reply.energy);
+    check_blob(w, c, &reply);
     close_fds(c->fds, c->n_fds);
     return answer(w, &reply, NULL, 0);
 }
@@ -343,6 +351,7 @@ static dp_status do_publish(worker *w, const command *c, dp_why *why)
                             .carried = done.carried,
                             .reach = dp_trainer_reach(w->trainer)};
     DP_TRY(dp_codec_energy(views[0], dp_trainer_elements(w->trainer), &reply.energy));
+    DP_TRY(dp_trainer_codec_error(w->trainer, &reply.norm, &reply.error));
     return answer(w, &reply, views, 2);
 }
 

@@ -85,6 +85,11 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     dp_pair_f64(&map, "tokens_per_s", view.tokens_per_s);
     dp_pair_f64(&map, "compute_utilisation", view.usage);
     dp_pair_f64(&map, "loss", view.loss);
+    if (view.update_norm > 0) {
+        dp_pair_f64(&map, "update_norm", view.update_norm);
+        dp_pair_f64(&map, "update_residual", view.update_error);
+        dp_pair_f64(&map, "update_error", view.update_error / view.update_norm);
+    }
     if (view.has_checkpoint) {
         dp_pair_u64(&map, "checkpoint_round", view.checkpoint_round);
     }

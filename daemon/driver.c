@@ -494,6 +494,8 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
         .tokens_per_s = driver->tokens_per_s,
         .usage = driver->usage.share,
         .loss = driver->loss,
+        .update_norm = driver->update_norm,
+        .update_error = driver->update_error,
         .counted = driver->counted,
         .checkpoint_round = driver->checkpoint_round,
         .has_checkpoint = driver->has_checkpoint,

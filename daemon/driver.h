@@ -43,9 +43,11 @@ typedef struct dp_driver_view {
     uint64_t elements;
     const char *device; /* who computes; "": nobody, or not known */
     double tokens_per_s;
-    double usage;     /* share of the time that the trainer computes; 0: unknown */
-    double loss;      /* of the running local round, nats per token; 0: unknown */
-    uint64_t counted; /* rounds that list this node */
+    double usage;        /* share of the time that the trainer computes; 0: unknown */
+    double loss;         /* of the running local round, nats per token; 0: unknown */
+    double update_norm;  /* |a| of the last publication; 0: none, or not known */
+    double update_error; /* what its codec left over: |a - d| */
+    uint64_t counted;    /* rounds that list this node */
     uint64_t checkpoint_round;
     bool has_checkpoint;
 } dp_driver_view;

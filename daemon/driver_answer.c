@@ -103,6 +103,7 @@ static void checked(dp_driver *driver, const dp_trainer_msg *msg)
     dp_event event = {.type = DP_EV_CHECKED};
     event.u.checked.root = driver->checks[msg->id % DP_DRIVER_CHECKS_MAX];
     event.u.checked.ok = msg->ok;
+    event.u.checked.foreign = msg->foreign;
     event.u.checked.energy = msg->energy;
     dp_driver_feed(driver, &event);
 }

@@ -90,6 +90,8 @@ struct dp_driver {
     uint32_t n_waits;
     dp_driver_wait waits[DP_DRIVER_WAITS_MAX];
     double loss;
+    double update_norm; /* of the last publication, as the trainer says */
+    double update_error;
     double moved; /* by the last pair exchange: weight times displacement */
     double tokens_per_s;
     dp_usage usage;

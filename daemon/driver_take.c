@@ -142,6 +142,8 @@ static void tell_taken(dp_driver *driver, const taken *self)
         event.u.published.carried = self->msg.carried;
         event.u.published.reach = self->msg.reach;
         event.u.published.loss_micro = loss_micro(self->msg.loss);
+        driver->update_norm = self->msg.norm;
+        driver->update_error = self->msg.error;
         dp_driver_feed(driver, &event);
     } else {
         memcpy(driver->staged[1], self->roots, sizeof self->roots);

@@ -431,8 +431,7 @@ static void dispatch(dp_node *node, const dp_event *event)
     case DP_EV_CHECKED:
         (void)dp_mix_checked(node->mix, node->now, &event->u.checked.root, event->u.checked.ok,
                              &node->out);
-        (void)dp_round_checked(node, &event->u.checked.root, event->u.checked.ok,
-                               event->u.checked.energy);
+        (void)dp_round_checked(node, event);
         break;
     case DP_EV_FROZEN:
         node->train.steps = 0;

@@ -186,6 +186,7 @@ typedef struct dp_event {
         struct {
             dp_hash root;
             bool ok;
+            bool foreign;             /* not ok: of a codec that the run does not have */
             unsigned __int128 energy; /* E of section E of the commit rules */
         } checked;
         struct {
@@ -495,7 +496,7 @@ typedef struct dp_node_view {
     dp_peer culprit;        /* of the double vote that HALTED is about; zero if none */
     uint32_t listed_last;   /* contributors of the last ROUND record */
     uint64_t exchanges;     /* pair exchanges done */
-    uint64_t rejected;      /* messages refused */
+    uint64_t rejected;      /* messages and blobs refused */
     uint64_t diverged;      /* states of the own trainer that were not the certified ones */
     uint64_t bytes_waiting; /* still to come of objects being fetched */
     uint64_t bytes_wanted;  /* their whole sizes */

@@ -411,7 +411,8 @@ void dp_round_count_missed(dp_node *node, const dp_record *record);
 void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool own);
 dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes);
 void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size);
-bool dp_round_checked(dp_node *node, const dp_hash *root, bool ok, unsigned __int128 energy);
+/* A DP_EV_CHECKED; whether the blob is of a claim. */
+bool dp_round_checked(dp_node *node, const dp_event *event);
 void dp_round_state_own(dp_node *node);
 /* What peers may have missed. */
 void dp_round_repeat(dp_node *node);

@@ -351,8 +351,10 @@ void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size)
     }
 }
 
-bool dp_round_checked(dp_node *node, const dp_hash *root, bool ok, unsigned __int128 energy)
+bool dp_round_checked(dp_node *node, const dp_event *event)
 {
+    const dp_hash *const root = &event->u.checked.root;
+    const unsigned __int128 energy = event->u.checked.energy;
     bool ours = false;
 
     node->train.checks -= node->train.checks > 0 ? 1 : 0;
@@ -368,11 +370,13 @@ bool dp_round_checked(dp_node *node, const dp_hash *root, bool ok, unsigned __in
         ours = true;
         claim->checking = false;
         claim->checked = true;
-        claim->bad = !ok || energy > DP_ENERGY_MAX;
+        claim->bad = !event->u.checked.ok || energy > DP_ENERGY_MAX;
         claim->energy = energy;
         if (claim->bad) {
+            node->rejected++;
             dp_node_note(node, DP_NOTE_REJECTED, claim->ready.round, &claim->ready.peer, 0, 0,
-                         "blob does not decode");
+                         event->u.checked.foreign ? "blob of a codec that the run does not have"
+                                                  : "blob does not decode");
         }
     }
     if (ours) {

@@ -160,6 +160,7 @@ static answer publish(const peer *p, uint64_t round)
     const answer a = expect(p, DP_TRAINER_PUBLISHED);
     assert_int_equal(a.n_fds, 2);
     CHECK(a.msg.energy > 0);
+    CHECK(a.msg.norm > 0 && a.msg.error > 0 && a.msg.error < a.msg.norm); /* It keeps a part. */
     return a;
 }
 
@@ -244,6 +245,37 @@ static void two_workers_hold_the_same_state_after_every_round(void **state)
     }
     stop(&a);
     stop(&b);
+}
+
+static void check_codec(const peer *p, const dp_codec *codec, size_t n, bool allowed)
+{
+    float *const a = test_calloc(n, sizeof *a);
+    a[n / 2] = 1;
+    dp_buf blob;
+    dp_buf_init(&blob, dp_codec_bytes_max(codec, n));
+    CHECK_OK(dp_codec_encode(codec, a, n, &blob));
+    const dp_view view = dp_buf_view(&blob);
+    const dp_trainer_msg msg = {.kind = DP_TRAINER_CHECK, .id = 3};
+    send_views(p, &msg, &view, 1);
+    const answer reply = expect(p, DP_TRAINER_CHECKED);
+    CHECK(reply.msg.ok == allowed && reply.msg.foreign == !allowed);
+    dp_buf_close(&blob);
+    test_free(a);
+}
+
+static void blobs_of_other_codecs_than_the_runs_are_refused_by_name(void **state)
+{
+    (void)state;
+    const peer p = start();
+    const size_t n = open_run(&p, 6);
+    for (unsigned kind = 1; kind < DP_CODEC_KINDS; kind++) {
+        const dp_codec codec = dp_codec_standard((dp_codec_kind)kind);
+        check_codec(&p, &codec, n, kind == DP_CODEC_SPARSE || kind == DP_CODEC_INT8);
+    }
+    check_codec(&p, &(dp_codec){.kind = DP_CODEC_SPARSE, .keep = 32, .bits = 2}, n, false);
+    check_codec(&p, &(dp_codec){.kind = DP_CODEC_SPARSE, .keep = 64, .bits = 1}, n, false);
+    check_codec(&p, &(dp_codec){.kind = DP_CODEC_INT8, .block = 512}, n, false);
+    stop(&p);
 }
 
 static void loss_falls_without_any_peer(void **state)
@@ -579,6 +611,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_workers_hold_the_same_state_after_every_round),
+        cmocka_unit_test(blobs_of_other_codecs_than_the_runs_are_refused_by_name),
         cmocka_unit_test(loss_falls_without_any_peer),
         cmocka_unit_test(a_restored_publication_gives_the_same_feedback),
         cmocka_unit_test(an_exchange_moves_as_much_out_of_one_as_into_the_other),

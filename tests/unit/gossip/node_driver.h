@@ -282,7 +282,8 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
     case DP_DO_CHECK:
         item = kit_push(world, node->index, DP_EV_CHECKED);
         item->event.u.checked.root = action->u.object.root;
-        item->event.u.checked.ok = true;
+        item->event.u.checked.ok = !node->picky;
+        item->event.u.checked.foreign = node->picky;
         item->event.u.checked.energy = 100;
         break;
     case DP_DO_APPLY:
@@ -299,7 +300,12 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
         item->event.u.saved.tensor_root = action->u.save.tensor_root;
         item->event.u.saved.tensor_bytes = world->state_bytes;
         break;
-    default: /* Keeping, dropping, dialling and notes need no answer. */
+    case DP_DO_NOTE:
+        if (action->u.note.code == DP_NOTE_REJECTED && !dp_peer_is_zero(&action->u.note.peer)) {
+            node->rejected_cause = action->u.note.cause;
+        }
+        break;
+    default: /* Keeping, dropping and dialling need no answer. */
         break;
     }
 }

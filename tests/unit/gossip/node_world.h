@@ -65,8 +65,10 @@ typedef struct kit_node {
     bool reopens;           /* its node wants to be opened anew */
     bool mute_blobs;        /* its blobs cannot be fetched */
     bool saves_nothing;
-    uint32_t empty; /* so many publications from now on hold no steps */
-    uint32_t errs;  /* so many states that its trainer makes now will not be those of others */
+    bool picky;                 /* its trainer knows no codec but its own */
+    const char *rejected_cause; /* of its last DP_NOTE_REJECTED about a peer */
+    uint32_t empty;             /* so many publications from now on hold no steps */
+    uint32_t errs; /* so many states that its trainer makes now will not be those of others */
 } kit_node;
 
 typedef struct kit_world {

@@ -106,6 +106,21 @@ static void without_a_majority_nothing_is_decided_and_nodes_gossip(void **state)
     kit_close(world);
 }
 
+static void a_blob_of_another_codec_is_refused_and_counted(void **state)
+{
+    kit_world *world = three();
+
+    (void)state;
+    const uint64_t before = kit_look(world, 0).rejected;
+    world->nodes[0].picky = true;
+    kit_run_ms(world, 3000);
+    assert_true(kit_look(world, 0).rejected > before);
+    assert_non_null(world->nodes[0].rejected_cause);
+    assert_string_equal(world->nodes[0].rejected_cause,
+                        "blob of a codec that the run does not have");
+    kit_close(world);
+}
+
 static void a_restarted_node_tells_the_same_contribution_again(void **state)
 {
     kit_world *world = three();
@@ -515,6 +530,7 @@ int main(void)
         cmocka_unit_test(a_killed_voter_does_not_stop_the_others),
         cmocka_unit_test(all_killed_at_once_go_on_where_they_were),
         cmocka_unit_test(without_a_majority_nothing_is_decided_and_nodes_gossip),
+        cmocka_unit_test(a_blob_of_another_codec_is_refused_and_counted),
         cmocka_unit_test(a_restarted_node_tells_the_same_contribution_again),
         cmocka_unit_test(a_straggler_is_left_out_and_stays_a_member),
         cmocka_unit_test(a_late_joiner_replays_the_whole_chain),
