@@ -53,6 +53,7 @@ typedef enum field_id {
     COMPUTED_US,
     TRAINED_US,
     ID,
+    OF,
     EXCHANGE,
     MEMBER,
     ROOT,
@@ -72,6 +73,7 @@ typedef enum field_id {
     DENSE,
     OK,
     FOREIGN,
+    LACKS,
     SEED,
     ITEMS,
     LEASED,
@@ -98,6 +100,11 @@ static const field fields[FIELD_COUNT] = {
     [COMPUTED_US] = FIELD("computed_us", FIELD_U64, computed_us),
     [TRAINED_US] = FIELD("trained_us", FIELD_U64, trained_us),
     [ID] = FIELD("id", FIELD_U32, id),
+    [OF] = {.key = "of",
+            .type = FIELD_ENUM,
+            .offset = offsetof(dp_trainer_msg, of),
+            .least = 0,
+            .most = DP_TRAINER_KIND_COUNT - 1},
     [EXCHANGE] = FIELD("exchange", FIELD_BIN16, exchange),
     [MEMBER] = FIELD("member", FIELD_BIN32, member),
     [ROOT] = FIELD("root", FIELD_BIN32, root),
@@ -125,6 +132,7 @@ static const field fields[FIELD_COUNT] = {
     [DENSE] = FIELD("dense", FIELD_BOOL, dense),
     [OK] = FIELD("ok", FIELD_BOOL, ok),
     [FOREIGN] = FIELD("foreign", FIELD_BOOL, foreign),
+    [LACKS] = FIELD("lacks", FIELD_BOOL, lacks),
     [SEED] = FIELD("seed", FIELD_U64, seed),
     [ITEMS] = FIELD("items", FIELD_ITEMS, q),
     [LEASED] = FIELD("leased", FIELD_U64, reach.leased),
@@ -137,7 +145,7 @@ static const field fields[FIELD_COUNT] = {
     [TEXT] = FIELD("text", FIELD_TEXT, text),
 };
 
-_Static_assert(sizeof(dp_settle) == 4 && sizeof(dp_restore) == 4,
+_Static_assert(sizeof(dp_settle) == 4 && sizeof(dp_restore) == 4 && sizeof(dp_trainer_kind) == 4,
                "enums are read and written as four bytes");
 
 /* Which fields a kind carries: bit i stands for fields[i]. */
@@ -195,7 +203,9 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
     [DP_TRAINER_SAMPLE] = {.name = "sample", .fields = BIT(PROMPT) | BIT(TOKENS) | BIT(SEED)},
     [DP_TRAINER_SAMPLED] = {.name = "sampled", .fields = BIT(TEXT)},
     [DP_TRAINER_STOP] = {.name = "stop", .fields = 0},
-    [DP_TRAINER_FAILED] = {.name = "failed", .fields = BIT(WHAT)},
+    [DP_TRAINER_FAILED] = {.name = "failed",
+                           .fields = BIT(WHAT) | BIT(OF) | BIT(LACKS),
+                           .optional = BIT(OF) | BIT(LACKS)},
 };
 
 const char *dp_trainer_kind_name(dp_trainer_kind kind)
@@ -446,6 +456,8 @@ static dp_status status_of_errno(int error)
         return DP_TOOBIG;
     case ENOMEM:
     case ENOBUFS:
+    case EMFILE: /* The machine lacks something; nothing is broken. */
+    case ENFILE:
         return DP_NOMEM;
     case ENOSPC:
         return DP_NOSPACE;
@@ -539,8 +551,11 @@ dp_status dp_trainer_receive(int socket, dp_trainer_msg *msg, int fds[DP_TRAINER
     dp_status status = DP_OK;
     if (got == 0) {
         status = DP_CLOSED; /* No message of ours is empty. */
-    } else if (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+    } else if (header.msg_flags & MSG_TRUNC) {
         status = DP_TOOBIG;
+    } else if (header.msg_flags & MSG_CTRUNC) {
+        status =
+            DP_NOMEM; /* No descriptors are left here; nobody sends more than there is room for. */
     } else {
         status = dp_trainer_decode(msg, dp_view_of(packet, (size_t)got));
     }

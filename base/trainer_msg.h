@@ -60,7 +60,10 @@
  *   D->T SAMPLE     {prompt, tokens, seed}
  *   T->D SAMPLED    {text}
  *   D->T STOP       {}                            leave cleanly
- *   T->D FAILED     {what}                        the command could not be done; the trainer stays in step
+ *   T->D FAILED     {what, of?, lacks?}           the command could not be done; the trainer stays in step. of: the kind of
+ *                                                 that command; absent or 0: the oldest without an answer. lacks: nothing is
+ *                                                 wrong with what came with it, memory or descriptors are missing here; but
+ *                                                 for EVAL and SAMPLE the daemon then starts another trainer
  */
 #ifndef DP_BASE_TRAINER_MSG_H
 #define DP_BASE_TRAINER_MSG_H
@@ -133,6 +136,7 @@ typedef struct dp_trainer_msg {
     uint64_t computed_us; /* STEP */
     uint64_t trained_us;
     uint32_t id; /* CHECK */
+    dp_trainer_kind of;
     uint8_t exchange[16];
     uint8_t member[32];
     dp_hash root;
@@ -152,6 +156,7 @@ typedef struct dp_trainer_msg {
     bool dense;
     bool ok;
     bool foreign;
+    bool lacks;
     uint64_t seed;
     uint32_t n_items;
     uint32_t q[DP_TRAINER_ITEMS_MAX]; /* Q31 */
@@ -170,7 +175,8 @@ DP_MUST dp_status dp_trainer_decode(dp_trainer_msg *msg, dp_view bytes);
 /* Send one packet with fds (may be 0 of them). Blocking or not follows the socket. DP_AGAIN, DP_CLOSED, DP_IO. */
 DP_MUST dp_status dp_trainer_send(int socket, const dp_trainer_msg *msg, const int *fds,
                                   uint32_t n_fds);
-/* Receive one packet; *n_fds says how many arrived in fds (owned by the caller, close-on-exec). */
+/* Receive one packet; *n_fds says how many arrived in fds (owned by the caller, close-on-exec). DP_NOMEM: memory, or room
+ * for its descriptors, was missing, and the packet is lost. */
 DP_MUST dp_status dp_trainer_receive(int socket, dp_trainer_msg *msg, int fds[DP_TRAINER_FDS_MAX],
                                      uint32_t *n_fds);
 

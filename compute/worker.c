@@ -85,17 +85,37 @@ static dp_status answer(const worker *w, const dp_trainer_msg *msg, const dp_vie
     return status;
 }
 
+/* A command (0: no telling which) cannot be done; why, or NULL, may hold a better sentence than the status has. Where memory or
+ * descriptors are missing nothing that came is to blame, and the next process may have better luck: gives status, so that
+ * this one ends. A question of a person is not worth that. */
+static dp_status answer_failed(const worker *w, dp_trainer_kind of, dp_status status,
+                               const dp_why *why)
+{
+    const bool question = of == DP_TRAINER_EVAL || of == DP_TRAINER_SAMPLE;
+    const char *const text =
+        why != NULL && why->text[0] != '\0' ? why->text : dp_status_text(status);
+    dp_trainer_msg reply = {
+        .kind = DP_TRAINER_FAILED, .of = of, .lacks = status == DP_NOMEM || status == DP_NOSPACE};
+    dp_why whole = {{0}};
+    DP_IGNORE(dp_why_set(&whole, status, "%s: %s (%s)",
+                         of != 0 ? dp_trainer_kind_name(of) : "a message", text,
+                         dp_status_name(status))); /* Known already. */
+    memcpy(reply.text, whole.text, sizeof whole.text);
+    const dp_status sent = answer(w, &reply, NULL, 0);
+    return reply.lacks && !question ? status : sent;
+}
+
 /* ---- The service thread. */
 
-/* Sets ok, and energy or foreign. */
-static void check_blob(const worker *w, const command *c, dp_trainer_msg *reply)
+/* Sets energy, or foreign. */
+static dp_status check_blob(const worker *w, const command *c, dp_trainer_msg *reply)
 {
     const size_t n = atomic_load(&w->elements);
     dp_view blob;
-    if (n == 0 || c->n_fds != 1 ||
-        dp_memfd_map(c->fds[0], dp_codec_bytes_most(n), &blob) != DP_OK) {
-        return;
+    if (n == 0 || c->n_fds != 1) {
+        return DP_BADMSG;
     }
+    DP_TRY(dp_memfd_map(c->fds[0], dp_codec_bytes_most(n), &blob));
     dp_codec codec;
     uint64_t elements;
     dp_status status = dp_codec_peek(blob, &codec, &elements);
@@ -105,14 +125,18 @@ static void check_blob(const worker *w, const command *c, dp_trainer_msg *reply)
         status = reply->foreign ? DP_BADMSG : dp_codec_energy(blob, n, &reply->energy);
     }
     dp_memfd_unmap(blob);
-    reply->ok = status == DP_OK;
+    return status;
 }
 
 static dp_status answer_check(const worker *w, const command *c)
 {
     dp_trainer_msg reply = {.kind = DP_TRAINER_CHECKED, .id = c->msg.id};
-    check_blob(w, c, &reply);
+    const dp_status status = check_blob(w, c, &reply);
     close_fds(c->fds, c->n_fds);
+    if (status == DP_NOMEM) { /* It says nothing about the blob. */
+        return answer_failed(w, DP_TRAINER_CHECK, status, NULL);
+    }
+    reply.ok = status == DP_OK;
     return answer(w, &reply, NULL, 0);
 }
 
@@ -147,13 +171,6 @@ static bool enqueue(worker *w, const command *c)
     return open;
 }
 
-static dp_status answer_unreadable(const worker *w)
-{
-    dp_trainer_msg reply = {.kind = DP_TRAINER_FAILED};
-    memcpy(reply.text, "a message does not parse", sizeof "a message does not parse");
-    return answer(w, &reply, NULL, 0);
-}
-
 static void *serve_socket(void *context)
 {
     worker *const w = context;
@@ -162,7 +179,7 @@ static void *serve_socket(void *context)
     while (status == DP_OK) {
         status = dp_trainer_receive(w->socket, &c->msg, c->fds, &c->n_fds);
         if (status == DP_BADMSG || status == DP_TOOBIG || status == DP_NOMEM) {
-            status = answer_unreadable(w);
+            status = answer_failed(w, (dp_trainer_kind)0, status, NULL);
         } else if (status == DP_OK && c->msg.kind == DP_TRAINER_CHECK) {
             status = answer_check(w, c);
         } else if (status == DP_OK) {
@@ -518,21 +535,8 @@ static dp_status dispatch(worker *w, const command *c, dp_why *why)
     return handlers[kind].run(w, c, why);
 }
 
-/* why may hold a better sentence than the status has. */
-static dp_status answer_failed(const worker *w, const char *what, dp_status status,
-                               const dp_why *why)
-{
-    const char *const text = why->text[0] != '\0' ? why->text : dp_status_text(status);
-    dp_why whole = {{0}};
-    DP_IGNORE(dp_why_set(&whole, status, "%s: %s (%s)", what, text,
-                         dp_status_name(status))); /* Known already. */
-    dp_trainer_msg reply = {.kind = DP_TRAINER_FAILED};
-    memcpy(reply.text, whole.text, sizeof whole.text);
-    return answer(w, &reply, NULL, 0);
-}
-
 /* After the answer: a device that is gone stays gone for this process. */
-static dp_status answer_and_judge(const worker *w, const char *what, dp_status status,
+static dp_status answer_and_judge(const worker *w, dp_trainer_kind of, dp_status status,
                                   const dp_why *why)
 {
     const char *const problem = w->trainer != NULL ? dp_trainer_problem(w->trainer) : "";
@@ -540,7 +544,7 @@ static dp_status answer_and_judge(const worker *w, const char *what, dp_status s
     if (problem[0] != '\0') {
         DP_IGNORE(dp_why_set(&told, status, "%.400s", problem)); /* Known already. */
     }
-    DP_TRY(answer_failed(w, what, status, &told));
+    DP_TRY(answer_failed(w, of, status, &told));
     return problem[0] != '\0' ? DP_IO : DP_OK;
 }
 
@@ -552,7 +556,7 @@ static dp_status obey(worker *w, const command *c)
     if (status == DP_OK || status == DP_CLOSED) {
         return status;
     }
-    return answer_and_judge(w, dp_trainer_kind_name(c->msg.kind), status, &why);
+    return answer_and_judge(w, c->msg.kind, status, &why);
 }
 
 /* The next command; waits for one unless there is training to do. False when there is none. */
@@ -587,7 +591,7 @@ static dp_status train_on(worker *w)
     if (status != DP_OK) {
         set_training(w, false);
         const dp_why why = {{0}};
-        return answer_and_judge(w, "train", status, &why);
+        return answer_and_judge(w, DP_TRAINER_TRAIN, status, &why);
     }
     const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
     const uint64_t now = dp_now_us();

@@ -375,6 +375,7 @@ static void on_tick(uv_timer_t *timer)
     }
     dp_driver_watch_trainer(driver);
     dp_driver_take_again(driver);
+    dp_driver_tell_again(driver);
     if (driver->remember_in > 0) {
         driver->remember_in--;
     } else if (driver->node != NULL) {
@@ -403,6 +404,7 @@ dp_status dp_driver_open(dp_driver **out, dp_daemon *daemon, const dp_facts *fac
     driver->actions = actions;
     driver->wake = wake;
     driver->tick = tick;
+    dp_list_init(&driver->held);
     wake->data = driver;
     tick->data = driver;
     const dp_status status = open_transport(driver, why);

@@ -164,16 +164,31 @@ static bool belongs(dp_driver *driver, const dp_trainer_msg *msg, dp_driver_wait
     return command == 0 || dp_driver_answered(driver, command, wait);
 }
 
+/* The command that a FAILED is about, if it is one that is answered. Answers come in order: of a trainer that does not say, it is
+ * the oldest. */
+static bool failed_command(dp_driver *driver, const dp_trainer_msg *msg, dp_driver_wait *wait)
+{
+    const dp_trainer_kind of =
+        msg->of == 0 && driver->n_waits > 0 ? driver->waits[0].command : msg->of;
+
+    return of != 0 && dp_driver_answered(driver, of, wait);
+}
+
 static void failed(dp_driver *driver, const dp_trainer_msg *msg)
 {
-    if (driver->n_waits > 0) { /* Answers come in order, so it is the oldest that failed. */
-        const dp_driver_wait wait = driver->waits[0];
-        driver->n_waits--;
-        memmove(driver->waits, driver->waits + 1, driver->n_waits * sizeof wait);
+    const bool question = msg->of == DP_TRAINER_EVAL || msg->of == DP_TRAINER_SAMPLE;
+    dp_driver_wait wait = {0};
+
+    if (msg->lacks && !question) { /* To the node a checkpoint or an update would be broken. */
+        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.lack", 0, NULL, "%.200s",
+                     msg->text);
+        dp_trainer_kill(driver->trainer, "lacks memory or descriptors");
+    } else if (failed_command(driver, msg, &wait)) {
         dp_driver_command_failed(driver, &wait, msg->text);
-    } else {
+    } else { /* RESTORE or TRAIN: without them it would stand still, or go on from something else. */
         dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.failed", 0, NULL, "%.200s",
                      msg->text);
+        dp_trainer_kill(driver->trainer, "could not do a command");
     }
 }
 
@@ -210,8 +225,7 @@ void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fd
         if (take_state(driver, msg, fds[0])) {
             applied(driver, msg);
         } else {
-            dp_trainer_kill(
-                driver->trainer); /* What it made cannot be had; a fresh process is the way out. */
+            dp_trainer_kill(driver->trainer, "made a state that cannot be mapped");
         }
         break;
     case DP_TRAINER_MIXED:

@@ -17,6 +17,7 @@ enum {
     DP_DRIVER_CHECKS_MAX = 128,   /* blobs being checked */
     DP_DRIVER_QUESTIONS_MAX = 16, /* commands that wait when a person may still ask */
     DP_DRIVER_WAITS_MAX = 64,     /* commands that the trainer has not answered */
+    DP_DRIVER_HELD_MAX = 128,     /* commands that wait for memory or descriptors */
     DP_DRIVER_TICK_MS = 500,
     DP_DRIVER_BLOB_WINDOW = 64, /* slots whose blobs may still be needed: the node's ring */
     DP_DRIVER_BLOBS_MAX = (DP_DRIVER_BLOB_WINDOW + 1) * DP_LISTED_MAX,
@@ -87,6 +88,8 @@ struct dp_driver {
     char device[DP_DRIVER_DEVICE_MAX]; /* who computes, as the trainer says; "": it does not */
     uint32_t next_check;
     dp_hash checks[DP_DRIVER_CHECKS_MAX];
+    uint32_t n_held;
+    dp_list held; /* of commands, in order */
     uint32_t n_waits;
     dp_driver_wait waits[DP_DRIVER_WAITS_MAX];
     double loss;
@@ -149,6 +152,8 @@ void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, con
 /* driver_tell.c */
 void dp_driver_command_trainer(dp_driver *driver, const dp_action *action);
 void dp_driver_open_model(dp_driver *driver); /* OPEN with manifest, tokenizer and data */
+void dp_driver_tell_again(dp_driver *driver); /* what waits for memory or descriptors, each tick */
+void dp_driver_tell_nothing(dp_driver *driver); /* the trainer is gone: forget what waits */
 
 /* driver_take.c: two vectors of a PUBLISHED or FROZEN become objects, then the core is told. fds are taken. */
 void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const int *fds);

@@ -87,17 +87,20 @@ static taken **slot_of(dp_driver *driver, const dp_trainer_msg *msg)
     return &driver->waiting[msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1];
 }
 
-/* The disk is full: the tick tries again. False: something waits already, which a trainer in step never does. */
+/* The disk is full, or memory is short: the tick tries again. False: something waits already, which a trainer in step never
+ * does. */
 static bool wait_for_room(taken *self)
 {
     dp_driver *driver = self->driver;
     taken **slot = slot_of(driver, &self->msg);
-    if (self->status != DP_NOSPACE || *slot != NULL) {
+    if ((self->status != DP_NOSPACE && self->status != DP_NOMEM) || *slot != NULL) {
         return false;
     }
     if (!self->told) {
-        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "store.full", self->msg.round, NULL,
-                     "the disk is full: an update waits for room");
+        const bool full = self->status == DP_NOSPACE;
+        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, full ? "store.full" : "store.lack",
+                     self->msg.round, NULL, "%s: an update waits for room",
+                     full ? "the disk is full" : "memory is short");
     }
     self->told = true;
     *slot = self;
@@ -120,7 +123,7 @@ static void done_take(dp_saver_job *job)
                      "an update could not be stored: %s", dp_status_text(self->status));
         free_taken(self);
         /* Its vectors have moved on; only a restart brings them in step. */
-        dp_trainer_kill(driver->trainer);
+        dp_trainer_kill(driver->trainer, "made what could not be stored");
     }
     dp_driver_job_done(driver);
 }
@@ -173,7 +176,7 @@ void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const 
     if (self == NULL) {
         close(fds[0]);
         close(fds[1]);
-        dp_trainer_kill(driver->trainer);
+        dp_trainer_kill(driver->trainer, "made what there is no memory for");
         return;
     }
     self->job.run = run_take;
@@ -188,7 +191,9 @@ void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const 
     self->fds[1] = fds[1];
     if (!post(self)) {
         free_taken(self);
-        dp_trainer_kill(driver->trainer); /* Nobody would ever hear of this publication. */
+        dp_trainer_kill(
+            driver->trainer,
+            "made what there is no room for"); /* Nobody would ever hear of this publication. */
     }
 }
 

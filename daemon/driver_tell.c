@@ -16,6 +16,7 @@ typedef struct tell_job {
     dp_trainer_msg msg;
     dp_driver_wait wait; /* command 0: no answer comes */
     dp_status status;
+    bool told; /* that it waits */
     uint32_t n_fds;
     int fds[DP_TRAINER_FDS_MAX];
     uint32_t n_roots;
@@ -64,7 +65,28 @@ static void check_failed(dp_driver *driver, const dp_hash *root)
 /* This machine has no descriptor or no memory to hand the objects over with: nothing is wrong with them. */
 static bool lacks(const tell_job *self)
 {
-    return self->status == DP_IO || self->status == DP_NOMEM || self->status == DP_NOSPACE;
+    return self->status == DP_NOMEM || self->status == DP_NOSPACE;
+}
+
+static void note_lack(const dp_driver *driver, const tell_job *self)
+{
+    dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.lack", self->wait.round, NULL,
+                 "%s waits: this daemon lacks memory or descriptors (%s)",
+                 dp_trainer_kind_name(self->msg.kind), dp_status_text(self->status));
+}
+
+/* It is tried again with the next tick, and those behind it with it: commands keep their order. */
+static void hold(dp_driver *driver, tell_job *self)
+{
+    if (lacks(self) && !self->told && dp_list_empty(&driver->held)) {
+        self->told = true;
+        note_lack(driver, self);
+    }
+    dp_list_push_back(&driver->held, &self->job.link);
+    driver->n_held++;
+    if (driver->n_held > DP_DRIVER_HELD_MAX) {
+        dp_trainer_kill(driver->trainer, "cannot be given its commands");
+    }
 }
 
 /* A part of the data that the disk has spoiled, or lost, is fetched anew while the trainer is started again. */
@@ -96,16 +118,18 @@ static void done_tell(dp_saver_job *job)
     dp_driver *driver = self->driver;
     if (driver->closing || self->life != driver->trainer_life) {
         close_job_fds(self);
+    } else if (lacks(self) || !dp_list_empty(&driver->held)) {
+        close_job_fds(self);
+        hold(driver, self);
+        dp_driver_job_done(driver);
+        return;
     } else if (self->status != DP_OK) {
         close_job_fds(self);
         if (self->msg.kind == DP_TRAINER_CHECK) {
             check_failed(driver, &self->roots[0]);
-        } else if (self->wait.answer == NULL && lacks(self)) {
+        } else if (self->wait.answer == NULL && self->status == DP_IO) {
             /* Told as failed, a checkpoint would count as broken for good. A fresh process is given all of it anew. */
-            dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.lack", self->wait.round, NULL,
-                         "%s: %s; the trainer is started again",
-                         dp_trainer_kind_name(self->wait.command), dp_status_text(self->status));
-            dp_trainer_kill(driver->trainer);
+            dp_trainer_kill(driver->trainer, "cannot be given its commands");
         } else {
             if (self->msg.kind == DP_TRAINER_OPEN && is_spoiled(self->status)) {
                 data_is_lost(self);
@@ -124,6 +148,49 @@ static void done_tell(dp_saver_job *job)
     dp_driver_job_done(driver);
 }
 
+static void free_job(tell_job *self)
+{
+    close_job_fds(self);
+    dp_free(self);
+}
+
+static void prepare(tell_job *job)
+{
+    const dp_facts *facts = &job->driver->facts;
+
+    job->status = DP_OK;
+    job->n_fds = 0;
+    if (job->msg.kind == DP_TRAINER_OPEN) {
+        job->status = dp_memfd_make(
+            "dpnode-manifest", dp_view_of(facts->manifest, facts->manifest_bytes), &job->fds[0]);
+        job->n_fds = job->status == DP_OK;
+    }
+}
+
+void dp_driver_tell_again(dp_driver *driver)
+{
+    while (!dp_list_empty(&driver->held)) {
+        tell_job *job = DP_LIST_ITEM(driver->held.next, tell_job, job.link);
+        dp_list_remove(&job->job.link);
+        driver->n_held--;
+        prepare(job);
+        if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
+            free_job(job);
+            dp_trainer_kill(driver->trainer, "cannot be given its commands");
+        }
+    }
+}
+
+void dp_driver_tell_nothing(dp_driver *driver)
+{
+    while (!dp_list_empty(&driver->held)) {
+        tell_job *job = DP_LIST_ITEM(driver->held.next, tell_job, job.link);
+        dp_list_remove(&job->job.link);
+        free_job(job);
+    }
+    driver->n_held = 0;
+}
+
 static tell_job *tell_job_new(dp_driver *driver, dp_trainer_kind kind)
 {
     tell_job *job = driver->trainer == NULL ? NULL : dp_alloc(1, sizeof *job);
@@ -139,9 +206,9 @@ static tell_job *tell_job_new(dp_driver *driver, dp_trainer_kind kind)
 
 static void tell(dp_driver *driver, tell_job *job)
 {
+    prepare(job);
     if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
-        close_job_fds(job);
-        dp_free(job);
+        free_job(job);
     }
 }
 
@@ -154,9 +221,6 @@ void dp_driver_open_model(dp_driver *driver)
     memcpy(job->msg.member, driver->self.bytes, sizeof job->msg.member);
     randombytes_buf(&job->msg.seed, sizeof job->msg.seed);
     job->wait.command = DP_TRAINER_OPEN;
-    const dp_view manifest = dp_view_of(driver->facts.manifest, driver->facts.manifest_bytes);
-    job->status = dp_memfd_make("dpnode-manifest", manifest, &job->fds[0]);
-    job->n_fds = job->status == DP_OK;
     job->roots[0] = driver->manifest.tokenizer;
     job->n_roots = 1;
     for (uint32_t i = 0; i < driver->manifest.n_shards; i++) {

@@ -7,7 +7,7 @@
 void dp_driver_expect(dp_driver *driver, const dp_driver_wait *wait)
 {
     if (driver->n_waits == DP_DRIVER_WAITS_MAX) {
-        dp_trainer_kill(driver->trainer);
+        dp_trainer_kill(driver->trainer, "leaves too many commands unanswered");
         return;
     }
     driver->waits[driver->n_waits++] = *wait;
@@ -54,7 +54,7 @@ void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, con
         event.u.mixed.status = DP_CORRUPT;
         dp_driver_feed(driver, &event);
     } else { /* PUBLISH, FREEZE, OPEN: a fresh process is the way out. */
-        dp_trainer_kill(driver->trainer);
+        dp_trainer_kill(driver->trainer, "could not do a command");
     }
 }
 
@@ -64,7 +64,7 @@ void dp_driver_watch_trainer(dp_driver *driver)
     /* A question of a person, like a full evaluation, may take its time; what waits behind it is not to blame. */
     if (driver->n_waits > 0 && driver->waits[0].answer == NULL &&
         now - driver->waits[0].since_ms > driver->daemon->config->answer_time * 1000) {
-        dp_trainer_kill(driver->trainer);
+        dp_trainer_kill(driver->trainer, "did not answer");
     }
 }
 
@@ -89,6 +89,7 @@ static void on_down(void *context, const char *cause)
     driver->trainer_open = false;
     driver->trainer_life++;
     dp_driver_take_nothing(driver);
+    dp_driver_tell_nothing(driver);
     driver->step_ms = 0;
     driver->step_skipped = 0;
     driver->step_spikes = 0;
@@ -133,6 +134,7 @@ void dp_driver_trainer_close(dp_driver *driver)
 {
     drop_waits(driver, "the daemon is ending");
     dp_driver_take_nothing(driver);
+    dp_driver_tell_nothing(driver);
     dp_trainer_close(driver->trainer);
     driver->trainer = NULL;
 }

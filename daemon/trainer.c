@@ -94,11 +94,20 @@ static void end_life(life *self)
 }
 
 static void start_again(dp_trainer *trainer);
+static void on_restart(uv_timer_t *timer);
 
 static void report_down(dp_trainer *trainer, const char *cause)
 {
     trainer->config.hooks.down(trainer->config.hooks.context, cause);
     start_again(trainer);
+}
+
+/* What this machine lacks is not the trainer's fault and uses up none of its restarts. */
+static void report_lack(dp_trainer *trainer)
+{
+    trainer->config.hooks.down(trainer->config.hooks.context,
+                               "could not be heard for lack of memory or descriptors here");
+    uv_timer_start(trainer->restart, on_restart, DP_TRAINER_RETRY_MS, 0);
 }
 
 static void on_exit(uv_process_t *process, int64_t status, int signal)
@@ -128,6 +137,11 @@ static void receive(life *self)
             uv_poll_stop(&self->poll);
             DP_IGNORE(uv_process_kill(&self->process, SIGKILL) !=
                       0); /* If it still runs; on_exit tells. */
+            return;
+        }
+        if (status == DP_NOMEM) {
+            end_life(self);
+            report_lack(trainer);
             return;
         }
         if (status != DP_OK || self->said_hello == (self->incoming.kind == DP_TRAINER_HELLO)) {
@@ -375,11 +389,11 @@ dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const 
     return DP_OK;
 }
 
-void dp_trainer_kill(dp_trainer *trainer)
+void dp_trainer_kill(dp_trainer *trainer, const char *cause)
 {
     if (trainer->life != NULL) {
         end_life(trainer->life);
-        report_down(trainer, "did not answer");
+        report_down(trainer, cause);
     }
 }
 

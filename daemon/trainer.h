@@ -46,8 +46,8 @@ void dp_trainer_close(dp_trainer *trainer);
 /* Takes the fds in every case. DP_CLOSED: no process; what the caller waits for will not come. */
 DP_MUST dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const int *fds,
                                   uint32_t n_fds);
-/* Kill it because it does not answer; it comes back like after any death. */
-void dp_trainer_kill(dp_trainer *trainer);
+/* Kill it; it comes back like after any death. cause goes on "the trainer ...". */
+void dp_trainer_kill(dp_trainer *trainer, const char *cause);
 int dp_trainer_pid(const dp_trainer *trainer); /* 0: not running */
 uint32_t dp_trainer_restarts(const dp_trainer *trainer);
 /* The quick restarts are used up: it is started once a minute until DP_TRAINER_WINDOW_MS have passed since the first. */

@@ -75,6 +75,22 @@ class Faults(SystemTest):
             caller.close()
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
         wait_for(lambda: node.run()["round"] >= self.first.run()["round"] - 2, PATIENCE_S, "it follows the chain")
+        self.counted(node)
+        self.assertEqual(node.run()["trainer_restarts"], 0) # what is lacking is no fault of its trainer's
+        self.assertFalse([t for t in texts(node) if "does not decode" in t])
+
+    def test_36_a_trainer_without_memory_says_so_and_is_replaced(self):
+        node = self.pair()
+        pid = node.run()["trainer_pid"]
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            here = int(file.read().split()[0]) * resource.getpagesize()
+        resource.prlimit(pid, resource.RLIMIT_AS, (here, resource.RLIM_INFINITY)) # no update can be mapped any more
+        wait_for(lambda: node.run()["trainer_restarts"] >= 1, PATIENCE_S, "it is replaced")
+        self.assertTrue([t for t in texts(node) if "there is no memory left" in t])
+        self.counted(node)
+        self.assertEqual(node.run()["trainer_restarts"], 1)
+        self.assertEqual(self.state_of_second(), "alive")
+        self.assertFalse([t for t in texts(self.first) + texts(node) if "does not decode" in t])
 
     def test_38_39_a_trainer_that_dies_at_every_start_costs_rounds_and_not_membership(self):
         script, order = self.bad_worker()

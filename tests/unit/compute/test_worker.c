@@ -2,6 +2,7 @@
 #include "tests/lib/check.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -607,6 +608,32 @@ static void a_worker_whose_card_vanishes_says_so_and_ends(void **state)
     close(p.socket);
 }
 
+/* No update can be handed over; then one can, and what comes with it cannot be taken. */
+static void a_worker_without_descriptors_says_what_it_lacks_and_ends(void **state)
+{
+    (void)state;
+    const uint8_t bytes[4] = {1, 2, 3, 4};
+    const dp_view blob = dp_view_of(bytes, sizeof bytes);
+    const struct rlimit none = {0, 0};
+    peer p = ready_peer(1);
+    train_until(&p, 1, 1);
+    assert_int_equal(prlimit(p.pid, RLIMIT_NOFILE, &none, NULL), 0);
+    send_views(&p, &(dp_trainer_msg){.kind = DP_TRAINER_PUBLISH, .round = 1}, NULL, 0);
+    answer a = expect(&p, DP_TRAINER_FAILED);
+    CHECK(a.msg.lacks && a.msg.of == DP_TRAINER_PUBLISH);
+    assert_string_equal(a.msg.text, "publish: there is no memory left (DP_NOMEM)");
+    expect_end(&p, 1);
+    close(p.socket);
+
+    p = ready_peer(2);
+    assert_int_equal(prlimit(p.pid, RLIMIT_NOFILE, &none, NULL), 0);
+    send_views(&p, &(dp_trainer_msg){.kind = DP_TRAINER_CHECK, .id = 3}, &blob, 1);
+    a = expect(&p, DP_TRAINER_FAILED); /* And not: the blob is bad. */
+    CHECK(a.msg.lacks && a.msg.of == 0);
+    expect_end(&p, 0); /* As if the daemon had gone. */
+    close(p.socket);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -623,6 +650,7 @@ int main(void)
         cmocka_unit_test(a_closed_socket_ends_the_worker),
         cmocka_unit_test(a_model_that_a_backend_cannot_hold_is_opened_on_the_cpu),
         cmocka_unit_test(a_worker_whose_card_vanishes_says_so_and_ends),
+        cmocka_unit_test(a_worker_without_descriptors_says_what_it_lacks_and_ends),
     };
     return cmocka_run_group_tests(tests, make_files, drop_files);
 }

@@ -361,11 +361,11 @@ static void a_killed_trainer_comes_back(void **state)
     (void)state;
     stage_open(&stage, GOOD);
     turn_until(&stage.loop, has_started, &stage);
-    dp_trainer_kill(stage.trainer);
+    dp_trainer_kill(stage.trainer, "did not answer");
     assert_int_equal(stage.downs, 1);
     msg = (dp_trainer_msg){.kind = DP_TRAINER_EVAL};
     CHECK_STATUS(dp_trainer_tell(stage.trainer, &msg, NULL, 0), DP_CLOSED);
-    dp_trainer_kill(stage.trainer); /* nothing there */
+    dp_trainer_kill(stage.trainer, "did not answer"); /* nothing there */
     assert_int_equal(stage.downs, 1);
     turn_until(&stage.loop, has_restarted, &stage);
     stage_close(&stage);
