@@ -10,9 +10,10 @@
 
 #include "base/alloc.h"
 #include "base/list.h"
+#include "daemon/listener.h"
 #include "daemon/reply.h"
 
-enum { BACKLOG = 16, FOLLOWS_MAX = 4 };
+enum { FOLLOWS_MAX = 4 };
 
 typedef struct client {
     dp_list item;
@@ -33,11 +34,10 @@ typedef struct client {
 
 struct dp_control {
     dp_daemon *daemon;
-    uv_pipe_t *listener;
+    dp_listener *listener;
     char path[DP_CONTROL_PATH_MAX + 1];
     dp_list clients;
     uint32_t n_clients;
-    bool owes_accept; /* somebody waits at the listener, which is silent until then */
     uint64_t next_number;
     uint64_t garbage; /* clients cut for bytes that are not ours */
 };
@@ -191,31 +191,13 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     }
 }
 
-/* Every connection must be accepted: libuv stops listening at one that is not. Without memory even for that the next
- * entry of the diary tries again. */
-static void turn_away(dp_control *control)
+static void on_accepted(void *context, int fd)
 {
-    uv_pipe_t *stranger = dp_alloc(1, sizeof *stranger);
-    control->owes_accept =
-        stranger == NULL || uv_pipe_init(control->daemon->loop, stranger, 0) != 0;
-    if (control->owes_accept) {
-        dp_free(stranger);
-        return;
-    }
-    DP_IGNORE(uv_accept((uv_stream_t *)control->listener, (uv_stream_t *)stranger) != 0);
-    uv_close((uv_handle_t *)stranger, (uv_close_cb)dp_free);
-}
-
-static void on_connection(uv_stream_t *listener, int status)
-{
-    dp_control *control = listener->data;
-    if (status != 0) {
-        return;
-    }
+    dp_control *control = context;
     client *self = control->n_clients < DP_CONTROL_CLIENTS_MAX ? dp_alloc(1, sizeof *self) : NULL;
     if (self == NULL || uv_pipe_init(control->daemon->loop, &self->pipe, 0) != 0) {
         dp_free(self);
-        turn_away(control);
+        close(fd);
         return;
     }
     self->pipe.data = self;
@@ -227,8 +209,11 @@ static void on_connection(uv_stream_t *listener, int status)
     dp_buf_init(&self->in_flight, DP_CONTROL_OUT_MAX);
     dp_list_push_back(&control->clients, &self->item);
     control->n_clients++;
-    if (uv_accept(listener, (uv_stream_t *)&self->pipe) != 0 ||
-        uv_read_start((uv_stream_t *)&self->pipe, on_alloc, on_read) != 0) {
+    const int opened = uv_pipe_open(&self->pipe, fd);
+    if (opened != 0) {
+        close(fd);
+    }
+    if (opened != 0 || uv_read_start((uv_stream_t *)&self->pipe, on_alloc, on_read) != 0) {
         drop(self);
     }
 }
@@ -336,9 +321,6 @@ void dp_control_on_round(dp_control *control, const dp_diary_round *round)
 
 void dp_control_on_entry(dp_control *control, const dp_diary_entry *entry)
 {
-    if (control->owes_accept) {
-        turn_away(control);
-    }
     for (dp_list *at = control->clients.next; at != &control->clients;) {
         client *self = DP_LIST_ITEM(at, client, item);
         const dp_call call = {
@@ -356,14 +338,20 @@ void dp_control_on_entry(dp_control *control, const dp_diary_entry *entry)
 
 /* ---- opening ---- */
 
-static bool somebody_answers(const char *path)
+static struct sockaddr_un address_of(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    return address;
+}
+
+static bool somebody_answers(const char *path)
+{
+    const struct sockaddr_un address = address_of(path);
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
         return false;
     }
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
     /* AGAIN: it listens, but is too busy to accept. */
     const bool answers =
         connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN;
@@ -402,30 +390,25 @@ dp_status dp_control_open(dp_control **out, dp_daemon *daemon, const char *path,
                           "another daemon answers on %s; use its socket or give --socket", path);
     }
     dp_control *control = dp_alloc(1, sizeof *control);
-    uv_pipe_t *listener = dp_alloc(1, sizeof *listener);
-    if (control == NULL || listener == NULL || uv_pipe_init(daemon->loop, listener, 0) != 0) {
-        dp_free(control);
-        dp_free(listener);
+    if (control == NULL) {
         return DP_NOMEM;
     }
     control->daemon = daemon;
-    control->listener = listener;
-    listener->data = control;
     dp_list_init(&control->clients);
     snprintf(control->path, sizeof control->path, "%s", path);
     make_folder(path);
     remove_stale(path);
-    int error = uv_pipe_bind(listener, path);
-    if (error == 0) {
-        DP_IGNORE(chmod(path, 0660) != 0); /* Then only the owner may use it. */
-        error = uv_listen((uv_stream_t *)listener, BACKLOG, on_connection);
-    }
-    if (error != 0) {
-        uv_close((uv_handle_t *)listener, (uv_close_cb)dp_free);
+    const struct sockaddr_un address = address_of(path);
+    int error = 0;
+    const dp_status status =
+        dp_listener_open(&control->listener, daemon->loop, (const struct sockaddr *)&address,
+                         sizeof address, on_accepted, control, &error);
+    if (status != DP_OK) {
         dp_free(control);
         return dp_why_set(why, DP_IO, "cannot make the control socket %s: %s", path,
                           uv_strerror(error));
     }
+    DP_IGNORE(chmod(path, 0660) != 0); /* Then only the owner may use it. */
     *out = control;
     return DP_OK;
 }
@@ -439,6 +422,6 @@ void dp_control_close(dp_control *control)
         drop(DP_LIST_ITEM(control->clients.next, client, item));
     }
     DP_IGNORE(unlink(control->path) != 0);
-    uv_close((uv_handle_t *)control->listener, (uv_close_cb)dp_free);
+    dp_listener_close(control->listener);
     dp_free(control);
 }

@@ -12,7 +12,7 @@
 #include "daemon/aead.h"
 #include "daemon/transport_bulk.h"
 
-enum { TICK_MS = 250, BULK_RETRY_MS = 500, STRIPE_RETRY_MS = 30000, BACKLOG = 64 };
+enum { TICK_MS = 250, BULK_RETRY_MS = 500, STRIPE_RETRY_MS = 30000 };
 
 /* ---- links ---- */
 
@@ -261,27 +261,10 @@ void dp_link_lost(dp_conn *conn, dp_link_cause cause)
 
 /* ---- opening and closing ---- */
 
-/* Every connection must be accepted: libuv stops listening at one that is not. Without memory even for that the tick
- * tries again. */
-static void turn_away(dp_transport *transport)
-{
-    uv_tcp_t *stranger = dp_alloc(1, sizeof *stranger);
-    transport->owes_accept = stranger == NULL || uv_tcp_init(transport->config.loop, stranger) != 0;
-    if (transport->owes_accept) {
-        dp_free(stranger);
-        return;
-    }
-    DP_IGNORE(uv_accept((uv_stream_t *)transport->listener, (uv_stream_t *)stranger) != 0);
-    uv_close((uv_handle_t *)stranger, (uv_close_cb)dp_free);
-}
-
 static void on_tick(uv_timer_t *timer)
 {
     dp_transport *transport = timer->data;
     const uint64_t now = uv_now(transport->config.loop);
-    if (transport->owes_accept) {
-        turn_away(transport);
-    }
     for (dp_list *at = transport->conns.next; at != &transport->conns;) {
         dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
         at = at->next;
@@ -362,9 +345,7 @@ void dp_transport_close(dp_transport *transport)
         dp_conn_close(DP_LIST_ITEM(transport->conns.next, dp_conn, item));
     }
     dp_crew_close(transport->crew);
-    if (transport->listener != NULL) {
-        uv_close((uv_handle_t *)transport->listener, (uv_close_cb)dp_free);
-    }
+    dp_listener_close(transport->listener);
     /* libuv calls close callbacks of one loop turn in any order, but connections no longer touch the transport. */
     uv_close((uv_handle_t *)transport->tick, on_transport_closed);
 }
@@ -403,22 +384,22 @@ static bool too_many_strangers(const dp_transport *transport, const dp_addr *add
     return pending >= DP_TRANSPORT_PENDING_MAX || same >= DP_TRANSPORT_PENDING_PER_IP;
 }
 
-static void on_connection(uv_stream_t *listener, int status)
+static void on_accepted(void *context, int fd)
 {
-    dp_transport *transport = listener->data;
-    if (status != 0 || transport->closing) {
-        return;
-    }
+    dp_transport *transport = context;
     dp_conn *conn = dp_conn_new(transport, false, DP_LANE_CONTROL);
     if (conn == NULL) {
         transport->stats.accepts_refused++;
-        turn_away(transport);
+        close(fd);
         return;
     }
     struct sockaddr_storage from;
     int size = sizeof from;
-    if (uv_accept(listener, (uv_stream_t *)&conn->tcp) != 0 ||
-        uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&from, &size) != 0) {
+    const int opened = uv_tcp_open(&conn->tcp, fd);
+    if (opened != 0) {
+        close(fd);
+    }
+    if (opened != 0 || uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&from, &size) != 0) {
         dp_conn_close(conn);
         return;
     }
@@ -489,44 +470,23 @@ dp_status dp_transport_try(const char *address, dp_why *why)
     return free_now ? DP_OK : cannot_listen(address, error, why);
 }
 
-static void read_port(const uv_tcp_t *listener, uint16_t *port)
-{
-    struct sockaddr_storage bound;
-    int size = sizeof bound;
-    dp_addr addr = {0};
-    if (uv_tcp_getsockname(listener, (struct sockaddr *)&bound, &size) == 0) {
-        addr_of((const struct sockaddr *)&bound, &addr);
-    }
-    *port = addr.port;
-}
-
 dp_status dp_transport_listen(dp_transport *transport, const char *address, uint16_t *port,
                               dp_why *why)
 {
     struct sockaddr_storage bind_to;
     DP_TRY(parse_listen(address, &bind_to, why));
     dp_assert(transport->listener == NULL);
-    uv_tcp_t *listener = dp_alloc(1, sizeof *listener);
-    if (listener == NULL) {
-        return DP_NOMEM;
+    const socklen_t size =
+        bind_to.ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    int error = 0;
+    const dp_status status =
+        dp_listener_open(&transport->listener, transport->config.loop,
+                         (const struct sockaddr *)&bind_to, size, on_accepted, transport, &error);
+    if (status != DP_OK) {
+        return status == DP_NOMEM ? status : cannot_listen(address, error, why);
     }
-    if (uv_tcp_init(transport->config.loop, listener) != 0) {
-        dp_free(listener);
-        return DP_NOMEM;
-    }
-    listener->data = transport;
-    int error = uv_tcp_bind(listener, (const struct sockaddr *)&bind_to, 0);
-    if (error == 0) {
-        error = uv_listen((uv_stream_t *)listener, BACKLOG,
-                          on_connection); /* libuv reports EADDRINUSE here */
-    }
-    if (error != 0) {
-        uv_close((uv_handle_t *)listener, (uv_close_cb)dp_free);
-        return cannot_listen(address, error, why);
-    }
-    read_port(listener, port);
+    *port = dp_listener_port(transport->listener);
     dp_conn_set_source(transport, &bind_to);
-    transport->listener = listener;
     return DP_OK;
 }
 
@@ -653,6 +613,7 @@ void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats)
 {
     *stats = transport->stats;
     stats->connections = transport->n_conns;
+    stats->accepts_refused += dp_listener_turned_away(transport->listener);
 }
 
 void dp_addr_text(const dp_addr *addr, char text[DP_ADDR_TEXT_MAX])

@@ -5,6 +5,7 @@
 
 #include "base/list.h"
 #include "daemon/crew.h"
+#include "daemon/listener.h"
 #include "daemon/path.h"
 #include "daemon/transport.h"
 
@@ -68,8 +69,7 @@ struct dp_transport {
     dp_transport_config config;
     uint8_t credential[DP_CREDENTIAL_BYTES_MAX];
     uint8_t hello[DP_CHANNEL_HELLO_MAX];
-    uv_tcp_t *listener;             /* NULL: not listening */
-    bool owes_accept;               /* somebody waits at the listener, which is silent until then */
+    dp_listener *listener;          /* NULL: not listening */
     struct sockaddr_storage source; /* where dials come from; AF_UNSPEC: the system chooses */
     uv_timer_t *tick;
     dp_crew *crew;
