@@ -16,6 +16,7 @@
 typedef struct dp_driver dp_driver;
 typedef struct dp_control dp_control;
 typedef struct dp_guard dp_guard;
+typedef struct dp_ballast dp_ballast;
 
 typedef struct dp_daemon {
     uv_loop_t *loop;
@@ -26,6 +27,7 @@ typedef struct dp_daemon {
     dp_log_sink *log;
     dp_control *control;
     dp_guard *guard;
+    dp_ballast *ballast;
     dp_identity identity;
     uint64_t incarnation;
     uint64_t started_ms; /* unix */

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "daemon/ballast.h"
 #include "daemon/check.h"
 #include "daemon/control.h"
 #include "daemon/driver.h"
@@ -256,6 +257,7 @@ static dp_status start(dp_daemon *daemon, dp_facts *facts, bool *member, dp_why 
     DP_TRY(dp_diary_open(&daemon->diary, daemon->loop, daemon->saver, &hooks));
     DP_TRY(dp_control_open(&daemon->control, daemon, daemon->config->socket, why));
     DP_TRY(dp_guard_open(&daemon->guard, daemon));
+    DP_TRY(dp_ballast_open(&daemon->ballast, daemon, DP_BALLAST_LOOK_MS));
     return *member ? dp_driver_open(&daemon->driver, daemon, facts, why) : DP_OK;
 }
 
@@ -273,6 +275,8 @@ static void close_all(dp_daemon *daemon)
 {
     dp_guard_close(daemon->guard);
     daemon->guard = NULL;
+    dp_ballast_close(daemon->ballast);
+    daemon->ballast = NULL;
     dp_driver_close(daemon->driver);
     daemon->driver = NULL;
     dp_control_close(daemon->control);

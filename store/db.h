@@ -90,7 +90,7 @@ DP_MUST dp_status dp_store_bytes(dp_store *store, uint64_t *bytes);
 DP_MUST dp_status dp_store_admit(dp_store *store, uint64_t bytes);
 /* True while reserve.bin has its full size. */
 bool dp_store_ballast_held(const dp_store *store);
-/* Allocate the ballast again after space came back. DP_NOSPACE: not yet. */
+/* Allocate the ballast again after space came back: enough for it and for the margin of big writes. DP_NOSPACE: not yet. */
 DP_MUST dp_status dp_store_refill_ballast(dp_store *store);
 /* DP_OK, or the error (DP_IO, DP_CORRUPT) that ended writing to one of the files. The daemon should then exit and
  * start again; never retry a failed fsync. */

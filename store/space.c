@@ -80,6 +80,12 @@ dp_status dp_store_refill_ballast(dp_store *store)
     if (store->ballast_held || store->options.ballast_bytes == 0) {
         return DP_OK;
     }
+    uint64_t disk = 0;
+    DP_TRY(dp_dir_free_bytes(&store->dir, &disk));
+    if (disk < store->options.ballast_bytes ||
+        disk - store->options.ballast_bytes < store->options.margin_bytes) {
+        return DP_NOSPACE; /* The room that has just come back is for what waits. */
+    }
     DP_TRY(dp_dir_reserve(&store->dir, DP_STORE_BALLAST_NAME, store->options.ballast_bytes));
     store->ballast_held = true;
     return DP_OK;

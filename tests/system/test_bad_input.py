@@ -177,6 +177,8 @@ class FullDisk(SystemTest):
         after = node.run()["round"]
         wait_for(lambda: node.run()["round"] > after + 2, 30, "the run goes on")
         self.assertEqual(node.ask("ckpt", "verify")["bad"], 0)
+        reserve = os.path.join(node.dir, "reserve.bin") # whether it was needed or not
+        wait_for(lambda: os.path.exists(reserve) and os.path.getsize(reserve) == 1 << 20, 15, "there is a reserve again")
 
     def test_a_run_cannot_be_created_on_a_full_disk(self):
         node = self.folder.node("node1")
