@@ -148,7 +148,53 @@ static void run_begin(dp_saver_job *job, dp_store *store)
     self->status = run_begin_steps(self, store);
 }
 
-static void ask(const dp_courier *courier, const fetch *entry, const dp_peer *peer, uint32_t index)
+static giver *giver_of(fetch *entry, const dp_peer *peer)
+{
+    for (uint32_t i = 0; i < entry->n_givers; i++) {
+        if (dp_peer_equal(&entry->givers[i].peer, peer)) {
+            return &entry->givers[i];
+        }
+    }
+    return NULL;
+}
+
+static void count_asked(fetch *entry, const dp_peer *peer)
+{
+    giver *asked = giver_of(entry, peer);
+
+    if (asked == NULL && entry->n_givers < GIVERS_MAX) { /* Else it sends for nothing, at worst. */
+        asked = &entry->givers[entry->n_givers++];
+        *asked = (giver){.peer = *peer};
+    }
+    if (asked != NULL) {
+        asked->waiting++;
+    }
+}
+
+static void count_answered(fetch *entry, const dp_peer *peer)
+{
+    giver *asked = giver_of(entry, peer);
+
+    if (asked != NULL && --asked->waiting == 0) {
+        *asked = entry->givers[--entry->n_givers];
+    }
+}
+
+/* Whoever was asked for chunks that have not come need not send them. */
+static void drop_rest(const dp_courier *courier, fetch *entry)
+{
+    uint8_t bytes[64];
+
+    for (uint32_t i = 0; i < entry->n_givers; i++) {
+        dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+        dp_wire_write_chunk_drop(&writer, &entry->root);
+        DP_IGNORE(dp_transport_send(courier->config.transport, &entry->givers[i].peer,
+                                    DP_LANE_CONTROL, dp_view_of(bytes, writer.size)));
+    }
+    entry->n_givers = 0;
+}
+
+static void ask(const dp_courier *courier, fetch *entry, const dp_peer *peer, uint32_t index)
 {
     uint8_t bytes[64];
     dp_writer writer = dp_writer_of(bytes, sizeof bytes);
@@ -156,6 +202,7 @@ static void ask(const dp_courier *courier, const fetch *entry, const dp_peer *pe
     dp_wire_write_chunk_get(&writer, &entry->root, index);
     DP_IGNORE(dp_transport_send(courier->config.transport, peer, DP_LANE_CONTROL,
                                 dp_view_of(bytes, writer.size)));
+    count_asked(entry, peer);
 }
 
 /* What was asked for while the store was looking goes out now, but for chunks that are here. */
@@ -265,6 +312,17 @@ void dp_courier_get_chunk(dp_courier *courier, const dp_peer *peer, const dp_has
     }
 }
 
+void dp_courier_cancel(dp_courier *courier, const dp_hash *root)
+{
+    fetch *entry = find_fetch(courier, root);
+
+    if (entry != NULL) { /* It stays: the same object may be begun again at once. */
+        drop_rest(courier, entry);
+        entry->n_held_back = 0;
+        memset(entry->asked, 0, sizeof entry->asked);
+    }
+}
+
 void dp_courier_get_manifest(dp_courier *courier, const dp_peer *peer)
 {
     uint8_t bytes[16];
@@ -333,7 +391,8 @@ static void done_put(dp_saver_job *job)
         entry->writing[self->index] = false;
     }
     if (!courier->closing) {
-        if (self->complete) {
+        if (self->complete && entry != NULL) {
+            drop_rest(courier, entry); /* Of chunks that were asked of two. */
             forget_fetch(courier, &self->root);
         }
         hooks->chunk(hooks->context, &self->peer, &self->root, self->index, self->status);
@@ -363,6 +422,7 @@ static void take_chunk(dp_courier *courier, const dp_peer *peer, dp_view message
         return; /* Nobody asked, or it came twice. */
     }
     entry->asked[chunk.index]--;
+    count_answered(entry, peer);
     if (!chunk.found || chunk.bytes.size != dp_object_chunk_size(entry->size, chunk.index)) {
         const dp_status status = chunk.found ? DP_BADHASH : DP_NOTFOUND;
         hooks->chunk(hooks->context, peer, &chunk.root, chunk.index, status);
@@ -401,6 +461,13 @@ bool dp_courier_message(dp_courier *courier, const dp_peer *peer, dp_view bytes)
         dp_wire_info info;
         if (dp_wire_read_info(bytes, &info, leaves) == DP_OK) {
             hooks->info(hooks->context, peer, &info.root, info.size, leaves);
+        }
+        return true;
+    }
+    case DP_MSG_CHUNK_DROP: {
+        dp_hash root;
+        if (dp_wire_read_chunk_drop(bytes, &root) == DP_OK) {
+            dp_courier_unserve(courier, peer, &root);
         }
         return true;
     }

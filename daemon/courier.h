@@ -47,6 +47,8 @@ void dp_courier_begin(dp_courier *courier, const dp_hash *root, uint64_t size,
 void dp_courier_get_info(dp_courier *courier, const dp_peer *peer, const dp_hash *root);
 void dp_courier_get_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
                           uint32_t index);
+/* The node wants it no more: whoever was asked for chunks of it is told, and what still comes is dropped. */
+void dp_courier_cancel(dp_courier *courier, const dp_hash *root);
 void dp_courier_get_manifest(dp_courier *courier, const dp_peer *peer);
 void dp_courier_serve_info(dp_courier *courier, const dp_peer *peer, const dp_hash *root);
 void dp_courier_serve_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
@@ -55,7 +57,7 @@ void dp_courier_serve_records(dp_courier *courier, const dp_peer *peer, uint64_t
                               uint32_t count);
 void dp_courier_serve_manifest(dp_courier *courier, const dp_peer *peer);
 
-/* True if the message was INFO, CHUNK or MANIFEST, and has been dealt with. */
+/* True if the message was INFO, CHUNK, CHUNK_DROP or MANIFEST, and has been dealt with. */
 bool dp_courier_message(dp_courier *courier, const dp_peer *peer, dp_view bytes);
 void dp_courier_drained(dp_courier *courier, const dp_peer *peer);
 

@@ -5,12 +5,21 @@
 #include "daemon/courier.h"
 #include "gossip/spread.h"
 
-enum { HELD_BACK_MAX = DP_FLIGHTS_MAX }; /* requests that wait for the store to say what is here */
+enum {
+    HELD_BACK_MAX = DP_FLIGHTS_MAX, /* requests that wait for the store to say what is here */
+    GIVERS_MAX =
+        DP_FLIGHTS_MAX /* peers that have not answered all of an object that they were asked for */
+};
 
 typedef struct held_back {
     dp_peer peer;
     uint32_t index;
 } held_back;
+
+typedef struct giver {
+    dp_peer peer;
+    uint32_t waiting; /* chunks that were asked of it and have not come */
+} giver;
 
 typedef struct fetch {
     dp_hash root;
@@ -18,6 +27,8 @@ typedef struct fetch {
     bool begun; /* the store has said which chunks are here */
     uint32_t n_held_back;
     held_back held_back[HELD_BACK_MAX];
+    uint32_t n_givers;
+    giver givers[GIVERS_MAX];
     uint8_t asked[DP_CHUNKS_MAX]; /* requests under way per chunk */
     bool writing[DP_CHUNKS_MAX];  /* it has come and is on its way to the disk */
 } fetch;
@@ -50,6 +61,8 @@ struct dp_courier {
 
 /* False: the saver takes no more, and the job stays the caller's. */
 bool dp_courier_post(dp_courier *courier, dp_saver_job *job, dp_saver_class class);
+/* courier_serve.c: a peer asked for chunks of this object and wants them no more. */
+void dp_courier_unserve(dp_courier *courier, const dp_peer *peer, const dp_hash *root);
 /* A job has ended. Frees the courier when it is closing and this was the last one: call it last. */
 void dp_courier_job_done(dp_courier *courier);
 

@@ -199,6 +199,20 @@ static void pump(dp_courier *courier)
     }
 }
 
+/* What is being read from the store, or has been given to the transport, still goes: two chunks and DP_TRANSPORT_BULK_LOW. */
+void dp_courier_unserve(dp_courier *courier, const dp_peer *peer, const dp_hash *root)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < courier->n_serves; i++) {
+        const serve *what = &courier->serves[i];
+        if (what->kind != SERVE_CHUNK || !dp_peer_equal(&what->peer, peer) ||
+            !dp_hash_equal(&what->root, root)) {
+            courier->serves[kept++] = *what;
+        }
+    }
+    courier->n_serves = kept;
+}
+
 static uint32_t count_waiting(const dp_courier *courier, const dp_peer *peer)
 {
     uint32_t count = 0;

@@ -81,8 +81,11 @@ void dp_driver_act(dp_driver *driver, const dp_action *action)
         dp_courier_begin(driver->courier, &action->u.object.root, action->u.object.size,
                          action->u.object.leaves, action->u.object.use, 0);
         break;
-    case DP_DO_OBJECT_KEEP:
     case DP_DO_OBJECT_DROP:
+        dp_courier_cancel(driver->courier, &action->u.keep.root);
+        dp_driver_keep(driver, action);
+        break;
+    case DP_DO_OBJECT_KEEP:
         dp_driver_keep(driver, action);
         break;
     case DP_DO_GET_INFO:

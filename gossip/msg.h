@@ -47,6 +47,7 @@ typedef enum dp_msg_type {
     DP_MSG_INFO = 31,
     DP_MSG_CHUNK_GET = 32,
     DP_MSG_CHUNK = 33,
+    DP_MSG_CHUNK_DROP = 34,
 
     DP_MSG_MIX_OFFER = 40, /* mix.h */
     DP_MSG_MIX_ACK = 41,

@@ -58,6 +58,12 @@ void dp_wire_write_chunk_head(dp_writer *writer, const dp_hash *root, uint32_t i
     dp_write_u8(writer, found ? 1 : 0);
 }
 
+void dp_wire_write_chunk_drop(dp_writer *writer, const dp_hash *root)
+{
+    write_head(writer, DP_MSG_CHUNK_DROP);
+    dp_write_bytes(writer, root->bytes, sizeof root->bytes);
+}
+
 void dp_wire_write_records_get(dp_writer *writer, uint64_t from, uint32_t count)
 {
     write_head(writer, DP_MSG_RECORDS_GET);
@@ -164,6 +170,14 @@ dp_status dp_wire_read_chunk(dp_view message, dp_wire_chunk *chunk)
     if (found > 1 || chunk->index >= DP_CHUNKS_MAX || chunk->bytes.size > DP_CHUNK_BYTES_MAX) {
         return DP_BADMSG;
     }
+    return dp_reader_finish(&reader);
+}
+
+dp_status dp_wire_read_chunk_drop(dp_view message, dp_hash *root)
+{
+    dp_reader reader = read_head(message, DP_MSG_CHUNK_DROP);
+
+    dp_read_bytes(&reader, root->bytes, sizeof root->bytes);
     return dp_reader_finish(&reader);
 }
 

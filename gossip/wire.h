@@ -5,6 +5,7 @@
  *   INFO         head | 32 root | u64 size | leaves, 32 each, as many as the size has chunks
  *   CHUNK_GET    head | 32 root | u32 index
  *   CHUNK        head | 32 root | u32 index | u8 found | bytes of the chunk (none if not found)
+ *   CHUNK_DROP   head | 32 root
  *   RECORDS_GET  head | u64 from | u16 count
  *   RECORDS      head | u64 from | u16 n | n times {u32 size, record, u16 size, certificate}: slots from, from+1, ...
  *   MANIFEST_GET head
@@ -65,6 +66,8 @@ void dp_wire_write_info(dp_writer *writer, const dp_hash *root, uint64_t size,
 void dp_wire_write_chunk_get(dp_writer *writer, const dp_hash *root, uint32_t index);
 /* Everything before the bytes of the chunk. */
 void dp_wire_write_chunk_head(dp_writer *writer, const dp_hash *root, uint32_t index, bool found);
+/* What was asked of this object and is not sent yet is not wanted any more. */
+void dp_wire_write_chunk_drop(dp_writer *writer, const dp_hash *root);
 void dp_wire_write_records_get(dp_writer *writer, uint64_t from, uint32_t count);
 /* RECORDS in three steps: begin, add until it says false (full: send, begin anew), end. */
 void dp_wire_begin_records(dp_writer *writer, uint64_t from);
@@ -79,6 +82,7 @@ DP_MUST dp_status dp_wire_read_info(dp_view message, dp_wire_info *info,
                                     dp_hash leaves[DP_CHUNKS_MAX]);
 DP_MUST dp_status dp_wire_read_chunk_get(dp_view message, dp_hash *root, uint32_t *index);
 DP_MUST dp_status dp_wire_read_chunk(dp_view message, dp_wire_chunk *chunk);
+DP_MUST dp_status dp_wire_read_chunk_drop(dp_view message, dp_hash *root);
 DP_MUST dp_status dp_wire_read_records_get(dp_view message, uint64_t *from, uint32_t *count);
 DP_MUST dp_status dp_wire_read_records(dp_view message, dp_wire_records *records);
 DP_MUST dp_status dp_wire_read_manifest(dp_view message, dp_view *manifest);

@@ -98,6 +98,7 @@ static void stored_things(dp_view bytes)
     DP_IGNORE(dp_wire_read_info_get(bytes, &root)); /* Only that it ends. */
     DP_IGNORE(dp_wire_read_info(bytes, &info, leaves));
     DP_IGNORE(dp_wire_read_chunk_get(bytes, &root, &number));
+    DP_IGNORE(dp_wire_read_chunk_drop(bytes, &root));
     DP_IGNORE(dp_wire_read_chunk(bytes, &chunk));
     DP_IGNORE(dp_wire_read_records_get(bytes, &from, &number));
     DP_IGNORE(dp_wire_read_manifest(bytes, &manifest));

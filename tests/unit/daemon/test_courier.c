@@ -21,6 +21,7 @@ struct post {
     unsigned n_chunks;
     unsigned n_objects;
     unsigned n_manifests;
+    unsigned n_chunk_messages;
     unsigned n_others; /* messages that are the node's */
     dp_status last;
     dp_peer last_peer;
@@ -87,6 +88,7 @@ static void post_message(void *context, const dp_peer *peer, dp_view bytes)
     uint32_t index = 0;
     uint64_t from = 0;
     uint32_t count = 0;
+    post->n_chunk_messages += dp_msg_type_of(bytes) == DP_MSG_CHUNK;
     if (post->courier == NULL || dp_courier_message(post->courier, peer, bytes)) {
         return;
     }
@@ -385,6 +387,53 @@ static void gate_done(dp_saver_job *job)
     (void)job;
 }
 
+/* So that what comes after it waits in front of the store. */
+static void close_gate(struct post *post, struct gate *gate)
+{
+    *gate = (struct gate){.job = {.run = wait_at_gate, .done = gate_done}};
+    assert_int_equal(uv_sem_init(&gate->open, 0), 0);
+    CHECK_OK(dp_saver_post(post->saver, &gate->job, DP_SAVER_URGENT));
+}
+
+static bool all_asked(void *context)
+{
+    return ((struct post *)context)->n_others >= 5;
+}
+
+static bool is_linked_and_quiet(void *context)
+{
+    return ((struct post *)context)->n_manifests > 0;
+}
+
+static void what_is_given_up_is_not_sent_any_more(void **state)
+{
+    static struct route route;
+    static struct gate gate;
+    const uint8_t manifest[] = {1, 2, 3};
+    (void)state;
+    route_open(&route);
+    dp_courier_set_manifest(route.a.courier, dp_view_of(manifest, sizeof manifest));
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    fetch_info(&route.b, &route.a, &root);
+    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    close_gate(&route.a, &gate);
+    for (uint32_t i = 0; i < 4; i++) {
+        dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, i);
+    }
+    turn_until(&route.loop, all_asked, &route.a); /* Two are at the store, two wait. */
+    dp_courier_cancel(route.b.courier, &root);
+    dp_courier_get_manifest(route.b.courier, &route.a.guest.peer); /* Comes after the cancel. */
+    turn_until(&route.loop, is_linked_and_quiet, &route.b);
+    uv_sem_post(&gate.open);
+    fetch_info(&route.b, &route.a, &root);
+    assert_int_equal(route.b.n_chunk_messages, DP_COURIER_SERVES_PER_PEER);
+    assert_int_equal(route.b.n_chunks, 0);
+    uv_sem_destroy(&gate.open);
+    fetch(&route.b, &route.a, &root); /* And it may be wanted again. */
+    CHECK(holds_noise(route.b.shelf.store, &root, 5, OBJECT_BYTES));
+    route_close(&route);
+}
+
 static void a_chunk_that_is_being_written_is_not_written_twice(void **state)
 {
     static struct route route;
@@ -585,6 +634,7 @@ int main(void)
         cmocka_unit_test(what_an_earlier_life_fetched_is_not_asked_for_again),
         cmocka_unit_test(bad_chunks_are_told_with_their_sender),
         cmocka_unit_test(chunks_that_nobody_asked_for_are_dropped),
+        cmocka_unit_test(what_is_given_up_is_not_sent_any_more),
         cmocka_unit_test(a_chunk_that_is_being_written_is_not_written_twice),
         cmocka_unit_test(a_missing_chunk_is_answered_not_found),
         cmocka_unit_test(who_lacks_an_object_says_so_when_asked_about_it),

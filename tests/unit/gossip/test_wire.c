@@ -66,14 +66,20 @@ static dp_status as_manifest(dp_view message)
     return dp_wire_read_manifest(message, &manifest);
 }
 
+static dp_status as_chunk_drop(dp_view message)
+{
+    dp_hash root;
+    return dp_wire_read_chunk_drop(message, &root);
+}
+
 static dp_status as_relay(dp_view message)
 {
     dp_wire_relay relay;
     return dp_wire_read_relay(message, &relay);
 }
 
-static const read_as readers[] = {as_info_get,    as_info,    as_chunk_get, as_chunk,
-                                  as_records_get, as_records, as_manifest,  as_relay};
+static const read_as readers[] = {as_info_get, as_info,     as_chunk_get,  as_chunk, as_records_get,
+                                  as_records,  as_manifest, as_chunk_drop, as_relay};
 enum { READERS = sizeof readers / sizeof readers[0] };
 
 /* A good message of each type; size_fixed: any byte less or more spoils it. */
@@ -86,7 +92,7 @@ static dp_view example(uint32_t which, bool *size_fixed)
     const dp_hash leaf = dp_chunk_leaf(some);
     const dp_hash root = dp_object_root(sizeof bytes, &leaf);
 
-    *size_fixed = which != 3 && which != 6 && which != 7;
+    *size_fixed = which != 3 && which != 6 && which != 8;
     switch (which) {
     case 0:
         dp_wire_write_info_get(&writer, &some_root);
@@ -111,6 +117,9 @@ static dp_view example(uint32_t which, bool *size_fixed)
         break;
     case 6:
         dp_wire_write_manifest(&writer, some);
+        break;
+    case 7:
+        dp_wire_write_chunk_drop(&writer, &some_root);
         break;
     default:
         dp_wire_write_relay(&writer, DP_RELAY_HOPS, &target, some);
