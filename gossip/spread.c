@@ -21,7 +21,8 @@ dp_status dp_spread_open(dp_spread **spread, const dp_spread_config *config)
     }
     made->chunk_us = dp_alloc(config->members_max, sizeof *made->chunk_us);
     made->servings = dp_alloc(config->members_max, sizeof *made->servings);
-    if (made->chunk_us == NULL || made->servings == NULL) {
+    made->windows = dp_alloc(config->members_max, sizeof *made->windows);
+    if (made->chunk_us == NULL || made->servings == NULL || made->windows == NULL) {
         dp_spread_close(made);
         return DP_NOMEM;
     }
@@ -37,6 +38,7 @@ void dp_spread_close(dp_spread *spread)
     if (spread == NULL) {
         return;
     }
+    dp_free(spread->windows);
     dp_free(spread->servings);
     dp_free(spread->chunk_us);
     dp_free(spread);

@@ -2,8 +2,8 @@
  * A state machine without I/O.
  *
  * Per object: GET_INFO from a holder gives size and leaves (checked against the root by the driver), OBJECT_BEGIN, then
- * GET_CHUNK over all holders, rarest resources first: at most 4 chunks under way per holder and 16 in all, objects in order of
- * priority, then of arrival. Who is said to have it goes before those that only may. Who lacks it says so, and the next is
+ * GET_CHUNK over all holders, rarest resources first: 4 chunks under way per holder, on a line that is far and not full up to 16,
+ * and 16 in all, objects in order of priority, then of arrival. Who is said to have it goes before those that only may. Who lacks it says so, and the next is
  * asked at once, as after 250 ms of silence. When all lack it they are asked again after 250 ms, then after ever longer waits,
  * or when they say that they have it. A chunk that does not come within twice the 95th percentile of measured chunk times is
  * asked of another; when all remaining chunks are under way, the oldest is asked twice (hedge). A holder with two bad chunks
@@ -14,12 +14,14 @@
 #include "gossip/members.h"
 
 enum {
-    DP_WANTED_MAX = 64, /* objects at once */
-    DP_FLIGHTS_PER_HOLDER = 4,
+    DP_WANTED_MAX = 64,        /* objects at once */
+    DP_FLIGHTS_PER_HOLDER = 4, /* at first, and on a line that more would only wait on */
     DP_FLIGHTS_MAX = 16,       /* chunks under way in all */
     DP_BAD_CHUNKS_MAX = 2,     /* then a holder is left alone */
     DP_SERVES_PER_SECOND = 256 /* requests of one peer that are served, with a burst of as many */
 };
+#define DP_FLIGHT_BYTES_MAX                                                                        \
+    (8ULL * 1024 * 1024) /* of one object under way from one holder, beyond the first four */
 #define DP_CHUNK_WAIT_US_MIN (250 * DP_MS)
 #define DP_CHUNK_WAIT_US_MAX (30 * DP_SECOND)
 

@@ -97,7 +97,7 @@ static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t c
         const uint32_t flying = dp_spread_flights_of(spread, member);
         const bool leaves_room = state != NULL && dp_spread_may_ask(spread, state, member);
         const uint32_t room = leaves_room ? room_for(spread, state, member, STATE_PER_HOLDER) : 0;
-        if (flying >= DP_FLIGHTS_PER_HOLDER - room ||
+        if (flying >= dp_spread_window(spread, want, member) - room ||
             is_flying(spread, dp_want_index(spread, want), chunk, member)) {
             continue;
         }

@@ -76,6 +76,7 @@ struct dp_spread {
     dp_flight flights[DP_FLIGHTS_MAX];
     dp_span spans[CLASSES];
     uint32_t *chunk_us; /* per member: smoothed chunk time, doubled by a time-out; 0: unknown */
+    uint8_t *windows;   /* per member: chunks under way at once beyond DP_FLIGHTS_PER_HOLDER */
     dp_serving *servings;
     dp_hash leaves[DP_CHUNKS_MAX]; /* of the OBJECT_BEGIN of this step */
 };
@@ -118,6 +119,8 @@ uint64_t dp_spread_info_wait(const dp_spread *spread, const dp_want *want, uint3
 void dp_spread_measure(dp_spread *spread, const dp_want *want, uint32_t chunk, uint32_t member,
                        dp_time now);
 void dp_spread_chunk_late(dp_spread *spread, uint32_t member);
+/* So many chunks of this object may be under way from member at once. */
+uint32_t dp_spread_window(const dp_spread *spread, const dp_want *want, uint32_t member);
 
 /* spread_trust.c. May a linked member be asked for it? */
 bool dp_spread_has_holder(const dp_spread *spread, const dp_want *want);

@@ -137,7 +137,7 @@ dp_status dp_spread_check(const dp_spread *spread, dp_why *why)
         flights++;
         const dp_want *const want = &spread->wants[f->wanted];
         if (!want->used || f->chunk >= want->n_chunks || want->have[f->chunk] != 0 ||
-            dp_spread_flights_of(spread, f->member) > DP_FLIGHTS_PER_HOLDER) {
+            DP_FLIGHTS_PER_HOLDER + spread->windows[f->member] > DP_FLIGHTS_MAX) {
             return dp_why_set(why, DP_CORRUPT, "spread: flight %u is for nothing that is wanted",
                               i);
         }

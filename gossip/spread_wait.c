@@ -4,7 +4,8 @@
 enum { DOUBLINGS_MAX = 5 };
 #define INFO_WAIT_US (250 * DP_MS)
 #define INFO_WAIT_US_MAX (500 * DP_MS)
-#define LOOK_US (50 * DP_MS)              /* a late chunk is looked at again no sooner */
+#define NEAR_US (5 * DP_MS)  /* what a chunk may take on a near line without having waited */
+#define LOOK_US (50 * DP_MS) /* a late chunk is looked at again no sooner */
 #define GUESS_BYTES_PER_SECOND 1000000ULL /* before anything was measured */
 
 static dp_span *span_of(dp_spread *spread, uint64_t size)
@@ -69,6 +70,32 @@ uint64_t dp_spread_info_wait(const dp_spread *spread, const dp_want *want, uint3
     return clamp_wait(wait_us << doublings);
 }
 
+/* One more for each chunk that came as fast as a far line lets it, which doubles the window in a round trip; one less for each
+ * that had to wait for others (as Brakmo and Peterson 1995 do for bytes). */
+static void adapt(dp_spread *spread, uint32_t member, uint64_t took_us)
+{
+    const uint64_t rtt_us = dp_members_at(spread->members, member)->rtt.srtt_us;
+    uint8_t *const more = &spread->windows[member];
+    const uint32_t window = DP_FLIGHTS_PER_HOLDER + *more;
+
+    if (took_us > 3 * rtt_us + NEAR_US && *more > 0) {
+        --*more;
+    } else if (took_us <= 2 * rtt_us + NEAR_US && window < DP_FLIGHTS_MAX &&
+               dp_spread_flights_of(spread, member) >= window) {
+        ++*more;
+    }
+}
+
+uint32_t dp_spread_window(const dp_spread *spread, const dp_want *want, uint32_t member)
+{
+    const uint64_t fit = DP_FLIGHT_BYTES_MAX / dp_object_chunk_bytes(want->size);
+    const uint32_t window = DP_FLIGHTS_PER_HOLDER + spread->windows[member];
+
+    return window <= fit                  ? window
+           : fit <= DP_FLIGHTS_PER_HOLDER ? (uint32_t)DP_FLIGHTS_PER_HOLDER
+                                          : (uint32_t)fit;
+}
+
 void dp_spread_measure(dp_spread *spread, const dp_want *want, uint32_t chunk, uint32_t member,
                        dp_time now)
 {
@@ -80,6 +107,7 @@ void dp_spread_measure(dp_spread *spread, const dp_want *want, uint32_t chunk, u
             const uint32_t took =
                 took_us < DP_CHUNK_WAIT_US_MAX ? (uint32_t)took_us : (uint32_t)DP_CHUNK_WAIT_US_MAX;
             dp_span_add(span_of(spread, want->size), took);
+            adapt(spread, member, took);
             spread->chunk_us[member] =
                 spread->chunk_us[member] == 0
                     ? took
@@ -92,6 +120,7 @@ void dp_spread_chunk_late(dp_spread *spread, uint32_t member)
 {
     uint32_t *const smoothed = &spread->chunk_us[member];
 
+    spread->windows[member] /= 2;
     /* Doubled, so that others are asked first; one good chunk repairs most of it. */
     *smoothed = *smoothed == 0                         ? (uint32_t)DP_CHUNK_WAIT_US_MIN
                 : *smoothed < DP_CHUNK_WAIT_US_MAX / 2 ? *smoothed * 2

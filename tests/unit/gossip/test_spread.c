@@ -302,6 +302,7 @@ static void a_state_has_room_beside_the_updates_of_the_rounds(void **state)
     const dp_hash state_root = f->root;
     const dp_peer peer = mesh_peer(1);
     f->root = rounds;
+    f->now += 100 * DP_MS; /* The line is full. */
     chunk(f, &peer, 0, DP_OK);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == 1);
     CHECK(dp_hash_equal(&nth_of(f, DP_DO_GET_CHUNK, 0)->u.get.root, &state_root));
@@ -309,6 +310,55 @@ static void a_state_has_room_beside_the_updates_of_the_rounds(void **state)
     CHECK(count_of(f, DP_DO_GET_CHUNK) == 1); /* The rest is for what comes first. */
     CHECK(dp_hash_equal(&nth_of(f, DP_DO_GET_CHUNK, 0)->u.get.root, &rounds));
     fetcher_close(f);
+}
+
+/* Rounds of so many chunks as are asked for at once, each answered after so long; how many were asked for at last. */
+static uint32_t asked_at_once(fetcher *f, uint64_t size, uint64_t rtt_us, uint64_t took_us)
+{
+    dp_action gets[DP_FLIGHTS_MAX];
+    uint32_t n = 0;
+    const dp_peer peer = mesh_peer(1);
+
+    ((dp_member *)(uintptr_t)dp_members_at(f->members, 1))->rtt.srtt_us = (uint32_t)rtt_us;
+    f->root = dp_object_root(size, f->leaves);
+    begin(f);
+    CHECK_OK(dp_spread_want(f->spread, now_of(f), &f->root, size, DP_USE_BLOB, DP_PRIORITY_ROUND,
+                            &f->out));
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    info(f, 1, &f->root, size);
+    for (uint32_t turn = 0; turn < 6; turn++) {
+        uint32_t more = 0;
+        dp_action next[DP_FLIGHTS_MAX];
+        for (n = turn == 0 ? 0 : n; turn == 0 && n < count_of(f, DP_DO_GET_CHUNK); n++) {
+            gets[n] = *nth_of(f, DP_DO_GET_CHUNK, n);
+        }
+        f->now += took_us;
+        for (uint32_t i = 0; i < n; i++) {
+            chunk(f, &peer, gets[i].u.get.index, DP_OK);
+            for (uint32_t k = 0; k < count_of(f, DP_DO_GET_CHUNK); k++) {
+                next[more++] = *nth_of(f, DP_DO_GET_CHUNK, k);
+            }
+        }
+        memcpy(gets, next, more * sizeof next[0]);
+        n = more;
+    }
+    return n;
+}
+
+static void a_far_line_carries_more_at_once_until_it_is_full(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(1);
+    const uint64_t large = 100ULL * DP_CHUNK_BYTES_MIN;
+    CHECK(asked_at_once(f, large, 100 * DP_MS, 110 * DP_MS) == DP_FLIGHTS_MAX);
+    fetcher_close(f);
+    fetcher *const g = fetcher_of(1); /* Here they wait for each other already. */
+    CHECK(asked_at_once(g, large, 100 * DP_MS, 240 * DP_MS) == DP_FLIGHTS_PER_HOLDER);
+    fetcher_close(g);
+    fetcher *const h = fetcher_of(1); /* Sixteen of these would not fit in the queue of a link. */
+    const uint64_t huge = DP_OBJECT_BYTES_MAX;
+    CHECK(asked_at_once(h, huge, 100 * DP_MS, 110 * DP_MS) == DP_FLIGHTS_PER_HOLDER);
+    fetcher_close(h);
 }
 
 static void two_bad_chunks_end_the_trust_in_a_holder(void **state)
@@ -655,7 +705,7 @@ static void open_survives_every_failed_allocation(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(1);
-    CHECK(fail_each_allocation(open_and_close, f->members) == 3);
+    CHECK(fail_each_allocation(open_and_close, f->members) == 4);
     fetcher_close(f);
 }
 
@@ -668,6 +718,7 @@ int main(void)
         cmocka_unit_test(a_holder_known_later_is_asked_long_before_one_that_is_gone_is_given_up),
         cmocka_unit_test(chunks_that_are_late_together_double_the_wait_once),
         cmocka_unit_test(a_state_has_room_beside_the_updates_of_the_rounds),
+        cmocka_unit_test(a_far_line_carries_more_at_once_until_it_is_full),
         cmocka_unit_test(two_bad_chunks_end_the_trust_in_a_holder),
         cmocka_unit_test(whoever_is_linked_is_asked_when_no_holder_is),
         cmocka_unit_test(who_lied_and_alone_holds_it_is_asked_again_ever_more_rarely),
