@@ -33,7 +33,9 @@ uint64_t dp_deadline_hard(const dp_deadline *deadline)
 uint64_t dp_deadline_grace(const dp_deadline *deadline, uint64_t step_us, uint64_t transfer_us,
                            uint64_t rtt_p95_us)
 {
-    const uint64_t least = 4 * rtt_p95_us + 50 * DP_MS;
+    const uint64_t delay = 4 * rtt_p95_us + 50 * DP_MS;
+    const uint64_t most = deadline->round_us / 2 + DP_SECOND / 2;
+    const uint64_t least = delay < most ? delay : most;
     const uint64_t quarter = dp_deadline_length(deadline) / 4;
 
     return clamp(step_us + 2 * transfer_us, least, quarter > least ? quarter : least);

@@ -24,8 +24,12 @@ void dp_deadline_measure(dp_deadline *deadline, uint64_t round_us);
 uint64_t dp_deadline_length(const dp_deadline *deadline);
 /* (1.5 L + 2 s) * patience. */
 uint64_t dp_deadline_hard(const dp_deadline *deadline);
-/* What a straggler is given after K are ready: one step of the slowest and two transfers, within [4 rtt_p95 + 50 ms, L/4]. The
- * lower bound wins, so that a member far away is not left out of every short round. */
+/* What a straggler is given after K are ready: one step of the slowest and two transfers, within [least, L/4], where least =
+ * min(4 rtt_p95 + 50 ms, half the manifest's round + 500 ms) wins, so that a member far away is not left out of every short
+ * round. rtt_p95 is that of the worst link, which stretches every round of everybody: by half a round at most, so that rounds
+ * come at two thirds of their pace or faster, and by the 500 ms of the longer grace where rounds are shorter than the way
+ * around the earth. It is a share of the manifest's round and not of L, which grows with the rounds that are stretched. Who is
+ * farther away has the longer grace. */
 uint64_t dp_deadline_grace(const dp_deadline *deadline, uint64_t step_us, uint64_t transfer_us,
                            uint64_t rtt_p95_us);
 /* What is given instead once in a while, so that who is always a little later than that is counted too: (L + 500 ms) *

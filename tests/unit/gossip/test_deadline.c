@@ -52,9 +52,25 @@ static void grace_is_at_most_a_quarter_of_the_round(void **state)
     (void)state;
     assert_int_equal(dp_deadline_grace(&deadline, 60 * DP_SECOND, 0, 0), 750 * DP_MS);
     assert_int_equal(dp_deadline_grace(&deadline, 0, 0, 10 * DP_MS), 90 * DP_MS);
-    assert_int_equal(dp_deadline_grace(&deadline, 0, 0, DP_SECOND),
-                     4050 * DP_MS); /* But never below the delay. */
+    assert_int_equal(dp_deadline_grace(&deadline, 0, 0, 300 * DP_MS),
+                     1250 * DP_MS); /* But never below the delay. */
     assert_int_equal(dp_deadline_grace(&deadline, 100 * DP_MS, 50 * DP_MS, 0), 200 * DP_MS);
+}
+
+static void one_very_slow_link_stretches_a_round_by_half_at_most(void **state)
+{
+    dp_deadline deadline = of_three_seconds();
+
+    (void)state;
+    assert_int_equal(dp_deadline_grace(&deadline, 0, 0, 60 * DP_SECOND), 2000 * DP_MS);
+    for (int i = 0; i < 40; i++) { /* Nor do rounds that last longer for it make it grow. */
+        dp_deadline_measure(&deadline,
+                            3 * DP_SECOND + dp_deadline_grace(&deadline, 0, 0, 60 * DP_SECOND));
+    }
+    assert_int_equal(dp_deadline_grace(&deadline, 0, 0, 60 * DP_SECOND), 2000 * DP_MS);
+    deadline = (dp_deadline){.round_us = 500 * DP_MS, .patience_milli = 1000};
+    assert_int_equal(dp_deadline_grace(&deadline, 0, 0, 160 * DP_MS),
+                     690 * DP_MS); /* Across an ocean, in a short round. */
 }
 
 static void the_longer_grace_is_given_ever_more_rarely(void **state)
@@ -106,6 +122,7 @@ int main(void)
         cmocka_unit_test(one_endless_round_counts_three_times_the_manifest_at_most),
         cmocka_unit_test(the_hard_deadline_follows_patience),
         cmocka_unit_test(grace_is_at_most_a_quarter_of_the_round),
+        cmocka_unit_test(one_very_slow_link_stretches_a_round_by_half_at_most),
         cmocka_unit_test(the_longer_grace_is_given_ever_more_rarely),
         cmocka_unit_test(bids_are_spread_by_distance_and_back_off),
         cmocka_unit_test(enough_is_never_more_than_there_are),
