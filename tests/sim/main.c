@@ -3,17 +3,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/lib/jobs.h"
 #include "tests/sim/duel.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/explore.h"
 #include "tests/sim/script.h"
 #include "tests/sim/sim.h"
 
-enum { JOBS_MAX = 64, FAILURES_PRINTED = 20 };
+enum { FAILURES_PRINTED = 20 };
 
 typedef struct arguments {
     dp_sim_options options;
@@ -413,20 +413,6 @@ static double seconds_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Worker: every jobs-th seed from its own first one. */
-static void work(const arguments *args, uint32_t job, int out)
-{
-    report r;
-
-    for (uint64_t seed = args->first + job; seed <= args->last; seed += args->jobs) {
-        run_seed(args, seed, &r);
-        if (write(out, &r, sizeof r) != (ssize_t)sizeof r) {
-            _exit(1);
-        }
-    }
-    _exit(0);
-}
-
 typedef struct sums {
     uint64_t seeds;
     uint64_t failures;
@@ -529,8 +515,30 @@ static void print_sums(const arguments *args, const sums *all, double took)
     print_harm(all);
 }
 
-static void collect(const arguments *args, int in, sums *all)
+typedef struct many {
+    const arguments *args;
+    sums all;
+} many;
+
+/* Every jobs-th seed from its own first one. */
+static void work(void *context, uint32_t job, int out)
 {
+    const arguments *const args = ((const many *)context)->args;
+    report r;
+
+    for (uint64_t seed = args->first + job; seed <= args->last; seed += args->jobs) {
+        run_seed(args, seed, &r);
+        if (write(out, &r, sizeof r) != (ssize_t)sizeof r) {
+            return;
+        }
+    }
+}
+
+static void collect(void *context, int in)
+{
+    many *const self = context;
+    const arguments *const args = self->args;
+    sums *const all = &self->all;
     report r;
     const double start = seconds_now();
     double said = start;
@@ -555,40 +563,18 @@ static void collect(const arguments *args, int in, sums *all)
 
 static int run_many(const arguments *args)
 {
-    sums all = {0};
-    int pipes[2];
-    pid_t workers[JOBS_MAX];
+    many self = {.args = args};
     const double start = seconds_now();
-
-    if (pipe(pipes) != 0) {
-        perror("dpsim: pipe");
-        return 1;
-    }
-    fflush(stdout);
-    for (uint32_t job = 0; job < args->jobs; job++) {
-        workers[job] = fork();
-        if (workers[job] == 0) {
-            close(pipes[0]);
-            work(args, job, pipes[1]);
-        }
-    }
-    close(pipes[1]);
-    collect(args, pipes[0], &all);
-    close(pipes[0]);
+    const jobs all = {.count = args->jobs, .work = work, .collect = collect, .context = &self};
+    const bool good = jobs_run(&all);
     const uint64_t wanted = args->last - args->first + 1;
-    bool died = false;
-    for (uint32_t job = 0; job < args->jobs; job++) {
-        int status = 0;
-        /* A worker whose pipe is gone ends by SIGPIPE: that is how enough failures stop the rest. */
-        waitpid(workers[job], &status, 0);
-        died = died || (WIFSIGNALED(status) && WTERMSIG(status) != 13);
-    }
-    print_sums(args, &all, seconds_now() - start);
-    if (died || (all.seeds < wanted && all.failures < args->failures_max)) {
+
+    print_sums(args, &self.all, seconds_now() - start);
+    if (!good || (self.all.seeds < wanted && self.all.failures < args->failures_max)) {
         printf("FAIL: a worker died\n");
         return 1;
     }
-    return all.failures == 0 ? 0 : 1;
+    return self.all.failures == 0 ? 0 : 1;
 }
 
 int main(int argc, char **argv)

@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/lib/jobs.h"
 #include "tests/store/world.h"
 
-enum { JOBS_MAX = 64, LOSSES_PRINTED = 10 };
+enum { LOSSES_PRINTED = 10 };
 
 typedef struct arguments {
     uint64_t cuts;
@@ -135,14 +135,31 @@ static void run_world(const arguments *args, uint64_t number, uint64_t cuts, con
     dp_world_close(&world);
 }
 
+typedef struct sums {
+    uint64_t worlds;
+    uint64_t cuts;
+    uint64_t opening;
+    uint64_t acts;
+    uint64_t dropping;
+    uint64_t losses;
+} sums;
+
+typedef struct cuts {
+    const arguments *args;
+    const char *folder;
+    sums all;
+} cuts;
+
 /* Worlds seed + 1, seed + 2, ...; every jobs-th is this worker's. */
-static void work(const arguments *args, uint32_t job, const char *folder, int out)
+static void work(void *context, uint32_t job, int out)
 {
+    const cuts *const self = context;
+    const arguments *const args = self->args;
     char own[DP_WORLD_PATH_MAX - 16];
     report r;
     const uint64_t worlds = (args->cuts + DP_WORLD_CUTS_MAX - 1) / DP_WORLD_CUTS_MAX;
 
-    snprintf(own, sizeof own, "%s/%u-XXXXXX", folder, job);
+    snprintf(own, sizeof own, "%s/%u-XXXXXX", self->folder, job);
     if (mkdtemp(own) == NULL) {
         _exit(1);
     }
@@ -154,7 +171,6 @@ static void work(const arguments *args, uint32_t job, const char *folder, int ou
         }
     }
     rmdir(own);
-    _exit(0);
 }
 
 static double seconds_now(void)
@@ -165,22 +181,16 @@ static double seconds_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-typedef struct sums {
-    uint64_t worlds;
-    uint64_t cuts;
-    uint64_t opening;
-    uint64_t acts;
-    uint64_t dropping;
-    uint64_t losses;
-} sums;
-
 static const char *const mistakes[] = {[DP_PLATTER_HONEST] = "",
                                        [DP_PLATTER_LIES] = " --disk lies",
                                        [DP_PLATTER_NORMAL] = " --synchronous normal",
                                        [DP_PLATTER_OFF] = " --synchronous off"};
 
-static void collect(const arguments *args, int in, sums *all)
+static void collect(void *context, int in)
 {
+    cuts *const self = context;
+    const arguments *const args = self->args;
+    sums *const all = &self->all;
     report r;
 
     while (read(in, &r, sizeof r) == (ssize_t)sizeof r) {
@@ -220,38 +230,17 @@ static void print_sums(const arguments *args, const sums *all, double took)
 
 static int run(const arguments *args, const char *folder)
 {
-    sums all = {0};
-    int pipes[2];
-    pid_t workers[JOBS_MAX];
-    bool died = false;
+    cuts self = {.args = args, .folder = folder};
     const double start = seconds_now();
+    const jobs all = {.count = args->jobs, .work = work, .collect = collect, .context = &self};
+    const bool good = jobs_run(&all);
 
-    if (pipe(pipes) != 0) {
-        perror("dpcuts: pipe");
-        return 1;
-    }
-    fflush(stdout);
-    for (uint32_t job = 0; job < args->jobs; job++) {
-        workers[job] = fork();
-        if (workers[job] == 0) {
-            close(pipes[0]);
-            work(args, job, folder, pipes[1]);
-        }
-    }
-    close(pipes[1]);
-    collect(args, pipes[0], &all);
-    close(pipes[0]);
-    for (uint32_t job = 0; job < args->jobs; job++) {
-        int status = 0;
-        waitpid(workers[job], &status, 0);
-        died = died || status != 0;
-    }
-    print_sums(args, &all, seconds_now() - start);
-    if (died) {
+    print_sums(args, &self.all, seconds_now() - start);
+    if (!good) {
         fputs("dpcuts: a worker died\n", stderr);
         return 2;
     }
-    return all.losses == 0 ? 0 : 1;
+    return self.all.losses == 0 ? 0 : 1;
 }
 
 int main(int argc, char **argv)
