@@ -53,7 +53,7 @@ static uint64_t states_bytes(const dp_doctor *doctor)
     const uint64_t parameters = doctor->plan != NULL
                                     ? bytes_of(doctor->plan, "parameters")
                                     : bytes_of(json_object_get(doctor->status, "run"), "elements");
-    return STATES_KEPT * 4 * parameters;
+    return (uint64_t)STATES_KEPT * 4 * parameters;
 }
 
 static void look_space(const dp_doctor *doctor, dp_finding *out)
@@ -84,9 +84,9 @@ static void look_space(const dp_doctor *doctor, dp_finding *out)
     } else if (free_bytes < kept + (model > SPACE_WANTED ? model : SPACE_WANTED)) {
         out->level = DP_FINDING_WARN;
         dp_finding_why(out,
-                       "the states of a run take up to 16 bytes for each parameter%s%s%s; "
+                       "the states of a run take up to 16 bytes for each parameter%s%s; "
                        "without room there are fewer checkpoints",
-                       model > 0 ? ", here " : "", model > 0 ? states : "", model > 0 ? "" : "");
+                       model > 0 ? ", here " : "", model > 0 ? states : "");
     }
     if (out->level != DP_FINDING_OK) {
         dp_finding_fix(out, quota > 0 && quota < model
