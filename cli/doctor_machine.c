@@ -163,12 +163,12 @@ static void look_device(const dp_doctor *doctor, dp_finding *out)
     }
     char memory[DP_PRINT_CELL_MAX];
     const char *const line = dp_json_text(doctor->worker, "line", "");
+    const char *const backend = dp_json_text(doctor->worker, "backend", "?");
     const long long celsius = dp_json_int(doctor->worker, "celsius", 0);
     dp_print_bytes((uint64_t)dp_json_int(doctor->worker, "device_memory_usable", 0), memory);
-    dp_finding_what(out, DP_FINDING_OK, "%s: %s; %s to use",
-                    dp_json_text(doctor->worker, "backend", "?"),
+    dp_finding_what(out, DP_FINDING_OK, "%s: %s; %s to use", backend,
                     dp_json_text(doctor->worker, "device", "?"), memory);
-    if (line[0] != '\0') {
+    if (line[0] != '\0' && strcmp(backend, "cpu") == 0) { /* Else it names who computes. */
         out->level = DP_FINDING_WARN;
         dp_finding_why(out, "%s", line);
         dp_finding_fix(out, "mend what it names, or say that the CPU is meant: dpnoded --backend "

@@ -73,6 +73,14 @@ class Doctor(SystemTest):
         self.assertEqual((status, found["device"]["level"]), (0, "warn"), found["device"])
         self.assertIn("the CPU computes instead", found["device"]["why"])
 
+    def test_a_plugin_is_tried_and_named(self):
+        plain = os.path.join(BINARIES, "plugins", "libdpnode_plain.so")
+        if not os.path.exists(plain):
+            self.skipTest("no plugin is built")
+        status, found = self.doctor("--backend", plain)
+        self.assertEqual((status, found["device"]["level"]), (0, "ok"), found["device"])
+        self.assertIn("plain: ", found["device"]["what"])
+
     def test_a_setting_that_is_none_is_told_in_the_daemons_words(self):
         status, found = self.doctor(DPNODE_THREADS="many")
         self.assertEqual((status, found["daemon"]["level"]), (1, "fail"))

@@ -130,6 +130,9 @@ static void a_device_that_was_not_taken_is_told_in_its_own_words(void **state)
     expect(look("device", &doctor), DP_FINDING_WARN, "H200", "90 degrees", "fans");
     json_object_set_new(worker, "celsius", json_integer(60));
     assert_int_equal(look("device", &doctor).level, DP_FINDING_OK);
+    json_object_set_new(worker, "line", json_string("H200 computes (cuda)"));
+    assert_int_equal(look("device", &doctor).level, DP_FINDING_OK);
+    json_object_set_new(worker, "backend", json_string("cpu"));
     json_object_set_new(worker, "line", json_string("the driver is too old; the CPU computes"));
     expect(look("device", &doctor), DP_FINDING_WARN, "", "the driver is too old", "--backend cpu");
     json_decref(worker);
