@@ -92,12 +92,17 @@ static int run_export(dp_cmd *cmd)
     }
     dp_packer packer = dp_client_begin(&client, "ckpt.export");
     const char *const gguf = dp_cmd_option(cmd, "gguf");
-    dp_pack_map(&packer, gguf != NULL ? 2 : 1);
+    const char *const llmc = dp_cmd_option(cmd, "llmc");
+    dp_pack_map(&packer, 1U + (gguf != NULL) + (llmc != NULL));
     dp_pack_text(&packer, "path");
     dp_pack_text(&packer, path);
     if (gguf != NULL) {
         dp_pack_text(&packer, "gguf");
         dp_pack_text(&packer, gguf);
+    }
+    if (llmc != NULL) {
+        dp_pack_text(&packer, "llmc");
+        dp_pack_text(&packer, llmc);
     }
     const int status = dp_client_call(&client, &packer, NULL, NULL, &result, &error);
     dp_client_close(&client);
@@ -126,5 +131,6 @@ const dp_verb dp_verb_ckpt_export = {
     .examples = "  dpnode ckpt export ./model\n  dpnode ckpt export ./model --gguf q8_0\n",
     .n_args_min = 1,
     .n_args_max = 1,
-    .options = {{"gguf", 0, "TYPE", "model.gguf for llama.cpp instead: f32, f16, bf16 or q8_0"}},
+    .options = {{"gguf", 0, "TYPE", "model.gguf for llama.cpp instead: f32, f16, bf16 or q8_0"},
+                {"llmc", 0, "TYPE", "model.bin for llm.c instead: f32 or bf16"}},
 };

@@ -166,8 +166,8 @@ static int follow(const dp_cmd *cmd, const dp_cli_words *words, const char *fold
 
 static int train_with(const dp_cmd *cmd, const dp_run_input *input, const char *folder)
 {
-    static const char *const passed[] = {"--steps", "--threads", "--rows", "--save-steps",
-                                         "--save-seconds"};
+    static const char *const passed[] = {"--steps",      "--threads",      "--rows",
+                                         "--save-steps", "--save-seconds", "--backend"};
     char path[DP_CLI_TOOL_PATH_MAX];
     int fd = -1;
     dp_cli_words words = {.count = 0};
@@ -182,6 +182,7 @@ static int train_with(const dp_cmd *cmd, const dp_run_input *input, const char *
         }
         dp_cli_words_pair(&words, "--manifest", path);
         dp_cli_words_pair(&words, "--text", input->text_path);
+        dp_cli_words_pair(&words, "--from", input->from_path[0] != '\0' ? input->from_path : NULL);
     }
     if (dp_cmd_option(cmd, "resume") != NULL) {
         dp_cli_words_add(&words, "--resume");
@@ -215,7 +216,8 @@ static int run_train(dp_cmd *cmd)
     static dp_run_input input;
     const dp_run_source source = {.path = cmd->n_args > 0 ? cmd->args[0] : NULL,
                                   .demo = dp_cmd_option(cmd, "demo"),
-                                  .text = dp_cmd_option(cmd, "text")};
+                                  .text = dp_cmd_option(cmd, "text"),
+                                  .from = dp_cmd_option(cmd, "from")};
     const bool resume = dp_cmd_option(cmd, "resume") != NULL;
     const bool none = source.path == NULL && source.demo == NULL;
     dp_control_error error;
@@ -253,6 +255,9 @@ const dp_verb dp_verb_train = {
                 {"text", 0, "FILE",
                  "UTF-8 text to learn from, or a folder of `data tokenize`; instead of the "
                  "manifest's"},
+                {"from", 0, "WEIGHTS",
+                 "start from a Hugging Face folder, whose tokenizer is taken, or a file of llm.c"},
+                {"backend", 0, "NAME", "who computes: cpu, auto, cuda, or a plugin's path [cpu]"},
                 {"rows", 0, "N", "sequences at a time, at the first start [2,048 tokens of them]"},
                 {"save-steps", 0, "N", "a checkpoint after each N steps"},
                 {"save-seconds", 0, "N", "and after so long; 0: never [300]"}},

@@ -210,6 +210,17 @@ dp_status dp_bpe_add_special(dp_bpe *bpe, dp_view text, uint32_t *id)
     return DP_OK;
 }
 
+bool dp_bpe_end_of_text(const dp_bpe *bpe, uint32_t *id)
+{
+    static const char *const names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<|end|>"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (dp_bpe_special(bpe, dp_view_text(names[i]), id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool dp_bpe_special(const dp_bpe *bpe, dp_view text, uint32_t *id)
 {
     const dp_added *const both[] = {&bpe->added_raw, &bpe->added};

@@ -51,6 +51,9 @@ DP_MUST dp_status dp_bpe_add_special(dp_bpe *bpe, dp_view text, uint32_t *id);
 /* Id of the added token with this text; false if there is none. */
 bool dp_bpe_special(const dp_bpe *bpe, dp_view text, uint32_t *id);
 
+/* The token behind each document: the first that it has of <|endoftext|>, <|end_of_text|>, </s> and <|end|>. */
+bool dp_bpe_end_of_text(const dp_bpe *bpe, uint32_t *id);
+
 /* An encoder keeps what it learned about frequent pieces. One thread at a time; bpe is borrowed until close. */
 typedef struct dp_encoder dp_encoder;
 

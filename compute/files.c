@@ -87,6 +87,15 @@ static dp_status map_open(int fd, const char *path, dp_view *bytes, dp_why *why)
     return DP_OK;
 }
 
+dp_status dp_file_map_path(const char *path, dp_view *bytes, dp_why *why)
+{
+    int fd = -1;
+    DP_TRY(dp_file_open(path, &fd, why));
+    const dp_status status = map_open(fd, path, bytes, why);
+    close(fd);
+    return status;
+}
+
 dp_status dp_file_map(const char *folder, const char *name, dp_view *bytes, dp_why *why)
 {
     char path[PATH_MAX];
@@ -94,11 +103,7 @@ dp_status dp_file_map(const char *folder, const char *name, dp_view *bytes, dp_w
     if (size < 0 || (size_t)size >= sizeof path) {
         return dp_why_set(why, DP_BADARG, "the path %s is too long", folder);
     }
-    int fd = -1;
-    DP_TRY(dp_file_open(path, &fd, why));
-    const dp_status status = map_open(fd, path, bytes, why);
-    close(fd);
-    return status;
+    return dp_file_map_path(path, bytes, why);
 }
 
 void dp_file_unmap(dp_view bytes)

@@ -13,6 +13,7 @@ DP_MUST dp_status dp_file_open(const char *path, int *fd, dp_why *why);
 /* folder/name, mapped for reading until dp_file_unmap; empty files give no bytes. Who shortens the file meanwhile ends this
  * process with SIGBUS: for tools alone. DP_IO, DP_NOTFOUND, DP_NOMEM, DP_BADARG (path too long), with a sentence. */
 DP_MUST dp_status dp_file_map(const char *folder, const char *name, dp_view *bytes, dp_why *why);
+DP_MUST dp_status dp_file_map_path(const char *path, dp_view *bytes, dp_why *why); /* the same */
 void dp_file_unmap(dp_view bytes);
 /* Create or replace folder/name. DP_IO, DP_NOSPACE, DP_BADARG (path too long). */
 DP_MUST dp_status dp_file_write(const char *folder, const char *name, dp_view bytes, dp_why *why);

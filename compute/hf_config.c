@@ -27,6 +27,19 @@ static json_t *llama_of(const dp_model_config *m)
         (double)m->rope_theta, "attention_bias", 0, "attention_dropout", 0.0);
 }
 
+/* Takes json. */
+static dp_status append_json(json_t *json, dp_buf *out)
+{
+    char *const text = json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    json_decref(json);
+    dp_status status = text == NULL ? DP_NOMEM : dp_buf_append(out, dp_view_text(text));
+    if (status == DP_OK) {
+        status = dp_buf_append(out, dp_view_text("\n"));
+    }
+    free(text);
+    return status;
+}
+
 dp_status dp_hf_config_write(const dp_model_config *config, dp_buf *out, dp_why *why)
 {
     const dp_model_config m = dp_model_config_resolve(config);
@@ -44,16 +57,26 @@ dp_status dp_hf_config_write(const dp_model_config *config, dp_buf *out, dp_why 
     json_t *const both =
         json_pack("{s:i, s:b, s:n, s:n, s:s}", "vocab_size", (int)m.vocab, "tie_word_embeddings",
                   m.head == DP_HEAD_TIED, "bos_token_id", "eos_token_id", "torch_dtype", "float32");
-    char *text = NULL;
-    if (json_object_update(json, both) == 0) {
-        text = json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    }
+    const bool whole = json_object_update(json, both) == 0;
     json_decref(both);
-    json_decref(json);
-    dp_status status = text == NULL ? DP_NOMEM : dp_buf_append(out, dp_view_text(text));
-    if (status == DP_OK) {
-        status = dp_buf_append(out, dp_view_text("\n"));
+    if (!whole) {
+        json_decref(json);
+        return DP_NOMEM;
     }
-    free(text);
-    return status;
+    return append_json(json, out);
+}
+
+dp_status dp_hf_generation_write(const uint32_t *end, dp_buf *out)
+{
+    json_t *const json = json_pack("{s:b, s:f}", "do_sample", 1, "temperature", 1.0);
+    const char *const keys[] = {"bos_token_id", "eos_token_id"};
+    bool whole = json != NULL;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && whole && end != NULL; i++) {
+        whole = json_object_set_new(json, keys[i], json_integer(*end)) == 0;
+    }
+    if (!whole) {
+        json_decref(json);
+        return DP_NOMEM;
+    }
+    return append_json(json, out);
 }

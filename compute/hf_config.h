@@ -9,6 +9,10 @@
  * gates. DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_hf_config_write(const dp_model_config *config, dp_buf *out, dp_why *why);
 
+/* Append generation_config.json: sampling that ends at token *end, with which a text without a beginning begins; NULL: the tokenizer
+ * has none. DP_TOOBIG, DP_NOMEM. */
+DP_MUST dp_status dp_hf_generation_write(const uint32_t *end, dp_buf *out);
+
 enum { DP_HF_CONFIG_BYTES_MAX = 1 << 20 };
 
 /* The model that config.json describes, resolved and checked. Keys that change nothing (dropout, token ids) are not looked

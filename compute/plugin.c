@@ -249,3 +249,23 @@ void dp_plugin_choose(dp_plugin_choice *out, const char *wanted, const char *fol
         DP_IGNORE(dp_why_set(&out->line, status, "%.440s; the CPU computes instead", why.text));
     }
 }
+
+/* Plugins lie beside this program; "." where that cannot be read. */
+static void own_folder(char path[PATH_MAX])
+{
+    const ssize_t size = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    path[size > 0 ? size : 0] = '\0';
+    char *const slash = strrchr(path, '/');
+    if (slash != NULL) {
+        *slash = '\0';
+    } else {
+        memcpy(path, ".", sizeof ".");
+    }
+}
+
+void dp_plugin_choose_own(dp_plugin_choice *out, const char *wanted)
+{
+    char folder[PATH_MAX];
+    own_folder(folder);
+    dp_plugin_choose(out, wanted, folder);
+}

@@ -36,5 +36,7 @@ typedef struct dp_plugin_choice {
 /* wanted: "cpu"; a path (with a slash); a name as "cuda", looked for as libdpnode_cuda.so in folder and folder/../lib/dpnode;
  * "auto": cuda where it is installed. Whatever goes wrong, the CPU is chosen and line says why. */
 void dp_plugin_choose(dp_plugin_choice *out, const char *wanted, const char *folder);
+/* The same with the folder of this program. Before there is another thread. */
+void dp_plugin_choose_own(dp_plugin_choice *out, const char *wanted);
 
 #endif

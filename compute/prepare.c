@@ -10,13 +10,9 @@
 #include "compute/bpe.h"
 #include "compute/corpus.h"
 #include "compute/files.h"
-#include "compute/gguf.h"
-#include "compute/hf_config.h"
 #include "compute/hf_import.h"
-#include "compute/safetensors.h"
+#include "compute/llmc.h"
 #include "compute/state.h"
-
-enum { CONFIG_BYTES_MAX = 1024 };
 
 static dp_status read_in(const char *folder, const char *name, dp_buf *out, dp_why *why)
 {
@@ -207,12 +203,38 @@ static dp_status take_folder(const dp_prepare_job *job, const dp_buf *json, dp_m
 
 /* ---- the weights ---- */
 
-static dp_status write_init(const dp_prepare_job *job, dp_manifest *manifest, dp_why *why)
+/* The weights to start from: a Hugging Face folder, or a file of llm.c. */
+typedef struct weights {
+    const char *path;
+    bool is_file;
+    dp_view bytes; /* of the file */
+} weights;
+
+static dp_status open_weights(weights *w, const char *path, dp_why *why)
+{
+    *w = (weights){.path = path, .is_file = !dp_folder_is(path)};
+    return w->is_file ? dp_file_map_path(path, &w->bytes, why) : DP_OK;
+}
+
+static dp_status weights_config(const weights *w, dp_model_config *config, dp_why *why)
+{
+    return w->is_file ? dp_llmc_config(w->bytes, config, why)
+                      : dp_hf_import_config(w->path, config, why);
+}
+
+static dp_status weights_read(const weights *w, const dp_model *model, float *theta, dp_why *why)
+{
+    return w->is_file ? dp_llmc_read(w->bytes, model, theta, why)
+                      : dp_hf_import_weights(w->path, model, theta, why);
+}
+
+static dp_status write_init(const dp_prepare_job *job, const weights *w, dp_manifest *manifest,
+                            dp_why *why)
 {
     const dp_model_config wanted = dp_manifest_model(manifest);
     dp_model_config found;
     dp_model model;
-    DP_TRY(dp_hf_import_config(job->weights, &found, why));
+    DP_TRY(weights_config(w, &found, why));
     DP_TRY(dp_hf_import_match(&found, &wanted, why));
     DP_TRY(dp_model_open(&model, &wanted, why));
     dp_buf state;
@@ -223,7 +245,7 @@ static dp_status write_init(const dp_prepare_job *job, dp_manifest *manifest, dp
     float *const momentum = has_momentum ? dp_alloc(model.n_elements, sizeof *momentum) : NULL;
     dp_status status = theta == NULL || (has_momentum && momentum == NULL)
                            ? dp_why_set(why, DP_NOMEM, "no memory for the weights")
-                           : dp_hf_import_weights(job->weights, &model, theta, why);
+                           : weights_read(w, &model, theta, why);
     if (status == DP_OK) {
         status = dp_state_write(0, theta, momentum, model.n_elements, &state);
     }
@@ -239,6 +261,26 @@ static dp_status write_init(const dp_prepare_job *job, dp_manifest *manifest, dp
     return status;
 }
 
+static dp_status take_weights(const dp_prepare_job *job, dp_buf *json, dp_manifest *manifest,
+                              dp_why *why)
+{
+    weights w;
+    DP_TRY(open_weights(&w, job->weights, why));
+    dp_status status = DP_OK;
+    if (w.is_file && !dp_folder_is(job->text)) {
+        status = dp_why_set(why, DP_BADARG,
+                            "a file of llm.c has no tokenizer; give --text a folder of dpnode data "
+                            "tokenize, made with the tokenizer of these weights");
+    } else if (!w.is_file) {
+        status = read_in(job->weights, "tokenizer.json", json, why);
+    }
+    if (status == DP_OK) {
+        status = write_init(job, &w, manifest, why);
+    }
+    dp_file_unmap(w.bytes);
+    return status;
+}
+
 /* ---- all of it ---- */
 
 static dp_status prepare(const dp_prepare_job *job, dp_buf *json, dp_manifest *manifest,
@@ -246,8 +288,7 @@ static dp_status prepare(const dp_prepare_job *job, dp_buf *json, dp_manifest *m
 {
     DP_TRY(dp_folder_make(job->folder, why));
     if (job->weights != NULL) {
-        DP_TRY(read_in(job->weights, "tokenizer.json", json, why));
-        DP_TRY(write_init(job, manifest, why));
+        DP_TRY(take_weights(job, json, manifest, why));
     }
     DP_TRY(dp_folder_is(job->text) ? take_folder(job, json, manifest, prepared, why)
                                    : take_text(job, json, manifest, prepared, why));
@@ -302,114 +343,4 @@ dp_status dp_prepare_files(const dp_prepare_job *job, const char *manifest_path,
     DP_TRY(dp_prepare(job, &manifest, prepared, why));
     DP_TRY(dp_manifest_encode(&manifest, bytes, &size));
     return dp_file_write(job->folder, DP_PREPARED_MANIFEST, dp_view_of(bytes, size), why);
-}
-
-static dp_status write_config(const dp_manifest *m, const char *folder, dp_why *why)
-{
-    const dp_model_config config = dp_manifest_model(m);
-    dp_buf text;
-    dp_buf_init(&text, CONFIG_BYTES_MAX);
-    dp_status status = dp_hf_config_write(&config, &text, why);
-    if (status == DP_OK) {
-        status = dp_file_write(folder, "config.json", dp_buf_view(&text), why);
-    }
-    dp_buf_close(&text);
-    return status;
-}
-
-/* As safetensors, or with bpe as GGUF. */
-static dp_status write_model(const dp_manifest *m, dp_view state, const char *folder,
-                             const dp_bpe *bpe, dp_gguf_type type, dp_why *why)
-{
-    const dp_model_config config = dp_manifest_model(m);
-    dp_model model;
-    DP_TRY(dp_model_open(&model, &config, why));
-    dp_buf out;
-    dp_buf_init(&out, 2 * DP_OBJECT_BYTES_MAX);
-    uint64_t round;
-    float *const theta = dp_alloc(model.n_elements, sizeof *theta);
-    dp_status status =
-        theta == NULL ? DP_NOMEM : dp_state_read(state, &round, theta, model.n_elements);
-    if (status != DP_OK) {
-        status = dp_why_set(why, status, "the state does not belong to the manifest's model: %s",
-                            dp_status_text(status));
-    } else {
-        status = bpe == NULL ? dp_safetensors_write(&model, theta, &out)
-                             : dp_gguf_write(&model, theta, bpe, type, &out, why);
-    }
-    if (status == DP_OK) {
-        status = dp_file_write(folder, bpe == NULL ? "model.safetensors" : "model.gguf",
-                               dp_buf_view(&out), why);
-    }
-    dp_free(theta);
-    dp_buf_close(&out);
-    dp_model_close(&model);
-    return status;
-}
-
-typedef struct inputs {
-    dp_buf manifest;
-    dp_buf state;
-    dp_buf tokenizer;
-} inputs;
-
-static dp_status export_folder(const inputs *in, const dp_manifest *manifest, const char *folder,
-                               dp_why *why)
-{
-    DP_TRY(write_config(manifest, folder, why));
-    DP_TRY(dp_file_write(folder, "tokenizer.json", dp_buf_view(&in->tokenizer), why));
-    return write_model(manifest, dp_buf_view(&in->state), folder, NULL, DP_GGUF_F32, why);
-}
-
-static dp_status export_inputs(const inputs *in, const char *folder, const char *gguf, dp_why *why)
-{
-    dp_manifest manifest;
-    dp_gguf_type type = DP_GGUF_F32;
-    if (gguf != NULL && !dp_gguf_type_of(gguf, &type)) {
-        return dp_why_set(why, DP_BADARG, "a GGUF file may be f32, f16, bf16 or q8_0");
-    }
-    dp_status status = dp_manifest_decode(&manifest, dp_buf_view(&in->manifest));
-    if (status != DP_OK) {
-        return dp_why_set(why, status, "the manifest does not parse");
-    }
-    dp_bpe *bpe;
-    DP_TRY(dp_bpe_load(&bpe, dp_buf_view(&in->tokenizer), why));
-    status = dp_folder_make(folder, why);
-    if (status == DP_OK) {
-        status = gguf == NULL
-                     ? export_folder(in, &manifest, folder, why)
-                     : write_model(&manifest, dp_buf_view(&in->state), folder, bpe, type, why);
-    }
-    dp_bpe_close(bpe);
-    return status;
-}
-
-dp_status dp_export_gguf(const char *manifest_path, const char *state_path,
-                         const char *tokenizer_path, const char *folder, const char *type,
-                         dp_why *why)
-{
-    inputs in;
-    dp_buf_init(&in.manifest, DP_MANIFEST_BYTES_MAX);
-    dp_buf_init(&in.state, DP_OBJECT_BYTES_MAX);
-    dp_buf_init(&in.tokenizer, DP_BPE_JSON_BYTES_MAX);
-    dp_status status = dp_file_read(manifest_path, &in.manifest, why);
-    if (status == DP_OK) {
-        status = dp_file_read(state_path, &in.state, why);
-    }
-    if (status == DP_OK) {
-        status = dp_file_read(tokenizer_path, &in.tokenizer, why);
-    }
-    if (status == DP_OK) {
-        status = export_inputs(&in, folder, type, why);
-    }
-    dp_buf_close(&in.tokenizer);
-    dp_buf_close(&in.state);
-    dp_buf_close(&in.manifest);
-    return status;
-}
-
-dp_status dp_export(const char *manifest_path, const char *state_path, const char *tokenizer_path,
-                    const char *folder, dp_why *why)
-{
-    return dp_export_gguf(manifest_path, state_path, tokenizer_path, folder, NULL, why);
 }

@@ -1,5 +1,5 @@
-/* The worker's tools: text to tokenizer and token shard, and state to a folder that Hugging Face's transformers open. They
- * print for a person or a script; no training here. */
+/* What a run begins with: text or tokens, and perhaps weights, become the objects that its manifest names. No training
+ * here. */
 #ifndef DP_COMPUTE_PREPARE_H
 #define DP_COMPUTE_PREPARE_H
 
@@ -19,9 +19,11 @@ typedef struct dp_prepared {
 } dp_prepared;
 
 typedef struct dp_prepare_job {
-    const char *text;    /* UTF-8 text, or a folder of data (corpus.h) */
-    const char *folder;  /* where the files go (base/prepared.h); made unless it is there */
-    const char *weights; /* a Hugging Face folder (hf_import.h) to start from; NULL: the seed */
+    const char *text;   /* UTF-8 text, or a folder of data (corpus.h) */
+    const char *folder; /* where the files go (base/prepared.h); made unless it is there */
+    const char *
+        weights; /* to start from: a Hugging Face folder (hf_import.h), or a file of llm.c (llmc.h),
+                            whose data must be a folder with its tokenizer; NULL: the seed */
 } dp_prepare_job;
 
 /* Makes the objects of a run: tokenizer.json, the shards, and with weights init.state; and names them in manifest, whose
@@ -33,12 +35,5 @@ DP_MUST dp_status dp_prepare(const dp_prepare_job *job, dp_manifest *manifest,
 /* The same from and to files: a canonical manifest, and folder/manifest.bin, which has its data part filled in. */
 DP_MUST dp_status dp_prepare_files(const dp_prepare_job *job, const char *manifest_path,
                                    dp_prepared *prepared, dp_why *why);
-/* Write folder/model.safetensors, config.json and tokenizer.json from a manifest, a state file and a tokenizer. */
-DP_MUST dp_status dp_export(const char *manifest_path, const char *state_path,
-                            const char *tokenizer_path, const char *folder, dp_why *why);
-/* The same inputs as folder/model.gguf alone; type: a name of dp_gguf_type_of. NULL: as dp_export. */
-DP_MUST dp_status dp_export_gguf(const char *manifest_path, const char *state_path,
-                                 const char *tokenizer_path, const char *folder, const char *type,
-                                 dp_why *why);
 
 #endif

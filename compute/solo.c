@@ -77,7 +77,9 @@ static dp_status show_plan(const solo *s, const dp_manifest *manifest, uint32_t 
                                      .rows = rows,
                                      .alone = true};
     dp_plan plan;
-    const dp_status status = dp_plan_make(&plan, &request, why);
+    const dp_status status = s->job->backend == NULL
+                                 ? dp_plan_make(&plan, &request, why)
+                                 : s->job->backend->plan(s->job->device, &request, &plan, why);
     if (status == DP_OK || status == DP_TOOBIG) {
         dp_solo_event event = event_of(s, DP_SOLO_PLAN);
         event.plan = &plan;
@@ -92,6 +94,8 @@ static dp_status open_trainer(solo *s, dp_why *why)
     dp_trainer_setup setup = dp_solo_folder_setup(&s->folder);
     setup.threads = s->threads;
     setup.rows = s->head.rows;
+    setup.backend = s->job->backend;
+    setup.device = s->job->device;
     return dp_trainer_open(&s->trainer, &setup, why);
 }
 
@@ -104,6 +108,18 @@ static dp_status save(solo *s, dp_why *why)
     event.took_s = s->saved_at - start;
     tell(s, &event);
     return DP_OK;
+}
+
+static dp_status first_weights(solo *s, dp_why *why)
+{
+    dp_buf state;
+    dp_status status = dp_solo_folder_init(&s->folder, &state, why);
+    if (status == DP_OK) {
+        status = state.size > 0 ? dp_trainer_load(s->trainer, 0, dp_buf_view(&state))
+                                : dp_trainer_init(s->trainer);
+    }
+    dp_buf_close(&state);
+    return status;
 }
 
 static dp_status begin(solo *s, dp_why *why)
@@ -120,13 +136,14 @@ static dp_status begin(solo *s, dp_why *why)
     const uint32_t rows = job->rows != 0 ? job->rows : rows_of(&manifest);
     DP_TRY(show_plan(s, &manifest, rows, why));
     dp_prepared made;
-    DP_TRY(dp_solo_folder_begin(&s->folder, &manifest, job->text, &made, why));
+    const dp_prepare_job from = {.text = job->text, .weights = job->weights};
+    DP_TRY(dp_solo_folder_begin(&s->folder, &manifest, &from, &made, why));
     dp_solo_event event = event_of(s, DP_SOLO_PREPARED);
     event.tokens = made.tokens;
     tell(s, &event);
     s->head = (dp_solo_head){.manifest = s->folder.hash, .rows = rows};
     DP_TRY(open_trainer(s, why));
-    DP_TRY(dp_trainer_init(s->trainer));
+    DP_TRY(first_weights(s, why));
     return save(s,
                 why); /* From here on there is something to resume, and room for it on the disk. */
 }

@@ -2,7 +2,7 @@
  * measured. The loop around a trainer that is alone (trainer.h); prints nothing and knows no arguments (solo_tool.h).
  *
  *   FOLDER/manifest.bin        canonical bytes, unsigned, with the hashes of tokenizer and data; times and keys are 0
- *   FOLDER/data/               tokenizer.json and shards, as prepare.h makes them
+ *   FOLDER/data/               tokenizer.json, shards and perhaps first weights, as prepare.h makes them
  *   FOLDER/step-*.ckpt         checkpoints (solo_file.h)
  *   FOLDER/lock                held by the process that trains here
  *   FOLDER/model/              in Hugging Face's layout, once all steps are done
@@ -52,6 +52,7 @@ typedef struct dp_solo_job {
     dp_view manifest; /* canonical; keys and hashes are not looked at */
     const char *
         text; /* a text, or a folder of data (corpus.h); of no use to resume, then it may be NULL */
+    const char *weights; /* to start from (prepare.h); NULL: the seed. Of no use to resume */
     const char *folder;
     uint64_t steps; /* in all; 0: until the manifest's train.total_tokens */
     size_t threads; /* 0: as many as the machine gives */
@@ -60,6 +61,8 @@ typedef struct dp_solo_job {
     uint64_t save_steps; /* between checkpoints; 0: by time alone */
     uint64_t save_s;     /* a checkpoint is due after so long, too; 0: never */
     bool resume;
+    const dp_backend *backend; /* who computes; NULL: the CPU */
+    uint32_t device;           /* of the backend's */
     void (*tell)(void *context, const dp_solo_event *event);
     bool (*stop)(void *context); /* asked after each micro-batch; true: save and end */
     void *context;

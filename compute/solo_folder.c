@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "compute/bpe.h"
+#include "compute/export.h"
 #include "compute/files.h"
 
 static dp_status failed(dp_why *why, const char *what, const char *path)
@@ -107,15 +108,15 @@ static void forget_keys(dp_manifest *m)
     memset(m->signature, 0, sizeof m->signature);
 }
 
-dp_status dp_solo_folder_begin(dp_solo_folder *f, const dp_manifest *manifest, const char *text,
-                               dp_prepared *made, dp_why *why)
+dp_status dp_solo_folder_begin(dp_solo_folder *f, const dp_manifest *manifest,
+                               const dp_prepare_job *from, dp_prepared *made, dp_why *why)
 {
     char data[PATH_MAX];
-    if (text == NULL) {
+    if (from->text == NULL) {
         return dp_why_set(why, DP_BADARG, "there is no text to learn from");
     }
     DP_TRY(path_of(f, "data", data, why));
-    const dp_prepare_job job = {.text = text, .folder = data};
+    const dp_prepare_job job = {.text = from->text, .folder = data, .weights = from->weights};
     f->manifest = *manifest;
     forget_keys(&f->manifest);
     DP_TRY(dp_prepare(&job, &f->manifest, made, why));
@@ -149,6 +150,18 @@ dp_status dp_solo_folder_open(dp_solo_folder *f, dp_why *why)
         DP_TRY(check_file(f, name, f->shards[i], &f->manifest.shards[i].root, why));
     }
     return DP_OK;
+}
+
+dp_status dp_solo_folder_init(const dp_solo_folder *f, dp_buf *out, dp_why *why)
+{
+    char path[PATH_MAX];
+    dp_buf_init(out, DP_OBJECT_BYTES_MAX);
+    if (dp_hash_is_zero(&f->manifest.init)) {
+        return DP_OK;
+    }
+    DP_TRY(path_of(f, "data/" DP_PREPARED_INIT, path, why));
+    DP_TRY(dp_file_read(path, out, why));
+    return check_file(f, DP_PREPARED_INIT, dp_buf_view(out), &f->manifest.init, why);
 }
 
 /* The first setting in which they differ, "" for none that a person sets. */
@@ -215,7 +228,9 @@ dp_status dp_solo_folder_export(const dp_solo_folder *f, dp_why *why)
     DP_TRY(path_of(f, DP_SOLO_STATE, weights, why));
     DP_TRY(path_of(f, "data/tokenizer.json", tokenizer, why));
     DP_TRY(path_of(f, "model", model, why));
-    const dp_status status = dp_export(manifest, weights, tokenizer, model, why);
+    const dp_export_job job = {
+        .manifest = manifest, .state = weights, .tokenizer = tokenizer, .folder = model};
+    const dp_status status = dp_export(&job, why);
     unlink(weights);
     return status;
 }

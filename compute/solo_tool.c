@@ -10,6 +10,7 @@
 #include <sysexits.h>
 
 #include "compute/files.h"
+#include "compute/plugin.h"
 #include "compute/pool.h"
 #include "compute/solo.h"
 #include "compute/tool.h"
@@ -27,6 +28,7 @@ static int usage(void)
 {
     fputs(
         "usage: dpnode-worker train FOLDER --manifest FILE --text PATH [--steps N] [--threads N]\n"
+        "           [--from FILE|FOLDER] [--backend auto|cpu|NAME|PATH]\n"
         "           [--rows N] [--save-steps N] [--save-seconds N]\n"
         "       dpnode-worker train FOLDER --resume [--manifest FILE] [--steps N] ...\n"
         "       dpnode-worker eval FOLDER [--data FILE] [--tokens N] [--threads N]\n",
@@ -57,6 +59,8 @@ typedef struct arguments {
     const char *manifest;
     const char *text;
     const char *data;
+    const char *from;
+    const char *backend;
     uint64_t steps;
     uint64_t threads;
     uint64_t rows;
@@ -77,6 +81,8 @@ static bool parse(int argc, char **argv, arguments *args)
                                             {"save-steps", required_argument, NULL, 'e'},
                                             {"save-seconds", required_argument, NULL, 'c'},
                                             {"tokens", required_argument, NULL, 'n'},
+                                            {"from", required_argument, NULL, 'f'},
+                                            {"backend", required_argument, NULL, 'b'},
                                             {"resume", no_argument, NULL, 'R'},
                                             {NULL, 0, NULL, 0}};
     struct {
@@ -94,6 +100,8 @@ static bool parse(int argc, char **argv, arguments *args)
         args->manifest = option == 'm' ? optarg : args->manifest;
         args->text = option == 't' ? optarg : args->text;
         args->data = option == 'd' ? optarg : args->data;
+        args->from = option == 'f' ? optarg : args->from;
+        args->backend = option == 'b' ? optarg : args->backend;
         args->resume = args->resume || option == 'R';
         for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && good; i++) {
             good = numbers[i].option != option ||
@@ -207,8 +215,18 @@ static dp_status train(const arguments *args, dp_why *why)
     dp_buf_init(&manifest, DP_MANIFEST_BYTES_MAX);
     dp_status status =
         args->manifest != NULL ? dp_file_read(args->manifest, &manifest, why) : DP_OK;
+    dp_plugin_choice choice = {.backend = NULL};
+    if (args->backend != NULL) {
+        dp_plugin_choose_own(&choice, args->backend);
+    }
+    if (choice.line.text[0] != '\0') {
+        tell(NULL, &(dp_solo_event){.kind = DP_SOLO_NOTE, .why = choice.line.text});
+    }
     const dp_solo_job job = {.manifest = dp_buf_view(&manifest),
                              .text = args->text,
+                             .weights = args->from,
+                             .backend = choice.backend,
+                             .device = choice.device,
                              .folder = args->folder,
                              .steps = args->steps,
                              .threads = (size_t)args->threads,

@@ -248,11 +248,9 @@ static dp_status get_tokenizer(dp_bpe **bpe, dp_buf *json, const dp_tokenize_job
     return dp_bpe_load(bpe, dp_buf_view(json), why);
 }
 
-/* Names under which tokenizers have the end of a document. */
 static dp_status find_separator(const dp_tokenize_job *job, const dp_bpe *bpe, uint32_t *id,
                                 bool *found, dp_why *why)
 {
-    static const char *const known[] = {end_of_text, "<|end_of_text|>", "</s>", "<|end|>"};
     *found = false;
     if (job->separator != NULL) {
         *found = job->separator[0] != '\0';
@@ -262,9 +260,7 @@ static dp_status find_separator(const dp_tokenize_job *job, const dp_bpe *bpe, u
         }
         return DP_OK;
     }
-    for (size_t i = 0; i < sizeof known / sizeof known[0] && !*found; i++) {
-        *found = dp_bpe_special(bpe, dp_view_text(known[i]), id);
-    }
+    *found = dp_bpe_end_of_text(bpe, id);
     return DP_OK;
 }
 

@@ -255,7 +255,7 @@ static bool has_vectors(const dp_trainer *t, const dp_state *state)
     (void)state;
     return true;
 #else
-    return (state->momentum.size > 0) == has_momentum(t);
+    return t->alone || (state->momentum.size > 0) == has_momentum(t);
 #endif
 }
 
@@ -266,7 +266,7 @@ dp_status dp_trainer_load(dp_trainer *t, uint64_t round, dp_view state)
     if (from.round != round || from.elements != t->n || !has_vectors(t, &from)) {
         return DP_BADMSG;
     }
-    if (from.momentum.size > 0) {
+    if (from.momentum.size > 0 && !t->alone) {
         DP_TRY(dp_floats_check(from.theta, t->n)); /* So that both are loaded or none. */
         DP_TRY(t->backend->load(t->engine, DP_VECTOR_M, from.momentum));
     }

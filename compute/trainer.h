@@ -36,7 +36,7 @@ typedef struct dp_trainer_setup {
     const dp_backend *backend; /* who computes; NULL: the CPU */
     uint32_t device;           /* of the backend's */
     /* Without peers (solo.h): x is theta, batches go through the data in passes, and the schedule alone sets the rate. Only
-     * init, work, eval, sample, last and what trainer_keep.c has may be called then. */
+     * init, load, work, eval, sample, last and what trainer_keep.c has may be called then. */
     bool alone;
     uint32_t
         rows; /* alone: of every micro-batch, so that nothing depends on the clock; at least 1 */

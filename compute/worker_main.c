@@ -4,7 +4,7 @@
  *                                                      speak the trainer protocol on the inherited socket N
  *   dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS]
  *                                                      make the objects of a run (prepare.h); print a line of JSON
- *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf f32|f16|bf16|q8_0]
+ *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf TYPE | --llmc TYPE]
  *   dpnode-worker train FOLDER ...                     train without peers (solo_tool.h)
  *   dpnode-worker eval FOLDER ...                      measure what that made
  *   dpnode-worker data tokenize|info|verify|encode ...  token shards (data_tool.h)
@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
@@ -22,6 +21,7 @@
 
 #include "base/manifest.h"
 #include "compute/data_tool.h"
+#include "compute/export.h"
 #include "compute/files.h"
 #include "compute/look.h"
 #include "compute/plan.h"
@@ -47,13 +47,15 @@ typedef struct arguments {
     const char *from;    /* NULL: none */
     const char *manifest;
     const char *gguf;
+    const char *llmc;
 } arguments;
 
 static int usage(void)
 {
     fputs("usage: dpnode-worker --fd N [--threads N] [--nice N] [--backend auto|cpu|NAME|PATH]\n"
           "       dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS]\n"
-          "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf TYPE]\n"
+          "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf TYPE | --llmc "
+          "TYPE]\n"
           "       dpnode-worker data tokenize|info|verify|encode ...\n"
           "       dpnode-worker train|eval FOLDER ...\n"
           "       dpnode-worker --look [--backend auto|cpu|NAME|PATH]\n"
@@ -64,19 +66,14 @@ static int usage(void)
 
 static bool parse(int argc, char **argv, arguments *args)
 {
-    static const struct option options[] = {{"fd", required_argument, NULL, 'f'},
-                                            {"threads", required_argument, NULL, 't'},
-                                            {"nice", required_argument, NULL, 'n'},
-                                            {"backend", required_argument, NULL, 'b'},
-                                            {"memory", required_argument, NULL, 'm'},
-                                            {"plan", no_argument, NULL, PLAN},
-                                            {"look", no_argument, NULL, LOOK},
-                                            {"prepare", no_argument, NULL, PREPARE},
-                                            {"export", no_argument, NULL, EXPORT},
-                                            {"from", required_argument, NULL, 'r'},
-                                            {"manifest", required_argument, NULL, 'a'},
-                                            {"gguf", required_argument, NULL, 'g'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"fd", required_argument, NULL, 'f'},       {"threads", required_argument, NULL, 't'},
+        {"nice", required_argument, NULL, 'n'},     {"backend", required_argument, NULL, 'b'},
+        {"memory", required_argument, NULL, 'm'},   {"plan", no_argument, NULL, PLAN},
+        {"look", no_argument, NULL, LOOK},          {"prepare", no_argument, NULL, PREPARE},
+        {"export", no_argument, NULL, EXPORT},      {"from", required_argument, NULL, 'r'},
+        {"manifest", required_argument, NULL, 'a'}, {"gguf", required_argument, NULL, 'g'},
+        {"llmc", required_argument, NULL, 'c'},     {NULL, 0, NULL, 0}};
     const struct {
         int option;
         uint64_t least;
@@ -98,6 +95,7 @@ static bool parse(int argc, char **argv, arguments *args)
         args->from = option == 'r' ? optarg : args->from;
         args->manifest = option == 'a' ? optarg : args->manifest;
         args->gguf = option == 'g' ? optarg : args->gguf;
+        args->llmc = option == 'c' ? optarg : args->llmc;
         for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && good; i++) {
             good = numbers[i].option != option ||
                    dp_tool_number(optarg, numbers[i].least, numbers[i].most, numbers[i].value);
@@ -122,10 +120,16 @@ static int prepare(const arguments *args, char **words)
     return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
 }
 
-static int export_model(char **words, const char *gguf)
+static int export_model(const arguments *args, char **words)
 {
     dp_why why = {{0}};
-    const dp_status status = dp_export_gguf(words[0], words[1], words[2], words[3], gguf, &why);
+    const dp_export_job job = {.manifest = words[0],
+                               .state = words[1],
+                               .tokenizer = words[2],
+                               .folder = words[3],
+                               .gguf = args->gguf,
+                               .llmc = args->llmc};
+    const dp_status status = dp_export(&job, &why);
     return status == DP_OK ? EX_OK : dp_tool_complain(status, &why);
 }
 
@@ -147,27 +151,6 @@ static void tell(const char *sentence)
     fprintf(stderr, "dpnode-worker: %s\n", sentence);
 }
 
-/* Plugins lie beside this program; "." where that cannot be read. */
-static void own_folder(char path[PATH_MAX])
-{
-    const ssize_t size = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    path[size > 0 ? size : 0] = '\0';
-    char *const slash = strrchr(path, '/');
-    if (slash != NULL) {
-        *slash = '\0';
-    } else {
-        memcpy(path, ".", sizeof ".");
-    }
-}
-
-/* Before there is another thread. */
-static void choose(dp_plugin_choice *choice, const char *backend)
-{
-    char folder[PATH_MAX];
-    own_folder(folder);
-    dp_plugin_choose(choice, backend, folder);
-}
-
 static dp_status make_plan(const arguments *args, const char *path, dp_buf *line, dp_why *why)
 {
     dp_buf bytes;
@@ -186,7 +169,7 @@ static dp_status make_plan(const arguments *args, const char *path, dp_buf *line
                                      .budget = given};
     dp_plugin_choice choice;
     dp_plan plan;
-    choose(&choice, args->backend != NULL ? args->backend : "cpu");
+    dp_plugin_choose_own(&choice, args->backend != NULL ? args->backend : "cpu");
     status = choice.backend->plan(choice.device, &request, &plan, why);
     return status == DP_OK || status == DP_TOOBIG ? dp_plan_json(&plan, why, line) : status;
 }
@@ -205,7 +188,7 @@ static int look(const arguments *args)
     dp_buf line;
     dp_plugin_choice choice;
     const dp_why why = {{0}};
-    choose(&choice, args->backend != NULL ? args->backend : "auto");
+    dp_plugin_choose_own(&choice, args->backend != NULL ? args->backend : "auto");
     dp_buf_init(&line, LINE_BYTES_MAX);
     return print_line(dp_look_json(&choice, &line), &why, &line);
 }
@@ -219,7 +202,7 @@ static int serve(const arguments *args)
         }
     }
     dp_plugin_choice choice;
-    choose(&choice, args->backend != NULL ? args->backend : "auto");
+    dp_plugin_choose_own(&choice, args->backend != NULL ? args->backend : "auto");
     if (choice.line.text[0] != '\0') {
         tell(choice.line.text);
     }
@@ -258,7 +241,7 @@ int main(int argc, char **argv)
         return prepare(&args, words);
     }
     if (args.mode == EXPORT && n_words == 4) {
-        return export_model(words, args.gguf);
+        return export_model(&args, words);
     }
     if (args.mode == PLAN && n_words == 1) {
         return plan(&args, words[0]);

@@ -31,10 +31,10 @@ _dpnode() {
     'ckpt') words='ls verify export ' ;;
     'ckpt ls') words="$common" ;;
     'ckpt verify') words="$common" ;;
-    'ckpt export') words="--gguf $common" ;;
+    'ckpt export') words="--gguf --llmc $common" ;;
     'sample'*) words="--prompt --tokens --seed $common" ;;
     'eval'*) words="--tokens --data $common" ;;
-    'train'*) words="--out --steps --threads --resume --demo --text --rows --save-steps --save-seconds $common" ;;
+    'train'*) words="--out --steps --threads --resume --demo --text --from --backend --rows --save-steps --save-seconds $common" ;;
     'data') words='tokenize info verify ' ;;
     'data tokenize') words="--out --tokenizer --vocab --format --field --separator --shard-tokens $common" ;;
     'data info') words="--format $common" ;;

@@ -123,7 +123,7 @@ void dp_method_ckpt_verify(dp_daemon *daemon, const dp_call *call, const dp_pack
 void dp_method_ckpt_export(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
     char path[DP_CONFIG_PATH_MAX];
-    char gguf[DP_EXPORT_TYPE_MAX] = "";
+    dp_export_form form = {.option = "", .type = ""};
     if (dp_call_driver(daemon, call) == NULL) {
         return;
     }
@@ -132,13 +132,20 @@ void dp_method_ckpt_export(dp_daemon *daemon, const dp_call *call, const dp_pack
                      "the path must be absolute");
         return;
     }
-    const dp_pack_value *const type = dp_pack_key(parameters, "gguf");
-    if (type != NULL && !dp_pack_copy_text(type, gguf, sizeof gguf)) {
-        dp_call_fail(call, 64, "E0403", "--gguf f32, f16, bf16 or q8_0",
-                     "no such kind of GGUF file", "its type is one of four short words");
+    const dp_pack_value *const gguf = dp_pack_key(parameters, "gguf");
+    const dp_pack_value *const llmc = dp_pack_key(parameters, "llmc");
+    const dp_pack_value *const type = gguf != NULL ? gguf : llmc;
+    if ((gguf != NULL && llmc != NULL) ||
+        (type != NULL && !dp_pack_copy_text(type, form.type, sizeof form.type))) {
+        dp_call_fail(call, 64, "E0403", "--gguf f32, f16, bf16 or q8_0; or --llmc f32 or bf16",
+                     "no such kind of file",
+                     "it is one of the two, of a type that has a short word");
         return;
     }
-    dp_export_start(daemon, call, path, gguf);
+    if (type != NULL) {
+        snprintf(form.option, sizeof form.option, "%s", gguf != NULL ? "--gguf" : "--llmc");
+    }
+    dp_export_start(daemon, call, path, &form);
 }
 
 /* ---- questions to the trainer ---- */

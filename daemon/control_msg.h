@@ -40,7 +40,8 @@
  *                       work, when there is none to wait for, or after the seconds (drain-time); then, with end, the daemon ends
  *   ckpt.list    {} -> {"checkpoints": [{"round","slot","time_ms","bytes","state_root","state"}]}
  *   ckpt.verify  {} -> {"good","bad"}
- *   ckpt.export  {"path" (absolute, a new directory), "gguf"?: "f32"|"f16"|"bf16"|"q8_0"} -> {"path","files":[text],"round"}
+ *   ckpt.export  {"path" (absolute, a new directory), "gguf"?: "f32"|"f16"|"bf16"|"q8_0", or
+ *                       "llmc"?: "f32"|"bf16"} -> {"path","files":[text],"round"}
  *   sample       {"prompt"?, "tokens"?: n, "seed"?} -> {"text","round"}
  *   eval         {"tokens"?: n (0: all)} -> {"loss","bits_per_byte","tokens","round"}
  *   data         {} -> {"data": [{"kind": "tokenizer"|"tokens"|"weights","root","bytes","tokens"? (of a shard),

@@ -19,7 +19,7 @@ typedef struct export_job {
     dp_hash tokenizer;
     char folder[DP_CONFIG_PATH_MAX]; /* for the tool's inputs */
     char path[DP_CONFIG_PATH_MAX];
-    char gguf[DP_EXPORT_TYPE_MAX]; /* "": safetensors */
+    dp_export_form form;
     dp_ckpt ckpt;
     dp_status status;
 } export_job;
@@ -68,12 +68,17 @@ static void finish(export_job *self)
 
 static void on_tool(void *context, bool ok, const char *output)
 {
-    static const char *const folder[] = {"model.safetensors", "config.json", "tokenizer.json"};
-    static const char *const one[] = {"model.gguf"};
+    static const char *const folder[] = {"model.safetensors", "config.json",
+                                         "generation_config.json", "tokenizer.json"};
+    static const char *const gguf[] = {"model.gguf"};
+    static const char *const llmc[] = {"model.bin"};
     export_job *self = context;
-    const bool gguf = self->gguf[0] != '\0';
-    const char *const *const files = gguf ? one : folder;
-    const size_t n_files = gguf ? 1 : sizeof folder / sizeof folder[0];
+    const char *const *files = folder;
+    size_t n_files = sizeof folder / sizeof folder[0];
+    if (self->form.option[0] != '\0') {
+        files = strcmp(self->form.option, "--gguf") == 0 ? gguf : llmc;
+        n_files = 1;
+    }
     dp_packer packer;
     if (!ok) {
         dp_call_fail(&self->call, 74, "E0405",
@@ -114,10 +119,10 @@ static void done_export(dp_saver_job *job)
     snprintf(tokenizer, sizeof tokenizer, "%s/tokenizer.json", self->folder);
     DP_IGNORE(mkdir(self->path, 0755) !=
               0); /* It may be there; the tool tells if it cannot write. */
-    const bool gguf = self->gguf[0] != '\0';
-    const char *const arguments[] = {"--export", manifest,   state,
-                                     tokenizer,  self->path, gguf ? "--gguf" : NULL,
-                                     self->gguf, NULL};
+    const bool one = self->form.option[0] != '\0';
+    const char *const arguments[] = {"--export",      manifest,   state,
+                                     tokenizer,       self->path, one ? self->form.option : NULL,
+                                     self->form.type, NULL};
     const dp_status status = dp_tool_run(self->daemon, arguments, on_tool, self);
     if (status != DP_OK) {
         dp_call_fail(&self->call, 70, "E0405", "give a shorter path", "the export cannot start",
@@ -126,7 +131,8 @@ static void done_export(dp_saver_job *job)
     }
 }
 
-void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path, const char *gguf)
+void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path,
+                     const dp_export_form *form)
 {
     const dp_manifest *manifest = dp_driver_manifest(daemon->driver);
     export_job *job = dp_alloc(1, sizeof *job);
@@ -144,7 +150,7 @@ void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path, c
     job->facts = *dp_driver_facts(daemon->driver);
     job->tokenizer = manifest->tokenizer;
     snprintf(job->path, sizeof job->path, "%s", path);
-    snprintf(job->gguf, sizeof job->gguf, "%s", gguf);
+    job->form = *form;
     if (dp_saver_post(daemon->saver, &job->job, DP_SAVER_BULK) != DP_OK) {
         dp_call_fail(call, 75, "E0402", "try again", "the store is busy",
                      "too many writes are waiting");

@@ -7,7 +7,14 @@
 enum { DP_EXPORT_TYPE_MAX = 8 };
 
 /* Replies to call in the end. path: absolute; made if absent. */
-/* gguf: the type of a GGUF file's matrices, instead of the folder; "": the folder. */
-void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path, const char *gguf);
+/* What is written. */
+typedef struct dp_export_form {
+    char option
+        [DP_EXPORT_TYPE_MAX]; /* "--gguf" or "--llmc": a file alone; "": a folder for transformers */
+    char type[DP_EXPORT_TYPE_MAX]; /* of that file's numbers */
+} dp_export_form;
+
+void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path,
+                     const dp_export_form *form);
 
 #endif

@@ -207,7 +207,9 @@ static void on_prepared(void *context, bool ok, const char *output)
         const bool from = self->from[0] != '\0';
         finish(self, DP_BADMSG, from ? "E0310" : "E0304",
                from ? "these weights and this text make no run" : "the text cannot be used", output,
-               from ? "give --from a folder with config.json, model.safetensors and tokenizer.json"
+               from ? "give --from a folder with config.json, model.safetensors and "
+                      "tokenizer.json, or a "
+                      "model file of llm.c"
                     : "give a file of UTF-8 text");
         return;
     }

@@ -4,11 +4,12 @@
 import json
 import os
 import struct
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import systemtest  # noqa: E402
-from systemtest import SystemTest, wait_for  # noqa: E402
+from systemtest import BINARIES, SystemTest, wait_for  # noqa: E402
 
 
 def tensors(folder):
@@ -56,6 +57,32 @@ class Import(SystemTest):
         with open(os.path.join(before, "tokenizer.json"), "rb") as one, \
                 open(os.path.join(self.folder.path, "joiner", "tokenizer.json"), "rb") as other:
             self.assertEqual(one.read(), other.read())
+
+    def test_weights_go_to_llm_c_and_come_back(self):
+        text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
+        data = os.path.join(self.folder.path, "data")
+        subprocess.run([os.path.join(BINARIES, "dpnode"), "data", "tokenize", text, "--vocab", "256", "--out", data],
+                       check=True, capture_output=True, timeout=60)
+        still = self.file("still.yaml", systemtest.TINY.replace("lr: 1e-2", "lr: 1e-9"))
+        first = self.folder.node("first").start()
+        first.ask("run", "create", self.file("tiny.yaml", systemtest.TINY), "--text", data)
+        wait_for(lambda: first.run().get("round", 0) >= 2, 30, "two rounds")
+        first.ask("pause")  # So that both exports are of one round.
+        before = self.exported(first, "before")
+        out = os.path.join(self.folder.path, "llmc")
+        self.assertEqual(first.ask("ckpt", "export", out, "--llmc", "f32")["files"], ["model.bin"])
+        self.assertEqual(self.fails("E0405", 74, first.ask, "ckpt", "export", out, "--llmc", "f16")["why"],
+                         "a file of llm.c may be f32 or bf16")
+        first.ask("down")
+        weights = os.path.join(out, "model.bin")
+        founder = self.folder.node("founder").start()
+        error = self.fails("E0310", 65, founder.ask, "run", "create", still, "--text", text, "--from", weights)
+        self.assertIn("no tokenizer", error["why"])
+        founder.ask("run", "create", still, "--text", data, "--from", weights)
+        wait_for(lambda: founder.run().get("round", 0) >= 1, 30, "a round")
+        old, new = tensors(before), tensors(self.exported(founder, "after"))
+        self.assertEqual(set(old), set(new))
+        self.assertLess(max(abs(a - b) for name in old for a, b in zip(old[name], new[name])), 1e-4)
 
     def test_weights_that_do_not_fit_are_an_error_with_the_model_to_write(self):
         first, _ = self.found()

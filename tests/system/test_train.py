@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """dpnode train as real processes: killed at steps drawn at random, stopped, its folder damaged; it ends with the same bytes."""
 
+import array
 import fcntl
 import glob
 import json
@@ -117,12 +118,52 @@ class Train(SystemTest):
         losses = [event["loss"] for event in events if event["event"] == "step"]
         self.assertLess(losses[-1], losses[0])
         self.assertEqual(sorted(os.listdir(os.path.join(self.out("told"), "model"))),
-                         ["config.json", "model.safetensors", "tokenizer.json"])
+                         ["config.json", "generation_config.json", "model.safetensors", "tokenizer.json"])
         done = subprocess.run([os.path.join(BINARIES, "dpnode"), "eval", self.out("told"), "--json"], env=self.env,
                               capture_output=True, check=True, timeout=60)
         score = json.loads(done.stdout)
         self.assertEqual(score["step"], 5)
         self.assertLess(abs(score["loss"] - losses[-1]), 0.5)
+
+    def weights(self, folder):
+        with open(os.path.join(folder, "model.safetensors"), "rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            file.seek(size, 1)
+            data = file.read()
+        return array.array("f", data)
+
+    def test_it_begins_from_weights_that_another_run_made(self):
+        self.end(self.begin(self.out("first"), "--steps", "20"))
+        made = os.path.join(self.out("first"), "model")
+        still = self.file("still.yaml", MANIFEST.replace("3e-3", "1e-9").replace("weights: bf16_sr", "weights: fp32"))
+        out = self.out("second")
+        begin = (still, "--text", self.text, "--out", out, "--rows", "4")
+        events, status = self.end(self.start(*begin, "--from", made, "--steps", "1"))
+        self.assertEqual(status, 0, events[-1])
+        events, status = self.end(self.start("--resume", "--out", out, "--steps", "3"))
+        self.assertEqual((status, events[-1]["step"]), (0, 3))
+        old, new = self.weights(made), self.weights(os.path.join(out, "model"))
+        self.assertLess(max(abs(a - b) for a, b in zip(old, new)), 1e-5)
+        config = os.path.join(made, "config.json")
+        with open(config, encoding="utf-8") as file:
+            text = file.read()
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(text.replace('"n_layer": 2', '"n_layer": 3'))
+        self.check_error(self.start(still, "--text", self.text, "--out", self.out("third"), "--from", made), "E0513", 65,
+                         "write model")
+
+    def test_a_backend_that_is_not_there_is_told_and_the_cpu_computes(self):
+        out = self.out("plugin")
+        events, status = self.end(self.begin(out, "--steps", "2", "--backend", "nowhere"))
+        notes = [event["why"] for event in events if event["event"] == "note"]
+        self.assertEqual((status, len(notes)), (0, 1), events)
+        self.assertIn("'nowhere' is not installed", notes[0])
+        plain = os.path.join(BINARIES, "plugins", "libdpnode_plain.so")
+        if os.path.exists(plain):
+            events, status = self.end(self.begin(self.out("plain"), "--steps", "2", "--backend", plain))
+            notes = [event["why"] for event in events if event["event"] == "note"]
+            self.assertEqual((status, len(notes)), (0, 1), events)
+            self.assertIn("(plain)", notes[0])
 
     def check_error(self, process, code, status, words):
         events, ended = self.end(process)

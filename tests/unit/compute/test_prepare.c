@@ -2,7 +2,9 @@
 
 #include <stdlib.h>
 
+#include "compute/export.h"
 #include "compute/files.h"
+#include "compute/llmc.h"
 #include "compute/model.h"
 #include "compute/prepare.h"
 #include "compute/state.h"
@@ -243,7 +245,9 @@ static void a_state_is_exported_with_its_config(void **state)
     tempdir_file(&dir, "tokenizer", paths[2]);
     tempdir_file(&dir, "model", paths[3]);
     dp_why why = {{0}};
-    CHECK_OK(dp_export(paths[0], paths[1], paths[2], paths[3], &why));
+    dp_export_job job = {
+        .manifest = paths[0], .state = paths[1], .tokenizer = paths[2], .folder = paths[3]};
+    CHECK_OK(dp_export(&job, &why));
     char path[TEMPDIR_FILE_MAX];
     dp_buf weights = read_file(tempdir_file(&dir, "model/model.safetensors", path));
     dp_buf about = read_file(tempdir_file(&dir, "model/config.json", path));
@@ -252,7 +256,24 @@ static void a_state_is_exported_with_its_config(void **state)
     memcpy(&header, weights.data, sizeof header);
     CHECK(memcmp(weights.data + 8 + header, theta, 4 * model.tensors[0].elements) == 0);
     CHECK(memmem(about.data, about.size, "\"vocab_size\": 300", 17) != NULL);
-    CHECK_STATUS(dp_export(paths[0], paths[2], paths[2], paths[3], &why), DP_BADMSG);
+    dp_buf sampling = read_file(tempdir_file(&dir, "model/generation_config.json", path));
+    CHECK(memmem(sampling.data, sampling.size, "eos_token_id", 12) == NULL); /* It has none. */
+    dp_buf_close(&sampling);
+    job.llmc = "bf16";
+    CHECK_OK(dp_export(&job, &why));
+    dp_buf file = read_file(tempdir_file(&dir, "model/model.bin", path));
+    dp_model_config found;
+    CHECK_OK(dp_llmc_config(dp_buf_view(&file), &found, &why));
+    CHECK(found.vocab == TINY_VOCAB && found.width == 32);
+    dp_buf_close(&file);
+    job.gguf = "f32";
+    CHECK_STATUS(dp_export(&job, &why), DP_BADARG);
+    job.gguf = NULL;
+    job.llmc = "f16";
+    CHECK_STATUS(dp_export(&job, &why), DP_BADARG);
+    job.llmc = NULL;
+    job.state = paths[2];
+    CHECK_STATUS(dp_export(&job, &why), DP_BADMSG);
     CHECK(strstr(why.text, "state") != NULL);
     dp_buf_close(&weights);
     dp_buf_close(&about);
