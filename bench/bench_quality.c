@@ -1,0 +1,316 @@
+/* Learning quality against bytes: one text, one small model, four workers, and the ways in which they may exchange what they
+ * learn; prints loss and bytes of each, plots the curves, and says whether what the design builds on holds. Losses, not
+ * times, so other work on the machine does not matter.
+ *
+ * bench_quality [--short | --long] [--json] [--plot FILE.png] [--text FILE] [--jobs N] [--only NAME,NAME]
+ *               [--seeds N] [--steps N] [--inner N] [--lr X] [--width N] [--layers N] [--alpha N] [--mu N]
+ *   --short   one seed and the configurations that define the order (the default)
+ *   --long    all of them, three seeds, twice the steps
+ *   --alpha, --mu   of the outer step, in 1e-3, instead of those of the table: to tune them
+ * Exit status 1 when a claim does not hold. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "bench/quality_report.h"
+#include "bench/quality_run.h"
+#include "bench/quality_text.h"
+#include "compute/codec.h"
+#include "gossip/weights.h"
+
+/* Error feedback and outer steps. Updates of which one element in 32 travels need a longer step than whole ones in a run of
+ * some hundred rounds: 2 instead of 1 (docs/BENCHMARKS.md). Tuned DiLoCo: the best of eta 0.4 to 1, mu 0.5 to 0.9. */
+enum { BETA = 950, ALPHA = 1000, LONG = 2000, ETA = 500, MU = 800, OVERLAP = 5 };
+
+#define SPARSE(keep_)                                                                              \
+    .workers = 4, .codec = DP_CODEC_SPARSE, .keep = (keep_), .bits = 2, .alpha_milli = LONG
+
+/* The first N_SHORT define the order. */
+static const quality_plan plans[] = {
+    {.name = "ddp",
+     .kind = QUALITY_AS_ONE,
+     .workers = 1,
+     .codec = DP_CODEC_FP32,
+     .alpha_milli = ALPHA},
+    {.name = "average",
+     .workers = 4,
+     .codec = DP_CODEC_FP32,
+     .beta_milli = BETA,
+     .alpha_milli = ALPHA},
+    {.name = "sparse-1/32", SPARSE(32), .beta_milli = BETA},
+    {.name = "no-feedback", SPARSE(64), .beta_milli = 0},
+    {.name = "random-k",
+     .workers = 4,
+     .codec = DP_CODEC_RANDOM,
+     .keep = 16,
+     .bits = 2,
+     .alpha_milli = LONG,
+     .beta_milli = BETA},
+    {.name = "dropped", SPARSE(32), .beta_milli = BETA, .drop_percent = 25},
+    {.name = "overlap", SPARSE(32), .beta_milli = BETA, .overlap = OVERLAP},
+    {.name = "single", .workers = 1, .codec = DP_CODEC_FP32, .alpha_milli = ALPHA},
+    /* The rest of the picture. */
+    {.name = "sparse-1/16", SPARSE(16), .beta_milli = BETA},
+    {.name = "sparse-1/64", SPARSE(64), .beta_milli = BETA},
+    {.name = "unlike", SPARSE(32), .beta_milli = BETA, .unlike = true},
+    {.name = "gossip",
+     .kind = QUALITY_GOSSIP,
+     .workers = 4,
+     .codec = DP_CODEC_INT8,
+     .beta_milli = BETA,
+     .alpha_milli = ALPHA},
+    {.name = "diloco",
+     .workers = 4,
+     .codec = DP_CODEC_INT8,
+     .beta_milli = BETA,
+     .alpha_milli = ETA,
+     .mu_milli = MU},
+    {.name = "diloco-int4",
+     .workers = 4,
+     .codec = DP_CODEC_INT4,
+     .beta_milli = BETA,
+     .alpha_milli = ETA,
+     .mu_milli = MU},
+    {.name = "diloco-paper", /* 0.7 and 0.9, as published, behind our cap */
+     .workers = 4,
+     .codec = DP_CODEC_INT8,
+     .beta_milli = BETA,
+     .alpha_milli = 700,
+     .mu_milli = 900},
+    {.name = "sign",
+     .workers = 4,
+     .codec = DP_CODEC_SIGN,
+     .beta_milli = BETA,
+     .alpha_milli = ALPHA},
+    {.name = "dense-dropped",
+     .workers = 4,
+     .codec = DP_CODEC_FP32,
+     .beta_milli = BETA,
+     .alpha_milli = ALPHA,
+     .drop_percent = 25},
+};
+
+enum { N_PLANS = sizeof plans / sizeof plans[0], N_SHORT = 8 };
+
+typedef struct settings {
+    quality_scale scale;
+    const char *text;
+    const char *plot;
+    const char *only;
+    uint32_t seeds;
+    uint32_t jobs;
+    uint32_t alpha_milli; /* of all but ddp and single; 0: as in the table */
+    uint32_t mu_milli;
+    bool whole;
+    bool json;
+} settings;
+
+static bool is_wanted(const settings *s, const quality_plan *plan, size_t index)
+{
+    if (s->only == NULL) {
+        return s->whole || index < N_SHORT;
+    }
+    const char *at = s->only;
+    const size_t size = strlen(plan->name);
+    while ((at = strstr(at, plan->name)) != NULL) {
+        const bool begins = at == s->only || at[-1] == ',';
+        if (begins && (at[size] == ',' || at[size] == '\0')) {
+            return true;
+        }
+        at += size;
+    }
+    return false;
+}
+
+typedef struct task {
+    const quality_plan *plan;
+    uint64_t seed;
+    quality_result *result; /* in memory shared with the process that does it */
+} task;
+
+static void do_task(const settings *s, const quality_text *text, const task *t)
+{
+    quality_plan plan = *t->plan;
+    if (s->alpha_milli > 0 && plan.workers > 1) {
+        plan.alpha_milli = s->alpha_milli;
+    }
+    if (s->mu_milli > 0 && plan.workers > 1) {
+        plan.mu_milli = s->mu_milli;
+    }
+    quality_run(&s->scale, &plan, text, t->seed, t->result);
+    if (!s->json) {
+        fprintf(stderr, "%s, seed %llu: loss %.4f, %.0f s of CPU\n", t->plan->name,
+                (unsigned long long)t->seed, t->result->loss, t->result->cpu_s);
+    }
+}
+
+/* Each task in a process of its own, so many at once. False when one could not be started or died. */
+static bool do_tasks(const settings *s, const quality_text *text, const task *tasks, size_t n)
+{
+    bool good = true;
+    uint32_t running = 0;
+    for (size_t i = 0; i < n || running > 0;) {
+        if (i < n && running < s->jobs && good) {
+            fflush(NULL);
+            const pid_t child = fork();
+            if (child == 0) {
+                do_task(s, text, &tasks[i]);
+                fflush(NULL);
+                _exit(0);
+            }
+            good = child > 0;
+            running += child > 0;
+            i++;
+            continue;
+        }
+        if (running == 0) {
+            break;
+        }
+        int how;
+        good = wait(&how) > 0 && WIFEXITED(how) && WEXITSTATUS(how) == 0 && good;
+        running--;
+    }
+    return good;
+}
+
+static bool all_done(const task *tasks, size_t n)
+{
+    bool good = true;
+    for (size_t i = 0; i < n; i++) {
+        if (tasks[i].result->status != DP_OK || tasks[i].result->n_points == 0) {
+            fprintf(stderr, "bench_quality: %s, seed %llu: %s\n", tasks[i].plan->name,
+                    (unsigned long long)tasks[i].seed, tasks[i].result->problem);
+            good = false;
+        }
+    }
+    return good;
+}
+
+static int report(const settings *s, const task *tasks, size_t n)
+{
+    quality_row rows[N_PLANS];
+    size_t n_rows = 0;
+    for (size_t i = 0; i < n; i += s->seeds) {
+        rows[n_rows++] =
+            (quality_row){.plan = tasks[i].plan, .results = tasks[i].result, .n = s->seeds};
+    }
+    quality_print(rows, n_rows, s->json);
+    const unsigned broken = quality_check(rows, n_rows, s->json);
+    dp_why why = {{0}};
+    if (s->plot != NULL && quality_plot(rows, n_rows, s->plot, &why) != DP_OK) {
+        fprintf(stderr, "bench_quality: %s\n", why.text);
+        return 1;
+    }
+    return broken == 0 ? 0 : 1;
+}
+
+static int run_all(const settings *s, const quality_text *text)
+{
+    static task tasks[N_PLANS * QUALITY_SEEDS_MAX];
+    const size_t bytes = sizeof(quality_result) * N_PLANS * QUALITY_SEEDS_MAX;
+    quality_result *const results =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (results == MAP_FAILED) {
+        fputs("bench_quality: there is no memory\n", stderr);
+        return 1;
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < N_PLANS; i++) {
+        for (uint32_t seed = 1; is_wanted(s, &plans[i], i) && seed <= s->seeds; seed++) {
+            tasks[n] = (task){.plan = &plans[i], .seed = seed, .result = &results[n]};
+            n++;
+        }
+    }
+    const bool good = do_tasks(s, text, tasks, n) && all_done(tasks, n);
+    const int status = good && n > 0 ? report(s, tasks, n) : 1;
+    munmap(results, bytes);
+    return status;
+}
+
+static bool parse_value(settings *s, const char *name, const char *value)
+{
+    const struct {
+        const char *name;
+        uint32_t *to;
+        uint32_t most;
+    } numbers[] = {{"--seeds", &s->seeds, QUALITY_SEEDS_MAX}, {"--jobs", &s->jobs, 256},
+                   {"--steps", &s->scale.steps, 1000000},     {"--inner", &s->scale.inner, 10000},
+                   {"--width", &s->scale.width, 1024},        {"--layers", &s->scale.layers, 32},
+                   {"--alpha", &s->alpha_milli, 4000},        {"--mu", &s->mu_milli, 990}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (strcmp(name, numbers[i].name) == 0) {
+            *numbers[i].to = (uint32_t)strtoul(value, NULL, 10);
+            return *numbers[i].to >= 1 && *numbers[i].to <= numbers[i].most;
+        }
+    }
+    if (strcmp(name, "--lr") == 0) {
+        s->scale.lr_nano = (uint32_t)(strtod(value, NULL) * 1e9 + 0.5);
+        return s->scale.lr_nano > 0;
+    }
+    const struct {
+        const char *name;
+        const char **to;
+    } texts[] = {{"--text", &s->text}, {"--plot", &s->plot}, {"--only", &s->only}};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        if (strcmp(name, texts[i].name) == 0) {
+            *texts[i].to = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse(int argc, char **argv, settings *s)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            s->json = true;
+        } else if (strcmp(argv[i], "--long") == 0) {
+            s->whole = true;
+            s->seeds = 3;
+            s->scale.steps *= 2;
+        } else if (strcmp(argv[i], "--short") != 0) {
+            if (i + 1 >= argc || !parse_value(s, argv[i], argv[i + 1])) {
+                return false;
+            }
+            i++;
+        }
+    }
+    return s->scale.steps >= s->scale.inner && s->scale.inner > 5;
+}
+
+int main(int argc, char **argv)
+{
+    settings s = {.scale = {.layers = 2,
+                            .width = 64,
+                            .heads = 2,
+                            .context = 64,
+                            .rows = 4,
+                            .steps = 1920,
+                            .inner = 15,
+                            .lr_nano = 4000000,
+                            .eval_tokens = 32768,
+                            .points = 8},
+                  .seeds = 1,
+                  .jobs = 2};
+    if (!parse(argc, argv, &s)) {
+        puts("usage: bench_quality [--short | --long] [--json] [--plot FILE.png] [--text FILE]\n"
+             "                     [--jobs N] [--only NAME,NAME] [--seeds N] [--steps N] [--inner "
+             "N]\n"
+             "                     [--lr X] [--width N] [--layers N] [--alpha N] [--mu N]");
+        return 64;
+    }
+    quality_text text = {0};
+    dp_why why = {{0}};
+    if (quality_text_open(&text, s.text, &why) != DP_OK) {
+        fprintf(stderr, "bench_quality: %s\n", why.text);
+        return 1;
+    }
+    const int status = run_all(&s, &text);
+    quality_text_close(&text);
+    return status;
+}

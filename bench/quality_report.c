@@ -1,0 +1,180 @@
+#include "bench/quality_report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+double quality_loss(const quality_row *row)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < row->n; i++) {
+        sum += row->results[i].loss;
+    }
+    return sum / row->n;
+}
+
+void quality_loss_range(const quality_row *row, double *least, double *most)
+{
+    *least = row->results[0].loss;
+    *most = *least;
+    for (uint32_t i = 1; i < row->n; i++) {
+        *least = fmin(*least, row->results[i].loss);
+        *most = fmax(*most, row->results[i].loss);
+    }
+}
+
+static const quality_row *find(const quality_row *rows, size_t n_rows, const char *name)
+{
+    for (size_t i = 0; i < n_rows; i++) {
+        if (strcmp(rows[i].plan->name, name) == 0) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+static void print_row(const quality_row *row, const quality_row *ddp, bool json)
+{
+    const quality_result *const one = &row->results[0];
+    const double loss = quality_loss(row);
+    const double gap = ddp != NULL ? loss - quality_loss(ddp) : 0;
+    double least;
+    double most;
+    quality_loss_range(row, &least, &most);
+    if (json) {
+        printf("{\"configuration\":\"%s\",\"seeds\":%u,\"loss\":%.4f,\"least\":%.4f,\"most\":%.4f,"
+               "\"gap_to_ddp\":%.4f,\"bytes_per_param_step\":%.6f,\"bytes_formula\":%.6f,"
+               "\"parameters\":%.0f,\"tokens\":%.0f,\"rounds\":%.0f,\"cpu_s\":%.1f}\n",
+               row->plan->name, row->n, loss, least, most, gap, one->bytes, one->bytes_formula,
+               one->parameters, one->tokens, one->rounds, one->cpu_s);
+        return;
+    }
+    printf("| %-22s | %9.5f | %9.5f | %.4f | %.4f..%.4f | %+.4f | %8.0f | %5.0f |\n",
+           row->plan->name, one->bytes, one->bytes_formula, loss, least, most, gap, one->tokens,
+           one->cpu_s);
+}
+
+void quality_print(const quality_row *rows, size_t n_rows, bool json)
+{
+    const quality_row *const ddp = find(rows, n_rows, "ddp");
+    if (!json) {
+        puts("| configuration          | B/param/step | formula | loss | seeds | to ddp | tokens | "
+             "CPU s |\n| --- | --- | --- | --- | --- | --- | --- | --- |");
+    }
+    for (size_t i = 0; i < n_rows; i++) {
+        print_row(&rows[i], ddp, json);
+    }
+}
+
+/* loss(above) - loss(below) lies in (least, most]. */
+typedef struct claim {
+    const char *above;
+    const char *below;
+    double least;
+    double most;
+} claim;
+
+/* Controls are worse than what they leave out, who exchanges is better than who does not, and losing or delaying a part
+ * costs little. The controls have the densities at which their order is known: no feedback 1/64, random places 1/16. At
+ * one density, 1/32, random places with feedback are the worse of the two (docs/BENCHMARKS.md). */
+static const claim claims[] = {
+    {"no-feedback", "random-k", 0, INFINITY},    {"random-k", "sparse-1/32", 0, INFINITY},
+    {"no-feedback", "sparse-1/32", 0, INFINITY}, {"sparse-1/32", "ddp", 0, INFINITY},
+    {"single", "sparse-1/32", 0, INFINITY},      {"single", "sparse-1/64", 0, INFINITY},
+    {"sparse-1/32", "average", -INFINITY, 0.04}, {"dropped", "sparse-1/32", -INFINITY, 0.03},
+    {"overlap", "sparse-1/32", -INFINITY, 0.04},
+};
+
+static unsigned say(bool holds, bool json, const char *text, double value)
+{
+    if (json) {
+        printf("{\"claim\":\"%s\",\"value\":%.4f,\"holds\":%s}\n", text, value,
+               holds ? "true" : "false");
+    } else {
+        printf("%s %s (%.4f)\n", holds ? "holds:" : "DOES NOT HOLD:", text, value);
+    }
+    return holds ? 0 : 1;
+}
+
+static unsigned check_bytes(const quality_row *row, bool json)
+{
+    const quality_result *const one = &row->results[0];
+    if (one->bytes_formula <= 0) {
+        return 0;
+    }
+    char text[96];
+    snprintf(text, sizeof text, "%s: bytes within 2 %% of the formula", row->plan->name);
+    const double ratio = one->bytes / one->bytes_formula;
+    return say(fabs(ratio - 1) <= 0.02, json, text, ratio);
+}
+
+unsigned quality_check(const quality_row *rows, size_t n_rows, bool json)
+{
+    unsigned broken = 0;
+    for (size_t i = 0; i < sizeof claims / sizeof claims[0]; i++) {
+        const claim *const c = &claims[i];
+        const quality_row *const above = find(rows, n_rows, c->above);
+        const quality_row *const below = find(rows, n_rows, c->below);
+        if (above == NULL || below == NULL) {
+            continue;
+        }
+        char text[96];
+        if (c->most < INFINITY) {
+            snprintf(text, sizeof text, "loss of %s at most %.2f above %s", c->above, c->most,
+                     c->below);
+        } else {
+            snprintf(text, sizeof text, "loss of %s above %s", c->above, c->below);
+        }
+        const double gap = quality_loss(above) - quality_loss(below);
+        broken += say(gap > c->least && gap <= c->most, json, text, gap);
+    }
+    for (size_t i = 0; i < n_rows; i++) {
+        broken += check_bytes(&rows[i], json);
+    }
+    return broken;
+}
+
+/* Curves of the first seed. Nothing sent has no place on a logarithmic axis: a level line instead. */
+static void write_plot(FILE *out, const quality_row *rows, size_t n_rows, const char *png)
+{
+    fprintf(out,
+            "set terminal pngcairo size 1200,800 noenhanced\nset output '%s'\n"
+            "set logscale x\nset grid\nset key outside right\n"
+            "set xlabel 'bytes sent by one node, one copy, per parameter'\n"
+            "set ylabel 'loss on held-out text, nats per byte'\n",
+            png);
+    for (size_t i = 0; i < n_rows; i++) {
+        const quality_result *const one = &rows[i].results[0];
+        fprintf(out, "$c%zu << EOD\n", i);
+        for (uint32_t k = 0; k < one->n_points; k++) {
+            const quality_point *const point = &one->points[k];
+            if (rows[i].plan->workers > 1 || rows[i].plan->kind == QUALITY_AS_ONE) {
+                fprintf(out, "%.6g %.5f\n", point->bytes, point->loss);
+            }
+        }
+        if (rows[i].plan->workers == 1 && rows[i].plan->kind != QUALITY_AS_ONE) {
+            fprintf(out, "0.1 %.5f\n10000 %.5f\n", one->loss, one->loss);
+        }
+        fputs("EOD\n", out);
+    }
+    for (size_t i = 0; i < n_rows; i++) {
+        fprintf(out, "%s$c%zu using 1:2 with linespoints title '%s'", i == 0 ? "plot " : ", ", i,
+                rows[i].plan->name);
+    }
+    fputc('\n', out);
+}
+
+dp_status quality_plot(const quality_row *rows, size_t n_rows, const char *png, dp_why *why)
+{
+    if (strchr(png, '\'') != NULL) {
+        return dp_why_set(why, DP_BADARG, "the name of the plot may not hold a quote");
+    }
+    FILE *const out = popen("gnuplot", "w"); /* NOLINT(cert-env33-c): a constant command */
+    if (out == NULL) {
+        return dp_why_set(why, DP_IO, "no process can be started");
+    }
+    write_plot(out, rows, n_rows, png);
+    return pclose(out) == 0
+               ? DP_OK
+               : dp_why_set(why, DP_IO, "gnuplot did not make the plot: apt install gnuplot");
+}

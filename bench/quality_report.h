@@ -1,0 +1,30 @@
+/* What bench_quality says about its results: table, JSON lines, plot, and what must hold between the configurations. */
+#ifndef DP_BENCH_QUALITY_REPORT_H
+#define DP_BENCH_QUALITY_REPORT_H
+
+#include <stddef.h>
+
+#include "bench/quality_run.h"
+
+enum { QUALITY_SEEDS_MAX = 8 };
+
+/* A configuration and its results, one per seed. */
+typedef struct quality_row {
+    const quality_plan *plan;
+    const quality_result *results;
+    uint32_t n;
+} quality_row;
+
+/* Means over the seeds. */
+double quality_loss(const quality_row *row);
+/* Least and most of the seeds. */
+void quality_loss_range(const quality_row *row, double *least, double *most);
+
+void quality_print(const quality_row *rows, size_t n_rows, bool json);
+/* One line per claim that the rows at hand allow; returns how many do not hold. */
+unsigned quality_check(const quality_row *rows, size_t n_rows, bool json);
+/* Curves of loss against bytes, by gnuplot. DP_IO: there is none, or it failed. */
+DP_MUST dp_status quality_plot(const quality_row *rows, size_t n_rows, const char *png,
+                               dp_why *why);
+
+#endif

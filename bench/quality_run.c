@@ -1,0 +1,442 @@
+#include "bench/quality_run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/rng.h"
+#include "compute/codec.h"
+#include "compute/trainer.h"
+#include "gossip/weights.h"
+
+enum { ONE_Q16 = 65536, LATE_ROUNDS = 4 };
+
+typedef struct worker {
+    dp_trainer *trainer;
+    uint8_t member[32];
+    dp_buf blob;    /* published last, or frozen last */
+    uint32_t steps; /* in a round */
+    uint64_t seen;  /* steps done or dropped so far */
+    /* Of the publication under way. */
+    dp_weight_in claim;
+    uint64_t carried;
+    bool counted;
+    /* As the ledger has it. */
+    uint64_t included; /* round; 0: never */
+    uint64_t w;
+    uint64_t bytes; /* sent */
+} worker;
+
+typedef struct run {
+    const quality_scale *scale;
+    const quality_plan *plan;
+    quality_result *result;
+    worker workers[QUALITY_WORKERS];
+    uint32_t n;
+    dp_rng rng;
+    uint64_t round; /* decided */
+    uint64_t tokens;
+    uint32_t alpha; /* Q16 */
+} run;
+
+/* Bits of the gap before an entry, by a Rice code: b low bits, a stop bit and floor(g / 2^b) ones. Gaps between random places
+ * are geometric with p = 1 / keep; b is near the log2 of their median. */
+static double gap_bits(double keep)
+{
+    const double b = log2(keep) - 1;
+    const double stay = pow(1 - 1 / keep, pow(2, b));
+    return b + 1 + stay / (1 - stay);
+}
+
+double quality_bytes_of(const quality_plan *plan, double n)
+{
+    const double runs = n / DP_CODEC_RUN;
+    const double block = dp_codec_row_of(plan->codec)->block_standard;
+    const double kept = plan->keep > 0 ? DP_CODEC_RUN / plan->keep : 0;
+    const double centroids = 2.0 * plan->bits; /* of two bytes */
+    double payload = 0;
+    switch (plan->codec) {
+    case DP_CODEC_FP32:
+        payload = 4 * n;
+        break;
+    case DP_CODEC_BF16:
+    case DP_CODEC_FP16:
+        payload = 2 * n;
+        break;
+    case DP_CODEC_INT8:
+        payload = n + 2 * n / block;
+        break;
+    case DP_CODEC_INT4:
+    case DP_CODEC_E3M0:
+        payload = n / 2 + 2 * n / block;
+        break;
+    case DP_CODEC_SIGN:
+        payload = n / 8 + 2 * n / block;
+        break;
+    case DP_CODEC_SPARSE:
+        payload = runs * (centroids + kept * (plan->bits + gap_bits(plan->keep)) / 8);
+        break;
+    case DP_CODEC_RANDOM:
+        payload = runs * (centroids + kept * plan->bits / 8);
+        break;
+    case DP_CODEC_KINDS:
+        break;
+    }
+    return DP_CODEC_HEADER_BYTES + payload;
+}
+
+static uint32_t rows_of(const quality_scale *scale, const quality_plan *plan)
+{
+    return plan->kind == QUALITY_AS_ONE ? scale->rows * QUALITY_WORKERS : scale->rows;
+}
+
+static dp_status manifest_of(const quality_scale *scale, const quality_plan *plan,
+                             const quality_text *text, uint64_t seed,
+                             uint8_t out[DP_MANIFEST_BYTES_MAX], size_t *size)
+{
+    dp_manifest m;
+    dp_manifest_default(&m);
+    m.layers = scale->layers;
+    m.width = scale->width;
+    m.heads = scale->heads;
+    m.context = scale->context;
+    m.vocab = QUALITY_VOCAB;
+    m.model_seed = seed;
+    m.batch_rows = rows_of(scale, plan);
+    m.lr_nano = scale->lr_nano;
+    /* What the schedule sees: all committed tokens, in gossip the own ones. */
+    const uint64_t seen_by = plan->kind == QUALITY_GOSSIP ? 1 : plan->workers;
+    m.total_tokens = seen_by * scale->steps * m.batch_rows * scale->context;
+    m.warmup_tokens = m.total_tokens / 25;
+    m.inner_steps_max = scale->inner;
+    m.n_shards = 1;
+    m.shards[0] = (dp_manifest_shard){.root = dp_object_hash(dp_buf_view(&text->shard), NULL),
+                                      .bytes = text->shard.size,
+                                      .tokens = text->tokens};
+    m.codec = plan->codec;
+    if (plan->keep > 0) {
+        m.codec_keep = plan->keep;
+        m.codec_bits = plan->bits;
+    }
+    m.outer_mu_milli = plan->mu_milli;
+    m.feedback_beta_milli = plan->beta_milli;
+    m.alpha_milli = plan->alpha_milli;
+    return dp_manifest_encode(&m, out, size);
+}
+
+static dp_status open_worker(run *r, worker *w, uint32_t index, const quality_text *text,
+                             const dp_trainer_setup *common, dp_why *why)
+{
+    static const uint32_t shares[QUALITY_WORKERS] = {1, 2, 4, 1};
+    w->steps = r->scale->inner / (r->plan->unlike ? shares[index] : 1);
+    w->member[0] = (uint8_t)(index + 1);
+    dp_trainer_setup setup = *common;
+    memcpy(setup.member, w->member, sizeof w->member);
+    setup.tokenizer = dp_buf_view(&text->tokenizer);
+    const dp_view shard = dp_buf_view(&text->shard);
+    setup.shards = &shard;
+    setup.n_shards = 1;
+    setup.seed += index;
+    setup.threads = 1;
+    DP_TRY(dp_trainer_open(&w->trainer, &setup, why));
+    dp_buf_init(&w->blob, dp_codec_bytes_most(dp_trainer_elements(w->trainer)));
+    return dp_trainer_init(w->trainer);
+}
+
+static dp_status open_run(run *r, const quality_text *text, uint64_t seed, dp_why *why)
+{
+    uint8_t manifest[DP_MANIFEST_BYTES_MAX];
+    size_t size;
+    DP_TRY(manifest_of(r->scale, r->plan, text, seed, manifest, &size));
+    const dp_trainer_setup common = {.manifest = dp_view_of(manifest, size), .seed = seed * 100};
+    for (uint32_t i = 0; i < r->plan->workers; i++) {
+        r->n = i + 1;
+        DP_TRY(open_worker(r, &r->workers[i], i, text, &common, why));
+    }
+    r->result->parameters = (double)dp_trainer_elements(r->workers[0].trainer);
+    r->alpha = (uint32_t)((uint64_t)r->plan->alpha_milli * ONE_Q16 / 1000);
+    dp_rng_init(&r->rng, seed);
+    return DP_OK;
+}
+
+static void close_run(run *r)
+{
+    for (uint32_t i = 0; i < r->n; i++) {
+        dp_trainer_close(r->workers[i].trainer);
+        dp_buf_close(&r->workers[i].blob);
+    }
+}
+
+static dp_status train(run *r, worker *w, uint32_t steps)
+{
+    dp_trainer_aim(w->trainer, r->round + 1, r->tokens);
+    w->seen += steps;
+    while (dp_trainer_last_of(w->trainer).step < w->seen) {
+        DP_TRY(dp_trainer_work(w->trainer));
+    }
+    return DP_OK;
+}
+
+static dp_status keep_blob(worker *w, dp_view blob)
+{
+    dp_buf_clear(&w->blob);
+    return dp_buf_append(&w->blob, blob);
+}
+
+/* Rounds of work that may be in the next publication, as dp_ledger_rounds counts them. */
+static uint32_t rounds_of(const run *r, const worker *w)
+{
+    const uint64_t since = r->round + 1 - w->included;
+    return since < 4 ? (uint32_t)since : 4;
+}
+
+static dp_status publish(run *r, worker *w, bool dense)
+{
+    const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
+    dp_view blob;
+    dp_view a;
+    DP_TRY(dp_trainer_publish(w->trainer, dense, &blob, &a));
+    DP_TRY(keep_blob(w, blob));
+    w->claim =
+        (dp_weight_in){.tokens = done.tokens, .steps = done.steps, .rounds = rounds_of(r, w)};
+    DP_TRY(dp_codec_energy(blob, dp_trainer_elements(w->trainer), &w->claim.energy));
+    w->carried = done.carried;
+    /* H = 1 sends after every step; the blob has one size whatever the steps behind it. Who is alone sends nothing. */
+    const uint64_t times = r->plan->kind == QUALITY_AS_ONE ? r->scale->inner : r->n > 1;
+    w->bytes += blob.size * times;
+    return DP_OK;
+}
+
+/* Who is counted; at least one is. */
+static void draw_counted(run *r)
+{
+    uint32_t n = 0;
+    while (n == 0) {
+        for (uint32_t i = 0; i < r->n; i++) {
+            r->workers[i].counted = dp_rng_below(&r->rng, 100) >= r->plan->drop_percent;
+            n += r->workers[i].counted;
+        }
+    }
+}
+
+typedef struct decision {
+    dp_weight_out rows[QUALITY_WORKERS];
+    uint32_t q[QUALITY_WORKERS];
+    dp_view blobs[QUALITY_WORKERS];
+    uint32_t n;
+} decision;
+
+/* The numbers of the record, as gossip/valid.c fills them in. */
+static void decide(run *r, decision *d)
+{
+    dp_weight_in in[QUALITY_WORKERS];
+    unsigned __int128 late = 0;
+    *d = (decision){.n = 0};
+    for (uint32_t i = 0; i < r->n; i++) {
+        const worker *const w = &r->workers[i];
+        if (w->counted) {
+            in[d->n] = w->claim;
+            d->blobs[d->n++] = dp_buf_view(&w->blob);
+        } else if (w->included > 0 && w->included + LATE_ROUNDS >= r->round + 1) {
+            late += w->w;
+        }
+    }
+    dp_weights(in, d->n, late, d->rows);
+    for (uint32_t i = 0; i < d->n; i++) {
+        d->q[i] = d->rows[i].q;
+    }
+}
+
+static dp_status settle(run *r, const decision *d)
+{
+    r->round++;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < r->n; i++) {
+        worker *const w = &r->workers[i];
+        if (w->counted) {
+            r->tokens += w->claim.tokens + w->carried;
+        }
+    }
+    for (uint32_t i = 0; i < r->n; i++) {
+        worker *const w = &r->workers[i];
+        dp_trainer_record record = {.round = r->round,
+                                    .tokens = r->tokens,
+                                    .alpha = r->alpha,
+                                    .lambda = ONE_Q16,
+                                    .settle = DP_SETTLE_LEFT_OUT,
+                                    .q = d->q,
+                                    .blobs = d->blobs,
+                                    .n_items = d->n};
+        if (w->counted) {
+            record.settle = DP_SETTLE_INCLUDED;
+            record.clip = d->rows[at].clip;
+            w->w = d->rows[at++].w;
+            w->included = r->round;
+        }
+        DP_TRY(dp_trainer_apply(w->trainer, &record));
+    }
+    return DP_OK;
+}
+
+/* What makes the whole design: the same bytes at everybody. */
+static dp_status compare(run *r)
+{
+    dp_hash first;
+    for (uint32_t i = 0; i < r->n; i++) {
+        dp_view state;
+        dp_hash root;
+        DP_TRY(dp_trainer_state(r->workers[i].trainer, &state, &root));
+        if (i > 0 && !dp_hash_equal(&root, &first)) {
+            return DP_DIVERGED;
+        }
+        first = root;
+    }
+    return DP_OK;
+}
+
+static dp_status look(run *r)
+{
+    quality_result *const out = r->result;
+    dp_trainer_score score;
+    DP_TRY(dp_trainer_eval(r->workers[0].trainer, NULL, r->scale->eval_tokens, &score));
+    out->loss = score.loss;
+    dp_assert(out->n_points < QUALITY_POINTS_MAX);
+    out->points[out->n_points++] =
+        (quality_point){.tokens = (double)r->tokens,
+                        .bytes = (double)r->workers[0].bytes / out->parameters,
+                        .loss = score.loss};
+    return DP_OK;
+}
+
+/* After the local steps: publications, perhaps steps that overlap, the record, its application. */
+static dp_status close_round(run *r, bool dense, uint32_t overlap)
+{
+    for (uint32_t i = 0; i < r->n; i++) {
+        DP_TRY(publish(r, &r->workers[i], dense));
+    }
+    for (uint32_t i = 0; i < r->n; i++) {
+        DP_TRY(train(r, &r->workers[i], overlap));
+    }
+    draw_counted(r);
+    decision d;
+    decide(r, &d);
+    DP_TRY(settle(r, &d));
+    return compare(r);
+}
+
+static dp_status run_rounds(run *r)
+{
+    const uint32_t rounds = r->scale->steps / r->scale->inner;
+    const uint32_t every = rounds > r->scale->points ? rounds / r->scale->points : 1;
+    uint32_t ahead = 0; /* steps of this round that were done while the last one was decided */
+    for (uint32_t i = 1; i <= rounds; i++) {
+        const uint32_t overlap = i < rounds ? r->plan->overlap : 0;
+        for (uint32_t k = 0; k < r->n; k++) {
+            DP_TRY(train(r, &r->workers[k], r->workers[k].steps - ahead));
+        }
+        DP_TRY(close_round(r, false, overlap));
+        ahead = overlap;
+        if (i % every == 0 || i == rounds) {
+            DP_TRY(look(r));
+        }
+    }
+    return DP_OK;
+}
+
+/* Both sides of one exchange, with weights by tokens. */
+static dp_status exchange(worker *a, worker *b)
+{
+    worker *const pair[2] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        dp_view blob;
+        dp_view f;
+        DP_TRY(dp_trainer_freeze(pair[i]->trainer, &blob, &f));
+        DP_TRY(keep_blob(pair[i], blob));
+        pair[i]->bytes += blob.size;
+    }
+    for (int i = 0; i < 2; i++) {
+        worker *const own = pair[i];
+        worker *const other = pair[1 - i];
+        const uint64_t weights[2] = {dp_trainer_progress_of(own->trainer).tokens,
+                                     dp_trainer_progress_of(other->trainer).tokens};
+        const dp_view blobs[2] = {dp_buf_view(&own->blob), dp_buf_view(&other->blob)};
+        double moved;
+        DP_TRY(dp_trainer_mix(own->trainer, weights, blobs, ONE_Q16, &moved));
+    }
+    return DP_OK;
+}
+
+static dp_status exchange_all(run *r)
+{
+    uint32_t order[QUALITY_WORKERS];
+    for (uint32_t i = 0; i < r->n; i++) {
+        const uint32_t j = (uint32_t)dp_rng_below(&r->rng, i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+    for (uint32_t i = 0; i + 1 < r->n; i += 2) {
+        DP_TRY(exchange(&r->workers[order[i]], &r->workers[order[i + 1]]));
+    }
+    return DP_OK;
+}
+
+static dp_status run_gossip(run *r)
+{
+    const uint32_t rounds = r->scale->steps / r->scale->inner;
+    for (uint32_t i = 0; i < rounds; i++) {
+        for (uint32_t k = 0; k < r->n; k++) {
+            DP_TRY(train(r, &r->workers[k], r->workers[k].steps));
+        }
+        if (i + 1 < rounds) {
+            DP_TRY(exchange_all(r));
+        }
+    }
+    DP_TRY(close_round(r, true, 0));
+    return look(r);
+}
+
+static double cpu_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void sum_up(run *r)
+{
+    quality_result *const out = r->result;
+    const quality_plan *const plan = r->plan;
+    const double steps = r->scale->steps;
+    const double sent = plan->kind == QUALITY_AS_ONE ? steps : floor(steps / r->scale->inner);
+    out->tokens = (double)r->tokens;
+    out->rounds = (double)r->round;
+    out->bytes = (double)r->workers[0].bytes / out->parameters / steps;
+    const bool sends = r->n > 1 || plan->kind == QUALITY_AS_ONE;
+    out->bytes_formula =
+        !sends ? 0 : sent * quality_bytes_of(plan, out->parameters) / out->parameters / steps;
+}
+
+void quality_run(const quality_scale *scale, const quality_plan *plan, const quality_text *text,
+                 uint64_t seed, quality_result *result)
+{
+    *result = (quality_result){.status = DP_OK};
+    dp_assert(plan->workers <= QUALITY_WORKERS && plan->overlap < scale->inner);
+    run r = {.scale = scale, .plan = plan, .result = result};
+    dp_why why = {{0}};
+    const double start = cpu_s();
+    dp_status status = open_run(&r, text, seed, &why);
+    if (status == DP_OK) {
+        status = plan->kind == QUALITY_GOSSIP ? run_gossip(&r) : run_rounds(&r);
+    }
+    if (status == DP_OK) {
+        sum_up(&r);
+    }
+    close_run(&r);
+    result->status = status;
+    result->cpu_s = cpu_s() - start;
+    snprintf(result->problem, sizeof result->problem, "%.120s",
+             why.text[0] != '\0' ? why.text : dp_status_text(status));
+}

@@ -1,0 +1,77 @@
+/* One experiment of bench_quality: several trainers in one process that exchange updates as the nodes of a run do, with the
+ * trainer, the codecs, the weights and the clips of the product. There is no network and no vote: who is counted is drawn. */
+#ifndef DP_BENCH_QUALITY_RUN_H
+#define DP_BENCH_QUALITY_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/manifest.h"
+#include "bench/quality_text.h"
+
+enum { QUALITY_WORKERS = 4, QUALITY_POINTS_MAX = 64 };
+
+/* What all configurations share. */
+typedef struct quality_scale {
+    uint32_t layers;
+    uint32_t width;
+    uint32_t heads;
+    uint32_t context;
+    uint32_t rows;  /* sequences per step and worker */
+    uint32_t steps; /* of a worker at full speed */
+    uint32_t inner; /* of them in a round */
+    uint32_t lr_nano;
+    uint32_t eval_tokens; /* held-out text behind each point of a curve */
+    uint32_t points;      /* of a curve, at most QUALITY_POINTS_MAX */
+} quality_scale;
+
+typedef enum quality_kind {
+    QUALITY_ROUNDS, /* local steps, then a round that counts publications */
+    QUALITY_AS_ONE, /* one node with the batch of all: a round for every step (H = 1), to rounding */
+    QUALITY_GOSSIP  /* pairs exchange frozen work; one round at the end folds it back */
+} quality_kind;
+
+/* A row of the table. */
+typedef struct quality_plan {
+    const char *name;
+    quality_kind kind;
+    uint32_t workers;
+    dp_codec_kind codec;
+    uint32_t keep;         /* sparse, random: one element of so many travels; else 0 */
+    uint32_t bits;         /* ... with so many bits */
+    uint32_t beta_milli;   /* error feedback; 0: none */
+    uint32_t alpha_milli;  /* outer step */
+    uint32_t mu_milli;     /* its momentum */
+    uint32_t drop_percent; /* of the publications are left out of their round */
+    uint32_t overlap;      /* steps that are done between publication and application */
+    bool unlike;           /* steps per round as 1 : 1/2 : 1/4 : 1 */
+} quality_plan;
+
+typedef struct quality_point {
+    double tokens; /* of all workers */
+    double bytes;  /* sent by one worker so far, one copy, per parameter */
+    double loss;   /* nats per byte of the held-out text */
+} quality_point;
+
+typedef struct quality_result {
+    dp_status status;
+    char problem[128];
+    double parameters;
+    double tokens;
+    double rounds;
+    double loss;          /* of the last model, over the whole held-out text that is asked for */
+    double bytes;         /* per parameter and full-speed step: one copy of what one worker sends */
+    double bytes_formula; /* the same from codec, density and size */
+    double cpu_s;
+    uint32_t n_points;
+    quality_point points[QUALITY_POINTS_MAX];
+} quality_result;
+
+/* seed: of weights, batches and drops. Replicas must hold the same bytes after every round: DP_DIVERGED otherwise. */
+void quality_run(const quality_scale *scale, const quality_plan *plan, const quality_text *text,
+                 uint64_t seed, quality_result *result);
+
+/* Bytes of one publication of n parameters. Sparse: entries at random places; what clusters takes a little more or less. */
+double quality_bytes_of(const quality_plan *plan, double n);
+
+#endif
