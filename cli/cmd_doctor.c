@@ -8,13 +8,20 @@
 
 #include "base/version.h"
 #include "cli/cmd_run.h"
+#include "cli/dial.h"
 #include "cli/doctor.h"
 #include "cli/json.h"
 #include "cli/plan.h"
 #include "cli/print.h"
 #include "cli/tool.h"
 
-enum { ROUNDS_LAST = 20, EVENTS_LAST = 400, KEY_MAX = 32, COUNTS = DP_FINDING_FAIL + 1 };
+enum {
+    DIAL_MS = 1000,
+    ROUNDS_LAST = 20,
+    EVENTS_LAST = 400,
+    KEY_MAX = 32,
+    COUNTS = DP_FINDING_FAIL + 1
+};
 
 /* ---- gathering ---- */
 
@@ -113,6 +120,7 @@ typedef struct facts {
     json_t *check;
     json_t *status;
     json_t *peers;
+    json_t *dialed;
     json_t *rounds;
     json_t *events;
     json_t *plan;
@@ -120,11 +128,35 @@ typedef struct facts {
     char check_why[DP_CLI_TOOL_WORDS_MAX + 1];
 } facts;
 
+/* The addresses of this node, that others are told, each with whether somebody answers there. */
+static json_t *dial_own(const json_t *peers)
+{
+    json_t *const dialed = json_object();
+    size_t at = 0;
+    const json_t *peer = NULL;
+    json_array_foreach(json_object_get(peers, "peers"), at, peer)
+    {
+        size_t index = 0;
+        const json_t *address = NULL;
+        const json_t *const own =
+            dp_json_flag(peer, "self") == 1 ? json_object_get(peer, "addresses") : NULL;
+        json_array_foreach(own, index, address)
+        {
+            const char *const text = json_string_value(address);
+            if (text != NULL) {
+                json_object_set_new(dialed, text, json_boolean(dp_dial_answers(text, DIAL_MS)));
+            }
+        }
+    }
+    return dialed;
+}
+
 static void gather_daemon(const dp_cmd *cmd, facts *all)
 {
     all->status = ask_daemon(cmd, "status");
     if (json_object_get(all->status, "run") != NULL) {
         all->peers = ask_daemon(cmd, "peers");
+        all->dialed = dial_own(all->peers);
         all->rounds = ask_list(cmd, "rounds", ROUNDS_LAST);
         all->events = ask_list(cmd, "events", EVENTS_LAST);
     }
@@ -158,6 +190,7 @@ static void forget(facts *all)
     json_decref(all->check);
     json_decref(all->status);
     json_decref(all->peers);
+    json_decref(all->dialed);
     json_decref(all->rounds);
     json_decref(all->events);
     json_decref(all->plan);
@@ -254,6 +287,7 @@ static int run_doctor(dp_cmd *cmd)
                               .check_why = all.check_why,
                               .status = all.status,
                               .peers = all.peers,
+                              .dialed = all.dialed,
                               .rounds = all.rounds,
                               .events = all.events,
                               .plan = all.plan,

@@ -33,6 +33,7 @@ typedef struct dp_doctor {
     const char *check_why;
     const json_t *status; /* control_msg.h, and below */
     const json_t *peers;
+    const json_t *dialed;    /* own address: did somebody answer there, from here? */
     const json_t *rounds;    /* array of R */
     const json_t *events;    /* array */
     const json_t *plan;      /* compute/plan.h, of the manifest that was given */

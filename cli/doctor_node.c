@@ -159,17 +159,46 @@ static bool all_loopback(const json_t *peers, bool self)
     return others > 0;
 }
 
+/* No address that others are told answered; text gets them. */
+static bool none_answers(const json_t *dialed, char *text, size_t size)
+{
+    const char *address = NULL;
+    json_t *answered = NULL;
+    json_t *const all = json_deep_copy(dialed);
+    size_t used = 0;
+    bool any = false;
+    text[0] = '\0';
+    json_object_foreach(all, address, answered)
+    {
+        any = any || json_is_true(answered);
+        const int more =
+            used < size ? snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", address)
+                        : 0;
+        used += more > 0 ? (size_t)more : 0;
+    }
+    json_decref(all);
+    return used > 0 && !any;
+}
+
 static void look_open_port(const dp_doctor *doctor, const json_t *run, dp_finding *out)
 {
     const long long links = dp_json_int(run, "links", 0);
     const long long members = dp_json_int(run, "members", 1);
     const json_t *const peers = json_object_get(doctor->peers, "peers");
+    char own[160];
     dp_finding_what(out, DP_FINDING_OK, "listens at port %lld, %lld link%s",
                     dp_json_int(doctor->status, "port", 0), links, links == 1 ? "" : "s");
     if (links == 0 && members > 1) {
         out->level = DP_FINDING_WARN;
         dp_finding_why(out, "the run has %lld members, and none of them is connected", members);
         dp_finding_fix(out, "dpnode why; dpnode peers shows where they were");
+    } else if (none_answers(doctor->dialed, own, sizeof own)) {
+        out->level = DP_FINDING_WARN;
+        dp_finding_why(out,
+                       "others are told to dial %s, and nobody answers there from here: a firewall "
+                       "is in between, or a router that sends nothing back inside",
+                       own);
+        dp_finding_fix(out, "let TCP through to it; from another machine: nc -vz HOST PORT");
     } else if (all_loopback(peers, true) && json_array_size(peers) > 1 &&
                !all_loopback(peers, false)) {
         out->level = DP_FINDING_WARN;

@@ -117,10 +117,20 @@ class Doctor(SystemTest):
         self.assertEqual(status, 0, found)
         self.assertIn("computed by cpu: ", found["run"]["what"])
         self.assertIn(f"listens at port {node.port}", found["port"]["what"])
+        self.assertEqual(found["port"]["level"], "ok", found["port"])
         if found["clock"]["level"] == "ok": # else this machine's is not kept at all
             self.assertIn("ms of the run", found["clock"]["what"])
         self.assertIn("cpu: ", node.run()["device"])
         self.assertIn("computed by cpu: ", node.ask("why")["answer"])
+
+
+    def test_an_address_where_nobody_answers_is_a_warning(self):
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            gone = other.getsockname()[1]
+        node, _ = self.found("alice", "--advertise", f"127.0.0.1:{gone}")
+        status, found = self.doctor("--socket", node.socket)
+        self.assertEqual((status, found["port"]["level"]), (0, "warn"), found["port"])
+        self.assertIn(f"127.0.0.1:{gone}, and nobody answers there", found["port"]["why"])
 
 
 if __name__ == "__main__":

@@ -171,6 +171,24 @@ static void a_port_that_listens_should_have_links_and_an_address_for_others(void
     }
 }
 
+static void a_port_that_nobody_answers_at_is_told_with_its_addresses(void **state)
+{
+    (void)state;
+    json_t *const status =
+        json_pack("{s:i,s:{s:i,s:i}}", "port", 7717, "run", "links", 1, "members", 2);
+    json_t *const dialed = json_pack("{s:b,s:b}", "192.0.2.1:7717", 0, "198.51.100.1:7717", 0);
+    dp_doctor doctor = doctor_of(NULL, NULL, status);
+    doctor.dialed = dialed;
+    expect(look("port", &doctor), DP_FINDING_WARN, "listens at port 7717",
+           "192.0.2.1:7717, 198.51.100.1:7717, and nobody answers", "another machine");
+    json_object_set_new(dialed, "198.51.100.1:7717", json_true());
+    expect(look("port", &doctor), DP_FINDING_OK, "listens", NULL, NULL);
+    json_object_clear(dialed); /* It tells nobody an address. */
+    expect(look("port", &doctor), DP_FINDING_OK, "listens", NULL, NULL);
+    json_decref(dialed);
+    json_decref(status);
+}
+
 static void a_run_is_told_with_its_device(void **state)
 {
     static const struct {
@@ -238,6 +256,7 @@ int main(void)
         cmocka_unit_test(a_disk_is_judged_by_how_the_store_writes),
         cmocka_unit_test(a_port_must_be_free_before_there_is_a_run),
         cmocka_unit_test(a_port_that_listens_should_have_links_and_an_address_for_others),
+        cmocka_unit_test(a_port_that_nobody_answers_at_is_told_with_its_addresses),
         cmocka_unit_test(a_run_is_told_with_its_device),
         cmocka_unit_test(a_manifest_fits_or_the_reason_is_told),
     };

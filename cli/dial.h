@@ -1,0 +1,11 @@
+/* Does somebody answer at an address? Asked by a connection that says nothing. */
+#ifndef DP_CLI_DIAL_H
+#define DP_CLI_DIAL_H
+
+#include <stdbool.h>
+
+/* address: "192.0.2.1:7717" or "[2001:db8::1]:7717"; names are not looked up. False also after wait_ms without an answer, and for
+ * what is no address. */
+bool dp_dial_answers(const char *address, int wait_ms);
+
+#endif

@@ -1,0 +1,84 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cli/dial.h"
+
+/* A socket that listens on loopback; text gets its address. */
+static int listener(char text[64])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0 && bind(fd, (struct sockaddr *)&address, size) == 0 && listen(fd, 4) == 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    snprintf(text, 64, "127.0.0.1:%u", ntohs(address.sin_port));
+    return fd;
+}
+
+static void who_listens_answers_until_it_is_closed(void **state)
+{
+    (void)state;
+    char text[64];
+    const int fd = listener(text);
+    assert_true(dp_dial_answers(text, 1000));
+    assert_true(dp_dial_answers(text, 1000));
+    assert_int_equal(close(fd), 0);
+    assert_false(dp_dial_answers(text, 1000));
+}
+
+static void an_address_of_version_6_stands_in_brackets(void **state)
+{
+    (void)state;
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    socklen_t size = sizeof address;
+    char text[64];
+    const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) != 0) {
+        skip(); /* a machine without */
+    }
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    snprintf(text, sizeof text, "[::1]:%u", ntohs(address.sin6_port));
+    assert_true(dp_dial_answers(text, 1000));
+    assert_int_equal(close(fd), 0);
+}
+
+static void what_is_no_address_is_not_dialed(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        "",
+        ":",
+        "7717",
+        ":7717",
+        "localhost:7717",
+        "127.0.0.1",
+        "127.0.0.1:",
+        "127.0.0.1:x",
+        "127.0.0.1:99999999",
+        "[::1:7717",
+        "::1]:7717",
+        "a very long name that nobody could have meant as the address of a machine at all:7717"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_false(dp_dial_answers(wrong[i], 10));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_listens_answers_until_it_is_closed),
+        cmocka_unit_test(an_address_of_version_6_stands_in_brackets),
+        cmocka_unit_test(what_is_no_address_is_not_dialed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
