@@ -1,4 +1,7 @@
 /* What the codecs with one scale per block share. */
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 #include <string.h>
 
 #include "compute/codec_family.h"
@@ -41,7 +44,19 @@ bool dp_codec_unpack_nibbles(dp_reader *in, size_t n, uint8_t *nibble)
     if (in->failed) {
         return false;
     }
-    for (size_t i = 0; i < n / 2; i++) {
+    size_t i = 0;
+#if defined(__SSE2__) /* Compilers take three times as long with blocks of 64. */
+    const __m128i low = _mm_set1_epi8(15);
+    for (; i + 16 <= n / 2; i += 16) {
+        const __m128i pairs = _mm_loadu_si128((const __m128i *)(const void *)(bytes.data + i));
+        const __m128i first = _mm_and_si128(pairs, low);
+        const __m128i second = _mm_and_si128(_mm_srli_epi16(pairs, 4), low);
+        __m128i *const to = (__m128i *)(void *)(nibble + 2 * i);
+        _mm_storeu_si128(to, _mm_unpacklo_epi8(first, second));
+        _mm_storeu_si128(to + 1, _mm_unpackhi_epi8(first, second));
+    }
+#endif
+    for (; i < n / 2; i++) {
         nibble[2 * i] = bytes.data[i] & 15U;
         nibble[2 * i + 1] = bytes.data[i] >> 4;
     }

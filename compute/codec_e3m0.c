@@ -54,27 +54,21 @@ static dp_status write(const dp_codec_slice *slice, dp_writer *out)
 }
 
 /* (sum of 4^(j - 1)) s^2 on the grid 2^-60 is cut to 2^-48. */
-static dp_status decode_block(uint16_t half, const uint8_t *code, size_t length, float *value,
-                              unsigned __int128 *energy)
+static dp_status decode_block(const dp_codec_ops *ops, uint16_t half, const uint8_t *code,
+                              size_t length, float *value, unsigned __int128 *energy)
 {
-    static const float powers[16] = {0,        0x1p-6F,  0x1p-5F,  0x1p-4F,  0x1p-3F,  0x1p-2F,
-                                     0x1p-1F,  1.0F,     0,        -0x1p-6F, -0x1p-5F, -0x1p-4F,
-                                     -0x1p-3F, -0x1p-2F, -0x1p-1F, -1.0F};
-    static const uint16_t squares[16] = {0, 1, 4, 16, 64, 256, 1024, 4096,
-                                         0, 1, 4, 16, 64, 256, 1024, 4096};
-    const float scale = dp_half_value(half);
-    uint64_t sum = 0;
-    bool good = true;
+    uint8_t bad = 0;
+    uint8_t any = 0;
     for (size_t i = 0; i < length; i++) {
-        good = good && code[i] != NEGATIVE_ZERO;
-        sum += squares[code[i]];
-        value[i] = powers[code[i]] == 0 ? 0 : scale * powers[code[i]];
+        bad |= code[i] == NEGATIVE_ZERO ? 1 : 0;
+        any |= code[i];
     }
-    if (!good || (half == 0 && sum != 0)) {
+    if (bad != 0 || !dp_half_is_magnitude(half) || (half == 0 && any != 0)) {
         return DP_BADMSG;
     }
+    const uint64_t squares = ops->unpowers(code, length, dp_half_value(half), value);
     const unsigned __int128 grid = dp_half_grid(half);
-    *energy += (sum * grid * grid) >> 12;
+    *energy += (squares * grid * grid) >> 12;
     return DP_OK;
 }
 
@@ -85,11 +79,10 @@ static dp_status read(dp_codec_cursor *cursor, dp_codec_run *run)
         const size_t length = dp_codec_block_length(&cursor->codec, run->length - done);
         const uint16_t half = dp_read_u16(&cursor->reader);
         uint8_t code[BLOCK_MAX];
-        if (!dp_codec_unpack_nibbles(&cursor->reader, length, code) ||
-            !dp_half_is_magnitude(half)) {
+        if (!dp_codec_unpack_nibbles(&cursor->reader, length, code)) {
             return DP_BADMSG;
         }
-        DP_TRY(decode_block(half, code, length, run->value + done, &run->energy));
+        DP_TRY(decode_block(cursor->ops, half, code, length, run->value + done, &run->energy));
     }
     return DP_OK;
 }

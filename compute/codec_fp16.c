@@ -1,5 +1,6 @@
 /* fp16: each element as the nearest half, ties to even, at most 65504; what passes that stays in the error feedback. */
 #include <math.h>
+#include <string.h>
 
 #include "compute/codec_family.h"
 #include "compute/half.h"
@@ -33,9 +34,13 @@ static dp_status read(dp_codec_cursor *cursor, dp_codec_run *run)
         return DP_BADMSG;
     }
     uint16_t half[DP_CODEC_RUN];
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    memcpy(half, bytes.data, bytes.size);
+#else
     for (size_t i = 0; i < run->length; i++) {
         half[i] = (uint16_t)dp_codec_load_u16(bytes.data + 2 * i);
     }
+#endif
     dp_codec_blocks_begin(run);
     return cursor->ops->floats(half, run->length, run->value) ? DP_OK : DP_BADMSG;
 }

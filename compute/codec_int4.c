@@ -37,12 +37,12 @@ static dp_status read(dp_codec_cursor *cursor, dp_codec_run *run)
             return DP_BADMSG;
         }
         int8_t q[BLOCK_MAX];
-        int worst = 0;
+        uint8_t bad = 0;
         for (size_t i = 0; i < length; i++) {
             q[i] = (int8_t)((nibble[i] ^ 8) - 8);
-            worst = q[i] < worst ? q[i] : worst;
+            bad |= q[i] < -MOST ? 1 : 0;
         }
-        if (worst < -MOST) {
+        if (bad != 0) {
             return DP_BADMSG;
         }
         DP_TRY(dp_codec_steps_back(cursor->ops, half, q, length, run->value + done, &run->energy));

@@ -73,11 +73,11 @@ static dp_status read(dp_codec_cursor *cursor, dp_codec_run *run)
         const uint16_t half = dp_read_u16(&cursor->reader);
         int8_t q[BLOCK_MAX];
         dp_read_bytes(&cursor->reader, q, length);
-        int worst = 0;
+        uint8_t bad = 0;
         for (size_t i = 0; i < length; i++) {
-            worst = q[i] < worst ? q[i] : worst;
+            bad |= q[i] < -MOST ? 1 : 0;
         }
-        if (cursor->reader.failed || worst < -MOST) {
+        if (cursor->reader.failed || bad != 0) {
             return DP_BADMSG;
         }
         DP_TRY(dp_codec_steps_back(cursor->ops, half, q, length, run->value + done, &run->energy));

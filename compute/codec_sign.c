@@ -37,9 +37,9 @@ static dp_status write(const dp_codec_slice *slice, dp_writer *out)
     return DP_OK;
 }
 
-static dp_status decode_block(uint16_t half, const uint8_t *bits, size_t length, float *value)
+static dp_status decode_block(const dp_codec_ops *ops, uint16_t half, const uint8_t *bits,
+                              size_t length, float *value)
 {
-    const float scale = dp_half_value(half);
     uint8_t any = 0;
     for (size_t i = 0; i < (length + 7) / 8; i++) {
         any |= bits[i];
@@ -48,9 +48,10 @@ static dp_status decode_block(uint16_t half, const uint8_t *bits, size_t length,
     if (!dp_half_is_magnitude(half) || !filled || (half == 0 && any != 0)) {
         return DP_BADMSG;
     }
-    for (size_t i = 0; i < length; i++) {
-        const uint32_t negative = (uint32_t)(bits[i / 8] >> (i % 8)) << 31;
-        value[i] = dp_float_of_bits(dp_float_bits(scale) | negative);
+    if (half == 0) {
+        memset(value, 0, length * sizeof *value);
+    } else {
+        ops->unsigns(bits, length, dp_half_value(half), value);
     }
     return DP_OK;
 }
@@ -65,7 +66,7 @@ static dp_status read(dp_codec_cursor *cursor, dp_codec_run *run)
         if (cursor->reader.failed) {
             return DP_BADMSG;
         }
-        DP_TRY(decode_block(half, bits.data, length, run->value + done));
+        DP_TRY(decode_block(cursor->ops, half, bits.data, length, run->value + done));
         const unsigned __int128 grid = dp_half_grid(half);
         run->energy += length * grid * grid;
     }

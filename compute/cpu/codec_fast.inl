@@ -207,27 +207,61 @@ static void fast_powers(const float *a, size_t n, float first, uint32_t top, uin
 {
     enum { MOST = 256 };
     dp_assert(n <= MOST);
-    uint32_t power[MOST];
+    float kept[MOST];
+    uint32_t shift[MOST];
     const float inverse = 1.0F / first;
+    uint32_t denominator = 0;
     for (size_t i = 0; i < n; i++) {
-        const float magnitude = dp_float_of_bits(dp_element_key(a[i]));
-        const uint32_t j = dp_element_power(magnitude * inverse);
-        const uint32_t sign = a[i] < 0 && j > 0 ? 8 : 0;
-        power[i] = j;
-        code[i] = (uint8_t)(j | sign);
+        const uint32_t key = dp_element_key(a[i]);
+        const uint32_t j = dp_element_power(dp_float_of_bits(key) * inverse);
+        const uint32_t some = j > 0 ? UINT32_MAX : 0;
+        const uint32_t sign = a[i] < 0 ? 8 : 0;
+        code[i] = (uint8_t)(j | (sign & some));
+        kept[i] = dp_float_of_bits(key & some);
+        shift[i] = (j - 1) & some;
+        denominator += (1U << (2 * j)) >> 2; /* 0 for j = 0 */
     }
     uint64_t numerator = 0;
-    uint64_t denominator = 0;
     for (size_t i = 0; i < n; i++) {
-        const uint64_t j = power[i];
-        /* j = 0 counts nothing: the product of its magnitude and 2^0 is taken away by the mask. */
-        const uint64_t mask = j > 0 ? UINT64_MAX : 0;
-        const uint64_t shift = j > 0 ? j - 1 : 0;
-        numerator += (dp_element_magnitude(a[i], top) << shift) & mask;
-        denominator += (UINT64_C(1) << (2 * shift)) & mask;
+        numerator += dp_element_magnitude(kept[i], top) << shift[i];
     }
     sums[0] = numerator;
     sums[1] = denominator;
+}
+
+static uint32_t fast_unpowers(const uint8_t *code, size_t n, float scale, float *d)
+{
+    uint32_t squares = 0;
+    for (size_t i = 0; i < n; i++) {
+        d[i] = dp_element_unpower(code[i], scale);
+        squares += (1U << (2 * (code[i] & 7U))) >> 2;
+    }
+    return squares;
+}
+
+static void fast_unsigns(const uint8_t *bits, size_t n, float scale, float *d)
+{
+    size_t i = 0;
+#if DP_LANES == 16
+    const __m512 plus = _mm512_set1_ps(scale);
+    const __m512 minus = _mm512_set1_ps(-scale);
+    for (; i + 16 <= n; i += 16) {
+        const __mmask16 mask = (__mmask16)(bits[i / 8] | bits[i / 8 + 1] << 8);
+        _mm512_storeu_ps(d + i, _mm512_mask_blend_ps(mask, plus, minus));
+    }
+#else
+    const __m256 plus = _mm256_set1_ps(scale);
+    const __m256i places = _mm256_set_epi32(128, 64, 32, 16, 8, 4, 2, 1);
+    const __m256i sign = _mm256_set1_epi32(INT32_MIN);
+    for (; i + 8 <= n; i += 8) {
+        const __m256i set = _mm256_and_si256(_mm256_set1_epi32(bits[i / 8]), places);
+        const __m256i minus = _mm256_and_si256(_mm256_cmpeq_epi32(set, places), sign);
+        _mm256_storeu_ps(d + i, _mm256_or_ps(plus, _mm256_castsi256_ps(minus)));
+    }
+#endif
+    for (; i < n; i++) {
+        d[i] = ((unsigned)bits[i / 8] >> (i % 8) & 1U) != 0 ? -scale : scale;
+    }
 }
 
 static void fast_halves(const float *a, size_t n, uint16_t *half)
@@ -271,5 +305,6 @@ static bool fast_move(float *theta, const float *acc, size_t n, float step)
     {                                                                                              \
         .name = (table_name), .largest = fast_largest, .choose = fast_choose, .steps = fast_steps, \
         .unsteps = fast_unsteps, .sum = fast_sum, .signs = fast_signs, .powers = fast_powers,      \
-        .halves = fast_halves, .floats = fast_floats, .add = fast_add, .move = fast_move,          \
+        .unpowers = fast_unpowers, .unsigns = fast_unsigns, .halves = fast_halves,                 \
+        .floats = fast_floats, .add = fast_add, .move = fast_move,                                 \
     }

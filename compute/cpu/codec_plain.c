@@ -153,6 +153,25 @@ static void plain_powers(const float *a, size_t n, float first, uint32_t top, ui
     }
 }
 
+static uint32_t plain_unpowers(const uint8_t *code, size_t n, float scale, float *d)
+{
+    uint32_t squares = 0;
+    for (size_t i = 0; i < n; i++) {
+        const unsigned j = code[i] & 7U;
+        const float magnitude = j == 0 ? 0 : scale * ((float)(1U << j) * 0x1p-7F);
+        d[i] = (code[i] & 8U) != 0 && j > 0 ? -magnitude : magnitude;
+        squares += j == 0 ? 0 : 1U << (2 * (j - 1));
+    }
+    return squares;
+}
+
+static void plain_unsigns(const uint8_t *bits, size_t n, float scale, float *d)
+{
+    for (size_t i = 0; i < n; i++) {
+        d[i] = ((unsigned)bits[i / 8] >> (i % 8) & 1U) != 0 ? -scale : scale;
+    }
+}
+
 static void plain_halves(const float *a, size_t n, uint16_t *half)
 {
     for (size_t i = 0; i < n; i++) {
@@ -196,6 +215,8 @@ const dp_codec_ops dp_codec_ops_plain = {
     .sum = plain_sum,
     .signs = plain_signs,
     .powers = plain_powers,
+    .unpowers = plain_unpowers,
+    .unsigns = plain_unsigns,
     .halves = plain_halves,
     .floats = plain_floats,
     .add = plain_add,

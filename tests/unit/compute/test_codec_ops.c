@@ -96,6 +96,10 @@ static void check_numbers(const dp_codec_ops *ops, const float *a, size_t n)
     plain->signs(a, n, wanted);
     ops->signs(a, n, got);
     CHECK(memcmp(wanted, got, (n + 7) / 8) == 0 && got[(n + 7) / 8] == GUARD);
+    float d[2][DP_CODEC_RUN];
+    plain->unsigns(wanted, n, 0.75F, d[0]);
+    ops->unsigns(wanted, n, 0.75F, d[1]);
+    CHECK(memcmp(d[0], d[1], n * sizeof(float)) == 0 && (d[0][n - 1] < 0) == (a[n - 1] < 0));
     const uint16_t half = dp_half_of((double)dp_float_of_bits(largest) / 127.0, true);
     int8_t steps[2][DP_CODEC_RUN];
     if (half > 0) {
@@ -112,6 +116,11 @@ static void check_numbers(const dp_codec_ops *ops, const float *a, size_t n)
         plain->powers(a, n, 0.875F * dp_float_of_bits(largest), top, wanted, sums[0]);
         ops->powers(a, n, 0.875F * dp_float_of_bits(largest), top, got, sums[1]);
         CHECK(memcmp(wanted, got, n) == 0 && memcmp(sums[0], sums[1], sizeof sums[0]) == 0);
+        float back[2][256];
+        const float scale = dp_half_value((uint16_t)(1 + n)); /* subnormal, too */
+        const uint32_t squares = plain->unpowers(wanted, n, scale, back[0]);
+        CHECK(squares == sums[0][1] && ops->unpowers(wanted, n, scale, back[1]) == squares);
+        CHECK(memcmp(back[0], back[1], n * sizeof(float)) == 0);
     }
 }
 
