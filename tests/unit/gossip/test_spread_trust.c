@@ -1,0 +1,220 @@
+#include "tests/unit/gossip/fetcher.h"
+
+static void two_bad_chunks_end_the_trust_in_a_holder(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(2);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    info(f, 1, &f->root, SIZE);
+    const dp_peer liar = mesh_peer(1);
+    chunk(f, &liar, 0, DP_BADHASH);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 1); /* a second chance */
+    chunk(f, &liar, 1, DP_BADHASH);
+    CHECK(count_of(f, DP_DO_NOTE) == 1);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 0);
+    begin(f);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    const dp_peer honest = mesh_peer(2);
+    for (uint32_t i = 0; i < count_of(f, DP_DO_GET_CHUNK); i++) {
+        CHECK(dp_peer_equal(&nth_of(f, DP_DO_GET_CHUNK, i)->u.get.peer, &honest));
+    }
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 4);
+    fetcher_close(f);
+}
+
+static void whoever_is_linked_is_asked_when_no_holder_is(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(2);
+    want(f, DP_PRIORITY_ROUND);
+    const dp_peer author = mesh_peer(1);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_members_link_down(f->members, now_of(f), 1, &author, DP_LINK_RESET, &f->out);
+    dp_spread_link_down(f->spread, now_of(f), 1, &f->out);
+    tick_after(f, DP_SECOND - 1);
+    CHECK(count_of(f, DP_DO_GET_INFO) == 0);
+    tick_after(f, 1);
+    const dp_peer between = mesh_peer(2);
+    const dp_action *const get = nth_of(f, DP_DO_GET_INFO, 0);
+    CHECK(get != NULL && dp_peer_equal(&get->u.get.peer, &between));
+    fetcher_close(f);
+}
+
+static void who_lied_and_alone_holds_it_is_asked_again_ever_more_rarely(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(1);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    info(f, 1, &f->root, SIZE);
+    const dp_peer liar = mesh_peer(1);
+    chunk(f, &liar, 0, DP_BADHASH);
+    chunk(f, &liar, 1, DP_BADHASH);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 0);
+    for (uint64_t wait_us = 5 * DP_SECOND; wait_us <= 40 * DP_SECOND; wait_us *= 2) {
+        tick_after(f, wait_us - 1);
+        CHECK(count_of(f, DP_DO_GET_CHUNK) == 0);
+        tick_after(f, 1);
+        CHECK(count_of(f, DP_DO_GET_CHUNK) > 0);
+        begin(f);
+        chunk(f, &liar, 0, DP_BADHASH); /* one more lie is enough now */
+        CHECK(count_of(f, DP_DO_GET_CHUNK) == 0);
+    }
+    fetcher_close(f);
+}
+
+static void silence_about_info_moves_on_to_the_next_holder(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(3);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    bool asked[4] = {false};
+    for (uint32_t i = 0; i < 6; i++) {
+        const dp_action *const get = nth_of(f, DP_DO_GET_INFO, 0);
+        CHECK(get != NULL);
+        asked[get->u.get.peer.bytes[0] - 1] = true;
+        const dp_time wake = dp_spread_wake(f->spread);
+        CHECK(wake.us > f->now);
+        tick_after(f, wake.us - f->now);
+    }
+    CHECK(asked[1] && asked[2] && asked[3]);
+    fetcher_close(f);
+}
+
+static void silence_costs_no_more_for_the_second_than_for_the_first(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(4);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    for (uint64_t wait_us = 250 * DP_MS; wait_us <= DP_SECOND; wait_us *= 2) {
+        bool asked[5] = {false};
+        for (uint32_t i = 0; i < 4; i++) {
+            const uint32_t member = asked_of(f, DP_DO_GET_INFO);
+            CHECK(!asked[member]); /* All are asked before one is asked again. */
+            asked[member] = true;
+            CHECK(dp_spread_wake(f->spread).us == f->now + wait_us);
+            tick_after(f, wait_us);
+        }
+    }
+    info(f, 3, &f->root, SIZE); /* It was only slow. */
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == CHUNKS);
+    fetcher_close(f);
+}
+
+static void a_holder_that_lacks_it_is_asked_again_after_a_while(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(1);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    info(f, 1, &f->root, SIZE);
+    const dp_peer peer = mesh_peer(1);
+    for (uint32_t i = 0; i < 4; i++) {
+        chunk(f, &peer, i, DP_NOTFOUND);
+        CHECK(count_of(f, DP_DO_GET_CHUNK) == 0);
+    }
+    tick_after(f, dp_spread_wake(f->spread).us - f->now);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 4);
+    CHECK(dp_spread_wake(f->spread).us > f->now);
+    fetcher_close(f);
+}
+
+static void who_lacks_it_says_so_and_the_next_is_asked_at_once(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(5);
+    bool asked[6] = {false};
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    for (uint32_t i = 0; i < 5; i++) {
+        const uint32_t member = asked_of(f, DP_DO_GET_INFO);
+        const dp_peer peer = mesh_peer(member);
+        const dp_peer other = mesh_peer(member == 1 ? 2 : 1);
+        CHECK(!asked[member]);
+        asked[member] = true;
+        chunk(f, &other, 0, DP_NOTFOUND); /* nobody asked that one */
+        CHECK(f->actions->count == 0);
+        chunk(f, &peer, 0, DP_NOTFOUND);
+        CHECK(count_of(f, DP_DO_GET_INFO) == (i < 4 ? 1 : 0));
+    }
+    /* All lack it: they are asked again, after ever longer waits. */
+    for (uint64_t wait_us = 250 * DP_MS; wait_us <= DP_SECOND; wait_us *= 2) {
+        tick_after(f, wait_us - 1);
+        CHECK(count_of(f, DP_DO_GET_INFO) == 0);
+        tick_after(f, 1);
+        for (uint32_t i = 0; i < 5; i++) {
+            const dp_peer peer = mesh_peer(asked_of(f, DP_DO_GET_INFO));
+            chunk(f, &peer, 0, DP_NOTFOUND);
+        }
+        CHECK(count_of(f, DP_DO_GET_INFO) == 0);
+    }
+    fetcher_close(f);
+}
+
+static void who_lacked_it_and_has_it_now_is_asked_at_once_unless_it_lied(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(2);
+    const dp_peer first = mesh_peer(1);
+    const dp_peer liar = mesh_peer(2);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    info(f, 1, &f->root, SIZE);
+    for (uint32_t i = 0; i < DP_FLIGHTS_PER_HOLDER; i++) {
+        chunk(f, &first, i, DP_NOTFOUND);
+    }
+    begin(f);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_PER_HOLDER);
+    chunk(f, &liar, 0, DP_BADHASH);
+    chunk(f, &liar, 1, DP_BADHASH);
+    begin(f);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    CHECK(f->actions->count == 0);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_PER_HOLDER);
+    CHECK(asked_of(f, DP_DO_GET_CHUNK) == 1);
+    fetcher_close(f);
+}
+
+static void who_is_said_to_have_it_is_asked_before_those_that_may(void **state)
+{
+    (void)state;
+    for (uint32_t holder = 1; holder <= 8; holder++) {
+        fetcher *const f = fetcher_of(8);
+        want(f, DP_PRIORITY_ROUND);
+        dp_spread_holder(f->spread, now_of(f), &f->root, holder, &f->out);
+        dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+        CHECK(asked_of(f, DP_DO_GET_INFO) == holder);
+        info(f, holder, &f->root, SIZE);
+        CHECK(asked_of(f, DP_DO_GET_CHUNK) == holder);
+        CHECK(count_of(f, DP_DO_GET_CHUNK) == CHUNKS); /* the rest of those that may */
+        fetcher_close(f);
+    }
+    fetcher *const f = fetcher_of(8);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 3, &f->out);
+    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    tick_after(f, dp_spread_wake(f->spread).us - f->now);
+    CHECK(asked_of(f, DP_DO_GET_INFO) != 3); /* silent, perhaps dead */
+    fetcher_close(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_bad_chunks_end_the_trust_in_a_holder),
+        cmocka_unit_test(whoever_is_linked_is_asked_when_no_holder_is),
+        cmocka_unit_test(who_lied_and_alone_holds_it_is_asked_again_ever_more_rarely),
+        cmocka_unit_test(silence_about_info_moves_on_to_the_next_holder),
+        cmocka_unit_test(silence_costs_no_more_for_the_second_than_for_the_first),
+        cmocka_unit_test(a_holder_that_lacks_it_is_asked_again_after_a_while),
+        cmocka_unit_test(who_lacks_it_says_so_and_the_next_is_asked_at_once),
+        cmocka_unit_test(who_lacked_it_and_has_it_now_is_asked_at_once_unless_it_lied),
+        cmocka_unit_test(who_is_said_to_have_it_is_asked_before_those_that_may),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
