@@ -23,173 +23,155 @@ static dp_status parse(const char *text, dp_invite *invite, dp_why *why)
     return dp_invite_parse(dp_view_text(text), invite, NULL, why);
 }
 
-static void a_token_comes_back_as_it_was_made(void **state)
-{
+/* A token as the founder of the cast writes it, and room to read one. request may be changed, and make called again. */
+struct issue {
     struct cast cast;
+    dp_invite_request request;
     dp_invite made;
     dp_invite read;
     char text[DP_TOKEN_TEXT_MAX + 1];
+    dp_why why;
+};
+
+static void issue(struct issue *t)
+{
+    cast_init(&t->cast);
+    t->request = cast_request(&t->cast);
+    t->why = (dp_why){""};
+    make(&t->request, &t->made, t->text);
+}
+
+static void a_token_comes_back_as_it_was_made(void **state)
+{
+    struct issue t;
     dp_address addresses[DP_TOKEN_ADDRESSES_MAX] = {home};
 
     (void)state;
-    cast_init(&cast);
-    dp_invite_request request = cast_request(&cast);
+    issue(&t);
     CHECK_OK(dp_address_parse("[2001:db8::7]:65535", &addresses[1], NULL));
     CHECK_OK(dp_address_parse("node-1.example.org:1", &addresses[2], NULL));
-    request.addresses = addresses;
+    t.request.addresses = addresses;
     for (uint8_t n = 0; n <= 3; n++) {
-        request.n_addresses = n;
-        make(&request, &made, text);
-        CHECK_OK(parse(text, &read, NULL));
-        assert_memory_equal(&read, &made, sizeof made);
+        t.request.n_addresses = n;
+        make(&t.request, &t.made, t.text);
+        CHECK_OK(parse(t.text, &t.read, NULL));
+        assert_memory_equal(&t.read, &t.made, sizeof t.made);
     }
-    assert_string_equal(read.name, "kjv");
-    assert_int_equal(read.psk_epoch, 3);
+    assert_string_equal(t.read.name, "kjv");
+    assert_int_equal(t.read.psk_epoch, 3);
 }
 
 static void a_token_from_the_root_itself_is_short(void **state)
 {
-    struct cast cast;
-    dp_invite made;
-    dp_invite read;
-    char text[DP_TOKEN_TEXT_MAX + 1];
+    struct issue t;
 
     (void)state;
-    cast_init(&cast);
-    dp_invite_request request = cast_request(&cast);
-    request.issuer = &cast.root;
-    request.issuer_credential = dp_view_of(NULL, 0);
-    request.addresses = &home;
-    request.n_addresses = 1;
-    make(&request, &made, text);
-    CHECK_OK(parse(text, &read, NULL));
-    assert_memory_equal(&read, &made, sizeof made);
-    CHECK(strlen(text) < 450);
+    issue(&t);
+    t.request.issuer = &t.cast.root;
+    t.request.issuer_credential = dp_view_of(NULL, 0);
+    t.request.addresses = &home;
+    t.request.n_addresses = 1;
+    make(&t.request, &t.made, t.text);
+    CHECK_OK(parse(t.text, &t.read, NULL));
+    assert_memory_equal(&t.read, &t.made, sizeof t.made);
+    CHECK(strlen(t.text) < 450);
 }
 
 static void the_longest_token_fits(void **state)
 {
-    struct cast cast;
+    struct issue t;
     dp_identity child;
     uint8_t credential[DP_CREDENTIAL_BYTES_MAX];
     dp_address addresses[DP_TOKEN_ADDRESSES_MAX];
-    dp_invite made;
-    dp_invite read;
-    char text[DP_TOKEN_TEXT_MAX + 1];
 
     (void)state;
-    cast_init(&cast);
-    dp_invite_request request = cast_request(&cast);
-    const size_t size = cast_join(&request, 2, &child, credential);
+    issue(&t);
+    const size_t size = cast_join(&t.request, 2, &child, credential);
     for (unsigned i = 0; i < DP_TOKEN_ADDRESSES_MAX; i++) {
         addresses[i] = (dp_address){.kind = DP_ADDRESS_DNS, .port = 1};
         memset(addresses[i].name, 'x', DP_ADDRESS_NAME_MAX);
     }
-    request.issuer = &child.ed;
-    request.issuer_credential = dp_view_of(credential, size);
-    request.addresses = addresses;
-    request.n_addresses = DP_TOKEN_ADDRESSES_MAX;
-    request.name = "thirty-two bytes of a run's name";
-    make(&request, &made, text);
-    CHECK_OK(parse(text, &read, NULL));
-    assert_memory_equal(&read, &made, sizeof made);
-    assert_int_equal(read.n_certs, DP_INVITE_CHAIN_CERTS_MAX);
+    t.request.issuer = &child.ed;
+    t.request.issuer_credential = dp_view_of(credential, size);
+    t.request.addresses = addresses;
+    t.request.n_addresses = DP_TOKEN_ADDRESSES_MAX;
+    t.request.name = "thirty-two bytes of a run's name";
+    make(&t.request, &t.made, t.text);
+    CHECK_OK(parse(t.text, &t.read, NULL));
+    assert_memory_equal(&t.read, &t.made, sizeof t.made);
+    assert_int_equal(t.read.n_certs, DP_INVITE_CHAIN_CERTS_MAX);
 }
 
 static void each_replaced_character_is_named(void **state)
 {
-    struct cast cast;
-    dp_invite made;
-    dp_invite read;
-    char text[DP_TOKEN_TEXT_MAX + 1];
+    struct issue t;
 
     (void)state;
-    cast_init(&cast);
-    const dp_invite_request request = cast_request(&cast);
-    make(&request, &made, text);
-    for (size_t i = 5; text[i] != '\0'; i++) {
-        const char right = text[i];
+    issue(&t);
+    for (size_t i = 5; t.text[i] != '\0'; i++) {
+        const char right = t.text[i];
         size_t position = 0;
-        text[i] = right == 'Q' ? 'R' : 'Q';
-        CHECK_STATUS(dp_invite_parse(dp_view_text(text), &read, &position, NULL), DP_BADMSG);
+        t.text[i] = right == 'Q' ? 'R' : 'Q';
+        CHECK_STATUS(dp_invite_parse(dp_view_text(t.text), &t.read, &position, NULL), DP_BADMSG);
         assert_int_equal(position, i + 1);
-        text[i] = right;
+        t.text[i] = right;
     }
-    CHECK_OK(parse(text, &read, NULL));
+    CHECK_OK(parse(t.text, &t.read, NULL));
 }
 
 static void every_cut_token_is_refused(void **state)
 {
-    struct cast cast;
-    dp_invite made;
-    dp_invite read;
-    char text[DP_TOKEN_TEXT_MAX + 1];
+    struct issue t;
 
     (void)state;
-    cast_init(&cast);
-    const dp_invite_request request = cast_request(&cast);
-    make(&request, &made, text);
-    for (size_t size = 0; size < strlen(text); size++) {
-        CHECK_STATUS(dp_invite_parse(dp_view_of(text, size), &read, NULL, NULL), DP_BADMSG);
+    issue(&t);
+    for (size_t size = 0; size < strlen(t.text); size++) {
+        CHECK_STATUS(dp_invite_parse(dp_view_of(t.text, size), &t.read, NULL, NULL), DP_BADMSG);
     }
 }
 
 static void two_halves_of_different_tokens_are_noticed(void **state)
 {
-    struct cast cast;
-    dp_invite made;
-    dp_invite read;
+    struct issue t;
     char first[DP_TOKEN_TEXT_MAX + 1];
     char second[DP_TOKEN_TEXT_MAX + 1];
-    dp_why why = {""};
 
     (void)state;
-    cast_init(&cast);
-    dp_invite_request request = cast_request(&cast);
-    make(&request, &made, first);
-    request.uses = 5;
-    make(&request, &made, second);
+    issue(&t);
+    make(&t.request, &t.made, first);
+    t.request.uses = 5;
+    make(&t.request, &t.made, second);
     memcpy(first, second, 5 + 30 * 10); /* ten whole words, so that no word is broken */
-    CHECK_STATUS(parse(first, &read, &why), DP_BADMSG);
-    assert_non_null(strstr(why.text, "put together from two"));
+    CHECK_STATUS(parse(first, &t.read, &t.why), DP_BADMSG);
+    assert_non_null(strstr(t.why.text, "put together from two"));
 }
 
 static void expired_and_early_tokens_say_so(void **state)
 {
-    struct cast cast;
-    dp_invite made;
+    struct issue t;
     dp_credential found;
-    char text[DP_TOKEN_TEXT_MAX + 1];
-    dp_why why = {""};
 
     (void)state;
-    cast_init(&cast);
-    const dp_invite_request request = cast_request(&cast);
-    make(&request, &made, text);
-    CHECK_OK(dp_invite_check(&made, CAST_NOW_MS, &found, &why));
+    issue(&t);
+    CHECK_OK(dp_invite_check(&t.made, CAST_NOW_MS, &found, &t.why));
     assert_int_equal(found.uses, 4);
-    CHECK_STATUS(dp_invite_check(&made, CAST_NOW_MS + 4 * CAST_HOUR_MS, &found, &why), DP_EXPIRED);
-    assert_string_equal(why.text,
+    CHECK_STATUS(dp_invite_check(&t.made, CAST_NOW_MS + 4 * CAST_HOUR_MS, &found, &t.why),
+                 DP_EXPIRED);
+    assert_string_equal(t.why.text,
                         "The token expired 3 h ago; ask whoever invited you for a new one.");
-    CHECK_STATUS(dp_invite_check(&made, CAST_NOW_MS - 5 * CAST_DAY_MS, NULL, &why), DP_AGAIN);
-    assert_non_null(strstr(why.text, "becomes valid in 5 days"));
+    CHECK_STATUS(dp_invite_check(&t.made, CAST_NOW_MS - 5 * CAST_DAY_MS, NULL, &t.why), DP_AGAIN);
+    assert_non_null(strstr(t.why.text, "becomes valid in 5 days"));
 }
 
 static void foreign_versions_are_named(void **state)
 {
-    struct cast cast;
-    dp_invite made;
-    dp_invite read;
-    char text[DP_TOKEN_TEXT_MAX + 1];
-    dp_why why = {""};
+    struct issue t;
 
     (void)state;
-    cast_init(&cast);
-    const dp_invite_request request = cast_request(&cast);
-    make(&request, &made, text);
-    text[3] = '2';
-    CHECK_STATUS(parse(text, &read, &why), DP_VERSION);
-    assert_non_null(strstr(why.text, "version 2"));
+    issue(&t);
+    t.text[3] = '2';
+    CHECK_STATUS(parse(t.text, &t.read, &t.why), DP_VERSION);
+    assert_non_null(strstr(t.why.text, "version 2"));
 }
 
 /* ---- tokens that are intact and wrong: their checksum holds ---- */
@@ -265,43 +247,33 @@ static void an_intact_token_that_is_malformed_says_so(void **state)
 
 static void a_damaged_invite_is_refused_before_its_time_is_looked_at(void **state)
 {
-    struct cast cast;
-    dp_invite made;
+    struct issue t;
     dp_credential found;
-    char text[DP_TOKEN_TEXT_MAX + 1];
-    dp_why why = {""};
 
     (void)state;
-    cast_init(&cast);
-    const dp_invite_request request = cast_request(&cast);
-    make(&request, &made, text);
-    const dp_view chain = dp_view_of(made.chain, (size_t)made.n_certs * DP_CERT_BYTES);
-    CHECK_OK(dp_invite_chain_check(chain, &made.run, made.root, CAST_NOW_MS, &found, &why));
-    CHECK_STATUS(
-        dp_invite_chain_check(chain, &made.run, made.root, CAST_NOW_MS + CAST_DAY_MS, &found, &why),
-        DP_EXPIRED);
-    made.chain[DP_CERT_BYTES - 1] ^= 1;
-    CHECK_STATUS(dp_invite_check(&made, CAST_NOW_MS + CAST_DAY_MS, &found, &why), DP_BADSIG);
+    issue(&t);
+    const dp_view chain = dp_view_of(t.made.chain, (size_t)t.made.n_certs * DP_CERT_BYTES);
+    CHECK_OK(dp_invite_chain_check(chain, &t.made.run, t.made.root, CAST_NOW_MS, &found, &t.why));
+    CHECK_STATUS(dp_invite_chain_check(chain, &t.made.run, t.made.root, CAST_NOW_MS + CAST_DAY_MS,
+                                       &found, &t.why),
+                 DP_EXPIRED);
+    t.made.chain[DP_CERT_BYTES - 1] ^= 1;
+    CHECK_STATUS(dp_invite_check(&t.made, CAST_NOW_MS + CAST_DAY_MS, &found, &t.why), DP_BADSIG);
 }
 
 static void a_forged_token_is_refused(void **state)
 {
-    struct cast cast;
-    dp_invite made;
-    dp_invite read;
-    char text[DP_TOKEN_TEXT_MAX + 1];
+    struct issue t;
 
     (void)state;
-    cast_init(&cast);
-    const dp_invite_request request = cast_request(&cast);
-    make(&request, &made, text);
-    made.chain[4] ^= DP_CAP_RELAY; /* grant one capability more */
-    CHECK_OK(dp_invite_write(&made, text));
-    CHECK_STATUS(parse(text, &read, NULL), DP_BADSIG);
-    made.chain[4] ^= DP_CAP_RELAY;
-    made.root[0] ^= 1; /* lure into a run of one's own */
-    CHECK_OK(dp_invite_write(&made, text));
-    CHECK_STATUS(parse(text, &read, NULL), DP_DENIED);
+    issue(&t);
+    t.made.chain[4] ^= DP_CAP_RELAY; /* grant one capability more */
+    CHECK_OK(dp_invite_write(&t.made, t.text));
+    CHECK_STATUS(parse(t.text, &t.read, NULL), DP_BADSIG);
+    t.made.chain[4] ^= DP_CAP_RELAY;
+    t.made.root[0] ^= 1; /* lure into a run of one's own */
+    CHECK_OK(dp_invite_write(&t.made, t.text));
+    CHECK_STATUS(parse(t.text, &t.read, NULL), DP_DENIED);
 }
 
 static void impossible_requests_are_refused(void **state)
@@ -442,37 +414,29 @@ static void the_pre_shared_key_depends_on_secret_run_and_epoch(void **state)
 
 static void closing_wipes_the_secrets(void **state)
 {
-    struct cast cast;
-    dp_invite made;
-    char text[DP_TOKEN_TEXT_MAX + 1];
+    struct issue t;
 
     (void)state;
-    cast_init(&cast);
-    const dp_invite_request request = cast_request(&cast);
-    make(&request, &made, text);
-    dp_invite_close(&made);
-    CHECK(sodium_is_zero((const uint8_t *)&made, sizeof made) == 1);
+    issue(&t);
+    dp_invite_close(&t.made);
+    CHECK(sodium_is_zero((const uint8_t *)&t.made, sizeof t.made) == 1);
 }
 
 static void mutated_tokens_never_pass_as_something_else(void **state)
 {
-    struct cast cast;
-    dp_invite made;
-    char text[DP_TOKEN_TEXT_MAX + 1];
+    struct issue t;
     uint8_t bytes[2 * DP_TOKEN_TEXT_MAX];
     dp_rng rng;
 
     (void)state;
-    cast_init(&cast);
-    const dp_invite_request request = cast_request(&cast);
-    make(&request, &made, text);
+    issue(&t);
     dp_rng_init(&rng, 5);
     for (unsigned i = 0; i < 3000; i++) {
         dp_invite read;
-        memcpy(bytes, text, strlen(text));
-        const size_t size = mutate(&rng, bytes, strlen(text), sizeof bytes);
+        memcpy(bytes, t.text, strlen(t.text));
+        const size_t size = mutate(&rng, bytes, strlen(t.text), sizeof bytes);
         if (dp_invite_parse(dp_view_of(bytes, size), &read, NULL, NULL) == DP_OK) {
-            assert_memory_equal(&read, &made, sizeof read);
+            assert_memory_equal(&read, &t.made, sizeof read);
         }
     }
 }
