@@ -5,11 +5,48 @@
 #include "base/assert.h"
 #include "daemon/transport_bulk.h"
 
+dp_status dp_transport_buffer(dp_transport *transport, size_t size, dp_buf *buffer)
+{
+    uint8_t *room = NULL;
+    dp_buf_init(buffer, DP_MESSAGE_BULK_MAX);
+    for (uint32_t i = transport->n_spares; i > 0 && buffer->data == NULL; i--) {
+        /* Not one that is much too large: it is somebody else's next. */
+        if (transport->spares[i - 1].capacity >= size &&
+            transport->spares[i - 1].capacity / 4 <= size) {
+            *buffer = transport->spares[i - 1];
+            transport->spares[i - 1] = transport->spares[--transport->n_spares];
+        }
+    }
+    transport->spares_idle = false;
+    const dp_status status = dp_buf_reserve(buffer, size, &room);
+    if (status != DP_OK) {
+        dp_buf_close(buffer);
+    }
+    return status;
+}
+
+void dp_transport_trim(dp_transport *transport)
+{
+    while (transport->spares_idle && transport->n_spares > 0) {
+        dp_buf_close(&transport->spares[--transport->n_spares]);
+    }
+    transport->spares_idle = true;
+}
+
 static void free_message(dp_bulk *bulk, dp_bulk_message *message)
 {
+    dp_transport *transport =
+        bulk->conn != NULL && !bulk->conn->closing ? bulk->conn->transport : NULL;
     dp_list_remove(&message->item);
     bulk->n_messages--;
-    dp_buf_close(&message->bytes);
+    if (transport != NULL && message->bytes.data != NULL &&
+        transport->n_spares < DP_TRANSPORT_SPARES_MAX) {
+        dp_buf_clear(&message->bytes);
+        message->bytes.max = DP_MESSAGE_BULK_MAX;
+        transport->spares[transport->n_spares++] = message->bytes;
+    } else {
+        dp_buf_close(&message->bytes);
+    }
     dp_free(message);
 }
 

@@ -282,6 +282,7 @@ static void on_tick(uv_timer_t *timer)
         }
         dp_link_measure(transport, link);
     }
+    dp_transport_trim(transport);
     for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
         dp_conn_trim(DP_LIST_ITEM(at, dp_conn, item));
     }
@@ -325,6 +326,8 @@ dp_status dp_transport_open(dp_transport **out, const dp_transport_config *confi
 static void on_transport_closed(uv_handle_t *handle)
 {
     dp_transport *transport = handle->data;
+    transport->spares_idle = true;
+    dp_transport_trim(transport);
     dp_free(transport);
     dp_free(handle);
 }
@@ -542,8 +545,8 @@ dp_status dp_transport_give(dp_transport *transport, const dp_peer *peer, dp_buf
 static dp_status send_bulk(dp_transport *transport, const dp_peer *peer, dp_view bytes)
 {
     dp_buf copy;
-    dp_buf_init(&copy, DP_MESSAGE_BULK_MAX + 1);
-    dp_status status = bytes.size > DP_MESSAGE_BULK_MAX ? DP_TOOBIG : dp_buf_append(&copy, bytes);
+    DP_TRY(dp_transport_buffer(transport, bytes.size, &copy));
+    dp_status status = dp_buf_append(&copy, bytes);
     if (status == DP_OK) {
         status = dp_transport_give(transport, peer, &copy);
     }

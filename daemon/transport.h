@@ -87,6 +87,9 @@ DP_MUST dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer
                                     dp_view bytes);
 /* On the bulk lane without a copy: takes the bytes, which leaves message empty; after an error it is as before. */
 DP_MUST dp_status dp_transport_give(dp_transport *transport, const dp_peer *peer, dp_buf *message);
+/* An empty buffer with room for size bytes, for dp_transport_give: one that was sent before, whose pages are warm, if there is one.
+ * DP_NOMEM, DP_TOOBIG above DP_MESSAGE_BULK_MAX. */
+DP_MUST dp_status dp_transport_buffer(dp_transport *transport, size_t size, dp_buf *buffer);
 /* Bytes that wait on the bulk connection of a peer that has the fewest, where the next message goes; UINT64_MAX without
  * one. */
 uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer *peer);

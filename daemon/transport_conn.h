@@ -9,6 +9,9 @@
 #include "daemon/path.h"
 #include "daemon/transport.h"
 
+/* A lane's queue of chunks of 256 KiB, twice over; or 64 MiB for a while, when all are large. */
+enum { DP_TRANSPORT_SPARES_MAX = 16 };
+
 typedef struct dp_link dp_link;
 typedef struct dp_bulk dp_bulk;
 
@@ -77,6 +80,10 @@ struct dp_transport {
     dp_list links;
     uint32_t n_conns;
     bool closing;
+    dp_buf spares
+        [DP_TRANSPORT_SPARES_MAX]; /* of messages that were sent; all go when a tick saw none used */
+    uint32_t n_spares;
+    bool spares_idle;
     uint32_t
         stripes_min; /* bulk connections of a link that this side dialed, loss or not; 0: one */
     dp_transport_stats stats;
@@ -112,6 +119,8 @@ void dp_link_dial_bulk(dp_transport *transport, dp_link *link, uint8_t stripe);
 
 /* Bulk connections of a link (transport_stripe.c). The one with the least that waits, or NULL. */
 dp_conn *dp_link_stripe(const dp_link *link);
+/* Four times a second: free spare buffers unless they were used. */
+void dp_transport_trim(dp_transport *transport);
 /* Four times a second: measure the paths of a link's bulk connections, pace them, dial and close some. */
 void dp_link_measure(dp_transport *transport, dp_link *link);
 /* The socket is connected: what its path needs from the start. */

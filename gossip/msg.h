@@ -58,7 +58,9 @@ typedef enum dp_msg_type {
 
     DP_MSG_RELAY = 50, /* wire.h: a message carried for somebody else */
     DP_MSG_MANIFEST_GET = 51,
-    DP_MSG_MANIFEST = 52
+    DP_MSG_MANIFEST = 52,
+
+    DP_MSG_DENSE = 60 /* dense.h */
 } dp_msg_type;
 
 /* 0 for a message too short to have a type or of another version. */

@@ -1,0 +1,237 @@
+#include "compute/dense.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+/* The loops below are plain and vectorised by the compiler, once for each of these sets of instructions. What they compute is
+ * the same: integers, and single operations on floats. */
+#if defined(__x86_64__)
+#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2")))
+#define MIDDLE __attribute__((target("avx2")))
+#define HAS_WIDE                                                                                   \
+    (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&                   \
+     __builtin_cpu_supports("avx512vl"))
+#define HAS_MIDDLE __builtin_cpu_supports("avx2")
+#else
+#define WIDE
+#define MIDDLE
+#define HAS_WIDE 0
+#define HAS_MIDDLE 0
+#endif
+#define BODY static inline __attribute__((always_inline))
+
+/* name(parameters), as name_wide, name_middle and name_plain around one body, and the choice between them. */
+#define CLONES(name, parameters, arguments)                                                        \
+    WIDE static void name##_wide parameters                                                        \
+    {                                                                                              \
+        name##_body arguments;                                                                     \
+    }                                                                                              \
+    MIDDLE static void name##_middle parameters                                                    \
+    {                                                                                              \
+        name##_body arguments;                                                                     \
+    }                                                                                              \
+    static void name parameters                                                                    \
+    {                                                                                              \
+        if (HAS_WIDE) {                                                                            \
+            name##_wide arguments;                                                                 \
+        } else if (HAS_MIDDLE) {                                                                   \
+            name##_middle arguments;                                                               \
+        } else {                                                                                   \
+            name##_body arguments;                                                                 \
+        }                                                                                          \
+    }
+
+#define UNIT 17179869184.0F /* 2^34 */
+
+enum {
+    FP32_MAX_BITS = 0x45ffffff, /* just below 2^13 */
+    Q_MAX = 127,
+    K_BYTES = 4
+};
+
+/* ---- largest magnitude, as the bits of a float: NaN above infinity above all numbers ---- */
+
+BODY void largest_body(const uint8_t *x, size_t n, uint32_t *bits)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t one;
+        memcpy(&one, x + 4 * i, sizeof one);
+        one &= 0x7fffffffU;
+        most = one > most ? one : most;
+    }
+    *bits = most;
+}
+CLONES(largest, (const uint8_t *x, size_t n, uint32_t *bits), (x, n, bits))
+
+/* ---- int8 ---- */
+
+BODY void quantise_body(const float *x, size_t n, float scale, int8_t *q)
+{
+    for (size_t i = 0; i < n; i++) {
+        q[i] = (int8_t)(int32_t)rintf(x[i] * scale);
+    }
+}
+CLONES(quantise, (const float *x, size_t n, float scale, int8_t *q), (x, n, scale, q))
+
+BODY void add_block_body(const int8_t *q, size_t n, int64_t factor, int64_t *sum)
+{
+    for (size_t i = 0; i < n; i++) {
+        sum[i] += factor * q[i];
+    }
+}
+CLONES(add_block, (const int8_t *q, size_t n, int64_t factor, int64_t *sum), (q, n, factor, sum))
+
+BODY void scale_block_body(const int8_t *q, size_t n, float factor, float *x)
+{
+    for (size_t i = 0; i < n; i++) {
+        x[i] = (float)q[i] * factor;
+    }
+}
+CLONES(scale_block, (const int8_t *q, size_t n, float factor, float *x), (q, n, factor, x))
+
+/* ---- fp32 ---- */
+
+BODY void begin_body(const float *x, size_t n, int64_t weight, int64_t *sum)
+{
+    for (size_t i = 0; i < n; i++) {
+        sum[i] = weight * (int64_t)rintf(x[i] * UNIT);
+    }
+}
+CLONES(begin, (const float *x, size_t n, int64_t weight, int64_t *sum), (x, n, weight, sum))
+
+BODY void add_floats_body(const uint8_t *x, size_t n, int64_t weight, int64_t *sum)
+{
+    for (size_t i = 0; i < n; i++) {
+        float one;
+        memcpy(&one, x + 4 * i, sizeof one);
+        sum[i] += weight * (int64_t)rintf(one * UNIT);
+    }
+}
+CLONES(add_floats, (const uint8_t *x, size_t n, int64_t weight, int64_t *sum), (x, n, weight, sum))
+
+BODY void mean_body(const int64_t *sum, size_t n, double factor, float *mean)
+{
+    for (size_t i = 0; i < n; i++) {
+        mean[i] = (float)((double)sum[i] * factor);
+    }
+}
+CLONES(mean, (const int64_t *sum, size_t n, double factor, float *mean), (sum, n, factor, mean))
+
+/* ---- the calls ---- */
+
+size_t dp_dense_bytes(uint8_t codec, size_t n)
+{
+    switch (codec) {
+    case DP_DENSE_FP32:
+        return 4 * n;
+    case DP_DENSE_INT8:
+        return n + (n + DP_DENSE_BLOCK - 1) / DP_DENSE_BLOCK * K_BYTES;
+    default:
+        return 0;
+    }
+}
+
+static dp_status check_floats(const uint8_t *x, size_t n)
+{
+    uint32_t bits = 0;
+    largest(x, n, &bits);
+    return bits <= FP32_MAX_BITS ? DP_OK : DP_DIVERGED;
+}
+
+/* k = ceil(2^34 most / 127): in doubles the product is exact, and only the quotient is rounded. */
+static dp_status encode_block(const float *x, size_t n, uint8_t *out)
+{
+    uint32_t bits = 0;
+    float most = 0;
+    largest((const uint8_t *)x, n, &bits);
+    memcpy(&most, &bits, sizeof most);
+    const double wanted = bits < 0x7f800000U ? ceil((double)most * (double)UNIT / Q_MAX) : INFINITY;
+    if (!(wanted <= (double)UINT32_MAX)) {
+        return DP_DIVERGED;
+    }
+    const uint32_t k = (uint32_t)wanted;
+    dp_writer writer = dp_writer_of(out, K_BYTES);
+    dp_write_u32(&writer, k);
+    if (k == 0) {
+        memset(out + K_BYTES, 0, n);
+        return DP_OK;
+    }
+    quantise(x, n, (float)((double)UNIT / k), (int8_t *)out + K_BYTES);
+    return DP_OK;
+}
+
+dp_status dp_dense_encode(uint8_t codec, const float *x, size_t n, uint8_t *out)
+{
+    if (codec == DP_DENSE_FP32) {
+        memcpy(out, x, 4 * n);
+        return check_floats(out, n);
+    }
+    dp_assert(codec == DP_DENSE_INT8);
+    for (size_t at = 0; at < n; at += DP_DENSE_BLOCK) {
+        const size_t size = n - at < DP_DENSE_BLOCK ? n - at : DP_DENSE_BLOCK;
+        DP_TRY(encode_block(x + at, size, out));
+        out += K_BYTES + size;
+    }
+    return DP_OK;
+}
+
+dp_status dp_dense_check(uint8_t codec, dp_view bytes, size_t n)
+{
+    if (bytes.size == 0 || bytes.size != dp_dense_bytes(codec, n)) {
+        return DP_BADMSG; /* An unknown codec has no bytes, as no elements have. */
+    }
+    return codec == DP_DENSE_FP32 ? check_floats(bytes.data, n) : DP_OK;
+}
+
+dp_status dp_dense_begin(const float *x, size_t n, uint32_t weight, int64_t *sum)
+{
+    DP_TRY(check_floats((const uint8_t *)x, n));
+    begin(x, n, weight, sum);
+    return DP_OK;
+}
+
+static uint32_t read_k(const uint8_t *bytes)
+{
+    dp_reader reader = dp_reader_of(dp_view_of(bytes, K_BYTES));
+    return dp_read_u32(&reader);
+}
+
+void dp_dense_add(uint8_t codec, const uint8_t *bytes, size_t n, uint32_t weight, int64_t *sum)
+{
+    if (codec == DP_DENSE_FP32) {
+        add_floats(bytes, n, weight, sum);
+        return;
+    }
+    dp_assert(codec == DP_DENSE_INT8);
+    for (size_t at = 0; at < n; at += DP_DENSE_BLOCK) {
+        const size_t size = n - at < DP_DENSE_BLOCK ? n - at : DP_DENSE_BLOCK;
+        add_block((const int8_t *)bytes + K_BYTES, size,
+                  (int64_t)((uint64_t)weight * read_k(bytes)), sum + at);
+        bytes += K_BYTES + size;
+    }
+}
+
+void dp_dense_mean(const int64_t *sum, size_t n, uint64_t weights, float *out)
+{
+    dp_assert(weights > 0);
+    mean(sum, n, 1.0 / ((double)UNIT * (double)weights), out);
+}
+
+dp_status dp_dense_decode(uint8_t codec, dp_view bytes, size_t n, float *x)
+{
+    DP_TRY(dp_dense_check(codec, bytes, n));
+    if (codec == DP_DENSE_FP32) {
+        memcpy(x, bytes.data, bytes.size);
+        return DP_OK;
+    }
+    const uint8_t *in = bytes.data;
+    for (size_t at = 0; at < n; at += DP_DENSE_BLOCK) {
+        const size_t size = n - at < DP_DENSE_BLOCK ? n - at : DP_DENSE_BLOCK;
+        scale_block((const int8_t *)in + K_BYTES, size, (float)read_k(in) / UNIT, x + at);
+        in += K_BYTES + size;
+    }
+    return DP_OK;
+}

@@ -1,0 +1,496 @@
+#include "daemon/exchange.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/list.h"
+
+/* A message that is kept: a mean that a full lane did not take, or a part that came early. */
+typedef struct kept {
+    dp_list item;
+    dp_buf bytes;
+} kept;
+
+typedef struct member {
+    dp_peer peer;
+    uint32_t next_part; /* chunk of this owner that it gets next */
+    uint64_t sent;      /* bytes of parts */
+    bool open;          /* it has begun this exchange */
+    bool opened_next;   /* or the next one */
+    dp_list means;      /* kept */
+    dp_list early;      /* kept */
+    uint64_t early_bytes;
+} member;
+
+struct dp_exchange {
+    dp_exchange_config config;
+    dp_dense_tally tally;
+    uint32_t *present;
+    int64_t **sums; /* [n_chunks] of own chunks that are being added up */
+    uint32_t *weights;
+    int64_t **spare; /* sums of chunks that are done, for the next: their memory is warm */
+    uint32_t n_spare;
+    uint64_t number;
+    uint32_t weight;
+    float *x; /* NULL: between exchanges */
+    uint64_t dropped;
+    dp_status failed;
+    bool replaying;
+    member members[DP_DENSE_MEMBERS_MAX];
+};
+
+static bool append_head(dp_exchange *exchange, dp_buf *out, const dp_dense_message *head,
+                        size_t bytes)
+{
+    exchange->failed =
+        dp_transport_buffer(exchange->config.transport, DP_DENSE_HEAD_BYTES + bytes, out);
+    if (exchange->failed != DP_OK) {
+        return false;
+    }
+    dp_writer writer = dp_writer_of(out->data, DP_DENSE_HEAD_BYTES);
+    dp_dense_write_head(&writer, head);
+    dp_assert(writer.size == DP_DENSE_HEAD_BYTES && !writer.full);
+    dp_buf_commit(out, DP_DENSE_HEAD_BYTES);
+    return true;
+}
+
+static float *chunk_of(const dp_exchange *exchange, uint32_t chunk)
+{
+    return exchange->x + (uint64_t)chunk * DP_DENSE_CHUNK_ELEMENTS;
+}
+
+static bool keep(dp_list *list, dp_buf *bytes)
+{
+    kept *entry = dp_alloc(1, sizeof *entry);
+    if (entry == NULL) {
+        return false;
+    }
+    entry->bytes = *bytes;
+    dp_buf_init(bytes, bytes->max);
+    dp_list_push_back(list, &entry->item);
+    return true;
+}
+
+static void drop_kept(dp_list *list)
+{
+    while (!dp_list_empty(list)) {
+        kept *entry = DP_LIST_ITEM(list->next, kept, item);
+        dp_list_remove(&entry->item);
+        dp_buf_close(&entry->bytes);
+        dp_free(entry);
+    }
+}
+
+/* ---- sending ---- */
+
+static bool give(dp_exchange *exchange, const member *to, dp_buf *message)
+{
+    /* Who has no lane misses it, and asks for nothing: its parts or ours are not in the mean. */
+    return dp_transport_give(exchange->config.transport, &to->peer, message) != DP_AGAIN;
+}
+
+/* Means first: somebody waits for them. False: the lane is full. */
+static bool send_means(dp_exchange *exchange, member *to)
+{
+    while (!dp_list_empty(&to->means)) {
+        kept *entry = DP_LIST_ITEM(to->means.next, kept, item);
+        if (!give(exchange, to, &entry->bytes)) {
+            return false;
+        }
+        dp_list_remove(&entry->item);
+        dp_buf_close(&entry->bytes);
+        dp_free(entry);
+    }
+    return true;
+}
+
+/* False: the lane is full enough, or there is nothing left for it. */
+static bool send_part(dp_exchange *exchange, uint32_t index)
+{
+    const dp_exchange_config *config = &exchange->config;
+    const dp_dense_layout *layout = &exchange->tally.layout;
+    member *to = &exchange->members[index];
+    dp_buf message;
+    if (exchange->failed != DP_OK || to->next_part == layout->first[index + 1] ||
+        (!to->open && to->sent >= DP_EXCHANGE_EARLY_BYTES) ||
+        dp_transport_bulk_waiting(config->transport, &to->peer) >= DP_EXCHANGE_QUEUED) {
+        return false;
+    }
+    const uint32_t chunk = to->next_part;
+    const size_t n = dp_dense_chunk_elements(layout, chunk);
+    const size_t bytes = config->ops->bytes(config->codec, n);
+    const dp_dense_message head = {.exchange = exchange->number,
+                                   .chunk = chunk,
+                                   .kind = DP_DENSE_PART,
+                                   .codec = config->codec,
+                                   .weight = (uint16_t)exchange->weight};
+    if (exchange->present[chunk] != 0) { /* It was closed without this part. */
+        to->next_part++;
+        return true;
+    }
+    if (!append_head(exchange, &message, &head, bytes)) {
+        return false;
+    }
+    exchange->failed = config->ops->encode(config->codec, chunk_of(exchange, chunk), n,
+                                           message.data + message.size);
+    dp_buf_commit(&message, bytes);
+    if (exchange->failed == DP_OK && give(exchange, to, &message)) {
+        to->next_part++;
+        to->sent += bytes;
+    }
+    dp_buf_close(&message);
+    return exchange->failed == DP_OK;
+}
+
+static void finish_if_done(dp_exchange *exchange)
+{
+    const dp_dense_layout *layout = &exchange->tally.layout;
+    if (exchange->x == NULL || exchange->replaying) {
+        return;
+    }
+    if (exchange->failed == DP_OK) {
+        for (uint32_t i = 0; i < layout->n_members; i++) {
+            if (i != exchange->tally.self &&
+                (exchange->members[i].next_part < layout->first[i + 1] ||
+                 !dp_list_empty(&exchange->members[i].means))) {
+                return;
+            }
+        }
+        if (!dp_dense_is_done(&exchange->tally)) {
+            return;
+        }
+    }
+    exchange->x = NULL;
+    exchange->config.done(exchange->config.context, exchange->failed);
+}
+
+/* A chunk for each in turn, so that all lines are busy from the start. */
+static void pump(dp_exchange *exchange)
+{
+    bool moved = true;
+    while (moved && exchange->x != NULL) { /* Each turn sends a chunk, or ends. */
+        moved = false;
+        for (uint32_t k = 1; k < exchange->tally.layout.n_members; k++) {
+            const uint32_t i = (exchange->tally.self + k) % exchange->tally.layout.n_members;
+            if (send_means(exchange, &exchange->members[i])) {
+                moved = send_part(exchange, i) || moved;
+            }
+        }
+    }
+    finish_if_done(exchange);
+}
+
+/* ---- adding up ---- */
+
+static int64_t *sum_of(dp_exchange *exchange, uint32_t chunk)
+{
+    int64_t *sum = exchange->sums[chunk];
+    if (sum != NULL) {
+        return sum;
+    }
+    sum = exchange->n_spare > 0 ? exchange->spare[--exchange->n_spare]
+                                : dp_alloc(DP_DENSE_CHUNK_ELEMENTS, sizeof *sum);
+    if (sum == NULL) {
+        exchange->failed = DP_NOMEM;
+        return NULL;
+    }
+    const dp_status status = exchange->config.ops->begin(
+        chunk_of(exchange, chunk), dp_dense_chunk_elements(&exchange->tally.layout, chunk),
+        exchange->weight, sum);
+    exchange->sums[chunk] = sum;
+    exchange->weights[chunk] = exchange->weight;
+    exchange->failed = status == DP_OK ? exchange->failed : status;
+    return sum;
+}
+
+/* The mean goes to all as the same bytes, and here too what they decode to is what counts. */
+static void close_chunk(dp_exchange *exchange, uint32_t chunk)
+{
+    const dp_exchange_config *config = &exchange->config;
+    const dp_dense_layout *layout = &exchange->tally.layout;
+    const size_t n = dp_dense_chunk_elements(layout, chunk);
+    const size_t bytes = config->ops->bytes(config->codec, n);
+    int64_t *sum = sum_of(exchange, chunk);
+    float *x = chunk_of(exchange, chunk);
+    dp_buf message;
+    const dp_dense_message head = {.exchange = exchange->number,
+                                   .chunk = chunk,
+                                   .kind = DP_DENSE_MEAN,
+                                   .codec = config->codec,
+                                   .present = dp_dense_present(&exchange->tally, chunk)};
+    if (sum == NULL || !append_head(exchange, &message, &head, bytes)) {
+        return;
+    }
+    config->ops->mean(sum, n, exchange->weights[chunk], x);
+    exchange->spare[exchange->n_spare++] = sum;
+    exchange->sums[chunk] = NULL;
+    exchange->failed = config->ops->encode(config->codec, x, n, message.data + message.size);
+    if (exchange->failed == DP_OK) {
+        exchange->failed = config->ops->decode(
+            config->codec, dp_view_of(message.data + message.size, bytes), n, x);
+    }
+    dp_buf_commit(&message, bytes);
+    dp_dense_close_chunk(&exchange->tally, chunk);
+    for (uint32_t k = 1; k < layout->n_members && exchange->failed == DP_OK; k++) {
+        member *to = &exchange->members[(exchange->tally.self + k) % layout->n_members];
+        dp_buf copy = message;
+        if (k + 1 < layout->n_members) { /* The last one gets it as it is. */
+            exchange->failed = dp_transport_buffer(config->transport, message.size, &copy);
+        } else {
+            dp_buf_init(&message, message.max);
+        }
+        if (exchange->failed == DP_OK && copy.size == 0) {
+            exchange->failed = dp_buf_append(&copy, dp_buf_view(&message));
+        }
+        if (exchange->failed == DP_OK &&
+            (!send_means(exchange, to) || !give(exchange, to, &copy)) && !keep(&to->means, &copy)) {
+            exchange->failed = DP_NOMEM;
+        }
+        dp_buf_close(&copy);
+    }
+    dp_buf_close(&message);
+}
+
+/* ---- what comes ---- */
+
+static uint32_t index_of(const dp_exchange *exchange, const dp_peer *peer)
+{
+    uint32_t i = 0;
+    while (i < exchange->config.n_members && !dp_peer_equal(&exchange->members[i].peer, peer)) {
+        i++;
+    }
+    return i;
+}
+
+static void take(dp_exchange *exchange, uint32_t from, const dp_dense_message *message)
+{
+    const dp_exchange_config *config = &exchange->config;
+    const dp_dense_verdict verdict = dp_dense_judge(&exchange->tally, from, message);
+    if (verdict == DP_DENSE_REFUSED || verdict == DP_DENSE_LATE) {
+        exchange->dropped += verdict == DP_DENSE_REFUSED;
+        return;
+    }
+    const size_t n = dp_dense_chunk_elements(&exchange->tally.layout, message->chunk);
+    if (message->codec != config->codec ||
+        config->ops->check(message->codec, message->bytes, n) != DP_OK) {
+        exchange->dropped++;
+        return;
+    }
+    if (verdict == DP_DENSE_TAKE) {
+        exchange->failed = config->ops->decode(message->codec, message->bytes, n,
+                                               chunk_of(exchange, message->chunk));
+        dp_dense_count(&exchange->tally, from, message);
+        return;
+    }
+    int64_t *sum = sum_of(exchange, message->chunk);
+    if (sum == NULL) {
+        return;
+    }
+    config->ops->add(message->codec, message->bytes.data, n, message->weight, sum);
+    exchange->weights[message->chunk] += message->weight;
+    dp_dense_count(&exchange->tally, from, message);
+    if (verdict == DP_DENSE_COMPLETE) {
+        close_chunk(exchange, message->chunk);
+    }
+}
+
+/* Of the next exchange: the sender may not know that this side has not begun it. */
+static void take_early(dp_exchange *exchange, member *from, const dp_dense_message *message,
+                       dp_view bytes)
+{
+    dp_buf copy;
+    if (message->kind == DP_DENSE_OPEN) {
+        from->opened_next = true;
+        return;
+    }
+    dp_buf_init(&copy, DP_MESSAGE_BULK_MAX);
+    /* Nobody sends more than the allowance and the message that went over it. */
+    if (from->early_bytes >= DP_EXCHANGE_EARLY_BYTES || dp_buf_append(&copy, bytes) != DP_OK ||
+        !keep(&from->early, &copy)) {
+        exchange->dropped++;
+    } else {
+        from->early_bytes += message->bytes.size;
+    }
+    dp_buf_close(&copy);
+}
+
+bool dp_exchange_message(dp_exchange *exchange, const dp_peer *peer, dp_view bytes)
+{
+    dp_dense_message message;
+    if (dp_msg_type_of(bytes) != DP_MSG_DENSE) {
+        return false;
+    }
+    const uint32_t from = index_of(exchange, peer);
+    if (dp_dense_read(bytes, &message) != DP_OK || from >= exchange->config.n_members) {
+        exchange->dropped++;
+        return true;
+    }
+    if (message.exchange == exchange->number + 1) {
+        take_early(exchange, &exchange->members[from], &message, bytes);
+        return true;
+    }
+    if (message.exchange != exchange->number || exchange->x == NULL) {
+        exchange->dropped++; /* One that is over, or far ahead. */
+        return true;
+    }
+    exchange->members[from].open = true; /* Whatever it says, it has begun. */
+    if (message.kind != DP_DENSE_OPEN) {
+        take(exchange, from, &message);
+    }
+    pump(exchange);
+    return true;
+}
+
+void dp_exchange_drained(dp_exchange *exchange, const dp_peer *peer)
+{
+    (void)peer;
+    if (exchange->x != NULL) {
+        pump(exchange);
+    }
+}
+
+/* ---- one exchange ---- */
+
+static void replay(dp_exchange *exchange, uint32_t from)
+{
+    dp_list *early = &exchange->members[from].early;
+    while (!dp_list_empty(early)) {
+        kept *entry = DP_LIST_ITEM(early->next, kept, item);
+        dp_dense_message message;
+        dp_list_remove(&entry->item);
+        if (dp_dense_read(dp_buf_view(&entry->bytes), &message) == DP_OK &&
+            exchange->failed == DP_OK) {
+            take(exchange, from, &message);
+        }
+        dp_buf_close(&entry->bytes);
+        dp_free(entry);
+    }
+    exchange->members[from].early_bytes = 0;
+}
+
+void dp_exchange_start(dp_exchange *exchange, uint64_t number, uint32_t weight, float *x)
+{
+    dp_assert(exchange->x == NULL && x != NULL && number == exchange->number + 1);
+    dp_assert(weight > 0 && weight <= DP_DENSE_WEIGHT_MAX);
+    const dp_dense_layout layout = exchange->tally.layout;
+    const dp_dense_message open = {.exchange = number, .kind = DP_DENSE_OPEN};
+    dp_dense_tally_init(&exchange->tally, &layout, exchange->config.self, exchange->present);
+    for (uint32_t chunk = 0; chunk < layout.n_chunks; chunk++) { /* Of one that failed. */
+        if (exchange->sums[chunk] != NULL) {
+            exchange->spare[exchange->n_spare++] = exchange->sums[chunk];
+            exchange->sums[chunk] = NULL;
+        }
+    }
+    exchange->number = number;
+    exchange->weight = weight;
+    exchange->x = x;
+    exchange->failed = DP_OK;
+    exchange->replaying = true;
+    for (uint32_t i = 0; i < layout.n_members; i++) {
+        member *each = &exchange->members[i];
+        dp_buf message;
+        drop_kept(&each->means);
+        each->next_part = layout.first[i];
+        each->sent = 0;
+        each->open = each->opened_next;
+        each->opened_next = false;
+        if (i != exchange->config.self && append_head(exchange, &message, &open, 0)) {
+            DP_IGNORE(!give(exchange, each, &message)); /* Full: then it hears by the first part. */
+            dp_buf_close(&message);
+        }
+    }
+    for (uint32_t i = 0; i < layout.n_members; i++) {
+        replay(exchange, i);
+    }
+    exchange->replaying = false;
+    pump(exchange);
+}
+
+void dp_exchange_expire(dp_exchange *exchange)
+{
+    const dp_dense_layout *layout = &exchange->tally.layout;
+    if (exchange->x == NULL) {
+        return;
+    }
+    exchange->replaying = true; /* Not done before all of it is. */
+    for (uint32_t chunk = layout->first[exchange->tally.self];
+         chunk < layout->first[exchange->tally.self + 1]; chunk++) {
+        if (!dp_dense_is_closed(&exchange->tally, chunk) && exchange->failed == DP_OK) {
+            close_chunk(exchange, chunk);
+        }
+    }
+    exchange->replaying = false;
+    if (exchange->failed == DP_OK && !dp_dense_is_done(&exchange->tally)) {
+        exchange->failed = DP_TIMEOUT;
+    }
+    finish_if_done(exchange);
+}
+
+/* ---- life ---- */
+
+dp_status dp_exchange_open(dp_exchange **out, const dp_exchange_config *config)
+{
+    dp_dense_layout layout;
+    DP_TRY(dp_dense_layout_init(&layout, config->n_elements, config->n_members, config->rates));
+    dp_exchange *exchange = dp_alloc(1, sizeof *exchange);
+    if (exchange == NULL) {
+        return DP_NOMEM;
+    }
+    exchange->config = *config;
+    for (uint32_t i = 0; i < config->n_members; i++) {
+        exchange->members[i].peer = config->peers[i];
+        dp_list_init(&exchange->members[i].means);
+        dp_list_init(&exchange->members[i].early);
+    }
+    const size_t n = layout.n_chunks + 1U;
+    exchange->present = dp_alloc(n, sizeof *exchange->present);
+    exchange->sums = dp_alloc(n, sizeof *exchange->sums);
+    exchange->weights = dp_alloc(n, sizeof *exchange->weights);
+    exchange->spare = dp_alloc(n, sizeof *exchange->spare);
+    if (exchange->present == NULL || exchange->sums == NULL || exchange->weights == NULL ||
+        exchange->spare == NULL) {
+        dp_exchange_close(exchange);
+        return DP_NOMEM;
+    }
+    dp_dense_tally_init(&exchange->tally, &layout, config->self, exchange->present);
+    *out = exchange;
+    return DP_OK;
+}
+
+void dp_exchange_close(dp_exchange *exchange)
+{
+    if (exchange == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < exchange->config.n_members; i++) {
+        drop_kept(&exchange->members[i].means);
+        drop_kept(&exchange->members[i].early);
+    }
+    for (uint32_t i = 0; exchange->sums != NULL && i < exchange->tally.layout.n_chunks; i++) {
+        dp_free(exchange->sums[i]);
+    }
+    for (uint32_t i = 0; i < exchange->n_spare; i++) {
+        dp_free(exchange->spare[i]);
+    }
+    dp_free(exchange->present);
+    dp_free(exchange->sums);
+    dp_free(exchange->weights);
+    dp_free(exchange->spare);
+    dp_free(exchange);
+}
+
+uint32_t dp_exchange_present(const dp_exchange *exchange, uint32_t chunk)
+{
+    return dp_dense_present(&exchange->tally, chunk);
+}
+
+const dp_dense_layout *dp_exchange_layout(const dp_exchange *exchange)
+{
+    return &exchange->tally.layout;
+}
+
+uint64_t dp_exchange_dropped(const dp_exchange *exchange)
+{
+    return exchange->dropped;
+}

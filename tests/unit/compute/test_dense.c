@@ -1,0 +1,205 @@
+#include "compute/dense.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "tests/lib/check.h"
+
+enum { SIZES = 9, MOST = 3000 };
+
+static const size_t sizes[SIZES] = {1, 2, 31, 33, 1023, 1024, 1025, 2048, MOST};
+
+static void fill(float *x, size_t n, uint64_t seed, float scale)
+{
+    dp_rng rng;
+    dp_rng_init(&rng, seed);
+    for (size_t i = 0; i < n; i++) {
+        x[i] = ((float)dp_rng_below(&rng, 2000001) / 1e6F - 1.0F) * scale;
+    }
+}
+
+static void fp32_comes_back_as_it_was(void **state)
+{
+    float x[MOST];
+    float y[MOST];
+    uint8_t bytes[4 * MOST];
+    (void)state;
+    for (unsigned i = 0; i < SIZES; i++) {
+        fill(x, sizes[i], i, 8000);
+        CHECK_OK(dp_dense_encode(DP_DENSE_FP32, x, sizes[i], bytes));
+        CHECK_OK(dp_dense_decode(DP_DENSE_FP32, dp_view_of(bytes, 4 * sizes[i]), sizes[i], y));
+        assert_memory_equal(x, y, 4 * sizes[i]);
+    }
+}
+
+/* Half a step of the largest of each block, which is 127 steps. */
+static void int8_is_within_half_a_step(void **state)
+{
+    static const float scales[] = {1e-6F, 1e-3F, 1, 30};
+    float x[MOST];
+    float y[MOST];
+    uint8_t bytes[2 * MOST];
+    (void)state;
+    for (unsigned i = 0; i < SIZES * 4; i++) {
+        const size_t n = sizes[i / 4];
+        const size_t size = dp_dense_bytes(DP_DENSE_INT8, n);
+        fill(x, n, i, scales[i % 4]);
+        CHECK_OK(dp_dense_encode(DP_DENSE_INT8, x, n, bytes));
+        CHECK_OK(dp_dense_decode(DP_DENSE_INT8, dp_view_of(bytes, size), n, y));
+        for (size_t k = 0; k < n; k++) {
+            const size_t block = k / DP_DENSE_BLOCK * DP_DENSE_BLOCK;
+            float most = 0;
+            for (size_t j = block; j < n && j < block + DP_DENSE_BLOCK && k % 97 == 0; j++) {
+                most = fabsf(x[j]) > most ? fabsf(x[j]) : most;
+            }
+            CHECK(k % 97 != 0 || fabsf(x[k] - y[k]) <= most / 127 * 0.501F + 0x1p-34F);
+        }
+    }
+}
+
+static void zeros_stay_zeros(void **state)
+{
+    static const float x[100];
+    float y[100];
+    uint8_t bytes[104];
+    (void)state;
+    CHECK_OK(dp_dense_encode(DP_DENSE_INT8, x, 100, bytes));
+    CHECK_OK(dp_dense_decode(DP_DENSE_INT8, dp_view_of(bytes, sizeof bytes), 100, y));
+    assert_memory_equal(x, y, sizeof y);
+}
+
+static void what_is_no_number_or_too_large_is_refused(void **state)
+{
+    static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY, 1e30F, 9000};
+    float x[40] = {0};
+    float y[40];
+    int64_t sum[40];
+    uint8_t bytes[160];
+    (void)state;
+    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        x[i * 5] = bad[i];
+        CHECK_STATUS(dp_dense_encode(DP_DENSE_FP32, x, 40, bytes), DP_DIVERGED);
+        CHECK_STATUS(dp_dense_encode(DP_DENSE_INT8, x, 40, bytes), DP_DIVERGED);
+        CHECK_STATUS(dp_dense_begin(x, 40, 1, sum), DP_DIVERGED);
+        memcpy(bytes, x, sizeof x);
+        CHECK_STATUS(dp_dense_check(DP_DENSE_FP32, dp_view_of(bytes, sizeof x), 40), DP_DIVERGED);
+        CHECK_STATUS(dp_dense_decode(DP_DENSE_FP32, dp_view_of(bytes, sizeof x), 40, y),
+                     DP_DIVERGED);
+        x[i * 5] = 0;
+    }
+    x[3] = 8000;
+    CHECK_OK(dp_dense_encode(DP_DENSE_FP32, x, 40, bytes));
+    CHECK_STATUS(dp_dense_encode(DP_DENSE_INT8, x, 40, bytes), DP_DIVERGED);
+}
+
+static void wrong_sizes_and_codecs_are_refused(void **state)
+{
+    uint8_t bytes[200] = {0};
+    (void)state;
+    CHECK_OK(dp_dense_check(DP_DENSE_INT8, dp_view_of(bytes, 14), 10));
+    CHECK_STATUS(dp_dense_check(DP_DENSE_INT8, dp_view_of(bytes, 13), 10), DP_BADMSG);
+    CHECK_STATUS(dp_dense_check(DP_DENSE_INT8, dp_view_of(bytes, 15), 10), DP_BADMSG);
+    CHECK_STATUS(dp_dense_check(DP_DENSE_FP32, dp_view_of(bytes, 39), 10), DP_BADMSG);
+    CHECK_STATUS(dp_dense_check(DP_DENSE_FP32, dp_view_of(bytes, 0), 0), DP_BADMSG);
+    CHECK_STATUS(dp_dense_check(0, dp_view_of(bytes, 0), 10), DP_BADMSG);
+    CHECK_STATUS(dp_dense_check(99, dp_view_of(bytes, 40), 10), DP_BADMSG);
+}
+
+/* Three parts of both codecs in all orders: the same bits. */
+static void the_order_of_parts_does_not_matter(void **state)
+{
+    static const unsigned orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                          {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    static uint8_t bytes[3][4 * MOST];
+    static const uint8_t codecs[3] = {DP_DENSE_INT8, DP_DENSE_FP32, DP_DENSE_INT8};
+    float x[MOST];
+    float first[MOST];
+    float mean[MOST];
+    int64_t sum[MOST];
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        fill(x, MOST, i + 10, 0.5F);
+        CHECK_OK(dp_dense_encode(codecs[i], x, MOST, bytes[i]));
+    }
+    for (unsigned i = 0; i < 6; i++) {
+        memset(sum, 0, sizeof sum);
+        for (unsigned k = 0; k < 3; k++) {
+            const unsigned part = orders[i][k];
+            dp_dense_add(codecs[part], bytes[part], MOST, part + 1, sum);
+        }
+        dp_dense_mean(sum, MOST, 6, i == 0 ? first : mean);
+        CHECK(i == 0 || memcmp(first, mean, sizeof mean) == 0);
+    }
+    /* ... and near the mean in doubles. */
+    double wanted = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_OK(dp_dense_decode(codecs[i], dp_view_of(bytes[i], dp_dense_bytes(codecs[i], MOST)),
+                                 MOST, x));
+        wanted += (i + 1) * (double)x[1234] / 6;
+    }
+    CHECK(fabs(wanted - (double)first[1234]) < 1e-8);
+}
+
+static void beginning_is_adding_to_nothing(void **state)
+{
+    float x[MOST];
+    int64_t begun[MOST];
+    int64_t sum[MOST] = {0};
+    (void)state;
+    fill(x, MOST, 5, 100);
+    CHECK_OK(dp_dense_begin(x, MOST, 1023, begun));
+    dp_dense_add(DP_DENSE_FP32, (const uint8_t *)x, MOST, 1023, sum);
+    assert_memory_equal(begun, sum, sizeof sum);
+}
+
+/* 32 members of the largest weight and the largest values that any bytes can say. */
+static void no_bytes_overflow_a_sum(void **state)
+{
+    uint8_t bytes[4 + 40];
+    float x[40];
+    int64_t sum[40] = {0};
+    (void)state;
+    memset(bytes, 0x80, sizeof bytes);
+    memset(bytes, 0xff, 4);
+    for (unsigned i = 0; i < 32; i++) {
+        dp_dense_add(DP_DENSE_INT8, bytes, 40, 1023, sum);
+    }
+    CHECK(sum[7] == 32 * 1023 * (int64_t)UINT32_MAX * -128);
+    memset(sum, 0, sizeof sum);
+    for (unsigned i = 0; i < 40; i++) {
+        x[i] = -8191.9995F;
+    }
+    for (unsigned i = 0; i < 32; i++) {
+        CHECK_OK(dp_dense_check(DP_DENSE_FP32, dp_view_of(x, sizeof x), 40));
+        dp_dense_add(DP_DENSE_FP32, (const uint8_t *)x, 40, 1023, sum);
+    }
+    CHECK(sum[3] < 0 && sum[3] > -(1LL << 62));
+}
+
+/* By hand: k = ceil(2^34 / 127) = 135,274,561, q = -127, 64 (63.5 to even), 0. The same on every machine. */
+static void the_bytes_are_these(void **state)
+{
+    static const float x[3] = {-1.0F, 0.5F, 0.001F};
+    static const uint8_t wanted[] = {0x41, 0x20, 0x10, 0x08, 0x81, 0x40, 0x00};
+    uint8_t bytes[7];
+    (void)state;
+    CHECK_OK(dp_dense_encode(DP_DENSE_INT8, x, 3, bytes));
+    assert_memory_equal(bytes, wanted, sizeof wanted);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fp32_comes_back_as_it_was),
+        cmocka_unit_test(int8_is_within_half_a_step),
+        cmocka_unit_test(zeros_stay_zeros),
+        cmocka_unit_test(what_is_no_number_or_too_large_is_refused),
+        cmocka_unit_test(wrong_sizes_and_codecs_are_refused),
+        cmocka_unit_test(the_order_of_parts_does_not_matter),
+        cmocka_unit_test(beginning_is_adding_to_nothing),
+        cmocka_unit_test(no_bytes_overflow_a_sum),
+        cmocka_unit_test(the_bytes_are_these),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
