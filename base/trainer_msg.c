@@ -60,6 +60,7 @@ typedef enum field_id {
     LOSS,
     BITS,
     MOVED,
+    OUTER_REACH,
     NORM,
     ERROR,
     WEIGHT_OWN,
@@ -111,6 +112,7 @@ static const field fields[FIELD_COUNT] = {
     [LOSS] = FIELD("loss", FIELD_F64, loss),
     [BITS] = FIELD("bits_per_byte", FIELD_F64, bits_per_byte),
     [MOVED] = FIELD("moved", FIELD_F64, moved),
+    [OUTER_REACH] = FIELD("outer_reach", FIELD_F64, outer_reach),
     [NORM] = FIELD("norm", FIELD_F64, norm),
     [ERROR] = FIELD("error", FIELD_F64, error),
     [WEIGHT_OWN] = FIELD("weight_own", FIELD_U64, weight_own),
@@ -189,7 +191,9 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
     [DP_TRAINER_APPLY] = {.name = "apply",
                           .fields = BIT(ROUND) | BIT(TOKENS) | BIT(ALPHA) | BIT(SETTLE) |
                                     BIT(CLIP) | BIT(LAMBDA) | BIT(ITEMS)},
-    [DP_TRAINER_APPLIED] = {.name = "applied", .fields = BIT(ROUND) | BIT(ROOT)},
+    [DP_TRAINER_APPLIED] = {.name = "applied",
+                            .fields = BIT(ROUND) | BIT(ROOT) | BIT(OUTER_REACH),
+                            .optional = BIT(OUTER_REACH)},
     [DP_TRAINER_FREEZE] = {.name = "freeze", .fields = BIT(EXCHANGE)},
     [DP_TRAINER_FROZEN] = {.name = "frozen",
                            .fields =

@@ -48,7 +48,8 @@
  *   D->T APPLY      {round, tokens, alpha, settle, clip, lambda, items: [q]} fds: one blob per item, in order of peer key
  *                                                 theta -= alpha * sum f_i d_i; settle the pending publication:
  *                                                 DP_SETTLE_NONE | INCLUDED (clip, Q16) | LEFT_OUT; then rebase
- *   T->D APPLIED    {round, root} fds: state      state snapshot, sealed
+ *   T->D APPLIED    {round, root, outer_reach?} fds: state  state snapshot, sealed; outer_reach: how many updates far the outer step with momentum
+ *                                                 would have gone (compute/consensus.h); absent: 0, unknown
  *   D->T FREEZE     {exchange}                    F += O (O := 0); encode F dense; nothing is applied
  *   T->D FROZEN     {exchange, steps, tokens, leased, own} fds: blob, f
  *   D->T MIX        {exchange, weight_own, weight_other, lambda} fds: own blob, other blob
@@ -143,6 +144,7 @@ typedef struct dp_trainer_msg {
     double loss; /* mean nats per token */
     double bits_per_byte;
     double moved;
+    double outer_reach; /* APPLIED */
     double norm;
     double error;
     uint64_t weight_own;

@@ -57,6 +57,18 @@ size_t dp_utf8_bad_at(dp_view text)
     return at;
 }
 
+size_t dp_utf8_fit(dp_view text, size_t most)
+{
+    if (text.size <= most) {
+        return text.size;
+    }
+    size_t size = most;
+    while (size > 0 && (text.data[size] & 0xc0U) == 0x80U) {
+        size--;
+    }
+    return size;
+}
+
 dp_status dp_utf8_check(dp_view text, dp_why *why)
 {
     const size_t bad = dp_utf8_bad_at(text);

@@ -14,6 +14,9 @@ size_t dp_utf8_bad_at(dp_view text);
 /* DP_OK, or DP_BADMSG with the place of the first bad byte. */
 DP_MUST dp_status dp_utf8_check(dp_view text, dp_why *why);
 
+/* How many bytes of a text may be kept where only most fit: the cut falls between two characters. */
+size_t dp_utf8_fit(dp_view text, size_t most);
+
 /* Append the normal form C of text, which is UTF-8, to out. DP_BADMSG (more than DP_MARKS_MAX marks in a row), DP_TOOBIG
  * (out), DP_NOMEM. */
 DP_MUST dp_status dp_nfc_append(dp_view text, dp_buf *out, dp_why *why);

@@ -19,6 +19,7 @@
 #include "compute/state.h"
 #include "compute/stopwatch.h"
 #include "compute/trainer.h"
+#include "compute/utf8.h"
 
 enum {
     OPEN_FDS = 2, /* manifest and tokenizer, before the shards */
@@ -384,7 +385,9 @@ static dp_status apply_mapped(worker *w, const command *c, const dp_view *blobs)
                                       .blobs = blobs,
                                       .n_items = c->msg.n_items};
     DP_TRY(dp_trainer_apply(w->trainer, &record));
-    dp_trainer_msg reply = {.kind = DP_TRAINER_APPLIED, .round = c->msg.round};
+    dp_trainer_msg reply = {.kind = DP_TRAINER_APPLIED,
+                            .round = c->msg.round,
+                            .outer_reach = dp_trainer_outer(w->trainer).reach};
     dp_view state;
     DP_TRY(dp_trainer_state(w->trainer, &state, &reply.root));
     return answer(w, &reply, &state, 1);
@@ -457,20 +460,6 @@ static dp_status do_eval(worker *w, const command *c, dp_why *why)
     return answer(w, &reply, NULL, 0);
 }
 
-/* Cut at the start of a character. */
-static size_t text_fit(dp_view text)
-{
-    size_t size = text.size;
-    if (size <= DP_TRAINER_TEXT_MAX) {
-        return size;
-    }
-    size = DP_TRAINER_TEXT_MAX;
-    while (size > 0 && (text.data[size] & 0xc0U) == 0x80U) {
-        size--;
-    }
-    return size;
-}
-
 static dp_status do_sample(worker *w, const command *c, dp_why *why)
 {
     (void)why;
@@ -480,7 +469,7 @@ static dp_status do_sample(worker *w, const command *c, dp_why *why)
     const dp_status status =
         dp_trainer_sample(w->trainer, c->msg.text, c->msg.tokens, c->msg.seed, &text);
     if (status == DP_OK && text.size > 0) {
-        memcpy(reply.text, text.data, text_fit(dp_buf_view(&text)));
+        memcpy(reply.text, text.data, dp_utf8_fit(dp_buf_view(&text), DP_TRAINER_TEXT_MAX));
     }
     dp_buf_close(&text);
     DP_TRY(status);

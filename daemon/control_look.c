@@ -84,6 +84,9 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     dp_pair_u64(&map, "round_ms", manifest != NULL ? manifest->round_ms : 0);
     dp_pair_f64(&map, "tokens_per_s", view.tokens_per_s);
     dp_pair_f64(&map, "compute_utilisation", view.usage);
+    if (manifest != NULL && manifest->outer_mu_milli > 0 && view.outer_reach > 0) {
+        dp_pair_f64(&map, "outer_reach", view.outer_reach);
+    }
     dp_pair_f64(&map, "loss", view.loss);
     if (view.update_norm > 0) {
         dp_pair_f64(&map, "update_norm", view.update_norm);

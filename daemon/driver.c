@@ -494,6 +494,7 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
         .elements = driver->elements,
         .device = driver->trainer_open ? driver->device : "",
         .tokens_per_s = driver->tokens_per_s,
+        .outer_reach = driver->outer_reach,
         .usage = driver->usage.share,
         .loss = driver->loss,
         .update_norm = driver->update_norm,

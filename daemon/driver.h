@@ -43,6 +43,7 @@ typedef struct dp_driver_view {
     uint64_t elements;
     const char *device; /* who computes; "": nobody, or not known */
     double tokens_per_s;
+    double outer_reach;  /* of the last outer step, in updates (compute/consensus.h); 0: unknown */
     double usage;        /* share of the time that the trainer computes; 0: unknown */
     double loss;         /* of the running local round, nats per token; 0: unknown */
     double update_norm;  /* |a| of the last publication; 0: none, or not known */

@@ -29,6 +29,7 @@ static void applied(dp_driver *driver, const dp_trainer_msg *msg)
     event.u.applied.round = msg->round;
     event.u.applied.tensor_root = msg->root;
     event.u.applied.tensor_bytes = driver->snapshot.size;
+    driver->outer_reach = msg->outer_reach;
     dp_driver_feed(driver, &event);
 }
 

@@ -95,7 +95,8 @@ struct dp_driver {
     double loss;
     double update_norm; /* of the last publication, as the trainer says */
     double update_error;
-    double moved; /* by the last pair exchange: weight times displacement */
+    double outer_reach; /* of the last outer step; 0: unknown */
+    double moved;       /* by the last pair exchange: weight times displacement */
     double tokens_per_s;
     dp_usage usage;
     uint64_t step_ms; /* when the last STEP came */

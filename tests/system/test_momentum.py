@@ -31,6 +31,7 @@ class Momentum(SystemTest):
         self.assertEqual(runs[0]["state_root"], runs[1]["state_root"])
         self.assertEqual([run["diverged"] for run in runs], [0, 0])
         self.assertTrue(0 < runs[0]["compute_utilisation"] <= 1)
+        self.assertGreater(runs[0]["outer_reach"], 0)
         # The state on disk is read by what writes models: theta of it alone.
         wait_for(lambda: first.ask("ckpt", "ls")["checkpoints"], 60, "a checkpoint")
         first.ask("ckpt", "export", os.path.join(self.folder.path, "model"))

@@ -34,6 +34,7 @@ static dp_trainer_msg full_message(dp_trainer_kind kind)
         .loss = 2.5,
         .bits_per_byte = 1.25,
         .moved = -1e-300,
+        .outer_reach = 2.71,
         .norm = 0.5,
         .error = 0.25,
         .weight_own = 5,

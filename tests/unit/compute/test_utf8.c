@@ -106,9 +106,20 @@ static void endless_marks_are_refused_and_nothing_is_written(void **state)
     dp_buf_close(&out);
 }
 
+static void a_cut_falls_between_two_characters(void **state)
+{
+    (void)state;
+    const dp_view text = dp_view_text("a\xc3\xa4\xe2\x82\xac"); /* 1, 2 and 3 bytes */
+    static const size_t kept[] = {0, 1, 1, 3, 3, 3, 6, 6};
+    for (size_t most = 0; most < sizeof kept / sizeof kept[0]; most++) {
+        CHECK(dp_utf8_fit(text, most) == kept[most]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cut_falls_between_two_characters),
         cmocka_unit_test(the_first_bad_byte_is_found),
         cmocka_unit_test(marks_join_the_letter_before_them),
         cmocka_unit_test(the_stretches_are_those_of_the_whole),
