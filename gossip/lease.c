@@ -99,11 +99,16 @@ void dp_lease_return(dp_lease *lease, dp_lease_pool *pool)
     lease->reach.leased = lease->granted;
 }
 
-uint64_t dp_lease_need(const dp_lease *lease, uint64_t used)
+uint64_t dp_lease_need(const dp_lease *lease, uint64_t used, uint64_t share)
 {
     const uint64_t left = lease->granted - lease->reach.leased;
+    const uint64_t least = 2 * used;
+    uint64_t whole = used * DP_LEASE_ROUNDS;
 
-    return left < used * (DP_LEASE_ROUNDS / 2) ? used * DP_LEASE_ROUNDS - left : 0;
+    if (share > 0 && whole > share) {
+        whole = share > least ? share : least;
+    }
+    return left < whole / 2 ? whole - left : 0;
 }
 
 uint32_t dp_lease_after(const dp_lease *lease, uint64_t leased,

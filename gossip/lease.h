@@ -2,7 +2,7 @@
  * neither records nor members (ledger.h keeps one lease for each), and no data: samples are numbers (base/reach.h).
  *
  * The line is given out in ranges, in its order, from a cursor that only records move. A record that counts a member whose
- * lease ends within half of DP_LEASE_ROUNDS rounds grants it more, up to DP_LEASE_ROUNDS rounds of what it used in this one; what came back
+ * lease is less than half full grants it more: for DP_LEASE_ROUNDS rounds of what it used in this one, or its share of a pass. What came back
  * from members that are gone is granted first. A member goes through its ranges in order; reach.leased counts what lies
  * behind it, trained on or passed over, and each contribution says how far its author had come. It may only rise, and not
  * above what was granted before. Ranges of two leases never overlap, so no sample of the line is committed twice.
@@ -48,8 +48,9 @@ void dp_lease_move(dp_lease *lease, const dp_reach *now);
 void dp_lease_grant(dp_lease *lease, dp_lease_pool *pool, uint64_t count);
 /* What is left goes back; the reach moves over it, so that nothing done on it counts any more. */
 void dp_lease_return(dp_lease *lease, dp_lease_pool *pool);
-/* What to grant to a member that uses so many samples in a round; 0 while it has enough. */
-uint64_t dp_lease_need(const dp_lease *lease, uint64_t used);
+/* What to grant to a member that uses so many samples in a round; 0 while it has enough. share: samples of a pass for
+ * each member, 0 if not known: a lease for more than two rounds is not larger, so that all work near one place. */
+uint64_t dp_lease_need(const dp_lease *lease, uint64_t used, uint64_t share);
 /* The ranges from reach leased on. Returns how many. */
 uint32_t dp_lease_after(const dp_lease *lease, uint64_t leased,
                         dp_sample_range out[DP_LEASE_RANGES_MAX]);

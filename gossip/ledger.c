@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/samples.h"
 #include "gossip/mutation.h"
 
 static dp_hash key_of(const dp_peer *peer)
@@ -42,7 +43,8 @@ dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const d
                           .base = *run,
                           .time_ms = manifest->created_ms,
                           .capacity = capacity > 0 ? capacity : 1,
-                          .context = manifest->context};
+                          .context = manifest->context,
+                          .pass = dp_manifest_samples(manifest)};
     memcpy(ledger->root_key, manifest->root_key, sizeof ledger->root_key);
     DP_TRY(dp_map_init(&ledger->map, ledger->capacity, seed));
     ledger->roster = dp_alloc(ledger->capacity, sizeof *ledger->roster);
@@ -214,7 +216,8 @@ static void grant_listed(dp_ledger *ledger, const dp_record *record, const uint6
     for (uint32_t i = 0; i < record->n_listed; i++) {
         dp_roster_entry *entry = &ledger->roster[dp_ledger_find(ledger, &record->listed[i].peer)];
         if (entry->gone == 0) {
-            const uint64_t need = dp_lease_need(&entry->lease, used[i] < most ? used[i] : most);
+            const uint64_t need = dp_lease_need(&entry->lease, used[i] < most ? used[i] : most,
+                                                ledger->pass / ledger->n_members);
             dp_lease_grant(&entry->lease, &ledger->pool, need);
         }
     }

@@ -54,6 +54,7 @@ typedef struct dp_ledger {
     uint32_t n_members;             /* those not gone */
     uint32_t capacity;              /* of the roster, from the manifest */
     uint32_t context;               /* tokens of a sample, from the manifest */
+    uint64_t pass;                  /* samples of a pass, from the manifest; 0: not known */
     dp_lease_pool pool;
     dp_roster_entry *roster;
     dp_map map;

@@ -432,16 +432,6 @@ static bool is_beyond(const dp_node *node, const dp_reach *reach)
     return reach->leased > (lease != NULL ? lease->granted : 0);
 }
 
-void dp_train_forget(dp_node *node)
-{
-    dp_train *train = &node->train;
-
-    train->pending.has = false;
-    if (!dp_mix_locked(node->mix)) {
-        dp_mix_folded(node->mix, node->now, &node->out);
-    }
-}
-
 /* The trainer is new: bring back what an earlier one had published or frozen. Replay is over. */
 void dp_train_bring_back(dp_node *node)
 {
@@ -450,15 +440,17 @@ void dp_train_bring_back(dp_node *node)
     dp_mix_frozen_view frozen;
     const bool has_frozen = dp_mix_frozen_row(node->mix, &frozen);
     const bool stale = is_stale(node);
-    const bool beyond = (pending->has && is_beyond(node, &pending->ready.reach)) ||
+    const bool beyond = train->spoiled ||
+                        (pending->has && is_beyond(node, &pending->ready.reach)) ||
                         (has_frozen && is_beyond(node, &frozen.reach));
     const uint32_t lambda = stale || beyond ? 0 : dp_train_lambda(node->chain->gap);
 
     train->fresh = false;
+    train->spoiled = false;
     if (lambda < 65536 && (pending->has || has_frozen)) {
         dp_node_note(node, DP_NOTE_DISCARDED, node->ledger.round, NULL, 65536 - lambda, 0,
                      stale    ? "old copy"
-                     : beyond ? "samples that a fork took back"
+                     : beyond ? "samples of others"
                               : "lambda");
     }
     if (stale) {

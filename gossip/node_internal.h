@@ -208,6 +208,8 @@ typedef struct dp_train {
     bool row_failed;
     bool row_waits; /* a row is to be written when the one under way has ended */
     bool saved;     /* DP_DO_SAVE was asked for applied */
+    bool
+        spoiled; /* what was published or frozen is of samples that are not this node's: with the next load it goes */
     uint64_t moving_round;
     dp_hash moving_root; /* zero: from the seed */
     uint32_t steps;
@@ -471,8 +473,6 @@ void dp_train_diverged(dp_node *node);
 void dp_train_arrive(dp_node *node, uint64_t round, const dp_hash *tensor_root);
 void dp_train_at(dp_node *node, const dp_event *event);
 void dp_train_bring_back(dp_node *node);
-/* What was published or frozen is of samples that are not this node's any more: it is let go with them. */
-void dp_train_forget(dp_node *node);
 /* Where in its lease and on its own line the trainer goes on, behind all that is counted, published or frozen. */
 dp_reach dp_train_reach(const dp_node *node);
 /* train.c */

@@ -153,7 +153,7 @@ void dp_train_published(dp_node *node, const dp_event *event)
         !dp_valid_lease(&node->ledger, &pending.ready)) {
         dp_node_note(node, DP_NOTE_REJECTED, pending.ready.round, &node->self, 0, 0,
                      "own publication of samples outside of the lease");
-        dp_train_forget(node);
+        train->spoiled = true;
         dp_train_reload(node, "samples of a publication");
         return;
     }

@@ -300,8 +300,9 @@ static void on_mix(dp_host *host, const dp_action *action, const dp_toy_vector c
     const dp_toy *was = &book_of(host)->was;
     const dp_toy *toy = &host->toy;
 
-    if (weight_of(toy->frozen_work) != action->u.mix.weight_own ||
-        weight_of(was->frozen_work) != action->u.mix.weight_own) {
+    if (action->u.mix.lambda != 0 && /* Else nothing is left of F, nor of its weight. */
+        (weight_of(toy->frozen_work) != action->u.mix.weight_own ||
+         weight_of(was->frozen_work) != action->u.mix.weight_own)) {
         dp_sim_fail(host->sim, "S14", host->index,
                     "an exchange takes F for %llu where it weighs %llu, and %llu after it",
                     wide(action->u.mix.weight_own), wide(weight_of(was->frozen_work)),

@@ -404,9 +404,10 @@ static void fade(dp_toy *toy, uint32_t lambda_q16)
         shrink(toy, toy->frozen, lambda_q16);
         shrink(toy, toy->open, lambda_q16);
     }
-    if (lambda_q16 ==
-        0) { /* What is worth nothing claims nothing. F keeps its weight for an exchange. */
+    if (lambda_q16 == 0) { /* What is worth nothing claims nothing. */
         toy->open_work = (dp_toy_work){0};
+        toy->frozen_work = (dp_toy_work){0};
+        toy->n_ranges = 0;
         toy->carried = 0;
         toy->in_e.n = 0;
         toy->in_frozen.n = 0;

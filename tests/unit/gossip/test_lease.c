@@ -320,6 +320,18 @@ static void who_claims_much_alone_is_granted_little_more_than_others(void **stat
     assert_int_equal(lease_of(2)->granted, 4 * lease_of(0)->granted);
 }
 
+static void a_lease_is_a_members_share_of_a_pass_or_two_rounds(void **state)
+{
+    (void)state;
+    ledger.pass = 300; /* Of three members. */
+    own_round(0, 10);
+    assert_int_equal(lease_of(0)->granted, 100);
+    own_round(1, 2 * 80); /* In two rounds, and below in three. */
+    assert_int_equal(lease_of(1)->granted, 2 * 80);
+    own_round(2, 3 * 5);
+    assert_int_equal(lease_of(2)->granted, 5 * DP_LEASE_ROUNDS);
+}
+
 static void the_digest_covers_leases(void **state)
 {
     (void)state;
@@ -352,6 +364,7 @@ int main(void)
         TEST(who_is_late_keeps_its_lease),
         TEST(who_goes_gives_its_lease_back),
         TEST(who_claims_much_alone_is_granted_little_more_than_others),
+        TEST(a_lease_is_a_members_share_of_a_pass_or_two_rounds),
         TEST(the_digest_covers_leases),
     };
 
