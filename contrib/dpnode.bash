@@ -2,7 +2,7 @@
 _dpnode() {
   local word=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} words='' common='--json --socket --help'
   if ((COMP_CWORD == 1)); then
-    words='up down doctor run invite token join status peers rounds why logs pause resume drain leave revoke ckpt sample eval train data swarm bench completion version '
+    words='up down doctor run invite token join status peers audit rounds why logs pause resume drain leave revoke ckpt sample eval train data swarm bench completion version '
   else
     if ((COMP_CWORD > 2)); then verb+=" ${COMP_WORDS[2]}"; fi
     case $verb in
@@ -20,6 +20,7 @@ _dpnode() {
     'join'*) words="--name --dir --listen $common" ;;
     'status'*) words="--check $common" ;;
     'peers'*) words="$common" ;;
+    'audit'*) words="$common" ;;
     'rounds'*) words="--last --follow $common" ;;
     'why'*) words="$common" ;;
     'logs'*) words="--last --follow $common" ;;

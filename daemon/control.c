@@ -67,6 +67,7 @@ static const method_row methods[] = {
     {"drain", dp_method_drain},
     {"ckpt.list", dp_method_ckpt_list},
     {"ckpt.verify", dp_method_ckpt_verify},
+    {"audit", dp_method_audit},
     {"ckpt.export", dp_method_ckpt_export},
     {"sample", dp_method_sample},
     {"eval", dp_method_eval},

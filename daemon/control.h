@@ -47,6 +47,8 @@ dp_method dp_method_run_create, dp_method_run_join, dp_method_invite;
 dp_method dp_method_run_leave, dp_method_pause, dp_method_resume, dp_method_down;
 /* control_drain.c */
 dp_method dp_method_drain;
+/* control_audit.c */
+dp_method dp_method_audit;
 /* control_order.c */
 dp_method dp_method_revoke, dp_method_run_fork, dp_method_run_merge;
 /* control_model.c */

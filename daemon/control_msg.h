@@ -40,6 +40,9 @@
  *                       work, when there is none to wait for, or after the seconds (drain-time); then, with end, the daemon ends
  *   ckpt.list    {} -> {"checkpoints": [{"round","slot","time_ms","bytes","state_root","state"}]}
  *   ckpt.verify  {} -> {"good","bad"}
+ *   audit        {} -> {"head" (slot), "records" (judged), "rounds", A, "granted","returned","lost" (of the run's line, samples),
+ *                       "pass_samples", "n_findings", "findings": [{"slot","text"}], "members": [{"id","short","name","gone", A,
+ *                       "lease" (samples left)}]}; A: "counted" (contributions), "samples","leased","own","holes","twice"
  *   ckpt.export  {"path" (absolute, a new directory), "gguf"?: "f32"|"f16"|"bf16"|"q8_0", or
  *                       "llmc"?: "f32"|"bf16"} -> {"path","files":[text],"round"}
  *   sample       {"prompt"?, "tokens"?: n, "seed"?} -> {"text","round"}

@@ -18,6 +18,18 @@ class TinyRun(SystemTest):
     def counted(self, node, rounds=1):
         return wait_for(lambda: node.run().get("counted", 0) >= rounds and node.run(), 30, f"{node.name} is counted")
 
+    def audited(self, node):
+        """The chain proves that each sample was committed once; who was counted twice went on in its lease."""
+        audit = node.ask("audit")
+        self.assertEqual((audit["n_findings"], audit["findings"], audit["twice"]), (0, [], 0))
+        self.assertEqual(audit["records"], audit["head"])
+        self.assertGreater(audit["pass_samples"], 0)
+        self.assertEqual(audit["samples"] + audit["holes"], audit["leased"] + audit["own"])
+        for name in ("samples", "leased", "own", "counted"):
+            self.assertEqual(sum(m[name] for m in audit["members"]), audit[name], name)
+        self.assertGreater(audit["leased"], 0)
+        return audit
+
     def test_two_nodes_train_and_end_with_the_same_model(self):
         first, token = self.found()
         second = self.joined("node2", token)
@@ -42,6 +54,10 @@ class TinyRun(SystemTest):
             return runs[0]["applied"] == runs[1]["applied"] and runs
         runs = wait_for(same_root, 30, "both stand at one round")
         self.assertEqual(runs[0]["state_root"], runs[1]["state_root"])
+
+        audits = [self.audited(n) for n in (first, second)]
+        self.assertEqual([m["id"] for m in audits[0]["members"]], [m["id"] for m in audits[1]["members"]])
+        self.assertTrue(all(m["counted"] > 0 and m["samples"] > 0 for m in audits[0]["members"]))
 
         self.assertGreater(second.ask("eval", "-n", "500")["bits_per_byte"], 0)
         self.assertIn("abc", second.ask("sample", "-p", "abc", "-n", "20", "--seed", "3")["text"])
@@ -111,6 +127,7 @@ class TinyRun(SystemTest):
             node.start()
         wait_for(lambda: min(n.run().get("round", 0) for n in nodes) > before, 30, "the run goes on")
         self.assertLess(time.monotonic() - begin, 10)
+        self.audited(nodes[1])
         again = {r["round"]: r.get("state_root") for r in first.lines("rounds", "-n", "1000")}
         self.assertEqual(sorted(set(again) & set(range(1, before + 1))), list(range(1, before + 1)))
         for number, root in roots.items():
