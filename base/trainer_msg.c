@@ -589,16 +589,34 @@ static dp_status write_all(int fd, dp_view bytes)
     return DP_OK;
 }
 
-dp_status dp_memfd_make(const char *name, dp_view bytes, int *fd)
+dp_status dp_memfd_start(const char *name, int *fd)
 {
     const int made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (made < 0) {
         return status_of_errno(errno);
     }
-    dp_status status = write_all(made, bytes);
-    if (status == DP_OK &&
-        fcntl(made, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
-        status = DP_IO;
+    *fd = made;
+    return DP_OK;
+}
+
+dp_status dp_memfd_add(int fd, dp_view bytes)
+{
+    return write_all(fd, bytes);
+}
+
+dp_status dp_memfd_seal(int fd)
+{
+    const int all = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_WRITE | F_SEAL_SEAL;
+    return fcntl(fd, F_ADD_SEALS, all) == 0 ? DP_OK : DP_IO;
+}
+
+dp_status dp_memfd_make(const char *name, dp_view bytes, int *fd)
+{
+    int made = -1;
+    DP_TRY(dp_memfd_start(name, &made));
+    dp_status status = dp_memfd_add(made, bytes);
+    if (status == DP_OK) {
+        status = dp_memfd_seal(made);
     }
     if (status != DP_OK) {
         close(made);

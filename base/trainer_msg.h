@@ -184,6 +184,10 @@ DP_MUST dp_status dp_trainer_receive(int socket, dp_trainer_msg *msg, int fds[DP
 
 /* Bulk data: a sealed memfd (no grow, shrink, write) from bytes, and its mapping. The mapping outlives the fd. */
 DP_MUST dp_status dp_memfd_make(const char *name, dp_view bytes, int *fd);
+/* The same in pieces: an empty one, more bytes at its end, and sealed. The caller closes fd if a later step fails. */
+DP_MUST dp_status dp_memfd_start(const char *name, int *fd);
+DP_MUST dp_status dp_memfd_add(int fd, dp_view bytes);
+DP_MUST dp_status dp_memfd_seal(int fd);
 /* DP_BADMSG if it is not sealed against writing and shrinking or larger than bytes_max. */
 DP_MUST dp_status dp_memfd_map(int fd, uint64_t bytes_max, dp_view *bytes);
 void dp_memfd_unmap(dp_view bytes);

@@ -43,6 +43,13 @@ static void print_run(const json_t *status, const json_t *run)
     if (json_object_get(run, "checkpoint_round") != NULL) {
         printf(", checkpoint of round %lld", dp_json_int(run, "checkpoint_round", 0));
     }
+    const long long objects = dp_json_int(run, "data_objects", 0);
+    const long long here = dp_json_int(run, "data_here", 0);
+    if (here < objects) {
+        printf(
+            "\n%lld of %lld parts of the data are here; the others are being fetched: dpnode data",
+            here, objects);
+    }
     if (json_object_get(run, "voted_twice") != NULL) {
         printf("\nhalted: voter %s %s signed two records in one ballot: dpnode why",
                dp_json_text(run, "voted_twice_name", ""), dp_json_text(run, "voted_twice", "?"));

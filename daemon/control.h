@@ -40,7 +40,11 @@ bool dp_call_alive(const dp_call *call);
 
 /* control_look.c */
 dp_method dp_method_hello, dp_method_status, dp_method_peers, dp_method_rounds, dp_method_events,
-    dp_method_why, dp_method_data;
+    dp_method_why;
+/* control_data.c */
+dp_method dp_method_data;
+/* Tokenizer and shards of the run, and how many of these are here whole; 0 while the manifest is not known. */
+uint32_t dp_data_objects(const dp_driver *driver, uint32_t *here);
 /* control_run.c */
 dp_method dp_method_run_create, dp_method_run_join, dp_method_invite;
 /* control_leave.c */

@@ -4,6 +4,24 @@
 #include "daemon/driver.h"
 #include "daemon/reply.h"
 
+uint32_t dp_data_objects(const dp_driver *driver, uint32_t *here)
+{
+    const dp_manifest *const manifest = dp_driver_manifest(driver);
+    const dp_node *const node = dp_driver_node(driver);
+    uint32_t count = 0;
+    *here = 0;
+    if (manifest == NULL) {
+        return 0;
+    }
+    for (uint32_t i = 0; i <= manifest->n_shards; i++) {
+        const dp_hash *const root =
+            i < manifest->n_shards ? &manifest->shards[i].root : &manifest->tokenizer;
+        count++;
+        *here += node != NULL && dp_node_holds(node, root);
+    }
+    return count;
+}
+
 typedef struct data_item {
     const char *kind;
     const dp_hash *root;

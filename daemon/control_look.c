@@ -80,6 +80,9 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     dp_pair_u64(&map, "exchanges", view.node.exchanges);
     dp_pair_u64(&map, "rejected", view.node.rejected);
     dp_pair_u64(&map, "diverged", view.node.diverged);
+    uint32_t here = 0;
+    dp_pair_u64(&map, "data_objects", dp_data_objects(daemon->driver, &here));
+    dp_pair_u64(&map, "data_here", here);
     dp_pair_u64(&map, "elements", view.elements);
     dp_pair_u64(&map, "round_ms", manifest != NULL ? manifest->round_ms : 0);
     dp_pair_f64(&map, "tokens_per_s", view.tokens_per_s);
@@ -496,14 +499,17 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
         return;
     }
     const bool up = strcmp(view.trainer, "up") == 0;
+    uint32_t here = 0;
+    const uint32_t objects = dp_data_objects(daemon->driver, &here);
     switch (view.node.mode) {
     case DP_MODE_JOINING:
-        snprintf(text, size,
-                 "joining: catching up with round %llu; %.1f of %.1f MiB fetched, now from %u "
-                 "peers; the trainer is %s",
-                 (unsigned long long)view.node.round,
-                 (double)(view.node.bytes_wanted - view.node.bytes_waiting) / 0x1p20,
-                 (double)view.node.bytes_wanted / 0x1p20, view.node.sources, view.trainer);
+        snprintf(
+            text, size,
+            "joining: catching up with round %llu; %u of %u parts of the data are here; %.1f of "
+            "%.1f MiB fetched, now from %u peers; the trainer is %s",
+            (unsigned long long)view.node.round, here, objects,
+            (double)(view.node.bytes_wanted - view.node.bytes_waiting) / 0x1p20,
+            (double)view.node.bytes_wanted / 0x1p20, view.node.sources, view.trainer);
         break;
     case DP_MODE_SYNC:
         snprintf(text, size,

@@ -12,7 +12,7 @@
  *   status       {} -> {"state", "pid", "version", "dir", "uptime_s", "name", "id", "listen"?, "rss_bytes", "log_dropped", "store_bytes",
  *                       "run"?: {"name", "id", "round", "applied", "slot", "tokens", "state_root", "members", "alive", "voters",
  *                       "is_voter", "quorum", "listed", "loss"?, "exchanges", "rejected", "diverged", "elements",
- *                       "round_ms",
+ *                       "data_objects" (tokenizer and shards), "data_here" (of these), "round_ms",
  *                       "tokens_per_s", "compute_utilisation", "outer_reach"?, "update_norm"?: |a| of what was published last, "update_residual"?: |e| that its codec
  *                       left over, "update_error"?: their ratio, "checkpoint_round"?, "bytes_sent", "bytes_received",
  *                       "trainer": "up"|"down"|"starting"|"failing", "device"?: who computes, "trainer_pid"?, "trainer_restarts", "counted": rounds that list this node}}

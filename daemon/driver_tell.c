@@ -23,28 +23,58 @@ typedef struct tell_job {
     dp_hash roots[DP_TRAINER_FDS_MAX];
 } tell_job;
 
+/* Chunk by chunk: a shard may be as large as memory, and lies in the memfd already. */
+static dp_status fill_memfd(dp_store *store, const dp_hash *root, uint32_t n_chunks, int fd)
+{
+    uint8_t *const chunk = dp_alloc(1, DP_CHUNK_BYTES_MAX);
+    dp_status status = chunk == NULL ? DP_NOMEM : DP_OK;
+    for (uint32_t i = 0; i < n_chunks && status == DP_OK; i++) {
+        size_t size = 0;
+        status = dp_object_read_chunk(store, root, i, chunk, DP_CHUNK_BYTES_MAX, &size);
+        if (status == DP_OK) {
+            status = dp_memfd_add(fd, dp_view_of(chunk, size));
+        }
+    }
+    dp_free(chunk);
+    return status == DP_OK ? dp_memfd_seal(fd) : status;
+}
+
 static dp_status object_memfd(dp_store *store, const dp_hash *root, int *fd)
 {
     dp_object_info info;
+    int made = -1;
     DP_TRY(dp_object_stat(store, root, &info));
-    uint8_t *bytes = dp_alloc(1, info.size > 0 ? info.size : 1);
-    if (bytes == NULL) {
-        return DP_NOMEM;
+    if (!info.complete) {
+        return DP_AGAIN;
     }
-    dp_status status = dp_object_read(store, root, bytes, info.size);
-    if (status == DP_OK) {
-        status = dp_memfd_make("dpnode-object", dp_view_of(bytes, info.size), fd);
+    DP_TRY(dp_memfd_start("dpnode-object", &made));
+    const dp_status status = fill_memfd(store, root, info.n_chunks, made);
+    if (status != DP_OK) {
+        close(made);
+        return status;
     }
-    dp_free(bytes);
-    return status;
+    *fd = made;
+    return DP_OK;
 }
 
+/* Of its roots. The manifest of OPEN came from memory. */
+static uint32_t n_read(const tell_job *self)
+{
+    return self->n_fds - (self->msg.kind == DP_TRAINER_OPEN ? 1 : 0);
+}
+
+/* Between two shards votes and records have their turn; nothing else is told before the trainer is open. */
 static void run_tell(dp_saver_job *job, dp_store *store)
 {
     tell_job *self = (tell_job *)job;
-    for (uint32_t i = 0; i < self->n_roots && self->status == DP_OK; i++) {
-        self->status = object_memfd(store, &self->roots[i], &self->fds[self->n_fds]);
+    while (self->status == DP_OK && n_read(self) < self->n_roots) {
+        self->status = object_memfd(store, &self->roots[n_read(self)], &self->fds[self->n_fds]);
         self->n_fds += self->status == DP_OK;
+        job->again = self->status == DP_OK && self->msg.kind == DP_TRAINER_OPEN &&
+                     n_read(self) < self->n_roots;
+        if (job->again) {
+            return;
+        }
     }
 }
 
@@ -93,7 +123,7 @@ static void hold(dp_driver *driver, tell_job *self)
 static void data_is_lost(tell_job *self)
 {
     dp_driver *driver = self->driver;
-    const uint32_t index = self->n_fds - 1; /* The manifest came from memory. */
+    const uint32_t index = n_read(self);
     char name[48] = "the tokenizer";
     if (index > 0) {
         snprintf(name, sizeof name, "shard %u of %u", index, self->n_roots - 1);

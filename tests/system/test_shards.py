@@ -71,7 +71,9 @@ class Shards(SystemTest):
         wait_for(lambda: any("shard 2 of 3 of the run's data is damaged" in e["text"]
                              for e in joiner.lines("logs", "-n", "200")), 30, "the damage is told")
         self.assertEqual([item["local"] for item in self.shards(joiner)], [True, False, True])
-        self.assertNotEqual(joiner.run().get("trainer"), "up")
+        run = joiner.run()
+        self.assertNotEqual(run.get("trainer"), "up")
+        self.assertEqual((run["data_here"], run["data_objects"]), (SHARDS, SHARDS + 1))  # With the tokenizer.
         founder.start()
         wait_for(lambda: all(item["local"] for item in self.shards(joiner)), 60, "the shard is here again")
         wait_for(lambda: joiner.run().get("trainer") == "up", 90, "the trainer is up again")

@@ -303,7 +303,12 @@ static void a_packet_carries_its_descriptors(void **state)
     (void)state;
     open_pair(ends);
     CHECK_OK(dp_memfd_make("one", dp_view_text("first"), &sent[0]));
-    CHECK_OK(dp_memfd_make("two", dp_view_text("second"), &sent[1]));
+    CHECK_OK(dp_memfd_start("two", &sent[1])); /* In pieces. */
+    CHECK_OK(dp_memfd_add(sent[1], dp_view_text("sec")));
+    CHECK_OK(dp_memfd_add(sent[1], dp_view_text("ond")));
+    CHECK_STATUS(dp_memfd_map(sent[1], 6, &bytes), DP_BADMSG);
+    CHECK_OK(dp_memfd_seal(sent[1]));
+    CHECK_STATUS(dp_memfd_add(sent[1], dp_view_text("!")), DP_IO);
     CHECK_OK(dp_trainer_send(ends[0], &msg, sent, 2));
     CHECK_OK(dp_trainer_receive(ends[1], &back, fds, &n_fds));
     assert_int_equal(n_fds, 2);
