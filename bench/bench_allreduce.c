@@ -209,8 +209,7 @@ static bool on_known(void *context, const dp_peer *peer)
 static uint32_t bulk_connections(const struct rank *rank)
 {
     uint32_t count = 0;
-    for (dp_list *at = rank->transport->conns.next; at != &rank->transport->conns;
-         at = at->next) {
+    for (dp_list *at = rank->transport->conns.next; at != &rank->transport->conns; at = at->next) {
         const dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
         count += conn->bulk != NULL && conn->link != NULL;
     }
