@@ -81,7 +81,9 @@ typedef struct bit_source {
     size_t at; /* in bits; may pass the end, where all bits are 0 */
 } bit_source;
 
-/* The next 57 bits at least, from the lowest up. */
+enum { PEEK = 56 };
+
+/* The next PEEK bits, from the lowest up. */
 static uint64_t peek(const bit_source *source)
 {
     const size_t byte = source->at / 8;
@@ -89,42 +91,46 @@ static uint64_t peek(const bit_source *source)
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     if (byte + sizeof bits <= source->size) {
         memcpy(&bits, source->bytes + byte, sizeof bits);
-        return bits >> (source->at % 8);
+        return (bits >> (source->at % 8)) & ((UINT64_C(1) << PEEK) - 1);
     }
 #endif
     for (size_t i = 0; i < sizeof bits && byte + i < source->size; i++) {
         bits |= (uint64_t)source->bytes[byte + i] << (8 * i);
     }
-    return bits >> (source->at % 8);
+    return (bits >> (source->at % 8)) & ((UINT64_C(1) << PEEK) - 1);
 }
 
-/* Positions from gaps; false if one is not below length. Ones end with the input, or when they have passed the run. */
+/* Positions from gaps; false if one is not below length. Several gaps are read from one peek. Ones end with the input, or when they
+ * have passed the run. */
 static bool read_gaps(bit_source *source, unsigned low, size_t k, size_t length, uint16_t *index)
 {
-    enum { SURE = 56 }; /* bits of a peek that are real */
     size_t at = 0;
-    for (size_t i = 0; i < k; i++) {
+    size_t i = 0;
+    while (i < k) {
         uint64_t bits = peek(source);
-        unsigned ones = (unsigned)__builtin_ctzll(~bits | (UINT64_C(1) << SURE));
-        while (ones == SURE) {
-            at += (size_t)SURE << low;
-            source->at += SURE;
+        unsigned left = PEEK;
+        unsigned ones = (unsigned)__builtin_ctzll(~bits);
+        while (i < k && ones + 1 + low <= left) {
+            at += (size_t)ones << low | (bits >> (ones + 1) & ((UINT64_C(1) << low) - 1));
             if (at >= length) {
                 return false;
             }
-            bits = peek(source);
-            ones = (unsigned)__builtin_ctzll(~bits | (UINT64_C(1) << SURE));
+            index[i] = (uint16_t)at;
+            at++;
+            i++;
+            bits >>= ones + 1 + low;
+            left -= ones + 1 + low;
+            ones = (unsigned)__builtin_ctzll(~bits);
         }
-        at += (size_t)ones << low;
-        source->at += ones + 1;
-        bits = ones + 1 + low <= SURE ? bits >> (ones + 1) : peek(source);
-        at += bits & ((UINT64_C(1) << low) - 1);
-        source->at += low;
-        if (at >= length) {
-            return false;
+        source->at += PEEK - left;
+        if (i < k && left == PEEK) { /* More ones than a peek shows: some of them now. */
+            ones = ones < PEEK / 2 ? ones : PEEK / 2;
+            at += (size_t)ones << low;
+            source->at += ones;
+            if (at >= length) {
+                return false;
+            }
         }
-        index[i] = (uint16_t)at;
-        at++;
     }
     return true;
 }

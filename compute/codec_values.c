@@ -85,22 +85,24 @@ static bool read_bits(dp_reader *in, size_t k, dp_view *bits)
     return !in->failed && (k % 8 == 0 || bits->data[k / 8] >> (k % 8) == 0);
 }
 
-static bool bit_of(dp_view bits, size_t i)
+/* The values of the run, without branches; a centroid of 0 is +0 whatever its sign bit. */
+static void set_values(dp_codec_run *run, size_t k, const uint8_t *signs, const uint8_t *high,
+                       const uint16_t halves[2])
 {
-    return ((unsigned)bits.data[i / 8] >> (i % 8)) & 1U;
-}
-
-/* Value i of the run; a centroid of 0 is +0 whatever its sign bit. */
-static void set_values(dp_codec_run *run, size_t k, dp_view signs, dp_view high,
-                       const float magnitudes[2])
-{
-    for (size_t i = 0; i < k; i++) {
-        const float magnitude = magnitudes[high.size == 0 || bit_of(high, i)];
+    uint32_t magnitude[2];
+    uint32_t sign[2];
+    for (size_t i = 0; i < 2; i++) {
+        magnitude[i] = dp_float_bits(dp_half_value(halves[i]));
 #if DP_MUTATION == 41
-        run->value[i] = bit_of(signs, i) ? -magnitude : magnitude;
+        sign[i] = 0x80000000U;
 #else
-        run->value[i] = bit_of(signs, i) && magnitude > 0 ? -magnitude : magnitude;
+        sign[i] = halves[i] > 0 ? 0x80000000U : 0;
 #endif
+    }
+    for (size_t i = 0; i < k; i++) {
+        const uint32_t which = (uint32_t)high[i / 8] >> (i % 8) & 1U;
+        const uint32_t negative = ((uint32_t)signs[i / 8] >> (i % 8)) << 31;
+        run->value[i] = dp_float_of_bits(magnitude[which] | (negative & sign[which]));
     }
 }
 
@@ -126,8 +128,12 @@ dp_status dp_codec_values_read(dp_codec_cursor *cursor, size_t k, dp_codec_run *
     if (!read_bits(in, k, &signs) || (two && !read_bits(in, k, &high))) {
         return DP_BADMSG;
     }
-    const float magnitudes[2] = {dp_half_value(lo), dp_half_value(hi)};
-    set_values(run, k, signs, high, magnitudes);
+    static const uint8_t all_high[BIT_BYTES_MAX] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                                    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                                    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                                    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+    const uint16_t halves[2] = {lo, hi};
+    set_values(run, k, signs.data, two ? high.data : all_high, halves);
     size_t n_high = two ? 0 : k;
     for (size_t i = 0; i < high.size; i++) {
         n_high += (size_t)__builtin_popcount(high.data[i]);
