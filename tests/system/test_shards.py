@@ -2,6 +2,7 @@
 """A run whose data is several objects: who joins fetches all of them, and what a disk spoils is named and fetched anew."""
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -85,7 +86,11 @@ class Shards(SystemTest):
         data = self.tokenize(20_000, 500)
         error = self.fails("E0304", 65, node.ask, "run", "create", self.file("tiny.yaml", systemtest.TINY), "--text", data)
         self.assertIn("at most 32 shards", error["why"])
-        self.assertIn("--shard-tokens ", error["why"])
+        shard_tokens = int(re.search(r"--shard-tokens (\d+)", error["why"])[1])
+        data = self.tokenize(20_000, shard_tokens)
+        node.ask("run", "create", self.file("tiny.yaml", systemtest.TINY), "--text", data)
+        self.assertEqual(len(self.shards(node)), 32)
+        wait_for(lambda: self.trains(node), 60, "a run of as many as there may be trains")
 
 
 if __name__ == "__main__":
