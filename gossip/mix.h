@@ -84,6 +84,11 @@ void dp_mix_close(dp_mix *mix);
 /* A row of the journal, before dp_mix_start; any order. DP_BADMSG, DP_VERSION, DP_TOOBIG. */
 DP_MUST dp_status dp_mix_restore(dp_mix *mix, const uint8_t exchange[DP_EXCHANGE_BYTES],
                                  dp_view row);
+/* Before dp_mix_start: F of rows up to this order went into a publication whose row is durable. Such a row may still be there,
+ * since a full disk may refuse to delete it. */
+void dp_mix_published(dp_mix *mix, uint64_t order);
+/* Of the newest row, or attempt at one; not locked: all of F that there is. */
+uint64_t dp_mix_order(const dp_mix *mix);
 /* After the last row: settles what can be settled alone (PREPARED rows are aborted). */
 void dp_mix_start(dp_mix *mix, dp_time now, dp_out *out);
 

@@ -17,9 +17,10 @@ struct dp_mix {
     dp_mix_config config;
     dp_mix_now now;
     dp_rng rng;
-    uint64_t number; /* of the last own offer */
-    uint64_t ticket; /* of the last acceptance */
-    uint64_t order;  /* of the last row */
+    uint64_t number;    /* of the last own offer */
+    uint64_t ticket;    /* of the last acceptance */
+    uint64_t order;     /* of the last row */
+    uint64_t published; /* at the start: rows up to this order are not F any more */
     bool started;
     uint8_t life[DP_SIGNATURE_BYTES]; /* the own word for this incarnation */
     bool trainer;                     /* holds F as the newest row, or no row, says */

@@ -161,6 +161,17 @@ static void settle_row(dp_mix *mix, dp_mix_row *row, bool newest, dp_time now, d
     }
 }
 
+void dp_mix_published(dp_mix *mix, uint64_t order)
+{
+    dp_assert(!mix->started);
+    mix->published = order;
+}
+
+uint64_t dp_mix_order(const dp_mix *mix)
+{
+    return mix->order;
+}
+
 void dp_mix_start(dp_mix *mix, dp_time now, dp_out *out)
 {
     uint32_t newest = DP_MIX_ROWS_MAX;
@@ -171,10 +182,12 @@ void dp_mix_start(dp_mix *mix, dp_time now, dp_out *out)
     if (!dp_life_sign(&life, &mix->config.crypto, &mix->config.run, mix->life)) {
         memset(mix->life, 0, sizeof mix->life); /* no key: nobody will take its ACK */
     }
+    mix->order = mix->published;
     for (uint32_t i = 0; i < mix->n_restored; i++) {
         const dp_mix_row *const row = &mix->restored[i];
         mix->order = row->order > mix->order ? row->order : mix->order;
-        if (row->has_f && (newest == DP_MIX_ROWS_MAX || row->order > mix->restored[newest].order)) {
+        if (row->has_f && row->order > mix->published &&
+            (newest == DP_MIX_ROWS_MAX || row->order > mix->restored[newest].order)) {
             newest = i;
         }
     }

@@ -363,6 +363,9 @@ static void on_start(dp_node *node)
     dp_commit_begin(node->commit, &node->ledger, &node->self);
     dp_round_open_slot(node, true);
     dp_members_start(node->members, node->now, node->wall_ms, &node->out);
+    if (node->train.pending.has) {
+        dp_mix_published(node->mix, node->train.pending.f_order);
+    }
     dp_mix_start(node->mix, node->now, &node->out);
     for (uint32_t i = 0; i < node->ledger.n_roster; i++) {
         if (node->ledger.roster[i].fenced > 0) {

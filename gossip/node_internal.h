@@ -162,8 +162,8 @@ typedef enum dp_trainer_state {
     DP_TRAINER_SET      /* holds theta of round applied */
 } dp_trainer_state;
 
-/* The publication under way, or the last one: its row is replaced by the next. Row: u8 version 2 | READY message | 32 root of
- * a | u64 bytes of a | u64 slot | 32 root of the F that went into it, or zero. */
+/* The publication under way, or the last one: its row is replaced by the next. Row: u8 version 3 | READY message | 32 root of
+ * a | u64 bytes of a | u64 slot | 32 root of the F that went into it, or zero | u64 order of its row. */
 typedef struct dp_pending {
     bool has;
     bool durable;
@@ -174,6 +174,7 @@ typedef struct dp_pending {
     uint64_t a_bytes;
     uint64_t slot;
     dp_hash f_root;
+    uint64_t f_order; /* all rows of F up to this one went into it, or into an earlier one */
 } dp_pending;
 
 typedef struct dp_ckpt {
@@ -205,6 +206,7 @@ typedef struct dp_train {
         train_round; /* of the last DP_DO_TRAIN, and what was granted in all when it was told */
     uint64_t train_granted;
     dp_hash publish_base;
+    uint64_t publish_order; /* of the newest row of F then */
     bool row_failed;
     bool row_waits; /* a row is to be written when the one under way has ended */
     bool saved;     /* DP_DO_SAVE was asked for applied */

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "gossip/node_internal.h"
 
-enum { PENDING_VERSION = 2 }; /* 1: a READY without reach */
+enum { PENDING_VERSION = 3 }; /* 1: a READY without reach; 2: without the order of F */
 
 bool dp_train_undecided(const dp_node *node)
 {
@@ -32,6 +32,7 @@ void dp_train_write_row(dp_node *node)
     dp_write_u64(&writer, train->pending.a_bytes);
     dp_write_u64(&writer, train->pending.slot);
     dp_write_bytes(&writer, train->pending.f_root.bytes, DP_HASH_BYTES);
+    dp_write_u64(&writer, train->pending.f_order);
     const dp_status status = dp_writer_finish(&writer, &row);
     dp_assert(status == DP_OK);
     dp_action *action = dp_out_store(&node->out, DP_STORE_PENDING, &train->op);
@@ -55,6 +56,7 @@ dp_status dp_train_restore(dp_node *node, dp_view row)
     read.a_bytes = dp_read_u64(&reader);
     read.slot = dp_read_u64(&reader);
     dp_read_bytes(&reader, read.f_root.bytes, DP_HASH_BYTES);
+    read.f_order = dp_read_u64(&reader);
     DP_TRY(dp_reader_finish(&reader));
     DP_TRY(dp_ready_msg_read(ready, &read.ready));
     if (!dp_peer_equal(&read.ready.peer, &node->self)) {
@@ -130,7 +132,8 @@ void dp_train_published(dp_node *node, const dp_event *event)
                           .made_here = true,
                           .a_root = event->u.published.a_root,
                           .a_bytes = event->u.published.a_bytes,
-                          .slot = node->ledger.slot + 1};
+                          .slot = node->ledger.slot + 1,
+                          .f_order = train->publish_order};
     pending.ready = (dp_ready){.peer = node->self,
                                .round = event->u.published.round,
                                .base = train->publish_base,

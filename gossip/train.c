@@ -318,6 +318,7 @@ static void train_on(dp_node *node)
         action->u.publish.dense = train->exchanges >= 2;
         train->publishing = true;
         train->publish_base = node->ledger.base;
+        train->publish_order = dp_mix_order(node->mix);
     }
 }
 

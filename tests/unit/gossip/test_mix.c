@@ -311,6 +311,44 @@ static void an_offer_that_comes_again_leaves_the_row_that_f_stands_on(void **sta
     pool_close(p);
 }
 
+/* This row alone, after a start; published: order of the newest F in the pending row. */
+static bool is_f_after_start(pool *p, uint32_t i, const dp_mix_row *row, uint64_t published,
+                             uint64_t *order)
+{
+    dp_mix_frozen_view frozen;
+    dp_mix *mix = NULL;
+
+    CHECK_OK(dp_mix_open(&mix, &p->nodes[i].mix->config));
+    dp_mix_published(mix, published);
+    CHECK_OK(dp_mix_restore(
+        mix, row->id.bytes,
+        dp_view_of(pool_row_find(&p->nodes[i], row->id.bytes)->bytes, DP_MIX_ROW_BYTES)));
+    dp_out_begin(&p->out, p->actions);
+    dp_mix_start(mix, pool_now(p), &p->out);
+    const bool is_f = dp_mix_frozen_row(mix, &frozen);
+    *order = dp_mix_order(mix);
+    dp_mix_close(mix);
+    return is_f;
+}
+
+/* A full disk had refused to delete the row, and what it holds was counted long ago. */
+static void a_row_that_should_have_gone_brings_nothing_back(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(2, 12);
+    dp_mix_row row;
+    uint64_t order = 0;
+    give(p);
+    const uint32_t b = prepared_responder(p, &row);
+    CHECK(row.order > 0);
+    CHECK(is_f_after_start(p, b, &row, row.order - 1, &order));
+    CHECK(order == row.order);
+    CHECK(!is_f_after_start(p, b, &row, row.order, &order));
+    CHECK(!is_f_after_start(p, b, &row, row.order + 7, &order));
+    CHECK(order == row.order + 7); /* The next row is not taken for an old one. */
+    pool_close(p);
+}
+
 static void a_late_commit_of_an_attempt_given_up_commits_nothing(void **state)
 {
     (void)state;
@@ -592,6 +630,7 @@ int main(void)
         cmocka_unit_test(every_crash_point_of_either_side_leaves_both_or_neither),
         cmocka_unit_test(who_returns_fenced_brings_nothing_back),
         cmocka_unit_test(an_offer_that_comes_again_leaves_the_row_that_f_stands_on),
+        cmocka_unit_test(a_row_that_should_have_gone_brings_nothing_back),
         cmocka_unit_test(a_late_commit_of_an_attempt_given_up_commits_nothing),
         cmocka_unit_test(a_commit_of_other_blobs_commits_nothing),
         cmocka_unit_test(different_bases_and_modes_never_exchange),
