@@ -217,8 +217,9 @@ void dp_mix_trainer_restore(dp_mix *mix, dp_time now, uint32_t lambda, dp_out *o
     action->u.restore.blob_root = mix->f.own.root;
     action->u.restore.settle = DP_SETTLE_NONE;
     action->u.restore.lambda = lambda;
-    action->u.restore.steps = mix->f.own.steps;
-    action->u.restore.tokens = mix->f.own.tokens;
+    action->u.restore.steps =
+        lambda > 0 ? mix->f.own.steps : 0; /* Worth nothing, it claims nothing. */
+    action->u.restore.tokens = lambda > 0 ? mix->f.own.tokens : 0;
     const bool committed = mix->f.mark == DP_MIX_MARK_COMMITTED || mix->f.mark == DP_MIX_MARK_DONE;
     if (committed && mix->state == DP_MIX_IDLE) {
         mix->x = mix->f;

@@ -331,6 +331,25 @@ static bool is_f_after_start(pool *p, uint32_t i, const dp_mix_row *row, uint64_
     return is_f;
 }
 
+/* The exchange goes on by the weights of its row; the next publication tells of no tokens of it. */
+static void f_that_is_worth_nothing_comes_back_without_its_work(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(2, 12);
+    dp_mix_row row;
+    give(p);
+    const uint32_t b = prepared_responder(p, &row);
+    for (uint32_t lambda = 0; lambda <= 65536; lambda += 65536) {
+        dp_out_begin(&p->out, p->actions);
+        dp_mix_trainer_restore(p->nodes[b].mix, pool_now(p), lambda, &p->out);
+        const dp_action *const restore = &p->actions->items[0];
+        CHECK(restore->type == DP_DO_TRAINER_RESTORE && restore->u.restore.lambda == lambda);
+        CHECK(restore->u.restore.steps == (lambda > 0 ? row.own.steps : 0));
+        CHECK(restore->u.restore.tokens == (lambda > 0 ? row.own.tokens : 0) && row.own.tokens > 0);
+    }
+    pool_close(p);
+}
+
 /* A full disk had refused to delete the row, and what it holds was counted long ago. */
 static void a_row_that_should_have_gone_brings_nothing_back(void **state)
 {
@@ -630,6 +649,7 @@ int main(void)
         cmocka_unit_test(every_crash_point_of_either_side_leaves_both_or_neither),
         cmocka_unit_test(who_returns_fenced_brings_nothing_back),
         cmocka_unit_test(an_offer_that_comes_again_leaves_the_row_that_f_stands_on),
+        cmocka_unit_test(f_that_is_worth_nothing_comes_back_without_its_work),
         cmocka_unit_test(a_row_that_should_have_gone_brings_nothing_back),
         cmocka_unit_test(a_late_commit_of_an_attempt_given_up_commits_nothing),
         cmocka_unit_test(a_commit_of_other_blobs_commits_nothing),
