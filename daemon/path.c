@@ -13,12 +13,6 @@ static bool has_queue(const dp_path_sample *sample)
     return sample->srtt_us > free_us;
 }
 
-static void note_rate(dp_path *path, uint64_t bytes, uint64_t took_us)
-{
-    path->rates[path->next_rate] = bytes * 1000000U / took_us;
-    path->next_rate = (path->next_rate + 1) % DP_PATH_RATES;
-}
-
 static uint64_t best_rate(const dp_path *path)
 {
     uint64_t best = 0;
@@ -28,12 +22,18 @@ static uint64_t best_rate(const dp_path *path)
     return best;
 }
 
-static void choose_pace(dp_path *path, bool queue)
+static void choose_pace(dp_path *path, uint64_t goodput, bool queue)
 {
-    const uint64_t rate = best_rate(path);
-    const uint64_t pace = queue ? rate - rate / 32 : rate + rate / 8;
-    if (rate > 0) {
-        path->pace = pace < DP_PATH_PACE_MIN ? DP_PATH_PACE_MIN : pace;
+    if (queue) {
+        path->rates[path->next_rate] = goodput;
+        path->next_rate = (path->next_rate + 1) % DP_PATH_RATES;
+        const uint64_t rate = best_rate(path);
+        path->pace = rate - rate / 32;
+    } else if (goodput >= path->pace / 4 * 3) {
+        path->pace += path->pace / 8;
+    }
+    if (path->pace > 0 && path->pace < DP_PATH_PACE_MIN) {
+        path->pace = DP_PATH_PACE_MIN;
     }
 }
 
@@ -72,10 +72,8 @@ void dp_path_step(dp_path *path, const dp_path_sample *sample)
     const bool loses = sends && more_than_a_thousandth(sample->again - last.again, sent);
     const bool misses =
         hears && more_than_a_thousandth(sample->out_of_order_in - last.out_of_order_in, in);
-    /* Short of data for a quarter of the time: then the goodput says what we had, not what the path can. */
-    if (sends && acked > 0 && busy_us >= took_us * 3 / 4) {
-        note_rate(path, acked, took_us);
-        choose_pace(path, queue);
+    if (sends && acked > 0 && busy_us >= took_us / 4 * 3) {
+        choose_pace(path, acked * 1000000U / took_us, queue);
     }
     choose_count(path, (loses || misses) && !queue, !loses && !misses);
 }

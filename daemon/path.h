@@ -4,9 +4,11 @@
  * A short path (loopback, LAN) is left alone. On a long one
  *   queue   srtt > 5/4 min_rtt + 5 ms: what we send waits somewhere
  *   loss    more than 1/1000 of the bytes of a sample again
- *   rate    the best goodput of the last samples that were not short of data, the capacity as far as it was seen
- *   pace    queue: 0.97 of rate, so that it drains; else 1.125 of rate, so that a faster path is found. A cubic that is not
- *           paced overshoots into the queue and loses what it sends: 5.3 s where 3.2 would do (25 MB, 100 Mbit, 100 ms).
+ *   rate    goodput while a queue stood and there was enough to send: what the path had for us. The best of the last 16 such samples.
+ *   pace    none before the first queue. While one stands 31/32 of rate, so that it drains; without one an eighth more whenever three
+ *           quarters were used, so that a faster path is found. What was sent without a queue lowers nothing: it says what we had,
+ *           or what a window that starts small let through. A cubic that is not paced overshoots into the queue and loses what
+ *           it sends: 5.3 s where 3.2 would do (25 MB, 100 Mbit, 100 ms).
  *   count   loss without a queue is not ours, and one loss-based connection gets 1.22 MSS / (rtt sqrt(loss)) (Mathis et al.
  *           1997): twice as many, up to 8. No loss, or nothing to send, for 10 s: one again. */
 #ifndef DP_DAEMON_PATH_H
@@ -21,11 +23,11 @@ enum {
      * write at once, and nothing that pacing could help with is measurable. */
     DP_PATH_LONG_RTT_US = 2100,
     DP_PATH_QUEUE_US = 5000,
-    DP_PATH_RATES = 16, /* samples: 4 s at four a second */
+    DP_PATH_RATES = 16, /* samples, at four a second */
     DP_PATH_CALM_SAMPLES = 40,
     /* Fewer bytes than this in a sample say nothing of the path: less than two windows of ten segments. */
     DP_PATH_BYTES_MIN = 32 * 1024,
-    DP_PATH_PACE_MIN = 64 * 1024 /* bytes per second: a wrong measurement must not starve a link */
+    DP_PATH_PACE_MIN = 128 * 1024 /* bytes per second: a wrong measurement must not starve a link */
 };
 
 /* Counters of one connection since it stands, as in struct tcp_info of Linux. */

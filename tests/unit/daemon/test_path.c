@@ -51,47 +51,63 @@ static void a_path_of_unknown_length_is_left_alone(void **state)
     assert_int_equal(road.path.wanted, 1);
 }
 
-static void a_long_path_is_paced_a_little_above_what_it_carried(void **state)
+static void a_long_path_is_not_paced_before_a_queue_stood(void **state)
 {
     struct road road = road_of(100000);
     (void)state;
+    drive(&road, 40, 10000000, 0, 0);
     assert_int_equal(road.path.pace, 0);
-    drive(&road, 4, 10000000, 0, 0);
-    assert_int_equal(road.path.pace, 11250000);
     assert_int_equal(road.path.wanted, 1);
 }
 
-static void a_queue_makes_it_a_little_less(void **state)
+static void a_queue_paces_it_a_little_below_what_it_carried(void **state)
 {
     struct road road = road_of(100000);
     (void)state;
     drive(&road, 4, 10000000, 0, 60000);
     assert_int_equal(road.path.pace, 10000000 - 10000000 / 32);
-    drive(&road, 4, 9687500, 0, 0);
-    CHECK(road.path.pace >
-          10000000); /* The best it has seen counts, so draining does not spiral down. */
+    /* The best it has seen counts, so that draining does not spiral down. */
+    drive(&road, DP_PATH_RATES - 4, 9687500, 0, 60000);
+    assert_int_equal(road.path.pace, 10000000 - 10000000 / 32);
+    drive(&road, 4, 5000000, 0, 60000);
+    CHECK(road.path.pace < 9687500); /* But not for ever. */
 }
 
-static void an_old_best_is_forgotten(void **state)
+static void without_a_queue_it_grows_when_it_is_used(void **state)
 {
     struct road road = road_of(100000);
     (void)state;
-    drive(&road, 4, 10000000, 0, 0);
-    drive(&road, DP_PATH_RATES, 1000000, 0, 0);
-    assert_int_equal(road.path.pace, 1125000);
+    drive(&road, 4, 10000000, 0, 60000);
+    const uint64_t pace = road.path.pace;
+    drive(&road, 1, pace, 0, 0);
+    assert_int_equal(road.path.pace, pace + pace / 8);
+    drive(&road, 3, 20000000, 0, 0);
+    CHECK(road.path.pace > pace + pace / 3);
+}
+
+/* As when a window starts small after a rest: what goes then says nothing of the path. */
+static void little_without_a_queue_lowers_nothing(void **state)
+{
+    struct road road = road_of(100000);
+    (void)state;
+    drive(&road, 4, 10000000, 0, 60000);
+    const uint64_t pace = road.path.pace;
+    drive(&road, 100, 1000000, 0, 0);
+    assert_int_equal(road.path.pace, pace);
 }
 
 static void who_has_little_to_send_measures_nothing(void **state)
 {
     struct road road = road_of(100000);
     (void)state;
-    drive(&road, 8, 4 * (DP_PATH_BYTES_MIN - 1), 0, 0);
+    drive(&road, 8, 4 * (DP_PATH_BYTES_MIN - 1), 0, 90000);
     assert_int_equal(road.path.pace, 0);
     for (unsigned i = 0; i < 8; i++) { /* Much, but in a tenth of the time. */
         road.sample.now_us += SECOND / 4;
         road.sample.busy_us += SECOND / 40;
         road.sample.acked += 1000000;
         road.sample.sent += 1000000;
+        road.sample.srtt_us = 500000;
         dp_path_step(&road.path, &road.sample);
     }
     assert_int_equal(road.path.pace, 0);
@@ -151,9 +167,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_short_path_is_left_alone),
         cmocka_unit_test(a_path_of_unknown_length_is_left_alone),
-        cmocka_unit_test(a_long_path_is_paced_a_little_above_what_it_carried),
-        cmocka_unit_test(a_queue_makes_it_a_little_less),
-        cmocka_unit_test(an_old_best_is_forgotten),
+        cmocka_unit_test(a_long_path_is_not_paced_before_a_queue_stood),
+        cmocka_unit_test(a_queue_paces_it_a_little_below_what_it_carried),
+        cmocka_unit_test(without_a_queue_it_grows_when_it_is_used),
+        cmocka_unit_test(little_without_a_queue_lowers_nothing),
         cmocka_unit_test(who_has_little_to_send_measures_nothing),
         cmocka_unit_test(a_wrong_measurement_does_not_starve_a_link),
         cmocka_unit_test(loss_without_a_queue_asks_for_more_connections_and_calm_for_one),
