@@ -130,6 +130,11 @@ typedef struct begin_job {
     dp_hash leaves[];
 } begin_job;
 
+static bool is_here(const begin_job *self, uint32_t index)
+{
+    return (self->missing[index / 8] >> (index % 8) & 1) == 0;
+}
+
 static dp_status run_begin_steps(begin_job *self, dp_store *store)
 {
     uint32_t n_missing = 0;
@@ -212,7 +217,7 @@ static void ask_held_back(const dp_courier *courier, const begin_job *begun)
 
     for (uint32_t i = 0; entry != NULL && i < entry->n_held_back; i++) {
         const uint32_t index = entry->held_back[i].index;
-        if (begun->status != DP_OK || (begun->missing[index / 8] >> (index % 8) & 1) != 0) {
+        if (begun->status != DP_OK || !is_here(begun, index)) {
             ask(courier, entry, &entry->held_back[i].peer, index);
         } else if (entry->asked[index] > 0) {
             entry->asked[index]--;
@@ -244,12 +249,15 @@ static void done_begin(dp_saver_job *job)
         if (self->complete) {
             forget_fetch(courier, &self->root);
         }
-        /* A download that an earlier life began goes on where it was. */
+        /* A download that an earlier life began goes on where it was. Told of one chunk the node asks for the next, which may be
+         * here too: it is told of in its turn, and nobody is asked. */
+        courier->telling = self;
         for (uint32_t i = 0; i < n_chunks && !self->complete && !courier->closing; i++) {
-            if ((self->missing[i / 8] >> (i % 8) & 1) == 0) {
+            if (is_here(self, i)) {
                 hooks->chunk(hooks->context, &nobody, &self->root, i, DP_OK);
             }
         }
+        courier->telling = NULL;
         if (self->complete && !courier->closing) {
             hooks->object(hooks->context, &self->root, self->size);
         }
@@ -300,6 +308,10 @@ void dp_courier_get_chunk(dp_courier *courier, const dp_peer *peer, const dp_has
 {
     fetch *entry = find_fetch(courier, root);
     if (entry == NULL || index >= dp_object_chunks(entry->size)) {
+        return;
+    }
+    if (courier->telling != NULL && dp_hash_equal(&courier->telling->root, root) &&
+        is_here(courier->telling, index)) {
         return;
     }
     if (entry->asked[index] < UINT8_MAX) {

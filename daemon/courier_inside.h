@@ -49,6 +49,7 @@ struct dp_courier {
     uint32_t n_jobs;
     fetch *fetches[DP_COURIER_FETCHES_MAX];
     uint32_t n_fetches;
+    const struct begin_job *telling; /* whose chunks that are here the node is being told of */
     serve serves[DP_COURIER_SERVES_MAX];
     uint32_t n_serves;
     dp_peer busy[DP_COURIER_SERVES_MAX]; /* peers of the serves being read */

@@ -30,6 +30,7 @@ struct post {
     uint8_t have[DP_CHUNKS_MAX];
     size_t manifest_bytes;
     bool close_in_hook;
+    const struct post *asks; /* as the node does, for the next chunk when it is told of one */
 };
 
 struct route {
@@ -53,11 +54,13 @@ static void on_chunk(void *context, const dp_peer *peer, const dp_hash *root, ui
                      dp_status status)
 {
     struct post *post = context;
-    (void)root;
     post->n_chunks++;
     post->last = status;
     post->last_peer = *peer;
     post->have[index] = status == DP_OK;
+    if (post->asks != NULL && index + 1 < dp_object_chunks(post->size)) {
+        dp_courier_get_chunk(post->courier, &post->asks->guest.peer, root, index + 1);
+    }
     if (post->close_in_hook) {
         dp_courier_close(post->courier);
         post->courier = NULL;
@@ -294,6 +297,31 @@ static void what_an_earlier_life_fetched_is_not_asked_for_again(void **state)
     turn_until(&route.loop, has_object, &route.b);
     CHECK(holds_noise(route.b.shelf.store, &root, 5, OBJECT_BYTES));
     CHECK(route.a.n_others == asked + 2);
+    route_close(&route);
+}
+
+static void told_of_what_is_here_the_node_may_ask_for_more_of_it_in_vain(void **state)
+{
+    static struct route route;
+    (void)state;
+    route_open(&route);
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    fetch_info(&route.b, &route.a, &root);
+    const dp_pin pin = {.run = party_of()->run, .kind = DP_PIN_BLOB, .round = ROUND};
+    uint8_t *bytes = noise(5, OBJECT_BYTES);
+    CHECK_OK(dp_object_begin(route.b.shelf.store, &root, OBJECT_BYTES, route.b.leaves, &pin));
+    for (uint32_t i = 0; i < 3; i++) { /* What an earlier life left: all but the last. */
+        const dp_view chunk = dp_view_of(bytes + i * DP_CHUNK_BYTES_MIN, DP_CHUNK_BYTES_MIN);
+        CHECK_OK(dp_object_put_chunk(route.b.shelf.store, &root, i, chunk));
+    }
+    const unsigned asked = route.a.n_others;
+    route.b.asks = &route.a;
+    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, 0);
+    turn_until(&route.loop, has_object, &route.b);
+    CHECK(holds_noise(route.b.shelf.store, &root, 5, OBJECT_BYTES));
+    assert_int_equal(route.a.n_others, asked + 1);
+    free(bytes);
     route_close(&route);
 }
 
@@ -632,6 +660,7 @@ int main(void)
         cmocka_unit_test(an_empty_object_is_whole_at_once),
         cmocka_unit_test(a_fetch_goes_on_where_an_earlier_life_ended),
         cmocka_unit_test(what_an_earlier_life_fetched_is_not_asked_for_again),
+        cmocka_unit_test(told_of_what_is_here_the_node_may_ask_for_more_of_it_in_vain),
         cmocka_unit_test(bad_chunks_are_told_with_their_sender),
         cmocka_unit_test(chunks_that_nobody_asked_for_are_dropped),
         cmocka_unit_test(what_is_given_up_is_not_sent_any_more),
