@@ -423,8 +423,9 @@ static void restore_frozen(dp_toy *toy, const dp_toy_vector values, dp_toy_work 
         toy->made[i] += values[i];
         toy->frozen[i] = values[i];
     }
-    toy->frozen_work = work;
+    toy->frozen_work = lambda_q16 > 0 ? work : (dp_toy_work){0};
     toy->in_frozen = *samples;
+    toy->in_frozen.n = lambda_q16 > 0 ? samples->n : 0;
     shrink(toy, toy->frozen, lambda_q16);
 }
 
