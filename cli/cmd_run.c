@@ -217,7 +217,8 @@ const dp_verb dp_verb_run_create = {
     .options =
         {{"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
          {"text", 0, "FILE",
-          "UTF-8 text to learn from, or a folder of `data tokenize`; instead of the manifest's"},
+          "UTF-8 text, a folder of such files, or one of `data tokenize`; instead of the "
+          "manifest's"},
          {"from", 0, "WEIGHTS",
           "start from a Hugging Face folder, whose tokenizer is the run's, or a file of llm.c"},
          {"name", 0, "NAME", "name of this node for others"},

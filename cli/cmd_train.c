@@ -253,7 +253,7 @@ const dp_verb dp_verb_train = {
                 {"resume", 0, NULL, "go on from the newest checkpoint that is whole"},
                 {"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
                 {"text", 0, "FILE",
-                 "UTF-8 text to learn from, or a folder of `data tokenize`; instead of the "
+                 "UTF-8 text, a folder of such files, or one of `data tokenize`; instead of the "
                  "manifest's"},
                 {"from", 0, "WEIGHTS",
                  "start from a Hugging Face folder, whose tokenizer is taken, or a file of llm.c"},

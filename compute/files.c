@@ -1,13 +1,17 @@
 #include "compute/files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/alloc.h"
 
 enum { PIECE_BYTES = 1 << 20 };
 
@@ -159,4 +163,72 @@ dp_status dp_folder_make(const char *path, dp_why *why)
         return failed(why, "make the folder", path);
     }
     return DP_OK;
+}
+
+/* ---- the files of a folder ---- */
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Nothing for what is no plain file. */
+static dp_status add_path(dp_file_list *list, const char *folder, const char *name, size_t most,
+                          dp_why *why)
+{
+    char path[PATH_MAX];
+    struct stat info;
+    const int size = snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (size < 0 || (size_t)size >= sizeof path) {
+        return dp_why_set(why, DP_BADARG, "the path %s is too long", folder);
+    }
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) {
+        return DP_OK;
+    }
+    if (list->count == most) {
+        return dp_why_set(why, DP_TOOBIG, "%s has more than %zu files", folder, most);
+    }
+    char *const copy = dp_alloc(1, (size_t)size + 1);
+    if (copy == NULL) {
+        return dp_why_set(why, DP_NOMEM, "no memory for a list of files");
+    }
+    memcpy(copy, path, (size_t)size + 1);
+    list->paths[list->count] = copy;
+    list->count++;
+    list->bytes += (uint64_t)info.st_size;
+    return DP_OK;
+}
+
+dp_status dp_file_list_open(dp_file_list *list, const char *folder, size_t most, dp_why *why)
+{
+    *list = (dp_file_list){.count = 0};
+    DIR *const entries = opendir(folder);
+    if (entries == NULL) {
+        return failed(why, "open", folder);
+    }
+    list->paths = dp_alloc(most, sizeof *list->paths);
+    dp_status status =
+        list->paths != NULL ? DP_OK : dp_why_set(why, DP_NOMEM, "no memory for a list of files");
+    for (const struct dirent *entry = readdir(entries); entry != NULL && status == DP_OK;
+         entry = readdir(entries)) {
+        if (entry->d_name[0] != '.') {
+            status = add_path(list, folder, entry->d_name, most, why);
+        }
+    }
+    closedir(entries);
+    if (status != DP_OK) {
+        dp_file_list_close(list);
+        return status;
+    }
+    qsort(list->paths, list->count, sizeof *list->paths, by_bytes);
+    return DP_OK;
+}
+
+void dp_file_list_close(dp_file_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        dp_free(list->paths[i]);
+    }
+    dp_free(list->paths);
+    *list = (dp_file_list){.count = 0};
 }

@@ -19,6 +19,17 @@ void dp_file_unmap(dp_view bytes);
 DP_MUST dp_status dp_file_write(const char *folder, const char *name, dp_view bytes, dp_why *why);
 /* False for everything else, also for what is not there. */
 bool dp_folder_is(const char *path);
+/* The paths of the plain files in a folder, sorted by bytes; names that begin with a dot are left out. */
+typedef struct dp_file_list {
+    char **paths; /* owned */
+    size_t count;
+    uint64_t bytes; /* of all */
+} dp_file_list;
+
+/* DP_TOOBIG: more than most; DP_IO, DP_NOTFOUND, DP_NOMEM, with a sentence; then *list is empty. */
+DP_MUST dp_status dp_file_list_open(dp_file_list *list, const char *folder, size_t most,
+                                    dp_why *why);
+void dp_file_list_close(dp_file_list *list); /* Accepts an empty one. */
 /* Make a folder unless it is there. */
 DP_MUST dp_status dp_folder_make(const char *path, dp_why *why);
 

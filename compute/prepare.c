@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -13,6 +14,7 @@
 #include "compute/hf_import.h"
 #include "compute/llmc.h"
 #include "compute/state.h"
+#include "compute/tokenize.h"
 
 static dp_status read_in(const char *folder, const char *name, dp_buf *out, dp_why *why)
 {
@@ -73,11 +75,12 @@ static dp_status write_shards(dp_corpus *corpus, const dp_tokens *tokens, dp_man
     return DP_OK;
 }
 
-/* Shards of the usual size, or so large that a run can have them all. A text of 8 GiB has less than 2^33 tokens. */
-static uint64_t shard_tokens_of(uint64_t tokens)
+/* Shards of the usual size, or so large that a run can have them all, up to the largest that there are. */
+static uint64_t shard_tokens_of(uint64_t tokens_most)
 {
-    const uint64_t least = (tokens + DP_MANIFEST_SHARDS_MAX - 1) / DP_MANIFEST_SHARDS_MAX;
-    return least > DP_CORPUS_SHARD_TOKENS ? least : DP_CORPUS_SHARD_TOKENS;
+    const uint64_t least = (tokens_most + DP_MANIFEST_SHARDS_MAX - 1) / DP_MANIFEST_SHARDS_MAX;
+    const uint64_t usual = least > DP_CORPUS_SHARD_TOKENS ? least : DP_CORPUS_SHARD_TOKENS;
+    return usual < DP_CORPUS_SHARD_TOKENS_MAX ? usual : DP_CORPUS_SHARD_TOKENS_MAX;
 }
 
 static dp_status take_tokens(const dp_prepare_job *job, const dp_bpe *bpe, dp_view text,
@@ -129,13 +132,16 @@ static dp_status copy_shards(const dp_prepare_job *job, const dp_shard_table *ta
     dp_buf bytes;
     dp_status status = DP_OK;
     dp_buf_init(&bytes, DP_OBJECT_BYTES_MAX);
+    const bool there = strcmp(job->text, job->folder) == 0;
     for (uint32_t i = 0; i < table->n_shards && status == DP_OK; i++) {
         char name[DP_PREPARED_NAME_MAX];
         const dp_shard_row row = dp_shard_table_row(table, i);
         dp_prepared_shard(i, name);
         dp_buf_clear(&bytes);
-        status = read_in(job->text, name, &bytes, why);
-        if (status == DP_OK) {
+        if (!there) {
+            status = read_in(job->text, name, &bytes, why);
+        }
+        if (!there && status == DP_OK) {
             status = dp_file_write(job->folder, name, dp_buf_view(&bytes), why);
         }
         add_shard(manifest, &row);
@@ -199,6 +205,51 @@ static dp_status take_folder(const dp_prepare_job *job, const dp_buf *json, dp_m
     prepared->text_bytes = sum.text_bytes;
     prepared->vocab = sum.vocab;
     return DP_OK;
+}
+
+static bool is_data(const char *path)
+{
+    char table[PATH_MAX];
+    const int size = snprintf(table, sizeof table, "%s/" DP_CORPUS_TABLE, path);
+    return size > 0 && (size_t)size < sizeof table && access(table, F_OK) == 0;
+}
+
+static dp_status tokenize_files(const dp_prepare_job *job, const dp_file_list *files, bool given,
+                                uint32_t vocab, dp_tokenized *made, dp_why *why)
+{
+    char tokenizer[PATH_MAX];
+    if (files->count == 0) {
+        return dp_why_set(why, DP_NOTFOUND, "%.300s has no files to learn from", job->text);
+    }
+    if (given && snprintf(tokenizer, sizeof tokenizer, "%s/tokenizer.json", job->weights) >=
+                     (int)sizeof tokenizer) {
+        return dp_why_set(why, DP_BADARG, "the path %.300s is too long", job->weights);
+    }
+    const dp_tokenize_job tokenize = {.paths = files->paths,
+                                      .n_paths = files->count,
+                                      .field = "text",
+                                      .tokenizer = given ? tokenizer : NULL,
+                                      .vocab = vocab,
+                                      .folder = job->folder,
+                                      /* No token has less than a byte, but the end of a file. */
+                                      .shard_tokens = shard_tokens_of(files->bytes + files->count)};
+    return dp_tokenize(&tokenize, made, why);
+}
+
+/* The files of a folder: a folder of data is made of them where the run's files go, and taken as it is. */
+static dp_status take_files(const dp_prepare_job *job, const dp_buf *json, dp_manifest *manifest,
+                            dp_prepared *prepared, dp_why *why)
+{
+    dp_file_list files;
+    dp_tokenized made;
+    dp_prepare_job inside = *job;
+    DP_TRY(dp_file_list_open(&files, job->text, DP_TOKENIZE_FILES_MAX, why));
+    const dp_status status =
+        tokenize_files(job, &files, json->size > 0, manifest->vocab, &made, why);
+    dp_file_list_close(&files);
+    DP_TRY(status);
+    inside.text = job->folder;
+    return take_folder(&inside, json, manifest, prepared, why);
 }
 
 /* ---- the weights ---- */
@@ -267,7 +318,7 @@ static dp_status take_weights(const dp_prepare_job *job, dp_buf *json, dp_manife
     weights w;
     DP_TRY(open_weights(&w, job->weights, why));
     dp_status status = DP_OK;
-    if (w.is_file && !dp_folder_is(job->text)) {
+    if (w.is_file && !is_data(job->text)) {
         status = dp_why_set(why, DP_BADARG,
                             "a file of llm.c has no tokenizer; give --text a folder of dpnode data "
                             "tokenize, made with the tokenizer of these weights");
@@ -283,6 +334,16 @@ static dp_status take_weights(const dp_prepare_job *job, dp_buf *json, dp_manife
 
 /* ---- all of it ---- */
 
+static dp_status take_data(const dp_prepare_job *job, dp_buf *json, dp_manifest *manifest,
+                           dp_prepared *prepared, dp_why *why)
+{
+    if (is_data(job->text)) {
+        return take_folder(job, json, manifest, prepared, why);
+    }
+    return dp_folder_is(job->text) ? take_files(job, json, manifest, prepared, why)
+                                   : take_text(job, json, manifest, prepared, why);
+}
+
 static dp_status prepare(const dp_prepare_job *job, dp_buf *json, dp_manifest *manifest,
                          dp_prepared *prepared, dp_why *why)
 {
@@ -290,8 +351,7 @@ static dp_status prepare(const dp_prepare_job *job, dp_buf *json, dp_manifest *m
     if (job->weights != NULL) {
         DP_TRY(take_weights(job, json, manifest, why));
     }
-    DP_TRY(dp_folder_is(job->text) ? take_folder(job, json, manifest, prepared, why)
-                                   : take_text(job, json, manifest, prepared, why));
+    DP_TRY(take_data(job, json, manifest, prepared, why));
     for (uint32_t i = 0; i < manifest->n_shards; i++) {
         prepared->tokens += manifest->shards[i].tokens;
         prepared->data_bytes += manifest->shards[i].bytes;

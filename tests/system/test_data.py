@@ -91,6 +91,20 @@ class Data(SystemTest):
         self.tokenize(text, "--vocab", "256")
         self.assertTrue(node.ask("run", "create", manifest, "--text", self.out)["invite"])
 
+    def test_a_run_can_be_founded_on_a_folder_of_texts(self):
+        texts = os.path.join(self.folder.path, "texts")
+        os.mkdir(texts)
+        for name in ("one.txt", "two.txt"):
+            systemtest.tiny_text(os.path.join(texts, name), 20_000)
+        self.file("texts/three.jsonl", json.dumps({"text": "abc"}) + "\n")
+        node = self.folder.node("node1").start()
+        self.assertTrue(node.ask("run", "create", self.file("tiny.yaml", systemtest.TINY), "--text", texts)["invite"])
+        os.mkdir(os.path.join(self.folder.path, "none"))
+        other = self.folder.node("node2").start()
+        error = self.fails("E0304", 65, other.ask, "run", "create", self.file("tiny.yaml", systemtest.TINY), "--text",
+                           os.path.join(self.folder.path, "none"))
+        self.assertIn("no files", error["why"])
+
 
 PARTS = ["tide", "Went", " OUT", "it's", "WE'LL", "  ", "\n", "\r\n", "\t", "7", "2026", "3.14", "!", "?!", "é", "e\u0301", "ß",
          "\u017f", "猫", "ひらがな", "한국어", "ко", "й", "и\u0306", "نا", "नाव", "\U0001F642", "\u200D", "\u00A0", "\u3000", "\u0085",

@@ -161,6 +161,55 @@ static void a_folder_may_have_several_shards_up_to_a_bound(void **state)
     tempdir_close(&dir);
 }
 
+static void the_files_of_a_folder_are_taken_in_the_order_of_their_names(void **state)
+{
+    (void)state;
+    tempdir dir;
+    tempdir_open(&dir);
+    char text[4000];
+    char paths[3][TEMPDIR_FILE_MAX];
+    dp_prepared made;
+    dp_why why = {{0}};
+    dp_manifest m = manifest_of(300);
+    const dp_prepare_job job = {.text = tempdir_file(&dir, "texts", paths[0]),
+                                .folder = tempdir_file(&dir, "out", paths[1])};
+    tiny_run_text(text, sizeof text);
+    CHECK_OK(dp_folder_make(paths[0], NULL));
+    CHECK_STATUS(dp_prepare(&job, &m, &made, &why), DP_NOTFOUND);
+    CHECK(strstr(why.text, "no files") != NULL);
+    CHECK_OK(dp_file_write(paths[0], "b.txt", dp_view_of(text, 2000), NULL));
+    CHECK_OK(dp_file_write(paths[0], "a.txt", dp_view_of(text + 2000, 2000), NULL));
+    CHECK_OK(dp_file_write(paths[0], "c.jsonl", dp_view_text("{\"text\": \"said\"}\n"), NULL));
+    CHECK_OK(dp_file_write(paths[0], ".hidden", dp_view_text("\xff"), NULL));
+    CHECK_OK(dp_prepare(&job, &m, &made, NULL));
+    CHECK(made.shards == 1 && m.n_shards == 1 && made.vocab <= 300);
+    dp_buf json = read_file(tempdir_file(&dir, "out/tokenizer.json", paths[2]));
+    dp_buf bytes = read_file(tempdir_file(&dir, "out/tokens-00000.bin", paths[2]));
+    const dp_hash root = dp_object_hash(dp_buf_view(&bytes), NULL);
+    CHECK(dp_hash_equal(&root, &m.shards[0].root));
+    dp_shard shard;
+    dp_bpe *bpe;
+    dp_buf back;
+    dp_buf_init(&back, BUF_MAX);
+    CHECK_OK(dp_shard_open(&shard, dp_buf_view(&bytes), NULL));
+    CHECK_OK(dp_bpe_load(&bpe, dp_buf_view(&json), NULL));
+    for (uint64_t i = 0; i < shard.n_tokens; i++) {
+        uint32_t id;
+        dp_shard_read(&shard, i, 1, &id);
+        CHECK_OK(dp_bpe_decode(bpe, &id, 1, &back));
+    }
+    const dp_view end = dp_view_text("<|endoftext|>");
+    CHECK(back.size == sizeof text + 4 + 3 * end.size);
+    CHECK(memcmp(back.data, text + 2000, 2000) == 0);
+    CHECK(memcmp(back.data + 2000, end.data, end.size) == 0);
+    CHECK(memcmp(back.data + 2000 + end.size, text, 2000) == 0);
+    dp_buf_close(&back);
+    dp_bpe_close(bpe);
+    dp_buf_close(&bytes);
+    dp_buf_close(&json);
+    tempdir_close(&dir);
+}
+
 static void a_manifest_file_is_filled_in(void **state)
 {
     (void)state;
@@ -290,6 +339,7 @@ int main(void)
         cmocka_unit_test(text_becomes_a_tokenizer_and_a_shard),
         cmocka_unit_test(a_folder_of_data_is_taken_as_it_is),
         cmocka_unit_test(a_folder_may_have_several_shards_up_to_a_bound),
+        cmocka_unit_test(the_files_of_a_folder_are_taken_in_the_order_of_their_names),
         cmocka_unit_test(a_manifest_file_is_filled_in),
         cmocka_unit_test(what_cannot_be_prepared_is_explained),
         cmocka_unit_test(a_state_is_exported_with_its_config),
