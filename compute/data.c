@@ -121,12 +121,6 @@ static uint64_t n_train_of(const dp_data *data, const dp_data_part *part)
 /* How many windows of some sort begin in a part. */
 typedef uint64_t count_windows(const dp_data *data, const dp_data_part *part, size_t length);
 
-static uint64_t count_starts(const dp_data *data, const dp_data_part *part, size_t length)
-{
-    const uint64_t n = n_train_of(data, part);
-    return n > length ? n - length : 0;
-}
-
 static uint64_t count_side_by_side(const dp_data *data, const dp_data_part *part, size_t length)
 {
     return dp_samples_windows(n_train_of(data, part), length);
@@ -159,35 +153,6 @@ static uint32_t find_part(const dp_data *data, count_windows *count, size_t leng
         *index -= here;
         i++;
     }
-}
-
-static uint64_t hash_place(const dp_data_place *place)
-{
-    uint64_t hash = dp_mix64(place->seed);
-    for (size_t i = 0; i < 4; i++) {
-        uint64_t part = 0;
-        for (size_t j = 0; j < 8; j++) {
-            part |= (uint64_t)place->member[8 * i + j] << (8 * j);
-        }
-        hash = dp_mix64(hash ^ part);
-    }
-    hash = dp_mix64(hash ^ place->round);
-    hash = dp_mix64(hash ^ place->life);
-    hash = dp_mix64(hash ^ place->step);
-    return dp_mix64(hash ^ place->row);
-}
-
-dp_status dp_data_row(const dp_data *data, const dp_data_place *place, size_t length, uint32_t *x,
-                      uint32_t *y)
-{
-    const uint64_t starts = count_all(data, count_starts, length);
-    if (starts == 0) {
-        return DP_BADARG;
-    }
-    /* The high half of the product: uniform to one part in 2^64 / starts. */
-    uint64_t start = (uint64_t)((unsigned __int128)hash_place(place) * starts >> 64);
-    const uint32_t part = find_part(data, count_starts, length, &start);
-    return copy_window(part_of(data, part), start, length, x, y);
 }
 
 uint64_t dp_data_windows(const dp_data *data, size_t length)

@@ -4,14 +4,9 @@
  * The shards follow one another in the order of the manifest; the last val_per_mille of all tokens are held out. No window
  * reaches from one shard into the next. How many there are follows from the manifest alone (base/samples.h).
  *
- * Two orders of training windows, both without any state:
- * - At random (dp_data_row): each row draws its window by hashing where it stands. Any number of nodes can do so without
- *   an agreement; in data that is small for the run a window comes again anyway. No run does so any more.
- * - In passes (dp_data_sample): the windows of a shard's training part lie side by side; a pass visits each exactly once,
- *   in an order of its own (order.h). Samples have one number that counts through all passes: pass s / n, place s % n of
- *   n = dp_data_windows. A node that is given samples first .. first + count - 1 (a lease) needs to know nothing else.
- *
- * A run of many gives its members ranges of samples by its records (gossip/lease.h), so that each is committed once; alone, a
+ * The windows of a shard's training part lie side by side; a pass visits each exactly once, in an order of its own
+ * (order.h). Samples have one number that counts through all passes: pass s / n, place s % n of n = dp_data_windows. A run
+ * of many gives its members ranges of them by its records (gossip/lease.h), so that each is committed once; alone, a
  * trainer goes through all. */
 #ifndef DP_COMPUTE_DATA_H
 #define DP_COMPUTE_DATA_H
@@ -52,24 +47,10 @@ void dp_data_close(dp_data *data); /* Accepts a zeroed one. */
  * DP_VERSION. */
 DP_MUST dp_status dp_data_attach(dp_data *data, uint32_t index, dp_view bytes, dp_why *why);
 
-/* Where a row of a batch stands in the run. */
-typedef struct dp_data_place {
-    uint64_t seed; /* of the run */
-    uint64_t round;
-    const uint8_t *member; /* 32 bytes */
-    uint64_t life;         /* of the process that draws it: a random number */
-    uint64_t step;         /* of this life */
-    uint64_t row;
-} dp_data_place;
-
-/* x = tokens[s .. s+length-1], y one token on, s uniform over the training parts, drawn by hashing the place.
- * DP_BADARG if no training part has length + 1 tokens; DP_AGAIN: the shard is not here. */
-DP_MUST dp_status dp_data_row(const dp_data *data, const dp_data_place *place, size_t length,
-                              uint32_t *x, uint32_t *y);
-
 /* Training windows of a pass: side by side, length targets each. */
 uint64_t dp_data_windows(const dp_data *data, size_t length);
-/* Sample number sample in the order of seed. As dp_data_row. */
+/* Sample number sample in the order of seed: x is a window, y the same one token on. DP_BADARG if no training part has
+ * length + 1 tokens; DP_AGAIN: the shard is not here. */
 DP_MUST dp_status dp_data_sample(const dp_data *data, uint64_t seed, uint64_t sample, size_t length,
                                  uint32_t *x, uint32_t *y);
 /* The shard that holds it, so that it can be fetched before. DP_BADARG as there. */

@@ -248,6 +248,28 @@ static void two_workers_hold_the_same_state_after_every_round(void **state)
     stop(&b);
 }
 
+static void a_trainer_says_how_far_it_came_in_the_lease_that_it_was_told(void **state)
+{
+    (void)state;
+    const peer p = ready_peer(7);
+    const dp_trainer_msg train = {.kind = DP_TRAINER_TRAIN,
+                                  .round = 1,
+                                  .reach = {.leased = 11, .own = 5},
+                                  .n_ranges = 2,
+                                  .ranges = {{.first = 3, .count = 6}, {.first = 40, .count = 2}}};
+    send_views(&p, &train, NULL, 0);
+    uint32_t steps = 0;
+    while (steps < 3) {
+        steps = expect(&p, DP_TRAINER_STEP).msg.steps;
+    }
+    answer a = publish(&p, 1);
+    CHECK(a.msg.reach.leased == 11 + 8); /* All of it, and what came after on the own line. */
+    CHECK(a.msg.reach.own >= 5 + 4 && (a.msg.reach.own - 5) % 4 == 0);
+    CHECK((a.msg.reach.leased - 11 + a.msg.reach.own - 5) * TINY_CONTEXT >= a.msg.tokens);
+    release(&a);
+    stop(&p);
+}
+
 static void check_codec(const peer *p, const dp_codec *codec, size_t n, bool allowed)
 {
     float *const a = test_calloc(n, sizeof *a);
@@ -638,6 +660,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_workers_hold_the_same_state_after_every_round),
+        cmocka_unit_test(a_trainer_says_how_far_it_came_in_the_lease_that_it_was_told),
         cmocka_unit_test(blobs_of_other_codecs_than_the_runs_are_refused_by_name),
         cmocka_unit_test(loss_falls_without_any_peer),
         cmocka_unit_test(a_restored_publication_gives_the_same_feedback),

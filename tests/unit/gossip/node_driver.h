@@ -112,7 +112,8 @@ static inline void kit_publish(kit_world *world, kit_node *node, const dp_action
     node->empty -= node->empty > 0;
     done->event.u.published.steps = node->steps;
     done->event.u.published.tokens = (uint64_t)node->steps * 100;
-    node->own += node->steps;
+    node->own += node->again > 0 ? 0 : node->steps;
+    node->again -= node->again > 0;
     done->event.u.published.reach.own = node->own;
     done->event.u.published.reach.leased = node->leased;
     node->steps = 0;

@@ -68,7 +68,8 @@ typedef struct kit_node {
     bool picky;                 /* its trainer knows no codec but its own */
     const char *rejected_cause; /* of its last DP_NOTE_REJECTED about a peer */
     uint32_t empty;             /* so many publications from now on hold no steps */
-    uint32_t errs; /* so many states that its trainer makes now will not be those of others */
+    uint32_t again; /* so many publications from now on are of samples that were in earlier ones */
+    uint32_t errs;  /* so many states that its trainer makes now will not be those of others */
 } kit_node;
 
 typedef struct kit_world {

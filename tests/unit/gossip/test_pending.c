@@ -95,11 +95,33 @@ static void what_an_old_disk_brought_back_goes_when_the_chain_counts_something_n
     kit_close(world);
 }
 
+/* The trainer draws what it drew before: the chain would count that a second time. */
+static void who_publishes_samples_again_lets_the_work_go_and_goes_on(void **state)
+{
+    kit_world *world = three();
+    kit_node *node = &world->nodes[2];
+
+    (void)state;
+    node->again = 1;
+    node->emptied = 0;
+    node->restores = 0;
+    kit_run_ms(world, 4000);
+    assert_int_equal(node->again, 0);
+    assert_int_equal(node->restores, 1); /* With nothing left of it. */
+    assert_int_equal(node->restore.u.restore.lambda, 0);
+    assert_int_equal(kit_look(world, 2).listed_last, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(kit_look(world, i).rejected, 0); /* Nobody else has heard of it. */
+    }
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_older_than_what_the_chain_counts_brings_nothing_back),
         cmocka_unit_test(what_an_old_disk_brought_back_goes_when_the_chain_counts_something_newer),
+        cmocka_unit_test(who_publishes_samples_again_lets_the_work_go_and_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
