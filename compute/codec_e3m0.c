@@ -11,7 +11,7 @@
 #include "compute/codec_family.h"
 #include "compute/half.h"
 
-enum { BLOCK_MAX = 256, NEGATIVE_ZERO = 8 };
+enum { BLOCK_MAX = DP_CODEC_CODES_MAX };
 #define FIRST_SHARE 0.875F
 
 static size_t run_bytes_max(const dp_codec *codec)
@@ -57,18 +57,21 @@ static dp_status write(const dp_codec_slice *slice, dp_writer *out)
 static dp_status decode_block(const dp_codec_ops *ops, uint16_t half, const uint8_t *code,
                               size_t length, float *value, unsigned __int128 *energy)
 {
-    uint8_t bad = 0;
-    uint8_t any = 0;
-    for (size_t i = 0; i < length; i++) {
-        bad |= code[i] == NEGATIVE_ZERO ? 1 : 0;
-        any |= code[i];
+    static const float powers[16] = {0,        0x1p-6F,  0x1p-5F,  0x1p-4F,  0x1p-3F,  0x1p-2F,
+                                     0x1p-1F,  1.0F,     0,        -0x1p-6F, -0x1p-5F, -0x1p-4F,
+                                     -0x1p-3F, -0x1p-2F, -0x1p-1F, -1.0F};
+    static const uint32_t squares[16] = {0, 1, 4,  16, 64,  256,  1024, 4096, DP_CODEC_NO_CODE,
+                                         1, 4, 16, 64, 256, 1024, 4096};
+    float values[16];
+    for (size_t i = 0; i < 16; i++) {
+        values[i] = powers[i] * dp_half_value(half);
     }
-    if (bad != 0 || !dp_half_is_magnitude(half) || (half == 0 && any != 0)) {
+    const uint32_t sum = ops->lookup(code, length, values, squares, value);
+    if (!dp_half_is_magnitude(half) || sum >= DP_CODEC_NO_CODE || (half == 0 && sum != 0)) {
         return DP_BADMSG;
     }
-    const uint64_t squares = ops->unpowers(code, length, dp_half_value(half), value);
     const unsigned __int128 grid = dp_half_grid(half);
-    *energy += (squares * grid * grid) >> 12;
+    *energy += (sum * grid * grid) >> 12;
     return DP_OK;
 }
 

@@ -90,6 +90,12 @@ static inline size_t dp_codec_blocks(const dp_codec *codec)
     return DP_CODEC_RUN / codec->block;
 }
 
+/* Weight of a code of 4 bits that does not exist: sums of the others in a block, 4096 at most each, stay below it. */
+enum { DP_CODEC_NO_CODE = 1 << 21, DP_CODEC_CODES_MAX = 256 };
+_Static_assert(DP_CODEC_CODES_MAX * 4096 < DP_CODEC_NO_CODE &&
+                   DP_CODEC_NO_CODE <= UINT32_MAX / DP_CODEC_CODES_MAX,
+               "sums of weights neither reach it nor wrap");
+
 /* Two elements of 4 bits in each byte, the first in the lower half; the last byte of an odd number is filled with 0. */
 void dp_codec_pack_nibbles(const uint8_t *nibble, size_t n, dp_writer *out);
 /* false: the input ends, or is not filled with 0. */

@@ -1,8 +1,9 @@
 /* int4: per block a scale and steps of -7..7, two in a byte, as two's complement; -8 is none. */
 #include "compute/codec_family.h"
 #include "compute/codec_steps.h"
+#include "compute/half.h"
 
-enum { MOST = 7, BLOCK_MAX = 256 };
+enum { MOST = 7, BLOCK_MAX = DP_CODEC_CODES_MAX };
 
 static size_t run_bytes_max(const dp_codec *codec)
 {
@@ -26,6 +27,25 @@ static dp_status write(const dp_codec_slice *slice, dp_writer *out)
     return DP_OK;
 }
 
+static dp_status decode_block(const dp_codec_ops *ops, uint16_t half, const uint8_t *nibble,
+                              size_t length, float *value, unsigned __int128 *energy)
+{
+    static const int8_t steps[16] = {0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1};
+    static const uint32_t squares[16] = {0,  1,  4,  9,  16, 25, 36, 49, DP_CODEC_NO_CODE,
+                                         49, 36, 25, 16, 9,  4,  1};
+    float values[16];
+    for (size_t i = 0; i < 16; i++) {
+        values[i] = (float)steps[i] * dp_half_value(half);
+    }
+    const uint32_t sum = ops->lookup(nibble, length, values, squares, value);
+    if (!dp_half_is_magnitude(half) || sum >= DP_CODEC_NO_CODE || (half == 0 && sum != 0)) {
+        return DP_BADMSG;
+    }
+    const unsigned __int128 grid = dp_half_grid(half);
+    *energy += sum * grid * grid;
+    return DP_OK;
+}
+
 static dp_status read(dp_codec_cursor *cursor, dp_codec_run *run)
 {
     dp_codec_blocks_begin(run);
@@ -36,16 +56,7 @@ static dp_status read(dp_codec_cursor *cursor, dp_codec_run *run)
         if (!dp_codec_unpack_nibbles(&cursor->reader, length, nibble)) {
             return DP_BADMSG;
         }
-        int8_t q[BLOCK_MAX];
-        uint8_t bad = 0;
-        for (size_t i = 0; i < length; i++) {
-            q[i] = (int8_t)((nibble[i] ^ 8) - 8);
-            bad |= q[i] < -MOST ? 1 : 0;
-        }
-        if (bad != 0) {
-            return DP_BADMSG;
-        }
-        DP_TRY(dp_codec_steps_back(cursor->ops, half, q, length, run->value + done, &run->energy));
+        DP_TRY(decode_block(cursor->ops, half, nibble, length, run->value + done, &run->energy));
     }
     return DP_OK;
 }

@@ -32,8 +32,9 @@ dp_status dp_codec_steps_of(const dp_codec_ops *ops, const float *a, size_t leng
     return DP_OK;
 }
 
-dp_status dp_codec_steps_back(const dp_codec_ops *ops, uint16_t half, const int8_t *q,
-                              size_t length, float *value, unsigned __int128 *energy)
+/* value[i] = q[i] scale; adds the energy of the block. */
+static dp_status steps_back(const dp_codec_ops *ops, uint16_t half, const int8_t *q, size_t length,
+                            float *value, unsigned __int128 *energy)
 {
     if (!dp_half_is_magnitude(half)) {
         return DP_BADMSG;
@@ -80,7 +81,7 @@ static dp_status read(dp_codec_cursor *cursor, dp_codec_run *run)
         if (cursor->reader.failed || bad != 0) {
             return DP_BADMSG;
         }
-        DP_TRY(dp_codec_steps_back(cursor->ops, half, q, length, run->value + done, &run->energy));
+        DP_TRY(steps_back(cursor->ops, half, q, length, run->value + done, &run->energy));
     }
     return DP_OK;
 }

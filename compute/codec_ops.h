@@ -35,8 +35,9 @@ typedef struct dp_codec_ops {
     void (*powers)(const float *a, size_t n, float first, uint32_t top, uint8_t *code,
                    uint64_t sums[2]);
 
-    /* d[i] = scale 2^(j - 7) with its sign, exact, or 0; returns the sum of 4^(j - 1). code[i] < 16; scale is a half above 0. */
-    uint32_t (*unpowers)(const uint8_t *code, size_t n, float scale, float *d);
+    /* d[i] = value[code[i]]; returns the sum of weight[code[i]]. code[i] < 16. */
+    uint32_t (*lookup)(const uint8_t *code, size_t n, const float value[16],
+                       const uint32_t weight[16], float *d);
     /* d[i] = -scale where bit i is set, else scale. */
     void (*unsigns)(const uint8_t *bits, size_t n, float scale, float *d);
 

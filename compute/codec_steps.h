@@ -9,8 +9,5 @@
  * (subnormal scales), so that what was decoded is encoded alike. DP_DIVERGED: some a is not finite. */
 dp_status dp_codec_steps_of(const dp_codec_ops *ops, const float *a, size_t length, float most,
                             uint16_t *half, int8_t *q);
-/* value[i] = q[i] scale; adds the energy of the block. DP_BADMSG: no such scale, or steps of none. */
-dp_status dp_codec_steps_back(const dp_codec_ops *ops, uint16_t half, const int8_t *q,
-                              size_t length, float *value, unsigned __int128 *energy);
 
 #endif

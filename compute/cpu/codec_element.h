@@ -51,15 +51,6 @@ DP_ELEMENT uint32_t dp_element_power(float y)
     return (uint32_t)(j > least ? j : least);
 }
 
-/* scale 2^(j - 7) with its sign, or 0 for j = 0. scale is 0 or a half, so no result is subnormal. */
-DP_ELEMENT float dp_element_unpower(uint32_t code, float scale)
-{
-    const uint32_t j = code & 7U;
-    const uint32_t some = j > 0 ? UINT32_MAX : 0;
-    const uint32_t magnitude = dp_float_bits(scale) - ((7U - j) << 23);
-    return dp_float_of_bits((magnitude | (code & 8U) << 28) & some);
-}
-
 /* Nearest half of a finite value, ties to even, at most 65504. */
 DP_ELEMENT uint16_t dp_element_half(float value)
 {

@@ -229,15 +229,64 @@ static void fast_powers(const float *a, size_t n, float first, uint32_t top, uin
     sums[1] = denominator;
 }
 
-static uint32_t fast_unpowers(const uint8_t *code, size_t n, float scale, float *d)
+#if DP_LANES == 16
+static uint32_t fast_lookup(const uint8_t *code, size_t n, const float value[16],
+                            const uint32_t weight[16], float *d)
 {
-    uint32_t squares = 0;
-    for (size_t i = 0; i < n; i++) {
-        d[i] = dp_element_unpower(code[i], scale);
-        squares += (1U << (2 * (code[i] & 7U))) >> 2;
+    const __m512 values = _mm512_loadu_ps(value);
+    const __m512i weights = _mm512_loadu_si512(weight);
+    __m512i sums = _mm512_setzero_si512();
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        const __m512i which =
+            _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(code + i)));
+        _mm512_storeu_ps(d + i, _mm512_permutexvar_ps(which, values));
+        sums = _mm512_add_epi32(sums, _mm512_permutexvar_epi32(which, weights));
     }
-    return squares;
+    uint32_t sum = (uint32_t)_mm512_reduce_add_epi32(sums);
+    for (; i < n; i++) {
+        d[i] = value[code[i]];
+        sum += weight[code[i]];
+    }
+    return sum;
 }
+#else
+/* Entry code[i] of 16 in two halves: both are looked up, and the code's fourth bit says which it is. */
+static __m256 lookup_8(__m256i which, __m256 low, __m256 high)
+{
+    const __m256 upper = _mm256_castsi256_ps(_mm256_slli_epi32(which, 28));
+    return _mm256_blendv_ps(_mm256_permutevar8x32_ps(low, which),
+                            _mm256_permutevar8x32_ps(high, which), upper);
+}
+
+static uint32_t fast_lookup(const uint8_t *code, size_t n, const float value[16],
+                            const uint32_t weight[16], float *d)
+{
+    const __m256 values[2] = {_mm256_loadu_ps(value), _mm256_loadu_ps(value + 8)};
+    const __m256 weights[2] = {
+        _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)(const void *)weight)),
+        _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)(const void *)(weight + 8)))};
+    __m256i sums = _mm256_setzero_si256();
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const __m256i which =
+            _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(code + i)));
+        _mm256_storeu_ps(d + i, lookup_8(which, values[0], values[1]));
+        sums = _mm256_add_epi32(sums, _mm256_castps_si256(lookup_8(which, weights[0], weights[1])));
+    }
+    uint32_t lanes[DP_LANES];
+    _mm256_storeu_si256((__m256i *)(void *)lanes, sums);
+    uint32_t sum = 0;
+    for (size_t j = 0; j < DP_LANES; j++) {
+        sum += lanes[j];
+    }
+    for (; i < n; i++) {
+        d[i] = value[code[i]];
+        sum += weight[code[i]];
+    }
+    return sum;
+}
+#endif
 
 static void fast_unsigns(const uint8_t *bits, size_t n, float scale, float *d)
 {
@@ -305,6 +354,6 @@ static bool fast_move(float *theta, const float *acc, size_t n, float step)
     {                                                                                              \
         .name = (table_name), .largest = fast_largest, .choose = fast_choose, .steps = fast_steps, \
         .unsteps = fast_unsteps, .sum = fast_sum, .signs = fast_signs, .powers = fast_powers,      \
-        .unpowers = fast_unpowers, .unsigns = fast_unsigns, .halves = fast_halves,                 \
+        .lookup = fast_lookup, .unsigns = fast_unsigns, .halves = fast_halves,                     \
         .floats = fast_floats, .add = fast_add, .move = fast_move,                                 \
     }

@@ -153,16 +153,15 @@ static void plain_powers(const float *a, size_t n, float first, uint32_t top, ui
     }
 }
 
-static uint32_t plain_unpowers(const uint8_t *code, size_t n, float scale, float *d)
+static uint32_t plain_lookup(const uint8_t *code, size_t n, const float value[16],
+                             const uint32_t weight[16], float *d)
 {
-    uint32_t squares = 0;
+    uint32_t sum = 0;
     for (size_t i = 0; i < n; i++) {
-        const unsigned j = code[i] & 7U;
-        const float magnitude = j == 0 ? 0 : scale * ((float)(1U << j) * 0x1p-7F);
-        d[i] = (code[i] & 8U) != 0 && j > 0 ? -magnitude : magnitude;
-        squares += j == 0 ? 0 : 1U << (2 * (j - 1));
+        d[i] = value[code[i]];
+        sum += weight[code[i]];
     }
-    return squares;
+    return sum;
 }
 
 static void plain_unsigns(const uint8_t *bits, size_t n, float scale, float *d)
@@ -215,7 +214,7 @@ const dp_codec_ops dp_codec_ops_plain = {
     .sum = plain_sum,
     .signs = plain_signs,
     .powers = plain_powers,
-    .unpowers = plain_unpowers,
+    .lookup = plain_lookup,
     .unsigns = plain_unsigns,
     .halves = plain_halves,
     .floats = plain_floats,

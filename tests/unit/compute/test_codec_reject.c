@@ -154,6 +154,25 @@ static void payloads_that_lie_are_refused(void **state)
     }
 }
 
+static void blocks_of_nothing_but_bad_codes_are_refused(void **state)
+{
+    (void)state;
+    static const dp_codec codecs[] = {{.kind = DP_CODEC_INT4, .block = 256},
+                                      {.kind = DP_CODEC_E3M0, .block = 256},
+                                      {.kind = DP_CODEC_INT8, .block = 1024}};
+    for (size_t c = 0; c < 3; c++) {
+        const float ones[1024] = {1};
+        dp_buf blob;
+        dp_buf_init(&blob, 1 << 16);
+        CHECK_OK(dp_codec_encode(&codecs[c], ones, codecs[c].block, &blob));
+        const size_t first = DP_CODEC_HEADER_BYTES + 2;
+        const uint8_t bad = codecs[c].kind == DP_CODEC_INT8 ? 0x80 : 0x88;
+        memset(blob.data + first, bad, blob.size - first);
+        CHECK_STATUS(dp_codec_check(dp_buf_view(&blob), codecs[c].block), DP_BADMSG);
+        dp_buf_close(&blob);
+    }
+}
+
 static void known_payloads_decode_to_known_values(void **state)
 {
     (void)state;
@@ -182,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(payloads_that_lie_are_refused),
+        cmocka_unit_test(blocks_of_nothing_but_bad_codes_are_refused),
         cmocka_unit_test(known_payloads_decode_to_known_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,18 +142,28 @@ static void training_is_the_same_twice_and_differs_between_members(void **state)
     close_node(&c);
 }
 
-static void an_included_publication_leaves_what_the_codec_dropped(void **state)
+static void check_included(dp_codec_kind kind)
 {
-    (void)state;
-    node x = open_node(1, DP_CODEC_SPARSE, 1000);
+    node x = open_node(1, kind, 1000);
+    dp_trainer_aim(x.trainer, 1, 0);
     train(&x, 3);
     float *const before = copy(dp_trainer_params(x.trainer), x.n);
     publication p = publish(&x, false);
     CHECK_STATUS(dp_trainer_publish(x.trainer, false, &p.blob, &p.a), DP_BUSY);
     p.blob.data = p.blob_bytes;
+    dp_codec codec;
+    uint64_t elements;
+    CHECK_OK(dp_codec_peek(p.blob, &codec, &elements));
+    const uint64_t round = dp_trainer_progress_of(x.trainer).round;
+    CHECK(codec.kind == kind && codec.seed == (kind == DP_CODEC_RANDOM ? round : 0));
+    double norm = 0;
+    double left_over = -1;
+    CHECK_OK(dp_trainer_codec_error(x.trainer, &norm, &left_over));
+    CHECK(norm > 0 && left_over < norm && (left_over == 0) == (kind == DP_CODEC_FP32));
     const dp_trainer_record record = record_of(1, DP_SETTLE_INCLUDED, &p.blob, 1);
     float *const old = copy(dp_trainer_theta(x.trainer), x.n);
     CHECK_OK(dp_trainer_apply(x.trainer, &record));
+    CHECK_STATUS(dp_trainer_codec_error(x.trainer, &norm, &left_over), DP_BADARG);
     const float *const theta = dp_trainer_theta(x.trainer);
     const float *const e = dp_trainer_feedback(x.trainer);
     float *const d = test_malloc(x.n * sizeof *d);
@@ -169,6 +179,14 @@ static void an_included_publication_leaves_what_the_codec_dropped(void **state)
     test_free(d);
     drop(&p);
     close_node(&x);
+}
+
+static void an_included_publication_leaves_what_the_codec_dropped(void **state)
+{
+    (void)state;
+    for (unsigned kind = 1; kind < DP_CODEC_KINDS; kind++) {
+        check_included((dp_codec_kind)kind);
+    }
 }
 
 static void left_out_work_goes_into_the_next_publication_whole(void **state)
