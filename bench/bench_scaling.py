@@ -5,7 +5,8 @@
 
 One row per number of nodes, over so many rounds after the first three:
   sent       bytes per parameter and round that a node puts on its links, everything counted, the mean of all nodes
-  of all     the same as a share of (nodes - 1) copies of an update: what sending each update to each peer once takes
+  copies     what sending an update to each peer once takes, the same unit: (nodes - 1) updates
+  other      the rest, kB/s per node: heartbeats, membership, votes, records; does not grow with the model
   waiting    share of its training time in which a trainer did not compute: publishing, applying, hashing, waiting
   counted    share of the publications of nodes that were alive that their round counted
   efficiency computing * counted: what of the nodes' time ends in the model
@@ -60,9 +61,11 @@ def row(nodes, before, after, rounds):
     blob = sum(one["bytes"] for one in rounds) / sum(one["listed"] for one in rounds) / n
     computing = sum(one["compute_utilisation"] for one in after) / nodes
     counted = sum((b["counted"] - a["counted"]) / max(k, 1) for a, b, k in zip(before, after, passed)) / nodes
-    return {"nodes": nodes, "rounds": len(rounds), "parameters": n, "sent": sent, "update": blob,
-            "of_all": sent / ((nodes - 1) * blob) if nodes > 1 else None, "waiting": 1 - computing, "counted": counted,
-            "efficiency": computing * min(counted, 1.0), "round_s": sum(one.get("duration_ms", 0) for one in rounds) / len(rounds) / 1000}
+    round_s = sum(one.get("duration_ms", 0) for one in rounds) / len(rounds) / 1000
+    copies = (nodes - 1) * blob
+    return {"nodes": nodes, "rounds": len(rounds), "round_s": round_s, "parameters": n, "sent": sent, "copies": copies,
+            "other_kb_s": (sent - copies) * n / round_s / 1000, "waiting": 1 - computing, "counted": counted,
+            "efficiency": computing * min(counted, 1.0)}
 
 
 def measure(args, nodes, folder):
@@ -108,16 +111,15 @@ def main():
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     if not args.json:
-        print("| nodes | round, s | sent, B/param | of all | waiting | counted | efficiency |\n|" + " --- |" * 7)
+        print("| nodes | round, s | sent, B/param | copies | other, kB/s | waiting | counted | efficiency |\n|" + " --- |" * 8)
     for nodes in (int(word) for word in args.nodes.split(",")):
         with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
             one = measure(args, nodes, folder)
         if args.json:
             print(json.dumps(one), flush=True)
             continue
-        of_all = f"{one['of_all']:.3f}" if one["of_all"] is not None else "-"
-        print(f"| {nodes} | {one['round_s']:.2f} | {one['sent']:.5f} | {of_all} | {one['waiting']:.3f} | {one['counted']:.3f} | "
-              f"{one['efficiency']:.3f} |", flush=True)
+        print(f"| {nodes} | {one['round_s']:.2f} | {one['sent']:.5f} | {one['copies']:.5f} | {one['other_kb_s']:.1f} | "
+              f"{one['waiting']:.3f} | {one['counted']:.3f} | {one['efficiency']:.3f} |", flush=True)
 
 
 if __name__ == "__main__":

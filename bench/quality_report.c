@@ -108,7 +108,7 @@ static unsigned check_bytes(const quality_row *row, bool json)
     return say(fabs(ratio - 1) <= 0.02, json, text, ratio);
 }
 
-unsigned quality_check(const quality_row *rows, size_t n_rows, bool json)
+unsigned quality_check(const quality_row *rows, size_t n_rows, double slack, bool json)
 {
     unsigned broken = 0;
     for (size_t i = 0; i < sizeof claims / sizeof claims[0]; i++) {
@@ -119,14 +119,15 @@ unsigned quality_check(const quality_row *rows, size_t n_rows, bool json)
             continue;
         }
         char text[96];
+        const double most = c->most * slack;
         if (c->most < INFINITY) {
-            snprintf(text, sizeof text, "loss of %s at most %.2f above %s", c->above, c->most,
+            snprintf(text, sizeof text, "loss of %s at most %.2f above %s", c->above, most,
                      c->below);
         } else {
             snprintf(text, sizeof text, "loss of %s above %s", c->above, c->below);
         }
         const double gap = quality_loss(above) - quality_loss(below);
-        broken += say(gap > c->least && gap <= c->most, json, text, gap);
+        broken += say(gap > c->least && gap <= most, json, text, gap);
     }
     for (size_t i = 0; i < n_rows; i++) {
         broken += check_bytes(&rows[i], json);
