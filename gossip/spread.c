@@ -6,8 +6,9 @@
 #include "base/assert.h"
 #include "gossip/spread_internal.h"
 
-#define PAUSE_US DP_SECOND  /* after an error of our own disk */
-#define LONELY_US DP_SECOND /* without a linked holder */
+#define PAUSE_US DP_SECOND /* after an error of our own disk */
+#define LONELY_US                                                                                  \
+    (250 * DP_MS) /* without a linked holder: by then somebody in between may have it */
 
 dp_status dp_spread_open(dp_spread **spread, const dp_spread_config *config)
 {

@@ -32,7 +32,7 @@ static void whoever_is_linked_is_asked_when_no_holder_is(void **state)
     dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
     dp_members_link_down(f->members, now_of(f), 1, &author, DP_LINK_RESET, &f->out);
     dp_spread_link_down(f->spread, now_of(f), 1, &f->out);
-    tick_after(f, DP_SECOND - 1);
+    tick_after(f, 250 * DP_MS - 1);
     CHECK(count_of(f, DP_DO_GET_INFO) == 0);
     tick_after(f, 1);
     const dp_peer between = mesh_peer(2);
