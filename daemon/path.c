@@ -13,35 +13,43 @@ static bool has_queue(const dp_path_sample *sample)
     return sample->srtt_us > free_us;
 }
 
-static uint64_t best_rate(const dp_path *path)
+/* Put one in, and return the best of the last. */
+static uint64_t best_with(uint64_t rates[DP_PATH_RATES], uint32_t *next, uint64_t rate)
 {
     uint64_t best = 0;
+    rates[*next] = rate;
+    *next = (*next + 1) % DP_PATH_RATES;
     for (uint32_t i = 0; i < DP_PATH_RATES; i++) {
-        best = path->rates[i] > best ? path->rates[i] : best;
+        best = rates[i] > best ? rates[i] : best;
     }
     return best;
 }
 
-static void choose_pace(dp_path *path, uint64_t goodput, bool queue)
+static uint64_t no_less_than_least(uint64_t pace)
 {
-    if (queue) {
-        path->rates[path->next_rate] = goodput;
-        path->next_rate = (path->next_rate + 1) % DP_PATH_RATES;
-        const uint64_t rate = best_rate(path);
-        path->pace = rate - rate / 32;
-    } else if (goodput >= path->pace / 4 * 3) {
-        path->pace += path->pace / 8;
-    }
-    if (path->pace > 0 && path->pace < DP_PATH_PACE_MIN) {
-        path->pace = DP_PATH_PACE_MIN;
-    }
+    return pace > 0 && pace < DP_PATH_PACE_MIN ? DP_PATH_PACE_MIN : pace;
 }
 
-static void choose_count(dp_path *path, bool foreign_loss, bool calm)
+static void choose_pace(dp_path *path)
 {
-    path->calm = calm ? path->calm + 1 : 0;
-    if (foreign_loss && path->wanted < DP_PATH_CONNECTIONS_MAX) {
-        path->wanted *= 2;
+    if (path->queue) {
+        const uint64_t rate = best_with(path->rates, &path->next_rate, path->goodput);
+        path->pace = rate - rate / 32;
+    } else if (path->goodput >= path->pace / 4 * 3) {
+        path->pace += path->pace / 8;
+    }
+    path->pace = no_less_than_least(path->pace);
+}
+
+static void choose_count(dp_path *path, bool lost)
+{
+    const bool foreign = lost && path->clear >= DP_PATH_CLEAR_SAMPLES;
+    path->calm = lost ? 0 : path->calm + 1;
+    path->lossy = foreign ? path->lossy + 2 : path->lossy - (path->lossy > 0 ? 1 : 0);
+    if (path->lossy >= DP_PATH_LOSSY) {
+        path->lossy = 0;
+        path->wanted =
+            path->wanted < DP_PATH_CONNECTIONS_MAX ? 2 * path->wanted : DP_PATH_CONNECTIONS_MAX;
     } else if (path->calm >= DP_PATH_CALM_SAMPLES) {
         path->calm = DP_PATH_CALM_SAMPLES;
         path->wanted = 1;
@@ -53,6 +61,8 @@ void dp_path_step(dp_path *path, const dp_path_sample *sample)
     const dp_path_sample last = path->last;
     path->last = *sample;
     path->wanted = path->wanted == 0 ? 1 : path->wanted;
+    path->goodput = 0;
+    path->queue = false;
     if (last.now_us == 0 || sample->now_us <= last.now_us) {
         return;
     }
@@ -68,12 +78,36 @@ void dp_path_step(dp_path *path, const dp_path_sample *sample)
     const uint32_t in = sample->segments_in - last.segments_in;
     const bool sends = sent >= DP_PATH_BYTES_MIN;
     const bool hears = (uint64_t)in * 1448 >= DP_PATH_BYTES_MIN;
-    const bool queue = has_queue(sample);
     const bool loses = sends && more_than_a_thousandth(sample->again - last.again, sent);
     const bool misses =
         hears && more_than_a_thousandth(sample->out_of_order_in - last.out_of_order_in, in);
+    path->queue = has_queue(sample);
+    path->clear = path->queue ? 0 : path->clear + 1;
+    /* Short of data for a quarter of the time: then the goodput says what we had, not what the path can. */
     if (sends && acked > 0 && busy_us >= took_us / 4 * 3) {
-        choose_pace(path, acked * 1000000U / took_us, queue);
+        path->goodput = acked * 1000000U / took_us;
+        choose_pace(path);
     }
-    choose_count(path, (loses || misses) && !queue, !loses && !misses);
+    choose_count(path, loses || misses);
+}
+
+void dp_path_share(dp_path_line *line, dp_path *const *paths, uint32_t n_paths)
+{
+    uint64_t total = 0;
+    uint32_t n_busy = 0;
+    uint32_t n_queues = 0;
+    for (uint32_t i = 0; i < n_paths; i++) {
+        total += paths[i]->goodput;
+        n_busy += paths[i]->goodput > 0;
+        n_queues += paths[i]->goodput > 0 && paths[i]->queue;
+    }
+    if (n_busy < 2 || n_queues * 2 <= n_busy) {
+        return;
+    }
+    const uint64_t best = best_with(line->totals, &line->next_total, total);
+    for (uint32_t i = 0; i < n_paths; i++) {
+        if (paths[i]->goodput > 0) {
+            paths[i]->pace = no_less_than_least((best - best / 32) / n_busy);
+        }
+    }
 }

@@ -9,8 +9,11 @@
  *           quarters were used, so that a faster path is found. What was sent without a queue lowers nothing: it says what we had,
  *           or what a window that starts small let through. A cubic that is not paced overshoots into the queue and loses what
  *           it sends: 5.3 s where 3.2 would do (25 MB, 100 Mbit, 100 ms).
- *   count   loss without a queue is not ours, and one loss-based connection gets 1.22 MSS / (rtt sqrt(loss)) (Mathis et al.
- *           1997): twice as many, up to 8. No loss, or nothing to send, for 10 s: one again. */
+ *   share   when most of the connections that send have a queue it is our own line that is full, and what cubic gives each is
+ *           chance: all get the same part of the best total. An exchange is as slow as its slowest.
+ *   count   loss in two samples out of three, a second or more after the last queue, is not ours, and one loss-based connection gets
+ *           1.22 MSS / (rtt sqrt(loss)) (Mathis et al. 1997): twice as many, up to 8. No loss, or nothing to send, for 10 s: one again.
+ */
 #ifndef DP_DAEMON_PATH_H
 #define DP_DAEMON_PATH_H
 
@@ -25,6 +28,8 @@ enum {
     DP_PATH_QUEUE_US = 5000,
     DP_PATH_RATES = 16, /* samples, at four a second */
     DP_PATH_CALM_SAMPLES = 40,
+    DP_PATH_LOSSY = 4,
+    DP_PATH_CLEAR_SAMPLES = 4,
     /* Fewer bytes than this in a sample say nothing of the path: less than two windows of ten segments. */
     DP_PATH_BYTES_MIN = 32 * 1024,
     DP_PATH_PACE_MIN = 128 * 1024 /* bytes per second: a wrong measurement must not starve a link */
@@ -48,13 +53,26 @@ typedef struct dp_path {
     dp_path_sample last;
     uint64_t rates[DP_PATH_RATES]; /* bytes per second; 0: none */
     uint32_t next_rate;
-    uint64_t pace;   /* bytes per second; 0: as fast as TCP will */
-    uint32_t wanted; /* connections, 1 to DP_PATH_CONNECTIONS_MAX; 0: nothing was measured yet */
-    uint32_t calm;   /* samples in a row without loss */
+    uint64_t pace;    /* bytes per second; 0: as fast as TCP will */
+    uint32_t wanted;  /* connections, 1 to DP_PATH_CONNECTIONS_MAX; 0: nothing was measured yet */
+    uint32_t calm;    /* samples in a row without loss */
+    uint32_t lossy;   /* two more for one with loss, one less for one without */
+    uint32_t clear;   /* samples since the last queue */
+    uint64_t goodput; /* bytes per second in the last sample; 0: had too little to send */
+    bool queue;
 } dp_path;
+
+/* What leaves through this machine's line. Zeroed at the start. */
+typedef struct dp_path_line {
+    uint64_t totals[DP_PATH_RATES]; /* of samples in which it was full */
+    uint32_t next_total;
+} dp_path_line;
 
 /* One more sample, several rtt after the last one. */
 void dp_path_step(dp_path *path, const dp_path_sample *sample);
+
+/* All connections of this machine that may share its line, after a step of each. */
+void dp_path_share(dp_path_line *line, dp_path *const *paths, uint32_t n_paths);
 
 /* path_probe.c. False: not a TCP socket, or the kernel tells too little. */
 bool dp_path_read(int fd, dp_path_sample *sample);

@@ -274,6 +274,7 @@ static void on_tick(uv_timer_t *timer)
                      .next; /* The list may have changed; each loss removes one, so this ends. */
         }
     }
+    dp_transport_measure(transport);
     for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
         dp_link *link = DP_LIST_ITEM(at, dp_link, item);
         if (link->lanes[DP_LANE_BULK] == NULL && link->lanes[DP_LANE_CONTROL]->outgoing &&

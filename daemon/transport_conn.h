@@ -83,6 +83,7 @@ struct dp_transport {
     dp_buf spares
         [DP_TRANSPORT_SPARES_MAX]; /* of messages that were sent; all go when a tick saw none used */
     uint32_t n_spares;
+    dp_path_line line; /* what leaves through this machine */
     bool spares_idle;
     uint32_t
         stripes_min; /* bulk connections of a link that this side dialed, loss or not; 0: one */
@@ -121,7 +122,9 @@ void dp_link_dial_bulk(dp_transport *transport, dp_link *link, uint8_t stripe);
 dp_conn *dp_link_stripe(const dp_link *link);
 /* Four times a second: free spare buffers unless they were used. */
 void dp_transport_trim(dp_transport *transport);
-/* Four times a second: measure the paths of a link's bulk connections, pace them, dial and close some. */
+/* Four times a second: measure the paths of all bulk connections and pace them. */
+void dp_transport_measure(dp_transport *transport);
+/* After it: dial and close bulk connections of a link. */
 void dp_link_measure(dp_transport *transport, dp_link *link);
 /* The socket is connected: what its path needs from the start. */
 void dp_conn_set_options(dp_conn *conn);

@@ -43,19 +43,36 @@ void dp_conn_set_options(dp_conn *conn)
     }
 }
 
-static void measure(dp_conn *conn)
+static void set_pace(dp_conn *conn)
 {
-    dp_path_sample sample;
-    int fd = -1;
-    if (!fd_of(conn, &fd) || !dp_path_read(fd, &sample)) {
-        return;
-    }
-    dp_path_step(&conn->path, &sample);
     const uint64_t pace = conn->path.pace;
     const uint64_t change = pace > conn->pace ? pace - conn->pace : conn->pace - pace;
-    if (change > conn->pace / 32) {
+    int fd = -1;
+    if (change > conn->pace / 32 && fd_of(conn, &fd)) {
         dp_path_set_pace(fd, pace);
         conn->pace = pace;
+    }
+}
+
+void dp_transport_measure(dp_transport *transport)
+{
+    dp_path *paths[DP_TRANSPORT_CONNECTIONS_MAX] = {NULL};
+    dp_conn *conns[DP_TRANSPORT_CONNECTIONS_MAX];
+    uint32_t count = 0;
+    for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
+        dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
+        dp_path_sample sample;
+        int fd = -1;
+        if (count < DP_TRANSPORT_CONNECTIONS_MAX && conn->bulk != NULL && fd_of(conn, &fd) &&
+            dp_path_read(fd, &sample)) {
+            dp_path_step(&conn->path, &sample);
+            paths[count] = &conn->path;
+            conns[count++] = conn;
+        }
+    }
+    dp_path_share(&transport->line, paths, count);
+    for (uint32_t i = 0; i < count; i++) {
+        set_pace(conns[i]);
     }
 }
 
@@ -71,9 +88,8 @@ void dp_link_measure(dp_transport *transport, dp_link *link)
     const uint64_t now = uv_now(transport->config.loop);
     uint32_t wanted = transport->stripes_min > 1 ? transport->stripes_min : 1;
     for (uint32_t stripe = 0; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
-        dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
+        const dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
         if (conn != NULL) {
-            measure(conn);
             wanted = conn->path.wanted > wanted ? conn->path.wanted : wanted;
         }
     }

@@ -128,9 +128,12 @@ static void loss_without_a_queue_asks_for_more_connections_and_calm_for_one(void
 {
     struct road road = road_of(100000);
     (void)state;
+    drive(&road, DP_PATH_CLEAR_SAMPLES, 1000000, 0, 0);
+    drive(&road, 1, 1000000, 5000, 0);
+    assert_int_equal(road.path.wanted, 1); /* Once is chance. */
     drive(&road, 1, 1000000, 5000, 0);
     assert_int_equal(road.path.wanted, 2);
-    drive(&road, 2, 1000000, 5000, 0);
+    drive(&road, 4, 1000000, 5000, 0);
     assert_int_equal(road.path.wanted, 8);
     drive(&road, 50, 1000000, 5000, 0);
     assert_int_equal(road.path.wanted, DP_PATH_CONNECTIONS_MAX);
@@ -138,6 +141,50 @@ static void loss_without_a_queue_asks_for_more_connections_and_calm_for_one(void
     assert_int_equal(road.path.wanted, DP_PATH_CONNECTIONS_MAX);
     drive(&road, 1, 1000000, 0, 0);
     assert_int_equal(road.path.wanted, 1);
+}
+
+/* An overshoot is lost and counted when its queue is gone already. */
+static void loss_right_after_a_queue_is_our_own(void **state)
+{
+    struct road road = road_of(100000);
+    (void)state;
+    for (unsigned i = 0; i < 10; i++) {
+        drive(&road, 1, 1000000, 0, 90000);
+        drive(&road, DP_PATH_CLEAR_SAMPLES - 1, 1000000, 20000, 0);
+    }
+    assert_int_equal(road.path.wanted, 1);
+}
+
+static void on_a_full_line_all_get_the_same(void **state)
+{
+    struct road roads[3] = {road_of(100000), road_of(100000), road_of(100000)};
+    dp_path *const paths[3] = {&roads[0].path, &roads[1].path, &roads[2].path};
+    dp_path_line line = {{0}, 0};
+    (void)state;
+    drive(&roads[0], 1, 6000000, 0, 60000);
+    drive(&roads[1], 1, 4000000, 0, 60000);
+    drive(&roads[2], 1, 2000000, 0, 10000);
+    dp_path_share(&line, paths, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(paths[i]->pace, (12000000 - 12000000 / 32) / 3);
+    }
+}
+
+static void a_far_line_that_is_full_does_not_slow_others(void **state)
+{
+    struct road roads[3] = {road_of(100000), road_of(100000), road_of(100000)};
+    dp_path *const paths[3] = {&roads[0].path, &roads[1].path, &roads[2].path};
+    dp_path_line line = {{0}, 0};
+    (void)state;
+    drive(&roads[0], 1, 6000000, 0, 0);
+    drive(&roads[1], 1, 6000000, 0, 0);
+    drive(&roads[2], 1, 1000000, 0, 60000);
+    dp_path_share(&line, paths, 3);
+    assert_int_equal(paths[0]->pace, 0);
+    assert_int_equal(paths[2]->pace, 1000000 - 1000000 / 32);
+    dp_path_share(&line, paths, 0); /* nobody */
+    dp_path_share(&line, &paths[2], 1);
+    assert_int_equal(paths[2]->pace, 1000000 - 1000000 / 32);
 }
 
 static void loss_that_our_own_queue_makes_asks_for_none(void **state)
@@ -152,7 +199,8 @@ static void who_hears_gaps_asks_too(void **state)
 {
     struct road road = road_of(100000);
     (void)state;
-    for (unsigned i = 0; i < 3; i++) {
+    drive(&road, DP_PATH_CLEAR_SAMPLES, 0, 0, 0);
+    for (unsigned i = 0; i < 6; i++) {
         road.sample.now_us += SECOND / 4;
         road.sample.segments_in += 1000;
         road.sample.out_of_order_in += 10;
@@ -174,6 +222,9 @@ int main(void)
         cmocka_unit_test(who_has_little_to_send_measures_nothing),
         cmocka_unit_test(a_wrong_measurement_does_not_starve_a_link),
         cmocka_unit_test(loss_without_a_queue_asks_for_more_connections_and_calm_for_one),
+        cmocka_unit_test(loss_right_after_a_queue_is_our_own),
+        cmocka_unit_test(on_a_full_line_all_get_the_same),
+        cmocka_unit_test(a_far_line_that_is_full_does_not_slow_others),
         cmocka_unit_test(loss_that_our_own_queue_makes_asks_for_none),
         cmocka_unit_test(who_hears_gaps_asks_too),
     };
