@@ -11,6 +11,7 @@ is a host of tests/lib/netlab.sh (root). A round is as slow as its slowest membe
 import argparse
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -145,6 +146,7 @@ def main():
     if not options.wan and os.geteuid() == 0 and "DP_ALONE" not in os.environ:
         in_namespace()
     sizes = [int(float(mb) * 1e6) for mb in options.mb.split(",")] if options.mb else [int(float(m) * 1048576) for m in options.mib.split(",")]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)) # The lab is taken down all the same.
     bench = Bench(options)
     rows = []
     for members in map(int, options.members.split(",")):
