@@ -375,6 +375,9 @@ dp_status dp_trainer_restore(dp_trainer *t, const dp_trainer_earlier *earlier)
 {
     if (earlier->kind == DP_RESTORE_FROZEN) {
         DP_TRY(restore_frozen(t, earlier->a, earlier->lambda));
+        if (earlier->lambda == 0) {
+            return DP_OK; /* Nothing of it is left, and so no weight. */
+        }
         t->open.steps += earlier->steps;
         t->open.restored += earlier->steps;
         t->open.tokens += earlier->tokens;

@@ -177,6 +177,14 @@ static void work_that_is_worth_nothing_claims_nothing(void **state)
     train(&x, 1); /* Until it is told of a lease. */
     CHECK(dp_trainer_reach(x.trainer).leased == before.leased);
     CHECK(dp_trainer_reach(x.trainer).own > before.own);
+    CHECK_OK(dp_trainer_init(x.trainer));
+    uint8_t *const zeros = test_calloc(x.n, 4);
+    const dp_trainer_earlier frozen = {
+        .kind = DP_RESTORE_FROZEN, .steps = 3, .tokens = 99, .a = dp_view_of(zeros, 4 * x.n)};
+    CHECK_OK(dp_trainer_restore(x.trainer, &frozen));
+    CHECK(dp_trainer_progress_of(x.trainer).steps == 0);
+    CHECK(dp_trainer_progress_of(x.trainer).tokens == 0);
+    test_free(zeros);
     test_free(bytes);
     close_node(&x);
 }
