@@ -184,7 +184,12 @@ static dp_status restore_blobs(restore_job *self, dp_store *store)
             DP_TRY(dp_object_unpin(store, &self->pinned[i], &pin));
         }
     }
-    return dp_ckpt_carry_over(store, run, uv_hrtime() / 1000000000U + 1);
+    DP_TRY(dp_ckpt_carry_over(store, run, uv_hrtime() / 1000000000U + 1));
+    DP_TRY(dp_object_pins(store, run, DP_PIN_LEASE, self->pinned, 1, &count));
+    if (count > 0) {
+        dp_node_restore_part(self->node, &self->pinned[0]);
+    }
+    return DP_OK;
 }
 
 static dp_status read_vote(restore_job *self, dp_store *store, dp_buf *record)

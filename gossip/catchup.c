@@ -189,34 +189,6 @@ dp_status dp_catchup_records(dp_node *node, dp_view message, const dp_peer *from
 
 /* ---- state ---- */
 
-/* Who serves the newest state from this round on that the chain certifies: a linked member, or DP_MEMBER_NONE. */
-static uint32_t newest_state(const dp_node *node, uint64_t least)
-{
-    const dp_rowset *linked = dp_members_linked(node->members);
-    uint32_t best = DP_MEMBER_NONE;
-
-    for (uint32_t k = 0; k < linked->count; k++) {
-        const uint32_t i = linked->at[k];
-        const dp_member *member = dp_members_at(node->members, i);
-        const dp_summary *summary = &member->summary;
-        dp_hash digest;
-        dp_hash certified;
-        if (!member->has_summary || summary->saved_round < least ||
-            dp_hash_is_zero(&summary->saved_root) || summary->saved_round > node->ledger.round ||
-            (best != DP_MEMBER_NONE &&
-             summary->saved_round <= dp_members_at(node->members, best)->summary.saved_round) ||
-            !dp_chain_digest(node, summary->saved_round, &digest) ||
-            !dp_chain_certified(node, summary->saved_round, &certified)) {
-            continue;
-        }
-        const dp_hash root = dp_state_root(summary->saved_round, &summary->saved_root, &digest);
-        if (dp_hash_equal(&root, &certified)) {
-            best = i;
-        }
-    }
-    return best;
-}
-
 /* Bytes still to be fetched of the updates after this round; UINT64_MAX when some of them are gone. */
 static uint64_t replay_bytes(const dp_node *node, uint64_t round)
 {
@@ -240,6 +212,50 @@ static uint64_t replay_bytes(const dp_node *node, uint64_t round)
     return bytes;
 }
 
+/* Chunks of it are here, and what comes after it can be had. */
+static bool is_part(const dp_node *node, const dp_summary *summary)
+{
+    return !dp_hash_is_zero(&node->catchup.part) &&
+           dp_hash_equal(&summary->saved_root, &node->catchup.part) &&
+           replay_bytes(node, summary->saved_round) != UINT64_MAX;
+}
+
+/* Members save at times of their own: the state of which chunks are here goes before a newer one. */
+static bool is_better(const dp_node *node, const dp_summary *one, const dp_summary *other)
+{
+    const bool one_here = is_part(node, one);
+
+    return one_here != is_part(node, other) ? one_here : one->saved_round > other->saved_round;
+}
+
+/* Who serves the best state from this round on that the chain certifies: a linked member, or DP_MEMBER_NONE. */
+static uint32_t best_state(const dp_node *node, uint64_t least)
+{
+    const dp_rowset *linked = dp_members_linked(node->members);
+    uint32_t best = DP_MEMBER_NONE;
+
+    for (uint32_t k = 0; k < linked->count; k++) {
+        const uint32_t i = linked->at[k];
+        const dp_member *member = dp_members_at(node->members, i);
+        const dp_summary *summary = &member->summary;
+        dp_hash digest;
+        dp_hash certified;
+        if (!member->has_summary || summary->saved_round < least ||
+            dp_hash_is_zero(&summary->saved_root) || summary->saved_round > node->ledger.round ||
+            (best != DP_MEMBER_NONE &&
+             !is_better(node, summary, &dp_members_at(node->members, best)->summary)) ||
+            !dp_chain_digest(node, summary->saved_round, &digest) ||
+            !dp_chain_certified(node, summary->saved_round, &certified)) {
+            continue;
+        }
+        const dp_hash root = dp_state_root(summary->saved_round, &summary->saved_root, &digest);
+        if (dp_hash_equal(&root, &certified)) {
+            best = i;
+        }
+    }
+    return best;
+}
+
 bool dp_catchup_prefers_state(const dp_node *node, uint64_t round)
 {
     const dp_catchup *catchup = &node->catchup;
@@ -249,7 +265,7 @@ bool dp_catchup_prefers_state(const dp_node *node, uint64_t round)
          dp_time_between(catchup->gave_up_at, node->now) < GAVE_UP_US)) {
         return false;
     }
-    const uint32_t member = newest_state(node, round + 1);
+    const uint32_t member = best_state(node, round + 1);
     if (member == DP_MEMBER_NONE) {
         return false;
     }
@@ -286,12 +302,16 @@ void dp_catchup_state(dp_node *node)
 {
     const dp_rowset *linked = dp_members_linked(node->members);
     dp_catchup *catchup = &node->catchup;
-    const uint32_t best = newest_state(node, node->train.has_theta ? node->train.applied + 1 : 1);
+    const uint32_t best = best_state(node, node->train.has_theta ? node->train.applied + 1 : 1);
 
     if (best == DP_MEMBER_NONE) {
         return;
     }
     const dp_summary *summary = &dp_members_at(node->members, best)->summary;
+    if (!catchup->wants_state && !dp_hash_is_zero(&catchup->part) && !is_part(node, summary) &&
+        dp_time_between(node->started_at, node->now) < DP_STATE_PATIENCE_US) {
+        return; /* Links come one after the other: who gives that one may be linked soon. */
+    }
     if (catchup->wants_state && !dp_hash_equal(&catchup->state_root, &summary->saved_root)) {
         if (dp_time_between(catchup->state_moved, node->now) < DP_STATE_PATIENCE_US ||
             give_up_state(node)) {
@@ -301,6 +321,7 @@ void dp_catchup_state(dp_node *node)
         catchup->wants_state = false;
     }
     if (!catchup->wants_state) {
+        catchup->part = (dp_hash){{0}}; /* It is this one, or of no use any more. */
         catchup->wants_state = true;
         catchup->state_root = summary->saved_root;
         catchup->state_round = summary->saved_round;

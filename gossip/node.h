@@ -466,6 +466,8 @@ DP_MUST dp_status dp_node_restore_checkpoint(dp_node *node, uint64_t round,
                                              const dp_hash *tensor_root, uint64_t tensor_bytes);
 /* An object that the store holds whole (tokenizer, data, blobs of recent rounds). */
 DP_MUST dp_status dp_node_restore_object(dp_node *node, const dp_hash *root, uint64_t size);
+/* A state that an earlier life was fetching; chunks of it are here. */
+void dp_node_restore_part(dp_node *node, const dp_hash *root);
 /* A member met before, to dial. */
 DP_MUST dp_status dp_node_restore_peer(dp_node *node, const dp_peer *peer, const dp_addr *addrs,
                                        uint32_t n_addrs);

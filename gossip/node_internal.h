@@ -249,6 +249,7 @@ typedef struct dp_catchup {
     dp_peer sender; /* of the message at hand */
     bool gained;    /* it had a record that follows */
     dp_doubt doubt;
+    dp_hash part;     /* a state of which an earlier life has fetched chunks; zero: none */
     bool wants_state; /* a state object is being fetched */
     dp_hash state_root;
     uint64_t state_round;

@@ -212,6 +212,11 @@ dp_status dp_node_restore_object(dp_node *node, const dp_hash *root, uint64_t si
     return DP_OK;
 }
 
+void dp_node_restore_part(dp_node *node, const dp_hash *root)
+{
+    node->catchup.part = *root;
+}
+
 dp_status dp_node_restore_peer(dp_node *node, const dp_peer *peer, const dp_addr *addrs,
                                uint32_t n_addrs)
 {

@@ -130,6 +130,50 @@ what_a_round_lists_is_asked_of_all_though_it_was_wanted_of_its_author_before(voi
     kit_close(world);
 }
 
+/* What this member is known to serve. */
+static void serves(const dp_node *node, uint32_t peer, uint64_t round, const dp_hash *root)
+{
+    const dp_peer who = kit_peer(peer);
+    const uint32_t index = dp_node_member_index(node, &who);
+    dp_member *member = (dp_member *)(uintptr_t)dp_members_at(node->members, index);
+
+    member->has_summary = true;
+    member->summary.saved_round = round;
+    member->summary.saved_root = *root;
+    member->summary.saved_bytes = 1000;
+}
+
+static void the_state_of_which_chunks_are_here_goes_before_a_newer_one(void **state)
+{
+    static dp_actions actions;
+    kit_world *world = three();
+    dp_node *const node = world->nodes[1].node;
+    const uint64_t older = world->nodes[0].saved_round;
+    const dp_hash root = world->nodes[0].saved_root;
+
+    (void)state;
+    kit_run_ms(world, 2000);
+    const uint64_t newer = world->nodes[0].saved_round;
+    assert_true(older > 0 && newer > older);
+    serves(node, 0, older, &root);
+    serves(node, 2, newer, &world->nodes[0].saved_root);
+    dp_out_begin(&node->out, &actions);
+    dp_train_unload(node);
+    node->started_at = node->now;
+    dp_node_restore_part(node, &(dp_hash){{5}});
+    dp_catchup_state(node); /* Whoever gives it may be linked soon. */
+    assert_false(node->catchup.wants_state);
+    node->now = dp_time_after(node->now, DP_STATE_PATIENCE_US);
+    dp_catchup_state(node);
+    assert_int_equal(node->catchup.state_round, newer);
+    node->catchup.wants_state = false;
+    dp_node_restore_part(node, &root);
+    dp_catchup_state(node);
+    assert_true(node->catchup.wants_state);
+    assert_int_equal(node->catchup.state_round, older);
+    kit_close(world);
+}
+
 static void a_publication_of_no_steps_is_not_waited_for(void **state)
 {
     kit_world *world = kit_open(1);
@@ -294,6 +338,7 @@ int main(void)
         cmocka_unit_test(steps_of_before_a_load_are_no_reason_to_publish),
         cmocka_unit_test(
             what_a_round_lists_is_asked_of_all_though_it_was_wanted_of_its_author_before),
+        cmocka_unit_test(the_state_of_which_chunks_are_here_goes_before_a_newer_one),
         cmocka_unit_test(a_publication_of_no_steps_is_not_waited_for),
         cmocka_unit_test(a_run_starts_from_the_weights_of_its_manifest),
         cmocka_unit_test(without_its_first_weights_a_node_waits),
