@@ -39,7 +39,8 @@ class WithoutDaemon(SystemTest):
     def test_every_verb_that_needs_the_daemon_says_so(self):
         for words in (["status"], ["peers"], ["rounds"], ["why"], ["logs"], ["pause"], ["resume"], ["leave"], ["invite"],
                       ["ckpt", "ls"], ["ckpt", "verify"], ["ckpt", "export", "x"], ["sample"], ["eval"], ["data"],
-                      ["down"]):
+                      ["down"], ["drain"], ["audit"], ["revoke", "bob", "--yes"], ["run", "fork", "--yes"],
+                      ["run", "merge", "--yes"]):
             self.assertEqual(dpnode(*words).returncode, 69, words)
 
     def test_a_wrong_word_or_option_is_a_usage_error(self):
@@ -84,6 +85,22 @@ class WithoutDaemon(SystemTest):
     def test_the_completion_in_contrib_is_the_one_that_is_printed(self):
         with open(os.path.join(ROOT, "contrib", "dpnode.bash"), "rb") as file:
             self.assertEqual(file.read(), dpnode("completion", "bash").stdout)
+
+    def test_the_manual_has_every_verb_with_its_options(self):
+        with open(os.path.join(ROOT, "docs", "man", "dpnode.1"), encoding="utf-8") as file:
+            verbs = file.read().split("\n.SH VERBS\n")[1].split("\n.SH ")[0]
+        plain = re.sub(r" +", " ", re.sub(r'\\f[A-Z]|"', "", verbs).replace("\\-", "-"))
+        sections = plain.split(".TP\n")[1:]
+        listed = dpnode("--help").stdout.decode().split("usage:")[1].splitlines()[2:]
+        for verb in [line[2:16].strip() for line in listed if line.startswith("  ")]:
+            named = re.compile(rf"^\.B\w* (.*, )?{verb}\b(?! (create|tokenize|info|verify))")
+            of_verb = "".join(section for section in sections if named.match(section.splitlines()[0]))
+            self.assertTrue(of_verb, verb)
+            options = re.findall(r"^  (-\w,|   ) (--[\w-]+)", dpnode(*verb.split(), "--help").stdout.decode(), re.MULTILINE)
+            for letter, option in options:
+                if option not in ("--json", "--socket", "--help"):
+                    told = f"{letter[:2]} " in of_verb or option in of_verb
+                    self.assertTrue(told, f"dpnode.1 has no {option} with {verb}")
 
     def test_every_error_code_is_explained_once(self):
         used = set()
