@@ -1,5 +1,6 @@
 /* ckpt ls, verify, export: what this node has saved. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/client.h"
 #include "cli/json.h"
@@ -75,12 +76,35 @@ const dp_verb dp_verb_ckpt_verify = {
     .examples = "  dpnode ckpt verify\n",
 };
 
+/* A type is asked for here, since who calls is told before anything is read. */
+static bool form_is_known(const dp_cmd *cmd, dp_control_error *error)
+{
+    static const char *const types[] = {"f32", "bf16", "f16", "q8_0"}; /* llm.c: the first two */
+    const char *const gguf = dp_cmd_option(cmd, "gguf");
+    const char *const type = gguf != NULL ? gguf : dp_cmd_option(cmd, "llmc");
+    const size_t count = gguf != NULL ? 4 : 2;
+    bool known = type == NULL;
+    for (size_t i = 0; !known && i < count; i++) {
+        known = strcmp(type, types[i]) == 0;
+    }
+    if (known && (gguf == NULL || dp_cmd_option(cmd, "llmc") == NULL)) {
+        return true;
+    }
+    dp_error_set(error, DP_EXIT_USAGE, "E0403",
+                 "--gguf f32, f16, bf16 or q8_0; or --llmc f32 or bf16", "no such kind of file",
+                 known ? "--gguf and --llmc are one file each; give one of them" : type);
+    return false;
+}
+
 static int run_export(dp_cmd *cmd)
 {
     char path[DP_CLI_PATH_MAX];
     dp_control_error error;
     dp_client client;
     json_t *result = NULL;
+    if (!form_is_known(cmd, &error)) {
+        return dp_cmd_fail(cmd, &error);
+    }
     if (dp_path_absolute(cmd->args[0], path) != DP_OK) {
         dp_error_set(&error, DP_EXIT_USAGE, "E0403", "give a shorter path", "the path is too long",
                      cmd->args[0]);

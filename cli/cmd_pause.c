@@ -79,6 +79,14 @@ static int run_drain(dp_cmd *cmd)
     const bool leave = dp_cmd_option(cmd, "leave") != NULL;
     dp_control_error error;
     json_t *result = NULL;
+    for (const char *const *word = (const char *const[]){"keep-data", "now", NULL};
+         !leave && *word != NULL; word++) {
+        if (dp_cmd_option(cmd, *word) != NULL) {
+            dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode drain --leave --keep-data --now",
+                         "this option goes with --leave only", *word);
+            return dp_cmd_fail(cmd, &error);
+        }
+    }
     if (ask_drain(cmd, !leave, &result, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
     }

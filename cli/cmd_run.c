@@ -26,7 +26,8 @@ int dp_run_manifest_read(const char *path, dp_manifest_file *file, dp_control_er
     const dp_status read = dp_file_read(path, &buf);
     if (read != DP_OK && read != DP_TOOBIG) {
         char why[DP_CLI_PATH_MAX + 64];
-        snprintf(why, sizeof why, "%.400s: %s", path, dp_status_text(read));
+        snprintf(why, sizeof why, "%.400s: %s", path,
+                 read == DP_BADARG ? "it is a folder, or no file" : dp_status_text(read));
         dp_error_set(error, DP_EXIT_NOINPUT, "E0306", "give the path of a manifest, or --demo kjv",
                      "the manifest cannot be read", why);
         dp_buf_close(&buf);

@@ -57,8 +57,10 @@ static void list_second_words(const char *word, char *text, size_t size)
     }
 }
 
-static int unknown_verb(const dp_cmd *cmd, const char *word)
+/* second: NULL, or the word after it. */
+static int unknown_verb(const dp_cmd *cmd, const char *word, const char *second)
 {
+    const bool wrong = second != NULL && second[0] != '-';
     char why[256];
     dp_control_error error;
     if (word[0] == '-') {
@@ -68,7 +70,8 @@ static int unknown_verb(const dp_cmd *cmd, const char *word)
     }
     list_second_words(word, why, sizeof why);
     dp_error_set(&error, DP_EXIT_USAGE, "E0002", "dpnode --help   # lists all verbs",
-                 why[0] != '\0' ? "this verb needs a second word" : "there is no such verb",
+                 why[0] == '\0' || wrong ? "there is no such verb"
+                                         : "this verb needs a second word",
                  why[0] != '\0' ? why : word);
     return dp_cmd_fail(cmd, &error);
 }
@@ -125,5 +128,5 @@ int main(int argc, char **argv)
             return run_verb(&cmd, verbs[i], argc - 1 - words, argv + 1 + words);
         }
     }
-    return unknown_verb(&cmd, argv[1]);
+    return unknown_verb(&cmd, argv[1], argv[2]);
 }

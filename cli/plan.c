@@ -51,7 +51,8 @@ void dp_plan_print(const json_t *plan)
         printf("%s not on this machine: %s\n", dp_print_mark(false), dp_json_text(plan, "why", ""));
         return;
     }
-    printf("%s this machine has %s for it: %.0f sequences at a time, recomputed: %s, packs: %s\n",
-           dp_print_mark(true), there, dp_json_real(plan, "rows", 0),
+    const double at_once = dp_json_real(plan, "rows", 0);
+    printf("%s this machine has %s for it: %.0f %s at a time, recomputed: %s, packs: %s\n",
+           dp_print_mark(true), there, at_once, at_once > 1 ? "sequences" : "sequence",
            dp_json_text(plan, "recompute", "?"), dp_json_text(plan, "packs", "?"));
 }

@@ -10,7 +10,7 @@
 
 void dp_method_revoke(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
-    char name[64];
+    char name[64] = "";
     char id[DP_PEER_TEXT_MAX];
     dp_why why = {""};
     dp_order order = {.kind = DP_ORDER_REVOKE, .why = &why};
@@ -22,7 +22,7 @@ void dp_method_revoke(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     if (!dp_pack_copy_text(dp_pack_key(parameters, "peer"), name, sizeof name) ||
         !dp_call_find_peer(daemon, name, &order.peer)) {
         dp_call_fail(call, 1, "E0120", "dpnode peers   # lists names and ids",
-                     "there is no such peer", "");
+                     "there is no such peer", name);
         return;
     }
     if (dp_driver_order(daemon->driver, &order) != DP_OK) {

@@ -46,8 +46,19 @@ class WithoutDaemon(SystemTest):
     def test_a_wrong_word_or_option_is_a_usage_error(self):
         for words in (["statsu"], ["run"], ["ckpt"], ["status", "--chek"], ["status", "now"], ["join"], ["invite", "--uses"],
                       ["invite", "--uses", "many"], ["run", "create"], ["run", "create", "a", "--demo", "kjv"],
-                      ["why", "not"], ["why", "round", "x"], ["completion", "tcsh"], ["swarm", "-n", "0"], []):
+                      ["why", "not"], ["why", "round", "x"], ["completion", "tcsh"], ["ckpt", "foo"], ["drain", "--now"],
+                      ["drain", "--keep-data"], ["ckpt", "export", "x", "--gguf", "q5"], ["ckpt", "export", "x", "--llmc", "f16"],
+                      ["ckpt", "export", "x", "--llmc", "f32", "--gguf", "f32"], ["swarm", "-n", "0"], []):
             self.assertEqual(dpnode(*words).returncode, 64, words)
+
+    def test_a_second_word_that_is_missing_is_told_from_one_that_is_wrong(self):
+        for words, what in ((["ckpt"], "this verb needs a second word"), (["ckpt", "foo"], "there is no such verb")):
+            error = json.loads(dpnode(*words, "--json").stdout)["error"]
+            self.assertEqual((error["what"], error["why"]), (what, "ckpt ls, ckpt verify, ckpt export"))
+
+    def test_a_folder_in_place_of_a_manifest_is_told(self):
+        error = json.loads(dpnode("run", "validate", self.folder.path, "--json").stdout)["error"]
+        self.assertEqual((error["exit"], error["why"]), (66, f"{self.folder.path}: it is a folder, or no file"))
 
     def test_validate_shows_what_training_takes_here(self):
         for preset, fits in (("llama-tiny", True), ("gpt2-774m", None)):
@@ -63,7 +74,7 @@ class WithoutDaemon(SystemTest):
             self.assertTrue(fits is None or plan["fits"] == fits, plan)
             text = dpnode("run", "validate", path).stdout.decode()
             self.assertIn("activations", text)
-            self.assertIn("sequences at a time" if plan["fits"] else "not on this machine", text)
+            self.assertIn(" at a time, recomputed" if plan["fits"] else "not on this machine", text)
 
     def test_help_begins_with_examples_and_names_every_option(self):
         listed = dpnode("--help").stdout.decode()
