@@ -61,8 +61,12 @@ dp_method dp_method_ckpt_list, dp_method_ckpt_verify, dp_method_ckpt_export, dp_
 
 /* Shared by methods: the driver of the run, or NULL after an error reply that there is none. */
 dp_driver *dp_call_driver(dp_daemon *daemon, const dp_call *call);
-/* By name, or by the twelve characters of its id. */
-bool dp_call_find_peer(const dp_daemon *daemon, const char *text, dp_peer *peer);
+/* What the node is doing, in the word that hello and status have. */
+const char *dp_call_state(const dp_daemon *daemon);
+/* The member that a request names with "peer": by its id, whole in hexadecimal or its twelve characters, or by its name if
+ * no other has it (each node chooses its own). False after an error reply. */
+bool dp_call_find_peer(const dp_daemon *daemon, const dp_call *call,
+                       const dp_pack_value *parameters, dp_peer *peer);
 /* Pack a round or event as documented in control_msg.h. */
 void dp_pack_round(dp_packer *packer, const dp_daemon *daemon, const dp_diary_round *round);
 void dp_pack_entry(dp_packer *packer, const dp_diary_entry *entry);

@@ -131,12 +131,10 @@ void dp_method_run_leave(dp_daemon *daemon, const dp_call *call, const dp_pack_v
 
 static void reply_state(const dp_daemon *daemon, const dp_call *call)
 {
-    dp_driver_view view;
     dp_packer packer;
-    dp_driver_look(daemon->driver, &view);
     if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
-        dp_pair_text(&map, "state", dp_mode_name(view.node.mode));
+        dp_pair_text(&map, "state", dp_call_state(daemon));
         dp_group_end(&map);
         dp_call_end(call, &packer);
     }

@@ -11,7 +11,7 @@
 
 enum { LAST_STANDARD = 20, WHY_WINDOW_MS = 120 * 1000, WHY_CAUSES_MAX = 12 };
 
-static const char *state_of(const dp_daemon *daemon)
+const char *dp_call_state(const dp_daemon *daemon)
 {
     if (daemon->driver == NULL) {
         return "idle";
@@ -49,7 +49,7 @@ void dp_method_hello(dp_daemon *daemon, const dp_call *call, const dp_pack_value
     dp_group map = dp_map_begin(&packer);
     dp_pair_text(&map, "version", DP_VERSION_TEXT);
     dp_pair_u64(&map, "pid", (uint64_t)getpid());
-    dp_pair_text(&map, "state", state_of(daemon));
+    dp_pair_text(&map, "state", dp_call_state(daemon));
     if (daemon->driver != NULL) {
         dp_pair_text(&map, "run", dp_driver_facts(daemon->driver)->name);
     }
@@ -130,7 +130,7 @@ void dp_method_status(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     }
     const dp_peer self = dp_identity_peer(&daemon->identity);
     dp_group map = dp_map_begin(&packer);
-    dp_pair_text(&map, "state", state_of(daemon));
+    dp_pair_text(&map, "state", dp_call_state(daemon));
     dp_pair_u64(&map, "pid", (uint64_t)getpid());
     dp_pair_text(&map, "version", DP_VERSION_TEXT);
     dp_pair_text(&map, "dir", daemon->config->dir);
@@ -403,20 +403,38 @@ static bool explains(const dp_diary_entry *entry, const question *about)
     return !routine_name && (about->has_peer || entry->time_ms >= about->since_ms);
 }
 
-bool dp_call_find_peer(const dp_daemon *daemon, const char *text, dp_peer *peer)
+static bool has_id(const dp_peer *peer, const char *text)
 {
+    char id[DP_PEER_TEXT_MAX];
+    char hex[2 * sizeof peer->bytes + 1];
+    dp_peer_text(peer, id);
+    dp_hex(dp_view_of(peer->bytes, sizeof peer->bytes), hex);
+    return strcmp(text, id) == 0 || strcmp(text, hex) == 0;
+}
+
+bool dp_call_find_peer(const dp_daemon *daemon, const dp_call *call,
+                       const dp_pack_value *parameters, dp_peer *peer)
+{
+    char text[2 * sizeof peer->bytes + 1] = "";
     const dp_node *node = dp_driver_node(daemon->driver);
     dp_member_view member;
-    for (uint32_t i = 0; node != NULL && dp_node_member(node, i, &member); i++) {
-        char id[DP_PEER_TEXT_MAX];
-        dp_peer_text(&member.peer, id);
-        if (strcmp(text, id) == 0 ||
-            strcmp(text, dp_driver_peer_name(daemon->driver, &member.peer)) == 0) {
+    uint32_t named = 0;
+    const bool read = dp_pack_copy_text(dp_pack_key(parameters, "peer"), text, sizeof text);
+    for (uint32_t i = 0; read && node != NULL && dp_node_member(node, i, &member); i++) {
+        if (has_id(&member.peer, text)) {
             *peer = member.peer;
             return true;
         }
+        if (strcmp(text, dp_driver_peer_name(daemon->driver, &member.peer)) == 0) {
+            *peer = member.peer;
+            named++;
+        }
     }
-    return false;
+    if (named != 1) {
+        dp_call_fail(call, 1, "E0120", "dpnode peers   # lists names and ids",
+                     named == 0 ? "there is no such peer" : "several peers have this name", text);
+    }
+    return named == 1;
 }
 
 static void answer_round(const dp_daemon *daemon, uint64_t number_, char *text, size_t size)
@@ -566,20 +584,15 @@ static void pack_causes(dp_group *map, const dp_daemon *daemon, const question *
 void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
     char text[600];
-    char name[64];
     question about = {.since_ms = dp_unix_ms() - WHY_WINDOW_MS};
     dp_packer packer;
     if (dp_call_driver(daemon, call) == NULL) {
         return;
     }
     about.has_round = dp_pack_get_u64(dp_pack_key(parameters, "round"), &about.round);
-    if (dp_pack_copy_text(dp_pack_key(parameters, "peer"), name, sizeof name)) {
-        about.has_peer = dp_call_find_peer(daemon, name, &about.peer);
-        if (!about.has_peer) {
-            dp_call_fail(call, 1, "E0120", "dpnode peers   # lists names and ids",
-                         "there is no such peer", name);
-            return;
-        }
+    about.has_peer = dp_pack_key(parameters, "peer") != NULL;
+    if (about.has_peer && !dp_call_find_peer(daemon, call, parameters, &about.peer)) {
+        return;
     }
     if (about.has_round) {
         answer_round(daemon, about.round, text, sizeof text);

@@ -9,7 +9,7 @@
  * Methods (parameters -> result). Times are unix milliseconds, durations and sizes carry their unit in the key. A key that does
  * not apply is left out. Peers are {"id": 64 hex, "short": 12 characters, "name"}.
  *   hello        {} -> {"version", "pid", "state": "idle"|"joining"|"training"|"gossip"|"paused"|"halted"|"left", "run"?}
- *   status       {} -> {"state", "pid", "version", "dir", "uptime_s", "name", "id", "listen"?, "rss_bytes", "log_dropped", "store_bytes",
+ *   status       {} -> {"state", "pid", "version", "dir", "uptime_s", "name", "id", "port"?, "rss_bytes", "log_dropped", "store_bytes",
  *                       "run"?: {"name", "id", "round", "applied", "slot", "tokens", "state_root", "members", "alive", "voters",
  *                       "is_voter", "quorum", "listed", "loss"?, "exchanges", "rejected", "diverged", "elements",
  *                       "data_objects" (tokenizer and shards), "data_here" (of these), "round_ms",
@@ -32,7 +32,8 @@
  *                       and the node follows the chain
  *   run.leave    {"keep_data"?: bool, "now"?: bool} -> {"run"}
  *   invite       {"uses"?: n (0: unlimited), "expires_s"?: n, "roles"?: ["train","vote","invite"]} -> {"token","uses","expires_ms"}
- *   run.fork     {} -> {"round", "text"}: the chain begins anew after the head here, and the daemon with it
+ *   run.fork     {"round"?: n} -> {"round", "text"}: the chain begins anew after the head here, or after that round, and the daemon
+ *                       with it
  *   run.merge    {} -> {"round", "text"}: of two chains begun anew the one here goes on
  *   revoke       {"peer": name or id} -> {"peer": id, "key": "root"|"admin"}: out at once here, everywhere once a record has it
  *   pause, resume {} -> {"state"}

@@ -10,7 +10,6 @@
 
 void dp_method_revoke(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
-    char name[64] = "";
     char id[DP_PEER_TEXT_MAX];
     dp_why why = {""};
     dp_order order = {.kind = DP_ORDER_REVOKE, .why = &why};
@@ -19,10 +18,7 @@ void dp_method_revoke(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     if (dp_call_driver(daemon, call) == NULL) {
         return;
     }
-    if (!dp_pack_copy_text(dp_pack_key(parameters, "peer"), name, sizeof name) ||
-        !dp_call_find_peer(daemon, name, &order.peer)) {
-        dp_call_fail(call, 1, "E0120", "dpnode peers   # lists names and ids",
-                     "there is no such peer", name);
+    if (!dp_call_find_peer(daemon, call, parameters, &order.peer)) {
         return;
     }
     if (dp_driver_order(daemon->driver, &order) != DP_OK) {

@@ -54,9 +54,9 @@ class SystemTest(unittest.TestCase):
         created = node.ask("run", "create", self.file("tiny.yaml", TINY), "--text", text)
         return node, created["invite"]
 
-    def joined(self, name, token):
+    def joined(self, name, token, *arguments):
         node = self.folder.node(name).start()
-        node.ask("join", "-", stdin=token)
+        node.ask("join", "-", *arguments, stdin=token)
         return node
 
     def fails(self, code, status, call, *words, **more):
