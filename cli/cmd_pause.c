@@ -135,7 +135,8 @@ static int run_leave(dp_cmd *cmd)
     if (cmd->json) {
         return dp_cmd_print(result);
     }
-    printf("%s left %s; the others go on\n", dp_print_mark(true), dp_json_text(result, "run", "?"));
+    printf("%s left %s; its other members, if any, go on\n", dp_print_mark(true),
+           dp_json_text(result, "run", "?"));
     json_decref(result);
     return 0;
 }
