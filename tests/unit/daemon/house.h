@@ -55,6 +55,23 @@ static inline void house_round(void *context, const dp_diary_round *round)
     }
 }
 
+/* What stands on the shelf's store. */
+static inline void house_open_rows(struct house *house)
+{
+    const dp_diary_hooks hooks = {&house->daemon, house_entry, house_round};
+    CHECK_OK(dp_saver_open(&house->daemon.saver, &house->loop, house->shelf.store));
+    CHECK_OK(dp_diary_open(&house->daemon.diary, &house->loop, house->daemon.saver, &hooks));
+}
+
+static inline void house_close_rows(struct house *house)
+{
+    dp_diary_flush(house->daemon.diary);
+    dp_saver_close(house->daemon.saver);
+    house->daemon.saver = NULL;
+    dp_diary_close(house->daemon.diary);
+    house->daemon.diary = NULL;
+}
+
 static inline void house_open(struct house *house)
 {
     dp_why why = {""};
@@ -75,9 +92,7 @@ static inline void house_open(struct house *house)
                                 .identity = party_of()->identities[0],
                                 .incarnation = 1,
                                 .started_ms = dp_unix_ms()};
-    const dp_diary_hooks hooks = {&house->daemon, house_entry, house_round};
-    CHECK_OK(dp_saver_open(&house->daemon.saver, &house->loop, house->shelf.store));
-    CHECK_OK(dp_diary_open(&house->daemon.diary, &house->loop, house->daemon.saver, &hooks));
+    house_open_rows(house);
 }
 
 static inline void house_open_control(struct house *house)
@@ -96,11 +111,7 @@ static inline void house_close(struct house *house)
 {
     dp_control_close(house->daemon.control);
     house->daemon.control = NULL;
-    dp_diary_flush(house->daemon.diary);
-    dp_saver_close(house->daemon.saver);
-    house->daemon.saver = NULL;
-    dp_diary_close(house->daemon.diary);
-    house->daemon.diary = NULL;
+    house_close_rows(house);
     turn_close(&house->loop);
     shelf_close(&house->shelf);
     dp_log_init(stderr, DP_LOG_INFO, "test");

@@ -38,15 +38,14 @@ static void cellar_open(struct cellar *cellar, bool full)
     snprintf(cellar->path, sizeof cellar->path, "%s",
              shelf_file(&cellar->house.shelf, "reserve.bin"));
     if (full) {
-        dp_saver_close(cellar->house.daemon.saver);
+        house_close_rows(&cellar->house);
         dp_store_close(cellar->house.shelf.store);
         cellar->house.shelf.store = NULL;
         assert_int_equal(unlink(cellar->path), 0);
         assert_int_equal(mkdir(cellar->path, 0700), 0);
         shelf_reopen(&cellar->house.shelf);
         cellar->house.daemon.store = cellar->house.shelf.store;
-        CHECK_OK(dp_saver_open(&cellar->house.daemon.saver, &cellar->house.loop,
-                               cellar->house.shelf.store));
+        house_open_rows(&cellar->house);
     }
     CHECK_OK(dp_ballast_open(&cellar->ballast, &cellar->house.daemon, LOOK_MS));
 }

@@ -101,7 +101,9 @@ static inline void take_event(struct side *side, const dp_channel_event *event)
     case DP_CHANNEL_HANDSHAKE_DONE:
         side->handshakes++;
         side->hello_bytes = event->hello.size;
-        memcpy(side->hello, event->hello.data, event->hello.size);
+        if (event->hello.size > 0) {
+            memcpy(side->hello, event->hello.data, event->hello.size);
+        }
         side->peer_credential_bytes = event->credential.size;
         break;
     case DP_CHANNEL_MESSAGE:
