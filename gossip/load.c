@@ -354,6 +354,20 @@ uint32_t dp_train_lambda(uint64_t gap)
     return gap > DP_GAP_MAX ? 0 : quarter[gap % 4] >> (gap / 4);
 }
 
+/* Of the last round of the gap. Who was emptied is young again: it would else lose each round's work in the next, and where it is
+ * slow never have any to publish. */
+uint32_t dp_train_fade(dp_train *train, const dp_ring_row *row)
+{
+    const uint64_t since = row->round - train->emptied;
+    const uint64_t age = row->gap < since ? row->gap : since;
+
+    if (age > DP_GAP_MAX) {
+        train->emptied = row->round;
+        return 0;
+    }
+    return dp_train_lambda(1);
+}
+
 /* What the pending row says became of it. own_round of the chain is not after its round. */
 static uint32_t outcome_of(const dp_node *node, uint32_t *clip)
 {

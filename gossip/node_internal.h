@@ -196,6 +196,7 @@ typedef struct dp_train {
         revived; /* what the trainer holds may come from a row that an earlier process wrote, maybe long ago */
     bool has_theta;
     uint64_t applied;
+    uint64_t emptied; /* round at which all work was discarded: what there is now is not older */
     dp_hash tensor_root;
     uint64_t tensor_bytes;
     dp_hash state_root; /* own, of applied */
@@ -508,6 +509,7 @@ void dp_train_certified(dp_node *node, uint64_t round);
 dp_time dp_train_wake(const dp_node *node);
 void dp_train_announce(dp_node *node);
 uint32_t dp_train_lambda(uint64_t gap);
+uint32_t dp_train_fade(dp_train *train, const dp_ring_row *row);
 
 /* catchup.c */
 dp_status dp_catchup_records(dp_node *node, dp_view message, const dp_peer *from);

@@ -87,7 +87,7 @@ static uint32_t discount(dp_node *node, const dp_ring_row *row)
     if (node->train.fresh || row->touched) {
         return 65536;
     }
-    const uint32_t lambda = row->gap > DP_GAP_MAX ? 0 : dp_train_lambda(1);
+    const uint32_t lambda = dp_train_fade(&node->train, row);
     dp_node_note(node, DP_NOTE_DISCARDED, row->round, NULL, 65536 - lambda, 0, "lambda");
     return lambda;
 }

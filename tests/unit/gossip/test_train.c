@@ -63,11 +63,28 @@ static void a_shard_that_was_lost_is_wanted_again(void **state)
     kit_close(world);
 }
 
+static void who_was_emptied_keeps_what_it_does_next(void **state)
+{
+    dp_train *train = calloc(1, sizeof *train);
+    dp_ring_row row = {.round = 0};
+
+    (void)state;
+    assert_non_null(train);
+    for (uint64_t round = 100; round < 140; round++) {
+        row.round = round;
+        row.gap = round - 99;
+        const bool empties = row.gap == 17 || row.gap == 34;
+        assert_int_equal(dp_train_fade(train, &row), empties ? 0 : 55109);
+    }
+    free(train);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_shards_are_fetched_at_a_time_and_all_before_the_trainer_opens),
         cmocka_unit_test(a_shard_that_was_lost_is_wanted_again),
+        cmocka_unit_test(who_was_emptied_keeps_what_it_does_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
