@@ -30,9 +30,11 @@ static void print_run(const json_t *status, const json_t *run)
     } else { /* Those who have joined and stand in no record yet. */
         printf("  %lld nodes alive, %lld member%s\n", alive, members, members == 1 ? "" : "s");
     }
-    printf("you: %s%s, counted in %lld rounds, trainer %s at %s tokens/s, sent %s, received %s",
+    const long long counted = dp_json_int(run, "counted", 0);
+    printf("you: %s%s, counted in %lld round%s, trainer %s at %s tokens/s, sent %s, received %s",
            dp_json_text(status, "name", "?"), dp_json_flag(run, "is_voter") ? " (voter)" : "",
-           dp_json_int(run, "counted", 0), dp_json_text(run, "trainer", "?"), rate, sent, received);
+           counted, counted == 1 ? "" : "s", dp_json_text(run, "trainer", "?"), rate, sent,
+           received);
     if (json_object_get(run, "device") != NULL) {
         printf(", on %s", dp_json_text(run, "device", ""));
     }
