@@ -25,9 +25,24 @@ bool dp_spread_has_holder(const dp_spread *spread, const dp_want *want)
     return false;
 }
 
+/* Is somebody linked that is said to have it, and is believed? Who only may have it keeps nobody from asking a liar again. */
+static bool has_teller(const dp_spread *spread, const dp_want *want)
+{
+    const dp_rowset *linked = dp_members_linked(spread->members);
+
+    for (uint32_t k = 0; k < linked->count; k++) {
+        if (dp_want_bit(want->holders, linked->at[k]) &&
+            dp_spread_may_ask(spread, want, linked->at[k])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void dp_spread_lacks(const dp_spread *spread, dp_want *want, uint32_t member, dp_time now)
 {
     dp_want_set_bit(want->banned, member, true);
+    dp_spread_plan_pardon(spread, want, now);
     if (want->forgive_at.us == 0 && !dp_spread_has_holder(spread, want)) {
         want->forgive_at =
             dp_time_after(now, FORGIVE_US << (want->forgiven < 4 ? want->forgiven : 4));
@@ -90,14 +105,14 @@ void dp_spread_blame(dp_spread *spread, dp_want *want, uint32_t member, uint32_t
 
 void dp_spread_plan_pardon(const dp_spread *spread, dp_want *want, dp_time now)
 {
-    if (want->pardon_at.us == 0 && want->n_faults > 0 && !dp_spread_has_holder(spread, want)) {
+    if (want->pardon_at.us == 0 && want->n_faults > 0 && !has_teller(spread, want)) {
         want->pardon_at = dp_time_after(now, PARDON_US << (want->pardons < 4 ? want->pardons : 4));
     }
 }
 
 void dp_spread_pardon(const dp_spread *spread, dp_want *want)
 {
-    const bool alone = !dp_spread_has_holder(spread, want);
+    const bool alone = !has_teller(spread, want);
 
     want->pardon_at = (dp_time){0};
     want->pardons++;

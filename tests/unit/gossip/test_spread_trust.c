@@ -64,6 +64,31 @@ static void who_lied_and_alone_holds_it_is_asked_again_ever_more_rarely(void **s
     fetcher_close(f);
 }
 
+static void who_only_may_have_it_does_not_keep_a_liar_from_being_asked_again(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(3);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    info(f, 1, &f->root, SIZE);
+    const dp_peer liar = mesh_peer(1);
+    chunk(f, &liar, 0, DP_BADHASH);
+    chunk(f, &liar, 1, DP_BADHASH);
+    const uint64_t pardon_us = f->now + 5 * DP_SECOND;
+    bool again = false;
+    while (!again && f->now < pardon_us + DP_SECOND) { /* The others are asked, and say nothing. */
+        const dp_time wake = dp_spread_wake(f->spread);
+        CHECK(wake.us > f->now);
+        tick_after(f, wake.us - f->now);
+        for (uint32_t i = 0; i < count_of(f, DP_DO_GET_CHUNK); i++) {
+            again = again || dp_peer_equal(&nth_of(f, DP_DO_GET_CHUNK, i)->u.get.peer, &liar);
+        }
+    }
+    CHECK(again && f->now >= pardon_us);
+    fetcher_close(f);
+}
+
 static void silence_about_info_moves_on_to_the_next_holder(void **state)
 {
     (void)state;
@@ -209,6 +234,7 @@ int main(void)
         cmocka_unit_test(two_bad_chunks_end_the_trust_in_a_holder),
         cmocka_unit_test(whoever_is_linked_is_asked_when_no_holder_is),
         cmocka_unit_test(who_lied_and_alone_holds_it_is_asked_again_ever_more_rarely),
+        cmocka_unit_test(who_only_may_have_it_does_not_keep_a_liar_from_being_asked_again),
         cmocka_unit_test(silence_about_info_moves_on_to_the_next_holder),
         cmocka_unit_test(silence_costs_no_more_for_the_second_than_for_the_first),
         cmocka_unit_test(a_holder_that_lacks_it_is_asked_again_after_a_while),
