@@ -66,3 +66,37 @@ bool dp_codec_unpack_nibbles(dp_reader *in, size_t n, uint8_t *nibble)
     }
     return true;
 }
+
+static dp_status decode_block(const dp_codec_codes *codes, const dp_codec_ops *ops, uint16_t half,
+                              const uint8_t *code, size_t length, float *value,
+                              unsigned __int128 *energy)
+{
+    float values[16];
+    for (size_t i = 0; i < 16; i++) {
+        values[i] = codes->unit[i] * dp_half_value(half);
+    }
+    const uint32_t sum = ops->lookup(code, length, values, codes->square, value);
+    if (!dp_half_is_magnitude(half) || sum >= DP_CODEC_NO_CODE || (half == 0 && sum != 0)) {
+        return DP_BADMSG;
+    }
+    const unsigned __int128 grid = dp_half_grid(half);
+    *energy += (sum * grid * grid) >> codes->shift;
+    return DP_OK;
+}
+
+dp_status dp_codec_read_codes(const dp_codec_codes *codes, dp_codec_cursor *cursor,
+                              dp_codec_run *run)
+{
+    dp_codec_blocks_begin(run);
+    for (size_t done = 0; done < run->length; done += cursor->codec.block) {
+        const size_t length = dp_codec_block_length(&cursor->codec, run->length - done);
+        const uint16_t half = dp_read_u16(&cursor->reader);
+        uint8_t code[DP_CODEC_CODES_MAX];
+        if (!dp_codec_unpack_nibbles(&cursor->reader, length, code)) {
+            return DP_BADMSG;
+        }
+        DP_TRY(
+            decode_block(codes, cursor->ops, half, code, length, run->value + done, &run->energy));
+    }
+    return DP_OK;
+}

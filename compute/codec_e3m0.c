@@ -53,41 +53,16 @@ static dp_status write(const dp_codec_slice *slice, dp_writer *out)
     return DP_OK;
 }
 
-/* (sum of 4^(j - 1)) s^2 on the grid 2^-60 is cut to 2^-48. */
-static dp_status decode_block(const dp_codec_ops *ops, uint16_t half, const uint8_t *code,
-                              size_t length, float *value, unsigned __int128 *energy)
-{
-    static const float powers[16] = {0,        0x1p-6F,  0x1p-5F,  0x1p-4F,  0x1p-3F,  0x1p-2F,
-                                     0x1p-1F,  1.0F,     0,        -0x1p-6F, -0x1p-5F, -0x1p-4F,
-                                     -0x1p-3F, -0x1p-2F, -0x1p-1F, -1.0F};
-    static const uint32_t squares[16] = {0, 1, 4,  16, 64,  256,  1024, 4096, DP_CODEC_NO_CODE,
-                                         1, 4, 16, 64, 256, 1024, 4096};
-    float values[16];
-    for (size_t i = 0; i < 16; i++) {
-        values[i] = powers[i] * dp_half_value(half);
-    }
-    const uint32_t sum = ops->lookup(code, length, values, squares, value);
-    if (!dp_half_is_magnitude(half) || sum >= DP_CODEC_NO_CODE || (half == 0 && sum != 0)) {
-        return DP_BADMSG;
-    }
-    const unsigned __int128 grid = dp_half_grid(half);
-    *energy += (sum * grid * grid) >> 12;
-    return DP_OK;
-}
-
 static dp_status read(dp_codec_cursor *cursor, dp_codec_run *run)
 {
-    dp_codec_blocks_begin(run);
-    for (size_t done = 0; done < run->length; done += cursor->codec.block) {
-        const size_t length = dp_codec_block_length(&cursor->codec, run->length - done);
-        const uint16_t half = dp_read_u16(&cursor->reader);
-        uint8_t code[BLOCK_MAX];
-        if (!dp_codec_unpack_nibbles(&cursor->reader, length, code)) {
-            return DP_BADMSG;
-        }
-        DP_TRY(decode_block(cursor->ops, half, code, length, run->value + done, &run->energy));
-    }
-    return DP_OK;
+    /* Squares in units of 2^-12: those of the smallest. */
+    static const dp_codec_codes codes = {
+        .unit = {0, 0x1p-6F, 0x1p-5F, 0x1p-4F, 0x1p-3F, 0x1p-2F, 0x1p-1F, 1.0F, 0, -0x1p-6F,
+                 -0x1p-5F, -0x1p-4F, -0x1p-3F, -0x1p-2F, -0x1p-1F, -1.0F},
+        .square = {0, 1, 4, 16, 64, 256, 1024, 4096, DP_CODEC_NO_CODE, 1, 4, 16, 64, 256, 1024,
+                   4096},
+        .shift = 12};
+    return dp_codec_read_codes(&codes, cursor, run);
 }
 
 const dp_codec_family dp_codec_e3m0 = {run_bytes_max, write, read, NULL};

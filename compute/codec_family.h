@@ -101,4 +101,15 @@ void dp_codec_pack_nibbles(const uint8_t *nibble, size_t n, dp_writer *out);
 /* false: the input ends, or is not filled with 0. */
 bool dp_codec_unpack_nibbles(dp_reader *in, size_t n, uint8_t *nibble);
 
+/* What the 16 codes of 4 bits stand for, with a scale s per block: s times unit, with energy s^2 times square. */
+typedef struct dp_codec_codes {
+    float unit[16];
+    uint32_t square[16]; /* in units of 2^-shift; DP_CODEC_NO_CODE: none is written so */
+    uint32_t shift;
+} dp_codec_codes;
+
+/* Blocks of u16 s, fp16, and 4 bits per element. */
+DP_MUST dp_status dp_codec_read_codes(const dp_codec_codes *codes, dp_codec_cursor *cursor,
+                                      dp_codec_run *run);
+
 #endif

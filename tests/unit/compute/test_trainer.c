@@ -1,4 +1,4 @@
-#include "tests/unit/compute/tiny_run.h"
+#include "tests/unit/compute/tiny_node.h"
 
 #include <math.h>
 
@@ -11,50 +11,6 @@
 enum { ONE = 65536, BUF_MAX = 1 << 24 };
 
 static const uint32_t all_of_it = 0x80000000U;
-
-typedef struct node {
-    tiny_run run;
-    dp_trainer *trainer;
-    size_t n;
-} node;
-
-static node open_node(uint8_t member, dp_codec_kind codec, uint32_t beta_milli)
-{
-    node x = {0};
-    tiny_run_open(&x.run, codec, beta_milli);
-    const dp_trainer_setup setup = {.manifest = dp_view_of(x.run.manifest, x.run.manifest_size),
-                                    .tokenizer = dp_buf_view(&x.run.tokenizer),
-                                    .shards = (dp_view[]){dp_buf_view(&x.run.data)},
-                                    .n_shards = 1,
-                                    .member = {member},
-                                    .threads = 1};
-    dp_why why = {{0}};
-    CHECK_OK(dp_trainer_open(&x.trainer, &setup, &why));
-    CHECK_OK(dp_trainer_init(x.trainer));
-    x.n = dp_trainer_elements(x.trainer);
-    return x;
-}
-
-static void close_node(node *x)
-{
-    dp_trainer_close(x->trainer);
-    tiny_run_close(&x->run);
-}
-
-static void train(const node *x, uint32_t steps)
-{
-    const uint32_t goal = dp_trainer_progress_of(x->trainer).steps + steps;
-    while (dp_trainer_progress_of(x->trainer).steps < goal) {
-        CHECK_OK(dp_trainer_work(x->trainer));
-    }
-}
-
-static float *copy(const float *x, size_t n)
-{
-    float *const c = test_malloc(n * sizeof *c);
-    memcpy(c, x, n * sizeof *c);
-    return c;
-}
 
 static uint8_t *copy_bytes(dp_view bytes)
 {
@@ -109,26 +65,26 @@ static bool close_to(double a, double b)
 static void thirty_steps_lower_the_loss(void **state)
 {
     (void)state;
-    node x = open_node(1, DP_CODEC_SPARSE, 950);
-    train(&x, 1);
+    node x = node_open(1, DP_CODEC_SPARSE, 950, 0);
+    node_train(&x, 1);
     const double first = dp_trainer_progress_of(x.trainer).loss;
-    train(&x, 29);
+    node_train(&x, 29);
     const dp_trainer_progress done = dp_trainer_progress_of(x.trainer);
     CHECK(done.steps == 30 && done.skipped == 0 && done.tokens == 30 * TINY_ROWS * TINY_CONTEXT);
     /* The mean over all thirty lies well below the first. */
     CHECK(isfinite(first) && done.loss < 0.9 * first);
-    close_node(&x);
+    node_close(&x);
 }
 
 static void training_is_the_same_twice_and_differs_between_members(void **state)
 {
     (void)state;
-    node a = open_node(1, DP_CODEC_SPARSE, 950);
-    node b = open_node(1, DP_CODEC_SPARSE, 950);
-    node c = open_node(2, DP_CODEC_SPARSE, 950);
-    train(&a, 2);
-    train(&b, 2);
-    train(&c, 2);
+    node a = node_open(1, DP_CODEC_SPARSE, 950, 0);
+    node b = node_open(1, DP_CODEC_SPARSE, 950, 0);
+    node c = node_open(2, DP_CODEC_SPARSE, 950, 0);
+    node_train(&a, 2);
+    node_train(&b, 2);
+    node_train(&c, 2);
     double same = 0;
     double other = 0;
     for (size_t i = 0; i < a.n; i++) {
@@ -137,17 +93,17 @@ static void training_is_the_same_twice_and_differs_between_members(void **state)
     }
     CHECK(same <
           1e-2 * other); /* Micro-batches follow the clock, so their sums may round otherwise. */
-    close_node(&a);
-    close_node(&b);
-    close_node(&c);
+    node_close(&a);
+    node_close(&b);
+    node_close(&c);
 }
 
 static void check_included(dp_codec_kind kind)
 {
-    node x = open_node(1, kind, 1000);
+    node x = node_open(1, kind, 1000, 0);
     dp_trainer_aim(x.trainer, 1, 0);
-    train(&x, 3);
-    float *const before = copy(dp_trainer_params(x.trainer), x.n);
+    node_train(&x, 3);
+    float *const before = node_copy(dp_trainer_params(x.trainer), x.n);
     publication p = publish(&x, false);
     CHECK_STATUS(dp_trainer_publish(x.trainer, false, &p.blob, &p.a), DP_BUSY);
     p.blob.data = p.blob_bytes;
@@ -161,7 +117,7 @@ static void check_included(dp_codec_kind kind)
     CHECK_OK(dp_trainer_codec_error(x.trainer, &norm, &left_over));
     CHECK(norm > 0 && left_over < norm && (left_over == 0) == (kind == DP_CODEC_FP32));
     const dp_trainer_record record = record_of(1, DP_SETTLE_INCLUDED, &p.blob, 1);
-    float *const old = copy(dp_trainer_theta(x.trainer), x.n);
+    float *const old = node_copy(dp_trainer_theta(x.trainer), x.n);
     CHECK_OK(dp_trainer_apply(x.trainer, &record));
     CHECK_STATUS(dp_trainer_codec_error(x.trainer, &norm, &left_over), DP_BADARG);
     const float *const theta = dp_trainer_theta(x.trainer);
@@ -178,7 +134,7 @@ static void check_included(dp_codec_kind kind)
     test_free(old);
     test_free(d);
     drop(&p);
-    close_node(&x);
+    node_close(&x);
 }
 
 static void an_included_publication_leaves_what_the_codec_dropped(void **state)
@@ -192,8 +148,8 @@ static void an_included_publication_leaves_what_the_codec_dropped(void **state)
 static void left_out_work_goes_into_the_next_publication_whole(void **state)
 {
     (void)state;
-    node x = open_node(1, DP_CODEC_SPARSE, 950);
-    train(&x, 2);
+    node x = node_open(1, DP_CODEC_SPARSE, 950, 0);
+    node_train(&x, 2);
     publication first = publish(&x, false);
     const dp_trainer_record record = record_of(1, DP_SETTLE_LEFT_OUT, NULL, 0);
     CHECK_OK(dp_trainer_apply(x.trainer, &record));
@@ -204,20 +160,20 @@ static void left_out_work_goes_into_the_next_publication_whole(void **state)
     CHECK(dp_view_equal(first.a, second.a) && dp_view_equal(first.blob, second.blob));
     drop(&first);
     drop(&second);
-    close_node(&x);
+    node_close(&x);
 }
 
 static void training_while_a_publication_is_pending_survives_the_record(void **state)
 {
     (void)state;
     for (unsigned settle = DP_SETTLE_NONE; settle <= DP_SETTLE_LEFT_OUT; settle++) {
-        node x = open_node(1, DP_CODEC_SPARSE, 950);
-        train(&x, 2);
+        node x = node_open(1, DP_CODEC_SPARSE, 950, 0);
+        node_train(&x, 2);
         publication p = publish(&x, false);
-        float *const at_publication = copy(dp_trainer_params(x.trainer), x.n);
-        train(&x, 2);
-        float *const open = copy(dp_trainer_params(x.trainer), x.n);
-        float *const old = copy(dp_trainer_theta(x.trainer), x.n);
+        float *const at_publication = node_copy(dp_trainer_params(x.trainer), x.n);
+        node_train(&x, 2);
+        float *const open = node_copy(dp_trainer_params(x.trainer), x.n);
+        float *const old = node_copy(dp_trainer_theta(x.trainer), x.n);
         const dp_trainer_record record = record_of(1, (dp_settle)settle, &p.blob, 1);
         CHECK_OK(dp_trainer_apply(x.trainer, &record));
         const float *const theta = dp_trainer_theta(x.trainer);
@@ -237,7 +193,7 @@ static void training_while_a_publication_is_pending_survives_the_record(void **s
         test_free(open);
         test_free(old);
         drop(&p);
-        close_node(&x);
+        node_close(&x);
     }
 }
 
@@ -256,13 +212,13 @@ static void a_restored_node_has_the_feedback_that_it_would_have_had(void **state
     (void)state;
     static const dp_settle settles[] = {DP_SETTLE_INCLUDED, DP_SETTLE_LEFT_OUT, DP_SETTLE_NONE};
     for (size_t s = 0; s < 3; s++) {
-        node x = open_node(1, DP_CODEC_SPARSE, 950);
-        train(&x, 3);
+        node x = node_open(1, DP_CODEC_SPARSE, 950, 0);
+        node_train(&x, 3);
         publication p = publish(&x, false);
         const bool late = settles[s] == DP_SETTLE_NONE;
         dp_trainer_record record = record_of(1, late ? DP_SETTLE_INCLUDED : settles[s], &p.blob, 1);
         record.clip = 40000;
-        node y = open_node(1, DP_CODEC_SPARSE, 950);
+        node y = node_open(1, DP_CODEC_SPARSE, 950, 0);
         if (late) { /* Restored as pending, then settled by the record itself. */
             const dp_trainer_earlier earlier = earlier_of(DP_SETTLE_NONE, ONE, p.a, p.blob);
             CHECK_OK(dp_trainer_restore(y.trainer, &earlier));
@@ -283,8 +239,8 @@ static void a_restored_node_has_the_feedback_that_it_would_have_had(void **state
         CHECK(memcmp(dp_trainer_feedback(x.trainer), dp_trainer_feedback(y.trainer), 4 * x.n) == 0);
         CHECK(memcmp(dp_trainer_params(x.trainer), dp_trainer_params(y.trainer), 4 * x.n) == 0);
         drop(&p);
-        close_node(&x);
-        close_node(&y);
+        node_close(&x);
+        node_close(&y);
     }
 }
 
@@ -292,33 +248,33 @@ static void a_settlement_that_is_brought_back_twice_is_one(void **state)
 {
     (void)state;
     static const dp_settle settles[] = {DP_SETTLE_INCLUDED, DP_SETTLE_LEFT_OUT};
-    node x = open_node(1, DP_CODEC_SPARSE, 950);
-    train(&x, 2);
+    node x = node_open(1, DP_CODEC_SPARSE, 950, 0);
+    node_train(&x, 2);
     publication p = publish(&x, false);
     for (size_t s = 0; s < 2; s++) {
         CHECK_OK(dp_trainer_init(x.trainer));
         const dp_trainer_earlier earlier = earlier_of(settles[s], ONE, p.a, p.blob);
         CHECK_OK(dp_trainer_restore(x.trainer, &earlier));
-        float *const once = copy(dp_trainer_feedback(x.trainer), x.n);
+        float *const once = node_copy(dp_trainer_feedback(x.trainer), x.n);
         CHECK_OK(dp_trainer_restore(x.trainer, &earlier));
         CHECK(memcmp(once, dp_trainer_feedback(x.trainer), x.n * sizeof *once) == 0);
         test_free(once);
     }
     drop(&p);
-    close_node(&x);
+    node_close(&x);
 }
 
 static void what_is_restored_late_is_worth_less(void **state)
 {
     (void)state;
     static const dp_settle settles[] = {DP_SETTLE_INCLUDED, DP_SETTLE_LEFT_OUT};
-    node x = open_node(1, DP_CODEC_SPARSE, 950);
-    train(&x, 2);
+    node x = node_open(1, DP_CODEC_SPARSE, 950, 0);
+    node_train(&x, 2);
     publication p = publish(&x, false);
     for (size_t s = 0; s < 2; s++) {
-        node whole = open_node(1, DP_CODEC_SPARSE, 950);
-        node half = open_node(1, DP_CODEC_SPARSE, 950);
-        node none = open_node(1, DP_CODEC_SPARSE, 950);
+        node whole = node_open(1, DP_CODEC_SPARSE, 950, 0);
+        node half = node_open(1, DP_CODEC_SPARSE, 950, 0);
+        node none = node_open(1, DP_CODEC_SPARSE, 950, 0);
         const dp_trainer_earlier kept = earlier_of(settles[s], ONE, p.a, p.blob);
         const dp_trainer_earlier aged = earlier_of(settles[s], ONE / 2, p.a, p.blob);
         const dp_trainer_earlier gone = earlier_of(settles[s], 0, p.a, p.blob);
@@ -333,12 +289,12 @@ static void what_is_restored_late_is_worth_less(void **state)
             CHECK(dp_trainer_feedback(none.trainer)[i] == 0);
         }
         CHECK(n_full > x.n / 2);
-        close_node(&whole);
-        close_node(&half);
-        close_node(&none);
+        node_close(&whole);
+        node_close(&half);
+        node_close(&none);
     }
     drop(&p);
-    close_node(&x);
+    node_close(&x);
 }
 
 static dp_view frozen_of(const node *x)
@@ -352,11 +308,11 @@ static dp_view frozen_of(const node *x)
 static void frozen_work_that_is_restored_late_is_worth_less_and_so_is_its_exchange(void **state)
 {
     (void)state;
-    node x = open_node(1, DP_CODEC_SPARSE, 950);
-    node y = open_node(1, DP_CODEC_SPARSE, 950);
+    node x = node_open(1, DP_CODEC_SPARSE, 950, 0);
+    node y = node_open(1, DP_CODEC_SPARSE, 950, 0);
     dp_view blob;
     dp_view f;
-    train(&x, 2);
+    node_train(&x, 2);
     CHECK_OK(dp_trainer_freeze(x.trainer, &blob, &f));
     const dp_trainer_earlier earlier = {.kind = DP_RESTORE_FROZEN, .lambda = ONE / 4, .a = f};
     CHECK_OK(dp_trainer_restore(y.trainer, &earlier));
@@ -369,8 +325,8 @@ static void frozen_work_that_is_restored_late_is_worth_less_and_so_is_its_exchan
     }
     CHECK(n_full > x.n / 2);
     uint8_t *const own = copy_bytes(blob);
-    node other = open_node(2, DP_CODEC_SPARSE, 950);
-    train(&other, 2);
+    node other = node_open(2, DP_CODEC_SPARSE, 950, 0);
+    node_train(&other, 2);
     const dp_view blobs[2] = {dp_view_of(own, blob.size), frozen_of(&other)};
     const uint64_t weights[2] = {1, 3};
     double moved[2];
@@ -381,9 +337,9 @@ static void frozen_work_that_is_restored_late_is_worth_less_and_so_is_its_exchan
     }
     CHECK(moved[0] != 0 && close_to(moved[1], moved[0] / 4));
     test_free(own);
-    close_node(&other);
-    close_node(&x);
-    close_node(&y);
+    node_close(&other);
+    node_close(&x);
+    node_close(&y);
 }
 
 /* Displacement that is frozen or open: theta - x while nothing is pending. */
@@ -395,10 +351,10 @@ static double displacement(const node *x, size_t i)
 static void an_exchange_conserves_weighted_frozen_work(void **state)
 {
     (void)state;
-    node x = open_node(1, DP_CODEC_SPARSE, 950);
-    node y = open_node(2, DP_CODEC_SPARSE, 950);
-    train(&x, 3);
-    train(&y, 2);
+    node x = node_open(1, DP_CODEC_SPARSE, 950, 0);
+    node y = node_open(2, DP_CODEC_SPARSE, 950, 0);
+    node_train(&x, 3);
+    node_train(&y, 2);
     dp_view blob;
     dp_view f;
     CHECK_OK(dp_trainer_freeze(x.trainer, &blob, &f));
@@ -406,9 +362,9 @@ static void an_exchange_conserves_weighted_frozen_work(void **state)
     const dp_view view_x = dp_view_of(blob_x, blob.size);
     CHECK_OK(dp_trainer_freeze(y.trainer, &blob, &f));
     const dp_view view_y = blob;
-    float *const f_x = copy(dp_trainer_frozen(x.trainer), x.n);
-    float *const f_y = copy(dp_trainer_frozen(y.trainer), y.n);
-    train(&x, 1); /* open work during the exchange stays where it is */
+    float *const f_x = node_copy(dp_trainer_frozen(x.trainer), x.n);
+    float *const f_y = node_copy(dp_trainer_frozen(y.trainer), y.n);
+    node_train(&x, 1); /* open work during the exchange stays where it is */
     float *const open = test_malloc(x.n * sizeof *open);
     for (size_t i = 0; i < x.n; i++) {
         CHECK(displacement(&y, i) == (double)f_y[i] ||
@@ -440,19 +396,19 @@ static void an_exchange_conserves_weighted_frozen_work(void **state)
     test_free(f_x);
     test_free(f_y);
     test_free(open);
-    close_node(&x);
-    close_node(&y);
+    node_close(&x);
+    node_close(&y);
 }
 
 static void frozen_work_joins_the_next_publication_and_comes_back_after_a_restart(void **state)
 {
     (void)state;
-    node x = open_node(1, DP_CODEC_SPARSE, 950);
-    train(&x, 2);
+    node x = node_open(1, DP_CODEC_SPARSE, 950, 0);
+    node_train(&x, 2);
     dp_view blob;
     dp_view f;
     CHECK_OK(dp_trainer_freeze(x.trainer, &blob, &f));
-    node y = open_node(1, DP_CODEC_SPARSE, 950);
+    node y = node_open(1, DP_CODEC_SPARSE, 950, 0);
     const dp_trainer_progress done = dp_trainer_progress_of(x.trainer);
     const dp_trainer_earlier earlier = {.kind = DP_RESTORE_FROZEN,
                                         .lambda = ONE,
@@ -463,12 +419,12 @@ static void frozen_work_joins_the_next_publication_and_comes_back_after_a_restar
     CHECK(dp_trainer_progress_of(y.trainer).steps == 2 && done.tokens > 0);
     CHECK(dp_trainer_progress_of(y.trainer).tokens == done.tokens);
     CHECK(dp_trainer_progress_of(y.trainer).loss == 0);
-    node z = open_node(1, DP_CODEC_SPARSE, 950);
+    node z = node_open(1, DP_CODEC_SPARSE, 950, 0);
     CHECK_OK(dp_trainer_restore(z.trainer, &earlier));
-    train(&z, 1);
+    node_train(&z, 1);
     CHECK(dp_trainer_progress_of(z.trainer).steps == 3);
     CHECK(dp_trainer_progress_of(z.trainer).loss > done.loss / 2); /* of the one that was seen */
-    close_node(&z);
+    node_close(&z);
     CHECK(memcmp(dp_trainer_frozen(x.trainer), dp_trainer_frozen(y.trainer), 4 * x.n) == 0);
     publication from_x = publish(&x, true);
     publication from_y = publish(&y, true);
@@ -486,21 +442,21 @@ static void frozen_work_joins_the_next_publication_and_comes_back_after_a_restar
     test_free(a);
     drop(&from_x);
     drop(&from_y);
-    close_node(&x);
-    close_node(&y);
+    node_close(&x);
+    node_close(&y);
 }
 
 static void lambda_scales_every_drawer(void **state)
 {
     (void)state;
-    node x = open_node(1, DP_CODEC_SPARSE, 950);
-    train(&x, 2);
+    node x = node_open(1, DP_CODEC_SPARSE, 950, 0);
+    node_train(&x, 2);
     publication p = publish(&x, false);
-    train(&x, 1);
+    node_train(&x, 1);
     dp_view blob;
     dp_view f;
     CHECK_OK(dp_trainer_freeze(x.trainer, &blob, &f));
-    float *const frozen = copy(dp_trainer_frozen(x.trainer), x.n);
+    float *const frozen = node_copy(dp_trainer_frozen(x.trainer), x.n);
     dp_trainer_record record = record_of(5, DP_SETTLE_LEFT_OUT, NULL, 0);
     record.lambda = ONE / 2;
     CHECK_OK(dp_trainer_apply(x.trainer, &record));
@@ -514,18 +470,18 @@ static void lambda_scales_every_drawer(void **state)
     test_free(frozen);
     test_free(a);
     drop(&p);
-    close_node(&x);
+    node_close(&x);
 }
 
 static void a_record_that_cannot_be_applied_changes_nothing(void **state)
 {
     (void)state;
-    node x = open_node(1, DP_CODEC_SPARSE, 950);
-    train(&x, 1);
+    node x = node_open(1, DP_CODEC_SPARSE, 950, 0);
+    node_train(&x, 1);
     publication p = publish(&x, false);
-    train(&x, 1);
-    float *const theta = copy(dp_trainer_theta(x.trainer), x.n);
-    float *const params = copy(dp_trainer_params(x.trainer), x.n);
+    node_train(&x, 1);
+    float *const theta = node_copy(dp_trainer_theta(x.trainer), x.n);
+    float *const params = node_copy(dp_trainer_params(x.trainer), x.n);
     const dp_view cut = dp_view_of(p.blob.data, p.blob.size - 1);
     const dp_trainer_record bad = record_of(1, DP_SETTLE_INCLUDED, &cut, 1);
     CHECK_STATUS(dp_trainer_apply(x.trainer, &bad), DP_BADMSG);
@@ -540,16 +496,16 @@ static void a_record_that_cannot_be_applied_changes_nothing(void **state)
     test_free(theta);
     test_free(params);
     drop(&p);
-    close_node(&x);
+    node_close(&x);
 }
 
 static void looking_at_theta_leaves_training_alone(void **state)
 {
     (void)state;
-    node x = open_node(1, DP_CODEC_SPARSE, 950);
-    train(&x, 2);
-    float *const params = copy(dp_trainer_params(x.trainer), x.n);
-    float *const theta = copy(dp_trainer_theta(x.trainer), x.n);
+    node x = node_open(1, DP_CODEC_SPARSE, 950, 0);
+    node_train(&x, 2);
+    float *const params = node_copy(dp_trainer_params(x.trainer), x.n);
+    float *const theta = node_copy(dp_trainer_theta(x.trainer), x.n);
     dp_trainer_score all;
     dp_trainer_score some;
     CHECK_OK(dp_trainer_eval(x.trainer, NULL, 0, &all));
@@ -564,7 +520,7 @@ static void looking_at_theta_leaves_training_alone(void **state)
     CHECK(memcmp(theta, dp_trainer_theta(x.trainer), 4 * x.n) == 0);
     test_free(params);
     test_free(theta);
-    close_node(&x);
+    node_close(&x);
 }
 
 static dp_status open_and_close(void *context)
@@ -597,7 +553,7 @@ static void each_allocation_may_fail(void **state)
 static void a_gradient_that_is_not_finite_costs_one_step(void **state)
 {
     (void)state;
-    node x = open_node(1, DP_CODEC_SPARSE, 950);
+    node x = node_open(1, DP_CODEC_SPARSE, 950, 0);
     dp_view bytes;
     dp_hash root;
     CHECK_OK(dp_trainer_state(x.trainer, &bytes, &root));
@@ -613,7 +569,7 @@ static void a_gradient_that_is_not_finite_costs_one_step(void **state)
     const dp_trainer_progress done = dp_trainer_progress_of(x.trainer);
     CHECK(done.skipped > 0 && done.steps == 0 && done.tokens == 0 && done.loss == 0);
     test_free(broken);
-    close_node(&x);
+    node_close(&x);
 }
 
 static void a_safetensors_file_lays_tensors_end_to_end(void **state)

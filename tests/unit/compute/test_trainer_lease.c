@@ -1,5 +1,5 @@
 /* A trainer goes through the samples that it is told of, each once, and says how far it has come. */
-#include "tests/unit/compute/tiny_run.h"
+#include "tests/unit/compute/tiny_node.h"
 
 #include <math.h>
 #include <string.h>
@@ -7,51 +7,6 @@
 #include "compute/trainer.h"
 
 static const uint32_t all_of_it = 0x80000000U;
-
-typedef struct node {
-    tiny_run run;
-    dp_trainer *trainer;
-    size_t n;
-} node;
-
-static node open_node(uint8_t member)
-{
-    node x = {0};
-    tiny_run_open(&x.run, DP_CODEC_SPARSE, 950);
-    const dp_trainer_setup setup = {.manifest = dp_view_of(x.run.manifest, x.run.manifest_size),
-                                    .tokenizer = dp_buf_view(&x.run.tokenizer),
-                                    .shards = (dp_view[]){dp_buf_view(&x.run.data)},
-                                    .n_shards = 1,
-                                    .member = {member},
-                                    .seed = member,
-                                    .threads = 1};
-    dp_why why = {{0}};
-    CHECK_OK(dp_trainer_open(&x.trainer, &setup, &why));
-    CHECK_OK(dp_trainer_init(x.trainer));
-    x.n = dp_trainer_elements(x.trainer);
-    return x;
-}
-
-static void close_node(node *x)
-{
-    dp_trainer_close(x->trainer);
-    tiny_run_close(&x->run);
-}
-
-static void train(const node *x, uint32_t steps)
-{
-    const uint32_t goal = dp_trainer_progress_of(x->trainer).steps + steps;
-    while (dp_trainer_progress_of(x->trainer).steps < goal) {
-        CHECK_OK(dp_trainer_work(x->trainer));
-    }
-}
-
-static float *copy(const float *x, size_t n)
-{
-    float *const c = test_malloc(n * sizeof *c);
-    memcpy(c, x, n * sizeof *c);
-    return c;
-}
 
 /* Sum of the differences of two vectors. */
 static double apart(const float *a, const float *b, size_t n)
@@ -78,11 +33,11 @@ static bool reached(const node *x, uint64_t leased, uint64_t own)
 /* Where x stands after one step on these samples. */
 static float *stepped(uint8_t member, dp_reach from, dp_sample_range range)
 {
-    node x = open_node(member);
+    node x = node_open(member, DP_CODEC_SPARSE, 950, member);
     lease(&x, from, range);
-    train(&x, 1);
-    float *const at = copy(dp_trainer_params(x.trainer), x.n);
-    close_node(&x);
+    node_train(&x, 1);
+    float *const at = node_copy(dp_trainer_params(x.trainer), x.n);
+    node_close(&x);
     return at;
 }
 
@@ -95,12 +50,12 @@ static void samples_are_those_of_the_lease_whoever_draws_them(void **state)
     float *const next = stepped(1, (dp_reach){0}, (dp_sample_range){.first = 50, .count = 100});
     float *const own = stepped(1, (dp_reach){0}, (dp_sample_range){0});
     float *const other = stepped(2, (dp_reach){0}, (dp_sample_range){0});
-    node x = open_node(1);
+    node x = node_open(1, DP_CODEC_SPARSE, 950, 1);
     const double moved = apart(a, dp_trainer_theta(x.trainer), x.n);
     CHECK(apart(a, b, x.n) < 1e-3 * moved); /* But for how its sums were cut. */
     CHECK(apart(a, next, x.n) > 0.1 * moved);
     CHECK(apart(a, own, x.n) > 0.1 * moved && apart(own, other, x.n) > 0.1 * moved);
-    close_node(&x);
+    node_close(&x);
     test_free(a);
     test_free(b);
     test_free(next);
@@ -111,59 +66,59 @@ static void samples_are_those_of_the_lease_whoever_draws_them(void **state)
 static void a_trainer_goes_through_its_lease_and_then_along_its_own_line(void **state)
 {
     (void)state;
-    node x = open_node(1);
+    node x = node_open(1, DP_CODEC_SPARSE, 950, 1);
     const uint64_t batch = dp_trainer_manifest(x.trainer)->batch_rows;
     const dp_sample_range ranges[] = {{.first = 5, .count = 2 * batch - 1},
                                       {.first = 90, .count = 2}};
     const dp_reach from = {.leased = 30, .own = 4};
     CHECK_OK(dp_trainer_lease(x.trainer, &from, ranges, 2));
     CHECK(reached(&x, 30, 4));
-    train(&x, 1);
+    node_train(&x, 1);
     CHECK(reached(&x, 30 + batch, 4));
-    train(&x, 1);
+    node_train(&x, 1);
     CHECK(reached(&x, 30 + 2 * batch, 4));
-    train(&x, 1); /* One sample is left of it. */
+    node_train(&x, 1); /* One sample is left of it. */
     CHECK(reached(&x, 30 + 2 * batch + 1, 4 + batch - 1));
     CHECK_OK(dp_trainer_lease(x.trainer, &from, ranges, 2)); /* Told again: it stands farther. */
-    train(&x, 1);
+    node_train(&x, 1);
     CHECK(reached(&x, 30 + 2 * batch + 1, 4 + 2 * batch - 1));
     lease(&x, (dp_reach){.leased = 500, .own = 600}, (dp_sample_range){.first = 7, .count = 99});
     CHECK(reached(&x, 500, 600));
-    train(&x, 1);
+    node_train(&x, 1);
     CHECK(reached(&x, 500 + batch, 600));
     CHECK_OK(dp_trainer_init(x.trainer)); /* What it did is lost, and may be done again. */
     CHECK(reached(&x, 0, 0));
-    close_node(&x);
+    node_close(&x);
 }
 
 static void the_step_under_way_is_dropped_when_its_samples_are_taken_back(void **state)
 {
     (void)state;
-    node x = open_node(1);
+    node x = node_open(1, DP_CODEC_SPARSE, 950, 1);
     const uint64_t batch = dp_trainer_manifest(x.trainer)->batch_rows;
     lease(&x, (dp_reach){0}, (dp_sample_range){.first = 5, .count = 100});
     CHECK_OK(dp_trainer_work(x.trainer)); /* One row of several. */
     CHECK(reached(&x, 0, 0) && !dp_trainer_between_steps(x.trainer));
     lease(&x, (dp_reach){.leased = 100}, (dp_sample_range){.first = 300, .count = 100});
     CHECK(reached(&x, 100, 0) && dp_trainer_between_steps(x.trainer));
-    train(&x, 1);
+    node_train(&x, 1);
     CHECK(reached(&x, 100 + batch, 0));
-    close_node(&x);
+    node_close(&x);
 }
 
 static void work_that_is_worth_nothing_claims_nothing(void **state)
 {
     (void)state;
-    node x = open_node(1);
+    node x = node_open(1, DP_CODEC_SPARSE, 950, 1);
     lease(&x, (dp_reach){0}, (dp_sample_range){.first = 5, .count = 100});
-    train(&x, 2);
+    node_train(&x, 2);
     dp_view lent;
     dp_view a;
     CHECK_OK(dp_trainer_publish(x.trainer, false, &lent, &a));
     uint8_t *const bytes = test_malloc(lent.size);
     memcpy(bytes, lent.data, lent.size);
     const dp_view blob = dp_view_of(bytes, lent.size);
-    train(&x, 1);
+    node_train(&x, 1);
     const dp_trainer_record record = {.round = 1,
                                       .alpha = 65536,
                                       .settle = DP_SETTLE_LEFT_OUT,
@@ -174,7 +129,7 @@ static void work_that_is_worth_nothing_claims_nothing(void **state)
     const dp_trainer_progress done = dp_trainer_progress_of(x.trainer);
     CHECK(done.steps == 0 && done.tokens == 0 && done.carried == 0);
     const dp_reach before = dp_trainer_reach(x.trainer);
-    train(&x, 1); /* Until it is told of a lease. */
+    node_train(&x, 1); /* Until it is told of a lease. */
     CHECK(dp_trainer_reach(x.trainer).leased == before.leased);
     CHECK(dp_trainer_reach(x.trainer).own > before.own);
     CHECK_OK(dp_trainer_init(x.trainer));
@@ -186,7 +141,7 @@ static void work_that_is_worth_nothing_claims_nothing(void **state)
     CHECK(dp_trainer_progress_of(x.trainer).tokens == 0);
     test_free(zeros);
     test_free(bytes);
-    close_node(&x);
+    node_close(&x);
 }
 
 int main(void)
