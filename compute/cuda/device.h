@@ -1,0 +1,60 @@
+/* One card and the way to talk to it: whether it will do, its two streams, waiting with an end, and the sentence of whatever fails.
+ * Knows no model and owns no tensor (memory.h).
+ *
+ * Every call of CUDA goes through DP_CUDA, which names the call, the place and CUDA's own words. Errors of a device stay: the
+ * context is spent, so after the first one every further call fails at once with the same sentence, and only close may follow.
+ * One thread at a time. */
+#ifndef DP_COMPUTE_CUDA_DEVICE_H
+#define DP_COMPUTE_CUDA_DEVICE_H
+
+#include "base/status.h"
+#include "compute/backend.h"
+#include "compute/cuda/api.h"
+
+enum {
+    DP_CUDA_DEVICES_MAX = 64,
+    DP_CUDA_WAIT_MS = 120 * 1000, /* no step or round takes so long: the card hangs */
+    DP_CUDA_ARCH_LEAST = 75       /* Turing: the first whose tensor cores the kernels know */
+};
+
+typedef struct dp_cuda_device {
+    const dp_cuda_api *api;
+    int index;
+    dp_cuda_properties properties;
+    cudaStream_t compute; /* steps */
+    cudaStream_t side;    /* what may take its time: snapshots, encoding */
+    cudaEvent_t done;     /* of dp_cuda_wait */
+    uint32_t wait_ms;     /* DP_CUDA_WAIT_MS, unless a test says less */
+    bool lost;            /* a call failed in a way that stays */
+    dp_why problem;       /* of the last call that failed */
+} dp_cuda_device;
+
+/* Cards that the driver shows; 0 with a sentence: no driver, one too old, no card. */
+uint32_t dp_cuda_devices(const dp_cuda_api *api, dp_why *why);
+/* Name, memory, heat and power of one; opens no context of its own for longer than the call. */
+DP_MUST dp_status dp_cuda_device_look(const dp_cuda_api *api, uint32_t index, dp_device *out,
+                                      dp_why *why);
+/* DP_BADARG: no such card; DP_UNSUPPORTED: its architecture; DP_BUSY: another process has it for itself; DP_IO. Each with a
+ * sentence. Whatever the outcome dp_cuda_device_close may follow. */
+DP_MUST dp_status dp_cuda_device_open(dp_cuda_device *device, const dp_cuda_api *api,
+                                      uint32_t index, dp_why *why);
+void dp_cuda_device_close(dp_cuda_device *device);
+
+/* All that was put on the stream is done. DP_IO: something failed on the way, or it is not done in time. */
+DP_MUST dp_status dp_cuda_wait(dp_cuda_device *device, cudaStream_t stream);
+/* After a launcher: DP_IO becomes the sentence of the launch that failed, others pass through. */
+DP_MUST dp_status dp_cuda_launched(dp_cuda_device *device, dp_status status, const char *what);
+/* What DP_CUDA does with an error. DP_OK for 0; DP_NOMEM: the card's memory is spent, which does not stay; DP_IO. */
+DP_MUST dp_status dp_cuda_check(dp_cuda_device *device, int error, const char *call,
+                                const char *file, int line);
+
+/* DP_CUDA(device, copy, to, from, bytes, way, stream): the call of api.h, as a status. */
+#define DP_CUDA(device, call, ...)                                                                 \
+    ((device)->lost                                                                                \
+         ? DP_IO                                                                                   \
+         : dp_cuda_check((device), (device)->api->call(__VA_ARGS__), #call, __FILE__, __LINE__))
+/* DP_CUDA_RUN(device, dp_cuda_add(...)): a launcher's status, with the sentence of what failed. */
+#define DP_CUDA_RUN(device, launcher)                                                              \
+    ((device)->lost ? DP_IO : dp_cuda_launched((device), (launcher), #launcher))
+
+#endif
