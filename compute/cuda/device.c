@@ -56,7 +56,7 @@ dp_status dp_cuda_check(dp_cuda_device *device, int error, const char *call, con
                       call, name, line);
 }
 
-dp_status dp_cuda_launched(dp_cuda_device *device, dp_status status, const char *what)
+dp_status dp_cuda_launch_status(dp_cuda_device *device, dp_status status, const char *what)
 {
     if (status != DP_IO) {
         return status;

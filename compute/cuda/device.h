@@ -43,7 +43,7 @@ void dp_cuda_device_close(dp_cuda_device *device);
 /* All that was put on the stream is done. DP_IO: something failed on the way, or it is not done in time. */
 DP_MUST dp_status dp_cuda_wait(dp_cuda_device *device, cudaStream_t stream);
 /* After a launcher: DP_IO becomes the sentence of the launch that failed, others pass through. */
-DP_MUST dp_status dp_cuda_launched(dp_cuda_device *device, dp_status status, const char *what);
+DP_MUST dp_status dp_cuda_launch_status(dp_cuda_device *device, dp_status status, const char *what);
 /* What DP_CUDA does with an error. DP_OK for 0; DP_NOMEM: the card's memory is spent, which does not stay; DP_IO. */
 DP_MUST dp_status dp_cuda_check(dp_cuda_device *device, int error, const char *call,
                                 const char *file, int line);
@@ -55,6 +55,6 @@ DP_MUST dp_status dp_cuda_check(dp_cuda_device *device, int error, const char *c
          : dp_cuda_check((device), (device)->api->call(__VA_ARGS__), #call, __FILE__, __LINE__))
 /* DP_CUDA_RUN(device, dp_cuda_add(...)): a launcher's status, with the sentence of what failed. */
 #define DP_CUDA_RUN(device, launcher)                                                              \
-    ((device)->lost ? DP_IO : dp_cuda_launched((device), (launcher), #launcher))
+    ((device)->lost ? DP_IO : dp_cuda_launch_status((device), (launcher), #launcher))
 
 #endif

@@ -1,0 +1,60 @@
+/* The algorithms that were found for products, as a table and as bytes of a file. Knows neither cuBLASLt nor files.
+ *
+ * The file is text: a line "dpnode gemm 1 <what it is for>", then one line for each product,
+ *   m n k lda ldb ldc flags | 8 words of the algorithm | bytes of workspace
+ * all in hexadecimal, separated by single spaces. What it is for names card, library and version: with another the file is of no
+ * use. Lines that do not parse end the reading; nothing in the file is believed before the library has checked it. */
+#ifndef DP_COMPUTE_CUDA_GEMM_CACHE_H
+#define DP_COMPUTE_CUDA_GEMM_CACHE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "compute/cuda/gemm_plain.h"
+
+enum {
+    DP_GEMM_CACHE_MAX = 1024, /* products; beyond that the table begins anew */
+    DP_GEMM_CACHE_BYTES_MAX = 1024 * 20 * 17 + 256, /* of the file */
+    DP_GEMM_ALGORITHM_WORDS = 8,
+    DP_GEMM_ALIGN = 16 /* bytes: what the widest loads of a kernel want */
+};
+
+/* What decides which algorithm is best. Compared as bytes: no padding. */
+typedef struct dp_gemm_key {
+    uint64_t m;
+    uint64_t n;
+    uint64_t k;
+    uint64_t lda;
+    uint64_t ldb;
+    uint64_t ldc;
+    uint64_t flags; /* types, transposed, bias, add, alignment */
+} dp_gemm_key;
+
+typedef struct dp_gemm_found {
+    dp_gemm_key key;
+    uint64_t algorithm[DP_GEMM_ALGORITHM_WORDS]; /* cublasLtMatmulAlgo_t */
+    uint64_t workspace;
+} dp_gemm_found;
+
+typedef struct dp_gemm_cache {
+    dp_gemm_found *found; /* owned, DP_GEMM_CACHE_MAX */
+    size_t count;
+} dp_gemm_cache;
+
+/* Whether all of its matrices begin at DP_GEMM_ALIGN. */
+bool dp_gemm_is_aligned(const dp_cuda_product *product);
+dp_gemm_key dp_gemm_key_of(const dp_cuda_product *product);
+
+DP_MUST dp_status dp_gemm_cache_open(dp_gemm_cache *cache); /* DP_NOMEM. */
+void dp_gemm_cache_close(dp_gemm_cache *cache);
+/* NULL when it is not there; lent until the next put. */
+const dp_gemm_found *dp_gemm_cache_get(const dp_gemm_cache *cache, const dp_gemm_key *key);
+/* Instead of what was there for this key. */
+void dp_gemm_cache_put(dp_gemm_cache *cache, const dp_gemm_found *found);
+/* Takes over the lines of a file for the same purpose. Total; another purpose: nothing is taken. */
+void dp_gemm_cache_read(dp_gemm_cache *cache, dp_view bytes, const char *purpose);
+/* DP_NOMEM, DP_TOOBIG. */
+DP_MUST dp_status dp_gemm_cache_write(const dp_gemm_cache *cache, const char *purpose, dp_buf *out);
+
+#endif
