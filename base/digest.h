@@ -2,6 +2,7 @@
 #ifndef DP_BASE_DIGEST_H
 #define DP_BASE_DIGEST_H
 
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -17,7 +18,7 @@ typedef struct dp_hash {
 /* Incremental BLAKE2b-256 (Aumasson et al. 2013). The domain string keeps hashes of different things apart:
  * it is hashed first, followed by one zero byte. */
 typedef struct dp_digest {
-    _Alignas(64) uint8_t opaque[384]; /* crypto_generichash_state */
+    alignas(64) uint8_t opaque[384]; /* crypto_generichash_state */
 } dp_digest;
 
 void dp_digest_init(dp_digest *digest, const char *domain);
