@@ -1,0 +1,40 @@
+/* Activations on a GPU; formulas and names are those of compute/ops.h. Element by element, so any width and alignment will do; rows that
+ * lie at 16 bytes are moved in chunks of as many.
+ *
+ * Errors: DP_BADARG for a kind or type that is none, DP_IO when the launch fails; then outputs hold anything. */
+#ifndef DP_COMPUTE_CUDA_ACT_H
+#define DP_COMPUTE_CUDA_ACT_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+#include "compute/cuda/stream.h"
+#include "compute/ops.h"
+#include "compute/precision.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* x: [rows][width] of type, SwiGLU: [rows][2 width], gates then ups. y: [rows][width]. */
+typedef struct dp_cuda_activation {
+    dp_activation_kind kind;
+    dp_precision type;
+    size_t rows;
+    size_t width; /* of y */
+    const void *x;
+} dp_cuda_activation;
+
+DP_MUST dp_status dp_cuda_activation_forward(const dp_cuda_activation *act, void *y,
+                                             cudaStream_t stream);
+
+/* dx for dy, and y once more unless y is NULL. dy: [rows][width] at ld_dy elements; dx: as x. dx may be dy: at ld_dy = width where
+ * x is as wide as y, at 2 * width for SwiGLU. */
+DP_MUST dp_status dp_cuda_activation_backward(const dp_cuda_activation *act, const void *dy,
+                                              size_t ld_dy, void *dx, void *y, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
