@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Canonical bytes: "DPM1" | version u16 | every field of the table below in order | signature. */
+/* Canonical bytes: "DPM1" | version u16 | every field of the table below in order | signature. The fields of LATER are left out,
+ * with the version before, where all of them are standard. */
 
-enum { VERSION = 6, SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature) };
+enum { VERSION = 7, VERSION_BEFORE = 6, SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature) };
 
 static const uint8_t magic[4] = {'D', 'P', 'M', '1'};
 
@@ -95,15 +96,19 @@ static const field fields[] = {
     FIELD(FIELD_U32, voter_uptime_s),
     FIELD(FIELD_U32, voters_max),
     FIELD(FIELD_U32, members_max),
+    /* Since version 7. */
+    FIELD(FIELD_ENUM, pairs),
+    FIELD(FIELD_ENUM, exchange),
 };
 
-enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
+enum { FIELD_COUNT = sizeof fields / sizeof fields[0], LATER = FIELD_COUNT - 2 };
 
 _Static_assert(sizeof(dp_codec_kind) == 4 && sizeof(dp_schedule_kind) == 4 &&
                    sizeof(dp_optim_kind) == 4 && sizeof(dp_weights_kind) == 4 &&
                    sizeof(dp_precision_kind) == 4 && sizeof(dp_batch_rule) == 4 &&
                    sizeof(dp_arch) == 4 && sizeof(dp_switch) == 4 &&
-                   sizeof(dp_activation_choice) == 4 && sizeof(dp_head_choice) == 4,
+                   sizeof(dp_activation_choice) == 4 && sizeof(dp_head_choice) == 4 &&
+                   sizeof(dp_exchange_kind) == 4,
                "enums are read and written as four bytes in memory");
 _Static_assert(sizeof(dp_hash) == 32 && sizeof(((dp_manifest *)0)->root_key) == 32,
                "hashes and keys share FIELD_BYTES32");
@@ -181,7 +186,7 @@ static const dp_manifest_row rows[] = {
     ROW(patience_milli, "round.patience", "1e-3", 1000, 100, 100000, 1000,
         "Scales every wait for the slowest: 2 waits twice as long."),
     ROW(gossip_round_ms, "gossip.time", "ms", 1000, 100, 86400000, 10000,
-        "Seconds between pair exchanges while no majority answers."),
+        "Seconds between pair exchanges: while no majority answers, and with round.pairs."),
     ROW(voter_uptime_s, "vote.uptime", "s", 1, 0, 31536000, 600,
         "Seconds a node must have been up before it may become a voter."),
     ROW(voters_max, "vote.voters_max", "", 1, 1, 7, 7, "Most voters; an odd number."),
@@ -226,6 +231,7 @@ static const dp_manifest_word precisions[] = {
     {"fp32", DP_PRECISION_FP32}, {"bf16", DP_PRECISION_BF16}, {"fp16", DP_PRECISION_FP16}};
 static const dp_manifest_word batch_rules[] = {
     {"none", DP_BATCH_NONE}, {"linear", DP_BATCH_LINEAR}, {"sqrt", DP_BATCH_SQRT}};
+static const dp_manifest_word exchanges[] = {{"updates", DP_EXCHANGE_UPDATES}};
 #define CODEC_WORD(name, NAME, number, least, most, standard, thins) {#name, DP_CODEC_##NAME},
 static const dp_manifest_word codecs[] = {DP_CODEC_LIST(CODEC_WORD)};
 
@@ -247,6 +253,10 @@ static const dp_manifest_choice choices[] = {
     CHOICE(batch_rule, "train.batch_rule", DP_BATCH_NONE, batch_rules,
            "How train.lr grows with the batch over train.batch_reference."),
     CHOICE(codec, "round.codec", DP_CODEC_SPARSE, codecs, "How updates travel."),
+    CHOICE(pairs, "round.pairs", DP_OFF, switches,
+           "Exchanges of work in pairs between rounds, every gossip.time."),
+    CHOICE(exchange, "round.exchange", DP_EXCHANGE_UPDATES, exchanges,
+           "What is averaged: updates, which local steps made."),
 };
 
 enum { CHOICE_COUNT = sizeof choices / sizeof choices[0] };
@@ -494,14 +504,20 @@ static void write_field(dp_writer *writer, const dp_manifest *manifest, const fi
     }
 }
 
+static bool has_later(const dp_manifest *manifest)
+{
+    return manifest->pairs != DP_OFF || manifest->exchange != DP_EXCHANGE_UPDATES;
+}
+
 dp_status dp_manifest_encode(const dp_manifest *manifest, uint8_t out[DP_MANIFEST_BYTES_MAX],
                              size_t *size)
 {
     DP_TRY(dp_manifest_check(manifest, NULL));
     dp_writer writer = dp_writer_of(out, DP_MANIFEST_BYTES_MAX);
     dp_write_bytes(&writer, magic, sizeof magic);
-    dp_write_u16(&writer, VERSION);
-    for (size_t i = 0; i < FIELD_COUNT; i++) {
+    const bool later = has_later(manifest);
+    dp_write_u16(&writer, later ? VERSION : VERSION_BEFORE);
+    for (size_t i = 0; i < (later ? (size_t)FIELD_COUNT : (size_t)LATER); i++) {
         write_field(&writer, manifest, &fields[i]);
     }
     dp_write_bytes(&writer, manifest->signature, SIGNATURE_BYTES);
@@ -570,17 +586,18 @@ dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes)
         return DP_BADMSG;
     }
     const uint16_t version = dp_read_u16(&reader);
-    if (!reader.failed && version != VERSION) {
+    if (!reader.failed && version != VERSION && version != VERSION_BEFORE) {
         return DP_VERSION;
     }
+    const size_t count = version == VERSION ? (size_t)FIELD_COUNT : (size_t)LATER;
     dp_manifest read;
     memset(&read, 0, sizeof read);
-    for (size_t i = 0; i < FIELD_COUNT; i++) {
+    for (size_t i = 0; i < count; i++) {
         DP_TRY(read_field(&reader, &read, &fields[i]));
     }
     dp_read_bytes(&reader, read.signature, SIGNATURE_BYTES);
     DP_TRY(dp_reader_finish(&reader));
-    if (dp_manifest_check(&read, NULL) != DP_OK) {
+    if (has_later(&read) != (version == VERSION) || dp_manifest_check(&read, NULL) != DP_OK) {
         return DP_BADMSG;
     }
     *manifest = read;

@@ -3,7 +3,8 @@
  *
  * Canonical bytes, little-endian: "DPM1" | u16 version | the fields of dp_manifest in order of declaration (text as u8
  * length + bytes, enums as u8, hashes as 32 bytes, shards as u8 count + 48 bytes each) | 64-byte Ed25519 signature of the founder's root key over all before
- * it (domain "dpnode/manifest/1"). run id = H("dpnode/run/1", canonical bytes without the signature). */
+ * it (domain "dpnode/manifest/1"). pairs and exchange stand there from version 7 on, and where both are standard the version is 6: a
+ * manifest has one form, and runs that need neither keep theirs. run id = H("dpnode/run/1", canonical bytes without the signature). */
 #ifndef DP_BASE_MANIFEST_H
 #define DP_BASE_MANIFEST_H
 
@@ -60,6 +61,11 @@ typedef enum dp_batch_rule {
     DP_BATCH_LINEAR = 2,
     DP_BATCH_SQRT = 3
 } dp_batch_rule;
+
+/* What a publication holds. */
+typedef enum dp_exchange_kind {
+    DP_EXCHANGE_UPDATES = 0 /* how far local steps have moved the weights */
+} dp_exchange_kind;
 
 /* A part of the data: an object, a token shard (compute/shard.h). */
 typedef struct dp_manifest_shard {
@@ -134,10 +140,12 @@ typedef struct dp_manifest {
     uint32_t outer_mu_milli; /* its Nesterov momentum: 0.9 = 900; 0: none, and no m in the state */
     uint32_t contributors_min; /* k_min: least contributors at the hard deadline */
     uint32_t patience_milli;   /* the one user knob: 1.0 = 1000 */
-    uint32_t gossip_round_ms;  /* pause between pair exchanges in gossip mode */
+    uint32_t gossip_round_ms;  /* pause between pair exchanges */
     uint32_t voter_uptime_s;   /* before a node may be enrolled as voter */
     uint32_t voters_max;       /* odd, at most 7 */
     uint32_t members_max;
+    dp_switch pairs; /* between rounds, members exchange work in pairs every gossip_round_ms */
+    dp_exchange_kind exchange;
     uint8_t signature[DP_MANIFEST_SIGNATURE_BYTES];
 } dp_manifest;
 

@@ -18,6 +18,13 @@ static const dp_run_mode modes[] = {
      .text = "the plain mean of whole updates in fp32 (local SGD); one room",
      .codec = DP_CODEC_FP32,
      .alpha_milli = 1000},
+    {.name = "gossip",
+     .text = "exchanges in pairs all the time, and a round of all once in two minutes",
+     .codec = DP_CODEC_INT8,
+     .alpha_milli = 1000,
+     .pairs = DP_ON,
+     .round_ms = 120000,
+     .inner_steps_max = 100000},
 };
 
 const dp_run_mode *dp_run_modes(size_t *count)
@@ -41,4 +48,9 @@ void dp_run_mode_set(dp_manifest *manifest, const dp_run_mode *mode)
     manifest->codec = mode->codec;
     manifest->alpha_milli = mode->alpha_milli;
     manifest->outer_mu_milli = mode->outer_mu_milli;
+    manifest->pairs = mode->pairs;
+    manifest->exchange = mode->exchange;
+    manifest->round_ms = mode->round_ms != 0 ? mode->round_ms : manifest->round_ms;
+    manifest->inner_steps_max =
+        mode->inner_steps_max != 0 ? mode->inner_steps_max : manifest->inner_steps_max;
 }

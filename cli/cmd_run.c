@@ -286,10 +286,11 @@ static json_t *modes_json(void)
     const dp_run_mode *const modes = dp_run_modes(&count);
     json_t *all = json_array();
     for (size_t i = 0; i < count; i++) {
-        json_array_append_new(
-            all, json_pack("{s:s,s:s,s:f,s:f,s:s}", "name", modes[i].name, "codec",
-                           dp_codec_name(modes[i].codec), "alpha", modes[i].alpha_milli / 1000.0,
-                           "momentum", modes[i].outer_mu_milli / 1000.0, "text", modes[i].text));
+        json_array_append_new(all, json_pack("{s:s,s:s,s:f,s:f,s:b,s:s}", "name", modes[i].name,
+                                             "codec", dp_codec_name(modes[i].codec), "alpha",
+                                             modes[i].alpha_milli / 1000.0, "momentum",
+                                             modes[i].outer_mu_milli / 1000.0, "pairs",
+                                             modes[i].pairs == DP_ON, "text", modes[i].text));
     }
     return all;
 }
@@ -298,7 +299,8 @@ static void print_modes(void)
 {
     size_t count = 0;
     const dp_run_mode *const modes = dp_run_modes(&count);
-    printf("\nround.mode sets codec, alpha and momentum that are not given:\n");
+    printf("\nround.mode sets codec, alpha, momentum and what else a mode needs, where they are "
+           "not given:\n");
     for (size_t i = 0; i < count; i++) {
         printf("  %-12s %6s, %.3g, %.3g  %s\n", modes[i].name, dp_codec_name(modes[i].codec),
                modes[i].alpha_milli / 1000.0, modes[i].outer_mu_milli / 1000.0, modes[i].text);

@@ -1,4 +1,4 @@
-/* Gossip averaging in pairs, used while no majority of voters is heard: the exchange of frozen displacement between two
+/* Gossip averaging in pairs, used while no majority of voters is heard, and between rounds where the run says so: the exchange of frozen displacement between two
  * nodes as a state machine without I/O. It moves no tensor and knows nothing of rounds; drawers and rules are those of the
  * review, C1-C5.
  *
@@ -64,6 +64,7 @@ typedef struct dp_mix_config {
     dp_peer self;
     uint64_t incarnation;
     uint64_t pause_us; /* between two exchanges that this node starts */
+    bool pairs;        /* the run exchanges between rounds too: also with who hears a majority */
     uint64_t seed;
     dp_crypto crypto;          /* the identity key, for words that others carry */
     const dp_members *members; /* both must outlive this */
@@ -73,7 +74,7 @@ typedef struct dp_mix_config {
 
 /* What the core knows at this moment; told with dp_mix_set whenever it changes. */
 typedef struct dp_mix_now {
-    bool gossip;    /* this node is in gossip mode, trains and may exchange */
+    bool gossip;    /* this node trains and may exchange */
     dp_hash base;   /* of the state that F moves away from */
     uint64_t round; /* applied; for notes and RESTORE */
 } dp_mix_now;

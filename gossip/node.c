@@ -198,6 +198,16 @@ static void update_mode(dp_node *node)
     }
 }
 
+/* Work is exchanged in pairs while no majority is heard; and, where the run says so, between its rounds, until the own part of
+ * the next one is due. */
+static bool exchanges(const dp_node *node)
+{
+    if (node->mode == DP_MODE_SYNC && node->manifest.pairs == DP_ON) {
+        return !dp_train_undecided(node) && !dp_train_is_due(node);
+    }
+    return node->mode == DP_MODE_GOSSIP;
+}
+
 static void tell_parts(dp_node *node)
 {
     const dp_train *train = &node->train;
@@ -211,10 +221,9 @@ static void tell_parts(dp_node *node)
         .has_trainer = train->state == DP_TRAINER_SET && !node->config.observer && !node->leaving,
         .step_us = train->step_us < UINT32_MAX ? (uint32_t)train->step_us : UINT32_MAX};
     const dp_roster_entry *own = dp_ledger_member(&node->ledger, &node->self);
-    const dp_mix_now mix = {.gossip = node->mode == DP_MODE_GOSSIP && train->training &&
-                                      !train->publishing && !train->applying &&
-                                      train->applied == node->ledger.round && own != NULL &&
-                                      own->fenced < node->config.incarnation,
+    const dp_mix_now mix = {.gossip = exchanges(node) && train->training && !train->publishing &&
+                                      !train->applying && train->applied == node->ledger.round &&
+                                      own != NULL && own->fenced < node->config.incarnation,
                             .base = node->ledger.base,
                             .round = train->applied};
 
@@ -226,7 +235,7 @@ static void tell_parts(dp_node *node)
     }
     dp_members_tell(node->members, &summary);
     dp_mix_set(node->mix, node->now, &mix, &node->out);
-    if (node->mode == DP_MODE_SYNC && dp_mix_busy(node->mix)) {
+    if (node->mode == DP_MODE_SYNC && !mix.gossip && dp_mix_busy(node->mix)) {
         (void)dp_mix_finish(node->mix, node->now, &node->out);
     }
 }

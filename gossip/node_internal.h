@@ -483,6 +483,8 @@ dp_reach dp_train_reach(const dp_node *node);
 /* True if this part of the manifest is here, or there is none; else it is fetched. */
 bool dp_train_fetch(dp_node *node, const dp_hash *root, uint64_t bytes);
 void dp_train_start(dp_node *node);
+/* The own part of the round under way has had its time or its steps, or enough others have published theirs. */
+bool dp_train_is_due(const dp_node *node);
 void dp_train_event(dp_node *node, const dp_event *event);
 bool dp_train_stored(dp_node *node, uint32_t op, dp_status status);
 dp_status dp_train_restore(dp_node *node, dp_view row);

@@ -78,6 +78,7 @@ static dp_status open_parts(dp_node *node)
                                .self = node->self,
                                .incarnation = config->incarnation,
                                .pause_us = (uint64_t)node->manifest.gossip_round_ms * 1000,
+                               .pairs = node->manifest.pairs == DP_ON,
                                .seed = dp_rng_next(&node->rng),
                                .members = node->members,
                                .spread = node->spread,

@@ -225,6 +225,25 @@ static bool is_turn(dp_node *node, uint64_t elapsed_us)
            dp_turn_allowed(elapsed_us, (uint64_t)node->manifest.round_ms * 1000);
 }
 
+static bool has_had_its_part(const dp_node *node)
+{
+    return dp_time_between(node->round->opened, node->now) >=
+               (uint64_t)node->manifest.round_ms * 1000 ||
+           node->train.steps >= node->manifest.inner_steps_max;
+}
+
+static bool others_wait(const dp_node *node)
+{
+    const uint32_t others = dp_round_others_ready(node);
+
+    return others > 0 && others >= dp_deadline_enough(dp_round_active(node));
+}
+
+bool dp_train_is_due(const dp_node *node)
+{
+    return has_had_its_part(node) || others_wait(node);
+}
+
 static bool may_publish(dp_node *node)
 {
     const dp_train *train = &node->train;
@@ -235,11 +254,8 @@ static bool may_publish(dp_node *node)
         dp_mix_busy(node->mix) || dp_mix_locked(node->mix) || !is_turn(node, elapsed)) {
         return false;
     }
-    const uint32_t others = dp_round_others_ready(node);
-    return elapsed >= (uint64_t)node->manifest.round_ms * 1000 ||
-           train->steps >= node->manifest.inner_steps_max ||
-           DP_BUGGIFY_HALF(node, DP_BUG_EARLY_PUBLISH) ||
-           (others > 0 && others >= dp_deadline_enough(dp_round_active(node)));
+    return has_had_its_part(node) || DP_BUGGIFY_HALF(node, DP_BUG_EARLY_PUBLISH) ||
+           others_wait(node);
 }
 
 bool dp_train_fetch(dp_node *node, const dp_hash *root, uint64_t bytes)
@@ -443,7 +459,10 @@ void dp_train_event(dp_node *node, const dp_event *event)
         train->steps = event->u.trained.steps;
         train->tokens = event->u.trained.tokens;
         train->step_us = event->u.trained.step_us;
-        node->dirty = may_publish(node); /* Else progress changes nothing. */
+        node->dirty = may_publish(node); /* Else progress changes nothing, */
+        if (node->manifest.pairs == DP_ON && dp_mix_busy(node->mix) && dp_train_is_due(node)) {
+            node->dirty = true; /* ... unless an exchange has to end for it. */
+        }
         break;
     case DP_EV_PUBLISHED:
         dp_train_published(node, event);

@@ -19,7 +19,7 @@ static const char *const fault_names[DP_FAULT_COUNT] = {
 
 static const char *const profile_names[DP_PROFILE_COUNT] = {
     "swarm", "rivals", "gossip", "calm",  "duel",   "liar",  "scale", "detect",
-    "kill",  "stall",  "strict", "joins", "revoke", "merge", "byz"};
+    "kill",  "stall",  "strict", "joins", "revoke", "merge", "byz",   "pairs"};
 
 const char *dp_fault_name(dp_fault fault)
 {
@@ -58,6 +58,12 @@ dp_status dp_plan_faults(const char *list, uint32_t *mask, dp_why *why)
     }
     *mask = found;
     return DP_OK;
+}
+
+/* With bad luck and a core, beside the swarm. */
+static bool is_wild(dp_profile profile)
+{
+    return profile <= DP_PROFILE_GOSSIP || profile == DP_PROFILE_PAIRS;
 }
 
 /* About log-uniform in [low, high]. */
@@ -132,7 +138,7 @@ static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
         plan->round_ms = 300;
         plan->disk_us_max = 40000;
         plan->faults_end_us = 40000000;
-    } else if (profile == DP_PROFILE_GOSSIP) {
+    } else if (profile == DP_PROFILE_GOSSIP || profile == DP_PROFILE_PAIRS) {
         plan->nodes = 4 + (uint32_t)dp_rng_below(rng, 5);
         plan->on |= 1U << DP_FAULT_PARTITION;
         plan->on &= ~(1U << DP_FAULT_LEAVE);
@@ -145,6 +151,11 @@ static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
         plan->crash_after_send = 400;
         plan->away_us_max = 35000000;
         plan->faults_end_us = 80000000;
+        plan->pairs = profile == DP_PROFILE_PAIRS;
+        if (plan->pairs) { /* Several exchanges fit into a round. */
+            plan->round_ms = 2000;
+            plan->inner_steps_max = 500;
+        }
     } else if (profile == DP_PROFILE_DUEL || profile == DP_PROFILE_LIAR) {
         plan->nodes = dp_rng_below(rng, 2) == 0 ? 3 : 5;
     } else if (profile == DP_PROFILE_MERGE) {
@@ -218,11 +229,11 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     for (uint32_t i = 0; i < DP_FAULT_STEADY; i++) {
         plan->fault_us[i] = spread(i < DP_FAULT_OLD ? &rng : &later, 2000000, 20000000);
     }
-    for (uint32_t i = 0; i < DP_BUG_COUNT && options->profile <= DP_PROFILE_GOSSIP; i++) {
+    for (uint32_t i = 0; i < DP_BUG_COUNT && is_wild(options->profile); i++) {
         plan->buggify |= dp_rng_below(&bugs, 4) == 0 ? 1U << i : 0;
     }
     plan->buggify = dp_rng_below(&bugs, 2) == 0 && !options->lucky ? plan->buggify : 0;
-    plan->core = options->profile <= DP_PROFILE_GOSSIP && dp_rng_below(&later, 2) == 0;
+    plan->core = is_wild(options->profile) && dp_rng_below(&later, 2) == 0;
     if (options->profile == DP_PROFILE_SWARM && dp_rng_below(&later, MANY_ONE_IN) == 0) {
         plan->nodes = 40 + (uint32_t)dp_rng_below(&later, 25);
         plan->round_ms = 2000; /* The near few of so many would outrun the far ones in less. */

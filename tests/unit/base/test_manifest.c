@@ -325,10 +325,33 @@ static void another_version_is_told_apart_from_damage(void **state)
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
     bytes[4] = 5;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
-    bytes[4] = 7;
+    bytes[4] = 8;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
     bytes[0] = 'X';
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
+}
+
+static void a_manifest_is_of_the_first_version_that_has_all_it_says(void **state)
+{
+    dp_manifest manifest = sample();
+    uint8_t bytes[2][DP_MANIFEST_BYTES_MAX];
+    size_t size[2] = {0, 0};
+    dp_manifest back;
+
+    (void)state;
+    CHECK_OK(dp_manifest_encode(&manifest, bytes[0], &size[0]));
+    manifest.pairs = DP_ON;
+    CHECK_OK(dp_manifest_encode(&manifest, bytes[1], &size[1]));
+    assert_int_equal(bytes[0][4], 6);
+    assert_int_equal(bytes[1][4], 7);
+    assert_int_equal(size[1], size[0] + 2);
+    CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes[1], size[1])));
+    assert_int_equal(back.pairs, DP_ON);
+    CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes[0], size[0])));
+    assert_int_equal(back.pairs, DP_OFF);
+    /* A version 7 without need would be a second form of a manifest of version 6. */
+    bytes[1][size[1] - sizeof manifest.signature - 2] = DP_OFF;
+    CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes[1], size[1])), DP_BADMSG);
 }
 
 static void damaged_bytes_give_a_status_or_their_own_canonical_form(void **state)
@@ -398,6 +421,7 @@ int main(void)
         cmocka_unit_test(names_are_plain),
         cmocka_unit_test(a_cut_or_longer_manifest_is_bad),
         cmocka_unit_test(another_version_is_told_apart_from_damage),
+        cmocka_unit_test(a_manifest_is_of_the_first_version_that_has_all_it_says),
         cmocka_unit_test(damaged_bytes_give_a_status_or_their_own_canonical_form),
         cmocka_unit_test(the_run_id_covers_all_but_the_signature),
     };

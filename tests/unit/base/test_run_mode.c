@@ -34,11 +34,26 @@ static void every_mode_makes_a_possible_run_and_is_found_by_its_name(void **stat
     CHECK(dp_run_mode_find("") == NULL && dp_run_mode_find("ddp") == NULL);
 }
 
+static void a_mode_leaves_time_and_steps_that_it_does_not_name(void **state)
+{
+    (void)state;
+    dp_manifest manifest;
+    dp_manifest_default(&manifest);
+    manifest.round_ms = 777;
+    manifest.inner_steps_max = 77;
+    dp_run_mode_set(&manifest, dp_run_mode_find("average"));
+    CHECK(manifest.round_ms == 777 && manifest.inner_steps_max == 77 && manifest.pairs == DP_OFF);
+    dp_run_mode_set(&manifest, dp_run_mode_find("gossip"));
+    CHECK(manifest.round_ms == 120000 && manifest.inner_steps_max > 1000);
+    CHECK(manifest.pairs == DP_ON);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_mode_is_what_a_manifest_has_anyway),
         cmocka_unit_test(every_mode_makes_a_possible_run_and_is_found_by_its_name),
+        cmocka_unit_test(a_mode_leaves_time_and_steps_that_it_does_not_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,8 @@ static void a_mode_sets_what_is_not_given(void **state)
         CHECK_OK(read_text(texts[i]));
         CHECK(m->codec == DP_CODEC_BF16 && m->outer_mu_milli == 0 && m->alpha_milli < 1000);
     }
+    CHECK_OK(read_text("name: a\nround: {mode: gossip, time: 9}\ngossip: {time: 3}\n"));
+    CHECK(m->pairs == DP_ON && m->round_ms == 9000 && m->gossip_round_ms == 3000);
     refused("name: a\nround:\n  mode: adhoc\n", "3:9", "round.mode \"adhoc\" is not known");
     CHECK(strstr(fix.text, "--keys") != NULL);
 }

@@ -433,6 +433,25 @@ static void different_bases_and_modes_never_exchange(void **state)
     pool_close(p);
 }
 
+static void who_hears_a_majority_is_a_partner_only_where_the_run_exchanges_in_pairs(void **state)
+{
+    (void)state;
+    for (uint32_t pairs = 0; pairs < 2; pairs++) {
+        pool *const p = pool_of(2, 9);
+        pool_gossip(p, false); /* Both say that they hear one, */
+        for (uint32_t i = 0; i < 2; i++) {
+            p->nodes[i].mix->config.pairs = pairs == 1;
+            dp_out_begin(&p->out, p->actions);
+            dp_mix_set(p->nodes[i].mix, pool_now(p),
+                       &(dp_mix_now){.gossip = true, .base = pool_base}, &p->out);
+            pool_perform(p, i); /* and would exchange. */
+        }
+        pool_run_for(p, 5 * DP_SECOND);
+        CHECK((pool_done(p) > 0) == (pairs == 1));
+        pool_close(p);
+    }
+}
+
 static void members_outside_the_roster_are_no_partners(void **state)
 {
     (void)state;
@@ -654,6 +673,7 @@ int main(void)
         cmocka_unit_test(a_late_commit_of_an_attempt_given_up_commits_nothing),
         cmocka_unit_test(a_commit_of_other_blobs_commits_nothing),
         cmocka_unit_test(different_bases_and_modes_never_exchange),
+        cmocka_unit_test(who_hears_a_majority_is_a_partner_only_where_the_run_exchanges_in_pairs),
         cmocka_unit_test(members_outside_the_roster_are_no_partners),
         cmocka_unit_test(two_without_weight_do_not_exchange),
         cmocka_unit_test(a_dead_trainer_gets_its_frozen_work_back),

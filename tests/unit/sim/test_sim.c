@@ -80,6 +80,27 @@ static void five_nodes_without_faults_come_together(void **state)
     assert_true(run(DP_PROFILE_CALM, 2, 5, 0).rounds >= 15);
 }
 
+static void in_pairs_between_rounds_work_is_exchanged_and_rounds_go_on(void **state)
+{
+    (void)state;
+    dp_sim_options options = {.seed = 3, .nodes = 5, .until_us = 40000000, .trace = -1};
+    uint64_t exchanges[2];
+    uint64_t rounds[2];
+    static const dp_profile profiles[2] = {DP_PROFILE_GOSSIP, DP_PROFILE_PAIRS};
+    for (int i = 0; i < 2; i++) {
+        static dp_sim sim;
+        options.profile = profiles[i]; /* Without faults: a majority is always heard. */
+        options.lucky = true;
+        CHECK_OK(dp_sim_open(&sim, &options));
+        CHECK(dp_sim_run(&sim));
+        exchanges[i] = sim.totals.exchanges;
+        rounds[i] = sim.totals.rounds;
+        dp_sim_close(&sim);
+    }
+    assert_int_equal(exchanges[0], 0);
+    assert_true(exchanges[1] > 2 * rounds[1] && rounds[1] >= 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -88,6 +109,7 @@ int main(void)
         cmocka_unit_test(bad_luck_changes_some_runs_and_not_all),
         cmocka_unit_test(a_founder_alone_decides_rounds),
         cmocka_unit_test(five_nodes_without_faults_come_together),
+        cmocka_unit_test(in_pairs_between_rounds_work_is_exchanged_and_rounds_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
