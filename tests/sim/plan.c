@@ -188,6 +188,7 @@ static void steady(dp_plan *plan, const dp_sim_options *options)
     plan->voters_max = 7;
     plan->inner_steps_max = 100000;
     plan->disk_us_max = 1000;
+    plan->chunks_max = 0;
     plan->crash_after_send = 0;
     plan->at_start = 1;
     plan->members = options->churn_milli == 0 ? plan->nodes : plan->nodes - plan->nodes / 6;
