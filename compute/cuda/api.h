@@ -11,6 +11,10 @@
 
 #include "compute/cuda/stream.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct CUevent_st *cudaEvent_t;
 typedef struct CUgraph_st *cudaGraph_t;
 typedef struct CUgraphExec_st *cudaGraphExec_t;
@@ -56,9 +60,8 @@ typedef struct dp_cuda_api {
     int (*copy)(void *to, const void *from, size_t bytes, dp_cuda_way way, cudaStream_t stream);
     int (*fill)(void *to, int byte, size_t bytes, cudaStream_t stream);
 
-    int (*stream_open)(cudaStream_t *out, bool urgent); /* others run when urgent ones do not */
+    int (*stream_open)(cudaStream_t *out);
     int (*stream_close)(cudaStream_t stream);
-    int (*stream_after)(cudaStream_t stream, cudaEvent_t event);
     int (*event_open)(cudaEvent_t *out);
     int (*event_close)(cudaEvent_t event);
     int (*event_record)(cudaEvent_t event, cudaStream_t stream);
@@ -79,5 +82,9 @@ typedef struct dp_cuda_api {
 
 /* The one of this build: cudart's in the plugin, the fake one's in tests. */
 const dp_cuda_api *dp_cuda_api_of(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

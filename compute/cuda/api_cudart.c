@@ -91,25 +91,14 @@ static int fill(void *to, int byte, size_t bytes, cudaStream_t stream)
     return (int)cudaMemsetAsync(to, byte, bytes, stream);
 }
 
-static int stream_open(cudaStream_t *out, bool urgent)
+static int stream_open(cudaStream_t *out)
 {
-    int least = 0;
-    int greatest = 0; /* Lower numbers go first. */
-    const cudaError_t error = cudaDeviceGetStreamPriorityRange(&least, &greatest);
-    if (error != cudaSuccess) {
-        return (int)error;
-    }
-    return (int)cudaStreamCreateWithPriority(out, cudaStreamNonBlocking, urgent ? greatest : least);
+    return (int)cudaStreamCreateWithFlags(out, cudaStreamNonBlocking);
 }
 
 static int stream_close(cudaStream_t stream)
 {
     return (int)cudaStreamDestroy(stream);
-}
-
-static int stream_after(cudaStream_t stream, cudaEvent_t event)
-{
-    return (int)cudaStreamWaitEvent(stream, event, 0);
 }
 
 static int event_open(cudaEvent_t *out)
@@ -200,7 +189,6 @@ const dp_cuda_api *dp_cuda_api_of(void)
         .fill = fill,
         .stream_open = stream_open,
         .stream_close = stream_close,
-        .stream_after = stream_after,
         .event_open = event_open,
         .event_close = event_close,
         .event_record = event_record,

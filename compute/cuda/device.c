@@ -166,10 +166,9 @@ dp_status dp_cuda_device_look(const dp_cuda_api *api, uint32_t index, dp_device 
 
 /* ---- Life. */
 
-static dp_status open_streams(dp_cuda_device *device)
+static dp_status open_stream(dp_cuda_device *device)
 {
-    DP_TRY(DP_CUDA(device, stream_open, &device->compute, true));
-    DP_TRY(DP_CUDA(device, stream_open, &device->side, false));
+    DP_TRY(DP_CUDA(device, stream_open, &device->compute));
     return DP_CUDA(device, event_open, &device->done);
 }
 
@@ -178,7 +177,7 @@ dp_status dp_cuda_device_open(dp_cuda_device *device, const dp_cuda_api *api, ui
 {
     dp_status status = open_card(device, api, index, why);
     if (status == DP_OK) {
-        status = open_streams(device);
+        status = open_stream(device);
     }
     return told(device, status, why);
 }
@@ -189,9 +188,6 @@ void dp_cuda_device_close(dp_cuda_device *device)
     /* On a lost device these fail, which changes nothing. */
     if (device->done != NULL) {
         DP_IGNORE(api->event_close(device->done) != 0);
-    }
-    if (device->side != NULL) {
-        DP_IGNORE(api->stream_close(device->side) != 0);
     }
     if (device->compute != NULL) {
         DP_IGNORE(api->stream_close(device->compute) != 0);

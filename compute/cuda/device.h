@@ -1,4 +1,4 @@
-/* One card and the way to talk to it: whether it will do, its two streams, waiting with an end, and the sentence of whatever fails.
+/* One card and the way to talk to it: whether it will do, its stream, waiting with an end, and the sentence of whatever fails.
  * Knows no model and owns no tensor (memory.h).
  *
  * Every call of CUDA goes through DP_CUDA, which names the call, the place and CUDA's own words. Errors of a device stay: the
@@ -21,8 +21,7 @@ typedef struct dp_cuda_device {
     const dp_cuda_api *api;
     int index;
     dp_cuda_properties properties;
-    cudaStream_t compute; /* steps */
-    cudaStream_t side;    /* what may take its time: snapshots, encoding */
+    cudaStream_t compute; /* everything; calls of the table follow one another anyway */
     cudaEvent_t done;     /* of dp_cuda_wait */
     uint32_t wait_ms;     /* DP_CUDA_WAIT_MS, unless a test says less */
     bool lost;            /* a call failed in a way that stays */

@@ -1,4 +1,4 @@
-/* Matrix products on a card. In the plugin cuBLASLt makes them (gemm_lt.c), in the emulated build the plain kernel alone; both
+/* Matrix products on a card. In the plugin cuBLASLt makes them (gemm_cudart.c), in the emulated build the plain kernel alone; both
  * fill the calls below. Knows no model.
  *
  * cuBLASLt is opened with dlopen and not linked: libdpnode_cuda.so then loads wherever a driver is, of either CUDA release that

@@ -1,0 +1,347 @@
+/* Planning, opening and closing. */
+#include "compute/cuda/engine.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+enum {
+    TOKENS_ENOUGH = 8192, /* of a micro-batch: products reach the card's speed */
+    RESERVE_DIVISOR = 20, /* of what is free stays so: a context grows, and fragments */
+    BF16_ARCH_LEAST = 80, /* Ampere */
+    CACHE_PATH_MAX = 1024,
+    MIB = 1024 * 1024
+};
+
+/* ---- The plan. */
+
+static uint64_t usable(uint64_t room)
+{
+    return room - room / RESERVE_DIVISOR;
+}
+
+static dp_cuda_shape shape_of_request(const dp_plan_request *request, const dp_model *model)
+{
+    const dp_manifest *const m = request->manifest;
+    return (dp_cuda_shape){.model = model,
+                           .type = dp_precision_of_kind(m->precision),
+                           .optimizer = m->optimizer,
+                           .weights = m->weights,
+                           .alone = request->alone,
+                           .momentum = m->outer_mu_milli > 0};
+}
+
+static dp_plan_step step_with(const dp_cuda_shape *shape, size_t rows)
+{
+    dp_cuda_shape with = *shape;
+    with.rows = rows;
+    const dp_cuda_bytes bytes = dp_cuda_bytes_of(&with);
+    return (dp_plan_step){
+        .rows = (uint32_t)rows, .activations = bytes.activations, .total = bytes.total};
+}
+
+/* The most rows up to most that fit, by halving the gap; rows 0 where not even one does. */
+static dp_plan_step largest_step(const dp_cuda_shape *shape, uint64_t budget, uint32_t most)
+{
+    dp_plan_step best = step_with(shape, 1);
+    if (best.total > budget) {
+        best.rows = 0;
+        return best;
+    }
+    uint32_t beyond = most + 1;
+    while (beyond - best.rows > 1) {
+        const dp_plan_step middle = step_with(shape, best.rows + (beyond - best.rows) / 2);
+        if (middle.total <= budget) {
+            best = middle;
+        } else {
+            beyond = middle.rows;
+        }
+    }
+    return best;
+}
+
+static void fill_plan(dp_plan *plan, dp_cuda_shape *shape, const dp_plan_request *request)
+{
+    const dp_manifest *const m = request->manifest;
+    const uint32_t wanted = request->rows != 0 ? request->rows : m->batch_rows;
+    const uint32_t most = wanted < DP_GPT_ROWS_MAX ? wanted : DP_GPT_ROWS_MAX;
+    const uint64_t batch = (uint64_t)most * m->context;
+    const uint64_t enough = batch < TOKENS_ENOUGH ? batch : TOKENS_ENOUGH;
+    shape->rows = 1;
+    const dp_cuda_bytes bytes = dp_cuda_bytes_of(shape);
+    *plan = (dp_plan){.budget = request->budget,
+                      .parameters = shape->model->n_parameters,
+                      .weights = bytes.weights,
+                      .gradients = bytes.gradients,
+                      .moments = bytes.moments,
+                      .anchors = bytes.anchors,
+                      .buffers = bytes.buffers,
+                      .packs = DP_GPT_PACKS_KEPT};
+    for (int at = 0; at < DP_RECOMPUTE_STEPS; at++) {
+        shape->recompute = (dp_recompute)at;
+        plan->steps[at] = largest_step(shape, request->budget, most);
+    }
+    int chosen = 0;
+    for (int at = 0; at < DP_RECOMPUTE_STEPS; at++) {
+        chosen = plan->steps[at].rows > plan->steps[chosen].rows ? at : chosen;
+        if (plan->steps[chosen].rows >= request->rows &&
+            (uint64_t)plan->steps[chosen].rows * m->context >= enough) {
+            break;
+        }
+    }
+    if (plan->steps[chosen].rows == 0 || plan->steps[chosen].rows < request->rows) {
+        chosen = DP_RECOMPUTE_LAYER; /* What is said to be missing is the least. */
+    }
+    plan->recompute = (dp_recompute)chosen;
+    plan->rows = plan->steps[chosen].rows < request->rows ? 0 : plan->steps[chosen].rows;
+    plan->activations = plan->steps[chosen].activations;
+    plan->total = plan->steps[chosen].total;
+}
+
+static dp_status too_small(const dp_plan *plan, const dp_plan_request *request, dp_why *why)
+{
+    const uint32_t rows = plan->steps[DP_RECOMPUTE_LAYER].rows;
+    const double needs = (double)plan->total / MIB;
+    const double there = (double)plan->budget / MIB;
+    if (rows > 0) {
+        return dp_why_set(why, DP_TOOBIG,
+                          "training this model with %" PRIu32 " sequences at a time does not fit "
+                          "into %.0f MiB of the card; --rows %" PRIu32 " would",
+                          request->rows, there, rows);
+    }
+    return dp_why_set(why, DP_TOOBIG,
+                      "training this model takes %.0f MiB of the card with one sequence and all "
+                      "recomputed, and %.0f MiB are there; end what else uses the card, or take a "
+                      "smaller model.context or model.preset",
+                      needs, there);
+}
+
+static dp_status budget_of(uint32_t index, uint64_t *budget, dp_why *why)
+{
+    dp_device device;
+    DP_TRY(dp_cuda_device_look(dp_cuda_api_of(), index, &device, why));
+    *budget = usable(device.memory_usable);
+    return DP_OK;
+}
+
+dp_status dp_cuda_plan(uint32_t index, const dp_plan_request *request, dp_plan *plan, dp_why *why)
+{
+    const dp_model_config config = dp_manifest_model(request->manifest);
+    dp_plan_request whole = *request;
+    dp_model model = {0};
+    if (whole.budget == 0) {
+        DP_TRY(budget_of(index, &whole.budget, why));
+    }
+    DP_TRY(dp_model_open(&model, &config, why));
+    dp_cuda_shape shape = shape_of_request(&whole, &model);
+    fill_plan(plan, &shape, &whole);
+    dp_model_close(&model);
+    return plan->rows > 0 ? DP_OK : too_small(plan, &whole, why);
+}
+
+/* ---- Opening. */
+
+static void release(dp_engine *e, void *host)
+{
+    if (host != NULL) {
+        DP_IGNORE(e->device.api->host_free(host) != 0);
+    }
+}
+
+void dp_cuda_close(dp_engine *e)
+{
+    if (e == NULL) {
+        return;
+    }
+    if (e->device.api != NULL) {
+        dp_cuda_graphs_close(&e->graphs);
+        dp_cuda_gemm_close(e->gemm);
+        release(e, e->host_news);
+        release(e, e->host_scale);
+        release(e, e->host_losses);
+        release(e, e->host_batch);
+        release(e, e->mirror_grads);
+        release(e, e->mirror);
+        if (e->memory != NULL) {
+            DP_IGNORE(e->device.api->device_free(e->memory) != 0);
+        }
+        dp_cuda_device_close(&e->device);
+    }
+    dp_buf_close(&e->blobs[1]);
+    dp_buf_close(&e->blobs[0]);
+    dp_optim_close(&e->optim);
+    dp_pool_close(e->pool);
+    dp_free(e->layers);
+    dp_free(e);
+}
+
+/* Less memory for the same: first fewer rows at a time, then more that is computed again. False: there is nothing less. */
+static bool shrink(dp_cuda_shape *shape)
+{
+    if (shape->rows > 1) {
+        shape->rows /= 2;
+        return true;
+    }
+    if (shape->recompute < DP_RECOMPUTE_LAYER) {
+        shape->recompute = (dp_recompute)(shape->recompute + 1);
+        return true;
+    }
+    return false;
+}
+
+static dp_status take_memory(dp_engine *e, dp_why *why)
+{
+    dp_status status;
+    size_t bytes;
+    do {
+        e->net =
+            dp_cuda_net_setup(e->shape.model, e->shape.type, e->shape.recompute, e->shape.rows);
+        dp_cuda_arena arena = {0};
+        dp_cuda_engine_carve(e, &arena);
+        bytes = arena.used;
+        status = DP_CUDA(&e->device, device_alloc, &e->memory, bytes);
+    } while (status == DP_NOMEM && shrink(&e->shape));
+    if (status == DP_NOMEM) {
+        return dp_why_set(why, DP_TOOBIG,
+                          "%s has no %zu MiB free for this model with one sequence and all "
+                          "recomputed; end what else uses the card, or take a smaller "
+                          "model.context or model.preset",
+                          e->device.properties.name, bytes / MIB);
+    }
+    DP_TRY(status);
+    dp_cuda_arena arena = {.base = e->memory};
+    e->net.layers = e->layers;
+    dp_cuda_engine_carve(e, &arena);
+    return DP_CUDA(&e->device, fill, e->memory, 0, e->zeroed, e->device.compute);
+}
+
+static dp_status host_piece(dp_engine *e, void *out, size_t bytes)
+{
+    void *memory;
+    DP_TRY(DP_CUDA(&e->device, host_alloc, &memory, bytes));
+    memcpy(out, &memory, sizeof memory);
+    return DP_OK;
+}
+
+static dp_status take_host_memory(dp_engine *e)
+{
+    const size_t tokens = e->shape.rows * e->shape.model->config.context;
+    DP_TRY(host_piece(e, &e->host_batch, 2 * tokens * sizeof *e->host_batch));
+    DP_TRY(host_piece(e, &e->host_losses, tokens * sizeof *e->host_losses));
+    DP_TRY(host_piece(e, &e->host_scale, sizeof *e->host_scale));
+    return host_piece(e, &e->host_news, sizeof *e->host_news);
+}
+
+/* dp_rope_angles, computed on the host in double. */
+static dp_status put_angles(dp_engine *e)
+{
+    const dp_model_config *const config = &e->shape.model->config;
+    const size_t floats = (size_t)config->context * config->head_width;
+    if (e->net.angles == NULL) {
+        return DP_OK;
+    }
+    float *const angles = dp_alloc(floats, sizeof *angles);
+    if (angles == NULL) {
+        return DP_NOMEM;
+    }
+    dp_rope_angles((float)config->rope_theta, config->head_width, config->context, angles);
+    dp_status status = DP_CUDA(&e->device, copy, e->net.angles, angles, floats * sizeof *angles,
+                               DP_CUDA_TO_DEVICE, e->device.compute);
+    if (status == DP_OK) {
+        status = dp_cuda_wait(&e->device, e->device.compute);
+    }
+    dp_free(angles);
+    return status;
+}
+
+/* Where found algorithms of products are kept: the user's cache folder; "" where there is none. */
+static void cache_folder(char out[CACHE_PATH_MAX])
+{
+    /* Nobody sets them meanwhile. */
+    const char *const cache = getenv("XDG_CACHE_HOME"); /* NOLINT(concurrency-mt-unsafe) */
+    const char *const home = getenv("HOME");            /* NOLINT(concurrency-mt-unsafe) */
+    int size = 0;
+    if (cache != NULL && cache[0] == '/') {
+        size = snprintf(out, CACHE_PATH_MAX, "%s/dpnode", cache);
+    } else if (home != NULL && home[0] == '/') {
+        size = snprintf(out, CACHE_PATH_MAX, "%s/.cache/dpnode", home);
+    }
+    if (size <= 0 || size >= CACHE_PATH_MAX) {
+        out[0] = '\0';
+    }
+}
+
+static dp_status open_host(dp_engine *e, const dp_engine_setup *setup)
+{
+    const dp_optim_setup optim = {.model = setup->model,
+                                  .kind = setup->optimizer,
+                                  .weights = setup->weights,
+                                  .seed = setup->seed};
+    const uint64_t blob_bytes = dp_codec_bytes_most(e->n);
+    dp_buf_init(&e->blobs[0], blob_bytes);
+    dp_buf_init(&e->blobs[1], blob_bytes);
+    e->layers = dp_alloc(setup->model->config.layers, sizeof *e->layers);
+    DP_TRY(dp_pool_open(&e->pool, setup->threads));
+    DP_TRY(dp_optim_init(&e->optim, &optim));
+    return e->layers == NULL ? DP_NOMEM : DP_OK;
+}
+
+static dp_status open_card(dp_engine *e, const dp_engine_setup *setup, dp_why *why)
+{
+    char cache[CACHE_PATH_MAX];
+    DP_TRY(dp_cuda_device_open(&e->device, dp_cuda_api_of(), setup->device, why));
+    const dp_cuda_properties *const p = &e->device.properties;
+    if (e->shape.type == DP_BF16 && 10 * p->major + p->minor < BF16_ARCH_LEAST) {
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "%s computes no bf16; take train.precision fp16 or fp32", p->name);
+    }
+    e->graphs.device = &e->device;
+    DP_TRY(take_memory(e, why));
+    cache_folder(cache);
+    DP_TRY(dp_cuda_gemm_open(&e->gemm, &e->device, cache, why));
+    e->net.device = &e->device;
+    e->net.gemm = e->gemm;
+    e->net.stream = e->device.compute;
+    DP_TRY(take_host_memory(e));
+    return put_angles(e);
+}
+
+dp_status dp_cuda_create(dp_engine **out, const dp_engine_setup *setup, dp_why *why)
+{
+    if (setup->rows_max == 0 || (unsigned)setup->recompute >= DP_RECOMPUTE_STEPS) {
+        return dp_why_set(why, DP_BADARG, "no rows, or no such step of the recompute ladder");
+    }
+    if (setup->model->n_elements > DP_CODEC_ELEMENTS_MAX || setup->rows_max > DP_GPT_ROWS_MAX) {
+        return dp_why_set(why, DP_TOOBIG, "a model of %zu numbers is too large: %zu at most",
+                          setup->model->n_elements, DP_CODEC_ELEMENTS_MAX);
+    }
+    dp_engine *const e = dp_alloc(1, sizeof *e);
+    if (e == NULL) {
+        return DP_NOMEM;
+    }
+    e->n = setup->model->n_elements;
+    e->shape = (dp_cuda_shape){.model = setup->model,
+                               .type = dp_precision_of_kind(setup->precision),
+                               .optimizer = setup->optimizer,
+                               .weights = setup->weights,
+                               .alone = setup->alone,
+                               .momentum = setup->momentum,
+                               .recompute = setup->recompute,
+                               .rows = setup->rows_max};
+    dp_status status = open_host(e, setup);
+    if (status == DP_OK) {
+        status = open_card(e, setup, why);
+    }
+    if (status != DP_OK) {
+        if (why != NULL && why->text[0] == '\0' && e->device.problem.text[0] != '\0') {
+            DP_IGNORE(dp_why_set(why, status, "%s", e->device.problem.text));
+        }
+        dp_cuda_close(e);
+        return status;
+    }
+    *out = e;
+    return DP_OK;
+}

@@ -1,0 +1,140 @@
+/* The engine of backend.h on a card: what is where, and the calls of the table in the files engine_*.c. plugin.c puts them into the
+ * table. Private to these.
+ *
+ * One block of the card holds everything: weights, gradients, the drawers of a round, the optimizer's state and the net. Where it does
+ * not fit, fewer rows go at a time (step then takes a batch in parts), then the ladder goes up; only then create gives up. What the
+ * host reads or fills lies in page-locked memory that is taken when it is first asked for. */
+#ifndef DP_COMPUTE_CUDA_ENGINE_H
+#define DP_COMPUTE_CUDA_ENGINE_H
+
+#include "compute/backend.h"
+#include "compute/cuda/graph.h"
+#include "compute/cuda/net.h"
+#include "compute/optim.h"
+#include "compute/pool.h"
+
+/* What decides how much memory an engine takes. */
+typedef struct dp_cuda_shape {
+    const dp_model *model;
+    dp_precision type;
+    dp_optim_kind optimizer;
+    dp_weights_kind weights;
+    bool alone;
+    bool momentum;
+    dp_recompute recompute;
+    size_t rows;
+} dp_cuda_shape;
+
+/* Of one small block that kernels write and the host reads. */
+typedef struct dp_cuda_news {
+    double sum;
+    uint32_t bad; /* some result was not finite */
+    uint32_t padding;
+} dp_cuda_news;
+
+struct dp_engine {
+    dp_cuda_shape shape;
+    dp_cuda_device device;
+    dp_cuda_gemm *gemm;
+    dp_cuda_graphs graphs;
+    dp_cuda_net net;
+    dp_cuda_layer *layers; /* owned */
+    dp_pool *pool;         /* of the host, for what it computes */
+    size_t n;              /* elements of every vector */
+    void *memory;          /* of the card: all that follows up to news, and the net's buffers */
+    size_t
+        zeroed; /* bytes of it that begin as 0; buffers of the net are written before they are read */
+
+    float *vectors[DP_VECTORS]; /* NULL: there is none; alone: theta is x */
+    float *grads;
+    void *typed; /* weights of the type; NULL with fp32, where they are the vector itself */
+    const float *typed_of; /* the vector that typed is of; NULL: of none as it is now */
+    dp_cuda_news *news;
+
+    dp_optim optim;       /* on the host */
+    float *mirror;        /* n floats of the host, page-locked; NULL: not asked for yet */
+    float *mirror_grads;  /* the same */
+    uint32_t *host_batch; /* page-locked: tokens, then targets, of rows_max rows */
+    float *host_losses;   /* page-locked: of as many tokens */
+    float *host_scale;    /* page-locked: one */
+    dp_cuda_news *host_news;
+    dp_buf blobs[2]; /* of a and of F */
+};
+
+/* Bytes of the card by what they are for. */
+typedef struct dp_cuda_bytes {
+    uint64_t weights; /* x and its typed copy */
+    uint64_t gradients;
+    uint64_t moments;
+    uint64_t anchors;
+    uint64_t buffers; /* workspace of products */
+    uint64_t activations;
+    uint64_t total;
+} dp_cuda_bytes;
+
+dp_cuda_bytes dp_cuda_bytes_of(const dp_cuda_shape *shape);
+
+/* ---- engine.c */
+
+dp_status dp_cuda_plan(uint32_t index, const dp_plan_request *request, dp_plan *plan, dp_why *why);
+dp_status dp_cuda_create(dp_engine **out, const dp_engine_setup *setup, dp_why *why);
+void dp_cuda_close(dp_engine *engine);
+
+/* ---- engine_memory.c */
+
+/* Takes the pieces from the arena, or counts them. */
+void dp_cuda_engine_carve(dp_engine *e, dp_cuda_arena *arena);
+/* Where v is; NULL: there is none. */
+static inline float *dp_cuda_vector(const dp_engine *e, dp_vector v)
+{
+    return e->vectors[v];
+}
+/* Before a write to v: what was made from it is old then. */
+static inline float *dp_cuda_writing(dp_engine *e, dp_vector v)
+{
+    if (e->typed_of == e->vectors[v]) {
+        e->typed_of = NULL;
+    }
+    return e->vectors[v];
+}
+/* Page-locked memory, once. DP_NOMEM, DP_IO. */
+DP_MUST dp_status dp_cuda_mirror(dp_engine *e, float **mirror);
+/* n floats between card and host, done when it returns. */
+DP_MUST dp_status dp_cuda_fetch(dp_engine *e, float *to, const float *from);
+DP_MUST dp_status dp_cuda_put(dp_engine *e, float *to, const float *from);
+/* Clears news before, and reads it after what writes it. */
+DP_MUST dp_status dp_cuda_news_clear(dp_engine *e);
+DP_MUST dp_status dp_cuda_news_read(dp_engine *e);
+
+/* ---- engine_vectors.c, engine_train.c, engine_rounds.c: as backend.h says. */
+
+dp_status dp_cuda_e_init(dp_engine *e, uint64_t seed);
+dp_status dp_cuda_e_load(dp_engine *e, dp_vector to, dp_view bytes);
+const float *dp_cuda_e_values(dp_engine *e, dp_vector from);
+dp_status dp_cuda_e_zero(dp_engine *e, dp_vector to);
+dp_status dp_cuda_e_copy(dp_engine *e, dp_vector to, dp_vector from);
+dp_status dp_cuda_e_add(dp_engine *e, dp_vector to, dp_vector from);
+dp_status dp_cuda_e_subtract(dp_engine *e, dp_vector to, dp_vector from);
+dp_status dp_cuda_e_scale(dp_engine *e, dp_vector to, uint32_t lambda);
+dp_status dp_cuda_e_snapshot(dp_engine *e, dp_vector to, dp_vector feedback, dp_vector from);
+
+dp_status dp_cuda_e_reset(dp_engine *e);
+dp_status dp_cuda_e_drop(dp_engine *e);
+dp_status dp_cuda_e_step(dp_engine *e, const dp_gpt_batch *batch, float scale, double *loss_sum);
+dp_status dp_cuda_e_norm(dp_engine *e, double *norm);
+dp_status dp_cuda_e_update(dp_engine *e, const dp_optim_options *options, double norm);
+size_t dp_cuda_e_lend_state(dp_engine *e, dp_optim_vector out[DP_BACKEND_STATE_MAX]);
+dp_status dp_cuda_e_take_state(dp_engine *e, uint64_t updates);
+uint64_t dp_cuda_e_updates(const dp_engine *e);
+dp_status dp_cuda_e_loss(dp_engine *e, dp_vector weights, const dp_gpt_batch *batch,
+                         double *loss_sum);
+dp_status dp_cuda_e_logits(dp_engine *e, dp_vector weights, const uint32_t *tokens, size_t length,
+                           float *logits);
+
+dp_status dp_cuda_e_encode(dp_engine *e, dp_vector from, const dp_codec *codec, dp_view *blob);
+dp_status dp_cuda_e_settle(dp_engine *e, dp_view blob, uint32_t clip, float beta);
+dp_status dp_cuda_e_apply(dp_engine *e, const dp_view *blobs, const uint32_t *q, size_t n_items,
+                          const dp_outer *outer, dp_outer_seen *seen);
+dp_status dp_cuda_e_mix(dp_engine *e, const dp_view blobs[2], double share, double *sum);
+
+#endif

@@ -1,0 +1,101 @@
+/* Where things are on the card, and how they come to the host and back. */
+#include "compute/cuda/engine.h"
+
+#include <string.h>
+
+static size_t vector_bytes(const dp_engine *e)
+{
+    return e->n * sizeof(float);
+}
+
+static bool has(const dp_cuda_shape *shape, dp_vector v)
+{
+    return v == DP_VECTOR_X || (!shape->alone && (v != DP_VECTOR_M || shape->momentum));
+}
+
+static void carve_weights(dp_engine *e, dp_cuda_arena *arena)
+{
+    e->vectors[DP_VECTOR_X] = dp_cuda_carve(arena, vector_bytes(e));
+    e->typed = NULL;
+    if (e->shape.type != DP_FP32) {
+        e->typed = dp_cuda_carve(arena, e->n * sizeof(uint16_t));
+    }
+}
+
+static void carve_anchors(dp_engine *e, dp_cuda_arena *arena)
+{
+    for (int v = DP_VECTOR_X + 1; v < DP_VECTORS; v++) {
+        e->vectors[v] = has(&e->shape, (dp_vector)v) ? dp_cuda_carve(arena, vector_bytes(e)) : NULL;
+    }
+    if (e->shape.alone) {
+        e->vectors[DP_VECTOR_THETA] = e->vectors[DP_VECTOR_X];
+    }
+}
+
+void dp_cuda_engine_carve(dp_engine *e, dp_cuda_arena *arena)
+{
+    carve_weights(e, arena);
+    e->grads = dp_cuda_carve(arena, vector_bytes(e));
+    carve_anchors(e, arena);
+    e->news = dp_cuda_carve(arena, sizeof *e->news);
+    e->zeroed = arena->used;
+    dp_cuda_net_carve(&e->net, arena);
+}
+
+dp_cuda_bytes dp_cuda_bytes_of(const dp_cuda_shape *shape)
+{
+    dp_cuda_arena arena = {0};
+    dp_cuda_arena activations = {0};
+    dp_engine e = {.shape = *shape, .n = shape->model->n_elements};
+    e.net = dp_cuda_net_setup(shape->model, shape->type, shape->recompute, shape->rows);
+    dp_cuda_bytes bytes = {.gradients = vector_bytes(&e), .buffers = dp_cuda_gemm_bytes()};
+    carve_weights(&e, &arena);
+    bytes.weights = arena.used;
+    carve_anchors(&e, &arena);
+    bytes.anchors = arena.used - bytes.weights;
+    dp_cuda_net_carve(&e.net, &activations);
+    bytes.activations = activations.used;
+    arena.used = 0;
+    dp_cuda_engine_carve(&e, &arena);
+    bytes.total = arena.used + bytes.buffers;
+    return bytes;
+}
+
+/* ---- Between card and host. */
+
+static dp_status copy(dp_engine *e, void *to, const void *from, size_t bytes, dp_cuda_way way)
+{
+    DP_TRY(DP_CUDA(&e->device, copy, to, from, bytes, way, e->device.compute));
+    return dp_cuda_wait(&e->device, e->device.compute);
+}
+
+dp_status dp_cuda_mirror(dp_engine *e, float **mirror)
+{
+    void *memory;
+    if (*mirror != NULL) {
+        return DP_OK;
+    }
+    DP_TRY(DP_CUDA(&e->device, host_alloc, &memory, vector_bytes(e)));
+    *mirror = memory;
+    return DP_OK;
+}
+
+dp_status dp_cuda_fetch(dp_engine *e, float *to, const float *from)
+{
+    return copy(e, to, from, vector_bytes(e), DP_CUDA_TO_HOST);
+}
+
+dp_status dp_cuda_put(dp_engine *e, float *to, const float *from)
+{
+    return copy(e, to, from, vector_bytes(e), DP_CUDA_TO_DEVICE);
+}
+
+dp_status dp_cuda_news_clear(dp_engine *e)
+{
+    return DP_CUDA(&e->device, fill, e->news, 0, sizeof *e->news, e->device.compute);
+}
+
+dp_status dp_cuda_news_read(dp_engine *e)
+{
+    return copy(e, e->host_news, e->news, sizeof *e->news, DP_CUDA_TO_HOST);
+}

@@ -1,0 +1,207 @@
+/* Steps, updates and looks. */
+#include "compute/cuda/engine.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "compute/cuda/cast.h"
+
+/* ---- A micro-batch. */
+
+static dp_status check_tokens(const dp_engine *e, const uint32_t *tokens, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (tokens[i] >= e->shape.model->config.vocab) {
+            return DP_BADARG;
+        }
+    }
+    return DP_OK;
+}
+
+static dp_status check_batch(const dp_engine *e, const dp_gpt_batch *batch)
+{
+    if (batch->rows == 0 || batch->rows > DP_GPT_ROWS_MAX || batch->length == 0 ||
+        batch->length > e->shape.model->config.context) {
+        return DP_BADARG;
+    }
+    DP_TRY(check_tokens(e, batch->x, batch->rows * batch->length));
+    return batch->y == NULL ? DP_OK : check_tokens(e, batch->y, batch->rows * batch->length);
+}
+
+/* The net computes with this vector: its typed copy is made where it is old. */
+static dp_status look_at(dp_engine *e, dp_vector v)
+{
+    const float *const wanted = dp_cuda_vector(e, v);
+    e->net.params = wanted;
+    e->net.grads = e->grads;
+    e->net.weights = e->typed == NULL ? (const void *)wanted : e->typed;
+    if (e->typed == NULL || e->typed_of == wanted) {
+        return DP_OK;
+    }
+    DP_TRY(DP_CUDA_RUN(&e->device,
+                       dp_cuda_cast(e->typed, e->shape.type, wanted, e->n, e->device.compute)));
+    e->typed_of = wanted;
+    return DP_OK;
+}
+
+/* One pass over the rows of net.rows, as a graph captures it. */
+struct pass {
+    dp_engine *e;
+    bool backward;
+};
+
+static dp_status pass_on_stream(void *context)
+{
+    const struct pass *const pass = context;
+    dp_engine *const e = pass->e;
+    const dp_cuda_net *const net = &e->net;
+    const size_t bytes = net->n * sizeof(uint32_t);
+    const cudaStream_t stream = e->device.compute;
+    DP_TRY(DP_CUDA(&e->device, copy, net->tokens, e->host_batch, bytes, DP_CUDA_TO_DEVICE, stream));
+    DP_TRY(DP_CUDA(&e->device, copy, net->targets, e->host_batch + net->n, bytes, DP_CUDA_TO_DEVICE,
+                   stream));
+    DP_TRY(DP_CUDA(&e->device, copy, net->scale, e->host_scale, sizeof *net->scale,
+                   DP_CUDA_TO_DEVICE, stream));
+    DP_TRY(dp_cuda_net_run(&e->net, pass->backward));
+    return DP_CUDA(&e->device, copy, e->host_losses, net->losses, net->n * sizeof(float),
+                   DP_CUDA_TO_HOST, stream);
+}
+
+/* Shapes and the vector looked at: what a graph has in it. */
+static uint64_t key_of(const dp_engine *e, const struct pass *pass)
+{
+    const bool other = e->net.params != e->vectors[DP_VECTOR_X];
+    return 1U | (pass->backward ? 2U : 0U) | (other ? 4U : 0U) | (uint64_t)e->net.rows << 3 |
+           (uint64_t)e->net.length << 20;
+}
+
+/* Some rows of a batch; adds their losses to *sum. */
+static dp_status run_rows(dp_engine *e, const dp_gpt_batch *batch, size_t first, size_t rows,
+                          bool backward, double *sum)
+{
+    dp_cuda_net *const net = &e->net;
+    struct pass pass = {.e = e, .backward = backward};
+    net->rows = rows;
+    net->length = batch->length;
+    net->n = rows * batch->length;
+    memcpy(e->host_batch, batch->x + first * batch->length, net->n * sizeof *batch->x);
+    memcpy(e->host_batch + net->n, batch->y + first * batch->length, net->n * sizeof *batch->y);
+    DP_TRY(dp_cuda_graphs_run(&e->graphs, key_of(e, &pass), pass_on_stream, &pass));
+    DP_TRY(dp_cuda_wait(&e->device, e->device.compute));
+    for (size_t i = 0; i < net->n; i++) {
+        *sum += (double)e->host_losses[i];
+    }
+    return DP_OK;
+}
+
+/* In as many parts as the card's memory asks for. */
+static dp_status run_batch(dp_engine *e, const dp_gpt_batch *batch, bool backward, double *loss_sum)
+{
+    double sum = 0.0;
+    for (size_t first = 0; first < batch->rows; first += e->shape.rows) {
+        const size_t left = batch->rows - first;
+        const size_t rows = left < e->shape.rows ? left : e->shape.rows;
+        DP_TRY(run_rows(e, batch, first, rows, backward, &sum));
+    }
+    if (!isfinite(sum)) {
+        return DP_DIVERGED;
+    }
+    *loss_sum = sum;
+    return DP_OK;
+}
+
+dp_status dp_cuda_e_step(dp_engine *e, const dp_gpt_batch *batch, float scale, double *loss_sum)
+{
+    DP_TRY(check_batch(e, batch));
+    if (!(scale > 0.0F) || !isfinite(scale)) {
+        return DP_BADARG;
+    }
+    DP_TRY(look_at(e, DP_VECTOR_X));
+    *e->host_scale = scale;
+    return run_batch(e, batch, true, loss_sum);
+}
+
+dp_status dp_cuda_e_loss(dp_engine *e, dp_vector weights, const dp_gpt_batch *batch,
+                         double *loss_sum)
+{
+    DP_TRY(check_batch(e, batch));
+    DP_TRY(look_at(e, weights));
+    return run_batch(e, batch, false, loss_sum);
+}
+
+dp_status dp_cuda_e_logits(dp_engine *e, dp_vector weights, const uint32_t *tokens, size_t length,
+                           float *logits)
+{
+    const dp_gpt_batch batch = {.x = tokens, .rows = 1, .length = length};
+    const size_t vocab = e->shape.model->config.vocab;
+    float *found;
+    DP_TRY(check_batch(e, &batch));
+    DP_TRY(look_at(e, weights));
+    e->net.rows = 1;
+    e->net.length = length;
+    e->net.n = length;
+    memcpy(e->host_batch, tokens, length * sizeof *tokens);
+    DP_TRY(DP_CUDA(&e->device, copy, e->net.tokens, e->host_batch, length * sizeof *tokens,
+                   DP_CUDA_TO_DEVICE, e->device.compute));
+    DP_TRY(dp_cuda_net_logits(&e->net, &found));
+    DP_TRY(DP_CUDA(&e->device, copy, logits, found, vocab * sizeof *logits, DP_CUDA_TO_HOST,
+                   e->device.compute));
+    DP_TRY(dp_cuda_wait(&e->device, e->device.compute));
+    for (size_t i = 0; i < vocab; i++) {
+        if (!isfinite(logits[i])) {
+            return DP_DIVERGED;
+        }
+    }
+    return DP_OK;
+}
+
+/* ---- Gradients and the optimizer. */
+
+dp_status dp_cuda_e_reset(dp_engine *e)
+{
+    dp_optim_reset(&e->optim);
+    return DP_OK;
+}
+
+dp_status dp_cuda_e_drop(dp_engine *e)
+{
+    return DP_CUDA(&e->device, fill, e->grads, 0, e->n * sizeof(float), e->device.compute);
+}
+
+dp_status dp_cuda_e_norm(dp_engine *e, double *norm)
+{
+    DP_TRY(dp_cuda_mirror(e, &e->mirror_grads));
+    DP_TRY(dp_cuda_fetch(e, e->mirror_grads, e->grads));
+    *norm = dp_norm(e->mirror_grads, e->n, e->optim.partial, e->pool);
+    return DP_OK;
+}
+
+dp_status dp_cuda_e_update(dp_engine *e, const dp_optim_options *options, double norm)
+{
+    DP_TRY(dp_cuda_mirror(e, &e->mirror));
+    DP_TRY(dp_cuda_mirror(e, &e->mirror_grads));
+    DP_TRY(dp_cuda_fetch(e, e->mirror_grads, e->grads));
+    DP_TRY(dp_cuda_fetch(e, e->mirror, dp_cuda_vector(e, DP_VECTOR_X)));
+    DP_TRY(dp_optim_step_with(&e->optim, e->mirror, e->mirror_grads, options, e->pool, norm));
+    return dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_X), e->mirror);
+}
+
+size_t dp_cuda_e_lend_state(dp_engine *e, dp_optim_vector out[DP_BACKEND_STATE_MAX])
+{
+    if (dp_cuda_e_values(e, DP_VECTOR_X) == NULL) {
+        return 0;
+    }
+    out[0] = (dp_optim_vector){.name = "x", .values = e->mirror};
+    return 1 + dp_optim_vectors(&e->optim, out + 1);
+}
+
+dp_status dp_cuda_e_take_state(dp_engine *e, uint64_t updates)
+{
+    e->optim.steps = updates;
+    return dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_X), e->mirror);
+}
+
+uint64_t dp_cuda_e_updates(const dp_engine *e)
+{
+    return e->optim.steps;
+}

@@ -1,0 +1,360 @@
+#include "tests/cuda/fake_cuda.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "compute/cuda/api.h"
+#include "tests/cuda/host_gpu.h"
+
+/* CUDA's handles are pointers to structures that nobody sees. */
+struct CUstream_st {
+    int number;
+};
+struct CUevent_st {
+    int number;
+};
+struct CUgraph_st {
+    std::vector<std::function<void()>> tasks;
+};
+struct CUgraphExec_st {
+    std::vector<std::function<void()>> tasks;
+};
+
+namespace
+{
+fake_cuda wanted;
+unsigned calls;
+unsigned allocations;
+unsigned fetches;
+unsigned graphs_run;
+int stays;                            /* error that every call gives from now on */
+CUgraph_st *capturing;                /* NULL: nothing */
+std::map<void *, size_t> card_memory; /* of what device_alloc gave */
+std::map<void *, size_t> host_memory;
+
+size_t sum_of(const std::map<void *, size_t> &pieces)
+{
+    size_t sum = 0;
+    for (const auto &piece : pieces) {
+        sum += piece.second;
+    }
+    return sum;
+}
+
+size_t memory_total()
+{
+    return wanted.memory != 0 ? wanted.memory : (size_t)8 << 30;
+}
+
+/* What a call that touches the card begins with. */
+int touched()
+{
+    if (stays != 0) {
+        return stays;
+    }
+    if (++calls == wanted.fail_at) {
+        if (wanted.fail_with != DP_CUDA_NO_MEMORY) {
+            stays = wanted.fail_with;
+        }
+        return wanted.fail_with;
+    }
+    return 0;
+}
+
+/* Now, or when the graph runs. */
+int perform(const std::function<void()> &task)
+{
+    const int error = touched();
+    if (error != 0) {
+        return error;
+    }
+    if (capturing != nullptr) {
+        capturing->tasks.push_back(task);
+    } else {
+        task();
+    }
+    return 0;
+}
+
+bool keep(cudaStream_t, const host_gpu_task &task)
+{
+    if (capturing == nullptr) {
+        return false;
+    }
+    capturing->tasks.push_back(task);
+    return true;
+}
+
+/* ---- The calls. */
+
+int driver_version(int *version)
+{
+    *version = wanted.no_driver ? 0 : wanted.driver != 0 ? wanted.driver : 13000;
+    return 0;
+}
+
+int runtime_version(int *version)
+{
+    *version = 13000;
+    return 0;
+}
+
+int device_count(int *count)
+{
+    *count = wanted.no_card ? 0 : wanted.cards != 0 ? wanted.cards : 1;
+    return wanted.count_error;
+}
+
+int device_properties(int index, dp_cuda_properties *out)
+{
+    const int arch = wanted.arch != 0 ? wanted.arch : 80;
+    *out = dp_cuda_properties();
+    snprintf(out->name, sizeof out->name, "Emulated Card");
+    snprintf(out->bus, sizeof out->bus, "0000:00:%02x.0", (unsigned)index & 0xffU);
+    out->uuid[0] = (uint8_t)index;
+    out->memory = memory_total();
+    out->major = arch / 10;
+    out->minor = arch % 10;
+    return stays;
+}
+
+int set_device(int)
+{
+    host_gpu_capture = keep;
+    return wanted.set_error != 0 ? wanted.set_error : stays;
+}
+
+int mem_info(size_t *free_bytes, size_t *total_bytes)
+{
+    *total_bytes = memory_total();
+    *free_bytes = memory_total() - sum_of(card_memory);
+    return touched();
+}
+
+void *take(std::map<void *, size_t> &pieces, size_t bytes)
+{
+    const size_t whole = (bytes + 255) / 256 * 256;
+    void *const memory = std::aligned_alloc(256, whole != 0 ? whole : 256);
+    if (memory != nullptr) {
+        std::memset(memory, 0xff, whole); /* What nobody wrote is NaN. */
+        pieces[memory] = bytes;
+    }
+    return memory;
+}
+
+int give(std::map<void *, size_t> &pieces, void *memory)
+{
+    if (pieces.erase(memory) == 0) {
+        std::fprintf(stderr, "fake_cuda: freed what was not allocated\n");
+        std::abort();
+    }
+    std::free(memory);
+    return 0;
+}
+
+int device_alloc(void **out, size_t bytes)
+{
+    const int error = touched();
+    if (error != 0) {
+        return error;
+    }
+    if (++allocations == wanted.alloc_at || sum_of(card_memory) + bytes > memory_total()) {
+        return DP_CUDA_NO_MEMORY;
+    }
+    *out = take(card_memory, bytes);
+    return *out != nullptr ? 0 : DP_CUDA_NO_MEMORY;
+}
+
+int device_free(void *memory)
+{
+    return give(card_memory, memory);
+}
+
+int host_alloc(void **out, size_t bytes)
+{
+    const int error = touched();
+    if (error != 0) {
+        return error;
+    }
+    *out = take(host_memory, bytes);
+    return *out != nullptr ? 0 : DP_CUDA_NO_MEMORY;
+}
+
+int host_free(void *memory)
+{
+    return give(host_memory, memory);
+}
+
+int copy(void *to, const void *from, size_t bytes, dp_cuda_way way, cudaStream_t)
+{
+    const bool poison =
+        way == DP_CUDA_TO_HOST && capturing == nullptr && ++fetches == wanted.poison_at;
+    return perform([=] {
+        std::memmove(to, from, bytes);
+        if (poison) {
+            std::memset(to, 0xff, bytes);
+        }
+    });
+}
+
+int fill(void *to, int byte, size_t bytes, cudaStream_t)
+{
+    return perform([=] { std::memset(to, byte, bytes); });
+}
+
+int stream_open(cudaStream_t *out)
+{
+    *out = new CUstream_st();
+    return touched();
+}
+
+int stream_close(cudaStream_t stream)
+{
+    delete stream;
+    return 0;
+}
+
+int event_open(cudaEvent_t *out)
+{
+    *out = new CUevent_st();
+    return touched();
+}
+
+int event_close(cudaEvent_t event)
+{
+    delete event;
+    return 0;
+}
+
+int event_record(cudaEvent_t, cudaStream_t)
+{
+    return touched();
+}
+
+int event_query(cudaEvent_t)
+{
+    if (stays != 0) {
+        return stays;
+    }
+    return wanted.hangs ? DP_CUDA_NOT_READY : 0;
+}
+
+int event_elapsed(float *ms, cudaEvent_t, cudaEvent_t)
+{
+    *ms = 1.0F;
+    return 0;
+}
+
+int capture_begin(cudaStream_t)
+{
+    const int error = touched();
+    if (error == 0) {
+        capturing = new CUgraph_st();
+    }
+    return error;
+}
+
+int capture_end(cudaStream_t, cudaGraph_t *out)
+{
+    *out = capturing;
+    capturing = nullptr;
+    return stays;
+}
+
+int graph_prepare(cudaGraphExec_t *out, cudaGraph_t graph)
+{
+    const int error = touched();
+    if (error == 0) {
+        *out = new CUgraphExec_st{graph->tasks};
+    }
+    return error;
+}
+
+int graph_close(cudaGraph_t graph)
+{
+    delete graph;
+    return 0;
+}
+
+int graph_run(cudaGraphExec_t graph, cudaStream_t)
+{
+    const int error = touched();
+    if (error != 0) {
+        return error;
+    }
+    graphs_run++;
+    for (const auto &task : graph->tasks) {
+        task();
+    }
+    return 0;
+}
+
+int graph_exec_close(cudaGraphExec_t graph)
+{
+    delete graph;
+    return 0;
+}
+
+int device_close()
+{
+    return 0;
+}
+
+int last_error()
+{
+    return stays;
+}
+
+const char *error_name(int)
+{
+    return "cudaErrorOfTheFake";
+}
+
+const char *error_text(int)
+{
+    return "the fake card was told to fail";
+}
+
+const dp_cuda_api fake = {
+    driver_version, runtime_version,  device_count,  device_properties, set_device,    device_close,
+    mem_info,       device_alloc,     device_free,   host_alloc,        host_free,     copy,
+    fill,           stream_open,      stream_close,  event_open,        event_close,   event_record,
+    event_query,    event_elapsed,    capture_begin, capture_end,       graph_prepare, graph_close,
+    graph_run,      graph_exec_close, last_error,    error_name,        error_text};
+} // namespace
+
+extern "C" const dp_cuda_api *dp_cuda_api_of(void)
+{
+    return &fake;
+}
+
+extern "C" void fake_cuda_set(const fake_cuda *w)
+{
+    wanted = *w;
+    calls = 0;
+    allocations = 0;
+    fetches = 0;
+    graphs_run = 0;
+    stays = 0;
+}
+
+extern "C" unsigned fake_cuda_calls(void)
+{
+    return calls;
+}
+
+extern "C" unsigned fake_cuda_graphs(void)
+{
+    return graphs_run;
+}
+
+extern "C" size_t fake_cuda_used(void)
+{
+    return sum_of(card_memory) + sum_of(host_memory);
+}
