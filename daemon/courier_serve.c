@@ -64,13 +64,16 @@ static dp_status read_info(serve_job *self, dp_store *store)
 
 static dp_status read_chunk(serve_job *self, dp_store *store)
 {
+    dp_object_info info;
     uint8_t *room = NULL;
     size_t size = 0;
-    DP_TRY(dp_buf_reserve(&self->message, DP_CHUNK_HEAD_BYTES + DP_CHUNK_BYTES_MAX, &room));
+    const bool known = dp_object_stat(store, &self->what.root, &info) == DP_OK;
+    const size_t most = known ? dp_object_chunk_bytes(info.size) : 0;
+    DP_TRY(dp_buf_reserve(&self->message, DP_CHUNK_HEAD_BYTES + most, &room));
     lease(self, store);
     const bool found =
-        dp_object_read_chunk(store, &self->what.root, self->what.index, room + DP_CHUNK_HEAD_BYTES,
-                             DP_CHUNK_BYTES_MAX, &size) == DP_OK;
+        known && dp_object_read_chunk(store, &self->what.root, self->what.index,
+                                      room + DP_CHUNK_HEAD_BYTES, most, &size) == DP_OK;
     dp_writer writer = dp_writer_of(room, DP_CHUNK_HEAD_BYTES);
     dp_wire_write_chunk_head(&writer, &self->what.root, self->what.index, found);
     dp_buf_commit(&self->message, writer.size + (found ? size : 0));

@@ -24,13 +24,15 @@ typedef struct tell_job {
 } tell_job;
 
 /* Chunk by chunk: a shard may be as large as memory, and lies in the memfd already. */
-static dp_status fill_memfd(dp_store *store, const dp_hash *root, uint32_t n_chunks, int fd)
+static dp_status fill_memfd(dp_store *store, const dp_hash *root, const dp_object_info *info,
+                            int fd)
 {
-    uint8_t *const chunk = dp_alloc(1, DP_CHUNK_BYTES_MAX);
+    const size_t most = dp_object_chunk_bytes(info->size);
+    uint8_t *const chunk = dp_alloc(1, most);
     dp_status status = chunk == NULL ? DP_NOMEM : DP_OK;
-    for (uint32_t i = 0; i < n_chunks && status == DP_OK; i++) {
+    for (uint32_t i = 0; i < info->n_chunks && status == DP_OK; i++) {
         size_t size = 0;
-        status = dp_object_read_chunk(store, root, i, chunk, DP_CHUNK_BYTES_MAX, &size);
+        status = dp_object_read_chunk(store, root, i, chunk, most, &size);
         if (status == DP_OK) {
             status = dp_memfd_add(fd, dp_view_of(chunk, size));
         }
@@ -48,7 +50,7 @@ static dp_status object_memfd(dp_store *store, const dp_hash *root, int *fd)
         return DP_AGAIN;
     }
     DP_TRY(dp_memfd_start("dpnode-object", &made));
-    const dp_status status = fill_memfd(store, root, info.n_chunks, made);
+    const dp_status status = fill_memfd(store, root, &info, made);
     if (status != DP_OK) {
         close(made);
         return status;
