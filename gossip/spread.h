@@ -3,10 +3,11 @@
  *
  * Per object: GET_INFO from a holder gives size and leaves (checked against the root by the driver), OBJECT_BEGIN, then
  * GET_CHUNK over all holders, rarest resources first: 4 chunks under way per holder, on a line that is far and not full up to 16,
- * and 16 in all, objects in order of priority, then of arrival. Who is said to have it goes before those that only may. Who lacks it says so, and the next is
- * asked at once, as after 250 ms of silence. When all lack it they are asked again after 250 ms, then after ever longer waits,
- * or when they say that they have it. A chunk that does not come within twice the 95th percentile of measured chunk times is
- * asked of another; when all remaining chunks are under way, the oldest is asked twice (hedge). A holder with two bad chunks
+ * and 16 in all, objects in order of priority, then of arrival. Who is said to have it goes before those that only may, which are
+ * tried one at a time, and half as readily after each that lacks it. Who lacks it says so, and the next is asked at once, as
+ * after 250 ms of silence. When all lack it they are asked again after 250 ms, then after ever longer waits, or when they say
+ * that they have it. A chunk that does not come within twice the 95th percentile of measured chunk times is asked of another;
+ * when all remaining chunks are under way, the oldest is asked twice (hedge). A holder with two bad chunks
  * is left alone for this object. An object without holders waits: whoever learns of one calls dp_spread_holder. */
 #ifndef DP_GOSSIP_SPREAD_H
 #define DP_GOSSIP_SPREAD_H

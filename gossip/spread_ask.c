@@ -3,7 +3,10 @@
 
 #include "gossip/spread_internal.h"
 
-enum { GUESSES = 4 }; /* so many times dearer is a chunk of whom nobody said that it has it */
+enum {
+    GUESSES = 4,   /* so many times dearer is a chunk of whom nobody said that it has it */
+    DOUBTS_MAX = 6 /* twice as dear after each that lacked it, so often */
+};
 
 /* Chunks under way that a state, which comes last, always has room for: on a line that the updates of the rounds fill it
  * would never come, and who needs it falls ever further behind. */
@@ -52,7 +55,10 @@ static uint64_t chunk_cost(const dp_spread *spread, const dp_want *want, uint32_
                                  ? spread->chunk_us[member]
                                  : dp_members_at(spread->members, member)->rtt.srtt_us;
 
-    return (took_us + 1000) * (dp_want_bit(want->holders, member) ? 1 : GUESSES);
+    const uint32_t doubts = want->lacking < DOUBTS_MAX ? want->lacking : DOUBTS_MAX;
+
+    return (took_us + 1000) *
+           (dp_want_bit(want->holders, member) ? 1U : (uint32_t)GUESSES << doubts);
 }
 
 /* A state that waits for chunks, while something else is asked for; NULL: there is none. It is the last of the queue. */
@@ -79,6 +85,20 @@ static uint32_t room_for(const dp_spread *spread, const dp_want *state, uint32_t
     return room;
 }
 
+/* Is somebody being asked of whom nobody said that it has it? One at a time: the chunks of an object are asked for together, and
+ * who lacks one lacks all. */
+static bool is_guessing(const dp_spread *spread, const dp_want *want)
+{
+    for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
+        const dp_flight *const f = &spread->flights[i];
+        if (f->used && f->wanted == dp_want_index(spread, want) &&
+            !dp_want_bit(want->holders, f->member)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The holder with the fewest chunks under way, then the fastest, then whoever comes first from a random start. */
 static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t chunk)
 {
@@ -86,12 +106,14 @@ static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t c
     const uint32_t start = (uint32_t)dp_rng_below(&spread->rng, dp_members_count(spread->members));
     const uint32_t first = place_from(linked, start);
     const dp_want *const state = state_behind(spread, want);
+    const bool guessing = is_guessing(spread, want);
     uint32_t best = DP_MEMBER_NONE;
     uint64_t best_cost = UINT64_MAX;
 
     for (uint32_t k = 0; k < linked->count; k++) {
         const uint32_t member = linked->at[(first + k) % linked->count];
-        if (!dp_spread_may_ask(spread, want, member)) {
+        if (!dp_spread_may_ask(spread, want, member) ||
+            (guessing && !dp_want_bit(want->holders, member))) {
             continue;
         }
         const uint32_t flying = dp_spread_flights_of(spread, member);

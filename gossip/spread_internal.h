@@ -29,6 +29,7 @@ typedef struct dp_want {
     uint32_t n_chunks;
     uint32_t n_have;
     uint32_t failures;  /* waits in a row that ended in vain: the next ones are longer */
+    uint32_t lacking;   /* answers that somebody lacks it */
     uint32_t asked_all; /* times that all were asked for size and leaves in vain */
     uint32_t info_from; /* who was asked; DP_MEMBER_NONE: nobody */
     uint32_t info_next; /* where the search for the next one starts */

@@ -42,6 +42,7 @@ static bool has_teller(const dp_spread *spread, const dp_want *want)
 void dp_spread_lacks(const dp_spread *spread, dp_want *want, uint32_t member, dp_time now)
 {
     dp_want_set_bit(want->banned, member, true);
+    want->lacking++;
     dp_spread_plan_pardon(spread, want, now);
     if (want->forgive_at.us == 0 && !dp_spread_has_holder(spread, want)) {
         want->forgive_at =

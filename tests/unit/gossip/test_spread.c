@@ -273,7 +273,9 @@ static void never_more_than_sixteen_chunks_are_under_way(void **state)
     dp_hash root = {.bytes = {7}};
     CHECK_OK(
         dp_spread_want(f->spread, now_of(f), &root, 0, DP_USE_STATE, DP_PRIORITY_STATE, &f->out));
-    dp_spread_holders_all(f->spread, now_of(f), &root, &f->out);
+    for (uint32_t holder = 1; holder <= 8; holder++) {
+        dp_spread_holder(f->spread, now_of(f), &root, holder, &f->out);
+    }
     info(f, 3, &root, 100ULL * DP_CHUNK_BYTES_MIN);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_MAX);
     tick_after(f, 1);

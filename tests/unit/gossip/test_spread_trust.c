@@ -125,7 +125,7 @@ static void silence_costs_no_more_for_the_second_than_for_the_first(void **state
         }
     }
     info(f, 3, &f->root, SIZE); /* It was only slow. */
-    CHECK(count_of(f, DP_DO_GET_CHUNK) == CHUNKS);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_PER_HOLDER + 1);
     fetcher_close(f);
 }
 
@@ -216,7 +216,7 @@ static void who_is_said_to_have_it_is_asked_before_those_that_may(void **state)
         CHECK(asked_of(f, DP_DO_GET_INFO) == holder);
         info(f, holder, &f->root, SIZE);
         CHECK(asked_of(f, DP_DO_GET_CHUNK) == holder);
-        CHECK(count_of(f, DP_DO_GET_CHUNK) == CHUNKS); /* the rest of those that may */
+        CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_PER_HOLDER + 1); /* one of who may */
         fetcher_close(f);
     }
     fetcher *const f = fetcher_of(8);
@@ -225,6 +225,41 @@ static void who_is_said_to_have_it_is_asked_before_those_that_may(void **state)
     dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
     tick_after(f, dp_spread_wake(f->spread).us - f->now);
     CHECK(asked_of(f, DP_DO_GET_INFO) != 3); /* silent, perhaps dead */
+    fetcher_close(f);
+}
+
+/* The only chunk of this step that was asked of another than this member. */
+static const dp_action *asked_beside(const fetcher *f, uint32_t member)
+{
+    const dp_peer peer = mesh_peer(member);
+    const dp_action *other = NULL;
+
+    for (uint32_t i = 0; i < count_of(f, DP_DO_GET_CHUNK); i++) {
+        const dp_action *const get = nth_of(f, DP_DO_GET_CHUNK, i);
+        if (!dp_peer_equal(&get->u.get.peer, &peer)) {
+            CHECK(other == NULL);
+            other = get;
+        }
+    }
+    CHECK(other != NULL);
+    return other;
+}
+
+static void those_that_only_may_have_it_are_tried_one_at_a_time(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(8);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    info(f, 1, &f->root, SIZE);
+    const dp_action first = *asked_beside(f, 1);
+    chunk(f, &first.u.get.peer, first.u.get.index, DP_NOTFOUND);
+    const dp_action second = *asked_beside(f, 1);
+    CHECK(!dp_peer_equal(&first.u.get.peer, &second.u.get.peer));
+    chunk(f, &second.u.get.peer, second.u.get.index, DP_OK);
+    const dp_action *const third = asked_beside(f, 1); /* of who has it now for certain */
+    CHECK(dp_peer_equal(&second.u.get.peer, &third->u.get.peer));
     fetcher_close(f);
 }
 
@@ -241,6 +276,7 @@ int main(void)
         cmocka_unit_test(who_lacks_it_says_so_and_the_next_is_asked_at_once),
         cmocka_unit_test(who_lacked_it_and_has_it_now_is_asked_at_once_unless_it_lied),
         cmocka_unit_test(who_is_said_to_have_it_is_asked_before_those_that_may),
+        cmocka_unit_test(those_that_only_may_have_it_are_tried_one_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
