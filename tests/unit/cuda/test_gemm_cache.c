@@ -1,0 +1,127 @@
+#include "compute/cuda/gemm_cache.h"
+
+#include "tests/lib/check.h"
+
+#include <string.h>
+
+static dp_gemm_cache cache;
+static dp_gemm_cache other;
+static dp_buf file;
+
+static int open_caches(void **state)
+{
+    (void)state;
+    dp_buf_init(&file, DP_GEMM_CACHE_BYTES_MAX);
+    return dp_gemm_cache_open(&cache) != DP_OK || dp_gemm_cache_open(&other) != DP_OK;
+}
+
+static int close_caches(void **state)
+{
+    (void)state;
+    dp_gemm_cache_close(&cache);
+    dp_gemm_cache_close(&other);
+    dp_buf_close(&file);
+    return 0;
+}
+
+static dp_gemm_found found_for(uint64_t m)
+{
+    dp_gemm_found found = {.key = {.m = m, .n = 768, .flags = 0x1003}, .workspace = 1 << 20};
+    for (size_t i = 0; i < DP_GEMM_ALGORITHM_WORDS; i++) {
+        found.algorithm[i] = UINT64_MAX - m * 131 - i;
+    }
+    return found;
+}
+
+static void what_was_found_comes_back_from_the_file(void **state)
+{
+    (void)state;
+    for (uint64_t m = 1; m <= 5; m++) {
+        const dp_gemm_found found = found_for(m);
+        dp_gemm_cache_put(&cache, &found);
+    }
+    CHECK_OK(dp_gemm_cache_write(&cache, "a card", &file));
+    dp_gemm_cache_read(&other, dp_buf_view(&file), "a card");
+    CHECK(other.count == 5);
+    for (uint64_t m = 1; m <= 5; m++) {
+        const dp_gemm_found wanted = found_for(m);
+        const dp_gemm_found *const got = dp_gemm_cache_get(&other, &wanted.key);
+        CHECK(got != NULL && memcmp(got, &wanted, sizeof wanted) == 0);
+    }
+}
+
+static void the_file_of_another_card_is_of_no_use(void **state)
+{
+    (void)state;
+    const dp_gemm_found found = found_for(1);
+    dp_gemm_cache_put(&cache, &found);
+    CHECK_OK(dp_gemm_cache_write(&cache, "a card", &file));
+    dp_gemm_cache_read(&other, dp_buf_view(&file), "a card of another kind");
+    dp_gemm_cache_read(&other, dp_view_of(NULL, 0), "a card");
+    CHECK(other.count == 0);
+}
+
+static void a_spoiled_line_ends_the_reading(void **state)
+{
+    (void)state;
+    for (uint64_t m = 1; m <= 3; m++) {
+        const dp_gemm_found found = found_for(m);
+        dp_gemm_cache_put(&cache, &found);
+    }
+    CHECK_OK(dp_gemm_cache_write(&cache, "a card", &file));
+    for (size_t size = 0; size < file.size; size++) { /* Cut anywhere. */
+        other.count = 0;
+        dp_gemm_cache_read(&other, dp_view_of(file.data, size), "a card");
+        CHECK(other.count < 3);
+    }
+    *(uint8_t *)strchr((char *)file.data + 30, '\n') = 'x'; /* The first line runs on. */
+    other.count = 0;
+    dp_gemm_cache_read(&other, dp_buf_view(&file), "a card");
+    CHECK(other.count == 0);
+}
+
+static void the_table_has_an_end(void **state)
+{
+    (void)state;
+    for (uint64_t m = 0; m < DP_GEMM_CACHE_MAX + 10; m++) {
+        const dp_gemm_found found = found_for(m);
+        dp_gemm_cache_put(&cache, &found);
+        dp_gemm_cache_put(&cache, &found); /* The same again takes no more room. */
+    }
+    CHECK(cache.count == 10);
+}
+
+static void products_that_differ_have_other_keys(void **state)
+{
+    (void)state;
+    static _Alignas(16) float memory[64];
+    const dp_cuda_product base = {.m = 8, .n = 8, .k = 8, .lda = 8, .a = memory, .c = memory + 16};
+    dp_cuda_product products[] = {base, base, base, base, base, base, base};
+    products[1].k = 16;
+    products[2].a_transposed = true;
+    products[3].b_transposed = true;
+    products[4].add = products[4].c;
+    products[5].in = DP_BF16;
+    products[6].a = memory + 1; /* Not at 16 bytes. */
+    for (size_t i = 0; i < 7; i++) {
+        for (size_t j = 0; j < 7; j++) {
+            const dp_gemm_key a = dp_gemm_key_of(&products[i]);
+            const dp_gemm_key b = dp_gemm_key_of(&products[j]);
+            CHECK((memcmp(&a, &b, sizeof a) == 0) == (i == j));
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_was_found_comes_back_from_the_file, open_caches,
+                                        close_caches),
+        cmocka_unit_test_setup_teardown(the_file_of_another_card_is_of_no_use, open_caches,
+                                        close_caches),
+        cmocka_unit_test_setup_teardown(a_spoiled_line_ends_the_reading, open_caches, close_caches),
+        cmocka_unit_test_setup_teardown(the_table_has_an_end, open_caches, close_caches),
+        cmocka_unit_test(products_that_differ_have_other_keys),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
