@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compute/codec_family.h"
+#include "compute/cpu/codec_element.h"
 #include "compute/half.h"
 
 void dp_codec_blocks_begin(dp_codec_run *run)
@@ -17,13 +18,7 @@ void dp_codec_blocks_begin(dp_codec_run *run)
 
 uint16_t dp_codec_mean(uint64_t numerator, uint64_t denominator, uint32_t top)
 {
-    /* Two roundings, the same everywhere; 2^(top - 174) is a normal double. */
-    const double quotient = (double)numerator / (double)denominator;
-    const uint64_t exponent = (uint64_t)top + 1023 - 174;
-    const uint64_t bits = exponent << 52;
-    double unit;
-    memcpy(&unit, &bits, sizeof unit);
-    return dp_half_of(quotient * unit, false);
+    return dp_element_mean(numerator, denominator, top);
 }
 
 void dp_codec_pack_nibbles(const uint8_t *nibble, size_t n, dp_writer *out)

@@ -1,12 +1,17 @@
-/* What a codec's loop does with one float: the same for all tables, so that only order and width differ. */
+/* What a codec's loop does with one float: the same for all tables and for kernels, so that only order and width differ. */
 #ifndef DP_COMPUTE_CPU_CODEC_ELEMENT_H
 #define DP_COMPUTE_CPU_CODEC_ELEMENT_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "compute/half.h"
 
+#if defined(__CUDACC__)
+#define DP_ELEMENT DP_ANYWHERE
+#else
 #define DP_ELEMENT static inline __attribute__((always_inline))
+#endif
 
 /* |value| as bits: they order like the magnitudes. */
 DP_ELEMENT uint32_t dp_element_key(float value)
@@ -39,6 +44,18 @@ DP_ELEMENT uint64_t dp_element_magnitude(float value, uint32_t top)
     const uint64_t significand = (uint64_t)((bits & 0x7fffffU) | hidden) << 24;
     const uint32_t distance = top - exponent;
     return significand >> (distance > 63 ? 63 : distance);
+}
+
+/* numerator / denominator of such magnitudes as the nearest half, at most the largest. */
+DP_ELEMENT uint16_t dp_element_mean(uint64_t numerator, uint64_t denominator, uint32_t top)
+{
+    /* Two roundings, the same everywhere; 2^(top - 174) is a normal double. */
+    const double quotient = (double)numerator / (double)denominator;
+    const uint64_t exponent = (uint64_t)top + 1023 - 174;
+    const uint64_t bits = exponent << 52;
+    double unit;
+    memcpy(&unit, &bits, sizeof unit);
+    return dp_half_of(quotient * unit, false);
 }
 
 /* 0..7: which power of two is nearest to y, 2^(j - 7), or 0 for none. */

@@ -30,6 +30,7 @@
 #define __device__
 #define __host__
 #define __constant__
+#define __grid_constant__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
@@ -338,6 +339,10 @@ static inline int __clzll(long long x)
 static inline int __ffs(int x)
 {
     return __builtin_ffs(x);
+}
+static inline int __ffsll(long long x)
+{
+    return __builtin_ffsll(x);
 }
 static inline unsigned __umulhi(unsigned a, unsigned b)
 {

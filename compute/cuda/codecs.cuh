@@ -1,0 +1,214 @@
+/* Reading a run of a blob by a block of threads. Private to codecs*.cu and outer.cu. The elements' arithmetic is that of
+ * compute/cpu/codec_element.h. */
+#ifndef DP_COMPUTE_CUDA_CODECS_CUH
+#define DP_COMPUTE_CUDA_CODECS_CUH
+
+#include "compute/cuda/codecs.h"
+#include "compute/cuda/launch.h"
+
+#include "compute/cpu/codec_element.h"
+
+enum { DP_CODEC_THREADS = 256, DP_CODEC_HEADER = 24 };
+
+/* Shared memory of dp_codec_each: where kept values are. */
+struct dp_codec_room {
+    uint16_t index[DP_CUDA_KEPT_MAX];
+    uint16_t centroids[2];
+    uint32_t count;
+};
+
+/* As dp_mix64. */
+static __device__ __forceinline__ uint64_t dp_codec_mix64(uint64_t value)
+{
+    uint64_t z = value + 0x9e3779b97f4a7c15U;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31);
+}
+
+/* Element of entry i of run at (codec_random.c). */
+static __device__ __forceinline__ unsigned dp_codec_drawn(const dp_cuda_blob &blob, uint64_t at,
+                                                          unsigned length, unsigned i)
+{
+    const uint64_t key = dp_codec_mix64(blob.seed ^ dp_codec_mix64(at));
+    const unsigned first = i * blob.keep;
+    const unsigned width = min(length - first, blob.keep);
+    return first + static_cast<unsigned>(dp_codec_mix64(key + i) % width);
+}
+
+static __device__ __forceinline__ unsigned dp_codec_u16(const uint8_t *at)
+{
+    return static_cast<unsigned>(at[0]) | static_cast<unsigned>(at[1]) << 8;
+}
+
+/* Bytes of a whole run of a codec whose runs are alike. */
+static __host__ __device__ __forceinline__ size_t dp_codec_run_bytes(const dp_cuda_blob &codec)
+{
+    switch (codec.kind) {
+    case DP_CODEC_FP32:
+        return 4 * DP_CUDA_RUN;
+    case DP_CODEC_BF16:
+    case DP_CODEC_FP16:
+        return 2 * DP_CUDA_RUN;
+    case DP_CODEC_INT8:
+        return DP_CUDA_RUN + 2 * (DP_CUDA_RUN / codec.block);
+    case DP_CODEC_INT4:
+    case DP_CODEC_E3M0:
+        return DP_CUDA_RUN / 2 + 2 * (DP_CUDA_RUN / codec.block);
+    case DP_CODEC_SIGN:
+        return DP_CUDA_RUN / 8 + 2 * (DP_CUDA_RUN / codec.block);
+    default:
+        return 0;
+    }
+}
+
+/* Of a block of a whole length. */
+static __host__ __device__ __forceinline__ unsigned dp_codec_block_bytes(const dp_cuda_blob &codec)
+{
+    return codec.kind == DP_CODEC_INT8   ? 2 + codec.block
+           : codec.kind == DP_CODEC_SIGN ? 2 + codec.block / 8
+                                         : 2 + codec.block / 2;
+}
+
+/* -8..7 as int4 has them, j and its sign as e3m0 has them. */
+static __device__ __forceinline__ float dp_codec_unit(uint32_t kind, unsigned code)
+{
+    if (kind == DP_CODEC_INT4) {
+        return static_cast<float>(code < 8 ? static_cast<int>(code) : static_cast<int>(code) - 16);
+    }
+    const unsigned j = code & 7U;
+    const float power = j == 0 ? 0.0F : dp_float_of_bits((120U + j) << 23); /* 2^(j - 7) */
+    return code >= 8 && j > 0 ? -power : power;
+}
+
+/* Element e of a run whose codec keeps all. */
+static __device__ __forceinline__ float dp_codec_element(const dp_cuda_blob &blob,
+                                                         const uint8_t *run, unsigned e)
+{
+    switch (blob.kind) {
+    case DP_CODEC_FP32:
+        return reinterpret_cast<const float *>(run)[e];
+    case DP_CODEC_BF16:
+        return dp_bfloat_value(reinterpret_cast<const uint16_t *>(run)[e]);
+    case DP_CODEC_FP16:
+        return dp_element_float(reinterpret_cast<const uint16_t *>(run)[e]);
+    default:
+        break;
+    }
+    const uint8_t *const block = run + e / blob.block * dp_codec_block_bytes(blob);
+    const float scale = dp_half_value(static_cast<uint16_t>(dp_codec_u16(block)));
+    const unsigned i = e % blob.block;
+    if (blob.kind == DP_CODEC_INT8) {
+        return static_cast<float>(static_cast<int8_t>(block[2 + i])) * scale;
+    }
+    if (blob.kind == DP_CODEC_SIGN) {
+        const bool negative = (static_cast<unsigned>(block[2 + i / 8]) >> (i % 8) & 1U) != 0;
+        return negative && scale > 0 ? -scale : scale;
+    }
+    const unsigned code = static_cast<unsigned>(block[2 + i / 2]) >> (i % 2 * 4) & 15U;
+    return dp_codec_unit(blob.kind, code) * scale;
+}
+
+/* Positions of sparse, by one thread: gaps follow each other bit by bit. Indices stay below length whatever the bits are. */
+static __device__ inline void dp_codec_read_gaps(const uint8_t *gaps, unsigned n_bytes,
+                                                 unsigned low, unsigned k, unsigned length,
+                                                 uint16_t *index)
+{
+    uint64_t bits = 0;
+    unsigned held = 0;
+    unsigned read = 0;
+    unsigned at = 0;
+    for (unsigned i = 0; i < k; i++) {
+        unsigned ones = 0;
+        bool more = true;
+        while (more) {
+            while (held <= 56) {
+                const uint64_t byte = read < n_bytes ? gaps[read] : 0;
+                bits |= byte << held;
+                held += 8;
+                read++;
+            }
+            const int zeros =
+                __ffsll(static_cast<long long>(~bits)) - 1; /* ones before the first 0 */
+            const auto some = zeros < 0 ? 32U : min(static_cast<unsigned>(zeros), 32U);
+            more = some == 32U;
+            ones += some;
+            bits >>= some;
+            held -= some;
+            more = more && ones < length;
+        }
+        while (held < low + 1) {
+            const uint64_t byte = read < n_bytes ? gaps[read] : 0;
+            bits |= byte << held;
+            held += 8;
+            read++;
+        }
+        at += (ones << low) + (static_cast<unsigned>(bits >> 1) & ((1U << low) - 1));
+        bits >>= low + 1;
+        held -= low + 1;
+        at = min(at, length - 1);
+        index[i] = static_cast<uint16_t>(at);
+        at++;
+    }
+}
+
+/* Kept values: use(element, value) by one thread each. */
+template <typename Use>
+static __device__ void dp_codec_each_kept(const dp_cuda_blob &blob, uint64_t at, unsigned length,
+                                          dp_codec_room &room, Use use)
+{
+    const uint8_t *const run = blob.bytes + blob.runs[at];
+    const auto n_bytes = static_cast<unsigned>(blob.runs[at + 1] - blob.runs[at]);
+    const unsigned k = (length + blob.keep - 1) / blob.keep;
+    const unsigned k_bytes = (k + 7) / 8;
+    const bool two = blob.bits == 2;
+    const uint8_t *const signs = run + (two ? 4 : 2);
+    const uint8_t *const highs = signs + k_bytes;
+    const uint8_t *const gaps = two ? highs + k_bytes : highs;
+    if (threadIdx.x == 0) {
+        const auto lo = static_cast<uint16_t>(two ? dp_codec_u16(run) : 0);
+        const auto hi = static_cast<uint16_t>(dp_codec_u16(run + (two ? 2 : 0)));
+        room.centroids[0] = lo;
+        room.centroids[1] = hi;
+        room.count = hi == 0 ? 0 : k;
+        if (hi != 0 && blob.kind == DP_CODEC_SPARSE) {
+            const auto low = static_cast<unsigned>(30 - __clz(static_cast<int>(blob.keep)));
+            dp_codec_read_gaps(gaps, n_bytes - static_cast<unsigned>(gaps - run), low, k, length,
+                               room.index);
+        }
+    }
+    __syncthreads();
+    for (unsigned i = threadIdx.x; i < room.count; i += DP_CODEC_THREADS) {
+        const unsigned e =
+            blob.kind == DP_CODEC_SPARSE ? room.index[i] : dp_codec_drawn(blob, at, length, i);
+        const bool high = !two || (static_cast<unsigned>(highs[i / 8]) >> (i % 8) & 1U) != 0;
+        const bool negative = (static_cast<unsigned>(signs[i / 8]) >> (i % 8) & 1U) != 0;
+        const uint16_t half = room.centroids[high ? 1 : 0];
+        const float magnitude = dp_half_value(half);
+        use(e, negative && half > 0 ? -magnitude : magnitude);
+    }
+}
+
+/* use(element, value) for every element that run `at` of the blob stores, each by one thread. Everybody calls; between this and what
+ * reads the others' work, and before room is used again, the caller waits. */
+template <typename Use>
+static __device__ void dp_codec_each(const dp_cuda_blob &blob, uint64_t at, unsigned length,
+                                     dp_codec_room &room, Use use)
+{
+    if (blob.keep != 0) {
+        dp_codec_each_kept(blob, at, length, room, use);
+        return;
+    }
+    const uint8_t *const run = blob.bytes + DP_CODEC_HEADER + at * dp_codec_run_bytes(blob);
+    for (unsigned e = threadIdx.x; e < length; e += DP_CODEC_THREADS) {
+        use(e, dp_codec_element(blob, run, e));
+    }
+}
+
+static __device__ __forceinline__ unsigned dp_codec_length(size_t n, uint64_t at)
+{
+    const size_t left = n - at * DP_CUDA_RUN;
+    return left < DP_CUDA_RUN ? static_cast<unsigned>(left) : static_cast<unsigned>(DP_CUDA_RUN);
+}
+
+#endif

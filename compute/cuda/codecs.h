@@ -1,0 +1,61 @@
+/* Kernels that read and write blobs (compute/codec.h), byte for byte and bit for bit as the CPU. The header of a blob and the order of
+ * its runs are the host's; a kernel gives each run to a block.
+ *
+ * Blobs have been checked (dp_codec_check). A run is 4096 elements, the last may be shorter; runs(n) of them. */
+#ifndef DP_COMPUTE_CUDA_CODECS_H
+#define DP_COMPUTE_CUDA_CODECS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/codec_kind.h"
+#include "base/status.h"
+#include "compute/cuda/stream.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { DP_CUDA_RUN = 4096, DP_CUDA_KEPT_MAX = DP_CUDA_RUN / DP_CODEC_KEEP_LEAST };
+
+/* A blob on the card; dp_codec with what finds its runs. */
+typedef struct dp_cuda_blob {
+    const uint8_t *bytes; /* header included, at 8 */
+    const uint64_t *
+        runs; /* runs(n) + 1: where each begins in bytes, then the end; NULL where all are as long */
+    uint64_t seed;
+    uint32_t kind; /* dp_codec_kind */
+    uint32_t block;
+    uint32_t keep;
+    uint32_t bits;
+} dp_cuda_blob;
+
+static inline size_t dp_cuda_runs(size_t n)
+{
+    return (n + DP_CUDA_RUN - 1) / DP_CUDA_RUN;
+}
+
+/* d = decode(blob). */
+DP_MUST dp_status dp_cuda_decode(float *d, size_t n, const dp_cuda_blob *blob, cudaStream_t stream);
+
+/* What encode needs beside its result: for codecs whose runs differ in length a slot for each, and their lengths. */
+typedef struct dp_cuda_encoding {
+    uint8_t *out;    /* what follows the header: dp_codec_bytes_max - header bytes, at 8 */
+    uint64_t *bytes; /* one: how much of it was written */
+    uint32_t
+        *bad; /* 1: some a is not finite (fp32, bf16: or too large), and out may hold anything */
+    uint8_t *slots;    /* dp_cuda_slot_bytes(n), at 256; NULL where that is 0 */
+    uint64_t *offsets; /* runs(n) + 1 */
+} dp_cuda_encoding;
+
+/* Bytes of slots for an encoding of n elements; 0: none are needed. */
+size_t dp_cuda_slot_bytes(const dp_cuda_blob *codec, size_t n);
+/* codec: without bytes and runs. bad must be 0 before. DP_BADARG: no such codec. */
+DP_MUST dp_status dp_cuda_encode(const float *a, size_t n, const dp_cuda_blob *codec,
+                                 const dp_cuda_encoding *to, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
