@@ -1,0 +1,292 @@
+#include "compute/cuda/norm.h"
+
+#include "compute/cuda/reduce.cuh"
+#include "compute/model.h"
+
+enum {
+    THREADS_MAX = 512,
+    NARROW_MAX = THREADS_MAX * DP_VECTOR, /* columns of a block with a vector for each thread */
+    WIDE_MAX = 2 * NARROW_MAX,
+    BLOCKS_MAX = 1 << 20
+};
+
+static_assert(4 * NARROW_MAX >= DP_MODEL_WIDTH_MAX, "a row fits a block");
+
+/* What both kernels are given; pointers without a type are in dp_cuda_norm. */
+typedef struct norm_shape {
+    size_t rows;
+    size_t width;
+    size_t per_strip; /* backward */
+    bool rms;
+    bool even;
+    float eps;
+    const float *gain;
+    const float *bias;
+    float *mean;
+    float *rstd;
+} norm_shape;
+
+/* A block norms a row: thread t has the vectors t, t + blockDim.x, ... */
+template <typename S, typename T, int VECTORS>
+static __global__ void __launch_bounds__(THREADS_MAX)
+    forward_kernel(const norm_shape n, const S *x, const T *add, S *sum, T *y)
+{
+    __shared__ dp_block_room room;
+    const float share = 1.0F / (float)n.width;
+    for (size_t row = blockIdx.x; row < n.rows; row += gridDim.x) {
+        float value[VECTORS][DP_VECTOR];
+        float mean = 0.0F;
+        float squares = 0.0F;
+        float unused = 0.0F;
+#pragma unroll
+        for (int v = 0; v < VECTORS; v++) {
+            const size_t column = (threadIdx.x + (size_t)v * blockDim.x) * DP_VECTOR;
+            dp_load_row(value[v], x + row * n.width, column, n.width, n.even);
+            if (add != nullptr) {
+                float more[DP_VECTOR];
+                dp_load_row(more, add + row * n.width, column, n.width, n.even);
+#pragma unroll
+                for (int i = 0; i < DP_VECTOR; i++) {
+                    value[v][i] = dp_rounded((S *)nullptr, value[v][i] + more[i]);
+                }
+                dp_store_row(sum + row * n.width, value[v], column, n.width, n.even);
+            }
+#pragma unroll
+            for (int i = 0; i < DP_VECTOR; i++) {
+                mean += value[v][i];
+            }
+        }
+        if (n.rms) {
+            mean = 0.0F;
+        } else {
+            dp_block_sums(&room, 0, &mean, &unused);
+            mean *= share;
+        }
+#pragma unroll
+        for (int v = 0; v < VECTORS; v++) {
+            const size_t column = (threadIdx.x + (size_t)v * blockDim.x) * DP_VECTOR;
+#pragma unroll
+            for (int i = 0; i < DP_VECTOR; i++) {
+                const float off = column + (size_t)i < n.width ? value[v][i] - mean : 0.0F;
+                squares += off * off;
+            }
+        }
+        dp_block_sums(&room, 1, &squares, &unused);
+        const float rstd = 1.0F / sqrtf(squares * share + n.eps);
+        if (threadIdx.x == 0) {
+            n.rstd[row] = rstd;
+            if (!n.rms) {
+                n.mean[row] = mean;
+            }
+        }
+#pragma unroll
+        for (int v = 0; v < VECTORS; v++) {
+            const size_t column = (threadIdx.x + (size_t)v * blockDim.x) * DP_VECTOR;
+            float gain[DP_VECTOR];
+            float bias[DP_VECTOR] = {0};
+            dp_load_row(gain, n.gain, column, n.width, n.even);
+            if (n.bias != nullptr) {
+                dp_load_row(bias, n.bias, column, n.width, n.even);
+            }
+#pragma unroll
+            for (int i = 0; i < DP_VECTOR; i++) {
+                value[v][i] = (value[v][i] - mean) * rstd * gain[i] + bias[i];
+            }
+            dp_store_row(y + row * n.width, value[v], column, n.width, n.even);
+        }
+        if (n.rms) {
+            __syncthreads(); /* Turn 1 is taken again at once. */
+        }
+    }
+}
+
+/* A block takes a strip of rows one by one and keeps the columns' sums; partial: [strips][2][width]. */
+template <typename S, typename T, int VECTORS>
+static __global__ void __launch_bounds__(THREADS_MAX)
+    backward_kernel(const norm_shape n, const S *x, const T *dy, const S *residual, S *dx,
+                    float *partial)
+{
+    __shared__ dp_block_room room;
+    const float share = 1.0F / (float)n.width;
+    const size_t first = (size_t)blockIdx.x * n.per_strip;
+    const size_t last = first + n.per_strip < n.rows ? first + n.per_strip : n.rows;
+    float gain[VECTORS][DP_VECTOR];
+    float d_gain[VECTORS][DP_VECTOR] = {{0}};
+    float d_bias[VECTORS][DP_VECTOR] = {{0}};
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) {
+        const size_t column = (threadIdx.x + (size_t)v * blockDim.x) * DP_VECTOR;
+        dp_load_row(gain[v], n.gain, column, n.width, n.even);
+    }
+    for (size_t row = first; row < last; row++) {
+        const float mean = n.rms ? 0.0F : n.mean[row];
+        const float rstd = n.rstd[row];
+        float unit[VECTORS][DP_VECTOR];
+        float d[VECTORS][DP_VECTOR];
+        float before[VECTORS][DP_VECTOR] = {{0}};
+        float sum = 0.0F;
+        float dot = 0.0F;
+#pragma unroll
+        for (int v = 0; v < VECTORS; v++) {
+            const size_t column = (threadIdx.x + (size_t)v * blockDim.x) * DP_VECTOR;
+            dp_load_row(unit[v], x + row * n.width, column, n.width, n.even);
+            dp_load_row(d[v], dy + row * n.width, column, n.width, n.even);
+            if (residual != nullptr) {
+                dp_load_row(before[v], residual + row * n.width, column, n.width, n.even);
+            }
+#pragma unroll
+            for (int i = 0; i < DP_VECTOR; i++) {
+                /* Behind the width d and gain are 0, so that nothing counts there. */
+                unit[v][i] = (unit[v][i] - mean) * rstd;
+                d_gain[v][i] += d[v][i] * unit[v][i];
+                d_bias[v][i] += d[v][i];
+                d[v][i] *= gain[v][i];
+                sum += d[v][i];
+                dot += d[v][i] * unit[v][i];
+            }
+        }
+        dp_block_sums(&room, (int)(row & 1U), &sum, &dot);
+        sum = n.rms ? 0.0F : sum * share;
+        dot *= share;
+#pragma unroll
+        for (int v = 0; v < VECTORS; v++) {
+            const size_t column = (threadIdx.x + (size_t)v * blockDim.x) * DP_VECTOR;
+#pragma unroll
+            for (int i = 0; i < DP_VECTOR; i++) {
+                before[v][i] += (d[v][i] - sum - unit[v][i] * dot) * rstd;
+            }
+            dp_store_row(dx + row * n.width, before[v], column, n.width, n.even);
+        }
+    }
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) {
+        const size_t column = (threadIdx.x + (size_t)v * blockDim.x) * DP_VECTOR;
+        float *const strip = partial + (size_t)blockIdx.x * 2 * n.width;
+        dp_store_row(strip, d_gain[v], column, n.width, n.even);
+        dp_store_row(strip + n.width, d_bias[v], column, n.width, n.even);
+    }
+}
+
+static unsigned threads_for(size_t width, size_t vectors)
+{
+    return (unsigned)(dp_blocks(width, DP_VECTOR * vectors * DP_LANES) * DP_LANES);
+}
+
+static norm_shape shape_of(const dp_cuda_norm *norm, bool even)
+{
+    return (norm_shape){norm->rows, norm->width, dp_cuda_strip_rows(norm->rows),
+                        norm->rms,  even,        norm->eps,
+                        norm->gain, norm->bias,  norm->mean,
+                        norm->rstd};
+}
+
+template <typename S, typename T>
+static dp_status forward(const dp_cuda_norm *norm, const void *add, void *sum, void *y,
+                         cudaStream_t stream)
+{
+    const bool even = norm->width % DP_VECTOR == 0 && dp_even(norm->x, 0) && dp_even(add, 0) &&
+                      dp_even(sum, 0) && dp_even(y, 0) && dp_even(norm->gain, 0) &&
+                      dp_even(norm->bias, 0);
+    const norm_shape shape = shape_of(norm, even);
+    const dim3 grid((unsigned)dp_least(norm->rows, BLOCKS_MAX));
+    if (norm->width <= NARROW_MAX) {
+        return DP_LAUNCH((forward_kernel<S, T, 1>), grid, dim3(threads_for(norm->width, 1)), 0,
+                         stream, shape, (const S *)norm->x, (const T *)add, (S *)sum, (T *)y);
+    }
+    if (norm->width <= WIDE_MAX) {
+        return DP_LAUNCH((forward_kernel<S, T, 2>), grid, dim3(threads_for(norm->width, 2)), 0,
+                         stream, shape, (const S *)norm->x, (const T *)add, (S *)sum, (T *)y);
+    }
+    return DP_LAUNCH((forward_kernel<S, T, 4>), grid, dim3(threads_for(norm->width, 4)), 0, stream,
+                     shape, (const S *)norm->x, (const T *)add, (S *)sum, (T *)y);
+}
+
+template <typename S, typename T>
+static dp_status backward(const dp_cuda_norm *norm, const void *dy, const void *residual, void *dx,
+                          float *scratch, cudaStream_t stream)
+{
+    const bool even = norm->width % DP_VECTOR == 0 && dp_even(norm->x, 0) && dp_even(dy, 0) &&
+                      dp_even(residual, 0) && dp_even(dx, 0) && dp_even(norm->gain, 0) &&
+                      dp_even(scratch, 0);
+    const norm_shape shape = shape_of(norm, even);
+    const dim3 grid((unsigned)dp_cuda_strips(norm->rows));
+    if (norm->width <= NARROW_MAX) {
+        return DP_LAUNCH((backward_kernel<S, T, 1>), grid, dim3(threads_for(norm->width, 1)), 0,
+                         stream, shape, (const S *)norm->x, (const T *)dy, (const S *)residual,
+                         (S *)dx, scratch);
+    }
+    if (norm->width <= WIDE_MAX) {
+        return DP_LAUNCH((backward_kernel<S, T, 2>), grid, dim3(threads_for(norm->width, 2)), 0,
+                         stream, shape, (const S *)norm->x, (const T *)dy, (const S *)residual,
+                         (S *)dx, scratch);
+    }
+    /* Spills registers, 900 bytes a thread on sm_80: no published model is so wide. */
+    return DP_LAUNCH((backward_kernel<S, T, 4>), grid, dim3(threads_for(norm->width, 4)), 0, stream,
+                     shape, (const S *)norm->x, (const T *)dy, (const S *)residual, (S *)dx,
+                     scratch);
+}
+
+static bool fits(const dp_cuda_norm *norm)
+{
+    return norm->width > 0 && norm->width <= DP_MODEL_WIDTH_MAX &&
+           (norm->rms || (norm->mean != nullptr && norm->bias != nullptr));
+}
+
+extern "C" dp_status dp_cuda_norm_forward(const dp_cuda_norm *norm, const void *add, void *sum,
+                                          void *y, cudaStream_t stream)
+{
+    if (!fits(norm)) {
+        return DP_BADARG;
+    }
+    if (norm->rows == 0) {
+        return DP_OK;
+    }
+    if (norm->stream == DP_FP32 && norm->type == DP_FP32) {
+        return forward<float, float>(norm, add, sum, y, stream);
+    }
+    if (norm->stream == DP_FP32 && norm->type == DP_BF16) {
+        return forward<float, dp_bf16>(norm, add, sum, y, stream);
+    }
+    if (norm->stream == DP_FP32 && norm->type == DP_FP16) {
+        return forward<float, dp_fp16>(norm, add, sum, y, stream);
+    }
+    if (norm->stream == DP_BF16 && norm->type == DP_BF16) {
+        return forward<dp_bf16, dp_bf16>(norm, add, sum, y, stream);
+    }
+    if (norm->stream == DP_FP16 && norm->type == DP_FP16) {
+        return forward<dp_fp16, dp_fp16>(norm, add, sum, y, stream);
+    }
+    return DP_BADARG;
+}
+
+extern "C" dp_status dp_cuda_norm_backward(const dp_cuda_norm *norm, const void *dy,
+                                           const void *residual, void *dx, float *d_gain,
+                                           float *d_bias, float *scratch, cudaStream_t stream)
+{
+    dp_status status = DP_BADARG;
+    if (!fits(norm) || norm->rms != (d_bias == nullptr)) {
+        return DP_BADARG;
+    }
+    if (norm->rows == 0) {
+        return DP_OK;
+    }
+    if (norm->stream == DP_FP32 && norm->type == DP_FP32) {
+        status = backward<float, float>(norm, dy, residual, dx, scratch, stream);
+    } else if (norm->stream == DP_FP32 && norm->type == DP_BF16) {
+        status = backward<float, dp_bf16>(norm, dy, residual, dx, scratch, stream);
+    } else if (norm->stream == DP_FP32 && norm->type == DP_FP16) {
+        status = backward<float, dp_fp16>(norm, dy, residual, dx, scratch, stream);
+    } else if (norm->stream == DP_BF16 && norm->type == DP_BF16) {
+        status = backward<dp_bf16, dp_bf16>(norm, dy, residual, dx, scratch, stream);
+    } else if (norm->stream == DP_FP16 && norm->type == DP_FP16) {
+        status = backward<dp_fp16, dp_fp16>(norm, dy, residual, dx, scratch, stream);
+    }
+    if (status != DP_OK) {
+        return status;
+    }
+    const size_t strips = dp_cuda_strips(norm->rows);
+    DP_TRY(dp_cuda_add_strips(scratch, strips, norm->width, 2 * norm->width, d_gain, stream));
+    return norm->rms ? DP_OK
+                     : dp_cuda_add_strips(scratch + norm->width, strips, norm->width,
+                                          2 * norm->width, d_bias, stream);
+}
