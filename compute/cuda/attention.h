@@ -1,12 +1,13 @@
 /* Causal softmax attention on a GPU, forward and backward, without the matrix of scores in memory (Dao 2023). The CPU's: attention_* of
  * compute/ops.h; query heads may share heads of k and v (Ainslie et al. 2023).
  *
- * Halves with heads of 64 or 128 are multiplied by tensor cores (attention_mma.cu): sm_80 and later both types, sm_75 fp16. All else takes
- * a plain path in fp32 (attention_plain.cu), which needs no more than sm_75 for any type. Backward adds nothing atomically: dk and dv are
- * summed over queries by one block for each range of keys, dq over keys by another pass. What is multiplied is rounded to the type
- * (q, k, v, probabilities, gradients); sums are fp32.
- * Errors: DP_BADARG for a type that is none, a head wider than DP_MODEL_HEAD_WIDTH_MAX, or kv_heads that do not divide heads; DP_IO when
- * a launch fails; then outputs hold anything. */
+ * Halves with heads of 64 or 128 are multiplied by the tensor cores of sm_80 and later (attention_mma.cu). All else takes a plain path in
+ * fp32 (attention_plain.cu), right on every card; for one before sm_80 the caller says plain. Backward adds nothing atomically: dk and dv
+ * are summed over queries by one block for each range of keys, dq over keys by another pass. On tensor cores what is multiplied is rounded
+ * to the type (probabilities and their gradients too); sums are fp32 on both paths.
+ * Errors: DP_BADARG for a type that is none, a head wider than DP_MODEL_HEAD_WIDTH_MAX, or kv_heads that do not divide heads; DP_TOOBIG
+ * beyond 65535 rows, DP_MODEL_HEADS_MAX or DP_MODEL_CONTEXT_MAX; DP_IO when a launch fails; then outputs hold anything.
+ */
 #ifndef DP_COMPUTE_CUDA_ATTENTION_H
 #define DP_COMPUTE_CUDA_ATTENTION_H
 

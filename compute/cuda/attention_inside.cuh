@@ -1,0 +1,34 @@
+/* What attention.cu hands to its two paths. */
+#ifndef DP_COMPUTE_CUDA_ATTENTION_INSIDE_CUH
+#define DP_COMPUTE_CUDA_ATTENTION_INSIDE_CUH
+
+#include "compute/cuda/attention.h"
+#include "compute/cuda/element.cuh"
+
+/* Where a (row of the batch, head) stands in tensors of T. */
+template <typename T>
+static __device__ inline const T *dp_head_in(const void *x, size_t ld, size_t first_token,
+                                             size_t head, size_t width)
+{
+    return (const T *)x + first_token * ld + head * width;
+}
+
+template <typename T>
+static __device__ inline T *dp_head_of(void *x, size_t ld, size_t first_token, size_t head,
+                                       size_t width)
+{
+    return (T *)x + first_token * ld + head * width;
+}
+
+/* True when heads of this type, width and alignment can be multiplied by tensor cores. */
+bool dp_attention_fits_mma(const dp_cuda_attention *a, const dp_cuda_attention_grads *g);
+DP_MUST dp_status dp_attention_mma_forward(const dp_cuda_attention *a, cudaStream_t stream);
+/* Both want scratch to hold, for every (row, head, query), the product of out and d_out. */
+DP_MUST dp_status dp_attention_mma_backward(const dp_cuda_attention *a,
+                                            const dp_cuda_attention_grads *g, cudaStream_t stream);
+DP_MUST dp_status dp_attention_plain_forward(const dp_cuda_attention *a, cudaStream_t stream);
+DP_MUST dp_status dp_attention_plain_backward(const dp_cuda_attention *a,
+                                              const dp_cuda_attention_grads *g,
+                                              cudaStream_t stream);
+
+#endif

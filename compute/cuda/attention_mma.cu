@@ -1,0 +1,436 @@
+/* Attention by tensor cores, after Dao 2023 (FlashAttention-2), for heads of 64 and 128.
+ *
+ * Forward: a block has a tile of queries and goes through the keys up to the diagonal; scores, probabilities and the output stay in
+ * registers. Backward is two kernels, 7 products instead of 5, so that nothing is added by two blocks: one goes through the queries for a
+ * tile of keys (dk, dv), one through the keys for a tile of queries (dq). Scores stand as keys x queries in the first, so that what it
+ * multiplies next is in registers too. */
+#include "compute/cuda/attention_inside.cuh"
+#include "compute/cuda/attention_tile.cuh"
+
+enum { WARPS = 4, THREADS = WARPS * DP_LANES };
+
+/* What a warp has of a tile, chosen so that sums fit 255 registers: MT times 16 rows; COLUMNS of the other side at a time. */
+template <int D> struct forward_size;
+template <> struct forward_size<64> {
+    static const int mt = 2, columns = 64;
+};
+template <> struct forward_size<128> {
+    static const int mt = 2, columns = 64;
+};
+template <int D> struct keys_size;
+template <> struct keys_size<64> {
+    static const int mt = 2, columns = 32;
+};
+template <> struct keys_size<128> {
+    static const int mt = 1, columns = 32;
+};
+template <int D> struct queries_size;
+template <> struct queries_size<64> {
+    static const int mt = 2, columns = 32;
+};
+template <> struct queries_size<128> {
+    static const int mt = 1, columns = 64;
+};
+
+/* Sums of row-like numbers over the four lanes that share a row. */
+static __device__ inline float quad_max(float x)
+{
+    x = fmaxf(x, __shfl_xor_sync(0xffffffffU, x, 1));
+    return fmaxf(x, __shfl_xor_sync(0xffffffffU, x, 2));
+}
+
+static __device__ inline float quad_sum(float x)
+{
+    x += __shfl_xor_sync(0xffffffffU, x, 1);
+    return x + __shfl_xor_sync(0xffffffffU, x, 2);
+}
+
+/* ---- forward */
+
+/* Scores become probabilities over the largest of each row so far; sums of rows and the output follow a larger one. unit: scores
+ * times it are exponents of 2. */
+template <int D, int MT, int COLUMNS>
+static __device__ inline void soften(float (&s)[MT][COLUMNS / 8][4], float (&out)[MT][D / 8][4],
+                                     float (&largest)[MT][2], float (&sum)[MT][2], float unit)
+{
+#pragma unroll
+    for (int m = 0; m < MT; m++) {
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            float top = largest[m][i];
+#pragma unroll
+            for (int n = 0; n < COLUMNS / 8; n++) {
+                top = fmaxf(top, fmaxf(s[m][n][2 * i], s[m][n][2 * i + 1]));
+            }
+            top = quad_max(top);
+            const float shrink = dp_exp2((largest[m][i] - top) * unit);
+            const float base = top * unit;
+            largest[m][i] = top;
+            sum[m][i] *= shrink;
+#pragma unroll
+            for (int n = 0; n < D / 8; n++) {
+                out[m][n][2 * i] *= shrink;
+                out[m][n][2 * i + 1] *= shrink;
+            }
+#pragma unroll
+            for (int n = 0; n < COLUMNS / 8; n++) {
+                s[m][n][2 * i] = dp_exp2(s[m][n][2 * i] * unit - base);
+                s[m][n][2 * i + 1] = dp_exp2(s[m][n][2 * i + 1] * unit - base);
+                sum[m][i] += s[m][n][2 * i] + s[m][n][2 * i + 1];
+            }
+        }
+    }
+}
+
+/* Scores of keys behind their query are minus infinity. query, key: of the warp's first row and column. */
+template <int MT, int COLUMNS>
+static __device__ inline void mask(float (&s)[MT][COLUMNS / 8][4], size_t query, size_t key)
+{
+    const size_t lane = threadIdx.x % DP_LANES;
+    if (key + COLUMNS - 1 <= query) {
+        return;
+    }
+#pragma unroll
+    for (int m = 0; m < MT; m++) {
+#pragma unroll
+        for (int n = 0; n < COLUMNS / 8; n++) {
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const size_t row = query + (size_t)(16 * m + i / 2 * 8) + lane / 4;
+                const size_t column = key + (size_t)(8 * n + i % 2) + 2 * (lane % 4);
+                s[m][n][i] = column > row ? -INFINITY : s[m][n][i];
+            }
+        }
+    }
+}
+
+template <typename T, int D>
+static __global__ void __launch_bounds__(THREADS) forward_kernel(const dp_cuda_attention a)
+{
+    const int MT = forward_size<D>::mt;
+    const int COLUMNS = forward_size<D>::columns;
+    const int ROWS = WARPS * MT * 16;
+    DP_SHARED(T, q_tile);
+    T *const k_tile = q_tile + ROWS * D;
+    T *const v_tile = k_tile + COLUMNS * D;
+    /* Later tiles have more keys: they begin first. */
+    const size_t first = (gridDim.x - 1 - blockIdx.x) * (size_t)ROWS;
+    const size_t token = blockIdx.z * a.length;
+    const size_t kv_head = blockIdx.y / (a.heads / a.kv_heads);
+    const T *const q = dp_head_in<T>(a.q, a.ld_qk, token, blockIdx.y, D);
+    const T *const k = dp_head_in<T>(a.k, a.ld_qk, token, kv_head, D);
+    const T *const v = dp_head_in<T>(a.v, a.ld_v, token, kv_head, D);
+    const int row = (int)threadIdx.x / DP_LANES * MT * 16; /* of the warp in the tile */
+    const size_t query = first + (size_t)row;
+    const size_t end = first + ROWS < a.length ? first + ROWS : a.length; /* of keys */
+    const float unit = DP_LOG2E / sqrtf((float)D);
+
+    float out[MT][D / 8][4] = {};
+    float largest[MT][2];
+    float sum[MT][2];
+#pragma unroll
+    for (int m = 0; m < MT; m++) {
+        largest[m][0] = largest[m][1] = -INFINITY;
+        sum[m][0] = sum[m][1] = 0.0F;
+    }
+    dp_tile_load<T, D, ROWS>(q_tile, q, a.ld_qk, first, a.length);
+    dp_tile_load<T, D, COLUMNS>(k_tile, k, a.ld_qk, 0, a.length);
+    dp_copies_close();
+    for (size_t key = 0; key < end; key += COLUMNS) {
+        const bool seen = key < query + (size_t)(MT * 16); /* by the warp */
+        float s[MT][COLUMNS / 8][4];
+        dp_copies_wait<0>();
+        __syncthreads(); /* Keys are there, and all are done with the values before. */
+        dp_tile_load<T, D, COLUMNS>(v_tile, v, a.ld_v, key, a.length);
+        dp_copies_close();
+        if (seen) {
+            dp_tile_product<T, D, MT, COLUMNS>(s, q_tile, row, k_tile);
+        }
+        dp_copies_wait<0>();
+        __syncthreads(); /* Values are there, and all are done with the keys. */
+        if (key + COLUMNS < end) {
+            dp_tile_load<T, D, COLUMNS>(k_tile, k, a.ld_qk, key + COLUMNS, a.length);
+        }
+        dp_copies_close();
+        if (seen) {
+            mask<MT, COLUMNS>(s, query, key);
+            soften<D, MT, COLUMNS>(s, out, largest, sum, unit);
+            dp_tile_add_product<T, D, MT, COLUMNS>(out, s, v_tile);
+        }
+    }
+    float *const lse = a.lse + (blockIdx.z * a.heads + blockIdx.y) * a.length;
+#pragma unroll
+    for (int m = 0; m < MT; m++) {
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const size_t at = query + (size_t)(16 * m + 8 * i) + threadIdx.x % DP_LANES / 4;
+            sum[m][i] = quad_sum(sum[m][i]);
+            if (at < a.length && threadIdx.x % 4 == 0) {
+                lse[at] = largest[m][i] * (unit * DP_LN2) + logf(sum[m][i]);
+            }
+            sum[m][i] = 1.0F / sum[m][i];
+        }
+    }
+    dp_tile_store<T, D, MT>(dp_head_of<T>(a.out, a.ld_out, token, blockIdx.y, D), a.ld_out, query,
+                            a.length, out, sum);
+}
+
+/* ---- backward: dk and dv of a tile of keys */
+
+/* Numbers of COLUMNS queries, for the exponent and the slope; those at length or behind give probability 0. */
+template <int COLUMNS>
+static __device__ inline void load_queries(float *room, const float *lse, const float *delta,
+                                           size_t first, size_t length)
+{
+    for (int i = (int)threadIdx.x; i < COLUMNS; i += THREADS) {
+        const bool there = first + (size_t)i < length;
+        room[i] = there ? lse[first + (size_t)i] * DP_LOG2E : INFINITY;
+        room[COLUMNS + i] = there ? delta[first + (size_t)i] : 0.0F;
+    }
+}
+
+template <typename T, int D>
+static __global__ void __launch_bounds__(THREADS)
+    keys_kernel(const dp_cuda_attention a, const dp_cuda_attention_grads grads)
+{
+    const int MT = keys_size<D>::mt;
+    const int COLUMNS = keys_size<D>::columns;
+    const int ROWS = WARPS * MT * 16;
+    const int STAGE = 2 * COLUMNS * D; /* halves of q and d_out */
+    DP_SHARED(T, k_tile);
+    T *const v_tile = k_tile + ROWS * D;
+    T *const stages = v_tile + ROWS * D;
+    float *const numbers = (float *)(stages + 2 * STAGE); /* [2][2][COLUMNS] */
+    const size_t first = (size_t)blockIdx.x * ROWS;       /* Earlier tiles have more queries. */
+    const size_t token = blockIdx.z * a.length;
+    const size_t groups = a.heads / a.kv_heads;
+    const int row = (int)threadIdx.x / DP_LANES * MT * 16;
+    const size_t key = first + (size_t)row;
+    const size_t lane = threadIdx.x % DP_LANES;
+    const float unit = DP_LOG2E / sqrtf((float)D);
+    /* Queries from the tile's first key on, for each head of the group in turn. */
+    const size_t begin = first / COLUMNS;
+    const size_t blocks = (a.length + COLUMNS - 1) / COLUMNS - begin;
+
+    float dk[MT][D / 8][4] = {};
+    float dv[MT][D / 8][4] = {};
+    dp_tile_load<T, D, ROWS>(k_tile, dp_head_in<T>(a.k, a.ld_qk, token, blockIdx.y, D), a.ld_qk,
+                             first, a.length);
+    dp_tile_load<T, D, ROWS>(v_tile, dp_head_in<T>(a.v, a.ld_v, token, blockIdx.y, D), a.ld_v,
+                             first, a.length);
+    for (size_t turn = 0; turn <= groups * blocks; turn++) {
+        if (turn < groups * blocks) { /* Asks for the next turn's queries. */
+            const size_t head = blockIdx.y * groups + turn / blocks;
+            const size_t at = (begin + turn % blocks) * COLUMNS;
+            const size_t numbers_at = (blockIdx.z * a.heads + head) * a.length;
+            T *const stage = stages + (turn % 2) * STAGE;
+            dp_tile_load<T, D, COLUMNS>(stage, dp_head_in<T>(a.q, a.ld_qk, token, head, D), a.ld_qk,
+                                        at, a.length);
+            dp_tile_load<T, D, COLUMNS>(stage + COLUMNS * D,
+                                        dp_head_in<T>(grads.d_out, a.ld_out, token, head, D),
+                                        a.ld_out, at, a.length);
+            load_queries<COLUMNS>(numbers + (turn % 2) * 2 * COLUMNS, a.lse + numbers_at,
+                                  grads.scratch + numbers_at, at, a.length);
+        }
+        dp_copies_close();
+        if (turn == 0) {
+            continue;
+        }
+        const size_t last = turn - 1;
+        const T *const q_tile = stages + (last % 2) * STAGE;
+        const T *const d_tile = q_tile + COLUMNS * D;
+        const float *const lse = numbers + (last % 2) * 2 * COLUMNS;
+        const size_t query = (begin + last % blocks) * COLUMNS;
+        dp_copies_wait<1>();
+        __syncthreads();
+        if (key < query + COLUMNS) { /* else the whole warp's keys are behind these queries */
+            float p[MT][COLUMNS / 8][4];
+            float ds[MT][COLUMNS / 8][4];
+            dp_tile_product<T, D, MT, COLUMNS>(p, k_tile, row, q_tile);
+#pragma unroll
+            for (int m = 0; m < MT; m++) {
+#pragma unroll
+                for (int n = 0; n < COLUMNS / 8; n++) {
+#pragma unroll
+                    for (int i = 0; i < 4; i++) {
+                        const size_t column = (size_t)(8 * n + i % 2) + 2 * (lane % 4);
+                        const size_t at = key + (size_t)(16 * m + i / 2 * 8) + lane / 4;
+                        const float exponent = p[m][n][i] * unit - lse[column];
+                        p[m][n][i] = at > query + column ? 0.0F : dp_exp2(exponent);
+                    }
+                }
+            }
+            dp_tile_add_product<T, D, MT, COLUMNS>(dv, p, d_tile);
+            dp_tile_product<T, D, MT, COLUMNS>(ds, v_tile, row, d_tile);
+#pragma unroll
+            for (int m = 0; m < MT; m++) {
+#pragma unroll
+                for (int n = 0; n < COLUMNS / 8; n++) {
+#pragma unroll
+                    for (int i = 0; i < 4; i++) {
+                        const size_t column = (size_t)(8 * n + i % 2) + 2 * (lane % 4);
+                        ds[m][n][i] = p[m][n][i] * (ds[m][n][i] - lse[COLUMNS + column]);
+                    }
+                }
+            }
+            dp_tile_add_product<T, D, MT, COLUMNS>(dk, ds, q_tile);
+        }
+        __syncthreads(); /* The turn after next writes where this one has read. */
+    }
+    float scale[MT][2];
+    float one[MT][2];
+#pragma unroll
+    for (int m = 0; m < MT; m++) {
+        scale[m][0] = scale[m][1] = unit * DP_LN2;
+        one[m][0] = one[m][1] = 1.0F;
+    }
+    dp_tile_store<T, D, MT>(dp_head_of<T>(grads.dk, grads.ld_d, token, blockIdx.y, D), grads.ld_d,
+                            key, a.length, dk, scale);
+    dp_tile_store<T, D, MT>(dp_head_of<T>(grads.dv, grads.ld_d, token, blockIdx.y, D), grads.ld_d,
+                            key, a.length, dv, one);
+}
+
+/* ---- backward: dq of a tile of queries */
+
+template <typename T, int D>
+static __global__ void __launch_bounds__(THREADS)
+    queries_kernel(const dp_cuda_attention a, const dp_cuda_attention_grads grads)
+{
+    const int MT = queries_size<D>::mt;
+    const int COLUMNS = queries_size<D>::columns;
+    const int ROWS = WARPS * MT * 16;
+    const int STAGE = 2 * COLUMNS * D; /* halves of k and v */
+    DP_SHARED(T, q_tile);
+    T *const d_tile = q_tile + ROWS * D;
+    T *const stages = d_tile + ROWS * D;
+    const size_t first = (gridDim.x - 1 - blockIdx.x) * (size_t)ROWS;
+    const size_t token = blockIdx.z * a.length;
+    const size_t kv_head = blockIdx.y / (a.heads / a.kv_heads);
+    const T *const k = dp_head_in<T>(a.k, a.ld_qk, token, kv_head, D);
+    const T *const v = dp_head_in<T>(a.v, a.ld_v, token, kv_head, D);
+    const int row = (int)threadIdx.x / DP_LANES * MT * 16;
+    const size_t query = first + (size_t)row;
+    const size_t lane = threadIdx.x % DP_LANES;
+    const float unit = DP_LOG2E / sqrtf((float)D);
+    const size_t end = first + ROWS < a.length ? first + ROWS : a.length;
+    const size_t blocks = (end + COLUMNS - 1) / COLUMNS;
+
+    float dq[MT][D / 8][4] = {};
+    float lse[MT][2];
+    float delta[MT][2];
+#pragma unroll
+    for (int m = 0; m < MT; m++) {
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const size_t at = query + (size_t)(16 * m + 8 * i) + lane / 4;
+            const size_t numbers = (blockIdx.z * a.heads + blockIdx.y) * a.length + at;
+            lse[m][i] = at < a.length ? a.lse[numbers] * DP_LOG2E : INFINITY;
+            delta[m][i] = at < a.length ? grads.scratch[numbers] : 0.0F;
+        }
+    }
+    dp_tile_load<T, D, ROWS>(q_tile, dp_head_in<T>(a.q, a.ld_qk, token, blockIdx.y, D), a.ld_qk,
+                             first, a.length);
+    dp_tile_load<T, D, ROWS>(d_tile, dp_head_in<T>(grads.d_out, a.ld_out, token, blockIdx.y, D),
+                             a.ld_out, first, a.length);
+    for (size_t turn = 0; turn <= blocks; turn++) {
+        if (turn < blocks) { /* Asks for the next turn's keys and values. */
+            T *const stage = stages + (turn % 2) * STAGE;
+            dp_tile_load<T, D, COLUMNS>(stage, k, a.ld_qk, turn * COLUMNS, a.length);
+            dp_tile_load<T, D, COLUMNS>(stage + COLUMNS * D, v, a.ld_v, turn * COLUMNS, a.length);
+        }
+        dp_copies_close();
+        if (turn == 0) {
+            continue;
+        }
+        const T *const k_tile = stages + ((turn - 1) % 2) * STAGE;
+        const T *const v_tile = k_tile + COLUMNS * D;
+        const size_t key = (turn - 1) * COLUMNS;
+        dp_copies_wait<1>();
+        __syncthreads();
+        if (key < query + (size_t)(MT * 16)) {
+            float p[MT][COLUMNS / 8][4];
+            float ds[MT][COLUMNS / 8][4];
+            dp_tile_product<T, D, MT, COLUMNS>(p, q_tile, row, k_tile);
+            dp_tile_product<T, D, MT, COLUMNS>(ds, d_tile, row, v_tile);
+            mask<MT, COLUMNS>(p, query, key);
+#pragma unroll
+            for (int m = 0; m < MT; m++) {
+#pragma unroll
+                for (int n = 0; n < COLUMNS / 8; n++) {
+#pragma unroll
+                    for (int i = 0; i < 4; i++) {
+                        const float exponent = p[m][n][i] * unit - lse[m][i / 2];
+                        ds[m][n][i] = dp_exp2(exponent) * (ds[m][n][i] - delta[m][i / 2]);
+                    }
+                }
+            }
+            dp_tile_add_product<T, D, MT, COLUMNS>(dq, ds, k_tile);
+        }
+        __syncthreads(); /* The turn after next writes where this one has read. */
+    }
+    float scale[MT][2];
+#pragma unroll
+    for (int m = 0; m < MT; m++) {
+        scale[m][0] = scale[m][1] = unit * DP_LN2;
+    }
+    dp_tile_store<T, D, MT>(dp_head_of<T>(grads.dq, grads.ld_d, token, blockIdx.y, D), grads.ld_d,
+                            query, a.length, dq, scale);
+}
+
+/* ---- launching */
+
+template <typename T, int D>
+static dp_status forward(const dp_cuda_attention *a, cudaStream_t stream)
+{
+    const size_t rows = (size_t)WARPS * forward_size<D>::mt * 16;
+    const size_t shared = (rows + 2 * forward_size<D>::columns) * D * sizeof(T);
+    const dim3 grid((unsigned)dp_blocks(a->length, rows), (unsigned)a->heads, (unsigned)a->rows);
+    return DP_LAUNCH((forward_kernel<T, D>), grid, dim3(THREADS), shared, stream, *a);
+}
+
+template <typename T, int D>
+static dp_status backward(const dp_cuda_attention *a, const dp_cuda_attention_grads *g,
+                          cudaStream_t stream)
+{
+    const size_t keys = (size_t)WARPS * keys_size<D>::mt * 16;
+    const size_t keys_shared = (2 * keys + 4 * keys_size<D>::columns) * D * sizeof(T) +
+                               4 * keys_size<D>::columns * sizeof(float);
+    const size_t queries = (size_t)WARPS * queries_size<D>::mt * 16;
+    const size_t queries_shared = (2 * queries + 4 * queries_size<D>::columns) * D * sizeof(T);
+    DP_TRY(DP_LAUNCH(
+        (keys_kernel<T, D>),
+        dim3((unsigned)dp_blocks(a->length, keys), (unsigned)a->kv_heads, (unsigned)a->rows),
+        dim3(THREADS), keys_shared, stream, *a, *g));
+    return DP_LAUNCH(
+        (queries_kernel<T, D>),
+        dim3((unsigned)dp_blocks(a->length, queries), (unsigned)a->heads, (unsigned)a->rows),
+        dim3(THREADS), queries_shared, stream, *a, *g);
+}
+
+bool dp_attention_fits_mma(const dp_cuda_attention *a, const dp_cuda_attention_grads *g)
+{
+    return !a->plain && a->type != DP_FP32 && (a->head == 64 || a->head == 128) &&
+           dp_even(a->q, a->ld_qk * 2) && dp_even(a->k, 0) && dp_even(a->v, a->ld_v * 2) &&
+           dp_even(a->out, a->ld_out * 2) &&
+           (g == nullptr || (dp_even(g->d_out, 0) && dp_even(g->dq, g->ld_d * 2) &&
+                             dp_even(g->dk, 0) && dp_even(g->dv, 0)));
+}
+
+dp_status dp_attention_mma_forward(const dp_cuda_attention *a, cudaStream_t stream)
+{
+    if (a->type == DP_BF16) {
+        return a->head == 64 ? forward<dp_bf16, 64>(a, stream) : forward<dp_bf16, 128>(a, stream);
+    }
+    return a->head == 64 ? forward<dp_fp16, 64>(a, stream) : forward<dp_fp16, 128>(a, stream);
+}
+
+dp_status dp_attention_mma_backward(const dp_cuda_attention *a, const dp_cuda_attention_grads *g,
+                                    cudaStream_t stream)
+{
+    if (a->type == DP_BF16) {
+        return a->head == 64 ? backward<dp_bf16, 64>(a, g, stream)
+                             : backward<dp_bf16, 128>(a, g, stream);
+    }
+    return a->head == 64 ? backward<dp_fp16, 64>(a, g, stream)
+                         : backward<dp_fp16, 128>(a, g, stream);
+}
