@@ -163,7 +163,10 @@ void dp_cuda_close(dp_engine *e)
         release(e, e->host_scale);
         release(e, e->host_losses);
         release(e, e->host_batch);
-        release(e, e->mirror_grads);
+        for (size_t i = 0; i < DP_OPTIM_VECTORS_MAX; i++) {
+            release(e, e->mirror_state[i]);
+        }
+        release(e, e->mirror_other);
         release(e, e->mirror);
         if (e->memory != NULL) {
             DP_IGNORE(e->device.api->device_free(e->memory) != 0);
@@ -172,8 +175,7 @@ void dp_cuda_close(dp_engine *e)
     }
     dp_buf_close(&e->blobs[1]);
     dp_buf_close(&e->blobs[0]);
-    dp_optim_close(&e->optim);
-    dp_pool_close(e->pool);
+    dp_cuda_optimizer_close(&e->optim);
     dp_free(e->layers);
     dp_free(e);
 }
@@ -276,16 +278,12 @@ static void cache_folder(char out[CACHE_PATH_MAX])
 
 static dp_status open_host(dp_engine *e, const dp_engine_setup *setup)
 {
-    const dp_optim_setup optim = {.model = setup->model,
-                                  .kind = setup->optimizer,
-                                  .weights = setup->weights,
-                                  .seed = setup->seed};
     const uint64_t blob_bytes = dp_codec_bytes_most(e->n);
     dp_buf_init(&e->blobs[0], blob_bytes);
     dp_buf_init(&e->blobs[1], blob_bytes);
     e->layers = dp_alloc(setup->model->config.layers, sizeof *e->layers);
-    DP_TRY(dp_pool_open(&e->pool, setup->threads));
-    DP_TRY(dp_optim_init(&e->optim, &optim));
+    DP_TRY(dp_cuda_optimizer_open(&e->optim, setup->model, setup->optimizer, setup->weights,
+                                  setup->seed));
     return e->layers == NULL ? DP_NOMEM : DP_OK;
 }
 
@@ -305,7 +303,10 @@ static dp_status open_card(dp_engine *e, const dp_engine_setup *setup, dp_why *w
     e->net.device = &e->device;
     e->net.gemm = e->gemm;
     e->net.stream = e->device.compute;
+    e->optim.device = &e->device;
+    e->optim.gemm = e->gemm;
     DP_TRY(take_host_memory(e));
+    DP_TRY(dp_cuda_optimizer_start(&e->optim));
     return put_angles(e);
 }
 

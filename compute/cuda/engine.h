@@ -8,10 +8,9 @@
 #define DP_COMPUTE_CUDA_ENGINE_H
 
 #include "compute/backend.h"
+#include "compute/cuda/engine_optim.h"
 #include "compute/cuda/graph.h"
 #include "compute/cuda/net.h"
-#include "compute/optim.h"
-#include "compute/pool.h"
 
 /* What decides how much memory an engine takes. */
 typedef struct dp_cuda_shape {
@@ -39,7 +38,6 @@ struct dp_engine {
     dp_cuda_graphs graphs;
     dp_cuda_net net;
     dp_cuda_layer *layers; /* owned */
-    dp_pool *pool;         /* of the host, for what it computes */
     size_t n;              /* elements of every vector */
     void *memory;          /* of the card: all that follows up to news, and the net's buffers */
     size_t
@@ -51,9 +49,10 @@ struct dp_engine {
     const float *typed_of; /* the vector that typed is of; NULL: of none as it is now */
     dp_cuda_news *news;
 
-    dp_optim optim;       /* on the host */
-    float *mirror;        /* n floats of the host, page-locked; NULL: not asked for yet */
-    float *mirror_grads;  /* the same */
+    dp_cuda_optimizer optim;
+    float *mirror;       /* n floats of the host, page-locked; NULL: not asked for yet */
+    float *mirror_other; /* the same, where two are needed at once */
+    float *mirror_state[DP_OPTIM_VECTORS_MAX]; /* the same, of the optimizer's vectors */
     uint32_t *host_batch; /* page-locked: tokens, then targets, of rows_max rows */
     float *host_losses;   /* page-locked: of as many tokens */
     float *host_scale;    /* page-locked: one */

@@ -39,6 +39,7 @@ void dp_cuda_engine_carve(dp_engine *e, dp_cuda_arena *arena)
     carve_anchors(e, arena);
     e->news = dp_cuda_carve(arena, sizeof *e->news);
     e->zeroed = arena->used;
+    dp_cuda_optimizer_carve(&e->optim, arena);
     dp_cuda_net_carve(&e->net, arena);
 }
 
@@ -46,13 +47,22 @@ dp_cuda_bytes dp_cuda_bytes_of(const dp_cuda_shape *shape)
 {
     dp_cuda_arena arena = {0};
     dp_cuda_arena activations = {0};
+    dp_cuda_arena moments = {0};
     dp_engine e = {.shape = *shape, .n = shape->model->n_elements};
     e.net = dp_cuda_net_setup(shape->model, shape->type, shape->recompute, shape->rows);
+    /* Without its host's half, which counting has no use for. */
+    e.optim = (dp_cuda_optimizer){.model = shape->model,
+                                  .kind = shape->optimizer,
+                                  .weights = shape->weights,
+                                  .n = e.n,
+                                  .n_pieces = dp_cuda_optim_table(shape->model, NULL, NULL)};
     dp_cuda_bytes bytes = {.gradients = vector_bytes(&e), .buffers = dp_cuda_gemm_bytes()};
     carve_weights(&e, &arena);
     bytes.weights = arena.used;
     carve_anchors(&e, &arena);
     bytes.anchors = arena.used - bytes.weights;
+    dp_cuda_optimizer_carve(&e.optim, &moments);
+    bytes.moments = moments.used;
     dp_cuda_net_carve(&e.net, &activations);
     bytes.activations = activations.used;
     arena.used = 0;

@@ -38,10 +38,10 @@ static dp_status settle_host(float *feedback, const float *a, size_t n, dp_view 
 dp_status dp_cuda_e_settle(dp_engine *e, dp_view blob, uint32_t clip, float beta)
 {
     DP_TRY(dp_cuda_mirror(e, &e->mirror));
-    DP_TRY(dp_cuda_mirror(e, &e->mirror_grads));
+    DP_TRY(dp_cuda_mirror(e, &e->mirror_other));
     DP_TRY(dp_cuda_fetch(e, e->mirror, dp_cuda_vector(e, DP_VECTOR_E)));
-    DP_TRY(dp_cuda_fetch(e, e->mirror_grads, dp_cuda_vector(e, DP_VECTOR_A)));
-    DP_TRY(settle_host(e->mirror, e->mirror_grads, e->n, blob, clip, beta));
+    DP_TRY(dp_cuda_fetch(e, e->mirror_other, dp_cuda_vector(e, DP_VECTOR_A)));
+    DP_TRY(settle_host(e->mirror, e->mirror_other, e->n, blob, clip, beta));
     return dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_E), e->mirror);
 }
 
@@ -51,15 +51,15 @@ dp_status dp_cuda_e_apply(dp_engine *e, const dp_view *blobs, const uint32_t *q,
     float *const theta = dp_cuda_vector(e, DP_VECTOR_THETA);
     float *const m = dp_cuda_vector(e, DP_VECTOR_M);
     DP_TRY(dp_cuda_mirror(e, &e->mirror));
-    DP_TRY(dp_cuda_mirror(e, &e->mirror_grads));
+    DP_TRY(dp_cuda_mirror(e, &e->mirror_other));
     DP_TRY(dp_cuda_fetch(e, e->mirror, theta));
     if (m != NULL) {
-        DP_TRY(dp_cuda_fetch(e, e->mirror_grads, m));
+        DP_TRY(dp_cuda_fetch(e, e->mirror_other, m));
     }
-    DP_TRY(dp_consensus_apply(e->mirror, m != NULL ? e->mirror_grads : NULL, e->n, blobs, q,
+    DP_TRY(dp_consensus_apply(e->mirror, m != NULL ? e->mirror_other : NULL, e->n, blobs, q,
                               n_items, outer, seen));
     DP_TRY(dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_THETA), e->mirror));
-    return m != NULL ? dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_M), e->mirror_grads) : DP_OK;
+    return m != NULL ? dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_M), e->mirror_other) : DP_OK;
 }
 
 /* One run of the exchange on copies of F and x; returns the sum of the changes of F. */
@@ -90,7 +90,7 @@ static dp_status mix_host(dp_engine *e, const dp_view blobs[2], double share, do
     while (cursors[0].left > 0) {
         DP_TRY(dp_codec_next(&cursors[0], &runs[0]));
         DP_TRY(dp_codec_next(&cursors[1], &runs[1]));
-        total += mix_run(e->mirror + at, e->mirror_grads + at, runs, share);
+        total += mix_run(e->mirror + at, e->mirror_other + at, runs, share);
         at += runs[0].length;
     }
     *sum = total;
@@ -100,10 +100,10 @@ static dp_status mix_host(dp_engine *e, const dp_view blobs[2], double share, do
 dp_status dp_cuda_e_mix(dp_engine *e, const dp_view blobs[2], double share, double *sum)
 {
     DP_TRY(dp_cuda_mirror(e, &e->mirror));
-    DP_TRY(dp_cuda_mirror(e, &e->mirror_grads));
+    DP_TRY(dp_cuda_mirror(e, &e->mirror_other));
     DP_TRY(dp_cuda_fetch(e, e->mirror, dp_cuda_vector(e, DP_VECTOR_F)));
-    DP_TRY(dp_cuda_fetch(e, e->mirror_grads, dp_cuda_vector(e, DP_VECTOR_X)));
+    DP_TRY(dp_cuda_fetch(e, e->mirror_other, dp_cuda_vector(e, DP_VECTOR_X)));
     DP_TRY(mix_host(e, blobs, share, sum));
     DP_TRY(dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_F), e->mirror));
-    return dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_X), e->mirror_grads);
+    return dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_X), e->mirror_other);
 }

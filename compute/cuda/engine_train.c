@@ -159,8 +159,7 @@ dp_status dp_cuda_e_logits(dp_engine *e, dp_vector weights, const uint32_t *toke
 
 dp_status dp_cuda_e_reset(dp_engine *e)
 {
-    dp_optim_reset(&e->optim);
-    return DP_OK;
+    return dp_cuda_optimizer_reset(&e->optim);
 }
 
 dp_status dp_cuda_e_drop(dp_engine *e)
@@ -170,33 +169,60 @@ dp_status dp_cuda_e_drop(dp_engine *e)
 
 dp_status dp_cuda_e_norm(dp_engine *e, double *norm)
 {
-    DP_TRY(dp_cuda_mirror(e, &e->mirror_grads));
-    DP_TRY(dp_cuda_fetch(e, e->mirror_grads, e->grads));
-    *norm = dp_norm(e->mirror_grads, e->n, e->optim.partial, e->pool);
-    return DP_OK;
+    return dp_cuda_optimizer_norm(&e->optim, e->grads, norm);
 }
 
 dp_status dp_cuda_e_update(dp_engine *e, const dp_optim_options *options, double norm)
 {
-    DP_TRY(dp_cuda_mirror(e, &e->mirror));
-    DP_TRY(dp_cuda_mirror(e, &e->mirror_grads));
-    DP_TRY(dp_cuda_fetch(e, e->mirror_grads, e->grads));
-    DP_TRY(dp_cuda_fetch(e, e->mirror, dp_cuda_vector(e, DP_VECTOR_X)));
-    DP_TRY(dp_optim_step_with(&e->optim, e->mirror, e->mirror_grads, options, e->pool, norm));
-    return dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_X), e->mirror);
+    return dp_cuda_optimizer_step(&e->optim, dp_cuda_writing(e, DP_VECTOR_X), e->grads, options,
+                                  norm);
+}
+
+/* The optimizer's vectors on the card, those that there are, in the order of dp_optim_vectors. */
+static size_t state_of(const dp_engine *e, dp_optim_vector out[DP_OPTIM_VECTORS_MAX])
+{
+    const dp_optim_vector all[DP_OPTIM_VECTORS_MAX] = {
+        {"m", e->optim.m}, {"v", e->optim.v}, {"master", e->optim.master}};
+    size_t count = 0;
+    for (size_t i = 0; i < DP_OPTIM_VECTORS_MAX; i++) {
+        if (all[i].values != NULL) {
+            out[count++] = all[i];
+        }
+    }
+    return count;
 }
 
 size_t dp_cuda_e_lend_state(dp_engine *e, dp_optim_vector out[DP_BACKEND_STATE_MAX])
 {
+    dp_optim_vector state[DP_OPTIM_VECTORS_MAX];
+    const size_t count = state_of(e, state);
     if (dp_cuda_e_values(e, DP_VECTOR_X) == NULL) {
         return 0;
     }
     out[0] = (dp_optim_vector){.name = "x", .values = e->mirror};
-    return 1 + dp_optim_vectors(&e->optim, out + 1);
+    for (size_t i = 0; i < count; i++) {
+        if (dp_cuda_mirror(e, &e->mirror_state[i]) != DP_OK ||
+            dp_cuda_fetch(e, e->mirror_state[i], state[i].values) != DP_OK) {
+            return 0;
+        }
+        out[1 + i] = (dp_optim_vector){.name = state[i].name, .values = e->mirror_state[i]};
+    }
+    return 1 + count;
 }
 
 dp_status dp_cuda_e_take_state(dp_engine *e, uint64_t updates)
 {
+    dp_optim_vector state[DP_OPTIM_VECTORS_MAX];
+    const size_t count = state_of(e, state);
+    if (e->mirror == NULL) {
+        return DP_BADARG; /* Nothing was lent. */
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (e->mirror_state[i] == NULL) {
+            return DP_BADARG;
+        }
+        DP_TRY(dp_cuda_put(e, state[i].values, e->mirror_state[i]));
+    }
     e->optim.steps = updates;
     return dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_X), e->mirror);
 }

@@ -1,0 +1,377 @@
+#include "compute/cuda/engine_optim.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+enum { NS_STEPS = 5, SHARES_MAX = 3 };
+#define NORM_MAX 1e18   /* as in optim.c */
+#define MATCH_ADAMW 0.2 /* as in optim_muon.c: Liu et al. 2025 */
+
+/* ---- Which pieces are whose. */
+
+/* Columns of a tensor that are one matrix to Muon. */
+typedef struct share {
+    size_t first;
+    size_t columns;
+} share;
+
+static bool muon_takes(const dp_cuda_optimizer *o, size_t tensor)
+{
+    const dp_tensor *const t = &o->model->tensors[tensor];
+    return o->kind == DP_OPTIM_MUON && t->n_dims == 2 && t->slot < DP_LAYER_SLOTS;
+}
+
+/* What a product makes at once stands side by side in one tensor: q, k and v, gates and ups. */
+static size_t shares_of(const dp_model *model, const dp_tensor *tensor, share shares[SHARES_MAX])
+{
+    const size_t columns = tensor->shape[1];
+    if (tensor->slot == DP_LAYER_QKV_W) {
+        const size_t q = (size_t)model->config.heads * model->config.head_width;
+        const size_t k = (columns - q) / 2;
+        shares[0] = (share){0, q};
+        shares[1] = (share){q, k};
+        shares[2] = (share){q + k, k};
+        return 3;
+    }
+    if (tensor->slot == DP_LAYER_UP_W && model->config.activation == DP_ACTIVATION_SWIGLU) {
+        shares[0] = (share){0, columns / 2};
+        shares[1] = (share){columns / 2, columns / 2};
+        return 2;
+    }
+    shares[0] = (share){0, columns};
+    return 1;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t most(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Elements of the largest matrix, and of the square of the largest lesser side. */
+static void largest_of(const dp_cuda_optimizer *o, size_t *matrix, size_t *square)
+{
+    *matrix = 0;
+    *square = 0;
+    for (size_t t = 0; t < o->model->n_tensors; t++) {
+        const dp_tensor *const tensor = &o->model->tensors[t];
+        share shares[SHARES_MAX];
+        const size_t count = muon_takes(o, t) ? shares_of(o->model, tensor, shares) : 0;
+        for (size_t k = 0; k < count; k++) {
+            const size_t side = least(tensor->shape[0], shares[k].columns);
+            *matrix = most(*matrix, tensor->shape[0] * shares[k].columns);
+            *square = most(*square, side * side);
+        }
+    }
+}
+
+/* ---- Life. */
+
+dp_status dp_cuda_optimizer_open(dp_cuda_optimizer *o, const dp_model *model, dp_optim_kind kind,
+                                 dp_weights_kind weights, uint64_t seed)
+{
+    dp_cuda_optimizer made = {.model = model,
+                              .kind = kind == 0 ? DP_OPTIM_ADAMW : kind,
+                              .weights = weights == 0 ? DP_WEIGHTS_FP32 : weights,
+                              .seed = seed,
+                              .n = model->n_elements};
+    if (made.kind < DP_OPTIM_ADAMW || made.kind > DP_OPTIM_MUON || made.weights < DP_WEIGHTS_FP32 ||
+        made.weights > DP_WEIGHTS_BF16_SR) {
+        return DP_BADARG;
+    }
+    made.n_pieces = dp_cuda_optim_table(model, NULL, NULL);
+    made.host_partial = dp_alloc(dp_norm_blocks(made.n), sizeof *made.host_partial);
+    if (made.host_partial == NULL) {
+        return DP_NOMEM;
+    }
+    *o = made;
+    return DP_OK;
+}
+
+void dp_cuda_optimizer_close(dp_cuda_optimizer *o)
+{
+    dp_free(o->host_partial);
+    *o = (dp_cuda_optimizer){0};
+}
+
+void dp_cuda_optimizer_carve(dp_cuda_optimizer *o, dp_cuda_arena *arena)
+{
+    const size_t vector = o->n * sizeof(float);
+    const size_t begin = arena->used;
+    size_t matrix;
+    size_t square;
+    o->m = dp_cuda_carve(arena, vector);
+    o->v = o->kind == DP_OPTIM_LARS ? NULL : dp_cuda_carve(arena, vector);
+    o->master = o->weights == DP_WEIGHTS_BF16 ? dp_cuda_carve(arena, vector) : NULL;
+    o->state_bytes = arena->used - begin;
+    o->pieces = dp_cuda_carve(arena, o->n_pieces * sizeof *o->pieces);
+    o->tensors = dp_cuda_carve(arena, o->model->n_tensors * sizeof *o->tensors);
+    o->partial = dp_cuda_carve(arena, dp_norm_blocks(o->n) * sizeof *o->partial);
+    o->norm = dp_cuda_carve(arena, sizeof *o->norm);
+    o->sums = dp_cuda_carve(arena, 2 * o->n_pieces * sizeof *o->sums);
+    o->rates = dp_cuda_carve(arena, o->model->n_tensors * sizeof *o->rates);
+    largest_of(o, &matrix, &square);
+    o->turned = dp_cuda_carve(arena, matrix * sizeof(float));
+    o->next = dp_cuda_carve(arena, matrix * sizeof(float));
+    o->gram = dp_cuda_carve(arena, square * sizeof(float));
+    o->poly = dp_cuda_carve(arena, square * sizeof(float));
+}
+
+static dp_status put(dp_cuda_optimizer *o, void *to, const void *from, size_t bytes)
+{
+    DP_TRY(DP_CUDA(o->device, copy, to, from, bytes, DP_CUDA_TO_DEVICE, o->device->compute));
+    return dp_cuda_wait(o->device, o->device->compute); /* from is not page-locked, and freed. */
+}
+
+/* Those that AdamW moves come first; LAMB and LARS take all, in the order of the tensors' table. */
+static void sort_pieces(dp_cuda_optimizer *o, const dp_cuda_piece *all, dp_cuda_piece *sorted)
+{
+    size_t count = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < o->n_pieces; i++) {
+            if (muon_takes(o, all[i].tensor) == (pass == 1)) {
+                sorted[count++] = all[i];
+            }
+        }
+        o->n_adamw = pass == 0 ? count : o->n_adamw;
+    }
+}
+
+dp_status dp_cuda_optimizer_start(dp_cuda_optimizer *o)
+{
+    const size_t n_tensors = o->model->n_tensors;
+    dp_cuda_piece *const all = dp_alloc(o->n_pieces, sizeof *all);
+    dp_cuda_piece *const sorted = dp_alloc(o->n_pieces, sizeof *sorted);
+    dp_cuda_pieces_of *const tensors = dp_alloc(n_tensors, sizeof *tensors);
+    dp_status status = DP_NOMEM;
+    if (all != NULL && sorted != NULL && tensors != NULL) {
+        dp_cuda_optim_table(o->model, all, tensors);
+        sort_pieces(o, all, sorted);
+        status = put(o, o->pieces, sorted, o->n_pieces * sizeof *sorted);
+    }
+    if (status == DP_OK) {
+        status = put(o, o->tensors, tensors, n_tensors * sizeof *tensors);
+    }
+    dp_free(tensors);
+    dp_free(sorted);
+    dp_free(all);
+    return status == DP_OK ? dp_cuda_optimizer_reset(o) : status;
+}
+
+dp_status dp_cuda_optimizer_reset(dp_cuda_optimizer *o)
+{
+    o->steps = 0;
+    return DP_CUDA(o->device, fill, o->m, 0, o->state_bytes, o->device->compute);
+}
+
+/* ---- The norm. */
+
+dp_status dp_cuda_optimizer_norm(dp_cuda_optimizer *o, const float *x, double *norm)
+{
+    const cudaStream_t stream = o->device->compute;
+    const size_t bytes = dp_norm_blocks(o->n) * sizeof *o->partial;
+    DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_squares(x, o->n, o->partial, stream)));
+    DP_TRY(DP_CUDA(o->device, copy, o->host_partial, o->partial, bytes, DP_CUDA_TO_HOST, stream));
+    DP_TRY(dp_cuda_wait(o->device, stream));
+    *norm = dp_norm_of(o->host_partial, o->n);
+    return DP_OK;
+}
+
+/* ---- The step. */
+
+typedef struct job {
+    dp_cuda_optimizer *o;
+    const dp_optim_options *options;
+    float *x; /* what the step moves: parameters or masters */
+    const float *grads;
+    float grad_scale;
+    double correct1;
+    double correct2;
+} job;
+
+static dp_status adamw(const job *j)
+{
+    dp_cuda_optimizer *const o = j->o;
+    const dp_cuda_adamw_terms terms = {.lr = (float)((double)j->options->lr / j->correct1),
+                                       .beta1 = j->options->beta1,
+                                       .beta2 = j->options->beta2,
+                                       .eps = j->options->eps,
+                                       .lr_decay = j->options->lr * j->options->decay,
+                                       .v_scale = (float)(1.0 / j->correct2),
+                                       .grad_scale = j->grad_scale};
+    return DP_CUDA_RUN(o->device, dp_cuda_adamw(j->x, o->m, o->v, j->grads, o->pieces, o->n_adamw,
+                                                &terms, o->device->compute));
+}
+
+static dp_cuda_layer_terms layer_terms(const job *j)
+{
+    return (dp_cuda_layer_terms){.lr = j->options->lr,
+                                 .beta1 = j->o->kind == DP_OPTIM_LARS ? j->options->momentum
+                                                                      : j->options->beta1,
+                                 .beta2 = j->options->beta2,
+                                 .eps = j->options->eps,
+                                 .decay = j->options->decay,
+                                 .m_scale = (float)(1.0 / j->correct1),
+                                 .v_scale = (float)(1.0 / j->correct2),
+                                 .grad_scale = j->grad_scale};
+}
+
+static dp_status lamb(const job *j)
+{
+    dp_cuda_optimizer *const o = j->o;
+    const dp_cuda_layer_terms terms = layer_terms(j);
+    const cudaStream_t stream = o->device->compute;
+    DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_lamb_look(j->x, o->m, o->v, j->grads, o->pieces,
+                                                    o->n_pieces, &terms, o->sums, stream)));
+    DP_TRY(DP_CUDA_RUN(
+        o->device, dp_cuda_lamb_rates(o->sums, o->tensors, o->model->n_tensors, o->rates, stream)));
+    return DP_CUDA_RUN(o->device, dp_cuda_lamb_move(j->x, o->m, o->v, o->pieces, o->n_pieces,
+                                                    &terms, o->rates, stream));
+}
+
+static dp_status lars(const job *j)
+{
+    dp_cuda_optimizer *const o = j->o;
+    const dp_cuda_layer_terms terms = layer_terms(j);
+    const cudaStream_t stream = o->device->compute;
+    DP_TRY(DP_CUDA_RUN(o->device,
+                       dp_cuda_lars_look(j->x, j->grads, o->pieces, o->n_pieces, o->sums, stream)));
+    DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_lars_rates(o->sums, o->tensors, o->model->n_tensors,
+                                                     &terms, o->rates, stream)));
+    return DP_CUDA_RUN(o->device, dp_cuda_lars_move(j->x, o->m, j->grads, o->pieces, o->n_pieces,
+                                                    &terms, o->rates, stream));
+}
+
+/* ---- Muon. */
+
+/* c [m][n] = a b, all dense fp32. */
+static dp_status multiply(dp_cuda_optimizer *o, const dp_cuda_product *shape, const float *a,
+                          const float *b, float *c)
+{
+    dp_cuda_product product = *shape;
+    product.a = a;
+    product.lda = product.a_transposed ? product.m : product.k;
+    product.b = b;
+    product.ldb = product.b_transposed ? product.k : product.n;
+    product.c = c;
+    product.ldc = product.n;
+    return dp_cuda_gemm_run(o->gemm, &product, o->device->compute);
+}
+
+/* turned becomes p(xx') x; for a tall x the same as x p(x'x). */
+static dp_status newton_schulz(dp_cuda_optimizer *o, size_t rows, size_t columns)
+{
+    const bool tall = rows > columns;
+    const size_t side = least(rows, columns);
+    const dp_cuda_product gram = {.m = side,
+                                  .n = side,
+                                  .k = most(rows, columns),
+                                  .a_transposed = tall,
+                                  .b_transposed = !tall};
+    const dp_cuda_product square = {.m = side, .n = side, .k = side};
+    const dp_cuda_product turn = {.m = rows, .n = columns, .k = side};
+    DP_TRY(multiply(o, &gram, o->turned, o->turned, o->gram));
+    DP_TRY(multiply(o, &square, o->gram, o->gram, o->poly));
+    DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_muon_poly(o->poly, o->gram, side, o->device->compute)));
+    DP_TRY(multiply(o, &turn, tall ? o->turned : o->poly, tall ? o->poly : o->turned, o->next));
+    float *const old = o->turned;
+    o->turned = o->next;
+    o->next = old;
+    return DP_OK;
+}
+
+static dp_status turn_matrix(const job *j, const dp_tensor *tensor, const share *s)
+{
+    dp_cuda_optimizer *const o = j->o;
+    const cudaStream_t stream = o->device->compute;
+    const size_t rows = tensor->shape[0];
+    const size_t stride = tensor->shape[1];
+    const size_t n = rows * s->columns;
+    const size_t at = tensor->offset + s->first;
+    DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_muon_momentum(o->m + at, j->grads + at, stride, rows,
+                                                        s->columns, j->options->momentum,
+                                                        j->grad_scale, o->turned, stream)));
+    DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_squares(o->turned, n, o->partial, stream)));
+    DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_norm_of(o->partial, dp_norm_blocks(n), o->norm, stream)));
+    DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_muon_scale(o->turned, n, o->norm, stream)));
+    for (int i = 0; i < NS_STEPS; i++) {
+        DP_TRY(newton_schulz(o, rows, s->columns));
+    }
+    const float lr_decay = tensor->decay ? j->options->lr * j->options->decay : 0.0F;
+    const double longer = (double)most(rows, s->columns);
+    const float scale = (float)((double)j->options->lr * MATCH_ADAMW * sqrt(longer));
+    return DP_CUDA_RUN(o->device, dp_cuda_muon_move(j->x + at, stride, o->turned, rows, s->columns,
+                                                    lr_decay, scale, stream));
+}
+
+static dp_status muon(const job *j)
+{
+    DP_TRY(adamw(j));
+    for (size_t t = 0; t < j->o->model->n_tensors; t++) {
+        const dp_tensor *const tensor = &j->o->model->tensors[t];
+        share shares[SHARES_MAX];
+        const size_t count = muon_takes(j->o, t) ? shares_of(j->o->model, tensor, shares) : 0;
+        for (size_t k = 0; k < count; k++) {
+            DP_TRY(turn_matrix(j, tensor, &shares[k]));
+        }
+    }
+    return DP_OK;
+}
+
+/* ---- The whole. */
+
+static dp_status move(const job *j)
+{
+    switch (j->o->kind) {
+    case DP_OPTIM_ADAMW:
+        return adamw(j);
+    case DP_OPTIM_LAMB:
+        return lamb(j);
+    case DP_OPTIM_LARS:
+        return lars(j);
+    case DP_OPTIM_MUON:
+        return muon(j);
+    }
+    return DP_BADARG;
+}
+
+static dp_status round_weights(dp_cuda_optimizer *o, float *x)
+{
+    const cudaStream_t stream = o->device->compute;
+    if (o->weights == DP_WEIGHTS_BF16_SR) {
+        return DP_CUDA_RUN(o->device, dp_cuda_chance(x, o->n, 0, o->seed, o->steps, stream));
+    }
+    return o->master == NULL ? DP_OK
+                             : DP_CUDA_RUN(o->device, dp_cuda_nearest(x, o->master, o->n, stream));
+}
+
+dp_status dp_cuda_optimizer_step(dp_cuda_optimizer *o, float *x, const float *grads,
+                                 const dp_optim_options *options, double norm)
+{
+    if (!(norm <= NORM_MAX)) {
+        return DP_DIVERGED;
+    }
+    const double scale = options->loss_scale > 0.0F ? (double)options->loss_scale : 1.0;
+    const double length = norm / scale;
+    const double clip = (double)options->clip;
+    const bool clips = clip > 0.0 && length > clip;
+    o->steps++;
+    const job j = {.o = o,
+                   .options = options,
+                   .x = o->master != NULL ? o->master : x,
+                   .grads = grads,
+                   .grad_scale = (float)((clips ? clip / length : 1.0) / scale),
+                   .correct1 = 1.0 - pow((double)options->beta1, (double)o->steps),
+                   .correct2 = 1.0 - pow((double)options->beta2, (double)o->steps)};
+    if (o->master != NULL) {
+        DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_masters(o->master, x, o->n, o->device->compute)));
+    }
+    DP_TRY(move(&j));
+    return round_weights(o, x);
+}
