@@ -3,76 +3,29 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "base/trainer_msg.h"
-#include "compute/backend_cpu.h"
-#include "compute/bpe.h"
 #include "compute/codec.h"
-#include "compute/ops.h"
-#include "compute/pool.h"
-#include "compute/state.h"
-#include "compute/stopwatch.h"
-#include "compute/trainer.h"
-#include "compute/utf8.h"
+#include "compute/worker_inside.h"
 
-enum {
-    OPEN_FDS = 2, /* manifest and tokenizer, before the shards */
-    SHARDS_MAX = DP_TRAINER_FDS_MAX - OPEN_FDS,
-    QUEUE_MAX = 16,            /* commands read ahead; a full queue holds the service thread */
-    STEP_US = 100 * 1000,      /* STEP goes out at most this often */
-    VIEWS_MAX = 2,             /* bulk parts of an answer */
-    SAMPLE_BYTES_MAX = 1 << 20 /* before it is cut to one message */
-};
+enum { QUEUE_MAX = 16 }; /* commands read ahead; a full queue holds the service thread */
 
-_Static_assert((int)SHARDS_MAX >= (int)DP_MANIFEST_SHARDS_MAX, "OPEN has room for all data");
-
-typedef struct command {
-    dp_trainer_msg msg;
-    int fds[DP_TRAINER_FDS_MAX];
-    uint32_t n_fds;
-} command;
-
-typedef struct worker {
-    int socket;
-    dp_worker_options options;
-    pthread_mutex_t lock; /* guards queue, head, count, closed */
-    pthread_cond_t changed;
-    command *queue;
-    uint32_t head;
-    uint32_t count;
-    bool closed;
-    atomic_size_t elements; /* 0 until OPEN is done; the service thread checks blobs with it */
-
-    /* The compute thread's own. */
-    dp_trainer *trainer;
-    dp_view shards[SHARDS_MAX];
-    bool ready; /* theta is there */
-    bool training;
-    bool stopped;
-    uint64_t told_steps; /* done or dropped, since the last publication */
-    uint64_t told_us;
-    dp_stopwatch trained; /* from TRAIN until it is stopped */
-} worker;
-
-static void close_fds(const int *fds, uint32_t n_fds)
+void dp_worker_close_fds(const int *fds, uint32_t n_fds)
 {
     for (uint32_t i = 0; i < n_fds; i++) {
         close(fds[i]);
     }
 }
 
-/* Send msg with views as memfds. */
-static dp_status answer(const worker *w, const dp_trainer_msg *msg, const dp_view *views,
-                        uint32_t n_views)
+dp_status dp_worker_answer(const dp_worker *w, const dp_trainer_msg *msg, const dp_view *views,
+                           uint32_t n_views)
 {
-    dp_assert(n_views <= VIEWS_MAX);
-    int fds[VIEWS_MAX];
+    dp_assert(n_views <= DP_WORKER_VIEWS_MAX);
+    int fds[DP_WORKER_VIEWS_MAX];
     uint32_t made = 0;
     dp_status status = DP_OK;
     while (made < n_views && status == DP_OK) {
@@ -82,15 +35,12 @@ static dp_status answer(const worker *w, const dp_trainer_msg *msg, const dp_vie
     if (status == DP_OK) {
         status = dp_trainer_send(w->socket, msg, fds, n_views);
     }
-    close_fds(fds, made);
+    dp_worker_close_fds(fds, made);
     return status;
 }
 
-/* A command (0: no telling which) cannot be done; why, or NULL, may hold a better sentence than the status has. Where memory or
- * descriptors are missing nothing that came is to blame, and the next process may have better luck: gives status, so that
- * this one ends. A question of a person is not worth that. */
-static dp_status answer_failed(const worker *w, dp_trainer_kind of, dp_status status,
-                               const dp_why *why)
+dp_status dp_worker_answer_failed(const dp_worker *w, dp_trainer_kind of, dp_status status,
+                                  const dp_why *why)
 {
     const bool question = of == DP_TRAINER_EVAL || of == DP_TRAINER_SAMPLE;
     const char *const text =
@@ -102,14 +52,14 @@ static dp_status answer_failed(const worker *w, dp_trainer_kind of, dp_status st
                          of != 0 ? dp_trainer_kind_name(of) : "a message", text,
                          dp_status_name(status))); /* Known already. */
     memcpy(reply.text, whole.text, sizeof whole.text);
-    const dp_status sent = answer(w, &reply, NULL, 0);
+    const dp_status sent = dp_worker_answer(w, &reply, NULL, 0);
     return reply.lacks && !question ? status : sent;
 }
 
 /* ---- The service thread. */
 
 /* Sets energy, or foreign. */
-static dp_status check_blob(const worker *w, const command *c, dp_trainer_msg *reply)
+static dp_status check_blob(const dp_worker *w, const dp_worker_command *c, dp_trainer_msg *reply)
 {
     const size_t n = atomic_load(&w->elements);
     dp_view blob;
@@ -129,19 +79,19 @@ static dp_status check_blob(const worker *w, const command *c, dp_trainer_msg *r
     return status;
 }
 
-static dp_status answer_check(const worker *w, const command *c)
+static dp_status answer_check(const dp_worker *w, const dp_worker_command *c)
 {
     dp_trainer_msg reply = {.kind = DP_TRAINER_CHECKED, .id = c->msg.id};
     const dp_status status = check_blob(w, c, &reply);
-    close_fds(c->fds, c->n_fds);
+    dp_worker_close_fds(c->fds, c->n_fds);
     if (status == DP_NOMEM) { /* It says nothing about the blob. */
-        return answer_failed(w, DP_TRAINER_CHECK, status, NULL);
+        return dp_worker_answer_failed(w, DP_TRAINER_CHECK, status, NULL);
     }
     reply.ok = status == DP_OK;
-    return answer(w, &reply, NULL, 0);
+    return dp_worker_answer(w, &reply, NULL, 0);
 }
 
-static void set_closed(worker *w)
+static void set_closed(dp_worker *w)
 {
     if (w->options.exit_when_closed) {
         _exit(0);
@@ -153,7 +103,7 @@ static void set_closed(worker *w)
 }
 
 /* False when the compute thread has ended. */
-static bool enqueue(worker *w, const command *c)
+static bool enqueue(dp_worker *w, const dp_worker_command *c)
 {
     pthread_mutex_lock(&w->lock);
     while (w->count == QUEUE_MAX && !w->closed) {
@@ -167,20 +117,20 @@ static bool enqueue(worker *w, const command *c)
     }
     pthread_mutex_unlock(&w->lock);
     if (!open) {
-        close_fds(c->fds, c->n_fds);
+        dp_worker_close_fds(c->fds, c->n_fds);
     }
     return open;
 }
 
 static void *serve_socket(void *context)
 {
-    worker *const w = context;
-    command *const c = dp_alloc(1, sizeof *c);
+    dp_worker *const w = context;
+    dp_worker_command *const c = dp_alloc(1, sizeof *c);
     dp_status status = c == NULL ? DP_NOMEM : DP_OK;
     while (status == DP_OK) {
         status = dp_trainer_receive(w->socket, &c->msg, c->fds, &c->n_fds);
         if (status == DP_BADMSG || status == DP_TOOBIG || status == DP_NOMEM) {
-            status = answer_failed(w, (dp_trainer_kind)0, status, NULL);
+            status = dp_worker_answer_failed(w, (dp_trainer_kind)0, status, NULL);
         } else if (status == DP_OK && c->msg.kind == DP_TRAINER_CHECK) {
             status = answer_check(w, c);
         } else if (status == DP_OK) {
@@ -197,359 +147,10 @@ static void *serve_socket(void *context)
     return NULL;
 }
 
-/* ---- The compute thread. A handler does one command and sends its answer. */
-
-static void unmap_shards(worker *w)
-{
-    for (uint32_t i = 0; i < SHARDS_MAX; i++) {
-        dp_memfd_unmap(w->shards[i]);
-        w->shards[i] = dp_view_of(NULL, 0);
-    }
-}
-
-/* Where a backend cannot hold this model the CPU may. */
-static dp_status open_somewhere(worker *w, dp_trainer_setup *setup, dp_why *why)
-{
-    const dp_status status = dp_trainer_open(&w->trainer, setup, why);
-    if (status == DP_OK || setup->backend == NULL || setup->backend == dp_backend_cpu()) {
-        return status;
-    }
-    dp_why sentence = {{0}};
-    DP_IGNORE(dp_why_set(&sentence, status, "%.400s; the CPU computes instead",
-                         why->text[0] != '\0' ? why->text : dp_status_text(status)));
-    setup->backend = NULL;
-    DP_TRY(dp_trainer_open(&w->trainer, setup, why));
-    if (w->options.tell != NULL) {
-        w->options.tell(sentence.text);
-    }
-    return DP_OK;
-}
-
-/* Files after the second are the shards. Who gets DP_OK unmaps them when the trainer is closed. */
-static dp_status open_trainer(worker *w, const command *c, dp_trainer_setup *setup, dp_why *why)
-{
-    dp_status status = DP_OK;
-    for (uint32_t i = OPEN_FDS; i < c->n_fds && status == DP_OK; i++) {
-        status = dp_memfd_map(c->fds[i], DP_OBJECT_BYTES_MAX, &w->shards[i - OPEN_FDS]);
-    }
-    if (status == DP_OK) {
-        setup->shards = w->shards;
-        setup->n_shards = c->n_fds - OPEN_FDS;
-        status = open_somewhere(w, setup, why);
-    }
-    if (status != DP_OK) {
-        unmap_shards(w);
-    }
-    return status;
-}
-
-/* Who computes, after the trainer is open. */
-static void name_device(const dp_trainer_setup *setup, char *text, size_t size)
-{
-    dp_device device = {.name = ""};
-    dp_why why;
-    if (setup->backend == NULL || setup->backend == dp_backend_cpu()) {
-        snprintf(text, size, "cpu: %s, %zu threads", dp_ops_best()->name,
-                 setup->threads != 0 ? setup->threads : dp_pool_threads_default());
-        return;
-    }
-    const bool told = setup->backend->device(setup->device, &device, &why) == DP_OK;
-    snprintf(text, size, "%s: %s", setup->backend->name, told ? device.name : "?");
-}
-
-static dp_status do_open(worker *w, const command *c, dp_why *why)
-{
-    if (w->trainer != NULL) {
-        return dp_why_set(why, DP_EXISTS, "this trainer is open already");
-    }
-    dp_trainer_setup setup = {
-        .threads = w->options.threads, .backend = w->options.backend, .device = w->options.device};
-    memcpy(setup.member, c->msg.member, sizeof setup.member);
-    setup.seed = c->msg.seed;
-    DP_TRY(dp_memfd_map(c->fds[0], DP_MANIFEST_BYTES_MAX, &setup.manifest));
-    dp_status status = dp_memfd_map(c->fds[1], DP_BPE_JSON_BYTES_MAX, &setup.tokenizer);
-    if (status == DP_OK) {
-        status = open_trainer(w, c, &setup, why);
-        dp_memfd_unmap(setup.tokenizer);
-    }
-    dp_memfd_unmap(setup.manifest);
-    DP_TRY(status);
-    atomic_store(&w->elements, dp_trainer_elements(w->trainer));
-    dp_trainer_msg reply = {.kind = DP_TRAINER_OPENED, .elements = dp_trainer_elements(w->trainer)};
-    name_device(&setup, reply.text, sizeof reply.text);
-    return answer(w, &reply, NULL, 0);
-}
-
-static void set_training(worker *w, bool training)
-{
-    w->training = training;
-    dp_stopwatch_set(&w->trained, training);
-}
-
-static dp_status answer_ready(worker *w)
-{
-    dp_view state;
-    dp_trainer_msg reply = {.kind = DP_TRAINER_READY_AT, .round = dp_trainer_round(w->trainer)};
-    DP_TRY(dp_trainer_state(w->trainer, &state, &reply.root));
-    w->ready = true;
-    set_training(w, false); /* until TRAIN: RESTORE may come first */
-    w->told_steps = 0;
-    return answer(w, &reply, NULL, 0);
-}
-
-static dp_status do_init(worker *w, const command *c, dp_why *why)
-{
-    (void)c;
-    (void)why;
-    DP_TRY(dp_trainer_init(w->trainer));
-    return answer_ready(w);
-}
-
-static dp_status do_load(worker *w, const command *c, dp_why *why)
-{
-    (void)why;
-    dp_view state;
-    DP_TRY(dp_memfd_map(c->fds[0], dp_state_bytes(dp_trainer_elements(w->trainer), true), &state));
-    const dp_status status = dp_trainer_load(w->trainer, c->msg.round, state);
-    dp_memfd_unmap(state);
-    DP_TRY(status);
-    return answer_ready(w);
-}
-
-static dp_status do_restore(worker *w, const command *c, dp_why *why)
-{
-    (void)why;
-    const size_t n = dp_trainer_elements(w->trainer);
-    dp_view a;
-    dp_view blob = {0};
-    DP_TRY(dp_memfd_map(c->fds[0], 4 * (uint64_t)n, &a));
-    dp_status status = DP_OK;
-    if (c->n_fds > 1) {
-        status = dp_memfd_map(c->fds[1], dp_codec_bytes_most(n), &blob);
-    }
-    if (status == DP_OK) {
-        const dp_trainer_earlier earlier = {.kind = c->msg.restore,
-                                            .settle = c->msg.settle,
-                                            .clip = c->msg.clip,
-                                            .lambda = c->msg.lambda,
-                                            .steps = c->msg.steps,
-                                            .tokens = c->msg.tokens,
-                                            .a = a,
-                                            .blob = blob};
-        status = dp_trainer_restore(w->trainer, &earlier);
-        dp_memfd_unmap(blob);
-    }
-    dp_memfd_unmap(a);
-    return status;
-}
-
-static dp_status do_train(worker *w, const command *c, dp_why *why)
-{
-    (void)why;
-    set_training(w, c->msg.round != 0);
-    if (w->training) {
-        dp_trainer_aim(w->trainer, c->msg.round, c->msg.tokens);
-        return dp_trainer_lease(w->trainer, &c->msg.reach, c->msg.ranges, c->msg.n_ranges);
-    }
-    return DP_OK;
-}
-
-static dp_status do_publish(worker *w, const command *c, dp_why *why)
-{
-    (void)why;
-    const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
-    dp_view views[2];
-    DP_TRY(dp_trainer_publish(w->trainer, c->msg.dense, &views[0], &views[1]));
-    w->told_steps = 0;
-    dp_trainer_msg reply = {.kind = DP_TRAINER_PUBLISHED,
-                            .round = c->msg.round,
-                            .steps = done.steps,
-                            .tokens = done.tokens,
-                            .loss = done.loss,
-                            .carried = done.carried,
-                            .reach = dp_trainer_reach(w->trainer)};
-    DP_TRY(dp_codec_energy(views[0], dp_trainer_elements(w->trainer), &reply.energy));
-    DP_TRY(dp_trainer_codec_error(w->trainer, &reply.norm, &reply.error));
-    return answer(w, &reply, views, 2);
-}
-
-static dp_status apply_mapped(worker *w, const command *c, const dp_view *blobs)
-{
-    const dp_trainer_record record = {.round = c->msg.round,
-                                      .tokens = c->msg.tokens,
-                                      .alpha = c->msg.alpha,
-                                      .clip = c->msg.clip,
-                                      .lambda = c->msg.lambda,
-                                      .settle = c->msg.settle,
-                                      .q = c->msg.q,
-                                      .blobs = blobs,
-                                      .n_items = c->msg.n_items};
-    DP_TRY(dp_trainer_apply(w->trainer, &record));
-    dp_trainer_msg reply = {.kind = DP_TRAINER_APPLIED,
-                            .round = c->msg.round,
-                            .outer_reach = dp_trainer_outer(w->trainer).reach};
-    dp_view state;
-    DP_TRY(dp_trainer_state(w->trainer, &state, &reply.root));
-    return answer(w, &reply, &state, 1);
-}
-
-static dp_status do_apply(worker *w, const command *c, dp_why *why)
-{
-    if (c->n_fds != c->msg.n_items) {
-        return dp_why_set(why, DP_BADMSG, "%u items came with %u blobs", c->msg.n_items, c->n_fds);
-    }
-    const uint64_t most = dp_codec_bytes_most(dp_trainer_elements(w->trainer));
-    dp_view blobs[DP_TRAINER_ITEMS_MAX];
-    uint32_t mapped = 0;
-    dp_status status = DP_OK;
-    while (mapped < c->n_fds && status == DP_OK) {
-        status = dp_memfd_map(c->fds[mapped], most, &blobs[mapped]);
-        mapped += status == DP_OK;
-    }
-    if (status == DP_OK) {
-        status = apply_mapped(w, c, blobs);
-    }
-    for (uint32_t i = 0; i < mapped; i++) {
-        dp_memfd_unmap(blobs[i]);
-    }
-    return status;
-}
-
-static dp_status do_freeze(worker *w, const command *c, dp_why *why)
-{
-    (void)why;
-    const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
-    dp_view views[2];
-    DP_TRY(dp_trainer_freeze(w->trainer, &views[0], &views[1]));
-    dp_trainer_msg reply = {.kind = DP_TRAINER_FROZEN,
-                            .steps = done.steps,
-                            .tokens = done.tokens,
-                            .reach = dp_trainer_reach(w->trainer)};
-    memcpy(reply.exchange, c->msg.exchange, sizeof reply.exchange);
-    return answer(w, &reply, views, 2);
-}
-
-static dp_status do_mix(worker *w, const command *c, dp_why *why)
-{
-    (void)why;
-    const uint64_t most = dp_codec_bytes_most(dp_trainer_elements(w->trainer));
-    const uint64_t weights[2] = {c->msg.weight_own, c->msg.weight_other};
-    dp_view blobs[2];
-    DP_TRY(dp_memfd_map(c->fds[0], most, &blobs[0]));
-    dp_trainer_msg reply = {.kind = DP_TRAINER_MIXED};
-    dp_status status = dp_memfd_map(c->fds[1], most, &blobs[1]);
-    if (status == DP_OK) {
-        status = dp_trainer_mix(w->trainer, weights, blobs, c->msg.lambda, &reply.moved);
-        dp_memfd_unmap(blobs[1]);
-    }
-    dp_memfd_unmap(blobs[0]);
-    DP_TRY(status);
-    memcpy(reply.exchange, c->msg.exchange, sizeof reply.exchange);
-    return answer(w, &reply, NULL, 0);
-}
-
-static dp_status do_eval(worker *w, const command *c, dp_why *why)
-{
-    (void)why;
-    dp_trainer_score score;
-    DP_TRY(dp_trainer_eval(w->trainer, NULL, c->msg.tokens, &score));
-    const dp_trainer_msg reply = {.kind = DP_TRAINER_EVALUATED,
-                                  .loss = score.loss,
-                                  .bits_per_byte = score.bits_per_byte,
-                                  .tokens = score.tokens};
-    return answer(w, &reply, NULL, 0);
-}
-
-static dp_status do_sample(worker *w, const command *c, dp_why *why)
-{
-    (void)why;
-    dp_buf text;
-    dp_buf_init(&text, SAMPLE_BYTES_MAX);
-    dp_trainer_msg reply = {.kind = DP_TRAINER_SAMPLED};
-    const dp_status status =
-        dp_trainer_sample(w->trainer, c->msg.text, c->msg.tokens, c->msg.seed, &text);
-    if (status == DP_OK && text.size > 0) {
-        memcpy(reply.text, text.data, dp_utf8_fit(dp_buf_view(&text), DP_TRAINER_TEXT_MAX));
-    }
-    dp_buf_close(&text);
-    DP_TRY(status);
-    return answer(w, &reply, NULL, 0);
-}
-
-static dp_status do_stop(worker *w, const command *c, dp_why *why)
-{
-    (void)c;
-    (void)why;
-    w->stopped = true;
-    return DP_OK;
-}
-
-typedef enum need { NEED_NOTHING, NEED_TRAINER, NEED_THETA } need;
-
-static const struct {
-    dp_status (*run)(worker *w, const command *c, dp_why *why);
-    need need;
-    uint32_t least_fds;
-} handlers[DP_TRAINER_KIND_COUNT] = {
-    [DP_TRAINER_OPEN] = {do_open, NEED_NOTHING, OPEN_FDS},
-    [DP_TRAINER_INIT] = {do_init, NEED_TRAINER, 0},
-    [DP_TRAINER_LOAD] = {do_load, NEED_TRAINER, 1},
-    [DP_TRAINER_RESTORE] = {do_restore, NEED_THETA, 1},
-    [DP_TRAINER_TRAIN] = {do_train, NEED_THETA, 0},
-    [DP_TRAINER_PUBLISH] = {do_publish, NEED_THETA, 0},
-    [DP_TRAINER_APPLY] = {do_apply, NEED_THETA, 0},
-    [DP_TRAINER_FREEZE] = {do_freeze, NEED_THETA, 0},
-    [DP_TRAINER_MIX] = {do_mix, NEED_THETA, 2},
-    [DP_TRAINER_EVAL] = {do_eval, NEED_THETA, 0},
-    [DP_TRAINER_SAMPLE] = {do_sample, NEED_THETA, 0},
-    [DP_TRAINER_STOP] = {do_stop, NEED_NOTHING, 0},
-};
-
-static dp_status dispatch(worker *w, const command *c, dp_why *why)
-{
-    const dp_trainer_kind kind = c->msg.kind;
-    if (handlers[kind].run == NULL) {
-        return dp_why_set(why, DP_BADMSG, "not a command for a trainer");
-    }
-    if (handlers[kind].need >= NEED_TRAINER && w->trainer == NULL) {
-        return dp_why_set(why, DP_BADARG, "OPEN comes first");
-    }
-    if (handlers[kind].need == NEED_THETA && !w->ready) {
-        return dp_why_set(why, DP_BADARG, "INIT or LOAD comes first");
-    }
-    if (c->n_fds < handlers[kind].least_fds) {
-        return dp_why_set(why, DP_BADMSG, "%u files are missing",
-                          handlers[kind].least_fds - c->n_fds);
-    }
-    return handlers[kind].run(w, c, why);
-}
-
-/* After the answer: a device that is gone stays gone for this process. */
-static dp_status answer_and_judge(const worker *w, dp_trainer_kind of, dp_status status,
-                                  const dp_why *why)
-{
-    const char *const problem = w->trainer != NULL ? dp_trainer_problem(w->trainer) : "";
-    dp_why told = *why;
-    if (problem[0] != '\0') {
-        DP_IGNORE(dp_why_set(&told, status, "%.400s", problem)); /* Known already. */
-    }
-    DP_TRY(answer_failed(w, of, status, &told));
-    return problem[0] != '\0' ? DP_IO : DP_OK;
-}
-
-static dp_status obey(worker *w, const command *c)
-{
-    dp_why why = {{0}};
-    const dp_status status = dispatch(w, c, &why);
-    close_fds(c->fds, c->n_fds);
-    if (status == DP_OK || status == DP_CLOSED) {
-        return status;
-    }
-    return answer_and_judge(w, c->msg.kind, status, &why);
-}
+/* ---- The compute thread. */
 
 /* The next command; waits for one unless there is training to do. False when there is none. */
-static bool next_command(worker *w, command *c)
+static bool next_command(dp_worker *w, dp_worker_command *c)
 {
     pthread_mutex_lock(&w->lock);
     while (w->count == 0 && !w->closed && !w->training) {
@@ -566,7 +167,7 @@ static bool next_command(worker *w, command *c)
     return got;
 }
 
-static bool is_closed(worker *w)
+static bool is_closed(dp_worker *w)
 {
     pthread_mutex_lock(&w->lock);
     const bool closed = w->closed;
@@ -574,63 +175,35 @@ static bool is_closed(worker *w)
     return closed;
 }
 
-static dp_status train_on(worker *w)
+static dp_status compute(dp_worker *w)
 {
-    const dp_status status = dp_trainer_work(w->trainer);
-    if (status != DP_OK) {
-        set_training(w, false);
-        const dp_why why = {{0}};
-        return answer_and_judge(w, DP_TRAINER_TRAIN, status, &why);
-    }
-    const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
-    const uint64_t now = dp_now_us();
-    const uint64_t tried = (uint64_t)done.steps + done.skipped;
-    if (tried == w->told_steps || now - w->told_us < STEP_US) {
-        return DP_OK;
-    }
-    w->told_steps = tried;
-    w->told_us = now;
-    const dp_trainer_msg reply = {.kind = DP_TRAINER_STEP,
-                                  .round = done.round,
-                                  .steps = done.steps,
-                                  .tokens = done.tokens,
-                                  .loss = done.loss,
-                                  .skipped = done.skipped,
-                                  .spikes = done.spikes,
-                                  .computed_us = dp_trainer_computed_us(w->trainer),
-                                  .trained_us = dp_stopwatch_set(&w->trained, true)};
-    return answer(w, &reply, NULL, 0);
-}
-
-static dp_status compute(worker *w)
-{
-    command *const c = dp_alloc(1, sizeof *c);
+    dp_worker_command *const c = dp_alloc(1, sizeof *c);
     if (c == NULL) {
         return DP_NOMEM;
     }
     dp_status status = DP_OK;
     while (status == DP_OK && !w->stopped) {
         if (next_command(w, c)) {
-            status = obey(w, c);
+            status = dp_worker_obey(w, c);
         } else if (is_closed(w)) {
             status = DP_CLOSED;
         } else {
-            status = train_on(w);
+            status = dp_worker_train_on(w);
         }
     }
     dp_free(c);
     return status;
 }
 
-static dp_status say_hello(const worker *w)
+static dp_status say_hello(const dp_worker *w)
 {
     dp_trainer_msg hello = {
         .kind = DP_TRAINER_HELLO, .abi = DP_TRAINER_ABI, .pid = (uint32_t)getpid()};
     memcpy(hello.text, "dpnode-worker", sizeof "dpnode-worker");
-    return answer(w, &hello, NULL, 0);
+    return dp_worker_answer(w, &hello, NULL, 0);
 }
 
-static dp_status serve(worker *w)
+static dp_status serve(dp_worker *w)
 {
     DP_TRY(say_hello(w));
     pthread_t service;
@@ -654,17 +227,17 @@ static dp_status serve(worker *w)
 }
 
 /* Both threads have ended. */
-static void drop_queue(worker *w)
+static void drop_queue(dp_worker *w)
 {
     for (; w->count > 0; w->count--) {
-        close_fds(w->queue[w->head].fds, w->queue[w->head].n_fds);
+        dp_worker_close_fds(w->queue[w->head].fds, w->queue[w->head].n_fds);
         w->head = (w->head + 1) % QUEUE_MAX;
     }
 }
 
 dp_status dp_worker_serve(int socket, const dp_worker_options *options)
 {
-    worker *const w = dp_alloc(1, sizeof *w);
+    dp_worker *const w = dp_alloc(1, sizeof *w);
     if (w == NULL) {
         return DP_NOMEM;
     }
@@ -679,8 +252,7 @@ dp_status dp_worker_serve(int socket, const dp_worker_options *options)
         status = serve(w);
         drop_queue(w);
     }
-    dp_trainer_close(w->trainer);
-    unmap_shards(w);
+    dp_worker_drop_trainer(w);
     dp_free(w->queue);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);

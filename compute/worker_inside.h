@@ -1,0 +1,72 @@
+/* The worker's inside: what its two threads share (worker.c), and what a command does (worker_commands.c). */
+#ifndef DP_COMPUTE_WORKER_INSIDE_H
+#define DP_COMPUTE_WORKER_INSIDE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/trainer_msg.h"
+#include "compute/stopwatch.h"
+#include "compute/trainer.h"
+#include "compute/worker.h"
+
+enum {
+    DP_WORKER_OPEN_FDS = 2, /* manifest and tokenizer, before the shards */
+    DP_WORKER_SHARDS_MAX = DP_TRAINER_FDS_MAX - DP_WORKER_OPEN_FDS,
+    DP_WORKER_VIEWS_MAX = 2 /* bulk parts of an answer */
+};
+
+_Static_assert((int)DP_WORKER_SHARDS_MAX >= (int)DP_MANIFEST_SHARDS_MAX,
+               "OPEN has room for all data");
+
+typedef struct dp_worker_command {
+    dp_trainer_msg msg;
+    int fds[DP_TRAINER_FDS_MAX];
+    uint32_t n_fds;
+} dp_worker_command;
+
+typedef struct dp_worker {
+    int socket;
+    dp_worker_options options;
+    pthread_mutex_t lock; /* guards queue, head, count, closed */
+    pthread_cond_t changed;
+    dp_worker_command *queue;
+    uint32_t head;
+    uint32_t count;
+    bool closed;
+    atomic_size_t elements; /* 0 until OPEN is done; the service thread checks blobs with it */
+
+    /* The compute thread's own. */
+    dp_trainer *trainer;
+    dp_view shards[DP_WORKER_SHARDS_MAX];
+    bool ready; /* theta is there */
+    bool training;
+    bool stopped;
+    uint64_t told_steps; /* done or dropped, since the last publication */
+    uint64_t told_us;
+    dp_stopwatch trained; /* from TRAIN until it is stopped */
+} dp_worker;
+
+void dp_worker_close_fds(const int *fds, uint32_t n_fds);
+
+/* Send msg with views as memfds, DP_WORKER_VIEWS_MAX at most. Both threads. */
+DP_MUST dp_status dp_worker_answer(const dp_worker *w, const dp_trainer_msg *msg,
+                                   const dp_view *views, uint32_t n_views);
+
+/* A command (0: no telling which) cannot be done; why, or NULL, may hold a better sentence than the status has. Where memory or
+ * descriptors are missing nothing that came is to blame, and the next process may have better luck: gives status, so that
+ * this one ends. A question of a person is not worth that. Both threads. */
+DP_MUST dp_status dp_worker_answer_failed(const dp_worker *w, dp_trainer_kind of, dp_status status,
+                                          const dp_why *why);
+
+/* The compute thread's. Do one command, answer it and close its files; or one micro-batch of training, and tell STEP when it is
+ * time. Not DP_OK: this process cannot go on. */
+DP_MUST dp_status dp_worker_obey(dp_worker *w, const dp_worker_command *c);
+DP_MUST dp_status dp_worker_train_on(dp_worker *w);
+
+/* Close the trainer, and give back its data. */
+void dp_worker_drop_trainer(dp_worker *w);
+
+#endif
