@@ -41,6 +41,7 @@ typedef struct serve {
     dp_hash root;
     uint32_t index; /* or count of records */
     uint64_t from;
+    uint32_t before; /* requests of the same peer that wait in front of this one */
 } serve;
 
 struct dp_courier {

@@ -182,9 +182,13 @@ static bool start_serve(dp_courier *courier, const serve *what)
 
 static void remove_serve(dp_courier *courier, uint32_t index)
 {
+    const dp_peer peer = courier->serves[index].peer;
     courier->n_serves--;
     memmove(courier->serves + index, courier->serves + index + 1,
             (courier->n_serves - index) * sizeof courier->serves[0]);
+    for (uint32_t i = index; i < courier->n_serves; i++) {
+        courier->serves[i].before -= dp_peer_equal(&courier->serves[i].peer, &peer);
+    }
 }
 
 static void pump(dp_courier *courier)
@@ -206,12 +210,15 @@ static void pump(dp_courier *courier)
 void dp_courier_unserve(dp_courier *courier, const dp_peer *peer, const dp_hash *root)
 {
     uint32_t kept = 0;
+    uint32_t before = 0;
     for (uint32_t i = 0; i < courier->n_serves; i++) {
-        const serve *what = &courier->serves[i];
-        if (what->kind != SERVE_CHUNK || !dp_peer_equal(&what->peer, peer) ||
-            !dp_hash_equal(&what->root, root)) {
-            courier->serves[kept++] = *what;
+        serve *what = &courier->serves[i];
+        const bool theirs = dp_peer_equal(&what->peer, peer);
+        if (theirs && what->kind == SERVE_CHUNK && dp_hash_equal(&what->root, root)) {
+            continue;
         }
+        what->before = theirs ? before++ : what->before;
+        courier->serves[kept++] = *what;
     }
     courier->n_serves = kept;
 }
@@ -231,7 +238,7 @@ static bool make_room(dp_courier *courier, uint32_t count)
     uint32_t most = 0;
     uint32_t victim = 0;
     for (uint32_t i = 0; i < courier->n_serves; i++) {
-        const uint32_t waiting = count_waiting(courier, &courier->serves[i].peer);
+        const uint32_t waiting = courier->serves[i].before + 1;
         if (waiting >= most) {
             most = waiting;
             victim = i;
@@ -249,7 +256,8 @@ static void enqueue(dp_courier *courier, const serve *what)
     const uint32_t count = count_waiting(courier, &what->peer);
     if (count < DP_COURIER_WAITING_PER_PEER &&
         (courier->n_serves < DP_COURIER_SERVES_MAX || make_room(courier, count))) {
-        courier->serves[courier->n_serves++] = *what;
+        courier->serves[courier->n_serves] = *what;
+        courier->serves[courier->n_serves++].before = count;
         pump(courier);
     }
 }
