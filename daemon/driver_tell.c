@@ -240,7 +240,8 @@ static void tell(dp_driver *driver, tell_job *job)
 {
     prepare(job);
     if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
-        free_job(job);
+        free_job(job); /* Without it the trainer would be out of step for good. */
+        dp_trainer_kill(driver->trainer, "cannot be given its commands");
     }
 }
 
