@@ -23,6 +23,7 @@ enum {
     DP_EXIT_IO = 74,
     DP_EXIT_TEMPORARY = 75,
     DP_EXIT_PROTOCOL = 76,
+    DP_EXIT_CONFIG = 78,
     DP_EXIT_INTERRUPTED = 130
 };
 

@@ -1,6 +1,7 @@
 /* ckpt ls, verify, export: what this node has saved. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/client.h"
 #include "cli/json.h"
@@ -96,6 +97,31 @@ static bool form_is_known(const dp_cmd *cmd, dp_control_error *error)
     return false;
 }
 
+/* What a user has there may be another model: only --force writes over it. */
+static bool would_replace(const dp_cmd *cmd, const char *folder, dp_control_error *error)
+{
+    static const char *const files[] = {"model.safetensors", "model.safetensors.index.json",
+                                        "config.json", "tokenizer.json"};
+    const bool gguf = dp_cmd_option(cmd, "gguf") != NULL;
+    const char *const one = gguf                                 ? "model.gguf"
+                            : dp_cmd_option(cmd, "llmc") != NULL ? "model.bin"
+                                                                 : NULL;
+    if (dp_cmd_option(cmd, "force") != NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < (one != NULL ? 1 : sizeof files / sizeof files[0]); i++) {
+        char path[DP_CLI_PATH_MAX + 40];
+        snprintf(path, sizeof path, "%s/%s", folder, one != NULL ? one : files[i]);
+        if (access(path, F_OK) != 0) {
+            continue;
+        }
+        dp_error_set(error, DP_EXIT_CANTCREATE, "E0407", "give another folder, or --force",
+                     "a model is there already", path);
+        return true;
+    }
+    return false;
+}
+
 static int run_export(dp_cmd *cmd)
 {
     char path[DP_CLI_PATH_MAX];
@@ -108,6 +134,9 @@ static int run_export(dp_cmd *cmd)
     if (dp_path_absolute(cmd->args[0], path) != DP_OK) {
         dp_error_set(&error, DP_EXIT_USAGE, "E0403", "give a shorter path", "the path is too long",
                      cmd->args[0]);
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (would_replace(cmd, path, &error)) {
         return dp_cmd_fail(cmd, &error);
     }
     if (dp_client_open(&client, cmd->socket, &error) != DP_OK) {
@@ -156,5 +185,6 @@ const dp_verb dp_verb_ckpt_export = {
     .n_args_min = 1,
     .n_args_max = 1,
     .options = {{"gguf", 0, "TYPE", "model.gguf for llama.cpp instead: f32, f16, bf16 or q8_0"},
-                {"llmc", 0, "TYPE", "model.bin for llm.c instead: f32 or bf16"}},
+                {"llmc", 0, "TYPE", "model.bin for llm.c instead: f32 or bf16"},
+                {"force", 0, NULL, "write over a model that is there"}},
 };

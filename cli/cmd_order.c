@@ -59,6 +59,11 @@ static int run_revoke(dp_cmd *cmd)
     snprintf(question, sizeof question,
              "%s will be cut off by every member and never be one again under its identity.",
              cmd->args[0]);
+    /* Nobody is asked about a peer that is not there. */
+    if (ask(cmd, "why", "peer", cmd->args[0], 0, &result, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    json_decref(result);
     if (!agreed(cmd, question, &error) ||
         ask(cmd, "revoke", "peer", cmd->args[0], 0, &result, &error) != 0) {
         return dp_cmd_fail(cmd, &error);

@@ -216,8 +216,10 @@ static int run_why(dp_cmd *cmd)
     if (ask_why(cmd, &result, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
     }
+    const int answer = json_is_false(json_object_get(result, "known")) ? DP_EXIT_NEGATIVE : 0;
     if (cmd->json) {
-        return dp_cmd_print(result);
+        const int printed = dp_cmd_print(result);
+        return printed != 0 ? printed : answer;
     }
     size_t index = 0;
     const json_t *cause = NULL;
@@ -238,7 +240,7 @@ static int run_why(dp_cmd *cmd)
         putchar('\n');
     }
     json_decref(result);
-    return 0;
+    return answer;
 }
 
 const dp_verb dp_verb_why = {

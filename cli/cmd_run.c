@@ -354,7 +354,8 @@ static int print_keys(const dp_cmd *cmd)
 
 static int run_validate(dp_cmd *cmd)
 {
-    static dp_manifest_file file;
+    static dp_run_input input;
+    const dp_manifest *const manifest = &input.file.manifest;
     dp_control_error error;
     if (dp_cmd_option(cmd, "keys") != NULL) {
         return print_keys(cmd);
@@ -364,16 +365,21 @@ static int run_validate(dp_cmd *cmd)
                      "an argument is missing", "usage: dpnode run validate FILE, or --keys");
         return dp_cmd_fail(cmd, &error);
     }
-    if (dp_run_manifest_read(cmd->args[0], &file, &error) != 0) {
+    if (dp_run_manifest_read(cmd->args[0], &input.file, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
     }
-    json_t *plan = dp_plan_ask(&file.manifest, NULL);
+    /* A manifest need not name a text; one that does is meant to be used with it. */
+    const dp_run_source source = {.path = cmd->args[0]};
+    if (input.file.text_path[0] != '\0' && find_text(&source, &input, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    json_t *plan = dp_plan_ask(manifest, NULL);
     if (cmd->json) {
         return dp_cmd_print(
-            json_pack("{s:b,s:s,s:o*}", "valid", 1, "name", file.manifest.name, "plan", plan));
+            json_pack("{s:b,s:s,s:o*}", "valid", 1, "name", manifest->name, "plan", plan));
     }
     printf("%s %s is a good manifest of run %s\n", dp_print_mark(true), cmd->args[0],
-           file.manifest.name);
+           manifest->name);
     if (plan != NULL) {
         dp_plan_print(plan);
     }

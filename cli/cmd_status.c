@@ -47,7 +47,7 @@ static void print_run(const json_t *status, const json_t *run)
     }
     const long long objects = dp_json_int(run, "data_objects", 0);
     const long long here = dp_json_int(run, "data_here", 0);
-    if (here < objects) {
+    if (here < objects && strcmp(dp_json_text(status, "state", ""), "starting") != 0) {
         printf(
             "\n%lld of %lld parts of the data are here; the others are being fetched: dpnode data",
             here, objects);

@@ -131,6 +131,8 @@ static const dp_cli_failure failures[] = {
     {DP_EXIT_CANTCREATE, "E0511", "add --resume, or give another --out",
      "the folder holds a run already"},
     {DP_EXIT_TEMPORARY, "E0512", "wait for it, or stop it", "somebody trains there"},
+    {DP_EXIT_CONFIG, "E0514", "--backend auto: who is there computes; dpnode doctor tells who",
+     "who is to compute cannot"},
     {0, NULL, NULL, NULL},
 };
 

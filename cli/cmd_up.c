@@ -1,10 +1,16 @@
 /* up, down, version: the daemon itself. */
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/version.h"
 #include "cli/json.h"
 #include "cli/print.h"
 #include "cli/start.h"
+
+enum { DOWN_WAIT_MS = 30 * 1000 };
 
 static int run_up(dp_cmd *cmd)
 {
@@ -51,6 +57,19 @@ const dp_verb dp_verb_up = {
     .options = {DP_START_OPTIONS},
 };
 
+/* Until the process is no more, or DOWN_WAIT_MS are over. A kernel without pidfd_open (before 5.3) tells nothing: false. */
+static bool has_ended(long long pid)
+{
+    const int fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+    if (fd < 0) {
+        return errno == ESRCH;
+    }
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    const bool ended = poll(&wait, 1, DOWN_WAIT_MS) == 1;
+    close(fd);
+    return ended;
+}
+
 static int run_down(dp_cmd *cmd)
 {
     dp_control_error error;
@@ -59,11 +78,14 @@ static int run_down(dp_cmd *cmd)
     if (status != 0) {
         return dp_cmd_fail(cmd, &error);
     }
+    const long long pid = dp_json_int(result, "pid", 0);
+    const bool ended = has_ended(pid);
     if (cmd->json) {
+        json_object_set_new(result, "ended", json_boolean(ended));
         return dp_cmd_print(result);
     }
-    printf("%s dpnoded (pid %lld) ends; dpnode up starts it again\n", dp_print_mark(true),
-           dp_json_int(result, "pid", 0));
+    printf("%s dpnoded (pid %lld) %s; dpnode up starts it again\n", dp_print_mark(true), pid,
+           ended ? "has ended" : "ends, and still writes");
     json_decref(result);
     return 0;
 }

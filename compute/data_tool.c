@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sysexits.h>
 
 #include "compute/bpe.h"
@@ -136,7 +137,14 @@ static int verify(const arguments *args)
 static dp_status info_of(const char *path, bool nanogpt, dp_buf *bytes, dp_why *why)
 {
     dp_shard shard;
+    struct stat about;
     dp_buf_clear(bytes);
+    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) {
+        return dp_why_set(why, DP_BADARG,
+                          "%.300s is a folder: name the shards in it (*.bin), or see what it holds "
+                          "with data verify",
+                          path);
+    }
     DP_TRY(dp_file_read(path, bytes, why));
     DP_TRY(nanogpt ? dp_shard_open_nanogpt(&shard, dp_buf_view(bytes), why)
                    : dp_shard_open(&shard, dp_buf_view(bytes), why));

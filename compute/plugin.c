@@ -245,7 +245,10 @@ void dp_plugin_choose(dp_plugin_choice *out, const char *wanted, const char *fol
     const dp_status status = choose(out, wanted, folder, &why);
     if (status == DP_OK) {
         out->line = why;
-    } else if (why.text[0] != '\0') {
+        return;
+    }
+    out->missed = strcmp(wanted, "auto") != 0;
+    if (why.text[0] != '\0') {
         DP_IGNORE(dp_why_set(&out->line, status, "%.440s; the CPU computes instead", why.text));
     }
 }

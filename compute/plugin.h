@@ -29,6 +29,7 @@ DP_MUST dp_status dp_plugin_try(const char *path, uint32_t timeout_ms, dp_why *w
 typedef struct dp_plugin_choice {
     const dp_backend *backend; /* always one */
     uint32_t device;
+    bool missed; /* neither "auto" nor "cpu" was wanted, and the CPU is what there is */
     dp_why
         line; /* a sentence for the log; "" where the CPU was asked for, or nothing else is installed */
 } dp_plugin_choice;

@@ -47,6 +47,8 @@ static int complain(dp_status status, const dp_why *why)
         return EX_CANTCREAT;
     case DP_TOOBIG:
         return EX_UNAVAILABLE;
+    case DP_UNSUPPORTED:
+        return EX_CONFIG;
     default:
         return exit;
     }
@@ -218,6 +220,14 @@ static dp_status train(const arguments *args, dp_why *why)
     dp_plugin_choice choice = {.backend = NULL};
     if (args->backend != NULL) {
         dp_plugin_choose_own(&choice, args->backend);
+    }
+    if (choice
+            .missed) { /* Nobody is there who could do without it, as other members of a run can. */
+        dp_buf_close(&manifest);
+        char *const instead = strrchr(choice.line.text, ';');
+        return dp_why_set(why, DP_UNSUPPORTED, "%.*s",
+                          instead != NULL ? (int)(instead - choice.line.text) : 0,
+                          choice.line.text);
     }
     if (choice.line.text[0] != '\0') {
         tell(NULL, &(dp_solo_event){.kind = DP_SOLO_NOTE, .why = choice.line.text});

@@ -32,7 +32,7 @@ _dpnode() {
     'ckpt') words='ls verify export ' ;;
     'ckpt ls') words="$common" ;;
     'ckpt verify') words="$common" ;;
-    'ckpt export') words="--gguf --llmc $common" ;;
+    'ckpt export') words="--gguf --llmc --force $common" ;;
     'sample'*) words="--prompt --tokens --seed $common" ;;
     'eval'*) words="--tokens --data $common" ;;
     'train'*) words="--out --steps --threads --resume --demo --text --from --backend --rows --save-steps --save-seconds $common" ;;

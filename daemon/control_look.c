@@ -19,7 +19,7 @@ const char *dp_call_state(const dp_daemon *daemon)
     dp_driver_view view;
     dp_driver_look(daemon->driver, &view);
     if (!view.running) {
-        return "joining";
+        return dp_driver_manifest(daemon->driver) != NULL ? "starting" : "joining";
     }
     return view.node.mode == DP_MODE_SYNC ? "training" : dp_mode_name(view.node.mode);
 }
@@ -437,7 +437,8 @@ bool dp_call_find_peer(const dp_daemon *daemon, const dp_call *call,
     return named == 1;
 }
 
-static void answer_round(const dp_daemon *daemon, uint64_t number_, char *text, size_t size)
+/* False: nothing is known of this round, or it is yet to come. */
+static bool answer_round(const dp_daemon *daemon, uint64_t number_, char *text, size_t size)
 {
     const dp_diary_round *round = dp_diary_round_find(daemon->diary, number_);
     if (round == NULL) {
@@ -447,7 +448,7 @@ static void answer_round(const dp_daemon *daemon, uint64_t number_, char *text, 
                  number_ == view.node.round + 1  ? "is under way"
                  : number_ > view.node.round + 1 ? "has not begun"
                                                  : "is not known here");
-        return;
+        return number_ == view.node.round + 1;
     }
     const int at =
         snprintf(text, size, "round %llu was decided with %u of %u contributors; this node is %s.",
@@ -460,6 +461,7 @@ static void answer_round(const dp_daemon *daemon, uint64_t number_, char *text, 
                                   round->left_out[i].cause);
         used += more > 0 ? (size_t)more : 0;
     }
+    return true;
 }
 
 static void answer_peer(const dp_daemon *daemon, const dp_peer *peer, char *text, size_t size)
@@ -511,6 +513,10 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
 {
     dp_driver_view view;
     dp_driver_look(daemon->driver, &view);
+    if (!view.running && dp_driver_manifest(daemon->driver) != NULL) {
+        snprintf(text, size, "starting: reading what this node has on its disk");
+        return;
+    }
     if (!view.running) {
         snprintf(text, size, "joining: waiting for somebody of the run to answer (%u links)",
                  view.transport.links);
@@ -594,8 +600,9 @@ void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *
     if (about.has_peer && !dp_call_find_peer(daemon, call, parameters, &about.peer)) {
         return;
     }
+    bool known = true;
     if (about.has_round) {
-        answer_round(daemon, about.round, text, sizeof text);
+        known = answer_round(daemon, about.round, text, sizeof text);
     } else if (about.has_peer) {
         answer_peer(daemon, &about.peer, text, sizeof text);
     } else {
@@ -606,6 +613,9 @@ void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *
     }
     dp_group map = dp_map_begin(&packer);
     dp_pair_text(&map, "answer", text);
+    if (about.has_round) {
+        dp_pair_bool(&map, "known", known);
+    }
     pack_causes(&map, daemon, &about);
     dp_group_end(&map);
     dp_call_end(call, &packer);

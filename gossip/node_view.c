@@ -20,7 +20,8 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
     view->members = node->ledger.n_members;
     view->alive = dp_members_alive(node->members);
     view->voters = node->ledger.n_voters;
-    view->is_voter = node->commit->self != DP_NOBODY && !node->commit->key_lost;
+    view->is_voter =
+        node->commit->self != DP_NOBODY && !node->commit->key_lost && node->mode != DP_MODE_LEFT;
     view->quorum = dp_beat_quorum(&node->beat);
     view->training = train->training;
     view->culprit = node->proof.culprit;

@@ -277,11 +277,13 @@ static dp_status fork_chain(dp_node *node, const dp_order *given)
         dp_fork_save_first(node);
     }
     const dp_status status = dp_fork_take(node, bytes, NULL);
-    return dp_why_set(order->why, status,
-                      status == DP_OK
-                          ? "%u voters go on after round %llu"
-                          : "a chain with %u voters after round %llu does not hold here",
-                      n_voters, (unsigned long long)round);
+    return dp_why_set(
+        order->why, status,
+        status != DP_OK
+            ? "a chain with %u of the nodes as voters after round %llu does not hold here"
+        : n_voters == 1 ? "%u voter goes on after round %llu"
+                        : "%u voters go on after round %llu",
+        n_voters, (unsigned long long)round);
 }
 
 /* ---- merge ---- */

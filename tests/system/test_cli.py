@@ -130,6 +130,11 @@ class WithoutDaemon(SystemTest):
         self.assertEqual((done.returncode, error["code"]), (65, "E0301"))
         self.assertIn(f"{path}:3:3: unknown key \"model.widht\" (did you mean model.width?)", error["why"])
         self.assertEqual(dpnode("run", "validate", self.file("good.yaml", systemtest.TINY)).returncode, 0)
+        missing = self.file("text.yaml", "text: there/is/none.txt\n" + systemtest.TINY)
+        error = json.loads(dpnode("run", "validate", missing, "--json").stdout)["error"]
+        self.assertEqual((error["code"], error["exit"]), ("E0309", 66), error)
+        self.file("some.txt", "words")
+        self.assertEqual(dpnode("run", "validate", self.file("text.yaml", "text: some.txt\n" + systemtest.TINY)).returncode, 0)
         self.assertEqual(dpnode("run", "validate", "/nonexistent").returncode, 66)
         self.assertEqual(dpnode("run", "validate", self.folder.path).returncode, 66)
 

@@ -80,6 +80,7 @@ class Data(SystemTest):
         self.check_error(dpnode("data", "tokenize", self.text, "--vocab", "5", *out), "E0001", 64, "256 to 262144")
         self.check_error(dpnode("data", "tokenize", self.text, "--json"), "E0001", 64, "--out")
         self.check_error(dpnode("data", "info", self.text, "--json"), "E0501", 65, "not a token shard")
+        self.check_error(dpnode("data", "info", self.folder.path, "--json"), "E0501", 65, "is a folder")
         self.check_error(dpnode("data", "verify", self.folder.path, "--json"), "E0502", 66, "shards.bin")
 
     def test_a_run_can_be_founded_on_a_folder_of_data(self):

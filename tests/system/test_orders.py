@@ -40,11 +40,13 @@ class Orders(SystemTest):
         first, second, third = self.run_of_three("node2")
         self.fails("E0121", 77, second.ask, "revoke", first.ask("status")["name"], "--yes")
         self.fails("E0120", 1, first.ask, "revoke", "nobody", "--yes")
+        self.fails("E0120", 1, first.ask, "revoke", "nobody")
         self.fails("E0120", 1, first.ask, "revoke", "node2", "--yes")  # Two have that name.
         name = third.ask("status")["id"]
         self.fails("E0122", 64, first.ask, "revoke", name)
         first.ask("revoke", name, "--yes")
         wait_for(lambda: third.ask("status")["state"] == "left", 10, "it knows")
+        self.assertFalse(third.run()["is_voter"])
         wait_for(lambda: all(n.run()["members"] == 2 for n in (first, second)), 20, "the chain says so")
         before = first.run()["round"]
         wait_for(lambda: first.run()["round"] >= before + 3, 30, "rounds without it")

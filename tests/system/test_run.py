@@ -11,7 +11,16 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import systemtest  # noqa: E402
-from systemtest import BINARIES, SystemTest, wait_for  # noqa: E402
+from systemtest import BINARIES, CliError, SystemTest, wait_for  # noqa: E402
+
+
+def runs(pid):
+    """False as well of one that nobody has waited for yet."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 class TinyRun(SystemTest):
@@ -47,6 +56,9 @@ class TinyRun(SystemTest):
         self.assertIn("round.decided", names)
         self.assertTrue(first.ask("why")["answer"])
         self.assertIn("round 1", first.ask("why", "round", "1")["answer"])
+        with self.assertRaises(CliError) as none:
+            first.ask("why", "round", "999999")
+        self.assertEqual(none.exception.status, 1)
         self.fails("E0120", 1, first.ask, "why", "peer", "nobody")
         self.fails("E0120", 1, first.ask, "why", "peer", "x" * 200)
         for key in ("name", "short", "id"):
@@ -80,6 +92,8 @@ class TinyRun(SystemTest):
         out = os.path.join(self.folder.path, "model")
         files = node.ask("ckpt", "export", out)["files"]
         self.assertIn("model.safetensors", files)
+        self.fails("E0407", 73, node.ask, "ckpt", "export", out)
+        self.assertEqual(node.ask("ckpt", "export", out, "--force")["files"], files)
         with open(os.path.join(out, "model.safetensors"), "rb") as file:
             size = int.from_bytes(file.read(8), "little")
             self.assertIn("__metadata__", {"__metadata__": 0, **json.loads(file.read(size))})
@@ -103,8 +117,9 @@ class TinyRun(SystemTest):
         self.assertEqual(late.ask("up")["started"], False)
         self.assertEqual(late.ask("status")["name"], "late")
         self.assertTrue(os.path.exists(os.path.join(late.dir, "dpnoded.log")))
-        self.assertEqual(late.ask("down")["pid"], pid)
-        wait_for(lambda: not os.path.exists(late.socket), 15, "the daemon ends")
+        self.assertEqual(late.ask("down"), {"pid": pid, "ended": True})
+        self.assertFalse(runs(pid))
+        self.assertFalse(os.path.exists(late.socket))
 
     def test_a_token_tells_its_terms_offline(self):
         node, _ = self.found()

@@ -152,12 +152,11 @@ class Train(SystemTest):
         self.check_error(self.start(still, "--text", self.text, "--out", self.out("third"), "--from", made), "E0513", 65,
                          "write model")
 
-    def test_a_backend_that_is_not_there_is_told_and_the_cpu_computes(self):
-        out = self.out("plugin")
-        events, status = self.end(self.begin(out, "--steps", "2", "--backend", "nowhere"))
-        notes = [event["why"] for event in events if event["event"] == "note"]
-        self.assertEqual((status, len(notes)), (0, 1), events)
-        self.assertIn("'nowhere' is not installed", notes[0])
+    def test_a_backend_that_is_named_computes_or_nobody_does(self):
+        self.check_error(self.begin(self.out("plugin"), "--steps", "2", "--backend", "nowhere"), "E0514", 78,
+                         "'nowhere' is not installed")
+        events, status = self.end(self.begin(self.out("auto"), "--steps", "2", "--backend", "auto"))
+        self.assertEqual(status, 0, events)
         plain = os.path.join(BINARIES, "plugins", "libdpnode_plain.so")
         if os.path.exists(plain):
             events, status = self.end(self.begin(self.out("plain"), "--steps", "2", "--backend", plain))

@@ -214,7 +214,7 @@ static void every_broken_plugin_gives_one_sentence_and_the_cpu(void **state)
     }
     dp_plugin_choice choice;
     dp_plugin_choose(&choice, "faulty", folder);
-    CHECK(choice.backend == dp_backend_cpu());
+    CHECK(choice.backend == dp_backend_cpu() && choice.missed);
     CHECK(strstr(choice.line.text, "; the CPU computes instead") != NULL);
 }
 
@@ -244,11 +244,11 @@ static void what_is_not_installed_is_said_only_to_who_asked_for_it(void **state)
 {
     (void)state;
     dp_plugin_choice choice;
-    dp_plugin_choose(&choice, "auto", folder);
-    CHECK(choice.backend == dp_backend_cpu() && choice.line.text[0] == '\0');
+    dp_plugin_choose(&choice, "auto", "/nowhere");
+    CHECK(choice.backend == dp_backend_cpu() && choice.line.text[0] == '\0' && !choice.missed);
     dp_plugin_choose(&choice, "cpu", folder);
-    CHECK(choice.backend == dp_backend_cpu() && choice.line.text[0] == '\0');
-    dp_plugin_choose(&choice, "cuda", folder);
+    CHECK(choice.backend == dp_backend_cpu() && choice.line.text[0] == '\0' && !choice.missed);
+    dp_plugin_choose(&choice, "cuda", "/nowhere");
     CHECK(choice.backend == dp_backend_cpu());
     CHECK(strstr(choice.line.text, "the backend 'cuda' is not installed (") != NULL);
     dp_plugin_choose(&choice, "/nowhere/x.so", folder);
