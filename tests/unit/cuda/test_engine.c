@@ -1,0 +1,338 @@
+/* The CUDA backend whole, its kernels on the emulator: beside the CPU, within itself, and on a card that fails. */
+#include "compute/cuda/engine.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "compute/backend_check.h"
+#include "compute/half.h"
+#include "compute/plugin.h"
+#include "tests/cuda/fake_cuda.h"
+#include "tests/lib/check.h"
+
+enum { ROWS = 2, LENGTH = 8, VOCAB = 40, TOKENS = ROWS * LENGTH };
+
+const dp_backend *dp_backend_query(uint32_t version);
+
+static const dp_backend *cuda;
+static dp_model model;
+static uint32_t tokens[TOKENS + 1];
+
+static const fake_cuda healthy = {0};
+
+static int open_all(void **state)
+{
+    (void)state;
+    static const dp_model_config config = {.layers = 2,
+                                           .width = 16,
+                                           .heads = 2,
+                                           .kv_heads = 1,
+                                           .context = LENGTH,
+                                           .vocab = VOCAB,
+                                           .arch = DP_ARCH_LLAMA,
+                                           .qk_norm = DP_ON};
+    dp_why why = {{0}};
+    cuda = dp_backend_query(DP_BACKEND_VERSION);
+    for (size_t i = 0; i <= TOKENS; i++) {
+        tokens[i] = (uint32_t)(i * i * 7 + 3) % VOCAB;
+    }
+    return cuda == NULL || dp_model_open(&model, &config, &why) != DP_OK;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    dp_model_close(&model);
+    return 0;
+}
+
+static dp_engine_setup setup_with(dp_precision_kind precision, dp_recompute recompute)
+{
+    return (dp_engine_setup){.model = &model,
+                             .precision = precision,
+                             .optimizer = DP_OPTIM_ADAMW,
+                             .weights = DP_WEIGHTS_FP32,
+                             .rows_max = ROWS,
+                             .recompute = recompute,
+                             .threads = 1,
+                             .momentum = true};
+}
+
+static dp_gpt_batch batch(void)
+{
+    return (dp_gpt_batch){.x = tokens, .y = tokens + 1, .rows = ROWS, .length = LENGTH};
+}
+
+static const dp_optim_options options = {.lr = 1e-2F,
+                                         .beta1 = 0.9F,
+                                         .beta2 = 0.95F,
+                                         .eps = 1e-8F,
+                                         .decay = 0.1F,
+                                         .clip = 1.0F,
+                                         .loss_scale = 1.0F};
+
+/* One step and its update. */
+static dp_status train_once(dp_engine *e, double *loss)
+{
+    const dp_gpt_batch b = batch();
+    double norm;
+    DP_TRY(cuda->step(e, &b, 1.0F / TOKENS, loss));
+    DP_TRY(cuda->norm(e, &norm));
+    DP_TRY(cuda->update(e, &options, norm));
+    return cuda->drop(e);
+}
+
+static dp_status train(dp_engine *e, int steps, double *loss)
+{
+    DP_TRY(cuda->init(e, 5));
+    DP_TRY(cuda->copy(e, DP_VECTOR_X, DP_VECTOR_THETA));
+    for (int i = 0; i < steps; i++) {
+        DP_TRY(train_once(e, loss));
+    }
+    return DP_OK;
+}
+
+/* Sums the bits of x: the same for the same bits. */
+static uint64_t sum_of_x(dp_engine *e)
+{
+    const float *const x = cuda->values(e, DP_VECTOR_X);
+    uint64_t sum = 0;
+    CHECK(x != NULL);
+    for (size_t i = 0; i < model.n_elements; i++) {
+        sum = sum * 31 + dp_float_bits(x[i]);
+    }
+    return sum;
+}
+
+static uint64_t trained(const fake_cuda *fake, dp_precision_kind precision, dp_recompute recompute,
+                        int steps, double *loss)
+{
+    const dp_engine_setup setup = setup_with(precision, recompute);
+    dp_why why = {{0}};
+    dp_engine *e = NULL;
+    fake_cuda_set(fake);
+    const dp_status status = cuda->create(&e, &setup, &why);
+    if (status != DP_OK) {
+        print_error("%s\n", why.text);
+    }
+    CHECK_OK(status);
+    CHECK_OK(train(e, steps, loss));
+    const uint64_t sum = sum_of_x(e);
+    cuda->close(e);
+    CHECK(fake_cuda_used() == 0);
+    return sum;
+}
+
+static bool with_sanitizer(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    return true;
+#else
+    return false;
+#endif
+}
+
+static void the_table_is_whole_and_of_this_version(void **state)
+{
+    (void)state;
+    CHECK(cuda->magic == DP_BACKEND_MAGIC && cuda->version == DP_BACKEND_VERSION);
+    CHECK(dp_backend_query(DP_BACKEND_VERSION + 1) == NULL);
+    for (size_t at = offsetof(dp_backend, devices); at < sizeof *cuda; at += sizeof(void *)) {
+        void *call;
+        memcpy(&call, (const char *)cuda + at, sizeof call);
+        CHECK(call != NULL);
+    }
+}
+
+static void all_of_it_agrees_with_the_cpu(void **state)
+{
+    (void)state;
+    dp_why why = {{0}};
+    dp_backend table = *cuda;
+    if (with_sanitizer()) { /* One precision then: the emulator is slow enough without. */
+        table.capabilities &= ~(uint32_t)(DP_CAN_FP32 | DP_CAN_FP16);
+    }
+    fake_cuda_set(&healthy);
+    const dp_status status = dp_backend_check(&table, 0, &why);
+    if (status != DP_OK) {
+        print_error("%s\n", why.text);
+    }
+    CHECK_OK(status);
+    CHECK(fake_cuda_used() == 0);
+}
+
+static void a_model_learns_and_the_ladder_changes_no_bit(void **state)
+{
+    (void)state;
+    static const dp_precision_kind kinds[] = {DP_PRECISION_FP32, DP_PRECISION_BF16};
+    for (size_t k = 0; k < 2; k++) {
+        double first;
+        double last;
+        trained(&healthy, kinds[k], DP_RECOMPUTE_NOTHING, 1, &first);
+        const uint64_t sum = trained(&healthy, kinds[k], DP_RECOMPUTE_NOTHING, 6, &last);
+        CHECK(last < 0.9 * first);
+        for (int at = DP_RECOMPUTE_NORMS; at < DP_RECOMPUTE_STEPS; at++) {
+            double loss;
+            CHECK(trained(&healthy, kinds[k], (dp_recompute)at, 6, &loss) == sum);
+            CHECK(loss == last);
+        }
+    }
+}
+
+static void the_same_shape_is_replayed_as_a_graph_with_the_same_bits(void **state)
+{
+    (void)state;
+    const dp_engine_setup setup = setup_with(DP_PRECISION_BF16, DP_RECOMPUTE_NORMS);
+    const dp_gpt_batch b = batch();
+    dp_engine *e = NULL;
+    dp_why why = {{0}};
+    double losses[4];
+    fake_cuda_set(&healthy);
+    CHECK_OK(cuda->create(&e, &setup, &why));
+    CHECK_OK(cuda->init(e, 5));
+    CHECK_OK(cuda->copy(e, DP_VECTOR_X, DP_VECTOR_THETA));
+    for (int i = 0; i < 4; i++) {
+        CHECK_OK(cuda->step(e, &b, 1.0F / TOKENS, &losses[i]));
+        CHECK(losses[i] == losses[0]);
+        CHECK(fake_cuda_graphs() == (unsigned)i);
+    }
+    cuda->close(e);
+}
+
+static void too_little_memory_makes_the_micro_batch_smaller(void **state)
+{
+    (void)state;
+    double wanted;
+    double loss;
+    trained(&healthy, DP_PRECISION_FP32, DP_RECOMPUTE_NOTHING, 3, &wanted);
+    /* The first block finds no room: one row at a time. */
+    trained(&(fake_cuda){.alloc_at = 1}, DP_PRECISION_FP32, DP_RECOMPUTE_NOTHING, 3, &loss);
+    CHECK(fabs(loss - wanted) < 1e-4 * wanted);
+}
+
+static void a_card_that_is_too_small_gives_up_with_advice(void **state)
+{
+    (void)state;
+    const dp_engine_setup setup = setup_with(DP_PRECISION_FP32, DP_RECOMPUTE_NOTHING);
+    dp_engine *e = NULL;
+    dp_why why = {{0}};
+    fake_cuda_set(&(fake_cuda){.memory = 4096});
+    CHECK(cuda->create(&e, &setup, &why) == DP_TOOBIG);
+    CHECK(strstr(why.text, "end what else uses the card") != NULL);
+    CHECK(fake_cuda_used() == 0);
+}
+
+static void bf16_on_a_card_without_it_names_what_to_take(void **state)
+{
+    (void)state;
+    const dp_engine_setup setup = setup_with(DP_PRECISION_BF16, DP_RECOMPUTE_NOTHING);
+    dp_engine *e = NULL;
+    dp_why why = {{0}};
+    fake_cuda_set(&(fake_cuda){.arch = 75});
+    CHECK(cuda->create(&e, &setup, &why) == DP_UNSUPPORTED);
+    CHECK(strstr(why.text, "fp16 or fp32") != NULL);
+}
+
+/* Whichever call it is in which the card goes: a status, a sentence, and all given back. */
+static void a_card_that_vanishes_costs_a_sentence_wherever_it_happens(void **state)
+{
+    (void)state;
+    const dp_engine_setup setup = setup_with(DP_PRECISION_FP32, DP_RECOMPUTE_NOTHING);
+    dp_status status = DP_IO;
+    for (unsigned at = 1; status != DP_OK; at++) {
+        dp_engine *e = NULL;
+        dp_why why = {{0}};
+        double loss;
+        fake_cuda_set(&(fake_cuda){.fail_at = at, .fail_with = DP_CUDA_LAUNCH_FAILED});
+        status = cuda->create(&e, &setup, &why);
+        if (status == DP_OK) {
+            status = train(e, 1, &loss);
+            const char *const problem = cuda->problem(e);
+            CHECK((strstr(problem, "has failed or is gone") != NULL) == (status == DP_IO));
+        } else {
+            CHECK(strstr(why.text, "has failed or is gone") != NULL);
+        }
+        CHECK(status == DP_OK || status == DP_IO);
+        cuda->close(e);
+        CHECK(fake_cuda_used() == 0);
+        CHECK(at < 1000);
+    }
+}
+
+static void losses_that_are_no_numbers_cost_the_step(void **state)
+{
+    (void)state;
+    const dp_engine_setup setup = setup_with(DP_PRECISION_FP32, DP_RECOMPUTE_NOTHING);
+    const dp_gpt_batch b = batch();
+    dp_engine *e = NULL;
+    dp_why why = {{0}};
+    double loss;
+    fake_cuda_set(&(fake_cuda){.poison_at = 1});
+    CHECK_OK(cuda->create(&e, &setup, &why));
+    CHECK_OK(cuda->init(e, 5));
+    CHECK_OK(cuda->copy(e, DP_VECTOR_X, DP_VECTOR_THETA));
+    CHECK(cuda->step(e, &b, 1.0F / TOKENS, &loss) == DP_DIVERGED);
+    CHECK_OK(cuda->drop(e));
+    CHECK_OK(cuda->step(e, &b, 1.0F / TOKENS, &loss));
+    CHECK(isfinite(loss));
+    cuda->close(e);
+}
+
+static void two_engines_share_a_card_only_where_both_fit(void **state)
+{
+    (void)state;
+    const dp_engine_setup setup = setup_with(DP_PRECISION_FP32, DP_RECOMPUTE_LAYER);
+    dp_engine *first = NULL;
+    dp_engine *second = NULL;
+    dp_why why = {{0}};
+    fake_cuda_set(&healthy);
+    CHECK_OK(cuda->create(&first, &setup, &why));
+    const size_t used = fake_cuda_used();
+    cuda->close(first);
+    fake_cuda_set(&(fake_cuda){.memory = used + used / 4});
+    CHECK_OK(cuda->create(&first, &setup, &why));
+    CHECK(cuda->create(&second, &setup, &why) == DP_TOOBIG);
+    cuda->close(first);
+}
+
+static void the_plan_counts_what_create_takes(void **state)
+{
+    (void)state;
+    const dp_engine_setup setup = setup_with(DP_PRECISION_BF16, DP_RECOMPUTE_ATTENTION);
+    const dp_cuda_shape shape = {.model = &model,
+                                 .type = DP_BF16,
+                                 .optimizer = DP_OPTIM_ADAMW,
+                                 .weights = DP_WEIGHTS_FP32,
+                                 .momentum = true,
+                                 .recompute = DP_RECOMPUTE_ATTENTION,
+                                 .rows = ROWS};
+    const dp_cuda_bytes bytes = dp_cuda_bytes_of(&shape);
+    dp_engine *e = NULL;
+    dp_why why = {{0}};
+    fake_cuda_set(&(fake_cuda){.memory = bytes.total - 1});
+    CHECK_OK(cuda->create(&e, &setup, &why));
+    CHECK(e->shape.rows == ROWS / 2); /* One byte too few. */
+    cuda->close(e);
+    fake_cuda_set(&(fake_cuda){.memory = bytes.total});
+    CHECK_OK(cuda->create(&e, &setup, &why));
+    CHECK(e->shape.rows == ROWS);
+    cuda->close(e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_table_is_whole_and_of_this_version),
+        cmocka_unit_test(all_of_it_agrees_with_the_cpu),
+        cmocka_unit_test(a_model_learns_and_the_ladder_changes_no_bit),
+        cmocka_unit_test(the_same_shape_is_replayed_as_a_graph_with_the_same_bits),
+        cmocka_unit_test(too_little_memory_makes_the_micro_batch_smaller),
+        cmocka_unit_test(a_card_that_is_too_small_gives_up_with_advice),
+        cmocka_unit_test(bf16_on_a_card_without_it_names_what_to_take),
+        cmocka_unit_test(a_card_that_vanishes_costs_a_sentence_wherever_it_happens),
+        cmocka_unit_test(losses_that_are_no_numbers_cost_the_step),
+        cmocka_unit_test(two_engines_share_a_card_only_where_both_fit),
+        cmocka_unit_test(the_plan_counts_what_create_takes),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
