@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "compute/codec_family.h"
+#include "compute/cpu/codec_element.h"
 #include "compute/half.h"
 
 enum { BLOCK_MAX = DP_CODEC_CODES_MAX };
@@ -27,7 +28,7 @@ static uint16_t encode_block(const dp_codec_ops *ops, const float *a, size_t len
     uint16_t half = 0;
     if (most >= 0x1p-26F) { /* What is smaller has no half, and its first has no inverse. */
         uint64_t sums[2];
-        const uint32_t top = dp_codec_top(largest);
+        const uint32_t top = dp_element_top(largest);
         ops->powers(a, length, FIRST_SHARE * most, top, code, sums);
         /* In units of p = 2^(j - 1), of which 64 make s. */
         half = dp_codec_mean(sums[0], sums[1], top + 6);

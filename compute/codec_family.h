@@ -37,12 +37,6 @@ enum { DP_CODEC_INFINITY_BITS = 0x7f800000, DP_CODEC_MAGNITUDE_BITS = 0x7fffffff
 /* ---- Means without an order. A finite float's magnitude as an integer multiple of 2^(top - 174), where top is the exponent field
  * of the largest float of the sum (at least 1): exact down to 2^-24 of the largest, cut below. Sums of 4096 fit 64 bits. */
 
-static inline uint32_t dp_codec_top(uint32_t largest)
-{
-    const uint32_t field = largest >> 23;
-    return field == 0 ? 1 : field;
-}
-
 /* numerator / denominator in units of 2^(top - 174) as the nearest half, at most the largest. */
 uint16_t dp_codec_mean(uint64_t numerator, uint64_t denominator, uint32_t top);
 

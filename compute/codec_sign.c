@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compute/codec_family.h"
+#include "compute/cpu/codec_element.h"
 #include "compute/half.h"
 
 enum { BITS_MAX = DP_CODEC_RUN / 8 };
@@ -23,7 +24,7 @@ static dp_status write(const dp_codec_slice *slice, dp_writer *out)
         if (largest >= DP_CODEC_INFINITY_BITS) {
             return DP_DIVERGED;
         }
-        const uint32_t top = dp_codec_top(largest);
+        const uint32_t top = dp_element_top(largest);
         const uint16_t half = dp_codec_mean(slice->ops->sum(a, length, top), length, top);
         uint8_t bits[BITS_MAX];
         if (half == 0) {

@@ -26,7 +26,7 @@ static uint8_t bit_at(bool bit, size_t i)
 static centroids split(const dp_codec_slice *slice, const float *v, size_t k, uint8_t *high)
 {
     const uint32_t largest = slice->ops->largest(v, k);
-    const uint32_t top = dp_codec_top(largest);
+    const uint32_t top = dp_element_top(largest);
     const uint64_t sum = slice->ops->sum(v, k, top);
     centroids c = {0};
     if (largest == 0) {

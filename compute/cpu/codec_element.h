@@ -46,6 +46,13 @@ DP_ELEMENT uint64_t dp_element_magnitude(float value, uint32_t top)
     return significand >> (distance > 63 ? 63 : distance);
 }
 
+/* The exponent field of the largest float of a sum, at least 1 (codec_family.h). */
+DP_ELEMENT uint32_t dp_element_top(uint32_t largest)
+{
+    const uint32_t field = largest >> 23;
+    return field == 0 ? 1 : field;
+}
+
 /* numerator / denominator of such magnitudes as the nearest half, at most the largest. */
 DP_ELEMENT uint16_t dp_element_mean(uint64_t numerator, uint64_t denominator, uint32_t top)
 {

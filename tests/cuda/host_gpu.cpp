@@ -37,6 +37,8 @@ struct warp_state {
         unsigned present[RESULTS];
         unsigned readers[RESULTS];
         unsigned kept[HOST_GPU_LANES]; /* number of its result from 1, or 0 */
+        unsigned waiting;              /* lanes that wait in a call of the warp */
+        unsigned alive;                /* lanes that have not returned */
     } book;
 };
 
@@ -152,35 +154,35 @@ unsigned host_gpu_barrier(const char *what, bool yes, const char *file, int line
 
 static bool same_call(const thread_state *a, const thread_state *b)
 {
-    return a->mask == b->mask && a->line == b->line && strcmp(a->what, b->what) == 0 &&
-           strcmp(a->file, b->file) == 0;
+    return a->mask == b->mask && a->line == b->line &&
+           (a->what == b->what || strcmp(a->what, b->what) == 0) &&
+           (a->file == b->file || strcmp(a->file, b->file) == 0);
 }
 
-/* Lanes of the warp that have not returned, and those of self's mask that wait in the same call. Who waits in another one for self
- * too, waits for ever. */
-static void look_at_warp(unsigned first, unsigned self_lane, unsigned *alive, unsigned *here)
+/* Whether all of the lane's mask that have not returned wait with it in the same call; if so, *here says who. Some may wait in
+ * another one, for this lane too: they would wait for ever. */
+static bool all_come(const warp_state *warp, unsigned first, unsigned self_lane, unsigned *here)
 {
     const thread_state *const self = &gpu.threads[first + self_lane];
-    *alive = 0;
-    *here = 0;
-    for (unsigned lane = 0; lane < HOST_GPU_LANES && first + lane < gpu.n_threads; lane++) {
+    const unsigned wanted = self->mask & warp->book.alive;
+    *here = wanted;
+    if ((wanted & ~warp->book.waiting & ~(1U << self_lane)) != 0) {
+        return false;
+    }
+    bool all = true;
+    for (unsigned lane = 0; lane < HOST_GPU_LANES; lane++) {
         const thread_state *const t = &gpu.threads[first + lane];
-        if (t->state == ENDED) {
+        if ((wanted >> lane & 1U) == 0 || t == self || same_call(t, self)) {
             continue;
         }
-        *alive |= 1U << lane;
-        if (t == self) {
-            *here |= 1U << lane;
-        } else if (t->state == IN_WARP && (self->mask >> lane & 1U) != 0) {
-            if (same_call(t, self)) {
-                *here |= 1U << lane;
-            } else if ((t->mask >> self_lane & 1U) != 0) {
-                host_gpu_fail(self->file, self->line,
-                              "%s with mask %08x, but lane %u waits in %s at %s:%d, mask %08x",
-                              self->what, self->mask, lane, t->what, t->file, t->line, t->mask);
-            }
+        all = false; /* It may go on without this lane. */
+        if ((t->mask >> self_lane & 1U) != 0) {
+            host_gpu_fail(self->file, self->line,
+                          "%s with mask %08x, but lane %u waits in %s at %s:%d, mask %08x",
+                          self->what, self->mask, lane, t->what, t->file, t->line, t->mask);
         }
     }
+    return all;
 }
 
 /* The lanes here, whose masks agree, meet: their values become a result, and they run again. */
@@ -195,6 +197,7 @@ static void meet(warp_state *warp, unsigned first, unsigned here)
     for (unsigned i = 0; i < HOST_GPU_LANES; i++) {
         if ((here >> i & 1U) != 0) {
             gpu.threads[first + i].state = READY;
+            warp->book.waiting &= ~(1U << i);
             warp->book.kept[i] = result + 1;
             warp->book.readers[result]++;
         }
@@ -226,12 +229,11 @@ const unsigned char *host_gpu_meet(const char *what, unsigned mask, const void *
     self->file = file;
     self->line = line;
     const unsigned first = gpu.at - lane;
-    unsigned alive;
     unsigned here;
-    look_at_warp(first, lane, &alive, &here);
-    if (here == (mask & alive)) {
+    if (all_come(warp, first, lane, &here)) {
         meet(warp, first, here);
     } else {
+        warp->book.waiting |= 1U << lane;
         wait_here(IN_WARP, what, file, line);
     }
     *present = warp->book.present[*kept - 1];
@@ -311,31 +313,27 @@ static bool turn(unsigned index, bool begun)
     if (ended) {
         t->state = ENDED;
         gpu.n_ended++;
+        gpu.warps[index / HOST_GPU_LANES].book.alive &= ~(1U << index % HOST_GPU_LANES);
     }
     return true;
 }
 
 /* The lanes that wait for one who has returned since need it no more. */
-static void release_warp(unsigned first)
+static void release_warp(warp_state *warp, unsigned first)
 {
-    for (unsigned lane = 0; lane < HOST_GPU_LANES && first + lane < gpu.n_threads; lane++) {
-        thread_state *const self = &gpu.threads[first + lane];
-        if (self->state != IN_WARP) {
-            continue;
-        }
-        unsigned alive;
+    for (unsigned lane = 0; lane < HOST_GPU_LANES; lane++) {
         unsigned here;
-        look_at_warp(first, lane, &alive, &here);
-        if (here != (self->mask & alive)) {
-            continue;
+        if ((warp->book.waiting >> lane & 1U) != 0 && all_come(warp, first, lane, &here)) {
+            meet(warp, first, here);
         }
-        meet(&gpu.warps[first / HOST_GPU_LANES], first, here);
     }
 }
 
 /* Until all lanes of the warp wait for other warps, or have returned. */
 static bool run_warp(unsigned first, const unsigned lanes[HOST_GPU_LANES], bool begun)
 {
+    warp_state *const warp = &gpu.warps[first / HOST_GPU_LANES];
+    const unsigned all = warp->book.alive;
     bool any = false;
     bool moved = true;
     while (moved) {
@@ -347,7 +345,9 @@ static bool run_warp(unsigned first, const unsigned lanes[HOST_GPU_LANES], bool 
         }
         any = any || moved;
         begun = true;
-        release_warp(first);
+        if (warp->book.waiting != 0 && warp->book.alive != all) {
+            release_warp(warp, first);
+        }
     }
     return any;
 }
@@ -364,6 +364,7 @@ static void begin_block(dim3 block)
         thread_state *const t = &gpu.threads[i];
         t->fiber = t->fiber != nullptr ? t->fiber : host_fiber_open();
         t->state = READY;
+        gpu.warps[i / HOST_GPU_LANES].book.alive |= 1U << i % HOST_GPU_LANES;
         t->index = {i % block.x, i / block.x % block.y, i / (block.x * block.y)};
     }
     spoil_static_shared();

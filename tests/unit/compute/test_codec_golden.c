@@ -1,39 +1,7 @@
-/* Blobs against those of tests/golden/make_codec.py, which was written from the formats. */
-#include "tests/lib/check.h"
+/* Blobs against those of a second implementation. */
+#include "tests/unit/compute/golden_codec.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/rng.h"
-#include "compute/codec.h"
-#include "compute/half.h"
-
-enum { BLOB_MAX = 1 << 20, LINE_MAX_BYTES = 1 << 16, LINES = 69 };
-
-/* value() of make_codec.py. */
-static float golden_value(uint64_t seed, uint64_t i)
-{
-    const uint64_t bits = dp_mix64(seed * 1000003 + i);
-    if (seed % 2 == 0) {
-        return (bits & 7) == 0 ? 0 : (float)((int64_t)(bits >> 43) - (1 << 20)) * 0x1p-30F;
-    }
-    const uint32_t field = (uint32_t)((bits >> 32) % 50) - 40 + 127;
-    return dp_float_of_bits((uint32_t)(bits >> 63) << 31 | field << 23 | (bits & 0x7fffff));
-}
-
-static uint64_t number(char **rest, int base)
-{
-    return strtoull(strtok_r(NULL, " ", rest), NULL, base);
-}
-
-static unsigned __int128 wide_hex(const char *text)
-{
-    unsigned __int128 value = 0;
-    for (const char *digit = text; *digit != '\0'; digit++) {
-        value = value << 4 | (unsigned)(*digit <= '9' ? *digit - '0' : *digit - 'a' + 10);
-    }
-    return value;
-}
+enum { BLOB_MAX = 1 << 20 };
 
 /* CRC-32 as zlib has it. */
 static uint32_t crc_of(const uint8_t *bytes, size_t size)
@@ -69,50 +37,22 @@ static void check_blob(const dp_codec *codec, const float *a, size_t n, const ch
     dp_buf_close(&blob);
 }
 
-static void check_line(char *line)
+static void check_line(const golden_line *line)
 {
-    char *rest = NULL;
-    dp_codec codec = {0};
-    CHECK(dp_codec_named(strtok_r(line, " ", &rest), &codec.kind));
-    codec.block = (uint32_t)number(&rest, 10);
-    codec.keep = (uint32_t)number(&rest, 10);
-    codec.bits = (uint32_t)number(&rest, 10);
-    codec.seed = number(&rest, 10);
-    const size_t n = (size_t)number(&rest, 10);
-    const uint64_t seed = number(&rest, 10);
-    const unsigned __int128 energy = wide_hex(strtok_r(NULL, " ", &rest));
-    const uint32_t crc = (uint32_t)number(&rest, 16);
-    const char *const hex = strtok_r(NULL, " \n", &rest);
-    float *const a = test_calloc(n + 1, sizeof *a);
-    for (size_t i = 0; i < n; i++) {
-        a[i] = golden_value(seed, i);
-    }
-    check_blob(&codec, a, n, hex, crc);
+    check_blob(&line->codec, line->a, line->n, line->hex, line->crc);
     dp_buf blob;
     dp_buf_init(&blob, BLOB_MAX);
-    CHECK_OK(dp_codec_encode(&codec, a, n, &blob));
+    CHECK_OK(dp_codec_encode(&line->codec, line->a, line->n, &blob));
     unsigned __int128 got;
-    CHECK_OK(dp_codec_energy(dp_buf_view(&blob), n, &got));
-    CHECK(got == energy);
+    CHECK_OK(dp_codec_energy(dp_buf_view(&blob), line->n, &got));
+    CHECK(got == line->energy);
     dp_buf_close(&blob);
-    test_free(a);
 }
 
 static void blobs_equal_those_of_a_second_implementation(void **state)
 {
     (void)state;
-    FILE *const file = fopen("tests/golden/codec.txt", "r");
-    CHECK(file != NULL);
-    static char line[LINE_MAX_BYTES];
-    unsigned count = 0;
-    while (fgets(line, sizeof line, file) != NULL) {
-        if (line[0] != '#') {
-            check_line(line);
-            count++;
-        }
-    }
-    fclose(file);
-    CHECK(count == LINES);
+    golden_each(check_line);
 }
 
 int main(void)

@@ -1,0 +1,139 @@
+/* Encoding on a card: every byte as the CPU's, and as the golden blobs'. */
+#include <math.h>
+
+#include "tests/unit/compute/golden_codec.h"
+#include "tests/unit/cuda/blob_kit.h"
+
+/* Payload by the card; returns its bytes, or SIZE_MAX where it says that a is bad. */
+static size_t encode(const dp_codec *codec, const float *a, size_t n, uint8_t *out)
+{
+    const cudaStream_t stream = card_open();
+    const dp_cuda_blob options = dp_cuda_blob_of(codec);
+    const size_t room = dp_codec_bytes_max(codec, n) - DP_CODEC_HEADER_BYTES;
+    const uint32_t none = 0;
+    const dp_cuda_encoding to = {
+        .out = card_put(NULL, room),
+        .bytes = card_put(NULL, sizeof(uint64_t)),
+        .bad = card_put(&none, sizeof none),
+        .slots = card_put(NULL, dp_cuda_slot_bytes(&options, n)),
+        .offsets = card_put(NULL, (dp_cuda_runs(n) + 1) * sizeof(uint64_t)),
+    };
+    float *const there = card_put(a, n * sizeof *a);
+    CHECK_OK(dp_cuda_encode(there, n, &options, &to, stream));
+    uint64_t bytes;
+    uint32_t bad;
+    card_get(to.bytes, &bytes, sizeof bytes);
+    card_get(to.bad, &bad, sizeof bad);
+    CHECK(bad != 0 || bytes <= room);
+    if (bad == 0) {
+        card_get(to.out, out, bytes);
+    }
+    void *const all[] = {to.out, to.bytes, to.bad, to.slots, to.offsets, there};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        card_free(all[i]);
+    }
+    return bad != 0 ? SIZE_MAX : bytes;
+}
+
+static void same_as_the_cpu(const dp_codec *codec, const float *a, size_t n)
+{
+    static uint8_t payload[4 * KIT_MOST + 4096];
+    dp_buf blob;
+    dp_buf_init(&blob, dp_codec_bytes_max(codec, n));
+    CHECK_OK(dp_codec_encode(codec, a, n, &blob));
+    const size_t bytes = encode(codec, a, n, payload);
+    const uint8_t *const wanted = blob.data + DP_CODEC_HEADER_BYTES;
+    size_t at = 0;
+    while (at < bytes && at < blob.size - DP_CODEC_HEADER_BYTES && payload[at] == wanted[at]) {
+        at++;
+    }
+    if (bytes != blob.size - DP_CODEC_HEADER_BYTES || at != bytes) {
+        print_error("%s (block %u, keep %u, bits %u) of %zu: %zu bytes, wanted %zu; byte %zu\n",
+                    dp_codec_name(codec->kind), codec->block, codec->keep, codec->bits, n, bytes,
+                    blob.size - DP_CODEC_HEADER_BYTES, at);
+        fail();
+    }
+    dp_buf_close(&blob);
+}
+
+static void every_codec_writes_the_bytes_of_the_cpu(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0, 1, 2, 33, 255, 4095, 4097, KIT_MOST};
+    static float a[KIT_MOST];
+    for (size_t c = 0; c < KIT_CODECS; c++) {
+        const dp_codec codec = kit_codec(c);
+        for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+            kit_fill(a, sizes[s], (c + s) % KIT_SHAPES, 31 * c + s);
+            same_as_the_cpu(&codec, a, sizes[s]);
+        }
+    }
+}
+
+static void every_kind_of_update_does(void **state)
+{
+    (void)state;
+    static float a[KIT_MOST];
+    const size_t n = DP_CODEC_RUN + 1001;
+    for (size_t c = 3; c < KIT_CODECS; c++) {
+        const dp_codec codec = kit_codec(c);
+        for (size_t shape = 0; shape < KIT_SHAPES; shape++) {
+            kit_fill(a, n, shape, 1000 + shape);
+            card_order(shape);
+            same_as_the_cpu(&codec, a, n);
+        }
+    }
+    card_order(0);
+}
+
+static void check_golden(const golden_line *line)
+{
+    static uint8_t payload[1 << 17];
+    CHECK(dp_codec_bytes_max(&line->codec, line->n) <= sizeof payload);
+    const size_t bytes = encode(&line->codec, line->a, line->n, payload);
+    CHECK(bytes != SIZE_MAX);
+    char *const text = test_malloc(2 * bytes + 1);
+    dp_hex(dp_view_of(payload, bytes), text);
+    CHECK(strcmp(text, line->hex + (size_t)2 * DP_CODEC_HEADER_BYTES) == 0);
+    test_free(text);
+}
+
+static void the_golden_blobs_come_out(void **state)
+{
+    (void)state;
+    golden_each(check_golden);
+}
+
+static void what_the_cpu_refuses_is_said(void **state)
+{
+    (void)state;
+    static const float values[] = {NAN, INFINITY, -INFINITY, 0x1.000002p60F};
+    static float a[KIT_MOST];
+    static uint8_t payload[4 * KIT_MOST + 4096];
+    const size_t n = DP_CODEC_RUN + 70;
+    for (size_t c = 0; c < KIT_CODECS; c++) {
+        const dp_codec codec = kit_codec(c);
+        for (size_t v = 0; v < 4; v++) {
+            kit_fill(a, n, 0, c);
+            a[v % 2 == 0 ? n - 1 : 17] = values[v];
+            dp_buf blob;
+            dp_buf_init(&blob, dp_codec_bytes_max(&codec, n));
+            const dp_status status = dp_codec_encode(&codec, a, n, &blob);
+            CHECK((status == DP_DIVERGED) == (encode(&codec, a, n, payload) == SIZE_MAX));
+            dp_buf_close(&blob);
+        }
+    }
+    const dp_cuda_blob none = {.kind = DP_CODEC_KINDS};
+    CHECK_STATUS(dp_cuda_encode(NULL, 1, &none, &(dp_cuda_encoding){0}, card_open()), DP_BADARG);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_codec_writes_the_bytes_of_the_cpu),
+        cmocka_unit_test(every_kind_of_update_does),
+        cmocka_unit_test(the_golden_blobs_come_out),
+        cmocka_unit_test(what_the_cpu_refuses_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
