@@ -231,7 +231,8 @@ static const dp_manifest_word precisions[] = {
     {"fp32", DP_PRECISION_FP32}, {"bf16", DP_PRECISION_BF16}, {"fp16", DP_PRECISION_FP16}};
 static const dp_manifest_word batch_rules[] = {
     {"none", DP_BATCH_NONE}, {"linear", DP_BATCH_LINEAR}, {"sqrt", DP_BATCH_SQRT}};
-static const dp_manifest_word exchanges[] = {{"updates", DP_EXCHANGE_UPDATES}};
+static const dp_manifest_word exchanges[] = {{"updates", DP_EXCHANGE_UPDATES},
+                                             {"gradients", DP_EXCHANGE_GRADIENTS}};
 #define CODEC_WORD(name, NAME, number, least, most, standard, thins) {#name, DP_CODEC_##NAME},
 static const dp_manifest_word codecs[] = {DP_CODEC_LIST(CODEC_WORD)};
 
@@ -256,7 +257,7 @@ static const dp_manifest_choice choices[] = {
     CHOICE(pairs, "round.pairs", DP_OFF, switches,
            "Exchanges of work in pairs between rounds, every gossip.time."),
     CHOICE(exchange, "round.exchange", DP_EXCHANGE_UPDATES, exchanges,
-           "What is averaged: updates, which local steps made."),
+           "What is averaged: updates of local steps, or gradients of one step."),
 };
 
 enum { CHOICE_COUNT = sizeof choices / sizeof choices[0] };
@@ -379,11 +380,19 @@ static dp_status check_choice(const dp_manifest *manifest, const dp_manifest_cho
     return dp_why_set(why, DP_BADARG, "%s must be %s", choice->key, words);
 }
 
+uint32_t dp_manifest_moments(const dp_manifest *manifest)
+{
+    if (manifest->exchange == DP_EXCHANGE_GRADIENTS) {
+        return 2;
+    }
+    return manifest->outer_mu_milli > 0 ? 1 : 0;
+}
+
 static dp_status check_model(const dp_manifest *manifest, dp_why *why)
 {
     const dp_model_config config = dp_manifest_model(manifest);
     DP_TRY(dp_model_config_check(&config, why));
-    const size_t each = (manifest->outer_mu_milli > 0 ? 2 : 1) * sizeof(float);
+    const size_t each = (1 + dp_manifest_moments(manifest)) * sizeof(float);
     const uint64_t most = (DP_OBJECT_BYTES_MAX - DP_MANIFEST_BYTES_MAX) / each;
     const uint64_t parameters = dp_model_config_parameters(&config);
     if (parameters > most) {
@@ -399,6 +408,36 @@ static dp_status check_codec(const dp_manifest *manifest, dp_why *why)
 {
     return dp_codec_options_check(manifest->codec, manifest->codec_block, manifest->codec_keep,
                                   manifest->codec_bits, why);
+}
+
+/* With gradients the outer step is the optimizer's, on every replica alike (compute/outer_adamw.h), and nothing else moves weights. */
+static dp_status check_exchange(const dp_manifest *manifest, dp_why *why)
+{
+    if (manifest->exchange != DP_EXCHANGE_GRADIENTS) {
+        return DP_OK;
+    }
+    if (manifest->inner_steps_max != 1) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.steps_max is %u; with round.exchange gradients a round is one "
+                          "step, so it must be 1",
+                          manifest->inner_steps_max);
+    }
+    if (manifest->optimizer != DP_OPTIM_ADAMW || manifest->weights != DP_WEIGHTS_FP32) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.exchange gradients needs train.optimizer adamw and train.weights "
+                          "fp32, the step that all nodes compute to the last bit");
+    }
+    if (manifest->outer_mu_milli != 0 || manifest->alpha_milli != 1000) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.exchange gradients steps by train.lr and train.beta1, so "
+                          "round.momentum must be 0 and round.alpha 1");
+    }
+    if (manifest->pairs != DP_OFF) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.pairs must be off with round.exchange gradients: nodes have no "
+                          "work of their own to exchange");
+    }
+    return DP_OK;
 }
 
 /* A token takes two bytes at least, so no sum of them wraps. */
@@ -444,6 +483,7 @@ dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
     }
     DP_TRY(check_model(manifest, why));
     DP_TRY(check_codec(manifest, why));
+    DP_TRY(check_exchange(manifest, why));
     if (manifest->warmup_tokens >= manifest->total_tokens) {
         return dp_why_set(why, DP_BADARG,
                           "train.warmup_tokens must be less than train.total_tokens");

@@ -64,7 +64,8 @@ typedef enum dp_batch_rule {
 
 /* What a publication holds. */
 typedef enum dp_exchange_kind {
-    DP_EXCHANGE_UPDATES = 0 /* how far local steps have moved the weights */
+    DP_EXCHANGE_UPDATES = 0,  /* how far local steps have moved the weights */
+    DP_EXCHANGE_GRADIENTS = 1 /* the gradient of one batch; the step is the outer one */
 } dp_exchange_kind;
 
 /* A part of the data: an object, a token shard (compute/shard.h). */
@@ -158,6 +159,8 @@ DP_MUST dp_status dp_manifest_encode(const dp_manifest *manifest,
                                      uint8_t out[DP_MANIFEST_BYTES_MAX], size_t *size);
 /* Total: any bytes give a manifest or a status. Checks shape and dp_manifest_check; not the signature. */
 DP_MUST dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes);
+/* Vectors that the replicated state has beside theta: m where the outer step has momentum, m and v where it is the optimizer's. */
+uint32_t dp_manifest_moments(const dp_manifest *manifest);
 /* The model's part, as it stands, and back. */
 dp_model_config dp_manifest_model(const dp_manifest *manifest);
 void dp_manifest_set_model(dp_manifest *manifest, const dp_model_config *config);

@@ -25,6 +25,13 @@ static const dp_run_mode modes[] = {
      .pairs = DP_ON,
      .round_ms = 120000,
      .inner_steps_max = 100000},
+    {.name = "ddp",
+     .text = "a step per round with the mean gradient in fp32; nodes side by side",
+     .codec = DP_CODEC_FP32,
+     .alpha_milli = 1000,
+     .exchange = DP_EXCHANGE_GRADIENTS,
+     .round_ms = 1000,
+     .inner_steps_max = 1},
 };
 
 const dp_run_mode *dp_run_modes(size_t *count)

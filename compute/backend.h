@@ -31,7 +31,7 @@
 
 enum {
     DP_BACKEND_MAGIC = 0x42504431, /* "1DPB" as bytes */
-    DP_BACKEND_VERSION = 4,        /* of this table and of what it says; any change is another */
+    DP_BACKEND_VERSION = 5,        /* of this table and of what it says; any change is another */
     DP_BACKEND_LAYOUTS = 11,
     DP_BACKEND_STATE_MAX = 1 + DP_OPTIM_VECTORS_MAX,
     DP_DEVICE_NAME_MAX = 96
@@ -154,6 +154,8 @@ typedef struct dp_backend {
     /* Forward and backward of a micro-batch at x, as dp_gpt_step: gradients += scale * d(sum of losses). *loss_sum in
      * nats. DP_BADARG, DP_DIVERGED (the loss is not finite: drop() must follow). */
     dp_status (*step)(dp_engine *engine, const dp_gpt_batch *batch, float scale, double *loss_sum);
+    /* The gradients in memory of the host, as they are now: n floats to read, lent until the next call. NULL: problem(). */
+    const float *(*gradients)(dp_engine *engine);
     /* |gradients|, the loss scale still in it; not finite where one is not. */
     dp_status (*norm)(dp_engine *engine, double *norm);
     /* dp_optim_step_with on x and the gradients. DP_DIVERGED: nothing has changed. The gradients stay until drop(). */

@@ -90,6 +90,25 @@ static dp_gpt_batch batch_of(const twins *t)
     return (dp_gpt_batch){.x = t->tokens, .y = t->tokens + 1, .rows = ROWS, .length = LENGTH};
 }
 
+/* What is handed out of the gradients, as one vector. */
+static dp_status same_gradients(const twins *t)
+{
+    const float *const got = t->of[0]->gradients(t->engines[0]);
+    const float *const wanted = t->of[1]->gradients(t->engines[1]);
+    if (got == NULL) {
+        return told(t, 0, "gradients", DP_IO);
+    }
+    double apart = 0;
+    double whole = 0;
+    for (size_t i = 0; i < t->model.n_elements; i++) {
+        const double difference = (double)got[i] - (double)wanted[i];
+        apart += difference * difference;
+        whole += (double)wanted[i] * (double)wanted[i];
+    }
+    const double lengths[2] = {sqrt(whole) + sqrt(apart), sqrt(whole)};
+    return near_enough(t, "gradient, with what it is off,", lengths);
+}
+
 static dp_status train_once(twins *t)
 {
     const dp_gpt_batch batch = batch_of(t);
@@ -111,6 +130,7 @@ static dp_status train_once(twins *t)
     }
     DP_TRY(near_enough(t, "loss", losses));
     DP_TRY(near_enough(t, "gradient norm", norms));
+    DP_TRY(same_gradients(t));
     for (int twin = 0; twin < 2; twin++) {
         DP_TRY(
             told(t, twin, "update", t->of[twin]->update(t->engines[twin], &options, norms[twin])));

@@ -250,6 +250,11 @@ static dp_status step(dp_engine *e, const dp_gpt_batch *batch, float factor, dou
     return dp_gpt_step(e->gpt, batch, factor, loss_sum);
 }
 
+static const float *gradients_of(dp_engine *e)
+{
+    return dp_gpt_grads(e->gpt);
+}
+
 static dp_status norm_of(dp_engine *e, double *norm)
 {
     *norm = dp_norm(dp_gpt_grads(e->gpt), e->n, e->optim.partial, e->pool);
@@ -415,6 +420,7 @@ const dp_backend *dp_backend_cpu(void)
         .reset = reset,
         .drop = drop,
         .step = step,
+        .gradients = gradients_of,
         .norm = norm_of,
         .update = update,
         .lend_state = lend_state,

@@ -158,3 +158,37 @@ dp_status dp_consensus_apply(float *theta, float *m, size_t n, const dp_view *bl
     }
     return DP_OK;
 }
+
+static dp_status gather(workspace *work, float *g)
+{
+    DP_TRY(rewind_blobs(work));
+    while (work->cursors[0].left > 0) {
+        DP_TRY(next_run(work));
+        memcpy(g, work->acc, work->length * sizeof *g);
+        g += work->length;
+    }
+    return DP_OK;
+}
+
+dp_status dp_consensus_mean(float *g, size_t n, const dp_view *blobs, const uint32_t *q,
+                            size_t n_items)
+{
+    if (n_items > DP_CONSENSUS_ITEMS_MAX) {
+        return DP_BADARG;
+    }
+    if (n_items == 0) {
+        memset(g, 0, n * sizeof *g);
+        return DP_OK;
+    }
+    workspace *const work = dp_alloc(1, sizeof *work);
+    if (work == NULL) {
+        return DP_NOMEM;
+    }
+    work->blobs = blobs;
+    work->q = q;
+    work->n_items = n_items;
+    work->n = n;
+    const dp_status status = gather(work, g);
+    dp_free(work);
+    return status;
+}

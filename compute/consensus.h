@@ -40,4 +40,8 @@ DP_MUST dp_status dp_consensus_apply(float *theta, float *m, size_t n, const dp_
                                      const uint32_t *q, size_t n_items, const dp_outer *outer,
                                      dp_outer_seen *seen);
 
+/* g, n floats: the weighted sum above and nothing more. The same statuses; after DP_BADMSG and DP_VERSION g may not be used. */
+DP_MUST dp_status dp_consensus_mean(float *g, size_t n, const dp_view *blobs, const uint32_t *q,
+                                    size_t n_items);
+
 #endif

@@ -60,11 +60,12 @@ static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_
     plan->gradients = memory.grads;
     plan->packed = memory.packed;
     plan->moments = moments_of(m, model);
-    const uint64_t momentum = m->outer_mu_milli > 0 ? vector : 0;
+    const uint64_t momentum = dp_manifest_moments(m) * vector;
+    const uint64_t gradients = m->exchange == DP_EXCHANGE_GRADIENTS ? 2 * vector : 0;
     plan->anchors = request->alone ? 0 : ANCHORS * vector + momentum;
     plan->buffers = memory.scratch + vector;
     if (!request->alone) {
-        plan->buffers += momentum; /* of the state on its way */
+        plan->buffers += momentum + gradients; /* of the state on its way; of trainer_gradients.c */
         const dp_codec codec = dp_codec_of_run(m);
         plan->buffers += 2 * dp_codec_bytes_max(&codec, model->n_elements);
     }

@@ -279,6 +279,19 @@ static dp_status weights_read(const weights *w, const dp_model *model, float *th
                       : dp_hf_import_weights(w->path, model, theta, why);
 }
 
+/* Theta, and the moments of the run's outer step at zero. theta is lost. */
+static dp_status write_first(const dp_manifest *manifest, float *theta, size_t n, dp_buf *state)
+{
+    const uint32_t moments = dp_manifest_moments(manifest);
+    DP_TRY(dp_state_write_header(0, n, moments, state));
+    DP_TRY(dp_floats_write(theta, n, state));
+    memset(theta, 0, n * sizeof *theta);
+    for (uint32_t i = 0; i < moments; i++) {
+        DP_TRY(dp_floats_write(theta, n, state));
+    }
+    return DP_OK;
+}
+
 static dp_status write_init(const dp_prepare_job *job, const weights *w, dp_manifest *manifest,
                             dp_why *why)
 {
@@ -291,21 +304,16 @@ static dp_status write_init(const dp_prepare_job *job, const weights *w, dp_mani
     dp_buf state;
     dp_buf_init(&state, DP_OBJECT_BYTES_MAX);
     float *const theta = dp_alloc(model.n_elements, sizeof *theta);
-    /* Zeros, where the run's states have one. */
-    const bool has_momentum = manifest->outer_mu_milli > 0;
-    float *const momentum = has_momentum ? dp_alloc(model.n_elements, sizeof *momentum) : NULL;
-    dp_status status = theta == NULL || (has_momentum && momentum == NULL)
-                           ? dp_why_set(why, DP_NOMEM, "no memory for the weights")
-                           : weights_read(w, &model, theta, why);
+    dp_status status = theta == NULL ? dp_why_set(why, DP_NOMEM, "no memory for the weights")
+                                     : weights_read(w, &model, theta, why);
     if (status == DP_OK) {
-        status = dp_state_write(0, theta, momentum, model.n_elements, &state);
+        status = write_first(manifest, theta, model.n_elements, &state);
     }
     if (status == DP_OK) {
         manifest->init = dp_object_hash(dp_buf_view(&state), NULL);
         manifest->init_bytes = state.size;
         status = dp_file_write(job->folder, DP_PREPARED_INIT, dp_buf_view(&state), why);
     }
-    dp_free(momentum);
     dp_free(theta);
     dp_buf_close(&state);
     dp_model_close(&model);

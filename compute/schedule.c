@@ -1,6 +1,7 @@
 #include "compute/schedule.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 dp_schedule dp_schedule_of(const dp_manifest *manifest)
 {
@@ -51,9 +52,26 @@ static double progress(uint64_t now, uint64_t start, uint64_t end)
     return now >= end ? 1.0 : (double)(now - start) / (double)(end - start);
 }
 
-double dp_schedule_lr(const dp_schedule *schedule, uint64_t committed_tokens)
+/* (1 + cos(pi x)) / 2 for x in 0 to 1, from Taylor's series around the nearest multiple of pi/2: to 1e-16, and the same bits
+ * everywhere, which the C library's cosine does not promise. */
+static double half_wave(double x)
 {
     const double pi = 3.14159265358979323846;
+    const bool falls = x > 0.5;
+    const double near = falls ? 1 - x : x; /* cos(pi (1 - x)) = -cos(pi x) */
+    const bool as_sine = near > 0.25;      /* cos(a) = sin(pi/2 - a) */
+    const double a = pi * (as_sine ? 0.5 - near : near);
+    double sum = 0;
+    for (int k = 16; k >= 0; k -= 2) {
+        const int power = k + (as_sine ? 1 : 0);
+        sum = 1 - sum * (a * a) / (double)((power + 1) * (power + 2));
+    }
+    const double cosine = as_sine ? a * sum : sum;
+    return 0.5 * (falls ? 1 - cosine : 1 + cosine);
+}
+
+double dp_schedule_lr(const dp_schedule *schedule, uint64_t committed_tokens)
+{
     const double fall = schedule->peak - schedule->floor;
     if (committed_tokens < schedule->warmup_tokens) {
         return schedule->peak * ((double)committed_tokens + 1.0) / (double)schedule->warmup_tokens;
@@ -65,7 +83,7 @@ double dp_schedule_lr(const dp_schedule *schedule, uint64_t committed_tokens)
     case DP_SCHEDULE_LINEAR:
         return schedule->peak - fall * done;
     case DP_SCHEDULE_COSINE:
-        return schedule->floor + fall * 0.5 * (1.0 + cos(pi * done));
+        return schedule->floor + fall * half_wave(done);
     case DP_SCHEDULE_WSD:
         return schedule->peak - fall * progress(committed_tokens,
                                                 schedule->total_tokens - schedule->decay_tokens,

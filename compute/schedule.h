@@ -1,5 +1,5 @@
 /* Learning rate as a pure function of the tokens that the run has committed, so that every node and every restart agrees
- * without any state. */
+ * without any state, to the last bit: in a run that exchanges gradients it moves what all replicas hold. */
 #ifndef DP_COMPUTE_SCHEDULE_H
 #define DP_COMPUTE_SCHEDULE_H
 

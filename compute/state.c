@@ -4,9 +4,10 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "compute/half.h"
 
-enum { VERSION = 1, MOMENTUM_FOLLOWS = 1 };
+enum { VERSION = 1 };
 
 static const uint8_t magic[4] = {'D', 'P', 'S', '1'};
 
@@ -55,13 +56,14 @@ dp_status dp_floats_read(dp_view bytes, float *x, size_t n)
     return DP_OK;
 }
 
-dp_status dp_state_write_header(uint64_t round, size_t n, bool momentum, dp_buf *out)
+dp_status dp_state_write_header(uint64_t round, size_t n, uint32_t moments, dp_buf *out)
 {
+    dp_assert(moments <= DP_STATE_MOMENTS_MAX);
     uint8_t header[DP_STATE_HEADER_BYTES];
     dp_writer writer = dp_writer_of(header, sizeof header);
     dp_write_bytes(&writer, magic, sizeof magic);
     dp_write_u16(&writer, VERSION);
-    dp_write_u16(&writer, momentum ? MOMENTUM_FOLLOWS : 0);
+    dp_write_u16(&writer, (uint16_t)moments);
     dp_write_u64(&writer, n);
     dp_write_u64(&writer, round);
     dp_write_u64(&writer, 0);
@@ -71,7 +73,7 @@ dp_status dp_state_write_header(uint64_t round, size_t n, bool momentum, dp_buf 
 dp_status dp_state_write(uint64_t round, const float *theta, const float *m, size_t n, dp_buf *out)
 {
     const size_t before = out->size;
-    dp_status status = dp_state_write_header(round, n, m != NULL, out);
+    dp_status status = dp_state_write_header(round, n, m != NULL ? 1 : 0, out);
     if (status == DP_OK) {
         status = dp_floats_write(theta, n, out);
     }
@@ -100,17 +102,21 @@ dp_status dp_state_open(dp_state *state, dp_view bytes)
     if (version != VERSION) {
         return DP_VERSION;
     }
-    const size_t each = follows == MOMENTUM_FOLLOWS ? 8 : 4;
+    const size_t each = 4 * (1 + (size_t)follows);
     const size_t left = dp_reader_left(&reader);
-    if (follows > MOMENTUM_FOLLOWS || zero != 0 || left % each != 0 || left / each != n) {
+    if (follows > DP_STATE_MOMENTS_MAX || zero != 0 || left % each != 0 || left / each != n) {
         return DP_BADMSG;
     }
     const size_t size = 4 * (size_t)n;
     *state = (dp_state){.round = round,
                         .elements = n,
+                        .moments = follows,
                         .theta = dp_view_of(bytes.data + DP_STATE_HEADER_BYTES, size)};
-    if (follows == MOMENTUM_FOLLOWS) {
+    if (follows >= 1) {
         state->momentum = dp_view_of(bytes.data + DP_STATE_HEADER_BYTES + size, size);
+    }
+    if (follows >= 2) {
+        state->second = dp_view_of(bytes.data + DP_STATE_HEADER_BYTES + 2 * size, size);
     }
     return DP_OK;
 }

@@ -23,10 +23,15 @@ static uint32_t needs_of(const dp_manifest *m)
            (bf16_weights ? DP_CAN_BF16_WEIGHTS : 0) | DP_CAN_CODECS;
 }
 
-/* The outer step has one, and so has the state. */
+/* Of the outer step, and of the state: the engine holds the one of momentum, trainer_gradients.c the two of AdamW. */
+static uint32_t moments_of(const dp_trainer *t)
+{
+    return t->alone ? 0 : dp_manifest_moments(&t->manifest);
+}
+
 static bool has_momentum(const dp_trainer *t)
 {
-    return t->manifest.outer_mu_milli > 0 && !t->alone;
+    return moments_of(t) == 1;
 }
 
 static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_why *why)
@@ -82,8 +87,8 @@ static dp_status open_batches(dp_trainer *t)
                                      .rows_max = t->rows_max};
     DP_TRY(dp_loader_open(&t->loader, &batches));
     dp_buf_init(&t->restored, dp_codec_bytes_most(t->n));
-    dp_buf_init(&t->bytes, dp_state_bytes(t->n, true));
-    return DP_OK;
+    dp_buf_init(&t->bytes, dp_state_bytes(t->n, DP_STATE_MOMENTS_MAX));
+    return dp_trainer_has_gradients(t) ? dp_trainer_gradients_open(t) : DP_OK;
 }
 
 static dp_status open_shards(dp_trainer *t, const dp_trainer_setup *setup, dp_why *why)
@@ -162,6 +167,7 @@ void dp_trainer_close(dp_trainer *t)
     dp_loader_close(t->loader);
     dp_buf_close(&t->bytes);
     dp_buf_close(&t->restored);
+    dp_trainer_gradients_close(t);
     dp_free(t->targets);
     dp_free(t->inputs);
     if (t->engine != NULL) {
@@ -225,6 +231,7 @@ static dp_status start_at(dp_trainer *t, uint64_t round)
     t->n_ranges = 0;
     t->last = (dp_trainer_last){0};
     t->pending = false;
+    t->gradients.ready = false;
     t->pending_blob = (dp_view){0};
     t->open = (dp_trainer_tally){0};
     t->pending_tally = (dp_trainer_tally){0};
@@ -243,11 +250,14 @@ dp_status dp_trainer_init(dp_trainer *t)
     if (has_momentum(t)) {
         DP_TRY(t->backend->zero(t->engine, DP_VECTOR_M));
     }
+    if (dp_trainer_has_gradients(t)) {
+        dp_trainer_gradients_zero(t);
+    }
     t->committed = 0;
     return start_at(t, 0);
 }
 
-/* m belongs to the state just as theta does (review, G1): without it replicas would step apart. */
+/* Moments belong to the state just as theta does (review, G1): without it replicas would step apart. */
 static bool has_vectors(const dp_trainer *t, const dp_state *state)
 {
 #if DP_MUTATION == 29
@@ -255,7 +265,7 @@ static bool has_vectors(const dp_trainer *t, const dp_state *state)
     (void)state;
     return true;
 #else
-    return t->alone || (state->momentum.size > 0) == has_momentum(t);
+    return t->alone || state->moments == moments_of(t);
 #endif
 }
 
@@ -266,7 +276,9 @@ dp_status dp_trainer_load(dp_trainer *t, uint64_t round, dp_view state)
     if (from.round != round || from.elements != t->n || !has_vectors(t, &from)) {
         return DP_BADMSG;
     }
-    if (from.momentum.size > 0 && !t->alone) {
+    if (dp_trainer_has_gradients(t)) {
+        DP_TRY(dp_trainer_gradients_load(t, &from));
+    } else if (from.momentum.size > 0 && !t->alone) {
         DP_TRY(dp_floats_check(from.theta, t->n)); /* So that both are loaded or none. */
         DP_TRY(t->backend->load(t->engine, DP_VECTOR_M, from.momentum));
     }
@@ -291,15 +303,17 @@ static dp_status append_vector(dp_trainer *t, dp_vector vector)
 dp_status dp_trainer_state(dp_trainer *t, dp_view *state, dp_hash *root)
 {
 #if DP_MUTATION == 29
-    const bool momentum = false;
+    const uint32_t moments = 0;
 #else
-    const bool momentum = has_momentum(t);
+    const uint32_t moments = moments_of(t);
 #endif
     dp_buf_clear(&t->bytes);
-    DP_TRY(dp_state_write_header(t->state_round, t->n, momentum, &t->bytes));
+    DP_TRY(dp_state_write_header(t->state_round, t->n, moments, &t->bytes));
     DP_TRY(append_vector(t, DP_VECTOR_THETA));
-    if (momentum) {
+    if (moments == 1) {
         DP_TRY(append_vector(t, DP_VECTOR_M));
+    } else if (moments == 2) {
+        DP_TRY(dp_trainer_gradients_append(t));
     }
     *state = dp_buf_view(&t->bytes);
     *root = dp_object_hash(*state, NULL);
@@ -422,6 +436,7 @@ static dp_status drop_local_work(dp_trainer *t)
 {
     const dp_backend *const b = t->backend;
     const uint64_t carried = t->open.carried;
+    t->gradients.ready = false;
     t->open = (dp_trainer_tally){.carried = carried};
     t->step_count = 0;
     t->losses = (dp_spike){0};
@@ -431,12 +446,13 @@ static dp_status drop_local_work(dp_trainer *t)
     return dp_trainer_drop_step(t);
 }
 
-/* to = e + (from - x) and its blob. What a plugin made is looked at as a peer's is. */
+/* to = e + (from - x), or e and the gradient, and its blob. What a plugin made is looked at as a peer's is. */
 static dp_status encode_displacement(dp_trainer *t, dp_vector to, dp_vector e,
                                      const dp_codec *codec, dp_view *blob)
 {
     const dp_vector from = e == DP_VECTOR_NONE ? anchor(t) : DP_VECTOR_THETA;
-    dp_status status = t->backend->snapshot(t->engine, to, e, from);
+    dp_status status = dp_trainer_has_gradients(t) ? dp_trainer_gather(t)
+                                                   : t->backend->snapshot(t->engine, to, e, from);
     if (status == DP_OK) {
         status = t->backend->encode(t->engine, to, codec, blob);
     }
@@ -466,6 +482,7 @@ dp_status dp_trainer_publish(dp_trainer *t, bool dense, dp_view *blob, dp_view *
     DP_TRY(b->zero(t->engine, DP_VECTOR_E));
     DP_TRY(b->zero(t->engine, DP_VECTOR_F));
     t->pending = true;
+    t->gradients.ready = false;
     t->pending_blob = made;
     t->pending_tally = t->open;
     t->open = (dp_trainer_tally){0};
@@ -502,6 +519,7 @@ static dp_status settle_pending(dp_trainer *t, const dp_trainer_record *record)
 /* e, F and O age; x, which is -F - O here, with them. */
 static dp_status age(dp_trainer *t, uint32_t lambda)
 {
+    dp_trainer_gradients_age(t, lambda);
     DP_TRY(t->backend->scale(t->engine, DP_VECTOR_E, lambda));
     DP_TRY(t->backend->scale(t->engine, DP_VECTOR_F, lambda));
     return t->backend->scale(t->engine, DP_VECTOR_X, lambda);
@@ -510,6 +528,16 @@ static dp_status age(dp_trainer *t, uint32_t lambda)
 static uint32_t momentum_of(const dp_trainer *t)
 {
     return (uint32_t)((uint64_t)t->manifest.outer_mu_milli * 65536 / 1000);
+}
+
+static dp_status outer_step(dp_trainer *t, const dp_trainer_record *record)
+{
+    if (dp_trainer_has_gradients(t)) {
+        return dp_trainer_step_of_all(t, record);
+    }
+    const dp_outer outer = {.alpha = record->alpha, .mu = momentum_of(t)};
+    return t->backend->apply(t->engine, record->blobs, record->q, record->n_items, &outer,
+                             &t->outer);
 }
 
 /* While theta moves, x holds its displacement from the anchor, and a pending anchor its own from theta. *moved: what
@@ -523,8 +551,7 @@ static dp_status move_theta(dp_trainer *t, const dp_trainer_record *record, dp_s
     if (stays) {
         DP_TRY(b->subtract(t->engine, DP_VECTOR_ANCHOR, DP_VECTOR_THETA));
     }
-    const dp_outer outer = {.alpha = record->alpha, .mu = momentum_of(t)};
-    *moved = b->apply(t->engine, record->blobs, record->q, record->n_items, &outer, &t->outer);
+    *moved = outer_step(t, record);
     if (stays) {
         DP_TRY(b->add(t->engine, DP_VECTOR_ANCHOR, DP_VECTOR_THETA));
     }
@@ -574,6 +601,9 @@ dp_outer_seen dp_trainer_outer(const dp_trainer *t)
 
 dp_status dp_trainer_freeze(dp_trainer *t, dp_view *blob, dp_view *f)
 {
+    if (dp_trainer_has_gradients(t)) {
+        return DP_BADARG;
+    }
     const dp_codec codec = dp_codec_dense_of_run(&t->manifest);
     dp_view made;
     DP_TRY(encode_displacement(t, DP_VECTOR_F, DP_VECTOR_NONE, &codec, &made));

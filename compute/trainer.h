@@ -4,7 +4,8 @@
  * Every displacement of the weights lies in exactly one drawer: open O, frozen F, pending P (published, undecided), or
  * error feedback e. theta is what all replicas hold; x, the engine's weights, is where local training stands:
  *     x = A - F - O,    A = x at the publication while one is pending, else theta
- * so O is never stored. All vectors have the layout of the model's arena. One thread calls at a time. */
+ * so O is never stored. In a run that exchanges gradients (trainer_gradients.c) O is the gradient of the last batch, F is empty and
+ * x is theta. All vectors have the layout of the model's arena. One thread calls at a time. */
 #ifndef DP_COMPUTE_TRAINER_H
 #define DP_COMPUTE_TRAINER_H
 
@@ -96,9 +97,12 @@ DP_MUST dp_status dp_trainer_lease(dp_trainer *trainer, const dp_reach *from,
                                    const dp_sample_range *ranges, uint32_t n);
 /* How far it has come with the steps that were done or dropped. 0 after init and load, which empty the drawers. */
 dp_reach dp_trainer_reach(const dp_trainer *trainer);
-/* One micro-batch, sized to take about 80 ms; now and then it completes an optimizer step. A step whose loss or gradient
+/* One micro-batch, or nothing where the trainer waits (below); sized to take about 80 ms; now and then it completes an optimizer step. A step whose loss or gradient
  * is not finite is dropped and counted, and so is one whose loss is a spike (spike.h). DP_BADARG: the data is too short. */
 DP_MUST dp_status dp_trainer_work(dp_trainer *trainer);
+
+/* There is nothing to work on before a publication or a record: the run exchanges gradients, and that of the batch is here. */
+bool dp_trainer_waits(const dp_trainer *trainer);
 
 /* Since the last publication; steps that were dropped are in neither. */
 typedef struct dp_trainer_progress {
@@ -188,7 +192,7 @@ DP_MUST dp_status dp_trainer_apply(dp_trainer *trainer, const dp_trainer_record 
 /* How far the outer step of the record applied last reached. */
 dp_outer_seen dp_trainer_outer(const dp_trainer *trainer);
 
-/* F += O, O = 0; blob: F by a dense codec, f: F itself; lent until the next call. */
+/* F += O, O = 0; blob: F by a dense codec, f: F itself; lent until the next call. DP_BADARG: gradients are not exchanged in pairs. */
 DP_MUST dp_status dp_trainer_freeze(dp_trainer *trainer, dp_view *blob, dp_view *f);
 /* D' = (w_own D_own + w_other D_other) / (w_own + w_other) of the decoded blobs; F += D' - D_own, x -= D' - D_own, so that
  * over both nodes sum w F is kept to rounding. *moved: sum of w_own * change of F. Without weight nothing moves. lambda, Q16:

@@ -12,6 +12,7 @@
 #include "compute/scaler.h"
 #include "compute/schedule.h"
 #include "compute/spike.h"
+#include "compute/state.h"
 #include "compute/trainer.h"
 
 /* Local work since the last publication, or that of a publication. */
@@ -24,6 +25,15 @@ typedef struct dp_trainer_tally {
     uint64_t carried;
     double loss_sum; /* of the steps' mean losses */
 } dp_trainer_tally;
+
+/* Of a run that exchanges gradients; in others all are NULL. n floats each. */
+typedef struct dp_trainer_gradients {
+    float *g;    /* of the last batch, where ready */
+    float *work; /* the mean of a round, and what is on its way to the engine */
+    float *m;    /* of the outer step, as in the state */
+    float *v;
+    bool ready; /* g waits for its publication */
+} dp_trainer_gradients;
 
 struct dp_trainer {
     dp_manifest manifest;
@@ -58,6 +68,7 @@ struct dp_trainer {
     double step_loss;     /* sum over the tokens of the step under way */
     uint64_t computed_us; /* since open */
     dp_trainer_last last;
+    dp_trainer_gradients gradients;
     bool alone;        /* without peers: theta is x, and there is no other vector */
     dp_loader *loader; /* of training batches */
     dp_reach drawn;    /* samples behind it, those of the step under way included */
@@ -70,6 +81,24 @@ struct dp_trainer {
 
 /* Forget the step under way. */
 DP_MUST dp_status dp_trainer_drop_step(dp_trainer *trainer);
+
+/* trainer_gradients.c */
+bool dp_trainer_has_gradients(const dp_trainer *trainer);
+DP_MUST dp_status dp_trainer_gradients_open(dp_trainer *trainer);
+void dp_trainer_gradients_close(dp_trainer *trainer);
+/* Moments to 0. */
+void dp_trainer_gradients_zero(dp_trainer *trainer);
+/* Moments from a state. DP_BADMSG, DP_DIVERGED: none has changed; theta has been looked at too. */
+DP_MUST dp_status dp_trainer_gradients_load(dp_trainer *trainer, const dp_state *from);
+/* Moments behind the bytes of the state. */
+DP_MUST dp_status dp_trainer_gradients_append(dp_trainer *trainer);
+/* The engine's gradients, which a whole batch has made. */
+DP_MUST dp_status dp_trainer_take_gradient(dp_trainer *trainer, float loss_scale);
+/* a = e + g. DP_DIVERGED. */
+DP_MUST dp_status dp_trainer_gather(dp_trainer *trainer);
+/* Theta and the moments, by the record's mean. */
+DP_MUST dp_status dp_trainer_step_of_all(dp_trainer *trainer, const dp_trainer_record *record);
+void dp_trainer_gradients_age(dp_trainer *trainer, uint32_t lambda);
 
 /* trainer_lease.c */
 /* Everybody's own line is in another order, and none in that of the run. */

@@ -107,7 +107,9 @@ static dp_status finish_step(dp_trainer *t)
         last.outcome = DP_STEP_SPIKE;
         return skip_step(t, last);
     }
-    const dp_status status = t->backend->update(t->engine, &options, norm);
+    const dp_status status = dp_trainer_has_gradients(t)
+                                 ? dp_trainer_take_gradient(t, options.loss_scale)
+                                 : t->backend->update(t->engine, &options, norm);
     if (status == DP_DIVERGED) {
         return skip_step(t, last);
     }
@@ -124,6 +126,9 @@ static dp_status finish_step(dp_trainer *t)
 
 dp_status dp_trainer_work(dp_trainer *t)
 {
+    if (dp_trainer_waits(t)) {
+        return DP_OK;
+    }
     const uint32_t batch_rows = t->manifest.batch_rows;
     const size_t length = t->manifest.context;
     const uint32_t left = batch_rows - t->rows_done;

@@ -152,8 +152,9 @@ static void *serve_socket(void *context)
 /* The next command; waits for one unless there is training to do. False when there is none. */
 static bool next_command(dp_worker *w, dp_worker_command *c)
 {
+    const bool works = w->training && !dp_trainer_waits(w->trainer);
     pthread_mutex_lock(&w->lock);
-    while (w->count == 0 && !w->closed && !w->training) {
+    while (w->count == 0 && !w->closed && !works) {
         pthread_cond_wait(&w->changed, &w->lock);
     }
     const bool got = w->count > 0 && !w->closed;

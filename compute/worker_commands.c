@@ -128,7 +128,8 @@ static dp_status do_load(dp_worker *w, const dp_worker_command *c, dp_why *why)
 {
     (void)why;
     dp_view state;
-    DP_TRY(dp_memfd_map(c->fds[0], dp_state_bytes(dp_trainer_elements(w->trainer), true), &state));
+    DP_TRY(dp_memfd_map(
+        c->fds[0], dp_state_bytes(dp_trainer_elements(w->trainer), DP_STATE_MOMENTS_MAX), &state));
     const dp_status status = dp_trainer_load(w->trainer, c->msg.round, state);
     dp_memfd_unmap(state);
     DP_TRY(status);
@@ -378,7 +379,8 @@ dp_status dp_worker_train_on(dp_worker *w)
     const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
     const uint64_t now = dp_now_us();
     const uint64_t tried = (uint64_t)done.steps + done.skipped;
-    if (tried == w->told_steps || now - w->told_us < STEP_US) {
+    const bool soon = now - w->told_us < STEP_US && !dp_trainer_waits(w->trainer);
+    if (tried == w->told_steps || soon) {
         return DP_OK;
     }
     w->told_steps = tried;

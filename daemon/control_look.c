@@ -523,6 +523,7 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
         return;
     }
     const bool up = strcmp(view.trainer, "up") == 0;
+    const dp_manifest *const manifest = dp_driver_manifest(daemon->driver);
     uint32_t here = 0;
     const uint32_t objects = dp_data_objects(daemon->driver, &here);
     switch (view.node.mode) {
@@ -548,10 +549,12 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
         break;
     case DP_MODE_GOSSIP:
         snprintf(text, size,
-                 "no majority of the %u voters is heard, so no round can be decided; this node "
-                 "goes on training and averages "
-                 "in pairs until a majority is back",
-                 view.node.voters);
+                 "no majority of the %u voters is heard, so no round can be decided; this node %s "
+                 "until a majority is back",
+                 view.node.voters,
+                 manifest != NULL && manifest->exchange == DP_EXCHANGE_GRADIENTS
+                     ? "waits with its next gradient"
+                     : "goes on training and averages in pairs");
         break;
     case DP_MODE_PAUSED:
         snprintf(text, size, "paused by its owner: dpnode resume");

@@ -39,6 +39,7 @@ dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const d
                           .voters_max = manifest->voters_max < DP_VOTERS_MAX ? manifest->voters_max
                                                                              : DP_VOTERS_MAX,
                           .alpha = (uint32_t)((uint64_t)manifest->alpha_milli * 65536 / 1000),
+                          .unclipped = manifest->exchange == DP_EXCHANGE_GRADIENTS,
                           .head = *run,
                           .base = *run,
                           .time_ms = manifest->created_ms,

@@ -37,6 +37,7 @@ typedef struct dp_ledger {
     uint8_t root_key[DP_PUBLIC_KEY_BYTES];
     uint32_t voters_max;
     uint32_t alpha; /* Q16, of the manifest */
+    bool unclipped; /* a mean of gradients: by the manifest nothing is clipped */
     dp_hash fork;
     uint32_t
         n_forks; /* ids that were the fork before it, oldest first; the oldest may be forgotten */

@@ -202,6 +202,9 @@ static void update_mode(dp_node *node)
  * the next one is due. */
 static bool exchanges(const dp_node *node)
 {
+    if (node->manifest.exchange == DP_EXCHANGE_GRADIENTS) {
+        return false; /* Nobody has work of its own. */
+    }
     if (node->mode == DP_MODE_SYNC && node->manifest.pairs == DP_ON) {
         return !dp_train_undecided(node) && !dp_train_is_due(node);
     }

@@ -263,7 +263,7 @@ static void compute(const dp_ledger *ledger, const dp_record *record, numbers *o
             .tokens = listed->tokens,
             .steps = listed->steps,
             .rounds = dp_ledger_rounds(dp_ledger_member(ledger, &listed->peer), record->round),
-            .energy = listed->energy};
+            .energy = ledger->unclipped ? 0 : listed->energy}; /* All alike: none stands out. */
         out->tokens += listed->tokens + listed->carried;
     }
     for (uint32_t i = 0; i < record->n_late; i++) {

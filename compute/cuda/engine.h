@@ -120,6 +120,7 @@ dp_status dp_cuda_e_snapshot(dp_engine *e, dp_vector to, dp_vector feedback, dp_
 dp_status dp_cuda_e_reset(dp_engine *e);
 dp_status dp_cuda_e_drop(dp_engine *e);
 dp_status dp_cuda_e_step(dp_engine *e, const dp_gpt_batch *batch, float scale, double *loss_sum);
+const float *dp_cuda_e_gradients(dp_engine *e);
 dp_status dp_cuda_e_norm(dp_engine *e, double *norm);
 dp_status dp_cuda_e_update(dp_engine *e, const dp_optim_options *options, double norm);
 size_t dp_cuda_e_lend_state(dp_engine *e, dp_optim_vector out[DP_BACKEND_STATE_MAX]);

@@ -167,6 +167,15 @@ dp_status dp_cuda_e_drop(dp_engine *e)
     return DP_CUDA(&e->device, fill, e->grads, 0, e->n * sizeof(float), e->device.compute);
 }
 
+const float *dp_cuda_e_gradients(dp_engine *e)
+{
+    if (dp_cuda_mirror(e, &e->mirror_other) != DP_OK ||
+        dp_cuda_fetch(e, e->mirror_other, e->grads) != DP_OK) {
+        return NULL;
+    }
+    return e->mirror_other;
+}
+
 dp_status dp_cuda_e_norm(dp_engine *e, double *norm)
 {
     return dp_cuda_optimizer_norm(&e->optim, e->grads, norm);

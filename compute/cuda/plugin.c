@@ -47,6 +47,7 @@ static const dp_backend *table(void)
         .reset = dp_cuda_e_reset,
         .drop = dp_cuda_e_drop,
         .step = dp_cuda_e_step,
+        .gradients = dp_cuda_e_gradients,
         .norm = dp_cuda_e_norm,
         .update = dp_cuda_e_update,
         .lend_state = dp_cuda_e_lend_state,

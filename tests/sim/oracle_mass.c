@@ -284,7 +284,7 @@ void dp_oracle_weights(dp_sim *sim, const dp_record *record)
     for (uint32_t i = 0; i < n; i++) {
         const dp_listed *item = &record->listed[i];
         const uint32_t owner = dp_sim_index(sim, &item->peer);
-        const uint32_t clip = clip_of(energies[i], middle);
+        const uint32_t clip = sim->plan.gradients ? 65536 : clip_of(energies[i], middle);
         const uint32_t q = total == 0 ? 0 : (uint32_t)(weights[i] * clip * 32768 / total);
         if (item->w != weights[i] || item->clip != clip || item->q != q) {
             dp_sim_fail(

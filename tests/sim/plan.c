@@ -18,8 +18,8 @@ static const char *const fault_names[DP_FAULT_COUNT] = {
 };
 
 static const char *const profile_names[DP_PROFILE_COUNT] = {
-    "swarm", "rivals", "gossip", "calm",  "duel",   "liar",  "scale", "detect",
-    "kill",  "stall",  "strict", "joins", "revoke", "merge", "byz",   "pairs"};
+    "swarm", "rivals", "gossip", "calm",   "duel",  "liar", "scale", "detect", "kill",
+    "stall", "strict", "joins",  "revoke", "merge", "byz",  "pairs", "steps"};
 
 const char *dp_fault_name(dp_fault fault)
 {
@@ -63,7 +63,8 @@ dp_status dp_plan_faults(const char *list, uint32_t *mask, dp_why *why)
 /* With bad luck and a core, beside the swarm. */
 static bool is_wild(dp_profile profile)
 {
-    return profile <= DP_PROFILE_GOSSIP || profile == DP_PROFILE_PAIRS;
+    return profile <= DP_PROFILE_GOSSIP || profile == DP_PROFILE_PAIRS ||
+           profile == DP_PROFILE_STEPS;
 }
 
 /* About log-uniform in [low, high]. */
@@ -169,6 +170,12 @@ static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
         plan->faults_end_us = 32000000;
     } else if (profile == DP_PROFILE_BYZ) {
         dp_evil_plan(plan, options);
+    } else if (profile == DP_PROFILE_STEPS) {
+        plan->nodes = 3 + (uint32_t)dp_rng_below(rng, 6);
+        plan->on &= ~(1U << DP_FAULT_LEAVE);
+        plan->gradients = true;
+        plan->inner_steps_max = 1;
+        plan->round_ms = 1000;
     } else if (profile == DP_PROFILE_CALM) {
         plan->on = 0;
         plan->faults_end_us = 5000000;

@@ -64,6 +64,7 @@ typedef enum dp_profile {
     DP_PROFILE_MERGE,  /* forks.h: the root key begins the chain anew, on one side or on two */
     DP_PROFILE_BYZ,    /* evil.h: nodes that lie */
     DP_PROFILE_PAIRS,  /* as gossip, and in pairs between rounds too */
+    DP_PROFILE_STEPS,  /* gradients: a round per step, nothing clipped, no exchanges */
     DP_PROFILE_COUNT
 } dp_profile;
 
@@ -107,6 +108,7 @@ typedef struct dp_plan {
     uint32_t round_ms;
     uint32_t gossip_round_ms;
     bool pairs; /* of the manifest */
+    bool gradients;
     uint32_t voters_max;
     uint32_t inner_steps_max;
     uint32_t disk_us_max;      /* of one write */

@@ -92,6 +92,7 @@ static dp_status make_manifest(dp_sim *sim)
     m->contributors_min = 1;
     m->members_max = 1024;
     m->pairs = sim->plan.pairs ? DP_ON : DP_OFF;
+    m->exchange = sim->plan.gradients ? DP_EXCHANGE_GRADIENTS : DP_EXCHANGE_UPDATES;
     DP_TRY(dp_manifest_encode(m, canonical, &size));
     sim->run = dp_manifest_run_id(dp_view_of(canonical, size));
     m->shards[0].tokens = 1 << 24; /* Passes in which leases have room: none reads these. */

@@ -199,6 +199,35 @@ static void contradictions_are_named(void **state)
     assert_refused(&manifest, "parameters");
 }
 
+static void gradients_leave_no_choice_of_what_moves_weights(void **state)
+{
+    dp_manifest right = sample();
+
+    (void)state;
+    right.exchange = DP_EXCHANGE_GRADIENTS;
+    right.inner_steps_max = 1;
+    CHECK_OK(dp_manifest_check(&right, NULL));
+    assert_int_equal(dp_manifest_moments(&right), 2);
+    dp_manifest manifest = right;
+    manifest.inner_steps_max = 2;
+    assert_refused(&manifest, "round.steps_max");
+    manifest = right;
+    manifest.optimizer = DP_OPTIM_MUON;
+    assert_refused(&manifest, "train.optimizer");
+    manifest = right;
+    manifest.weights = DP_WEIGHTS_BF16;
+    assert_refused(&manifest, "train.weights");
+    manifest = right;
+    manifest.outer_mu_milli = 900;
+    assert_refused(&manifest, "round.momentum");
+    manifest = right;
+    manifest.alpha_milli = 500;
+    assert_refused(&manifest, "round.alpha");
+    manifest = right;
+    manifest.pairs = DP_ON;
+    assert_refused(&manifest, "round.pairs");
+}
+
 static void impossible_shards_are_named(void **state)
 {
     dp_manifest manifest = sample();
@@ -261,6 +290,7 @@ static void every_word_is_taken_and_no_other(void **state)
             if (strncmp(choices[i].key, "model.", 6) == 0) {
                 manifest.arch = DP_ARCH_LLAMA; /* It has all features. */
             }
+            manifest.inner_steps_max = 1; /* As gradients have it. */
             memcpy((char *)&manifest + choices[i].offset, &choices[i].words[w].value, sizeof(int));
             CHECK_OK(dp_manifest_check(&manifest, NULL));
             assert_non_null(strstr(words, choices[i].words[w].name));
@@ -415,6 +445,7 @@ int main(void)
         cmocka_unit_test(the_model_goes_in_and_out),
         cmocka_unit_test(an_impossible_model_is_named),
         cmocka_unit_test(contradictions_are_named),
+        cmocka_unit_test(gradients_leave_no_choice_of_what_moves_weights),
         cmocka_unit_test(impossible_shards_are_named),
         cmocka_unit_test(the_list_of_shards_comes_back_at_any_length),
         cmocka_unit_test(every_word_is_taken_and_no_other),

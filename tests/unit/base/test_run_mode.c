@@ -31,7 +31,7 @@ static void every_mode_makes_a_possible_run_and_is_found_by_its_name(void **stat
         const double mu = modes[i].outer_mu_milli * 1e-3;
         CHECK(mu == 0 || modes[i].alpha_milli * 1e-3 * (1 + mu) <= 1.5);
     }
-    CHECK(dp_run_mode_find("") == NULL && dp_run_mode_find("ddp") == NULL);
+    CHECK(dp_run_mode_find("") == NULL && dp_run_mode_find("stale") == NULL);
 }
 
 static void a_mode_leaves_time_and_steps_that_it_does_not_name(void **state)
@@ -46,6 +46,9 @@ static void a_mode_leaves_time_and_steps_that_it_does_not_name(void **state)
     dp_run_mode_set(&manifest, dp_run_mode_find("gossip"));
     CHECK(manifest.round_ms == 120000 && manifest.inner_steps_max > 1000);
     CHECK(manifest.pairs == DP_ON);
+    dp_run_mode_set(&manifest, dp_run_mode_find("ddp"));
+    CHECK(manifest.pairs == DP_OFF && manifest.exchange == DP_EXCHANGE_GRADIENTS);
+    CHECK(manifest.inner_steps_max == 1);
 }
 
 int main(void)

@@ -127,6 +127,37 @@ static void a_state_comes_back_bit_for_bit(void **state)
     dp_buf_close(&bytes);
 }
 
+static void a_state_may_hold_two_moments(void **state)
+{
+    (void)state;
+    const float values[2] = {1, 2};
+    dp_buf bytes;
+    dp_buf_init(&bytes, 1000);
+    CHECK_OK(dp_state_write_header(5, 2, 2, &bytes));
+    for (int i = 0; i < 3; i++) {
+        const float scaled[2] = {values[0] * (float)(i + 1), values[1] * (float)(i + 1)};
+        CHECK_OK(dp_floats_write(scaled, 2, &bytes));
+    }
+    CHECK(bytes.size == dp_state_bytes(2, 2));
+    dp_state view;
+    float back[2];
+    uint64_t round;
+    CHECK_OK(dp_state_open(&view, dp_buf_view(&bytes)));
+    CHECK(view.elements == 2 && view.moments == 2 && view.round == 5);
+    CHECK_OK(dp_floats_read(view.momentum, back, 2));
+    CHECK(back[0] == 2 && back[1] == 4);
+    CHECK_OK(dp_floats_read(view.second, back, 2));
+    CHECK(back[0] == 3 && back[1] == 6);
+    CHECK_OK(dp_state_read(dp_buf_view(&bytes), &round, back, 2));
+    CHECK(back[0] == 1 && back[1] == 2);
+    for (size_t size = 0; size < bytes.size; size++) {
+        CHECK_STATUS(dp_state_open(&view, dp_view_of(bytes.data, size)), DP_BADMSG);
+    }
+    bytes.data[6] = 3;
+    CHECK_STATUS(dp_state_open(&view, dp_buf_view(&bytes)), DP_BADMSG);
+    dp_buf_close(&bytes);
+}
+
 static void a_state_holds_theta_and_then_the_momentum(void **state)
 {
     (void)state;
@@ -348,6 +379,7 @@ int main(void)
         cmocka_unit_test(what_shards_say_is_added_up),
         cmocka_unit_test(a_state_comes_back_bit_for_bit),
         cmocka_unit_test(a_state_holds_theta_and_then_the_momentum),
+        cmocka_unit_test(a_state_may_hold_two_moments),
         cmocka_unit_test(a_state_with_a_value_that_is_not_finite_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* Each rule of validity: a good record, and the same with one thing wrong. */
 #include "gossip/valid.h"
+#include "gossip/weights.h"
 #include "tests/unit/gossip/chain_kit.h"
 
 static dp_ledger ledger;
@@ -178,6 +179,20 @@ static void the_numbers_must_be_those_that_follow(void **state)
     record.tokens_total--;
     record.alpha++;
     assert_int_equal(verdict(), DP_DENIED);
+}
+
+static void gradients_are_clipped_to_nobody_elses(void **state)
+{
+    (void)state;
+    assert_true(record.listed[1].clip < DP_CLIP_ONE && record.clip_median != 0);
+    ledger.unclipped = true;
+    assert_int_equal(verdict(), DP_DENIED);
+    const unsigned __int128 energy = record.listed[1].energy;
+    dp_valid_fill(&ledger, &record);
+    assert_int_equal(verdict(), DP_OK);
+    assert_int_equal(record.listed[0].clip, DP_CLIP_ONE);
+    assert_int_equal(record.listed[1].clip, DP_CLIP_ONE);
+    assert_true(record.clip_median == 0 && record.listed[1].energy == energy);
 }
 
 static void late_members_were_included_lately(void **state)
@@ -448,6 +463,7 @@ int main(void)
         RULE(strangers_and_removed_members_are_not_listed),
         RULE(one_blob_is_not_listed_for_two),
         RULE(the_numbers_must_be_those_that_follow),
+        RULE(gradients_are_clipped_to_nobody_elses),
         RULE(late_members_were_included_lately),
         RULE(a_newcomer_is_listed_with_its_admission),
         RULE(nobody_is_admitted_to_a_full_run),

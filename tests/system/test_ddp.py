@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""A run of mode ddp: a round is a step with the mean gradient, and its moments are part of the state: who joins and who is killed
+takes them over, for otherwise the next state would have another root than everybody's."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import systemtest  # noqa: E402
+from systemtest import TINY, SystemTest, tiny_text, wait_for  # noqa: E402
+
+MANIFEST = TINY.replace("round: {time: 0.5, steps_max: 40}", "round: {mode: ddp}")
+BATCH = 2 * 32  # tokens of one node's step
+
+
+class Ddp(SystemTest):
+    def test_every_round_is_one_step_that_all_nodes_take_alike(self):
+        first = self.folder.node("node1").start()
+        text = tiny_text(os.path.join(self.folder.path, "text.txt"))
+        token = first.ask("run", "create", self.file("ddp.yaml", MANIFEST), "--text", text)["invite"]
+        follow = self.folder.follow(first)
+        wait_for(lambda: first.run().get("applied", 0) >= 3, 60, "a founder alone steps")
+        late = self.joined("node2", token)
+        wait_for(lambda: late.run().get("counted", 0) >= 10, 60, "the joiner is counted step after step")
+
+        def of_both():
+            return [r for r in follow.all() if r["listed"] == 2]
+        wait_for(lambda: len(of_both()) >= 10, 60, "steps of both")
+        for record in of_both():
+            self.assertEqual({(p["steps"], p["tokens"]) for p in record["peers"]}, {(1, BATCH)})
+
+        late.kill()
+        late.start()
+        counted = late.run().get("counted", 0)
+        wait_for(lambda: late.run().get("counted", 0) >= counted + 5, 60, "it is counted again")
+        for node in (first, late):
+            node.ask("pause")
+
+        def at_one_round():
+            runs = [node.run() for node in (first, late)]
+            return runs[0]["applied"] == runs[1]["applied"] > 0 and runs
+        runs = wait_for(at_one_round, 60, "both stand at one round")
+        self.assertEqual(runs[0]["state_root"], runs[1]["state_root"])
+        self.assertEqual([run["diverged"] for run in runs], [0, 0])
+        self.assertEqual([run["exchanges"] for run in runs], [0, 0])
+
+
+if __name__ == "__main__":
+    systemtest.main()
