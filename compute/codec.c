@@ -90,8 +90,11 @@ uint64_t dp_codec_bytes_most(size_t n)
     return dp_codec_bytes_max(&widest, n);
 }
 
-static dp_status append_header(const dp_codec *codec, size_t n, dp_buf *out)
+dp_status dp_codec_header(const dp_codec *codec, size_t n, dp_buf *out)
 {
+    if (!is_valid(codec) || n > DP_CODEC_ELEMENTS_MAX) {
+        return DP_BADARG;
+    }
     uint8_t header[DP_CODEC_HEADER_BYTES];
     dp_writer writer = dp_writer_of(header, sizeof header);
     const uint32_t size = codec->block + codec->keep; /* One of them is 0. */
@@ -129,11 +132,8 @@ static dp_status append_runs(const dp_codec_ops *ops, const dp_codec *codec, con
 dp_status dp_codec_encode_with(const dp_codec_ops *ops, const dp_codec *codec, const float *a,
                                size_t n, dp_buf *out)
 {
-    if (!is_valid(codec) || n > DP_CODEC_ELEMENTS_MAX) {
-        return DP_BADARG;
-    }
     const size_t before = out->size;
-    DP_TRY(append_header(codec, n, out));
+    DP_TRY(dp_codec_header(codec, n, out));
     const dp_status status = append_runs(ops, codec, a, n, out);
     if (status != DP_OK) {
         out->size = before;

@@ -69,6 +69,8 @@ DP_MUST dp_status dp_codec_encode(const dp_codec *codec, const float *a, size_t 
 /* The same with the loops of one table, for tests and benches. */
 DP_MUST dp_status dp_codec_encode_with(const dp_codec_ops *ops, const dp_codec *codec,
                                        const float *a, size_t n, dp_buf *out);
+/* Append the header alone, for who makes the runs elsewhere. DP_BADARG, DP_TOOBIG, DP_NOMEM; then out is as before. */
+DP_MUST dp_status dp_codec_header(const dp_codec *codec, size_t n, dp_buf *out);
 /* No blob of n elements by this codec is longer; 0 where there can be none. */
 uint64_t dp_codec_bytes_max(const dp_codec *codec, size_t n);
 /* ... by any codec: the bound for receivers. */

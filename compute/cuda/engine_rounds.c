@@ -1,97 +1,272 @@
-/* What a round does with blobs. */
-#include "compute/cuda/engine.h"
+/* What a round does with blobs, on the card, to the bit. */
+#include "compute/cuda/engine_rounds.h"
+
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "compute/feedback.h"
+#include "compute/cuda/codecs_host.h"
 
-dp_status dp_cuda_e_encode(dp_engine *e, dp_vector from, const dp_codec *codec, dp_view *blob)
+/* ---- Blobs on the card. */
+
+static size_t offsets_bytes(const dp_engine *e)
 {
-    dp_assert(from == DP_VECTOR_A || from == DP_VECTOR_F);
-    dp_buf *const buf = &e->blobs[from == DP_VECTOR_F];
-    dp_buf_clear(buf);
-    DP_TRY(dp_cuda_mirror(e, &e->mirror));
-    DP_TRY(dp_cuda_fetch(e, e->mirror, dp_cuda_vector(e, from)));
-    DP_TRY(dp_codec_encode(codec, e->mirror, e->n, buf));
-    *blob = dp_buf_view(buf);
+    return (dp_cuda_runs(e->n) + 1) * sizeof(uint64_t);
+}
+
+/* Pieces of the blobs, one after another; with base NULL they are counted. */
+static void carve(dp_cuda_blobs *b, dp_cuda_arena *arena, const dp_view *views, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        b->items.blobs[i].bytes = dp_cuda_carve(arena, views[i].size);
+        b->items.blobs[i].runs = dp_cuda_carve(arena, offsets_bytes(b->engine));
+    }
+    b->sums = dp_cuda_carve(arena, 2 * dp_cuda_runs(b->engine->n) * sizeof *b->sums);
+}
+
+static dp_status put(dp_engine *e, const void *to, const void *from, size_t bytes)
+{
+    /* The kernels read what is written here, and so have it const. */
+    void *target;
+    memcpy(&target, &to, sizeof target);
+    DP_TRY(DP_CUDA(&e->device, copy, target, from, bytes, DP_CUDA_TO_DEVICE, e->device.compute));
+    return dp_cuda_wait(&e->device, e->device.compute);
+}
+
+static dp_status put_blob(dp_cuda_blobs *b, size_t i, dp_view view)
+{
+    dp_engine *const e = b->engine;
+    const uint8_t *const bytes = b->items.blobs[i].bytes;
+    const uint64_t *const runs = b->items.blobs[i].runs;
+    dp_codec codec;
+    uint64_t elements;
+    DP_TRY(dp_codec_peek(view, &codec, &elements));
+    if (elements != e->n) {
+        return DP_BADMSG;
+    }
+    b->items.blobs[i] = dp_cuda_blob_of(&codec);
+    b->items.blobs[i].bytes = bytes;
+    DP_TRY(put(e, bytes, view.data, view.size));
+    if (!dp_cuda_runs_differ(&codec)) {
+        return DP_OK;
+    }
+    b->items.blobs[i].runs = runs;
+    DP_TRY(dp_cuda_find_runs(view, e->n, b->offsets));
+    return put(e, runs, b->offsets, offsets_bytes(e));
+}
+
+dp_status dp_cuda_blobs_open(dp_cuda_blobs *b, dp_engine *e, const dp_view *views,
+                             const uint32_t *q, size_t count)
+{
+    *b = (dp_cuda_blobs){.engine = e};
+    if (count > DP_CUDA_ITEMS_MAX) {
+        return DP_BADARG;
+    }
+    b->offsets = dp_alloc(1, offsets_bytes(e));
+    b->host_sums = dp_alloc(2 * dp_cuda_runs(e->n), sizeof *b->host_sums);
+    if (b->offsets == NULL || b->host_sums == NULL) {
+        return DP_NOMEM;
+    }
+    dp_cuda_arena arena = {0};
+    carve(b, &arena, views, count);
+    DP_TRY(DP_CUDA(&e->device, device_alloc, &b->memory, arena.used));
+    arena = (dp_cuda_arena){.base = b->memory};
+    carve(b, &arena, views, count);
+    for (size_t i = 0; i < count; i++) {
+        DP_TRY(put_blob(b, i, views[i]));
+        b->items.f[i] = q == NULL ? 0.0F : (float)q[i] * 0x1p-31F;
+    }
+    b->items.count = (uint32_t)count;
     return DP_OK;
 }
 
-/* Run by run, as the CPU does it, on copies of e and a. */
-static dp_status settle_host(float *feedback, const float *a, size_t n, dp_view blob, uint32_t clip,
-                             float beta)
+void dp_cuda_blobs_close(dp_cuda_blobs *b)
 {
-    dp_codec_cursor cursor;
-    DP_TRY(dp_codec_open(&cursor, blob, n));
-    size_t at = 0;
-    dp_codec_run run;
-    while (cursor.left > 0) {
-        float d[DP_CODEC_RUN];
-        DP_TRY(dp_codec_next(&cursor, &run));
-        dp_codec_expand(&run, d);
-        dp_feedback_included(feedback + at, a + at, d, clip, beta, run.length);
-        at += run.length;
+    if (b->memory != NULL) {
+        DP_IGNORE(b->engine->device.api->device_free(b->memory) != 0);
     }
+    dp_free(b->host_sums);
+    dp_free(b->offsets);
+    *b = (dp_cuda_blobs){0};
+}
+
+dp_status dp_cuda_blobs_sums(dp_cuda_blobs *b)
+{
+    dp_engine *const e = b->engine;
+    const size_t bytes = 2 * dp_cuda_runs(e->n) * sizeof *b->sums;
+    DP_TRY(DP_CUDA(&e->device, copy, b->host_sums, b->sums, bytes, DP_CUDA_TO_HOST,
+                   e->device.compute));
+    return dp_cuda_wait(&e->device, e->device.compute);
+}
+
+/* ---- The calls. */
+
+/* Memory of the card for an encoding, taken for the call. */
+static size_t carve_encoding(dp_cuda_encoding *to, dp_cuda_arena *arena, const dp_codec *codec,
+                             size_t n)
+{
+    const dp_cuda_blob options = dp_cuda_blob_of(codec);
+    const size_t room = dp_codec_bytes_max(codec, n) - DP_CODEC_HEADER_BYTES;
+    const size_t slots = dp_cuda_slot_bytes(&options, n);
+    to->out = dp_cuda_carve(arena, room);
+    to->bytes = dp_cuda_carve(arena, sizeof *to->bytes);
+    to->slots = slots == 0 ? NULL : dp_cuda_carve(arena, slots);
+    to->offsets = dp_cuda_carve(arena, (dp_cuda_runs(n) + 1) * sizeof *to->offsets);
+    return room;
+}
+
+/* The payload behind the header that out holds. */
+static dp_status encode_to(dp_engine *e, const float *a, const dp_codec *codec,
+                           const dp_cuda_encoding *to, size_t room, dp_buf *out)
+{
+    const dp_cuda_blob options = dp_cuda_blob_of(codec);
+    const cudaStream_t stream = e->device.compute;
+    uint64_t bytes = 0;
+    uint8_t *target;
+    DP_TRY(dp_cuda_news_clear(e));
+    DP_TRY(DP_CUDA_RUN(&e->device, dp_cuda_encode(a, e->n, &options, to, stream)));
+    DP_TRY(DP_CUDA(&e->device, copy, &bytes, to->bytes, sizeof bytes, DP_CUDA_TO_HOST, stream));
+    DP_TRY(dp_cuda_news_read(e));
+    if (e->host_news->bad != 0) {
+        return DP_DIVERGED;
+    }
+    if (bytes > room) { /* A card that computes nonsense must not make the host read beyond. */
+        return DP_DIVERGED;
+    }
+    DP_TRY(dp_buf_reserve(out, bytes, &target));
+    DP_TRY(DP_CUDA(&e->device, copy, target, to->out, bytes, DP_CUDA_TO_HOST, stream));
+    DP_TRY(dp_cuda_wait(&e->device, stream));
+    dp_buf_commit(out, bytes);
+    return DP_OK;
+}
+
+static dp_status encode(dp_engine *e, const float *a, const dp_codec *codec, dp_buf *out,
+                        bool *fits)
+{
+    dp_cuda_encoding to = {.bad = &e->news->bad};
+    dp_cuda_arena arena = {0};
+    void *memory = NULL;
+    DP_TRY(dp_codec_header(codec, e->n, out)); /* From here on the codec exists. */
+    carve_encoding(&to, &arena, codec, e->n);
+    dp_status status = DP_CUDA(&e->device, device_alloc, &memory, arena.used);
+    *fits = status != DP_NOMEM;
+    if (status == DP_OK) {
+        arena = (dp_cuda_arena){.base = memory};
+        const size_t room = carve_encoding(&to, &arena, codec, e->n);
+        status = encode_to(e, a, codec, &to, room, out);
+        DP_IGNORE(e->device.api->device_free(memory) != 0);
+    }
+    return status;
+}
+
+dp_status dp_cuda_e_encode(dp_engine *e, dp_vector from, const dp_codec *codec, dp_view *blob)
+{
+    bool fits = true;
+    dp_assert(from == DP_VECTOR_A || from == DP_VECTOR_F);
+    dp_buf *const buf = &e->blobs[from == DP_VECTOR_F];
+    dp_buf_clear(buf);
+    dp_status status = encode(e, dp_cuda_vector(e, from), codec, buf, &fits);
+    if (!fits) {
+        dp_buf_clear(buf);
+        status = dp_cuda_encode_by_host(e, from, codec, buf);
+    }
+    DP_TRY(status);
+    *blob = dp_buf_view(buf);
     return DP_OK;
 }
 
 dp_status dp_cuda_e_settle(dp_engine *e, dp_view blob, uint32_t clip, float beta)
 {
-    DP_TRY(dp_cuda_mirror(e, &e->mirror));
-    DP_TRY(dp_cuda_mirror(e, &e->mirror_other));
-    DP_TRY(dp_cuda_fetch(e, e->mirror, dp_cuda_vector(e, DP_VECTOR_E)));
-    DP_TRY(dp_cuda_fetch(e, e->mirror_other, dp_cuda_vector(e, DP_VECTOR_A)));
-    DP_TRY(settle_host(e->mirror, e->mirror_other, e->n, blob, clip, beta));
-    return dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_E), e->mirror);
+    dp_cuda_blobs blobs;
+    const cudaStream_t stream = e->device.compute;
+    dp_status status = dp_cuda_blobs_open(&blobs, e, &blob, NULL, 1);
+    if (status == DP_OK) {
+        status = DP_CUDA_RUN(&e->device, dp_cuda_settle(dp_cuda_writing(e, DP_VECTOR_E),
+                                                        dp_cuda_vector(e, DP_VECTOR_A), e->n,
+                                                        &blobs.items.blobs[0], clip, beta, stream));
+    }
+    if (status == DP_OK) {
+        status = dp_cuda_wait(&e->device, stream); /* The blob goes now. */
+    }
+    dp_cuda_blobs_close(&blobs);
+    return status == DP_NOMEM ? dp_cuda_settle_by_host(e, blob, clip, beta) : status;
+}
+
+/* 1 + mu <m, g> / <g, g> of the step that comes, summed as consensus.c does. */
+static dp_status measure(dp_cuda_blobs *blobs, float mu, double *reach)
+{
+    dp_engine *const e = blobs->engine;
+    double along = 0;
+    double square = 0;
+    DP_TRY(DP_CUDA_RUN(&e->device,
+                       dp_cuda_outer_measure(dp_cuda_vector(e, DP_VECTOR_M), e->n, &blobs->items,
+                                             mu, blobs->sums, e->device.compute)));
+    DP_TRY(dp_cuda_blobs_sums(blobs));
+    for (size_t run = 0; run < dp_cuda_runs(e->n); run++) {
+        along += blobs->host_sums[2 * run];
+        square += blobs->host_sums[2 * run + 1];
+    }
+    *reach = 1 + (double)mu * (square > 0 ? along / square : 0);
+    return DP_OK;
+}
+
+static dp_status apply(dp_cuda_blobs *blobs, const dp_outer *outer, dp_outer_seen *seen)
+{
+    dp_engine *const e = blobs->engine;
+    const cudaStream_t stream = e->device.compute;
+    const float alpha = (float)outer->alpha * 0x1p-16F;
+    const float mu = (float)outer->mu * 0x1p-16F;
+    float *const theta = dp_cuda_writing(e, DP_VECTOR_THETA);
+    *seen = (dp_outer_seen){.reach = 1, .eta = alpha};
+    DP_TRY(dp_cuda_news_clear(e));
+    if (outer->mu == 0) {
+        DP_TRY(DP_CUDA_RUN(&e->device, dp_cuda_outer_plain(theta, e->n, &blobs->items, alpha,
+                                                           &e->news->bad, stream)));
+    } else {
+        DP_TRY(measure(blobs, mu, &seen->reach));
+        if ((double)alpha * seen->reach > DP_OUTER_REACH_MAX) {
+            seen->eta = (float)(DP_OUTER_REACH_MAX / seen->reach);
+        }
+        DP_TRY(DP_CUDA_RUN(&e->device, dp_cuda_outer_nesterov(
+                                           theta, dp_cuda_writing(e, DP_VECTOR_M), e->n,
+                                           &blobs->items, mu, seen->eta, &e->news->bad, stream)));
+    }
+    DP_TRY(dp_cuda_news_read(e));
+    return e->host_news->bad != 0 ? DP_DIVERGED : DP_OK;
 }
 
 dp_status dp_cuda_e_apply(dp_engine *e, const dp_view *blobs, const uint32_t *q, size_t n_items,
                           const dp_outer *outer, dp_outer_seen *seen)
 {
-    float *const theta = dp_cuda_vector(e, DP_VECTOR_THETA);
-    float *const m = dp_cuda_vector(e, DP_VECTOR_M);
-    DP_TRY(dp_cuda_mirror(e, &e->mirror));
-    DP_TRY(dp_cuda_mirror(e, &e->mirror_other));
-    DP_TRY(dp_cuda_fetch(e, e->mirror, theta));
-    if (m != NULL) {
-        DP_TRY(dp_cuda_fetch(e, e->mirror_other, m));
+    dp_outer_seen own = {.reach = 1, .eta = (float)outer->alpha * 0x1p-16F};
+    dp_cuda_blobs there;
+    dp_assert(outer->mu == 0 || dp_cuda_vector(e, DP_VECTOR_M) != NULL);
+    dp_status status = dp_cuda_blobs_open(&there, e, blobs, q, n_items);
+    const bool fits = status != DP_NOMEM;
+    if (status == DP_OK && n_items > 0) {
+        status = apply(&there, outer, &own);
     }
-    DP_TRY(dp_consensus_apply(e->mirror, m != NULL ? e->mirror_other : NULL, e->n, blobs, q,
-                              n_items, outer, seen));
-    DP_TRY(dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_THETA), e->mirror));
-    return m != NULL ? dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_M), e->mirror_other) : DP_OK;
+    dp_cuda_blobs_close(&there);
+    if (!fits) {
+        return dp_cuda_apply_by_host(e, blobs, q, n_items, outer, seen);
+    }
+    if (status == DP_OK && seen != NULL) {
+        *seen = own;
+    }
+    return status;
 }
 
-/* One run of the exchange on copies of F and x; returns the sum of the changes of F. */
-static double mix_run(float *frozen, float *x, const dp_codec_run runs[2], double share)
+static dp_status mix(dp_cuda_blobs *blobs, double share, double *sum)
 {
-    float own[DP_CODEC_RUN];
-    float other[DP_CODEC_RUN];
-    double moved = 0;
-    dp_codec_expand(&runs[0], own);
-    dp_codec_expand(&runs[1], other);
-    for (size_t i = 0; i < runs[0].length; i++) {
-        const float change = (float)(share * ((double)other[i] - (double)own[i]));
-        frozen[i] += change;
-        x[i] -= change;
-        moved += (double)change;
-    }
-    return moved;
-}
-
-static dp_status mix_host(dp_engine *e, const dp_view blobs[2], double share, double *sum)
-{
-    dp_codec_cursor cursors[2];
-    dp_codec_run runs[2];
+    dp_engine *const e = blobs->engine;
     double total = 0;
-    size_t at = 0;
-    DP_TRY(dp_codec_open(&cursors[0], blobs[0], e->n));
-    DP_TRY(dp_codec_open(&cursors[1], blobs[1], e->n));
-    while (cursors[0].left > 0) {
-        DP_TRY(dp_codec_next(&cursors[0], &runs[0]));
-        DP_TRY(dp_codec_next(&cursors[1], &runs[1]));
-        total += mix_run(e->mirror + at, e->mirror_other + at, runs, share);
-        at += runs[0].length;
+    DP_TRY(DP_CUDA_RUN(&e->device,
+                       dp_cuda_mix(dp_cuda_writing(e, DP_VECTOR_F), dp_cuda_writing(e, DP_VECTOR_X),
+                                   e->n, &blobs->items.blobs[0], &blobs->items.blobs[1], share,
+                                   blobs->sums, e->device.compute)));
+    DP_TRY(dp_cuda_blobs_sums(blobs));
+    for (size_t run = 0; run < dp_cuda_runs(e->n); run++) {
+        total += blobs->host_sums[run];
     }
     *sum = total;
     return DP_OK;
@@ -99,11 +274,12 @@ static dp_status mix_host(dp_engine *e, const dp_view blobs[2], double share, do
 
 dp_status dp_cuda_e_mix(dp_engine *e, const dp_view blobs[2], double share, double *sum)
 {
-    DP_TRY(dp_cuda_mirror(e, &e->mirror));
-    DP_TRY(dp_cuda_mirror(e, &e->mirror_other));
-    DP_TRY(dp_cuda_fetch(e, e->mirror, dp_cuda_vector(e, DP_VECTOR_F)));
-    DP_TRY(dp_cuda_fetch(e, e->mirror_other, dp_cuda_vector(e, DP_VECTOR_X)));
-    DP_TRY(mix_host(e, blobs, share, sum));
-    DP_TRY(dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_F), e->mirror));
-    return dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_X), e->mirror_other);
+    dp_cuda_blobs there;
+    dp_status status = dp_cuda_blobs_open(&there, e, blobs, NULL, 2);
+    const bool fits = status != DP_NOMEM;
+    if (status == DP_OK) {
+        status = mix(&there, share, sum);
+    }
+    dp_cuda_blobs_close(&there);
+    return fits ? status : dp_cuda_mix_by_host(e, blobs, share, sum);
 }

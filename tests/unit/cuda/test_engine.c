@@ -295,6 +295,54 @@ static void two_engines_share_a_card_only_where_both_fit(void **state)
     cuda->close(first);
 }
 
+/* A round after a step; sums the bits of every vector. */
+static uint64_t round_sum(size_t memory)
+{
+    const dp_engine_setup setup = setup_with(DP_PRECISION_FP32, DP_RECOMPUTE_NOTHING);
+    const dp_codec codecs[2] = {dp_codec_standard(DP_CODEC_SPARSE),
+                                dp_codec_standard(DP_CODEC_INT8)};
+    const dp_outer outer = {.alpha = 60000, .mu = 50000};
+    const uint32_t q[2] = {0x50000000U, 0x30000000U};
+    dp_engine *e = NULL;
+    dp_why why = {{0}};
+    dp_view blobs[2];
+    dp_outer_seen seen;
+    double value;
+    uint64_t sum = 0;
+    fake_cuda_set(&(fake_cuda){.memory = memory});
+    CHECK_OK(cuda->create(&e, &setup, &why));
+    CHECK_OK(train(e, 1, &value));
+    CHECK_OK(cuda->snapshot(e, DP_VECTOR_A, DP_VECTOR_E, DP_VECTOR_THETA));
+    CHECK_OK(cuda->snapshot(e, DP_VECTOR_F, DP_VECTOR_NONE, DP_VECTOR_THETA));
+    CHECK_OK(cuda->encode(e, DP_VECTOR_A, &codecs[0], &blobs[0]));
+    CHECK_OK(cuda->encode(e, DP_VECTOR_F, &codecs[1], &blobs[1]));
+    CHECK_OK(cuda->apply(e, blobs, q, 2, &outer, &seen));
+    CHECK_OK(cuda->settle(e, blobs[0], 20000, 0.95F));
+    CHECK_OK(cuda->mix(e, blobs, 0.375, &value));
+    for (int v = 0; v < DP_VECTORS; v++) {
+        const float *const x = cuda->values(e, (dp_vector)v);
+        CHECK(x != NULL);
+        for (size_t i = 0; i < model.n_elements; i++) {
+            sum = sum * 31 + dp_float_bits(x[i]);
+        }
+    }
+    cuda->close(e);
+    CHECK(fake_cuda_used() == 0);
+    return sum;
+}
+
+static void a_round_without_room_for_blobs_goes_by_the_host_to_the_same_bits(void **state)
+{
+    (void)state;
+    const dp_cuda_shape shape = {.model = &model,
+                                 .type = DP_FP32,
+                                 .optimizer = DP_OPTIM_ADAMW,
+                                 .weights = DP_WEIGHTS_FP32,
+                                 .momentum = true,
+                                 .rows = ROWS};
+    CHECK(round_sum(0) == round_sum(dp_cuda_bytes_of(&shape).total));
+}
+
 static void the_plan_counts_what_create_takes(void **state)
 {
     (void)state;
@@ -332,6 +380,7 @@ int main(void)
         cmocka_unit_test(a_card_that_vanishes_costs_a_sentence_wherever_it_happens),
         cmocka_unit_test(losses_that_are_no_numbers_cost_the_step),
         cmocka_unit_test(two_engines_share_a_card_only_where_both_fit),
+        cmocka_unit_test(a_round_without_room_for_blobs_goes_by_the_host_to_the_same_bits),
         cmocka_unit_test(the_plan_counts_what_create_takes),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
