@@ -1,14 +1,19 @@
-# The votes of one slot, searched exhaustively within bounds of seconds (explore.h), and broken rules that the search must find.
+# The votes of one slot, and of two or three that follow each other, searched exhaustively within bounds of seconds (explore.h),
+# and broken rules that the search must find.
 if(TARGET dpsim)
     add_test(NAME sim/explore COMMAND dpsim --explore --bids-all 1 --crashes 1)
     add_test(NAME sim/explore_each_vote COMMAND dpsim --explore --bids-all 0 --crashes 2 --votes each)
-    set_tests_properties(sim/explore sim/explore_each_vote PROPERTIES
-        LABELS "sim" TIMEOUT 120 PASS_REGULAR_EXPRESSION "all searched")
+    add_test(NAME sim/explore_two_slots COMMAND dpsim --explore --slots 2 --bids-all 1 --crashes 0)
+    add_test(NAME sim/explore_new_voters COMMAND dpsim --explore --slots 2 --voters change --bids-all 0 --crashes 2)
+    add_test(NAME sim/explore_three_slots COMMAND dpsim --explore --slots 3 --voters change --bids-all 0 --crashes 1)
+    set_tests_properties(sim/explore sim/explore_each_vote sim/explore_two_slots sim/explore_new_voters
+        sim/explore_three_slots PROPERTIES
+        LABELS "sim" TIMEOUT 120 PASS_REGULAR_EXPRESSION "all searched: [0-9]+ states, [1-9][0-9]* with the last slot decided")
 endif()
-foreach(number 1 2 3 4 6 7 9)
+foreach(number 1 2 3 4 6 7 9 12 13)
     if(TARGET dpsim_m${number})
-        add_test(NAME sim/explore_finds_mutation_${number} COMMAND dpsim_m${number} --explore)
+        add_test(NAME sim/explore_finds_mutation_${number} COMMAND dpsim_m${number} --explore --slots 2 --voters change)
         set_tests_properties(sim/explore_finds_mutation_${number} PROPERTIES
-            LABELS "mutation" TIMEOUT 60 PASS_REGULAR_EXPRESSION "FAIL (S1|V1|V2|V3): ")
+            LABELS "mutation" TIMEOUT 60 PASS_REGULAR_EXPRESSION "FAIL (S1|S6|V1|V2|V3): ")
     endif()
 endforeach()

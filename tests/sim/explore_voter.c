@@ -1,61 +1,23 @@
 #include "tests/sim/explore_voter.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/commit.h"
 #include "gossip/commit_row.h"
 #include "gossip/msg.h"
+#include "gossip/mutation.h"
+#include "tests/sim/explore_mind.h"
 #include "tests/sim/explore_table.h"
-
-enum { RECORD_BYTES = 16, ROW_MAX = DP_COMMIT_ROW_HEAD + RECORD_BYTES };
-
-/* ---- what of a machine is kept: all but its large buffers, which hold records of RECORD_BYTES, and what is never read again:
- * room, the row as it was written, the certificate, and the promises in a PROPOSE that was judged already. */
-
-typedef struct range {
-    size_t from;
-    size_t to;
-} range;
-
-#define AT(member) offsetof(dp_commit, member)
-static const range ranges[] = {
-    {AT(key_lost), AT(accepted.data) + RECORD_BYTES},
-    {AT(accepted.size), AT(waiting.just)},
-    {AT(waiting_record.data), AT(waiting_record.data) + RECORD_BYTES},
-    {AT(waiting_record.size), AT(value.data) + RECORD_BYTES},
-    {AT(value.size), AT(outcome.data) + RECORD_BYTES},
-    {AT(outcome.size), AT(cert)},
-    {AT(row_size), AT(row)},
-};
-_Static_assert(AT(room) + DP_VOTE_MESSAGE_MAX + 8 >= sizeof(dp_commit),
-               "what stands behind room is not kept");
-
-typedef struct state {
-    uint64_t mark;
-    uint64_t decided;
-    uint8_t voter;
-    uint8_t boots;
-    uint8_t bids;
-    bool writes;
-    uint16_t durable_size;
-    uint16_t writing_size;
-    uint8_t durable[ROW_MAX];
-    uint8_t writing[ROW_MAX];
-    uint8_t mind[]; /* of dp_explore_voters.mind_size */
-} state;
 
 struct dp_explore_voters {
     dp_sim *sim;
-    dp_ledger ledger;
-    uint32_t bids_max;
-    size_t mind_size;
-    dp_commit commits[DP_EXPLORE_VOTERS]; /* the machine that is made to stand in a state */
-    state *now;                           /* the state under work */
-    dp_explore_effect effect;             /* of the step under work */
-    state **states;
+    dp_explore_chain *chain;
+    dp_explore_bounds bounds;
+    dp_commit commits[DP_EXPLORE_HOSTS]; /* the machine that is made to stand in a state */
+    dp_explore_state *now;               /* the state under work */
+    dp_explore_effect effect;            /* of the step under work */
+    dp_explore_state **states;
     uint32_t n_states;
     uint32_t states_capacity;
     dp_explore_table by_mark;
@@ -86,17 +48,36 @@ static void claim(dp_explore_voters *v, bool holds, const char *sentence)
     }
 }
 
-/* What leaves is on this voter's disk, and the ballot is its own. */
+/* What the disk says about the slot after the last record on it. */
+static dp_commit_row durable_row(dp_explore_voters *v)
+{
+    dp_commit_row found = {.promised = -1, .accepted = -1};
+    uint8_t bytes[DP_EXPLORE_ROW_MAX];
+
+    if (v->now->durable.is) {
+        dp_commit_row r;
+        const dp_status status =
+            dp_commit_row_read(dp_explore_row_bytes(v->chain, &v->now->durable, bytes), &r);
+        dp_assert(status == DP_OK);
+        if (r.slot == dp_explore_ledger(v->chain, v->now->kept)->slot + 1) {
+            found = r;
+            found.record = (dp_view){0};
+        }
+    }
+    return found;
+}
+
+/* What leaves is on this voter's disk, as is the chain before it, and the ballot is its own. */
 static void judge_send(dp_explore_voters *v, const dp_vote *vote)
 {
-    dp_commit_row row = {.promised = -1, .accepted = -1};
+    const dp_ledger *ledger = dp_explore_ledger(v->chain, v->now->kept);
+    const dp_commit_row row = durable_row(v);
     const int64_t ballot = vote->ballot;
 
-    if (v->now->durable_size != 0) {
-        const dp_status status =
-            dp_commit_row_read(dp_view_of(v->now->durable, v->now->durable_size), &row);
-        dp_assert(status == DP_OK);
-    }
+    claim(v, vote->slot == ledger->slot + 1 && dp_hash_equal(&vote->prev, &ledger->head),
+          "S6: a vote in a slot before the record before it is on disk");
+    claim(v, dp_ledger_voter(ledger, &v->sim->hosts[v->now->host].peer) == vote->voter,
+          "V0: a vote of somebody who has none in the slot");
     if (vote->type == DP_MSG_PROMISE || vote->type == DP_MSG_PREPARE) {
         claim(v, row.promised >= ballot, "V1: a promise is told before it is on disk");
         claim(v, row.accepted + 1 >= (int64_t)vote->accepted,
@@ -105,7 +86,7 @@ static void judge_send(dp_explore_voters *v, const dp_vote *vote)
         claim(v, row.accepted >= ballot, "V1: an accept is told before it is on disk");
     }
     if (vote->type == DP_MSG_PREPARE || vote->type == DP_MSG_PROPOSE) {
-        claim(v, dp_commit_owner(&v->commits[v->now->voter], vote->ballot) == v->now->voter,
+        claim(v, dp_commit_owner(&v->commits[v->now->host], vote->ballot) == vote->voter,
               "V3: a ballot of another voter is used");
     }
 }
@@ -114,19 +95,25 @@ static void judge_send(dp_explore_voters *v, const dp_vote *vote)
 
 static dp_verdict judge(void *voters, dp_view record)
 {
-    (void)voters;
-    (void)record;
-    return DP_VERDICT_YES;
+    dp_explore_voters *v = voters;
+
+    return dp_explore_valid(v->chain, v->now->head, record) ? DP_VERDICT_YES : DP_VERDICT_NO;
 }
 
 /* Another record in each life: what was proposed before a crash is not remembered. */
 static size_t value(void *voters, uint8_t *out)
 {
-    const dp_explore_voters *v = voters;
-    const uint64_t words[2] = {v->now->voter, v->now->boots};
+    dp_explore_voters *v = voters;
+    const dp_commit *c = &v->commits[v->now->host];
+    uint32_t goes = DP_NOBODY;
 
-    memcpy(out, words, RECORD_BYTES);
-    return RECORD_BYTES;
+    if (v->bounds.hand_over && v->now->head == 0 && dp_commit_owner(c, 0) == c->self) {
+        goes = dp_sim_index(v->sim, &c->voters[dp_commit_owner(c, 1)].peer);
+    }
+    const size_t size =
+        dp_explore_value(v->chain, v->now->head, v->now->host, v->now->boots, goes, out);
+    dp_explore_number(v->chain, dp_view_of(out, size));
+    return size;
 }
 
 static dp_vote_msg *body_of(dp_view bytes)
@@ -144,7 +131,9 @@ static dp_vote_msg *body_of(dp_view bytes)
 static void send(void *voters, uint32_t to, dp_view bytes)
 {
     dp_explore_voters *v = voters;
-    const uint64_t mark = dp_sim_hash(1 + to + 16 * (uint64_t)v->now->voter, bytes);
+    const dp_peer *peer = &v->commits[v->now->host].voters[to].peer;
+    const uint32_t host = dp_sim_index(v->sim, peer);
+    const uint64_t mark = dp_sim_hash(1 + host + 16 * (uint64_t)v->now->host, bytes);
     uint32_t number = 0;
 
     if (!dp_explore_table_get(&v->message_by_mark, mark, &number)) {
@@ -152,9 +141,10 @@ static void send(void *voters, uint32_t to, dp_view bytes)
         number = v->n_messages++;
         v->bodies[number] = body_of(bytes);
         const dp_vote *vote = &v->bodies[number]->vote;
-        v->messages[number] = (dp_explore_message){.from = v->now->voter,
-                                                   .to = (uint8_t)to,
+        v->messages[number] = (dp_explore_message){.from = v->now->host,
+                                                   .to = (uint8_t)host,
                                                    .type = vote->type,
+                                                   .after = v->now->head,
                                                    .ballot = vote->ballot,
                                                    .hash = shortened(&vote->hash),
                                                    .mark = mark};
@@ -170,14 +160,20 @@ static void send(void *voters, uint32_t to, dp_view bytes)
     v->effect.sends[v->effect.n_sends++] = (uint16_t)number;
 }
 
-static uint32_t store(void *voters, uint64_t slot, dp_view row)
+static uint32_t store(void *voters, uint64_t slot, dp_view bytes)
 {
     dp_explore_voters *v = voters;
+    dp_commit_row r;
 
-    (void)slot;
-    dp_assert(!v->now->writes && row.size <= ROW_MAX);
-    memcpy(v->now->writing, row.data, row.size);
-    v->now->writing_size = (uint16_t)row.size;
+    dp_assert(!v->now->writes);
+    const dp_status status = dp_commit_row_read(bytes, &r);
+    dp_assert(status == DP_OK);
+    claim(v, slot == dp_explore_ledger(v->chain, v->now->kept)->slot + 1,
+          "S6: a vote row of a slot before the record before it is on disk");
+    v->now->writing = (dp_explore_row){
+        .is = true,
+        .record = (uint8_t)(r.record.size > 0 ? dp_explore_number(v->chain, r.record) : 0)};
+    memcpy(v->now->writing.head, bytes.data, sizeof v->now->writing.head);
     v->now->writes = true;
     return 1;
 }
@@ -191,116 +187,33 @@ static void proof(void *voters, const dp_vote *a, const dp_vote *b)
 
 /* ---- numbered states ---- */
 
-/* Bytes between the members of a vote differ by accident. */
-static void tidy_vote(dp_vote *vote, bool used)
+static void load(dp_explore_voters *v, const dp_explore_state *from)
 {
-    const dp_vote old = *vote;
-
-    memset(vote, 0, sizeof *vote);
-    if (used) {
-        vote->type = old.type;
-        vote->voter = old.voter;
-        vote->fork = old.fork;
-        vote->slot = old.slot;
-        vote->prev = old.prev;
-        vote->ballot = old.ballot;
-        vote->accepted = old.accepted;
-        vote->hash = old.hash;
-        memcpy(vote->signature, old.signature, sizeof vote->signature);
-    }
-}
-
-static void tidy_bytes(dp_commit_bytes *bytes, bool used)
-{
-    if (!used) {
-        memset(bytes->data, 0, RECORD_BYTES);
-        bytes->size = 0;
-        memset(&bytes->hash, 0, sizeof bytes->hash);
-    }
-}
-
-/* What the machine will not read again is made the same, so that states are found equal. */
-static void tidy(dp_commit *c, bool bids)
-{
-    const bool owns = c->phase != DP_COMMIT_IDLE && c->phase != DP_COMMIT_PROPOSING;
-
-    if (c->decided) { /* It votes no more. */
-        c->has_waiting = false;
-        c->has_prepare = false;
-        c->has_value = false;
-        c->voted = 0;
-    }
-    if (!bids || c->decided) { /* It is only asked for when the voter bids. */
-        c->seen = c->state.promised;
-    }
-    tidy_bytes(&c->accepted, c->state.accepted >= 0);
-    tidy_bytes(&c->waiting_record, c->has_waiting);
-    tidy_bytes(&c->value, c->has_value);
-    tidy_bytes(&c->outcome, c->decided);
-    tidy_vote(&c->prepare, c->has_prepare);
-    tidy_vote(&c->waiting.vote, c->has_waiting);
-    c->waiting.n_just = 0;
-    if (!c->has_waiting) {
-        c->waiting.record = (dp_view){0};
-    }
-    for (uint32_t i = 0; i < DP_VOTERS_MAX; i++) {
-        tidy_vote(&c->promises[i], owns && (c->promised_by >> i & 1) != 0);
-        tidy_vote(&c->votes[i], (c->voted >> i & 1) != 0);
-    }
-    if (!owns) {
-        c->promised_by = 0;
-        c->best = -1;
-        c->ballot = 0;
-        c->sent_at = (dp_time){0};
-    }
-    if (c->op == 0) {
-        memset(&c->writing, 0, sizeof c->writing);
-    }
-}
-
-static void load(dp_explore_voters *v, const state *from)
-{
-    uint8_t *commit = (uint8_t *)&v->commits[from->voter];
-    size_t at = 0;
-
-    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
-        memcpy(commit + ranges[i].from, from->mind + at, ranges[i].to - ranges[i].from);
-        at += ranges[i].to - ranges[i].from;
-    }
+    dp_explore_mind_load(v->chain, from, &v->commits[from->host]);
     memcpy(v->now, from, sizeof *from);
 }
 
 /* The number of the state in which machine and disk are now. */
 static uint32_t save(dp_explore_voters *v)
 {
-    state *now = v->now;
-    dp_commit *c = &v->commits[now->voter];
-    size_t at = 0;
+    dp_explore_state *now = v->now;
+    const size_t size = sizeof *now + dp_explore_mind_size();
     uint32_t number = 0;
 
-    tidy(c, now->bids < v->bids_max);
-    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
-        memcpy(now->mind + at, (const uint8_t *)c + ranges[i].from, ranges[i].to - ranges[i].from);
-        at += ranges[i].to - ranges[i].from;
-    }
-    if (!now->writes) {
-        memset(now->writing, 0, sizeof now->writing);
-        now->writing_size = 0;
-    }
-    now->decided = c->decided ? shortened(&c->outcome.hash) : 0;
+    dp_explore_mind_save(v->chain, &v->commits[now->host], now->bids < v->bounds.bids, now);
     now->mark = 0;
-    now->mark = dp_sim_hash(7, dp_view_of(now, sizeof *now + v->mind_size));
+    now->mark = dp_sim_hash(7, dp_view_of(now, size));
     if (dp_explore_table_get(&v->by_mark, now->mark, &number)) {
         return number;
     }
     if (v->n_states == v->states_capacity) {
         v->states_capacity = v->states_capacity == 0 ? 1024 : v->states_capacity * 2;
-        v->states = realloc(v->states, v->states_capacity * sizeof(state *));
+        v->states = realloc(v->states, v->states_capacity * sizeof(dp_explore_state *));
         dp_assert(v->states != NULL);
     }
-    state *kept = malloc(sizeof *kept + v->mind_size);
+    dp_explore_state *kept = malloc(size);
     dp_assert(kept != NULL);
-    memcpy(kept, now, sizeof *kept + v->mind_size);
+    memcpy(kept, now, size);
     v->states[v->n_states] = kept;
     dp_explore_table_add(&v->by_mark, now->mark, v->n_states);
     return v->n_states++;
@@ -308,54 +221,118 @@ static uint32_t save(dp_explore_voters *v)
 
 /* ---- steps ---- */
 
+static void begin_slot(dp_explore_voters *v)
+{
+    const dp_ledger *ledger = dp_explore_ledger(v->chain, v->now->head);
+
+    dp_commit_begin(&v->commits[v->now->host], ledger, &v->sim->hosts[v->now->host].peer);
+    v->now->writes = false; /* A row of the slot before means nothing any more, written or not. */
+}
+
 static void start(dp_explore_voters *v)
 {
     const dp_commit_host host = {
         .context = v, .judge = judge, .value = value, .send = send, .store = store, .proof = proof};
-    dp_host *sim_host = &v->sim->hosts[v->now->voter];
-    dp_commit *c = &v->commits[v->now->voter];
+    dp_host *sim_host = &v->sim->hosts[v->now->host];
+    dp_commit *c = &v->commits[v->now->host];
     const dp_crypto crypto = dp_sim_crypto(sim_host);
     uint8_t key[DP_PUBLIC_KEY_BYTES];
+    uint8_t bytes[DP_EXPLORE_ROW_MAX];
 
     dp_sim_vote_key(sim_host, key);
     dp_commit_init(c, &host, &crypto, &v->sim->run, key);
-    if (v->now->durable_size != 0) {
+    if (v->now->durable.is) {
         const dp_status status =
-            dp_commit_restore(c, dp_view_of(v->now->durable, v->now->durable_size));
+            dp_commit_restore(c, dp_explore_row_bytes(v->chain, &v->now->durable, bytes));
         claim(v, status == DP_OK, "D2: the vote row does not restore");
     }
-    dp_commit_begin(c, &v->ledger, &sim_host->peer);
+    begin_slot(v);
 }
 
-static void keep_write(state *now)
+static void keep_row(dp_explore_state *now)
 {
-    memcpy(now->durable, now->writing, sizeof now->durable);
-    now->durable_size = now->writing_size;
+    if (now->writes) {
+        now->durable = now->writing;
+        now->writes = false;
+    }
 }
 
-static void crash(dp_explore_voters *v, bool kept)
+static void keep_record(dp_explore_state *now)
 {
-    if (kept) {
-        keep_write(v->now);
+    now->kept = now->keeping;
+    now->keeping = 0;
+}
+
+static void crash(dp_explore_voters *v, bool row_kept, bool record_kept)
+{
+    if (row_kept) {
+        keep_row(v->now);
+    }
+    if (record_kept) {
+        keep_record(v->now);
     }
     v->now->writes = false;
+    v->now->keeping = 0;
+    v->now->head = v->now->kept;
     v->now->boots++;
     start(v);
+}
+
+/* What dp_chain_offer() does when the votes have decided, or another gives the record; the last slot ends with the decision. */
+static void take_record(dp_explore_voters *v, uint32_t number)
+{
+    v->now->keeping = (uint8_t)number;
+#if DP_MUTATION == 13
+    v->now->head = (uint8_t)number;
+    begin_slot(v);
+#endif
+}
+
+static void record_is_durable(dp_explore_voters *v)
+{
+    keep_record(v->now);
+#if DP_MUTATION != 13
+    v->now->head = v->now->kept;
+    begin_slot(v);
+#endif
+}
+
+static void look_for_decision(dp_explore_voters *v)
+{
+    const dp_commit *c = &v->commits[v->now->host];
+
+    if (!c->decided || v->now->decided != 0 || v->now->keeping != 0) {
+        return;
+    }
+    const uint32_t number =
+        dp_explore_number(v->chain, dp_view_of(c->outcome.data, c->outcome.size));
+    claim(v, dp_explore_certify(v->chain, v->now->head, number, &c->cert),
+          "S1: what is decided has no certificate of the voters of its slot");
+    if (dp_explore_slot(v->chain, number) < v->bounds.slots) {
+        take_record(v, number);
+    }
 }
 
 static void act(dp_explore_voters *v, uint32_t event)
 {
     const dp_time now = {.us = 1000000};
-    dp_commit *c = &v->commits[v->now->voter];
+    dp_commit *c = &v->commits[v->now->host];
     const dp_commit_state before = c->state;
+    const uint32_t head = v->now->head;
 
-    if (event == DP_EXPLORE_CRASH || event == DP_EXPLORE_CRASH_KEPT) {
-        crash(v, event == DP_EXPLORE_CRASH_KEPT);
+    if (event >= DP_EXPLORE_CRASH && event <= DP_EXPLORE_CRASH_BOTH) {
+        crash(v, event == DP_EXPLORE_CRASH_KEPT || event == DP_EXPLORE_CRASH_BOTH,
+              event == DP_EXPLORE_CRASH_RECORD || event == DP_EXPLORE_CRASH_BOTH);
         return;
     }
-    if (event == DP_EXPLORE_STORED) {
-        keep_write(v->now);
-        v->now->writes = false;
+    if (event >= DP_EXPLORE_TAKE) {
+        claim(v, dp_explore_offer(v->chain, head, event - DP_EXPLORE_TAKE),
+              "L2: a record that is on the disk of another is not taken");
+        take_record(v, event - DP_EXPLORE_TAKE);
+    } else if (event == DP_EXPLORE_RECORD_STORED) {
+        record_is_durable(v);
+    } else if (event == DP_EXPLORE_STORED) {
+        keep_row(v->now);
         dp_assert(dp_commit_stored(c, now, 1, DP_OK));
     } else if (event == DP_EXPLORE_PROPOSE) {
         DP_IGNORE(dp_commit_propose(c, now)); /* Not possible: then nothing has changed. */
@@ -364,20 +341,35 @@ static void act(dp_explore_voters *v, uint32_t event)
     } else {
         DP_IGNORE(dp_commit_message(c, now, v->bodies[event])); /* A refusal is an answer. */
     }
-    claim(v, c->state.promised >= before.promised, "V1: a promise is taken back");
-    claim(v, c->state.accepted == before.accepted || c->state.accepted >= before.promised,
-          "V2: accepts below its promise");
+    look_for_decision(v);
+    if (v->now->head == head) {
+        claim(v, c->state.promised >= before.promised, "V1: a promise is taken back");
+        claim(v, c->state.accepted == before.accepted || c->state.accepted >= before.promised,
+              "V2: accepts below its promise");
+    }
     claim(v, dp_commit_check(c, NULL) == DP_OK, "V1: memory is behind the disk");
 }
 
 bool dp_explore_may(const dp_explore_voters *v, uint32_t number, uint32_t event)
 {
-    const state *s = v->states[number];
+    const dp_explore_state *s = v->states[number];
 
-    if (event == DP_EXPLORE_STORED || event == DP_EXPLORE_CRASH_KEPT) {
+    switch (event) {
+    case DP_EXPLORE_STORED:
+    case DP_EXPLORE_CRASH_KEPT:
         return s->writes;
+    case DP_EXPLORE_RECORD_STORED:
+    case DP_EXPLORE_CRASH_RECORD:
+        return s->keeping != 0;
+    case DP_EXPLORE_CRASH_BOTH:
+        return s->keeping != 0 && s->writes;
+    case DP_EXPLORE_BID:
+        return s->bids < v->bounds.bids;
+    default: /* DP_EXPLORE_TAKE and a record, or what always may come. */
+        return event < DP_EXPLORE_TAKE ||
+               (s->keeping == 0 && event > DP_EXPLORE_TAKE &&
+                dp_explore_before(v->chain, event - DP_EXPLORE_TAKE) == s->head);
     }
-    return event != DP_EXPLORE_BID || s->bids < v->bids_max;
 }
 
 const dp_explore_effect *dp_explore_step(dp_explore_voters *v, uint32_t number, uint32_t event)
@@ -402,10 +394,10 @@ const dp_explore_effect *dp_explore_step(dp_explore_voters *v, uint32_t number, 
     return &v->effects[v->n_effects++];
 }
 
-uint32_t dp_explore_start(dp_explore_voters *v, uint32_t voter)
+uint32_t dp_explore_start(dp_explore_voters *v, uint32_t host)
 {
-    memset(v->now, 0, sizeof *v->now + v->mind_size);
-    v->now->voter = (uint8_t)voter;
+    memset(v->now, 0, sizeof *v->now + dp_explore_mind_size());
+    v->now->host = (uint8_t)host;
     v->effect = (dp_explore_effect){0};
     start(v);
     return save(v);
@@ -413,25 +405,17 @@ uint32_t dp_explore_start(dp_explore_voters *v, uint32_t voter)
 
 /* ---- outside ---- */
 
-dp_explore_voters *dp_explore_voters_open(dp_sim *sim, uint32_t bids)
+dp_explore_voters *dp_explore_voters_open(dp_sim *sim, const dp_explore_bounds *bounds)
 {
     dp_explore_voters *v = calloc(1, sizeof *v);
 
-    dp_assert(v != NULL && sim->plan.nodes >= DP_EXPLORE_VOTERS);
+    dp_assert(v != NULL && sim->plan.nodes >= DP_EXPLORE_HOSTS &&
+              bounds->slots <= DP_EXPLORE_SLOTS_MAX);
     v->sim = sim;
-    v->bids_max = bids;
-    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
-        v->mind_size += ranges[i].to - ranges[i].from;
-    }
-    v->now = calloc(1, sizeof *v->now + v->mind_size);
+    v->bounds = *bounds;
+    v->chain = dp_explore_chain_open(sim);
+    v->now = calloc(1, sizeof *v->now + dp_explore_mind_size());
     dp_assert(v->now != NULL);
-    v->ledger.run = sim->run;
-    v->ledger.head = sim->run;
-    v->ledger.n_voters = DP_EXPLORE_VOTERS;
-    for (uint32_t i = 0; i < DP_EXPLORE_VOTERS; i++) {
-        v->ledger.voters[i].peer = sim->hosts[i].peer;
-        dp_sim_vote_key(&sim->hosts[i], v->ledger.voters[i].key);
-    }
     return v;
 }
 
@@ -446,6 +430,7 @@ void dp_explore_voters_close(dp_explore_voters *v)
     for (uint32_t i = 0; i < v->n_messages; i++) {
         free(v->bodies[i]);
     }
+    dp_explore_chain_close(v->chain);
     dp_explore_table_close(&v->by_mark);
     dp_explore_table_close(&v->message_by_mark);
     dp_explore_table_close(&v->effect_of);
@@ -465,9 +450,50 @@ uint32_t dp_explore_messages(const dp_explore_voters *v)
     return v->n_messages;
 }
 
-uint64_t dp_explore_decided(const dp_explore_voters *v, uint32_t number)
+bool dp_explore_has_decided(const dp_explore_voters *v, uint32_t number)
 {
-    return v->states[number]->decided;
+    return v->states[number]->decided != 0;
+}
+
+uint32_t dp_explore_next(const dp_explore_voters *v, uint32_t head, uint32_t last)
+{
+    while (last != 0 && dp_explore_before(v->chain, last) != head) {
+        last = dp_explore_before(v->chain, last);
+    }
+    return last;
+}
+
+bool dp_explore_votes(const dp_explore_voters *v, uint32_t after, uint32_t host)
+{
+    const dp_ledger *ledger = dp_explore_ledger(v->chain, after);
+
+    return dp_ledger_voter(ledger, &v->sim->hosts[host].peer) != DP_NOBODY;
+}
+
+uint32_t dp_explore_decided(const dp_explore_voters *v, uint32_t number, uint32_t slot)
+{
+    const dp_explore_state *s = v->states[number];
+    uint32_t last = s->decided != 0 ? s->decided : s->head;
+
+    while (dp_explore_slot(v->chain, last) > slot) {
+        last = dp_explore_before(v->chain, last);
+    }
+    return dp_explore_slot(v->chain, last) == slot ? last : 0;
+}
+
+uint32_t dp_explore_head(const dp_explore_voters *v, uint32_t number)
+{
+    return v->states[number]->head;
+}
+
+uint32_t dp_explore_durable(const dp_explore_voters *v, uint32_t number)
+{
+    return v->states[number]->kept;
+}
+
+const dp_explore_chain *dp_explore_chain_of(const dp_explore_voters *v)
+{
+    return v->chain;
 }
 
 uint32_t dp_explore_bids(const dp_explore_voters *v, uint32_t number)

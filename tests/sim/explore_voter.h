@@ -3,28 +3,33 @@
 #ifndef DP_SIM_EXPLORE_VOTER_H
 #define DP_SIM_EXPLORE_VOTER_H
 
-#include "tests/sim/sim.h"
+#include "tests/sim/explore_chain.h"
 
 enum {
-    DP_EXPLORE_VOTERS = 3,
-    DP_EXPLORE_MESSAGES_MAX = 4096, /* different ones, over all states */
-    DP_EXPLORE_SENDS_MAX = 12,      /* in one step */
+    DP_EXPLORE_HOSTS = DP_EXPLORE_VOTERS + 1, /* with the one that is put in another's place */
+    DP_EXPLORE_MESSAGES_MAX = 4096,           /* different ones, over all states */
+    DP_EXPLORE_SENDS_MAX = 12,                /* in one step */
 };
 
 /* An event is the number of a message, or one of these. */
 typedef enum dp_explore_event {
-    DP_EXPLORE_STORED = DP_EXPLORE_MESSAGES_MAX, /* the write under way has ended */
-    DP_EXPLORE_CRASH,                            /* ... is lost */
-    DP_EXPLORE_CRASH_KEPT,                       /* ... was done */
+    DP_EXPLORE_STORED = DP_EXPLORE_MESSAGES_MAX, /* the write of the vote row has ended */
+    DP_EXPLORE_RECORD_STORED,                    /* that of a record */
+    DP_EXPLORE_CRASH,                            /* what is being written is lost, */
+    DP_EXPLORE_CRASH_KEPT,                       /* the row was written, */
+    DP_EXPLORE_CRASH_RECORD,                     /* the record was, */
+    DP_EXPLORE_CRASH_BOTH,                       /* both were */
     DP_EXPLORE_PROPOSE,                          /* in ballot 0 */
     DP_EXPLORE_BID,
-    DP_EXPLORE_EVENTS
+    DP_EXPLORE_TAKE, /* and the number of a record: another has it on its disk, and gives it */
+    DP_EXPLORE_EVENTS = DP_EXPLORE_TAKE + DP_EXPLORE_RECORDS_MAX
 } dp_explore_event;
 
 typedef struct dp_explore_message {
-    uint8_t from;
+    uint8_t from; /* hosts */
     uint8_t to;
     uint8_t type;
+    uint8_t after; /* the record before its slot */
     uint32_t ballot;
     uint64_t hash; /* of the record, shortened */
     uint64_t mark; /* of all of it */
@@ -40,22 +45,40 @@ typedef struct dp_explore_effect {
 
 typedef struct dp_explore_voters dp_explore_voters;
 
-/* sim: open, with at least so many hosts. bids: of one voter. */
-dp_explore_voters *dp_explore_voters_open(dp_sim *sim, uint32_t bids);
+typedef struct dp_explore_bounds {
+    uint32_t slots; /* 1 to DP_EXPLORE_SLOTS_MAX */
+    uint32_t bids;  /* of one voter, in all slots */
+    bool
+        hand_over; /* the owner of ballot 0 of the first slot puts the last host in the place of that of ballot 1 */
+} dp_explore_bounds;
+
+/* sim: open, with at least DP_EXPLORE_HOSTS hosts. */
+dp_explore_voters *dp_explore_voters_open(dp_sim *sim, const dp_explore_bounds *bounds);
 void dp_explore_voters_close(dp_explore_voters *voters);
-/* The state of a voter that has just been started for the first time. */
-uint32_t dp_explore_start(dp_explore_voters *voters, uint32_t voter);
+/* The state of a host that has just been started for the first time. */
+uint32_t dp_explore_start(dp_explore_voters *voters, uint32_t host);
 /* Lives until the next call. */
 const dp_explore_effect *dp_explore_step(dp_explore_voters *voters, uint32_t state, uint32_t event);
 const dp_explore_message *dp_explore_message_of(const dp_explore_voters *voters, uint32_t number);
 uint32_t dp_explore_messages(const dp_explore_voters *voters);
-/* May this event come? A write is under way, a bid is left. */
+/* May this event, none of a message, come? A write is under way, a bid is left, the record taken is the next one. */
 bool dp_explore_may(const dp_explore_voters *voters, uint32_t state, uint32_t event);
-/* 0: the voter knows no decision; else the record, shortened. */
-uint64_t dp_explore_decided(const dp_explore_voters *voters, uint32_t state);
+/* The last record that it goes by: messages after another one do not reach its voting machine. */
+uint32_t dp_explore_head(const dp_explore_voters *voters, uint32_t state);
+/* The last record on its disk. */
+uint32_t dp_explore_durable(const dp_explore_voters *voters, uint32_t state);
+/* Has it heard the votes that decide the slot after its head? */
+bool dp_explore_has_decided(const dp_explore_voters *voters, uint32_t state);
+/* The record that it holds for decided in the n-th slot after the start; 0: none. */
+uint32_t dp_explore_decided(const dp_explore_voters *voters, uint32_t state, uint32_t slot);
+/* The record after head on the way to last; 0: there is none. */
+uint32_t dp_explore_next(const dp_explore_voters *voters, uint32_t head, uint32_t last);
+/* Does host vote in the slot after this record? */
+bool dp_explore_votes(const dp_explore_voters *voters, uint32_t after, uint32_t host);
 /* How often it has bid. */
 uint32_t dp_explore_bids(const dp_explore_voters *voters, uint32_t state);
 uint64_t dp_explore_mark(const dp_explore_voters *voters, uint32_t state);
 uint32_t dp_explore_states(const dp_explore_voters *voters);
+const dp_explore_chain *dp_explore_chain_of(const dp_explore_voters *voters);
 
 #endif
