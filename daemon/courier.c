@@ -85,6 +85,11 @@ static fetch *find_fetch(const dp_courier *courier, const dp_hash *root)
     return NULL;
 }
 
+bool dp_courier_fetches(const dp_courier *courier, const dp_hash *root)
+{
+    return find_fetch(courier, root) != NULL;
+}
+
 static void forget_fetch(dp_courier *courier, const dp_hash *root)
 {
     for (uint32_t i = 0; i < courier->n_fetches; i++) {

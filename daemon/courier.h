@@ -26,6 +26,9 @@ typedef struct dp_courier_hooks {
                   dp_status status);
     void (*object)(void *context, const dp_hash *root, uint64_t size);
     void (*manifest)(void *context, const dp_peer *peer, dp_view bytes);
+    /* Asked to serve it, the store could not: it is no longer whole here. DP_BADHASH: bytes of it were damaged; DP_NOTFOUND:
+     * that was found out before. Not of what is being fetched. */
+    void (*lost)(void *context, const dp_hash *root, dp_status status);
 } dp_courier_hooks;
 
 typedef struct dp_courier_config {

@@ -65,6 +65,8 @@ struct dp_courier {
 bool dp_courier_post(dp_courier *courier, dp_saver_job *job, dp_saver_class class);
 /* courier_serve.c: a peer asked for chunks of this object and wants them no more. */
 void dp_courier_unserve(dp_courier *courier, const dp_peer *peer, const dp_hash *root);
+/* Is it on its way here? */
+bool dp_courier_fetches(const dp_courier *courier, const dp_hash *root);
 /* A job has ended. Frees the courier when it is closing and this was the last one: call it last. */
 void dp_courier_job_done(dp_courier *courier);
 

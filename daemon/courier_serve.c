@@ -17,6 +17,7 @@ typedef struct serve_job {
     dp_run_id run;
     serve what;
     dp_buf message;
+    dp_status lost; /* DP_OK; DP_BADHASH, DP_NOTFOUND: it was whole, and is not any more */
 } serve_job;
 
 /* A state that somebody is fetching stays until it is whole there. Without a lease it may go, and is asked for in vain. */
@@ -62,6 +63,19 @@ static dp_status read_info(serve_job *self, dp_store *store)
     return status;
 }
 
+/* A chunk of it that cannot be read counts as missing from now on (store/chunk.c); one that was never here has no row. */
+static dp_status lost_with(const serve_job *self, dp_store *store, dp_status read)
+{
+    dp_object_info info;
+    if (read != DP_BADHASH && read != DP_NOTFOUND) {
+        return DP_OK;
+    }
+    const dp_status found = dp_object_stat(store, &self->what.root, &info);
+    const bool gone = found == DP_OK && self->what.index < info.n_chunks &&
+                      (!info.complete || read == DP_BADHASH);
+    return gone ? read : DP_OK;
+}
+
 static dp_status read_chunk(serve_job *self, dp_store *store)
 {
     dp_object_info info;
@@ -71,9 +85,11 @@ static dp_status read_chunk(serve_job *self, dp_store *store)
     const size_t most = known ? dp_object_chunk_bytes(info.size) : 0;
     DP_TRY(dp_buf_reserve(&self->message, DP_CHUNK_HEAD_BYTES + most, &room));
     lease(self, store);
-    const bool found =
-        known && dp_object_read_chunk(store, &self->what.root, self->what.index,
-                                      room + DP_CHUNK_HEAD_BYTES, most, &size) == DP_OK;
+    const dp_status read = known ? dp_object_read_chunk(store, &self->what.root, self->what.index,
+                                                        room + DP_CHUNK_HEAD_BYTES, most, &size)
+                                 : DP_NOTFOUND;
+    const bool found = read == DP_OK;
+    self->lost = lost_with(self, store, read);
     dp_writer writer = dp_writer_of(room, DP_CHUNK_HEAD_BYTES);
     dp_wire_write_chunk_head(&writer, &self->what.root, self->what.index, found);
     dp_buf_commit(&self->message, writer.size + (found ? size : 0));
@@ -140,6 +156,11 @@ static void done_serve(dp_saver_job *job)
     if (!courier->closing && self->message.size > 0) {
         /* A lost answer is asked for again. */
         DP_IGNORE(dp_transport_give(courier->config.transport, &self->what.peer, &self->message));
+    }
+    if (!courier->closing && self->lost != DP_OK &&
+        !dp_courier_fetches(courier, &self->what.root)) {
+        const dp_courier_hooks *hooks = &courier->config.hooks;
+        hooks->lost(hooks->context, &self->what.root, self->lost);
     }
     if (!courier->closing) {
         pump(courier);

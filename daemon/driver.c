@@ -291,6 +291,26 @@ static void on_object(void *context, const dp_hash *root, uint64_t size)
     dp_driver_feed(context, &event);
 }
 
+void dp_driver_lost(dp_driver *driver, const dp_hash *root, dp_status status)
+{
+    dp_event event = {.type = DP_EV_OBJECT_LOST};
+    char name[2 * 4 + 1];
+    if (status == DP_BADHASH) {
+        dp_hex(dp_view_of(root->bytes, 4), name);
+        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "store.damaged", 0, NULL,
+                     "object %s is damaged on this disk; it is not offered to peers any more, and "
+                     "fetched again if it is needed here: look at the health of the disk",
+                     name);
+    }
+    event.u.object.root = *root;
+    dp_driver_feed(driver, &event);
+}
+
+static void on_lost(void *context, const dp_hash *root, dp_status status)
+{
+    dp_driver_lost(context, root, status);
+}
+
 /* Are these the bytes that the token named, signed by its root? */
 static dp_status check_manifest(const dp_driver *driver, dp_view bytes, dp_manifest *manifest)
 {
@@ -355,7 +375,7 @@ static dp_status open_transport(dp_driver *driver, dp_why *why)
         .saver = driver->daemon->saver,
         .transport = driver->transport,
         .run = facts->run,
-        .hooks = {driver, on_info, on_chunk, on_object, on_manifest},
+        .hooks = {driver, on_info, on_chunk, on_object, on_manifest, on_lost},
     };
     return dp_courier_open(&driver->courier, &courier);
 }

@@ -118,6 +118,8 @@ struct dp_driver {
 
 /* driver.c */
 void dp_driver_feed(dp_driver *driver, dp_event *event);
+/* An object that was here cannot be read any more: DP_BADHASH, its bytes are damaged, which is logged; else it was known. */
+void dp_driver_lost(dp_driver *driver, const dp_hash *root, dp_status status);
 void dp_driver_fail(dp_driver *driver, dp_status status, const char *why);
 /* Post a job and count it, so that closing waits for it. */
 bool dp_driver_post(dp_driver *driver, dp_saver_job *job, dp_saver_class class);

@@ -121,22 +121,27 @@ static void hold(dp_driver *driver, tell_job *self)
     }
 }
 
-/* A part of the data that the disk has spoiled, or lost, is fetched anew while the trainer is started again. */
-static void data_is_lost(tell_job *self)
+/* What the trainer should be given cannot be read, or not any more: whoever needs it wants it again. A part of the data is fetched
+ * anew while the trainer is started again. */
+static void object_is_lost(tell_job *self)
 {
     dp_driver *driver = self->driver;
     const uint32_t index = n_read(self);
-    char name[48] = "the tokenizer";
-    if (index > 0) {
-        snprintf(name, sizeof name, "shard %u of %u", index, self->n_roots - 1);
+    if (self->msg.kind == DP_TRAINER_OPEN) {
+        char name[48] = "the tokenizer";
+        if (index > 0) {
+            snprintf(name, sizeof name, "shard %u of %u", index, self->n_roots - 1);
+        }
+        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "data.damaged", 0, NULL,
+                     "%s of the run's data is damaged on this disk (%s); it is fetched from peers, "
+                     "and nothing is trained here until it is whole",
+                     name, dp_status_text(self->status));
+        dp_event event = {.type = DP_EV_OBJECT_LOST};
+        event.u.object.root = self->roots[index];
+        dp_driver_feed(driver, &event);
+    } else {
+        dp_driver_lost(driver, &self->roots[index], self->status);
     }
-    dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "data.damaged", 0, NULL,
-                 "%s of the run's data is damaged on this disk (%s); it is fetched from peers, and "
-                 "nothing is trained here until it is whole",
-                 name, dp_status_text(self->status));
-    dp_event event = {.type = DP_EV_OBJECT_LOST};
-    event.u.object.root = self->roots[index];
-    dp_driver_feed(driver, &event);
 }
 
 static bool is_spoiled(dp_status status)
@@ -157,15 +162,15 @@ static void done_tell(dp_saver_job *job)
         return;
     } else if (self->status != DP_OK) {
         close_job_fds(self);
+        if (is_spoiled(self->status)) {
+            object_is_lost(self);
+        }
         if (self->msg.kind == DP_TRAINER_CHECK) {
             check_failed(driver, &self->roots[0]);
         } else if (self->wait.answer == NULL && self->status == DP_IO) {
             /* Told as failed, a checkpoint would count as broken for good. A fresh process is given all of it anew. */
             dp_trainer_kill(driver->trainer, "cannot be given its commands");
         } else {
-            if (self->msg.kind == DP_TRAINER_OPEN && is_spoiled(self->status)) {
-                data_is_lost(self);
-            }
             dp_driver_command_failed(driver, &self->wait, dp_status_text(self->status));
         }
     } else {

@@ -77,6 +77,22 @@ void dp_train_saved(dp_node *node, uint64_t round)
     }
 }
 
+void dp_train_lost(dp_node *node, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        dp_ckpt *ckpt = &node->train.ckpts[i];
+        if (!ckpt->has || !dp_hash_equal(&ckpt->root, root)) {
+            continue;
+        }
+        if (ckpt->fetched) { /* What is left of it is of no use to anybody. */
+            let_go(node, ckpt);
+            *ckpt = (dp_ckpt){0};
+        } else {
+            ckpt->bad = true;
+        }
+    }
+}
+
 void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t bytes, bool fetched)
 {
     dp_ckpt *oldest = &node->train.ckpts[0];

@@ -316,6 +316,15 @@ static void on_object(dp_node *node, const dp_event *event)
     node->dirty = true;
 }
 
+/* Nobody is told any more that it can be had here, and whoever needs it here wants it again. */
+static void on_lost(dp_node *node, const dp_hash *root)
+{
+    dp_node_unhold(node, root);
+    dp_train_lost(node, root);
+    dp_round_lost(node, root);
+    node->dirty = true;
+}
+
 static void on_stored(dp_node *node, const dp_event *event)
 {
     const uint32_t op = event->u.stored.op;
@@ -413,8 +422,7 @@ static void dispatch(dp_node *node, const dp_event *event)
         on_object(node, event);
         break;
     case DP_EV_OBJECT_LOST:
-        dp_node_unhold(node, &event->u.object.root);
-        node->dirty = true; /* Whoever needs it wants it again. */
+        on_lost(node, &event->u.object.root);
         break;
     case DP_EV_OBJECT_INFO:
         dp_catchup_chunk(node, &event->u.object.root);

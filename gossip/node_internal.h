@@ -417,6 +417,8 @@ void dp_round_count_missed(dp_node *node, const dp_record *record);
 void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool own);
 dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes);
 void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size);
+/* It cannot be read here any more: a claim of it is fetched anew. */
+void dp_round_lost(dp_node *node, const dp_hash *root);
 /* A DP_EV_CHECKED; whether the blob is of a claim. */
 bool dp_round_checked(dp_node *node, const dp_event *event);
 void dp_round_state_own(dp_node *node);
@@ -495,6 +497,8 @@ void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t 
                    bool fetched);
 /* An own checkpoint stands: fetched states before it are let go. */
 void dp_train_saved(dp_node *node, uint64_t round);
+/* It cannot be read here any more: a checkpoint of it is neither loaded nor told of. */
+void dp_train_lost(dp_node *node, const dp_hash *root);
 /* Whatever the trainer can do next: load, apply, train, publish. */
 void dp_train_advance(dp_node *node);
 /* Round of the newest checkpoint of its own that it would find again; 0: none. */

@@ -351,6 +351,18 @@ void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size)
     }
 }
 
+void dp_round_lost(dp_node *node, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        dp_claim *claim = &node->round->claims[i];
+        if (claim->held && dp_hash_equal(&claim->ready.root, root)) {
+            claim->held = false;
+            claim->checking = false; /* What it says of bytes that are gone is not waited for. */
+            dp_round_fetch_blob(node, claim);
+        }
+    }
+}
+
 bool dp_round_checked(dp_node *node, const dp_event *event)
 {
     const dp_hash *const root = &event->u.checked.root;

@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "daemon/courier.h"
 #include "gossip/wire.h"
+#include "store/inside.h"
 #include "store/object.h"
 #include "tests/lib/mutate.h"
 #include "tests/unit/daemon/party.h"
@@ -22,6 +23,9 @@ struct post {
     unsigned n_objects;
     unsigned n_manifests;
     unsigned n_chunk_messages;
+    unsigned n_lost;
+    dp_hash lost_root;
+    dp_status lost_status;
     unsigned n_others; /* messages that are the node's */
     dp_status last;
     dp_peer last_peer;
@@ -83,6 +87,14 @@ static void on_manifest(void *context, const dp_peer *peer, dp_view bytes)
     post->manifest_bytes = bytes.size;
 }
 
+static void on_lost(void *context, const dp_hash *root, dp_status status)
+{
+    struct post *post = context;
+    post->n_lost++;
+    post->lost_root = *root;
+    post->lost_status = status;
+}
+
 /* What the node would decide: serve whatever is asked. */
 static void post_message(void *context, const dp_peer *peer, dp_view bytes)
 {
@@ -124,10 +136,11 @@ static void post_open(struct post *post, uv_loop_t *loop, int number)
     guest_open_as(&post->guest, &config); /* the guest is the first member: one context for both */
     shelf_open(&post->shelf);
     CHECK_OK(dp_saver_open(&post->saver, loop, post->shelf.store));
-    const dp_courier_config courier = {.saver = post->saver,
-                                       .transport = post->guest.transport,
-                                       .run = party_of()->run,
-                                       .hooks = {post, on_info, on_chunk, on_object, on_manifest}};
+    const dp_courier_config courier = {
+        .saver = post->saver,
+        .transport = post->guest.transport,
+        .run = party_of()->run,
+        .hooks = {post, on_info, on_chunk, on_object, on_manifest, on_lost}};
     CHECK_OK(dp_courier_open(&post->courier, &courier));
 }
 
@@ -520,6 +533,54 @@ static void a_missing_chunk_is_answered_not_found(void **state)
     route_close(&route);
 }
 
+/* Bytes of one chunk change on the disk; nothing is posted meanwhile. */
+static void damage(struct post *post, const dp_hash *leaf)
+{
+    static const char sql[] = "UPDATE chunk SET data=zeroblob(size) WHERE hash=?";
+    dp_query query = dp_query_of(&post->shelf.store->chunks, sql);
+    dp_bind_hash(&query, leaf);
+    CHECK_OK(dp_query_run(&query));
+}
+
+static void ask_for(struct post *to, const struct post *from, const dp_hash *root, uint32_t index)
+{
+    to->n_chunks = 0;
+    dp_courier_get_chunk(to->courier, &from->guest.peer, root, index);
+    turn_until(to->guest.loop, has_chunk, to);
+}
+
+static void what_is_found_damaged_when_it_is_served_is_told(void **state)
+{
+    static struct route route;
+    (void)state;
+    route_open(&route);
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    fetch_info(&route.b, &route.a, &root);
+    damage(&route.a, &route.b.leaves[1]);
+    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    ask_for(&route.b, &route.a, &root, 0);
+    CHECK_OK(route.b.last);
+    assert_int_equal(route.a.n_lost, 0);
+    ask_for(&route.b, &route.a, &root, 1);
+    CHECK_STATUS(route.b.last, DP_NOTFOUND); /* Bad bytes are not sent. */
+    assert_int_equal(route.a.n_lost, 1);
+    CHECK_STATUS(route.a.lost_status, DP_BADHASH);
+    assert_true(dp_hash_equal(&route.a.lost_root, &root));
+    ask_for(&route.b, &route.a, &root, 1);
+    CHECK_STATUS(route.b.last, DP_NOTFOUND);
+    assert_int_equal(route.a.n_lost, 2); /* Also where another reader had found out. */
+    CHECK_STATUS(route.a.lost_status, DP_NOTFOUND);
+    /* While it is fetched again that is no news; nor is it of what was never here. */
+    dp_courier_begin(route.a.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    ask_for(&route.b, &route.a, &root, 1);
+    const dp_hash other = name_of(1234);
+    dp_courier_begin(route.b.courier, &other, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    ask_for(&route.b, &route.a, &other, 0);
+    assert_int_equal(route.a.n_lost, 2);
+    assert_int_equal(route.b.n_lost, 0);
+    route_close(&route);
+}
+
 static void who_lacks_an_object_says_so_when_asked_about_it(void **state)
 {
     static struct route route;
@@ -666,6 +727,7 @@ int main(void)
         cmocka_unit_test(what_is_given_up_is_not_sent_any_more),
         cmocka_unit_test(a_chunk_that_is_being_written_is_not_written_twice),
         cmocka_unit_test(a_missing_chunk_is_answered_not_found),
+        cmocka_unit_test(what_is_found_damaged_when_it_is_served_is_told),
         cmocka_unit_test(who_lacks_an_object_says_so_when_asked_about_it),
         cmocka_unit_test(a_manifest_is_served_when_there_is_one),
         cmocka_unit_test(a_flood_of_requests_is_bounded_and_answered),

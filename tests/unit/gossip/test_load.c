@@ -287,6 +287,76 @@ static void a_state_that_nobody_can_prove_gives_way_to_the_one_before(void **sta
     kit_close(world);
 }
 
+/* Whoever asked for a chunk of it was told that it is not here; nobody else shall come for it. */
+static void a_checkpoint_that_cannot_be_read_is_told_to_nobody(void **state)
+{
+    kit_world *world = three();
+    const dp_node *const node = world->nodes[0].node;
+    dp_event lost = {.type = DP_EV_OBJECT_LOST};
+
+    (void)state;
+    kit_run_ms(world, 2000);
+    const dp_ckpt *told = dp_train_told_ckpt(node);
+    assert_non_null(told);
+    const uint64_t round = told->round;
+    lost.u.object.root = told->root;
+    kit_event_in(world, 0, &lost);
+    told = dp_train_told_ckpt(node);
+    assert_true(told == NULL || !dp_hash_equal(&told->root, &lost.u.object.root));
+    kit_run_ms(world, 3000);
+    assert_true(kit_look(world, 0).round > round); /* It trains on, and saves the next one. */
+    told = dp_train_told_ckpt(node);
+    assert_true(told != NULL && told->round > round);
+    kit_close(world);
+}
+
+/* One that was fetched from a peer is kept by this alone: what is left of it goes. */
+static void of_a_state_that_came_from_a_peer_and_cannot_be_read_nothing_stays(void **state)
+{
+    static dp_actions actions;
+    const dp_hash root = dp_hash_of("test/state", dp_view_text("fetched"));
+    kit_world *world = three();
+    dp_node *const node = world->nodes[1].node;
+    dp_event lost = {.type = DP_EV_OBJECT_LOST, .now = node->now};
+
+    (void)state;
+    dp_out_begin(&node->out, &actions);
+    dp_train_ckpt(node, 1000, &root, 1000, true);
+    assert_true(dp_hash_equal(&dp_train_told_ckpt(node)->root, &root));
+    lost.u.object.root = root;
+    dp_node_step(node, &lost, &actions);
+    const dp_action *drop = kit_find(&actions, DP_DO_OBJECT_DROP);
+    assert_non_null(drop);
+    assert_true(dp_hash_equal(&drop->u.keep.root, &root));
+    assert_false(dp_hash_equal(&dp_train_told_ckpt(node)->root, &root));
+    kit_close(world);
+}
+
+static void a_blob_that_cannot_be_read_any_more_is_fetched_again(void **state)
+{
+    kit_world *world = three();
+    dp_node *const node = world->nodes[1].node;
+    dp_claim *const claim = &node->round->claims[node->round->n_claims++];
+    dp_event lost = {.type = DP_EV_OBJECT_LOST};
+
+    (void)state;
+    lost.u.object.root = dp_hash_of("test/blob", dp_view_text("lost"));
+    *claim =
+        (dp_claim){.ready = {.peer = kit_peer(2),
+                             .round = node->ledger.round + 1,
+                             .base = node->ledger.base,
+                             .root = lost.u.object.root},
+                   .held = true,
+                   .checking = true}; /* What the check says will be about bytes that are gone. */
+    dp_node_hold(node, &lost.u.object.root, 100);
+    kit_event_in(world, 1, &lost);
+    assert_false(claim->held);
+    assert_false(claim->checking);
+    assert_false(dp_node_holds(node, &lost.u.object.root));
+    assert_true(dp_spread_wants(node->spread, &lost.u.object.root));
+    kit_close(world);
+}
+
 /* Weights from elsewhere: the founder has them, the others fetch them, and nobody draws any from the seed. */
 static void a_run_starts_from_the_weights_of_its_manifest(void **state)
 {
@@ -340,6 +410,9 @@ int main(void)
             what_a_round_lists_is_asked_of_all_though_it_was_wanted_of_its_author_before),
         cmocka_unit_test(the_state_of_which_chunks_are_here_goes_before_a_newer_one),
         cmocka_unit_test(a_publication_of_no_steps_is_not_waited_for),
+        cmocka_unit_test(a_checkpoint_that_cannot_be_read_is_told_to_nobody),
+        cmocka_unit_test(of_a_state_that_came_from_a_peer_and_cannot_be_read_nothing_stays),
+        cmocka_unit_test(a_blob_that_cannot_be_read_any_more_is_fetched_again),
         cmocka_unit_test(a_run_starts_from_the_weights_of_its_manifest),
         cmocka_unit_test(without_its_first_weights_a_node_waits),
         cmocka_unit_test(an_exchange_waits_until_a_trainer_that_is_loaded_anew_has_its_frozen_work),
