@@ -57,7 +57,8 @@ struct dp_courier {
     uint32_t n_busy;
     uint8_t manifest[DP_MANIFEST_BYTES_MAX];
     size_t manifest_bytes;
-    uint64_t flushed_ns; /* these two are the saver thread's */
+    uint64_t flushed_ns; /* these three are the saver thread's */
+    uint64_t flush_took_ns;
     size_t unflushed;
 };
 
