@@ -135,6 +135,11 @@ bool dp_disk_holds(const dp_disk *disk, uint32_t object)
     return object < disk->uses_capacity && (disk->uses[object] & 1) != 0;
 }
 
+bool dp_disk_uses(const dp_disk *disk, uint32_t object, uint32_t use)
+{
+    return object < disk->uses_capacity && (disk->uses[object] >> use & 1) != 0;
+}
+
 static uint8_t *uses_of(dp_disk *disk, uint32_t object)
 {
     if (object >= disk->uses_capacity) {
@@ -188,6 +193,13 @@ void dp_disk_use(dp_disk *disk, uint32_t object, uint32_t use, bool on)
     if (disk->shadow != NULL) {
         disk->shadow->use(disk->shadow, disk, object, use, on);
     }
+}
+
+void dp_disk_spoil(dp_disk *disk, uint32_t object)
+{
+    uint8_t *uses = uses_of(disk, object);
+
+    *uses = (uint8_t)(*uses & ~1U);
 }
 
 void dp_disk_complete(dp_disk *disk, uint32_t object)

@@ -106,6 +106,9 @@ void dp_disk_lose_votes(dp_disk *disk, bool keep_vote_key, uint32_t records_kept
 uint32_t dp_disk_objects(const dp_disk *disk);
 bool dp_disk_holds(const dp_disk *disk, uint32_t object);
 void dp_disk_use(dp_disk *disk, uint32_t object, uint32_t use, bool on);
+bool dp_disk_uses(const dp_disk *disk, uint32_t object, uint32_t use);
+/* A part of it cannot be read: it is not whole any more. Who uses it still does. */
+void dp_disk_spoil(dp_disk *disk, uint32_t object);
 /* The last chunk has come: from now on the object is held. Of what is not there in part nothing happens. */
 void dp_disk_complete(dp_disk *disk, uint32_t object);
 

@@ -63,7 +63,7 @@ void dp_faults_start(dp_sim *sim)
     static const dp_fault striking[] = {
         DP_FAULT_PARTITION, DP_FAULT_ONEWAY, DP_FAULT_CRASH, DP_FAULT_AMNESIA, DP_FAULT_PAUSE,
         DP_FAULT_TRAINER,   DP_FAULT_DISK,   DP_FAULT_LEAVE, DP_FAULT_JUMP,    DP_FAULT_FLAP,
-        DP_FAULT_BRIDGE,    DP_FAULT_DAMAGE, DP_FAULT_WRITE, DP_FAULT_REBIND};
+        DP_FAULT_BRIDGE,    DP_FAULT_DAMAGE, DP_FAULT_WRITE, DP_FAULT_REBIND,  DP_FAULT_ROT};
 
     for (uint32_t i = 0; i < DP_FAULT_COUNT; i++) {
         dp_rng_init(&sim->fault_rngs[i], dp_mix64(sim->options.seed + i * 0x9e37ULL) ^ 0x6661756c);
@@ -74,6 +74,10 @@ void dp_faults_start(dp_sim *sim)
                    dp_fault_on(sim, DP_FAULT_SLOW));
     if (sim->shelf.chunks_max > 1) {
         sim->striking = DP_FAULT_CHUNKS;
+        dp_fault_count(sim);
+    }
+    if (dp_fault_on(sim, DP_FAULT_SHARDS)) {
+        sim->striking = DP_FAULT_SHARDS;
         dp_fault_count(sim);
     }
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
@@ -342,6 +346,10 @@ void dp_faults_strike(dp_sim *sim, const dp_occasion *occasion)
     case DP_FAULT_WRITE:
         trouble_writes(sim);
         break;
+    case DP_FAULT_ROT:
+        dp_rot_strike(sim);
+        break;
+    case DP_FAULT_SHARDS:
     case DP_FAULT_LOSS:
     case DP_FAULT_DELAY:
     case DP_FAULT_COPY:
@@ -364,6 +372,7 @@ void dp_faults_heal(dp_sim *sim)
     sim->healed_us = sim->now_us;
     dp_net_heal(&sim->net, sim->now_us);
     dp_fault_release(sim);
+    dp_rot_heal(sim);
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         dp_host *host = &sim->hosts[i];
         if (dp_host_up(host)) {

@@ -367,6 +367,20 @@ void dp_host_event(dp_host *host, dp_event *event)
 
 /* ---- life ---- */
 
+/* The state that an earlier life was fetching; as the daemon does, the first that is found. */
+static void restore_part(dp_host *host)
+{
+    const dp_parts *parts = &host->disk.parts;
+
+    for (uint32_t i = 0; i < parts->count; i++) {
+        const uint32_t object = parts->items[i].object;
+        if (dp_disk_uses(&host->disk, object, DP_USE_STATE)) {
+            dp_node_restore_part(host->node, &host->sim->shelf.items[object].root);
+            return;
+        }
+    }
+}
+
 static void restore_rows(dp_host *host)
 {
     dp_disk *disk = &host->disk;
@@ -393,6 +407,9 @@ static void restore_rows(dp_host *host)
     }
     for (uint32_t i = 0; i < disk->n_checkpoints && status == DP_OK; i++) {
         const dp_shelf_item *item = &sim->shelf.items[disk->checkpoints[i].object];
+        if (!dp_disk_holds(disk, disk->checkpoints[i].object)) {
+            continue; /* Something of it rotted. */
+        }
         status = dp_node_restore_checkpoint(host->node, disk->checkpoints[i].round, &item->root,
                                             item->size);
     }
@@ -402,6 +419,7 @@ static void restore_rows(dp_host *host)
                                             sim->shelf.items[i].size);
         }
     }
+    restore_part(host);
     if (status == DP_OK && disk->proof.size != 0) {
         status = dp_node_restore_proof(host->node, dp_view_of(disk->proof.data, disk->proof.size));
     }
@@ -577,6 +595,14 @@ void dp_host_command(dp_host *host, dp_command command)
     dp_host_event(host, &event);
 }
 
+static void on_lost(dp_host *host, const dp_occasion *occasion)
+{
+    dp_event event = {.type = DP_EV_OBJECT_LOST};
+
+    event.u.object.root = host->sim->shelf.items[occasion->value].root;
+    dp_host_event(host, &event);
+}
+
 static void on_held(dp_host *host, const dp_occasion *occasion)
 {
     const dp_disk_write write = {.object = occasion->detail | (uint32_t)(occasion->value & 0xffff)
@@ -639,6 +665,9 @@ void dp_host_occasion(dp_host *host, dp_occasion *occasion)
         break;
     case DP_ON_HELD:
         on_held(host, occasion);
+        break;
+    case DP_ON_LOST:
+        on_lost(host, occasion);
         break;
     case DP_ON_BOOT:
     case DP_ON_FAULT:

@@ -10,6 +10,7 @@
 #include "gossip/node.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/queue.h"
+#include "tests/sim/rot.h"
 #include "tests/sim/toy.h"
 
 struct dp_sim;
@@ -64,8 +65,10 @@ typedef struct dp_host {
     uint32_t disk_slow;  /* factor */
     uint64_t full_until; /* every other write finds no space */
     uint64_t rot_until;  /* every other chunk is served wrong */
-    bool io_error;       /* the next write fails, and the process ends */
-    uint16_t *met;       /* by node: port of the address on disk; 0: never linked */
+    dp_rot rotten[DP_ROT_MAX];
+    uint32_t n_rotten;
+    bool io_error; /* the next write fails, and the process ends */
+    uint16_t *met; /* by node: port of the address on disk; 0: never linked */
     uint64_t saved_us;
     /* trainer */
     dp_toy toy;

@@ -107,7 +107,11 @@ void dp_host_serve(dp_host *host, const dp_action *action)
             dp_wire_write_chunk_head(&w, &action->u.get.root, 0, false);
         }
     } else {
-        const bool found = held && action->u.get.index < sim->shelf.items[object].n_chunks;
+        const bool found = held && action->u.get.index < sim->shelf.items[object].n_chunks &&
+                           dp_rot_read(host, object, action->u.get.index);
+        if (!found && dp_rot_is_lost(host, object)) {
+            dp_rot_tell(host, object);
+        }
         dp_wire_write_chunk_head(&w, &action->u.get.root, action->u.get.index, found);
         if (found) {
             dp_write_view(&w, dp_shelf_chunk(&sim->shelf, object, action->u.get.index));

@@ -158,8 +158,8 @@ static void answer_at(dp_host *host, uint64_t round, dp_status status)
 
 static void do_load(dp_host *host, const dp_action *action)
 {
-    const dp_view state =
-        held(host, &action->u.load.root) ? bytes_of(host, &action->u.load.root) : (dp_view){0};
+    const bool whole = held(host, &action->u.load.root) && dp_rot_open(host, &action->u.load.root);
+    const dp_view state = whole ? bytes_of(host, &action->u.load.root) : (dp_view){0};
     const dp_status status = state.size == 0 ? DP_NOTFOUND : dp_toy_load(&host->toy, state);
 
     if (status == DP_OK) {
@@ -394,7 +394,9 @@ void dp_host_ordered(dp_host *host)
     host->command_count--;
     DP_IGNORE(catch_up(host) == 0);
     dp_oracle_command(host);
-    if (action.type == DP_DO_TRAINER_OPEN) {
+    if (action.type == DP_DO_TRAINER_OPEN && !dp_rot_open_data(host)) {
+        dp_host_trainer_dies(host, true);
+    } else if (action.type == DP_DO_TRAINER_OPEN) {
         host->toy_state = DP_TOY_UP;
         dp_host_event(host, &(dp_event){.type = DP_EV_TRAINER_UP});
     } else if (action.type == DP_DO_TRAINER_INIT) {

@@ -49,7 +49,7 @@ static void usage(FILE *out)
         "[--faults "
         "LIST|all|none] [--every]\n"
         "             [--profile swarm|rivals|gossip|calm|duel|liar|scale|detect|kill|stall|strict|"
-        "joins|revoke|merge|byz|pairs|steps]\n"
+        "joins|revoke|merge|byz|pairs|steps|rot]\n"
         "             [--jobs N] [--max-failures N] [--trace NODE] [--shrink [--output FILE]]\n"
         "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
         "             [--lucky] [--keep-vote-key] [--store model|real|lies] [--evil KIND] [--json] "

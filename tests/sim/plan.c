@@ -12,14 +12,14 @@
 enum { MANY_ONE_IN = 40 }; /* swarms have more nodes than one record lists */
 
 static const char *const fault_names[DP_FAULT_COUNT] = {
-    "loss", "delay", "copy",    "reorder", "partition", "oneway", "crash",  "amnesia",
-    "slow", "pause", "trainer", "disk",    "late",      "leave",  "clock",  "jump",
-    "nat",  "flap",  "bridge",  "damage",  "write",     "rebind", "chunks", "newer",
+    "loss",   "delay",   "copy",  "reorder", "partition", "oneway", "crash",  "amnesia", "slow",
+    "pause",  "trainer", "disk",  "late",    "leave",     "clock",  "jump",   "nat",     "flap",
+    "bridge", "damage",  "write", "rebind",  "chunks",    "newer",  "shards", "rot",
 };
 
 static const char *const profile_names[DP_PROFILE_COUNT] = {
     "swarm", "rivals", "gossip", "calm",   "duel",  "liar", "scale", "detect", "kill",
-    "stall", "strict", "joins",  "revoke", "merge", "byz",  "pairs", "steps"};
+    "stall", "strict", "joins",  "revoke", "merge", "byz",  "pairs", "steps",  "rot"};
 
 const char *dp_fault_name(dp_fault fault)
 {
@@ -64,7 +64,7 @@ dp_status dp_plan_faults(const char *list, uint32_t *mask, dp_why *why)
 static bool is_wild(dp_profile profile)
 {
     return profile <= DP_PROFILE_GOSSIP || profile == DP_PROFILE_PAIRS ||
-           profile == DP_PROFILE_STEPS;
+           profile == DP_PROFILE_STEPS || profile == DP_PROFILE_ROT;
 }
 
 /* About log-uniform in [low, high]. */
@@ -122,6 +122,16 @@ static uint32_t draw_chunks(const dp_plan *plan, uint64_t seed)
                : 0;
 }
 
+static void draw_disks(dp_plan *plan, uint64_t seed)
+{
+    dp_rng rng;
+
+    dp_rng_init(&rng, dp_mix64(seed) ^ 0x726f74ULL);
+    const uint32_t shards = 2 + (uint32_t)dp_rng_below(&rng, 7);
+    plan->shards = (plan->on & (1U << DP_FAULT_SHARDS)) != 0 ? shards : 1;
+    plan->fault_us[DP_FAULT_ROT] = spread(&rng, 500000, 8000000);
+}
+
 static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
 {
     const dp_profile profile = options->profile;
@@ -177,6 +187,9 @@ static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
         plan->gradients = true;
         plan->inner_steps_max = 1;
         plan->round_ms = 1000;
+    } else if (profile == DP_PROFILE_ROT) {
+        plan->on |= 1U << DP_FAULT_SHARDS | 1U << DP_FAULT_ROT | 1U << DP_FAULT_CHUNKS |
+                    1U << DP_FAULT_CRASH;
     } else if (profile == DP_PROFILE_CALM) {
         plan->on = 0;
         plan->faults_end_us = 5000000;
@@ -219,7 +232,7 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     dp_rng_init(&rng, dp_mix64(options->seed) ^ 0x706c616eULL);
     memset(plan, 0, sizeof *plan);
     plan->nodes = 5 + (uint32_t)dp_rng_below(&rng, dp_rng_below(&rng, 2) == 0 ? 4 : 16);
-    plan->on = (uint32_t)dp_rng_next(&rng) & DP_FAULTS_ALL;
+    plan->on = (uint32_t)dp_rng_next(&rng) & DP_FAULTS_DRAWN;
     if (options->all_on) {
         plan->on = DP_FAULTS_ALL; /* drawn all the same, so that the rest of the plan stays */
     }
@@ -252,7 +265,7 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     dp_scene_plan(plan, options->profile, &rng);
     plan->on &= options->faults;
     if ((plan->on & (1U << DP_FAULT_DELAY)) != 0 && plan->round_ms < 1000 &&
-        options->profile == DP_PROFILE_SWARM) {
+        (options->profile == DP_PROFILE_SWARM || options->profile == DP_PROFILE_ROT)) {
         plan->round_ms = 1000; /* Round trips of 160 ms do not fit in a quarter of less. */
     }
     if ((plan->on & (1U << DP_FAULT_DISK)) == 0 && options->profile != DP_PROFILE_RIVALS &&
@@ -264,6 +277,7 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     }
     draw_weather(plan, &rng);
     plan->chunks_max = draw_chunks(plan, options->seed);
+    draw_disks(plan, options->seed);
     if (options->nodes != 0) {
         plan->nodes = options->nodes;
     }

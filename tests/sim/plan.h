@@ -35,6 +35,8 @@ typedef enum dp_fault {
     DP_FAULT_REBIND, /* the address of a node changes, with or without a new start */
     DP_FAULT_CHUNKS, /* objects of several chunks, so that their holders die and lie in the middle */
     DP_FAULT_NEWER, /* some nodes are of a later version, which says more than this one understands */
+    DP_FAULT_SHARDS, /* the data has several parts */
+    DP_FAULT_ROT, /* a chunk of data or of a saved state cannot be read any more, which nobody knows until it is read */
     DP_FAULT_COUNT
 } dp_fault;
 
@@ -45,7 +47,11 @@ enum {
         DP_FAULT_CHUNKS /* this one and those after it hold all the time: they have no time between two */
 };
 
-enum { DP_FAULTS_ALL = (1 << DP_FAULT_COUNT) - 1 };
+enum {
+    DP_FAULTS_ALL = (1 << DP_FAULT_COUNT) - 1,
+    DP_FAULTS_DRAWN =
+        (1 << DP_FAULT_SHARDS) - 1 /* the others are on with --every and in profile rot */
+};
 
 typedef enum dp_profile {
     DP_PROFILE_SWARM = 0, /* each fault class with probability one half */
@@ -65,6 +71,7 @@ typedef enum dp_profile {
     DP_PROFILE_BYZ,    /* evil.h: nodes that lie */
     DP_PROFILE_PAIRS,  /* as gossip, and in pairs between rounds too */
     DP_PROFILE_STEPS,  /* gradients: a round per step, nothing clipped, no exchanges */
+    DP_PROFILE_ROT, /* as swarm, with data in several parts, objects in several chunks, and disks that lose some of them */
     DP_PROFILE_COUNT
 } dp_profile;
 
@@ -116,6 +123,7 @@ typedef struct dp_plan {
     uint32_t crash_after_send; /* share per 65536 of the messages of commits and exchanges */
     uint32_t away_us_max;      /* how long such a node stays away */
     uint32_t chunks_max;       /* of one object */
+    uint32_t shards;           /* of the data */
     dp_net_weather weather;
     /* scene.h; 0 in the others */
     uint64_t gap_us_max;  /* between two decided rounds, after the first ones */

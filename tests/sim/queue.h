@@ -22,6 +22,7 @@ typedef enum dp_occasion_kind {
     DP_ON_STEPS,     /* node, boot, value: life of the trainer; time to report progress */
     DP_ON_SPAWN,  /* node, boot, value: life of the trainer; a trainer that died is started again */
     DP_ON_HELD,   /* node, boot, detail, value: object and index of a chunk that was here already */
+    DP_ON_LOST,   /* node, boot, value: object that rot.h found to be lost */
     DP_ON_FAULT,  /* detail: index of the fault class */
     DP_ON_LEAVE,  /* node: its owner asks it to leave */
     DP_ON_RESUME, /* node: a pause has ended */

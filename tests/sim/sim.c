@@ -80,9 +80,12 @@ static dp_status make_manifest(dp_sim *sim)
     dp_sim_vote_key(&sim->hosts[0], m->founder_vote_key);
     m->model_seed = dp_mix64(sim->options.seed + 99);
     m->tokenizer = make_data(sim, sim->options.seed + 1, 300, &m->tokenizer_bytes);
-    m->n_shards = 1;
-    m->shards[0].root = make_data(sim, sim->options.seed + 2, 1000, &m->shards[0].bytes);
-    m->shards[0].tokens = m->shards[0].bytes / 2;
+    m->n_shards = sim->plan.shards;
+    for (uint32_t i = 0; i < m->n_shards; i++) {
+        m->shards[i].root = make_data(sim, sim->options.seed + 2 + i * 7919ULL, 1000 - i * 100,
+                                      &m->shards[i].bytes);
+        m->shards[i].tokens = m->shards[i].bytes / 2;
+    }
     m->context = DP_TOY_TOKENS_PER_STEP;
     m->round_ms = sim->plan.round_ms;
     m->gossip_round_ms = sim->plan.gossip_round_ms;

@@ -1,0 +1,220 @@
+#include "tests/sim/rot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "tests/sim/faults.h"
+
+static dp_rot *find(dp_host *host, uint32_t object)
+{
+    for (uint32_t i = 0; i < host->n_rotten; i++) {
+        if (host->rotten[i].object == object) {
+            return &host->rotten[i];
+        }
+    }
+    return NULL;
+}
+
+/* What was dropped, fetched again since, or found and dropped, is no rot any more. */
+static void tidy(dp_host *host)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < host->n_rotten; i++) {
+        const dp_rot rot = host->rotten[i];
+        if (dp_disk_holds(&host->disk, rot.object) != rot.found) {
+            host->rotten[kept++] = rot;
+        }
+    }
+    host->n_rotten = kept;
+}
+
+/* ---- what may rot ---- */
+
+static bool is_well(dp_host *host, uint32_t object)
+{
+    return dp_disk_holds(&host->disk, object) && find(host, object) == NULL;
+}
+
+/* Everybody else who has ever run has it: at most one disk lacks a part of the data at a time. */
+static bool others_have(dp_sim *sim, const dp_host *victim, uint32_t object)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        dp_host *host = &sim->hosts[i];
+        if (host == victim || !host->started_once || host->left) {
+            continue;
+        }
+        if (!is_well(host, object)) {
+            return false;
+        }
+        count++;
+    }
+    return count >= 2;
+}
+
+/* Most of the others have saved this round or a later one, so that nobody comes to stand without a state. */
+static bool others_saved(dp_sim *sim, const dp_host *victim, uint64_t round)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        dp_host *host = &sim->hosts[i];
+        bool saved = false;
+        for (uint32_t k = 0; host != victim && !host->left && k < host->disk.n_checkpoints; k++) {
+            const dp_disk_checkpoint *ckpt = &host->disk.checkpoints[k];
+            saved = saved || (ckpt->round >= round && is_well(host, ckpt->object));
+        }
+        count += saved ? 1 : 0;
+    }
+    return count * 2 > sim->plan.nodes;
+}
+
+static uint32_t shelf_of(const dp_sim *sim, const dp_hash *root)
+{
+    return dp_shelf_find(&sim->shelf, root);
+}
+
+/* The tokenizer or a shard, by number. */
+static uint32_t data_of(const dp_sim *sim, uint32_t number)
+{
+    return shelf_of(sim, number == 0 ? &sim->manifest.tokenizer
+                                     : &sim->manifest.shards[number - 1].root);
+}
+
+/* DP_SHELF_NONE: nothing of it may rot now. */
+static uint32_t draw_object(dp_sim *sim, dp_host *host)
+{
+    const dp_disk *disk = &host->disk;
+
+    if (dp_fault_below(sim, 2) == 0) {
+        const uint32_t object =
+            data_of(sim, (uint32_t)dp_fault_below(sim, sim->manifest.n_shards + 1));
+        return is_well(host, object) && others_have(sim, host, object) ? object : DP_SHELF_NONE;
+    }
+    if (disk->n_checkpoints == 0) {
+        return DP_SHELF_NONE;
+    }
+    const dp_disk_checkpoint *ckpt = &disk->checkpoints[dp_fault_below(sim, disk->n_checkpoints)];
+    return is_well(host, ckpt->object) && others_saved(sim, host, ckpt->round) ? ckpt->object
+                                                                               : DP_SHELF_NONE;
+}
+
+void dp_rot_strike(dp_sim *sim)
+{
+    dp_host *host = dp_fault_any_up(sim);
+
+    if (host == NULL || host->disk.shadow != NULL) { /* The real store reads what it has written. */
+        return;
+    }
+    tidy(host);
+    const uint32_t object = draw_object(sim, host);
+    if (object == DP_SHELF_NONE || host->n_rotten == DP_ROT_MAX) {
+        return;
+    }
+    dp_fault_count(sim);
+    host->rotten[host->n_rotten++] =
+        (dp_rot){.object = object,
+                 .chunk = (uint32_t)dp_fault_below(sim, sim->shelf.items[object].n_chunks)};
+}
+
+void dp_rot_heal(dp_sim *sim)
+{
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        dp_host *host = &sim->hosts[i];
+        uint32_t kept = 0;
+        for (uint32_t k = 0; k < host->n_rotten; k++) {
+            if (host->rotten[k].found) {
+                host->rotten[kept++] = host->rotten[k];
+            }
+        }
+        host->n_rotten = kept;
+    }
+}
+
+/* ---- finding out ---- */
+
+/* The chunk is gone; the others stay. */
+static void spoil(dp_host *host, dp_rot *rot)
+{
+    const dp_shelf *shelf = &host->sim->shelf;
+    const dp_shelf_item *item = &shelf->items[rot->object];
+
+    rot->found = true;
+    dp_disk_spoil(&host->disk, rot->object);
+    if (item->n_chunks == 1) {
+        return;
+    }
+    dp_parts_begin(&host->disk.parts, rot->object, item->n_chunks, item->leaves);
+    for (uint32_t i = 0; i < item->n_chunks; i++) {
+        const dp_view bytes = dp_shelf_chunk(shelf, rot->object, i);
+        uint8_t *copy = malloc(bytes.size + 1);
+        dp_assert(copy != NULL);
+        if (i == rot->chunk) {
+            free(copy);
+            continue;
+        }
+        memcpy(copy, bytes.data, bytes.size);
+        dp_parts_put(&host->disk.parts, rot->object, i, copy, (uint32_t)bytes.size);
+    }
+}
+
+bool dp_rot_read(dp_host *host, uint32_t object, uint32_t chunk)
+{
+    dp_rot *rot = find(host, object);
+
+    if (rot == NULL || rot->found || rot->chunk != chunk) {
+        return true;
+    }
+    spoil(host, rot);
+    return false;
+}
+
+bool dp_rot_is_lost(const dp_host *host, uint32_t object)
+{
+    for (uint32_t i = 0; i < host->n_rotten; i++) {
+        if (host->rotten[i].object == object && host->rotten[i].found) {
+            return !dp_disk_holds(&host->disk, object);
+        }
+    }
+    return false;
+}
+
+void dp_rot_tell(dp_host *host, uint32_t object)
+{
+    dp_sim_push(host->sim, &(dp_occasion){.at_us = host->sim->now_us + 1,
+                                          .kind = DP_ON_LOST,
+                                          .node = host->index,
+                                          .boot = host->boot,
+                                          .value = object});
+}
+
+bool dp_rot_open(dp_host *host, const dp_hash *root)
+{
+    const uint32_t object = shelf_of(host->sim, root);
+    const dp_rot *rot = find(host, object);
+
+    if (dp_disk_holds(&host->disk, object) &&
+        (rot == NULL || dp_rot_read(host, object, rot->chunk))) {
+        return true;
+    }
+    dp_event event = {.type = DP_EV_OBJECT_LOST};
+    event.u.object.root = *root;
+    dp_host_event(host, &event);
+    return false;
+}
+
+bool dp_rot_open_data(dp_host *host)
+{
+    const dp_sim *sim = host->sim;
+    bool whole = true;
+
+    for (uint32_t i = 0; whole && dp_fault_on(sim, DP_FAULT_ROT) && i <= sim->manifest.n_shards;
+         i++) {
+        const dp_hash root = sim->shelf.items[data_of(sim, i)].root;
+        whole = dp_rot_open(host, &root);
+    }
+    return whole;
+}

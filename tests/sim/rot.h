@@ -1,0 +1,37 @@
+/* Chunks that a disk loses: nobody knows until somebody reads them. Then the chunk is gone, as store/chunk.c has it, and the
+ * node is told as daemon/driver tells it. */
+#ifndef DP_SIM_ROT_H
+#define DP_SIM_ROT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/digest.h"
+
+enum { DP_ROT_MAX = 8 }; /* objects of one disk */
+
+struct dp_sim;
+struct dp_host;
+
+typedef struct dp_rot {
+    uint32_t object;
+    uint32_t chunk;
+    bool found; /* and dropped: the object is not whole until it was fetched again */
+} dp_rot;
+
+/* A chunk of data or of a saved state rots on some disk, if the others can do without. */
+void dp_rot_strike(struct dp_sim *sim);
+/* Nothing that nobody has found yet is rotten any more. */
+void dp_rot_heal(struct dp_sim *sim);
+/* Somebody reads this chunk, of an object that is whole on this disk: can it be had? */
+bool dp_rot_read(struct dp_host *host, uint32_t object, uint32_t chunk);
+/* Was it whole here, and is it not since something of it rotted? */
+bool dp_rot_is_lost(const struct dp_host *host, uint32_t object);
+/* The node will hear that it is lost, once the step under way has ended. */
+void dp_rot_tell(struct dp_host *host, uint32_t object);
+/* The trainer is given all of it. False: it cannot be read, and the node has been told. Not in the middle of a step. */
+bool dp_rot_open(struct dp_host *host, const dp_hash *root);
+/* What it is given first: tokenizer and data. */
+bool dp_rot_open_data(struct dp_host *host);
+
+#endif
