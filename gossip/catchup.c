@@ -298,13 +298,59 @@ static bool give_up_state(dp_node *node)
     return true;
 }
 
+static void begin_state(dp_node *node, const dp_hash *root, uint64_t round, uint64_t bytes)
+{
+    dp_catchup *catchup = &node->catchup;
+
+    catchup->state_root = *root;
+    catchup->part = (dp_hash){{0}}; /* It is this one, or of no use any more. */
+    catchup->wants_state = true;
+    catchup->state_round = round;
+    catchup->state_bytes = bytes;
+    catchup->state_moved = node->now;
+    dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, node->train.applied, round,
+                 "state");
+    if (dp_node_holds(node, &catchup->state_root)) {
+        dp_catchup_object(node, &catchup->state_root);
+        return;
+    }
+    dp_chain_cancel(node,
+                    node->ledger.round); /* Blobs to replay make room; they are wanted again. */
+    DP_IGNORE(dp_spread_want(node->spread, node->now, &catchup->state_root, bytes, DP_USE_STATE,
+                             DP_PRIORITY_STATE,
+                             &node->out)); /* Full: asked again with the next tick. */
+}
+
+/* Members tell of one state, and soon of the next, or of one that more can prove; who has given one keeps it for longer. The
+ * state of which chunks are here is asked for all the same; when nobody gives it, another is taken after DP_STATE_PATIENCE_US. */
+static bool resume_part(dp_node *node, uint64_t least)
+{
+    const dp_hash part = node->catchup.part;
+
+    if (dp_hash_is_zero(&part) || node->catchup.wants_state) {
+        return false;
+    }
+    for (uint32_t i = 0; i < DP_RING_ROUNDS; i++) {
+        const uint64_t round = node->chain->ring[i].round;
+        bool known = false;
+        if (round >= least && dp_train_is_certified(node, round, &part, &known) &&
+            replay_bytes(node, round) != UINT64_MAX) {
+            begin_state(node, &part, round, 0);
+            dp_spread_holders_all(node->spread, node->now, &part, &node->out);
+            return true;
+        }
+    }
+    return false;
+}
+
 void dp_catchup_state(dp_node *node)
 {
     const dp_rowset *linked = dp_members_linked(node->members);
     dp_catchup *catchup = &node->catchup;
-    const uint32_t best = best_state(node, node->train.has_theta ? node->train.applied + 1 : 1);
+    const uint64_t least = node->train.has_theta ? node->train.applied + 1 : 1;
+    const uint32_t best = best_state(node, least);
 
-    if (best == DP_MEMBER_NONE) {
+    if (resume_part(node, least) || best == DP_MEMBER_NONE) {
         return;
     }
     const dp_summary *summary = &dp_members_at(node->members, best)->summary;
@@ -321,24 +367,7 @@ void dp_catchup_state(dp_node *node)
         catchup->wants_state = false;
     }
     if (!catchup->wants_state) {
-        catchup->part = (dp_hash){{0}}; /* It is this one, or of no use any more. */
-        catchup->wants_state = true;
-        catchup->state_root = summary->saved_root;
-        catchup->state_round = summary->saved_round;
-        catchup->state_bytes = summary->saved_bytes;
-        catchup->state_moved = node->now;
-        dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, node->train.applied,
-                     summary->saved_round, "state");
-        if (dp_node_holds(node, &catchup->state_root)) {
-            dp_catchup_object(node, &summary->saved_root);
-            return;
-        }
-        dp_chain_cancel(
-            node,
-            node->ledger.round); /* Blobs to replay make room; they are wanted again from there. */
-        DP_IGNORE(dp_spread_want(node->spread, node->now, &catchup->state_root,
-                                 catchup->state_bytes, DP_USE_STATE, DP_PRIORITY_STATE,
-                                 &node->out)); /* Full: asked again with the next tick. */
+        begin_state(node, &summary->saved_root, summary->saved_round, summary->saved_bytes);
     }
     for (uint32_t k = 0; k < linked->count; k++) {
         const dp_member *member = dp_members_at(node->members, linked->at[k]);
@@ -365,6 +394,7 @@ void dp_catchup_object(dp_node *node, const dp_hash *root)
         return;
     }
     catchup->wants_state = false;
+    catchup->state_bytes = dp_node_size(node, root);
     dp_action *action = dp_out_add(&node->out, DP_DO_OBJECT_KEEP);
     action->u.keep.root = *root;
     action->u.keep.use = DP_USE_STATE;

@@ -15,8 +15,8 @@ static bool can_replay_from(const dp_node *node, uint64_t round)
             dp_chain_row(node, round + 1) != NULL && node->ledger.round - round < DP_RING_ROUNDS);
 }
 
-static bool is_certified_state(const dp_node *node, uint64_t round, const dp_hash *tensor_root,
-                               bool *known)
+bool dp_train_is_certified(const dp_node *node, uint64_t round, const dp_hash *tensor_root,
+                           bool *known)
 {
     dp_hash digest;
     dp_hash certified;
@@ -40,7 +40,7 @@ static uint32_t best_ckpt(const dp_node *node)
         if (!ckpt->has || ckpt->bad || !can_replay_from(node, ckpt->round)) {
             continue;
         }
-        if (!is_certified_state(node, ckpt->round, &ckpt->root, &known) && known) {
+        if (!dp_train_is_certified(node, ckpt->round, &ckpt->root, &known) && known) {
             continue;
         }
         if (best == CKPT_NONE || ckpt->round > train->ckpts[best].round) {

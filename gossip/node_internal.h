@@ -497,6 +497,9 @@ void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t 
                    bool fetched);
 /* An own checkpoint stands: fetched states before it are let go. */
 void dp_train_saved(dp_node *node, uint64_t round);
+/* Is it the state after this round? False also when that is not known. */
+bool dp_train_is_certified(const dp_node *node, uint64_t round, const dp_hash *tensor_root,
+                           bool *known);
 /* It cannot be read here any more: a checkpoint of it is neither loaded nor told of. */
 void dp_train_lost(dp_node *node, const dp_hash *root);
 /* Whatever the trainer can do next: load, apply, train, publish. */

@@ -287,6 +287,40 @@ static void a_state_that_nobody_can_prove_gives_way_to_the_one_before(void **sta
     kit_close(world);
 }
 
+/* Members tell of a state until they have saved the next, and serve it for longer. */
+static void the_state_of_which_chunks_are_here_is_asked_for_when_nobody_tells_of_it(void **state)
+{
+    static dp_actions actions;
+    kit_world *world = three();
+    dp_node *const node = world->nodes[1].node;
+    const uint64_t older = world->nodes[0].saved_round;
+    const dp_hash root = world->nodes[0].saved_root;
+
+    (void)state;
+    kit_run_ms(world, 2000);
+    const uint64_t newer = world->nodes[0].saved_round;
+    assert_true(older > 0 && newer > older);
+    serves(node, 0, newer, &world->nodes[0].saved_root);
+    serves(node, 2, newer, &world->nodes[0].saved_root);
+    dp_out_begin(&node->out, &actions);
+    dp_train_unload(node);
+    node->started_at = node->now;
+    dp_node_restore_part(node, &root);
+    dp_catchup_state(node);
+    assert_true(node->catchup.wants_state);
+    assert_int_equal(node->catchup.state_round, older);
+    assert_true(dp_spread_wants(node->spread, &root));
+    const dp_action *ask = kit_find(&actions, DP_DO_GET_INFO);
+    assert_non_null(ask);
+    assert_true(dp_hash_equal(&ask->u.get.root, &root));
+    node->now = dp_time_after(node->now, DP_STATE_PATIENCE_US); /* Nobody gives it. */
+    dp_out_begin(&node->out, &actions);
+    dp_catchup_state(node);
+    assert_int_equal(node->catchup.state_round, newer);
+    assert_false(dp_spread_wants(node->spread, &root));
+    kit_close(world);
+}
+
 /* Whoever asked for a chunk of it was told that it is not here; nobody else shall come for it. */
 static void a_checkpoint_that_cannot_be_read_is_told_to_nobody(void **state)
 {
@@ -410,6 +444,7 @@ int main(void)
             what_a_round_lists_is_asked_of_all_though_it_was_wanted_of_its_author_before),
         cmocka_unit_test(the_state_of_which_chunks_are_here_goes_before_a_newer_one),
         cmocka_unit_test(a_publication_of_no_steps_is_not_waited_for),
+        cmocka_unit_test(the_state_of_which_chunks_are_here_is_asked_for_when_nobody_tells_of_it),
         cmocka_unit_test(a_checkpoint_that_cannot_be_read_is_told_to_nobody),
         cmocka_unit_test(of_a_state_that_came_from_a_peer_and_cannot_be_read_nothing_stays),
         cmocka_unit_test(a_blob_that_cannot_be_read_any_more_is_fetched_again),
