@@ -1,0 +1,209 @@
+/* A courier with a store, a saver and a transport, and two of them that are linked in one loop: what the tests of couriers share. */
+#ifndef DP_TESTS_UNIT_DAEMON_POST_H
+#define DP_TESTS_UNIT_DAEMON_POST_H
+
+#include "daemon/courier.h"
+#include "gossip/wire.h"
+#include "store/object.h"
+#include "tests/unit/daemon/party.h"
+#include "tests/unit/store/shelf.h"
+
+enum { OBJECT_BYTES = 3 * DP_CHUNK_BYTES_MIN + 1000, ROUND = 4 };
+
+struct post {
+    struct guest guest;
+    shelf shelf;
+    dp_saver *saver;
+    dp_courier *courier;
+    unsigned n_infos;
+    unsigned n_infos_before; /* when one more was asked for */
+    unsigned n_chunks;
+    unsigned n_objects;
+    unsigned n_manifests;
+    unsigned n_chunk_messages;
+    unsigned n_lost;
+    dp_hash lost_root;
+    dp_status lost_status;
+    unsigned n_others; /* messages that are the node's */
+    dp_status last;
+    dp_peer last_peer;
+    uint64_t size;
+    dp_hash leaves[DP_CHUNKS_MAX];
+    uint8_t have[DP_CHUNKS_MAX];
+    size_t manifest_bytes;
+    bool close_in_hook;
+    const struct post *asks; /* as the node does, for the next chunk when it is told of one */
+};
+
+struct route {
+    uv_loop_t loop;
+    struct post a;
+    struct post b;
+};
+
+static inline void on_info(void *context, const dp_peer *peer, const dp_hash *root, uint64_t size,
+                           const dp_hash *leaves)
+{
+    struct post *post = context;
+    (void)peer;
+    (void)root;
+    post->n_infos++;
+    post->size = size;
+    memcpy(post->leaves, leaves, dp_object_chunks(size) * sizeof leaves[0]);
+}
+
+static inline void on_chunk(void *context, const dp_peer *peer, const dp_hash *root, uint32_t index,
+                            dp_status status)
+{
+    struct post *post = context;
+    post->n_chunks++;
+    post->last = status;
+    post->last_peer = *peer;
+    post->have[index] = status == DP_OK;
+    if (post->asks != NULL && index + 1 < dp_object_chunks(post->size)) {
+        dp_courier_get_chunk(post->courier, &post->asks->guest.peer, root, index + 1);
+    }
+    if (post->close_in_hook) {
+        dp_courier_close(post->courier);
+        post->courier = NULL;
+    }
+}
+
+static inline void on_object(void *context, const dp_hash *root, uint64_t size)
+{
+    struct post *post = context;
+    (void)root;
+    (void)size;
+    post->n_objects++;
+}
+
+static inline void on_manifest(void *context, const dp_peer *peer, dp_view bytes)
+{
+    struct post *post = context;
+    (void)peer;
+    post->n_manifests++;
+    post->manifest_bytes = bytes.size;
+}
+
+static inline void on_lost(void *context, const dp_hash *root, dp_status status)
+{
+    struct post *post = context;
+    post->n_lost++;
+    post->lost_root = *root;
+    post->lost_status = status;
+}
+
+/* What the node would decide: serve whatever is asked. */
+static inline void post_message(void *context, const dp_peer *peer, dp_view bytes)
+{
+    struct post *post = (struct post *)context;
+    dp_hash root;
+    uint32_t index = 0;
+    uint64_t from = 0;
+    uint32_t count = 0;
+    post->n_chunk_messages += dp_msg_type_of(bytes) == DP_MSG_CHUNK;
+    if (post->courier == NULL || dp_courier_message(post->courier, peer, bytes)) {
+        return;
+    }
+    post->n_others++;
+    if (dp_wire_read_info_get(bytes, &root) == DP_OK) {
+        dp_courier_serve_info(post->courier, peer, &root);
+    } else if (dp_wire_read_chunk_get(bytes, &root, &index) == DP_OK) {
+        dp_courier_serve_chunk(post->courier, peer, &root, index);
+    } else if (dp_wire_read_records_get(bytes, &from, &count) == DP_OK) {
+        dp_courier_serve_records(post->courier, peer, from, count);
+    } else if (dp_msg_type_of(bytes) == DP_MSG_MANIFEST_GET) {
+        dp_courier_serve_manifest(post->courier, peer);
+    }
+}
+
+static inline void post_drained(void *context, const dp_peer *peer)
+{
+    struct post *post = (struct post *)context;
+    if (post->courier != NULL) {
+        dp_courier_drained(post->courier, peer);
+    }
+}
+
+static inline void post_open(struct post *post, uv_loop_t *loop, int number)
+{
+    memset(post, 0, sizeof *post);
+    dp_transport_config config = guest_config(&post->guest, loop, number, 1);
+    config.hooks.message = post_message;
+    config.hooks.drained = post_drained;
+    guest_open_as(&post->guest, &config); /* the guest is the first member: one context for both */
+    shelf_open(&post->shelf);
+    CHECK_OK(dp_saver_open(&post->saver, loop, post->shelf.store));
+    const dp_courier_config courier = {
+        .saver = post->saver,
+        .transport = post->guest.transport,
+        .run = party_of()->run,
+        .hooks = {post, on_info, on_chunk, on_object, on_manifest, on_lost}};
+    CHECK_OK(dp_courier_open(&post->courier, &courier));
+}
+
+static inline void post_close(struct post *post)
+{
+    dp_courier_close(post->courier);
+    post->courier = NULL;
+    guest_close(&post->guest);
+    dp_saver_close(post->saver);
+}
+
+static inline void route_open(struct route *route)
+{
+    turn_open(&route->loop);
+    post_open(&route->a, &route->loop, 0);
+    post_open(&route->b, &route->loop, 1);
+    party_link(&route->a.guest, &route->b.guest);
+}
+
+static inline void route_close(struct route *route)
+{
+    post_close(&route->a);
+    post_close(&route->b);
+    turn_close(&route->loop);
+    shelf_close(&route->a.shelf);
+    shelf_close(&route->b.shelf);
+}
+
+/* Stores are the saver thread's while it runs; here nothing else is posted meanwhile. */
+static inline dp_hash give_object(struct post *post, size_t size)
+{
+    return put_noise(post->shelf.store, 5, size, DP_PIN_BLOB, ROUND);
+}
+
+static inline bool has_info(void *context)
+{
+    const struct post *post = context;
+    return post->n_infos > post->n_infos_before;
+}
+
+static inline bool has_object(void *context)
+{
+    return ((struct post *)context)->n_objects > 0;
+}
+
+static inline bool has_chunk(void *context)
+{
+    return ((struct post *)context)->n_chunks > 0;
+}
+
+static inline void fetch_info(struct post *to, const struct post *from, const dp_hash *root)
+{
+    to->n_infos_before = to->n_infos;
+    dp_courier_get_info(to->courier, &from->guest.peer, root);
+    turn_until(to->guest.loop, has_info, to);
+}
+
+static inline void fetch(struct post *to, const struct post *from, const dp_hash *root)
+{
+    fetch_info(to, from, root);
+    dp_courier_begin(to->courier, root, to->size, to->leaves, DP_USE_BLOB, ROUND);
+    for (uint32_t i = 0; i < dp_object_chunks(to->size); i++) {
+        dp_courier_get_chunk(to->courier, &from->guest.peer, root, i);
+    }
+    turn_until(to->guest.loop, has_object, to);
+}
+
+#endif
