@@ -165,7 +165,7 @@ static void a_model_learns_and_the_ladder_changes_no_bit(void **state)
 {
     (void)state;
     static const dp_precision_kind kinds[] = {DP_PRECISION_FP32, DP_PRECISION_BF16};
-    for (size_t k = 0; k < 2; k++) {
+    for (size_t k = with_sanitizer() ? 1 : 0; k < 2; k++) {
         double first;
         double last;
         trained(&healthy, kinds[k], DP_RECOMPUTE_NOTHING, 1, &first);
