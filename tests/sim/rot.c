@@ -37,7 +37,8 @@ static bool is_well(dp_host *host, uint32_t object)
     return dp_disk_holds(&host->disk, object) && find(host, object) == NULL;
 }
 
-/* Everybody else who has ever run has it: at most one disk lacks a part of the data at a time. */
+/* Everybody else who has ever run has it, and they are more than half of all, so that it is in any core: at most one disk lacks a
+ * part of the data at a time. */
 static bool others_have(dp_sim *sim, const dp_host *victim, uint32_t object)
 {
     uint32_t count = 0;
@@ -52,7 +53,7 @@ static bool others_have(dp_sim *sim, const dp_host *victim, uint32_t object)
         }
         count++;
     }
-    return count >= 2;
+    return count * 2 > sim->plan.nodes;
 }
 
 /* Most of the others have saved this round or a later one, so that nobody comes to stand without a state. */
