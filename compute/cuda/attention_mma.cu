@@ -84,9 +84,9 @@ static __device__ inline void soften(float (&s)[MT][COLUMNS / 8][4], float (&out
 
 /* Scores of keys behind their query are minus infinity. query, key: of the warp's first row and column. */
 template <int MT, int COLUMNS>
-static __device__ inline void mask(float (&s)[MT][COLUMNS / 8][4], size_t query, size_t key)
+static __device__ inline void mask(float (&s)[MT][COLUMNS / 8][4], int query, int key)
 {
-    const size_t lane = threadIdx.x % DP_LANES;
+    const int lane = (int)threadIdx.x % DP_LANES;
     if (key + COLUMNS - 1 <= query) {
         return;
     }
@@ -96,8 +96,8 @@ static __device__ inline void mask(float (&s)[MT][COLUMNS / 8][4], size_t query,
         for (int n = 0; n < COLUMNS / 8; n++) {
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                const size_t row = query + (size_t)(16 * m + i / 2 * 8) + lane / 4;
-                const size_t column = key + (size_t)(8 * n + i % 2) + 2 * (lane % 4);
+                const int row = query + 16 * m + i / 2 * 8 + lane / 4;
+                const int column = key + 8 * n + i % 2 + 2 * (lane % 4);
                 s[m][n][i] = column > row ? -INFINITY : s[m][n][i];
             }
         }
@@ -114,15 +114,16 @@ static __global__ void __launch_bounds__(THREADS) forward_kernel(const dp_cuda_a
     T *const k_tile = q_tile + ROWS * D;
     T *const v_tile = k_tile + COLUMNS * D;
     /* Later tiles have more keys: they begin first. */
-    const size_t first = (gridDim.x - 1 - blockIdx.x) * (size_t)ROWS;
+    const int length = (int)a.length;
+    const int first = (int)(gridDim.x - 1 - blockIdx.x) * ROWS;
     const size_t token = blockIdx.z * a.length;
     const size_t kv_head = blockIdx.y / (a.heads / a.kv_heads);
     const T *const q = dp_head_in<T>(a.q, a.ld_qk, token, blockIdx.y, D);
     const T *const k = dp_head_in<T>(a.k, a.ld_qk, token, kv_head, D);
     const T *const v = dp_head_in<T>(a.v, a.ld_v, token, kv_head, D);
     const int row = (int)threadIdx.x / DP_LANES * MT * 16; /* of the warp in the tile */
-    const size_t query = first + (size_t)row;
-    const size_t end = first + ROWS < a.length ? first + ROWS : a.length; /* of keys */
+    const int query = first + row;
+    const int end = first + ROWS < length ? first + ROWS : length; /* of keys */
     const float unit = DP_LOG2E / sqrtf((float)D);
 
     float out[MT][D / 8][4] = {};
@@ -133,15 +134,15 @@ static __global__ void __launch_bounds__(THREADS) forward_kernel(const dp_cuda_a
         largest[m][0] = largest[m][1] = -INFINITY;
         sum[m][0] = sum[m][1] = 0.0F;
     }
-    dp_tile_load<T, D, ROWS>(q_tile, q, a.ld_qk, first, a.length);
-    dp_tile_load<T, D, COLUMNS>(k_tile, k, a.ld_qk, 0, a.length);
+    dp_tile_load<T, D, ROWS, THREADS>(q_tile, q, a.ld_qk, first, length);
+    dp_tile_load<T, D, COLUMNS, THREADS>(k_tile, k, a.ld_qk, 0, length);
     dp_copies_close();
-    for (size_t key = 0; key < end; key += COLUMNS) {
-        const bool seen = key < query + (size_t)(MT * 16); /* by the warp */
+    for (int key = 0; key < end; key += COLUMNS) {
+        const bool seen = key < query + MT * 16; /* by the warp */
         float s[MT][COLUMNS / 8][4];
         dp_copies_wait<0>();
         __syncthreads(); /* Keys are there, and all are done with the values before. */
-        dp_tile_load<T, D, COLUMNS>(v_tile, v, a.ld_v, key, a.length);
+        dp_tile_load<T, D, COLUMNS, THREADS>(v_tile, v, a.ld_v, key, length);
         dp_copies_close();
         if (seen) {
             dp_tile_product<T, D, MT, COLUMNS>(s, q_tile, row, k_tile);
@@ -149,7 +150,7 @@ static __global__ void __launch_bounds__(THREADS) forward_kernel(const dp_cuda_a
         dp_copies_wait<0>();
         __syncthreads(); /* Values are there, and all are done with the keys. */
         if (key + COLUMNS < end) {
-            dp_tile_load<T, D, COLUMNS>(k_tile, k, a.ld_qk, key + COLUMNS, a.length);
+            dp_tile_load<T, D, COLUMNS, THREADS>(k_tile, k, a.ld_qk, key + COLUMNS, length);
         }
         dp_copies_close();
         if (seen) {
@@ -163,16 +164,16 @@ static __global__ void __launch_bounds__(THREADS) forward_kernel(const dp_cuda_a
     for (int m = 0; m < MT; m++) {
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            const size_t at = query + (size_t)(16 * m + 8 * i) + threadIdx.x % DP_LANES / 4;
+            const int at = query + 16 * m + 8 * i + (int)threadIdx.x % DP_LANES / 4;
             sum[m][i] = quad_sum(sum[m][i]);
-            if (at < a.length && threadIdx.x % 4 == 0) {
+            if (at < length && threadIdx.x % 4 == 0) {
                 lse[at] = largest[m][i] * (unit * DP_LN2) + logf(sum[m][i]);
             }
             sum[m][i] = 1.0F / sum[m][i];
         }
     }
     dp_tile_store<T, D, MT>(dp_head_of<T>(a.out, a.ld_out, token, blockIdx.y, D), a.ld_out, query,
-                            a.length, out, sum);
+                            length, out, sum);
 }
 
 /* ---- backward: dk and dv of a tile of keys */
@@ -180,12 +181,12 @@ static __global__ void __launch_bounds__(THREADS) forward_kernel(const dp_cuda_a
 /* Numbers of COLUMNS queries, for the exponent and the slope; those at length or behind give probability 0. */
 template <int COLUMNS>
 static __device__ inline void load_queries(float *room, const float *lse, const float *delta,
-                                           size_t first, size_t length)
+                                           int first, int length)
 {
     for (int i = (int)threadIdx.x; i < COLUMNS; i += THREADS) {
-        const bool there = first + (size_t)i < length;
-        room[i] = there ? lse[first + (size_t)i] * DP_LOG2E : INFINITY;
-        room[COLUMNS + i] = there ? delta[first + (size_t)i] : 0.0F;
+        const bool there = first + i < length;
+        room[i] = there ? lse[first + i] * DP_LOG2E : INFINITY;
+        room[COLUMNS + i] = there ? delta[first + i] : 0.0F;
     }
 }
 
@@ -201,46 +202,47 @@ static __global__ void __launch_bounds__(THREADS)
     T *const v_tile = k_tile + ROWS * D;
     T *const stages = v_tile + ROWS * D;
     float *const numbers = (float *)(stages + 2 * STAGE); /* [2][2][COLUMNS] */
-    const size_t first = (size_t)blockIdx.x * ROWS;       /* Earlier tiles have more queries. */
+    const int length = (int)a.length;
+    const int first = (int)blockIdx.x * ROWS; /* Earlier tiles have more queries. */
     const size_t token = blockIdx.z * a.length;
-    const size_t groups = a.heads / a.kv_heads;
+    const int groups = (int)(a.heads / a.kv_heads);
     const int row = (int)threadIdx.x / DP_LANES * MT * 16;
-    const size_t key = first + (size_t)row;
-    const size_t lane = threadIdx.x % DP_LANES;
+    const int key = first + row;
+    const int lane = (int)threadIdx.x % DP_LANES;
     const float unit = DP_LOG2E / sqrtf((float)D);
     /* Queries from the tile's first key on, for each head of the group in turn. */
-    const size_t begin = first / COLUMNS;
-    const size_t blocks = (a.length + COLUMNS - 1) / COLUMNS - begin;
+    const int begin = first / COLUMNS;
+    const int blocks = (length + COLUMNS - 1) / COLUMNS - begin;
 
     float dk[MT][D / 8][4] = {};
     float dv[MT][D / 8][4] = {};
-    dp_tile_load<T, D, ROWS>(k_tile, dp_head_in<T>(a.k, a.ld_qk, token, blockIdx.y, D), a.ld_qk,
-                             first, a.length);
-    dp_tile_load<T, D, ROWS>(v_tile, dp_head_in<T>(a.v, a.ld_v, token, blockIdx.y, D), a.ld_v,
-                             first, a.length);
-    for (size_t turn = 0; turn <= groups * blocks; turn++) {
+    dp_tile_load<T, D, ROWS, THREADS>(k_tile, dp_head_in<T>(a.k, a.ld_qk, token, blockIdx.y, D),
+                                      a.ld_qk, first, length);
+    dp_tile_load<T, D, ROWS, THREADS>(v_tile, dp_head_in<T>(a.v, a.ld_v, token, blockIdx.y, D),
+                                      a.ld_v, first, length);
+    for (int turn = 0; turn <= groups * blocks; turn++) {
         if (turn < groups * blocks) { /* Asks for the next turn's queries. */
-            const size_t head = blockIdx.y * groups + turn / blocks;
-            const size_t at = (begin + turn % blocks) * COLUMNS;
+            const size_t head = blockIdx.y * (size_t)groups + (size_t)(turn / blocks);
+            const int at = (begin + turn % blocks) * COLUMNS;
             const size_t numbers_at = (blockIdx.z * a.heads + head) * a.length;
             T *const stage = stages + (turn % 2) * STAGE;
-            dp_tile_load<T, D, COLUMNS>(stage, dp_head_in<T>(a.q, a.ld_qk, token, head, D), a.ld_qk,
-                                        at, a.length);
-            dp_tile_load<T, D, COLUMNS>(stage + COLUMNS * D,
-                                        dp_head_in<T>(grads.d_out, a.ld_out, token, head, D),
-                                        a.ld_out, at, a.length);
+            dp_tile_load<T, D, COLUMNS, THREADS>(stage, dp_head_in<T>(a.q, a.ld_qk, token, head, D),
+                                                 a.ld_qk, at, length);
+            dp_tile_load<T, D, COLUMNS, THREADS>(
+                stage + COLUMNS * D, dp_head_in<T>(grads.d_out, a.ld_out, token, head, D), a.ld_out,
+                at, length);
             load_queries<COLUMNS>(numbers + (turn % 2) * 2 * COLUMNS, a.lse + numbers_at,
-                                  grads.scratch + numbers_at, at, a.length);
+                                  grads.scratch + numbers_at, at, length);
         }
         dp_copies_close();
         if (turn == 0) {
             continue;
         }
-        const size_t last = turn - 1;
+        const int last = turn - 1;
         const T *const q_tile = stages + (last % 2) * STAGE;
         const T *const d_tile = q_tile + COLUMNS * D;
         const float *const lse = numbers + (last % 2) * 2 * COLUMNS;
-        const size_t query = (begin + last % blocks) * COLUMNS;
+        const int query = (begin + last % blocks) * COLUMNS;
         dp_copies_wait<1>();
         __syncthreads();
         if (key < query + COLUMNS) { /* else the whole warp's keys are behind these queries */
@@ -253,8 +255,8 @@ static __global__ void __launch_bounds__(THREADS)
                 for (int n = 0; n < COLUMNS / 8; n++) {
 #pragma unroll
                     for (int i = 0; i < 4; i++) {
-                        const size_t column = (size_t)(8 * n + i % 2) + 2 * (lane % 4);
-                        const size_t at = key + (size_t)(16 * m + i / 2 * 8) + lane / 4;
+                        const int column = 8 * n + i % 2 + 2 * (lane % 4);
+                        const int at = key + 16 * m + i / 2 * 8 + lane / 4;
                         const float exponent = p[m][n][i] * unit - lse[column];
                         p[m][n][i] = at > query + column ? 0.0F : dp_exp2(exponent);
                     }
@@ -268,7 +270,7 @@ static __global__ void __launch_bounds__(THREADS)
                 for (int n = 0; n < COLUMNS / 8; n++) {
 #pragma unroll
                     for (int i = 0; i < 4; i++) {
-                        const size_t column = (size_t)(8 * n + i % 2) + 2 * (lane % 4);
+                        const int column = 8 * n + i % 2 + 2 * (lane % 4);
                         ds[m][n][i] = p[m][n][i] * (ds[m][n][i] - lse[COLUMNS + column]);
                     }
                 }
@@ -285,9 +287,9 @@ static __global__ void __launch_bounds__(THREADS)
         one[m][0] = one[m][1] = 1.0F;
     }
     dp_tile_store<T, D, MT>(dp_head_of<T>(grads.dk, grads.ld_d, token, blockIdx.y, D), grads.ld_d,
-                            key, a.length, dk, scale);
+                            key, length, dk, scale);
     dp_tile_store<T, D, MT>(dp_head_of<T>(grads.dv, grads.ld_d, token, blockIdx.y, D), grads.ld_d,
-                            key, a.length, dv, one);
+                            key, length, dv, one);
 }
 
 /* ---- backward: dq of a tile of queries */
@@ -303,17 +305,18 @@ static __global__ void __launch_bounds__(THREADS)
     DP_SHARED(T, q_tile);
     T *const d_tile = q_tile + ROWS * D;
     T *const stages = d_tile + ROWS * D;
-    const size_t first = (gridDim.x - 1 - blockIdx.x) * (size_t)ROWS;
+    const int length = (int)a.length;
+    const int first = (int)(gridDim.x - 1 - blockIdx.x) * ROWS;
     const size_t token = blockIdx.z * a.length;
     const size_t kv_head = blockIdx.y / (a.heads / a.kv_heads);
     const T *const k = dp_head_in<T>(a.k, a.ld_qk, token, kv_head, D);
     const T *const v = dp_head_in<T>(a.v, a.ld_v, token, kv_head, D);
     const int row = (int)threadIdx.x / DP_LANES * MT * 16;
-    const size_t query = first + (size_t)row;
-    const size_t lane = threadIdx.x % DP_LANES;
+    const int query = first + row;
+    const int lane = (int)threadIdx.x % DP_LANES;
     const float unit = DP_LOG2E / sqrtf((float)D);
-    const size_t end = first + ROWS < a.length ? first + ROWS : a.length;
-    const size_t blocks = (end + COLUMNS - 1) / COLUMNS;
+    const int end = first + ROWS < length ? first + ROWS : length;
+    const int blocks = (end + COLUMNS - 1) / COLUMNS;
 
     float dq[MT][D / 8][4] = {};
     float lse[MT][2];
@@ -322,21 +325,23 @@ static __global__ void __launch_bounds__(THREADS)
     for (int m = 0; m < MT; m++) {
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            const size_t at = query + (size_t)(16 * m + 8 * i) + lane / 4;
-            const size_t numbers = (blockIdx.z * a.heads + blockIdx.y) * a.length + at;
-            lse[m][i] = at < a.length ? a.lse[numbers] * DP_LOG2E : INFINITY;
-            delta[m][i] = at < a.length ? grads.scratch[numbers] : 0.0F;
+            const int at = query + 16 * m + 8 * i + lane / 4;
+            const size_t numbers = (blockIdx.z * a.heads + blockIdx.y) * a.length + (size_t)at;
+            lse[m][i] = at < length ? a.lse[numbers] * DP_LOG2E : INFINITY;
+            delta[m][i] = at < length ? grads.scratch[numbers] : 0.0F;
         }
     }
-    dp_tile_load<T, D, ROWS>(q_tile, dp_head_in<T>(a.q, a.ld_qk, token, blockIdx.y, D), a.ld_qk,
-                             first, a.length);
-    dp_tile_load<T, D, ROWS>(d_tile, dp_head_in<T>(grads.d_out, a.ld_out, token, blockIdx.y, D),
-                             a.ld_out, first, a.length);
-    for (size_t turn = 0; turn <= blocks; turn++) {
+    dp_tile_load<T, D, ROWS, THREADS>(q_tile, dp_head_in<T>(a.q, a.ld_qk, token, blockIdx.y, D),
+                                      a.ld_qk, first, length);
+    dp_tile_load<T, D, ROWS, THREADS>(d_tile,
+                                      dp_head_in<T>(grads.d_out, a.ld_out, token, blockIdx.y, D),
+                                      a.ld_out, first, length);
+    for (int turn = 0; turn <= blocks; turn++) {
         if (turn < blocks) { /* Asks for the next turn's keys and values. */
             T *const stage = stages + (turn % 2) * STAGE;
-            dp_tile_load<T, D, COLUMNS>(stage, k, a.ld_qk, turn * COLUMNS, a.length);
-            dp_tile_load<T, D, COLUMNS>(stage + COLUMNS * D, v, a.ld_v, turn * COLUMNS, a.length);
+            dp_tile_load<T, D, COLUMNS, THREADS>(stage, k, a.ld_qk, turn * COLUMNS, length);
+            dp_tile_load<T, D, COLUMNS, THREADS>(stage + COLUMNS * D, v, a.ld_v, turn * COLUMNS,
+                                                 length);
         }
         dp_copies_close();
         if (turn == 0) {
@@ -344,10 +349,10 @@ static __global__ void __launch_bounds__(THREADS)
         }
         const T *const k_tile = stages + ((turn - 1) % 2) * STAGE;
         const T *const v_tile = k_tile + COLUMNS * D;
-        const size_t key = (turn - 1) * COLUMNS;
+        const int key = (turn - 1) * COLUMNS;
         dp_copies_wait<1>();
         __syncthreads();
-        if (key < query + (size_t)(MT * 16)) {
+        if (key < query + MT * 16) {
             float p[MT][COLUMNS / 8][4];
             float ds[MT][COLUMNS / 8][4];
             dp_tile_product<T, D, MT, COLUMNS>(p, q_tile, row, k_tile);
@@ -374,7 +379,7 @@ static __global__ void __launch_bounds__(THREADS)
         scale[m][0] = scale[m][1] = unit * DP_LN2;
     }
     dp_tile_store<T, D, MT>(dp_head_of<T>(grads.dq, grads.ld_d, token, blockIdx.y, D), grads.ld_d,
-                            query, a.length, dq, scale);
+                            query, length, dq, scale);
 }
 
 /* ---- launching */

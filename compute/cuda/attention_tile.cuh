@@ -4,50 +4,48 @@
 
 #include "compute/cuda/mma.cuh"
 
-/* A tile is [ROWS][D] halves in chunks of 16 bytes; chunk c of row r lies at place c ^ (r % 8) of its row, so that the eight rows of
- * one ldmatrix, and of one copy, fall in different banks. */
-template <int D> static __device__ inline size_t dp_tile_at(int row, int chunk)
+/* A tile is [ROWS][D] halves in chunks of 16 bytes, D a power of two; chunk c of row r lies at place c ^ (r % 8) of its row, so that the
+ * eight rows of one ldmatrix, and of one copy, fall in different banks. Offsets are in halves; a step of 16 halves along the row is
+ * ^ 16 step, whatever the row. */
+template <int D> static __device__ inline int dp_tile_at(int row, int chunk)
 {
-    return ((size_t)row * (D / 8) + (size_t)(chunk ^ (row & 7))) * 8;
+    static_assert((D & (D - 1)) == 0 && D >= 64, "eight chunks at least");
+    return row * D + ((chunk ^ (row & 7)) << 3);
 }
 
-/* Rows first .. first + ROWS - 1 of a head on their way into the tile; those at length or behind are zeros. */
-template <typename T, int D, int ROWS>
-static __device__ inline void dp_tile_load(T *tile, const T *from, size_t ld, size_t first,
-                                           size_t length)
+/* Rows first .. first + ROWS - 1 of a head on their way into the tile; those at length or behind are zeros. A thread keeps to one
+ * column of chunks, and to rows that are the same modulo 8. */
+template <typename T, int D, int ROWS, int THREADS>
+static __device__ inline void dp_tile_load(T *tile, const T *from, size_t ld, int first, int length)
 {
-    for (int at = (int)threadIdx.x; at < ROWS * D / 8; at += (int)blockDim.x) {
-        const int row = at / (D / 8);
-        const int chunk = at % (D / 8);
-        const bool there = first + (size_t)row < length;
-        const size_t source = there ? first + (size_t)row : 0;
-        dp_copy16(tile + dp_tile_at<D>(row, chunk), from + source * ld + (size_t)chunk * 8, there);
+    const int CHUNKS = D / 8;
+    const int STEP = THREADS / CHUNKS;
+    static_assert(THREADS % CHUNKS == 0 && STEP % 8 == 0 && ROWS % STEP == 0, "whole rounds");
+    const int row = (int)threadIdx.x / CHUNKS;
+    const int chunk = (int)threadIdx.x % CHUNKS;
+    const T *source = from + (size_t)(first + row) * ld + (size_t)(chunk * 8);
+    T *const to = tile + dp_tile_at<D>(row, chunk);
+#pragma unroll
+    for (int i = 0; i < ROWS / STEP; i++) {
+        const bool there = first + row + i * STEP < length;
+        dp_copy16(to + i * STEP * D, there ? source : from, there);
+        source += (size_t)STEP * ld;
     }
 }
 
-/* The left factor: rows row .. row + 15 at depths 16 step .. */
-template <typename T, int D>
-static __device__ inline void dp_tile_left(uint32_t out[4], const T *tile, int row, int step)
+/* A lane's place in the left factor of rows row .. row + 15 (^ 16 step), and, with row 0, in two right factors when the tile's rows are
+ * the depth (^ 16 pair, + D depth): depths 0 .. 15, columns 16 pair .. + 7 and + 8 .. + 15. */
+template <int D> static __device__ inline int dp_tile_left(int row)
 {
     const int lane = (int)threadIdx.x % DP_LANES;
-    dp_tiles(out, tile + dp_tile_at<D>(row + lane % 16, 2 * step + lane / 16));
+    return dp_tile_at<D>(row + lane % 16, lane / 16);
 }
 
-/* Two right factors, when the tile's rows are columns of the product: columns row .. row + 7 (out[0], out[1]) and row + 8 .. (out[2],
- * out[3]) at depths 16 step .. */
-template <typename T, int D>
-static __device__ inline void dp_tile_right(uint32_t out[4], const T *tile, int row, int step)
+/* In two right factors when the tile's rows are columns of the product (^ 16 step, + D column): columns 0 .. 7 (words 0, 1) and 8 .. 15. */
+template <int D> static __device__ inline int dp_tile_right(void)
 {
     const int lane = (int)threadIdx.x % DP_LANES;
-    dp_tiles(out, tile + dp_tile_at<D>(row + lane % 8 + lane / 16 * 8, 2 * step + lane / 8 % 2));
-}
-
-/* Two right factors, when the tile's rows are the depth: depths row .. row + 15, columns 16 pair .. + 7 and + 8 .. + 15. */
-template <typename T, int D>
-static __device__ inline void dp_tile_deep(uint32_t out[4], const T *tile, int row, int pair)
-{
-    const int lane = (int)threadIdx.x % DP_LANES;
-    dp_tiles_turned(out, tile + dp_tile_at<D>(row + lane % 16, 2 * pair + lane / 16));
+    return dp_tile_at<D>(lane % 8 + lane / 16 * 8, lane / 8 % 2);
 }
 
 /* sums[m][n] = (MT * 16 rows of left from row on) * (COLUMNS rows of right)'. */
@@ -55,6 +53,8 @@ template <typename T, int D, int MT, int COLUMNS>
 static __device__ inline void dp_tile_product(float (&sums)[MT][COLUMNS / 8][4], const T *left,
                                               int row, const T *right)
 {
+    const int left_at = dp_tile_left<D>(row);
+    const int right_at = dp_tile_right<D>();
 #pragma unroll
     for (int m = 0; m < MT; m++) {
 #pragma unroll
@@ -67,12 +67,12 @@ static __device__ inline void dp_tile_product(float (&sums)[MT][COLUMNS / 8][4],
         uint32_t a[MT][4];
 #pragma unroll
         for (int m = 0; m < MT; m++) {
-            dp_tile_left<T, D>(a[m], left, row + 16 * m, step);
+            dp_tiles(a[m], left + (left_at ^ 16 * step) + 16 * m * D);
         }
 #pragma unroll
         for (int pair = 0; pair < COLUMNS / 16; pair++) {
             uint32_t b[4];
-            dp_tile_right<T, D>(b, right, 16 * pair, step);
+            dp_tiles(b, right + (right_at ^ 16 * step) + 16 * pair * D);
 #pragma unroll
             for (int m = 0; m < MT; m++) {
                 dp_mma((T *)nullptr, sums[m][2 * pair], a[m], b);
@@ -88,6 +88,7 @@ static __device__ inline void dp_tile_add_product(float (&sums)[MT][D / 8][4],
                                                   const float (&factor)[MT][DEEP / 8][4],
                                                   const T *tile)
 {
+    const int at = dp_tile_left<D>(0);
 #pragma unroll
     for (int step = 0; step < DEEP / 16; step++) {
         uint32_t a[MT][4];
@@ -103,7 +104,7 @@ static __device__ inline void dp_tile_add_product(float (&sums)[MT][D / 8][4],
 #pragma unroll
         for (int pair = 0; pair < D / 16; pair++) {
             uint32_t b[4];
-            dp_tile_deep<T, D>(b, tile, 16 * step, pair);
+            dp_tiles_turned(b, tile + (at ^ 16 * pair) + 16 * step * D);
 #pragma unroll
             for (int m = 0; m < MT; m++) {
                 dp_mma((T *)nullptr, sums[m][2 * pair], a[m], b);
@@ -115,24 +116,24 @@ static __device__ inline void dp_tile_add_product(float (&sums)[MT][D / 8][4],
 
 /* Rows first .. of a head from a warp's sums, those below length. scale[m][i]: of rows g and g + 8 of m. */
 template <typename T, int D, int MT>
-static __device__ inline void dp_tile_store(T *to, size_t ld, size_t first, size_t length,
+static __device__ inline void dp_tile_store(T *to, size_t ld, int first, int length,
                                             const float (&sums)[MT][D / 8][4],
                                             const float (&scale)[MT][2])
 {
-    const size_t lane = threadIdx.x % DP_LANES;
+    const int lane = (int)threadIdx.x % DP_LANES;
 #pragma unroll
     for (int m = 0; m < MT; m++) {
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            const size_t row = first + (size_t)(16 * m + 8 * i) + lane / 4;
-            if (row >= length) {
-                continue;
-            }
+            const int row = first + 16 * m + 8 * i + lane / 4;
+            T *const at = to + (size_t)row * ld + (size_t)(2 * (lane % 4));
+            if (row < length) {
 #pragma unroll
-            for (int n = 0; n < D / 8; n++) {
-                *(uint32_t *)(to + row * ld + (size_t)n * 8 + 2 * (lane % 4)) =
-                    dp_pack2((T *)nullptr, sums[m][n][2 * i] * scale[m][i],
-                             sums[m][n][2 * i + 1] * scale[m][i]);
+                for (int n = 0; n < D / 8; n++) {
+                    *(uint32_t *)(at + n * 8) =
+                        dp_pack2((T *)nullptr, sums[m][n][2 * i] * scale[m][i],
+                                 sums[m][n][2 * i + 1] * scale[m][i]);
+                }
             }
         }
     }
