@@ -73,7 +73,8 @@ static inline dp_cuda_attention dp_cuda_net_attention(const dp_cuda_net *net, si
                                .ld_v = net->sizes.qkv,
                                .out = at->att,
                                .ld_out = net->sizes.query,
-                               .lse = at->lse};
+                               .lse = at->lse,
+                               .plain = net->device->properties.major < 8};
 }
 
 /* From d_small to d_qkv. */
