@@ -30,7 +30,7 @@ static double power(double base, uint64_t exponent)
     return result;
 }
 
-static double norm_of(const float *g, size_t n)
+double dp_outer_adamw_norm(const float *g, size_t n)
 {
     double total = 0;
     for (size_t at = 0; at < n; at += DP_CODEC_RUN) {
@@ -59,10 +59,10 @@ static bool step_part(const terms *t, const float *theta, float *m, float *v, fl
 }
 
 dp_status dp_outer_adamw_step(const dp_model *model, const dp_outer_adamw *options,
-                              const float *theta, float *m, float *v, float *g, double *norm)
+                              const float *theta, float *m, float *v, float *g)
 {
     dp_assert(options->step > 0);
-    const double length = norm_of(g, model->n_elements);
+    const double length = dp_outer_adamw_norm(g, model->n_elements);
     const double clip = (double)options->clip;
     const double correct1 = 1 - power((double)options->beta1, options->step);
     const double correct2 = 1 - power((double)options->beta2, options->step);
@@ -80,9 +80,6 @@ dp_status dp_outer_adamw_step(const dp_model *model, const dp_outer_adamw *optio
             i + 1 < model->n_tensors ? model->tensors[i + 1].offset : model->n_elements;
         t.lr_decay = model->tensors[i].decay ? options->lr * options->decay : 0.0F;
         finite = step_part(&t, theta + at, m + at, v + at, g + at, end - at) && finite;
-    }
-    if (norm != NULL) {
-        *norm = length;
     }
     return finite ? DP_OK : DP_DIVERGED;
 }

@@ -28,10 +28,11 @@ typedef struct dp_outer_adamw {
     uint64_t step; /* t, from 1: the round that this step closes */
 } dp_outer_adamw;
 
-/* All vectors: model->n_elements floats. g: the mean gradient, after it the new theta. *norm: |g|, may be NULL. DP_DIVERGED: a
- * result is not finite, and none of g, m and v may be used. */
+/* |g| of n floats. */
+double dp_outer_adamw_norm(const float *g, size_t n);
+/* All vectors: model->n_elements floats. g: the mean gradient, after it the new theta. DP_DIVERGED: a result is not finite, and
+ * none of g, m and v may be used. */
 DP_MUST dp_status dp_outer_adamw_step(const dp_model *model, const dp_outer_adamw *options,
-                                      const float *theta, float *m, float *v, float *g,
-                                      double *norm);
+                                      const float *theta, float *m, float *v, float *g);
 
 #endif

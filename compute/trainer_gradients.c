@@ -125,7 +125,7 @@ dp_status dp_trainer_step_of_all(dp_trainer *t, const dp_trainer_record *record)
     if (theta == NULL) {
         return DP_IO;
     }
-    DP_TRY(dp_outer_adamw_step(&t->model, &options, theta, own->m, own->v, own->work, NULL));
+    DP_TRY(dp_outer_adamw_step(&t->model, &options, theta, own->m, own->v, own->work));
     return load_work(t, DP_VECTOR_THETA);
 }
 

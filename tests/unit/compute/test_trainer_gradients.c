@@ -97,7 +97,7 @@ static means mean_of(const node *nodes, size_t n)
 static void apply(const node *x, uint64_t round, dp_settle settle, const means *mean)
 {
     const dp_trainer_record record = {.round = round,
-                                      .tokens = 12 * TINY_CONTEXT * round,
+                                      .tokens = (uint64_t)12 * TINY_CONTEXT * round,
                                       .alpha = ONE,
                                       .clip = ONE,
                                       .lambda = ONE,
@@ -143,8 +143,8 @@ static double nodes_and_one(dp_exchange_kind exchange, double *gradient)
 {
     node nodes[NODES];
     node one = open_node(9, NODES * TINY_ROWS, exchange, false);
-    for (uint8_t i = 0; i < NODES; i++) {
-        nodes[i] = open_node(i, TINY_ROWS, exchange, false);
+    for (uint32_t i = 0; i < NODES; i++) {
+        nodes[i] = open_node((uint8_t)i, TINY_ROWS, exchange, false);
     }
     float *const first = test_malloc(one.n * sizeof *first);
     memcpy(first, dp_trainer_theta(one.trainer), one.n * sizeof *first);
