@@ -50,7 +50,6 @@ typedef struct dp_cuda_api {
     int (*device_count)(int *count);
     int (*device_properties)(int index, dp_cuda_properties *out);
     int (*set_device)(int index);
-    int (*device_close)(void); /* what the process has on the device is given back */
     int (*mem_info)(size_t *free_bytes, size_t *total_bytes);
 
     int (*device_alloc)(void **out, size_t bytes);

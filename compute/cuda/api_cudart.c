@@ -1,6 +1,7 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "compute/cuda/api.h"
 
 _Static_assert(DP_CUDA_NO_MEMORY == (int)cudaErrorMemoryAllocation, "CUDA's number");
@@ -46,11 +47,6 @@ static int device_properties(int index, dp_cuda_properties *out)
 static int set_device(int index)
 {
     return (int)cudaSetDevice(index);
-}
-
-static int device_close(void)
-{
-    return (int)cudaDeviceReset();
 }
 
 static int mem_info(size_t *free_bytes, size_t *total_bytes)
@@ -118,7 +114,12 @@ static int event_record(cudaEvent_t event, cudaStream_t stream)
 
 static int event_query(cudaEvent_t event)
 {
-    return (int)cudaEventQuery(event);
+    const cudaError_t error = cudaEventQuery(event);
+    if (error == cudaErrorNotReady) {
+        /* CUDA keeps it as the last error, where the next launch would find it. */
+        DP_IGNORE(cudaGetLastError() != cudaSuccess);
+    }
+    return (int)error;
 }
 
 static int event_elapsed(float *ms, cudaEvent_t from, cudaEvent_t to)
@@ -179,7 +180,6 @@ const dp_cuda_api *dp_cuda_api_of(void)
         .device_count = device_count,
         .device_properties = device_properties,
         .set_device = set_device,
-        .device_close = device_close,
         .mem_info = mem_info,
         .device_alloc = device_alloc,
         .device_free = device_free,

@@ -34,13 +34,20 @@ static dp_cuda_shape shape_of_request(const dp_plan_request *request, const dp_m
                            .momentum = m->outer_mu_milli > 0};
 }
 
+/* Left free for rounds, which take the blobs' memory when they need it; with less they go by the host. An int8 blob and as much
+ * again: 32 sparse ones need less. */
+static uint64_t round_bytes(const dp_cuda_shape *shape)
+{
+    return shape->alone ? 0 : 2 * (uint64_t)shape->model->n_elements;
+}
+
 static dp_plan_step step_with(const dp_cuda_shape *shape, size_t rows)
 {
     dp_cuda_shape with = *shape;
     with.rows = rows;
     const dp_cuda_bytes bytes = dp_cuda_bytes_of(&with);
-    return (dp_plan_step){
-        .rows = (uint32_t)rows, .activations = bytes.activations, .total = bytes.total};
+    const uint64_t total = bytes.total + round_bytes(shape);
+    return (dp_plan_step){.rows = (uint32_t)rows, .activations = bytes.activations, .total = total};
 }
 
 /* The most rows up to most that fit, by halving the gap; rows 0 where not even one does. */
@@ -78,7 +85,7 @@ static void fill_plan(dp_plan *plan, dp_cuda_shape *shape, const dp_plan_request
                       .gradients = bytes.gradients,
                       .moments = bytes.moments,
                       .anchors = bytes.anchors,
-                      .buffers = bytes.buffers,
+                      .buffers = bytes.buffers + round_bytes(shape),
                       .packs = DP_GPT_PACKS_KEPT};
     for (int at = 0; at < DP_RECOMPUTE_STEPS; at++) {
         shape->recompute = (dp_recompute)at;

@@ -301,11 +301,6 @@ int graph_exec_close(cudaGraphExec_t graph)
     return 0;
 }
 
-int device_close()
-{
-    return 0;
-}
-
 int last_error()
 {
     return stays;
@@ -322,11 +317,11 @@ const char *error_text(int)
 }
 
 const dp_cuda_api fake = {
-    driver_version, runtime_version,  device_count,  device_properties, set_device,    device_close,
-    mem_info,       device_alloc,     device_free,   host_alloc,        host_free,     copy,
-    fill,           stream_open,      stream_close,  event_open,        event_close,   event_record,
-    event_query,    event_elapsed,    capture_begin, capture_end,       graph_prepare, graph_close,
-    graph_run,      graph_exec_close, last_error,    error_name,        error_text};
+    driver_version,   runtime_version, device_count, device_properties, set_device,   mem_info,
+    device_alloc,     device_free,     host_alloc,   host_free,         copy,         fill,
+    stream_open,      stream_close,    event_open,   event_close,       event_record, event_query,
+    event_elapsed,    capture_begin,   capture_end,  graph_prepare,     graph_close,  graph_run,
+    graph_exec_close, last_error,      error_name,   error_text};
 } // namespace
 
 extern "C" const dp_cuda_api *dp_cuda_api_of(void)
