@@ -55,6 +55,36 @@ static void print_samples(const json_t *result)
     }
 }
 
+static void print_findings(const json_t *result)
+{
+    const json_t *findings = json_object_get(result, "findings");
+    const long long n = dp_json_int(result, "n_findings", 0);
+    size_t index = 0;
+    const json_t *item = NULL;
+    json_array_foreach(findings, index, item)
+    {
+        printf("  record %lld: ", dp_json_int(item, "slot", 0));
+        dp_print_text(dp_json_text(item, "text", ""));
+        putchar('\n');
+    }
+    if (n > (long long)json_array_size(findings)) {
+        printf("  ... %lld findings in all:\n", n);
+        json_array_foreach(json_object_get(result, "causes"), index, item)
+        {
+            printf("  %6lld x ", dp_json_int(item, "count", 0));
+            dp_print_text(dp_json_text(item, "text", ""));
+            printf(", records %lld to %lld\n", dp_json_int(item, "first", 0),
+                   dp_json_int(item, "last", 0));
+        }
+    }
+    if (dp_json_int(result, "stopped", 0) > 0) {
+        printf(
+            "  record %lld cannot be counted; from there on only hashes, form and links could be "
+            "judged: %lld records hold in these, and what follows here is of the records before\n",
+            dp_json_int(result, "stopped", 0), dp_json_int(result, "loosely", 0));
+    }
+}
+
 static int run_audit(dp_cmd *cmd)
 {
     dp_control_error error;
@@ -74,17 +104,7 @@ static int run_audit(dp_cmd *cmd)
         "leases\n",
         dp_print_mark(n == 0), records, dp_json_int(result, "head", 0),
         dp_json_int(result, "rounds", 0));
-    size_t index = 0;
-    const json_t *item = NULL;
-    json_array_foreach(json_object_get(result, "findings"), index, item)
-    {
-        printf("  record %lld: ", dp_json_int(item, "slot", 0));
-        dp_print_text(dp_json_text(item, "text", ""));
-        putchar('\n');
-    }
-    if (n > (long long)json_array_size(json_object_get(result, "findings"))) {
-        printf("  %lld findings in all\n", n);
-    }
+    print_findings(result);
     print_samples(result);
     print_members(result);
     json_decref(result);

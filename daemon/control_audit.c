@@ -8,7 +8,10 @@
 #include "gossip/audit.h"
 #include "store/chain.h"
 
-enum { RECORDS_AT_ONCE = 16 };
+enum {
+    RECORDS_AT_ONCE = 16,
+    GAPS_MAX = 1024 /* slots without a record that can be read; behind more the audit ends */
+};
 
 typedef struct audit_job {
     dp_saver_job job;
@@ -21,13 +24,30 @@ typedef struct audit_job {
     dp_chain_tip tip; /* when it began; slot 0: not yet, or no record */
     bool begun;
     uint64_t next;
-    dp_status status; /* DP_CORRUPT: the audit has said why it cannot go on */
+    uint32_t gaps;
+    dp_status status;
 } audit_job;
 
 static dp_status judge(const dp_chain_row *row, void *context)
 {
     audit_job *self = context;
-    return dp_audit_record(self->audit, row->slot, &row->hash, row->record, row->cert);
+    dp_audit_record(self->audit, row->slot, &row->hash, row->record, row->cert);
+    self->next = row->slot + 1;
+    return DP_OK;
+}
+
+/* The record of slot next is not there, or its row is damaged. */
+static void pass_over(audit_job *self, dp_status status)
+{
+    dp_audit_gap(self->audit, self->next,
+                 status == DP_CORRUPT ? "the record's row in the store is damaged"
+                                      : "the record is missing");
+    self->next++;
+    self->gaps++;
+    if (self->gaps == GAPS_MAX) {
+        dp_audit_gap(self->audit, self->next, "too many records cannot be read; the audit ends");
+        self->next = self->tip.slot + 1;
+    }
 }
 
 static void run_audit(dp_saver_job *job, dp_store *store)
@@ -43,8 +63,19 @@ static void run_audit(dp_saver_job *job, dp_store *store)
         return;
     }
     const uint32_t count = left < RECORDS_AT_ONCE ? (uint32_t)left : RECORDS_AT_ONCE;
-    self->status = dp_chain_each(store, &self->run, self->next, count, judge, self);
-    self->next += count;
+    const uint64_t begin = self->next;
+    dp_status status = dp_chain_each(store, &self->run, self->next, count, judge, self);
+    if (status == DP_OK && self->next == begin) {
+        status = DP_NOTFOUND; /* The last ones are not there. */
+    }
+    if (status == DP_CORRUPT || status == DP_NOTFOUND) {
+        /* Behind others it is asked for once more, alone, and so tells which of the two it is. */
+        if (self->next == begin) {
+            pass_over(self, status);
+        }
+        status = DP_OK;
+    }
+    self->status = status;
     job->again = self->status == DP_OK && self->next <= self->tip.slot;
 }
 
@@ -85,6 +116,18 @@ static void pack_members(dp_group *map, const audit_job *self, const dp_audit_vi
 static void pack_findings(dp_group *map, const dp_audit_view *view)
 {
     dp_pair_u64(map, "n_findings", view->n_findings);
+    dp_pair_u64(map, "stopped", view->stopped);
+    dp_pair_u64(map, "loosely", view->loosely);
+    dp_group causes = dp_array_begin(dp_pair(map, "causes"));
+    for (uint32_t i = 0; i < view->n_causes; i++) {
+        dp_group item = dp_map_begin(dp_item(&causes));
+        dp_pair_text(&item, "text", view->causes[i].text);
+        dp_pair_u64(&item, "count", view->causes[i].count);
+        dp_pair_u64(&item, "first", view->causes[i].first);
+        dp_pair_u64(&item, "last", view->causes[i].last);
+        dp_group_end(&item);
+    }
+    dp_group_end(&causes);
     dp_group list = dp_array_begin(dp_pair(map, "findings"));
     for (uint32_t i = 0; i < view->n_findings && i < DP_AUDIT_FINDINGS_MAX; i++) {
         dp_group item = dp_map_begin(dp_item(&list));
@@ -120,7 +163,7 @@ static void done_audit(dp_saver_job *job)
     dp_packer packer;
     dp_audit_look(self->audit, &view);
     if (dp_call_alive(&self->call)) {
-        if (self->status != DP_OK && view.n_findings == 0) {
+        if (self->status != DP_OK) {
             dp_call_fail(&self->call, 74, "E0401", "dpnode logs   # tells more",
                          "the store could not be read", dp_status_text(self->status));
         } else if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {

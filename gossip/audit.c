@@ -19,6 +19,14 @@ struct dp_audit {
     dp_audit_count count;
     uint64_t n_findings;
     dp_audit_finding findings[DP_AUDIT_FINDINGS_MAX];
+    uint32_t n_causes;
+    dp_audit_cause causes[DP_AUDIT_CAUSES_MAX];
+    uint64_t stopped;
+    uint64_t loosely;
+    /* What the next record may name as the one before; both are of it, and differ where it is damaged. */
+    bool linked; /* false: the one before is missing, and nothing is known of it */
+    dp_hash last_stored;
+    dp_hash last_made;
     dp_record record;
     dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
 };
@@ -45,6 +53,9 @@ dp_status dp_audit_open(dp_audit **audit, const dp_audit_config *config)
         dp_audit_close(made);
         return status;
     }
+    made->linked = true;
+    made->last_stored = made->ledger.head;
+    made->last_made = made->ledger.head;
     *audit = made;
     return DP_OK;
 }
@@ -65,10 +76,23 @@ void dp_audit_close(dp_audit *audit)
 
 static void find(dp_audit *audit, uint64_t slot, const char *text)
 {
+    uint32_t i = 0;
+
     if (audit->n_findings < DP_AUDIT_FINDINGS_MAX) {
         audit->findings[audit->n_findings] = (dp_audit_finding){.slot = slot, .text = text};
     }
     audit->n_findings++;
+    while (i < audit->n_causes && strcmp(audit->causes[i].text, text) != 0) {
+        i++;
+    }
+    if (i == audit->n_causes) {
+        if (i == DP_AUDIT_CAUSES_MAX) {
+            return;
+        }
+        audit->causes[audit->n_causes++] = (dp_audit_cause){.text = text, .first = slot};
+    }
+    audit->causes[i].count++;
+    audit->causes[i].last = slot;
 }
 
 /* ---- samples ---- */
@@ -192,9 +216,20 @@ static void book_round(dp_audit *audit, const dp_audit_count counts[DP_LISTED_MA
 
 /* ---- records ---- */
 
-static const char *judge_cert(const dp_audit *audit, const dp_hash *hash, dp_view cert)
+static bool certified(const dp_audit *audit, const dp_cert_of_record *seals, const dp_hash *hash)
 {
     const dp_ledger *ledger = &audit->ledger;
+
+    return dp_cert_verify(seals, &audit->config.crypto, &ledger->run, &ledger->fork,
+                          audit->record.slot, &audit->record.prev, hash, ledger->voters,
+                          ledger->n_voters);
+}
+
+/* *name is what the record was stored as, and becomes what it is now where that is certified: one of them being damaged is a
+ * finding of its own. */
+static const char *judge_cert(const dp_audit *audit, const dp_hash *made, dp_view cert,
+                              dp_hash *name)
+{
     dp_cert_of_record seals;
 
     if (dp_cert_of_record_decode(&seals, cert) != DP_OK) {
@@ -203,81 +238,132 @@ static const char *judge_cert(const dp_audit *audit, const dp_hash *hash, dp_vie
     if (audit->record.kind == DP_RECORD_FORK) { /* The root key in it is its certificate. */
         return seals.n == 0 && seals.ballot == 0 ? NULL : "the certificate of a fork is not empty";
     }
-    return dp_cert_verify(&seals, &audit->config.crypto, &ledger->run, &ledger->fork,
-                          audit->record.slot, &audit->record.prev, hash, ledger->voters,
-                          ledger->n_voters)
-               ? NULL
-               : "the certificate is not of a majority of the voters";
+    if (audit->stopped != 0) { /* Who the voters are is not known any more. */
+        return NULL;
+    }
+    if (certified(audit, &seals, name)) {
+        return NULL;
+    }
+    *name = *made;
+    return certified(audit, &seals, made) ? NULL
+                                          : "the certificate is not of a majority of the voters";
 }
 
-/* What is wrong with it; NULL: nothing. */
-static const char *judge(dp_audit *audit, uint64_t slot, const dp_hash *stored, dp_view record,
-                         dp_view cert, dp_hash *hash)
+/* May it be applied? */
+static const char *judge_numbers(dp_audit *audit, dp_view bytes)
 {
     const dp_valid valid = {.ledger = &audit->ledger,
-                            .bytes = record,
+                            .bytes = bytes,
                             .crypto = &audit->config.crypto,
                             .admission = &audit->config.admission,
                             .admitted = audit->admitted};
     const char *cause = "";
 
-    *hash = dp_record_hash(record);
-    if (!dp_hash_equal(hash, stored)) {
-        return "the record is not what its hash says";
-    }
-    if (dp_record_decode(&audit->record, record) != DP_OK) {
-        return "the record does not decode";
-    }
-    if (audit->record.slot != slot || slot != audit->ledger.slot + 1) {
-        return "the record is of another slot";
-    }
-    if (!dp_hash_equal(&audit->record.prev, &audit->ledger.head)) {
-        return "the record does not follow the one before";
-    }
-    const char *wrong = judge_cert(audit, hash, cert);
-    if (wrong != NULL) {
-        return wrong;
-    }
     return dp_valid_record(&valid, &audit->record, &cause) == DP_OK ? NULL : cause;
 }
 
-dp_status dp_audit_record(dp_audit *audit, uint64_t slot, const dp_hash *stored, dp_view record,
-                          dp_view cert)
+static void stop(dp_audit *audit, uint64_t slot)
+{
+    audit->stopped = audit->stopped == 0 ? slot : audit->stopped;
+}
+
+/* What needs no ledger; false: it cannot follow the one before. */
+static bool judge_form(dp_audit *audit, uint64_t slot, const dp_hash *stored, const dp_hash *made,
+                       dp_view bytes)
+{
+    if (!dp_hash_equal(made, stored)) {
+        find(audit, slot, "the record is not what its hash says");
+    }
+    if (dp_record_decode(&audit->record, bytes) != DP_OK) {
+        find(audit, slot, "the record does not decode");
+        return false;
+    }
+    if (audit->record.slot != slot) {
+        find(audit, slot, "the record is of another slot");
+        return false;
+    }
+    if (audit->linked && !dp_hash_equal(&audit->record.prev, &audit->last_stored) &&
+        !dp_hash_equal(&audit->record.prev, &audit->last_made)) {
+        find(audit, slot, "the record does not follow the one before");
+        return false;
+    }
+    return true;
+}
+
+/* All of it holds with the chain before it. */
+static void apply(dp_audit *audit, const dp_hash *hash)
 {
     dp_audit_count counts[DP_LISTED_MAX];
-    dp_hash hash;
-
-    const char *wrong = judge(audit, slot, stored, record, cert, &hash);
-    if (wrong != NULL) {
-        find(audit, slot, wrong);
-        return DP_CORRUPT;
-    }
     const bool is_round = audit->record.kind == DP_RECORD_ROUND;
+
     if (is_round) {
         count_round(audit, counts);
     }
-    dp_ledger_apply(&audit->ledger, &audit->record, &hash, audit->admitted);
-    audit->records++;
+    dp_ledger_apply(&audit->ledger, &audit->record, hash, audit->admitted);
     if (is_round) {
         audit->rounds++;
         book_round(audit, counts);
     }
-    return DP_OK;
+}
+
+void dp_audit_record(dp_audit *audit, uint64_t slot, const dp_hash *stored, dp_view record,
+                     dp_view cert)
+{
+    const uint64_t before = audit->n_findings;
+    const dp_hash made = dp_record_hash(record);
+    dp_hash name = *stored;
+
+    if (judge_form(audit, slot, stored, &made, record)) {
+        const char *wrong = judge_cert(audit, &made, cert, &name);
+        if (wrong != NULL) {
+            find(audit, slot, wrong);
+        }
+        if (audit->stopped == 0) {
+            audit->ledger.head = audit->record.prev; /* One of the two that it may be. */
+            wrong = judge_numbers(audit, record);
+            if (wrong == NULL) {
+                apply(audit, &name);
+            } else {
+                find(audit, slot, wrong);
+                stop(audit, slot);
+            }
+        }
+    } else {
+        stop(audit, slot);
+    }
+    audit->linked = true;
+    audit->last_stored = *stored;
+    audit->last_made = made;
+    if (audit->n_findings == before) {
+        audit->records += audit->stopped == 0 ? 1 : 0;
+        audit->loosely += audit->stopped == 0 ? 0 : 1;
+    }
+}
+
+void dp_audit_gap(dp_audit *audit, uint64_t slot, const char *text)
+{
+    find(audit, slot, text);
+    stop(audit, slot);
+    audit->linked = false;
 }
 
 void dp_audit_look(const dp_audit *audit, dp_audit_view *view)
 {
     *view = (dp_audit_view){.records = audit->records,
                             .rounds = audit->rounds,
+                            .stopped = audit->stopped,
+                            .loosely = audit->loosely,
                             .count = audit->count,
                             .granted = audit->ledger.pool.cursor,
                             .lost = audit->ledger.pool.lost,
                             .members = audit->ledger.n_roster,
-                            .n_findings = audit->n_findings};
+                            .n_findings = audit->n_findings,
+                            .n_causes = audit->n_causes};
     for (uint32_t i = 0; i < audit->ledger.pool.n; i++) {
         view->returned += audit->ledger.pool.ranges[i].count;
     }
     memcpy(view->findings, audit->findings, sizeof view->findings);
+    memcpy(view->causes, audit->causes, sizeof view->causes);
 }
 
 void dp_audit_member(const dp_audit *audit, uint32_t index, dp_audit_member_view *view)

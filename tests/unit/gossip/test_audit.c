@@ -99,8 +99,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Feeds records 1..RECORDS until one cannot be judged. */
-static dp_audit *audited(dp_audit_view *view)
+/* Feeds records 1..RECORDS but for the slot that is missing; 0: none is. */
+static dp_audit *audited_without(uint32_t missing, dp_audit_view *view)
 {
     const dp_manifest manifest = kit_manifest();
     const dp_audit_config config = {.manifest = &manifest,
@@ -112,13 +112,30 @@ static dp_audit *audited(dp_audit_view *view)
     assert_int_equal(dp_audit_open(&audit, &config), DP_OK);
     for (uint32_t slot = 1; slot <= RECORDS; slot++) {
         const row *r = &rows[slot];
-        if (dp_audit_record(audit, slot, &r->hash, dp_view_of(r->record, r->size),
-                            dp_view_of(r->cert, r->cert_size)) != DP_OK) {
-            break;
+        if (slot == missing) {
+            dp_audit_gap(audit, slot, "missing");
+        } else {
+            dp_audit_record(audit, slot, &r->hash, dp_view_of(r->record, r->size),
+                            dp_view_of(r->cert, r->cert_size));
         }
     }
     dp_audit_look(audit, view);
     return audit;
+}
+
+static dp_audit *audited(dp_audit_view *view)
+{
+    return audited_without(0, view);
+}
+
+static bool found(const dp_audit_view *view, uint64_t slot, const char *text)
+{
+    for (uint64_t i = 0; i < view->n_findings && i < DP_AUDIT_FINDINGS_MAX; i++) {
+        if (view->findings[i].slot == slot && strcmp(view->findings[i].text, text) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void a_good_chain_holds_and_is_counted(void **state)
@@ -148,24 +165,101 @@ static void a_good_chain_holds_and_is_counted(void **state)
     dp_audit_close(NULL);
 }
 
-static void the_first_wrong_record_is_named_and_ends_it(void **state)
+/* Of a record that the ledger cannot take in: it is named, and those behind it are looked at for what needs no ledger. */
+static void behind_a_damaged_record_the_others_are_judged_for_form(void **state)
 {
     (void)state;
     for (uint32_t slot = 1; slot <= RECORDS; slot += 7) {
-        for (uint32_t what = 0; what < 4; what++) {
+        for (uint32_t what = 0; what < 2; what++) {
             const row good = rows[slot];
             dp_audit_view view;
-            rows[slot].record[what == 0 ? 120 : 4] ^= what < 2 ? 1 : 0;
-            rows[slot].cert[rows[slot].cert_size - 1] ^= what == 2 ? 1 : 0;
-            rows[slot].hash.bytes[0] ^= what == 3 ? 1 : 0;
+            rows[slot].record[what == 0 ? 120 : 4] ^= 1;
             dp_audit *audit = audited(&view);
-            assert_int_equal(view.n_findings, 1);
-            assert_int_equal(view.findings[0].slot, slot);
+            assert_true(found(&view, slot, "the record is not what its hash says"));
+            assert_in_range(view.n_findings, 2, 3);
+            assert_int_equal(view.findings[view.n_findings - 1].slot, slot);
             assert_int_equal(view.records, slot - 1);
+            assert_int_equal(view.rounds, slot - 1);
+            assert_int_equal(view.stopped, slot);
+            assert_int_equal(view.loosely, RECORDS - slot);
             dp_audit_close(audit);
             rows[slot] = good;
         }
     }
+}
+
+/* What does not change what the record says: it is counted all the same, and nothing behind it is found wrong. */
+static void a_wrong_certificate_or_name_is_named_and_the_record_counted(void **state)
+{
+    (void)state;
+    for (uint32_t slot = 1; slot <= RECORDS; slot += 7) {
+        for (uint32_t what = 0; what < 2; what++) {
+            const row good = rows[slot];
+            dp_audit_view view;
+            rows[slot].cert[rows[slot].cert_size - 1] ^= what == 0 ? 1 : 0;
+            rows[slot].hash.bytes[0] ^= what == 1 ? 1 : 0;
+            dp_audit *audit = audited(&view);
+            assert_int_equal(view.n_findings, 1);
+            assert_true(found(&view, slot,
+                              what == 0 ? "the certificate is not of a majority of the voters"
+                                        : "the record is not what its hash says"));
+            assert_int_equal(view.records, RECORDS - 1);
+            assert_int_equal(view.rounds, RECORDS);
+            assert_int_equal(view.count.samples, RECORDS * MEMBERS * 8);
+            assert_int_equal(view.stopped, 0);
+            dp_audit_close(audit);
+            rows[slot] = good;
+        }
+    }
+}
+
+static void all_findings_are_listed_and_counted_by_cause(void **state)
+{
+    static row good[RECORDS + 1];
+    dp_audit_view view;
+
+    (void)state;
+    memcpy(good, rows, sizeof good);
+    rows[3].cert[rows[3].cert_size - 1] ^= 1;
+    rows[5].cert[rows[5].cert_size - 1] ^= 1;
+    rows[9].size = 7;
+    rows[12].hash.bytes[3] ^= 1;
+    rows[20].cert_size = 1;
+    dp_audit *audit = audited(&view);
+    assert_int_equal(view.n_findings, 6);
+    assert_true(found(&view, 5, "the certificate is not of a majority of the voters"));
+    assert_true(found(&view, 9, "the record is not what its hash says"));
+    assert_true(found(&view, 9, "the record does not decode"));
+    assert_true(found(&view, 12, "the record is not what its hash says"));
+    assert_true(found(&view, 20, "the certificate does not decode"));
+    assert_int_equal(view.n_causes, 4);
+    assert_string_equal(view.causes[1].text, "the record is not what its hash says");
+    assert_int_equal(view.causes[1].count, 2);
+    assert_int_equal(view.causes[1].first, 9);
+    assert_int_equal(view.causes[1].last, 12);
+    assert_int_equal(view.records, 6);
+    assert_int_equal(view.rounds, 8);
+    assert_int_equal(view.stopped, 9);
+    assert_int_equal(view.loosely, RECORDS - 9 - 2);
+    dp_audit_close(audit);
+    memcpy(rows, good, sizeof good);
+}
+
+static void more_findings_than_are_kept_are_counted(void **state)
+{
+    dp_audit_view view;
+    dp_audit *audit = audited(&view);
+
+    (void)state;
+    for (uint64_t i = 1; i <= DP_AUDIT_FINDINGS_MAX + 10; i++) {
+        dp_audit_gap(audit, RECORDS + i, "missing");
+    }
+    dp_audit_look(audit, &view);
+    assert_int_equal(view.n_findings, DP_AUDIT_FINDINGS_MAX + 10);
+    assert_int_equal(view.n_causes, 1);
+    assert_int_equal(view.causes[0].count, DP_AUDIT_FINDINGS_MAX + 10);
+    assert_int_equal(view.causes[0].last, RECORDS + DP_AUDIT_FINDINGS_MAX + 10);
+    dp_audit_close(audit);
 }
 
 /* Voters agreed on a record that no honest one would have accepted. */
@@ -191,7 +285,7 @@ static void a_certified_record_that_counts_samples_again_is_found(void **state)
     rows[RECORDS] = good;
 }
 
-static void a_missing_record_is_found(void **state)
+static void a_record_in_the_place_of_another_is_found(void **state)
 {
     dp_audit_view view;
     const row good = rows[5];
@@ -199,10 +293,23 @@ static void a_missing_record_is_found(void **state)
     (void)state;
     rows[5] = rows[6];
     dp_audit *audit = audited(&view);
-    assert_int_equal(view.n_findings, 1);
-    assert_int_equal(view.findings[0].slot, 5);
+    assert_true(found(&view, 5, "the record is of another slot"));
+    assert_int_equal(view.stopped, 5);
     dp_audit_close(audit);
     rows[5] = good;
+}
+
+static void a_missing_record_is_one_finding(void **state)
+{
+    dp_audit_view view;
+    dp_audit *audit = audited_without(5, &view);
+
+    (void)state;
+    assert_int_equal(view.n_findings, 1);
+    assert_int_equal(view.findings[0].slot, 5);
+    assert_int_equal(view.records, 4);
+    assert_int_equal(view.loosely, RECORDS - 5);
+    dp_audit_close(audit);
 }
 
 #define TEST(name) cmocka_unit_test(name)
@@ -211,9 +318,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_good_chain_holds_and_is_counted),
-        TEST(the_first_wrong_record_is_named_and_ends_it),
+        TEST(behind_a_damaged_record_the_others_are_judged_for_form),
+        TEST(a_wrong_certificate_or_name_is_named_and_the_record_counted),
+        TEST(all_findings_are_listed_and_counted_by_cause),
+        TEST(more_findings_than_are_kept_are_counted),
         TEST(a_certified_record_that_counts_samples_again_is_found),
-        TEST(a_missing_record_is_found),
+        TEST(a_record_in_the_place_of_another_is_found),
+        TEST(a_missing_record_is_one_finding),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
