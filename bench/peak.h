@@ -97,6 +97,7 @@ __attribute__((target("avx512f,avx512bf16"))) static double peak_avx512bf16(void
 static double peak_of(const dp_ops *ops)
 {
     double (*loop)(void) = peak_generic;
+    (void)ops; /* Not looked at on other processors. */
 #if defined(__x86_64__)
     if (strcmp(ops->name, "avx512bf16") == 0) {
         loop = peak_avx512bf16;

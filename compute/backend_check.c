@@ -153,7 +153,8 @@ static dp_status look(twins *t, dp_vector weights)
     DP_TRY(near_enough(t, "loss without training", losses));
     double largest = 0;
     for (size_t i = 0; i < VOCAB; i++) {
-        largest = fmax(largest, fabs((double)logits[1][i]));
+        const double size = fabs((double)logits[1][i]);
+        largest = size > largest ? size : largest; /* Not fmax(): gcc 12 for arm64 breaks down. */
     }
     for (size_t i = 0; i < VOCAB; i++) {
         if (!(fabs((double)logits[0][i] - (double)logits[1][i]) <= t->tolerance * largest)) {

@@ -13,7 +13,7 @@ static bool runs_here(const dp_codec_ops *ops)
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
     }
 #endif
-    return true;
+    return ops != NULL;
 }
 
 /* Slowest first. */

@@ -19,7 +19,8 @@ static void plain_classifier(const dp_classifier *c)
         double largest = -INFINITY;
         double sum = 0.0;
         for (size_t i = 0; i < c->vocab; i++) {
-            largest = fmax(largest, capped(x[i], c->softcap));
+            const double z = capped(x[i], c->softcap);
+            largest = z > largest ? z : largest; /* Not fmax(): gcc 12 for arm64 breaks down. */
         }
         for (size_t i = 0; i < c->vocab; i++) {
             sum += exp(capped(x[i], c->softcap) - largest);

@@ -1,0 +1,22 @@
+# Toolchain file: 64-bit ARM Linux from any Debian machine, with gcc-aarch64-linux-gnu, the arm64 libraries in the folder that
+# DP_ARM64_ROOT names, and qemu to run what was built. script/arm64 fills the folder.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_C_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
+
+if(NOT DP_ARM64_ROOT)
+    set(DP_ARM64_ROOT $ENV{DP_ARM64_ROOT})
+endif()
+if(NOT DP_ARM64_ROOT)
+    message(FATAL_ERROR "DP_ARM64_ROOT must name a folder with Debian's arm64 libraries; script/arm64 makes one")
+endif()
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES DP_ARM64_ROOT)
+set(CMAKE_SYSROOT ${DP_ARM64_ROOT})
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(ENV{PKG_CONFIG_SYSROOT_DIR} ${DP_ARM64_ROOT})
+set(ENV{PKG_CONFIG_LIBDIR} ${DP_ARM64_ROOT}/usr/lib/aarch64-linux-gnu/pkgconfig:${DP_ARM64_ROOT}/usr/share/pkgconfig)
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -L ${DP_ARM64_ROOT})
