@@ -1,5 +1,6 @@
-/* Writes a model with random weights as a Hugging Face folder and as GGUF files, and the engine's logits of a fixed sentence as JSON, so that
- * test_transformers.py and test_llama_cpp.py can compare. engine_logits KIND FOLDER; KIND: gpt2, gpt2-untied, llama, llama-gqa, llama-tied, qwen3. */
+/* Writes a model with random weights as a Hugging Face folder and as GGUF files, and the engine's logits of a fixed sentence as
+ * JSON, so that test_transformers.py and test_llama_cpp.py can compare. engine_logits KIND FOLDER; KIND: gpt2, gpt2-untied,
+ * llama, llama-gqa, llama-tied, qwen3, qwen3-untied; or import: reads the folder, which others wrote, instead. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "compute/gguf.h"
 #include "compute/gpt.h"
 #include "compute/hf_config.h"
+#include "compute/hf_import.h"
 #include "compute/safetensors.h"
 
 enum { TOKENS = 23, VOCAB = 271, FILE_BYTES_MAX = 1 << 24 };
@@ -66,6 +68,20 @@ static const struct kind {
       .rope_theta = 1000000,
       .qk_norm = DP_ON,
       .head = DP_HEAD_TIED}},
+    {"qwen3-untied",
+     {.arch = DP_ARCH_LLAMA,
+      .layers = 2,
+      .width = 40,
+      .heads = 4,
+      .kv_heads = 1,
+      .head_width = 8,
+      .context = 32,
+      .vocab = VOCAB,
+      .hidden = 70,
+      .norm_eps_nano = 1000,
+      .rope_theta = 1000000,
+      .qk_norm = DP_ON,
+      .head = DP_HEAD_UNTIED}},
 };
 
 /* Weights far from a fresh model's, so that nothing hides. */
@@ -157,18 +173,32 @@ static dp_status print_logits(dp_gpt *gpt)
     return DP_OK;
 }
 
+static dp_status write_all(dp_gpt *gpt, const dp_model *model, const char *folder, dp_why *why)
+{
+    fill(model, dp_gpt_params_to_write(gpt));
+    DP_TRY(write_folder(model, dp_gpt_params(gpt), folder, why));
+    return write_gguf(model, dp_gpt_params(gpt), folder, why);
+}
+
+/* kind NULL: what is in the folder. */
 static dp_status run(const struct kind *kind, const char *folder, dp_why *why)
 {
+    dp_model_config found;
     dp_model model;
     dp_gpt *gpt = NULL;
-    DP_TRY(dp_model_open(&model, &kind->config, why));
-    dp_status status = dp_gpt_open(&gpt, &model, &(dp_gpt_options){.rows_max = 1});
-    if (status == DP_OK) {
-        fill(&model, dp_gpt_params_to_write(gpt));
-        status = write_folder(&model, dp_gpt_params(gpt), folder, why);
+    if (kind == NULL) {
+        DP_TRY(dp_hf_import_config(folder, &found, why));
+        if (found.vocab != VOCAB) {
+            return dp_why_set(why, DP_BADARG, "the vocabulary is of %u tokens, not %d", found.vocab,
+                              VOCAB);
+        }
     }
-    if (status == DP_OK) {
-        status = write_gguf(&model, dp_gpt_params(gpt), folder, why);
+    DP_TRY(dp_model_open(&model, kind != NULL ? &kind->config : &found, why));
+    dp_status status = dp_gpt_open(&gpt, &model, &(dp_gpt_options){.rows_max = 1});
+    if (status == DP_OK && kind != NULL) {
+        status = write_all(gpt, &model, folder, why);
+    } else if (status == DP_OK) {
+        status = dp_hf_import_weights(folder, &model, dp_gpt_params_to_write(gpt), why);
     }
     if (status == DP_OK) {
         status = print_logits(gpt);
@@ -178,18 +208,27 @@ static dp_status run(const struct kind *kind, const char *folder, dp_why *why)
     return status;
 }
 
-int main(int argc, char **argv)
+static const struct kind *kind_of(const char *name)
 {
-    for (size_t i = 0; argc == 3 && i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strcmp(argv[1], kinds[i].name) == 0) {
-            dp_why why = {""};
-            const dp_status status = run(&kinds[i], argv[2], &why);
-            if (status != DP_OK) {
-                fprintf(stderr, "engine_logits: %s %s\n", dp_status_text(status), why.text);
-            }
-            return status == DP_OK ? 0 : 1;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(name, kinds[i].name) == 0) {
+            return &kinds[i];
         }
     }
-    fputs("usage: engine_logits KIND FOLDER\n", stderr);
-    return 64;
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    dp_why why = {""};
+    const struct kind *kind = argc == 3 ? kind_of(argv[1]) : NULL;
+    if (argc != 3 || (kind == NULL && strcmp(argv[1], "import") != 0)) {
+        fputs("usage: engine_logits KIND|import FOLDER\n", stderr);
+        return 64;
+    }
+    const dp_status status = run(kind, argv[2], &why);
+    if (status != DP_OK) {
+        fprintf(stderr, "engine_logits: %s %s\n", dp_status_text(status), why.text);
+    }
+    return status == DP_OK ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Models that we write give the same logits in Hugging Face's transformers. test_transformers.py FOLDER_OF_BINARIES; says
-what is missing and ends with 77 where transformers are not installed."""
+"""Models that we write give the same logits in Hugging Face's transformers, and models that it writes give the same in our
+engine, from one file or many, in fp32, bf16 and fp16. test_transformers.py FOLDER_OF_BINARIES; says what is missing and ends
+with 77 where transformers are not installed."""
 
 import json
 import os
@@ -8,28 +9,86 @@ import subprocess
 import sys
 import tempfile
 
-KINDS = ("gpt2", "gpt2-untied", "llama", "llama-gqa", "llama-tied", "qwen3")
+KINDS = ("gpt2", "gpt2-untied", "llama", "llama-gqa", "llama-tied", "qwen3", "qwen3-untied")
 LIMIT = 1e-4
+SIZES = {"vocab_size": 271, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 32}
+# Class of their configuration, and what of it is not as in SIZES.
+THEIRS = {
+    "gpt2": ("GPT2Config", {"hidden_size": 48}),
+    "llama": ("LlamaConfig", {"hidden_size": 48, "intermediate_size": 70, "num_key_value_heads": 2}),
+    "llama-tied": ("LlamaConfig", {"hidden_size": 32, "intermediate_size": 70, "tie_word_embeddings": True}),
+    "qwen3": ("Qwen3Config", {"hidden_size": 48, "intermediate_size": 70, "num_key_value_heads": 2, "head_dim": 16,
+                              "tie_word_embeddings": True}),
+    "qwen3-untied": ("Qwen3Config", {"hidden_size": 40, "intermediate_size": 70, "num_key_value_heads": 1, "head_dim": 8}),
+}
 
 
-def difference(binaries, kind, folder):
-    """The largest difference of a logit, or None where this version of transformers has no such class."""
+def engine(binaries, *arguments):
+    """The engine's tokens and logits."""
+    done = subprocess.run([os.path.join(binaries, "engine_logits"), *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"engine_logits {' '.join(arguments)}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def apart(model, ours):
+    """The largest difference of a logit."""
+    import torch
+
+    with torch.no_grad():
+        theirs = model.eval()(torch.tensor([ours["tokens"]])).logits[0]
+    return float((theirs - torch.tensor(ours["logits"])).abs().max())
+
+
+def of_ours(binaries, kind, folder):
+    """From a folder that we wrote; None where this version of transformers has no such class."""
     import torch
     import transformers
 
-    done = subprocess.run([os.path.join(binaries, "engine_logits"), kind, folder], capture_output=True, check=True)
-    ours = json.loads(done.stdout)
+    ours = engine(binaries, kind, folder)
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
         name = json.load(file)["architectures"][0]
     if not hasattr(transformers, name):
         return None
-    model, about = getattr(transformers, name).from_pretrained(folder, output_loading_info=True)
+    model, about = getattr(transformers, name).from_pretrained(folder, output_loading_info=True, torch_dtype=torch.float32)
     unread = about["missing_keys"] or about["unexpected_keys"] or about["mismatched_keys"]
     if unread:
         raise SystemExit(f"{kind}: weights do not match: {about}")
+    return apart(model, ours)
+
+
+def of_theirs(binaries, kind, dtype, folder):
+    """From a folder that they wrote, in several files where it is fp32."""
+    import torch
+    import transformers
+
+    name, more = THEIRS[kind]
+    if not hasattr(transformers, name):
+        return None
+    torch.manual_seed(7)
+    model = transformers.AutoModelForCausalLM.from_config(getattr(transformers, name)(**{**SIZES, **more}))
     with torch.no_grad():
-        theirs = model.eval()(torch.tensor([ours["tokens"]])).logits[0]
-    return float((theirs - torch.tensor(ours["logits"])).abs().max())
+        for weight in model.parameters():  # Far from a fresh model's, so that nothing hides.
+            weight.add_(0.15 * (2 * torch.rand_like(weight) - 1))
+    model.to(dtype).save_pretrained(folder, max_shard_size="60KB" if dtype == torch.float32 else "1GB")
+    files = sum(name.endswith(".safetensors") for name in os.listdir(folder))
+    if (files > 1) != (dtype == torch.float32):
+        raise SystemExit(f"{kind}: {files} files of weights")
+    # Read again: to() has rounded the angles of the rotary embedding too, which no file holds.
+    model = type(model).from_pretrained(folder, torch_dtype=torch.float32)
+    return apart(model, engine(binaries, "import", folder))
+
+
+def cases(binaries):
+    """What is compared, with the call that does it."""
+    import torch
+
+    for kind in KINDS:
+        yield f"ours {kind}", lambda folder, kind=kind: of_ours(binaries, kind, folder)
+    for kind in THEIRS:
+        for dtype in (torch.float32, torch.bfloat16, torch.float16):
+            name = str(dtype).split(".")[1]
+            yield f"theirs {kind} {name}", lambda folder, kind=kind, dtype=dtype: of_theirs(binaries, kind, dtype, folder)
 
 
 def main():
@@ -40,13 +99,14 @@ def main():
         print(f"skipped: {missing}")
         return 77
     transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
     failed = 0
-    for kind in KINDS:
+    for name, compare in cases(sys.argv[1]):
         with tempfile.TemporaryDirectory() as folder:
-            off = difference(sys.argv[1], kind, folder)
+            off = compare(folder)
         good = off is None or off <= LIMIT
         failed += not good
-        print(f"{kind:12} " + ("no such class in this version" if off is None else f"largest difference {off:.2e}"),
+        print(f"{name:28} " + ("no such class in this version" if off is None else f"largest difference {off:.2e}"),
               "" if good else f"ABOVE {LIMIT}")
     return 1 if failed else 0
 

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Texts become the same tokens as with Hugging Face's tokenizers, for tokenizer.json of the kinds of GPT-2, Llama-3 and Qwen
+made by that library here, and for one that we train and it reads. test_tokenizers.py FOLDER_OF_BINARIES; the texts are the
+documentation and random ones of all scripts, of seed 1. Ends with 77 where tokenizers are not installed."""
+
+import importlib.util
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+# First and last of ranges to draw from: ASCII, Latin, marks, Greek, Cyrillic, Hebrew, Arabic, Devanagari, Thai, jamo, spaces,
+# signs, kana, han, hangul, wide forms, emoji, and what nobody has assigned.
+RANGES = ((0, 127), (32, 126), (32, 126), (32, 126), (0xA0, 0x24F), (0x300, 0x36F), (0x370, 0x3FF), (0x400, 0x52F), (0x590, 0x5F4),
+          (0x600, 0x6FF), (0x900, 0x97F), (0xE00, 0xE5B), (0x1100, 0x11FF), (0x2000, 0x206F), (0x2100, 0x214F), (0x3000, 0x30FF),
+          (0x4E00, 0x9FFF), (0xAC00, 0xD7A3), (0xFF00, 0xFFEF), (0x1F300, 0x1FAFF), (0xE0000, 0x10FFFF))
+TEXTS = 120
+
+
+def kinds():
+    """make() of tests/golden/make_tokenizers.py, which gives one of each kind."""
+    spec = importlib.util.spec_from_file_location("make_tokenizers", os.path.join(ROOT, "tests/golden/make_tokenizers.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def texts():
+    rng = random.Random(1)
+    for name in ("README.md", "docs/ARCHITECTURE.md", "docs/PROTOCOL.md"):
+        with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+            yield file.read()
+    for _ in range(TEXTS):
+        runs = []
+        for _ in range(rng.randrange(1, 40)):
+            first, last = rng.choice(RANGES)
+            runs.append("".join(chr(rng.randint(first, last)) for _ in range(rng.randrange(1, 8))))
+            runs.append(rng.choice(("", " ", "  ", "\n", "\t", "'s", "123", "<|end|>", "<|tool|>s", "caf\u00e9!")))
+        yield "".join(runs)
+
+
+def ours(binaries, tokenizer, text, folder):
+    path = os.path.join(folder, "text.txt")
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+    done = subprocess.run([os.path.join(binaries, "dpnode-worker"), "data", "encode", tokenizer, path], capture_output=True,
+                          text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"encode: {done.stderr.strip()}")
+    return [int(word) for word in done.stdout.replace("[", " ").replace("]", " ").replace(",", " ").split() if word.isdigit()]
+
+
+def compare(binaries, kind, path, folder):
+    """Texts that differ."""
+    from tokenizers import Tokenizer
+
+    theirs, differ, tokens = Tokenizer.from_file(path), 0, 0
+    for text in texts():
+        expected = theirs.encode(text, add_special_tokens=False).ids
+        tokens += len(expected)
+        if ours(binaries, path, text, folder) != expected:
+            differ += 1
+            print(f"{kind}: differs: {text[:60]!r}")
+    print(f"{kind:8} {tokens} tokens of {TEXTS + 3} texts, {differ} texts differ", flush=True)
+    return differ
+
+
+def main():
+    try:
+        import tokenizers  # noqa: F401
+    except ImportError as missing:
+        print(f"skipped: {missing}")
+        return 77
+    differ, made = 0, kinds()
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in ("gpt2", "llama3", "qwen"):
+            path = os.path.join(folder, f"{kind}.json")
+            made.make(kind).save(path)
+            differ += compare(sys.argv[1], kind, path, folder)
+        subprocess.run([os.path.join(sys.argv[1], "dpnode"), "data", "tokenize", os.path.join(ROOT, "docs/FORMATS.md"), "--out",
+                        os.path.join(folder, "own"), "--vocab", "800"], check=True, stdout=subprocess.DEVNULL)
+        differ += compare(sys.argv[1], "own", os.path.join(folder, "own", "tokenizer.json"), folder)
+    return 1 if differ else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
