@@ -25,6 +25,15 @@ uint64_t dp_manifest_tokens(const dp_manifest *manifest)
     return tokens;
 }
 
+uint64_t dp_manifest_data_bytes(const dp_manifest *manifest)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < manifest->n_shards; i++) {
+        bytes += manifest->shards[i].bytes;
+    }
+    return bytes;
+}
+
 uint64_t dp_manifest_samples(const dp_manifest *manifest)
 {
     const uint64_t n_train =

@@ -19,6 +19,7 @@ uint64_t dp_samples_windows(uint64_t tokens, uint64_t length);
 
 /* Tokens of all shards of a checked manifest. */
 uint64_t dp_manifest_tokens(const dp_manifest *manifest);
+uint64_t dp_manifest_data_bytes(const dp_manifest *manifest); /* of the same shards */
 /* Samples of one pass; 0: the data is too short for one window, or not known yet. */
 uint64_t dp_manifest_samples(const dp_manifest *manifest);
 

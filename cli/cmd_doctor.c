@@ -276,7 +276,10 @@ static int run_doctor(dp_cmd *cmd)
     gather_daemon(cmd, &all);
     gather_programs(cmd, &all);
     if (has_manifest && all.worker != NULL) {
-        all.plan = dp_plan_ask(&file.manifest, dp_json_text(all.check, "backend", NULL));
+        char text[DP_CLI_PATH_MAX];
+        dp_run_text_path(cmd->args[0], &file, text);
+        all.plan = dp_plan_ask(&file.manifest, dp_json_text(all.check, "backend", NULL),
+                               dp_plan_data_bytes(text));
     }
     DP_IGNORE(getrlimit(RLIMIT_NOFILE, &files) != 0); /* Zero is told, and looks odd enough. */
     const dp_doctor doctor = {.version = DP_VERSION_TEXT,

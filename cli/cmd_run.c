@@ -61,6 +61,18 @@ static int demo_manifest(const char *name, dp_manifest_file *file, dp_control_er
     return 0;
 }
 
+void dp_run_text_path(const char *manifest_path, const dp_manifest_file *file,
+                      char path[DP_CLI_PATH_MAX])
+{
+    const char *slash = file->text_path[0] == '/' ? NULL : strrchr(manifest_path, '/');
+    const int folder = slash != NULL ? (int)(slash + 1 - manifest_path) : 0;
+    const int size =
+        snprintf(path, DP_CLI_PATH_MAX, "%.*s%s", folder, manifest_path, file->text_path);
+    if (size >= DP_CLI_PATH_MAX || file->text_path[0] == '\0') {
+        path[0] = '\0';
+    }
+}
+
 static int find_text(const dp_run_source *source, dp_run_input *input, dp_control_error *error)
 {
     char path[DP_CLI_PATH_MAX];
@@ -71,16 +83,8 @@ static int find_text(const dp_run_source *source, dp_run_input *input, dp_contro
         const int status = dp_demo_text(input->text_path, error);
         input->text_is_ours = status == 0;
         return status;
-    } else if (input->file.text_path[0] == '/') {
-        snprintf(path, sizeof path, "%s", input->file.text_path);
-    } else if (input->file.text_path[0] != '\0') { /* Relative to the manifest. */
-        const char *slash = strrchr(source->path, '/');
-        const int folder = slash != NULL ? (int)(slash + 1 - source->path) : 0;
-        const int size =
-            snprintf(path, sizeof path, "%.*s%s", folder, source->path, input->file.text_path);
-        if (size >= (int)sizeof path) {
-            path[0] = '\0';
-        }
+    } else if (input->file.text_path[0] != '\0') {
+        dp_run_text_path(source->path, &input->file, path);
     } else {
         dp_error_set(error, DP_EXIT_USAGE, "E0308",
                      "add a line \"text: FILE\" to the manifest, or give --text FILE",
@@ -373,7 +377,7 @@ static int run_validate(dp_cmd *cmd)
     if (input.file.text_path[0] != '\0' && find_text(&source, &input, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
     }
-    json_t *plan = dp_plan_ask(manifest, NULL);
+    json_t *plan = dp_plan_ask(manifest, NULL, dp_plan_data_bytes(input.text_path));
     if (cmd->json) {
         return dp_cmd_print(
             json_pack("{s:b,s:s,s:o*}", "valid", 1, "name", manifest->name, "plan", plan));

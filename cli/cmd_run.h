@@ -24,6 +24,10 @@ typedef struct dp_run_input {
 /* A manifest file. 0 or the exit status of *error. */
 DP_MUST int dp_run_manifest_read(const char *path, dp_manifest_file *file, dp_control_error *error);
 
+/* Where the data lies that the manifest at this path names, relative to it or not; "" where it names none, or too long a one. */
+void dp_run_text_path(const char *manifest_path, const dp_manifest_file *file,
+                      char path[DP_CLI_PATH_MAX]);
+
 /* 0 or the exit status of *error. Close it in both cases. */
 DP_MUST int dp_run_input_open(const dp_run_source *source, dp_run_input *input,
                               dp_control_error *error);

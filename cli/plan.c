@@ -1,13 +1,48 @@
 #include "cli/plan.h"
 
+#include <dirent.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/json.h"
 #include "cli/print.h"
 #include "cli/tool.h"
 
-json_t *dp_plan_ask(const dp_manifest *manifest, const char *backend)
+enum { FILES_MAX = 4096 }; /* of a folder that are looked at */
+
+uint64_t dp_plan_data_bytes(const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0) {
+        return 0;
+    }
+    if (!S_ISDIR(info.st_mode)) {
+        return info.st_size > 0 ? (uint64_t)info.st_size : 0;
+    }
+    DIR *folder = opendir(path);
+    uint64_t bytes = 0;
+    for (int i = 0; folder != NULL && i < FILES_MAX; i++) {
+        const struct dirent *entry =
+            readdir(folder); /* NOLINT(concurrency-mt-unsafe): one thread */
+        if (entry == NULL) {
+            break;
+        }
+        const size_t size = strlen(entry->d_name);
+        if (size > 4 && strcmp(entry->d_name + size - 4, ".bin") == 0 &&
+            fstatat(dirfd(folder), entry->d_name, &info, 0) == 0 && info.st_size > 0) {
+            bytes += (uint64_t)info.st_size;
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    return bytes;
+}
+
+json_t *dp_plan_ask(const dp_manifest *manifest, const char *backend, uint64_t data_bytes)
 {
     static dp_cli_tool tool; /* too large for a stack */
     char path[DP_CLI_TOOL_PATH_MAX];
@@ -15,8 +50,10 @@ json_t *dp_plan_ask(const dp_manifest *manifest, const char *backend)
     if (fd < 0) {
         return NULL;
     }
-    const char *const arguments[] = {"--plan", path, backend != NULL ? "--backend" : NULL, backend,
-                                     NULL};
+    char data[24];
+    snprintf(data, sizeof data, "%" PRIu64, data_bytes);
+    const char *const arguments[] = {
+        "--plan", path, "--data", data, backend != NULL ? "--backend" : NULL, backend, NULL};
     json_t *plan = NULL;
     if (dp_cli_tool_run(&tool, arguments) == DP_OK && tool.exit == 0) {
         plan = json_loads(tool.answer, 0, NULL);
@@ -35,6 +72,7 @@ void dp_plan_print(const json_t *plan)
                 {"moments", "state of the optimizer"},
                 {"anchors", "theta, error feedback, what is published and frozen"},
                 {"packed", "weights packed for products"},
+                {"data", "the data, held for the trainer"},
                 {"buffers", "states and blobs on their way, scratch"},
                 {"activations", "activations and their gradients"},
                 {"total", "together"}};

@@ -49,7 +49,7 @@ static dp_status plan_of(uint32_t index, const dp_plan_request *request, dp_plan
         whole.threads = dp_pool_threads_default();
     }
     if (whole.budget == 0) {
-        const uint64_t usable = dp_memory_usable();
+        const uint64_t usable = dp_memory_usable_with(request->loaded ? request->data : 0);
         whole.budget = usable != 0 ? usable : UINT64_MAX;
     }
     return dp_plan_make(plan, &whole, why);

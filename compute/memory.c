@@ -48,8 +48,14 @@ uint64_t dp_memory_limit(const dp_cgroup_place *place)
     return dp_cgroup_least(place, "memory", limit_of_folder);
 }
 
-uint64_t dp_memory_usable(void)
+uint64_t dp_memory_usable_with(uint64_t taken)
 {
     const uint64_t limit = dp_memory_limit(&dp_cgroup_own);
-    return dp_cgroup_lesser(dp_memory_available("/proc/meminfo"), limit) / 10 * 9;
+    const uint64_t available = dp_memory_available("/proc/meminfo");
+    return dp_cgroup_lesser(available == 0 ? 0 : available + taken, limit) / 10 * 9;
+}
+
+uint64_t dp_memory_usable(void)
+{
+    return dp_memory_usable_with(0);
 }

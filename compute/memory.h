@@ -8,6 +8,8 @@
 
 /* Nine tenths of the least of MemAvailable and the limits of the control groups; 0 when neither is known. */
 uint64_t dp_memory_usable(void);
+/* The same for who has taken so many bytes already and counts them in: what is available does not hold them, a limit does. */
+uint64_t dp_memory_usable_with(uint64_t taken);
 /* Bytes of "MemAvailable" in a file like /proc/meminfo; 0 when it is not there. */
 uint64_t dp_memory_available(const char *meminfo);
 /* Bytes that the control groups of a process allow; 0 for no limit: "memory.max" of version 2, "memory.limit_in_bytes" of

@@ -56,6 +56,7 @@ static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_
     const dp_gpt_memory memory = dp_gpt_memory_of(model, &options, request->threads);
     const uint64_t vector = sizeof(float) * (uint64_t)model->n_elements;
     plan->parameters = model->n_parameters;
+    plan->data = request->data;
     plan->weights = memory.params;
     plan->gradients = memory.grads;
     plan->packed = memory.packed;
@@ -74,7 +75,7 @@ static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_
 static uint64_t fixed_of(const dp_plan *plan)
 {
     return plan->weights + plan->gradients + plan->moments + plan->anchors + plan->packed +
-           plan->buffers;
+           plan->buffers + plan->data;
 }
 
 /* Tokens of the micro-batches in memory: two of the loader, one of an evaluation, x and y of each. */
@@ -222,6 +223,7 @@ static dp_status nothing_fits(const dp_plan *plan, const dp_plan_request *reques
 {
     const double mib = 1024.0 * 1024.0;
     char advice[160] = "";
+    char data[64] = "";
     dp_plan fewer;
     dp_plan_request any = *request;
     any.rows = 0;
@@ -241,13 +243,18 @@ static dp_status nothing_fits(const dp_plan *plan, const dp_plan_request *reques
                                used == 0 ? "" : " or ", levers[i].key, value) < 0);
         }
     }
+    if (plan->data > plan->budget / 4) { /* Else it is not what one would change. */
+        snprintf(data, sizeof data, ", %.0f of them the data,", (double)plan->data / mib);
+    }
+    const char *const otherwise = plan->data >= plan->budget
+                                      ? "take less data"
+                                      : "take a smaller model.width or model.preset";
     return dp_why_set(
         why, DP_TOOBIG,
-        "training this model takes %.0f MiB with one sequence and all recomputed, and "
+        "training this model takes %.0f MiB%s with one sequence and all recomputed, and "
         "%.0f MiB are there; %s%s",
-        (double)plan->total / mib, (double)plan->budget / mib,
-        advice[0] == '\0' ? "take a smaller model.width or model.preset" : advice,
-        advice[0] == '\0' ? "" : " would fit");
+        (double)plan->total / mib, data, (double)plan->budget / mib,
+        advice[0] == '\0' ? otherwise : advice, advice[0] == '\0' ? "" : " would fit");
 }
 
 dp_status dp_plan_make(dp_plan *plan, const dp_plan_request *request, dp_why *why)
@@ -261,17 +268,12 @@ dp_status dp_plan_json(const dp_plan *plan, const dp_why *why, dp_buf *out)
     const struct {
         const char *name;
         uint64_t value;
-    } fields[] = {{"budget", plan->budget},
-                  {"total", plan->total},
-                  {"parameters", plan->parameters},
-                  {"weights", plan->weights},
-                  {"gradients", plan->gradients},
-                  {"moments", plan->moments},
-                  {"anchors", plan->anchors},
-                  {"packed", plan->packed},
-                  {"buffers", plan->buffers},
-                  {"activations", plan->activations},
-                  {"rows", plan->rows}};
+    } fields[] = {{"budget", plan->budget},           {"total", plan->total},
+                  {"parameters", plan->parameters},   {"weights", plan->weights},
+                  {"gradients", plan->gradients},     {"moments", plan->moments},
+                  {"anchors", plan->anchors},         {"packed", plan->packed},
+                  {"buffers", plan->buffers},         {"data", plan->data},
+                  {"activations", plan->activations}, {"rows", plan->rows}};
     char text[1024];
     DP_TRY(dp_buf_append(out, dp_view_text("{")));
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {

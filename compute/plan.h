@@ -14,8 +14,11 @@ typedef struct dp_plan_request {
     const dp_manifest *manifest;
     size_t threads;  /* at least 1 */
     uint64_t budget; /* bytes */
-    uint32_t rows;   /* of the micro-batch; 0: the most that fit */
-    bool alone;      /* no anchors and no blobs: the trainer has no peers */
+    uint64_t
+        data; /* bytes of shards in memory that no disk stands behind: memfds of the daemon; 0 where files are mapped */
+    bool loaded;   /* they are there already: for who finds out the budget */
+    uint32_t rows; /* of the micro-batch; 0: the most that fit */
+    bool alone;    /* no anchors and no blobs: the trainer has no peers */
 } dp_plan_request;
 
 /* The largest micro-batch of a step of the ladder. */
@@ -34,6 +37,7 @@ typedef struct dp_plan {
     uint64_t moments;    /* and masters and scratch of the optimizer */
     uint64_t anchors;    /* theta, e, F, a, what was published, and m */
     uint64_t packed;     /* the weights as the matrix products want them (gpt.h) */
+    uint64_t data;       /* shards, as the request says */
     uint64_t buffers;    /* a state and two blobs on their way, batches, scratch of the threads */
     dp_plan_step steps[DP_RECOMPUTE_STEPS];
     dp_recompute recompute; /* chosen */

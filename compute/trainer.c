@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/mutation.h"
+#include "base/samples.h"
 #include "compute/backend_cpu.h"
 #include "compute/state.h"
 #include "compute/trainer_inside.h"
@@ -51,6 +52,8 @@ static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_wh
     }
     const dp_plan_request request = {.manifest = m,
                                      .threads = setup->threads,
+                                     .data = setup->alone ? 0 : dp_manifest_data_bytes(m),
+                                     .loaded = true,
                                      .rows = setup->alone ? setup->rows : 0,
                                      .alone = setup->alone};
     dp_plan plan;

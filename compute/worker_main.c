@@ -20,6 +20,8 @@
 #include <unistd.h>
 
 #include "base/manifest.h"
+#include "base/samples.h"
+#include "compute/backend_cpu.h"
 #include "compute/data_tool.h"
 #include "compute/export.h"
 #include "compute/files.h"
@@ -43,6 +45,7 @@ typedef struct arguments {
     uint64_t threads;
     uint64_t nice;
     uint64_t memory;     /* MiB; 0: what is there */
+    uint64_t data;       /* bytes of shards, where the manifest does not list them yet */
     const char *backend; /* NULL: not told */
     const char *from;    /* NULL: none */
     const char *manifest;
@@ -59,21 +62,29 @@ static int usage(void)
           "       dpnode-worker data tokenize|info|verify|encode ...\n"
           "       dpnode-worker train|eval FOLDER ...\n"
           "       dpnode-worker --look [--backend auto|cpu|NAME|PATH]\n"
-          "       dpnode-worker --plan MANIFEST [--threads N] [--memory MIB] [--backend B]\n",
+          "       dpnode-worker --plan MANIFEST [--threads N] [--memory MIB] [--data BYTES] "
+          "[--backend B]\n",
           stderr);
     return EX_USAGE;
 }
 
 static bool parse(int argc, char **argv, arguments *args)
 {
-    static const struct option options[] = {
-        {"fd", required_argument, NULL, 'f'},       {"threads", required_argument, NULL, 't'},
-        {"nice", required_argument, NULL, 'n'},     {"backend", required_argument, NULL, 'b'},
-        {"memory", required_argument, NULL, 'm'},   {"plan", no_argument, NULL, PLAN},
-        {"look", no_argument, NULL, LOOK},          {"prepare", no_argument, NULL, PREPARE},
-        {"export", no_argument, NULL, EXPORT},      {"from", required_argument, NULL, 'r'},
-        {"manifest", required_argument, NULL, 'a'}, {"gguf", required_argument, NULL, 'g'},
-        {"llmc", required_argument, NULL, 'c'},     {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"fd", required_argument, NULL, 'f'},
+                                            {"threads", required_argument, NULL, 't'},
+                                            {"nice", required_argument, NULL, 'n'},
+                                            {"backend", required_argument, NULL, 'b'},
+                                            {"memory", required_argument, NULL, 'm'},
+                                            {"plan", no_argument, NULL, PLAN},
+                                            {"look", no_argument, NULL, LOOK},
+                                            {"prepare", no_argument, NULL, PREPARE},
+                                            {"export", no_argument, NULL, EXPORT},
+                                            {"from", required_argument, NULL, 'r'},
+                                            {"manifest", required_argument, NULL, 'a'},
+                                            {"gguf", required_argument, NULL, 'g'},
+                                            {"llmc", required_argument, NULL, 'c'},
+                                            {"data", required_argument, NULL, 'd'},
+                                            {NULL, 0, NULL, 0}};
     const struct {
         int option;
         uint64_t least;
@@ -82,7 +93,8 @@ static bool parse(int argc, char **argv, arguments *args)
     } numbers[] = {{'f', 0, 1 << 20, &args->fd},
                    {'t', 0, DP_POOL_THREADS_MAX, &args->threads},
                    {'n', 0, 19, &args->nice},
-                   {'m', 1, 1 << 30, &args->memory}};
+                   {'m', 1, 1 << 30, &args->memory},
+                   {'d', 0, (uint64_t)1 << 50, &args->data}};
     int option;
     bool good = true;
     while (good && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -163,13 +175,16 @@ static dp_status make_plan(const arguments *args, const char *path, dp_buf *line
     dp_buf_close(&bytes);
     DP_TRY(status);
     const uint64_t given = args->memory << 20;
-    const dp_plan_request request = {.manifest = &manifest,
-                                     .threads = args->threads > 0 ? (size_t)args->threads
-                                                                  : dp_pool_threads_default(),
-                                     .budget = given};
+    const uint64_t data = manifest.n_shards > 0 ? dp_manifest_data_bytes(&manifest) : args->data;
     dp_plugin_choice choice;
     dp_plan plan;
     dp_plugin_choose_own(&choice, args->backend != NULL ? args->backend : "cpu");
+    /* The data stays in the machine's memory, which is not what a card's plan is about. */
+    const dp_plan_request request = {.manifest = &manifest,
+                                     .threads = args->threads > 0 ? (size_t)args->threads
+                                                                  : dp_pool_threads_default(),
+                                     .budget = given,
+                                     .data = choice.backend == dp_backend_cpu() ? data : 0};
     status = choice.backend->plan(choice.device, &request, &plan, why);
     return status == DP_OK || status == DP_TOOBIG ? dp_plan_json(&plan, why, line) : status;
 }

@@ -68,13 +68,26 @@ class WithoutDaemon(SystemTest):
             done = dpnode("run", "validate", path, "--json")
             self.assertEqual(done.returncode, 0, done.stderr)
             plan = json.loads(done.stdout)["plan"]
-            parts = ("weights", "gradients", "moments", "anchors", "packed", "buffers", "activations")
+            parts = ("weights", "gradients", "moments", "anchors", "packed", "buffers", "data", "activations")
             self.assertEqual(plan["total"], sum(plan[part] for part in parts))
             self.assertEqual(plan["fits"], plan["rows"] > 0)
             self.assertTrue(fits is None or plan["fits"] == fits, plan)
             text = dpnode("run", "validate", path).stdout.decode()
             self.assertIn("activations", text)
             self.assertIn(" at a time, recomputed" if plan["fits"] else "not on this machine", text)
+
+    def test_validate_counts_the_data_that_the_manifest_names(self):
+        path = os.path.join(self.folder.path, "run.yaml")
+        data = os.path.join(self.folder.path, "data")
+        os.makedirs(data, exist_ok=True)
+        for name, size in (("a.bin", 3000), ("b.bin", 4000), ("a.txt", 50000)):
+            with open(os.path.join(data, name), "wb") as file:
+                file.write(b"x" * size)
+        for text, size in (("data", 7000), ("data/a.txt", 50000), (data, 7000)):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(f"name: a\ntext: {text}\nmodel: {{preset: llama-tiny}}\n")
+            done = dpnode("run", "validate", path, "--json")
+            self.assertEqual(json.loads(done.stdout)["plan"]["data"], size, text)
 
     def test_help_begins_with_examples_and_names_every_option(self):
         listed = dpnode("--help").stdout.decode()

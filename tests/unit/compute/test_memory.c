@@ -61,6 +61,9 @@ static void this_machine_has_memory(void **state)
 {
     (void)state;
     assert_true(dp_memory_usable() > 1 << 20);
+    const uint64_t limit = dp_memory_limit(&dp_cgroup_own);
+    const uint64_t taken = dp_memory_usable_with((uint64_t)1 << 50);
+    assert_true(limit != 0 ? taken <= limit : taken > (uint64_t)1 << 49);
 }
 
 int main(void)

@@ -27,7 +27,7 @@ static dp_plan plan_of(const dp_manifest *manifest, uint64_t budget)
     const dp_plan_request request = {.manifest = manifest, .threads = 2, .budget = budget};
     assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
     assert_int_equal(plan.total, plan.weights + plan.gradients + plan.moments + plan.anchors +
-                                     plan.packed + plan.buffers + plan.activations);
+                                     plan.packed + plan.buffers + plan.data + plan.activations);
     assert_true(plan.total <= budget);
     return plan;
 }
@@ -147,6 +147,29 @@ static void what_does_not_fit_is_refused_with_what_would(void **state)
     assert_non_null(strstr(why.text, "model.preset"));
 }
 
+/* What lies in memfds is memory, whoever made them. */
+static void data_in_memory_counts_and_may_be_too_much(void **state)
+{
+    (void)state;
+    const dp_manifest manifest = manifest_of("llama-tiny");
+    const uint64_t budget = (uint64_t)1 << 30;
+    const uint64_t data = (uint64_t)600 << 20;
+    dp_plan with;
+    dp_why why = {""};
+    const dp_plan without = plan_of(&manifest, budget);
+    dp_plan_request request = {.manifest = &manifest, .threads = 2, .budget = budget, .data = data};
+    assert_int_equal(dp_plan_make(&with, &request, NULL), DP_OK);
+    assert_int_equal(with.data, data);
+    assert_int_equal(without.data, 0);
+    assert_int_equal(with.total, without.total + data);
+    request.data = budget - without.total / 4; /* Not one sequence beside it, of this model. */
+    assert_int_equal(dp_plan_make(&with, &request, &why), DP_TOOBIG);
+    assert_non_null(strstr(why.text, "of them the data"));
+    request.data = 2 * budget;
+    assert_int_equal(dp_plan_make(&with, &request, &why), DP_TOOBIG);
+    assert_non_null(strstr(why.text, "take less data"));
+}
+
 static void a_model_that_cannot_exist_has_no_plan(void **state)
 {
     (void)state;
@@ -221,6 +244,7 @@ int main(void)
         cmocka_unit_test(long_sequences_share_packs_and_short_ones_keep_them),
         cmocka_unit_test(less_memory_climbs_the_ladder_and_then_shrinks_the_batch),
         cmocka_unit_test(what_does_not_fit_is_refused_with_what_would),
+        cmocka_unit_test(data_in_memory_counts_and_may_be_too_much),
         cmocka_unit_test(a_model_that_cannot_exist_has_no_plan),
         cmocka_unit_test(rows_that_are_asked_for_are_kept_and_the_ladder_gives_way),
         cmocka_unit_test(the_line_is_json),
