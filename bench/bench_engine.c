@@ -4,8 +4,10 @@
  * [--packs kept|shared]
  * Without --precision fp32 and bf16; --ops takes a table by name ("avx2"); --only the shapes whose name has TEXT; --large adds those
  * that take minutes; --micro gives an optimizer step so many micro-batches of the shape's rows. With --threads N > 1 steps on one
- * thread and on N alternate, and the ratio of their wall times is printed too.
+ * thread and on N alternate, and the ratio of their wall times is printed too,
+ * beside that of loops that touch no memory: what the processors give at most in that minute.
  * bench_engine_torch.py runs it beside PyTorch. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +62,7 @@ static const struct shape {
       .hidden = 2048}},
 };
 
-enum { STEPS_MAX = 4096, MICRO_MAX = 1024, PRECISIONS_SHOWN = DP_BF16 + 1 };
+enum { PEAK_THREADS_MAX = 63, STEPS_MAX = 4096, MICRO_MAX = 1024, PRECISIONS_SHOWN = DP_BF16 + 1 };
 
 struct settings {
     double seconds;
@@ -94,6 +96,46 @@ static double seconds_of(clockid_t clock)
     struct timespec now;
     clock_gettime(clock, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* What one thread of several does. */
+static void *peak_thread(void *ops)
+{
+    peak_loop_call *const loop = peak_loop(ops);
+    for (int i = 0; i < PEAK_TRIES; i++) {
+        (void)loop();
+    }
+    return NULL;
+}
+
+static double peak_wall_of(const dp_ops *ops, size_t threads)
+{
+    pthread_t others[PEAK_THREADS_MAX];
+    const double start = seconds_of(CLOCK_MONOTONIC);
+    size_t n = 0;
+    while (n + 1 < threads && n < PEAK_THREADS_MAX &&
+           pthread_create(&others[n], NULL, peak_thread, (void *)(uintptr_t)ops) == 0) {
+        n++;
+    }
+    peak_thread((void *)(uintptr_t)ops);
+    for (size_t i = 0; i < n; i++) {
+        pthread_join(others[i], NULL);
+    }
+    return seconds_of(CLOCK_MONOTONIC) - start;
+}
+
+/* How much more such loops, which touch no memory, do on so many threads than on one: what these processors can give at most
+ * now; two that share a core, or that others use, give less than two. The best of a few tries in turn. */
+static double peak_speedup(const dp_ops *ops, size_t threads)
+{
+    double best[2] = {1e9, 1e9};
+    for (int i = 0; i < PEAK_TRIES; i++) {
+        for (int many = 0; many < 2; many++) {
+            const double wall = peak_wall_of(ops, many == 0 ? 1 : threads);
+            best[many] = wall < best[many] ? wall : best[many];
+        }
+    }
+    return (double)threads * best[0] / best[1];
 }
 
 static int compare(const void *a, const void *b)
@@ -218,10 +260,12 @@ static dp_status measure(struct bench *benches[2], const struct shape *shape, co
     const double wall = print(benches[0], shape, ops, best, settings->json);
     if (count == 2) {
         const double ratio = wall / print(benches[1], shape, ops, best, settings->json);
-        printf(settings->json
-                   ? "{\"shape\":\"%s\",\"ops\":\"%s\",\"threads\":%zu,\"speedup\":%.3f}\n"
-                   : "%-29s %s %zu threads are %.2f times as fast as one\n",
-               shape->name, ops->name, settings->threads, ratio);
+        const double most = peak_speedup(ops, settings->threads);
+        printf(settings->json ? "{\"shape\":\"%s\",\"ops\":\"%s\",\"threads\":%zu,\"speedup\":%.3f,"
+                                "\"speedup_peak\":%.3f,\"share\":%.3f}\n"
+                              : "%-29s %s %zu threads are %.2f times as fast as one; loops without "
+                                "memory %.2f times: %.2f of it\n",
+               shape->name, ops->name, settings->threads, ratio, most, ratio / most);
     }
     return DP_OK;
 }

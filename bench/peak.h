@@ -93,10 +93,11 @@ __attribute__((target("avx512f,avx512bf16"))) static double peak_avx512bf16(void
 }
 #endif
 
-/* Floating point operations per second of one core with the instructions of this table; the best of a few tries. */
-static double peak_of(const dp_ops *ops)
+typedef double peak_loop_call(void);
+
+static peak_loop_call *peak_loop(const dp_ops *ops)
 {
-    double (*loop)(void) = peak_generic;
+    peak_loop_call *loop = peak_generic;
     (void)ops; /* Not looked at on other processors. */
 #if defined(__x86_64__)
     if (strcmp(ops->name, "avx512bf16") == 0) {
@@ -107,6 +108,13 @@ static double peak_of(const dp_ops *ops)
         loop = peak_avx2;
     }
 #endif
+    return loop;
+}
+
+/* Floating point operations per second of one core with the instructions of this table; the best of a few tries. */
+static double peak_of(const dp_ops *ops)
+{
+    peak_loop_call *const loop = peak_loop(ops);
     double best = 0.0;
     for (int i = 0; i < PEAK_TRIES; i++) {
         struct timespec start;
