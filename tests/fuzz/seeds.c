@@ -1,0 +1,216 @@
+/* The seeds with records in them, made anew: a record's version reaches into four messages, and a seed of an older one is
+ * refused at its first byte. fuzz_seeds FOLDER writes FOLDER/record/... and FOLDER/message/...; --check FOLDER only compares
+ * with what is there, and ends with 1 where it differs. Nothing in them is signed: no decoder looks. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/commit_msg.h"
+#include "gossip/wire.h"
+
+enum { VOTERS = 3, LISTED = 2 };
+
+static bool only_check;
+static const char *corpus;
+static unsigned wrong;
+
+static bool is_there(const char *path, dp_view bytes)
+{
+    static uint8_t room[DP_MESSAGE_MAX + 1];
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) {
+        return false;
+    }
+    const size_t size = fread(room, 1, sizeof room, file);
+    DP_IGNORE(fclose(file) != 0); /* only read */
+    return dp_view_equal(dp_view_of(room, size), bytes);
+}
+
+static void seed(const char *name, dp_view bytes)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", corpus, name);
+    if (only_check) {
+        if (!is_there(path, bytes)) {
+            fprintf(stderr, "%s is not what fuzz_seeds makes; write it anew with fuzz_seeds %s\n",
+                    path, corpus);
+            wrong++;
+        }
+        return;
+    }
+    FILE *file = fopen(path, "wb");
+    const bool written = file != NULL && fwrite(bytes.data, 1, bytes.size, file) == bytes.size;
+    if ((file != NULL && fclose(file) != 0) || !written) {
+        perror(path);
+        wrong++;
+    }
+}
+
+static dp_hash hash_of(uint8_t of)
+{
+    dp_hash hash;
+    memset(hash.bytes, of, sizeof hash.bytes);
+    return hash;
+}
+
+static dp_peer peer_of(uint8_t of)
+{
+    dp_peer peer;
+    memset(peer.bytes, of, sizeof peer.bytes);
+    return peer;
+}
+
+static dp_record record_of(dp_record_kind kind)
+{
+    dp_record record = {.kind = kind,
+                        .has_config = true,
+                        .run = hash_of(1),
+                        .fork = hash_of(2),
+                        .slot = 8,
+                        .prev = hash_of(3),
+                        .time_ms = 1700000000000,
+                        .round = 7,
+                        .state_root = hash_of(5)};
+    record.config.n_voters = VOTERS;
+    for (uint8_t i = 0; i < VOTERS; i++) {
+        dp_voter_entry *entry = &record.config.voters[i];
+        entry->voter.peer = peer_of((uint8_t)(0x10 + i));
+        memset(entry->voter.key, 0x80 + i, sizeof entry->voter.key);
+        entry->kept = kind == DP_RECORD_ROUND && i == 0;
+        memset(entry->signature, entry->kept ? 0 : 0x40 + i, sizeof entry->signature);
+    }
+    return record;
+}
+
+/* A round of two, a third is late; one comes, one leaves, one exchange is fenced off. */
+static dp_view encode_round(uint8_t *out)
+{
+    static const uint8_t credential[] = "credential";
+    static dp_record record;
+    static dp_record again;
+    dp_view bytes;
+
+    record = record_of(DP_RECORD_ROUND);
+    record.base = hash_of(4);
+    record.alpha = 65536;
+    record.tokens_total = 3000;
+    record.w_total = 3000;
+    record.clip_median = 1 << 20;
+    record.n_state = 2;
+    record.n_listed = LISTED;
+    record.n_late = 1;
+    record.late[0] = peer_of(0x12);
+    for (uint8_t i = 0; i < LISTED; i++) {
+        record.state[i].voter = i;
+        record.listed[i] = (dp_listed){.peer = peer_of((uint8_t)(0x10 + i)),
+                                       .root = hash_of((uint8_t)(0x20 + i)),
+                                       .bytes = 4096,
+                                       .tokens = 1500,
+                                       .carried = i,
+                                       .reach = {.leased = 100, .own = 5},
+                                       .steps = 10,
+                                       .loss_micro = 3000000,
+                                       .energy = 1 << 20,
+                                       .w = 1500,
+                                       .clip = 65536,
+                                       .q = 1U << 30};
+    }
+    record.config.n_admits = 1;
+    record.config.admits[0] = (dp_admit){
+        .peer = peer_of(0x13), .credential = dp_view_of(credential, sizeof credential - 1)};
+    record.config.n_removes = 1;
+    record.config.removes[0] =
+        (dp_remove){.peer = peer_of(0x12), .reason = DP_REMOVE_LEFT, .incarnation = 3};
+    record.config.n_fences = 1;
+    record.config.fences[0] = (dp_fence){.peer = peer_of(0x11), .incarnation = 2};
+    dp_assert(dp_record_encode(&record, out, DP_RECORD_BYTES_MAX, &bytes) == DP_OK);
+    dp_assert(dp_record_decode(&again, bytes) == DP_OK);
+    return bytes;
+}
+
+static dp_view encode_fork(uint8_t *out)
+{
+    static dp_record record;
+    static dp_record again;
+    dp_view bytes;
+
+    record = record_of(DP_RECORD_FORK);
+    memset(record.root_signature, 0x77, sizeof record.root_signature);
+    dp_assert(dp_record_encode(&record, out, DP_RECORD_BYTES_MAX, &bytes) == DP_OK);
+    dp_assert(dp_record_decode(&again, bytes) == DP_OK);
+    return bytes;
+}
+
+static void vote_seed(const char *name, uint8_t type, dp_view record)
+{
+    static uint8_t room[DP_MESSAGE_MAX];
+    static dp_vote_msg msg;
+    static dp_vote_msg again;
+    dp_writer writer = dp_writer_of(room, sizeof room);
+
+    msg = (dp_vote_msg){.vote = {.type = type,
+                                 .voter = 1,
+                                 .fork = hash_of(2),
+                                 .slot = 8,
+                                 .prev = hash_of(3),
+                                 .ballot = 4,
+                                 .accepted = type == DP_MSG_PROMISE ? 3 : 0,
+                                 .hash = dp_record_hash(record)},
+                        .record = record};
+    for (uint8_t i = 0; type == DP_MSG_PROPOSE && i < 2; i++) {
+        msg.just[msg.n_just++] = (dp_vote){.type = DP_MSG_PROMISE,
+                                           .voter = i,
+                                           .fork = msg.vote.fork,
+                                           .slot = msg.vote.slot,
+                                           .prev = msg.vote.prev,
+                                           .ballot = msg.vote.ballot,
+                                           .accepted = i == 0 ? 0 : 3,
+                                           .hash = i == 0 ? hash_of(0) : msg.vote.hash};
+    }
+    dp_vote_msg_write(&writer, &msg);
+    dp_assert(!writer.full);
+    dp_assert(dp_vote_msg_read(dp_view_of(room, writer.size), &again) == DP_OK);
+    seed(name, dp_view_of(room, writer.size));
+}
+
+static void chain_seeds(dp_view round, dp_view fork, dp_view cert)
+{
+    static uint8_t room[DP_MESSAGE_MAX];
+    static dp_wire_records records;
+    dp_decide_msg decide;
+
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    dp_decide_msg_write(&writer, 8, cert, round);
+    dp_assert(dp_decide_msg_read(dp_view_of(room, writer.size), &decide) == DP_OK);
+    seed("message/decide", dp_view_of(room, writer.size));
+    writer = dp_writer_of(room, sizeof room);
+    dp_wire_begin_records(&writer, 8);
+    dp_assert(dp_wire_add_record(&writer, round, cert) && dp_wire_add_record(&writer, fork, cert));
+    dp_assert(dp_wire_read_records(dp_view_of(room, writer.size), &records) == DP_OK);
+    seed("message/records", dp_view_of(room, writer.size));
+}
+
+int main(int argc, char **argv)
+{
+    static uint8_t rooms[2][DP_RECORD_BYTES_MAX];
+    static uint8_t cert_room[DP_CERT_OF_RECORD_BYTES_MAX];
+    const dp_cert_of_record seals = {.ballot = 4, .n = 2, .seals = {{.voter = 0}, {.voter = 2}}};
+    dp_view cert;
+
+    only_check = argc == 3 && strcmp(argv[1], "--check") == 0;
+    if (argc != 2 && !only_check) {
+        fputs("usage: fuzz_seeds [--check] FOLDER\n", stderr);
+        return 64;
+    }
+    corpus = argv[argc - 1];
+    const dp_view round = encode_round(rooms[0]);
+    const dp_view fork = encode_fork(rooms[1]);
+    dp_assert(dp_cert_of_record_encode(&seals, cert_room, sizeof cert_room, &cert) == DP_OK);
+    seed("record/round", round);
+    seed("record/fork", fork);
+    vote_seed("message/promise", DP_MSG_PROMISE, round);
+    vote_seed("message/propose", DP_MSG_PROPOSE, round);
+    chain_seeds(round, fork, cert);
+    return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
