@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# same.sh DPSIM OTHER: two builds (other compiler, other optimisation) see the same worlds, event by event.
+# same.sh DPSIM OTHER [SEEDS]: two builds (other compiler, optimisation or processor) see the same worlds, event by event.
 set -euo pipefail
 
 # Of the last line, which sums up all seeds.
@@ -17,8 +17,8 @@ while read -r -a args; do
   else
     echo "same: ${args[*]}: $one"
   fi
-done <<'END'
---seeds 1..12
+done <<END
+--seeds ${3:-1..12}
 --seeds 1..60 --profile rivals
 --seeds 1..15 --profile gossip
 --seeds 1..3000 --profile duel
