@@ -108,7 +108,8 @@ static dp_status manifest_of(const quality_scale *scale, const quality_plan *pla
     m.batch_rows = rows_of(scale, plan);
     m.lr_nano = scale->lr_nano;
     /* What the schedule sees: all committed tokens, in gossip the own ones. */
-    const uint64_t seen_by = plan->kind == QUALITY_GOSSIP ? 1 : plan->workers;
+    const bool own = plan->kind == QUALITY_GOSSIP && plan->every == 0;
+    const uint64_t seen_by = own ? 1 : plan->workers;
     m.total_tokens = seen_by * scale->steps * m.batch_rows * scale->context;
     m.warmup_tokens = m.total_tokens / 25;
     m.inner_steps_max = scale->inner;
@@ -390,12 +391,15 @@ static dp_status run_gossip(run *r)
         for (uint32_t k = 0; k < r->n; k++) {
             DP_TRY(train(r, &r->workers[k], r->workers[k].steps));
         }
-        if (i + 1 < rounds) {
+        const uint32_t every = r->plan->every > 0 ? r->plan->every : rounds;
+        if (i + 1 < rounds && (i + 1) % every != 0) {
             DP_TRY(exchange_all(r));
+        } else {
+            DP_TRY(close_round(r, true, 0));
+            DP_TRY(look(r));
         }
     }
-    DP_TRY(close_round(r, true, 0));
-    return look(r);
+    return DP_OK;
 }
 
 static double cpu_s(void)

@@ -28,7 +28,7 @@ typedef struct quality_scale {
 typedef enum quality_kind {
     QUALITY_ROUNDS, /* local steps, then a round that counts publications */
     QUALITY_AS_ONE, /* one node with the batch of all: a round for every step (H = 1), to rounding */
-    QUALITY_GOSSIP  /* pairs exchange frozen work; one round at the end folds it back */
+    QUALITY_GOSSIP /* pairs exchange frozen work; one round at the end folds it back, or rounds between */
 } quality_kind;
 
 /* A row of the table. */
@@ -44,7 +44,8 @@ typedef struct quality_plan {
     uint32_t mu_milli;     /* its momentum */
     uint32_t drop_percent; /* of the publications are left out of their round */
     uint32_t overlap;      /* steps that are done between publication and application */
-    bool unlike;           /* steps per round as 1 : 1/2 : 1/4 : 1 */
+    uint32_t every; /* gossip: each so many'th exchange is a round of all; 0: the last alone */
+    bool unlike;    /* steps per round as 1 : 1/2 : 1/4 : 1 */
 } quality_plan;
 
 typedef struct quality_point {
