@@ -126,7 +126,10 @@ static __device__ inline void dp_tiles_turned(uint32_t out[4], const void *row)
 }
 
 /* ---- 16 bytes from memory to shared memory without waiting; there after dp_copies_wait and a barrier. A source that is not there
- * gives zeros and is not read. Groups: what was asked since the last dp_copies_close. */
+ * gives zeros and is not read. Groups: what was asked since the last dp_copies_close. The twin makes the target NaN at once and copies as
+ * late as it may, so who reads too early, or asks while others still read, sees it. */
+
+#ifdef __CUDACC__
 
 static __device__ inline void dp_copy16(void *to, const void *from, bool there)
 {
@@ -155,5 +158,54 @@ template <int GROUPS> static __device__ inline void dp_copies_wait(void)
     asm volatile("cp.async.wait_group %0;" : : "n"(GROUPS) : "memory");
 #endif
 }
+
+#else
+
+enum { DP_COPIES_MAX = 64, DP_COPIERS_MAX = 256 };
+
+typedef struct dp_copies {
+    int closed; /* groups */
+    int n;
+    struct {
+        void *to;
+        const void *from;
+        bool there;
+        int group;
+    } at[DP_COPIES_MAX];
+} dp_copies;
+
+static dp_copies dp_copies_of[DP_COPIERS_MAX]; /* by thread of the block */
+
+static inline void dp_copy16(void *to, const void *from, bool there)
+{
+    dp_copies *const mine = &dp_copies_of[threadIdx.x];
+    if (mine->n == DP_COPIES_MAX) {
+        host_gpu_fail(__FILE__, __LINE__, "more than %d copies under way", DP_COPIES_MAX);
+    }
+    mine->at[mine->n++] = {to, from, there, mine->closed};
+    memset(to, 0xff, sizeof(dp_chunk));
+}
+
+static inline void dp_copies_close(void)
+{
+    dp_copies_of[threadIdx.x].closed++;
+}
+
+template <int GROUPS> static inline void dp_copies_wait(void)
+{
+    dp_copies *const mine = &dp_copies_of[threadIdx.x];
+    int left = 0;
+    for (int i = 0; i < mine->n; i++) {
+        if (mine->at[i].group >= mine->closed - GROUPS) {
+            mine->at[left++] = mine->at[i];
+        } else {
+            *(dp_chunk *)mine->at[i].to =
+                mine->at[i].there ? *(const dp_chunk *)mine->at[i].from : dp_chunk{{0, 0, 0, 0}};
+        }
+    }
+    mine->n = left;
+}
+
+#endif
 
 #endif
