@@ -159,7 +159,7 @@ static bool choose(dp_sim *sim, uint8_t *core)
             core[i] = 1;
         }
     }
-    if (!take_accepted(sim, core)) {
+    if (!take_accepted(sim, core) || !dp_rot_take_holders(sim, core)) {
         return false;
     }
     take_offers(sim, core);

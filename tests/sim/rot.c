@@ -121,6 +121,33 @@ void dp_rot_strike(dp_sim *sim)
                  .chunk = (uint32_t)dp_fault_below(sim, sim->shelf.items[object].n_chunks)};
 }
 
+/* In the core: 1; else, one that can come into it: 0; none: plan.nodes. */
+static uint32_t holder_of(dp_sim *sim, const uint8_t *core, uint32_t object, uint8_t in)
+{
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        const dp_host *host = &sim->hosts[i];
+        if (core[i] == in && !host->left && !host->leaving && dp_disk_holds(&host->disk, object)) {
+            return i;
+        }
+    }
+    return sim->plan.nodes;
+}
+
+bool dp_rot_take_holders(dp_sim *sim, uint8_t *core)
+{
+    for (uint32_t d = 0; dp_fault_on(sim, DP_FAULT_ROT) && d <= sim->manifest.n_shards; d++) {
+        const uint32_t object = data_of(sim, d);
+        if (holder_of(sim, core, object, 1) == sim->plan.nodes) {
+            const uint32_t other = holder_of(sim, core, object, 0);
+            if (other == sim->plan.nodes) {
+                return false;
+            }
+            core[other] = 1;
+        }
+    }
+    return true;
+}
+
 void dp_rot_heal(dp_sim *sim)
 {
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {

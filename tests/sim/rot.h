@@ -23,6 +23,8 @@ typedef struct dp_rot {
 void dp_rot_strike(struct dp_sim *sim);
 /* Nothing that nobody has found yet is rotten any more. */
 void dp_rot_heal(struct dp_sim *sim);
+/* Who is in the core, by host, finds in it what its disk has lost of the data: holders come into it. False: nobody has it. */
+bool dp_rot_take_holders(struct dp_sim *sim, uint8_t *core);
 /* Somebody reads this chunk, of an object that is whole on this disk: can it be had? */
 bool dp_rot_read(struct dp_host *host, uint32_t object, uint32_t chunk);
 /* Was it whole here, and is it not since something of it rotted? */
