@@ -57,6 +57,9 @@ dp_cuda_bytes dp_cuda_bytes_of(const dp_cuda_shape *shape)
                                   .n = e.n,
                                   .n_pieces = dp_cuda_optim_table(shape->model, NULL, NULL)};
     dp_cuda_bytes bytes = {.gradients = vector_bytes(&e), .buffers = dp_cuda_gemm_bytes()};
+    dp_cuda_carve(&arena, sizeof *e.news);
+    bytes.buffers += arena.used;
+    arena.used = 0;
     carve_weights(&e, &arena);
     bytes.weights = arena.used;
     carve_anchors(&e, &arena);
@@ -67,7 +70,7 @@ dp_cuda_bytes dp_cuda_bytes_of(const dp_cuda_shape *shape)
     bytes.activations = activations.used;
     arena.used = 0;
     dp_cuda_engine_carve(&e, &arena);
-    bytes.total = arena.used + bytes.buffers;
+    bytes.total = arena.used + dp_cuda_gemm_bytes();
     return bytes;
 }
 

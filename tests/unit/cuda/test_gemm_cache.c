@@ -74,7 +74,7 @@ static void a_spoiled_line_ends_the_reading(void **state)
         dp_gemm_cache_read(&other, dp_view_of(file.data, size), "a card");
         CHECK(other.count < 3);
     }
-    *(uint8_t *)strchr((char *)file.data + 30, '\n') = 'x'; /* The first line runs on. */
+    *(uint8_t *)memchr(file.data + 30, '\n', file.size - 30) = 'x'; /* The first line runs on. */
     other.count = 0;
     dp_gemm_cache_read(&other, dp_buf_view(&file), "a card");
     CHECK(other.count == 0);
