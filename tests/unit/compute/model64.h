@@ -9,6 +9,13 @@
 
 #include "compute/gpt.h"
 
+/* Nearly all of a test's time would go into checking the loops that it compares with. */
+#if defined(__clang__)
+#define UNCHECKED __attribute__((no_sanitize("address", "undefined", "thread")))
+#else
+#define UNCHECKED __attribute__((no_sanitize("address,undefined,thread"), optimize("O2")))
+#endif
+
 /* NULL when the model has no such tensor. */
 static const double *weight64(const dp_model *model, const double *params, size_t layer,
                               dp_slot slot)
@@ -18,8 +25,8 @@ static const double *weight64(const dp_model *model, const double *params, size_
 }
 
 /* LayerNorm with a bias, RMSNorm without. y may be x. */
-static void norm64(const dp_model *model, const double *x, const double *gain, const double *bias,
-                   size_t n, double *y)
+UNCHECKED static void norm64(const dp_model *model, const double *x, const double *gain,
+                             const double *bias, size_t n, double *y)
 {
     double mean = 0.0;
     double variance = 0.0;
@@ -36,8 +43,8 @@ static void norm64(const dp_model *model, const double *x, const double *gain, c
 }
 
 /* y [to] = x [from] * weight [from][to] + bias. */
-static void linear64(const double *x, const double *weight, const double *bias, size_t from,
-                     size_t to, double *y)
+UNCHECKED static void linear64(const double *x, const double *weight, const double *bias,
+                               size_t from, size_t to, double *y)
 {
     for (size_t j = 0; j < to; j++) {
         y[j] = bias == NULL ? 0.0 : bias[j];
@@ -163,8 +170,8 @@ static void layer64(const dp_model *model, const double *params, size_t layer, d
 }
 
 /* Sum of the losses of one row; logits of its last token go to logits [vocab] unless NULL. */
-static double row_loss64(const dp_model *model, const double *params, const uint32_t *x,
-                         const uint32_t *y, size_t length, double *logits)
+UNCHECKED static double row_loss64(const dp_model *model, const double *params, const uint32_t *x,
+                                   const uint32_t *y, size_t length, double *logits)
 {
     const size_t c = model->config.width;
     const size_t v = model->config.vocab;
