@@ -47,7 +47,9 @@ static void print_run(const json_t *status, const json_t *run)
     }
     const long long objects = dp_json_int(run, "data_objects", 0);
     const long long here = dp_json_int(run, "data_here", 0);
-    if (here < objects && strcmp(dp_json_text(status, "state", ""), "starting") != 0) {
+    /* It reads its store: what is there, and who is heard, it knows in a moment. */
+    const bool starting = strcmp(dp_json_text(status, "state", ""), "starting") == 0;
+    if (here < objects && !starting) {
         printf(
             "\n%lld of %lld parts of the data are here; the others are being fetched: dpnode data",
             here, objects);
@@ -55,7 +57,7 @@ static void print_run(const json_t *status, const json_t *run)
     if (json_object_get(run, "voted_twice") != NULL) {
         printf("\nhalted: voter %s %s signed two records in one ballot: dpnode why",
                dp_json_text(run, "voted_twice_name", ""), dp_json_text(run, "voted_twice", "?"));
-    } else if (!dp_json_flag(run, "quorum")) {
+    } else if (!dp_json_flag(run, "quorum") && !starting) {
         printf("\nno majority of the voters is heard: dpnode why");
     }
     putchar('\n');
