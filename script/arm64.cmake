@@ -1,8 +1,9 @@
-# Toolchain file: 64-bit ARM Linux from any Debian machine, with gcc-aarch64-linux-gnu, the arm64 libraries in the folder that
+# Toolchain file: 64-bit ARM Linux from any Debian machine, with g++-aarch64-linux-gnu, the arm64 libraries in the folder that
 # DP_ARM64_ROOT names, and qemu to run what was built. script/arm64 fills the folder.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_C_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 
 if(NOT DP_ARM64_ROOT)
