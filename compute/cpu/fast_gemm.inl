@@ -4,6 +4,13 @@
 /* Rows that packing treats together: a few lines of each stay in the first cache while all panels take their part. */
 #define DP_PACK_ROWS 8
 
+/* Rows that are left over beyond whole groups: fewer sums, but still as many as hide what a sum takes. */
+#define DP_TAIL (DP_GROUP >= 6 ? DP_GROUP / 3 : DP_GROUP)
+
+/* Rows of a that are brought together: a slice of the engine, in whole groups. */
+#define DP_BLOCK_ROWS (144 / DP_GROUP * DP_GROUP)
+#define DP_GATHER_COLUMNS (8 * DP_PANEL)
+
 /* One panel of b [columns][k]: squares first, then what is left below and beside them. */
 static void pack_transposed(const float *b, size_t ld, size_t k, size_t columns, float *packed)
 {
@@ -79,12 +86,12 @@ static void pack_groups(const float *a, size_t ld, size_t k, size_t m, float *pa
     }
 }
 
-/* sum [DP_GROUP][DP_PANEL_VECS] = a * panel over k terms. */
-DP_INLINE void multiply_group(size_t k, const float *a, size_t a_row, size_t a_depth,
-                              const float *panel, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
+/* sum [rows][DP_PANEL_VECS] = a * panel over k terms; rows is a constant. */
+DP_INLINE void multiply_rows(size_t rows, size_t k, const float *a, size_t a_row, size_t a_depth,
+                             const float *panel, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
 {
 #pragma GCC unroll 16
-    for (size_t r = 0; r < DP_GROUP; r++) {
+    for (size_t r = 0; r < rows; r++) {
 #pragma GCC unroll 4
         for (size_t j = 0; j < DP_PANEL_VECS; j++) {
             sum[r][j] = (dp_vec){0};
@@ -97,7 +104,7 @@ DP_INLINE void multiply_group(size_t k, const float *a, size_t a_row, size_t a_d
             b[j] = dp_load(panel + i * DP_PANEL + j * DP_LANES);
         }
 #pragma GCC unroll 16
-        for (size_t r = 0; r < DP_GROUP; r++) {
+        for (size_t r = 0; r < rows; r++) {
             const dp_vec x = dp_set(a[r * a_row + i * a_depth]);
 #pragma GCC unroll 4
             for (size_t j = 0; j < DP_PANEL_VECS; j++) {
@@ -113,11 +120,24 @@ static void group_times_panel(size_t k, const float *a, size_t a_row, size_t a_d
 {
     dp_vec sum[DP_GROUP][DP_PANEL_VECS];
     if (a_depth == 1) {
-        multiply_group(k, a, a_row, 1, panel, sum);
+        multiply_rows(DP_GROUP, k, a, a_row, 1, panel, sum);
     } else {
-        multiply_group(k, a, 1, a_depth, panel, sum);
+        multiply_rows(DP_GROUP, k, a, 1, a_depth, panel, sum);
     }
     store_group(t, sum);
+}
+
+/* The last rows, at most DP_TAIL of them: all DP_TAIL are read. */
+static void tail_times_panel(size_t k, const float *a, size_t a_row, size_t a_depth,
+                             const float *panel, const struct target *t)
+{
+    dp_vec sum[DP_GROUP][DP_PANEL_VECS];
+    if (a_depth == 1) {
+        multiply_rows(DP_TAIL, k, a, a_row, 1, panel, sum);
+    } else {
+        multiply_rows(DP_TAIL, k, a, 1, a_depth, panel, sum);
+    }
+    store_rows(t, DP_TAIL, sum);
 }
 
 /* A product with fewer rows than a group: they are copied, since a group reads all of its rows. */
@@ -133,23 +153,61 @@ static void few_rows_times_panel(size_t k, const float *a, size_t a_row, size_t 
     group_times_panel(k, some, DP_OPS_DEPTH, 1, panel, t);
 }
 
-/* One panel, terms from depth on. The last group begins early when rows are left over, and skips what is done. */
-static void rows_times_panel(const dp_gemm *g, size_t depth, size_t column)
+/* Rows of a for the terms from depth on. */
+struct rows {
+    size_t m;
+    const float *a;
+    size_t a_row;
+    size_t a_depth;
+};
+
+/* One panel. The last group begins early when rows are left over, and skips what is done; a few have a loop of their own. */
+static void rows_times_panel(const dp_gemm *g, const struct rows *rows, size_t first, size_t depth,
+                             size_t column)
 {
     const size_t k = least_of(g->k - depth, DP_OPS_DEPTH);
     const size_t packed_depth = g->packed_depth == 0 ? g->k : g->packed_depth;
     const float *panel = g->packed + column * packed_depth + depth * DP_PANEL;
-    for (size_t done = 0; done < g->m; done += DP_GROUP) {
-        const size_t left = least_of(g->m - done, DP_GROUP);
-        const size_t row = g->m < DP_GROUP ? 0 : done + left - DP_GROUP;
-        struct target t = target_of(g, depth, row, column);
+    for (size_t done = 0; done < rows->m; done += DP_GROUP) {
+        const size_t left = least_of(rows->m - done, DP_GROUP);
+        const size_t whole = left <= DP_TAIL ? DP_TAIL : DP_GROUP;
+        const size_t row = rows->m < DP_GROUP ? 0 : done + left - whole;
+        struct target t = target_of(g, depth, first + row, column);
         t.skip = done - row;
         t.rows = left;
-        const float *a = g->a + row * g->a_row + depth * g->a_depth;
-        if (g->m < DP_GROUP) {
-            few_rows_times_panel(k, a, g->a_row, g->a_depth, panel, &t);
+        const float *a = rows->a + row * rows->a_row;
+        if (rows->m < DP_GROUP) {
+            few_rows_times_panel(k, a, rows->a_row, rows->a_depth, panel, &t);
+        } else if (whole == DP_TAIL) {
+            tail_times_panel(k, a, rows->a_row, rows->a_depth, panel, &t);
         } else {
-            group_times_panel(k, a, g->a_row, g->a_depth, panel, &t);
+            group_times_panel(k, a, rows->a_row, rows->a_depth, panel, &t);
+        }
+    }
+}
+
+/* Columns from first to end, terms from depth on, rows of a in blocks. Rows that lie far apart in memory fall on each other in the
+ * first cache: they are brought together where enough columns are to follow. */
+static void block_times_panels(const dp_gemm *g, size_t depth, size_t first, size_t end)
+{
+    const size_t k = least_of(g->k - depth, DP_OPS_DEPTH);
+    const bool gather =
+        g->a_depth == 1 && g->a_row > k && g->m >= DP_GROUP && end - first >= DP_GATHER_COLUMNS;
+    float near[DP_BLOCK_ROWS * DP_OPS_DEPTH];
+    for (size_t row = 0; row < g->m; row += DP_BLOCK_ROWS) {
+        struct rows rows = {.m = least_of(g->m - row, DP_BLOCK_ROWS),
+                            .a = g->a + row * g->a_row + depth * g->a_depth,
+                            .a_row = g->a_row,
+                            .a_depth = g->a_depth};
+        if (gather) {
+            for (size_t r = 0; r < rows.m; r++) {
+                memcpy(near + r * k, rows.a + r * g->a_row, k * sizeof *near);
+            }
+            rows.a = near;
+            rows.a_row = k;
+        }
+        for (size_t column = first; column < end; column += DP_PANEL) {
+            rows_times_panel(g, &rows, row, depth, column);
         }
     }
 }
@@ -160,9 +218,7 @@ static void fast_gemm(const dp_gemm *g)
     for (size_t first = 0; first < g->n; first += DP_BLOCK_COLUMNS) {
         const size_t end = least_of(g->n, first + DP_BLOCK_COLUMNS);
         for (size_t depth = 0; depth < g->k; depth += DP_OPS_DEPTH) {
-            for (size_t column = first; column < end; column += DP_PANEL) {
-                rows_times_panel(g, depth, column);
-            }
+            block_times_panels(g, depth, first, end);
         }
     }
 }

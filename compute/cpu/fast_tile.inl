@@ -42,10 +42,10 @@ DP_INLINE struct target target_of(const dp_gemm *g, size_t depth, size_t row, si
     return t;
 }
 
-DP_INLINE void store_whole(const struct target *t, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
+DP_INLINE void store_whole(const struct target *t, size_t rows, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
 {
 #pragma GCC unroll 16
-    for (size_t r = 0; r < DP_GROUP; r++) {
+    for (size_t r = 0; r < rows; r++) {
 #pragma GCC unroll 4
         for (size_t j = 0; j < DP_PANEL_VECS; j++) {
             dp_vec v = sum[r][j];
@@ -60,7 +60,7 @@ DP_INLINE void store_whole(const struct target *t, dp_vec sum[DP_GROUP][DP_PANEL
     }
 }
 
-/* sum [DP_GROUP][DP_PANEL] in memory. The same additions in the same order as store_whole. */
+/* sum [][DP_PANEL] in memory. The same additions in the same order as store_whole. */
 static void store_part(const struct target *t, const float *sum)
 {
     for (size_t r = t->skip; r < t->skip + t->rows; r++) {
@@ -84,19 +84,25 @@ static void store_part(const struct target *t, const float *sum)
     }
 }
 
-DP_INLINE void store_group(const struct target *t, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
+/* The first rows, a constant, of sum. */
+DP_INLINE void store_rows(const struct target *t, size_t rows, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
 {
-    if (t->rows == DP_GROUP && t->columns == DP_PANEL) {
-        store_whole(t, sum);
+    if (t->rows == rows && t->columns == DP_PANEL) {
+        store_whole(t, rows, sum);
         return;
     }
     float flat[DP_GROUP * DP_PANEL];
 #pragma GCC unroll 16
-    for (size_t r = 0; r < DP_GROUP; r++) {
+    for (size_t r = 0; r < rows; r++) {
 #pragma GCC unroll 4
         for (size_t j = 0; j < DP_PANEL_VECS; j++) {
             dp_store(flat + r * DP_PANEL + j * DP_LANES, sum[r][j]);
         }
     }
     store_part(t, flat);
+}
+
+DP_INLINE void store_group(const struct target *t, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
+{
+    store_rows(t, DP_GROUP, sum);
 }

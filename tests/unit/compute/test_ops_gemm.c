@@ -53,6 +53,50 @@ static void check_products(const dp_ops *ops)
     check_gemm(ops, 9, 33, 2 * DP_OPS_DEPTH, true, true);
     check_gemm(ops, 131, 5, 2 * DP_OPS_DEPTH + 3, true, false);
     check_gemm(ops, 131, 5, 4 * DP_OPS_DEPTH + 3, false, true);
+    check_gemm(ops, 150, 300, DP_OPS_DEPTH + 9, false, false); /* rows brought together, twice */
+}
+
+/* Rows of a product of m rows, cut at an index, by two calls. */
+static void check_cuts(const dp_ops *ops)
+{
+    enum { M = 40, N = 300, DEPTH = DP_OPS_DEPTH + 5 };
+    float *a = fill((size_t)M * DEPTH, 8, 1.0F);
+    float *b = fill((size_t)N * DEPTH, 9, 1.0F);
+    float *whole = poison((size_t)M * N);
+    float *parts = poison((size_t)M * N);
+    float *packed = room(dp_packed_floats(ops, DEPTH, N));
+    dp_gemm g = {
+        .m = M, .n = N, .k = DEPTH, .a = a, .a_row = DEPTH, .a_depth = 1, .c = whole, .ldc = N};
+    ops->pack(b, N, false, DEPTH, N, packed);
+    g.packed = packed;
+    ops->gemm(&g);
+    for (size_t cut = 1; cut < M; cut += 5) {
+        dp_gemm first = g;
+        dp_gemm second = g;
+        first.m = cut;
+        first.c = parts;
+        second.m = M - cut;
+        second.a = a + cut * DEPTH;
+        second.c = parts + cut * N;
+        ops->gemm(&first);
+        ops->gemm(&second);
+        assert_memory_equal(whole, parts, (size_t)M * N * sizeof *whole);
+    }
+    free(a);
+    free(b);
+    free(whole);
+    free(parts);
+    free(packed);
+}
+
+static void a_product_cut_into_rows_has_the_same_bits(void **state)
+{
+    (void)state;
+    for (size_t precision = 0; precision < DP_PRECISIONS; precision++) {
+        for (size_t o = 0; dp_ops_at_in(precision, o) != NULL; o++) {
+            check_cuts(dp_ops_at_in(precision, o));
+        }
+    }
 }
 
 static void products_are_right_for_odd_shapes(void **state)
@@ -219,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_right_for_odd_shapes),
+        cmocka_unit_test(a_product_cut_into_rows_has_the_same_bits),
         cmocka_unit_test(weight_gradient_tiles_add_up),
         cmocka_unit_test(packing_a_longer_b_serves_a_shorter_product),
         cmocka_unit_test(a_nan_shows_in_its_row_or_column_of_a_product),
