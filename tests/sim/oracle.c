@@ -389,9 +389,7 @@ void dp_oracle_forgot(dp_host *host)
     o->drawers[host->index].announced = 0;
     /* With its row it forgets what it had announced, and may say something else; the chain takes at most one. */
     for (uint32_t i = 0; i < o->n_claims; i++) {
-        if (o->claims[i].owner == host->index) {
-            o->claims[i].owner = UINT32_MAX;
-        }
+        o->claims[i].forgotten = o->claims[i].forgotten || o->claims[i].owner == host->index;
     }
 }
 

@@ -74,6 +74,7 @@ typedef struct dp_claim_book {
     uint64_t round;
     dp_hash base;
     dp_hash root;
+    bool forgotten; /* with its disk; others, and its author by their word, still pass it on */
 } dp_claim_book;
 
 typedef struct dp_mix_side {

@@ -54,9 +54,10 @@ void dp_oracle_ready(dp_host *host, const dp_ready *ready)
     dp_oracle_announced(host, &ready->root);
     for (uint32_t i = o->n_claims; i > 0; i--) {
         const dp_claim_book *claim = &o->claims[i - 1];
+        const bool same = dp_hash_equal(&claim->root, &ready->root);
         if (claim->owner == owner && claim->round == ready->round &&
-            dp_hash_equal(&claim->base, &ready->base)) {
-            if (!dp_hash_equal(&claim->root, &ready->root)) {
+            dp_hash_equal(&claim->base, &ready->base) && (same || !claim->forgotten)) {
+            if (!same) {
                 dp_sim_fail(sim, "B4", host->index,
                             "node %u announces two publications for round %llu", owner,
                             wide(ready->round));
