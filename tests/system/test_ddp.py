@@ -9,8 +9,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import systemtest  # noqa: E402
 from systemtest import TINY, SystemTest, tiny_text, wait_for  # noqa: E402
 
-MANIFEST = TINY.replace("round: {time: 0.5, steps_max: 40}", "round: {mode: ddp}")
-BATCH = 2 * 32  # tokens of one node's step
+ROWS = 512  # a step that takes longer than what a round costs besides: who joins replays rounds faster than they are made
+MANIFEST = TINY.replace("round: {time: 0.5, steps_max: 40}", "round: {mode: ddp}").replace("batch: 2,", f"batch: {ROWS},")
+BATCH = ROWS * 32  # tokens of one node's step
 
 
 class Ddp(SystemTest):
