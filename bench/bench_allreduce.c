@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <uv.h>
 
 #include "base/assert.h"
+#include "bench/clock.h"
 #include "compute/dense.h"
 #include "daemon/aead.h"
 #include "daemon/exchange.h"
@@ -49,13 +49,6 @@ struct rank {
     bool done;
     bool running;
 };
-
-static double seconds(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 /* ---- plaintext, for this bench alone ---- */
 
@@ -138,8 +131,8 @@ static double error_of(const struct rank *rank)
 
 static void next_round(struct rank *rank)
 {
-    rank->started = seconds(CLOCK_MONOTONIC);
-    rank->started_cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    rank->started = bench_seconds(CLOCK_MONOTONIC);
+    rank->started_cpu = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     dp_exchange_start(rank->exchange, rank->round + 1, 1, rank->x);
 }
 
@@ -156,8 +149,8 @@ static void on_done(void *context, dp_status status)
         fprintf(stderr, "rank %u: %s\n", rank->self, dp_status_text(status));
         exit(1);
     }
-    rank->wall[rank->round] = seconds(CLOCK_MONOTONIC) - rank->started;
-    rank->cpu[rank->round] = seconds(CLOCK_PROCESS_CPUTIME_ID) - rank->started_cpu;
+    rank->wall[rank->round] = bench_seconds(CLOCK_MONOTONIC) - rank->started;
+    rank->cpu[rank->round] = bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - rank->started_cpu;
     rank->round++;
     rank->done = rank->round == rank->rounds;
     if (!rank->done) {
@@ -331,8 +324,9 @@ static int run(struct rank *rank, dp_transport_config *config, const char *suite
     uv_timer_init(&rank->loop, &rank->clock);
     rank->clock.data = rank;
     uv_timer_start(&rank->clock, on_dial, 0, REDIAL_MS);
-    const double start = seconds(CLOCK_MONOTONIC);
-    while (!rank->done && (rank->running || seconds(CLOCK_MONOTONIC) - start < START_MS / 1000.0)) {
+    const double start = bench_seconds(CLOCK_MONOTONIC);
+    while (!rank->done &&
+           (rank->running || bench_seconds(CLOCK_MONOTONIC) - start < START_MS / 1000.0)) {
         uv_run(&rank->loop, UV_RUN_ONCE);
     }
     if (!rank->done) {

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "bench/clock.h"
 #include "compute/backend_cpu.h"
 #include "compute/plugin.h"
 #include "compute/precision.h"
@@ -66,22 +66,6 @@ typedef struct figures {
     double apply_ms;
 } figures;
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x;
-    double y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
-}
-
 static dp_status one_step(const dp_backend *b, dp_engine *e, const dp_gpt_batch *batch)
 {
     static const dp_optim_options options = {.lr = 1e-4F,
@@ -103,21 +87,20 @@ static dp_status time_steps(const dp_backend *b, dp_engine *e, const dp_gpt_batc
                             double seconds, figures *out)
 {
     static double times[STEPS_MAX];
-    const double begin = now_s();
+    const double begin = bench_seconds(CLOCK_MONOTONIC);
     size_t steps = 0;
     DP_TRY(one_step(b, e, batch));
-    out->first_step_s = now_s() - begin;
+    out->first_step_s = bench_seconds(CLOCK_MONOTONIC) - begin;
     for (int i = 0; i < WARM_UP; i++) {
         DP_TRY(one_step(b, e, batch));
     }
-    const double start = now_s();
+    const double start = bench_seconds(CLOCK_MONOTONIC);
     do {
-        const double step = now_s();
+        const double step = bench_seconds(CLOCK_MONOTONIC);
         DP_TRY(one_step(b, e, batch));
-        times[steps++] = now_s() - step;
-    } while (steps < STEPS_MAX && now_s() - start < seconds);
-    qsort(times, steps, sizeof times[0], compare);
-    out->tokens_per_s = (double)(batch->rows * batch->length) / times[steps / 2];
+        times[steps++] = bench_seconds(CLOCK_MONOTONIC) - step;
+    } while (steps < STEPS_MAX && bench_seconds(CLOCK_MONOTONIC) - start < seconds);
+    out->tokens_per_s = (double)(batch->rows * batch->length) / bench_median(times, steps);
     return DP_OK;
 }
 
@@ -132,18 +115,16 @@ static dp_status time_round(const dp_backend *b, dp_engine *e, figures *out)
         dp_view blob;
         dp_outer_seen seen;
         DP_TRY(b->snapshot(e, DP_VECTOR_A, DP_VECTOR_E, DP_VECTOR_THETA));
-        const double start = now_s();
+        const double start = bench_seconds(CLOCK_MONOTONIC);
         DP_TRY(b->encode(e, DP_VECTOR_A, &codec, &blob));
-        encode[i] = 1e3 * (now_s() - start);
-        const double encoded = now_s();
+        encode[i] = 1e3 * (bench_seconds(CLOCK_MONOTONIC) - start);
+        const double encoded = bench_seconds(CLOCK_MONOTONIC);
         DP_TRY(b->apply(e, &blob, &q, 1, &outer, &seen));
         DP_TRY(b->settle(e, blob, 65536, 0.95F));
-        apply[i] = 1e3 * (now_s() - encoded);
+        apply[i] = 1e3 * (bench_seconds(CLOCK_MONOTONIC) - encoded);
     }
-    qsort(encode, ROUNDS, sizeof encode[0], compare);
-    qsort(apply, ROUNDS, sizeof apply[0], compare);
-    out->encode_ms = encode[ROUNDS / 2];
-    out->apply_ms = apply[ROUNDS / 2];
+    out->encode_ms = bench_median(encode, ROUNDS);
+    out->apply_ms = bench_median(apply, ROUNDS);
     return DP_OK;
 }
 
@@ -161,13 +142,13 @@ static dp_status measure(const dp_backend *b, uint32_t device, const struct shap
     dp_engine *e = NULL;
     dp_why why = {{0}};
     dp_rng rng;
-    const double start = now_s();
+    const double start = bench_seconds(CLOCK_MONOTONIC);
     dp_status status = b->create(&e, &setup, &why);
     if (status != DP_OK) {
         fprintf(stderr, "bench_backend: %s: %s\n", shape->name, why.text);
         return status;
     }
-    out->create_s = now_s() - start;
+    out->create_s = bench_seconds(CLOCK_MONOTONIC) - start;
     uint32_t *const tokens = dp_alloc(n + 1, sizeof *tokens);
     status = tokens == NULL ? DP_NOMEM : b->init(e, 7);
     dp_rng_init(&rng, 11);

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/assert.h"
+#include "bench/clock.h"
 #include "daemon/aead.h"
 #include "gossip/channel.h"
 #include "gossip/invite.h"
@@ -32,14 +32,6 @@ static struct world world;
 static uint8_t payload[BULK_MESSAGE_BYTES];
 
 /* CPU time, so that others on the machine count little. */
-static double now_s(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static dp_channel_config config_of(bool initiator, const dp_identity *identity, dp_view credential)
 {
     dp_channel_config config = {
@@ -117,16 +109,16 @@ static double handshakes_per_s(double seconds)
 {
     dp_channel initiator;
     dp_channel responder;
-    const double start = now_s();
+    const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     unsigned count = 0;
 
-    while (now_s() - start < seconds) {
+    while (bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start < seconds) {
         shake_hands(&initiator, &responder);
         dp_channel_close(&initiator);
         dp_channel_close(&responder);
         count++;
     }
-    return count / (now_s() - start);
+    return count / (bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start);
 }
 
 static double refusals_per_s(double seconds)
@@ -139,8 +131,8 @@ static double refusals_per_s(double seconds)
     world.initiator.psks[0].key[0] ^= 1;
     dp_assert(dp_channel_init(&initiator, &world.initiator, &first) == DP_OK);
     world.initiator.psks[0].key[0] ^= 1;
-    const double start = now_s();
-    while (now_s() - start < seconds) {
+    const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
+    while (bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start < seconds) {
         dp_channel responder;
         dp_channel_event event;
         size_t consumed = 0;
@@ -150,7 +142,7 @@ static double refusals_per_s(double seconds)
         dp_channel_close(&responder);
         count++;
     }
-    const double took = now_s() - start;
+    const double took = bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
     dp_channel_close(&initiator);
     dp_buf_close(&first);
     return count / took;
@@ -171,13 +163,13 @@ static void bulk_rates(double seconds, const dp_suite *suite, double *seal, doub
     shake_hands(&initiator, &responder);
     dp_assert(initiator.suite == suite->id);
     while (seal_s + open_s < 2 * seconds) {
-        const double start = now_s();
+        const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
         dp_assert(dp_channel_write(&initiator, dp_view_of(payload, sizeof payload),
                                    &world.to_responder) == DP_OK);
-        const double sealed = now_s();
+        const double sealed = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
         dp_assert(deliver(&responder, &world.to_responder, &world.to_initiator) ==
                   DP_CHANNEL_MESSAGE);
-        open_s += now_s() - sealed;
+        open_s += bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - sealed;
         seal_s += sealed - start;
         bytes += sizeof payload;
     }

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/rng.h"
+#include "bench/clock.h"
 #include "compute/codec.h"
 #include "compute/consensus.h"
 
@@ -45,13 +45,6 @@ typedef struct bench {
     double copy; /* seconds of memcpy */
     bool json;
 } bench;
-
-static double cpu_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 /* A bell of values (twelve uniforms; Irwin 1927), as an update looks. */
 static void fill(float *a, size_t n)
@@ -134,9 +127,9 @@ static double time_encode(const bench *b, const dp_codec_ops *ops, const dp_code
     double time = 0;
     for (int i = 0; i < REPEATS; i++) {
         dp_buf_clear(blob);
-        const double start = cpu_s();
+        const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
         dp_assert(dp_codec_encode_with(ops, codec, b->a, b->n, blob) == DP_OK);
-        time = best(time, cpu_s() - start);
+        time = best(time, bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start);
     }
     return time;
 }
@@ -154,9 +147,9 @@ static double time_apply(const bench *b, dp_view blob)
     double time = 0;
     memset(b->d, 0, b->n * sizeof *b->d);
     for (int i = 0; i < REPEATS; i++) {
-        const double start = cpu_s();
+        const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
         dp_assert(dp_consensus_apply(b->d, NULL, b->n, blobs, q, PEERS, &outer, NULL) == DP_OK);
-        time = best(time, cpu_s() - start);
+        time = best(time, bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start);
     }
     return time;
 }
@@ -169,11 +162,11 @@ static result measure(const bench *b, const dp_codec *codec)
     r.encode = time_encode(b, dp_codec_ops_best(), codec, &blob);
     const dp_view view = dp_buf_view(&blob);
     for (int i = 0; i < REPEATS; i++) {
-        const double start = cpu_s();
+        const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
         dp_assert(dp_codec_check(view, b->n) == DP_OK);
-        const double checked = cpu_s();
+        const double checked = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
         dp_assert(dp_codec_decode(view, b->d, b->n) == DP_OK);
-        r.decode = best(r.decode, cpu_s() - checked);
+        r.decode = best(r.decode, bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - checked);
         r.check = best(r.check, checked - start);
     }
     r.apply = time_apply(b, view);
@@ -222,9 +215,9 @@ static void run(bench *b, const char *only)
     fill(b->a, b->n);
     memset(b->d, 0, b->n * sizeof *b->d);
     for (int i = 0; i < REPEATS; i++) {
-        const double start = cpu_s();
+        const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
         memcpy(b->d, b->a, b->n * sizeof *b->d);
-        b->copy = best(b->copy, cpu_s() - start);
+        b->copy = best(b->copy, bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start);
     }
     const double gb_s = 4e-9 * (double)b->n / b->copy;
     printf(b->json ? "{\"elements\": %zu, \"loops\": \"%s\", \"memcpy_gb_s\": %.3f"

@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "bench/clock.h"
 #include "bench/peak.h"
 #include "compute/gpt.h"
 #include "compute/ops.h"
@@ -91,13 +91,6 @@ struct bench {
     double wall[STEPS_MAX];
 };
 
-static double seconds_of(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* What one thread of several does. */
 static void *peak_thread(void *ops)
 {
@@ -111,7 +104,7 @@ static void *peak_thread(void *ops)
 static double peak_wall_of(const dp_ops *ops, size_t threads)
 {
     pthread_t others[PEAK_THREADS_MAX];
-    const double start = seconds_of(CLOCK_MONOTONIC);
+    const double start = bench_seconds(CLOCK_MONOTONIC);
     size_t n = 0;
     while (n + 1 < threads && n < PEAK_THREADS_MAX &&
            pthread_create(&others[n], NULL, peak_thread, (void *)(uintptr_t)ops) == 0) {
@@ -121,7 +114,7 @@ static double peak_wall_of(const dp_ops *ops, size_t threads)
     for (size_t i = 0; i < n; i++) {
         pthread_join(others[i], NULL);
     }
-    return seconds_of(CLOCK_MONOTONIC) - start;
+    return bench_seconds(CLOCK_MONOTONIC) - start;
 }
 
 /* How much more such loops, which touch no memory, do on so many threads than on one: what these processors can give at most
@@ -136,19 +129,6 @@ static double peak_speedup(const dp_ops *ops, size_t threads)
         }
     }
     return (double)threads * best[0] / best[1];
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a;
-    const double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, size_t n)
-{
-    qsort(x, n, sizeof *x, compare);
-    return x[n / 2];
 }
 
 static dp_status open_bench(struct bench *b, const struct shape *shape, const dp_ops *ops,
@@ -194,22 +174,22 @@ static dp_status step(struct bench *b, const struct shape *shape, bool counts)
     const dp_optim_options options = {
         .lr = 1e-3F, .beta1 = 0.9F, .beta2 = 0.95F, .eps = 1e-8F, .decay = 0.1F, .clip = 1.0F};
     double loss = 0.0;
-    const double wall = seconds_of(CLOCK_MONOTONIC);
-    const double start = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    const double wall = bench_seconds(CLOCK_MONOTONIC);
+    const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     dp_gpt_zero_grads(b->gpt);
     for (size_t i = 0; i < b->micro; i++) {
         const uint32_t *const text = b->text + i * (b->tokens / b->micro);
         const dp_gpt_batch batch = {text, text + 1, shape->rows, shape->config.context};
         DP_TRY(dp_gpt_step(b->gpt, &batch, 1.0F / (float)b->tokens, &loss));
     }
-    const double stepped = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    const double stepped = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     DP_TRY(dp_optim_step(&b->optim, dp_gpt_params_to_write(b->gpt), dp_gpt_grads(b->gpt), &options,
                          b->pool, NULL));
-    const double end = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    const double end = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     if (counts && b->steps < STEPS_MAX) {
         b->cpu[b->steps] = end - start;
         b->adamw[b->steps] = end - stepped;
-        b->wall[b->steps++] = seconds_of(CLOCK_MONOTONIC) - wall;
+        b->wall[b->steps++] = bench_seconds(CLOCK_MONOTONIC) - wall;
         b->total += end - start;
     }
     return DP_OK;
@@ -220,11 +200,11 @@ static double print(struct bench *b, const struct shape *shape, const dp_ops *op
                     bool json)
 {
     const double tokens = (double)b->tokens;
-    const double rate = tokens / median(b->cpu, b->steps);
+    const double rate = tokens / bench_median(b->cpu, b->steps);
     const double best = tokens / b->cpu[0];
     const double flops = dp_model_flops(&b->model, shape->config.context) * rate;
-    const double adamw = 1e3 * median(b->adamw, b->steps);
-    const double wall = median(b->wall, b->steps);
+    const double adamw = 1e3 * bench_median(b->adamw, b->steps);
+    const double wall = bench_median(b->wall, b->steps);
     const size_t threads = dp_pool_threads(b->pool);
     if (json) {
         printf("{\"shape\":\"%s\",\"precision\":\"%s\",\"ops\":\"%s\",\"threads\":%zu,"

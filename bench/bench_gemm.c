@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "bench/clock.h"
 #include "bench/peak.h"
 #include "compute/ops.h"
 
@@ -155,13 +156,6 @@ static bool open_theirs_bf16(struct product *p)
            d->memory_create(&p->args[2].memory, descs[2], d->engine, p->c) == 0;
 }
 
-static double cpu_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 typedef void (*way)(struct product *);
 enum { WAYS = 3, ROUNDS = 5 };
 
@@ -173,13 +167,14 @@ static void measure(struct product *p, const way ways[WAYS], double seconds, dou
     for (size_t round = 0; round < ROUNDS; round++) {
         for (size_t w = 0; w < WAYS && ways[w] != NULL; w++) {
             ways[w](p); /* warm */
-            const double start = cpu_seconds();
+            const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
             size_t times = 0;
             do {
                 ways[w](p);
                 times++;
-            } while (cpu_seconds() - start < seconds / ROUNDS);
-            const double rate = 1e-9 * flops * (double)times / (cpu_seconds() - start);
+            } while (bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start < seconds / ROUNDS);
+            const double rate =
+                1e-9 * flops * (double)times / (bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start);
             size_t at = round;
             for (; at > 0 && rates[w][at - 1] > rate; at--) {
                 rates[w][at] = rates[w][at - 1];

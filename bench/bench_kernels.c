@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "bench/clock.h"
 #include "compute/cuda/act.h"
 #include "compute/cuda/attention.h"
 #include "compute/cuda/columns.h"
@@ -345,15 +346,6 @@ static dp_status make(rig *r)
 
 /* ---- timing */
 
-static int compare(const void *a, const void *b)
-{
-    float x;
-    float y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
-}
-
 /* Copies what a kernel of the middle moves: the roof of this run. */
 static dp_status copy_all(const rig *r, cudaStream_t stream)
 {
@@ -367,7 +359,7 @@ static dp_status copy_all(const rig *r, cudaStream_t stream)
 static dp_status time_one(rig *r, dp_status (*run)(const rig *r, cudaStream_t stream), float *ms)
 {
     dp_cuda_device *const d = &r->device;
-    float times[REPEATS];
+    double times[REPEATS];
     cudaEvent_t from;
     cudaEvent_t to;
     DP_TRY(DP_CUDA(d, event_open, &from));
@@ -378,13 +370,14 @@ static dp_status time_one(rig *r, dp_status (*run)(const rig *r, cudaStream_t st
         DP_TRY(DP_CUDA(d, event_record, to, d->compute));
         DP_TRY(dp_cuda_wait(d, d->compute));
         if (i >= 0) {
-            DP_TRY(DP_CUDA(d, event_elapsed, &times[i], from, to));
+            float took;
+            DP_TRY(DP_CUDA(d, event_elapsed, &took, from, to));
+            times[i] = (double)took;
         }
     }
     DP_TRY(DP_CUDA(d, event_close, from));
     DP_TRY(DP_CUDA(d, event_close, to));
-    qsort(times, REPEATS, sizeof times[0], compare);
-    *ms = times[REPEATS / 2];
+    *ms = (float)bench_median(times, REPEATS);
     return DP_OK;
 }
 

@@ -4,29 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "bench/clock.h"
 #include "gossip/ledger.h"
 
 enum { TURNS = 25, ROW_BYTES = 128 + 8, RANGE_BYTES = 16 };
 
 /* CPU time, so that others on the machine count little. */
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a;
-    const double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void fill(dp_ledger *ledger, uint32_t members, uint32_t ranges)
 {
     for (uint32_t i = 0; i < members; i++) {
@@ -51,19 +37,17 @@ static void measure(dp_ledger *ledger, uint32_t members, uint32_t ranges, bool j
     memset(bytes, 7, size);
     fill(ledger, members, ranges);
     for (int turn = 0; turn < TURNS; turn++) {
-        const double start = now_s();
+        const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
         const dp_hash digest = dp_ledger_digest(ledger);
-        const double middle = now_s();
+        const double middle = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
         const dp_hash flat = dp_hash_of("bench/flat", dp_view_of(bytes, size));
         took[0][turn] = middle - start;
-        took[1][turn] = now_s() - middle;
+        took[1][turn] = bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - middle;
         dp_assert(!dp_hash_equal(&digest, &flat));
     }
     dp_free(bytes);
-    qsort(took[0], TURNS, sizeof took[0][0], compare);
-    qsort(took[1], TURNS, sizeof took[1][0], compare);
-    const double own = took[0][TURNS / 2];
-    const double flat = took[1][TURNS / 2];
+    const double own = bench_median(took[0], TURNS);
+    const double flat = bench_median(took[1], TURNS);
     printf(json ? "{\"members\":%u,\"ranges\":%u,\"bytes\":%zu,\"digest_ms\":%.4f,\"flat_ms\":%.4f,"
                   "\"ratio\":%.3f}\n"
                 : "%u members, %u ranges each, %zu bytes: %.3f ms, in one piece %.3f ms, ratio "

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
+#include "bench/clock.h"
 #include "compute/optim.h"
 
 enum { ROUNDS_MAX = 1000 };
@@ -32,22 +32,6 @@ struct settings {
     bool large;
 };
 
-static double cpu_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x;
-    double y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
-}
-
 /* Median seconds of a step; below 0 without memory. */
 static double time_way(const struct way *way, const dp_model *model, float *params,
                        const float *grads, const struct settings *settings, dp_pool *pool)
@@ -66,18 +50,17 @@ static double time_way(const struct way *way, const dp_model *model, float *para
         return -1.0;
     }
     for (size_t i = 0; i <= settings->rounds; i++) {
-        const double start = cpu_seconds();
+        const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
         if (dp_optim_step(&optim, params, grads, &options, pool, NULL) != DP_OK) {
             dp_optim_close(&optim);
             return -1.0;
         }
         if (i > 0) { /* The first has the page faults. */
-            times[i - 1] = cpu_seconds() - start;
+            times[i - 1] = bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
         }
     }
     dp_optim_close(&optim);
-    qsort(times, settings->rounds, sizeof *times, compare);
-    return times[settings->rounds / 2];
+    return bench_median(times, settings->rounds);
 }
 
 static int run(const struct settings *settings)

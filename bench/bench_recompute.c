@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "bench/clock.h"
 #include "compute/plan.h"
 
 enum { ANCHOR = DP_RECOMPUTE_NORMS };
@@ -27,13 +27,6 @@ struct bench {
     uint32_t *text;
     dp_gpt_batch batch;
 };
-
-static double cpu_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static dp_status open_bench(struct bench *b, const struct settings *settings)
 {
@@ -73,9 +66,9 @@ static dp_status measure(struct bench *b, unsigned long repeat)
     for (unsigned long i = 0; i <= repeat; i++) {
         for (int at = 0; at < DP_RECOMPUTE_STEPS; at++) {
             double loss = 0.0;
-            const double start = cpu_seconds();
+            const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
             DP_TRY(dp_gpt_step(b->gpt[at], &b->batch, 1e-3F, &loss));
-            const double took = cpu_seconds() - start;
+            const double took = bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
             if (i > 0 && took < b->best[at]) { /* The first one meets cold pages. */
                 b->best[at] = took;
             }

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "base/rng.h"
+#include "bench/clock.h"
 #include "store/object.h"
 
 enum { ROUNDS_MAX = 31, STEP_BYTES = 4 * 1024 * 1024 };
@@ -24,13 +24,6 @@ struct figures {
     double drop[ROUNDS_MAX];   /* Seconds to drop the object. */
     double written;            /* Bytes written per byte stored, worst round. */
 };
-
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 /* Bytes that this process has sent to disks. */
 static uint64_t written_bytes(void)
@@ -53,7 +46,7 @@ static double raw_write(const char *dir, const uint8_t *bytes, size_t size)
 {
     char path[512];
     snprintf(path, sizeof path, "%s/raw", dir);
-    const double start = now_s();
+    const double start = bench_seconds(CLOCK_MONOTONIC);
     const int fd = open(path, O_WRONLY | O_CREAT, 0600);
     dp_assert(fd >= 0);
     for (size_t at = 0; at < size; at += STEP_BYTES) {
@@ -61,7 +54,7 @@ static double raw_write(const char *dir, const uint8_t *bytes, size_t size)
         dp_assert(write(fd, bytes + at, step) == (ssize_t)step);
     }
     dp_assert(fsync(fd) == 0);
-    const double took = now_s() - start;
+    const double took = bench_seconds(CLOCK_MONOTONIC) - start;
     close(fd);
     return took;
 }
@@ -89,42 +82,29 @@ static void one_round(struct figures *out, int i, dp_store *store, const char *d
     out->raw[i] = mib / raw_write(dir, bytes, size);
     dp_object_hash(dp_view_of(bytes, size), leaves);
     const uint64_t before = written_bytes();
-    double start = now_s();
+    double start = bench_seconds(CLOCK_MONOTONIC);
     dp_assert(dp_object_put_hashed(store, dp_view_of(bytes, size), leaves, &pin, &root) == DP_OK);
-    out->hashed[i] = mib / (now_s() - start);
+    out->hashed[i] = mib / (bench_seconds(CLOCK_MONOTONIC) - start);
     const double ratio = (double)(written_bytes() - before) / (double)size;
     out->written = ratio > out->written ? ratio : out->written;
-    start = now_s();
+    start = bench_seconds(CLOCK_MONOTONIC);
     dp_assert(dp_object_verify(store, &root) == DP_OK);
-    out->read[i] = mib / (now_s() - start);
-    start = now_s();
+    out->read[i] = mib / (bench_seconds(CLOCK_MONOTONIC) - start);
+    start = bench_seconds(CLOCK_MONOTONIC);
     drop(store, &root, &pin);
-    out->drop[i] = now_s() - start;
-    start = now_s();
+    out->drop[i] = bench_seconds(CLOCK_MONOTONIC) - start;
+    start = bench_seconds(CLOCK_MONOTONIC);
     dp_assert(dp_object_put(store, dp_view_of(bytes, size), &pin, &root) == DP_OK);
-    out->whole[i] = mib / (now_s() - start);
+    out->whole[i] = mib / (bench_seconds(CLOCK_MONOTONIC) - start);
     drop(store, &root, &pin);
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a;
-    const double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, by_size);
-    return values[count / 2];
 }
 
 static void print_figures(struct figures *f, int rounds, size_t mib, bool json)
 {
     const double fresh = f->hashed[0] / f->raw[0];
-    const double raw = median(f->raw + 1, rounds - 1);
-    const double hashed = median(f->hashed + 1, rounds - 1);
-    const double whole = median(f->whole + 1, rounds - 1);
+    const double raw = bench_median(f->raw + 1, (size_t)rounds - 1);
+    const double hashed = bench_median(f->hashed + 1, (size_t)rounds - 1);
+    const double whole = bench_median(f->whole + 1, (size_t)rounds - 1);
     const char *format =
         json ? "{\"object_mib\":%zu,\"rounds\":%d,\"raw_mib_s\":%.1f,\"put_hashed_mib_s\":%.1f,"
                "\"put_mib_s\":%.1f,\"ratio_fresh\":%.3f,\"ratio_hashed\":%.3f,\"ratio\":%.3f,"
@@ -139,7 +119,8 @@ static void print_figures(struct figures *f, int rounds, size_t mib, bool json)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral" /* Both are the literals above. */
     printf(format, mib, rounds, raw, hashed, whole, fresh, hashed / raw, whole / raw,
-           median(f->read + 1, rounds - 1), median(f->drop + 1, rounds - 1), f->written);
+           bench_median(f->read + 1, (size_t)rounds - 1),
+           bench_median(f->drop + 1, (size_t)rounds - 1), f->written);
 #pragma GCC diagnostic pop
 }
 

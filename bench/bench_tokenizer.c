@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench/clock.h"
 #include "compute/bpe.h"
 #include "compute/files.h"
 
@@ -29,33 +29,26 @@ typedef struct result {
     size_t vocab;
 } result;
 
-static double cpu_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static dp_status get_tokenizer(dp_bpe **bpe, const options *o, dp_view text, result *r, dp_why *why)
 {
     dp_buf json;
     dp_buf_init(&json, DP_BPE_JSON_BYTES_MAX);
-    double start = cpu_s();
+    double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     dp_status status = DP_OK;
     if (o->tokenizer == NULL) {
         dp_bpe *trained = NULL;
         status = dp_bpe_train(&trained, text, o->vocab, why);
-        r->train_s = cpu_s() - start;
+        r->train_s = bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
         status = status == DP_OK ? dp_bpe_save(trained, &json) : status;
         dp_bpe_close(trained);
     } else {
         status = dp_file_read(o->tokenizer, &json, why);
     }
-    start = cpu_s();
+    start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     if (status == DP_OK) {
         status = dp_bpe_load(bpe, dp_buf_view(&json), why);
     }
-    r->load_s = cpu_s() - start;
+    r->load_s = bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
     dp_buf_close(&json);
     return status;
 }
@@ -73,10 +66,10 @@ static dp_status encode(const dp_bpe *bpe, dp_view text, bool anew, dp_tokens *t
             encoder = NULL;
             status = dp_encoder_open(&encoder, bpe, why);
         }
-        const double start = cpu_s();
+        const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
         tokens->count = 0;
         status = status == DP_OK ? dp_encode(encoder, text, tokens, why) : status;
-        const double seconds = cpu_s() - start;
+        const double seconds = bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
         best = best == 0 || seconds < best ? seconds : best;
     }
     dp_encoder_close(encoder);
@@ -98,11 +91,11 @@ static dp_status measure(const options *o, dp_view text, result *r, dp_why *why)
     if (status == DP_OK) {
         status = encode(bpe, text, false, &tokens, &r->again_mb_s, why);
     }
-    const double start = cpu_s();
+    const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     if (status == DP_OK) {
         status = dp_bpe_decode(bpe, tokens.ids, tokens.count, &back);
     }
-    r->decode_mb_s = (double)back.size / (cpu_s() - start) * 1e-6;
+    r->decode_mb_s = (double)back.size / (bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start) * 1e-6;
     r->tokens = tokens.count;
     dp_buf_close(&back);
     dp_tokens_close(&tokens);

@@ -3,11 +3,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/rng.h"
+#include "bench/clock.h"
 #include "compute/codec.h"
 #include "compute/trainer.h"
 #include "gossip/weights.h"
@@ -402,13 +402,6 @@ static dp_status run_gossip(run *r)
     return DP_OK;
 }
 
-static double cpu_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static void sum_up(run *r)
 {
     quality_result *const out = r->result;
@@ -430,7 +423,7 @@ void quality_run(const quality_scale *scale, const quality_plan *plan, const qua
     dp_assert(plan->workers <= QUALITY_WORKERS && plan->overlap < scale->inner);
     run r = {.scale = scale, .plan = plan, .result = result};
     dp_why why = {{0}};
-    const double start = cpu_s();
+    const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     dp_status status = open_run(&r, text, seed, &why);
     if (status == DP_OK) {
         status = plan->kind == QUALITY_GOSSIP ? run_gossip(&r) : run_rounds(&r);
@@ -440,7 +433,7 @@ void quality_run(const quality_scale *scale, const quality_plan *plan, const qua
     }
     close_run(&r);
     result->status = status;
-    result->cpu_s = cpu_s() - start;
+    result->cpu_s = bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
     snprintf(result->problem, sizeof result->problem, "%.120s",
              why.text[0] != '\0' ? why.text : dp_status_text(status));
 }

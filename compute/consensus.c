@@ -22,6 +22,19 @@ typedef struct workspace {
     size_t length;           /* of the run */
 } workspace;
 
+/* NULL: no memory. */
+static workspace *workspace_of(size_t n, const dp_view *blobs, const uint32_t *q, size_t n_items)
+{
+    workspace *const work = dp_alloc(1, sizeof *work);
+    if (work != NULL) {
+        work->blobs = blobs;
+        work->q = q;
+        work->n_items = n_items;
+        work->n = n;
+    }
+    return work;
+}
+
 static void add_run(workspace *work, float f)
 {
 #if DP_MUTATION == 39
@@ -141,14 +154,10 @@ dp_status dp_consensus_apply(float *theta, float *m, size_t n, const dp_view *bl
     }
     dp_outer_seen own = {.reach = 1, .eta = (float)outer->alpha * 0x1p-16F};
     if (n_items > 0) {
-        workspace *const work = dp_alloc(1, sizeof *work);
+        workspace *const work = workspace_of(n, blobs, q, n_items);
         if (work == NULL) {
             return DP_NOMEM;
         }
-        work->blobs = blobs;
-        work->q = q;
-        work->n_items = n_items;
-        work->n = n;
         const dp_status status = apply(work, theta, m, outer, &own);
         dp_free(work);
         DP_TRY(status);
@@ -180,14 +189,10 @@ dp_status dp_consensus_mean(float *g, size_t n, const dp_view *blobs, const uint
         memset(g, 0, n * sizeof *g);
         return DP_OK;
     }
-    workspace *const work = dp_alloc(1, sizeof *work);
+    workspace *const work = workspace_of(n, blobs, q, n_items);
     if (work == NULL) {
         return DP_NOMEM;
     }
-    work->blobs = blobs;
-    work->q = q;
-    work->n_items = n_items;
-    work->n = n;
     const dp_status status = gather(work, g);
     dp_free(work);
     return status;

@@ -1,5 +1,5 @@
 /* The trainer in a run that exchanges gradients. */
-#include "tests/unit/compute/tiny_run.h"
+#include "tests/unit/compute/tiny_node.h"
 
 #include <math.h>
 
@@ -9,40 +9,16 @@
 
 enum { ONE = 65536, NODES = 3, STEPS = 10, LR_NANO = 1000000 };
 
-typedef struct node {
-    tiny_run run;
-    dp_trainer *trainer;
-    dp_buf blob;
-    uint32_t rows;
-    size_t n;
-} node;
-
 static node open_node(uint8_t member, uint32_t rows, dp_exchange_kind exchange, bool alone)
 {
-    node x = {.rows = rows};
-    tiny_run_open(&x.run, DP_CODEC_FP32, 950);
-    dp_manifest m;
-    CHECK_OK(dp_manifest_decode(&m, dp_view_of(x.run.manifest, x.run.manifest_size)));
+    dp_manifest m = node_settings(DP_CODEC_FP32, 950);
     m.exchange = exchange;
     m.inner_steps_max = 1;
     m.batch_rows = rows;
     m.schedule = DP_SCHEDULE_CONSTANT;
     m.warmup_tokens = 0;
     m.lr_nano = LR_NANO;
-    CHECK_OK(dp_manifest_encode(&m, x.run.manifest, &x.run.manifest_size));
-    const dp_trainer_setup setup = {.manifest = dp_view_of(x.run.manifest, x.run.manifest_size),
-                                    .tokenizer = dp_buf_view(&x.run.tokenizer),
-                                    .shards = (dp_view[]){dp_buf_view(&x.run.data)},
-                                    .n_shards = 1,
-                                    .member = {member},
-                                    .threads = 1,
-                                    .alone = alone,
-                                    .rows = 4};
-    CHECK_OK(dp_trainer_open(&x.trainer, &setup, NULL));
-    CHECK_OK(dp_trainer_init(x.trainer));
-    x.n = dp_trainer_elements(x.trainer);
-    dp_buf_init(&x.blob, dp_codec_bytes_most(x.n));
-    return x;
+    return node_open_with(&m, (dp_trainer_setup){.member = {member}, .alone = alone, .rows = 4});
 }
 
 static node open_gradients(uint8_t member, uint32_t rows)
@@ -50,18 +26,11 @@ static node open_gradients(uint8_t member, uint32_t rows)
     return open_node(member, rows, DP_EXCHANGE_GRADIENTS, false);
 }
 
-static void close_node(node *x)
-{
-    dp_buf_close(&x->blob);
-    dp_trainer_close(x->trainer);
-    tiny_run_close(&x->run);
-}
-
 /* One batch of the run's line from this sample on, the step-th that this node has drawn. */
 static void train(const node *x, uint32_t step, uint64_t first)
 {
-    const dp_reach from = {.leased = (uint64_t)step * x->rows};
-    const dp_sample_range range = {.first = first, .count = x->rows};
+    const dp_reach from = {.leased = (uint64_t)step * x->manifest.batch_rows};
+    const dp_sample_range range = {.first = first, .count = x->manifest.batch_rows};
     CHECK_OK(dp_trainer_lease(x->trainer, &from, &range, 1));
     const uint64_t until = dp_trainer_last_of(x->trainer).step + 1;
     while (dp_trainer_last_of(x->trainer).step < until) {
@@ -149,7 +118,7 @@ static double nodes_and_one(dp_exchange_kind exchange, double *gradient)
     float *const first = test_malloc(one.n * sizeof *first);
     memcpy(first, dp_trainer_theta(one.trainer), one.n * sizeof *first);
     for (uint32_t step = 0; step < STEPS; step++) {
-        const uint64_t at = (uint64_t)step * one.rows;
+        const uint64_t at = (uint64_t)step * one.manifest.batch_rows;
         train(&one, step, at);
         publish(&one);
         for (uint32_t i = 0; i < NODES; i++) {
@@ -170,9 +139,9 @@ static double nodes_and_one(dp_exchange_kind exchange, double *gradient)
     }
     const double share = apart(dp_trainer_theta(one.trainer), theta, first, one.n);
     test_free(first);
-    close_node(&one);
+    node_close(&one);
     for (uint32_t i = 0; i < NODES; i++) {
-        close_node(&nodes[i]);
+        node_close(&nodes[i]);
     }
     return share;
 }
@@ -210,8 +179,8 @@ static void one_node_takes_the_steps_of_training_alone_to_rounding(void **state)
     print_message("models apart %.2e\n", share);
     CHECK(share < 1e-4);
     test_free(first);
-    close_node(&alone);
-    close_node(&one);
+    node_close(&alone);
+    node_close(&one);
 }
 
 static void a_trainer_waits_with_one_gradient_for_the_record(void **state)
@@ -239,7 +208,7 @@ static void a_trainer_waits_with_one_gradient_for_the_record(void **state)
     for (size_t i = 0; i < x.n; i++) {
         CHECK(e[i] == 0);
     }
-    close_node(&x);
+    node_close(&x);
 }
 
 static void a_gradient_that_is_late_counts_in_the_next_publication(void **state)
@@ -277,8 +246,8 @@ static void a_gradient_that_is_late_counts_in_the_next_publication(void **state)
     test_free(got);
     test_free(second);
     test_free(wanted);
-    close_node(&y);
-    close_node(&x);
+    node_close(&y);
+    node_close(&x);
 }
 
 static void work_that_is_worth_nothing_is_no_gradient(void **state)
@@ -289,14 +258,7 @@ static void work_that_is_worth_nothing_is_no_gradient(void **state)
     const dp_trainer_record gone = {.round = 1, .alpha = ONE, .settle = DP_SETTLE_NONE};
     CHECK_OK(dp_trainer_apply(x.trainer, &gone));
     CHECK(!dp_trainer_waits(x.trainer) && dp_trainer_progress_of(x.trainer).steps == 0);
-    close_node(&x);
-}
-
-static dp_hash root_of(const node *x, dp_view *bytes)
-{
-    dp_hash root;
-    CHECK_OK(dp_trainer_state(x->trainer, bytes, &root));
-    return root;
+    node_close(&x);
 }
 
 static void a_state_carries_both_moments_and_who_loads_it_steps_alike(void **state)
@@ -313,18 +275,18 @@ static void a_state_carries_both_moments_and_who_loads_it_steps_alike(void **sta
     }
     dp_view bytes;
     dp_view same;
-    const dp_hash root = root_of(&x, &bytes);
+    const dp_hash root = node_root(&x, &bytes);
     CHECK(bytes.size == dp_state_bytes(x.n, 2));
     CHECK_STATUS(dp_trainer_load(plain.trainer, 2, bytes), DP_BADMSG);
     CHECK_OK(dp_trainer_load(y.trainer, 2, bytes));
-    const dp_hash loaded = root_of(&y, &same);
+    const dp_hash loaded = node_root(&y, &same);
     CHECK(dp_hash_equal(&root, &loaded));
     train(&x, 2, (uint64_t)2 * TINY_ROWS);
     publish(&x);
     const means mean = mean_of(&x, 1);
     apply(&x, 3, DP_SETTLE_INCLUDED, &mean);
     apply(&y, 3, DP_SETTLE_NONE, &mean);
-    const dp_hash after[2] = {root_of(&x, &bytes), root_of(&y, &same)};
+    const dp_hash after[2] = {node_root(&x, &bytes), node_root(&y, &same)};
     CHECK(dp_hash_equal(&after[0], &after[1]) && !dp_hash_equal(&after[0], &root));
     /* v that is not finite is refused, and theta and m stay. */
     uint8_t *const broken = test_malloc(bytes.size);
@@ -332,14 +294,14 @@ static void a_state_carries_both_moments_and_who_loads_it_steps_alike(void **sta
     memcpy(broken, bytes.data, bytes.size);
     memcpy(broken + DP_STATE_HEADER_BYTES + 8 * x.n, infinite, sizeof infinite);
     CHECK_STATUS(dp_trainer_load(y.trainer, 3, dp_view_of(broken, bytes.size)), DP_DIVERGED);
-    const dp_hash left = root_of(&y, &same);
+    const dp_hash left = node_root(&y, &same);
     CHECK(dp_hash_equal(&left, &after[1]));
     test_free(broken);
-    (void)root_of(&plain, &same);
+    (void)node_root(&plain, &same);
     CHECK_STATUS(dp_trainer_load(x.trainer, 0, same), DP_BADMSG);
-    close_node(&plain);
-    close_node(&y);
-    close_node(&x);
+    node_close(&plain);
+    node_close(&y);
+    node_close(&x);
 }
 
 static void gradients_are_not_frozen(void **state)
@@ -349,7 +311,7 @@ static void gradients_are_not_frozen(void **state)
     dp_view blob;
     dp_view f;
     CHECK_STATUS(dp_trainer_freeze(x.trainer, &blob, &f), DP_BADARG);
-    close_node(&x);
+    node_close(&x);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* The trainer's steps as the manifest's settings make them. */
-#include "tests/unit/compute/tiny_run.h"
+#include "tests/unit/compute/tiny_node.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,43 +8,14 @@
 #include "compute/half.h"
 #include "compute/trainer.h"
 
-typedef struct node {
-    tiny_run run;
-    dp_trainer *trainer;
-    size_t n;
-} node;
-
 static dp_manifest settings(void)
 {
-    tiny_run run;
-    dp_manifest m;
-    tiny_run_open(&run, DP_CODEC_SPARSE, 950);
-    CHECK_OK(dp_manifest_decode(&m, dp_view_of(run.manifest, run.manifest_size)));
-    tiny_run_close(&run);
-    return m;
+    return node_settings(DP_CODEC_SPARSE, 950);
 }
 
 static node open_with(const dp_manifest *m)
 {
-    node x;
-    tiny_run_open(&x.run, DP_CODEC_SPARSE, 950);
-    CHECK_OK(dp_manifest_encode(m, x.run.manifest, &x.run.manifest_size));
-    const dp_trainer_setup setup = {.manifest = dp_view_of(x.run.manifest, x.run.manifest_size),
-                                    .tokenizer = dp_buf_view(&x.run.tokenizer),
-                                    .shards = (dp_view[]){dp_buf_view(&x.run.data)},
-                                    .n_shards = 1,
-                                    .threads = 1};
-    dp_why why = {{0}};
-    CHECK_OK(dp_trainer_open(&x.trainer, &setup, &why));
-    CHECK_OK(dp_trainer_init(x.trainer));
-    x.n = dp_trainer_elements(x.trainer);
-    return x;
-}
-
-static void close_node(node *x)
-{
-    dp_trainer_close(x->trainer);
-    tiny_run_close(&x->run);
+    return node_open_with(m, (dp_trainer_setup){0});
 }
 
 /* Until so many steps are done or dropped. */
@@ -87,7 +58,7 @@ static void every_optimizer_and_way_of_weights_learns(void **state)
             for (size_t k = 0; weights != DP_WEIGHTS_FP32 && k < x.n; k++) {
                 CHECK((dp_float_bits(params[k]) & 0xffffU) == 0);
             }
-            close_node(&x);
+            node_close(&x);
         }
     }
 }
@@ -107,7 +78,7 @@ static void every_precision_learns_the_same(void **state)
         assert_int_equal(done.steps, 30);
         right = precision == DP_PRECISION_FP32 ? done.loss : right;
         CHECK(fabs(done.loss - right) < 0.05);
-        close_node(&x);
+        node_close(&x);
     }
 }
 
@@ -143,7 +114,7 @@ static void a_loss_that_leaps_is_dropped_until_it_stays(void **state)
     done = train(&x, before + 15);
     CHECK(done.steps == before + 10 && done.spikes == 5);
     free(kept);
-    close_node(&x);
+    node_close(&x);
 }
 
 static void without_the_setting_no_loss_is_a_spike(void **state)
@@ -155,7 +126,7 @@ static void without_the_setting_no_loss_is_a_spike(void **state)
     train(&x, 20);
     throw_away(&x);
     CHECK(train(&x, 25).spikes == 0);
-    close_node(&x);
+    node_close(&x);
 }
 
 /* Length of the first step of the first tensor; AdamW's is proportional to the rate. */
@@ -169,7 +140,7 @@ static double first_step(const dp_manifest *m)
             (double)dp_trainer_params(x.trainer)[i] - (double)dp_trainer_theta(x.trainer)[i];
         squares += change * change;
     }
-    close_node(&x);
+    node_close(&x);
     return sqrt(squares);
 }
 

@@ -25,99 +25,168 @@ static double slack_of(size_t width)
     return 4e-7 * (4.0 + sqrt((double)width));
 }
 
-static void check_norm(const norm_case *c)
+/* What a norm and its gradients read and write: on the host, as the reference has it, and on the card. */
+typedef struct norm_host {
+    float *x;
+    float *add;
+    float *dy;
+    float *residual;
+    float *gain;
+    float *bias;
+    float *summed;
+    float *y;
+    float *dx;
+    float *mean;
+    float *rstd;
+    float *d_gain;
+    float *d_bias;
+} norm_host;
+
+typedef struct norm_card {
+    void *x;
+    void *sum;
+    void *add;
+    void *y;
+    void *dy;
+    void *dx;
+    float *gain;
+    float *bias;
+    float *mean;
+    float *rstd;
+    float *d_gain;
+    float *d_bias;
+    float *scratch;
+} norm_card;
+
+static norm_host host_of(const norm_case *c)
 {
     const size_t n = c->rows * c->width;
+    const norm_host h = {.x = near_fill(n, 1, 2.0F, c->stream),
+                         .add = near_fill(n, 2, 1.0F, c->type),
+                         .dy = near_fill(n, 3, 1.0F, c->type),
+                         .residual = near_fill(n, 4, 1.0F, c->stream),
+                         .gain = near_fill(c->width, 5, 1.5F, DP_FP32),
+                         .bias = near_fill(c->width, 6, 1.0F, DP_FP32),
+                         .summed = near_room(n),
+                         .y = near_room(n),
+                         .dx = near_room(n),
+                         .mean = near_room(c->rows),
+                         .rstd = near_room(c->rows),
+                         .d_gain = near_fill(c->width, 7, 1.0F, DP_FP32),
+                         .d_bias = near_fill(c->width, 8, 1.0F, DP_FP32)};
+    for (size_t i = 0; i < n; i++) {
+        h.summed[i] = c->add ? dp_round_to(c->stream, h.x[i] + h.add[i]) : h.x[i];
+    }
+    return h;
+}
+
+static void host_free(const norm_host *h)
+{
+    float *const all[] = {h->x, h->add, h->dy,   h->residual, h->gain,   h->bias,  h->summed,
+                          h->y, h->dx,  h->mean, h->rstd,     h->d_gain, h->d_bias};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        free(all[i]);
+    }
+}
+
+/* dx begins as the residual's gradient, and the sums of gain and bias where an earlier micro-batch left them. */
+static norm_card card_of(const norm_case *c, const norm_host *h)
+{
+    const size_t n = c->rows * c->width;
+
+    return (norm_card){.x = near_put_at(h->x, n, c->stream, c->offset),
+                       .sum = near_poison(n, c->stream),
+                       .add = near_put(h->add, n, c->type),
+                       .y = near_poison(n, c->type),
+                       .dy = near_put(h->dy, n, c->type),
+                       .dx = near_put(h->residual, n, c->stream),
+                       .gain = near_put(h->gain, c->width, DP_FP32),
+                       .bias = near_put(h->bias, c->width, DP_FP32),
+                       .mean = near_poison(c->rows, DP_FP32),
+                       .rstd = near_poison(c->rows, DP_FP32),
+                       .d_gain = near_put(h->d_gain, c->width, DP_FP32),
+                       .d_bias = near_put(h->d_bias, c->width, DP_FP32),
+                       .scratch = near_poison(dp_cuda_norm_scratch(c->rows, c->width), DP_FP32)};
+}
+
+static void card_free_all(const norm_case *c, const norm_card *d)
+{
+    void *const all[] = {d->sum,  d->add,  d->y,    d->dy,     d->dx,     d->gain,
+                         d->bias, d->mean, d->rstd, d->d_gain, d->d_bias, d->scratch};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        card_free(all[i]);
+    }
+    near_free_at(d->x, c->stream, c->offset);
+}
+
+static void norm_on_card(const norm_case *c, const norm_card *d)
+{
     const cudaStream_t stream = card_open();
-    float *const x = near_fill(n, 1, 2.0F, c->stream);
-    float *const add = near_fill(n, 2, 1.0F, c->type);
-    float *const dy = near_fill(n, 3, 1.0F, c->type);
-    float *const residual = near_fill(n, 4, 1.0F, c->stream);
-    float *const gain = near_fill(c->width, 5, 1.5F, DP_FP32);
-    float *const bias = near_fill(c->width, 6, 1.0F, DP_FP32);
-    float *const summed = near_room(n);
-    float *const y = near_room(n);
-    float *const dx = near_room(n);
-    float *const mean = near_room(c->rows);
-    float *const rstd = near_room(c->rows);
-    float *const d_gain = near_fill(c->width, 7, 1.0F, DP_FP32);
-    float *const d_bias = near_fill(c->width, 8, 1.0F, DP_FP32);
-
-    void *const card_x = near_put_at(x, n, c->stream, c->offset);
-    void *const card_sum = near_poison(n, c->stream);
-    void *const card_add = near_put(add, n, c->type);
-    void *const card_y = near_poison(n, c->type);
-    void *const card_dy = near_put(dy, n, c->type);
-    void *const card_dx = near_put(residual, n, c->stream);
-    float *const card_gain = near_put(gain, c->width, DP_FP32);
-    float *const card_bias = near_put(bias, c->width, DP_FP32);
-    float *const card_mean = near_poison(c->rows, DP_FP32);
-    float *const card_rstd = near_poison(c->rows, DP_FP32);
-    float *const card_d_gain = near_put(d_gain, c->width, DP_FP32);
-    float *const card_d_bias = near_put(d_bias, c->width, DP_FP32);
-    float *const scratch = near_poison(dp_cuda_norm_scratch(c->rows, c->width), DP_FP32);
-
     dp_cuda_norm norm = {.rows = c->rows,
                          .width = c->width,
                          .rms = c->rms,
                          .eps = 1e-5F,
                          .stream = c->stream,
                          .type = c->type,
-                         .x = card_x,
-                         .gain = card_gain,
-                         .bias = c->rms ? NULL : card_bias,
-                         .mean = c->rms ? NULL : card_mean,
-                         .rstd = card_rstd};
-    CHECK_OK(dp_cuda_norm_forward(&norm, c->add ? card_add : NULL, card_sum, card_y, stream));
-    for (size_t i = 0; i < n; i++) {
-        summed[i] = c->add ? dp_round_to(c->stream, x[i] + add[i]) : x[i];
-    }
-    norm.x = c->add ? card_sum : card_x;
-    CHECK_OK(dp_cuda_norm_backward(&norm, card_dy, card_dx, card_dx, card_d_gain,
-                                   c->rms ? NULL : card_d_bias, scratch, stream));
+                         .x = d->x,
+                         .gain = d->gain,
+                         .bias = c->rms ? NULL : d->bias,
+                         .mean = c->rms ? NULL : d->mean,
+                         .rstd = d->rstd};
+    CHECK_OK(dp_cuda_norm_forward(&norm, c->add ? d->add : NULL, d->sum, d->y, stream));
+    norm.x = c->add ? d->sum : d->x;
+    CHECK_OK(dp_cuda_norm_backward(&norm, d->dy, d->dx, d->dx, d->d_gain, c->rms ? NULL : d->d_bias,
+                                   d->scratch, stream));
+}
 
+static void norm_by_reference(const norm_case *c, const norm_host *h)
+{
     const dp_ops *const ops = dp_ops_reference();
-    const dp_norm_rows rows = {c->rows, c->width, summed, gain, mean, rstd};
-    const dp_rms_rows rms = {c->rows, 1, c->width, 1e-5F, summed, c->width, gain, rstd};
+    const dp_norm_rows rows = {c->rows, c->width, h->summed, h->gain, h->mean, h->rstd};
+    const dp_rms_rows rms = {c->rows, 1, c->width, 1e-5F, h->summed, c->width, h->gain, h->rstd};
     if (c->rms) {
-        ops->rms_forward(&rms, y, c->width);
-        ops->rms_backward(&rms, dy, residual, dx, c->width);
-        ops->rms_grads(&rms, dy, c->width, 0, c->width, d_gain);
+        ops->rms_forward(&rms, h->y, c->width);
+        ops->rms_backward(&rms, h->dy, h->residual, h->dx, c->width);
+        ops->rms_grads(&rms, h->dy, c->width, 0, c->width, h->d_gain);
     } else {
-        ops->norm_forward(&rows, bias, y);
-        ops->norm_backward(&rows, dy, residual, dx);
-        ops->norm_grads(&rows, dy, 0, c->width, d_gain, d_bias);
+        ops->norm_forward(&rows, h->bias, h->y);
+        ops->norm_backward(&rows, h->dy, h->residual, h->dx);
+        ops->norm_grads(&rows, h->dy, 0, c->width, h->d_gain, h->d_bias);
     }
+}
+
+static void compare(const norm_case *c, const norm_host *h, const norm_card *d)
+{
+    const size_t n = c->rows * c->width;
     /* One row of one number has no spread: its unit is 1/sqrt(eps) times nothing. */
     const double largest = c->width == 1 ? 320.0 : 1.0;
     double steep = 1.0;
     for (size_t i = 0; i < c->rows; i++) {
-        steep = fmax(steep, (double)rstd[i]);
+        steep = fmax(steep, (double)h->rstd[i]);
     }
     if (c->add) {
-        near_check("sum", card_sum, summed, n, c->stream, 0.0);
+        near_check("sum", d->sum, h->summed, n, c->stream, 0.0);
     }
-    near_check("y", card_y, y, n, c->type, 8.0 * slack_of(c->width));
-    near_check("rstd", card_rstd, rstd, c->rows, DP_FP32, 2e-6 * steep);
-    near_check("dx", card_dx, dx, n, c->stream, 8.0 * slack_of(c->width) * steep * largest);
-    near_check("d_gain", card_d_gain, d_gain, c->width, DP_FP32,
+    near_check("y", d->y, h->y, n, c->type, 8.0 * slack_of(c->width));
+    near_check("rstd", d->rstd, h->rstd, c->rows, DP_FP32, 2e-6 * steep);
+    near_check("dx", d->dx, h->dx, n, c->stream, 8.0 * slack_of(c->width) * steep * largest);
+    near_check("d_gain", d->d_gain, h->d_gain, c->width, DP_FP32,
                8.0 * slack_of(c->rows) + 4e-6 * (double)c->rows);
     if (!c->rms) {
-        near_check("mean", card_mean, mean, c->rows, DP_FP32, 1e-6);
-        near_check("d_bias", card_d_bias, d_bias, c->width, DP_FP32, 4.0 * slack_of(c->rows));
+        near_check("mean", d->mean, h->mean, c->rows, DP_FP32, 1e-6);
+        near_check("d_bias", d->d_bias, h->d_bias, c->width, DP_FP32, 4.0 * slack_of(c->rows));
     }
+}
 
-    float *const host[] = {x, add, dy,   residual, gain,   bias,  summed,
-                           y, dx,  mean, rstd,     d_gain, d_bias};
-    void *const card[] = {card_sum,  card_add,  card_y,    card_dy,     card_dx,     card_gain,
-                          card_bias, card_mean, card_rstd, card_d_gain, card_d_bias, scratch};
-    for (size_t i = 0; i < sizeof host / sizeof host[0]; i++) {
-        free(host[i]);
-    }
-    for (size_t i = 0; i < sizeof card / sizeof card[0]; i++) {
-        card_free(card[i]);
-    }
-    near_free_at(card_x, c->stream, c->offset);
+static void check_norm(const norm_case *c)
+{
+    const norm_host h = host_of(c);
+    const norm_card d = card_of(c, &h);
+    norm_on_card(c, &d);
+    norm_by_reference(c, &h);
+    compare(c, &h, &d);
+    host_free(&h);
+    card_free_all(c, &d);
 }
 
 static void norms_are_near_the_reference_for_odd_shapes(void **state)
