@@ -7,8 +7,7 @@
 /* Rows that are left over beyond whole groups: fewer sums, but still as many as hide what a sum takes. */
 #define DP_TAIL (DP_GROUP >= 6 ? DP_GROUP / 3 : DP_GROUP)
 
-/* Rows of a that are brought together: a slice of the engine, in whole groups. */
-#define DP_BLOCK_ROWS (144 / DP_GROUP * DP_GROUP)
+/* Rows of a are brought together where at least so many columns are to follow. */
 #define DP_GATHER_COLUMNS (8 * DP_PANEL)
 
 /* One panel of b [columns][k]: squares first, then what is left below and beside them. */

@@ -3,8 +3,6 @@
  * rounded, DP_BLOCK_ROWS rows and DP_PAIRS pairs at a time, before it is multiplied. What is below 2^-126 counts as 0. */
 
 #define DP_PAIRS DP_OPS_DEPTH /* of terms, between stores of sums */
-#define DP_BLOCK_ROWS                                                                              \
-    (144 / DP_GROUP * DP_GROUP) /* of a that are rounded together: a slice of the engine */
 
 _Static_assert(DP_LANES == 16, "pairs are packed in vectors of sixteen");
 

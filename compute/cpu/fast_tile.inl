@@ -6,6 +6,9 @@
  * those of a whole vocabulary would go to memory and back for every DP_OPS_DEPTH terms. */
 #define DP_BLOCK_COLUMNS 2048
 
+/* Rows of a that are brought together, or rounded, before they are multiplied: a slice of the engine, in whole groups. */
+#define DP_BLOCK_ROWS (144 / DP_GROUP * DP_GROUP)
+
 static size_t least_of(size_t a, size_t b)
 {
     return a < b ? a : b;
