@@ -17,6 +17,8 @@ typedef enum field_type {
     FIELD_ENERGY,
     FIELD_ITEMS,
     FIELD_RANGES,
+    FIELD_SHARES,
+    FIELD_CUTS,
     FIELD_TEXT
 } field_type;
 
@@ -24,7 +26,7 @@ typedef struct field {
     const char *key;
     field_type type;
     size_t offset;
-    uint32_t least; /* FIELD_ENUM: the values that exist */
+    uint32_t least; /* FIELD_ENUM, any number of which some values exist: these */
     uint32_t most;
 } field;
 
@@ -73,6 +75,13 @@ typedef enum field_id {
     LEASED,
     OWN,
     LEASE,
+    SHARES, /* after ITEMS, of which it must have as many */
+    CONTRIBUTORS,
+    PART,
+    FIRST,
+    END,
+    CUTS,
+    TAKEN,
     NAME,
     DEVICE,
     WHAT,
@@ -133,6 +142,19 @@ static const field fields[FIELD_COUNT] = {
     [LEASED] = FIELD("leased", FIELD_U64, reach.leased),
     [OWN] = FIELD("own", FIELD_U64, reach.own),
     [LEASE] = FIELD("lease", FIELD_RANGES, ranges),
+    [SHARES] = FIELD("shares", FIELD_SHARES, shares),
+    [CONTRIBUTORS] = FIELD("contributors", FIELD_U32, contributors),
+    [PART] = FIELD("part", FIELD_U32, part),
+    [FIRST] = {.key = "first",
+               .type = FIELD_ENUM,
+               .offset = offsetof(dp_trainer_msg, range.first),
+               .most = DP_PART_WHOLE},
+    [END] = {.key = "end",
+             .type = FIELD_ENUM,
+             .offset = offsetof(dp_trainer_msg, range.end),
+             .most = DP_PART_WHOLE},
+    [CUTS] = FIELD("cuts", FIELD_CUTS, cuts),
+    [TAKEN] = FIELD("taken", FIELD_U32, taken),
     [NAME] = FIELD("name", FIELD_TEXT, text),
     [DEVICE] = FIELD("device", FIELD_TEXT, text),
     [WHAT] = FIELD("what", FIELD_TEXT, text),
@@ -163,7 +185,9 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
     [DP_TRAINER_READY_AT] = {.name = "ready_at", .fields = BIT(ROUND) | BIT(ROOT)},
     [DP_TRAINER_RESTORE] = {.name = "restore",
                             .fields = BIT(ROUND) | BIT(RESTORE) | BIT(SETTLE) | BIT(CLIP) |
-                                      BIT(LAMBDA) | BIT(STEPS) | BIT(TOKENS)},
+                                      BIT(LAMBDA) | BIT(STEPS) | BIT(TOKENS) | BIT(CUTS) |
+                                      BIT(TAKEN),
+                            .optional = BIT(CUTS) | BIT(TAKEN)},
     [DP_TRAINER_TRAIN] = {.name = "train",
                           .fields = BIT(ROUND) | BIT(TOKENS) | BIT(LEASED) | BIT(OWN) | BIT(LEASE)},
     [DP_TRAINER_STEP] = {.name = "step",
@@ -171,19 +195,25 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
                                    BIT(SKIPPED) | BIT(SPIKES) | BIT(COMPUTED_US) | BIT(TRAINED_US),
                          .optional =
                              BIT(SKIPPED) | BIT(SPIKES) | BIT(COMPUTED_US) | BIT(TRAINED_US)},
-    [DP_TRAINER_PUBLISH] = {.name = "publish", .fields = BIT(ROUND) | BIT(DENSE)},
+    [DP_TRAINER_PUBLISH] = {.name = "publish",
+                            .fields = BIT(ROUND) | BIT(DENSE) | BIT(CUTS),
+                            .optional = BIT(CUTS)},
     [DP_TRAINER_PUBLISHED] = {.name = "published",
                               .fields = BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) |
                                         BIT(CARRIED) | BIT(ENERGY) | BIT(LEASED) | BIT(OWN) |
-                                        BIT(NORM) | BIT(ERROR),
-                              .optional = BIT(NORM) | BIT(ERROR)},
-    [DP_TRAINER_CHECK] = {.name = "check", .fields = BIT(ID)},
+                                        BIT(NORM) | BIT(ERROR) | BIT(CUTS),
+                              .optional = BIT(NORM) | BIT(ERROR) | BIT(CUTS)},
+    [DP_TRAINER_CHECK] = {.name = "check",
+                          .fields = BIT(ID) | BIT(FIRST) | BIT(END),
+                          .optional = BIT(FIRST) | BIT(END)},
     [DP_TRAINER_CHECKED] = {.name = "checked",
                             .fields = BIT(ID) | BIT(OK) | BIT(ENERGY) | BIT(FOREIGN),
                             .optional = BIT(FOREIGN)},
     [DP_TRAINER_APPLY] = {.name = "apply",
                           .fields = BIT(ROUND) | BIT(TOKENS) | BIT(ALPHA) | BIT(SETTLE) |
-                                    BIT(CLIP) | BIT(LAMBDA) | BIT(ITEMS)},
+                                    BIT(CLIP) | BIT(LAMBDA) | BIT(ITEMS) | BIT(SHARES) |
+                                    BIT(CONTRIBUTORS) | BIT(CUTS) | BIT(TAKEN),
+                          .optional = BIT(SHARES) | BIT(CONTRIBUTORS) | BIT(CUTS) | BIT(TAKEN)},
     [DP_TRAINER_APPLIED] = {.name = "applied",
                             .fields = BIT(ROUND) | BIT(ROOT) | BIT(OUTER_REACH),
                             .optional = BIT(OUTER_REACH)},
@@ -203,6 +233,11 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
     [DP_TRAINER_FAILED] = {.name = "failed",
                            .fields = BIT(WHAT) | BIT(OF) | BIT(LACKS),
                            .optional = BIT(OF) | BIT(LACKS)},
+    [DP_TRAINER_REDUCE] = {.name = "reduce",
+                           .fields = BIT(ROUND) | BIT(PART) | BIT(FIRST) | BIT(END) | BIT(ITEMS)},
+    [DP_TRAINER_REDUCED] = {.name = "reduced",
+                            .fields = BIT(ROUND) | BIT(PART) | BIT(ENERGY) | BIT(NORM) | BIT(ERROR),
+                            .optional = BIT(NORM) | BIT(ERROR)},
 };
 
 const char *dp_trainer_kind_name(dp_trainer_kind kind)
@@ -264,6 +299,19 @@ static void pack_field(dp_packer *packer, const dp_trainer_msg *msg, const field
             dp_pack_u64(packer, msg->ranges[i].count);
         }
         break;
+    case FIELD_SHARES:
+        dp_pack_array(packer, 2 * msg->n_items);
+        for (uint32_t i = 0; i < msg->n_items; i++) {
+            dp_pack_u64(packer, msg->shares[i].first);
+            dp_pack_u64(packer, msg->shares[i].end);
+        }
+        break;
+    case FIELD_CUTS:
+        dp_pack_array(packer, msg->cuts.n);
+        for (uint32_t i = 0; i < msg->cuts.n; i++) {
+            dp_pack_u64(packer, msg->cuts.first[i]);
+        }
+        break;
     case FIELD_TEXT:
         dp_pack_text(packer, at);
         break;
@@ -274,6 +322,7 @@ dp_status dp_trainer_encode(const dp_trainer_msg *msg, dp_buf *out)
 {
     if (msg->kind < DP_TRAINER_HELLO || msg->kind >= DP_TRAINER_KIND_COUNT ||
         msg->n_items > DP_TRAINER_ITEMS_MAX || msg->n_ranges > DP_LEASE_RANGES_MAX ||
+        !dp_part_cuts_good(&msg->cuts) ||
         strnlen(msg->text, DP_TRAINER_TEXT_MAX + 1) > DP_TRAINER_TEXT_MAX) {
         return DP_BADARG;
     }
@@ -345,6 +394,41 @@ static bool unpack_ranges(const dp_pack_value *value, dp_trainer_msg *msg)
     return true;
 }
 
+/* A range for each item, from what is not behind its end. */
+static bool unpack_shares(const dp_pack_value *value, dp_trainer_msg *msg)
+{
+    uint32_t count;
+    if (!dp_pack_is_array(value, &count) || count != 2 * msg->n_items) {
+        return false;
+    }
+    for (uint32_t i = 0; i < msg->n_items; i++) {
+        dp_part_range *const range = &msg->shares[i];
+        if (!unpack_u32(dp_pack_at(value, 2 * i), &range->first) ||
+            !unpack_u32(dp_pack_at(value, 2 * i + 1), &range->end) || range->first > range->end ||
+            range->end > DP_PART_WHOLE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool unpack_cuts(const dp_pack_value *value, dp_trainer_msg *msg)
+{
+    uint32_t count;
+    if (!dp_pack_is_array(value, &count) || count > DP_PARTS_MAX) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t share;
+        if (!unpack_u32(dp_pack_at(value, i), &share) || share >= DP_PART_WHOLE) {
+            return false;
+        }
+        msg->cuts.first[i] = (uint16_t)share;
+    }
+    msg->cuts.n = count;
+    return dp_part_cuts_good(&msg->cuts);
+}
+
 static bool unpack_field(const dp_pack_value *value, dp_trainer_msg *msg, const field *f)
 {
     char *const at = (char *)msg + f->offset;
@@ -400,6 +484,10 @@ static bool unpack_field(const dp_pack_value *value, dp_trainer_msg *msg, const 
         return unpack_items(value, msg);
     case FIELD_RANGES:
         return unpack_ranges(value, msg);
+    case FIELD_SHARES:
+        return unpack_shares(value, msg);
+    case FIELD_CUTS:
+        return unpack_cuts(value, msg);
     case FIELD_TEXT:
         return dp_pack_copy_text(value, at, DP_TRAINER_TEXT_MAX + 1);
     }

@@ -11,6 +11,9 @@
  * worked for; APPLY names the round of the state that it makes, and LOAD the one that the state's header holds. INIT and
  * LOAD pause until the next TRAIN.
  *
+ * Rounds of parts (gossip/part.h): cuts are shares in 1/65536 of the vector (base/part_cuts.h), and first and end are shares that
+ * a blob is of; compute/part.h maps them to elements. Keys of parts that are absent mean one blob of the whole vector.
+ *
  *   T->D HELLO      {abi, name, pid}
  *   D->T OPEN       {member[32], seed} fds: manifest (canonical bytes), tokenizer.json, and the token shards
  *                                              in the manifest's order, up to 32
@@ -19,12 +22,13 @@
  *   D->T INIT       {}                            theta from the manifest's seed, round 0
  *   D->T LOAD       {round} fds: state            state: canonical bytes of theta (compute/state.h)
  *   T->D READY_AT   {round, root}                 answer to INIT and LOAD; root: object root of the state bytes
- *   D->T RESTORE    {round, kind, settle, clip, lambda, steps, tokens} fds: a [, blob]
+ *   D->T RESTORE    {round, kind, settle, clip, lambda, steps, tokens, cuts?, taken?} fds: a [, blob]
  *                                                 what an earlier process had published or frozen and how it was settled: residual e := lambda * (included ?
  *                                                 beta*(a - clip*decode(blob)) : a), F := lambda * a; settle NONE: pending
  *                                                 again, whole (blob needed). After LOAD, which empties all drawers. steps and
  *                                                 tokens: those that F holds, counted on from there; of what was published, those
- *                                                 that it told, which ride along if it was left out
+ *                                                 that it told, which ride along if it was left out. cuts: those of its round;
+ *                                                 taken: INCLUDED, bit p: part p counts it, and on the others e := lambda * a
  *   D->T TRAIN      {round, tokens, leased, own, lease: [first, count, ...]}
  *                                                 train on towards this round; tokens: committed so far (for the rate); round 0:
  *                                                 stop stepping until the next TRAIN (paused), keep everything. lease: ranges
@@ -37,17 +41,26 @@
  *                                                 second; skipped: steps dropped as not finite or, spikes of them, as too far
  *                                                 from the ones before; absent: 0. Since the trainer's start: computed_us, in
  *                                                 which local steps were computed, of trained_us, from TRAIN until it is stopped
- *   D->T PUBLISH    {round, dense}                a = e + F + O; encode; keep pending; go on training
- *   T->D PUBLISHED  {round, steps, tokens, loss, carried, energy, leased, own, norm?, error?} fds: blob, a
+ *   D->T PUBLISH    {round, dense, cuts?}         a = e + F + O; encode; keep pending; go on training
+ *   T->D PUBLISHED  {round, steps, tokens, loss, carried, energy, leased, own, norm?, error?, cuts?} fds: blob, a [, parts]
+ *                                                 cuts as in PUBLISH: then a blob of each part follows, and blob, all of them
+ *                                                 in one, is for a RESTORE alone; energy: the sum of those of the parts
  *                                                 leased, own: how far it has come with what is in a; no sample below that is
  *                                                 ever in another publication
  *                                                 norm: |a|, error: |a - decode(blob)|, what the codec left over; absent: 0
- *   D->T CHECK      {id} fds: blob                decode totally, any trainer thread
+ *   D->T CHECK      {id, first?, end?} fds: blob  decode totally, any trainer thread
  *   T->D CHECKED    {id, ok, energy[16], foreign?}  energy: section E of the commit rules, u128 little-endian; foreign: not ok,
  *                                                 as the blob is of a codec that the manifest does not allow
- *   D->T APPLY      {round, tokens, alpha, settle, clip, lambda, items: [q]} fds: one blob per item, in order of peer key
+ *   D->T REDUCE     {round, part, first, end, items: [q]} fds: one blob per item, of these shares, in order of peer key
+ *                                                 sum f_i d_i on that part, encoded again; nothing else changes
+ *   T->D REDUCED    {round, part, energy, norm?, error?} fds: blob
+ *                                                 norm: of the sum; error: what encoding it has lost, for good
+ *   D->T APPLY      {round, tokens, alpha, settle, clip, lambda, items: [q], shares?: [first, end, ...], contributors?, cuts?,
+ *                    taken?} fds: one blob per item, in order of peer key; of parts, in their order
  *                                                 theta -= alpha * sum f_i d_i; settle the pending publication:
- *                                                 DP_SETTLE_NONE | INCLUDED (clip, Q16) | LEFT_OUT; then rebase
+ *                                                 DP_SETTLE_NONE | INCLUDED (clip, Q16; taken as in RESTORE) | LEFT_OUT; then
+ *                                                 rebase. shares: of each item. contributors: publications that the record
+ *                                                 lists; absent or 0: as many as items
  *   T->D APPLIED    {round, root, outer_reach?} fds: state  state snapshot, sealed; outer_reach: how many updates far the outer step with momentum
  *                                                 would have gone (compute/consensus.h); absent: 0, unknown
  *   D->T FREEZE     {exchange}                    F += O (O := 0); encode F dense; nothing is applied
@@ -74,12 +87,14 @@
 
 #include "base/bytes.h"
 #include "base/digest.h"
+#include "base/part_cuts.h"
 #include "base/reach.h"
 
 enum {
-    DP_TRAINER_ABI = 2, /* 1 drew its samples itself */
+    DP_TRAINER_ABI = 3, /* 1 drew its samples itself; 2 knew no parts */
     DP_TRAINER_PACKET_MAX = 64 * 1024,
-    DP_TRAINER_FDS_MAX = 34, /* 32 shards of data with manifest and tokenizer; 32 contributors */
+    /* 32 shards of data with manifest and tokenizer; 32 contributors; 32 parts with what they are of, and a. */
+    DP_TRAINER_FDS_MAX = 34,
     DP_TRAINER_ITEMS_MAX = 32,
     DP_TRAINER_TEXT_MAX = 8192
 };
@@ -110,6 +125,8 @@ typedef enum dp_trainer_kind {
     DP_TRAINER_SAMPLED,
     DP_TRAINER_STOP,
     DP_TRAINER_FAILED,
+    DP_TRAINER_REDUCE,
+    DP_TRAINER_REDUCED,
     DP_TRAINER_KIND_COUNT
 } dp_trainer_kind;
 
@@ -121,6 +138,12 @@ typedef enum dp_settle {
 
 /* What RESTORE brings back. PENDING with settle NONE: published and undecided, kept as pending. */
 typedef enum dp_restore { DP_RESTORE_PENDING = 1, DP_RESTORE_FROZEN = 2 } dp_restore;
+
+/* Shares first .. end - 1 of a vector; {0, 0}: all of it. */
+typedef struct dp_part_range {
+    uint32_t first;
+    uint32_t end;
+} dp_part_range;
 
 /* One message of any kind; fields that a kind does not name are zero and do not travel. */
 typedef struct dp_trainer_msg {
@@ -161,7 +184,13 @@ typedef struct dp_trainer_msg {
     bool lacks;
     uint64_t seed;
     uint32_t n_items;
-    uint32_t q[DP_TRAINER_ITEMS_MAX]; /* Q31 */
+    uint32_t q[DP_TRAINER_ITEMS_MAX];           /* Q31 */
+    dp_part_range shares[DP_TRAINER_ITEMS_MAX]; /* of each item */
+    uint32_t contributors;
+    uint32_t part;       /* REDUCE */
+    dp_part_range range; /* CHECK, REDUCE */
+    dp_part_cuts cuts;   /* n = 0: no parts */
+    uint32_t taken;      /* bit p: part p counts the publication */
     dp_reach reach;
     uint32_t n_ranges;
     dp_sample_range ranges[DP_LEASE_RANGES_MAX];

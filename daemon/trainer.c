@@ -157,8 +157,13 @@ static void receive(life *self)
             if (self->incoming.abi == DP_TRAINER_ABI) {
                 trainer->config.hooks.started(trainer->config.hooks.context);
             } else {
+                char cause[128];
+                snprintf(cause, sizeof cause,
+                         "speaks version %u of the trainer protocol and this daemon %d; install "
+                         "those of one release",
+                         self->incoming.abi, DP_TRAINER_ABI);
                 end_life(self);
-                report_down(trainer, "speaks another version of the trainer protocol");
+                report_down(trainer, cause);
             }
         } else {
             trainer->config.hooks.message(trainer->config.hooks.context, &self->incoming, fds,

@@ -47,6 +47,11 @@ static dp_trainer_msg full_message(dp_trainer_kind kind)
         .n_items = DP_TRAINER_ITEMS_MAX,
         .reach = {.leased = 1ULL << 61, .own = 12},
         .n_ranges = DP_LEASE_RANGES_MAX,
+        .contributors = 31,
+        .part = 5,
+        .range = {.first = 4096, .end = DP_PART_WHOLE},
+        .cuts = {.n = DP_PARTS_MAX},
+        .taken = 0x80000001U,
         .text = "In the beginning\n",
     };
 
@@ -55,6 +60,10 @@ static dp_trainer_msg full_message(dp_trainer_kind kind)
     memset(msg.root.bytes, 0xe2, DP_HASH_BYTES);
     for (uint32_t i = 0; i < DP_TRAINER_ITEMS_MAX; i++) {
         msg.q[i] = i << 26;
+        msg.shares[i] = (dp_part_range){.first = 2048 * i, .end = 2048 * (i + 1)};
+    }
+    for (uint32_t i = 0; i < DP_PARTS_MAX; i++) {
+        msg.cuts.first[i] = (uint16_t)(2000 * i);
     }
     for (uint32_t i = 0; i < DP_LEASE_RANGES_MAX; i++) {
         msg.ranges[i] = (dp_sample_range){.first = 100ULL * i, .count = 1 + i};
@@ -108,6 +117,80 @@ static void fields_of_an_apply_survive_the_trip(void **state)
     dp_buf_close(&buf);
 }
 
+static void what_is_of_parts_survives_the_trip(void **state)
+{
+    static const dp_trainer_kind kinds[] = {DP_TRAINER_APPLY, DP_TRAINER_RESTORE, DP_TRAINER_REDUCE,
+                                            DP_TRAINER_CHECK};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        const dp_trainer_msg msg = full_message(kinds[i]);
+        static dp_trainer_msg back;
+        dp_buf buf = encoded(&msg);
+        CHECK_OK(dp_trainer_decode(&back, dp_buf_view(&buf)));
+        dp_buf_close(&buf);
+        if (kinds[i] == DP_TRAINER_APPLY || kinds[i] == DP_TRAINER_RESTORE) {
+            assert_memory_equal(&back.cuts, &msg.cuts, sizeof back.cuts);
+            assert_int_equal(back.taken, 0x80000001U);
+        } else {
+            assert_memory_equal(&back.range, &msg.range, sizeof back.range);
+        }
+        if (kinds[i] == DP_TRAINER_APPLY) {
+            assert_memory_equal(back.shares, msg.shares, sizeof back.shares);
+            assert_int_equal(back.contributors, 31);
+        }
+    }
+}
+
+/* An APPLY with an item, and with these numbers under this key. */
+static dp_status apply_with(const char *key, const uint32_t *numbers, uint32_t n)
+{
+    static const char *const zeros[] = {"round", "tokens", "alpha", "settle", "clip", "lambda"};
+    static dp_trainer_msg back;
+    dp_buf buf = {.max = DP_TRAINER_PACKET_MAX};
+    dp_packer packer = dp_packer_of(&buf);
+
+    dp_pack_map(&packer, 9);
+    dp_pack_text(&packer, "type");
+    dp_pack_u64(&packer, DP_TRAINER_APPLY);
+    for (size_t i = 0; i < sizeof zeros / sizeof zeros[0]; i++) {
+        dp_pack_text(&packer, zeros[i]);
+        dp_pack_u64(&packer, 0);
+    }
+    dp_pack_text(&packer, "items");
+    dp_pack_array(&packer, 1);
+    dp_pack_u64(&packer, 7);
+    dp_pack_text(&packer, key);
+    dp_pack_array(&packer, n);
+    for (uint32_t i = 0; i < n; i++) {
+        dp_pack_u64(&packer, numbers[i]);
+    }
+    CHECK_OK(dp_packer_finish(&packer));
+    const dp_status status = dp_trainer_decode(&back, dp_buf_view(&buf));
+    dp_buf_close(&buf);
+    return status;
+}
+
+static void shares_and_cuts_that_are_none_are_refused(void **state)
+{
+    (void)state;
+    CHECK_OK(
+        apply_with("of the future", NULL, 0)); /* Whole blobs: nothing of parts need be there. */
+    CHECK_OK(apply_with("shares", (uint32_t[]){5, 65536}, 2));
+    CHECK_OK(apply_with("shares", (uint32_t[]){5, 5}, 2)); /* A part of nothing. */
+    CHECK_STATUS(apply_with("shares", NULL, 0), DP_BADMSG);
+    CHECK_STATUS(apply_with("shares", (uint32_t[]){5, 6, 7}, 3), DP_BADMSG);
+    CHECK_STATUS(apply_with("shares", (uint32_t[]){5, 6, 7, 8}, 4), DP_BADMSG);
+    CHECK_STATUS(apply_with("shares", (uint32_t[]){6, 5}, 2), DP_BADMSG);
+    CHECK_STATUS(apply_with("shares", (uint32_t[]){5, 65537}, 2), DP_BADMSG);
+    CHECK_OK(apply_with("cuts", (uint32_t[]){0, 1, 65535}, 3));
+    CHECK_OK(apply_with("cuts", NULL, 0));
+    CHECK_STATUS(apply_with("cuts", (uint32_t[]){1}, 1), DP_BADMSG);
+    CHECK_STATUS(apply_with("cuts", (uint32_t[]){0, 7, 7}, 3), DP_BADMSG);
+    CHECK_STATUS(apply_with("cuts", (uint32_t[]){0, 65536}, 2), DP_BADMSG);
+    CHECK_STATUS(apply_with("cuts", (uint32_t[DP_PARTS_MAX + 1]){0}, DP_PARTS_MAX + 1), DP_BADMSG);
+}
+
 static void a_restore_says_what_its_work_is_worth(void **state)
 {
     dp_trainer_msg msg = full_message(DP_TRAINER_RESTORE);
@@ -134,6 +217,9 @@ static void what_cannot_be_sent_is_a_bad_argument(void **state)
     CHECK_STATUS(dp_trainer_encode(&msg, &buf), DP_BADARG);
     msg = full_message(DP_TRAINER_APPLY);
     msg.n_items = DP_TRAINER_ITEMS_MAX + 1;
+    CHECK_STATUS(dp_trainer_encode(&msg, &buf), DP_BADARG);
+    msg = full_message(DP_TRAINER_PUBLISH);
+    msg.cuts.first[0] = 1;
     CHECK_STATUS(dp_trainer_encode(&msg, &buf), DP_BADARG);
     msg = full_message(DP_TRAINER_SAMPLED);
     memset(msg.text, 'x', sizeof msg.text); /* no NUL */
@@ -257,7 +343,7 @@ static void damaged_packets_give_a_status_or_a_message(void **state)
         const dp_trainer_msg msg =
             full_message((dp_trainer_kind)(1 + i % (DP_TRAINER_KIND_COUNT - 1)));
         dp_buf buf = encoded(&msg);
-        uint8_t damaged[1024];
+        uint8_t damaged[2048];
 
         assert_true(buf.size <= sizeof damaged);
         memcpy(damaged, buf.data, buf.size);
@@ -297,6 +383,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_has_a_name_and_comes_back_as_it_was),
         cmocka_unit_test(fields_of_an_apply_survive_the_trip),
+        cmocka_unit_test(what_is_of_parts_survives_the_trip),
+        cmocka_unit_test(shares_and_cuts_that_are_none_are_refused),
         cmocka_unit_test(a_restore_says_what_its_work_is_worth),
         cmocka_unit_test(what_cannot_be_sent_is_a_bad_argument),
         cmocka_unit_test(mistyped_missing_and_extra_fields),

@@ -283,7 +283,9 @@ static void the_cause_of_a_death_is_told(void **state)
 {
     (void)state;
     check_cause(FAILS, "failed");
-    check_cause(WRONG_ABI, "speaks another version of the trainer protocol");
+    check_cause(WRONG_ABI,
+                "speaks version 99 of the trainer protocol and this daemon 3; install those of one "
+                "release");
     check_cause(GARBAGE, "spoke out of turn");
     check_cause(TWICE, "spoke out of turn");
     check_cause(EARLY, "spoke out of turn");
