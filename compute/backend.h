@@ -31,7 +31,7 @@
 
 enum {
     DP_BACKEND_MAGIC = 0x42504431, /* "1DPB" as bytes */
-    DP_BACKEND_VERSION = 5,        /* of this table and of what it says; any change is another */
+    DP_BACKEND_VERSION = 6,        /* of this table and of what it says; any change is another */
     DP_BACKEND_LAYOUTS = 11,
     DP_BACKEND_STATE_MAX = 1 + DP_OPTIM_VECTORS_MAX,
     DP_DEVICE_NAME_MAX = 96
@@ -99,6 +99,8 @@ typedef struct dp_engine_setup {
     bool
         alone; /* theta is x, and there are no other vectors: only init and what trains or looks is called */
     bool momentum; /* of the outer step: there is an m */
+    bool
+        shared; /* another engine may be on the device too, as for a self-test beside a node; else create gives DP_BUSY */
 } dp_engine_setup;
 
 typedef struct dp_backend {

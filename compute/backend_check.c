@@ -298,6 +298,7 @@ static dp_status open_twins(twins *t, uint32_t device)
                                    .momentum = true};
     dp_engine_setup own = setup;
     own.device = device;
+    own.shared = true; /* A node may be training there. */
     DP_TRY(t->of[0]->create(&t->engines[0], &own, t->why));
     DP_TRY(t->of[1]->create(&t->engines[1], &setup, t->why));
     dp_buf_init(&t->bytes, 4 * t->model.n_elements);

@@ -16,6 +16,8 @@
 #include "compute/backend_check.h"
 #include "compute/backend_cpu.h"
 
+enum { DEVICE_DIGITS_MAX = 3 };
+
 /* What the process that tries a plugin reports. */
 typedef struct verdict {
     dp_status status;
@@ -93,16 +95,21 @@ dp_status dp_plugin_load(const char *path, const dp_backend **out, dp_why *why)
 
 /* ---- Trying, in another process. */
 
-static dp_status check_here(const char *path, dp_why *why)
+static dp_status check_here(const char *path, uint32_t device, dp_why *why)
 {
     const dp_backend *backend;
     DP_TRY(dp_plugin_load(path, &backend, why));
     dp_why cause = {{0}};
-    if (backend->devices(&cause) == 0) {
+    const uint32_t count = backend->devices(&cause);
+    if (count == 0) {
         return dp_why_set(why, DP_UNSUPPORTED, "%s finds no device: %.300s", path,
                           cause.text[0] != '\0' ? cause.text : "it does not say why");
     }
-    const dp_status status = dp_backend_check(backend, 0, &cause);
+    if (device >= count) {
+        return dp_why_set(why, DP_UNSUPPORTED, "%s finds no device %u, only 0 to %u", path, device,
+                          count - 1);
+    }
+    const dp_status status = dp_backend_check(backend, device, &cause);
     if (status != DP_OK) {
         return dp_why_set(why, status, "%s fails its self-test: %.300s", path,
                           cause.text[0] != '\0' ? cause.text : dp_status_text(status));
@@ -110,10 +117,10 @@ static dp_status check_here(const char *path, dp_why *why)
     return DP_OK;
 }
 
-static void report(int pipe_end, const char *path)
+static void report(int pipe_end, const char *path, uint32_t device)
 {
     verdict v = {.status = DP_OK};
-    v.status = check_here(path, &v.why);
+    v.status = check_here(path, device, &v.why);
     /* At most PIPE_BUF bytes: written whole or not at all. */
     _Static_assert(sizeof v <= PIPE_BUF, "a verdict fits a pipe");
     DP_IGNORE(write(pipe_end, &v, sizeof v) < 0); /* Then nothing arrives, which says enough. */
@@ -171,7 +178,7 @@ static dp_status hear(int fd, pid_t child, const char *path, uint32_t timeout_ms
     return v.status == DP_OK ? DP_OK : dp_why_set(why, v.status, "%s", v.why.text);
 }
 
-dp_status dp_plugin_try(const char *path, uint32_t timeout_ms, dp_why *why)
+dp_status dp_plugin_try(const char *path, uint32_t device, uint32_t timeout_ms, dp_why *why)
 {
     int ends[2];
     if (pipe(ends) != 0) {
@@ -182,7 +189,7 @@ dp_status dp_plugin_try(const char *path, uint32_t timeout_ms, dp_why *why)
         /* Whoever waits for it may be killed. */
         DP_IGNORE(prctl(PR_SET_PDEATHSIG, SIGKILL) != 0);
         close(ends[0]);
-        report(ends[1], path);
+        report(ends[1], path, device);
     }
     close(ends[1]);
     dp_status status = DP_IO;
@@ -210,25 +217,56 @@ static bool find(const char *name, const char *folder, char path[PATH_MAX])
     return false;
 }
 
+/* "cuda:1" as name and device. False: what stands behind the colon is no number of a device. */
+static bool split(const char *wanted, char name[NAME_MAX + 1], uint32_t *device)
+{
+    const char *const colon = strchr(wanted, ':');
+    const size_t size = colon != NULL ? (size_t)(colon - wanted) : strlen(wanted);
+    if (size > NAME_MAX) {
+        return false;
+    }
+    memcpy(name, wanted, size);
+    name[size] = '\0';
+    *device = 0;
+    if (colon == NULL) {
+        return true;
+    }
+    const size_t digits = strspn(colon + 1, "0123456789");
+    if (digits == 0 || digits > DEVICE_DIGITS_MAX || colon[1 + digits] != '\0') {
+        return false;
+    }
+    for (size_t i = 1; i <= digits; i++) {
+        *device = 10 * *device + (uint32_t)(colon[i] - '0');
+    }
+    return true;
+}
+
 static dp_status choose(dp_plugin_choice *out, const char *wanted, const char *folder, dp_why *why)
 {
     char path[PATH_MAX];
+    char name[NAME_MAX + 1] = "";
     const char *file = wanted;
-    const bool automatic = strcmp(wanted, "auto") == 0;
+    uint32_t index = 0;
     if (strchr(wanted, '/') == NULL) {
+        if (!split(wanted, name, &index)) {
+            return dp_why_set(why, DP_BADARG, "'%.100s' names no backend; cuda:1 is its device 1",
+                              wanted);
+        }
+        const bool automatic = strcmp(name, "auto") == 0;
         file = path;
-        if (!find(automatic ? "cuda" : wanted, folder, path)) {
+        if (!find(automatic ? "cuda" : name, folder, path)) {
             return automatic ? DP_NOTFOUND
                              : dp_why_set(why, DP_NOTFOUND,
                                           "the backend '%s' is not installed (%.300s is not there)",
-                                          wanted, path);
+                                          name, path);
         }
     }
-    DP_TRY(dp_plugin_try(file, DP_PLUGIN_CHECK_MS, why));
+    DP_TRY(dp_plugin_try(file, index, DP_PLUGIN_CHECK_MS, why));
     const dp_backend *backend;
     DP_TRY(dp_plugin_load(file, &backend, why));
     dp_device device;
-    DP_TRY(backend->device(0, &device, why));
+    DP_TRY(backend->device(index, &device, why));
+    out->device = index;
     device.name[sizeof device.name - 1] = '\0';
     DP_IGNORE(dp_why_set(why, DP_OK, "%s computes (%s)", device.name, backend->name));
     out->backend = backend;

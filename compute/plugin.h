@@ -20,10 +20,11 @@ typedef const dp_backend *(*dp_backend_query_function)(uint32_t version);
  * holes; DP_VERSION: of another version or build. Each with a sentence that names the path. */
 DP_MUST dp_status dp_plugin_load(const char *path, const dp_backend **out, dp_why *why);
 
-/* In a process of its own, so that a crash or an endless loop costs that process: load, count devices, self-test of device
- * 0. The caller has no other threads. DP_UNSUPPORTED: no device, or it computes something else, or it crashed; DP_TIMEOUT
+/* In a process of its own, so that a crash or an endless loop costs that process: load, count devices, self-test of this
+ * one. The caller has no other threads. DP_UNSUPPORTED: no such device, or it computes something else, or it crashed; DP_TIMEOUT
  * after timeout_ms; or as dp_plugin_load. */
-DP_MUST dp_status dp_plugin_try(const char *path, uint32_t timeout_ms, dp_why *why);
+DP_MUST dp_status dp_plugin_try(const char *path, uint32_t device, uint32_t timeout_ms,
+                                dp_why *why);
 
 /* Who computes. */
 typedef struct dp_plugin_choice {
@@ -35,7 +36,7 @@ typedef struct dp_plugin_choice {
 } dp_plugin_choice;
 
 /* wanted: "cpu"; a path (with a slash); a name as "cuda", looked for as libdpnode_cuda.so in folder and folder/../lib/dpnode;
- * "auto": cuda where it is installed. Whatever goes wrong, the CPU is chosen and line says why. */
+ * "auto": cuda where it is installed. A name may end in ":N", which means device N and not 0. Whatever goes wrong, the CPU is chosen and line says why. */
 void dp_plugin_choose(dp_plugin_choice *out, const char *wanted, const char *folder);
 /* The same with the folder of this program. Before there is another thread. */
 void dp_plugin_choose_own(dp_plugin_choice *out, const char *wanted);

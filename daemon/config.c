@@ -31,7 +31,9 @@ static const dp_setting settings[] = {
     {"threads", DP_SETTING_NUMBER, "N", "0", 0, 256,
      "threads of the trainer; 0 takes what the machine grants", NUMBER(threads)},
     {"backend", DP_SETTING_TEXT, "NAME", "auto", 0, 0,
-     "who computes: auto (a GPU where its plugin is installed), cpu, cuda, or the path of a plugin",
+     "who computes: auto (a GPU where its plugin is installed), cpu, cuda, cuda:1 (the second "
+     "card), or "
+     "the path of a plugin",
      TEXT(backend)},
     {"nice", DP_SETTING_NUMBER, "N", "10", 0, 19, "niceness of the trainer", NUMBER(nice)},
     {"answer-time", DP_SETTING_NUMBER, "SECONDS", "300", 1, 86400,

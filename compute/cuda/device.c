@@ -69,6 +69,25 @@ dp_status dp_cuda_launch_status(dp_cuda_device *device, dp_status status, const 
     return DP_IO;
 }
 
+/* ---- Which card a thread talks to. */
+
+static _Thread_local int here = -1; /* index of it; -1: nobody has said */
+
+static int go_to(const dp_cuda_api *api, int index)
+{
+    const int error = api->set_device(index);
+    here = error == 0 ? index : -1;
+    return error;
+}
+
+void dp_cuda_here(const dp_cuda_device *device)
+{
+    if (here != device->index) {
+        /* A card that is gone says so in the call that follows. */
+        DP_IGNORE(go_to(device->api, device->index) != 0);
+    }
+}
+
 /* ---- Looking. */
 
 uint32_t dp_cuda_devices(const dp_cuda_api *api, dp_why *why)
@@ -129,7 +148,7 @@ static dp_status open_card(dp_cuda_device *device, const dp_cuda_api *api, uint3
                           device->properties.minor, DP_CUDA_ARCH_LEAST / 10,
                           DP_CUDA_ARCH_LEAST % 10);
     }
-    const int error = api->set_device(device->index);
+    const int error = go_to(api, device->index);
     if (error == DP_CUDA_CARD_TAKEN) {
         return dp_why_set(why, DP_BUSY, "%s: %s", device->properties.name, advice_of(error));
     }
@@ -185,6 +204,9 @@ dp_status dp_cuda_device_open(dp_cuda_device *device, const dp_cuda_api *api, ui
 void dp_cuda_device_close(dp_cuda_device *device)
 {
     const dp_cuda_api *const api = device->api;
+    if (device->compute != NULL) {
+        dp_cuda_here(device);
+    }
     /* On a lost device these fail, which changes nothing. */
     if (device->done != NULL) {
         DP_IGNORE(api->event_close(device->done) != 0);

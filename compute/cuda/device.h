@@ -3,7 +3,7 @@
  *
  * Every call of CUDA goes through DP_CUDA, which names the call, the place and CUDA's own words. Errors of a device stay: the
  * context is spent, so after the first one every further call fails at once with the same sentence, and only close may follow.
- * One thread at a time. */
+ * One thread at a time, whichever: CUDA keeps the current card per thread, so each call first sees to it that it is this one. */
 #ifndef DP_COMPUTE_CUDA_DEVICE_H
 #define DP_COMPUTE_CUDA_DEVICE_H
 
@@ -47,13 +47,19 @@ DP_MUST dp_status dp_cuda_launch_status(dp_cuda_device *device, dp_status status
 DP_MUST dp_status dp_cuda_check(dp_cuda_device *device, int error, const char *call,
                                 const char *file, int line);
 
+/* From here on CUDA's calls of this thread go to this card; costs a comparison where they do already. Before calls past DP_CUDA. */
+void dp_cuda_here(const dp_cuda_device *device);
+
 /* DP_CUDA(device, copy, to, from, bytes, way, stream): the call of api.h, as a status. */
 #define DP_CUDA(device, call, ...)                                                                 \
     ((device)->lost                                                                                \
          ? DP_IO                                                                                   \
-         : dp_cuda_check((device), (device)->api->call(__VA_ARGS__), #call, __FILE__, __LINE__))
+         : (dp_cuda_here(device),                                                                  \
+            dp_cuda_check((device), (device)->api->call(__VA_ARGS__), #call, __FILE__, __LINE__)))
 /* DP_CUDA_RUN(device, dp_cuda_add(...)): a launcher's status, with the sentence of what failed. */
 #define DP_CUDA_RUN(device, launcher)                                                              \
-    ((device)->lost ? DP_IO : dp_cuda_launch_status((device), (launcher), #launcher))
+    ((device)->lost                                                                                \
+         ? DP_IO                                                                                   \
+         : (dp_cuda_here(device), dp_cuda_launch_status((device), (launcher), #launcher)))
 
 #endif

@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <unistd.h>
+
 #include "base/alloc.h"
+#include "compute/cuda/claim.h"
 
 enum {
     TOKENS_ENOUGH = 8192, /* of a micro-batch: products reach the card's speed */
@@ -164,6 +167,7 @@ void dp_cuda_close(dp_engine *e)
         return;
     }
     if (e->device.api != NULL) {
+        dp_cuda_here(&e->device);
         dp_cuda_graphs_close(&e->graphs);
         dp_cuda_gemm_close(e->gemm);
         release(e, e->host_news);
@@ -179,6 +183,9 @@ void dp_cuda_close(dp_engine *e)
             DP_IGNORE(e->device.api->device_free(e->memory) != 0);
         }
         dp_cuda_device_close(&e->device);
+    }
+    if (e->claim > 0) {
+        close(e->claim);
     }
     dp_buf_close(&e->blobs[1]);
     dp_buf_close(&e->blobs[0]);
@@ -302,6 +309,9 @@ static dp_status open_card(dp_engine *e, const dp_engine_setup *setup, dp_why *w
     if (e->shape.type == DP_BF16 && 10 * p->major + p->minor < BF16_ARCH_LEAST) {
         return dp_why_set(why, DP_UNSUPPORTED,
                           "%s computes no bf16; take train.precision fp16 or fp32", p->name);
+    }
+    if (!setup->shared) {
+        DP_TRY(dp_cuda_claim(p, &e->claim, why));
     }
     e->graphs.device = &e->device;
     DP_TRY(take_memory(e, why));

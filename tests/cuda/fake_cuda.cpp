@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <unistd.h>
 #include <vector>
 
 #include "compute/cuda/api.h"
@@ -14,7 +15,7 @@
 
 /* CUDA's handles are pointers to structures that nobody sees. */
 struct CUstream_st {
-    int number;
+    int card;
 };
 struct CUevent_st {
     int number;
@@ -33,6 +34,7 @@ unsigned calls;
 unsigned allocations;
 unsigned fetches;
 unsigned graphs_run;
+thread_local int current;             /* CUDA's: the first, unless a thread says another */
 int stays;                            /* error that every call gives from now on */
 CUgraph_st *capturing;                /* NULL: nothing */
 std::map<void *, size_t> card_memory; /* of what device_alloc gave */
@@ -82,8 +84,19 @@ int perform(const std::function<void()> &task)
     return 0;
 }
 
-bool keep(cudaStream_t, const host_gpu_task &task)
+/* What a card does where a stream is another's: it refuses. Nobody may try. */
+void on_its_card(cudaStream_t stream, const char *what)
 {
+    if (stream != nullptr && stream->card != current) {
+        std::fprintf(stderr, "fake_cuda: %s on a stream of card %d, and the thread is on %d\n",
+                     what, stream->card, current);
+        std::abort();
+    }
+}
+
+bool keep(cudaStream_t stream, const host_gpu_task &task)
+{
+    on_its_card(stream, "a kernel");
     if (capturing == nullptr) {
         return false;
     }
@@ -117,17 +130,24 @@ int device_properties(int index, dp_cuda_properties *out)
     *out = dp_cuda_properties();
     snprintf(out->name, sizeof out->name, "Emulated Card");
     snprintf(out->bus, sizeof out->bus, "0000:00:%02x.0", (unsigned)index & 0xffU);
-    out->uuid[0] = (uint8_t)index;
+    /* Tests run beside each other; a child has its parent's cards. */
+    static const pid_t owner = getpid();
+    std::memcpy(out->uuid, &owner, sizeof owner);
+    out->uuid[15] = (uint8_t)index;
     out->memory = memory_total();
     out->major = arch / 10;
     out->minor = arch % 10;
     return stays;
 }
 
-int set_device(int)
+int set_device(int index)
 {
     host_gpu_capture = keep;
-    return wanted.set_error != 0 ? wanted.set_error : stays;
+    if (wanted.set_error != 0 || stays != 0) {
+        return wanted.set_error != 0 ? wanted.set_error : stays;
+    }
+    current = index;
+    return 0;
 }
 
 int mem_info(size_t *free_bytes, size_t *total_bytes)
@@ -191,8 +211,9 @@ int host_free(void *memory)
     return give(host_memory, memory);
 }
 
-int copy(void *to, const void *from, size_t bytes, dp_cuda_way way, cudaStream_t)
+int copy(void *to, const void *from, size_t bytes, dp_cuda_way way, cudaStream_t stream)
 {
+    on_its_card(stream, "copy");
     const bool poison =
         way == DP_CUDA_TO_HOST && capturing == nullptr && ++fetches == wanted.poison_at;
     return perform([=] {
@@ -203,14 +224,15 @@ int copy(void *to, const void *from, size_t bytes, dp_cuda_way way, cudaStream_t
     });
 }
 
-int fill(void *to, int byte, size_t bytes, cudaStream_t)
+int fill(void *to, int byte, size_t bytes, cudaStream_t stream)
 {
+    on_its_card(stream, "fill");
     return perform([=] { std::memset(to, byte, bytes); });
 }
 
 int stream_open(cudaStream_t *out)
 {
-    *out = new CUstream_st();
+    *out = new CUstream_st{current};
     return touched();
 }
 
@@ -282,8 +304,9 @@ int graph_close(cudaGraph_t graph)
     return 0;
 }
 
-int graph_run(cudaGraphExec_t graph, cudaStream_t)
+int graph_run(cudaGraphExec_t graph, cudaStream_t stream)
 {
+    on_its_card(stream, "a graph");
     const int error = touched();
     if (error != 0) {
         return error;

@@ -96,7 +96,7 @@ static dp_status create_plain(dp_engine **out, const dp_engine_setup *setup, dp_
 static void a_second_backend_passes_the_self_test_in_a_process_of_its_own(void **state)
 {
     (void)state;
-    CHECK_OK(dp_plugin_try(path_of("plain"), DP_PLUGIN_CHECK_MS, NULL));
+    CHECK_OK(dp_plugin_try(path_of("plain"), 0, DP_PLUGIN_CHECK_MS, NULL));
     dp_plugin_choice choice;
     dp_plugin_choose(&choice, "plain", folder);
     CHECK(strcmp(choice.backend->name, "plain") == 0);
@@ -205,7 +205,7 @@ static void every_broken_plugin_gives_one_sentence_and_the_cpu(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         dp_why why = {{0}};
         CHECK(setenv("DP_FAULT", cases[i].fault, 1) == 0);
-        const dp_status status = dp_plugin_try(path_of("faulty"), DP_PLUGIN_CHECK_MS, &why);
+        const dp_status status = dp_plugin_try(path_of("faulty"), 0, DP_PLUGIN_CHECK_MS, &why);
         if (status != cases[i].status || strstr(why.text, cases[i].says) == NULL) {
             print_error("%s: %s: %s\n", cases[i].fault, dp_status_name(status), why.text);
         }
@@ -223,7 +223,7 @@ static void a_plugin_that_hangs_is_ended(void **state)
     (void)state;
     dp_why why = {{0}};
     CHECK(setenv("DP_FAULT", "hang", 1) == 0);
-    CHECK_STATUS(dp_plugin_try(path_of("faulty"), 300, &why), DP_TIMEOUT);
+    CHECK_STATUS(dp_plugin_try(path_of("faulty"), 0, 300, &why), DP_TIMEOUT);
     CHECK(strstr(why.text, "has not ended its self-test in 300 ms") != NULL);
 }
 
@@ -253,6 +253,25 @@ static void what_is_not_installed_is_said_only_to_who_asked_for_it(void **state)
     CHECK(strstr(choice.line.text, "the backend 'cuda' is not installed (") != NULL);
     dp_plugin_choose(&choice, "/nowhere/x.so", folder);
     CHECK(strstr(choice.line.text, "/nowhere/x.so is not there; the CPU") != NULL);
+}
+
+static void a_name_may_say_which_device(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *wanted;
+        const char *says;
+    } cases[] = {{"plain:0", "computes (plain)"},
+                 {"plain:1", "finds no device 1, only 0 to 0; the CPU"},
+                 {"plain:1000000", "'plain:1000000' names no backend"},
+                 {"plain:", "'plain:' names no backend"},
+                 {"plain:1x", "names no backend; cuda:1 is its device 1; the CPU"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        dp_plugin_choice choice;
+        dp_plugin_choose(&choice, cases[i].wanted, folder);
+        CHECK(strstr(choice.line.text, cases[i].says) != NULL);
+        CHECK(choice.missed == (i > 0) && choice.device == 0);
+    }
 }
 
 static void a_device_that_vanishes_is_told_and_can_only_be_closed(void **state)
@@ -332,6 +351,7 @@ int main(void)
         cmocka_unit_test(a_plugin_that_hangs_is_ended),
         cmocka_unit_test(libraries_that_are_no_plugins_are_named),
         cmocka_unit_test(what_is_not_installed_is_said_only_to_who_asked_for_it),
+        cmocka_unit_test(a_name_may_say_which_device),
         cmocka_unit_test(a_device_that_vanishes_is_told_and_can_only_be_closed),
         cmocka_unit_test(losses_that_are_no_numbers_cost_steps_and_are_counted),
         cmocka_unit_test(a_blob_that_a_plugin_spoiled_is_not_published),

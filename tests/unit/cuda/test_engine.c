@@ -2,6 +2,7 @@
 #include "compute/cuda/engine.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "compute/backend_check.h"
@@ -281,10 +282,11 @@ static void losses_that_are_no_numbers_cost_the_step(void **state)
 static void two_engines_share_a_card_only_where_both_fit(void **state)
 {
     (void)state;
-    const dp_engine_setup setup = setup_with(DP_PRECISION_FP32, DP_RECOMPUTE_LAYER);
+    dp_engine_setup setup = setup_with(DP_PRECISION_FP32, DP_RECOMPUTE_LAYER);
     dp_engine *first = NULL;
     dp_engine *second = NULL;
     dp_why why = {{0}};
+    setup.shared = true;
     fake_cuda_set(&healthy);
     CHECK_OK(cuda->create(&first, &setup, &why));
     const size_t used = fake_cuda_used();
@@ -293,6 +295,61 @@ static void two_engines_share_a_card_only_where_both_fit(void **state)
     CHECK_OK(cuda->create(&first, &setup, &why));
     CHECK(cuda->create(&second, &setup, &why) == DP_TOOBIG);
     cuda->close(first);
+}
+
+/* In processes of their own too: the kernel keeps the claim. */
+static void a_second_worker_for_one_card_is_told_so(void **state)
+{
+    (void)state;
+    dp_engine_setup setup = setup_with(DP_PRECISION_FP32, DP_RECOMPUTE_LAYER);
+    dp_engine *first = NULL;
+    dp_engine *second = NULL;
+    dp_why why = {{0}};
+    fake_cuda_set(&(fake_cuda){.cards = 2});
+    CHECK_OK(cuda->create(&first, &setup, &why));
+    CHECK_STATUS(cuda->create(&second, &setup, &why), DP_BUSY);
+    CHECK(strstr(why.text, "another trainer of dpnode on this machine has Emulated Card") != NULL);
+    setup.device = 1;
+    CHECK_OK(cuda->create(&second, &setup, &why));
+    cuda->close(second);
+    cuda->close(first);
+    setup.device = 0;
+    CHECK_OK(cuda->create(&first, &setup, &why));
+    cuda->close(first);
+    CHECK(fake_cuda_used() == 0);
+}
+
+struct elsewhere {
+    dp_engine *e;
+    dp_status status;
+    double loss;
+};
+
+static void *train_elsewhere(void *context)
+{
+    struct elsewhere *const job = context;
+    job->status = train(job->e, 1, &job->loss);
+    return NULL;
+}
+
+/* The fake card ends the test where a call goes to another one. */
+static void the_second_card_is_reached_from_every_thread(void **state)
+{
+    (void)state;
+    dp_engine_setup setup = setup_with(DP_PRECISION_FP32, DP_RECOMPUTE_LAYER);
+    struct elsewhere job = {.status = DP_IO};
+    dp_why why = {{0}};
+    double loss;
+    pthread_t thread;
+    setup.device = 1;
+    fake_cuda_set(&(fake_cuda){.cards = 2});
+    CHECK_OK(cuda->create(&job.e, &setup, &why));
+    CHECK(pthread_create(&thread, NULL, train_elsewhere, &job) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK_OK(job.status);
+    CHECK_OK(train(job.e, 1, &loss));
+    CHECK(loss == job.loss);
+    cuda->close(job.e);
 }
 
 /* A round after a step; sums the bits of every vector. */
@@ -379,6 +436,8 @@ int main(void)
         cmocka_unit_test(bf16_on_a_card_without_it_names_what_to_take),
         cmocka_unit_test(a_card_that_vanishes_costs_a_sentence_wherever_it_happens),
         cmocka_unit_test(losses_that_are_no_numbers_cost_the_step),
+        cmocka_unit_test(a_second_worker_for_one_card_is_told_so),
+        cmocka_unit_test(the_second_card_is_reached_from_every_thread),
         cmocka_unit_test(two_engines_share_a_card_only_where_both_fit),
         cmocka_unit_test(a_round_without_room_for_blobs_goes_by_the_host_to_the_same_bits),
         cmocka_unit_test(the_plan_counts_what_create_takes),

@@ -55,7 +55,8 @@ static dp_engine *engine_of(const dp_backend *b, dp_optim_kind kind, dp_weights_
                                    .rows_max = ROWS,
                                    .recompute = DP_RECOMPUTE_NORMS,
                                    .threads = 1,
-                                   .alone = true};
+                                   .alone = true,
+                                   .shared = true};
     dp_engine *e = NULL;
     dp_why why = {{0}};
     CHECK_OK(b->create(&e, &setup, &why));

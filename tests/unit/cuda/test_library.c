@@ -32,7 +32,7 @@ static void it_loads_and_has_a_card_or_a_sentence(void **state)
     if (!find()) {
         skip();
     }
-    const dp_status status = dp_plugin_try(path, CHECK_MS, &why);
+    const dp_status status = dp_plugin_try(path, 0, CHECK_MS, &why);
     if (status != DP_OK) {
         CHECK_STATUS(status, DP_UNSUPPORTED);
         CHECK(strstr(why.text, "finds no device: ") != NULL);
