@@ -90,9 +90,27 @@ uint64_t dp_codec_bytes_most(size_t n)
     return dp_codec_bytes_max(&widest, n);
 }
 
+/* A part of a vector that there may be. */
+static bool is_part(size_t first, size_t n)
+{
+    return first % DP_CODEC_RUN == 0 && first <= DP_CODEC_ELEMENTS_MAX &&
+           n <= DP_CODEC_ELEMENTS_MAX - first;
+}
+
+/* As the header names it. */
+static uint64_t part_word(size_t first, size_t n)
+{
+    return (uint64_t)(first / DP_CODEC_RUN) << 32 | n;
+}
+
 dp_status dp_codec_header(const dp_codec *codec, size_t n, dp_buf *out)
 {
-    if (!is_valid(codec) || n > DP_CODEC_ELEMENTS_MAX) {
+    return dp_codec_header_at(codec, 0, n, out);
+}
+
+dp_status dp_codec_header_at(const dp_codec *codec, size_t first, size_t n, dp_buf *out)
+{
+    if (!is_valid(codec) || !is_part(first, n)) {
         return DP_BADARG;
     }
     uint8_t header[DP_CODEC_HEADER_BYTES];
@@ -103,18 +121,18 @@ dp_status dp_codec_header(const dp_codec *codec, size_t n, dp_buf *out)
     dp_write_u8(&writer, (uint8_t)codec->kind);
     dp_write_u8(&writer, (uint8_t)(size == 0 ? 0 : __builtin_ctz(size)));
     dp_write_u8(&writer, (uint8_t)codec->bits);
-    dp_write_u64(&writer, n);
+    dp_write_u64(&writer, part_word(first, n));
     dp_write_u64(&writer, codec->seed);
     dp_assert(writer.size == sizeof header);
     return dp_buf_append(out, dp_view_of(header, writer.size));
 }
 
 static dp_status append_runs(const dp_codec_ops *ops, const dp_codec *codec, const float *a,
-                             size_t n, dp_buf *out)
+                             size_t first, size_t n, dp_buf *out)
 {
     const dp_codec_family *const family = families[codec->kind];
     const size_t most = family->run_bytes_max(codec);
-    dp_codec_slice slice = {.ops = ops, .codec = codec};
+    dp_codec_slice slice = {.ops = ops, .codec = codec, .at = first / DP_CODEC_RUN};
     for (size_t done = 0; done < n; done += slice.length) {
         slice.a = a + done;
         slice.length = run_length(n - done);
@@ -134,7 +152,7 @@ dp_status dp_codec_encode_with(const dp_codec_ops *ops, const dp_codec *codec, c
 {
     const size_t before = out->size;
     DP_TRY(dp_codec_header(codec, n, out));
-    const dp_status status = append_runs(ops, codec, a, n, out);
+    const dp_status status = append_runs(ops, codec, a, 0, n, out);
     if (status != DP_OK) {
         out->size = before;
     }
@@ -144,6 +162,20 @@ dp_status dp_codec_encode_with(const dp_codec_ops *ops, const dp_codec *codec, c
 dp_status dp_codec_encode(const dp_codec *codec, const float *a, size_t n, dp_buf *out)
 {
     return dp_codec_encode_with(dp_codec_ops_best(), codec, a, n, out);
+}
+
+dp_status dp_codec_append(const dp_codec *codec, const float *a, size_t first, size_t n,
+                          dp_buf *out)
+{
+    if (!is_valid(codec) || !is_part(first, n)) {
+        return DP_BADARG;
+    }
+    const size_t before = out->size;
+    const dp_status status = append_runs(dp_codec_ops_best(), codec, a, first, n, out);
+    if (status != DP_OK) {
+        out->size = before;
+    }
+    return status;
 }
 
 /* ---- Reading. */
@@ -179,18 +211,32 @@ dp_status dp_codec_peek(dp_view blob, dp_codec *codec, uint64_t *elements)
     return DP_OK;
 }
 
+dp_codec_cursor dp_codec_cursor_of(const dp_codec *codec, dp_view runs, size_t first, size_t n)
+{
+    return (dp_codec_cursor){.reader = dp_reader_of(runs),
+                             .codec = *codec,
+                             .ops = dp_codec_ops_best(),
+                             .at = first / DP_CODEC_RUN,
+                             .left = n};
+}
+
 dp_status dp_codec_open(dp_codec_cursor *cursor, dp_view blob, size_t n)
+{
+    return dp_codec_open_at(cursor, blob, 0, n);
+}
+
+dp_status dp_codec_open_at(dp_codec_cursor *cursor, dp_view blob, size_t first, size_t n)
 {
     dp_codec codec;
     uint64_t elements;
     DP_TRY(dp_codec_peek(blob, &codec, &elements));
     dp_reader reader = dp_reader_of(blob);
     dp_read_view(&reader, DP_CODEC_HEADER_BYTES);
-    if (elements != n || n > DP_CODEC_ELEMENTS_MAX || (n == 0 && dp_reader_left(&reader) != 0)) {
+    const dp_view runs = dp_read_view(&reader, dp_reader_left(&reader));
+    if (!is_part(first, n) || elements != part_word(first, n) || (n == 0 && runs.size != 0)) {
         return DP_BADMSG;
     }
-    *cursor =
-        (dp_codec_cursor){.reader = reader, .codec = codec, .ops = dp_codec_ops_best(), .left = n};
+    *cursor = dp_codec_cursor_of(&codec, runs, first, n);
     return DP_OK;
 }
 
@@ -258,16 +304,14 @@ dp_status dp_codec_decode(dp_view blob, float *d, size_t n)
 
 /* ---- Measuring. */
 
-dp_status dp_codec_energy(dp_view blob, size_t n, unsigned __int128 *energy)
+dp_status dp_codec_energy_next(dp_codec_cursor *cursor, size_t n, unsigned __int128 *energy)
 {
-    dp_codec_cursor cursor;
-    DP_TRY(dp_codec_open(&cursor, blob, n));
-    void (*const measure)(dp_codec_run *) = families[cursor.codec.kind]->measure;
+    void (*const measure)(dp_codec_run *) = families[cursor->codec.kind]->measure;
     dp_codec_run run;
     unsigned __int128 exact = 0; /* below 2^31 elements * 2^94, a square of 127 * 65504 */
     double square = 0;
-    while (cursor.left > 0) {
-        DP_TRY(dp_codec_next(&cursor, &run));
+    for (size_t done = 0; done < n; done += run.length) {
+        DP_TRY(dp_codec_next(cursor, &run));
         if (measure != NULL) {
             measure(&run);
         }
@@ -281,6 +325,13 @@ dp_status dp_codec_energy(dp_view blob, size_t n, unsigned __int128 *energy)
     }
     *energy = exact > DP_CODEC_ENERGY_MAX ? DP_CODEC_ENERGY_MAX : exact;
     return DP_OK;
+}
+
+dp_status dp_codec_energy(dp_view blob, size_t n, unsigned __int128 *energy)
+{
+    dp_codec_cursor cursor;
+    DP_TRY(dp_codec_open(&cursor, blob, n));
+    return dp_codec_energy_next(&cursor, n, energy);
 }
 
 /* |a - d|^2, or |a|^2 where d is NULL; several sums at a time, as nobody must agree on it. */

@@ -11,7 +11,8 @@
  *        5    1  dp_codec_kind
  *        6    1  log2 of the elements under one scale, or of keep; else 0
  *        7    1  bits of a value, where some elements only are kept; else 0
- *        8    8  elements n
+ *        8    4  elements n
+ *       12    4  number of the first run: of a part of a vector (part.h); else 0
  *       16    8  seed of the positions (random); else 0
  *       24       payload: runs of 4096 consecutive elements (the last may be shorter), each as its codec says:
  *                fp32    4 bytes per element;  bf16, fp16  2 bytes                                (codec_fp32.c, ...)
@@ -71,6 +72,12 @@ DP_MUST dp_status dp_codec_encode_with(const dp_codec_ops *ops, const dp_codec *
                                        const float *a, size_t n, dp_buf *out);
 /* Append the header alone, for who makes the runs elsewhere. DP_BADARG, DP_TOOBIG, DP_NOMEM; then out is as before. */
 DP_MUST dp_status dp_codec_header(const dp_codec *codec, size_t n, dp_buf *out);
+/* The same of a part: elements first .. first + n - 1 of a vector. first, here and below, is where a run begins; else
+ * DP_BADARG. */
+DP_MUST dp_status dp_codec_header_at(const dp_codec *codec, size_t first, size_t n, dp_buf *out);
+/* Append the runs alone of elements first .. first + n - 1, which are a[0..n-1]. As dp_codec_encode. */
+DP_MUST dp_status dp_codec_append(const dp_codec *codec, const float *a, size_t first, size_t n,
+                                  dp_buf *out);
 /* No blob of n elements by this codec is longer; 0 where there can be none. */
 uint64_t dp_codec_bytes_max(const dp_codec *codec, size_t n);
 /* ... by any codec: the bound for receivers. */
@@ -85,9 +92,10 @@ DP_MUST dp_status dp_codec_decode(dp_view blob, float *d, size_t n);
  * int8, int4: sum over blocks of (sum q^2) scale^2; sign: of length scale^2; e3m0: of floor((sum 4^p) scale^2);
  * sparse, random: sum over runs of n_lo c_lo^2 + n_hi c_hi^2; fp16: sum of the squares;
  * fp32, bf16: floor(S 2^48), S summed in double, serially within runs, then serially over them.
- * At most DP_CODEC_ENERGY_MAX. Checks first. */
+ * At most DP_CODEC_ENERGY_MAX. Checks first. Of a part: of its elements, as if they were a vector. */
 DP_MUST dp_status dp_codec_energy(dp_view blob, size_t n, unsigned __int128 *energy);
-/* What the header names; DP_BADMSG if it is none of ours, DP_VERSION. Looks at nothing else. */
+/* What the header names; DP_BADMSG if it is none of ours, DP_VERSION. Looks at nothing else. Of a part *elements holds the number
+ * of its first run in the upper half, so that it is no number of elements that anybody has. */
 DP_MUST dp_status dp_codec_peek(dp_view blob, dp_codec *codec, uint64_t *elements);
 /* |a|, and |a - decode(blob)|: what the blob leaves over. Near: sums in double. Checks first. */
 DP_MUST dp_status dp_codec_error(dp_view blob, const float *a, size_t n, double *norm,
@@ -115,6 +123,13 @@ typedef struct dp_codec_cursor {
 
 /* DP_BADMSG or DP_VERSION when the header does not name n elements. */
 DP_MUST dp_status dp_codec_open(dp_codec_cursor *cursor, dp_view blob, size_t n);
+/* The same of a part that begins with element first. */
+DP_MUST dp_status dp_codec_open_at(dp_codec_cursor *cursor, dp_view blob, size_t first, size_t n);
+/* A cursor on runs without a header: of elements first .. first + n - 1. */
+dp_codec_cursor dp_codec_cursor_of(const dp_codec *codec, dp_view runs, size_t first, size_t n);
+/* Energy of the next n elements, which end with a run, or are all that is left. DP_BADMSG. */
+DP_MUST dp_status dp_codec_energy_next(dp_codec_cursor *cursor, size_t n,
+                                       unsigned __int128 *energy);
 /* The next run; cursor->left says whether there is one. After the last run DP_BADMSG if bytes are left over. */
 DP_MUST dp_status dp_codec_next(dp_codec_cursor *cursor, dp_codec_run *run);
 /* The run's elements, those not stored +0. d: run->length floats. */

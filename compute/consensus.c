@@ -11,24 +11,29 @@
 
 enum { ONE = 65536 };
 
-typedef struct workspace {
-    const dp_view *blobs;
-    const uint32_t *q;
+struct dp_consensus_sum {
+    dp_view blobs[DP_CONSENSUS_ITEMS_MAX];
+    float f[DP_CONSENSUS_ITEMS_MAX];
     size_t n_items;
+    size_t first; /* of the vector */
     size_t n;
     dp_codec_cursor cursors[DP_CONSENSUS_ITEMS_MAX];
     dp_codec_run run;
     float acc[DP_CODEC_RUN]; /* g of the run */
     size_t length;           /* of the run */
-} workspace;
+};
+
+typedef struct dp_consensus_sum workspace;
 
 /* NULL: no memory. */
 static workspace *workspace_of(size_t n, const dp_view *blobs, const uint32_t *q, size_t n_items)
 {
     workspace *const work = dp_alloc(1, sizeof *work);
+    for (size_t i = 0; work != NULL && i < n_items; i++) {
+        work->blobs[i] = blobs[i];
+        work->f[i] = (float)q[i] * 0x1p-31F;
+    }
     if (work != NULL) {
-        work->blobs = blobs;
-        work->q = q;
         work->n_items = n_items;
         work->n = n;
     }
@@ -52,7 +57,7 @@ static void add_run(workspace *work, float f)
 static dp_status rewind_blobs(workspace *work)
 {
     for (size_t i = 0; i < work->n_items; i++) {
-        DP_TRY(dp_codec_open(&work->cursors[i], work->blobs[i], work->n));
+        DP_TRY(dp_codec_open_at(&work->cursors[i], work->blobs[i], work->first, work->n));
     }
     return DP_OK;
 }
@@ -65,7 +70,7 @@ static dp_status next_run(workspace *work)
     memset(work->acc, 0, work->length * sizeof *work->acc);
     for (size_t i = 0; i < work->n_items; i++) {
         DP_TRY(dp_codec_next(&work->cursors[i], &work->run));
-        add_run(work, (float)work->q[i] * 0x1p-31F);
+        add_run(work, work->f[i]);
     }
     return DP_OK;
 }
@@ -196,4 +201,40 @@ dp_status dp_consensus_mean(float *g, size_t n, const dp_view *blobs, const uint
     const dp_status status = gather(work, g);
     dp_free(work);
     return status;
+}
+
+dp_status dp_consensus_sum_open(dp_consensus_sum **out, size_t first, size_t n,
+                                const dp_view *blobs, const uint32_t *q, size_t n_items)
+{
+    if (n_items == 0 || n_items > DP_CONSENSUS_ITEMS_MAX) {
+        return DP_BADARG;
+    }
+    workspace *const work = workspace_of(n, blobs, q, n_items);
+    if (work == NULL) {
+        return DP_NOMEM;
+    }
+    work->first = first;
+    const dp_status status = rewind_blobs(work);
+    if (status != DP_OK) {
+        dp_free(work);
+        return status;
+    }
+    *out = work;
+    return DP_OK;
+}
+
+void dp_consensus_sum_close(dp_consensus_sum *sum)
+{
+    dp_free(sum);
+}
+
+dp_status dp_consensus_sum_next(dp_consensus_sum *sum, const float **g, size_t *length)
+{
+    sum->length = 0;
+    if (sum->cursors[0].left > 0) {
+        DP_TRY(next_run(sum));
+    }
+    *g = sum->acc;
+    *length = sum->length;
+    return DP_OK;
 }

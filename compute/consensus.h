@@ -44,4 +44,15 @@ DP_MUST dp_status dp_consensus_apply(float *theta, float *m, size_t n, const dp_
 DP_MUST dp_status dp_consensus_mean(float *g, size_t n, const dp_view *blobs, const uint32_t *q,
                                     size_t n_items);
 
+/* g run by run, for those who need not hold all of it. */
+typedef struct dp_consensus_sum dp_consensus_sum;
+
+/* Of elements first .. first + n - 1 of a vector, where a run begins and of which the blobs are (codec.h); views and q are copied, bytes
+ * borrowed until close. DP_BADARG (n_items is 0 or too large), DP_NOMEM, DP_BADMSG, DP_VERSION. */
+DP_MUST dp_status dp_consensus_sum_open(dp_consensus_sum **out, size_t first, size_t n,
+                                        const dp_view *blobs, const uint32_t *q, size_t n_items);
+void dp_consensus_sum_close(dp_consensus_sum *sum); /* Accepts NULL. */
+/* The next run, lent until the next call; *length is 0 after the last. DP_BADMSG. */
+DP_MUST dp_status dp_consensus_sum_next(dp_consensus_sum *sum, const float **g, size_t *length);
+
 #endif

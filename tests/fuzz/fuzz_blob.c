@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compute/codec.h"
+#include "compute/part.h"
 #include "compute/state.h"
 
 /* More elements than a small input can name would only slow the fuzzer down. */
@@ -47,6 +48,27 @@ static void encode_again(const dp_codec *codec, const float *d, size_t n)
     must(codec->block + codec->keep != 0 || memcmp(once, d, n * sizeof *d) == 0);
 }
 
+/* A part of a vector: what an owner adds up of it is again a part of the same place. */
+static void look_at_part(dp_view bytes, size_t first, size_t n)
+{
+    static const uint32_t q = UINT32_C(1) << 31;
+    const dp_part_place place = {.first = first, .n = n};
+    const dp_codec int8 = dp_codec_standard(DP_CODEC_INT8);
+    unsigned __int128 energy = 0;
+    dp_part_sum sum;
+    dp_buf out;
+    if (n > ELEMENTS_MAX || dp_part_energy(bytes, place, &energy) != DP_OK) {
+        return;
+    }
+    dp_buf_init(&out, BLOB_BYTES_MAX);
+    const dp_status status = dp_part_reduce(&int8, place, &bytes, &q, 1, &out, &sum);
+    must(status == DP_OK || status == DP_DIVERGED); /* Halves do not hold what fp32 may. */
+    if (status == DP_OK) {
+        must(dp_part_energy(dp_buf_view(&out), place, &energy) == DP_OK && energy == sum.energy);
+    }
+    dp_buf_close(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static float d[ELEMENTS_MAX];
@@ -61,6 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (dp_codec_peek(bytes, &codec, &n) != DP_OK) {
         return 0;
     }
+    look_at_part(bytes, (size_t)(n >> 32) * DP_CODEC_RUN, (size_t)(n & UINT32_MAX));
     unsigned __int128 energy = 0;
     if (n > ELEMENTS_MAX || dp_codec_energy(bytes, (size_t)n, &energy) != DP_OK) {
         return 0;
