@@ -337,13 +337,6 @@ static dp_vector anchor(const dp_trainer *t)
     return t->pending ? DP_VECTOR_ANCHOR : DP_VECTOR_THETA;
 }
 
-/* e = beta (a - clip decode(blob)). blob has been checked. */
-static dp_status settle_included(dp_trainer *t, uint32_t clip, dp_view blob)
-{
-    const float beta = (float)t->manifest.feedback_beta_milli / 1000.0F;
-    return t->backend->settle(t->engine, blob, clip, beta);
-}
-
 static dp_status keep_pending(dp_trainer *t, dp_view a, dp_view blob)
 {
     DP_TRY(dp_codec_check(blob, t->n));
@@ -375,7 +368,7 @@ static dp_status restore_residual(dp_trainer *t, const dp_trainer_earlier *earli
     if (earlier->settle == DP_SETTLE_INCLUDED) {
         DP_TRY(dp_codec_check(earlier->blob, t->n));
         DP_TRY(t->backend->load(t->engine, DP_VECTOR_A, earlier->a));
-        DP_TRY(settle_included(t, earlier->clip, earlier->blob));
+        DP_TRY(dp_trainer_settle(t, earlier->clip, &earlier->cuts, earlier->taken, earlier->blob));
     } else {
 #if DP_MUTATION == 20
         DP_TRY(t->backend->load(t->engine, DP_VECTOR_A, earlier->a));
@@ -506,7 +499,7 @@ dp_status dp_trainer_codec_error(dp_trainer *t, double *norm, double *error)
 static dp_status settle_pending(dp_trainer *t, const dp_trainer_record *record)
 {
     if (record->settle == DP_SETTLE_INCLUDED) {
-        DP_TRY(settle_included(t, record->clip, t->pending_blob));
+        DP_TRY(dp_trainer_settle(t, record->clip, &record->cuts, record->taken, t->pending_blob));
     } else {
         DP_TRY(t->backend->copy(t->engine, DP_VECTOR_E, DP_VECTOR_A));
 #if DP_MUTATION == 22
@@ -583,14 +576,13 @@ dp_status dp_trainer_apply(dp_trainer *t, const dp_trainer_record *record)
     if (record->n_items > DP_CONSENSUS_ITEMS_MAX || (settles && !t->pending)) {
         return DP_BADARG;
     }
-    for (size_t i = 0; i < record->n_items; i++) {
-        DP_TRY(dp_codec_check(record->blobs[i], t->n));
-    }
+    dp_trainer_record whole = *record;
+    DP_TRY(dp_trainer_join(t, &whole));
     dp_status moved;
-    DP_TRY(move_theta(t, record, &moved));
+    DP_TRY(move_theta(t, &whole, &moved));
     t->state_round = record->round;
     t->committed = record->tokens;
-    t->contributors = (uint32_t)record->n_items;
+    t->contributors = whole.contributors;
     if (record->lambda == 0) {
         DP_TRY(forget_progress(t));
     }

@@ -81,7 +81,9 @@ typedef struct dp_trainer_earlier {
         lambda; /* Q16: what is left of work that aged while the node was away; not of what is pending again */
     uint32_t
         steps; /* FROZEN: of the work in F; they count as done here, so that F keeps its weight */
-    uint64_t tokens; /* FROZEN: the same; PENDING: that it told, carried ones included */
+    uint64_t tokens;   /* FROZEN: the same; PENDING: that it told, carried ones included */
+    dp_part_cuts cuts; /* INCLUDED in a round of parts: its cuts; e = lambda a on parts that are */
+    uint32_t taken;    /* not in taken: bit p for part p */
     dp_view a;
     dp_view blob;
 } dp_trainer_earlier;
@@ -179,13 +181,18 @@ typedef struct dp_trainer_record {
     uint32_t clip;   /* Q16, of the own contribution */
     uint32_t lambda; /* Q16: e, F and O are scaled after settling */
     dp_settle settle;
-    const uint32_t *q; /* Q31, n_items */
+    dp_part_cuts cuts; /* INCLUDED in a round of parts, as in dp_trainer_earlier */
+    uint32_t taken;
+    uint32_t contributors; /* publications in the record; 0: as many as items */
+    const uint32_t *q;     /* Q31, n_items */
     const dp_view *blobs;
+    const dp_part_range *ranges; /* of each; they follow one another. NULL: all of the vector */
     size_t n_items;
 } dp_trainer_record;
 
 /* The outer step on theta and m (consensus.h); settle what is pending; x = theta_new + (x - A). With DP_SETTLE_NONE a
- * pending publication stays pending. With lambda 0 nothing of its work is left, no progress either, and its lease is
+ * pending publication stays pending. In a round of parts each blob is a result on its range (part.h), and e keeps all of a where a part
+ * does not count the publication. With lambda 0 nothing of its work is left, no progress either, and its lease is
  * over. DP_BADMSG, DP_VERSION, DP_BADARG (blobs; INCLUDED but nothing pending): nothing has
  * changed. DP_DIVERGED: theta is not finite; load another. */
 DP_MUST dp_status dp_trainer_apply(dp_trainer *trainer, const dp_trainer_record *record);

@@ -102,7 +102,7 @@ static dp_outer_adamw options_of(const dp_trainer *t, const dp_trainer_record *r
 {
     const dp_manifest *const m = &t->manifest;
     const double rate = dp_schedule_lr(&t->schedule, record->tokens) *
-                        dp_schedule_batch_factor(m, (uint32_t)record->n_items);
+                        dp_schedule_batch_factor(m, record->contributors);
     return (dp_outer_adamw){.lr = (float)rate,
                             .beta1 = (float)m->beta1_micro * 1e-6F,
                             .beta2 = (float)m->beta2_micro * 1e-6F,

@@ -1,4 +1,4 @@
-/* The fields of dp_trainer, shared by trainer.c (drawers), trainer_steps.c (training), trainer_lease.c (on which samples) and trainer_score.c (looking at the
+/* The fields of dp_trainer, shared by trainer.c (drawers), trainer_parts.c (rounds of parts), trainer_steps.c (training), trainer_lease.c (on which samples) and trainer_score.c (looking at the
  * result), trainer_keep.c (what one alone keeps). Private to these. */
 #ifndef DP_COMPUTE_TRAINER_INSIDE_H
 #define DP_COMPUTE_TRAINER_INSIDE_H
@@ -53,7 +53,8 @@ struct dp_trainer {
     dp_trainer_tally pending_tally;
     dp_view pending_blob; /* lent by the engine, or of restored */
     dp_buf restored;
-    dp_buf bytes; /* of the state, a or F that was lent last */
+    dp_buf bytes;   /* of the state, a or F that was lent last */
+    dp_view joined; /* in bytes: the results of a record of parts as one update, for the call */
     uint64_t state_round;
     dp_outer_seen outer; /* of the record applied last */
 
@@ -99,6 +100,15 @@ DP_MUST dp_status dp_trainer_gather(dp_trainer *trainer);
 /* Theta and the moments, by the record's mean. */
 DP_MUST dp_status dp_trainer_step_of_all(dp_trainer *trainer, const dp_trainer_record *record);
 void dp_trainer_gradients_age(dp_trainer *trainer, uint32_t lambda);
+
+/* trainer_parts.c */
+/* A record of parts becomes one of a single update, lent until the next use of bytes; other records' blobs are checked. Fills in
+ * contributors. The statuses of dp_part_join. */
+DP_MUST dp_status dp_trainer_join(dp_trainer *trainer, dp_trainer_record *record);
+/* e of an included publication whose vector is A: beta (a - clip decode(blob)) on the parts that count it, a on the others. The
+ * blob has been checked. */
+DP_MUST dp_status dp_trainer_settle(dp_trainer *trainer, uint32_t clip, const dp_part_cuts *cuts,
+                                    uint32_t taken, dp_view blob);
 
 /* trainer_lease.c */
 /* Everybody's own line is in another order, and none in that of the run. */

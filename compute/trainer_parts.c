@@ -1,0 +1,61 @@
+/* The trainer in rounds of parts (part.h): a record's results as one update, and what a publication leaves where some parts do
+ * not count it. What is done on the host here is rare, or passes through it anyway. */
+#include "compute/part.h"
+#include "compute/trainer_inside.h"
+
+static bool is_whole(dp_part_range range)
+{
+    return range.first == 0 && (range.end == 0 || range.end == DP_PART_WHOLE);
+}
+
+/* Blobs of all of the vector are added up by the backend, however many there are. */
+static bool has_parts(const dp_trainer_record *record)
+{
+    bool parts = false;
+    for (size_t i = 0; record->ranges != NULL && i < record->n_items; i++) {
+        parts = parts || !is_whole(record->ranges[i]);
+    }
+    return parts;
+}
+
+dp_status dp_trainer_join(dp_trainer *t, dp_trainer_record *record)
+{
+    static const uint32_t q_one = UINT32_C(1) << 31;
+    if (record->contributors == 0) {
+        record->contributors = (uint32_t)record->n_items;
+    }
+    if (!has_parts(record)) {
+        for (size_t i = 0; i < record->n_items; i++) {
+            DP_TRY(dp_codec_check(record->blobs[i], t->n));
+        }
+        return DP_OK;
+    }
+    const dp_part_results results = {
+        .ranges = record->ranges, .blobs = record->blobs, .q = record->q, .n = record->n_items};
+    dp_buf_clear(&t->bytes);
+    DP_TRY(dp_part_join(&results, t->n, &t->bytes));
+    t->joined = dp_buf_view(&t->bytes);
+    record->ranges = NULL;
+    record->blobs = &t->joined;
+    record->q = &q_one;
+    record->n_items = 1;
+    return DP_OK;
+}
+
+dp_status dp_trainer_settle(dp_trainer *t, uint32_t clip, const dp_part_cuts *cuts, uint32_t taken,
+                            dp_view blob)
+{
+    const float beta = (float)t->manifest.feedback_beta_milli / 1000.0F;
+    const uint32_t all = dp_part_all(cuts->n);
+    if ((taken & all) == all) { /* As there are no parts where nothing was cut. */
+        return t->backend->settle(t->engine, blob, clip, beta);
+    }
+    const dp_part_outcome outcome = {.cuts = cuts, .taken = taken, .clip = clip, .beta = beta};
+    const float *const a = t->backend->values(t->engine, DP_VECTOR_A);
+    if (a == NULL) {
+        return DP_IO;
+    }
+    dp_buf_clear(&t->bytes);
+    DP_TRY(dp_part_settle(&outcome, a, t->n, blob, &t->bytes));
+    return t->backend->load(t->engine, DP_VECTOR_E, dp_buf_view(&t->bytes));
+}
