@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "compute/codec.h"
+#include "compute/part.h"
 #include "compute/worker_inside.h"
 
 enum { QUEUE_MAX = 16 }; /* commands read ahead; a full queue holds the service thread */
@@ -62,10 +63,12 @@ dp_status dp_worker_answer_failed(const dp_worker *w, dp_trainer_kind of, dp_sta
 static dp_status check_blob(const dp_worker *w, const dp_worker_command *c, dp_trainer_msg *reply)
 {
     const size_t n = atomic_load(&w->elements);
+    dp_part_place place;
     dp_view blob;
     if (n == 0 || c->n_fds != 1) {
         return DP_BADMSG;
     }
+    DP_TRY(dp_part_place_of(c->msg.range, n, &place));
     DP_TRY(dp_memfd_map(c->fds[0], dp_codec_bytes_most(n), &blob));
     dp_codec codec;
     uint64_t elements;
@@ -73,7 +76,7 @@ static dp_status check_blob(const dp_worker *w, const dp_worker_command *c, dp_t
     if (status == DP_OK) {
         /* The manifest stands since before elements was stored. */
         reply->foreign = !dp_codec_allowed(&codec, dp_trainer_manifest(w->trainer));
-        status = reply->foreign ? DP_BADMSG : dp_codec_energy(blob, n, &reply->energy);
+        status = reply->foreign ? DP_BADMSG : dp_part_energy(blob, place, &reply->energy);
     }
     dp_memfd_unmap(blob);
     return status;

@@ -154,6 +154,8 @@ static dp_status do_restore(dp_worker *w, const dp_worker_command *c, dp_why *wh
                                             .lambda = c->msg.lambda,
                                             .steps = c->msg.steps,
                                             .tokens = c->msg.tokens,
+                                            .cuts = c->msg.cuts,
+                                            .taken = c->msg.taken,
                                             .a = a,
                                             .blob = blob};
         status = dp_trainer_restore(w->trainer, &earlier);
@@ -187,9 +189,13 @@ static dp_status do_publish(dp_worker *w, const dp_worker_command *c, dp_why *wh
                             .tokens = done.tokens,
                             .loss = done.loss,
                             .carried = done.carried,
-                            .reach = dp_trainer_reach(w->trainer)};
-    DP_TRY(dp_codec_energy(views[0], dp_trainer_elements(w->trainer), &reply.energy));
+                            .reach = dp_trainer_reach(w->trainer),
+                            .cuts = c->msg.cuts};
     DP_TRY(dp_trainer_codec_error(w->trainer, &reply.norm, &reply.error));
+    if (reply.cuts.n > 0) {
+        return dp_worker_answer_parts(w, &reply, views);
+    }
+    DP_TRY(dp_codec_energy(views[0], dp_trainer_elements(w->trainer), &reply.energy));
     return dp_worker_answer(w, &reply, views, 2);
 }
 
@@ -201,8 +207,12 @@ static dp_status apply_mapped(dp_worker *w, const dp_worker_command *c, const dp
                                       .clip = c->msg.clip,
                                       .lambda = c->msg.lambda,
                                       .settle = c->msg.settle,
+                                      .cuts = c->msg.cuts,
+                                      .taken = c->msg.taken,
+                                      .contributors = c->msg.contributors,
                                       .q = c->msg.q,
                                       .blobs = blobs,
+                                      .ranges = c->msg.shares,
                                       .n_items = c->msg.n_items};
     DP_TRY(dp_trainer_apply(w->trainer, &record));
     dp_trainer_msg reply = {.kind = DP_TRAINER_APPLIED,
@@ -215,23 +225,10 @@ static dp_status apply_mapped(dp_worker *w, const dp_worker_command *c, const dp
 
 static dp_status do_apply(dp_worker *w, const dp_worker_command *c, dp_why *why)
 {
-    if (c->n_fds != c->msg.n_items) {
-        return dp_why_set(why, DP_BADMSG, "%u items came with %u blobs", c->msg.n_items, c->n_fds);
-    }
-    const uint64_t most = dp_codec_bytes_most(dp_trainer_elements(w->trainer));
     dp_view blobs[DP_TRAINER_ITEMS_MAX];
-    uint32_t mapped = 0;
-    dp_status status = DP_OK;
-    while (mapped < c->n_fds && status == DP_OK) {
-        status = dp_memfd_map(c->fds[mapped], most, &blobs[mapped]);
-        mapped += status == DP_OK;
-    }
-    if (status == DP_OK) {
-        status = apply_mapped(w, c, blobs);
-    }
-    for (uint32_t i = 0; i < mapped; i++) {
-        dp_memfd_unmap(blobs[i]);
-    }
+    DP_TRY(dp_worker_map_items(w, c, blobs, why));
+    const dp_status status = apply_mapped(w, c, blobs);
+    dp_worker_unmap_items(c, blobs);
     return status;
 }
 
@@ -323,6 +320,7 @@ static const struct {
     [DP_TRAINER_EVAL] = {do_eval, NEED_THETA, 0},
     [DP_TRAINER_SAMPLE] = {do_sample, NEED_THETA, 0},
     [DP_TRAINER_STOP] = {do_stop, NEED_NOTHING, 0},
+    [DP_TRAINER_REDUCE] = {dp_worker_reduce, NEED_TRAINER, 1},
 };
 
 static dp_status dispatch(dp_worker *w, const dp_worker_command *c, dp_why *why)

@@ -1,4 +1,5 @@
-/* The worker's inside: what its two threads share (worker.c), and what a command does (worker_commands.c). */
+/* The worker's inside: what its two threads share (worker.c), and what a command does (worker_commands.c,
+ * worker_parts.c). */
 #ifndef DP_COMPUTE_WORKER_INSIDE_H
 #define DP_COMPUTE_WORKER_INSIDE_H
 
@@ -54,6 +55,16 @@ void dp_worker_close_fds(const int *fds, uint32_t n_fds);
 /* Send msg with views as memfds, DP_WORKER_VIEWS_MAX at most. Both threads. */
 DP_MUST dp_status dp_worker_answer(const dp_worker *w, const dp_trainer_msg *msg,
                                    const dp_view *views, uint32_t n_views);
+
+/* Answer PUBLISHED with blob and a (views), and with the parts of the blob; sets the energy of the whole. DP_BADMSG: it is none. */
+DP_MUST dp_status dp_worker_answer_parts(const dp_worker *w, dp_trainer_msg *msg,
+                                         const dp_view views[2]);
+/* The blobs of a command's items. DP_BADMSG with a sentence: not as many files, or none of ours; then nothing is mapped. */
+DP_MUST dp_status dp_worker_map_items(const dp_worker *w, const dp_worker_command *c,
+                                      dp_view blobs[DP_TRAINER_ITEMS_MAX], dp_why *why);
+void dp_worker_unmap_items(const dp_worker_command *c, const dp_view *blobs);
+/* REDUCE. */
+DP_MUST dp_status dp_worker_reduce(dp_worker *w, const dp_worker_command *c, dp_why *why);
 
 /* A command (0: no telling which) cannot be done; why, or NULL, may hold a better sentence than the status has. Where memory or
  * descriptors are missing nothing that came is to blame, and the next process may have better luck: gives status, so that
