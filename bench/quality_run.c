@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/rng.h"
 #include "bench/clock.h"
+#include "bench/quality_parts.h"
 #include "compute/codec.h"
 #include "compute/trainer.h"
 #include "gossip/weights.h"
@@ -251,7 +252,29 @@ static void decide(run *r, decision *d)
     }
 }
 
-static dp_status settle(run *r, const decision *d)
+/* What all apply, without what is each worker's own. */
+static dp_trainer_record record_of(const run *r, const decision *d, const quality_parts *parts)
+{
+    dp_trainer_record record = {.round = r->round,
+                                .tokens = r->tokens,
+                                .alpha = r->alpha,
+                                .lambda = ONE_Q16,
+                                .contributors = d->n,
+                                .q = d->q,
+                                .blobs = d->blobs,
+                                .n_items = d->n};
+    if (r->plan->parts) {
+        record.cuts = parts->cuts;
+        record.taken = dp_part_all(parts->cuts.n);
+        record.q = parts->q;
+        record.blobs = parts->views;
+        record.ranges = parts->ranges;
+        record.n_items = parts->cuts.n;
+    }
+    return record;
+}
+
+static dp_status settle(run *r, const decision *d, const quality_parts *parts)
 {
     r->round++;
     uint32_t at = 0;
@@ -263,14 +286,8 @@ static dp_status settle(run *r, const decision *d)
     }
     for (uint32_t i = 0; i < r->n; i++) {
         worker *const w = &r->workers[i];
-        dp_trainer_record record = {.round = r->round,
-                                    .tokens = r->tokens,
-                                    .alpha = r->alpha,
-                                    .lambda = ONE_Q16,
-                                    .settle = DP_SETTLE_LEFT_OUT,
-                                    .q = d->q,
-                                    .blobs = d->blobs,
-                                    .n_items = d->n};
+        dp_trainer_record record = record_of(r, d, parts);
+        record.settle = DP_SETTLE_LEFT_OUT;
         if (w->counted) {
             record.settle = DP_SETTLE_INCLUDED;
             record.clip = d->rows[at].clip;
@@ -312,6 +329,18 @@ static dp_status look(run *r)
     return DP_OK;
 }
 
+/* What goes to owners and the own result are together as long as one blob, with a header for each. */
+static dp_status make_parts(run *r, const decision *d, quality_parts *parts)
+{
+    const dp_trainer *const any = r->workers[0].trainer;
+    const dp_codec codec = dp_codec_of_run(dp_trainer_manifest(any));
+    DP_TRY(quality_parts_make(parts, &codec, dp_trainer_elements(any), d->blobs, d->q, d->n));
+    for (uint32_t i = 0; i < r->n; i++) {
+        r->workers[i].bytes += (uint64_t)(parts->cuts.n - 1) * DP_CODEC_HEADER_BYTES;
+    }
+    return DP_OK;
+}
+
 /* After the local steps: publications, perhaps steps that overlap, the record, its application. */
 static dp_status close_round(run *r, bool dense, uint32_t overlap)
 {
@@ -324,7 +353,13 @@ static dp_status close_round(run *r, bool dense, uint32_t overlap)
     draw_counted(r);
     decision d;
     decide(r, &d);
-    DP_TRY(settle(r, &d));
+    quality_parts parts = {0};
+    dp_status status = r->plan->parts ? make_parts(r, &d, &parts) : DP_OK;
+    if (status == DP_OK) {
+        status = settle(r, &d, &parts);
+    }
+    quality_parts_close(&parts);
+    DP_TRY(status);
     return compare(r);
 }
 
@@ -421,6 +456,7 @@ void quality_run(const quality_scale *scale, const quality_plan *plan, const qua
 {
     *result = (quality_result){.status = DP_OK};
     dp_assert(plan->workers <= QUALITY_WORKERS && plan->overlap < scale->inner);
+    dp_assert(!plan->parts || (plan->keep == 0 && plan->kind == QUALITY_ROUNDS));
     run r = {.scale = scale, .plan = plan, .result = result};
     dp_why why = {{0}};
     const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);

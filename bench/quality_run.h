@@ -45,6 +45,7 @@ typedef struct quality_plan {
     uint32_t drop_percent; /* of the publications are left out of their round */
     uint32_t overlap;      /* steps that are done between publication and application */
     uint32_t every; /* gossip: each so many'th exchange is a round of all; 0: the last alone */
+    bool parts;     /* rounds of parts; the codec keeps all */
     bool unlike;    /* steps per round as 1 : 1/2 : 1/4 : 1 */
 } quality_plan;
 

@@ -334,8 +334,8 @@ dp_status dp_codec_energy(dp_view blob, size_t n, unsigned __int128 *energy)
     return dp_codec_energy_next(&cursor, n, energy);
 }
 
-/* |a - d|^2, or |a|^2 where d is NULL; several sums at a time, as nobody must agree on it. */
-static double square_of(const float *a, const float *d, size_t n)
+/* Several sums at a time, as nobody must agree on it. */
+double dp_codec_square(const float *a, const float *d, size_t n)
 {
     enum { SUMS = 8 };
     double sums[SUMS] = {0};
@@ -364,8 +364,8 @@ dp_status dp_codec_error(dp_view blob, const float *a, size_t n, double *norm, d
         DP_TRY(dp_codec_next(&cursor, &run));
         float d[DP_CODEC_RUN];
         dp_codec_expand(&run, d);
-        whole += square_of(a, NULL, run.length);
-        left_over += square_of(a, d, run.length);
+        whole += dp_codec_square(a, NULL, run.length);
+        left_over += dp_codec_square(a, d, run.length);
         a += run.length;
     }
     *norm = sqrt(whole);

@@ -101,6 +101,9 @@ DP_MUST dp_status dp_codec_peek(dp_view blob, dp_codec *codec, uint64_t *element
 DP_MUST dp_status dp_codec_error(dp_view blob, const float *a, size_t n, double *norm,
                                  double *error);
 
+/* |a - d|^2, or |a|^2 where d is NULL: n floats each, a sum in double; near. */
+double dp_codec_square(const float *a, const float *d, size_t n);
+
 /* One decoded run: count stored entries; entry i is element index[i], or element i of the run when dense. */
 typedef struct dp_codec_run {
     size_t length; /* elements of the run */

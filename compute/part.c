@@ -90,11 +90,8 @@ static dp_status measure_run(const dp_codec *codec, dp_view runs, dp_part_place 
     float d[DP_CODEC_RUN];
     DP_TRY(dp_codec_next(&cursor, &run));
     dp_codec_expand(&run, d);
-    for (size_t i = 0; i < run.length; i++) {
-        const double rest = (double)g[i] - (double)d[i];
-        squares[0] += (double)g[i] * (double)g[i];
-        squares[1] += rest * rest;
-    }
+    squares[0] += dp_codec_square(g, NULL, run.length);
+    squares[1] += dp_codec_square(g, d, run.length);
     return DP_OK;
 }
 

@@ -1,0 +1,23 @@
+/* A round of parts (compute/part.h) in bench_quality: each publication is cut, each part added up and encoded again, and the
+ * results are what all apply. Who owns which part does not matter to the numbers. */
+#ifndef DP_BENCH_QUALITY_PARTS_H
+#define DP_BENCH_QUALITY_PARTS_H
+
+#include "bench/quality_run.h"
+#include "compute/codec.h"
+#include "compute/part.h"
+
+typedef struct quality_parts {
+    dp_part_cuts cuts; /* as many parts as workers, all alike */
+    dp_buf results[QUALITY_WORKERS];
+    dp_view views[QUALITY_WORKERS];
+    dp_part_range ranges[QUALITY_WORKERS];
+    uint32_t q[QUALITY_WORKERS]; /* 1: shares are in the sums */
+} quality_parts;
+
+/* From blobs of n elements with their shares (Q31), by this codec. Whatever comes, quality_parts_close must follow. */
+DP_MUST dp_status quality_parts_make(quality_parts *parts, const dp_codec *codec, size_t n,
+                                     const dp_view *blobs, const uint32_t *q, uint32_t n_blobs);
+void quality_parts_close(quality_parts *parts);
+
+#endif
