@@ -150,6 +150,10 @@ void dp_chain_cancel(dp_node *node, uint64_t round)
 
 static void drop_unlisted(dp_node *node)
 {
+    if (node->parts != NULL) {
+        dp_part_round_drop(node, drop_blob);
+        return;
+    }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         drop_blob(node, &node->round->claims[i].ready.root, node->round->claims[i].ready.round);
     }
@@ -187,6 +191,45 @@ static void certify_before(dp_node *node, const dp_record *record)
     }
 }
 
+/* Parts of this record that have the contribution with this index in them. */
+static uint32_t taken_of(const dp_node *node, const dp_record *record, uint32_t index)
+{
+    uint32_t taken = 0;
+
+    (void)node;
+    for (uint32_t p = 0; p < record->n_parts; p++) {
+        taken |= (record->parts[p].from >> index & 1U) << p;
+    }
+#if DP_MUTATION == 42
+    /* What the owners told this node, instead of what is decided. */
+    for (uint32_t i = 0; node->parts != NULL && i < node->parts->n_results; i++) {
+        const dp_part_word *word = &node->parts->results[i].word;
+        for (uint32_t k = 0; k < word->n; k++) {
+            taken |= dp_peer_equal(&word->sources[k].peer, &node->self) ? 1U << word->part : 0;
+        }
+    }
+#elif DP_MUTATION == 43
+    taken = dp_part_all(record->n_parts);
+#endif
+    return taken;
+}
+
+static void remember_parts(dp_ring_row *row, const dp_record *record)
+{
+    row->n = 0;
+    for (uint32_t p = 0; p < record->n_parts; p++) {
+        const dp_part_row *part = &record->parts[p];
+        if (part->has) {
+            row->items[row->n++] = (dp_ring_item){.peer = part->owner,
+                                                  .root = part->root,
+                                                  .bytes = part->bytes,
+                                                  .q = part->q,
+                                                  .first = row->cuts.first[p],
+                                                  .end = dp_part_end(&row->cuts, p)};
+        }
+    }
+}
+
 static void remember_round(dp_node *node, const dp_record *record)
 {
     dp_chain *chain = node->chain;
@@ -199,7 +242,8 @@ static void remember_round(dp_node *node, const dp_record *record)
                          .slot = record->slot,
                          .tokens = record->tokens_total,
                          .alpha = record->alpha,
-                         .n = record->n_listed};
+                         .n = record->n_listed,
+                         .cuts = node->parts != NULL ? chain->cuts : (dp_part_cuts){.n = 0}};
     row->digest = dp_ledger_digest(&node->ledger);
     row->touched = contains(record, &node->self);
     for (uint32_t i = 0; i < record->n_listed; i++) {
@@ -208,12 +252,21 @@ static void remember_round(dp_node *node, const dp_record *record)
                                        .root = listed->root,
                                        .bytes = listed->bytes,
                                        .q = listed->q,
-                                       .clip = listed->clip};
+                                       .clip = listed->clip,
+                                       .end = DP_PART_WHOLE};
         if (dp_peer_equal(&listed->peer, &node->self)) {
             chain->own_round = record->round;
             chain->own_root = listed->root;
             chain->own_clip = listed->clip;
+            chain->own_taken = taken_of(node, record, i);
+            row->own = true;
+            row->own_root = listed->root;
+            row->own_clip = listed->clip;
+            row->own_taken = chain->own_taken;
         }
+    }
+    if (record->parted) {
+        remember_parts(row, record);
     }
     chain->gap = row->touched ? 0 : chain->gap + 1;
     row->gap = chain->gap;
@@ -291,6 +344,7 @@ static void apply_record(dp_node *node, const dp_record *record, const dp_hash *
     if (is_round && node->started) {
         dp_round_count_missed(node, record);
     }
+    node->chain->cuts = node->ledger.layout.cuts; /* Of this record; the next has others. */
     dp_ledger_apply(&node->ledger, record, hash, node->chain->admitted);
     dp_fork_applied(node, record, hash, bytes);
     dp_witness_begin(node->witness, &node->ledger);

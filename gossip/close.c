@@ -177,15 +177,16 @@ void dp_round_count_missed(dp_node *node, const dp_record *record)
     }
 }
 
-/* Rule C. NULL: not yet. */
-static const char *close_cause(dp_node *node)
+/* Rule C, by what is held, or in a run of parts by what is ready. NULL: not yet. */
+const char *dp_round_ripe(dp_node *node)
 {
     dp_round *round = node->round;
     uint32_t held_claims[DP_CLAIMS_MAX];
     dp_seal seals[DP_VOTERS_MAX];
     dp_hash root;
     uint32_t n = 0;
-    const uint32_t held = dp_round_held(node, held_claims);
+    const uint32_t held = node->parts != NULL ? dp_part_round_ready(node, held_claims)
+                                              : dp_round_held(node, held_claims);
     const uint32_t least =
         node->manifest.contributors_min > 0 ? node->manifest.contributors_min : 1;
 
@@ -215,11 +216,23 @@ static const char *close_cause(dp_node *node)
     return NULL;
 }
 
+static const char *close_cause(dp_node *node)
+{
+    const char *cause = dp_round_ripe(node);
+    uint32_t ready[DP_CLAIMS_MAX];
+
+    if (node->parts == NULL || (cause != NULL && dp_part_round_ready(node, ready) == 0)) {
+        return cause; /* A config part is no matter of parts. */
+    }
+    return dp_part_round_close(node, cause);
+}
+
 /* Name those that the round does not wait for. */
 static void note_stragglers(dp_node *node)
 {
     uint32_t held[DP_CLAIMS_MAX];
-    const uint32_t n = dp_round_held(node, held);
+    const uint32_t n =
+        node->parts != NULL ? dp_part_round_ready(node, held) : dp_round_held(node, held);
 
     for (uint32_t i = 0; i < node->ledger.n_roster; i++) {
         const dp_roster_entry *entry = &node->ledger.roster[i];
@@ -275,7 +288,8 @@ static void close_round(dp_node *node)
     const char *cause = close_cause(node);
     if (cause != NULL && round->close_at.us == 0) {
         round->close_at = node->now;
-        dp_node_note(node, DP_NOTE_CLOSED, node->ledger.round + 1, NULL, dp_round_held(node, NULL),
+        dp_node_note(node, DP_NOTE_CLOSED, node->ledger.round + 1, NULL,
+                     node->parts != NULL ? dp_part_round_held(node) : dp_round_held(node, NULL),
                      dp_round_active(node), cause);
         note_stragglers(node);
     }
@@ -313,15 +327,37 @@ void dp_round_tick(dp_node *node)
     if (dp_time_reached(node->now, node->round->repeat_at)) {
         dp_round_repeat(node);
     }
+    if (node->parts != NULL) {
+        dp_part_round_tick(node);
+    }
     dp_commit_poke(node->commit, node->now);
     close_round(node);
     dp_chain_decided(node);
+}
+
+/* Of whoever adds up parts: when the round may be ripe, and then the next wait. */
+static dp_time ripe_wake(const dp_node *node)
+{
+    const dp_round *round = node->round;
+    dp_time wake = dp_part_round_wake(node);
+
+    if (node->parts->ripe_at.us == 0 && round->enough_at.us != 0) {
+        wake = dp_time_min(wake, dp_time_after(round->enough_at, round->grace_us));
+    }
+    if (node->parts->ripe_at.us == 0 && round->opened.us != 0) {
+        wake = dp_time_min(wake, dp_time_after(round->opened, hard_of(node)));
+    }
+    return wake.us > node->now.us ? wake : dp_time_after(node->now, 20 * DP_MS);
 }
 
 dp_time dp_round_wake(const dp_node *node)
 {
     const dp_round *round = node->round;
     dp_time wake = round->repeat_at;
+
+    if (node->parts != NULL) {
+        wake = dp_time_min(wake, ripe_wake(node));
+    }
 
     if (node->commit->self == DP_NOBODY) {
         return wake;

@@ -57,6 +57,8 @@ dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const d
     add_entry(ledger, &founder)->caps = DP_CAP_ALL;
     ledger->n_voters = 1;
     ledger->voters[0].peer = founder;
+    ledger->parted = manifest->reduce == DP_REDUCE_PARTS;
+    dp_part_layout_first(&ledger->layout, &founder);
     memcpy(ledger->voters[0].key, manifest->founder_vote_key, sizeof ledger->voters[0].key);
     return DP_OK;
 }
@@ -237,6 +239,22 @@ static void take_back(dp_ledger *ledger)
     }
 }
 
+/* Who adds up what in the next round, and what its weights are measured against (review, F2). */
+static void prepare_parts(dp_ledger *ledger, const dp_record *record)
+{
+    dp_peer peers[DP_LISTED_MAX];
+    uint32_t rates[DP_LISTED_MAX];
+    uint64_t weights[DP_LISTED_MAX];
+
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        peers[i] = record->listed[i].peer;
+        rates[i] = record->listed[i].rate;
+        weights[i] = record->listed[i].w;
+    }
+    dp_part_layout_of(&ledger->layout, peers, rates, record->n_listed);
+    ledger->w_median = lower_median(weights, record->n_listed);
+}
+
 static void apply_round(dp_ledger *ledger, const dp_record *record, const dp_hash *hash,
                         uint64_t *used)
 {
@@ -258,6 +276,9 @@ static void apply_round(dp_ledger *ledger, const dp_record *record, const dp_has
         const uint32_t index = dp_ledger_find(ledger, &record->late[i]);
         dp_assert(index != DP_NOBODY);
         ledger->roster[index].touched = record->round;
+    }
+    if (ledger->parted) {
+        prepare_parts(ledger, record);
     }
     take_back(ledger);
 }

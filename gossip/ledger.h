@@ -56,6 +56,9 @@ typedef struct dp_ledger {
     uint32_t capacity;              /* of the roster, from the manifest */
     uint32_t context;               /* tokens of a sample, from the manifest */
     uint64_t pass;                  /* samples of a pass, from the manifest; 0: not known */
+    bool parted;                    /* by the manifest: rounds are of parts (part.h) */
+    dp_part_layout layout;          /* parted: of the round to come */
+    uint64_t w_median; /* parted: lower median of w in the last ROUND record; 0: none */
     dp_lease_pool pool;
     dp_roster_entry *roster;
     dp_map map;

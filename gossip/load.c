@@ -418,7 +418,10 @@ static void bring_back_pending(dp_node *node, uint32_t lambda)
 
     action->u.restore.round = pending->ready.round;
     action->u.restore.a_root = pending->a_root;
-    action->u.restore.blob_root = pending->ready.root;
+    action->u.restore.blob_root = pending->blob_root;
+    action->u.restore.ready_root = pending->ready.root;
+    action->u.restore.cuts = pending->cuts;
+    action->u.restore.taken = node->chain->own_taken;
     action->u.restore.tokens = pending->ready.tokens + pending->ready.carried;
     action->u.restore.lambda = 65536;
     action->u.restore.settle = DP_SETTLE_NONE;

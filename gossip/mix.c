@@ -301,12 +301,20 @@ static void begin(dp_mix *mix, dp_time now, dp_out *out)
     dp_mix_freeze(mix, now, out);
 }
 
+static void ask_check(const dp_hash *root, dp_out *out)
+{
+    dp_action *action = dp_out_add(out, DP_DO_CHECK);
+
+    action->u.check.root = *root;
+    action->u.check.end = DP_PART_WHOLE;
+}
+
 void dp_mix_start_fetch(dp_mix *mix, dp_time now, dp_out *out)
 {
     dp_mix_enter(mix, DP_MIX_FETCHING, now);
     if (dp_hash_equal(&mix->x.own.root, &mix->x.other.root)) {
         mix->fetched = true; /* both hold the same: it is here */
-        dp_out_add(out, DP_DO_CHECK)->u.object.root = mix->x.other.root;
+        ask_check(&mix->x.other.root, out);
         return;
     }
     const uint32_t member = dp_members_find(mix->config.members, &mix->x.peer);
@@ -375,7 +383,7 @@ bool dp_mix_object(dp_mix *mix, dp_time now, const dp_hash *root, dp_out *out)
     }
     mix->fetched = true;
     mix->progress = now;
-    dp_out_add(out, DP_DO_CHECK)->u.object.root = *root;
+    ask_check(root, out);
     return true;
 }
 

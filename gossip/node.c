@@ -294,7 +294,7 @@ static bool is_of_use(const dp_node *node, const dp_hash *root)
     for (uint32_t i = 0; i < node->round->n_claims && !of_use; i++) {
         of_use = dp_hash_equal(root, &node->round->claims[i].ready.root);
     }
-    return of_use;
+    return of_use || (node->parts != NULL && dp_part_round_knows(node, root));
 }
 
 static void on_object(dp_node *node, const dp_event *event)
@@ -450,6 +450,12 @@ static void dispatch(dp_node *node, const dp_event *event)
     case DP_EV_APPLIED:
     case DP_EV_SAVED:
         dp_train_event(node, event);
+        break;
+    case DP_EV_REDUCED:
+        if (node->parts != NULL) {
+            dp_part_round_reduced(node, event);
+            node->dirty = true;
+        }
         break;
     case DP_EV_CHECKED:
         (void)dp_mix_checked(node->mix, node->now, &event->u.checked.root, event->u.checked.ok,

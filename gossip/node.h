@@ -30,6 +30,7 @@
 #include "gossip/admission.h"
 #include "gossip/crypto.h"
 #include "gossip/id.h"
+#include "gossip/part.h"
 
 enum {
     DP_MEMBERS_MAX = 2048, /* ever known in one run */
@@ -89,7 +90,8 @@ typedef enum dp_event_type {
     DP_EV_SAVED,      /* u.saved: a checkpoint of the tensor state is durable and can be served */
     DP_EV_COMMAND,    /* u.command: the owner, through the control socket or a signal */
     DP_EV_ORDER,      /* u.order: what takes the root key, or an admin's */
-    DP_EV_OBJECT_LOST /* u.object: its root alone; it was here, and part of it cannot be read any more */
+    DP_EV_OBJECT_LOST, /* u.object: its root alone; it was here, and part of it cannot be read any more */
+    DP_EV_REDUCED /* u.reduced: a part was added up, and its result is a durable object here */
 } dp_event_type;
 
 typedef enum dp_link_cause {
@@ -182,13 +184,25 @@ typedef struct dp_event {
                 carried; /* tokens of earlier rounds that ride in this blob (left out, gossiped) */
             dp_reach reach;      /* of the samples that are in it, or were dropped */
             uint32_t loss_micro; /* mean training loss, micronats per token; 0 if unknown */
+            uint32_t rate;       /* of parts: of this node's uplink, kB/s; 0 if unknown */
+            dp_part_list
+                parts; /* of parts: their objects, durable too. The blob above is not sent then */
         } published;
         struct {
             dp_hash root;
             bool ok;
-            bool foreign;             /* not ok: of a codec that the run does not have */
+            bool foreign;   /* not ok: of a codec that the run does not have */
+            uint32_t first; /* as DP_DO_CHECK said */
+            uint32_t end;
             unsigned __int128 energy; /* E of section E of the commit rules */
         } checked;
+        struct {
+            uint64_t round;
+            uint32_t part;
+            dp_hash root;
+            uint64_t bytes;
+            dp_status status; /* not DP_OK: there is no result */
+        } reduced;
         struct {
             uint64_t round;
             dp_hash tensor_root;
@@ -242,14 +256,15 @@ typedef enum dp_action_type {
     DP_DO_TRAIN,           /* u.train: local steps towards this round; TRAINED events follow */
     DP_DO_TRAIN_STOP,      /* paused */
     DP_DO_PUBLISH,         /* u.publish; answer: PUBLISHED */
-    DP_DO_CHECK,           /* u.object.root; answer: CHECKED */
+    DP_DO_CHECK,           /* u.check; answer: CHECKED */
     DP_DO_APPLY,           /* u.apply; answer: APPLIED */
     DP_DO_FREEZE,          /* u.mix.exchange; answer: FROZEN */
     DP_DO_MIX,             /* u.mix; answer: MIXED */
-    DP_DO_SAVE,  /* u.save: make a checkpoint of the state just applied (cadence is the driver's) */
-    DP_DO_NOTE,  /* u.note: something a person may ask about later */
-    DP_DO_HALT,  /* u.note: proof of a double vote; keep state, stop committing */
-    DP_DO_REOPEN /* close this node and open it anew from what is durable, as after a crash: it hears no more events */
+    DP_DO_SAVE, /* u.save: make a checkpoint of the state just applied (cadence is the driver's) */
+    DP_DO_NOTE, /* u.note: something a person may ask about later */
+    DP_DO_HALT, /* u.note: proof of a double vote; keep state, stop committing */
+    DP_DO_REOPEN, /* close this node and open it anew from what is durable, as after a crash: it hears no more events */
+    DP_DO_REDUCE  /* u.reduce: a part of the round; answer: REDUCED */
 } dp_action_type;
 
 /* What one durable write holds. Each row replaces the earlier one of its kind, except DECIDED, which appends. */
@@ -317,7 +332,9 @@ typedef struct dp_note {
 typedef struct dp_apply_item {
     dp_hash root;
     uint64_t bytes;
-    uint32_t q; /* Q31 share of the outer step */
+    uint32_t q;     /* Q31 share of the outer step */
+    uint32_t first; /* shares of the vector that it is of, in 1/65536: 0 .. 65536 of all */
+    uint32_t end;
 } dp_apply_item;
 
 typedef struct dp_action {
@@ -354,6 +371,19 @@ typedef struct dp_action {
         } object;
         struct {
             dp_hash root;
+            uint32_t first; /* as in dp_apply_item */
+            uint32_t end;
+        } check;
+        struct {
+            uint64_t round;
+            uint32_t part;
+            uint32_t first; /* as in dp_apply_item */
+            uint32_t end;
+            uint32_t n_items;
+            dp_apply_item items[DP_LISTED_MAX]; /* q: Q31 share of the mean */
+        } reduce;
+        struct {
+            dp_hash root;
             dp_object_use use;
             uint64_t round;
         } keep;
@@ -376,10 +406,14 @@ typedef struct dp_action {
             uint64_t round;
             dp_hash a_root; /* or F */
             dp_hash blob_root;
-            uint32_t settle; /* dp_settle of base/trainer_msg.h */
-            uint32_t clip;   /* Q16 */
-            uint32_t lambda; /* Q16 */
-            uint32_t steps;  /* that F holds: its weight comes back with it; 0 of a publication */
+            dp_hash
+                ready_root;    /* of the publication in records; blob_root but in rounds of parts */
+            dp_part_cuts cuts; /* of its round */
+            uint32_t taken;    /* included: bit p, part p counts it */
+            uint32_t settle;   /* dp_settle of base/trainer_msg.h */
+            uint32_t clip;     /* Q16 */
+            uint32_t lambda;   /* Q16 */
+            uint32_t steps;    /* that F holds: its weight comes back with it; 0 of a publication */
             uint64_t tokens; /* that F holds, or that the publication told, carried ones included */
         } restore;
         struct {
@@ -392,15 +426,18 @@ typedef struct dp_action {
         } train;
         struct {
             uint64_t round;
-            bool dense; /* after long gossip */
+            bool dense;        /* after long gossip */
+            dp_part_cuts cuts; /* n > 0: an object for each part */
         } publish;
         struct {
             uint64_t round;
-            uint64_t tokens; /* committed, this round included */
-            uint32_t alpha;  /* Q16 */
-            uint32_t settle; /* dp_settle: what became of the own pending publication */
-            uint32_t clip;   /* Q16, when included */
-            uint32_t lambda; /* Q16 */
+            uint64_t tokens;   /* committed, this round included */
+            uint32_t alpha;    /* Q16 */
+            uint32_t settle;   /* dp_settle: what became of the own pending publication */
+            uint32_t clip;     /* Q16, when included */
+            uint32_t lambda;   /* Q16 */
+            dp_part_cuts cuts; /* of a round of parts */
+            uint32_t taken;    /* included in a round of parts: bit p, part p counts it */
             uint32_t n_items;
             dp_apply_item items[DP_LISTED_MAX];
         } apply;

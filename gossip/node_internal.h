@@ -18,6 +18,7 @@
 #include "gossip/msg.h"
 #include "gossip/mutation.h"
 #include "gossip/node.h"
+#include "gossip/part_round.h"
 #include "gossip/round_msg.h"
 #include "gossip/spread.h"
 #include "gossip/turn.h"
@@ -34,7 +35,7 @@ enum {
     DP_NEWCOMERS_MAX = 4 * DP_CONFIG_ADMIT_MAX, /* of these by nodes that are no members yet */
     DP_HELD_MAX = 4096,                         /* objects known to be here */
     DP_CKPTS_MAX = 4,                           /* own checkpoints remembered */
-    DP_PENDING_ROW_MAX = 512,
+    DP_PENDING_ROW_MAX = 2048,
     DP_PROOF_ROW_HEAD = 1 + 32,
     DP_PROOF_ROW_MAX = 1 + 2 + 2 * DP_FORK_BYTES_MAX,
     DP_OFFERS_MAX = 32, /* candidates for the vote */
@@ -58,6 +59,8 @@ typedef struct dp_ring_item {
     uint64_t bytes;
     uint32_t q;
     uint32_t clip;
+    uint32_t first; /* shares of the vector (part.h) */
+    uint32_t end;
 } dp_ring_item;
 
 typedef struct dp_ring_row {
@@ -73,7 +76,12 @@ typedef struct dp_ring_row {
     dp_hash root; /* the certified state root */
     bool dropped; /* its blobs have been let go */
     uint32_t n;
-    dp_ring_item items[DP_LISTED_MAX];
+    dp_ring_item items[DP_LISTED_MAX]; /* contributions; of parts: results, each with its owner */
+    dp_part_cuts cuts;                 /* of parts; else n = 0 */
+    bool own; /* lists this node: the publication, its clip, and of parts those that count it */
+    dp_hash own_root;
+    uint32_t own_clip;
+    uint32_t own_taken;
 } dp_ring_row;
 
 /* Records decided, and the one being written. */
@@ -94,6 +102,8 @@ typedef struct dp_chain {
     uint64_t own_round; /* last round that lists this node; 0: none */
     dp_hash own_root;
     uint32_t own_clip;
+    uint32_t own_taken;
+    dp_part_cuts cuts; /* of the record being applied */
     uint32_t listed_last;
     dp_time decided_at;
 } dp_chain;
@@ -109,6 +119,12 @@ typedef struct dp_claim {
     bool bad;
     bool evidence; /* met in a record: not to be listed by this node unless its READY came too */
     unsigned __int128 energy;
+    struct { /* of parts, a bit for each: their objects, as above */
+        uint32_t held;
+        uint32_t checking;
+        uint32_t checked;
+        uint32_t bad;
+    } parts;
 } dp_claim;
 
 typedef struct dp_state_vote {
@@ -163,7 +179,8 @@ typedef enum dp_trainer_state {
 } dp_trainer_state;
 
 /* The publication under way, or the last one: its row is replaced by the next. Row: u8 version 3 | READY message | 32 root of
- * a | u64 bytes of a | u64 slot | 32 root of the F that went into it, or zero | u64 order of its row. */
+ * a | u64 bytes of a | u64 slot | 32 root of the F that went into it, or zero | u64 order of its row. In a run of parts version 4:
+ * u8 version | u16 size | READY message | the same | 32 root of its blob | u8 n parts | u16 first share of each. */
 typedef struct dp_pending {
     bool has;
     bool durable;
@@ -174,7 +191,9 @@ typedef struct dp_pending {
     uint64_t a_bytes;
     uint64_t slot;
     dp_hash f_root;
-    uint64_t f_order; /* all rows of F up to this one went into it, or into an earlier one */
+    uint64_t f_order;  /* all rows of F up to this one went into it, or into an earlier one */
+    dp_hash blob_root; /* the blob as a whole; of parts nobody else has it */
+    dp_part_cuts cuts; /* of parts */
 } dp_pending;
 
 typedef struct dp_ckpt {
@@ -207,6 +226,7 @@ typedef struct dp_train {
         train_round; /* of the last DP_DO_TRAIN, and what was granted in all when it was told */
     uint64_t train_granted;
     dp_hash publish_base;
+    dp_part_cuts publish_cuts;
     uint64_t publish_order; /* of the newest row of F then */
     bool row_failed;
     bool row_waits; /* a row is to be written when the one under way has ended */
@@ -308,6 +328,7 @@ struct dp_node {
     dp_commit *commit;
     dp_chain *chain;
     dp_round *round;
+    dp_part_round *parts; /* part_round.h; NULL in a run of whole updates */
     dp_train train;
     dp_catchup catchup;
     dp_proof proof;
@@ -444,6 +465,8 @@ DP_MUST dp_status dp_order_obey(dp_node *node, const dp_order *order);
 void dp_round_tell_have(dp_node *node);
 void dp_round_tell_state(dp_node *node);
 /* close.c */
+/* Why the round may be closed, or in a run of parts be added up; NULL: not yet. */
+const char *dp_round_ripe(dp_node *node);
 void dp_round_tick(dp_node *node);
 dp_time dp_round_wake(const dp_node *node);
 uint32_t dp_round_active(const dp_node *node);
@@ -453,6 +476,12 @@ dp_verdict dp_round_judge(void *context, dp_view bytes);
 size_t dp_round_value(void *context, uint8_t *out);
 /* Claims that a common majority of voters holds, this node among them: how many, and their indexes if chosen is not NULL. */
 uint32_t dp_round_held(const dp_node *node, uint32_t *chosen);
+/* Whatever is held: may a record list this, which starts from this state? */
+bool dp_round_may_list(const dp_node *node, const dp_ready *ready, const dp_hash *root);
+/* Of these claims (changed) those that a record lists when they are too many, in order of peer. */
+uint32_t dp_round_choose(const dp_node *node, uint32_t *held, uint32_t n_held, uint32_t *chosen);
+/* Puts a claim at the end of the list, and its author into the config part if it is new; false: it may not be admitted. */
+bool dp_round_list(dp_node *node, dp_record *draft, dp_admitted *admitted, const dp_claim *claim);
 /* config_part.c */
 /* Removals, fences and voters that are due, into a draft whose admissions and head stand. */
 void dp_config_draft(const dp_node *node, dp_record *draft);

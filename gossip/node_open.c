@@ -96,6 +96,12 @@ static dp_status open_memory(dp_node *node)
     node->chain = dp_alloc(1, sizeof *node->chain);
     node->round = dp_alloc(1, sizeof *node->round);
     node->forks = dp_alloc(1, sizeof *node->forks);
+    if (node->manifest.reduce == DP_REDUCE_PARTS) {
+        node->parts = dp_alloc(1, sizeof *node->parts);
+        if (node->parts == NULL) {
+            return DP_NOMEM;
+        }
+    }
     node->held = dp_alloc(DP_HELD_MAX, sizeof *node->held);
     node->witness = dp_alloc(1, sizeof *node->witness);
     node->catchup.records = dp_alloc(DP_MESSAGE_MAX, 1);
@@ -167,6 +173,7 @@ void dp_node_close(dp_node *node)
     dp_free(node->chain);
     dp_free(node->round);
     dp_free(node->forks);
+    dp_free(node->parts);
     dp_free(node->held);
     dp_free(node->witness);
     dp_free(node->catchup.records);

@@ -89,6 +89,9 @@ static dp_status on_object_message(dp_node *node, uint8_t type, dp_view bytes, u
 
     if (type == DP_MSG_INFO_GET) {
         DP_TRY(dp_wire_read_info_get(bytes, &root));
+        if (node->parts != NULL) {
+            dp_part_round_asked(node, &root);
+        }
         (void)dp_spread_serve_info(node->spread, node->now, from, &root, &node->out);
         return DP_OK;
     }
@@ -153,7 +156,7 @@ static dp_status on_relay(dp_node *node, dp_view bytes, uint32_t from)
         const bool allowed = (type >= DP_MSG_READY && type <= DP_MSG_VOTER_OK) ||
                              type == DP_MSG_MIX_SIGNED || type == DP_MSG_FENCE_ASK ||
                              type == DP_MSG_REMOVE || type == DP_MSG_PROOF || type == DP_MSG_FORK ||
-                             type == DP_MSG_STOP;
+                             type == DP_MSG_STOP || type == DP_MSG_PART;
         return allowed ? route(node, relay.message, from, true) : DP_DENIED;
     }
     return pass_relay(node, &relay, from);
@@ -180,6 +183,8 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     case DP_MSG_STATE:
     case DP_MSG_VOTER_OK:
         return dp_round_message(node, type, bytes);
+    case DP_MSG_PART:
+        return dp_part_round_message(node, bytes);
     case DP_MSG_REMOVE:
     case DP_MSG_FENCE_ASK:
         return dp_wish_message(node, type, bytes, &peer);

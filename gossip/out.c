@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "gossip/msg.h"
 
-enum { ACTION_BYTES = 256 };
+enum { ACTION_BYTES = 384 };
 _Static_assert(offsetof(dp_action, u) + sizeof((dp_action *)0)->u.store <= ACTION_BYTES &&
                    offsetof(dp_action, u) + sizeof((dp_action *)0)->u.dial <= ACTION_BYTES &&
                    offsetof(dp_action, u) + sizeof((dp_action *)0)->u.restore <= ACTION_BYTES &&
@@ -17,7 +17,7 @@ _Static_assert(offsetof(dp_action, u) + sizeof((dp_action *)0)->u.store <= ACTIO
                    offsetof(dp_action, u) + sizeof((dp_action *)0)->u.object <= ACTION_BYTES &&
                    offsetof(dp_action, u) + sizeof((dp_action *)0)->u.note <= ACTION_BYTES &&
                    offsetof(dp_action, u) + sizeof((dp_action *)0)->u.send <= ACTION_BYTES,
-               "every action but APPLY is small");
+               "every action but APPLY and REDUCE is small");
 
 dp_status dp_out_open(dp_out *out)
 {

@@ -4,7 +4,12 @@
 #include "base/assert.h"
 #include "gossip/node_internal.h"
 
-enum { PENDING_VERSION = 3 }; /* 1: a READY without reach; 2: without the order of F */
+enum {
+    PENDING_VERSION = 3,
+    PENDING_PARTED = 4
+}; /* 1: a READY without reach; 2: without the order of F */
+
+enum { READY_BYTES = 2 + 32 + 8 + 32 + 32 + 8 + 8 + 8 + 16 + 4 + 4 + 32 + DP_SIGNATURE_BYTES };
 
 bool dp_train_undecided(const dp_node *node)
 {
@@ -12,6 +17,40 @@ bool dp_train_undecided(const dp_node *node)
 
     return pending->has && pending->ready.round == node->ledger.round + 1 &&
            dp_hash_equal(&pending->ready.base, &node->ledger.base);
+}
+
+static void write_ready(dp_writer *writer, const dp_ready *ready)
+{
+    if (ready->parted) { /* Of a size that its list gives. */
+        dp_write_u8(writer, PENDING_PARTED);
+        dp_write_u16(writer, (uint16_t)(READY_BYTES + 16 + 4 + 1 + ready->parts.n * 40));
+    } else {
+        dp_write_u8(writer, PENDING_VERSION);
+    }
+    dp_ready_msg_write(writer, ready);
+}
+
+static void write_parts(dp_writer *writer, const dp_pending *pending)
+{
+    dp_write_bytes(writer, pending->blob_root.bytes, DP_HASH_BYTES);
+    dp_write_u8(writer, (uint8_t)pending->cuts.n);
+    for (uint32_t p = 0; p < pending->cuts.n; p++) {
+        dp_write_u16(writer, pending->cuts.first[p]);
+    }
+}
+
+static bool read_parts(dp_reader *reader, dp_pending *pending)
+{
+    dp_read_bytes(reader, pending->blob_root.bytes, DP_HASH_BYTES);
+    pending->cuts.n = dp_read_u8(reader);
+    for (uint32_t p = 0; p < pending->cuts.n && p < DP_PARTS_MAX; p++) {
+        pending->cuts.first[p] = dp_read_u16(reader);
+        if (p == 0 ? pending->cuts.first[0] != 0
+                   : pending->cuts.first[p] <= pending->cuts.first[p - 1]) {
+            return false;
+        }
+    }
+    return pending->cuts.n > 0 && pending->cuts.n <= DP_PARTS_MAX;
 }
 
 void dp_train_write_row(dp_node *node)
@@ -26,19 +65,21 @@ void dp_train_write_row(dp_node *node)
     }
     train->row_waits = false;
     train->row_failed = false;
-    dp_write_u8(&writer, PENDING_VERSION);
-    dp_ready_msg_write(&writer, &train->pending.ready);
+    write_ready(&writer, &train->pending.ready);
     dp_write_bytes(&writer, train->pending.a_root.bytes, DP_HASH_BYTES);
     dp_write_u64(&writer, train->pending.a_bytes);
     dp_write_u64(&writer, train->pending.slot);
     dp_write_bytes(&writer, train->pending.f_root.bytes, DP_HASH_BYTES);
     dp_write_u64(&writer, train->pending.f_order);
+    if (train->pending.ready.parted) {
+        write_parts(&writer, &train->pending);
+    }
     const dp_status status = dp_writer_finish(&writer, &row);
     dp_assert(status == DP_OK);
     dp_action *action = dp_out_store(&node->out, DP_STORE_PENDING, &train->op);
     action->u.store.bytes = row;
     action->u.store.keep[0] = train->pending.a_root;
-    action->u.store.keep[1] = train->pending.ready.root;
+    action->u.store.keep[1] = train->pending.blob_root;
 }
 
 dp_status dp_train_restore(dp_node *node, dp_view row)
@@ -46,21 +87,30 @@ dp_status dp_train_restore(dp_node *node, dp_view row)
     dp_pending *pending = &node->train.pending;
     dp_pending read = {.has = true, .durable = true};
     dp_reader reader = dp_reader_of(row);
-    enum { READY_BYTES = 2 + 32 + 8 + 32 + 32 + 8 + 8 + 8 + 16 + 4 + 4 + 32 + DP_SIGNATURE_BYTES };
+    const uint8_t version = dp_read_u8(&reader);
 
-    if (dp_read_u8(&reader) != PENDING_VERSION) {
+    if (version != (node->parts != NULL ? PENDING_PARTED : PENDING_VERSION)) {
         return DP_VERSION;
     }
-    const dp_view ready = dp_read_view(&reader, READY_BYTES);
+    const dp_view ready =
+        dp_read_view(&reader, version == PENDING_PARTED ? dp_read_u16(&reader) : READY_BYTES);
     dp_read_bytes(&reader, read.a_root.bytes, DP_HASH_BYTES);
     read.a_bytes = dp_read_u64(&reader);
     read.slot = dp_read_u64(&reader);
     dp_read_bytes(&reader, read.f_root.bytes, DP_HASH_BYTES);
     read.f_order = dp_read_u64(&reader);
+    if (version == PENDING_PARTED && !read_parts(&reader, &read)) {
+        return DP_BADMSG;
+    }
     DP_TRY(dp_reader_finish(&reader));
     DP_TRY(dp_ready_msg_read(ready, &read.ready));
-    if (!dp_peer_equal(&read.ready.peer, &node->self)) {
+    if (!dp_peer_equal(&read.ready.peer, &node->self) ||
+        read.ready.parted != (version == PENDING_PARTED) ||
+        (read.ready.parted && read.ready.parts.n != read.cuts.n)) {
         return DP_DENIED;
+    }
+    if (!read.ready.parted) {
+        read.blob_root = read.ready.root;
     }
 #if DP_MUTATION == 26
     return DP_OK;
@@ -116,6 +166,26 @@ bool dp_train_stored(dp_node *node, uint32_t op, dp_status status)
     return true;
 }
 
+static void make_parted(dp_ready *ready, const dp_event *event)
+{
+    ready->parted = true;
+    ready->energy = event->u.published.energy;
+    ready->rate = event->u.published.rate;
+    ready->parts = event->u.published.parts;
+    ready->root = dp_part_list_root(&ready->parts);
+    ready->bytes = dp_part_list_bytes(&ready->parts);
+}
+
+/* It is here, and stays while its round may ask for it. */
+static void keep_own(dp_node *node, const dp_hash *root, uint64_t bytes)
+{
+    dp_node_hold(node, root, bytes);
+    dp_action *keep = dp_out_add(&node->out, DP_DO_OBJECT_KEEP);
+    keep->u.keep.root = *root;
+    keep->u.keep.use = DP_USE_BLOB;
+    keep->u.keep.round = node->train.pending.ready.round;
+}
+
 void dp_train_published(dp_node *node, const dp_event *event)
 {
     dp_train *train = &node->train;
@@ -133,7 +203,9 @@ void dp_train_published(dp_node *node, const dp_event *event)
                           .a_root = event->u.published.a_root,
                           .a_bytes = event->u.published.a_bytes,
                           .slot = node->ledger.slot + 1,
-                          .f_order = train->publish_order};
+                          .f_order = train->publish_order,
+                          .blob_root = event->u.published.root,
+                          .cuts = train->publish_cuts};
     pending.ready = (dp_ready){.peer = node->self,
                                .round = event->u.published.round,
                                .base = train->publish_base,
@@ -145,6 +217,9 @@ void dp_train_published(dp_node *node, const dp_event *event)
                                .steps = event->u.published.steps,
                                .loss_micro = event->u.published.loss_micro,
                                .state_root = train->state_root};
+    if (node->parts != NULL) {
+        make_parted(&pending.ready, event);
+    }
     if (!dp_valid_numbers(&pending.ready)) {
         dp_node_note(node, DP_NOTE_REJECTED, pending.ready.round, &node->self, 0, 0,
                      "own publication that no record may list");
@@ -167,11 +242,12 @@ void dp_train_published(dp_node *node, const dp_event *event)
         return;
     }
     train->pending = pending;
-    dp_node_hold(node, &pending.ready.root, pending.ready.bytes);
-    dp_action *keep = dp_out_add(&node->out, DP_DO_OBJECT_KEEP);
-    keep->u.keep.root = pending.ready.root;
-    keep->u.keep.use = DP_USE_BLOB;
-    keep->u.keep.round = pending.ready.round;
+    for (uint32_t p = 0; p < pending.ready.parts.n; p++) {
+        keep_own(node, &pending.ready.parts.refs[p].root, pending.ready.parts.refs[p].bytes);
+    }
+    if (!pending.ready.parted) {
+        keep_own(node, &pending.ready.root, pending.ready.bytes);
+    }
     dp_node_note(node, DP_NOTE_PUBLISHED, pending.ready.round, NULL, pending.ready.bytes,
                  pending.ready.tokens, "");
     dp_train_write_row(node);

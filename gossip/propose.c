@@ -42,11 +42,15 @@ static bool was_removed(const dp_node *node, const dp_peer *peer)
                                            dp_ledger_member(&node->ledger, peer) == NULL);
 }
 
+bool dp_round_may_list(const dp_node *node, const dp_ready *ready, const dp_hash *root)
+{
+    return !was_removed(node, &ready->peer) && dp_hash_equal(&ready->state_root, root);
+}
+
 static bool may_list(const dp_node *node, const dp_claim *claim, const dp_hash *root)
 {
-    return !was_removed(node, &claim->ready.peer) && !claim->evidence && claim->held &&
-           claim->checked && !claim->bad && claim->size == claim->ready.bytes &&
-           dp_hash_equal(&claim->ready.state_root, root);
+    return dp_round_may_list(node, &claim->ready, root) && !claim->evidence && claim->held &&
+           claim->checked && !claim->bad && claim->size == claim->ready.bytes;
 }
 
 /* Of all majorities that contain this node, the one that holds most; the first in order of bits wins a tie. */
@@ -111,11 +115,10 @@ static uint32_t drop_copies(const dp_claim *claims, uint32_t *held, uint32_t n)
 }
 
 /* Longest not included first, then by key: which claims of more than fit are listed. */
-static uint32_t choose_claims(const dp_node *node, uint32_t *chosen)
+uint32_t dp_round_choose(const dp_node *node, uint32_t *held, uint32_t n_held, uint32_t *chosen)
 {
     const dp_claim *claims = node->round->claims;
-    uint32_t held[DP_CLAIMS_MAX] = {0};
-    const uint32_t n = drop_copies(claims, held, dp_round_held(node, held));
+    const uint32_t n = drop_copies(claims, held, n_held);
     uint32_t count = 0;
     uint32_t newcomers = 0;
 
@@ -191,28 +194,40 @@ static void admit_alone(dp_node *node, dp_record *draft, dp_admitted *admitted)
 }
 #endif
 
+bool dp_round_list(dp_node *node, dp_record *draft, dp_admitted *admitted, const dp_claim *claim)
+{
+    const dp_ready *ready = &claim->ready;
+
+    if (!admit(node, draft, admitted, &ready->peer)) {
+        return false;
+    }
+    dp_listed *listed = &draft->listed[draft->n_listed++];
+    *listed = (dp_listed){.peer = ready->peer,
+                          .root = ready->root,
+                          .bytes = ready->bytes,
+                          .tokens = ready->tokens,
+                          .carried = ready->carried,
+                          .reach = ready->reach,
+                          .steps = ready->steps,
+                          .loss_micro = ready->loss_micro,
+                          .energy = claim->energy,
+                          .rate = ready->rate};
+    memcpy(listed->signature, ready->signature, sizeof listed->signature);
+    return true;
+}
+
 static void list_claims(dp_node *node, dp_record *draft, dp_admitted *admitted)
 {
+    uint32_t held[DP_CLAIMS_MAX] = {0};
     uint32_t chosen[DP_LISTED_MAX];
-    const uint32_t n = choose_claims(node, chosen);
 
+    if (node->parts != NULL) {
+        dp_part_round_list(node, draft, admitted);
+        return;
+    }
+    const uint32_t n = dp_round_choose(node, held, dp_round_held(node, held), chosen);
     for (uint32_t i = 0; i < n; i++) {
-        const dp_claim *claim = &node->round->claims[chosen[i]];
-        const dp_ready *ready = &claim->ready;
-        if (!admit(node, draft, admitted, &ready->peer)) {
-            continue;
-        }
-        dp_listed *listed = &draft->listed[draft->n_listed++];
-        *listed = (dp_listed){.peer = ready->peer,
-                              .root = ready->root,
-                              .bytes = ready->bytes,
-                              .tokens = ready->tokens,
-                              .carried = ready->carried,
-                              .reach = ready->reach,
-                              .steps = ready->steps,
-                              .loss_micro = ready->loss_micro,
-                              .energy = claim->energy};
-        memcpy(listed->signature, ready->signature, sizeof listed->signature);
+        (void)dp_round_list(node, draft, admitted, &node->round->claims[chosen[i]]);
     }
 }
 
@@ -289,6 +304,8 @@ size_t dp_round_value(void *context, uint8_t *out)
         dp_valid_fill(&node->ledger, draft);
     } else if (dp_config_may_stand_alone(node) || (DP_MUTATION == 17 && draft->has_config)) {
         draft->kind = DP_RECORD_CONFIG;
+        draft->parted = false;
+        draft->n_parts = 0;
         draft->round = 0;
         dp_config_draft(node, draft);
     }
@@ -310,6 +327,10 @@ static dp_verdict judge_blobs(dp_node *node, const dp_record *record)
 {
     dp_verdict verdict = DP_VERDICT_YES;
 
+    if (node->parts != NULL) {
+        const int held = dp_part_round_judge(node, record);
+        return held > 0 ? DP_VERDICT_YES : held == 0 ? DP_VERDICT_LATER : DP_VERDICT_NO;
+    }
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const dp_listed *listed = &record->listed[i];
         const dp_claim *claim = NULL;

@@ -60,10 +60,31 @@ static void write_round(dp_writer *writer, const dp_record *record)
         dp_write_u64(writer, listed->w);
         dp_write_u32(writer, listed->clip);
         dp_write_u32(writer, listed->q);
+        if (record->parted) {
+            dp_write_u32(writer, listed->rate);
+        }
     }
     dp_write_u8(writer, (uint8_t)record->n_late);
     for (uint32_t i = 0; i < record->n_late; i++) {
         write_peer(writer, &record->late[i]);
+    }
+}
+
+static void write_parts(dp_writer *writer, const dp_record *record)
+{
+    dp_assert(record->n_parts <= DP_PARTS_MAX);
+    dp_write_u8(writer, (uint8_t)record->n_parts);
+    for (uint32_t i = 0; i < record->n_parts; i++) {
+        const dp_part_row *part = &record->parts[i];
+        dp_write_u8(writer, part->has ? 1 : 0);
+        if (part->has) {
+            write_peer(writer, &part->owner);
+            write_hash(writer, &part->root);
+            dp_write_u64(writer, part->bytes);
+            dp_write_u32(writer, part->from);
+            dp_write_u32(writer, part->q);
+            dp_write_bytes(writer, part->signature, DP_SIGNATURE_BYTES);
+        }
     }
 }
 
@@ -102,7 +123,7 @@ dp_status dp_record_encode(const dp_record *record, uint8_t *out, size_t capacit
     dp_assert(record->n_listed <= DP_LISTED_MAX && record->n_late <= DP_LATE_MAX);
     dp_write_u8(&writer, DP_RECORD_VERSION);
     dp_write_u8(&writer, (uint8_t)record->kind);
-    dp_write_u8(&writer, record->has_config ? 1 : 0);
+    dp_write_u8(&writer, (uint8_t)((record->has_config ? 1 : 0) | (record->parted ? 2 : 0)));
     write_hash(&writer, &record->run);
     write_hash(&writer, &record->fork);
     dp_write_u64(&writer, record->slot);
@@ -110,6 +131,9 @@ dp_status dp_record_encode(const dp_record *record, uint8_t *out, size_t capacit
     dp_write_u64(&writer, record->time_ms);
     if (record->kind == DP_RECORD_ROUND) {
         write_round(&writer, record);
+        if (record->parted) {
+            write_parts(&writer, record);
+        }
     } else if (record->kind == DP_RECORD_FORK) {
         dp_write_u64(&writer, record->round);
         write_hash(&writer, &record->state_root);
@@ -171,6 +195,7 @@ static bool read_listed(dp_reader *reader, dp_record *record)
         listed->w = dp_read_u64(reader);
         listed->clip = dp_read_u32(reader);
         listed->q = dp_read_u32(reader);
+        listed->rate = record->parted ? dp_read_u32(reader) : 0;
         if (reader->failed || (i > 0 && !rises(&listed[-1].peer, &listed->peer, i))) {
             return false;
         }
@@ -188,6 +213,31 @@ static bool read_listed(dp_reader *reader, dp_record *record)
     return true;
 }
 
+static bool read_parts(dp_reader *reader, dp_record *record)
+{
+    record->n_parts = dp_read_u8(reader);
+    if (record->n_parts > DP_PARTS_MAX) {
+        return false;
+    }
+    for (uint32_t i = 0; i < record->n_parts; i++) {
+        dp_part_row *part = &record->parts[i];
+        const uint8_t has = dp_read_u8(reader);
+        *part = (dp_part_row){.has = has == 1};
+        if (reader->failed || has > 1) {
+            return false;
+        }
+        if (part->has) {
+            read_peer(reader, &part->owner);
+            read_hash(reader, &part->root);
+            part->bytes = dp_read_u64(reader);
+            part->from = dp_read_u32(reader);
+            part->q = dp_read_u32(reader);
+            dp_read_bytes(reader, part->signature, DP_SIGNATURE_BYTES);
+        }
+    }
+    return true;
+}
+
 static bool read_round(dp_reader *reader, dp_record *record)
 {
     record->round = dp_read_u64(reader);
@@ -197,7 +247,8 @@ static bool read_round(dp_reader *reader, dp_record *record)
     record->tokens_total = dp_read_u64(reader);
     record->w_total = dp_read_u128(reader);
     record->clip_median = dp_read_u128(reader);
-    return read_seals(reader, record->state, &record->n_state) && read_listed(reader, record);
+    return read_seals(reader, record->state, &record->n_state) && read_listed(reader, record) &&
+           (!record->parted || read_parts(reader, record));
 }
 
 static bool read_admits(dp_reader *reader, dp_config_part *config)
@@ -286,11 +337,13 @@ dp_status dp_record_decode(dp_record *record, dp_view bytes)
     const uint8_t kind = dp_read_u8(&reader);
     const uint8_t flags = dp_read_u8(&reader);
     if ((kind != DP_RECORD_ROUND && kind != DP_RECORD_CONFIG && kind != DP_RECORD_FORK) ||
-        flags > 1) {
+        flags > 3 || (flags > 1 && kind != DP_RECORD_ROUND)) {
         return DP_BADMSG;
     }
     record->kind = (dp_record_kind)kind;
-    record->has_config = flags == 1;
+    record->has_config = (flags & 1) != 0;
+    record->parted = (flags & 2) != 0;
+    record->n_parts = 0;
     read_hash(&reader, &record->run);
     read_hash(&reader, &record->fork);
     record->slot = dp_read_u64(&reader);

@@ -4,7 +4,7 @@
  * A record, little-endian; its hash is H("dpnode/record/1", all of these bytes) and depends on no ballot:
  *     0  u8   version 2
  *     1  u8   kind, dp_record_kind
- *     2  u8   flags: bit 0 a config part follows the body; other bits 0
+ *     2  u8   flags: bit 0 a config part follows the body; bit 1 a ROUND of parts (part.h); other bits 0
  *     3  32   run id
  *    35  32   fork: zero, or the hash of the FORK record
  *    67  u64  slot
@@ -19,6 +19,9 @@
  *             32 peer | 32 blob root | u64 blob bytes | u64 tokens | u64 carried | u64 reach leased | u64 reach own
  *             | u32 steps | u32 loss | 64 READY signature | u128 energy | u64 w | u32 clip Q16 | u32 q Q31
  *        | u8 n late, then 32 peer each, rising
+ *        of parts: each contribution has u32 rate behind q, and its energy is what its READY says;
+ *        | u8 n parts, then per part u8 0, or u8 1 | 32 owner | 32 root of the result | u64 bytes | u32 bit i: listed i is in it
+ *             | u32 q Q31 | 64 PART signature
  * Config part:
  *        u8 n admitted, then {32 peer | u16 size | credential}: peers rising
  *        | u8 n removed, then {32 peer | u8 reason | u64 incarnation | 32 by, if revoked | 64 signature}: peers rising
@@ -37,6 +40,7 @@
 
 #include "base/reach.h"
 #include "gossip/node.h"
+#include "gossip/part.h"
 
 enum {
     DP_RECORD_VERSION = 2, /* 1 had no reach: a chain of such records is refused */
@@ -66,7 +70,8 @@ typedef enum dp_record_kind {
  * of its successors, each with a VOTER_OK over prev, may put members out, and does nothing else; its hash is the id of the fork. */
 
 /* A trainer's claim for round t on this base; signed with its identity key, domain "dpnode/ready/2", over
- * run | fork | t | base | blob root | blob bytes | tokens | steps | carried | reach | loss | state root. */
+ * run | fork | t | base | blob root | blob bytes | tokens | steps | carried | reach | loss | state root; of parts with domain
+ * "dpnode/ready/3", and energy | rate after them: the blob root is that of the list of its parts. */
 typedef struct dp_ready {
     dp_peer peer;
     uint64_t round;
@@ -80,6 +85,10 @@ typedef struct dp_ready {
     uint32_t steps;
     uint32_t loss_micro;
     dp_hash state_root; /* after round t-1 */
+    bool parted;
+    unsigned __int128 energy; /* parted: of the whole update, as its author says */
+    uint32_t rate;            /* parted: of the author's uplink, kB/s; 0: unknown */
+    dp_part_list parts;       /* parted: n = 0 where it is known from a record only */
     uint8_t signature[DP_SIGNATURE_BYTES];
 } dp_ready;
 
@@ -97,7 +106,19 @@ typedef struct dp_listed {
     uint64_t w;    /* clamped weight */
     uint32_t clip; /* Q16 */
     uint32_t q;    /* Q31 */
+    uint32_t rate; /* of parts */
 } dp_listed;
+
+/* One part of a round: the result that counts, or none. */
+typedef struct dp_part_row {
+    bool has;
+    dp_peer owner;
+    dp_hash root;
+    uint64_t bytes;
+    uint32_t from; /* bit i: listed[i] is in it */
+    uint32_t q;    /* Q31: floor(2^31 sum of w of those / W) */
+    uint8_t signature[DP_SIGNATURE_BYTES];
+} dp_part_row;
 
 typedef struct dp_seal {
     uint8_t voter; /* index in the voters of the slot */
@@ -172,6 +193,9 @@ typedef struct dp_record {
     dp_listed listed[DP_LISTED_MAX];
     uint32_t n_late;
     dp_peer late[DP_LATE_MAX];
+    bool parted;
+    uint32_t n_parts;
+    dp_part_row parts[DP_PARTS_MAX];
     dp_config_part config;
     uint8_t root_signature[DP_SIGNATURE_BYTES]; /* FORK */
 } dp_record;
@@ -200,6 +224,8 @@ bool dp_ready_verify(const dp_ready *ready, const dp_crypto *crypto, const dp_ru
                      const dp_hash *fork);
 /* The READY that a contribution of this record must have been. */
 dp_ready dp_ready_of_listed(const dp_record *record, const dp_listed *listed);
+/* What the owner of this part, which the record has, must have said. */
+dp_part_word dp_part_word_of(const dp_record *record, uint32_t part);
 
 /* STATE: vote key, domain "dpnode/state-vote/1", over run | fork | t | root. */
 bool dp_state_sign(const dp_crypto *crypto, const dp_run_id *run, const dp_hash *fork,

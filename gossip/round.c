@@ -47,6 +47,12 @@ void dp_round_open_slot(dp_node *node, bool new_round)
         round->n_claims = 0;
         round->enough_at = (dp_time){0};
         round->opened = (dp_time){0};
+        if (node->parts != NULL) {
+            dp_part_round_open_round(node);
+        }
+    }
+    for (uint32_t i = 0; node->parts != NULL && i < node->parts->n_results; i++) {
+        node->parts->results[i].have = 0;
     }
     for (uint32_t i = 0; i < round->n_claims; i++) {
         round->claims[i].have = 0; /* Bits are by voter of the slot. */
@@ -140,7 +146,9 @@ void dp_round_check_blob(dp_node *node, dp_claim *claim)
         dp_out_room(&node->out, 1)) {
         claim->checking = true;
         node->train.checks++;
-        dp_out_add(&node->out, DP_DO_CHECK)->u.object.root = claim->ready.root;
+        dp_action *action = dp_out_add(&node->out, DP_DO_CHECK);
+        action->u.check.root = claim->ready.root;
+        action->u.check.end = DP_PART_WHOLE;
     }
 }
 
@@ -148,6 +156,10 @@ void dp_round_fetch_blob(dp_node *node, dp_claim *claim)
 {
     const dp_hash *root = &claim->ready.root;
 
+    if (node->parts != NULL) {
+        dp_part_round_look(node);
+        return;
+    }
     if (dp_node_holds(node, root)) {
         claim->held = true;
         claim->size = dp_node_size(node, root);
@@ -195,6 +207,7 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
     if (claim != NULL && claim->evidence && !evidence &&
         dp_round_claim_of(node, &ready->peer) == NULL) {
         claim->evidence = false;
+        claim->ready = *ready; /* With its parts. */
         node->dirty = true;
     }
     if (claim != NULL || (!evidence && dp_round_claim_of(node, &ready->peer) != NULL) ||
@@ -203,7 +216,7 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
         return; /* An own one may have numbers that no record may list: of a row that an older version wrote. */
     }
     claim = &round->claims[round->n_claims++];
-    *claim = (dp_claim){.ready = *ready, .evidence = evidence};
+    *claim = (dp_claim){.ready = *ready, .evidence = evidence, .energy = ready->energy};
     if (!own) {
         dp_node_note(node, DP_NOTE_READY, ready->round, &ready->peer, 0, 0, "");
     }
@@ -224,7 +237,9 @@ static dp_status on_ready(dp_node *node, dp_view bytes)
     if (known != NULL && !known->evidence) {
         return DP_OK;
     }
-    if (!dp_round_may_contribute(node, &ready.peer) || !dp_valid_numbers(&ready) ||
+    if (ready.parted != (node->parts != NULL) ||
+        (ready.parted && ready.parts.n != node->ledger.layout.cuts.n) ||
+        !dp_round_may_contribute(node, &ready.peer) || !dp_valid_numbers(&ready) ||
         !dp_valid_lease(&node->ledger, &ready)) {
         return DP_DENIED;
     }
@@ -236,7 +251,13 @@ static dp_status on_ready(dp_node *node, dp_view bytes)
     /* Only what was taken: two voters without room for it would send it to and fro. */
     if (is_new && node->commit->self != DP_NOBODY && dp_round_claim_of(node, &ready.peer) != NULL &&
         !DP_BUGGIFY_HALF(node, DP_BUG_LOST_FORWARD)) {
-        dp_node_send_voters(node, bytes); /* Once: for voters that the author does not reach. */
+        dp_node_send_voters(node, bytes); /* Once: for voters that the author does not reach, */
+        for (uint32_t p = 0; ready.parted && p < node->ledger.layout.cuts.n; p++) {
+            const dp_peer *owner = &node->ledger.layout.owners[p];
+            if (dp_ledger_voter(&node->ledger, owner) == DP_NOBODY) {
+                dp_node_send(node, owner, bytes); /* and who adds up. */
+            }
+        }
     }
     return DP_OK;
 }
@@ -265,6 +286,9 @@ static dp_status on_have(dp_node *node, dp_view bytes)
         if (has && !claim->held && member != DP_MEMBER_NONE && member != 0) {
             dp_spread_holder(node->spread, node->now, &claim->ready.root, member, &node->out);
         }
+    }
+    if (node->parts != NULL) {
+        dp_part_round_have(node, voter, member, have.roots, have.n);
     }
     return DP_OK;
 }
@@ -338,6 +362,10 @@ dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes)
 
 void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size)
 {
+    if (node->parts != NULL) {
+        dp_part_round_object(node, root, size);
+        return;
+    }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         dp_claim *claim = &node->round->claims[i];
         if (!claim->held && dp_hash_equal(&claim->ready.root, root)) {
@@ -370,6 +398,9 @@ bool dp_round_checked(dp_node *node, const dp_event *event)
     bool ours = false;
 
     node->train.checks -= node->train.checks > 0 ? 1 : 0;
+    if (node->parts != NULL) {
+        return dp_part_round_checked(node, event);
+    }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         dp_claim *claim = &node->round->claims[i];
         if (claim->held && !claim->checked && !claim->checking &&

@@ -35,6 +35,24 @@ void dp_ready_msg_write(dp_writer *writer, const dp_ready *ready)
     dp_write_u32(writer, ready->loss_micro);
     dp_write_bytes(writer, ready->state_root.bytes, 32);
     dp_write_bytes(writer, ready->signature, DP_SIGNATURE_BYTES);
+    if (ready->parted) {
+        dp_write_u128(writer, ready->energy);
+        dp_write_u32(writer, ready->rate);
+        dp_part_list_write(writer, &ready->parts);
+    }
+}
+
+/* What follows in a READY of parts. The root is that of the list. */
+static bool read_ready_parts(dp_reader *reader, dp_ready *ready)
+{
+    ready->parted = true;
+    ready->energy = dp_read_u128(reader);
+    ready->rate = dp_read_u32(reader);
+    if (!dp_part_list_read(reader, &ready->parts)) {
+        return false;
+    }
+    const dp_hash root = dp_part_list_root(&ready->parts);
+    return dp_hash_equal(&root, &ready->root) && dp_part_list_bytes(&ready->parts) == ready->bytes;
 }
 
 dp_status dp_ready_msg_read(dp_view message, dp_ready *ready)
@@ -54,6 +72,13 @@ dp_status dp_ready_msg_read(dp_view message, dp_ready *ready)
     ready->loss_micro = dp_read_u32(&reader);
     dp_read_bytes(&reader, ready->state_root.bytes, 32);
     dp_read_bytes(&reader, ready->signature, DP_SIGNATURE_BYTES);
+    ready->parted = false;
+    ready->energy = 0;
+    ready->rate = 0;
+    ready->parts.n = 0;
+    if (!reader.failed && dp_reader_left(&reader) > 0 && !read_ready_parts(&reader, ready)) {
+        return DP_BADMSG;
+    }
     return dp_reader_finish(&reader);
 }
 

@@ -20,6 +20,7 @@ static dp_view done(const dp_writer *writer)
 /* ---- READY ---- */
 
 static const char ready_domain[] = "dpnode/ready/2";
+static const char parted_domain[] = "dpnode/ready/3";
 
 static dp_view ready_bytes(const dp_ready *ready, const dp_run_id *run, const dp_hash *fork,
                            uint8_t out[SIGNED_MAX])
@@ -39,6 +40,10 @@ static dp_view ready_bytes(const dp_ready *ready, const dp_run_id *run, const dp
     dp_write_u64(&writer, ready->reach.own);
     dp_write_u32(&writer, ready->loss_micro);
     add(&writer, &ready->state_root);
+    if (ready->parted) {
+        dp_write_u128(&writer, ready->energy);
+        dp_write_u32(&writer, ready->rate);
+    }
     return done(&writer);
 }
 
@@ -47,7 +52,8 @@ bool dp_ready_sign(dp_ready *ready, const dp_crypto *crypto, const dp_run_id *ru
 {
     uint8_t room[SIGNED_MAX];
 
-    return crypto->sign(crypto->context, DP_KEY_IDENTITY, ready_domain,
+    return crypto->sign(crypto->context, DP_KEY_IDENTITY,
+                        ready->parted ? parted_domain : ready_domain,
                         ready_bytes(ready, run, fork, room), ready->signature);
 }
 
@@ -56,7 +62,8 @@ bool dp_ready_verify(const dp_ready *ready, const dp_crypto *crypto, const dp_ru
 {
     uint8_t room[SIGNED_MAX];
 
-    return crypto->verify(crypto->context, ready->peer.bytes, ready_domain,
+    return crypto->verify(crypto->context, ready->peer.bytes,
+                          ready->parted ? parted_domain : ready_domain,
                           ready_bytes(ready, run, fork, room), ready->signature);
 }
 
@@ -72,10 +79,33 @@ dp_ready dp_ready_of_listed(const dp_record *record, const dp_listed *listed)
                       .reach = listed->reach,
                       .steps = listed->steps,
                       .loss_micro = listed->loss_micro,
-                      .state_root = record->state_root};
+                      .state_root = record->state_root,
+                      .parted = record->parted,
+                      .energy = record->parted ? listed->energy : 0,
+                      .rate = listed->rate};
 
     memcpy(ready.signature, listed->signature, sizeof ready.signature);
     return ready;
+}
+
+dp_part_word dp_part_word_of(const dp_record *record, uint32_t part)
+{
+    const dp_part_row *row = &record->parts[part];
+    dp_part_word word = {.owner = row->owner,
+                         .round = record->round,
+                         .base = record->base,
+                         .part = part,
+                         .root = row->root,
+                         .bytes = row->bytes};
+
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        if ((row->from >> i & 1U) != 0) {
+            word.sources[word.n++] =
+                (dp_part_source){.peer = record->listed[i].peer, .root = record->listed[i].root};
+        }
+    }
+    memcpy(word.signature, row->signature, sizeof word.signature);
+    return word;
 }
 
 /* ---- STATE ---- */

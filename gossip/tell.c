@@ -63,6 +63,13 @@ void dp_round_tell_have(dp_node *node)
             have.roots[have.n++] = claim->ready.root;
         }
     }
+    for (uint32_t i = 0; node->parts != NULL && i < node->parts->n_results; i++) {
+        dp_result *result = &node->parts->results[i];
+        if (result->held && result->checked && !result->bad && have.n < DP_HAVE_MAX) {
+            result->have |= 1U << self;
+            have.roots[have.n++] = result->word.root;
+        }
+    }
     if (have.n > 0) {
         dp_have_msg_write(&writer, &have);
         dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
@@ -106,7 +113,8 @@ static void show_missing(dp_node *node)
 {
     dp_writer writer;
 
-    for (uint32_t i = 0; node->commit->self != DP_NOBODY && i < node->round->n_claims; i++) {
+    for (uint32_t i = 0;
+         node->parts == NULL && node->commit->self != DP_NOBODY && i < node->round->n_claims; i++) {
         const dp_claim *claim = &node->round->claims[i];
         if (!claim->held && !claim->bad && is_out_of_reach(node, claim)) {
             writer = dp_writer_of(node->room, sizeof node->room);
@@ -157,7 +165,10 @@ void dp_round_repeat(dp_node *node)
     round->repeat_at = dp_time_after(
         node->now, DP_BUGGIFY(node, DP_BUG_EAGER_REPEAT) ? DP_REPEAT_US / 8 : DP_REPEAT_US);
     round->repeat_planned = round->repeat_at;
-    for (uint32_t i = 0; i < round->n_claims; i++) {
+    if (node->parts != NULL) {
+        dp_part_round_look(node);
+    }
+    for (uint32_t i = 0; node->parts == NULL && i < round->n_claims; i++) {
         dp_claim *claim = &round->claims[i];
         if (!claim->held) {
             if (!dp_spread_wants(node->spread, &claim->ready.root)) {
@@ -179,6 +190,9 @@ void dp_round_repeat(dp_node *node)
     dp_round_tell_have(node);
     dp_round_tell_state(node);
     show_missing(node);
+    if (node->parts != NULL) {
+        dp_part_round_repeat(node);
+    }
     tell_offer(node);
     ask_for_fence(node);
     dp_proof_repeat(node);

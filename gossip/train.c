@@ -13,14 +13,12 @@ static uint32_t settle_of(const dp_node *node, const dp_ring_row *row, uint32_t 
         pending->ready.round > row->round) {
         return DP_SETTLE_NONE;
     }
-    for (uint32_t i = 0; pending->ready.round == row->round && i < row->n; i++) {
-        const bool mine = dp_peer_equal(&row->items[i].peer, &node->self);
-#if DP_MUTATION == 21
-        if (mine) {
-#else
-        if (mine && dp_hash_equal(&row->items[i].root, &pending->ready.root)) {
+    if (pending->ready.round == row->round && row->own) {
+#if DP_MUTATION != 21
+        if (dp_hash_equal(&row->own_root, &pending->ready.root))
 #endif
-            *clip = row->items[i].clip;
+        {
+            *clip = row->own_clip;
             return DP_SETTLE_INCLUDED;
         }
     }
@@ -69,12 +67,8 @@ bool dp_train_fetch_row(dp_node *node, const dp_ring_row *row)
  * back from it was part of that other one too (review, B5). */
 static bool is_overtaken(const dp_node *node, const dp_ring_row *row)
 {
-    for (uint32_t i = 0; node->train.revived && i < row->n; i++) {
-        if (dp_peer_equal(&row->items[i].peer, &node->self)) {
-            return !dp_hash_equal(&row->items[i].root, &node->train.pending.ready.root);
-        }
-    }
-    return false;
+    return node->train.revived && row->own &&
+           !dp_hash_equal(&row->own_root, &node->train.pending.ready.root);
 }
 
 /* One missed gap of the chain costs this round's share of lambda; a fresh trainer pays all of it with its RESTORE. */
@@ -133,9 +127,14 @@ static void replay(dp_node *node)
     action->u.apply.settle = settle_of(node, row, &action->u.apply.clip);
     action->u.apply.n_items = row->n;
     for (uint32_t i = 0; i < row->n; i++) {
-        action->u.apply.items[i] = (dp_apply_item){
-            .root = row->items[i].root, .bytes = row->items[i].bytes, .q = row->items[i].q};
+        action->u.apply.items[i] = (dp_apply_item){.root = row->items[i].root,
+                                                   .bytes = row->items[i].bytes,
+                                                   .q = row->items[i].q,
+                                                   .first = row->items[i].first,
+                                                   .end = row->items[i].end};
     }
+    action->u.apply.cuts = row->cuts;
+    action->u.apply.taken = row->own_taken;
     if (action->u.apply.settle != DP_SETTLE_NONE) {
         train->pending.settled = true;
     }
@@ -335,6 +334,10 @@ static void train_on(dp_node *node)
         dp_action *action = dp_out_add(&node->out, DP_DO_PUBLISH);
         action->u.publish.round = train->applied + 1;
         action->u.publish.dense = train->exchanges >= 2;
+        if (node->parts != NULL) {
+            action->u.publish.cuts = node->ledger.layout.cuts;
+        }
+        train->publish_cuts = action->u.publish.cuts;
         train->publishing = true;
         train->publish_base = node->ledger.base;
         train->publish_order = dp_mix_order(node->mix);
@@ -427,6 +430,9 @@ static void trainer_down(dp_node *node)
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         node->round->claims[i].checking = false;
+    }
+    if (node->parts != NULL) {
+        dp_part_round_trainer_down(node);
     }
     dp_mix_trainer_down(node->mix, node->now, &node->out);
     node->dirty = true;

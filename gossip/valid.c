@@ -15,7 +15,7 @@ static dp_status no(const char **cause, const char *why)
 }
 
 /* A member by the chain, or one that this record admits: its capabilities, 0 for a stranger. */
-static uint32_t caps_with(const dp_valid *valid, const dp_record *record, const dp_peer *peer)
+uint32_t dp_valid_caps(const dp_valid *valid, const dp_record *record, const dp_peer *peer)
 {
     const dp_roster_entry *entry = dp_ledger_member(valid->ledger, peer);
 
@@ -123,7 +123,7 @@ static dp_status check_voters(const dp_valid *valid, const dp_record *record, co
         const dp_voter_entry *entry = &config->voters[i];
         const dp_peer *peer = &entry->voter.peer;
         const uint32_t index = dp_ledger_voter(ledger, peer);
-        if ((caps_with(valid, record, peer) & DP_CAP_VOTE) == 0 || is_removed(config, peer)) {
+        if ((dp_valid_caps(valid, record, peer) & DP_CAP_VOTE) == 0 || is_removed(config, peer)) {
             return no(cause, "a voter may not vote");
         }
         for (uint32_t k = 0; k < i; k++) {
@@ -216,7 +216,7 @@ static dp_status check_listed(const dp_valid *valid, const dp_record *record, co
     }
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const dp_listed *listed = &record->listed[i];
-        if ((caps_with(valid, record, &listed->peer) & DP_CAP_TRAIN) == 0) {
+        if ((dp_valid_caps(valid, record, &listed->peer) & DP_CAP_TRAIN) == 0) {
             return no(cause, "a contributor may not train");
         }
         const dp_ready ready = dp_ready_of_listed(record, listed);
@@ -251,6 +251,23 @@ typedef struct numbers {
     uint64_t tokens;
 } numbers;
 
+static dp_weight_in weight_in(const dp_ledger *ledger, const dp_ready *ready,
+                              unsigned __int128 energy)
+{
+    return (dp_weight_in){
+        .tokens = ready->tokens,
+        .steps = ready->steps,
+        .rounds = dp_ledger_rounds(dp_ledger_member(ledger, &ready->peer), ledger->round + 1),
+        .energy = ledger->unclipped ? 0 : energy}; /* All alike: none stands out. */
+}
+
+dp_weight_out dp_valid_weigh(const dp_ledger *ledger, const dp_ready *ready)
+{
+    const dp_weight_in in = weight_in(ledger, ready, ready->energy);
+
+    return dp_weight_before(&in, ledger->w_median, ledger->clip_median);
+}
+
 static void compute(const dp_ledger *ledger, const dp_record *record, numbers *out)
 {
     dp_weight_in in[DP_LISTED_MAX];
@@ -259,11 +276,11 @@ static void compute(const dp_ledger *ledger, const dp_record *record, numbers *o
     out->tokens = ledger->tokens;
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const dp_listed *listed = &record->listed[i];
-        in[i] = (dp_weight_in){
-            .tokens = listed->tokens,
-            .steps = listed->steps,
-            .rounds = dp_ledger_rounds(dp_ledger_member(ledger, &listed->peer), record->round),
-            .energy = ledger->unclipped ? 0 : listed->energy}; /* All alike: none stands out. */
+        const dp_ready ready = dp_ready_of_listed(record, listed);
+        in[i] = weight_in(ledger, &ready, listed->energy);
+        if (record->parted) {
+            out->rows[i] = dp_valid_weigh(ledger, &ready);
+        }
         out->tokens += listed->tokens + listed->carried;
     }
     for (uint32_t i = 0; i < record->n_late; i++) {
@@ -272,7 +289,8 @@ static void compute(const dp_ledger *ledger, const dp_record *record, numbers *o
 #if DP_MUTATION == 24
     late = 0;
 #endif
-    out->sum = dp_weights(in, record->n_listed, late, out->rows);
+    out->sum = record->parted ? dp_weights_before(in, record->n_listed, late, out->rows)
+                              : dp_weights(in, record->n_listed, late, out->rows);
 }
 
 void dp_valid_fill(const dp_ledger *ledger, dp_record *record)
@@ -288,6 +306,9 @@ void dp_valid_fill(const dp_ledger *ledger, dp_record *record)
         record->listed[i].w = all.rows[i].w;
         record->listed[i].clip = all.rows[i].clip;
         record->listed[i].q = all.rows[i].q;
+    }
+    if (record->parted) {
+        dp_valid_fill_parts(record);
     }
 }
 
@@ -318,8 +339,12 @@ static dp_status check_round(const dp_valid *valid, const dp_record *record, con
         return no(cause, "round or base");
     }
     DP_TRY(check_state(valid, record, cause));
+    if (record->parted != ledger->parted) {
+        return no(cause, "form of a round");
+    }
     DP_TRY(check_listed(valid, record, cause));
-    return check_numbers(valid, record, cause);
+    DP_TRY(check_numbers(valid, record, cause));
+    return record->parted ? dp_valid_parts(valid, record, cause) : DP_OK;
 }
 
 /* ---- FORK ---- */

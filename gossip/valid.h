@@ -5,6 +5,7 @@
 
 #include "gossip/admission.h"
 #include "gossip/ledger.h"
+#include "gossip/weights.h"
 
 typedef struct dp_valid {
     const dp_ledger *ledger; /* chain up to the slot before */
@@ -28,6 +29,15 @@ bool dp_valid_numbers(const dp_ready *ready);
 
 /* May its author have trained on so many samples, by what the chain has granted it (lease.h)? The numbers are valid. */
 bool dp_valid_lease(const dp_ledger *ledger, const dp_ready *ready);
+
+/* What this contribution to the next round weighs, where rounds are of parts: from it and the chain alone. */
+dp_weight_out dp_valid_weigh(const dp_ledger *ledger, const dp_ready *ready);
+/* valid_parts.c: the parts of a ROUND record whose contributions hold, and, for who fills it in, their shares. */
+DP_MUST dp_status dp_valid_parts(const dp_valid *valid, const dp_record *record,
+                                 const char **cause);
+void dp_valid_fill_parts(dp_record *record);
+/* What this peer may do, once this record is in the chain. */
+uint32_t dp_valid_caps(const dp_valid *valid, const dp_record *record, const dp_peer *peer);
 
 /* Fill w, clip, q, W, M and the token count of a ROUND record whose peers, claims, energies and late list stand. */
 void dp_valid_fill(const dp_ledger *ledger, dp_record *record);

@@ -63,6 +63,51 @@ static uint32_t clip_of(u128 energy, u128 median)
     return clip < DP_CLIP_ONE ? (uint32_t)clip : (uint32_t)DP_CLIP_ONE;
 }
 
+uint32_t dp_weight_share(uint64_t w, uint32_t clip, u128 all)
+{
+    return all == 0 ? 0 : (uint32_t)(((u128)w * clip << 15) / all);
+}
+
+static u128 energy_per_round(const dp_weight_in *in)
+{
+    const u128 factor = 12 / in->rounds;
+
+    return in->energy * factor * factor;
+}
+
+dp_weight_out dp_weight_before(const dp_weight_in *in, uint64_t w_median, u128 clip_median)
+{
+    dp_assert(in->rounds >= 1 && in->rounds <= 4 && in->tokens <= UINT32_MAX);
+    const u128 raw = in->steps == 0 ? 0 : (u128)in->tokens * in->tokens / in->steps;
+    const u128 most = w_median == 0 ? (u128)UINT64_MAX : 4 * (u128)w_median;
+    const u128 w = raw < most ? raw : most;
+
+    return (dp_weight_out){.w = w < UINT64_MAX ? (uint64_t)w : UINT64_MAX,
+                           .clip = clip_median == 0 ? (uint32_t)DP_CLIP_ONE
+                                                    : clip_of(energy_per_round(in), clip_median)};
+}
+
+dp_weight_sum dp_weights_before(const dp_weight_in *in, uint32_t n, u128 late_w, dp_weight_out *out)
+{
+    u128 nonzero[DP_LISTED_MAX] = {0};
+    uint32_t n_nonzero = 0;
+    dp_weight_sum sum = {.w = late_w};
+
+    dp_assert(n >= 1 && n <= DP_LISTED_MAX);
+    for (uint32_t i = 0; i < n; i++) {
+        const u128 energy = energy_per_round(&in[i]);
+        if (energy != 0) {
+            nonzero[n_nonzero++] = energy;
+        }
+        sum.w += out[i].w;
+    }
+    sum.median = lower_median(nonzero, n_nonzero);
+    for (uint32_t i = 0; i < n; i++) {
+        out[i].q = dp_weight_share(out[i].w, out[i].clip, sum.w);
+    }
+    return sum;
+}
+
 dp_weight_sum dp_weights(const dp_weight_in *in, uint32_t n, u128 late_w, dp_weight_out *out)
 {
     u128 weights[DP_LISTED_MAX];
@@ -89,7 +134,7 @@ dp_weight_sum dp_weights(const dp_weight_in *in, uint32_t n, u128 late_w, dp_wei
         sum.w += out[i].w;
     }
     for (uint32_t i = 0; i < n; i++) {
-        out[i].q = sum.w == 0 ? 0 : (uint32_t)(((u128)out[i].w * out[i].clip << 15) / sum.w);
+        out[i].q = dp_weight_share(out[i].w, out[i].clip, sum.w);
     }
     return sum;
 }

@@ -29,6 +29,18 @@ typedef struct dp_weight_sum {
 dp_weight_sum dp_weights(const dp_weight_in *in, uint32_t n, unsigned __int128 late_w,
                          dp_weight_out *out);
 
+/* One contribution to a round of parts, whose owners add it up before they know the others (review, F2): w is clamped to 4
+ * w_median and clipped against clip_median, both of the record before; 0: there is none, and nothing is clamped or clipped. q
+ * is 0. */
+dp_weight_out dp_weight_before(const dp_weight_in *in, uint64_t w_median,
+                               unsigned __int128 clip_median);
+/* The sums of n of them as dp_weights gives them; fills in q. */
+dp_weight_sum dp_weights_before(const dp_weight_in *in, uint32_t n, unsigned __int128 late_w,
+                                dp_weight_out *out);
+
+/* Q31: floor(w * clip * 2^15 / all), 0 of nothing. */
+uint32_t dp_weight_share(uint64_t w, uint32_t clip, unsigned __int128 all);
+
 /* floor(sqrt(value)). */
 uint64_t dp_isqrt(unsigned __int128 value);
 

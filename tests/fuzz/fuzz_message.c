@@ -28,9 +28,12 @@ static void round_messages(dp_view bytes)
     dp_fence fence;
     uint8_t life[DP_SIGNATURE_BYTES];
     static dp_have_msg have;
+    static dp_part_word word;
 
     if (dp_ready_msg_read(bytes, &ready) == DP_OK) {
         dp_ready_msg_write(&writer, &ready);
+    } else if (dp_part_msg_read(bytes, &word) == DP_OK) {
+        dp_part_msg_write(&writer, &word);
     } else if (dp_have_msg_read(bytes, &have) == DP_OK) {
         dp_have_msg_write(&writer, &have);
     } else if (dp_state_msg_read(bytes, &state) == DP_OK) {

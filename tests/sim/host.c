@@ -222,6 +222,10 @@ static void do_object(dp_host *host, const dp_hash *root, dp_object_use use, boo
 
     if (object != DP_SHELF_NONE) {
         dp_disk_use(&host->disk, object, (uint32_t)use, on);
+        if (on &&
+            host->sim->plan.parts) { /* What the trainer made for others has found its keeper. */
+            dp_disk_use(&host->disk, object, DP_DISK_FRESH, false);
+        }
     }
 }
 
@@ -303,6 +307,7 @@ static void perform(dp_host *host, const dp_action *action)
     case DP_DO_TRAIN_STOP:
     case DP_DO_PUBLISH:
     case DP_DO_CHECK:
+    case DP_DO_REDUCE:
     case DP_DO_APPLY:
     case DP_DO_FREEZE:
     case DP_DO_MIX:
@@ -527,6 +532,8 @@ static void on_failed_write(dp_host *host, dp_status status)
     } else if ((write->then == DP_THEN_PUBLISHED || write->then == DP_THEN_FROZEN) &&
                write->life == host->life) {
         dp_host_trainer_dies(host, true);
+    } else if (write->then == DP_THEN_REDUCED) {
+        dp_host_reduced(host, write, status);
     }
     dp_disk_write_free(write);
     if (status == DP_IO) {
@@ -575,6 +582,9 @@ static void on_disk(dp_host *host)
     case DP_THEN_PUBLISHED:
     case DP_THEN_FROZEN:
         dp_host_parcel_stored(host, write);
+        break;
+    case DP_THEN_REDUCED:
+        dp_host_reduced(host, write, DP_OK);
         break;
     case DP_THEN_SAVED:
         event.type = DP_EV_SAVED;

@@ -139,6 +139,8 @@ void dp_host_order(dp_host *host, const dp_action *action);
 void dp_host_ordered(dp_host *host); /* the oldest command has ended */
 void dp_host_steps(dp_host *host);
 void dp_host_parcel_stored(dp_host *host, const dp_disk_write *write);
+/* status: of the write. */
+void dp_host_reduced(dp_host *host, const dp_disk_write *write, dp_status status);
 void dp_host_trainer_dies(dp_host *host, bool tell);
 void dp_host_trainer_spawn(dp_host *host);
 

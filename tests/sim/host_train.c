@@ -43,6 +43,10 @@ static bool has_all(const dp_host *host, const dp_action *action)
         all = held(host, &action->u.mix.own_root) && held(host, &action->u.mix.other_root);
     } else if (action->type == DP_DO_CHECK) {
         all = held(host, &action->u.object.root);
+    } else if (action->type == DP_DO_REDUCE) {
+        for (uint32_t i = 0; i < action->u.reduce.n_items; i++) {
+            all = all && held(host, &action->u.reduce.items[i].root);
+        }
     }
     return all;
 }
@@ -183,26 +187,51 @@ static void do_restore(dp_host *host, const dp_action *action)
     const dp_view vector = bytes_of(host, &action->u.restore.a_root);
     const dp_view blob = bytes_of(host, &action->u.restore.blob_root);
 
+    const dp_toy_outcome outcome = {.settle = (dp_settle)action->u.restore.settle,
+                                    .clip_q16 = action->u.restore.clip,
+                                    .cuts = action->u.restore.cuts,
+                                    .taken = action->u.restore.taken};
     if (vector.size == 0 || (blob.size == 0 && !action->u.restore.frozen) ||
-        dp_toy_restore(&host->toy, action->u.restore.frozen, vector, blob,
-                       (dp_settle)action->u.restore.settle, action->u.restore.clip,
+        dp_toy_restore(&host->toy, action->u.restore.frozen, vector, blob, &outcome,
                        action->u.restore.lambda) != DP_OK) {
         dp_sim_fail(host->sim, "D3", host->index,
                     "what a durable row needs for RESTORE is not on the disk");
         return;
     }
     if (!action->u.restore.frozen && action->u.restore.settle != DP_SETTLE_NONE) {
-        dp_oracle_settled(host, &action->u.restore.blob_root, (dp_settle)action->u.restore.settle,
-                          action->u.restore.clip, action->u.restore.round);
+        dp_oracle_settled(host, &action->u.restore.ready_root, &outcome, action->u.restore.round);
     }
     if (!action->u.restore.frozen) {
-        host->pending_root = action->u.restore.blob_root;
+        host->pending_root = action->u.restore.ready_root;
     }
     dp_oracle_drawers(host, action, NULL);
 }
 
+/* What travels: the parts of a publication are objects of their own. */
+static dp_part_list part_list(dp_host *host, const dp_toy_parcel *made)
+{
+    dp_part_list list = {.n = made->cuts.n};
+
+    for (uint32_t p = 0; p < list.n; p++) {
+        const uint32_t object = dp_shelf_add(&host->sim->shelf, dp_toy_part(made, p));
+        list.refs[p].root = host->sim->shelf.items[object].root;
+        list.refs[p].bytes = host->sim->shelf.items[object].size;
+    }
+    return list;
+}
+
+static void write_parts(dp_host *host, const dp_toy_parcel *made)
+{
+    for (uint32_t p = 0; p < made->cuts.n; p++) {
+        const uint32_t object = dp_shelf_add(&host->sim->shelf, dp_toy_part(made, p));
+        dp_disk_use(&host->disk, object, DP_DISK_FRESH, true);
+        dp_host_write(host, &(dp_disk_write){.kind = DP_WRITE_OBJECT, .object = object});
+    }
+}
+
 static void write_parcel(dp_host *host, dp_write_then then)
 {
+    write_parts(host, &host->parcels[host->n_parcels % DP_HOST_PARCELS_MAX].made);
     const uint64_t number = host->n_parcels++;
     const dp_toy_parcel *made = &host->parcels[number % DP_HOST_PARCELS_MAX].made;
     const dp_view parts[2] = {dp_view_of(made->blob, made->blob_size),
@@ -233,8 +262,8 @@ static void do_publish(dp_host *host, const dp_action *action)
                     "PUBLISH while the publication before has no outcome");
         return;
     }
-    dp_toy_publish(&host->toy, action->u.publish.dense, (uint64_t)host->index << 32 | ++host->nonce,
-                   &parcel->made);
+    dp_toy_publish(&host->toy, action->u.publish.dense, &action->u.publish.cuts,
+                   (uint64_t)host->index << 32 | ++host->nonce, &parcel->made);
     parcel->round = action->u.publish.round;
     dp_evil_publishes(host, &parcel->made, parcel->round);
     dp_oracle_drawers(host, action, NULL);
@@ -279,7 +308,12 @@ void dp_host_parcel_stored(dp_host *host, const dp_disk_write *write)
         event.u.published.reach = parcel->reach;
         event.u.published.loss_micro = 1000000;
         host->pending_root = items[blob].root;
-        dp_oracle_published(host, &items[blob].root);
+        if (parcel->cuts.n > 0) {
+            event.u.published.rate = 1000 + (host->index % 3) * 500;
+            event.u.published.parts = part_list(host, parcel);
+            host->pending_root = dp_part_list_root(&event.u.published.parts);
+        }
+        dp_oracle_published(host, &host->pending_root);
     } else {
         event.type = DP_EV_FROZEN;
         memcpy(event.u.frozen.exchange, written->exchange, sizeof written->exchange);
@@ -300,16 +334,64 @@ static void do_check(dp_host *host, const dp_action *action)
     dp_event event = {.type = DP_EV_CHECKED};
 
     event.u.checked.root = action->u.object.root;
-    event.u.checked.ok = dp_toy_decode(bytes_of(host, &action->u.object.root), values,
-                                       &event.u.checked.energy) == DP_OK;
+    event.u.checked.first = action->u.check.first;
+    event.u.checked.end = action->u.check.end;
+    event.u.checked.ok =
+        dp_toy_decode_part(bytes_of(host, &action->u.object.root), action->u.check.first,
+                           action->u.check.end, values, &event.u.checked.energy) == DP_OK;
     if (event.u.checked.ok) {
         dp_oracle_checked(host, &event.u.checked.root);
     }
     dp_host_event(host, &event);
 }
 
+static void do_reduce(dp_host *host, const dp_action *action)
+{
+    dp_toy_term terms[DP_LISTED_MAX];
+    uint8_t blob[DP_TOY_BLOB_MAX];
+    uint32_t size = 0;
+
+    for (uint32_t i = 0; i < action->u.reduce.n_items; i++) {
+        terms[i] = (dp_toy_term){.blob = bytes_of(host, &action->u.reduce.items[i].root),
+                                 .q = action->u.reduce.items[i].q};
+    }
+    if (dp_toy_reduce(terms, action->u.reduce.n_items, action->u.reduce.first, action->u.reduce.end,
+                      dp_oracle_reduce_nonce(action->u.reduce.round, action->u.reduce.part), blob,
+                      &size) != DP_OK) {
+        dp_sim_fail(host->sim, "F3", host->index, "adds up a part that does not decode");
+        return;
+    }
+    const uint32_t object = dp_shelf_add(&host->sim->shelf, dp_view_of(blob, size));
+    dp_disk_use(&host->disk, object, DP_DISK_FRESH, true);
+    dp_host_write(host, &(dp_disk_write){.kind = DP_WRITE_OBJECT,
+                                         .then = DP_THEN_REDUCED,
+                                         .object = object,
+                                         .index = action->u.reduce.part,
+                                         .round = action->u.reduce.round,
+                                         .life = host->life});
+}
+
+void dp_host_reduced(dp_host *host, const dp_disk_write *write, dp_status status)
+{
+    dp_event event = {.type = DP_EV_REDUCED};
+
+    if (write->life != host->life) {
+        return; /* that trainer died before it could answer */
+    }
+    event.u.reduced.round = write->round;
+    event.u.reduced.part = write->index;
+    event.u.reduced.root = host->sim->shelf.items[write->object].root;
+    event.u.reduced.bytes = host->sim->shelf.items[write->object].size;
+    event.u.reduced.status = status;
+    dp_host_event(host, &event);
+}
+
 static void do_apply(dp_host *host, const dp_action *action)
 {
+    const dp_toy_outcome outcome = {.settle = (dp_settle)action->u.apply.settle,
+                                    .clip_q16 = action->u.apply.clip,
+                                    .cuts = action->u.apply.cuts,
+                                    .taken = action->u.apply.taken};
     dp_sim *sim = host->sim;
     dp_toy_term terms[DP_LISTED_MAX];
     dp_toy_model model = host->toy.model;
@@ -339,11 +421,9 @@ static void do_apply(dp_host *host, const dp_action *action)
                         "APPLY settles a publication that the trainer does not have");
             return;
         }
-        dp_oracle_settled(host, &host->pending_root, (dp_settle)action->u.apply.settle,
-                          action->u.apply.clip, action->u.apply.round);
+        dp_oracle_settled(host, &host->pending_root, &outcome, action->u.apply.round);
     }
-    dp_toy_apply(&host->toy, action->u.apply.round, &model, (dp_settle)action->u.apply.settle,
-                 action->u.apply.clip, action->u.apply.lambda);
+    dp_toy_apply(&host->toy, action->u.apply.round, &model, &outcome, action->u.apply.lambda);
     dp_toy_state(host->toy.round, &host->toy.model, state);
     const uint32_t object = dp_shelf_add(&sim->shelf, dp_view_of(state, sizeof state));
     event.u.applied.tensor_root = sim->shelf.items[object].root;
@@ -413,6 +493,8 @@ void dp_host_ordered(dp_host *host)
         do_publish(host, &action);
     } else if (action.type == DP_DO_CHECK) {
         do_check(host, &action);
+    } else if (action.type == DP_DO_REDUCE) {
+        do_reduce(host, &action);
     } else if (action.type == DP_DO_APPLY) {
         do_apply(host, &action);
     } else if (action.type == DP_DO_FREEZE) {

@@ -107,6 +107,8 @@ static bool read_flag(arguments *args, const char *name)
         args->options.lucky = true;
     } else if (strcmp(name, "--keep-vote-key") == 0) {
         args->options.keep_vote_key = true;
+    } else if (strcmp(name, "--parts") == 0) {
+        args->options.parts = true;
     } else {
         return false;
     }

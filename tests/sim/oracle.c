@@ -73,6 +73,7 @@ dp_status dp_oracle_open(dp_sim *sim)
         DP_TRY(dp_lives_open(&o->lives, sim->plan.nodes));
     }
     o->members[0].member = true;
+    o->cuts.n = sim->plan.parts ? 1 : 0;
     dp_round_book *start = add_round(o);
     dp_toy_first(sim->manifest.model_seed, &start->model);
     start->tensor_root = tensor_root_of(sim, 0, &start->model);
@@ -108,6 +109,9 @@ void dp_oracle_close(dp_sim *sim)
     free(o->accused);
     dp_lives_close(o->lives);
     free(o->drawers);
+    for (uint32_t i = 0; i < o->n_parcels; i++) {
+        free(o->parcels[i].parts);
+    }
     free(o->parcels);
     free(o->counted);
     free(o);
@@ -214,8 +218,12 @@ static void take_config(dp_sim *sim, dp_slot_book *book, const dp_record *record
 /* Every blob of a decided record lies on the disks of a majority of its voters (those whose disk was lost excepted). */
 static void check_held(dp_sim *sim, const dp_slot_book *book, const dp_record *record)
 {
-    for (uint32_t i = 0; i < record->n_listed; i++) {
-        const uint32_t object = dp_shelf_find(&sim->shelf, &record->listed[i].root);
+    for (uint32_t i = 0; i < (record->parted ? record->n_parts : record->n_listed); i++) {
+        if (record->parted && !record->parts[i].has) {
+            continue;
+        }
+        const uint32_t object = dp_shelf_find(
+            &sim->shelf, record->parted ? &record->parts[i].root : &record->listed[i].root);
         uint32_t holders = 0;
         for (uint32_t v = 0; v < book->n_voters; v++) {
             const uint32_t index = dp_sim_index(sim, &book->voters[v]);
@@ -226,7 +234,7 @@ static void check_held(dp_sim *sim, const dp_slot_book *book, const dp_record *r
             }
         }
         if (holders * 2 <= book->n_voters) {
-            dp_sim_fail(sim, "M14", dp_sim_index(sim, &record->listed[i].peer),
+            dp_sim_fail(sim, "M14", record->parted ? 0 : dp_sim_index(sim, &record->listed[i].peer),
                         "round %llu is decided and a blob of it lies on %u of %u voters' disks",
                         (unsigned long long)record->round, holders, book->n_voters);
             return;
@@ -238,6 +246,7 @@ static void take_round(dp_sim *sim, const dp_record *record)
 {
     dp_oracle *o = sim->oracle;
     dp_toy_term terms[DP_LISTED_MAX];
+    uint32_t n_terms = record->n_listed;
 
     if (record->round != o->n_rounds || record->n_listed == 0) {
         dp_sim_fail(sim, "S3", 0, "slot %llu decides round %llu after round %llu with %u listed",
@@ -251,7 +260,10 @@ static void take_round(dp_sim *sim, const dp_record *record)
     dp_oracle_weights(sim, record);
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const uint32_t object = dp_shelf_find(&sim->shelf, &record->listed[i].root);
-        dp_oracle_listed(sim, record->round, &record->listed[i]);
+        dp_oracle_listed(sim, record, i);
+        if (record->parted) {
+            continue;
+        }
         if (object == DP_SHELF_NONE) {
             dp_sim_fail(sim, "S4", 0, "round %llu lists a blob that nobody made",
                         (unsigned long long)record->round);
@@ -260,11 +272,14 @@ static void take_round(dp_sim *sim, const dp_record *record)
         terms[i] =
             (dp_toy_term){.blob = dp_shelf_bytes(&sim->shelf, object), .q = record->listed[i].q};
     }
+    if (record->parted) {
+        n_terms = dp_oracle_parts(sim, record, terms);
+    }
     dp_round_book *round = add_round(o);
     o->round_us = sim->now_us;
     round->slot = record->slot;
     round->model = o->rounds[o->n_rounds - 2].model;
-    if (dp_toy_outer(&round->model, record->alpha, terms, record->n_listed) != DP_OK) {
+    if (dp_toy_outer(&round->model, record->alpha, terms, n_terms) != DP_OK) {
         dp_sim_fail(sim, "S4", 0, "round %llu lists a blob that does not decode",
                     (unsigned long long)record->round);
     }

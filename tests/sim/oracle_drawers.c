@@ -78,7 +78,7 @@ static bool outcome_of(dp_host *host, const dp_parcel_book *parcel, dp_toy_vecto
 {
     dp_toy_vector sent;
     unsigned __int128 energy = 0;
-    const uint32_t blob = dp_shelf_find(&host->sim->shelf, &parcel->root);
+    const uint32_t blob = dp_shelf_find(&host->sim->shelf, &parcel->blob_root);
     const dp_root_book *root = dp_oracle_root(host->sim->oracle, &parcel->root);
 
     if (!read_vector(host, &parcel->a_root, out)) {
@@ -92,6 +92,9 @@ static bool outcome_of(dp_host *host, const dp_parcel_book *parcel, dp_toy_vecto
         return false;
     }
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        if (root->cuts.n > 0 && (root->taken >> dp_toy_part_of(&root->cuts, i) & 1U) == 0) {
+            continue; /* Counted by none: all of it goes back. */
+        }
         const int64_t took = (int64_t)((__int128)sent[i] * root->clip / 65536);
         out[i] = (out[i] - took) * host->sim->manifest.feedback_beta_milli / 1000;
     }
@@ -191,11 +194,28 @@ static void on_restore(dp_host *host, const dp_action *action)
         return;
     }
     if (action->u.restore.settle != DP_SETTLE_NONE) {
-        check_settled(host, &action->u.restore.blob_root, action->u.restore.lambda,
+        check_settled(host, &action->u.restore.ready_root, action->u.restore.lambda,
                       host->toy.round);
     } else if (!equal(toy->a, stored) || !is_empty(toy->e)) {
         dp_sim_fail(host->sim, "S5", host->index, "a publication is brought back wrongly");
     }
+}
+
+/* What travels of a publication in a round of parts; else NULL. */
+static dp_part_list *list_of(dp_host *host, const dp_toy_parcel *made)
+{
+    if (made->cuts.n == 0) {
+        return NULL;
+    }
+    dp_part_list *list = calloc(1, sizeof *list);
+    dp_assert(list != NULL);
+    list->n = made->cuts.n;
+    for (uint32_t p = 0; p < list->n; p++) {
+        const uint32_t object = dp_shelf_add(&host->sim->shelf, dp_toy_part(made, p));
+        list->refs[p] = (dp_part_ref){.root = host->sim->shelf.items[object].root,
+                                      .bytes = host->sim->shelf.items[object].size};
+    }
+    return list;
 }
 
 static void on_publish(dp_host *host)
@@ -221,8 +241,12 @@ static void on_publish(dp_host *host)
     }
     o->parcels = dp_oracle_room(o->parcels, o->n_parcels, &capacity, sizeof *o->parcels);
     o->parcels_capacity = (uint32_t)capacity;
+    const dp_hash blob_root = stored_root(host, made->blob, made->blob_size);
+    dp_part_list *parts = list_of(host, made);
     o->parcels[o->n_parcels++] =
-        (dp_parcel_book){.root = stored_root(host, made->blob, made->blob_size),
+        (dp_parcel_book){.root = parts != NULL ? dp_part_list_root(parts) : blob_root,
+                         .blob_root = blob_root,
+                         .parts = parts,
                          .a_root = stored_root(host, made->vector, sizeof made->vector),
                          .owner = host->index,
                          .number = ++book->published,

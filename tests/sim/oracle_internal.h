@@ -43,12 +43,16 @@ typedef struct dp_root_book {
     uint32_t owner;
     uint64_t listed; /* in the record of this round; 0: none */
     uint32_t clip;
-    bool left_out; /* its owner has taken it back */
+    dp_part_cuts cuts; /* of a round of parts that lists it, */
+    uint32_t taken;    /* and the parts that count it */
+    bool left_out;     /* its owner has taken it back */
 } dp_root_book;
 
 /* One publication as its trainer made it. */
 typedef struct dp_parcel_book {
     dp_hash root;
+    dp_hash blob_root;   /* the same, but in rounds of parts */
+    dp_part_list *parts; /* in those; else NULL */
     dp_hash a_root;
     uint32_t owner;
     uint32_t number; /* among those of its owner, from 1 */
@@ -181,7 +185,10 @@ struct dp_oracle {
     uint64_t rounds_seen; /* since, and when the newest of them was decided */
     uint64_t seen_us;
     bool heal_seen;
-    uint64_t w_clip_median;
+    unsigned __int128
+        clip_median; /* of the last round: what rounds of parts are measured against */
+    unsigned __int128 w_median;
+    dp_part_cuts cuts; /* of the round to come */
 };
 
 /* oracle_drawers.c: this node has told others of its publication. */
@@ -195,7 +202,10 @@ void dp_oracle_vote(dp_host *host, dp_view message);
 void dp_oracle_ready(dp_host *host, const dp_ready *ready);
 dp_root_book *dp_oracle_root(dp_oracle *oracle, const dp_hash *root);
 /* A decided record lists this. */
-void dp_oracle_listed(dp_sim *sim, uint64_t round, const dp_listed *listed);
+void dp_oracle_listed(dp_sim *sim, const dp_record *record, uint32_t index);
+const dp_parcel_book *dp_oracle_parcel(const dp_oracle *o, const dp_hash *root);
+/* oracle_parts.c: the results of a decided round of parts, added up here again, as terms of the outer step: how many. */
+uint32_t dp_oracle_parts(dp_sim *sim, const dp_record *record, dp_toy_term terms[DP_PARTS_MAX]);
 /* q, clip and w of a decided round, computed here again. */
 void dp_oracle_weights(dp_sim *sim, const dp_record *record);
 

@@ -71,8 +71,10 @@ void dp_oracle_ready(dp_host *host, const dp_ready *ready)
         .owner = owner, .round = ready->round, .base = ready->base, .root = ready->root};
 }
 
-void dp_oracle_listed(dp_sim *sim, uint64_t round, const dp_listed *listed)
+void dp_oracle_listed(dp_sim *sim, const dp_record *record, uint32_t index)
 {
+    const dp_listed *listed = &record->listed[index];
+    const uint64_t round = record->round;
     dp_root_book *book = dp_oracle_root(sim->oracle, &listed->root);
     const uint32_t owner = dp_sim_index(sim, &listed->peer);
 
@@ -91,13 +93,20 @@ void dp_oracle_listed(dp_sim *sim, uint64_t round, const dp_listed *listed)
     } else {
         book->listed = round;
         book->clip = listed->clip;
+        book->cuts = sim->oracle->cuts;
+        for (uint32_t p = 0; p < record->n_parts; p++) {
+            book->taken |= (record->parts[p].from >> index & 1U) << p;
+        }
         dp_oracle_samples(sim, round, listed);
     }
 }
 
-void dp_oracle_settled(dp_host *host, const dp_hash *root, dp_settle settle, uint32_t clip_q16,
+void dp_oracle_settled(dp_host *host, const dp_hash *root, const dp_toy_outcome *outcome,
                        uint64_t round)
 {
+    const dp_settle settle = outcome->settle;
+    const uint32_t clip_q16 = outcome->clip_q16;
+
     if (host->sim->forks != NULL) {
         dp_forks_settled(host, root);
         return;
@@ -111,6 +120,13 @@ void dp_oracle_settled(dp_host *host, const dp_hash *root, dp_settle settle, uin
                     "takes its publication as counted in round %llu; the chain says round %llu, "
                     "clip %u not %u",
                     wide(round), wide(book->listed), book->clip, clip_q16);
+    } else if (settle == DP_SETTLE_INCLUDED && book->cuts.n > 0 &&
+               (book->taken != outcome->taken ||
+                memcmp(&book->cuts, &outcome->cuts, sizeof book->cuts) != 0)) {
+        dp_sim_fail(
+            host->sim, "F4", host->index,
+            "takes parts %#x of its publication as counted in round %llu; the chain says %#x",
+            outcome->taken, wide(round), book->taken);
     } else if (settle == DP_SETTLE_LEFT_OUT && book->listed != 0) {
         dp_sim_fail(host->sim, "B4", host->index,
                     "takes back a publication that was counted in round %llu", wide(book->listed));
@@ -252,8 +268,17 @@ static uint64_t rounds_in(const dp_member_book *m, uint64_t round)
     return gap < 1 ? 1 : gap > 4 ? 4 : gap;
 }
 
+/* The blob of a publication as a whole; in rounds of parts its author alone has it. */
+static const dp_hash *blob_of(const dp_sim *sim, const dp_hash *root)
+{
+    const dp_parcel_book *parcel = dp_oracle_parcel(sim->oracle, root);
+
+    return parcel != NULL ? &parcel->blob_root : root;
+}
+
 void dp_oracle_weights(dp_sim *sim, const dp_record *record)
 {
+    dp_oracle *o = sim->oracle;
     dp_member_book *members = sim->oracle->members;
     unsigned __int128 energies[DP_LISTED_MAX] = {0};
     unsigned __int128 weights[DP_LISTED_MAX] = {0};
@@ -266,18 +291,25 @@ void dp_oracle_weights(dp_sim *sim, const dp_record *record)
         dp_assert(owner < sim->plan.nodes);
         /* A node that this very record admits has no past. */
         const uint64_t k = members[owner].member ? rounds_in(&members[owner], record->round) : 1;
-        energies[i] = energy_of(sim, &item->root) * (12 / k) * (12 / k);
+        energies[i] = energy_of(sim, blob_of(sim, &item->root)) * (12 / k) * (12 / k);
         weights[i] =
             item->steps == 0 ? 0 : (unsigned __int128)item->tokens * item->tokens / item->steps;
     }
     check_late(sim, record);
     check_nobody_forgotten(sim, record);
-    const unsigned __int128 middle = lower_median(energies, n);
+    unsigned __int128 middle = lower_median(energies, n);
     unsigned __int128 most = 4 * lower_median(weights, n);
+    if (sim->plan.parts) { /* Against the record before (review, F2); nothing before the first. */
+        const unsigned __int128 before = o->clip_median;
+        o->clip_median = middle;
+        middle = before != 0 ? before : ~(unsigned __int128)0;
+        most = o->w_median != 0 ? 4 * o->w_median : ~(unsigned __int128)0;
+    }
     for (uint32_t i = 0; i < n; i++) {
         weights[i] = weights[i] > most ? most : weights[i];
         total += weights[i];
     }
+    o->w_median = lower_median(weights, n);
     for (uint32_t i = 0; i < record->n_late; i++) {
         const uint32_t late = dp_sim_index(sim, &record->late[i]);
         total += late < sim->plan.nodes ? members[late].w : 0;

@@ -286,9 +286,11 @@ static bool may_accept(dp_host *host, const dp_due_book *due)
             1700000000000LL + (int64_t)(sim->now_us / 1000) + host->wall_offset_ms + SKEW_MS_MAX) {
         return false;
     }
-    for (uint32_t i = 0; i < record.n_listed; i++) {
-        if (!is_checked(due, &record.listed[i].root) ||
-            !dp_disk_holds(&host->disk, dp_shelf_find(&sim->shelf, &record.listed[i].root))) {
+    for (uint32_t i = 0; i < (record.parted ? record.n_parts : record.n_listed); i++) {
+        const dp_hash *root = record.parted ? &record.parts[i].root : &record.listed[i].root;
+        if ((!record.parted || record.parts[i].has) &&
+            (!is_checked(due, root) ||
+             !dp_disk_holds(&host->disk, dp_shelf_find(&sim->shelf, root)))) {
             return false;
         }
     }

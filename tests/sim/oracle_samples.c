@@ -6,7 +6,7 @@ static unsigned long long wide(uint64_t value)
     return (unsigned long long)value;
 }
 
-static const dp_parcel_book *made_by(const dp_oracle *o, const dp_hash *root)
+const dp_parcel_book *dp_oracle_parcel(const dp_oracle *o, const dp_hash *root)
 {
     for (uint32_t i = o->n_parcels; i > 0; i--) {
         if (dp_hash_equal(&o->parcels[i - 1].root, root)) {
@@ -44,7 +44,7 @@ static void count(dp_oracle *o, const dp_toy_span *span)
 void dp_oracle_samples(dp_sim *sim, uint64_t round, const dp_listed *listed)
 {
     dp_oracle *o = sim->oracle;
-    const dp_parcel_book *parcel = made_by(o, &listed->root);
+    const dp_parcel_book *parcel = dp_oracle_parcel(o, &listed->root);
 
     for (uint32_t i = 0; parcel != NULL && !sim->plan.measured && i < parcel->samples.n; i++) {
         const dp_toy_span *span = &parcel->samples.spans[i];

@@ -75,8 +75,10 @@ static void check_blobs(dp_host *host, const dp_ballot_book *book)
         dp_record_decode(&record, dp_view_of(book->record, book->record_size)) != DP_OK) {
         return;
     }
-    for (uint32_t i = 0; i < record.n_listed; i++) {
-        if (!dp_disk_holds(&host->disk, dp_shelf_find(&host->sim->shelf, &record.listed[i].root))) {
+    for (uint32_t i = 0; i < (record.parted ? record.n_parts : record.n_listed); i++) {
+        const dp_hash *root = record.parted ? &record.parts[i].root : &record.listed[i].root;
+        if ((!record.parted || record.parts[i].has) &&
+            !dp_disk_holds(&host->disk, dp_shelf_find(&host->sim->shelf, root))) {
             dp_sim_fail(host->sim, "M14", host->index,
                         "accepts slot %llu without a blob of it on its disk", wide(record.slot));
             return;

@@ -97,6 +97,7 @@ typedef struct dp_sim_options {
     uint32_t churn_milli; /* scale: nodes that come or go in a minute, per thousand */
     uint32_t round_ms;    /* scale, detect: 0: the default of manifests */
     dp_sim_store store;   /* behind the disks, see real.h */
+    bool parts;           /* rounds of parts (gossip/part.h) */
 } dp_sim_options;
 
 typedef struct dp_plan {
@@ -132,6 +133,7 @@ typedef struct dp_plan {
     uint32_t invite_uses; /* of the one invite that all but the founder have */
     uint64_t join_every_us;
     uint32_t revocations;
+    bool parts; /* of the options */
 } dp_plan;
 
 void dp_plan_draw(dp_plan *plan, const dp_sim_options *options);

@@ -98,6 +98,7 @@ static dp_status make_manifest(dp_sim *sim)
     m->exchange = sim->plan.gradients ? DP_EXCHANGE_GRADIENTS : DP_EXCHANGE_UPDATES;
     DP_TRY(dp_manifest_encode(m, canonical, &size));
     sim->run = dp_manifest_run_id(dp_view_of(canonical, size));
+    m->reduce = sim->plan.parts ? DP_REDUCE_PARTS : DP_REDUCE_ALL;
     m->shards[0].tokens = 1 << 24; /* Passes in which leases have room: none reads these. */
     return DP_OK;
 }
@@ -107,6 +108,7 @@ dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
     memset(sim, 0, sizeof *sim);
     sim->options = *options;
     dp_plan_draw(&sim->plan, options);
+    sim->plan.parts = options->parts;
     if (sim->plan.nodes == 0 || sim->plan.nodes > DP_SIM_NODES_MAX) {
         return DP_BADARG;
     }
@@ -246,7 +248,9 @@ static void check_disk(dp_sim *sim, const dp_host *host)
 {
     const uint32_t contributors =
         sim->plan.nodes < DP_LISTED_MAX ? sim->plan.nodes : (uint32_t)DP_LISTED_MAX;
-    const uint32_t most = (SLOTS_KEPT + 2) * contributors + OBJECTS_BESIDE;
+    /* In rounds of parts also the own parts, those of others that it adds up, and several results of each. */
+    const uint32_t most =
+        (SLOTS_KEPT + (sim->plan.parts ? 8U : 2U)) * contributors + OBJECTS_BESIDE;
     const uint32_t objects = dp_disk_objects(&host->disk);
 
     if (host->disk.n_writes > WRITES_MAX) {

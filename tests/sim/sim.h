@@ -39,14 +39,16 @@ typedef struct dp_sim_totals {
     uint64_t crashes;
     uint64_t exchanges;
     uint64_t messages;
-    uint32_t evil;      /* byz: kind of the liars, */
-    uint32_t trick;     /* and which of its lies */
-    uint64_t lies;      /* byz: of a kind that is counted */
-    uint64_t forks;     /* byz: runs in which a lying voter had two records decided */
-    uint64_t halts;     /* byz: runs that ended with a proof known to all */
-    uint64_t unbounded; /* byz: rounds that listed more liars than a bound can be given for */
-    uint64_t evictions; /* byz: live nodes taken for dead */
-    uint64_t digest;    /* of every occasion and action */
+    uint32_t evil;          /* byz: kind of the liars, */
+    uint32_t trick;         /* and which of its lies */
+    uint64_t lies;          /* byz: of a kind that is counted */
+    uint64_t forks;         /* byz: runs in which a lying voter had two records decided */
+    uint64_t halts;         /* byz: runs that ended with a proof known to all */
+    uint64_t unbounded;     /* byz: rounds that listed more liars than a bound can be given for */
+    uint64_t evictions;     /* byz: live nodes taken for dead */
+    uint64_t parts;         /* of decided rounds, in runs of parts; */
+    uint64_t parts_missing; /* and those that came to nothing */
+    uint64_t digest;        /* of every occasion and action */
     uint64_t faults[DP_FAULT_COUNT]; /* that happened, of each class */
     uint64_t ended_us;
     uint64_t

@@ -204,17 +204,26 @@ static int64_t magnitude(int64_t value)
     return value < 0 ? -value : value;
 }
 
-/* The largest half by magnitude, ties to the lower index; low bits are dropped, so the code is lossy twice. */
-static void encode(const dp_toy_vector vector, bool dense, uint64_t nonce, dp_toy_parcel *parcel)
+typedef struct range {
+    uint32_t first;
+    uint32_t end;
+} range;
+
+static const range all_elements = {.end = DP_TOY_ELEMENTS};
+
+/* The largest half by magnitude, ties to the lower index; low bits are dropped, so the code is lossy twice. Returns the size. */
+static uint32_t encode_range(const dp_toy_vector vector, range of, bool dense, uint64_t nonce,
+                             uint8_t *out, size_t capacity)
 {
     bool kept[DP_TOY_ELEMENTS];
-    const uint32_t count = dense ? DP_TOY_ELEMENTS : DP_TOY_KEPT;
-    dp_writer w = dp_writer_of(parcel->blob, sizeof parcel->blob);
+    const uint32_t length = of.end - of.first;
+    const uint32_t count = dense ? length : (length + 1) / 2;
+    dp_writer w = dp_writer_of(out, capacity);
 
     memset(kept, dense, sizeof kept);
     for (uint32_t n = 0; !dense && n < count; n++) {
         uint32_t best = DP_TOY_ELEMENTS;
-        for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        for (uint32_t i = of.first; i < of.end; i++) {
             if (!kept[i] &&
                 (best == DP_TOY_ELEMENTS || magnitude(vector[i]) > magnitude(vector[best]))) {
                 best = i;
@@ -224,14 +233,105 @@ static void encode(const dp_toy_vector vector, bool dense, uint64_t nonce, dp_to
     }
     dp_write_u64(&w, nonce);
     dp_write_u16(&w, (uint16_t)count);
-    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+    for (uint32_t i = of.first; i < of.end; i++) {
         if (kept[i]) {
             dp_write_u16(&w, (uint16_t)i);
             dp_write_u64(&w, (uint64_t)(vector[i] / 4 * 4));
         }
     }
     dp_assert(!w.full);
-    parcel->blob_size = (uint32_t)w.size;
+    return (uint32_t)w.size;
+}
+
+static void encode(const dp_toy_vector vector, bool dense, uint64_t nonce, dp_toy_parcel *parcel)
+{
+    parcel->blob_size =
+        encode_range(vector, all_elements, dense, nonce, parcel->blob, sizeof parcel->blob);
+}
+
+uint32_t dp_toy_element(uint32_t share)
+{
+    return (uint32_t)((uint64_t)DP_TOY_ELEMENTS * share / DP_PART_WHOLE);
+}
+
+uint32_t dp_toy_part_of(const dp_part_cuts *cuts, uint32_t element)
+{
+    uint32_t part = 0;
+
+    while (part + 1 < cuts->n && dp_toy_element(cuts->first[part + 1]) <= element) {
+        part++;
+    }
+    return part;
+}
+
+dp_view dp_toy_part(const dp_toy_parcel *parcel, uint32_t part)
+{
+    const uint32_t first = part == 0 ? 0 : parcel->part_ends[part - 1];
+
+    return dp_view_of(parcel->parts + first, parcel->part_ends[part] - first);
+}
+
+/* One blob for each part; and all of them together once more, for their author alone. */
+static void encode_parts(const dp_toy_vector vector, bool dense, const dp_part_cuts *cuts,
+                         uint64_t nonce, dp_toy_parcel *parcel)
+{
+    dp_toy_vector sum = {0};
+    uint32_t end = 0;
+
+    parcel->cuts = *cuts;
+    for (uint32_t p = 0; p < cuts->n; p++) {
+        const range of = {dp_toy_element(cuts->first[p]), dp_toy_element(dp_part_end(cuts, p))};
+        dp_toy_vector part;
+        unsigned __int128 energy = 0;
+        end += encode_range(vector, of, dense, nonce << 5 | p, parcel->parts + end,
+                            sizeof parcel->parts - end);
+        parcel->part_ends[p] = end;
+        const dp_status decoded = dp_toy_decode(dp_toy_part(parcel, p), part, &energy);
+        dp_assert(decoded == DP_OK);
+        for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+            sum[i] += part[i];
+        }
+    }
+    encode(sum, true, nonce, parcel);
+}
+
+dp_status dp_toy_reduce(const dp_toy_term *terms, uint32_t count, uint32_t first_share,
+                        uint32_t end_share, uint64_t nonce, uint8_t *blob, uint32_t *size)
+{
+    __int128 sum[DP_TOY_ELEMENTS] = {0};
+    dp_toy_vector mean;
+    const range of = {dp_toy_element(first_share), dp_toy_element(end_share)};
+
+    for (uint32_t n = 0; n < count; n++) {
+        dp_toy_vector value;
+        unsigned __int128 energy = 0;
+        DP_TRY(dp_toy_decode_part(terms[n].blob, first_share, end_share, value, &energy));
+        for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+            sum[i] += (__int128)value[i] * terms[n].q;
+        }
+    }
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        mean[i] = (int64_t)(sum[i] / ((__int128)1 << 31));
+    }
+    *size = encode_range(mean, of, true, nonce, blob, DP_TOY_BLOB_MAX);
+    return DP_OK;
+}
+
+dp_status dp_toy_decode_part(dp_view blob, uint32_t first_share, uint32_t end_share,
+                             dp_toy_vector out, unsigned __int128 *energy)
+{
+    dp_toy_vector values;
+    unsigned __int128 sum = 0;
+
+    DP_TRY(dp_toy_decode(blob, values, &sum));
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        if (values[i] != 0 && (i < dp_toy_element(first_share) || i >= dp_toy_element(end_share))) {
+            return DP_BADMSG;
+        }
+    }
+    memcpy(out, values, sizeof values);
+    *energy = sum;
+    return DP_OK;
 }
 
 dp_status dp_toy_decode(dp_view blob, dp_toy_vector out, unsigned __int128 *energy)
@@ -305,7 +405,8 @@ static dp_status read_vector(dp_view bytes, dp_toy_vector vector, dp_toy_work *w
     return DP_OK;
 }
 
-void dp_toy_publish(dp_toy *toy, bool dense, uint64_t nonce, dp_toy_parcel *parcel)
+void dp_toy_publish(dp_toy *toy, bool dense, const dp_part_cuts *cuts, uint64_t nonce,
+                    dp_toy_parcel *parcel)
 {
     dp_assert(!toy->pending);
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
@@ -317,7 +418,12 @@ void dp_toy_publish(dp_toy *toy, bool dense, uint64_t nonce, dp_toy_parcel *parc
     }
     toy->pending = true;
     memset(parcel, 0, sizeof *parcel);
-    encode(toy->a, dense, nonce, parcel);
+    toy->cuts = *cuts;
+    if (cuts->n > 0) {
+        encode_parts(toy->a, dense, cuts, nonce, parcel);
+    } else {
+        encode(toy->a, dense, nonce, parcel);
+    }
     const dp_status decoded =
         dp_toy_decode(dp_view_of(parcel->blob, parcel->blob_size), toy->sent, &parcel->energy);
     dp_assert(decoded == DP_OK);
@@ -348,12 +454,22 @@ static int64_t taken(int64_t sent, uint32_t clip_q16)
 }
 
 /* e as the outcome leaves it, from a and the record alone: settling twice is settling once. */
-static void settle_pending(dp_toy *toy, dp_settle settle, uint32_t clip_q16)
+static bool is_taken(const dp_toy_outcome *outcome, uint32_t element)
 {
+    return outcome->settle == DP_SETTLE_INCLUDED &&
+           (outcome->cuts.n == 0 ||
+            (outcome->taken >> dp_toy_part_of(&outcome->cuts, element) & 1U) != 0);
+}
+
+static void settle_pending(dp_toy *toy, const dp_toy_outcome *outcome)
+{
+    const dp_settle settle = outcome->settle;
+    const uint32_t clip_q16 = outcome->clip_q16;
+
     dp_assert(toy->pending && settle != DP_SETTLE_NONE);
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
         int64_t rest = toy->a[i];
-        if (settle == DP_SETTLE_INCLUDED) {
+        if (is_taken(outcome, i)) {
             const int64_t took = taken(toy->sent[i], clip_q16);
 #if DP_MUTATION == 23
             const int64_t left = toy->a[i] - toy->sent[i]; /* What was clipped away goes too. */
@@ -429,8 +545,8 @@ static void restore_frozen(dp_toy *toy, const dp_toy_vector values, dp_toy_work 
     shrink(toy, toy->frozen, lambda_q16);
 }
 
-dp_status dp_toy_restore(dp_toy *toy, bool frozen, dp_view vector, dp_view blob, dp_settle settle,
-                         uint32_t clip_q16, uint32_t lambda_q16)
+dp_status dp_toy_restore(dp_toy *toy, bool frozen, dp_view vector, dp_view blob,
+                         const dp_toy_outcome *outcome, uint32_t lambda_q16)
 {
     dp_toy_vector values;
     dp_toy_vector sent = {0};
@@ -453,8 +569,9 @@ dp_status dp_toy_restore(dp_toy *toy, bool frozen, dp_view vector, dp_view blob,
         toy->pending = true;
         toy->pending_tokens = work.tokens;
         toy->in_a = samples;
-        if (settle != DP_SETTLE_NONE) {
-            settle_pending(toy, settle, clip_q16);
+        toy->cuts = outcome->cuts;
+        if (outcome->settle != DP_SETTLE_NONE) {
+            settle_pending(toy, outcome);
             shrink(toy, toy->e, lambda_q16);
             toy->carried = lambda_q16 > 0 ? toy->carried : 0;
             toy->in_e.n = lambda_q16 > 0 ? toy->in_e.n : 0;
@@ -464,11 +581,11 @@ dp_status dp_toy_restore(dp_toy *toy, bool frozen, dp_view vector, dp_view blob,
     return DP_OK;
 }
 
-void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_model *model, dp_settle settle,
-                  uint32_t clip_q16, uint32_t lambda_q16)
+void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_model *model,
+                  const dp_toy_outcome *outcome, uint32_t lambda_q16)
 {
-    if (settle != DP_SETTLE_NONE) {
-        settle_pending(toy, settle, clip_q16);
+    if (outcome->settle != DP_SETTLE_NONE) {
+        settle_pending(toy, outcome);
     }
     fade(toy, lambda_q16);
     toy->model = *model;

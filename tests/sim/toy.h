@@ -15,12 +15,14 @@
 #include "base/reach.h"
 #include "base/rng.h"
 #include "base/trainer_msg.h"
+#include "gossip/part.h"
 
 enum {
     DP_TOY_ELEMENTS = 24,
     DP_TOY_KEPT = DP_TOY_ELEMENTS / 2, /* a sparse blob holds the largest half */
     DP_TOY_STATE_BYTES = 8 + 2 * 8 * DP_TOY_ELEMENTS,
     DP_TOY_BLOB_MAX = 32 + 10 * DP_TOY_ELEMENTS,
+    DP_TOY_PARTS_BYTES_MAX = 10 * DP_PARTS_MAX + 10 * DP_TOY_ELEMENTS,
     DP_TOY_SPANS_MAX = 32,
     DP_TOY_VECTOR_BYTES = 16 + 8 * DP_TOY_ELEMENTS + 8 + 24 * DP_TOY_SPANS_MAX,
     DP_TOY_TOKENS_PER_STEP = 64 /* a step draws one sample */
@@ -66,6 +68,7 @@ typedef struct dp_toy {
     dp_toy_vector a;       /* P */
     dp_toy_vector a_moved; /* the part of P that x still shows (F + O at publication) */
     dp_toy_vector sent;    /* decoded blob of P */
+    dp_part_cuts cuts;     /* of P, in rounds of parts */
     dp_toy_vector made;
     dp_toy_vector applied;
     dp_toy_vector discarded;
@@ -87,6 +90,10 @@ typedef struct dp_toy {
 typedef struct dp_toy_parcel {
     uint8_t blob[DP_TOY_BLOB_MAX];
     uint32_t blob_size;
+    dp_part_cuts
+        cuts; /* PUBLISH in a round of parts: what travels is these, and blob is all of it */
+    uint8_t parts[DP_TOY_PARTS_BYTES_MAX];
+    uint32_t part_ends[DP_PARTS_MAX];    /* in parts: where each ends */
     uint8_t vector[DP_TOY_VECTOR_BYTES]; /* a, or F */
     unsigned __int128 energy;
     dp_toy_work work;
@@ -101,6 +108,14 @@ typedef struct dp_toy_term {
     uint32_t q; /* Q31 */
 } dp_toy_term;
 
+/* What became of a publication. */
+typedef struct dp_toy_outcome {
+    dp_settle settle;
+    uint32_t clip_q16;
+    dp_part_cuts cuts; /* n = 0: counted as a whole */
+    uint32_t taken;    /* else bit p: part p counts it */
+} dp_toy_outcome;
+
 void dp_toy_init(dp_toy *toy, uint32_t member, uint32_t beta_milli, uint64_t noise);
 /* theta from the seed of the manifest, round 0. */
 void dp_toy_first(uint64_t model_seed, dp_toy_model *model);
@@ -112,13 +127,15 @@ DP_MUST dp_status dp_toy_load(dp_toy *toy, dp_view state);
 void dp_toy_lease(dp_toy *toy, const dp_reach *reach, const dp_sample_range *ranges, uint32_t n);
 void dp_toy_train(dp_toy *toy, uint32_t steps);
 /* P := e + F + O. There must be no publication under way. */
-void dp_toy_publish(dp_toy *toy, bool dense, uint64_t nonce, dp_toy_parcel *parcel);
+void dp_toy_publish(dp_toy *toy, bool dense, const dp_part_cuts *cuts, uint64_t nonce,
+                    dp_toy_parcel *parcel);
+dp_view dp_toy_part(const dp_toy_parcel *parcel, uint32_t part);
 /* Bring back a publication (DP_SETTLE_NONE: still pending; else e is what the outcome leaves of it, whatever e was) or
  * what was frozen; lambda is for what is brought back alone. DP_BADMSG. */
 DP_MUST dp_status dp_toy_restore(dp_toy *toy, bool frozen, dp_view vector, dp_view blob,
-                                 dp_settle settle, uint32_t clip_q16, uint32_t lambda_q16);
-void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_model *model, dp_settle settle,
-                  uint32_t clip_q16, uint32_t lambda_q16);
+                                 const dp_toy_outcome *outcome, uint32_t lambda_q16);
+void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_model *model,
+                  const dp_toy_outcome *outcome, uint32_t lambda_q16);
 /* F += O. */
 void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel);
 /* F += lambda * change, change = w_other * (other - own) / (w_own + w_other), each element towards zero. blobs and weights:
@@ -128,8 +145,18 @@ DP_MUST dp_status dp_toy_mix(dp_toy *toy, const dp_view blobs[2], const uint64_t
 /* True while the identity above holds, and x shows what is not yet applied: theta - O - F - the part of P made since. */
 bool dp_toy_balanced(const dp_toy *toy);
 
+/* Elements of these shares of a vector, first .. end - 1. */
+uint32_t dp_toy_element(uint32_t share);
+/* The part that this element is in. */
+uint32_t dp_toy_part_of(const dp_part_cuts *cuts, uint32_t element);
+/* The owner's sum of these parts, each times q, as a blob: lossy, as every code here. blob: DP_TOY_BLOB_MAX. DP_BADMSG. */
+DP_MUST dp_status dp_toy_reduce(const dp_toy_term *terms, uint32_t count, uint32_t first_share,
+                                uint32_t end_share, uint64_t nonce, uint8_t *blob, uint32_t *size);
 /* Total decoder: any bytes give a vector and its energy or DP_BADMSG. */
 DP_MUST dp_status dp_toy_decode(dp_view blob, dp_toy_vector out, unsigned __int128 *energy);
+/* The same of a part: nothing lies outside of it. */
+DP_MUST dp_status dp_toy_decode_part(dp_view blob, uint32_t first_share, uint32_t end_share,
+                                     dp_toy_vector out, unsigned __int128 *energy);
 /* g = sum q * blob, m = g + m / 4, theta -= alpha (g + m / 4) (Sutskever et al. 2013, equation 4, with mu = 1/4); order-free.
  * Shared with the oracle, which calls it on its own model. DP_BADMSG. */
 DP_MUST dp_status dp_toy_outer(dp_toy_model *model, uint32_t alpha_q16, const dp_toy_term *terms,

@@ -182,9 +182,12 @@ static void a_publication_taken_back_and_counted_is_noticed(void **state)
     (void)state;
     open_world(&sim);
     dp_oracle_published(&sim.hosts[1], &root);
-    dp_oracle_settled(&sim.hosts[1], &root, DP_SETTLE_LEFT_OUT, 0, 1);
-    const dp_listed listed = {.peer = sim.hosts[1].peer, .root = root};
-    dp_oracle_listed(&sim, 2, &listed);
+    const dp_toy_outcome left_out = {.settle = DP_SETTLE_LEFT_OUT};
+    dp_oracle_settled(&sim.hosts[1], &root, &left_out, 1);
+    static dp_record record;
+    record.round = 2;
+    record.listed[0] = (dp_listed){.peer = sim.hosts[1].peer, .root = root};
+    dp_oracle_listed(&sim, &record, 0);
     assert_string_equal(sim.failure.invariant, "S3");
     dp_sim_close(&sim);
 }

@@ -8,6 +8,16 @@
 
 #include "tests/sim/toy.h"
 
+static const dp_part_cuts whole;
+
+static const dp_toy_outcome *outcome(dp_settle settle, uint32_t clip_q16)
+{
+    static dp_toy_outcome told;
+
+    told = (dp_toy_outcome){.settle = settle, .clip_q16 = clip_q16};
+    return &told;
+}
+
 static void start(dp_toy *toy, uint32_t member)
 {
     dp_toy_model model;
@@ -26,10 +36,10 @@ static void displacement_is_never_made_or_lost(void **state)
     start(&toy, 1);
     for (uint64_t round = 1; round < 20; round++) {
         dp_toy_train(&toy, 9);
-        dp_toy_publish(&toy, round % 3 == 0, round, &parcel);
+        dp_toy_publish(&toy, round % 3 == 0, &whole, round, &parcel);
         dp_toy_train(&toy, 4);
         dp_toy_apply(&toy, round, &toy.model,
-                     round % 2 == 0 ? DP_SETTLE_INCLUDED : DP_SETTLE_LEFT_OUT, 40000,
+                     outcome(round % 2 == 0 ? DP_SETTLE_INCLUDED : DP_SETTLE_LEFT_OUT, 40000),
                      round == 7 ? 30000 : 65536);
         assert_true(dp_toy_balanced(&toy));
     }
@@ -45,10 +55,10 @@ static void what_is_left_out_is_all_in_the_next_publication(void **state)
     (void)state;
     start(&toy, 2);
     dp_toy_train(&toy, 5);
-    dp_toy_publish(&toy, false, 1, &first);
+    dp_toy_publish(&toy, false, &whole, 1, &first);
     memcpy(before, toy.a, sizeof before);
-    dp_toy_apply(&toy, 1, &toy.model, DP_SETTLE_LEFT_OUT, 0, 65536);
-    dp_toy_publish(&toy, false, 2, &second);
+    dp_toy_apply(&toy, 1, &toy.model, outcome(DP_SETTLE_LEFT_OUT, 0), 65536);
+    dp_toy_publish(&toy, false, &whole, 2, &second);
     assert_memory_equal(toy.a, before, sizeof before);
     assert_int_equal(second.carried, first.work.tokens);
 }
@@ -62,13 +72,13 @@ static void a_restored_publication_settles_as_the_living_one_would(void **state)
     (void)state;
     start(&toy, 3);
     dp_toy_train(&toy, 5);
-    dp_toy_publish(&toy, false, 1, &parcel);
+    dp_toy_publish(&toy, false, &whole, 1, &parcel);
     start(&again, 3);
     assert_int_equal(dp_toy_restore(&again, false, dp_view_of(parcel.vector, sizeof parcel.vector),
-                                    dp_view_of(parcel.blob, parcel.blob_size), DP_SETTLE_INCLUDED,
-                                    50000, 65536),
+                                    dp_view_of(parcel.blob, parcel.blob_size),
+                                    outcome(DP_SETTLE_INCLUDED, 50000), 65536),
                      DP_OK);
-    dp_toy_apply(&toy, 1, &toy.model, DP_SETTLE_INCLUDED, 50000, 65536);
+    dp_toy_apply(&toy, 1, &toy.model, outcome(DP_SETTLE_INCLUDED, 50000), 65536);
     assert_memory_equal(toy.e, again.e, sizeof toy.e);
     assert_true(dp_toy_balanced(&again));
 }
@@ -82,12 +92,13 @@ static void settling_twice_is_settling_once(void **state)
     (void)state;
     start(&toy, 3);
     dp_toy_train(&toy, 5);
-    dp_toy_publish(&toy, false, 1, &parcel);
+    dp_toy_publish(&toy, false, &whole, 1, &parcel);
     for (uint32_t i = 0; i < 2; i++) {
-        assert_int_equal(
-            dp_toy_restore(&toy, false, dp_view_of(parcel.vector, sizeof parcel.vector),
-                           dp_view_of(parcel.blob, parcel.blob_size), DP_SETTLE_LEFT_OUT, 0, 65536),
-            DP_OK);
+        assert_int_equal(dp_toy_restore(&toy, false,
+                                        dp_view_of(parcel.vector, sizeof parcel.vector),
+                                        dp_view_of(parcel.blob, parcel.blob_size),
+                                        outcome(DP_SETTLE_LEFT_OUT, 0), 65536),
+                         DP_OK);
         if (i == 0) {
             memcpy(once, toy.e, sizeof once);
         }
@@ -105,7 +116,7 @@ static void a_loaded_state_goes_on_as_the_one_it_was_taken_from(void **state)
     (void)state;
     start(&toy, 4);
     dp_toy_train(&toy, 30);
-    dp_toy_publish(&toy, false, 1, &parcel);
+    dp_toy_publish(&toy, false, &whole, 1, &parcel);
     const dp_toy_term term = {.blob = dp_view_of(parcel.blob, parcel.blob_size), .q = 1U << 31};
     dp_toy_model model = toy.model;
     assert_int_equal(dp_toy_outer(&model, 65536, &term, 1), DP_OK);
@@ -161,7 +172,7 @@ static void any_bytes_give_a_vector_or_a_status(void **state)
     (void)state;
     start(&toy, 1);
     dp_toy_train(&toy, 3);
-    dp_toy_publish(&toy, false, 1, &parcel);
+    dp_toy_publish(&toy, false, &whole, 1, &parcel);
     for (uint32_t size = 0; size < parcel.blob_size; size++) {
         assert_int_equal(dp_toy_decode(dp_view_of(parcel.blob, size), out, &energy), DP_BADMSG);
     }
@@ -174,6 +185,61 @@ static void any_bytes_give_a_vector_or_a_status(void **state)
     }
 }
 
+/* Parts 0 and 2 of three: what is counted is counted, and the rest is as if left out. */
+static void a_publication_settles_part_by_part(void **state)
+{
+    dp_toy toy;
+    dp_toy_parcel parcel;
+    const dp_part_cuts cuts = {.n = 3, .first = {0, 20000, 40000}};
+    const dp_toy_outcome told = {
+        .settle = DP_SETTLE_INCLUDED, .clip_q16 = 65536, .cuts = cuts, .taken = 5};
+    dp_toy_vector a;
+    dp_toy_vector sent;
+
+    (void)state;
+    start(&toy, 3);
+    dp_toy_train(&toy, 5);
+    dp_toy_publish(&toy, false, &cuts, 1, &parcel);
+    memcpy(a, toy.a, sizeof a);
+    memcpy(sent, toy.sent, sizeof sent);
+    dp_toy_apply(&toy, 1, &toy.model, &told, 65536);
+    assert_true(dp_toy_balanced(&toy));
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        const bool taken = dp_toy_part_of(&cuts, i) != 1;
+        assert_int_equal(toy.e[i], taken ? (a[i] - sent[i]) * 950 / 1000 : a[i]);
+        assert_int_equal(toy.applied[i], taken ? sent[i] : 0);
+    }
+}
+
+/* Two of one weight: their mean, in its range alone. */
+static void parts_are_added_up_in_their_range(void **state)
+{
+    dp_toy toys[2];
+    dp_toy_parcel parcels[2];
+    dp_toy_term terms[2];
+    const dp_part_cuts cuts = {.n = 2, .first = {0, 30000}};
+    uint8_t blob[DP_TOY_BLOB_MAX];
+    uint32_t size = 0;
+    dp_toy_vector mean;
+    unsigned __int128 energy = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        start(&toys[i], i);
+        dp_toy_train(&toys[i], 5);
+        dp_toy_publish(&toys[i], true, &cuts, i, &parcels[i]);
+        terms[i] = (dp_toy_term){.blob = dp_toy_part(&parcels[i], 1), .q = 1U << 30};
+    }
+    assert_int_equal(dp_toy_reduce(terms, 2, 30000, DP_PART_WHOLE, 9, blob, &size), DP_OK);
+    assert_int_equal(dp_toy_decode(dp_view_of(blob, size), mean, &energy), DP_OK);
+    for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+        const int64_t sum = toys[0].sent[i] + toys[1].sent[i];
+        assert_int_equal(mean[i], dp_toy_part_of(&cuts, i) == 1 ? sum / 2 / 4 * 4 : 0);
+    }
+    terms[1].blob = dp_toy_part(&parcels[1], 0);
+    assert_int_equal(dp_toy_reduce(terms, 2, 30000, DP_PART_WHOLE, 9, blob, &size), DP_BADMSG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +250,8 @@ int main(void)
         cmocka_unit_test(a_loaded_state_goes_on_as_the_one_it_was_taken_from),
         cmocka_unit_test(an_exchange_conserves_the_weighted_sum_up_to_rounding),
         cmocka_unit_test(any_bytes_give_a_vector_or_a_status),
+        cmocka_unit_test(a_publication_settles_part_by_part),
+        cmocka_unit_test(parts_are_added_up_in_their_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

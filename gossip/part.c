@@ -1,0 +1,213 @@
+#include "gossip/part.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/msg.h"
+
+/* ---- who owns what ---- */
+
+void dp_part_layout_first(dp_part_layout *layout, const dp_peer *founder)
+{
+    *layout = (dp_part_layout){.cuts = {.n = 1}};
+    layout->owners[0] = *founder;
+}
+
+/* Insertion sort: at most 32 numbers. */
+static uint64_t lower_median(const uint32_t *values, uint32_t n)
+{
+    uint32_t sorted[DP_PARTS_MAX];
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = i;
+        while (at > 0 && sorted[at - 1] > values[i]) {
+            sorted[at] = sorted[at - 1];
+            at--;
+        }
+        sorted[at] = values[i];
+    }
+    return sorted[(n - 1) / 2];
+}
+
+/* Nobody's share grows beyond bounds with what it says of itself. All 1 where somebody's rate is unknown, or two are there:
+ * between two it does not matter who adds. */
+static void claims_of(const uint32_t *rates, uint32_t n, uint64_t *claims)
+{
+    const uint64_t most = 2 * lower_median(rates, n);
+    uint64_t clamped[DP_PARTS_MAX];
+    uint64_t sum = 0;
+    bool known = n > 2;
+
+    for (uint32_t i = 0; i < n; i++) {
+        clamped[i] = rates[i] < most ? rates[i] : most;
+        sum += clamped[i];
+        known = known && rates[i] > 0;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t twice = (2 * (uint64_t)n - 2) * clamped[i];
+        claims[i] = known ? (twice > sum ? twice - sum : 0) : 1;
+    }
+}
+
+void dp_part_layout_of(dp_part_layout *layout, const dp_peer *peers, const uint32_t *rates,
+                       uint32_t n)
+{
+    uint64_t claims[DP_PARTS_MAX];
+    uint64_t all = 0;
+    uint64_t before = 0;
+
+    dp_assert(n >= 1 && n <= DP_PARTS_MAX);
+    claims_of(rates, n, claims);
+    for (uint32_t i = 0; i < n; i++) {
+        all += claims[i];
+    }
+    *layout = (dp_part_layout){.cuts = {.n = 0}};
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t first = DP_PART_WHOLE * before / all; /* all > 0: the fastest claims. */
+        before += claims[i];
+        if (DP_PART_WHOLE * before / all > first) {
+            layout->cuts.first[layout->cuts.n] = (uint16_t)first;
+            layout->owners[layout->cuts.n++] = peers[i];
+        }
+    }
+}
+
+/* ---- lists ---- */
+
+void dp_part_list_write(dp_writer *writer, const dp_part_list *list)
+{
+    dp_assert(list->n <= DP_PARTS_MAX);
+    dp_write_u8(writer, (uint8_t)list->n);
+    for (uint32_t i = 0; i < list->n; i++) {
+        dp_write_bytes(writer, list->refs[i].root.bytes, DP_HASH_BYTES);
+        dp_write_u64(writer, list->refs[i].bytes);
+    }
+}
+
+bool dp_part_list_read(dp_reader *reader, dp_part_list *list)
+{
+    list->n = dp_read_u8(reader);
+    if (reader->failed || list->n == 0 || list->n > DP_PARTS_MAX) {
+        return false;
+    }
+    for (uint32_t i = 0; i < list->n; i++) {
+        dp_read_bytes(reader, list->refs[i].root.bytes, DP_HASH_BYTES);
+        list->refs[i].bytes = dp_read_u64(reader);
+        if (list->refs[i].bytes == 0 || list->refs[i].bytes > DP_OBJECT_BYTES_MAX) {
+            return false;
+        }
+    }
+    return !reader->failed;
+}
+
+dp_hash dp_part_list_root(const dp_part_list *list)
+{
+    uint8_t room[1 + DP_PARTS_MAX * (DP_HASH_BYTES + 8)];
+    dp_writer writer = dp_writer_of(room, sizeof room);
+
+    dp_part_list_write(&writer, list);
+    return dp_hash_of("dpnode/parts/1", dp_view_of(room, writer.size));
+}
+
+uint64_t dp_part_list_bytes(const dp_part_list *list)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < list->n; i++) {
+        bytes += list->refs[i].bytes;
+    }
+    return bytes;
+}
+
+/* ---- the word of an owner ---- */
+
+static const char part_domain[] = "dpnode/part/1";
+
+enum {
+    WORD_BYTES_MAX =
+        32 + 8 + 32 + 1 + 32 + 8 + 1 + DP_PART_SOURCES_MAX * 64, /* without the signature */
+};
+
+static void write_word(dp_writer *writer, const dp_part_word *word)
+{
+    dp_assert(word->n <= DP_PART_SOURCES_MAX);
+    dp_write_bytes(writer, word->owner.bytes, 32);
+    dp_write_u64(writer, word->round);
+    dp_write_bytes(writer, word->base.bytes, 32);
+    dp_write_u8(writer, (uint8_t)word->part);
+    dp_write_bytes(writer, word->root.bytes, 32);
+    dp_write_u64(writer, word->bytes);
+    dp_write_u8(writer, (uint8_t)word->n);
+    for (uint32_t i = 0; i < word->n; i++) {
+        dp_write_bytes(writer, word->sources[i].peer.bytes, 32);
+        dp_write_bytes(writer, word->sources[i].root.bytes, 32);
+    }
+}
+
+static dp_view word_bytes(const dp_part_word *word, const dp_hash *run, const dp_hash *fork,
+                          uint8_t room[64 + WORD_BYTES_MAX])
+{
+    dp_writer writer = dp_writer_of(room, 64 + WORD_BYTES_MAX);
+
+    dp_write_bytes(&writer, run->bytes, 32);
+    dp_write_bytes(&writer, fork->bytes, 32);
+    write_word(&writer, word);
+    dp_assert(!writer.full);
+    return dp_view_of(room, writer.size);
+}
+
+bool dp_part_sign(dp_part_word *word, const dp_crypto *crypto, const dp_hash *run,
+                  const dp_hash *fork)
+{
+    uint8_t room[64 + WORD_BYTES_MAX];
+
+    return crypto->sign(crypto->context, DP_KEY_IDENTITY, part_domain,
+                        word_bytes(word, run, fork, room), word->signature);
+}
+
+bool dp_part_verify(const dp_part_word *word, const dp_crypto *crypto, const dp_hash *run,
+                    const dp_hash *fork)
+{
+    uint8_t room[64 + WORD_BYTES_MAX];
+
+    return crypto->verify(crypto->context, word->owner.bytes, part_domain,
+                          word_bytes(word, run, fork, room), word->signature);
+}
+
+void dp_part_msg_write(dp_writer *writer, const dp_part_word *word)
+{
+    dp_write_u8(writer, DP_MSG_PART);
+    dp_write_u8(writer, DP_MSG_VERSION);
+    write_word(writer, word);
+    dp_write_bytes(writer, word->signature, DP_SIGNATURE_BYTES);
+}
+
+dp_status dp_part_msg_read(dp_view message, dp_part_word *word)
+{
+    dp_reader reader = dp_reader_of(message);
+
+    if (dp_msg_type_of(message) != DP_MSG_PART) {
+        return DP_BADMSG;
+    }
+    DP_IGNORE(dp_read_u16(&reader) == 0); /* type and version */
+    dp_read_bytes(&reader, word->owner.bytes, 32);
+    word->round = dp_read_u64(&reader);
+    dp_read_bytes(&reader, word->base.bytes, 32);
+    word->part = dp_read_u8(&reader);
+    dp_read_bytes(&reader, word->root.bytes, 32);
+    word->bytes = dp_read_u64(&reader);
+    word->n = dp_read_u8(&reader);
+    if (word->part >= DP_PARTS_MAX || word->n == 0 || word->n > DP_PART_SOURCES_MAX ||
+        word->bytes == 0 || word->bytes > DP_OBJECT_BYTES_MAX) {
+        return DP_BADMSG;
+    }
+    for (uint32_t i = 0; i < word->n; i++) {
+        dp_read_bytes(&reader, word->sources[i].peer.bytes, 32);
+        dp_read_bytes(&reader, word->sources[i].root.bytes, 32);
+        if (i > 0 && dp_peer_compare(&word->sources[i - 1].peer, &word->sources[i].peer) >= 0) {
+            return DP_BADMSG;
+        }
+    }
+    dp_read_bytes(&reader, word->signature, DP_SIGNATURE_BYTES);
+    return dp_reader_finish(&reader);
+}

@@ -1,0 +1,104 @@
+/* Parts of the dense exchange in the protocol: who adds up which range of the update of a round, and what an owner says of a
+ * part it has added up. Pure arithmetic and bytes; part_round.h is the machine around them.
+ *
+ * A part is a range of the vector, cut at shares in 1/65536 of it: part p is [first[p], first[p + 1]), the last one ends at 65536;
+ * the trainer maps shares to elements of its codec's runs. Layout and owners of round t follow from record t - 1 alone: the members listed in it
+ * in order of peer, in proportion to max(0, (2N - 2) r_i - sum r) of the rates r that stand in it (dense.h has the derivation; equal
+ * where a rate is unknown), none above twice the lower median; who would own nothing is no owner. Before the first record
+ * the founder owns all.
+ *
+ * A publication is one object per part, in the run's codec. READY names the list of them:
+ *     root = H("dpnode/parts/1", u8 n | n times {32 object root, u64 bytes})
+ *
+ *   PART       head | 32 owner | u64 t | 32 base | u8 part | 32 root of the result | u64 bytes
+ *              | u8 n | n times {32 peer, 32 root of its READY}, peers rising | 64 signature
+ * The signature is of the owner's identity key, domain "dpnode/part/1", over run | fork | all of these but the signature. */
+#ifndef DP_GOSSIP_PART_H
+#define DP_GOSSIP_PART_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/digest.h"
+#include "gossip/crypto.h"
+#include "gossip/id.h"
+
+enum {
+    DP_PARTS_MAX = 32,
+    DP_PART_WHOLE = 65536,   /* shares of a vector */
+    DP_PART_SOURCES_MAX = 32 /* contributions in one part; as many as a record lists */
+};
+
+/* n = 0: no parts, one object for all. first[0] is 0, and they rise. */
+typedef struct dp_part_cuts {
+    uint32_t n;
+    uint16_t first[DP_PARTS_MAX];
+} dp_part_cuts;
+
+/* One past the last share of part p. */
+static inline uint32_t dp_part_end(const dp_part_cuts *cuts, uint32_t p)
+{
+    return p + 1 < cuts->n ? cuts->first[p + 1] : (uint32_t)DP_PART_WHOLE;
+}
+
+/* All bits of n parts. */
+static inline uint32_t dp_part_all(uint32_t n)
+{
+    return n == 0 ? 0 : UINT32_MAX >> (32 - n);
+}
+
+typedef struct dp_part_layout {
+    dp_part_cuts cuts;
+    dp_peer owners[DP_PARTS_MAX];
+} dp_part_layout;
+
+void dp_part_layout_first(dp_part_layout *layout, const dp_peer *founder);
+/* peers rise; n in 1..DP_PARTS_MAX. rates in one unit, 0: unknown. */
+void dp_part_layout_of(dp_part_layout *layout, const dp_peer *peers, const uint32_t *rates,
+                       uint32_t n);
+
+/* An object of a publication. */
+typedef struct dp_part_ref {
+    dp_hash root;
+    uint64_t bytes;
+} dp_part_ref;
+
+typedef struct dp_part_list {
+    uint32_t n;
+    dp_part_ref refs[DP_PARTS_MAX];
+} dp_part_list;
+
+dp_hash dp_part_list_root(const dp_part_list *list);
+uint64_t dp_part_list_bytes(const dp_part_list *list);
+void dp_part_list_write(dp_writer *writer, const dp_part_list *list);
+/* False: bad count, or an object of no or too many bytes. */
+bool dp_part_list_read(dp_reader *reader, dp_part_list *list);
+
+typedef struct dp_part_source {
+    dp_peer peer;
+    dp_hash root; /* of its READY */
+} dp_part_source;
+
+/* What an owner says. */
+typedef struct dp_part_word {
+    dp_peer owner;
+    uint64_t round;
+    dp_hash base;
+    uint32_t part;
+    dp_hash root;
+    uint64_t bytes;
+    uint32_t n;
+    dp_part_source sources[DP_PART_SOURCES_MAX];
+    uint8_t signature[DP_SIGNATURE_BYTES];
+} dp_part_word;
+
+bool dp_part_sign(dp_part_word *word, const dp_crypto *crypto, const dp_hash *run,
+                  const dp_hash *fork);
+bool dp_part_verify(const dp_part_word *word, const dp_crypto *crypto, const dp_hash *run,
+                    const dp_hash *fork);
+void dp_part_msg_write(dp_writer *writer, const dp_part_word *word);
+/* Total and strict; the signature is not looked at. */
+DP_MUST dp_status dp_part_msg_read(dp_view message, dp_part_word *word);
+
+#endif

@@ -1,0 +1,361 @@
+/* What is wanted of the parts of the round under way, and what comes: objects of publications for the parts that this node
+ * works on, words of owners, results. */
+#include "gossip/part_round.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/node_internal.h"
+
+static const dp_part_cuts *cuts_of(const dp_node *node)
+{
+    return &node->ledger.layout.cuts;
+}
+
+static bool may_check(dp_node *node)
+{
+    return node->train.state != DP_TRAINER_OFF &&
+           node->train.checks < (DP_BUGGIFY(node, DP_BUG_ONE_CHECK) ? 1 : DP_CHECKS_MAX) &&
+           dp_out_room(&node->out, 1);
+}
+
+static void check(dp_node *node, const dp_hash *root, uint32_t part)
+{
+    dp_action *action = dp_out_add(&node->out, DP_DO_CHECK);
+
+    node->train.checks++;
+    action->u.check.root = *root;
+    action->u.check.first = cuts_of(node)->first[part];
+    action->u.check.end = dp_part_end(cuts_of(node), part);
+}
+
+static void fetch(dp_node *node, const dp_hash *root, uint64_t bytes, const dp_peer *holder)
+{
+    const uint32_t index = dp_node_member_index(node, holder);
+
+    DP_IGNORE(dp_spread_want(node->spread, node->now, root, bytes, DP_USE_BLOB, DP_PRIORITY_ROUND,
+                             &node->out)); /* Full: asked again with the next repeat. */
+    if (index != DP_MEMBER_NONE && index != 0) {
+        dp_spread_holder(node->spread, node->now, root, index, &node->out);
+    }
+}
+
+/* ---- objects of publications ---- */
+
+static void look_at_claim(dp_node *node, dp_claim *claim, uint32_t part)
+{
+    const dp_part_ref *ref = &claim->ready.parts.refs[part];
+    const uint32_t bit = 1U << part;
+
+    if (claim->ready.parts.n <= part) {
+        return; /* Known from a record only: its owner had them. */
+    }
+    if ((claim->parts.held & bit) == 0) {
+        if (!dp_node_holds(node, &ref->root)) {
+            if (!dp_spread_wants(node->spread, &ref->root)) {
+                fetch(node, &ref->root, ref->bytes, &claim->ready.peer);
+            }
+            return;
+        }
+        claim->parts.held |= bit;
+        node->dirty = true;
+    }
+    if (((claim->parts.checked | claim->parts.checking) & bit) == 0 && may_check(node)) {
+        claim->parts.checking |= bit;
+        check(node, &ref->root, part);
+    }
+}
+
+static void look_at_result(dp_node *node, dp_result *result)
+{
+    const dp_hash *root = &result->word.root;
+
+    if (!result->held) {
+        if (!dp_node_holds(node, root)) {
+            if (!dp_spread_wants(node->spread, root)) {
+                fetch(node, root, result->word.bytes, &result->word.owner);
+            }
+            return;
+        }
+        result->held = true;
+        result->size = dp_node_size(node, root);
+        node->dirty = true;
+    }
+    if (!result->checked && !result->checking && may_check(node)) {
+        result->checking = true;
+        check(node, root, result->word.part);
+    }
+}
+
+void dp_part_round_look(dp_node *node)
+{
+    for (uint32_t i = 0; i < node->parts->n_results; i++) {
+        look_at_result(node, &node->parts->results[i]);
+    }
+    for (uint32_t p = 0; p < cuts_of(node)->n; p++) {
+        const dp_duty *duty = &node->parts->duties[p];
+        for (uint32_t i = 0; duty->works && !duty->done && i < node->round->n_claims; i++) {
+            if (!node->round->claims[i].evidence) {
+                look_at_claim(node, &node->round->claims[i], p);
+            }
+        }
+    }
+}
+
+void dp_part_round_open_round(dp_node *node)
+{
+    dp_part_round *parts = node->parts;
+
+    parts->ripe_at = (dp_time){0};
+    parts->n_results = 0;
+    memset(parts->duties, 0, sizeof parts->duties);
+}
+
+void dp_part_round_drop(dp_node *node, void (*drop)(dp_node *, const dp_hash *, uint64_t))
+{
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        const dp_ready *ready = &node->round->claims[i].ready;
+        for (uint32_t p = 0; p < ready->parts.n; p++) {
+            drop(node, &ready->parts.refs[p].root, ready->round);
+        }
+    }
+    for (uint32_t i = 0; i < node->parts->n_results; i++) {
+        drop(node, &node->parts->results[i].word.root, node->parts->results[i].word.round);
+    }
+}
+
+bool dp_part_round_knows(const dp_node *node, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        const dp_part_list *list = &node->round->claims[i].ready.parts;
+        for (uint32_t p = 0; p < list->n; p++) {
+            if (dp_hash_equal(&list->refs[p].root, root)) {
+                return true;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < node->parts->n_results; i++) {
+        if (dp_hash_equal(&node->parts->results[i].word.root, root)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void dp_part_round_object(dp_node *node, const dp_hash *root, uint64_t size)
+{
+    (void)size;
+    if (dp_part_round_knows(node, root)) {
+        dp_part_round_look(node); /* It is held by now. */
+        node->dirty = true;
+    }
+}
+
+void dp_part_round_asked(dp_node *node, const dp_hash *root)
+{
+    if (dp_node_holds(node, root) || dp_spread_wants(node->spread, root)) {
+        return;
+    }
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        const dp_ready *ready = &node->round->claims[i].ready;
+        const uint32_t author = dp_node_member_index(node, &ready->peer);
+        for (uint32_t p = 0; p < ready->parts.n; p++) {
+            if (dp_hash_equal(&ready->parts.refs[p].root, root) && author != DP_MEMBER_NONE &&
+                dp_members_at(node->members, author)->linked) {
+                fetch(node, root, ready->parts.refs[p].bytes, &ready->peer);
+                return;
+            }
+        }
+    }
+}
+
+/* The same bytes may be good for one part and not for another. */
+static bool is_of(const dp_node *node, uint32_t part, const dp_event *event)
+{
+    return part < cuts_of(node)->n && event->u.checked.first == cuts_of(node)->first[part] &&
+           event->u.checked.end == dp_part_end(cuts_of(node), part);
+}
+
+static bool claim_checked(const dp_node *node, dp_claim *claim, const dp_event *event)
+{
+    bool ours = false;
+
+    for (uint32_t p = 0; p < claim->ready.parts.n; p++) {
+        const uint32_t bit = 1U << p;
+        if ((claim->parts.held & bit) == 0 ||
+            !dp_hash_equal(&claim->ready.parts.refs[p].root, &event->u.checked.root) ||
+            !is_of(node, p, event)) {
+            continue;
+        }
+        ours = true;
+        claim->parts.checking &= ~bit;
+        claim->parts.checked |= bit;
+        /* No part has more energy than its author says the whole has: by that it is clipped. */
+        if (!event->u.checked.ok || event->u.checked.energy > claim->ready.energy) {
+            claim->parts.bad |= bit;
+        }
+    }
+    return ours;
+}
+
+bool dp_part_round_checked(dp_node *node, const dp_event *event)
+{
+    bool ours = false;
+
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        dp_claim *claim = &node->round->claims[i];
+        const uint32_t bad = claim->parts.bad;
+        ours = claim_checked(node, claim, event) || ours;
+        if (claim->parts.bad != bad) {
+            node->rejected++;
+            dp_node_note(node, DP_NOTE_REJECTED, claim->ready.round, &claim->ready.peer, 0, 0,
+                         event->u.checked.foreign ? "blob of a codec that the run does not have"
+                         : event->u.checked.ok    ? "part with more energy than the whole"
+                                                  : "blob does not decode");
+        }
+    }
+    for (uint32_t i = 0; i < node->parts->n_results; i++) {
+        dp_result *result = &node->parts->results[i];
+        if (result->held && dp_hash_equal(&result->word.root, &event->u.checked.root) &&
+            is_of(node, result->word.part, event)) {
+            ours = true;
+            result->checking = false;
+            result->checked = true;
+            result->bad = !event->u.checked.ok;
+            if (result->bad) {
+                node->rejected++;
+                dp_node_note(node, DP_NOTE_REJECTED, result->word.round, &result->word.owner, 0, 0,
+                             "result of a part does not decode");
+            }
+        }
+    }
+    if (ours) {
+        dp_round_tell_have(node);
+        node->dirty = true;
+    }
+    dp_part_round_look(node); /* Others' turn has come. */
+    return ours;
+}
+
+void dp_part_round_trainer_down(dp_node *node)
+{
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        node->round->claims[i].parts.checking = 0;
+    }
+    for (uint32_t i = 0; i < node->parts->n_results; i++) {
+        node->parts->results[i].checking = false;
+    }
+    for (uint32_t p = 0; p < DP_PARTS_MAX; p++) {
+        node->parts->duties[p].reducing = false;
+    }
+}
+
+/* ---- words of owners ---- */
+
+static dp_result *find_result(dp_part_round *parts, const dp_part_word *word)
+{
+    for (uint32_t i = 0; i < parts->n_results; i++) {
+        if (memcmp(parts->results[i].word.signature, word->signature, sizeof word->signature) ==
+                0 &&
+            dp_hash_equal(&parts->results[i].word.root, &word->root)) {
+            return &parts->results[i];
+        }
+    }
+    return NULL;
+}
+
+/* Its place in line does not depend on others: the owner by the chain, or the one after it. */
+static bool is_first(const dp_node *node, const dp_part_word *word)
+{
+    const dp_part_layout *layout = &node->ledger.layout;
+
+    return dp_peer_equal(&layout->owners[word->part], &word->owner) ||
+           dp_peer_equal(&layout->owners[(word->part + 1) % layout->cuts.n], &word->owner);
+}
+
+static bool has_room(const dp_node *node, const dp_part_word *word, bool needed)
+{
+    const dp_part_round *parts = node->parts;
+    uint32_t of_part = 0;
+    uint32_t of_owner = 0;
+
+    if (needed || parts->n_results >= DP_RESULTS_MAX) {
+        return parts->n_results < DP_RESULTS_MAX;
+    }
+    for (uint32_t i = 0; i < parts->n_results; i++) {
+        const dp_part_word *other = &parts->results[i].word;
+        if (other->part == word->part && !parts->results[i].evidence) {
+            of_part += is_first(node, other) ? 0 : 1;
+            of_owner += dp_peer_equal(&other->owner, &word->owner) ? 1 : 0;
+        }
+    }
+    return of_owner < DP_RESULTS_OF_OWNER_MAX &&
+           (is_first(node, word) || of_part < DP_RESULTS_OF_PART_MAX - 2);
+}
+
+void dp_part_round_word(dp_node *node, const dp_part_word *word, bool evidence)
+{
+    dp_part_round *parts = node->parts;
+    dp_result *known = find_result(parts, word);
+
+    if (known != NULL) {
+        known->evidence = known->evidence && evidence;
+        return;
+    }
+    if (!has_room(node, word, evidence || dp_peer_equal(&word->owner, &node->self))) {
+        return;
+    }
+    dp_result *result = &parts->results[parts->n_results++];
+    *result = (dp_result){.word = *word, .evidence = evidence};
+    look_at_result(node, result);
+    node->dirty = true;
+}
+
+dp_status dp_part_round_message(dp_node *node, dp_view bytes)
+{
+    dp_part_word word;
+
+    DP_TRY(dp_part_msg_read(bytes, &word));
+    if (node->parts == NULL) {
+        return DP_DENIED;
+    }
+    if (word.round != node->ledger.round + 1 || !dp_hash_equal(&word.base, &node->ledger.base) ||
+        dp_peer_equal(&word.owner, &node->self)) {
+        return DP_OK; /* Old, early or our own: it is told again. */
+    }
+    const dp_result *known = find_result(node->parts, &word);
+    if (known != NULL && !known->evidence) {
+        return DP_OK;
+    }
+    if (word.part >= cuts_of(node)->n || !dp_round_may_contribute(node, &word.owner)) {
+        return DP_DENIED;
+    }
+    if (!dp_part_verify(&word, &node->config.crypto, &node->run, &node->ledger.fork)) {
+        return DP_BADSIG;
+    }
+    const uint32_t before = node->parts->n_results;
+    dp_part_round_word(node, &word, false);
+    if (node->parts->n_results > before && node->commit->self != DP_NOBODY) {
+        dp_node_send_voters(node, bytes); /* Once: for voters that the owner does not reach. */
+    }
+    return DP_OK;
+}
+
+void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp_hash *roots,
+                        uint32_t n)
+{
+    for (uint32_t i = 0; i < node->parts->n_results; i++) {
+        dp_result *result = &node->parts->results[i];
+        bool has = false;
+        for (uint32_t k = 0; k < n && !has; k++) {
+            has = dp_hash_equal(&roots[k], &result->word.root);
+        }
+        if (has && (result->have & (1U << voter)) == 0) {
+            result->have |= 1U << voter;
+            node->dirty = true;
+        }
+        if (has && !result->held && member != DP_MEMBER_NONE && member != 0) {
+            dp_spread_holder(node->spread, node->now, &result->word.root, member, &node->out);
+        }
+    }
+}

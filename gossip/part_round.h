@@ -1,0 +1,90 @@
+/* The parts of the round under way at one node: which objects of which publications are wanted, when a part is added up, what
+ * owners say, and what of it a record may name. Only the files of the node include it.
+ *
+ * A node works for part p when it is its owner; or when nobody before it in line is alive, or their time has passed: the owner, then the owners
+ * after it, then the others that are ready, in order of peer. Times count from when the round was ripe here (close.c): K are ready and the grace
+ * is over, or all are ready. Then the owner adds up what it has if it has all, or after one wait; who is k-th in line begins after 2 k waits; a
+ * voter lists what parts there are after 6. */
+#ifndef DP_GOSSIP_PART_ROUND_H
+#define DP_GOSSIP_PART_ROUND_H
+
+#include "gossip/node.h"
+#include "gossip/record.h"
+
+enum {
+    DP_RESULTS_MAX = 128, /* words of owners that are followed in one round */
+    DP_RESULTS_OF_PART_MAX =
+        3, /* of these told by PART for one part: a record is judged with the rest */
+    DP_RESULTS_OF_OWNER_MAX = 2, /* ... by one owner, who may have been started again */
+    DP_PART_WAITS = 6            /* after which a part is given up for the round */
+};
+
+/* A word of an owner, and the result that it names. */
+typedef struct dp_result {
+    dp_part_word word;
+    bool evidence; /* met in a record */
+    uint32_t have; /* bit per voter that told it holds the result */
+    bool held;
+    uint64_t size; /* of the object that is here */
+    bool checking;
+    bool checked;
+    bool bad;
+} dp_result;
+
+/* What this node does for one part. */
+typedef struct dp_duty {
+    bool works;    /* its objects are wanted */
+    dp_time since; /* when it began to */
+    bool reducing; /* at the trainer */
+    bool done;     /* it has spoken, or cannot */
+    uint32_t n;    /* of what is being added up */
+    dp_part_source sources[DP_PART_SOURCES_MAX];
+} dp_duty;
+
+typedef struct dp_part_round {
+    dp_time ripe_at; /* zero: not yet */
+    uint32_t n_results;
+    dp_result results[DP_RESULTS_MAX];
+    dp_duty duties[DP_PARTS_MAX];
+} dp_part_round;
+
+/* part_round.c: what is wanted, what comes. */
+void dp_part_round_open_round(dp_node *node);
+/* What was kept for the round that has ended, and what no record names. */
+void dp_part_round_drop(dp_node *node, void (*drop)(dp_node *, const dp_hash *, uint64_t));
+dp_status dp_part_round_message(dp_node *node, dp_view bytes);
+/* A word of which the signature has been checked. */
+void dp_part_round_word(dp_node *node, const dp_part_word *word, bool evidence);
+void dp_part_round_object(dp_node *node, const dp_hash *root, uint64_t size);
+/* Somebody asks for this object. Who adds up a part may have no link to an author, and nobody between them has fetched it. */
+void dp_part_round_asked(dp_node *node, const dp_hash *root);
+/* Is this object of a publication or a result of this round? */
+bool dp_part_round_knows(const dp_node *node, const dp_hash *root);
+/* A DP_EV_CHECKED; whether it was about one of these. */
+bool dp_part_round_checked(dp_node *node, const dp_event *event);
+void dp_part_round_trainer_down(dp_node *node);
+/* Look for what is missing. */
+void dp_part_round_look(dp_node *node);
+/* A voter has this object. */
+void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp_hash *roots,
+                        uint32_t n);
+
+/* part_work.c: adding up. */
+void dp_part_round_tick(dp_node *node);
+dp_time dp_part_round_wake(const dp_node *node);
+void dp_part_round_reduced(dp_node *node, const dp_event *event);
+void dp_part_round_repeat(dp_node *node);
+uint64_t dp_part_round_wait(const dp_node *node);
+
+/* part_list.c: what a voter lists, and judges. */
+/* Claims that may be listed, held or not: their indexes. */
+uint32_t dp_part_round_ready(const dp_node *node, uint32_t *chosen);
+/* Parts of which a common majority of voters holds a result. */
+uint32_t dp_part_round_held(const dp_node *node);
+/* May the round be closed that is ripe for this cause? NULL: not yet. */
+const char *dp_part_round_close(dp_node *node, const char *cause);
+void dp_part_round_list(dp_node *node, dp_record *draft, dp_admitted *admitted);
+/* All results of the record here and whole: 1; not yet: 0; one does not decode: -1. */
+int dp_part_round_judge(dp_node *node, const dp_record *record);
+
+#endif

@@ -1,0 +1,272 @@
+/* When this node works for a part, and when it adds it up. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/node_internal.h"
+
+#define WAIT_US_MIN (100 * DP_MS)
+
+static bool is_alive(const dp_node *node, const dp_peer *peer)
+{
+    const uint32_t index = dp_node_member_index(node, peer);
+
+    return index == 0 || (index != DP_MEMBER_NONE &&
+                          dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE);
+}
+
+/* One transfer each way, as far as it is measured, within a quarter of the hard deadline. */
+uint64_t dp_part_round_wait(const dp_node *node)
+{
+    const uint64_t most = dp_deadline_hard(&node->round->deadline) / 4;
+    uint64_t wait = 4 * dp_spread_chunk_p95(node->spread) + 4 * dp_members_rtt_p95(node->members);
+
+    wait = wait > WAIT_US_MIN ? wait : WAIT_US_MIN;
+    return wait < most ? wait : most;
+}
+
+static bool owns_any(const dp_part_layout *layout, const dp_peer *peer)
+{
+    for (uint32_t p = 0; p < layout->cuts.n; p++) {
+        if (dp_peer_equal(&layout->owners[p], peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Those alive before this node in line for a part; DP_PARTS_MAX and more: it is not in line, as it has nothing to contribute
+ * and was not counted in the round before. */
+static uint32_t alive_before(const dp_node *node, uint32_t part)
+{
+    const dp_part_layout *layout = &node->ledger.layout;
+    uint32_t before = 0;
+    bool ready = false;
+
+    for (uint32_t k = 0; k < layout->cuts.n; k++) {
+        const dp_peer *owner = &layout->owners[(part + k) % layout->cuts.n];
+        if (dp_peer_equal(owner, &node->self)) {
+            return before;
+        }
+        before += is_alive(node, owner) ? 1 : 0;
+    }
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        const dp_claim *claim = &node->round->claims[i];
+        const int order = dp_peer_compare(&claim->ready.peer, &node->self);
+        ready = ready || (!claim->evidence && order == 0);
+        before += !claim->evidence && order < 0 && !owns_any(layout, &claim->ready.peer) &&
+                          is_alive(node, &claim->ready.peer)
+                      ? 1
+                      : 0;
+    }
+    return ready ? before : UINT32_MAX;
+}
+
+static bool has_result(const dp_node *node, uint32_t part)
+{
+    for (uint32_t i = 0; i < node->parts->n_results; i++) {
+        const dp_result *result = &node->parts->results[i];
+        if (result->word.part == part && result->held && result->checked && !result->bad) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool may_work(const dp_node *node)
+{
+    return node->train.state == DP_TRAINER_SET && node->mode == DP_MODE_SYNC && !node->paused &&
+           !node->halted && !node->leaving && !node->config.observer &&
+           dp_round_may_contribute(node, &node->self);
+}
+
+static void take_up(dp_node *node, uint32_t part)
+{
+    const dp_part_round *parts = node->parts;
+    dp_duty *duty = &node->parts->duties[part];
+
+    if (duty->works || duty->done) {
+        return;
+    }
+    if (!dp_peer_equal(&node->ledger.layout.owners[part], &node->self)) {
+        const uint32_t before = alive_before(node, part);
+        if (parts->ripe_at.us == 0 || before == UINT32_MAX || has_result(node, part) ||
+            !dp_time_reached(
+                node->now, dp_time_after(parts->ripe_at, 2 * before * dp_part_round_wait(node)))) {
+            return;
+        }
+    }
+    duty->works = true;
+    duty->since = node->now;
+    dp_part_round_look(node);
+}
+
+/* What may go into this part now, and whether something is still to come. */
+static uint32_t gather(const dp_node *node, uint32_t part, uint32_t *chosen, bool *missing)
+{
+    uint32_t ready[DP_CLAIMS_MAX];
+    const uint32_t n = dp_part_round_ready(node, ready);
+    uint32_t count = 0;
+
+    *missing = false;
+    for (uint32_t i = 0; i < n; i++) {
+        const dp_claim *claim = &node->round->claims[ready[i]];
+        if ((claim->parts.checked >> part & 1U) == 0) {
+            *missing = true;
+        } else if ((claim->parts.bad >> part & 1U) == 0) {
+            ready[count++] = ready[i];
+        }
+    }
+    return dp_round_choose(node, ready, count, chosen);
+}
+
+static void reduce(dp_node *node, uint32_t part, const uint32_t *chosen, uint32_t n)
+{
+    const dp_part_cuts *cuts = &node->ledger.layout.cuts;
+    dp_duty *duty = &node->parts->duties[part];
+    dp_weight_out weights[DP_LISTED_MAX];
+    unsigned __int128 all = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        weights[i] = dp_valid_weigh(&node->ledger, &node->round->claims[chosen[i]].ready);
+        all += weights[i].w;
+    }
+    dp_action *action = dp_out_add(&node->out, DP_DO_REDUCE);
+    action->u.reduce.round = node->ledger.round + 1;
+    action->u.reduce.part = part;
+    action->u.reduce.first = cuts->first[part];
+    action->u.reduce.end = dp_part_end(cuts, part);
+    action->u.reduce.n_items = n;
+    for (uint32_t i = 0; i < n; i++) {
+        const dp_ready *ready = &node->round->claims[chosen[i]].ready;
+        const dp_part_ref *ref = &ready->parts.refs[part];
+        action->u.reduce.items[i] =
+            (dp_apply_item){.root = ref->root,
+                            .bytes = ref->bytes,
+                            .q = dp_weight_share(weights[i].w, weights[i].clip, all),
+                            .first = action->u.reduce.first,
+                            .end = action->u.reduce.end};
+        duty->sources[i] = (dp_part_source){.peer = ready->peer, .root = ready->root};
+    }
+    duty->n = n;
+    duty->reducing = true;
+}
+
+/* All that is ready has come, or its time is over. */
+static void add_up(dp_node *node, uint32_t part)
+{
+    const dp_part_round *parts = node->parts;
+    const dp_duty *duty = &parts->duties[part];
+    uint32_t chosen[DP_LISTED_MAX];
+    bool missing = false;
+
+    if (!duty->works || duty->reducing || duty->done || parts->ripe_at.us == 0 ||
+        !dp_out_room(&node->out, 1)) {
+        return;
+    }
+    const uint32_t n = gather(node, part, chosen, &missing);
+    const dp_time since = duty->since.us > parts->ripe_at.us ? duty->since : parts->ripe_at;
+    if (n > 0 &&
+        (!missing || dp_time_reached(node->now, dp_time_after(since, dp_part_round_wait(node))))) {
+        reduce(node, part, chosen, n);
+    }
+}
+
+void dp_part_round_tick(dp_node *node)
+{
+    if (!may_work(node) || node->train.applied != node->ledger.round) {
+        return;
+    }
+    if (dp_round_ripe(node) != NULL && node->parts->ripe_at.us == 0) {
+        node->parts->ripe_at = node->now;
+    }
+    for (uint32_t p = 0; p < node->ledger.layout.cuts.n; p++) {
+        take_up(node, p);
+        add_up(node, p);
+    }
+}
+
+dp_time dp_part_round_wake(const dp_node *node)
+{
+    const dp_part_round *parts = node->parts;
+
+    /* Every line and every wait is a multiple of one wait after the round was ripe. */
+    if (parts->ripe_at.us == 0) {
+        return DP_NEVER;
+    }
+    const uint64_t wait = dp_part_round_wait(node) > 0 ? dp_part_round_wait(node) : 1;
+    const uint64_t passed = dp_time_between(parts->ripe_at, node->now) / wait;
+    return dp_time_after(parts->ripe_at, (passed + 1) * wait);
+}
+
+static void tell(dp_node *node, const dp_part_word *word)
+{
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+
+    dp_part_msg_write(&writer, word);
+    dp_assert(!writer.full);
+    dp_node_send_all(node, dp_view_of(writer.data, writer.size));
+}
+
+void dp_part_round_reduced(dp_node *node, const dp_event *event)
+{
+    const uint32_t part = event->u.reduced.part;
+
+    if (part >= node->ledger.layout.cuts.n || event->u.reduced.round != node->ledger.round + 1) {
+        return; /* Of a round that has ended meanwhile. */
+    }
+    dp_duty *duty = &node->parts->duties[part];
+    if (!duty->reducing) {
+        return;
+    }
+    duty->reducing = false;
+    duty->done = true;
+    if (event->u.reduced.status != DP_OK) {
+        dp_node_note(node, DP_NOTE_REJECTED, event->u.reduced.round, &node->self, part, 0,
+                     "a part cannot be added up");
+        return;
+    }
+    dp_part_word word = {.owner = node->self,
+                         .round = event->u.reduced.round,
+                         .base = node->ledger.base,
+                         .part = part,
+                         .root = event->u.reduced.root,
+                         .bytes = event->u.reduced.bytes,
+                         .n = duty->n};
+    memcpy(word.sources, duty->sources, sizeof word.sources);
+    if (!dp_part_sign(&word, &node->config.crypto, &node->run, &node->ledger.fork)) {
+        return;
+    }
+    dp_action *keep = dp_out_add(&node->out, DP_DO_OBJECT_KEEP);
+    keep->u.keep.root = word.root;
+    keep->u.keep.use = DP_USE_BLOB;
+    keep->u.keep.round = word.round;
+    dp_node_hold(node, &word.root, word.bytes);
+    dp_part_round_word(node, &word, false);
+    tell(node, &word);
+}
+
+/* Nobody linked is known to hold it: as show_missing of tell.c. */
+static bool is_out_of_reach(const dp_node *node, const dp_result *result)
+{
+    const uint32_t owner = dp_node_member_index(node, &result->word.owner);
+    bool near = owner != DP_MEMBER_NONE && dp_members_at(node->members, owner)->linked;
+
+    for (uint32_t i = 0; i < node->ledger.n_voters && !near; i++) {
+        const uint32_t index = dp_node_member_index(node, &node->ledger.voters[i].peer);
+        near = (result->have & (1U << i)) != 0 && index != DP_MEMBER_NONE &&
+               dp_members_at(node->members, index)->linked;
+    }
+    return !near;
+}
+
+void dp_part_round_repeat(dp_node *node)
+{
+    for (uint32_t i = 0; i < node->parts->n_results; i++) {
+        const dp_result *result = &node->parts->results[i];
+        if (dp_peer_equal(&result->word.owner, &node->self) ||
+            (!result->held && !result->bad && node->commit->self != DP_NOBODY &&
+             is_out_of_reach(node, result))) {
+            tell(node, &result->word);
+        }
+    }
+}
