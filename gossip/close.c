@@ -149,13 +149,14 @@ static uint64_t grace_of(const dp_node *node, await waits_for)
     return waits_for == AWAIT_OWED && longer > grace ? longer : grace;
 }
 
-/* The record of a round is decided, and the ledger does not know of it yet. Voters alone keep count: they close rounds. */
+/* The record of a round is decided, and the ledger does not know of it yet. Voters alone keep count, since they close rounds; in
+ * a run of parts all, since they add up. */
 void dp_round_count_missed(dp_node *node, const dp_record *record)
 {
     const dp_peer *listed[DP_LISTED_MAX];
     uint8_t *missed = node->round->missed;
 
-    if (node->commit->self == DP_NOBODY) {
+    if (node->commit->self == DP_NOBODY && node->parts == NULL) {
         return;
     }
     for (uint32_t i = 0; i < record->n_listed; i++) {

@@ -5,6 +5,7 @@
 #include "gossip/node_internal.h"
 
 #define WAIT_US_MIN (100 * DP_MS)
+enum { WAITS_OWED = 3 }; /* for who was in none of the last rounds, once in a while (deadline.h) */
 
 static bool is_alive(const dp_node *node, const dp_peer *peer)
 {
@@ -100,23 +101,46 @@ static void take_up(dp_node *node, uint32_t part)
     dp_part_round_look(node);
 }
 
-/* What may go into this part now, and whether something is still to come. */
-static uint32_t gather(const dp_node *node, uint32_t part, uint32_t *chosen, bool *missing)
+/* Newcomers whom the next record can admit, as far as is known here: with others no record could name the part. */
+static uint32_t admissible(dp_node *node, uint32_t *chosen, uint32_t n)
+{
+    dp_record *trial = &node->round->draft;
+    dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
+    const uint64_t agreed_ms = dp_beat_agreed_ms(&node->beat, node->now);
+    uint32_t kept = 0;
+
+    memset(trial, 0, sizeof *trial);
+    trial->kind = DP_RECORD_ROUND;
+    trial->time_ms = agreed_ms > node->ledger.time_ms ? agreed_ms : node->ledger.time_ms;
+    for (uint32_t i = 0; i < n; i++) {
+        if (dp_round_list(node, trial, admitted, &node->round->claims[chosen[i]])) {
+            chosen[kept++] = chosen[i];
+        }
+    }
+    return kept;
+}
+
+/* What may go into this part now, and how many waits what is still to come is worth. */
+static uint32_t gather(dp_node *node, uint32_t part, uint32_t *chosen, uint32_t *waits)
 {
     uint32_t ready[DP_CLAIMS_MAX];
     const uint32_t n = dp_part_round_ready(node, ready);
     uint32_t count = 0;
 
-    *missing = false;
+    *waits = 0;
     for (uint32_t i = 0; i < n; i++) {
         const dp_claim *claim = &node->round->claims[ready[i]];
         if ((claim->parts.checked >> part & 1U) == 0) {
-            *missing = true;
+            const uint32_t member = dp_node_member_index(node, &claim->ready.peer);
+            const bool owed =
+                member != DP_MEMBER_NONE && dp_deadline_is_owed(node->round->missed[member]);
+            const uint32_t most = owed ? WAITS_OWED : 1;
+            *waits = *waits > most ? *waits : most;
         } else if ((claim->parts.bad >> part & 1U) == 0) {
             ready[count++] = ready[i];
         }
     }
-    return dp_round_choose(node, ready, count, chosen);
+    return admissible(node, chosen, dp_round_choose(node, ready, count, chosen));
 }
 
 static void reduce(dp_node *node, uint32_t part, const uint32_t *chosen, uint32_t n)
@@ -157,16 +181,16 @@ static void add_up(dp_node *node, uint32_t part)
     const dp_part_round *parts = node->parts;
     const dp_duty *duty = &parts->duties[part];
     uint32_t chosen[DP_LISTED_MAX];
-    bool missing = false;
+    uint32_t waits = 0;
 
     if (!duty->works || duty->reducing || duty->done || parts->ripe_at.us == 0 ||
         !dp_out_room(&node->out, 1)) {
         return;
     }
-    const uint32_t n = gather(node, part, chosen, &missing);
+    const uint32_t n = gather(node, part, chosen, &waits);
     const dp_time since = duty->since.us > parts->ripe_at.us ? duty->since : parts->ripe_at;
     if (n > 0 &&
-        (!missing || dp_time_reached(node->now, dp_time_after(since, dp_part_round_wait(node))))) {
+        dp_time_reached(node->now, dp_time_after(since, waits * dp_part_round_wait(node)))) {
         reduce(node, part, chosen, n);
     }
 }

@@ -52,7 +52,8 @@ static void usage(FILE *out)
         "joins|revoke|merge|byz|pairs|steps|rot]\n"
         "             [--jobs N] [--max-failures N] [--trace NODE] [--shrink [--output FILE]]\n"
         "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
-        "             [--lucky] [--keep-vote-key] [--store model|real|lies] [--evil KIND] [--json] "
+        "             [--lucky] [--parts] [--keep-vote-key] [--store model|real|lies] [--evil "
+        "KIND] [--json] "
         "[--quiet]\n"
         "faults:");
     for (int i = 0; i < DP_FAULT_COUNT; i++) {
@@ -259,6 +260,9 @@ static void print_replay(const arguments *args, const report *r)
     if (args->options.lucky) {
         printf(" --lucky");
     }
+    if (args->options.parts) {
+        printf(" --parts");
+    }
     if (args->options.keep_vote_key) {
         printf(" --keep-vote-key");
     }
@@ -455,6 +459,8 @@ static void add_up(sums *all, const report *r)
     all->totals.steps += r->totals.steps;
     all->totals.ended_us += r->totals.ended_us;
     all->totals.lies += r->totals.lies;
+    all->totals.parts += r->totals.parts;
+    all->totals.parts_missing += r->totals.parts_missing;
     all->totals.forks += r->totals.forks;
     all->totals.halts += r->totals.halts;
     all->totals.unbounded += r->totals.unbounded;
@@ -507,6 +513,10 @@ static void print_sums(const arguments *args, const sums *all, double took)
            all->seeds, all->failures, all->rounds, all->crashes, all->exchanges,
            (double)all->together_us_max / 1e6, (double)all->seeds / took,
            (double)all->node_us / 1e6 / took, (double)all->occasions / 1e6 / took, all->digest);
+    if (all->totals.parts > 0) {
+        printf("parts: %" PRIu64 " of decided rounds, %" PRIu64 " of them without a result\n",
+               all->totals.parts, all->totals.parts_missing);
+    }
     if (args->options.profile == DP_PROFILE_BYZ) {
         printf("liars: %" PRIu64 " runs forked, %" PRIu64
                " ended with a proof known to all; %" PRIu64 " lies, %" PRIu64

@@ -68,6 +68,9 @@ static bool take(dp_script *script, const char *key, const char *value)
     if (strcmp(key, "lucky") == 0) {
         return read_bool(value, &options->lucky);
     }
+    if (strcmp(key, "parts") == 0) {
+        return read_bool(value, &options->parts);
+    }
     if (strcmp(key, "keep-vote-key") == 0) {
         return read_bool(value, &options->keep_vote_key);
     }
@@ -167,6 +170,9 @@ dp_status dp_script_write(const dp_script *script, FILE *out)
     }
     if (options->keep_vote_key) {
         fprintf(out, "keep-vote-key yes\n");
+    }
+    if (options->parts) {
+        fprintf(out, "parts yes\n");
     }
     if (script->invariant[0] != '\0') {
         fprintf(out, "invariant %s\n", script->invariant);

@@ -80,7 +80,9 @@ static void nobody_owns_all_by_what_it_says(void **state)
     const uint32_t last = layout.cuts.n - 1;
     const dp_peer liar = kit_peer(3);
     assert_true(dp_peer_equal(&layout.owners[last], &liar));
-    assert_true(share(&layout, last) < DP_PART_WHOLE); /* As four of the others. */
+    assert_int_equal(share(&layout, last),
+                     DP_PART_WHOLE * 7 / 10 +
+                         1); /* 100, 100, 100 and 700: as twice the others' rate. */
 }
 
 static dp_part_word word_of(uint32_t n)
