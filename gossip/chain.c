@@ -57,7 +57,7 @@ static bool is_needed(const dp_node *node, const dp_hash *root)
     return false;
 }
 
-static void drop_blob(dp_node *node, const dp_hash *root, uint64_t round)
+void dp_chain_drop(dp_node *node, const dp_hash *root, uint64_t round)
 {
 #if DP_MUTATION == 57
     return; /* Somebody may want it some day. */
@@ -104,7 +104,7 @@ static void drop_row(dp_node *node, dp_ring_row *row)
     }
     row->dropped = true;
     for (uint32_t k = 0; k < row->n; k++) {
-        drop_blob(node, &row->items[k].root, row->round);
+        dp_chain_drop(node, &row->items[k].root, row->round);
     }
 }
 
@@ -151,11 +151,11 @@ void dp_chain_cancel(dp_node *node, uint64_t round)
 static void drop_unlisted(dp_node *node)
 {
     if (node->parts != NULL) {
-        dp_part_round_drop(node, drop_blob);
+        dp_part_round_drop(node);
         return;
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
-        drop_blob(node, &node->round->claims[i].ready.root, node->round->claims[i].ready.round);
+        dp_chain_drop(node, &node->round->claims[i].ready.root, node->round->claims[i].ready.round);
     }
 }
 

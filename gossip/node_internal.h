@@ -427,6 +427,8 @@ bool dp_chain_stored(dp_node *node, uint32_t op, dp_status status);
 dp_status dp_chain_restore(dp_node *node, uint64_t slot, dp_view record, dp_view cert);
 void dp_chain_tick(dp_node *node);
 void dp_chain_cancel(dp_node *node, uint64_t round);
+/* No longer needed by the round under way: let go, unless a round that may be replayed needs it. */
+void dp_chain_drop(dp_node *node, const dp_hash *root, uint64_t round);
 /* The decided record of the commit machine: tell everybody, write it. */
 void dp_chain_decided(dp_node *node);
 /* What the ledger says to membership and heartbeats. */

@@ -111,16 +111,16 @@ void dp_part_round_open_round(dp_node *node)
     memset(parts->duties, 0, sizeof parts->duties);
 }
 
-void dp_part_round_drop(dp_node *node, void (*drop)(dp_node *, const dp_hash *, uint64_t))
+void dp_part_round_drop(dp_node *node)
 {
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         const dp_ready *ready = &node->round->claims[i].ready;
         for (uint32_t p = 0; p < ready->parts.n; p++) {
-            drop(node, &ready->parts.refs[p].root, ready->round);
+            dp_chain_drop(node, &ready->parts.refs[p].root, ready->round);
         }
     }
     for (uint32_t i = 0; i < node->parts->n_results; i++) {
-        drop(node, &node->parts->results[i].word.root, node->parts->results[i].word.round);
+        dp_chain_drop(node, &node->parts->results[i].word.root, node->parts->results[i].word.round);
     }
 }
 

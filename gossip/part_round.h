@@ -4,7 +4,7 @@
  * A node works for part p when it is its owner; or when nobody before it in line is alive, or their time has passed: the owner, then the owners
  * after it, then the others that are ready, in order of peer. Times count from when the round was ripe here (close.c): K are ready and the grace
  * is over, or all are ready. Then the owner adds up what it has if it has all, or after one wait; who is k-th in line begins after 2 k waits; a
- * voter lists what parts there are after 6. */
+ * voter lists what parts there are after 16. */
 #ifndef DP_GOSSIP_PART_ROUND_H
 #define DP_GOSSIP_PART_ROUND_H
 
@@ -12,11 +12,12 @@
 #include "gossip/record.h"
 
 enum {
-    DP_RESULTS_MAX = 128, /* words of owners that are followed in one round */
+    DP_PARTS_OF_OTHERS_MAX = 2, /* that a node works for at a time, beside its own */
+    DP_RESULTS_MAX = 128,       /* words of owners that are followed in one round */
     DP_RESULTS_OF_PART_MAX =
         3, /* of these told by PART for one part: a record is judged with the rest */
     DP_RESULTS_OF_OWNER_MAX = 2, /* ... by one owner, who may have been started again */
-    DP_PART_WAITS = 6            /* after which a part is given up for the round */
+    DP_PART_WAITS = 16           /* after which a part is given up for the round */
 };
 
 /* A word of an owner, and the result that it names. */
@@ -51,7 +52,7 @@ typedef struct dp_part_round {
 /* part_round.c: what is wanted, what comes. */
 void dp_part_round_open_round(dp_node *node);
 /* What was kept for the round that has ended, and what no record names. */
-void dp_part_round_drop(dp_node *node, void (*drop)(dp_node *, const dp_hash *, uint64_t));
+void dp_part_round_drop(dp_node *node);
 dp_status dp_part_round_message(dp_node *node, dp_view bytes);
 /* A word of which the signature has been checked. */
 void dp_part_round_word(dp_node *node, const dp_part_word *word, bool evidence);

@@ -5,7 +5,7 @@
 #include "gossip/node_internal.h"
 
 #define WAIT_US_MIN (100 * DP_MS)
-enum { WAITS_OWED = 3 }; /* for who was in none of the last rounds, once in a while (deadline.h) */
+enum { WAITS_OWED = 12 }; /* for who was in none of the last rounds, once in a while (deadline.h) */
 
 static bool is_alive(const dp_node *node, const dp_peer *peer)
 {
@@ -80,6 +80,20 @@ static bool may_work(const dp_node *node)
            dp_round_may_contribute(node, &node->self);
 }
 
+/* Parts of others that this node works for: what it fetches for them, and later lets go of, is bounded by them. */
+static uint32_t for_others(const dp_node *node)
+{
+    uint32_t n = 0;
+
+    for (uint32_t p = 0; p < node->ledger.layout.cuts.n; p++) {
+        n += node->parts->duties[p].works &&
+                     !dp_peer_equal(&node->ledger.layout.owners[p], &node->self)
+                 ? 1
+                 : 0;
+    }
+    return n;
+}
+
 static void take_up(dp_node *node, uint32_t part)
 {
     const dp_part_round *parts = node->parts;
@@ -91,6 +105,7 @@ static void take_up(dp_node *node, uint32_t part)
     if (!dp_peer_equal(&node->ledger.layout.owners[part], &node->self)) {
         const uint32_t before = alive_before(node, part);
         if (parts->ripe_at.us == 0 || before == UINT32_MAX || has_result(node, part) ||
+            for_others(node) >= DP_PARTS_OF_OTHERS_MAX ||
             !dp_time_reached(
                 node->now, dp_time_after(parts->ripe_at, 2 * before * dp_part_round_wait(node)))) {
             return;

@@ -186,6 +186,21 @@ static void keep_own(dp_node *node, const dp_hash *root, uint64_t bytes)
     keep->u.keep.round = node->train.pending.ready.round;
 }
 
+/* Of the publication before: its round may have ended before anybody heard of it. */
+static void drop_parts(dp_node *node, const dp_pending *old, const dp_part_list *made)
+{
+    for (uint32_t p = 0; old->has && p < old->ready.parts.n; p++) {
+        const dp_hash *root = &old->ready.parts.refs[p].root;
+        bool again = false; /* Parts of nothing may well be equal. */
+        for (uint32_t k = 0; k < made->n && !again; k++) {
+            again = dp_hash_equal(&made->refs[k].root, root);
+        }
+        if (!again) {
+            dp_chain_drop(node, root, old->ready.round);
+        }
+    }
+}
+
 void dp_train_published(dp_node *node, const dp_event *event)
 {
     dp_train *train = &node->train;
@@ -241,6 +256,7 @@ void dp_train_published(dp_node *node, const dp_event *event)
     if (!dp_ready_sign(&pending.ready, &node->config.crypto, &node->run, &node->ledger.fork)) {
         return;
     }
+    drop_parts(node, &train->pending, &pending.ready.parts);
     train->pending = pending;
     for (uint32_t p = 0; p < pending.ready.parts.n; p++) {
         keep_own(node, &pending.ready.parts.refs[p].root, pending.ready.parts.refs[p].bytes);
