@@ -111,16 +111,43 @@ void dp_part_round_open_round(dp_node *node)
     memset(parts->duties, 0, sizeof parts->duties);
 }
 
+/* Full: it stays until the disk is looked through. */
+static void throw_away(dp_node *node, const dp_hash *root, uint64_t round)
+{
+    dp_part_round *parts = node->parts;
+
+    if (!dp_node_holds(node, root)) {
+        dp_spread_cancel(node->spread, node->now, root, &node->out);
+    } else if (parts->n_garbage < DP_GARBAGE_MAX) {
+        parts->garbage[parts->n_garbage].root = *root;
+        parts->garbage[parts->n_garbage++].round = round;
+    }
+}
+
+void dp_part_round_sweep(dp_node *node)
+{
+    dp_part_round *parts = node->parts;
+
+    for (uint32_t i = 0; i < DP_GARBAGE_PER_STEP && parts->n_garbage > 0 &&
+                         dp_out_room(&node->out, 2 * DP_GARBAGE_PER_STEP);
+         i++) {
+        const dp_hash root = parts->garbage[--parts->n_garbage].root;
+        if (!dp_part_round_knows(node, &root)) { /* Else it is of use again. */
+            dp_chain_drop(node, &root, parts->garbage[parts->n_garbage].round);
+        }
+    }
+}
+
 void dp_part_round_drop(dp_node *node)
 {
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         const dp_ready *ready = &node->round->claims[i].ready;
         for (uint32_t p = 0; p < ready->parts.n; p++) {
-            dp_chain_drop(node, &ready->parts.refs[p].root, ready->round);
+            throw_away(node, &ready->parts.refs[p].root, ready->round);
         }
     }
     for (uint32_t i = 0; i < node->parts->n_results; i++) {
-        dp_chain_drop(node, &node->parts->results[i].word.root, node->parts->results[i].word.round);
+        throw_away(node, &node->parts->results[i].word.root, node->parts->results[i].word.round);
     }
 }
 

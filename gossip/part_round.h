@@ -12,6 +12,8 @@
 #include "gossip/record.h"
 
 enum {
+    DP_GARBAGE_MAX = 4096,      /* objects of past rounds that are still to be let go, */
+    DP_GARBAGE_PER_STEP = 64,   /* so many in one step, whose actions are bounded */
     DP_PARTS_OF_OTHERS_MAX = 2, /* that a node works for at a time, beside its own */
     DP_RESULTS_MAX = 128,       /* words of owners that are followed in one round */
     DP_RESULTS_OF_PART_MAX =
@@ -47,12 +49,18 @@ typedef struct dp_part_round {
     uint32_t n_results;
     dp_result results[DP_RESULTS_MAX];
     dp_duty duties[DP_PARTS_MAX];
+    uint32_t n_garbage;
+    struct {
+        dp_hash root;
+        uint64_t round;
+    } garbage[DP_GARBAGE_MAX];
 } dp_part_round;
 
 /* part_round.c: what is wanted, what comes. */
 void dp_part_round_open_round(dp_node *node);
 /* What was kept for the round that has ended, and what no record names. */
 void dp_part_round_drop(dp_node *node);
+void dp_part_round_sweep(dp_node *node);
 dp_status dp_part_round_message(dp_node *node, dp_view bytes);
 /* A word of which the signature has been checked. */
 void dp_part_round_word(dp_node *node, const dp_part_word *word, bool evidence);

@@ -212,6 +212,7 @@ static void add_up(dp_node *node, uint32_t part)
 
 void dp_part_round_tick(dp_node *node)
 {
+    dp_part_round_sweep(node);
     if (!may_work(node) || node->train.applied != node->ledger.round) {
         return;
     }
