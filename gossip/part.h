@@ -21,32 +21,11 @@
 
 #include "base/bytes.h"
 #include "base/digest.h"
+#include "base/part_cuts.h"
 #include "gossip/crypto.h"
 #include "gossip/id.h"
 
-enum {
-    DP_PARTS_MAX = 32,
-    DP_PART_WHOLE = 65536,   /* shares of a vector */
-    DP_PART_SOURCES_MAX = 32 /* contributions in one part; as many as a record lists */
-};
-
-/* n = 0: no parts, one object for all. first[0] is 0, and they rise. */
-typedef struct dp_part_cuts {
-    uint32_t n;
-    uint16_t first[DP_PARTS_MAX];
-} dp_part_cuts;
-
-/* One past the last share of part p. */
-static inline uint32_t dp_part_end(const dp_part_cuts *cuts, uint32_t p)
-{
-    return p + 1 < cuts->n ? cuts->first[p + 1] : (uint32_t)DP_PART_WHOLE;
-}
-
-/* All bits of n parts. */
-static inline uint32_t dp_part_all(uint32_t n)
-{
-    return n == 0 ? 0 : UINT32_MAX >> (32 - n);
-}
+enum { DP_PART_SOURCES_MAX = 32 /* contributions in one part; as many as a record lists */ };
 
 typedef struct dp_part_layout {
     dp_part_cuts cuts;

@@ -45,12 +45,8 @@ static bool read_parts(dp_reader *reader, dp_pending *pending)
     pending->cuts.n = dp_read_u8(reader);
     for (uint32_t p = 0; p < pending->cuts.n && p < DP_PARTS_MAX; p++) {
         pending->cuts.first[p] = dp_read_u16(reader);
-        if (p == 0 ? pending->cuts.first[0] != 0
-                   : pending->cuts.first[p] <= pending->cuts.first[p - 1]) {
-            return false;
-        }
     }
-    return pending->cuts.n > 0 && pending->cuts.n <= DP_PARTS_MAX;
+    return pending->cuts.n > 0 && dp_part_cuts_good(&pending->cuts);
 }
 
 void dp_train_write_row(dp_node *node)
