@@ -4,10 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Canonical bytes: "DPM1" | version u16 | every field of the table below in order | signature. The fields of LATER are left out,
- * with the version before, where all of them are standard. */
+/* Canonical bytes: "DPM1" | version u16 | the fields of the table below that this version has, in order | signature. The version
+ * is the first that has all fields which are not standard. */
 
-enum { VERSION = 7, VERSION_BEFORE = 6, SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature) };
+enum {
+    VERSION_FIRST = 6,
+    VERSION_LAST = 8,
+    SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature)
+};
 
 static const uint8_t magic[4] = {'D', 'P', 'M', '1'};
 
@@ -99,16 +103,21 @@ static const field fields[] = {
     /* Since version 7. */
     FIELD(FIELD_ENUM, pairs),
     FIELD(FIELD_ENUM, exchange),
+    /* Since version 8. */
+    FIELD(FIELD_ENUM, reduce),
 };
 
-enum { FIELD_COUNT = sizeof fields / sizeof fields[0], LATER = FIELD_COUNT - 2 };
+enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
+static const size_t fields_of[] = {FIELD_COUNT - 3, FIELD_COUNT - 1, FIELD_COUNT};
+_Static_assert(sizeof fields_of / sizeof fields_of[0] == VERSION_LAST - VERSION_FIRST + 1,
+               "each version says how many fields it has");
 
 _Static_assert(sizeof(dp_codec_kind) == 4 && sizeof(dp_schedule_kind) == 4 &&
                    sizeof(dp_optim_kind) == 4 && sizeof(dp_weights_kind) == 4 &&
                    sizeof(dp_precision_kind) == 4 && sizeof(dp_batch_rule) == 4 &&
                    sizeof(dp_arch) == 4 && sizeof(dp_switch) == 4 &&
                    sizeof(dp_activation_choice) == 4 && sizeof(dp_head_choice) == 4 &&
-                   sizeof(dp_exchange_kind) == 4,
+                   sizeof(dp_exchange_kind) == 4 && sizeof(dp_reduce_kind) == 4,
                "enums are read and written as four bytes in memory");
 _Static_assert(sizeof(dp_hash) == 32 && sizeof(((dp_manifest *)0)->root_key) == 32,
                "hashes and keys share FIELD_BYTES32");
@@ -440,6 +449,24 @@ static dp_status check_exchange(const dp_manifest *manifest, dp_why *why)
     return DP_OK;
 }
 
+/* An owner encodes a sum anew, and what that loses is in nobody's error feedback. */
+static dp_status check_reduce(const dp_manifest *manifest, dp_why *why)
+{
+    if (manifest->reduce == DP_REDUCE_WHOLE) {
+        return DP_OK;
+    }
+    if (manifest->reduce != DP_REDUCE_PARTS) {
+        return dp_why_set(why, DP_BADARG, "round.reduce must be whole or parts");
+    }
+    if (dp_codec_row_of(manifest->codec)->thins || manifest->codec == DP_CODEC_SIGN) {
+        return dp_why_set(
+            why, DP_BADARG,
+            "round.reduce parts needs a round.codec that keeps every element, such as "
+            "int8 or bf16: of a sum, this one would drop most, and nobody keeps it");
+    }
+    return DP_OK;
+}
+
 /* A token takes two bytes at least, so no sum of them wraps. */
 static dp_status check_shards(const dp_manifest *manifest, dp_why *why)
 {
@@ -484,6 +511,7 @@ dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
     DP_TRY(check_model(manifest, why));
     DP_TRY(check_codec(manifest, why));
     DP_TRY(check_exchange(manifest, why));
+    DP_TRY(check_reduce(manifest, why));
     if (manifest->warmup_tokens >= manifest->total_tokens) {
         return dp_why_set(why, DP_BADARG,
                           "train.warmup_tokens must be less than train.total_tokens");
@@ -544,9 +572,12 @@ static void write_field(dp_writer *writer, const dp_manifest *manifest, const fi
     }
 }
 
-static bool has_later(const dp_manifest *manifest)
+static uint16_t version_of(const dp_manifest *manifest)
 {
-    return manifest->pairs != DP_OFF || manifest->exchange != DP_EXCHANGE_UPDATES;
+    if (manifest->reduce != DP_REDUCE_WHOLE) {
+        return 8;
+    }
+    return manifest->pairs != DP_OFF || manifest->exchange != DP_EXCHANGE_UPDATES ? 7 : 6;
 }
 
 dp_status dp_manifest_encode(const dp_manifest *manifest, uint8_t out[DP_MANIFEST_BYTES_MAX],
@@ -555,9 +586,9 @@ dp_status dp_manifest_encode(const dp_manifest *manifest, uint8_t out[DP_MANIFES
     DP_TRY(dp_manifest_check(manifest, NULL));
     dp_writer writer = dp_writer_of(out, DP_MANIFEST_BYTES_MAX);
     dp_write_bytes(&writer, magic, sizeof magic);
-    const bool later = has_later(manifest);
-    dp_write_u16(&writer, later ? VERSION : VERSION_BEFORE);
-    for (size_t i = 0; i < (later ? (size_t)FIELD_COUNT : (size_t)LATER); i++) {
+    const uint16_t version = version_of(manifest);
+    dp_write_u16(&writer, version);
+    for (size_t i = 0; i < fields_of[version - VERSION_FIRST]; i++) {
         write_field(&writer, manifest, &fields[i]);
     }
     dp_write_bytes(&writer, manifest->signature, SIGNATURE_BYTES);
@@ -626,10 +657,13 @@ dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes)
         return DP_BADMSG;
     }
     const uint16_t version = dp_read_u16(&reader);
-    if (!reader.failed && version != VERSION && version != VERSION_BEFORE) {
+    if (reader.failed) {
+        return DP_BADMSG;
+    }
+    if (version < VERSION_FIRST || version > VERSION_LAST) {
         return DP_VERSION;
     }
-    const size_t count = version == VERSION ? (size_t)FIELD_COUNT : (size_t)LATER;
+    const size_t count = fields_of[version - VERSION_FIRST];
     dp_manifest read;
     memset(&read, 0, sizeof read);
     for (size_t i = 0; i < count; i++) {
@@ -637,7 +671,7 @@ dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes)
     }
     dp_read_bytes(&reader, read.signature, SIGNATURE_BYTES);
     DP_TRY(dp_reader_finish(&reader));
-    if (has_later(&read) != (version == VERSION) || dp_manifest_check(&read, NULL) != DP_OK) {
+    if (version_of(&read) != version || dp_manifest_check(&read, NULL) != DP_OK) {
         return DP_BADMSG;
     }
     *manifest = read;

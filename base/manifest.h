@@ -68,11 +68,10 @@ typedef enum dp_exchange_kind {
     DP_EXCHANGE_GRADIENTS = 1 /* the gradient of one batch; the step is the outer one */
 } dp_exchange_kind;
 
-/* Who adds up the updates of a round. PARTS: the dense exchange (gossip/part.h), which the trainer does not know yet: only the
- * simulator sets it, and canonical bytes have no place for it. */
+/* Who adds up the updates of a round. */
 typedef enum dp_reduce_kind {
-    DP_REDUCE_ALL = 0,  /* everybody fetches everybody's update and adds them up */
-    DP_REDUCE_PARTS = 1 /* owners add up parts, and everybody fetches the sums */
+    DP_REDUCE_WHOLE = 0, /* everybody fetches everybody's update and adds them up */
+    DP_REDUCE_PARTS = 1  /* owners add up parts (gossip/part.h), and everybody fetches the sums */
 } dp_reduce_kind;
 
 /* A part of the data: an object, a token shard (compute/shard.h). */
@@ -154,7 +153,7 @@ typedef struct dp_manifest {
     uint32_t members_max;
     dp_switch pairs; /* between rounds, members exchange work in pairs every gossip_round_ms */
     dp_exchange_kind exchange;
-    dp_reduce_kind reduce; /* ALL in whatever is read: it is not in the bytes */
+    dp_reduce_kind reduce;
     uint8_t signature[DP_MANIFEST_SIGNATURE_BYTES];
 } dp_manifest;
 

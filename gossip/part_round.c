@@ -178,6 +178,27 @@ void dp_part_round_object(dp_node *node, const dp_hash *root, uint64_t size)
     }
 }
 
+void dp_part_round_lost(dp_node *node, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        dp_claim *claim = &node->round->claims[i];
+        for (uint32_t p = 0; p < claim->ready.parts.n; p++) {
+            if (dp_hash_equal(&claim->ready.parts.refs[p].root, root)) {
+                claim->parts.held &= ~(1U << p);
+                claim->parts.checking &= ~(1U << p); /* As in dp_round_lost. */
+            }
+        }
+    }
+    for (uint32_t i = 0; i < node->parts->n_results; i++) {
+        dp_result *result = &node->parts->results[i];
+        if (dp_hash_equal(&result->word.root, root)) {
+            result->held = false;
+            result->checking = false;
+        }
+    }
+    dp_part_round_look(node);
+}
+
 void dp_part_round_asked(dp_node *node, const dp_hash *root)
 {
     if (dp_node_holds(node, root) || dp_spread_wants(node->spread, root)) {

@@ -65,6 +65,8 @@ dp_status dp_part_round_message(dp_node *node, dp_view bytes);
 /* A word of which the signature has been checked. */
 void dp_part_round_word(dp_node *node, const dp_part_word *word, bool evidence);
 void dp_part_round_object(dp_node *node, const dp_hash *root, uint64_t size);
+/* It was here, and part of it cannot be read any more: fetched again while it is of use. */
+void dp_part_round_lost(dp_node *node, const dp_hash *root);
 /* Somebody asks for this object. Who adds up a part may have no link to an author, and nobody between them has fetched it. */
 void dp_part_round_asked(dp_node *node, const dp_hash *root);
 /* Is this object of a publication or a result of this round? */

@@ -381,6 +381,10 @@ void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size)
 
 void dp_round_lost(dp_node *node, const dp_hash *root)
 {
+    if (node->parts != NULL) {
+        dp_part_round_lost(node, root);
+        return;
+    }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         dp_claim *claim = &node->round->claims[i];
         if (claim->held && dp_hash_equal(&claim->ready.root, root)) {

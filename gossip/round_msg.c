@@ -1,5 +1,7 @@
 #include "gossip/round_msg.h"
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "gossip/msg.h"
 
@@ -59,6 +61,7 @@ dp_status dp_ready_msg_read(dp_view message, dp_ready *ready)
 {
     dp_reader reader = read_head(message, DP_MSG_READY);
 
+    memset(ready, 0, sizeof *ready);
     dp_read_bytes(&reader, ready->peer.bytes, 32);
     ready->round = dp_read_u64(&reader);
     dp_read_bytes(&reader, ready->base.bytes, 32);
@@ -72,10 +75,6 @@ dp_status dp_ready_msg_read(dp_view message, dp_ready *ready)
     ready->loss_micro = dp_read_u32(&reader);
     dp_read_bytes(&reader, ready->state_root.bytes, 32);
     dp_read_bytes(&reader, ready->signature, DP_SIGNATURE_BYTES);
-    ready->parted = false;
-    ready->energy = 0;
-    ready->rate = 0;
-    ready->parts.n = 0;
     if (!reader.failed && dp_reader_left(&reader) > 0 && !read_ready_parts(&reader, ready)) {
         return DP_BADMSG;
     }

@@ -96,9 +96,12 @@ static dp_status make_manifest(dp_sim *sim)
     m->members_max = 1024;
     m->pairs = sim->plan.pairs ? DP_ON : DP_OFF;
     m->exchange = sim->plan.gradients ? DP_EXCHANGE_GRADIENTS : DP_EXCHANGE_UPDATES;
+    if (sim->plan.parts) {
+        m->reduce = DP_REDUCE_PARTS;
+        m->codec = DP_CODEC_INT8; /* The toy's own; parts are not added up in what thins. */
+    }
     DP_TRY(dp_manifest_encode(m, canonical, &size));
     sim->run = dp_manifest_run_id(dp_view_of(canonical, size));
-    m->reduce = sim->plan.parts ? DP_REDUCE_PARTS : DP_REDUCE_ALL;
     m->shards[0].tokens = 1 << 24; /* Passes in which leases have room: none reads these. */
     return DP_OK;
 }

@@ -355,7 +355,7 @@ static void another_version_is_told_apart_from_damage(void **state)
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
     bytes[4] = 5;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
-    bytes[4] = 8;
+    bytes[4] = 9;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
     bytes[0] = 'X';
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
@@ -382,6 +382,45 @@ static void a_manifest_is_of_the_first_version_that_has_all_it_says(void **state
     /* A version 7 without need would be a second form of a manifest of version 6. */
     bytes[1][size[1] - sizeof manifest.signature - 2] = DP_OFF;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes[1], size[1])), DP_BADMSG);
+}
+
+static void rounds_of_parts_make_a_manifest_of_version_8(void **state)
+{
+    dp_manifest manifest = sample();
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    dp_manifest back;
+
+    (void)state;
+    manifest.codec = DP_CODEC_INT8;
+    manifest.codec_block = 0;
+    manifest.reduce = DP_REDUCE_PARTS;
+    CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
+    assert_int_equal(bytes[4], 8);
+    CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
+    assert_int_equal(back.reduce, DP_REDUCE_PARTS);
+    assert_int_equal(back.pairs, DP_OFF);
+    bytes[size - sizeof manifest.signature - 1] = DP_REDUCE_WHOLE; /* A second form of version 6. */
+    CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
+    bytes[size - sizeof manifest.signature - 1] = 2; /* No such way to add up. */
+    CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
+}
+
+static void a_sum_is_not_encoded_by_a_codec_that_drops_most_of_it(void **state)
+{
+    dp_manifest manifest = sample();
+
+    (void)state;
+    manifest.reduce = DP_REDUCE_PARTS;
+    manifest.codec_block = 0;
+    for (unsigned kind = 1; kind < DP_CODEC_KINDS; kind++) {
+        manifest.codec = (dp_codec_kind)kind;
+        if (dp_codec_row_of(kind)->thins || kind == DP_CODEC_SIGN) {
+            assert_refused(&manifest, "round.reduce");
+        } else {
+            CHECK_OK(dp_manifest_check(&manifest, NULL));
+        }
+    }
 }
 
 static void damaged_bytes_give_a_status_or_their_own_canonical_form(void **state)
@@ -453,6 +492,8 @@ int main(void)
         cmocka_unit_test(a_cut_or_longer_manifest_is_bad),
         cmocka_unit_test(another_version_is_told_apart_from_damage),
         cmocka_unit_test(a_manifest_is_of_the_first_version_that_has_all_it_says),
+        cmocka_unit_test(rounds_of_parts_make_a_manifest_of_version_8),
+        cmocka_unit_test(a_sum_is_not_encoded_by_a_codec_that_drops_most_of_it),
         cmocka_unit_test(damaged_bytes_give_a_status_or_their_own_canonical_form),
         cmocka_unit_test(the_run_id_covers_all_but_the_signature),
     };
