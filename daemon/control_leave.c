@@ -7,7 +7,7 @@
 #include "daemon/reply.h"
 #include "store/vote.h"
 
-enum { LEAVE_MS = 6 * 1000, LEAVE_TICK_MS = 100, DOWN_MS = 50 };
+enum { NOW_MS = 6 * 1000, LEAVE_TICK_MS = 100, DOWN_MS = 50 };
 
 typedef struct leaving {
     dp_saver_job job;
@@ -50,20 +50,14 @@ static void done_forget(dp_saver_job *job)
     uv_close((uv_handle_t *)&self->timer, on_leaving_closed);
 }
 
-/* The only voter goes when somebody else votes: that takes a round, or a record of its own when none is near. */
-static uint64_t leave_ms(const leaving *self, const dp_driver_view *view)
+/* The node says when its going does not stop the run (gossip/leave.c). With --now it is not waited for so long, nor for one that had not
+ * begun when it was told. */
+static bool must_wait(const leaving *self, const dp_driver_view *view)
 {
-    const dp_manifest *manifest = dp_driver_manifest(self->daemon->driver);
-    const bool needed = view->node.is_voter && view->node.voters == 1 && view->node.members > 1;
-    return needed && !self->now && manifest != NULL ? LEAVE_MS + 3ULL * manifest->round_ms
-                                                    : LEAVE_MS;
-}
+    const bool soon = self->ticks < NOW_MS / LEAVE_TICK_MS;
 
-/* Nobody has taken over: this node stays, and goes on asking. */
-static bool is_still_needed(const leaving *self, const dp_driver_view *view)
-{
-    return !self->now && view->running && view->node.mode != DP_MODE_LEFT && view->node.is_voter &&
-           view->node.voters == 1 && view->node.members > 1;
+    return view->running && ((view->node.leaving == DP_LEAVING_WAITS && (!self->now || soon)) ||
+                             (view->node.leaving == DP_LEAVING_NOT && soon));
 }
 
 static void on_leave_tick(uv_timer_t *timer)
@@ -78,13 +72,15 @@ static void on_leave_tick(uv_timer_t *timer)
     if (self->daemon->driver != NULL) {
         dp_driver_look(self->daemon->driver, &view);
     }
-    /* Goodbye has been said when the core says so; alone, there is nobody to hear it. */
-    if (view.running && view.node.mode != DP_MODE_LEFT &&
-        ++self->ticks < leave_ms(self, &view) / LEAVE_TICK_MS) {
+    self->ticks++;
+    if (must_wait(self, &view)) {
+        if (view.node.leaving == DP_LEAVING_NOT) {
+            dp_driver_command(self->daemon->driver, DP_COMMAND_LEAVE);
+        }
         return;
     }
     uv_timer_stop(timer);
-    if (is_still_needed(self, &view)) {
+    if (view.running && view.node.leaving == DP_LEAVING_NEEDED && !self->now) {
         dp_call_fail(&self->call, 75, "E0124",
                      "dpnode status   # until somebody else may vote; or dpnode leave --now",
                      "this node cannot leave yet",

@@ -287,7 +287,10 @@ static void note_config(dp_node *node, const dp_record *record, uint32_t voters_
         if (dp_peer_equal(peer, &node->self)) {
             node->leaving = true;
         } else if (index != DP_MEMBER_NONE) {
-            dp_members_remove(node->members, index, node->now, &node->out);
+            /* Who goes by its own wish may be the only one from whom others can have this record. */
+            const bool guest = record->config.removes[i].reason == DP_REMOVE_LEFT;
+            dp_members_remove(node->members, index, node->now, guest ? DP_LINGER_US : 0,
+                              &node->out);
         }
     }
     for (uint32_t i = 0; record->has_config && i < record->config.n_fences; i++) {
@@ -338,6 +341,7 @@ static void certify_fork(dp_node *node, const dp_record *record)
 static void apply_record(dp_node *node, const dp_record *record, const dp_hash *hash, dp_view bytes)
 {
     const uint32_t voters_before = node->ledger.n_voters;
+    const bool votes = dp_node_is_voter(node);
     const bool is_round = record->kind == DP_RECORD_ROUND;
 
     dp_witness_decided(node->witness, record->slot, hash);
@@ -346,6 +350,8 @@ static void apply_record(dp_node *node, const dp_record *record, const dp_hash *
     }
     node->chain->cuts = node->ledger.layout.cuts; /* Of this record; the next has others. */
     dp_ledger_apply(&node->ledger, record, hash, node->chain->admitted);
+    node->leave.voted =
+        votes || (node->leave.voted && dp_ledger_member(&node->ledger, &node->self) == NULL);
     dp_fork_applied(node, record, hash, bytes);
     dp_witness_begin(node->witness, &node->ledger);
     if (is_round) {

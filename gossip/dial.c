@@ -183,6 +183,28 @@ void dp_members_dial(dp_members *members, dp_time now, dp_out *out)
     }
 }
 
+void dp_members_part(dp_members *members, dp_time now, dp_out *out)
+{
+    dp_time next = DP_NEVER;
+
+    if (!dp_time_reached(now, members->guests_at)) {
+        return;
+    }
+    for (uint32_t k = 0; k < members->linked.count; k++) {
+        dp_row *const row = &members->rows[members->linked.at[k]];
+        if (!row->removed || row->closing) {
+            continue;
+        }
+        if (!dp_time_reached(now, row->guest_until) || !dp_out_room(out, 1)) {
+            next = dp_time_min(next, row->guest_until);
+            continue;
+        }
+        row->closing = true;
+        dp_out_add(out, DP_DO_HANGUP)->u.peer = row->member.peer;
+    }
+    members->guests_at = next;
+}
+
 void dp_members_dial_find(dp_members *members)
 {
     const survey there = look_around(members);

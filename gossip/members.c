@@ -120,6 +120,7 @@ dp_status dp_members_open(dp_members **members, const dp_members_config *config)
     made->period_us = DP_PROBE_US_MIN;
     made->probe_at = DP_NEVER;
     made->sync_at = DP_NEVER;
+    made->guests_at = DP_NEVER;
     dp_rng_init(&made->rng, config->seed ^ 0x6d656d62657273ULL);
     for (uint32_t i = 0; i < DP_PROBES_MAX; i++) {
         made->probes[i].target = DP_MEMBER_NONE;
@@ -321,7 +322,8 @@ void dp_members_mark(dp_members *members, uint32_t index, bool in_roster, bool v
     }
 }
 
-void dp_members_remove(dp_members *members, uint32_t index, dp_time now, dp_out *out)
+void dp_members_remove(dp_members *members, uint32_t index, dp_time now, uint64_t guest_us,
+                       dp_out *out)
 {
     dp_assert(index > 0 && index < members->count);
     dp_row *const row = &members->rows[index];
@@ -337,7 +339,10 @@ void dp_members_remove(dp_members *members, uint32_t index, dp_time now, dp_out 
     row->member.voter = false;
     dp_members_cleared(members, index);
     dp_members_state_set(members, index, DP_MEMBER_LEFT, now, "removed", out);
-    if (row->member.linked) {
+    if (guest_us > 0) {
+        row->guest_until = dp_time_after(now, guest_us);
+        members->guests_at = dp_time_min(members->guests_at, row->guest_until);
+    } else if (row->member.linked) {
         dp_out_add(out, DP_DO_HANGUP)->u.peer = row->member.peer;
     }
 }
@@ -446,7 +451,7 @@ uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, 
         }
     }
     dp_row *const row = &members->rows[index];
-    if (row->removed) {
+    if (row->removed && dp_time_reached(now, row->guest_until)) {
         dp_out_add(out, DP_DO_HANGUP)->u.peer = *peer;
         return index;
     }
@@ -465,12 +470,14 @@ uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, 
     row->member.outgoing = outgoing;
     row->dialling = false;
     row->dials_failed = 0;
-    row->down = false;
+    row->down = row->removed;
     row->let_go = false;
     row->linked_at = now;
     members->version++;
     members->dial_stale = true;
-    if (row->member.state == DP_MEMBER_UNKNOWN || row->member.state == DP_MEMBER_LEFT) {
+    if (row->removed) {
+        members->guests_at = dp_time_min(members->guests_at, row->guest_until);
+    } else if (row->member.state == DP_MEMBER_UNKNOWN || row->member.state == DP_MEMBER_LEFT) {
         dp_members_cleared(members, index);
         dp_members_state_set(members, index, DP_MEMBER_ALIVE, now, "linked", out);
     }
@@ -549,6 +556,7 @@ void dp_members_tick(dp_members *members, dp_time now, uint64_t wall_ms, dp_out 
     }
     dp_members_probe_tick(members, now, out);
     dp_members_dial(members, now, out);
+    dp_members_part(members, now, out);
     if (dp_time_reached(now, members->sync_at)) {
         uint32_t picked = 0;
         if (dp_members_pick(members, 0, 0, &picked, 1) == 1) {

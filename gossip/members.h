@@ -125,8 +125,10 @@ uint32_t dp_members_add(dp_members *members, const dp_peer *peer, dp_view creden
                         const dp_addr *addrs, uint32_t n_addrs);
 /* What the chain says of a row. Voters are always kept linked. */
 void dp_members_mark(dp_members *members, uint32_t index, bool in_roster, bool voter);
-/* A row that the chain removed (banned, or left): no dialling, no probing, its link is hung up. */
-void dp_members_remove(dp_members *members, uint32_t index, dp_time now, dp_out *out);
+/* A row that the chain removed (banned, or left): no dialling, no probing. Its link is hung up, after guest_us if it stands so long; until
+ * then such a row may also link again. */
+void dp_members_remove(dp_members *members, uint32_t index, dp_time now, uint64_t guest_us,
+                       dp_out *out);
 /* What this node tells of itself from now on. */
 void dp_members_tell(dp_members *members, const dp_summary *summary);
 /* New own addresses: told to everybody under a new revision. */

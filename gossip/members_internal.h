@@ -25,8 +25,9 @@ typedef struct dp_accuser {
 } dp_accuser;
 
 typedef struct dp_row {
-    dp_member member; /* first: what dp_members_at lends */
-    bool removed;     /* by the chain */
+    dp_member member;    /* first: what dp_members_at lends */
+    bool removed;        /* by the chain */
+    dp_time guest_until; /* of one removed: its link may stand so long; zero: not at all */
     bool down;     /* said so itself (DOWN, LEFT): only a new statement or a new link revives it */
     dp_time acked; /* last ACK of its own, which brought riders */
     /* own statement of the subject: ALIVE, LEFT or DOWN; size 0: none */
@@ -100,7 +101,8 @@ struct dp_members {
     uint32_t order_at;
     uint32_t order_count;
     dp_time probe_at;
-    dp_time dead_at; /* the dead that are linked are pinged again */
+    dp_time dead_at;   /* the dead that are linked are pinged again */
+    dp_time guests_at; /* links of those removed are looked at */
     uint64_t period_us;
     uint32_t lhm;
     uint32_t sequence;
@@ -127,6 +129,8 @@ bool dp_members_large(const dp_members *members);
 void dp_members_dial_later(dp_members *members, dp_row *row, dp_time now);
 /* Dials whom a link is wanted to, closes what is too much. */
 void dp_members_dial(dp_members *members, dp_time now, dp_out *out);
+/* Hangs up on those that were removed and have had their time. */
+void dp_members_part(dp_members *members, dp_time now, dp_out *out);
 /* Looks for dial_next again. */
 void dp_members_dial_find(dp_members *members);
 

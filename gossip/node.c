@@ -173,12 +173,13 @@ static void update_mode(dp_node *node)
                                                         node->mode != DP_MODE_JOINING);
 
     if (node->mode == DP_MODE_LEFT) {
+        dp_leave_tick(node);
         return;
     }
     if (node->ledger.slot > 0 && dp_ledger_find(&node->ledger, &node->self) != DP_NOBODY &&
         dp_ledger_member(&node->ledger, &node->self) == NULL) {
         set_mode(node, DP_MODE_LEFT, "removed");
-        dp_members_leave(node->members, node->now, node->wall_ms, true, &node->out);
+        dp_leave_taken_out(node);
     } else if (dp_node_revoked(node, &node->self)) {
         set_mode(node, DP_MODE_LEFT, "revoked");
     } else if (node->halted) {
@@ -353,18 +354,10 @@ static void on_command(dp_node *node, dp_command command)
         }
         break;
     case DP_COMMAND_LEAVE:
-        node->leaving = true;
-        node->own_remove = (dp_remove){
-            .peer = node->self, .reason = DP_REMOVE_LEFT, .incarnation = node->config.incarnation};
-        if (!dp_remove_sign(&node->own_remove, &node->config.crypto, DP_KEY_IDENTITY, &node->run)) {
-            node->own_remove = (dp_remove){0};
-        } else {
-            DP_IGNORE(dp_wish_remove(node, &node->own_remove)); /* Full: it is told again. */
-        }
+        dp_leave_ask(node);
         if (dp_ledger_member(&node->ledger, &node->self) == NULL) {
             set_mode(node, DP_MODE_LEFT, "was no member");
         }
-        node->round->repeat_at = node->now;
         break;
     case DP_COMMAND_STOP:
         dp_members_leave(node->members, node->now, node->wall_ms, false, &node->out);

@@ -516,6 +516,14 @@ void dp_node_buggify(dp_node *node, uint32_t mask);
 /* When the node wants DP_EV_TICK at the latest. */
 dp_time dp_node_wake(const dp_node *node);
 
+/* How far a node is that was told DP_COMMAND_LEAVE; dp_leave_state says when. Whoever runs it ends it when it is free. */
+typedef enum dp_leaving {
+    DP_LEAVING_NOT = 0, /* it was not told to */
+    DP_LEAVING_WAITS, /* to be taken out by the chain, or for those who vote after it to have that record */
+    DP_LEAVING_FREE,
+    DP_LEAVING_NEEDED /* it alone votes, and nobody has taken over: it stays, and goes on asking */
+} dp_leaving;
+
 /* ---- looking at it (status, peers, tests; constant or linear time, no side effects) ---- */
 
 typedef struct dp_node_view {
@@ -540,6 +548,7 @@ typedef struct dp_node_view {
     uint64_t bytes_waiting; /* still to come of objects being fetched */
     uint64_t bytes_wanted;  /* their whole sizes */
     uint32_t sources;       /* peers that chunks are under way from */
+    dp_leaving leaving;     /* whether this node may end for good */
 } dp_node_view;
 
 void dp_node_look(const dp_node *node, dp_node_view *view);

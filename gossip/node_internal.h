@@ -1,6 +1,6 @@
 /* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c, node_open.c
  * and node_route.c (messages), rival.c (other chains), proof.c (of double votes), fork.c, chain.c (records), round.c, tell.c,
- * wish.c, close.c, propose.c and config_part.c (the voter's side of a round), pending.c, load.c and train.c (the trainer's
+ * wish.c, leave.c, close.c, propose.c and config_part.c (the voter's side of a round), pending.c, load.c and train.c (the trainer's
  * side), catchup.c, node_view.c. */
 #ifndef DP_GOSSIP_NODE_INTERNAL_H
 #define DP_GOSSIP_NODE_INTERNAL_H
@@ -295,6 +295,18 @@ typedef struct dp_proof {
     dp_time stored_at;
 } dp_proof;
 
+/* Of this node, when it leaves for good. */
+typedef struct dp_leave {
+    dp_time asked_at; /* by its owner, the last time */
+    dp_time left_at;  /* the chain has taken it out: known since */
+    bool voted;       /* it was a voter of the record that says so */
+} dp_leave;
+
+/* A node that the chain has let go stays so long at most for those who vote after it; they for their part keep its link as long. */
+#define DP_LINGER_US (60 * DP_SECOND)
+#define DP_LEAVE_US                                                                                \
+    (6 * DP_SECOND) /* so long it waits to be taken out, who votes three rounds more */
+
 typedef struct dp_held {
     dp_hash root;
     uint64_t size;
@@ -339,6 +351,7 @@ struct dp_node {
     dp_map held_map;
     dp_held *held;
     dp_remove own_remove;
+    dp_leave leave;
     uint8_t room[DP_ROUND_MESSAGE_MAX + DP_RECORD_BYTES_MAX + DP_CERT_OF_RECORD_BYTES_MAX];
 };
 
@@ -452,6 +465,13 @@ dp_claim *dp_round_claim_of(const dp_node *node, const dp_peer *peer);
 bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer);
 void dp_round_check_blob(dp_node *node, dp_claim *claim);
 void dp_round_fetch_blob(dp_node *node, dp_claim *claim);
+/* leave.c */
+void dp_leave_ask(dp_node *node);
+/* The chain has taken this node out. */
+void dp_leave_taken_out(dp_node *node);
+/* Says goodbye once it is free. */
+void dp_leave_tick(dp_node *node);
+dp_leaving dp_leave_state(const dp_node *node);
 /* wish.c */
 /* Put out by a signed word that the chain has not yet. */
 bool dp_node_revoked(const dp_node *node, const dp_peer *peer);

@@ -170,6 +170,7 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     switch (type) {
     case DP_MSG_HEARTBEAT: {
         const dp_status status = dp_beat_message(&node->beat, node->now, &peer, bytes, &node->out);
+        node->dirty = node->dirty || node->mode == DP_MODE_LEFT; /* It may be what it waits for. */
         return status == DP_EXISTS || status == DP_NOTFOUND ? DP_OK : status;
     }
     case DP_MSG_PING:

@@ -63,7 +63,7 @@ static void bind_here(dp_node *node, const dp_remove *remove)
     if (index == 0) {
         node->leaving = true;
     } else if (index != DP_MEMBER_NONE) {
-        dp_members_remove(node->members, index, node->now, &node->out);
+        dp_members_remove(node->members, index, node->now, 0, &node->out);
     }
 }
 

@@ -71,10 +71,8 @@ static void join_one(dp_sim *sim)
 static void leave_one(dp_sim *sim, dp_host *host)
 {
     host->leaving = true;
-    dp_host_command(host, DP_COMMAND_LEAVE);
-    dp_sim_push(sim, &(dp_occasion){.at_us = sim->now_us + 2 * DP_SECOND,
-                                    .kind = DP_ON_LEAVE,
-                                    .node = host->index});
+    dp_sim_push(sim,
+                &(dp_occasion){.at_us = sim->now_us, .kind = DP_ON_LEAVE, .node = host->index});
 }
 
 void dp_churn_strike(dp_sim *sim)

@@ -198,9 +198,8 @@ static void leave(dp_sim *sim)
     sim->leavers++;
     dp_fault_count(sim);
     host->leaving = true;
-    dp_host_command(host, DP_COMMAND_LEAVE);
-    dp_sim_push(sim, &(dp_occasion){
-                         .at_us = sim->now_us + 2000000, .kind = DP_ON_LEAVE, .node = host->index});
+    dp_sim_push(sim,
+                &(dp_occasion){.at_us = sim->now_us, .kind = DP_ON_LEAVE, .node = host->index});
 }
 
 static void trouble_disk(dp_sim *sim)

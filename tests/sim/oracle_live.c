@@ -1,6 +1,8 @@
 /* The judge of liveness, once the faults have ended: do those who are healed decide rounds, come level, stay so, and count? */
 #include "gossip/deadline.h"
+#include "gossip/node_internal.h"
 #include "tests/sim/evil.h"
+#include "tests/sim/faults.h"
 #include "tests/sim/forks.h"
 #include "tests/sim/oracle_internal.h"
 
@@ -40,6 +42,16 @@ static uint64_t round_us(dp_sim *sim)
     return (uint64_t)sim->plan.round_ms * 4500 + 2 * DP_SECOND + bid_us(sim);
 }
 
+/* A record that clocks gone wrong have put into the future is waited for: one that was proposed before the healing, or by
+ * heartbeats from before it. */
+static uint64_t ahead_us(const dp_sim *sim)
+{
+    return dp_fault_on(sim, DP_FAULT_JUMP) &&
+                   sim->oracle->seen_us < sim->healed_us + DP_BEAT_FRESH_US
+               ? DP_RECORD_PATIENCE_US
+               : 0;
+}
+
 /* Why this node is not level with the others; NULL: it is. */
 static const char *out_of_line(dp_sim *sim, const dp_host *host, dp_node_view *view)
 {
@@ -75,7 +87,7 @@ static void judge_progress(dp_sim *sim)
         *most = waited > *most ? waited : *most;
         o->rounds_seen = decided;
         o->seen_us = sim->now_us;
-    } else if (waited > (decided == 0 ? settle_us : 0) + round_us(sim)) {
+    } else if (waited > (decided == 0 ? settle_us : 0) + round_us(sim) + ahead_us(sim)) {
         dp_sim_fail(sim, "L1", 0,
                     "no round for %.1f s, %llu since the healing; slot %llu, %u voters",
                     (double)waited / 1e6, (unsigned long long)decided,

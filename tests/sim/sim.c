@@ -14,6 +14,7 @@
 
 enum {
     CHECK_EVERY_US = 250000, /* between two looks at whether all have come together */
+    LEAVE_EVERY_US = 100000, /* as the daemon looks whether its node is free to go */
     WRITES_MAX = 256,        /* of one node under way; its daemon would queue 8,192 jobs */
     SLOTS_KEPT = 64,         /* whose blobs stay */
     OBJECTS_BESIDE = 64 /* data, states, the publication, an exchange, what nobody came to list */
@@ -166,13 +167,26 @@ void dp_sim_close(dp_sim *sim)
     memset(sim, 0, sizeof *sim);
 }
 
-/* The process says goodbye and ends; the disk stays but nobody starts it again. */
-static void on_left(dp_host *host)
+/* The process says goodbye and ends when its node says that it is free to go; the disk stays but nobody starts it again. One that
+ * was killed meanwhile is told to leave again when it runs. */
+static void on_leave(dp_sim *sim, dp_host *host)
 {
+    dp_node_view view = {.leaving = DP_LEAVING_NOT};
+
     if (dp_host_up(host)) {
-        dp_host_crash(host, true);
+        dp_node_look(host->node, &view);
     }
-    host->left = true;
+    if (view.leaving == DP_LEAVING_FREE) {
+        dp_host_crash(host, true);
+        host->left = true;
+        return;
+    }
+    if (dp_host_up(host) && view.leaving != DP_LEAVING_WAITS && host->paused_until <= sim->now_us) {
+        dp_host_command(host, DP_COMMAND_LEAVE);
+    }
+    dp_sim_push(sim, &(dp_occasion){.at_us = sim->now_us + LEAVE_EVERY_US,
+                                    .kind = DP_ON_LEAVE,
+                                    .node = host->index});
 }
 
 /* True when the occasion was put off because its host stands still. */
@@ -210,7 +224,7 @@ static void dispatch(dp_sim *sim, dp_occasion *occasion)
     } else if (occasion->kind == DP_ON_BOOT) {
         dp_host_boot(host);
     } else if (occasion->kind == DP_ON_LEAVE) {
-        on_left(host);
+        on_leave(sim, host);
     } else if (occasion->kind == DP_ON_PACKET || occasion->kind == DP_ON_LINK_DOWN) {
         if (dp_host_up(host)) {
             if (!put_off(sim, occasion)) {
