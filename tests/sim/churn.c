@@ -58,6 +58,7 @@ static void kill_one(dp_sim *sim, dp_host *host, uint64_t away_us)
     dp_measure_struck(host, false);
     dp_host_crash(host, true);
     boot_at(sim, host, sim->now_us + away_us);
+    dp_measure_back(host, host->restart_at, false);
 }
 
 static void join_one(dp_sim *sim)
@@ -87,6 +88,7 @@ void dp_churn_strike(dp_sim *sim)
         } else if (host != NULL) {
             host->paused_until = sim->now_us + 8 * DP_SECOND;
             dp_measure_struck(host, true);
+            dp_measure_back(host, host->paused_until, true);
         }
     } else if (kind == 0) {
         join_one(sim);

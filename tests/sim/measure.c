@@ -55,6 +55,7 @@ static void add(dp_delays *delays, uint64_t took_us)
 
     delays->cells[cell < DP_DELAY_CELLS ? cell : DP_DELAY_CELLS - 1]++;
     delays->count++;
+    delays->most_us = took_us > delays->most_us ? took_us : delays->most_us;
 }
 
 double dp_delays_percentile(const dp_delays *delays, double percent)
@@ -88,12 +89,42 @@ void dp_measure_struck(dp_host *host, bool frozen)
     book->frozen = frozen;
 }
 
+/* ---- counted again ---- */
+
+void dp_measure_back(dp_host *host, uint64_t at_us, bool frozen)
+{
+    dp_measure_host *book = &host->sim->measured[host->index];
+
+    book->back_at = at_us;
+    book->back_round = 0;
+    book->back_frozen = frozen;
+}
+
+static void note_rejoin(const dp_host *host, const dp_note *note)
+{
+    dp_sim *sim = host->sim;
+    dp_measure_host *book = &sim->measured[host->index];
+
+    if (book->back_at == 0 || sim->now_us < book->back_at) {
+        return;
+    }
+    if (note->code == DP_NOTE_PUBLISHED && book->back_round == 0) {
+        book->back_round = note->round;
+    } else if (note->code == DP_NOTE_COUNTED && book->back_round != 0 &&
+               note->round >= book->back_round) {
+        add(book->back_frozen ? &sim->measure.frozen_rejoin : &sim->measure.killed_rejoin,
+            sim->now_us - book->back_at);
+        book->back_at = 0;
+    }
+}
+
 void dp_measure_note(dp_host *host, const dp_note *note)
 {
     dp_sim *sim = host->sim;
     dp_measure *m = &sim->measure;
     const uint32_t about = dp_sim_index(sim, &note->peer);
 
+    note_rejoin(host, note);
     if (note->code != DP_NOTE_MEMBER || about >= sim->plan.nodes || about == host->index ||
         (note->b != DP_MEMBER_SUSPECT && note->b != DP_MEMBER_DEAD)) {
         return;
@@ -203,6 +234,7 @@ void dp_measure_finish(dp_sim *sim)
 static void add_delays(dp_delays *sum, const dp_delays *one)
 {
     sum->count += one->count;
+    sum->most_us = one->most_us > sum->most_us ? one->most_us : sum->most_us;
     for (uint32_t i = 0; i < DP_DELAY_CELLS; i++) {
         sum->cells[i] += one->cells[i];
     }
@@ -225,13 +257,16 @@ void dp_measure_add(dp_measure *sum, const dp_measure *one)
     add_delays(&sum->killed_dead, &one->killed_dead);
     add_delays(&sum->frozen_suspect, &one->frozen_suspect);
     add_delays(&sum->frozen_dead, &one->frozen_dead);
+    add_delays(&sum->killed_rejoin, &one->killed_rejoin);
+    add_delays(&sum->frozen_rejoin, &one->frozen_rejoin);
     add_delays(&sum->records, &one->records);
 }
 
 static void print_delays(FILE *out, const char *name, const dp_delays *delays)
 {
-    fprintf(out, ",\"%s\":{\"samples\":%u,\"p50_s\":%.2f,\"p99_s\":%.2f}", name, delays->count,
-            dp_delays_percentile(delays, 50), dp_delays_percentile(delays, 99));
+    fprintf(out, ",\"%s\":{\"samples\":%u,\"p50_s\":%.2f,\"p99_s\":%.2f,\"max_s\":%.2f}", name,
+            delays->count, dp_delays_percentile(delays, 50), dp_delays_percentile(delays, 99),
+            (double)delays->most_us / 1e6);
 }
 
 void dp_measure_print(FILE *out, const dp_measure *measure, const dp_sim_totals *totals)
@@ -259,5 +294,7 @@ void dp_measure_print(FILE *out, const dp_measure *measure, const dp_sim_totals 
     print_delays(out, "killed_dead", &measure->killed_dead);
     print_delays(out, "frozen_suspect", &measure->frozen_suspect);
     print_delays(out, "frozen_dead", &measure->frozen_dead);
+    print_delays(out, "killed_rejoin", &measure->killed_rejoin);
+    print_delays(out, "frozen_rejoin", &measure->frozen_rejoin);
     print_delays(out, "record_spread", &measure->records);
 }

@@ -32,6 +32,7 @@ enum {
 typedef struct dp_delays {
     uint32_t count;
     uint32_t cells[DP_DELAY_CELLS];
+    uint64_t most_us;
 } dp_delays;
 
 typedef struct dp_measure {
@@ -48,6 +49,9 @@ typedef struct dp_measure {
     dp_delays frozen_suspect;
     dp_delays frozen_dead;
     dp_delays
+        killed_rejoin; /* from the start, until it knows that something which it published since was counted */
+    dp_delays frozen_rejoin; /* the same from the thaw */
+    dp_delays
         records; /* from the first node that stored a record to each other one that was level */
 } dp_measure;
 
@@ -58,7 +62,11 @@ typedef struct dp_measure_host {
     uint32_t crowded;   /* looks in a row with too many links and none less */
     uint64_t struck_at; /* killed or frozen; 0: not since it last ran */
     bool frozen;
-    uint8_t *told;        /* by observer: 1 suspect, 2 dead, since struck_at */
+    uint8_t *told; /* by observer: 1 suspect, 2 dead, since struck_at */
+    uint64_t
+        back_at; /* it runs again, not counted yet; in the future while it is frozen; 0: neither */
+    uint64_t back_round; /* the first that it published for since; 0: none yet */
+    bool back_frozen;
     uint64_t stored_slot; /* newest record on its disk in this life, and since when */
     uint64_t stored_at;
 } dp_measure_host;
@@ -70,6 +78,8 @@ void dp_measure_note(struct dp_host *host, const dp_note *note);
 void dp_measure_stored(struct dp_host *host, uint64_t slot);
 /* The host was killed, or stopped. */
 void dp_measure_struck(struct dp_host *host, bool frozen);
+/* It runs again since then, or will from then on. */
+void dp_measure_back(struct dp_host *host, uint64_t at_us, bool frozen);
 /* Each second. */
 void dp_measure_look(struct dp_sim *sim);
 void dp_measure_finish(struct dp_sim *sim);
