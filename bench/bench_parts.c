@@ -65,6 +65,7 @@ static double round_of_parts(bench *b)
     dp_part_blob parts[DP_PARTS_MAX];
     dp_view views[NODES_MAX];
     unsigned __int128 energy = 0;
+    const dp_part_items items = {.blobs = views, .q = b->q, .n = b->nodes};
     dp_part_sum sum;
     dp_buf_clear(&b->sum);
     dp_buf_clear(&b->joined);
@@ -74,8 +75,7 @@ static double round_of_parts(bench *b)
         views[i] = dp_buf_view(&b->pieces[0]);
         dp_assert(dp_part_energy(views[i], place_of(b, 0), &energy) == DP_OK);
     }
-    dp_assert(dp_part_reduce(b->codec, place_of(b, 0), views, b->q, b->nodes, &b->sum, &sum) ==
-              DP_OK);
+    dp_assert(dp_part_reduce(b->codec, place_of(b, 0), &items, &b->sum, &sum) == DP_OK);
     views[0] = dp_buf_view(&b->sum);
     for (uint32_t p = 1; p < b->nodes; p++) {
         views[p] = dp_buf_view(&b->pieces[p]);

@@ -24,7 +24,8 @@ static dp_status add_up(quality_parts *parts, const dp_codec *codec, size_t n, c
         views[i] = dp_buf_view(&pieces[i]);
     }
     if (status == DP_OK) {
-        status = dp_part_reduce(codec, place, views, q, n_blobs, &parts->results[p], &sum);
+        const dp_part_items items = {.blobs = views, .q = q, .n = n_blobs};
+        status = dp_part_reduce(codec, place, &items, &parts->results[p], &sum);
         parts->views[p] = dp_buf_view(&parts->results[p]);
     }
     for (uint32_t i = 0; i < n_blobs; i++) {

@@ -114,14 +114,14 @@ static dp_status encode_sum(const dp_codec *codec, dp_part_place place, dp_conse
     return DP_OK;
 }
 
-dp_status dp_part_reduce(const dp_codec *codec, dp_part_place place, const dp_view *blobs,
-                         const uint32_t *q, size_t n_items, dp_buf *out, dp_part_sum *sum)
+dp_status dp_part_reduce(const dp_codec *codec, dp_part_place place, const dp_part_items *items,
+                         dp_buf *out, dp_part_sum *sum)
 {
     const size_t before = out->size;
     double squares[2] = {0};
     dp_part_sum made = {0};
     dp_consensus_sum *from;
-    DP_TRY(dp_consensus_sum_open(&from, place.first, place.n, blobs, q, n_items));
+    DP_TRY(dp_consensus_sum_open(&from, place.first, place.n, items->blobs, items->q, items->n));
     dp_status status = encode_sum(codec, place, from, out, squares);
     dp_consensus_sum_close(from);
     if (status == DP_OK) {

@@ -41,6 +41,13 @@ DP_MUST dp_status dp_part_cut(dp_view blob, size_t n, const dp_part_cuts *cuts,
 /* Energy of what is said to be the blob of a part. Any bytes: DP_OK, DP_BADMSG or DP_VERSION. */
 DP_MUST dp_status dp_part_energy(dp_view blob, dp_part_place place, unsigned __int128 *energy);
 
+/* Blobs of one part, and their shares of the sum. */
+typedef struct dp_part_items {
+    const dp_view *blobs;
+    const uint32_t *q; /* Q31 */
+    size_t n;
+} dp_part_items;
+
 /* What an owner has added up. */
 typedef struct dp_part_sum {
     unsigned __int128 energy; /* of the result */
@@ -48,11 +55,11 @@ typedef struct dp_part_sum {
     double error;             /* of the sum less the result: lost for good; near */
 } dp_part_sum;
 
-/* Append to out the blob, by this codec, of g = sum of q 2^-31 decode(blob) over the blobs of one part in the given order
+/* Append to out the blob, by this codec, of g = sum of q 2^-31 decode(blob) over the items in the given order
  * (consensus.h). DP_BADARG (no or too many of them), DP_BADMSG, DP_VERSION, DP_DIVERGED (g is too large for the codec: weights
  * were above 1), DP_TOOBIG, DP_NOMEM; then out is as before. */
-DP_MUST dp_status dp_part_reduce(const dp_codec *codec, dp_part_place place, const dp_view *blobs,
-                                 const uint32_t *q, size_t n_items, dp_buf *out, dp_part_sum *sum);
+DP_MUST dp_status dp_part_reduce(const dp_codec *codec, dp_part_place place,
+                                 const dp_part_items *items, dp_buf *out, dp_part_sum *sum);
 
 /* Results of a round, each of a range. */
 typedef struct dp_part_results {

@@ -18,6 +18,14 @@ static bool has_parts(const dp_trainer_record *record)
     return parts;
 }
 
+static dp_status check_wholes(const dp_trainer *t, const dp_trainer_record *record)
+{
+    for (size_t i = 0; i < record->n_items; i++) {
+        DP_TRY(dp_codec_check(record->blobs[i], t->n));
+    }
+    return DP_OK;
+}
+
 dp_status dp_trainer_join(dp_trainer *t, dp_trainer_record *record)
 {
     static const uint32_t q_one = UINT32_C(1) << 31;
@@ -25,10 +33,7 @@ dp_status dp_trainer_join(dp_trainer *t, dp_trainer_record *record)
         record->contributors = (uint32_t)record->n_items;
     }
     if (!has_parts(record)) {
-        for (size_t i = 0; i < record->n_items; i++) {
-            DP_TRY(dp_codec_check(record->blobs[i], t->n));
-        }
-        return DP_OK;
+        return check_wholes(t, record);
     }
     const dp_part_results results = {
         .ranges = record->ranges, .blobs = record->blobs, .q = record->q, .n = record->n_items};

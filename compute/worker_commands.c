@@ -225,7 +225,7 @@ static dp_status apply_mapped(dp_worker *w, const dp_worker_command *c, const dp
 
 static dp_status do_apply(dp_worker *w, const dp_worker_command *c, dp_why *why)
 {
-    dp_view blobs[DP_TRAINER_ITEMS_MAX];
+    dp_view blobs[DP_TRAINER_ITEMS_MAX] = {0};
     DP_TRY(dp_worker_map_items(w, c, blobs, why));
     const dp_status status = apply_mapped(w, c, blobs);
     dp_worker_unmap_items(c, blobs);

@@ -86,10 +86,11 @@ static dp_status reduce_mapped(const dp_worker *w, const dp_worker_command *c, d
 {
     const dp_codec codec = dp_codec_dense_of_run(dp_trainer_manifest(w->trainer));
     dp_trainer_msg reply = {.kind = DP_TRAINER_REDUCED, .round = c->msg.round, .part = c->msg.part};
+    const dp_part_items items = {.blobs = blobs, .q = c->msg.q, .n = c->msg.n_items};
     dp_part_sum sum;
     dp_buf out;
     dp_buf_init(&out, dp_codec_bytes_max(&codec, place.n));
-    dp_status status = dp_part_reduce(&codec, place, blobs, c->msg.q, c->msg.n_items, &out, &sum);
+    dp_status status = dp_part_reduce(&codec, place, &items, &out, &sum);
     if (status == DP_OK) {
         const dp_view result = dp_buf_view(&out);
         reply.energy = sum.energy;
@@ -103,7 +104,7 @@ static dp_status reduce_mapped(const dp_worker *w, const dp_worker_command *c, d
 
 dp_status dp_worker_reduce(dp_worker *w, const dp_worker_command *c, dp_why *why)
 {
-    dp_view blobs[DP_TRAINER_ITEMS_MAX];
+    dp_view blobs[DP_TRAINER_ITEMS_MAX] = {0};
     dp_part_place place;
     if (dp_part_place_of(c->msg.range, dp_trainer_elements(w->trainer), &place) != DP_OK) {
         return dp_why_set(why, DP_BADARG, "a part from share %u to %u is none", c->msg.range.first,

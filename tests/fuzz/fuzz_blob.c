@@ -55,13 +55,14 @@ static void look_at_part(dp_view bytes, size_t first, size_t n)
     const dp_part_place place = {.first = first, .n = n};
     const dp_codec int8 = dp_codec_standard(DP_CODEC_INT8);
     unsigned __int128 energy = 0;
+    const dp_part_items items = {.blobs = &bytes, .q = &q, .n = 1};
     dp_part_sum sum;
     dp_buf out;
     if (n > ELEMENTS_MAX || dp_part_energy(bytes, place, &energy) != DP_OK) {
         return;
     }
     dp_buf_init(&out, BLOB_BYTES_MAX);
-    const dp_status status = dp_part_reduce(&int8, place, &bytes, &q, 1, &out, &sum);
+    const dp_status status = dp_part_reduce(&int8, place, &items, &out, &sum);
     must(status == DP_OK || status == DP_DIVERGED); /* Halves do not hold what fp32 may. */
     if (status == DP_OK) {
         must(dp_part_energy(dp_buf_view(&out), place, &energy) == DP_OK && energy == sum.energy);

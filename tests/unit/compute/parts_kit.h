@@ -64,7 +64,8 @@ static inline void kit_reduce(kit_round *r, const node *x, const dp_codec *codec
             views[i] = dp_buf_view(&r->parts[i][p]);
         }
         dp_buf_init(&r->results[p], dp_codec_bytes_most(x->n));
-        CHECK_OK(dp_part_reduce(codec != NULL ? codec : &of_run, kit_place(x, p), views, r->q, r->n,
+        const dp_part_items items = {.blobs = views, .q = r->q, .n = r->n};
+        CHECK_OK(dp_part_reduce(codec != NULL ? codec : &of_run, kit_place(x, p), &items,
                                 &r->results[p], &r->sums[p]));
         if ((r->has >> p & 1U) != 0) {
             r->ranges[r->n_results] = dp_part_range_of(&kit_cuts, p);

@@ -252,7 +252,8 @@ static dp_buf reduced(const contributors *c, const dp_codec *codec, uint32_t p, 
         parts[i] = part_of(dp_buf_view(&c->blobs[i]), p);
         views[i] = dp_buf_view(&parts[i]);
     }
-    CHECK_OK(dp_part_reduce(codec, place_of(p), views, c->q, NODES, &out, sum));
+    const dp_part_items items = {.blobs = views, .q = c->q, .n = NODES};
+    CHECK_OK(dp_part_reduce(codec, place_of(p), &items, &out, sum));
     for (uint32_t i = 0; i < NODES; i++) {
         dp_buf_close(&parts[i]);
     }
@@ -412,10 +413,12 @@ static void a_sum_that_the_codec_cannot_hold_is_refused(void **state)
     const dp_view views[] = {dp_buf_view(&blob), dp_buf_view(&blob)};
     const dp_part_place all = {.n = N};
     dp_buf_init(&out, BLOB_MAX);
-    CHECK_STATUS(dp_part_reduce(&codec, all, views, q, 2, &out, &sum), DP_DIVERGED);
-    CHECK_STATUS(dp_part_reduce(&codec, all, views, q, 0, &out, &sum), DP_BADARG);
-    CHECK_STATUS(dp_part_reduce(&codec, all, views, q, DP_CONSENSUS_ITEMS_MAX + 1, &out, &sum),
-                 DP_BADARG);
+    dp_part_items items = {.blobs = views, .q = q, .n = 2};
+    CHECK_STATUS(dp_part_reduce(&codec, all, &items, &out, &sum), DP_DIVERGED);
+    items.n = 0;
+    CHECK_STATUS(dp_part_reduce(&codec, all, &items, &out, &sum), DP_BADARG);
+    items.n = DP_CONSENSUS_ITEMS_MAX + 1;
+    CHECK_STATUS(dp_part_reduce(&codec, all, &items, &out, &sum), DP_BADARG);
     CHECK(out.size == 0);
     dp_buf_close(&out);
     dp_buf_close(&blob);
@@ -471,9 +474,10 @@ static void damaged_parts_give_a_status(void **state)
         assert_non_null(exact);
         memcpy(exact, damaged, size);
         const dp_view bytes = dp_view_of(exact, size);
+        const dp_part_items items = {.blobs = &bytes, .q = &q, .n = 1};
         const dp_status status = dp_part_energy(bytes, place_of(0), &energy);
         dp_buf_clear(&out);
-        CHECK(dp_part_reduce(&int8, place_of(0), &bytes, &q, 1, &out, &sum) == status);
+        CHECK(dp_part_reduce(&int8, place_of(0), &items, &out, &sum) == status);
         good += status == DP_OK;
         free(exact);
     }
@@ -494,11 +498,12 @@ static void without_memory_there_is_no_result(void **state)
     dp_buf part = part_of(dp_buf_view(&c.blobs[0]), 1);
     const dp_view view = dp_buf_view(&part);
     const dp_part_range range = dp_part_range_of(&cuts, 1);
+    const dp_part_items items = {.blobs = &view, .q = c.q, .n = 1};
     const dp_part_results one = {.ranges = &range, .blobs = &view, .q = c.q, .n = 1};
     for (unsigned i = 1; i <= 2; i++) {
         dp_buf_init(&out, BLOB_MAX);
         dp_alloc_fail_after(i);
-        const dp_status status = dp_part_reduce(&c.codec, place_of(1), &view, c.q, 1, &out, &sum);
+        const dp_status status = dp_part_reduce(&c.codec, place_of(1), &items, &out, &sum);
         dp_alloc_fail_after(0);
         CHECK_STATUS(status, DP_NOMEM);
         dp_alloc_fail_after(i);
