@@ -1,4 +1,7 @@
 /* Which path a problem takes, and what both need before backward. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "compute/cuda/attention_inside.cuh"
 #include "compute/cuda/reduce.cuh"
 #include "compute/model.h"
@@ -57,14 +60,51 @@ static dp_status check(const dp_cuda_attention *a)
                : DP_OK;
 }
 
+/* True when heads of this type, width and alignment can be multiplied by tensor cores. */
+static bool fits_tensor_cores(const dp_cuda_attention *a, const dp_cuda_attention_grads *g)
+{
+    return a->type != DP_FP32 && (a->head == 64 || a->head == 128) && dp_even(a->q, a->ld_qk * 2) &&
+           dp_even(a->k, 0) && dp_even(a->v, a->ld_v * 2) && dp_even(a->out, a->ld_out * 2) &&
+           (g == nullptr || (dp_even(g->d_out, 0) && dp_even(g->dq, g->ld_d * 2) &&
+                             dp_even(g->dk, 0) && dp_even(g->dv, 0)));
+}
+
+static dp_cuda_attention_path path_of(const dp_cuda_attention *a, const dp_cuda_attention_grads *g)
+{
+    return fits_tensor_cores(a, g) ? a->path : DP_ATTENTION_PLAIN;
+}
+
+extern "C" dp_cuda_attention_path dp_cuda_attention_path_for(int major, int minor)
+{
+    const char *const asked = getenv("DPNODE_CUDA_ATTENTION"); /* Nobody sets it meanwhile. */
+    if (major < 8 || (asked != nullptr && strcmp(asked, "plain") == 0)) {
+        return DP_ATTENTION_PLAIN;
+    }
+#if defined(DP_CUDA_HAS_90A)
+    const bool groups = 10 * major + minor == 90;
+#else
+    const bool groups = false; /* This build has no code for sm_90a. */
+    (void)minor;
+#endif
+    return groups && (asked == nullptr || strcmp(asked, "mma") != 0) ? DP_ATTENTION_WGMMA
+                                                                     : DP_ATTENTION_MMA;
+}
+
 extern "C" dp_status dp_cuda_attention_forward(const dp_cuda_attention *a, cudaStream_t stream)
 {
     DP_TRY(check(a));
     if (a->rows == 0 || a->length == 0) {
         return DP_OK;
     }
-    return dp_attention_fits_mma(a, nullptr) ? dp_attention_mma_forward(a, stream)
-                                             : dp_attention_plain_forward(a, stream);
+    switch (path_of(a, nullptr)) {
+    case DP_ATTENTION_WGMMA:
+        return dp_attention_wgmma_forward(a, stream);
+    case DP_ATTENTION_MMA:
+        return dp_attention_mma_forward(a, stream);
+    case DP_ATTENTION_PLAIN:
+        break;
+    }
+    return dp_attention_plain_forward(a, stream);
 }
 
 extern "C" dp_status dp_cuda_attention_backward(const dp_cuda_attention *a,
@@ -76,6 +116,13 @@ extern "C" dp_status dp_cuda_attention_backward(const dp_cuda_attention *a,
         return DP_OK;
     }
     DP_TRY(deltas(a, g, stream));
-    return dp_attention_fits_mma(a, g) ? dp_attention_mma_backward(a, g, stream)
-                                       : dp_attention_plain_backward(a, g, stream);
+    switch (path_of(a, g)) {
+    case DP_ATTENTION_WGMMA:
+        return dp_attention_wgmma_backward(a, g, stream);
+    case DP_ATTENTION_MMA:
+        return dp_attention_mma_backward(a, g, stream);
+    case DP_ATTENTION_PLAIN:
+        break;
+    }
+    return dp_attention_plain_backward(a, g, stream);
 }

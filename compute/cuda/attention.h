@@ -1,17 +1,17 @@
 /* Causal softmax attention on a GPU, forward and backward, without the matrix of scores in memory (Dao 2023). The CPU's: attention_* of
  * compute/ops.h; query heads may share heads of k and v (Ainslie et al. 2023).
  *
- * Halves with heads of 64 or 128 are multiplied by the tensor cores of sm_80 and later (attention_mma.cu). All else takes a plain path in
- * fp32 (attention_plain.cu), right on every card; for one before sm_80 the caller says plain. Backward adds nothing atomically: dk and dv
- * are summed over queries by one block for each range of keys, dq over keys by another pass. On tensor cores what is multiplied is rounded
- * to the type (probabilities and their gradients too); sums are fp32 on both paths.
+ * Halves with heads of 64 or 128 are multiplied by the tensor cores of sm_80 and later, by warps (attention_mma.cu) or, on sm_90a, by
+ * warpgroups with tiles that the copy engine brings (attention_wgmma.cu). All else takes a plain path in fp32 (attention_plain.cu), right
+ * on every card. Backward adds nothing atomically: dk and dv are summed over queries by one block for each range of keys, dq over keys by
+ * another pass. On tensor cores what is multiplied is rounded to the type (probabilities and their gradients too); sums are fp32 on all
+ * paths. Each has its own bits, the same every time.
  * Errors: DP_BADARG for a type that is none, a head wider than DP_MODEL_HEAD_WIDTH_MAX, or kv_heads that do not divide heads; DP_TOOBIG
  * beyond 65535 rows, DP_MODEL_HEADS_MAX or DP_MODEL_CONTEXT_MAX; DP_IO when a launch fails; then outputs hold anything.
  */
 #ifndef DP_COMPUTE_CUDA_ATTENTION_H
 #define DP_COMPUTE_CUDA_ATTENTION_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/status.h"
@@ -21,6 +21,16 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+typedef enum dp_cuda_attention_path {
+    DP_ATTENTION_MMA,
+    DP_ATTENTION_PLAIN,
+    DP_ATTENTION_WGMMA
+} dp_cuda_attention_path;
+
+/* The best that this build has for a card of this compute capability; a lesser one where DPNODE_CUDA_ATTENTION says "mma" or
+ * "plain", to compare them. */
+dp_cuda_attention_path dp_cuda_attention_path_for(int major, int minor);
 
 /* Token t of row r is row r * length + t of every tensor; scores are scaled by 1/sqrt(head). */
 typedef struct dp_cuda_attention {
@@ -39,8 +49,7 @@ typedef struct dp_cuda_attention {
     size_t ld_out;
     float *
         lse; /* [rows][heads][length]: log of the sum of exp of a row's scores; written forward, read backward */
-    bool
-        plain; /* the plain path whatever the type: for tests, and for cards without the instructions */
+    dp_cuda_attention_path path; /* what does not fit it takes the next: WGMMA, MMA, PLAIN */
 } dp_cuda_attention;
 
 DP_MUST dp_status dp_cuda_attention_forward(const dp_cuda_attention *attention,

@@ -1,4 +1,4 @@
-/* What attention.cu hands to its two paths. */
+/* What attention.cu hands to its paths. */
 #ifndef DP_COMPUTE_CUDA_ATTENTION_INSIDE_CUH
 #define DP_COMPUTE_CUDA_ATTENTION_INSIDE_CUH
 
@@ -20,10 +20,13 @@ static __device__ inline T *dp_head_of(void *x, size_t ld, size_t first_token, s
     return (T *)x + first_token * ld + head * width;
 }
 
-/* True when heads of this type, width and alignment can be multiplied by tensor cores. */
-bool dp_attention_fits_mma(const dp_cuda_attention *a, const dp_cuda_attention_grads *g);
+/* Those of tensor cores want halves, heads of 64 or 128, and rows at 16 bytes. */
+DP_MUST dp_status dp_attention_wgmma_forward(const dp_cuda_attention *a, cudaStream_t stream);
+DP_MUST dp_status dp_attention_wgmma_backward(const dp_cuda_attention *a,
+                                              const dp_cuda_attention_grads *g,
+                                              cudaStream_t stream);
 DP_MUST dp_status dp_attention_mma_forward(const dp_cuda_attention *a, cudaStream_t stream);
-/* Both want scratch to hold, for every (row, head, query), the product of out and d_out. */
+/* All backward ones want scratch to hold, for every (row, head, query), the product of out and d_out. */
 DP_MUST dp_status dp_attention_mma_backward(const dp_cuda_attention *a,
                                             const dp_cuda_attention_grads *g, cudaStream_t stream);
 DP_MUST dp_status dp_attention_plain_forward(const dp_cuda_attention *a, cudaStream_t stream);

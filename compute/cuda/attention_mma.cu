@@ -15,7 +15,7 @@ template <> struct forward_size<64> {
     static const int mt = 2, columns = 64;
 };
 template <> struct forward_size<128> {
-    static const int mt = 2, columns = 64;
+    static const int mt = 2, columns = 32;
 };
 template <int D> struct keys_size;
 template <> struct keys_size<64> {
@@ -410,15 +410,6 @@ static dp_status backward(const dp_cuda_attention *a, const dp_cuda_attention_gr
         (queries_kernel<T, D>),
         dim3((unsigned)dp_blocks(a->length, queries), (unsigned)a->heads, (unsigned)a->rows),
         dim3(THREADS), queries_shared, stream, *a, *g);
-}
-
-bool dp_attention_fits_mma(const dp_cuda_attention *a, const dp_cuda_attention_grads *g)
-{
-    return !a->plain && a->type != DP_FP32 && (a->head == 64 || a->head == 128) &&
-           dp_even(a->q, a->ld_qk * 2) && dp_even(a->k, 0) && dp_even(a->v, a->ld_v * 2) &&
-           dp_even(a->out, a->ld_out * 2) &&
-           (g == nullptr || (dp_even(g->d_out, 0) && dp_even(g->dq, g->ld_d * 2) &&
-                             dp_even(g->dk, 0) && dp_even(g->dv, 0)));
 }
 
 dp_status dp_attention_mma_forward(const dp_cuda_attention *a, cudaStream_t stream)

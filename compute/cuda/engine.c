@@ -319,6 +319,7 @@ static dp_status open_card(dp_engine *e, const dp_engine_setup *setup, dp_why *w
     DP_TRY(dp_cuda_gemm_open(&e->gemm, &e->device, cache, why));
     e->net.device = &e->device;
     e->net.gemm = e->gemm;
+    e->net.attention = dp_cuda_attention_path_for(p->major, p->minor);
     e->net.stream = e->device.compute;
     e->optim.device = &e->device;
     e->optim.gemm = e->gemm;

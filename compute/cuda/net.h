@@ -8,6 +8,7 @@
 #ifndef DP_COMPUTE_CUDA_NET_H
 #define DP_COMPUTE_CUDA_NET_H
 
+#include "compute/cuda/attention.h"
 #include "compute/cuda/gemm.h"
 #include "compute/cuda/memory.h"
 #include "compute/gpt.h"
@@ -52,6 +53,7 @@ typedef struct dp_cuda_net {
     const dp_model *model;
     dp_cuda_device *device;
     dp_cuda_gemm *gemm;
+    dp_cuda_attention_path attention; /* of this card */
     cudaStream_t stream;
     dp_precision type;
     size_t element; /* bytes of one of that type */

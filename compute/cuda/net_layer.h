@@ -74,7 +74,7 @@ static inline dp_cuda_attention dp_cuda_net_attention(const dp_cuda_net *net, si
                                .out = at->att,
                                .ld_out = net->sizes.query,
                                .lse = at->lse,
-                               .plain = net->device->properties.major < 8};
+                               .path = net->attention};
 }
 
 /* From d_small to d_qkv. */

@@ -3,6 +3,7 @@
 #ifndef DP_TESTS_CUDA_CARD_H
 #define DP_TESTS_CUDA_CARD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,6 +11,8 @@
 
 /* Ends the program with 77 where a GPU is wanted and none is there; else the stream of all launches. */
 cudaStream_t card_open(void);
+/* Whether it has the warpgroups' products of sm_90a, and this build code for them. */
+bool card_has_warpgroups(void);
 /* size bytes at 256, copied from bytes, or 0xff each where it is NULL. Free with card_free. */
 void *card_put(const void *bytes, size_t size);
 /* After all that was launched. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "compute/cuda/attention.h"
 #include "tests/cuda/card.h"
 
 enum { SKIPPED = 77 };
@@ -28,6 +29,16 @@ cudaStream_t card_open(void)
         must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
     }
     return stream;
+}
+
+bool card_has_warpgroups(void)
+{
+    int major;
+    int minor;
+    (void)card_open();
+    must(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "an attribute");
+    must(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0), "an attribute");
+    return dp_cuda_attention_path_for(major, minor) == DP_ATTENTION_WGMMA;
 }
 
 void *card_put(const void *bytes, size_t size)

@@ -14,6 +14,11 @@ extern "C" cudaStream_t card_open(void)
     return nullptr;
 }
 
+extern "C" bool card_has_warpgroups(void)
+{
+    return true;
+}
+
 extern "C" void *card_put(const void *bytes, size_t size)
 {
     void *at;

@@ -15,7 +15,7 @@ enum {
 };
 
 /* Why a thread does not run. */
-enum waiting { READY, AT_BARRIER, IN_WARP, ENDED };
+enum waiting { READY, AT_BARRIER, IN_WARP, AT_CONDITION, ENDED };
 
 struct thread_state {
     host_fiber *fiber;
@@ -25,6 +25,8 @@ struct thread_state {
     const char *file;
     int line;
     unsigned mask;
+    bool (*ready)(const void *argument); /* AT_CONDITION */
+    const void *argument;
 };
 
 enum { RESULTS = HOST_GPU_LANES + 1 }; /* every lane keeps one at most, and one is made */
@@ -119,6 +121,21 @@ static void wait_here(waiting state, const char *what, const char *file, int lin
     t->file = file;
     t->line = line;
     host_fiber_yield(t->fiber);
+}
+
+void host_gpu_wait_until(const char *what, bool (*ready)(const void *argument),
+                         const void *argument, const char *file, int line)
+{
+    if (gpu.kernel == nullptr) {
+        host_gpu_fail(file, line, "%s outside of a kernel", what);
+    }
+    thread_state *const t = &gpu.threads[gpu.at];
+    t->ready = ready;
+    t->argument = argument;
+    t->mask = 0;
+    if (!ready(argument)) {
+        wait_here(AT_CONDITION, what, file, line);
+    }
 }
 
 unsigned host_gpu_lane(void)
@@ -303,11 +320,14 @@ static void run_thread(void *)
 static bool turn(unsigned index, bool begun)
 {
     thread_state *const t = &gpu.threads[index];
+    gpu.at = index;
+    host_gpu_here.thread = t->index;
+    if (t->state == AT_CONDITION && t->ready(t->argument)) {
+        t->state = READY;
+    }
     if (t->state != READY) {
         return false;
     }
-    gpu.at = index;
-    host_gpu_here.thread = t->index;
     const bool ended =
         begun ? host_fiber_resume(t->fiber) : host_fiber_start(t->fiber, run_thread, nullptr);
     if (ended) {

@@ -7,6 +7,7 @@
  * - some thread of a block does not come to a __syncthreads, or others wait at another one,
  * - some lane of a mask does not come to a warp's operation, comes to another one, or calls it outside of its own mask,
  * - a shuffle reads a lane that takes no part,
+ * - nobody can go on, because what a thread waits for (host_gpu_wait_until) does not come,
  * - a launch has sizes that no device takes.
  * With AddressSanitizer also on every access outside of static or dynamic shared memory, of a thread's own arrays, or of
  * what a test allocated. Float atomics do not exist here on purpose (stream.h).
@@ -132,6 +133,11 @@ unsigned host_gpu_barrier(const char *what, bool yes, const char *file, int line
  * next call. *present: the lanes of the mask that are there. */
 const unsigned char *host_gpu_meet(const char *what, unsigned mask, const void *value, size_t size,
                                    unsigned *present, const char *file, int line);
+
+/* Until ready(argument) says yes, which it is asked whenever it is this thread's turn: for twins of instructions that wait for what
+ * others do. A block in which nobody can go on is stuck. */
+void host_gpu_wait_until(const char *what, bool (*ready)(const void *argument),
+                         const void *argument, HOST_GPU_CALL);
 
 static inline void __syncthreads(HOST_GPU_CALL)
 {

@@ -1,6 +1,7 @@
 #include "tests/cuda/probe.h"
 
 #include "compute/cuda/launch.h"
+#include "compute/cuda/wgmma.cuh"
 
 enum { ALL = 0xffffffff, THREADS_MOST = 256 };
 
@@ -180,6 +181,41 @@ static __global__ void past_out(uint32_t *out)
     out[number() + 1] = 1;
 }
 
+static __global__ void arrives(uint32_t *out, int wanted)
+{
+    DP_SHARED(dp_barrier, barrier);
+    if (threadIdx.x == 0) {
+        dp_barrier_init(barrier, wanted);
+        dp_barriers_made();
+    }
+    __syncthreads();
+    if (threadIdx.x == 1) {
+        dp_barrier_arrive(barrier);
+    }
+    dp_barrier_wait(barrier, 0);
+    out[number()] = 1;
+}
+
+/* Zeros times zeros. */
+static __global__ void group_product(uint32_t *out, bool touches)
+{
+    DP_SHARED(unsigned char, room);
+    unsigned char *const tile = room + (DP_BULK_ALIGN - dp_shared_at(room) % DP_BULK_ALIGN);
+    float sums[8][4] = {};
+    uint32_t left[4] = {};
+    for (unsigned i = threadIdx.x; i < 16 * 128; i += blockDim.x) {
+        tile[i] = 0;
+    }
+    __syncthreads();
+    dp_group_begin();
+    dp_group_mma_held((dp_bf16 *)nullptr, sums, left, dp_factor<16>(tile));
+    dp_group_close();
+    const bool nothing = isnan(sums[0][0]) && isnan(sums[7][3]);
+    left[3] += touches ? 1 : 0;
+    dp_group_wait<0>();
+    out[number()] = nothing && sums[0][0] == 0.0F && sums[7][3] == 0.0F ? 1 : 0;
+}
+
 extern "C" dp_status probe_run(probe which, uint32_t *out, unsigned blocks, unsigned threads,
                                cudaStream_t stream)
 {
@@ -201,6 +237,14 @@ extern "C" dp_status probe_run(probe which, uint32_t *out, unsigned blocks, unsi
         return DP_LAUNCH(atomics, blocks, threads, 0, stream, out);
     case PROBE_RETURN_EARLY:
         return DP_LAUNCH(return_early, blocks, threads, 0, stream, out);
+    case PROBE_ARRIVES:
+    case PROBE_ARRIVES_NOT:
+        return DP_LAUNCH(arrives, blocks, threads, sizeof(dp_barrier), stream, out,
+                         which == PROBE_ARRIVES ? 1 : 2);
+    case PROBE_PRODUCT:
+    case PROBE_PRODUCT_LOST:
+        return DP_LAUNCH(group_product, blocks, threads, 16 * 128 + DP_BULK_ALIGN, stream, out,
+                         which == PROBE_PRODUCT_LOST);
     case PROBE_SPOILED:
         return DP_LAUNCH(spoiled, blocks, threads, 0, stream, out);
     case PROBE_NO_BARRIER:

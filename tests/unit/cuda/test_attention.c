@@ -10,7 +10,7 @@ typedef struct attention_case {
     size_t kv_heads;
     size_t head;
     size_t offset;
-    bool plain;
+    dp_cuda_attention_path path;
 } attention_case;
 
 /* As the engine has it: q, k and v side by side, and a gap behind them that is nobody's. */
@@ -124,7 +124,7 @@ static on_card run(const attention_case *c, const tensors *t)
                                  .out = card.out,
                                  .ld_out = t->ld_out,
                                  .lse = card.lse,
-                                 .plain = c->plain};
+                                 .path = c->path};
     const dp_cuda_attention_grads g = {.d_out = card.d_out,
                                        .dq = card.d_qkv,
                                        .dk = card.d_qkv + t->k * bytes,
@@ -153,7 +153,8 @@ static void check_attention(const attention_case *c)
     /* Tensor cores get probabilities p and gradients of scores rounded to the type, half a unit of each. Where 1/sqrt(head) is in
      * them those gradients are a few p, values and keys are below 1.5. Over keys p sums to 1, over queries to about the logarithm of
      * the length where keys are alike, for each head of the group. */
-    const double unit = c->plain || c->type == DP_FP32 ? 0x1p-21 : near_unit(c->type);
+    const double unit =
+        c->path == DP_ATTENTION_PLAIN || c->type == DP_FP32 ? 0x1p-21 : near_unit(c->type);
     const double head = (double)c->head;
     const double length = (double)c->length;
     const double groups = (double)(c->heads / c->kv_heads);
@@ -171,10 +172,14 @@ static void the_plain_path_is_near_the_reference(void **state)
 {
     (void)state;
     static const attention_case cases[] = {
-        {DP_FP32, 1, 1, 1, 1, 1, 0, true},    {DP_FP32, 2, 17, 3, 1, 5, 0, true},
-        {DP_FP32, 1, 33, 4, 2, 16, 0, true},  {DP_FP32, 1, 65, 1, 1, 64, 0, false},
-        {DP_FP32, 1, 9, 2, 2, 256, 0, true},  {DP_BF16, 1, 40, 2, 1, 80, 0, false},
-        {DP_FP16, 1, 40, 2, 1, 32, 0, false}, {DP_BF16, 1, 40, 2, 1, 64, 3, false},
+        {DP_FP32, 1, 1, 1, 1, 1, 0, DP_ATTENTION_PLAIN},
+        {DP_FP32, 2, 17, 3, 1, 5, 0, DP_ATTENTION_PLAIN},
+        {DP_FP32, 1, 33, 4, 2, 16, 0, DP_ATTENTION_PLAIN},
+        {DP_FP32, 1, 65, 1, 1, 64, 0, DP_ATTENTION_MMA},
+        {DP_FP32, 1, 9, 2, 2, 256, 0, DP_ATTENTION_PLAIN},
+        {DP_BF16, 1, 40, 2, 1, 80, 0, DP_ATTENTION_MMA},
+        {DP_FP16, 1, 40, 2, 1, 32, 0, DP_ATTENTION_MMA},
+        {DP_BF16, 1, 40, 2, 1, 64, 3, DP_ATTENTION_MMA},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_attention(&cases[i]);
@@ -185,9 +190,11 @@ static void tensor_cores_are_near_the_reference_at_heads_of_64(void **state)
 {
     (void)state;
     static const attention_case cases[] = {
-        {DP_BF16, 1, 1, 1, 1, 64, 0, false},   {DP_BF16, 2, 31, 1, 1, 64, 0, false},
-        {DP_BF16, 1, 130, 2, 1, 64, 0, false}, {DP_FP16, 1, 65, 3, 1, 64, 0, false},
-        {DP_BF16, 1, 200, 1, 1, 64, 0, false},
+        {DP_BF16, 1, 1, 1, 1, 64, 0, DP_ATTENTION_MMA},
+        {DP_BF16, 2, 31, 1, 1, 64, 0, DP_ATTENTION_MMA},
+        {DP_BF16, 1, 130, 2, 1, 64, 0, DP_ATTENTION_MMA},
+        {DP_FP16, 1, 65, 3, 1, 64, 0, DP_ATTENTION_MMA},
+        {DP_BF16, 1, 200, 1, 1, 64, 0, DP_ATTENTION_MMA},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_attention(&cases[i]);
@@ -198,11 +205,40 @@ static void tensor_cores_are_near_the_reference_at_heads_of_128(void **state)
 {
     (void)state;
     static const attention_case cases[] = {
-        {DP_BF16, 1, 1, 1, 1, 128, 0, false},
-        {DP_FP16, 1, 47, 2, 1, 128, 0, false},
-        {DP_BF16, 1, 133, 1, 1, 128, 0, false},
+        {DP_BF16, 1, 1, 1, 1, 128, 0, DP_ATTENTION_MMA},
+        {DP_FP16, 1, 47, 2, 1, 128, 0, DP_ATTENTION_MMA},
+        {DP_BF16, 1, 133, 1, 1, 128, 0, DP_ATTENTION_MMA},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        check_attention(&cases[i]);
+    }
+}
+
+static void warpgroups_are_near_the_reference_at_heads_of_64(void **state)
+{
+    (void)state;
+    static const attention_case cases[] = {
+        {DP_BF16, 1, 1, 1, 1, 64, 0, DP_ATTENTION_WGMMA},
+        {DP_BF16, 2, 31, 1, 1, 64, 0, DP_ATTENTION_WGMMA},
+        {DP_FP16, 1, 130, 2, 1, 64, 0, DP_ATTENTION_WGMMA},
+        {DP_BF16, 1, 390, 1, 1, 64, 0, DP_ATTENTION_WGMMA}, /* three tiles of queries */
+        {DP_BF16, 1, 40, 2, 1, 64, 3, DP_ATTENTION_WGMMA},  /* at an odd address: the plain path */
+    };
+    for (size_t i = 0; card_has_warpgroups() && i < sizeof cases / sizeof cases[0]; i++) {
+        check_attention(&cases[i]);
+    }
+}
+
+static void warpgroups_are_near_the_reference_at_heads_of_128(void **state)
+{
+    (void)state;
+    static const attention_case cases[] = {
+        {DP_BF16, 1, 1, 1, 1, 128, 0, DP_ATTENTION_WGMMA},
+        {DP_FP16, 2, 47, 2, 1, 128, 0, DP_ATTENTION_WGMMA},
+        {DP_BF16, 1, 133, 3, 1, 128, 0, DP_ATTENTION_WGMMA},
+        {DP_BF16, 1, 260, 1, 1, 128, 0, DP_ATTENTION_WGMMA},
+    };
+    for (size_t i = 0; card_has_warpgroups() && i < sizeof cases / sizeof cases[0]; i++) {
         check_attention(&cases[i]);
     }
 }
@@ -210,10 +246,14 @@ static void tensor_cores_are_near_the_reference_at_heads_of_128(void **state)
 static void attention_has_the_same_bits_in_every_order_of_threads(void **state)
 {
     (void)state;
-    static const attention_case cases[] = {{DP_BF16, 1, 70, 2, 1, 64, 0, false},
-                                           {DP_FP32, 1, 40, 2, 1, 24, 0, true}};
+    static const attention_case cases[] = {{DP_BF16, 1, 70, 2, 1, 64, 0, DP_ATTENTION_MMA},
+                                           {DP_BF16, 1, 135, 1, 1, 128, 0, DP_ATTENTION_WGMMA},
+                                           {DP_FP32, 1, 40, 2, 1, 24, 0, DP_ATTENTION_PLAIN}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const attention_case *const c = &cases[i];
+        if (c->path == DP_ATTENTION_WGMMA && !card_has_warpgroups()) {
+            continue;
+        }
         const tensors t = draw(c);
         float *first = NULL;
         for (uint64_t order = 0; order < NEAR_ORDERS; order++) {
@@ -229,6 +269,23 @@ static void attention_has_the_same_bits_in_every_order_of_threads(void **state)
         free(first);
         drop(&t);
     }
+}
+
+static void each_card_takes_the_best_path_that_it_has(void **state)
+{
+    (void)state;
+    unsetenv("DPNODE_CUDA_ATTENTION");
+    assert_int_equal(dp_cuda_attention_path_for(7, 5), DP_ATTENTION_PLAIN);
+    assert_int_equal(dp_cuda_attention_path_for(8, 0), DP_ATTENTION_MMA);
+    assert_int_equal(dp_cuda_attention_path_for(12, 0), DP_ATTENTION_MMA);
+    const dp_cuda_attention_path best = dp_cuda_attention_path_for(9, 0);
+    assert_true(best == DP_ATTENTION_WGMMA || !card_has_warpgroups());
+    setenv("DPNODE_CUDA_ATTENTION", "mma", 1);
+    assert_int_equal(dp_cuda_attention_path_for(7, 5), DP_ATTENTION_PLAIN);
+    assert_int_equal(dp_cuda_attention_path_for(9, 0), DP_ATTENTION_MMA);
+    setenv("DPNODE_CUDA_ATTENTION", "plain", 1);
+    assert_int_equal(dp_cuda_attention_path_for(9, 0), DP_ATTENTION_PLAIN);
+    unsetenv("DPNODE_CUDA_ATTENTION");
 }
 
 static void impossible_attention_is_refused(void **state)
@@ -254,7 +311,10 @@ int main(void)
         cmocka_unit_test(the_plain_path_is_near_the_reference),
         cmocka_unit_test(tensor_cores_are_near_the_reference_at_heads_of_64),
         cmocka_unit_test(tensor_cores_are_near_the_reference_at_heads_of_128),
+        cmocka_unit_test(warpgroups_are_near_the_reference_at_heads_of_64),
+        cmocka_unit_test(warpgroups_are_near_the_reference_at_heads_of_128),
         cmocka_unit_test(attention_has_the_same_bits_in_every_order_of_threads),
+        cmocka_unit_test(each_card_takes_the_best_path_that_it_has),
         cmocka_unit_test(impossible_attention_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

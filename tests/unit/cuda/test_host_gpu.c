@@ -174,6 +174,22 @@ static void wrong_masks_are_found(void **state)
     fails(PROBE_READS_NOBODY, "reads lane 20, which takes no part");
 }
 
+static uint32_t one(uint32_t block, uint32_t thread)
+{
+    (void)block;
+    (void)thread;
+    return 1;
+}
+
+static void what_runs_beside_threads_comes_when_it_is_waited_for(void **state)
+{
+    (void)state;
+    every(PROBE_ARRIVES, one);
+    every(PROBE_PRODUCT, one);
+    fails(PROBE_ARRIVES_NOT, "is stuck");
+    fails(PROBE_PRODUCT_LOST, "was changed under a product");
+}
+
 static void sizes_that_no_device_takes_are_found(void **state)
 {
     (void)state;
@@ -203,6 +219,7 @@ int main(void)
         cmocka_unit_test(a_missing_barrier_shows_in_another_order),
         cmocka_unit_test(barriers_that_not_all_reach_are_found),
         cmocka_unit_test(wrong_masks_are_found),
+        cmocka_unit_test(what_runs_beside_threads_comes_when_it_is_waited_for),
         cmocka_unit_test(sizes_that_no_device_takes_are_found),
         cmocka_unit_test(accesses_past_the_end_are_found),
     };
