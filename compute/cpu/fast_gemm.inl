@@ -85,9 +85,29 @@ static void pack_groups(const float *a, size_t ld, size_t k, size_t m, float *pa
     }
 }
 
-/* sum [rows][DP_PANEL_VECS] = a * panel over k terms; rows is a constant. */
-DP_INLINE void multiply_rows(size_t rows, size_t k, const float *a, size_t a_row, size_t a_depth,
+/* sum [rows] += term i of a * panel. */
+DP_INLINE void multiply_term(size_t rows, size_t i, const float *a, size_t a_row, size_t a_depth,
                              const float *panel, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
+{
+    dp_vec b[DP_PANEL_VECS];
+#pragma GCC unroll 4
+    for (size_t j = 0; j < DP_PANEL_VECS; j++) {
+        b[j] = dp_load(panel + i * DP_PANEL + j * DP_LANES);
+    }
+#pragma GCC unroll 16
+    for (size_t r = 0; r < rows; r++) {
+        const dp_vec x = dp_set(a[r * a_row + i * a_depth]);
+#pragma GCC unroll 4
+        for (size_t j = 0; j < DP_PANEL_VECS; j++) {
+            sum[r][j] = dp_fma(x, b[j], sum[r][j]);
+        }
+    }
+}
+
+/* sum [rows][DP_PANEL_VECS] = a * panel over k terms; rows is a constant. Meanwhile DP_AHEAD(k) floats from next on are asked for. */
+DP_INLINE void multiply_rows(size_t rows, size_t k, const float *a, size_t a_row, size_t a_depth,
+                             const float *panel, const float *next,
+                             dp_vec sum[DP_GROUP][DP_PANEL_VECS])
 {
 #pragma GCC unroll 16
     for (size_t r = 0; r < rows; r++) {
@@ -96,45 +116,41 @@ DP_INLINE void multiply_rows(size_t rows, size_t k, const float *a, size_t a_row
             sum[r][j] = (dp_vec){0};
         }
     }
-    for (size_t i = 0; i < k; i++) {
-        dp_vec b[DP_PANEL_VECS];
+    size_t i = 0;
+    for (; i + DP_AHEAD_TERMS <= k; i += DP_AHEAD_TERMS) {
+        DP_FETCH(next + i * (DP_LINE_FLOATS / DP_AHEAD_TERMS));
 #pragma GCC unroll 4
-        for (size_t j = 0; j < DP_PANEL_VECS; j++) {
-            b[j] = dp_load(panel + i * DP_PANEL + j * DP_LANES);
+        for (size_t term = 0; term < DP_AHEAD_TERMS; term++) {
+            multiply_term(rows, i + term, a, a_row, a_depth, panel, sum);
         }
-#pragma GCC unroll 16
-        for (size_t r = 0; r < rows; r++) {
-            const dp_vec x = dp_set(a[r * a_row + i * a_depth]);
-#pragma GCC unroll 4
-            for (size_t j = 0; j < DP_PANEL_VECS; j++) {
-                sum[r][j] = dp_fma(x, b[j], sum[r][j]);
-            }
-        }
+    }
+    for (; i < k; i++) {
+        multiply_term(rows, i, a, a_row, a_depth, panel, sum);
     }
 }
 
 /* All DP_GROUP rows of a are read. Depths beside each other in memory are worth a copy of the loop of their own. */
 static void group_times_panel(size_t k, const float *a, size_t a_row, size_t a_depth,
-                              const float *panel, const struct target *t)
+                              const float *panel, const float *next, const struct target *t)
 {
     dp_vec sum[DP_GROUP][DP_PANEL_VECS];
     if (a_depth == 1) {
-        multiply_rows(DP_GROUP, k, a, a_row, 1, panel, sum);
+        multiply_rows(DP_GROUP, k, a, a_row, 1, panel, next, sum);
     } else {
-        multiply_rows(DP_GROUP, k, a, 1, a_depth, panel, sum);
+        multiply_rows(DP_GROUP, k, a, 1, a_depth, panel, next, sum);
     }
     store_group(t, sum);
 }
 
 /* The last rows, at most DP_TAIL of them: all DP_TAIL are read. */
 static void tail_times_panel(size_t k, const float *a, size_t a_row, size_t a_depth,
-                             const float *panel, const struct target *t)
+                             const float *panel, const float *next, const struct target *t)
 {
     dp_vec sum[DP_GROUP][DP_PANEL_VECS];
     if (a_depth == 1) {
-        multiply_rows(DP_TAIL, k, a, a_row, 1, panel, sum);
+        multiply_rows(DP_TAIL, k, a, a_row, 1, panel, next, sum);
     } else {
-        multiply_rows(DP_TAIL, k, a, 1, a_depth, panel, sum);
+        multiply_rows(DP_TAIL, k, a, 1, a_depth, panel, next, sum);
     }
     store_rows(t, DP_TAIL, sum);
 }
@@ -149,7 +165,7 @@ static void few_rows_times_panel(size_t k, const float *a, size_t a_row, size_t 
             some[r * DP_OPS_DEPTH + i] = r < t->rows ? a[r * a_row + i * a_depth] : 0.0F;
         }
     }
-    group_times_panel(k, some, DP_OPS_DEPTH, 1, panel, t);
+    group_times_panel(k, some, DP_OPS_DEPTH, 1, panel, panel, t);
 }
 
 /* Rows of a for the terms from depth on. */
@@ -162,11 +178,11 @@ struct rows {
 
 /* One panel. The last group begins early when rows are left over, and skips what is done; a few have a loop of their own. */
 static void rows_times_panel(const dp_gemm *g, const struct rows *rows, size_t first, size_t depth,
-                             size_t column)
+                             size_t column, const float *next)
 {
     const size_t k = least_of(g->k - depth, DP_OPS_DEPTH);
-    const size_t packed_depth = g->packed_depth == 0 ? g->k : g->packed_depth;
-    const float *panel = g->packed + column * packed_depth + depth * DP_PANEL;
+    const float *const panel = panel_of(g, depth, column);
+    size_t asked = 0; /* of the next panel */
     for (size_t done = 0; done < rows->m; done += DP_GROUP) {
         const size_t left = least_of(rows->m - done, DP_GROUP);
         const size_t whole = left <= DP_TAIL ? DP_TAIL : DP_GROUP;
@@ -175,12 +191,14 @@ static void rows_times_panel(const dp_gemm *g, const struct rows *rows, size_t f
         t.skip = done - row;
         t.rows = left;
         const float *a = rows->a + row * rows->a_row;
+        const float *const ahead = asked < k * DP_PANEL ? next + asked : panel;
+        asked += DP_AHEAD(k);
         if (rows->m < DP_GROUP) {
             few_rows_times_panel(k, a, rows->a_row, rows->a_depth, panel, &t);
         } else if (whole == DP_TAIL) {
-            tail_times_panel(k, a, rows->a_row, rows->a_depth, panel, &t);
+            tail_times_panel(k, a, rows->a_row, rows->a_depth, panel, ahead, &t);
         } else {
-            group_times_panel(k, a, rows->a_row, rows->a_depth, panel, &t);
+            group_times_panel(k, a, rows->a_row, rows->a_depth, panel, ahead, &t);
         }
     }
 }
@@ -206,7 +224,8 @@ static void block_times_panels(const dp_gemm *g, size_t depth, size_t first, siz
             rows.a_row = k;
         }
         for (size_t column = first; column < end; column += DP_PANEL) {
-            rows_times_panel(g, &rows, row, depth, column);
+            rows_times_panel(g, &rows, row, depth, column,
+                             next_panel(g, depth, column, first, end));
         }
     }
 }
@@ -245,8 +264,9 @@ DP_INLINE void gemm_tn_with(const dp_gemm_tn *g, void (*round)(float *packed, si
                     .rows = least_of(g->m - row, DP_GROUP),
                     .columns = least_of(g->n - column, DP_PANEL),
                 };
+                fetch_target(&t);
                 group_times_panel(terms, packed_a + row * terms, 1, DP_GROUP,
-                                  packed_b + column * terms, &t);
+                                  packed_b + column * terms, packed_b, &t);
             }
         }
     }

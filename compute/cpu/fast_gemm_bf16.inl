@@ -112,9 +112,29 @@ static void fast_pack(const float *b, size_t ld, bool transposed, size_t k, size
     }
 }
 
-/* sum [DP_GROUP][DP_PANEL_VECS] = a * panel. */
+/* sum += pair i of a * panel. */
+DP_INLINE void multiply_pair(size_t i, const uint32_t *a, size_t a_row, size_t a_depth,
+                             const float *panel, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
+{
+    __m512i b[DP_PANEL_VECS];
+#pragma GCC unroll 4
+    for (size_t j = 0; j < DP_PANEL_VECS; j++) {
+        b[j] = _mm512_loadu_si512(panel + i * DP_PANEL + j * DP_LANES);
+    }
+#pragma GCC unroll 16
+    for (size_t r = 0; r < DP_GROUP; r++) {
+        const __m512i x = _mm512_set1_epi32((int)a[r * a_row + i * a_depth]);
+#pragma GCC unroll 4
+        for (size_t j = 0; j < DP_PANEL_VECS; j++) {
+            sum[r][j] = (dp_vec)_mm512_dpbf16_ps((__m512)sum[r][j], (__m512bh)x, (__m512bh)b[j]);
+        }
+    }
+}
+
+/* sum [DP_GROUP][DP_PANEL_VECS] = a * panel. Meanwhile DP_AHEAD(pairs) floats from next on are asked for. */
 DP_INLINE void multiply_pairs(size_t pairs, const uint32_t *a, size_t a_row, size_t a_depth,
-                              const float *panel, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
+                              const float *panel, const float *next,
+                              dp_vec sum[DP_GROUP][DP_PANEL_VECS])
 {
 #pragma GCC unroll 16
     for (size_t r = 0; r < DP_GROUP; r++) {
@@ -123,32 +143,27 @@ DP_INLINE void multiply_pairs(size_t pairs, const uint32_t *a, size_t a_row, siz
             sum[r][j] = (dp_vec){0};
         }
     }
-    for (size_t i = 0; i < pairs; i++) {
-        __m512i b[DP_PANEL_VECS];
+    size_t i = 0;
+    for (; i + DP_AHEAD_TERMS <= pairs; i += DP_AHEAD_TERMS) {
+        DP_FETCH(next + i * (DP_LINE_FLOATS / DP_AHEAD_TERMS));
 #pragma GCC unroll 4
-        for (size_t j = 0; j < DP_PANEL_VECS; j++) {
-            b[j] = _mm512_loadu_si512(panel + i * DP_PANEL + j * DP_LANES);
+        for (size_t pair = 0; pair < DP_AHEAD_TERMS; pair++) {
+            multiply_pair(i + pair, a, a_row, a_depth, panel, sum);
         }
-#pragma GCC unroll 16
-        for (size_t r = 0; r < DP_GROUP; r++) {
-            const __m512i x = _mm512_set1_epi32((int)a[r * a_row + i * a_depth]);
-#pragma GCC unroll 4
-            for (size_t j = 0; j < DP_PANEL_VECS; j++) {
-                sum[r][j] =
-                    (dp_vec)_mm512_dpbf16_ps((__m512)sum[r][j], (__m512bh)x, (__m512bh)b[j]);
-            }
-        }
+    }
+    for (; i < pairs; i++) {
+        multiply_pair(i, a, a_row, a_depth, panel, sum);
     }
 }
 
 static void group_times_panel(size_t pairs, const uint32_t *a, size_t a_row, size_t a_depth,
-                              const float *panel, const struct target *t)
+                              const float *panel, const float *next, const struct target *t)
 {
     dp_vec sum[DP_GROUP][DP_PANEL_VECS];
     if (a_depth == 1) {
-        multiply_pairs(pairs, a, a_row, 1, panel, sum);
+        multiply_pairs(pairs, a, a_row, 1, panel, next, sum);
     } else {
-        multiply_pairs(pairs, a, 1, a_depth, panel, sum);
+        multiply_pairs(pairs, a, 1, a_depth, panel, next, sum);
     }
     store_group(t, sum);
 }
@@ -184,19 +199,22 @@ static void fast_gemm_block(const dp_gemm *g, size_t row, size_t depth, size_t f
     uint32_t a[DP_BLOCK_ROWS * DP_PAIRS];
     const size_t rows = least_of(g->m - row, DP_BLOCK_ROWS);
     const size_t pairs = (least_of(g->k - depth, 2 * DP_PAIRS) + 1) / 2;
-    const size_t packed_pairs = ((g->packed_depth == 0 ? g->k : g->packed_depth) + 1) / 2;
     const size_t a_row = g->a_depth == 1 ? DP_PAIRS : 1;
     const size_t a_depth = g->a_depth == 1 ? 1 : DP_BLOCK_ROWS;
     round_block(g, row, rows, depth, a);
     for (size_t column = first; column < end; column += DP_PANEL) {
-        const float *panel = g->packed + column * packed_pairs + depth / 2 * DP_PANEL;
+        const float *const panel = panel_of(g, depth, column);
+        const float *const next = next_panel(g, depth, column, first, end);
+        size_t asked = 0; /* of the next panel */
         for (size_t done = 0; done < rows; done += DP_GROUP) {
             const size_t left = least_of(rows - done, DP_GROUP);
             const size_t at = rows < DP_GROUP ? 0 : done + left - DP_GROUP;
             struct target t = target_of(g, depth, row + at, column);
             t.skip = done - at;
             t.rows = left;
-            group_times_panel(pairs, a + at * a_row, a_row, a_depth, panel, &t);
+            group_times_panel(pairs, a + at * a_row, a_row, a_depth, panel,
+                              asked < pairs * DP_PANEL ? next + asked : panel, &t);
+            asked += DP_AHEAD(pairs);
         }
     }
 }
@@ -232,8 +250,9 @@ static void fast_gemm_tn(const dp_gemm_tn *g)
                     .rows = least_of(g->m - row, DP_GROUP),
                     .columns = least_of(g->n - column, DP_PANEL),
                 };
+                fetch_target(&t);
                 group_times_panel(pairs, packed_a + row * pairs, 1, DP_GROUP,
-                                  packed_b + column * pairs, &t);
+                                  packed_b + column * pairs, packed_b, &t);
             }
         }
     }

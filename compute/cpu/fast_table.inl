@@ -1,6 +1,13 @@
 /* All kernels of one instruction set. The including file has set DP_LANES, DP_PANEL, DP_GROUP and the target, and DP_BF16_PAIRS
  * if its products are those of bf16. */
 
+/* Of a column that a float of a packed panel holds. */
+#if defined(DP_BF16_PAIRS)
+#define DP_TERMS 2
+#else
+#define DP_TERMS 1
+#endif
+
 #include "compute/cpu/simd.h"
 
 #include "compute/cpu/fast_activation.inl"
@@ -27,12 +34,6 @@ _Static_assert((DP_OPS_TILE + DP_GROUP - 1) / DP_GROUP * DP_GROUP <= DP_OPS_TILE
                "tiles fit their room");
 _Static_assert(2 * DP_OPS_TILE_ROOM * DP_OPS_DEPTH <= DP_OPS_TILE_SCRATCH,
                "tiles fit their scratch");
-
-#if defined(DP_BF16_PAIRS)
-#define DP_TERMS 2
-#else
-#define DP_TERMS 1
-#endif
 
 /* suffix: of the products' names, empty or that of a precision. */
 #define DP_FAST_TABLE(table_name, table_precision, suffix)                                         \

@@ -4,7 +4,14 @@
 
 /* Columns of c to which all terms are added before the next ones' turn: a slice of a hundred rows of them stays in a cache, where
  * those of a whole vocabulary would go to memory and back for every DP_OPS_DEPTH terms. */
-#define DP_BLOCK_COLUMNS 2048
+#define DP_BLOCK_COLUMNS 1024
+
+/* While a group is multiplied a line of what is needed next is asked for every few terms: what the processor sees coming by itself
+ * begins anew with each panel, and a panel that is not in a cache then costs its first group twice its time. */
+#define DP_AHEAD_TERMS 4
+#define DP_LINE_FLOATS 16
+#define DP_AHEAD(k) ((k) / DP_AHEAD_TERMS * DP_LINE_FLOATS)
+#define DP_FETCH(p) __builtin_prefetch((p), 0, 2)
 
 /* Rows of a that are brought together, or rounded, before they are multiplied: a slice of the engine, in whole groups. */
 #define DP_BLOCK_ROWS (144 / DP_GROUP * DP_GROUP)
@@ -26,6 +33,28 @@ struct target {
     size_t columns;    /* stored */
 };
 
+/* The panel of b with the terms from depth on. */
+static const float *panel_of(const dp_gemm *g, size_t depth, size_t column)
+{
+    const size_t packed_depth = g->packed_depth == 0 ? g->k : g->packed_depth;
+    const size_t floats = (packed_depth + DP_TERMS - 1) / DP_TERMS; /* of a column */
+    return g->packed + column * floats + depth / DP_TERMS * DP_PANEL;
+}
+
+/* The one whose turn is after that of column, in the block of columns [first, end). */
+static const float *next_panel(const dp_gemm *g, size_t depth, size_t column, size_t first,
+                               size_t end)
+{
+    const size_t deeper = depth + (size_t)DP_TERMS * DP_OPS_DEPTH;
+    if (column + DP_PANEL < end) {
+        return panel_of(g, depth, column + DP_PANEL);
+    }
+    if (deeper < g->k) {
+        return panel_of(g, deeper, first);
+    }
+    return panel_of(g, 0, end < g->n ? end : first);
+}
+
 /* The group that begins at (row, column) of a product, terms from depth on; skip and rows are the caller's. */
 DP_INLINE struct target target_of(const dp_gemm *g, size_t depth, size_t row, size_t column)
 {
@@ -43,6 +72,16 @@ DP_INLINE struct target target_of(const dp_gemm *g, size_t depth, size_t row, si
         t.bias = g->bias == NULL ? NULL : g->bias + column;
     }
     return t;
+}
+
+/* Asks for where the sums go, which may be far away, before the sums are made. */
+DP_INLINE void fetch_target(const struct target *t)
+{
+    for (size_t r = 0; r < t->rows; r++) {
+        for (size_t j = 0; j < t->columns; j += DP_LINE_FLOATS) {
+            __builtin_prefetch(t->c + r * t->ldc + j, 1, 3);
+        }
+    }
 }
 
 DP_INLINE void store_whole(const struct target *t, size_t rows, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
