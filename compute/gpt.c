@@ -10,8 +10,11 @@
 #include "compute/gpt_inside.h"
 
 enum {
-    SLICE_LEAST = 24,     /* tokens; multiples of 24 are whole groups for every table */
-    ZERO_FLOATS = 1 << 18 /* of one task */
+    SLICE_LEAST = 24,      /* tokens */
+    SLICE_STEP = 4,        /* rows that a table multiplies together beyond whole groups */
+    SLICE_GROUP = 12,      /* rows of a group; that of every table divides it */
+    SLICE_COST = 6,        /* rows that could be multiplied while a slice fetches its weights */
+    ZERO_FLOATS = 1 << 18, /* of one task */
 };
 
 static dp_status check_options(const dp_gpt_options *options)
@@ -106,25 +109,57 @@ void dp_gpt_look_at(dp_gpt *gpt, const float *params)
     }
 }
 
+/* Some elements of the gradients. */
+struct zeros {
+    float *at;
+    size_t count;
+};
+
+/* A piece of them: one thread alone would hold up the others for as long as memory takes. */
+static void zero_task(void *ctx, size_t index, size_t worker)
+{
+    const struct zeros *zeros = ctx;
+    (void)worker;
+    const size_t first = index * ZERO_FLOATS;
+    const size_t left = zeros->count - first;
+    memset(zeros->at + first, 0, (left < ZERO_FLOATS ? left : ZERO_FLOATS) * sizeof *zeros->at);
+}
+
+static void zero(dp_gpt *gpt, size_t first, size_t last)
+{
+    struct zeros zeros = {gpt->grads + first, last - first};
+    dp_pool_run(gpt->pool, (last - first + ZERO_FLOATS - 1) / ZERO_FLOATS, zero_task, &zeros);
+}
+
 float *dp_gpt_grads(dp_gpt *gpt)
 {
+    if (gpt->unwritten) {
+        gpt->unwritten = false;
+        zero(gpt, 0, gpt->model->n_elements);
+    }
     return gpt->grads;
 }
 
-/* A piece of the gradients: one thread alone would hold up the others for as long as memory takes. */
-static void zero_task(void *ctx, size_t index, size_t worker)
+/* Whether each of its gradients is the sum of a product, which backward can write without having read it. */
+static bool is_product(const dp_gpt *gpt, const dp_tensor *tensor)
 {
-    const dp_gpt *gpt = ctx;
-    (void)worker;
-    const size_t first = index * ZERO_FLOATS;
-    const size_t left = gpt->model->n_elements - first;
-    memset(gpt->grads + first, 0, (left < ZERO_FLOATS ? left : ZERO_FLOATS) * sizeof *gpt->grads);
+    return tensor == dp_model_head(gpt->model) ||
+           (tensor->n_dims == 2 && tensor->slot < DP_LAYER_SLOTS);
 }
 
 void dp_gpt_zero_grads(dp_gpt *gpt)
 {
-    const size_t pieces = (gpt->model->n_elements + ZERO_FLOATS - 1) / ZERO_FLOATS;
-    dp_pool_run(gpt->pool, pieces, zero_task, gpt);
+    const dp_model *const model = gpt->model;
+    size_t first = 0;
+    for (size_t i = 0; i < model->n_tensors; i++) {
+        const dp_tensor *const tensor = &model->tensors[i];
+        if (is_product(gpt, tensor)) {
+            zero(gpt, first, tensor->offset);
+            first = tensor->offset + tensor->elements;
+        }
+    }
+    zero(gpt, first, model->n_elements);
+    gpt->unwritten = true;
 }
 
 static dp_status check_tokens(const dp_gpt *gpt, const uint32_t *tokens, size_t n)
@@ -137,6 +172,32 @@ static dp_status check_tokens(const dp_gpt *gpt, const uint32_t *tokens, size_t 
     return DP_OK;
 }
 
+/* What products on so many rows take, in rows. */
+static size_t cost_of(size_t rows)
+{
+    const size_t left = rows % SLICE_GROUP;
+    const size_t tail = left == 0 || left > SLICE_STEP ? 0 : SLICE_GROUP - SLICE_STEP;
+    return (rows + SLICE_GROUP - 1) / SLICE_GROUP * SLICE_GROUP - tail + SLICE_COST;
+}
+
+size_t dp_gpt_slice_of(size_t tokens, size_t threads)
+{
+    size_t best = SLICE_LEAST;
+    size_t best_cost = SIZE_MAX;
+    for (size_t slice = DP_GPT_SLICE_MOST; slice >= SLICE_LEAST; slice -= SLICE_STEP) {
+        /* Equal slices in rounds of one per thread; the rest finds a thread that is idle, if there is one. */
+        const size_t whole = tokens / slice;
+        const size_t rest = tokens % slice;
+        size_t cost = (whole + threads - 1) / threads * cost_of(slice);
+        cost += rest > 0 && whole % threads == 0 ? cost_of(rest) : 0;
+        if (cost < best_cost) {
+            best = slice;
+            best_cost = cost;
+        }
+    }
+    return best;
+}
+
 static dp_status take_batch(dp_gpt *gpt, const dp_gpt_batch *batch)
 {
     if (batch->rows == 0 || batch->rows > gpt->rows_max || batch->length == 0 ||
@@ -145,12 +206,7 @@ static dp_status take_batch(dp_gpt *gpt, const dp_gpt_batch *batch)
     }
     gpt->batch = *batch;
     gpt->tokens = batch->rows * batch->length;
-    /* Slices only share out work: no sum runs over them, so their size may follow the number of threads. */
-    const size_t shares = 2 * dp_pool_threads(gpt->pool) * SLICE_LEAST;
-    const size_t share = (gpt->tokens + shares - 1) / shares * SLICE_LEAST;
-    gpt->slice = share < SLICE_LEAST         ? SLICE_LEAST
-                 : share > DP_GPT_SLICE_MOST ? DP_GPT_SLICE_MOST
-                                             : share;
+    gpt->slice = dp_gpt_slice_of(gpt->tokens, dp_pool_threads(gpt->pool));
     return check_tokens(gpt, batch->x, gpt->tokens);
 }
 
@@ -183,6 +239,8 @@ static dp_status step(dp_gpt *gpt, const dp_gpt_batch *batch, float scale, doubl
     dp_gpt_look_at(gpt, NULL);
     gpt->scale = scale;
     gpt->backward = true;
+    gpt->first_terms = gpt->unwritten;
+    gpt->unwritten = false;
     dp_gpt_forward(gpt);
     dp_gpt_head(gpt);
     dp_gpt_backward(gpt);

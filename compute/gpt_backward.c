@@ -108,6 +108,7 @@ static void product_tile(const dp_gpt *gpt, const struct product *p, size_t tile
         .ldb = p->to,
         .c = dp_gpt_grad(gpt, gpt->layer, p->slot) + row * p->to + column,
         .ldc = p->to,
+        .fresh = gpt->first_terms,
         .scratch = scratch,
     });
 }

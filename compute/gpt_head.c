@@ -25,9 +25,9 @@ static void head_task(void *ctx, size_t index, size_t worker)
     (void)worker;
     const size_t c = gpt->sizes.width;
     const size_t v = gpt->model->config.vocab;
-    const size_t inside = index * gpt->slice;
+    const size_t inside = index * gpt->head_slice;
     const size_t left = gpt->head_count - inside;
-    const size_t count = left < gpt->slice ? left : gpt->slice;
+    const size_t count = left < gpt->head_slice ? left : gpt->head_slice;
     const size_t first = gpt->head_first + inside;
     float *logits = gpt->logits + inside * v;
     logits_of(gpt, (dp_gpt_range){first, count}, logits);
@@ -73,6 +73,7 @@ static void head_grad_task(void *ctx, size_t index, size_t worker)
         .ldb = c,
         .c = gpt->grads + dp_model_head(gpt->model)->offset + row * c + column,
         .ldc = c,
+        .fresh = gpt->first_terms && gpt->head_first == 0,
         .scratch = dp_gpt_scratch(gpt, worker),
     });
 }
@@ -93,7 +94,8 @@ void dp_gpt_head(dp_gpt *gpt)
         gpt->head_first = first;
         gpt->head_count =
             gpt->tokens - first < gpt->head_tokens ? gpt->tokens - first : gpt->head_tokens;
-        dp_pool_run(gpt->pool, dp_gpt_slices(gpt->head_count, gpt->slice), head_task, gpt);
+        gpt->head_slice = dp_gpt_slice_of(gpt->head_count, dp_pool_threads(gpt->pool));
+        dp_pool_run(gpt->pool, dp_gpt_slices(gpt->head_count, gpt->head_slice), head_task, gpt);
         if (gpt->backward) {
             dp_pool_run(gpt->pool, dp_gpt_tiles(v) * dp_gpt_tiles(c), head_grad_task, gpt);
         }

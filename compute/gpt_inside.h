@@ -100,10 +100,13 @@ struct dp_gpt {
     size_t tokens;     /* rows * length */
     size_t slice;      /* tokens of one task */
     size_t layer;      /* that the running tasks treat */
+    size_t head_slice; /* tokens of one task of the head */
     size_t head_first; /* first token of the running part of the head */
     size_t head_count;
     float scale;
     bool backward;
+    bool unwritten;   /* gradients of products are to count as zeros, whatever stands there */
+    bool first_terms; /* they were when the running step began: it writes them instead of adding */
 
     /* Of the running or the next step: who is told of final gradients; NULL: nobody. */
     dp_gpt_final final;
@@ -123,6 +126,10 @@ static inline dp_gpt_range dp_gpt_slice(const dp_gpt *gpt, size_t task)
     const size_t left = gpt->tokens - first;
     return (dp_gpt_range){first, left < gpt->slice ? left : gpt->slice};
 }
+
+/* Tokens of a task, so that the threads end together and multiply whole groups of rows. Slices only share out work: no sum runs
+ * over them, so they may follow the number of threads. threads > 0. */
+size_t dp_gpt_slice_of(size_t tokens, size_t threads);
 
 static inline size_t dp_gpt_slices(size_t tokens, size_t slice)
 {

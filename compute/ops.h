@@ -39,7 +39,7 @@ typedef struct dp_gemm {
     const float *bias; /* [n] or NULL */
 } dp_gemm;
 
-/* c += a' * b: a tile of a weight's gradient. */
+/* c += a' * b, or with fresh c = 0 + a' * b: a tile of a weight's gradient. */
 typedef struct dp_gemm_tn {
     size_t m; /* at most DP_OPS_TILE, as n */
     size_t n;
@@ -50,6 +50,7 @@ typedef struct dp_gemm_tn {
     size_t ldb;
     float *c; /* [m][n] */
     size_t ldc;
+    bool fresh;     /* c holds nothing yet and is not read; the same bits as if it held 0 */
     float *scratch; /* DP_OPS_TILE_SCRATCH floats, 64-byte aligned */
 } dp_gemm_tn;
 

@@ -256,14 +256,7 @@ DP_INLINE void gemm_tn_with(const dp_gemm_tn *g, void (*round)(float *packed, si
         }
         for (size_t column = 0; column < g->n; column += DP_PANEL) {
             for (size_t row = 0; row < g->m; row += DP_GROUP) {
-                const struct target t = {
-                    .c = g->c + row * g->ldc + column,
-                    .ldc = g->ldc,
-                    .add = g->c + row * g->ldc + column,
-                    .ld_add = g->ldc,
-                    .rows = least_of(g->m - row, DP_GROUP),
-                    .columns = least_of(g->n - column, DP_PANEL),
-                };
+                const struct target t = tile_target(g, depth, row, column);
                 fetch_target(&t);
                 group_times_panel(terms, packed_a + row * terms, 1, DP_GROUP,
                                   packed_b + column * terms, packed_b, &t);

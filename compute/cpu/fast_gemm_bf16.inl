@@ -242,14 +242,7 @@ static void fast_gemm_tn(const dp_gemm_tn *g)
         pack_pairs(g->a + depth * g->lda, g->lda, terms, g->m, DP_GROUP, packed_a);
         for (size_t column = 0; column < g->n; column += DP_PANEL) {
             for (size_t row = 0; row < g->m; row += DP_GROUP) {
-                const struct target t = {
-                    .c = g->c + row * g->ldc + column,
-                    .ldc = g->ldc,
-                    .add = g->c + row * g->ldc + column,
-                    .ld_add = g->ldc,
-                    .rows = least_of(g->m - row, DP_GROUP),
-                    .columns = least_of(g->n - column, DP_PANEL),
-                };
+                const struct target t = tile_target(g, depth, row, column);
                 fetch_target(&t);
                 group_times_panel(pairs, packed_a + row * pairs, 1, DP_GROUP,
                                   packed_b + column * pairs, packed_b, &t);

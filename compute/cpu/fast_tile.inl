@@ -74,6 +74,23 @@ DP_INLINE struct target target_of(const dp_gemm *g, size_t depth, size_t row, si
     return t;
 }
 
+/* The same of a tile of a gradient. Nothing but the sum is a sum with zeros, which makes a 0 of -0. */
+DP_INLINE struct target tile_target(const dp_gemm_tn *g, size_t depth, size_t row, size_t column)
+{
+    static const float zeros[DP_PANEL];
+    const bool fresh = g->fresh && depth == 0;
+    float *const c = g->c + row * g->ldc + column;
+    return (struct target){
+        .c = c,
+        .ldc = g->ldc,
+        .add = fresh ? NULL : c,
+        .ld_add = g->ldc,
+        .bias = fresh ? zeros : NULL,
+        .rows = least_of(g->m - row, DP_GROUP),
+        .columns = least_of(g->n - column, DP_PANEL),
+    };
+}
+
 /* Asks for where the sums go, which may be far away, before the sums are made. */
 DP_INLINE void fetch_target(const struct target *t)
 {

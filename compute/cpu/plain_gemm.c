@@ -43,7 +43,8 @@ static void gemm_tn(dp_precision precision, const dp_gemm_tn *g)
                 sum += (double)dp_round_to(precision, g->a[i * g->lda + row]) *
                        (double)dp_round_to(precision, g->b[i * g->ldb + j]);
             }
-            g->c[row * g->ldc + j] += (float)sum;
+            float *const c = &g->c[row * g->ldc + j];
+            *c = (g->fresh ? 0.0F : *c) + (float)sum;
         }
     }
 }

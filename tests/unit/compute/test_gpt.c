@@ -116,6 +116,65 @@ static void the_head_in_parts_is_the_whole_head(void **state)
     close_fixture(&parts);
 }
 
+static void zeroed_gradients_forget_what_stood_there(void **state)
+{
+    (void)state;
+    struct fixture used;
+    struct fixture fresh;
+    double loss = 0.0;
+    open_fixture(&used, &small, 5, 1, dp_ops_best());
+    open_fixture(&fresh, &small, 5, 1, dp_ops_best());
+    used.gpt->head_tokens = 30; /* the head's gradient is written once and added to twice */
+    fresh.gpt->head_tokens = 30;
+    const dp_gpt_batch first = {used.x, used.y, 5, 17};
+    const dp_gpt_batch second = {used.x + 17, used.y + 17, 4, 17};
+    assert_int_equal(dp_gpt_step(used.gpt, &first, 0.3F, &loss), DP_OK);
+    dp_gpt_grads(used.gpt)[used.model.n_elements / 2] = NAN;
+    dp_gpt_zero_grads(used.gpt);
+    for (size_t micro = 0; micro < 2; micro++) {
+        assert_int_equal(dp_gpt_step(used.gpt, &second, 1.0F, &loss), DP_OK);
+        assert_int_equal(dp_gpt_step(fresh.gpt, &second, 1.0F, &loss), DP_OK);
+        assert_memory_equal(dp_gpt_grads(used.gpt), dp_gpt_grads(fresh.gpt),
+                            fresh.model.n_elements * sizeof(float));
+    }
+    dp_gpt_zero_grads(used.gpt);
+    assert_true(largest_of(dp_gpt_grads(used.gpt), used.model.n_elements) == 0.0);
+    close_fixture(&used);
+    close_fixture(&fresh);
+}
+
+/* The tokens of the thread that gets most, when each takes the next slice as soon as it is free. */
+static size_t longest_share(size_t tokens, size_t slice, size_t threads)
+{
+    size_t share[8] = {0};
+    for (size_t first = 0; first < tokens; first += slice) {
+        size_t least = 0;
+        for (size_t i = 1; i < threads; i++) {
+            least = share[i] < share[least] ? i : least;
+        }
+        share[least] += tokens - first < slice ? tokens - first : slice;
+    }
+    size_t longest = 0;
+    for (size_t i = 0; i < threads; i++) {
+        longest = share[i] > longest ? share[i] : longest;
+    }
+    return longest;
+}
+
+static void threads_have_nearly_equal_shares_of_the_tokens(void **state)
+{
+    (void)state;
+    for (size_t threads = 1; threads <= 8; threads++) {
+        for (size_t tokens = 256; tokens <= 8192; tokens += 64) {
+            const size_t slice = dp_gpt_slice_of(tokens, threads);
+            assert_true(slice >= 24 && slice <= DP_GPT_SLICE_MOST);
+            /* 24 more: an even share need not be whole groups of rows. */
+            assert_true(longest_share(tokens, slice, threads) <= tokens / threads * 107 / 100 + 24);
+        }
+    }
+    assert_int_equal(longest_share(256, dp_gpt_slice_of(256, 2), 2), 132);
+}
+
 static void the_loss_alone_is_the_loss_of_the_step_and_leaves_gradients(void **state)
 {
     (void)state;
@@ -271,6 +330,8 @@ int main(void)
         cmocka_unit_test(results_do_not_depend_on_the_number_of_threads),
         cmocka_unit_test(micro_batches_sum_to_the_whole_batch),
         cmocka_unit_test(the_head_in_parts_is_the_whole_head),
+        cmocka_unit_test(zeroed_gradients_forget_what_stood_there),
+        cmocka_unit_test(threads_have_nearly_equal_shares_of_the_tokens),
         cmocka_unit_test(the_loss_alone_is_the_loss_of_the_step_and_leaves_gradients),
         cmocka_unit_test(logits_of_the_last_position_equal_the_float64_model),
         cmocka_unit_test(padding_of_the_gradients_stays_zero),

@@ -116,7 +116,16 @@ static void check_weight_tile(const dp_ops *ops, size_t m, size_t n, size_t k)
     float *c = fill(m * n, 7, 1.0F);
     float *before = fill(m * n, 7, 1.0F);
     float *scratch = room(DP_OPS_TILE_SCRATCH);
-    ops->gemm_tn(&(dp_gemm_tn){m, n, k, a, m, b, n, c, n, scratch});
+    ops->gemm_tn(&(dp_gemm_tn){.m = m,
+                               .n = n,
+                               .k = k,
+                               .a = a,
+                               .lda = m,
+                               .b = b,
+                               .ldb = n,
+                               .c = c,
+                               .ldc = n,
+                               .scratch = scratch});
     for (size_t row = 0; row < m; row++) {
         for (size_t j = 0; j < n; j++) {
             double sum = (double)before[row * n + j];
@@ -145,6 +154,51 @@ static void weight_gradient_tiles_add_up(void **state)
             check_weight_tile(ops, DP_OPS_TILE, DP_OPS_TILE, 31);
             check_weight_tile(ops, DP_OPS_TILE - 1, 5, 2 * DP_OPS_DEPTH);
             check_weight_tile(ops, 3, 50, 2 * DP_OPS_DEPTH + 7);
+        }
+    }
+}
+
+/* Nothing of what stood there remains, not even a NaN, and zeros would have given the same. */
+static void check_fresh_tile(const dp_ops *ops, size_t m, size_t n, size_t k)
+{
+    float *a = fill(m * k, 5, 1.0F);
+    float *b = fill(n * k, 6, 1.0F);
+    float *zeros = fill(m * n, 7, 0.0F);
+    float *fresh = fill(m * n, 7, NAN);
+    float *scratch = room(DP_OPS_TILE_SCRATCH);
+    dp_gemm_tn tile = {.m = m,
+                       .n = n,
+                       .k = k,
+                       .a = a,
+                       .lda = m,
+                       .b = b,
+                       .ldb = n,
+                       .c = zeros,
+                       .ldc = n,
+                       .scratch = scratch};
+    memset(a, 0, k * sizeof *a); /* products that are 0 and -0 */
+    memset(zeros, 0, m * n * sizeof *zeros);
+    ops->gemm_tn(&tile);
+    tile.c = fresh;
+    tile.fresh = true;
+    ops->gemm_tn(&tile);
+    assert_memory_equal(zeros, fresh, m * n * sizeof *zeros);
+    free(a);
+    free(b);
+    free(zeros);
+    free(fresh);
+    free(scratch);
+}
+
+static void a_fresh_tile_is_one_added_to_zeros(void **state)
+{
+    (void)state;
+    for (size_t precision = 0; precision < DP_PRECISIONS; precision++) {
+        for (size_t o = 0; dp_ops_at_in(precision, o) != NULL; o++) {
+            const dp_ops *ops = dp_ops_at_in(precision, o);
+            check_fresh_tile(ops, 17, 33, 300);
+            check_fresh_tile(ops, DP_OPS_TILE, DP_OPS_TILE, 31);
+            check_fresh_tile(ops, 3, 50, 2 * DP_OPS_DEPTH + 7);
         }
     }
 }
@@ -265,6 +319,7 @@ int main(void)
         cmocka_unit_test(products_are_right_for_odd_shapes),
         cmocka_unit_test(a_product_cut_into_rows_has_the_same_bits),
         cmocka_unit_test(weight_gradient_tiles_add_up),
+        cmocka_unit_test(a_fresh_tile_is_one_added_to_zeros),
         cmocka_unit_test(packing_a_longer_b_serves_a_shorter_product),
         cmocka_unit_test(a_nan_shows_in_its_row_or_column_of_a_product),
         cmocka_unit_test(what_no_half_can_hold_is_infinite_in_a_product),
