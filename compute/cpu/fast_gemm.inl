@@ -4,6 +4,9 @@
 /* Rows that packing treats together: a few lines of each stay in the first cache while all panels take their part. */
 #define DP_PACK_ROWS 8
 
+/* Floats ahead of a transposition at which rows are asked for. */
+#define DP_PACK_AHEAD (4 * DP_LINE_FLOATS)
+
 /* Rows that are left over beyond whole groups: fewer sums, but still as many as hide what a sum takes. */
 #define DP_TAIL (DP_GROUP >= 6 ? DP_GROUP / 3 : DP_GROUP)
 
@@ -17,6 +20,9 @@ static void pack_transposed(const float *b, size_t ld, size_t k, size_t columns,
     const size_t whole_columns = columns / DP_LANES * DP_LANES;
     for (size_t i = 0; i < whole_k; i += DP_LANES) {
         for (size_t j = 0; j < whole_columns; j += DP_LANES) {
+            for (size_t row = 0; row < DP_LANES; row++) {
+                DP_FETCH(b + (j + row) * ld + i + DP_PACK_AHEAD);
+            }
             dp_transpose(b + j * ld + i, ld, packed + i * DP_PANEL + j, DP_PANEL);
         }
     }

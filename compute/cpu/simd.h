@@ -127,12 +127,34 @@ DP_INLINE float dp_largest(dp_vec v)
 DP_INLINE void dp_transpose(const float *from, size_t ld, float *to, size_t to_ld)
 {
 #if DP_LANES == 16
-    /* A gather per column: sixteen loads each, but whole-line stores. */
-    const __m512i rows =
-        _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
-                           _mm512_set1_epi32((int)ld));
-    for (size_t i = 0; i < DP_LANES; i++) {
-        dp_store(to + i * to_ld, (dp_vec)_mm512_i32gather_ps(rows, from + i, 4));
+    /* Each line is read once: rows a multiple of 4 KiB apart fall on each other in the first cache. Pairs of rows, then fours, then
+     * the quarters of all sixteen. */
+    __m512d pairs[DP_LANES];
+    __m512 fours[DP_LANES];
+#pragma GCC unroll 8
+    for (size_t i = 0; i < DP_LANES; i += 2) {
+        const __m512 even = (__m512)dp_load(from + i * ld);
+        const __m512 odd = (__m512)dp_load(from + (i + 1) * ld);
+        pairs[i] = (__m512d)_mm512_unpacklo_ps(even, odd);
+        pairs[i + 1] = (__m512d)_mm512_unpackhi_ps(even, odd);
+    }
+#pragma GCC unroll 4
+    for (size_t i = 0; i < DP_LANES; i += 4) {
+        fours[i] = (__m512)_mm512_unpacklo_pd(pairs[i], pairs[i + 2]);
+        fours[i + 1] = (__m512)_mm512_unpackhi_pd(pairs[i], pairs[i + 2]);
+        fours[i + 2] = (__m512)_mm512_unpacklo_pd(pairs[i + 1], pairs[i + 3]);
+        fours[i + 3] = (__m512)_mm512_unpackhi_pd(pairs[i + 1], pairs[i + 3]);
+    }
+#pragma GCC unroll 4
+    for (size_t i = 0; i < 4; i++) {
+        const __m512 even_low = _mm512_shuffle_f32x4(fours[i], fours[i + 4], 0x88);
+        const __m512 even_high = _mm512_shuffle_f32x4(fours[i + 8], fours[i + 12], 0x88);
+        const __m512 odd_low = _mm512_shuffle_f32x4(fours[i], fours[i + 4], 0xdd);
+        const __m512 odd_high = _mm512_shuffle_f32x4(fours[i + 8], fours[i + 12], 0xdd);
+        dp_store(to + i * to_ld, (dp_vec)_mm512_shuffle_f32x4(even_low, even_high, 0x88));
+        dp_store(to + (i + 4) * to_ld, (dp_vec)_mm512_shuffle_f32x4(odd_low, odd_high, 0x88));
+        dp_store(to + (i + 8) * to_ld, (dp_vec)_mm512_shuffle_f32x4(even_low, even_high, 0xdd));
+        dp_store(to + (i + 12) * to_ld, (dp_vec)_mm512_shuffle_f32x4(odd_low, odd_high, 0xdd));
     }
 #else
     for (size_t i = 0; i < DP_LANES; i++) {
