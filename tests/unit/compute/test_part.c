@@ -193,6 +193,26 @@ static void energies_beyond_what_a_number_holds_stay_there(void **state)
     dp_buf_close(&blob);
 }
 
+static void a_blob_of_a_part_begins_where_a_run_does(void **state)
+{
+    static float a[N];
+    const dp_codec none = {.kind = DP_CODEC_KINDS};
+    const dp_codec codec = codec_of(DP_CODEC_FP16);
+    dp_buf out;
+    (void)state;
+    fill(a, N, 8);
+    dp_buf_init(&out, BLOB_MAX);
+    CHECK_STATUS(dp_codec_header_at(&codec, 1, 100, &out), DP_BADARG);
+    CHECK_STATUS(dp_codec_header_at(&codec, DP_CODEC_RUN, DP_CODEC_ELEMENTS_MAX, &out), DP_BADARG);
+    CHECK_STATUS(dp_codec_header_at(&none, 0, 100, &out), DP_BADARG);
+    CHECK_STATUS(dp_codec_append(&codec, a, 100, 100, &out), DP_BADARG);
+    CHECK_STATUS(dp_codec_append(&none, a, 0, 100, &out), DP_BADARG);
+    a[N - 1] = NAN; /* The last run is refused, and those before it are taken back. */
+    CHECK_STATUS(dp_codec_append(&codec, a, 0, N, &out), DP_DIVERGED);
+    CHECK(out.size == 0);
+    dp_buf_close(&out);
+}
+
 static void a_part_is_of_its_place_alone(void **state)
 {
     static float a[N];
@@ -529,6 +549,7 @@ int main(void)
         cmocka_unit_test(one_part_of_all_is_the_blob_itself),
         cmocka_unit_test(a_part_has_no_more_energy_than_the_whole),
         cmocka_unit_test(energies_beyond_what_a_number_holds_stay_there),
+        cmocka_unit_test(a_blob_of_a_part_begins_where_a_run_does),
         cmocka_unit_test(a_part_is_of_its_place_alone),
         cmocka_unit_test(sums_of_parts_in_fp32_are_the_sum_of_the_whole),
         cmocka_unit_test(what_encoding_a_sum_loses_is_half_a_step_and_told),

@@ -385,6 +385,43 @@ static void gradients_in_parts_are_gradients_in_whole(void **state)
     close_members(authors, 2);
 }
 
+/* As in the first round, of which the founder owns all. */
+static void one_part_of_all_is_applied_and_settled_whole(void **state)
+{
+    static const uint32_t q = UINT32_C(1) << 31;
+    static const dp_part_range all = {.first = 0, .end = DP_PART_WHOLE};
+    const dp_manifest m = settings(DP_CODEC_INT8, 0);
+    const dp_codec codec = dp_codec_of_run(&m);
+    node x = open_member(&m, 1);
+    float *a = NULL;
+    dp_part_sum sum;
+    dp_buf out;
+    (void)state;
+    kit_round r = kit_round_of(1, 1);
+    publish(&r, &x, 0, &a);
+    dp_buf_init(&out, dp_codec_bytes_most(x.n));
+    const dp_view blob = dp_buf_view(&r.whole[0]);
+    const dp_part_items items = {.blobs = &blob, .q = &q, .n = 1};
+    CHECK_OK(dp_part_reduce(&codec, (dp_part_place){.n = x.n}, &items, &out, &sum));
+    CHECK(dp_view_equal(dp_buf_view(&out), blob)); /* Of one update alone nothing is lost. */
+    const dp_view result = dp_buf_view(&out);
+    dp_trainer_record record = kit_record(&r, DP_SETTLE_INCLUDED);
+    record.cuts = (dp_part_cuts){.n = 1};
+    record.taken = 1;
+    record.q = &q;
+    record.blobs = &result;
+    record.ranges = &all;
+    record.n_items = 1;
+    CHECK_OK(dp_trainer_apply(x.trainer, &record));
+    float *const e = residual_of(&x, a, blob, 0xf);
+    CHECK(same(e, dp_trainer_feedback(x.trainer), x.n));
+    test_free(e);
+    test_free(a);
+    dp_buf_close(&out);
+    kit_close(&r);
+    node_close(&x);
+}
+
 static void sparse_updates_have_dense_sums(void **state)
 {
     const dp_manifest m = settings(DP_CODEC_SPARSE, 0);
@@ -458,6 +495,7 @@ int main(void)
         cmocka_unit_test(a_killed_trainer_settles_its_parts_as_if_it_had_lived),
         cmocka_unit_test(a_part_with_more_energy_than_was_told_is_seen),
         cmocka_unit_test(gradients_in_parts_are_gradients_in_whole),
+        cmocka_unit_test(one_part_of_all_is_applied_and_settled_whole),
         cmocka_unit_test(sparse_updates_have_dense_sums),
         cmocka_unit_test(a_record_of_bad_parts_changes_nothing),
     };
