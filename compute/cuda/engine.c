@@ -170,6 +170,7 @@ void dp_cuda_close(dp_engine *e)
         dp_cuda_here(&e->device);
         dp_cuda_graphs_close(&e->graphs);
         dp_cuda_gemm_close(e->gemm);
+        release(e, e->optim.host_terms);
         release(e, e->host_news);
         release(e, e->host_scale);
         release(e, e->host_losses);
@@ -248,6 +249,7 @@ static dp_status take_host_memory(dp_engine *e)
     DP_TRY(host_piece(e, &e->host_batch, 2 * tokens * sizeof *e->host_batch));
     DP_TRY(host_piece(e, &e->host_losses, tokens * sizeof *e->host_losses));
     DP_TRY(host_piece(e, &e->host_scale, sizeof *e->host_scale));
+    DP_TRY(host_piece(e, &e->optim.host_terms, sizeof *e->optim.host_terms));
     return host_piece(e, &e->host_news, sizeof *e->host_news);
 }
 

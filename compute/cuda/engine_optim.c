@@ -6,8 +6,7 @@
 #include "base/alloc.h"
 
 enum { NS_STEPS = 5, SHARES_MAX = 3 };
-#define NORM_MAX 1e18   /* as in optim.c */
-#define MATCH_ADAMW 0.2 /* as in optim_muon.c: Liu et al. 2025 */
+#define NORM_MAX 1e18 /* as in optim.c */
 
 /* ---- Which pieces are whose. */
 
@@ -116,6 +115,7 @@ void dp_cuda_optimizer_carve(dp_cuda_optimizer *o, dp_cuda_arena *arena)
     o->norm = dp_cuda_carve(arena, sizeof *o->norm);
     o->sums = dp_cuda_carve(arena, 2 * o->n_pieces * sizeof *o->sums);
     o->rates = dp_cuda_carve(arena, o->model->n_tensors * sizeof *o->rates);
+    o->terms = dp_cuda_carve(arena, sizeof *o->terms);
     largest_of(o, &matrix, &square);
     o->turned = dp_cuda_carve(arena, matrix * sizeof(float));
     o->next = dp_cuda_carve(arena, matrix * sizeof(float));
@@ -187,65 +187,41 @@ dp_status dp_cuda_optimizer_norm(dp_cuda_optimizer *o, const float *x, double *n
 
 typedef struct job {
     dp_cuda_optimizer *o;
-    const dp_optim_options *options;
     float *x; /* what the step moves: parameters or masters */
     const float *grads;
-    float grad_scale;
-    double correct1;
-    double correct2;
 } job;
 
 static dp_status adamw(const job *j)
 {
     dp_cuda_optimizer *const o = j->o;
-    const dp_cuda_adamw_terms terms = {.lr = (float)((double)j->options->lr / j->correct1),
-                                       .beta1 = j->options->beta1,
-                                       .beta2 = j->options->beta2,
-                                       .eps = j->options->eps,
-                                       .lr_decay = j->options->lr * j->options->decay,
-                                       .v_scale = (float)(1.0 / j->correct2),
-                                       .grad_scale = j->grad_scale};
     return DP_CUDA_RUN(o->device, dp_cuda_adamw(j->x, o->m, o->v, j->grads, o->pieces, o->n_adamw,
-                                                &terms, o->device->compute));
-}
-
-static dp_cuda_layer_terms layer_terms(const job *j)
-{
-    return (dp_cuda_layer_terms){.lr = j->options->lr,
-                                 .beta1 = j->o->kind == DP_OPTIM_LARS ? j->options->momentum
-                                                                      : j->options->beta1,
-                                 .beta2 = j->options->beta2,
-                                 .eps = j->options->eps,
-                                 .decay = j->options->decay,
-                                 .m_scale = (float)(1.0 / j->correct1),
-                                 .v_scale = (float)(1.0 / j->correct2),
-                                 .grad_scale = j->grad_scale};
+                                                &o->terms->adamw, o->device->compute));
 }
 
 static dp_status lamb(const job *j)
 {
     dp_cuda_optimizer *const o = j->o;
-    const dp_cuda_layer_terms terms = layer_terms(j);
+    const dp_cuda_layer_terms *const terms = &o->terms->layer;
     const cudaStream_t stream = o->device->compute;
     DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_lamb_look(j->x, o->m, o->v, j->grads, o->pieces,
-                                                    o->n_pieces, &terms, o->sums, stream)));
+                                                    o->n_pieces, terms, o->sums, stream)));
     DP_TRY(DP_CUDA_RUN(
         o->device, dp_cuda_lamb_rates(o->sums, o->tensors, o->model->n_tensors, o->rates, stream)));
-    return DP_CUDA_RUN(o->device, dp_cuda_lamb_move(j->x, o->m, o->v, o->pieces, o->n_pieces,
-                                                    &terms, o->rates, stream));
+    return DP_CUDA_RUN(o->device, dp_cuda_lamb_move(j->x, o->m, o->v, o->pieces, o->n_pieces, terms,
+                                                    o->rates, stream));
 }
 
 static dp_status lars(const job *j)
 {
     dp_cuda_optimizer *const o = j->o;
-    const dp_cuda_layer_terms terms = layer_terms(j);
+    const dp_cuda_layer_terms *const terms = &o->terms->layer;
     const cudaStream_t stream = o->device->compute;
     DP_TRY(DP_CUDA_RUN(o->device,
                        dp_cuda_lars_look(j->x, j->grads, o->pieces, o->n_pieces, o->sums, stream)));
     DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_lars_rates(o->sums, o->tensors, o->model->n_tensors,
-                                                     &terms, o->rates, stream)));
+                                                     terms, o->rates, stream)));
     return DP_CUDA_RUN(o->device, dp_cuda_lars_move(j->x, o->m, j->grads, o->pieces, o->n_pieces,
-                                                    &terms, o->rates, stream));
+                                                    terms, o->rates, stream));
 }
 
 /* ---- Muon. */
@@ -290,24 +266,22 @@ static dp_status turn_matrix(const job *j, const dp_tensor *tensor, const share 
 {
     dp_cuda_optimizer *const o = j->o;
     const cudaStream_t stream = o->device->compute;
+    const dp_cuda_muon_terms *const terms = &o->terms->muon;
     const size_t rows = tensor->shape[0];
     const size_t stride = tensor->shape[1];
     const size_t n = rows * s->columns;
     const size_t at = tensor->offset + s->first;
     DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_muon_momentum(o->m + at, j->grads + at, stride, rows,
-                                                        s->columns, j->options->momentum,
-                                                        j->grad_scale, o->turned, stream)));
+                                                        s->columns, terms, o->turned, stream)));
     DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_squares(o->turned, n, o->partial, stream)));
     DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_norm_of(o->partial, dp_norm_blocks(n), o->norm, stream)));
     DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_muon_scale(o->turned, n, o->norm, stream)));
     for (int i = 0; i < NS_STEPS; i++) {
         DP_TRY(newton_schulz(o, rows, s->columns));
     }
-    const float lr_decay = tensor->decay ? j->options->lr * j->options->decay : 0.0F;
-    const double longer = (double)most(rows, s->columns);
-    const float scale = (float)((double)j->options->lr * MATCH_ADAMW * sqrt(longer));
+    const double root = sqrt((double)most(rows, s->columns));
     return DP_CUDA_RUN(o->device, dp_cuda_muon_move(j->x + at, stride, o->turned, rows, s->columns,
-                                                    lr_decay, scale, stream));
+                                                    tensor->decay ? 1 : 0, root, terms, stream));
 }
 
 static dp_status muon(const job *j)
@@ -345,14 +319,42 @@ static dp_status round_weights(dp_cuda_optimizer *o, float *x)
 {
     const cudaStream_t stream = o->device->compute;
     if (o->weights == DP_WEIGHTS_BF16_SR) {
-        return DP_CUDA_RUN(o->device, dp_cuda_chance(x, o->n, 0, o->seed, o->steps, stream));
+        return DP_CUDA_RUN(o->device, dp_cuda_chance(x, o->n, 0, o->seed, &o->terms->step, stream));
     }
     return o->master == NULL ? DP_OK
                              : DP_CUDA_RUN(o->device, dp_cuda_nearest(x, o->master, o->n, stream));
 }
 
-dp_status dp_cuda_optimizer_step(dp_cuda_optimizer *o, float *x, const float *grads,
-                                 const dp_optim_options *options, double norm)
+static dp_cuda_optim_terms terms_of(const dp_cuda_optimizer *o, const dp_optim_options *options,
+                                    float grad_scale)
+{
+    const double correct1 = 1.0 - pow((double)options->beta1, (double)o->steps);
+    const double correct2 = 1.0 - pow((double)options->beta2, (double)o->steps);
+    return (dp_cuda_optim_terms){
+        .adamw = {.lr = (float)((double)options->lr / correct1),
+                  .beta1 = options->beta1,
+                  .beta2 = options->beta2,
+                  .eps = options->eps,
+                  .lr_decay = options->lr * options->decay,
+                  .v_scale = (float)(1.0 / correct2),
+                  .grad_scale = grad_scale},
+        .layer = {.lr = options->lr,
+                  .beta1 = o->kind == DP_OPTIM_LARS ? options->momentum : options->beta1,
+                  .beta2 = options->beta2,
+                  .eps = options->eps,
+                  .decay = options->decay,
+                  .m_scale = (float)(1.0 / correct1),
+                  .v_scale = (float)(1.0 / correct2),
+                  .grad_scale = grad_scale},
+        .muon = {.lr = options->lr,
+                 .decay = options->decay,
+                 .momentum = options->momentum,
+                 .grad_scale = grad_scale},
+        .step = o->steps};
+}
+
+dp_status dp_cuda_optimizer_begin(dp_cuda_optimizer *o, const dp_optim_options *options,
+                                  double norm)
 {
     if (!(norm <= NORM_MAX)) {
         return DP_DIVERGED;
@@ -361,16 +363,21 @@ dp_status dp_cuda_optimizer_step(dp_cuda_optimizer *o, float *x, const float *gr
     const double length = norm / scale;
     const double clip = (double)options->clip;
     const bool clips = clip > 0.0 && length > clip;
+    /* The terms of the step before have been read: nothing to wait for after a norm. */
+    DP_TRY(dp_cuda_wait(o->device, o->device->compute));
     o->steps++;
-    const job j = {.o = o,
-                   .options = options,
-                   .x = o->master != NULL ? o->master : x,
-                   .grads = grads,
-                   .grad_scale = (float)((clips ? clip / length : 1.0) / scale),
-                   .correct1 = 1.0 - pow((double)options->beta1, (double)o->steps),
-                   .correct2 = 1.0 - pow((double)options->beta2, (double)o->steps)};
+    *o->host_terms = terms_of(o, options, (float)((clips ? clip / length : 1.0) / scale));
+    return DP_OK;
+}
+
+dp_status dp_cuda_optimizer_move(dp_cuda_optimizer *o, float *x, const float *grads)
+{
+    const cudaStream_t stream = o->device->compute;
+    const job j = {.o = o, .x = o->master != NULL ? o->master : x, .grads = grads};
+    DP_TRY(DP_CUDA(o->device, copy, o->terms, o->host_terms, sizeof *o->terms, DP_CUDA_TO_DEVICE,
+                   stream));
     if (o->master != NULL) {
-        DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_masters(o->master, x, o->n, o->device->compute)));
+        DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_masters(o->master, x, o->n, stream)));
     }
     DP_TRY(move(&j));
     return round_weights(o, x);

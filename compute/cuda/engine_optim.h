@@ -36,7 +36,10 @@ typedef struct dp_cuda_optimizer {
     float *gram;
     float *poly;
 
-    double *host_partial; /* owned, of the host */
+    dp_cuda_optim_terms *terms; /* of the step under way */
+
+    double *host_partial;            /* owned, of the host */
+    dp_cuda_optim_terms *host_terms; /* page-locked, lent by the engine */
 } dp_cuda_optimizer;
 
 /* Sizes; device and gemm come later. Owns host_partial. DP_NOMEM. */
@@ -51,8 +54,10 @@ DP_MUST dp_status dp_cuda_optimizer_start(dp_cuda_optimizer *o);
 DP_MUST dp_status dp_cuda_optimizer_reset(dp_cuda_optimizer *o);
 /* |x|, summed in blocks as dp_norm does. */
 DP_MUST dp_status dp_cuda_optimizer_norm(dp_cuda_optimizer *o, const float *x, double *norm);
-/* dp_optim_step_with. */
-DP_MUST dp_status dp_cuda_optimizer_step(dp_cuda_optimizer *o, float *x, const float *grads,
-                                         const dp_optim_options *options, double norm);
+/* dp_optim_step_with in two: the terms of the step, in memory of the host, then all that goes to the card, which reads them there and is
+ * the same for every step of one x and one grads, so that it can be captured. DP_DIVERGED: as there; no step begins. */
+DP_MUST dp_status dp_cuda_optimizer_begin(dp_cuda_optimizer *o, const dp_optim_options *options,
+                                          double norm);
+DP_MUST dp_status dp_cuda_optimizer_move(dp_cuda_optimizer *o, float *x, const float *grads);
 
 #endif

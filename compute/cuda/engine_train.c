@@ -6,6 +6,9 @@
 
 #include "compute/cuda/cast.h"
 
+/* Of the update's graph; those of passes are odd. */
+static const uint64_t UPDATE_KEY = 2;
+
 /* ---- A micro-batch. */
 
 static dp_status check_tokens(const dp_engine *e, const uint32_t *tokens, size_t n)
@@ -181,10 +184,25 @@ dp_status dp_cuda_e_norm(dp_engine *e, double *norm)
     return dp_cuda_optimizer_norm(&e->optim, e->grads, norm);
 }
 
+/* With the typed copy that the next step reads. */
+static dp_status update_on_stream(void *context)
+{
+    dp_engine *const e = context;
+    float *const x = dp_cuda_vector(e, DP_VECTOR_X);
+    DP_TRY(dp_cuda_optimizer_move(&e->optim, x, e->grads));
+    return e->typed == NULL ? DP_OK
+                            : DP_CUDA_RUN(&e->device, dp_cuda_cast(e->typed, e->shape.type, x, e->n,
+                                                                   e->device.compute));
+}
+
+/* A graph of its own: between the gradients and the step somebody decides whether it is taken. */
 dp_status dp_cuda_e_update(dp_engine *e, const dp_optim_options *options, double norm)
 {
-    return dp_cuda_optimizer_step(&e->optim, dp_cuda_writing(e, DP_VECTOR_X), e->grads, options,
-                                  norm);
+    DP_TRY(dp_cuda_optimizer_begin(&e->optim, options, norm));
+    const float *const x = dp_cuda_writing(e, DP_VECTOR_X);
+    DP_TRY(dp_cuda_graphs_run(&e->graphs, UPDATE_KEY, update_on_stream, e));
+    e->typed_of = e->typed == NULL ? NULL : x;
+    return DP_OK;
 }
 
 /* The optimizer's vectors on the card, those that there are, in the order of dp_optim_vectors. */

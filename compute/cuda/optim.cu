@@ -60,8 +60,9 @@ static __device__ __forceinline__ void adamw_element(float &x, float &m, float &
 static __global__ void __launch_bounds__(DP_OPTIM_THREADS)
     adamw(float *__restrict__ x, float *__restrict__ m, float *__restrict__ v,
           const float *__restrict__ grads, const dp_cuda_piece *__restrict__ pieces,
-          dp_cuda_adamw_terms terms)
+          const dp_cuda_adamw_terms *__restrict__ given)
 {
+    const dp_cuda_adamw_terms terms = *given;
     const dp_cuda_piece piece = pieces[blockIdx.y];
     const float lr_decay = piece.decays != 0 ? terms.lr_decay : 0.0F;
     const size_t step = static_cast<size_t>(gridDim.x) * DP_OPTIM_THREADS * 4;
@@ -87,7 +88,7 @@ extern "C" dp_status dp_cuda_adamw(float *x, float *m, float *v, const float *gr
 {
     return dp_optim_by_chunks(n_pieces, [&](dim3 grid, size_t first) {
         return DP_LAUNCH(adamw, grid, DP_OPTIM_THREADS, 0, stream, x, m, v, grads, pieces + first,
-                         *terms);
+                         terms);
     });
 }
 
@@ -160,8 +161,9 @@ static __device__ __forceinline__ float round_one(float x, uint32_t random)
 
 /* A counter and its eight elements to a thread. */
 static __global__ void __launch_bounds__(DP_OPTIM_THREADS)
-    chance(float *x, size_t n, uint64_t first, uint64_t seed, uint64_t step)
+    chance(float *x, size_t n, uint64_t first, uint64_t seed, const uint64_t *__restrict__ number)
 {
+    const uint64_t step = *number;
     const size_t at = (static_cast<size_t>(blockIdx.x) * DP_OPTIM_THREADS + threadIdx.x) * LANES;
     if (at >= n) {
         return;
@@ -182,7 +184,7 @@ static __global__ void __launch_bounds__(DP_OPTIM_THREADS)
 }
 
 extern "C" dp_status dp_cuda_chance(float *x, size_t n, uint64_t first, uint64_t seed,
-                                    uint64_t step, cudaStream_t stream)
+                                    const uint64_t *step, cudaStream_t stream)
 {
     if (first % LANES != 0) {
         return DP_BADARG;

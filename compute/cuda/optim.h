@@ -2,7 +2,8 @@
  * them: elements of one tensor in one block of DP_NORM_BLOCK. One rounded operation after another, in the order of the CPU's plain loops; only sums
  * of squares are added in another (fixed) order, so steps that take no norm from them have the CPU's bits.
  *
- * x, m, v, master and grads are whole vectors of the arena here. Pieces: in device memory; their bounds are multiples of 4. */
+ * x, m, v, master and grads are whole vectors of the arena here. Pieces: in device memory; their bounds are multiples of 4. So are
+ * the terms, which change from step to step: what was captured once reads those of the step that comes. */
 #ifndef DP_COMPUTE_CUDA_OPTIM_H
 #define DP_COMPUTE_CUDA_OPTIM_H
 
@@ -95,22 +96,39 @@ DP_MUST dp_status dp_cuda_lars_move(float *x, float *m, const float *grads,
                                     const dp_cuda_layer_terms *terms, const float *rates,
                                     cudaStream_t stream);
 
+typedef struct dp_cuda_muon_terms {
+    float lr;
+    float decay;
+    float momentum;
+    float grad_scale;
+} dp_cuda_muon_terms;
+
+/* All that a step of any optimizer reads of its options. */
+typedef struct dp_cuda_optim_terms {
+    dp_cuda_adamw_terms adamw;
+    dp_cuda_layer_terms layer;
+    dp_cuda_muon_terms muon;
+    uint32_t padding;
+    uint64_t step; /* the number of this one: key of rounding by chance */
+} dp_cuda_optim_terms;
+
 /* ---- Muon, around the products of gemm.h. A matrix of rows x columns stands in a tensor at row distance stride; o, gram and poly are
  * dense. */
 
-/* momentum = keep momentum + g; o = g + keep momentum. grads and momentum: in the tensor. */
+/* momentum = keep momentum + g; o = g + keep momentum, keep: the terms' momentum. grads and momentum: in the tensor. */
 DP_MUST dp_status dp_cuda_muon_momentum(float *momentum, const float *grads, size_t stride,
-                                        size_t rows, size_t columns, float keep, float grad_scale,
-                                        float *o, cudaStream_t stream);
+                                        size_t rows, size_t columns,
+                                        const dp_cuda_muon_terms *terms, float *o,
+                                        cudaStream_t stream);
 /* o *= 1 / (*norm + 1e-7), norm in device memory. */
 DP_MUST dp_status dp_cuda_muon_scale(float *o, size_t n, const double *norm, cudaStream_t stream);
 /* poly = aI + b gram + c poly, where poly holds gram squared; [side][side]. */
 DP_MUST dp_status dp_cuda_muon_poly(float *poly, const float *gram, size_t side,
                                     cudaStream_t stream);
-/* x -= lr_decay x + scale o. x: in the tensor. */
+/* x -= lr decay x + (0.2 lr root) o (Liu et al. 2025), the factor in double; decays 0: without decay. x: in the tensor. */
 DP_MUST dp_status dp_cuda_muon_move(float *x, size_t stride, const float *o, size_t rows,
-                                    size_t columns, float lr_decay, float scale,
-                                    cudaStream_t stream);
+                                    size_t columns, uint32_t decays, double root,
+                                    const dp_cuda_muon_terms *terms, cudaStream_t stream);
 
 /* ---- Weights kept in bf16, to the bit (optim.h, chance.h). */
 
@@ -118,9 +136,9 @@ DP_MUST dp_status dp_cuda_muon_move(float *x, size_t stride, const float *o, siz
 DP_MUST dp_status dp_cuda_masters(float *master, const float *x, size_t n, cudaStream_t stream);
 /* After it: x = nearest bf16 of the master. */
 DP_MUST dp_status dp_cuda_nearest(float *x, const float *master, size_t n, cudaStream_t stream);
-/* x rounded to bf16 by chance with key (seed, step); x[0] is element first of the arena, a multiple of 8. */
-DP_MUST dp_status dp_cuda_chance(float *x, size_t n, uint64_t first, uint64_t seed, uint64_t step,
-                                 cudaStream_t stream);
+/* x rounded to bf16 by chance with key (seed, *step); x[0] is element first of the arena, a multiple of 8. */
+DP_MUST dp_status dp_cuda_chance(float *x, size_t n, uint64_t first, uint64_t seed,
+                                 const uint64_t *step, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

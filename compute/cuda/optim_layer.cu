@@ -14,8 +14,9 @@ static __device__ __forceinline__ float direction(float x, float m, float v,
 static __global__ void __launch_bounds__(DP_OPTIM_THREADS)
     lamb_look(const float *__restrict__ x, float *__restrict__ m, float *__restrict__ v,
               const float *__restrict__ grads, const dp_cuda_piece *__restrict__ pieces,
-              dp_cuda_layer_terms t, double *__restrict__ sums)
+              const dp_cuda_layer_terms *__restrict__ terms, double *__restrict__ sums)
 {
+    const dp_cuda_layer_terms t = *terms;
     const dp_cuda_piece piece = pieces[blockIdx.x];
     const float decay = piece.decays != 0 ? t.decay : 0.0F;
     const float keep1 = 1.0F - t.beta1;
@@ -46,7 +47,7 @@ extern "C" dp_status dp_cuda_lamb_look(const float *x, float *m, float *v, const
                                        cudaStream_t stream)
 {
     return DP_LAUNCH(lamb_look, dp_cuda_blocks(n_pieces, 1), DP_OPTIM_THREADS, 0, stream, x, m, v,
-                     grads, pieces, *terms, sums);
+                     grads, pieces, terms, sums);
 }
 
 /* Norms of both sums of a tensor, piece by piece. */
@@ -87,9 +88,10 @@ extern "C" dp_status dp_cuda_lamb_rates(const double *sums, const dp_cuda_pieces
 
 static __global__ void __launch_bounds__(DP_OPTIM_THREADS)
     lamb_move(float *__restrict__ x, const float *__restrict__ m, const float *__restrict__ v,
-              const dp_cuda_piece *__restrict__ pieces, dp_cuda_layer_terms t,
-              const float *__restrict__ rates)
+              const dp_cuda_piece *__restrict__ pieces,
+              const dp_cuda_layer_terms *__restrict__ terms, const float *__restrict__ rates)
 {
+    const dp_cuda_layer_terms t = *terms;
     const dp_cuda_piece piece = pieces[blockIdx.y];
     const float decay = piece.decays != 0 ? t.decay : 0.0F;
     const float rate = t.lr * rates[piece.tensor];
@@ -107,7 +109,7 @@ extern "C" dp_status dp_cuda_lamb_move(float *x, const float *m, const float *v,
 {
     return dp_optim_by_chunks(n_pieces, [&](dim3 grid, size_t first) {
         return DP_LAUNCH(lamb_move, grid, DP_OPTIM_THREADS, 0, stream, x, m, v, pieces + first,
-                         *terms, rates);
+                         terms, rates);
     });
 }
 
@@ -142,8 +144,10 @@ extern "C" dp_status dp_cuda_lars_look(const float *x, const float *grads,
 
 static __global__ void __launch_bounds__(DP_OPTIM_THREADS)
     lars_rates(const double *__restrict__ sums, const dp_cuda_pieces_of *__restrict__ tensors,
-               size_t n_tensors, dp_cuda_layer_terms t, float *__restrict__ rates)
+               size_t n_tensors, const dp_cuda_layer_terms *__restrict__ terms,
+               float *__restrict__ rates)
 {
+    const dp_cuda_layer_terms t = *terms;
     const size_t i = static_cast<size_t>(blockIdx.x) * DP_OPTIM_THREADS + threadIdx.x;
     if (i >= n_tensors) {
         return;
@@ -161,14 +165,15 @@ extern "C" dp_status dp_cuda_lars_rates(const double *sums, const dp_cuda_pieces
                                         float *rates, cudaStream_t stream)
 {
     return DP_LAUNCH(lars_rates, dp_cuda_blocks(n_tensors, DP_OPTIM_THREADS), DP_OPTIM_THREADS, 0,
-                     stream, sums, tensors, n_tensors, *terms, rates);
+                     stream, sums, tensors, n_tensors, terms, rates);
 }
 
 static __global__ void __launch_bounds__(DP_OPTIM_THREADS)
     lars_move(float *__restrict__ x, float *__restrict__ m, const float *__restrict__ grads,
-              const dp_cuda_piece *__restrict__ pieces, dp_cuda_layer_terms t,
-              const float *__restrict__ rates)
+              const dp_cuda_piece *__restrict__ pieces,
+              const dp_cuda_layer_terms *__restrict__ terms, const float *__restrict__ rates)
 {
+    const dp_cuda_layer_terms t = *terms;
     const dp_cuda_piece piece = pieces[blockIdx.y];
     const float decay = piece.decays != 0 ? t.decay : 0.0F;
     const float rate = t.lr * rates[piece.tensor];
@@ -188,6 +193,6 @@ extern "C" dp_status dp_cuda_lars_move(float *x, float *m, const float *grads,
 {
     return dp_optim_by_chunks(n_pieces, [&](dim3 grid, size_t first) {
         return DP_LAUNCH(lars_move, grid, DP_OPTIM_THREADS, 0, stream, x, m, grads, pieces + first,
-                         *terms, rates);
+                         terms, rates);
     });
 }

@@ -7,6 +7,7 @@
 #define NS_A 3.4445F
 #define NS_B (-4.7750F)
 #define NS_C 2.0315F
+#define MATCH_ADAMW 0.2 /* Liu et al. 2025 */
 
 static __device__ __forceinline__ size_t index_of(void)
 {
@@ -15,26 +16,28 @@ static __device__ __forceinline__ size_t index_of(void)
 
 static __global__ void __launch_bounds__(DP_OPTIM_THREADS)
     momentum_of(float *__restrict__ momentum, const float *__restrict__ grads, size_t stride,
-                size_t rows, size_t columns, float keep, float grad_scale, float *__restrict__ o)
+                size_t rows, size_t columns, const dp_cuda_muon_terms *__restrict__ terms,
+                float *__restrict__ o)
 {
     const size_t i = index_of();
     if (i >= rows * columns) {
         return;
     }
     const size_t at = i / columns * stride + i % columns;
-    const float g = grads[at] * grad_scale;
+    const float keep = terms->momentum;
+    const float g = grads[at] * terms->grad_scale;
     const float next = keep * momentum[at] + g;
     momentum[at] = next;
     o[i] = g + keep * next;
 }
 
 extern "C" dp_status dp_cuda_muon_momentum(float *momentum, const float *grads, size_t stride,
-                                           size_t rows, size_t columns, float keep,
-                                           float grad_scale, float *o, cudaStream_t stream)
+                                           size_t rows, size_t columns,
+                                           const dp_cuda_muon_terms *terms, float *o,
+                                           cudaStream_t stream)
 {
     return DP_LAUNCH(momentum_of, dp_cuda_blocks(rows * columns, DP_OPTIM_THREADS),
-                     DP_OPTIM_THREADS, 0, stream, momentum, grads, stride, rows, columns, keep,
-                     grad_scale, o);
+                     DP_OPTIM_THREADS, 0, stream, momentum, grads, stride, rows, columns, terms, o);
 }
 
 static __global__ void __launch_bounds__(DP_OPTIM_THREADS)
@@ -71,8 +74,11 @@ extern "C" dp_status dp_cuda_muon_poly(float *poly, const float *gram, size_t si
 
 static __global__ void __launch_bounds__(DP_OPTIM_THREADS)
     move_matrix(float *__restrict__ x, size_t stride, const float *__restrict__ o, size_t rows,
-                size_t columns, float lr_decay, float scale)
+                size_t columns, uint32_t decays, double root,
+                const dp_cuda_muon_terms *__restrict__ terms)
 {
+    const float lr_decay = decays != 0 ? terms->lr * terms->decay : 0.0F;
+    const float scale = static_cast<float>(static_cast<double>(terms->lr) * MATCH_ADAMW * root);
     const size_t i = index_of();
     if (i < rows * columns) {
         const size_t at = i / columns * stride + i % columns;
@@ -81,9 +87,9 @@ static __global__ void __launch_bounds__(DP_OPTIM_THREADS)
 }
 
 extern "C" dp_status dp_cuda_muon_move(float *x, size_t stride, const float *o, size_t rows,
-                                       size_t columns, float lr_decay, float scale,
-                                       cudaStream_t stream)
+                                       size_t columns, uint32_t decays, double root,
+                                       const dp_cuda_muon_terms *terms, cudaStream_t stream)
 {
     return DP_LAUNCH(move_matrix, dp_cuda_blocks(rows * columns, DP_OPTIM_THREADS),
-                     DP_OPTIM_THREADS, 0, stream, x, stride, o, rows, columns, lr_decay, scale);
+                     DP_OPTIM_THREADS, 0, stream, x, stride, o, rows, columns, decays, root, terms);
 }

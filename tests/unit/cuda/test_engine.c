@@ -200,6 +200,56 @@ static void the_same_shape_is_replayed_as_a_graph_with_the_same_bits(void **stat
     cuda->close(e);
 }
 
+/* Updates with other options each; anew: none is a graph. */
+static uint64_t updated(dp_optim_kind optimizer, dp_weights_kind weights, bool anew)
+{
+    dp_engine_setup setup = setup_with(DP_PRECISION_BF16, DP_RECOMPUTE_NORMS);
+    const dp_gpt_batch b = batch();
+    dp_engine *e = NULL;
+    dp_why why = {{0}};
+    double loss;
+    double norm;
+    setup.optimizer = optimizer;
+    setup.weights = weights;
+    fake_cuda_set(&healthy);
+    CHECK_OK(cuda->create(&e, &setup, &why));
+    CHECK_OK(cuda->init(e, 5));
+    CHECK_OK(cuda->copy(e, DP_VECTOR_X, DP_VECTOR_THETA));
+    for (int i = 0; i < 4; i++) {
+        dp_optim_options other = options;
+        other.lr = 1e-2F / (float)(i + 1);
+        other.momentum = 0.9F;
+        other.clip = i % 2 == 0 ? 0.5F : 0;
+        if (anew) {
+            dp_cuda_graphs_close(&e->graphs);
+        }
+        CHECK_OK(cuda->step(e, &b, 1.0F / TOKENS, &loss));
+        CHECK_OK(cuda->norm(e, &norm));
+        CHECK_OK(cuda->update(e, &other, norm));
+        CHECK_OK(cuda->drop(e));
+    }
+    CHECK(fake_cuda_graphs() == (anew ? 0U : 6U)); /* The first pass and update run as they are. */
+    const uint64_t sum = sum_of_x(e);
+    cuda->close(e);
+    return sum;
+}
+
+static void an_update_is_replayed_as_a_graph_with_the_options_of_its_step(void **state)
+{
+    (void)state;
+    static const struct {
+        dp_optim_kind optimizer;
+        dp_weights_kind weights;
+    } kinds[] = {{DP_OPTIM_ADAMW, DP_WEIGHTS_BF16_SR},
+                 {DP_OPTIM_LAMB, DP_WEIGHTS_BF16},
+                 {DP_OPTIM_LARS, DP_WEIGHTS_FP32},
+                 {DP_OPTIM_MUON, DP_WEIGHTS_FP32}};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        CHECK(updated(kinds[i].optimizer, kinds[i].weights, false) ==
+              updated(kinds[i].optimizer, kinds[i].weights, true));
+    }
+}
+
 static void too_little_memory_makes_the_micro_batch_smaller(void **state)
 {
     (void)state;
@@ -431,6 +481,7 @@ int main(void)
         cmocka_unit_test(all_of_it_agrees_with_the_cpu),
         cmocka_unit_test(a_model_learns_and_the_ladder_changes_no_bit),
         cmocka_unit_test(the_same_shape_is_replayed_as_a_graph_with_the_same_bits),
+        cmocka_unit_test(an_update_is_replayed_as_a_graph_with_the_options_of_its_step),
         cmocka_unit_test(too_little_memory_makes_the_micro_batch_smaller),
         cmocka_unit_test(a_card_that_is_too_small_gives_up_with_advice),
         cmocka_unit_test(bf16_on_a_card_without_it_names_what_to_take),

@@ -103,7 +103,8 @@ static void adamw_has_the_bits_of_the_plain_loops(void **state)
                                        .lr_decay = 1e-3F,
                                        .v_scale = 20.0F / (float)step,
                                        .grad_scale = 0.3F};
-        CHECK_OK(dp_cuda_adamw(b.x, b.m, b.v, b.grads, b.pieces, b.n_pieces, &t, b.stream));
+        dp_cuda_adamw_terms *const there = card_put(&t, sizeof t);
+        CHECK_OK(dp_cuda_adamw(b.x, b.m, b.v, b.grads, b.pieces, b.n_pieces, there, b.stream));
         for (size_t i = 0; i < b.n_pieces; i++) {
             const dp_cuda_piece *const p = &b.host_pieces[i];
             const dp_adamw_terms terms = {.lr = t.lr,
@@ -116,6 +117,8 @@ static void adamw_has_the_bits_of_the_plain_loops(void **state)
             dp_ops_reference()->adamw(&terms, b.cpu.params + p->from, m + p->from, v + p->from,
                                       b.cpu.grads + p->from, p->to - p->from);
         }
+        card_get(b.x, got, b.bytes); /* All has been read. */
+        card_free(there);
     }
     card_get(b.x, got, b.bytes);
     same(got, b.cpu.params, n, 0);
@@ -129,7 +132,7 @@ static void adamw_has_the_bits_of_the_plain_loops(void **state)
     close_bench(&b);
 }
 
-/* One step of LAMB or LARS on the card, t from 1. */
+/* One step of LAMB or LARS, terms on the card. */
 static void layer_step(const bench *b, dp_optim_kind kind, const dp_cuda_layer_terms *t)
 {
     if (kind == DP_OPTIM_LAMB) {
@@ -167,7 +170,10 @@ static void near_the_cpu(dp_optim_kind kind)
                                        .m_scale = (float)(1.0 / (1.0 - pow(beta1, step))),
                                        .v_scale = (float)(1.0 / (1.0 - pow(beta2, step))),
                                        .grad_scale = (float)(norm > 1.0 ? 1.0 / norm : 1.0)};
-        layer_step(&b, kind, &t);
+        dp_cuda_layer_terms *const there = card_put(&t, sizeof t);
+        layer_step(&b, kind, there);
+        card_get(b.x, got, b.bytes); /* All has been read. */
+        card_free(there);
     }
     card_get(b.x, got, b.bytes);
     /* Weights below 1: some units of 2^-24 from norms that differ in their last bit, and from contraction in the CPU's loops. */
@@ -239,7 +245,10 @@ static void muon_moves_a_matrix_inside_a_tensor(void **state)
     double *const norm_there = card_put(&norm, sizeof norm);
     float *const gram_there = card_put(gram, sizeof gram);
     float *const poly_there = card_put(poly, sizeof poly);
-    CHECK_OK(dp_cuda_muon_momentum(t + FIRST, g + FIRST, STRIDE, ROWS, COLUMNS, 0.95F, 0.5F, out,
+    static const dp_cuda_muon_terms terms = {
+        .lr = 1, .decay = 0.01F, .momentum = 0.95F, .grad_scale = 0.5F};
+    dp_cuda_muon_terms *const terms_there = card_put(&terms, sizeof terms);
+    CHECK_OK(dp_cuda_muon_momentum(t + FIRST, g + FIRST, STRIDE, ROWS, COLUMNS, terms_there, out,
                                    stream));
     CHECK_OK(dp_cuda_muon_scale(out, ROWS * COLUMNS, norm_there, stream));
     CHECK_OK(dp_cuda_muon_poly(poly_there, gram_there, SIDE, stream));
@@ -265,7 +274,7 @@ static void muon_moves_a_matrix_inside_a_tensor(void **state)
         const float value = -4.7750F * gram[i] + 2.0315F * poly[i];
         CHECK(poly_got[i] == (i % (SIDE + 1) == 0 ? value + 3.4445F : value));
     }
-    CHECK_OK(dp_cuda_muon_move(t + FIRST, STRIDE, out, ROWS, COLUMNS, 0.01F, 0.2F, stream));
+    CHECK_OK(dp_cuda_muon_move(t + FIRST, STRIDE, out, ROWS, COLUMNS, 1, 1.0, terms_there, stream));
     float moved[ROWS * STRIDE];
     card_get(t, moved, sizeof moved);
     for (size_t i = 0; i < ROWS * COLUMNS; i++) {
@@ -273,7 +282,7 @@ static void muon_moves_a_matrix_inside_a_tensor(void **state)
         const float x = tensor_got[at];
         CHECK(moved[at] == x - (0.01F * x + 0.2F * o[i]));
     }
-    void *const all[] = {t, g, out, norm_there, gram_there, poly_there};
+    void *const all[] = {t, g, out, norm_there, gram_there, poly_there, terms_there};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         card_free(all[i]);
     }
@@ -321,12 +330,14 @@ static void weights_in_bf16_have_the_bits_of_the_cpu(void **state)
         memcpy(wanted, master, sizeof wanted);
         dp_chance_bf16(wanted, n, first, &key);
         float *const rounded = card_put(master, n * sizeof(float));
-        CHECK_OK(dp_cuda_chance(rounded, n, first, key.seed, key.step, stream));
+        uint64_t *const step = card_put(&key.step, sizeof key.step);
+        CHECK_OK(dp_cuda_chance(rounded, n, first, key.seed, step, stream));
         card_get(rounded, got, n * sizeof(float));
         same(got, wanted, n, 0);
+        card_free(step);
         card_free(rounded);
     }
-    CHECK_STATUS(dp_cuda_chance(NULL, 8, 4, 1, 1, stream), DP_BADARG);
+    CHECK_STATUS(dp_cuda_chance(NULL, 8, 4, 1, NULL, stream), DP_BADARG);
 }
 
 int main(void)
