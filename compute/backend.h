@@ -10,7 +10,7 @@
  *   the CPU's within the precision of the run.
  *
  * One thread calls at a time, any thread. A call has happened when it returns, to those who look through this table; a
- * device may still be busy. Bytes and pointers are borrowed for the call. Calls that can fail on a device return a
+ * device may still be busy. encode_start alone goes on beside the calls that follow. Bytes and pointers are borrowed for the call. Calls that can fail on a device return a
  * status: DP_DIVERGED where it says so; DP_IO: the device is gone or broken, then problem() has the sentence and only
  * close() may follow; DP_NOMEM. Blobs have been checked (dp_codec_check) by the caller. */
 #ifndef DP_COMPUTE_BACKEND_H
@@ -31,7 +31,7 @@
 
 enum {
     DP_BACKEND_MAGIC = 0x42504431, /* "1DPB" as bytes */
-    DP_BACKEND_VERSION = 6,        /* of this table and of what it says; any change is another */
+    DP_BACKEND_VERSION = 7,        /* of this table and of what it says; any change is another */
     DP_BACKEND_LAYOUTS = 11,
     DP_BACKEND_STATE_MAX = 1 + DP_OPTIM_VECTORS_MAX,
     DP_DEVICE_NAME_MAX = 96
@@ -183,6 +183,12 @@ typedef struct dp_backend {
 
     /* The blob of a or F (dp_codec_encode), lent until the next call with the same vector. DP_DIVERGED, DP_TOOBIG. */
     dp_status (*encode)(dp_engine *engine, dp_vector from, const dp_codec *codec, dp_view *blob);
+    /* The same while other calls go on. start begins with the vector as it is now, which may be read but not written until take;
+     * one at a time, and no encode meanwhile. ready: whether take would give it without waiting. take ends it, whatever it gives: the
+     * blob, and the vector in memory of the host, n floats, lent until the next start or encode with the same vector. */
+    dp_status (*encode_start)(dp_engine *engine, dp_vector from, const dp_codec *codec);
+    dp_status (*encode_ready)(dp_engine *engine, bool *ready);
+    dp_status (*encode_take)(dp_engine *engine, dp_view *blob, const float **values);
     /* e = beta * (a - clip * decode(blob)), clip in Q16 (feedback.h). */
     dp_status (*settle)(dp_engine *engine, dp_view blob, uint32_t clip, float beta);
     /* The outer step on theta and m (dp_consensus_apply), *seen included. DP_DIVERGED: they are not finite; load others. */

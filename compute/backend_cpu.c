@@ -20,6 +20,8 @@ struct dp_engine {
     size_t n;                 /* elements of every vector */
     float *owned[DP_VECTORS]; /* all but x, m only where it is wanted; none when alone */
     dp_buf blobs[2];          /* of a and of F */
+    dp_vector
+        encoding; /* started and not taken; DP_VECTOR_NONE: none. All is there: start did it */
 };
 
 /* ---- Devices. */
@@ -100,6 +102,7 @@ static dp_status engine_open(dp_engine *e, const dp_engine_setup *setup, const d
     e->model = setup->model;
     e->n = setup->model->n_elements;
     e->alone = setup->alone;
+    e->encoding = DP_VECTOR_NONE;
     DP_TRY(dp_pool_open(&e->pool, setup->threads));
     const dp_gpt_options options = {.rows_max = setup->rows_max,
                                     .pool = e->pool,
@@ -316,6 +319,32 @@ static dp_status encode(dp_engine *e, dp_vector from, const dp_codec *codec, dp_
     return DP_OK;
 }
 
+/* Here and now: the threads that would do it beside the steps are the steps' own. */
+static dp_status encode_start(dp_engine *e, dp_vector from, const dp_codec *codec)
+{
+    dp_view blob;
+    dp_assert(e->encoding == DP_VECTOR_NONE);
+    DP_TRY(encode(e, from, codec, &blob));
+    e->encoding = from;
+    return DP_OK;
+}
+
+static dp_status encode_ready(dp_engine *e, bool *ready)
+{
+    dp_assert(e->encoding != DP_VECTOR_NONE);
+    *ready = true;
+    return DP_OK;
+}
+
+static dp_status encode_take(dp_engine *e, dp_view *blob, const float **out)
+{
+    dp_assert(e->encoding != DP_VECTOR_NONE);
+    *blob = dp_buf_view(&e->blobs[e->encoding == DP_VECTOR_F]);
+    *out = reading(e, e->encoding);
+    e->encoding = DP_VECTOR_NONE;
+    return DP_OK;
+}
+
 /* Run by run. */
 static dp_status settle(dp_engine *e, dp_view blob, uint32_t clip, float beta)
 {
@@ -429,6 +458,9 @@ const dp_backend *dp_backend_cpu(void)
         .loss = loss,
         .logits = logits_of,
         .encode = encode,
+        .encode_start = encode_start,
+        .encode_ready = encode_ready,
+        .encode_take = encode_take,
         .settle = settle,
         .apply = apply,
         .mix = mix,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/mutation.h"
 #include "base/samples.h"
 #include "compute/backend_cpu.h"
@@ -233,6 +234,7 @@ static dp_status start_at(dp_trainer *t, uint64_t round)
     t->reach = (dp_reach){0};
     t->n_ranges = 0;
     t->last = (dp_trainer_last){0};
+    dp_assert(!t->publishing);
     t->pending = false;
     t->gradients.ready = false;
     t->pending_blob = (dp_view){0};
@@ -321,20 +323,6 @@ dp_status dp_trainer_state(dp_trainer *t, dp_view *state, dp_hash *root)
     *state = dp_buf_view(&t->bytes);
     *root = dp_object_hash(*state, NULL);
     return DP_OK;
-}
-
-static dp_status write_floats(dp_trainer *t, dp_vector vector, dp_view *bytes)
-{
-    dp_buf_clear(&t->bytes);
-    DP_TRY(append_vector(t, vector));
-    *bytes = dp_buf_view(&t->bytes);
-    return DP_OK;
-}
-
-/* What x is measured from: x = anchor - F - O. */
-static dp_vector anchor(const dp_trainer *t)
-{
-    return t->pending ? DP_VECTOR_ANCHOR : DP_VECTOR_THETA;
 }
 
 static dp_status keep_pending(dp_trainer *t, dp_view a, dp_view blob)
@@ -427,75 +415,6 @@ dp_trainer_progress dp_trainer_progress_of(const dp_trainer *t)
                                  .loss = mean_loss(&t->open)};
 }
 
-/* Local work that is not finite cannot be published, now or later. */
-static dp_status drop_local_work(dp_trainer *t)
-{
-    const dp_backend *const b = t->backend;
-    const uint64_t carried = t->open.carried;
-    t->gradients.ready = false;
-    t->open = (dp_trainer_tally){.carried = carried};
-    t->step_count = 0;
-    t->losses = (dp_spike){0};
-    DP_TRY(b->copy(t->engine, DP_VECTOR_X, anchor(t)));
-    DP_TRY(b->zero(t->engine, DP_VECTOR_F));
-    DP_TRY(b->reset(t->engine));
-    return dp_trainer_drop_step(t);
-}
-
-/* to = e + (from - x), or e and the gradient, and its blob. What a plugin made is looked at as a peer's is. */
-static dp_status encode_displacement(dp_trainer *t, dp_vector to, dp_vector e,
-                                     const dp_codec *codec, dp_view *blob)
-{
-    const dp_vector from = e == DP_VECTOR_NONE ? anchor(t) : DP_VECTOR_THETA;
-    dp_status status = dp_trainer_has_gradients(t) ? dp_trainer_gather(t)
-                                                   : t->backend->snapshot(t->engine, to, e, from);
-    if (status == DP_OK) {
-        status = t->backend->encode(t->engine, to, codec, blob);
-    }
-    if (status == DP_OK && t->backend != dp_backend_cpu()) {
-        status = dp_codec_check(*blob, t->n);
-    }
-    if (status == DP_DIVERGED) {
-        DP_TRY(drop_local_work(t));
-    }
-    return status;
-}
-
-dp_status dp_trainer_publish(dp_trainer *t, bool dense, dp_view *blob, dp_view *a)
-{
-    if (t->pending) {
-        return DP_BUSY;
-    }
-    const dp_backend *const b = t->backend;
-    dp_codec codec = dense ? dp_codec_dense_of_run(&t->manifest) : dp_codec_of_run(&t->manifest);
-    /* All contributors of a round draw the same positions, so that what they send adds up. */
-    codec.seed = codec.kind == DP_CODEC_RANDOM ? t->aim_round : 0;
-    dp_view made;
-    dp_view bytes;
-    DP_TRY(encode_displacement(t, DP_VECTOR_A, DP_VECTOR_E, &codec, &made));
-    DP_TRY(write_floats(t, DP_VECTOR_A, &bytes));
-    DP_TRY(b->copy(t->engine, DP_VECTOR_ANCHOR, DP_VECTOR_X));
-    DP_TRY(b->zero(t->engine, DP_VECTOR_E));
-    DP_TRY(b->zero(t->engine, DP_VECTOR_F));
-    t->pending = true;
-    t->gradients.ready = false;
-    t->pending_blob = made;
-    t->pending_tally = t->open;
-    t->open = (dp_trainer_tally){0};
-    *blob = made;
-    *a = bytes;
-    return DP_OK;
-}
-
-dp_status dp_trainer_codec_error(dp_trainer *t, double *norm, double *error)
-{
-    if (!t->pending) {
-        return DP_BADARG;
-    }
-    const float *const a = t->backend->values(t->engine, DP_VECTOR_A);
-    return a == NULL ? DP_IO : dp_codec_error(t->pending_blob, a, t->n, norm, error);
-}
-
 static dp_status settle_pending(dp_trainer *t, const dp_trainer_record *record)
 {
     if (record->settle == DP_SETTLE_INCLUDED) {
@@ -542,7 +461,7 @@ static dp_status move_theta(dp_trainer *t, const dp_trainer_record *record, dp_s
 {
     const dp_backend *const b = t->backend;
     const bool settles = record->settle != DP_SETTLE_NONE;
-    DP_TRY(b->subtract(t->engine, DP_VECTOR_X, anchor(t)));
+    DP_TRY(b->subtract(t->engine, DP_VECTOR_X, dp_trainer_anchor(t)));
     const bool stays = t->pending && !settles;
     if (stays) {
         DP_TRY(b->subtract(t->engine, DP_VECTOR_ANCHOR, DP_VECTOR_THETA));
@@ -556,9 +475,9 @@ static dp_status move_theta(dp_trainer *t, const dp_trainer_record *record, dp_s
     }
     DP_TRY(age(t, record->lambda));
 #if DP_MUTATION == 28
-    return b->copy(t->engine, DP_VECTOR_X, anchor(t));
+    return b->copy(t->engine, DP_VECTOR_X, dp_trainer_anchor(t));
 #else
-    return b->add(t->engine, DP_VECTOR_X, anchor(t));
+    return b->add(t->engine, DP_VECTOR_X, dp_trainer_anchor(t));
 #endif
 }
 
@@ -592,19 +511,6 @@ dp_status dp_trainer_apply(dp_trainer *t, const dp_trainer_record *record)
 dp_outer_seen dp_trainer_outer(const dp_trainer *t)
 {
     return t->outer;
-}
-
-dp_status dp_trainer_freeze(dp_trainer *t, dp_view *blob, dp_view *f)
-{
-    if (dp_trainer_has_gradients(t)) {
-        return DP_BADARG;
-    }
-    const dp_codec codec = dp_codec_dense_of_run(&t->manifest);
-    dp_view made;
-    DP_TRY(encode_displacement(t, DP_VECTOR_F, DP_VECTOR_NONE, &codec, &made));
-    DP_TRY(write_floats(t, DP_VECTOR_F, f));
-    *blob = made;
-    return DP_OK;
 }
 
 dp_status dp_trainer_mix(dp_trainer *t, const uint64_t weights[2], const dp_view blobs[2],

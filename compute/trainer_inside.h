@@ -1,4 +1,4 @@
-/* The fields of dp_trainer, shared by trainer.c (drawers), trainer_parts.c (rounds of parts), trainer_steps.c (training), trainer_lease.c (on which samples) and trainer_score.c (looking at the
+/* The fields of dp_trainer, shared by trainer.c (drawers), trainer_publish.c, trainer_parts.c (rounds of parts), trainer_steps.c (training), trainer_lease.c (on which samples) and trainer_score.c (looking at the
  * result), trainer_keep.c (what one alone keeps). Private to these. */
 #ifndef DP_COMPUTE_TRAINER_INSIDE_H
 #define DP_COMPUTE_TRAINER_INSIDE_H
@@ -48,7 +48,9 @@ struct dp_trainer {
     uint32_t contributors; /* blobs of the record applied last; 0: none since start or load */
     dp_bpe *bpe;
     dp_data data;
-    size_t n;     /* elements of every vector */
+    size_t n; /* elements of every vector */
+    bool
+        publishing; /* A is being encoded, ANCHOR is x of then; pending_tally is what it would take along */
     bool pending; /* A and ANCHOR are in use */
     dp_trainer_tally pending_tally;
     dp_view pending_blob; /* lent by the engine, or of restored */
@@ -79,6 +81,12 @@ struct dp_trainer {
     uint32_t *inputs;                            /* [rows_max][context], of an evaluation */
     uint32_t *targets;
 };
+
+/* What x is measured from: x = anchor - F - O. */
+static inline dp_vector dp_trainer_anchor(const dp_trainer *trainer)
+{
+    return trainer->pending ? DP_VECTOR_ANCHOR : DP_VECTOR_THETA;
+}
 
 /* Forget the step under way. */
 DP_MUST dp_status dp_trainer_drop_step(dp_trainer *trainer);

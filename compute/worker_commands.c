@@ -176,27 +176,49 @@ static dp_status do_train(dp_worker *w, const dp_worker_command *c, dp_why *why)
     return DP_OK;
 }
 
+/* The publication under way, waited for where it is not there yet. */
+static dp_status answer_published(dp_worker *w)
+{
+    dp_view views[2];
+    dp_trainer_msg *const reply = &w->published;
+    w->publishing = false;
+    DP_TRY(dp_trainer_publish_take(w->trainer, &views[0], &views[1]));
+    DP_TRY(dp_trainer_codec_error(w->trainer, &reply->norm, &reply->error));
+    if (reply->cuts.n > 0) {
+        return dp_worker_answer_parts(w, reply, views);
+    }
+    DP_TRY(dp_codec_energy(views[0], dp_trainer_elements(w->trainer), &reply->energy));
+    return dp_worker_answer(w, reply, views, 2);
+}
+
+/* The same where there is something to wait for, only once it is there. */
+static dp_status look_after_publication(dp_worker *w)
+{
+    bool ready = true;
+    const bool works = w->training && !dp_trainer_waits(w->trainer);
+    if (works) {
+        DP_TRY(dp_trainer_publish_ready(w->trainer, &ready));
+    }
+    return ready ? answer_published(w) : DP_OK;
+}
+
 static dp_status do_publish(dp_worker *w, const dp_worker_command *c, dp_why *why)
 {
     (void)why;
     const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
-    dp_view views[2];
-    DP_TRY(dp_trainer_publish(w->trainer, c->msg.dense, &views[0], &views[1]));
+    const dp_reach reach = dp_trainer_reach(w->trainer);
+    DP_TRY(dp_trainer_publish_start(w->trainer, c->msg.dense));
+    w->publishing = true;
     w->told_steps = 0;
-    dp_trainer_msg reply = {.kind = DP_TRAINER_PUBLISHED,
-                            .round = c->msg.round,
-                            .steps = done.steps,
-                            .tokens = done.tokens,
-                            .loss = done.loss,
-                            .carried = done.carried,
-                            .reach = dp_trainer_reach(w->trainer),
-                            .cuts = c->msg.cuts};
-    DP_TRY(dp_trainer_codec_error(w->trainer, &reply.norm, &reply.error));
-    if (reply.cuts.n > 0) {
-        return dp_worker_answer_parts(w, &reply, views);
-    }
-    DP_TRY(dp_codec_energy(views[0], dp_trainer_elements(w->trainer), &reply.energy));
-    return dp_worker_answer(w, &reply, views, 2);
+    w->published = (dp_trainer_msg){.kind = DP_TRAINER_PUBLISHED,
+                                    .round = c->msg.round,
+                                    .steps = done.steps,
+                                    .tokens = done.tokens,
+                                    .loss = done.loss,
+                                    .carried = done.carried,
+                                    .reach = reach,
+                                    .cuts = c->msg.cuts};
+    return look_after_publication(w);
 }
 
 static dp_status apply_mapped(dp_worker *w, const dp_worker_command *c, const dp_view *blobs)
@@ -355,9 +377,32 @@ static dp_status answer_and_judge(const dp_worker *w, dp_trainer_kind of, dp_sta
     return problem[0] != '\0' ? DP_IO : DP_OK;
 }
 
+/* Of a publication that steps went on beside. */
+static dp_status judge_publication(const dp_worker *w, dp_status status)
+{
+    const dp_why why = {{0}};
+    return status == DP_OK || status == DP_CLOSED
+               ? status
+               : answer_and_judge(w, DP_TRAINER_PUBLISH, status, &why);
+}
+
+/* All that looks at drawers comes after a publication under way; more work and others' sums do not. */
+static bool goes_beside(const dp_worker_command *c)
+{
+    return c->msg.kind == DP_TRAINER_REDUCE ||
+           (c->msg.kind == DP_TRAINER_TRAIN && c->msg.round != 0);
+}
+
 dp_status dp_worker_obey(dp_worker *w, const dp_worker_command *c)
 {
     dp_why why = {{0}};
+    if (w->publishing && !goes_beside(c)) {
+        const dp_status published = judge_publication(w, answer_published(w));
+        if (published != DP_OK) {
+            dp_worker_close_fds(c->fds, c->n_fds);
+            return published;
+        }
+    }
     const dp_status status = dispatch(w, c, &why);
     dp_worker_close_fds(c->fds, c->n_fds);
     if (status == DP_OK || status == DP_CLOSED) {
@@ -372,7 +417,13 @@ dp_status dp_worker_train_on(dp_worker *w)
     if (status != DP_OK) {
         set_training(w, false);
         const dp_why why = {{0}};
-        return answer_and_judge(w, DP_TRAINER_TRAIN, status, &why);
+        DP_TRY(answer_and_judge(w, DP_TRAINER_TRAIN, status, &why));
+    }
+    if (w->publishing) {
+        return judge_publication(w, look_after_publication(w));
+    }
+    if (status != DP_OK) {
+        return DP_OK;
     }
     const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
     const uint64_t now = dp_now_us();

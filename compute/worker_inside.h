@@ -45,7 +45,9 @@ typedef struct dp_worker {
     bool ready; /* theta is there */
     bool training;
     bool stopped;
-    uint64_t told_steps; /* done or dropped, since the last publication */
+    bool publishing;          /* a publication is being made while steps go on */
+    dp_trainer_msg published; /* its answer, but for what comes with the blob */
+    uint64_t told_steps;      /* done or dropped, since the last publication */
     uint64_t told_us;
     dp_stopwatch trained; /* from TRAIN until it is stopped */
 } dp_worker;

@@ -59,7 +59,10 @@ typedef struct dp_cuda_api {
     int (*copy)(void *to, const void *from, size_t bytes, dp_cuda_way way, cudaStream_t stream);
     int (*fill)(void *to, int byte, size_t bytes, cudaStream_t stream);
 
-    int (*stream_open)(cudaStream_t *out);
+    int (*stream_open)(cudaStream_t *out,
+                       bool low); /* low: its kernels run where others leave room */
+    /* What is put on the stream from now on begins when the event has come. The host does not wait. */
+    int (*stream_wait)(cudaStream_t stream, cudaEvent_t event);
     int (*stream_close)(cudaStream_t stream);
     int (*event_open)(cudaEvent_t *out);
     int (*event_close)(cudaEvent_t event);

@@ -87,9 +87,20 @@ static int fill(void *to, int byte, size_t bytes, cudaStream_t stream)
     return (int)cudaMemsetAsync(to, byte, bytes, stream);
 }
 
-static int stream_open(cudaStream_t *out)
+static int stream_open(cudaStream_t *out, bool low)
 {
-    return (int)cudaStreamCreateWithFlags(out, cudaStreamNonBlocking);
+    int least = 0;
+    int greatest = 0; /* in meaning; as a number it is the smaller */
+    const cudaError_t error = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    if (error != cudaSuccess) {
+        return (int)error;
+    }
+    return (int)cudaStreamCreateWithPriority(out, cudaStreamNonBlocking, low ? least : greatest);
+}
+
+static int stream_wait(cudaStream_t stream, cudaEvent_t event)
+{
+    return (int)cudaStreamWaitEvent(stream, event, 0);
 }
 
 static int stream_close(cudaStream_t stream)
@@ -188,6 +199,7 @@ const dp_cuda_api *dp_cuda_api_of(void)
         .copy = copy,
         .fill = fill,
         .stream_open = stream_open,
+        .stream_wait = stream_wait,
         .stream_close = stream_close,
         .event_open = event_open,
         .event_close = event_close,

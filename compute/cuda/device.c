@@ -185,10 +185,13 @@ dp_status dp_cuda_device_look(const dp_cuda_api *api, uint32_t index, dp_device 
 
 /* ---- Life. */
 
-static dp_status open_stream(dp_cuda_device *device)
+static dp_status open_streams(dp_cuda_device *device)
 {
-    DP_TRY(DP_CUDA(device, stream_open, &device->compute));
-    return DP_CUDA(device, event_open, &device->done);
+    DP_TRY(DP_CUDA(device, stream_open, &device->compute, false));
+    DP_TRY(DP_CUDA(device, stream_open, &device->side, true));
+    DP_TRY(DP_CUDA(device, event_open, &device->done));
+    DP_TRY(DP_CUDA(device, event_open, &device->before));
+    return DP_CUDA(device, event_open, &device->encoded);
 }
 
 dp_status dp_cuda_device_open(dp_cuda_device *device, const dp_cuda_api *api, uint32_t index,
@@ -196,7 +199,7 @@ dp_status dp_cuda_device_open(dp_cuda_device *device, const dp_cuda_api *api, ui
 {
     dp_status status = open_card(device, api, index, why);
     if (status == DP_OK) {
-        status = open_stream(device);
+        status = open_streams(device);
     }
     return told(device, status, why);
 }
@@ -208,11 +211,17 @@ void dp_cuda_device_close(dp_cuda_device *device)
         dp_cuda_here(device);
     }
     /* On a lost device these fail, which changes nothing. */
-    if (device->done != NULL) {
-        DP_IGNORE(api->event_close(device->done) != 0);
+    cudaEvent_t const events[] = {device->encoded, device->before, device->done};
+    for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
+        if (events[i] != NULL) {
+            DP_IGNORE(api->event_close(events[i]) != 0);
+        }
     }
-    if (device->compute != NULL) {
-        DP_IGNORE(api->stream_close(device->compute) != 0);
+    cudaStream_t const streams[] = {device->side, device->compute};
+    for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++) {
+        if (streams[i] != NULL) {
+            DP_IGNORE(api->stream_close(streams[i]) != 0);
+        }
     }
     *device = (dp_cuda_device){0};
 }
@@ -226,16 +235,27 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000U + (uint64_t)now.tv_nsec / 1000000U;
 }
 
+dp_status dp_cuda_has_come(dp_cuda_device *device, cudaEvent_t event, bool *came)
+{
+    if (device->lost) {
+        return DP_IO;
+    }
+    dp_cuda_here(device);
+    const int error = device->api->event_query(event);
+    *came = error != DP_CUDA_NOT_READY;
+    return *came ? dp_cuda_check(device, error, "event_query", __FILE__, __LINE__) : DP_OK;
+}
+
 /* Polls: a wait inside the driver would last as long as the card hangs. */
 dp_status dp_cuda_wait(dp_cuda_device *device, cudaStream_t stream)
 {
     const uint64_t deadline = now_ms() + device->wait_ms;
     DP_TRY(DP_CUDA(device, event_record, device->done, stream));
     for (uint64_t polls = 0;; polls++) {
-        const int error = device->lost ? 0 : device->api->event_query(device->done);
-        if (error != DP_CUDA_NOT_READY) {
-            return device->lost ? DP_IO
-                                : dp_cuda_check(device, error, "event_query", __FILE__, __LINE__);
+        bool came;
+        DP_TRY(dp_cuda_has_come(device, device->done, &came));
+        if (came) {
+            return DP_OK;
         }
         if (polls < SPINS) {
             continue;

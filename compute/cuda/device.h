@@ -21,8 +21,11 @@ typedef struct dp_cuda_device {
     const dp_cuda_api *api;
     int index;
     dp_cuda_properties properties;
-    cudaStream_t compute; /* everything; calls of the table follow one another anyway */
+    cudaStream_t compute; /* all but encodings */
+    cudaStream_t side;    /* of low priority: an encoding, beside the steps that follow it */
     cudaEvent_t done;     /* of dp_cuda_wait */
+    cudaEvent_t before;   /* what the side stream waits for on the other */
+    cudaEvent_t encoded;  /* the end of the encoding under way */
     uint32_t wait_ms;     /* DP_CUDA_WAIT_MS, unless a test says less */
     bool lost;            /* a call failed in a way that stays */
     dp_why problem;       /* of the last call that failed */
@@ -41,6 +44,8 @@ void dp_cuda_device_close(dp_cuda_device *device);
 
 /* All that was put on the stream is done. DP_IO: something failed on the way, or it is not done in time. */
 DP_MUST dp_status dp_cuda_wait(dp_cuda_device *device, cudaStream_t stream);
+/* Whether an event that was recorded has come, without waiting. DP_IO. */
+DP_MUST dp_status dp_cuda_has_come(dp_cuda_device *device, cudaEvent_t event, bool *came);
 /* After a launcher: DP_IO becomes the sentence of the launch that failed, others pass through. */
 DP_MUST dp_status dp_cuda_launch_status(dp_cuda_device *device, dp_status status, const char *what);
 /* What DP_CUDA does with an error. DP_OK for 0; DP_NOMEM: the card's memory is spent, which does not stay; DP_IO. */

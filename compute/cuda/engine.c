@@ -168,6 +168,7 @@ void dp_cuda_close(dp_engine *e)
     }
     if (e->device.api != NULL) {
         dp_cuda_here(&e->device);
+        dp_cuda_encode_forget(e);
         dp_cuda_graphs_close(&e->graphs);
         dp_cuda_gemm_close(e->gemm);
         release(e, e->optim.host_terms);
@@ -178,6 +179,9 @@ void dp_cuda_close(dp_engine *e)
         for (size_t i = 0; i < DP_OPTIM_VECTORS_MAX; i++) {
             release(e, e->mirror_state[i]);
         }
+        release(e, e->stages[1].bytes);
+        release(e, e->stages[0].bytes);
+        release(e, e->mirror_taken);
         release(e, e->mirror_other);
         release(e, e->mirror);
         if (e->memory != NULL) {
@@ -250,7 +254,7 @@ static dp_status take_host_memory(dp_engine *e)
     DP_TRY(host_piece(e, &e->host_losses, tokens * sizeof *e->host_losses));
     DP_TRY(host_piece(e, &e->host_scale, sizeof *e->host_scale));
     DP_TRY(host_piece(e, &e->optim.host_terms, sizeof *e->optim.host_terms));
-    return host_piece(e, &e->host_news, sizeof *e->host_news);
+    return host_piece(e, &e->host_news, 2 * sizeof *e->host_news);
 }
 
 /* dp_rope_angles, computed on the host in double. */

@@ -7,6 +7,7 @@
 #ifndef DP_COMPUTE_CUDA_ENGINE_H
 #define DP_COMPUTE_CUDA_ENGINE_H
 
+#include "base/assert.h"
 #include "compute/backend.h"
 #include "compute/cuda/engine_optim.h"
 #include "compute/cuda/graph.h"
@@ -27,9 +28,27 @@ typedef struct dp_cuda_shape {
 /* Of one small block that kernels write and the host reads. */
 typedef struct dp_cuda_news {
     double sum;
-    uint32_t bad; /* some result was not finite */
+    uint64_t bytes; /* of an encoding */
+    uint32_t bad;   /* some result was not finite */
     uint32_t padding;
 } dp_cuda_news;
+
+/* The encoding under way, on the side stream. Its staging in page-locked memory is a whole blob and a whole vector, so that the card
+ * writes without anybody of the host who empties it meanwhile. */
+typedef struct dp_cuda_publication {
+    bool begun; /* and not taken */
+    bool there; /* made by the host, in blobs: nothing is under way */
+    dp_vector from;
+    size_t header; /* bytes of it before the payload */
+    size_t room;   /* for the payload */
+    void *scratch; /* of the card, for the time of the encoding */
+} dp_cuda_publication;
+
+/* Page-locked, grows to the largest blob asked for. */
+typedef struct dp_cuda_stage {
+    uint8_t *bytes;
+    size_t size;
+} dp_cuda_stage;
 
 struct dp_engine {
     dp_cuda_shape shape;
@@ -48,17 +67,20 @@ struct dp_engine {
     float *grads;
     void *typed; /* weights of the type; NULL with fp32, where they are the vector itself */
     const float *typed_of; /* the vector that typed is of; NULL: of none as it is now */
-    dp_cuda_news *news;
+    dp_cuda_news *news; /* two: of the calls on the compute stream, of the encoding on the other */
 
     dp_cuda_optimizer optim;
     float *mirror;       /* n floats of the host, page-locked; NULL: not asked for yet */
     float *mirror_other; /* the same, where two are needed at once */
     float *mirror_state[DP_OPTIM_VECTORS_MAX]; /* the same, of the optimizer's vectors */
-    uint32_t *host_batch; /* page-locked: tokens, then targets, of rows_max rows */
-    float *host_losses;   /* page-locked: of as many tokens */
-    float *host_scale;    /* page-locked: one */
-    dp_cuda_news *host_news;
-    dp_buf blobs[2]; /* of a and of F */
+    uint32_t *host_batch;    /* page-locked: tokens, then targets, of rows_max rows */
+    float *host_losses;      /* page-locked: of as many tokens */
+    float *host_scale;       /* page-locked: one */
+    dp_cuda_news *host_news; /* the same two */
+    dp_cuda_publication publication;
+    dp_cuda_stage stages[2]; /* blobs of a and of F, lent */
+    float *mirror_taken;     /* n floats of the host, page-locked: the vector with its blob */
+    dp_buf blobs[2];         /* the same blobs where the host makes them; headers */
 };
 
 /* Bytes of the card by what they are for. */
@@ -89,9 +111,10 @@ static inline float *dp_cuda_vector(const dp_engine *e, dp_vector v)
 {
     return e->vectors[v];
 }
-/* Before a write to v: what was made from it is old then. */
+/* Before a write to v: what was made from it is old then. Not of a vector that is being encoded. */
 static inline float *dp_cuda_writing(dp_engine *e, dp_vector v)
 {
+    dp_assert(!e->publication.begun || e->publication.from != v);
     if (e->typed_of == e->vectors[v]) {
         e->typed_of = NULL;
     }
@@ -106,7 +129,12 @@ DP_MUST dp_status dp_cuda_put(dp_engine *e, float *to, const float *from);
 DP_MUST dp_status dp_cuda_news_clear(dp_engine *e);
 DP_MUST dp_status dp_cuda_news_read(dp_engine *e);
 
-/* ---- engine_vectors.c, engine_train.c, engine_rounds.c: as backend.h says. */
+/* ---- engine_encode.c */
+
+/* Before closing: waits for an encoding under way and gives back what it took. */
+void dp_cuda_encode_forget(dp_engine *e);
+
+/* ---- engine_vectors.c, engine_train.c, engine_encode.c, engine_rounds.c: as backend.h says. */
 
 dp_status dp_cuda_e_init(dp_engine *e, uint64_t seed);
 dp_status dp_cuda_e_load(dp_engine *e, dp_vector to, dp_view bytes);
@@ -133,6 +161,9 @@ dp_status dp_cuda_e_logits(dp_engine *e, dp_vector weights, const uint32_t *toke
                            float *logits);
 
 dp_status dp_cuda_e_encode(dp_engine *e, dp_vector from, const dp_codec *codec, dp_view *blob);
+dp_status dp_cuda_e_encode_start(dp_engine *e, dp_vector from, const dp_codec *codec);
+dp_status dp_cuda_e_encode_ready(dp_engine *e, bool *ready);
+dp_status dp_cuda_e_encode_take(dp_engine *e, dp_view *blob, const float **values);
 dp_status dp_cuda_e_settle(dp_engine *e, dp_view blob, uint32_t clip, float beta);
 dp_status dp_cuda_e_apply(dp_engine *e, const dp_view *blobs, const uint32_t *q, size_t n_items,
                           const dp_outer *outer, dp_outer_seen *seen);

@@ -37,7 +37,7 @@ void dp_cuda_engine_carve(dp_engine *e, dp_cuda_arena *arena)
     carve_weights(e, arena);
     e->grads = dp_cuda_carve(arena, vector_bytes(e));
     carve_anchors(e, arena);
-    e->news = dp_cuda_carve(arena, sizeof *e->news);
+    e->news = dp_cuda_carve(arena, 2 * sizeof *e->news);
     e->zeroed = arena->used;
     dp_cuda_optimizer_carve(&e->optim, arena);
     dp_cuda_net_carve(&e->net, arena);
@@ -57,7 +57,7 @@ dp_cuda_bytes dp_cuda_bytes_of(const dp_cuda_shape *shape)
                                   .n = e.n,
                                   .n_pieces = dp_cuda_optim_table(shape->model, NULL, NULL)};
     dp_cuda_bytes bytes = {.gradients = vector_bytes(&e), .buffers = dp_cuda_gemm_bytes()};
-    dp_cuda_carve(&arena, sizeof *e.news);
+    dp_cuda_carve(&arena, 2 * sizeof *e.news);
     bytes.buffers += arena.used;
     arena.used = 0;
     carve_weights(&e, &arena);

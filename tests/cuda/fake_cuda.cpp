@@ -16,9 +16,12 @@
 /* CUDA's handles are pointers to structures that nobody sees. */
 struct CUstream_st {
     int card;
+    bool low;
+    std::vector<std::function<void()>> tasks; /* that are late */
 };
 struct CUevent_st {
-    int number;
+    cudaStream_t stream; /* whose tasks are before it; NULL: nothing is */
+    unsigned asked;
 };
 struct CUgraph_st {
     std::vector<std::function<void()>> tasks;
@@ -69,14 +72,30 @@ int touched()
     return 0;
 }
 
-/* Now, or when the graph runs. */
-int perform(const std::function<void()> &task)
+bool is_late(cudaStream_t stream)
+{
+    return stream != nullptr && stream->low && wanted.late > 0;
+}
+
+void catch_up(cudaStream_t stream)
+{
+    const std::vector<std::function<void()>> tasks = std::move(stream->tasks);
+    stream->tasks.clear();
+    for (const auto &task : tasks) {
+        task();
+    }
+}
+
+/* Now, or when the graph runs, or late. */
+int perform(const std::function<void()> &task, cudaStream_t stream)
 {
     const int error = touched();
     if (error != 0) {
         return error;
     }
-    if (capturing != nullptr) {
+    if (is_late(stream)) {
+        stream->tasks.push_back(task);
+    } else if (capturing != nullptr) {
         capturing->tasks.push_back(task);
     } else {
         task();
@@ -97,6 +116,10 @@ void on_its_card(cudaStream_t stream, const char *what)
 bool keep(cudaStream_t stream, const host_gpu_task &task)
 {
     on_its_card(stream, "a kernel");
+    if (is_late(stream)) {
+        stream->tasks.push_back(task);
+        return true;
+    }
     if (capturing == nullptr) {
         return false;
     }
@@ -216,23 +239,25 @@ int copy(void *to, const void *from, size_t bytes, dp_cuda_way way, cudaStream_t
     on_its_card(stream, "copy");
     const bool poison =
         way == DP_CUDA_TO_HOST && capturing == nullptr && ++fetches == wanted.poison_at;
-    return perform([=] {
-        std::memmove(to, from, bytes);
-        if (poison) {
-            std::memset(to, 0xff, bytes);
-        }
-    });
+    return perform(
+        [=] {
+            std::memmove(to, from, bytes);
+            if (poison) {
+                std::memset(to, 0xff, bytes);
+            }
+        },
+        stream);
 }
 
 int fill(void *to, int byte, size_t bytes, cudaStream_t stream)
 {
     on_its_card(stream, "fill");
-    return perform([=] { std::memset(to, byte, bytes); });
+    return perform([=] { std::memset(to, byte, bytes); }, stream);
 }
 
-int stream_open(cudaStream_t *out)
+int stream_open(cudaStream_t *out, bool low)
 {
-    *out = new CUstream_st{current};
+    *out = new CUstream_st{current, low, {}};
     return touched();
 }
 
@@ -244,7 +269,7 @@ int stream_close(cudaStream_t stream)
 
 int event_open(cudaEvent_t *out)
 {
-    *out = new CUevent_st();
+    *out = new CUevent_st{nullptr, 0};
     return touched();
 }
 
@@ -254,17 +279,36 @@ int event_close(cudaEvent_t event)
     return 0;
 }
 
-int event_record(cudaEvent_t, cudaStream_t)
+int event_record(cudaEvent_t event, cudaStream_t stream)
 {
+    event->stream = is_late(stream) ? stream : nullptr;
+    event->asked = 0;
     return touched();
 }
 
-int event_query(cudaEvent_t)
+int stream_wait(cudaStream_t, cudaEvent_t event)
+{
+    if (event->stream != nullptr) {
+        catch_up(event->stream);
+    }
+    return touched();
+}
+
+int event_query(cudaEvent_t event)
 {
     if (stays != 0) {
         return stays;
     }
-    return wanted.hangs ? DP_CUDA_NOT_READY : 0;
+    if (wanted.hangs) {
+        return DP_CUDA_NOT_READY;
+    }
+    if (event->stream != nullptr && !event->stream->tasks.empty()) {
+        if (++event->asked < wanted.late) {
+            return DP_CUDA_NOT_READY;
+        }
+        catch_up(event->stream);
+    }
+    return 0;
 }
 
 int event_elapsed(float *ms, cudaEvent_t, cudaEvent_t)
@@ -340,11 +384,11 @@ const char *error_text(int)
 }
 
 const dp_cuda_api fake = {
-    driver_version,   runtime_version, device_count, device_properties, set_device,   mem_info,
-    device_alloc,     device_free,     host_alloc,   host_free,         copy,         fill,
-    stream_open,      stream_close,    event_open,   event_close,       event_record, event_query,
-    event_elapsed,    capture_begin,   capture_end,  graph_prepare,     graph_close,  graph_run,
-    graph_exec_close, last_error,      error_name,   error_text};
+    driver_version, runtime_version,  device_count,  device_properties, set_device,    mem_info,
+    device_alloc,   device_free,      host_alloc,    host_free,         copy,          fill,
+    stream_open,    stream_wait,      stream_close,  event_open,        event_close,   event_record,
+    event_query,    event_elapsed,    capture_begin, capture_end,       graph_prepare, graph_close,
+    graph_run,      graph_exec_close, last_error,    error_name,        error_text};
 } // namespace
 
 extern "C" const dp_cuda_api *dp_cuda_api_of(void)

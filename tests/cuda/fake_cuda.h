@@ -1,5 +1,6 @@
 /* A card that is none, for tests of the CUDA backend: fills api.h with memory of the host, so that kernels on the emulator
- * (host_gpu.h) compute with it, and fails in every way that a volunteer's card can. Graphs keep what was put on the stream, in order.
+ * (host_gpu.h) compute with it, and fails in every way that a volunteer's card can. Graphs keep what was put on the stream, in order; so do
+ * streams of low priority, if they are told to be late.
  * One thread at a time. */
 #ifndef DP_TESTS_CUDA_FAKE_CUDA_H
 #define DP_TESTS_CUDA_FAKE_CUDA_H
@@ -18,14 +19,17 @@ typedef struct fake_cuda {
     int driver;      /* 0: the newest */
     int count_error; /* of device_count */
     bool no_card;
-    int cards;          /* 0: one */
-    int arch;           /* 80; 75 ... */
-    int set_error;      /* of set_device: taken by another process */
-    size_t memory;      /* bytes of the card; 0: plenty */
-    unsigned fail_at;   /* the n-th call from now that touches the card fails; 0: none does */
-    int fail_with;      /* CUDA's number; it stays, unless it is a lack of memory */
-    unsigned alloc_at;  /* the n-th allocation on the card from now finds no memory; 0: none */
-    bool hangs;         /* nothing that was put on the stream ever ends */
+    int cards;         /* 0: one */
+    int arch;          /* 80; 75 ... */
+    int set_error;     /* of set_device: taken by another process */
+    size_t memory;     /* bytes of the card; 0: plenty */
+    unsigned fail_at;  /* the n-th call from now that touches the card fails; 0: none does */
+    int fail_with;     /* CUDA's number; it stays, unless it is a lack of memory */
+    unsigned alloc_at; /* the n-th allocation on the card from now finds no memory; 0: none */
+    bool hangs;        /* nothing that was put on the stream ever ends */
+    unsigned
+        late; /* what is put on a stream of low priority happens when its end was asked for so often, or when another stream
+                           waits for it; 0: at once */
     unsigned poison_at; /* the n-th copy to the host from now brings NaN; 0: none */
 } fake_cuda;
 

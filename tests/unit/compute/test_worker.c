@@ -419,6 +419,80 @@ static void a_worker_whose_card_vanishes_says_so_and_ends(void **state)
 }
 
 /* No update can be handed over; then one can, and what comes with it cannot be taken. */
+/* A backend whose blobs take as long as BESIDE steps do, or longer than there is time for. */
+enum { BESIDE = 2 };
+static uint32_t stepped;
+static bool never;
+
+static dp_status step_counted(dp_engine *e, const dp_gpt_batch *batch, float scale,
+                              double *loss_sum)
+{
+    stepped++;
+    return dp_backend_cpu()->step(e, batch, scale, loss_sum);
+}
+
+static dp_status start_counted(dp_engine *e, dp_vector from, const dp_codec *codec)
+{
+    stepped = 0;
+    return dp_backend_cpu()->encode_start(e, from, codec);
+}
+
+static dp_status ready_later(dp_engine *e, bool *ready)
+{
+    DP_TRY(dp_backend_cpu()->encode_ready(e, ready));
+    *ready = !never && stepped >= BESIDE;
+    return DP_OK;
+}
+
+static dp_status take_later(dp_engine *e, dp_view *blob, const float **values)
+{
+    DP_TRY(dp_backend_cpu()->encode_take(e, blob, values));
+    return never || stepped >= BESIDE ? DP_OK : DP_DIVERGED;
+}
+
+static peer start_slow(void)
+{
+    static dp_backend slow;
+    slow = *dp_backend_cpu();
+    slow.name = "slow";
+    slow.step = step_counted;
+    slow.encode_start = start_counted;
+    slow.encode_ready = ready_later;
+    slow.encode_take = take_later;
+    const peer p = start_with(&(dp_worker_options){.threads = 1, .backend = &slow});
+    CHECK(open_run(&p, 1) > 0);
+    init(&p);
+    return p;
+}
+
+static void steps_go_on_while_a_publication_is_made(void **state)
+{
+    (void)state;
+    never = false;
+    const peer p = start_slow();
+    train_until(&p, 1, STEPS);
+    answer a = publish(&p, 1);
+    CHECK(a.msg.steps >= STEPS);
+    release(&a);
+    stop(&p);
+}
+
+static void what_looks_at_drawers_comes_after_a_publication_under_way(void **state)
+{
+    (void)state;
+    never = true;
+    const peer p = start_slow();
+    train_until(&p, 1, STEPS);
+    send_views(&p, &(dp_trainer_msg){.kind = DP_TRAINER_PUBLISH, .round = 1}, NULL, 0);
+    send_views(&p, &(dp_trainer_msg){.kind = DP_TRAINER_TRAIN, .round = 2}, NULL, 0);
+    send_views(&p, &(dp_trainer_msg){.kind = DP_TRAINER_EVAL, .tokens = 64}, NULL, 0);
+    answer a = expect(&p, DP_TRAINER_PUBLISHED);
+    CHECK(a.msg.round == 1 && a.n_fds == 2);
+    release(&a);
+    expect(&p, DP_TRAINER_EVALUATED);
+    stop(&p);
+}
+
 static void a_worker_without_descriptors_says_what_it_lacks_and_ends(void **state)
 {
     (void)state;
@@ -461,6 +535,8 @@ int main(void)
         cmocka_unit_test(a_closed_socket_ends_the_worker),
         cmocka_unit_test(a_model_that_a_backend_cannot_hold_is_opened_on_the_cpu),
         cmocka_unit_test(a_worker_whose_card_vanishes_says_so_and_ends),
+        cmocka_unit_test(steps_go_on_while_a_publication_is_made),
+        cmocka_unit_test(what_looks_at_drawers_comes_after_a_publication_under_way),
         cmocka_unit_test(a_worker_without_descriptors_says_what_it_lacks_and_ends),
     };
     return cmocka_run_group_tests(tests, make_files, drop_files);

@@ -86,7 +86,7 @@ static void an_error_of_the_card_stays_with_its_first_sentence(void **state)
     (void)state;
     dp_why why;
     void *memory = NULL;
-    CHECK_OK(open_with(&(fake_cuda){.fail_at = 4, .fail_with = DP_CUDA_ECC}, &why));
+    CHECK_OK(open_with(&(fake_cuda){.fail_at = 7, .fail_with = DP_CUDA_ECC}, &why));
     CHECK_OK(DP_CUDA(&device, device_alloc, &memory, 64));
     CHECK(DP_CUDA(&device, fill, memory, 0, 64, device.compute) == DP_IO);
     CHECK(says(&device.problem, "lost data that could not be mended"));

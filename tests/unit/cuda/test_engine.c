@@ -438,6 +438,88 @@ static uint64_t round_sum(size_t memory)
     return sum;
 }
 
+/* An engine after a step, with the displacement in a. */
+static dp_engine *with_displacement(const fake_cuda *fake)
+{
+    const dp_engine_setup setup = setup_with(DP_PRECISION_BF16, DP_RECOMPUTE_NOTHING);
+    dp_engine *e = NULL;
+    dp_why why = {{0}};
+    double loss;
+    fake_cuda_set(fake);
+    CHECK_OK(cuda->create(&e, &setup, &why));
+    CHECK_OK(train(e, 1, &loss));
+    CHECK_OK(cuda->snapshot(e, DP_VECTOR_A, DP_VECTOR_E, DP_VECTOR_THETA));
+    return e;
+}
+
+/* The card does what is on the other stream only when it is asked for: what a step writes in between must not be in it. */
+static void a_blob_made_beside_steps_has_the_bytes_of_the_moment_it_began(void **state)
+{
+    (void)state;
+    static const dp_codec_kind kinds[] = {DP_CODEC_SPARSE, DP_CODEC_INT8};
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        dp_engine *const e = with_displacement(&(fake_cuda){.late = 4});
+        const dp_codec codec = dp_codec_standard(kinds[k]);
+        const size_t bytes = model.n_elements * sizeof(float);
+        float *const a = test_malloc(bytes);
+        const float *values = NULL;
+        dp_buf wanted;
+        dp_view blob;
+        double loss;
+        bool ready = true;
+        dp_buf_init(&wanted, dp_codec_bytes_most(model.n_elements));
+        memcpy(a, cuda->values(e, DP_VECTOR_A), bytes);
+        CHECK_OK(dp_codec_encode(&codec, a, model.n_elements, &wanted));
+        CHECK_OK(cuda->encode_start(e, DP_VECTOR_A, &codec));
+        CHECK_OK(cuda->copy(e, DP_VECTOR_ANCHOR, DP_VECTOR_X));
+        CHECK_OK(cuda->encode_ready(e, &ready));
+        CHECK(!ready);
+        CHECK_OK(train_once(e, &loss));
+        CHECK(cuda->values(e, DP_VECTOR_X) != NULL);
+        CHECK_OK(cuda->encode_ready(e, &ready));
+        CHECK(!ready); /* Steps have not waited for it. */
+        CHECK_OK(cuda->encode_take(e, &blob, &values));
+        CHECK(dp_view_equal(blob, dp_buf_view(&wanted)));
+        CHECK(memcmp(values, a, bytes) == 0);
+        dp_buf_close(&wanted);
+        test_free(a);
+        cuda->close(e);
+        CHECK(fake_cuda_used() == 0);
+    }
+}
+
+static void an_engine_may_be_closed_in_the_middle_of_an_encoding(void **state)
+{
+    (void)state;
+    const dp_codec codec = dp_codec_standard(DP_CODEC_SPARSE);
+    dp_engine *const e = with_displacement(&(fake_cuda){.late = 4});
+    CHECK_OK(cuda->encode_start(e, DP_VECTOR_A, &codec));
+    cuda->close(e);
+    CHECK(fake_cuda_used() == 0);
+}
+
+static void a_card_that_goes_in_the_middle_of_an_encoding_costs_a_sentence(void **state)
+{
+    (void)state;
+    const dp_codec codec = dp_codec_standard(DP_CODEC_INT8);
+    dp_status status = DP_IO;
+    for (unsigned at = 1; status != DP_OK; at++) {
+        dp_engine *const e = with_displacement(&healthy);
+        dp_view blob;
+        const float *values;
+        fake_cuda_set(&(fake_cuda){.late = 2, .fail_at = at, .fail_with = DP_CUDA_LAUNCH_FAILED});
+        status = cuda->encode_start(e, DP_VECTOR_A, &codec);
+        if (status == DP_OK) {
+            status = cuda->encode_take(e, &blob, &values);
+        }
+        CHECK(status == DP_OK || status == DP_IO);
+        CHECK((cuda->problem(e)[0] != '\0') == (status == DP_IO));
+        cuda->close(e);
+        CHECK(fake_cuda_used() == 0);
+        CHECK(at < 100);
+    }
+}
+
 static void a_round_without_room_for_blobs_goes_by_the_host_to_the_same_bits(void **state)
 {
     (void)state;
@@ -490,6 +572,9 @@ int main(void)
         cmocka_unit_test(a_second_worker_for_one_card_is_told_so),
         cmocka_unit_test(the_second_card_is_reached_from_every_thread),
         cmocka_unit_test(two_engines_share_a_card_only_where_both_fit),
+        cmocka_unit_test(a_blob_made_beside_steps_has_the_bytes_of_the_moment_it_began),
+        cmocka_unit_test(an_engine_may_be_closed_in_the_middle_of_an_encoding),
+        cmocka_unit_test(a_card_that_goes_in_the_middle_of_an_encoding_costs_a_sentence),
         cmocka_unit_test(a_round_without_room_for_blobs_goes_by_the_host_to_the_same_bits),
         cmocka_unit_test(the_plan_counts_what_create_takes),
     };
