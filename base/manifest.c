@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/manifest_rounds.h"
+
 /* Canonical bytes: "DPM1" | version u16 | the fields of the table below that this version has, in order | signature. The version
  * is the first that has all fields which are not standard. */
 
 enum {
     VERSION_FIRST = 6,
-    VERSION_LAST = 8,
+    VERSION_LAST = 9,
     SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature)
 };
 
@@ -105,10 +107,12 @@ static const field fields[] = {
     FIELD(FIELD_ENUM, exchange),
     /* Since version 8. */
     FIELD(FIELD_ENUM, reduce),
+    /* Since version 9. */
+    FIELD(FIELD_ENUM, stale),
 };
 
 enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
-static const size_t fields_of[] = {FIELD_COUNT - 3, FIELD_COUNT - 1, FIELD_COUNT};
+static const size_t fields_of[] = {FIELD_COUNT - 4, FIELD_COUNT - 2, FIELD_COUNT - 1, FIELD_COUNT};
 _Static_assert(sizeof fields_of / sizeof fields_of[0] == VERSION_LAST - VERSION_FIRST + 1,
                "each version says how many fields it has");
 
@@ -267,6 +271,8 @@ static const dp_manifest_choice choices[] = {
            "Exchanges of work in pairs between rounds, every gossip.time."),
     CHOICE(exchange, "round.exchange", DP_EXCHANGE_UPDATES, exchanges,
            "What is averaged: updates of local steps, or gradients of one step."),
+    CHOICE(stale, "round.stale", DP_OFF, switches,
+           "An update that came too late for its round counts in the next, at half its clip."),
 };
 
 enum { CHOICE_COUNT = sizeof choices / sizeof choices[0] };
@@ -419,54 +425,6 @@ static dp_status check_codec(const dp_manifest *manifest, dp_why *why)
                                   manifest->codec_bits, why);
 }
 
-/* With gradients the outer step is the optimizer's, on every replica alike (compute/outer_adamw.h), and nothing else moves weights. */
-static dp_status check_exchange(const dp_manifest *manifest, dp_why *why)
-{
-    if (manifest->exchange != DP_EXCHANGE_GRADIENTS) {
-        return DP_OK;
-    }
-    if (manifest->inner_steps_max != 1) {
-        return dp_why_set(why, DP_BADARG,
-                          "round.steps_max is %u; with round.exchange gradients a round is one "
-                          "step, so it must be 1",
-                          manifest->inner_steps_max);
-    }
-    if (manifest->optimizer != DP_OPTIM_ADAMW || manifest->weights != DP_WEIGHTS_FP32) {
-        return dp_why_set(why, DP_BADARG,
-                          "round.exchange gradients needs train.optimizer adamw and train.weights "
-                          "fp32, the step that all nodes compute to the last bit");
-    }
-    if (manifest->outer_mu_milli != 0 || manifest->alpha_milli != 1000) {
-        return dp_why_set(why, DP_BADARG,
-                          "round.exchange gradients steps by train.lr and train.beta1, so "
-                          "round.momentum must be 0 and round.alpha 1");
-    }
-    if (manifest->pairs != DP_OFF) {
-        return dp_why_set(why, DP_BADARG,
-                          "round.pairs must be off with round.exchange gradients: nodes have no "
-                          "work of their own to exchange");
-    }
-    return DP_OK;
-}
-
-/* An owner encodes a sum anew, and what that loses is in nobody's error feedback. */
-static dp_status check_reduce(const dp_manifest *manifest, dp_why *why)
-{
-    if (manifest->reduce == DP_REDUCE_WHOLE) {
-        return DP_OK;
-    }
-    if (manifest->reduce != DP_REDUCE_PARTS) {
-        return dp_why_set(why, DP_BADARG, "round.reduce must be whole or parts");
-    }
-    if (dp_codec_row_of(manifest->codec)->thins || manifest->codec == DP_CODEC_SIGN) {
-        return dp_why_set(
-            why, DP_BADARG,
-            "round.reduce parts needs a round.codec that keeps every element, such as "
-            "int8 or bf16: of a sum, this one would drop most, and nobody keeps it");
-    }
-    return DP_OK;
-}
-
 /* A token takes two bytes at least, so no sum of them wraps. */
 static dp_status check_shards(const dp_manifest *manifest, dp_why *why)
 {
@@ -510,8 +468,7 @@ dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
     }
     DP_TRY(check_model(manifest, why));
     DP_TRY(check_codec(manifest, why));
-    DP_TRY(check_exchange(manifest, why));
-    DP_TRY(check_reduce(manifest, why));
+    DP_TRY(dp_manifest_check_rounds(manifest, why));
     if (manifest->warmup_tokens >= manifest->total_tokens) {
         return dp_why_set(why, DP_BADARG,
                           "train.warmup_tokens must be less than train.total_tokens");
@@ -574,6 +531,9 @@ static void write_field(dp_writer *writer, const dp_manifest *manifest, const fi
 
 static uint16_t version_of(const dp_manifest *manifest)
 {
+    if (manifest->stale != DP_OFF) {
+        return 9;
+    }
     if (manifest->reduce != DP_REDUCE_WHOLE) {
         return 8;
     }

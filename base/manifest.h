@@ -3,8 +3,8 @@
  *
  * Canonical bytes, little-endian: "DPM1" | u16 version | the fields of dp_manifest in order of declaration (text as u8
  * length + bytes, enums as u8, hashes as 32 bytes, shards as u8 count + 48 bytes each) | 64-byte Ed25519 signature of the founder's root key over all before
- * it (domain "dpnode/manifest/1"). pairs and exchange stand there from version 7 on, and where both are standard the version is 6: a
- * manifest has one form, and runs that need neither keep theirs. run id = H("dpnode/run/1", canonical bytes without the signature). */
+ * it (domain "dpnode/manifest/1"). pairs and exchange stand there from version 7 on, reduce from 8 on, stale from 9 on, and the version is the least
+ * that has all fields which are not standard, 6 or more: a manifest has one form, and runs that need none of them keep theirs. run id = H("dpnode/run/1", canonical bytes without the signature). */
 #ifndef DP_BASE_MANIFEST_H
 #define DP_BASE_MANIFEST_H
 
@@ -154,6 +154,7 @@ typedef struct dp_manifest {
     dp_switch pairs; /* between rounds, members exchange work in pairs every gossip_round_ms */
     dp_exchange_kind exchange;
     dp_reduce_kind reduce;
+    dp_switch stale; /* who came too late for a round may count in the next one, at half its clip */
     uint8_t signature[DP_MANIFEST_SIGNATURE_BYTES];
 } dp_manifest;
 

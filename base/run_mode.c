@@ -32,6 +32,11 @@ static const dp_run_mode modes[] = {
      .exchange = DP_EXCHANGE_GRADIENTS,
      .round_ms = 1000,
      .inner_steps_max = 1},
+    {.name = "stale",
+     .text = "as sparse, and an update that came too late counts in the next round, by half",
+     .codec = DP_CODEC_SPARSE,
+     .alpha_milli = 1000,
+     .stale = DP_ON},
 };
 
 const dp_run_mode *dp_run_modes(size_t *count)
@@ -57,6 +62,7 @@ void dp_run_mode_set(dp_manifest *manifest, const dp_run_mode *mode)
     manifest->outer_mu_milli = mode->outer_mu_milli;
     manifest->pairs = mode->pairs;
     manifest->exchange = mode->exchange;
+    manifest->stale = mode->stale;
     manifest->round_ms = mode->round_ms != 0 ? mode->round_ms : manifest->round_ms;
     manifest->inner_steps_max =
         mode->inner_steps_max != 0 ? mode->inner_steps_max : manifest->inner_steps_max;

@@ -15,6 +15,7 @@ typedef struct dp_run_mode {
     uint32_t outer_mu_milli;
     dp_switch pairs;
     dp_exchange_kind exchange;
+    dp_switch stale;
     uint32_t round_ms;        /* 0: as it stands */
     uint32_t inner_steps_max; /* the same */
 } dp_run_mode;
@@ -23,7 +24,7 @@ typedef struct dp_run_mode {
 const dp_run_mode *dp_run_modes(size_t *count);
 /* NULL when there is none of this name. */
 const dp_run_mode *dp_run_mode_find(const char *name);
-/* Sets codec, alpha and momentum of the outer step, pairs and exchange, and time and steps of a round where the mode has them. */
+/* Sets codec, alpha and momentum of the outer step, pairs, exchange and stale, and time and steps of a round where the mode has them. */
 void dp_run_mode_set(dp_manifest *manifest, const dp_run_mode *mode);
 
 #endif

@@ -233,6 +233,7 @@ static void pack_contributors(dp_group *map, const dp_daemon *daemon, const dp_d
         dp_pair_u64(&peer, "tokens", round->peers[i].tokens);
         dp_pair_u64(&peer, "steps", round->peers[i].steps);
         dp_pair_f64(&peer, "weight_share", (double)round->peers[i].q / 2147483648.0);
+        dp_pair_u64(&peer, "age", round->peers[i].age);
         dp_group_end(&peer);
     }
     dp_group_end(&peers);

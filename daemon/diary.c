@@ -186,6 +186,7 @@ void dp_diary_round_of_record(const dp_record *record, const dp_peer *self, dp_d
         round->peers[i].steps = listed->steps;
         round->peers[i].tokens = listed->tokens;
         round->peers[i].q = listed->q;
+        round->peers[i].age = dp_listed_age(record, i);
     }
     round->n_peers = record->n_listed;
     round->loss_micro = tokens_with_loss == 0 ? 0 : (uint64_t)(loss / tokens_with_loss);

@@ -56,6 +56,7 @@ typedef struct dp_diary_round {
         uint32_t steps;
         uint64_t tokens;
         uint32_t q;
+        uint32_t age; /* 1: it came too late for the round before */
     } peers[DP_LISTED_MAX];
     /* GOSSIP */
     dp_peer partner;

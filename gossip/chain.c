@@ -155,7 +155,10 @@ static void drop_unlisted(dp_node *node)
         return;
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
-        dp_chain_drop(node, &node->round->claims[i].ready.root, node->round->claims[i].ready.round);
+        const dp_claim *claim = &node->round->claims[i];
+        if (!dp_round_is_open(node, &claim->ready)) {
+            dp_chain_drop(node, &claim->ready.root, claim->ready.round);
+        }
     }
 }
 
@@ -230,7 +233,8 @@ static void remember_parts(dp_ring_row *row, const dp_record *record)
     }
 }
 
-static void remember_round(dp_node *node, const dp_record *record)
+/* Does it list this node? */
+static bool remember_round(dp_node *node, const dp_record *record)
 {
     dp_chain *chain = node->chain;
     dp_ring_row *row = &chain->ring[record->round % DP_RING_ROUNDS];
@@ -255,11 +259,12 @@ static void remember_round(dp_node *node, const dp_record *record)
                                        .clip = listed->clip,
                                        .end = DP_PART_WHOLE};
         if (dp_peer_equal(&listed->peer, &node->self)) {
-            chain->own_round = record->round;
+            chain->own_round = record->round - dp_listed_age(record, i);
             chain->own_root = listed->root;
             chain->own_clip = listed->clip;
             chain->own_taken = taken_of(node, record, i);
             row->own = true;
+            row->own_age = dp_listed_age(record, i);
             row->own_root = listed->root;
             row->own_clip = listed->clip;
             row->own_taken = chain->own_taken;
@@ -268,9 +273,28 @@ static void remember_round(dp_node *node, const dp_record *record)
     if (record->parted) {
         remember_parts(row, record);
     }
+    row->waits = !row->own && dp_ledger_may_be_stale(&node->ledger, &node->self);
     chain->gap = row->touched ? 0 : chain->gap + 1;
     row->gap = chain->gap;
     chain->listed_last = record->n_listed;
+    return row->own;
+}
+
+/* What has become of the publication of this node. */
+static void note_outcome(dp_node *node, const dp_record *record, bool own)
+{
+    const dp_pending *pending = &node->train.pending;
+
+    if (own) {
+        dp_node_note(node, DP_NOTE_COUNTED, record->round, NULL, node->chain->own_clip, 0, "");
+    } else if (pending->has && pending->ready.round == record->round) {
+        dp_node_note(node, DP_NOTE_LEFT_OUT, record->round, NULL, 0, 0,
+                     dp_round_is_open(node, &pending->ready) ? "the next one may count it"
+                                                             : "not in the record");
+    } else if (pending->has && pending->ready.round + 1 == record->round && !pending->settled &&
+               node->ledger.stale) {
+        dp_node_note(node, DP_NOTE_LEFT_OUT, record->round, NULL, 0, 0, "nor in the next record");
+    }
 }
 
 static void note_config(dp_node *node, const dp_record *record, uint32_t voters_before)
@@ -343,6 +367,7 @@ static void apply_record(dp_node *node, const dp_record *record, const dp_hash *
     const uint32_t voters_before = node->ledger.n_voters;
     const bool votes = dp_node_is_voter(node);
     const bool is_round = record->kind == DP_RECORD_ROUND;
+    bool own = false;
 
     dp_witness_decided(node->witness, record->slot, hash);
     if (is_round && node->started) {
@@ -356,7 +381,7 @@ static void apply_record(dp_node *node, const dp_record *record, const dp_hash *
     dp_witness_begin(node->witness, &node->ledger);
     if (is_round) {
         certify_before(node, record);
-        remember_round(node, record);
+        own = remember_round(node, record);
     } else if (record->kind == DP_RECORD_FORK) {
         certify_fork(node, record);
     }
@@ -378,11 +403,7 @@ static void apply_record(dp_node *node, const dp_record *record, const dp_hash *
         node->chain->decided_at = node->now;
         dp_node_note(node, DP_NOTE_DECIDED, record->round, NULL, record->n_listed, record->slot,
                      "");
-        if (node->chain->own_round == record->round) {
-            dp_node_note(node, DP_NOTE_COUNTED, record->round, NULL, node->chain->own_clip, 0, "");
-        } else if (node->train.pending.has && node->train.pending.ready.round == record->round) {
-            dp_node_note(node, DP_NOTE_LEFT_OUT, record->round, NULL, 0, 0, "not in the record");
-        }
+        note_outcome(node, record, own);
         drop_unlisted(node);
         drop_old(node);
     }

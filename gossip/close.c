@@ -83,7 +83,8 @@ uint32_t dp_round_others_ready(const dp_node *node)
 
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         const dp_claim *claim = &node->round->claims[i];
-        ready += !claim->evidence && !claim->bad && !dp_peer_equal(&claim->ready.peer, &node->self)
+        ready += !claim->evidence && !claim->bad && dp_round_claim_age(node, claim) == 0 &&
+                         !dp_peer_equal(&claim->ready.peer, &node->self)
                      ? 1
                      : 0;
     }
@@ -178,6 +179,27 @@ void dp_round_count_missed(dp_node *node, const dp_record *record)
     }
 }
 
+/* Whose work is of the round before has none of this one, and others are waited for in its place. */
+typedef struct turnout {
+    uint32_t held;
+    uint32_t active;
+} turnout;
+
+static turnout fresh_of(const dp_node *node, const uint32_t *held, uint32_t n, uint32_t active)
+{
+    turnout fresh = {.held = n, .active = active};
+
+    for (uint32_t i = 0; i < n; i++) {
+        const dp_claim *claim = &node->round->claims[held[i]];
+        if (dp_round_claim_age(node, claim) != 0) {
+            const uint32_t index = dp_node_member_index(node, &claim->ready.peer);
+            fresh.held--;
+            fresh.active -= index != DP_MEMBER_NONE && is_active(node, index) ? 1 : 0;
+        }
+    }
+    return fresh;
+}
+
 /* Rule C, by what is held, or in a run of parts by what is ready. NULL: not yet. */
 const char *dp_round_ripe(dp_node *node)
 {
@@ -202,7 +224,9 @@ const char *dp_round_ripe(dp_node *node)
     if ((held >= active || held >= DP_LISTED_MAX) && waits_for == AWAIT_NOBODY) {
         return "all";
     }
-    if ((held >= dp_deadline_enough(active) || held >= DP_LISTED_MAX) && round->enough_at.us == 0) {
+    const turnout fresh = fresh_of(node, held_claims, held, active);
+    if ((fresh.held >= dp_deadline_enough(fresh.active) || held >= DP_LISTED_MAX) &&
+        round->enough_at.us == 0) {
         round->enough_at = node->now;
     }
     round->grace_us = grace_of(node, waits_for);

@@ -40,6 +40,7 @@ dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const d
                                                                              : DP_VOTERS_MAX,
                           .alpha = (uint32_t)((uint64_t)manifest->alpha_milli * 65536 / 1000),
                           .unclipped = manifest->exchange == DP_EXCHANGE_GRADIENTS,
+                          .stale = manifest->stale == DP_ON,
                           .head = *run,
                           .base = *run,
                           .time_ms = manifest->created_ms,
@@ -125,6 +126,7 @@ static void begin_fork(dp_ledger *ledger, const dp_hash *hash)
     ledger->forks[ledger->n_forks++] = ledger->fork;
     ledger->fork = id;
     ledger->base = *hash;
+    ledger->has_before = false;
 }
 
 uint32_t dp_ledger_majority(const dp_ledger *ledger)
@@ -169,6 +171,23 @@ uint32_t dp_ledger_rounds(const dp_roster_entry *entry, uint64_t round)
         entry->included > entry->admitted_round ? entry->included : entry->admitted_round;
     dp_assert(since < round);
     return round - since < 4 ? (uint32_t)(round - since) : 4;
+}
+
+/* It left no trace for so long that what it did meanwhile is worth nothing. */
+static bool is_forgotten(const dp_ledger *ledger, const dp_roster_entry *entry)
+{
+    const uint64_t since =
+        entry->touched > entry->admitted_round ? entry->touched : entry->admitted_round;
+
+    return ledger->round - since > DP_GAP_MAX;
+}
+
+bool dp_ledger_may_be_stale(const dp_ledger *ledger, const dp_peer *peer)
+{
+    const dp_roster_entry *entry = dp_ledger_member(ledger, peer);
+
+    return ledger->has_before && entry != NULL && entry->admitted_round < ledger->round &&
+           entry->included < ledger->round && !is_forgotten(ledger, entry);
 }
 
 bool dp_ledger_may_be_late(const dp_ledger *ledger, const dp_roster_entry *entry, uint64_t round)
@@ -226,14 +245,11 @@ static void grant_listed(dp_ledger *ledger, const dp_record *record, const uint6
     }
 }
 
-/* Of members that left no trace for so long that what they did meanwhile will be worth nothing. */
 static void take_back(dp_ledger *ledger)
 {
     for (uint32_t i = 0; i < ledger->n_roster; i++) {
         dp_roster_entry *entry = &ledger->roster[i];
-        const uint64_t since =
-            entry->touched > entry->admitted_round ? entry->touched : entry->admitted_round;
-        if (entry->lease.n > 0 && ledger->round - since > DP_GAP_MAX) {
+        if (entry->lease.n > 0 && is_forgotten(ledger, entry)) {
             dp_lease_return(&entry->lease, &ledger->pool);
         }
     }
@@ -260,14 +276,20 @@ static void apply_round(dp_ledger *ledger, const dp_record *record, const dp_has
 {
     ledger->round = record->round;
     ledger->base = *hash;
+    if (ledger->stale) {
+        ledger->has_before = true;
+        ledger->base_before = record->base;
+        ledger->state_before = record->state_root;
+    }
     ledger->tokens = record->tokens_total;
     ledger->clip_median = record->clip_median;
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const uint32_t index = dp_ledger_find(ledger, &record->listed[i].peer);
         dp_assert(index != DP_NOBODY);
         dp_roster_entry *entry = &ledger->roster[index];
-        used[i] = used_of(ledger, &record->listed[i], dp_ledger_rounds(entry, record->round));
-        entry->included = record->round;
+        const uint64_t made = record->round - dp_listed_age(record, i);
+        used[i] = used_of(ledger, &record->listed[i], dp_ledger_rounds(entry, made));
+        entry->included = made; /* What was trained on since waits for the next publication. */
         entry->touched = record->round;
         entry->w = record->listed[i].w;
         dp_lease_move(&entry->lease, &record->listed[i].reach);
@@ -371,6 +393,10 @@ dp_hash dp_ledger_digest(const dp_ledger *ledger)
     digest_hash(&digest, &ledger->head);
     dp_digest_add_u64(&digest, ledger->round);
     digest_hash(&digest, &ledger->base);
+    if (ledger->has_before) {
+        digest_hash(&digest, &ledger->base_before);
+        digest_hash(&digest, &ledger->state_before);
+    }
     dp_digest_add_u64(&digest, ledger->tokens);
     dp_digest_add_u64(&digest, (uint64_t)ledger->clip_median);
     dp_digest_add_u64(&digest, (uint64_t)(ledger->clip_median >> 64));

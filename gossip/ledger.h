@@ -22,7 +22,7 @@ typedef struct dp_roster_entry {
     dp_invite_id invite;     /* it joined by; zero for the founder */
     uint64_t admitted_slot;  /* 0 for the founder */
     uint64_t admitted_round; /* rounds decided before its admission */
-    uint64_t included;       /* last round that lists it; 0: none */
+    uint64_t included;       /* last round of which a publication counts; 0: none */
     uint64_t touched;        /* last round that lists it or calls it late; 0: none */
     uint64_t w;              /* clamped weight in the last round that lists it */
     uint64_t fenced;         /* exchanges of incarnations up to this are void; 0: none */
@@ -38,6 +38,7 @@ typedef struct dp_ledger {
     uint32_t voters_max;
     uint32_t alpha; /* Q16, of the manifest */
     bool unclipped; /* a mean of gradients: by the manifest nothing is clipped */
+    bool stale;     /* who came too late for a round may count in the next: by the manifest */
     dp_hash fork;
     uint32_t
         n_forks; /* ids that were the fork before it, oldest first; the oldest may be forgotten */
@@ -47,6 +48,10 @@ typedef struct dp_ledger {
     uint64_t time_ms; /* of the head */
     uint64_t round;
     dp_hash base;
+    /* What the READYs of round were of, for those that came too late (stale); not after a FORK. */
+    bool has_before;
+    dp_hash base_before;
+    dp_hash state_before;
     uint64_t tokens;
     unsigned __int128 clip_median;
     uint32_t n_voters;
@@ -85,6 +90,10 @@ uint32_t dp_ledger_uses(const dp_ledger *ledger, const dp_invite_id *invite);
 bool dp_ledger_may_revoke(const dp_ledger *ledger, const dp_peer *by, const dp_peer *peer);
 /* k of the clip rule: rounds that a contribution of this member to round may hold, 1..4. entry NULL: being admitted. */
 uint32_t dp_ledger_rounds(const dp_roster_entry *entry, uint64_t round);
+/* May a publication of the newest round that it does not list count in the next one, with age 1 (round.stale)? Of who was a
+ * member before that round was decided, so that its work is told apart from a newcomer's first, and left a trace lately,
+ * so that its samples are still its own. */
+bool dp_ledger_may_be_stale(const dp_ledger *ledger, const dp_peer *peer);
 /* May this member stand in the late list of this round? */
 bool dp_ledger_may_be_late(const dp_ledger *ledger, const dp_roster_entry *entry, uint64_t round);
 

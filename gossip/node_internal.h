@@ -70,6 +70,7 @@ typedef struct dp_ring_row {
     uint64_t tokens;
     uint32_t alpha;
     bool touched; /* this node is listed or late in it */
+    bool waits;   /* it is not listed, and what it told for this round may count in the next */
     uint64_t gap; /* rounds up to this one since it last was */
     bool certified;
     bool proven;  /* by the chain: by the record after it, or a FORK that goes on from it */
@@ -82,6 +83,7 @@ typedef struct dp_ring_row {
     dp_hash own_root;
     uint32_t own_clip;
     uint32_t own_taken;
+    uint32_t own_age; /* 1: it was made for the round before */
 } dp_ring_row;
 
 /* Records decided, and the one being written. */
@@ -99,7 +101,7 @@ typedef struct dp_chain {
     bool genesis_certified;
     dp_hash genesis_root;
     uint64_t gap;       /* rounds since this node was last listed or late */
-    uint64_t own_round; /* last round that lists this node; 0: none */
+    uint64_t own_round; /* last round of which a publication of this node counts; 0: none */
     dp_hash own_root;
     uint32_t own_clip;
     uint32_t own_taken;
@@ -462,6 +464,10 @@ void dp_round_state_own(dp_node *node);
 void dp_round_repeat(dp_node *node);
 /* The claim that this peer made itself, or NULL. */
 dp_claim *dp_round_claim_of(const dp_node *node, const dp_peer *peer);
+/* 1: made for the round that the newest record has closed; else 0. */
+uint32_t dp_round_claim_age(const dp_node *node, const dp_claim *claim);
+/* Is this READY of the round under way, or may it count in it all the same (round.stale)? */
+bool dp_round_is_open(const dp_node *node, const dp_ready *ready);
 bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer);
 void dp_round_check_blob(dp_node *node, dp_claim *claim);
 void dp_round_fetch_blob(dp_node *node, dp_claim *claim);

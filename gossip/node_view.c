@@ -175,7 +175,9 @@ dp_status dp_node_check(const dp_node *node, dp_why *why)
                           (unsigned long long)node->ledger.round);
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
-        if (node->round->claims[i].ready.round != node->ledger.round + 1) {
+        const uint64_t round = node->round->claims[i].ready.round;
+        if (round != node->ledger.round + 1 &&
+            !(node->ledger.has_before && round == node->ledger.round)) {
             return dp_why_set(why, DP_CORRUPT, "a contribution of another round");
         }
     }

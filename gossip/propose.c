@@ -44,7 +44,12 @@ static bool was_removed(const dp_node *node, const dp_peer *peer)
 
 bool dp_round_may_list(const dp_node *node, const dp_ready *ready, const dp_hash *root)
 {
-    return !was_removed(node, &ready->peer) && dp_hash_equal(&ready->state_root, root);
+    const bool fits = ready->round == node->ledger.round
+                          ? dp_ledger_may_be_stale(&node->ledger, &ready->peer) &&
+                                dp_hash_equal(&ready->state_root, &node->ledger.state_before)
+                          : dp_hash_equal(&ready->state_root, root);
+
+    return fits && !was_removed(node, &ready->peer);
 }
 
 static bool may_list(const dp_node *node, const dp_claim *claim, const dp_hash *root)
@@ -201,6 +206,7 @@ bool dp_round_list(dp_node *node, dp_record *draft, dp_admitted *admitted, const
     if (!admit(node, draft, admitted, &ready->peer)) {
         return false;
     }
+    draft->aged |= dp_round_claim_age(node, claim) << draft->n_listed;
     dp_listed *listed = &draft->listed[draft->n_listed++];
     *listed = (dp_listed){.peer = ready->peer,
                           .root = ready->root,
@@ -341,7 +347,7 @@ static dp_verdict judge_blobs(dp_node *node, const dp_record *record)
             }
         }
         if (claim == NULL) {
-            const dp_ready ready = dp_ready_of_listed(record, listed);
+            const dp_ready ready = dp_valid_ready(&node->ledger, record, i);
             dp_round_ready(node, &ready, true, false);
             verdict = DP_VERDICT_LATER;
         } else if (!claim->held || !claim->checked) {

@@ -7,6 +7,8 @@
 
 static const char record_domain[] = "dpnode/record/1";
 
+enum { FLAG_CONFIG = 1, FLAG_PARTED = 2, FLAG_AGED = 4 };
+
 static void write_hash(dp_writer *writer, const dp_hash *hash)
 {
     dp_write_bytes(writer, hash->bytes, sizeof hash->bytes);
@@ -123,7 +125,9 @@ dp_status dp_record_encode(const dp_record *record, uint8_t *out, size_t capacit
     dp_assert(record->n_listed <= DP_LISTED_MAX && record->n_late <= DP_LATE_MAX);
     dp_write_u8(&writer, DP_RECORD_VERSION);
     dp_write_u8(&writer, (uint8_t)record->kind);
-    dp_write_u8(&writer, (uint8_t)((record->has_config ? 1 : 0) | (record->parted ? 2 : 0)));
+    const bool aged = record->kind == DP_RECORD_ROUND && record->aged != 0;
+    dp_write_u8(&writer, (uint8_t)((record->has_config ? FLAG_CONFIG : 0) |
+                                   (record->parted ? FLAG_PARTED : 0) | (aged ? FLAG_AGED : 0)));
     write_hash(&writer, &record->run);
     write_hash(&writer, &record->fork);
     dp_write_u64(&writer, record->slot);
@@ -133,6 +137,9 @@ dp_status dp_record_encode(const dp_record *record, uint8_t *out, size_t capacit
         write_round(&writer, record);
         if (record->parted) {
             write_parts(&writer, record);
+        }
+        if (aged) {
+            dp_write_u32(&writer, record->aged);
         }
     } else if (record->kind == DP_RECORD_FORK) {
         dp_write_u64(&writer, record->round);
@@ -251,6 +258,14 @@ static bool read_round(dp_reader *reader, dp_record *record)
            (!record->parted || read_parts(reader, record));
 }
 
+/* Without any there is no mask, so that a record has one form. */
+static bool read_aged(dp_reader *reader, dp_record *record)
+{
+    record->aged = dp_read_u32(reader);
+    return record->aged != 0 &&
+           (record->n_listed == DP_LISTED_MAX || record->aged >> record->n_listed == 0);
+}
+
 static bool read_admits(dp_reader *reader, dp_config_part *config)
 {
     config->n_admits = dp_read_u8(reader);
@@ -337,12 +352,13 @@ dp_status dp_record_decode(dp_record *record, dp_view bytes)
     const uint8_t kind = dp_read_u8(&reader);
     const uint8_t flags = dp_read_u8(&reader);
     if ((kind != DP_RECORD_ROUND && kind != DP_RECORD_CONFIG && kind != DP_RECORD_FORK) ||
-        flags > 3 || (flags > 1 && kind != DP_RECORD_ROUND)) {
+        (flags & ~(unsigned)(FLAG_CONFIG | FLAG_PARTED | FLAG_AGED)) != 0 ||
+        (flags > FLAG_CONFIG && kind != DP_RECORD_ROUND)) {
         return DP_BADMSG;
     }
     record->kind = (dp_record_kind)kind;
-    record->has_config = (flags & 1) != 0;
-    record->parted = (flags & 2) != 0;
+    record->has_config = (flags & FLAG_CONFIG) != 0;
+    record->parted = (flags & FLAG_PARTED) != 0;
     record->n_parts = 0;
     read_hash(&reader, &record->run);
     read_hash(&reader, &record->fork);
@@ -353,7 +369,11 @@ dp_status dp_record_decode(dp_record *record, dp_view bytes)
     record->n_listed = 0;
     record->n_late = 0;
     record->n_state = 0;
+    record->aged = 0;
     if (record->kind == DP_RECORD_ROUND && !read_round(&reader, record)) {
+        return DP_BADMSG;
+    }
+    if ((flags & FLAG_AGED) != 0 && !read_aged(&reader, record)) {
         return DP_BADMSG;
     }
     if (record->kind == DP_RECORD_FORK) {
@@ -373,6 +393,11 @@ dp_status dp_record_decode(dp_record *record, dp_view bytes)
         dp_read_bytes(&reader, record->root_signature, sizeof record->root_signature);
     }
     return dp_reader_finish(&reader);
+}
+
+uint32_t dp_listed_age(const dp_record *record, uint32_t index)
+{
+    return record->aged >> index & 1U;
 }
 
 dp_hash dp_record_hash(dp_view bytes)

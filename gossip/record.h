@@ -4,7 +4,8 @@
  * A record, little-endian; its hash is H("dpnode/record/1", all of these bytes) and depends on no ballot:
  *     0  u8   version 2
  *     1  u8   kind, dp_record_kind
- *     2  u8   flags: bit 0 a config part follows the body; bit 1 a ROUND of parts (part.h); other bits 0
+ *     2  u8   flags: bit 0 a config part follows the body; bit 1 a ROUND of parts (part.h); bit 2 a ROUND some contributions
+ *             of which are of the round before; other bits 0
  *     3  32   run id
  *    35  32   fork: zero, or the hash of the FORK record
  *    67  u64  slot
@@ -22,6 +23,7 @@
  *        of parts: each contribution has u32 rate behind q, and its energy is what its READY says;
  *        | u8 n parts, then per part u8 0, or u8 1 | 32 owner | 32 root of the result | u64 bytes | u32 bit i: listed i is in it
  *             | u32 q Q31 | 64 PART signature
+ *        | with bit 2: u32, not 0: bit i says that contribution i has age 1, so its READY is of the round before
  * Config part:
  *        u8 n admitted, then {32 peer | u16 size | credential}: peers rising
  *        | u8 n removed, then {32 peer | u8 reason | u64 incarnation | 32 by, if revoked | 64 signature}: peers rising
@@ -196,6 +198,7 @@ typedef struct dp_record {
     bool parted;
     uint32_t n_parts;
     dp_part_row parts[DP_PARTS_MAX];
+    uint32_t aged; /* bit i: listed[i] came too late for the round before (round.stale) */
     dp_config_part config;
     uint8_t root_signature[DP_SIGNATURE_BYTES]; /* FORK */
 } dp_record;
@@ -222,7 +225,9 @@ bool dp_ready_sign(dp_ready *ready, const dp_crypto *crypto, const dp_run_id *ru
                    const dp_hash *fork);
 bool dp_ready_verify(const dp_ready *ready, const dp_crypto *crypto, const dp_run_id *run,
                      const dp_hash *fork);
-/* The READY that a contribution of this record must have been. */
+/* 1: of the round before; else 0. */
+uint32_t dp_listed_age(const dp_record *record, uint32_t index);
+/* The READY that a contribution of this record of age 0 must have been; of one of age 1: dp_valid_ready. */
 dp_ready dp_ready_of_listed(const dp_record *record, const dp_listed *listed);
 /* What the owner of this part, which the record has, must have said. */
 dp_part_word dp_part_word_of(const dp_record *record, uint32_t part);

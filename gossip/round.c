@@ -26,7 +26,37 @@ dp_claim *dp_round_claim_of(const dp_node *node, const dp_peer *peer)
     return NULL;
 }
 
+uint32_t dp_round_claim_age(const dp_node *node, const dp_claim *claim)
+{
+    return claim->ready.round == node->ledger.round ? 1 : 0;
+}
+
+bool dp_round_is_open(const dp_node *node, const dp_ready *ready)
+{
+    const dp_ledger *ledger = &node->ledger;
+
+    if (ready->round == ledger->round + 1) {
+        return dp_hash_equal(&ready->base, &ledger->base);
+    }
+    return ready->round == ledger->round && dp_ledger_may_be_stale(ledger, &ready->peer) &&
+           dp_hash_equal(&ready->base, &ledger->base_before);
+}
+
 /* ---- a new slot ---- */
+
+/* Those that the record left out and the next may list keep their places. */
+static void forget_claims(dp_node *node)
+{
+    dp_round *round = node->round;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < round->n_claims; i++) {
+        if (dp_round_is_open(node, &round->claims[i].ready)) {
+            round->claims[kept++] = round->claims[i];
+        }
+    }
+    round->n_claims = kept;
+}
 
 void dp_round_open_slot(dp_node *node, bool new_round)
 {
@@ -44,7 +74,7 @@ void dp_round_open_slot(dp_node *node, bool new_round)
     round->n_claims = 0;
 #endif
     if (new_round) {
-        round->n_claims = 0;
+        forget_claims(node);
         round->enough_at = (dp_time){0};
         round->opened = (dp_time){0};
         if (node->parts != NULL) {
@@ -198,7 +228,7 @@ static bool has_room(const dp_node *node, const dp_peer *peer, bool needed)
     return newcomers < DP_NEWCOMERS_MAX;
 }
 
-/* The READY is for the round under way and its signature has been checked. */
+/* The READY is open, and its signature has been checked. */
 void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool own)
 {
     dp_round *round = node->round;
@@ -229,8 +259,7 @@ static dp_status on_ready(dp_node *node, dp_view bytes)
     dp_ready ready;
 
     DP_TRY(dp_ready_msg_read(bytes, &ready));
-    if (ready.round != node->ledger.round + 1 || !dp_hash_equal(&ready.base, &node->ledger.base) ||
-        dp_peer_equal(&ready.peer, &node->self)) {
+    if (!dp_round_is_open(node, &ready) || dp_peer_equal(&ready.peer, &node->self)) {
         return DP_OK; /* Old, early or our own: it is told again. */
     }
     const dp_claim *known = find_claim(node, &ready.peer, &ready.root);

@@ -13,7 +13,7 @@ static uint32_t settle_of(const dp_node *node, const dp_ring_row *row, uint32_t 
         pending->ready.round > row->round) {
         return DP_SETTLE_NONE;
     }
-    if (pending->ready.round == row->round && row->own) {
+    if (row->own && pending->ready.round + row->own_age == row->round) {
 #if DP_MUTATION != 21
         if (dp_hash_equal(&row->own_root, &pending->ready.root))
 #endif
@@ -21,6 +21,9 @@ static uint32_t settle_of(const dp_node *node, const dp_ring_row *row, uint32_t 
             *clip = row->own_clip;
             return DP_SETTLE_INCLUDED;
         }
+    }
+    if (pending->ready.round == row->round && row->waits && DP_MUTATION != 65) {
+        return DP_SETTLE_NONE; /* The next record says what becomes of it. */
     }
     return DP_SETTLE_LEFT_OUT;
 }

@@ -195,6 +195,18 @@ bool dp_valid_lease(const dp_ledger *ledger, const dp_ready *ready)
                            ready->tokens + ready->carried, ledger->context);
 }
 
+dp_ready dp_valid_ready(const dp_ledger *ledger, const dp_record *record, uint32_t index)
+{
+    dp_ready ready = dp_ready_of_listed(record, &record->listed[index]);
+
+    if (dp_listed_age(record, index) != 0) {
+        ready.round--;
+        ready.base = ledger->base_before;
+        ready.state_root = ledger->state_before;
+    }
+    return ready;
+}
+
 /* One blob under two names is counted once. Blobs of nothing may well be equal. */
 static bool is_copied(const dp_record *record, uint32_t index)
 {
@@ -219,7 +231,10 @@ static dp_status check_listed(const dp_valid *valid, const dp_record *record, co
         if ((dp_valid_caps(valid, record, &listed->peer) & DP_CAP_TRAIN) == 0) {
             return no(cause, "a contributor may not train");
         }
-        const dp_ready ready = dp_ready_of_listed(record, listed);
+        if (dp_listed_age(record, i) != 0 && !dp_ledger_may_be_stale(ledger, &listed->peer)) {
+            return no(cause, "a contribution to a round that is closed");
+        }
+        const dp_ready ready = dp_valid_ready(ledger, record, i);
         if (!dp_valid_numbers(&ready) || listed->energy > DP_ENERGY_MAX) {
             return no(cause, "numbers of a contribution");
         }
@@ -251,19 +266,20 @@ typedef struct numbers {
     uint64_t tokens;
 } numbers;
 
-static dp_weight_in weight_in(const dp_ledger *ledger, const dp_ready *ready,
+static dp_weight_in weight_in(const dp_ledger *ledger, const dp_ready *ready, uint32_t age,
                               unsigned __int128 energy)
 {
     return (dp_weight_in){
         .tokens = ready->tokens,
         .steps = ready->steps,
-        .rounds = dp_ledger_rounds(dp_ledger_member(ledger, &ready->peer), ledger->round + 1),
+        .rounds = dp_ledger_rounds(dp_ledger_member(ledger, &ready->peer), ledger->round + 1 - age),
+        .age = age,
         .energy = ledger->unclipped ? 0 : energy}; /* All alike: none stands out. */
 }
 
 dp_weight_out dp_valid_weigh(const dp_ledger *ledger, const dp_ready *ready)
 {
-    const dp_weight_in in = weight_in(ledger, ready, ready->energy);
+    const dp_weight_in in = weight_in(ledger, ready, 0, ready->energy);
 
     return dp_weight_before(&in, ledger->w_median, ledger->clip_median);
 }
@@ -276,8 +292,8 @@ static void compute(const dp_ledger *ledger, const dp_record *record, numbers *o
     out->tokens = ledger->tokens;
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const dp_listed *listed = &record->listed[i];
-        const dp_ready ready = dp_ready_of_listed(record, listed);
-        in[i] = weight_in(ledger, &ready, listed->energy);
+        const dp_ready ready = dp_valid_ready(ledger, record, i);
+        in[i] = weight_in(ledger, &ready, dp_listed_age(record, i), listed->energy);
         if (record->parted) {
             out->rows[i] = dp_valid_weigh(ledger, &ready);
         }

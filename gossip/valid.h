@@ -38,6 +38,8 @@ DP_MUST dp_status dp_valid_parts(const dp_valid *valid, const dp_record *record,
 void dp_valid_fill_parts(dp_record *record);
 /* What this peer may do, once this record is in the chain. */
 uint32_t dp_valid_caps(const dp_valid *valid, const dp_record *record, const dp_peer *peer);
+/* The READY that a contribution of a ROUND record must have been: dp_ready_of_listed, or with age 1 that of the round before. */
+dp_ready dp_valid_ready(const dp_ledger *ledger, const dp_record *record, uint32_t index);
 
 /* Fill w, clip, q, W, M and the token count of a ROUND record whose peers, claims, energies and late list stand. */
 void dp_valid_fill(const dp_ledger *ledger, dp_record *record);

@@ -118,7 +118,8 @@ dp_weight_sum dp_weights(const dp_weight_in *in, uint32_t n, u128 late_w, dp_wei
 
     dp_assert(n >= 1 && n <= DP_LISTED_MAX);
     for (uint32_t i = 0; i < n; i++) {
-        dp_assert(in[i].rounds >= 1 && in[i].rounds <= 4 && in[i].tokens <= UINT32_MAX);
+        dp_assert(in[i].rounds >= 1 && in[i].rounds <= 4 && in[i].tokens <= UINT32_MAX &&
+                  in[i].age <= 1);
         weights[i] = in[i].steps == 0 ? 0 : (u128)in[i].tokens * in[i].tokens / in[i].steps;
         const u128 factor = 12 / in[i].rounds;
         energies[i] = in[i].energy * factor * factor;
@@ -130,7 +131,7 @@ dp_weight_sum dp_weights(const dp_weight_in *in, uint32_t n, u128 late_w, dp_wei
     const u128 most = 4 * lower_median(weights, n);
     for (uint32_t i = 0; i < n; i++) {
         out[i].w = (uint64_t)(weights[i] < most ? weights[i] : most);
-        out[i].clip = clip_of(energies[i], sum.median);
+        out[i].clip = clip_of(energies[i], sum.median) >> (DP_MUTATION == 66 ? 0 : in[i].age);
         sum.w += out[i].w;
     }
     for (uint32_t i = 0; i < n; i++) {

@@ -11,13 +11,15 @@ typedef struct dp_weight_in {
     uint64_t tokens;          /* at most UINT32_MAX */
     uint32_t steps;           /* 0 gives weight 0 */
     uint32_t rounds;          /* k: 1..4 rounds of work may be in the blob */
+    uint32_t age;             /* 1: of the round before, so half its clip; else 0 */
     unsigned __int128 energy; /* sum of squares, at most 2^112 */
 } dp_weight_in;
 
 typedef struct dp_weight_out {
-    uint64_t w;    /* floor(tokens^2 / steps), at most 4 times the lower median */
-    uint32_t clip; /* Q16: 65536, or sqrt(M / E') when E' = E (12 / k)^2 is above M */
-    uint32_t q;    /* Q31: floor(w * clip * 2^15 / W) */
+    uint64_t w; /* floor(tokens^2 / steps), at most 4 times the lower median */
+    uint32_t
+        clip; /* Q16: 65536, or sqrt(M / E') when E' = E (12 / k)^2 is above M; at age 1 half of it */
+    uint32_t q; /* Q31: floor(w * clip * 2^15 / W) */
 } dp_weight_out;
 
 typedef struct dp_weight_sum {

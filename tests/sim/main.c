@@ -49,7 +49,7 @@ static void usage(FILE *out)
         "[--faults "
         "LIST|all|none] [--every]\n"
         "             [--profile swarm|rivals|gossip|calm|duel|liar|scale|detect|kill|stall|strict|"
-        "joins|revoke|merge|byz|pairs|steps|rot]\n"
+        "joins|revoke|merge|byz|pairs|steps|rot|stale]\n"
         "             [--jobs N] [--max-failures N] [--trace NODE] [--shrink [--output FILE]]\n"
         "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
         "             [--lucky] [--parts] [--keep-vote-key] [--store model|real|lies] [--evil "
@@ -278,11 +278,11 @@ static void print_report(const arguments *args, const report *r)
         printf("{\"seed\":%" PRIu64
                ",\"failed\":%s,\"invariant\":\"%s\",\"at_s\":%.6f,\"node\":%u,\"nodes\":%u,"
                "\"rounds\":%" PRIu64 ",\"slots\":%" PRIu64 ",\"crashes\":%" PRIu64
-               ",\"exchanges\":%" PRIu64
+               ",\"exchanges\":%" PRIu64 ",\"aged\":%" PRIu64
                ",\"ended_s\":%.3f,\"together_s\":%.3f,\"digest\":\"%016" PRIx64 "\"",
                r->seed, r->failed ? "true" : "false", r->failure.invariant,
                (double)r->failure.at_us / 1e6, r->failure.node, r->nodes, r->totals.rounds,
-               r->totals.slots, r->totals.crashes, r->totals.exchanges,
+               r->totals.slots, r->totals.crashes, r->totals.exchanges, r->totals.aged,
                (double)r->totals.ended_us / 1e6, (double)r->totals.together_us / 1e6,
                r->totals.digest);
         dp_measure_print(stdout, &r->measure, &r->totals);
@@ -296,10 +296,10 @@ static void print_report(const arguments *args, const report *r)
         print_replay(args, r);
     } else if (args->first == args->last) {
         printf("ok seed=%" PRIu64 " nodes=%u rounds=%" PRIu64 " slots=%" PRIu64 " crashes=%" PRIu64
-               " exchanges=%" PRIu64 " messages=%" PRIu64 " steps=%" PRIu64
+               " exchanges=%" PRIu64 " aged=%" PRIu64 " messages=%" PRIu64 " steps=%" PRIu64
                " simulated=%.3fs digest=%016" PRIx64 "\n",
                r->seed, r->nodes, r->totals.rounds, r->totals.slots, r->totals.crashes,
-               r->totals.exchanges, r->totals.messages, r->totals.steps,
+               r->totals.exchanges, r->totals.aged, r->totals.messages, r->totals.steps,
                (double)r->totals.ended_us / 1e6, r->totals.digest);
     }
 }

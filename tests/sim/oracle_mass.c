@@ -71,12 +71,43 @@ void dp_oracle_ready(dp_host *host, const dp_ready *ready)
         .owner = owner, .round = ready->round, .base = ready->base, .root = ready->root};
 }
 
+/* Its author told it for this round. */
+static bool was_told(const dp_oracle *o, uint32_t owner, uint64_t round, const dp_hash *root)
+{
+    for (uint32_t i = o->n_claims; i > 0; i--) {
+        const dp_claim_book *claim = &o->claims[i - 1];
+        if (claim->owner == owner && claim->round == round && dp_hash_equal(&claim->root, root)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What came too late counts in the next round or never, and only in a run that has this rule. */
+static void check_age(dp_sim *sim, const dp_record *record, uint32_t index)
+{
+    const uint32_t owner = dp_sim_index(sim, &record->listed[index].peer);
+
+    if ((record->aged >> index & 1U) == 0) {
+        return;
+    }
+    sim->totals.aged++;
+    if (!sim->plan.stale || owner >= sim->plan.nodes || !sim->oracle->members[owner].member ||
+        !was_told(sim->oracle, owner, record->round - 1, &record->listed[index].root)) {
+        dp_sim_fail(sim, "S4", owner,
+                    "round %llu counts as late a publication that was not told for the one before",
+                    wide(record->round));
+    }
+}
+
 void dp_oracle_listed(dp_sim *sim, const dp_record *record, uint32_t index)
 {
-    const dp_listed *listed = &record->listed[index];
     const uint64_t round = record->round;
+    const dp_listed *listed = &record->listed[index];
     dp_root_book *book = dp_oracle_root(sim->oracle, &listed->root);
     const uint32_t owner = dp_sim_index(sim, &listed->peer);
+
+    check_age(sim, record, index);
 
     if (book != NULL && dp_evil_steals(sim, owner, book->owner)) {
         return; /* Its author takes it for left out, and is right. */
@@ -290,7 +321,8 @@ void dp_oracle_weights(dp_sim *sim, const dp_record *record)
         const uint32_t owner = dp_sim_index(sim, &item->peer);
         dp_assert(owner < sim->plan.nodes);
         /* A node that this very record admits has no past. */
-        const uint64_t k = members[owner].member ? rounds_in(&members[owner], record->round) : 1;
+        const uint64_t made = record->round - (record->aged >> i & 1U);
+        const uint64_t k = members[owner].member ? rounds_in(&members[owner], made) : 1;
         energies[i] = energy_of(sim, blob_of(sim, &item->root)) * (12 / k) * (12 / k);
         weights[i] =
             item->steps == 0 ? 0 : (unsigned __int128)item->tokens * item->tokens / item->steps;
@@ -317,7 +349,8 @@ void dp_oracle_weights(dp_sim *sim, const dp_record *record)
     for (uint32_t i = 0; i < n; i++) {
         const dp_listed *item = &record->listed[i];
         const uint32_t owner = dp_sim_index(sim, &item->peer);
-        const uint32_t clip = sim->plan.gradients ? 65536 : clip_of(energies[i], middle);
+        const uint32_t whole = sim->plan.gradients ? 65536 : clip_of(energies[i], middle);
+        const uint32_t clip = (record->aged >> i & 1U) != 0 ? whole / 2 : whole;
         const uint32_t q = total == 0 ? 0 : (uint32_t)(weights[i] * clip * 32768 / total);
         if (item->w != weights[i] || item->clip != clip || item->q != q) {
             dp_sim_fail(
@@ -330,7 +363,7 @@ void dp_oracle_weights(dp_sim *sim, const dp_record *record)
     }
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t owner = dp_sim_index(sim, &record->listed[i].peer);
-        members[owner].included = record->round;
+        members[owner].included = record->round - (record->aged >> i & 1U);
         members[owner].w = (uint64_t)weights[i];
     }
 }

@@ -18,8 +18,8 @@ static const char *const fault_names[DP_FAULT_COUNT] = {
 };
 
 static const char *const profile_names[DP_PROFILE_COUNT] = {
-    "swarm", "rivals", "gossip", "calm",   "duel",  "liar", "scale", "detect", "kill",
-    "stall", "strict", "joins",  "revoke", "merge", "byz",  "pairs", "steps",  "rot"};
+    "swarm",  "rivals", "gossip", "calm",  "duel", "liar",  "scale", "detect", "kill", "stall",
+    "strict", "joins",  "revoke", "merge", "byz",  "pairs", "steps", "rot",    "stale"};
 
 const char *dp_fault_name(dp_fault fault)
 {
@@ -64,7 +64,7 @@ dp_status dp_plan_faults(const char *list, uint32_t *mask, dp_why *why)
 static bool is_wild(dp_profile profile)
 {
     return profile <= DP_PROFILE_GOSSIP || profile == DP_PROFILE_PAIRS ||
-           profile == DP_PROFILE_STEPS || profile == DP_PROFILE_ROT;
+           profile == DP_PROFILE_STEPS || profile == DP_PROFILE_ROT || profile == DP_PROFILE_STALE;
 }
 
 /* About log-uniform in [low, high]. */
@@ -190,6 +190,12 @@ static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
     } else if (profile == DP_PROFILE_ROT) {
         plan->on |= 1U << DP_FAULT_SHARDS | 1U << DP_FAULT_ROT | 1U << DP_FAULT_CHUNKS |
                     1U << DP_FAULT_CRASH;
+    } else if (profile == DP_PROFILE_STALE) {
+        plan->nodes = 3 + (uint32_t)dp_rng_below(rng, 8);
+        /* What makes publications late. */
+        plan->on |= 1U << DP_FAULT_SLOW | 1U << DP_FAULT_DELAY | 1U << DP_FAULT_CRASH |
+                    1U << DP_FAULT_TRAINER;
+        plan->stale = true;
     } else if (profile == DP_PROFILE_CALM) {
         plan->on = 0;
         plan->faults_end_us = 5000000;

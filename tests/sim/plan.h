@@ -72,6 +72,7 @@ typedef enum dp_profile {
     DP_PROFILE_PAIRS,  /* as gossip, and in pairs between rounds too */
     DP_PROFILE_STEPS,  /* gradients: a round per step, nothing clipped, no exchanges */
     DP_PROFILE_ROT, /* as swarm, with data in several parts, objects in several chunks, and disks that lose some of them */
+    DP_PROFILE_STALE, /* as swarm, of a run in which late publications count in the next round */
     DP_PROFILE_COUNT
 } dp_profile;
 
@@ -117,6 +118,7 @@ typedef struct dp_plan {
     uint32_t gossip_round_ms;
     bool pairs; /* of the manifest */
     bool gradients;
+    bool stale;
     uint32_t voters_max;
     uint32_t inner_steps_max;
     uint32_t disk_us_max;      /* of one write */

@@ -96,6 +96,7 @@ static dp_status make_manifest(dp_sim *sim)
     m->contributors_min = 1;
     m->members_max = 1024;
     m->pairs = sim->plan.pairs ? DP_ON : DP_OFF;
+    m->stale = sim->plan.stale ? DP_ON : DP_OFF;
     m->exchange = sim->plan.gradients ? DP_EXCHANGE_GRADIENTS : DP_EXCHANGE_UPDATES;
     if (sim->plan.parts) {
         m->reduce = DP_REDUCE_PARTS;

@@ -1,4 +1,5 @@
 #include "base/manifest.h"
+#include "base/run_mode.h"
 
 #include <stdlib.h>
 
@@ -355,7 +356,7 @@ static void another_version_is_told_apart_from_damage(void **state)
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
     bytes[4] = 5;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
-    bytes[4] = 9;
+    bytes[4] = 10;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
     bytes[0] = 'X';
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
@@ -364,8 +365,8 @@ static void another_version_is_told_apart_from_damage(void **state)
 static void a_manifest_is_of_the_first_version_that_has_all_it_says(void **state)
 {
     dp_manifest manifest = sample();
-    uint8_t bytes[2][DP_MANIFEST_BYTES_MAX];
-    size_t size[2] = {0, 0};
+    uint8_t bytes[3][DP_MANIFEST_BYTES_MAX];
+    size_t size[3] = {0, 0, 0};
     dp_manifest back;
 
     (void)state;
@@ -379,6 +380,15 @@ static void a_manifest_is_of_the_first_version_that_has_all_it_says(void **state
     assert_int_equal(back.pairs, DP_ON);
     CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes[0], size[0])));
     assert_int_equal(back.pairs, DP_OFF);
+    manifest.pairs = DP_OFF;
+    manifest.stale = DP_ON;
+    CHECK_OK(dp_manifest_encode(&manifest, bytes[2], &size[2]));
+    assert_int_equal(bytes[2][4], 9);
+    assert_int_equal(size[2], size[0] + 4);
+    CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes[2], size[2])));
+    assert_int_equal(back.stale, DP_ON);
+    bytes[2][size[2] - sizeof manifest.signature - 1] = DP_OFF;
+    CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes[2], size[2])), DP_BADMSG);
     /* A version 7 without need would be a second form of a manifest of version 6. */
     bytes[1][size[1] - sizeof manifest.signature - 2] = DP_OFF;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes[1], size[1])), DP_BADMSG);
@@ -421,6 +431,25 @@ static void a_sum_is_not_encoded_by_a_codec_that_drops_most_of_it(void **state)
             CHECK_OK(dp_manifest_check(&manifest, NULL));
         }
     }
+}
+
+static void late_updates_count_only_where_rounds_are_of_whole_updates(void **state)
+{
+    dp_manifest manifest = sample();
+
+    (void)state;
+    manifest.stale = DP_ON;
+    CHECK_OK(dp_manifest_check(&manifest, NULL));
+    manifest.pairs = DP_ON;
+    assert_refused(&manifest, "round.stale");
+    manifest.pairs = DP_OFF;
+    manifest.codec = DP_CODEC_INT8;
+    manifest.reduce = DP_REDUCE_PARTS;
+    assert_refused(&manifest, "round.stale");
+    manifest.reduce = DP_REDUCE_WHOLE;
+    dp_run_mode_set(&manifest, dp_run_mode_find("ddp"));
+    manifest.stale = DP_ON;
+    assert_refused(&manifest, "round.stale");
 }
 
 static void damaged_bytes_give_a_status_or_their_own_canonical_form(void **state)
@@ -494,6 +523,7 @@ int main(void)
         cmocka_unit_test(a_manifest_is_of_the_first_version_that_has_all_it_says),
         cmocka_unit_test(rounds_of_parts_make_a_manifest_of_version_8),
         cmocka_unit_test(a_sum_is_not_encoded_by_a_codec_that_drops_most_of_it),
+        cmocka_unit_test(late_updates_count_only_where_rounds_are_of_whole_updates),
         cmocka_unit_test(damaged_bytes_give_a_status_or_their_own_canonical_form),
         cmocka_unit_test(the_run_id_covers_all_but_the_signature),
     };

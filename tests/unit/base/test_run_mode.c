@@ -31,7 +31,7 @@ static void every_mode_makes_a_possible_run_and_is_found_by_its_name(void **stat
         const double mu = modes[i].outer_mu_milli * 1e-3;
         CHECK(mu == 0 || modes[i].alpha_milli * 1e-3 * (1 + mu) <= 1.5);
     }
-    CHECK(dp_run_mode_find("") == NULL && dp_run_mode_find("stale") == NULL);
+    CHECK(dp_run_mode_find("") == NULL && dp_run_mode_find("Stale") == NULL);
 }
 
 static void a_mode_leaves_time_and_steps_that_it_does_not_name(void **state)
@@ -48,7 +48,10 @@ static void a_mode_leaves_time_and_steps_that_it_does_not_name(void **state)
     CHECK(manifest.pairs == DP_ON);
     dp_run_mode_set(&manifest, dp_run_mode_find("ddp"));
     CHECK(manifest.pairs == DP_OFF && manifest.exchange == DP_EXCHANGE_GRADIENTS);
-    CHECK(manifest.inner_steps_max == 1);
+    CHECK(manifest.inner_steps_max == 1 && manifest.stale == DP_OFF);
+    dp_run_mode_set(&manifest, dp_run_mode_find("stale"));
+    CHECK(manifest.exchange == DP_EXCHANGE_UPDATES && manifest.stale == DP_ON);
+    CHECK(manifest.codec == DP_CODEC_SPARSE);
 }
 
 int main(void)

@@ -109,6 +109,36 @@ static void a_damaged_record_has_one_form_or_none(void **state)
     dp_ledger_close(&ledger);
 }
 
+static void a_round_says_which_contributions_came_a_round_later(void **state)
+{
+    enum { FLAGS = 2 };
+    dp_ledger ledger;
+    uint8_t credential[KIT_CREDENTIAL];
+    static uint8_t second[DP_RECORD_BYTES_MAX];
+    dp_view copy;
+
+    (void)state;
+    const size_t plain = full_record(&ledger, credential).size;
+    record.aged = 1U << 1;
+    assert_int_equal(dp_record_encode(&record, second, sizeof second, &copy), DP_OK);
+    assert_int_equal(copy.size, plain + 4);
+    assert_int_equal(dp_record_decode(&again, copy), DP_OK);
+    assert_int_equal(again.aged, 1U << 1);
+    assert_int_equal(dp_listed_age(&again, 0), 0);
+    assert_int_equal(dp_listed_age(&again, 1), 1);
+    second[FLAGS] &= (uint8_t)~4U; /* The mask is no config part. */
+    assert_int_equal(dp_record_decode(&again, copy), DP_BADMSG);
+    record.aged = 1U << 2; /* Of two. */
+    assert_int_equal(dp_record_encode(&record, second, sizeof second, &copy), DP_OK);
+    assert_int_equal(dp_record_decode(&again, copy), DP_BADMSG);
+    record.aged = 0;
+    record.kind = DP_RECORD_CONFIG;
+    assert_int_equal(dp_record_encode(&record, second, sizeof second, &copy), DP_OK);
+    second[FLAGS] |= 4U;
+    assert_int_equal(dp_record_decode(&again, copy), DP_BADMSG);
+    dp_ledger_close(&ledger);
+}
+
 static void peers_must_rise(void **state)
 {
     dp_ledger ledger;
@@ -292,6 +322,7 @@ int main(void)
         cmocka_unit_test(a_record_comes_back_as_it_was),
         cmocka_unit_test(every_shorter_or_longer_record_is_refused),
         cmocka_unit_test(a_damaged_record_has_one_form_or_none),
+        cmocka_unit_test(a_round_says_which_contributions_came_a_round_later),
         cmocka_unit_test(peers_must_rise),
         cmocka_unit_test(the_largest_record_fits_in_a_proposal),
         cmocka_unit_test(a_certificate_counts_each_voter_once),

@@ -210,6 +210,72 @@ static void late_members_were_included_lately(void **state)
     assert_int_equal(verdict(), DP_DENIED); /* A stranger. */
 }
 
+/* The chain with this record, and the next one, in which node 2, late before, is listed for the round that this one closed. */
+static void list_late(dp_record *next, bool stale)
+{
+    const dp_hash hash = dp_hash_of("test/record", dp_view_text("before"));
+    const dp_crypto crypto = kit_crypto(2);
+    const dp_hash base = record.base;
+    const dp_hash state_root = record.state_root;
+
+    ledger.stale = stale;
+    dp_ledger_apply(&ledger, &record, &hash, admitted);
+    kit_round(&ledger, next);
+    (void)kit_list(&ledger, next, 0, 1000, 10, 400);
+    dp_listed *late = kit_list(&ledger, next, 2, 1000, 10, 400);
+    next->aged = 1U << 1;
+    dp_ready ready = dp_ready_of_listed(next, late);
+    ready.round--;
+    ready.base = base;
+    ready.state_root = state_root;
+    assert_true(dp_ready_sign(&ready, &crypto, &ledger.run, &ledger.fork));
+    memcpy(late->signature, ready.signature, sizeof late->signature);
+    dp_valid_fill(&ledger, next);
+}
+
+static void who_came_too_late_may_count_in_the_next_round(void **state)
+{
+    static dp_record next;
+
+    (void)state;
+    list_late(&next, true);
+    record = next;
+    assert_int_equal(verdict(), DP_OK);
+    assert_int_equal(record.listed[1].clip, DP_CLIP_ONE / 2);
+    record.listed[1].clip *= 2;
+    assert_int_equal(verdict(), DP_DENIED); /* Not as if it had come in time, */
+    record = next;
+    record.aged = 0;
+    dp_valid_fill(&ledger, &record);
+    assert_int_equal(verdict(), DP_BADSIG); /* nor for a round that its author did not name. */
+    record.aged = 3;
+    assert_int_equal(verdict(), DP_DENIED); /* Node 0 was counted in the round before. */
+    record = next;
+    const dp_hash hash = dp_hash_of("test/record", dp_view_text("after"));
+    dp_ledger_apply(&ledger, &record, &hash, admitted);
+    assert_int_equal(dp_ledger_member(&ledger, &record.listed[0].peer)->included, 7);
+    assert_int_equal(dp_ledger_member(&ledger, &record.listed[1].peer)->included, 6);
+}
+
+static void late_work_counts_in_no_later_round_and_in_no_other_run(void **state)
+{
+    static dp_record next;
+
+    (void)state;
+    list_late(&next, false);
+    record = next;
+    assert_int_equal(verdict(), DP_DENIED); /* The manifest has no such rule. */
+    ledger.stale = true;
+    ledger.has_before = true;
+    ledger.roster[2].admitted_round = ledger.round;
+    assert_int_equal(verdict(), DP_DENIED); /* It was no member when that round was decided. */
+    ledger.roster[2].admitted_round = 0;
+    ledger.base_before = record.base;
+    assert_int_equal(verdict(), DP_BADSIG);
+    ledger.round += 20;
+    assert_false(dp_ledger_may_be_stale(&ledger, &record.listed[1].peer)); /* Its lease is gone. */
+}
+
 static void admit(uint32_t index, uint16_t uses, uint8_t invite)
 {
     const uint32_t at = record.config.n_admits++;
@@ -465,6 +531,8 @@ int main(void)
         RULE(the_numbers_must_be_those_that_follow),
         RULE(gradients_are_clipped_to_nobody_elses),
         RULE(late_members_were_included_lately),
+        RULE(who_came_too_late_may_count_in_the_next_round),
+        RULE(late_work_counts_in_no_later_round_and_in_no_other_run),
         RULE(a_newcomer_is_listed_with_its_admission),
         RULE(nobody_is_admitted_to_a_full_run),
         RULE(an_invite_admits_no_more_than_its_uses),

@@ -1,0 +1,79 @@
+#include "base/manifest_rounds.h"
+
+/* With gradients the outer step is the optimizer's, on every replica alike (compute/outer_adamw.h), and nothing else moves weights. */
+static dp_status check_exchange(const dp_manifest *manifest, dp_why *why)
+{
+    if (manifest->exchange != DP_EXCHANGE_GRADIENTS) {
+        return DP_OK;
+    }
+    if (manifest->inner_steps_max != 1) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.steps_max is %u; with round.exchange gradients a round is one "
+                          "step, so it must be 1",
+                          manifest->inner_steps_max);
+    }
+    if (manifest->optimizer != DP_OPTIM_ADAMW || manifest->weights != DP_WEIGHTS_FP32) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.exchange gradients needs train.optimizer adamw and train.weights "
+                          "fp32, the step that all nodes compute to the last bit");
+    }
+    if (manifest->outer_mu_milli != 0 || manifest->alpha_milli != 1000) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.exchange gradients steps by train.lr and train.beta1, so "
+                          "round.momentum must be 0 and round.alpha 1");
+    }
+    if (manifest->pairs != DP_OFF) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.pairs must be off with round.exchange gradients: nodes have no "
+                          "work of their own to exchange");
+    }
+    return DP_OK;
+}
+
+/* An owner encodes a sum anew, and what that loses is in nobody's error feedback. */
+static dp_status check_reduce(const dp_manifest *manifest, dp_why *why)
+{
+    if (manifest->reduce == DP_REDUCE_WHOLE) {
+        return DP_OK;
+    }
+    if (manifest->reduce != DP_REDUCE_PARTS) {
+        return dp_why_set(why, DP_BADARG, "round.reduce must be whole or parts");
+    }
+    if (dp_codec_row_of(manifest->codec)->thins || manifest->codec == DP_CODEC_SIGN) {
+        return dp_why_set(
+            why, DP_BADARG,
+            "round.reduce parts needs a round.codec that keeps every element, such as "
+            "int8 or bf16: of a sum, this one would drop most, and nobody keeps it");
+    }
+    return DP_OK;
+}
+
+static dp_status check_stale(const dp_manifest *manifest, dp_why *why)
+{
+    if (manifest->stale == DP_OFF) {
+        return DP_OK;
+    }
+    if (manifest->exchange == DP_EXCHANGE_GRADIENTS) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.stale must be off with round.exchange gradients: a late gradient "
+                          "counts whole in the next publication of its node");
+    }
+    if (manifest->pairs != DP_OFF) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.stale must be off with round.pairs: a node does not exchange in "
+                          "pairs while an update of its own waits for a record");
+    }
+    if (manifest->reduce != DP_REDUCE_WHOLE) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.stale must be off with round.reduce parts: whose update is not in "
+                          "a sum when its round ends is in no sum of the next one");
+    }
+    return DP_OK;
+}
+
+dp_status dp_manifest_check_rounds(const dp_manifest *manifest, dp_why *why)
+{
+    DP_TRY(check_exchange(manifest, why));
+    DP_TRY(check_reduce(manifest, why));
+    return check_stale(manifest, why);
+}

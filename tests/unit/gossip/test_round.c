@@ -1,0 +1,177 @@
+/* Contributions that come too late for their round, in a run that counts them in the next one (round.stale). */
+#include "tests/unit/gossip/node_kit.h"
+
+/* Three nodes that vote, with a round of half a second behind them. */
+static kit_world *three(dp_switch stale)
+{
+    kit_world *world = kit_open(3);
+
+    world->manifest.stale = stale;
+    for (uint32_t i = 0; i < world->n; i++) {
+        kit_kill(world, i);
+        kit_boot(world, i);
+    }
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).voters, 3);
+    assert_int_equal(kit_look(world, 0).listed_last, 3);
+    return world;
+}
+
+/* Until the next record. */
+static void run_round(kit_world *world)
+{
+    const uint64_t round = kit_look(world, 0).round;
+
+    for (uint32_t i = 0; i < 1000 && kit_look(world, 0).round == round; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    kit_run_ms(world, 2 * KIT_STEP_MS);
+    assert_int_equal(kit_look(world, 0).round, round + 1);
+    assert_int_equal(kit_look(world, 1).round, round + 1);
+}
+
+/* Rounds until one goes on without node 1, whose blob nobody can fetch. */
+static void run_until_late(kit_world *world)
+{
+    world->nodes[1].mute_blobs = true;
+    for (uint32_t i = 0; i < 3 && kit_look(world, 0).listed_last == 3; i++) {
+        run_round(world);
+    }
+    assert_int_equal(kit_look(world, 0).listed_last, 2);
+}
+
+static const dp_record *newest(kit_world *world)
+{
+    static dp_record record;
+    const kit_record *at = &world->nodes[0].records[world->nodes[0].slots];
+
+    assert_int_equal(dp_record_decode(&record, dp_view_of(at->record, at->record_size)), DP_OK);
+    return &record;
+}
+
+static uint32_t settled(const kit_world *world, dp_settle how)
+{
+    return world->nodes[1].settles[how];
+}
+
+static void what_came_too_late_counts_in_the_next_round_by_half(void **state)
+{
+    kit_world *world = three(DP_ON);
+
+    (void)state;
+    const uint32_t left_out = settled(world, DP_SETTLE_LEFT_OUT);
+    run_until_late(world);
+    const uint64_t published = world->nodes[1].published;
+    const uint32_t counted = settled(world, DP_SETTLE_INCLUDED);
+    assert_int_equal(newest(world)->aged, 0);
+    world->nodes[1].mute_blobs = false;
+    run_round(world);
+    const dp_record *record = newest(world);
+    assert_int_equal(record->n_listed, 3);
+    assert_int_equal(record->aged, 1U << 1); /* Peers rise with their numbers. */
+    assert_int_equal(record->listed[1].clip, record->listed[0].clip / 2);
+    assert_int_equal(world->nodes[1].published, published); /* It tells nothing meanwhile. */
+    assert_int_equal(settled(world, DP_SETTLE_INCLUDED), counted + 1);
+    assert_int_equal(settled(world, DP_SETTLE_LEFT_OUT), left_out);
+    run_round(world);
+    assert_int_equal(newest(world)->n_listed, 3);
+    assert_int_equal(newest(world)->aged, 0);
+    assert_int_equal(world->nodes[1].published, published + 1);
+    kit_close(world);
+}
+
+static void what_does_not_come_in_the_next_round_either_is_carried(void **state)
+{
+    kit_world *world = three(DP_ON);
+
+    (void)state;
+    const uint32_t left_out = settled(world, DP_SETTLE_LEFT_OUT);
+    run_until_late(world);
+    const uint64_t published = world->nodes[1].published;
+    assert_int_equal(settled(world, DP_SETTLE_LEFT_OUT), left_out);
+    run_round(world);
+    assert_int_equal(newest(world)->n_listed, 2);
+    assert_int_equal(settled(world, DP_SETTLE_LEFT_OUT), left_out + 1);
+    world->nodes[1].mute_blobs = false;
+    run_round(world);
+    assert_int_equal(world->nodes[1].published, published + 1);
+    assert_int_equal(newest(world)->n_listed, 3);
+    assert_int_equal(newest(world)->aged, 0);
+    kit_close(world);
+}
+
+static void back(kit_world *world)
+{
+    world->nodes[1].restores = 0;
+    kit_boot(world, 1);
+    kit_link(world, 1, 0);
+    kit_link(world, 1, 2);
+    kit_drain(world);
+    kit_run_ms(world, 200);
+    assert_int_equal(world->nodes[1].restores, 1);
+}
+
+static void who_starts_anew_still_waits_for_the_next_round(void **state)
+{
+    kit_world *world = three(DP_ON);
+
+    (void)state;
+    run_until_late(world);
+    const uint64_t round = kit_look(world, 0).round;
+    const uint64_t published = world->nodes[1].published;
+    kit_kill(world, 1);
+    back(world);
+    assert_int_equal(kit_look(world, 0).round, round);
+    assert_int_equal(world->nodes[1].restore.u.restore.settle, DP_SETTLE_NONE);
+    assert_int_equal(world->nodes[1].published, published);
+    kit_close(world);
+}
+
+static void who_was_away_learns_that_the_next_round_has_counted_it(void **state)
+{
+    kit_world *world = three(DP_ON);
+
+    (void)state;
+    run_until_late(world);
+    world->nodes[1].mute_blobs = false;
+    kit_run_ms(world, 450); /* Until it is asked for again. */
+    kit_kill(world, 1);
+    const uint64_t round = kit_look(world, 0).round;
+    for (uint32_t i = 0; i < 1000 && kit_look(world, 0).round == round; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_int_equal(newest(world)->aged, 1U << 1);
+    const uint32_t counted = settled(world, DP_SETTLE_INCLUDED);
+    back(world); /* Before it has heard of that record. */
+    assert_int_equal(world->nodes[1].restore.u.restore.settle, DP_SETTLE_NONE);
+    assert_int_equal(settled(world, DP_SETTLE_INCLUDED), counted + 1);
+    kit_close(world);
+}
+
+static void without_the_rule_late_work_is_carried_at_once(void **state)
+{
+    kit_world *world = three(DP_OFF);
+
+    (void)state;
+    const uint32_t left_out = settled(world, DP_SETTLE_LEFT_OUT);
+    run_until_late(world);
+    assert_int_equal(settled(world, DP_SETTLE_LEFT_OUT), left_out + 1);
+    world->nodes[1].mute_blobs = false;
+    run_round(world);
+    assert_int_equal(newest(world)->n_listed, 3);
+    assert_int_equal(newest(world)->aged, 0);
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_came_too_late_counts_in_the_next_round_by_half),
+        cmocka_unit_test(what_does_not_come_in_the_next_round_either_is_carried),
+        cmocka_unit_test(who_starts_anew_still_waits_for_the_next_round),
+        cmocka_unit_test(who_was_away_learns_that_the_next_round_has_counted_it),
+        cmocka_unit_test(without_the_rule_late_work_is_carried_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
