@@ -11,6 +11,7 @@
 #include "bench/quality_parts.h"
 #include "compute/codec.h"
 #include "compute/trainer.h"
+#include "gossip/deadline.h"
 #include "gossip/weights.h"
 
 enum { ONE_Q16 = 65536, LATE_ROUNDS = 4 };
@@ -25,10 +26,13 @@ typedef struct worker {
     dp_weight_in claim;
     uint64_t carried;
     bool counted;
+    uint32_t age;    /* 1: it came too late for the round before, and waits for this one */
+    uint32_t missed; /* rounds without it, one after the other */
     /* As the ledger has it. */
     uint64_t included; /* round; 0: never */
     uint64_t w;
     uint64_t bytes; /* sent */
+    uint64_t blobs; /* the same */
 } worker;
 
 typedef struct run {
@@ -209,18 +213,32 @@ static dp_status publish(run *r, worker *w, bool dense)
     /* H = 1 sends after every step; the blob has one size whatever the steps behind it. Who is alone sends nothing. */
     const uint64_t times = r->plan->kind == QUALITY_AS_ONE ? r->scale->inner : r->n > 1;
     w->bytes += blob.size * times;
+    w->blobs += times;
     return DP_OK;
 }
 
-/* Who is counted; at least one is. */
+/* Rounds that wait for who is late in each: the third without it, the 6th, the 12th, ... (gossip/deadline.h). */
+static bool is_in_time(run *r, const worker *w)
+{
+    if (r->plan->slow_late && w->steps < r->scale->inner) {
+        return dp_deadline_is_owed(w->missed);
+    }
+    return dp_rng_below(&r->rng, 100) >= r->plan->drop_percent;
+}
+
+/* Who is counted; at least one is. What waits since the round before is there. */
 static void draw_counted(run *r)
 {
     uint32_t n = 0;
     while (n == 0) {
         for (uint32_t i = 0; i < r->n; i++) {
-            r->workers[i].counted = dp_rng_below(&r->rng, 100) >= r->plan->drop_percent;
-            n += r->workers[i].counted;
+            worker *const w = &r->workers[i];
+            w->counted = w->age > 0 || is_in_time(r, w);
+            n += w->counted;
         }
+    }
+    for (uint32_t i = 0; i < r->n; i++) {
+        r->workers[i].missed = r->workers[i].counted ? 0 : r->workers[i].missed + 1;
     }
 }
 
@@ -241,6 +259,7 @@ static void decide(run *r, decision *d)
         const worker *const w = &r->workers[i];
         if (w->counted) {
             in[d->n] = w->claim;
+            in[d->n].age = w->age;
             d->blobs[d->n++] = dp_buf_view(&w->blob);
         } else if (w->included > 0 && w->included + LATE_ROUNDS >= r->round + 1) {
             late += w->w;
@@ -292,7 +311,11 @@ static dp_status settle(run *r, const decision *d, const quality_parts *parts)
             record.settle = DP_SETTLE_INCLUDED;
             record.clip = d->rows[at].clip;
             w->w = d->rows[at++].w;
-            w->included = r->round;
+            w->included = r->round - w->age;
+            w->age = 0;
+        } else if (r->plan->stale) {
+            record.settle = DP_SETTLE_NONE; /* It waits for the next round. */
+            w->age = 1;
         }
         DP_TRY(dp_trainer_apply(w->trainer, &record));
     }
@@ -345,7 +368,9 @@ static dp_status make_parts(run *r, const decision *d, quality_parts *parts)
 static dp_status close_round(run *r, bool dense, uint32_t overlap)
 {
     for (uint32_t i = 0; i < r->n; i++) {
-        DP_TRY(publish(r, &r->workers[i], dense));
+        if (r->workers[i].age == 0) {
+            DP_TRY(publish(r, &r->workers[i], dense));
+        }
     }
     for (uint32_t i = 0; i < r->n; i++) {
         DP_TRY(train(r, &r->workers[i], overlap));
@@ -392,6 +417,7 @@ static dp_status exchange(worker *a, worker *b)
         DP_TRY(dp_trainer_freeze(pair[i]->trainer, &blob, &f));
         DP_TRY(keep_blob(pair[i], blob));
         pair[i]->bytes += blob.size;
+        pair[i]->blobs++;
     }
     for (int i = 0; i < 2; i++) {
         worker *const own = pair[i];
@@ -442,13 +468,11 @@ static void sum_up(run *r)
     quality_result *const out = r->result;
     const quality_plan *const plan = r->plan;
     const double steps = r->scale->steps;
-    const double sent = plan->kind == QUALITY_AS_ONE ? steps : floor(steps / r->scale->inner);
     out->tokens = (double)r->tokens;
     out->rounds = (double)r->round;
     out->bytes = (double)r->workers[0].bytes / out->parameters / steps;
-    const bool sends = r->n > 1 || plan->kind == QUALITY_AS_ONE;
-    out->bytes_formula =
-        !sends ? 0 : sent * quality_bytes_of(plan, out->parameters) / out->parameters / steps;
+    const double sent = (double)r->workers[0].blobs;
+    out->bytes_formula = sent * quality_bytes_of(plan, out->parameters) / out->parameters / steps;
 }
 
 void quality_run(const quality_scale *scale, const quality_plan *plan, const quality_text *text,

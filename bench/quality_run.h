@@ -47,6 +47,9 @@ typedef struct quality_plan {
     uint32_t every; /* gossip: each so many'th exchange is a round of all; 0: the last alone */
     bool parts;     /* rounds of parts; the codec keeps all */
     bool unlike;    /* steps per round as 1 : 1/2 : 1/4 : 1 */
+    bool
+        slow_late; /* the two slow ones of these come too late for every round that does not wait for them */
+    bool stale; /* who came too late for a round counts in the next one, at half its clip */
 } quality_plan;
 
 typedef struct quality_point {
