@@ -4,8 +4,8 @@
  * SCM_RIGHTS in the order that the message names (at most DP_TRAINER_FDS_MAX per packet). Key "type" of the map is the
  * dp_trainer_kind; the other keys are the names in braces below. The daemon (D) leads; a trainer (T) answers each command
  * once, in order, with the message below it or with FAILED. RESTORE, TRAIN and STOP have no answer, only FAILED if they
- * could not be done. CHECK may be answered out of order, at once; STEP is sent unasked. Numbers the trainer must not know
- * (peers, ballots, votes) never appear here.
+ * could not be done. CHECK may be answered out of order, at once, and PUBLISH after TRAIN and REDUCE that came behind it; STEP is
+ * sent unasked. Numbers the trainer must not know (peers, ballots, votes) never appear here.
  *
  * Rounds: a state of round r holds r ROUND records, so INIT gives round 0. TRAIN, PUBLISH and STEP name the round that is
  * worked for; APPLY names the round of the state that it makes, and LOAD the one that the state's header holds. INIT and
