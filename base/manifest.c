@@ -244,6 +244,7 @@ static const dp_manifest_word precisions[] = {
     {"fp32", DP_PRECISION_FP32}, {"bf16", DP_PRECISION_BF16}, {"fp16", DP_PRECISION_FP16}};
 static const dp_manifest_word batch_rules[] = {
     {"none", DP_BATCH_NONE}, {"linear", DP_BATCH_LINEAR}, {"sqrt", DP_BATCH_SQRT}};
+static const dp_manifest_word reduces[] = {{"whole", DP_REDUCE_WHOLE}, {"parts", DP_REDUCE_PARTS}};
 static const dp_manifest_word exchanges[] = {{"updates", DP_EXCHANGE_UPDATES},
                                              {"gradients", DP_EXCHANGE_GRADIENTS}};
 #define CODEC_WORD(name, NAME, number, least, most, standard, thins) {#name, DP_CODEC_##NAME},
@@ -271,6 +272,8 @@ static const dp_manifest_choice choices[] = {
            "Exchanges of work in pairs between rounds, every gossip.time."),
     CHOICE(exchange, "round.exchange", DP_EXCHANGE_UPDATES, exchanges,
            "What is averaged: updates of local steps, or gradients of one step."),
+    CHOICE(reduce, "round.reduce", DP_REDUCE_WHOLE, reduces,
+           "Who adds up: all nodes, from whole updates, or owners of parts."),
     CHOICE(stale, "round.stale", DP_OFF, switches,
            "An update that came too late for its round counts in the next, at half its clip."),
 };

@@ -99,6 +99,10 @@ void dp_rounds_print(const json_t *round)
     } else {
         printf("  %6s", "-");
     }
+    const long long parts = dp_json_int(round, "parts", 0);
+    if (parts > 0) {
+        printf("  parts %lld/%lld", parts - dp_json_int(round, "parts_empty", 0), parts);
+    }
     if (!dp_json_flag(round, "counted")) {
         printf("  without you");
     }

@@ -277,6 +277,10 @@ void dp_pack_round(dp_packer *packer, const dp_daemon *daemon, const dp_diary_ro
         dp_pair_u64(&map, "bytes", round->bytes);
         dp_pair_u64(&map, "wire_bytes_per_copy",
                     round->listed > 0 ? wire_bytes(round->bytes / round->listed) : 0);
+        if (round->parts > 0) {
+            dp_pair_u64(&map, "parts", round->parts);
+            dp_pair_u64(&map, "parts_empty", round->parts_empty);
+        }
         dp_pair_bool(&map, "counted", round->counted);
         if (!dp_hash_is_zero(&round->state_root)) {
             dp_pair_hex(&map, "state_root", dp_view_of(round->state_root.bytes, DP_HASH_BYTES));

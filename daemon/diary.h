@@ -38,13 +38,15 @@ typedef struct dp_diary_round {
     uint64_t time_ms;     /* when it was decided, or the exchange done, here */
     uint64_t duration_ms; /* since the one before; 0: unknown */
     uint32_t listed;
-    uint32_t active;     /* members that were expected */
-    uint64_t tokens;     /* of this round */
-    uint64_t loss_micro; /* weighted by tokens; 0: unknown */
-    uint64_t bytes;      /* of all blobs listed */
-    bool counted;        /* lists this node */
-    bool live;           /* decided while this daemon watched, not read from the chain */
-    dp_hash state_root;  /* after this round; zero until known */
+    uint32_t active;      /* members that were expected */
+    uint64_t tokens;      /* of this round */
+    uint64_t loss_micro;  /* weighted by tokens; 0: unknown */
+    uint64_t bytes;       /* of all blobs listed */
+    uint32_t parts;       /* of a round of parts; 0: there are none */
+    uint32_t parts_empty; /* of these without a result */
+    bool counted;         /* lists this node */
+    bool live;            /* decided while this daemon watched, not read from the chain */
+    dp_hash state_root;   /* after this round; zero until known */
     uint32_t n_left_out;
     struct {
         dp_peer peer;

@@ -102,7 +102,10 @@ static void opened(dp_driver *driver, const dp_trainer_msg *msg)
 static void checked(dp_driver *driver, const dp_trainer_msg *msg)
 {
     dp_event event = {.type = DP_EV_CHECKED};
-    event.u.checked.root = driver->checks[msg->id % DP_DRIVER_CHECKS_MAX];
+    const uint32_t at = msg->id % DP_DRIVER_CHECKS_MAX;
+    event.u.checked.root = driver->checks[at].root;
+    event.u.checked.first = driver->checks[at].range.first;
+    event.u.checked.end = driver->checks[at].range.end;
     event.u.checked.ok = msg->ok;
     event.u.checked.foreign = msg->foreign;
     event.u.checked.energy = msg->energy;
@@ -129,6 +132,8 @@ static dp_trainer_kind command_of(dp_trainer_kind answer)
         return DP_TRAINER_PUBLISH;
     case DP_TRAINER_APPLIED:
         return DP_TRAINER_APPLY;
+    case DP_TRAINER_REDUCED:
+        return DP_TRAINER_REDUCE;
     case DP_TRAINER_FROZEN:
         return DP_TRAINER_FREEZE;
     case DP_TRAINER_MIXED:
@@ -142,13 +147,15 @@ static dp_trainer_kind command_of(dp_trainer_kind answer)
     }
 }
 
-static uint32_t fds_of(dp_trainer_kind answer)
+static uint32_t fds_of(const dp_trainer_msg *answer)
 {
-    switch ((int)answer) {
+    switch ((int)answer->kind) {
     case DP_TRAINER_PUBLISHED:
+        return 2 + answer->cuts.n;
     case DP_TRAINER_FROZEN:
         return 2;
     case DP_TRAINER_APPLIED:
+    case DP_TRAINER_REDUCED:
         return 1;
     default:
         return 0;
@@ -193,14 +200,29 @@ static void failed(dp_driver *driver, const dp_trainer_msg *msg)
     }
 }
 
+static bool is_as_asked(const dp_trainer_msg *msg, const dp_driver_wait *wait)
+{
+    if (msg->kind == DP_TRAINER_REDUCED) {
+        return msg->round == wait->round && msg->part == wait->part;
+    }
+    return msg->kind != DP_TRAINER_PUBLISHED ||
+           (msg->cuts.n == wait->cuts.n && memcmp(msg->cuts.first, wait->cuts.first,
+                                                  msg->cuts.n * sizeof msg->cuts.first[0]) == 0);
+}
+
+static void close_all(const int *fds, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        close(fds[i]);
+    }
+}
+
 void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds)
 {
     dp_driver *driver = context;
     dp_driver_wait wait = {0};
-    if (n_fds != fds_of(msg->kind) || !belongs(driver, msg, &wait)) {
-        for (uint32_t i = 0; i < n_fds; i++) {
-            close(fds[i]);
-        }
+    if (n_fds != fds_of(msg) || !belongs(driver, msg, &wait)) {
+        close_all(fds, n_fds);
         dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.odd", 0, NULL,
                      "an unexpected %s from the trainer", dp_trainer_kind_name(msg->kind));
         return;
@@ -217,7 +239,13 @@ void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fd
         break;
     case DP_TRAINER_PUBLISHED:
     case DP_TRAINER_FROZEN:
-        dp_driver_take_vectors(driver, msg, fds);
+    case DP_TRAINER_REDUCED:
+        if (is_as_asked(msg, &wait)) {
+            dp_driver_take_vectors(driver, msg, fds, n_fds);
+        } else {
+            close_all(fds, n_fds);
+            dp_trainer_kill(driver->trainer, "made other parts than it was asked for");
+        }
         break;
     case DP_TRAINER_CHECKED:
         checked(driver, msg);

@@ -20,7 +20,8 @@ enum {
     DP_DRIVER_HELD_MAX = 128,     /* commands that wait for memory or descriptors */
     DP_DRIVER_TICK_MS = 500,
     DP_DRIVER_BLOB_WINDOW = 64, /* slots whose blobs may still be needed: the node's ring */
-    DP_DRIVER_BLOBS_MAX = (DP_DRIVER_BLOB_WINDOW + 1) * DP_LISTED_MAX,
+    /* What records list, or the results of their parts; the same of the vote; the parts of the own publication. */
+    DP_DRIVER_BLOBS_MAX = (DP_DRIVER_BLOB_WINDOW + 2) * DP_LISTED_MAX,
     DP_DRIVER_REDIAL_MS = 2000
 };
 
@@ -33,11 +34,15 @@ enum {
 /* Vectors fresh from the trainer, and partners' updates, are pinned with this round until a row names them. */
 #define DP_STAGED_ROUND 0U
 
+_Static_assert((int)DP_PARTS_MAX <= (int)DP_LISTED_MAX, "a record has no more results than blobs");
+
 /* A command under way: what its answer means. */
 typedef struct dp_driver_wait {
     dp_trainer_kind command;
     uint64_t round;
     uint8_t exchange[16];
+    uint32_t part;     /* REDUCE */
+    dp_part_cuts cuts; /* PUBLISH */
     uint64_t since_ms;
     dp_driver_answer *answer; /* EVAL, SAMPLE */
     void *context;
@@ -87,7 +92,10 @@ struct dp_driver {
     uint64_t elements;
     char device[DP_DRIVER_DEVICE_MAX]; /* who computes, as the trainer says; "": it does not */
     uint32_t next_check;
-    dp_hash checks[DP_DRIVER_CHECKS_MAX];
+    struct {
+        dp_hash root;
+        dp_part_range range; /* as the node asked */
+    } checks[DP_DRIVER_CHECKS_MAX];
     uint32_t n_held;
     dp_list held; /* of commands, in order */
     uint32_t n_waits;
@@ -105,8 +113,8 @@ struct dp_driver {
     uint32_t step_skipped; /* by the last STEP ... */
     uint32_t step_spikes;
     uint64_t skip_ms; /* ... and when the log last spoke of dropped steps; 0: never */
-    dp_hash staged[2]
-                  [2]; /* of the last publication and the last frozen displacement: blob, vector */
+    /* Of the last publication and the last frozen displacement: blob, vector, parts. */
+    dp_hash staged[2][DP_TRAINER_FDS_MAX];
     struct dp_driver_taken
         *waiting[2]; /* for room on the disk: a publication, a frozen displacement */
     uint32_t n_drops;
@@ -158,8 +166,11 @@ void dp_driver_open_model(dp_driver *driver); /* OPEN with manifest, tokenizer a
 void dp_driver_tell_again(dp_driver *driver); /* what waits for memory or descriptors, each tick */
 void dp_driver_tell_nothing(dp_driver *driver); /* the trainer is gone: forget what waits */
 
-/* driver_take.c: two vectors of a PUBLISHED or FROZEN become objects, then the core is told. fds are taken. */
-void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const int *fds);
+/* driver_take.c: what comes with PUBLISHED, FROZEN or REDUCED becomes objects, then the core is told. fds are taken. */
+void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const int *fds,
+                            uint32_t n_fds);
+/* The core waits for every part that it has asked for. */
+void dp_driver_reduce_failed(dp_driver *driver, uint64_t round, uint32_t part, dp_status status);
 void dp_driver_take_again(dp_driver *driver);   /* those that wait for room, each tick */
 void dp_driver_take_nothing(dp_driver *driver); /* the trainer is gone: forget what waits */
 

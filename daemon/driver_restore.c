@@ -126,14 +126,37 @@ static void restore_object(restore_job *self, dp_store *store, const dp_hash *ro
     }
 }
 
+static void want(restore_job *self, const dp_hash *root)
+{
+    if (self->n_wanted < DP_DRIVER_BLOBS_MAX) {
+        self->wanted[self->n_wanted++] = *root;
+    }
+}
+
+/* Of a round of parts only results are of use once it is decided. */
 static void want_listed(restore_job *self, dp_view record)
 {
     if (dp_record_decode(&self->record, record) != DP_OK || self->record.kind != DP_RECORD_ROUND) {
         return;
     }
-    for (uint32_t i = 0; i < self->record.n_listed && self->n_wanted < DP_DRIVER_BLOBS_MAX; i++) {
-        self->wanted[self->n_wanted++] = self->record.listed[i].root;
+    for (uint32_t i = 0; i < self->record.n_listed && !self->record.parted; i++) {
+        want(self, &self->record.listed[i].root);
     }
+    for (uint32_t p = 0; p < self->record.n_parts; p++) {
+        if (self->record.parts[p].has) {
+            want(self, &self->record.parts[p].root);
+        }
+    }
+}
+
+static dp_status want_pending(const dp_row *row, void *context)
+{
+    dp_part_list parts;
+    DP_TRY(dp_node_pending_parts(row->bytes, &parts));
+    for (uint32_t p = 0; p < parts.n; p++) {
+        want(context, &parts.refs[p].root);
+    }
+    return DP_OK;
 }
 
 static dp_status want_blobs(const dp_chain_row *entry, void *context)
@@ -176,6 +199,7 @@ static dp_status restore_blobs(restore_job *self, dp_store *store)
     const dp_hash *run = &self->driver->facts.run;
     const dp_pin pin = {.run = *run, .kind = DP_PIN_BLOB};
     uint32_t count = 0;
+    DP_TRY(dp_row_each(store, run, DP_DRIVER_PENDING, want_pending, self));
     DP_TRY(dp_object_pins(store, run, DP_PIN_BLOB, self->pinned, PINS_MAX, &count));
     for (uint32_t i = 0; i < count; i++) {
         if (is_wanted(self, &self->pinned[i])) {

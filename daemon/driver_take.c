@@ -1,5 +1,6 @@
-/* Vectors out of the trainer, a publication or a frozen displacement, become durable objects before the protocol core hears
- * of them. On a full disk they wait here until there is room: the trainer goes on, and is not to blame. */
+/* Vectors out of the trainer, a publication, a frozen displacement or the sum of a part, become durable objects before the protocol
+ * core hears of them. On a full disk they wait here until there is room: the trainer goes on, and is not to blame. A sum does
+ * not wait: another node adds up that part. */
 #include <string.h>
 #include <unistd.h>
 
@@ -7,26 +8,34 @@
 #include "daemon/driver_inside.h"
 #include "store/pieces.h"
 
-/* A publication and its vector, or a frozen displacement and its. */
+/* A publication, its vector and its parts; a frozen displacement and its vector; or a sum. */
 typedef struct dp_driver_taken {
     dp_saver_job job;
     dp_driver *driver;
     uint32_t life; /* of the trainer that made them */
     dp_trainer_msg msg;
     dp_run_id run;
-    int fds[2];
-    dp_pieces vectors[2];
+    uint32_t n;
+    int fds[DP_TRAINER_FDS_MAX];
+    dp_pieces vectors[DP_TRAINER_FDS_MAX];
     uint32_t at; /* which of them is being stored */
-    dp_hash roots[2];
-    uint64_t sizes[2];
-    dp_hash before[2]; /* staged by the vectors before these */
+    dp_hash roots[DP_TRAINER_FDS_MAX];
+    uint64_t sizes[DP_TRAINER_FDS_MAX];
+    dp_hash before[DP_TRAINER_FDS_MAX]; /* staged by the vectors before these */
     dp_status status;
     bool told; /* that it waits */
 } taken;
 
-static dp_pin_kind stage_kind(const dp_trainer_msg *msg)
+/* A sum is what the core keeps it as at once: it keeps or drops every one that it hears of. */
+static dp_pin pin_of(const taken *self)
 {
-    return msg->kind == DP_TRAINER_PUBLISHED ? DP_PIN_PENDING : DP_PIN_EXCHANGE;
+    dp_pin pin = {.run = self->run, .kind = DP_PIN_BLOB};
+
+    if (self->msg.kind != DP_TRAINER_REDUCED) {
+        pin.kind = self->msg.kind == DP_TRAINER_PUBLISHED ? DP_PIN_PENDING : DP_PIN_EXCHANGE;
+        pin.round = DP_STAGED_ROUND;
+    }
+    return pin;
 }
 
 /* Map the vector that the trainer sent, store a piece of it. DP_AGAIN: there is more. */
@@ -35,14 +44,36 @@ static dp_status take_piece(taken *self, dp_store *store)
     dp_pieces *vector = &self->vectors[self->at];
     if (vector->bytes.data == NULL) {
         DP_TRY(dp_memfd_map(self->fds[self->at], DP_OBJECT_BYTES_MAX, &vector->bytes));
-        vector->pin =
-            (dp_pin){.run = self->run, .kind = stage_kind(&self->msg), .round = DP_STAGED_ROUND};
+        vector->pin = pin_of(self);
     }
     DP_TRY(dp_pieces_put(vector, store));
     self->roots[self->at] = vector->root;
     self->sizes[self->at] = vector->bytes.size;
     self->at++;
-    return self->at < 2 ? DP_AGAIN : DP_OK;
+    return self->at < self->n ? DP_AGAIN : DP_OK;
+}
+
+static bool is_new(const taken *self, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < self->n; i++) {
+        if (dp_hash_equal(&self->roots[i], root)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* By now a row names what was staged before, or nothing ever will. */
+static void let_go_before(const taken *self, dp_store *store)
+{
+    const dp_pin pin = pin_of(self);
+
+    for (uint32_t i = 0; i < DP_TRAINER_FDS_MAX; i++) {
+        if (!dp_hash_is_zero(&self->before[i]) && !is_new(self, &self->before[i])) {
+            DP_IGNORE(dp_object_unpin(store, &self->before[i],
+                                      &pin)); /* Then it goes at the next start. */
+        }
+    }
 }
 
 static void run_take(dp_saver_job *job, dp_store *store)
@@ -53,20 +84,13 @@ static void run_take(dp_saver_job *job, dp_store *store)
         job->again = true;
         return;
     }
-    for (uint32_t i = 0; i < 2; i++) { /* Also for another try, which begins anew. */
+    for (uint32_t i = 0; i < self->n; i++) { /* Also for another try, which begins anew. */
         dp_pieces_close(&self->vectors[i]);
         dp_memfd_unmap(self->vectors[i].bytes);
         self->vectors[i] = (dp_pieces){0};
     }
-    /* By now a row names what was staged before, or nothing ever will. */
-    const dp_pin pin = {.run = self->run, .kind = stage_kind(&self->msg), .round = DP_STAGED_ROUND};
-    for (uint32_t i = 0; i < 2 && self->status == DP_OK; i++) {
-        const bool again = dp_hash_equal(&self->before[i], &self->roots[0]) ||
-                           dp_hash_equal(&self->before[i], &self->roots[1]);
-        if (!again && !dp_hash_is_zero(&self->before[i])) {
-            DP_IGNORE(dp_object_unpin(store, &self->before[i],
-                                      &pin)); /* Then it goes at the next start. */
-        }
+    if (self->status == DP_OK) {
+        let_go_before(self, store);
     }
 }
 
@@ -75,10 +99,16 @@ static uint32_t loss_micro(double loss)
     return loss > 0 && loss < 4000 ? (uint32_t)(loss * 1e6) : 0;
 }
 
+static void close_fds(const int *fds, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        close(fds[i]);
+    }
+}
+
 static void free_taken(taken *self)
 {
-    close(self->fds[0]);
-    close(self->fds[1]);
+    close_fds(self->fds, self->n);
     dp_free(self);
 }
 
@@ -109,6 +139,15 @@ static bool wait_for_room(taken *self)
 
 static void tell_taken(dp_driver *driver, const taken *self);
 
+void dp_driver_reduce_failed(dp_driver *driver, uint64_t round, uint32_t part, dp_status status)
+{
+    dp_event event = {.type = DP_EV_REDUCED};
+    event.u.reduced.round = round;
+    event.u.reduced.part = part;
+    event.u.reduced.status = status;
+    dp_driver_feed(driver, &event);
+}
+
 static void done_take(dp_saver_job *job)
 {
     taken *self = (taken *)job;
@@ -118,6 +157,12 @@ static void done_take(dp_saver_job *job)
         free_taken(self);
     } else if (driver->closing || self->life != driver->trainer_life) {
         free_taken(self); /* Who made them is gone: they belong to nothing. */
+    } else if (self->msg.kind == DP_TRAINER_REDUCED) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "store.failed", self->msg.round, NULL,
+                     "the sum of part %u could not be stored: %s", self->msg.part,
+                     dp_status_text(self->status));
+        dp_driver_reduce_failed(driver, self->msg.round, self->msg.part, self->status);
+        free_taken(self);
     } else if (!wait_for_room(self)) {
         dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "store.failed", self->msg.round, NULL,
                      "an update could not be stored: %s", dp_status_text(self->status));
@@ -128,10 +173,27 @@ static void done_take(dp_saver_job *job)
     dp_driver_job_done(driver);
 }
 
+/* kB/s; 0: unknown. */
+static uint32_t uplink(const dp_driver *driver)
+{
+    dp_transport_stats stats;
+
+    dp_transport_look(driver->transport, &stats);
+    const uint64_t rate = stats.uplink / 1000;
+    return rate < UINT32_MAX ? (uint32_t)rate : UINT32_MAX;
+}
+
 static void tell_taken(dp_driver *driver, const taken *self)
 {
     dp_event event = {0};
-    if (self->msg.kind == DP_TRAINER_PUBLISHED) {
+    if (self->msg.kind == DP_TRAINER_REDUCED) {
+        event.type = DP_EV_REDUCED;
+        event.u.reduced.round = self->msg.round;
+        event.u.reduced.part = self->msg.part;
+        event.u.reduced.root = self->roots[0];
+        event.u.reduced.bytes = self->sizes[0];
+        dp_driver_feed(driver, &event);
+    } else if (self->msg.kind == DP_TRAINER_PUBLISHED) {
         memcpy(driver->staged[0], self->roots, sizeof self->roots);
         event.type = DP_EV_PUBLISHED;
         event.u.published.round = self->msg.round;
@@ -145,6 +207,12 @@ static void tell_taken(dp_driver *driver, const taken *self)
         event.u.published.carried = self->msg.carried;
         event.u.published.reach = self->msg.reach;
         event.u.published.loss_micro = loss_micro(self->msg.loss);
+        event.u.published.rate = uplink(driver);
+        event.u.published.parts.n = self->n - 2;
+        for (uint32_t i = 2; i < self->n; i++) {
+            event.u.published.parts.refs[i - 2] =
+                (dp_part_ref){.root = self->roots[i], .bytes = self->sizes[i]};
+        }
         driver->update_norm = self->msg.norm;
         driver->update_error = self->msg.error;
         dp_driver_feed(driver, &event);
@@ -170,13 +238,23 @@ static bool post(taken *self)
     return dp_driver_post(self->driver, &self->job, DP_SAVER_URGENT);
 }
 
-void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const int *fds)
+/* Nobody would ever hear of it. */
+static void no_room(dp_driver *driver, const dp_trainer_msg *msg, const char *cause)
+{
+    if (msg->kind == DP_TRAINER_REDUCED) {
+        dp_driver_reduce_failed(driver, msg->round, msg->part, DP_NOMEM);
+    } else {
+        dp_trainer_kill(driver->trainer, cause);
+    }
+}
+
+void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const int *fds,
+                            uint32_t n_fds)
 {
     taken *self = dp_alloc(1, sizeof *self);
     if (self == NULL) {
-        close(fds[0]);
-        close(fds[1]);
-        dp_trainer_kill(driver->trainer, "made what there is no memory for");
+        close_fds(fds, n_fds);
+        no_room(driver, msg, "made what there is no memory for");
         return;
     }
     self->job.run = run_take;
@@ -185,15 +263,15 @@ void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const 
     self->life = driver->trainer_life;
     self->msg = *msg;
     self->run = driver->facts.run;
-    memcpy(self->before, driver->staged[msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1],
-           sizeof self->before);
-    self->fds[0] = fds[0];
-    self->fds[1] = fds[1];
+    if (msg->kind != DP_TRAINER_REDUCED) {
+        memcpy(self->before, driver->staged[msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1],
+               sizeof self->before);
+    }
+    self->n = n_fds;
+    memcpy(self->fds, fds, n_fds * sizeof *fds);
     if (!post(self)) {
         free_taken(self);
-        dp_trainer_kill(
-            driver->trainer,
-            "made what there is no room for"); /* Nobody would ever hear of this publication. */
+        no_room(driver, msg, "made what there is no room for");
     }
 }
 

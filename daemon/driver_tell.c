@@ -87,10 +87,13 @@ static void close_job_fds(const tell_job *self)
     }
 }
 
-static void check_failed(dp_driver *driver, const dp_hash *root)
+static void check_failed(dp_driver *driver, const tell_job *self)
 {
+    const uint32_t at = self->msg.id % DP_DRIVER_CHECKS_MAX;
     dp_event event = {.type = DP_EV_CHECKED};
-    event.u.checked.root = *root;
+    event.u.checked.root = self->roots[0];
+    event.u.checked.first = driver->checks[at].range.first;
+    event.u.checked.end = driver->checks[at].range.end;
     dp_driver_feed(driver, &event);
 }
 
@@ -166,7 +169,7 @@ static void done_tell(dp_saver_job *job)
             object_is_lost(self);
         }
         if (self->msg.kind == DP_TRAINER_CHECK) {
-            check_failed(driver, &self->roots[0]);
+            check_failed(driver, self);
         } else if (self->wait.answer == NULL && self->status == DP_IO) {
             /* Told as failed, a checkpoint would count as broken for good. A fresh process is given all of it anew. */
             dp_trainer_kill(driver->trainer, "cannot be given its commands");
@@ -267,6 +270,33 @@ void dp_driver_open_model(dp_driver *driver)
     tell(driver, job);
 }
 
+static void give_items(tell_job *job, const dp_apply_item *items, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        job->msg.q[i] = items[i].q;
+        job->msg.shares[i] = (dp_part_range){.first = items[i].first, .end = items[i].end};
+        job->roots[i] = items[i].root;
+    }
+    job->msg.n_items = n;
+    job->n_roots = n;
+}
+
+static void start_reduce(dp_driver *driver, const dp_action *action)
+{
+    tell_job *job = tell_job_new(driver, DP_TRAINER_REDUCE);
+    if (job == NULL) {
+        return;
+    }
+    job->msg.round = action->u.reduce.round;
+    job->msg.part = action->u.reduce.part;
+    job->msg.range = (dp_part_range){.first = action->u.reduce.first, .end = action->u.reduce.end};
+    give_items(job, action->u.reduce.items, action->u.reduce.n_items);
+    job->wait = (dp_driver_wait){.command = DP_TRAINER_REDUCE,
+                                 .round = action->u.reduce.round,
+                                 .part = action->u.reduce.part};
+    tell(driver, job);
+}
+
 static void start_apply(dp_driver *driver, const dp_action *action)
 {
     tell_job *job = tell_job_new(driver, DP_TRAINER_APPLY);
@@ -279,12 +309,10 @@ static void start_apply(dp_driver *driver, const dp_action *action)
     job->msg.settle = (dp_settle)action->u.apply.settle;
     job->msg.clip = action->u.apply.clip;
     job->msg.lambda = action->u.apply.lambda;
-    job->msg.n_items = action->u.apply.n_items;
-    for (uint32_t i = 0; i < action->u.apply.n_items; i++) {
-        job->msg.q[i] = action->u.apply.items[i].q;
-        job->roots[i] = action->u.apply.items[i].root;
-    }
-    job->n_roots = action->u.apply.n_items;
+    job->msg.contributors = action->u.apply.contributors;
+    job->msg.cuts = action->u.apply.cuts;
+    job->msg.taken = action->u.apply.taken;
+    give_items(job, action->u.apply.items, action->u.apply.n_items);
     job->wait = (dp_driver_wait){.command = DP_TRAINER_APPLY, .round = action->u.apply.round};
     tell(driver, job);
 }
@@ -302,21 +330,28 @@ static void start_restore(dp_driver *driver, const dp_action *action)
     job->msg.lambda = action->u.restore.lambda;
     job->msg.steps = action->u.restore.steps;
     job->msg.tokens = action->u.restore.tokens;
+    job->msg.cuts = action->u.restore.cuts;
+    job->msg.taken = action->u.restore.taken;
     job->roots[0] = action->u.restore.a_root;
     job->roots[1] = action->u.restore.blob_root;
     job->n_roots = dp_hash_is_zero(&action->u.restore.blob_root) ? 1 : 2;
     tell(driver, job);
 }
 
-static void start_check(dp_driver *driver, const dp_hash *root)
+static void start_check(dp_driver *driver, const dp_action *action)
 {
+    const dp_part_range range = {.first = action->u.check.first, .end = action->u.check.end};
     tell_job *job = tell_job_new(driver, DP_TRAINER_CHECK);
     if (job == NULL) {
         return;
     }
     job->msg.id = driver->next_check++;
-    driver->checks[job->msg.id % DP_DRIVER_CHECKS_MAX] = *root;
-    job->roots[0] = *root;
+    driver->checks[job->msg.id % DP_DRIVER_CHECKS_MAX].root = action->u.check.root;
+    driver->checks[job->msg.id % DP_DRIVER_CHECKS_MAX].range = range;
+    if (range.first != 0 || range.end != DP_PART_WHOLE) {
+        job->msg.range = range;
+    }
+    job->roots[0] = action->u.check.root;
     job->n_roots = 1;
     tell(driver, job);
 }
@@ -349,7 +384,7 @@ static void start_plain(dp_driver *driver, const dp_trainer_msg *msg, dp_trainer
         return;
     }
     job->msg = *msg;
-    job->wait = (dp_driver_wait){.command = wait, .round = msg->round};
+    job->wait = (dp_driver_wait){.command = wait, .round = msg->round, .cuts = msg->cuts};
     if (root != NULL) {
         job->roots[0] = *root;
         job->n_roots = 1;
@@ -383,11 +418,14 @@ void dp_driver_command_trainer(dp_driver *driver, const dp_action *action)
         msg.kind = DP_TRAINER_PUBLISH;
         msg.round = action->u.publish.round;
         msg.dense = action->u.publish.dense;
+        msg.cuts = action->u.publish.cuts;
         start_plain(driver, &msg, DP_TRAINER_PUBLISH, NULL);
     } else if (action->type == DP_DO_CHECK) {
-        start_check(driver, &action->u.object.root);
+        start_check(driver, action);
     } else if (action->type == DP_DO_APPLY) {
         start_apply(driver, action);
+    } else if (action->type == DP_DO_REDUCE) {
+        start_reduce(driver, action);
     } else {
         start_mix(driver, action,
                   action->type == DP_DO_FREEZE ? DP_TRAINER_FREEZE : DP_TRAINER_MIX);

@@ -101,6 +101,10 @@ void dp_path_share(dp_path_line *line, dp_path *const *paths, uint32_t n_paths)
         n_busy += paths[i]->goodput > 0;
         n_queues += paths[i]->goodput > 0 && paths[i]->queue;
     }
+    if (n_busy > 0) {
+        line->sums[line->next_sum] = total;
+        line->next_sum = (line->next_sum + 1) % DP_PATH_RATES;
+    }
     if (n_busy < 2 || n_queues * 2 <= n_busy) {
         return;
     }
@@ -110,4 +114,14 @@ void dp_path_share(dp_path_line *line, dp_path *const *paths, uint32_t n_paths)
             paths[i]->pace = no_less_than_least((best - best / 32) / n_busy);
         }
     }
+}
+
+uint64_t dp_path_uplink(const dp_path_line *line)
+{
+    uint64_t best = 0;
+
+    for (uint32_t i = 0; i < DP_PATH_RATES; i++) {
+        best = line->sums[i] > best ? line->sums[i] : best;
+    }
+    return best;
 }

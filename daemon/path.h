@@ -66,6 +66,8 @@ typedef struct dp_path {
 typedef struct dp_path_line {
     uint64_t totals[DP_PATH_RATES]; /* of samples in which it was full */
     uint32_t next_total;
+    uint64_t sums[DP_PATH_RATES]; /* of goodputs in samples in which somebody had enough to send */
+    uint32_t next_sum;
 } dp_path_line;
 
 /* One more sample, several rtt after the last one. */
@@ -73,6 +75,9 @@ void dp_path_step(dp_path *path, const dp_path_sample *sample);
 
 /* All connections of this machine that may share its line, after a step of each. */
 void dp_path_share(dp_path_line *line, dp_path *const *paths, uint32_t n_paths);
+
+/* Bytes per second: the best of the last samples in which enough was there to send. 0: there was none, as on a LAN. */
+uint64_t dp_path_uplink(const dp_path_line *line);
 
 /* path_probe.c. False: not a TCP socket, or the kernel tells too little. */
 bool dp_path_read(int fd, dp_path_sample *sample);

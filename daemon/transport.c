@@ -616,6 +616,7 @@ uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer 
 void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats)
 {
     *stats = transport->stats;
+    stats->uplink = dp_path_uplink(&transport->line);
     stats->connections = transport->n_conns;
     stats->accepts_refused += dp_listener_turned_away(transport->listener);
 }

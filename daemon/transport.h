@@ -53,6 +53,8 @@ typedef struct dp_transport_config {
 typedef struct dp_transport_stats {
     uint64_t bytes_sent;
     uint64_t bytes_received;
+    uint64_t
+        uplink; /* bytes per second that left on long paths at best lately; 0: unknown (path.h) */
     uint64_t handshakes;
     uint64_t handshakes_failed; /* strangers, garbage, wrong keys, timeouts */
     uint64_t dials_cut;         /* of these, ours that the other side cut soon: not wanted there */

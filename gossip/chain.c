@@ -247,6 +247,7 @@ static bool remember_round(dp_node *node, const dp_record *record)
                          .tokens = record->tokens_total,
                          .alpha = record->alpha,
                          .n = record->n_listed,
+                         .contributors = record->n_listed,
                          .cuts = node->parts != NULL ? chain->cuts : (dp_part_cuts){.n = 0}};
     row->digest = dp_ledger_digest(&node->ledger);
     row->touched = contains(record, &node->self);

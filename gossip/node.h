@@ -431,13 +431,14 @@ typedef struct dp_action {
         } publish;
         struct {
             uint64_t round;
-            uint64_t tokens;   /* committed, this round included */
-            uint32_t alpha;    /* Q16 */
-            uint32_t settle;   /* dp_settle: what became of the own pending publication */
-            uint32_t clip;     /* Q16, when included */
-            uint32_t lambda;   /* Q16 */
-            dp_part_cuts cuts; /* of a round of parts */
-            uint32_t taken;    /* included in a round of parts: bit p, part p counts it */
+            uint64_t tokens;       /* committed, this round included */
+            uint32_t alpha;        /* Q16 */
+            uint32_t settle;       /* dp_settle: what became of the own pending publication */
+            uint32_t clip;         /* Q16, when included */
+            uint32_t lambda;       /* Q16 */
+            dp_part_cuts cuts;     /* of a round of parts */
+            uint32_t taken;        /* included in a round of parts: bit p, part p counts it */
+            uint32_t contributors; /* publications that the record lists */
             uint32_t n_items;
             dp_apply_item items[DP_LISTED_MAX];
         } apply;
@@ -496,6 +497,8 @@ DP_MUST dp_status dp_node_restore_record(dp_node *node, uint64_t slot, dp_view r
                                          dp_view cert);
 DP_MUST dp_status dp_node_restore_vote(dp_node *node, dp_view row);
 DP_MUST dp_status dp_node_restore_pending(dp_node *node, dp_view row);
+/* Of such a row: the parts of the publication, objects that are to be restored with it; n = 0: it is whole. DP_BADMSG. */
+DP_MUST dp_status dp_node_pending_parts(dp_view row, dp_part_list *parts);
 DP_MUST dp_status dp_node_restore_proof(dp_node *node, dp_view row);
 DP_MUST dp_status dp_node_restore_exchange(dp_node *node, const uint8_t exchange[16], dp_view row);
 /* A checkpoint that the store holds whole. */

@@ -78,6 +78,7 @@ typedef struct dp_ring_row {
     bool dropped; /* its blobs have been let go */
     uint32_t n;
     dp_ring_item items[DP_LISTED_MAX]; /* contributions; of parts: results, each with its owner */
+    uint32_t contributors;             /* that the record lists */
     dp_part_cuts cuts;                 /* of parts; else n = 0 */
     bool own; /* lists this node: the publication, its clip, and of parts those that count it */
     dp_hash own_root;

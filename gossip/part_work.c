@@ -247,15 +247,28 @@ static void tell(dp_node *node, const dp_part_word *word)
     dp_node_send_all(node, dp_view_of(writer.data, writer.size));
 }
 
+/* Nobody has heard of it, and nobody else would let it go; the same bytes may be another's result. */
+static void let_go(dp_node *node, const dp_event *event)
+{
+    const dp_hash *root = &event->u.reduced.root;
+
+    if (event->u.reduced.status != DP_OK || dp_part_round_knows(node, root) ||
+        dp_node_holds(node, root) || !dp_out_room(&node->out, 1)) {
+        return;
+    }
+    dp_action *drop = dp_out_add(&node->out, DP_DO_OBJECT_DROP);
+    drop->u.keep.root = *root;
+    drop->u.keep.use = DP_USE_BLOB;
+    drop->u.keep.round = event->u.reduced.round;
+}
+
 void dp_part_round_reduced(dp_node *node, const dp_event *event)
 {
     const uint32_t part = event->u.reduced.part;
 
-    if (part >= node->ledger.layout.cuts.n || event->u.reduced.round != node->ledger.round + 1) {
-        return; /* Of a round that has ended meanwhile. */
-    }
-    dp_duty *duty = &node->parts->duties[part];
-    if (!duty->reducing) {
+    dp_duty *duty = part < node->ledger.layout.cuts.n ? &node->parts->duties[part] : NULL;
+    if (duty == NULL || !duty->reducing || event->u.reduced.round != node->ledger.round + 1) {
+        let_go(node, event); /* Of a round that has ended meanwhile. */
         return;
     }
     duty->reducing = false;

@@ -77,6 +77,22 @@ void dp_train_write_row(dp_node *node)
     action->u.store.keep[1] = train->pending.blob_root;
 }
 
+dp_status dp_node_pending_parts(dp_view row, dp_part_list *parts)
+{
+    dp_reader reader = dp_reader_of(row);
+    dp_ready ready = {.round = 0};
+
+    if (dp_read_u8(&reader) == PENDING_PARTED) {
+        const dp_view message = dp_read_view(&reader, dp_read_u16(&reader));
+        if (reader.failed) {
+            return DP_BADMSG;
+        }
+        DP_TRY(dp_ready_msg_read(message, &ready));
+    }
+    *parts = ready.parts;
+    return DP_OK;
+}
+
 dp_status dp_train_restore(dp_node *node, dp_view row)
 {
     dp_pending *pending = &node->train.pending;

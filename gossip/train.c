@@ -138,6 +138,7 @@ static void replay(dp_node *node)
     }
     action->u.apply.cuts = row->cuts;
     action->u.apply.taken = row->own_taken;
+    action->u.apply.contributors = row->contributors;
     if (action->u.apply.settle != DP_SETTLE_NONE) {
         train->pending.settled = true;
     }

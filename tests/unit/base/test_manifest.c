@@ -291,7 +291,9 @@ static void every_word_is_taken_and_no_other(void **state)
             if (strncmp(choices[i].key, "model.", 6) == 0) {
                 manifest.arch = DP_ARCH_LLAMA; /* It has all features. */
             }
-            manifest.inner_steps_max = 1; /* As gradients have it. */
+            manifest.inner_steps_max = 1;   /* As gradients have it. */
+            manifest.codec = DP_CODEC_INT8; /* As parts have it. */
+            manifest.codec_block = 0;
             memcpy((char *)&manifest + choices[i].offset, &choices[i].words[w].value, sizeof(int));
             CHECK_OK(dp_manifest_check(&manifest, NULL));
             assert_non_null(strstr(words, choices[i].words[w].name));

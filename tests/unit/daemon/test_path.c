@@ -159,7 +159,7 @@ static void on_a_full_line_all_get_the_same(void **state)
 {
     struct road roads[3] = {road_of(100000), road_of(100000), road_of(100000)};
     dp_path *const paths[3] = {&roads[0].path, &roads[1].path, &roads[2].path};
-    dp_path_line line = {{0}, 0};
+    dp_path_line line = {.next_total = 0};
     (void)state;
     drive(&roads[0], 1, 6000000, 0, 60000);
     drive(&roads[1], 1, 4000000, 0, 60000);
@@ -170,11 +170,33 @@ static void on_a_full_line_all_get_the_same(void **state)
     }
 }
 
+static void what_leaves_on_busy_long_paths_is_the_uplink(void **state)
+{
+    struct road roads[2] = {road_of(100000), road_of(100)};
+    dp_path *const paths[2] = {&roads[0].path, &roads[1].path};
+    dp_path_line line = {.next_total = 0};
+    (void)state;
+    assert_int_equal(dp_path_uplink(&line), 0);
+    drive(&roads[1], 1, 90000000, 0, 0); /* On a LAN nothing is measured. */
+    dp_path_share(&line, paths, 2);
+    assert_int_equal(dp_path_uplink(&line), 0);
+    drive(&roads[0], 1, 6000000, 0, 0);
+    dp_path_share(&line, paths, 2);
+    drive(&roads[0], 1, 2000000, 0, 0);
+    dp_path_share(&line, paths, 2);
+    assert_int_equal(dp_path_uplink(&line), 6000000);
+    for (unsigned i = 0; i < DP_PATH_RATES; i++) { /* What was long ago is forgotten. */
+        drive(&roads[0], 1, 3000000, 0, 0);
+        dp_path_share(&line, paths, 2);
+    }
+    assert_int_equal(dp_path_uplink(&line), 3000000);
+}
+
 static void a_far_line_that_is_full_does_not_slow_others(void **state)
 {
     struct road roads[3] = {road_of(100000), road_of(100000), road_of(100000)};
     dp_path *const paths[3] = {&roads[0].path, &roads[1].path, &roads[2].path};
-    dp_path_line line = {{0}, 0};
+    dp_path_line line = {.next_total = 0};
     (void)state;
     drive(&roads[0], 1, 6000000, 0, 0);
     drive(&roads[1], 1, 6000000, 0, 0);
@@ -224,6 +246,7 @@ int main(void)
         cmocka_unit_test(loss_without_a_queue_asks_for_more_connections_and_calm_for_one),
         cmocka_unit_test(loss_right_after_a_queue_is_our_own),
         cmocka_unit_test(on_a_full_line_all_get_the_same),
+        cmocka_unit_test(what_leaves_on_busy_long_paths_is_the_uplink),
         cmocka_unit_test(a_far_line_that_is_full_does_not_slow_others),
         cmocka_unit_test(loss_that_our_own_queue_makes_asks_for_none),
         cmocka_unit_test(who_hears_gaps_asks_too),
