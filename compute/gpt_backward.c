@@ -75,6 +75,7 @@ struct product {
     const float *d_out;
     size_t from;
     size_t to;
+    size_t run; /* columns of a task */
 };
 
 enum { N_PRODUCTS = 4 };
@@ -83,24 +84,37 @@ static void products_of(const dp_gpt *gpt, struct product products[N_PRODUCTS])
 {
     const dp_gpt_layer *layer = &gpt->layers[gpt->layer];
     const dp_gpt_sizes *s = &gpt->sizes;
-    products[0] = (struct product){DP_LAYER_DOWN_W, layer->act, gpt->dx, s->hidden, s->width};
-    products[1] = (struct product){DP_LAYER_UP_W, layer->norm2, gpt->d_hidden, s->width, s->up};
-    products[2] = (struct product){DP_LAYER_QKV_W, layer->norm1, gpt->d_qkv, s->width, s->qkv};
-    products[3] = (struct product){DP_LAYER_OUT_W, layer->att, gpt->d_middle, s->query, s->width};
+    products[0] = (struct product){DP_LAYER_DOWN_W, layer->act, gpt->dx, s->hidden, s->width, 0};
+    products[1] = (struct product){DP_LAYER_UP_W, layer->norm2, gpt->d_hidden, s->width, s->up, 0};
+    products[2] = (struct product){DP_LAYER_QKV_W, layer->norm1, gpt->d_qkv, s->width, s->qkv, 0};
+    products[3] =
+        (struct product){DP_LAYER_OUT_W, layer->att, gpt->d_middle, s->query, s->width, 0};
+    size_t tiles = 0;
+    for (size_t i = 0; i < N_PRODUCTS; i++) {
+        tiles += dp_gpt_tiles(products[i].from) * dp_gpt_tiles(products[i].to);
+    }
+    for (size_t i = 0; i < N_PRODUCTS; i++) {
+        products[i].run = dp_gpt_run(gpt, tiles);
+    }
 }
 
-static size_t tile_end(size_t first, size_t n)
+static size_t runs_of(const struct product *p)
 {
-    return n - first < DP_OPS_TILE ? n : first + DP_OPS_TILE;
+    return (p->to + p->run - 1) / p->run;
 }
 
-static void product_tile(const dp_gpt *gpt, const struct product *p, size_t tile, float *scratch)
+static size_t end_of(size_t first, size_t step, size_t n)
 {
-    const size_t row = tile / dp_gpt_tiles(p->to) * DP_OPS_TILE;
-    const size_t column = tile % dp_gpt_tiles(p->to) * DP_OPS_TILE;
+    return n - first < step ? n : first + step;
+}
+
+static void product_run(const dp_gpt *gpt, const struct product *p, size_t task, float *scratch)
+{
+    const size_t row = task / runs_of(p) * DP_OPS_TILE;
+    const size_t column = task % runs_of(p) * p->run;
     gpt->ops->gemm_tn(&(dp_gemm_tn){
-        .m = tile_end(row, p->from) - row,
-        .n = tile_end(column, p->to) - column,
+        .m = end_of(row, DP_OPS_TILE, p->from) - row,
+        .n = end_of(column, p->run, p->to) - column,
         .k = gpt->tokens,
         .a = p->in + row,
         .lda = p->from,
@@ -121,8 +135,8 @@ static void vector_tile(const dp_gpt *gpt, const struct product products[N_PRODU
         const struct product *p = &products[i];
         float *const bias = dp_gpt_grad(gpt, gpt->layer, (dp_slot)(p->slot + 1));
         if (bias != NULL && first < p->to) {
-            gpt->ops->add_columns(p->d_out, p->to, gpt->tokens, first, tile_end(first, p->to),
-                                  bias);
+            gpt->ops->add_columns(p->d_out, p->to, gpt->tokens, first,
+                                  end_of(first, DP_OPS_TILE, p->to), bias);
         }
     }
     dp_gpt_norm_grads(gpt, DP_GPT_NORM1, tile, gpt->d_norm1);
@@ -136,12 +150,12 @@ static void weights_task(void *ctx, size_t index, size_t worker)
     struct product products[N_PRODUCTS];
     products_of(gpt, products);
     for (size_t i = 0; i < N_PRODUCTS; i++) {
-        const size_t tiles = dp_gpt_tiles(products[i].from) * dp_gpt_tiles(products[i].to);
-        if (index < tiles) {
-            product_tile(gpt, &products[i], index, dp_gpt_scratch(gpt, worker));
+        const size_t tasks = dp_gpt_tiles(products[i].from) * runs_of(&products[i]);
+        if (index < tasks) {
+            product_run(gpt, &products[i], index, dp_gpt_scratch(gpt, worker));
             return;
         }
-        index -= tiles;
+        index -= tasks;
     }
     vector_tile(gpt, products, index);
 }
@@ -153,7 +167,7 @@ static size_t weights_tasks(const dp_gpt *gpt)
     size_t tasks = 0;
     size_t widest = gpt->head; /* of a vector */
     for (size_t i = 0; i < N_PRODUCTS; i++) {
-        tasks += dp_gpt_tiles(products[i].from) * dp_gpt_tiles(products[i].to);
+        tasks += dp_gpt_tiles(products[i].from) * runs_of(&products[i]);
         widest = products[i].to > widest ? products[i].to : widest;
     }
     return tasks + dp_gpt_tiles(widest);

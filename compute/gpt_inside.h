@@ -7,7 +7,9 @@
 
 enum {
     DP_GPT_ALIGN_FLOATS = 16, /* 64 bytes: a cache line and the widest vector */
-    DP_GPT_SLICE_MOST = 144   /* its rows of the widest activation stay in a 2 MiB cache */
+    DP_GPT_SLICE_MOST = 144,  /* its rows of the widest activation stay in a 2 MiB cache */
+    DP_GPT_RUN_MOST = 8,      /* tiles: what a run adds to stays in a 1 MiB cache */
+    DP_GPT_TASKS_LEAST = 16   /* of a thread, so that the last one to end is soon done */
 };
 
 /* Floats that one token has in a buffer of its kind. */
@@ -139,6 +141,14 @@ static inline size_t dp_gpt_slices(size_t tokens, size_t slice)
 static inline size_t dp_gpt_tiles(size_t n)
 {
     return (n + DP_OPS_TILE - 1) / DP_OPS_TILE;
+}
+
+/* Columns of a weight's gradient that a task takes, when all tasks together have so many tiles: of as many tiles side by side as
+ * leave every thread enough tasks. */
+static inline size_t dp_gpt_run(const dp_gpt *gpt, size_t tiles)
+{
+    const size_t run = tiles / (DP_GPT_TASKS_LEAST * dp_pool_threads(gpt->pool));
+    return DP_OPS_TILE * (run == 0 ? 1 : run > DP_GPT_RUN_MOST ? DP_GPT_RUN_MOST : run);
 }
 
 static inline float *dp_gpt_scratch(const dp_gpt *gpt, size_t worker)

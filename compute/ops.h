@@ -14,8 +14,8 @@
 #include "compute/precision.h"
 
 enum {
-    DP_OPS_TILE = 128,      /* most rows and columns of a weight gradient tile */
-    DP_OPS_DEPTH = 256,     /* terms of a product that are summed before the sum goes to memory */
+    DP_OPS_TILE = 128,  /* most rows of a weight gradient tile, and columns it takes at a time */
+    DP_OPS_DEPTH = 256, /* terms of a product that are summed before the sum goes to memory */
     DP_OPS_TILE_ROOM = 144, /* a tile's rows or columns rounded up to whole groups or panels */
     DP_OPS_TILE_SCRATCH = 2 * 144 * 256,
     DP_OPS_QUERY_ROWS = 48, /* queries that attention treats together */
@@ -39,10 +39,10 @@ typedef struct dp_gemm {
     const float *bias; /* [n] or NULL */
 } dp_gemm;
 
-/* c += a' * b, or with fresh c = 0 + a' * b: a tile of a weight's gradient. */
+/* c += a' * b, or with fresh c = 0 + a' * b: rows of a weight's gradient. */
 typedef struct dp_gemm_tn {
-    size_t m; /* at most DP_OPS_TILE, as n */
-    size_t n;
+    size_t m; /* at most DP_OPS_TILE */
+    size_t n; /* any; a is brought together once for all */
     size_t k;
     const float *a; /* [k][m] */
     size_t lda;

@@ -1,7 +1,8 @@
 /* Matrix products: b packed into panels of DP_PANEL columns, DP_GROUP rows of a at a time, sums in registers for
  * DP_OPS_DEPTH terms (the scheme of Goto, van de Geijn 2008, with a left where it is). */
 
-/* Rows that packing treats together: a few lines of each stay in the first cache while all panels take their part. */
+/* Rows that packing treats together: a few lines of each stay in the first cache while all panels take their part, and those of the
+ * next ones are asked for: rows of a tile are short and far apart, so the processor does not see them coming. */
 #define DP_PACK_ROWS 8
 
 /* Floats ahead of a transposition at which rows are asked for. */
@@ -62,6 +63,7 @@ static void fast_pack(const float *b, size_t ld, bool transposed, size_t k, size
         const size_t end = least_of(k, row + DP_PACK_ROWS);
         for (size_t first = 0; first < n; first += DP_PANEL) {
             for (size_t i = row; i < end; i++) {
+                DP_FETCH(b + (i + DP_PACK_ROWS) * ld + first);
                 pack_row(b + i * ld + first, least_of(n - first, DP_PANEL),
                          packed + first * k + i * DP_PANEL);
             }
@@ -79,6 +81,7 @@ static void pack_groups(const float *a, size_t ld, size_t k, size_t m, float *pa
             for (size_t i = row; i < end; i++) {
                 float *to = packed + first * k + i * DP_GROUP;
                 const float *from = a + i * ld + first;
+                DP_FETCH(from + DP_PACK_ROWS * ld);
                 if (rows == DP_GROUP) {
                     memcpy(to, from, DP_GROUP * sizeof *to); /* of constant size */
                 } else {
@@ -247,6 +250,20 @@ static void fast_gemm(const dp_gemm *g)
     }
 }
 
+/* Columns [first, first + columns) of a tile, terms [depth, depth + terms). */
+static void tile_columns(const dp_gemm_tn *g, size_t depth, size_t terms, size_t first,
+                         size_t columns, const float *packed_a, const float *packed_b)
+{
+    for (size_t column = 0; column < columns; column += DP_PANEL) {
+        for (size_t row = 0; row < g->m; row += DP_GROUP) {
+            const struct target t = tile_target(g, depth, row, first + column);
+            fetch_target(&t);
+            group_times_panel(terms, packed_a + row * terms, 1, DP_GROUP, packed_b + column * terms,
+                              packed_b, &t);
+        }
+    }
+}
+
 /* round, unless NULL, is called for each packed operand. */
 DP_INLINE void gemm_tn_with(const dp_gemm_tn *g, void (*round)(float *packed, size_t n))
 {
@@ -254,19 +271,17 @@ DP_INLINE void gemm_tn_with(const dp_gemm_tn *g, void (*round)(float *packed, si
     float *packed_b = g->scratch + DP_OPS_TILE_ROOM * DP_OPS_DEPTH;
     for (size_t depth = 0; depth < g->k; depth += DP_OPS_DEPTH) {
         const size_t terms = least_of(g->k - depth, DP_OPS_DEPTH);
-        fast_pack(g->b + depth * g->ldb, g->ldb, false, terms, g->n, packed_b);
         pack_groups(g->a + depth * g->lda, g->lda, terms, g->m, packed_a);
         if (round != NULL) {
-            round(packed_b, (g->n + DP_PANEL - 1) / DP_PANEL * DP_PANEL * terms);
             round(packed_a, (g->m + DP_GROUP - 1) / DP_GROUP * DP_GROUP * terms);
         }
-        for (size_t column = 0; column < g->n; column += DP_PANEL) {
-            for (size_t row = 0; row < g->m; row += DP_GROUP) {
-                const struct target t = tile_target(g, depth, row, column);
-                fetch_target(&t);
-                group_times_panel(terms, packed_a + row * terms, 1, DP_GROUP,
-                                  packed_b + column * terms, packed_b, &t);
+        for (size_t first = 0; first < g->n; first += DP_OPS_TILE) {
+            const size_t columns = least_of(g->n - first, DP_OPS_TILE);
+            fast_pack(g->b + depth * g->ldb + first, g->ldb, false, terms, columns, packed_b);
+            if (round != NULL) {
+                round(packed_b, (columns + DP_PANEL - 1) / DP_PANEL * DP_PANEL * terms);
             }
+            tile_columns(g, depth, terms, first, columns, packed_a, packed_b);
         }
     }
 }

@@ -2,6 +2,9 @@
  * in a 32-bit lane, so depths go by twos and a missing second one is 0). Sums are fp32. The scheme of fast_gemm.inl, but a is
  * rounded, DP_BLOCK_ROWS rows and DP_PAIRS pairs at a time, before it is multiplied. What is below 2^-126 counts as 0. */
 
+/* Rows ahead of a pair at which those of a later one are asked for. */
+#define DP_PACK_ROWS 8
+
 #define DP_PAIRS DP_OPS_DEPTH /* of terms, between stores of sums */
 
 _Static_assert(DP_LANES == 16, "pairs are packed in vectors of sixteen");
@@ -65,6 +68,8 @@ DP_INLINE void pack_pairs(const float *x, size_t ld, size_t k, size_t n, size_t 
         const float *first = x + 2 * pair * ld;
         const float *second = 2 * pair + 1 < k ? first + ld : NULL;
         for (size_t column = 0; column < n; column += room) {
+            DP_FETCH(first + DP_PACK_ROWS * ld + column);
+            DP_FETCH(first + (DP_PACK_ROWS + 1) * ld + column);
             pair_rows(first + column, second == NULL ? NULL : second + column,
                       least_of(n - column, room), room, packed + column * pairs + pair * room);
         }
@@ -231,22 +236,31 @@ static void fast_gemm(const dp_gemm *g)
     }
 }
 
+/* Columns [first, first + columns) of a tile, its terms from depth on in so many pairs. */
+static void tile_columns(const dp_gemm_tn *g, size_t depth, size_t pairs, size_t first,
+                         size_t columns, const uint32_t *packed_a, const float *packed_b)
+{
+    for (size_t column = 0; column < columns; column += DP_PANEL) {
+        for (size_t row = 0; row < g->m; row += DP_GROUP) {
+            const struct target t = tile_target(g, depth, row, first + column);
+            fetch_target(&t);
+            group_times_panel(pairs, packed_a + row * pairs, 1, DP_GROUP, packed_b + column * pairs,
+                              packed_b, &t);
+        }
+    }
+}
+
 static void fast_gemm_tn(const dp_gemm_tn *g)
 {
     uint32_t *packed_a = (uint32_t *)(void *)g->scratch; /* [group][pair][DP_GROUP] */
     float *packed_b = g->scratch + DP_OPS_TILE_ROOM * DP_PAIRS;
     for (size_t depth = 0; depth < g->k; depth += 2 * DP_PAIRS) {
         const size_t terms = least_of(g->k - depth, 2 * DP_PAIRS);
-        const size_t pairs = (terms + 1) / 2;
-        fast_pack(g->b + depth * g->ldb, g->ldb, false, terms, g->n, packed_b);
         pack_pairs(g->a + depth * g->lda, g->lda, terms, g->m, DP_GROUP, packed_a);
-        for (size_t column = 0; column < g->n; column += DP_PANEL) {
-            for (size_t row = 0; row < g->m; row += DP_GROUP) {
-                const struct target t = tile_target(g, depth, row, column);
-                fetch_target(&t);
-                group_times_panel(pairs, packed_a + row * pairs, 1, DP_GROUP,
-                                  packed_b + column * pairs, packed_b, &t);
-            }
+        for (size_t first = 0; first < g->n; first += DP_OPS_TILE) {
+            const size_t columns = least_of(g->n - first, DP_OPS_TILE);
+            fast_pack(g->b + depth * g->ldb + first, g->ldb, false, terms, columns, packed_b);
+            tile_columns(g, depth, (terms + 1) / 2, first, columns, packed_a, packed_b);
         }
     }
 }

@@ -154,6 +154,7 @@ static void weight_gradient_tiles_add_up(void **state)
             check_weight_tile(ops, DP_OPS_TILE, DP_OPS_TILE, 31);
             check_weight_tile(ops, DP_OPS_TILE - 1, 5, 2 * DP_OPS_DEPTH);
             check_weight_tile(ops, 3, 50, 2 * DP_OPS_DEPTH + 7);
+            check_weight_tile(ops, 14, 2 * DP_OPS_TILE + 5, DP_OPS_DEPTH + 9);
         }
     }
 }
@@ -199,6 +200,7 @@ static void a_fresh_tile_is_one_added_to_zeros(void **state)
             check_fresh_tile(ops, 17, 33, 300);
             check_fresh_tile(ops, DP_OPS_TILE, DP_OPS_TILE, 31);
             check_fresh_tile(ops, 3, 50, 2 * DP_OPS_DEPTH + 7);
+            check_fresh_tile(ops, 5, DP_OPS_TILE + 17, 2 * DP_OPS_DEPTH + 3);
         }
     }
 }
