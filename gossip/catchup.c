@@ -5,10 +5,14 @@
 #include "gossip/node_internal.h"
 
 #define RECORDS_WAIT_US (1000 * DP_MS)
+#define STATE_HASTE_US                                                                             \
+    (250 * DP_MS) /* least time before a state that is told of no more gives way to another */
+#define TELLS_US                                                                                   \
+    (2 * DP_SECOND) /* a summary is that old at most, of who lives: it is asked for each second */
 #define GAVE_UP_US (60 * DP_SECOND) /* a state that did not come is not chosen again before */
 
 /* So few missed rounds are replayed whatever they weigh: the trainer keeps its work of the round under way. */
-enum { REPLAY_ROUNDS = 4, AHEAD_MAX = DP_WANTED_MAX / 2 };
+enum { HASTY_MAX = 4, REPLAY_ROUNDS = 4, AHEAD_MAX = DP_WANTED_MAX / 2 };
 
 /* ---- records ---- */
 
@@ -293,6 +297,7 @@ static bool give_up_state(dp_node *node)
                  "no state comes");
     dp_spread_cancel(node->spread, node->now, &catchup->state_root, &node->out);
     catchup->wants_state = false;
+    catchup->hasty = 0;
     catchup->gave_up_at = node->now;
     catchup->stuck_at = (dp_time){0};
     return true;
@@ -307,7 +312,10 @@ static void begin_state(dp_node *node, const dp_hash *root, uint64_t round, uint
     catchup->wants_state = true;
     catchup->state_round = round;
     catchup->state_bytes = bytes;
-    catchup->state_moved = node->now;
+    catchup->chosen_at = node->now;
+    if (catchup->hasty == 0) { /* Else one is waited for since then, whichever. */
+        catchup->state_moved = node->now;
+    }
     dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, node->train.applied, round,
                  "state");
     if (dp_node_holds(node, &catchup->state_root)) {
@@ -343,6 +351,28 @@ static bool resume_part(dp_node *node, uint64_t least)
     return false;
 }
 
+/* Nothing of it has come, and nobody tells of it any more who has told anything lately: it was chosen by what had waited here while
+ * this process stood still, or by the word of somebody who stands still. On a slow line the answer may take longer than
+ * members stay with a state, so the wait doubles each time. */
+static bool is_outdated(const dp_node *node)
+{
+    const dp_catchup *catchup = &node->catchup;
+    const dp_rowset *linked = dp_members_linked(node->members);
+
+    if (!dp_spread_waits(node->spread, &catchup->state_root) ||
+        dp_time_between(catchup->chosen_at, node->now) < STATE_HASTE_US << catchup->hasty) {
+        return false;
+    }
+    for (uint32_t k = 0; k < linked->count; k++) {
+        const dp_member *member = dp_members_at(node->members, linked->at[k]);
+        if (member->has_summary && dp_time_between(member->summary_at, node->now) < TELLS_US &&
+            dp_hash_equal(&member->summary.saved_root, &catchup->state_root)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void dp_catchup_state(dp_node *node)
 {
     const dp_rowset *linked = dp_members_linked(node->members);
@@ -359,10 +389,12 @@ void dp_catchup_state(dp_node *node)
         return; /* Links come one after the other: who gives that one may be linked soon. */
     }
     if (catchup->wants_state && !dp_hash_equal(&catchup->state_root, &summary->saved_root)) {
-        if (dp_time_between(catchup->state_moved, node->now) < DP_STATE_PATIENCE_US ||
-            give_up_state(node)) {
+        const bool outdated = is_outdated(node);
+        if (!outdated && (dp_time_between(catchup->state_moved, node->now) < DP_STATE_PATIENCE_US ||
+                          give_up_state(node))) {
             return; /* The one under way is still coming, or replay is the better way after all. */
         }
+        catchup->hasty = outdated ? catchup->hasty + (catchup->hasty < HASTY_MAX) : 0;
         dp_spread_cancel(node->spread, node->now, &catchup->state_root, &node->out);
         catchup->wants_state = false;
     }
@@ -383,6 +415,7 @@ void dp_catchup_chunk(dp_node *node, const dp_hash *root)
 {
     if (node->catchup.wants_state && dp_hash_equal(root, &node->catchup.state_root)) {
         node->catchup.state_moved = node->now;
+        node->catchup.hasty = 0;
     }
 }
 
@@ -394,6 +427,7 @@ void dp_catchup_object(dp_node *node, const dp_hash *root)
         return;
     }
     catchup->wants_state = false;
+    catchup->hasty = 0;
     catchup->state_bytes = dp_node_size(node, root);
     dp_action *action = dp_out_add(&node->out, DP_DO_OBJECT_KEEP);
     action->u.keep.root = *root;
@@ -427,6 +461,9 @@ void dp_catchup_tick(dp_node *node)
     dp_catchup_next(node);
     if (node->catchup.wants_state && !dp_spread_wants(node->spread, &node->catchup.state_root)) {
         node->catchup.wants_state = false;
+    }
+    if (node->catchup.wants_state && is_outdated(node)) {
+        dp_catchup_state(node);
     }
     if (node->catchup.wants_state && !give_up_state(node)) {
         fetch_ahead(node);

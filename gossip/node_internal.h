@@ -279,8 +279,10 @@ typedef struct dp_catchup {
     uint64_t state_round;
     uint64_t state_bytes;
     dp_time state_moved; /* when a piece of it last came */
-    dp_time gave_up_at;  /* when a state that did not come was last let go; zero: never */
-    dp_time stuck_at;    /* a blob for the next APPLY has been missing since; zero: not */
+    dp_time chosen_at;
+    uint32_t hasty; /* states in a row that gave way to newer ones before anything of them came */
+    dp_time gave_up_at; /* when a state that did not come was last let go; zero: never */
+    dp_time stuck_at;   /* a blob for the next APPLY has been missing since; zero: not */
     dp_time dials_at;
 } dp_catchup;
 

@@ -175,6 +175,17 @@ bool dp_spread_wants(const dp_spread *spread, const dp_hash *root)
     return false;
 }
 
+bool dp_spread_waits(const dp_spread *spread, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < spread->n_wanted; i++) {
+        const dp_want *want = &spread->wants[spread->queue[i]];
+        if (dp_hash_equal(&want->root, root)) {
+            return !want->begun;
+        }
+    }
+    return false;
+}
+
 /* ---- what comes ---- */
 
 void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_out *out)

@@ -58,6 +58,8 @@ void dp_spread_holders_all(dp_spread *spread, dp_time now, const dp_hash *root, 
 /* No longer wanted. What came stays with the driver. */
 void dp_spread_cancel(dp_spread *spread, dp_time now, const dp_hash *root, dp_out *out);
 bool dp_spread_wants(const dp_spread *spread, const dp_hash *root);
+/* Wanted, and nobody has given even its size and leaves. */
+bool dp_spread_waits(const dp_spread *spread, const dp_hash *root);
 
 /* Events of the driver. Those about objects that are not wanted are ignored. dp_spread_object ends the want. A chunk that the
  * driver has already is reported at once as DP_OK when asked for. DP_NOTFOUND from who was asked by GET_INFO: it lacks it. */

@@ -141,6 +141,7 @@ static void serves(const dp_node *node, uint32_t peer, uint64_t round, const dp_
     member->summary.saved_round = round;
     member->summary.saved_root = *root;
     member->summary.saved_bytes = 1000;
+    member->summary_at = node->now;
 }
 
 static void the_state_of_which_chunks_are_here_goes_before_a_newer_one(void **state)
@@ -321,6 +322,74 @@ static void the_state_of_which_chunks_are_here_is_asked_for_when_nobody_tells_of
     kit_close(world);
 }
 
+/* Node 1 has chosen the older of two states of node 0, by what node 2 says, too. */
+static kit_world *with_an_older_state(dp_actions *actions, uint64_t *newer)
+{
+    kit_world *world = three();
+    dp_node *const node = world->nodes[1].node;
+    const uint64_t older = world->nodes[0].saved_round;
+    const dp_hash root = world->nodes[0].saved_root;
+
+    kit_run_ms(world, 2000);
+    *newer = world->nodes[0].saved_round;
+    assert_true(older > 0 && *newer > older);
+    serves(node, 0, older, &root);
+    serves(node, 2, older, &root);
+    dp_out_begin(&node->out, actions);
+    dp_train_unload(node);
+    dp_catchup_state(node);
+    assert_int_equal(node->catchup.state_round, older);
+    return world;
+}
+
+/* So much later; node 0 tells of its newer state, and node 2 stands still. */
+static void later(kit_world *world, uint64_t us, uint64_t newer)
+{
+    dp_node *const node = world->nodes[1].node;
+
+    node->now = dp_time_after(node->now, us);
+    serves(node, 0, newer, &world->nodes[0].saved_root);
+    dp_catchup_tick(node);
+}
+
+static void
+a_state_that_nobody_who_lives_tells_of_gives_way_to_the_one_that_is_told_of(void **state)
+{
+    static dp_actions actions;
+    uint64_t newer = 0;
+    kit_world *world = with_an_older_state(&actions, &newer);
+    dp_node *const node = world->nodes[1].node;
+
+    (void)state;
+    later(world, DP_SECOND, newer); /* Node 2 told of the older one a second ago. */
+    assert_true(node->catchup.state_round < newer);
+    later(world, DP_SECOND, newer);
+    assert_int_equal(node->catchup.state_round, newer);
+    assert_true(dp_spread_wants(node->spread, &world->nodes[0].saved_root));
+    kit_close(world);
+}
+
+static void a_state_of_which_something_came_is_stayed_with(void **state)
+{
+    static dp_actions actions;
+    uint64_t newer = 0;
+    kit_world *world = with_an_older_state(&actions, &newer);
+    dp_node *const node = world->nodes[1].node;
+    const dp_hash leaf = {{0}};
+    dp_event info = {.type = DP_EV_OBJECT_INFO, .now = node->now};
+
+    (void)state;
+    info.u.object.root = node->catchup.state_root;
+    info.u.object.peer = kit_peer(2);
+    info.u.object.size = 1000;
+    info.u.object.leaves = &leaf;
+    dp_out_begin(&node->out, &actions);
+    dp_spread_info(node->spread, node->now, &info, &node->out);
+    later(world, 2 * DP_SECOND, newer);
+    assert_true(node->catchup.state_round < newer);
+    kit_close(world);
+}
+
 /* Whoever asked for a chunk of it was told that it is not here; nobody else shall come for it. */
 static void a_checkpoint_that_cannot_be_read_is_told_to_nobody(void **state)
 {
@@ -445,6 +514,9 @@ int main(void)
         cmocka_unit_test(the_state_of_which_chunks_are_here_goes_before_a_newer_one),
         cmocka_unit_test(a_publication_of_no_steps_is_not_waited_for),
         cmocka_unit_test(the_state_of_which_chunks_are_here_is_asked_for_when_nobody_tells_of_it),
+        cmocka_unit_test(
+            a_state_that_nobody_who_lives_tells_of_gives_way_to_the_one_that_is_told_of),
+        cmocka_unit_test(a_state_of_which_something_came_is_stayed_with),
         cmocka_unit_test(a_checkpoint_that_cannot_be_read_is_told_to_nobody),
         cmocka_unit_test(of_a_state_that_came_from_a_peer_and_cannot_be_read_nothing_stays),
         cmocka_unit_test(a_blob_that_cannot_be_read_any_more_is_fetched_again),
