@@ -4,30 +4,23 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "daemon/transport_bulk.h"
+#include "gossip/channel_internal.h"
 
 static void release_incoming(dp_bulk_incoming *incoming)
 {
     if (incoming == NULL) {
         return;
     }
-    incoming->refs--;
-    if (incoming->refs == 0 && incoming->capacity < DP_LOT_MESSAGE_MAX) {
-        dp_free(
-            incoming->bytes); /* A large one is kept until the lane idles: its pages are warm. */
-        *incoming = (dp_bulk_incoming){0};
-    }
+    incoming->refs--; /* At 0 it is kept until the lane idles: its pages are warm. */
 }
 
-/* Memory for a message whose first record has plain bytes. *full: too many are under way, which is no error. */
-static dp_bulk_incoming *begin_incoming(dp_bulk *bulk, uint32_t plain, bool *full)
+/* Memory for a message of several records. *full: too many are under way, which is no error. */
+static dp_bulk_incoming *begin_incoming(dp_bulk *bulk, bool *full)
 {
-    /* Only the last record of a message may be short, so a short one is a whole message. */
-    const size_t wanted = plain < DP_RECORD_PLAIN_MAX ? (size_t)plain + 1 : DP_LOT_MESSAGE_MAX;
     dp_bulk_incoming *best = NULL;
     for (uint32_t i = 0; i < DP_BULK_INCOMING; i++) {
         dp_bulk_incoming *incoming = &bulk->incoming[i];
-        const bool large = incoming->capacity == DP_LOT_MESSAGE_MAX;
-        if (incoming->refs == 0 && (best == NULL || large == (wanted == DP_LOT_MESSAGE_MAX))) {
+        if (incoming->refs == 0 && (best == NULL || incoming->bytes != NULL)) {
             best = incoming;
         }
     }
@@ -35,10 +28,8 @@ static dp_bulk_incoming *begin_incoming(dp_bulk *bulk, uint32_t plain, bool *ful
     if (best == NULL) {
         return NULL;
     }
-    if (best->capacity < wanted) {
-        dp_free(best->bytes);
-        best->bytes = dp_alloc(1, wanted);
-        best->capacity = best->bytes == NULL ? 0 : wanted;
+    if (best->bytes == NULL) {
+        best->bytes = dp_alloc(1, DP_LOT_MESSAGE_MAX);
     }
     if (best->bytes == NULL) {
         return NULL;
@@ -47,12 +38,17 @@ static dp_bulk_incoming *begin_incoming(dp_bulk *bulk, uint32_t plain, bool *ful
     return best;
 }
 
+/* Where the plaintext of a lot goes. */
+static uint8_t *plain_of(const dp_bulk_lot *lot)
+{
+    return lot->incoming != NULL ? lot->incoming->bytes + lot->offset
+                                 : lot->slab->bytes + lot->at + DP_RECORD_HEADER_BYTES;
+}
+
 static void run_open(dp_crew_job *job)
 {
     dp_bulk_lot *lot = DP_LIST_ITEM(job, dp_bulk_lot, job);
-    uint8_t nothing[1];
-    uint8_t *out = lot->incoming != NULL ? lot->incoming->bytes + lot->offset : nothing;
-    lot->opened = dp_lot_open(&lot->lot, lot->slab->bytes + lot->at, out);
+    lot->opened = dp_lot_open(&lot->lot, lot->slab->bytes + lot->at, plain_of(lot));
     dp_lot_close(&lot->lot);
 }
 
@@ -109,10 +105,12 @@ static found find_lot(dp_bulk *bulk)
         if (record.bytes == 0 || (n_records > 0 && (record.begins || record.closes))) {
             break;
         }
+        /* Only the last record of a message may be short, so a short one is a whole message, and is opened where it lies. */
         if (record.begins) {
             bool full = false;
-            dp_bulk_incoming *incoming = begin_incoming(bulk, record.plain, &full);
-            if (incoming == NULL) {
+            const bool whole = record.plain < DP_RECORD_PLAIN_MAX;
+            dp_bulk_incoming *incoming = whole ? NULL : begin_incoming(bulk, &full);
+            if (incoming == NULL && !whole) {
                 return full ? FOUND_NOTHING : FOUND_FAULT;
             }
             release_incoming(bulk->current);
@@ -131,7 +129,7 @@ static found find_lot(dp_bulk *bulk)
     if (n_records == 0) {
         return FOUND_NOTHING;
     }
-    if (!lot->closes) {
+    if (!lot->closes && bulk->current != NULL) {
         lot->incoming = bulk->current;
         lot->incoming->refs++;
     }
@@ -158,18 +156,19 @@ static bool tell(dp_bulk *bulk)
         return false;
     }
     if (!lot->opened || lot->closes ||
-        dp_lot_accept(&bulk->story, lot->begins, incoming->bytes + lot->offset, lot->plain,
-                      &complete) != DP_OK) {
+        dp_lot_accept(&bulk->story, lot->begins, plain_of(lot), lot->plain, &complete) != DP_OK ||
+        (incoming == NULL && !complete)) {
         dp_conn_lose(conn, DP_LINK_RESET);
         return false;
     }
-    if (complete && incoming == bulk->current) { /* Nothing may continue it. */
+    if (complete && incoming != NULL && incoming == bulk->current) { /* Nothing may continue it. */
         bulk->framer = (dp_lot_framer){0};
         bulk->current = NULL;
         incoming->refs--; /* The lot still holds it. */
     }
     if (complete) {
-        dp_link_message(conn, dp_view_of(incoming->bytes + 4, bulk->story.size));
+        const uint8_t *bytes = incoming != NULL ? incoming->bytes : plain_of(lot);
+        dp_link_message(conn, dp_view_of(bytes + DP_MESSAGE_SIZE_BYTES, bulk->story.size));
     }
     release_incoming(incoming);
     return !conn->closing;

@@ -68,6 +68,13 @@ static void finish_sealing(dp_bulk_piece *piece)
     }
 }
 
+static void tell_if_low(const dp_bulk *bulk)
+{
+    if (!bulk->conn->closing && bulk->waiting < DP_TRANSPORT_BULK_LOW) {
+        dp_link_drained(bulk->conn);
+    }
+}
+
 static void run_seal(dp_crew_job *job)
 {
     dp_bulk_piece *piece = DP_LIST_ITEM(job, dp_bulk_piece, job);
@@ -80,8 +87,12 @@ static void done_seal(dp_crew_job *job)
     dp_bulk_piece *piece = DP_LIST_ITEM(job, dp_bulk_piece, job);
     dp_bulk *bulk = piece->bulk;
     finish_sealing(piece);
-    if (!dp_bulk_job_done(bulk)) {
-        dp_bulk_pump(bulk);
+    if (dp_bulk_job_done(bulk)) {
+        return;
+    }
+    dp_bulk_pump(bulk);
+    if (bulk->n_pieces == 0) { /* All of it was written at once, and no write will tell. */
+        tell_if_low(bulk);
     }
 }
 
@@ -149,16 +160,23 @@ static bool start_piece(dp_bulk *bulk)
     return true;
 }
 
+static void end_piece(dp_bulk *bulk)
+{
+    bulk->waiting -= bulk->pieces[bulk->first_piece].bytes;
+    bulk->n_pieces--;
+    /* When none is left again the first one, whose room is in the cache. */
+    bulk->first_piece = bulk->n_pieces == 0 ? 0 : (bulk->first_piece + 1) % DP_BULK_PIECES;
+}
+
 static void on_piece_written(uv_write_t *request, int status)
 {
     dp_bulk_piece *piece = request->data;
     dp_bulk *bulk = piece->bulk;
     dp_conn *conn = bulk->conn;
     dp_assert(piece == &bulk->pieces[bulk->first_piece]);
-    bulk->first_piece = (bulk->first_piece + 1) % DP_BULK_PIECES;
-    bulk->n_pieces--;
     bulk->n_writing--;
-    bulk->waiting -= piece->bytes;
+    bulk->at_once = 0;
+    end_piece(bulk);
     if (conn->closing) {
         return;
     }
@@ -167,9 +185,21 @@ static void on_piece_written(uv_write_t *request, int status)
         return;
     }
     dp_bulk_pump(bulk);
-    if (!conn->closing && bulk->waiting < DP_TRANSPORT_BULK_LOW) {
-        dp_link_drained(conn);
+    tell_if_low(bulk);
+}
+
+/* Bytes of a piece that the socket takes now, if nothing is queued before it. Then the piece is free again while its room is in
+ * the cache. */
+static size_t write_at_once(dp_bulk *bulk, const dp_bulk_piece *piece)
+{
+    const uv_buf_t buf = uv_buf_init((char *)piece->room, (unsigned)piece->bytes);
+    if (bulk->n_writing > 0 || bulk->at_once >= DP_BULK_AT_ONCE_BYTES) {
+        return 0;
     }
+    const int written = uv_try_write((uv_stream_t *)&bulk->conn->tcp, &buf, 1);
+    const size_t size = written > 0 ? (size_t)written : 0; /* uv_write will meet the error too. */
+    bulk->at_once += size;
+    return size;
 }
 
 /* Sealed pieces, in order. What the handshake still has to say goes first. */
@@ -182,15 +212,21 @@ static void write_pieces(dp_bulk *bulk)
         if (!piece->sealed) {
             return;
         }
-        const uv_buf_t buf = uv_buf_init((char *)piece->room, (unsigned)piece->bytes);
+        const size_t written = write_at_once(bulk, piece);
+        const uv_buf_t rest =
+            uv_buf_init((char *)piece->room + written, (unsigned)(piece->bytes - written));
+        conn->idle = false;
+        conn->transport->stats.bytes_sent += piece->bytes;
+        if (rest.len == 0) {
+            end_piece(bulk);
+            continue;
+        }
         piece->write.data = piece;
-        if (uv_write(&piece->write, (uv_stream_t *)&conn->tcp, &buf, 1, on_piece_written) != 0) {
+        if (uv_write(&piece->write, (uv_stream_t *)&conn->tcp, &rest, 1, on_piece_written) != 0) {
             conn->doom = DP_LINK_RESET;
             return;
         }
         bulk->n_writing++;
-        conn->idle = false;
-        conn->transport->stats.bytes_sent += piece->bytes;
     }
 }
 
@@ -200,10 +236,12 @@ void dp_bulk_pump(dp_bulk *bulk)
     if (conn->closing || conn->doom != 0) {
         return;
     }
-    bool started = true;
-    while (started && conn->doom == 0) { /* Each turn takes a piece, of which there are few. */
-        started = start_piece(bulk);
+    bool moved = true;
+    while (moved && conn->doom == 0) { /* Each turn takes a piece, or has one written at once. */
+        const uint32_t before = bulk->n_pieces;
+        moved = start_piece(bulk);
         write_pieces(bulk);
+        moved = moved || bulk->n_pieces < before;
     }
 }
 

@@ -3,16 +3,18 @@
 #include <pthread.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 
 struct dp_crew {
     uv_async_t wake;
     pthread_t threads[DP_CREW_THREADS_MAX];
     pthread_mutex_t lock;
     pthread_cond_t work;
-    dp_list waiting;    /* guarded by lock */
-    dp_list finished;   /* guarded by lock */
-    bool stop;          /* guarded by lock */
-    unsigned n_threads; /* loop thread only, as what follows */
+    dp_list waiting;  /* guarded by lock */
+    dp_list finished; /* guarded by lock */
+    bool stop;        /* guarded by lock */
+    uint32_t wanted;
+    uint32_t n_threads; /* loop thread only, as what follows */
     bool closing;
 };
 
@@ -77,14 +79,24 @@ static void on_wake(uv_async_t *handle)
     }
 }
 
-dp_status dp_crew_open(dp_crew **out, uv_loop_t *loop)
+uint32_t dp_crew_fit(uint32_t processors)
 {
+    if (processors <= 2) {
+        return 0;
+    }
+    return processors < DP_CREW_THREADS_MAX ? processors : DP_CREW_THREADS_MAX;
+}
+
+dp_status dp_crew_open(dp_crew **out, uv_loop_t *loop, uint32_t n_threads)
+{
+    dp_assert(n_threads <= DP_CREW_THREADS_MAX);
     dp_crew *crew = dp_alloc(1, sizeof *crew);
     if (crew == NULL || uv_async_init(loop, &crew->wake, on_wake) != 0) {
         dp_free(crew);
         return DP_NOMEM;
     }
     crew->wake.data = crew;
+    crew->wanted = n_threads;
     dp_list_init(&crew->waiting);
     dp_list_init(&crew->finished);
     pthread_mutex_init(&crew->lock, NULL);
@@ -95,11 +107,7 @@ dp_status dp_crew_open(dp_crew **out, uv_loop_t *loop)
 
 static void start_threads(dp_crew *crew)
 {
-    unsigned wanted = uv_available_parallelism();
-    wanted = wanted < DP_CREW_THREADS_MIN   ? DP_CREW_THREADS_MIN
-             : wanted > DP_CREW_THREADS_MAX ? DP_CREW_THREADS_MAX
-                                            : wanted;
-    while (crew->n_threads < wanted &&
+    while (crew->n_threads < crew->wanted &&
            pthread_create(&crew->threads[crew->n_threads], NULL, crew_main, crew) == 0) {
         crew->n_threads++;
     }
@@ -138,7 +146,7 @@ void dp_crew_close(dp_crew *crew)
     crew->stop = true;
     pthread_cond_broadcast(&crew->work);
     pthread_mutex_unlock(&crew->lock);
-    for (unsigned i = 0; i < crew->n_threads; i++) {
+    for (uint32_t i = 0; i < crew->n_threads; i++) {
         pthread_join(crew->threads[i], NULL);
     }
     crew->n_threads = 0;

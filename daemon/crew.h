@@ -8,8 +8,8 @@
 #include "base/list.h"
 #include "base/status.h"
 
-/* Two also on one core, so that a record is sealed while another is opened; more than four gain nothing below 10 Gbit/s. */
-enum { DP_CREW_THREADS_MIN = 2, DP_CREW_THREADS_MAX = 4 };
+/* More than four gain nothing below 10 Gbit/s. */
+enum { DP_CREW_THREADS_MAX = 4 };
 
 typedef struct dp_crew dp_crew;
 typedef struct dp_crew_job dp_crew_job;
@@ -22,8 +22,13 @@ struct dp_crew_job {
     void (*done)(dp_crew_job *job);
 };
 
-DP_MUST dp_status dp_crew_open(dp_crew **crew, uv_loop_t *loop);
-/* Loop thread only. False: no thread could be started, and job was not taken: run it here. */
+/* Threads that suit a machine with so many processors. On one or two there are none: handing a record to another thread and
+ * back costs as much as opening it (bench_allreduce: a quarter of all CPU time), and the processors have other work. */
+uint32_t dp_crew_fit(uint32_t processors);
+
+/* n_threads: at most DP_CREW_THREADS_MAX; 0: who posts does the work. */
+DP_MUST dp_status dp_crew_open(dp_crew **crew, uv_loop_t *loop, uint32_t n_threads);
+/* Loop thread only. False: there is no thread, or none could be started, and job was not taken: run it here. */
 DP_MUST bool dp_crew_post(dp_crew *crew, dp_crew_job *job);
 /* Finish what was posted (done is called for all), join the threads; memory goes when libuv has closed the handle.
  * May be called from a done function. */

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "daemon/crew.h"
 #include "daemon/driver_inside.h"
 #include "daemon/hello.h"
 #include "gossip/cert.h"
@@ -364,6 +365,7 @@ static dp_status open_transport(dp_driver *driver, dp_why *why)
         .credential = dp_view_of(facts->credential, facts->credential_bytes),
         .hello = dp_view_of(hello, dp_hello_write(facts->node_name, hello, sizeof hello)),
         .incarnation = driver->daemon->incarnation,
+        .n_threads = dp_crew_fit(uv_available_parallelism()),
         .hooks = {driver, on_link_up, on_link_down, on_message, on_drained, on_known},
     };
     memcpy(config.root, facts->root, sizeof config.root);

@@ -302,7 +302,7 @@ dp_status dp_transport_open(dp_transport **out, const dp_transport_config *confi
         dp_free(tick);
         return DP_NOMEM;
     }
-    if (dp_crew_open(&transport->crew, config->loop) != DP_OK) {
+    if (dp_crew_open(&transport->crew, config->loop, config->n_threads) != DP_OK) {
         dp_free(transport);
         uv_close((uv_handle_t *)tick, (uv_close_cb)dp_free);
         return DP_NOMEM;

@@ -47,6 +47,7 @@ typedef struct dp_transport_config {
     uint64_t incarnation;
     /* Ciphers for records, [id - 1], static; all NULL: the fastest of this machine (daemon/aead.h). */
     const dp_suite *suites[DP_SUITES];
+    uint32_t n_threads; /* that seal and open bulk records: dp_crew_fit; 0: the loop's does */
     dp_transport_hooks hooks;
 } dp_transport_config;
 

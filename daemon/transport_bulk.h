@@ -21,7 +21,8 @@ enum {
     DP_BULK_INCOMING = 3,        /* messages that they belong to */
     DP_BULK_MESSAGES_MAX = 4096, /* waiting to be sealed */
     /* What takes less than about 15 us is sealed or opened at once: as much as handing it over and back costs. */
-    DP_BULK_INLINE_BYTES = 16 * 1024
+    DP_BULK_INLINE_BYTES = 16 * 1024,
+    DP_BULK_AT_ONCE_BYTES = 1 << 20 /* then the loop goes round, so that others are read too */
 };
 
 /* One that is to be sent. */
@@ -52,10 +53,9 @@ typedef struct dp_bulk_slab {
     uint32_t n_lots; /* that lie in it */
 } dp_bulk_slab;
 
-/* One that comes: its size in front. */
+/* One of several records that comes: its size in front. */
 typedef struct dp_bulk_incoming {
-    uint8_t *bytes; /* NULL: free, or kept for the next when capacity is not 0 */
-    size_t capacity;
+    uint8_t *bytes; /* DP_LOT_MESSAGE_MAX, kept until the lane idles; or NULL */
     uint32_t refs; /* lots, and the framer while it may go on */
 } dp_bulk_incoming;
 
@@ -65,8 +65,8 @@ typedef struct dp_bulk_lot {
     dp_lot lot;
     dp_bulk_slab *slab;
     uint32_t at; /* in the slab */
-    dp_bulk_incoming *incoming;
-    uint32_t offset; /* in the message */
+    dp_bulk_incoming *incoming; /* NULL: a message of one record, opened in place */
+    uint32_t offset;            /* in the message */
     uint32_t plain;
     bool begins;
     bool closes;
@@ -81,6 +81,7 @@ struct dp_bulk {
     dp_list messages;
     uint32_t n_messages;
     uint64_t waiting; /* bytes on the wire of what was taken and not yet written */
+    uint64_t at_once; /* bytes written without libuv's queue since it last told of a write */
     dp_bulk_piece pieces[DP_BULK_PIECES];
     uint32_t first_piece; /* of the ring; n_writing of the n_pieces are with libuv */
     uint32_t n_pieces;

@@ -171,6 +171,7 @@ static inline dp_transport_config guest_config(struct guest *guest, uv_loop_t *l
         .credential = dp_view_of(party->credentials[number], party->credential_bytes[number]),
         .hello = dp_view_text("hello"),
         .incarnation = incarnation,
+        .n_threads = 2,
         .hooks = {guest, guest_up, guest_down, guest_message, guest_drained, guest_knows},
     };
     memcpy(config.root, party->root.public_key, sizeof config.root);

@@ -64,7 +64,7 @@ static void sums_open(struct sums *sums)
     memset(sums, 0, sizeof *sums);
     sums->loop_thread = pthread_self();
     turn_open(&sums->loop);
-    CHECK_OK(dp_crew_open(&sums->crew, &sums->loop));
+    CHECK_OK(dp_crew_open(&sums->crew, &sums->loop, 3));
 }
 
 static bool all_done(void *context)
@@ -133,12 +133,37 @@ static void an_idle_crew_has_no_threads_and_closes_at_once(void **state)
     assert_int_equal(dp_alloc_live_bytes(), 0);
 }
 
+static void a_crew_of_none_leaves_the_work_to_who_posts(void **state)
+{
+    static struct sums sums;
+    (void)state;
+    memset(&sums, 0, sizeof sums);
+    turn_open(&sums.loop);
+    CHECK_OK(dp_crew_open(&sums.crew, &sums.loop, 0));
+    sums.jobs[0].job = (dp_crew_job){.run = run_sum, .done = done_sum};
+    CHECK(!dp_crew_post(sums.crew, &sums.jobs[0].job));
+    dp_crew_close(sums.crew);
+    turn_close(&sums.loop);
+    assert_int_equal(dp_alloc_live_bytes(), 0);
+}
+
+static void small_machines_get_no_crew_and_large_ones_a_bounded_one(void **state)
+{
+    (void)state;
+    assert_int_equal(dp_crew_fit(0), 0);
+    assert_int_equal(dp_crew_fit(2), 0);
+    assert_int_equal(dp_crew_fit(3), 3);
+    assert_int_equal(dp_crew_fit(64), DP_CREW_THREADS_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jobs_run_elsewhere_and_come_back_once),
         cmocka_unit_test(closing_finishes_what_was_posted),
         cmocka_unit_test(a_done_function_may_close_the_crew),
+        cmocka_unit_test(a_crew_of_none_leaves_the_work_to_who_posts),
+        cmocka_unit_test(small_machines_get_no_crew_and_large_ones_a_bounded_one),
         cmocka_unit_test(an_idle_crew_has_no_threads_and_closes_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
