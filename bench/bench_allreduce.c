@@ -2,10 +2,11 @@
  * seed, so that every member knows all others. Run N of them; bench/allreduce.py does, beside Gloo.
  *
  *   bench_allreduce --rank R --members HOST:PORT,HOST:PORT,... [--elements N] [--codec fp32|int8] [--suite S] [--rounds K]
- *                   [--stripes S] [--json]
+ *                   [--stripes S] [--threads T] [--json]
  *
  * --suite plain (bytes are only copied: this bench has it, the daemon has not), sodium (libsodium's ChaCha20-Poly1305),
- * sodium-aes, chacha and aes (libcrypto's, where it was built in). Prints per round wall and CPU seconds, and how far the mean
+ * sodium-aes, chacha and aes (libcrypto's, where it was built in). --threads: that seal and open, as many as suit the
+ * machine if it is not given. Prints per round wall and CPU seconds, and how far the mean
  * is from the one computed in doubles. */
 #include <math.h>
 #include <signal.h>
@@ -22,7 +23,7 @@
 #include "daemon/transport_conn.h"
 #include "gossip/cert.h"
 
-enum { ROUNDS_MAX = 64, START_MS = 30000, REDIAL_MS = 300 };
+enum { ROUNDS_MAX = 64, START_MS = 30000, REDIAL_MS = 300, THREADS_FIT = 1000 };
 
 struct rank {
     uv_loop_t loop;
@@ -41,6 +42,7 @@ struct rank {
     uint32_t rounds;
     uint32_t round;
     uint32_t stripes;
+    uint32_t threads;
     float *x;
     double started;
     double started_cpu;
@@ -285,11 +287,11 @@ static int usage(void)
 {
     fprintf(stderr, "usage: bench_allreduce --rank R --members HOST:PORT,... [--elements N] "
                     "[--codec fp32|int8] [--suite plain|sodium|sodium-aes|chacha|aes] [--rounds K] "
-                    "[--stripes S]\n");
+                    "[--stripes S] [--threads T]\n");
     return 64;
 }
 
-static const dp_exchange_ops ops = {dp_dense_bytes, dp_dense_encode, dp_dense_begin, dp_dense_check,
+static const dp_exchange_ops ops = {dp_dense_bytes, dp_dense_encode, dp_dense_check,
                                     dp_dense_add,   dp_dense_mean,   dp_dense_decode};
 
 static int run(struct rank *rank, dp_transport_config *config, const char *suite)
@@ -299,6 +301,8 @@ static int run(struct rank *rank, dp_transport_config *config, const char *suite
     uv_loop_init(&rank->loop);
     config->loop = &rank->loop;
     config->incarnation = 1;
+    config->n_threads =
+        rank->threads == THREADS_FIT ? dp_crew_fit(uv_available_parallelism()) : rank->threads;
     config->hooks = (dp_transport_hooks){rank, on_up, on_down, on_message, on_drained, on_known};
     make_identities(rank, config);
     if (!choose_suite(suite, config->suites)) {
@@ -345,8 +349,11 @@ static int run(struct rank *rank, dp_transport_config *config, const char *suite
 
 int main(int argc, char **argv)
 {
-    static struct rank rank = {
-        .elements = 1 << 20, .codec = DP_DENSE_FP32, .rounds = 5, .stripes = 1};
+    static struct rank rank = {.elements = 1 << 20,
+                               .codec = DP_DENSE_FP32,
+                               .rounds = 5,
+                               .stripes = 1,
+                               .threads = THREADS_FIT};
     dp_transport_config config = {0};
     const char *suite = "aes";
     char *members = NULL;
@@ -367,12 +374,15 @@ int main(int argc, char **argv)
             rank.rounds = (uint32_t)strtoul(value, NULL, 10);
         } else if (strcmp(argv[i], "--stripes") == 0) {
             rank.stripes = (uint32_t)strtoul(value, NULL, 10);
+        } else if (strcmp(argv[i], "--threads") == 0) {
+            rank.threads = (uint32_t)strtoul(value, NULL, 10);
         } else {
             return usage();
         }
     }
     if (members == NULL || rank.rounds == 0 || rank.rounds > ROUNDS_MAX || rank.elements == 0 ||
         rank.stripes == 0 || rank.stripes > DP_CHANNEL_STRIPES_MAX ||
+        (rank.threads > DP_CREW_THREADS_MAX && rank.threads != THREADS_FIT) ||
         !read_members(&rank, members)) {
         return usage();
     }

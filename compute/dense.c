@@ -163,17 +163,29 @@ static dp_status encode_block(const float *x, size_t n, uint8_t *out)
     return DP_OK;
 }
 
+/* Blocks of both codecs have DP_DENSE_BLOCK elements; what a whole one takes as bytes. */
+static size_t block_stride(uint8_t codec)
+{
+    return dp_dense_bytes(codec, DP_DENSE_BLOCK);
+}
+
+static size_t block_size(size_t n, size_t at)
+{
+    return n - at < DP_DENSE_BLOCK ? n - at : DP_DENSE_BLOCK;
+}
+
 dp_status dp_dense_encode(uint8_t codec, const float *x, size_t n, uint8_t *out)
 {
-    if (codec == DP_DENSE_FP32) {
-        memcpy(out, x, 4 * n);
-        return check_floats(out, n);
-    }
-    dp_assert(codec == DP_DENSE_INT8);
+    dp_assert(codec == DP_DENSE_FP32 || codec == DP_DENSE_INT8);
     for (size_t at = 0; at < n; at += DP_DENSE_BLOCK) {
-        const size_t size = n - at < DP_DENSE_BLOCK ? n - at : DP_DENSE_BLOCK;
-        DP_TRY(encode_block(x + at, size, out));
-        out += K_BYTES + size;
+        const size_t size = block_size(n, at);
+        if (codec == DP_DENSE_FP32) {
+            memcpy(out, x + at, 4 * size);
+            DP_TRY(check_floats(out, size));
+        } else {
+            DP_TRY(encode_block(x + at, size, out));
+        }
+        out += block_stride(codec);
     }
     return DP_OK;
 }
@@ -186,38 +198,71 @@ dp_status dp_dense_check(uint8_t codec, dp_view bytes, size_t n)
     return codec == DP_DENSE_FP32 ? check_floats(bytes.data, n) : DP_OK;
 }
 
-dp_status dp_dense_begin(const float *x, size_t n, uint32_t weight, int64_t *sum)
-{
-    DP_TRY(check_floats((const uint8_t *)x, n));
-    begin(x, n, weight, sum);
-    return DP_OK;
-}
-
 static uint32_t read_k(const uint8_t *bytes)
 {
     dp_reader reader = dp_reader_of(dp_view_of(bytes, K_BYTES));
     return dp_read_u32(&reader);
 }
 
-void dp_dense_add(uint8_t codec, const uint8_t *bytes, size_t n, uint32_t weight, int64_t *sum)
+/* The block at element at of everything, to sum. */
+static dp_status add_blocks(const dp_terms *terms, size_t at, int64_t *sum)
 {
-    if (codec == DP_DENSE_FP32) {
-        add_floats(bytes, n, weight, sum);
-        return;
+    const size_t size = block_size(terms->n, at);
+    const size_t offset = at / DP_DENSE_BLOCK * block_stride(terms->codec);
+    if (!terms->begun) {
+        DP_TRY(check_floats((const uint8_t *)(terms->x + at), size));
+        begin(terms->x + at, size, terms->weight, sum);
     }
-    dp_assert(codec == DP_DENSE_INT8);
-    for (size_t at = 0; at < n; at += DP_DENSE_BLOCK) {
-        const size_t size = n - at < DP_DENSE_BLOCK ? n - at : DP_DENSE_BLOCK;
-        add_block((const int8_t *)bytes + K_BYTES, size,
-                  (int64_t)((uint64_t)weight * read_k(bytes)), sum + at);
-        bytes += K_BYTES + size;
+    for (uint32_t i = 0; i < terms->n_parts; i++) {
+        const uint8_t *part = terms->parts[i] + offset;
+        if (terms->codec == DP_DENSE_FP32) {
+            add_floats(part, size, terms->weights[i], sum);
+        } else {
+            add_block((const int8_t *)part + K_BYTES, size,
+                      (int64_t)((uint64_t)terms->weights[i] * read_k(part)), sum);
+        }
     }
+    return DP_OK;
 }
 
-void dp_dense_mean(const int64_t *sum, size_t n, uint64_t weights, float *out)
+dp_status dp_dense_add(const dp_terms *terms)
 {
-    dp_assert(weights > 0);
-    mean(sum, n, 1.0 / ((double)UNIT * (double)weights), out);
+    dp_assert(terms->codec == DP_DENSE_FP32 || terms->codec == DP_DENSE_INT8);
+    dp_assert(terms->n_parts <= DP_TERMS_PARTS_MAX);
+    for (size_t at = 0; at < terms->n; at += DP_DENSE_BLOCK) {
+        DP_TRY(add_blocks(terms, at, terms->sum + at));
+    }
+    return DP_OK;
+}
+
+static void decode_block(const uint8_t *bytes, size_t n, float *x)
+{
+    scale_block((const int8_t *)bytes + K_BYTES, n, (float)read_k(bytes) / UNIT, x);
+}
+
+dp_status dp_dense_mean(const dp_terms *terms, uint64_t weights, uint8_t *out)
+{
+    const double factor = 1.0 / ((double)UNIT * (double)weights);
+    int64_t sum[DP_DENSE_BLOCK];
+    dp_assert(terms->codec == DP_DENSE_FP32 || terms->codec == DP_DENSE_INT8);
+    dp_assert(weights > 0 && terms->n_parts <= DP_TERMS_PARTS_MAX);
+    for (size_t at = 0; at < terms->n; at += DP_DENSE_BLOCK) {
+        const size_t size = block_size(terms->n, at);
+        float *x = terms->x + at;
+        if (terms->begun) {
+            memcpy(sum, terms->sum + at, size * sizeof *sum);
+        }
+        DP_TRY(add_blocks(terms, at, sum));
+        mean(sum, size, factor, x);
+        if (terms->codec == DP_DENSE_FP32) {
+            memcpy(out, x, 4 * size); /* Of values in range the mean is. */
+        } else {
+            DP_TRY(encode_block(x, size, out));
+            decode_block(out, size, x);
+        }
+        out += block_stride(terms->codec);
+    }
+    return DP_OK;
 }
 
 dp_status dp_dense_decode(uint8_t codec, dp_view bytes, size_t n, float *x)
@@ -227,11 +272,9 @@ dp_status dp_dense_decode(uint8_t codec, dp_view bytes, size_t n, float *x)
         memcpy(x, bytes.data, bytes.size);
         return DP_OK;
     }
-    const uint8_t *in = bytes.data;
     for (size_t at = 0; at < n; at += DP_DENSE_BLOCK) {
-        const size_t size = n - at < DP_DENSE_BLOCK ? n - at : DP_DENSE_BLOCK;
-        scale_block((const int8_t *)in + K_BYTES, size, (float)read_k(in) / UNIT, x + at);
-        in += K_BYTES + size;
+        decode_block(bytes.data + at / DP_DENSE_BLOCK * block_stride(codec), block_size(n, at),
+                     x + at);
     }
     return DP_OK;
 }

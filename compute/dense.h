@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/terms.h"
 
 enum { DP_DENSE_FP32 = 1, DP_DENSE_INT8 = 2, DP_DENSE_BLOCK = 1024 };
 
@@ -24,17 +25,16 @@ size_t dp_dense_bytes(uint8_t codec, size_t n);
  * holds nothing that may be used. */
 DP_MUST dp_status dp_dense_encode(uint8_t codec, const float *x, size_t n, uint8_t *out);
 
-/* sum[i] = weight round(2^34 x[i]), as dp_dense_add of x as fp32 to zeros. DP_DIVERGED as above. */
-DP_MUST dp_status dp_dense_begin(const float *x, size_t n, uint32_t weight, int64_t *sum);
-
 /* Is this a part that can be added? Any bytes. DP_BADMSG: unknown codec or wrong size; DP_DIVERGED as above. */
 DP_MUST dp_status dp_dense_check(uint8_t codec, dp_view bytes, size_t n);
 
-/* sum[i] += weight times element i of bytes, which dp_dense_check has let through. */
-void dp_dense_add(uint8_t codec, const uint8_t *bytes, size_t n, uint32_t weight, int64_t *sum);
+/* sum[i] = weight round(2^34 x[i]) if nothing is begun, then + what each part says, which dp_dense_check has let through. DP_DIVERGED: x,
+ * as above; then sum may not be used. */
+DP_MUST dp_status dp_dense_add(const dp_terms *terms);
 
-/* mean[i] = sum[i] 2^-34 / weights; weights > 0. */
-void dp_dense_mean(const int64_t *sum, size_t n, uint64_t weights, float *mean);
+/* The same, by 2^-34 / weights, encoded to out; x becomes what out decodes to. sum is left alone, so that 1,024 elements at a time stay in
+ * the first cache. DP_DIVERGED: x or the mean, as above; then neither x nor out may be used. weights > 0: of all that was added. */
+DP_MUST dp_status dp_dense_mean(const dp_terms *terms, uint64_t weights, uint8_t *out);
 
 /* DP_BADMSG or DP_DIVERGED as dp_dense_check; then x is untouched. */
 DP_MUST dp_status dp_dense_decode(uint8_t codec, dp_view bytes, size_t n, float *x);

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/list.h"
+#include "daemon/pile.h"
 
 /* A message that is kept: a mean that a full lane did not take, or a part that came early. */
 typedef struct kept {
@@ -27,10 +28,7 @@ struct dp_exchange {
     dp_exchange_config config;
     dp_dense_tally tally;
     uint32_t *present;
-    int64_t **sums; /* [n_chunks] of own chunks that are being added up */
-    uint32_t *weights;
-    int64_t **spare; /* sums of chunks that are done, for the next: their memory is warm */
-    uint32_t n_spare;
+    dp_pile *pile; /* of own chunks, by their place among them */
     uint64_t number;
     uint32_t weight;
     float *x; /* NULL: between exchanges */
@@ -57,7 +55,7 @@ static bool append_head(dp_exchange *exchange, dp_buf *out, const dp_dense_messa
 
 static float *chunk_of(const dp_exchange *exchange, uint32_t chunk)
 {
-    return exchange->x + (uint64_t)chunk * DP_DENSE_CHUNK_ELEMENTS;
+    return exchange->x + (uint64_t)chunk * exchange->tally.layout.chunk_elements;
 }
 
 static bool keep(dp_list *list, dp_buf *bytes)
@@ -183,53 +181,50 @@ static void pump(dp_exchange *exchange)
 
 /* ---- adding up ---- */
 
-static int64_t *sum_of(dp_exchange *exchange, uint32_t chunk)
+/* What is known of an own chunk but for what came of it. */
+static dp_terms terms_of(const dp_exchange *exchange, uint32_t chunk)
 {
-    int64_t *sum = exchange->sums[chunk];
-    if (sum != NULL) {
-        return sum;
-    }
-    sum = exchange->n_spare > 0 ? exchange->spare[--exchange->n_spare]
-                                : dp_alloc(DP_DENSE_CHUNK_ELEMENTS, sizeof *sum);
-    if (sum == NULL) {
-        exchange->failed = DP_NOMEM;
-        return NULL;
-    }
-    const dp_status status = exchange->config.ops->begin(
-        chunk_of(exchange, chunk), dp_dense_chunk_elements(&exchange->tally.layout, chunk),
-        exchange->weight, sum);
-    exchange->sums[chunk] = sum;
-    exchange->weights[chunk] = exchange->weight;
-    exchange->failed = status == DP_OK ? exchange->failed : status;
-    return sum;
+    return (dp_terms){.codec = exchange->config.codec,
+                      .n = dp_dense_chunk_elements(&exchange->tally.layout, chunk),
+                      .x = chunk_of(exchange, chunk)};
 }
 
-/* The mean goes to all as the same bytes, and here too what they decode to is what counts. */
-static void close_chunk(dp_exchange *exchange, uint32_t chunk)
+/* Of an own chunk: its place in the pile. */
+static uint32_t place_of(const dp_exchange *exchange, uint32_t chunk)
+{
+    return chunk - exchange->tally.layout.first[exchange->tally.self];
+}
+
+static void add(dp_exchange *exchange, const dp_dense_message *message)
+{
+    dp_terms terms = terms_of(exchange, message->chunk);
+    const dp_status status =
+        dp_pile_add(exchange->pile, place_of(exchange, message->chunk), &terms, message->bytes,
+                    message->weight, exchange->config.ops->add);
+    exchange->failed = status == DP_OK ? exchange->failed : status;
+}
+
+/* The mean goes to all as the same bytes, and here too what they decode to is what counts. last: the part that completes it, or NULL. */
+static void close_chunk(dp_exchange *exchange, uint32_t chunk, const dp_dense_message *last)
 {
     const dp_exchange_config *config = &exchange->config;
     const dp_dense_layout *layout = &exchange->tally.layout;
-    const size_t n = dp_dense_chunk_elements(layout, chunk);
-    const size_t bytes = config->ops->bytes(config->codec, n);
-    int64_t *sum = sum_of(exchange, chunk);
-    float *x = chunk_of(exchange, chunk);
+    dp_terms terms = terms_of(exchange, chunk);
+    const size_t bytes = config->ops->bytes(config->codec, terms.n);
     dp_buf message;
     const dp_dense_message head = {.exchange = exchange->number,
                                    .chunk = chunk,
                                    .kind = DP_DENSE_MEAN,
                                    .codec = config->codec,
                                    .present = dp_dense_present(&exchange->tally, chunk)};
-    if (sum == NULL || !append_head(exchange, &message, &head, bytes)) {
+    if (!append_head(exchange, &message, &head, bytes)) {
         return;
     }
-    config->ops->mean(sum, n, exchange->weights[chunk], x);
-    exchange->spare[exchange->n_spare++] = sum;
-    exchange->sums[chunk] = NULL;
-    exchange->failed = config->ops->encode(config->codec, x, n, message.data + message.size);
-    if (exchange->failed == DP_OK) {
-        exchange->failed = config->ops->decode(
-            config->codec, dp_view_of(message.data + message.size, bytes), n, x);
-    }
+    const uint64_t weights = dp_pile_take(exchange->pile, place_of(exchange, chunk), &terms,
+                                          last == NULL ? dp_view_of(NULL, 0) : last->bytes,
+                                          last == NULL ? 0 : last->weight);
+    exchange->failed = config->ops->mean(&terms, weights, message.data + message.size);
+    dp_pile_forget(exchange->pile, place_of(exchange, chunk));
     dp_buf_commit(&message, bytes);
     dp_dense_close_chunk(&exchange->tally, chunk);
     for (uint32_t k = 1; k < layout->n_members && exchange->failed == DP_OK; k++) {
@@ -283,15 +278,11 @@ static void take(dp_exchange *exchange, uint32_t from, const dp_dense_message *m
         dp_dense_count(&exchange->tally, from, message);
         return;
     }
-    int64_t *sum = sum_of(exchange, message->chunk);
-    if (sum == NULL) {
-        return;
-    }
-    config->ops->add(message->codec, message->bytes.data, n, message->weight, sum);
-    exchange->weights[message->chunk] += message->weight;
     dp_dense_count(&exchange->tally, from, message);
     if (verdict == DP_DENSE_COMPLETE) {
-        close_chunk(exchange, message->chunk);
+        close_chunk(exchange, message->chunk, message);
+    } else {
+        add(exchange, message);
     }
 }
 
@@ -376,12 +367,7 @@ void dp_exchange_start(dp_exchange *exchange, uint64_t number, uint32_t weight, 
     const dp_dense_layout layout = exchange->tally.layout;
     const dp_dense_message open = {.exchange = number, .kind = DP_DENSE_OPEN};
     dp_dense_tally_init(&exchange->tally, &layout, exchange->config.self, exchange->present);
-    for (uint32_t chunk = 0; chunk < layout.n_chunks; chunk++) { /* Of one that failed. */
-        if (exchange->sums[chunk] != NULL) {
-            exchange->spare[exchange->n_spare++] = exchange->sums[chunk];
-            exchange->sums[chunk] = NULL;
-        }
-    }
+    dp_pile_restart(exchange->pile, weight);
     exchange->number = number;
     exchange->weight = weight;
     exchange->x = x;
@@ -417,7 +403,7 @@ void dp_exchange_expire(dp_exchange *exchange)
     for (uint32_t chunk = layout->first[exchange->tally.self];
          chunk < layout->first[exchange->tally.self + 1]; chunk++) {
         if (!dp_dense_is_closed(&exchange->tally, chunk) && exchange->failed == DP_OK) {
-            close_chunk(exchange, chunk);
+            close_chunk(exchange, chunk, NULL);
         }
     }
     exchange->replaying = false;
@@ -429,10 +415,23 @@ void dp_exchange_expire(dp_exchange *exchange)
 
 /* ---- life ---- */
 
+/* As many blocks as one record takes with what stands before them: what fills no record is opened where it lies, and stays in the cache
+ * on its way. */
+static uint32_t chunk_that_fits(const dp_exchange_config *config)
+{
+    enum { BLOCK = 1024, ROOM = DP_RECORD_PLAIN_MAX - 1 - 4 - DP_DENSE_HEAD_BYTES };
+    uint32_t elements = DP_DENSE_CHUNK_ELEMENTS_MAX;
+    while (elements > BLOCK && config->ops->bytes(config->codec, elements) > ROOM) {
+        elements -= BLOCK;
+    }
+    return elements;
+}
+
 dp_status dp_exchange_open(dp_exchange **out, const dp_exchange_config *config)
 {
     dp_dense_layout layout;
-    DP_TRY(dp_dense_layout_init(&layout, config->n_elements, config->n_members, config->rates));
+    DP_TRY(dp_dense_layout_init(&layout, config->n_elements, config->n_members, config->rates,
+                                chunk_that_fits(config)));
     dp_exchange *exchange = dp_alloc(1, sizeof *exchange);
     if (exchange == NULL) {
         return DP_NOMEM;
@@ -443,13 +442,11 @@ dp_status dp_exchange_open(dp_exchange **out, const dp_exchange_config *config)
         dp_list_init(&exchange->members[i].means);
         dp_list_init(&exchange->members[i].early);
     }
-    const size_t n = layout.n_chunks + 1U;
-    exchange->present = dp_alloc(n, sizeof *exchange->present);
-    exchange->sums = dp_alloc(n, sizeof *exchange->sums);
-    exchange->weights = dp_alloc(n, sizeof *exchange->weights);
-    exchange->spare = dp_alloc(n, sizeof *exchange->spare);
-    if (exchange->present == NULL || exchange->sums == NULL || exchange->weights == NULL ||
-        exchange->spare == NULL) {
+    exchange->present = dp_alloc(layout.n_chunks + 1U, sizeof *exchange->present);
+    if (exchange->present == NULL ||
+        dp_pile_open(&exchange->pile, layout.first[config->self + 1] - layout.first[config->self],
+                     config->ops->bytes(config->codec, layout.chunk_elements),
+                     layout.chunk_elements) != DP_OK) {
         dp_exchange_close(exchange);
         return DP_NOMEM;
     }
@@ -467,16 +464,8 @@ void dp_exchange_close(dp_exchange *exchange)
         drop_kept(&exchange->members[i].means);
         drop_kept(&exchange->members[i].early);
     }
-    for (uint32_t i = 0; exchange->sums != NULL && i < exchange->tally.layout.n_chunks; i++) {
-        dp_free(exchange->sums[i]);
-    }
-    for (uint32_t i = 0; i < exchange->n_spare; i++) {
-        dp_free(exchange->spare[i]);
-    }
     dp_free(exchange->present);
-    dp_free(exchange->sums);
-    dp_free(exchange->weights);
-    dp_free(exchange->spare);
+    dp_pile_close(exchange->pile);
     dp_free(exchange);
 }
 

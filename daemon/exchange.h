@@ -7,6 +7,7 @@
 #ifndef DP_DAEMON_EXCHANGE_H
 #define DP_DAEMON_EXCHANGE_H
 
+#include "base/terms.h"
 #include "daemon/transport.h"
 #include "gossip/dense.h"
 
@@ -19,10 +20,9 @@ enum {
 typedef struct dp_exchange_ops {
     size_t (*bytes)(uint8_t codec, size_t n);
     dp_status (*encode)(uint8_t codec, const float *x, size_t n, uint8_t *out);
-    dp_status (*begin)(const float *x, size_t n, uint32_t weight, int64_t *sum);
     dp_status (*check)(uint8_t codec, dp_view bytes, size_t n);
-    void (*add)(uint8_t codec, const uint8_t *bytes, size_t n, uint32_t weight, int64_t *sum);
-    void (*mean)(const int64_t *sum, size_t n, uint64_t weights, float *mean);
+    dp_status (*add)(const dp_terms *terms);
+    dp_status (*mean)(const dp_terms *terms, uint64_t weights, uint8_t *out);
     dp_status (*decode)(uint8_t codec, dp_view bytes, size_t n, float *x);
 } dp_exchange_ops;
 

@@ -19,10 +19,10 @@ static unsigned __int128 claim(uint32_t n_members, const uint64_t *rates, uint32
 }
 
 dp_status dp_dense_layout_init(dp_dense_layout *layout, uint64_t n_elements, uint32_t n_members,
-                               const uint64_t *rates)
+                               const uint64_t *rates, uint32_t chunk_elements)
 {
-    const uint64_t n_chunks =
-        n_elements / DP_DENSE_CHUNK_ELEMENTS + (n_elements % DP_DENSE_CHUNK_ELEMENTS != 0);
+    dp_assert(chunk_elements > 0 && chunk_elements <= DP_DENSE_CHUNK_ELEMENTS_MAX);
+    const uint64_t n_chunks = n_elements / chunk_elements + (n_elements % chunk_elements != 0);
     unsigned __int128 claims[DP_DENSE_MEMBERS_MAX];
     unsigned __int128 sum = 0;
     unsigned __int128 all = 0;
@@ -42,8 +42,10 @@ dp_status dp_dense_layout_init(dp_dense_layout *layout, uint64_t n_elements, uin
         claims[i] = n_members == 2 || sum == 0 ? 1 : claim(n_members, rates, i, sum);
         all += claims[i];
     }
-    *layout = (dp_dense_layout){
-        .n_elements = n_elements, .n_members = n_members, .n_chunks = (uint32_t)n_chunks};
+    *layout = (dp_dense_layout){.n_elements = n_elements,
+                                .n_members = n_members,
+                                .n_chunks = (uint32_t)n_chunks,
+                                .chunk_elements = chunk_elements};
     for (uint32_t i = 0; i < n_members; i++) {
         before += claims[i]; /* all is above 0: the claims of the fastest are. */
         layout->first[i + 1] = (uint32_t)(n_chunks * before / all);
@@ -64,10 +66,10 @@ uint32_t dp_dense_owner(const dp_dense_layout *layout, uint32_t chunk)
 
 uint32_t dp_dense_chunk_elements(const dp_dense_layout *layout, uint32_t chunk)
 {
-    const uint64_t left = layout->n_elements - (uint64_t)chunk * DP_DENSE_CHUNK_ELEMENTS;
+    const uint64_t left = layout->n_elements - (uint64_t)chunk * layout->chunk_elements;
 
     dp_assert(chunk < layout->n_chunks);
-    return left < DP_DENSE_CHUNK_ELEMENTS ? (uint32_t)left : DP_DENSE_CHUNK_ELEMENTS;
+    return left < layout->chunk_elements ? (uint32_t)left : layout->chunk_elements;
 }
 
 /* ---- bytes ---- */

@@ -1,7 +1,7 @@
 /* The dense exchange: everybody's vector averaged by owners of its parts. Who owns which chunk, what is sent, and what has
  * come, as arithmetic without I/O; daemon/exchange.h sends it and compute/dense.h adds it up.
  *
- * The vector is cut in chunks of 63 blocks of 1,024 elements, so that one as int8 fills one record and one as fp32 four. Member i owns
+ * The vector is cut in chunks of as many blocks of 1,024 elements as fill one record: 63 as int8, 15 as fp32. Member i owns
  * consecutive chunks. Each sends its part of a chunk to the owner (reduce-scatter); the owner adds parts as they come, in integers,
  * so that their order does not matter (protocol-review F1), and sends the mean to all at once (all-gather): one delay of the
  * path, no lock-step. A chunk that is closed before all parts came says whose are in it.
@@ -15,7 +15,7 @@
 
 enum {
     DP_DENSE_MEMBERS_MAX = 32,
-    DP_DENSE_CHUNK_ELEMENTS = 63 * 1024,
+    DP_DENSE_CHUNK_ELEMENTS_MAX = 63 * 1024,
     DP_DENSE_CHUNKS_MAX = 1 << 20,
     DP_DENSE_WEIGHT_MAX = 1023,
     DP_DENSE_HEAD_BYTES = DP_MSG_HEAD_BYTES + 8 + 4 + 1 + 1 + 2 + 4
@@ -25,17 +25,19 @@ typedef struct dp_dense_layout {
     uint64_t n_elements;
     uint32_t n_members;
     uint32_t n_chunks;
+    uint32_t chunk_elements; /* all but the last have so many */
     uint32_t
         first[DP_DENSE_MEMBERS_MAX + 1]; /* member i owns first[i] up to, but not, first[i + 1] */
 } dp_dense_layout;
 
-/* rates: of each member's uplink, in one unit, or NULL for equal ones. Member i sends n + (N - 2) s_i elements when it owns s_i
+/* chunk_elements: 1 to DP_DENSE_CHUNK_ELEMENTS_MAX. rates: of each member's uplink, in one unit, or NULL for equal ones. Member i sends n + (N - 2) s_i elements when it owns s_i
  * of n, so all end together at s_i = n ((2N - 2) r_i / sum r - 1) / (N - 2); who would own less than nothing owns nothing.
  * DP_BADARG: fewer than 2 or more than DP_DENSE_MEMBERS_MAX members; DP_TOOBIG: too many chunks. */
 DP_MUST dp_status dp_dense_layout_init(dp_dense_layout *layout, uint64_t n_elements,
-                                       uint32_t n_members, const uint64_t *rates);
+                                       uint32_t n_members, const uint64_t *rates,
+                                       uint32_t chunk_elements);
 uint32_t dp_dense_owner(const dp_dense_layout *layout, uint32_t chunk);
-/* Elements in a chunk: all but the last have DP_DENSE_CHUNK_ELEMENTS. */
+/* Elements in a chunk. */
 uint32_t dp_dense_chunk_elements(const dp_dense_layout *layout, uint32_t chunk);
 
 typedef enum dp_dense_kind {

@@ -4,7 +4,8 @@
 #include "daemon/exchange.h"
 #include "tests/unit/daemon/scene.h"
 
-enum { N = 3, ELEMENTS = 5 * DP_DENSE_CHUNK_ELEMENTS + 1000, CODEC = 1 };
+/* As floats a record has 15 blocks. */
+enum { N = 3, CHUNK = 15 * 1024, ELEMENTS = 5 * CHUNK + 1000, CODEC = 1 };
 
 static size_t plain_bytes(uint8_t codec, size_t n)
 {
@@ -17,34 +18,37 @@ static dp_status plain_encode(uint8_t codec, const float *x, size_t n, uint8_t *
     return x[0] > 1e6F ? DP_DIVERGED : DP_OK;
 }
 
-static dp_status plain_begin(const float *x, size_t n, uint32_t weight, int64_t *sum)
-{
-    for (size_t i = 0; i < n; i++) {
-        sum[i] = (int64_t)weight * (int64_t)x[i];
-    }
-    return DP_OK;
-}
-
 static dp_status plain_check(uint8_t codec, dp_view bytes, size_t n)
 {
     return n > 0 && bytes.size == plain_bytes(codec, n) ? DP_OK : DP_BADMSG;
 }
 
-static void plain_add(uint8_t codec, const uint8_t *bytes, size_t n, uint32_t weight, int64_t *sum)
+static int64_t plain_sum(const dp_terms *terms, size_t i)
 {
-    (void)codec;
-    for (size_t i = 0; i < n; i++) {
+    int64_t sum = terms->begun ? terms->sum[i] : (int64_t)terms->weight * (int64_t)terms->x[i];
+    for (uint32_t k = 0; k < terms->n_parts; k++) {
         float one;
-        memcpy(&one, bytes + 4 * i, 4);
-        sum[i] += (int64_t)weight * (int64_t)one;
+        memcpy(&one, terms->parts[k] + 4 * i, 4);
+        sum += (int64_t)terms->weights[k] * (int64_t)one;
     }
+    return sum;
 }
 
-static void plain_mean(const int64_t *sum, size_t n, uint64_t weights, float *mean)
+static dp_status plain_add(const dp_terms *terms)
 {
-    for (size_t i = 0; i < n; i++) {
-        mean[i] = (float)sum[i] / (float)weights;
+    for (size_t i = 0; i < terms->n; i++) {
+        terms->sum[i] = plain_sum(terms, i);
     }
+    return DP_OK;
+}
+
+static dp_status plain_mean(const dp_terms *terms, uint64_t weights, uint8_t *out)
+{
+    for (size_t i = 0; i < terms->n; i++) {
+        terms->x[i] = (float)plain_sum(terms, i) / (float)weights;
+    }
+    memcpy(out, terms->x, 4 * terms->n);
+    return DP_OK;
 }
 
 static dp_status plain_decode(uint8_t codec, dp_view bytes, size_t n, float *x)
@@ -56,7 +60,7 @@ static dp_status plain_decode(uint8_t codec, dp_view bytes, size_t n, float *x)
     return status;
 }
 
-static const dp_exchange_ops ops = {plain_bytes, plain_encode, plain_begin, plain_check,
+static const dp_exchange_ops ops = {plain_bytes, plain_encode, plain_check,
                                     plain_add,   plain_mean,   plain_decode};
 
 struct seat {
@@ -286,8 +290,8 @@ static void without_a_member_the_rest_is_averaged_when_time_is_over(void **state
     CHECK(first_two_ended(&table));
     CHECK_STATUS(table.seats[0].status, DP_TIMEOUT);
     const size_t own = 0;
-    const size_t others = 2 * (size_t)DP_DENSE_CHUNK_ELEMENTS;
-    const size_t lost = 4 * (size_t)DP_DENSE_CHUNK_ELEMENTS;
+    const size_t others = 2 * (size_t)CHUNK;
+    const size_t lost = 4 * (size_t)CHUNK;
     CHECK(table.seats[0].x[own + 5] == expected(own + 5, 3));
     CHECK(table.seats[0].x[others + 5] == expected(others + 5, 3));
     assert_int_equal(dp_exchange_present(table.seats[0].exchange, 0), 3);

@@ -2,12 +2,12 @@
 
 #include "tests/lib/check.h"
 
-enum { N = 4 };
+enum { N = 4, CHUNK = 63 * 1024 };
 
 static dp_dense_layout layout_of(uint64_t chunks, uint32_t members, const uint64_t *rates)
 {
     dp_dense_layout layout;
-    CHECK_OK(dp_dense_layout_init(&layout, chunks * DP_DENSE_CHUNK_ELEMENTS, members, rates));
+    CHECK_OK(dp_dense_layout_init(&layout, chunks * CHUNK, members, rates, CHUNK));
     return layout;
 }
 
@@ -19,7 +19,7 @@ static void every_chunk_has_one_owner_and_the_right_size(void **state)
         for (uint32_t members = 2; members <= DP_DENSE_MEMBERS_MAX; members += 5) {
             dp_dense_layout layout;
             uint64_t sum = 0;
-            CHECK_OK(dp_dense_layout_init(&layout, sizes[i], members, NULL));
+            CHECK_OK(dp_dense_layout_init(&layout, sizes[i], members, NULL, CHUNK));
             assert_int_equal(layout.first[0], 0);
             assert_int_equal(layout.first[members], layout.n_chunks);
             for (uint32_t chunk = 0; chunk < layout.n_chunks; chunk++) {
@@ -67,9 +67,10 @@ static void a_layout_has_limits(void **state)
 {
     dp_dense_layout layout;
     (void)state;
-    CHECK_STATUS(dp_dense_layout_init(&layout, 100, 1, NULL), DP_BADARG);
-    CHECK_STATUS(dp_dense_layout_init(&layout, 100, DP_DENSE_MEMBERS_MAX + 1, NULL), DP_BADARG);
-    CHECK_STATUS(dp_dense_layout_init(&layout, UINT64_MAX, 2, NULL), DP_TOOBIG);
+    CHECK_STATUS(dp_dense_layout_init(&layout, 100, 1, NULL, CHUNK), DP_BADARG);
+    CHECK_STATUS(dp_dense_layout_init(&layout, 100, DP_DENSE_MEMBERS_MAX + 1, NULL, CHUNK),
+                 DP_BADARG);
+    CHECK_STATUS(dp_dense_layout_init(&layout, UINT64_MAX, 2, NULL, CHUNK), DP_TOOBIG);
 }
 
 static dp_view written(const dp_dense_message *message, uint8_t *bytes, size_t extra)
