@@ -22,8 +22,7 @@ static const struct {
     [DP_NOTE_BID] = {DP_LOG_DEBUG, "slot {round}: bidding with ballot {a}"},
     [DP_NOTE_DECIDED] = {DP_LOG_INFO, "round {round} decided in slot {b} with {a} contributors"},
     [DP_NOTE_COUNTED] = {DP_LOG_INFO, "this node's update counts in round {round}"},
-    [DP_NOTE_LEFT_OUT] = {DP_LOG_INFO, "this node's update is not in round {round}; its work is "
-                                       "carried over"},
+    [DP_NOTE_LEFT_OUT] = {DP_LOG_INFO, "this node's update is not in round {round}; {cause}"},
     [DP_NOTE_APPLIED] = {DP_LOG_DEBUG, "round {round} applied"},
     [DP_NOTE_CERTIFIED] = {DP_LOG_DEBUG, "a majority signed the state after round {round}"},
     [DP_NOTE_VOTERS] = {DP_LOG_INFO, "voters {a} -> {b}"},

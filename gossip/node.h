@@ -301,7 +301,7 @@ typedef enum dp_note_code {
     DP_NOTE_BID,          /* slot in round field, a: ballot */
     DP_NOTE_DECIDED,      /* round, a: listed, b: slot */
     DP_NOTE_COUNTED,      /* round: this node is listed; a: clip Q16 */
-    DP_NOTE_LEFT_OUT,     /* round: this node published and is not listed */
+    DP_NOTE_LEFT_OUT,     /* round: this node published and is not listed; cause */
     DP_NOTE_APPLIED,      /* round */
     DP_NOTE_CERTIFIED,    /* round: a majority signed the state */
     DP_NOTE_VOTERS,       /* a: old count, b: new count */

@@ -52,6 +52,8 @@ static void judge(const dp_record *record)
     ledger.slot = record->slot - 1;
     ledger.round = record->round - 1;
     ledger.time_ms = record->time_ms;
+    ledger.stale = record->aged != 0;
+    ledger.has_before = ledger.stale;
     const dp_valid valid = {
         .ledger = &ledger, .crypto = &crypto, .admission = &admission, .admitted = admitted};
     if (record->slot > 0 && record->slot < UINT64_MAX && record->round < UINT64_MAX &&
