@@ -31,7 +31,7 @@
 
 enum {
     DP_BACKEND_MAGIC = 0x42504431, /* "1DPB" as bytes */
-    DP_BACKEND_VERSION = 7,        /* of this table and of what it says; any change is another */
+    DP_BACKEND_VERSION = 8,        /* of this table and of what it says; any change is another */
     DP_BACKEND_LAYOUTS = 11,
     DP_BACKEND_STATE_MAX = 1 + DP_OPTIM_VECTORS_MAX,
     DP_DEVICE_NAME_MAX = 96
@@ -95,7 +95,9 @@ typedef struct dp_engine_setup {
     uint32_t rows_max;
     dp_recompute recompute;
     dp_gpt_packs packs;
-    size_t threads; /* of the host's processors; 0: as many as the machine gives */
+    size_t threads; /* of the host's processors, in each process; 0: as many as the machine gives */
+    struct dp_team *
+        team; /* processes of this host that train together (team.h), for the CPU alone; NULL: this one */
     bool
         alone; /* theta is x, and there are no other vectors: only init and what trains or looks is called */
     bool momentum; /* of the outer step: there is an m */

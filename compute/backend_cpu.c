@@ -10,12 +10,15 @@
 #include "compute/feedback.h"
 #include "compute/memory.h"
 #include "compute/state.h"
+#include "compute/team.h"
 
 struct dp_engine {
     const dp_model *model; /* borrowed */
     dp_pool *pool;
     dp_gpt *gpt;
-    dp_optim optim;
+    dp_optim optim;       /* not with a team, which has its own */
+    dp_team_engine *team; /* NULL: this process alone */
+    uint32_t rows;        /* of gpt */
     bool alone;
     size_t n;                 /* elements of every vector */
     float *owned[DP_VECTORS]; /* all but x, m only where it is wanted; none when alone */
@@ -73,6 +76,9 @@ static const float *reading(const dp_engine *e, dp_vector v)
 static float *writing(dp_engine *e, dp_vector v)
 {
     if (is_of_gpt(e, v)) {
+        if (e->team != NULL) {
+            dp_team_moved(e->team);
+        }
         return dp_gpt_params_to_write(e->gpt);
     }
     dp_gpt_look_at(e->gpt, NULL); /* It may have looked at this one. */
@@ -91,31 +97,43 @@ static void engine_close(dp_engine *e)
     for (int v = DP_VECTOR_X + 1; v < DP_VECTORS; v++) {
         dp_free(e->owned[v]);
     }
+    dp_team_engine_close(e->team);
     dp_optim_close(&e->optim);
     dp_gpt_close(e->gpt);
     dp_pool_close(e->pool);
     dp_free(e);
 }
 
-static dp_status engine_open(dp_engine *e, const dp_engine_setup *setup, const dp_ops *ops)
+/* What trains: the whole optimizer here, or its parts in a team. */
+static dp_status open_training(dp_engine *e, const dp_engine_setup *setup, dp_why *why)
 {
-    e->model = setup->model;
-    e->n = setup->model->n_elements;
-    e->alone = setup->alone;
-    e->encoding = DP_VECTOR_NONE;
-    DP_TRY(dp_pool_open(&e->pool, setup->threads));
-    const dp_gpt_options options = {.rows_max = setup->rows_max,
-                                    .pool = e->pool,
-                                    .precision = dp_precision_of_kind(setup->precision),
-                                    .recompute = setup->recompute,
-                                    .packs = setup->packs,
-                                    .ops = ops};
-    DP_TRY(dp_gpt_open(&e->gpt, setup->model, &options));
     const dp_optim_setup optim = {.model = setup->model,
                                   .kind = setup->optimizer,
                                   .weights = setup->weights,
                                   .seed = setup->seed};
-    DP_TRY(dp_optim_init(&e->optim, &optim));
+    return setup->team == NULL ? dp_optim_init(&e->optim, &optim)
+                               : dp_team_open(&e->team, setup->team, setup, e->gpt, e->pool, why);
+}
+
+static dp_status engine_open(dp_engine *e, const dp_engine_setup *setup, const dp_ops *ops,
+                             dp_why *why)
+{
+    const struct dp_team *const team = setup->team;
+    e->model = setup->model;
+    e->n = setup->model->n_elements;
+    e->alone = setup->alone;
+    e->encoding = DP_VECTOR_NONE;
+    e->rows = team == NULL ? setup->rows_max : dp_team_rows(setup->rows_max, dp_team_lanes(team));
+    DP_TRY(dp_pool_open(&e->pool, setup->threads));
+    const dp_gpt_options options = {.rows_max = e->rows,
+                                    .pool = e->pool,
+                                    .precision = dp_precision_of_kind(setup->precision),
+                                    .recompute = setup->recompute,
+                                    .packs = setup->packs,
+                                    .ops = ops,
+                                    .grads_elsewhere = team != NULL};
+    DP_TRY(dp_gpt_open(&e->gpt, setup->model, &options));
+    DP_TRY(open_training(e, setup, why));
     if (e->alone) {
         return DP_OK;
     }
@@ -148,7 +166,8 @@ dp_status dp_backend_cpu_create(dp_engine **out, const dp_engine_setup *setup, c
     if (e == NULL) {
         return DP_NOMEM;
     }
-    const dp_status status = engine_open(e, setup, ops);
+    dp_assert(setup->team == NULL || ops == NULL); /* The others compute with what is best. */
+    const dp_status status = engine_open(e, setup, ops, why);
     if (status != DP_OK) {
         engine_close(e);
         return status;
@@ -164,8 +183,7 @@ static dp_status create(dp_engine **out, const dp_engine_setup *setup, dp_why *w
 
 static const char *problem(const dp_engine *e)
 {
-    (void)e;
-    return "";
+    return e->team != NULL ? dp_team_problem(e->team) : "";
 }
 
 /* ---- Vectors. */
@@ -238,53 +256,74 @@ static dp_status snapshot(dp_engine *e, dp_vector to, dp_vector feedback, dp_vec
 
 static dp_status reset(dp_engine *e)
 {
+    if (e->team != NULL) {
+        return dp_team_reset(e->team);
+    }
     dp_optim_reset(&e->optim);
     return DP_OK;
 }
 
 static dp_status drop(dp_engine *e)
 {
-    dp_gpt_zero_grads(e->gpt);
+    if (e->team != NULL) {
+        dp_team_drop(e->team);
+    } else {
+        dp_gpt_zero_grads(e->gpt);
+    }
     return DP_OK;
 }
 
 static dp_status step(dp_engine *e, const dp_gpt_batch *batch, float factor, double *loss_sum)
 {
-    return dp_gpt_step(e->gpt, batch, factor, loss_sum);
+    return e->team != NULL ? dp_team_step(e->team, batch, factor, loss_sum)
+                           : dp_gpt_step(e->gpt, batch, factor, loss_sum);
 }
 
 static const float *gradients_of(dp_engine *e)
 {
-    return dp_gpt_grads(e->gpt);
+    return e->team != NULL ? dp_team_gradients(e->team) : dp_gpt_grads(e->gpt);
 }
 
 static dp_status norm_of(dp_engine *e, double *norm)
 {
+    if (e->team != NULL) {
+        return dp_team_norm(e->team, norm);
+    }
     *norm = dp_norm(dp_gpt_grads(e->gpt), e->n, e->optim.partial, e->pool);
     return DP_OK;
 }
 
 static dp_status update(dp_engine *e, const dp_optim_options *options, double norm)
 {
+    if (e->team != NULL) {
+        return dp_team_update(e->team, options, norm);
+    }
     return dp_optim_step_with(&e->optim, writing(e, DP_VECTOR_X), dp_gpt_grads(e->gpt), options,
                               e->pool, norm);
 }
 
 static size_t lend_state(dp_engine *e, dp_optim_vector out[DP_BACKEND_STATE_MAX])
 {
+    size_t count;
     out[0] = (dp_optim_vector){.name = "x", .values = writing(e, DP_VECTOR_X)};
+    if (e->team != NULL) {
+        return dp_team_lend(e->team, out + 1, &count) == DP_OK ? 1 + count : 0;
+    }
     return 1 + dp_optim_vectors(&e->optim, out + 1);
 }
 
 static dp_status take_state(dp_engine *e, uint64_t updates)
 {
+    if (e->team != NULL) {
+        return dp_team_take(e->team, updates);
+    }
     e->optim.steps = updates;
     return DP_OK;
 }
 
 static uint64_t updates_of(const dp_engine *e)
 {
-    return e->optim.steps;
+    return e->team != NULL ? dp_team_updates(e->team) : e->optim.steps;
 }
 
 /* ---- Looking at a model. */
@@ -296,8 +335,23 @@ static void look_at(dp_engine *e, dp_vector weights)
 
 static dp_status loss(dp_engine *e, dp_vector weights, const dp_gpt_batch *batch, double *loss_sum)
 {
+    double sum = 0;
     look_at(e, weights);
-    return dp_gpt_loss(e->gpt, batch, loss_sum);
+    if (e->team == NULL || batch->rows == 0) {
+        return dp_gpt_loss(e->gpt, batch, loss_sum);
+    }
+    /* As many rows at a time as there is room for in one process of a team. */
+    for (size_t from = 0; from < batch->rows; from += e->rows) {
+        dp_gpt_batch part = *batch;
+        double some;
+        part.x += from * batch->length;
+        part.y += from * batch->length;
+        part.rows = batch->rows - from < e->rows ? batch->rows - from : e->rows;
+        DP_TRY(dp_gpt_loss(e->gpt, &part, &some));
+        sum += some;
+    }
+    *loss_sum = sum;
+    return DP_OK;
 }
 
 static dp_status logits_of(dp_engine *e, dp_vector weights, const uint32_t *tokens, size_t length,

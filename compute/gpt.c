@@ -140,6 +140,12 @@ float *dp_gpt_grads(dp_gpt *gpt)
     return gpt->grads;
 }
 
+void dp_gpt_grads_at(dp_gpt *gpt, float *grads)
+{
+    gpt->grads = grads;
+    gpt->unwritten = false;
+}
+
 /* Whether each of its gradients is the sum of a product, which backward can write without having read it. */
 static bool is_product(const dp_gpt *gpt, const dp_tensor *tensor)
 {

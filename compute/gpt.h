@@ -6,6 +6,7 @@
 #ifndef DP_COMPUTE_GPT_H
 #define DP_COMPUTE_GPT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,6 +52,7 @@ typedef struct dp_gpt_options {
     dp_recompute recompute;
     dp_gpt_packs packs;
     const struct dp_ops *ops; /* NULL: the fastest table of the precision */
+    bool grads_elsewhere;     /* none of its own: dp_gpt_grads_at comes before what needs them */
 } dp_gpt_options;
 
 /* model is borrowed until close. Parameters and gradients start at 0: call dp_model_init or load into dp_gpt_params_to_write.
@@ -84,6 +86,8 @@ void dp_gpt_look_at(dp_gpt *gpt, const float *params);
 /* To be written between calls. */
 float *dp_gpt_grads(dp_gpt *gpt);
 void dp_gpt_zero_grads(dp_gpt *gpt);
+/* From now on these are the gradients, with what they hold: n_elements floats, 64-byte aligned, borrowed. */
+void dp_gpt_grads_at(dp_gpt *gpt, float *grads);
 
 /* Forward and backward: grads += scale * d(sum of losses over the batch's tokens)/d(params). For the mean over an
  * optimizer step of n tokens in several micro-batches call it with scale = 1/n for each.

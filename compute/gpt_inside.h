@@ -74,6 +74,7 @@ struct dp_gpt {
     const float
         *weights; /* that the running call computes with: params, or others (dp_gpt_look_at) */
     float *grads;
+    bool grads_elsewhere; /* they are not of its memory */
     dp_gpt_layer *layers;
     float *angles; /* [T][head] of dp_rope_angles; NULL: positions are learned */
     float *last;   /* [N][C] residual stream after the last layer */

@@ -154,7 +154,7 @@ size_t dp_gpt_carve(dp_gpt *gpt, float *base)
     const size_t n = gpt->rows_max * config->context;
     gpt->params = carve(carver, gpt->model->n_elements);
     gpt->weights = gpt->params;
-    gpt->grads = carve(carver, gpt->model->n_elements);
+    gpt->grads = gpt->grads_elsewhere ? NULL : carve(carver, gpt->model->n_elements);
     carve_layers(gpt, carver);
     gpt->angles = NULL;
     if (config->rope_theta != 0) {
@@ -189,6 +189,7 @@ dp_gpt dp_gpt_setup(const dp_model *model, const dp_gpt_options *options)
                   .pool = options->pool,
                   .recompute = options->recompute,
                   .packs = options->packs,
+                  .grads_elsewhere = options->grads_elsewhere,
                   .stale = {true, true},
                   .norms = config->arch == DP_ARCH_GPT2 ? &dp_gpt_layer_norm : &dp_gpt_rms_norm,
                   .rows_max = options->rows_max,
@@ -218,6 +219,7 @@ dp_gpt_memory dp_gpt_memory_of(const dp_model *model, const dp_gpt_options *opti
 {
     dp_gpt_options alone = *options;
     alone.pool = NULL;
+    alone.grads_elsewhere = false;
     dp_gpt gpt = dp_gpt_setup(model, &alone);
     const uint64_t total = dp_gpt_carve(&gpt, NULL);
     const uint64_t packed = dp_gpt_packed_floats(&gpt);

@@ -7,6 +7,7 @@
 
 #include "compute/codec.h"
 #include "compute/ops.h"
+#include "compute/team.h"
 
 enum {
     TOKENS_ENOUGH = 2048, /* of a micro-batch: packing the weights for it is then a small part */
@@ -46,6 +47,11 @@ static uint64_t moments_of(const dp_manifest *m, const dp_model *model)
     return sizeof(float) * (floats + scratch);
 }
 
+static uint64_t processes_of(const dp_plan_request *request)
+{
+    return request->processes > 0 ? request->processes : 1;
+}
+
 /* What rows and ladder do not change. */
 static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_model *model)
 {
@@ -57,14 +63,19 @@ static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_
     const uint64_t vector = sizeof(float) * (uint64_t)model->n_elements;
     plan->parameters = model->n_parameters;
     plan->data = request->data;
-    plan->weights = memory.params;
+    const uint64_t processes = processes_of(request);
+    plan->weights = processes * memory.params;
     plan->gradients = memory.grads;
-    plan->packed = memory.packed;
+    plan->packed = processes * memory.packed;
+    if (request->processes > 0) { /* zero.h: a copy of the weights for all, a sum for each lane */
+        plan->weights += vector;
+        plan->gradients = request->lanes * vector;
+    }
     plan->moments = moments_of(m, model);
     const uint64_t momentum = dp_manifest_moments(m) * vector;
     const uint64_t gradients = m->exchange == DP_EXCHANGE_GRADIENTS ? 2 * vector : 0;
     plan->anchors = request->alone ? 0 : ANCHORS * vector + momentum;
-    plan->buffers = memory.scratch + vector;
+    plan->buffers = processes * memory.scratch + vector;
     if (!request->alone) {
         plan->buffers += momentum + gradients; /* of the state on its way; of trainer_gradients.c */
         const dp_codec codec = dp_codec_of_run(m);
@@ -87,12 +98,15 @@ static uint64_t batches_of(const dp_model *model, uint64_t rows)
 static dp_plan_step step_of(const dp_plan *plan, const dp_plan_request *request,
                             const dp_model *model, dp_recompute recompute, uint32_t rows)
 {
-    const dp_gpt_options options = {.rows_max = rows,
+    const bool team = request->processes > 0;
+    const dp_gpt_options options = {.rows_max = team ? dp_team_rows(rows, request->lanes) : rows,
                                     .precision = dp_precision_of_kind(request->manifest->precision),
                                     .recompute = recompute,
                                     .packs = plan->packs};
     const dp_gpt_memory memory = dp_gpt_memory_of(model, &options, request->threads);
-    const uint64_t activations = memory.activations + batches_of(model, rows);
+    const uint64_t board = team ? 2 * sizeof(uint32_t) * (uint64_t)rows * model->config.context : 0;
+    const uint64_t activations =
+        processes_of(request) * memory.activations + batches_of(model, rows) + board;
     return (dp_plan_step){
         .rows = rows, .activations = activations, .total = fixed_of(plan) + activations};
 }

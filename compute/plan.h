@@ -16,9 +16,11 @@ typedef struct dp_plan_request {
     uint64_t budget; /* bytes */
     uint64_t
         data; /* bytes of shards in memory that no disk stands behind: memfds of the daemon; 0 where files are mapped */
-    bool loaded;   /* they are there already: for who finds out the budget */
-    uint32_t rows; /* of the micro-batch; 0: the most that fit */
-    bool alone;    /* no anchors and no blobs: the trainer has no peers */
+    bool loaded;        /* they are there already: for who finds out the budget */
+    uint32_t rows;      /* of the micro-batch; 0: the most that fit */
+    uint32_t processes; /* of a team (team.h); 0: this one, without */
+    uint32_t lanes;     /* of it */
+    bool alone;         /* no anchors and no blobs: the trainer has no peers */
 } dp_plan_request;
 
 /* The largest micro-batch of a step of the ladder. */

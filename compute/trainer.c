@@ -8,6 +8,7 @@
 #include "base/samples.h"
 #include "compute/backend_cpu.h"
 #include "compute/state.h"
+#include "compute/team.h"
 #include "compute/trainer_inside.h"
 
 /* The capability that a setting of the run needs. */
@@ -51,7 +52,10 @@ static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_wh
                           "that this run asks for; worker.backend cpu has",
                           t->backend->name);
     }
+    dp_team *const team = t->backend == dp_backend_cpu() ? setup->team : NULL;
     const dp_plan_request request = {.manifest = m,
+                                     .processes = team != NULL ? dp_team_processes(team) : 0,
+                                     .lanes = team != NULL ? dp_team_lanes(team) : 0,
                                      .threads = setup->threads,
                                      .data = setup->alone ? 0 : dp_manifest_data_bytes(m),
                                      .loaded = true,
@@ -71,6 +75,7 @@ static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_wh
                                     .recompute = plan.recompute,
                                     .packs = plan.packs,
                                     .threads = setup->threads,
+                                    .team = team,
                                     .alone = setup->alone,
                                     .momentum = has_momentum(t)};
     return t->backend->create(&t->engine, &engine, why);

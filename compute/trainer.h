@@ -36,6 +36,8 @@ typedef struct dp_trainer_setup {
     size_t threads; /* 0: as many as the machine gives */
     const dp_backend *backend; /* who computes; NULL: the CPU */
     uint32_t device;           /* of the backend's */
+    struct dp_team *
+        team; /* processes that train with this one (team.h); the CPU alone has them; NULL: none. Borrowed */
     /* Without peers (solo.h): x is theta, batches go through the data in passes, and the schedule alone sets the rate. Only
      * init, load, work, eval, sample, last and what trainer_keep.c has may be called then. */
     bool alone;

@@ -10,10 +10,12 @@
 #include "compute/backend.h"
 
 typedef struct dp_worker_options {
-    size_t threads; /* 0: as many as the machine gives */
+    size_t threads; /* of each process; 0: as many as the machine gives */
     const dp_backend
         *backend;    /* who computes; NULL: the CPU, which also takes over what it cannot open */
     uint32_t device; /* of the backend's */
+    struct dp_team *
+        team; /* processes that train with this one (team.h), where the CPU computes; NULL: none. Borrowed */
     void (*tell)(const char *sentence); /* for the log, from the thread that serves; NULL: nobody */
     bool
         exit_when_closed; /* end the process at once when the other side is gone, whatever is computed just then */

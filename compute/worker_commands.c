@@ -9,12 +9,14 @@
 #include "compute/ops.h"
 #include "compute/pool.h"
 #include "compute/state.h"
+#include "compute/team.h"
 #include "compute/utf8.h"
 #include "compute/worker_inside.h"
 
 enum {
-    STEP_US = 100 * 1000,      /* STEP goes out at most this often */
-    SAMPLE_BYTES_MAX = 1 << 20 /* before it is cut to one message */
+    STEP_US = 100 * 1000,       /* STEP goes out at most this often */
+    SAMPLE_BYTES_MAX = 1 << 20, /* before it is cut to one message */
+    PROCESSES_TEXT_MAX = 32
 };
 
 static void unmap_shards(dp_worker *w)
@@ -68,8 +70,13 @@ static void name_device(const dp_trainer_setup *setup, char *text, size_t size)
     dp_device device = {.name = ""};
     dp_why why;
     if (setup->backend == NULL || setup->backend == dp_backend_cpu()) {
-        snprintf(text, size, "cpu: %s, %zu threads", dp_ops_best()->name,
-                 setup->threads != 0 ? setup->threads : dp_pool_threads_default());
+        const size_t threads = setup->threads != 0 ? setup->threads : dp_pool_threads_default();
+        const uint32_t processes = setup->team != NULL ? dp_team_processes(setup->team) : 1;
+        char each[PROCESSES_TEXT_MAX] = "";
+        if (processes > 1) {
+            snprintf(each, sizeof each, "%u processes of ", processes);
+        }
+        snprintf(text, size, "cpu: %s, %s%zu threads", dp_ops_best()->name, each, threads);
         return;
     }
     const bool told = setup->backend->device(setup->device, &device, &why) == DP_OK;
@@ -81,8 +88,10 @@ static dp_status do_open(dp_worker *w, const dp_worker_command *c, dp_why *why)
     if (w->trainer != NULL) {
         return dp_why_set(why, DP_EXISTS, "this trainer is open already");
     }
-    dp_trainer_setup setup = {
-        .threads = w->options.threads, .backend = w->options.backend, .device = w->options.device};
+    dp_trainer_setup setup = {.threads = w->options.threads,
+                              .backend = w->options.backend,
+                              .device = w->options.device,
+                              .team = w->options.team};
     memcpy(setup.member, c->msg.member, sizeof setup.member);
     setup.seed = c->msg.seed;
     DP_TRY(dp_memfd_map(c->fds[0], DP_MANIFEST_BYTES_MAX, &setup.manifest));

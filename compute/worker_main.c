@@ -1,6 +1,6 @@
 /* dpnode-worker: the built-in trainer as a process of its own, and the tools that prepare data and export models.
  *
- *   dpnode-worker --fd N [--threads N] [--nice N] [--backend B]
+ *   dpnode-worker --fd N [--threads N] [--processes N] [--nice N] [--backend B]
  *                                                      speak the trainer protocol on the inherited socket N
  *   dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS]
  *                                                      make the objects of a run (prepare.h); print a line of JSON
@@ -31,6 +31,7 @@
 #include "compute/pool.h"
 #include "compute/prepare.h"
 #include "compute/solo_tool.h"
+#include "compute/team.h"
 #include "compute/tool.h"
 #include "compute/worker.h"
 
@@ -43,6 +44,7 @@ typedef struct arguments {
     bool has_fd;
     uint64_t fd;
     uint64_t threads;
+    uint64_t processes; /* 0: not told */
     uint64_t nice;
     uint64_t memory;     /* MiB; 0: what is there */
     uint64_t data;       /* bytes of shards, where the manifest does not list them yet */
@@ -55,7 +57,8 @@ typedef struct arguments {
 
 static int usage(void)
 {
-    fputs("usage: dpnode-worker --fd N [--threads N] [--nice N] [--backend auto|cpu|NAME|PATH]\n"
+    fputs("usage: dpnode-worker --fd N [--threads N] [--processes N] [--nice N]\n"
+          "                     [--backend auto|cpu|NAME|PATH]\n"
           "       dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS]\n"
           "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf TYPE | --llmc "
           "TYPE]\n"
@@ -70,21 +73,15 @@ static int usage(void)
 
 static bool parse(int argc, char **argv, arguments *args)
 {
-    static const struct option options[] = {{"fd", required_argument, NULL, 'f'},
-                                            {"threads", required_argument, NULL, 't'},
-                                            {"nice", required_argument, NULL, 'n'},
-                                            {"backend", required_argument, NULL, 'b'},
-                                            {"memory", required_argument, NULL, 'm'},
-                                            {"plan", no_argument, NULL, PLAN},
-                                            {"look", no_argument, NULL, LOOK},
-                                            {"prepare", no_argument, NULL, PREPARE},
-                                            {"export", no_argument, NULL, EXPORT},
-                                            {"from", required_argument, NULL, 'r'},
-                                            {"manifest", required_argument, NULL, 'a'},
-                                            {"gguf", required_argument, NULL, 'g'},
-                                            {"llmc", required_argument, NULL, 'c'},
-                                            {"data", required_argument, NULL, 'd'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"fd", required_argument, NULL, 'f'},        {"threads", required_argument, NULL, 't'},
+        {"processes", required_argument, NULL, 'o'}, {"nice", required_argument, NULL, 'n'},
+        {"backend", required_argument, NULL, 'b'},   {"memory", required_argument, NULL, 'm'},
+        {"plan", no_argument, NULL, PLAN},           {"look", no_argument, NULL, LOOK},
+        {"prepare", no_argument, NULL, PREPARE},     {"export", no_argument, NULL, EXPORT},
+        {"from", required_argument, NULL, 'r'},      {"manifest", required_argument, NULL, 'a'},
+        {"gguf", required_argument, NULL, 'g'},      {"llmc", required_argument, NULL, 'c'},
+        {"data", required_argument, NULL, 'd'},      {NULL, 0, NULL, 0}};
     const struct {
         int option;
         uint64_t least;
@@ -92,6 +89,7 @@ static bool parse(int argc, char **argv, arguments *args)
         uint64_t *value;
     } numbers[] = {{'f', 0, 1 << 20, &args->fd},
                    {'t', 0, DP_POOL_THREADS_MAX, &args->threads},
+                   {'o', 1, DP_GATE_PROCESSES_MAX, &args->processes},
                    {'n', 0, 19, &args->nice},
                    {'m', 1, 1 << 30, &args->memory},
                    {'d', 0, (uint64_t)1 << 50, &args->data}};
@@ -208,6 +206,34 @@ static int look(const arguments *args)
     return print_line(dp_look_json(&choice, &line), &why, &line);
 }
 
+/* NULL: this process alone. */
+static dp_team *start_team(const arguments *args)
+{
+    dp_team *team = NULL;
+    dp_why why = {{0}};
+    if (args->processes < 2) {
+        return NULL;
+    }
+    if (dp_team_start(&team, (uint32_t)args->processes, 0, &why) != DP_OK) {
+        dp_why sentence;
+        DP_IGNORE(dp_why_set(&sentence, DP_NOMEM, "%.400s; one computes", why.text));
+        tell(sentence.text);
+        return NULL;
+    }
+    return team;
+}
+
+/* Of each process: those of the machine, or as many as were told, are shared out. */
+static size_t threads_of(const arguments *args, const dp_team *team)
+{
+    if (team == NULL) {
+        return (size_t)args->threads;
+    }
+    const size_t all = args->threads > 0 ? (size_t)args->threads : dp_pool_threads_default();
+    const size_t each = all / dp_team_processes(team);
+    return each > 0 ? each : 1;
+}
+
 static int serve(const arguments *args)
 {
     if (args->nice > 0) {
@@ -216,17 +242,20 @@ static int serve(const arguments *args)
             perror("dpnode-worker: nice");
         }
     }
+    dp_team *const team = start_team(args); /* Before there is a thread, or a card in use. */
     dp_plugin_choice choice;
     dp_plugin_choose_own(&choice, args->backend != NULL ? args->backend : "auto");
     if (choice.line.text[0] != '\0') {
         tell(choice.line.text);
     }
-    const dp_worker_options options = {.threads = (size_t)args->threads,
+    const dp_worker_options options = {.threads = threads_of(args, team),
                                        .backend = choice.backend,
                                        .device = choice.device,
+                                       .team = team,
                                        .tell = tell,
                                        .exit_when_closed = true};
     const dp_status status = dp_worker_serve((int)args->fd, &options);
+    dp_team_close(team);
     if (status == DP_OK || status == DP_CLOSED) {
         return EX_OK;
     }

@@ -322,6 +322,16 @@ dp_status dp_zero_update(dp_zero *s, float *params, const dp_optim_options *opti
     return DP_OK;
 }
 
+uint32_t dp_zero_lanes_all(const dp_zero *s)
+{
+    return s->setup.lanes;
+}
+
+float *dp_zero_shared(dp_zero *s)
+{
+    return s->params;
+}
+
 dp_optim *dp_zero_optim(dp_zero *s)
 {
     return &s->optim;

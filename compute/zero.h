@@ -61,6 +61,10 @@ DP_MUST dp_status dp_zero_reduce(dp_zero *zero, double *norm, double *loss, dp_w
  * DP_BADARG. DP_DIVERGED: the norm is too large, everywhere; nothing has changed. DP_CLOSED, DP_TIMEOUT with a sentence. */
 DP_MUST dp_status dp_zero_update(dp_zero *zero, float *params, const dp_optim_options *options,
                                  double norm, dp_why *why);
+/* Lanes of all. */
+uint32_t dp_zero_lanes_all(const dp_zero *zero);
+/* The weights that are shared, [n_elements]: what all wrote there in the update before. Between updates they are anybody's channel. */
+float *dp_zero_shared(dp_zero *zero);
 /* The optimizer of the own part, for checkpoints. */
 dp_optim *dp_zero_optim(dp_zero *zero);
 

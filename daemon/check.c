@@ -60,6 +60,7 @@ static void say_settings(FILE *out, const dp_config *config)
     }
     say(out, "backend", config->backend);
     say_number(out, "threads", config->threads);
+    say_number(out, "processes", config->processes);
     say_number(out, "ballast", config->ballast);
     say_number(out, "margin", config->margin);
     say_number(out, "store_max", config->store_max);

@@ -8,7 +8,7 @@
 #include "daemon/config.h"
 
 /* Lines "key value" to out, numbers as decimals, the value up to the end of the line:
- *   version, dir, listen, advertise?, backend, threads, ballast, margin, store_max
+ *   version, dir, listen, advertise?, backend, threads, processes, ballast, margin, store_max
  *   dir_exists     1: it does; 0: the daemon will make it
  *   dir_why?       why it cannot be used: a sentence
  *   network?       the sentence of dp_dir_check_disk, unless network-dir allows such a directory

@@ -30,6 +30,10 @@ static const dp_setting settings[] = {
      TEXT(log_file)},
     {"threads", DP_SETTING_NUMBER, "N", "0", 0, 256,
      "threads of the trainer; 0 takes what the machine grants", NUMBER(threads)},
+    {"processes", DP_SETTING_NUMBER, "N", "1", 1, 64,
+     "processes of the trainer that share its threads and train as one, where the CPU computes: as "
+     "many as sockets",
+     NUMBER(processes)},
     {"backend", DP_SETTING_TEXT, "NAME", "auto", 0, 0,
      "who computes: auto (a GPU where its plugin is installed), cpu, cuda, cuda:1 (the second "
      "card), or "

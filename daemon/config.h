@@ -22,6 +22,7 @@ typedef struct dp_config {
     char log_level[8];
     char log_file[DP_CONFIG_PATH_MAX];      /* empty: standard error */
     uint64_t threads;                       /* of the trainer; 0: as many as the machine grants */
+    uint64_t processes;                     /* of the trainer, which share the threads */
     uint64_t nice;                          /* of the trainer */
     uint64_t answer_time;                   /* seconds */
     uint64_t write_per_day;                 /* bytes of checkpoints; 0: every round */

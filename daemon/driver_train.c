@@ -118,6 +118,7 @@ void dp_driver_trainer_open(dp_driver *driver)
         .program = driver->daemon->config->worker,
         .backend = driver->daemon->config->backend,
         .threads = driver->daemon->config->threads,
+        .processes = driver->daemon->config->processes,
         .nice = driver->daemon->config->nice,
         .hooks = {driver, on_started, on_down, dp_driver_on_answer},
     };

@@ -216,16 +216,35 @@ static dp_status spawn(dp_trainer *trainer, life *self, int child)
 {
     char fd_text[16];
     char threads[24];
+    char processes[24];
     char nice[24];
     snprintf(fd_text, sizeof fd_text, "%d", WORKER_FD);
     snprintf(threads, sizeof threads, "%llu", (unsigned long long)trainer->config.threads);
     snprintf(nice, sizeof nice, "%llu", (unsigned long long)trainer->config.nice);
-    char *arguments[] = {trainer->program, "--fd", fd_text, "--threads", threads,
-                         "--nice",         nice,   NULL,    NULL,        NULL};
-    if (trainer->backend[0] !=
-        '\0') { /* Last, and only when it says something: a trainer of one's own may not know it. */
-        arguments[7] = "--backend";
-        arguments[8] = trainer->backend;
+    char *arguments[] = {trainer->program,
+                         "--fd",
+                         fd_text,
+                         "--threads",
+                         threads,
+                         "--nice",
+                         nice,
+                         NULL,
+                         NULL,
+                         NULL,
+                         NULL,
+                         NULL,
+                         NULL};
+    /* Last, and only when they say something: a trainer of one's own may not know them. */
+    size_t next = 7;
+    if (trainer->config.processes > 1) {
+        snprintf(processes, sizeof processes, "%llu",
+                 (unsigned long long)trainer->config.processes);
+        arguments[next++] = "--processes";
+        arguments[next++] = processes;
+    }
+    if (trainer->backend[0] != '\0') {
+        arguments[next++] = "--backend";
+        arguments[next++] = trainer->backend;
     }
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},

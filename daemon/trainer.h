@@ -34,6 +34,7 @@ typedef struct dp_trainer_config {
     const char *program;
     const char *backend; /* who computes there; NULL or "auto": it is not told */
     uint64_t threads;
+    uint64_t processes; /* that compute there; 0 or 1: it is not told */
     uint64_t nice;
     dp_trainer_hooks hooks;
 } dp_trainer_config;

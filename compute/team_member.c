@@ -1,0 +1,169 @@
+/* What each process of a team does, the first one too. */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "compute/team_inside.h"
+
+/* ---- Life. */
+
+dp_status dp_team_member_open(dp_team_member *m, const dp_team_order *order,
+                              const int fds[DP_TEAM_FDS], dp_why *why)
+{
+    m->rank = order->zero.rank;
+    m->rows_max = order->setup.rows_max;
+    m->context = order->model.context;
+    void *const memory =
+        mmap(NULL, order->board_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+    if (memory == MAP_FAILED) {
+        return DP_NOMEM;
+    }
+    m->board = memory;
+    m->board_bytes = order->board_bytes;
+    DP_TRY(dp_zero_join(&m->zero, fds[1], &order->zero, m->pool, why));
+    DP_TRY(dp_gate_enter(&m->board->gate, m->rank));
+    m->entered = true;
+    return DP_OK;
+}
+
+void dp_team_member_close(dp_team_member *m)
+{
+    if (m->entered) {
+        dp_gate_leave(&m->board->gate, m->rank);
+    }
+    dp_zero_close(m->zero);
+    if (m->board != NULL) {
+        munmap(m->board, m->board_bytes);
+    }
+    *m = (dp_team_member){0};
+}
+
+/* ---- Commands. */
+
+static size_t elements(const dp_team_member *m)
+{
+    return dp_gpt_model(m->gpt)->n_elements;
+}
+
+static void clean(dp_team_member *m, dp_team_clean which)
+{
+    uint32_t first;
+    const uint32_t count = dp_zero_lanes(m->zero, &first);
+    for (uint32_t lane = first; lane < first + count; lane++) {
+        if (which == DP_TEAM_CLEAN_ALL || (which == DP_TEAM_CLEAN_OTHERS && lane > 0)) {
+            const dp_zero_lane own = dp_zero_lane_of(m->zero, lane);
+            dp_gpt_grads_at(m->gpt, own.grads);
+            dp_gpt_zero_grads(m->gpt);
+            DP_IGNORE(dp_gpt_grads(m->gpt) == NULL); /* All of it now: the next lane is another. */
+            *own.loss = 0;
+        }
+    }
+}
+
+static dp_status step_lane(dp_team_member *m, uint32_t lane)
+{
+    dp_team_board *const b = m->board;
+    const uint32_t lanes = dp_zero_lanes_all(m->zero);
+    const size_t from = (size_t)b->rows * lane / lanes;
+    const size_t to = (size_t)b->rows * (lane + 1) / lanes;
+    const dp_gpt_batch batch = {.x = b->tokens + from * b->length,
+                                .y = b->tokens + (m->rows_max * m->context) + from * b->length,
+                                .rows = to - from,
+                                .length = b->length};
+    b->losses[lane] = 0;
+    if (batch.rows == 0) {
+        return DP_OK;
+    }
+    dp_gpt_grads_at(m->gpt, dp_zero_lane_of(m->zero, lane).grads);
+    return dp_gpt_step(m->gpt, &batch, b->scale, &b->losses[lane]);
+}
+
+static dp_status do_step(dp_team_member *m, dp_why *why)
+{
+    uint32_t first;
+    const uint32_t count = dp_zero_lanes(m->zero, &first);
+    (void)why;
+    if (m->board->moved && m->rank > 0) {
+        memcpy(dp_gpt_params_to_write(m->gpt), dp_zero_shared(m->zero),
+               elements(m) * sizeof(float));
+    }
+    clean(m, m->board->clean);
+    for (uint32_t lane = first; lane < first + count; lane++) {
+        DP_TRY(step_lane(m, lane));
+    }
+    return DP_OK;
+}
+
+static dp_status do_drop(dp_team_member *m, dp_why *why)
+{
+    (void)why;
+    clean(m, DP_TEAM_CLEAN_ALL);
+    return DP_OK;
+}
+
+static dp_status do_reduce(dp_team_member *m, dp_why *why)
+{
+    double norm;
+    double loss;
+    DP_TRY(dp_zero_reduce(m->zero, &norm, &loss, why));
+    if (m->rank == 0) {
+        m->board->norm = norm;
+    }
+    return DP_OK;
+}
+
+static dp_status do_update(dp_team_member *m, dp_why *why)
+{
+    return dp_zero_update(m->zero, dp_gpt_params_to_write(m->gpt), &m->board->options,
+                          m->board->norm, why);
+}
+
+static dp_status do_reset(dp_team_member *m, dp_why *why)
+{
+    (void)why;
+    dp_optim_reset(dp_zero_optim(m->zero));
+    return DP_OK;
+}
+
+/* The own part of the vector that the board names; *size in bytes. */
+static float *part_of(const dp_team_member *m, size_t *size)
+{
+    dp_optim_vector vectors[DP_OPTIM_VECTORS_MAX];
+    const dp_optim *const optim = dp_zero_optim(m->zero);
+    const size_t count = dp_optim_vectors(optim, vectors);
+    dp_assert(m->board->vector < count);
+    *size = (optim->last - optim->first) * sizeof(float);
+    return vectors[m->board->vector].values;
+}
+
+static dp_status do_gather(dp_team_member *m, dp_why *why)
+{
+    size_t size;
+    (void)why;
+    const float *const part = part_of(m, &size);
+    memcpy(dp_zero_shared(m->zero) + dp_zero_optim(m->zero)->first, part, size);
+    return DP_OK;
+}
+
+static dp_status do_scatter(dp_team_member *m, dp_why *why)
+{
+    size_t size;
+    (void)why;
+    float *const part = part_of(m, &size);
+    memcpy(part, dp_zero_shared(m->zero) + dp_zero_optim(m->zero)->first, size);
+    dp_zero_optim(m->zero)->steps = m->board->updates;
+    return DP_OK;
+}
+
+void dp_team_member_obey(dp_team_member *m)
+{
+    static dp_status (*const commands[DP_TEAM_COMMANDS])(dp_team_member *, dp_why *) = {
+        [DP_TEAM_STEP] = do_step,      [DP_TEAM_DROP] = do_drop,   [DP_TEAM_REDUCE] = do_reduce,
+        [DP_TEAM_UPDATE] = do_update,  [DP_TEAM_RESET] = do_reset, [DP_TEAM_GATHER] = do_gather,
+        [DP_TEAM_SCATTER] = do_scatter};
+    dp_why why = {{0}};
+    dp_assert(m->board->command < DP_TEAM_QUIT);
+    m->board->statuses[m->rank] = commands[m->board->command](m, &why);
+    m->board->whys[m->rank] = why;
+}
