@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/lib/jobs.h"
+#include "tests/sim/arguments.h"
 #include "tests/sim/duel.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/explore.h"
@@ -14,21 +15,6 @@
 #include "tests/sim/sim.h"
 
 enum { FAILURES_PRINTED = 20 };
-
-typedef struct arguments {
-    dp_sim_options options;
-    uint64_t first;
-    uint64_t last;
-    uint32_t jobs;
-    uint32_t failures_max; /* stop after so many */
-    bool json;
-    bool quiet;
-    bool shrink;
-    const char *faults;
-    const char *script; /* to replay; NULL: none */
-    const char *output; /* where a shrunk failure goes; NULL: shrunk-SEED.dps */
-    const char *program;
-} arguments;
 
 /* What a worker tells the parent of one seed. */
 typedef struct report {
@@ -41,177 +27,7 @@ typedef struct report {
     uint32_t faults; /* mask of classes that were on */
 } report;
 
-static void usage(FILE *out)
-{
-    fprintf(
-        out,
-        "usage: dpsim --seed N | --seeds A..B | --script FILE [--nodes N] [--until SECONDS] "
-        "[--faults "
-        "LIST|all|none] [--every]\n"
-        "             [--profile swarm|rivals|gossip|calm|duel|liar|scale|detect|kill|stall|strict|"
-        "joins|revoke|merge|byz|pairs|steps|rot|stale]\n"
-        "             [--jobs N] [--max-failures N] [--trace NODE] [--shrink [--output FILE]]\n"
-        "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
-        "             [--lucky] [--parts] [--keep-vote-key] [--store model|real|lies] [--evil "
-        "KIND] [--json] "
-        "[--quiet]\n"
-        "faults:");
-    for (int i = 0; i < DP_FAULT_COUNT; i++) {
-        fprintf(out, " %s", dp_fault_name((dp_fault)i));
-    }
-    fprintf(
-        out,
-        "\n--every turns every listed class on; otherwise each is on with probability one half.\n");
-}
-
-static bool read_seeds(arguments *args, const char *text)
-{
-    char *end = NULL;
-
-    args->first = strtoull(text, &end, 0);
-    args->last = args->first;
-    if (end == text) {
-        return false;
-    }
-    if (strncmp(end, "..", 2) == 0) {
-        const char *second = end + 2;
-        args->last = strtoull(second, &end, 0);
-        if (end == second) {
-            return false;
-        }
-    }
-    return *end == '\0' && args->first <= args->last;
-}
-
-static bool read_profile(arguments *args, const char *text)
-{
-    for (int i = 0; i < DP_PROFILE_COUNT; i++) {
-        if (strcmp(text, dp_profile_name((dp_profile)i)) == 0) {
-            args->options.profile = (dp_profile)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool read_flag(arguments *args, const char *name)
-{
-    if (strcmp(name, "--json") == 0) {
-        args->json = true;
-    } else if (strcmp(name, "--quiet") == 0) {
-        args->quiet = true;
-    } else if (strcmp(name, "--every") == 0) {
-        args->options.all_on = true;
-    } else if (strcmp(name, "--shrink") == 0) {
-        args->shrink = true;
-    } else if (strcmp(name, "--lucky") == 0) {
-        args->options.lucky = true;
-    } else if (strcmp(name, "--keep-vote-key") == 0) {
-        args->options.keep_vote_key = true;
-    } else if (strcmp(name, "--parts") == 0) {
-        args->options.parts = true;
-    } else {
-        return false;
-    }
-    return true;
-}
-
-/* By dp_sim_store. */
-static const char *const stores[] = {"drawn", "model", "real", "lies"};
-
-static bool read_store(arguments *args, const char *text)
-{
-    for (int i = 0; i <= DP_SIM_STORE_LIES; i++) {
-        if (strcmp(text, stores[i]) == 0) {
-            args->options.store = (dp_sim_store)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool read_value(arguments *args, const char *name, const char *value)
-{
-    if (strcmp(name, "--seed") == 0 || strcmp(name, "--seeds") == 0) {
-        return read_seeds(args, value);
-    }
-    if (strcmp(name, "--nodes") == 0) {
-        args->options.nodes = (uint32_t)strtoul(value, NULL, 0);
-        return args->options.nodes > 0 && args->options.nodes <= DP_SIM_NODES_MAX;
-    }
-    if (strcmp(name, "--until") == 0) {
-        args->options.until_us = (uint64_t)(strtod(value, NULL) * 1e6);
-        return args->options.until_us > 0;
-    }
-    if (strcmp(name, "--loss") == 0) {
-        args->options.loss_milli = (uint32_t)(strtod(value, NULL) * 10 + 0.5);
-        return args->options.loss_milli < 1000;
-    }
-    if (strcmp(name, "--churn") == 0) {
-        args->options.churn_milli = (uint32_t)(strtod(value, NULL) * 10 + 0.5);
-        return args->options.churn_milli <= 10000;
-    }
-    if (strcmp(name, "--round") == 0) {
-        args->options.round_ms = (uint32_t)(strtod(value, NULL) * 1000 + 0.5);
-        return args->options.round_ms >= 100;
-    }
-    if (strcmp(name, "--script") == 0) {
-        args->script = value;
-        args->last = args->first;
-        return true;
-    }
-    if (strcmp(name, "--output") == 0) {
-        args->output = value;
-        return true;
-    }
-    if (strcmp(name, "--trace") == 0) {
-        args->options.trace = atoi(value);
-        return true;
-    }
-    if (strcmp(name, "--store") == 0) {
-        return read_store(args, value);
-    }
-    if (strcmp(name, "--jobs") == 0) {
-        args->jobs = (uint32_t)strtoul(value, NULL, 0);
-        return args->jobs > 0 && args->jobs <= JOBS_MAX;
-    }
-    if (strcmp(name, "--max-failures") == 0) {
-        args->failures_max = (uint32_t)strtoul(value, NULL, 0);
-        return args->failures_max > 0;
-    }
-    if (strcmp(name, "--profile") == 0) {
-        return read_profile(args, value);
-    }
-    if (strcmp(name, "--evil") == 0) {
-        args->options.evil = dp_evil_named(value);
-        return args->options.evil != 0;
-    }
-    if (strcmp(name, "--faults") == 0) {
-        dp_why why = {0};
-        args->faults = value;
-        if (dp_plan_faults(value, &args->options.faults, &why) == DP_OK) {
-            return true;
-        }
-        fprintf(stderr, "dpsim: %s\n", why.text);
-    }
-    return false;
-}
-
-static bool read_arguments(arguments *args, int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        if (read_flag(args, argv[i])) {
-            continue;
-        }
-        if (i + 1 >= argc || !read_value(args, argv[i], argv[i + 1])) {
-            return false;
-        }
-        i++;
-    }
-    return args->last >= args->first && args->last > 0;
-}
-
-static void run_seed(const arguments *args, uint64_t seed, report *out)
+static void run_seed(const dp_arguments *args, uint64_t seed, report *out)
 {
     static dp_sim sim;
     dp_sim_options options = args->options;
@@ -235,7 +51,7 @@ static void run_seed(const arguments *args, uint64_t seed, report *out)
     dp_sim_close(&sim);
 }
 
-static void print_replay(const arguments *args, const report *r)
+static void print_replay(const dp_arguments *args, const report *r)
 {
     if (r->totals.evil != 0) {
         printf("  liars: %s, trick %u\n", dp_evil_name((dp_evil_kind)r->totals.evil),
@@ -267,12 +83,12 @@ static void print_replay(const arguments *args, const report *r)
         printf(" --keep-vote-key");
     }
     if (args->options.store != DP_SIM_STORE_DRAWN) {
-        printf(" --store %s", stores[args->options.store]);
+        printf(" --store %s", dp_store_name(args->options.store));
     }
     printf(" --trace %u\n", r->failure.node);
 }
 
-static void print_report(const arguments *args, const report *r)
+static void print_report(const dp_arguments *args, const report *r)
 {
     if (args->json) {
         printf("{\"seed\":%" PRIu64
@@ -305,7 +121,7 @@ static void print_report(const arguments *args, const report *r)
 }
 
 /* True if the seed still breaks the same invariant under these options; then out is the new report. */
-static bool still_fails(const arguments *args, report *out)
+static bool still_fails(const dp_arguments *args, report *out)
 {
     report r;
 
@@ -318,7 +134,7 @@ static bool still_fails(const arguments *args, report *out)
 }
 
 /* The failure as a script, which a run of the tests may keep. */
-static int write_script(const arguments *args, const report *r)
+static int write_script(const dp_arguments *args, const report *r)
 {
     char name[64];
     dp_script script = {.options = args->options};
@@ -344,10 +160,10 @@ static int write_script(const arguments *args, const report *r)
 }
 
 /* Drop fault classes and nodes one by one while the same invariant breaks. */
-static int shrink(const arguments *args)
+static int shrink(const dp_arguments *args)
 {
     static char list[256];
-    arguments tried = *args;
+    dp_arguments tried = *args;
     report r;
 
     run_seed(&tried, args->first, &r);
@@ -388,7 +204,7 @@ static int shrink(const arguments *args)
 }
 
 /* The options of a script; the trace stays the caller's. */
-static int read_script(arguments *args)
+static int read_script(dp_arguments *args)
 {
     dp_script script;
     dp_why why = {0};
@@ -497,7 +313,7 @@ static void print_harm(const sums *all)
            (double)all->live_max[2] / 1e6, all->live_max[3], all->live_max[4]);
 }
 
-static void print_sums(const arguments *args, const sums *all, double took)
+static void print_sums(const dp_arguments *args, const sums *all, double took)
 {
     if (args->json) {
         printf("{\"seeds\":%" PRIu64 ",\"failures\":%" PRIu64 ",\"rounds\":%" PRIu64
@@ -528,14 +344,14 @@ static void print_sums(const arguments *args, const sums *all, double took)
 }
 
 typedef struct many {
-    const arguments *args;
+    const dp_arguments *args;
     sums all;
 } many;
 
 /* Every jobs-th seed from its own first one. */
 static void work(void *context, uint32_t job, int out)
 {
-    const arguments *const args = ((const many *)context)->args;
+    const dp_arguments *const args = ((const many *)context)->args;
     report r;
 
     for (uint64_t seed = args->first + job; seed <= args->last; seed += args->jobs) {
@@ -549,7 +365,7 @@ static void work(void *context, uint32_t job, int out)
 static void collect(void *context, int in)
 {
     many *const self = context;
-    const arguments *const args = self->args;
+    const dp_arguments *const args = self->args;
     sums *const all = &self->all;
     report r;
     const double start = seconds_now();
@@ -573,7 +389,7 @@ static void collect(void *context, int in)
     }
 }
 
-static int run_many(const arguments *args)
+static int run_many(const dp_arguments *args)
 {
     many self = {.args = args};
     const double start = seconds_now();
@@ -592,19 +408,23 @@ static int run_many(const arguments *args)
 int main(int argc, char **argv)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    arguments args = {.jobs = cores > 0 && cores < JOBS_MAX ? (uint32_t)cores : 1,
-                      .failures_max = UINT32_MAX,
-                      .first = 1,
-                      .program = argv[0]};
+    dp_why why = {0};
+    dp_arguments args = {.jobs = cores > 0 && cores < JOBS_MAX ? (uint32_t)cores : 1,
+                         .failures_max = UINT32_MAX,
+                         .program = argv[0]};
 
     args.options.faults = DP_FAULTS_ALL;
     args.options.trace = -1;
     if (argc > 1 && strcmp(argv[1], "--explore") == 0) {
         return dp_explore_main(argc, argv);
     }
-    if (!read_arguments(&args, argc, argv)) {
-        usage(stderr);
+    if (dp_arguments_read(&args, argc, argv, &why) != DP_OK) {
+        fprintf(stderr, "dpsim: %s\n", why.text);
         return 64;
+    }
+    if (args.help) {
+        dp_arguments_usage(stdout);
+        return 0;
     }
     if (args.script != NULL) {
         const int status = read_script(&args);
@@ -622,6 +442,11 @@ int main(int argc, char **argv)
         report r;
         run_seed(&args, args.first, &r);
         print_report(&args, &r);
+        if (args.options.trace >= (int32_t)r.nodes) {
+            fprintf(stderr, "dpsim: --trace %d: this world has nodes 0 to %u\n", args.options.trace,
+                    r.nodes - 1);
+            return 64;
+        }
         return r.failed ? 1 : 0;
     }
     return run_many(&args);

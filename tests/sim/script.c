@@ -1,30 +1,23 @@
 #include "tests/sim/script.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "tests/sim/arguments.h"
 
 static bool read_number(const char *text, uint64_t most, uint64_t *out)
 {
-    char *end = NULL;
-    const uint64_t value = strtoull(text, &end, 10);
-
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || value > most) {
-        return false;
-    }
-    *out = value;
-    return true;
+    return dp_read_number(text, 10, most, out);
 }
 
 static bool read_seconds(const char *text, uint64_t *out_us)
 {
-    char *end = NULL;
-    const double value = strtod(text, &end);
+    double seconds = 0;
 
-    if (end == text || *end != '\0' || !(value > 0) || value > 1e6) {
+    if (!dp_read_decimal(text, 1e6, &seconds) || !(seconds > 0)) {
         return false;
     }
-    *out_us = (uint64_t)(value * 1e6);
+    *out_us = (uint64_t)(seconds * 1e6);
     return true;
 }
 

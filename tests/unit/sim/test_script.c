@@ -51,6 +51,8 @@ static void what_does_not_parse_is_told_with_its_line(void **state)
         {"dpsim 1\n", "a.dps:1: ends without a seed"},
         {"dpsim 1\nseed x\n", "a.dps:2: cannot read \"seed x\""},
         {"dpsim 1\nseed -1\n", "a.dps:2: cannot read \"seed -1\""},
+        {"dpsim 1\nseed 18446744073709551616\n",
+         "a.dps:2: cannot read \"seed 18446744073709551616\""},
         {"dpsim 1\nseed 1\n# well\nfaults rain\n", "a.dps:4: cannot read \"faults rain\""},
         {"dpsim 1\nseed 1\nnodes 0\n", "a.dps:3: cannot read \"nodes 0\""},
         {"dpsim 1\nseed 1\nuntil nan\n", "a.dps:3: cannot read \"until nan\""},
