@@ -96,6 +96,9 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
         dp_pair_f64(&map, "update_residual", view.update_error);
         dp_pair_f64(&map, "update_error", view.update_error / view.update_norm);
     }
+    if (view.part_error > 0) {
+        dp_pair_f64(&map, "part_error", view.part_error);
+    }
     if (view.has_checkpoint) {
         dp_pair_u64(&map, "checkpoint_round", view.checkpoint_round);
     }

@@ -14,7 +14,7 @@
  *                       "is_voter", "quorum", "listed", "loss"?, "exchanges", "rejected", "diverged", "elements",
  *                       "data_objects" (tokenizer and shards), "data_here" (of these), "round_ms",
  *                       "tokens_per_s", "compute_utilisation", "outer_reach"?, "update_norm"?: |a| of what was published last, "update_residual"?: |e| that its codec
- *                       left over, "update_error"?: their ratio, "checkpoint_round"?, "bytes_sent", "bytes_received",
+ *                       left over, "update_error"?: their ratio, "part_error"?: the same of the part that this node added up last, "checkpoint_round"?, "bytes_sent", "bytes_received",
  *                       "trainer": "up"|"down"|"starting"|"failing", "device"?: who computes, "trainer_pid"?, "trainer_restarts", "counted": rounds that list this node}}
  *   peers        {} -> {"peers": [{"id","short","name","state","self","linked","roster","voter","rtt_ms"?,"round","included",
  *                       "step_ms"?,"addresses":[text]}]}

@@ -521,6 +521,7 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
         .loss = driver->loss,
         .update_norm = driver->update_norm,
         .update_error = driver->update_error,
+        .part_error = driver->part_error,
         .counted = driver->counted,
         .checkpoint_round = driver->checkpoint_round,
         .has_checkpoint = driver->has_checkpoint,

@@ -48,6 +48,7 @@ typedef struct dp_driver_view {
     double loss;         /* of the running local round, nats per token; 0: unknown */
     double update_norm;  /* |a| of the last publication; 0: none, or not known */
     double update_error; /* what its codec left over: |a - d| */
+    double part_error;   /* what encoding the last sum of a part has lost, by its norm; 0: none */
     uint64_t counted;    /* rounds that list this node */
     uint64_t checkpoint_round;
     bool has_checkpoint;

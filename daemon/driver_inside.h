@@ -103,6 +103,7 @@ struct dp_driver {
     double loss;
     double update_norm; /* of the last publication, as the trainer says */
     double update_error;
+    double part_error;  /* of the sum that the trainer made last, by its norm; 0: unknown */
     double outer_reach; /* of the last outer step; 0: unknown */
     double moved;       /* by the last pair exchange: weight times displacement */
     double tokens_per_s;

@@ -192,6 +192,7 @@ static void tell_taken(dp_driver *driver, const taken *self)
         event.u.reduced.part = self->msg.part;
         event.u.reduced.root = self->roots[0];
         event.u.reduced.bytes = self->sizes[0];
+        driver->part_error = self->msg.norm > 0 ? self->msg.error / self->msg.norm : 0;
         dp_driver_feed(driver, &event);
     } else if (self->msg.kind == DP_TRAINER_PUBLISHED) {
         memcpy(driver->staged[0], self->roots, sizeof self->roots);
