@@ -108,6 +108,13 @@ static inline void kit_publish(kit_world *world, kit_node *node, const dp_action
     done->event.u.published.a_root = root;
     done->event.u.published.a_bytes = 8;
     done->event.u.published.energy = 100;
+    done->event.u.published.rate = node->rate;
+    done->event.u.published.parts.n = action->u.publish.cuts.n;
+    for (uint32_t p = 0; p < action->u.publish.cuts.n; p++) {
+        dp_part_ref *ref = &done->event.u.published.parts.refs[p];
+        *ref = (dp_part_ref){.root = kit_blob(node->index, ++node->published, &leaf), .bytes = 8};
+        kit_hold(node, &ref->root);
+    }
     node->steps = node->empty > 0 ? 0 : node->steps;
     node->empty -= node->empty > 0;
     done->event.u.published.steps = node->steps;
@@ -117,6 +124,30 @@ static inline void kit_publish(kit_world *world, kit_node *node, const dp_action
     done->event.u.published.reach.own = node->own;
     done->event.u.published.reach.leased = node->leased;
     node->steps = 0;
+}
+
+static inline void kit_reduce(kit_world *world, kit_node *node, const dp_action *action)
+{
+    dp_hash leaf;
+
+    node->reduce = *action;
+    node->reduces++;
+    assert_in_range(action->u.reduce.n_items, 1, DP_LISTED_MAX);
+    for (uint32_t i = 0; i < action->u.reduce.n_items; i++) {
+        assert_true(kit_holds(node, &action->u.reduce.items[i].root));
+    }
+    if (node->adds_late) {
+        return;
+    }
+    kit_event *done = kit_push(world, node->index, DP_EV_REDUCED);
+    done->event.u.reduced.round = action->u.reduce.round;
+    done->event.u.reduced.part = action->u.reduce.part;
+    done->event.u.reduced.status = node->adds_nothing ? DP_CORRUPT : DP_OK;
+    if (!node->adds_nothing) {
+        done->event.u.reduced.root = kit_blob(node->index, ++node->published, &leaf);
+        done->event.u.reduced.bytes = 8;
+        kit_hold(node, &done->event.u.reduced.root);
+    }
 }
 
 static inline void kit_serve_records(kit_world *world, kit_node *node, const dp_action *action)
@@ -282,13 +313,21 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
         break;
     case DP_DO_CHECK:
         item = kit_push(world, node->index, DP_EV_CHECKED);
-        item->event.u.checked.root = action->u.object.root;
+        item->event.u.checked.root = action->u.check.root;
+        item->event.u.checked.first = action->u.check.first;
+        item->event.u.checked.end = action->u.check.end;
         item->event.u.checked.ok = !node->picky;
         item->event.u.checked.foreign = node->picky;
         item->event.u.checked.energy = 100;
         break;
     case DP_DO_APPLY:
         kit_apply(world, node, action);
+        break;
+    case DP_DO_REDUCE:
+        kit_reduce(world, node, action);
+        break;
+    case DP_DO_OBJECT_DROP:
+        node->dropped = action->u.keep.root;
         break;
     case DP_DO_SAVE:
         if (node->saves_nothing) {

@@ -54,6 +54,7 @@ typedef struct kit_node {
     uint64_t round;
     dp_hash theta;
     uint64_t published;  /* blobs ever */
+    uint32_t rate;       /* that it tells with them */
     uint32_t settles[3]; /* APPLYs by dp_settle */
     dp_action restore;   /* last DP_DO_TRAINER_RESTORE */
     uint32_t restores;
@@ -65,7 +66,12 @@ typedef struct kit_node {
     bool reopens;           /* its node wants to be opened anew */
     bool mute_blobs;        /* its blobs cannot be fetched */
     bool saves_nothing;
-    bool picky;                 /* its trainer knows no codec but its own */
+    bool picky;        /* its trainer knows no codec but its own */
+    bool adds_nothing; /* its trainer cannot add up a part */
+    bool adds_late;    /* REDUCE is not answered; the last one is kept in reduce */
+    dp_action reduce;  /* last DP_DO_REDUCE */
+    uint32_t reduces;
+    dp_hash dropped;            /* by the last DP_DO_OBJECT_DROP */
     const char *rejected_cause; /* of its last DP_NOTE_REJECTED about a peer */
     uint32_t empty;             /* so many publications from now on hold no steps */
     uint32_t again; /* so many publications from now on are of samples that were in earlier ones */

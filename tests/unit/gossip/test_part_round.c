@@ -1,0 +1,409 @@
+/* Rounds of parts among a few whole nodes: who adds up what, what is told of it, and what is let go. */
+#include "tests/unit/gossip/node_kit.h"
+
+/* So many nodes that vote and add up parts, with some rounds behind them. */
+static kit_world *parted(uint32_t n)
+{
+    kit_world *world = kit_open(n);
+
+    world->manifest.codec = DP_CODEC_INT8;
+    world->manifest.reduce = DP_REDUCE_PARTS;
+    for (uint32_t i = 0; i < n; i++) {
+        kit_kill(world, i);
+        kit_boot(world, i);
+    }
+    kit_link_all(world);
+    kit_run_ms(world, 5000);
+    assert_int_equal(kit_look(world, 0).voters, n % 2 == 0 ? n - 1 : n);
+    assert_int_equal(kit_look(world, 0).listed_last, n);
+    return world;
+}
+
+static const dp_record *newest(kit_world *world)
+{
+    static dp_record record;
+
+    for (uint64_t slot = world->nodes[0].slots; slot > 0; slot--) {
+        const kit_record *at = &world->nodes[0].records[slot];
+        assert_int_equal(dp_record_decode(&record, dp_view_of(at->record, at->record_size)), DP_OK);
+        if (record.kind == DP_RECORD_ROUND) {
+            return &record;
+        }
+    }
+    fail_msg("no round");
+    return NULL;
+}
+
+static void run_rounds(kit_world *world, uint32_t n)
+{
+    const uint64_t round = kit_look(world, 0).round + n;
+
+    for (uint32_t i = 0; i < 1000 * n && kit_look(world, 0).round < round; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_true(kit_look(world, 0).round >= round);
+    kit_run_ms(world, 2 * KIT_STEP_MS);
+}
+
+/* Until node 0 has published and no record lists that yet. */
+static void run_into_round(kit_world *world)
+{
+    const uint64_t published = world->nodes[0].published;
+
+    run_rounds(world, 1);
+    for (uint32_t i = 0; i < 1000 && world->nodes[0].published == published; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+}
+
+static uint32_t parts_of(const dp_record *record, uint32_t owner)
+{
+    const dp_peer peer = kit_peer(owner);
+    uint32_t n = 0;
+
+    for (uint32_t p = 0; p < record->n_parts; p++) {
+        n += record->parts[p].has && dp_peer_equal(&record->parts[p].owner, &peer) ? 1 : 0;
+    }
+    return n;
+}
+
+static void each_adds_up_a_part_and_all_have_the_same_state(void **state)
+{
+    kit_world *world = parted(3);
+
+    (void)state;
+    run_rounds(world, 2);
+    const dp_record *record = newest(world);
+    assert_true(record->parted);
+    assert_int_equal(record->n_parts, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(parts_of(record, i), 1);
+        assert_int_equal(record->parts[i].from, 7);
+        assert_int_equal(world->nodes[i].settles[DP_SETTLE_LEFT_OUT], 0);
+    }
+    kit_close(world);
+}
+
+static void who_has_twice_the_line_adds_up_more(void **state)
+{
+    kit_world *world = parted(3);
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        world->nodes[i].rate = i == 0 ? 900 : 600;
+    }
+    run_rounds(world, 3);
+    const dp_record *record = newest(world);
+    assert_int_equal(record->listed[0].rate, 900);
+    world->nodes[0].adds_late = true;
+    run_into_round(world);
+    kit_run_ms(world, 500);
+    /* 4 r - sum: 1500, 300, 300. */
+    assert_int_equal(world->nodes[0].reduce.u.reduce.end, 65536 * 1500 / 2100);
+    kit_close(world);
+}
+
+static void the_part_of_an_owner_that_died_is_added_up_by_the_next(void **state)
+{
+    kit_world *world = parted(3);
+
+    (void)state;
+    run_into_round(world);
+    kit_kill(world, 2);
+    run_rounds(world, 1);
+    const dp_record *record = newest(world);
+    assert_int_equal(parts_of(record, 2), 0);
+    assert_true(parts_of(record, 0) + parts_of(record, 1) >= 2);
+    kit_boot(world, 2);
+    kit_link_all(world);
+    run_rounds(world, 4);
+    assert_int_equal(kit_look(world, 0).listed_last, 3);
+    kit_close(world);
+}
+
+static void an_owner_whose_trainer_cannot_add_up_holds_up_no_round(void **state)
+{
+    kit_world *world = parted(3);
+
+    (void)state;
+    world->nodes[1].adds_nothing = true;
+    run_rounds(world, 3);
+    assert_int_equal(parts_of(newest(world), 1), 0);
+    world->nodes[1].adds_nothing = false;
+    run_rounds(world, 3);
+    assert_int_equal(parts_of(newest(world), 1), 1);
+    kit_close(world);
+}
+
+static void an_owner_that_never_answers_holds_up_no_round(void **state)
+{
+    kit_world *world = parted(3);
+
+    (void)state;
+    world->nodes[2].adds_late = true;
+    run_rounds(world, 3);
+    assert_int_equal(parts_of(newest(world), 2), 0);
+    kit_close(world);
+}
+
+static void a_sum_that_comes_after_its_round_is_let_go(void **state)
+{
+    kit_world *world = parted(3);
+    kit_node *late = &world->nodes[2];
+    dp_event event = {.type = DP_EV_REDUCED};
+    dp_hash leaf;
+
+    (void)state;
+    late->adds_late = true;
+    run_rounds(world, 2);
+    event.u.reduced.round = late->reduce.u.reduce.round;
+    event.u.reduced.part = late->reduce.u.reduce.part;
+    event.u.reduced.root = kit_blob(2, 1000000, &leaf);
+    event.u.reduced.bytes = 8;
+    while (kit_look(world, 2).round < late->reduce.u.reduce.round) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    kit_event_in(world, 2, &event);
+    assert_true(dp_hash_equal(&late->dropped, &event.u.reduced.root));
+    event.u.reduced.root = kit_blob(2, 1000001, &leaf);
+    event.u.reduced.part = DP_PARTS_MAX; /* Of no part. */
+    kit_event_in(world, 2, &event);
+    assert_true(dp_hash_equal(&late->dropped, &event.u.reduced.root));
+    event.u.reduced.root = kit_blob(2, 1000002, &leaf);
+    event.u.reduced.status = DP_IO; /* There is none. */
+    kit_event_in(world, 2, &event);
+    assert_false(dp_hash_equal(&late->dropped, &event.u.reduced.root));
+    kit_close(world);
+}
+
+static void a_publication_of_which_a_part_does_not_decode_is_not_counted(void **state)
+{
+    kit_world *world = parted(4);
+
+    (void)state;
+    world->nodes[3].picky = true; /* What is right for the others is wrong for it. */
+    run_rounds(world, 3);
+    assert_non_null(world->nodes[3].rejected_cause);
+    run_rounds(world, 1);
+    kit_close(world);
+}
+
+static void a_node_that_was_killed_in_a_round_is_counted_in_it(void **state)
+{
+    kit_world *world = parted(3);
+    kit_node *node = &world->nodes[1];
+    dp_part_list parts;
+
+    (void)state;
+    run_into_round(world);
+    assert_int_equal(dp_node_pending_parts(dp_view_of(node->pending, node->pending_size), &parts),
+                     DP_OK);
+    assert_int_equal(parts.n, 3);
+    for (uint32_t p = 0; p < parts.n; p++) {
+        assert_true(kit_holds(node, &parts.refs[p].root));
+    }
+    kit_kill(world, 1);
+    kit_boot(world, 1);
+    kit_link_all(world);
+    assert_true(node->restores > 0);
+    assert_int_equal(node->restore.u.restore.cuts.n, 3);
+    run_rounds(world, 3);
+    assert_int_equal(kit_look(world, 0).listed_last, 3);
+    kit_close(world);
+}
+
+static dp_status restored(const kit_world *world, dp_node *node, const uint8_t *row, size_t size)
+{
+    (void)world;
+    return dp_node_restore_pending(node, dp_view_of(row, size));
+}
+
+static void a_damaged_row_of_a_publication_is_refused(void **state)
+{
+    kit_world *world = parted(3);
+    kit_node *node = &world->nodes[1];
+    uint8_t credential[KIT_CREDENTIAL];
+    dp_part_list parts;
+    dp_node *opened;
+
+    (void)state;
+    run_into_round(world);
+    const size_t size = node->pending_size;
+    uint8_t *row = kit_copy(dp_view_of(node->pending, size));
+    kit_kill(world, 1);
+    const dp_node_config config = kit_config(world, 1, credential);
+    assert_int_equal(dp_node_open(&opened, &config), DP_OK);
+    for (size_t cut = 0; cut < size; cut++) {
+        assert_int_not_equal(restored(world, opened, row, cut), DP_OK);
+    }
+    for (size_t cut = 1; cut < 300; cut++) {
+        assert_int_not_equal(dp_node_pending_parts(dp_view_of(row, cut), &parts), DP_OK);
+    }
+    const size_t cuts = size - 1 - 3 * sizeof(uint16_t);
+    row[cuts] = 0; /* No parts. */
+    assert_int_equal(restored(world, opened, row, size), DP_BADMSG);
+    row[cuts] = DP_PARTS_MAX + 1;
+    assert_int_equal(restored(world, opened, row, size), DP_BADMSG);
+    row[cuts] = 2; /* Fewer cuts than objects. */
+    assert_int_equal(restored(world, opened, row, size - sizeof(uint16_t)), DP_DENIED);
+    row[cuts] = 3;
+    row[cuts + 1] = 1; /* The first part does not begin the vector. */
+    assert_int_equal(restored(world, opened, row, size), DP_BADMSG);
+    row[cuts + 1] = 0;
+    row[3] ^= 0xff; /* The message in it is none. */
+    assert_int_not_equal(dp_node_pending_parts(dp_view_of(row, size), &parts), DP_OK);
+    row[3] ^= 0xff;
+    row[0] = 3; /* Of a run of whole updates. */
+    assert_int_equal(restored(world, opened, row, size), DP_VERSION);
+    assert_int_equal(dp_node_pending_parts(dp_view_of(row, size), &parts), DP_OK);
+    assert_int_equal(parts.n, 0);
+    dp_node_close(opened);
+    free(row);
+    kit_boot(world, 1);
+    kit_close(world);
+}
+
+/* Does the node want this object now? So one sees whether it believes a word. */
+static bool asks(const dp_actions *actions, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < actions->count; i++) {
+        const dp_action *action = &actions->items[i];
+        if (action->type == DP_DO_GET_INFO && dp_hash_equal(&action->u.get.root, root)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void what_cannot_be_read_any_more_is_fetched_again(void **state)
+{
+    kit_world *world = parted(3);
+    dp_event lost = {.type = DP_EV_OBJECT_LOST};
+
+    (void)state;
+    run_rounds(world, 1);
+    world->nodes[0].adds_late = true;
+    const uint32_t reduces = world->nodes[0].reduces;
+    for (uint32_t i = 0; i < 1000 && world->nodes[0].reduces == reduces; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    const dp_action *reduce = &world->nodes[0].reduce;
+    for (uint32_t i = 0; i < reduce->u.reduce.n_items; i++) {
+        lost.u.object.root = reduce->u.reduce.items[i].root;
+        kit_event_in(world, 0, &lost);
+        assert_true(i == 0 || asks(world->actions, &lost.u.object.root)); /* 0 is its own. */
+    }
+    kit_drain(world);
+    world->nodes[0].adds_late = false;
+    run_rounds(world, 3);
+    const dp_record *record = newest(world);
+    lost.u.object.root = record->parts[1].root; /* A result of a round that is over. */
+    kit_event_in(world, 0, &lost);
+    run_rounds(world, 2);
+    assert_int_equal(kit_look(world, 0).listed_last, 3);
+    kit_close(world);
+}
+
+/* ---- what owners say ---- */
+
+static dp_part_word word_by(kit_world *world, uint32_t owner, uint32_t part, uint32_t seed)
+{
+    const dp_crypto crypto = kit_crypto(owner);
+    const dp_node_view view = kit_look(world, 0);
+    const dp_hash run = kit_run();
+    const dp_hash fork = {{0}};
+    dp_part_word word = {.owner = kit_peer(owner),
+                         .round = view.round + 1,
+                         .base = world->head_of_slot[view.slot],
+                         .part = part,
+                         .bytes = 8,
+                         .n = 1,
+                         .sources = {{.peer = kit_peer(owner)}}};
+
+    memset(word.root.bytes, (int)seed, sizeof word.root.bytes);
+    assert_true(dp_part_sign(&word, &crypto, &run, &fork));
+    return word;
+}
+
+static const dp_actions *tell(kit_world *world, uint32_t from, const dp_part_word *word)
+{
+    static uint8_t room[DP_MESSAGE_MAX];
+    dp_writer writer = dp_writer_of(room, sizeof room);
+
+    dp_part_msg_write(&writer, word);
+    return kit_tell(world, from, 0, dp_view_of(room, writer.size));
+}
+
+static void only_a_member_s_signed_word_of_this_round_is_followed(void **state)
+{
+    kit_world *world = parted(3);
+
+    (void)state;
+    run_rounds(world, 1);
+    dp_part_word word = word_by(world, 1, 1, 200);
+    assert_true(asks(tell(world, 1, &word), &word.root));
+    assert_false(asks(tell(world, 1, &word), &word.root)); /* It is known. */
+    word = word_by(world, 1, 1, 201);
+    word.signature[0] ^= 1;
+    assert_false(asks(tell(world, 1, &word), &word.root));
+    word = word_by(world, 1, 7, 202); /* There is no such part. */
+    assert_false(asks(tell(world, 1, &word), &word.root));
+    word = word_by(world, 5, 1, 203); /* No member. */
+    assert_false(asks(tell(world, 1, &word), &word.root));
+    word = word_by(world, 1, 1, 204);
+    word.round++;
+    assert_false(asks(tell(world, 1, &word), &word.root));
+    word = word_by(world, 0, 1, 205); /* Its own, which it has never said. */
+    assert_false(asks(tell(world, 1, &word), &word.root));
+    kit_close(world);
+}
+
+static void of_one_owner_two_words_are_followed_and_no_more(void **state)
+{
+    kit_world *world = parted(3);
+    uint32_t followed = 0;
+
+    (void)state;
+    run_rounds(world, 1);
+    for (uint32_t i = 0; i < 5; i++) {
+        const dp_part_word word = word_by(world, 2, 0, 210 + i);
+        followed += asks(tell(world, 2, &word), &word.root) ? 1 : 0;
+    }
+    assert_in_range(followed, 1, 2);
+    kit_close(world);
+}
+
+static void in_a_run_of_whole_updates_a_word_of_a_part_is_refused(void **state)
+{
+    kit_world *world = kit_open(2);
+    uint8_t bytes[4] = {DP_MSG_PART, DP_MSG_VERSION, 0, 0};
+
+    (void)state;
+    kit_link_all(world);
+    kit_run_ms(world, 2000);
+    const dp_part_word word = word_by(world, 1, 0, 220);
+    assert_false(asks(tell(world, 1, &word), &word.root));
+    (void)kit_tell(world, 1, 0, dp_view_of(bytes, sizeof bytes)); /* None at all. */
+    kit_run_ms(world, 1000);
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_adds_up_a_part_and_all_have_the_same_state),
+        cmocka_unit_test(who_has_twice_the_line_adds_up_more),
+        cmocka_unit_test(the_part_of_an_owner_that_died_is_added_up_by_the_next),
+        cmocka_unit_test(an_owner_whose_trainer_cannot_add_up_holds_up_no_round),
+        cmocka_unit_test(an_owner_that_never_answers_holds_up_no_round),
+        cmocka_unit_test(a_sum_that_comes_after_its_round_is_let_go),
+        cmocka_unit_test(a_publication_of_which_a_part_does_not_decode_is_not_counted),
+        cmocka_unit_test(a_node_that_was_killed_in_a_round_is_counted_in_it),
+        cmocka_unit_test(a_damaged_row_of_a_publication_is_refused),
+        cmocka_unit_test(what_cannot_be_read_any_more_is_fetched_again),
+        cmocka_unit_test(only_a_member_s_signed_word_of_this_round_is_followed),
+        cmocka_unit_test(of_one_owner_two_words_are_followed_and_no_more),
+        cmocka_unit_test(in_a_run_of_whole_updates_a_word_of_a_part_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
