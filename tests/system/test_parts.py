@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A run whose rounds are added up by owners of parts: four nodes, one killed while its round is under way. All end with the same
-state, and each has fetched about two updates a round, where rounds of whole updates fetch three."""
+"""A run with momentum whose rounds are added up by owners of parts: four nodes, one killed while its round is under way. All end
+with the same state, and each has fetched about two updates a round, where rounds of whole updates fetch three."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from systemtest import CliError, TINY, SystemTest, tiny_text, wait_for  # noqa: 
 
 NODES = 4
 MANIFEST = TINY.replace("layers: 1, width: 32", "layers: 2, width: 128").replace(
-    "round: {time: 0.5, steps_max: 40}", "round: {time: 1, codec: int8, reduce: parts}")
+    "round: {time: 0.5, steps_max: 40}", "round: {mode: diloco, time: 1, reduce: parts}")
 
 
 def published(node):
@@ -67,7 +67,7 @@ class Parts(SystemTest):
 
     def test_a_codec_that_drops_elements_is_refused_with_a_reason(self):
         node = self.folder.node("node1").start()
-        wrong = self.file("wrong.yaml", MANIFEST.replace("codec: int8", "codec: sparse"))
+        wrong = self.file("wrong.yaml", MANIFEST.replace("mode: diloco", "mode: sparse"))
         with self.assertRaises(CliError) as refused:
             node.ask("run", "validate", wrong)
         self.assertIn("round.reduce", str(refused.exception))
