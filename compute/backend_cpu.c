@@ -124,6 +124,9 @@ static dp_status engine_open(dp_engine *e, const dp_engine_setup *setup, const d
     e->alone = setup->alone;
     e->encoding = DP_VECTOR_NONE;
     e->rows = team == NULL ? setup->rows_max : dp_team_rows(setup->rows_max, dp_team_lanes(team));
+    if (team != NULL) {
+        dp_team_bind(team);
+    }
     DP_TRY(dp_pool_open(&e->pool, setup->threads));
     const dp_gpt_options options = {.rows_max = e->rows,
                                     .pool = e->pool,

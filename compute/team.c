@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "compute/numa.h"
 #include "compute/team_inside.h"
 
 enum { OPEN_S = 120 };
@@ -103,6 +104,14 @@ dp_status dp_team_start(dp_team **out, uint32_t processes, uint32_t lanes, dp_wh
     return DP_OK;
 }
 
+/* It holds nothing that another one needs. */
+static void end_one(const dp_team *team, uint32_t rank)
+{
+    close(team->others[rank].socket);
+    DP_IGNORE(kill(team->others[rank].pid, SIGKILL) != 0);
+    DP_IGNORE(waitpid(team->others[rank].pid, NULL, 0) < 0); /* Gone is what it should be. */
+}
+
 void dp_team_close(dp_team *team)
 {
     if (team == NULL) {
@@ -110,10 +119,7 @@ void dp_team_close(dp_team *team)
     }
     for (uint32_t rank = 1; rank < team->processes; rank++) {
         if (team->others[rank].pid > 0) {
-            close(team->others[rank].socket);
-            /* It holds nothing that another one needs. */
-            DP_IGNORE(kill(team->others[rank].pid, SIGKILL) != 0);
-            DP_IGNORE(waitpid(team->others[rank].pid, NULL, 0) < 0);
+            end_one(team, rank);
         }
     }
     dp_free(team);
@@ -127,6 +133,11 @@ uint32_t dp_team_processes(const dp_team *team)
 uint32_t dp_team_lanes(const dp_team *team)
 {
     return team->lanes;
+}
+
+void dp_team_bind(const dp_team *team)
+{
+    DP_IGNORE(dp_numa_bind(DP_NUMA_FOLDER, 0, team->processes)); /* Else it runs anywhere. */
 }
 
 /* ---- Opening. */

@@ -31,6 +31,10 @@ static inline uint32_t dp_team_rows(uint32_t rows, uint32_t lanes)
     return (rows + lanes - 1) / lanes;
 }
 
+/* The calling thread and what it starts stay on the first process's share of the sockets, where there are as many as processes (numa.h);
+ * the others do so by themselves. Before the memory of the engine is taken. */
+void dp_team_bind(const dp_team *team);
+
 /* A model on it, in the first process. */
 typedef struct dp_team_engine dp_team_engine;
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "compute/numa.h"
 #include "compute/pool.h"
 #include "compute/team_inside.h"
 
@@ -49,6 +50,8 @@ static void obey(dp_team_member *m)
 static dp_status prepare(dp_team_member *m, dp_team_order *order, const int fds[DP_TEAM_FDS],
                          dp_model *model, dp_why *why)
 {
+    /* Before memory is taken. Where it cannot be, it runs anywhere. */
+    DP_IGNORE(dp_numa_bind(DP_NUMA_FOLDER, order->zero.rank, order->zero.processes));
     DP_TRY(dp_model_open(model, &order->model, why));
     order->zero.optim.model = model;
     DP_TRY(dp_pool_open(&m->pool, order->setup.threads));
