@@ -51,13 +51,14 @@ static void clean(dp_team_member *m, dp_team_clean which)
     uint32_t first;
     const uint32_t count = dp_zero_lanes(m->zero, &first);
     for (uint32_t lane = first; lane < first + count; lane++) {
-        if (which == DP_TEAM_CLEAN_ALL || (which == DP_TEAM_CLEAN_OTHERS && lane > 0)) {
-            const dp_zero_lane own = dp_zero_lane_of(m->zero, lane);
-            dp_gpt_grads_at(m->gpt, own.grads);
-            dp_gpt_zero_grads(m->gpt);
-            DP_IGNORE(dp_gpt_grads(m->gpt) == NULL); /* All of it now: the next lane is another. */
-            *own.loss = 0;
+        if (which == DP_TEAM_CLEAN_NONE || (which == DP_TEAM_CLEAN_OTHERS && lane == 0)) {
+            continue;
         }
+        const dp_zero_lane own = dp_zero_lane_of(m->zero, lane);
+        dp_gpt_grads_at(m->gpt, own.grads);
+        dp_gpt_zero_grads(m->gpt);
+        DP_IGNORE(dp_gpt_grads(m->gpt) == NULL); /* All of it now: the next lane is another. */
+        *own.loss = 0;
     }
 }
 
