@@ -202,6 +202,7 @@ static void rows_times_panel(const dp_gemm *g, const struct rows *rows, size_t f
         const float *a = rows->a + row * rows->a_row;
         const float *const ahead = asked < k * DP_PANEL ? next + asked : panel;
         asked += DP_AHEAD(k);
+        fetch_target(&t);
         if (rows->m < DP_GROUP) {
             few_rows_times_panel(k, a, rows->a_row, rows->a_depth, panel, &t);
         } else if (whole == DP_TAIL) {
@@ -227,6 +228,7 @@ static void block_times_panels(const dp_gemm *g, size_t depth, size_t first, siz
                             .a_depth = g->a_depth};
         if (gather) {
             for (size_t r = 0; r < rows.m; r++) {
+                fetch_run(rows.a + (r + DP_ROWS_AHEAD) * g->a_row, k);
                 memcpy(near + r * k, rows.a + r * g->a_row, k * sizeof *near);
             }
             rows.a = near;

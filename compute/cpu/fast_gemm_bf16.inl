@@ -189,6 +189,7 @@ DP_INLINE void round_block(const dp_gemm *g, size_t row, size_t rows, size_t dep
         return;
     }
     for (size_t r = 0; r < rows; r++) {
+        fetch_run(a + (r + DP_ROWS_AHEAD) * g->a_row, k);
         for (size_t i = 0; i < k; i += 2 * DP_LANES) {
             _mm512_storeu_si512(to + r * DP_PAIRS + i / 2, round_run(a + r * g->a_row + i, k - i));
         }
@@ -217,6 +218,7 @@ static void fast_gemm_block(const dp_gemm *g, size_t row, size_t depth, size_t f
             struct target t = target_of(g, depth, row + at, column);
             t.skip = done - at;
             t.rows = left;
+            fetch_target(&t);
             group_times_panel(pairs, a + at * a_row, a_row, a_depth, panel,
                               asked < pairs * DP_PANEL ? next + asked : panel, &t);
             asked += DP_AHEAD(pairs);

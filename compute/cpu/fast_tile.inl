@@ -11,6 +11,7 @@
 #define DP_AHEAD_TERMS 4
 #define DP_LINE_FLOATS 16
 #define DP_AHEAD(k) ((k) / DP_AHEAD_TERMS * DP_LINE_FLOATS)
+#define DP_ROWS_AHEAD 6
 #define DP_FETCH(p) __builtin_prefetch((p), 0, 2)
 
 /* Rows of a that are brought together, or rounded, before they are multiplied: a slice of the engine, in whole groups. */
@@ -89,6 +90,14 @@ DP_INLINE struct target tile_target(const dp_gemm_tn *g, size_t depth, size_t ro
         .rows = least_of(g->m - row, DP_GROUP),
         .columns = least_of(g->n - column, DP_PANEL),
     };
+}
+
+/* Asks for part of a row of a, before rows up to it are brought together: each lies on a page of its own. */
+DP_INLINE void fetch_run(const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i += DP_LINE_FLOATS) {
+        DP_FETCH(x + i);
+    }
 }
 
 /* Asks for where the sums go, which may be far away, before the sums are made. */
