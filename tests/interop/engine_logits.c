@@ -1,6 +1,9 @@
 /* Writes a model with random weights as a Hugging Face folder and as GGUF files, and the engine's logits of a fixed sentence as
  * JSON, so that test_transformers.py and test_llama_cpp.py can compare. engine_logits KIND FOLDER; KIND: gpt2, gpt2-untied,
- * llama, llama-gqa, llama-tied, qwen3, qwen3-untied; or import: reads the folder, which others wrote, instead. */
+ * llama, llama-gqa, llama-tied, qwen3, qwen3-untied; or import: reads the folder, which others wrote, instead; or the name of a
+ * preset, of which one layer is made, with few tokens but as wide as it is, and no GGUF; or presets: all presets, their
+ * config.json as FOLDER/NAME.json and the names and shapes of their tensors as JSON. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +17,7 @@
 #include "compute/hf_import.h"
 #include "compute/safetensors.h"
 
-enum { TOKENS = 23, VOCAB = 271, FILE_BYTES_MAX = 1 << 24 };
+enum { TOKENS = 23, VOCAB = 271, FILE_BYTES_MAX = 1 << 28 };
 
 static const struct kind {
     const char *name;
@@ -84,16 +87,17 @@ static const struct kind {
       .head = DP_HEAD_UNTIED}},
 };
 
-/* Weights far from a fresh model's, so that nothing hides. */
+/* Weights far from a fresh model's, so that nothing hides, and in wide ones so small that sums stay as large. */
 static void fill(const dp_model *model, float *params)
 {
+    const float most = 0.15F * fminf(1.0F, sqrtf(48.0F / (float)model->config.width));
     dp_rng rng;
     dp_rng_init(&rng, 11);
     dp_model_init(model, 5, params);
     for (size_t t = 0; t < model->n_tensors; t++) {
         for (size_t i = 0; i < model->tensors[t].elements; i++) {
             const float noise = (float)dp_rng_below(&rng, 2001) / 1000.0F - 1.0F;
-            params[model->tensors[t].offset + i] += 0.15F * noise;
+            params[model->tensors[t].offset + i] += most * noise;
         }
     }
 }
@@ -173,15 +177,16 @@ static dp_status print_logits(dp_gpt *gpt)
     return DP_OK;
 }
 
-static dp_status write_all(dp_gpt *gpt, const dp_model *model, const char *folder, dp_why *why)
+static dp_status write_all(dp_gpt *gpt, const dp_model *model, bool gguf, const char *folder,
+                           dp_why *why)
 {
     fill(model, dp_gpt_params_to_write(gpt));
     DP_TRY(write_folder(model, dp_gpt_params(gpt), folder, why));
-    return write_gguf(model, dp_gpt_params(gpt), folder, why);
+    return !gguf ? DP_OK : write_gguf(model, dp_gpt_params(gpt), folder, why);
 }
 
 /* kind NULL: what is in the folder. */
-static dp_status run(const struct kind *kind, const char *folder, dp_why *why)
+static dp_status run(const struct kind *kind, bool gguf, const char *folder, dp_why *why)
 {
     dp_model_config found;
     dp_model model;
@@ -196,7 +201,7 @@ static dp_status run(const struct kind *kind, const char *folder, dp_why *why)
     DP_TRY(dp_model_open(&model, kind != NULL ? &kind->config : &found, why));
     dp_status status = dp_gpt_open(&gpt, &model, &(dp_gpt_options){.rows_max = 1});
     if (status == DP_OK && kind != NULL) {
-        status = write_all(gpt, &model, folder, why);
+        status = write_all(gpt, &model, gguf, folder, why);
     } else if (status == DP_OK) {
         status = dp_hf_import_weights(folder, &model, dp_gpt_params_to_write(gpt), why);
     }
@@ -218,15 +223,90 @@ static const struct kind *kind_of(const char *name)
     return NULL;
 }
 
+/* The names and shapes in a file of its weights. */
+static void print_shapes(const dp_model *model)
+{
+    const char *comma = "";
+    for (size_t i = 0; i < model->n_tensors; i++) {
+        const dp_tensor *const tensor = &model->tensors[i];
+        dp_tensor_part parts[DP_MODEL_PARTS_MAX];
+        const size_t n = dp_model_parts(model, tensor, parts);
+        for (size_t k = 0; k < n; k++) {
+            const size_t rows = tensor->shape[0];
+            if (tensor->n_dims == 1) {
+                printf("%s\"%s\":[%zu]", comma, parts[k].name, parts[k].columns);
+            } else {
+                printf("%s\"%s\":[%zu,%zu]", comma, parts[k].name,
+                       parts[k].transposed ? parts[k].columns : rows,
+                       parts[k].transposed ? rows : parts[k].columns);
+            }
+            comma = ",";
+        }
+    }
+}
+
+static dp_status print_preset(const dp_model_preset *preset, const char *folder, dp_why *why)
+{
+    char name[DP_TENSOR_NAME_MAX];
+    dp_model model;
+    dp_buf text;
+    DP_TRY(dp_model_open(&model, &preset->config, why));
+    dp_buf_init(&text, 4096);
+    snprintf(name, sizeof name, "%s.json", preset->name);
+    dp_status status = dp_hf_config_write(&model.config, &text, why);
+    if (status == DP_OK) {
+        status = dp_file_write(folder, name, dp_buf_view(&text), why);
+    }
+    if (status == DP_OK) {
+        printf("\"%s\":{\"parameters\":%zu,\"tensors\":{", preset->name, model.n_parameters);
+        print_shapes(&model);
+        printf("}}");
+    }
+    dp_buf_close(&text);
+    dp_model_close(&model);
+    return status;
+}
+
+static dp_status print_presets(const char *folder, dp_why *why)
+{
+    size_t count = 0;
+    const dp_model_preset *const presets = dp_model_presets(&count);
+    DP_TRY(dp_folder_make(folder, why));
+    printf("{");
+    for (size_t i = 0; i < count; i++) {
+        printf("%s", i == 0 ? "" : ",");
+        DP_TRY(print_preset(&presets[i], folder, why));
+    }
+    puts("}");
+    return DP_OK;
+}
+
+/* One layer of a preset. */
+static dp_status run_preset(const dp_model_preset *preset, const char *folder, dp_why *why)
+{
+    struct kind kind = {.name = preset->name, .config = preset->config};
+    kind.config.layers = 1;
+    kind.config.vocab = VOCAB;
+    kind.config.context = 32;
+    return run(&kind, false, folder, why);
+}
+
 int main(int argc, char **argv)
 {
     dp_why why = {""};
-    const struct kind *kind = argc == 3 ? kind_of(argv[1]) : NULL;
-    if (argc != 3 || (kind == NULL && strcmp(argv[1], "import") != 0)) {
-        fputs("usage: engine_logits KIND|import FOLDER\n", stderr);
+    const struct kind *const kind = argc == 3 ? kind_of(argv[1]) : NULL;
+    const dp_model_preset *const preset = argc == 3 ? dp_model_preset_find(argv[1]) : NULL;
+    dp_status status = DP_OK;
+    if (kind != NULL || (argc == 3 && strcmp(argv[1], "import") == 0)) {
+        status = run(kind, true, argv[2], &why);
+    } else if (preset != NULL) {
+        status = run_preset(preset, argv[2], &why);
+    } else if (argc == 3 && strcmp(argv[1], "presets") == 0) {
+        status = print_presets(argv[2], &why);
+    } else {
+        fputs("usage: engine_logits KIND|PRESET|presets|import FOLDER\n", stderr);
         return 64;
     }
-    const dp_status status = run(kind, argv[2], &why);
     if (status != DP_OK) {
         fprintf(stderr, "engine_logits: %s %s\n", dp_status_text(status), why.text);
     }
