@@ -30,13 +30,33 @@ static uint64_t no_less_than_least(uint64_t pace)
     return pace > 0 && pace < DP_PATH_PACE_MIN ? DP_PATH_PACE_MIN : pace;
 }
 
+/* Below the rate, so that a queue drains; once in a while above it. */
+static uint64_t less_or_more(uint64_t rate, uint32_t *stands)
+{
+    if (*stands < DP_PATH_STANDS) {
+        return rate - rate / 32;
+    }
+    *stands = 0;
+    return rate + rate / 8;
+}
+
 static void choose_pace(dp_path *path)
 {
+    const bool known = path->queues == DP_PATH_KNOWN;
+    path->stands = path->queue ? path->stands : 0;
+    path->rate = path->goodput;
     if (path->queue) {
-        const uint64_t rate = best_with(path->rates, &path->next_rate, path->goodput);
-        path->pace = rate - rate / 32;
+        const uint64_t best = best_with(path->rates, &path->next_rate, path->goodput);
+        if (path->queues == 0 && path->last.delivered > path->goodput) {
+            const uint64_t most = 4 * path->goodput;
+            path->rate = path->last.delivered < most ? path->last.delivered : most;
+        }
+        const uint64_t rate = path->rate > best ? path->rate : best;
+        path->queues += known ? 0 : 1;
+        path->stands++;
+        path->pace = less_or_more(rate, &path->stands);
     } else if (path->goodput >= path->pace / 4 * 3) {
-        path->pace += path->pace / 8;
+        path->pace += path->pace / (known ? 8 : 4);
     }
     path->pace = no_less_than_least(path->pace);
 }
@@ -62,6 +82,7 @@ void dp_path_step(dp_path *path, const dp_path_sample *sample)
     path->last = *sample;
     path->wanted = path->wanted == 0 ? 1 : path->wanted;
     path->goodput = 0;
+    path->rate = 0;
     path->queue = false;
     if (last.now_us == 0 || sample->now_us <= last.now_us) {
         return;
@@ -94,10 +115,12 @@ void dp_path_step(dp_path *path, const dp_path_sample *sample)
 void dp_path_share(dp_path_line *line, dp_path *const *paths, uint32_t n_paths)
 {
     uint64_t total = 0;
+    uint64_t now = 0;
     uint32_t n_busy = 0;
     uint32_t n_queues = 0;
     for (uint32_t i = 0; i < n_paths; i++) {
         total += paths[i]->goodput;
+        now += paths[i]->rate;
         n_busy += paths[i]->goodput > 0;
         n_queues += paths[i]->goodput > 0 && paths[i]->queue;
     }
@@ -106,12 +129,15 @@ void dp_path_share(dp_path_line *line, dp_path *const *paths, uint32_t n_paths)
         line->next_sum = (line->next_sum + 1) % DP_PATH_RATES;
     }
     if (n_busy < 2 || n_queues * 2 <= n_busy) {
+        line->stands = 0;
         return;
     }
-    const uint64_t best = best_with(line->totals, &line->next_total, total);
+    line->stands++;
+    const uint64_t kept = best_with(line->totals, &line->next_total, total);
+    const uint64_t pace = less_or_more(now > kept ? now : kept, &line->stands);
     for (uint32_t i = 0; i < n_paths; i++) {
         if (paths[i]->goodput > 0) {
-            paths[i]->pace = no_less_than_least((best - best / 32) / n_busy);
+            paths[i]->pace = no_less_than_least(pace / n_busy);
         }
     }
 }

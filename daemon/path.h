@@ -6,9 +6,13 @@
  *   loss    more than 1/1000 of the bytes of a sample again
  *   rate    goodput while a queue stood and there was enough to send: what the path had for us. The best of the last 16 such samples.
  *   pace    none before the first queue. While one stands 31/32 of rate, so that it drains; without one an eighth more whenever three
- *           quarters were used, so that a faster path is found. What was sent without a queue lowers nothing: it says what we had,
+ *           quarters were used, so that a faster path is found, a quarter more before four samples had a queue. The first queue stands at the
+ *           end of a window that doubled, and the sample's mean is far below what arrived last: then the kernel's rate of delivery counts,
+ *           up to four times the goodput. What was sent without a queue lowers nothing: it says what we had,
  *           or what a window that starts small let through. A cubic that is not paced overshoots into the queue and loses what
  *           it sends: 5.3 s where 3.2 would do (25 MB, 100 Mbit, 100 ms).
+ *           A queue that stands for eight samples although we send less than the path carried is not ours: then an eighth more, for
+ *           one sample, or what others do, or a busy machine, would slow us by a thirty-second every four seconds.
  *   share   when most of the connections that send have a queue it is our own line that is full, and what cubic gives each is
  *           chance: all get the same part of the best total. An exchange is as slow as its slowest.
  *   count   loss in two samples out of three, a second or more after the last queue, is not ours, and one loss-based connection gets
@@ -27,6 +31,8 @@ enum {
     DP_PATH_LONG_RTT_US = 2100,
     DP_PATH_QUEUE_US = 5000,
     DP_PATH_RATES = 16, /* samples, at four a second */
+    DP_PATH_KNOWN = 4,
+    DP_PATH_STANDS = 8,
     DP_PATH_CALM_SAMPLES = 40,
     DP_PATH_LOSSY = 4,
     DP_PATH_CLEAR_SAMPLES = 4,
@@ -44,6 +50,7 @@ typedef struct dp_path_sample {
     uint64_t sent;       /* bytes, those again included */
     uint64_t again;      /* bytes */
     uint64_t busy_us;    /* time with something to send */
+    uint64_t delivered;  /* bytes per second over the last round trip; 0: had too little to send */
     uint32_t segments_in;
     uint32_t out_of_order_in; /* segments that came behind a gap */
 } dp_path_sample;
@@ -58,7 +65,10 @@ typedef struct dp_path {
     uint32_t calm;    /* samples in a row without loss */
     uint32_t lossy;   /* two more for one with loss, one less for one without */
     uint32_t clear;   /* samples since the last queue */
+    uint32_t queues;  /* samples with a queue, up to DP_PATH_KNOWN */
+    uint32_t stands;  /* samples in a row with a queue */
     uint64_t goodput; /* bytes per second in the last sample; 0: had too little to send */
+    uint64_t rate;    /* the same, or at the first queue what is delivered */
     bool queue;
 } dp_path;
 
@@ -68,6 +78,7 @@ typedef struct dp_path_line {
     uint32_t next_total;
     uint64_t sums[DP_PATH_RATES]; /* of goodputs in samples in which somebody had enough to send */
     uint32_t next_sum;
+    uint32_t stands; /* samples in a row in which it was full */
 } dp_path_line;
 
 /* One more sample, several rtt after the last one. */

@@ -37,6 +37,7 @@ bool dp_path_read(int fd, dp_path_sample *sample)
         .sent = info.tcpi_bytes_sent,
         .again = info.tcpi_bytes_retrans,
         .busy_us = info.tcpi_busy_time,
+        .delivered = info.tcpi_delivery_rate_app_limited != 0 ? 0 : info.tcpi_delivery_rate,
         .segments_in = info.tcpi_data_segs_in,
         .out_of_order_in = info.tcpi_rcv_ooopack,
     };

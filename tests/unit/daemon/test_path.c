@@ -67,9 +67,9 @@ static void a_queue_paces_it_a_little_below_what_it_carried(void **state)
     drive(&road, 4, 10000000, 0, 60000);
     assert_int_equal(road.path.pace, 10000000 - 10000000 / 32);
     /* The best it has seen counts, so that draining does not spiral down. */
-    drive(&road, DP_PATH_RATES - 4, 9687500, 0, 60000);
+    drive(&road, DP_PATH_RATES - 5, 9687500, 0, 60000);
     assert_int_equal(road.path.pace, 10000000 - 10000000 / 32);
-    drive(&road, 4, 5000000, 0, 60000);
+    drive(&road, 5, 5000000, 0, 60000);
     CHECK(road.path.pace < 9687500); /* But not for ever. */
 }
 
@@ -83,6 +83,60 @@ static void without_a_queue_it_grows_when_it_is_used(void **state)
     assert_int_equal(road.path.pace, pace + pace / 8);
     drive(&road, 3, 20000000, 0, 0);
     CHECK(road.path.pace > pace + pace / 3);
+}
+
+/* What stands though less is sent than was carried is not ours: once in two seconds a little more is tried. */
+static void a_queue_that_does_not_drain_slows_nobody_for_ever(void **state)
+{
+    struct road road = road_of(100000);
+    (void)state;
+    drive(&road, 1, 10000000, 0, 60000);
+    for (unsigned i = 0; i < 400; i++) { /* The path carries whatever is sent, up to 10 MB/s. */
+        drive(&road, 1, road.path.pace < 10000000 ? road.path.pace : 10000000, 0, 60000);
+        CHECK(road.path.pace > 9000000 && road.path.pace <= 11250000);
+    }
+}
+
+static void nor_all_connections_of_a_line(void **state)
+{
+    struct road roads[2] = {road_of(100000), road_of(100000)};
+    dp_path *const paths[2] = {&roads[0].path, &roads[1].path};
+    dp_path_line line = {.next_total = 0};
+    (void)state;
+    drive(&roads[0], 1, 5000000, 0, 60000);
+    drive(&roads[1], 1, 5000000, 0, 60000);
+    for (unsigned i = 0; i < 400; i++) {
+        dp_path_share(&line, paths, 2);
+        CHECK(paths[0]->pace > 4500000 && paths[0]->pace <= 5625000);
+        drive(&roads[0], 1, paths[0]->pace < 5000000 ? paths[0]->pace : 5000000, 0, 60000);
+        drive(&roads[1], 1, paths[1]->pace < 5000000 ? paths[1]->pace : 5000000, 0, 60000);
+    }
+}
+
+/* A window that doubles fills the line at the end of the sample: its mean is low, what arrived last is the line. */
+static void the_first_queue_goes_by_what_arrived_last(void **state)
+{
+    struct road road = road_of(100000);
+    (void)state;
+    road.sample.delivered = 9000000;
+    drive(&road, 1, 4000000, 0, 60000);
+    assert_int_equal(road.path.pace, 9000000 - 9000000 / 32);
+    drive(&road, 1, 8000000, 0, 60000); /* Then by what was carried. */
+    assert_int_equal(road.path.pace, 8000000 - 8000000 / 32);
+    road = road_of(100000);
+    road.sample.delivered = UINT64_MAX; /* Whatever the kernel says. */
+    drive(&road, 1, 4000000, 0, 60000);
+    assert_int_equal(road.path.pace, 16000000 - 16000000 / 32);
+}
+
+static void before_the_line_is_known_it_grows_faster(void **state)
+{
+    struct road road = road_of(100000);
+    (void)state;
+    drive(&road, DP_PATH_KNOWN - 1, 10000000, 0, 60000);
+    const uint64_t pace = road.path.pace;
+    drive(&road, 1, pace, 0, 0);
+    assert_int_equal(road.path.pace, pace + pace / 4);
 }
 
 /* As when a window starts small after a rest: what goes then says nothing of the path. */
@@ -192,6 +246,24 @@ static void what_leaves_on_busy_long_paths_is_the_uplink(void **state)
     assert_int_equal(dp_path_uplink(&line), 3000000);
 }
 
+static void a_line_that_fills_for_the_first_time_is_shared_by_what_arrived_last(void **state)
+{
+    struct road roads[2] = {road_of(100000), road_of(100000)};
+    dp_path *const paths[2] = {&roads[0].path, &roads[1].path};
+    dp_path_line line = {.next_total = 0};
+    (void)state;
+    roads[0].sample.delivered = 7000000;
+    roads[1].sample.delivered = 5000000;
+    drive(&roads[0], 1, 3000000, 0, 60000);
+    drive(&roads[1], 1, 3000000, 0, 60000);
+    dp_path_share(&line, paths, 2);
+    assert_int_equal(paths[0]->pace, (12000000 - 12000000 / 32) / 2);
+    drive(&roads[0], 1, 5000000, 0, 60000);
+    drive(&roads[1], 1, 5000000, 0, 60000);
+    dp_path_share(&line, paths, 2);
+    assert_int_equal(paths[1]->pace, (10000000 - 10000000 / 32) / 2);
+}
+
 static void a_far_line_that_is_full_does_not_slow_others(void **state)
 {
     struct road roads[3] = {road_of(100000), road_of(100000), road_of(100000)};
@@ -240,6 +312,10 @@ int main(void)
         cmocka_unit_test(a_long_path_is_not_paced_before_a_queue_stood),
         cmocka_unit_test(a_queue_paces_it_a_little_below_what_it_carried),
         cmocka_unit_test(without_a_queue_it_grows_when_it_is_used),
+        cmocka_unit_test(a_queue_that_does_not_drain_slows_nobody_for_ever),
+        cmocka_unit_test(nor_all_connections_of_a_line),
+        cmocka_unit_test(the_first_queue_goes_by_what_arrived_last),
+        cmocka_unit_test(before_the_line_is_known_it_grows_faster),
         cmocka_unit_test(little_without_a_queue_lowers_nothing),
         cmocka_unit_test(who_has_little_to_send_measures_nothing),
         cmocka_unit_test(a_wrong_measurement_does_not_starve_a_link),
@@ -247,6 +323,7 @@ int main(void)
         cmocka_unit_test(loss_right_after_a_queue_is_our_own),
         cmocka_unit_test(on_a_full_line_all_get_the_same),
         cmocka_unit_test(what_leaves_on_busy_long_paths_is_the_uplink),
+        cmocka_unit_test(a_line_that_fills_for_the_first_time_is_shared_by_what_arrived_last),
         cmocka_unit_test(a_far_line_that_is_full_does_not_slow_others),
         cmocka_unit_test(loss_that_our_own_queue_makes_asks_for_none),
         cmocka_unit_test(who_hears_gaps_asks_too),
