@@ -1,6 +1,8 @@
 /* What the kernels of a step take on a card, one by one: median time of a launch, the bytes it must move, and its share of what the same
  * card copies in the same run; attention also in TFLOP/s of the causal products (4 forward, 10 backward, times length^2 / 2 * head). Shapes are
- * those of GPT-2: 124M, with --large 1558M. Says so and ends with 77 where there is no device. Built where nvcc is.
+ * those of GPT-2: 124M, with --large 1558M. Bytes are those of tensors that must come from memory or go to it once; numbers of a row or of a
+ * head (mean, rstd, lse) and sums of columns, below 2 % of them, are left out. Attention takes the card's best path, or what
+ * DPNODE_CUDA_ATTENTION says. Says so and ends with 77 where there is no device. Built where nvcc is.
  * bench_kernels [--json] [--large] [--rows N] [--only NAME]   64 rows of 1024 tokens if not given */
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,7 +18,10 @@
 #include "compute/cuda/embed.h"
 #include "compute/cuda/head.h"
 #include "compute/cuda/norm.h"
+#include "compute/cuda/optim.h"
 #include "compute/cuda/rope.h"
+#include "compute/cuda/vectors.h"
+#include "compute/optim.h"
 
 enum {
     REPEATS = 21,
@@ -45,6 +50,8 @@ typedef enum slot {
     LSE,
     SCRATCH,
     TOKENS,
+    PIECES,
+    TERMS,
     SLOTS
 } slot;
 
@@ -54,7 +61,9 @@ typedef struct rig {
     size_t tokens;
     size_t width;
     size_t heads;
-    size_t head; /* width of one, for attention and rotations */
+    size_t head;  /* width of one, for attention and rotations */
+    size_t words; /* different ones among the tokens */
+    dp_cuda_attention_path path;
     bool json;
     const char *only;
     void *at[SLOTS];
@@ -205,7 +214,8 @@ static dp_cuda_attention attention_of(const rig *r)
                                .ld_v = 3 * r->width,
                                .out = r->at[Y],
                                .ld_out = r->width,
-                               .lse = floats(r, LSE)};
+                               .lse = floats(r, LSE),
+                               .path = r->path};
 }
 
 static dp_status attention(const rig *r, cudaStream_t stream)
@@ -258,6 +268,31 @@ static dp_status embed_back(const rig *r, cudaStream_t stream)
                                   stream);
 }
 
+/* ---- vectors of parameters: as long as what qkv holds */
+
+static size_t parameters(const rig *r)
+{
+    return r->tokens * r->width * 3 / 2;
+}
+
+static dp_status adamw(const rig *r, cudaStream_t stream)
+{
+    const dp_cuda_optim_terms *const terms = r->at[TERMS];
+    return dp_cuda_adamw(floats(r, WIDE), floats(r, D_WIDE), floats(r, QKV), floats(r, D_QKV),
+                         r->at[PIECES], parameters(r) / DP_NORM_BLOCK, &terms->adamw, stream);
+}
+
+static dp_status squares(const rig *r, cudaStream_t stream)
+{
+    return dp_cuda_squares(floats(r, WIDE), parameters(r), r->at[D_WIDE], stream);
+}
+
+static dp_status snapshot(const rig *r, cudaStream_t stream)
+{
+    return dp_cuda_snapshot(floats(r, WIDE), floats(r, D_WIDE), floats(r, QKV), floats(r, D_QKV),
+                            parameters(r), r->at[SCRATCH], stream);
+}
+
 /* ---- the table */
 
 typedef struct kernel {
@@ -267,28 +302,33 @@ typedef struct kernel {
     double flops;  /* products of length^2 / 2 * head, times 2, for each head and row */
     size_t head;   /* 0: 64 */
     bool logits;   /* a chunk of them is read and written instead */
+    double words;  /* floats for each channel of every different word, and of every position */
+    double wide;   /* floats for each parameter */
 } kernel;
 
 static const kernel kernels[] = {
-    {"layer norm", layer_norm, 2, 0, 0, false},
-    {"add, layer norm", add_layer_norm, 4, 0, 0, false},
-    {"rms norm", rms_norm, 2, 0, 0, false},
-    {"layer norm back", layer_norm_back, 4, 0, 0, false},
-    {"gelu", gelu, 8, 0, 0, false},
-    {"gelu back", gelu_back, 12, 0, 0, false},
-    {"swiglu", swiglu, 6, 0, 0, false},
-    {"swiglu back", swiglu_back, 10, 0, 0, false},
-    {"bias grad", bias_grad, 4, 0, 0, false},
-    {"rope", rope, 4, 0, 0, false},
-    {"q k norm, rope", qk_rope, 4, 0, 0, false},
-    {"q k norm, rope back", qk_rope_back, 6, 0, 0, false},
-    {"attention 64", attention, 4, 4, 0, false},
-    {"attention 64 back", attention_back, 8, 10, 0, false},
-    {"attention 128", attention, 4, 4, 128, false},
-    {"attention 128 back", attention_back, 8, 10, 128, false},
-    {"softmax, cross-entropy", classify, 0, 0, 0, true},
-    {"embed", embed, 5, 0, 0, false}, /* two rows of floats, one of halves */
-    {"embed back", embed_back, 2, 0, 0, false},
+    {"layer norm", layer_norm, 2, 0, 0, false, 0, 0},
+    {"add, layer norm", add_layer_norm, 4, 0, 0, false, 0, 0},
+    {"rms norm", rms_norm, 2, 0, 0, false, 0, 0},
+    {"layer norm back", layer_norm_back, 4, 0, 0, false, 0, 0},
+    {"gelu", gelu, 8, 0, 0, false, 0, 0},
+    {"gelu back", gelu_back, 12, 0, 0, false, 0, 0},
+    {"swiglu", swiglu, 6, 0, 0, false, 0, 0},
+    {"swiglu back", swiglu_back, 10, 0, 0, false, 0, 0},
+    {"bias grad", bias_grad, 4, 0, 0, false, 0, 0},
+    {"rope", rope, 4, 0, 0, false, 0, 0},
+    {"q k norm, rope", qk_rope, 4, 0, 0, false, 0, 0},
+    {"q k norm, rope back", qk_rope_back, 6, 0, 0, false, 0, 0},
+    {"attention 64", attention, 4, 4, 0, false, 0, 0},
+    {"attention 64 back", attention_back, 8, 10, 0, false, 0, 0},
+    {"attention 128", attention, 4, 4, 128, false, 0, 0},
+    {"attention 128 back", attention_back, 8, 10, 128, false, 0, 0},
+    {"softmax, cross-entropy", classify, 0, 0, 0, true, 0, 0},
+    {"embed", embed, 1, 0, 0, false, 1, 0},
+    {"embed back", embed_back, 1, 0, 0, false, 2, 0}, /* gradients are added to */
+    {"adamw", adamw, 0, 0, 0, false, 0, 7},           /* x, m and v both ways, gradients */
+    {"squares", squares, 0, 0, 0, false, 0, 1},
+    {"snapshot", snapshot, 0, 0, 0, false, 0, 4},
 };
 enum { N_KERNELS = sizeof kernels / sizeof kernels[0] };
 
@@ -312,6 +352,8 @@ static void sizes(rig *r)
     r->bytes[LSE] = r->tokens * r->heads * sizeof(float);
     r->bytes[SCRATCH] = larger(scratch, dp_cuda_embed_scratch(r->tokens, r->width));
     r->bytes[TOKENS] = larger(r->tokens, CHUNK) * sizeof(uint32_t);
+    r->bytes[PIECES] = (parameters(r) / DP_NORM_BLOCK + 1) * sizeof(dp_cuda_piece);
+    r->bytes[TERMS] = sizeof(dp_cuda_optim_terms);
 }
 
 /* Random halves near 1; read as floats their high half says as much. Equal numbers would cost less power than real ones. */
@@ -321,7 +363,8 @@ static dp_status fill(rig *r, slot s, dp_rng *rng)
     static uint32_t piece[PIECE / sizeof(uint32_t)];
     for (size_t i = 0; i < PIECE / sizeof piece[0]; i++) {
         const uint32_t bits = (uint32_t)dp_rng_next(rng);
-        piece[i] = s == TOKENS ? bits % VOCAB : (bits & 0x807f807fU) | 0x3f003f00U;
+        /* Second moments (QKV, where they are floats) are positive. */
+        piece[i] = (bits & (s == QKV ? 0x7f807fU : 0x807f807fU)) | 0x3f003f00U;
     }
     for (size_t at = 0; at < r->bytes[s]; at += PIECE) {
         const size_t left = r->bytes[s] - at < PIECE ? r->bytes[s] - at : PIECE;
@@ -330,6 +373,48 @@ static dp_status fill(rig *r, slot s, dp_rng *rng)
         DP_TRY(dp_cuda_wait(&r->device, r->device.compute));
     }
     return DP_OK;
+}
+
+static dp_status put(rig *r, slot s, const void *from, size_t bytes)
+{
+    DP_TRY(DP_CUDA(&r->device, copy, r->at[s], from, bytes, DP_CUDA_TO_DEVICE, r->device.compute));
+    return dp_cuda_wait(&r->device, r->device.compute);
+}
+
+/* Tokens drawn with equal chances, and how many words are among them. */
+static dp_status put_tokens(rig *r, dp_rng *rng)
+{
+    static bool seen[VOCAB];
+    uint32_t *const tokens = calloc(1, r->bytes[TOKENS]);
+    if (tokens == NULL) {
+        return DP_NOMEM;
+    }
+    for (size_t i = 0; i < r->bytes[TOKENS] / sizeof tokens[0]; i++) {
+        tokens[i] = (uint32_t)dp_rng_next(rng) % VOCAB;
+        r->words += i < r->tokens && !seen[tokens[i]] ? 1 : 0;
+        seen[tokens[i]] = seen[tokens[i]] || i < r->tokens;
+    }
+    const dp_status status = put(r, TOKENS, tokens, r->bytes[TOKENS]);
+    free(tokens);
+    return status;
+}
+
+static dp_status put_pieces(rig *r)
+{
+    const dp_cuda_optim_terms terms = {.adamw = {1e-3F, 0.9F, 0.95F, 1e-8F, 1e-4F, 20.0F, 1.0F}};
+    dp_cuda_piece *const pieces = calloc(1, r->bytes[PIECES]);
+    if (pieces == NULL) {
+        return DP_NOMEM;
+    }
+    for (size_t i = 0; i < parameters(r) / DP_NORM_BLOCK; i++) {
+        pieces[i] = (dp_cuda_piece){i * DP_NORM_BLOCK, (i + 1) * DP_NORM_BLOCK, 0, 1};
+    }
+    dp_status status = put(r, PIECES, pieces, r->bytes[PIECES]);
+    free(pieces);
+    if (status == DP_OK) {
+        status = put(r, TERMS, &terms, sizeof terms);
+    }
+    return status;
 }
 
 static dp_status make(rig *r)
@@ -341,7 +426,8 @@ static dp_status make(rig *r)
         DP_TRY(DP_CUDA(&r->device, device_alloc, &r->at[s], r->bytes[s]));
         DP_TRY(fill(r, (slot)s, &rng));
     }
-    return DP_OK;
+    DP_TRY(put_tokens(r, &rng));
+    return put_pieces(r);
 }
 
 /* ---- timing */
@@ -381,21 +467,28 @@ static dp_status time_one(rig *r, dp_status (*run)(const rig *r, cudaStream_t st
     return DP_OK;
 }
 
+static const char *const paths[] = {
+    [DP_ATTENTION_MMA] = "mma", [DP_ATTENTION_PLAIN] = "plain", [DP_ATTENTION_WGMMA] = "wgmma"};
+
 static void print(const rig *r, const kernel *k, float ms)
 {
     const double seconds = (double)ms * 1e-3;
+    const double rows = (double)(r->words + LENGTH);
     const double bytes = k->logits ? 2.0 * CHUNK * VOCAB * 2.0
-                                   : k->narrow * 2.0 * (double)r->tokens * (double)r->width;
+                                   : k->narrow * 2.0 * (double)r->tokens * (double)r->width +
+                                         k->words * 4.0 * rows * (double)r->width +
+                                         k->wide * 4.0 * (double)parameters(r);
     const double flops =
         k->flops * (double)r->rows * (double)r->heads * (double)r->head * LENGTH * LENGTH / 2.0;
     const double rate = bytes / seconds;
     if (r->json) {
         printf("{\"kernel\":\"%s\",\"us\":%.2f,\"bytes\":%.0f,\"gb_per_s\":%.1f,\"share\":%.3f,"
-               "\"tflops\":%.1f}\n",
-               k->name, 1e6 * seconds, bytes, rate * 1e-9, rate / r->copy, flops / seconds * 1e-12);
+               "\"tflops\":%.1f,\"path\":\"%s\"}\n",
+               k->name, 1e6 * seconds, bytes, rate * 1e-9, rate / r->copy, flops / seconds * 1e-12,
+               k->flops > 0.0 ? paths[r->path] : "");
     } else if (k->flops > 0.0) {
-        printf("%-24s %10.1f us %9.1f GB/s %6.2f of copying %8.1f TFLOP/s\n", k->name,
-               1e6 * seconds, rate * 1e-9, rate / r->copy, flops / seconds * 1e-12);
+        printf("%-24s %10.1f us %9.1f GB/s %6.2f of copying %8.1f TFLOP/s by %s\n", k->name,
+               1e6 * seconds, rate * 1e-9, rate / r->copy, flops / seconds * 1e-12, paths[r->path]);
     } else {
         printf("%-24s %10.1f us %9.1f GB/s %6.2f of copying\n", k->name, 1e6 * seconds, rate * 1e-9,
                rate / r->copy);
@@ -411,6 +504,7 @@ static dp_status run_all(rig *r)
     printf(r->json ? "{\"kernel\":\"copy\",\"device\":\"%s\",\"gb_per_s\":%.1f}\n"
                    : "%s copies %.1f GB/s, read and written\n",
            r->device.properties.name, r->copy * 1e-9);
+    r->path = dp_cuda_attention_path_for(r->device.properties.major, r->device.properties.minor);
     const size_t heads = r->heads;
     for (size_t i = 0; i < N_KERNELS; i++) {
         if (r->only != NULL && strstr(kernels[i].name, r->only) == NULL) {
