@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "gossip/commit_msg.h"
+#include "gossip/round_msg.h"
 #include "gossip/wire.h"
 
 enum { VOTERS = 3, LISTED = 2 };
@@ -81,6 +82,67 @@ static dp_record record_of(dp_record_kind kind)
         memset(entry->signature, entry->kept ? 0 : 0x40 + i, sizeof entry->signature);
     }
     return record;
+}
+
+/* As encode_round, its two contributions in the first of two parts; the second part has no result. */
+static dp_view encode_parts(uint8_t *out, dp_view round)
+{
+    static dp_record record;
+    static dp_record again;
+    dp_view bytes;
+
+    dp_assert(dp_record_decode(&record, round) == DP_OK);
+    record.parted = true;
+    record.n_parts = 2;
+    record.parts[0] = (dp_part_row){.has = true,
+                                    .owner = peer_of(0x11),
+                                    .root = hash_of(0x30),
+                                    .bytes = 2048,
+                                    .from = 3,
+                                    .q = 1U << 31};
+    record.parts[1] = (dp_part_row){.has = false};
+    record.listed[0].rate = 12500;
+    dp_assert(dp_record_encode(&record, out, DP_RECORD_BYTES_MAX, &bytes) == DP_OK);
+    dp_assert(dp_record_decode(&again, bytes) == DP_OK);
+    return bytes;
+}
+
+/* What is told in a round of parts. */
+static void part_seeds(void)
+{
+    static uint8_t room[DP_MESSAGE_MAX];
+    static dp_part_word word;
+    static dp_ready ready;
+    dp_writer writer = dp_writer_of(room, sizeof room);
+
+    ready = (dp_ready){.peer = peer_of(0x10),
+                       .round = 7,
+                       .base = hash_of(4),
+                       .tokens = 1500,
+                       .steps = 10,
+                       .state_root = hash_of(5),
+                       .parted = true,
+                       .energy = 1 << 20,
+                       .rate = 12500,
+                       .parts = {.n = 2, .refs = {{hash_of(0x31), 2048}, {hash_of(0x32), 1024}}}};
+    ready.root = dp_part_list_root(&ready.parts);
+    ready.bytes = dp_part_list_bytes(&ready.parts);
+    dp_ready_msg_write(&writer, &ready);
+    dp_assert(dp_ready_msg_read(dp_view_of(room, writer.size), &ready) == DP_OK && ready.parted);
+    seed("message/ready_of_parts", dp_view_of(room, writer.size));
+    word =
+        (dp_part_word){.owner = peer_of(0x11),
+                       .round = 7,
+                       .base = hash_of(4),
+                       .part = 1,
+                       .root = hash_of(0x30),
+                       .bytes = 2048,
+                       .n = 2,
+                       .sources = {{peer_of(0x10), hash_of(0x20)}, {peer_of(0x11), hash_of(0x21)}}};
+    writer = dp_writer_of(room, sizeof room);
+    dp_part_msg_write(&writer, &word);
+    dp_assert(dp_part_msg_read(dp_view_of(room, writer.size), &word) == DP_OK);
+    seed("message/part", dp_view_of(room, writer.size));
 }
 
 /* A round of two, a third is late; one comes, one leaves, one exchange is fenced off. */
@@ -193,7 +255,7 @@ static void chain_seeds(dp_view round, dp_view fork, dp_view cert)
 
 int main(int argc, char **argv)
 {
-    static uint8_t rooms[2][DP_RECORD_BYTES_MAX];
+    static uint8_t rooms[3][DP_RECORD_BYTES_MAX];
     static uint8_t cert_room[DP_CERT_OF_RECORD_BYTES_MAX];
     const dp_cert_of_record seals = {.ballot = 4, .n = 2, .seals = {{.voter = 0}, {.voter = 2}}};
     dp_view cert;
@@ -208,9 +270,11 @@ int main(int argc, char **argv)
     const dp_view fork = encode_fork(rooms[1]);
     dp_assert(dp_cert_of_record_encode(&seals, cert_room, sizeof cert_room, &cert) == DP_OK);
     seed("record/round", round);
+    seed("record/round_of_parts", encode_parts(rooms[2], round));
     seed("record/fork", fork);
     vote_seed("message/promise", DP_MSG_PROMISE, round);
     vote_seed("message/propose", DP_MSG_PROPOSE, round);
     chain_seeds(round, fork, cert);
+    part_seeds();
     return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
