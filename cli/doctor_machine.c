@@ -101,6 +101,22 @@ static void look_daemon(const dp_doctor *doctor, dp_finding *out)
 
 /* ---- what computes ---- */
 
+/* Of the trainer, where more than one are set. */
+static void look_processes(const dp_doctor *doctor, dp_finding *out)
+{
+    const long long usable = dp_json_int(doctor->worker, "threads", 1);
+    const long long processes = dp_json_int(doctor->check, "processes", 1);
+    if (processes <= usable) {
+        dp_finding_what(out, DP_FINDING_OK, "%s kernels, %lld processors for %lld processes",
+                        dp_json_text(doctor->worker, "kernels", "?"), usable, processes);
+        return;
+    }
+    dp_finding_what(out, DP_FINDING_WARN, "%lld processes are set, %lld processors are there",
+                    processes, usable);
+    dp_finding_why(out, "each keeps at least one of them busy, and all wait for the slowest");
+    dp_finding_fix(out, "dpnoded --processes 1, or as many as this machine has sockets");
+}
+
 static void look_cpu(const dp_doctor *doctor, dp_finding *out)
 {
     if (doctor->worker == NULL) {
@@ -129,6 +145,9 @@ static void look_cpu(const dp_doctor *doctor, dp_finding *out)
         dp_finding_what(out, DP_FINDING_OK,
                         "%s kernels, %lld of %lld processors, as the control group grants", kernels,
                         usable, cpus);
+    }
+    if (out->level == DP_FINDING_OK && dp_json_int(doctor->check, "processes", 1) > 1) {
+        look_processes(doctor, out);
     }
 }
 

@@ -247,9 +247,32 @@ static void a_clock_that_nobody_keeps_is_told_and_an_old_one_fails(void **state)
     expect(look("clock", &doctor), DP_FINDING_FAIL, "before 2026", "certificates", "set-ntp");
 }
 
+static void processes_of_the_trainer_are_told_and_too_many_warned_of(void **state)
+{
+    (void)state;
+    static const struct {
+        int processes;
+        dp_finding_level level;
+        const char *what;
+        const char *why;
+    } rows[] = {{1, DP_FINDING_OK, "4 of 4 processors", NULL},
+                {2, DP_FINDING_OK, "4 processors for 2 processes", NULL},
+                {5, DP_FINDING_WARN, "5 processes are set, 4 processors", "slowest"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        json_t *const worker = worker_of("avx2", 4, 0);
+        json_t *const check = json_pack("{s:i,s:i}", "threads", 0, "processes", rows[i].processes);
+        const dp_doctor doctor = doctor_of(worker, check, NULL);
+        expect(look("cpu", &doctor), rows[i].level, rows[i].what, rows[i].why,
+               rows[i].why != NULL ? "--processes 1" : NULL);
+        json_decref(check);
+        json_decref(worker);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(processes_of_the_trainer_are_told_and_too_many_warned_of),
         cmocka_unit_test(a_program_that_gives_no_answer_is_in_the_way),
         cmocka_unit_test(programs_of_two_releases_do_not_go_together),
         cmocka_unit_test(a_daemon_from_before_the_upgrade_is_told),
