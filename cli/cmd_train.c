@@ -169,7 +169,8 @@ static int follow(const dp_cmd *cmd, const dp_cli_words *words, const char *fold
 static int train_with(const dp_cmd *cmd, const dp_run_input *input, const char *folder)
 {
     static const char *const passed[] = {"--steps",      "--threads",      "--rows",
-                                         "--save-steps", "--save-seconds", "--backend"};
+                                         "--save-steps", "--save-seconds", "--backend",
+                                         "--processes"};
     char path[DP_CLI_TOOL_PATH_MAX];
     int fd = -1;
     dp_cli_words words = {.count = 0};
@@ -252,6 +253,9 @@ const dp_verb dp_verb_train = {
     .options = {{"out", 'o', "FOLDER", "where data, checkpoints and model go [the run's name]"},
                 {"steps", 'n', "N", "optimizer steps in all [until train.total_tokens]"},
                 {"threads", 0, "N", "they change no bit of the result [as many as there are]"},
+                {"processes", 0, "N",
+                 "share the threads and train as one, as many as sockets; another number, other "
+                 "bits [1]"},
                 {"resume", 0, NULL, "go on from the newest checkpoint that is whole"},
                 {"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
                 {"text", 0, "FILE",

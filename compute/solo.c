@@ -9,6 +9,7 @@
 #include "compute/prepare.h"
 #include "compute/solo_file.h"
 #include "compute/solo_folder.h"
+#include "compute/team.h"
 
 /* Of a micro-batch: packing the weights for it is then a small part (plan.c), and it is what caches hold. */
 enum { TOKENS_ENOUGH = 2048 };
@@ -71,11 +72,14 @@ static uint32_t rows_of(const dp_manifest *m)
 static dp_status show_plan(const solo *s, const dp_manifest *manifest, uint32_t rows, dp_why *why)
 {
     const uint64_t usable = dp_memory_usable();
-    const dp_plan_request request = {.manifest = manifest,
-                                     .threads = s->threads,
-                                     .budget = usable != 0 ? usable : UINT64_MAX,
-                                     .rows = rows,
-                                     .alone = true};
+    const dp_plan_request request = {
+        .manifest = manifest,
+        .threads = s->threads,
+        .budget = usable != 0 ? usable : UINT64_MAX,
+        .rows = rows,
+        .processes = s->job->team != NULL ? dp_team_processes(s->job->team) : 0,
+        .lanes = s->job->team != NULL ? dp_team_lanes(s->job->team) : 0,
+        .alone = true};
     dp_plan plan;
     const dp_status status = s->job->backend == NULL
                                  ? dp_plan_make(&plan, &request, why)
@@ -96,6 +100,7 @@ static dp_status open_trainer(solo *s, dp_why *why)
     setup.rows = s->head.rows;
     setup.backend = s->job->backend;
     setup.device = s->job->device;
+    setup.team = s->job->team;
     return dp_trainer_open(&s->trainer, &setup, why);
 }
 
@@ -301,11 +306,17 @@ static dp_status train(solo *s, dp_why *why)
     return DP_OK;
 }
 
+/* Of each process. */
+static size_t threads_of(const dp_solo_job *job)
+{
+    const size_t all = job->threads != 0 ? job->threads : dp_pool_threads_default();
+    const size_t each = job->team != NULL ? all / dp_team_processes(job->team) : all;
+    return each > 0 ? each : 1;
+}
+
 dp_status dp_solo_train(const dp_solo_job *job, dp_why *why)
 {
-    solo s = {.job = job,
-              .folder = {.lock = -1},
-              .threads = job->threads != 0 ? job->threads : dp_pool_threads_default()};
+    solo s = {.job = job, .folder = {.lock = -1}, .threads = threads_of(job)};
     const dp_status status = train(&s, why);
     dp_trainer_close(s.trainer);
     dp_solo_folder_close(&s.folder);

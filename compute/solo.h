@@ -55,7 +55,9 @@ typedef struct dp_solo_job {
     const char *weights; /* to start from (prepare.h); NULL: the seed. Of no use to resume */
     const char *folder;
     uint64_t steps; /* in all; 0: until the manifest's train.total_tokens */
-    size_t threads; /* 0: as many as the machine gives */
+    size_t threads; /* of all processes; 0: as many as the machine gives */
+    struct dp_team *
+        team; /* processes that train together (team.h), each with its share of the threads; the bits depend on its lanes. NULL: one */
     uint32_t
         rows; /* of a micro-batch; 0: about 2,048 tokens. Of a run that is taken up again: what it began with */
     uint64_t save_steps; /* between checkpoints; 0: by time alone */

@@ -13,6 +13,7 @@
 #include "compute/plugin.h"
 #include "compute/pool.h"
 #include "compute/solo.h"
+#include "compute/team.h"
 #include "compute/tool.h"
 
 enum { SAVE_SECONDS = 300 };
@@ -28,7 +29,7 @@ static int usage(void)
 {
     fputs(
         "usage: dpnode-worker train FOLDER --manifest FILE --text PATH [--steps N] [--threads N]\n"
-        "           [--from FILE|FOLDER] [--backend auto|cpu|NAME|PATH]\n"
+        "           [--processes N] [--from FILE|FOLDER] [--backend auto|cpu|NAME|PATH]\n"
         "           [--rows N] [--save-steps N] [--save-seconds N]\n"
         "       dpnode-worker train FOLDER --resume [--manifest FILE] [--steps N] ...\n"
         "       dpnode-worker eval FOLDER [--data FILE] [--tokens N] [--threads N]\n",
@@ -65,6 +66,7 @@ typedef struct arguments {
     const char *backend;
     uint64_t steps;
     uint64_t threads;
+    uint64_t processes; /* 0: not told */
     uint64_t rows;
     uint64_t save_steps;
     uint64_t save_s;
@@ -79,6 +81,7 @@ static bool parse(int argc, char **argv, arguments *args)
                                             {"data", required_argument, NULL, 'd'},
                                             {"steps", required_argument, NULL, 's'},
                                             {"threads", required_argument, NULL, 'p'},
+                                            {"processes", required_argument, NULL, 'o'},
                                             {"rows", required_argument, NULL, 'r'},
                                             {"save-steps", required_argument, NULL, 'e'},
                                             {"save-seconds", required_argument, NULL, 'c'},
@@ -91,9 +94,13 @@ static bool parse(int argc, char **argv, arguments *args)
         int option;
         uint64_t most;
         uint64_t *value;
-    } numbers[] = {{'s', UINT32_MAX, &args->steps},     {'p', DP_POOL_THREADS_MAX, &args->threads},
-                   {'r', DP_GPT_ROWS_MAX, &args->rows}, {'e', UINT32_MAX, &args->save_steps},
-                   {'c', UINT32_MAX, &args->save_s},    {'n', UINT64_MAX, &args->tokens}};
+    } numbers[] = {{'s', UINT32_MAX, &args->steps},
+                   {'p', DP_POOL_THREADS_MAX, &args->threads},
+                   {'r', DP_GPT_ROWS_MAX, &args->rows},
+                   {'e', UINT32_MAX, &args->save_steps},
+                   {'o', DP_GATE_PROCESSES_MAX, &args->processes},
+                   {'c', UINT32_MAX, &args->save_s},
+                   {'n', UINT64_MAX, &args->tokens}};
     int option;
     bool good = true;
     optind = 0; /* GNU: begin anew, at argv[1] */
@@ -211,7 +218,7 @@ static bool stop(void *context)
 
 /* ---- the two words ---- */
 
-static dp_status train(const arguments *args, dp_why *why)
+static dp_status train(const arguments *args, dp_team *team, dp_why *why)
 {
     dp_buf manifest;
     dp_buf_init(&manifest, DP_MANIFEST_BYTES_MAX);
@@ -240,6 +247,7 @@ static dp_status train(const arguments *args, dp_why *why)
                              .folder = args->folder,
                              .steps = args->steps,
                              .threads = (size_t)args->threads,
+                             .team = team,
                              .rows = (uint32_t)args->rows,
                              .save_steps = args->save_steps,
                              .save_s = args->save_s,
@@ -266,7 +274,15 @@ int dp_solo_tool_train(int argc, char **argv)
     if (sigaction(SIGINT, &action, NULL) != 0 || sigaction(SIGTERM, &action, NULL) != 0) {
         return EX_OSERR;
     }
-    const dp_status status = train(&args, &why);
+    dp_team *team = NULL; /* Before there is a thread, or a card in use. */
+    dp_status status = DP_OK;
+    if (args.processes > 1) {
+        status = dp_team_start(&team, (uint32_t)args.processes, 0, &why);
+    }
+    if (status == DP_OK) {
+        status = train(&args, team, &why);
+    }
+    dp_team_close(team);
     return status == DP_OK ? EX_OK : complain(status, &why);
 }
 

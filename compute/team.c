@@ -47,6 +47,9 @@ static void live(int socket, pid_t first)
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != first) {
         _exit(1);
     }
+    /* What a terminal sends to all of them is the first one's to answer. */
+    DP_IGNORE(signal(SIGINT, SIG_IGN) == SIG_ERR);
+    DP_IGNORE(signal(SIGTERM, SIG_IGN) == SIG_ERR);
     keep_only(socket);
     dp_team_serve(socket);
     _exit(0);

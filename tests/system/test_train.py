@@ -93,6 +93,19 @@ class Train(SystemTest):
         self.assertEqual((status, life >= 3), (0, True), f"seed {seed}: only {life} lives")
         self.assertEqual(self.last(out), whole, f"seed {seed}")
 
+    def test_two_processes_that_are_killed_end_with_the_same_bytes(self):
+        out = self.out("team")
+        events, status = self.end(self.begin(out, "--processes", "2", "--threads", "2"))
+        self.assertEqual((status, events[-1]["step"]), (0, STEPS), events[-1])
+        killed = self.out("killed")
+        process = self.begin(killed, "--save-steps", "3", "--processes", "2", "--threads", "1")
+        self.assertTrue(self.until(process, 4))
+        self.kill(process, killed)
+        process = self.start("--resume", "--out", killed, "--processes", "2")
+        _, status = self.end(process)
+        self.assertEqual(status, 0)
+        self.assertEqual(self.last(killed), self.last(out))
+
     def test_an_interrupt_saves_and_tells_how_to_go_on(self):
         out = self.out("stopped")
         process = self.begin(out, "--steps", "100000")
