@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "compute/backend_check.h"
 #include "compute/backend_cpu.h"
 
@@ -262,8 +263,9 @@ static dp_status choose(dp_plugin_choice *out, const char *wanted, const char *f
         }
     }
     DP_TRY(dp_plugin_try(file, index, DP_PLUGIN_CHECK_MS, why));
-    const dp_backend *backend;
+    const dp_backend *backend = NULL;
     DP_TRY(dp_plugin_load(file, &backend, why));
+    dp_assert(backend != NULL);
     dp_device device;
     DP_TRY(backend->device(index, &device, why));
     out->device = index;

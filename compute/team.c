@@ -205,33 +205,45 @@ static dp_team_order order_of(const dp_team *team, const dp_engine_setup *setup)
                            .board_bytes = sizeof(dp_team_board) + 2 * tokens * sizeof(uint32_t)};
 }
 
+static dp_status hear_one(const dp_team *team, uint32_t rank, dp_why *why)
+{
+    dp_team_verdict verdict;
+    if (recv(team->others[rank].socket, &verdict, sizeof verdict, 0) != (ssize_t)sizeof verdict) {
+        return dp_why_set(why, DP_IO, "process %u of %u is gone, or does not answer", rank,
+                          team->processes);
+    }
+    verdict.why.text[sizeof verdict.why.text - 1] = '\0';
+    return verdict.status == DP_OK
+               ? DP_OK
+               : dp_why_set(why, verdict.status, "process %u of %u: %.400s", rank, team->processes,
+                            verdict.why.text[0] != '\0' ? verdict.why.text
+                                                        : dp_status_text(verdict.status));
+}
+
+/* Each, so that no answer is taken for one to a later order. The last that is not DP_OK. */
+static dp_status hear_all(const dp_team *team, dp_why *why)
+{
+    dp_status status = DP_OK;
+    for (uint32_t rank = 1; rank < team->processes; rank++) {
+        const dp_status one = hear_one(team, rank, why);
+        status = one != DP_OK ? one : status;
+    }
+    return status;
+}
+
 /* All that were told come to the board, or the gate says who did not. */
 static dp_status gather_all(dp_team_engine *e, dp_team_order *order, const int fds[DP_TEAM_FDS],
                             dp_why *why)
 {
+    /* First, so that where it fails nobody waits; who waits at the gate of a first process that leaves goes back to its socket. */
+    DP_TRY(dp_team_member_open(&e->member, order, fds, why));
     for (uint32_t rank = 1; rank < e->team->processes; rank++) {
         order->zero.rank = rank;
         if (send_order(e->team->others[rank].socket, order, fds) != DP_OK) {
             return dp_why_set(why, DP_IO, "process %u of %u is gone", rank, e->team->processes);
         }
     }
-    order->zero.rank = 0;
-    DP_TRY(dp_team_member_open(&e->member, order, fds, why));
-    for (uint32_t rank = 1; rank < e->team->processes; rank++) {
-        dp_team_verdict verdict;
-        if (recv(e->team->others[rank].socket, &verdict, sizeof verdict, 0) !=
-            (ssize_t)sizeof verdict) {
-            return dp_why_set(why, DP_IO, "process %u of %u is gone, or does not answer", rank,
-                              e->team->processes);
-        }
-        if (verdict.status != DP_OK) {
-            verdict.why.text[sizeof verdict.why.text - 1] = '\0';
-            return dp_why_set(
-                why, verdict.status, "process %u of %u: %.400s", rank, e->team->processes,
-                verdict.why.text[0] != '\0' ? verdict.why.text : dp_status_text(verdict.status));
-        }
-    }
-    return DP_OK;
+    return hear_all(e->team, why);
 }
 
 static dp_status open_engine(dp_team_engine *e, const dp_engine_setup *setup, dp_why *why)
@@ -268,6 +280,7 @@ dp_status dp_team_open(dp_team_engine **out, dp_team *team, const dp_engine_setu
     e->member.pool = pool;
     const dp_status status = open_engine(e, setup, why);
     if (status != DP_OK) {
+        e->broken = true; /* Not all are there to be told to quit. */
         dp_team_engine_close(e);
         return status;
     }

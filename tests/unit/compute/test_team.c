@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "compute/backend_cpu.h"
 #include "compute/team_inside.h"
+#include "tests/lib/allocfail.h"
 #include "tests/lib/check.h"
 
 enum { LANES = 4, ROWS = 6, LENGTH = 17, VOCAB = 64, TOKENS = ROWS * LENGTH, STEPS = 3 };
@@ -231,6 +232,37 @@ static void a_process_that_dies_ends_the_team_with_a_sentence(void **state)
     dp_team_close(team);
 }
 
+/* Opens an engine on the team of processes that context is. */
+static dp_status attempt(void *context)
+{
+    const dp_engine_setup setup = {.model = &model,
+                                   .precision = DP_PRECISION_FP32,
+                                   .rows_max = ROWS,
+                                   .recompute = DP_RECOMPUTE_NORMS,
+                                   .threads = 1,
+                                   .alone = true,
+                                   .team = context};
+    dp_engine *e = NULL;
+    DP_TRY(dp_backend_cpu()->create(&e, &setup, NULL));
+    dp_backend_cpu()->close(e);
+    return DP_OK;
+}
+
+static void an_engine_that_lacks_memory_leaves_a_team_that_serves_the_next(void **state)
+{
+    (void)state;
+    dp_team *team = NULL;
+    told t;
+    CHECK_OK(dp_team_start(&team, 3, LANES, NULL));
+    CHECK(fail_each_allocation(attempt, team) > 5);
+    dp_engine *const e = engine_on(team, DP_OPTIM_ADAMW, DP_WEIGHTS_FP32);
+    CHECK_OK(step(e, &t));
+    dp_backend_cpu()->close(e);
+    CHECK(kill(team->others[1].pid, SIGKILL) == 0);
+    CHECK_STATUS(attempt(team), DP_IO);
+    dp_team_close(team);
+}
+
 static void what_is_no_team_is_refused(void **state)
 {
     (void)state;
@@ -252,6 +284,7 @@ int main(void)
         cmocka_unit_test(a_team_trains_as_one_engine_to_rounding),
         cmocka_unit_test(looks_and_gradients_are_those_of_the_whole_batch),
         cmocka_unit_test(a_process_that_dies_ends_the_team_with_a_sentence),
+        cmocka_unit_test(an_engine_that_lacks_memory_leaves_a_team_that_serves_the_next),
         cmocka_unit_test(what_is_no_team_is_refused),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
