@@ -32,7 +32,7 @@ typedef struct worker {
     uint64_t included; /* round; 0: never */
     uint64_t w;
     uint64_t bytes; /* sent */
-    uint64_t blobs; /* the same */
+    double formula; /* the same, as it should be */
 } worker;
 
 typedef struct run {
@@ -213,7 +213,13 @@ static dp_status publish(run *r, worker *w, bool dense)
     /* H = 1 sends after every step; the blob has one size whatever the steps behind it. Who is alone sends nothing. */
     const uint64_t times = r->plan->kind == QUALITY_AS_ONE ? r->scale->inner : r->n > 1;
     w->bytes += blob.size * times;
-    w->blobs += times;
+    quality_plan sent = *r->plan; /* What has lost a publication keeps more elements. */
+    dp_codec codec;
+    uint64_t elements;
+    DP_TRY(dp_codec_peek(blob, &codec, &elements));
+    sent.codec = codec.kind;
+    sent.keep = codec.keep;
+    w->formula += (double)times * quality_bytes_of(&sent, r->result->parameters);
     return DP_OK;
 }
 
@@ -408,7 +414,7 @@ static dp_status run_rounds(run *r)
 }
 
 /* Both sides of one exchange, with weights by tokens. */
-static dp_status exchange(worker *a, worker *b)
+static dp_status exchange(run *r, worker *a, worker *b)
 {
     worker *const pair[2] = {a, b};
     for (int i = 0; i < 2; i++) {
@@ -417,7 +423,7 @@ static dp_status exchange(worker *a, worker *b)
         DP_TRY(dp_trainer_freeze(pair[i]->trainer, &blob, &f));
         DP_TRY(keep_blob(pair[i], blob));
         pair[i]->bytes += blob.size;
-        pair[i]->blobs++;
+        pair[i]->formula += quality_bytes_of(r->plan, r->result->parameters);
     }
     for (int i = 0; i < 2; i++) {
         worker *const own = pair[i];
@@ -440,7 +446,7 @@ static dp_status exchange_all(run *r)
         order[j] = i;
     }
     for (uint32_t i = 0; i + 1 < r->n; i += 2) {
-        DP_TRY(exchange(&r->workers[order[i]], &r->workers[order[i + 1]]));
+        DP_TRY(exchange(r, &r->workers[order[i]], &r->workers[order[i + 1]]));
     }
     return DP_OK;
 }
@@ -466,13 +472,11 @@ static dp_status run_gossip(run *r)
 static void sum_up(run *r)
 {
     quality_result *const out = r->result;
-    const quality_plan *const plan = r->plan;
     const double steps = r->scale->steps;
     out->tokens = (double)r->tokens;
     out->rounds = (double)r->round;
     out->bytes = (double)r->workers[0].bytes / out->parameters / steps;
-    const double sent = (double)r->workers[0].blobs;
-    out->bytes_formula = sent * quality_bytes_of(plan, out->parameters) / out->parameters / steps;
+    out->bytes_formula = r->workers[0].formula / out->parameters / steps;
 }
 
 void quality_run(const quality_scale *scale, const quality_plan *plan, const quality_text *text,

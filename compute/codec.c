@@ -42,6 +42,15 @@ dp_codec dp_codec_dense_of_run(const dp_manifest *m)
     return codec.keep == 0 ? codec : dp_codec_standard(DP_CODEC_INT8);
 }
 
+dp_codec dp_codec_after_loss_of_run(const dp_manifest *m)
+{
+    dp_codec codec = dp_codec_of_run(m);
+    if (codec.kind == DP_CODEC_SPARSE && codec.keep >= 2 * DP_CODEC_KEEP_LEAST) {
+        codec.keep /= 2;
+    }
+    return codec;
+}
+
 static bool same_but_for_the_seed(const dp_codec *a, const dp_codec *b)
 {
     return a->kind == b->kind && a->block == b->block && a->keep == b->keep && a->bits == b->bits;
@@ -51,7 +60,9 @@ bool dp_codec_allowed(const dp_codec *codec, const dp_manifest *manifest)
 {
     const dp_codec sparse = dp_codec_of_run(manifest);
     const dp_codec dense = dp_codec_dense_of_run(manifest);
-    return same_but_for_the_seed(codec, &sparse) || same_but_for_the_seed(codec, &dense);
+    const dp_codec after = dp_codec_after_loss_of_run(manifest);
+    return same_but_for_the_seed(codec, &sparse) || same_but_for_the_seed(codec, &dense) ||
+           same_but_for_the_seed(codec, &after);
 }
 
 /* Such a codec exists, and what it does not use is 0. */

@@ -60,7 +60,10 @@ dp_codec dp_codec_standard(dp_codec_kind kind);
  * codec, or int8 where it keeps some elements only. The manifest has been checked. Seed 0. */
 dp_codec dp_codec_of_run(const dp_manifest *manifest);
 dp_codec dp_codec_dense_of_run(const dp_manifest *manifest);
-/* Whether a run's updates may be encoded so: one of the two above, any seed. */
+/* With what a node publishes whose last publication was left out: two rounds of work are in it, so sparse keeps twice as many
+ * elements, one in DP_CODEC_KEEP_LEAST at most. Any other codec is that of the run; random ones add up only where all draw alike. */
+dp_codec dp_codec_after_loss_of_run(const dp_manifest *manifest);
+/* Whether a run's updates may be encoded so: one of the three above, any seed. */
 bool dp_codec_allowed(const dp_codec *codec, const dp_manifest *manifest);
 
 /* Append the blob of a[0..n-1] to out. DP_DIVERGED when some a is not finite (fp32, bf16: or passes

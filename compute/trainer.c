@@ -245,6 +245,7 @@ static dp_status start_at(dp_trainer *t, uint64_t round)
     t->pending_blob = (dp_view){0};
     t->open = (dp_trainer_tally){0};
     t->pending_tally = (dp_trainer_tally){0};
+    t->left_out = 0;
     t->step_count = 0;
     t->losses = (dp_spike){0};
     t->scaler = dp_scaler_start();
@@ -370,6 +371,7 @@ static dp_status restore_residual(dp_trainer *t, const dp_trainer_earlier *earli
         DP_TRY(t->backend->load(t->engine, DP_VECTOR_E, earlier->a));
 #endif
         t->open.carried += earlier->lambda > 0 ? earlier->tokens : 0;
+        t->left_out = 1;
     }
     return t->backend->scale(t->engine, DP_VECTOR_E, earlier->lambda);
 }
@@ -431,6 +433,7 @@ static dp_status settle_pending(dp_trainer *t, const dp_trainer_record *record)
 #endif
         t->open.carried += t->pending_tally.carried + t->pending_tally.tokens;
     }
+    t->left_out = record->settle == DP_SETTLE_INCLUDED ? 0 : t->left_out + 1;
     t->pending = false;
     t->pending_tally = (dp_trainer_tally){0};
     return DP_OK;

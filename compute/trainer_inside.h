@@ -53,6 +53,7 @@ struct dp_trainer {
         publishing; /* A is being encoded, ANCHOR is x of then; pending_tally is what it would take along */
     bool pending; /* A and ANCHOR are in use */
     dp_trainer_tally pending_tally;
+    uint32_t left_out;    /* publications in a row, up to the last one that has an outcome */
     dp_view pending_blob; /* lent by the engine, or of restored */
     dp_buf restored;
     dp_buf bytes;   /* of the state, a or F that was lent last */

@@ -34,7 +34,10 @@ static dp_status check_own(const dp_trainer *t, dp_view blob)
 
 static dp_codec codec_of(const dp_trainer *t, bool dense)
 {
-    dp_codec codec = dense ? dp_codec_dense_of_run(&t->manifest) : dp_codec_of_run(&t->manifest);
+    /* Once: who is left out for its slow line would else be so again. */
+    dp_codec codec = dense              ? dp_codec_dense_of_run(&t->manifest)
+                     : t->left_out == 1 ? dp_codec_after_loss_of_run(&t->manifest)
+                                        : dp_codec_of_run(&t->manifest);
     /* All contributors of a round draw the same positions, so that what they send adds up. */
     codec.seed = codec.kind == DP_CODEC_RANDOM ? t->aim_round : 0;
     return codec;

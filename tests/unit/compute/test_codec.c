@@ -509,7 +509,9 @@ static void a_run_allows_its_codec_and_a_dense_one(void **state)
     const dp_codec half = dp_codec_standard(DP_CODEC_FP16);
     CHECK(!dp_codec_allowed(&half, &m));
     dp_codec other = sparse;
-    other.keep = 32;
+    other.keep = 16;
+    CHECK(!dp_codec_allowed(&other, &m));
+    other.keep = 128;
     CHECK(!dp_codec_allowed(&other, &m));
     other = dense;
     other.block = 512;
@@ -524,6 +526,26 @@ static void a_run_allows_its_codec_and_a_dense_one(void **state)
     dp_codec drawn = dp_codec_of_run(&m);
     drawn.seed = 77;
     CHECK(dp_codec_allowed(&drawn, &m));
+}
+
+static void after_a_loss_sparse_updates_may_be_twice_as_dense(void **state)
+{
+    (void)state;
+    dp_manifest m;
+    dp_manifest_default(&m);
+    dp_codec after = dp_codec_after_loss_of_run(&m);
+    CHECK(after.kind == DP_CODEC_SPARSE && after.keep == 32 && after.bits == 2);
+    CHECK(dp_codec_allowed(&after, &m));
+    m.codec_keep = DP_CODEC_KEEP_LEAST;
+    after = dp_codec_after_loss_of_run(&m);
+    CHECK(after.keep == DP_CODEC_KEEP_LEAST);
+    m.codec = DP_CODEC_RANDOM;
+    m.codec_keep = 64;
+    after = dp_codec_after_loss_of_run(&m);
+    CHECK(after.keep == 64);
+    m.codec = DP_CODEC_INT8;
+    after = dp_codec_after_loss_of_run(&m);
+    CHECK(after.kind == DP_CODEC_INT8 && after.keep == 0);
 }
 
 static void cut_blobs_are_refused(void **state)
@@ -616,6 +638,7 @@ int main(void)
         cmocka_unit_test(codecs_that_do_not_exist_are_refused),
         cmocka_unit_test(headers_that_lie_are_refused),
         cmocka_unit_test(a_run_allows_its_codec_and_a_dense_one),
+        cmocka_unit_test(after_a_loss_sparse_updates_may_be_twice_as_dense),
         cmocka_unit_test(cut_blobs_are_refused),
         cmocka_unit_test(damaged_blobs_decode_to_finite_values_or_to_a_status),
         cmocka_unit_test(halves_round_to_nearest_and_ties_to_even),

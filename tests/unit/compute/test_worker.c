@@ -83,7 +83,9 @@ static void blobs_of_other_codecs_than_the_runs_are_refused_by_name(void **state
         const dp_codec codec = dp_codec_standard((dp_codec_kind)kind);
         check_codec(&p, &codec, n, kind == DP_CODEC_SPARSE || kind == DP_CODEC_INT8);
     }
-    check_codec(&p, &(dp_codec){.kind = DP_CODEC_SPARSE, .keep = 32, .bits = 2}, n, false);
+    check_codec(&p, &(dp_codec){.kind = DP_CODEC_SPARSE, .keep = 32, .bits = 2}, n,
+                true); /* After a loss. */
+    check_codec(&p, &(dp_codec){.kind = DP_CODEC_SPARSE, .keep = 16, .bits = 2}, n, false);
     check_codec(&p, &(dp_codec){.kind = DP_CODEC_SPARSE, .keep = 64, .bits = 1}, n, false);
     check_codec(&p, &(dp_codec){.kind = DP_CODEC_INT8, .block = 512}, n, false);
     stop(&p);
