@@ -107,6 +107,9 @@ static __global__ void __launch_bounds__(THREADS_MAX)
                     float *partial)
 {
     __shared__ dp_block_room room;
+    /* What registers are left for: the residual asked for before the sums; gains of all rows. */
+    const bool early = VECTORS == 1;
+    const bool keeps = VECTORS < 4;
     const float share = 1.0F / (float)n.width;
     const size_t first = (size_t)blockIdx.x * n.per_strip;
     const size_t last = first + n.per_strip < n.rows ? first + n.per_strip : n.rows;
@@ -116,7 +119,9 @@ static __global__ void __launch_bounds__(THREADS_MAX)
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) {
         const size_t column = (threadIdx.x + (size_t)v * blockDim.x) * DP_VECTOR;
-        dp_load_row(gain[v], n.gain, column, n.width, n.even);
+        if (keeps) {
+            dp_load_row(gain[v], n.gain, column, n.width, n.even);
+        }
     }
     for (size_t row = first; row < last; row++) {
         const float mean = n.rms ? 0.0F : n.mean[row];
@@ -131,7 +136,10 @@ static __global__ void __launch_bounds__(THREADS_MAX)
             const size_t column = (threadIdx.x + (size_t)v * blockDim.x) * DP_VECTOR;
             dp_load_row(unit[v], x + row * n.width, column, n.width, n.even);
             dp_load_row(d[v], dy + row * n.width, column, n.width, n.even);
-            if (residual != nullptr) {
+            if (!keeps) {
+                dp_load_row(gain[v], n.gain, column, n.width, n.even);
+            }
+            if (early && residual != nullptr) {
                 dp_load_row(before[v], residual + row * n.width, column, n.width, n.even);
             }
 #pragma unroll
@@ -151,6 +159,9 @@ static __global__ void __launch_bounds__(THREADS_MAX)
 #pragma unroll
         for (int v = 0; v < VECTORS; v++) {
             const size_t column = (threadIdx.x + (size_t)v * blockDim.x) * DP_VECTOR;
+            if (!early && residual != nullptr) {
+                dp_load_row(before[v], residual + row * n.width, column, n.width, n.even);
+            }
 #pragma unroll
             for (int i = 0; i < DP_VECTOR; i++) {
                 before[v][i] += (d[v][i] - sum - unit[v][i] * dot) * rstd;
@@ -220,7 +231,7 @@ static dp_status backward(const dp_cuda_norm *norm, const void *dy, const void *
                          stream, shape, (const S *)norm->x, (const T *)dy, (const S *)residual,
                          (S *)dx, scratch);
     }
-    /* Spills registers, 900 bytes a thread on sm_80: no published model is so wide. */
+    /* Spills registers, 430 bytes a thread on sm_80: no published model is so wide. */
     return DP_LAUNCH((backward_kernel<S, T, 4>), grid, dim3(threads_for(norm->width, 4)), 0, stream,
                      shape, (const S *)norm->x, (const T *)dy, (const S *)residual, (S *)dx,
                      scratch);

@@ -15,7 +15,8 @@ import tempfile
 
 SPILL_BYTES_MAX = 16  # stores of one thread: a word or two that wait outside of the loops
 ALLOWED = [  # file, part of the kernel's name, bytes, why
-    ("norm.cu", "backward_kernel.*Li4E", 1400, "rows wider than 8192, which no published model has"),
+    ("norm.cu", "backward_kernel.*Li4E", 480, "rows wider than 8192, which no published model has"),
+    ("norm.cu", "backward_kernel.*Li2E", 40, "rows wider than 4096, on sm_120 alone"),
     ("attention_mma.cu", "keys_kernel.*Li64E", 48, "outside of the products; warpgroups take its place on sm_90a"),
 ]
 # A warpgroup's product that waits for its own sums because the compiler could not keep them apart.
