@@ -191,6 +191,11 @@ static int read_script(player *self, const char *path)
     while (good && (got = fread(bytes, 1, sizeof bytes, file)) > 0) {
         good = take_bytes(self, bytes, got);
     }
+    if (ferror(file) != 0) { /* A folder, for one; half a script is none. */
+        fprintf(stderr, "dpfault: %s: cannot be read: %s\n", path, strerror(errno));
+        fclose(file);
+        return 66;
+    }
     fclose(file);
     return good && take_last_line(self) ? 0 : 65;
 }

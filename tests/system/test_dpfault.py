@@ -225,6 +225,7 @@ class Mistakes(unittest.TestCase):
 
     def test_a_missing_script_and_a_wrong_seed_are_told(self):
         self.assertEqual(self.run_script("", "--script", "/nonexistent").returncode, 66)
+        self.assertEqual(self.run_script("", "--script", "/tmp").returncode, 66)
         self.assertEqual(self.run_script("", "--seed", "x").returncode, 64)
 
     def test_times_run_from_the_start_and_a_signal_ends_it(self):
