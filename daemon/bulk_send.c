@@ -14,6 +14,7 @@ dp_status dp_transport_buffer(dp_transport *transport, size_t size, dp_buf *buff
         if (transport->spares[i - 1].capacity >= size &&
             transport->spares[i - 1].capacity / 4 <= size) {
             *buffer = transport->spares[i - 1];
+            transport->spare_bytes -= buffer->capacity;
             transport->spares[i - 1] = transport->spares[--transport->n_spares];
         }
     }
@@ -30,6 +31,7 @@ void dp_transport_trim(dp_transport *transport)
     while (transport->spares_idle && transport->n_spares > 0) {
         dp_buf_close(&transport->spares[--transport->n_spares]);
     }
+    transport->spare_bytes = transport->n_spares == 0 ? 0 : transport->spare_bytes;
     transport->spares_idle = true;
 }
 
@@ -40,7 +42,9 @@ static void free_message(dp_bulk *bulk, dp_bulk_message *message)
     dp_list_remove(&message->item);
     bulk->n_messages--;
     if (transport != NULL && message->bytes.data != NULL &&
-        transport->n_spares < DP_TRANSPORT_SPARES_MAX) {
+        transport->n_spares < DP_TRANSPORT_SPARES_MAX &&
+        transport->spare_bytes + message->bytes.capacity <= DP_TRANSPORT_SPARE_BYTES_MAX) {
+        transport->spare_bytes += message->bytes.capacity;
         dp_buf_clear(&message->bytes);
         message->bytes.max = DP_MESSAGE_BULK_MAX;
         transport->spares[transport->n_spares++] = message->bytes;

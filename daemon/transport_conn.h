@@ -9,8 +9,8 @@
 #include "daemon/path.h"
 #include "daemon/transport.h"
 
-/* A lane's queue of chunks of 256 KiB, twice over; or 64 MiB for a while, when all are large. */
-enum { DP_TRANSPORT_SPARES_MAX = 16 };
+/* What three lanes of an exchange have waiting in messages of one record; and no more than a lane's queue. */
+enum { DP_TRANSPORT_SPARES_MAX = 64, DP_TRANSPORT_SPARE_BYTES_MAX = DP_TRANSPORT_BULK_QUEUE };
 
 typedef struct dp_link dp_link;
 typedef struct dp_bulk dp_bulk;
@@ -83,6 +83,7 @@ struct dp_transport {
     dp_buf spares
         [DP_TRANSPORT_SPARES_MAX]; /* of messages that were sent; all go when a tick saw none used */
     uint32_t n_spares;
+    uint64_t spare_bytes;
     dp_path_line line; /* what leaves through this machine */
     bool spares_idle;
     uint32_t
