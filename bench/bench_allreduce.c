@@ -23,7 +23,7 @@
 #include "daemon/transport_conn.h"
 #include "gossip/cert.h"
 
-enum { ROUNDS_MAX = 64, START_MS = 30000, REDIAL_MS = 300, THREADS_FIT = 1000 };
+enum { ROUNDS_MAX = 64, START_MS = 30000, REDIAL_MS = 300, LAST_MS = 30000, THREADS_FIT = 1000 };
 
 struct rank {
     uv_loop_t loop;
@@ -294,6 +294,17 @@ static int usage(void)
 static const dp_exchange_ops ops = {dp_dense_bytes, dp_dense_encode, dp_dense_check,
                                     dp_dense_add,   dp_dense_mean,   dp_dense_decode};
 
+static bool waits(const struct rank *rank)
+{
+    for (uint32_t i = 0; i < rank->n; i++) {
+        const uint64_t bytes = dp_transport_bulk_waiting(rank->transport, &rank->peers[i]);
+        if (bytes > 0 && bytes < UINT64_MAX) { /* That is: no link, as to itself. */
+            return true;
+        }
+    }
+    return false;
+}
+
 static int run(struct rank *rank, dp_transport_config *config, const char *suite)
 {
     uint16_t port = 0;
@@ -339,6 +350,10 @@ static int run(struct rank *rank, dp_transport_config *config, const char *suite
     }
     report(rank, suite);
     fflush(stdout);
+    const double end = bench_seconds(CLOCK_MONOTONIC) + LAST_MS / 1000.0;
+    while (waits(rank) && bench_seconds(CLOCK_MONOTONIC) < end) { /* The last means. */
+        uv_run(&rank->loop, UV_RUN_ONCE);
+    }
     /* Others may still read what this one has sent last: they close first, or a second goes by. */
     for (int i = 0; i < 20; i++) {
         uv_run(&rank->loop, UV_RUN_NOWAIT);
