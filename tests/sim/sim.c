@@ -177,7 +177,10 @@ static void on_leave(dp_sim *sim, dp_host *host)
     if (dp_host_up(host)) {
         dp_node_look(host->node, &view);
     }
-    if (view.leaving == DP_LEAVING_FREE) {
+    /* Two of three voters that go without being taken out are more than the protocol can lose: such a one stays until it is. */
+    const bool votes =
+        view.mode != DP_MODE_LEFT && dp_oracle_votes(sim, dp_oracle_slots(sim) + 1, host->index);
+    if (view.leaving == DP_LEAVING_FREE && !votes) {
         dp_host_crash(host, true);
         host->left = true;
         return;
