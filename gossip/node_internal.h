@@ -416,9 +416,9 @@ bool dp_proof_of_votes(const dp_node *node);
 /* fork.c */
 dp_status dp_fork_stop(dp_node *node, const dp_stop *stop);
 dp_status dp_fork_stop_message(dp_node *node, dp_view message);
-/* This record has become the head. */
 /* The record of this slot of the own chain; NULL: later than the chain, or too long ago. */
 const dp_head *dp_fork_head(const dp_node *node, uint64_t slot);
+/* This record has become the head. */
 void dp_fork_applied(dp_node *node, const dp_record *record, const dp_hash *hash, dp_view bytes);
 /* A FORK record from anywhere; from: who gave it, NULL for the own order. */
 dp_status dp_fork_take(dp_node *node, dp_view bytes, const dp_peer *from);

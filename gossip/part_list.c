@@ -25,6 +25,30 @@ uint32_t dp_part_round_ready(const dp_node *node, uint32_t *chosen)
 
 /* ---- which results ---- */
 
+static uint32_t claim_of(const dp_node *node, const dp_part_source *source, const uint32_t *ready,
+                         uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const dp_ready *claim = &node->round->claims[ready[i]].ready;
+        if (dp_peer_equal(&claim->peer, &source->peer) &&
+            dp_hash_equal(&claim->root, &source->root)) {
+            return ready[i];
+        }
+    }
+    return UINT32_MAX;
+}
+
+bool dp_part_round_may_name(const dp_node *node, const dp_result *result, const uint32_t *ready,
+                            uint32_t n)
+{
+    bool may = dp_round_may_contribute(node, &result->word.owner);
+
+    for (uint32_t i = 0; i < result->word.n && may; i++) {
+        may = claim_of(node, &result->word.sources[i], ready, n) != UINT32_MAX;
+    }
+    return may;
+}
+
 /* Own results first in everything: more contributions, then the owner before others, then by root. */
 static bool is_better(const dp_node *node, const dp_result *a, const dp_result *b)
 {
@@ -41,16 +65,16 @@ static bool is_better(const dp_node *node, const dp_result *a, const dp_result *
     return memcmp(a->word.root.bytes, b->word.root.bytes, DP_HASH_BYTES) < 0;
 }
 
-static bool is_usable(const dp_node *node, const dp_result *result)
+static bool is_usable(const dp_node *node, const dp_result *result, const uint32_t *ready,
+                      uint32_t n)
 {
-    const uint32_t self = node->commit->self;
-
     return result->held && result->checked && !result->bad && result->size == result->word.bytes &&
-           self != DP_NOBODY && dp_round_may_contribute(node, &result->word.owner);
+           dp_part_round_may_name(node, result, ready, n);
 }
 
-/* Of each part the best result that all of mask hold, or NULL: how many. */
-static uint32_t results_of(const dp_node *node, uint32_t mask, const dp_result *best[DP_PARTS_MAX])
+/* Of each part the best usable result that all of mask hold, or NULL: how many. */
+static uint32_t results_of(const dp_node *node, const bool usable[DP_RESULTS_MAX], uint32_t mask,
+                           const dp_result *best[DP_PARTS_MAX])
 {
     const dp_part_round *parts = node->parts;
     uint32_t n = 0;
@@ -59,8 +83,7 @@ static uint32_t results_of(const dp_node *node, uint32_t mask, const dp_result *
     for (uint32_t i = 0; i < parts->n_results; i++) {
         const dp_result *result = &parts->results[i];
         const uint32_t part = result->word.part;
-        if (!is_usable(node, result) ||
-            ((result->have | 1U << node->commit->self) & mask) != mask) {
+        if (!usable[i] || ((result->have | 1U << node->commit->self) & mask) != mask) {
             continue;
         }
         n += best[part] == NULL ? 1 : 0;
@@ -71,35 +94,42 @@ static uint32_t results_of(const dp_node *node, uint32_t mask, const dp_result *
     return n;
 }
 
-/* Of all majorities that contain this node, the one that holds most parts. */
-static uint32_t choose_results(const dp_node *node, const dp_result *chosen[DP_PARTS_MAX])
+/* Of all majorities that contain this node, the one that holds most parts of nothing but these claims. */
+static uint32_t choose_results(const dp_node *node, const uint32_t *ready, uint32_t n_ready,
+                               const dp_result *chosen[DP_PARTS_MAX])
 {
     const uint32_t self = node->commit->self;
     const uint32_t majority = dp_ledger_majority(&node->ledger);
+    bool usable[DP_RESULTS_MAX] = {false};
     uint32_t most = 0;
     uint32_t best = 0;
 
+    memset(chosen, 0, DP_PARTS_MAX * sizeof chosen[0]);
     if (self == DP_NOBODY) {
         return 0;
+    }
+    for (uint32_t i = 0; i < node->parts->n_results; i++) {
+        usable[i] = is_usable(node, &node->parts->results[i], ready, n_ready);
     }
     for (uint32_t mask = 0; mask < (1U << node->ledger.n_voters); mask++) {
         if ((mask & (1U << self)) == 0 || (uint32_t)__builtin_popcount(mask) != majority) {
             continue;
         }
-        const uint32_t n = results_of(node, mask, chosen);
+        const uint32_t n = results_of(node, usable, mask, chosen);
         if (n > most) {
             most = n;
             best = mask;
         }
     }
-    return most > 0 ? results_of(node, best, chosen) : 0;
+    return most > 0 ? results_of(node, usable, best, chosen) : 0;
 }
 
 uint32_t dp_part_round_held(const dp_node *node)
 {
     const dp_result *chosen[DP_PARTS_MAX];
+    uint32_t ready[DP_CLAIMS_MAX];
 
-    return choose_results(node, chosen);
+    return choose_results(node, ready, dp_part_round_ready(node, ready), chosen);
 }
 
 const char *dp_part_round_close(dp_node *node, const char *cause)
@@ -131,19 +161,6 @@ typedef struct listing {
     uint32_t newcomers;
     uint32_t claims[DP_LISTED_MAX];
 } listing;
-
-static uint32_t claim_of(const dp_node *node, const dp_part_source *source, const uint32_t *ready,
-                         uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        const dp_ready *claim = &node->round->claims[ready[i]].ready;
-        if (dp_peer_equal(&claim->peer, &source->peer) &&
-            dp_hash_equal(&claim->root, &source->root)) {
-            return ready[i];
-        }
-    }
-    return UINT32_MAX;
-}
 
 static bool add_claim(const dp_node *node, listing *all, uint32_t claim)
 {
@@ -221,18 +238,18 @@ static uint32_t without(uint32_t *ready, uint32_t n, uint32_t claim)
 
 void dp_part_round_list(dp_node *node, dp_record *draft, dp_admitted *admitted)
 {
-    const dp_result *chosen[DP_PARTS_MAX] = {NULL};
+    const dp_result *chosen[DP_PARTS_MAX];
     uint32_t ready[DP_CLAIMS_MAX];
     uint32_t n_ready = dp_part_round_ready(node, ready);
     bool again = true;
 
     draft->parted = true;
     draft->n_parts = node->ledger.layout.cuts.n;
-    DP_IGNORE(choose_results(node, chosen) == 0);
     while (again) { /* Each turn has one claim fewer that may be listed. */
         listing all = {0};
         bool used[DP_PARTS_MAX] = {false};
         again = false;
+        DP_IGNORE(choose_results(node, ready, n_ready, chosen) == 0);
         draft->n_listed = 0;
         draft->config.n_admits = 0;
         draft->has_config = false;

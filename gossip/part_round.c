@@ -29,11 +29,13 @@ static void check(dp_node *node, const dp_hash *root, uint32_t part)
     action->u.check.end = dp_part_end(cuts_of(node), part);
 }
 
-static void fetch(dp_node *node, const dp_hash *root, uint64_t bytes, const dp_peer *holder)
+/* Its size is what it turns out to be: somebody may tell of another's object with a wrong one, and its holders are not to be
+ * blamed for that. */
+static void fetch(dp_node *node, const dp_hash *root, const dp_peer *holder)
 {
     const uint32_t index = dp_node_member_index(node, holder);
 
-    DP_IGNORE(dp_spread_want(node->spread, node->now, root, bytes, DP_USE_BLOB, DP_PRIORITY_ROUND,
+    DP_IGNORE(dp_spread_want(node->spread, node->now, root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND,
                              &node->out)); /* Full: asked again with the next repeat. */
     if (index != DP_MEMBER_NONE && index != 0) {
         dp_spread_holder(node->spread, node->now, root, index, &node->out);
@@ -53,7 +55,7 @@ static void look_at_claim(dp_node *node, dp_claim *claim, uint32_t part)
     if ((claim->parts.held & bit) == 0) {
         if (!dp_node_holds(node, &ref->root)) {
             if (!dp_spread_wants(node->spread, &ref->root)) {
-                fetch(node, &ref->root, ref->bytes, &claim->ready.peer);
+                fetch(node, &ref->root, &claim->ready.peer);
             }
             return;
         }
@@ -73,7 +75,7 @@ static void look_at_result(dp_node *node, dp_result *result)
     if (!result->held) {
         if (!dp_node_holds(node, root)) {
             if (!dp_spread_wants(node->spread, root)) {
-                fetch(node, root, result->word.bytes, &result->word.owner);
+                fetch(node, root, &result->word.owner);
             }
             return;
         }
@@ -210,7 +212,7 @@ void dp_part_round_asked(dp_node *node, const dp_hash *root)
         for (uint32_t p = 0; p < ready->parts.n; p++) {
             if (dp_hash_equal(&ready->parts.refs[p].root, root) && author != DP_MEMBER_NONE &&
                 dp_members_at(node->members, author)->linked) {
-                fetch(node, root, ready->parts.refs[p].bytes, &ready->peer);
+                fetch(node, root, &ready->peer);
                 return;
             }
         }
@@ -230,8 +232,8 @@ static bool claim_checked(const dp_node *node, dp_claim *claim, const dp_event *
 
     for (uint32_t p = 0; p < claim->ready.parts.n; p++) {
         const uint32_t bit = 1U << p;
-        if ((claim->parts.held & bit) == 0 ||
-            !dp_hash_equal(&claim->ready.parts.refs[p].root, &event->u.checked.root) ||
+        const dp_part_ref *ref = &claim->ready.parts.refs[p];
+        if ((claim->parts.held & bit) == 0 || !dp_hash_equal(&ref->root, &event->u.checked.root) ||
             !is_of(node, p, event)) {
             continue;
         }
@@ -239,7 +241,8 @@ static bool claim_checked(const dp_node *node, dp_claim *claim, const dp_event *
         claim->parts.checking &= ~bit;
         claim->parts.checked |= bit;
         /* No part has more energy than its author says the whole has: by that it is clipped. */
-        if (!event->u.checked.ok || event->u.checked.energy > claim->ready.energy) {
+        if (!event->u.checked.ok || event->u.checked.energy > claim->ready.energy ||
+            dp_node_size(node, &ref->root) != ref->bytes) {
             claim->parts.bad |= bit;
         }
     }
@@ -258,7 +261,7 @@ bool dp_part_round_checked(dp_node *node, const dp_event *event)
             node->rejected++;
             dp_node_note(node, DP_NOTE_REJECTED, claim->ready.round, &claim->ready.peer, 0, 0,
                          event->u.checked.foreign ? "blob of a codec that the run does not have"
-                         : event->u.checked.ok    ? "part with more energy than the whole"
+                         : event->u.checked.ok    ? "part of another size or with more energy"
                                                   : "blob does not decode");
         }
     }
@@ -324,7 +327,7 @@ static bool is_first(const dp_node *node, const dp_part_word *word)
 static bool has_room(const dp_node *node, const dp_part_word *word, bool needed)
 {
     const dp_part_round *parts = node->parts;
-    uint32_t of_part = 0;
+    uint32_t of_others = 0;
     uint32_t of_owner = 0;
 
     if (needed || parts->n_results >= DP_RESULTS_MAX) {
@@ -333,12 +336,12 @@ static bool has_room(const dp_node *node, const dp_part_word *word, bool needed)
     for (uint32_t i = 0; i < parts->n_results; i++) {
         const dp_part_word *other = &parts->results[i].word;
         if (other->part == word->part && !parts->results[i].evidence) {
-            of_part += is_first(node, other) ? 0 : 1;
+            of_others += is_first(node, other) ? 0 : 1;
             of_owner += dp_peer_equal(&other->owner, &word->owner) ? 1 : 0;
         }
     }
     return of_owner < DP_RESULTS_OF_OWNER_MAX &&
-           (is_first(node, word) || of_part < DP_RESULTS_OF_PART_MAX - 2);
+           (is_first(node, word) || of_others < DP_RESULTS_OF_OTHERS_MAX);
 }
 
 void dp_part_round_word(dp_node *node, const dp_part_word *word, bool evidence)

@@ -12,14 +12,14 @@
 #include "gossip/record.h"
 
 enum {
-    DP_GARBAGE_MAX = 4096,      /* objects of past rounds that are still to be let go, */
-    DP_GARBAGE_PER_STEP = 64,   /* so many in one step, whose actions are bounded */
-    DP_PARTS_OF_OTHERS_MAX = 2, /* that a node works for at a time, beside its own */
-    DP_RESULTS_MAX = 128,       /* words of owners that are followed in one round */
-    DP_RESULTS_OF_PART_MAX =
-        3, /* of these told by PART for one part: a record is judged with the rest */
-    DP_RESULTS_OF_OWNER_MAX = 2, /* ... by one owner, who may have been started again */
-    DP_PART_WAITS = 16           /* after which a part is given up for the round */
+    DP_GARBAGE_MAX = 4096,        /* objects of past rounds that are still to be let go, */
+    DP_GARBAGE_PER_STEP = 64,     /* so many in one step, whose actions are bounded */
+    DP_PARTS_OF_OTHERS_MAX = 2,   /* that a node works for at a time, beside its own */
+    DP_RESULTS_MAX = 128,         /* words of owners that are followed in one round */
+    DP_RESULTS_OF_OWNER_MAX = 2,  /* of these told by PART for one part by its owner, or the next in
+                                    line: who was started again, or had to add up anew */
+    DP_RESULTS_OF_OTHERS_MAX = 1, /* ... by all others: a record is judged with the rest */
+    DP_PART_WAITS = 16            /* after which a part is given up for the round */
 };
 
 /* A word of an owner, and the result that it names. */
@@ -90,7 +90,10 @@ uint64_t dp_part_round_wait(const dp_node *node);
 /* part_list.c: what a voter lists, and judges. */
 /* Claims that may be listed, held or not: their indexes. */
 uint32_t dp_part_round_ready(const dp_node *node, uint32_t *chosen);
-/* Parts of which a common majority of voters holds a result. */
+/* May a record name it that lists no other claims than these? A word says what its owner likes. */
+bool dp_part_round_may_name(const dp_node *node, const dp_result *result, const uint32_t *ready,
+                            uint32_t n);
+/* Parts of which a common majority of voters holds a result that a record may name. */
 uint32_t dp_part_round_held(const dp_node *node);
 /* May the round be closed that is ripe for this cause? NULL: not yet. */
 const char *dp_part_round_close(dp_node *node, const char *cause);

@@ -62,15 +62,38 @@ static uint32_t alive_before(const dp_node *node, uint32_t part)
     return ready ? before : UINT32_MAX;
 }
 
-static bool has_result(const dp_node *node, uint32_t part)
+/* Claims that a record may list, as this node sees it now. */
+typedef struct listable {
+    uint32_t n;
+    uint32_t claims[DP_CLAIMS_MAX];
+} listable;
+
+/* Here, whole, and a record may name it. */
+static bool has_result(const dp_node *node, const listable *ready, uint32_t part)
 {
     for (uint32_t i = 0; i < node->parts->n_results; i++) {
         const dp_result *result = &node->parts->results[i];
-        if (result->word.part == part && result->held && result->checked && !result->bad) {
+        if (result->word.part == part && result->held && result->checked && !result->bad &&
+            dp_part_round_may_name(node, result, ready->claims, ready->n)) {
             return true;
         }
     }
     return false;
+}
+
+/* No record can list somebody any more who is in what it has said of this part, one that was revoked since: it adds up anew, once. */
+static void take_back(dp_node *node, const listable *ready, uint32_t part)
+{
+    dp_duty *duty = &node->parts->duties[part];
+    uint32_t said = 0;
+
+    for (uint32_t i = 0; duty->done && i < node->parts->n_results; i++) {
+        const dp_part_word *word = &node->parts->results[i].word;
+        said += word->part == part && dp_peer_equal(&word->owner, &node->self) ? 1 : 0;
+    }
+    if (said > 0 && said < DP_RESULTS_OF_OWNER_MAX && !has_result(node, ready, part)) {
+        duty->done = false;
+    }
 }
 
 static bool may_work(const dp_node *node)
@@ -94,7 +117,7 @@ static uint32_t for_others(const dp_node *node)
     return n;
 }
 
-static void take_up(dp_node *node, uint32_t part)
+static void take_up(dp_node *node, const listable *ready, uint32_t part)
 {
     const dp_part_round *parts = node->parts;
     dp_duty *duty = &node->parts->duties[part];
@@ -104,10 +127,11 @@ static void take_up(dp_node *node, uint32_t part)
     }
     if (!dp_peer_equal(&node->ledger.layout.owners[part], &node->self)) {
         const uint32_t before = alive_before(node, part);
-        if (parts->ripe_at.us == 0 || before == UINT32_MAX || has_result(node, part) ||
+        if (parts->ripe_at.us == 0 || ready->n == 0 || before == UINT32_MAX ||
             for_others(node) >= DP_PARTS_OF_OTHERS_MAX ||
             !dp_time_reached(
-                node->now, dp_time_after(parts->ripe_at, 2 * before * dp_part_round_wait(node)))) {
+                node->now, dp_time_after(parts->ripe_at, 2 * before * dp_part_round_wait(node))) ||
+            has_result(node, ready, part)) {
             return;
         }
     }
@@ -212,6 +236,8 @@ static void add_up(dp_node *node, uint32_t part)
 
 void dp_part_round_tick(dp_node *node)
 {
+    listable ready;
+
     dp_part_round_sweep(node);
     if (!may_work(node) || node->train.applied != node->ledger.round) {
         return;
@@ -219,8 +245,12 @@ void dp_part_round_tick(dp_node *node)
     if (dp_round_ripe(node) != NULL && node->parts->ripe_at.us == 0) {
         node->parts->ripe_at = node->now;
     }
+    ready.n = dp_part_round_ready(node, ready.claims);
     for (uint32_t p = 0; p < node->ledger.layout.cuts.n; p++) {
-        take_up(node, p);
+        if (ready.n > 0) { /* Else nobody can say: the state has no certificate. */
+            take_back(node, &ready, p);
+        }
+        take_up(node, &ready, p);
         add_up(node, p);
     }
 }

@@ -183,7 +183,8 @@ static bool is_listed(const dp_record *record, const dp_peer *peer)
 bool dp_valid_numbers(const dp_ready *ready)
 {
     return ready->steps > 0 && ready->tokens <= DP_TOKENS_MAX && ready->carried <= CARRIED_MAX &&
-           ready->bytes > 0 && ready->bytes <= DP_OBJECT_BYTES_MAX;
+           ready->bytes > 0 && ready->bytes <= DP_OBJECT_BYTES_MAX &&
+           ready->energy <= DP_ENERGY_MAX; /* Of parts; else the blob tells it. */
 }
 
 bool dp_valid_lease(const dp_ledger *ledger, const dp_ready *ready)

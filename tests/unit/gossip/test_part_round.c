@@ -1,4 +1,5 @@
 /* Rounds of parts among a few whole nodes: who adds up what, what is told of it, and what is let go. */
+#include "gossip/node_internal.h"
 #include "tests/unit/gossip/node_kit.h"
 
 /* So many nodes that vote and add up parts, with some rounds behind them. */
@@ -304,6 +305,38 @@ static void what_cannot_be_read_any_more_is_fetched_again(void **state)
     kit_close(world);
 }
 
+/* Of whom all sums have a contribution, and no record may have one any more. */
+static void what_counts_somebody_who_is_revoked_is_added_up_anew(void **state)
+{
+    kit_world *world = parted(4);
+    dp_status status = DP_AGAIN;
+    dp_why why = {""};
+    uint32_t reduces[4];
+
+    (void)state;
+    run_rounds(world, 1);
+    world->nodes[0].adds_late = true; /* So the round stays open. */
+    for (uint32_t k = 0; k < 4; k++) {
+        reduces[k] = world->nodes[k].reduces;
+    }
+    for (uint32_t i = 0; i < 1000 && (world->nodes[1].reduces == reduces[1] ||
+                                      world->nodes[2].reduces == reduces[2]);
+         i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_int_equal(world->nodes[1].reduce.u.reduce.n_items, 4);
+    kit_push(world, 0, DP_EV_ORDER)->event.u.order =
+        (dp_order){.kind = DP_ORDER_REVOKE, .peer = kit_peer(3), .status = &status, .why = &why};
+    kit_drain(world);
+    assert_int_equal(status, DP_OK);
+    run_rounds(world, 1);
+    const dp_record *record = newest(world);
+    assert_int_equal(record->n_listed, 3);
+    assert_true(parts_of(record, 1) >= 1 && parts_of(record, 2) >= 1);
+    assert_int_equal(parts_of(record, 3), 0);
+    kit_close(world);
+}
+
 /* ---- what owners say ---- */
 
 static dp_part_word word_by(kit_world *world, uint32_t owner, uint32_t part, uint32_t seed)
@@ -373,6 +406,78 @@ static void of_one_owner_two_words_are_followed_and_no_more(void **state)
     kit_close(world);
 }
 
+static void sign_anew(dp_part_word *word, uint32_t owner)
+{
+    const dp_crypto crypto = kit_crypto(owner);
+    const dp_hash run = kit_run();
+    const dp_hash fork = {{0}};
+
+    assert_true(dp_part_sign(word, &crypto, &run, &fork));
+}
+
+/* It says more than the others, so that it would be preferred. */
+static void a_word_that_counts_what_nobody_told_empties_no_part(void **state)
+{
+    kit_world *world = parted(3);
+    dp_hash leaf;
+
+    (void)state;
+    run_rounds(world, 1);
+    for (uint32_t round = 0; round < 6; round++) { /* Each of them proposes some. */
+        dp_part_word word = word_by(world, 2, 1, 0);
+        word.root = kit_blob(2, world->nodes[2].published, &leaf);
+        word.n = 4;
+        for (uint32_t i = 0; i < word.n; i++) {
+            word.sources[i].peer = kit_peer(i);
+            memset(word.sources[i].root.bytes, 0xaa, DP_HASH_BYTES);
+        }
+        sign_anew(&word, 2);
+        (void)tell(world, 2, &word);
+        kit_drain(world);
+        assert_true(dp_node_holds(world->nodes[0].node, &word.root));
+        run_rounds(world, 1);
+        const dp_record *record = newest(world);
+        assert_int_equal(record->n_listed, 3);
+        for (uint32_t i = 0; i < 3; i++) {
+            assert_int_equal(parts_of(record, i), 1);
+        }
+    }
+    kit_close(world);
+}
+
+/* Else its holders would be blamed for a size that somebody else has made up. */
+static void an_object_is_fetched_whatever_is_said_of_its_size(void **state)
+{
+    kit_world *world = parted(3);
+    uint64_t number = world->nodes[1].published;
+    dp_hash leaf;
+
+    (void)state;
+    run_rounds(world, 1);
+    dp_part_word word = word_by(world, 1, 1, 0);
+    do {
+        word.root = kit_blob(1, number--, &leaf);
+    } while (kit_holds(&world->nodes[0], &word.root));
+    word.bytes = 9;
+    sign_anew(&word, 1);
+    assert_true(asks(tell(world, 1, &word), &word.root));
+    kit_drain(world);
+    assert_true(dp_node_holds(world->nodes[0].node, &word.root));
+    run_rounds(world, 1);
+    kit_close(world);
+}
+
+/* A voter that listed it could have no record decided. */
+static void a_publication_of_more_energy_than_a_record_may_state_is_not_followed(void **state)
+{
+    dp_ready ready = {.tokens = 100, .steps = 1, .bytes = 8, .energy = DP_ENERGY_MAX};
+
+    (void)state;
+    assert_true(dp_valid_numbers(&ready));
+    ready.energy++;
+    assert_false(dp_valid_numbers(&ready));
+}
+
 static void in_a_run_of_whole_updates_a_word_of_a_part_is_refused(void **state)
 {
     kit_world *world = kit_open(2);
@@ -401,8 +506,12 @@ int main(void)
         cmocka_unit_test(a_node_that_was_killed_in_a_round_is_counted_in_it),
         cmocka_unit_test(a_damaged_row_of_a_publication_is_refused),
         cmocka_unit_test(what_cannot_be_read_any_more_is_fetched_again),
+        cmocka_unit_test(what_counts_somebody_who_is_revoked_is_added_up_anew),
         cmocka_unit_test(only_a_member_s_signed_word_of_this_round_is_followed),
         cmocka_unit_test(of_one_owner_two_words_are_followed_and_no_more),
+        cmocka_unit_test(a_word_that_counts_what_nobody_told_empties_no_part),
+        cmocka_unit_test(an_object_is_fetched_whatever_is_said_of_its_size),
+        cmocka_unit_test(a_publication_of_more_energy_than_a_record_may_state_is_not_followed),
         cmocka_unit_test(in_a_run_of_whole_updates_a_word_of_a_part_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
