@@ -119,7 +119,7 @@ static void throw_away(dp_node *node, const dp_hash *root, uint64_t round)
     dp_part_round *parts = node->parts;
 
     if (!dp_node_holds(node, root)) {
-        dp_spread_cancel(node->spread, node->now, root, &node->out);
+        dp_chain_drop(node, root, round); /* Unless it is on its way and decided. */
     } else if (parts->n_garbage < DP_GARBAGE_MAX) {
         parts->garbage[parts->n_garbage].root = *root;
         parts->garbage[parts->n_garbage++].round = round;

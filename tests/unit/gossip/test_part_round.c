@@ -305,6 +305,47 @@ static void what_cannot_be_read_any_more_is_fetched_again(void **state)
     kit_close(world);
 }
 
+static void a_sum_on_its_way_when_its_round_is_decided_goes_on_coming(void **state)
+{
+    kit_world *world = parted(2);
+    kit_node *owner = &world->nodes[0];
+    dp_event sum = {.type = DP_EV_REDUCED};
+    dp_hash leaf;
+
+    (void)state;
+    run_rounds(world, 1);
+    owner->adds_late = true;
+    const uint32_t reduces = owner->reduces;
+    for (uint32_t i = 0; i < 1000 && owner->reduces == reduces; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    kit_run_ms(world, 2 * KIT_STEP_MS);
+    owner->mute_blobs = true; /* Of its sum the other gets size and leaf alone. */
+    sum.u.reduced.round = owner->reduce.u.reduce.round;
+    sum.u.reduced.part = owner->reduce.u.reduce.part;
+    sum.u.reduced.root = kit_blob(0, ++owner->published, &leaf);
+    sum.u.reduced.bytes = 8;
+    kit_hold(owner, &sum.u.reduced.root);
+    kit_event_in(world, 0, &sum);
+    kit_event *info = kit_push(world, 1, DP_EV_OBJECT_INFO);
+    info->leaf = leaf;
+    info->event.u.object.root = sum.u.reduced.root;
+    info->event.u.object.size = 8;
+    info->event.u.object.peer = kit_peer(0);
+    kit_drain(world);
+    for (uint32_t i = 0; i < 1000 && kit_look(world, 1).round < sum.u.reduced.round; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_int_equal(kit_look(world, 1).round, sum.u.reduced.round);
+    assert_true(dp_spread_wants(world->nodes[1].node->spread, &sum.u.reduced.root));
+    assert_false(dp_spread_waits(world->nodes[1].node->spread,
+                                 &sum.u.reduced.root)); /* Its beginning is not lost. */
+    owner->mute_blobs = false;
+    owner->adds_late = false;
+    run_rounds(world, 2);
+    kit_close(world);
+}
+
 /* Of whom all sums have a contribution, and no record may have one any more. */
 static void what_counts_somebody_who_is_revoked_is_added_up_anew(void **state)
 {
@@ -506,6 +547,7 @@ int main(void)
         cmocka_unit_test(a_node_that_was_killed_in_a_round_is_counted_in_it),
         cmocka_unit_test(a_damaged_row_of_a_publication_is_refused),
         cmocka_unit_test(what_cannot_be_read_any_more_is_fetched_again),
+        cmocka_unit_test(a_sum_on_its_way_when_its_round_is_decided_goes_on_coming),
         cmocka_unit_test(what_counts_somebody_who_is_revoked_is_added_up_anew),
         cmocka_unit_test(only_a_member_s_signed_word_of_this_round_is_followed),
         cmocka_unit_test(of_one_owner_two_words_are_followed_and_no_more),
