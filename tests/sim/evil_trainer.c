@@ -76,6 +76,12 @@ void dp_evil_publishes(dp_host *host, dp_toy_parcel *parcel, uint64_t round)
         return;
     }
     const uint32_t trick = sim->evil->trick;
+    if (trick == DP_WORK_GARBAGE && parcel->cuts.n > 0) { /* Of the parts that travel the first. */
+        for (uint32_t i = 0; i < parcel->part_ends[0]; i++) {
+            parcel->parts[i] = (uint8_t)dp_evil_below(sim, 256);
+        }
+        return;
+    }
     if (trick == DP_WORK_GARBAGE) {
         parcel->blob_size = 1 + (uint32_t)dp_evil_below(sim, DP_TOY_BLOB_MAX);
         for (uint32_t i = 0; i < parcel->blob_size; i++) {
@@ -100,6 +106,10 @@ void dp_evil_publishes(dp_host *host, dp_toy_parcel *parcel, uint64_t round)
 
 static void lie_in_numbers(dp_sim *sim, dp_ready *ready)
 {
+    if (ready->parted) { /* What its bytes are it tells twice, and of a size nobody is told. */
+        ready->energy = DP_ENERGY_MAX + 1;
+        return;
+    }
     switch (dp_mix64(sim->evil->side_salt + ready->round) % 7) {
     case 0:
         ready->bytes++;
@@ -157,6 +167,32 @@ size_t dp_evil_rewrite_ready(dp_host *host, uint32_t to, uint8_t *message, size_
     }
     dp_assert(dp_ready_sign(&ready, &crypto, &host->sim->run, &fork));
     dp_ready_msg_write(&w, &ready);
+    return w.size;
+}
+
+size_t dp_evil_rewrite_part(dp_host *host, uint8_t *message, size_t size, size_t room)
+{
+    const dp_evil *e = host->sim->evil;
+    const dp_crypto crypto = dp_sim_crypto(host);
+    const dp_hash fork = {{0}};
+    dp_part_word word;
+    dp_writer w = dp_writer_of(message, room);
+
+    if (dp_part_msg_read(dp_view_of(message, size), &word) != DP_OK ||
+        !dp_peer_equal(&word.owner, &host->peer)) {
+        return size; /* Passed on for somebody else. */
+    }
+    if (e->trick ==
+        DP_WORK_NOTHING) { /* It counts more than all others, and none of it was told. */
+        word.n = DP_PART_SOURCES_MAX;
+        for (uint32_t i = 0; i < word.n; i++) {
+            memset(&word.sources[i], (int)(i + 1), sizeof word.sources[i]);
+        }
+    } else if (e->trick == DP_WORK_NUMBERS) {
+        word.bytes++;
+    }
+    dp_assert(dp_part_sign(&word, &crypto, &host->sim->run, &fork));
+    dp_part_msg_write(&w, &word);
     return w.size;
 }
 
