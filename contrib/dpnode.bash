@@ -35,7 +35,7 @@ _dpnode() {
     'ckpt export') words="--gguf --llmc --force $common" ;;
     'sample'*) words="--prompt --tokens --seed $common" ;;
     'eval'*) words="--tokens --data $common" ;;
-    'train'*) words="--out --steps --threads --resume --demo --text --from --backend --rows --save-steps --save-seconds $common" ;;
+    'train'*) words="--out --steps --threads --processes --resume --demo --text --from --backend --rows --save-steps --save-seconds $common" ;;
     'data') words='tokenize info verify ' ;;
     'data tokenize') words="--out --tokenizer --vocab --format --field --separator --shard-tokens $common" ;;
     'data info') words="--format $common" ;;

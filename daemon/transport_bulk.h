@@ -56,7 +56,7 @@ typedef struct dp_bulk_slab {
 /* One of several records that comes: its size in front. */
 typedef struct dp_bulk_incoming {
     uint8_t *bytes; /* DP_LOT_MESSAGE_MAX, kept until the lane idles; or NULL */
-    uint32_t refs; /* lots, and the framer while it may go on */
+    uint32_t refs;  /* lots, and the framer while it may go on */
 } dp_bulk_incoming;
 
 typedef struct dp_bulk_lot {
@@ -64,7 +64,7 @@ typedef struct dp_bulk_lot {
     dp_bulk *bulk;
     dp_lot lot;
     dp_bulk_slab *slab;
-    uint32_t at; /* in the slab */
+    uint32_t at;                /* in the slab */
     dp_bulk_incoming *incoming; /* NULL: a message of one record, opened in place */
     uint32_t offset;            /* in the message */
     uint32_t plain;
