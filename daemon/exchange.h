@@ -1,5 +1,5 @@
-/* Carries a dense exchange (gossip/dense.h) over the bulk lanes of a transport: cuts, encodes and sends parts, adds what comes as it
- * comes, sends means, and says when all is there. No daemon uses it yet: bench_allreduce does. The arithmetic is a table, because
+/* Carries a dense exchange (gossip/dense.h) over the bulk lanes of a transport: cuts, encodes and sends parts, adds what comes, a
+ * few parts at a time (pile.h), sends means, and says when all is there. No daemon uses it yet: bench_allreduce does. The arithmetic is a table, because
  * compute/ is not seen from here. Loop thread only; sealing and opening happen on the transport's crew.
  *
  * Who is ahead may send the parts of the next exchange before this side has begun it: at most DP_EXCHANGE_EARLY_BYTES, which are kept,

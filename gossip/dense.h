@@ -2,7 +2,7 @@
  * come, as arithmetic without I/O; daemon/exchange.h sends it and compute/dense.h adds it up.
  *
  * The vector is cut in chunks of as many blocks of 1,024 elements as fill one record: 63 as int8, 15 as fp32. Member i owns
- * consecutive chunks. Each sends its part of a chunk to the owner (reduce-scatter); the owner adds parts as they come, in integers,
+ * consecutive chunks. Each sends its part of a chunk to the owner (reduce-scatter); the owner adds parts as they come, a few at a time, in integers,
  * so that their order does not matter (protocol-review F1), and sends the mean to all at once (all-gather): one delay of the
  * path, no lock-step. A chunk that is closed before all parts came says whose are in it.
  *

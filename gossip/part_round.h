@@ -3,7 +3,8 @@
  *
  * A node works for part p when it is its owner; or when nobody before it in line is alive, or their time has passed: the owner, then the owners
  * after it, then the others that are ready, in order of peer. Times count from when the round was ripe here (close.c): K are ready and the grace
- * is over, or all are ready. Then the owner adds up what it has if it has all, or after one wait; who is k-th in line begins after 2 k waits; a
+ * is over, or all are ready. Then the owner adds up what it has if it has all, or after one wait; who is k-th in line, those left out who have
+ * spoken for two parts of others, begins after 2 k waits; a
  * voter lists what parts there are after 16. */
 #ifndef DP_GOSSIP_PART_ROUND_H
 #define DP_GOSSIP_PART_ROUND_H

@@ -35,7 +35,27 @@ static bool owns_any(const dp_part_layout *layout, const dp_peer *peer)
     return false;
 }
 
-/* Those alive before this node in line for a part; DP_PARTS_MAX and more: it is not in line, as it has nothing to contribute
+/* It has spoken for as many parts of others as one node works for: nobody waits for it to take up one more. */
+static bool is_full(const dp_node *node, const dp_peer *peer)
+{
+    uint32_t others = 0;
+
+    for (uint32_t i = 0; i < node->parts->n_results; i++) {
+        const dp_part_word *word = &node->parts->results[i].word;
+        others += dp_peer_equal(&word->owner, peer) &&
+                          !dp_peer_equal(&node->ledger.layout.owners[word->part], peer)
+                      ? 1
+                      : 0;
+    }
+    return others >= DP_PARTS_OF_OTHERS_MAX;
+}
+
+static bool may_come(const dp_node *node, const dp_peer *peer)
+{
+    return is_alive(node, peer) && !is_full(node, peer);
+}
+
+/* Those alive, and not full, before this node in line for a part; DP_PARTS_MAX and more: it is not in line, as it has nothing to contribute
  * and was not counted in the round before. */
 static uint32_t alive_before(const dp_node *node, uint32_t part)
 {
@@ -48,14 +68,14 @@ static uint32_t alive_before(const dp_node *node, uint32_t part)
         if (dp_peer_equal(owner, &node->self)) {
             return before;
         }
-        before += is_alive(node, owner) ? 1 : 0;
+        before += may_come(node, owner) ? 1 : 0;
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         const dp_claim *claim = &node->round->claims[i];
         const int order = dp_peer_compare(&claim->ready.peer, &node->self);
         ready = ready || (!claim->evidence && order == 0);
         before += !claim->evidence && order < 0 && !owns_any(layout, &claim->ready.peer) &&
-                          is_alive(node, &claim->ready.peer)
+                          may_come(node, &claim->ready.peer)
                       ? 1
                       : 0;
     }
@@ -277,6 +297,20 @@ static void tell(dp_node *node, const dp_part_word *word)
     dp_node_send_all(node, dp_view_of(writer.data, writer.size));
 }
 
+/* READYs in it whose authors are not alive, and may have told this node and no voter: a voter lists nothing that it has not heard of. */
+static void tell_sources(dp_node *node, const dp_part_word *word)
+{
+    for (uint32_t i = 0; i < word->n; i++) {
+        const dp_claim *claim = dp_round_claim_of(node, &word->sources[i].peer);
+        if (claim != NULL && dp_hash_equal(&claim->ready.root, &word->sources[i].root) &&
+            !is_alive(node, &claim->ready.peer)) {
+            dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+            dp_ready_msg_write(&writer, &claim->ready);
+            dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
+        }
+    }
+}
+
 /* Nobody has heard of it, and nobody else would let it go; the same bytes may be another's result. */
 static void let_go(dp_node *node, const dp_event *event)
 {
@@ -326,6 +360,7 @@ void dp_part_round_reduced(dp_node *node, const dp_event *event)
     dp_node_hold(node, &word.root, word.bytes);
     dp_part_round_word(node, &word, false);
     tell(node, &word);
+    tell_sources(node, &word);
 }
 
 /* Nobody linked is known to hold it: as show_missing of tell.c. */
@@ -346,6 +381,9 @@ void dp_part_round_repeat(dp_node *node)
 {
     for (uint32_t i = 0; i < node->parts->n_results; i++) {
         const dp_result *result = &node->parts->results[i];
+        if (dp_peer_equal(&result->word.owner, &node->self)) {
+            tell_sources(node, &result->word);
+        }
         if (dp_peer_equal(&result->word.owner, &node->self) ||
             (!result->held && !result->bad && node->commit->self != DP_NOBODY &&
              is_out_of_reach(node, result))) {

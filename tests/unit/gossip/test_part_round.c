@@ -378,6 +378,48 @@ static void what_counts_somebody_who_is_revoked_is_added_up_anew(void **state)
     kit_close(world);
 }
 
+static void forget_claim(kit_world *world, uint32_t at, uint32_t who)
+{
+    dp_round *round = world->nodes[at].node->round;
+    const dp_peer peer = kit_peer(who);
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < round->n_claims; i++) {
+        if (!dp_peer_equal(&round->claims[i].ready.peer, &peer)) {
+            round->claims[kept++] = round->claims[i];
+        }
+    }
+    round->n_claims = kept;
+}
+
+static void a_voter_hears_of_a_dead_author_from_who_counted_it(void **state)
+{
+    kit_world *world = parted(4);
+    const dp_peer dead = kit_peer(3);
+    dp_event tick = {.type = DP_EV_TICK};
+
+    (void)state;
+    run_rounds(world, 1);
+    world->nodes[0].adds_late = true; /* So the round stays open. */
+    const uint32_t reduces = world->nodes[1].reduces;
+    for (uint32_t i = 0; i < 1000 && world->nodes[1].reduces == reduces; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_int_equal(world->nodes[1].reduce.u.reduce.n_items, 4);
+    kit_kill(world, 3);
+    forget_claim(world, 0, 3); /* As if it had told nobody but the owners. */
+    forget_claim(world, 2, 3);
+    dp_round *round = world->nodes[1].node->round;
+    round->repeat_at = (dp_time){.us = world->now_us - 1};
+    round->repeat_planned = (dp_time){.us = world->now_us};
+    kit_event_in(world, 1, &tick);
+    kit_drain(world);
+    assert_non_null(dp_round_claim_of(world->nodes[0].node, &dead));
+    assert_non_null(dp_round_claim_of(world->nodes[2].node, &dead));
+    run_rounds(world, 1);
+    kit_close(world);
+}
+
 /* ---- what owners say ---- */
 
 static dp_part_word word_by(kit_world *world, uint32_t owner, uint32_t part, uint32_t seed)
@@ -549,6 +591,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_read_any_more_is_fetched_again),
         cmocka_unit_test(a_sum_on_its_way_when_its_round_is_decided_goes_on_coming),
         cmocka_unit_test(what_counts_somebody_who_is_revoked_is_added_up_anew),
+        cmocka_unit_test(a_voter_hears_of_a_dead_author_from_who_counted_it),
         cmocka_unit_test(only_a_member_s_signed_word_of_this_round_is_followed),
         cmocka_unit_test(of_one_owner_two_words_are_followed_and_no_more),
         cmocka_unit_test(a_word_that_counts_what_nobody_told_empties_no_part),
