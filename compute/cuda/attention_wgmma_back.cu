@@ -10,7 +10,10 @@
  * a GPU. */
 #include "compute/cuda/attention_group.cuh"
 
-enum { SLOTS = 2, GROUPS = 2, ROWS = GROUPS * DP_GROUP_ROWS, COMPUTING = 240, ASKING = 32 };
+enum { SLOTS = 2, GROUPS = 2, ROWS = GROUPS * DP_GROUP_ROWS };
+
+/* Registers of a thread: together the 504 a lane that three warpgroups have (wgmma.cuh). */
+enum { COMPUTING = 240, ASKING = 24 };
 
 /* How much of the other side comes at a time, so that sums fit 240 registers. */
 template <int D> struct keys_size; /* early: dv is under way while gradients of scores are made */

@@ -20,7 +20,7 @@
 #define DP_HAS_WGMMA 0
 #endif
 
-enum { DP_GROUP = 128 /* threads of a warpgroup */, DP_GROUP_ROWS = 64 };
+enum { DP_GROUP = 128 /* threads of a warpgroup */, DP_GROUP_ROWS = 64, DP_SM_REGISTERS = 65536 };
 
 /* Of a tile of ROWS rows, or of the panels from this one on. */
 template <int ROWS> static __device__ inline uint64_t dp_factor(const void *tile)
@@ -63,7 +63,9 @@ template <int BATCHES> static __device__ inline void dp_group_wait(void)
 #endif
 }
 
-/* Registers for each thread of the warpgroup from now on, a multiple of 8; all its threads. */
+/* Registers for each thread of the warpgroup from now on, a multiple of 8; all its threads. A block that is alone on its SM begins with
+ * DP_SM_REGISTERS shared out to its threads, rounded down to eights, and more come from what others of the block give back, from nowhere
+ * else: 168 each for three warpgroups, so 504 a lane of all, and 128, so 512, for four. Who asks for more waits for ever. */
 template <int REGISTERS> static __device__ inline void dp_group_registers_less(void)
 {
 #if DP_HAS_WGMMA
@@ -193,14 +195,38 @@ static inline void dp_group_close(void)
     dp_grouped_of[threadIdx.x].closed++;
 }
 
+/* Registers that threads of the running block have given back, less 1: static shared memory begins as -1. */
+__shared__ int dp_registers_spare;
+
+/* What each thread begins with. */
+static inline int dp_registers_given(void)
+{
+    return DP_SM_REGISTERS / (int)blockDim.x / 8 * 8;
+}
+
+static inline bool dp_registers_are_there(const void *wanted)
+{
+    return dp_registers_spare + 1 >= *(const int *)wanted;
+}
+
 template <int REGISTERS> static inline void dp_group_registers_less(void)
 {
     static_assert(REGISTERS % 8 == 0 && REGISTERS >= 24 && REGISTERS <= 256, "as a card takes it");
+    if (REGISTERS > dp_registers_given()) {
+        host_gpu_fail(__FILE__, __LINE__, "%d registers are not less", REGISTERS);
+    }
+    dp_registers_spare += dp_registers_given() - REGISTERS;
 }
 
 template <int REGISTERS> static inline void dp_group_registers_more(void)
 {
-    dp_group_registers_less<REGISTERS>();
+    static_assert(REGISTERS % 8 == 0 && REGISTERS >= 24 && REGISTERS <= 256, "as a card takes it");
+    const int more = REGISTERS - dp_registers_given();
+    if (more < 0) {
+        host_gpu_fail(__FILE__, __LINE__, "%d registers are not more", REGISTERS);
+    }
+    host_gpu_wait_until("dp_group_registers_more", dp_registers_are_there, &more);
+    dp_registers_spare -= more;
 }
 
 template <int N> static inline void dp_group_keep(float (&)[N][4])

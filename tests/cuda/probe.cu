@@ -216,6 +216,21 @@ static __global__ void group_product(uint32_t *out, bool touches)
     out[number()] = nothing && sums[0][0] == 0.0F && sums[7][3] == 0.0F ? 1 : 0;
 }
 
+/* 168 are given to each of 384 threads: 24 + 2 * 240 fit, 32 + 2 * 240 do not. */
+static __global__ void registers(uint32_t *out, unsigned reported, bool enough)
+{
+    if (threadIdx.x < 2 * DP_GROUP) {
+        dp_group_registers_more<240>();
+    } else if (enough) {
+        dp_group_registers_less<24>();
+    } else {
+        dp_group_registers_less<32>();
+    }
+    if (threadIdx.x < reported) {
+        out[blockIdx.x * reported + threadIdx.x] = 1;
+    }
+}
+
 extern "C" dp_status probe_run(probe which, uint32_t *out, unsigned blocks, unsigned threads,
                                cudaStream_t stream)
 {
@@ -245,6 +260,10 @@ extern "C" dp_status probe_run(probe which, uint32_t *out, unsigned blocks, unsi
     case PROBE_PRODUCT_LOST:
         return DP_LAUNCH(group_product, blocks, threads, 16 * 128 + DP_BULK_ALIGN, stream, out,
                          which == PROBE_PRODUCT_LOST);
+    case PROBE_GIVES:
+    case PROBE_GIVES_LESS:
+        return DP_LAUNCH(registers, blocks, 3 * DP_GROUP, 0, stream, out, threads,
+                         which == PROBE_GIVES);
     case PROBE_SPOILED:
         return DP_LAUNCH(spoiled, blocks, threads, 0, stream, out);
     case PROBE_NO_BARRIER:

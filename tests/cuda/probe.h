@@ -23,6 +23,7 @@ typedef enum probe {
     PROBE_RETURN_EARLY, /* odd threads return, even ones shuffle with all that are left */
     PROBE_ARRIVES,      /* 1: waits at a barrier in shared memory at which one thread arrives */
     PROBE_PRODUCT,      /* 1: a warpgroup's sums are NaN until their product is waited for */
+    PROBE_GIVES,        /* 1: of three warpgroups one gives back as many registers as two take */
     PROBE_SPOILED,      /* static shared memory before anybody wrote it */
     PROBE_NO_BARRIER,   /* PROBE_SHARED without the barrier */
     PROBE_ONE_MISSES,   /* one thread returns before the barrier */
@@ -33,6 +34,7 @@ typedef enum probe {
     PROBE_NOT_IN_MASK,  /* a lane calls outside of its mask */
     PROBE_ARRIVES_NOT,  /* PROBE_ARRIVES, where two should arrive */
     PROBE_PRODUCT_LOST, /* PROBE_PRODUCT, whose left factor changes under way */
+    PROBE_GIVES_LESS,   /* PROBE_GIVES, where it keeps eight more */
     PROBE_READS_NOBODY, /* a shuffle reads a lane that is not in the mask */
     PROBE_PAST_SHARED,  /* writes behind static shared memory */
     PROBE_PAST_DYNAMIC, /* writes behind dynamic shared memory */

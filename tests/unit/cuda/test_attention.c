@@ -1,4 +1,4 @@
-/* Attention: both paths near the CPU's reference over odd lengths, widths and groups, and the same bits in every order of threads. */
+/* Attention: all paths near the CPU's reference over odd lengths, widths and groups, and the same bits in every order of threads. */
 #include "compute/cuda/attention.h"
 #include "tests/unit/cuda/near.h"
 

@@ -190,6 +190,13 @@ static void what_runs_beside_threads_comes_when_it_is_waited_for(void **state)
     fails(PROBE_PRODUCT_LOST, "was changed under a product");
 }
 
+static void registers_come_from_those_that_others_give_back(void **state)
+{
+    (void)state;
+    every(PROBE_GIVES, one);
+    fails(PROBE_GIVES_LESS, "is stuck");
+}
+
 static void sizes_that_no_device_takes_are_found(void **state)
 {
     (void)state;
@@ -220,6 +227,7 @@ int main(void)
         cmocka_unit_test(barriers_that_not_all_reach_are_found),
         cmocka_unit_test(wrong_masks_are_found),
         cmocka_unit_test(what_runs_beside_threads_comes_when_it_is_waited_for),
+        cmocka_unit_test(registers_come_from_those_that_others_give_back),
         cmocka_unit_test(sizes_that_no_device_takes_are_found),
         cmocka_unit_test(accesses_past_the_end_are_found),
     };
