@@ -1,6 +1,7 @@
 /* The first process of a team: the others' lives, and what it tells them. */
 #include "compute/team.h"
 
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <string.h>
@@ -208,7 +209,11 @@ static dp_team_order order_of(const dp_team *team, const dp_engine_setup *setup)
 static dp_status hear_one(const dp_team *team, uint32_t rank, dp_why *why)
 {
     dp_team_verdict verdict;
-    if (recv(team->others[rank].socket, &verdict, sizeof verdict, 0) != (ssize_t)sizeof verdict) {
+    ssize_t got;
+    do { /* With a time limit it is not begun anew by itself after a signal, or when a stopped process goes on. */
+        got = recv(team->others[rank].socket, &verdict, sizeof verdict, 0);
+    } while (got < 0 && errno == EINTR);
+    if (got != (ssize_t)sizeof verdict) {
         return dp_why_set(why, DP_IO, "process %u of %u is gone, or does not answer", rank,
                           team->processes);
     }
@@ -361,13 +366,25 @@ void dp_team_drop(dp_team_engine *e)
     e->summed = false;
 }
 
+/* Before anybody begins, so that a batch is added whole or not at all. */
+static bool are_tokens(const dp_team_engine *e, const uint32_t *tokens, size_t n)
+{
+    const uint32_t vocab = dp_gpt_model(e->member.gpt)->config.vocab;
+    size_t known = 0;
+    while (known < n && tokens[known] < vocab) {
+        known++;
+    }
+    return known == n;
+}
+
 dp_status dp_team_step(dp_team_engine *e, const dp_gpt_batch *batch, float scale, double *loss_sum)
 {
     dp_team_board *const b = e->member.board;
     const size_t most = (size_t)e->member.rows_max * e->member.context;
     const size_t n = batch->rows * batch->length;
     if (batch->rows == 0 || batch->rows > e->member.rows_max || batch->length == 0 ||
-        batch->length > e->member.context) {
+        batch->length > e->member.context || !are_tokens(e, batch->x, n) ||
+        !are_tokens(e, batch->y, n)) {
         return DP_BADARG;
     }
     memcpy(b->tokens, batch->x, n * sizeof *b->tokens);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <signal.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/rng.h"
@@ -215,6 +216,73 @@ static void looks_and_gradients_are_those_of_the_whole_batch(void **state)
     dp_team_close(team);
 }
 
+static void a_batch_with_a_token_of_no_model_adds_nothing(void **state)
+{
+    (void)state;
+    const dp_backend *const b = dp_backend_cpu();
+    const dp_gpt_batch batch = {tokens, tokens + 1, ROWS, LENGTH};
+    uint32_t foreign[TOKENS + 1];
+    dp_team *team = NULL;
+    double loss;
+    double norm;
+    double twice;
+    memcpy(foreign, tokens, sizeof foreign);
+    foreign[TOKENS - 1] = VOCAB; /* In the second process's rows. */
+    CHECK_OK(dp_team_start(&team, 2, 0, NULL));
+    dp_engine *const e = engine_on(team, DP_OPTIM_ADAMW, DP_WEIGHTS_FP32);
+    CHECK_OK(b->step(e, &batch, 1, &loss));
+    CHECK_OK(b->norm(e, &norm));
+    CHECK_STATUS(b->step(e, &(dp_gpt_batch){foreign, foreign + 1, ROWS, LENGTH}, 1, &loss),
+                 DP_BADARG);
+    CHECK_STATUS(b->step(e, &(dp_gpt_batch){tokens, foreign, ROWS, LENGTH}, 1, &loss), DP_BADARG);
+    CHECK_OK(b->step(e, &batch, 1, &loss));
+    CHECK_OK(b->norm(e, &twice));
+    CHECK(fabs(twice - 2 * norm) <= 1e-5 * norm);
+    b->close(e);
+    dp_team_close(team);
+}
+
+/* A process that is stopped until some alarms have come, so that its answer is waited for when they do. */
+static pid_t stopped;
+static volatile sig_atomic_t alarms;
+
+static void on_alarm(int number)
+{
+    enum { ENOUGH = 20 };
+    (void)number;
+    alarms = alarms + 1;
+    if (alarms == ENOUGH) {
+        (void)kill(stopped, SIGCONT);
+    }
+}
+
+/* Also after a failure: nobody stays behind stopped. */
+static int let_go(void **state)
+{
+    (void)state;
+    (void)kill(stopped, SIGCONT);
+    return setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
+}
+
+static void signals_do_not_disturb_the_opening_of_an_engine(void **state)
+{
+    (void)state;
+    const struct itimerval often = {.it_interval = {.tv_usec = 1000},
+                                    .it_value = {.tv_usec = 1000}};
+    const struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    dp_team *team = NULL;
+    told t;
+    CHECK_OK(dp_team_start(&team, 2, LANES, NULL));
+    stopped = team->others[1].pid;
+    CHECK(kill(stopped, SIGSTOP) == 0);
+    CHECK(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
+    dp_engine *const e = engine_on(team, DP_OPTIM_ADAMW, DP_WEIGHTS_FP32);
+    CHECK(setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL) == 0);
+    CHECK_OK(step(e, &t));
+    dp_backend_cpu()->close(e);
+    dp_team_close(team);
+}
+
 static void a_process_that_dies_ends_the_team_with_a_sentence(void **state)
 {
     (void)state;
@@ -283,6 +351,8 @@ int main(void)
         cmocka_unit_test(processes_change_no_bit),
         cmocka_unit_test(a_team_trains_as_one_engine_to_rounding),
         cmocka_unit_test(looks_and_gradients_are_those_of_the_whole_batch),
+        cmocka_unit_test(a_batch_with_a_token_of_no_model_adds_nothing),
+        cmocka_unit_test_teardown(signals_do_not_disturb_the_opening_of_an_engine, let_go),
         cmocka_unit_test(a_process_that_dies_ends_the_team_with_a_sentence),
         cmocka_unit_test(an_engine_that_lacks_memory_leaves_a_team_that_serves_the_next),
         cmocka_unit_test(what_is_no_team_is_refused),
