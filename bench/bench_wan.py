@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""How much of their time trainers compute behind slow lines: real daemons, each in a host of tests/lib/netlab.sh (root).
+
+    python3 bench/bench_wan.py --binaries build/release [--nodes 4] [--wan 100mbit] [--delay 50ms] [--steps 30] [--rounds 5]
+                               [--model KEY=VALUE,...] [--batch 8] [--text FILE] [--mode sparse] [--json]
+
+A round ends after --steps optimizer steps of each node. Over so many rounds after the first three in which all are counted:
+  utilisation  share of its training time in which a trainer computed local steps: not publishing, applying, hashing, waiting; per node
+  between      seconds from one record to the next
+  counted      share of the publications that their round counted
+  up, down     kB that a node's line carried in each direction per round, IP headers and all, the mean of all nodes
+All nodes share this machine's processors, so a step takes longer than it would alone; --steps and --model set how long."""
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "tests", "lib"))
+
+from daemons import Node, Rounds, wait_for  # noqa: E402
+from bench_scaling import write_text  # noqa: E402
+
+NETLAB = os.path.join(HERE, "..", "tests", "lib", "netlab.sh")
+LAB = "benchwan"
+PORT = 7801
+WARM = 3 # rounds in which all are counted, before the first that is measured
+MODEL = "layers=6,width=384,heads=6,context=256,vocab=512"
+MANIFEST = """name: wan
+text: {text}
+model: {{{model}}}
+train: {{batch: {batch}, warmup_tokens: 4000, total_tokens: 1000000000}}
+round: {{time: {longest}, steps_max: {steps}, mode: {mode}}}
+vote: {{uptime: 0}}
+"""
+
+
+def netlab(*words):
+    done = subprocess.run([NETLAB, *words], env=dict(os.environ, NETLAB=LAB), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"bench_wan: netlab.sh {' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+class Host(Node):
+    """A daemon in a host of the lab. Its control socket is a file, which every host sees."""
+
+    def __init__(self, binaries, folder, number):
+        super().__init__(binaries, folder, f"n{number}")
+        self.host = f"10.77.0.{number}"
+        self.port = PORT # nobody else is in that host
+        inside = os.path.join(folder, f"in{number}")
+        with open(inside, "w", encoding="utf-8") as script:
+            script.write(f"#!/bin/sh\nNETLAB={LAB} exec '{NETLAB}' exec {number} '{os.path.join(os.path.abspath(binaries), 'dpnoded')}' \"$@\"\n")
+        os.chmod(inside, 0o755)
+        self.program = inside # an absolute path: os.path.join leaves it
+
+
+def run(options, folder):
+    text = options.text or os.path.join(folder, "text")
+    manifest = os.path.join(folder, "run.yaml")
+    if options.text is None:
+        write_text(text, 60000)
+    with open(manifest, "w", encoding="utf-8") as out:
+        out.write(MANIFEST.format(text=text, model=options.model.replace("=", ": ").replace(",", ", "), batch=options.batch, steps=options.steps,
+                                  longest=options.longest, mode=options.mode))
+    nodes = [Host(options.binaries, folder, i + 1) for i in range(options.nodes)]
+    rounds = None
+    try:
+        for node in nodes:
+            node.start()
+        created = nodes[0].ask("run", "create", manifest, "--text", text, "--name", "n1")
+        for node in nodes[1:]:
+            node.ask("join", "-", "--name", node.name, stdin=created["invite"])
+        rounds = Rounds(nodes[0])
+        full = lambda: [r for r in rounds.all() if r.get("listed") == options.nodes] # noqa: E731
+        wait_for(lambda: len(full()) >= WARM, options.patience, f"{WARM} rounds that count all")
+        first = rounds.last()
+        netlab("stats", "--reset")
+        before = [node.run() for node in nodes]
+        wait_for(lambda: rounds.last() >= first + options.rounds, options.patience * options.rounds, "the rounds that are measured")
+        carried = netlab("stats")
+        after = [node.run() for node in nodes]
+        measured = [r for r in rounds.all() if first < r["round"] <= first + options.rounds]
+    finally:
+        if rounds is not None:
+            rounds.end()
+        for node in nodes:
+            node.end()
+    return row(options, before, after, measured, carried)
+
+
+def carried_by(stats):
+    """Bytes up and down, the mean of all hosts. A line of stats: host, packets and bytes sent, packets and bytes received, drops."""
+    hosts = [[int(word) for word in line.split()] for line in stats.splitlines() if line[:1].isdigit()]
+    return sum(host[2] for host in hosts) / len(hosts), sum(host[4] for host in hosts) / len(hosts)
+
+
+def row(options, before, after, measured, stats):
+    passed = [b["round"] - a["round"] for a, b in zip(before, after)]
+    times = [record["time_ms"] / 1000 for record in measured]
+    up, down = carried_by(stats)
+    return {"nodes": options.nodes, "parameters": after[0]["elements"], "rounds": len(measured),
+            "utilisation": [round(one["compute_utilisation"], 4) for one in after],
+            "between_s": (times[-1] - times[0]) / (len(times) - 1),
+            "counted": sum((b["counted"] - a["counted"]) / max(k, 1) for a, b, k in zip(before, after, passed)) / options.nodes,
+            "up_kb": up / len(measured) / 1000, "down_kb": down / len(measured) / 1000}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binaries", default="build/release")
+    parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--wan", default="100mbit")
+    parser.add_argument("--delay", default="50ms")
+    parser.add_argument("--loss", default="0")
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=5, help="at least 2")
+    parser.add_argument("--longest", type=int, default=120, help="round.time: a round ends by its steps, not by this")
+    parser.add_argument("--model", default=MODEL)
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--text")
+    parser.add_argument("--mode", default="sparse")
+    parser.add_argument("--patience", type=int, default=300, help="seconds that a round may take before it counts as stuck")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if options.rounds < 2:
+        parser.error("--rounds wants at least 2")
+    if os.geteuid() != 0:
+        sys.exit("bench_wan: hosts of netlab.sh take root")
+    folder = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+    netlab("up", str(options.nodes), "--rate", options.wan, "--delay", options.delay, "--loss", options.loss)
+    try:
+        one = run(options, folder)
+    finally:
+        netlab("down")
+        shutil.rmtree(folder, ignore_errors=True)
+    if options.json:
+        print(json.dumps(one))
+        return
+    print("| nodes | parameters | between, s | utilisation | counted | up, kB | down, kB |\n|" + " --- |" * 7)
+    print(f"| {one['nodes']} | {one['parameters']} | {one['between_s']:.1f} | {', '.join(f'{u:.3f}' for u in one['utilisation'])} | "
+          f"{one['counted']:.3f} | {one['up_kb']:.0f} | {one['down_kb']:.0f} |")
+
+
+if __name__ == "__main__":
+    main()
