@@ -223,11 +223,11 @@ static dp_status publish(run *r, worker *w, bool dense)
     return DP_OK;
 }
 
-/* Rounds that wait for who is late in each: the third without it, the 6th, the 12th, ... (gossip/deadline.h). */
+/* Rounds that wait for who is late in each: the third without it, then ever fewer (gossip/deadline.h). */
 static bool is_in_time(run *r, const worker *w)
 {
     if (r->plan->slow_late && w->steps < r->scale->inner) {
-        return dp_deadline_is_owed(w->missed);
+        return dp_deadline_is_owed(w->missed, r->round + 1);
     }
     return dp_rng_below(&r->rng, 100) >= r->plan->drop_percent;
 }

@@ -127,7 +127,7 @@ static await awaited(const dp_node *node, const uint32_t *held, uint32_t n)
     }
     for (uint32_t i = 0; i < watched_count(node) && most != AWAIT_OWED; i++) {
         const uint32_t index = watched_at(node, i);
-        const bool owed = dp_deadline_is_owed(node->round->missed[index]);
+        const bool owed = dp_deadline_is_owed(node->round->missed[index], node->ledger.round + 1);
         if ((owed ? works(node, index) : n >= DP_LISTED_MAX && is_active(node, index)) &&
             dp_turn_has_place(&node->ledger, &dp_members_at(node->members, index)->peer, authors,
                               n)) {

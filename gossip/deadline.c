@@ -46,14 +46,17 @@ uint64_t dp_deadline_long_grace(const dp_deadline *deadline)
     return (dp_deadline_length(deadline) + DP_SECOND / 2) * deadline->patience_milli / 1000;
 }
 
-bool dp_deadline_is_owed(uint32_t missed)
+bool dp_deadline_is_owed(uint32_t missed, uint64_t round)
 {
-    uint32_t turn = 3;
+    uint32_t period = 6;
 
-    while (turn < missed + 1 && turn < 192) {
-        turn *= 2;
+    if (missed + 1 < period) {
+        return missed == 2;
     }
-    return turn == missed + 1;
+    while (2 * period <= missed + 1 && period < 192) {
+        period *= 2;
+    }
+    return round % period == 0;
 }
 
 uint64_t dp_deadline_bid(uint64_t rtt_p95_us, uint64_t fsync_p95_us, uint32_t distance,

@@ -35,9 +35,11 @@ uint64_t dp_deadline_grace(const dp_deadline *deadline, uint64_t step_us, uint64
 /* What is given instead once in a while, so that who is always a little later than that is counted too: (L + 500 ms) *
  * patience. The hard deadline holds all the same. */
 uint64_t dp_deadline_long_grace(const dp_deadline *deadline);
-/* Is it given to a member that works and was in none of the last missed rounds? In the 3rd, 6th, 12th, .. 192nd round in a
- * row: who comes in time then is counted in every third round at least, and who never comes costs ever less. */
-bool dp_deadline_is_owed(uint32_t missed);
+/* Is it given in this round to a member that works and was in none of the last missed rounds? In the third in a row, and then in
+ * the rounds that can be divided by 6, after 12 missed ones by 12, .. by 192: who comes in time then is counted in every third round
+ * at least, and who never comes costs ever less. By the round, since voters count each for itself and begin anew at different
+ * times: were the turn by the count, one would wait and the others bid meanwhile. */
+bool dp_deadline_is_owed(uint32_t missed, uint64_t round);
 /* Wait of a voter that sees the close condition: clamp(4 rtt_p95 + 2 fsync_p95, 200 ms, 5 s) * (1 + distance from the last
  * owner), doubled per failed bid up to 30 s. rtt_p95 is that of the voters that make a majority soonest. */
 uint64_t dp_deadline_bid(uint64_t rtt_p95_us, uint64_t fsync_p95_us, uint32_t distance,

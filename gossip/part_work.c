@@ -192,7 +192,8 @@ static uint32_t gather(dp_node *node, uint32_t part, uint32_t *chosen, uint32_t 
         if ((claim->parts.checked >> part & 1U) == 0) {
             const uint32_t member = dp_node_member_index(node, &claim->ready.peer);
             const bool owed =
-                member != DP_MEMBER_NONE && dp_deadline_is_owed(node->round->missed[member]);
+                member != DP_MEMBER_NONE &&
+                dp_deadline_is_owed(node->round->missed[member], node->ledger.round + 1);
             const uint32_t most = owed ? WAITS_OWED : 1;
             *waits = *waits > most ? *waits : most;
         } else if ((claim->parts.bad >> part & 1U) == 0) {

@@ -70,7 +70,9 @@ static void who_never_comes_is_waited_for_ever_more_rarely(void **state)
         assert_true(seen.took_us[i] <
                     3250 * DP_MS); /* The hard deadline, L being not much longer. */
     }
-    assert_int_equal(waits, 4); /* In the 3rd, 6th, 12th and 24th round without it. */
+    assert_in_range(
+        waits, 3,
+        4); /* In the 3rd round without it, and by the number of the round in the 6th, 12th and 24th. */
 }
 
 int main(void)

@@ -82,15 +82,21 @@ static void the_longer_grace_is_given_ever_more_rarely(void **state)
     assert_int_equal(dp_deadline_long_grace(&deadline), 3500 * DP_MS);
     deadline.patience_milli = 2000;
     assert_int_equal(dp_deadline_long_grace(&deadline), 7000 * DP_MS);
-    assert_false(dp_deadline_is_owed(0));
-    assert_false(dp_deadline_is_owed(1));
-    assert_true(dp_deadline_is_owed(2));
-    assert_true(dp_deadline_is_owed(5));
-    assert_true(dp_deadline_is_owed(11));
-    for (uint32_t missed = 0; missed <= UINT8_MAX; missed++) {
-        times += dp_deadline_is_owed(missed) ? 1 : 0;
+    assert_false(dp_deadline_is_owed(0, 6));
+    assert_false(dp_deadline_is_owed(1, 6));
+    assert_true(dp_deadline_is_owed(2, 7));
+    assert_false(dp_deadline_is_owed(4, 6));
+    assert_true(dp_deadline_is_owed(5, 6));
+    assert_false(dp_deadline_is_owed(5, 9));
+    for (uint32_t missed = 0; missed < 192; missed++) {
+        times += dp_deadline_is_owed(missed, 1000 + missed) ? 1 : 0;
+        /* Who counted more waits in no round in which another one does not. */
+        for (uint64_t round = 0; round < 400; round++) {
+            assert_true(missed < 6 || !dp_deadline_is_owed(missed, round) ||
+                        dp_deadline_is_owed(missed - 1, round));
+        }
     }
-    assert_int_equal(times, 7);
+    assert_int_equal(times, 6);
 }
 
 static void bids_are_spread_by_distance_and_back_off(void **state)
