@@ -120,7 +120,7 @@ static uint32_t choose_voters(dp_node *node, dp_record *draft)
     return config->n_voters;
 }
 
-/* Put out by the root key; among the removals in order of key. DP_TOOBIG: there is no room for one more. */
+/* Put out by the root key, once; among the removals in order of key. DP_TOOBIG: there is no room for one more. */
 static dp_status put_out(dp_node *node, dp_record *draft, const dp_peer *peer)
 {
     dp_config_part *config = &draft->config;
@@ -128,6 +128,11 @@ static dp_status put_out(dp_node *node, dp_record *draft, const dp_peer *peer)
     uint32_t at = config->n_removes;
 
     memcpy(remove.by.bytes, node->ledger.root_key, sizeof remove.by.bytes);
+    for (uint32_t i = 0; i < config->n_removes; i++) {
+        if (dp_peer_equal(&config->removes[i].peer, peer)) {
+            return DP_OK;
+        }
+    }
     if (at == DP_CONFIG_REMOVE_MAX) {
         return DP_TOOBIG;
     }

@@ -51,9 +51,8 @@ enum {
     DP_CONFIG_ADMIT_MAX = 8,
     DP_CONFIG_REMOVE_MAX = 8,
     DP_CONFIG_FENCE_MAX = 8,
-    DP_FORK_REMOVES_MAX = 1, /* by order of this program */
     DP_FORK_BYTES_MAX =
-        115 + 40 + 4 + DP_FORK_REMOVES_MAX * 137 + DP_VOTERS_MAX * (32 + 32 + 1 + 64) + 64,
+        115 + 40 + 4 + DP_CONFIG_REMOVE_MAX * 137 + DP_VOTERS_MAX * (32 + 32 + 1 + 64) + 64,
     DP_CERT_OF_RECORD_BYTES_MAX = 5 + DP_VOTERS_MAX * 65
 };
 #define DP_TOKENS_MAX UINT32_MAX                    /* of one node in one round */

@@ -1,6 +1,7 @@
 /* The audit of a chain: good ones hold, and each thing that may be wrong with one is found. */
 #include "gossip/audit.h"
 #include "gossip/msg.h"
+#include "tests/lib/allocfail.h"
 #include "tests/unit/gossip/chain_kit.h"
 
 enum { RECORDS = 24, MEMBERS = 3 };
@@ -312,6 +313,27 @@ static void a_missing_record_is_one_finding(void **state)
     dp_audit_close(audit);
 }
 
+static dp_status open_and_close(void *context)
+{
+    dp_audit *audit = NULL;
+    const dp_status status = dp_audit_open(&audit, context);
+
+    dp_audit_close(audit);
+    return status;
+}
+
+static void an_audit_without_memory_is_refused_whole(void **state)
+{
+    const dp_manifest manifest = kit_manifest();
+    dp_audit_config config = {.manifest = &manifest,
+                              .run = kit_run(),
+                              .crypto = kit_crypto(0),
+                              .admission = kit_admission()};
+
+    (void)state;
+    assert_true(fail_each_allocation(open_and_close, &config) > 4);
+}
+
 #define TEST(name) cmocka_unit_test(name)
 
 int main(void)
@@ -325,6 +347,7 @@ int main(void)
         TEST(a_certified_record_that_counts_samples_again_is_found),
         TEST(a_record_in_the_place_of_another_is_found),
         TEST(a_missing_record_is_one_finding),
+        TEST(an_audit_without_memory_is_refused_whole),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

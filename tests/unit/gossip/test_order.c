@@ -362,6 +362,43 @@ static void a_fork_goes_back_to_no_state_that_is_not_there(void **state)
     kit_close(world);
 }
 
+/* n members were put out after the slot that the order goes back to. */
+static void put_out_since(dp_ledger *ledger, const dp_order *order, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        ledger->roster[ledger->n_roster++] = (dp_roster_entry){.peer = kit_peer(20 + i),
+                                                               .admitted_slot = 1,
+                                                               .gone = DP_REMOVE_REVOKED,
+                                                               .gone_slot = order->slot + 1};
+    }
+}
+
+static void a_fork_puts_out_again_as_many_as_a_record_has_room_for(void **state)
+{
+    kit_world *world = together(3);
+    dp_node *node = world->nodes[0].node;
+    dp_ledger *ledger = &node->ledger;
+    const uint32_t n_roster = ledger->n_roster;
+
+    (void)state;
+    kit_run_ms(world, 2000);
+    const dp_order order = back_to(world, 0);
+    world->nodes[0].saves_nothing = true;
+    kit_run_ms(world, 2000);
+    put_out_since(ledger, &order, DP_CONFIG_REMOVE_MAX + 1);
+    refuse(world, 0, order, DP_TOOBIG, "more than 8 members");
+    /* Eight have room; the chain knows none of these, so it is refused as a whole, and only then. */
+    ledger->n_roster--;
+    refuse(world, 0, order, DP_DENIED, "does not hold here");
+    /* Who voted twice is among them: once is enough. */
+    node->halted = true;
+    node->proof.culprit = kit_peer(20);
+    refuse(world, 0, order, DP_DENIED, "does not hold here");
+    node->halted = false;
+    ledger->n_roster = n_roster;
+    kit_close(world);
+}
+
 static void an_order_that_nobody_knows_is_refused(void **state)
 {
     kit_world *world = together(1);
@@ -385,6 +422,7 @@ int main(void)
         cmocka_unit_test(of_two_chains_the_one_begun_later_cannot_go_on),
         cmocka_unit_test(the_root_key_takes_the_run_back_to_an_earlier_round),
         cmocka_unit_test(a_fork_goes_back_to_no_state_that_is_not_there),
+        cmocka_unit_test(a_fork_puts_out_again_as_many_as_a_record_has_room_for),
         cmocka_unit_test(an_order_that_nobody_knows_is_refused),
     };
 

@@ -179,6 +179,26 @@ static void the_largest_record_fits_in_a_proposal(void **state)
     assert_int_equal(dp_record_encode(&record, room, sizeof room, &bytes), DP_OK);
 }
 
+static void the_largest_fork_fits_in_its_room_and_fills_it(void **state)
+{
+    static uint8_t fork[DP_FORK_BYTES_MAX];
+    dp_view bytes;
+
+    (void)state;
+    memset(&record, 0, sizeof record);
+    record.kind = DP_RECORD_FORK;
+    record.slot = 9;
+    record.has_config = true;
+    record.config.n_removes = DP_CONFIG_REMOVE_MAX;
+    for (uint32_t i = 0; i < DP_CONFIG_REMOVE_MAX; i++) {
+        record.config.removes[i] =
+            (dp_remove){.peer = kit_peer(i), .reason = DP_REMOVE_REVOKED, .by = kit_peer(9)};
+    }
+    record.config.n_voters = DP_VOTERS_MAX;
+    assert_int_equal(dp_record_encode(&record, fork, sizeof fork, &bytes), DP_OK);
+    assert_int_equal(bytes.size, DP_FORK_BYTES_MAX);
+}
+
 static void a_certificate_counts_each_voter_once(void **state)
 {
     dp_ledger ledger;
@@ -325,6 +345,7 @@ int main(void)
         cmocka_unit_test(a_round_says_which_contributions_came_a_round_later),
         cmocka_unit_test(peers_must_rise),
         cmocka_unit_test(the_largest_record_fits_in_a_proposal),
+        cmocka_unit_test(the_largest_fork_fits_in_its_room_and_fills_it),
         cmocka_unit_test(a_certificate_counts_each_voter_once),
         cmocka_unit_test(a_vote_names_the_record_that_it_carries),
         cmocka_unit_test(only_a_vote_for_a_record_names_one),

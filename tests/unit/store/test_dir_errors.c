@@ -273,6 +273,10 @@ static void a_ballast_that_does_not_come_back_is_told(void **state)
     CHECK(!dp_store_ballast_held(store));
     calls = 0;
     CHECK_STATUS(dp_store_refill_ballast(store), DP_NOSPACE);
+    failing = "fstatvfs";
+    fails_with = EIO;
+    calls = 0;
+    CHECK_STATUS(dp_store_refill_ballast(store), DP_IO);
     failing = NULL;
     CHECK(!dp_store_ballast_held(store));
     CHECK_OK(dp_store_refill_ballast(store));
