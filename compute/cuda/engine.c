@@ -189,7 +189,7 @@ void dp_cuda_close(dp_engine *e)
         }
         dp_cuda_device_close(&e->device);
     }
-    if (e->claim > 0) {
+    if (e->claim >= 0) {
         close(e->claim);
     }
     dp_buf_close(&e->blobs[1]);
@@ -347,6 +347,7 @@ dp_status dp_cuda_create(dp_engine **out, const dp_engine_setup *setup, dp_why *
     if (e == NULL) {
         return DP_NOMEM;
     }
+    e->claim = -1;
     e->n = setup->model->n_elements;
     e->shape = (dp_cuda_shape){.model = setup->model,
                                .type = dp_precision_of_kind(setup->precision),

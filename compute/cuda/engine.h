@@ -53,7 +53,7 @@ typedef struct dp_cuda_stage {
 struct dp_engine {
     dp_cuda_shape shape;
     dp_cuda_device device;
-    int claim; /* of the card (claim.h); 0: none */
+    int claim; /* of the card (claim.h); -1: none */
     dp_cuda_gemm *gemm;
     dp_cuda_graphs graphs;
     dp_cuda_net net;

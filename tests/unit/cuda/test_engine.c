@@ -4,6 +4,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "compute/backend_check.h"
 #include "compute/half.h"
@@ -369,6 +370,27 @@ static void a_second_worker_for_one_card_is_told_so(void **state)
     CHECK(fake_cuda_used() == 0);
 }
 
+/* A process without standard input gives the claim its number. */
+static void a_claim_may_be_descriptor_zero(void **state)
+{
+    (void)state;
+    const dp_engine_setup setup = setup_with(DP_PRECISION_FP32, DP_RECOMPUTE_LAYER);
+    dp_engine *e = NULL;
+    dp_why why = {{0}};
+    fake_cuda_set(&healthy);
+    const int input = dup(STDIN_FILENO);
+    CHECK(input > 0 && close(STDIN_FILENO) == 0);
+    for (int i = 0; i < 2; i++) {
+        const dp_status status = cuda->create(&e, &setup, &why);
+        if (status == DP_OK) {
+            CHECK(e->claim == STDIN_FILENO);
+            cuda->close(e);
+        }
+        CHECK_OK(status);
+    }
+    CHECK(dup2(input, STDIN_FILENO) == STDIN_FILENO && close(input) == 0);
+}
+
 struct elsewhere {
     dp_engine *e;
     dp_status status;
@@ -570,6 +592,7 @@ int main(void)
         cmocka_unit_test(a_card_that_vanishes_costs_a_sentence_wherever_it_happens),
         cmocka_unit_test(losses_that_are_no_numbers_cost_the_step),
         cmocka_unit_test(a_second_worker_for_one_card_is_told_so),
+        cmocka_unit_test(a_claim_may_be_descriptor_zero),
         cmocka_unit_test(the_second_card_is_reached_from_every_thread),
         cmocka_unit_test(two_engines_share_a_card_only_where_both_fit),
         cmocka_unit_test(a_blob_made_beside_steps_has_the_bytes_of_the_moment_it_began),
