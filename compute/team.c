@@ -3,21 +3,20 @@
 
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "compute/numa.h"
 #include "compute/team_inside.h"
-
-enum { OPEN_S = 120 };
 
 struct dp_team_engine {
     dp_team *team; /* borrowed */
@@ -72,9 +71,6 @@ static dp_status fork_one(dp_team *team, uint32_t rank)
         close(pair[0]);
         return DP_NOMEM;
     }
-    /* Until it is ready, or is not; memory is all that it takes. */
-    const struct timeval most = {.tv_sec = OPEN_S};
-    DP_IGNORE(setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most) != 0);
     team->others[rank].pid = pid;
     team->others[rank].socket = pair[0];
     return DP_OK;
@@ -96,6 +92,7 @@ dp_status dp_team_start(dp_team **out, uint32_t processes, uint32_t lanes, dp_wh
     }
     team->processes = processes;
     team->lanes = wanted;
+    team->open_ms = DP_TEAM_WAIT_US / 1000;
     dp_status status = DP_OK;
     for (uint32_t rank = 1; rank < processes && status == DP_OK; rank++) {
         status = fork_one(team, rank);
@@ -206,16 +203,41 @@ static dp_team_order order_of(const dp_team *team, const dp_engine_setup *setup)
                            .board_bytes = sizeof(dp_team_board) + 2 * tokens * sizeof(uint32_t)};
 }
 
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000U + (uint64_t)now.tv_nsec / 1000000U;
+}
+
+/* Until there is something to read, or its process has ended: the kernel closes the other end with it. False: neither in time. */
+static bool wait_for(int socket, uint32_t most_ms)
+{
+    const uint64_t deadline = now_ms() + most_ms;
+    for (;;) {
+        const uint64_t now = now_ms();
+        struct pollfd one = {.fd = socket, .events = POLLIN};
+        const int got = poll(&one, 1, now < deadline ? (int)(deadline - now) : 0);
+        if (got > 0 || (got < 0 && errno != EINTR)) {
+            return true;
+        }
+        if (now >= deadline) {
+            return false;
+        }
+    }
+}
+
 static dp_status hear_one(const dp_team *team, uint32_t rank, dp_why *why)
 {
     dp_team_verdict verdict;
-    ssize_t got;
-    do { /* With a time limit it is not begun anew by itself after a signal, or when a stopped process goes on. */
-        got = recv(team->others[rank].socket, &verdict, sizeof verdict, 0);
-    } while (got < 0 && errno == EINTR);
-    if (got != (ssize_t)sizeof verdict) {
-        return dp_why_set(why, DP_IO, "process %u of %u is gone, or does not answer", rank,
-                          team->processes);
+    if (!wait_for(team->others[rank].socket, team->open_ms)) {
+        /* An answer that came later would be taken for one to the next order. */
+        DP_IGNORE(kill(team->others[rank].pid, SIGKILL) != 0);
+        return dp_why_set(why, DP_IO, "process %u of %u does not answer", rank, team->processes);
+    }
+    if (recv(team->others[rank].socket, &verdict, sizeof verdict, MSG_DONTWAIT) !=
+        (ssize_t)sizeof verdict) {
+        return dp_why_set(why, DP_IO, "process %u of %u is gone", rank, team->processes);
     }
     verdict.why.text[sizeof verdict.why.text - 1] = '\0';
     return verdict.status == DP_OK

@@ -80,6 +80,7 @@ typedef struct dp_team_member {
 struct dp_team {
     uint32_t processes;
     uint32_t lanes;
+    uint32_t open_ms; /* for an answer to an order: DP_TEAM_WAIT_US, unless a test says less */
     struct {
         pid_t pid;
         int socket;

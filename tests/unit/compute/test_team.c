@@ -4,6 +4,7 @@
 #include <math.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/rng.h"
@@ -331,6 +332,40 @@ static void an_engine_that_lacks_memory_leaves_a_team_that_serves_the_next(void 
     dp_team_close(team);
 }
 
+static void an_answer_that_comes_too_late_is_none_to_the_next_order(void **state)
+{
+    enum { SOON_MS = 20 };
+    (void)state;
+    dp_team *team = NULL;
+    CHECK_OK(dp_team_start(&team, 3, LANES, NULL));
+    team->open_ms = SOON_MS;
+    stopped = team->others[1].pid;
+    CHECK(kill(stopped, SIGSTOP) == 0);
+    CHECK_STATUS(attempt(team), DP_IO);
+    CHECK(kill(stopped, SIGCONT) == 0);
+    team->open_ms = DP_TEAM_WAIT_US / 1000; /* It is gone, and that is known at once. */
+    CHECK_STATUS(attempt(team), DP_IO);
+    dp_team_close(team);
+}
+
+static void a_process_that_dies_while_it_opens_is_not_waited_for(void **state)
+{
+    (void)state;
+    dp_team *team = NULL;
+    CHECK_OK(dp_team_start(&team, 2, LANES, NULL));
+    stopped = team->others[1].pid;
+    CHECK(kill(stopped, SIGSTOP) == 0);
+    const pid_t killer = fork();
+    if (killer == 0) {
+        _exit(kill(stopped, SIGKILL) == 0 ? 0 : 1);
+    }
+    CHECK(killer > 0);
+    CHECK_STATUS(attempt(team), DP_IO); /* Else it would take ten minutes. */
+    int ended = 1;
+    CHECK(waitpid(killer, &ended, 0) == killer && ended == 0);
+    dp_team_close(team);
+}
+
 static void what_is_no_team_is_refused(void **state)
 {
     (void)state;
@@ -355,6 +390,8 @@ int main(void)
         cmocka_unit_test_teardown(signals_do_not_disturb_the_opening_of_an_engine, let_go),
         cmocka_unit_test(a_process_that_dies_ends_the_team_with_a_sentence),
         cmocka_unit_test(an_engine_that_lacks_memory_leaves_a_team_that_serves_the_next),
+        cmocka_unit_test_teardown(an_answer_that_comes_too_late_is_none_to_the_next_order, let_go),
+        cmocka_unit_test_teardown(a_process_that_dies_while_it_opens_is_not_waited_for, let_go),
         cmocka_unit_test(what_is_no_team_is_refused),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
