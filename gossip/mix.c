@@ -1,4 +1,4 @@
-/* The states of one exchange. Messages are in mix_talk.c, rows and restarts in mix_journal.c. */
+/* The states of one exchange. Messages are in mix_talk.c, time in mix_tick.c, rows and restarts in mix_journal.c. */
 #include "gossip/mix.h"
 
 #include <string.h>
@@ -7,9 +7,6 @@
 #include "base/assert.h"
 #include "gossip/mix_internal.h"
 
-enum { CANDIDATES = 3, DOUBLINGS_MAX = 3 };
-#define NUDGE_US                                                                                   \
-    (10 * DP_SECOND)             /* an initiator is reminded of an outcome that it has not closed */
 #define WRITE_AGAIN_US DP_SECOND /* after a durable write that failed */
 #define WEIGHT_MAX (1ULL << 62)
 
@@ -70,7 +67,7 @@ void dp_mix_enter(dp_mix *mix, dp_mix_state state, dp_time now)
     mix->retry_at = dp_time_after(now, DP_MIX_RETRY_US);
 }
 
-static void note(const dp_mix *mix, const char *cause, dp_out *out)
+void dp_mix_note(const dp_mix *mix, const char *cause, dp_out *out)
 {
     dp_out_note(out, (dp_note){.code = DP_NOTE_EXCHANGE,
                                .round = mix->now.round,
@@ -102,7 +99,7 @@ void dp_mix_send_status(dp_mix *mix, const dp_peer *to, const dp_mix_id *id, uin
         out);
 }
 
-static void send_offer(const dp_mix *mix, dp_out *out)
+void dp_mix_send_offer(const dp_mix *mix, dp_out *out)
 {
     dp_mix_msg_send(&(dp_mix_msg){.type = DP_MSG_MIX_OFFER,
                                   .id = mix->x.id,
@@ -156,8 +153,7 @@ void dp_mix_write_row(dp_mix *mix, dp_mix_mark mark, dp_out *out)
     mix->op = dp_mix_row_store(mix, &mix->x, out);
 }
 
-/* May this node still give up the exchange by itself? */
-static bool may_abort(const dp_mix *mix)
+bool dp_mix_may_abort(const dp_mix *mix)
 {
     switch (mix->state) {
     case DP_MIX_FREEZING:
@@ -196,7 +192,7 @@ void dp_mix_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out)
         drop_unneeded(mix, &mix->x.own.root, out);
         drop_unneeded(mix, &mix->x.other.root, out);
     }
-    note(mix, "aborted", out);
+    dp_mix_note(mix, "aborted", out);
     mix->aborted++;
     go_idle(mix, now);
 }
@@ -206,14 +202,14 @@ void dp_mix_give_up(dp_mix *mix, dp_time now, dp_out *out)
     if (!dp_hash_is_zero(&mix->x.other.root) && !mix->fetched) {
         dp_spread_cancel(mix->config.spread, now, &mix->x.other.root, out);
     }
-    note(mix, "fenced", out);
+    dp_mix_note(mix, "fenced", out);
     mix->aborted++;
     go_idle(mix, now);
 }
 
 void dp_mix_want_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out)
 {
-    if (may_abort(mix)) {
+    if (dp_mix_may_abort(mix)) {
         dp_mix_abort(mix, now, tell, out);
     } else if (mix->state == DP_MIX_PREPARING) {
         mix->abort_wanted = true;
@@ -222,47 +218,6 @@ void dp_mix_want_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out)
 
 /* ---- beginning ---- */
 
-bool dp_mix_is_partner(const dp_mix *mix, uint32_t index)
-{
-    const dp_member *const member = dp_members_at(mix->config.members, index);
-
-    return index != 0 && index < mix->config.members_max && member->linked &&
-           member->state == DP_MEMBER_ALIVE && member->in_roster && member->incarnation != 0 &&
-           member->has_summary &&
-           (member->summary.mode == DP_MODE_GOSSIP ||
-            (mix->config.pairs && member->summary.mode == DP_MODE_SYNC)) &&
-#if DP_MUTATION == 35
-           member->summary.has_trainer;
-#else
-           member->summary.has_trainer && dp_hash_equal(&member->summary.base, &mix->now.base);
-#endif
-}
-
-/* Of three random partners the one not met for longest. DP_MEMBER_NONE: there is none. */
-static uint32_t choose_partner(dp_mix *mix)
-{
-    uint32_t picked[CANDIDATES];
-    uint32_t count = 0;
-
-    for (uint32_t i = 1; i < dp_members_count(mix->config.members); i++) {
-        if (!dp_mix_is_partner(mix, i)) {
-            continue;
-        }
-        const uint64_t place = count < CANDIDATES ? count : dp_rng_below(&mix->rng, count + 1U);
-        if (place < CANDIDATES) {
-            picked[place] = i;
-        }
-        count++;
-    }
-    uint32_t best = DP_MEMBER_NONE;
-    for (uint32_t k = 0; k < count && k < CANDIDATES; k++) {
-        if (best == DP_MEMBER_NONE || mix->seen[picked[k]].us < mix->seen[best].us) {
-            best = picked[k];
-        }
-    }
-    return best;
-}
-
 void dp_mix_freeze(dp_mix *mix, dp_time now, dp_out *out)
 {
     dp_action *const action = dp_out_add(out, DP_DO_FREEZE);
@@ -270,35 +225,6 @@ void dp_mix_freeze(dp_mix *mix, dp_time now, dp_out *out)
     memcpy(action->u.mix.exchange, mix->x.id.bytes, sizeof mix->x.id.bytes);
     mix->kept = 65536;
     dp_mix_enter(mix, DP_MIX_FREEZING, now);
-}
-
-bool dp_mix_may_begin(const dp_mix *mix)
-{
-    return mix->started && mix->state == DP_MIX_IDLE && mix->now.gossip && mix->trainer;
-}
-
-static void begin(dp_mix *mix, dp_time now, dp_out *out)
-{
-    const uint32_t partner = choose_partner(mix);
-
-    mix->next_at = dp_time_after(now, mix->config.pause_us / 2 +
-                                          dp_rng_below(&mix->rng, mix->config.pause_us + 1));
-    if (partner == DP_MEMBER_NONE) {
-        return;
-    }
-    const dp_member *const member = dp_members_at(mix->config.members, partner);
-    mix->number++;
-    mix->x =
-        (dp_mix_row){.initiator = true,
-                     .has_f = true,
-                     .id = dp_mix_id_of(&mix->config.self, mix->config.incarnation, mix->number),
-                     .order = ++mix->order,
-                     .number = mix->number,
-                     .peer = member->peer,
-                     .base = mix->now.base,
-                     .own = {.incarnation = mix->config.incarnation}};
-    mix->seen[partner] = now;
-    dp_mix_freeze(mix, now, out);
 }
 
 static void ask_check(const dp_hash *root, dp_out *out)
@@ -364,7 +290,7 @@ bool dp_mix_frozen(dp_mix *mix, dp_time now, const dp_event *event, dp_out *out)
     mix->x.reach = event->u.frozen.reach;
     if (mix->x.initiator) {
         dp_mix_enter(mix, DP_MIX_OFFERED, now);
-        send_offer(mix, out);
+        dp_mix_send_offer(mix, out);
         return true;
     }
     if (!dp_mix_weighs(&mix->x)) {
@@ -408,7 +334,7 @@ bool dp_mix_checked(dp_mix *mix, dp_time now, const dp_hash *root, bool ok, dp_o
 static void finish_mixing(dp_mix *mix, dp_time now, dp_out *out)
 {
     if (!mix->rebuilding) {
-        note(mix, "done", out);
+        dp_mix_note(mix, "done", out);
         mix->done++;
     }
     go_idle(mix, now);
@@ -498,7 +424,7 @@ void dp_mix_faded(dp_mix *mix, uint32_t lambda)
     mix->kept = (uint32_t)((uint64_t)mix->kept * lambda / 65536);
 }
 
-/* ---- time and orders ---- */
+/* ---- orders ---- */
 
 void dp_mix_set(dp_mix *mix, dp_time now, const dp_mix_now *state, dp_out *out)
 {
@@ -538,101 +464,6 @@ void dp_mix_fence(dp_mix *mix, dp_time now, const dp_peer *peer, uint64_t incarn
             dp_mix_outcome_close(mix, i, out);
         }
     }
-}
-
-static void write_again(dp_mix *mix, dp_time now, dp_out *out)
-{
-    if (mix->write_at.us == 0 || !dp_time_reached(now, mix->write_at)) {
-        return;
-    }
-    mix->write_at = (dp_time){0};
-    if (mix->state == DP_MIX_ASKING || mix->state == DP_MIX_COMMITTING) {
-        mix->op = dp_mix_row_store(mix, &mix->x, out);
-    } else if (mix->state == DP_MIX_MIXING) {
-        dp_mix_do_mix(mix, out);
-    }
-}
-
-/* Say again what may have been lost, more and more rarely. */
-static void retry(dp_mix *mix, dp_time now, dp_out *out)
-{
-    if (!dp_time_reached(now, mix->retry_at)) {
-        return;
-    }
-    mix->retries++;
-    const uint32_t doublings = mix->retries < DOUBLINGS_MAX ? mix->retries : DOUBLINGS_MAX;
-    mix->retry_at = dp_time_after(now, DP_MIX_RETRY_US << doublings);
-    if (mix->state == DP_MIX_OFFERED) {
-        send_offer(mix, out);
-    } else if (mix->state == DP_MIX_ASKED) {
-        dp_mix_send_pair(mix, &mix->x, DP_MSG_MIX_COMMIT, out);
-        if (mix->retries == DOUBLINGS_MAX) {
-            note(mix, "in doubt", out);
-        }
-    } else if (!mix->x.initiator &&
-               (mix->state == DP_MIX_FETCHING || mix->state == DP_MIX_PREPARED)) {
-        dp_mix_send_ack(mix, out);
-    }
-}
-
-static void nudge(dp_mix *mix, dp_time now, dp_out *out)
-{
-    if (mix->n_outcomes == 0 || !dp_time_reached(now, mix->nudge_at)) {
-        return;
-    }
-    mix->nudge_at = dp_time_after(now, NUDGE_US);
-    dp_mix_send_pair(mix, &mix->outcomes[mix->nudge_next++ % mix->n_outcomes], DP_MSG_MIX_DONE,
-                     out);
-}
-
-void dp_mix_tick(dp_mix *mix, dp_time now, dp_out *out)
-{
-    if (!mix->started) {
-        return;
-    }
-    write_again(mix, now, out);
-    nudge(mix, now, out);
-    if (mix->state == DP_MIX_IDLE) {
-        if (dp_mix_may_begin(mix) && dp_time_reached(now, mix->next_at)) {
-            begin(mix, now, out);
-        }
-        return;
-    }
-    const bool late = dp_time_between(mix->progress, now) >= DP_MIX_WAIT_US;
-#if DP_MUTATION == 34
-    if (late && mix->state == DP_MIX_ASKED) {
-        dp_mix_abort(mix, now, false, out);
-        return;
-    }
-#endif
-    const uint32_t member = dp_members_find(mix->config.members, &mix->x.peer);
-    const bool gone = mix->x.initiator && member != DP_MEMBER_NONE &&
-                      !dp_members_at(mix->config.members, member)->linked;
-    if (may_abort(mix) && (late || gone)) {
-        dp_mix_abort(mix, now, true, out);
-        return;
-    }
-    retry(mix, now, out);
-}
-
-dp_time dp_mix_wake(const dp_mix *mix)
-{
-    dp_time wake = DP_NEVER;
-
-    if (!mix->started) {
-        return wake;
-    }
-    if (mix->write_at.us != 0) {
-        wake = mix->write_at;
-    }
-    if (mix->n_outcomes > 0) {
-        wake = dp_time_min(wake, mix->nudge_at);
-    }
-    if (mix->state == DP_MIX_IDLE) {
-        return dp_mix_may_begin(mix) ? dp_time_min(wake, mix->next_at) : wake;
-    }
-    wake = dp_time_min(wake, mix->retry_at);
-    return may_abort(mix) ? dp_time_min(wake, dp_time_after(mix->progress, DP_MIX_WAIT_US)) : wake;
 }
 
 /* ---- looking ---- */

@@ -1,5 +1,5 @@
-/* The inside of the pair exchange, shared by mix.c (states, time, the driver's events), mix_talk.c (messages), mix_carry.c
- * (how they travel) and mix_journal.c (rows and what is rebuilt from them). Nobody else includes it. */
+/* The inside of the pair exchange, shared by mix.c (states, the driver's events), mix_tick.c (time), mix_talk.c (messages),
+ * mix_carry.c (how they travel) and mix_journal.c (rows and what is rebuilt from them). Nobody else includes it. */
 #ifndef DP_GOSSIP_MIX_INTERNAL_H
 #define DP_GOSSIP_MIX_INTERNAL_H
 
@@ -77,21 +77,29 @@ void dp_mix_do_mix(const dp_mix *mix, dp_out *out);
 
 /* mix.c */
 void dp_mix_enter(dp_mix *mix, dp_mix_state state, dp_time now);
+/* The exchange under way, to the journal. */
+void dp_mix_note(const dp_mix *mix, const char *cause, dp_out *out);
+/* May this node still give up the exchange by itself? */
+bool dp_mix_may_abort(const dp_mix *mix);
 /* Leave the exchange at once, in whatever state, without a word. */
 void dp_mix_give_up(dp_mix *mix, dp_time now, dp_out *out);
 void dp_mix_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out);
 void dp_mix_want_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out);
 void dp_mix_send_status(dp_mix *mix, const dp_peer *to, const dp_mix_id *id, uint64_t ticket,
                         dp_mix_status status, dp_out *out);
+void dp_mix_send_offer(const dp_mix *mix, dp_out *out);
 void dp_mix_send_ack(const dp_mix *mix, dp_out *out);
 void dp_mix_send_pair(dp_mix *mix, const dp_mix_row *row, dp_msg_type type, dp_out *out);
 void dp_mix_write_row(dp_mix *mix, dp_mix_mark mark, dp_out *out);
 void dp_mix_start_fetch(dp_mix *mix, dp_time now, dp_out *out);
 void dp_mix_ask(dp_mix *mix, dp_time now, dp_out *out);
 void dp_mix_freeze(dp_mix *mix, dp_time now, dp_out *out);
+bool dp_mix_weighs(const dp_mix_row *row);
+
+/* mix_tick.c */
+/* Free, and in a mode that exchanges. */
 bool dp_mix_may_begin(const dp_mix *mix);
 bool dp_mix_is_partner(const dp_mix *mix, uint32_t index);
-bool dp_mix_weighs(const dp_mix_row *row);
 
 /* mix_carry.c */
 /* To the other side of an exchange, linked or not. */
