@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/samples.h"
 #include "gossip/mutation.h"
+#include "gossip/weights.h"
 
 static dp_hash key_of(const dp_peer *peer)
 {
@@ -214,27 +215,15 @@ static uint64_t used_of(const dp_ledger *ledger, const dp_listed *listed, uint32
     return listed->tokens / tokens + (listed->tokens % tokens != 0 ? 1 : 0);
 }
 
-/* Insertion sort: at most 32 numbers. */
-static uint64_t lower_median(const uint64_t *values, uint32_t n)
-{
-    uint64_t sorted[DP_LISTED_MAX];
-
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t at = i;
-        while (at > 0 && sorted[at - 1] > values[i]) {
-            sorted[at] = sorted[at - 1];
-            at--;
-        }
-        sorted[at] = values[i];
-    }
-    return sorted[(n - 1) / 2];
-}
-
 /* Nobody's share grows with what it says of itself alone: as with weights, four times the median is the most. */
 static void grant_listed(dp_ledger *ledger, const dp_record *record, const uint64_t *used)
 {
-    const uint64_t most = 4 * lower_median(used, record->n_listed);
+    unsigned __int128 all[DP_LISTED_MAX];
 
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        all[i] = used[i];
+    }
+    const uint64_t most = 4 * (uint64_t)dp_lower_median(all, record->n_listed);
     for (uint32_t i = 0; i < record->n_listed; i++) {
         dp_roster_entry *entry = &ledger->roster[dp_ledger_find(ledger, &record->listed[i].peer)];
         if (entry->gone == 0) {
@@ -260,7 +249,7 @@ static void prepare_parts(dp_ledger *ledger, const dp_record *record)
 {
     dp_peer peers[DP_LISTED_MAX];
     uint32_t rates[DP_LISTED_MAX];
-    uint64_t weights[DP_LISTED_MAX];
+    unsigned __int128 weights[DP_LISTED_MAX];
 
     for (uint32_t i = 0; i < record->n_listed; i++) {
         peers[i] = record->listed[i].peer;
@@ -268,7 +257,7 @@ static void prepare_parts(dp_ledger *ledger, const dp_record *record)
         weights[i] = record->listed[i].w;
     }
     dp_part_layout_of(&ledger->layout, peers, rates, record->n_listed);
-    ledger->w_median = lower_median(weights, record->n_listed);
+    ledger->w_median = (uint64_t)dp_lower_median(weights, record->n_listed);
 }
 
 static void apply_round(dp_ledger *ledger, const dp_record *record, const dp_hash *hash,

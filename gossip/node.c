@@ -340,6 +340,22 @@ static void on_stored(dp_node *node, const dp_event *event)
     (void)dp_mix_stored(node->mix, node->now, op, status, &node->out);
 }
 
+static void on_chunk(dp_node *node, const dp_event *event)
+{
+    if (event->u.chunk.status == DP_OK) {
+        dp_catchup_chunk(node, &event->u.chunk.root);
+    }
+#if DP_MUTATION == 53
+    if (event->u.chunk.status == DP_BADHASH) { /* What came wrong is taken for come. */
+        dp_event taken = *event;
+        taken.u.chunk.status = DP_OK;
+        dp_spread_chunk(node->spread, node->now, &taken, &node->out);
+        return;
+    }
+#endif
+    dp_spread_chunk(node->spread, node->now, event, &node->out);
+}
+
 static void on_command(dp_node *node, dp_command command)
 {
     node->dirty = true;
@@ -422,18 +438,7 @@ static void dispatch(dp_node *node, const dp_event *event)
         dp_spread_info(node->spread, node->now, event, &node->out);
         break;
     case DP_EV_CHUNK:
-        if (event->u.chunk.status == DP_OK) {
-            dp_catchup_chunk(node, &event->u.chunk.root);
-        }
-#if DP_MUTATION == 53
-        if (event->u.chunk.status == DP_BADHASH) { /* What came wrong is taken for come. */
-            dp_event taken = *event;
-            taken.u.chunk.status = DP_OK;
-            dp_spread_chunk(node->spread, node->now, &taken, &node->out);
-            break;
-        }
-#endif
-        dp_spread_chunk(node->spread, node->now, event, &node->out);
+        on_chunk(node, event);
         break;
     case DP_EV_TRAINER_UP:
     case DP_EV_TRAINER_DOWN:

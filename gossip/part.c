@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "gossip/msg.h"
+#include "gossip/weights.h"
 
 /* ---- who owns what ---- */
 
@@ -13,31 +14,19 @@ void dp_part_layout_first(dp_part_layout *layout, const dp_peer *founder)
     layout->owners[0] = *founder;
 }
 
-/* Insertion sort: at most 32 numbers. */
-static uint64_t lower_median(const uint32_t *values, uint32_t n)
-{
-    uint32_t sorted[DP_PARTS_MAX];
-
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t at = i;
-        while (at > 0 && sorted[at - 1] > values[i]) {
-            sorted[at] = sorted[at - 1];
-            at--;
-        }
-        sorted[at] = values[i];
-    }
-    return sorted[(n - 1) / 2];
-}
-
 /* Nobody's share grows beyond bounds with what it says of itself. All 1 where somebody's rate is unknown, or two are there:
  * between two it does not matter who adds. */
 static void claims_of(const uint32_t *rates, uint32_t n, uint64_t *claims)
 {
-    const uint64_t most = 2 * lower_median(rates, n);
+    unsigned __int128 told[DP_PARTS_MAX];
     uint64_t clamped[DP_PARTS_MAX];
     uint64_t sum = 0;
     bool known = n > 2;
 
+    for (uint32_t i = 0; i < n; i++) {
+        told[i] = rates[i];
+    }
+    const uint64_t most = 2 * (uint64_t)dp_lower_median(told, n);
     for (uint32_t i = 0; i < n; i++) {
         clamped[i] = rates[i] < most ? rates[i] : most;
         sum += clamped[i];

@@ -7,10 +7,11 @@
 typedef unsigned __int128 u128;
 
 /* Insertion sort: at most 32 numbers. */
-static u128 lower_median(const u128 *values, uint32_t n)
+u128 dp_lower_median(const u128 *values, uint32_t n)
 {
     u128 sorted[DP_LISTED_MAX];
 
+    dp_assert(n <= DP_LISTED_MAX);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t at = i;
         while (at > 0 && sorted[at - 1] > values[i]) {
@@ -101,7 +102,7 @@ dp_weight_sum dp_weights_before(const dp_weight_in *in, uint32_t n, u128 late_w,
         }
         sum.w += out[i].w;
     }
-    sum.median = lower_median(nonzero, n_nonzero);
+    sum.median = dp_lower_median(nonzero, n_nonzero);
     for (uint32_t i = 0; i < n; i++) {
         out[i].q = dp_weight_share(out[i].w, out[i].clip, sum.w);
     }
@@ -121,14 +122,13 @@ dp_weight_sum dp_weights(const dp_weight_in *in, uint32_t n, u128 late_w, dp_wei
         dp_assert(in[i].rounds >= 1 && in[i].rounds <= 4 && in[i].tokens <= UINT32_MAX &&
                   in[i].age <= 1);
         weights[i] = in[i].steps == 0 ? 0 : (u128)in[i].tokens * in[i].tokens / in[i].steps;
-        const u128 factor = 12 / in[i].rounds;
-        energies[i] = in[i].energy * factor * factor;
+        energies[i] = energy_per_round(&in[i]);
         if (energies[i] != 0) {
             nonzero[n_nonzero++] = energies[i];
         }
     }
-    sum.median = lower_median(nonzero, n_nonzero);
-    const u128 most = 4 * lower_median(weights, n);
+    sum.median = dp_lower_median(nonzero, n_nonzero);
+    const u128 most = 4 * dp_lower_median(weights, n);
     for (uint32_t i = 0; i < n; i++) {
         out[i].w = (uint64_t)(weights[i] < most ? weights[i] : most);
         out[i].clip = clip_of(energies[i], sum.median) >> (DP_MUTATION == 66 ? 0 : in[i].age);

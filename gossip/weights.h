@@ -43,6 +43,9 @@ dp_weight_sum dp_weights_before(const dp_weight_in *in, uint32_t n, unsigned __i
 /* Q31: floor(w * clip * 2^15 / all), 0 of nothing. */
 uint32_t dp_weight_share(uint64_t w, uint32_t clip, unsigned __int128 all);
 
+/* The smaller of the two in the middle; n in 0..32, 0 of nothing. */
+unsigned __int128 dp_lower_median(const unsigned __int128 *values, uint32_t n);
+
 /* floor(sqrt(value)). */
 uint64_t dp_isqrt(unsigned __int128 value);
 

@@ -49,6 +49,20 @@ static void a_weight_is_at_most_four_times_the_lower_median(void **state)
     assert_int_equal(out[2].w, 40000);
 }
 
+static void the_lower_median_of_nothing_is_zero_and_of_the_most_is_in_the_middle(void **state)
+{
+    u128 values[32];
+
+    (void)state;
+    for (uint32_t i = 0; i < 32; i++) {
+        values[i] = ((u128)1 << 100) + (i * 7) % 32;
+    }
+    assert_true(dp_lower_median(values, 0) == 0);
+    assert_true(dp_lower_median(values, 1) == values[0]);
+    assert_true(dp_lower_median(values, 31) == ((u128)1 << 100) + 15);
+    assert_true(dp_lower_median(values, 32) == ((u128)1 << 100) + 15);
+}
+
 static void the_median_of_an_even_count_is_the_lower_one(void **state)
 {
     const dp_weight_in in[2] = {{.tokens = 10, .steps = 1, .rounds = 1, .energy = 100},
@@ -193,6 +207,7 @@ int main(void)
         cmocka_unit_test(equal_work_gives_equal_shares_that_sum_to_one),
         cmocka_unit_test(late_members_keep_their_share),
         cmocka_unit_test(a_weight_is_at_most_four_times_the_lower_median),
+        cmocka_unit_test(the_lower_median_of_nothing_is_zero_and_of_the_most_is_in_the_middle),
         cmocka_unit_test(the_median_of_an_even_count_is_the_lower_one),
         cmocka_unit_test(a_blob_of_two_rounds_is_measured_per_round),
         cmocka_unit_test(what_is_a_round_older_counts_by_half_of_its_clip),
