@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/fd.h"
 
 static dp_status status_of_errno(int error)
 {
@@ -137,22 +138,6 @@ dp_status dp_trainer_receive(int socket, dp_trainer_msg *msg, int fds[DP_TRAINER
     return status;
 }
 
-static dp_status write_all(int fd, dp_view bytes)
-{
-    size_t done = 0;
-    while (done < bytes.size) {
-        const ssize_t n = write(fd, bytes.data + done, bytes.size - done);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return n < 0 ? status_of_errno(errno) : DP_IO;
-        }
-        done += (size_t)n;
-    }
-    return DP_OK;
-}
-
 dp_status dp_memfd_start(const char *name, int *fd)
 {
     const int made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -165,7 +150,7 @@ dp_status dp_memfd_start(const char *name, int *fd)
 
 dp_status dp_memfd_add(int fd, dp_view bytes)
 {
-    return write_all(fd, bytes);
+    return dp_fd_write(fd, bytes) == DP_OK ? DP_OK : status_of_errno(errno);
 }
 
 dp_status dp_memfd_seal(int fd)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/fd.h"
 
 enum { PIECE_BYTES = 1 << 20 };
 
@@ -117,22 +118,6 @@ void dp_file_unmap(dp_view bytes)
     }
 }
 
-static dp_status write_all(int fd, const char *path, dp_view bytes, dp_why *why)
-{
-    size_t done = 0;
-    while (done < bytes.size) {
-        const ssize_t n = write(fd, bytes.data + done, bytes.size - done);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return failed(why, "write", path);
-        }
-        done += (size_t)n;
-    }
-    return DP_OK;
-}
-
 dp_status dp_file_write(const char *folder, const char *name, dp_view bytes, dp_why *why)
 {
     char path[PATH_MAX];
@@ -144,7 +129,7 @@ dp_status dp_file_write(const char *folder, const char *name, dp_view bytes, dp_
     if (fd < 0) {
         return failed(why, "create", path);
     }
-    dp_status status = write_all(fd, path, bytes, why);
+    dp_status status = dp_fd_write(fd, bytes) == DP_OK ? DP_OK : failed(why, "write", path);
     if (close(fd) != 0 && status == DP_OK) {
         status = failed(why, "close", path);
     }

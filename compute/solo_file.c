@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/fd.h"
 #include "compute/files.h"
 #include "compute/gpt.h"
 #include "compute/state.h"
@@ -193,18 +194,7 @@ typedef struct sink {
 
 static dp_status put(sink *s, dp_view bytes, dp_why *why)
 {
-    size_t done = 0;
-    while (done < bytes.size) {
-        const ssize_t n = write(s->fd, bytes.data + done, bytes.size - done);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return failed(why, "write", s->path);
-        }
-        done += (size_t)n;
-    }
-    return DP_OK;
+    return dp_fd_write(s->fd, bytes) == DP_OK ? DP_OK : failed(why, "write", s->path);
 }
 
 static dp_status put_hashed(sink *s, dp_view bytes, dp_why *why)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/fd.h"
 
 enum { ARGUMENT_MAX = 600 };
 
@@ -130,14 +131,9 @@ dp_status dp_tool_file(const char *folder, const char *name, dp_view bytes)
     if (fd < 0) {
         return DP_IO;
     }
-    size_t at = 0;
-    while (at < bytes.size) {
-        const ssize_t size = write(fd, bytes.data + at, bytes.size - at);
-        if (size <= 0) {
-            close(fd);
-            return DP_NOSPACE;
-        }
-        at += (size_t)size;
+    if (dp_fd_write(fd, bytes) != DP_OK) {
+        close(fd);
+        return DP_NOSPACE;
     }
     return close(fd) == 0 ? DP_OK : DP_IO;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/fd.h"
 
 enum {
     SET_ASIDE_MAX = 1000
@@ -216,22 +217,6 @@ dp_status dp_dir_release(const dp_dir *dir, const char *name)
 
 /* ---- Secret files. */
 
-static dp_status write_all(int fd, dp_view bytes)
-{
-    size_t done = 0;
-    while (done < bytes.size) {
-        const ssize_t wrote = write(fd, bytes.data + done, bytes.size - done);
-        if (wrote < 0 && errno == EINTR) {
-            continue;
-        }
-        if (wrote <= 0) {
-            return status_of_errno();
-        }
-        done += (size_t)wrote;
-    }
-    return fsync(fd) == 0 ? DP_OK : status_of_errno();
-}
-
 dp_status dp_dir_write_secret(const char *dir, const char *name, dp_view bytes)
 {
     char temporary[DP_DIR_PATH_MAX];
@@ -245,7 +230,8 @@ dp_status dp_dir_write_secret(const char *dir, const char *name, dp_view bytes)
     if (fd < 0) {
         return status_of_errno();
     }
-    dp_status status = write_all(fd, bytes);
+    dp_status status =
+        dp_fd_write(fd, bytes) == DP_OK && fsync(fd) == 0 ? DP_OK : status_of_errno();
     if (close(fd) != 0 && status == DP_OK) {
         status = status_of_errno();
     }
