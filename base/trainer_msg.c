@@ -189,7 +189,9 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
                                       BIT(TAKEN),
                             .optional = BIT(CUTS) | BIT(TAKEN)},
     [DP_TRAINER_TRAIN] = {.name = "train",
-                          .fields = BIT(ROUND) | BIT(TOKENS) | BIT(LEASED) | BIT(OWN) | BIT(LEASE)},
+                          .fields = BIT(ROUND) | BIT(TOKENS) | BIT(LEASED) | BIT(OWN) | BIT(LEASE) |
+                                    BIT(CUTS),
+                          .optional = BIT(CUTS)},
     [DP_TRAINER_STEP] = {.name = "step",
                          .fields = BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) |
                                    BIT(SKIPPED) | BIT(SPIKES) | BIT(COMPUTED_US) | BIT(TRAINED_US),
@@ -238,6 +240,8 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
     [DP_TRAINER_REDUCED] = {.name = "reduced",
                             .fields = BIT(ROUND) | BIT(PART) | BIT(ENERGY) | BIT(NORM) | BIT(ERROR),
                             .optional = BIT(NORM) | BIT(ERROR)},
+    [DP_TRAINER_EARLY] = {.name = "early",
+                          .fields = BIT(ROUND) | BIT(PART) | BIT(FIRST) | BIT(END)},
 };
 
 const char *dp_trainer_kind_name(dp_trainer_kind kind)

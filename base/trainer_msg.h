@@ -29,18 +29,23 @@
  *                                                 tokens: those that F holds, counted on from there; of what was published, those
  *                                                 that it told, which ride along if it was left out. cuts: those of its round;
  *                                                 taken: INCLUDED, bit p: part p counts it, and on the others e := lambda * a
- *   D->T TRAIN      {round, tokens, leased, own, lease: [first, count, ...]}
+ *   D->T TRAIN      {round, tokens, leased, own, lease: [first, count, ...], cuts?}
  *                                                 train on towards this round; tokens: committed so far (for the rate); round 0:
  *                                                 stop stepping until the next TRAIN (paused), keep everything. lease: ranges
  *                                                 of samples (base/reach.h) that are this trainer's alone, in the order in
  *                                                 which it goes through them, at most DP_LEASE_RANGES_MAX; leased: how many
  *                                                 of its lease lie before the first of them. It goes on from there, or from
  *                                                 where it stands if that is farther; after the last range, on its own line
- *                                                 from sample own on, or from where it stands there
+ *                                                 from sample own on, or from where it stands there. cuts: those of this
+ *                                                 round; who exchanges gradients may tell of parts by EARLY then
  *   T->D STEP       {round, steps, tokens, loss, skipped?, spikes?, computed_us?, trained_us?}  totals since the last publication, unasked, at most 10 per
  *                                                 second; skipped: steps dropped as not finite or, spikes of them, as too far
  *                                                 from the ones before; absent: 0. Since the trainer's start: computed_us, in
  *                                                 which local steps were computed, of trained_us, from TRAIN until it is stopped
+ *   T->D EARLY      {round, part, first, end} fds: blob  unasked: a part that the coming publication will have, unless something happens
+ *                                                 to it, so that it can be stored and sent while the gradient of the others is
+ *                                                 computed. round: that of the state, and one. Of each part the last one that
+ *                                                 was told counts; where PUBLISHED has the same, it comes as the same file
  *   D->T PUBLISH    {round, dense, cuts?}         a = e + F + O; encode; keep pending; go on training
  *   T->D PUBLISHED  {round, steps, tokens, loss, carried, energy, leased, own, norm?, error?, cuts?} fds: blob, a [, parts]
  *                                                 cuts as in PUBLISH: then a blob of each part follows, and blob, all of them
@@ -127,6 +132,7 @@ typedef enum dp_trainer_kind {
     DP_TRAINER_FAILED,
     DP_TRAINER_REDUCE,
     DP_TRAINER_REDUCED,
+    DP_TRAINER_EARLY,
     DP_TRAINER_KIND_COUNT
 } dp_trainer_kind;
 
@@ -187,8 +193,8 @@ typedef struct dp_trainer_msg {
     uint32_t q[DP_TRAINER_ITEMS_MAX];           /* Q31 */
     dp_part_range shares[DP_TRAINER_ITEMS_MAX]; /* of each item */
     uint32_t contributors;
-    uint32_t part;       /* REDUCE */
-    dp_part_range range; /* CHECK, REDUCE */
+    uint32_t part;       /* REDUCE, EARLY */
+    dp_part_range range; /* CHECK, REDUCE, EARLY */
     dp_part_cuts cuts;   /* n = 0: no parts */
     uint32_t taken;      /* bit p: part p counts the publication */
     dp_reach reach;

@@ -31,7 +31,7 @@
 
 enum {
     DP_BACKEND_MAGIC = 0x42504431, /* "1DPB" as bytes */
-    DP_BACKEND_VERSION = 8,        /* of this table and of what it says; any change is another */
+    DP_BACKEND_VERSION = 9,        /* of this table and of what it says; any change is another */
     DP_BACKEND_LAYOUTS = 11,
     DP_BACKEND_STATE_MAX = 1 + DP_OPTIM_VECTORS_MAX,
     DP_DEVICE_NAME_MAX = 96
@@ -57,10 +57,15 @@ typedef enum dp_capability {
     DP_CAN_LARS = 1 << 5,
     DP_CAN_MUON = 1 << 6,
     DP_CAN_BF16_WEIGHTS = 1 << 7, /* DP_WEIGHTS_BF16 and DP_WEIGHTS_BF16_SR */
-    DP_CAN_CODECS = 1 << 8        /* all of codec.h; there is no backend without */
+    DP_CAN_CODECS = 1 << 8,       /* all of codec.h; there is no backend without */
+    DP_CAN_TELL_FINAL = 1 << 9    /* on_final tells; else it does nothing */
 } dp_capability;
 
 typedef struct dp_engine dp_engine; /* the backend's own */
+
+/* During a step, on its thread, which waits: elements first .. n - 1 of gradients, n floats in memory of the host to read, have
+ * all their terms, the loss scale still in them. first falls from call to call. */
+typedef void (*dp_backend_final)(void *context, const float *gradients, size_t first);
 
 /* In the letters of trainer.h. */
 typedef enum dp_vector {
@@ -158,6 +163,10 @@ typedef struct dp_backend {
     /* Forward and backward of a micro-batch at x, as dp_gpt_step: gradients += scale * d(sum of losses). *loss_sum in
      * nats. DP_BADARG, DP_DIVERGED (the loss is not finite: drop() must follow). */
     dp_status (*step)(dp_engine *engine, const dp_gpt_batch *batch, float scale, double *loss_sum);
+    /* Whom the next step alone tells of gradients that have all their terms, the one that completes a batch: while it computes the
+     * others. NULL: nobody. May tell of some or of none, where gradients are not in memory of the host by then; what it told
+     * before DP_DIVERGED is spoiled like the rest. */
+    void (*on_final)(dp_engine *engine, dp_backend_final final, void *context);
     /* The gradients in memory of the host, as they are now: n floats to read, lent until the next call. NULL: problem(). */
     const float *(*gradients)(dp_engine *engine);
     /* |gradients|, the loss scale still in it; not finite where one is not. */

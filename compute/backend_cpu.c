@@ -20,6 +20,8 @@ struct dp_engine {
     dp_team_engine *team; /* NULL: this process alone */
     uint32_t rows;        /* of gpt */
     bool alone;
+    dp_backend_final final; /* of the coming step; NULL: nobody is told */
+    void *final_context;
     size_t n;                 /* elements of every vector */
     float *owned[DP_VECTORS]; /* all but x, m only where it is wanted; none when alone */
     dp_buf blobs[2];          /* of a and of F */
@@ -282,6 +284,22 @@ static dp_status step(dp_engine *e, const dp_gpt_batch *batch, float factor, dou
                            : dp_gpt_step(e->gpt, batch, factor, loss_sum);
 }
 
+static void tell_final(void *context, size_t first)
+{
+    const dp_engine *const e = context;
+    e->final(e->final_context, dp_gpt_grads(e->gpt), first);
+}
+
+/* A team's lanes are added up when all of them are there: then it is too late. */
+static void on_final(dp_engine *e, dp_backend_final final, void *context)
+{
+    e->final = final;
+    e->final_context = context;
+    if (e->team == NULL) {
+        dp_gpt_on_final(e->gpt, final != NULL ? tell_final : NULL, e);
+    }
+}
+
 static const float *gradients_of(dp_engine *e)
 {
     return e->team != NULL ? dp_team_gradients(e->team) : dp_gpt_grads(e->gpt);
@@ -486,7 +504,8 @@ const dp_backend *dp_backend_cpu(void)
         .version = DP_BACKEND_VERSION,
         .layout = DP_BACKEND_LAYOUT,
         .capabilities = DP_CAN_FP32 | DP_CAN_BF16 | DP_CAN_FP16 | DP_CAN_ADAMW | DP_CAN_LAMB |
-                        DP_CAN_LARS | DP_CAN_MUON | DP_CAN_BF16_WEIGHTS | DP_CAN_CODECS,
+                        DP_CAN_LARS | DP_CAN_MUON | DP_CAN_BF16_WEIGHTS | DP_CAN_CODECS |
+                        DP_CAN_TELL_FINAL,
         .name = "cpu",
         .devices = devices,
         .device = device,
@@ -506,6 +525,7 @@ const dp_backend *dp_backend_cpu(void)
         .reset = reset,
         .drop = drop,
         .step = step,
+        .on_final = on_final,
         .gradients = gradients_of,
         .norm = norm_of,
         .update = update,

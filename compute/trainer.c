@@ -96,6 +96,7 @@ static dp_status open_batches(dp_trainer *t)
                                      .rows_max = t->rows_max};
     DP_TRY(dp_loader_open(&t->loader, &batches));
     dp_buf_init(&t->restored, dp_codec_bytes_most(t->n));
+    dp_buf_init(&t->early.piece, dp_codec_bytes_most((size_t)DP_EARLY_RUNS * DP_CODEC_RUN));
     dp_buf_init(&t->bytes, dp_state_bytes(t->n, DP_STATE_MOMENTS_MAX));
     return dp_trainer_has_gradients(t) ? dp_trainer_gradients_open(t) : DP_OK;
 }
@@ -175,6 +176,7 @@ void dp_trainer_close(dp_trainer *t)
     }
     dp_loader_close(t->loader);
     dp_buf_close(&t->bytes);
+    dp_buf_close(&t->early.piece);
     dp_buf_close(&t->restored);
     dp_trainer_gradients_close(t);
     dp_free(t->targets);

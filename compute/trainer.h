@@ -105,6 +105,16 @@ dp_reach dp_trainer_reach(const dp_trainer *trainer);
  * is not finite is dropped and counted, and so is one whose loss is a spike (spike.h). DP_BADARG: the data is too short. */
 DP_MUST dp_status dp_trainer_work(dp_trainer *trainer);
 
+/* In a run that exchanges gradients: from now on each of these parts of a batch's gradient is told as soon as backward has ended it,
+ * in the batch's last micro-batch, on the thread of dp_trainer_work, which waits: its blob, as the coming publication has it, in pieces from
+ * the last part to the first; parts of nothing are not told. A hint: where the step is dropped, or a record comes before the publication, that one has
+ * other bytes, and a backend need not tell of all, or of any. cuts are copied; NULL: nobody. Without gradients nobody is told. */
+/* at: bytes of the blob before this piece; 0 begins a blob, also where the one before has not ended. */
+typedef void (*dp_trainer_take_part)(void *context, uint32_t part, size_t at, dp_view piece,
+                                     bool last);
+void dp_trainer_on_part(dp_trainer *trainer, const dp_part_cuts *cuts, dp_trainer_take_part take,
+                        void *context);
+
 /* There is nothing to work on before a publication or a record: the run exchanges gradients, and that of the batch is here. */
 bool dp_trainer_waits(const dp_trainer *trainer);
 

@@ -1,4 +1,4 @@
-/* The fields of dp_trainer, shared by trainer.c (drawers), trainer_publish.c, trainer_parts.c (rounds of parts), trainer_steps.c (training), trainer_lease.c (on which samples) and trainer_score.c (looking at the
+/* The fields of dp_trainer, shared by trainer.c (drawers), trainer_publish.c, trainer_parts.c (rounds of parts), trainer_early.c (these while backward goes on), trainer_steps.c (training), trainer_lease.c (on which samples) and trainer_score.c (looking at the
  * result), trainer_keep.c (what one alone keeps). Private to these. */
 #ifndef DP_COMPUTE_TRAINER_INSIDE_H
 #define DP_COMPUTE_TRAINER_INSIDE_H
@@ -34,6 +34,24 @@ typedef struct dp_trainer_gradients {
     float *v;
     bool ready; /* g waits for its publication */
 } dp_trainer_gradients;
+
+enum { DP_EARLY_RUNS = 16 }; /* of a part, handed on at a time: they stay in the second cache */
+
+/* Who is told of parts while backward goes on, and how far it has come (trainer_early.c). */
+typedef struct dp_trainer_early {
+    dp_part_cuts cuts; /* n = 0: nobody */
+    dp_trainer_take_part take;
+    void *context;
+    dp_buf piece;
+    /* Of the step under way. */
+    size_t starts[DP_PARTS_MAX + 1];
+    size_t left;            /* parts that are still to come */
+    const float *gradients; /* lent by the engine, as e */
+    const float *e;
+    float factor; /* takes the loss scale out */
+    dp_codec codec;
+    bool failed; /* a part could not be encoded: no more are told */
+} dp_trainer_early;
 
 struct dp_trainer {
     dp_manifest manifest;
@@ -73,6 +91,7 @@ struct dp_trainer {
     uint64_t computed_us; /* since open */
     dp_trainer_last last;
     dp_trainer_gradients gradients;
+    dp_trainer_early early;
     bool alone;        /* without peers: theta is x, and there is no other vector */
     dp_loader *loader; /* of training batches */
     dp_reach drawn;    /* samples behind it, those of the step under way included */
@@ -109,6 +128,12 @@ DP_MUST dp_status dp_trainer_gather(dp_trainer *trainer);
 /* Theta and the moments, by the record's mean. */
 DP_MUST dp_status dp_trainer_step_of_all(dp_trainer *trainer, const dp_trainer_record *record);
 void dp_trainer_gradients_age(dp_trainer *trainer, uint32_t lambda);
+
+/* trainer_publish.c: of the coming publication. */
+dp_codec dp_trainer_codec(const dp_trainer *trainer, bool dense);
+
+/* trainer_early.c: before the step that completes a batch. DP_IO. */
+DP_MUST dp_status dp_trainer_tell_parts(dp_trainer *trainer, float loss_scale);
 
 /* trainer_parts.c */
 /* A record of parts becomes one of a single update, lent until the next use of bytes; other records' blobs are checked. Fills in

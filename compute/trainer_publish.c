@@ -32,7 +32,7 @@ static dp_status check_own(const dp_trainer *t, dp_view blob)
     return t->backend == dp_backend_cpu() ? DP_OK : dp_codec_check(blob, t->n);
 }
 
-static dp_codec codec_of(const dp_trainer *t, bool dense)
+dp_codec dp_trainer_codec(const dp_trainer *t, bool dense)
 {
     /* Once: who is left out for its slow line would else be so again. */
     dp_codec codec = dense              ? dp_codec_dense_of_run(&t->manifest)
@@ -48,7 +48,7 @@ dp_status dp_trainer_publish_start(dp_trainer *t, bool dense)
     if (t->pending || t->publishing) {
         return DP_BUSY;
     }
-    const dp_codec codec = codec_of(t, dense);
+    const dp_codec codec = dp_trainer_codec(t, dense);
     dp_status status = gather(t, DP_VECTOR_A, DP_VECTOR_E);
     if (status == DP_OK) {
         status = t->backend->encode_start(t->engine, DP_VECTOR_A, &codec);

@@ -179,6 +179,7 @@ static dp_status do_train(dp_worker *w, const dp_worker_command *c, dp_why *why)
     (void)why;
     set_training(w, c->msg.round != 0);
     if (w->training) {
+        dp_worker_tell_early(w, &c->msg.cuts);
         dp_trainer_aim(w->trainer, c->msg.round, c->msg.tokens);
         return dp_trainer_lease(w->trainer, &c->msg.reach, c->msg.ranges, c->msg.n_ranges);
     }
@@ -457,6 +458,7 @@ dp_status dp_worker_train_on(dp_worker *w)
 
 void dp_worker_drop_trainer(dp_worker *w)
 {
+    dp_worker_forget_early(w);
     dp_trainer_close(w->trainer);
     w->trainer = NULL;
     unmap_shards(w);

@@ -28,6 +28,17 @@ typedef struct dp_worker_command {
     uint32_t n_fds;
 } dp_worker_command;
 
+/* Parts of the coming publication that were told already (worker_parts.c). They stay here until it is told. */
+typedef struct dp_worker_early {
+    uint64_t round;
+    dp_part_cuts cuts;
+    uint32_t told; /* bit p: fds[p] is the sealed blob of part p */
+    int fds[DP_PARTS_MAX];
+    bool failed;   /* to take a piece of the part that comes now: the rest of it is passed over */
+    bool has_open; /* open holds what came of that */
+    int open;
+} dp_worker_early;
+
 typedef struct dp_worker {
     int socket;
     dp_worker_options options;
@@ -50,6 +61,7 @@ typedef struct dp_worker {
     uint64_t told_steps;      /* done or dropped, since the last publication */
     uint64_t told_us;
     dp_stopwatch trained; /* from TRAIN until it is stopped */
+    dp_worker_early early;
 } dp_worker;
 
 void dp_worker_close_fds(const int *fds, uint32_t n_fds);
@@ -59,12 +71,14 @@ DP_MUST dp_status dp_worker_answer(const dp_worker *w, const dp_trainer_msg *msg
                                    const dp_view *views, uint32_t n_views);
 
 /* Answer PUBLISHED with blob and a (views), and with the parts of the blob; sets the energy of the whole. DP_BADMSG: it is none. */
-DP_MUST dp_status dp_worker_answer_parts(const dp_worker *w, dp_trainer_msg *msg,
-                                         const dp_view views[2]);
+DP_MUST dp_status dp_worker_answer_parts(dp_worker *w, dp_trainer_msg *msg, const dp_view views[2]);
 /* The blobs of a command's items. DP_BADMSG with a sentence: not as many files, or none of ours; then nothing is mapped. */
 DP_MUST dp_status dp_worker_map_items(const dp_worker *w, const dp_worker_command *c,
                                       dp_view blobs[DP_TRAINER_ITEMS_MAX], dp_why *why);
 void dp_worker_unmap_items(const dp_worker_command *c, const dp_view *blobs);
+/* Tell of the parts of the coming gradients, cut so; cuts->n = 0: of none. What was told stays while cuts and round do. */
+void dp_worker_tell_early(dp_worker *w, const dp_part_cuts *cuts);
+void dp_worker_forget_early(dp_worker *w);
 /* REDUCE. */
 DP_MUST dp_status dp_worker_reduce(dp_worker *w, const dp_worker_command *c, dp_why *why);
 
