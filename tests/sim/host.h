@@ -113,10 +113,19 @@ void dp_host_occasion(dp_host *host, dp_occasion *occasion);
 void dp_host_event(dp_host *host, dp_event *event);
 void dp_host_command(dp_host *host, dp_command command);
 
+/* host_disk.c: what is durable. */
+void dp_host_store(dp_host *host, const dp_action *action);
+/* An object is begun, used or let go of. */
+void dp_host_object(dp_host *host, const dp_action *action);
+void dp_host_save(dp_host *host, const dp_action *action);
 /* Queue a durable write; its bytes become the disk's. */
+void dp_host_write(dp_host *host, const dp_disk_write *write);
+/* The oldest write has ended. */
+void dp_host_written(dp_host *host);
 /* The disk is as fast as it should be from now on, also with what is under way. */
 void dp_host_hasten_disk(dp_host *host);
-void dp_host_write(dp_host *host, const dp_disk_write *write);
+/* All that is durable, to a node that was opened and not started. */
+void dp_host_restore(dp_host *host);
 
 /* host_link.c: connections. */
 dp_addr dp_host_addr(uint32_t index, uint16_t port);
