@@ -118,127 +118,6 @@ static void random_crashes_with_kept_disks_keep_the_sum(void **state)
     CHECK(done > 30);
 }
 
-typedef enum crash_fate { RETURNS = 0, RETURNS_BLANK, NEVER } crash_fate;
-
-/* Kill node crashing at its n-th write, before or after it is durable; then its fate. False when there was no such write. */
-static bool crash_once(uint32_t crashing, uint32_t write, bool after, crash_fate fate)
-{
-    pool *const p = pool_of(2, 77 + write);
-    p->crash_node = crashing;
-    p->crash_write = write;
-    p->crash_after = after;
-    while (!p->crashed && p->now < 6 * DP_SECOND) {
-        pool_run_for(p, 10 * DP_MS);
-    }
-    const bool crashed = p->crashed;
-    const uint32_t survivor = 1 - crashing;
-
-    if (crashed) {
-        p->frozen_o = true;
-        pool_run_for(p, 300 * DP_MS);
-        const bool doubted = dp_mix_view(p->nodes[survivor].mix).in_doubt;
-        if (fate == RETURNS_BLANK) {
-            pool_wipe(p, crashing);
-        }
-        if (fate != NEVER) {
-            pool_boot(p, crashing);
-        }
-        pool_settle(p);
-        if (fate == RETURNS) {
-            CHECK(pool_sum(p) == p->expected); /* both moved, or neither */
-        }
-        if (fate == NEVER) {
-            /* In doubt, F is locked until a record fences the dead; nothing else unlocks it. */
-            const dp_mix_look look = dp_mix_view(p->nodes[survivor].mix);
-            CHECK(pool_idle(p) != look.in_doubt);
-            CHECK(look.in_doubt == doubted); /* no clock ends it */
-            const dp_peer dead = mesh_peer(crashing);
-            dp_out_begin(&p->out, p->actions);
-            dp_mix_fence(p->nodes[survivor].mix, pool_now(p), &dead, p->nodes[crashing].life,
-                         &p->out);
-            pool_perform(p, survivor);
-            pool_run_for(p, DP_SECOND);
-        }
-        CHECK(pool_idle(p));
-        dp_out_begin(&p->out, p->actions);
-        CHECK(dp_mix_finish(p->nodes[survivor].mix, pool_now(p), &p->out));
-        CHECK(p->nodes[survivor].f != 0);
-        CHECK(p->invalid == 0);
-    }
-    pool_close(p);
-    return crashed;
-}
-
-static void every_crash_point_of_either_side_leaves_both_or_neither(void **state)
-{
-    (void)state;
-    uint32_t points = 0;
-    for (uint32_t crashing = 0; crashing < 2; crashing++) {
-        for (uint32_t write = 0; write < 14; write++) {
-            for (uint32_t after = 0; after < 2; after++) {
-                for (crash_fate fate = RETURNS; fate <= NEVER; fate++) {
-                    points += crash_once(crashing, write, after == 1, fate);
-                }
-            }
-        }
-    }
-    print_message("%u crash points\n", points);
-    CHECK(points >= 100);
-}
-
-/* Crash at the n-th write, fence, return: nothing of the earlier life is left to be mixed or brought back. */
-static bool fence_once(uint32_t crashing, uint32_t write)
-{
-    pool *const p = pool_of(2, 177 + write);
-    p->crash_node = crashing;
-    p->crash_write = write;
-    p->crash_after = true;
-    while (!p->crashed && p->now < 6 * DP_SECOND) {
-        pool_run_for(p, 10 * DP_MS);
-    }
-    const bool crashed = p->crashed;
-    if (crashed) {
-        const uint64_t life = p->nodes[crashing].life;
-        const uint32_t survivor = 1 - crashing;
-        const dp_peer dead = mesh_peer(crashing);
-        p->frozen_o = true;
-        dp_out_begin(&p->out, p->actions);
-        dp_mix_fence(p->nodes[survivor].mix, pool_now(p), &dead, life, &p->out);
-        pool_perform(p, survivor);
-        pool_boot(p, crashing);
-        dp_mix *const mix = p->nodes[crashing].mix;
-        dp_mix_frozen_view view;
-        const bool had_f = dp_mix_frozen_row(mix, &view);
-        dp_out_begin(&p->out, p->actions);
-        CHECK(dp_mix_fence_self(mix, pool_now(p), life, &p->out) || !had_f);
-        pool_perform(p, crashing);
-        CHECK(!dp_mix_frozen_row(mix, &view));
-        CHECK(dp_mix_view(mix).outcomes == 0);
-        pool_gossip(p, false);
-        pool_settle(p);
-        CHECK(pool_idle(p));
-        pool_kill(p, crashing); /* The disk says the same. */
-        pool_boot(p, crashing);
-        CHECK(!dp_mix_frozen_row(p->nodes[crashing].mix, &view));
-        CHECK(p->invalid == 0);
-    }
-    pool_close(p);
-    return crashed;
-}
-
-static void who_returns_fenced_brings_nothing_back(void **state)
-{
-    uint32_t points = 0;
-
-    (void)state;
-    for (uint32_t crashing = 0; crashing < 2; crashing++) {
-        for (uint32_t write = 0; write < 8; write++) {
-            points += fence_once(crashing, write);
-        }
-    }
-    CHECK(points >= 8);
-}
-
 /* Runs until the responder of an exchange is prepared and gives its number and row; its answers are then lost. */
 static uint32_t prepared_responder(pool *p, dp_mix_row *row)
 {
@@ -413,74 +292,6 @@ static void a_commit_of_other_blobs_commits_nothing(void **state)
     pool_close(p);
 }
 
-static void different_bases_and_modes_never_exchange(void **state)
-{
-    (void)state;
-    pool *const p = pool_of(2, 3);
-    pool_gossip(p, false);
-    pool_run_for(p, 5 * DP_SECOND);
-    CHECK(p->nodes[0].freezes == 0 && p->nodes[1].freezes == 0);
-    pool_gossip(p, true);
-    /* Node 1 is on another base, and says so. */
-    const dp_hash other = {.bytes = {1}};
-    dp_out_begin(&p->out, p->actions);
-    dp_mix_set(p->nodes[1].mix, pool_now(p), &(dp_mix_now){.gossip = true, .base = other}, &p->out);
-    dp_members_tell(p->nodes[1].members,
-                    &(dp_summary){.base = other, .has_trainer = true, .mode = DP_MODE_GOSSIP});
-    pool_perform(p, 1);
-    pool_run_for(p, 5 * DP_SECOND);
-    CHECK(pool_done(p) == 0);
-    pool_close(p);
-}
-
-static void who_hears_a_majority_is_a_partner_only_where_the_run_exchanges_in_pairs(void **state)
-{
-    (void)state;
-    for (uint32_t pairs = 0; pairs < 2; pairs++) {
-        pool *const p = pool_of(2, 9);
-        pool_gossip(p, false); /* Both say that they hear one, */
-        for (uint32_t i = 0; i < 2; i++) {
-            p->nodes[i].mix->config.pairs = pairs == 1;
-            dp_out_begin(&p->out, p->actions);
-            dp_mix_set(p->nodes[i].mix, pool_now(p),
-                       &(dp_mix_now){.gossip = true, .base = pool_base}, &p->out);
-            pool_perform(p, i); /* and would exchange. */
-        }
-        pool_run_for(p, 5 * DP_SECOND);
-        CHECK((pool_done(p) > 0) == (pairs == 1));
-        pool_close(p);
-    }
-}
-
-static void members_outside_the_roster_are_no_partners(void **state)
-{
-    (void)state;
-    pool *const p = pool_of(2, 4);
-    pool_run_for(p, 50 * DP_MS);
-    for (uint64_t us = 0; us < 3 * DP_SECOND; us += DP_MS) {
-        pool_run_for(p, DP_MS);
-        for (uint32_t i = 0; i < 2; i++) {
-            dp_members_mark(p->nodes[i].members, 1, false, false);
-        }
-    }
-    CHECK(pool_done(p) == 0);
-    pool_close(p);
-}
-
-static void two_without_weight_do_not_exchange(void **state)
-{
-    (void)state;
-    CHECK(dp_mix_weight(5, 0) == 0);
-    CHECK(dp_mix_weight(10, 4) == 25);
-    CHECK(dp_mix_weight(UINT64_MAX, 1) == 1ULL << 62);
-    pool *const p = pool_of(2, 5);
-    p->nodes[0].weight = p->nodes[1].weight = 0;
-    pool_run_for(p, 5 * DP_SECOND);
-    CHECK(pool_done(p) == 0);
-    CHECK(p->nodes[0].freezes + p->nodes[1].freezes > 2); /* they tried */
-    pool_close(p);
-}
-
 static void a_dead_trainer_gets_its_frozen_work_back(void **state)
 {
     (void)state;
@@ -549,69 +360,6 @@ static void the_change_of_an_exchange_ages_with_the_work_that_was_frozen_for_it(
     }
 }
 
-static void folding_lets_go_of_rows_but_not_of_open_outcomes(void **state)
-{
-    (void)state;
-    pool *const p = pool_of(2, 6);
-    while (pool_done(p) < 2 && p->now < 60 * DP_SECOND) {
-        pool_run_for(p, 10 * DP_MS);
-    }
-    pool_settle(p);
-    for (uint32_t i = 0; i < 2; i++) {
-        dp_mix_frozen_view view;
-        CHECK(dp_mix_frozen_row(p->nodes[i].mix, &view));
-        dp_out_begin(&p->out, p->actions);
-        dp_mix_folded(p->nodes[i].mix, pool_now(p), &p->out);
-        pool_perform(p, i);
-        CHECK(!dp_mix_frozen_row(p->nodes[i].mix, &view));
-    }
-    pool_run_for(p, DP_SECOND);
-    for (uint32_t i = 0; i < 2; i++) {
-        uint32_t rows = 0;
-        for (uint32_t k = 0; k < POOL_ROWS_MAX; k++) {
-            rows += p->nodes[i].rows[k].used;
-        }
-        CHECK(rows == dp_mix_view(p->nodes[i].mix).outcomes);
-    }
-    pool_close(p);
-}
-
-static void rows_survive_the_round_trip_and_damage_is_refused(void **state)
-{
-    (void)state;
-    const dp_mix_row row = {.mark = DP_MIX_MARK_COMMITTED,
-                            .reach = {.leased = 21, .own = 22},
-                            .has_f = true,
-                            .id = {{1, 2}},
-                            .order = 7,
-                            .number = 8,
-                            .ticket = 9,
-                            .peer = mesh_peer(3),
-                            .base = pool_base,
-                            .own = {.bytes = 5, .steps = 6, .tokens = 7, .incarnation = 8},
-                            .other = {.bytes = 15, .steps = 16, .tokens = 17, .incarnation = 18},
-                            .f_bytes = 99,
-                            .life = {6}};
-    uint8_t bytes[DP_MIX_ROW_BYTES];
-    dp_mix_row read;
-    dp_mix_row_write(&row, bytes);
-    CHECK_OK(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read));
-    CHECK(read.mark == row.mark && read.order == 7 && read.ticket == 9 && read.other.tokens == 17 &&
-          read.f_bytes == 99 && read.life[0] == 6 && read.reach.leased == 21 &&
-          read.reach.own == 22);
-    CHECK(dp_mix_id_equal(&read.id, &row.id) && dp_peer_equal(&read.peer, &row.peer));
-    for (size_t cut = 0; cut < sizeof bytes; cut++) {
-        CHECK(dp_mix_row_read(dp_view_of(bytes, cut), &read) != DP_OK);
-    }
-    bytes[0] = 4;
-    CHECK_STATUS(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read), DP_VERSION);
-    bytes[0] = 2; /* Of a run without leases. */
-    CHECK_STATUS(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read), DP_VERSION);
-    bytes[0] = 3;
-    bytes[1] = DP_MIX_MARK_ASKED; /* b never asks */
-    CHECK_STATUS(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read), DP_BADMSG);
-}
-
 static void damaged_messages_never_hurt(void **state)
 {
     (void)state;
@@ -665,21 +413,13 @@ int main(void)
         cmocka_unit_test(four_nodes_draw_together_and_keep_the_sum),
         cmocka_unit_test(loss_doubling_and_reordering_keep_the_sum),
         cmocka_unit_test(random_crashes_with_kept_disks_keep_the_sum),
-        cmocka_unit_test(every_crash_point_of_either_side_leaves_both_or_neither),
-        cmocka_unit_test(who_returns_fenced_brings_nothing_back),
         cmocka_unit_test(an_offer_that_comes_again_leaves_the_row_that_f_stands_on),
         cmocka_unit_test(f_that_is_worth_nothing_comes_back_without_its_work),
         cmocka_unit_test(a_row_that_should_have_gone_brings_nothing_back),
         cmocka_unit_test(a_late_commit_of_an_attempt_given_up_commits_nothing),
         cmocka_unit_test(a_commit_of_other_blobs_commits_nothing),
-        cmocka_unit_test(different_bases_and_modes_never_exchange),
-        cmocka_unit_test(who_hears_a_majority_is_a_partner_only_where_the_run_exchanges_in_pairs),
-        cmocka_unit_test(members_outside_the_roster_are_no_partners),
-        cmocka_unit_test(two_without_weight_do_not_exchange),
         cmocka_unit_test(a_dead_trainer_gets_its_frozen_work_back),
         cmocka_unit_test(the_change_of_an_exchange_ages_with_the_work_that_was_frozen_for_it),
-        cmocka_unit_test(folding_lets_go_of_rows_but_not_of_open_outcomes),
-        cmocka_unit_test(rows_survive_the_round_trip_and_damage_is_refused),
         cmocka_unit_test(damaged_messages_never_hurt),
         cmocka_unit_test(open_survives_every_failed_allocation),
     };
