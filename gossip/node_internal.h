@@ -127,6 +127,7 @@ typedef struct dp_claim {
         uint32_t checking;
         uint32_t checked;
         uint32_t bad;
+        uint32_t nothing; /* checked, and no element of them moves: such may well be equal */
     } parts;
 } dp_claim;
 

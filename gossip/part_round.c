@@ -240,6 +240,7 @@ static bool claim_checked(const dp_node *node, dp_claim *claim, const dp_event *
         ours = true;
         claim->parts.checking &= ~bit;
         claim->parts.checked |= bit;
+        claim->parts.nothing |= event->u.checked.energy == 0 ? bit : 0;
         /* No part has more energy than its author says the whole has: by that it is clipped. */
         if (!event->u.checked.ok || event->u.checked.energy > claim->ready.energy ||
             dp_node_size(node, &ref->root) != ref->bytes) {

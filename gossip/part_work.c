@@ -179,6 +179,27 @@ static uint32_t admissible(dp_node *node, uint32_t *chosen, uint32_t n)
     return kept;
 }
 
+/* One object under two names is counted once, as drop_copies of propose.c does with whole updates: who publishes another's parts
+ * with one changed is found by the owners of the rest. */
+static uint32_t drop_copies(const dp_node *node, uint32_t part, uint32_t *claims, uint32_t n)
+{
+    const dp_claim *all = node->round->claims;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const dp_claim *claim = &all[claims[i]];
+        bool copied = false;
+        for (uint32_t k = 0; k < kept && (claim->parts.nothing >> part & 1U) == 0; k++) {
+            copied = copied || dp_hash_equal(&all[claims[k]].ready.parts.refs[part].root,
+                                             &claim->ready.parts.refs[part].root);
+        }
+        if (!copied) {
+            claims[kept++] = claims[i];
+        }
+    }
+    return kept;
+}
+
 /* What may go into this part now, and how many waits what is still to come is worth. */
 static uint32_t gather(dp_node *node, uint32_t part, uint32_t *chosen, uint32_t *waits)
 {
@@ -200,6 +221,7 @@ static uint32_t gather(dp_node *node, uint32_t part, uint32_t *chosen, uint32_t 
             ready[count++] = ready[i];
         }
     }
+    count = drop_copies(node, part, ready, count);
     return admissible(node, chosen, dp_round_choose(node, ready, count, chosen));
 }
 

@@ -67,6 +67,41 @@ static void make_second(dp_host *host, const dp_toy_vector values, uint64_t roun
     dp_oracle_published(host, &e->second_root);
 }
 
+/* All parts of the publication that was heard last, but for one that is its own: another list, so another root. */
+static void copy_parts(dp_sim *sim, dp_toy_parcel *parcel, uint64_t round)
+{
+    static uint8_t bytes[DP_TOY_PARTS_BYTES_MAX];
+    const dp_part_list *theirs = &sim->evil->ready.parts;
+    uint32_t ends[DP_PARTS_MAX];
+    dp_toy_vector values = {0};
+    dp_toy_vector part;
+    unsigned __int128 energy = 0;
+    dp_writer w = dp_writer_of(bytes, sizeof bytes);
+
+    if (!sim->evil->has_ready || sim->evil->ready.round != round || theirs->n != parcel->cuts.n) {
+        return; /* Nobody has been heard yet whom it could copy. */
+    }
+    const uint32_t own = (uint32_t)dp_evil_below(sim, theirs->n);
+    for (uint32_t p = 0; p < theirs->n; p++) {
+        const uint32_t object = dp_shelf_find(&sim->shelf, &theirs->refs[p].root);
+        dp_assert(object != DP_SHELF_NONE);
+        dp_write_view(&w, p == own ? dp_toy_part(parcel, p) : dp_shelf_bytes(&sim->shelf, object));
+        ends[p] = (uint32_t)w.size;
+    }
+    dp_assert(!w.full);
+    memcpy(parcel->parts, bytes, w.size);
+    memcpy(parcel->part_ends, ends, theirs->n * sizeof ends[0]);
+    for (uint32_t p = 0; p < theirs->n; p++) {
+        DP_IGNORE(dp_toy_decode(dp_toy_part(parcel, p), part, &energy)); /* Both are honest. */
+        for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+            values[i] += part[i];
+        }
+    }
+    parcel->blob_size = encode(values, dp_rng_next(&sim->evil->rng), parcel->blob);
+    DP_IGNORE(dp_toy_decode(dp_view_of(parcel->blob, parcel->blob_size), values, &parcel->energy));
+    sim->totals.copied++;
+}
+
 void dp_evil_publishes(dp_host *host, dp_toy_parcel *parcel, uint64_t round)
 {
     dp_sim *sim = host->sim;
@@ -80,6 +115,10 @@ void dp_evil_publishes(dp_host *host, dp_toy_parcel *parcel, uint64_t round)
         for (uint32_t i = 0; i < parcel->part_ends[0]; i++) {
             parcel->parts[i] = (uint8_t)dp_evil_below(sim, 256);
         }
+        return;
+    }
+    if (trick == DP_WORK_COPIED && parcel->cuts.n > 0) {
+        copy_parts(sim, parcel, round);
         return;
     }
     if (trick == DP_WORK_GARBAGE) {
@@ -152,7 +191,7 @@ size_t dp_evil_rewrite_ready(dp_host *host, uint32_t to, uint8_t *message, size_
         ready.steps = 1;
     } else if (e->trick == DP_WORK_NOTHING) {
         ready.root.bytes[5] ^= 1;
-    } else if (e->trick == DP_WORK_COPIED) {
+    } else if (e->trick == DP_WORK_COPIED && !ready.parted) { /* Of parts: copy_parts. */
         if (!e->has_ready || e->ready.round != ready.round) {
             return 0; /* Nobody has been heard yet whom it could copy. */
         }

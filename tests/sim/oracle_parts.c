@@ -12,6 +12,22 @@ uint64_t dp_oracle_reduce_nonce(uint64_t round, uint32_t part)
     return 1ULL << 63 | round << 8 | part;
 }
 
+/* Work that moves something is in a part once, under whatever names. */
+static bool counts_twice(const dp_toy_term *terms, uint32_t n)
+{
+    dp_toy_vector values;
+    unsigned __int128 energy = 0;
+    bool twice = false;
+
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t k = 0; k < i && !twice; k++) {
+            twice = dp_view_equal(terms[k].blob, terms[i].blob) &&
+                    dp_toy_decode(terms[i].blob, values, &energy) == DP_OK && energy != 0;
+        }
+    }
+    return twice;
+}
+
 /* The result of part p as it should be. False: its contributors did not publish what it needs. */
 static bool add_up(dp_sim *sim, const dp_record *record, uint32_t p, dp_hash *root)
 {
@@ -40,6 +56,10 @@ static bool add_up(dp_sim *sim, const dp_record *record, uint32_t p, dp_hash *ro
             all == 0 ? 0 : (unsigned __int128)listed->w * listed->clip * 32768 / all;
         terms[n++] =
             (dp_toy_term){.blob = dp_shelf_bytes(&sim->shelf, object), .q = (uint32_t)share};
+    }
+    if (counts_twice(terms, n)) {
+        dp_sim_fail(sim, "S3", dp_sim_index(sim, &part->owner),
+                    "part %u of round %llu counts one object twice", p, wide(record->round));
     }
     if (dp_toy_reduce(terms, n, cuts->first[p], dp_part_end(cuts, p),
                       dp_oracle_reduce_nonce(record->round, p), blob, &size) != DP_OK) {

@@ -45,6 +45,7 @@ typedef struct dp_sim_totals {
     uint64_t lies;          /* byz: of a kind that is counted */
     uint64_t forks;         /* byz: runs in which a lying voter had two records decided */
     uint64_t halts;         /* byz: runs that ended with a proof known to all */
+    uint64_t copied;        /* byz: publications that are parts of another but for one */
     uint64_t unbounded;     /* byz: rounds that listed more liars than a bound can be given for */
     uint64_t evictions;     /* byz: live nodes taken for dead */
     uint64_t parts;         /* of decided rounds, in runs of parts; */

@@ -113,8 +113,14 @@ static inline void kit_publish(kit_world *world, kit_node *node, const dp_action
     for (uint32_t p = 0; p < action->u.publish.cuts.n; p++) {
         dp_part_ref *ref = &done->event.u.published.parts.refs[p];
         *ref = (dp_part_ref){.root = kit_blob(node->index, ++node->published, &leaf), .bytes = 8};
+        if (node->copies && p + 1 < action->u.publish.cuts.n &&
+            world->nodes[0].told_round == action->u.publish.round) {
+            *ref = world->nodes[0].told.refs[p];
+        }
         kit_hold(node, &ref->root);
     }
+    node->told = done->event.u.published.parts;
+    node->told_round = action->u.publish.round;
     node->steps = node->empty > 0 ? 0 : node->steps;
     node->empty -= node->empty > 0;
     done->event.u.published.steps = node->steps;
@@ -318,7 +324,7 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
         item->event.u.checked.end = action->u.check.end;
         item->event.u.checked.ok = !node->picky;
         item->event.u.checked.foreign = node->picky;
-        item->event.u.checked.energy = 100;
+        item->event.u.checked.energy = node->light ? 0 : 100;
         break;
     case DP_DO_APPLY:
         kit_apply(world, node, action);

@@ -66,10 +66,14 @@ typedef struct kit_node {
     bool reopens;           /* its node wants to be opened anew */
     bool mute_blobs;        /* its blobs cannot be fetched */
     bool saves_nothing;
-    bool picky;        /* its trainer knows no codec but its own */
-    bool adds_nothing; /* its trainer cannot add up a part */
-    bool adds_late;    /* REDUCE is not answered; the last one is kept in reduce */
-    dp_action reduce;  /* last DP_DO_REDUCE */
+    dp_part_list told;   /* parts that it published last, */
+    uint64_t told_round; /* ... for this round */
+    bool copies;         /* publishes the parts of node 0, but for its last */
+    bool light;          /* finds parts to hold nothing */
+    bool picky;          /* its trainer knows no codec but its own */
+    bool adds_nothing;   /* its trainer cannot add up a part */
+    bool adds_late;      /* REDUCE is not answered; the last one is kept in reduce */
+    dp_action reduce;    /* last DP_DO_REDUCE */
     uint32_t reduces;
     dp_hash dropped;            /* by the last DP_DO_OBJECT_DROP */
     const char *rejected_cause; /* of its last DP_NOTE_REJECTED about a peer */

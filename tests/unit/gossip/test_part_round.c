@@ -85,6 +85,53 @@ static void each_adds_up_a_part_and_all_have_the_same_state(void **state)
     kit_close(world);
 }
 
+/* So many bits of the parts that record counts are of contributor who. */
+static uint32_t counted_parts(const dp_record *record, uint32_t who)
+{
+    const dp_peer peer = kit_peer(who);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        for (uint32_t p = 0; dp_peer_equal(&record->listed[i].peer, &peer) && p < record->n_parts;
+             p++) {
+            n += record->parts[p].from >> i & 1U;
+        }
+    }
+    return n;
+}
+
+static void who_publishes_another_s_parts_is_counted_in_its_own_alone(void **state)
+{
+    kit_world *world = parted(3);
+
+    (void)state;
+    world->nodes[2].copies = true;
+    run_rounds(world, 2);
+    const dp_record *record = newest(world);
+    assert_int_equal(record->n_listed, 3);
+    assert_int_equal(counted_parts(record, 0), 3);
+    assert_int_equal(counted_parts(record, 1), 3);
+    assert_int_equal(counted_parts(record, 2), 1);
+    world->nodes[2].copies = false;
+    run_rounds(world, 2);
+    assert_int_equal(counted_parts(newest(world), 2), 3);
+    kit_close(world);
+}
+
+static void equal_parts_of_nothing_count_for_all_who_have_them(void **state)
+{
+    kit_world *world = parted(3);
+
+    (void)state;
+    world->nodes[2].copies = true;
+    for (uint32_t i = 0; i < 3; i++) {
+        world->nodes[i].light = true;
+    }
+    run_rounds(world, 2);
+    assert_int_equal(counted_parts(newest(world), 2), 3);
+    kit_close(world);
+}
+
 static void who_has_twice_the_line_adds_up_more(void **state)
 {
     kit_world *world = parted(3);
@@ -580,6 +627,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_adds_up_a_part_and_all_have_the_same_state),
+        cmocka_unit_test(who_publishes_another_s_parts_is_counted_in_its_own_alone),
+        cmocka_unit_test(equal_parts_of_nothing_count_for_all_who_have_them),
         cmocka_unit_test(who_has_twice_the_line_adds_up_more),
         cmocka_unit_test(the_part_of_an_owner_that_died_is_added_up_by_the_next),
         cmocka_unit_test(an_owner_whose_trainer_cannot_add_up_holds_up_no_round),
