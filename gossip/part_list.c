@@ -146,9 +146,9 @@ const char *dp_part_round_close(dp_node *node, const char *cause)
     if (held == node->ledger.layout.cuts.n) {
         return cause != NULL ? cause : "parts";
     }
-    return held > 0 && dp_time_reached(
-                           node->now,
-                           dp_time_after(parts->ripe_at, DP_PART_WAITS * dp_part_round_wait(node)))
+    const dp_part_wait wait = dp_part_round_wait(node, DP_PARTS_MAX);
+    return held > 0 && dp_time_reached(node->now,
+                                       dp_time_after(parts->ripe_at, dp_part_wait_close(&wait)))
                ? "parts missing"
                : NULL;
 }

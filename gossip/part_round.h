@@ -3,24 +3,24 @@
  *
  * A node works for part p when it is its owner; or when nobody before it in line is alive, or their time has passed: the owner, then the owners
  * after it, then the others that are ready, in order of peer. Times count from when the round was ripe here (close.c): K are ready and the grace
- * is over, or all are ready. Then the owner adds up what it has if it has all, or after one wait; who is k-th in line, those left out who have
- * spoken for two parts of others, begins after 2 k waits; a
- * voter lists what parts there are after 16. */
+ * is over, or all are ready. Then the owner adds up what it has if it has all, or when what is missing comes no more; who is k-th in line, those
+ * left out who have spoken for two parts of others, begins after 2 k waits; a voter lists what parts there are after 16. part_wait.h says how long
+ * they are. */
 #ifndef DP_GOSSIP_PART_ROUND_H
 #define DP_GOSSIP_PART_ROUND_H
 
 #include "gossip/node.h"
+#include "gossip/part_wait.h"
 #include "gossip/record.h"
 
 enum {
-    DP_GARBAGE_MAX = 4096,        /* objects of past rounds that are still to be let go, */
-    DP_GARBAGE_PER_STEP = 64,     /* so many in one step, whose actions are bounded */
-    DP_PARTS_OF_OTHERS_MAX = 2,   /* that a node works for at a time, beside its own */
-    DP_RESULTS_MAX = 128,         /* words of owners that are followed in one round */
-    DP_RESULTS_OF_OWNER_MAX = 2,  /* of these told by PART for one part by its owner, or the next in
+    DP_GARBAGE_MAX = 4096,       /* objects of past rounds that are still to be let go, */
+    DP_GARBAGE_PER_STEP = 64,    /* so many in one step, whose actions are bounded */
+    DP_PARTS_OF_OTHERS_MAX = 2,  /* that a node works for at a time, beside its own */
+    DP_RESULTS_MAX = 128,        /* words of owners that are followed in one round */
+    DP_RESULTS_OF_OWNER_MAX = 2, /* of these told by PART for one part by its owner, or the next in
                                     line: who was started again, or had to add up anew */
-    DP_RESULTS_OF_OTHERS_MAX = 1, /* ... by all others: a record is judged with the rest */
-    DP_PART_WAITS = 16            /* after which a part is given up for the round */
+    DP_RESULTS_OF_OTHERS_MAX = 1 /* ... by all others: a record is judged with the rest */
 };
 
 /* A word of an owner, and the result that it names. */
@@ -39,6 +39,8 @@ typedef struct dp_result {
 typedef struct dp_duty {
     bool works;    /* its objects are wanted */
     dp_time since; /* when it began to */
+    dp_time moved; /* when more of its objects was here than before, */
+    uint64_t came; /* ... bytes of them */
     bool reducing; /* at the trainer */
     bool done;     /* it has spoken, or cannot */
     uint32_t n;    /* of what is being added up */
@@ -47,6 +49,7 @@ typedef struct dp_duty {
 
 typedef struct dp_part_round {
     dp_time ripe_at; /* zero: not yet */
+    dp_time wake_at; /* the next instant that this node waits for; NEVER: none */
     uint32_t n_results;
     dp_result results[DP_RESULTS_MAX];
     dp_duty duties[DP_PARTS_MAX];
@@ -86,7 +89,8 @@ void dp_part_round_tick(dp_node *node);
 dp_time dp_part_round_wake(const dp_node *node);
 void dp_part_round_reduced(dp_node *node, const dp_event *event);
 void dp_part_round_repeat(dp_node *node);
-uint64_t dp_part_round_wait(const dp_node *node);
+/* As long as a round of this part waits, by what is known here; DP_PARTS_MAX: of the largest. */
+dp_part_wait dp_part_round_wait(const dp_node *node, uint32_t part);
 
 /* part_list.c: what a voter lists, and judges. */
 /* Claims that may be listed, held or not: their indexes. */

@@ -4,7 +4,6 @@
 #include "base/assert.h"
 #include "gossip/node_internal.h"
 
-#define WAIT_US_MIN (100 * DP_MS)
 enum { WAITS_OWED = 12 }; /* for who was in none of the last rounds, once in a while (deadline.h) */
 
 static bool is_alive(const dp_node *node, const dp_peer *peer)
@@ -15,14 +14,35 @@ static bool is_alive(const dp_node *node, const dp_peer *peer)
                           dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE);
 }
 
-/* One transfer each way, as far as it is measured, within a quarter of the hard deadline. */
-uint64_t dp_part_round_wait(const dp_node *node)
+dp_part_wait dp_part_round_wait(const dp_node *node, uint32_t part)
 {
-    const uint64_t most = dp_deadline_hard(&node->round->deadline) / 4;
-    uint64_t wait = 4 * dp_spread_chunk_p95(node->spread) + 4 * dp_members_rtt_p95(node->members);
+    uint64_t bytes[DP_CLAIMS_MAX];
+    uint32_t n = 0;
 
-    wait = wait > WAIT_US_MIN ? wait : WAIT_US_MIN;
-    return wait < most ? wait : most;
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        const dp_claim *claim = &node->round->claims[i];
+        const dp_part_list *list = &claim->ready.parts;
+        uint64_t largest = 0;
+        for (uint32_t p = 0; p < list->n && !claim->evidence; p++) {
+            const bool counts = part == p || part == DP_PARTS_MAX;
+            largest = counts && list->refs[p].bytes > largest ? list->refs[p].bytes : largest;
+        }
+        bytes[n] = largest;
+        n += largest > 0 ? 1 : 0;
+    }
+    return dp_part_wait_of(dp_spread_chunk_p95(node->spread), dp_members_rtt_p95(node->members),
+                           bytes, n, dp_spread_rate(node->spread),
+                           dp_deadline_hard(&node->round->deadline));
+}
+
+/* Has it come? Else it is looked at again then, at the latest. */
+static bool is_time(dp_node *node, dp_time at)
+{
+    if (!dp_time_reached(node->now, at)) {
+        node->parts->wake_at = dp_time_min(node->parts->wake_at, at);
+        return false;
+    }
+    return true;
 }
 
 static bool owns_any(const dp_part_layout *layout, const dp_peer *peer)
@@ -147,10 +167,10 @@ static void take_up(dp_node *node, const listable *ready, uint32_t part)
     }
     if (!dp_peer_equal(&node->ledger.layout.owners[part], &node->self)) {
         const uint32_t before = alive_before(node, part);
+        const dp_part_wait wait = dp_part_round_wait(node, part);
         if (parts->ripe_at.us == 0 || ready->n == 0 || before == UINT32_MAX ||
             for_others(node) >= DP_PARTS_OF_OTHERS_MAX ||
-            !dp_time_reached(
-                node->now, dp_time_after(parts->ripe_at, 2 * before * dp_part_round_wait(node))) ||
+            !is_time(node, dp_time_after(parts->ripe_at, 2 * before * dp_part_wait_line(&wait))) ||
             has_result(node, ready, part)) {
             return;
         }
@@ -257,6 +277,27 @@ static void reduce(dp_node *node, uint32_t part, const uint32_t *chosen, uint32_
     duty->reducing = true;
 }
 
+/* Bytes of this part's objects that are here. */
+static void look_whether_it_moves(dp_node *node, uint32_t part)
+{
+    dp_duty *duty = &node->parts->duties[part];
+    uint64_t came = 0;
+
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        const dp_claim *claim = &node->round->claims[i];
+        if (!claim->evidence && part < claim->ready.parts.n) {
+            const dp_part_ref *ref = &claim->ready.parts.refs[part];
+            came += (claim->parts.held >> part & 1U) != 0
+                        ? ref->bytes
+                        : dp_spread_bytes_of(node->spread, &ref->root);
+        }
+    }
+    if (came > duty->came) {
+        duty->moved = node->now;
+    }
+    duty->came = came;
+}
+
 /* All that is ready has come, or its time is over. */
 static void add_up(dp_node *node, uint32_t part)
 {
@@ -271,8 +312,9 @@ static void add_up(dp_node *node, uint32_t part)
     }
     const uint32_t n = gather(node, part, chosen, &waits);
     const dp_time since = duty->since.us > parts->ripe_at.us ? duty->since : parts->ripe_at;
-    if (n > 0 &&
-        dp_time_reached(node->now, dp_time_after(since, waits * dp_part_round_wait(node)))) {
+    const dp_part_wait wait = dp_part_round_wait(node, part);
+    look_whether_it_moves(node, part);
+    if (n > 0 && is_time(node, dp_part_wait_owner(&wait, since, duty->moved, waits))) {
         reduce(node, part, chosen, n);
     }
 }
@@ -282,6 +324,7 @@ void dp_part_round_tick(dp_node *node)
     listable ready;
 
     dp_part_round_sweep(node);
+    node->parts->wake_at = DP_NEVER;
     if (!may_work(node) || node->train.applied != node->ledger.round) {
         return;
     }
@@ -302,13 +345,12 @@ dp_time dp_part_round_wake(const dp_node *node)
 {
     const dp_part_round *parts = node->parts;
 
-    /* Every line and every wait is a multiple of one wait after the round was ripe. */
     if (parts->ripe_at.us == 0) {
         return DP_NEVER;
     }
-    const uint64_t wait = dp_part_round_wait(node) > 0 ? dp_part_round_wait(node) : 1;
-    const uint64_t passed = dp_time_between(parts->ripe_at, node->now) / wait;
-    return dp_time_after(parts->ripe_at, (passed + 1) * wait);
+    const dp_part_wait wait = dp_part_round_wait(node, DP_PARTS_MAX);
+    const dp_time close = dp_time_after(parts->ripe_at, dp_part_wait_close(&wait));
+    return dp_time_reached(node->now, close) ? parts->wake_at : dp_time_min(parts->wake_at, close);
 }
 
 static void tell(dp_node *node, const dp_part_word *word)

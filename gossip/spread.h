@@ -82,6 +82,10 @@ bool dp_spread_serve_chunk(dp_spread *spread, dp_time now, uint32_t member, cons
 
 /* Sum of the sizes known of what is wanted, less what has come. */
 uint64_t dp_spread_bytes_waiting(const dp_spread *spread);
+/* Of one object: what has come of it while it is fetched; 0 of any other. */
+uint64_t dp_spread_bytes_of(const dp_spread *spread, const dp_hash *root);
+/* Bytes per second that came of late, while chunks were under way; 0: nothing was measured. */
+uint64_t dp_spread_rate(const dp_spread *spread);
 /* Sum of the sizes known of what is wanted; members that chunks are under way from. */
 uint64_t dp_spread_bytes_wanted(const dp_spread *spread);
 uint32_t dp_spread_sources(const dp_spread *spread);

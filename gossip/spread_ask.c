@@ -160,7 +160,9 @@ static bool ask_chunk(dp_spread *spread, dp_want *want, uint32_t chunk, bool hed
     if (member == DP_MEMBER_NONE) {
         return false;
     }
-    spread->n_flights++;
+    if (spread->n_flights++ == 0) {
+        dp_spread_rate_begin(spread, now);
+    }
     *f = (dp_flight){.used = true,
                      .hedge = hedge,
                      .wanted = dp_want_index(spread, want),

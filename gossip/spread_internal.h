@@ -76,8 +76,11 @@ struct dp_spread {
     uint32_t n_flights;
     dp_flight flights[DP_FLIGHTS_MAX];
     dp_span spans[CLASSES];
-    uint32_t *chunk_us; /* per member: smoothed chunk time, doubled by a time-out; 0: unknown */
-    uint8_t *windows;   /* per member: chunks under way at once beyond DP_FLIGHTS_PER_HOLDER */
+    dp_time rated;       /* until then what came is in rate_bytes and rate_us */
+    uint64_t rate_bytes; /* of the last seconds in which chunks were under way, */
+    uint64_t rate_us;    /* ... and these */
+    uint32_t *chunk_us;  /* per member: smoothed chunk time, doubled by a time-out; 0: unknown */
+    uint8_t *windows;    /* per member: chunks under way at once beyond DP_FLIGHTS_PER_HOLDER */
     dp_serving *servings;
     dp_hash leaves[DP_CHUNKS_MAX]; /* of the OBJECT_BEGIN of this step */
 };
@@ -120,6 +123,8 @@ uint64_t dp_spread_info_wait(const dp_spread *spread, const dp_want *want, uint3
 void dp_spread_measure(dp_spread *spread, const dp_want *want, uint32_t chunk, uint32_t member,
                        dp_time now);
 void dp_spread_chunk_late(dp_spread *spread, uint32_t member);
+/* The first chunk is asked for while none is under way: from now on time counts. */
+void dp_spread_rate_begin(dp_spread *spread, dp_time now);
 /* So many chunks of this object may be under way from member at once. */
 uint32_t dp_spread_window(const dp_spread *spread, const dp_want *want, uint32_t member);
 

@@ -68,6 +68,18 @@ uint64_t dp_spread_bytes_waiting(const dp_spread *spread)
     return bytes;
 }
 
+uint64_t dp_spread_bytes_of(const dp_spread *spread, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < spread->n_wanted; i++) {
+        const dp_want *const want = &spread->wants[spread->queue[i]];
+        if (dp_hash_equal(&want->root, root)) {
+            const uint64_t bytes = (uint64_t)want->n_have * dp_object_chunk_bytes(want->size);
+            return bytes < want->size ? bytes : want->size;
+        }
+    }
+    return 0;
+}
+
 uint64_t dp_spread_bytes_wanted(const dp_spread *spread)
 {
     uint64_t bytes = 0;

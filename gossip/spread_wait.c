@@ -1,11 +1,12 @@
 /* How long an answer is waited for, from what was measured. */
 #include "gossip/spread_internal.h"
 
-enum { DOUBLINGS_MAX = 5 };
+enum { DOUBLINGS_MAX = 5, RATED_BYTES_MIN = 64 * 1024 };
 #define INFO_WAIT_US (250 * DP_MS)
 #define INFO_WAIT_US_MAX (500 * DP_MS)
 #define NEAR_US (5 * DP_MS)  /* what a chunk may take on a near line without having waited */
 #define LOOK_US (50 * DP_MS) /* a late chunk is looked at again no sooner */
+#define RATED_US_MAX (8 * DP_SECOND) /* of time with chunks under way, then what was counts half */
 #define GUESS_BYTES_PER_SECOND 1000000ULL /* before anything was measured */
 
 static dp_span *span_of(dp_spread *spread, uint64_t size)
@@ -96,6 +97,30 @@ uint32_t dp_spread_window(const dp_spread *spread, const dp_want *want, uint32_t
                                           : (uint32_t)fit;
 }
 
+void dp_spread_rate_begin(dp_spread *spread, dp_time now)
+{
+    spread->rated = now;
+}
+
+/* Small objects tell of the way and not of the line: their time does not count either. */
+static void rate_add(dp_spread *spread, uint64_t bytes, dp_time now)
+{
+    if (bytes >= RATED_BYTES_MIN) {
+        spread->rate_bytes += bytes;
+        spread->rate_us += dp_time_between(spread->rated, now);
+    }
+    spread->rated = now;
+    if (spread->rate_us > RATED_US_MAX) {
+        spread->rate_bytes /= 2;
+        spread->rate_us /= 2;
+    }
+}
+
+uint64_t dp_spread_rate(const dp_spread *spread)
+{
+    return spread->rate_us == 0 ? 0 : spread->rate_bytes * DP_SECOND / spread->rate_us;
+}
+
 void dp_spread_measure(dp_spread *spread, const dp_want *want, uint32_t chunk, uint32_t member,
                        dp_time now)
 {
@@ -108,6 +133,7 @@ void dp_spread_measure(dp_spread *spread, const dp_want *want, uint32_t chunk, u
                 took_us < DP_CHUNK_WAIT_US_MAX ? (uint32_t)took_us : (uint32_t)DP_CHUNK_WAIT_US_MAX;
             dp_span_add(span_of(spread, want->size), took);
             adapt(spread, member, took);
+            rate_add(spread, dp_object_chunk_size(want->size, chunk), now);
             spread->chunk_us[member] =
                 spread->chunk_us[member] == 0
                     ? took

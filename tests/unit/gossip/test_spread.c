@@ -54,6 +54,35 @@ static void a_fetch_from_two_holders_uses_both_and_ends(void **state)
     fetcher_close(f);
 }
 
+static void the_rate_is_that_of_the_time_in_which_chunks_were_under_way(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(1);
+    const dp_peer holder = mesh_peer(1);
+    CHECK(dp_spread_rate(f->spread) == 0);
+    f->now += 100 * DP_SECOND; /* Nothing is wanted: that is no slow line. */
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    info(f, 1, &f->root, SIZE);
+    for (uint32_t i = 0; i < CHUNKS; i++) {
+        CHECK(dp_spread_bytes_of(f->spread, &f->root) == i * DP_CHUNK_BYTES_MIN);
+        f->now += 100 * DP_MS;
+        chunk(f, &holder, i, DP_OK);
+    }
+    CHECK(dp_spread_bytes_of(f->spread, &f->root) == SIZE);
+    CHECK(dp_spread_rate(f->spread) == SIZE * 10ULL / CHUNKS);
+    dp_spread_object(f->spread, now_of(f), &f->root, &f->out);
+    CHECK(dp_spread_bytes_of(f->spread, &f->root) == 0);
+    f->now += 100 * DP_SECOND;
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    info(f, 1, &f->root, SIZE);
+    f->now += 100 * DP_MS;
+    chunk(f, &holder, 0, DP_OK);
+    CHECK(dp_spread_rate(f->spread) > SIZE * 10ULL / CHUNKS);
+    fetcher_close(f);
+}
+
 static void a_late_chunk_is_asked_of_another_holder(void **state)
 {
     (void)state;
@@ -378,6 +407,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_object_without_holders_waits_and_starts_with_one),
         cmocka_unit_test(a_fetch_from_two_holders_uses_both_and_ends),
+        cmocka_unit_test(the_rate_is_that_of_the_time_in_which_chunks_were_under_way),
         cmocka_unit_test(a_late_chunk_is_asked_of_another_holder),
         cmocka_unit_test(a_holder_known_later_is_asked_long_before_one_that_is_gone_is_given_up),
         cmocka_unit_test(chunks_that_are_late_together_double_the_wait_once),
