@@ -281,7 +281,7 @@ void dp_arguments_usage(FILE *out)
           "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
           "             [--lucky] [--parts] [--keep-vote-key] [--store model|real|lies] [--evil "
           "KIND] [--json] [--quiet]\n"
-          "       dpsim --explore ...\n"
+          "       dpsim --explore ... (dpsim --explore --help says what)\n"
           "profiles:",
           out);
     for (int i = 0; i < DP_PROFILE_COUNT; i++) {

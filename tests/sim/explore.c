@@ -8,19 +8,11 @@
 
 #include "base/assert.h"
 #include "gossip/msg.h"
+#include "tests/sim/explore_arguments.h"
 #include "tests/sim/explore_judge.h"
 #include "tests/sim/explore_table.h"
 
 enum { DEPTH_MAX = 20000 };
-
-typedef struct arguments {
-    dp_explore_bounds bounds;
-    uint32_t bids_all; /* of all together */
-    uint32_t crashes;
-    uint64_t states; /* at most */
-    bool only_s1;
-    bool votes_each;
-} arguments;
 
 /* One state of the world on the way from the start. */
 typedef struct frame {
@@ -37,7 +29,7 @@ typedef struct frame {
 } frame;
 
 typedef struct search {
-    arguments args;
+    dp_explore_arguments args;
     uint32_t n; /* hosts */
     dp_explore_voters *voters;
     dp_explore_judge judge;
@@ -346,56 +338,6 @@ static void print_way(const search *s)
     }
 }
 
-/* name is one of two words: *second says which. */
-static bool read_choice(const char *text, const char *first, const char *other, bool *second)
-{
-    *second = strcmp(text, other) == 0;
-    return *second || strcmp(text, first) == 0;
-}
-
-static bool read_number(const char *text, uint64_t least, uint64_t most, uint64_t *number)
-{
-    char *end = NULL;
-
-    *number = strtoull(text, &end, 10);
-    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && *number >= least && *number <= most;
-}
-
-static bool read_arguments(arguments *args, int argc, char **argv)
-{
-    for (int i = 2; i + 1 < argc; i += 2) {
-        const char *name = argv[i];
-        const char *text = argv[i + 1];
-        uint64_t number = 0;
-        bool good = false;
-        if (strcmp(name, "--claim") == 0) {
-            good = read_choice(text, "all", "s1", &args->only_s1);
-        } else if (strcmp(name, "--votes") == 0) {
-            good = read_choice(text, "together", "each", &args->votes_each);
-        } else if (strcmp(name, "--voters") == 0) {
-            good = read_choice(text, "stay", "change", &args->bounds.hand_over);
-        } else if (strcmp(name, "--slots") == 0) {
-            good = read_number(text, 1, DP_EXPLORE_SLOTS_MAX, &number);
-            args->bounds.slots = (uint32_t)number;
-        } else if (strcmp(name, "--bids") == 0) {
-            good = read_number(text, 0, 7, &number);
-            args->bounds.bids = (uint32_t)number;
-        } else if (strcmp(name, "--bids-all") == 0) {
-            good = read_number(text, 0, 31, &number);
-            args->bids_all = (uint32_t)number;
-        } else if (strcmp(name, "--crashes") == 0) {
-            good = read_number(text, 0, 7, &number);
-            args->crashes = (uint32_t)number;
-        } else if (strcmp(name, "--states") == 0) {
-            good = read_number(text, 1, UINT64_MAX, &args->states);
-        }
-        if (!good) {
-            return false;
-        }
-    }
-    return argc % 2 == 0;
-}
-
 static double seconds_now(void)
 {
     struct timespec t;
@@ -436,12 +378,15 @@ int dp_explore_main(int argc, char **argv)
                 .seen = {.only_keys = true}};
     const dp_sim_options options = {
         .seed = 1, .nodes = DP_EXPLORE_HOSTS, .profile = DP_PROFILE_DUEL, .trace = -1};
+    dp_why why = {0};
 
-    if (!read_arguments(&s.args, argc, argv)) {
-        fputs("usage: dpsim --explore [--slots N] [--voters stay|change] [--bids N] [--bids-all N] "
-              "[--crashes N]\n       [--states N] [--claim all|s1] [--votes together|each]\n",
-              stderr);
+    if (dp_explore_arguments_read(&s.args, argc, argv, &why) != DP_OK) {
+        fprintf(stderr, "dpsim: %s\n", why.text);
         return 64;
+    }
+    if (s.args.help) {
+        dp_explore_arguments_usage(stdout);
+        return 0;
     }
     const double start = seconds_now();
     s.stack = calloc(DEPTH_MAX, sizeof *s.stack);

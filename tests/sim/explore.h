@@ -15,7 +15,7 @@
 #define DP_SIM_EXPLORE_H
 
 /* dpsim --explore [--slots N] [--voters stay|change] [--bids N] [--bids-all N] [--crashes N] [--states N] [--claim all|s1]
- * [--votes together|each]; argv[1] is the first of these.
+ * [--votes together|each] (explore_arguments.h); argv[1] is the first of these.
  * Returns the exit status: 0 all states searched and right, 1 a claim fails, 2 more than so many states, 64 usage. */
 int dp_explore_main(int argc, char **argv);
 
