@@ -139,6 +139,10 @@ dp_status dp_cmd_parse(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv,
             only_arguments = true;
         } else if (!only_arguments && argv[i][0] == '-' && argv[i][1] != '\0') {
             DP_TRY(take_option(cmd, argc, argv, &i, error));
+        } else if (argv[i][0] == '\0') { /* Often a variable of the shell that is not set. */
+            char why[160];
+            snprintf(why, sizeof why, "\"\"; usage: dpnode %s %s", verb->name, verb->arguments);
+            return refuse(cmd, error, "an argument is empty", why);
         } else if (cmd->n_args == verb->n_args_max) {
             return refuse(cmd, error, "there is one argument too many", argv[i]);
         } else {

@@ -61,18 +61,27 @@ static void list_second_words(const char *word, char *text, size_t size)
 static int unknown_verb(const dp_cmd *cmd, const char *word, const char *second)
 {
     const bool wrong = second != NULL && second[0] != '-';
-    char why[256];
+    char others[256];
+    char why[400];
     dp_control_error error;
     if (word[0] == '-') {
         dp_error_set(&error, DP_EXIT_USAGE, "E0002", "dpnode VERB [ARGUMENTS] [OPTIONS]",
                      "a verb comes first, its options stand behind it", word);
         return dp_cmd_fail(cmd, &error);
     }
-    list_second_words(word, why, sizeof why);
+    list_second_words(word, others, sizeof others);
+    if (others[0] == '\0') {
+        snprintf(why, sizeof why, "%.100s", word[0] != '\0' ? word : "\"\"");
+    } else if (wrong) {
+        snprintf(why, sizeof why, "%.60s %.60s; there are %s", word,
+                 second[0] != '\0' ? second : "\"\"", others);
+    } else {
+        snprintf(why, sizeof why, "%s", others);
+    }
     dp_error_set(&error, DP_EXIT_USAGE, "E0002", "dpnode --help   # lists all verbs",
-                 why[0] == '\0' || wrong ? "there is no such verb"
-                                         : "this verb needs a second word",
-                 why[0] != '\0' ? why : word);
+                 others[0] == '\0' || wrong ? "there is no such verb"
+                                            : "this verb needs a second word",
+                 why);
     return dp_cmd_fail(cmd, &error);
 }
 

@@ -485,7 +485,9 @@ dp_status dp_manifest_yaml_read(dp_view bytes, const char *file_name, dp_manifes
         return dp_why_set(what, DP_NOMEM, "%s:1:1: out of memory", file_name);
     }
     yaml_parser_set_encoding(&self.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&self.parser, bytes.data, bytes.size);
+    /* libyaml wants a pointer also to nothing, and an empty file has none. */
+    const uint8_t *const text = bytes.data != NULL ? bytes.data : (const uint8_t *)"";
+    yaml_parser_set_input_string(&self.parser, text, bytes.size);
     dp_status status = read_stream(&self);
     yaml_parser_delete(&self.parser);
     return status == DP_OK ? check(&self) : status;

@@ -52,9 +52,24 @@ class WithoutDaemon(SystemTest):
             self.assertEqual(dpnode(*words).returncode, 64, words)
 
     def test_a_second_word_that_is_missing_is_told_from_one_that_is_wrong(self):
-        for words, what in ((["ckpt"], "this verb needs a second word"), (["ckpt", "foo"], "there is no such verb")):
-            error = json.loads(dpnode(*words, "--json").stdout)["error"]
-            self.assertEqual((error["what"], error["why"]), (what, "ckpt ls, ckpt verify, ckpt export"))
+        words = "ckpt ls, ckpt verify, ckpt export"
+        for second, what, why in ((["--json"], "this verb needs a second word", words),
+                                  (["foo", "--json"], "there is no such verb", f"ckpt foo; there are {words}"),
+                                  (["", "--json"], "there is no such verb", f'ckpt ""; there are {words}')):
+            error = json.loads(dpnode("ckpt", *second).stdout)["error"]
+            self.assertEqual((error["what"], error["why"]), (what, why))
+
+    def test_an_argument_that_is_empty_is_told(self):
+        for verb in (["join"], ["train"], ["eval"], ["swarm"], ["run", "create"], ["data", "info"], ["ckpt", "export"], ["status"]):
+            error = json.loads(dpnode(*verb, "", "--json").stdout)["error"]
+            self.assertEqual((error["exit"], error["what"]), (64, "an argument is empty"), verb)
+        self.assertEqual(json.loads(dpnode("", "--json").stdout)["error"]["why"], '""')
+
+    def test_a_manifest_of_no_bytes_is_told(self):
+        path = os.path.join(self.folder.path, "empty.yaml")
+        open(path, "w", encoding="utf-8").close()
+        error = json.loads(dpnode("run", "validate", path, "--json").stdout)["error"]
+        self.assertIn("empty.yaml:1:1: ", error["why"] + error["what"])
 
     def test_a_folder_in_place_of_a_manifest_is_told(self):
         error = json.loads(dpnode("run", "validate", self.folder.path, "--json").stdout)["error"]

@@ -84,6 +84,10 @@ static void what_is_not_understood_is_refused_with_usage(void **state)
     refused(PARSE("a", "--last"));
     refused(PARSE("a", "--las", "4"));
     refused(PARSE("a", "b", "c"));
+    refused(PARSE(""));
+    refused(PARSE("a", ""));
+    refused(PARSE("--", ""));
+    assert_non_null(strstr(error.what, "empty"));
     refused(PARSE("--json"));
     refused(PARSE("a", "--socket", ""));
     refused(PARSE("a", "--socket",

@@ -184,6 +184,8 @@ static void structures_that_are_no_manifest_are_refused(void **state)
 {
     (void)state;
     refused("", "1:1", "empty");
+    CHECK_STATUS(dp_manifest_yaml_read((dp_view){0}, "run.yaml", &file, &what, &fix), DP_BADMSG);
+    CHECK(strstr(what.text, "run.yaml:1:1: ") != NULL && strstr(what.text, "empty") != NULL);
     refused("# only a comment\n", "2:1", "empty");
     refused("- a\n- b\n", "1:1", "key: value");
     refused("just words\n", "1:1", "key: value");
