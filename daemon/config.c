@@ -264,6 +264,28 @@ static dp_status read_argument(dp_config *config, int argc, char **argv, int *at
     return dp_config_set(config, setting->name, value, why);
 }
 
+/* What nothing works without. */
+static dp_status check_filled(const dp_config *config, dp_why *why)
+{
+    const struct {
+        const char *name;
+        const char *value;
+        const char *needs;
+    } needed[] = {{"dir", config->dir, "the path of a folder"},
+                  {"socket", config->socket, "the path of a socket"},
+                  {"listen", config->listen, "an address as 0.0.0.0:7717"},
+                  {"worker", config->worker, "the path of the trainer program"},
+                  {"backend", config->backend, "auto, cpu or the name of a plugin"}};
+
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+        if (needed[i].value[0] == '\0') {
+            return dp_why_set(why, DP_BADARG, "--%s is empty; it needs %s", needed[i].name,
+                              needed[i].needs);
+        }
+    }
+    return DP_OK;
+}
+
 dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help, bool *version,
                          dp_why *why)
 {
@@ -280,5 +302,5 @@ dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help, b
             DP_TRY(read_argument(config, argc, argv, &i, why));
         }
     }
-    return DP_OK;
+    return check_filled(config, why);
 }

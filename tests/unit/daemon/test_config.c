@@ -165,7 +165,10 @@ static void mistakes_are_told_in_a_sentence(void **state)
     } cases[] = {{"nonsense", "not an option"}, {"--nonsense", "no option"},
                  {"--dir", "needs a value"},    {"--", "no option"},
                  {"-h", "not an option"},       {"--nice=", "not a number"},
-                 {"--dirx=1", "no option"},     {"", "not an option"}};
+                 {"--dirx=1", "no option"},     {"", "not an option"},
+                 {"--dir=", "--dir is empty"},  {"--socket=", "--socket is empty"},
+                 {"--listen=", "0.0.0.0:7717"}, {"--worker=", "--worker is empty"},
+                 {"--backend=", "auto, cpu"}};
     dp_config config;
     dp_why why;
     (void)state;
