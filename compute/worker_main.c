@@ -41,6 +41,7 @@ enum mode { SERVE = 0, PLAN = 'l', LOOK = 'k', PREPARE = 'p', EXPORT = 'e' }; /*
 
 typedef struct arguments {
     int mode;
+    bool help;
     bool has_fd;
     uint64_t fd;
     uint64_t threads;
@@ -55,7 +56,7 @@ typedef struct arguments {
     const char *llmc;
 } arguments;
 
-static int usage(void)
+static int usage(FILE *out)
 {
     fputs("usage: dpnode-worker --fd N [--threads N] [--processes N] [--nice N]\n"
           "                     [--backend auto|cpu|NAME|PATH]\n"
@@ -67,21 +68,29 @@ static int usage(void)
           "       dpnode-worker --look [--backend auto|cpu|NAME|PATH]\n"
           "       dpnode-worker --plan MANIFEST [--threads N] [--memory MIB] [--data BYTES] "
           "[--backend B]\n",
-          stderr);
-    return EX_USAGE;
+          out);
+    return out == stdout ? EX_OK : EX_USAGE;
 }
 
 static bool parse(int argc, char **argv, arguments *args)
 {
-    static const struct option options[] = {
-        {"fd", required_argument, NULL, 'f'},        {"threads", required_argument, NULL, 't'},
-        {"processes", required_argument, NULL, 'o'}, {"nice", required_argument, NULL, 'n'},
-        {"backend", required_argument, NULL, 'b'},   {"memory", required_argument, NULL, 'm'},
-        {"plan", no_argument, NULL, PLAN},           {"look", no_argument, NULL, LOOK},
-        {"prepare", no_argument, NULL, PREPARE},     {"export", no_argument, NULL, EXPORT},
-        {"from", required_argument, NULL, 'r'},      {"manifest", required_argument, NULL, 'a'},
-        {"gguf", required_argument, NULL, 'g'},      {"llmc", required_argument, NULL, 'c'},
-        {"data", required_argument, NULL, 'd'},      {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"fd", required_argument, NULL, 'f'},
+                                            {"threads", required_argument, NULL, 't'},
+                                            {"processes", required_argument, NULL, 'o'},
+                                            {"nice", required_argument, NULL, 'n'},
+                                            {"backend", required_argument, NULL, 'b'},
+                                            {"memory", required_argument, NULL, 'm'},
+                                            {"plan", no_argument, NULL, PLAN},
+                                            {"look", no_argument, NULL, LOOK},
+                                            {"prepare", no_argument, NULL, PREPARE},
+                                            {"export", no_argument, NULL, EXPORT},
+                                            {"from", required_argument, NULL, 'r'},
+                                            {"manifest", required_argument, NULL, 'a'},
+                                            {"gguf", required_argument, NULL, 'g'},
+                                            {"llmc", required_argument, NULL, 'c'},
+                                            {"data", required_argument, NULL, 'd'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     const struct {
         int option;
         uint64_t least;
@@ -100,6 +109,7 @@ static bool parse(int argc, char **argv, arguments *args)
             option == PLAN || option == LOOK || option == PREPARE || option == EXPORT;
         good = option != '?' && (!is_mode || args->mode == SERVE);
         args->mode = is_mode ? option : args->mode;
+        args->help = args->help || option == 'h';
         args->has_fd = args->has_fd || option == 'f';
         args->backend = option == 'b' ? optarg : args->backend;
         args->from = option == 'r' ? optarg : args->from;
@@ -277,7 +287,10 @@ int main(int argc, char **argv)
         return dp_solo_tool_eval(argc - 1, argv + 1);
     }
     if (!parse(argc, argv, &args)) {
-        return usage();
+        return usage(stderr);
+    }
+    if (args.help) {
+        return usage(stdout);
     }
     char **const words = argv + optind;
     const int n_words = argc - optind;
@@ -293,5 +306,11 @@ int main(int argc, char **argv)
     if (args.mode == LOOK && n_words == 0) {
         return look(&args);
     }
-    return args.mode == SERVE && args.has_fd && n_words == 0 ? serve(&args) : usage();
+    if (args.mode == SERVE && args.has_fd && n_words == 0) {
+        return serve(&args);
+    }
+    if (args.mode == SERVE && n_words > 0) {
+        fprintf(stderr, "dpnode-worker: there is no tool \"%.60s\"\n", words[0]);
+    }
+    return usage(stderr);
 }
