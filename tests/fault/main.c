@@ -200,12 +200,13 @@ static int read_script(player *self, const char *path)
     return good && take_last_line(self) ? 0 : 65;
 }
 
-static int usage(const char *what)
+static const char usage[] =
+    "usage: dpfault [--seed N] [--script FILE]   # commands, also from standard input: "
+    "tests/fault/script.h\n";
+
+static int refuse(const char *what, const char *word)
 {
-    fprintf(stderr,
-            "dpfault: %s\nusage: dpfault [--seed N] [--script FILE]   # commands: "
-            "tests/fault/script.h\n",
-            what);
+    fprintf(stderr, "dpfault: %.100s%s\n%s", word, what, usage);
     return 64;
 }
 
@@ -233,22 +234,28 @@ int main(int argc, char **argv)
     static player self = {.source = "standard input"};
     const char *script = NULL;
     uint64_t seed = 1;
-    for (int i = 1; i < argc; i += 2) {
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
         char *rest = NULL;
-        if (i + 1 >= argc) {
-            return usage("an option needs a value");
+        if (strcmp(argv[i], "--help") == 0) {
+            fputs(usage, stdout);
+            return 0;
         }
         if (strcmp(argv[i], "--script") == 0) {
-            script = argv[i + 1];
+            script = value;
+            if (value[0] == '\0') {
+                return refuse(" needs the name of a file", argv[i]);
+            }
         } else if (strcmp(argv[i], "--seed") == 0) {
             errno = 0;
-            seed = strtoull(argv[i + 1], &rest, 10);
-            if (argv[i + 1][0] < '0' || argv[i + 1][0] > '9' || *rest != '\0' || errno != 0) {
-                return usage("--seed needs a number");
+            seed = strtoull(value, &rest, 10);
+            if (value[0] < '0' || value[0] > '9' || *rest != '\0' || errno != 0) {
+                return refuse(" needs a number from 0 to 2^64 - 1", argv[i]);
             }
         } else {
-            return usage("there is no such option");
+            return refuse(": there is no such option", argv[i][0] != '\0' ? argv[i] : "\"\"");
         }
+        i++;
     }
     signal(SIGPIPE, SIG_IGN);
     if (uv_guess_handle(STDIN_FILENO) == UV_FILE && script == NULL) {

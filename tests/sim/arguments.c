@@ -190,7 +190,7 @@ static const struct value_option {
     {"--seeds", read_seeds, "two numbers from 1 to 2^64 - 1 as A..B, A not above B"},
     {"--script", read_script, "a file that dpsim --shrink wrote"},
     {"--output", read_output, "the name of a file"},
-    {"--nodes", read_nodes, "a number of nodes, as many as a world may have"},
+    {"--nodes", read_nodes, "a number of nodes, from 1 to 1024"},
     {"--until", read_until, "simulated seconds, above 0"},
     {"--faults", read_faults, "names of classes with commas, all, or none"},
     {"--profile", read_profile, "one of the profiles that --help lists"},
@@ -203,6 +203,8 @@ static const struct value_option {
     {"--store", read_store, "model, real or lies"},
     {"--evil", read_evil, "voter, trainer, holder, member or inviter"},
 };
+
+_Static_assert(DP_SIM_NODES_MAX == 1024 && JOBS_MAX == 64, "what the sentences say");
 
 static bool *flag_of(dp_arguments *args, const char *name)
 {
@@ -267,6 +269,12 @@ dp_status dp_arguments_read(dp_arguments *args, int argc, char **argv, dp_why *w
     if (read.first == 0 && read.script == NULL && !read.help) {
         return dp_why_set(why, DP_BADARG,
                           "what to run is not said: --seed N, --seeds A..B or --script FILE");
+    }
+    if (read.shrink && read.first != read.last) {
+        return dp_why_set(why, DP_BADARG, "--shrink takes one seed that fails, as --seed N");
+    }
+    if (read.output != NULL && !read.shrink) {
+        return dp_why_set(why, DP_BADARG, "--output goes with --shrink, which writes that file");
     }
     *args = read;
     return DP_OK;

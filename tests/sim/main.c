@@ -1,4 +1,5 @@
 /* dpsim: run seeds of the simulator, on all cores, and say what broke and how to see it again. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -211,7 +212,7 @@ static int read_script(dp_arguments *args)
     FILE *in = fopen(args->script, "r");
 
     if (in == NULL) {
-        fprintf(stderr, "dpsim: %s: cannot be opened\n", args->script);
+        fprintf(stderr, "dpsim: %s: cannot be opened: %s\n", args->script, strerror(errno));
         return 66;
     }
     const dp_status status = dp_script_read(&script, in, args->script, &why);

@@ -43,6 +43,9 @@ dp_status dp_plan_faults(const char *list, uint32_t *mask, dp_why *why)
         *mask = 0;
         return DP_OK;
     }
+    if (list[0] == '\0') {
+        return dp_why_set(why, DP_BADARG, "no fault class is named; \"none\" turns all off");
+    }
     for (const char *at = list; *at != '\0';) {
         const size_t size = strcspn(at, ",");
         uint32_t i = 0;
@@ -51,7 +54,9 @@ dp_status dp_plan_faults(const char *list, uint32_t *mask, dp_why *why)
             i++;
         }
         if (i == DP_FAULT_COUNT) {
-            return dp_why_set(why, DP_BADARG, "no fault class is called \"%.*s\"", (int)size, at);
+            return dp_why_set(why, DP_BADARG,
+                              "no fault class is called \"%.*s\"; dpsim --help lists them",
+                              (int)size, at);
         }
         found |= 1U << i;
         at += size + (at[size] == ',' ? 1 : 0);

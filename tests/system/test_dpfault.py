@@ -226,7 +226,15 @@ class Mistakes(unittest.TestCase):
     def test_a_missing_script_and_a_wrong_seed_are_told(self):
         self.assertEqual(self.run_script("", "--script", "/nonexistent").returncode, 66)
         self.assertEqual(self.run_script("", "--script", "/tmp").returncode, 66)
-        self.assertEqual(self.run_script("", "--seed", "x").returncode, 64)
+        for words, what in ((["--seed", "x"], "--seed needs a number"), (["--seed"], "--seed needs a number"),
+                            (["--script"], "--script needs the name of a file"), (["--script", ""], "--script needs"),
+                            (["--sede", "1"], "--sede: there is no such option"), (["more"], "more: there is"), ([""], '"": there is')):
+            done = self.run_script("", *words)
+            self.assertEqual((done.returncode, done.stdout), (64, ""), words)
+            self.assertTrue(done.stderr.startswith("dpfault: " + what), done.stderr)
+        done = self.run_script("", "--help")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("usage: dpfault", done.stdout)
 
     def test_times_run_from_the_start_and_a_signal_ends_it(self):
         begin = time.monotonic()

@@ -62,7 +62,8 @@ static void every_option_refuses_what_it_cannot_use(void **state)
         "--seed 1 --round 0.01",   "--seed 1 --trace x",       "--seed 1 --trace -1",
         "--seed 1 --jobs 0",       "--seed 1 --jobs 65",       "--seed 1 --max-failures 0",
         "--seed 1 --profile none", "--seed 1 --store disk",    "--seed 1 --evil nobody",
-        "--seed 1 --faults bar",   "--seed 1 --faults loss,,", "--seed 1 --nodes"};
+        "--seed 1 --faults bar",   "--seed 1 --faults loss,,", "--seed 1 --nodes",
+        "--seeds 1..2 --shrink",   "--seed 1 --output x",      "--script a --output x"};
     dp_arguments args;
 
     (void)state;
@@ -71,6 +72,24 @@ static void every_option_refuses_what_it_cannot_use(void **state)
         if (read_line(&args, wrong[i], &why) == DP_OK || why.text[0] == '\0') {
             fail_msg("%s: taken", wrong[i]);
         }
+    }
+}
+
+static void a_value_that_is_empty_is_none(void **state)
+{
+    static const char *const names[] = {"--seed",  "--seeds", "--script", "--output",
+                                        "--nodes", "--until", "--faults", "--profile",
+                                        "--jobs",  "--loss",  "--churn",  "--max-failures",
+                                        "--trace", "--round", "--store",  "--evil"};
+    char *words[4] = {"dpsim", "--seed=", "", NULL};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        dp_arguments args = {.first = 1, .last = 1, .jobs = 2};
+        dp_why why = {0};
+        words[1] = (char *)(uintptr_t)names[i];
+        CHECK(dp_arguments_read(&args, 3, words, &why) == DP_BADARG);
+        CHECK(why.text[0] != '\0');
     }
 }
 
@@ -111,6 +130,7 @@ int main(void)
         cmocka_unit_test(seeds_are_one_number_or_two),
         cmocka_unit_test(what_is_no_seed_is_refused_with_its_text),
         cmocka_unit_test(every_option_refuses_what_it_cannot_use),
+        cmocka_unit_test(a_value_that_is_empty_is_none),
         cmocka_unit_test(an_unknown_word_and_a_missing_seed_are_told),
         cmocka_unit_test(options_are_taken_as_they_are_given),
     };
