@@ -17,7 +17,8 @@ static void linear_back(const dp_gpt *gpt, dp_slot slot, const float *d_out, flo
                               .a_depth = 1,
                               .packed = gpt->layers[gpt->layer].packed_t[slot],
                               .c = d_in + range.first * ld,
-                              .ldc = ld});
+                              .ldc = ld,
+                              .begin = dp_gpt_begin(range.first, gpt->tokens, from)});
 }
 
 /* Whether norms are dropped one by one; a whole layer done again has them. */
@@ -123,6 +124,7 @@ static void product_run(const dp_gpt *gpt, const struct product *p, size_t task,
         .c = dp_gpt_grad(gpt, gpt->layer, p->slot) + row * p->to + column,
         .ldc = p->to,
         .fresh = gpt->first_terms,
+        .cold = dp_gpt_cold(gpt),
         .scratch = scratch,
     });
 }

@@ -73,6 +73,7 @@ static void linear(const dp_gpt *gpt, dp_slot slot, const float *in, float *out,
         .add = residual == NULL ? NULL : residual + range.first * to,
         .ld_add = to,
         .bias = dp_gpt_weight(gpt, gpt->layer, (dp_slot)(slot + 1)),
+        .begin = dp_gpt_begin(range.first, gpt->tokens, to),
     });
 }
 

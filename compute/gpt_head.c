@@ -8,15 +8,17 @@ static void logits_of(const dp_gpt *gpt, dp_gpt_range range, float *logits)
 {
     const size_t c = gpt->sizes.width;
     dp_gpt_norm_forward(gpt, DP_GPT_NORM_LAST, range, gpt->normed);
-    gpt->ops->gemm(&(dp_gemm){.m = range.count,
-                              .n = gpt->model->config.vocab,
-                              .k = c,
-                              .a = gpt->normed + range.first * c,
-                              .a_row = c,
-                              .a_depth = 1,
-                              .packed = gpt->packed_head,
-                              .c = logits,
-                              .ldc = gpt->model->config.vocab});
+    gpt->ops->gemm(
+        &(dp_gemm){.m = range.count,
+                   .n = gpt->model->config.vocab,
+                   .k = c,
+                   .a = gpt->normed + range.first * c,
+                   .a_row = c,
+                   .a_depth = 1,
+                   .packed = gpt->packed_head,
+                   .c = logits,
+                   .ldc = gpt->model->config.vocab,
+                   .begin = dp_gpt_begin(range.first, gpt->tokens, gpt->model->config.vocab)});
 }
 
 static void head_task(void *ctx, size_t index, size_t worker)
@@ -49,7 +51,8 @@ static void head_task(void *ctx, size_t index, size_t worker)
                               .a_depth = 1,
                               .packed = gpt->packed_head_t,
                               .c = gpt->d_norm1 + first * c,
-                              .ldc = c});
+                              .ldc = c,
+                              .begin = dp_gpt_begin(first, gpt->tokens, c)});
     memset(gpt->dx + first * c, 0, count * c * sizeof *gpt->dx);
     dp_gpt_norm_backward(gpt, DP_GPT_NORM_LAST, (dp_gpt_range){first, count}, gpt->d_norm1, gpt->dx,
                          gpt->dx);
@@ -86,6 +89,7 @@ static void head_grad_task(void *ctx, size_t index, size_t worker)
         .c = gpt->grads + dp_model_head(gpt->model)->offset + row * c + column,
         .ldc = c,
         .fresh = gpt->first_terms && gpt->head_first == 0,
+        .cold = dp_gpt_cold(gpt),
         .scratch = dp_gpt_scratch(gpt, worker),
     });
 }

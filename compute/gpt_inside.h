@@ -9,7 +9,9 @@ enum {
     DP_GPT_ALIGN_FLOATS = 16, /* 64 bytes: a cache line and the widest vector */
     DP_GPT_SLICE_MOST = 144,  /* its rows of the widest activation stay in a 2 MiB cache */
     DP_GPT_RUN_MOST = 8,      /* tiles: what a run adds to stays in a 1 MiB cache */
-    DP_GPT_TASKS_LEAST = 16   /* of a thread, so that the last one to end is soon done */
+    DP_GPT_TASKS_LEAST = 16,  /* of a thread, so that the last one to end is soon done */
+    DP_GPT_COLD =
+        1 << 24 /* parameters: 64 MiB of gradients leave every cache before they are read */
 };
 
 /* Floats that one token has in a buffer of its kind. */
@@ -137,6 +139,19 @@ size_t dp_gpt_slice_of(size_t tokens, size_t threads);
 static inline size_t dp_gpt_slices(size_t tokens, size_t slice)
 {
     return (tokens + slice - 1) / slice;
+}
+
+/* The column of n with which the product of a slice begins, that of its token `first` of all: so threads do not all ask for the same
+ * part of a weight at once. */
+static inline size_t dp_gpt_begin(size_t first, size_t all, size_t n)
+{
+    return first * n / all;
+}
+
+/* Whether gradients of weights go past the caches. */
+static inline bool dp_gpt_cold(const dp_gpt *gpt)
+{
+    return gpt->model->n_elements >= DP_GPT_COLD;
 }
 
 static inline size_t dp_gpt_tiles(size_t n)

@@ -37,6 +37,9 @@ typedef struct dp_gemm {
     const float *add; /* [m][n] or NULL; may be c */
     size_t ld_add;
     const float *bias; /* [n] or NULL */
+    size_t
+        begin; /* column < n near which to begin, behind the last comes the first: speed only. Threads with the same b then do
+                   * not all ask for the same part of it at once */
 } dp_gemm;
 
 /* c += a' * b, or with fresh c = 0 + a' * b: rows of a weight's gradient. */
@@ -50,7 +53,9 @@ typedef struct dp_gemm_tn {
     size_t ldb;
     float *c; /* [m][n] */
     size_t ldc;
-    bool fresh;     /* c holds nothing yet and is not read; the same bits as if it held 0 */
+    bool fresh; /* c holds nothing yet and is not read; the same bits as if it held 0 */
+    bool
+        cold; /* c is not asked for again soon: speed only. A fresh one may then go past the caches, and memory is not read first */
     float *scratch; /* DP_OPS_TILE_SCRATCH floats, 64-byte aligned */
 } dp_gemm_tn;
 

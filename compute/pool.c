@@ -10,10 +10,18 @@
 #include "base/assert.h"
 #include "compute/cpus.h"
 
+enum { CACHE_LINE = 64 };
+
 struct worker {
     dp_pool *pool;
     pthread_t thread;
     size_t index; /* 1 .. n_threads - 1; the caller is 0 */
+};
+
+/* Consecutive tasks of a job, those of one thread until it has no more. */
+struct share {
+    _Alignas(CACHE_LINE) atomic_size_t next;
+    size_t end;
 };
 
 struct dp_pool {
@@ -30,18 +38,31 @@ struct dp_pool {
     int nice; /* of the thread that runs the job */
     dp_pool_task task;
     void *ctx;
-    size_t n_tasks;
-    atomic_size_t next;
+    struct share *shares; /* [n_threads] */
 };
 
+/* First its own share, then what is left of the others'. Jobs over the same rows follow each other, and so most rows stay in the
+ * cache of the core that wrote them. */
 static void work(dp_pool *pool, size_t worker)
 {
-    for (;;) {
-        const size_t index = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
-        if (index >= pool->n_tasks) {
-            return;
+    for (size_t i = 0; i < pool->n_threads; i++) {
+        struct share *const share = &pool->shares[(worker + i) % pool->n_threads];
+        for (;;) {
+            const size_t index = atomic_fetch_add_explicit(&share->next, 1, memory_order_relaxed);
+            if (index >= share->end) {
+                break;
+            }
+            pool->task(pool->ctx, index, worker);
         }
-        pool->task(pool->ctx, index, worker);
+    }
+}
+
+static void share_out(dp_pool *pool, size_t n_tasks)
+{
+    const size_t n = pool->n_threads;
+    for (size_t i = 0; i < n; i++) {
+        atomic_store_explicit(&pool->shares[i].next, n_tasks * i / n, memory_order_relaxed);
+        pool->shares[i].end = n_tasks * (i + 1) / n;
     }
 }
 
@@ -97,14 +118,16 @@ dp_status dp_pool_open(dp_pool **out, size_t n_threads)
     }
     pool->n_threads = n_threads;
     pool->workers = dp_alloc(n_threads, sizeof *pool->workers);
-    if (pool->workers == NULL) {
+    pool->shares = dp_alloc(n_threads, sizeof *pool->shares);
+    if (pool->workers == NULL || pool->shares == NULL) {
+        dp_free(pool->shares);
+        dp_free(pool->workers);
         dp_free(pool);
         return DP_NOMEM;
     }
     dp_assert(pthread_mutex_init(&pool->mutex, NULL) == 0);
     dp_assert(pthread_cond_init(&pool->wake, NULL) == 0);
     dp_assert(pthread_cond_init(&pool->done, NULL) == 0);
-    atomic_init(&pool->next, 0);
     for (size_t i = 1; i < n_threads; i++) {
         struct worker *worker = &pool->workers[i];
         *worker = (struct worker){.pool = pool, .index = i};
@@ -133,6 +156,7 @@ void dp_pool_close(dp_pool *pool)
     pthread_cond_destroy(&pool->done);
     pthread_cond_destroy(&pool->wake);
     pthread_mutex_destroy(&pool->mutex);
+    dp_free(pool->shares);
     dp_free(pool->workers);
     dp_free(pool);
 }
@@ -156,9 +180,8 @@ void dp_pool_run(dp_pool *pool, size_t n_tasks, dp_pool_task task, void *ctx)
     pool->nice = nice;
     pool->task = task;
     pool->ctx = ctx;
-    pool->n_tasks = n_tasks;
+    share_out(pool, n_tasks);
     pool->n_inside = pool->n_threads - 1;
-    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
     pool->job++;
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->mutex);

@@ -19,7 +19,8 @@ typedef void (*dp_pool_task)(void *ctx, size_t index, size_t worker);
 DP_MUST dp_status dp_pool_open(dp_pool **out, size_t n_threads);
 void dp_pool_close(dp_pool *pool); /* Accepts NULL. */
 size_t dp_pool_threads(const dp_pool *pool);
-/* Runs task(ctx, 0..n_tasks-1, worker), each once, in any order, and returns when all are done. The caller works too.
+/* Runs task(ctx, 0..n_tasks-1, worker), each once, in any order, and returns when all are done. The caller works too. Worker w of W
+ * begins with tasks w*n/W to (w+1)*n/W, so jobs over the same rows find them in the cache of the core that had them last.
  * Not from inside a task, and from one thread at a time. pool may be NULL: then the caller does all, in order. */
 void dp_pool_run(dp_pool *pool, size_t n_tasks, dp_pool_task task, void *ctx);
 /* dp_cpus_usable(), at most DP_POOL_THREADS_MAX. */

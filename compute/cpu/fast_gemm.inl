@@ -11,8 +11,8 @@
 /* Rows that are left over beyond whole groups: fewer sums, but still as many as hide what a sum takes. */
 #define DP_TAIL (DP_GROUP >= 6 ? DP_GROUP / 3 : DP_GROUP)
 
-/* Rows of a are brought together where at least so many columns are to follow. */
-#define DP_GATHER_COLUMNS (8 * DP_PANEL)
+/* Rows of a are brought together where at least so many panels are to follow. */
+#define DP_GATHER_PANELS 8
 
 /* One panel of b [columns][k]: squares first, then what is left below and beside them. */
 static void pack_transposed(const float *b, size_t ld, size_t k, size_t columns, float *packed)
@@ -213,13 +213,13 @@ static void rows_times_panel(const dp_gemm *g, const struct rows *rows, size_t f
     }
 }
 
-/* Columns from first to end, terms from depth on, rows of a in blocks. Rows that lie far apart in memory fall on each other in the
+/* Columns of a block, terms from depth on, rows of a in blocks. Rows that lie far apart in memory fall on each other in the
  * first cache: they are brought together where enough columns are to follow. */
-static void block_times_panels(const dp_gemm *g, size_t depth, size_t first, size_t end)
+static void block_times_panels(const dp_gemm *g, size_t depth, const struct block *block)
 {
     const size_t k = least_of(g->k - depth, DP_OPS_DEPTH);
     const bool gather =
-        g->a_depth == 1 && g->a_row > k && g->m >= DP_GROUP && end - first >= DP_GATHER_COLUMNS;
+        g->a_depth == 1 && g->a_row > k && g->m >= DP_GROUP && block->panels >= DP_GATHER_PANELS;
     float near[DP_BLOCK_ROWS * DP_OPS_DEPTH];
     for (size_t row = 0; row < g->m; row += DP_BLOCK_ROWS) {
         struct rows rows = {.m = least_of(g->m - row, DP_BLOCK_ROWS),
@@ -234,9 +234,9 @@ static void block_times_panels(const dp_gemm *g, size_t depth, size_t first, siz
             rows.a = near;
             rows.a_row = k;
         }
-        for (size_t column = first; column < end; column += DP_PANEL) {
-            rows_times_panel(g, &rows, row, depth, column,
-                             next_panel(g, depth, column, first, end));
+        for (size_t turn = 0; turn < block->panels; turn++) {
+            rows_times_panel(g, &rows, row, depth, column_of(block, turn),
+                             next_panel(g, block, depth, turn));
         }
     }
 }
@@ -244,10 +244,10 @@ static void block_times_panels(const dp_gemm *g, size_t depth, size_t first, siz
 /* Either a_depth or a_row must be 1. */
 static void fast_gemm(const dp_gemm *g)
 {
-    for (size_t first = 0; first < g->n; first += DP_BLOCK_COLUMNS) {
-        const size_t end = least_of(g->n, first + DP_BLOCK_COLUMNS);
+    for (size_t turn = 0; turn * DP_BLOCK_COLUMNS < g->n; turn++) {
+        const struct block block = block_of(g, turn);
         for (size_t depth = 0; depth < g->k; depth += DP_OPS_DEPTH) {
-            block_times_panels(g, depth, first, end);
+            block_times_panels(g, depth, &block);
         }
     }
 }
@@ -286,6 +286,7 @@ DP_INLINE void gemm_tn_with(const dp_gemm_tn *g, void (*round)(float *packed, si
             tile_columns(g, depth, terms, first, columns, packed_a, packed_b);
         }
     }
+    dp_fence_past();
 }
 
 static void fast_gemm_tn(const dp_gemm_tn *g)

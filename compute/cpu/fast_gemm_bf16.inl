@@ -199,8 +199,8 @@ DP_INLINE void round_block(const dp_gemm *g, size_t row, size_t rows, size_t dep
     }
 }
 
-/* Columns [first, end). The last group of a block begins early when rows are left over, and skips what is done. */
-static void fast_gemm_block(const dp_gemm *g, size_t row, size_t depth, size_t first, size_t end)
+/* Columns of a block. The last group of a block of rows begins early when rows are left over, and skips what is done. */
+static void fast_gemm_block(const dp_gemm *g, size_t row, size_t depth, const struct block *block)
 {
     uint32_t a[DP_BLOCK_ROWS * DP_PAIRS];
     const size_t rows = least_of(g->m - row, DP_BLOCK_ROWS);
@@ -208,9 +208,10 @@ static void fast_gemm_block(const dp_gemm *g, size_t row, size_t depth, size_t f
     const size_t a_row = g->a_depth == 1 ? DP_PAIRS : 1;
     const size_t a_depth = g->a_depth == 1 ? 1 : DP_BLOCK_ROWS;
     round_block(g, row, rows, depth, a);
-    for (size_t column = first; column < end; column += DP_PANEL) {
+    for (size_t turn = 0; turn < block->panels; turn++) {
+        const size_t column = column_of(block, turn);
         const float *const panel = panel_of(g, depth, column);
-        const float *const next = next_panel(g, depth, column, first, end);
+        const float *const next = next_panel(g, block, depth, turn);
         size_t asked = 0; /* of the next panel */
         for (size_t done = 0; done < rows; done += DP_GROUP) {
             const size_t left = least_of(rows - done, DP_GROUP);
@@ -229,10 +230,10 @@ static void fast_gemm_block(const dp_gemm *g, size_t row, size_t depth, size_t f
 static void fast_gemm(const dp_gemm *g)
 {
     for (size_t row = 0; row < g->m; row += DP_BLOCK_ROWS) {
-        for (size_t first = 0; first < g->n; first += DP_BLOCK_COLUMNS) {
-            const size_t end = least_of(g->n, first + DP_BLOCK_COLUMNS);
+        for (size_t turn = 0; turn * DP_BLOCK_COLUMNS < g->n; turn++) {
+            const struct block block = block_of(g, turn);
             for (size_t depth = 0; depth < g->k; depth += 2 * DP_PAIRS) {
-                fast_gemm_block(g, row, depth, first, end);
+                fast_gemm_block(g, row, depth, &block);
             }
         }
     }
@@ -265,4 +266,5 @@ static void fast_gemm_tn(const dp_gemm_tn *g)
             tile_columns(g, depth, (terms + 1) / 2, first, columns, packed_a, packed_b);
         }
     }
+    dp_fence_past();
 }

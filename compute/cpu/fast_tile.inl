@@ -32,6 +32,7 @@ struct target {
     size_t skip;       /* rows of the group that are not stored: another group has them */
     size_t rows;       /* stored after skip */
     size_t columns;    /* stored */
+    bool past;         /* whole groups go past the caches; nothing is added */
 };
 
 /* The panel of b with the terms from depth on. */
@@ -42,18 +43,43 @@ static const float *panel_of(const dp_gemm *g, size_t depth, size_t column)
     return g->packed + column * floats + depth / DP_TERMS * DP_PANEL;
 }
 
-/* The one whose turn is after that of column, in the block of columns [first, end). */
-static const float *next_panel(const dp_gemm *g, size_t depth, size_t column, size_t first,
-                               size_t end)
+/* Columns of b that are multiplied in a run, those [first, end), panel after panel from some panel on and around the end. */
+struct block {
+    size_t first;
+    size_t end;
+    size_t panels;
+    size_t start; /* panel */
+};
+
+/* The blocks follow each other around the end too, so g->begin is in the first of them. */
+DP_INLINE struct block block_of(const dp_gemm *g, size_t turn)
+{
+    const size_t blocks = (g->n + DP_BLOCK_COLUMNS - 1) / DP_BLOCK_COLUMNS;
+    const size_t first = (g->begin / DP_BLOCK_COLUMNS + turn) % blocks * DP_BLOCK_COLUMNS;
+    const size_t end = least_of(g->n, first + DP_BLOCK_COLUMNS);
+    const size_t panels = (end - first + DP_PANEL - 1) / DP_PANEL;
+    return (struct block){first, end, panels, g->begin / DP_PANEL % panels};
+}
+
+/* First column of the panel whose turn it is in the block. */
+DP_INLINE size_t column_of(const struct block *block, size_t turn)
+{
+    const size_t panel = block->start + turn;
+    return block->first + (panel < block->panels ? panel : panel - block->panels) * DP_PANEL;
+}
+
+/* The panel after it. */
+DP_INLINE const float *next_panel(const dp_gemm *g, const struct block *block, size_t depth,
+                                  size_t turn)
 {
     const size_t deeper = depth + (size_t)DP_TERMS * DP_OPS_DEPTH;
-    if (column + DP_PANEL < end) {
-        return panel_of(g, depth, column + DP_PANEL);
+    if (turn + 1 < block->panels) {
+        return panel_of(g, depth, column_of(block, turn + 1));
     }
     if (deeper < g->k) {
-        return panel_of(g, deeper, first);
+        return panel_of(g, deeper, column_of(block, 0));
     }
-    return panel_of(g, 0, end < g->n ? end : first);
+    return panel_of(g, 0, block->end < g->n ? block->end : 0);
 }
 
 /* The group that begins at (row, column) of a product, terms from depth on; skip and rows are the caller's. */
@@ -80,13 +106,16 @@ DP_INLINE struct target tile_target(const dp_gemm_tn *g, size_t depth, size_t ro
 {
     static const float zeros[DP_PANEL];
     const bool fresh = g->fresh && depth == 0;
+    const bool last = g->k <= (size_t)DP_TERMS * DP_OPS_DEPTH;
     float *const c = g->c + row * g->ldc + column;
+    const bool aligned = (uintptr_t)c % sizeof(dp_vec) == 0 && g->ldc % DP_LANES == 0;
     return (struct target){
         .c = c,
         .ldc = g->ldc,
         .add = fresh ? NULL : c,
         .ld_add = g->ldc,
         .bias = fresh ? zeros : NULL,
+        .past = g->cold && fresh && last && aligned,
         .rows = least_of(g->m - row, DP_GROUP),
         .columns = least_of(g->n - column, DP_PANEL),
     };
@@ -103,6 +132,9 @@ DP_INLINE void fetch_run(const float *x, size_t n)
 /* Asks for where the sums go, which may be far away, before the sums are made. */
 DP_INLINE void fetch_target(const struct target *t)
 {
+    if (t->past) {
+        return;
+    }
     for (size_t r = 0; r < t->rows; r++) {
         for (size_t j = 0; j < t->columns; j += DP_LINE_FLOATS) {
             __builtin_prefetch(t->c + r * t->ldc + j, 1, 3);
@@ -152,11 +184,26 @@ static void store_part(const struct target *t, const float *sum)
     }
 }
 
+DP_INLINE void store_past(const struct target *t, size_t rows, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
+{
+#pragma GCC unroll 16
+    for (size_t r = 0; r < rows; r++) {
+#pragma GCC unroll 4
+        for (size_t j = 0; j < DP_PANEL_VECS; j++) {
+            dp_store_past(t->c + r * t->ldc + j * DP_LANES, sum[r][j] + (dp_vec){0});
+        }
+    }
+}
+
 /* The first rows, a constant, of sum. */
 DP_INLINE void store_rows(const struct target *t, size_t rows, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
 {
     if (t->rows == rows && t->columns == DP_PANEL) {
-        store_whole(t, rows, sum);
+        if (t->past) {
+            store_past(t, rows, sum);
+        } else {
+            store_whole(t, rows, sum);
+        }
         return;
     }
     float flat[DP_GROUP * DP_PANEL];

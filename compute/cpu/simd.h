@@ -26,6 +26,38 @@ DP_INLINE void dp_store(float *p, dp_vec v)
     memcpy(p, &v, sizeof v);
 }
 
+/* A store past the caches, to p aligned to the vector, where the processor has one. Other threads see it after dp_fence_past. */
+#if DP_LANES == 16
+DP_INLINE void dp_store_past(float *p, dp_vec v)
+{
+    _mm512_stream_ps(p, (__m512)v);
+}
+
+DP_INLINE void dp_fence_past(void)
+{
+    _mm_sfence();
+}
+#elif DP_LANES == 8
+DP_INLINE void dp_store_past(float *p, dp_vec v)
+{
+    _mm256_stream_ps(p, (__m256)v);
+}
+
+DP_INLINE void dp_fence_past(void)
+{
+    _mm_sfence();
+}
+#else
+DP_INLINE void dp_store_past(float *p, dp_vec v)
+{
+    dp_store(p, v);
+}
+
+DP_INLINE void dp_fence_past(void)
+{
+}
+#endif
+
 DP_INLINE dp_vec dp_set(float x)
 {
     return x - (dp_vec){0};

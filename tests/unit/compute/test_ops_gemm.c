@@ -56,7 +56,7 @@ static void check_products(const dp_ops *ops)
     check_gemm(ops, 150, 300, DP_OPS_DEPTH + 9, false, false); /* rows brought together, twice */
 }
 
-/* Rows of a product of m rows, cut at an index, by two calls. */
+/* Rows of a product of m rows, cut at an index, by two calls; and a product that begins with another column. */
 static void check_cuts(const dp_ops *ops)
 {
     enum { M = 40, N = 300, DEPTH = DP_OPS_DEPTH + 5 };
@@ -82,6 +82,15 @@ static void check_cuts(const dp_ops *ops)
         ops->gemm(&second);
         assert_memory_equal(whole, parts, (size_t)M * N * sizeof *whole);
     }
+    static const size_t begins[] = {1, 31, 64, 150, N - 1};
+    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++) {
+        dp_gemm other = g;
+        other.begin = begins[i];
+        other.c = parts;
+        memset(parts, 0xff, (size_t)M * N * sizeof *parts);
+        ops->gemm(&other);
+        assert_memory_equal(whole, parts, (size_t)M * N * sizeof *whole);
+    }
     free(a);
     free(b);
     free(whole);
@@ -89,7 +98,7 @@ static void check_cuts(const dp_ops *ops)
     free(packed);
 }
 
-static void a_product_cut_into_rows_has_the_same_bits(void **state)
+static void a_product_cut_into_rows_or_begun_elsewhere_has_the_same_bits(void **state)
 {
     (void)state;
     for (size_t precision = 0; precision < DP_PRECISIONS; precision++) {
@@ -109,38 +118,47 @@ static void products_are_right_for_odd_shapes(void **state)
     }
 }
 
+/* A tile of a weight's gradient that is to be added to c [m][n]. */
+static dp_gemm_tn tile_of(size_t m, size_t n, size_t k, float *c)
+{
+    return (dp_gemm_tn){.m = m,
+                        .n = n,
+                        .k = k,
+                        .a = fill(m * k, 5, 1.0F),
+                        .lda = m,
+                        .b = fill(n * k, 6, 1.0F),
+                        .ldb = n,
+                        .c = c,
+                        .ldc = n,
+                        .scratch = room(DP_OPS_TILE_SCRATCH)};
+}
+
+static void free_tile(const dp_gemm_tn *tile)
+{
+    free((void *)(uintptr_t)tile->a);
+    free((void *)(uintptr_t)tile->b);
+    free(tile->scratch);
+}
+
 static void check_weight_tile(const dp_ops *ops, size_t m, size_t n, size_t k)
 {
-    float *a = fill(m * k, 5, 1.0F);
-    float *b = fill(n * k, 6, 1.0F);
     float *c = fill(m * n, 7, 1.0F);
     float *before = fill(m * n, 7, 1.0F);
-    float *scratch = room(DP_OPS_TILE_SCRATCH);
-    ops->gemm_tn(&(dp_gemm_tn){.m = m,
-                               .n = n,
-                               .k = k,
-                               .a = a,
-                               .lda = m,
-                               .b = b,
-                               .ldb = n,
-                               .c = c,
-                               .ldc = n,
-                               .scratch = scratch});
+    const dp_gemm_tn tile = tile_of(m, n, k, c);
+    ops->gemm_tn(&tile);
     for (size_t row = 0; row < m; row++) {
         for (size_t j = 0; j < n; j++) {
             double sum = (double)before[row * n + j];
             for (size_t i = 0; i < k; i++) {
-                sum += (double)dp_round_to(ops->precision, a[i * m + row]) *
-                       (double)dp_round_to(ops->precision, b[i * n + j]);
+                sum += (double)dp_round_to(ops->precision, tile.a[i * m + row]) *
+                       (double)dp_round_to(ops->precision, tile.b[i * n + j]);
             }
             check(ops, "gemm_tn", (double)c[row * n + j], sum, 1e-6 * sqrt((double)k) + 2e-6);
         }
     }
-    free(a);
-    free(b);
     free(c);
     free(before);
-    free(scratch);
+    free_tile(&tile);
 }
 
 static void weight_gradient_tiles_add_up(void **state)
@@ -159,36 +177,27 @@ static void weight_gradient_tiles_add_up(void **state)
     }
 }
 
-/* Nothing of what stood there remains, not even a NaN, and zeros would have given the same. */
-static void check_fresh_tile(const dp_ops *ops, size_t m, size_t n, size_t k)
+/* Nothing of what stood there remains, not even a NaN, and zeros would have given the same. With c of whole vectors, as room has
+ * it, cold ones go past the caches; `past` floats further on they cannot. */
+static void check_fresh_tile(const dp_ops *ops, size_t m, size_t n, size_t k, bool cold,
+                             size_t past)
 {
-    float *a = fill(m * k, 5, 1.0F);
-    float *b = fill(n * k, 6, 1.0F);
-    float *zeros = fill(m * n, 7, 0.0F);
-    float *fresh = fill(m * n, 7, NAN);
-    float *scratch = room(DP_OPS_TILE_SCRATCH);
-    dp_gemm_tn tile = {.m = m,
-                       .n = n,
-                       .k = k,
-                       .a = a,
-                       .lda = m,
-                       .b = b,
-                       .ldb = n,
-                       .c = zeros,
-                       .ldc = n,
-                       .scratch = scratch};
-    memset(a, 0, k * sizeof *a); /* products that are 0 and -0 */
+    float *zeros = room(m * n);
+    float *fresh = room(m * n + past);
+    dp_gemm_tn tile = tile_of(m, n, k, zeros);
+    for (size_t i = 0; i < k; i++) {
+        memset((void *)(uintptr_t)(tile.a + i * m), 0, sizeof *tile.a); /* gives 0 and -0 */
+    }
     memset(zeros, 0, m * n * sizeof *zeros);
     ops->gemm_tn(&tile);
-    tile.c = fresh;
+    tile.c = fresh + past;
     tile.fresh = true;
+    tile.cold = cold;
     ops->gemm_tn(&tile);
-    assert_memory_equal(zeros, fresh, m * n * sizeof *zeros);
-    free(a);
-    free(b);
+    assert_memory_equal(zeros, fresh + past, m * n * sizeof *zeros);
     free(zeros);
     free(fresh);
-    free(scratch);
+    free_tile(&tile);
 }
 
 static void a_fresh_tile_is_one_added_to_zeros(void **state)
@@ -197,10 +206,14 @@ static void a_fresh_tile_is_one_added_to_zeros(void **state)
     for (size_t precision = 0; precision < DP_PRECISIONS; precision++) {
         for (size_t o = 0; dp_ops_at_in(precision, o) != NULL; o++) {
             const dp_ops *ops = dp_ops_at_in(precision, o);
-            check_fresh_tile(ops, 17, 33, 300);
-            check_fresh_tile(ops, DP_OPS_TILE, DP_OPS_TILE, 31);
-            check_fresh_tile(ops, 3, 50, 2 * DP_OPS_DEPTH + 7);
-            check_fresh_tile(ops, 5, DP_OPS_TILE + 17, 2 * DP_OPS_DEPTH + 3);
+            for (size_t cold = 0; cold < 2; cold++) {
+                check_fresh_tile(ops, 17, 33, 300, cold, 0);
+                check_fresh_tile(ops, DP_OPS_TILE, DP_OPS_TILE, 31, cold, 0);
+                check_fresh_tile(ops, 29, DP_OPS_TILE + 48, DP_OPS_DEPTH, cold, 0);
+                check_fresh_tile(ops, 29, DP_OPS_TILE + 48, DP_OPS_DEPTH, cold, 3);
+                check_fresh_tile(ops, 3, 50, 2 * DP_OPS_DEPTH + 7, cold, 0);
+                check_fresh_tile(ops, 5, DP_OPS_TILE + 16, 2 * DP_OPS_DEPTH + 3, cold, 0);
+            }
         }
     }
 }
@@ -319,7 +332,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_right_for_odd_shapes),
-        cmocka_unit_test(a_product_cut_into_rows_has_the_same_bits),
+        cmocka_unit_test(a_product_cut_into_rows_or_begun_elsewhere_has_the_same_bits),
         cmocka_unit_test(weight_gradient_tiles_add_up),
         cmocka_unit_test(a_fresh_tile_is_one_added_to_zeros),
         cmocka_unit_test(packing_a_longer_b_serves_a_shorter_product),

@@ -73,6 +73,59 @@ static void many_short_jobs_follow_each_other(void **state)
     dp_pool_close(pool);
 }
 
+struct shares {
+    atomic_size_t entered;
+    atomic_size_t done;
+    atomic_size_t owner[2];
+};
+
+/* Both threads are inside at once, so each runs one task. */
+static void share_task(void *ctx, size_t index, size_t worker)
+{
+    struct shares *shares = ctx;
+    atomic_fetch_add(&shares->entered, 1);
+    while (atomic_load(&shares->entered) < 2) {
+        sched_yield();
+    }
+    atomic_store(&shares->owner[index], worker);
+}
+
+static void a_thread_begins_with_the_same_tasks_in_every_job(void **state)
+{
+    (void)state;
+    dp_pool *pool = NULL;
+    assert_int_equal(dp_pool_open(&pool, 2), DP_OK);
+    for (size_t job = 0; job < 20; job++) {
+        struct shares shares = {.owner = {9, 9}};
+        dp_pool_run(pool, 2, share_task, &shares);
+        assert_int_equal(shares.owner[0], 0);
+        assert_int_equal(shares.owner[1], 1);
+    }
+    dp_pool_close(pool);
+}
+
+/* The first task ends when all others have, so whoever runs it leaves them to the other thread. */
+static void first_is_long_task(void *ctx, size_t index, size_t worker)
+{
+    struct shares *shares = ctx;
+    (void)worker;
+    while (index == 0 && atomic_load(&shares->done) < TASKS - 1) {
+        sched_yield();
+    }
+    atomic_fetch_add(&shares->done, 1);
+}
+
+static void what_a_busy_thread_leaves_another_takes(void **state)
+{
+    (void)state;
+    dp_pool *pool = NULL;
+    struct shares shares = {.done = 0};
+    assert_int_equal(dp_pool_open(&pool, 2), DP_OK);
+    dp_pool_run(pool, TASKS, first_is_long_task, &shares);
+    assert_int_equal(shares.done, TASKS);
+    dp_pool_close(pool);
+}
+
 static void no_pool_is_one_thread(void **state)
 {
     (void)state;
@@ -102,7 +155,7 @@ static void too_many_threads_and_no_memory_are_refused(void **state)
     (void)state;
     dp_pool *pool = NULL;
     assert_int_equal(dp_pool_open(&pool, DP_POOL_THREADS_MAX + 1), DP_BADARG);
-    for (size_t n = 1; n <= 2; n++) {
+    for (size_t n = 1; n <= 3; n++) {
         dp_alloc_fail_after(n);
         const dp_status status = dp_pool_open(&pool, 2);
         dp_alloc_fail_after(0);
@@ -167,6 +220,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_task_runs_once_and_no_two_share_a_worker),
         cmocka_unit_test(many_short_jobs_follow_each_other),
+        cmocka_unit_test(a_thread_begins_with_the_same_tasks_in_every_job),
+        cmocka_unit_test(what_a_busy_thread_leaves_another_takes),
         cmocka_unit_test(no_pool_is_one_thread),
         cmocka_unit_test(two_pools_do_not_disturb_each_other),
         cmocka_unit_test(too_many_threads_and_no_memory_are_refused),
