@@ -81,7 +81,7 @@ extern "C" dp_cuda_attention_path dp_cuda_attention_path_for(int major, int mino
         return DP_ATTENTION_PLAIN;
     }
 #if defined(DP_CUDA_HAS_90A)
-    const bool groups = 10 * major + minor == 90;
+    const bool groups = 10 * major + minor == 90 && dp_attention_wgmma_known();
 #else
     const bool groups = false; /* This build has no code for sm_90a. */
     (void)minor;

@@ -20,6 +20,9 @@ static __device__ inline T *dp_head_of(void *x, size_t ld, size_t first_token, s
     return (T *)x + first_token * ld + head * width;
 }
 
+/* Whether the driver makes what the copy engine asks for. */
+bool dp_attention_wgmma_known(void);
+
 /* Those of tensor cores want halves, heads of 64 or 128, and rows at 16 bytes. */
 DP_MUST dp_status dp_attention_wgmma_forward(const dp_cuda_attention *a, cudaStream_t stream);
 DP_MUST dp_status dp_attention_wgmma_backward(const dp_cuda_attention *a,

@@ -272,6 +272,11 @@ static dp_status forward(const dp_cuda_attention *a, cudaStream_t stream)
                      *a);
 }
 
+bool dp_attention_wgmma_known(void)
+{
+    return dp_tile_map_known();
+}
+
 dp_status dp_attention_wgmma_forward(const dp_cuda_attention *a, cudaStream_t stream)
 {
     if (a->type == DP_BF16) {

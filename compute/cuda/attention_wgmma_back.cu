@@ -2,12 +2,17 @@
  * ring and the pairs of attention_wgmma.cu. One goes through the queries for a tile of keys (dk, dv), one through the keys for a tile of
  * queries (dq); 7 products instead of 5, and nothing is added by two blocks.
  *
- * What to expect of an H200 (2048 products and 16 exponentials a cycle and SM): 64 by 64 at heads of 128 are 4 * 64 * 64 * 128 / 2048 =
- * 1024 cycles of products in the first kernel and 768 in the second, each with 256 of exponentials and some 10 instructions a score, 320.
- * Two warpgroups take turns at the tensor cores; a warpgroup alone waits for its own products. With half of the rest in the open that is
- * (1024 + 768) / (1024 + 768 + 576) = 75 % of the peak for what is multiplied, 5/7 of it for what is counted: 54 %, some 430 of the 790
- * TFLOP/s that this card holds, less the diagonal. Heads of 64: half the products for the same rest, 61 % and 5/7, some 340. Not yet run on
- * a GPU. */
+ * What to expect of an H200, whose SM multiplies 2048 pairs of halves a cycle, makes 16 exponentials and reads or writes 128 bytes of
+ * shared memory. 64 by 64 at heads of 128 are 4 * 64 * 64 * 128 / 2048 = 1024 cycles of products in the first kernel and 768 in the second,
+ * each with 256 of exponentials and some 10 instructions a score, 320. Two warpgroups take turns at the tensor cores; a warpgroup alone waits
+ * for its own products. With half of the rest in the open that is (1024 + 768) / (1024 + 768 + 576) = 75 % of the peak for what is multiplied,
+ * 5/7 of it for what is counted: 54 %, some 430 of the 790 TFLOP/s that this card holds, less the diagonal (128 / (T + 128), 11 % at 1024
+ * tokens). Heads of 64: half the products for the same rest, 61 % and 5/7, some 340.
+ * Shared memory is as near. A product of 64 rows by n columns, 16 deep, takes n / 2 cycles and reads 32 n bytes, and 2048 more where its left
+ * factor lies there: 64 columns (heads of 128, first kernel) of scores are at the limit of 128 bytes a cycle, 128 columns at 96, those with
+ * the left factor in registers at 64. In all the first kernel at heads of 128 reads 64 + 32 KiB for each 64 by 64 of a warpgroup, is given
+ * 16 KiB (half of the pair) and reads its numbers 4 warps * 64 times: about 1020 cycles beside 1024 of products, so whatever collides there
+ * shows. The second: 96 + 32 + 32 KiB for 64 by 128, 1280 cycles beside 1536. Not yet run on a GPU. */
 #include "compute/cuda/attention_group.cuh"
 
 enum { SLOTS = 2, GROUPS = 2, ROWS = GROUPS * DP_GROUP_ROWS };
@@ -272,35 +277,6 @@ static __device__ inline void compute_keys(const dp_cuda_attention *a,
     }
 }
 
-template <typename T, int D>
-static __global__ void __launch_bounds__((GROUPS + 1) * DP_GROUP, 1)
-    keys_kernel(const __grid_constant__ backward_maps maps,
-                const __grid_constant__ dp_cuda_attention a,
-                const __grid_constant__ dp_cuda_attention_grads grads)
-{
-#if DP_HAS_WGMMA
-    const int COLUMNS = keys_size<D>::columns;
-    DP_SHARED(unsigned char, room);
-    const rooms<D, COLUMNS> r = rooms_in<D, COLUMNS>(room);
-    const int group = dp_group_index();
-    if (threadIdx.x == 0) {
-        dp_tile_barriers_init(r.barriers, DP_LANES, GROUPS);
-    }
-    __syncthreads();
-    if (group == GROUPS) {
-        dp_group_registers_less<ASKING>();
-        if (threadIdx.x % DP_GROUP < DP_LANES) {
-            ask_queries<D, COLUMNS>(&maps, &a, grads.scratch, &r);
-        }
-    } else {
-        dp_group_registers_more<COMPUTING>();
-        compute_keys<T, D, COLUMNS>(&a, &grads, &r, group);
-    }
-#else
-    __trap();
-#endif
-}
-
 /* ---- dq of a tile of queries */
 
 /* By one thread. */
@@ -417,29 +393,66 @@ static __device__ inline void compute_queries(const dp_cuda_attention *a,
     }
 }
 
-template <typename T, int D>
+/* ---- the kernel, of keys or of queries */
+
+/* askers: threads that ask. */
+template <typename T, int D> struct keys_side {
+    static const int width = D;
+    static const int columns = keys_size<D>::columns;
+    static const int askers = DP_LANES;
+    static __device__ inline void ask(const backward_maps *maps, const dp_cuda_attention *a,
+                                      const dp_cuda_attention_grads *grads,
+                                      const rooms<D, columns> *r)
+    {
+        ask_queries<D, columns>(maps, a, grads->scratch, r);
+    }
+    static __device__ inline void compute(const dp_cuda_attention *a,
+                                          const dp_cuda_attention_grads *grads,
+                                          const rooms<D, columns> *r, int group)
+    {
+        compute_keys<T, D, columns>(a, grads, r, group);
+    }
+};
+
+template <typename T, int D> struct queries_side {
+    static const int width = D;
+    static const int columns = queries_size<D>::columns;
+    static const int askers = 1;
+    static __device__ inline void ask(const backward_maps *maps, const dp_cuda_attention *a,
+                                      const dp_cuda_attention_grads *, const rooms<D, columns> *r)
+    {
+        ask_keys<D, columns>(maps, a, r);
+    }
+    static __device__ inline void compute(const dp_cuda_attention *a,
+                                          const dp_cuda_attention_grads *grads,
+                                          const rooms<D, columns> *r, int group)
+    {
+        compute_queries<T, D, columns>(a, grads, r, group);
+    }
+};
+
+template <typename Side>
 static __global__ void __launch_bounds__((GROUPS + 1) * DP_GROUP, 1)
-    queries_kernel(const __grid_constant__ backward_maps maps,
-                   const __grid_constant__ dp_cuda_attention a,
-                   const __grid_constant__ dp_cuda_attention_grads grads)
+    backward_kernel(const __grid_constant__ backward_maps maps,
+                    const __grid_constant__ dp_cuda_attention a,
+                    const __grid_constant__ dp_cuda_attention_grads grads)
 {
 #if DP_HAS_WGMMA
-    const int COLUMNS = queries_size<D>::columns;
     DP_SHARED(unsigned char, room);
-    const rooms<D, COLUMNS> r = rooms_in<D, COLUMNS>(room);
+    const rooms<Side::width, Side::columns> r = rooms_in<Side::width, Side::columns>(room);
     const int group = dp_group_index();
     if (threadIdx.x == 0) {
-        dp_tile_barriers_init(r.barriers, 1, GROUPS);
+        dp_tile_barriers_init(r.barriers, Side::askers, GROUPS);
     }
     __syncthreads();
     if (group == GROUPS) {
         dp_group_registers_less<ASKING>();
-        if (threadIdx.x % DP_GROUP == 0) {
-            ask_keys<D, COLUMNS>(&maps, &a, &r);
+        if (threadIdx.x % DP_GROUP < Side::askers) {
+            Side::ask(&maps, &a, &grads, &r);
         }
     } else {
         dp_group_registers_more<COMPUTING>();
-        compute_queries<T, D, COLUMNS>(&a, &grads, &r, group);
+        Side::compute(&a, &grads, &r, group);
     }
 #else
     __trap();
@@ -468,23 +481,28 @@ static dp_status map_keys(dp_tile_map maps[2], const dp_cuda_attention *a, unsig
                             box);
 }
 
+/* A block to each pair of tiles of a head. */
+template <typename Side>
+static dp_status launch(const backward_maps &maps, const dp_cuda_attention *a,
+                        const dp_cuda_attention_grads *g, size_t heads, cudaStream_t stream)
+{
+    const unsigned pairs = (unsigned)((dp_blocks(a->length, ROWS) + 1) / 2);
+    const dim3 grid(pairs, (unsigned)heads, (unsigned)a->rows);
+    return DP_LAUNCH((backward_kernel<Side>), grid, dim3((GROUPS + 1) * DP_GROUP),
+                     (shared_bytes<Side::width, Side::columns>()), stream, maps, *a, *g);
+}
+
 template <typename T, int D>
 static dp_status backward(const dp_cuda_attention *a, const dp_cuda_attention_grads *g,
                           cudaStream_t stream)
 {
-    const int of_keys = keys_size<D>::columns;
-    const int of_queries = queries_size<D>::columns;
-    const unsigned pairs = (unsigned)((dp_blocks(a->length, ROWS) + 1) / 2);
-    const dim3 block((GROUPS + 1) * DP_GROUP);
     backward_maps maps;
     DP_TRY((map_keys<T, D>(maps.held, a, DP_GROUP_ROWS)));
-    DP_TRY((map_queries<T, D>(maps.ring, a, g, of_keys)));
-    DP_TRY(DP_LAUNCH((keys_kernel<T, D>), dim3(pairs, (unsigned)a->kv_heads, (unsigned)a->rows),
-                     block, (shared_bytes<D, of_keys>()), stream, maps, *a, *g));
+    DP_TRY((map_queries<T, D>(maps.ring, a, g, keys_side<T, D>::columns)));
+    DP_TRY((launch<keys_side<T, D>>(maps, a, g, a->kv_heads, stream)));
     DP_TRY((map_queries<T, D>(maps.held, a, g, DP_GROUP_ROWS)));
-    DP_TRY((map_keys<T, D>(maps.ring, a, of_queries)));
-    return DP_LAUNCH((queries_kernel<T, D>), dim3(pairs, (unsigned)a->heads, (unsigned)a->rows),
-                     block, (shared_bytes<D, of_queries>()), stream, maps, *a, *g);
+    DP_TRY((map_keys<T, D>(maps.ring, a, queries_side<T, D>::columns)));
+    return launch<queries_side<T, D>>(maps, a, g, a->heads, stream);
 }
 
 dp_status dp_attention_wgmma_backward(const dp_cuda_attention *a, const dp_cuda_attention_grads *g,

@@ -20,7 +20,7 @@
 enum {
     DP_PANEL = 64,        /* halves of a row of a tile's panel: 128 bytes, what the swizzle spans */
     DP_BULK_ALIGN = 1024, /* of a tile in shared memory: the swizzle's pattern */
-    DP_BARRIER_TRIES = 1 << 26 /* each takes 20 ns or more: nothing in a kernel takes so long */
+    DP_BARRIER_TRIES = 1 << 22 /* of 20 ns or more, at most microseconds: a tile takes 30 of them */
 };
 
 typedef uint64_t dp_barrier; /* in shared memory, at 8 bytes */
@@ -78,6 +78,16 @@ static inline CUtensorMapDataType dp_tile_map_type(const dp_fp16 *)
 }
 
 #endif
+
+/* Whether maps can be made here. */
+static inline bool dp_tile_map_known(void)
+{
+#if defined(__CUDACC__)
+    return dp_tile_map_encoder() != nullptr;
+#else
+    return true;
+#endif
+}
 
 /* Token t of row r of x is row r * length + t, ld elements from one to the next; head h begins at h * width. x and ld * 2 at 16 bytes.
  * box: rows of a tile, at most 256. DP_IO: the driver does not take it, or has no such function. */
@@ -159,7 +169,8 @@ static __device__ inline void dp_barrier_expect(dp_barrier *barrier, int bytes)
 #endif
 }
 
-/* Traps after DP_BARRIER_TRIES: a launch that failed can be told, one that hangs cannot. */
+/* Traps after DP_BARRIER_TRIES: a launch that failed can be told, one that hangs cannot. Counted, because with a clock in the loop ptxas has no
+ * registers left for products under way. */
 static __device__ inline void dp_barrier_wait(dp_barrier *barrier, int parity)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

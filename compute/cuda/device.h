@@ -28,6 +28,7 @@ typedef struct dp_cuda_device {
     cudaEvent_t encoded;  /* the end of the encoding under way */
     uint32_t wait_ms;     /* DP_CUDA_WAIT_MS, unless a test says less */
     bool lost;            /* a call failed in a way that stays */
+    bool capturing;       /* what is put on the compute stream becomes a graph (graph.h) */
     dp_why problem;       /* of the last call that failed */
 } dp_cuda_device;
 

@@ -21,8 +21,8 @@ typedef struct dp_cuda_gemm dp_cuda_gemm;
 DP_MUST dp_status dp_cuda_gemm_open(dp_cuda_gemm **out, dp_cuda_device *device, const char *cache,
                                     dp_why *why);
 void dp_cuda_gemm_close(dp_cuda_gemm *gemm); /* Accepts NULL. Writes the cache. */
-/* Puts the product on the stream. The first time for a shape it may wait and try, so not while a graph is captured:
- * whoever captures has run the same products before. DP_IO: device->problem. */
+/* Puts the product on the stream. The first time for a shape it may wait and try. While a graph is captured it cannot: DP_BUSY for a
+ * shape that was not there before, or has been forgotten for others since. DP_IO: device->problem. */
 DP_MUST dp_status dp_cuda_gemm_run(dp_cuda_gemm *gemm, const dp_cuda_product *product,
                                    cudaStream_t stream);
 /* Bytes of the card that it takes. */

@@ -432,6 +432,9 @@ static dp_status prepare(dp_cuda_gemm *g, const dp_cuda_product *product, prepar
             return DP_OK;
         }
     }
+    if (g->device->capturing) {
+        return DP_BUSY;
+    }
     if (g->n_shapes == PREPARED_MAX) {
         forget_shapes(g);
     }

@@ -39,7 +39,9 @@ static dp_status capture(dp_cuda_graphs *graphs, dp_cuda_graph *graph, dp_cuda_w
     dp_cuda_device *const device = graphs->device;
     cudaGraph_t captured = NULL;
     DP_TRY(DP_CUDA(device, capture_begin, device->compute));
+    device->capturing = true;
     dp_status status = work(context);
+    device->capturing = false;
     /* Also where the work failed, so that the stream is itself again. */
     const int ended = device->api->capture_end(device->compute, &captured);
     if (status == DP_OK) {
@@ -67,7 +69,11 @@ dp_status dp_cuda_graphs_run(dp_cuda_graphs *graphs, uint64_t key, dp_cuda_work 
         return status;
     }
     if (graph->exec == NULL) {
-        DP_TRY(capture(graphs, graph, work, context));
+        const dp_status status = capture(graphs, graph, work, context);
+        if (status == DP_BUSY) {
+            return work(context);
+        }
+        DP_TRY(status);
     }
     graphs->replays++;
     return DP_CUDA(graphs->device, graph_run, graph->exec, graphs->device->compute);
