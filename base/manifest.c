@@ -11,7 +11,7 @@
 
 enum {
     VERSION_FIRST = 6,
-    VERSION_LAST = 9,
+    VERSION_LAST = 10,
     SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature)
 };
 
@@ -109,10 +109,13 @@ static const field fields[] = {
     FIELD(FIELD_ENUM, reduce),
     /* Since version 9. */
     FIELD(FIELD_ENUM, stale),
+    /* Since version 10. */
+    FIELD(FIELD_U32, codec_keep_most),
 };
 
 enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
-static const size_t fields_of[] = {FIELD_COUNT - 4, FIELD_COUNT - 2, FIELD_COUNT - 1, FIELD_COUNT};
+static const size_t fields_of[] = {FIELD_COUNT - 5, FIELD_COUNT - 3, FIELD_COUNT - 2,
+                                   FIELD_COUNT - 1, FIELD_COUNT};
 _Static_assert(sizeof fields_of / sizeof fields_of[0] == VERSION_LAST - VERSION_FIRST + 1,
                "each version says how many fields it has");
 
@@ -186,6 +189,9 @@ static const dp_manifest_row rows[] = {
         "Elements under one scale of int8, int4, e3m0 or sign; 0: as the codec has them."),
     ROW(codec_keep, "round.codec_keep", "elements", 1, DP_CODEC_KEEP_LEAST, DP_CODEC_KEEP_MOST,
         DP_CODEC_KEEP_STANDARD, "Codec sparse: one element of so many travels, 16, 32, 64 or 128."),
+    ROW(codec_keep_most, "round.codec_keep_most", "elements", 1, 0, DP_CODEC_KEEP_MOST, 0,
+        "Where lines are slow, down to one of so many travels, 32, 64 or 128; 0: codec_keep "
+        "always."),
     ROW(codec_bits, "round.codec_bits", "bits", 1, 1, DP_CODEC_BITS_MOST, DP_CODEC_BITS_STANDARD,
         "Codec sparse: bits of a value; 1 is the sign alone."),
     ROW(feedback_beta_milli, "round.feedback_beta", "1e-3", 1000, 0, 1000, 950,
@@ -534,6 +540,9 @@ static void write_field(dp_writer *writer, const dp_manifest *manifest, const fi
 
 static uint16_t version_of(const dp_manifest *manifest)
 {
+    if (manifest->codec_keep_most != 0) {
+        return 10;
+    }
     if (manifest->stale != DP_OFF) {
         return 9;
     }

@@ -69,9 +69,40 @@ static dp_status check_stale(const dp_manifest *manifest, dp_why *why)
     return DP_OK;
 }
 
+/* Halves of codec_keep's elements, down to codec_keep_most's (gossip/density.h). */
+static dp_status check_density(const dp_manifest *manifest, dp_why *why)
+{
+    const uint32_t most = manifest->codec_keep_most;
+
+    if (most == 0) {
+        return DP_OK;
+    }
+    if (!dp_codec_row_of(manifest->codec)->thins) {
+        return dp_why_set(
+            why, DP_BADARG,
+            "round.codec_keep_most needs a round.codec that keeps some elements only, "
+            "such as sparse; %s keeps all, so set it to 0",
+            dp_codec_name(manifest->codec));
+    }
+    if ((most & (most - 1)) != 0 || most <= manifest->codec_keep) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.codec_keep_most is %u; it may be 32, 64 or 128 and more than "
+                          "round.codec_keep, which is %u, or 0 for no other than that",
+                          most, manifest->codec_keep);
+    }
+    if (manifest->exchange == DP_EXCHANGE_GRADIENTS) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.codec_keep_most must be 0 with round.exchange gradients: a round "
+                          "is one step there, and round.time, by which lines are judged, says "
+                          "nothing of it");
+    }
+    return DP_OK;
+}
+
 dp_status dp_manifest_check_rounds(const dp_manifest *manifest, dp_why *why)
 {
     DP_TRY(check_exchange(manifest, why));
     DP_TRY(check_reduce(manifest, why));
-    return check_stale(manifest, why);
+    DP_TRY(check_stale(manifest, why));
+    return check_density(manifest, why);
 }

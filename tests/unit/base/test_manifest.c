@@ -358,7 +358,7 @@ static void another_version_is_told_apart_from_damage(void **state)
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
     bytes[4] = 5;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
-    bytes[4] = 10;
+    bytes[4] = 11;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
     bytes[0] = 'X';
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
@@ -454,6 +454,57 @@ static void late_updates_count_only_where_rounds_are_of_whole_updates(void **sta
     assert_refused(&manifest, "round.stale");
 }
 
+static void a_span_of_densities_makes_a_manifest_of_version_10(void **state)
+{
+    dp_manifest manifest = sample();
+    uint8_t bytes[2][DP_MANIFEST_BYTES_MAX];
+    size_t size[2] = {0, 0};
+    dp_manifest back;
+
+    (void)state;
+    CHECK_OK(dp_manifest_encode(&manifest, bytes[0], &size[0]));
+    manifest.codec_keep = 32;
+    manifest.codec_keep_most = 128;
+    CHECK_OK(dp_manifest_encode(&manifest, bytes[1], &size[1]));
+    assert_int_equal(bytes[1][4], 10);
+    assert_int_equal(size[1], size[0] + 8);
+    CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes[1], size[1])));
+    assert_int_equal(back.codec_keep_most, 128);
+    bytes[1][size[1] - sizeof manifest.signature - 4] = 96; /* No density. */
+    CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes[1], size[1])), DP_BADMSG);
+    bytes[1][size[1] - sizeof manifest.signature - 4] = 0; /* A second form of version 6. */
+    CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes[1], size[1])), DP_BADMSG);
+    CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes[0], size[0])));
+    assert_int_equal(back.codec_keep_most, 0);
+}
+
+static void a_span_of_densities_goes_from_dense_to_sparse(void **state)
+{
+    dp_manifest manifest = sample();
+
+    (void)state;
+    manifest.codec_keep = 64;
+    manifest.codec_keep_most = 64;
+    assert_refused(&manifest, "round.codec_keep_most is 64");
+    manifest.codec_keep_most = 32;
+    assert_refused(&manifest, "round.codec_keep_most");
+    manifest.codec_keep_most = 127;
+    assert_refused(&manifest, "round.codec_keep_most");
+    manifest.codec_keep_most = 128;
+    CHECK_OK(dp_manifest_check(&manifest, NULL));
+    manifest.stale = DP_ON;
+    CHECK_OK(dp_manifest_check(&manifest, NULL));
+    manifest.stale = DP_OFF;
+    manifest.codec = DP_CODEC_RANDOM;
+    CHECK_OK(dp_manifest_check(&manifest, NULL));
+    manifest.codec = DP_CODEC_INT8;
+    assert_refused(&manifest, "int8 keeps all");
+    dp_run_mode_set(&manifest, dp_run_mode_find("ddp"));
+    manifest.codec = DP_CODEC_SPARSE;
+    manifest.codec_keep_most = 128;
+    assert_refused(&manifest, "round.exchange gradients");
+}
+
 static void damaged_bytes_give_a_status_or_their_own_canonical_form(void **state)
 {
     const dp_manifest manifest = sample();
@@ -526,6 +577,8 @@ int main(void)
         cmocka_unit_test(rounds_of_parts_make_a_manifest_of_version_8),
         cmocka_unit_test(a_sum_is_not_encoded_by_a_codec_that_drops_most_of_it),
         cmocka_unit_test(late_updates_count_only_where_rounds_are_of_whole_updates),
+        cmocka_unit_test(a_span_of_densities_makes_a_manifest_of_version_10),
+        cmocka_unit_test(a_span_of_densities_goes_from_dense_to_sparse),
         cmocka_unit_test(damaged_bytes_give_a_status_or_their_own_canonical_form),
         cmocka_unit_test(the_run_id_covers_all_but_the_signature),
     };
