@@ -46,16 +46,17 @@
  *                                                 to it, so that it can be stored and sent while the gradient of the others is
  *                                                 computed. round: that of the state, and one. Of each part the last one that
  *                                                 was told counts; where PUBLISHED has the same, it comes as the same file
- *   D->T PUBLISH    {round, dense, cuts?}         a = e + F + O; encode; keep pending; go on training
+ *   D->T PUBLISH    {round, dense, cuts?, keep?}  a = e + F + O; encode; keep pending; go on training. keep: one element of
+ *                                                 so many, within the manifest's span; absent or 0: its codec_keep
  *   T->D PUBLISHED  {round, steps, tokens, loss, carried, energy, leased, own, norm?, error?, cuts?} fds: blob, a [, parts]
  *                                                 cuts as in PUBLISH: then a blob of each part follows, and blob, all of them
  *                                                 in one, is for a RESTORE alone; energy: the sum of those of the parts
  *                                                 leased, own: how far it has come with what is in a; no sample below that is
  *                                                 ever in another publication
  *                                                 norm: |a|, error: |a - decode(blob)|, what the codec left over; absent: 0
- *   D->T CHECK      {id, first?, end?} fds: blob  decode totally, any trainer thread
+ *   D->T CHECK      {id, first?, end?, keep?} fds: blob  decode totally, any trainer thread. keep: as in PUBLISH for its round
  *   T->D CHECKED    {id, ok, energy[16], foreign?}  energy: section E of the commit rules, u128 little-endian; foreign: not ok,
- *                                                 as the blob is of a codec that the manifest does not allow
+ *                                                 as the blob is of a codec that the manifest and keep do not allow
  *   D->T REDUCE     {round, part, first, end, items: [q]} fds: one blob per item, of these shares, in order of peer key
  *                                                 sum f_i d_i on that part, encoded again; nothing else changes
  *   T->D REDUCED    {round, part, energy, norm?, error?} fds: blob
@@ -197,6 +198,7 @@ typedef struct dp_trainer_msg {
     dp_part_range range; /* CHECK, REDUCE, EARLY */
     dp_part_cuts cuts;   /* n = 0: no parts */
     uint32_t taken;      /* bit p: part p counts the publication */
+    uint32_t keep;       /* PUBLISH, CHECK: one element of so many; 0: as the manifest says */
     dp_reach reach;
     uint32_t n_ranges;
     dp_sample_range ranges[DP_LEASE_RANGES_MAX];

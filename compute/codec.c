@@ -33,7 +33,7 @@ dp_codec dp_codec_standard(dp_codec_kind kind)
 
 dp_codec dp_codec_of_run(const dp_manifest *m)
 {
-    return codec_of(m->codec, m->codec_block, m->codec_keep, m->codec_bits);
+    return dp_codec_of_round(m, 0);
 }
 
 dp_codec dp_codec_dense_of_run(const dp_manifest *m)
@@ -42,9 +42,20 @@ dp_codec dp_codec_dense_of_run(const dp_manifest *m)
     return codec.keep == 0 ? codec : dp_codec_standard(DP_CODEC_INT8);
 }
 
-dp_codec dp_codec_after_loss_of_run(const dp_manifest *m)
+bool dp_codec_keep_permitted(const dp_manifest *m, uint32_t keep)
 {
-    dp_codec codec = dp_codec_of_run(m);
+    const uint32_t most = m->codec_keep_most != 0 ? m->codec_keep_most : m->codec_keep;
+    return keep == 0 || (keep >= m->codec_keep && keep <= most && (keep & (keep - 1)) == 0);
+}
+
+dp_codec dp_codec_of_round(const dp_manifest *m, uint32_t keep)
+{
+    return codec_of(m->codec, m->codec_block, keep == 0 ? m->codec_keep : keep, m->codec_bits);
+}
+
+dp_codec dp_codec_after_loss(const dp_manifest *m, uint32_t keep)
+{
+    dp_codec codec = dp_codec_of_round(m, keep);
     if (codec.kind == DP_CODEC_SPARSE && codec.keep >= 2 * DP_CODEC_KEEP_LEAST) {
         codec.keep /= 2;
     }
@@ -56,11 +67,14 @@ static bool same_but_for_the_seed(const dp_codec *a, const dp_codec *b)
     return a->kind == b->kind && a->block == b->block && a->keep == b->keep && a->bits == b->bits;
 }
 
-bool dp_codec_allowed(const dp_codec *codec, const dp_manifest *manifest)
+bool dp_codec_allowed(const dp_codec *codec, const dp_manifest *manifest, uint32_t keep)
 {
-    const dp_codec sparse = dp_codec_of_run(manifest);
+    if (!dp_codec_keep_permitted(manifest, keep)) {
+        return false;
+    }
+    const dp_codec sparse = dp_codec_of_round(manifest, keep);
     const dp_codec dense = dp_codec_dense_of_run(manifest);
-    const dp_codec after = dp_codec_after_loss_of_run(manifest);
+    const dp_codec after = dp_codec_after_loss(manifest, keep);
     return same_but_for_the_seed(codec, &sparse) || same_but_for_the_seed(codec, &dense) ||
            same_but_for_the_seed(codec, &after);
 }

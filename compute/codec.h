@@ -60,11 +60,16 @@ dp_codec dp_codec_standard(dp_codec_kind kind);
  * codec, or int8 where it keeps some elements only. The manifest has been checked. Seed 0. */
 dp_codec dp_codec_of_run(const dp_manifest *manifest);
 dp_codec dp_codec_dense_of_run(const dp_manifest *manifest);
-/* With what a node publishes whose last publication was left out: two rounds of work are in it, so sparse keeps twice as many
- * elements, one in DP_CODEC_KEEP_LEAST at most. Any other codec is that of the run; random ones add up only where all draw alike. */
-dp_codec dp_codec_after_loss_of_run(const dp_manifest *manifest);
-/* Whether a run's updates may be encoded so: one of the three above, any seed. */
-bool dp_codec_allowed(const dp_codec *codec, const dp_manifest *manifest);
+/* May a round have this density: codec_keep, twice that, .. codec_keep_most of the manifest; 0 stands for codec_keep. */
+bool dp_codec_keep_permitted(const dp_manifest *manifest, uint32_t keep);
+/* Of a round with this density, which is permitted: a codec that keeps some elements keeps one of keep. */
+dp_codec dp_codec_of_round(const dp_manifest *manifest, uint32_t keep);
+/* With what a node publishes in it whose last publication was left out: two rounds of work are in it, so sparse keeps twice as many
+ * elements, one in DP_CODEC_KEEP_LEAST at most. Any other codec is that of the round; random ones add up only where all draw alike. */
+dp_codec dp_codec_after_loss(const dp_manifest *manifest, uint32_t keep);
+/* Whether updates of a round with this density may be encoded so: by one of the last two, or the dense one, any seed. False where the
+ * density is not permitted. */
+bool dp_codec_allowed(const dp_codec *codec, const dp_manifest *manifest, uint32_t keep);
 
 /* Append the blob of a[0..n-1] to out. DP_DIVERGED when some a is not finite (fp32, bf16: or passes
  * DP_CODEC_VALUE_MAX), DP_BADARG (no such codec or options), DP_TOOBIG, DP_NOMEM; then out is as before. What decode makes of it is a

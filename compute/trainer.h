@@ -183,10 +183,10 @@ DP_MUST dp_status dp_trainer_undo_step(dp_trainer *trainer);
  * since the last settled point is dropped, e is kept. */
 DP_MUST dp_status dp_trainer_publish(dp_trainer *trainer, bool dense, dp_view *blob, dp_view *a);
 
-/* The same in two, between which the trainer may work, aim and lease, and tell progress, and nothing else: start is the moment that is
+/* The same in two, for a round of this density (dp_codec_of_round; DP_BADARG: not permitted, nothing has changed), between which the trainer may work, aim and lease, and tell progress, and nothing else: start is the moment that is
  * published, and may give DP_BUSY and DP_DIVERGED; ready: whether take would give it without waiting; take gives what publish does,
  * DP_DIVERGED included. Whatever take gives, the publication is over or pending. */
-DP_MUST dp_status dp_trainer_publish_start(dp_trainer *trainer, bool dense);
+DP_MUST dp_status dp_trainer_publish_start(dp_trainer *trainer, bool dense, uint32_t keep);
 DP_MUST dp_status dp_trainer_publish_ready(dp_trainer *trainer, bool *ready);
 DP_MUST dp_status dp_trainer_publish_take(dp_trainer *trainer, dp_view *blob, dp_view *a);
 

@@ -93,7 +93,7 @@ dp_status dp_trainer_tell_parts(dp_trainer *t, float loss_scale)
     if (early->e == NULL) {
         return DP_IO;
     }
-    early->codec = dp_trainer_codec(t, false);
+    early->codec = dp_trainer_codec(t, false, 0);
     early->factor = 1.0F / loss_scale;
     early->left = early->cuts.n;
     early->failed = false;

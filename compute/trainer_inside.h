@@ -130,7 +130,7 @@ DP_MUST dp_status dp_trainer_step_of_all(dp_trainer *trainer, const dp_trainer_r
 void dp_trainer_gradients_age(dp_trainer *trainer, uint32_t lambda);
 
 /* trainer_publish.c: of the coming publication. */
-dp_codec dp_trainer_codec(const dp_trainer *trainer, bool dense);
+dp_codec dp_trainer_codec(const dp_trainer *trainer, bool dense, uint32_t keep);
 
 /* trainer_early.c: before the step that completes a batch. DP_IO. */
 DP_MUST dp_status dp_trainer_tell_parts(dp_trainer *trainer, float loss_scale);

@@ -32,23 +32,26 @@ static dp_status check_own(const dp_trainer *t, dp_view blob)
     return t->backend == dp_backend_cpu() ? DP_OK : dp_codec_check(blob, t->n);
 }
 
-dp_codec dp_trainer_codec(const dp_trainer *t, bool dense)
+dp_codec dp_trainer_codec(const dp_trainer *t, bool dense, uint32_t keep)
 {
     /* Once: who is left out for its slow line would else be so again. */
     dp_codec codec = dense              ? dp_codec_dense_of_run(&t->manifest)
-                     : t->left_out == 1 ? dp_codec_after_loss_of_run(&t->manifest)
-                                        : dp_codec_of_run(&t->manifest);
+                     : t->left_out == 1 ? dp_codec_after_loss(&t->manifest, keep)
+                                        : dp_codec_of_round(&t->manifest, keep);
     /* All contributors of a round draw the same positions, so that what they send adds up. */
     codec.seed = codec.kind == DP_CODEC_RANDOM ? t->aim_round : 0;
     return codec;
 }
 
-dp_status dp_trainer_publish_start(dp_trainer *t, bool dense)
+dp_status dp_trainer_publish_start(dp_trainer *t, bool dense, uint32_t keep)
 {
+    if (!dp_codec_keep_permitted(&t->manifest, keep)) {
+        return DP_BADARG;
+    }
     if (t->pending || t->publishing) {
         return DP_BUSY;
     }
-    const dp_codec codec = dp_trainer_codec(t, dense);
+    const dp_codec codec = dp_trainer_codec(t, dense, keep);
     dp_status status = gather(t, DP_VECTOR_A, DP_VECTOR_E);
     if (status == DP_OK) {
         status = t->backend->encode_start(t->engine, DP_VECTOR_A, &codec);
@@ -132,7 +135,7 @@ dp_status dp_trainer_publish_take(dp_trainer *t, dp_view *blob, dp_view *a)
 
 dp_status dp_trainer_publish(dp_trainer *t, bool dense, dp_view *blob, dp_view *a)
 {
-    DP_TRY(dp_trainer_publish_start(t, dense));
+    DP_TRY(dp_trainer_publish_start(t, dense, 0));
     return dp_trainer_publish_take(t, blob, a);
 }
 

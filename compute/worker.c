@@ -75,7 +75,7 @@ static dp_status check_blob(const dp_worker *w, const dp_worker_command *c, dp_t
     dp_status status = dp_codec_peek(blob, &codec, &elements);
     if (status == DP_OK) {
         /* The manifest stands since before elements was stored. */
-        reply->foreign = !dp_codec_allowed(&codec, dp_trainer_manifest(w->trainer));
+        reply->foreign = !dp_codec_allowed(&codec, dp_trainer_manifest(w->trainer), c->msg.keep);
         status = reply->foreign ? DP_BADMSG : dp_part_energy(blob, place, &reply->energy);
     }
     dp_memfd_unmap(blob);

@@ -217,7 +217,7 @@ static dp_status do_publish(dp_worker *w, const dp_worker_command *c, dp_why *wh
     (void)why;
     const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
     const dp_reach reach = dp_trainer_reach(w->trainer);
-    DP_TRY(dp_trainer_publish_start(w->trainer, c->msg.dense));
+    DP_TRY(dp_trainer_publish_start(w->trainer, c->msg.dense, c->msg.keep));
     w->publishing = true;
     w->told_steps = 0;
     w->published = (dp_trainer_msg){.kind = DP_TRAINER_PUBLISHED,

@@ -52,6 +52,7 @@ static dp_trainer_msg full_message(dp_trainer_kind kind)
         .range = {.first = 4096, .end = DP_PART_WHOLE},
         .cuts = {.n = DP_PARTS_MAX},
         .taken = 0x80000001U,
+        .keep = 128,
         .text = "In the beginning\n",
     };
 

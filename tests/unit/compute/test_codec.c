@@ -505,27 +505,27 @@ static void a_run_allows_its_codec_and_a_dense_one(void **state)
     const dp_codec dense = dp_codec_dense_of_run(&m);
     CHECK(sparse.kind == DP_CODEC_SPARSE && sparse.keep == 64 && sparse.bits == 2);
     CHECK(dense.kind == DP_CODEC_INT8 && dense.block == 256);
-    CHECK(dp_codec_allowed(&sparse, &m) && dp_codec_allowed(&dense, &m));
+    CHECK(dp_codec_allowed(&sparse, &m, 0) && dp_codec_allowed(&dense, &m, 0));
     const dp_codec half = dp_codec_standard(DP_CODEC_FP16);
-    CHECK(!dp_codec_allowed(&half, &m));
+    CHECK(!dp_codec_allowed(&half, &m, 0));
     dp_codec other = sparse;
     other.keep = 16;
-    CHECK(!dp_codec_allowed(&other, &m));
+    CHECK(!dp_codec_allowed(&other, &m, 0));
     other.keep = 128;
-    CHECK(!dp_codec_allowed(&other, &m));
+    CHECK(!dp_codec_allowed(&other, &m, 0));
     other = dense;
     other.block = 512;
-    CHECK(!dp_codec_allowed(&other, &m));
+    CHECK(!dp_codec_allowed(&other, &m, 0));
     m.codec = DP_CODEC_SIGN;
     m.codec_block = 1024;
     const dp_codec sign = dp_codec_of_run(&m);
     CHECK(sign.kind == DP_CODEC_SIGN && sign.block == 1024 && sign.keep == 0);
-    CHECK(dp_codec_allowed(&sign, &m) && !dp_codec_allowed(&dense, &m));
+    CHECK(dp_codec_allowed(&sign, &m, 0) && !dp_codec_allowed(&dense, &m, 0));
     m.codec = DP_CODEC_RANDOM;
     m.codec_block = 0;
     dp_codec drawn = dp_codec_of_run(&m);
     drawn.seed = 77;
-    CHECK(dp_codec_allowed(&drawn, &m));
+    CHECK(dp_codec_allowed(&drawn, &m, 0));
 }
 
 static void after_a_loss_sparse_updates_may_be_twice_as_dense(void **state)
@@ -533,19 +533,45 @@ static void after_a_loss_sparse_updates_may_be_twice_as_dense(void **state)
     (void)state;
     dp_manifest m;
     dp_manifest_default(&m);
-    dp_codec after = dp_codec_after_loss_of_run(&m);
+    dp_codec after = dp_codec_after_loss(&m, 0);
     CHECK(after.kind == DP_CODEC_SPARSE && after.keep == 32 && after.bits == 2);
-    CHECK(dp_codec_allowed(&after, &m));
+    CHECK(dp_codec_allowed(&after, &m, 0));
     m.codec_keep = DP_CODEC_KEEP_LEAST;
-    after = dp_codec_after_loss_of_run(&m);
+    after = dp_codec_after_loss(&m, 0);
     CHECK(after.keep == DP_CODEC_KEEP_LEAST);
     m.codec = DP_CODEC_RANDOM;
     m.codec_keep = 64;
-    after = dp_codec_after_loss_of_run(&m);
+    after = dp_codec_after_loss(&m, 0);
     CHECK(after.keep == 64);
     m.codec = DP_CODEC_INT8;
-    after = dp_codec_after_loss_of_run(&m);
+    after = dp_codec_after_loss(&m, 0);
     CHECK(after.kind == DP_CODEC_INT8 && after.keep == 0);
+}
+
+static void a_round_allows_its_density_and_no_other(void **state)
+{
+    (void)state;
+    dp_manifest m;
+    dp_manifest_default(&m);
+    CHECK(dp_codec_keep_permitted(&m, 0) && dp_codec_keep_permitted(&m, 64));
+    CHECK(!dp_codec_keep_permitted(&m, 128) && !dp_codec_keep_permitted(&m, 32));
+    m.codec_keep = 32;
+    m.codec_keep_most = 128;
+    CHECK(dp_codec_keep_permitted(&m, 0) && dp_codec_keep_permitted(&m, 128));
+    CHECK(!dp_codec_keep_permitted(&m, 16) && !dp_codec_keep_permitted(&m, 256) &&
+          !dp_codec_keep_permitted(&m, 96));
+    dp_codec codec = dp_codec_of_round(&m, 128);
+    CHECK(codec.kind == DP_CODEC_SPARSE && codec.keep == 128 && codec.bits == 2);
+    CHECK(dp_codec_allowed(&codec, &m, 128));
+    CHECK(!dp_codec_allowed(&codec, &m, 64) && !dp_codec_allowed(&codec, &m, 0));
+    CHECK(!dp_codec_allowed(&codec, &m, 256)); /* No such density. */
+    codec = dp_codec_after_loss(&m, 128);
+    CHECK(codec.keep == 64 && dp_codec_allowed(&codec, &m, 128) &&
+          dp_codec_allowed(&codec, &m, 64));
+    codec = dp_codec_of_round(&m, 0);
+    CHECK(codec.keep == 32 && !dp_codec_allowed(&codec, &m, 128));
+    codec = dp_codec_dense_of_run(&m);
+    CHECK(codec.kind == DP_CODEC_INT8 && dp_codec_allowed(&codec, &m, 128));
 }
 
 static void cut_blobs_are_refused(void **state)
@@ -639,6 +665,7 @@ int main(void)
         cmocka_unit_test(headers_that_lie_are_refused),
         cmocka_unit_test(a_run_allows_its_codec_and_a_dense_one),
         cmocka_unit_test(after_a_loss_sparse_updates_may_be_twice_as_dense),
+        cmocka_unit_test(a_round_allows_its_density_and_no_other),
         cmocka_unit_test(cut_blobs_are_refused),
         cmocka_unit_test(damaged_blobs_decode_to_finite_values_or_to_a_status),
         cmocka_unit_test(halves_round_to_nearest_and_ties_to_even),

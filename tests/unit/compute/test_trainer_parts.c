@@ -439,7 +439,7 @@ static void sparse_updates_have_dense_sums(void **state)
     kit_reduce(&r, &authors[0], NULL);
     CHECK_OK(dp_codec_peek(dp_buf_view(&r.results[0]), &codec, &elements));
     CHECK(codec.kind == DP_CODEC_INT8);
-    CHECK(dp_codec_allowed(&codec, &m));
+    CHECK(dp_codec_allowed(&codec, &m, 0));
     for (uint32_t i = 0; i < 2; i++) {
         kit_apply(&r, &observers[i], DP_SETTLE_NONE);
     }

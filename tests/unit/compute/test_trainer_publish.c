@@ -54,8 +54,8 @@ static void what_is_published_is_the_moment_it_began(void **state)
     node_train(&x, STEPS);
     float *const theta = node_copy(dp_trainer_theta(x.trainer), x.n);
     float *const begun = node_copy(dp_trainer_params(x.trainer), x.n);
-    CHECK_OK(dp_trainer_publish_start(x.trainer, false));
-    CHECK_STATUS(dp_trainer_publish_start(x.trainer, false), DP_BUSY);
+    CHECK_OK(dp_trainer_publish_start(x.trainer, false, 0));
+    CHECK_STATUS(dp_trainer_publish_start(x.trainer, false, 0), DP_BUSY);
     CHECK(dp_trainer_progress_of(x.trainer).steps == 0);
     dp_trainer_aim(x.trainer, 2, 0);
     node_train(&x, STEPS - 1);
@@ -89,6 +89,29 @@ static void what_is_published_is_the_moment_it_began(void **state)
     node_close(&x);
 }
 
+static void a_publication_has_the_density_of_its_round(void **state)
+{
+    (void)state;
+    dp_manifest m = node_settings(DP_CODEC_SPARSE, 950);
+    m.codec_keep = 32;
+    m.codec_keep_most = 128;
+    node x = node_open_with(&m, (dp_trainer_setup){.member = {1}});
+    dp_codec codec;
+    uint64_t elements;
+    dp_view blob;
+    dp_view a;
+    dp_trainer_aim(x.trainer, 1, 0);
+    node_train(&x, STEPS);
+    CHECK_STATUS(dp_trainer_publish_start(x.trainer, false, 16), DP_BADARG);
+    CHECK_STATUS(dp_trainer_publish_start(x.trainer, false, 100), DP_BADARG);
+    CHECK(dp_trainer_progress_of(x.trainer).steps == STEPS);
+    CHECK_OK(dp_trainer_publish_start(x.trainer, false, 128));
+    CHECK_OK(dp_trainer_publish_take(x.trainer, &blob, &a));
+    CHECK_OK(dp_codec_peek(blob, &codec, &elements));
+    CHECK(codec.kind == DP_CODEC_SPARSE && codec.keep == 128 && elements == x.n);
+    node_close(&x);
+}
+
 static void a_blob_that_comes_spoiled_leaves_its_work_open(void **state)
 {
     (void)state;
@@ -97,7 +120,7 @@ static void a_blob_that_comes_spoiled_leaves_its_work_open(void **state)
     dp_view a;
     outcome = DP_BADMSG;
     node_train(&x, STEPS);
-    CHECK_OK(dp_trainer_publish_start(x.trainer, false));
+    CHECK_OK(dp_trainer_publish_start(x.trainer, false, 0));
     node_train(&x, 1);
     CHECK_STATUS(dp_trainer_publish_take(x.trainer, &blob, &a), DP_BADMSG);
     CHECK(dp_trainer_progress_of(x.trainer).steps == STEPS + 1);
@@ -115,7 +138,7 @@ static void an_update_that_is_found_not_to_be_finite_drops_all_since(void **stat
     dp_view a;
     outcome = DP_DIVERGED;
     node_train(&x, STEPS);
-    CHECK_OK(dp_trainer_publish_start(x.trainer, false));
+    CHECK_OK(dp_trainer_publish_start(x.trainer, false, 0));
     node_train(&x, 1);
     CHECK_STATUS(dp_trainer_publish_take(x.trainer, &blob, &a), DP_DIVERGED);
     CHECK(dp_trainer_progress_of(x.trainer).steps == 0);
@@ -137,7 +160,7 @@ static void a_gradient_waits_until_its_publication_is_there(void **state)
     outcome = DP_BADMSG;
     node_train(&x, 1);
     CHECK(dp_trainer_waits(x.trainer));
-    CHECK_OK(dp_trainer_publish_start(x.trainer, false));
+    CHECK_OK(dp_trainer_publish_start(x.trainer, false, 0));
     CHECK(dp_trainer_waits(x.trainer));
     CHECK_STATUS(dp_trainer_publish_take(x.trainer, &blob, &a), DP_BADMSG);
     CHECK(dp_trainer_waits(x.trainer)); /* It is still the one to publish. */
@@ -152,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_published_is_the_moment_it_began),
+        cmocka_unit_test(a_publication_has_the_density_of_its_round),
         cmocka_unit_test(a_blob_that_comes_spoiled_leaves_its_work_open),
         cmocka_unit_test(an_update_that_is_found_not_to_be_finite_drops_all_since),
         cmocka_unit_test(a_gradient_waits_until_its_publication_is_there),

@@ -58,7 +58,7 @@ static void a_trainer_says_how_far_it_came_in_the_lease_that_it_was_told(void **
     stop(&p);
 }
 
-static void check_codec(const peer *p, const dp_codec *codec, size_t n, bool allowed)
+static void check_at(const peer *p, const dp_codec *codec, size_t n, uint32_t keep, bool allowed)
 {
     float *const a = test_calloc(n, sizeof *a);
     a[n / 2] = 1;
@@ -66,12 +66,17 @@ static void check_codec(const peer *p, const dp_codec *codec, size_t n, bool all
     dp_buf_init(&blob, dp_codec_bytes_max(codec, n));
     CHECK_OK(dp_codec_encode(codec, a, n, &blob));
     const dp_view view = dp_buf_view(&blob);
-    const dp_trainer_msg msg = {.kind = DP_TRAINER_CHECK, .id = 3};
+    const dp_trainer_msg msg = {.kind = DP_TRAINER_CHECK, .id = 3, .keep = keep};
     send_views(p, &msg, &view, 1);
     const answer reply = expect(p, DP_TRAINER_CHECKED);
     CHECK(reply.msg.ok == allowed && reply.msg.foreign == !allowed);
     dp_buf_close(&blob);
     test_free(a);
+}
+
+static void check_codec(const peer *p, const dp_codec *codec, size_t n, bool allowed)
+{
+    check_at(p, codec, n, 0, allowed);
 }
 
 static void blobs_of_other_codecs_than_the_runs_are_refused_by_name(void **state)
@@ -88,6 +93,9 @@ static void blobs_of_other_codecs_than_the_runs_are_refused_by_name(void **state
     check_codec(&p, &(dp_codec){.kind = DP_CODEC_SPARSE, .keep = 16, .bits = 2}, n, false);
     check_codec(&p, &(dp_codec){.kind = DP_CODEC_SPARSE, .keep = 64, .bits = 1}, n, false);
     check_codec(&p, &(dp_codec){.kind = DP_CODEC_INT8, .block = 512}, n, false);
+    const dp_codec sparse = dp_codec_standard(DP_CODEC_SPARSE);
+    check_at(&p, &sparse, n, sparse.keep, true);
+    check_at(&p, &sparse, n, 2 * sparse.keep, false); /* No density of this run. */
     stop(&p);
 }
 
