@@ -351,6 +351,7 @@ static void start_check(dp_driver *driver, const dp_action *action)
     if (range.first != 0 || range.end != DP_PART_WHOLE) {
         job->msg.range = range;
     }
+    job->msg.keep = action->u.check.keep;
     job->roots[0] = action->u.check.root;
     job->n_roots = 1;
     tell(driver, job);
@@ -418,6 +419,7 @@ void dp_driver_command_trainer(dp_driver *driver, const dp_action *action)
         msg.kind = DP_TRAINER_PUBLISH;
         msg.round = action->u.publish.round;
         msg.dense = action->u.publish.dense;
+        msg.keep = action->u.publish.keep;
         msg.cuts = action->u.publish.cuts;
         start_plain(driver, &msg, DP_TRAINER_PUBLISH, NULL);
     } else if (action->type == DP_DO_CHECK) {

@@ -42,6 +42,7 @@ dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const d
                           .alpha = (uint32_t)((uint64_t)manifest->alpha_milli * 65536 / 1000),
                           .unclipped = manifest->exchange == DP_EXCHANGE_GRADIENTS,
                           .stale = manifest->stale == DP_ON,
+                          .density = dp_density_first(manifest),
                           .head = *run,
                           .base = *run,
                           .time_ms = manifest->created_ms,
@@ -272,6 +273,7 @@ static void apply_round(dp_ledger *ledger, const dp_record *record, const dp_has
     }
     ledger->tokens = record->tokens_total;
     ledger->clip_median = record->clip_median;
+    dp_density_next(&ledger->density, record->lines);
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const uint32_t index = dp_ledger_find(ledger, &record->listed[i].peer);
         dp_assert(index != DP_NOBODY);
@@ -389,6 +391,12 @@ dp_hash dp_ledger_digest(const dp_ledger *ledger)
     dp_digest_add_u64(&digest, ledger->tokens);
     dp_digest_add_u64(&digest, (uint64_t)ledger->clip_median);
     dp_digest_add_u64(&digest, (uint64_t)(ledger->clip_median >> 64));
+    if (dp_density_moves(&ledger->density)) {
+        dp_digest_add_u64(&digest, ledger->density.keep);
+        dp_digest_add_u64(&digest, ledger->density.before);
+        dp_digest_add_u64(&digest, ledger->density.n_slow);
+        dp_digest_add_u64(&digest, ledger->density.n_free);
+    }
     dp_digest_add_u64(&digest, ledger->n_voters);
     for (uint32_t i = 0; i < ledger->n_voters; i++) {
         dp_digest_add(&digest, dp_view_of(ledger->voters[i].peer.bytes, 32));

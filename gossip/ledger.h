@@ -6,6 +6,7 @@
 #define DP_GOSSIP_LEDGER_H
 
 #include "base/map.h"
+#include "gossip/density.h"
 #include "gossip/lease.h"
 #include "gossip/record.h"
 
@@ -54,6 +55,7 @@ typedef struct dp_ledger {
     dp_hash state_before;
     uint64_t tokens;
     unsigned __int128 clip_median;
+    dp_density density;
     uint32_t n_voters;
     dp_voter voters[DP_VOTERS_MAX]; /* in peer order */
     uint32_t n_roster;              /* entries, those gone included: an entry is never taken out */

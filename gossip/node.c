@@ -404,6 +404,10 @@ static void on_start(dp_node *node)
     }
     dp_train_start(node);
     dp_proof_start(node);
+#if DP_MUTATION == 67
+    node->ledger.density.n_slow = 0; /* Who starts begins to count anew. */
+    node->ledger.density.n_free = 0;
+#endif
 }
 
 static void dispatch(dp_node *node, const dp_event *event)

@@ -184,7 +184,7 @@ typedef struct dp_event {
                 carried; /* tokens of earlier rounds that ride in this blob (left out, gossiped) */
             dp_reach reach;      /* of the samples that are in it, or were dropped */
             uint32_t loss_micro; /* mean training loss, micronats per token; 0 if unknown */
-            uint32_t rate;       /* of parts: of this node's uplink, kB/s; 0 if unknown */
+            uint32_t rate;       /* of this node's uplink, kB/s; 0 if unknown */
             dp_part_list
                 parts; /* of parts: their objects, durable too. The blob above is not sent then */
         } published;
@@ -373,6 +373,7 @@ typedef struct dp_action {
             dp_hash root;
             uint32_t first; /* as in dp_apply_item */
             uint32_t end;
+            uint32_t keep; /* as in publish, of its round */
         } check;
         struct {
             uint64_t round;
@@ -426,7 +427,9 @@ typedef struct dp_action {
         } train;
         struct {
             uint64_t round;
-            bool dense;        /* after long gossip */
+            bool dense; /* after long gossip */
+            uint32_t
+                keep; /* of a run with a span of densities (density.h), else 0: the manifest's */
             dp_part_cuts cuts; /* n > 0: an object for each part */
         } publish;
         struct {
@@ -555,6 +558,9 @@ typedef struct dp_node_view {
 } dp_node_view;
 
 void dp_node_look(const dp_node *node, dp_node_view *view);
+/* One element of so many travels in updates of this round, the one to come or the newest; 0: of another one, or in a run whose
+ * manifest has no span of densities (density.h). */
+uint32_t dp_node_keep(const dp_node *node, uint64_t round);
 /* Whether the object is here, whole. */
 bool dp_node_holds(const dp_node *node, const dp_hash *root);
 /* Why the run will never count this node, as a static phrase: NULL while nothing speaks against it. By the chain as known

@@ -120,7 +120,9 @@ typedef struct dp_claim {
     bool checking;
     bool checked;
     bool bad;
-    bool evidence; /* met in a record: not to be listed by this node unless its READY came too */
+    bool evidence;   /* met in a record: not to be listed by this node unless its READY came too */
+    dp_time told_at; /* when it was heard of */
+    dp_time held_at; /* when its blob was first here */
     unsigned __int128 energy;
     struct { /* of parts, a bit for each: their objects, as above */
         uint32_t held;
@@ -249,6 +251,7 @@ typedef struct dp_train {
     uint32_t op; /* of the DP_STORE_PENDING under way */
     uint8_t row[DP_PENDING_ROW_MAX];
     dp_ckpt ckpts[DP_CKPTS_MAX];
+    uint32_t uplink;    /* kB/s, as last told; 0: unknown */
     uint64_t exchanges; /* since the last publication */
     uint64_t mixed;     /* ever */
     /* A trainer whose states are not the certified ones: from the third time in a row it rests, each time for longer. */
@@ -470,6 +473,8 @@ void dp_round_repeat(dp_node *node);
 dp_claim *dp_round_claim_of(const dp_node *node, const dp_peer *peer);
 /* 1: made for the round that the newest record has closed; else 0. */
 uint32_t dp_round_claim_age(const dp_node *node, const dp_claim *claim);
+/* lines.c: what this node would have a record say of the lines. */
+dp_lines dp_round_lines(dp_node *node);
 /* Is this READY of the round under way, or may it count in it all the same (round.stale)? */
 bool dp_round_is_open(const dp_node *node, const dp_ready *ready);
 bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer);

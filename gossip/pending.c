@@ -224,6 +224,7 @@ void dp_train_published(dp_node *node, const dp_event *event)
     train->steps = 0;
     train->tokens = 0;
     train->exchanges = 0;
+    train->uplink = event->u.published.rate;
     dp_pending pending = {.has = true,
                           .made_here = true,
                           .a_root = event->u.published.a_root,

@@ -306,6 +306,7 @@ size_t dp_round_value(void *context, uint8_t *out)
         }
     if (draft->n_listed > 0) {
         list_late(node, draft);
+        draft->lines = dp_round_lines(node);
         dp_config_draft(node, draft);
         dp_valid_fill(&node->ledger, draft);
     } else if (dp_config_may_stand_alone(node) || (DP_MUTATION == 17 && draft->has_config)) {

@@ -7,7 +7,10 @@
 
 static const char record_domain[] = "dpnode/record/1";
 
-enum { FLAG_CONFIG = 1, FLAG_PARTED = 2, FLAG_AGED = 4 };
+enum { FLAG_CONFIG = 1, FLAG_PARTED = 2, FLAG_AGED = 4, FLAG_SLOW = 8, FLAG_FREE = 16 };
+
+/* What a ROUND may have beside a config part. */
+static const unsigned flags_of_round = FLAG_PARTED | FLAG_AGED | FLAG_SLOW | FLAG_FREE;
 
 static void write_hash(dp_writer *writer, const dp_hash *hash)
 {
@@ -117,6 +120,18 @@ static void write_config(dp_writer *writer, const dp_config_part *config)
     }
 }
 
+static uint8_t flags_of(const dp_record *record)
+{
+    unsigned flags = (record->has_config ? FLAG_CONFIG : 0U) | (record->parted ? FLAG_PARTED : 0U);
+
+    if (record->kind == DP_RECORD_ROUND) {
+        flags |= (record->aged != 0 ? FLAG_AGED : 0U) |
+                 (record->lines == DP_LINES_SLOW ? FLAG_SLOW : 0U) |
+                 (record->lines == DP_LINES_FREE ? FLAG_FREE : 0U);
+    }
+    return (uint8_t)flags;
+}
+
 dp_status dp_record_encode(const dp_record *record, uint8_t *out, size_t capacity, dp_view *bytes)
 {
     dp_writer writer =
@@ -126,8 +141,7 @@ dp_status dp_record_encode(const dp_record *record, uint8_t *out, size_t capacit
     dp_write_u8(&writer, DP_RECORD_VERSION);
     dp_write_u8(&writer, (uint8_t)record->kind);
     const bool aged = record->kind == DP_RECORD_ROUND && record->aged != 0;
-    dp_write_u8(&writer, (uint8_t)((record->has_config ? FLAG_CONFIG : 0) |
-                                   (record->parted ? FLAG_PARTED : 0) | (aged ? FLAG_AGED : 0)));
+    dp_write_u8(&writer, flags_of(record));
     write_hash(&writer, &record->run);
     write_hash(&writer, &record->fork);
     dp_write_u64(&writer, record->slot);
@@ -352,13 +366,17 @@ dp_status dp_record_decode(dp_record *record, dp_view bytes)
     const uint8_t kind = dp_read_u8(&reader);
     const uint8_t flags = dp_read_u8(&reader);
     if ((kind != DP_RECORD_ROUND && kind != DP_RECORD_CONFIG && kind != DP_RECORD_FORK) ||
-        (flags & ~(unsigned)(FLAG_CONFIG | FLAG_PARTED | FLAG_AGED)) != 0 ||
-        (flags > FLAG_CONFIG && kind != DP_RECORD_ROUND)) {
+        (flags & ~(FLAG_CONFIG | flags_of_round)) != 0 ||
+        ((flags & flags_of_round) != 0 && kind != DP_RECORD_ROUND) ||
+        (flags & (FLAG_SLOW | FLAG_FREE)) == (FLAG_SLOW | FLAG_FREE)) {
         return DP_BADMSG;
     }
     record->kind = (dp_record_kind)kind;
     record->has_config = (flags & FLAG_CONFIG) != 0;
     record->parted = (flags & FLAG_PARTED) != 0;
+    record->lines = (flags & FLAG_SLOW) != 0   ? DP_LINES_SLOW
+                    : (flags & FLAG_FREE) != 0 ? DP_LINES_FREE
+                                               : DP_LINES_FIT;
     record->n_parts = 0;
     read_hash(&reader, &record->run);
     read_hash(&reader, &record->fork);

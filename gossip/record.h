@@ -5,7 +5,8 @@
  *     0  u8   version 2
  *     1  u8   kind, dp_record_kind
  *     2  u8   flags: bit 0 a config part follows the body; bit 1 a ROUND of parts (part.h); bit 2 a ROUND some contributions
- *             of which are of the round before; other bits 0
+ *             of which are of the round before; bit 3 a ROUND whose lines were slow, bit 4 one whose lines were free, never both
+ *             (density.h); other bits 0
  *     3  32   run id
  *    35  32   fork: zero, or the hash of the FORK record
  *    67  u64  slot
@@ -41,6 +42,7 @@
 #define DP_GOSSIP_RECORD_H
 
 #include "base/reach.h"
+#include "gossip/density.h"
 #include "gossip/node.h"
 #include "gossip/part.h"
 
@@ -197,7 +199,8 @@ typedef struct dp_record {
     bool parted;
     uint32_t n_parts;
     dp_part_row parts[DP_PARTS_MAX];
-    uint32_t aged; /* bit i: listed[i] came too late for the round before (round.stale) */
+    uint32_t aged;  /* bit i: listed[i] came too late for the round before (round.stale) */
+    dp_lines lines; /* in a run with a span of densities, else FIT */
     dp_config_part config;
     uint8_t root_signature[DP_SIGNATURE_BYTES]; /* FORK */
 } dp_record;

@@ -179,6 +179,16 @@ void dp_round_check_blob(dp_node *node, dp_claim *claim)
         dp_action *action = dp_out_add(&node->out, DP_DO_CHECK);
         action->u.check.root = claim->ready.root;
         action->u.check.end = DP_PART_WHOLE;
+        action->u.check.keep = dp_node_keep(node, claim->ready.round);
+    }
+}
+
+static void hold(const dp_node *node, dp_claim *claim, uint64_t size)
+{
+    claim->held = true;
+    claim->size = size;
+    if (claim->held_at.us == 0) {
+        claim->held_at = node->now;
     }
 }
 
@@ -191,8 +201,7 @@ void dp_round_fetch_blob(dp_node *node, dp_claim *claim)
         return;
     }
     if (dp_node_holds(node, root)) {
-        claim->held = true;
-        claim->size = dp_node_size(node, root);
+        hold(node, claim, dp_node_size(node, root));
         if (node->train.state != DP_TRAINER_OFF) {
             dp_round_check_blob(node, claim);
         }
@@ -246,7 +255,8 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
         return; /* An own one may have numbers that no record may list: of a row that an older version wrote. */
     }
     claim = &round->claims[round->n_claims++];
-    *claim = (dp_claim){.ready = *ready, .evidence = evidence, .energy = ready->energy};
+    *claim = (dp_claim){
+        .ready = *ready, .evidence = evidence, .energy = ready->energy, .told_at = node->now};
     if (!own) {
         dp_node_note(node, DP_NOTE_READY, ready->round, &ready->peer, 0, 0, "");
     }
@@ -398,8 +408,7 @@ void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size)
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         dp_claim *claim = &node->round->claims[i];
         if (!claim->held && dp_hash_equal(&claim->ready.root, root)) {
-            claim->held = true;
-            claim->size = size;
+            hold(node, claim, size);
             if (node->train.state != DP_TRAINER_OFF) {
                 dp_round_check_blob(node, claim);
             }

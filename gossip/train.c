@@ -338,6 +338,11 @@ static void train_on(dp_node *node)
         dp_action *action = dp_out_add(&node->out, DP_DO_PUBLISH);
         action->u.publish.round = train->applied + 1;
         action->u.publish.dense = train->exchanges >= 2;
+#if DP_MUTATION == 68
+        action->u.publish.keep = dp_node_keep(node, train->applied);
+#else
+        action->u.publish.keep = dp_node_keep(node, train->applied + 1);
+#endif
         if (node->parts != NULL) {
             action->u.publish.cuts = node->ledger.layout.cuts;
         }

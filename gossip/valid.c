@@ -359,6 +359,9 @@ static dp_status check_round(const dp_valid *valid, const dp_record *record, con
     if (record->parted != ledger->parted) {
         return no(cause, "form of a round");
     }
+    if (record->lines != DP_LINES_FIT && !dp_density_moves(&ledger->density)) {
+        return no(cause, "lines of a round whose updates are all of one density");
+    }
     DP_TRY(check_listed(valid, record, cause));
     DP_TRY(check_numbers(valid, record, cause));
     return record->parted ? dp_valid_parts(valid, record, cause) : DP_OK;

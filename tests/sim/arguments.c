@@ -219,6 +219,7 @@ static bool *flag_of(dp_arguments *args, const char *name)
         {"--every", &args->options.all_on},
         {"--lucky", &args->options.lucky},
         {"--parts", &args->options.parts},
+        {"--span", &args->options.span},
         {"--keep-vote-key", &args->options.keep_vote_key},
     };
 
@@ -287,7 +288,8 @@ void dp_arguments_usage(FILE *out)
           "             [--profile NAME] [--jobs N] [--max-failures N] [--trace NODE] [--shrink "
           "[--output FILE]]\n"
           "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
-          "             [--lucky] [--parts] [--keep-vote-key] [--store model|real|lies] [--evil "
+          "             [--lucky] [--parts] [--span] [--keep-vote-key] [--store model|real|lies] "
+          "[--evil "
           "KIND] [--json] [--quiet]\n"
           "       dpsim --explore ... (dpsim --explore --help says what)\n"
           "profiles:",

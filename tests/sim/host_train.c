@@ -262,6 +262,8 @@ static void do_publish(dp_host *host, const dp_action *action)
                     "PUBLISH while the publication before has no outcome");
         return;
     }
+    dp_oracle_density(host, action->u.publish.round, action->u.publish.keep);
+    host->toy.keep = action->u.publish.keep;
     dp_toy_publish(&host->toy, action->u.publish.dense, &action->u.publish.cuts,
                    (uint64_t)host->index << 32 | ++host->nonce, &parcel->made);
     parcel->round = action->u.publish.round;
@@ -328,6 +330,14 @@ void dp_host_parcel_stored(dp_host *host, const dp_disk_write *write)
     dp_host_event(host, &event);
 }
 
+/* As CHECK of compute/worker.c: of the density of its round, or dense. */
+static bool is_foreign(dp_view blob, uint32_t keep)
+{
+    const uint32_t count = dp_toy_holds(blob);
+
+    return keep != 0 && count != DP_TOY_ELEMENTS && count != dp_toy_kept(DP_TOY_ELEMENTS, keep);
+}
+
 static void do_check(dp_host *host, const dp_action *action)
 {
     dp_toy_vector values;
@@ -339,6 +349,11 @@ static void do_check(dp_host *host, const dp_action *action)
     event.u.checked.ok =
         dp_toy_decode_part(bytes_of(host, &action->u.object.root), action->u.check.first,
                            action->u.check.end, values, &event.u.checked.energy) == DP_OK;
+    if (event.u.checked.ok &&
+        is_foreign(bytes_of(host, &action->u.object.root), action->u.check.keep)) {
+        event.u.checked.ok = false;
+        event.u.checked.foreign = true;
+    }
     if (event.u.checked.ok) {
         dp_oracle_checked(host, &event.u.checked.root);
     }

@@ -80,6 +80,9 @@ static void print_replay(const dp_arguments *args, const report *r)
     if (args->options.parts) {
         printf(" --parts");
     }
+    if (args->options.span) {
+        printf(" --span");
+    }
     if (args->options.keep_vote_key) {
         printf(" --keep-vote-key");
     }
@@ -277,6 +280,8 @@ static void add_up(sums *all, const report *r)
     all->totals.ended_us += r->totals.ended_us;
     all->totals.lies += r->totals.lies;
     all->totals.parts += r->totals.parts;
+    all->totals.thinner += r->totals.thinner;
+    all->totals.thicker += r->totals.thicker;
     all->totals.parts_missing += r->totals.parts_missing;
     all->totals.forks += r->totals.forks;
     all->totals.halts += r->totals.halts;
@@ -331,6 +336,11 @@ static void print_sums(const dp_arguments *args, const sums *all, double took)
            all->seeds, all->failures, all->rounds, all->crashes, all->exchanges,
            (double)all->together_us_max / 1e6, (double)all->seeds / took,
            (double)all->node_us / 1e6 / took, (double)all->occasions / 1e6 / took, all->digest);
+    if (all->totals.thinner > 0) {
+        printf("density: updates became thinner %" PRIu64 " times, denser again %" PRIu64
+               " times\n",
+               all->totals.thinner, all->totals.thicker);
+    }
     if (all->totals.parts > 0) {
         printf("parts: %" PRIu64 " of decided rounds, %" PRIu64 " of them without a result\n",
                all->totals.parts, all->totals.parts_missing);

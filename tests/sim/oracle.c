@@ -114,6 +114,7 @@ void dp_oracle_close(dp_sim *sim)
     }
     free(o->parcels);
     free(o->counted);
+    free(o->lines);
     free(o);
     sim->oracle = NULL;
 }
@@ -258,6 +259,7 @@ static void take_round(dp_sim *sim, const dp_record *record)
     last->state_root = record->state_root;
     dp_oracle_state(sim, record);
     dp_oracle_weights(sim, record);
+    dp_oracle_lines(sim, record);
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const uint32_t object = dp_shelf_find(&sim->shelf, &record->listed[i].root);
         dp_oracle_listed(sim, record, i);

@@ -30,6 +30,8 @@ void dp_oracle_booted(dp_host *host);
 /* The disk of this host was lost or restored from a backup. */
 void dp_oracle_forgot(dp_host *host);
 void dp_oracle_published(dp_host *host, const dp_hash *root);
+/* PUBLISH for this round asks for this density. */
+void dp_oracle_density(dp_host *host, uint64_t round, uint32_t keep);
 /* theta of the trainer of this host is that of round now. */
 void dp_oracle_theta(dp_host *host, uint64_t round, const dp_hash *tensor_root);
 /* The node has its trainer train towards this round. */

@@ -189,6 +189,8 @@ struct dp_oracle {
         clip_median; /* of the last round: what rounds of parts are measured against */
     unsigned __int128 w_median;
     dp_part_cuts cuts; /* of the round to come */
+    uint8_t *lines;    /* what record r says of them: lines[r], r > 0 */
+    uint64_t lines_capacity;
 };
 
 /* oracle_drawers.c: this node has told others of its publication. */
@@ -208,6 +210,9 @@ const dp_parcel_book *dp_oracle_parcel(const dp_oracle *o, const dp_hash *root);
 uint32_t dp_oracle_parts(dp_sim *sim, const dp_record *record, dp_toy_term terms[DP_PARTS_MAX]);
 /* q, clip and w of a decided round, computed here again. */
 void dp_oracle_weights(dp_sim *sim, const dp_record *record);
+
+/* oracle_density.c: what a decided record says of the lines, and the densities of the blobs that it lists. */
+void dp_oracle_lines(dp_sim *sim, const dp_record *record);
 
 /* oracle_samples.c: a decided record counts this publication, and with it the samples whose work is in it. */
 void dp_oracle_samples(dp_sim *sim, uint64_t round, const dp_listed *listed);

@@ -61,6 +61,9 @@ static bool take(dp_script *script, const char *key, const char *value)
     if (strcmp(key, "lucky") == 0) {
         return read_bool(value, &options->lucky);
     }
+    if (strcmp(key, "span") == 0) {
+        return read_bool(value, &options->span);
+    }
     if (strcmp(key, "parts") == 0) {
         return read_bool(value, &options->parts);
     }
@@ -163,6 +166,9 @@ dp_status dp_script_write(const dp_script *script, FILE *out)
     }
     if (options->keep_vote_key) {
         fprintf(out, "keep-vote-key yes\n");
+    }
+    if (options->span) {
+        fprintf(out, "span yes\n");
     }
     if (options->parts) {
         fprintf(out, "parts yes\n");

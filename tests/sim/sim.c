@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/buggify.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/forks.h"
 #include "tests/sim/oracle.h"
@@ -98,6 +99,10 @@ static dp_status make_manifest(dp_sim *sim)
     m->pairs = sim->plan.pairs ? DP_ON : DP_OFF;
     m->stale = sim->plan.stale ? DP_ON : DP_OFF;
     m->exchange = sim->plan.gradients ? DP_EXCHANGE_GRADIENTS : DP_EXCHANGE_UPDATES;
+    if (sim->plan.span) {
+        m->codec_keep = DP_CODEC_KEEP_LEAST;
+        m->codec_keep_most = DP_CODEC_KEEP_MOST;
+    }
     if (sim->plan.parts) {
         m->reduce = DP_REDUCE_PARTS;
         m->codec = DP_CODEC_INT8; /* The toy's own; parts are not added up in what thins. */
@@ -108,13 +113,27 @@ static dp_status make_manifest(dp_sim *sim)
     return DP_OK;
 }
 
+/* Half of the worlds have proposers that say anything of the lines, so that densities move where nothing is slow. */
+static void draw_span(dp_sim *sim)
+{
+    dp_rng rng;
+
+    dp_rng_init(&rng, dp_mix64(sim->options.seed) ^ 0x7370616eULL);
+    sim->plan.span = sim->options.span;
+    if (sim->plan.span && dp_rng_below(&rng, 2) == 0 && !sim->options.lucky) {
+        sim->plan.buggify |= 1U << DP_BUG_ANY_LINES;
+    }
+}
+
 dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
 {
     memset(sim, 0, sizeof *sim);
     sim->options = *options;
     dp_plan_draw(&sim->plan, options);
     sim->plan.parts = options->parts;
-    if (sim->plan.nodes == 0 || sim->plan.nodes > DP_SIM_NODES_MAX) {
+    draw_span(sim);
+    if ((options->span && (options->parts || sim->plan.gradients)) || sim->plan.nodes == 0 ||
+        sim->plan.nodes > DP_SIM_NODES_MAX) {
         return DP_BADARG;
     }
     if (!dp_real_wanted(sim)) { /* The real store would want chunks of their real size. */

@@ -209,15 +209,25 @@ typedef struct range {
     uint32_t end;
 } range;
 
+uint32_t dp_toy_kept(uint32_t length, uint32_t keep)
+{
+    /* Of 24: 18, 9, 5, 3. */
+    return keep == 0 ? (length + 1) / 2 : (length * 12 + keep - 1) / keep;
+}
+
+uint32_t dp_toy_holds(dp_view blob)
+{
+    return (uint32_t)blob.data[8] | (uint32_t)blob.data[9] << 8;
+}
+
 static const range all_elements = {.end = DP_TOY_ELEMENTS};
 
-/* The largest half by magnitude, ties to the lower index; low bits are dropped, so the code is lossy twice. Returns the size. */
-static uint32_t encode_range(const dp_toy_vector vector, range of, bool dense, uint64_t nonce,
+/* The largest by magnitude, dense or as many as a density keeps, ties to the lower index; low bits are dropped, so the code is lossy twice. Returns the size. */
+static uint32_t encode_range(const dp_toy_vector vector, range of, uint32_t count, uint64_t nonce,
                              uint8_t *out, size_t capacity)
 {
     bool kept[DP_TOY_ELEMENTS];
-    const uint32_t length = of.end - of.first;
-    const uint32_t count = dense ? length : (length + 1) / 2;
+    const bool dense = count == of.end - of.first;
     dp_writer w = dp_writer_of(out, capacity);
 
     memset(kept, dense, sizeof kept);
@@ -243,10 +253,11 @@ static uint32_t encode_range(const dp_toy_vector vector, range of, bool dense, u
     return (uint32_t)w.size;
 }
 
-static void encode(const dp_toy_vector vector, bool dense, uint64_t nonce, dp_toy_parcel *parcel)
+static void encode(const dp_toy_vector vector, uint32_t count, uint64_t nonce,
+                   dp_toy_parcel *parcel)
 {
     parcel->blob_size =
-        encode_range(vector, all_elements, dense, nonce, parcel->blob, sizeof parcel->blob);
+        encode_range(vector, all_elements, count, nonce, parcel->blob, sizeof parcel->blob);
 }
 
 uint32_t dp_toy_element(uint32_t share)
@@ -283,8 +294,9 @@ static void encode_parts(const dp_toy_vector vector, bool dense, const dp_part_c
         const range of = {dp_toy_element(cuts->first[p]), dp_toy_element(dp_part_end(cuts, p))};
         dp_toy_vector part;
         unsigned __int128 energy = 0;
-        end += encode_range(vector, of, dense, nonce << 5 | p, parcel->parts + end,
-                            sizeof parcel->parts - end);
+        const uint32_t length = of.end - of.first;
+        end += encode_range(vector, of, dense ? length : dp_toy_kept(length, 0), nonce << 5 | p,
+                            parcel->parts + end, sizeof parcel->parts - end);
         parcel->part_ends[p] = end;
         const dp_status decoded = dp_toy_decode(dp_toy_part(parcel, p), part, &energy);
         dp_assert(decoded == DP_OK);
@@ -292,7 +304,7 @@ static void encode_parts(const dp_toy_vector vector, bool dense, const dp_part_c
             sum[i] += part[i];
         }
     }
-    encode(sum, true, nonce, parcel);
+    encode(sum, DP_TOY_ELEMENTS, nonce, parcel);
 }
 
 dp_status dp_toy_reduce(const dp_toy_term *terms, uint32_t count, uint32_t first_share,
@@ -313,7 +325,7 @@ dp_status dp_toy_reduce(const dp_toy_term *terms, uint32_t count, uint32_t first
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
         mean[i] = (int64_t)(sum[i] / ((__int128)1 << 31));
     }
-    *size = encode_range(mean, of, true, nonce, blob, DP_TOY_BLOB_MAX);
+    *size = encode_range(mean, of, of.end - of.first, nonce, blob, DP_TOY_BLOB_MAX);
     return DP_OK;
 }
 
@@ -422,7 +434,8 @@ void dp_toy_publish(dp_toy *toy, bool dense, const dp_part_cuts *cuts, uint64_t 
     if (cuts->n > 0) {
         encode_parts(toy->a, dense, cuts, nonce, parcel);
     } else {
-        encode(toy->a, dense, nonce, parcel);
+        const uint32_t kept = dp_toy_kept(DP_TOY_ELEMENTS, toy->keep);
+        encode(toy->a, dense ? DP_TOY_ELEMENTS : kept, nonce, parcel);
     }
     const dp_status decoded =
         dp_toy_decode(dp_view_of(parcel->blob, parcel->blob_size), toy->sent, &parcel->energy);
@@ -611,7 +624,7 @@ void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel)
     toy->open_work = (dp_toy_work){0};
     move_samples(&toy->in_frozen, &toy->in_open);
     memset(parcel, 0, sizeof *parcel);
-    encode(toy->frozen, true, nonce, parcel);
+    encode(toy->frozen, DP_TOY_ELEMENTS, nonce, parcel);
     parcel->work = toy->frozen_work;
     parcel->reach = toy->reach;
     write_vector(toy->frozen, toy->frozen_work, &toy->in_frozen, parcel->vector);

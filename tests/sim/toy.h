@@ -19,7 +19,7 @@
 
 enum {
     DP_TOY_ELEMENTS = 24,
-    DP_TOY_KEPT = DP_TOY_ELEMENTS / 2, /* a sparse blob holds the largest half */
+    DP_TOY_KEPT = DP_TOY_ELEMENTS / 2, /* a sparse blob holds the largest half, or dp_toy_kept */
     DP_TOY_STATE_BYTES = 8 + 2 * 8 * DP_TOY_ELEMENTS,
     DP_TOY_BLOB_MAX = 32 + 10 * DP_TOY_ELEMENTS,
     DP_TOY_PARTS_BYTES_MAX = 10 * DP_PARTS_MAX + 10 * DP_TOY_ELEMENTS,
@@ -57,6 +57,7 @@ typedef struct dp_toy_work {
 typedef struct dp_toy {
     uint32_t member; /* pulls towards a target of its own */
     uint32_t beta_milli;
+    uint32_t keep;  /* of its next publication (dp_toy_kept) */
     uint64_t round; /* of the model */
     bool has_theta;
     bool pending; /* P holds a publication without an outcome */
@@ -145,6 +146,10 @@ DP_MUST dp_status dp_toy_mix(dp_toy *toy, const dp_view blobs[2], const uint64_t
 /* True while the identity above holds, and x shows what is not yet applied: theta - O - F - the part of P made since. */
 bool dp_toy_balanced(const dp_toy *toy);
 
+/* Elements of so many that a sparse blob of this density holds; keep 0: of a run without a span, the half. */
+uint32_t dp_toy_kept(uint32_t length, uint32_t keep);
+/* How many this blob holds, which decodes. */
+uint32_t dp_toy_holds(dp_view blob);
 /* Elements of these shares of a vector, first .. end - 1. */
 uint32_t dp_toy_element(uint32_t share);
 /* The part that this element is in. */

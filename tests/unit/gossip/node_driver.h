@@ -315,6 +315,7 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
         node->trains = false;
         break;
     case DP_DO_PUBLISH:
+        node->keep = action->u.publish.keep;
         kit_publish(world, node, action);
         break;
     case DP_DO_CHECK:
@@ -325,6 +326,7 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
         item->event.u.checked.ok = !node->picky;
         item->event.u.checked.foreign = node->picky;
         item->event.u.checked.energy = node->light ? 0 : 100;
+        node->keep_checked = action->u.check.keep;
         break;
     case DP_DO_APPLY:
         kit_apply(world, node, action);

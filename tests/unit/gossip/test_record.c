@@ -139,6 +139,33 @@ static void a_round_says_which_contributions_came_a_round_later(void **state)
     dp_ledger_close(&ledger);
 }
 
+static void a_round_says_how_its_lines_were_in_one_way(void **state)
+{
+    enum { FLAGS = 2 };
+    dp_ledger ledger;
+    uint8_t credential[KIT_CREDENTIAL];
+    static uint8_t second[DP_RECORD_BYTES_MAX];
+    dp_view copy;
+
+    (void)state;
+    const size_t plain = full_record(&ledger, credential).size;
+    for (int lines = DP_LINES_FIT; lines <= DP_LINES_FREE; lines++) {
+        record.lines = (dp_lines)lines;
+        assert_int_equal(dp_record_encode(&record, second, sizeof second, &copy), DP_OK);
+        assert_int_equal(copy.size, plain); /* Two flags, no bytes. */
+        assert_int_equal(dp_record_decode(&again, copy), DP_OK);
+        assert_int_equal(again.lines, lines);
+    }
+    second[FLAGS] |= 8U | 16U; /* Slow and free. */
+    assert_int_equal(dp_record_decode(&again, copy), DP_BADMSG);
+    record.kind = DP_RECORD_CONFIG;
+    assert_int_equal(dp_record_encode(&record, second, sizeof second, &copy), DP_OK);
+    assert_int_equal(dp_record_decode(&again, copy), DP_OK);
+    second[FLAGS] |= 8U; /* Of no round. */
+    assert_int_equal(dp_record_decode(&again, copy), DP_BADMSG);
+    dp_ledger_close(&ledger);
+}
+
 static void peers_must_rise(void **state)
 {
     dp_ledger ledger;
@@ -343,6 +370,7 @@ int main(void)
         cmocka_unit_test(every_shorter_or_longer_record_is_refused),
         cmocka_unit_test(a_damaged_record_has_one_form_or_none),
         cmocka_unit_test(a_round_says_which_contributions_came_a_round_later),
+        cmocka_unit_test(a_round_says_how_its_lines_were_in_one_way),
         cmocka_unit_test(peers_must_rise),
         cmocka_unit_test(the_largest_record_fits_in_a_proposal),
         cmocka_unit_test(the_largest_fork_fits_in_its_room_and_fills_it),

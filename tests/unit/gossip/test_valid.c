@@ -276,6 +276,17 @@ static void late_work_counts_in_no_later_round_and_in_no_other_run(void **state)
     assert_false(dp_ledger_may_be_stale(&ledger, &record.listed[1].peer)); /* Its lease is gone. */
 }
 
+static void lines_are_told_only_where_updates_may_be_thinner(void **state)
+{
+    (void)state;
+    record.lines = DP_LINES_SLOW;
+    assert_int_equal(verdict(), DP_DENIED);
+    ledger.density.sparsest = 2 * ledger.density.densest;
+    assert_int_equal(verdict(), DP_OK);
+    record.lines = DP_LINES_FREE;
+    assert_int_equal(verdict(), DP_OK);
+}
+
 static void admit(uint32_t index, uint16_t uses, uint8_t invite)
 {
     const uint32_t at = record.config.n_admits++;
@@ -533,6 +544,7 @@ int main(void)
         RULE(late_members_were_included_lately),
         RULE(who_came_too_late_may_count_in_the_next_round),
         RULE(late_work_counts_in_no_later_round_and_in_no_other_run),
+        RULE(lines_are_told_only_where_updates_may_be_thinner),
         RULE(a_newcomer_is_listed_with_its_admission),
         RULE(nobody_is_admitted_to_a_full_run),
         RULE(an_invite_admits_no_more_than_its_uses),
