@@ -61,6 +61,25 @@ static void print_left_out(const json_t *round)
     }
 }
 
+/* Of a run whose manifest has a span. */
+static void print_density(const json_t *round)
+{
+    const long long keep = dp_json_int(round, "keep", 0);
+    const double lost = dp_json_real(round, "update_error", 0);
+    const char *lines = dp_json_text(round, "lines", "fit");
+    if (keep == 0) {
+        return;
+    }
+    printf("  1 of %lld", keep);
+    if (lost > 0) {
+        printf(", %.0f %% left over", 100 * lost);
+    }
+    if (strcmp(lines, "fit") != 0) {
+        printf("  lines ");
+        dp_print_text(lines);
+    }
+}
+
 void dp_rounds_print_head(void)
 {
     printf("%-8s %6s  %-6s %7s %8s  %9s  %6s\n", "TIME", "ROUND", "KIND", "COUNTED", "TOOK",
@@ -103,6 +122,7 @@ void dp_rounds_print(const json_t *round)
     if (parts > 0) {
         printf("  parts %lld/%lld", parts - dp_json_int(round, "parts_empty", 0), parts);
     }
+    print_density(round);
     if (!dp_json_flag(round, "counted")) {
         printf("  without you");
     }

@@ -42,6 +42,12 @@ static void print_run(const json_t *status, const json_t *run)
         printf(", computing %.1f %% of the time",
                100 * dp_json_real(run, "compute_utilisation", 0));
     }
+    if (dp_json_int(run, "keep", 0) > 0) {
+        printf(", updates of 1 element in %lld", dp_json_int(run, "keep", 0));
+    }
+    if (dp_json_real(run, "update_error", 0) > 0) {
+        printf(", %.0f %% of the last one left over", 100 * dp_json_real(run, "update_error", 0));
+    }
     if (json_object_get(run, "checkpoint_round") != NULL) {
         printf(", checkpoint of round %lld", dp_json_int(run, "checkpoint_round", 0));
     }

@@ -91,6 +91,9 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
         dp_pair_f64(&map, "outer_reach", view.outer_reach);
     }
     dp_pair_f64(&map, "loss", view.loss);
+    if (view.keep != 0) {
+        dp_pair_u64(&map, "keep", view.keep);
+    }
     if (view.update_norm > 0) {
         dp_pair_f64(&map, "update_norm", view.update_norm);
         dp_pair_f64(&map, "update_residual", view.update_error);
@@ -250,6 +253,21 @@ static void pack_contributors(dp_group *map, const dp_daemon *daemon, const dp_d
     dp_group_end(&left);
 }
 
+static void pack_density(dp_group *map, const dp_diary_round *round)
+{
+    static const char *const words[] = {
+        [DP_LINES_FIT] = "fit", [DP_LINES_SLOW] = "slow", [DP_LINES_FREE] = "free"};
+
+    if (round->keep != 0) {
+        dp_pair_u64(map, "keep", round->keep);
+        dp_pair_text(map, "lines", words[round->lines]);
+    }
+    if (round->update_norm > 0) {
+        dp_pair_f64(map, "update_residual", round->update_error);
+        dp_pair_f64(map, "update_error", round->update_error / round->update_norm);
+    }
+}
+
 void dp_pack_round(dp_packer *packer, const dp_daemon *daemon, const dp_diary_round *round)
 {
     dp_group map = dp_map_begin(packer);
@@ -284,6 +302,7 @@ void dp_pack_round(dp_packer *packer, const dp_daemon *daemon, const dp_diary_ro
             dp_pair_u64(&map, "parts", round->parts);
             dp_pair_u64(&map, "parts_empty", round->parts_empty);
         }
+        pack_density(&map, round);
         dp_pair_bool(&map, "counted", round->counted);
         if (!dp_hash_is_zero(&round->state_root)) {
             dp_pair_hex(&map, "state_root", dp_view_of(round->state_root.bytes, DP_HASH_BYTES));

@@ -13,14 +13,16 @@
  *                       "run"?: {"name", "id", "round", "applied", "slot", "tokens", "state_root", "members", "alive", "voters",
  *                       "is_voter", "quorum", "listed", "loss"?, "exchanges", "rejected", "diverged", "elements",
  *                       "data_objects" (tokenizer and shards), "data_here" (of these), "round_ms",
- *                       "tokens_per_s", "compute_utilisation", "outer_reach"?, "update_norm"?: |a| of what was published last, "update_residual"?: |e| that its codec
+ *                       "tokens_per_s", "compute_utilisation", "outer_reach"?, "keep"?: one element of so many in updates of the round to come, where the
+ *                       manifest has a span (gossip/density.h), "update_norm"?: |a| of what was published last, "update_residual"?: |e| that its codec
  *                       left over, "update_error"?: their ratio, "part_error"?: the same of the part that this node added up last, "checkpoint_round"?, "bytes_sent", "bytes_received",
  *                       "trainer": "up"|"down"|"starting"|"failing", "device"?: who computes, "trainer_pid"?, "trainer_restarts", "counted": rounds that list this node}}
  *   peers        {} -> {"peers": [{"id","short","name","state","self","linked","roster","voter","rtt_ms"?,"round","included",
  *                       "step_ms"?,"addresses":[text]}]}
  *   rounds       {"last"?: n, "follow"?: bool} -> a notice {"round": R} each, for ever when following; {"count"}. R: {"round","slot",
  *                       "kind": "sync"|"gossip","time_ms","duration_ms"?,"listed","active","tokens","loss"?,"bytes","wire_bytes_per_copy": mean
- *                       over the listed of the blob as framed and sealed,"counted": bool,
+ *                       over the listed of the blob as framed and sealed,"keep"?: as in status, of this round,"lines"? (with keep): "fit"|"slow"|"free",
+ *                       "update_residual"?,"update_error"?: as in status, of this node's update in it,"counted": bool,
  *                       "state_root"?,"left_out":[{"peer","cause"}],"peers":[{"short","tokens","steps","weight_share"}],
  *                       "exchange"?: {"peer","weight_own","weight_other","moved","cause"}}
  *   events       {"last"?: n, "follow"?: bool} -> like rounds, notices {"event": {"id","time_ms","name","round"?,"text"}}; {"count"}

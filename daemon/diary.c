@@ -189,6 +189,7 @@ void dp_diary_round_of_record(const dp_record *record, const dp_peer *self, dp_d
         round->peers[i].age = dp_listed_age(record, i);
     }
     round->n_peers = record->n_listed;
+    round->lines = record->lines;
     round->parts = record->n_parts;
     for (uint32_t p = 0; p < record->n_parts; p++) {
         round->parts_empty += record->parts[p].has ? 0 : 1;

@@ -44,9 +44,13 @@ typedef struct dp_diary_round {
     uint64_t bytes;       /* of all blobs listed */
     uint32_t parts;       /* of a round of parts; 0: there are none */
     uint32_t parts_empty; /* of these without a result */
-    bool counted;         /* lists this node */
-    bool live;            /* decided while this daemon watched, not read from the chain */
-    dp_hash state_root;   /* after this round; zero until known */
+    uint32_t keep;  /* one element of so many in its updates; 0: as the manifest says, or unknown */
+    dp_lines lines; /* how they were, by the record */
+    double update_norm;  /* |a| of this node's update in it, and what its codec left over; */
+    double update_error; /* 0: not known */
+    bool counted;        /* lists this node */
+    bool live;           /* decided while this daemon watched, not read from the chain */
+    dp_hash state_root;  /* after this round; zero until known */
     uint32_t n_left_out;
     struct {
         dp_peer peer;

@@ -529,6 +529,7 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
     dp_transport_look(driver->transport, &view->transport);
     if (view->running) {
         dp_node_look(driver->node, &view->node);
+        view->keep = dp_node_keep(driver->node, view->node.round + 1);
     }
 }
 

@@ -43,9 +43,11 @@ typedef struct dp_driver_view {
     uint64_t elements;
     const char *device; /* who computes; "": nobody, or not known */
     double tokens_per_s;
-    double outer_reach;  /* of the last outer step, in updates (compute/consensus.h); 0: unknown */
-    double usage;        /* share of the time that the trainer computes; 0: unknown */
-    double loss;         /* of the running local round, nats per token; 0: unknown */
+    double outer_reach; /* of the last outer step, in updates (compute/consensus.h); 0: unknown */
+    double usage;       /* share of the time that the trainer computes; 0: unknown */
+    double loss;        /* of the running local round, nats per token; 0: unknown */
+    uint32_t
+        keep; /* one element of so many in updates of the round to come; 0: as the manifest says */
     double update_norm;  /* |a| of the last publication; 0: none, or not known */
     double update_error; /* what its codec left over: |a - d| */
     double part_error;   /* what encoding the last sum of a part has lost, by its norm; 0: none */

@@ -101,6 +101,7 @@ struct dp_driver {
     uint32_t n_waits;
     dp_driver_wait waits[DP_DRIVER_WAITS_MAX];
     double loss;
+    uint64_t update_round;
     double update_norm; /* of the last publication, as the trainer says */
     double update_error;
     double part_error;  /* of the sum that the trainer made last, by its norm; 0: unknown */

@@ -100,8 +100,9 @@ static dp_status restore_record(const dp_chain_row *entry, void *context)
     DP_TRY(dp_node_restore_record(self->node, entry->slot, entry->record, entry->cert));
     if (dp_record_decode(&self->record, entry->record) == DP_OK &&
         self->record.kind == DP_RECORD_ROUND) {
-        dp_diary_round_of_record(&self->record, &self->driver->self,
-                                 &self->rounds[self->n_rounds++ % HISTORY]);
+        dp_diary_round *const round = &self->rounds[self->n_rounds++ % HISTORY];
+        dp_diary_round_of_record(&self->record, &self->driver->self, round);
+        round->keep = dp_node_keep(self->node, round->round);
     }
     return DP_OK;
 }

@@ -95,6 +95,19 @@ static void run_row(dp_saver_job *job, dp_store *store)
     }
 }
 
+/* How dense its updates are, and what this node's has lost. */
+static void add_density(const dp_driver *driver, dp_diary_round *round)
+{
+    round->keep = dp_node_keep(driver->node, round->round);
+    for (uint32_t i = 0; i < round->n_peers; i++) {
+        if (dp_peer_equal(&round->peers[i].peer, &driver->self) &&
+            driver->update_round + round->peers[i].age == round->round) {
+            round->update_norm = driver->update_norm;
+            round->update_error = driver->update_error;
+        }
+    }
+}
+
 static void remember_round(dp_driver *driver, const row_job *self)
 {
     static dp_record record; /* Loop thread only; large for a stack. */
@@ -103,6 +116,7 @@ static void remember_round(dp_driver *driver, const row_job *self)
         dp_diary_round_of_record(&record, &driver->self, &round);
         round.time_ms = dp_unix_ms();
         round.live = true;
+        add_density(driver, &round);
         const dp_diary_round *noted = dp_diary_round_find(driver->daemon->diary, record.round);
         if (noted != NULL) {
             round.n_left_out = noted->n_left_out;

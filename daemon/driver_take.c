@@ -214,6 +214,7 @@ static void tell_taken(dp_driver *driver, const taken *self)
             event.u.published.parts.refs[i - 2] =
                 (dp_part_ref){.root = self->roots[i], .bytes = self->sizes[i]};
         }
+        driver->update_round = self->msg.round;
         driver->update_norm = self->msg.norm;
         driver->update_error = self->msg.error;
         dp_driver_feed(driver, &event);

@@ -274,6 +274,7 @@ static void a_record_is_read_as_this_node_sees_it(void **state)
                                        .steps = 5,
                                        .q = 7};
     }
+    record.lines = DP_LINES_SLOW;
     record.listed[0].loss_micro = 4000000;
     record.listed[1].loss_micro = 1000000; /* the third does not know its loss */
     dp_diary_round_of_record(&record, &self, &row);
@@ -281,6 +282,7 @@ static void a_record_is_read_as_this_node_sees_it(void **state)
           row.active == 4);
     CHECK(row.counted && !row.live && row.tokens == 6000 && row.bytes == 300 && row.n_peers == 3);
     assert_int_equal(row.loss_micro, 2000000);
+    assert_int_equal(row.lines, DP_LINES_SLOW);
     CHECK(dp_peer_equal(&row.peers[1].peer, &self) && row.peers[1].tokens == 2000 &&
           row.peers[1].q == 7);
     dp_diary_round_of_record(&record, &other, &row);
