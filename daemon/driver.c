@@ -148,12 +148,24 @@ void dp_driver_fail(dp_driver *driver, dp_status status, const char *why)
 
 /* ---- what the transport tells ---- */
 
-static void read_hello(dp_driver *driver, const dp_peer *peer, dp_view hello)
+/* Who goes by other rules is told of once: nothing else would say why updates are refused. */
+static void tell_rules(dp_driver *driver, const dp_peer *peer, const dp_hello *hello)
 {
-    char name[DP_NAME_MAX + 1];
+    const bool older = hello->rules < DP_RULES;
+
+    dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "peer.rules", 0, peer,
+                 "%s runs %s program (rules %u, here %d): %s may refuse updates that count for the "
+                 "others; upgrade %s",
+                 hello->name, older ? "an older" : "a newer", hello->rules, DP_RULES,
+                 older ? "it" : "this node", older ? "it" : "this node");
+}
+
+static void read_hello(dp_driver *driver, const dp_peer *peer, dp_view bytes)
+{
+    dp_hello hello = {.rules = 0};
     uint32_t at = 0;
 
-    if (!dp_hello_read(hello, name)) {
+    if (!dp_hello_read(bytes, &hello)) {
         return;
     }
     while (at < driver->n_names && !dp_peer_equal(&driver->names[at].peer, peer)) {
@@ -162,9 +174,14 @@ static void read_hello(dp_driver *driver, const dp_peer *peer, dp_view hello)
     if (at == DP_DRIVER_NAMES_MAX) {
         at = peer->bytes[0];
     }
+    const bool told = at < driver->n_names && dp_peer_equal(&driver->names[at].peer, peer) &&
+                      driver->names[at].hello.rules == hello.rules;
     driver->n_names += at == driver->n_names;
     driver->names[at].peer = *peer;
-    memcpy(driver->names[at].name, name, sizeof name);
+    driver->names[at].hello = hello;
+    if (hello.rules != DP_RULES && !told) {
+        tell_rules(driver, peer, &hello);
+    }
 }
 
 const char *dp_driver_peer_name(const dp_driver *driver, const dp_peer *peer)
@@ -174,7 +191,7 @@ const char *dp_driver_peer_name(const dp_driver *driver, const dp_peer *peer)
     }
     for (uint32_t i = 0; i < driver->n_names; i++) {
         if (dp_peer_equal(&driver->names[i].peer, peer)) {
-            return driver->names[i].name;
+            return driver->names[i].hello.name;
         }
     }
     return "";

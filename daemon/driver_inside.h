@@ -7,6 +7,7 @@
 
 #include "daemon/courier.h"
 #include "daemon/driver.h"
+#include "daemon/hello.h"
 #include "daemon/trainer.h"
 #include "daemon/usage.h"
 
@@ -80,7 +81,7 @@ struct dp_driver {
     uint32_t n_names;
     struct {
         dp_peer peer;
-        char name[DP_NAME_MAX + 1];
+        dp_hello hello;
     } names[DP_DRIVER_NAMES_MAX];
     uint64_t counted;
     uint64_t checkpoint_round;

@@ -10,17 +10,19 @@ size_t dp_hello_write(const char *name, uint8_t *out, size_t capacity)
     dp_write_u8(&writer, DP_HELLO_VERSION);
     dp_write_u8(&writer, (uint8_t)text.size);
     dp_write_view(&writer, text);
-#if DP_HELLO_VERSION > 1
+    dp_write_u32(&writer, DP_RULES);
+#if DP_HELLO_VERSION > 2
     dp_write_u64(&writer, 0x7365727574616566ULL); /* What the next version can do. */
 #endif
     return writer.size;
 }
 
-bool dp_hello_read(dp_view hello, char name[DP_NAME_MAX + 1])
+bool dp_hello_read(dp_view bytes, dp_hello *hello)
 {
-    dp_reader reader = dp_reader_of(hello);
+    dp_reader reader = dp_reader_of(bytes);
     const uint8_t version = dp_read_u8(&reader);
     const dp_view text = dp_read_view(&reader, dp_read_u8(&reader));
+    const uint32_t rules = version > 1 ? dp_read_u32(&reader) : 1;
 
     if (version == 0 || reader.failed) {
         return false;
@@ -28,8 +30,9 @@ bool dp_hello_read(dp_view hello, char name[DP_NAME_MAX + 1])
     size_t size = 0;
     for (size_t i = 0; i < text.size && size < DP_NAME_MAX; i++) {
         const uint8_t c = text.data[i];
-        name[size++] = (char)(c > ' ' && c < 127 && c != '"' && c != '\\' ? c : '_');
+        hello->name[size++] = (char)(c > ' ' && c < 127 && c != '"' && c != '\\' ? c : '_');
     }
-    name[size] = '\0';
+    hello->name[size] = '\0';
+    hello->rules = rules;
     return true;
 }

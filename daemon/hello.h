@@ -1,7 +1,8 @@
 /* What two daemons say of themselves in a handshake, for people:
  *     0  u8   version of the sender, 1 or later
  *     1  u8   size | name of the node
- * A later version adds fields after the name, which an earlier one skips. */
+ *        u32  rules of the sender, since version 2
+ * A later version adds fields after these, which an earlier one skips. */
 #ifndef DP_DAEMON_HELLO_H
 #define DP_DAEMON_HELLO_H
 
@@ -10,15 +11,26 @@
 #include "base/bytes.h"
 #include "base/manifest.h"
 
-/* Only a test builds with another number: a daemon of the next version, see tests/lib/next_version.c. */
+/* Only a test builds with other numbers: a daemon of the next version, see tests/lib/next_version.c. */
 #ifndef DP_HELLO_VERSION
-#define DP_HELLO_VERSION 1
+#define DP_HELLO_VERSION 2
 #endif
+/* What members must understand alike and no version in a manifest, record or message tells: which updates may be published and
+ * what a round makes of them. Grows with every change that a program from before it refuses. 2: twice the elements after a lost
+ * publication. */
+#ifndef DP_RULES
+#define DP_RULES 2
+#endif
+
+typedef struct dp_hello {
+    char name[DP_NAME_MAX + 1];
+    uint32_t rules; /* 1: of version 1 */
+} dp_hello;
 
 /* Returns the size. name: at most DP_NAME_MAX characters. */
 size_t dp_hello_write(const char *name, uint8_t *out, size_t capacity);
-/* Total. Names come from strangers: only printable ASCII without quotes goes through, the rest becomes "_". False, and name as it
- * was, when there is none to read. */
-bool dp_hello_read(dp_view hello, char name[DP_NAME_MAX + 1]);
+/* Total. Names come from strangers: only printable ASCII without quotes goes through, the rest becomes "_". False, and hello as
+ * it was, when there is none to read. */
+bool dp_hello_read(dp_view bytes, dp_hello *hello);
 
 #endif

@@ -36,7 +36,11 @@ class Versions(SystemTest):
         names = {p["name"] for p in old.ask("peers")["peers"]}
         self.assertIn("node2", names) # the beginning of a longer hello is read
         state_roots_agree([old, new, third], PATIENCE_S)
-        self.assertFalse([e for e in old.lines("logs", "-n", "500") if "cut" in e.get("text", "")])
+        logged = old.lines("logs", "-n", "500")
+        self.assertFalse([e for e in logged if "cut" in e.get("text", "")])
+        told = [e["text"] for e in logged if "(rules 3, here 2)" in e.get("text", "")]
+        self.assertEqual(told, ["node2 runs a newer program (rules 3, here 2): this node may refuse updates that count for the "
+                                "others; upgrade this node"])
 
     def test_55_a_run_is_upgraded_one_node_at_a_time(self):
         first, token = self.found()
