@@ -107,6 +107,31 @@ static dp_view encode_parts(uint8_t *out, dp_view round)
     return bytes;
 }
 
+/* The same round, whose proposer says that lines were slow. */
+static dp_view encode_slow(uint8_t *out, dp_view round)
+{
+    static dp_record record;
+    dp_view bytes;
+
+    dp_assert(dp_record_decode(&record, round) == DP_OK);
+    record.lines = DP_LINES_SLOW;
+    dp_assert(dp_record_encode(&record, out, DP_RECORD_BYTES_MAX, &bytes) == DP_OK);
+    return bytes;
+}
+
+/* Of a run whose updates may be thinner. */
+static void span_seed(void)
+{
+    uint8_t room[DP_MANIFEST_BYTES_MAX];
+    dp_manifest manifest;
+    size_t size = 0;
+
+    dp_manifest_default(&manifest);
+    manifest.codec_keep_most = DP_CODEC_KEEP_MOST;
+    dp_assert(dp_manifest_encode(&manifest, room, &size) == DP_OK);
+    seed("manifest/span", dp_view_of(room, size));
+}
+
 /* What is told in a round of parts. */
 static void part_seeds(void)
 {
@@ -271,6 +296,8 @@ int main(int argc, char **argv)
     dp_assert(dp_cert_of_record_encode(&seals, cert_room, sizeof cert_room, &cert) == DP_OK);
     seed("record/round", round);
     seed("record/round_of_parts", encode_parts(rooms[2], round));
+    seed("record/round_of_slow_lines", encode_slow(rooms[2], round));
+    span_seed();
     seed("record/fork", fork);
     vote_seed("message/promise", DP_MSG_PROMISE, round);
     vote_seed("message/propose", DP_MSG_PROPOSE, round);

@@ -274,6 +274,11 @@ dp_status dp_arguments_read(dp_arguments *args, int argc, char **argv, dp_why *w
     if (read.shrink && read.first != read.last) {
         return dp_why_set(why, DP_BADARG, "--shrink takes one seed that fails, as --seed N");
     }
+    if (read.options.span && (read.options.parts || read.options.profile == DP_PROFILE_STEPS)) {
+        return dp_why_set(why, DP_BADARG,
+                          "--span goes with neither --parts nor --profile steps: a manifest that "
+                          "asks for both is refused");
+    }
     if (read.output != NULL && !read.shrink) {
         return dp_why_set(why, DP_BADARG, "--output goes with --shrink, which writes that file");
     }
@@ -289,8 +294,8 @@ void dp_arguments_usage(FILE *out)
           "[--output FILE]]\n"
           "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
           "             [--lucky] [--parts] [--span] [--keep-vote-key] [--store model|real|lies] "
-          "[--evil "
-          "KIND] [--json] [--quiet]\n"
+          "[--evil KIND]\n"
+          "             [--json] [--quiet]\n"
           "       dpsim --explore ... (dpsim --explore --help says what)\n"
           "profiles:",
           out);

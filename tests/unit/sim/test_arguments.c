@@ -105,6 +105,11 @@ static void an_unknown_word_and_a_missing_seed_are_told(void **state)
     CHECK(strstr(why.text, "--seed N") != NULL);
     CHECK(read_line(&args, "--seed 1 --faults loss,bar", &why) == DP_BADARG);
     CHECK(strstr(why.text, "\"bar\"") != NULL);
+    CHECK(read_line(&args, "--seed 1 --span --parts", &why) == DP_BADARG);
+    CHECK(strstr(why.text, "--parts") != NULL);
+    CHECK(read_line(&args, "--seed 1 --profile steps --span", &why) == DP_BADARG);
+    CHECK_OK(read_line(&args, "--seed 1 --profile merge --span", &why));
+    CHECK(args.options.span);
     CHECK_OK(read_line(&args, "--help", &why));
     CHECK(args.help);
 }
