@@ -60,6 +60,9 @@ static const dp_setting settings[] = {
     {"drain-time", DP_SETTING_NUMBER, "SECONDS", "25", 0, 86400,
      "how long to wait for that round at most", NUMBER(drain_time)},
     {"observer", DP_SETTING_FLAG, "", "0", 0, 1, "hold and serve, never train", NUMBER(observer)},
+    {"late-parts", DP_SETTING_FLAG, "", "0", 0, 1,
+     "send no part of a gradient before the whole is computed: to measure what that is worth",
+     NUMBER(late_parts)},
 };
 
 const dp_setting *dp_settings(size_t *count)

@@ -33,6 +33,7 @@ typedef struct dp_config {
     char drain_on_file[DP_CONFIG_PATH_MAX]; /* empty: none is looked for */
     bool network_dir;                       /* the directory may lie on a network file system */
     bool observer;
+    bool late_parts;
 } dp_config;
 
 typedef enum dp_setting_kind {

@@ -102,6 +102,10 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     if (view.part_error > 0) {
         dp_pair_f64(&map, "part_error", view.part_error);
     }
+    if (view.node.early_told > 0) {
+        dp_pair_u64(&map, "early_told", view.node.early_told);
+        dp_pair_u64(&map, "early_here", view.node.early_here);
+    }
     if (view.has_checkpoint) {
         dp_pair_u64(&map, "checkpoint_round", view.checkpoint_round);
     }

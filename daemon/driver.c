@@ -121,6 +121,7 @@ bool dp_driver_post(dp_driver *driver, dp_saver_job *job, dp_saver_class class)
 
 static void free_driver(dp_driver *driver)
 {
+    dp_driver_early_forget(driver);
     dp_node_close(driver->node);
     dp_memfd_unmap(driver->snapshot);
     dp_free(driver->actions);

@@ -459,6 +459,10 @@ static void dispatch(dp_node *node, const dp_event *event)
             node->dirty = true;
         }
         break;
+    case DP_EV_EARLY:
+        dp_part_early_made(node, event);
+        node->dirty = true;
+        break;
     case DP_EV_CHECKED:
         (void)dp_mix_checked(node->mix, node->now, &event->u.checked.root, event->u.checked.ok,
                              &node->out);

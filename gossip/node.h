@@ -91,7 +91,8 @@ typedef enum dp_event_type {
     DP_EV_COMMAND,    /* u.command: the owner, through the control socket or a signal */
     DP_EV_ORDER,      /* u.order: what takes the root key, or an admin's */
     DP_EV_OBJECT_LOST, /* u.object: its root alone; it was here, and part of it cannot be read any more */
-    DP_EV_REDUCED /* u.reduced: a part was added up, and its result is a durable object here */
+    DP_EV_REDUCED, /* u.reduced: a part was added up, and its result is a durable object here */
+    DP_EV_EARLY /* u.early: a part of the coming publication is a durable object here, kept until OBJECT_KEEP or _DROP */
 } dp_event_type;
 
 typedef enum dp_link_cause {
@@ -203,6 +204,14 @@ typedef struct dp_event {
             uint64_t bytes;
             dp_status status; /* not DP_OK: there is no result */
         } reduced;
+        struct {
+            uint64_t round;
+            uint32_t part;
+            uint32_t first; /* as in dp_apply_item */
+            uint32_t end;
+            dp_hash root;
+            uint64_t bytes;
+        } early;
         struct {
             uint64_t round;
             dp_hash tensor_root;
@@ -424,6 +433,7 @@ typedef struct dp_action {
             uint32_t n_ranges;
             dp_sample_range ranges
                 [DP_LEASE_RANGES_MAX]; /* of the lease, from reach on; after them the own line */
+            dp_part_cuts cuts;         /* n > 0: EARLY events may tell of parts, cut so */
         } train;
         struct {
             uint64_t round;
@@ -487,6 +497,8 @@ typedef struct dp_node_config {
     uint32_t members_max;        /* memory is sized by it; at most DP_MEMBERS_MAX */
     uint64_t seed;               /* of the node's own random choices */
     bool observer;               /* holds and serves, never trains */
+    bool
+        early; /* in a run of parts of gradients: told of parts before their publication is whole */
     dp_crypto crypto;
     dp_admission admission; /* check NULL: certificates, dp_admission_certs() */
 } dp_node_config;
@@ -550,6 +562,8 @@ typedef struct dp_node_view {
     uint32_t listed_last;   /* contributors of the last ROUND record */
     uint64_t exchanges;     /* pair exchanges done */
     uint64_t rejected;      /* messages and blobs refused */
+    uint64_t early_told;    /* of parts: of others' publications, that were told before these; */
+    uint64_t early_here;    /* and were here, and right, when their READY came */
     uint64_t diverged;      /* states of the own trainer that were not the certified ones */
     uint64_t bytes_waiting; /* still to come of objects being fetched */
     uint64_t bytes_wanted;  /* their whole sizes */

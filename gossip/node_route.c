@@ -186,6 +186,8 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
         return dp_round_message(node, type, bytes);
     case DP_MSG_PART:
         return dp_part_round_message(node, bytes);
+    case DP_MSG_EARLY:
+        return dp_part_early_message(node, from, bytes);
     case DP_MSG_REMOVE:
     case DP_MSG_FENCE_ASK:
         return dp_wish_message(node, type, bytes, &peer);

@@ -28,6 +28,10 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
     view->listed_last = node->chain->listed_last;
     view->exchanges = train->mixed;
     view->rejected = node->rejected;
+    if (node->parts != NULL) {
+        view->early_told = node->parts->early_told;
+        view->early_here = node->parts->early_here;
+    }
     view->diverged = node->train.diverged;
     view->bytes_waiting = dp_spread_bytes_waiting(node->spread);
     view->bytes_wanted = dp_spread_bytes_wanted(node->spread);

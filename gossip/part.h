@@ -12,7 +12,11 @@
  *
  *   PART       head | 32 owner | u64 t | 32 base | u8 part | 32 root of the result | u64 bytes
  *              | u8 n | n times {32 peer, 32 root of its READY}, peers rising | 64 signature
- * The signature is of the owner's identity key, domain "dpnode/part/1", over run | fork | all of these but the signature. */
+ * The signature is of the owner's identity key, domain "dpnode/part/1", over run | fork | all of these but the signature.
+ *
+ *   EARLY      head | u64 t | 32 base | u8 part | 32 object root | u64 bytes
+ * To the owner of the part alone: the sender's publication of round t will have this object, as far as it knows, and has it already.
+ * Unsigned, a hint: what counts is its READY. Who does not know the message waits for that one. */
 #ifndef DP_GOSSIP_PART_H
 #define DP_GOSSIP_PART_H
 
@@ -71,6 +75,18 @@ typedef struct dp_part_word {
     dp_part_source sources[DP_PART_SOURCES_MAX];
     uint8_t signature[DP_SIGNATURE_BYTES];
 } dp_part_word;
+
+/* What an author says before its READY. */
+typedef struct dp_part_early {
+    uint64_t round;
+    dp_hash base;
+    uint32_t part;
+    dp_part_ref ref;
+} dp_part_early;
+
+void dp_part_early_write(dp_writer *writer, const dp_part_early *early);
+/* Total and strict. */
+DP_MUST dp_status dp_part_early_read(dp_view message, dp_part_early *early);
 
 bool dp_part_sign(dp_part_word *word, const dp_crypto *crypto, const dp_hash *run,
                   const dp_hash *fork);

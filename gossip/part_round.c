@@ -31,7 +31,7 @@ static void check(dp_node *node, const dp_hash *root, uint32_t part)
 
 /* Its size is what it turns out to be: somebody may tell of another's object with a wrong one, and its holders are not to be
  * blamed for that. */
-static void fetch(dp_node *node, const dp_hash *root, const dp_peer *holder)
+void dp_part_round_fetch(dp_node *node, const dp_hash *root, const dp_peer *holder)
 {
     const uint32_t index = dp_node_member_index(node, holder);
 
@@ -55,7 +55,7 @@ static void look_at_claim(dp_node *node, dp_claim *claim, uint32_t part)
     if ((claim->parts.held & bit) == 0) {
         if (!dp_node_holds(node, &ref->root)) {
             if (!dp_spread_wants(node->spread, &ref->root)) {
-                fetch(node, &ref->root, &claim->ready.peer);
+                dp_part_round_fetch(node, &ref->root, &claim->ready.peer);
             }
             return;
         }
@@ -75,7 +75,7 @@ static void look_at_result(dp_node *node, dp_result *result)
     if (!result->held) {
         if (!dp_node_holds(node, root)) {
             if (!dp_spread_wants(node->spread, root)) {
-                fetch(node, root, &result->word.owner);
+                dp_part_round_fetch(node, root, &result->word.owner);
             }
             return;
         }
@@ -110,11 +110,12 @@ void dp_part_round_open_round(dp_node *node)
 
     parts->ripe_at = (dp_time){0};
     parts->n_results = 0;
+    parts->n_early = 0;
     memset(parts->duties, 0, sizeof parts->duties);
 }
 
 /* Full: it stays until the disk is looked through. */
-static void throw_away(dp_node *node, const dp_hash *root, uint64_t round)
+void dp_part_round_throw_away(dp_node *node, const dp_hash *root, uint64_t round)
 {
     dp_part_round *parts = node->parts;
 
@@ -142,14 +143,16 @@ void dp_part_round_sweep(dp_node *node)
 
 void dp_part_round_drop(dp_node *node)
 {
+    dp_part_early_drop(node);
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         const dp_ready *ready = &node->round->claims[i].ready;
         for (uint32_t p = 0; p < ready->parts.n; p++) {
-            throw_away(node, &ready->parts.refs[p].root, ready->round);
+            dp_part_round_throw_away(node, &ready->parts.refs[p].root, ready->round);
         }
     }
     for (uint32_t i = 0; i < node->parts->n_results; i++) {
-        throw_away(node, &node->parts->results[i].word.root, node->parts->results[i].word.round);
+        dp_part_round_throw_away(node, &node->parts->results[i].word.root,
+                                 node->parts->results[i].word.round);
     }
 }
 
@@ -168,7 +171,7 @@ bool dp_part_round_knows(const dp_node *node, const dp_hash *root)
             return true;
         }
     }
-    return false;
+    return dp_part_early_knows(node, root);
 }
 
 void dp_part_round_object(dp_node *node, const dp_hash *root, uint64_t size)
@@ -212,7 +215,7 @@ void dp_part_round_asked(dp_node *node, const dp_hash *root)
         for (uint32_t p = 0; p < ready->parts.n; p++) {
             if (dp_hash_equal(&ready->parts.refs[p].root, root) && author != DP_MEMBER_NONE &&
                 dp_members_at(node->members, author)->linked) {
-                fetch(node, root, &ready->peer);
+                dp_part_round_fetch(node, root, &ready->peer);
                 return;
             }
         }

@@ -14,14 +14,27 @@
 #include "gossip/record.h"
 
 enum {
-    DP_GARBAGE_MAX = 4096,       /* objects of past rounds that are still to be let go, */
-    DP_GARBAGE_PER_STEP = 64,    /* so many in one step, whose actions are bounded */
-    DP_PARTS_OF_OTHERS_MAX = 2,  /* that a node works for at a time, beside its own */
-    DP_RESULTS_MAX = 128,        /* words of owners that are followed in one round */
-    DP_RESULTS_OF_OWNER_MAX = 2, /* of these told by PART for one part by its owner, or the next in
+    DP_GARBAGE_MAX = 4096,        /* objects of past rounds that are still to be let go, */
+    DP_GARBAGE_PER_STEP = 64,     /* so many in one step, whose actions are bounded */
+    DP_PARTS_OF_OTHERS_MAX = 2,   /* that a node works for at a time, beside its own */
+    DP_RESULTS_MAX = 128,         /* words of owners that are followed in one round */
+    DP_RESULTS_OF_OWNER_MAX = 2,  /* of these told by PART for one part by its owner, or the next in
                                     line: who was started again, or had to add up anew */
-    DP_RESULTS_OF_OTHERS_MAX = 1 /* ... by all others: a record is judged with the rest */
+    DP_RESULTS_OF_OTHERS_MAX = 1, /* ... by all others: a record is judged with the rest */
+    DP_EARLY_OTHERS_MAX =
+        32, /* parts of others, as many as a record lists, that are followed before their READY, */
+    DP_EARLY_MAX = DP_EARLY_OTHERS_MAX + DP_PARTS_MAX, /* and of this node; */
+    DP_EARLY_CHANGES_MAX =
+        2 /* how often one of them may become another: a step was dropped, a trainer died */
 };
+
+/* A part of a publication that is still to come. */
+typedef struct dp_early {
+    dp_peer author;
+    uint32_t part;
+    dp_hash root;
+    uint32_t changes;
+} dp_early;
 
 /* A word of an owner, and the result that it names. */
 typedef struct dp_result {
@@ -53,6 +66,11 @@ typedef struct dp_part_round {
     uint32_t n_results;
     dp_result results[DP_RESULTS_MAX];
     dp_duty duties[DP_PARTS_MAX];
+    uint32_t n_early;
+    dp_early early[DP_EARLY_MAX];
+    uint64_t
+        early_told; /* parts of others' publications that were told before these, since the start; */
+    uint64_t early_here; /* those of them that were right, and whole here when READY came */
     uint32_t n_garbage;
     struct {
         dp_hash root;
@@ -83,6 +101,18 @@ void dp_part_round_look(dp_node *node);
 /* A voter has this object. */
 void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp_hash *roots,
                         uint32_t n);
+
+void dp_part_round_fetch(dp_node *node, const dp_hash *root, const dp_peer *holder);
+void dp_part_round_throw_away(dp_node *node, const dp_hash *root, uint64_t round);
+
+/* part_early.c: parts that are told before their READY. */
+dp_status dp_part_early_message(dp_node *node, uint32_t from, dp_view bytes);
+/* A DP_EV_EARLY. */
+void dp_part_early_made(dp_node *node, const dp_event *event);
+bool dp_part_early_knows(const dp_node *node, const dp_hash *root);
+/* This READY says what its author's parts are. */
+void dp_part_early_claimed(dp_node *node, const dp_ready *ready);
+void dp_part_early_drop(dp_node *node);
 
 /* part_work.c: adding up. */
 void dp_part_round_tick(dp_node *node);

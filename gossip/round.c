@@ -237,6 +237,13 @@ static bool has_room(const dp_node *node, const dp_peer *peer, bool needed)
     return newcomers < DP_NEWCOMERS_MAX;
 }
 
+static void told_of_parts(dp_node *node, const dp_ready *ready)
+{
+    if (node->parts != NULL) {
+        dp_part_early_claimed(node, ready);
+    }
+}
+
 /* The READY is open, and its signature has been checked. */
 void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool own)
 {
@@ -247,6 +254,7 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
         dp_round_claim_of(node, &ready->peer) == NULL) {
         claim->evidence = false;
         claim->ready = *ready; /* With its parts. */
+        told_of_parts(node, ready);
         node->dirty = true;
     }
     if (claim != NULL || (!evidence && dp_round_claim_of(node, &ready->peer) != NULL) ||
@@ -257,6 +265,9 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
     claim = &round->claims[round->n_claims++];
     *claim = (dp_claim){
         .ready = *ready, .evidence = evidence, .energy = ready->energy, .told_at = node->now};
+    if (!evidence) {
+        told_of_parts(node, ready);
+    }
     if (!own) {
         dp_node_note(node, DP_NOTE_READY, ready->round, &ready->peer, 0, 0, "");
     }

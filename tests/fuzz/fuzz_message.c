@@ -29,11 +29,14 @@ static void round_messages(dp_view bytes)
     uint8_t life[DP_SIGNATURE_BYTES];
     static dp_have_msg have;
     static dp_part_word word;
+    dp_part_early early;
 
     if (dp_ready_msg_read(bytes, &ready) == DP_OK) {
         dp_ready_msg_write(&writer, &ready);
     } else if (dp_part_msg_read(bytes, &word) == DP_OK) {
         dp_part_msg_write(&writer, &word);
+    } else if (dp_part_early_read(bytes, &early) == DP_OK) {
+        dp_part_early_write(&writer, &early);
     } else if (dp_have_msg_read(bytes, &have) == DP_OK) {
         dp_have_msg_write(&writer, &have);
     } else if (dp_state_msg_read(bytes, &state) == DP_OK) {

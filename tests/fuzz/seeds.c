@@ -168,6 +168,11 @@ static void part_seeds(void)
     dp_part_msg_write(&writer, &word);
     dp_assert(dp_part_msg_read(dp_view_of(room, writer.size), &word) == DP_OK);
     seed("message/part", dp_view_of(room, writer.size));
+    const dp_part_early early = {
+        .round = 7, .base = hash_of(4), .part = 1, .ref = {hash_of(0x31), 2048}};
+    writer = dp_writer_of(room, sizeof room);
+    dp_part_early_write(&writer, &early);
+    seed("message/early", dp_view_of(room, writer.size));
 }
 
 /* A round of two, a third is late; one comes, one leaves, one exchange is fenced off. */

@@ -12,6 +12,8 @@ from systemtest import TINY, SystemTest, tiny_text, wait_for  # noqa: E402
 ROWS = 512  # a step that takes longer than what a round costs besides: who joins replays rounds faster than they are made
 MANIFEST = TINY.replace("round: {time: 0.5, steps_max: 40}", "round: {mode: ddp}").replace("batch: 2,", f"batch: {ROWS},")
 BATCH = ROWS * 32  # tokens of one node's step
+DEEP = (MANIFEST.replace("round: {mode: ddp}", "round: {mode: ddp, reduce: parts}").replace("layers: 1, width: 32", "layers: 6, width: 128")
+        .replace(f"batch: {ROWS},", "batch: 64,"))  # of several runs of the codec, with a backward pass in which an object can travel
 
 
 class Ddp(SystemTest):
@@ -44,6 +46,37 @@ class Ddp(SystemTest):
         self.assertEqual(runs[0]["state_root"], runs[1]["state_root"])
         self.assertEqual([run["diverged"] for run in runs], [0, 0])
         self.assertEqual([run["exchanges"] for run in runs], [0, 0])
+
+    def test_parts_of_gradients_are_with_their_owners_before_the_gradients_are_whole(self):
+        first = self.folder.node("node1").start()
+        text = tiny_text(os.path.join(self.folder.path, "text.txt"))
+        token = first.ask("run", "create", self.file("parts.yaml", DEEP), "--text", text)["invite"]
+        follow = self.folder.follow(first)
+        nodes = [first] + [self.joined(f"node{i}", token) for i in (2, 3)]
+
+        def of_all():
+            return [r for r in follow.all() if r["listed"] == 3 and r["parts"] == 3 and r["parts_empty"] == 0]
+        wait_for(lambda: len(of_all()) >= 8, 90, "steps of three, each with all its parts")
+
+        def early():
+            told = [node.run().get("early_told", 0) for node in nodes]
+            here = [node.run().get("early_here", 0) for node in nodes]
+            return sum(here) >= 6 and (told, here)
+        told, here = wait_for(early, 90, "parts that are there before their gradients")
+        print(f"told early {told}, there in time {here}", file=sys.stderr)
+        nodes[1].kill()
+        nodes[1].start()
+        counted = nodes[1].run().get("counted", 0)
+        wait_for(lambda: nodes[1].run().get("counted", 0) >= counted + 3, 90, "it is counted again")
+        for node in nodes:
+            node.ask("pause")
+
+        def at_one_round():
+            runs = [node.run() for node in nodes]
+            return len({run["applied"] for run in runs}) == 1 and runs
+        runs = wait_for(at_one_round, 60, "all stand at one round")
+        self.assertEqual({run["state_root"] for run in runs}, {runs[0]["state_root"]})
+        self.assertEqual([run["diverged"] for run in runs], [0, 0, 0])
 
 
 if __name__ == "__main__":
