@@ -250,23 +250,25 @@ const dp_verb dp_verb_train = {
     .examples = "  dpnode train run.yaml --out run --steps 2000\n"
                 "  dpnode train --resume --out run\n  dpnode eval run\n",
     .n_args_max = 1,
-    .options = {{"out", 'o', "FOLDER", "where data, checkpoints and model go [the run's name]"},
-                {"steps", 'n', "N", "optimizer steps in all [until train.total_tokens]"},
-                {"threads", 0, "N", "they change no bit of the result [as many as there are]"},
-                {"processes", 0, "N",
-                 "share the threads and train as one, as many as sockets; another number, other "
-                 "bits [1]"},
-                {"resume", 0, NULL, "go on from the newest checkpoint that is whole"},
-                {"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
-                {"text", 0, "FILE",
-                 "UTF-8 text, a folder of such files, or one of `data tokenize`; instead of the "
-                 "manifest's"},
-                {"from", 0, "WEIGHTS",
-                 "start from a Hugging Face folder, whose tokenizer is taken, or a file of llm.c"},
-                {"backend", 0, "NAME", "who computes: cpu, auto, cuda, or a plugin's path [cpu]"},
-                {"rows", 0, "N", "sequences at a time, at the first start [2,048 tokens of them]"},
-                {"save-steps", 0, "N", "a checkpoint after each N steps"},
-                {"save-seconds", 0, "N", "and after so long; 0: never [300]"}},
+    .options =
+        {{"out", 'o', "FOLDER", "where data, checkpoints and model go [the run's name]"},
+         {"steps", 'n', "N", "optimizer steps in all [until train.total_tokens]"},
+         {"threads", 0, "N", "they change no bit of the result [as many as there are]"},
+         {"processes", 0, "N",
+          "share the threads and train as one, as many as sockets; another number, other "
+          "bits [1]"},
+         {"resume", 0, NULL, "go on from the newest checkpoint that is whole"},
+         {"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
+         {"text", 0, "FILE",
+          "UTF-8 text, a folder of such files, or one of `data tokenize`; instead of the "
+          "manifest's"},
+         {"from", 0, "WEIGHTS",
+          "start from a Hugging Face folder, whose tokenizer is taken, or a file of llm.c"},
+         {"backend", 0, "NAME",
+          "who computes: cpu, auto, cuda, cuda:0,1 (two cards as one), or a plugin's path [cpu]"},
+         {"rows", 0, "N", "sequences at a time, at the first start [2,048 tokens of them]"},
+         {"save-steps", 0, "N", "a checkpoint after each N steps"},
+         {"save-seconds", 0, "N", "and after so long; 0: never [300]"}},
 };
 
 /* ---- eval FOLDER ---- */

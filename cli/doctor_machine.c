@@ -12,6 +12,7 @@
 enum {
     FILES_LEAST = 128, /* a node of few links: each has two, the store and the trainer some more */
     FILES_WANTED = 1024,
+    CARDS_TEXT_MAX = 160,
     CELSIUS_MAX = 87, /* at which cards begin to slow down */
     SKEW_MS_MAX = 5000,
     SKEW_ROUNDS = 20
@@ -185,8 +186,14 @@ static void look_device(const dp_doctor *doctor, dp_finding *out)
     const char *const backend = dp_json_text(doctor->worker, "backend", "?");
     const long long celsius = dp_json_int(doctor->worker, "celsius", 0);
     dp_print_bytes((uint64_t)dp_json_int(doctor->worker, "device_memory_usable", 0), memory);
-    dp_finding_what(out, DP_FINDING_OK, "%s: %s; %s to use", backend,
-                    dp_json_text(doctor->worker, "device", "?"), memory);
+    char cards[CARDS_TEXT_MAX] = "";
+    const long long n_cards = dp_json_int(doctor->worker, "cards", 0);
+    if (n_cards > 1) {
+        snprintf(cards, sizeof cards, "; %lld cards, %s", n_cards,
+                 dp_json_text(doctor->worker, "link", "?"));
+    }
+    dp_finding_what(out, DP_FINDING_OK, "%s: %s; %s to use%s", backend,
+                    dp_json_text(doctor->worker, "device", "?"), memory, cards);
     if (line[0] != '\0' && strcmp(backend, "cpu") == 0) { /* Else it names who computes. */
         out->level = DP_FINDING_WARN;
         dp_finding_why(out, "%s", line);

@@ -31,8 +31,8 @@
 
 enum {
     DP_BACKEND_MAGIC = 0x42504431, /* "1DPB" as bytes */
-    DP_BACKEND_VERSION = 9,        /* of this table and of what it says; any change is another */
-    DP_BACKEND_LAYOUTS = 11,
+    DP_BACKEND_VERSION = 10,       /* of this table and of what it says; any change is another */
+    DP_BACKEND_LAYOUTS = 12,
     DP_BACKEND_STATE_MAX = 1 + DP_OPTIM_VECTORS_MAX,
     DP_DEVICE_NAME_MAX = 96
 };
@@ -44,7 +44,8 @@ enum {
             (uint32_t)sizeof(dp_device), (uint32_t)sizeof(dp_model), (uint32_t)sizeof(dp_tensor),  \
             (uint32_t)sizeof(dp_manifest), (uint32_t)sizeof(dp_plan),                              \
             (uint32_t)sizeof(dp_gpt_batch), (uint32_t)sizeof(dp_optim_options),                    \
-            (uint32_t)sizeof(dp_codec), (uint32_t)sizeof(dp_why)                                   \
+            (uint32_t)sizeof(dp_codec), (uint32_t)sizeof(dp_why),                                  \
+            (uint32_t)sizeof(dp_backend_parts)                                                     \
     }
 
 /* What a backend can do; the trainer refuses a run that needs another. */
@@ -102,7 +103,10 @@ typedef struct dp_engine_setup {
     dp_gpt_packs packs;
     size_t threads; /* of the host's processors, in each process; 0: as many as the machine gives */
     struct dp_team *
-        team; /* processes of this host that train together (team.h), for the CPU alone; NULL: this one */
+        team; /* processes of this host that train together (team.h); a plugin does not look at it; NULL: this one */
+    size_t
+        part; /* of so many parts of the arena: whose moments are here (dp_optim_cut), as in dp_optim_setup */
+    size_t parts; /* 0: one, the whole. More than one only where the table has parts */
     bool
         alone; /* theta is x, and there are no other vectors: only init and what trains or looks is called */
     bool momentum; /* of the outer step: there is an m */
@@ -110,12 +114,60 @@ typedef struct dp_engine_setup {
         shared; /* another engine may be on the device too, as for a self-test beside a node; else create gives DP_BUSY */
 } dp_engine_setup;
 
+enum { DP_LINK_BYTES = 128 };
+
+/* By which engines of one host find each other; one for each link. */
+typedef struct dp_link_id {
+    uint8_t bytes[DP_LINK_BYTES];
+} dp_link_id;
+
+/* One end of a link. */
+typedef struct dp_link {
+    dp_link_id id;
+    /* Asked while the others are waited for: whether one of them is gone, so that there is nothing to wait for. */
+    bool (*is_over)(void *context);
+    void *context; /* borrowed until close */
+} dp_link;
+
+/* Engines that train as one: as many as parts, each on a device and in a process of its own, engine part of setup.part. Each steps with
+ * its own rows; sums are then made, and the optimizer's step is done, by part; zero.h has the order. What all must come to is marked
+ * so: it ends with DP_IO where one is gone. */
+typedef struct dp_backend_parts {
+    /* "NCCL 2.21.5", for people; or why there is none. DP_UNSUPPORTED with a sentence: the devices reach each other by the host alone. */
+    dp_status (*library)(char name[DP_DEVICE_NAME_MAX], dp_why *why);
+    /* By the first, for all. DP_UNSUPPORTED, DP_IO with a sentence. */
+    dp_status (*link_id)(dp_link_id *out, dp_why *why);
+    /* All must come. DP_UNSUPPORTED, DP_NOMEM, DP_IO with a sentence; the engine can do without if it is DP_UNSUPPORTED. */
+    dp_status (*link)(dp_engine *engine, const dp_link *link, dp_why *why);
+
+    /* ---- With a link. */
+
+    /* All must come. The own part of the gradients becomes the sum of everybody's, added as zero.h says. squares: sums of squares of
+     * blocks of DP_NORM_BLOCK of the part, counted from its first element: dp_norm_blocks(part's size) doubles of the host. */
+    dp_status (*sum)(dp_engine *engine, double *squares);
+    /* All must come. x = everybody's own part of it. */
+    dp_status (*spread)(dp_engine *engine);
+
+    /* ---- Without: by memory of the host. */
+
+    /* The own part of the gradients = sum, as many floats as it has; squares as above. */
+    dp_status (*put_sum)(dp_engine *engine, const float *sum, double *squares);
+
+    /* ---- Either. */
+
+    /* x = n floats, whatever they are. */
+    dp_status (*put_x)(dp_engine *engine, const float *x);
+    /* Gradients = 0 but for the own part. */
+    dp_status (*keep_part)(dp_engine *engine);
+} dp_backend_parts;
+
 typedef struct dp_backend {
     uint32_t magic;
     uint32_t version;
     uint32_t layout[DP_BACKEND_LAYOUTS]; /* DP_BACKEND_LAYOUT */
     uint32_t capabilities;               /* dp_capability bits */
     const char *name;                    /* "cpu", "cuda" */
+    const dp_backend_parts *parts;       /* NULL: its engines hold the whole each */
 
     /* ---- Devices. */
 
@@ -173,6 +225,9 @@ typedef struct dp_backend {
     dp_status (*norm)(dp_engine *engine, double *norm);
     /* dp_optim_step_with on x and the gradients. DP_DIVERGED: nothing has changed. The gradients stay until drop(). */
     dp_status (*update)(dp_engine *engine, const dp_optim_options *options, double norm);
+
+    /* With parts update moves the own part of x alone, norm is that of the gradients here, and of the optimizer's vectors below only the
+     * own part is read and written, at its place in the arena. */
 
     /* "x" and the optimizer's vectors (dp_optim_vectors) in memory of the host, as they are now, lent until the next call,
      * to read and to fill. Returns how many; 0: problem(). */

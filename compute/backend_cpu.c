@@ -183,6 +183,9 @@ dp_status dp_backend_cpu_create(dp_engine **out, const dp_engine_setup *setup, c
 
 static dp_status create(dp_engine **out, const dp_engine_setup *setup, dp_why *why)
 {
+    if (setup->parts > 1) { /* Its teams are inside it (team.h). */
+        return dp_why_set(why, DP_UNSUPPORTED, "an engine of the CPU holds the whole, no part");
+    }
     return dp_backend_cpu_create(out, setup, NULL, why);
 }
 

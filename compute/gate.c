@@ -155,6 +155,12 @@ static uint32_t find_gone(dp_gate *gate, uint32_t place)
     return other;
 }
 
+bool dp_gate_is_over(dp_gate *gate, uint32_t place)
+{
+    dp_assert(place < gate->processes);
+    return (atomic_load(&gate->word) & BROKEN) != 0 || find_gone(gate, place) < gate->processes;
+}
+
 dp_status dp_gate_wait(dp_gate *gate, uint32_t place, uint64_t wait_us, uint32_t *culprit)
 {
     dp_assert(place < gate->processes);

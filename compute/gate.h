@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -40,5 +41,7 @@ void dp_gate_leave(dp_gate *gate, uint32_t place);
 /* Until all have called it. DP_CLOSED: place *culprit has died or left; DP_TIMEOUT: *culprit did not come within wait_us. Then the
  * gate stays broken and every later call gives DP_CLOSED at once. */
 DP_MUST dp_status dp_gate_wait(dp_gate *gate, uint32_t place, uint64_t wait_us, uint32_t *culprit);
+/* Whether it is broken, or somebody else has died or left: for who waits for the others by another way. Only who has a place. */
+bool dp_gate_is_over(dp_gate *gate, uint32_t place);
 
 #endif

@@ -18,6 +18,20 @@ static void set_known(json_t *line, const char *key, bool known, json_int_t valu
     }
 }
 
+/* Several cards, and what joins them. */
+static void set_cards(json_t *line, const dp_plugin_choice *choice)
+{
+    const dp_backend_parts *const parts = choice->backend->parts;
+    char name[DP_DEVICE_NAME_MAX] = "";
+    dp_why why = {{0}};
+    if (parts == NULL) {
+        return;
+    }
+    set_known(line, "cards", true, choice->backend->devices(&why));
+    const dp_status status = parts->library(name, &why);
+    json_object_set_new(line, "link", json_string(status == DP_OK ? name : why.text));
+}
+
 dp_status dp_look_json(const dp_plugin_choice *choice, dp_buf *out)
 {
     dp_device device = {.celsius = INT32_MIN};
@@ -38,6 +52,7 @@ dp_status dp_look_json(const dp_plugin_choice *choice, dp_buf *out)
     }
     set_known(line, "celsius", device.celsius != INT32_MIN, device.celsius);
     set_known(line, "watts", device.watts != 0, device.watts);
+    set_cards(line, choice);
     char *const text = json_dumps(line, JSON_COMPACT);
     json_decref(line);
     if (text == NULL) {

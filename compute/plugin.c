@@ -28,17 +28,22 @@ typedef struct verdict {
 /* ---- Loading. */
 
 /* Every call is there. The functions follow one another at the end of the table. */
-static bool is_whole(const dp_backend *b)
+static bool has_all(const void *table, size_t first, size_t size)
 {
-    const size_t first = offsetof(dp_backend, devices);
-    for (size_t at = first; at < sizeof *b; at += sizeof(void (*)(void))) {
+    for (size_t at = first; at < size; at += sizeof(void (*)(void))) {
         void (*call)(void);
-        memcpy(&call, (const char *)b + at, sizeof call);
+        memcpy(&call, (const char *)table + at, sizeof call);
         if (call == NULL) {
             return false;
         }
     }
-    return b->name != NULL;
+    return true;
+}
+
+static bool is_whole(const dp_backend *b)
+{
+    return b->name != NULL && has_all(b, offsetof(dp_backend, devices), sizeof *b) &&
+           (b->parts == NULL || has_all(b->parts, 0, sizeof *b->parts));
 }
 
 static dp_status look_at(const char *path, const dp_backend *b, dp_why *why)
@@ -153,10 +158,11 @@ static bool wait_for(int fd, uint32_t timeout_ms)
     }
 }
 
-static dp_status hear(int fd, pid_t child, const char *path, uint32_t timeout_ms, dp_why *why)
+static dp_status hear(int fd, pid_t child, const char *path, uint32_t left_ms, uint32_t timeout_ms,
+                      dp_why *why)
 {
     verdict v;
-    const bool came = wait_for(fd, timeout_ms);
+    const bool came = wait_for(fd, left_ms);
     const bool whole = came && read(fd, &v, sizeof v) == (ssize_t)sizeof v;
     if (!came) {
         DP_IGNORE(kill(child, SIGKILL) != 0); /* It may have ended just now. */
@@ -179,7 +185,13 @@ static dp_status hear(int fd, pid_t child, const char *path, uint32_t timeout_ms
     return v.status == DP_OK ? DP_OK : dp_why_set(why, v.status, "%s", v.why.text);
 }
 
-dp_status dp_plugin_try(const char *path, uint32_t device, uint32_t timeout_ms, dp_why *why)
+/* A process that tries a device. */
+typedef struct trial {
+    pid_t pid; /* not positive: there is none */
+    int fd;    /* its report */
+} trial;
+
+static dp_status begin_trial(trial *out, const char *path, uint32_t device, dp_why *why)
 {
     int ends[2];
     if (pipe(ends) != 0) {
@@ -193,14 +205,45 @@ dp_status dp_plugin_try(const char *path, uint32_t device, uint32_t timeout_ms, 
         report(ends[1], path, device);
     }
     close(ends[1]);
-    dp_status status = DP_IO;
-    if (child > 0) {
-        status = hear(ends[0], child, path, timeout_ms, why);
-    } else {
-        status = dp_why_set(why, DP_IO, "no process for the self-test: errno %d", errno);
+    if (child < 0) {
+        close(ends[0]);
+        return dp_why_set(why, DP_IO, "no process for the self-test: errno %d", errno);
     }
-    close(ends[0]);
+    *out = (trial){.pid = child, .fd = ends[0]};
+    return DP_OK;
+}
+
+/* All at once, each heard. The first that is not DP_OK. */
+static dp_status try_all(const char *path, const uint32_t *devices, uint32_t n, uint32_t timeout_ms,
+                         dp_why *why)
+{
+    trial trials[DP_PLUGIN_DEVICES_MAX];
+    const uint64_t deadline = now_ms() + timeout_ms;
+    dp_status status = DP_OK;
+    uint32_t begun = 0;
+    while (begun < n && status == DP_OK) {
+        status = begin_trial(&trials[begun], path, devices[begun], why);
+        begun += status == DP_OK;
+    }
+    for (uint32_t i = 0; i < begun; i++) {
+        const uint64_t now = now_ms();
+        /* After one that failed the others are ended. */
+        const bool waits = status == DP_OK && now < deadline;
+        const uint32_t left = waits ? (uint32_t)(deadline - now) : 0;
+        dp_why cause = {{0}};
+        const dp_status one = hear(trials[i].fd, trials[i].pid, path, left, timeout_ms, &cause);
+        close(trials[i].fd);
+        if (one != DP_OK && status == DP_OK) {
+            status = n == 1 ? dp_why_set(why, one, "%s", cause.text)
+                            : dp_why_set(why, one, "device %u: %.440s", devices[i], cause.text);
+        }
+    }
     return status;
+}
+
+dp_status dp_plugin_try(const char *path, uint32_t device, uint32_t timeout_ms, dp_why *why)
+{
+    return try_all(path, &device, 1, timeout_ms, why);
 }
 
 /* ---- Choosing. */
@@ -218,59 +261,122 @@ static bool find(const char *name, const char *folder, char path[PATH_MAX])
     return false;
 }
 
-/* "cuda:1" as name and device. False: what stands behind the colon is no number of a device. */
-static bool split(const char *wanted, char name[NAME_MAX + 1], uint32_t *device)
+/* Digits at *at, which goes behind them. */
+static bool read_device(const char **at, uint32_t *device)
+{
+    const size_t digits = strspn(*at, "0123456789");
+    if (digits == 0 || digits > DEVICE_DIGITS_MAX) {
+        return false;
+    }
+    *device = 0;
+    for (size_t i = 0; i < digits; i++) {
+        *device = 10 * *device + (uint32_t)((*at)[i] - '0');
+    }
+    *at += digits;
+    return true;
+}
+
+/* One more; false for one that is there already, or too many. */
+static bool add_device(dp_plugin_choice *to, uint32_t device)
+{
+    bool known = to->n_devices == DP_PLUGIN_DEVICES_MAX;
+    for (uint32_t i = 0; i < to->n_devices && !known; i++) {
+        known = to->devices[i] == device;
+    }
+    if (!known) {
+        to->devices[to->n_devices++] = device;
+    }
+    return !known;
+}
+
+/* "cuda:0,cuda:1" or "cuda:0,1" as name and devices. False: what stands behind the colon are no numbers of devices. */
+static bool split(const char *wanted, char name[NAME_MAX + 1], dp_plugin_choice *out)
 {
     const char *const colon = strchr(wanted, ':');
     const size_t size = colon != NULL ? (size_t)(colon - wanted) : strlen(wanted);
+    out->n_devices = 0;
     if (size > NAME_MAX) {
         return false;
     }
     memcpy(name, wanted, size);
     name[size] = '\0';
-    *device = 0;
     if (colon == NULL) {
-        return true;
+        return add_device(out, 0);
     }
-    const size_t digits = strspn(colon + 1, "0123456789");
-    if (digits == 0 || digits > DEVICE_DIGITS_MAX || colon[1 + digits] != '\0') {
-        return false;
+    const char *at = colon + 1;
+    for (;;) {
+        uint32_t device;
+        if (!read_device(&at, &device) || !add_device(out, device)) {
+            return false;
+        }
+        if (*at == '\0') {
+            return true;
+        }
+        if (*at++ != ',') {
+            return false;
+        }
+        if (strncmp(at, wanted, size + 1) == 0) { /* The name again, and its colon. */
+            at += size + 1;
+        }
     }
-    for (size_t i = 1; i <= digits; i++) {
-        *device = 10 * *device + (uint32_t)(colon[i] - '0');
+}
+
+uint32_t dp_plugin_count(const char *wanted)
+{
+    char name[NAME_MAX + 1];
+    dp_plugin_choice found;
+    return strchr(wanted, '/') == NULL && split(wanted, name, &found) ? found.n_devices : 1;
+}
+
+/* The file of the backend, to out->path, and its devices. */
+static dp_status find_wanted(dp_plugin_choice *out, const char *wanted, const char *folder,
+                             dp_why *why)
+{
+    char name[NAME_MAX + 1] = "";
+    if (strchr(wanted, '/') != NULL) {
+        const size_t size = strlen(wanted);
+        out->n_devices = 1;
+        out->devices[0] = 0;
+        if (size >= sizeof out->path) {
+            return dp_why_set(why, DP_BADARG, "'%.100s...' is too long for a path", wanted);
+        }
+        memcpy(out->path, wanted, size + 1);
+        return DP_OK;
     }
-    return true;
+    if (!split(wanted, name, out)) {
+        return dp_why_set(why, DP_BADARG,
+                          "'%.100s' names no backend; cuda:1 is its device 1, and cuda:0,1 two",
+                          wanted);
+    }
+    const bool automatic = strcmp(name, "auto") == 0;
+    if (!find(automatic ? "cuda" : name, folder, out->path)) {
+        return automatic ? DP_NOTFOUND
+                         : dp_why_set(why, DP_NOTFOUND,
+                                      "the backend '%s' is not installed (%.300s is not there)",
+                                      name, out->path);
+    }
+    return DP_OK;
 }
 
 static dp_status choose(dp_plugin_choice *out, const char *wanted, const char *folder, dp_why *why)
 {
-    char path[PATH_MAX];
-    char name[NAME_MAX + 1] = "";
-    const char *file = wanted;
-    uint32_t index = 0;
-    if (strchr(wanted, '/') == NULL) {
-        if (!split(wanted, name, &index)) {
-            return dp_why_set(why, DP_BADARG, "'%.100s' names no backend; cuda:1 is its device 1",
-                              wanted);
-        }
-        const bool automatic = strcmp(name, "auto") == 0;
-        file = path;
-        if (!find(automatic ? "cuda" : name, folder, path)) {
-            return automatic ? DP_NOTFOUND
-                             : dp_why_set(why, DP_NOTFOUND,
-                                          "the backend '%s' is not installed (%.300s is not there)",
-                                          name, path);
-        }
-    }
-    DP_TRY(dp_plugin_try(file, index, DP_PLUGIN_CHECK_MS, why));
+    DP_TRY(find_wanted(out, wanted, folder, why));
+    DP_TRY(try_all(out->path, out->devices, out->n_devices, DP_PLUGIN_CHECK_MS, why));
     const dp_backend *backend = NULL;
-    DP_TRY(dp_plugin_load(file, &backend, why));
+    DP_TRY(dp_plugin_load(out->path, &backend, why));
     dp_assert(backend != NULL);
+    if (out->n_devices > 1 && backend->parts == NULL) {
+        return dp_why_set(why, DP_UNSUPPORTED, "the backend '%s' trains on one device alone",
+                          backend->name);
+    }
     dp_device device;
-    DP_TRY(backend->device(index, &device, why));
-    out->device = index;
+    DP_TRY(backend->device(out->devices[0], &device, why));
+    out->device = out->devices[0];
     device.name[sizeof device.name - 1] = '\0';
-    DP_IGNORE(dp_why_set(why, DP_OK, "%s computes (%s)", device.name, backend->name));
+    DP_IGNORE(out->n_devices > 1
+                  ? dp_why_set(why, DP_OK, "%u cards compute (%s), the first is %s", out->n_devices,
+                               backend->name, device.name)
+                  : dp_why_set(why, DP_OK, "%s computes (%s)", device.name, backend->name));
     out->backend = backend;
     return DP_OK;
 }
@@ -287,6 +393,7 @@ void dp_plugin_choose(dp_plugin_choice *out, const char *wanted, const char *fol
         out->line = why;
         return;
     }
+    *out = (dp_plugin_choice){.backend = dp_backend_cpu()};
     out->missed = strcmp(wanted, "auto") != 0;
     if (why.text[0] != '\0') {
         DP_IGNORE(dp_why_set(&out->line, status, "%.440s; the CPU computes instead", why.text));

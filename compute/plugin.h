@@ -6,11 +6,15 @@
 #ifndef DP_COMPUTE_PLUGIN_H
 #define DP_COMPUTE_PLUGIN_H
 
+#include <limits.h>
+
 #include "compute/backend.h"
+#include "compute/gate.h"
 
 enum {
     DP_PLUGIN_CHECK_MS =
-        20 * 1000 /* loading and self-test; below what the daemon waits for HELLO */
+        20 * 1000, /* loading and self-test; below what the daemon waits for HELLO */
+    DP_PLUGIN_DEVICES_MAX = DP_GATE_PROCESSES_MAX
 };
 #define DP_PLUGIN_SYMBOL "dp_backend_query"
 
@@ -30,13 +34,19 @@ DP_MUST dp_status dp_plugin_try(const char *path, uint32_t device, uint32_t time
 typedef struct dp_plugin_choice {
     const dp_backend *backend; /* always one */
     uint32_t device;
+    uint32_t n_devices; /* that were named and compute; more than one train as one (team_cards.h) */
+    uint32_t devices[DP_PLUGIN_DEVICES_MAX]; /* device is the first */
+    char path[PATH_MAX];                     /* of the plugin; "" for the CPU */
     bool missed; /* neither "auto" nor "cpu" was wanted, and the CPU is what there is */
     dp_why
         line; /* a sentence for the log; "" where the CPU was asked for, or nothing else is installed */
 } dp_plugin_choice;
 
+/* How many devices wanted names, without looking at any: 1 unless there are several. */
+uint32_t dp_plugin_count(const char *wanted);
 /* wanted: "cpu"; a path (with a slash); a name as "cuda", looked for as libdpnode_cuda.so in folder and folder/../lib/dpnode;
- * "auto": cuda where it is installed. A name may end in ":N", which means device N and not 0. Whatever goes wrong, the CPU is chosen and line says why. */
+ * "auto": cuda where it is installed. A name may end in ":N", which means device N and not 0, or in several, as cuda:0,cuda:1 or
+ * cuda:0,1; each is tried, all at once. Whatever goes wrong, the CPU is chosen and line says why. */
 void dp_plugin_choose(dp_plugin_choice *out, const char *wanted, const char *folder);
 /* The same with the folder of this program. Before there is another thread. */
 void dp_plugin_choose_own(dp_plugin_choice *out, const char *wanted);

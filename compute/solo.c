@@ -3,13 +3,14 @@
 #include <inttypes.h>
 #include <time.h>
 
+#include "compute/backend_cpu.h"
 #include "compute/files.h"
 #include "compute/memory.h"
 #include "compute/pool.h"
 #include "compute/prepare.h"
 #include "compute/solo_file.h"
 #include "compute/solo_folder.h"
-#include "compute/team.h"
+#include "compute/team_cards.h"
 
 /* Of a micro-batch: packing the weights for it is then a small part (plan.c), and it is what caches hold. */
 enum { TOKENS_ENOUGH = 2048 };
@@ -72,14 +73,17 @@ static uint32_t rows_of(const dp_manifest *m)
 static dp_status show_plan(const solo *s, const dp_manifest *manifest, uint32_t rows, dp_why *why)
 {
     const uint64_t usable = dp_memory_usable();
-    const dp_plan_request request = {
-        .manifest = manifest,
-        .threads = s->threads,
-        .budget = usable != 0 ? usable : UINT64_MAX,
-        .rows = rows,
-        .processes = s->job->team != NULL ? dp_team_processes(s->job->team) : 0,
-        .lanes = s->job->team != NULL ? dp_team_lanes(s->job->team) : 0,
-        .alone = true};
+    const dp_team *const team =
+        dp_team_serves(s->job->team, s->job->backend != NULL ? s->job->backend : dp_backend_cpu())
+            ? s->job->team
+            : NULL;
+    const dp_plan_request request = {.manifest = manifest,
+                                     .threads = s->threads,
+                                     .budget = usable != 0 ? usable : UINT64_MAX,
+                                     .rows = rows,
+                                     .processes = team != NULL ? dp_team_processes(team) : 0,
+                                     .lanes = team != NULL ? dp_team_lanes(team) : 0,
+                                     .alone = true};
     dp_plan plan;
     const dp_status status = s->job->backend == NULL
                                  ? dp_plan_make(&plan, &request, why)

@@ -13,7 +13,7 @@
 #include "compute/plugin.h"
 #include "compute/pool.h"
 #include "compute/solo.h"
-#include "compute/team.h"
+#include "compute/team_cards.h"
 #include "compute/tool.h"
 
 enum { SAVE_SECONDS = 300 };
@@ -216,6 +216,11 @@ static bool stop(void *context)
     return stopping != 0;
 }
 
+static void note(const char *sentence)
+{
+    tell(NULL, &(dp_solo_event){.kind = DP_SOLO_NOTE, .why = sentence});
+}
+
 /* ---- the two words ---- */
 
 static dp_status train(const arguments *args, dp_team *team, dp_why *why)
@@ -237,8 +242,9 @@ static dp_status train(const arguments *args, dp_team *team, dp_why *why)
                           choice.line.text);
     }
     if (choice.line.text[0] != '\0') {
-        tell(NULL, &(dp_solo_event){.kind = DP_SOLO_NOTE, .why = choice.line.text});
+        note(choice.line.text);
     }
+    dp_team_take_choice(team, &choice, note);
     const dp_solo_job job = {.manifest = dp_buf_view(&manifest),
                              .text = args->text,
                              .weights = args->from,
@@ -276,8 +282,9 @@ int dp_solo_tool_train(int argc, char **argv)
     }
     dp_team *team = NULL; /* Before there is a thread, or a card in use. */
     dp_status status = DP_OK;
-    if (args.processes > 1) {
-        status = dp_team_start(&team, (uint32_t)args.processes, 0, &why);
+    const uint32_t cards = args.backend != NULL ? dp_plugin_count(args.backend) : 1;
+    if (cards > 1 || args.processes > 1) {
+        status = dp_team_start(&team, cards > 1 ? cards : (uint32_t)args.processes, 0, &why);
     }
     if (status == DP_OK) {
         status = train(&args, team, &why);

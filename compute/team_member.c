@@ -1,4 +1,4 @@
-/* What each process of a team does, the first one too. */
+/* What each process of a team does, the first one too: joining, obeying, and the commands as the CPU does them. */
 #include <string.h>
 #include <sys/mman.h>
 
@@ -21,7 +21,12 @@ dp_status dp_team_member_open(dp_team_member *m, const dp_team_order *order,
     }
     m->board = memory;
     m->board_bytes = order->board_bytes;
-    DP_TRY(dp_zero_join(&m->zero, fds[1], &order->zero, m->pool, why));
+    dp_zero_setup zero = order->zero;
+    if (m->engine != NULL) {
+        m->card = dp_team_card_of(m);
+        zero.card = &m->card;
+    }
+    DP_TRY(dp_zero_join(&m->zero, fds[1], &zero, m->pool, why));
     DP_TRY(dp_gate_enter(&m->board->gate, m->rank));
     m->entered = true;
     return DP_OK;
@@ -62,16 +67,22 @@ static void clean(dp_team_member *m, dp_team_clean which)
     }
 }
 
-static dp_status step_lane(dp_team_member *m, uint32_t lane)
+dp_gpt_batch dp_team_rows_of(const dp_team_member *m, uint32_t lane)
 {
-    dp_team_board *const b = m->board;
+    const dp_team_board *const b = m->board;
     const uint32_t lanes = dp_zero_lanes_all(m->zero);
     const size_t from = (size_t)b->rows * lane / lanes;
     const size_t to = (size_t)b->rows * (lane + 1) / lanes;
-    const dp_gpt_batch batch = {.x = b->tokens + from * b->length,
-                                .y = b->tokens + (m->rows_max * m->context) + from * b->length,
-                                .rows = to - from,
-                                .length = b->length};
+    return (dp_gpt_batch){.x = b->tokens + from * b->length,
+                          .y = b->tokens + (m->rows_max * m->context) + from * b->length,
+                          .rows = to - from,
+                          .length = b->length};
+}
+
+static dp_status step_lane(dp_team_member *m, uint32_t lane)
+{
+    dp_team_board *const b = m->board;
+    const dp_gpt_batch batch = dp_team_rows_of(m, lane);
     b->losses[lane] = 0;
     if (batch.rows == 0) {
         return DP_OK;
@@ -128,14 +139,13 @@ static dp_status do_reset(dp_team_member *m, dp_why *why)
 }
 
 /* The own part of the vector that the board names; *size in bytes. */
-static float *part_of(const dp_team_member *m, size_t *size)
+static float *part_of(dp_team_member *m, size_t *size)
 {
-    dp_optim_vector vectors[DP_OPTIM_VECTORS_MAX];
     const dp_optim *const optim = dp_zero_optim(m->zero);
-    const size_t count = dp_optim_vectors(optim, vectors);
-    dp_assert(m->board->vector < count);
+    m->n_vectors = dp_optim_vectors(optim, m->vectors);
+    dp_assert(m->board->vector < m->n_vectors);
     *size = (optim->last - optim->first) * sizeof(float);
-    return vectors[m->board->vector].values;
+    return m->vectors[m->board->vector].values;
 }
 
 static dp_status do_gather(dp_team_member *m, dp_why *why)
@@ -157,14 +167,22 @@ static dp_status do_scatter(dp_team_member *m, dp_why *why)
     return DP_OK;
 }
 
+static dp_status of_cards(dp_team_member *m, dp_why *why)
+{
+    (void)m;
+    return dp_why_set(why, DP_BADARG, "a command for cards, and the CPU computes");
+}
+
 void dp_team_member_obey(dp_team_member *m)
 {
-    static dp_status (*const commands[DP_TEAM_COMMANDS])(dp_team_member *, dp_why *) = {
-        [DP_TEAM_STEP] = do_step,      [DP_TEAM_DROP] = do_drop,   [DP_TEAM_REDUCE] = do_reduce,
-        [DP_TEAM_UPDATE] = do_update,  [DP_TEAM_RESET] = do_reset, [DP_TEAM_GATHER] = do_gather,
-        [DP_TEAM_SCATTER] = do_scatter};
+    static const dp_team_do commands[DP_TEAM_COMMANDS] = {
+        [DP_TEAM_STEP] = do_step,       [DP_TEAM_DROP] = do_drop,   [DP_TEAM_REDUCE] = do_reduce,
+        [DP_TEAM_UPDATE] = do_update,   [DP_TEAM_RESET] = do_reset, [DP_TEAM_GATHER] = do_gather,
+        [DP_TEAM_SCATTER] = do_scatter, [DP_TEAM_SUMS] = of_cards,  [DP_TEAM_LINK] = of_cards};
+    const dp_team_command command = m->board->command;
     dp_why why = {{0}};
-    dp_assert(m->board->command < DP_TEAM_QUIT);
-    m->board->statuses[m->rank] = commands[m->board->command](m, &why);
+    dp_assert(command < DP_TEAM_QUIT);
+    m->board->statuses[m->rank] =
+        (m->engine != NULL ? dp_team_card_commands[command] : commands[command])(m, &why);
     m->board->whys[m->rank] = why;
 }

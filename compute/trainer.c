@@ -8,7 +8,7 @@
 #include "base/samples.h"
 #include "compute/backend_cpu.h"
 #include "compute/state.h"
-#include "compute/team.h"
+#include "compute/team_cards.h"
 #include "compute/trainer_inside.h"
 
 /* The capability that a setting of the run needs. */
@@ -52,7 +52,7 @@ static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_wh
                           "that this run asks for; worker.backend cpu has",
                           t->backend->name);
     }
-    dp_team *const team = t->backend == dp_backend_cpu() ? setup->team : NULL;
+    dp_team *const team = dp_team_serves(setup->team, t->backend) ? setup->team : NULL;
     const dp_plan_request request = {.manifest = m,
                                      .processes = team != NULL ? dp_team_processes(team) : 0,
                                      .lanes = team != NULL ? dp_team_lanes(team) : 0,

@@ -9,7 +9,7 @@
 #include "compute/ops.h"
 #include "compute/pool.h"
 #include "compute/state.h"
-#include "compute/team.h"
+#include "compute/team_cards.h"
 #include "compute/utf8.h"
 #include "compute/worker_inside.h"
 
@@ -80,7 +80,11 @@ static void name_device(const dp_trainer_setup *setup, char *text, size_t size)
         return;
     }
     const bool told = setup->backend->device(setup->device, &device, &why) == DP_OK;
-    snprintf(text, size, "%s: %s", setup->backend->name, told ? device.name : "?");
+    char cards[PROCESSES_TEXT_MAX] = "";
+    if (dp_team_serves(setup->team, setup->backend)) {
+        snprintf(cards, sizeof cards, "%u cards, the first ", dp_team_processes(setup->team));
+    }
+    snprintf(text, size, "%s: %s%s", setup->backend->name, cards, told ? device.name : "?");
 }
 
 static dp_status do_open(dp_worker *w, const dp_worker_command *c, dp_why *why)

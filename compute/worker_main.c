@@ -31,7 +31,7 @@
 #include "compute/pool.h"
 #include "compute/prepare.h"
 #include "compute/solo_tool.h"
-#include "compute/team.h"
+#include "compute/team_cards.h"
 #include "compute/tool.h"
 #include "compute/worker.h"
 
@@ -216,15 +216,22 @@ static int look(const arguments *args)
     return print_line(dp_look_json(&choice, &line), &why, &line);
 }
 
+static const char *backend_of(const arguments *args)
+{
+    return args->backend != NULL ? args->backend : "auto";
+}
+
 /* NULL: this process alone. */
 static dp_team *start_team(const arguments *args)
 {
     dp_team *team = NULL;
     dp_why why = {{0}};
-    if (args->processes < 2) {
+    const uint32_t cards = dp_plugin_count(backend_of(args)); /* A process each. */
+    const uint32_t processes = cards > 1 ? cards : (uint32_t)args->processes;
+    if (processes < 2) {
         return NULL;
     }
-    if (dp_team_start(&team, (uint32_t)args->processes, 0, &why) != DP_OK) {
+    if (dp_team_start(&team, processes, 0, &why) != DP_OK) {
         dp_why sentence;
         DP_IGNORE(dp_why_set(&sentence, DP_NOMEM, "%.400s; one computes", why.text));
         tell(sentence.text);
@@ -252,11 +259,16 @@ static int serve(const arguments *args)
             perror("dpnode-worker: nice");
         }
     }
-    dp_team *const team = start_team(args); /* Before there is a thread, or a card in use. */
+    dp_team *team = start_team(args); /* Before there is a thread, or a card in use. */
     dp_plugin_choice choice;
-    dp_plugin_choose_own(&choice, args->backend != NULL ? args->backend : "auto");
+    dp_plugin_choose_own(&choice, backend_of(args));
     if (choice.line.text[0] != '\0') {
         tell(choice.line.text);
+    }
+    dp_team_take_choice(team, &choice, tell);
+    if (choice.backend == dp_backend_cpu() && args->processes < 2) {
+        dp_team_close(team); /* Of cards that there are not. */
+        team = NULL;
     }
     const dp_worker_options options = {.threads = threads_of(args, team),
                                        .backend = choice.backend,

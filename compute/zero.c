@@ -50,14 +50,15 @@ static size_t pages(size_t bytes)
 static size_t bytes_of(size_t n, size_t lanes)
 {
     return pages(sizeof(struct header)) + (lanes + 1) * pages(n * sizeof(float)) +
-           pages(dp_norm_blocks(n) * sizeof(double));
+           pages((dp_norm_blocks(n) + DP_GATE_PROCESSES_MAX) * sizeof(double)); /* of parts too */
 }
 
 static dp_status check_setup(const dp_zero_setup *setup)
 {
     const bool possible = setup->processes > 0 && setup->processes <= DP_GATE_PROCESSES_MAX &&
                           setup->lanes >= setup->processes && setup->lanes <= DP_ZERO_LANES_MAX &&
-                          setup->rank < setup->processes;
+                          setup->rank < setup->processes &&
+                          (setup->card == NULL || setup->lanes == setup->processes);
     return possible ? DP_OK : DP_BADARG;
 }
 
@@ -154,6 +155,25 @@ static dp_status take_place(dp_zero *s, dp_why *why)
     return DP_OK;
 }
 
+/* Only the bounds of the part, where what is in it is on a card. */
+static dp_status init_optim(dp_zero *s)
+{
+    dp_optim_setup own = s->setup.optim;
+    own.part = s->setup.rank;
+    own.parts = s->setup.processes;
+    if (s->setup.card == NULL) {
+        return dp_optim_init(&s->optim, &own);
+    }
+    own.kind = own.kind == 0 ? DP_OPTIM_ADAMW : own.kind;
+    if (own.kind < DP_OPTIM_ADAMW || own.kind > DP_OPTIM_MUON) {
+        return DP_BADARG;
+    }
+    s->optim = (dp_optim){.setup = own,
+                          .first = dp_optim_cut(own.kind, own.model, own.parts, own.part),
+                          .last = dp_optim_cut(own.kind, own.model, own.parts, own.part + 1)};
+    return DP_OK;
+}
+
 dp_status dp_zero_join(dp_zero **out, int fd, const dp_zero_setup *setup, dp_pool *pool,
                        dp_why *why)
 {
@@ -168,10 +188,7 @@ dp_status dp_zero_join(dp_zero **out, int fd, const dp_zero_setup *setup, dp_poo
     const size_t blocks = dp_norm_blocks(s->n);
     s->first_block = blocks * setup->rank / setup->processes;
     s->last_block = blocks * (setup->rank + 1) / setup->processes;
-    dp_optim_setup own = setup->optim;
-    own.part = setup->rank;
-    own.parts = setup->processes;
-    dp_status status = dp_optim_init(&s->optim, &own);
+    dp_status status = init_optim(s);
     if (status == DP_OK) {
         status = map_memory(s, fd, why);
     }
@@ -241,20 +258,48 @@ static dp_status meet(dp_zero *s, const char *what, dp_why *why)
     return DP_OK;
 }
 
-/* One block of the tree over the lanes. */
+/* What else waits for this process learns that it will not come. */
+static dp_status give_up(dp_zero *s, dp_status status)
+{
+    if (status != DP_OK && status != DP_DIVERGED && s->entered) {
+        dp_gate_leave(&s->header->gate, s->setup.rank);
+        s->entered = false;
+    }
+    return status;
+}
+
+bool dp_zero_is_over(void *zero)
+{
+    const dp_zero *const s = zero;
+    return !s->entered || dp_gate_is_over(&s->header->gate, s->setup.rank);
+}
+
+/* Elements [first, last) of the tree over the lanes, cut at blocks from first on. */
+struct tree_job {
+    const dp_zero *s;
+    size_t first;
+    size_t last;
+};
+
 static void tree_task(void *ctx, size_t index, size_t worker)
 {
-    const dp_zero *s = ctx;
+    const struct tree_job *const job = ctx;
+    const dp_zero *const s = job->s;
     (void)worker;
-    const size_t block = s->first_block + index;
-    const size_t first = block * DP_NORM_BLOCK;
-    const size_t count = s->n - first < DP_NORM_BLOCK ? s->n - first : DP_NORM_BLOCK;
+    const size_t first = job->first + index * DP_NORM_BLOCK;
+    const size_t count = job->last - first < DP_NORM_BLOCK ? job->last - first : DP_NORM_BLOCK;
     const dp_ops *const ops = dp_ops_best();
     for (size_t step = 1; step < s->setup.lanes; step *= 2) {
         for (size_t lane = 0; lane + step < s->setup.lanes; lane += 2 * step) {
             ops->add(lane_at(s, lane + step) + first, lane_at(s, lane) + first, count);
         }
     }
+}
+
+static void add_lanes(const dp_zero *s, size_t first, size_t last)
+{
+    struct tree_job job = {.s = s, .first = first, .last = last};
+    dp_pool_run(s->pool, dp_norm_blocks(last - first), tree_task, &job);
 }
 
 static double tree_of(const double *values, size_t count)
@@ -269,14 +314,54 @@ static double tree_of(const double *values, size_t count)
     return sums[0];
 }
 
+/* Blocks of all parts before this one. */
+static size_t blocks_before(const dp_zero *s, size_t part)
+{
+    const dp_optim_setup *const o = &s->optim.setup;
+    size_t blocks = 0;
+    for (size_t p = 0; p < part; p++) {
+        blocks += dp_norm_blocks(dp_optim_cut(o->kind, o->model, o->parts, p + 1) -
+                                 dp_optim_cut(o->kind, o->model, o->parts, p));
+    }
+    return blocks;
+}
+
+/* The own share of the sums, and of the squares of what they give. */
+static dp_status sum_up(dp_zero *s, dp_why *why)
+{
+    const dp_zero_card *const card = s->setup.card;
+    const size_t first = s->optim.first;
+    if (card == NULL) {
+        const size_t end = s->last_block * DP_NORM_BLOCK;
+        add_lanes(s, s->first_block * DP_NORM_BLOCK, end < s->n ? end : s->n);
+        dp_norm_part(lane_at(s, 0), s->n, s->partial, s->first_block, s->last_block, s->pool);
+        return DP_OK;
+    }
+    if (!card->linked) {
+        add_lanes(s, first, s->optim.last);
+    }
+    return card->sum(card->context, card->linked ? NULL : lane_at(s, 0) + first,
+                     s->partial + blocks_before(s, s->setup.rank), why);
+}
+
+static double norm_of(const dp_zero *s)
+{
+    const size_t blocks =
+        s->setup.card == NULL ? dp_norm_blocks(s->n) : blocks_before(s, s->setup.processes);
+    return dp_norm_of(s->partial, blocks * DP_NORM_BLOCK);
+}
+
 dp_status dp_zero_reduce(dp_zero *s, double *norm, double *loss, dp_why *why)
 {
+    const dp_zero_card *const card = s->setup.card;
+    if (card != NULL && !card->linked) {
+        DP_TRY(give_up(s, card->give(card->context, lane_at(s, s->setup.rank), why)));
+    }
     DP_TRY(meet(s, "with its gradients", why));
-    dp_pool_run(s->pool, s->last_block - s->first_block, tree_task, s);
-    dp_norm_part(lane_at(s, 0), s->n, s->partial, s->first_block, s->last_block, s->pool);
+    DP_TRY(give_up(s, sum_up(s, why)));
     const double sum = tree_of(s->header->losses, s->setup.lanes);
     DP_TRY(meet(s, "with its sums", why));
-    *norm = dp_norm_of(s->partial, s->n);
+    *norm = norm_of(s);
     *loss = sum;
     return DP_OK;
 }
@@ -300,23 +385,41 @@ static bool options_agree(const dp_zero *s, const dp_optim_options *options)
     return true;
 }
 
+static dp_status move_card(dp_zero *s, const dp_optim_options *options, double norm, dp_why *why)
+{
+    const dp_zero_card *const card = s->setup.card;
+    return give_up(s,
+                   card->move(card->context, options, norm, card->linked ? NULL : s->params, why));
+}
+
 dp_status dp_zero_update(dp_zero *s, float *params, const dp_optim_options *options, double norm,
                          dp_why *why)
 {
+    const dp_zero_card *const card = s->setup.card;
     const size_t first = s->optim.first;
     const size_t size = (s->optim.last - first) * sizeof *params;
-    s->header->options[s->setup.rank] = *options;
     float *const kept = s->params + first;
-    /* The step moves the copy that is shared; params follow when all have come through. */
-    memcpy(kept, params + first, size);
-    const dp_status status =
-        dp_optim_step_with(&s->optim, s->params, lane_at(s, 0), options, s->pool, norm);
+    dp_status status;
+    s->header->options[s->setup.rank] = *options;
+    if (card != NULL) {
+        status = move_card(s, options, norm, why);
+    } else {
+        /* The step moves the copy that is shared; params follow when all have come through. */
+        memcpy(kept, params + first, size);
+        status = dp_optim_step_with(&s->optim, s->params, lane_at(s, 0), options, s->pool, norm);
+    }
+    if (!s->entered) {
+        return status;
+    }
     DP_TRY(meet(s, "with its part of the weights", why));
     if (!options_agree(s, options)) {
         return dp_why_set(why, DP_BADARG,
                           "the processes do not agree on the options of the step; start all again");
     }
     DP_TRY(status);
+    if (card != NULL) {
+        return give_up(s, card->take(card->context, card->linked ? NULL : s->params, why));
+    }
     memcpy(params + first, kept, size);
     gather(s, params);
     return DP_OK;

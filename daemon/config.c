@@ -36,8 +36,7 @@ static const dp_setting settings[] = {
      NUMBER(processes)},
     {"backend", DP_SETTING_TEXT, "NAME", "auto", 0, 0,
      "who computes: auto (a GPU where its plugin is installed), cpu, cuda, cuda:1 (the second "
-     "card), or "
-     "the path of a plugin",
+     "card), cuda:0,1 (two cards as one), or the path of a plugin",
      TEXT(backend)},
     {"nice", DP_SETTING_NUMBER, "N", "10", 0, 19, "niceness of the trainer", NUMBER(nice)},
     {"answer-time", DP_SETTING_NUMBER, "SECONDS", "300", 1, 86400,

@@ -260,6 +260,10 @@ dp_status dp_cuda_wait(dp_cuda_device *device, cudaStream_t stream)
         if (polls < SPINS) {
             continue;
         }
+        if (device->is_over != NULL && device->is_over(device->is_over_context)) {
+            device->lost = true; /* What is under way may wait for them. */
+            return dp_why_set(&device->problem, DP_IO, "a process of another card is gone");
+        }
         if (now_ms() >= deadline) {
             device->lost = true;
             return dp_why_set(&device->problem, DP_IO,

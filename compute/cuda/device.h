@@ -27,9 +27,11 @@ typedef struct dp_cuda_device {
     cudaEvent_t before;   /* what the side stream waits for on the other */
     cudaEvent_t encoded;  /* the end of the encoding under way */
     uint32_t wait_ms;     /* DP_CUDA_WAIT_MS, unless a test says less */
-    bool lost;            /* a call failed in a way that stays */
-    bool capturing;       /* what is put on the compute stream becomes a graph (graph.h) */
-    dp_why problem;       /* of the last call that failed */
+    bool (*is_over)(void *context); /* asked while it is waited; NULL: nobody (link.h) */
+    void *is_over_context;
+    bool lost;      /* a call failed in a way that stays */
+    bool capturing; /* what is put on the compute stream becomes a graph (graph.h) */
+    dp_why problem; /* of the last call that failed */
 } dp_cuda_device;
 
 /* Cards that the driver shows; 0 with a sentence: no driver, one too old, no card. */

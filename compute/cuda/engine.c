@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "compute/cuda/claim.h"
+#include "compute/team.h"
 
 enum {
     TOKENS_ENOUGH = 8192, /* of a micro-batch: products reach the card's speed */
@@ -34,7 +35,8 @@ static dp_cuda_shape shape_of_request(const dp_plan_request *request, const dp_m
                            .optimizer = m->optimizer,
                            .weights = m->weights,
                            .alone = request->alone,
-                           .momentum = m->outer_mu_milli > 0};
+                           .momentum = m->outer_mu_milli > 0,
+                           .parts = request->processes > 0 ? request->processes : 1};
 }
 
 /* Left free for rounds, which take the blobs' memory when they need it; with less they go by the host. An int8 blob and as much
@@ -73,10 +75,26 @@ static dp_plan_step largest_step(const dp_cuda_shape *shape, uint64_t budget, ui
     return best;
 }
 
-static void fill_plan(dp_plan *plan, dp_cuda_shape *shape, const dp_plan_request *request)
+/* What is planned is one card's share; rows are said of all. */
+static void count_cards(dp_plan *plan, const dp_cuda_shape *shape, uint32_t wanted)
 {
-    const dp_manifest *const m = request->manifest;
-    const uint32_t wanted = request->rows != 0 ? request->rows : m->batch_rows;
+    const uint64_t cards = shape->parts;
+    for (int at = 0; at < DP_RECOMPUTE_STEPS; at++) {
+        const uint64_t rows = plan->steps[at].rows * cards;
+        plan->steps[at].rows = rows < wanted ? (uint32_t)rows : wanted;
+    }
+    plan->rows = plan->rows * cards < wanted ? (uint32_t)(plan->rows * cards) : wanted;
+}
+
+static void fill_plan(dp_plan *plan, dp_cuda_shape *shape, const dp_plan_request *all)
+{
+    const dp_manifest *const m = all->manifest;
+    const uint32_t cards = (uint32_t)shape->parts;
+    dp_plan_request own = *all;
+    own.rows = dp_team_rows(all->rows, cards);
+    const dp_plan_request *const request = &own;
+    const uint32_t together = all->rows != 0 ? all->rows : m->batch_rows;
+    const uint32_t wanted = dp_team_rows(together, cards);
     const uint32_t most = wanted < DP_GPT_ROWS_MAX ? wanted : DP_GPT_ROWS_MAX;
     const uint64_t batch = (uint64_t)most * m->context;
     const uint64_t enough = batch < TOKENS_ENOUGH ? batch : TOKENS_ENOUGH;
@@ -109,6 +127,7 @@ static void fill_plan(dp_plan *plan, dp_cuda_shape *shape, const dp_plan_request
     plan->rows = plan->steps[chosen].rows < request->rows ? 0 : plan->steps[chosen].rows;
     plan->activations = plan->steps[chosen].activations;
     plan->total = plan->steps[chosen].total;
+    count_cards(plan, shape, together);
 }
 
 static dp_status too_small(const dp_plan *plan, const dp_plan_request *request, dp_why *why)
@@ -168,6 +187,7 @@ void dp_cuda_close(dp_engine *e)
     }
     if (e->device.api != NULL) {
         dp_cuda_here(&e->device);
+        dp_cuda_link_close(e->link); /* First: nothing ends on the card while NCCL waits there. */
         dp_cuda_encode_forget(e);
         dp_cuda_graphs_close(&e->graphs);
         dp_cuda_gemm_close(e->gemm);
@@ -302,8 +322,9 @@ static dp_status open_host(dp_engine *e, const dp_engine_setup *setup)
     dp_buf_init(&e->blobs[0], blob_bytes);
     dp_buf_init(&e->blobs[1], blob_bytes);
     e->layers = dp_alloc(setup->model->config.layers, sizeof *e->layers);
-    DP_TRY(dp_cuda_optimizer_open(&e->optim, setup->model, setup->optimizer, setup->weights,
-                                  setup->seed));
+    dp_optim_setup optim = dp_cuda_optim_setup(&e->shape);
+    optim.seed = setup->seed;
+    DP_TRY(dp_cuda_optimizer_open(&e->optim, &optim));
     return e->layers == NULL ? DP_NOMEM : DP_OK;
 }
 
@@ -339,6 +360,10 @@ dp_status dp_cuda_create(dp_engine **out, const dp_engine_setup *setup, dp_why *
     if (setup->rows_max == 0 || (unsigned)setup->recompute >= DP_RECOMPUTE_STEPS) {
         return dp_why_set(why, DP_BADARG, "no rows, or no such step of the recompute ladder");
     }
+    if (setup->parts > DP_GATE_PROCESSES_MAX || (setup->part > 0 && setup->part >= setup->parts)) {
+        return dp_why_set(why, DP_BADARG, "no part %zu of %zu: %d at most", setup->part,
+                          setup->parts, DP_GATE_PROCESSES_MAX);
+    }
     if (setup->model->n_elements > DP_CODEC_ELEMENTS_MAX || setup->rows_max > DP_GPT_ROWS_MAX) {
         return dp_why_set(why, DP_TOOBIG, "a model of %zu numbers is too large: %zu at most",
                           setup->model->n_elements, DP_CODEC_ELEMENTS_MAX);
@@ -356,7 +381,9 @@ dp_status dp_cuda_create(dp_engine **out, const dp_engine_setup *setup, dp_why *
                                .alone = setup->alone,
                                .momentum = setup->momentum,
                                .recompute = setup->recompute,
-                               .rows = setup->rows_max};
+                               .rows = setup->rows_max,
+                               .part = setup->part,
+                               .parts = setup->parts > 0 ? setup->parts : 1};
     dp_status status = open_host(e, setup);
     if (status == DP_OK) {
         status = open_card(e, setup, why);

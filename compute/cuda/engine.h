@@ -11,7 +11,9 @@
 #include "compute/backend.h"
 #include "compute/cuda/engine_optim.h"
 #include "compute/cuda/graph.h"
+#include "compute/cuda/link.h"
 #include "compute/cuda/net.h"
+#include "compute/gate.h"
 
 /* What decides how much memory an engine takes. */
 typedef struct dp_cuda_shape {
@@ -23,6 +25,8 @@ typedef struct dp_cuda_shape {
     bool momentum;
     dp_recompute recompute;
     size_t rows;
+    size_t part; /* of parts, of which there is at least one */
+    size_t parts;
 } dp_cuda_shape;
 
 /* Of one small block that kernels write and the host reads. */
@@ -53,7 +57,8 @@ typedef struct dp_cuda_stage {
 struct dp_engine {
     dp_cuda_shape shape;
     dp_cuda_device device;
-    int claim; /* of the card (claim.h); -1: none */
+    int claim;          /* of the card (claim.h); -1: none */
+    dp_cuda_link *link; /* of the other parts' engines; NULL: none */
     dp_cuda_gemm *gemm;
     dp_cuda_graphs graphs;
     dp_cuda_net net;
@@ -65,7 +70,8 @@ struct dp_engine {
 
     float *vectors[DP_VECTORS]; /* NULL: there is none; alone: theta is x */
     float *grads;
-    void *typed; /* weights of the type; NULL with fp32, where they are the vector itself */
+    float *staging; /* what other parts' engines send, until it is added; NULL: there are none */
+    void *typed;    /* weights of the type; NULL with fp32, where they are the vector itself */
     const float *typed_of; /* the vector that typed is of; NULL: of none as it is now */
     dp_cuda_news *news; /* two: of the calls on the compute stream, of the encoding on the other */
 
@@ -95,6 +101,15 @@ typedef struct dp_cuda_bytes {
 } dp_cuda_bytes;
 
 dp_cuda_bytes dp_cuda_bytes_of(const dp_cuda_shape *shape);
+/* Of the optimizer, without its seed. */
+static inline dp_optim_setup dp_cuda_optim_setup(const dp_cuda_shape *shape)
+{
+    return (dp_optim_setup){.model = shape->model,
+                            .kind = shape->optimizer,
+                            .weights = shape->weights,
+                            .part = shape->part,
+                            .parts = shape->parts};
+}
 
 /* ---- engine.c */
 
@@ -128,6 +143,12 @@ DP_MUST dp_status dp_cuda_put(dp_engine *e, float *to, const float *from);
 /* Clears news before, and reads it after what writes it. */
 DP_MUST dp_status dp_cuda_news_clear(dp_engine *e);
 DP_MUST dp_status dp_cuda_news_read(dp_engine *e);
+
+/* ---- engine_parts.c */
+
+/* Of the card, for what other engines send. */
+size_t dp_cuda_stage_bytes(const dp_cuda_shape *shape);
+extern const dp_backend_parts dp_cuda_parts;
 
 /* ---- engine_encode.c */
 

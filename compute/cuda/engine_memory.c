@@ -36,6 +36,10 @@ void dp_cuda_engine_carve(dp_engine *e, dp_cuda_arena *arena)
 {
     carve_weights(e, arena);
     e->grads = dp_cuda_carve(arena, vector_bytes(e));
+    e->staging = NULL;
+    if (e->shape.parts > 1) {
+        e->staging = dp_cuda_carve(arena, dp_cuda_stage_bytes(&e->shape));
+    }
     carve_anchors(e, arena);
     e->news = dp_cuda_carve(arena, 2 * sizeof *e->news);
     e->zeroed = arena->used;
@@ -50,15 +54,13 @@ dp_cuda_bytes dp_cuda_bytes_of(const dp_cuda_shape *shape)
     dp_cuda_arena moments = {0};
     dp_engine e = {.shape = *shape, .n = shape->model->n_elements};
     e.net = dp_cuda_net_setup(shape->model, shape->type, shape->recompute, shape->rows);
-    /* Without its host's half, which counting has no use for. */
-    e.optim = (dp_cuda_optimizer){.model = shape->model,
-                                  .kind = shape->optimizer,
-                                  .weights = shape->weights,
-                                  .n = e.n,
-                                  .n_pieces = dp_cuda_optim_table(shape->model, NULL, NULL)};
+    const dp_optim_setup optim = dp_cuda_optim_setup(shape);
+    if (dp_cuda_optimizer_sizes(&e.optim, &optim) != DP_OK) {
+        return (dp_cuda_bytes){.total = UINT64_MAX}; /* No manifest has such an optimizer. */
+    }
     dp_cuda_bytes bytes = {.gradients = vector_bytes(&e), .buffers = dp_cuda_gemm_bytes()};
     dp_cuda_carve(&arena, 2 * sizeof *e.news);
-    bytes.buffers += arena.used;
+    bytes.buffers += arena.used + dp_cuda_stage_bytes(shape);
     arena.used = 0;
     carve_weights(&e, &arena);
     bytes.weights = arena.used;

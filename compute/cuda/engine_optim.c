@@ -72,20 +72,36 @@ static void largest_of(const dp_cuda_optimizer *o, size_t *matrix, size_t *squar
 
 /* ---- Life. */
 
-dp_status dp_cuda_optimizer_open(dp_cuda_optimizer *o, const dp_model *model, dp_optim_kind kind,
-                                 dp_weights_kind weights, uint64_t seed)
+/* Pieces lie within a part or beside it: parts are cut at blocks or at tensors, as pieces are. */
+static bool is_here(const dp_cuda_optimizer *o, const dp_cuda_piece *piece)
 {
-    dp_cuda_optimizer made = {.model = model,
-                              .kind = kind == 0 ? DP_OPTIM_ADAMW : kind,
-                              .weights = weights == 0 ? DP_WEIGHTS_FP32 : weights,
-                              .seed = seed,
-                              .n = model->n_elements};
-    if (made.kind < DP_OPTIM_ADAMW || made.kind > DP_OPTIM_MUON || made.weights < DP_WEIGHTS_FP32 ||
-        made.weights > DP_WEIGHTS_BF16_SR) {
+    return piece->from >= o->first && piece->from < o->first + o->n;
+}
+
+dp_status dp_cuda_optimizer_sizes(dp_cuda_optimizer *o, const dp_optim_setup *setup)
+{
+    const dp_optim_kind kind = setup->kind == 0 ? DP_OPTIM_ADAMW : setup->kind;
+    const size_t parts = setup->parts == 0 ? 1 : setup->parts;
+    dp_cuda_optimizer made = {.model = setup->model,
+                              .kind = kind,
+                              .weights = setup->weights == 0 ? DP_WEIGHTS_FP32 : setup->weights,
+                              .seed = setup->seed};
+    if (kind < DP_OPTIM_ADAMW || kind > DP_OPTIM_MUON || made.weights < DP_WEIGHTS_FP32 ||
+        made.weights > DP_WEIGHTS_BF16_SR || setup->part >= parts) {
         return DP_BADARG;
     }
-    made.n_pieces = dp_cuda_optim_table(model, NULL, NULL);
-    made.host_partial = dp_alloc(dp_norm_blocks(made.n), sizeof *made.host_partial);
+    made.first = dp_optim_cut(kind, setup->model, parts, setup->part);
+    made.n = dp_optim_cut(kind, setup->model, parts, setup->part + 1) - made.first;
+    made.n_pieces = dp_cuda_optim_table(setup->model, NULL, NULL); /* Of the whole: the most. */
+    *o = made;
+    return DP_OK;
+}
+
+dp_status dp_cuda_optimizer_open(dp_cuda_optimizer *o, const dp_optim_setup *setup)
+{
+    dp_cuda_optimizer made;
+    DP_TRY(dp_cuda_optimizer_sizes(&made, setup));
+    made.host_partial = dp_alloc(dp_norm_blocks(setup->model->n_elements), sizeof(double));
     if (made.host_partial == NULL) {
         return DP_NOMEM;
     }
@@ -111,7 +127,7 @@ void dp_cuda_optimizer_carve(dp_cuda_optimizer *o, dp_cuda_arena *arena)
     o->state_bytes = arena->used - begin;
     o->pieces = dp_cuda_carve(arena, o->n_pieces * sizeof *o->pieces);
     o->tensors = dp_cuda_carve(arena, o->model->n_tensors * sizeof *o->tensors);
-    o->partial = dp_cuda_carve(arena, dp_norm_blocks(o->n) * sizeof *o->partial);
+    o->partial = dp_cuda_carve(arena, dp_norm_blocks(o->model->n_elements) * sizeof *o->partial);
     o->norm = dp_cuda_carve(arena, sizeof *o->norm);
     o->sums = dp_cuda_carve(arena, 2 * o->n_pieces * sizeof *o->sums);
     o->rates = dp_cuda_carve(arena, o->model->n_tensors * sizeof *o->rates);
@@ -127,6 +143,29 @@ static dp_status put(dp_cuda_optimizer *o, void *to, const void *from, size_t by
 {
     DP_TRY(DP_CUDA(o->device, copy, to, from, bytes, DP_CUDA_TO_DEVICE, o->device->compute));
     return dp_cuda_wait(o->device, o->device->compute); /* from is not page-locked, and freed. */
+}
+
+/* Those of the part, counted from its begin; each tensor's stay side by side. */
+static void keep_part(dp_cuda_optimizer *o, dp_cuda_piece *all, dp_cuda_pieces_of *tensors)
+{
+    const size_t count = o->n_pieces;
+    for (size_t t = 0; t < o->model->n_tensors; t++) {
+        tensors[t].first = 0;
+        tensors[t].count = 0;
+    }
+    o->n_pieces = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_here(o, &all[i])) {
+            continue;
+        }
+        dp_cuda_pieces_of *const of = &tensors[all[i].tensor];
+        of->first = of->count == 0 ? (uint32_t)o->n_pieces : of->first;
+        of->count++;
+        all[o->n_pieces] = all[i];
+        all[o->n_pieces].from -= o->first;
+        all[o->n_pieces].to -= o->first;
+        o->n_pieces++;
+    }
 }
 
 /* Those that AdamW moves come first; LAMB and LARS take all, in the order of the tensors' table. */
@@ -152,6 +191,7 @@ dp_status dp_cuda_optimizer_start(dp_cuda_optimizer *o)
     dp_status status = DP_NOMEM;
     if (all != NULL && sorted != NULL && tensors != NULL) {
         dp_cuda_optim_table(o->model, all, tensors);
+        keep_part(o, all, tensors);
         sort_pieces(o, all, sorted);
         status = put(o, o->pieces, sorted, o->n_pieces * sizeof *sorted);
     }
@@ -172,19 +212,29 @@ dp_status dp_cuda_optimizer_reset(dp_cuda_optimizer *o)
 
 /* ---- The norm. */
 
-dp_status dp_cuda_optimizer_norm(dp_cuda_optimizer *o, const float *x, double *norm)
+dp_status dp_cuda_optimizer_squares(dp_cuda_optimizer *o, const float *x, size_t n)
 {
     const cudaStream_t stream = o->device->compute;
-    const size_t bytes = dp_norm_blocks(o->n) * sizeof *o->partial;
-    DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_squares(x, o->n, o->partial, stream)));
+    const size_t bytes = dp_norm_blocks(n) * sizeof *o->partial;
+    if (n == 0) {
+        return DP_OK;
+    }
+    DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_squares(x, n, o->partial, stream)));
     DP_TRY(DP_CUDA(o->device, copy, o->host_partial, o->partial, bytes, DP_CUDA_TO_HOST, stream));
-    DP_TRY(dp_cuda_wait(o->device, stream));
-    *norm = dp_norm_of(o->host_partial, o->n);
+    return dp_cuda_wait(o->device, stream);
+}
+
+dp_status dp_cuda_optimizer_norm(dp_cuda_optimizer *o, const float *x, double *norm)
+{
+    const size_t n = o->model->n_elements;
+    DP_TRY(dp_cuda_optimizer_squares(o, x, n));
+    *norm = dp_norm_of(o->host_partial, n);
     return DP_OK;
 }
 
 /* ---- The step. */
 
+/* Vectors begin where the part does. */
 typedef struct job {
     dp_cuda_optimizer *o;
     float *x; /* what the step moves: parameters or masters */
@@ -270,7 +320,7 @@ static dp_status turn_matrix(const job *j, const dp_tensor *tensor, const share 
     const size_t rows = tensor->shape[0];
     const size_t stride = tensor->shape[1];
     const size_t n = rows * s->columns;
-    const size_t at = tensor->offset + s->first;
+    const size_t at = tensor->offset - o->first + s->first;
     DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_muon_momentum(o->m + at, j->grads + at, stride, rows,
                                                         s->columns, terms, o->turned, stream)));
     DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_squares(o->turned, n, o->partial, stream)));
@@ -290,7 +340,9 @@ static dp_status muon(const job *j)
     for (size_t t = 0; t < j->o->model->n_tensors; t++) {
         const dp_tensor *const tensor = &j->o->model->tensors[t];
         share shares[SHARES_MAX];
-        const size_t count = muon_takes(j->o, t) ? shares_of(j->o->model, tensor, shares) : 0;
+        const bool here = tensor->offset >= j->o->first && tensor->offset < j->o->first + j->o->n;
+        const size_t count =
+            here && muon_takes(j->o, t) ? shares_of(j->o->model, tensor, shares) : 0;
         for (size_t k = 0; k < count; k++) {
             DP_TRY(turn_matrix(j, tensor, &shares[k]));
         }
@@ -319,7 +371,8 @@ static dp_status round_weights(dp_cuda_optimizer *o, float *x)
 {
     const cudaStream_t stream = o->device->compute;
     if (o->weights == DP_WEIGHTS_BF16_SR) {
-        return DP_CUDA_RUN(o->device, dp_cuda_chance(x, o->n, 0, o->seed, &o->terms->step, stream));
+        return DP_CUDA_RUN(o->device,
+                           dp_cuda_chance(x, o->n, o->first, o->seed, &o->terms->step, stream));
     }
     return o->master == NULL ? DP_OK
                              : DP_CUDA_RUN(o->device, dp_cuda_nearest(x, o->master, o->n, stream));
@@ -373,12 +426,16 @@ dp_status dp_cuda_optimizer_begin(dp_cuda_optimizer *o, const dp_optim_options *
 dp_status dp_cuda_optimizer_move(dp_cuda_optimizer *o, float *x, const float *grads)
 {
     const cudaStream_t stream = o->device->compute;
-    const job j = {.o = o, .x = o->master != NULL ? o->master : x, .grads = grads};
+    float *const part = x + o->first;
+    const job j = {.o = o, .x = o->master != NULL ? o->master : part, .grads = grads + o->first};
+    if (o->n == 0) {
+        return DP_OK;
+    }
     DP_TRY(DP_CUDA(o->device, copy, o->terms, o->host_terms, sizeof *o->terms, DP_CUDA_TO_DEVICE,
                    stream));
     if (o->master != NULL) {
-        DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_masters(o->master, x, o->n, stream)));
+        DP_TRY(DP_CUDA_RUN(o->device, dp_cuda_masters(o->master, part, o->n, stream)));
     }
     DP_TRY(move(&j));
-    return round_weights(o, x);
+    return round_weights(o, part);
 }

@@ -16,9 +16,11 @@ typedef struct dp_cuda_optimizer {
     dp_weights_kind weights;
     uint64_t seed;
     uint64_t steps; /* since the moments were zero */
-    size_t n;       /* elements of the arena */
-    size_t n_pieces;
-    size_t n_adamw; /* pieces that AdamW moves: all, or what Muon leaves */
+    size_t
+        first; /* the part is [first, first + n) of the arena, as dp_optim_cut has it; it may be empty */
+    size_t n;
+    size_t n_pieces; /* of the part */
+    size_t n_adamw;  /* pieces that AdamW moves: all, or what Muon leaves */
 
     /* Of the card. */
     float *m;
@@ -42,22 +44,25 @@ typedef struct dp_cuda_optimizer {
     dp_cuda_optim_terms *host_terms; /* page-locked, lent by the engine */
 } dp_cuda_optimizer;
 
-/* Sizes; device and gemm come later. Owns host_partial. DP_NOMEM. */
-DP_MUST dp_status dp_cuda_optimizer_open(dp_cuda_optimizer *o, const dp_model *model,
-                                         dp_optim_kind kind, dp_weights_kind weights,
-                                         uint64_t seed);
+/* Sizes; device and gemm come later. Owns host_partial. DP_BADARG, DP_NOMEM. */
+DP_MUST dp_status dp_cuda_optimizer_open(dp_cuda_optimizer *o, const dp_optim_setup *setup);
+/* The same without the host's half, for who only counts. */
+DP_MUST dp_status dp_cuda_optimizer_sizes(dp_cuda_optimizer *o, const dp_optim_setup *setup);
 void dp_cuda_optimizer_close(dp_cuda_optimizer *o);
 void dp_cuda_optimizer_carve(dp_cuda_optimizer *o, dp_cuda_arena *arena);
 /* After carving from a real arena: the tables go to the card, the state is 0. DP_NOMEM, DP_IO. */
 DP_MUST dp_status dp_cuda_optimizer_start(dp_cuda_optimizer *o);
 /* State and steps back to 0. */
 DP_MUST dp_status dp_cuda_optimizer_reset(dp_cuda_optimizer *o);
-/* |x|, summed in blocks as dp_norm does. */
+/* Sums of squares of the blocks of n floats of the card, in host_partial, which has room for those of the whole arena. */
+DP_MUST dp_status dp_cuda_optimizer_squares(dp_cuda_optimizer *o, const float *x, size_t n);
+/* |x| of the whole arena, summed in blocks as dp_norm does. */
 DP_MUST dp_status dp_cuda_optimizer_norm(dp_cuda_optimizer *o, const float *x, double *norm);
 /* dp_optim_step_with in two: the terms of the step, in memory of the host, then all that goes to the card, which reads them there and is
  * the same for every step of one x and one grads, so that it can be captured. DP_DIVERGED: as there; no step begins. */
 DP_MUST dp_status dp_cuda_optimizer_begin(dp_cuda_optimizer *o, const dp_optim_options *options,
                                           double norm);
+/* x, grads: the whole; the part of x moves. */
 DP_MUST dp_status dp_cuda_optimizer_move(dp_cuda_optimizer *o, float *x, const float *grads);
 
 #endif

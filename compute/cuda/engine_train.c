@@ -184,15 +184,21 @@ dp_status dp_cuda_e_norm(dp_engine *e, double *norm)
     return dp_cuda_optimizer_norm(&e->optim, e->grads, norm);
 }
 
+/* Of a part only the weights that are spread afterwards are whole. */
+static bool is_typed_by_update(const dp_engine *e)
+{
+    return e->typed != NULL && e->shape.parts == 1;
+}
+
 /* With the typed copy that the next step reads. */
 static dp_status update_on_stream(void *context)
 {
     dp_engine *const e = context;
     float *const x = dp_cuda_vector(e, DP_VECTOR_X);
     DP_TRY(dp_cuda_optimizer_move(&e->optim, x, e->grads));
-    return e->typed == NULL ? DP_OK
-                            : DP_CUDA_RUN(&e->device, dp_cuda_cast(e->typed, e->shape.type, x, e->n,
-                                                                   e->device.compute));
+    return !is_typed_by_update(e) ? DP_OK
+                                  : DP_CUDA_RUN(&e->device, dp_cuda_cast(e->typed, e->shape.type, x,
+                                                                         e->n, e->device.compute));
 }
 
 /* A graph of its own: between the gradients and the step somebody decides whether it is taken. */
@@ -201,7 +207,7 @@ dp_status dp_cuda_e_update(dp_engine *e, const dp_optim_options *options, double
     DP_TRY(dp_cuda_optimizer_begin(&e->optim, options, norm));
     const float *const x = dp_cuda_writing(e, DP_VECTOR_X);
     DP_TRY(dp_cuda_graphs_run(&e->graphs, UPDATE_KEY, update_on_stream, e));
-    e->typed_of = e->typed == NULL ? NULL : x;
+    e->typed_of = is_typed_by_update(e) ? x : NULL;
     return DP_OK;
 }
 
@@ -219,6 +225,17 @@ static size_t state_of(const dp_engine *e, dp_optim_vector out[DP_OPTIM_VECTORS_
     return count;
 }
 
+/* The own part of one of them, at its place in a mirror. */
+static dp_status move_state(dp_engine *e, float *mirror, float *state, dp_cuda_way way)
+{
+    float *const host = mirror + e->optim.first;
+    const size_t bytes = e->optim.n * sizeof *host;
+    float *const to = way == DP_CUDA_TO_HOST ? host : state;
+    DP_TRY(DP_CUDA(&e->device, copy, to, way == DP_CUDA_TO_HOST ? state : host, bytes, way,
+                   e->device.compute));
+    return dp_cuda_wait(&e->device, e->device.compute);
+}
+
 size_t dp_cuda_e_lend_state(dp_engine *e, dp_optim_vector out[DP_BACKEND_STATE_MAX])
 {
     dp_optim_vector state[DP_OPTIM_VECTORS_MAX];
@@ -229,7 +246,7 @@ size_t dp_cuda_e_lend_state(dp_engine *e, dp_optim_vector out[DP_BACKEND_STATE_M
     out[0] = (dp_optim_vector){.name = "x", .values = e->mirror};
     for (size_t i = 0; i < count; i++) {
         if (dp_cuda_mirror(e, &e->mirror_state[i]) != DP_OK ||
-            dp_cuda_fetch(e, e->mirror_state[i], state[i].values) != DP_OK) {
+            move_state(e, e->mirror_state[i], state[i].values, DP_CUDA_TO_HOST) != DP_OK) {
             return 0;
         }
         out[1 + i] = (dp_optim_vector){.name = state[i].name, .values = e->mirror_state[i]};
@@ -248,7 +265,7 @@ dp_status dp_cuda_e_take_state(dp_engine *e, uint64_t updates)
         if (e->mirror_state[i] == NULL) {
             return DP_BADARG;
         }
-        DP_TRY(dp_cuda_put(e, state[i].values, e->mirror_state[i]));
+        DP_TRY(move_state(e, e->mirror_state[i], state[i].values, DP_CUDA_TO_DEVICE));
     }
     e->optim.steps = updates;
     return dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_X), e->mirror);

@@ -37,6 +37,7 @@ static const dp_backend *table(void)
         .capabilities = DP_CAN_FP32 | DP_CAN_BF16 | DP_CAN_FP16 | DP_CAN_ADAMW | DP_CAN_LAMB |
                         DP_CAN_LARS | DP_CAN_MUON | DP_CAN_BF16_WEIGHTS | DP_CAN_CODECS,
         .name = "cuda",
+        .parts = &dp_cuda_parts,
         .devices = devices,
         .device = device,
         .plan = dp_cuda_plan,

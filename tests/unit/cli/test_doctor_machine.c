@@ -126,6 +126,9 @@ static void a_device_that_was_not_taken_is_told_in_its_own_words(void **state)
                                      "device_memory_usable", (json_int_t)1 << 30, "line", "");
     const dp_doctor doctor = doctor_of(worker, NULL, NULL);
     expect(look("device", &doctor), DP_FINDING_OK, "cuda: H200; 1.0 GiB to use", NULL, NULL);
+    json_object_set_new(worker, "cards", json_integer(2));
+    json_object_set_new(worker, "link", json_string("NCCL 2.21.5"));
+    expect(look("device", &doctor), DP_FINDING_OK, "GiB to use; 2 cards, NCCL 2.21.5", NULL, NULL);
     json_object_set_new(worker, "celsius", json_integer(90));
     expect(look("device", &doctor), DP_FINDING_WARN, "H200", "90 degrees", "fans");
     json_object_set_new(worker, "celsius", json_integer(60));

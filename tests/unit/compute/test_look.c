@@ -66,12 +66,20 @@ static dp_status gone(uint32_t index, dp_device *out, dp_why *why)
     return dp_why_set(why, DP_IO, "it fell off the bus");
 }
 
+static dp_status joins(char name[DP_DEVICE_NAME_MAX], dp_why *why)
+{
+    (void)why;
+    strcpy(name, "NCCL 2.21.5");
+    return DP_OK;
+}
+
 static void a_device_is_told_as_its_backend_tells_it(void **state)
 {
     (void)state;
     dp_backend backend = *dp_backend_cpu();
     backend.name = "plain";
     backend.device = hot;
+    const dp_backend_parts parts = {.library = joins};
     dp_plugin_choice choice = {.backend = &backend};
     json_t *object = look_at(&choice);
     assert_string_equal(text(object, "backend"), "plain");
@@ -79,6 +87,11 @@ static void a_device_is_told_as_its_backend_tells_it(void **state)
     assert_int_equal(number(object, "device_memory_total"), 5);
     assert_int_equal(number(object, "celsius"), 70);
     assert_int_equal(number(object, "watts"), 300);
+    json_decref(object);
+    backend.parts = &parts;
+    object = look_at(&choice);
+    assert_int_equal(number(object, "cards"), 1);
+    assert_string_equal(text(object, "link"), "NCCL 2.21.5");
     json_decref(object);
     backend.device = gone;
     strcpy(choice.line.text, "the CPU computes instead");

@@ -261,17 +261,27 @@ static void a_name_may_say_which_device(void **state)
     static const struct {
         const char *wanted;
         const char *says;
-    } cases[] = {{"plain:0", "computes (plain)"},
-                 {"plain:1", "finds no device 1, only 0 to 0; the CPU"},
-                 {"plain:1000000", "'plain:1000000' names no backend"},
-                 {"plain:", "'plain:' names no backend"},
-                 {"plain:1x", "names no backend; cuda:1 is its device 1; the CPU"}};
+    } cases[] = {
+        {"plain:0", "computes (plain)"},
+        {"plain:1", "finds no device 1, only 0 to 0; the CPU"},
+        {"plain:1000000", "'plain:1000000' names no backend"},
+        {"plain:", "'plain:' names no backend"},
+        {"plain:1,0", "device 1: "},
+        {"plain:1,plain:2", "finds no device 1, only 0 to 0; the CPU"},
+        {"plain:0,plain:0", "names no backend"},
+        {"plain:0,other:1", "names no backend"},
+        {"plain:0,", "names no backend"},
+        {"plain:1x", "names no backend; cuda:1 is its device 1, and cuda:0,1 two; the CPU"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         dp_plugin_choice choice;
         dp_plugin_choose(&choice, cases[i].wanted, folder);
         CHECK(strstr(choice.line.text, cases[i].says) != NULL);
         CHECK(choice.missed == (i > 0) && choice.device == 0);
+        CHECK(choice.n_devices == (i == 0 ? 1 : 0));
     }
+    CHECK(dp_plugin_count("auto") == 1 && dp_plugin_count("cuda:3") == 1);
+    CHECK(dp_plugin_count("cuda:0,cuda:1") == 2 && dp_plugin_count("cuda:7,2,5") == 3);
+    CHECK(dp_plugin_count("cuda:0,0") == 1 && dp_plugin_count("/a:0,1/x.so") == 1);
 }
 
 static void a_device_that_vanishes_is_told_and_can_only_be_closed(void **state)
