@@ -220,6 +220,7 @@ static bool *flag_of(dp_arguments *args, const char *name)
         {"--lucky", &args->options.lucky},
         {"--parts", &args->options.parts},
         {"--span", &args->options.span},
+        {"--early", &args->options.early},
         {"--keep-vote-key", &args->options.keep_vote_key},
     };
 
@@ -279,6 +280,11 @@ dp_status dp_arguments_read(dp_arguments *args, int argc, char **argv, dp_why *w
                           "--span goes with neither --parts nor --profile steps: a manifest that "
                           "asks for both is refused");
     }
+    if (read.options.early && !(read.options.parts && read.options.profile == DP_PROFILE_STEPS)) {
+        return dp_why_set(why, DP_BADARG,
+                          "--early goes with --parts and --profile steps: only gradients have "
+                          "parts before they are whole");
+    }
     if (read.output != NULL && !read.shrink) {
         return dp_why_set(why, DP_BADARG, "--output goes with --shrink, which writes that file");
     }
@@ -293,9 +299,9 @@ void dp_arguments_usage(FILE *out)
           "             [--profile NAME] [--jobs N] [--max-failures N] [--trace NODE] [--shrink "
           "[--output FILE]]\n"
           "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
-          "             [--lucky] [--parts] [--span] [--keep-vote-key] [--store model|real|lies] "
-          "[--evil KIND]\n"
-          "             [--json] [--quiet]\n"
+          "             [--lucky] [--parts] [--early] [--span] [--keep-vote-key] [--store "
+          "model|real|lies]\n"
+          "             [--evil KIND] [--json] [--quiet]\n"
           "       dpsim --explore ... (dpsim --explore --help says what)\n"
           "profiles:",
           out);

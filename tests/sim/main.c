@@ -80,6 +80,9 @@ static void print_replay(const dp_arguments *args, const report *r)
     if (args->options.parts) {
         printf(" --parts");
     }
+    if (args->options.early) {
+        printf(" --early");
+    }
     if (args->options.span) {
         printf(" --span");
     }
@@ -282,6 +285,7 @@ static void add_up(sums *all, const report *r)
     all->totals.parts += r->totals.parts;
     all->totals.thinner += r->totals.thinner;
     all->totals.thicker += r->totals.thicker;
+    all->totals.early += r->totals.early;
     all->totals.parts_missing += r->totals.parts_missing;
     all->totals.forks += r->totals.forks;
     all->totals.halts += r->totals.halts;
@@ -342,8 +346,9 @@ static void print_sums(const dp_arguments *args, const sums *all, double took)
                all->totals.thinner, all->totals.thicker);
     }
     if (all->totals.parts > 0) {
-        printf("parts: %" PRIu64 " of decided rounds, %" PRIu64 " of them without a result\n",
-               all->totals.parts, all->totals.parts_missing);
+        printf("parts: %" PRIu64 " of decided rounds, %" PRIu64
+               " of them without a result; %" PRIu64 " of publications told before these\n",
+               all->totals.parts, all->totals.parts_missing, all->totals.early);
     }
     if (args->options.profile == DP_PROFILE_BYZ) {
         printf("liars: %" PRIu64 " runs forked, %" PRIu64

@@ -99,6 +99,7 @@ typedef struct dp_sim_options {
     uint32_t round_ms;    /* scale, detect: 0: the default of manifests */
     dp_sim_store store;   /* behind the disks, see real.h */
     bool parts;           /* rounds of parts (gossip/part.h) */
+    bool early;           /* with parts of gradients: told of before their publication */
     bool span;            /* updates may be thinner where lines are slow (gossip/density.h) */
 } dp_sim_options;
 
@@ -138,6 +139,7 @@ typedef struct dp_plan {
     uint32_t revocations;
     bool parts; /* of the options */
     bool span;
+    bool early;
 } dp_plan;
 
 void dp_plan_draw(dp_plan *plan, const dp_sim_options *options);

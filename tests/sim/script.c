@@ -64,6 +64,9 @@ static bool take(dp_script *script, const char *key, const char *value)
     if (strcmp(key, "span") == 0) {
         return read_bool(value, &options->span);
     }
+    if (strcmp(key, "early") == 0) {
+        return read_bool(value, &options->early);
+    }
     if (strcmp(key, "parts") == 0) {
         return read_bool(value, &options->parts);
     }
@@ -166,6 +169,9 @@ dp_status dp_script_write(const dp_script *script, FILE *out)
     }
     if (options->keep_vote_key) {
         fprintf(out, "keep-vote-key yes\n");
+    }
+    if (options->early) {
+        fprintf(out, "early yes\n");
     }
     if (options->span) {
         fprintf(out, "span yes\n");

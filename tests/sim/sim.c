@@ -132,7 +132,9 @@ dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
     dp_plan_draw(&sim->plan, options);
     sim->plan.parts = options->parts;
     draw_span(sim);
-    if ((options->span && (options->parts || sim->plan.gradients)) || sim->plan.nodes == 0 ||
+    sim->plan.early = options->early;
+    if ((options->span && (options->parts || sim->plan.gradients)) ||
+        (options->early && !(options->parts && sim->plan.gradients)) || sim->plan.nodes == 0 ||
         sim->plan.nodes > DP_SIM_NODES_MAX) {
         return DP_BADARG;
     }

@@ -108,6 +108,12 @@ static void an_unknown_word_and_a_missing_seed_are_told(void **state)
     CHECK(read_line(&args, "--seed 1 --span --parts", &why) == DP_BADARG);
     CHECK(strstr(why.text, "--parts") != NULL);
     CHECK(read_line(&args, "--seed 1 --profile steps --span", &why) == DP_BADARG);
+    CHECK(read_line(&args, "--seed 1 --profile steps --early", &why) == DP_BADARG);
+    CHECK(read_line(&args, "--seed 1 --parts --early", &why) == DP_BADARG);
+    CHECK_OK(read_line(&args, "--seed 1 --parts --early --profile steps", &why));
+    CHECK(args.options.early && args.options.parts);
+    args.options.early = false;
+    args.options.parts = false;
     CHECK_OK(read_line(&args, "--seed 1 --profile merge --span", &why));
     CHECK(args.options.span);
     CHECK_OK(read_line(&args, "--help", &why));

@@ -23,6 +23,7 @@ static void what_is_written_is_read_back(void **state)
                                     .keep_vote_key = true,
                                     .lucky = true,
                                     .span = true,
+                                    .early = true,
                                     .trace = -1},
                         .invariant = "M14"};
     dp_script again = {0};
@@ -38,7 +39,7 @@ static void what_is_written_is_read_back(void **state)
     CHECK(again.options.until_us == script.options.until_us);
     CHECK(again.options.faults == script.options.faults && again.options.all_on);
     CHECK(again.options.profile == DP_PROFILE_RIVALS && again.options.keep_vote_key &&
-          again.options.lucky && again.options.span);
+          again.options.lucky && again.options.span && again.options.early);
     assert_string_equal(again.invariant, "M14");
 }
 
