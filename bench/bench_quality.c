@@ -59,6 +59,8 @@ static const quality_plan plans[] = {
     /* The rest of the picture. */
     {.name = "sparse-1/16", SPARSE(16), .beta_milli = BETA},
     {.name = "sparse-1/64", SPARSE(64), .beta_milli = BETA},
+    {.name = "sparse-1/128", SPARSE(128), .beta_milli = BETA},
+    {.name = "sparse-span", SPARSE(32), .keep_most = 128, .beta_milli = BETA},
     {.name = "unlike", SPARSE(32), .beta_milli = BETA, .unlike = true},
     {.name = "stale", SPARSE(32), .beta_milli = BETA, .drop_percent = 25, .stale = true},
     {.name = "unlike-late", SPARSE(32), .beta_milli = BETA, .unlike = true, .slow_late = true},

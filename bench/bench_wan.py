@@ -2,13 +2,19 @@
 """How much of their time trainers compute behind slow lines: real daemons, each in a host of tests/lib/netlab.sh (root).
 
     python3 bench/bench_wan.py --binaries build/release [--nodes 4] [--wan 100mbit] [--delay 50ms] [--steps 30] [--rounds 5]
-                               [--model KEY=VALUE,...] [--batch 8] [--text FILE] [--mode sparse] [--json]
+                               [--model KEY=VALUE,...] [--batch 8] [--text FILE] [--mode sparse] [--settle N] [--json]
+                               [--keep 64] [--keep-most 128 --longest SECONDS]
 
 A round ends after --steps optimizer steps of each node. Over so many rounds after the first three in which all are counted:
   utilisation  share of its training time in which a trainer computed local steps: not publishing, applying, hashing, waiting; per node
   between      seconds from one record to the next
   counted      share of the publications that their round counted
   up, down     kB that a node's line carried in each direction per round, IP headers and all, the mean of all nodes
+  keep         updates were of one element of so many, in the last round; error: what their codec left over, of their norm, the mean of
+               what the nodes tell of their last one; loss: of the last round, which depends on how much was trained
+With --keep-most it runs twice, without that span of densities and then with it (round.codec_keep_most), and prints the ratios: round.time,
+which is --longest, is what lines are slow by. --settle: rounds behind slow lines that are not measured, for densities to move; until then
+lines carry --joining, so that who joins has the state soon.
 All nodes share this machine's processors, so a step takes longer than it would alone; --steps and --model set how long."""
 import argparse
 import json
@@ -34,7 +40,7 @@ MANIFEST = """name: wan
 text: {text}
 model: {{{model}}}
 train: {{batch: {batch}, warmup_tokens: 4000, total_tokens: 1000000000}}
-round: {{time: {longest}, steps_max: {steps}, mode: {mode}}}
+round: {{time: {longest}, steps_max: {steps}, mode: {mode}{density}}}
 vote: {{uptime: 0}}
 """
 
@@ -60,15 +66,21 @@ class Host(Node):
         self.program = inside # an absolute path: os.path.join leaves it
 
 
-def run(options, folder):
+def density_of(options, span):
+    words = "" if options.keep is None else f", codec_keep: {options.keep}"
+    return words + (f", codec_keep_most: {options.keep_most}" if span else "")
+
+
+def run(options, folder, span):
     text = options.text or os.path.join(folder, "text")
     manifest = os.path.join(folder, "run.yaml")
     if options.text is None:
         write_text(text, 60000)
     with open(manifest, "w", encoding="utf-8") as out:
         out.write(MANIFEST.format(text=text, model=options.model.replace("=", ": ").replace(",", ", "), batch=options.batch, steps=options.steps,
-                                  longest=options.longest, mode=options.mode))
+                                  longest=options.longest, mode=options.mode, density=density_of(options, span)))
     nodes = [Host(options.binaries, folder, i + 1) for i in range(options.nodes)]
+    netlab("set", "all", "--rate", options.joining or options.wan)
     rounds = None
     try:
         for node in nodes:
@@ -79,6 +91,9 @@ def run(options, folder):
         rounds = Rounds(nodes[0])
         full = lambda: [r for r in rounds.all() if r.get("listed") == options.nodes] # noqa: E731
         wait_for(lambda: len(full()) >= WARM, options.patience, f"{WARM} rounds that count all")
+        netlab("set", "all", "--rate", options.wan)
+        begin = rounds.last()
+        wait_for(lambda: rounds.last() >= begin + options.settle, options.patience * (1 + options.settle), "the rounds before")
         first = rounds.last()
         netlab("stats", "--reset")
         before = [node.run() for node in nodes]
@@ -108,7 +123,30 @@ def row(options, before, after, measured, stats):
             "utilisation": [round(one["compute_utilisation"], 4) for one in after],
             "between_s": (times[-1] - times[0]) / (len(times) - 1),
             "counted": sum((b["counted"] - a["counted"]) / max(k, 1) for a, b, k in zip(before, after, passed)) / options.nodes,
-            "up_kb": up / len(measured) / 1000, "down_kb": down / len(measured) / 1000}
+            "up_kb": up / len(measured) / 1000, "down_kb": down / len(measured) / 1000, "keep": measured[-1].get("keep", options.keep),
+            "error": statistics.mean(one.get("update_error", 0) for one in after), "loss": measured[-1].get("loss")}
+
+
+def table(rows):
+    print("| span | between s | counted | up kB | down kB | 1 of | left over | loss | utilisation |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for name, one in rows:
+        print(f"| {name} | {one['between_s']:.1f} | {100 * one['counted']:.0f} % | {one['up_kb']:.0f} | {one['down_kb']:.0f} | {one['keep']} | "
+              f"{100 * one['error']:.0f} % | {one['loss']} | {100 * statistics.mean(one['utilisation']):.1f} % |")
+
+
+def compare(options, folder):
+    """The span beside what it is measured against, in one run."""
+    rows = []
+    for name, span in (("without", False), ("with", True)):
+        place = os.path.join(folder, name)
+        os.mkdir(place)
+        rows.append((name, run(options, place, span)))
+    ratios = {key: rows[1][1][key] / rows[0][1][key] for key in ("between_s", "counted", "up_kb", "down_kb")}
+    if options.json:
+        print(json.dumps({**dict(rows), "ratios": ratios}))
+    else:
+        table(rows)
+        print("with the span / without: " + ", ".join(f"{key} {value:.2f}" for key, value in ratios.items()))
 
 
 def main():
@@ -118,6 +156,7 @@ def main():
     parser.add_argument("--wan", default="100mbit")
     parser.add_argument("--delay", default="50ms")
     parser.add_argument("--loss", default="0")
+    parser.add_argument("--queue", default="100ms", help="backlog that a line holds; of a thin line, a few packets at least")
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=5, help="at least 2")
     parser.add_argument("--longest", type=int, default=120, help="round.time: a round ends by its steps, not by this")
@@ -125,6 +164,10 @@ def main():
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--text")
     parser.add_argument("--mode", default="sparse")
+    parser.add_argument("--settle", type=int, default=0)
+    parser.add_argument("--joining", help="rate of lines until all are counted; standard: as --wan")
+    parser.add_argument("--keep", type=int, help="round.codec_keep")
+    parser.add_argument("--keep-most", type=int, help="round.codec_keep_most")
     parser.add_argument("--patience", type=int, default=300, help="seconds that a round may take before it counts as stuck")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -133,9 +176,12 @@ def main():
     if os.geteuid() != 0:
         sys.exit("bench_wan: hosts of netlab.sh take root")
     folder = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
-    netlab("up", str(options.nodes), "--rate", options.wan, "--delay", options.delay, "--loss", options.loss)
+    netlab("up", str(options.nodes), "--rate", options.wan, "--delay", options.delay, "--loss", options.loss, "--queue", options.queue)
     try:
-        one = run(options, folder)
+        if options.keep_most is not None:
+            compare(options, folder)
+            return
+        one = run(options, folder, False)
     finally:
         netlab("down")
         shutil.rmtree(folder, ignore_errors=True)

@@ -12,6 +12,7 @@
 #include "compute/codec.h"
 #include "compute/trainer.h"
 #include "gossip/deadline.h"
+#include "gossip/density.h"
 #include "gossip/weights.h"
 
 enum { ONE_Q16 = 65536, LATE_ROUNDS = 4 };
@@ -45,6 +46,7 @@ typedef struct run {
     uint64_t round; /* decided */
     uint64_t tokens;
     uint32_t alpha; /* Q16 */
+    dp_density density;
 } run;
 
 /* Bits of the gap before an entry, by a Rice code: b low bits, a stop bit and floor(g / 2^b) ones. Gaps between random places
@@ -126,6 +128,7 @@ static dp_status manifest_of(const quality_scale *scale, const quality_plan *pla
     if (plan->keep > 0) {
         m.codec_keep = plan->keep;
         m.codec_bits = plan->bits;
+        m.codec_keep_most = plan->keep_most;
     }
     m.outer_mu_milli = plan->mu_milli;
     m.feedback_beta_milli = plan->beta_milli;
@@ -157,6 +160,10 @@ static dp_status open_run(run *r, const quality_text *text, uint64_t seed, dp_wh
     uint8_t manifest[DP_MANIFEST_BYTES_MAX];
     size_t size;
     DP_TRY(manifest_of(r->scale, r->plan, text, seed, manifest, &size));
+    r->density = (dp_density){.densest = r->plan->keep,
+                              .sparsest = r->plan->keep_most,
+                              .keep = r->plan->keep,
+                              .before = r->plan->keep};
     const dp_trainer_setup common = {.manifest = dp_view_of(manifest, size), .seed = seed * 100};
     for (uint32_t i = 0; i < r->plan->workers; i++) {
         r->n = i + 1;
@@ -204,7 +211,9 @@ static dp_status publish(run *r, worker *w, bool dense)
     const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
     dp_view blob;
     dp_view a;
-    DP_TRY(dp_trainer_publish(w->trainer, dense, &blob, &a));
+    const uint32_t keep = dp_density_moves(&r->density) ? r->density.keep : 0;
+    DP_TRY(dp_trainer_publish_start(w->trainer, dense, keep));
+    DP_TRY(dp_trainer_publish_take(w->trainer, &blob, &a));
     DP_TRY(keep_blob(w, blob));
     w->claim =
         (dp_weight_in){.tokens = done.tokens, .steps = done.steps, .rounds = rounds_of(r, w)};
@@ -394,6 +403,12 @@ static dp_status close_round(run *r, bool dense, uint32_t overlap)
     return compare(r);
 }
 
+/* What a proposer would say of them in this round of so many. */
+static dp_lines lines_in(uint32_t round, uint32_t rounds)
+{
+    return round > rounds / 4 && round <= rounds - rounds / 4 ? DP_LINES_SLOW : DP_LINES_FREE;
+}
+
 static dp_status run_rounds(run *r)
 {
     const uint32_t rounds = r->scale->steps / r->scale->inner;
@@ -405,6 +420,7 @@ static dp_status run_rounds(run *r)
             DP_TRY(train(r, &r->workers[k], r->workers[k].steps - ahead));
         }
         DP_TRY(close_round(r, false, overlap));
+        dp_density_next(&r->density, lines_in(i, rounds));
         ahead = overlap;
         if (i % every == 0 || i == rounds) {
             DP_TRY(look(r));

@@ -37,8 +37,11 @@ typedef struct quality_plan {
     quality_kind kind;
     uint32_t workers;
     dp_codec_kind codec;
-    uint32_t keep;         /* sparse, random: one element of so many travels; else 0 */
-    uint32_t bits;         /* ... with so many bits */
+    uint32_t keep; /* sparse, random: one element of so many travels; else 0 */
+    uint32_t bits; /* ... with so many bits */
+    uint32_t
+        keep_most; /* down to one of so many where lines are slow, as in the middle half of the rounds, and free in the others;
+                           0: keep always */
     uint32_t beta_milli;   /* error feedback; 0: none */
     uint32_t alpha_milli;  /* outer step */
     uint32_t mu_milli;     /* its momentum */
