@@ -108,6 +108,18 @@ static void add_density(const dp_driver *driver, dp_diary_round *round)
     }
 }
 
+static void note_density(const dp_driver *driver, const dp_diary_round *round)
+{
+    const dp_diary_round *before = dp_diary_round_find(driver->daemon->diary, round->round - 1);
+
+    if (before == NULL || before->keep == 0 || round->keep == 0 || before->keep == round->keep) {
+        return;
+    }
+    dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "round.density", round->round, NULL,
+                 "updates keep one element of %u, of %u before: lines have been %s", round->keep,
+                 before->keep, round->keep > before->keep ? "slow" : "free");
+}
+
 static void remember_round(dp_driver *driver, const row_job *self)
 {
     static dp_record record; /* Loop thread only; large for a stack. */
@@ -117,6 +129,7 @@ static void remember_round(dp_driver *driver, const row_job *self)
         round.time_ms = dp_unix_ms();
         round.live = true;
         add_density(driver, &round);
+        note_density(driver, &round);
         const dp_diary_round *noted = dp_diary_round_find(driver->daemon->diary, record.round);
         if (noted != NULL) {
             round.n_left_out = noted->n_left_out;
