@@ -18,6 +18,7 @@ typedef struct twins {
     dp_model model;
     dp_precision_kind precision;
     double tolerance; /* of what is near, relative */
+    bool refused;     /* the device has not this precision */
     dp_buf bytes;
     dp_view blobs[2][2]; /* [twin][blob of a, of F] */
     uint32_t tokens[ROWS * LENGTH + 1];
@@ -330,7 +331,9 @@ static dp_status open_twins(twins *t, uint32_t device)
     dp_engine_setup own = setup;
     own.device = device;
     own.shared = true; /* A node may be training there. */
-    DP_TRY(t->of[0]->create(&t->engines[0], &own, t->why));
+    const dp_status status = t->of[0]->create(&t->engines[0], &own, t->why);
+    t->refused = status == DP_UNSUPPORTED;
+    DP_TRY(status);
     DP_TRY(t->of[1]->create(&t->engines[1], &setup, t->why));
     dp_buf_init(&t->bytes, 4 * t->model.n_elements);
     dp_rng rng;
@@ -369,7 +372,8 @@ static dp_status check_model(twins *t, const subject *what, uint32_t device)
     return status;
 }
 
-dp_status dp_backend_check(const dp_backend *backend, uint32_t device, dp_why *why)
+dp_status dp_backend_check(const dp_backend *backend, uint32_t device, const dp_backend_told *told,
+                           dp_why *why)
 {
     /* The last two have heads as published models have, for which a card may take other kernels. */
     static const subject models[] = {
@@ -410,16 +414,24 @@ dp_status dp_backend_check(const dp_backend *backend, uint32_t device, dp_why *w
     } precisions[] = {{DP_CAN_FP32, DP_PRECISION_FP32, 1e-3},
                       {DP_CAN_BF16, DP_PRECISION_BF16, 5e-2},
                       {DP_CAN_FP16, DP_PRECISION_FP16, 2e-2}};
+    size_t tried = 0;
+    dp_status status = DP_OK;
     for (size_t p = 0; p < sizeof precisions / sizeof precisions[0]; p++) {
-        for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
-            twins t = {.of = {backend, dp_backend_cpu()},
-                       .precision = precisions[p].precision,
-                       .tolerance = precisions[p].tolerance,
-                       .why = why};
-            if ((backend->capabilities & precisions[p].capability) != 0) {
-                DP_TRY(check_model(&t, &models[m], device));
+        twins t = {.of = {backend, dp_backend_cpu()},
+                   .precision = precisions[p].precision,
+                   .tolerance = precisions[p].tolerance,
+                   .why = why};
+        const bool has = (backend->capabilities & precisions[p].capability) != 0;
+        for (size_t m = 0; has && !t.refused && m < sizeof models / sizeof models[0]; m++) {
+            status = check_model(&t, &models[m], device);
+            if (status != DP_OK && !t.refused) {
+                return status;
+            }
+            tried += status == DP_OK;
+            if (told != NULL) {
+                told->passed(told->context);
             }
         }
     }
-    return DP_OK;
+    return tried > 0 ? DP_OK : status;
 }

@@ -17,7 +17,10 @@
 #include "compute/backend_check.h"
 #include "compute/backend_cpu.h"
 
-enum { DEVICE_DIGITS_MAX = 3 };
+enum {
+    DEVICE_DIGITS_MAX = 3,
+    PARTS_MAX = 64 /* that a self-test may tell of; ours has twelve */
+};
 
 /* What the process that tries a plugin reports. */
 typedef struct verdict {
@@ -101,7 +104,8 @@ dp_status dp_plugin_load(const char *path, const dp_backend **out, dp_why *why)
 
 /* ---- Trying, in another process. */
 
-static dp_status check_here(const char *path, uint32_t device, dp_why *why)
+static dp_status check_here(const char *path, uint32_t device, const dp_backend_told *told,
+                            dp_why *why)
 {
     const dp_backend *backend;
     DP_TRY(dp_plugin_load(path, &backend, why));
@@ -115,7 +119,7 @@ static dp_status check_here(const char *path, uint32_t device, dp_why *why)
         return dp_why_set(why, DP_UNSUPPORTED, "%s finds no device %u, only 0 to %u", path, device,
                           count - 1);
     }
-    const dp_status status = dp_backend_check(backend, device, &cause);
+    const dp_status status = dp_backend_check(backend, device, told, &cause);
     if (status != DP_OK) {
         return dp_why_set(why, status, "%s fails its self-test: %.300s", path,
                           cause.text[0] != '\0' ? cause.text : dp_status_text(status));
@@ -123,13 +127,25 @@ static dp_status check_here(const char *path, uint32_t device, dp_why *why)
     return DP_OK;
 }
 
+/* At most PIPE_BUF bytes: written whole or not at all. */
+static void write_verdict(int pipe_end, const verdict *v)
+{
+    _Static_assert(sizeof *v <= PIPE_BUF, "a verdict fits a pipe");
+    DP_IGNORE(write(pipe_end, v, sizeof *v) < 0); /* Then nothing arrives, which says enough. */
+}
+
+/* context: the pipe's end. A verdict of DP_AGAIN says that it goes on; all of them have room in a pipe. */
+static void still_going(void *context)
+{
+    write_verdict(*(const int *)context, &(verdict){.status = DP_AGAIN});
+}
+
 static void report(int pipe_end, const char *path, uint32_t device)
 {
+    const dp_backend_told told = {.passed = still_going, .context = &pipe_end};
     verdict v = {.status = DP_OK};
-    v.status = check_here(path, device, &v.why);
-    /* At most PIPE_BUF bytes: written whole or not at all. */
-    _Static_assert(sizeof v <= PIPE_BUF, "a verdict fits a pipe");
-    DP_IGNORE(write(pipe_end, &v, sizeof v) < 0); /* Then nothing arrives, which says enough. */
+    v.status = check_here(path, device, &told, &v.why);
+    write_verdict(pipe_end, &v);
     _exit(0);
 }
 
@@ -158,12 +174,33 @@ static bool wait_for(int fd, uint32_t timeout_ms)
     }
 }
 
-static dp_status hear(int fd, pid_t child, const char *path, uint32_t left_ms, uint32_t timeout_ms,
+/* A process that tries a device. */
+typedef struct trial {
+    pid_t pid; /* not positive: there is none */
+    int fd;    /* its report */
+} trial;
+
+/* The next that is no DP_AGAIN. *came: false when a part, or the whole, takes too long; *whole: it is one. */
+static void hear_verdict(int fd, uint64_t deadline, uint32_t part_ms, verdict *v, bool *came,
+                         bool *whole)
+{
+    uint32_t parts = 0;
+    do {
+        const uint64_t now = now_ms();
+        const uint64_t left = now < deadline ? deadline - now : 0;
+        *came = parts++ < PARTS_MAX && wait_for(fd, left < part_ms ? (uint32_t)left : part_ms);
+        *whole = *came && read(fd, v, sizeof *v) == (ssize_t)sizeof *v;
+    } while (*whole && v->status == DP_AGAIN);
+}
+
+static dp_status hear(const trial *t, const char *path, uint64_t deadline, uint32_t part_ms,
                       dp_why *why)
 {
+    const pid_t child = t->pid;
     verdict v;
-    const bool came = wait_for(fd, left_ms);
-    const bool whole = came && read(fd, &v, sizeof v) == (ssize_t)sizeof v;
+    bool came;
+    bool whole;
+    hear_verdict(t->fd, deadline, part_ms, &v, &came, &whole);
     if (!came) {
         DP_IGNORE(kill(child, SIGKILL) != 0); /* It may have ended just now. */
     }
@@ -171,8 +208,10 @@ static dp_status hear(int fd, pid_t child, const char *path, uint32_t left_ms, u
     while (waitpid(child, &ended, 0) < 0 && errno == EINTR) {
     }
     if (!came) {
-        return dp_why_set(why, DP_TIMEOUT, "%s has not ended its self-test in %u ms", path,
-                          timeout_ms);
+        return dp_why_set(why, DP_TIMEOUT,
+                          "%s has not ended its self-test: a part of it takes more than %u ms, or "
+                          "all %d times that",
+                          path, part_ms, DP_PLUGIN_CHECK_PARTS);
     }
     if (!whole && WIFSIGNALED(ended)) {
         return dp_why_set(why, DP_UNSUPPORTED, "%s crashes in its self-test (SIG%s)", path,
@@ -184,12 +223,6 @@ static dp_status hear(int fd, pid_t child, const char *path, uint32_t left_ms, u
     v.why.text[sizeof v.why.text - 1] = '\0';
     return v.status == DP_OK ? DP_OK : dp_why_set(why, v.status, "%s", v.why.text);
 }
-
-/* A process that tries a device. */
-typedef struct trial {
-    pid_t pid; /* not positive: there is none */
-    int fd;    /* its report */
-} trial;
 
 static dp_status begin_trial(trial *out, const char *path, uint32_t device, dp_why *why)
 {
@@ -218,7 +251,7 @@ static dp_status try_all(const char *path, const uint32_t *devices, uint32_t n, 
                          dp_why *why)
 {
     trial trials[DP_PLUGIN_DEVICES_MAX];
-    const uint64_t deadline = now_ms() + timeout_ms;
+    const uint64_t deadline = now_ms() + (uint64_t)DP_PLUGIN_CHECK_PARTS * timeout_ms;
     dp_status status = DP_OK;
     uint32_t begun = 0;
     while (begun < n && status == DP_OK) {
@@ -226,12 +259,10 @@ static dp_status try_all(const char *path, const uint32_t *devices, uint32_t n, 
         begun += status == DP_OK;
     }
     for (uint32_t i = 0; i < begun; i++) {
-        const uint64_t now = now_ms();
-        /* After one that failed the others are ended. */
-        const bool waits = status == DP_OK && now < deadline;
-        const uint32_t left = waits ? (uint32_t)(deadline - now) : 0;
         dp_why cause = {{0}};
-        const dp_status one = hear(trials[i].fd, trials[i].pid, path, left, timeout_ms, &cause);
+        /* After one that failed the others are ended. */
+        const dp_status one =
+            hear(&trials[i], path, status == DP_OK ? deadline : 0, timeout_ms, &cause);
         close(trials[i].fd);
         if (one != DP_OK && status == DP_OK) {
             status = n == 1 ? dp_why_set(why, one, "%s", cause.text)

@@ -13,7 +13,9 @@
 
 enum {
     DP_PLUGIN_CHECK_MS =
-        20 * 1000, /* loading and self-test; below what the daemon waits for HELLO */
+        20 * 1000, /* each part of the self-test, and loading with the first: else it hangs */
+    DP_PLUGIN_CHECK_PARTS = 3, /* the whole takes so many times as long at most: a slow card, or a
+                                  busy machine. Below what the daemon waits for HELLO */
     DP_PLUGIN_DEVICES_MAX = DP_GATE_PROCESSES_MAX
 };
 #define DP_PLUGIN_SYMBOL "dp_backend_query"
@@ -26,7 +28,7 @@ DP_MUST dp_status dp_plugin_load(const char *path, const dp_backend **out, dp_wh
 
 /* In a process of its own, so that a crash or an endless loop costs that process: load, count devices, self-test of this
  * one. The caller has no other threads. DP_UNSUPPORTED: no such device, or it computes something else, or it crashed; DP_TIMEOUT
- * after timeout_ms; or as dp_plugin_load. */
+ * when a part of it takes timeout_ms, or the whole DP_PLUGIN_CHECK_PARTS times that; or as dp_plugin_load. */
 DP_MUST dp_status dp_plugin_try(const char *path, uint32_t device, uint32_t timeout_ms,
                                 dp_why *why);
 

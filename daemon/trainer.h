@@ -13,7 +13,7 @@ enum {
     DP_TRAINER_RESTARTS_MAX = 5, /* quick restarts within DP_TRAINER_WINDOW_MS; then one a minute */
     DP_TRAINER_WINDOW_MS = 10 * 60 * 1000,
     DP_TRAINER_HELLO_MS =
-        30 * 1000, /* a process that is silent for so long after its start is replaced */
+        75 * 1000, /* a process that is silent for so long after its start is replaced */
     DP_TRAINER_RESTART_MS = 200,
     DP_TRAINER_RESTART_SLOW_MS = 60 * 1000,
     DP_TRAINER_RETRY_MS = 1000 /* until there are descriptors or memory for a process again */

@@ -1,5 +1,6 @@
 #include <cublasLt.h>
 #include <dlfcn.h>
+#include <float.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +11,11 @@
 #include "compute/files.h"
 
 enum {
-    PROPOSALS = 24,     /* algorithms that are tried for a shape */
-    TRIALS = 5,         /* of each; the fastest counts */
+    PROPOSALS = 24, /* algorithms that are tried for a shape */
+    TRIALS = 5,     /* of each; the fastest counts */
+    TRIED_LEAST =
+        1 << 26,        /* m n k from which they are: below it a product is shorter than its launch,
+                               and loading 24 kernels for it costs more than all its runs */
     PREPARED_MAX = 512, /* shapes of one engine; beyond that they are prepared anew */
     WORKSPACE_BYTES = 32 * 1024 * 1024 /* what NVIDIA advises for Hopper; less elsewhere does */
 };
@@ -365,11 +369,13 @@ static dp_status try_all(dp_cuda_gemm *g, prepared *p, const dp_cuda_product *pr
     } else if (status == DP_OK) {
         status = DP_CUDA(g->device, fill, c, 0, bytes, g->device->compute);
     }
-    for (size_t i = 0; i < count && status == DP_OK; i++) {
+    const bool first_does =
+        (double)product->m * (double)product->n * (double)product->k < TRIED_LEAST;
+    for (size_t i = 0; i < count && status == DP_OK && !(first_does && best > 0.0F); i++) {
         float ms;
         status = try_one(g, p, product, &proposals[i].algo, c, &ms);
         if (status == DP_OK && ms >= 0.0F && (best <= 0.0F || ms < best)) {
-            best = ms;
+            best = ms > 0.0F ? ms : FLT_MIN; /* Clocks may see nothing. */
             chosen = i;
         }
     }

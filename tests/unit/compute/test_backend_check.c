@@ -33,19 +33,49 @@ static void a_backend_that_errs_at_the_heads_of_published_models_is_found(void *
     table.create = create_and_note;
     table.step = step_wrong_there;
     wrong_at = 0;
-    CHECK_OK(dp_backend_check(&table, 0, NULL));
+    CHECK_OK(dp_backend_check(&table, 0, NULL, NULL));
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
         dp_why why = {{0}};
         wrong_at = widths[i];
-        CHECK_STATUS(dp_backend_check(&table, 0, &why), DP_UNSUPPORTED);
+        CHECK_STATUS(dp_backend_check(&table, 0, NULL, &why), DP_UNSUPPORTED);
         CHECK(strstr(why.text, "its loss in bf16 is") != NULL);
     }
+}
+
+static dp_status create_without_bf16(dp_engine **out, const dp_engine_setup *setup, dp_why *why)
+{
+    return setup->precision == DP_PRECISION_BF16
+               ? dp_why_set(why, DP_UNSUPPORTED, "it computes no bf16")
+               : dp_backend_cpu()->create(out, setup, why);
+}
+
+static void count(void *context)
+{
+    ++*(int *)context;
+}
+
+/* As cards before Ampere. */
+static void a_precision_that_the_device_has_not_is_left_out(void **state)
+{
+    (void)state;
+    int parts = 0;
+    const dp_backend_told told = {.passed = count, .context = &parts};
+    dp_why why = {{0}};
+    dp_backend table = *dp_backend_cpu();
+    table.capabilities = DP_CAN_BF16 | DP_CAN_FP16;
+    table.create = create_without_bf16;
+    CHECK_OK(dp_backend_check(&table, 0, &told, &why));
+    CHECK(parts == 1 + 4);
+    table.capabilities = DP_CAN_BF16;
+    CHECK_STATUS(dp_backend_check(&table, 0, NULL, &why), DP_UNSUPPORTED);
+    CHECK(strcmp(why.text, "it computes no bf16") == 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_backend_that_errs_at_the_heads_of_published_models_is_found),
+        cmocka_unit_test(a_precision_that_the_device_has_not_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,7 +155,7 @@ static void all_of_it_agrees_with_the_cpu(void **state)
         table.capabilities &= ~(uint32_t)(DP_CAN_FP32 | DP_CAN_FP16);
     }
     fake_cuda_set(&(fake_cuda){.arch = 90}); /* Heads of 64 and 128 go by warpgroups. */
-    const dp_status status = dp_backend_check(&table, 0, &why);
+    const dp_status status = dp_backend_check(&table, 0, NULL, &why);
     if (status != DP_OK) {
         print_error("%s\n", why.text);
     }
