@@ -11,7 +11,7 @@
 
 enum {
     VERSION_FIRST = 6,
-    VERSION_LAST = 10,
+    VERSION_LAST = 11,
     SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature)
 };
 
@@ -111,11 +111,13 @@ static const field fields[] = {
     FIELD(FIELD_ENUM, stale),
     /* Since version 10. */
     FIELD(FIELD_U32, codec_keep_most),
+    /* Since version 11. */
+    FIELD(FIELD_U32, contributors_max),
 };
 
 enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
-static const size_t fields_of[] = {FIELD_COUNT - 5, FIELD_COUNT - 3, FIELD_COUNT - 2,
-                                   FIELD_COUNT - 1, FIELD_COUNT};
+static const size_t fields_of[] = {FIELD_COUNT - 6, FIELD_COUNT - 4, FIELD_COUNT - 3,
+                                   FIELD_COUNT - 2, FIELD_COUNT - 1, FIELD_COUNT};
 _Static_assert(sizeof fields_of / sizeof fields_of[0] == VERSION_LAST - VERSION_FIRST + 1,
                "each version says how many fields it has");
 
@@ -202,6 +204,9 @@ static const dp_manifest_row rows[] = {
         "further than 1.5 updates."),
     ROW(contributors_min, "round.contributors_min", "", 1, 1, 32, 1,
         "Least contributors with which a round may end at its deadline."),
+    ROW(contributors_max, "round.contributors_max", "", 1, DP_MANIFEST_LISTED_STANDARD,
+        DP_MANIFEST_LISTED_MAX, DP_MANIFEST_LISTED_STANDARD,
+        "Most contributors of one round. Above 32 is for programs whose trainers take as many."),
     ROW(patience_milli, "round.patience", "1e-3", 1000, 100, 100000, 1000,
         "Scales every wait for the slowest: 2 waits twice as long."),
     ROW(gossip_round_ms, "gossip.time", "ms", 1000, 100, 86400000, 10000,
@@ -540,6 +545,9 @@ static void write_field(dp_writer *writer, const dp_manifest *manifest, const fi
 
 static uint16_t version_of(const dp_manifest *manifest)
 {
+    if (manifest->contributors_max != DP_MANIFEST_LISTED_STANDARD) {
+        return 11;
+    }
     if (manifest->codec_keep_most != 0) {
         return 10;
     }
@@ -638,6 +646,7 @@ dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes)
     const size_t count = fields_of[version - VERSION_FIRST];
     dp_manifest read;
     memset(&read, 0, sizeof read);
+    read.contributors_max = DP_MANIFEST_LISTED_STANDARD;
     for (size_t i = 0; i < count; i++) {
         DP_TRY(read_field(&reader, &read, &fields[i]));
     }

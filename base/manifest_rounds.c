@@ -99,10 +99,31 @@ static dp_status check_density(const dp_manifest *manifest, dp_why *why)
     return DP_OK;
 }
 
+/* Parts and lateness are marked in 32 bits of a record. */
+static dp_status check_listed(const dp_manifest *manifest, dp_why *why)
+{
+    const uint32_t most = manifest->contributors_max;
+
+    if (most > DP_MANIFEST_LISTED_STANDARD && manifest->reduce != DP_REDUCE_WHOLE) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.contributors_max must be %d with round.reduce parts: a sum names "
+                          "whose updates are in it among so many",
+                          DP_MANIFEST_LISTED_STANDARD);
+    }
+    if (most > DP_MANIFEST_LISTED_STANDARD && manifest->stale != DP_OFF) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.contributors_max must be %d with round.stale: a record marks late "
+                          "updates among so many",
+                          DP_MANIFEST_LISTED_STANDARD);
+    }
+    return DP_OK;
+}
+
 dp_status dp_manifest_check_rounds(const dp_manifest *manifest, dp_why *why)
 {
     DP_TRY(check_exchange(manifest, why));
     DP_TRY(check_reduce(manifest, why));
+    DP_TRY(check_listed(manifest, why));
     DP_TRY(check_stale(manifest, why));
     return check_density(manifest, why);
 }

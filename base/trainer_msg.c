@@ -533,3 +533,15 @@ dp_status dp_trainer_decode(dp_trainer_msg *msg, dp_view bytes)
     dp_unpack_close(unpacked);
     return good ? DP_OK : DP_BADMSG;
 }
+
+dp_status dp_trainer_takes(const dp_manifest *manifest, dp_why *why)
+{
+    if (manifest->contributors_max <= DP_TRAINER_ITEMS_MAX) {
+        return DP_OK;
+    }
+    return dp_why_set(
+        why, DP_UNSUPPORTED,
+        "round.contributors_max is %u, and trainers of this dpnode take %d updates of "
+        "a round; it must be %d, and members beyond that take turns",
+        manifest->contributors_max, DP_TRAINER_ITEMS_MAX, DP_TRAINER_ITEMS_MAX);
+}

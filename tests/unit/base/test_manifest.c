@@ -358,7 +358,7 @@ static void another_version_is_told_apart_from_damage(void **state)
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
     bytes[4] = 5;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
-    bytes[4] = 11;
+    bytes[4] = 12;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
     bytes[0] = 'X';
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
@@ -433,6 +433,37 @@ static void a_sum_is_not_encoded_by_a_codec_that_drops_most_of_it(void **state)
             CHECK_OK(dp_manifest_check(&manifest, NULL));
         }
     }
+}
+
+static void more_contributors_than_32_make_a_manifest_of_version_11(void **state)
+{
+    dp_manifest manifest = sample();
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    dp_manifest back;
+
+    (void)state;
+    assert_int_equal(manifest.contributors_max, 32);
+    manifest.contributors_max = 1000;
+    CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
+    assert_int_equal(bytes[4], 11);
+    CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
+    assert_int_equal(back.contributors_max, 1000);
+    bytes[size - sizeof manifest.signature - 4] = 32; /* A second form of version 6. */
+    bytes[size - sizeof manifest.signature - 3] = 0;
+    CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
+    manifest.contributors_max = 31;
+    assert_refused(&manifest, "round.contributors_max");
+    manifest.contributors_max = 1025;
+    assert_refused(&manifest, "round.contributors_max");
+    manifest.contributors_max = 33;
+    manifest.stale = DP_ON;
+    assert_refused(&manifest, "round.contributors_max");
+    manifest.stale = DP_OFF;
+    manifest.codec = DP_CODEC_INT8;
+    manifest.codec_block = 0;
+    manifest.reduce = DP_REDUCE_PARTS;
+    assert_refused(&manifest, "round.contributors_max");
 }
 
 static void late_updates_count_only_where_rounds_are_of_whole_updates(void **state)
@@ -579,6 +610,7 @@ int main(void)
         cmocka_unit_test(late_updates_count_only_where_rounds_are_of_whole_updates),
         cmocka_unit_test(a_span_of_densities_makes_a_manifest_of_version_10),
         cmocka_unit_test(a_span_of_densities_goes_from_dense_to_sparse),
+        cmocka_unit_test(more_contributors_than_32_make_a_manifest_of_version_11),
         cmocka_unit_test(damaged_bytes_give_a_status_or_their_own_canonical_form),
         cmocka_unit_test(the_run_id_covers_all_but_the_signature),
     };

@@ -379,6 +379,19 @@ static void without_memory_nothing_is_read(void **state)
     dp_buf_close(&buf);
 }
 
+static void a_run_of_more_updates_than_fit_in_a_message_is_refused_in_a_sentence(void **state)
+{
+    dp_manifest manifest;
+    dp_why why = {""};
+
+    (void)state;
+    dp_manifest_default(&manifest);
+    CHECK_OK(dp_trainer_takes(&manifest, &why));
+    manifest.contributors_max = DP_TRAINER_ITEMS_MAX + 1;
+    CHECK_STATUS(dp_trainer_takes(&manifest, &why), DP_UNSUPPORTED);
+    assert_non_null(strstr(why.text, "round.contributors_max is 33"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +406,7 @@ int main(void)
         cmocka_unit_test(numbers_that_are_not_finite_are_bad),
         cmocka_unit_test(damaged_packets_give_a_status_or_a_message),
         cmocka_unit_test(without_memory_nothing_is_read),
+        cmocka_unit_test(a_run_of_more_updates_than_fit_in_a_message_is_refused_in_a_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
