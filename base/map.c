@@ -94,6 +94,14 @@ dp_status dp_map_put(dp_map *map, const dp_hash *key, uint32_t value)
     return DP_OK;
 }
 
+void dp_map_clear(dp_map *map)
+{
+    if (map->count > 0) {
+        memset(map->entries, 0, map->slots * sizeof *map->entries);
+        map->count = 0;
+    }
+}
+
 bool dp_map_remove(dp_map *map, const dp_hash *key)
 {
     if (map->count == 0) {

@@ -29,6 +29,8 @@ void dp_map_close(dp_map *map);
 bool dp_map_get(const dp_map *map, const dp_hash *key, uint32_t *value);
 /* Insert or replace. DP_TOOBIG when capacity keys are there already. */
 DP_MUST dp_status dp_map_put(dp_map *map, const dp_hash *key, uint32_t value);
+/* Empty, as after init. */
+void dp_map_clear(dp_map *map);
 /* True if it was there. */
 bool dp_map_remove(dp_map *map, const dp_hash *key);
 

@@ -9,7 +9,7 @@
 #include "store/ckpt.h"
 #include "store/object.h"
 
-enum { RECORDS_MESSAGE_MAX = 90 * 1024 };
+enum { RECORDS_MESSAGE_MAX = DP_RECORDS_BYTES_MAX };
 
 typedef struct serve_job {
     dp_saver_job job;

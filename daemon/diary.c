@@ -182,13 +182,16 @@ void dp_diary_round_of_record(const dp_record *record, const dp_peer *self, dp_d
             loss += (unsigned __int128)listed->loss_micro * listed->tokens;
             tokens_with_loss += listed->tokens;
         }
+        if (i >= DP_LISTED_STANDARD) {
+            continue; /* Of so many the sums are kept. */
+        }
         round->peers[i].peer = listed->peer;
         round->peers[i].steps = listed->steps;
         round->peers[i].tokens = listed->tokens;
         round->peers[i].q = listed->q;
         round->peers[i].age = dp_listed_age(record, i);
+        round->n_peers = i + 1;
     }
-    round->n_peers = record->n_listed;
     round->lines = record->lines;
     round->parts = record->n_parts;
     for (uint32_t p = 0; p < record->n_parts; p++) {

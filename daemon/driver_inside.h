@@ -22,7 +22,7 @@ enum {
     DP_DRIVER_TICK_MS = 500,
     DP_DRIVER_BLOB_WINDOW = 64, /* slots whose blobs may still be needed: the node's ring */
     /* What records list, or the results of their parts; the same of the vote; the parts of the own publication. */
-    DP_DRIVER_BLOBS_MAX = (DP_DRIVER_BLOB_WINDOW + 2) * DP_LISTED_MAX,
+    DP_DRIVER_BLOBS_MAX = (DP_DRIVER_BLOB_WINDOW + 2) * DP_LISTED_STANDARD,
     DP_DRIVER_REDIAL_MS = 2000
 };
 
@@ -35,7 +35,7 @@ enum {
 /* Vectors fresh from the trainer, and partners' updates, are pinned with this round until a row names them. */
 #define DP_STAGED_ROUND 0U
 
-_Static_assert((int)DP_PARTS_MAX <= (int)DP_LISTED_MAX, "a record has no more results than blobs");
+_Static_assert((int)DP_PARTS_MAX <= (int)DP_LISTED_STANDARD, "a record has no more results than blobs");
 
 /* A command under way: what its answer means. */
 typedef struct dp_driver_wait {

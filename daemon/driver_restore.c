@@ -220,7 +220,7 @@ static dp_status restore_blobs(restore_job *self, dp_store *store)
 
 static dp_status read_vote(restore_job *self, dp_store *store, dp_buf *record)
 {
-    uint8_t bytes[DP_COMMIT_ROW_HEAD + DP_RECORD_BYTES_MAX];
+    static uint8_t bytes[DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX]; /* Of one thread, at the start. */
     dp_vote_row vote;
     DP_TRY(dp_vote_load(store, &self->driver->facts.run, &vote, record));
     if (vote.promised == DP_VOTE_ROW_NONE) {
@@ -245,7 +245,7 @@ static dp_status read_vote(restore_job *self, dp_store *store, dp_buf *record)
 static dp_status restore_vote(restore_job *self, dp_store *store)
 {
     dp_buf record;
-    dp_buf_init(&record, DP_RECORD_BYTES_MAX);
+    dp_buf_init(&record, DP_RECORD_WHOLE_MAX);
     const dp_status status = read_vote(self, store, &record);
     dp_buf_close(&record);
     return status == DP_NOTFOUND ? DP_OK : status;

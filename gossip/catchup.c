@@ -171,7 +171,10 @@ dp_status dp_catchup_records(dp_node *node, dp_view message, const dp_peer *from
 {
     dp_catchup *catchup = &node->catchup;
 
-    if (catchup->size > 0 || message.size > DP_MESSAGE_MAX) {
+    const size_t most =
+        dp_ledger_lists(&node->ledger) ? (size_t)DP_RECORDS_BYTES_MAX : (size_t)DP_MESSAGE_MAX;
+
+    if (catchup->size > 0 || message.size > most) {
         return DP_OK; /* One at a time; it is asked for again. */
     }
     memcpy(catchup->records, message.data, message.size);

@@ -97,17 +97,6 @@ static uint64_t first_kept(const dp_node *node)
     return round + 1;
 }
 
-static void drop_row(dp_node *node, dp_ring_row *row)
-{
-    if (row->round == 0 || row->dropped) {
-        return;
-    }
-    row->dropped = true;
-    for (uint32_t k = 0; k < row->n; k++) {
-        dp_chain_drop(node, &row->items[k].root, row->round);
-    }
-}
-
 static bool holds_any(const dp_node *node, const dp_ring_row *row)
 {
     for (uint32_t i = 0; i < row->n; i++) {
@@ -116,6 +105,35 @@ static bool holds_any(const dp_node *node, const dp_ring_row *row)
         }
     }
     return false;
+}
+
+static void drop_row(dp_node *node, dp_ring_row *row)
+{
+    if (row->round == 0 || row->dropped) {
+        return;
+    }
+    row->dropped = true;
+    row->rest = row->n > DP_LISTED_STANDARD;
+    for (uint32_t k = 0; k < row->n && !row->rest; k++) {
+        dp_chain_drop(node, &row->items[k].root, row->round);
+    }
+}
+
+/* Of a row with more blobs than one step has room for, some. */
+static void drop_rest(dp_node *node)
+{
+    uint32_t left = DP_DROPS_PER_TICK;
+
+    for (uint32_t i = 0; i < DP_RING_ROUNDS && left > 0; i++) {
+        dp_ring_row *row = &node->chain->ring[i];
+        for (uint32_t k = 0; row->rest && k < row->n && left > 0; k++) {
+            if (dp_node_holds(node, &row->items[k].root)) {
+                left = dp_out_room(&node->out, 1) ? left - 1 : 0;
+                dp_chain_drop(node, &row->items[k].root, row->round);
+            }
+        }
+        row->rest = row->rest && left == 0;
+    }
 }
 
 static void drop_old(dp_node *node)
@@ -242,7 +260,8 @@ static bool remember_round(dp_node *node, const dp_record *record)
     if (node->started) {
         drop_row(node, row); /* What it names is never asked for again. */
     }
-    *row = (dp_ring_row){.round = record->round,
+    *row = (dp_ring_row){.items = row->items,
+                         .round = record->round,
                          .slot = record->slot,
                          .tokens = record->tokens_total,
                          .alpha = record->alpha,
@@ -422,7 +441,10 @@ static dp_status check_offer(dp_node *node, dp_view record, dp_view cert, const 
 {
     dp_cert_of_record seals;
 
-    DP_TRY(dp_record_decode(decoded, record));
+    const dp_status read = dp_record_decode(decoded, record);
+    if (read != DP_OK) {
+        return read == DP_AGAIN ? DP_BADMSG : read;
+    }
     if (decoded->slot != node->ledger.slot + 1) {
         return decoded->slot > node->ledger.slot ? DP_AGAIN : DP_EXISTS;
     }
@@ -451,7 +473,7 @@ static void write_record(dp_node *node)
     chain->failed = false;
     chain->stored_at = node->now;
     action->u.store.slot = chain->decoded.slot;
-    action->u.store.bytes = dp_view_of(chain->record.data, chain->record.size);
+    action->u.store.bytes = dp_view_of(chain->record, chain->record_size);
     action->u.store.cert = dp_view_of(chain->cert, chain->cert_size);
 }
 
@@ -472,6 +494,9 @@ dp_status dp_chain_offer(dp_node *node, dp_view record, dp_view cert)
     if (node->halted && node->ledger.slot >= node->forks->wanted) {
         return DP_DENIED; /* Unless it leads to the FORK that ends this. */
     }
+    if (dp_ledger_lists(&node->ledger)) { /* As voted: completed, or to be fetched whole. */
+        DP_TRY(dp_list_join(node, record, false, &record));
+    }
     const dp_status status = check_offer(node, record, cert, &hash, &chain->decoded);
     if (status != DP_OK) {
         return status == DP_EXISTS ? DP_OK : status;
@@ -482,19 +507,30 @@ dp_status dp_chain_offer(dp_node *node, dp_view record, dp_view cert)
                      cause);
         return verdict;
     }
-    dp_commit_copy(&chain->record, record, &hash);
+    memcpy(chain->record, record.data, record.size);
+    chain->record_size = record.size;
+    chain->record_hash = hash;
     memcpy(chain->cert, cert.data, cert.size);
     chain->cert_size = cert.size;
     /* Credentials of the decoded record must point into the bytes that stay. */
     const dp_status again =
-        dp_record_decode(&chain->decoded, dp_view_of(chain->record.data, chain->record.size));
+        dp_record_decode(&chain->decoded, dp_view_of(chain->record, chain->record_size));
     dp_assert(again == DP_OK);
     write_record(node);
 #if DP_MUTATION == 13
     chain->op = 0;
-    apply_record(node, &chain->decoded, &hash, dp_view_of(chain->record.data, chain->record.size));
+    apply_record(node, &chain->decoded, &hash, dp_view_of(chain->record, chain->record_size));
 #endif
     return DP_OK;
+}
+
+static void tell_decided(dp_node *node, uint64_t slot, dp_view record, dp_view cert)
+{
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+
+    dp_decide_msg_write(&writer, slot, cert, dp_record_voted(record));
+    dp_assert(!writer.full);
+    dp_node_send_all(node, dp_view_of(writer.data, writer.size));
 }
 
 bool dp_chain_stored(dp_node *node, uint32_t op, dp_status status)
@@ -510,10 +546,15 @@ bool dp_chain_stored(dp_node *node, uint32_t op, dp_status status)
         return true;
     }
     dp_span_add(&node->round->fsync, dp_time_between(chain->stored_at, node->now));
-    apply_record(node, &chain->decoded, &chain->record.hash,
-                 dp_view_of(chain->record.data, chain->record.size));
+    apply_record(node, &chain->decoded, &chain->record_hash,
+                 dp_view_of(chain->record, chain->record_size));
     if (node->reopening) {
         return true;
+    }
+    if (chain->tells) {
+        chain->tells = false;
+        tell_decided(node, node->ledger.slot, dp_view_of(chain->record, chain->record_size),
+                     dp_view_of(chain->cert, chain->cert_size));
     }
     dp_catchup_next(node);
     node->dirty = true;
@@ -522,6 +563,9 @@ bool dp_chain_stored(dp_node *node, uint32_t op, dp_status status)
 
 void dp_chain_tick(dp_node *node)
 {
+    if (dp_ledger_lists(&node->ledger)) {
+        drop_rest(node);
+    }
     if (node->chain->failed && dp_time_between(node->chain->stored_at, node->now) >= DP_REPEAT_US) {
         write_record(node);
     }
@@ -566,6 +610,10 @@ void dp_chain_decided(dp_node *node)
         commit->slot != node->ledger.slot + 1) {
         return;
     }
+    dp_view whole;
+    if (dp_ledger_lists(&node->ledger) && dp_list_join(node, record, true, &whole) != DP_OK) {
+        return; /* The votes of others have decided it before its lists came. */
+    }
     dp_status status = dp_cert_of_record_encode(&commit->cert, cert, sizeof cert, &bytes);
     dp_assert(status == DP_OK);
     status = dp_chain_offer(node, record, bytes);
@@ -575,9 +623,9 @@ void dp_chain_decided(dp_node *node)
     /* The owner of the ballot tells; the next in order too, in case the owner dies now. */
     const uint32_t second = dp_commit_owner(commit, commit->cert.ballot + 1);
     if (commit->self == dp_commit_owner(commit, commit->cert.ballot) || commit->self == second) {
-        dp_writer writer = dp_writer_of(node->room, sizeof node->room);
-        dp_decide_msg_write(&writer, commit->slot, bytes, record);
-        dp_assert(!writer.full);
-        dp_node_send_all(node, dp_view_of(writer.data, writer.size));
+        node->chain->tells = dp_ledger_lists(&node->ledger);
+        if (!node->chain->tells) {
+            tell_decided(node, commit->slot, record, bytes);
+        }
     }
 }

@@ -128,7 +128,7 @@ static await awaited(const dp_node *node, const uint32_t *held, uint32_t n)
     for (uint32_t i = 0; i < watched_count(node) && most != AWAIT_OWED; i++) {
         const uint32_t index = watched_at(node, i);
         const bool owed = dp_deadline_is_owed(node->round->missed[index], node->ledger.round + 1);
-        if ((owed ? works(node, index) : n >= DP_LISTED_MAX && is_active(node, index)) &&
+        if ((owed ? works(node, index) : n >= node->ledger.listed_max && is_active(node, index)) &&
             dp_turn_has_place(&node->ledger, &dp_members_at(node->members, index)->peer, authors,
                               n)) {
             most = owed ? AWAIT_OWED : AWAIT_TURN;
@@ -221,11 +221,11 @@ const char *dp_round_ripe(dp_node *node)
     }
     const uint32_t active = dp_round_active(node);
     const await waits_for = awaited(node, held_claims, held);
-    if ((held >= active || held >= DP_LISTED_MAX) && waits_for == AWAIT_NOBODY) {
+    if ((held >= active || held >= node->ledger.listed_max) && waits_for == AWAIT_NOBODY) {
         return "all";
     }
     const turnout fresh = fresh_of(node, held_claims, held, active);
-    if ((fresh.held >= dp_deadline_enough(fresh.active) || held >= DP_LISTED_MAX) &&
+    if ((fresh.held >= dp_deadline_enough(fresh.active) || held >= node->ledger.listed_max) &&
         round->enough_at.us == 0) {
         round->enough_at = node->now;
     }

@@ -107,8 +107,11 @@ static void take_row(dp_commit *commit, const dp_ledger *ledger)
 dp_status dp_commit_restore(dp_commit *commit, dp_view bytes)
 {
     dp_commit_row row;
-    const dp_status status = dp_commit_row_read(bytes, &row);
+    dp_status status = dp_commit_row_read(bytes, &row);
 
+    if (status == DP_OK && row.record.size > DP_RECORD_BYTES_MAX) {
+        status = DP_BADMSG; /* Its voted form is given to this file. */
+    }
     commit->key_lost = status != DP_OK; /* A row that cannot be read may hide a promise. */
     if (status == DP_OK) {
         memcpy(commit->row, bytes.data, bytes.size);

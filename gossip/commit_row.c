@@ -19,7 +19,7 @@ dp_status dp_commit_row_read(dp_view bytes, dp_commit_row *row)
     }
     DP_TRY(dp_reader_finish(&reader));
     if (got.accepted > got.promised || (got.accepted >= 0) != (size > 0) ||
-        size > DP_RECORD_BYTES_MAX) {
+        size > DP_RECORD_WHOLE_MAX) {
         return DP_BADMSG;
     }
     *row = got;

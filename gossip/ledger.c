@@ -43,6 +43,9 @@ dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const d
                           .unclipped = manifest->exchange == DP_EXCHANGE_GRADIENTS,
                           .stale = manifest->stale == DP_ON,
                           .density = dp_density_first(manifest),
+                          .listed_max = manifest->contributors_max > DP_LISTED_STANDARD
+                                            ? manifest->contributors_max
+                                            : (uint32_t)DP_LISTED_STANDARD,
                           .head = *run,
                           .base = *run,
                           .time_ms = manifest->created_ms,
@@ -71,6 +74,11 @@ void dp_ledger_close(dp_ledger *ledger)
     dp_map_close(&ledger->map);
     dp_free(ledger->roster);
     *ledger = (dp_ledger){0};
+}
+
+bool dp_ledger_lists(const dp_ledger *ledger)
+{
+    return ledger->listed_max > DP_LISTED_STANDARD;
 }
 
 uint32_t dp_ledger_find(const dp_ledger *ledger, const dp_peer *peer)
@@ -194,7 +202,8 @@ bool dp_ledger_may_be_stale(const dp_ledger *ledger, const dp_peer *peer)
 
 bool dp_ledger_may_be_late(const dp_ledger *ledger, const dp_roster_entry *entry, uint64_t round)
 {
-    const uint64_t window = 4 * (((uint64_t)ledger->n_members + DP_LISTED_MAX - 1) / DP_LISTED_MAX);
+    const uint64_t window =
+        4 * (((uint64_t)ledger->n_members + ledger->listed_max - 1) / ledger->listed_max);
 
     return entry->gone == 0 && entry->included > 0 && entry->included + window >= round;
 }
@@ -248,9 +257,9 @@ static void take_back(dp_ledger *ledger)
 /* Who adds up what in the next round, and what its weights are measured against (review, F2). */
 static void prepare_parts(dp_ledger *ledger, const dp_record *record)
 {
-    dp_peer peers[DP_LISTED_MAX];
-    uint32_t rates[DP_LISTED_MAX];
-    unsigned __int128 weights[DP_LISTED_MAX];
+    dp_peer peers[DP_LISTED_STANDARD];
+    uint32_t rates[DP_LISTED_STANDARD];
+    unsigned __int128 weights[DP_LISTED_STANDARD];
 
     for (uint32_t i = 0; i < record->n_listed; i++) {
         peers[i] = record->listed[i].peer;

@@ -37,9 +37,10 @@ typedef struct dp_ledger {
     dp_run_id run;
     uint8_t root_key[DP_PUBLIC_KEY_BYTES];
     uint32_t voters_max;
-    uint32_t alpha; /* Q16, of the manifest */
-    bool unclipped; /* a mean of gradients: by the manifest nothing is clipped */
-    bool stale;     /* who came too late for a round may count in the next: by the manifest */
+    uint32_t alpha;      /* Q16, of the manifest */
+    bool unclipped;      /* a mean of gradients: by the manifest nothing is clipped */
+    bool stale;          /* who came too late for a round may count in the next: by the manifest */
+    uint32_t listed_max; /* contributions in one record, by the manifest: 32, or more, in lists */
     dp_hash fork;
     uint32_t
         n_forks; /* ids that were the fork before it, oldest first; the oldest may be forgotten */
@@ -75,6 +76,8 @@ typedef struct dp_ledger {
 DP_MUST dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest,
                                  const dp_run_id *run, uint64_t seed);
 void dp_ledger_close(dp_ledger *ledger);
+/* Do its ROUND records name lists (listing.h)? By the manifest. */
+bool dp_ledger_lists(const dp_ledger *ledger);
 
 /* DP_NOBODY if this peer was never admitted. */
 uint32_t dp_ledger_find(const dp_ledger *ledger, const dp_peer *peer);

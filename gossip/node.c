@@ -111,10 +111,10 @@ void dp_node_hold(dp_node *node, const dp_hash *root, uint64_t size)
         node->held[index].size = size;
         return;
     }
-    while (index < DP_HELD_MAX && node->held[index].used) {
+    while (index < node->held_max && node->held[index].used) {
         index++;
     }
-    if (index == DP_HELD_MAX) {
+    if (index == node->held_max) {
         return; /* Forgotten: it is fetched again if it is ever needed. */
     }
     node->held[index] = (dp_held){.root = *root, .size = size, .used = true};

@@ -35,8 +35,9 @@
 enum {
     DP_MEMBERS_MAX = 2048, /* ever known in one run */
     DP_VOTERS_MAX = 7,
-    DP_LISTED_MAX = 32, /* contributors in one record */
-    DP_ADDRS_MAX = 4,   /* addresses announced per member */
+    DP_LISTED_STANDARD = 32, /* contributors in one record, unless the manifest permits more */
+    DP_LISTED_MAX = 1024,    /* then so many at most: they stand in lists (listing.h) */
+    DP_ADDRS_MAX = 4,        /* addresses announced per member */
     DP_CREDENTIAL_MAX = 5 * 232,
     DP_ACTIONS_MAX = 512,      /* per step; the node defers what would pass it */
     DP_MESSAGE_MAX = 96 * 1024 /* one control message */
@@ -390,7 +391,7 @@ typedef struct dp_action {
             uint32_t first; /* as in dp_apply_item */
             uint32_t end;
             uint32_t n_items;
-            dp_apply_item items[DP_LISTED_MAX]; /* q: Q31 share of the mean */
+            dp_apply_item items[DP_LISTED_STANDARD]; /* q: Q31 share of the mean */
         } reduce;
         struct {
             dp_hash root;
@@ -452,8 +453,8 @@ typedef struct dp_action {
             dp_part_cuts cuts;     /* of a round of parts */
             uint32_t taken;        /* included in a round of parts: bit p, part p counts it */
             uint32_t contributors; /* publications that the record lists */
-            uint32_t n_items;
-            dp_apply_item items[DP_LISTED_MAX];
+            uint32_t n_items;      /* up to DP_LISTED_MAX */
+            const dp_apply_item *items;
         } apply;
         struct {
             uint8_t exchange[16];

@@ -1,6 +1,6 @@
 /* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c, node_open.c
  * and node_route.c (messages), rival.c (other chains), proof.c (of double votes), fork.c, chain.c (records), round.c, tell.c,
- * wish.c, leave.c, close.c, propose.c and config_part.c (the voter's side of a round), pending.c, load.c and train.c (the trainer's
+ * wish.c, leave.c, list_talk.c, close.c, propose.c and config_part.c (the voter's side of a round), pending.c, load.c and train.c (the trainer's
  * side), catchup.c, node_view.c. */
 #ifndef DP_GOSSIP_NODE_INTERNAL_H
 #define DP_GOSSIP_NODE_INTERNAL_H
@@ -13,6 +13,7 @@
 #include "gossip/doubt.h"
 #include "gossip/fork.h"
 #include "gossip/links.h"
+#include "gossip/lists.h"
 #include "gossip/members.h"
 #include "gossip/mix.h"
 #include "gossip/msg.h"
@@ -29,20 +30,23 @@
 enum {
     DP_WINDOW_ROUNDS = 8, /* J: blobs of so many rounds before the newest checkpoint are kept */
     DP_RING_ROUNDS = 64,  /* decided rounds remembered; older blobs go in any case */
-    DP_CLAIMS_MAX = 128,  /* contributions to one round that a node follows */
-    DP_READY_MAX = DP_CLAIMS_MAX -
-                   DP_LISTED_MAX, /* of these told by READY: a record is judged with the rest */
+    DP_CLAIMS_BEYOND =
+        96, /* contributions to one round that a node follows, beyond what a record lists; in a run with lists as
+                              many again are told by READY, and a record is judged with the rest */
+    DP_CLAIMS_MAX = 2 * DP_LISTED_MAX + DP_CLAIMS_BEYOND,
     DP_NEWCOMERS_MAX = 4 * DP_CONFIG_ADMIT_MAX, /* of these by nodes that are no members yet */
-    DP_HELD_MAX = 4096,                         /* objects known to be here */
-    DP_CKPTS_MAX = 4,                           /* own checkpoints remembered */
+    DP_HELD_STANDARD = 4096, /* objects known to be here; in a run with lists more: */
+    DP_HELD_PER_LISTED = 16, /* ... so many for each contribution of a record */
+    DP_CKPTS_MAX = 4,        /* own checkpoints remembered */
     DP_PENDING_ROW_MAX = 2048,
     DP_PROOF_ROW_HEAD = 1 + 32,
     DP_PROOF_ROW_MAX = 1 + 2 + 2 * DP_FORK_BYTES_MAX,
     DP_OFFERS_MAX = 32, /* candidates for the vote */
     DP_REMOVES_MAX = 8,
     DP_FENCES_MAX = 8,
-    DP_DATA_AT_ONCE = 4, /* shards of data that are fetched at a time */
-    DP_CHECKS_MAX = 24   /* blobs at the trainer to be decoded */
+    DP_DATA_AT_ONCE = 4,    /* shards of data that are fetched at a time */
+    DP_CHECKS_MAX = 24,     /* blobs at the trainer to be decoded */
+    DP_DROPS_PER_TICK = 128 /* blobs of large old rounds that are let go at a time */
 };
 #define DP_STATE_PATIENCE_US (5 * DP_SECOND) /* without progress another state is tried */
 #define DP_REPEAT_US_MAX (4 * DP_SECOND)
@@ -76,10 +80,11 @@ typedef struct dp_ring_row {
     bool proven;  /* by the chain: by the record after it, or a FORK that goes on from it */
     dp_hash root; /* the certified state root */
     bool dropped; /* its blobs have been let go */
+    bool rest;    /* ... but for some, for which one step had no room */
     uint32_t n;
-    dp_ring_item items[DP_LISTED_MAX]; /* contributions; of parts: results, each with its owner */
-    uint32_t contributors;             /* that the record lists */
-    dp_part_cuts cuts;                 /* of parts; else n = 0 */
+    dp_ring_item *items;   /* contributions; of parts: results, each with its owner */
+    uint32_t contributors; /* that the record lists */
+    dp_part_cuts cuts;     /* of parts; else n = 0 */
     bool own; /* lists this node: the publication, its clip, and of parts those that count it */
     dp_hash own_root;
     uint32_t own_clip;
@@ -91,13 +96,18 @@ typedef struct dp_ring_row {
 typedef struct dp_chain {
     uint32_t op; /* of the DP_STORE_DECIDED under way, 0: none */
     dp_time stored_at;
-    dp_commit_bytes record;
+    uint8_t *record; /* whole: DP_RECORD_WHOLE_MAX in a run with lists, else DP_RECORD_BYTES_MAX */
+    size_t record_size;
+    dp_hash record_hash;
     uint8_t cert[DP_CERT_OF_RECORD_BYTES_MAX];
     size_t cert_size;
     dp_record decoded;
     dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
     bool failed; /* the write failed: try again */
+    bool
+        tells; /* with lists: this node tells all of the record when it is durable, and can be had */
     dp_ring_row ring[DP_RING_ROUNDS];
+    dp_ring_item *ring_items; /* as many for each row as a record lists */
     dp_hash genesis_digest;
     bool genesis_certified;
     dp_hash genesis_root;
@@ -142,7 +152,10 @@ typedef struct dp_state_vote {
 
 typedef struct dp_round {
     uint32_t n_claims;
-    dp_claim claims[DP_CLAIMS_MAX];
+    uint32_t claims_max;
+    uint32_t ready_max; /* of these told by READY */
+    dp_claim *claims;
+    dp_map claim_of;   /* index of what a peer claims itself */
     uint32_t n_voters; /* of whom states are */
     dp_voter voters[DP_VOTERS_MAX];
     dp_state_vote states[DP_VOTERS_MAX];
@@ -167,6 +180,12 @@ typedef struct dp_round {
     dp_record judged_record;
     dp_admitted judged_admitted[DP_CONFIG_ADMIT_MAX];
     dp_record draft;
+    dp_lists lists;    /* of records of the slot under way */
+    uint8_t *whole;    /* DP_RECORD_WHOLE_MAX; NULL in a run without lists, as the next one */
+    uint8_t *vote_row; /* the row of the vote with the whole record in it */
+    dp_hash lists_for; /* the record whose lists were last asked for: */
+    dp_time lists_asked_at;
+    uint32_t lists_asked; /* times */
     dp_span fsync;
     uint32_t n_offers;
     dp_voter_ok_msg offers[DP_OFFERS_MAX];
@@ -358,7 +377,9 @@ struct dp_node {
     dp_witness *witness;
     dp_time rival_asked_at;
     dp_map held_map;
+    uint32_t held_max;
     dp_held *held;
+    dp_apply_item *apply_items; /* of the DP_DO_APPLY under way */
     dp_remove own_remove;
     dp_leave leave;
     uint8_t room[DP_ROUND_MESSAGE_MAX + DP_RECORD_BYTES_MAX + DP_CERT_OF_RECORD_BYTES_MAX];
@@ -478,8 +499,18 @@ dp_lines dp_round_lines(dp_node *node);
 /* Is this READY of the round under way, or may it count in it all the same (round.stale)? */
 bool dp_round_is_open(const dp_node *node, const dp_ready *ready);
 bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer);
+/* These claims and no others are followed from now on: the index of them is made anew. */
+void dp_round_index_claims(dp_node *node);
 void dp_round_check_blob(dp_node *node, dp_claim *claim);
 void dp_round_fetch_blob(dp_node *node, dp_claim *claim);
+/* list_talk.c: lists that a record names, from and for other voters. */
+/* The whole form of a record of the slot under way, lent until the next call; DP_AGAIN: lists are missing, and with wanted they are
+ * asked for. */
+dp_status dp_list_join(dp_node *node, dp_view record, bool wanted, dp_view *whole);
+dp_status dp_list_message(dp_node *node, uint8_t type, dp_view bytes, const dp_peer *from);
+/* A row of the vote with its record as a vote has it becomes one with the whole record; and back. */
+dp_view dp_list_row_whole(dp_node *node, dp_view row);
+dp_view dp_list_row_voted(dp_node *node, dp_view row);
 /* leave.c */
 void dp_leave_ask(dp_node *node);
 /* The chain has taken this node out. */
@@ -500,6 +531,8 @@ void dp_wish_repeat(dp_node *node);
 DP_MUST dp_status dp_order_obey(dp_node *node, const dp_order *order);
 /* tell.c */
 void dp_round_tell_have(dp_node *node);
+/* Of this one alone, in a run with lists, where all of them are many. */
+void dp_round_tell_have_one(dp_node *node, const dp_hash *root);
 void dp_round_tell_state(dp_node *node);
 /* close.c */
 /* Why the round may be closed, or in a run of parts be added up; NULL: not yet. */

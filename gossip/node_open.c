@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "gossip/commit_row.h"
 #include "gossip/node_internal.h"
 
 /* ---- the vote's host ---- */
@@ -21,7 +22,7 @@ static uint32_t vote_store(void *context, uint64_t slot, dp_view row)
     dp_action *action = dp_out_store(&node->out, DP_STORE_VOTE, &op);
 
     action->u.store.slot = slot;
-    action->u.store.bytes = row;
+    action->u.store.bytes = dp_list_row_whole(node, row);
     return op;
 }
 
@@ -86,8 +87,43 @@ static dp_status open_parts(dp_node *node)
                                .members_max = config->members_max};
     DP_TRY(dp_mix_open(&node->mix, &mix));
     DP_TRY(dp_ledger_open(&node->ledger, &node->manifest, &node->run, dp_rng_next(&node->rng)));
-    DP_TRY(dp_map_init(&node->held_map, DP_HELD_MAX, dp_rng_next(&node->rng)));
+    DP_TRY(dp_map_init(&node->held_map, node->held_max, dp_rng_next(&node->rng)));
     return dp_out_open(&node->out);
+}
+
+/* What has as many rows as a record may list, or its bytes. */
+static dp_status open_tables(dp_node *node)
+{
+    dp_round *round = node->round;
+    dp_chain *chain = node->chain;
+    const bool lists = node->manifest.contributors_max > DP_LISTED_STANDARD;
+    const uint32_t listed = lists ? node->manifest.contributors_max : (uint32_t)DP_LISTED_STANDARD;
+
+    round->ready_max = (lists ? listed : 0) + DP_CLAIMS_BEYOND;
+    round->claims_max = round->ready_max + listed;
+    node->held_max = DP_HELD_STANDARD + (lists ? DP_HELD_PER_LISTED * listed : 0);
+    round->claims = dp_alloc(round->claims_max, sizeof *round->claims);
+    chain->ring_items = dp_alloc((size_t)DP_RING_ROUNDS * listed, sizeof *chain->ring_items);
+    chain->record = dp_alloc(lists ? DP_RECORD_WHOLE_MAX : DP_RECORD_BYTES_MAX, 1);
+    node->held = dp_alloc(node->held_max, sizeof *node->held);
+    node->apply_items = dp_alloc(listed, sizeof *node->apply_items);
+    node->catchup.records = dp_alloc(lists ? DP_RECORDS_BYTES_MAX : DP_MESSAGE_MAX, 1);
+    if (round->claims == NULL || chain->ring_items == NULL || chain->record == NULL ||
+        node->held == NULL || node->apply_items == NULL || node->catchup.records == NULL) {
+        return DP_NOMEM;
+    }
+    for (uint32_t i = 0; i < DP_RING_ROUNDS; i++) {
+        chain->ring[i].items = &chain->ring_items[(size_t)i * listed];
+    }
+    if (lists) {
+        round->whole = dp_alloc(DP_RECORD_WHOLE_MAX, 1);
+        round->vote_row = dp_alloc(DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX, 1);
+        if (round->whole == NULL || round->vote_row == NULL) {
+            return DP_NOMEM;
+        }
+    }
+    DP_TRY(dp_map_init(&round->claim_of, round->claims_max, node->config.seed));
+    return dp_lists_open(&round->lists, listed);
 }
 
 static dp_status open_memory(dp_node *node)
@@ -102,13 +138,12 @@ static dp_status open_memory(dp_node *node)
             return DP_NOMEM;
         }
     }
-    node->held = dp_alloc(DP_HELD_MAX, sizeof *node->held);
     node->witness = dp_alloc(1, sizeof *node->witness);
-    node->catchup.records = dp_alloc(DP_MESSAGE_MAX, 1);
     if (node->commit == NULL || node->chain == NULL || node->round == NULL || node->forks == NULL ||
-        node->held == NULL || node->witness == NULL || node->catchup.records == NULL) {
+        node->witness == NULL) {
         return DP_NOMEM;
     }
+    DP_TRY(open_tables(node));
     return open_parts(node);
 }
 
@@ -169,6 +204,18 @@ void dp_node_close(dp_node *node)
     dp_ledger_close(&node->ledger);
     dp_map_close(&node->held_map);
     dp_out_close(&node->out);
+    if (node->round != NULL) {
+        dp_lists_close(&node->round->lists);
+        dp_map_close(&node->round->claim_of);
+        dp_free(node->round->vote_row);
+        dp_free(node->round->whole);
+        dp_free(node->round->claims);
+    }
+    if (node->chain != NULL) {
+        dp_free(node->chain->record);
+        dp_free(node->chain->ring_items);
+    }
+    dp_free(node->apply_items);
     dp_free(node->commit);
     dp_free(node->chain);
     dp_free(node->round);
@@ -189,7 +236,7 @@ dp_status dp_node_restore_record(dp_node *node, uint64_t slot, dp_view record, d
 
 dp_status dp_node_restore_vote(dp_node *node, dp_view row)
 {
-    return dp_commit_restore(node->commit, row);
+    return dp_commit_restore(node->commit, dp_list_row_voted(node, row));
 }
 
 dp_status dp_node_restore_proof(dp_node *node, dp_view row)

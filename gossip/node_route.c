@@ -79,6 +79,9 @@ static dp_status on_decide(dp_node *node, dp_view bytes, const dp_peer *from)
         return DP_OK;
     }
     const dp_status status = dp_chain_offer(node, msg.record, msg.cert);
+    if (status == DP_AGAIN && dp_ledger_lists(&node->ledger)) {
+        dp_catchup_hint(node, from, msg.slot); /* Who tells a record has it whole. */
+    }
     return status == DP_AGAIN ? DP_OK : status;
 }
 
@@ -156,7 +159,8 @@ static dp_status on_relay(dp_node *node, dp_view bytes, uint32_t from)
         const bool allowed = (type >= DP_MSG_READY && type <= DP_MSG_VOTER_OK) ||
                              type == DP_MSG_MIX_SIGNED || type == DP_MSG_FENCE_ASK ||
                              type == DP_MSG_REMOVE || type == DP_MSG_PROOF || type == DP_MSG_FORK ||
-                             type == DP_MSG_STOP || type == DP_MSG_PART;
+                             type == DP_MSG_STOP || type == DP_MSG_PART ||
+                             type == DP_MSG_LIST_GET || type == DP_MSG_LIST;
         return allowed ? route(node, relay.message, from, true) : DP_DENIED;
     }
     return pass_relay(node, &relay, from);
@@ -184,6 +188,9 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     case DP_MSG_STATE:
     case DP_MSG_VOTER_OK:
         return dp_round_message(node, type, bytes);
+    case DP_MSG_LIST_GET:
+    case DP_MSG_LIST:
+        return dp_list_message(node, type, bytes, &peer);
     case DP_MSG_PART:
         return dp_part_round_message(node, bytes);
     case DP_MSG_EARLY:
@@ -236,7 +243,10 @@ void dp_node_message(dp_node *node, const dp_event *event)
 {
     const uint32_t from = dp_node_member_index(node, &event->u.message.peer);
 
-    if (from == DP_MEMBER_NONE || from == 0 || event->u.message.bytes.size > DP_MESSAGE_MAX) {
+    const bool records = dp_msg_type_of(event->u.message.bytes) == DP_MSG_RECORDS;
+    const size_t most = records ? (size_t)DP_RECORDS_BYTES_MAX : (size_t)DP_MESSAGE_MAX;
+
+    if (from == DP_MEMBER_NONE || from == 0 || event->u.message.bytes.size > most) {
         node->rejected++;
         return;
     }

@@ -16,8 +16,9 @@ _Static_assert(offsetof(dp_action, u) + sizeof((dp_action *)0)->u.store <= ACTIO
                    offsetof(dp_action, u) + sizeof((dp_action *)0)->u.save <= ACTION_BYTES &&
                    offsetof(dp_action, u) + sizeof((dp_action *)0)->u.object <= ACTION_BYTES &&
                    offsetof(dp_action, u) + sizeof((dp_action *)0)->u.note <= ACTION_BYTES &&
-                   offsetof(dp_action, u) + sizeof((dp_action *)0)->u.send <= ACTION_BYTES,
-               "every action but APPLY and REDUCE is small");
+                   offsetof(dp_action, u) + sizeof((dp_action *)0)->u.send <= ACTION_BYTES &&
+                   offsetof(dp_action, u) + sizeof((dp_action *)0)->u.apply <= ACTION_BYTES,
+               "every action but REDUCE is small");
 
 dp_status dp_out_open(dp_out *out)
 {
@@ -44,8 +45,8 @@ dp_action *dp_out_add(dp_out *out, dp_action_type type)
 
     dp_assert(actions->count < DP_ACTIONS_MAX);
     dp_action *action = &actions->items[actions->count++];
-    /* An APPLY is ten times as large as any other. */
-    memset(action, 0, type == DP_DO_APPLY ? sizeof *action : ACTION_BYTES);
+    /* A REDUCE is ten times as large as any other; its items are counted. */
+    memset(action, 0, ACTION_BYTES);
     action->type = type;
     return action;
 }

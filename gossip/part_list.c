@@ -159,7 +159,7 @@ const char *dp_part_round_close(dp_node *node, const char *cause)
 typedef struct listing {
     uint32_t n;
     uint32_t newcomers;
-    uint32_t claims[DP_LISTED_MAX];
+    uint32_t claims[DP_LISTED_STANDARD];
 } listing;
 
 static bool add_claim(const dp_node *node, listing *all, uint32_t claim)
@@ -176,7 +176,7 @@ static bool add_claim(const dp_node *node, listing *all, uint32_t claim)
         }
     }
     const bool is_new = dp_ledger_member(&node->ledger, &claims[claim].ready.peer) == NULL;
-    if (all->n == DP_LISTED_MAX || (is_new && all->newcomers == DP_CONFIG_ADMIT_MAX)) {
+    if (all->n == DP_LISTED_STANDARD || (is_new && all->newcomers == DP_CONFIG_ADMIT_MAX)) {
         return false;
     }
     all->newcomers += is_new ? 1 : 0;

@@ -249,7 +249,7 @@ static void reduce(dp_node *node, uint32_t part, const uint32_t *chosen, uint32_
 {
     const dp_part_cuts *cuts = &node->ledger.layout.cuts;
     dp_duty *duty = &node->parts->duties[part];
-    dp_weight_out weights[DP_LISTED_MAX];
+    dp_weight_out weights[DP_LISTED_STANDARD];
     unsigned __int128 all = 0;
 
     for (uint32_t i = 0; i < n; i++) {
@@ -303,7 +303,7 @@ static void add_up(dp_node *node, uint32_t part)
 {
     const dp_part_round *parts = node->parts;
     const dp_duty *duty = &parts->duties[part];
-    uint32_t chosen[DP_LISTED_MAX];
+    uint32_t chosen[DP_LISTED_STANDARD];
     uint32_t waits = 0;
 
     if (!duty->works || duty->reducing || duty->done || parts->ripe_at.us == 0 ||

@@ -142,7 +142,7 @@ void dp_train_announce(dp_node *node)
     }
     dp_round_ready(node, &pending->ready, false, true);
     dp_ready_msg_write(&writer, &pending->ready);
-    if (node->ledger.n_members <= DP_LISTED_MAX &&
+    if (node->ledger.n_members <= node->ledger.listed_max &&
         dp_members_count(node->members) <= DP_FULL_MESH_MAX) {
         dp_node_send_all(node, dp_view_of(writer.data, writer.size));
     } else {

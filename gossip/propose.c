@@ -1,4 +1,5 @@
 /* What a voter proposes for the slot, and whether it may accept what another proposes. */
+#include <stddef.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -137,7 +138,8 @@ uint32_t dp_round_choose(const dp_node *node, uint32_t *held, uint32_t n_held, u
         }
         held[at] = claim;
     }
-    const uint32_t most = DP_BUGGIFY(node, DP_BUG_SHORT_LIST) ? (n + 1) / 2 : DP_LISTED_MAX;
+    const uint32_t most =
+        DP_BUGGIFY(node, DP_BUG_SHORT_LIST) ? (n + 1) / 2 : node->ledger.listed_max;
     for (uint32_t i = 0; i < n && count < most; i++) { /* In order of key. */
         const uint32_t claim = held[i];
         /* Newcomers stand first; those that this record cannot admit leave their place to members. */
@@ -206,7 +208,10 @@ bool dp_round_list(dp_node *node, dp_record *draft, dp_admitted *admitted, const
     if (!admit(node, draft, admitted, &ready->peer)) {
         return false;
     }
-    draft->aged |= dp_round_claim_age(node, claim) << draft->n_listed;
+    if (dp_round_claim_age(node, claim) != 0) {
+        dp_assert(draft->n_listed < DP_LISTED_STANDARD); /* No lists in a run of late updates. */
+        draft->aged |= 1U << draft->n_listed;
+    }
     dp_listed *listed = &draft->listed[draft->n_listed++];
     *listed = (dp_listed){.peer = ready->peer,
                           .root = ready->root,
@@ -287,8 +292,9 @@ size_t dp_round_value(void *context, uint8_t *out)
     const char *cause = "";
     dp_view bytes;
 
-    memset(draft, 0, sizeof *draft);
+    memset(draft, 0, offsetof(dp_record, listed));
     draft->kind = DP_RECORD_ROUND;
+    draft->in_lists = dp_ledger_lists(&node->ledger);
     draft->run = node->run;
     draft->fork = node->ledger.fork;
     draft->slot = node->ledger.slot + 1;
@@ -311,6 +317,7 @@ size_t dp_round_value(void *context, uint8_t *out)
         dp_valid_fill(&node->ledger, draft);
     } else if (dp_config_may_stand_alone(node) || (DP_MUTATION == 17 && draft->has_config)) {
         draft->kind = DP_RECORD_CONFIG;
+        draft->in_lists = false;
         draft->parted = false;
         draft->n_parts = 0;
         draft->round = 0;
@@ -324,10 +331,36 @@ size_t dp_round_value(void *context, uint8_t *out)
         dp_node_note(node, DP_NOTE_REJECTED, draft->round, &node->self, draft->slot, 0, cause);
         return 0;
     }
-    return dp_record_encode(draft, out, DP_RECORD_BYTES_MAX, &bytes) == DP_OK ? bytes.size : 0;
+    if (!draft->in_lists) {
+        return dp_record_encode(draft, out, DP_RECORD_BYTES_MAX, &bytes) == DP_OK ? bytes.size : 0;
+    }
+    if (dp_record_encode(draft, node->round->whole, DP_RECORD_WHOLE_MAX, &bytes) != DP_OK) {
+        return 0;
+    }
+    dp_lists_put_all(&node->round->lists, bytes);
+    const dp_view voted = dp_record_voted(bytes);
+    memcpy(out, voted.data, voted.size);
+    return voted.size;
 }
 
 /* ---- judging ---- */
+
+static const dp_claim *find_listed(const dp_node *node, const dp_listed *listed)
+{
+    const dp_claim *claim = dp_round_claim_of(node, &listed->peer);
+
+    if (claim != NULL && dp_hash_equal(&claim->ready.root, &listed->root)) {
+        return claim;
+    }
+    claim = NULL;
+    for (uint32_t k = 0; k < node->round->n_claims; k++) {
+        if (dp_hash_equal(&node->round->claims[k].ready.root, &listed->root) &&
+            dp_peer_equal(&node->round->claims[k].ready.peer, &listed->peer)) {
+            claim = &node->round->claims[k];
+        }
+    }
+    return claim;
+}
 
 /* All blobs here, checked, and with the energies that the record states (review, A6 and E). */
 static dp_verdict judge_blobs(dp_node *node, const dp_record *record)
@@ -340,13 +373,7 @@ static dp_verdict judge_blobs(dp_node *node, const dp_record *record)
     }
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const dp_listed *listed = &record->listed[i];
-        const dp_claim *claim = NULL;
-        for (uint32_t k = 0; k < node->round->n_claims; k++) {
-            if (dp_hash_equal(&node->round->claims[k].ready.root, &listed->root) &&
-                dp_peer_equal(&node->round->claims[k].ready.peer, &listed->peer)) {
-                claim = &node->round->claims[k];
-            }
-        }
+        const dp_claim *claim = find_listed(node, listed);
         if (claim == NULL) {
             const dp_ready ready = dp_valid_ready(&node->ledger, record, i);
             dp_round_ready(node, &ready, true, false);
@@ -387,12 +414,16 @@ dp_verdict dp_round_judge(void *context, dp_view bytes)
     const char *cause = "";
 
     if (!dp_hash_equal(&hash, &round->judged)) {
+        dp_view whole = bytes;
+        if (dp_ledger_lists(&node->ledger) && dp_list_join(node, bytes, true, &whole) == DP_AGAIN) {
+            return DP_VERDICT_LATER;
+        }
         const dp_valid valid = {.ledger = &node->ledger,
                                 .crypto = &node->config.crypto,
                                 .admission = &node->config.admission,
                                 .admitted = round->judged_admitted};
         round->judged = hash;
-        round->verdict = dp_record_decode(&round->judged_record, bytes);
+        round->verdict = dp_record_decode(&round->judged_record, whole);
         if (round->verdict == DP_OK) {
             round->verdict = dp_valid_record(&valid, &round->judged_record, &cause);
         }

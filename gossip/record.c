@@ -3,14 +3,25 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/listing.h"
 #include "gossip/msg.h"
 
 static const char record_domain[] = "dpnode/record/1";
 
-enum { FLAG_CONFIG = 1, FLAG_PARTED = 2, FLAG_AGED = 4, FLAG_SLOW = 8, FLAG_FREE = 16 };
+enum {
+    FLAG_CONFIG = 1,
+    FLAG_PARTED = 2,
+    FLAG_AGED = 4,
+    FLAG_SLOW = 8,
+    FLAG_FREE = 16,
+    FLAG_LISTS = 32,
+    KIND_AT = 1,
+    FLAGS_AT = 2,
+    VOTED_AT = 115 /* u16, of a ROUND with lists */
+};
 
 /* What a ROUND may have beside a config part. */
-static const unsigned flags_of_round = FLAG_PARTED | FLAG_AGED | FLAG_SLOW | FLAG_FREE;
+static const unsigned flags_of_round = FLAG_PARTED | FLAG_AGED | FLAG_SLOW | FLAG_FREE | FLAG_LISTS;
 
 static void write_hash(dp_writer *writer, const dp_hash *hash)
 {
@@ -34,6 +45,30 @@ static void read_peer(dp_reader *reader, dp_peer *peer)
 
 /* ---- writing ---- */
 
+/* What stands in the place of the contributions: them, or the hashes of the lists that hold them. */
+static void write_listed(dp_writer *writer, const dp_record *record)
+{
+    if (record->in_lists) {
+        uint8_t room[DP_LIST_BYTES_MAX];
+        dp_write_u16(writer, (uint16_t)record->n_listed);
+        for (uint32_t i = 0; i < dp_listing_count(record->n_listed); i++) {
+            dp_writer list = dp_writer_of(room, sizeof room);
+            dp_listing_write(&list, &record->listed[i * DP_LIST_ROWS_MAX],
+                             dp_listing_rows(record->n_listed, i));
+            const dp_hash hash = dp_listing_hash(dp_view_of(room, list.size));
+            write_hash(writer, &hash);
+        }
+        return;
+    }
+    dp_write_u8(writer, (uint8_t)record->n_listed);
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        dp_listing_row_write(writer, &record->listed[i]);
+        if (record->parted) {
+            dp_write_u32(writer, record->listed[i].rate);
+        }
+    }
+}
+
 static void write_round(dp_writer *writer, const dp_record *record)
 {
     dp_write_u64(writer, record->round);
@@ -48,27 +83,7 @@ static void write_round(dp_writer *writer, const dp_record *record)
         dp_write_u8(writer, record->state[i].voter);
         dp_write_bytes(writer, record->state[i].signature, DP_SIGNATURE_BYTES);
     }
-    dp_write_u8(writer, (uint8_t)record->n_listed);
-    for (uint32_t i = 0; i < record->n_listed; i++) {
-        const dp_listed *listed = &record->listed[i];
-        write_peer(writer, &listed->peer);
-        write_hash(writer, &listed->root);
-        dp_write_u64(writer, listed->bytes);
-        dp_write_u64(writer, listed->tokens);
-        dp_write_u64(writer, listed->carried);
-        dp_write_u64(writer, listed->reach.leased);
-        dp_write_u64(writer, listed->reach.own);
-        dp_write_u32(writer, listed->steps);
-        dp_write_u32(writer, listed->loss_micro);
-        dp_write_bytes(writer, listed->signature, DP_SIGNATURE_BYTES);
-        dp_write_u128(writer, listed->energy);
-        dp_write_u64(writer, listed->w);
-        dp_write_u32(writer, listed->clip);
-        dp_write_u32(writer, listed->q);
-        if (record->parted) {
-            dp_write_u32(writer, listed->rate);
-        }
-    }
+    write_listed(writer, record);
     dp_write_u8(writer, (uint8_t)record->n_late);
     for (uint32_t i = 0; i < record->n_late; i++) {
         write_peer(writer, &record->late[i]);
@@ -127,43 +142,71 @@ static uint8_t flags_of(const dp_record *record)
     if (record->kind == DP_RECORD_ROUND) {
         flags |= (record->aged != 0 ? FLAG_AGED : 0U) |
                  (record->lines == DP_LINES_SLOW ? FLAG_SLOW : 0U) |
-                 (record->lines == DP_LINES_FREE ? FLAG_FREE : 0U);
+                 (record->lines == DP_LINES_FREE ? FLAG_FREE : 0U) |
+                 (record->in_lists ? FLAG_LISTS : 0U);
     }
     return (uint8_t)flags;
 }
 
+static void write_body(dp_writer *writer, const dp_record *record)
+{
+    if (record->kind == DP_RECORD_ROUND) {
+        write_round(writer, record);
+        if (record->parted) {
+            write_parts(writer, record);
+        }
+        if (record->aged != 0) {
+            dp_write_u32(writer, record->aged);
+        }
+    } else if (record->kind == DP_RECORD_FORK) {
+        dp_write_u64(writer, record->round);
+        write_hash(writer, &record->state_root);
+    }
+    if (record->has_config) {
+        write_config(writer, &record->config);
+    }
+    if (record->kind == DP_RECORD_FORK) {
+        dp_write_bytes(writer, record->root_signature, sizeof record->root_signature);
+    }
+}
+
+/* Behind the voted form, whose size is known now. */
+static void write_lists(dp_writer *writer, const dp_record *record)
+{
+    dp_assert(writer->size <= UINT16_MAX && writer->size > VOTED_AT + 1);
+    writer->data[VOTED_AT] = (uint8_t)writer->size;
+    writer->data[VOTED_AT + 1] = (uint8_t)(writer->size >> 8);
+    for (uint32_t i = 0; i < dp_listing_count(record->n_listed); i++) {
+        dp_listing_write(writer, &record->listed[i * DP_LIST_ROWS_MAX],
+                         dp_listing_rows(record->n_listed, i));
+    }
+}
+
 dp_status dp_record_encode(const dp_record *record, uint8_t *out, size_t capacity, dp_view *bytes)
 {
+    const bool is_round = record->kind == DP_RECORD_ROUND;
+    const bool in_lists = is_round && record->in_lists;
     dp_writer writer =
         dp_writer_of(out, capacity < DP_RECORD_BYTES_MAX ? capacity : DP_RECORD_BYTES_MAX);
 
-    dp_assert(record->n_listed <= DP_LISTED_MAX && record->n_late <= DP_LATE_MAX);
+    dp_assert(record->n_listed <=
+                  (record->in_lists ? DP_LISTED_MAX : (uint32_t)DP_LISTED_STANDARD) &&
+              record->n_late <= DP_LATE_MAX);
     dp_write_u8(&writer, DP_RECORD_VERSION);
     dp_write_u8(&writer, (uint8_t)record->kind);
-    const bool aged = record->kind == DP_RECORD_ROUND && record->aged != 0;
     dp_write_u8(&writer, flags_of(record));
     write_hash(&writer, &record->run);
     write_hash(&writer, &record->fork);
     dp_write_u64(&writer, record->slot);
     write_hash(&writer, &record->prev);
     dp_write_u64(&writer, record->time_ms);
-    if (record->kind == DP_RECORD_ROUND) {
-        write_round(&writer, record);
-        if (record->parted) {
-            write_parts(&writer, record);
-        }
-        if (aged) {
-            dp_write_u32(&writer, record->aged);
-        }
-    } else if (record->kind == DP_RECORD_FORK) {
-        dp_write_u64(&writer, record->round);
-        write_hash(&writer, &record->state_root);
+    if (in_lists) {
+        dp_write_u16(&writer, 0); /* Known at the end. */
     }
-    if (record->has_config) {
-        write_config(&writer, &record->config);
-    }
-    if (record->kind == DP_RECORD_FORK) {
-        dp_write_bytes(&writer, record->root_signature, sizeof record->root_signature);
+    write_body(&writer, record);
+    if (in_lists && !writer.full) {
+        writer.capacity = capacity;
+        write_lists(&writer, record);
     }
     return dp_writer_finish(&writer, bytes);
 }
@@ -194,33 +237,38 @@ static bool read_seals(dp_reader *reader, dp_seal seals[DP_VOTERS_MAX], uint32_t
     return true;
 }
 
+/* Of the lists their hashes only: the rows stand behind the voted form. */
+static bool read_hashes(dp_reader *reader, dp_record *record)
+{
+    record->n_listed = dp_read_u16(reader);
+    if (reader->failed || record->n_listed == 0 || record->n_listed > DP_LISTED_MAX) {
+        return false;
+    }
+    for (uint32_t i = 0; i < dp_listing_count(record->n_listed); i++) {
+        read_hash(reader, &record->lists[i]);
+    }
+    return !reader->failed;
+}
+
 static bool read_listed(dp_reader *reader, dp_record *record)
 {
     record->n_listed = dp_read_u8(reader);
-    if (record->n_listed > DP_LISTED_MAX) {
+    if (record->n_listed > DP_LISTED_STANDARD) {
         return false;
     }
     for (uint32_t i = 0; i < record->n_listed; i++) {
         dp_listed *listed = &record->listed[i];
-        read_peer(reader, &listed->peer);
-        read_hash(reader, &listed->root);
-        listed->bytes = dp_read_u64(reader);
-        listed->tokens = dp_read_u64(reader);
-        listed->carried = dp_read_u64(reader);
-        listed->reach.leased = dp_read_u64(reader);
-        listed->reach.own = dp_read_u64(reader);
-        listed->steps = dp_read_u32(reader);
-        listed->loss_micro = dp_read_u32(reader);
-        dp_read_bytes(reader, listed->signature, DP_SIGNATURE_BYTES);
-        listed->energy = dp_read_u128(reader);
-        listed->w = dp_read_u64(reader);
-        listed->clip = dp_read_u32(reader);
-        listed->q = dp_read_u32(reader);
+        dp_listing_row_read(reader, listed);
         listed->rate = record->parted ? dp_read_u32(reader) : 0;
         if (reader->failed || (i > 0 && !rises(&listed[-1].peer, &listed->peer, i))) {
             return false;
         }
     }
+    return true;
+}
+
+static bool read_late(dp_reader *reader, dp_record *record)
+{
     record->n_late = dp_read_u8(reader);
     if (record->n_late > DP_LATE_MAX) {
         return false;
@@ -268,8 +316,9 @@ static bool read_round(dp_reader *reader, dp_record *record)
     record->tokens_total = dp_read_u64(reader);
     record->w_total = dp_read_u128(reader);
     record->clip_median = dp_read_u128(reader);
-    return read_seals(reader, record->state, &record->n_state) && read_listed(reader, record) &&
-           (!record->parted || read_parts(reader, record));
+    return read_seals(reader, record->state, &record->n_state) &&
+           (record->in_lists ? read_hashes(reader, record) : read_listed(reader, record)) &&
+           read_late(reader, record) && (!record->parted || read_parts(reader, record));
 }
 
 /* Without any there is no mask, so that a record has one form. */
@@ -277,7 +326,7 @@ static bool read_aged(dp_reader *reader, dp_record *record)
 {
     record->aged = dp_read_u32(reader);
     return record->aged != 0 &&
-           (record->n_listed == DP_LISTED_MAX || record->aged >> record->n_listed == 0);
+           (record->n_listed == DP_LISTED_STANDARD || record->aged >> record->n_listed == 0);
 }
 
 static bool read_admits(dp_reader *reader, dp_config_part *config)
@@ -353,11 +402,78 @@ static bool read_voters(dp_reader *reader, dp_config_part *config)
     return true;
 }
 
-dp_status dp_record_decode(dp_record *record, dp_view bytes)
+/* ROUND alone has the other flags, and the marks of 32 contributions are not of lists. */
+static bool flags_fit(uint8_t kind, uint8_t flags)
+{
+    return (kind == DP_RECORD_ROUND || kind == DP_RECORD_CONFIG || kind == DP_RECORD_FORK) &&
+           (flags & ~(FLAG_CONFIG | flags_of_round)) == 0 &&
+           ((flags & flags_of_round) == 0 || kind == DP_RECORD_ROUND) &&
+           (flags & (FLAG_SLOW | FLAG_FREE)) != (FLAG_SLOW | FLAG_FREE) &&
+           ((flags & FLAG_LISTS) == 0 || (flags & (FLAG_PARTED | FLAG_AGED)) == 0);
+}
+
+/* The lists behind the voted form; peers rise from one to the next. DP_AGAIN: there are none. */
+static dp_status read_lists(dp_record *record, dp_view bytes)
 {
     dp_reader reader = dp_reader_of(bytes);
 
-    if (bytes.size > DP_RECORD_BYTES_MAX) {
+    if (bytes.size == 0) {
+        return DP_AGAIN;
+    }
+    for (uint32_t i = 0; i < dp_listing_count(record->n_listed); i++) {
+        dp_listed *rows = &record->listed[i * DP_LIST_ROWS_MAX];
+        const uint32_t expected = dp_listing_rows(record->n_listed, i);
+        const dp_view list = dp_read_view(&reader, dp_listing_bytes(expected));
+        uint32_t n = 0;
+        if (reader.failed) {
+            return DP_BADMSG;
+        }
+        const dp_hash hash = dp_listing_hash(list);
+        if (!dp_hash_equal(&hash, &record->lists[i])) {
+            return DP_BADHASH;
+        }
+        DP_TRY(dp_listing_read(list, rows, &n));
+        if (n != expected || !rises(&rows[i == 0 ? 0 : -1].peer, &rows[0].peer, i)) {
+            return DP_BADMSG;
+        }
+    }
+    return dp_reader_finish(&reader);
+}
+
+/* What stands behind the head; false: no such bytes. */
+static bool read_body(dp_reader *reader, dp_record *record, uint8_t flags)
+{
+    if (record->kind == DP_RECORD_ROUND && !read_round(reader, record)) {
+        return false;
+    }
+    if ((flags & FLAG_AGED) != 0 && !read_aged(reader, record)) {
+        return false;
+    }
+    if (record->kind == DP_RECORD_FORK) {
+        record->round = dp_read_u64(reader);
+        read_hash(reader, &record->state_root);
+    }
+    record->config.n_admits = 0;
+    record->config.n_removes = 0;
+    record->config.n_fences = 0;
+    record->config.n_voters = 0;
+    if (record->has_config &&
+        !(read_admits(reader, &record->config) && read_removes(reader, &record->config) &&
+          read_voters(reader, &record->config))) {
+        return false;
+    }
+    if (record->kind == DP_RECORD_FORK) {
+        dp_read_bytes(reader, record->root_signature, sizeof record->root_signature);
+    }
+    return true;
+}
+
+dp_status dp_record_decode(dp_record *record, dp_view bytes)
+{
+    const dp_view voted = dp_record_voted(bytes);
+    dp_reader reader = dp_reader_of(voted);
+
+    if (voted.size > DP_RECORD_BYTES_MAX) {
         return DP_TOOBIG;
     }
     if (dp_read_u8(&reader) != DP_RECORD_VERSION) {
@@ -365,10 +481,7 @@ dp_status dp_record_decode(dp_record *record, dp_view bytes)
     }
     const uint8_t kind = dp_read_u8(&reader);
     const uint8_t flags = dp_read_u8(&reader);
-    if ((kind != DP_RECORD_ROUND && kind != DP_RECORD_CONFIG && kind != DP_RECORD_FORK) ||
-        (flags & ~(FLAG_CONFIG | flags_of_round)) != 0 ||
-        ((flags & flags_of_round) != 0 && kind != DP_RECORD_ROUND) ||
-        (flags & (FLAG_SLOW | FLAG_FREE)) == (FLAG_SLOW | FLAG_FREE)) {
+    if (!flags_fit(kind, flags)) {
         return DP_BADMSG;
     }
     record->kind = (dp_record_kind)kind;
@@ -377,6 +490,7 @@ dp_status dp_record_decode(dp_record *record, dp_view bytes)
     record->lines = (flags & FLAG_SLOW) != 0   ? DP_LINES_SLOW
                     : (flags & FLAG_FREE) != 0 ? DP_LINES_FREE
                                                : DP_LINES_FIT;
+    record->in_lists = (flags & FLAG_LISTS) != 0;
     record->n_parts = 0;
     read_hash(&reader, &record->run);
     read_hash(&reader, &record->fork);
@@ -388,39 +502,62 @@ dp_status dp_record_decode(dp_record *record, dp_view bytes)
     record->n_late = 0;
     record->n_state = 0;
     record->aged = 0;
-    if (record->kind == DP_RECORD_ROUND && !read_round(&reader, record)) {
+    if ((record->in_lists && dp_read_u16(&reader) != voted.size) ||
+        !read_body(&reader, record, flags)) {
         return DP_BADMSG;
     }
-    if ((flags & FLAG_AGED) != 0 && !read_aged(&reader, record)) {
+    DP_TRY(dp_reader_finish(&reader));
+    return record->in_lists
+               ? read_lists(record, dp_view_of(bytes.data + voted.size, bytes.size - voted.size))
+               : DP_OK;
+}
+
+dp_view dp_record_voted(dp_view bytes)
+{
+    if (bytes.size < VOTED_AT + 2 || bytes.data[KIND_AT] != DP_RECORD_ROUND ||
+        (bytes.data[FLAGS_AT] & FLAG_LISTS) == 0) {
+        return bytes;
+    }
+    const size_t size = bytes.data[VOTED_AT] | (size_t)bytes.data[VOTED_AT + 1] << 8;
+    return size <= bytes.size ? dp_view_of(bytes.data, size) : bytes;
+}
+
+dp_status dp_record_lists(dp_view bytes, dp_hash hashes[DP_LISTS_MAX], uint32_t *n)
+{
+    enum { SEALS_AT = VOTED_AT + 2 + 8 + 32 + 32 + 4 + 8 + 16 + 16, SEAL_BYTES = 1 + 64 };
+    const dp_view voted = dp_record_voted(bytes);
+    dp_reader reader = dp_reader_of(voted);
+
+    *n = 0;
+    if (bytes.size <= FLAGS_AT || bytes.data[KIND_AT] != DP_RECORD_ROUND ||
+        (bytes.data[FLAGS_AT] & FLAG_LISTS) == 0 || voted.size < bytes.size) {
+        return DP_OK;
+    }
+    dp_read_view(&reader, SEALS_AT);
+    const uint32_t seals = dp_read_u8(&reader);
+    dp_read_view(&reader, (size_t)seals * SEAL_BYTES);
+    const uint32_t listed = dp_read_u16(&reader);
+    if (reader.failed || listed == 0 || listed > DP_LISTED_MAX) {
         return DP_BADMSG;
     }
-    if (record->kind == DP_RECORD_FORK) {
-        record->round = dp_read_u64(&reader);
-        read_hash(&reader, &record->state_root);
+    for (uint32_t i = 0; i < dp_listing_count(listed); i++) {
+        read_hash(&reader, &hashes[i]);
     }
-    record->config.n_admits = 0;
-    record->config.n_removes = 0;
-    record->config.n_fences = 0;
-    record->config.n_voters = 0;
-    if (record->has_config &&
-        !(read_admits(&reader, &record->config) && read_removes(&reader, &record->config) &&
-          read_voters(&reader, &record->config))) {
+    if (reader.failed) {
         return DP_BADMSG;
     }
-    if (record->kind == DP_RECORD_FORK) {
-        dp_read_bytes(&reader, record->root_signature, sizeof record->root_signature);
-    }
-    return dp_reader_finish(&reader);
+    *n = dp_listing_count(listed);
+    return DP_OK;
 }
 
 uint32_t dp_listed_age(const dp_record *record, uint32_t index)
 {
-    return record->aged >> index & 1U;
+    return index < DP_LISTED_STANDARD ? record->aged >> index & 1U : 0;
 }
 
 dp_hash dp_record_hash(dp_view bytes)
 {
-    return dp_hash_of(record_domain, bytes);
+    return dp_hash_of(record_domain, dp_record_voted(bytes));
 }
 
 /* ---- certificates ---- */

@@ -1,18 +1,20 @@
 /* Records: what a slot of the chain decides, their certificates, and the signed pieces that they carry. Bytes and shapes
  * only; whether a record may stand in a given chain is valid.h's question.
  *
- * A record, little-endian; its hash is H("dpnode/record/1", all of these bytes) and depends on no ballot:
+ * A record, little-endian; its hash is H("dpnode/record/1", its voted form) and depends on no ballot. The voted form is all of these
+ * bytes but lists:
  *     0  u8   version 2
  *     1  u8   kind, dp_record_kind
  *     2  u8   flags: bit 0 a config part follows the body; bit 1 a ROUND of parts (part.h); bit 2 a ROUND some contributions
  *             of which are of the round before; bit 3 a ROUND whose lines were slow, bit 4 one whose lines were free, never both
- *             (density.h); other bits 0
+ *             (density.h); bit 5 a ROUND whose contributions stand in lists (listing.h); other bits 0
  *     3  32   run id
  *    35  32   fork: zero, or the hash of the FORK record
  *    67  u64  slot
  *    75  32   prev: hash of the record of slot - 1; run id for slot 1
  *   107  u64  time, unix ms
- *   115       body of a ROUND or a FORK; nothing for a CONFIG
+ *   115       with bit 5: u16 size of the voted form; then
+ *             body of a ROUND or a FORK; nothing for a CONFIG
  * Body of a ROUND:
  *        u64 round t | 32 base | 32 state root after round t-1 | u32 alpha Q16 | u64 T, tokens so far
  *        | u128 W | u128 M, clip median
@@ -24,6 +26,8 @@
  *        of parts: each contribution has u32 rate behind q, and its energy is what its READY says;
  *        | u8 n parts, then per part u8 0, or u8 1 | 32 owner | 32 root of the result | u64 bytes | u32 bit i: listed i is in it
  *             | u32 q Q31 | 64 PART signature
+ *        with bit 5, instead of n listed and the contributions: u16 n listed, 1 to 1024 | 32 hash of each list (listing.h), in order; never with
+ *        bits 1 and 2
  *        | with bit 2: u32, not 0: bit i says that contribution i has age 1, so its READY is of the round before
  * Config part:
  *        u8 n admitted, then {32 peer | u16 size | credential}: peers rising
@@ -35,6 +39,8 @@
  * Body of a FORK:
  *        u64 rounds decided before it, t | 32 state root after round t
  * Last in a FORK: 64 signature of all bytes before by the root key, domain "dpnode/fork/1".
+ * With bit 5, behind all of that, in the whole form: the lists, in order. What is stored and given to others is whole; votes, and DECIDE,
+ * carry the voted form.
  *
  * A certificate: u32 ballot | u8 n | n times {u8 voter, 64 signature of ACCEPTED}, voter indexes rising, by the voters of
  * the record's slot (their index is their place in the ledger's list, which is in peer order). */
@@ -47,8 +53,11 @@
 #include "gossip/part.h"
 
 enum {
-    DP_RECORD_VERSION = 2, /* 1 had no reach: a chain of such records is refused */
-    DP_RECORD_BYTES_MAX = 32 * 1024,
+    DP_RECORD_VERSION = 2,           /* 1 had no reach: a chain of such records is refused */
+    DP_RECORD_BYTES_MAX = 32 * 1024, /* of its voted form */
+    DP_LISTS_MAX = 32,
+    DP_LIST_ROWS_MAX = 32,
+    DP_RECORD_WHOLE_MAX = DP_RECORD_BYTES_MAX + DP_LISTS_MAX * (2 + DP_LIST_ROWS_MAX * 208),
     DP_LATE_MAX = 200,
     DP_CONFIG_ADMIT_MAX = 8,
     DP_CONFIG_REMOVE_MAX = 8,
@@ -57,6 +66,7 @@ enum {
         115 + 40 + 4 + DP_CONFIG_REMOVE_MAX * 137 + DP_VOTERS_MAX * (32 + 32 + 1 + 64) + 64,
     DP_CERT_OF_RECORD_BYTES_MAX = 5 + DP_VOTERS_MAX * 65
 };
+_Static_assert((int)DP_LISTS_MAX *(int)DP_LIST_ROWS_MAX == (int)DP_LISTED_MAX, "lists hold all");
 #define DP_TOKENS_MAX UINT32_MAX                    /* of one node in one round */
 #define DP_ENERGY_MAX ((unsigned __int128)1 << 112) /* above it a blob is refused */
 
@@ -192,8 +202,10 @@ typedef struct dp_record {
     unsigned __int128 clip_median;
     uint32_t n_state;
     dp_seal state[DP_VOTERS_MAX];
-    uint32_t n_listed;
-    dp_listed listed[DP_LISTED_MAX];
+    bool in_lists; /* then up to DP_LISTED_MAX are listed, else DP_LISTED_STANDARD */
+    uint32_t
+        n_listed; /* of a decoded voted form alone: how many there are, and listed is undefined */
+    dp_hash lists[DP_LISTS_MAX]; /* in_lists, decoded: their hashes */
     uint32_t n_late;
     dp_peer late[DP_LATE_MAX];
     bool parted;
@@ -203,6 +215,7 @@ typedef struct dp_record {
     dp_lines lines; /* in a run with a span of densities, else FIT */
     dp_config_part config;
     uint8_t root_signature[DP_SIGNATURE_BYTES]; /* FORK */
+    dp_listed listed[DP_LISTED_MAX];            /* last: most of it is seldom used */
 } dp_record;
 
 typedef struct dp_cert_of_record {
@@ -211,11 +224,16 @@ typedef struct dp_cert_of_record {
     dp_seal seals[DP_VOTERS_MAX];
 } dp_cert_of_record;
 
-/* DP_TOOBIG if it does not fit in out. *bytes lends out. */
+/* The whole form. DP_TOOBIG if it does not fit in out, or its voted form in DP_RECORD_BYTES_MAX. *bytes lends out. */
 DP_MUST dp_status dp_record_encode(const dp_record *record, uint8_t *out, size_t capacity,
                                    dp_view *bytes);
-/* Total and strict: one encoding per record. Credentials point into bytes. record is undefined on failure. */
+/* Total and strict: one encoding per record. Credentials point into bytes. record is undefined on failure. DP_AGAIN: a record
+ * with lists, and these bytes are its voted form; all but the rows is decoded. */
 DP_MUST dp_status dp_record_decode(dp_record *record, dp_view bytes);
+/* The voted form that a record begins with; of one without lists, and of what is no record, all of it. */
+dp_view dp_record_voted(dp_view bytes);
+/* The hashes of the lists that a voted form names, which is looked at no further; n = 0: whole, or without lists. DP_BADMSG. */
+DP_MUST dp_status dp_record_lists(dp_view bytes, dp_hash hashes[DP_LISTS_MAX], uint32_t *n);
 dp_hash dp_record_hash(dp_view bytes);
 
 DP_MUST dp_status dp_cert_of_record_encode(const dp_cert_of_record *cert, uint8_t *out,

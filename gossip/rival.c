@@ -73,6 +73,14 @@ void dp_rival_vote(dp_node *node, const dp_vote *vote, const dp_peer *from)
     }
 }
 
+/* Of one that is told as it was voted on, all but the rows of its lists. */
+static bool reads(dp_record *record, dp_view bytes)
+{
+    const dp_status status = dp_record_decode(record, bytes);
+
+    return status == DP_OK || status == DP_AGAIN;
+}
+
 void dp_rival_record(dp_node *node, uint64_t slot, dp_view bytes, dp_view cert)
 {
     const dp_witness_slot *entry = dp_witness_find(node->witness, slot);
@@ -81,8 +89,8 @@ void dp_rival_record(dp_node *node, uint64_t slot, dp_view bytes, dp_view cert)
     dp_cert_of_record seals;
 
     if (node->halted || entry == NULL || dp_hash_is_zero(&entry->hash) ||
-        dp_hash_equal(&entry->hash, &hash) || dp_record_decode(record, bytes) != DP_OK ||
-        record->slot != slot || dp_cert_of_record_decode(&seals, cert) != DP_OK) {
+        dp_hash_equal(&entry->hash, &hash) || !reads(record, bytes) || record->slot != slot ||
+        dp_cert_of_record_decode(&seals, cert) != DP_OK) {
         return;
     }
     dp_rival_seals(node, &seals, record, &hash);

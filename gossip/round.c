@@ -15,15 +15,53 @@ static dp_claim *find_claim(const dp_node *node, const dp_peer *peer, const dp_h
     return NULL;
 }
 
+static dp_hash key_of(const dp_peer *peer)
+{
+    dp_hash key;
+
+    memcpy(key.bytes, peer->bytes, sizeof key.bytes);
+    return key;
+}
+
+static bool is_own_claim(const dp_round *round, uint32_t index, const dp_peer *peer)
+{
+    return index < round->n_claims && !round->claims[index].evidence &&
+           dp_peer_equal(&round->claims[index].ready.peer, peer);
+}
+
 dp_claim *dp_round_claim_of(const dp_node *node, const dp_peer *peer)
 {
-    for (uint32_t i = 0; i < node->round->n_claims; i++) {
-        if (!node->round->claims[i].evidence &&
-            dp_peer_equal(&node->round->claims[i].ready.peer, peer)) {
-            return &node->round->claims[i];
-        }
+    dp_round *round = node->round;
+    const dp_hash key = key_of(peer);
+    uint32_t index = 0;
+
+    if (!dp_map_get(&round->claim_of, &key, &index)) {
+        return NULL;
+    }
+    if (is_own_claim(round, index, peer)) {
+        return &round->claims[index];
     }
     return NULL;
+}
+
+static void index_claim(dp_round *round, uint32_t index)
+{
+    const dp_hash key = key_of(&round->claims[index].ready.peer);
+
+    if (!round->claims[index].evidence) {
+        const dp_status status = dp_map_put(&round->claim_of, &key, index);
+        dp_assert(status == DP_OK); /* As many keys as claims. */
+    }
+}
+
+void dp_round_index_claims(dp_node *node)
+{
+    dp_round *round = node->round;
+
+    dp_map_clear(&round->claim_of);
+    for (uint32_t i = 0; i < round->n_claims; i++) {
+        index_claim(round, i);
+    }
 }
 
 uint32_t dp_round_claim_age(const dp_node *node, const dp_claim *claim)
@@ -56,6 +94,7 @@ static void forget_claims(dp_node *node)
         }
     }
     round->n_claims = kept;
+    dp_round_index_claims(node);
 }
 
 void dp_round_open_slot(dp_node *node, bool new_round)
@@ -69,9 +108,11 @@ void dp_round_open_slot(dp_node *node, bool new_round)
     round->ahead_since = (dp_time){0};
     round->judged = (dp_hash){{0}};
     round->n_offers = 0; /* An offer names the head. */
+    round->lists_for = (dp_hash){{0}};
     dp_wish_forget_done(node);
 #if DP_MUTATION == 17
     round->n_claims = 0;
+    dp_round_index_claims(node);
 #endif
     if (new_round) {
         forget_claims(node);
@@ -223,9 +264,9 @@ static bool has_room(const dp_node *node, const dp_peer *peer, bool needed)
     uint32_t newcomers = 0;
 
     if (needed) {
-        return round->n_claims < DP_CLAIMS_MAX;
+        return round->n_claims < round->claims_max;
     }
-    if (round->n_claims >= DP_READY_MAX) {
+    if (round->n_claims >= round->ready_max) {
         return false;
     }
     if (dp_ledger_member(&node->ledger, peer) != NULL) {
@@ -254,6 +295,7 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
         dp_round_claim_of(node, &ready->peer) == NULL) {
         claim->evidence = false;
         claim->ready = *ready; /* With its parts. */
+        index_claim(round, (uint32_t)(claim - round->claims));
         told_of_parts(node, ready);
         node->dirty = true;
     }
@@ -265,6 +307,7 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
     claim = &round->claims[round->n_claims++];
     *claim = (dp_claim){
         .ready = *ready, .evidence = evidence, .energy = ready->energy, .told_at = node->now};
+    index_claim(round, round->n_claims - 1);
     if (!evidence) {
         told_of_parts(node, ready);
     }
@@ -476,7 +519,11 @@ bool dp_round_checked(dp_node *node, const dp_event *event)
         }
     }
     if (ours) {
-        dp_round_tell_have(node);
+        if (dp_ledger_lists(&node->ledger)) {
+            dp_round_tell_have_one(node, &event->u.checked.root);
+        } else {
+            dp_round_tell_have(node);
+        }
         node->dirty = true;
     }
     return ours;

@@ -47,10 +47,39 @@ static void tell_offer(dp_node *node)
     }
 }
 
+static void send_have(dp_node *node, dp_have_msg *have)
+{
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+
+    if (have->n > 0) {
+        dp_have_msg_write(&writer, have);
+        dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
+    }
+    have->n = 0;
+}
+
+void dp_round_tell_have_one(dp_node *node, const dp_hash *root)
+{
+    dp_have_msg have = {.voter = node->self, .round = node->ledger.round + 1};
+    const uint32_t self = node->commit->self;
+
+    if (self == DP_NOBODY || DP_BUGGIFY_HALF(node, DP_BUG_LOST_HAVE)) {
+        return;
+    }
+    for (uint32_t i = 0; i < node->round->n_claims && have.n == 0; i++) {
+        dp_claim *claim = &node->round->claims[i];
+        if (dp_hash_equal(&claim->ready.root, root) && claim->held && claim->checked &&
+            !claim->bad) {
+            claim->have |= 1U << self;
+            have.roots[have.n++] = *root;
+        }
+    }
+    send_have(node, &have);
+}
+
 void dp_round_tell_have(dp_node *node)
 {
     dp_have_msg have = {.voter = node->self, .round = node->ledger.round + 1};
-    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
     const uint32_t self = node->commit->self;
 
     if (self == DP_NOBODY || DP_BUGGIFY_HALF(node, DP_BUG_LOST_HAVE)) {
@@ -62,6 +91,9 @@ void dp_round_tell_have(dp_node *node)
             claim->have |= 1U << self;
             have.roots[have.n++] = claim->ready.root;
         }
+        if (have.n == DP_HAVE_MAX) { /* Of a run with lists. */
+            send_have(node, &have);
+        }
     }
     for (uint32_t i = 0; node->parts != NULL && i < node->parts->n_results; i++) {
         dp_result *result = &node->parts->results[i];
@@ -70,10 +102,7 @@ void dp_round_tell_have(dp_node *node)
             have.roots[have.n++] = result->word.root;
         }
     }
-    if (have.n > 0) {
-        dp_have_msg_write(&writer, &have);
-        dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
-    }
+    send_have(node, &have);
 }
 
 void dp_round_tell_state(dp_node *node)

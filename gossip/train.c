@@ -129,12 +129,13 @@ static void replay(dp_node *node)
     }
     action->u.apply.settle = settle_of(node, row, &action->u.apply.clip);
     action->u.apply.n_items = row->n;
+    action->u.apply.items = node->apply_items;
     for (uint32_t i = 0; i < row->n; i++) {
-        action->u.apply.items[i] = (dp_apply_item){.root = row->items[i].root,
-                                                   .bytes = row->items[i].bytes,
-                                                   .q = row->items[i].q,
-                                                   .first = row->items[i].first,
-                                                   .end = row->items[i].end};
+        node->apply_items[i] = (dp_apply_item){.root = row->items[i].root,
+                                               .bytes = row->items[i].bytes,
+                                               .q = row->items[i].q,
+                                               .first = row->items[i].first,
+                                               .end = row->items[i].end};
     }
     action->u.apply.cuts = row->cuts;
     action->u.apply.taken = row->own_taken;
@@ -220,7 +221,7 @@ static bool is_turn(dp_node *node, uint64_t elapsed_us)
 {
     dp_train *train = &node->train;
 
-    if (node->ledger.n_members <= DP_TURN_MEMBERS) {
+    if (node->ledger.n_members <= dp_turn_members(&node->ledger)) {
         return true;
     }
     if (train->turn_round != node->ledger.round + 1) {
@@ -228,7 +229,7 @@ static bool is_turn(dp_node *node, uint64_t elapsed_us)
         train->turn_before = dp_turn_before(&node->ledger, &node->self, is_alive, node);
     }
     return train->turn_before <
-           dp_turn_allowed(elapsed_us, (uint64_t)node->manifest.round_ms * 1000);
+           dp_turn_allowed(&node->ledger, elapsed_us, (uint64_t)node->manifest.round_ms * 1000);
 }
 
 static bool has_had_its_part(const dp_node *node)

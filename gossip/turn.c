@@ -29,7 +29,7 @@ bool dp_turn_has_place(const dp_ledger *ledger, const dp_peer *peer, const dp_pe
         newcomers += dp_ledger_member(ledger, held[i]) == NULL ? 1 : 0;
         before += dp_turn_goes_before(ledger, held[i], peer) ? 1 : 0;
     }
-    return before < DP_LISTED_MAX &&
+    return before < ledger->listed_max &&
            (newcomers < DP_CONFIG_ADMIT_MAX || dp_ledger_member(ledger, peer) != NULL);
 }
 
@@ -54,11 +54,17 @@ uint32_t dp_turn_before(const dp_ledger *ledger, const dp_peer *peer,
     return before;
 }
 
-uint32_t dp_turn_allowed(uint64_t elapsed_us, uint64_t round_us)
+uint32_t dp_turn_members(const dp_ledger *ledger)
 {
+    return ledger->listed_max + ledger->listed_max / 2;
+}
+
+uint32_t dp_turn_allowed(const dp_ledger *ledger, uint64_t elapsed_us, uint64_t round_us)
+{
+    const uint32_t members = dp_turn_members(ledger);
     const uint64_t eighth = round_us / 8 > 0 ? round_us / 8 : 1;
     const uint64_t over = elapsed_us > round_us ? (elapsed_us - round_us) / eighth : 0;
 
-    return over < DP_MEMBERS_MAX / DP_TURN_MEMBERS ? DP_TURN_MEMBERS * (1 + (uint32_t)over)
-                                                   : (uint32_t)DP_MEMBERS_MAX;
+    return over < DP_MEMBERS_MAX / members ? members * (1 + (uint32_t)over)
+                                           : (uint32_t)DP_MEMBERS_MAX;
 }

@@ -6,11 +6,6 @@
 
 #include "gossip/ledger.h"
 
-enum {
-    DP_TURN_MEMBERS =
-        DP_LISTED_MAX + DP_LISTED_MAX / 2 /* so many publish at first: some will be late */
-};
-
 /* Does a stand before b: not counted for longer, or as long and with a smaller key? Who is no member yet stands first. */
 bool dp_turn_goes_before(const dp_ledger *ledger, const dp_peer *a, const dp_peer *b);
 /* Would a contribution of peer be listed, if it were held beside those of the n peers in held? Not if it is one of them, if
@@ -22,8 +17,10 @@ bool dp_turn_has_place(const dp_ledger *ledger, const dp_peer *peer, const dp_pe
 uint32_t dp_turn_before(const dp_ledger *ledger, const dp_peer *peer,
                         bool (*alive)(const void *context, const dp_peer *peer),
                         const void *context);
-/* How many may stand before who publishes, so long after the round was opened: DP_TURN_MEMBERS for a round's length, then
+/* So many publish at first, half as many again as a record lists: some will be late. */
+uint32_t dp_turn_members(const dp_ledger *ledger);
+/* How many may stand before who publishes, so long after the round was opened: dp_turn_members for a round's length, then
  * as many more with each eighth of it, so that those in front who have nothing to publish stop nobody for long. */
-uint32_t dp_turn_allowed(uint64_t elapsed_us, uint64_t round_us);
+uint32_t dp_turn_allowed(const dp_ledger *ledger, uint64_t elapsed_us, uint64_t round_us);
 
 #endif

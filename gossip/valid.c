@@ -224,7 +224,7 @@ static dp_status check_listed(const dp_valid *valid, const dp_record *record, co
 {
     const dp_ledger *ledger = valid->ledger;
 
-    if (record->n_listed == 0 || record->n_listed > DP_LISTED_MAX) {
+    if (record->n_listed == 0 || record->n_listed > ledger->listed_max) {
         return no(cause, "count of contributions");
     }
     for (uint32_t i = 0; i < record->n_listed; i++) {
@@ -245,7 +245,8 @@ static dp_status check_listed(const dp_valid *valid, const dp_record *record, co
         if (is_copied(record, i)) {
             return no(cause, "one blob for two");
         }
-        if (!dp_ready_verify(&ready, valid->crypto, &ledger->run, &ledger->fork)) {
+        if (!(DP_MUTATION == 70 && i >= DP_LIST_ROWS_MAX) &&
+            !dp_ready_verify(&ready, valid->crypto, &ledger->run, &ledger->fork)) {
             *cause = "signature of a contribution";
             return DP_BADSIG;
         }
@@ -356,7 +357,7 @@ static dp_status check_round(const dp_valid *valid, const dp_record *record, con
         return no(cause, "round or base");
     }
     DP_TRY(check_state(valid, record, cause));
-    if (record->parted != ledger->parted) {
+    if (record->parted != ledger->parted || record->in_lists != dp_ledger_lists(ledger)) {
         return no(cause, "form of a round");
     }
     if (record->lines != DP_LINES_FIT && !dp_density_moves(&ledger->density)) {

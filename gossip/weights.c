@@ -6,7 +6,7 @@
 
 typedef unsigned __int128 u128;
 
-/* Insertion sort: at most 32 numbers. */
+/* Insertion sort: at most 1,024 numbers, and mostly 32. */
 u128 dp_lower_median(const u128 *values, uint32_t n)
 {
     u128 sorted[DP_LISTED_MAX];
@@ -90,7 +90,7 @@ dp_weight_out dp_weight_before(const dp_weight_in *in, uint64_t w_median, u128 c
 
 dp_weight_sum dp_weights_before(const dp_weight_in *in, uint32_t n, u128 late_w, dp_weight_out *out)
 {
-    u128 nonzero[DP_LISTED_MAX] = {0};
+    u128 nonzero[DP_LISTED_MAX];
     uint32_t n_nonzero = 0;
     dp_weight_sum sum = {.w = late_w};
 

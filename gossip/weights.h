@@ -27,7 +27,7 @@ typedef struct dp_weight_sum {
     unsigned __int128 median; /* M: lower median of the E' that are not 0; 0 if all are */
 } dp_weight_sum;
 
-/* n in 1..32. late_w: sum of the last weights of the members listed late (each counted once). */
+/* n in 1..DP_LISTED_MAX. late_w: sum of the last weights of the members listed late (each counted once). */
 dp_weight_sum dp_weights(const dp_weight_in *in, uint32_t n, unsigned __int128 late_w,
                          dp_weight_out *out);
 
@@ -43,7 +43,7 @@ dp_weight_sum dp_weights_before(const dp_weight_in *in, uint32_t n, unsigned __i
 /* Q31: floor(w * clip * 2^15 / all), 0 of nothing. */
 uint32_t dp_weight_share(uint64_t w, uint32_t clip, unsigned __int128 all);
 
-/* The smaller of the two in the middle; n in 0..32, 0 of nothing. */
+/* The smaller of the two in the middle; n in 0..DP_LISTED_MAX, 0 of nothing. */
 unsigned __int128 dp_lower_median(const unsigned __int128 *values, uint32_t n);
 
 /* floor(sqrt(value)). */

@@ -84,12 +84,14 @@ void dp_wire_begin_records(dp_writer *writer, uint64_t from)
 
 bool dp_wire_add_record(dp_writer *writer, dp_view record, dp_view cert)
 {
-    const size_t most = writer->capacity < DP_MESSAGE_MAX ? writer->capacity : DP_MESSAGE_MAX;
+    const size_t usual = writer->size == RECORDS_HEAD ? DP_RECORDS_BYTES_MAX : DP_MESSAGE_MAX;
+    const size_t most = writer->capacity < usual ? writer->capacity : usual;
 
-    dp_assert(writer->size >= RECORDS_HEAD && record.size <= DP_RECORD_BYTES_MAX);
+    dp_assert(writer->size >= RECORDS_HEAD && record.size <= DP_RECORD_WHOLE_MAX);
     dp_assert(cert.size <= DP_CERT_OF_RECORD_BYTES_MAX);
     uint8_t *count = writer->data + RECORDS_COUNT_AT;
-    if (count[0] >= DP_RECORDS_PER_MESSAGE || 6 + record.size + cert.size > most - writer->size) {
+    if (count[0] >= DP_RECORDS_PER_MESSAGE || writer->size > most ||
+        6 + record.size + cert.size > most - writer->size) {
         return false;
     }
     dp_write_u32(writer, (uint32_t)record.size);
@@ -207,7 +209,7 @@ dp_status dp_wire_read_records(dp_view message, dp_wire_records *records)
         records->items[i].record = dp_read_view(&reader, size);
         const uint16_t cert = dp_read_u16(&reader);
         records->items[i].cert = dp_read_view(&reader, cert);
-        if (reader.failed || size > DP_RECORD_BYTES_MAX || cert > DP_CERT_OF_RECORD_BYTES_MAX) {
+        if (reader.failed || size > DP_RECORD_WHOLE_MAX || cert > DP_CERT_OF_RECORD_BYTES_MAX) {
             return DP_BADMSG;
         }
     }

@@ -25,6 +25,12 @@ enum {
     DP_CHUNK_HEAD_BYTES = DP_MSG_HEAD_BYTES + DP_HASH_BYTES + 4 + 1,
     DP_INFO_BYTES_MAX = DP_MSG_HEAD_BYTES + DP_HASH_BYTES + 8 + DP_CHUNKS_MAX * DP_HASH_BYTES
 };
+/* One record with all its lists is larger than any other message, and travels beside them (bulk lane). */
+enum {
+    DP_RECORDS_BYTES_MAX =
+        DP_MSG_HEAD_BYTES + 8 + 2 + 4 + DP_RECORD_WHOLE_MAX + 2 + DP_CERT_OF_RECORD_BYTES_MAX
+};
+_Static_assert((int)DP_RECORDS_BYTES_MAX >= (int)DP_MESSAGE_MAX, "room for any RECORDS");
 _Static_assert((int)DP_INFO_BYTES_MAX <= (int)DP_MESSAGE_MAX,
                "information on any object fits in one message");
 
@@ -69,7 +75,8 @@ void dp_wire_write_chunk_head(dp_writer *writer, const dp_hash *root, uint32_t i
 /* What was asked of this object and is not sent yet is not wanted any more. */
 void dp_wire_write_chunk_drop(dp_writer *writer, const dp_hash *root);
 void dp_wire_write_records_get(dp_writer *writer, uint64_t from, uint32_t count);
-/* RECORDS in three steps: begin, add until it says false (full: send, begin anew), end. */
+/* RECORDS in three steps: begin, add until it says false (full: send, begin anew), end. Full is DP_MESSAGE_MAX, but for one large
+ * record alone, for which the writer needs DP_RECORDS_BYTES_MAX. */
 void dp_wire_begin_records(dp_writer *writer, uint64_t from);
 bool dp_wire_add_record(dp_writer *writer, dp_view record, dp_view cert);
 void dp_wire_write_manifest_get(dp_writer *writer);

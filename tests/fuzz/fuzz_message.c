@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "gossip/commit_msg.h"
+#include "gossip/lists.h"
 #include "gossip/mix_msg.h"
 #include "gossip/msg.h"
 #include "gossip/round_msg.h"
@@ -30,6 +31,8 @@ static void round_messages(dp_view bytes)
     static dp_have_msg have;
     static dp_part_word word;
     dp_part_early early;
+    static dp_list_get_msg get;
+    dp_view list;
 
     if (dp_ready_msg_read(bytes, &ready) == DP_OK) {
         dp_ready_msg_write(&writer, &ready);
@@ -37,6 +40,10 @@ static void round_messages(dp_view bytes)
         dp_part_msg_write(&writer, &word);
     } else if (dp_part_early_read(bytes, &early) == DP_OK) {
         dp_part_early_write(&writer, &early);
+    } else if (dp_list_get_msg_read(bytes, &get) == DP_OK) {
+        dp_list_get_msg_write(&writer, &get);
+    } else if (dp_list_msg_read(bytes, &list) == DP_OK) {
+        dp_list_msg_write(&writer, list);
     } else if (dp_have_msg_read(bytes, &have) == DP_OK) {
         dp_have_msg_write(&writer, &have);
     } else if (dp_state_msg_read(bytes, &state) == DP_OK) {
@@ -110,7 +117,7 @@ static void stored_things(dp_view bytes)
     DP_IGNORE(dp_wire_read_manifest(bytes, &manifest));
     if (dp_wire_read_records(bytes, &records) == DP_OK) {
         for (uint32_t i = 0; i < records.n; i++) {
-            dp_assert(records.items[i].record.size <= DP_RECORD_BYTES_MAX);
+            dp_assert(records.items[i].record.size <= DP_RECORD_WHOLE_MAX);
         }
     }
     if (dp_wire_read_relay(bytes, &relay) == DP_OK) {

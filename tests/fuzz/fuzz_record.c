@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/listing.h"
 #include "gossip/valid.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -53,6 +54,7 @@ static void judge(const dp_record *record)
     ledger.round = record->round - 1;
     ledger.time_ms = record->time_ms;
     ledger.stale = record->aged != 0;
+    ledger.listed_max = record->in_lists ? DP_LISTED_MAX : DP_LISTED_STANDARD;
     ledger.has_before = ledger.stale;
     const dp_valid valid = {
         .ledger = &ledger, .crypto = &crypto, .admission = &admission, .admitted = admitted};
@@ -69,7 +71,9 @@ static void judge(const dp_record *record)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static dp_record record;
-    static uint8_t again[DP_RECORD_BYTES_MAX];
+    static uint8_t again[DP_RECORD_WHOLE_MAX];
+    dp_hash hashes[DP_LISTS_MAX];
+    uint32_t n = 0;
     const dp_view bytes = dp_view_of(data, size);
     dp_cert_of_record cert;
     dp_view out;
@@ -78,7 +82,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const dp_status status = dp_record_encode(&record, again, sizeof again, &out);
         dp_assert(status == DP_OK && dp_view_equal(out, bytes));
         judge(&record);
+        dp_assert(dp_record_lists(dp_record_voted(bytes), hashes, &n) == DP_OK);
+        dp_assert(n == (record.in_lists ? dp_listing_count(record.n_listed) : 0));
     }
+    DP_IGNORE(dp_record_lists(bytes, hashes, &n));
     if (dp_cert_of_record_decode(&cert, bytes) == DP_OK) {
         const dp_status status = dp_cert_of_record_encode(&cert, again, sizeof again, &out);
         dp_assert(status == DP_OK && dp_view_equal(out, bytes));

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "gossip/commit_msg.h"
+#include "gossip/lists.h"
 #include "gossip/round_msg.h"
 #include "gossip/wire.h"
 
@@ -130,6 +131,50 @@ static void span_seed(void)
     manifest.codec_keep_most = DP_CODEC_KEEP_MOST;
     dp_assert(dp_manifest_encode(&manifest, room, &size) == DP_OK);
     seed("manifest/span", dp_view_of(room, size));
+}
+
+/* As encode_round, in lists; another 32 before them, so that there are two. */
+static dp_view encode_lists(uint8_t *out, dp_view round)
+{
+    static dp_record record;
+    static dp_record again;
+    dp_view bytes;
+
+    dp_assert(dp_record_decode(&record, round) == DP_OK);
+    record.in_lists = true;
+    memmove(&record.listed[DP_LIST_ROWS_MAX], &record.listed[0],
+            record.n_listed * sizeof record.listed[0]);
+    for (uint8_t i = 0; i < DP_LIST_ROWS_MAX; i++) {
+        record.listed[i] = record.listed[DP_LIST_ROWS_MAX];
+        record.listed[i].peer = peer_of(0);
+        record.listed[i].peer.bytes[31] = i;
+        record.listed[i].root = hash_of((uint8_t)(0x80 + i));
+    }
+    record.n_listed += DP_LIST_ROWS_MAX;
+    dp_assert(dp_record_encode(&record, out, DP_RECORD_WHOLE_MAX, &bytes) == DP_OK);
+    dp_assert(dp_record_decode(&again, bytes) == DP_OK);
+    return bytes;
+}
+
+/* A voter asks for lists, and is given one. */
+static void list_seeds(dp_view round_of_lists)
+{
+    static uint8_t room[DP_LIST_MESSAGE_MAX];
+    const size_t voted = dp_record_voted(round_of_lists).size;
+    dp_list_get_msg get = {
+        .asker = peer_of(0x11), .n = 2, .hashes = {hash_of(0x40), hash_of(0x41)}};
+    dp_view list;
+
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    dp_list_get_msg_write(&writer, &get);
+    dp_assert(dp_list_get_msg_read(dp_view_of(room, writer.size), &get) == DP_OK);
+    seed("message/list_get", dp_view_of(room, writer.size));
+    writer = dp_writer_of(room, sizeof room);
+    dp_list_msg_write(&writer,
+                      dp_view_of(round_of_lists.data + voted + dp_listing_bytes(DP_LIST_ROWS_MAX),
+                                 dp_listing_bytes(LISTED)));
+    dp_assert(dp_list_msg_read(dp_view_of(room, writer.size), &list) == DP_OK);
+    seed("message/list", dp_view_of(room, writer.size));
 }
 
 /* What is told in a round of parts. */
@@ -286,6 +331,7 @@ static void chain_seeds(dp_view round, dp_view fork, dp_view cert)
 int main(int argc, char **argv)
 {
     static uint8_t rooms[3][DP_RECORD_BYTES_MAX];
+    static uint8_t lists_room[DP_RECORD_WHOLE_MAX];
     static uint8_t cert_room[DP_CERT_OF_RECORD_BYTES_MAX];
     const dp_cert_of_record seals = {.ballot = 4, .n = 2, .seals = {{.voter = 0}, {.voter = 2}}};
     dp_view cert;
@@ -308,5 +354,8 @@ int main(int argc, char **argv)
     vote_seed("message/propose", DP_MSG_PROPOSE, round);
     chain_seeds(round, fork, cert);
     part_seeds();
+    const dp_view lists = encode_lists(lists_room, round);
+    seed("record/round_of_lists", lists);
+    list_seeds(lists);
     return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -73,6 +73,11 @@ static bool read_nodes(dp_arguments *args, const char *text)
     return read_count(text, 1, DP_SIM_NODES_MAX, &args->options.nodes);
 }
 
+static bool read_contributors(dp_arguments *args, const char *text)
+{
+    return read_count(text, DP_LISTED_STANDARD, DP_LISTED_MAX, &args->options.contributors);
+}
+
 static bool read_jobs(dp_arguments *args, const char *text)
 {
     return read_count(text, 1, JOBS_MAX, &args->jobs);
@@ -191,6 +196,7 @@ static const struct value_option {
     {"--script", read_script, "a file that dpsim --shrink wrote"},
     {"--output", read_output, "the name of a file"},
     {"--nodes", read_nodes, "a number of nodes, from 1 to 1024"},
+    {"--contributors", read_contributors, "contributors that a record lists, 32 to 1024"},
     {"--until", read_until, "simulated seconds, above 0"},
     {"--faults", read_faults, "names of classes with commas, all, or none"},
     {"--profile", read_profile, "one of the profiles that --help lists"},

@@ -62,7 +62,7 @@ void dp_host_get(dp_host *host, const dp_action *action)
 
 static void serve_records(dp_host *host, const dp_action *action)
 {
-    static uint8_t bytes[DP_MESSAGE_MAX];
+    static uint8_t bytes[DP_RECORDS_BYTES_MAX];
     const dp_disk *disk = &host->disk;
     uint64_t slot = action->u.serve.from;
     const uint64_t end = slot + action->u.serve.count;

@@ -328,6 +328,7 @@ void dp_oracle_store(dp_host *host, const dp_action *action)
     if (action->u.store.kind == DP_STORE_EXCHANGE) {
         dp_oracle_exchange(host, action);
     } else if (action->u.store.kind == DP_STORE_VOTE) {
+        dp_oracle_accepts(host, action->u.store.bytes);
         dp_oracle_voting(host, action->u.store.op, action->u.store.bytes);
     }
     if (action->u.store.kind != DP_STORE_DECIDED || dp_evil_is(sim, host->index)) {

@@ -6,7 +6,7 @@
 #include "tests/sim/oracle.h"
 #include "tests/sim/oracle_lives.h"
 
-enum { DP_ORACLE_NOTES_MAX = 64, DP_ORACLE_TICKETS = 8 };
+enum { DP_ORACLE_NOTES_MAX = 64, DP_ORACLE_TICKETS = 8, DP_ORACLE_LISTS = 2 * DP_LISTS_MAX };
 
 /* One record hash in one ballot. */
 typedef struct dp_ballot_book {
@@ -139,6 +139,8 @@ typedef struct dp_due_book {
     uint32_t n_checked;
     dp_hash
         checked[DP_ORACLE_CHECKED]; /* blobs that its trainer decoded in this life, the last ones */
+    uint32_t n_lists;               /* ever */
+    dp_hash lists[DP_ORACLE_LISTS]; /* the last ones that it was given */
 } dp_due_book;
 
 /* After the healing. */
@@ -229,6 +231,8 @@ void dp_oracle_accusations(dp_host *host, dp_view message);
 /* This host holds another for dead. */
 void dp_oracle_death(dp_host *host, const dp_note *note);
 /* A vote row is being written, or its write has ended (op 0, no bytes). */
+/* The row of a vote, as it is about to be written. */
+void dp_oracle_accepts(dp_host *host, dp_view row);
 void dp_oracle_voting(dp_host *host, uint32_t op, dp_view bytes);
 
 /* A row of the exchange journal is being stored. */

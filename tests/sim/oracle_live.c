@@ -163,7 +163,8 @@ static bool judge_host(dp_sim *sim, const dp_host *host)
         return true;
     }
     const uint64_t missed = o->n_rounds - 1 - book->level_round - book->out_rounds;
-    const uint64_t turns = sim->plan.nodes / DP_LISTED_MAX; /* more nodes than a record lists */
+    const uint64_t turns =
+        sim->plan.nodes / sim->plan.contributors; /* more nodes than a record lists */
     const bool slow = host->was_slow && book->level_round <= o->rounds_at_heal;
     const uint64_t bound = turns + (slow ? COUNTED_AGAIN_ROUNDS + 1 : COUNTED_ROUNDS);
     /* Rounds that end long before their time, because so many are ready, are no full ones: a summary of who is near comes

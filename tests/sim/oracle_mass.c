@@ -246,7 +246,8 @@ static void check_late(dp_sim *sim, const dp_record *record)
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         n_members += members[i].member ? 1 : 0;
     }
-    const uint64_t window = 4 * ((n_members + DP_LISTED_MAX - 1) / DP_LISTED_MAX);
+    const uint64_t most = sim->plan.contributors;
+    const uint64_t window = 4 * ((n_members + most - 1) / most);
     for (uint32_t i = 0; i < record->n_late; i++) {
         const uint32_t late = dp_sim_index(sim, &record->late[i]);
         bool twice = i > 0 && dp_peer_compare(&record->late[i - 1], &record->late[i]) >= 0;
@@ -276,7 +277,7 @@ static void check_nobody_forgotten(dp_sim *sim, const dp_record *record)
                           sim->plan.kill_share == 0 && sim->plan.churn_us == 0;
 
     for (uint32_t i = 0; i < sim->plan.nodes && harmless; i++) {
-        bool named = sim->plan.nodes > DP_LISTED_MAX || members[i].included == 0 ||
+        bool named = sim->plan.nodes > sim->plan.contributors || members[i].included == 0 ||
                      members[i].included + 4 < record->round;
         for (uint32_t k = 0; k < record->n_listed; k++) {
             named = named || dp_peer_equal(&sim->hosts[i].peer, &record->listed[k].peer);

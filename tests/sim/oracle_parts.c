@@ -33,7 +33,7 @@ static bool add_up(dp_sim *sim, const dp_record *record, uint32_t p, dp_hash *ro
 {
     const dp_part_cuts *cuts = &sim->oracle->cuts;
     const dp_part_row *part = &record->parts[p];
-    dp_toy_term terms[DP_LISTED_MAX];
+    dp_toy_term terms[DP_LISTED_STANDARD];
     uint8_t blob[DP_TOY_BLOB_MAX];
     unsigned __int128 all = 0;
     uint32_t size = 0;
@@ -100,8 +100,8 @@ static bool check_part(dp_sim *sim, const dp_record *record, uint32_t p)
 
 uint32_t dp_oracle_parts(dp_sim *sim, const dp_record *record, dp_toy_term terms[DP_PARTS_MAX])
 {
-    dp_peer peers[DP_LISTED_MAX];
-    uint32_t rates[DP_LISTED_MAX];
+    dp_peer peers[DP_LISTED_STANDARD];
+    uint32_t rates[DP_LISTED_STANDARD];
     dp_part_layout layout;
     uint32_t n = 0;
 

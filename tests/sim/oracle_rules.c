@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gossip/commit_msg.h"
+#include "gossip/lists.h"
 #include "gossip/msg.h"
 #include "gossip/statement.h"
 #include "gossip/wire.h"
@@ -230,6 +231,10 @@ void dp_oracle_delivered(dp_host *host, dp_view message)
         }
         message = relay.message;
     }
+    dp_view list;
+    if (dp_list_msg_read(message, &list) == DP_OK) {
+        due->lists[due->n_lists++ % DP_ORACLE_LISTS] = dp_listing_hash(list);
+    }
     if (!dp_host_up(host) || dp_msg_type_of(message) != DP_MSG_PROPOSE ||
         dp_vote_msg_read(message, &msg) != DP_OK || msg.vote.slot != host->disk.n_records + 1 ||
         (due->slot == msg.vote.slot && due->ballot >= msg.vote.ballot)) {
@@ -249,6 +254,21 @@ static bool is_checked(const dp_due_book *due, const dp_hash *root)
         }
     }
     return false;
+}
+
+/* It may make some of them itself: then nobody knows when it had them all, and nothing is asked of it. */
+static bool was_given(const dp_due_book *due, const dp_record *record)
+{
+    for (uint32_t i = 0; record->in_lists && i < dp_listing_count(record->n_listed); i++) {
+        bool given = false;
+        for (uint32_t k = 0; k < due->n_lists && k < DP_ORACLE_LISTS; k++) {
+            given = given || dp_hash_equal(&due->lists[k], &record->lists[i]);
+        }
+        if (!given) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static const dp_ballot_book *ballot_of(dp_sim *sim, const dp_due_book *due)
@@ -282,6 +302,7 @@ static bool may_accept(dp_host *host, const dp_due_book *due)
         book == NULL || (book->accepted & ~(1U << self)) == 0 || host->paused_until > sim->now_us ||
         host->full_until > sim->now_us || host->toy_state != DP_TOY_UP ||
         dp_record_decode(&record, dp_view_of(book->record, book->record_size)) != DP_OK ||
+        !was_given(due, &record) ||
         (int64_t)record.time_ms >
             1700000000000LL + (int64_t)(sim->now_us / 1000) + host->wall_offset_ms + SKEW_MS_MAX) {
         return false;

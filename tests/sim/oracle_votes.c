@@ -5,7 +5,9 @@
 
 #include "base/assert.h"
 #include "gossip/commit_msg.h"
+#include "gossip/commit_row.h"
 #include "gossip/msg.h"
+#include "tests/sim/evil.h"
 #include "tests/sim/oracle_internal.h"
 
 static unsigned long long wide(uint64_t value)
@@ -64,6 +66,36 @@ static void on_propose(dp_host *host, dp_slot_book *slot, const dp_vote_msg *msg
         dp_sim_fail(host->sim, "V2", host->index,
                     "proposes another record in ballot %u of slot %llu than it must",
                     msg->vote.ballot, wide(msg->vote.slot));
+    }
+}
+
+/* What is accepted lies on the disk with its lists: a voter alone may hold them by then (review, A6). */
+void dp_oracle_accepts(dp_host *host, dp_view bytes)
+{
+    static dp_record record;
+    dp_sim *sim = host->sim;
+    dp_commit_row row;
+
+    if (dp_commit_row_read(bytes, &row) != DP_OK || row.record.size == 0 ||
+        sim->plan.contributors <= DP_LISTED_STANDARD || dp_evil_is(sim, host->index)) {
+        return;
+    }
+    if (dp_record_decode(&record, row.record) != DP_OK) {
+        dp_sim_fail(sim, "A6", host->index, "accepts slot %llu without its lists in the row",
+                    wide(row.slot));
+        return;
+    }
+    const dp_hash hash = dp_record_hash(row.record);
+    dp_slot_book *slot = dp_oracle_slot(sim, row.slot);
+    for (uint32_t i = 0; i < slot->n_ballots; i++) {
+        dp_ballot_book *book = &slot->ballots[i];
+        if (dp_hash_equal(&book->hash, &hash) && book->record_size < row.record.size) {
+            free(book->record);
+            book->record = malloc(row.record.size);
+            dp_assert(book->record != NULL);
+            memcpy(book->record, row.record.data, row.record.size);
+            book->record_size = (uint32_t)row.record.size;
+        }
     }
 }
 

@@ -18,8 +18,8 @@ static const char *const fault_names[DP_FAULT_COUNT] = {
 };
 
 static const char *const profile_names[DP_PROFILE_COUNT] = {
-    "swarm",  "rivals", "gossip", "calm",  "duel", "liar",  "scale", "detect", "kill", "stall",
-    "strict", "joins",  "revoke", "merge", "byz",  "pairs", "steps", "rot",    "stale"};
+    "swarm",  "rivals", "gossip", "calm",  "duel", "liar",  "scale", "detect", "kill",  "stall",
+    "strict", "joins",  "revoke", "merge", "byz",  "pairs", "steps", "rot",    "stale", "lists"};
 
 const char *dp_fault_name(dp_fault fault)
 {
@@ -69,7 +69,8 @@ dp_status dp_plan_faults(const char *list, uint32_t *mask, dp_why *why)
 static bool is_wild(dp_profile profile)
 {
     return profile <= DP_PROFILE_GOSSIP || profile == DP_PROFILE_PAIRS ||
-           profile == DP_PROFILE_STEPS || profile == DP_PROFILE_ROT || profile == DP_PROFILE_STALE;
+           profile == DP_PROFILE_STEPS || profile == DP_PROFILE_ROT ||
+           profile == DP_PROFILE_STALE || profile == DP_PROFILE_LISTS;
 }
 
 /* About log-uniform in [low, high]. */
@@ -122,7 +123,7 @@ static uint32_t draw_chunks(const dp_plan *plan, uint64_t seed)
     dp_rng rng;
 
     dp_rng_init(&rng, dp_mix64(seed) ^ 0x6368756e6b73ULL);
-    return (plan->on & (1U << DP_FAULT_CHUNKS)) != 0 && plan->nodes <= DP_LISTED_MAX
+    return (plan->on & (1U << DP_FAULT_CHUNKS)) != 0 && plan->nodes <= DP_LISTED_STANDARD
                ? 2 + (uint32_t)dp_rng_below(&rng, DP_SHELF_CHUNKS_MAX - 1)
                : 0;
 }
@@ -201,6 +202,15 @@ static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
         plan->on |= 1U << DP_FAULT_SLOW | 1U << DP_FAULT_DELAY | 1U << DP_FAULT_CRASH |
                     1U << DP_FAULT_TRAINER;
         plan->stale = true;
+    } else if (profile == DP_PROFILE_LISTS) {
+        /* Two lists in every second run, and few enough nodes in the others for all that goes wrong to be tried. */
+        plan->nodes = dp_rng_below(rng, 2) == 0 ? 34 + (uint32_t)dp_rng_below(rng, 15)
+                                                : 4 + (uint32_t)dp_rng_below(rng, 8);
+        plan->on |= 1U << DP_FAULT_CRASH | 1U << DP_FAULT_LOSS;
+        plan->on &= ~(uint32_t)(1U << DP_FAULT_CHUNKS);
+        plan->round_ms = plan->nodes > DP_LISTED_STANDARD ? 2000 : plan->round_ms;
+        plan->inner_steps_max += plan->nodes > DP_LISTED_STANDARD ? 200 : 0;
+        plan->crash_after_send = 100 + (uint32_t)dp_rng_below(rng, 300);
     } else if (profile == DP_PROFILE_CALM) {
         plan->on = 0;
         plan->faults_end_us = 5000000;
@@ -298,6 +308,9 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
         plan->limit_us = options->until_us;
     }
     plan->at_start = plan->nodes;
+    plan->contributors = options->contributors != 0             ? options->contributors
+                         : options->profile == DP_PROFILE_LISTS ? 2 * (uint32_t)DP_LISTED_STANDARD
+                                                                : (uint32_t)DP_LISTED_STANDARD;
     if (options->profile == DP_PROFILE_SCALE || options->profile == DP_PROFILE_DETECT) {
         steady(plan, options);
     }

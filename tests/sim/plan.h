@@ -73,6 +73,7 @@ typedef enum dp_profile {
     DP_PROFILE_STEPS,  /* gradients: a round per step, nothing clipped, no exchanges */
     DP_PROFILE_ROT, /* as swarm, with data in several parts, objects in several chunks, and disks that lose some of them */
     DP_PROFILE_STALE, /* as swarm, of a run in which late publications count in the next round */
+    DP_PROFILE_LISTS, /* as swarm, of a run whose records name lists (gossip/listing.h), often of more than 32 contributors */
     DP_PROFILE_COUNT
 } dp_profile;
 
@@ -101,6 +102,8 @@ typedef struct dp_sim_options {
     bool parts;           /* rounds of parts (gossip/part.h) */
     bool early;           /* with parts of gradients: told of before their publication */
     bool span;            /* updates may be thinner where lines are slow (gossip/density.h) */
+    /* That a record may list; 0: by the profile, mostly 32. */
+    uint32_t contributors;
 } dp_sim_options;
 
 typedef struct dp_plan {
@@ -140,6 +143,7 @@ typedef struct dp_plan {
     bool parts; /* of the options */
     bool span;
     bool early;
+    uint32_t contributors;
 } dp_plan;
 
 void dp_plan_draw(dp_plan *plan, const dp_sim_options *options);

@@ -19,7 +19,7 @@ enum {
     WRITES_PER_CUT = 100,
     CUT_OPS_MAX = 12,   /* changes of the disk after which the power goes in a write */
     START_OPS_MAX = 40, /* ... and in a start */
-    ROW_MAX = DP_COMMIT_ROW_HEAD + DP_RECORD_BYTES_MAX
+    ROW_MAX = DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX
 };
 
 typedef struct real {
@@ -320,7 +320,7 @@ static bool vote_is(real *r, dp_view bytes)
     dp_buf record;
     bool same = false;
 
-    dp_buf_init(&record, DP_RECORD_BYTES_MAX);
+    dp_buf_init(&record, DP_RECORD_WHOLE_MAX);
     if (must(r, "the vote", dp_vote_load(r->store, &r->sim->run, &vote, &record))) {
         dp_commit_row row = {.slot = vote.slot,
                              .promised = vote.promised,

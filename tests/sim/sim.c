@@ -98,6 +98,7 @@ static dp_status make_manifest(dp_sim *sim)
     m->members_max = 1024;
     m->pairs = sim->plan.pairs ? DP_ON : DP_OFF;
     m->stale = sim->plan.stale ? DP_ON : DP_OFF;
+    m->contributors_max = sim->plan.contributors;
     m->exchange = sim->plan.gradients ? DP_EXCHANGE_GRADIENTS : DP_EXCHANGE_UPDATES;
     if (sim->plan.span) {
         m->codec_keep = DP_CODEC_KEEP_LEAST;
@@ -289,7 +290,7 @@ static void finish(dp_sim *sim)
 static void check_disk(dp_sim *sim, const dp_host *host)
 {
     const uint32_t contributors =
-        sim->plan.nodes < DP_LISTED_MAX ? sim->plan.nodes : (uint32_t)DP_LISTED_MAX;
+        sim->plan.nodes < sim->plan.contributors ? sim->plan.nodes : sim->plan.contributors;
     /* In rounds of parts also the own parts, those of others that it adds up, and several results of each. */
     const uint32_t most =
         (SLOTS_KEPT + (sim->plan.parts ? 8U : 2U)) * contributors + OBJECTS_BESIDE;

@@ -12,6 +12,28 @@ static dp_hash key_of(uint32_t number)
     return key;
 }
 
+static void a_cleared_map_is_empty_and_has_all_its_room(void **state)
+{
+    uint32_t value = 0;
+    dp_map map;
+
+    (void)state;
+    CHECK_OK(dp_map_init(&map, 8, 7));
+    for (uint32_t turn = 0; turn < 3; turn++) {
+        for (uint32_t i = 0; i < 8; i++) {
+            const dp_hash key = key_of(turn * 8 + i);
+            CHECK_OK(dp_map_put(&map, &key, i));
+        }
+        dp_map_clear(&map);
+        for (uint32_t i = 0; i < 8; i++) {
+            const dp_hash key = key_of(turn * 8 + i);
+            assert_false(dp_map_get(&map, &key, &value));
+        }
+    }
+    dp_map_clear(&map);
+    dp_map_close(&map);
+}
+
 static void a_value_is_found_replaced_and_removed(void **state)
 {
     const dp_hash a = key_of(1);
@@ -135,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_value_is_found_replaced_and_removed),
+        cmocka_unit_test(a_cleared_map_is_empty_and_has_all_its_room),
         cmocka_unit_test(a_full_map_refuses_new_keys_but_replaces_old_ones),
         cmocka_unit_test(a_map_of_no_capacity_is_always_full),
         cmocka_unit_test(an_absurd_capacity_is_too_big),

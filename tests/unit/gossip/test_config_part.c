@@ -217,6 +217,7 @@ static void the_claim_of_who_was_removed_between_rounds_is_not_listed(void **sta
     assert_true(dp_round_state_cert(node, &claim.ready.state_root, seals, &n_seals));
     node->round->n_claims = 1;
     node->round->claims[0] = claim;
+    dp_round_index_claims(node);
     assert_true(would_list(world, 0, 3));
     node->ledger.roster[dp_ledger_find(&node->ledger, &gone)].gone = DP_REMOVE_REVOKED;
     assert_false(would_list(world, 0, 3));

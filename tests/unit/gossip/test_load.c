@@ -111,10 +111,10 @@ what_a_round_lists_is_asked_of_all_though_it_was_wanted_of_its_author_before(voi
     dp_node *const node = world->nodes[1].node;
     const dp_time later = dp_time_after(node->now, DP_SECOND);
     const dp_peer other = kit_peer(0);
-    dp_ring_row row = {.round = node->ledger.round, .n = 1};
+    dp_ring_item item = {.peer = kit_peer(2), .root = {{77}}, .bytes = 100};
+    dp_ring_row row = {.round = node->ledger.round, .n = 1, .items = &item};
 
     (void)state;
-    row.items[0] = (dp_ring_item){.peer = kit_peer(2), .root = {{77}}, .bytes = 100};
     dp_out_begin(&node->out, &actions);
     assert_int_equal(dp_spread_want(node->spread, node->now, &row.items[0].root, 0, DP_USE_BLOB,
                                     DP_PRIORITY_ROUND, &node->out),

@@ -243,8 +243,8 @@ static void a_vote_row_that_cannot_be_read_costs_the_key(void **state)
 
 static void a_vote_row_that_contradicts_itself_is_refused(void **state)
 {
-    static uint8_t room[DP_COMMIT_ROW_HEAD + DP_RECORD_BYTES_MAX + 1];
-    static const uint8_t record[DP_RECORD_BYTES_MAX + 1];
+    static uint8_t room[DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX + 1];
+    static const uint8_t record[DP_RECORD_WHOLE_MAX + 1];
     dp_commit_row row = {.slot = 3, .promised = 4, .accepted = -1};
     dp_commit_row read;
     dp_writer writer = dp_writer_of(room, sizeof room);

@@ -132,7 +132,7 @@ static void the_check_notices_a_chain_that_its_parts_do_not_stand_on(void **stat
     node->train.applied = node->ledger.round + 1;
     damaged(world, "state of round");
     node->train.applied = applied;
-    assert_true(node->round->n_claims < DP_CLAIMS_MAX);
+    assert_true(node->round->n_claims < node->round->claims_max);
     node->round->claims[node->round->n_claims++].ready.round = 1;
     damaged(world, "a contribution of another round");
     node->round->n_claims--;

@@ -437,6 +437,7 @@ static void forget_claim(kit_world *world, uint32_t at, uint32_t who)
         }
     }
     round->n_claims = kept;
+    dp_round_index_claims(world->nodes[at].node);
 }
 
 static void a_voter_hears_of_a_dead_author_from_who_counted_it(void **state)

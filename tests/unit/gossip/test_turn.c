@@ -13,7 +13,7 @@ static dp_peer peer_of(uint32_t number)
     return peer;
 }
 
-/* A run of MEMBERS members, of whom number i was counted last in round 1 + i / DP_LISTED_MAX. */
+/* A run of MEMBERS members, of whom number i was counted last in round 1 + i / DP_LISTED_STANDARD. */
 static void run_of_many(dp_ledger *ledger)
 {
     dp_manifest manifest;
@@ -33,7 +33,7 @@ static void run_of_many(dp_ledger *ledger)
         ledger->n_members++;
     }
     for (uint32_t i = 0; i < MEMBERS; i++) {
-        ledger->roster[i].included = 1 + i / DP_LISTED_MAX;
+        ledger->roster[i].included = 1 + i / DP_LISTED_STANDARD;
     }
     ledger->round = 4;
 }
@@ -85,7 +85,7 @@ static void who_was_counted_long_ago_waits_for_nobody_and_stops_nobody(void **st
     run_of_many(&ledger);
     ledger.round = 40;
     for (uint32_t i = 0; i < MEMBERS; i++) {
-        ledger.roster[i].included = i <= 5 ? 1 : 30 + i / DP_LISTED_MAX;
+        ledger.roster[i].included = i <= 5 ? 1 : 30 + i / DP_LISTED_STANDARD;
     }
     CHECK(dp_turn_before(&ledger, &old, all_live, NULL) == 0);
     CHECK(dp_turn_before(&ledger, &next, all_live, NULL) == 0); /* numbers 0 to 5 do not count */
@@ -105,19 +105,25 @@ static void a_newcomer_waits_for_nobody(void **state)
 
 static void more_may_publish_the_longer_a_round_takes(void **state)
 {
+    dp_ledger ledger = {.listed_max = DP_LISTED_STANDARD};
+
     (void)state;
-    CHECK(dp_turn_allowed(0, 8000) == DP_TURN_MEMBERS);
-    CHECK(dp_turn_allowed(8999, 8000) == DP_TURN_MEMBERS);
-    CHECK(dp_turn_allowed(9000, 8000) == 2 * DP_TURN_MEMBERS);
-    CHECK(dp_turn_allowed(10000, 8000) == 3 * DP_TURN_MEMBERS);
-    CHECK(dp_turn_allowed(UINT64_MAX, 8000) == DP_MEMBERS_MAX);
-    CHECK(dp_turn_allowed(UINT64_MAX, 0) == DP_MEMBERS_MAX);
+    CHECK(dp_turn_members(&ledger) == 48);
+    CHECK(dp_turn_allowed(&ledger, 0, 8000) == 48);
+    CHECK(dp_turn_allowed(&ledger, 8999, 8000) == 48);
+    CHECK(dp_turn_allowed(&ledger, 9000, 8000) == 2 * 48);
+    CHECK(dp_turn_allowed(&ledger, 10000, 8000) == 3 * 48);
+    CHECK(dp_turn_allowed(&ledger, UINT64_MAX, 8000) == DP_MEMBERS_MAX);
+    CHECK(dp_turn_allowed(&ledger, UINT64_MAX, 0) == DP_MEMBERS_MAX);
+    ledger.listed_max = DP_LISTED_MAX;
+    CHECK(dp_turn_allowed(&ledger, 0, 8000) == DP_LISTED_MAX + DP_LISTED_MAX / 2);
+    CHECK(dp_turn_allowed(&ledger, UINT64_MAX, 8000) == DP_MEMBERS_MAX);
 }
 
 /* What is held: the members from first on, as many as a record lists. */
-static void hold(const dp_ledger *ledger, uint32_t first, const dp_peer *held[DP_LISTED_MAX])
+static void hold(const dp_ledger *ledger, uint32_t first, const dp_peer *held[DP_LISTED_STANDARD])
 {
-    for (uint32_t i = 0; i < DP_LISTED_MAX; i++) {
+    for (uint32_t i = 0; i < DP_LISTED_STANDARD; i++) {
         held[i] = &ledger->roster[first + i].peer;
     }
 }
@@ -125,19 +131,19 @@ static void hold(const dp_ledger *ledger, uint32_t first, const dp_peer *held[DP
 static void a_full_record_still_has_a_place_for_whose_turn_it_is(void **state)
 {
     dp_ledger ledger;
-    const dp_peer *held[DP_LISTED_MAX];
+    const dp_peer *held[DP_LISTED_STANDARD];
 
     (void)state;
     run_of_many(&ledger);
-    hold(&ledger, DP_LISTED_MAX, held); /* counted last in round 2 */
-    CHECK(dp_turn_has_place(&ledger, &ledger.roster[5].peer, held, DP_LISTED_MAX));
-    CHECK(!dp_turn_has_place(&ledger, held[7], held, DP_LISTED_MAX));
-    CHECK(!dp_turn_has_place(&ledger, &ledger.roster[2 * DP_LISTED_MAX].peer, held, DP_LISTED_MAX));
-    CHECK(dp_turn_has_place(&ledger, &ledger.roster[2 * DP_LISTED_MAX].peer, held,
-                            DP_LISTED_MAX - 1));
+    hold(&ledger, DP_LISTED_STANDARD, held); /* counted last in round 2 */
+    CHECK(dp_turn_has_place(&ledger, &ledger.roster[5].peer, held, DP_LISTED_STANDARD));
+    CHECK(!dp_turn_has_place(&ledger, held[7], held, DP_LISTED_STANDARD));
+    CHECK(!dp_turn_has_place(&ledger, &ledger.roster[2 * DP_LISTED_STANDARD].peer, held, DP_LISTED_STANDARD));
+    CHECK(dp_turn_has_place(&ledger, &ledger.roster[2 * DP_LISTED_STANDARD].peer, held,
+                            DP_LISTED_STANDARD - 1));
     hold(&ledger, 0, held);
     for (uint32_t i = 0; i < MEMBERS; i++) {
-        CHECK(!dp_turn_has_place(&ledger, &ledger.roster[i].peer, held, DP_LISTED_MAX));
+        CHECK(!dp_turn_has_place(&ledger, &ledger.roster[i].peer, held, DP_LISTED_STANDARD));
     }
     dp_ledger_close(&ledger);
 }
@@ -146,19 +152,19 @@ static void newcomers_have_a_place_as_far_as_they_can_be_admitted(void **state)
 {
     dp_ledger ledger;
     dp_peer newcomers[DP_CONFIG_ADMIT_MAX];
-    const dp_peer *held[DP_LISTED_MAX];
+    const dp_peer *held[DP_LISTED_STANDARD];
     const dp_peer another = peer_of(5000);
 
     (void)state;
     run_of_many(&ledger);
     hold(&ledger, 0, held);
     for (uint32_t i = 0; i < DP_CONFIG_ADMIT_MAX; i++) {
-        CHECK(dp_turn_has_place(&ledger, &another, held, DP_LISTED_MAX));
+        CHECK(dp_turn_has_place(&ledger, &another, held, DP_LISTED_STANDARD));
         newcomers[i] = peer_of(4000 + i);
         held[i] = &newcomers[i];
     }
-    CHECK(!dp_turn_has_place(&ledger, &another, held, DP_LISTED_MAX));
-    CHECK(dp_turn_has_place(&ledger, &ledger.roster[0].peer, held, DP_LISTED_MAX));
+    CHECK(!dp_turn_has_place(&ledger, &another, held, DP_LISTED_STANDARD));
+    CHECK(dp_turn_has_place(&ledger, &ledger.roster[0].peer, held, DP_LISTED_STANDARD));
     dp_ledger_close(&ledger);
 }
 

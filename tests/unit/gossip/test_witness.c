@@ -242,6 +242,7 @@ static void a_claim_that_no_record_may_list_is_refused(void **state)
 
     (void)state;
     node->round->n_claims = 0;
+    dp_round_index_claims(world->nodes[0].node);
     for (uint32_t i = 0; i < 2; i++) {
         dp_writer writer = dp_writer_of(room, sizeof room);
         assert_true(dp_ready_sign(&ready, &crypto, &node->run, &node->ledger.fork));

@@ -1,0 +1,183 @@
+/* Rounds whose records name lists, and lists between voters. */
+#include "gossip/commit_row.h"
+#include "gossip/node_internal.h"
+#include "tests/unit/gossip/node_kit.h"
+
+static uint8_t room[DP_MESSAGE_MAX];
+
+/* Nodes that vote, in a run of up to 64 contributors, with rounds behind them. */
+static kit_world *listing(uint32_t n)
+{
+    kit_world *world = kit_open(n);
+
+    world->manifest.contributors_max = 64;
+    for (uint32_t i = 0; i < world->n; i++) {
+        kit_kill(world, i);
+        kit_boot(world, i);
+    }
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).listed_last, n);
+    return world;
+}
+
+static const dp_record *newest(kit_world *world, uint32_t node)
+{
+    static dp_record record;
+    const kit_record *at = &world->nodes[node].records[world->nodes[node].slots];
+
+    assert_int_equal(dp_record_decode(&record, dp_view_of(at->record, at->record_size)), DP_OK);
+    return &record;
+}
+
+static dp_view ask_for(const kit_world *world, uint32_t asker, const dp_hash *hash)
+{
+    dp_list_get_msg get = {.asker = world->nodes[asker].node->self, .n = 1, .hashes = {*hash}};
+    dp_writer writer = dp_writer_of(room, sizeof room);
+
+    dp_list_get_msg_write(&writer, &get);
+    return dp_view_of(writer.data, writer.size);
+}
+
+/* An answer among the actions; empty: none. */
+static dp_view answer(const dp_actions *actions)
+{
+    for (uint32_t i = 0; i < actions->count; i++) {
+        const dp_action *action = &actions->items[i];
+        if (action->type == DP_DO_SEND && dp_msg_type_of(action->u.send.bytes) == DP_MSG_LIST) {
+            return action->u.send.bytes;
+        }
+    }
+    return (dp_view){0};
+}
+
+static void rounds_go_on_with_records_that_name_lists(void **state)
+{
+    kit_world *world = listing(3);
+    const uint64_t round = kit_look(world, 0).round;
+
+    (void)state;
+    kit_run_ms(world, 3000);
+    assert_true(kit_look(world, 0).round > round);
+    for (uint32_t i = 0; i < 3; i++) {
+        const dp_record *record = newest(world, i); /* Whole, at everybody. */
+        assert_true(record->in_lists);
+        assert_int_equal(record->n_listed, 3);
+    }
+    kit_close(world);
+}
+
+static void a_voter_is_given_what_it_asks_for_and_nobody_else_is(void **state)
+{
+    kit_world *world = listing(3);
+    dp_lists *lists = &world->nodes[0].node->round->lists;
+    const dp_hash *known = NULL;
+    dp_view list;
+
+    (void)state;
+    for (uint32_t i = 0; i < lists->capacity && known == NULL; i++) {
+        known = lists->known[i].order != 0 ? &lists->known[i].hash : NULL;
+    }
+    assert_non_null(known);
+    const dp_hash hash = *known;
+    assert_int_equal(
+        dp_list_msg_read(answer(kit_tell(world, 1, 0, ask_for(world, 1, &hash))), &list), DP_OK);
+    const dp_hash got = dp_listing_hash(list);
+    assert_true(dp_hash_equal(&got, &hash));
+    const dp_hash other = {{99}};
+    assert_int_equal(answer(kit_tell(world, 1, 0, ask_for(world, 1, &other))).size, 0);
+    dp_list_get_msg stranger = {.asker = {{77}}, .n = 1, .hashes = {hash}};
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    dp_list_get_msg_write(&writer, &stranger);
+    assert_int_equal(answer(kit_tell(world, 1, 0, dp_view_of(room, writer.size))).size, 0);
+    kit_close(world);
+}
+
+static void a_node_of_a_run_without_lists_takes_none(void **state)
+{
+    kit_world *world = kit_open(2);
+    const dp_hash hash = {{1}};
+
+    (void)state;
+    kit_link_all(world);
+    kit_run_ms(world, 1000);
+    const uint64_t before = kit_look(world, 0).rejected;
+    assert_int_equal(answer(kit_tell(world, 1, 0, ask_for(world, 1, &hash))).size, 0);
+    assert_int_equal(kit_look(world, 0).rejected, before + 1);
+    kit_close(world);
+}
+
+static void a_vote_is_written_with_the_lists_of_its_record_and_gives_them_back(void **state)
+{
+    kit_world *world = listing(3);
+    dp_node *node = world->nodes[0].node;
+    const kit_record *at = &world->nodes[0].records[world->nodes[0].slots];
+    const dp_view whole = dp_view_of(at->record, at->record_size);
+    const dp_commit_row voted = {
+        .slot = 9, .promised = 4, .accepted = 4, .record = dp_record_voted(whole)};
+    dp_commit_row row;
+
+    (void)state;
+    dp_lists_put_all(&node->round->lists, whole);
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    dp_commit_row_write(&writer, &voted);
+    const dp_view written = dp_list_row_whole(node, dp_view_of(room, writer.size));
+    assert_int_equal(dp_commit_row_read(written, &row), DP_OK);
+    assert_true(dp_view_equal(row.record, whole));
+    uint8_t *disk = malloc(written.size);
+    assert_non_null(disk);
+    memcpy(disk, written.data, written.size);
+    /* A new life knows no list. */
+    dp_lists_close(&node->round->lists);
+    assert_int_equal(dp_lists_open(&node->round->lists, 64), DP_OK);
+    const dp_view given = dp_list_row_voted(node, dp_view_of(disk, written.size));
+    assert_true(dp_view_equal(given, dp_view_of(room, writer.size)));
+    dp_view joined;
+    assert_int_equal(dp_list_join(node, dp_record_voted(whole), false, &joined), DP_OK);
+    assert_true(dp_view_equal(joined, whole));
+    free(disk);
+    kit_close(world);
+}
+
+static void what_is_missing_is_asked_of_one_voter_after_the_other(void **state)
+{
+    static dp_actions actions;
+    kit_world *world = listing(3);
+    dp_node *node = world->nodes[2].node;
+    static uint8_t copy[DP_RECORD_WHOLE_MAX];
+    const kit_record *at = &world->nodes[2].records[world->nodes[2].slots];
+    const dp_view voted = dp_record_voted(dp_view_of(at->record, at->record_size));
+    dp_peer asked[4];
+    dp_view whole;
+
+    (void)state;
+    memcpy(copy, voted.data, voted.size);
+    dp_lists_close(&node->round->lists);
+    assert_int_equal(dp_lists_open(&node->round->lists, 64), DP_OK);
+    for (uint32_t i = 0; i < 4; i++) {
+        dp_out_begin(&node->out, &actions);
+        assert_int_equal(dp_list_join(node, dp_view_of(copy, voted.size), true, &whole), DP_AGAIN);
+        assert_int_equal(actions.count, 1);
+        assert_int_equal(dp_msg_type_of(actions.items[0].u.send.bytes), DP_MSG_LIST_GET);
+        asked[i] = actions.items[0].u.send.peer;
+        assert_false(dp_peer_equal(&asked[i], &node->self));
+        dp_out_begin(&node->out, &actions);
+        assert_int_equal(dp_list_join(node, dp_view_of(copy, voted.size), true, &whole), DP_AGAIN);
+        assert_int_equal(actions.count, 0); /* Not at once again. */
+        node->now = dp_time_after(node->now, DP_SECOND);
+    }
+    assert_false(dp_peer_equal(&asked[0], &asked[1]) && dp_peer_equal(&asked[1], &asked[2]));
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rounds_go_on_with_records_that_name_lists),
+        cmocka_unit_test(a_voter_is_given_what_it_asks_for_and_nobody_else_is),
+        cmocka_unit_test(a_node_of_a_run_without_lists_takes_none),
+        cmocka_unit_test(a_vote_is_written_with_the_lists_of_its_record_and_gives_them_back),
+        cmocka_unit_test(what_is_missing_is_asked_of_one_voter_after_the_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
