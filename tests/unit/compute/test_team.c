@@ -12,6 +12,7 @@
 #include "compute/team_inside.h"
 #include "tests/lib/allocfail.h"
 #include "tests/lib/check.h"
+#include "tests/lib/optim_pairs.h"
 
 enum { LANES = 4, ROWS = 6, LENGTH = 17, VOCAB = 64, TOKENS = ROWS * LENGTH, STEPS = 3 };
 
@@ -38,12 +39,12 @@ static int close_all(void **state)
     return 0;
 }
 
-static dp_engine *engine_on(dp_team *team, dp_optim_kind kind, dp_weights_kind weights)
+static dp_engine *engine_on(dp_team *team, const optim_pair *pair)
 {
     const dp_engine_setup setup = {.model = &model,
                                    .precision = DP_PRECISION_FP32,
-                                   .optimizer = kind,
-                                   .weights = weights,
+                                   .optimizer = pair->optimizer,
+                                   .weights = pair->weights,
                                    .seed = 5,
                                    .rows_max = ROWS,
                                    .recompute = DP_RECOMPUTE_NORMS,
@@ -120,11 +121,11 @@ static float *play(dp_engine *e, told *t)
     return x;
 }
 
-static float *play_on(uint32_t processes, dp_optim_kind kind, dp_weights_kind weights, told *t)
+static float *play_on(uint32_t processes, const optim_pair *pair, told *t)
 {
     dp_team *team = NULL;
     CHECK_OK(dp_team_start(&team, processes, LANES, NULL));
-    dp_engine *const e = engine_on(team, kind, weights);
+    dp_engine *const e = engine_on(team, pair);
     float *const x = play(e, t);
     dp_backend_cpu()->close(e);
     dp_team_close(team);
@@ -134,19 +135,13 @@ static float *play_on(uint32_t processes, dp_optim_kind kind, dp_weights_kind we
 static void processes_change_no_bit(void **state)
 {
     (void)state;
-    static const struct {
-        dp_optim_kind kind;
-        dp_weights_kind weights;
-    } kinds[] = {{DP_OPTIM_ADAMW, DP_WEIGHTS_FP32},
-                 {DP_OPTIM_ADAMW, DP_WEIGHTS_BF16},
-                 {DP_OPTIM_MUON, DP_WEIGHTS_BF16_SR}};
     static const uint32_t processes[] = {2, 3, 4};
-    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+    for (size_t k = 0; k < OPTIM_PAIRS; k++) {
         told wanted[STEPS + 2];
-        float *const x = play_on(1, kinds[k].kind, kinds[k].weights, wanted);
+        float *const x = play_on(1, &optim_pairs[k], wanted);
         for (size_t p = 0; p < sizeof processes / sizeof processes[0]; p++) {
             told got[STEPS + 2];
-            float *const other = play_on(processes[p], kinds[k].kind, kinds[k].weights, got);
+            float *const other = play_on(processes[p], &optim_pairs[k], got);
             CHECK(memcmp(got, wanted, sizeof got) == 0);
             CHECK(memcmp(other, x, model.n_elements * sizeof *x) == 0);
             test_free(other);
@@ -160,8 +155,8 @@ static void a_team_trains_as_one_engine_to_rounding(void **state)
     (void)state;
     told together[STEPS + 2];
     told alone[STEPS + 2];
-    float *const x = play_on(2, DP_OPTIM_ADAMW, DP_WEIGHTS_FP32, together);
-    dp_engine *const e = engine_on(NULL, DP_OPTIM_ADAMW, DP_WEIGHTS_FP32);
+    float *const x = play_on(2, &(optim_pair){DP_OPTIM_ADAMW, DP_WEIGHTS_FP32}, together);
+    dp_engine *const e = engine_on(NULL, &(optim_pair){DP_OPTIM_ADAMW, DP_WEIGHTS_FP32});
     float *const other = play(e, alone);
     for (size_t i = 0; i < STEPS + 2; i++) {
         CHECK(fabs(together[i].norm - alone[i].norm) <= 1e-4 * alone[i].norm);
@@ -185,7 +180,7 @@ static void looks_and_gradients_are_those_of_the_whole_batch(void **state)
     double norm;
     CHECK_OK(dp_team_start(&team, 2, 0, NULL));
     CHECK(dp_team_lanes(team) == 2);
-    dp_engine *const e = engine_on(team, DP_OPTIM_ADAMW, DP_WEIGHTS_FP32);
+    dp_engine *const e = engine_on(team, &(optim_pair){DP_OPTIM_ADAMW, DP_WEIGHTS_FP32});
     CHECK_OK(b->loss(e, DP_VECTOR_THETA, &batch, &losses[0]));
     CHECK_OK(b->step(e, &batch, 1, &losses[1]));
     CHECK(fabs(losses[0] - losses[1]) <= 1e-5 * losses[0]);
@@ -210,7 +205,7 @@ static void looks_and_gradients_are_those_of_the_whole_batch(void **state)
                  DP_BADARG);
     b->close(e);
     /* The same processes serve the next model. */
-    dp_engine *const next = engine_on(team, DP_OPTIM_LAMB, DP_WEIGHTS_FP32);
+    dp_engine *const next = engine_on(team, &(optim_pair){DP_OPTIM_LAMB, DP_WEIGHTS_FP32});
     told t;
     CHECK_OK(step(next, &t));
     b->close(next);
@@ -230,7 +225,7 @@ static void a_batch_with_a_token_of_no_model_adds_nothing(void **state)
     memcpy(foreign, tokens, sizeof foreign);
     foreign[TOKENS - 1] = VOCAB; /* In the second process's rows. */
     CHECK_OK(dp_team_start(&team, 2, 0, NULL));
-    dp_engine *const e = engine_on(team, DP_OPTIM_ADAMW, DP_WEIGHTS_FP32);
+    dp_engine *const e = engine_on(team, &(optim_pair){DP_OPTIM_ADAMW, DP_WEIGHTS_FP32});
     CHECK_OK(b->step(e, &batch, 1, &loss));
     CHECK_OK(b->norm(e, &norm));
     CHECK_STATUS(b->step(e, &(dp_gpt_batch){foreign, foreign + 1, ROWS, LENGTH}, 1, &loss),
@@ -277,7 +272,7 @@ static void signals_do_not_disturb_the_opening_of_an_engine(void **state)
     stopped = team->others[1].pid;
     CHECK(kill(stopped, SIGSTOP) == 0);
     CHECK(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
-    dp_engine *const e = engine_on(team, DP_OPTIM_ADAMW, DP_WEIGHTS_FP32);
+    dp_engine *const e = engine_on(team, &(optim_pair){DP_OPTIM_ADAMW, DP_WEIGHTS_FP32});
     CHECK(setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL) == 0);
     CHECK_OK(step(e, &t));
     dp_backend_cpu()->close(e);
@@ -290,7 +285,7 @@ static void a_process_that_dies_ends_the_team_with_a_sentence(void **state)
     dp_team *team = NULL;
     told t;
     CHECK_OK(dp_team_start(&team, 3, LANES, NULL));
-    dp_engine *const e = engine_on(team, DP_OPTIM_ADAMW, DP_WEIGHTS_FP32);
+    dp_engine *const e = engine_on(team, &(optim_pair){DP_OPTIM_ADAMW, DP_WEIGHTS_FP32});
     CHECK_OK(step(e, &t));
     CHECK(strcmp(dp_backend_cpu()->problem(e), "") == 0);
     CHECK(kill(team->others[2].pid, SIGKILL) == 0);
@@ -324,7 +319,7 @@ static void an_engine_that_lacks_memory_leaves_a_team_that_serves_the_next(void 
     told t;
     CHECK_OK(dp_team_start(&team, 3, LANES, NULL));
     CHECK(fail_each_allocation(attempt, team) > 5);
-    dp_engine *const e = engine_on(team, DP_OPTIM_ADAMW, DP_WEIGHTS_FP32);
+    dp_engine *const e = engine_on(team, &(optim_pair){DP_OPTIM_ADAMW, DP_WEIGHTS_FP32});
     CHECK_OK(step(e, &t));
     dp_backend_cpu()->close(e);
     CHECK(kill(team->others[1].pid, SIGKILL) == 0);

@@ -11,6 +11,7 @@
 #include "compute/plugin.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/lib/check.h"
+#include "tests/lib/optim_pairs.h"
 
 enum { ROWS = 2, LENGTH = 8, VOCAB = 40, TOKENS = ROWS * LENGTH };
 
@@ -202,7 +203,7 @@ static void the_same_shape_is_replayed_as_a_graph_with_the_same_bits(void **stat
 }
 
 /* Updates with other options each; anew: none is a graph. */
-static uint64_t updated(dp_optim_kind optimizer, dp_weights_kind weights, bool anew)
+static uint64_t updated(const optim_pair *pair, bool anew)
 {
     dp_engine_setup setup = setup_with(DP_PRECISION_BF16, DP_RECOMPUTE_NORMS);
     const dp_gpt_batch b = batch();
@@ -210,8 +211,8 @@ static uint64_t updated(dp_optim_kind optimizer, dp_weights_kind weights, bool a
     dp_why why = {{0}};
     double loss;
     double norm;
-    setup.optimizer = optimizer;
-    setup.weights = weights;
+    setup.optimizer = pair->optimizer;
+    setup.weights = pair->weights;
     fake_cuda_set(&healthy);
     CHECK_OK(cuda->create(&e, &setup, &why));
     CHECK_OK(cuda->init(e, 5));
@@ -238,16 +239,8 @@ static uint64_t updated(dp_optim_kind optimizer, dp_weights_kind weights, bool a
 static void an_update_is_replayed_as_a_graph_with_the_options_of_its_step(void **state)
 {
     (void)state;
-    static const struct {
-        dp_optim_kind optimizer;
-        dp_weights_kind weights;
-    } kinds[] = {{DP_OPTIM_ADAMW, DP_WEIGHTS_BF16_SR},
-                 {DP_OPTIM_LAMB, DP_WEIGHTS_BF16},
-                 {DP_OPTIM_LARS, DP_WEIGHTS_FP32},
-                 {DP_OPTIM_MUON, DP_WEIGHTS_FP32}};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        CHECK(updated(kinds[i].optimizer, kinds[i].weights, false) ==
-              updated(kinds[i].optimizer, kinds[i].weights, true));
+    for (size_t i = 0; i < OPTIM_PAIRS; i++) {
+        CHECK(updated(&optim_pairs[i], false) == updated(&optim_pairs[i], true));
     }
 }
 
