@@ -3,30 +3,24 @@
 of the widest ones the same logits. test_presets.py FOLDER_OF_BINARIES; says what is missing and ends with 77 where
 transformers are not installed."""
 
-import json
 import os
 import sys
 import tempfile
 
-from test_transformers import apart, engine
+from transformers_kit import LIMIT, apart, class_of, engine, ready
 
 WIDE = ("llama-1b", "gpt2-1.5b", "qwen3-0.6b")  # one layer each, a few hundred MB
-LIMIT = 1e-4
 
 
 def of_config(path):
     """The model of a config.json without its numbers; None where this version of transformers has no such class."""
     import torch
-    import transformers
 
-    with open(path, encoding="utf-8") as file:
-        words = json.load(file)
-    name = words["architectures"][0]
-    if not hasattr(transformers, name):
+    theirs, words = class_of(path)
+    if theirs is None:
         return None
-    kind = getattr(transformers, name)
     with torch.device("meta"):
-        return kind(kind.config_class(**words))
+        return theirs(theirs.config_class(**words))
 
 
 def differences(ours, model):
@@ -55,15 +49,13 @@ def shapes(binaries, folder):
 def logits(binaries, name, folder):
     """Whether those of one layer differ; as a share of the largest, since wide sums are large."""
     import torch
-    import transformers
 
     ours = engine(binaries, name, folder)
-    with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
-        kind = json.load(file)["architectures"][0]
-    if not hasattr(transformers, kind):
+    theirs, _ = class_of(os.path.join(folder, "config.json"))
+    if theirs is None:
         print(f"{name:28} no such class in this version")
         return False
-    model = getattr(transformers, kind).from_pretrained(folder, torch_dtype=torch.float32)
+    model = theirs.from_pretrained(folder, torch_dtype=torch.float32)
     largest = max(abs(value) for row in ours["logits"] for value in row)
     off = apart(model, ours) / max(1.0, largest)
     print(f"{name:28} one layer, largest difference {off:.2e} of {largest:.1f}", "" if off <= LIMIT else f"ABOVE {LIMIT}")
@@ -71,14 +63,8 @@ def logits(binaries, name, folder):
 
 
 def main():
-    try:
-        import torch  # noqa: F401
-        import transformers
-    except ImportError as missing:
-        print(f"skipped: {missing}")
+    if not ready():
         return 77
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as folder:
         failed = shapes(sys.argv[1], folder)
     for name in WIDE:

@@ -3,14 +3,13 @@
 engine, from one file or many, in fp32, bf16 and fp16. test_transformers.py FOLDER_OF_BINARIES; says what is missing and ends
 with 77 where transformers are not installed."""
 
-import json
 import os
-import subprocess
 import sys
 import tempfile
 
+from transformers_kit import LIMIT, apart, class_of, engine, ready
+
 KINDS = ("gpt2", "gpt2-untied", "llama", "llama-gqa", "llama-tied", "qwen3", "qwen3-untied")
-LIMIT = 1e-4
 SIZES = {"vocab_size": 271, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 32}
 # Class of their configuration, and what of it is not as in SIZES.
 THEIRS = {
@@ -23,34 +22,15 @@ THEIRS = {
 }
 
 
-def engine(binaries, *arguments):
-    """The engine's tokens and logits."""
-    done = subprocess.run([os.path.join(binaries, "engine_logits"), *arguments], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise SystemExit(f"engine_logits {' '.join(arguments)}: {done.stderr.strip()}")
-    return json.loads(done.stdout)
-
-
-def apart(model, ours):
-    """The largest difference of a logit."""
-    import torch
-
-    with torch.no_grad():
-        theirs = model.eval()(torch.tensor([ours["tokens"]])).logits[0]
-    return float((theirs - torch.tensor(ours["logits"])).abs().max())
-
-
 def of_ours(binaries, kind, folder):
     """From a folder that we wrote; None where this version of transformers has no such class."""
     import torch
-    import transformers
 
     ours = engine(binaries, kind, folder)
-    with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
-        name = json.load(file)["architectures"][0]
-    if not hasattr(transformers, name):
+    theirs, _ = class_of(os.path.join(folder, "config.json"))
+    if theirs is None:
         return None
-    model, about = getattr(transformers, name).from_pretrained(folder, output_loading_info=True, torch_dtype=torch.float32)
+    model, about = theirs.from_pretrained(folder, output_loading_info=True, torch_dtype=torch.float32)
     unread = about["missing_keys"] or about["unexpected_keys"] or about["mismatched_keys"]
     if unread:
         raise SystemExit(f"{kind}: weights do not match: {about}")
@@ -92,14 +72,8 @@ def cases(binaries):
 
 
 def main():
-    try:
-        import torch  # noqa: F401
-        import transformers
-    except ImportError as missing:
-        print(f"skipped: {missing}")
+    if not ready():
         return 77
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
     failed = 0
     for name, compare in cases(sys.argv[1]):
         with tempfile.TemporaryDirectory() as folder:
