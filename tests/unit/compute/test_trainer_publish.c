@@ -112,17 +112,25 @@ static void a_publication_has_the_density_of_its_round(void **state)
     node_close(&x);
 }
 
+/* A publication that ends so, with one step after it. */
+static void publish_and_fail(const node *x, dp_status how)
+{
+    dp_view blob;
+    dp_view a;
+    outcome = how;
+    node_train(x, STEPS);
+    CHECK_OK(dp_trainer_publish_start(x->trainer, false, 0));
+    node_train(x, 1);
+    CHECK_STATUS(dp_trainer_publish_take(x->trainer, &blob, &a), how);
+}
+
 static void a_blob_that_comes_spoiled_leaves_its_work_open(void **state)
 {
     (void)state;
     node x = open_failing(DP_EXCHANGE_UPDATES);
     dp_view blob;
     dp_view a;
-    outcome = DP_BADMSG;
-    node_train(&x, STEPS);
-    CHECK_OK(dp_trainer_publish_start(x.trainer, false, 0));
-    node_train(&x, 1);
-    CHECK_STATUS(dp_trainer_publish_take(x.trainer, &blob, &a), DP_BADMSG);
+    publish_and_fail(&x, DP_BADMSG);
     CHECK(dp_trainer_progress_of(x.trainer).steps == STEPS + 1);
     CHECK_STATUS(dp_trainer_publish_take(x.trainer, &blob, &a), DP_BADARG);
     outcome = DP_OK;
@@ -136,11 +144,7 @@ static void an_update_that_is_found_not_to_be_finite_drops_all_since(void **stat
     node x = open_failing(DP_EXCHANGE_UPDATES);
     dp_view blob;
     dp_view a;
-    outcome = DP_DIVERGED;
-    node_train(&x, STEPS);
-    CHECK_OK(dp_trainer_publish_start(x.trainer, false, 0));
-    node_train(&x, 1);
-    CHECK_STATUS(dp_trainer_publish_take(x.trainer, &blob, &a), DP_DIVERGED);
+    publish_and_fail(&x, DP_DIVERGED);
     CHECK(dp_trainer_progress_of(x.trainer).steps == 0);
     float *const x_now = node_copy(dp_trainer_params(x.trainer), x.n);
     CHECK(memcmp(x_now, dp_trainer_theta(x.trainer), x.n * sizeof *x_now) == 0);

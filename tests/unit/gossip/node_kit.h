@@ -3,6 +3,7 @@
 #ifndef DP_TESTS_NODE_KIT_H
 #define DP_TESTS_NODE_KIT_H
 
+#include "gossip/node_internal.h"
 #include "tests/unit/gossip/node_driver.h"
 
 static inline void kit_event_in(kit_world *world, uint32_t to, dp_event *event)
@@ -254,6 +255,36 @@ static inline dp_node_view kit_look(const kit_world *world, uint32_t index)
 
     dp_node_look(world->nodes[index].node, &view);
     return view;
+}
+
+/* A command of its owner. */
+static inline void kit_command(kit_world *world, uint32_t to, dp_command command)
+{
+    kit_push(world, to, DP_EV_COMMAND)->event.u.command = command;
+    kit_drain(world);
+}
+
+/* n nodes that have found each other, all members, as many voters as may be. */
+static inline kit_world *kit_together(uint32_t n)
+{
+    kit_world *world = kit_open(n);
+
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).members, n);
+    assert_int_equal(kit_look(world, 0).voters, n % 2 == 0 ? n - 1 : n);
+    return world;
+}
+
+/* Of two: the other may train, and not vote. */
+static inline kit_world *kit_sole_voter(void)
+{
+    kit_world *world = kit_together(2);
+
+    for (uint32_t i = 0; i < 2; i++) {
+        world->nodes[i].node->ledger.roster[1].caps = DP_CAP_TRAIN;
+    }
+    return world;
 }
 
 #endif

@@ -2,22 +2,6 @@
 #include "gossip/node_internal.h"
 #include "tests/unit/gossip/node_kit.h"
 
-static kit_world *together(uint32_t n)
-{
-    kit_world *world = kit_open(n);
-
-    kit_link_all(world);
-    kit_run_ms(world, 4000);
-    assert_int_equal(kit_look(world, 0).voters, n % 2 == 0 ? n - 1 : n);
-    return world;
-}
-
-static void command(kit_world *world, uint32_t to, dp_command what)
-{
-    kit_push(world, to, DP_EV_COMMAND)->event.u.command = what;
-    kit_drain(world);
-}
-
 static dp_status revoke(kit_world *world, uint32_t by, uint32_t peer, dp_why *why)
 {
     dp_status status = DP_AGAIN;
@@ -38,7 +22,7 @@ static bool votes(const kit_world *world, uint32_t at, uint32_t who)
 
 static void a_dead_voter_is_replaced_when_no_round_is_near(void **state)
 {
-    kit_world *world = together(4);
+    kit_world *world = kit_together(4);
     uint32_t dead = 1;
 
     (void)state;
@@ -46,7 +30,7 @@ static void a_dead_voter_is_replaced_when_no_round_is_near(void **state)
         dead++;
     }
     for (uint32_t i = 0; i < 4; i++) {
-        command(world, i, DP_COMMAND_PAUSE);
+        kit_command(world, i, DP_COMMAND_PAUSE);
     }
     kit_run_ms(world, 5000);
     kit_kill(world, dead);
@@ -59,7 +43,7 @@ static void a_dead_voter_is_replaced_when_no_round_is_near(void **state)
     assert_int_equal(after.voters, 3);
     assert_false(votes(world, 0, dead));
     for (uint32_t i = 0; i < 4; i++) {
-        command(world, i, i == dead ? DP_COMMAND_PAUSE : DP_COMMAND_RESUME);
+        kit_command(world, i, i == dead ? DP_COMMAND_PAUSE : DP_COMMAND_RESUME);
     }
     kit_run_ms(world, 4000);
     assert_true(kit_look(world, 0).round > before.round);
@@ -68,11 +52,11 @@ static void a_dead_voter_is_replaced_when_no_round_is_near(void **state)
 
 static void two_dead_voters_of_five_are_let_go_when_nobody_can_follow(void **state)
 {
-    kit_world *world = together(5);
+    kit_world *world = kit_together(5);
 
     (void)state;
     for (uint32_t i = 0; i < 5; i++) {
-        command(world, i, DP_COMMAND_PAUSE);
+        kit_command(world, i, DP_COMMAND_PAUSE);
     }
     kit_kill(world, 3);
     kit_kill(world, 4);
@@ -124,10 +108,10 @@ static void voters_become_no_more_while_one_of_them_is_dead(void **state)
 
 static void a_sole_voter_that_leaves_hands_over_first(void **state)
 {
-    kit_world *world = together(2);
+    kit_world *world = kit_together(2);
 
     (void)state;
-    command(world, 0, DP_COMMAND_LEAVE);
+    kit_command(world, 0, DP_COMMAND_LEAVE);
     kit_run_ms(world, 4000);
     assert_int_equal(kit_look(world, 0).mode, DP_MODE_LEFT);
     assert_true(votes(world, 1, 1));
@@ -140,13 +124,10 @@ static void a_sole_voter_that_leaves_hands_over_first(void **state)
 
 static void a_sole_voter_stays_while_nobody_may_follow(void **state)
 {
-    kit_world *world = together(2);
+    kit_world *world = kit_sole_voter();
 
     (void)state;
-    for (uint32_t i = 0; i < 2; i++) {
-        world->nodes[i].node->ledger.roster[1].caps = DP_CAP_TRAIN;
-    }
-    command(world, 0, DP_COMMAND_LEAVE);
+    kit_command(world, 0, DP_COMMAND_LEAVE);
     const uint64_t before = kit_look(world, 1).round;
     kit_run_ms(world, 4000);
     assert_int_equal(kit_look(world, 0).mode, DP_MODE_SYNC);
@@ -157,7 +138,7 @@ static void a_sole_voter_stays_while_nobody_may_follow(void **state)
 
 static void who_is_revoked_is_out_at_once_and_then_by_the_chain(void **state)
 {
-    kit_world *world = together(4);
+    kit_world *world = kit_together(4);
     dp_why why = {""};
     const dp_peer gone = kit_peer(3);
 
@@ -202,7 +183,7 @@ static bool would_list(const kit_world *world, uint32_t at, uint32_t who)
 /* A record that closes no round may remove somebody whose contribution lies here. */
 static void the_claim_of_who_was_removed_between_rounds_is_not_listed(void **state)
 {
-    kit_world *world = together(4);
+    kit_world *world = kit_together(4);
     dp_node *node = world->nodes[0].node;
     const dp_peer gone = kit_peer(3);
     dp_claim claim = {.ready = {.peer = gone, .bytes = 8},
@@ -226,7 +207,7 @@ static void the_claim_of_who_was_removed_between_rounds_is_not_listed(void **sta
 
 static void only_who_may_revokes(void **state)
 {
-    kit_world *world = together(3);
+    kit_world *world = kit_together(3);
     dp_why why = {""};
 
     (void)state;

@@ -2,16 +2,6 @@
 #include "gossip/node_internal.h"
 #include "tests/unit/gossip/node_kit.h"
 
-static kit_world *together(uint32_t n)
-{
-    kit_world *world = kit_open(n);
-
-    kit_link_all(world);
-    kit_run_ms(world, 4000);
-    assert_int_equal(kit_look(world, 0).voters, n % 2 == 0 ? n - 1 : n);
-    return world;
-}
-
 static dp_status order(kit_world *world, uint32_t to, dp_order_kind kind, dp_why *why)
 {
     dp_status status = DP_AGAIN;
@@ -42,7 +32,7 @@ static bool same_chain(const kit_world *world, uint32_t a, uint32_t b)
 
 static void a_healthy_run_is_not_forked(void **state)
 {
-    kit_world *world = together(3);
+    kit_world *world = kit_together(3);
     dp_why why = {""};
 
     (void)state;
@@ -53,7 +43,7 @@ static void a_healthy_run_is_not_forked(void **state)
 
 static void after_the_loss_of_a_majority_the_root_key_goes_on_with_the_rest(void **state)
 {
-    kit_world *world = together(3);
+    kit_world *world = kit_together(3);
     dp_why why = {""};
 
     (void)state;
@@ -79,7 +69,7 @@ static void after_the_loss_of_a_majority_the_root_key_goes_on_with_the_rest(void
 
 static void who_went_on_meanwhile_adopts_the_fork_and_is_counted_again(void **state)
 {
-    kit_world *world = together(5);
+    kit_world *world = kit_together(5);
     dp_why why = {""};
 
     (void)state;
@@ -111,7 +101,7 @@ static void who_went_on_meanwhile_adopts_the_fork_and_is_counted_again(void **st
 
 static void a_fork_ends_a_halt_and_leaves_the_double_voter_out(void **state)
 {
-    kit_world *world = together(5);
+    kit_world *world = kit_together(5);
     dp_why why = {""};
     const dp_run_id run = kit_run();
     const dp_crypto liar = kit_crypto(1);
@@ -150,7 +140,7 @@ static void a_fork_ends_a_halt_and_leaves_the_double_voter_out(void **state)
 
 static void two_forks_of_one_slot_halt_both_sides_until_one_is_named(void **state)
 {
-    kit_world *world = together(5);
+    kit_world *world = kit_together(5);
     dp_why why = {""};
 
     (void)state;
@@ -188,7 +178,7 @@ static void two_forks_of_one_slot_halt_both_sides_until_one_is_named(void **stat
 
 static void a_fork_without_the_root_key_is_none(void **state)
 {
-    kit_world *world = together(3);
+    kit_world *world = kit_together(3);
     dp_node *node = world->nodes[0].node;
     dp_record record = {.kind = DP_RECORD_FORK, .has_config = true};
     uint8_t room[2 + DP_FORK_BYTES_MAX] = {DP_MSG_FORK, DP_MSG_VERSION};

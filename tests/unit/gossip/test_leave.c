@@ -2,22 +2,6 @@
 #include "gossip/node_internal.h"
 #include "tests/unit/gossip/node_kit.h"
 
-static kit_world *together(uint32_t n)
-{
-    kit_world *world = kit_open(n);
-
-    kit_link_all(world);
-    kit_run_ms(world, 4000);
-    assert_int_equal(kit_look(world, 0).voters, n % 2 == 0 ? n - 1 : n);
-    return world;
-}
-
-static void leave(kit_world *world, uint32_t index)
-{
-    kit_push(world, index, DP_EV_COMMAND)->event.u.command = DP_COMMAND_LEAVE;
-    kit_drain(world);
-}
-
 static dp_leaving leaving(const kit_world *world, uint32_t index)
 {
     return kit_look(world, index).leaving;
@@ -26,7 +10,7 @@ static dp_leaving leaving(const kit_world *world, uint32_t index)
 /* Until the chain has taken this node out, no longer. */
 static void run_until_taken_out(kit_world *world, uint32_t index)
 {
-    leave(world, index);
+    kit_command(world, index, DP_COMMAND_LEAVE);
     assert_int_equal(leaving(world, index), DP_LEAVING_WAITS);
     for (uint32_t turns = 0; kit_look(world, index).mode != DP_MODE_LEFT; turns++) {
         assert_true(turns < 400);
@@ -44,7 +28,7 @@ static dp_member_state seen_as(const kit_world *world, uint32_t by, uint32_t who
 
 static void who_does_not_leave_is_not_asked(void **state)
 {
-    kit_world *world = together(3);
+    kit_world *world = kit_together(3);
 
     (void)state;
     assert_int_equal(leaving(world, 1), DP_LEAVING_NOT);
@@ -53,7 +37,7 @@ static void who_does_not_leave_is_not_asked(void **state)
 
 static void a_voter_goes_when_those_who_vote_after_it_show_that_they_have_its_removal(void **state)
 {
-    kit_world *world = together(3);
+    kit_world *world = kit_together(3);
 
     (void)state;
     run_until_taken_out(world, 2);
@@ -67,7 +51,7 @@ static void a_voter_goes_when_those_who_vote_after_it_show_that_they_have_its_re
 
 static void a_voter_that_nobody_answers_any_more_goes_after_a_minute(void **state)
 {
-    kit_world *world = together(3);
+    kit_world *world = kit_together(3);
 
     (void)state;
     run_until_taken_out(world, 2);
@@ -83,7 +67,7 @@ static void a_voter_that_nobody_answers_any_more_goes_after_a_minute(void **stat
 /* Two of three have decided a record that takes one of them out and leaves one voter, who has not heard of it. */
 static void who_lacks_the_removal_has_it_from_who_was_removed(void **state)
 {
-    kit_world *world = together(3);
+    kit_world *world = kit_together(3);
 
     (void)state;
     run_until_taken_out(world, 2);
@@ -110,7 +94,7 @@ static void who_lacks_the_removal_has_it_from_who_was_removed(void **state)
 
 static void who_never_voted_goes_at_once(void **state)
 {
-    kit_world *world = together(4);
+    kit_world *world = kit_together(4);
     uint32_t index = 0;
 
     (void)state;
@@ -124,31 +108,28 @@ static void who_never_voted_goes_at_once(void **state)
 
 static void a_sole_voter_is_needed_while_nobody_may_follow(void **state)
 {
-    kit_world *world = together(2);
+    kit_world *world = kit_sole_voter();
 
     (void)state;
-    for (uint32_t i = 0; i < 2; i++) {
-        world->nodes[i].node->ledger.roster[1].caps = DP_CAP_TRAIN;
-    }
-    leave(world, 0);
+    kit_command(world, 0, DP_COMMAND_LEAVE);
     kit_run_ms(world, DP_LEAVE_US / 1000 + 1000);
     assert_int_equal(leaving(world, 0), DP_LEAVING_WAITS);
     kit_run_ms(world, 3 * world->manifest.round_ms);
     assert_int_equal(leaving(world, 0), DP_LEAVING_NEEDED);
-    leave(world, 0);
+    kit_command(world, 0, DP_COMMAND_LEAVE);
     assert_int_equal(leaving(world, 0), DP_LEAVING_WAITS);
     kit_close(world);
 }
 
 static void a_voter_that_hears_no_majority_does_not_wait_for_a_record(void **state)
 {
-    kit_world *world = together(3);
+    kit_world *world = kit_together(3);
 
     (void)state;
     kit_kill(world, 0);
     kit_kill(world, 1);
     kit_run_ms(world, 3000);
-    leave(world, 2);
+    kit_command(world, 2, DP_COMMAND_LEAVE);
     kit_run_ms(world, DP_LEAVE_US / 1000 - 100);
     assert_int_equal(leaving(world, 2), DP_LEAVING_WAITS);
     kit_run_ms(world, 200);
@@ -169,7 +150,7 @@ static void the_last_member_goes_by_its_own_record(void **state)
 
 static void who_was_removed_may_link_for_a_minute_and_then_no_more(void **state)
 {
-    kit_world *world = together(3);
+    kit_world *world = kit_together(3);
 
     (void)state;
     run_until_taken_out(world, 2);

@@ -279,8 +279,7 @@ static void who_leaves_is_removed_by_the_chain(void **state)
     kit_world *world = three();
 
     (void)state;
-    kit_push(world, 2, DP_EV_COMMAND)->event.u.command = DP_COMMAND_LEAVE;
-    kit_drain(world);
+    kit_command(world, 2, DP_COMMAND_LEAVE);
     kit_run_ms(world, 3000);
     assert_int_equal(kit_look(world, 2).mode, DP_MODE_LEFT);
     assert_int_equal(kit_look(world, 0).members, 2);
@@ -297,15 +296,13 @@ static void a_paused_node_is_not_waited_for(void **state)
     kit_world *world = three();
 
     (void)state;
-    kit_push(world, 2, DP_EV_COMMAND)->event.u.command = DP_COMMAND_PAUSE;
-    kit_drain(world);
+    kit_command(world, 2, DP_COMMAND_PAUSE);
     kit_run_ms(world, 4000);
     const uint64_t before = kit_look(world, 0).round;
     kit_run_ms(world, 4000);
     assert_true(kit_look(world, 0).round >= before + 5);
     assert_false(world->nodes[2].trains);
-    kit_push(world, 2, DP_EV_COMMAND)->event.u.command = DP_COMMAND_RESUME;
-    kit_drain(world);
+    kit_command(world, 2, DP_COMMAND_RESUME);
     kit_run_ms(world, 3000);
     assert_int_equal(kit_look(world, 0).listed_last, 3);
     kit_close(world);
@@ -317,8 +314,7 @@ static void who_stops_is_not_suspected_but_known_to_be_away(void **state)
     dp_member_view member = {0};
 
     (void)state;
-    kit_push(world, 2, DP_EV_COMMAND)->event.u.command = DP_COMMAND_STOP;
-    kit_drain(world);
+    kit_command(world, 2, DP_COMMAND_STOP);
     for (uint32_t i = 0; dp_node_member(world->nodes[0].node, i, &member); i++) {
         const dp_peer stopped = kit_peer(2);
         if (dp_peer_equal(&member.peer, &stopped)) {

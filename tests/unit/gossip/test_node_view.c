@@ -43,8 +43,7 @@ static void a_member_that_left_is_told_that_it_was_removed(void **state)
     kit_world *world = three();
 
     (void)state;
-    kit_push(world, 2, DP_EV_COMMAND)->event.u.command = DP_COMMAND_LEAVE;
-    kit_drain(world);
+    kit_command(world, 2, DP_COMMAND_LEAVE);
     kit_run_ms(world, 3000);
     assert_string_equal(dp_node_refused(world->nodes[2].node), "it was removed from the run");
     assert_null(dp_node_refused(world->nodes[1].node));

@@ -17,20 +17,10 @@ static bool sign_without_root(void *context, int key, const char *domain, dp_vie
     return key != DP_KEY_ROOT && kit_sign(context, key, domain, bytes, signature);
 }
 
-static kit_world *together(uint32_t n)
-{
-    kit_world *world = kit_open(n);
-
-    kit_link_all(world);
-    kit_run_ms(world, 4000);
-    assert_int_equal(kit_look(world, 0).members, n);
-    return world;
-}
-
 /* Node 0 of three, who lost the other two voters. */
 static kit_world *alone(void)
 {
-    kit_world *world = together(3);
+    kit_world *world = kit_together(3);
 
     kit_kill(world, 1);
     kit_kill(world, 2);
@@ -64,7 +54,7 @@ static dp_order revoke(uint32_t index)
 
 static void without_the_root_key_nobody_forks_merges_or_revokes_an_admin(void **state)
 {
-    kit_world *world = together(3);
+    kit_world *world = kit_together(3);
 
     (void)state;
     world->nodes[1].node->config.crypto.sign = sign_without_root;
@@ -76,7 +66,7 @@ static void without_the_root_key_nobody_forks_merges_or_revokes_an_admin(void **
 
 static void the_root_key_of_another_run_is_none(void **state)
 {
-    kit_world *world = together(1);
+    kit_world *world = kit_together(1);
 
     (void)state;
     world->nodes[0].node->ledger.root_key[0] ^= 1;
@@ -87,7 +77,7 @@ static void the_root_key_of_another_run_is_none(void **state)
 
 static void a_member_without_the_right_revokes_nobody_and_an_admin_others(void **state)
 {
-    kit_world *world = together(3);
+    kit_world *world = kit_together(3);
     dp_ledger *ledger = &world->nodes[1].node->ledger;
     const dp_peer self = kit_peer(1);
     const dp_peer other = kit_peer(2);
@@ -107,7 +97,7 @@ static void a_member_without_the_right_revokes_nobody_and_an_admin_others(void *
 
 static void nobody_revokes_itself_a_stranger_or_one_more_than_fit(void **state)
 {
-    kit_world *world = together(2);
+    kit_world *world = kit_together(2);
     dp_round *round = world->nodes[0].node->round;
 
     (void)state;
@@ -124,7 +114,7 @@ static void nobody_revokes_itself_a_stranger_or_one_more_than_fit(void **state)
 static void who_puts_out_the_only_voter_is_told_what_goes_on_from_there(void **state)
 {
     static dp_actions actions;
-    kit_world *world = together(2);
+    kit_world *world = kit_together(2);
     dp_node *node = world->nodes[1].node;
     dp_status status = DP_NOMEM;
     dp_why why = {""};
@@ -226,7 +216,7 @@ static void obey(kit_world *world, uint32_t to, dp_order_kind kind)
 /* {0,1} begins anew first; {2} goes on with 3 and 4, loses them, and begins anew later. */
 static kit_world *two_chains(void)
 {
-    kit_world *world = together(5);
+    kit_world *world = kit_together(5);
 
     split(world, 3);
     kit_run_ms(world, 4000);
@@ -294,7 +284,7 @@ static void give(kit_world *world, uint32_t to, dp_order order)
 
 static void the_root_key_takes_the_run_back_to_an_earlier_round(void **state)
 {
-    kit_world *world = together(4);
+    kit_world *world = kit_together(4);
 
     (void)state;
     kit_run_ms(world, 8000); /* Too far for a replay from the seed. */
@@ -340,7 +330,7 @@ static void the_root_key_takes_the_run_back_to_an_earlier_round(void **state)
 
 static void a_fork_goes_back_to_no_state_that_is_not_there(void **state)
 {
-    kit_world *world = together(3);
+    kit_world *world = kit_together(3);
     dp_order order;
 
     (void)state;
@@ -375,7 +365,7 @@ static void put_out_since(dp_ledger *ledger, const dp_order *order, uint32_t n)
 
 static void a_fork_puts_out_again_as_many_as_a_record_has_room_for(void **state)
 {
-    kit_world *world = together(3);
+    kit_world *world = kit_together(3);
     dp_node *node = world->nodes[0].node;
     dp_ledger *ledger = &node->ledger;
     const uint32_t n_roster = ledger->n_roster;
@@ -401,7 +391,7 @@ static void a_fork_puts_out_again_as_many_as_a_record_has_room_for(void **state)
 
 static void an_order_that_nobody_knows_is_refused(void **state)
 {
-    kit_world *world = together(1);
+    kit_world *world = kit_together(1);
 
     (void)state;
     refuse(world, 0, (dp_order){.kind = (dp_order_kind)99}, DP_UNSUPPORTED, "kind 99");

@@ -1,49 +1,19 @@
 /* Each rule of validity: a good record, and the same with one thing wrong. */
-#include "gossip/valid.h"
 #include "gossip/weights.h"
-#include "tests/unit/gossip/chain_kit.h"
+#include "tests/unit/gossip/valid_kit.h"
 
-static dp_ledger ledger;
-static dp_record record;
 static uint8_t credential[4][KIT_CREDENTIAL];
-static dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
 
 /* Three members that vote; 0 and 1 contribute, 2 is late. */
 static int setup(void **state)
 {
     (void)state;
-    kit_ledger(&ledger);
-    kit_voters(&ledger, 3);
-    ledger.round = 5;
-    ledger.slot = 6;
-    ledger.roster[2].included = 4;
-    ledger.roster[2].w = 1000;
-    kit_round(&ledger, &record);
+    kit_begin(1000);
     (void)kit_list(&ledger, &record, 0, 1000, 10, 400);
     (void)kit_list(&ledger, &record, 1, 500, 10, 900);
     record.late[record.n_late++] = kit_peer(2);
     dp_valid_fill(&ledger, &record);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    dp_ledger_close(&ledger);
-    return 0;
-}
-
-static dp_status verdict(void)
-{
-    const dp_crypto crypto = kit_crypto(0);
-    const dp_admission admission = kit_admission();
-    const dp_valid valid = {
-        .ledger = &ledger, .crypto = &crypto, .admission = &admission, .admitted = admitted};
-    const char *cause = NULL;
-    const dp_status status = dp_valid_record(&valid, &record, &cause);
-
-    assert_non_null(cause);
-    return status;
 }
 
 static void a_good_round_is_valid(void **state)

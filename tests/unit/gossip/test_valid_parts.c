@@ -1,10 +1,5 @@
 /* Each rule of the parts of a round: a good record, and the same with one thing wrong. */
-#include "gossip/valid.h"
-#include "tests/unit/gossip/chain_kit.h"
-
-static dp_ledger ledger;
-static dp_record record;
-static dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
+#include "tests/unit/gossip/valid_kit.h"
 
 static dp_listed *list(uint32_t index, uint64_t tokens, unsigned __int128 energy)
 {
@@ -37,19 +32,13 @@ static int setup(void **state)
     const uint32_t rates[3] = {1, 1, 1};
 
     (void)state;
-    kit_ledger(&ledger);
-    kit_voters(&ledger, 3);
-    ledger.round = 5;
-    ledger.slot = 6;
-    ledger.roster[2].included = 4;
-    ledger.roster[2].w = 100000;
+    kit_begin(100000);
     ledger.parted = true;
     ledger.w_median = 20000;
     ledger.clip_median = 144 * 400; /* Energies count twelvefold squared for one round. */
     ledger.roster[0].included = 5;
     ledger.roster[1].included = 5;
     dp_part_layout_of(&ledger.layout, peers, rates, 3);
-    kit_round(&ledger, &record);
     record.parted = true;
     record.n_parts = 3;
     (void)list(0, 1000, 400);
@@ -59,24 +48,6 @@ static int setup(void **state)
     add_part(1, 2, 1);
     dp_valid_fill(&ledger, &record);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    dp_ledger_close(&ledger);
-    return 0;
-}
-
-static dp_status verdict(void)
-{
-    const dp_crypto crypto = kit_crypto(0);
-    const dp_admission admission = kit_admission();
-    const dp_valid valid = {
-        .ledger = &ledger, .crypto = &crypto, .admission = &admission, .admitted = admitted};
-    const char *cause = NULL;
-
-    return dp_valid_record(&valid, &record, &cause);
 }
 
 static void a_good_round_of_parts_is_valid_and_is_read_as_it_was_written(void **state)
