@@ -280,7 +280,9 @@ static dp_status link_cards(dp_team_engine *e, dp_why *why)
         status = tell_all(e, DP_TEAM_LINK);
         atomic_store(&b->link_failed, false);
         for (uint32_t rank = e->team->processes; rank-- > 0 && !e->broken;) {
-            const bool here = b->statuses[rank] != DP_OK;
+            /* Rather one that failed by itself than one that was told of it. */
+            const bool here =
+                b->statuses[rank] != DP_OK && (status == DP_OK || b->statuses[rank] != DP_IO);
             status = here ? b->statuses[rank] : status;
             cause = here ? b->whys[rank] : cause;
         }

@@ -349,14 +349,22 @@ static void all_that_a_trainer_asks_is_of_the_whole(void **state)
 static void an_nccl_that_cannot_begin_is_done_without(void **state)
 {
     (void)state;
-    static const char *const failures[] = {"id:2", "init:2", "init:5:1", "state:2:2", "version:1"};
+    static const struct {
+        const char *nccl;
+        const char *says;
+    } failures[] = {{"id:2", "system error"},
+                    {"init:2", "system error"},
+                    {"init:5:1", "invalid usage"},
+                    {"state:2:2", "system error"},
+                    {"version:1", "too old"}};
     for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++) {
         dp_why why = {{0}};
         rig r;
         double loss;
         double norm;
-        CHECK_OK(open_rig(&r, 3, &muon, failures[i], &why));
+        CHECK_OK(open_rig(&r, 3, &muon, failures[i].nccl, &why));
         CHECK(strstr(line, "3 cards train as one, by the host's memory: ") != NULL);
+        CHECK(strstr(line, failures[i].says) != NULL);
         begin(r.b, r.e);
         CHECK_OK(step(&r, &loss, &norm));
         close_rig(&r);
@@ -464,6 +472,8 @@ static void what_is_no_team_of_cards_is_refused(void **state)
     CHECK(strstr(why.text, "libnccl-none.so.2 is not installed") != NULL);
     CHECK_STATUS(dp_cuda_link_library("libm.so.6", name, &why), DP_UNSUPPORTED);
     CHECK(strstr(why.text, "libm.so.6 is no NCCL") != NULL);
+    const char *const listens_on = getenv("NCCL_SOCKET_IFNAME"); /* NOLINT(concurrency-mt-unsafe) */
+    CHECK(listens_on != NULL && strcmp(listens_on, "lo") == 0);
 }
 
 int main(void)
