@@ -53,6 +53,9 @@ dp_status dp_solo_folder_lock(dp_solo_folder *f, const char *given, bool make, d
     }
     DP_TRY(path_of(f, "lock", path, why));
     f->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (f->lock < 0 && errno == ENOENT) {
+        return dp_why_set(why, DP_NOTFOUND, "there is no folder %.300s", f->path);
+    }
     if (f->lock < 0) {
         return failed(why, "open", path);
     }
@@ -132,6 +135,11 @@ dp_status dp_solo_folder_open(dp_solo_folder *f, dp_why *why)
     DP_TRY(path_of(f, "manifest.bin", path, why));
     dp_buf_init(&bytes, DP_MANIFEST_BYTES_MAX);
     dp_status status = dp_file_read(path, &bytes, why);
+    if (status == DP_NOTFOUND) {
+        status =
+            dp_why_set(why, status,
+                       "%.300s holds no run of `dpnode train`: no manifest.bin is in it", f->path);
+    }
     if (status == DP_OK) {
         status = dp_manifest_decode(&f->manifest, dp_buf_view(&bytes));
         if (status != DP_OK) {

@@ -159,6 +159,7 @@ static void what_does_not_belong_together_is_refused_with_a_sentence(void **stat
     bench b;
     open_bench(&b);
     CHECK_STATUS(train(&b, true), DP_NOTFOUND); /* nothing there */
+    CHECK(strstr(b.why.text, "there is no folder") != NULL);
     CHECK_OK(train(&b, false));
     CHECK_STATUS(train(&b, false), DP_EXISTS);
     CHECK(strstr(b.why.text, "--resume") != NULL);
@@ -217,6 +218,9 @@ static void the_newest_checkpoint_is_measured_on_what_was_held_out_and_on_other_
     CHECK(text.loss == shard.loss && text.tokens == shard.tokens && text.tokens > held.tokens);
     look.data = "/dev/null";
     CHECK(dp_solo_eval(&look, &text, &steps, &b.why) != DP_OK && b.why.text[0] != '\0');
+    look.folder = b.folder; /* as who gives the model's folder, or the wrong one */
+    CHECK_STATUS(dp_solo_eval(&look, &text, &steps, &b.why), DP_NOTFOUND);
+    CHECK(strstr(b.why.text, "holds no run of `dpnode train`") != NULL);
     close_bench(&b);
 }
 
