@@ -96,6 +96,13 @@ static dp_status store_option(dp_cmd *cmd, const dp_option *option, int slot, co
     return DP_OK;
 }
 
+static bool names_file(const dp_option *option)
+{
+    return option->value != NULL &&
+           (strcmp(option->value, "PATH") == 0 || strcmp(option->value, "FILE") == 0 ||
+            strcmp(option->value, "FOLDER") == 0);
+}
+
 /* argv[*at] starts with '-'. */
 static dp_status take_option(dp_cmd *cmd, int argc, char **argv, int *at, dp_control_error *error)
 {
@@ -125,6 +132,11 @@ static dp_status take_option(dp_cmd *cmd, int argc, char **argv, int *at, dp_con
         } else {
             return refuse(cmd, error, "this option needs a value", text);
         }
+    }
+    if (value[0] == '\0' && names_file(option)) { /* It would be the working directory, or /. */
+        char why[80];
+        snprintf(why, sizeof why, "--%s is \"\"", option->name);
+        return refuse(cmd, error, "the name of a file or folder is empty", why);
     }
     return store_option(cmd, option, slot, value, error);
 }

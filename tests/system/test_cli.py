@@ -64,6 +64,9 @@ class WithoutDaemon(SystemTest):
             error = json.loads(dpnode(*verb, "", "--json").stdout)["error"]
             self.assertEqual((error["exit"], error["what"]), (64, "an argument is empty"), verb)
         self.assertEqual(json.loads(dpnode("", "--json").stdout)["error"]["why"], '""')
+        for words in (["up", "--dir", ""], ["join", "DPN1-abc", "--dir="], ["data", "tokenize", "x", "--out", ""]):
+            error = json.loads(dpnode(*words, "--json").stdout)["error"]
+            self.assertEqual((error["exit"], error["what"]), (64, "the name of a file or folder is empty"), words)
 
     def test_a_manifest_of_no_bytes_is_told(self):
         path = os.path.join(self.folder.path, "empty.yaml")

@@ -90,6 +90,8 @@ static void what_is_not_understood_is_refused_with_usage(void **state)
     assert_non_null(strstr(error.what, "empty"));
     refused(PARSE("--json"));
     refused(PARSE("a", "--socket", ""));
+    assert_non_null(strstr(error.why, "--socket"));
+    refused(PARSE("a", "--socket="));
     refused(PARSE("a", "--socket",
                   "/0123456789012345678901234567890123456789012345678901234567890123456789012345678"
                   "901234567890123456789"));
