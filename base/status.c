@@ -51,7 +51,7 @@ const char *dp_status_text(dp_status status)
     return row_of(status)->text;
 }
 
-dp_status dp_why_set(dp_why *why, dp_status status, const char *format, ...)
+dp_status(dp_why_set)(dp_why *why, dp_status status, const char *format, ...)
 {
     if (why != NULL) {
         va_list arguments;

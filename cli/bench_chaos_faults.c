@@ -252,7 +252,7 @@ static void kill_trainer(dp_chaos *self, unsigned victim, uint64_t now_ms)
 
 void dp_chaos_begin_fault(dp_chaos *self, uint64_t now_ms)
 {
-    unsigned list[DP_CHAOS_NODES_MAX];
+    unsigned list[DP_CHAOS_NODES_MAX] = {0};
     const unsigned n_list = free_nodes(self, list);
     const dp_chaos_kind kind = draw_kind(self, n_list);
     if (kind == DP_CHAOS_KINDS) {

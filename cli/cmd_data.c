@@ -27,25 +27,23 @@ static int tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool, const char *w
     return dp_cli_tool_failed(cmd, tool, rows, "try with less at once");
 }
 
-/* Runs it; on success *tool holds its answer and 0 is returned. The caller frees. */
-static int run_tool(const dp_cmd *cmd, const dp_cli_words *words, const char *what,
-                    dp_cli_tool **out)
+/* Runs it: its answer, which the caller frees. NULL: *exit says how it failed. */
+static dp_cli_tool *run_tool(const dp_cmd *cmd, const dp_cli_words *words, const char *what,
+                             int *exit)
 {
     dp_cli_tool *const tool = malloc(sizeof *tool);
     if (tool == NULL) {
-        return dp_cli_tool_missing(cmd, DP_NOMEM);
+        *exit = dp_cli_tool_missing(cmd, DP_NOMEM);
+        return NULL;
     }
     const dp_status status = dp_cli_tool_run(tool, words->list);
-    int exit = status == DP_OK ? 0 : dp_cli_tool_missing(cmd, status);
-    if (status == DP_OK && tool->exit != 0) {
-        exit = tool_failed(cmd, tool, what);
+    if (status == DP_OK && tool->exit == 0) {
+        *exit = 0;
+        return tool;
     }
-    if (exit != 0) {
-        free(tool);
-        return exit;
-    }
-    *out = tool;
-    return 0;
+    *exit = status == DP_OK ? tool_failed(cmd, tool, what) : dp_cli_tool_missing(cmd, status);
+    free(tool);
+    return NULL;
 }
 
 /* tokenize and verify answer alike. */
@@ -74,7 +72,6 @@ static int print_sum(const dp_cmd *cmd, const dp_cli_tool *tool, const char *fol
 static int run_tokenize(dp_cmd *cmd)
 {
     dp_control_error error;
-    dp_cli_tool *tool;
     dp_cli_words words = {.count = 0};
     const char *const folder = dp_cmd_option(cmd, "out");
     if (folder == NULL) {
@@ -92,8 +89,9 @@ static int run_tokenize(dp_cmd *cmd)
     dp_cli_words_option(&words, cmd, "--separator");
     dp_cli_words_option(&words, cmd, "--shard-tokens");
     add_files(&words, cmd);
-    const int exit = run_tool(cmd, &words, "the input cannot be used", &tool);
-    if (exit != 0) {
+    int exit = 0;
+    dp_cli_tool *const tool = run_tool(cmd, &words, "the input cannot be used", &exit);
+    if (tool == NULL) {
         return exit;
     }
     const int printed = print_sum(cmd, tool, folder);
@@ -103,13 +101,13 @@ static int run_tokenize(dp_cmd *cmd)
 
 static int run_verify(dp_cmd *cmd)
 {
-    dp_cli_tool *tool;
     dp_cli_words words = {.count = 0};
     dp_cli_words_add(&words, "data");
     dp_cli_words_add(&words, "verify");
     add_files(&words, cmd);
-    const int exit = run_tool(cmd, &words, "the folder is not what its table says", &tool);
-    if (exit != 0) {
+    int exit = 0;
+    dp_cli_tool *const tool = run_tool(cmd, &words, "the folder is not what its table says", &exit);
+    if (tool == NULL) {
         return exit;
     }
     const int printed = print_sum(cmd, tool, cmd->args[0]);
@@ -161,14 +159,14 @@ static int print_info(const dp_cmd *cmd, const char *answer)
 
 static int run_info(dp_cmd *cmd)
 {
-    dp_cli_tool *tool;
     dp_cli_words words = {.count = 0};
     dp_cli_words_add(&words, "data");
     dp_cli_words_add(&words, "info");
     dp_cli_words_option(&words, cmd, "--format");
     add_files(&words, cmd);
-    const int exit = run_tool(cmd, &words, "this is no token shard", &tool);
-    if (exit != 0) {
+    int exit = 0;
+    dp_cli_tool *const tool = run_tool(cmd, &words, "this is no token shard", &exit);
+    if (tool == NULL) {
         return exit;
     }
     const int printed = print_info(cmd, tool->answer);

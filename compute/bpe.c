@@ -187,7 +187,7 @@ dp_status dp_bpe_put_added(dp_bpe *bpe, const dp_bpe_added *added)
         /* It is looked for in text in normal form, so it is looked for in its own. */
         dp_buf normal;
         dp_view pattern = kept;
-        dp_buf_init(&normal, 4 * DP_BPE_TOKEN_BYTES_MAX);
+        dp_buf_init(&normal, (size_t)4 * DP_BPE_TOKEN_BYTES_MAX);
         dp_status status = dp_nfc_append(added->text, &normal, NULL);
         if (status == DP_OK) {
             status = keep(bpe, dp_buf_view(&normal), &pattern);

@@ -192,8 +192,11 @@ dp_status dp_file_list_open(dp_file_list *list, const char *folder, size_t most,
         return failed(why, "open", folder);
     }
     list->paths = dp_alloc(most, sizeof *list->paths);
-    dp_status status =
-        list->paths != NULL ? DP_OK : dp_why_set(why, DP_NOMEM, "no memory for a list of files");
+    if (list->paths == NULL) {
+        closedir(entries);
+        return dp_why_set(why, DP_NOMEM, "no memory for a list of files");
+    }
+    dp_status status = DP_OK;
     for (const struct dirent *entry = readdir(entries); entry != NULL && status == DP_OK;
          entry = readdir(entries)) {
         if (entry->d_name[0] != '.') {

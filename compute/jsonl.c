@@ -11,8 +11,9 @@ void dp_jsonl_close(dp_jsonl *jsonl)
 
 static bool blank(dp_view line)
 {
+    static const char blanks[] = {' ', '\t', '\r', '\n'};
     size_t at = 0;
-    while (at < line.size && memchr(" \t\r\n", line.data[at], 4) != NULL) {
+    while (at < line.size && memchr(blanks, line.data[at], sizeof blanks) != NULL) {
         at++;
     }
     return at == line.size;

@@ -166,6 +166,7 @@ dp_status dp_model_open(dp_model *model, const dp_model_config *config, dp_why *
     add_tensor(model, 0, DP_SLOT_EMBED);
     add_tensor(model, 0, DP_SLOT_POSITIONS);
     const size_t before = model->n_tensors;
+    dp_assert(config->layers > 0);
     for (size_t layer = 0; layer < config->layers; layer++) {
         for (int slot = 0; slot < DP_LAYER_SLOTS; slot++) {
             add_tensor(model, layer, (dp_slot)slot);

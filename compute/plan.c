@@ -92,7 +92,7 @@ static uint64_t fixed_of(const dp_plan *plan)
 /* Tokens of the micro-batches in memory: two of the loader, one of an evaluation, x and y of each. */
 static uint64_t batches_of(const dp_model *model, uint64_t rows)
 {
-    return 3 * 2 * sizeof(uint32_t) * rows * model->config.context;
+    return 3ULL * 2 * sizeof(uint32_t) * rows * model->config.context;
 }
 
 static dp_plan_step step_of(const dp_plan *plan, const dp_plan_request *request,

@@ -375,9 +375,12 @@ static void gather(const dp_zero *s, float *params)
     memcpy(params + last, s->params + last, (s->n - last) * sizeof *params);
 }
 
+_Static_assert(sizeof(dp_optim_options) == 8 * sizeof(float), "its bytes are its values");
+
 static bool options_agree(const dp_zero *s, const dp_optim_options *options)
 {
     for (uint32_t i = 0; i < s->setup.processes; i++) {
+        /* The same bits are wanted. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
         if (memcmp(&s->header->options[i], options, sizeof *options) != 0) {
             return false;
         }

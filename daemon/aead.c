@@ -166,7 +166,7 @@ const char *dp_aead_name(void)
 
 void dp_aead_suites(const dp_suite *suites[DP_SUITES])
 {
-    for (uint8_t id = 1; id <= DP_SUITES; id++) {
-        suites[id - 1] = fastest(id);
+    for (uint32_t id = 1; id <= DP_SUITES; id++) {
+        suites[id - 1] = fastest((uint8_t)id);
     }
 }

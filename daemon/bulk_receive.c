@@ -233,9 +233,8 @@ static void turn(dp_bulk *bulk)
         return;
     }
     bulk->turning = true;
-    bool moved = true;
-    while (moved) { /* Each turn uses up bytes that have come, or a lot. */
-        moved = false;
+    bool moved = false;
+    do { /* Each turn uses up bytes that have come, or a lot. */
         const found what = find_lot(bulk);
         if (what == FOUND_FAULT) {
             dp_conn_lose(conn, DP_LINK_RESET);
@@ -248,7 +247,7 @@ static void turn(dp_bulk *bulk)
             }
             moved = true;
         }
-    }
+    } while (moved);
     bulk->turning = false;
     set_reading(bulk, have_room(bulk));
 }

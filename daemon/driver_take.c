@@ -201,10 +201,10 @@ static void done_take(dp_saver_job *job)
     if (self->status == DP_OK) {
         tell_taken(driver, self);
         free_taken(self);
-    } else if (driver->closing || self->life != driver->trainer_life) {
-        free_taken(self); /* Who made them is gone: they belong to nothing. */
-    } else if (self->msg.kind == DP_TRAINER_EARLY) {
-        free_taken(self); /* The publication brings it again, and waits for room. */
+    } else if (driver->closing || self->life != driver->trainer_life ||
+               self->msg.kind == DP_TRAINER_EARLY) {
+        /* Who made them is gone, so they belong to nothing; or the publication brings it again, and waits for room. */
+        free_taken(self);
     } else if (self->msg.kind == DP_TRAINER_REDUCED) {
         dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "store.failed", self->msg.round, NULL,
                      "the sum of part %u could not be stored: %s", self->msg.part,

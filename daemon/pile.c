@@ -54,12 +54,12 @@ void dp_pile_close(dp_pile *pile)
     }
     if (pile->heaps != NULL && pile->sums != NULL && pile->parts != NULL) {
         dp_pile_restart(pile, 0);
-    }
-    for (uint32_t i = 0; i < pile->n_sums; i++) {
-        dp_free(pile->sums[i]);
-    }
-    for (uint32_t i = 0; i < pile->n_parts; i++) {
-        dp_free(pile->parts[i]);
+        for (uint32_t i = 0; i < pile->n_sums; i++) {
+            dp_free(pile->sums[i]);
+        }
+        for (uint32_t i = 0; i < pile->n_parts; i++) {
+            dp_free(pile->parts[i]);
+        }
     }
     dp_free(pile->heaps);
     dp_free(pile->sums);

@@ -96,13 +96,13 @@ void dp_link_measure(dp_transport *transport, dp_link *link)
     if (!link->lanes[DP_LANE_CONTROL]->outgoing) {
         return;
     }
-    for (uint8_t stripe = 1; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
+    for (uint32_t stripe = 1; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
         const dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
         if (conn == NULL && stripe < wanted && now >= link->stripe_retry_ms &&
             link->lanes[DP_LANE_BULK] != NULL && transport->n_conns < STRIPED_MAX) {
-            dp_link_dial_bulk(transport, link, stripe);
+            dp_link_dial_bulk(transport, link, (uint8_t)stripe);
         } else if (conn != NULL && stripe >= wanted && is_quiet(conn)) {
-            dp_link_drop_lane(link, DP_LANE_BULK + (uint32_t)stripe);
+            dp_link_drop_lane(link, DP_LANE_BULK + stripe);
         }
     }
 }

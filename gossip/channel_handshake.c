@@ -33,8 +33,8 @@ static uint8_t offered_suites(const dp_channel *channel)
 {
     uint8_t bits = 0;
 
-    for (uint8_t id = 1; id <= DP_SUITES; id++) {
-        bits = (uint8_t)(bits | (suite_of(channel, id) != NULL ? 1U << (id - 1) : 0U));
+    for (uint32_t id = 1; id <= DP_SUITES; id++) {
+        bits = (uint8_t)(bits | (suite_of(channel, (uint8_t)id) != NULL ? 1U << (id - 1) : 0U));
     }
     return bits;
 }
@@ -141,9 +141,10 @@ dp_status dp_channel_read_preamble(dp_channel *channel, dp_view unit)
     if ((suites & 1U) == 0 || zero != 0) {
         return dp_channel_fail(channel, DP_BADMSG, "malformed preamble");
     }
-    for (uint8_t id = 1; id <= DP_SUITES; id++) { /* Bits of suites to come are not for us. */
-        channel->suite =
-            (suites >> (id - 1) & 1U) != 0 && suite_of(channel, id) != NULL ? id : channel->suite;
+    for (uint32_t id = 1; id <= DP_SUITES; id++) { /* Bits of suites to come are not for us. */
+        if ((suites >> (id - 1) & 1U) != 0 && suite_of(channel, (uint8_t)id) != NULL) {
+            channel->suite = (uint8_t)id;
+        }
     }
     for (unsigned i = 0; i < config->n_psks; i++) {
         if (config->psks[i].epoch == epoch) {

@@ -42,12 +42,13 @@ dp_status dp_dense_layout_init(dp_dense_layout *layout, uint64_t n_elements, uin
         claims[i] = n_members == 2 || sum == 0 ? 1 : claim(n_members, rates, i, sum);
         all += claims[i];
     }
+    dp_assert(all > 0); /* The claims of the fastest are. */
     *layout = (dp_dense_layout){.n_elements = n_elements,
                                 .n_members = n_members,
                                 .n_chunks = (uint32_t)n_chunks,
                                 .chunk_elements = chunk_elements};
     for (uint32_t i = 0; i < n_members; i++) {
-        before += claims[i]; /* all is above 0: the claims of the fastest are. */
+        before += claims[i];
         layout->first[i + 1] = (uint32_t)(n_chunks * before / all);
     }
     return DP_OK;

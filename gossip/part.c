@@ -50,9 +50,10 @@ void dp_part_layout_of(dp_part_layout *layout, const dp_peer *peers, const uint3
     for (uint32_t i = 0; i < n; i++) {
         all += claims[i];
     }
+    dp_assert(all > 0); /* The fastest claims. */
     *layout = (dp_part_layout){.cuts = {.n = 0}};
     for (uint32_t i = 0; i < n; i++) {
-        const uint64_t first = DP_PART_WHOLE * before / all; /* all > 0: the fastest claims. */
+        const uint64_t first = DP_PART_WHOLE * before / all;
         before += claims[i];
         if (DP_PART_WHOLE * before / all > first) {
             layout->cuts.first[layout->cuts.n] = (uint16_t)first;

@@ -79,7 +79,9 @@ static uint32_t results_of(const dp_node *node, const bool usable[DP_RESULTS_MAX
     const dp_part_round *parts = node->parts;
     uint32_t n = 0;
 
-    memset(best, 0, DP_PARTS_MAX * sizeof best[0]);
+    for (uint32_t part = 0; part < DP_PARTS_MAX; part++) {
+        best[part] = NULL;
+    }
     for (uint32_t i = 0; i < parts->n_results; i++) {
         const dp_result *result = &parts->results[i];
         const uint32_t part = result->word.part;
@@ -104,7 +106,9 @@ static uint32_t choose_results(const dp_node *node, const uint32_t *ready, uint3
     uint32_t most = 0;
     uint32_t best = 0;
 
-    memset(chosen, 0, DP_PARTS_MAX * sizeof chosen[0]);
+    for (uint32_t part = 0; part < DP_PARTS_MAX; part++) {
+        chosen[part] = NULL;
+    }
     if (self == DP_NOBODY) {
         return 0;
     }

@@ -170,7 +170,8 @@ static void take_up(dp_node *node, const listable *ready, uint32_t part)
         const dp_part_wait wait = dp_part_round_wait(node, part);
         if (parts->ripe_at.us == 0 || ready->n == 0 || before == UINT32_MAX ||
             for_others(node) >= DP_PARTS_OF_OTHERS_MAX ||
-            !is_time(node, dp_time_after(parts->ripe_at, 2 * before * dp_part_wait_line(&wait))) ||
+            !is_time(node,
+                     dp_time_after(parts->ripe_at, 2ULL * before * dp_part_wait_line(&wait))) ||
             has_result(node, ready, part)) {
             return;
         }

@@ -53,7 +53,7 @@ static void write_listed(dp_writer *writer, const dp_record *record)
         dp_write_u16(writer, (uint16_t)record->n_listed);
         for (uint32_t i = 0; i < dp_listing_count(record->n_listed); i++) {
             dp_writer list = dp_writer_of(room, sizeof room);
-            dp_listing_write(&list, &record->listed[i * DP_LIST_ROWS_MAX],
+            dp_listing_write(&list, &record->listed[(size_t)i * DP_LIST_ROWS_MAX],
                              dp_listing_rows(record->n_listed, i));
             const dp_hash hash = dp_listing_hash(dp_view_of(room, list.size));
             write_hash(writer, &hash);
@@ -177,7 +177,7 @@ static void write_lists(dp_writer *writer, const dp_record *record)
     writer->data[VOTED_AT] = (uint8_t)writer->size;
     writer->data[VOTED_AT + 1] = (uint8_t)(writer->size >> 8);
     for (uint32_t i = 0; i < dp_listing_count(record->n_listed); i++) {
-        dp_listing_write(writer, &record->listed[i * DP_LIST_ROWS_MAX],
+        dp_listing_write(writer, &record->listed[(size_t)i * DP_LIST_ROWS_MAX],
                          dp_listing_rows(record->n_listed, i));
     }
 }
@@ -421,7 +421,7 @@ static dp_status read_lists(dp_record *record, dp_view bytes)
         return DP_AGAIN;
     }
     for (uint32_t i = 0; i < dp_listing_count(record->n_listed); i++) {
-        dp_listed *rows = &record->listed[i * DP_LIST_ROWS_MAX];
+        dp_listed *rows = &record->listed[(size_t)i * DP_LIST_ROWS_MAX];
         const uint32_t expected = dp_listing_rows(record->n_listed, i);
         const dp_view list = dp_read_view(&reader, dp_listing_bytes(expected));
         uint32_t n = 0;

@@ -98,11 +98,13 @@ dp_status dp_dir_check_disk(const char *path, dp_why *why)
     struct statfs is;
     char above[DP_DIR_PATH_MAX];
     snprintf(above, sizeof above, "%s", path);
-    for (char *slash = above; statfs(above, &is) != 0; *slash = '\0') {
-        slash = strrchr(above, '/');
-        if (errno != ENOENT || slash == NULL || slash == above) {
+    while (statfs(above, &is) != 0) {
+        const int error = errno;
+        char *const slash = strrchr(above, '/');
+        if (error != ENOENT || slash == NULL || slash == above) {
             return DP_OK; /* Opening it tells what is wrong. */
         }
+        *slash = '\0';
     }
     if (!dp_dir_is_network((uint64_t)is.f_type)) {
         return DP_OK;

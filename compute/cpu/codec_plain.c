@@ -112,7 +112,7 @@ static uint32_t plain_unsteps(const int8_t *q, size_t n, float scale, float *d)
 {
     uint32_t squares = 0;
     for (size_t i = 0; i < n; i++) {
-        const int32_t step = q[i];
+        const int32_t step = q[i]; /* NOLINT(bugprone-signed-char-misuse): a number */
         squares += (uint32_t)(step * step);
         d[i] = (float)step * scale; /* 7 and 11 bits: exact */
     }
