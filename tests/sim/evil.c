@@ -241,10 +241,6 @@ static size_t rewrite(dp_host *host, uint32_t to, uint8_t *message, size_t size,
     if (host->sim->evil->kind == DP_EVIL_TRAINER && type == DP_MSG_READY) {
         return dp_evil_rewrite_ready(host, to, message, size, room);
     }
-    if (host->sim->evil->kind == DP_EVIL_TRAINER && type == DP_MSG_EARLY) {
-        dp_evil_spoil_early(host, message, size);
-        return size;
-    }
     if (host->sim->evil->kind == DP_EVIL_TRAINER && type == DP_MSG_PART) {
         return dp_evil_rewrite_part(host, message, size, room);
     }

@@ -142,8 +142,6 @@ bool dp_evil_side(const dp_sim *sim, uint32_t to);
 size_t dp_evil_rewrite_vote(dp_host *host, uint32_t to, uint8_t *message, size_t size, size_t room);
 size_t dp_evil_rewrite_ready(dp_host *host, uint32_t to, uint8_t *message, size_t size,
                              size_t room);
-/* A hint of what it does not have, or of somebody else's part, or round. */
-void dp_evil_spoil_early(dp_host *host, uint8_t *message, size_t size);
 size_t dp_evil_rewrite_part(dp_host *host, uint8_t *message, size_t size, size_t room);
 void dp_evil_hears_vote(dp_host *host, uint32_t from, dp_view message);
 void dp_evil_acts_voter(dp_host *host);

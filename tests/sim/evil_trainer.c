@@ -209,16 +209,6 @@ size_t dp_evil_rewrite_ready(dp_host *host, uint32_t to, uint8_t *message, size_
     return w.size;
 }
 
-void dp_evil_spoil_early(dp_host *host, uint8_t *message, size_t size)
-{
-    dp_sim *sim = host->sim;
-
-    if (sim->evil->trick == DP_WORK_NOTHING || sim->evil->trick == DP_WORK_NUMBERS) {
-        message[DP_MSG_HEAD_BYTES + dp_evil_below(sim, (uint32_t)size - DP_MSG_HEAD_BYTES)] ^=
-            (uint8_t)(1 + dp_evil_below(sim, 255));
-    }
-}
-
 size_t dp_evil_rewrite_part(dp_host *host, uint8_t *message, size_t size, size_t room)
 {
     const dp_evil *e = host->sim->evil;
