@@ -182,8 +182,10 @@ dp_status rig_time(rig *r, rig_launch run, float *ms)
 
 /* ---- what is said */
 
-static const char *const paths[] = {
-    [DP_ATTENTION_MMA] = "mma", [DP_ATTENTION_PLAIN] = "plain", [DP_ATTENTION_WGMMA] = "wgmma"};
+static const char *const paths[] = {[DP_ATTENTION_MMA] = "mma",
+                                    [DP_ATTENTION_PLAIN] = "plain",
+                                    [DP_ATTENTION_WGMMA] = "wgmma",
+                                    [DP_ATTENTION_MMA8] = "mma8"};
 
 void rig_print(const rig *r, const char *name, double ms, double bytes, double flops)
 {

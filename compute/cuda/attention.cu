@@ -71,14 +71,18 @@ static bool fits_tensor_cores(const dp_cuda_attention *a, const dp_cuda_attentio
 
 static dp_cuda_attention_path path_of(const dp_cuda_attention *a, const dp_cuda_attention_grads *g)
 {
-    return fits_tensor_cores(a, g) ? a->path : DP_ATTENTION_PLAIN;
+    const bool known = a->path != DP_ATTENTION_MMA8 || a->type == DP_FP16;
+    return known && fits_tensor_cores(a, g) ? a->path : DP_ATTENTION_PLAIN;
 }
 
 extern "C" dp_cuda_attention_path dp_cuda_attention_path_for(int major, int minor)
 {
     const char *const asked = getenv("DPNODE_CUDA_ATTENTION"); /* Nobody sets it meanwhile. */
-    if (major < 8 || (asked != nullptr && strcmp(asked, "plain") == 0)) {
+    if (asked != nullptr && strcmp(asked, "plain") == 0) {
         return DP_ATTENTION_PLAIN;
+    }
+    if (major < 8) {
+        return DP_ATTENTION_MMA8;
     }
 #if defined(DP_CUDA_HAS_90A)
     const bool groups = 10 * major + minor == 90 && dp_attention_wgmma_known();
@@ -100,6 +104,7 @@ extern "C" dp_status dp_cuda_attention_forward(const dp_cuda_attention *a, cudaS
     case DP_ATTENTION_WGMMA:
         return dp_attention_wgmma_forward(a, stream);
     case DP_ATTENTION_MMA:
+    case DP_ATTENTION_MMA8:
         return dp_attention_mma_forward(a, stream);
     case DP_ATTENTION_PLAIN:
         break;
@@ -120,6 +125,7 @@ extern "C" dp_status dp_cuda_attention_backward(const dp_cuda_attention *a,
     case DP_ATTENTION_WGMMA:
         return dp_attention_wgmma_backward(a, g, stream);
     case DP_ATTENTION_MMA:
+    case DP_ATTENTION_MMA8:
         return dp_attention_mma_backward(a, g, stream);
     case DP_ATTENTION_PLAIN:
         break;

@@ -1,7 +1,7 @@
 /* Causal softmax attention on a GPU, forward and backward, without the matrix of scores in memory (Dao 2023). The CPU's: attention_* of
  * compute/ops.h; query heads may share heads of k and v (Ainslie et al. 2023).
  *
- * Halves with heads of 64 or 128 are multiplied by the tensor cores of sm_80 and later, by warps (attention_mma.cu) or, on sm_90a, by
+ * Halves with heads of 64 or 128 are multiplied by tensor cores (fp16 alone on sm_75), by warps (attention_mma.cu) or, on sm_90a, by
  * warpgroups with tiles that the copy engine brings (attention_wgmma.cu). All else takes a plain path in fp32 (attention_plain.cu), right
  * on every card. Backward adds nothing atomically: dk and dv are summed over queries by one block for each range of keys, dq over keys by
  * another pass. On tensor cores what is multiplied is rounded to the type (probabilities and their gradients too); sums are fp32 on all
@@ -25,7 +25,8 @@ extern "C" {
 typedef enum dp_cuda_attention_path {
     DP_ATTENTION_MMA,
     DP_ATTENTION_PLAIN,
-    DP_ATTENTION_WGMMA
+    DP_ATTENTION_WGMMA,
+    DP_ATTENTION_MMA8 /* sm_75: fp16 alone */
 } dp_cuda_attention_path;
 
 /* The best that this build has for a card of this compute capability; a lesser one where DPNODE_CUDA_ATTENTION says "mma" or
@@ -49,7 +50,7 @@ typedef struct dp_cuda_attention {
     size_t ld_out;
     float *
         lse; /* [rows][heads][length]: log of the sum of exp of a row's scores; written forward, read backward */
-    dp_cuda_attention_path path; /* what does not fit it takes the next: WGMMA, MMA, PLAIN */
+    dp_cuda_attention_path path; /* what does not fit it takes PLAIN */
 } dp_cuda_attention;
 
 DP_MUST dp_status dp_cuda_attention_forward(const dp_cuda_attention *attention,

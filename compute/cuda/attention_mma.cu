@@ -3,11 +3,14 @@
  * Forward: a block has a tile of queries and goes through the keys up to the diagonal; scores, probabilities and the output stay in
  * registers. Backward is two kernels, 7 products instead of 5, so that nothing is added by two blocks: one goes through the queries for a
  * tile of keys (dk, dv), one through the keys for a tile of queries (dq). Scores stand as keys x queries in the first, so that what it
- * multiplies next is in registers too. */
+ * multiplies next is in registers too.
+ *
+ * sm_75 takes the same kernels for fp16 alone, with products half as deep (mma.cuh). It has no copies that come by themselves, so nothing is asked
+ * for ahead, and half the shared memory: backward has one stage there. */
 #include "compute/cuda/attention_inside.cuh"
 #include "compute/cuda/attention_tile.cuh"
 
-enum { WARPS = 4, THREADS = WARPS * DP_LANES };
+enum { WARPS = 4, THREADS = WARPS * DP_LANES, SHARED_BY8 = 64 * 1024 /* of a block on sm_75 */ };
 
 /* What a warp has of a tile, chosen so that sums fit 255 registers: MT times 16 rows; COLUMNS of the other side at a time. */
 template <int D> struct forward_size;
@@ -17,19 +20,25 @@ template <> struct forward_size<64> {
 template <> struct forward_size<128> {
     static const int mt = 2, columns = 32;
 };
-template <int D> struct keys_size;
-template <> struct keys_size<64> {
+template <int D, int STAGES> struct keys_size;
+template <> struct keys_size<64, 2> {
     static const int mt = 2, columns = 32;
 };
-template <> struct keys_size<128> {
+template <> struct keys_size<128, 2> {
     static const int mt = 1, columns = 32;
 };
-template <int D> struct queries_size;
-template <> struct queries_size<64> {
+template <int D> struct keys_size<D, 1> { /* Two blocks then share an SM of sm_75. */
+    static const int mt = 1, columns = 32;
+};
+template <int D, int STAGES> struct queries_size;
+template <> struct queries_size<64, 2> {
     static const int mt = 2, columns = 32;
 };
-template <> struct queries_size<128> {
+template <> struct queries_size<128, 2> {
     static const int mt = 1, columns = 64;
+};
+template <int D> struct queries_size<D, 1> {
+    static const int mt = 1, columns = 32;
 };
 
 /* Sums of row-like numbers over the four lanes that share a row. */
@@ -190,18 +199,19 @@ static __device__ inline void load_queries(float *room, const float *lse, const 
     }
 }
 
-template <typename T, int D>
+template <typename T, int D, int STAGES>
 static __global__ void __launch_bounds__(THREADS)
     keys_kernel(const dp_cuda_attention a, const dp_cuda_attention_grads grads)
 {
-    const int MT = keys_size<D>::mt;
-    const int COLUMNS = keys_size<D>::columns;
+    const int MT = keys_size<D, STAGES>::mt;
+    const int COLUMNS = keys_size<D, STAGES>::columns;
     const int ROWS = WARPS * MT * 16;
     const int STAGE = 2 * COLUMNS * D; /* halves of q and d_out */
     DP_SHARED(T, k_tile);
     T *const v_tile = k_tile + ROWS * D;
     T *const stages = v_tile + ROWS * D;
-    float *const numbers = (float *)(stages + 2 * STAGE); /* [2][2][COLUMNS] */
+    float *const numbers = (float *)(stages + STAGES * STAGE); /* [STAGES][2][COLUMNS] */
+    const int AHEAD = STAGES - 1;
     const int length = (int)a.length;
     const int first = (int)blockIdx.x * ROWS; /* Earlier tiles have more queries. */
     const size_t token = blockIdx.z * a.length;
@@ -220,30 +230,30 @@ static __global__ void __launch_bounds__(THREADS)
                                       a.ld_qk, first, length);
     dp_tile_load<T, D, ROWS, THREADS>(v_tile, dp_head_in<T>(a.v, a.ld_v, token, blockIdx.y, D),
                                       a.ld_v, first, length);
-    for (int turn = 0; turn <= groups * blocks; turn++) {
+    for (int turn = 0; turn < groups * blocks + AHEAD; turn++) {
         if (turn < groups * blocks) { /* Asks for the next turn's queries. */
             const size_t head = blockIdx.y * (size_t)groups + (size_t)(turn / blocks);
             const int at = (begin + turn % blocks) * COLUMNS;
             const size_t numbers_at = (blockIdx.z * a.heads + head) * a.length;
-            T *const stage = stages + (turn % 2) * STAGE;
+            T *const stage = stages + turn % STAGES * STAGE;
             dp_tile_load<T, D, COLUMNS, THREADS>(stage, dp_head_in<T>(a.q, a.ld_qk, token, head, D),
                                                  a.ld_qk, at, length);
             dp_tile_load<T, D, COLUMNS, THREADS>(
                 stage + COLUMNS * D, dp_head_in<T>(grads.d_out, a.ld_out, token, head, D), a.ld_out,
                 at, length);
-            load_queries<COLUMNS>(numbers + (turn % 2) * 2 * COLUMNS, a.lse + numbers_at,
+            load_queries<COLUMNS>(numbers + turn % STAGES * 2 * COLUMNS, a.lse + numbers_at,
                                   grads.scratch + numbers_at, at, length);
         }
         dp_copies_close();
-        if (turn == 0) {
+        if (turn < AHEAD) {
             continue;
         }
-        const int last = turn - 1;
-        const T *const q_tile = stages + (last % 2) * STAGE;
+        const int last = turn - AHEAD;
+        const T *const q_tile = stages + last % STAGES * STAGE;
         const T *const d_tile = q_tile + COLUMNS * D;
-        const float *const lse = numbers + (last % 2) * 2 * COLUMNS;
+        const float *const lse = numbers + last % STAGES * 2 * COLUMNS;
         const int query = (begin + last % blocks) * COLUMNS;
-        dp_copies_wait<1>();
+        dp_copies_wait<STAGES - 1>();
         __syncthreads();
         if (key < query + COLUMNS) { /* else the whole warp's keys are behind these queries */
             float p[MT][COLUMNS / 8][4];
@@ -277,7 +287,7 @@ static __global__ void __launch_bounds__(THREADS)
             }
             dp_tile_add_product<T, D, MT, COLUMNS>(dk, ds, q_tile);
         }
-        __syncthreads(); /* The turn after next writes where this one has read. */
+        __syncthreads(); /* A later turn writes where this one has read. */
     }
     float scale[MT][2];
     float one[MT][2];
@@ -294,14 +304,15 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- backward: dq of a tile of queries */
 
-template <typename T, int D>
+template <typename T, int D, int STAGES>
 static __global__ void __launch_bounds__(THREADS)
     queries_kernel(const dp_cuda_attention a, const dp_cuda_attention_grads grads)
 {
-    const int MT = queries_size<D>::mt;
-    const int COLUMNS = queries_size<D>::columns;
+    const int MT = queries_size<D, STAGES>::mt;
+    const int COLUMNS = queries_size<D, STAGES>::columns;
     const int ROWS = WARPS * MT * 16;
     const int STAGE = 2 * COLUMNS * D; /* halves of k and v */
+    const int AHEAD = STAGES - 1;
     DP_SHARED(T, q_tile);
     T *const d_tile = q_tile + ROWS * D;
     T *const stages = d_tile + ROWS * D;
@@ -336,21 +347,22 @@ static __global__ void __launch_bounds__(THREADS)
     dp_tile_load<T, D, ROWS, THREADS>(d_tile,
                                       dp_head_in<T>(grads.d_out, a.ld_out, token, blockIdx.y, D),
                                       a.ld_out, first, length);
-    for (int turn = 0; turn <= blocks; turn++) {
+    for (int turn = 0; turn < blocks + AHEAD; turn++) {
         if (turn < blocks) { /* Asks for the next turn's keys and values. */
-            T *const stage = stages + (turn % 2) * STAGE;
+            T *const stage = stages + turn % STAGES * STAGE;
             dp_tile_load<T, D, COLUMNS, THREADS>(stage, k, a.ld_qk, turn * COLUMNS, length);
             dp_tile_load<T, D, COLUMNS, THREADS>(stage + COLUMNS * D, v, a.ld_v, turn * COLUMNS,
                                                  length);
         }
         dp_copies_close();
-        if (turn == 0) {
+        if (turn < AHEAD) {
             continue;
         }
-        const T *const k_tile = stages + ((turn - 1) % 2) * STAGE;
+        const int last = turn - AHEAD;
+        const T *const k_tile = stages + last % STAGES * STAGE;
         const T *const v_tile = k_tile + COLUMNS * D;
-        const int key = (turn - 1) * COLUMNS;
-        dp_copies_wait<1>();
+        const int key = last * COLUMNS;
+        dp_copies_wait<STAGES - 1>();
         __syncthreads();
         if (key < query + MT * 16) {
             float p[MT][COLUMNS / 8][4];
@@ -371,7 +383,7 @@ static __global__ void __launch_bounds__(THREADS)
             }
             dp_tile_add_product<T, D, MT, COLUMNS>(dq, ds, k_tile);
         }
-        __syncthreads(); /* The turn after next writes where this one has read. */
+        __syncthreads(); /* A later turn writes where this one has read. */
     }
     float scale[MT][2];
 #pragma unroll
@@ -393,40 +405,58 @@ static dp_status forward(const dp_cuda_attention *a, cudaStream_t stream)
     return DP_LAUNCH((forward_kernel<T, D>), grid, dim3(THREADS), shared, stream, *a);
 }
 
-template <typename T, int D>
+/* STAGES: of the side that a block goes through, so that one comes while another is read. */
+template <typename T, int D, int STAGES>
 static dp_status backward(const dp_cuda_attention *a, const dp_cuda_attention_grads *g,
                           cudaStream_t stream)
 {
-    const size_t keys = (size_t)WARPS * keys_size<D>::mt * 16;
-    const size_t keys_shared = (2 * keys + 4 * keys_size<D>::columns) * D * sizeof(T) +
-                               4 * keys_size<D>::columns * sizeof(float);
-    const size_t queries = (size_t)WARPS * queries_size<D>::mt * 16;
-    const size_t queries_shared = (2 * queries + 4 * queries_size<D>::columns) * D * sizeof(T);
+    const size_t keys = (size_t)WARPS * keys_size<D, STAGES>::mt * 16;
+    const size_t keys_shared =
+        (2 * keys + 2 * STAGES * keys_size<D, STAGES>::columns) * D * sizeof(T) +
+        2 * STAGES * keys_size<D, STAGES>::columns * sizeof(float);
+    const size_t queries = (size_t)WARPS * queries_size<D, STAGES>::mt * 16;
+    const size_t queries_shared =
+        (2 * queries + 2 * STAGES * queries_size<D, STAGES>::columns) * D * sizeof(T);
+    static_assert(STAGES > 1 || (keys_shared <= SHARED_BY8 && queries_shared <= SHARED_BY8),
+                  "as much as sm_75 has");
     DP_TRY(DP_LAUNCH(
-        (keys_kernel<T, D>),
+        (keys_kernel<T, D, STAGES>),
         dim3((unsigned)dp_blocks(a->length, keys), (unsigned)a->kv_heads, (unsigned)a->rows),
         dim3(THREADS), keys_shared, stream, *a, *g));
     return DP_LAUNCH(
-        (queries_kernel<T, D>),
+        (queries_kernel<T, D, STAGES>),
         dim3((unsigned)dp_blocks(a->length, queries), (unsigned)a->heads, (unsigned)a->rows),
         dim3(THREADS), queries_shared, stream, *a, *g);
+}
+
+template <typename T> static dp_status forward_of(const dp_cuda_attention *a, cudaStream_t stream)
+{
+    return a->head == 64 ? forward<T, 64>(a, stream) : forward<T, 128>(a, stream);
+}
+
+template <typename T, int STAGES>
+static dp_status backward_of(const dp_cuda_attention *a, const dp_cuda_attention_grads *g,
+                             cudaStream_t stream)
+{
+    return a->head == 64 ? backward<T, 64, STAGES>(a, g, stream)
+                         : backward<T, 128, STAGES>(a, g, stream);
 }
 
 dp_status dp_attention_mma_forward(const dp_cuda_attention *a, cudaStream_t stream)
 {
     if (a->type == DP_BF16) {
-        return a->head == 64 ? forward<dp_bf16, 64>(a, stream) : forward<dp_bf16, 128>(a, stream);
+        return forward_of<dp_bf16>(a, stream);
     }
-    return a->head == 64 ? forward<dp_fp16, 64>(a, stream) : forward<dp_fp16, 128>(a, stream);
+    return a->path == DP_ATTENTION_MMA8 ? forward_of<dp_fp16_by8>(a, stream)
+                                        : forward_of<dp_fp16>(a, stream);
 }
 
 dp_status dp_attention_mma_backward(const dp_cuda_attention *a, const dp_cuda_attention_grads *g,
                                     cudaStream_t stream)
 {
     if (a->type == DP_BF16) {
-        return a->head == 64 ? backward<dp_bf16, 64>(a, g, stream)
-                             : backward<dp_bf16, 128>(a, g, stream);
+        return backward_of<dp_bf16, 2>(a, g, stream);
     }
-    return a->head == 64 ? backward<dp_fp16, 64>(a, g, stream)
-                         : backward<dp_fp16, 128>(a, g, stream);
+    return a->path == DP_ATTENTION_MMA8 ? backward_of<dp_fp16_by8, 1>(a, g, stream)
+                                        : backward_of<dp_fp16, 2>(a, g, stream);
 }

@@ -9,6 +9,10 @@
 
 #include "compute/cuda/element.cuh"
 
+/* fp16 whose products are 8 deep, twice for 16: all that sm_75 has. */
+struct dp_fp16_by8 : dp_fp16 {
+};
+
 /* ---- sums += left * right */
 
 #ifdef __CUDACC__
@@ -37,16 +41,17 @@ static __device__ inline void dp_mma(dp_fp16 *, float sum[4], const uint32_t lef
                  : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]),
                    "r"(right[1]));
 #else
-    /* Half as deep, twice. */
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        asm volatile(
-            "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
-            "{%0,%1,%2,%3};"
-            : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-            : "r"(left[2 * i]), "r"(left[2 * i + 1]), "r"(right[i]));
-    }
+    __trap(); /* As above: dp_fp16_by8 is sm_75's. */
 #endif
+}
+
+/* 16 rows, 8 deep, 8 columns: the tiles of the first or the second half of the depth. */
+static __device__ inline void dp_mma8(float sum[4], uint32_t low, uint32_t high, uint32_t right)
+{
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+                 "{%0,%1,%2,%3};"
+                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                 : "r"(low), "r"(high), "r"(right));
 }
 
 #else
@@ -56,35 +61,52 @@ typedef struct dp_mma_words {
     uint32_t right[2];
 } dp_mma_words;
 
-template <typename T> static inline float dp_half_at(const uint32_t *words, int i)
+template <typename T> static inline float dp_half_at(uint32_t word, unsigned i)
 {
     T half;
-    half.bits = (uint16_t)(words[0] >> 16 * i);
+    half.bits = (uint16_t)(word >> 16 * i);
     return dp_to_float(half);
 }
 
+/* words: of 8 in depth each, of the left factor two. */
 template <typename T>
-static inline void dp_mma(T *, float sum[4], const uint32_t left[4], const uint32_t right[2])
+static inline void dp_mma_of(float sum[4], const dp_mma_words &mine, unsigned words)
 {
     dp_mma_words all[DP_LANES];
-    const dp_mma_words mine = {{left[0], left[1], left[2], left[3]}, {right[0], right[1]}};
     host_gpu_gather(0xffffffffU, mine, all);
     const unsigned lane = host_gpu_lane();
     const unsigned g = lane / 4;
     const unsigned t = lane % 4;
     for (unsigned i = 0; i < 4; i++) {
         const unsigned column = 2 * t + i % 2;
-        for (unsigned depth = 0; depth < 16; depth++) {
+        for (unsigned depth = 0; depth < 8 * words; depth++) {
             const unsigned of = depth % 8 / 2;
             const unsigned word = depth / 8;
-            const dp_mma_words *const row = &all[4 * g + of];
-            sum[i] += dp_half_at<T>(&row->left[2 * word + i / 2], (int)(depth % 2)) *
-                      dp_half_at<T>(&all[4 * column + of].right[word], (int)(depth % 2));
+            sum[i] += dp_half_at<T>(all[4 * g + of].left[2 * word + i / 2], depth % 2) *
+                      dp_half_at<T>(all[4 * column + of].right[word], depth % 2);
         }
     }
 }
 
+template <typename T>
+static inline void dp_mma(T *, float sum[4], const uint32_t left[4], const uint32_t right[2])
+{
+    dp_mma_of<T>(sum, {{left[0], left[1], left[2], left[3]}, {right[0], right[1]}}, 2);
+}
+
+static inline void dp_mma8(float sum[4], uint32_t low, uint32_t high, uint32_t right)
+{
+    dp_mma_of<dp_fp16>(sum, {{low, high}, {right}}, 1);
+}
+
 #endif
+
+static __device__ inline void dp_mma(dp_fp16_by8 *, float sum[4], const uint32_t left[4],
+                                     const uint32_t right[2])
+{
+    dp_mma8(sum, left[0], left[1], right[0]);
+    dp_mma8(sum, left[2], left[3], right[1]);
+}
 
 /* ---- four tiles of 8 x 8 halves out of shared memory: lane 8 i + r gives the address of row r of tile i, at 16 bytes. Word i of
  * a lane: of tile i row g, columns 2t and 2t+1; or turned: column g, rows 2t and 2t+1. */

@@ -214,6 +214,22 @@ static void tensor_cores_are_near_the_reference_at_heads_of_128(void **state)
     }
 }
 
+static void tensor_cores_of_sm_75_are_near_the_reference(void **state)
+{
+    (void)state;
+    static const attention_case cases[] = {
+        {DP_FP16, 1, 1, 1, 1, 64, 0, DP_ATTENTION_MMA8},
+        {DP_FP16, 2, 31, 2, 1, 64, 0, DP_ATTENTION_MMA8},
+        {DP_FP16, 1, 200, 1, 1, 64, 0, DP_ATTENTION_MMA8},
+        {DP_FP16, 1, 133, 2, 1, 128, 0, DP_ATTENTION_MMA8},
+        {DP_BF16, 1, 40, 1, 1, 64, 0, DP_ATTENTION_MMA8}, /* has none: the plain path */
+        {DP_FP16, 1, 40, 1, 1, 80, 0, DP_ATTENTION_MMA8}, /* the same */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        check_attention(&cases[i]);
+    }
+}
+
 static void warpgroups_are_near_the_reference_at_heads_of_64(void **state)
 {
     (void)state;
@@ -247,6 +263,7 @@ static void attention_has_the_same_bits_in_every_order_of_threads(void **state)
 {
     (void)state;
     static const attention_case cases[] = {{DP_BF16, 1, 70, 2, 1, 64, 0, DP_ATTENTION_MMA},
+                                           {DP_FP16, 1, 70, 1, 1, 128, 0, DP_ATTENTION_MMA8},
                                            {DP_BF16, 1, 135, 1, 1, 128, 0, DP_ATTENTION_WGMMA},
                                            {DP_FP32, 1, 40, 2, 1, 24, 0, DP_ATTENTION_PLAIN}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -275,15 +292,16 @@ static void each_card_takes_the_best_path_that_it_has(void **state)
 {
     (void)state;
     unsetenv("DPNODE_CUDA_ATTENTION");
-    assert_int_equal(dp_cuda_attention_path_for(7, 5), DP_ATTENTION_PLAIN);
+    assert_int_equal(dp_cuda_attention_path_for(7, 5), DP_ATTENTION_MMA8);
     assert_int_equal(dp_cuda_attention_path_for(8, 0), DP_ATTENTION_MMA);
     assert_int_equal(dp_cuda_attention_path_for(12, 0), DP_ATTENTION_MMA);
     const dp_cuda_attention_path best = dp_cuda_attention_path_for(9, 0);
     assert_true(best == DP_ATTENTION_WGMMA || !card_has_warpgroups());
     setenv("DPNODE_CUDA_ATTENTION", "mma", 1);
-    assert_int_equal(dp_cuda_attention_path_for(7, 5), DP_ATTENTION_PLAIN);
+    assert_int_equal(dp_cuda_attention_path_for(7, 5), DP_ATTENTION_MMA8);
     assert_int_equal(dp_cuda_attention_path_for(9, 0), DP_ATTENTION_MMA);
     setenv("DPNODE_CUDA_ATTENTION", "plain", 1);
+    assert_int_equal(dp_cuda_attention_path_for(7, 5), DP_ATTENTION_PLAIN);
     assert_int_equal(dp_cuda_attention_path_for(9, 0), DP_ATTENTION_PLAIN);
     unsetenv("DPNODE_CUDA_ATTENTION");
 }
@@ -311,6 +329,7 @@ int main(void)
         cmocka_unit_test(the_plain_path_is_near_the_reference),
         cmocka_unit_test(tensor_cores_are_near_the_reference_at_heads_of_64),
         cmocka_unit_test(tensor_cores_are_near_the_reference_at_heads_of_128),
+        cmocka_unit_test(tensor_cores_of_sm_75_are_near_the_reference),
         cmocka_unit_test(warpgroups_are_near_the_reference_at_heads_of_64),
         cmocka_unit_test(warpgroups_are_near_the_reference_at_heads_of_128),
         cmocka_unit_test(attention_has_the_same_bits_in_every_order_of_threads),
