@@ -44,12 +44,23 @@ static dp_status rms_norm(const rig *r, cudaStream_t stream)
     return dp_cuda_norm_forward(&norm, NULL, NULL, r->at[RIG_Y], stream);
 }
 
-static dp_status layer_norm_back(const rig *r, cudaStream_t stream)
+static dp_status norm_back(const rig *r, float *d_sum, cudaStream_t stream)
 {
     const dp_cuda_norm norm = norm_of(r, false);
     return dp_cuda_norm_backward(&norm, r->at[RIG_DY], r->at[RIG_DX], r->at[RIG_DX],
                                  rig_floats(r, RIG_GAINS), rig_floats(r, RIG_GAINS) + r->width,
-                                 rig_floats(r, RIG_SCRATCH), stream);
+                                 d_sum, rig_floats(r, RIG_SCRATCH), stream);
+}
+
+static dp_status layer_norm_back(const rig *r, cudaStream_t stream)
+{
+    return norm_back(r, NULL, stream);
+}
+
+/* With the gradient of the bias of the product before it. */
+static dp_status layer_norm_bias_back(const rig *r, cudaStream_t stream)
+{
+    return norm_back(r, rig_floats(r, RIG_GAINS) + 2 * r->width, stream);
 }
 
 static dp_cuda_activation act_of(const rig *r, dp_activation_kind kind)
@@ -64,11 +75,21 @@ static dp_status gelu(const rig *r, cudaStream_t stream)
     return dp_cuda_activation_forward(&act, r->at[RIG_D_WIDE], stream);
 }
 
+static dp_status act_back(const rig *r, dp_activation_kind kind, float *d_bias, cudaStream_t stream)
+{
+    const dp_cuda_activation act = act_of(r, kind);
+    return dp_cuda_activation_backward(&act, r->at[RIG_D_WIDE], 4 * r->width, r->at[RIG_D_WIDE],
+                                       NULL, d_bias, rig_floats(r, RIG_SCRATCH), stream);
+}
+
 static dp_status gelu_back(const rig *r, cudaStream_t stream)
 {
-    const dp_cuda_activation act = act_of(r, DP_GELU);
-    return dp_cuda_activation_backward(&act, r->at[RIG_D_WIDE], 4 * r->width, r->at[RIG_D_WIDE],
-                                       NULL, stream);
+    return act_back(r, DP_GELU, NULL, stream);
+}
+
+static dp_status gelu_bias_back(const rig *r, cudaStream_t stream)
+{
+    return act_back(r, DP_GELU, rig_floats(r, RIG_GAINS), stream);
 }
 
 static dp_status swiglu(const rig *r, cudaStream_t stream)
@@ -79,14 +100,13 @@ static dp_status swiglu(const rig *r, cudaStream_t stream)
 
 static dp_status swiglu_back(const rig *r, cudaStream_t stream)
 {
-    const dp_cuda_activation act = act_of(r, DP_SWIGLU);
-    return dp_cuda_activation_backward(&act, r->at[RIG_D_WIDE], 4 * r->width, r->at[RIG_D_WIDE],
-                                       NULL, stream);
+    return act_back(r, DP_SWIGLU, NULL, stream);
 }
 
+/* Of q, k and v together, the one that no other kernel sums. */
 static dp_status bias_grad(const rig *r, cudaStream_t stream)
 {
-    return dp_cuda_add_columns(r->at[RIG_D_WIDE], DP_BF16, r->tokens, 4 * r->width, 4 * r->width,
+    return dp_cuda_add_columns(r->at[RIG_D_QKV], DP_BF16, r->tokens, 3 * r->width, 3 * r->width,
                                rig_floats(r, RIG_GAINS), rig_floats(r, RIG_SCRATCH), stream);
 }
 
@@ -244,11 +264,13 @@ static const rig_kernel kernels[] = {
     {"add, layer norm", add_layer_norm, 4, 0, 0, false, 0, 0, 0},
     {"rms norm", rms_norm, 2, 0, 0, false, 0, 0, 0},
     {"layer norm back", layer_norm_back, 4, 0, 0, false, 0, 0, 0},
+    {"layer norm, bias back", layer_norm_bias_back, 4, 0, 0, false, 0, 0, 0},
     {"gelu", gelu, 8, 0, 0, false, 0, 0, 0},
     {"gelu back", gelu_back, 12, 0, 0, false, 0, 0, 0},
+    {"gelu, bias back", gelu_bias_back, 12, 0, 0, false, 0, 0, 0},
     {"swiglu", swiglu, 6, 0, 0, false, 0, 0, 0},
     {"swiglu back", swiglu_back, 10, 0, 0, false, 0, 0, 0},
-    {"bias grad", bias_grad, 4, 0, 0, false, 0, 0, 0},
+    {"bias grad", bias_grad, 3, 0, 0, false, 0, 0, 0},
     {"rope", rope, 4, 0, 0, false, 0, 0, 0},
     {"q k norm, rope", qk_rope, 4, 0, 0, false, 0, 0, 0},
     {"q k norm, rope back", qk_rope_back, 6, 0, 0, false, 0, 0, 0},

@@ -1,6 +1,6 @@
 #include "compute/cuda/act.h"
 
-#include "compute/cuda/element.cuh"
+#include "compute/cuda/columns.cuh"
 
 enum { THREADS = 256, BLOCKS_MAX = 1 << 16 };
 
@@ -79,6 +79,45 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
+/* One vector of a row; *sum: what memory holds of dx then, NULL where nobody asks. */
+template <typename K, typename T>
+static __device__ inline void step_back(const T *x, size_t row, size_t column, size_t width,
+                                        bool even, const T *dy, size_t ld_dy, T *dx, T *y,
+                                        float *sum)
+{
+    float in[DP_VECTOR];
+    float up[DP_VECTOR] = {0};
+    float d[DP_VECTOR];
+    float out[DP_VECTOR];
+    dp_load_row(in, x + row * K::inputs * width, column, width, even);
+    if (K::inputs == 2) {
+        dp_load_row(up, x + (row * K::inputs + 1) * width, column, width, even);
+    }
+    dp_load_row(d, dy + row * ld_dy, column, width, even);
+#pragma unroll
+    for (int i = 0; i < DP_VECTOR; i++) {
+        float d_in;
+        float d_up = 0.0F;
+        out[i] = K::value(in[i], up[i]);
+        K::slopes(in[i], up[i], d[i], &d_in, &d_up);
+        in[i] = d_in;
+        up[i] = d_up;
+    }
+    dp_store_row(dx + row * K::inputs * width, in, column, width, even);
+    if (K::inputs == 2) {
+        dp_store_row(dx + (row * K::inputs + 1) * width, up, column, width, even);
+    }
+    if (y != nullptr) {
+        dp_store_row(y + row * width, out, column, width, even);
+    }
+    if (sum != nullptr) {
+#pragma unroll
+        for (int i = 0; i < DP_VECTOR; i++) {
+            sum[i] += dp_rounded((T *)nullptr, in[i]);
+        }
+    }
+}
+
 template <typename K, typename T>
 static __global__ void __launch_bounds__(THREADS)
     backward_kernel(const T *x, size_t rows, size_t width, bool even, const T *dy, size_t ld_dy,
@@ -88,34 +127,25 @@ static __global__ void __launch_bounds__(THREADS)
     const size_t stride = (size_t)gridDim.x * THREADS;
     for (size_t at = (size_t)blockIdx.x * THREADS + threadIdx.x; at < rows * vectors;
          at += stride) {
-        const size_t row = at / vectors;
-        const size_t column = at % vectors * DP_VECTOR;
-        float in[DP_VECTOR];
-        float up[DP_VECTOR] = {0};
-        float d[DP_VECTOR];
-        float out[DP_VECTOR];
-        dp_load_row(in, x + row * K::inputs * width, column, width, even);
-        if (K::inputs == 2) {
-            dp_load_row(up, x + (row * K::inputs + 1) * width, column, width, even);
-        }
-        dp_load_row(d, dy + row * ld_dy, column, width, even);
-#pragma unroll
-        for (int i = 0; i < DP_VECTOR; i++) {
-            float d_in;
-            float d_up = 0.0F;
-            out[i] = K::value(in[i], up[i]);
-            K::slopes(in[i], up[i], d[i], &d_in, &d_up);
-            in[i] = d_in;
-            up[i] = d_up;
-        }
-        dp_store_row(dx + row * K::inputs * width, in, column, width, even);
-        if (K::inputs == 2) {
-            dp_store_row(dx + (row * K::inputs + 1) * width, up, column, width, even);
-        }
-        if (y != nullptr) {
-            dp_store_row(y + row * width, out, column, width, even);
+        step_back<K>(x, at / vectors, at % vectors * DP_VECTOR, width, even, dy, ld_dy, dx, y,
+                     nullptr);
+    }
+}
+
+/* The same by strips, with the sums of dx's columns: the gradient of the bias before the activation. Kinds of one input. */
+template <typename K, typename T>
+static __global__ void __launch_bounds__(DP_STRIP_THREADS)
+    strip_kernel(const T *x, size_t rows, size_t width, size_t per_strip, bool even, const T *dy,
+                 size_t ld_dy, T *dx, T *y, float *partial)
+{
+    const dp_strip strip = dp_strip_of(rows, per_strip);
+    float sum[DP_VECTOR] = {0};
+    if (strip.column < width) {
+        for (size_t row = strip.first; row < strip.last; row += DP_STRIP_ROWS) {
+            step_back<K>(x, row, strip.column, width, even, dy, ld_dy, dx, y, sum);
         }
     }
+    dp_strip_keep(sum, width, partial);
 }
 
 static dim3 grid_for(const dp_cuda_activation *act)
@@ -132,15 +162,39 @@ static dp_status forward_of(const dp_cuda_activation *act, void *y, cudaStream_t
                      (const T *)act->x, act->rows, act->width, even, (T *)y);
 }
 
+/* What backward is given beside the activation. */
+typedef struct back {
+    const void *dy;
+    size_t ld_dy;
+    void *dx;
+    void *y;
+    float *d_bias;
+    float *scratch;
+} back;
+
+/* Sums by a kernel of their own for two inputs, which no published model gives a bias. */
 template <typename K, typename T>
-static dp_status backward_of(const dp_cuda_activation *act, const void *dy, size_t ld_dy, void *dx,
-                             void *y, cudaStream_t stream)
+static dp_status backward_of(const dp_cuda_activation *act, const back *b, cudaStream_t stream)
 {
     const bool even = act->width % DP_VECTOR == 0 && dp_even(act->x, 0) &&
-                      dp_even(dy, ld_dy * sizeof(T)) && dp_even(dx, 0) && dp_even(y, 0);
-    return DP_LAUNCH((backward_kernel<K, T>), grid_for(act), dim3(THREADS), 0, stream,
-                     (const T *)act->x, act->rows, act->width, even, (const T *)dy, ld_dy, (T *)dx,
-                     (T *)y);
+                      dp_even(b->dy, b->ld_dy * sizeof(T)) && dp_even(b->dx, 0) && dp_even(b->y, 0);
+    const T *const x = (const T *)act->x;
+    const T *const dy = (const T *)b->dy;
+    T *const dx = (T *)b->dx;
+    T *const y = (T *)b->y;
+    if (b->d_bias != nullptr && K::inputs == 1) {
+        DP_TRY(DP_LAUNCH((strip_kernel<K, T>), dp_strip_grid(act->rows, act->width),
+                         dim3(DP_STRIP_THREADS), 0, stream, x, act->rows, act->width,
+                         dp_cuda_strip_rows(act->rows), even, dy, b->ld_dy, dx, y, b->scratch));
+        return dp_cuda_add_strips(b->scratch, dp_cuda_strips(act->rows), act->width, act->width,
+                                  b->d_bias, stream);
+    }
+    DP_TRY(DP_LAUNCH((backward_kernel<K, T>), grid_for(act), dim3(THREADS), 0, stream, x, act->rows,
+                     act->width, even, dy, b->ld_dy, dx, y));
+    const size_t wide = K::inputs * act->width;
+    return b->d_bias == nullptr ? DP_OK
+                                : dp_cuda_add_columns(dx, act->type, act->rows, wide, wide,
+                                                      b->d_bias, b->scratch, stream);
 }
 
 template <typename K>
@@ -160,16 +214,15 @@ static dp_status forward(const dp_cuda_activation *act, void *y, cudaStream_t st
 }
 
 template <typename K>
-static dp_status backward(const dp_cuda_activation *act, const void *dy, size_t ld_dy, void *dx,
-                          void *y, cudaStream_t stream)
+static dp_status backward(const dp_cuda_activation *act, const back *b, cudaStream_t stream)
 {
     switch (act->type) {
     case DP_FP32:
-        return backward_of<K, float>(act, dy, ld_dy, dx, y, stream);
+        return backward_of<K, float>(act, b, stream);
     case DP_BF16:
-        return backward_of<K, dp_bf16>(act, dy, ld_dy, dx, y, stream);
+        return backward_of<K, dp_bf16>(act, b, stream);
     case DP_FP16:
-        return backward_of<K, dp_fp16>(act, dy, ld_dy, dx, y, stream);
+        return backward_of<K, dp_fp16>(act, b, stream);
     case DP_PRECISIONS:
         break;
     }
@@ -196,19 +249,20 @@ extern "C" dp_status dp_cuda_activation_forward(const dp_cuda_activation *act, v
 }
 
 extern "C" dp_status dp_cuda_activation_backward(const dp_cuda_activation *act, const void *dy,
-                                                 size_t ld_dy, void *dx, void *y,
-                                                 cudaStream_t stream)
+                                                 size_t ld_dy, void *dx, void *y, float *d_bias,
+                                                 float *scratch, cudaStream_t stream)
 {
+    const back b = {dy, ld_dy, dx, y, d_bias, scratch};
     if (act->rows == 0 || act->width == 0) {
         return DP_OK;
     }
     switch (act->kind) {
     case DP_GELU:
-        return backward<gelu>(act, dy, ld_dy, dx, y, stream);
+        return backward<gelu>(act, &b, stream);
     case DP_RELU2:
-        return backward<relu2>(act, dy, ld_dy, dx, y, stream);
+        return backward<relu2>(act, &b, stream);
     case DP_SWIGLU:
-        return backward<swiglu>(act, dy, ld_dy, dx, y, stream);
+        return backward<swiglu>(act, &b, stream);
     case DP_ACTIVATION_KINDS:
         break;
     }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/status.h"
+#include "compute/cuda/columns.h"
 #include "compute/cuda/stream.h"
 #include "compute/ops.h"
 #include "compute/precision.h"
@@ -28,10 +29,12 @@ typedef struct dp_cuda_activation {
 DP_MUST dp_status dp_cuda_activation_forward(const dp_cuda_activation *act, void *y,
                                              cudaStream_t stream);
 
-/* dx for dy, and y once more unless y is NULL. dy: [rows][width] at ld_dy elements; dx: as x. dx may be dy: at ld_dy = width where
- * x is as wide as y, at 2 * width for SwiGLU. */
+/* dx for dy, y once more unless y is NULL, and unless d_bias is NULL d_bias[j] += sum over rows of dx[row][j]. dy: [rows][width] at ld_dy
+ * elements; dx: as x. dx may be dy: at ld_dy = width where x is as wide as y, at 2 * width for SwiGLU. d_bias: [width of x] floats;
+ * scratch: dp_cuda_columns_scratch of that width, not touched without d_bias. */
 DP_MUST dp_status dp_cuda_activation_backward(const dp_cuda_activation *act, const void *dy,
-                                              size_t ld_dy, void *dx, void *y, cudaStream_t stream);
+                                              size_t ld_dy, void *dx, void *y, float *d_bias,
+                                              float *scratch, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

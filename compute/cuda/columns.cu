@@ -1,49 +1,27 @@
 #include "compute/cuda/columns.h"
 
-#include "compute/cuda/element.cuh"
+#include "compute/cuda/columns.cuh"
 
-enum {
-    STRIP_ROWS = 8,  /* of a block of the first stage: threads over rows */
-    FINISH_ROWS = 32 /* threads over strips in the second */
-};
+enum { FINISH_ROWS = 32 /* threads over strips in the second stage */ };
 
 /* One block sums a strip of rows in 32 vectors of columns. */
 template <typename T>
-static __global__ void __launch_bounds__(DP_LANES *STRIP_ROWS)
+static __global__ void __launch_bounds__(DP_STRIP_THREADS)
     strip_kernel(const T *x, size_t rows, size_t width, size_t ld, size_t per_strip, bool even,
                  float *partial)
 {
-    __shared__ float sums[STRIP_ROWS][DP_LANES][DP_VECTOR + 1];
-    const size_t lane = threadIdx.x % DP_LANES;
-    const size_t warp = threadIdx.x / DP_LANES;
-    const size_t column = ((size_t)blockIdx.x * DP_LANES + lane) * DP_VECTOR;
-    const size_t first = (size_t)blockIdx.y * per_strip;
-    const size_t last = first + per_strip < rows ? first + per_strip : rows;
+    const dp_strip strip = dp_strip_of(rows, per_strip);
     float sum[DP_VECTOR] = {0};
 #pragma unroll 4
-    for (size_t row = first + warp; row < last; row += STRIP_ROWS) {
+    for (size_t row = strip.first; row < strip.last; row += DP_STRIP_ROWS) {
         float value[DP_VECTOR];
-        dp_load_row(value, x + row * ld, column, width, even);
+        dp_load_row(value, x + row * ld, strip.column, width, even);
 #pragma unroll
         for (int i = 0; i < DP_VECTOR; i++) {
             sum[i] += value[i];
         }
     }
-#pragma unroll
-    for (int i = 0; i < DP_VECTOR; i++) {
-        sums[warp][lane][i] = sum[i];
-    }
-    __syncthreads();
-    /* 256 threads, 256 columns. */
-    const size_t mine = (size_t)blockIdx.x * DP_LANES * DP_VECTOR + threadIdx.x;
-    if (mine < width) {
-        float total = 0.0F;
-#pragma unroll
-        for (int i = 0; i < STRIP_ROWS; i++) {
-            total += sums[i][threadIdx.x / DP_VECTOR][threadIdx.x % DP_VECTOR];
-        }
-        partial[(size_t)blockIdx.y * width + mine] = total;
-    }
+    dp_strip_keep(sum, width, partial);
 }
 
 /* One block adds all strips of 32 columns. */
@@ -78,10 +56,8 @@ static dp_status sum_strips(const T *x, size_t rows, size_t width, size_t ld, fl
                             cudaStream_t stream)
 {
     const bool even = dp_even(x, ld * sizeof(T)) && width % DP_VECTOR == 0;
-    const dim3 grid((unsigned)dp_blocks(width, DP_LANES * DP_VECTOR),
-                    (unsigned)dp_cuda_strips(rows));
-    return DP_LAUNCH(strip_kernel<T>, grid, dim3(DP_LANES * STRIP_ROWS), 0, stream, x, rows, width,
-                     ld, dp_cuda_strip_rows(rows), even, partial);
+    return DP_LAUNCH(strip_kernel<T>, dp_strip_grid(rows, width), dim3(DP_STRIP_THREADS), 0, stream,
+                     x, rows, width, ld, dp_cuda_strip_rows(rows), even, partial);
 }
 
 extern "C" dp_status dp_cuda_add_strips(const float *partial, size_t strips, size_t width,

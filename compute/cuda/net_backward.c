@@ -22,15 +22,14 @@ static dp_status linear_back(dp_cuda_net *net, size_t layer, dp_slot slot, const
     return dp_cuda_gemm_run(net->gemm, &product, net->stream);
 }
 
-/* Gradients of a linear layer's weight and bias: in [n][from], d_out [n][to]. */
-static dp_status linear_grads(dp_cuda_net *net, size_t layer, dp_slot slot, const void *in,
+/* Gradient of a linear layer's weight: in [n][from], d_out [n][to]. That of its bias is summed where d_out is made. */
+static dp_status weight_grads(dp_cuda_net *net, size_t layer, dp_slot slot, const void *in,
                               const void *d_out)
 {
     const dp_tensor *const tensor = dp_model_tensor(net->model, layer, slot);
     const size_t from = tensor->shape[0];
     const size_t to = tensor->shape[1];
     float *const weight = dp_cuda_net_grad(net, layer, slot);
-    float *const bias = dp_cuda_net_grad(net, layer, (dp_slot)(slot + 1));
     const dp_cuda_product product = {.m = from,
                                      .n = to,
                                      .k = net->n,
@@ -44,24 +43,30 @@ static dp_status linear_grads(dp_cuda_net *net, size_t layer, dp_slot slot, cons
                                      .add = weight,
                                      .in = net->type,
                                      .out = DP_FP32};
-    DP_TRY(dp_cuda_gemm_run(net->gemm, &product, net->stream));
-    if (bias == NULL) {
-        return DP_OK;
-    }
-    return DP_CUDA_RUN(net->device, dp_cuda_add_columns(d_out, net->type, net->n, to, to, bias,
-                                                        net->scratch, net->stream));
+    return dp_cuda_gemm_run(net->gemm, &product, net->stream);
 }
 
-/* dx = residual + what d_small is before the norm of x. */
+/* Of the product of q, k and v, whose d_out three kernels make: by reading it once more. */
+static dp_status qkv_bias_grads(dp_cuda_net *net, size_t layer)
+{
+    float *const bias = dp_cuda_net_grad(net, layer, DP_LAYER_QKV_B);
+    const size_t width = net->sizes.qkv;
+    return bias == NULL ? DP_OK
+                        : DP_CUDA_RUN(net->device,
+                                      dp_cuda_add_columns(net->d_qkv, net->type, net->n, width,
+                                                          width, bias, net->scratch, net->stream));
+}
+
+/* dx = residual + what d_small is before the norm of x. d_bias: of the product that was added before it; NULL: it has none. */
 static dp_status norm_back(dp_cuda_net *net, size_t layer, dp_slot gain, const void *residual,
-                           void *dx)
+                           void *dx, float *d_bias)
 {
     const dp_cuda_norm norm = dp_cuda_net_norm_of(net, layer, gain);
     return DP_CUDA_RUN(net->device,
                        dp_cuda_norm_backward(&norm, net->d_small, residual, dx,
                                              dp_cuda_net_grad(net, layer, gain),
                                              dp_cuda_net_grad(net, layer, (dp_slot)(gain + 1)),
-                                             net->scratch, net->stream));
+                                             d_bias, net->scratch, net->stream));
 }
 
 /* From dx behind the layer to d_middle behind attention. */
@@ -72,22 +77,24 @@ static dp_status to_middle(dp_cuda_net *net, size_t layer)
     const dp_cuda_activation act = dp_cuda_net_activation(net, layer);
     DP_TRY(linear_back(net, layer, DP_LAYER_DOWN_W, net->dx, net->d_hidden, net->sizes.up));
     DP_TRY(DP_CUDA_RUN(
-        net->device, dp_cuda_activation_backward(&act, net->d_hidden, net->sizes.up, net->d_hidden,
-                                                 again ? at->act : NULL, net->stream)));
-    DP_TRY(linear_grads(net, layer, DP_LAYER_DOWN_W, at->act, net->dx));
+        net->device, dp_cuda_activation_backward(
+                         &act, net->d_hidden, net->sizes.up, net->d_hidden, again ? at->act : NULL,
+                         dp_cuda_net_grad(net, layer, DP_LAYER_UP_B), net->scratch, net->stream)));
+    DP_TRY(weight_grads(net, layer, DP_LAYER_DOWN_W, at->act, net->dx));
     if (again) {
         DP_TRY(dp_cuda_net_norm2(net, layer));
     }
     DP_TRY(linear_back(net, layer, DP_LAYER_UP_W, net->d_hidden, net->d_small, net->sizes.width));
-    DP_TRY(linear_grads(net, layer, DP_LAYER_UP_W, at->norm2, net->d_hidden));
-    return norm_back(net, layer, DP_LAYER_NORM2_W, net->dx, net->d_middle);
+    DP_TRY(weight_grads(net, layer, DP_LAYER_UP_W, at->norm2, net->d_hidden));
+    return norm_back(net, layer, DP_LAYER_NORM2_W, net->dx, net->d_middle,
+                     dp_cuda_net_grad(net, layer, DP_LAYER_OUT_B));
 }
 
 static dp_status attention_back(dp_cuda_net *net, size_t layer)
 {
     const dp_cuda_attention a = dp_cuda_net_attention(net, layer);
     DP_TRY(linear_back(net, layer, DP_LAYER_OUT_W, net->d_middle, net->d_small, net->sizes.query));
-    DP_TRY(linear_grads(net, layer, DP_LAYER_OUT_W, net->layers[layer].att, net->d_middle));
+    DP_TRY(weight_grads(net, layer, DP_LAYER_OUT_W, net->layers[layer].att, net->d_middle));
     const dp_cuda_attention_grads grads = dp_cuda_net_attention_grads(net);
     DP_TRY(DP_CUDA_RUN(net->device, dp_cuda_attention_backward(&a, &grads, net->stream)));
     if (net->angles == NULL) {
@@ -110,8 +117,11 @@ static dp_status to_input(dp_cuda_net *net, size_t layer)
         DP_TRY(dp_cuda_net_norm1(net, layer));
     }
     DP_TRY(linear_back(net, layer, DP_LAYER_QKV_W, net->d_qkv, net->d_small, net->sizes.width));
-    DP_TRY(linear_grads(net, layer, DP_LAYER_QKV_W, at->norm1, net->d_qkv));
-    return norm_back(net, layer, DP_LAYER_NORM1_W, net->d_middle, net->dx);
+    DP_TRY(weight_grads(net, layer, DP_LAYER_QKV_W, at->norm1, net->d_qkv));
+    DP_TRY(qkv_bias_grads(net, layer));
+    /* What comes out is what the layer before has added to. */
+    return norm_back(net, layer, DP_LAYER_NORM1_W, net->d_middle, net->dx,
+                     layer == 0 ? NULL : dp_cuda_net_grad(net, layer - 1, DP_LAYER_DOWN_B));
 }
 
 dp_status dp_cuda_net_backward(dp_cuda_net *net)

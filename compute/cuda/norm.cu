@@ -100,8 +100,34 @@ static __global__ void __launch_bounds__(THREADS_MAX)
     }
 }
 
-/* A block takes a strip of rows one by one and keeps the columns' sums; partial: [strips][2][width]. */
-template <typename S, typename T, int VECTORS>
+/* What a thread sums of dx, eight floats, lies in shared memory, where it is out of the way: with eight registers more fewer blocks share an SM,
+ * and the strips of 1024 or more rows take two turns instead of one. Halves of all threads side by side, so that banks do not collide. */
+static __device__ inline void keep_sums(dp_chunk *room, const float add[DP_VECTOR], bool begin)
+{
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        dp_chunk *const at = room + half * blockDim.x + threadIdx.x;
+        const dp_chunk old = *at;
+        dp_chunk now;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const float before = begin ? 0.0F : dp_of_bits(old.word[i]);
+            now.word[i] = dp_bits_of(before + add[4 * half + i]);
+        }
+        *at = now;
+    }
+}
+
+static __device__ inline void take_sums(const dp_chunk *room, float sums[DP_VECTOR])
+{
+#pragma unroll
+    for (int i = 0; i < DP_VECTOR; i++) {
+        sums[i] = dp_of_bits(room[i / 4 * blockDim.x + threadIdx.x].word[i % 4]);
+    }
+}
+
+/* A block takes a strip of rows one by one and keeps the columns' sums; partial: [strips][2][width], with those of dx (SUMS) 3. */
+template <typename S, typename T, int VECTORS, bool SUMS>
 static __global__ void __launch_bounds__(THREADS_MAX)
     backward_kernel(const norm_shape n, const S *x, const T *dy, const S *residual, S *dx,
                     float *partial)
@@ -113,6 +139,7 @@ static __global__ void __launch_bounds__(THREADS_MAX)
     const float share = 1.0F / (float)n.width;
     const size_t first = (size_t)blockIdx.x * n.per_strip;
     const size_t last = first + n.per_strip < n.rows ? first + n.per_strip : n.rows;
+    DP_SHARED(dp_chunk, sums);
     float gain[VECTORS][DP_VECTOR];
     float d_gain[VECTORS][DP_VECTOR] = {{0}};
     float d_bias[VECTORS][DP_VECTOR] = {{0}};
@@ -165,6 +192,10 @@ static __global__ void __launch_bounds__(THREADS_MAX)
 #pragma unroll
             for (int i = 0; i < DP_VECTOR; i++) {
                 before[v][i] += (d[v][i] - sum - unit[v][i] * dot) * rstd;
+                before[v][i] = dp_rounded((S *)nullptr, before[v][i]);
+            }
+            if (SUMS) {
+                keep_sums(sums, before[v], row == first);
             }
             dp_store_row(dx + row * n.width, before[v], column, n.width, n.even);
         }
@@ -172,9 +203,14 @@ static __global__ void __launch_bounds__(THREADS_MAX)
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) {
         const size_t column = (threadIdx.x + (size_t)v * blockDim.x) * DP_VECTOR;
-        float *const strip = partial + (size_t)blockIdx.x * 2 * n.width;
+        float *const strip = partial + (size_t)blockIdx.x * (SUMS ? 3 : 2) * n.width;
         dp_store_row(strip, d_gain[v], column, n.width, n.even);
         dp_store_row(strip + n.width, d_bias[v], column, n.width, n.even);
+        if (SUMS) {
+            float sum[DP_VECTOR];
+            take_sums(sums, sum);
+            dp_store_row(strip + 2 * n.width, sum, column, n.width, n.even);
+        }
     }
 }
 
@@ -212,29 +248,43 @@ static dp_status forward(const dp_cuda_norm *norm, const void *add, void *sum, v
                      shape, (const S *)norm->x, (const T *)add, (S *)sum, (T *)y);
 }
 
+/* What backward is given beside the norm. */
+typedef struct back {
+    const void *dy;
+    const void *residual;
+    void *dx;
+    float *d_sum;
+    float *scratch;
+} back;
+
+/* Rows up to NARROW_MAX sum dx on the way; of wider ones it is read again. */
 template <typename S, typename T>
-static dp_status backward(const dp_cuda_norm *norm, const void *dy, const void *residual, void *dx,
-                          float *scratch, cudaStream_t stream)
+static dp_status backward(const dp_cuda_norm *norm, const back *b, cudaStream_t stream)
 {
-    const bool even = norm->width % DP_VECTOR == 0 && dp_even(norm->x, 0) && dp_even(dy, 0) &&
-                      dp_even(residual, 0) && dp_even(dx, 0) && dp_even(norm->gain, 0) &&
-                      dp_even(scratch, 0);
+    const bool even = norm->width % DP_VECTOR == 0 && dp_even(norm->x, 0) && dp_even(b->dy, 0) &&
+                      dp_even(b->residual, 0) && dp_even(b->dx, 0) && dp_even(norm->gain, 0) &&
+                      dp_even(b->scratch, 0);
     const norm_shape shape = shape_of(norm, even);
     const dim3 grid((unsigned)dp_cuda_strips(norm->rows));
+    const S *const x = (const S *)norm->x;
+    const T *const dy = (const T *)b->dy;
+    const S *const residual = (const S *)b->residual;
+    S *const dx = (S *)b->dx;
     if (norm->width <= NARROW_MAX) {
-        return DP_LAUNCH((backward_kernel<S, T, 1>), grid, dim3(threads_for(norm->width, 1)), 0,
-                         stream, shape, (const S *)norm->x, (const T *)dy, (const S *)residual,
-                         (S *)dx, scratch);
+        const dim3 block(threads_for(norm->width, 1));
+        return b->d_sum != nullptr ? DP_LAUNCH((backward_kernel<S, T, 1, true>), grid, block,
+                                               2 * block.x * sizeof(dp_chunk), stream, shape, x, dy,
+                                               residual, dx, b->scratch)
+                                   : DP_LAUNCH((backward_kernel<S, T, 1, false>), grid, block, 0,
+                                               stream, shape, x, dy, residual, dx, b->scratch);
     }
     if (norm->width <= WIDE_MAX) {
-        return DP_LAUNCH((backward_kernel<S, T, 2>), grid, dim3(threads_for(norm->width, 2)), 0,
-                         stream, shape, (const S *)norm->x, (const T *)dy, (const S *)residual,
-                         (S *)dx, scratch);
+        return DP_LAUNCH((backward_kernel<S, T, 2, false>), grid, dim3(threads_for(norm->width, 2)),
+                         0, stream, shape, x, dy, residual, dx, b->scratch);
     }
     /* Spills registers, 430 bytes a thread on sm_80: no published model is so wide. */
-    return DP_LAUNCH((backward_kernel<S, T, 4>), grid, dim3(threads_for(norm->width, 4)), 0, stream,
-                     shape, (const S *)norm->x, (const T *)dy, (const S *)residual, (S *)dx,
-                     scratch);
+    return DP_LAUNCH((backward_kernel<S, T, 4, false>), grid, dim3(threads_for(norm->width, 4)), 0,
+                     stream, shape, x, dy, residual, dx, b->scratch);
 }
 
 static bool fits(const dp_cuda_norm *norm)
@@ -270,34 +320,51 @@ extern "C" dp_status dp_cuda_norm_forward(const dp_cuda_norm *norm, const void *
     return DP_BADARG;
 }
 
+static dp_status backward_of_types(const dp_cuda_norm *norm, const back *b, cudaStream_t stream)
+{
+    if (norm->stream == DP_FP32 && norm->type == DP_FP32) {
+        return backward<float, float>(norm, b, stream);
+    }
+    if (norm->stream == DP_FP32 && norm->type == DP_BF16) {
+        return backward<float, dp_bf16>(norm, b, stream);
+    }
+    if (norm->stream == DP_FP32 && norm->type == DP_FP16) {
+        return backward<float, dp_fp16>(norm, b, stream);
+    }
+    if (norm->stream == DP_BF16 && norm->type == DP_BF16) {
+        return backward<dp_bf16, dp_bf16>(norm, b, stream);
+    }
+    if (norm->stream == DP_FP16 && norm->type == DP_FP16) {
+        return backward<dp_fp16, dp_fp16>(norm, b, stream);
+    }
+    return DP_BADARG;
+}
+
 extern "C" dp_status dp_cuda_norm_backward(const dp_cuda_norm *norm, const void *dy,
                                            const void *residual, void *dx, float *d_gain,
-                                           float *d_bias, float *scratch, cudaStream_t stream)
+                                           float *d_bias, float *d_sum, float *scratch,
+                                           cudaStream_t stream)
 {
-    dp_status status = DP_BADARG;
+    const back b = {dy, residual, dx, d_sum, scratch};
+    const size_t width = norm->width;
+    const size_t strips = dp_cuda_strips(norm->rows);
+    const bool summed = d_sum != nullptr && width <= NARROW_MAX;
+    const size_t ld = (summed ? 3 : 2) * width;
     if (!fits(norm) || norm->rms != (d_bias == nullptr)) {
         return DP_BADARG;
     }
     if (norm->rows == 0) {
         return DP_OK;
     }
-    if (norm->stream == DP_FP32 && norm->type == DP_FP32) {
-        status = backward<float, float>(norm, dy, residual, dx, scratch, stream);
-    } else if (norm->stream == DP_FP32 && norm->type == DP_BF16) {
-        status = backward<float, dp_bf16>(norm, dy, residual, dx, scratch, stream);
-    } else if (norm->stream == DP_FP32 && norm->type == DP_FP16) {
-        status = backward<float, dp_fp16>(norm, dy, residual, dx, scratch, stream);
-    } else if (norm->stream == DP_BF16 && norm->type == DP_BF16) {
-        status = backward<dp_bf16, dp_bf16>(norm, dy, residual, dx, scratch, stream);
-    } else if (norm->stream == DP_FP16 && norm->type == DP_FP16) {
-        status = backward<dp_fp16, dp_fp16>(norm, dy, residual, dx, scratch, stream);
+    DP_TRY(backward_of_types(norm, &b, stream));
+    DP_TRY(dp_cuda_add_strips(scratch, strips, width, ld, d_gain, stream));
+    if (d_bias != nullptr) {
+        DP_TRY(dp_cuda_add_strips(scratch + width, strips, width, ld, d_bias, stream));
     }
-    if (status != DP_OK) {
-        return status;
+    if (d_sum == nullptr) {
+        return DP_OK;
     }
-    const size_t strips = dp_cuda_strips(norm->rows);
-    DP_TRY(dp_cuda_add_strips(scratch, strips, norm->width, 2 * norm->width, d_gain, stream));
-    return norm->rms ? DP_OK
-                     : dp_cuda_add_strips(scratch + norm->width, strips, norm->width,
-                                          2 * norm->width, d_bias, stream);
+    return summed ? dp_cuda_add_strips(scratch + 2 * width, strips, width, ld, d_sum, stream)
+                  : dp_cuda_add_columns(dx, norm->stream, norm->rows, width, width, d_sum, scratch,
+                                        stream);
 }

@@ -41,14 +41,16 @@ DP_MUST dp_status dp_cuda_norm_forward(const dp_cuda_norm *norm, const void *add
 /* Floats of scratch that backward takes. */
 static inline size_t dp_cuda_norm_scratch(size_t rows, size_t width)
 {
-    return 2 * dp_cuda_strips(rows) * width;
+    return 3 * dp_cuda_strips(rows) * width;
 }
 
-/* dx = residual + d(loss)/dx for dy; d_gain +=, d_bias += over all rows. residual: of the stream's type or NULL, may be dx; d_bias
- * NULL for RMSNorm. x is what was normed (sum, where there was an add). */
+/* dx = residual + d(loss)/dx for dy; over all rows d_gain +=, d_bias +=, and d_sum += dx: the gradient of a bias that was added to what
+ * the norm is of. residual: of the stream's type or NULL, may be dx; d_bias NULL for RMSNorm, d_sum where nobody asks. x is what was normed
+ * (sum, where there was an add). */
 DP_MUST dp_status dp_cuda_norm_backward(const dp_cuda_norm *norm, const void *dy,
                                         const void *residual, void *dx, float *d_gain,
-                                        float *d_bias, float *scratch, cudaStream_t stream);
+                                        float *d_bias, float *d_sum, float *scratch,
+                                        cudaStream_t stream);
 
 #ifdef __cplusplus
 }

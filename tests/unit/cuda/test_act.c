@@ -6,6 +6,26 @@ enum { ROWS = 3 };
 static const size_t widths[] = {1, 7, 8, 31, 64, 100};
 enum { WIDTHS = sizeof widths / sizeof widths[0] };
 
+/* Sums over rows of what memory holds of dx. */
+static void check_bias(const void *card_bias, const float *before, const void *card_d, size_t rows,
+                       size_t width, dp_precision type)
+{
+    float *const d = near_get(card_d, rows * width, type);
+    float *const wanted = near_room(width);
+    double most = 1.0;
+    for (size_t j = 0; j < width; j++) {
+        double sum = (double)before[j];
+        for (size_t row = 0; row < rows; row++) {
+            sum += (double)d[row * width + j];
+            most = fmax(most, fabs((double)d[row * width + j]));
+        }
+        wanted[j] = (float)sum;
+    }
+    near_check("d_bias", card_bias, wanted, width, DP_FP32, 1e-6 * most * (double)(rows + 1));
+    free(d);
+    free(wanted);
+}
+
 static void check_activation(dp_activation_kind kind, dp_precision type, size_t width, float size,
                              size_t offset)
 {
@@ -26,11 +46,15 @@ static void check_activation(dp_activation_kind kind, dp_precision type, size_t 
         memcpy(d + row * cpu->inputs * width, dy + row * width, width * sizeof *d);
     }
     void *const card_in = near_put(d, wide, type);
+    const size_t across = cpu->inputs * width;
+    float *const bias = near_fill(across, 3, 1.0F, DP_FP32);
+    float *const card_bias = near_put(bias, across, DP_FP32);
+    float *const scratch = near_poison(dp_cuda_columns_scratch(ROWS, across), DP_FP32);
     const dp_cuda_activation act = {kind, type, ROWS, width, card_x};
     CHECK_OK(dp_cuda_activation_forward(&act, card_y, stream));
-    CHECK_OK(dp_cuda_activation_backward(&act, card_in, cpu->inputs * width, card_d, NULL, stream));
-    CHECK_OK(
-        dp_cuda_activation_backward(&act, card_in, cpu->inputs * width, card_in, again, stream));
+    CHECK_OK(dp_cuda_activation_backward(&act, card_in, across, card_d, NULL, NULL, NULL, stream));
+    CHECK_OK(dp_cuda_activation_backward(&act, card_in, across, card_in, again, card_bias, scratch,
+                                         stream));
     cpu->forward(x, ROWS, width, y);
     cpu->backward(x, ROWS, width, y, d);
     /* The sigmoid's exponent is off by a few 2^-24 of itself, at most 100 where it still counts; values are of size squared. */
@@ -39,7 +63,11 @@ static void check_activation(dp_activation_kind kind, dp_precision type, size_t 
     near_check("y again", again, y, n, type, slack);
     near_check("dx", card_d, d, wide, type, 4.0 * slack);
     near_check("dx in place", card_in, d, wide, type, 4.0 * slack);
+    check_bias(card_bias, bias, card_in, ROWS, across, type);
     near_free_at(card_x, type, offset);
+    card_free(card_bias);
+    card_free(scratch);
+    free(bias);
     card_free(card_y);
     card_free(again);
     card_free(card_d);
@@ -64,6 +92,41 @@ static void activations_are_near_the_reference(void **state)
     }
 }
 
+static void sums_of_a_bias_have_the_same_bits_in_every_order_of_threads(void **state)
+{
+    (void)state;
+    enum { MANY = 70, WIDTH = 264 };
+    const size_t n = (size_t)MANY * WIDTH;
+    float *const x = near_fill(n, 1, 2.0F, DP_BF16);
+    float *const dy = near_fill(n, 2, 1.0F, DP_BF16);
+    float *const zero = near_room(WIDTH);
+    void *const card_x = near_put(x, n, DP_BF16);
+    float *first = NULL;
+    for (uint64_t order = 0; order < NEAR_ORDERS; order++) {
+        card_order(order);
+        void *const card_d = near_put(dy, n, DP_BF16);
+        float *const d_bias = near_put(zero, WIDTH, DP_FP32);
+        float *const scratch = near_poison(dp_cuda_columns_scratch(MANY, WIDTH), DP_FP32);
+        const dp_cuda_activation act = {DP_GELU, DP_BF16, MANY, WIDTH, card_x};
+        CHECK_OK(dp_cuda_activation_backward(&act, card_d, WIDTH, card_d, NULL, d_bias, scratch,
+                                             card_open()));
+        check_bias(d_bias, zero, card_d, MANY, WIDTH, DP_BF16);
+        if (first == NULL) {
+            first = near_get(d_bias, WIDTH, DP_FP32);
+        }
+        near_same(d_bias, first, WIDTH, DP_FP32);
+        card_free(card_d);
+        card_free(d_bias);
+        card_free(scratch);
+    }
+    card_order(0);
+    card_free(card_x);
+    free(first);
+    free(zero);
+    free(dy);
+    free(x);
+}
+
 static void far_inputs_have_the_limits_and_a_nan_stays(void **state)
 {
     (void)state;
@@ -73,7 +136,7 @@ static void far_inputs_have_the_limits_and_a_nan_stays(void **state)
     float *const card_x = near_put(x, 4, DP_FP32);
     float *const card_d = near_put(dy, 4, DP_FP32);
     const dp_cuda_activation act = {DP_GELU, DP_FP32, 1, 3, card_x};
-    CHECK_OK(dp_cuda_activation_backward(&act, card_d, 3, card_d, NULL, stream));
+    CHECK_OK(dp_cuda_activation_backward(&act, card_d, 3, card_d, NULL, NULL, NULL, stream));
     float *const dx = near_get(card_d, 4, DP_FP32);
     assert_true(dx[0] == 1.0F && dx[1] == 0.0F);
     free(dx);
@@ -96,7 +159,8 @@ static void activations_refuse_what_is_none(void **state)
     float x = 0.0F;
     dp_cuda_activation act = {DP_ACTIVATION_KINDS, DP_FP32, 1, 1, &x};
     CHECK_STATUS(dp_cuda_activation_forward(&act, &x, card_open()), DP_BADARG);
-    CHECK_STATUS(dp_cuda_activation_backward(&act, &x, 1, &x, NULL, card_open()), DP_BADARG);
+    CHECK_STATUS(dp_cuda_activation_backward(&act, &x, 1, &x, NULL, NULL, NULL, card_open()),
+                 DP_BADARG);
     act.kind = DP_GELU;
     act.type = DP_PRECISIONS;
     CHECK_STATUS(dp_cuda_activation_forward(&act, &x, card_open()), DP_BADARG);
@@ -108,6 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activations_are_near_the_reference),
+        cmocka_unit_test(sums_of_a_bias_have_the_same_bits_in_every_order_of_threads),
         cmocka_unit_test(far_inputs_have_the_limits_and_a_nan_stays),
         cmocka_unit_test(activations_refuse_what_is_none),
     };

@@ -15,6 +15,7 @@ typedef struct norm_case {
     size_t offset; /* elements by which x is moved from its alignment */
     bool rms;
     bool add;
+    bool sums; /* of dx's columns too */
     dp_precision stream;
     dp_precision type;
 } norm_case;
@@ -55,6 +56,7 @@ typedef struct norm_card {
     float *rstd;
     float *d_gain;
     float *d_bias;
+    float *d_sum;
     float *scratch;
 } norm_card;
 
@@ -106,13 +108,14 @@ static norm_card card_of(const norm_case *c, const norm_host *h)
                        .rstd = near_poison(c->rows, DP_FP32),
                        .d_gain = near_put(h->d_gain, c->width, DP_FP32),
                        .d_bias = near_put(h->d_bias, c->width, DP_FP32),
+                       .d_sum = near_put(h->d_bias, c->width, DP_FP32),
                        .scratch = near_poison(dp_cuda_norm_scratch(c->rows, c->width), DP_FP32)};
 }
 
 static void card_free_all(const norm_case *c, const norm_card *d)
 {
-    void *const all[] = {d->sum,  d->add,  d->y,    d->dy,     d->dx,     d->gain,
-                         d->bias, d->mean, d->rstd, d->d_gain, d->d_bias, d->scratch};
+    void *const all[] = {d->sum,  d->add,  d->y,      d->dy,     d->dx,    d->gain,   d->bias,
+                         d->mean, d->rstd, d->d_gain, d->d_bias, d->d_sum, d->scratch};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         card_free(all[i]);
     }
@@ -136,7 +139,7 @@ static void norm_on_card(const norm_case *c, const norm_card *d)
     CHECK_OK(dp_cuda_norm_forward(&norm, c->add ? d->add : NULL, d->sum, d->y, stream));
     norm.x = c->add ? d->sum : d->x;
     CHECK_OK(dp_cuda_norm_backward(&norm, d->dy, d->dx, d->dx, d->d_gain, c->rms ? NULL : d->d_bias,
-                                   d->scratch, stream));
+                                   c->sums ? d->d_sum : NULL, d->scratch, stream));
 }
 
 static void norm_by_reference(const norm_case *c, const norm_host *h)
@@ -178,11 +181,31 @@ static void compare(const norm_case *c, const norm_host *h, const norm_card *d)
     }
 }
 
+/* Sums over rows of what memory holds of dx, behind what was there; nothing where nobody asked. */
+static void check_sum(const norm_case *c, const float *before, const norm_card *d)
+{
+    float *const dx = near_get(d->dx, c->rows * c->width, c->stream);
+    float *const wanted = near_room(c->width);
+    double most = 1.0;
+    for (size_t j = 0; j < c->width; j++) {
+        double sum = (double)before[j];
+        for (size_t row = 0; row < c->rows && c->sums; row++) {
+            sum += (double)dx[row * c->width + j];
+            most = fmax(most, fabs((double)dx[row * c->width + j]));
+        }
+        wanted[j] = (float)sum;
+    }
+    near_check("d_sum", d->d_sum, wanted, c->width, DP_FP32, 1e-6 * most * (double)(c->rows + 1));
+    free(dx);
+    free(wanted);
+}
+
 static void check_norm(const norm_case *c)
 {
     const norm_host h = host_of(c);
     const norm_card d = card_of(c, &h);
     norm_on_card(c, &d);
+    check_sum(c, h.d_bias, &d);
     norm_by_reference(c, &h);
     compare(c, &h, &d);
     host_free(&h);
@@ -194,8 +217,8 @@ static void norms_are_near_the_reference_for_odd_shapes(void **state)
     (void)state;
     for (size_t i = 0; i < SIZES; i++) {
         for (int kind = 0; kind < 4; kind++) {
-            const norm_case c = {sizes[i].rows,   sizes[i].width, 0,      (kind & 1) != 0,
-                                 (kind & 2) != 0, DP_FP32,        DP_FP32};
+            const norm_case c = {sizes[i].rows,   sizes[i].width, 0,       (kind & 1) != 0,
+                                 (kind & 2) != 0, kind != 1,      DP_FP32, DP_FP32};
             check_norm(&c);
         }
     }
@@ -213,6 +236,7 @@ static void norms_take_every_pair_of_types(void **state)
                                  0,
                                  (kind & 1) != 0,
                                  (kind & 2) != 0,
+                                 kind != 2,
                                  pairs[i][0],
                                  pairs[i][1]};
             check_norm(&c);
@@ -223,7 +247,7 @@ static void norms_take_every_pair_of_types(void **state)
 static void norms_take_rows_at_any_address(void **state)
 {
     (void)state;
-    const norm_case c = {5, 64, 3, false, false, DP_BF16, DP_BF16};
+    const norm_case c = {5, 64, 3, false, false, true, DP_BF16, DP_BF16};
     check_norm(&c);
 }
 
@@ -250,7 +274,7 @@ static void norms_give_the_same_bits_in_every_order_of_threads(void **state)
                                    .gain = card,
                                    .rstd = rstd};
         CHECK_OK(dp_cuda_norm_forward(&norm, NULL, NULL, y, stream));
-        CHECK_OK(dp_cuda_norm_backward(&norm, card, NULL, y, d_gain, NULL, scratch, stream));
+        CHECK_OK(dp_cuda_norm_backward(&norm, card, NULL, y, d_gain, NULL, NULL, scratch, stream));
         if (first == NULL) {
             first = near_get(d_gain, WIDTH, DP_FP32);
         }
@@ -281,7 +305,7 @@ static void norms_refuse_what_they_cannot_do(void **state)
     norm.stream = DP_FP32;
     norm.rows = 0;
     CHECK_OK(dp_cuda_norm_forward(&norm, NULL, NULL, &gain, stream));
-    CHECK_OK(dp_cuda_norm_backward(&norm, NULL, NULL, NULL, NULL, NULL, NULL, stream));
+    CHECK_OK(dp_cuda_norm_backward(&norm, NULL, NULL, NULL, NULL, NULL, NULL, NULL, stream));
 }
 
 int main(void)
