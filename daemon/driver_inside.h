@@ -35,7 +35,8 @@ enum {
 /* Vectors fresh from the trainer, and partners' updates, are pinned with this round until a row names them. */
 #define DP_STAGED_ROUND 0U
 
-_Static_assert((int)DP_PARTS_MAX <= (int)DP_LISTED_STANDARD, "a record has no more results than blobs");
+_Static_assert((int)DP_PARTS_MAX <= (int)DP_LISTED_STANDARD,
+               "a record has no more results than blobs");
 
 /* A command under way: what its answer means. */
 typedef struct dp_driver_wait {

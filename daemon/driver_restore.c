@@ -220,7 +220,8 @@ static dp_status restore_blobs(restore_job *self, dp_store *store)
 
 static dp_status read_vote(restore_job *self, dp_store *store, dp_buf *record)
 {
-    static uint8_t bytes[DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX]; /* Of one thread, at the start. */
+    static uint8_t
+        bytes[DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX]; /* Of one thread, at the start. */
     dp_vote_row vote;
     DP_TRY(dp_vote_load(store, &self->driver->facts.run, &vote, record));
     if (vote.promised == DP_VOTE_ROW_NONE) {

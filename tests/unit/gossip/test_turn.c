@@ -138,7 +138,8 @@ static void a_full_record_still_has_a_place_for_whose_turn_it_is(void **state)
     hold(&ledger, DP_LISTED_STANDARD, held); /* counted last in round 2 */
     CHECK(dp_turn_has_place(&ledger, &ledger.roster[5].peer, held, DP_LISTED_STANDARD));
     CHECK(!dp_turn_has_place(&ledger, held[7], held, DP_LISTED_STANDARD));
-    CHECK(!dp_turn_has_place(&ledger, &ledger.roster[2 * DP_LISTED_STANDARD].peer, held, DP_LISTED_STANDARD));
+    CHECK(!dp_turn_has_place(&ledger, &ledger.roster[2 * DP_LISTED_STANDARD].peer, held,
+                             DP_LISTED_STANDARD));
     CHECK(dp_turn_has_place(&ledger, &ledger.roster[2 * DP_LISTED_STANDARD].peer, held,
                             DP_LISTED_STANDARD - 1));
     hold(&ledger, 0, held);
