@@ -85,9 +85,8 @@ dp_status dp_listing_read(dp_view bytes, dp_listed rows[DP_LIST_ROWS_MAX], uint3
             return DP_BADMSG;
         }
     }
-    DP_TRY(dp_reader_finish(&reader));
     *n = count;
-    return DP_OK;
+    return dp_reader_finish(&reader);
 }
 
 dp_hash dp_listing_hash(dp_view bytes)

@@ -139,6 +139,43 @@ static void a_vote_is_written_with_the_lists_of_its_record_and_gives_them_back(v
     kit_close(world);
 }
 
+static void messages_that_are_cut_are_refused(void **state)
+{
+    kit_world *world = listing(2);
+    dp_node *node = world->nodes[0].node;
+    const dp_hash hash = {{7}};
+    const dp_peer from = kit_peer(1);
+    const dp_view get = ask_for(world, 1, &hash);
+
+    (void)state;
+    for (size_t size = 0; size < get.size; size++) {
+        const dp_view cut = dp_view_of(get.data, size);
+        assert_int_not_equal(dp_list_message(node, DP_MSG_LIST_GET, cut, &from), DP_OK);
+        assert_int_not_equal(dp_list_message(node, DP_MSG_LIST, cut, &from), DP_OK);
+    }
+    kit_close(world);
+}
+
+static void a_record_that_is_damaged_or_not_whole_is_not_taken(void **state)
+{
+    static uint8_t copy[DP_RECORD_WHOLE_MAX];
+    kit_world *lists = listing(2);
+    kit_world *world = kit_open(2);
+    const kit_record *at = &lists->nodes[0].records[lists->nodes[0].slots];
+    const dp_view voted = dp_record_voted(dp_view_of(at->record, at->record_size));
+
+    (void)state;
+    memcpy(copy, voted.data, voted.size);
+    for (uint32_t i = 0; i < 2; i++) { /* Its rows are missing; then it is none. */
+        assert_int_equal(
+            dp_chain_offer(world->nodes[0].node, dp_view_of(copy, voted.size), (dp_view){0}),
+            DP_BADMSG);
+        copy[1] = 99;
+    }
+    kit_close(world);
+    kit_close(lists);
+}
+
 static void what_is_missing_is_asked_of_one_voter_after_the_other(void **state)
 {
     static dp_actions actions;
@@ -177,6 +214,8 @@ int main(void)
         cmocka_unit_test(a_voter_is_given_what_it_asks_for_and_nobody_else_is),
         cmocka_unit_test(a_node_of_a_run_without_lists_takes_none),
         cmocka_unit_test(a_vote_is_written_with_the_lists_of_its_record_and_gives_them_back),
+        cmocka_unit_test(messages_that_are_cut_are_refused),
+        cmocka_unit_test(a_record_that_is_damaged_or_not_whole_is_not_taken),
         cmocka_unit_test(what_is_missing_is_asked_of_one_voter_after_the_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -228,6 +228,23 @@ static void peers_must_rise_from_list_to_list(void **state)
     assert_int_equal(dp_record_decode(&again, bytes), DP_BADMSG);
 }
 
+static void a_list_of_another_version_is_refused_though_the_record_names_it(void **state)
+{
+    const dp_view bytes = record_of(33);
+    const size_t voted = dp_record_voted(bytes).size;
+    const dp_view list = dp_view_of(whole_room + voted, dp_listing_bytes(DP_LIST_ROWS_MAX));
+    const dp_hash before = dp_listing_hash(list);
+    uint8_t *const named = memmem(whole_room, voted, before.bytes, sizeof before.bytes);
+
+    (void)state;
+    assert_non_null(named);
+    whole_room[voted] = DP_LIST_VERSION + 1;
+    assert_int_equal(dp_record_decode(&again, bytes), DP_BADHASH);
+    const dp_hash after = dp_listing_hash(list);
+    memcpy(named, after.bytes, sizeof after.bytes);
+    assert_int_equal(dp_record_decode(&again, bytes), DP_VERSION);
+}
+
 static void the_largest_record_with_lists_fits(void **state)
 {
     dp_view bytes;
@@ -348,6 +365,7 @@ int main(void)
         cmocka_unit_test(every_cut_of_a_record_with_lists_is_refused),
         cmocka_unit_test(a_damaged_record_with_lists_has_one_form_or_none),
         cmocka_unit_test(peers_must_rise_from_list_to_list),
+        cmocka_unit_test(a_list_of_another_version_is_refused_though_the_record_names_it),
         cmocka_unit_test(the_largest_record_with_lists_fits),
         cmocka_unit_test(only_a_run_that_permits_more_has_lists),
         cmocka_unit_test(a_forged_row_of_a_later_list_is_refused),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "gossip/msg.h"
+#include "tests/lib/allocfail.h"
 #include "tests/unit/gossip/chain_kit.h"
 
 static uint8_t room[DP_RECORD_WHOLE_MAX];
@@ -32,6 +33,25 @@ static dp_view list_at(dp_view whole, uint32_t i)
     const size_t at = dp_record_voted(whole).size + i * full;
 
     return dp_view_of(whole.data + at, whole.size - at < full ? whole.size - at : full);
+}
+
+static dp_status open_and_close(void *context)
+{
+    dp_lists lists;
+    const dp_status status = dp_lists_open(&lists, *(const uint32_t *)context);
+
+    dp_lists_close(&lists);
+    return status;
+}
+
+static void a_run_of_many_contributors_needs_memory_for_lists(void **state)
+{
+    uint32_t many = DP_LISTED_MAX;
+    uint32_t few = DP_LISTED_STANDARD;
+
+    (void)state;
+    assert_int_equal(fail_each_allocation(open_and_close, &many), 1);
+    assert_int_equal(fail_each_allocation(open_and_close, &few), 0);
 }
 
 static void a_record_is_whole_once_all_its_lists_are_known(void **state)
@@ -150,6 +170,7 @@ static void messages_come_back_and_nothing_else_does(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_of_many_contributors_needs_memory_for_lists),
         cmocka_unit_test(a_record_is_whole_once_all_its_lists_are_known),
         cmocka_unit_test(a_list_that_nobody_asked_for_is_not_taken),
         cmocka_unit_test(lists_of_four_records_are_kept_and_those_used_last),
