@@ -7,6 +7,13 @@
 
 #include "tests/lib/check.h"
 
+void tempdir_in_memory(void)
+{
+    if (access("/dev/shm", W_OK) == 0) {
+        assert_int_equal(setenv("TMPDIR", "/dev/shm", 1), 0);
+    }
+}
+
 void tempdir_open(tempdir *dir)
 {
     const char *const parent = getenv("TMPDIR");

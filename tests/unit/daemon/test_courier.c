@@ -535,5 +535,6 @@ int main(void)
         cmocka_unit_test(a_hook_may_close_the_courier),
         cmocka_unit_test(closing_with_jobs_under_way_loses_no_memory),
     };
+    tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

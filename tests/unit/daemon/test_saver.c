@@ -229,5 +229,6 @@ int main(void)
         cmocka_unit_test(a_full_queue_says_again),
         cmocka_unit_test(one_job_posted_for_ever_does_not_keep_the_loop),
     };
+    tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 #include "tests/lib/check.h"
 
-enum { TURN_MS_MAX = 20000 };
+enum { TURN_MS_MAX = 60000 }; /* Only a test that fails waits so long. */
 
 static inline void turn_noticed(uv_timer_t *timer)
 {

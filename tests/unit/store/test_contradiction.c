@@ -206,8 +206,6 @@ int main(void)
         cmocka_unit_test(a_new_meta_db_takes_in_only_chunks_and_objects_that_verify),
         cmocka_unit_test(a_rebuild_tells_that_memory_is_gone_and_the_next_one_goes_through),
     };
-    if (access("/dev/shm", W_OK) == 0) { /* Many starts, each with its syncs. */
-        (void)setenv("TMPDIR", "/dev/shm", 1);
-    }
+    tempdir_in_memory(); /* Many starts, each with its syncs. */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -326,8 +326,6 @@ int main(void)
         cmocka_unit_test(a_ballast_that_somebody_removed_changes_nothing_about_a_full_disk),
         cmocka_unit_test(damage_that_shows_itself_late_is_told_when_the_file_cannot_be_set_aside),
     };
-    if (access("/dev/shm", W_OK) == 0) { /* Many small writes, each with its syncs. */
-        (void)setenv("TMPDIR", "/dev/shm", 1);
-    }
+    tempdir_in_memory(); /* Many small writes, each with its syncs. */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
