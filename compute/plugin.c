@@ -389,10 +389,11 @@ static dp_status find_wanted(dp_plugin_choice *out, const char *wanted, const ch
     return DP_OK;
 }
 
-static dp_status choose(dp_plugin_choice *out, const char *wanted, const char *folder, dp_why *why)
+static dp_status choose(dp_plugin_choice *out, const char *wanted, const char *folder,
+                        uint32_t timeout_ms, dp_why *why)
 {
     DP_TRY(find_wanted(out, wanted, folder, why));
-    DP_TRY(try_all(out->path, out->devices, out->n_devices, DP_PLUGIN_CHECK_MS, why));
+    DP_TRY(try_all(out->path, out->devices, out->n_devices, timeout_ms, why));
     const dp_backend *backend = NULL;
     DP_TRY(dp_plugin_load(out->path, &backend, why));
     dp_assert(backend != NULL);
@@ -412,14 +413,15 @@ static dp_status choose(dp_plugin_choice *out, const char *wanted, const char *f
     return DP_OK;
 }
 
-void dp_plugin_choose(dp_plugin_choice *out, const char *wanted, const char *folder)
+void dp_plugin_choose(dp_plugin_choice *out, const char *wanted, const char *folder,
+                      uint32_t timeout_ms)
 {
     *out = (dp_plugin_choice){.backend = dp_backend_cpu()};
     if (strcmp(wanted, "cpu") == 0) {
         return;
     }
     dp_why why = {{0}};
-    const dp_status status = choose(out, wanted, folder, &why);
+    const dp_status status = choose(out, wanted, folder, timeout_ms, &why);
     if (status == DP_OK) {
         out->line = why;
         return;
@@ -448,5 +450,5 @@ void dp_plugin_choose_own(dp_plugin_choice *out, const char *wanted)
 {
     char folder[PATH_MAX];
     own_folder(folder);
-    dp_plugin_choose(out, wanted, folder);
+    dp_plugin_choose(out, wanted, folder, DP_PLUGIN_CHECK_MS);
 }

@@ -48,9 +48,10 @@ typedef struct dp_plugin_choice {
 uint32_t dp_plugin_count(const char *wanted);
 /* wanted: "cpu"; a path (with a slash); a name as "cuda", looked for as libdpnode_cuda.so in folder and folder/../lib/dpnode;
  * "auto": cuda where it is installed. A name may end in ":N", which means device N and not 0, or in several, as cuda:0,cuda:1 or
- * cuda:0,1; each is tried, all at once. Whatever goes wrong, the CPU is chosen and line says why. */
-void dp_plugin_choose(dp_plugin_choice *out, const char *wanted, const char *folder);
-/* The same with the folder of this program. Before there is another thread. */
+ * cuda:0,1; each is tried, all at once, timeout_ms as above. Whatever goes wrong, the CPU is chosen and line says why. */
+void dp_plugin_choose(dp_plugin_choice *out, const char *wanted, const char *folder,
+                      uint32_t timeout_ms);
+/* The same with the folder of this program and DP_PLUGIN_CHECK_MS. Before there is another thread. */
 void dp_plugin_choose_own(dp_plugin_choice *out, const char *wanted);
 
 #endif
