@@ -217,9 +217,6 @@ DP_MUST dp_status dp_trainer_send(int socket, const dp_trainer_msg *msg, const i
                                   uint32_t n_fds);
 /* Receive one packet; *n_fds says how many arrived in fds (owned by the caller, close-on-exec). DP_NOMEM: memory, or room
  * for its descriptors, was missing, and the packet is lost. */
-/* Can trainers work for a run of this manifest? DP_UNSUPPORTED, and why: its rounds may be of more updates than APPLY hands over. */
-DP_MUST dp_status dp_trainer_takes(const dp_manifest *manifest, dp_why *why);
-
 DP_MUST dp_status dp_trainer_receive(int socket, dp_trainer_msg *msg, int fds[DP_TRAINER_FDS_MAX],
                                      uint32_t *n_fds);
 
@@ -232,5 +229,8 @@ DP_MUST dp_status dp_memfd_seal(int fd);
 /* DP_BADMSG if it is not sealed against writing and shrinking or larger than bytes_max. */
 DP_MUST dp_status dp_memfd_map(int fd, uint64_t bytes_max, dp_view *bytes);
 void dp_memfd_unmap(dp_view bytes);
+
+/* Can trainers work for a run of this manifest? DP_UNSUPPORTED, and why: its rounds may be of more updates than APPLY hands over. */
+DP_MUST dp_status dp_trainer_takes(const dp_manifest *manifest, dp_why *why);
 
 #endif

@@ -68,6 +68,14 @@ class WithoutDaemon(SystemTest):
             error = json.loads(dpnode(*words, "--json").stdout)["error"]
             self.assertEqual((error["exit"], error["what"]), (64, "the name of a file or folder is empty"), words)
 
+    def test_the_manual_has_every_setting_of_the_daemon(self):
+        with open(os.path.join(ROOT, "docs", "man", "dpnoded.8"), encoding="utf-8") as file:
+            manual = re.findall(r'^\.BI (\S+) "', file.read(), re.MULTILINE)
+        told = subprocess.run([os.path.join(BINARIES, "dpnoded"), "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
+        settings = re.findall(r"^  (--[a-z-]+)", told, re.MULTILINE)
+        self.assertGreater(len(settings), 10)
+        self.assertEqual([word.replace("\\-", "-") for word in manual], settings)
+
     def test_a_manifest_of_no_bytes_is_told(self):
         path = os.path.join(self.folder.path, "empty.yaml")
         open(path, "w", encoding="utf-8").close()
