@@ -1,5 +1,6 @@
 /* The config part of a record that a voter proposes: who leaves, which exchanges are void, who votes from the next slot on;
  * and when such a part is worth a record of its own. */
+#include <stddef.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -244,7 +245,7 @@ bool dp_config_due(dp_node *node)
     if (!dp_config_may_stand_alone(node)) {
         return false;
     }
-    memset(draft, 0, sizeof *draft);
+    memset(draft, 0, offsetof(dp_record, listed));
     dp_config_draft(node, draft);
     return draft->has_config;
 }

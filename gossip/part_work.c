@@ -1,4 +1,5 @@
 /* When this node works for a part, and when it adds it up. */
+#include <stddef.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -14,6 +15,21 @@ static bool is_alive(const dp_node *node, const dp_peer *peer)
                           dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE);
 }
 
+/* What the author of this claim tells of a part; DP_PARTS_MAX: of its largest. */
+static uint64_t bytes_of(const dp_claim *claim, uint32_t part)
+{
+    const dp_part_list *list = &claim->ready.parts;
+    uint64_t largest = 0;
+
+    if (part < DP_PARTS_MAX) {
+        return part < list->n ? list->refs[part].bytes : 0;
+    }
+    for (uint32_t p = 0; p < list->n; p++) {
+        largest = list->refs[p].bytes > largest ? list->refs[p].bytes : largest;
+    }
+    return largest;
+}
+
 dp_part_wait dp_part_round_wait(const dp_node *node, uint32_t part)
 {
     uint64_t bytes[DP_CLAIMS_MAX];
@@ -21,14 +37,8 @@ dp_part_wait dp_part_round_wait(const dp_node *node, uint32_t part)
 
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         const dp_claim *claim = &node->round->claims[i];
-        const dp_part_list *list = &claim->ready.parts;
-        uint64_t largest = 0;
-        for (uint32_t p = 0; p < list->n && !claim->evidence; p++) {
-            const bool counts = part == p || part == DP_PARTS_MAX;
-            largest = counts && list->refs[p].bytes > largest ? list->refs[p].bytes : largest;
-        }
-        bytes[n] = largest;
-        n += largest > 0 ? 1 : 0;
+        bytes[n] = claim->evidence ? 0 : bytes_of(claim, part);
+        n += bytes[n] > 0 ? 1 : 0;
     }
     return dp_part_wait_of(dp_spread_chunk_p95(node->spread), dp_members_rtt_p95(node->members),
                            bytes, n, dp_spread_rate(node->spread),
@@ -157,6 +167,19 @@ static uint32_t for_others(const dp_node *node)
     return n;
 }
 
+/* Has the time of all who stand before this node in line passed? */
+static bool is_next(dp_node *node, uint32_t part)
+{
+    const uint32_t before = alive_before(node, part);
+
+    if (before == 0 || before == UINT32_MAX) {
+        return before == 0;
+    }
+    const dp_part_wait wait = dp_part_round_wait(node, part);
+    return is_time(node,
+                   dp_time_after(node->parts->ripe_at, 2ULL * before * dp_part_wait_line(&wait)));
+}
+
 static void take_up(dp_node *node, const listable *ready, uint32_t part)
 {
     const dp_part_round *parts = node->parts;
@@ -166,13 +189,8 @@ static void take_up(dp_node *node, const listable *ready, uint32_t part)
         return;
     }
     if (!dp_peer_equal(&node->ledger.layout.owners[part], &node->self)) {
-        const uint32_t before = alive_before(node, part);
-        const dp_part_wait wait = dp_part_round_wait(node, part);
-        if (parts->ripe_at.us == 0 || ready->n == 0 || before == UINT32_MAX ||
-            for_others(node) >= DP_PARTS_OF_OTHERS_MAX ||
-            !is_time(node,
-                     dp_time_after(parts->ripe_at, 2ULL * before * dp_part_wait_line(&wait))) ||
-            has_result(node, ready, part)) {
+        if (parts->ripe_at.us == 0 || ready->n == 0 || for_others(node) >= DP_PARTS_OF_OTHERS_MAX ||
+            !is_next(node, part) || has_result(node, ready, part)) {
             return;
         }
     }
@@ -189,7 +207,7 @@ static uint32_t admissible(dp_node *node, uint32_t *chosen, uint32_t n)
     const uint64_t agreed_ms = dp_beat_agreed_ms(&node->beat, node->now);
     uint32_t kept = 0;
 
-    memset(trial, 0, sizeof *trial);
+    memset(trial, 0, offsetof(dp_record, listed));
     trial->kind = DP_RECORD_ROUND;
     trial->time_ms = agreed_ms > node->ledger.time_ms ? agreed_ms : node->ledger.time_ms;
     for (uint32_t i = 0; i < n; i++) {
@@ -313,9 +331,12 @@ static void add_up(dp_node *node, uint32_t part)
     }
     const uint32_t n = gather(node, part, chosen, &waits);
     const dp_time since = duty->since.us > parts->ripe_at.us ? duty->since : parts->ripe_at;
-    const dp_part_wait wait = dp_part_round_wait(node, part);
     look_whether_it_moves(node, part);
-    if (n > 0 && is_time(node, dp_part_wait_owner(&wait, since, duty->moved, waits))) {
+    if (n == 0) {
+        return;
+    }
+    const dp_part_wait wait = dp_part_round_wait(node, part);
+    if (is_time(node, dp_part_wait_owner(&wait, since, duty->moved, waits))) {
         reduce(node, part, chosen, n);
     }
 }
