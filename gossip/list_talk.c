@@ -122,7 +122,8 @@ dp_view dp_list_row_whole(dp_node *node, dp_view bytes)
         return bytes;
     }
     const dp_status joined = dp_list_join(node, row.record, false, &whole);
-    dp_assert(joined == DP_OK); /* It has just been judged, or its lists came with the row. */
+    dp_assert(joined == DP_OK); /* It has just been judged, or was in the row before. */
+    dp_lists_pin(&node->round->lists, row.record);
     dp_writer writer =
         dp_writer_of(node->round->vote_row, DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX);
     row.record = whole;
@@ -139,8 +140,13 @@ dp_view dp_list_row_voted(dp_node *node, dp_view bytes)
         row.record.size == 0) {
         return bytes;
     }
+    dp_view whole;
     dp_lists_put_all(&node->round->lists, row.record);
     row.record = dp_record_voted(row.record);
+    if (dp_list_join(node, row.record, false, &whole) != DP_OK) {
+        return (dp_view){0}; /* What it vouches for is not there: as a row that cannot be read. */
+    }
+    dp_lists_pin(&node->round->lists, row.record);
     dp_writer writer =
         dp_writer_of(node->round->vote_row, DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX);
     dp_commit_row_write(&writer, &row);

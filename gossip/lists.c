@@ -44,14 +44,18 @@ dp_view dp_lists_get(dp_lists *lists, const dp_hash *hash)
 void dp_lists_put(dp_lists *lists, dp_view list)
 {
     const dp_hash hash = dp_listing_hash(list);
-    dp_known_list *oldest = lists->known;
+    dp_known_list *oldest = NULL;
 
     if (lists->capacity == 0 || list.size > DP_LIST_BYTES_MAX || find(lists, &hash) != NULL) {
         return;
     }
-    for (uint32_t i = 1; i < lists->capacity; i++) {
-        oldest = lists->known[i].order < oldest->order ? &lists->known[i] : oldest;
+    for (uint32_t i = 0; i < lists->capacity; i++) {
+        dp_known_list *known = &lists->known[i];
+        if (!known->pinned && (oldest == NULL || known->order < oldest->order)) {
+            oldest = known;
+        }
     }
+    dp_assert(oldest != NULL); /* Of one record in DP_LISTS_RECORDS at most are pinned. */
     oldest->hash = hash;
     oldest->order = ++lists->order;
     oldest->size = (uint32_t)list.size;
@@ -72,6 +76,33 @@ void dp_lists_put_all(dp_lists *lists, dp_view whole)
     }
 }
 
+/* The hashes of the lists of a voted form. More than the run may have would drive out those of other records. */
+static dp_status hashes_of(const dp_lists *lists, dp_view record, dp_hash hashes[DP_LISTS_MAX],
+                           uint32_t *n)
+{
+    DP_TRY(dp_record_lists(record, hashes, n));
+    return *n <= lists->capacity / DP_LISTS_RECORDS ? DP_OK : DP_BADMSG;
+}
+
+void dp_lists_pin(dp_lists *lists, dp_view record)
+{
+    dp_hash hashes[DP_LISTS_MAX];
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < lists->capacity; i++) {
+        lists->known[i].pinned = false;
+    }
+    if (hashes_of(lists, record, hashes, &n) != DP_OK) {
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        dp_known_list *known = find(lists, &hashes[i]);
+        if (known != NULL) {
+            known->pinned = true;
+        }
+    }
+}
+
 dp_status dp_lists_join(dp_lists *lists, dp_view record, bool wanted, uint8_t *out, dp_view *whole)
 {
     static const size_t max = DP_RECORD_WHOLE_MAX;
@@ -85,10 +116,7 @@ dp_status dp_lists_join(dp_lists *lists, dp_view record, bool wanted, uint8_t *o
         return DP_TOOBIG;
     }
     memcpy(out, record.data, record.size);
-    const dp_status status = dp_record_lists(record, hashes, &n);
-    if (status != DP_OK) {
-        return status;
-    }
+    DP_TRY(hashes_of(lists, record, hashes, &n));
     if (n > 0 && record.size > DP_RECORD_BYTES_MAX) {
         return DP_TOOBIG;
     }

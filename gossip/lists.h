@@ -19,6 +19,7 @@ enum {
 typedef struct dp_known_list {
     dp_hash hash;
     uint64_t order; /* of its last use; 0: free */
+    bool pinned;
     uint32_t size;
     uint8_t bytes[DP_LIST_BYTES_MAX];
 } dp_known_list;
@@ -35,14 +36,17 @@ typedef struct dp_lists {
 DP_MUST dp_status dp_lists_open(dp_lists *lists, uint32_t listed_max);
 void dp_lists_close(dp_lists *lists);
 
-/* In the place of the one that was not used for longest. */
+/* In the place of the one that was not used for longest, and is not pinned. */
 void dp_lists_put(dp_lists *lists, dp_view list);
 /* Empty: not known. Lent until the next put. */
 dp_view dp_lists_get(dp_lists *lists, const dp_hash *hash);
 /* The lists behind the voted form of a whole record, each with the hash that it names. */
 void dp_lists_put_all(dp_lists *lists, dp_view whole);
+/* Those of this voted form, as far as they are known, stay whatever comes; those pinned before stay no longer. */
+void dp_lists_pin(dp_lists *lists, dp_view record);
 /* The whole form of a record into out (DP_RECORD_WHOLE_MAX); of one that is whole, or has no lists, a copy. DP_AGAIN: some lists are
- * not known, and with wanted they are waited for instead of those before. DP_BADMSG, DP_TOOBIG: no record with lists. */
+ * not known, and with wanted they are waited for instead of those before. DP_BADMSG, DP_TOOBIG: no record with lists, or with more of
+ * them than the run has. */
 DP_MUST dp_status dp_lists_join(dp_lists *lists, dp_view record, bool wanted, uint8_t *out,
                                 dp_view *whole);
 /* True: it was wanted, and is known now. */

@@ -508,7 +508,8 @@ void dp_round_fetch_blob(dp_node *node, dp_claim *claim);
  * asked for. */
 dp_status dp_list_join(dp_node *node, dp_view record, bool wanted, dp_view *whole);
 dp_status dp_list_message(dp_node *node, uint8_t type, dp_view bytes, const dp_peer *from);
-/* A row of the vote with its record as a vote has it becomes one with the whole record; and back. */
+/* A row of the vote with its record as a vote has it becomes one with the whole record; and back: empty, if the lists in it are not those
+ * of its record. The lists of the record in the row stay known. */
 dp_view dp_list_row_whole(dp_node *node, dp_view row);
 dp_view dp_list_row_voted(dp_node *node, dp_view row);
 /* leave.c */

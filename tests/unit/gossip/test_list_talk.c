@@ -176,6 +176,72 @@ static void a_record_that_is_damaged_or_not_whole_is_not_taken(void **state)
     kit_close(lists);
 }
 
+/* What others propose meanwhile, and the voter has not accepted. */
+static void take_lists_of_others(dp_node *node, uint32_t n)
+{
+    static uint8_t bytes[DP_LIST_BYTES_MAX];
+
+    for (uint32_t i = 0; i < n; i++) {
+        const dp_listed row = {.peer = {{(uint8_t)(1 + i)}}};
+        dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+        dp_listing_write(&writer, &row, 1);
+        dp_lists_put(&node->round->lists, dp_view_of(bytes, writer.size));
+    }
+}
+
+/* The newest record of node 0 as the one that it has accepted, written to room. */
+static dp_view accepted_row(const kit_world *world, dp_view *whole)
+{
+    const kit_record *at = &world->nodes[0].records[world->nodes[0].slots];
+    dp_writer writer = dp_writer_of(room, sizeof room);
+
+    *whole = dp_view_of(at->record, at->record_size);
+    const dp_commit_row row = {
+        .slot = 9, .promised = 4, .accepted = 4, .record = dp_record_voted(*whole)};
+    dp_commit_row_write(&writer, &row);
+    return dp_view_of(room, writer.size);
+}
+
+static void the_lists_of_what_was_accepted_outlast_those_of_many_proposals(void **state)
+{
+    kit_world *world = listing(3);
+    dp_node *node = world->nodes[0].node;
+    dp_commit_row row;
+    dp_view whole;
+
+    (void)state;
+    const dp_view bytes = accepted_row(world, &whole);
+    dp_lists_put_all(&node->round->lists, whole);
+    assert_true(dp_list_row_whole(node, bytes).size > bytes.size); /* Accepted. */
+    take_lists_of_others(node, 4 * node->round->lists.capacity);
+    /* A promise of a later ballot is written with it. */
+    assert_int_equal(dp_commit_row_read(dp_list_row_whole(node, bytes), &row), DP_OK);
+    assert_true(dp_view_equal(row.record, whole));
+    kit_close(world);
+}
+
+static void a_vote_whose_lists_are_spoilt_on_the_disk_counts_as_lost(void **state)
+{
+    kit_world *world = listing(3);
+    dp_node *node = world->nodes[0].node;
+    dp_view whole;
+
+    (void)state;
+    const dp_view bytes = accepted_row(world, &whole);
+    dp_lists_put_all(&node->round->lists, whole);
+    const dp_view written = dp_list_row_whole(node, bytes);
+    uint8_t *disk = malloc(written.size);
+    assert_non_null(disk);
+    memcpy(disk, written.data, written.size);
+    disk[written.size - 1] ^= 1;
+    dp_lists_close(&node->round->lists);
+    assert_int_equal(dp_lists_open(&node->round->lists, 64), DP_OK);
+    assert_int_not_equal(dp_node_restore_vote(node, dp_view_of(disk, written.size)), DP_OK);
+    assert_true(node->commit->key_lost);
+    free(disk);
+    kit_close(world);
+}
+
 static void what_is_missing_is_asked_of_one_voter_after_the_other(void **state)
 {
     static dp_actions actions;
@@ -216,6 +282,8 @@ int main(void)
         cmocka_unit_test(a_vote_is_written_with_the_lists_of_its_record_and_gives_them_back),
         cmocka_unit_test(messages_that_are_cut_are_refused),
         cmocka_unit_test(a_record_that_is_damaged_or_not_whole_is_not_taken),
+        cmocka_unit_test(the_lists_of_what_was_accepted_outlast_those_of_many_proposals),
+        cmocka_unit_test(a_vote_whose_lists_are_spoilt_on_the_disk_counts_as_lost),
         cmocka_unit_test(what_is_missing_is_asked_of_one_voter_after_the_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

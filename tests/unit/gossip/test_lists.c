@@ -113,6 +113,42 @@ static void lists_of_four_records_are_kept_and_those_used_last(void **state)
     dp_lists_close(&lists);
 }
 
+static void pinned_lists_stay_whatever_comes(void **state)
+{
+    dp_lists lists;
+    dp_view whole;
+
+    (void)state;
+    assert_int_equal(dp_lists_open(&lists, 64), DP_OK);
+    dp_lists_put_all(&lists, record_of(1, 64));
+    dp_lists_pin(&lists, dp_record_voted(record_of(1, 64)));
+    for (uint8_t i = 2; i < 2 + 2 * DP_LISTS_RECORDS; i++) {
+        dp_lists_put_all(&lists, record_of(i, 64));
+    }
+    assert_int_equal(dp_lists_join(&lists, dp_record_voted(record_of(1, 64)), true, out, &whole),
+                     DP_OK);
+    dp_lists_pin(&lists, dp_record_voted(record_of(9, 64)));
+    for (uint8_t i = 2; i < 2 + DP_LISTS_RECORDS; i++) {
+        dp_lists_put_all(&lists, record_of(i, 64));
+    }
+    assert_int_equal(dp_lists_join(&lists, dp_record_voted(record_of(1, 64)), true, out, &whole),
+                     DP_AGAIN);
+    dp_lists_close(&lists);
+}
+
+static void a_record_with_more_lists_than_the_run_has_is_not_waited_for(void **state)
+{
+    dp_lists lists;
+    dp_view whole;
+
+    (void)state;
+    assert_int_equal(dp_lists_open(&lists, 64), DP_OK);
+    assert_int_equal(dp_lists_join(&lists, dp_record_voted(record_of(1, 65)), true, out, &whole),
+                     DP_BADMSG);
+    assert_int_equal(lists.n_wanted, 0);
+    dp_lists_close(&lists);
+}
+
 static void a_record_that_no_vote_could_carry_is_not_joined(void **state)
 {
     dp_lists lists;
@@ -174,6 +210,8 @@ int main(void)
         cmocka_unit_test(a_record_is_whole_once_all_its_lists_are_known),
         cmocka_unit_test(a_list_that_nobody_asked_for_is_not_taken),
         cmocka_unit_test(lists_of_four_records_are_kept_and_those_used_last),
+        cmocka_unit_test(pinned_lists_stay_whatever_comes),
+        cmocka_unit_test(a_record_with_more_lists_than_the_run_has_is_not_waited_for),
         cmocka_unit_test(a_record_that_no_vote_could_carry_is_not_joined),
         cmocka_unit_test(messages_come_back_and_nothing_else_does),
     };
