@@ -19,6 +19,8 @@ class Stale(SystemTest):
     def late(self, node, follow):
         """The trainer of this node stands still until a round has gone on without it; then what it publishes is of that round."""
         identity = node.ask("status")["id"]
+        # One that stops before it has applied the newest record publishes for the round after, in time.
+        wait_for(lambda: node.run()["applied"] >= follow.last(), 30, "a trainer that trains on the newest state")
         trainer = node.run()["trainer_pid"]
         since = follow.last()
         os.kill(trainer, signal.SIGSTOP)
