@@ -56,7 +56,7 @@ void dp_oracle_lines(dp_sim *sim, const dp_record *record)
     o->lines[record->round] = (uint8_t)record->lines;
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const uint32_t object = dp_shelf_find(&sim->shelf, &record->listed[i].root);
-        const uint32_t keep = density_of(sim, record->round - (record->aged >> i & 1U));
+        const uint32_t keep = density_of(sim, record->round - dp_listed_age(record, i));
         const dp_view blob =
             object != DP_SHELF_NONE ? dp_shelf_bytes(&sim->shelf, object) : dp_view_of(NULL, 0);
         const uint32_t count = blob.size >= 10 ? dp_toy_holds(blob) : 0;

@@ -88,7 +88,7 @@ static void check_age(dp_sim *sim, const dp_record *record, uint32_t index)
 {
     const uint32_t owner = dp_sim_index(sim, &record->listed[index].peer);
 
-    if ((record->aged >> index & 1U) == 0) {
+    if (dp_listed_age(record, index) == 0) {
         return;
     }
     sim->totals.aged++;
@@ -322,7 +322,7 @@ void dp_oracle_weights(dp_sim *sim, const dp_record *record)
         const uint32_t owner = dp_sim_index(sim, &item->peer);
         dp_assert(owner < sim->plan.nodes);
         /* A node that this very record admits has no past. */
-        const uint64_t made = record->round - (record->aged >> i & 1U);
+        const uint64_t made = record->round - dp_listed_age(record, i);
         const uint64_t k = members[owner].member ? rounds_in(&members[owner], made) : 1;
         energies[i] = energy_of(sim, blob_of(sim, &item->root)) * (12 / k) * (12 / k);
         weights[i] =
@@ -351,7 +351,7 @@ void dp_oracle_weights(dp_sim *sim, const dp_record *record)
         const dp_listed *item = &record->listed[i];
         const uint32_t owner = dp_sim_index(sim, &item->peer);
         const uint32_t whole = sim->plan.gradients ? 65536 : clip_of(energies[i], middle);
-        const uint32_t clip = (record->aged >> i & 1U) != 0 ? whole / 2 : whole;
+        const uint32_t clip = dp_listed_age(record, i) != 0 ? whole / 2 : whole;
         const uint32_t q = total == 0 ? 0 : (uint32_t)(weights[i] * clip * 32768 / total);
         if (item->w != weights[i] || item->clip != clip || item->q != q) {
             dp_sim_fail(
@@ -364,7 +364,7 @@ void dp_oracle_weights(dp_sim *sim, const dp_record *record)
     }
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t owner = dp_sim_index(sim, &record->listed[i].peer);
-        members[owner].included = record->round - (record->aged >> i & 1U);
+        members[owner].included = record->round - dp_listed_age(record, i);
         members[owner].w = (uint64_t)weights[i];
     }
 }
