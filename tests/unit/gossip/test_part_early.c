@@ -191,6 +191,24 @@ static void only_what_an_author_may_say_of_this_round_is_fetched(void **state)
     kit_close(world);
 }
 
+static void a_hint_that_names_data_of_the_owner_takes_nothing_from_it(void **state)
+{
+    kit_world *world = early_world();
+    dp_node *owner = world->nodes[OWNER].node;
+    dp_hash leaf;
+    const dp_part_early lie = {.round = owner->ledger.round + 1,
+                               .base = owner->ledger.base,
+                               .ref = {.root = kit_blob(AUTHOR, 900, &leaf), .bytes = 8}};
+
+    (void)state;
+    dp_node_hold(owner, &lie.ref.root, 8); /* A shard, say. */
+    assert_null(kit_find(tell(world, &lie), DP_DO_GET_INFO));
+    assert_int_equal(one_round(world), NODES);
+    kit_run_ms(world, 500);
+    assert_true(has(world, OWNER, &lie.ref.root));
+    kit_close(world);
+}
+
 static void after_its_ready_an_author_tells_nothing_new(void **state)
 {
     kit_world *world = early_world();
@@ -287,6 +305,7 @@ int main(void)
         cmocka_unit_test(a_part_that_changes_is_followed_a_few_times),
         cmocka_unit_test(a_part_of_another_round_or_place_is_not_told_and_goes),
         cmocka_unit_test(only_what_an_author_may_say_of_this_round_is_fetched),
+        cmocka_unit_test(a_hint_that_names_data_of_the_owner_takes_nothing_from_it),
         cmocka_unit_test(after_its_ready_an_author_tells_nothing_new),
         cmocka_unit_test(
             trainers_are_given_cuts_where_gradients_are_exchanged_and_the_node_wants_it),
