@@ -44,8 +44,30 @@ bool dp_chain_certified(const dp_node *node, uint64_t round, dp_hash *root)
 
 /* ---- letting blobs go ---- */
 
+/* Data of the run, or a state: a READY may name it as its blob, and is no reason to let it go. */
+static bool is_no_blob(const dp_node *node, const dp_hash *root)
+{
+    const dp_manifest *manifest = &node->manifest;
+
+    for (uint32_t i = 0; i < manifest->n_shards; i++) {
+        if (dp_hash_equal(&manifest->shards[i].root, root)) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        if (node->train.ckpts[i].has && dp_hash_equal(&node->train.ckpts[i].root, root)) {
+            return true;
+        }
+    }
+    return dp_hash_equal(&manifest->tokenizer, root) ||
+           (node->catchup.wants_state && dp_hash_equal(&node->catchup.state_root, root));
+}
+
 static bool is_needed(const dp_node *node, const dp_hash *root)
 {
+    if (is_no_blob(node, root)) {
+        return true;
+    }
     for (uint32_t i = 0; i < DP_RING_ROUNDS; i++) {
         const dp_ring_row *row = &node->chain->ring[i];
         for (uint32_t k = 0; row->round > 0 && !row->dropped && k < row->n; k++) {

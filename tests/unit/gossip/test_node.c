@@ -375,6 +375,36 @@ static void an_object_that_nobody_waits_for_any_more_is_let_go(void **state)
     kit_close(world);
 }
 
+/* A READY may name any object as its blob; who closes its round forgets no other one for it. */
+static void data_and_states_are_not_let_go_of_as_blobs(void **state)
+{
+    static dp_actions actions;
+    kit_world *world = kit_open(1);
+    dp_node *node = world->nodes[0].node;
+    dp_hash roots[5];
+
+    (void)state;
+    kit_run_ms(world, 1000);
+    for (uint32_t i = 0; i < 5; i++) {
+        roots[i] = (dp_hash){{0x77, (uint8_t)i}};
+    }
+    node->manifest.n_shards = 1;
+    node->manifest.shards[0].root = roots[0];
+    node->manifest.tokenizer = roots[1];
+    node->train.ckpts[DP_CKPTS_MAX - 1].has = true;
+    node->train.ckpts[DP_CKPTS_MAX - 1].root = roots[2];
+    node->catchup.wants_state = true;
+    node->catchup.state_root = roots[3];
+    dp_out_begin(&node->out, &actions);
+    for (uint32_t i = 0; i < 5; i++) {
+        dp_node_hold(node, &roots[i], 100);
+        dp_chain_drop(node, &roots[i], 1);
+        assert_int_equal(dp_node_holds(node, &roots[i]), i < 4);
+    }
+    assert_int_equal(actions.count, 1); /* The last one is an update like any other. */
+    kit_close(world);
+}
+
 static void an_own_contribution_without_a_step_is_not_claimed(void **state)
 {
     kit_world *world = kit_open(1);
@@ -544,6 +574,7 @@ int main(void)
         cmocka_unit_test(a_proof_against_a_stranger_stops_nobody),
         cmocka_unit_test(the_discount_halves_every_four_rounds_and_ends_after_sixteen),
         cmocka_unit_test(an_object_that_nobody_waits_for_any_more_is_let_go),
+        cmocka_unit_test(data_and_states_are_not_let_go_of_as_blobs),
         cmocka_unit_test(an_own_contribution_without_a_step_is_not_claimed),
         cmocka_unit_test(messages_of_junk_are_counted_and_change_nothing),
     };
