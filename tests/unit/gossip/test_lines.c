@@ -10,12 +10,7 @@ static kit_world *three(uint32_t keep_most)
     world->manifest.voters_max = 1;
     world->manifest.codec_keep = 32;
     world->manifest.codec_keep_most = keep_most;
-    for (uint32_t i = 0; i < world->n; i++) {
-        kit_kill(world, i);
-        kit_boot(world, i);
-    }
-    kit_link_all(world);
-    kit_run_ms(world, 4000);
+    kit_start_anew(world, 4000);
     assert_int_equal(kit_look(world, 0).listed_last, 3);
     return world;
 }

@@ -11,12 +11,7 @@ static kit_world *listing(uint32_t n)
     kit_world *world = kit_open(n);
 
     world->manifest.contributors_max = 64;
-    for (uint32_t i = 0; i < world->n; i++) {
-        kit_kill(world, i);
-        kit_boot(world, i);
-    }
-    kit_link_all(world);
-    kit_run_ms(world, 4000);
+    kit_start_anew(world, 4000);
     assert_int_equal(kit_look(world, 0).listed_last, n);
     return world;
 }

@@ -11,12 +11,7 @@ static kit_world *early_world(void)
 
     world->manifest.codec = DP_CODEC_INT8;
     world->manifest.reduce = DP_REDUCE_PARTS;
-    for (uint32_t i = 0; i < NODES; i++) {
-        kit_kill(world, i);
-        kit_boot(world, i);
-    }
-    kit_link_all(world);
-    kit_run_ms(world, 5000);
+    kit_start_anew(world, 5000);
     assert_int_equal(kit_look(world, 0).listed_last, NODES);
     const uint64_t round = kit_look(world, 0).round;
     for (uint32_t i = 0; i < 2000 && kit_look(world, 0).round == round; i++) {

@@ -9,12 +9,7 @@ static kit_world *parted(uint32_t n)
 
     world->manifest.codec = DP_CODEC_INT8;
     world->manifest.reduce = DP_REDUCE_PARTS;
-    for (uint32_t i = 0; i < n; i++) {
-        kit_kill(world, i);
-        kit_boot(world, i);
-    }
-    kit_link_all(world);
-    kit_run_ms(world, 5000);
+    kit_start_anew(world, 5000);
     assert_int_equal(kit_look(world, 0).voters, n % 2 == 0 ? n - 1 : n);
     assert_int_equal(kit_look(world, 0).listed_last, n);
     return world;

@@ -7,12 +7,7 @@ static kit_world *three(dp_switch stale)
     kit_world *world = kit_open(3);
 
     world->manifest.stale = stale;
-    for (uint32_t i = 0; i < world->n; i++) {
-        kit_kill(world, i);
-        kit_boot(world, i);
-    }
-    kit_link_all(world);
-    kit_run_ms(world, 4000);
+    kit_start_anew(world, 4000);
     assert_int_equal(kit_look(world, 0).voters, 3);
     assert_int_equal(kit_look(world, 0).listed_last, 3);
     return world;
