@@ -73,10 +73,12 @@ static void print_end(training *t, const json_t *e)
                dp_print_mark(true), dp_json_int(e, "step", 0), t->folder);
         return;
     }
-    printf(
-        "%s %lld steps done, %lld of them dropped, %s tokens/s; %s/model opens in transformers\n",
-        dp_print_mark(true), dp_json_int(e, "step", 0), dp_json_int(e, "skipped", 0), rate,
-        t->folder);
+    printf("%s %lld steps done, %lld of them dropped, %s tokens/s", dp_print_mark(true),
+           dp_json_int(e, "step", 0), dp_json_int(e, "skipped", 0), rate);
+    if (dp_json_flag(e, "model") == 1) {
+        printf("; %s/model opens in transformers", t->folder);
+    }
+    putchar('\n');
     printf("  state %.16s; measure it: dpnode eval %s\n", dp_json_text(e, "hash", ""), t->folder);
 }
 

@@ -125,6 +125,11 @@ static dp_status write_model(const form *f, const dp_manifest *m, dp_view state,
 static dp_status write_all(const form *f, const inputs *in, const dp_manifest *manifest,
                            const dp_bpe *bpe, const char *folder, dp_why *why)
 {
+    const dp_model_config config = dp_manifest_model(manifest);
+    if (f->target ==
+        TRANSFORMERS) { /* Before there is a folder: one without a model helps nobody. */
+        DP_TRY(dp_hf_config_check(&config, why));
+    }
     DP_TRY(dp_folder_make(folder, why));
     if (f->target == TRANSFORMERS) {
         DP_TRY(write_config(manifest, folder, why));

@@ -305,13 +305,13 @@ static void write_pairs(writer *w, const dp_bpe *bpe)
 static dp_status check(const dp_model_config *m, const dp_bpe *bpe, dp_why *why)
 {
     if (m->softcap_milli != 0) {
-        return dp_why_set(why, DP_BADARG,
+        return dp_why_set(why, DP_UNSUPPORTED,
                           "llama.cpp has no soft cap of the logits on this model; train with "
                           "model.softcap 0 to export");
     }
     const bool gated = m->activation == DP_ACTIVATION_SWIGLU;
     if (m->arch == DP_ARCH_GPT2 ? m->activation != DP_ACTIVATION_GELU : !gated) {
-        return dp_why_set(why, DP_BADARG,
+        return dp_why_set(why, DP_UNSUPPORTED,
                           "llama.cpp computes %s; train with model.activation %s to export",
                           m->arch == DP_ARCH_GPT2 ? "GPT-2 with GELU" : "Llama with gated units",
                           m->arch == DP_ARCH_GPT2 ? "gelu" : "swiglu");

@@ -40,19 +40,26 @@ static dp_status append_json(json_t *json, dp_buf *out)
     return status;
 }
 
-dp_status dp_hf_config_write(const dp_model_config *config, dp_buf *out, dp_why *why)
+dp_status dp_hf_config_check(const dp_model_config *config, dp_why *why)
 {
     const dp_model_config m = dp_model_config_resolve(config);
     if (m.softcap_milli != 0) {
-        return dp_why_set(why, DP_BADARG,
+        return dp_why_set(why, DP_UNSUPPORTED,
                           "transformers have no class with a soft cap of the logits on this model; "
                           "train with model.softcap 0 to export");
     }
     if (m.arch == DP_ARCH_LLAMA && m.activation != DP_ACTIVATION_SWIGLU) {
-        return dp_why_set(why, DP_BADARG,
+        return dp_why_set(why, DP_UNSUPPORTED,
                           "transformers have no Llama without gated units; train with "
                           "model.activation swiglu to export");
     }
+    return DP_OK;
+}
+
+dp_status dp_hf_config_write(const dp_model_config *config, dp_buf *out, dp_why *why)
+{
+    DP_TRY(dp_hf_config_check(config, why));
+    const dp_model_config m = dp_model_config_resolve(config);
     json_t *const json = m.arch == DP_ARCH_GPT2 ? gpt2_of(&m) : llama_of(&m);
     json_t *const both =
         json_pack("{s:i, s:b, s:n, s:n, s:s}", "vocab_size", (int)m.vocab, "tie_word_embeddings",

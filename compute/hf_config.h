@@ -5,8 +5,10 @@
 #include "base/bytes.h"
 #include "base/model_config.h"
 
-/* Append the file. DP_BADARG with a sentence when no class of theirs computes this model: a soft cap, or a Llama without
- * gates. DP_TOOBIG, DP_NOMEM. */
+/* DP_UNSUPPORTED with a sentence when no class of theirs computes this model: a soft cap, or a Llama without gates. */
+DP_MUST dp_status dp_hf_config_check(const dp_model_config *config, dp_why *why);
+
+/* Append the file. What dp_hf_config_check says; DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_hf_config_write(const dp_model_config *config, dp_buf *out, dp_why *why);
 
 /* Append generation_config.json: sampling that ends at token *end, with which a text without a beginning begins; NULL: the tokenizer

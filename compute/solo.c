@@ -5,6 +5,7 @@
 
 #include "compute/backend_cpu.h"
 #include "compute/files.h"
+#include "compute/hf_config.h"
 #include "compute/memory.h"
 #include "compute/pool.h"
 #include "compute/prepare.h"
@@ -287,11 +288,25 @@ static dp_status write_model(solo *s, dp_why *why)
     return dp_solo_folder_export(&s->folder, why);
 }
 
+/* Told before hours of training: such a model is trained and measured all the same. */
+static bool can_export(const solo *s, const dp_model_config *config)
+{
+    dp_why why = {{0}};
+    if (dp_hf_config_check(config, &why) == DP_OK) {
+        return true;
+    }
+    dp_solo_event event = event_of(s, DP_SOLO_NOTE);
+    event.why = why.text;
+    tell(s, &event);
+    return false;
+}
+
 static dp_status train(solo *s, dp_why *why)
 {
     bool stopped = false;
     DP_TRY(start(s, why));
     const dp_model_config config = dp_manifest_model(&s->folder.manifest);
+    const bool exports = can_export(s, &config);
     dp_solo_event event = event_of(s, DP_SOLO_START);
     event.rows = s->head.rows;
     event.parameters = dp_model_config_parameters(&config);
@@ -299,10 +314,11 @@ static dp_status train(solo *s, dp_why *why)
     DP_TRY(run(s, &stopped, why));
     DP_TRY(save_last(s, why));
     event = event_of(s, DP_SOLO_END);
-    if (!stopped) {
+    event.stopped = stopped;
+    event.exported = exports && !stopped;
+    if (event.exported) {
         DP_TRY(write_model(s, why));
     }
-    event.stopped = stopped;
     event.train_s = s->train_s;
     event.tokens_per_second =
         s->train_s > 0 ? (double)(s->done_here * batch_tokens(s)) / s->train_s : 0;

@@ -5,7 +5,7 @@
  *   FOLDER/data/               tokenizer.json, shards and perhaps first weights, as prepare.h makes them
  *   FOLDER/step-*.ckpt         checkpoints (solo_file.h)
  *   FOLDER/lock                held by the process that trains here
- *   FOLDER/model/              in Hugging Face's layout, once all steps are done
+ *   FOLDER/model/              in Hugging Face's layout, once all steps are done, if transformers have a class for it
  *
  * The same manifest, text, build and kind of processor give the same bits after as many steps, whatever the number of threads
  * and however often it was killed and taken up again: batches follow from the number of the step, chance from the manifest's
@@ -20,11 +20,11 @@
 typedef enum dp_solo_event_kind {
     DP_SOLO_PREPARED, /* tokens */
     DP_SOLO_PLAN,     /* plan; why where nothing fits */
-    DP_SOLO_NOTE,     /* why: a checkpoint that cannot be used */
+    DP_SOLO_NOTE,     /* why: a checkpoint that cannot be used, a model that cannot be exported */
     DP_SOLO_START,    /* steps, target, rows, threads, parameters */
     DP_SOLO_STEP,     /* last, place, tokens_per_second, eta_s */
     DP_SOLO_SAVED,    /* place, hash, took_s */
-    DP_SOLO_END /* place, hash: of the last checkpoint; stopped; train_s, tokens_per_second over all */
+    DP_SOLO_END /* place, hash: of the last checkpoint; stopped; exported; train_s, tokens_per_second over all */
 } dp_solo_event_kind;
 
 typedef struct dp_solo_event {
@@ -44,6 +44,7 @@ typedef struct dp_solo_event {
     double took_s;
     dp_hash hash;
     bool stopped;        /* by the caller, before the target */
+    bool exported;       /* FOLDER/model was written */
     const dp_plan *plan; /* lent for the call, like why */
     const char *why;
 } dp_solo_event;

@@ -171,12 +171,13 @@ static json_t *end_line(const dp_solo_event *event, const char *name)
 {
     char hash[2 * DP_HASH_BYTES + 1];
     dp_hex(dp_view_of(event->hash.bytes, sizeof event->hash.bytes), hash);
-    return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:s,s:b,s:o,s:o,s:o}", "event", name, "step",
+    return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:s,s:b,s:b,s:o,s:o,s:o}", "event", name, "step",
                      (json_int_t)event->steps, "target", (json_int_t)event->target, "tokens",
                      (json_int_t)event->tokens, "skipped", (json_int_t)event->skipped, "spikes",
                      (json_int_t)event->spikes, "hash", hash, "stopped", (int)event->stopped,
-                     "train_s", real(event->train_s), "tokens_per_second",
-                     real(event->tokens_per_second), "took_s", real(event->took_s));
+                     "model", (int)event->exported, "train_s", real(event->train_s),
+                     "tokens_per_second", real(event->tokens_per_second), "took_s",
+                     real(event->took_s));
 }
 
 static void tell(void *context, const dp_solo_event *event)

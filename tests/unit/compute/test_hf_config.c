@@ -87,7 +87,8 @@ static void refuse(const dp_model_config *config, const char *word)
     dp_buf text;
     dp_why why = {""};
     dp_buf_init(&text, 4096);
-    assert_int_equal(dp_hf_config_write(config, &text, &why), DP_BADARG);
+    assert_int_equal(dp_hf_config_write(config, &text, &why), DP_UNSUPPORTED);
+    assert_int_equal(dp_hf_config_check(config, NULL), DP_UNSUPPORTED);
     assert_non_null(strstr(why.text, word));
     assert_int_equal(text.size, 0);
     dp_buf_close(&text);

@@ -27,6 +27,7 @@ typedef struct bench {
     unsigned notes;
     bool stopped;
     bool planned;
+    bool exported;
     dp_hash hash;
     dp_why why;
 } bench;
@@ -40,6 +41,7 @@ static void tell(void *context, const dp_solo_event *event)
     if (event->kind == DP_SOLO_END) {
         b->hash = event->hash;
         b->stopped = event->stopped;
+        b->exported = event->exported;
     }
 }
 
@@ -112,7 +114,7 @@ static dp_hash uninterrupted(void)
     bench b;
     open_bench(&b);
     CHECK_OK(train(&b, false));
-    CHECK(b.steps == STEPS && !b.stopped && b.planned);
+    CHECK(b.steps == STEPS && !b.stopped && b.planned && b.exported && b.notes == 0);
     close_bench(&b);
     return b.hash;
 }
@@ -180,6 +182,29 @@ static void what_does_not_belong_together_is_refused_with_a_sentence(void **stat
     close_bench(&b);
 }
 
+/* The bug: it was told as an error after the last step. */
+static void a_model_that_nobody_else_computes_is_trained_and_measured_all_the_same(void **state)
+{
+    (void)state;
+    bench b;
+    dp_manifest m;
+    char model[96];
+    open_bench(&b);
+    CHECK_OK(dp_manifest_decode(&m, dp_view_of(b.manifest, b.manifest_size)));
+    m.softcap_milli = 15000;
+    CHECK_OK(dp_manifest_encode(&m, b.manifest, &b.manifest_size));
+    CHECK_OK(train(&b, false));
+    CHECK(b.steps == STEPS && b.notes == 1 && !b.exported);
+    snprintf(model, sizeof model, "%s/model", b.out);
+    CHECK(access(model, F_OK) != 0);
+    dp_trainer_score score;
+    uint64_t steps = 0;
+    const dp_solo_look look = {.folder = b.out, .threads = 1};
+    CHECK_OK(dp_solo_eval(&look, &score, &steps, &b.why));
+    CHECK(steps == STEPS && score.loss < 6);
+    close_bench(&b);
+}
+
 static void two_processes_do_not_train_in_one_folder(void **state)
 {
     (void)state;
@@ -230,6 +255,7 @@ int main(void)
         cmocka_unit_test(stopped_within_any_step_it_ends_with_the_same_bits),
         cmocka_unit_test(a_damaged_checkpoint_is_told_and_the_one_before_is_taken),
         cmocka_unit_test(what_does_not_belong_together_is_refused_with_a_sentence),
+        cmocka_unit_test(a_model_that_nobody_else_computes_is_trained_and_measured_all_the_same),
         cmocka_unit_test(two_processes_do_not_train_in_one_folder),
         cmocka_unit_test(the_newest_checkpoint_is_measured_on_what_was_held_out_and_on_other_data),
     };
