@@ -74,13 +74,15 @@ static uint32_t rows_of(const dp_manifest *m)
 static dp_status show_plan(const solo *s, const dp_manifest *manifest, uint32_t rows, dp_why *why)
 {
     const uint64_t usable = dp_memory_usable();
+    const bool on_cpu = s->job->backend == NULL || s->job->backend == dp_backend_cpu();
+    const uint64_t budget = usable != 0 ? usable : UINT64_MAX;
     const dp_team *const team =
         dp_team_serves(s->job->team, s->job->backend != NULL ? s->job->backend : dp_backend_cpu())
             ? s->job->team
             : NULL;
     const dp_plan_request request = {.manifest = manifest,
                                      .threads = s->threads,
-                                     .budget = usable != 0 ? usable : UINT64_MAX,
+                                     .budget = on_cpu ? budget : 0, /* The card's own. */
                                      .rows = rows,
                                      .processes = team != NULL ? dp_team_processes(team) : 0,
                                      .lanes = team != NULL ? dp_team_lanes(team) : 0,
