@@ -320,6 +320,26 @@ void dp_team_take_choice(dp_team *team, dp_plugin_choice *choice,
     }
 }
 
+dp_status dp_team_plan_choice(const dp_plugin_choice *choice, const dp_plan_request *request,
+                              dp_plan *out, dp_why *why)
+{
+    dp_plan_request all = *request;
+    if (choice->n_devices < 2) {
+        return choice->backend->plan(choice->device, request, out, why);
+    }
+    all.processes = choice->n_devices;
+    all.lanes = choice->n_devices;
+    for (uint32_t i = 0; i < choice->n_devices; i++) {
+        dp_plan one;
+        const dp_status status = choice->backend->plan(choice->devices[i], &all, &one, why);
+        if (i == 0 || status != DP_OK || one.rows < out->rows) {
+            *out = one;
+        }
+        DP_TRY(status);
+    }
+    return DP_OK;
+}
+
 bool dp_team_serves(const dp_team *team, const dp_backend *backend)
 {
     return team != NULL &&

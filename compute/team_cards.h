@@ -17,6 +17,10 @@ DP_MUST dp_status dp_team_use_cards(dp_team *team, const dp_backend *inner, cons
  * nothing changes. Where it cannot be, the first device computes alone, and tell hears why. */
 void dp_team_take_choice(dp_team *team, dp_plugin_choice *choice,
                          void (*tell)(const char *sentence));
+/* What training takes with what was chosen: where that is several devices, of the one on which the fewest rows fit, of all rows
+ * together (ZeRO-1: each has its part of the moments). As backend.h has it; request's processes and lanes stand where devices are not several. */
+DP_MUST dp_status dp_team_plan_choice(const dp_plugin_choice *choice,
+                                      const dp_plan_request *request, dp_plan *out, dp_why *why);
 /* Whether the team's processes train with engines of this backend: the CPU's, or what dp_team_use_cards gave. team may be NULL. */
 bool dp_team_serves(const dp_team *team, const dp_backend *backend);
 

@@ -9,7 +9,9 @@
  *   dpnode-worker eval FOLDER ...                      measure what that made
  *   dpnode-worker data tokenize|info|verify|encode ...  token shards (data_tool.h)
  *   dpnode-worker --look [--backend B]                 processors, memory and device here (look.h), as a line of JSON
- *   dpnode-worker --plan MANIFEST [--threads N] [--memory MIB] [--backend B]    what training takes here, as a line of JSON; "-": stdin
+ *   dpnode-worker --plan MANIFEST [--threads N] [--processes N] [--memory MIB] [--backend B]
+ *                                                      what training takes here, on each card where B names
+ *                                                      several, as a line of JSON; "-": stdin
  * SIGTERM or a closed socket ends it at once. */
 #include <errno.h>
 #include <getopt.h>
@@ -66,8 +68,8 @@ static int usage(FILE *out)
           "       dpnode-worker data tokenize|info|verify|encode ...\n"
           "       dpnode-worker train|eval FOLDER ...\n"
           "       dpnode-worker --look [--backend auto|cpu|NAME|PATH]\n"
-          "       dpnode-worker --plan MANIFEST [--threads N] [--memory MIB] [--data BYTES] "
-          "[--backend B]\n",
+          "       dpnode-worker --plan MANIFEST [--threads N] [--processes N] [--memory MIB]\n"
+          "                     [--data BYTES] [--backend B]\n",
           out);
     return out == stdout ? EX_OK : EX_USAGE;
 }
@@ -171,6 +173,14 @@ static void tell(const char *sentence)
     fprintf(stderr, "dpnode-worker: %s\n", sentence);
 }
 
+/* Of each process, where there are several: those of the machine, or as many as were told, are shared out. */
+static size_t threads_of(const arguments *args, size_t processes)
+{
+    const size_t all = args->threads > 0 ? (size_t)args->threads : dp_pool_threads_default();
+    const size_t each = processes > 1 ? all / processes : all;
+    return each > 0 ? each : 1;
+}
+
 static dp_status make_plan(const arguments *args, const char *path, dp_buf *line, dp_why *why)
 {
     dp_buf bytes;
@@ -188,12 +198,15 @@ static dp_status make_plan(const arguments *args, const char *path, dp_buf *line
     dp_plan plan;
     dp_plugin_choose_own(&choice, args->backend != NULL ? args->backend : "cpu");
     /* The data stays in the machine's memory, which is not what a card's plan is about. */
+    const bool on_cpu = choice.backend == dp_backend_cpu();
+    const uint32_t processes = on_cpu && args->processes > 1 ? (uint32_t)args->processes : 0;
     const dp_plan_request request = {.manifest = &manifest,
-                                     .threads = args->threads > 0 ? (size_t)args->threads
-                                                                  : dp_pool_threads_default(),
+                                     .threads = threads_of(args, processes),
                                      .budget = given,
-                                     .data = choice.backend == dp_backend_cpu() ? data : 0};
-    status = choice.backend->plan(choice.device, &request, &plan, why);
+                                     .data = on_cpu ? data : 0,
+                                     .processes = processes,
+                                     .lanes = processes};
+    status = dp_team_plan_choice(&choice, &request, &plan, why);
     return status == DP_OK || status == DP_TOOBIG ? dp_plan_json(&plan, why, line) : status;
 }
 
@@ -240,17 +253,6 @@ static dp_team *start_team(const arguments *args)
     return team;
 }
 
-/* Of each process: those of the machine, or as many as were told, are shared out. */
-static size_t threads_of(const arguments *args, const dp_team *team)
-{
-    if (team == NULL) {
-        return (size_t)args->threads;
-    }
-    const size_t all = args->threads > 0 ? (size_t)args->threads : dp_pool_threads_default();
-    const size_t each = all / dp_team_processes(team);
-    return each > 0 ? each : 1;
-}
-
 static int serve(const arguments *args)
 {
     if (args->nice > 0) {
@@ -270,12 +272,13 @@ static int serve(const arguments *args)
         dp_team_close(team); /* Of cards that there are not. */
         team = NULL;
     }
-    const dp_worker_options options = {.threads = threads_of(args, team),
-                                       .backend = choice.backend,
-                                       .device = choice.device,
-                                       .team = team,
-                                       .tell = tell,
-                                       .exit_when_closed = true};
+    const dp_worker_options options = {
+        .threads = team == NULL ? (size_t)args->threads : threads_of(args, dp_team_processes(team)),
+        .backend = choice.backend,
+        .device = choice.device,
+        .team = team,
+        .tell = tell,
+        .exit_when_closed = true};
     const dp_status status = dp_worker_serve((int)args->fd, &options);
     dp_team_close(team);
     if (status == DP_OK || status == DP_CLOSED) {

@@ -476,6 +476,38 @@ static void what_is_no_team_of_cards_is_refused(void **state)
     CHECK(listens_on != NULL && strcmp(listens_on, "lo") == 0);
 }
 
+/* ---- The plan. */
+
+static void several_cards_plan_one_s_share_of_the_moments(void **state)
+{
+    (void)state;
+    dp_plugin_choice choice = {.backend = cuda, .n_devices = 2, .devices = {0, 1}};
+    dp_manifest m;
+    dp_plan one;
+    dp_plan two;
+    dp_plan cpu;
+    dp_why why = {{0}};
+    dp_manifest_default(&m);
+    dp_manifest_set_model(&m, &dp_model_preset_find("gpt2-tiny")->config);
+    const uint32_t rows = m.batch_rows;
+    const dp_plan_request request = {.manifest = &m, .threads = 1, .alone = true};
+    fake_cuda_set(&(fake_cuda){.cards = 2});
+    CHECK_OK(dp_team_plan_choice(&choice, &request, &two, &why));
+    choice.n_devices = 1;
+    CHECK_OK(dp_team_plan_choice(&choice, &request, &one, &why));
+    CHECK(one.rows == rows && two.rows == rows);
+    CHECK(two.weights == one.weights && two.moments < one.moments);
+    CHECK(two.activations < one.activations && two.total < one.total);
+    /* A card that is not there has no plan. */
+    choice.n_devices = 2;
+    choice.devices[1] = 2;
+    CHECK(dp_team_plan_choice(&choice, &request, &two, &why) == DP_BADARG);
+    /* The CPU's are what the request says. */
+    choice = (dp_plugin_choice){.backend = dp_backend_cpu()};
+    CHECK_OK(dp_team_plan_choice(&choice, &request, &cpu, &why));
+    CHECK(cpu.rows > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -488,6 +520,7 @@ int main(void)
         cmocka_unit_test(a_process_that_dies_between_two_cards_is_noticed),
         cmocka_unit_test(a_card_that_another_has_is_named_and_the_team_serves_the_next),
         cmocka_unit_test(what_is_no_team_of_cards_is_refused),
+        cmocka_unit_test(several_cards_plan_one_s_share_of_the_moments),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
