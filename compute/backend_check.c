@@ -11,6 +11,13 @@
 
 enum { ROWS = 2, LENGTH = 32, VOCAB = 96, STEPS = 3, HALF = 32768, ONE = 65536 };
 
+/* What the backend told of gradients while it computed the others. */
+typedef struct early {
+    float *values; /* owned, as many as the model has */
+    size_t first;  /* they are there from here on */
+    bool rises;    /* it told of fewer after more */
+} early;
+
 /* The same model on the backend and on the CPU. */
 typedef struct twins {
     const dp_backend *of[2]; /* the backend, the CPU */
@@ -20,6 +27,7 @@ typedef struct twins {
     double tolerance; /* of what is near, relative */
     bool refused;     /* the device has not this precision */
     dp_buf bytes;
+    early early;
     dp_view blobs[2][2]; /* [twin][blob of a, of F] */
     uint32_t tokens[ROWS * LENGTH + 1];
     dp_why *why;
@@ -110,7 +118,37 @@ static dp_status same_gradients(const twins *t)
     return near_enough(t, "gradient, with what it is off,", lengths);
 }
 
-static dp_status train_once(twins *t)
+/* A dp_backend_final. */
+static void keep_early(void *context, const float *gradients, size_t first)
+{
+    early *const told = context;
+    told->rises = told->rises || first > told->first;
+    if (!told->rises) {
+        memcpy(told->values + first, gradients + first, (told->first - first) * sizeof *gradients);
+        told->first = first;
+    }
+}
+
+/* What was told early is what the gradients have come to. */
+static dp_status same_early(const twins *t)
+{
+    const float *const gradients = t->of[0]->gradients(t->engines[0]);
+    if (gradients == NULL) {
+        return told(t, 0, "gradients", DP_IO);
+    }
+    for (size_t i = t->early.first; i < t->model.n_elements; i++) {
+        if (t->early.rises || dp_float_bits(t->early.values[i]) != dp_float_bits(gradients[i])) {
+            return dp_why_set(t->why, DP_UNSUPPORTED,
+                              "what it tells of gradients on the way is not what they come to, "
+                              "from element %zu on",
+                              i);
+        }
+    }
+    return DP_OK;
+}
+
+/* tells: on the way too. */
+static dp_status train_once(twins *t, bool tells)
 {
     const dp_gpt_batch batch = batch_of(t);
     const dp_optim_options options = {.lr = 1e-3F,
@@ -123,6 +161,10 @@ static dp_status train_once(twins *t)
                                       .loss_scale = 1.0F};
     double losses[2];
     double norms[2];
+    t->early.first = t->model.n_elements;
+    if (tells) {
+        t->of[0]->on_final(t->engines[0], keep_early, &t->early);
+    }
     for (int twin = 0; twin < 2; twin++) {
         const dp_backend *const b = t->of[twin];
         dp_engine *const e = t->engines[twin];
@@ -131,6 +173,7 @@ static dp_status train_once(twins *t)
     }
     DP_TRY(near_enough(t, "loss", losses));
     DP_TRY(near_enough(t, "gradient norm", norms));
+    DP_TRY(same_early(t));
     DP_TRY(same_gradients(t));
     for (int twin = 0; twin < 2; twin++) {
         DP_TRY(
@@ -171,7 +214,7 @@ static dp_status check_training(twins *t)
     DP_TRY(same_vector(t, DP_VECTOR_THETA, "init"));
     DO(t, copy, DP_VECTOR_X, DP_VECTOR_THETA);
     for (int i = 0; i < STEPS; i++) {
-        DP_TRY(train_once(t));
+        DP_TRY(train_once(t, i == 1));
     }
     DP_TRY(look(t, DP_VECTOR_X));
     DP_TRY(look(t, DP_VECTOR_THETA));
@@ -336,6 +379,10 @@ static dp_status open_twins(twins *t, uint32_t device)
     DP_TRY(status);
     DP_TRY(t->of[1]->create(&t->engines[1], &setup, t->why));
     dp_buf_init(&t->bytes, 4 * t->model.n_elements);
+    t->early = (early){.values = dp_alloc(t->model.n_elements, sizeof(float))};
+    if (t->early.values == NULL) {
+        return DP_NOMEM;
+    }
     dp_rng rng;
     dp_rng_init(&rng, 11);
     for (size_t i = 0; i < sizeof t->tokens / sizeof t->tokens[0]; i++) {
@@ -367,6 +414,8 @@ static dp_status check_model(twins *t, const subject *what, uint32_t device)
         t->of[twin]->close(t->engines[twin]);
         t->engines[twin] = NULL;
     }
+    dp_free(t->early.values);
+    t->early.values = NULL;
     dp_buf_close(&t->bytes);
     dp_model_close(&t->model);
     return status;

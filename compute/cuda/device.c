@@ -247,13 +247,12 @@ dp_status dp_cuda_has_come(dp_cuda_device *device, cudaEvent_t event, bool *came
 }
 
 /* Polls: a wait inside the driver would last as long as the card hangs. */
-dp_status dp_cuda_wait(dp_cuda_device *device, cudaStream_t stream)
+dp_status dp_cuda_wait_for(dp_cuda_device *device, cudaEvent_t event)
 {
     const uint64_t deadline = now_ms() + device->wait_ms;
-    DP_TRY(DP_CUDA(device, event_record, device->done, stream));
     for (uint64_t polls = 0;; polls++) {
         bool came;
-        DP_TRY(dp_cuda_has_come(device, device->done, &came));
+        DP_TRY(dp_cuda_has_come(device, event, &came));
         if (came) {
             return DP_OK;
         }
@@ -273,4 +272,10 @@ dp_status dp_cuda_wait(dp_cuda_device *device, cudaStream_t stream)
         }
         nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
     }
+}
+
+dp_status dp_cuda_wait(dp_cuda_device *device, cudaStream_t stream)
+{
+    DP_TRY(DP_CUDA(device, event_record, device->done, stream));
+    return dp_cuda_wait_for(device, device->done);
 }

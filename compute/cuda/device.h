@@ -22,11 +22,13 @@ typedef struct dp_cuda_device {
     int index;
     dp_cuda_properties properties;
     cudaStream_t compute; /* all but encodings */
-    cudaStream_t side;    /* of low priority: an encoding, beside the steps that follow it */
-    cudaEvent_t done;     /* of dp_cuda_wait */
-    cudaEvent_t before;   /* what the side stream waits for on the other */
-    cudaEvent_t encoded;  /* the end of the encoding under way */
-    uint32_t wait_ms;     /* DP_CUDA_WAIT_MS, unless a test says less */
+    cudaStream_t
+        side; /* of low priority: an encoding, beside the steps that follow it; gradients on their
+                             way to the host, beside the rest of backward */
+    cudaEvent_t done;               /* of dp_cuda_wait */
+    cudaEvent_t before;             /* what the side stream waits for on the other */
+    cudaEvent_t encoded;            /* the end of the encoding under way */
+    uint32_t wait_ms;               /* DP_CUDA_WAIT_MS, unless a test says less */
     bool (*is_over)(void *context); /* asked while it is waited; NULL: nobody (link.h) */
     void *is_over_context;
     bool lost;      /* a call failed in a way that stays */
@@ -47,6 +49,8 @@ void dp_cuda_device_close(dp_cuda_device *device);
 
 /* All that was put on the stream is done. DP_IO: something failed on the way, or it is not done in time. */
 DP_MUST dp_status dp_cuda_wait(dp_cuda_device *device, cudaStream_t stream);
+/* The same for what is before an event that was recorded. */
+DP_MUST dp_status dp_cuda_wait_for(dp_cuda_device *device, cudaEvent_t event);
 /* Whether an event that was recorded has come, without waiting. DP_IO. */
 DP_MUST dp_status dp_cuda_has_come(dp_cuda_device *device, cudaEvent_t event, bool *came);
 /* After a launcher: DP_IO becomes the sentence of the launch that failed, others pass through. */

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <map>
@@ -17,10 +18,12 @@
 struct CUstream_st {
     int card;
     bool low;
-    std::vector<std::function<void()>> tasks; /* that are late */
+    std::deque<std::function<void()>> tasks; /* that are late */
+    size_t done;                             /* tasks before them */
 };
 struct CUevent_st {
     cudaStream_t stream; /* whose tasks are before it; NULL: nothing is */
+    size_t place;        /* how many of them */
     unsigned asked;
 };
 struct CUgraph_st {
@@ -77,11 +80,14 @@ bool is_late(cudaStream_t stream)
     return stream != nullptr && stream->low && wanted.late > 0;
 }
 
-void catch_up(cudaStream_t stream)
+/* No further than to the event. */
+void catch_up(cudaEvent_t event)
 {
-    const std::vector<std::function<void()>> tasks = std::move(stream->tasks);
-    stream->tasks.clear();
-    for (const auto &task : tasks) {
+    cudaStream_t const stream = event->stream;
+    while (stream->done < event->place) {
+        const std::function<void()> task = std::move(stream->tasks.front());
+        stream->tasks.pop_front();
+        stream->done++;
         task();
     }
 }
@@ -257,7 +263,7 @@ int fill(void *to, int byte, size_t bytes, cudaStream_t stream)
 
 int stream_open(cudaStream_t *out, bool low)
 {
-    *out = new CUstream_st{current, low, {}};
+    *out = new CUstream_st{current, low, {}, 0};
     return touched();
 }
 
@@ -269,7 +275,7 @@ int stream_close(cudaStream_t stream)
 
 int event_open(cudaEvent_t *out)
 {
-    *out = new CUevent_st{nullptr, 0};
+    *out = new CUevent_st{nullptr, 0, 0};
     return touched();
 }
 
@@ -282,6 +288,7 @@ int event_close(cudaEvent_t event)
 int event_record(cudaEvent_t event, cudaStream_t stream)
 {
     event->stream = is_late(stream) ? stream : nullptr;
+    event->place = is_late(stream) ? stream->done + stream->tasks.size() : 0;
     event->asked = 0;
     return touched();
 }
@@ -289,7 +296,7 @@ int event_record(cudaEvent_t event, cudaStream_t stream)
 int stream_wait(cudaStream_t, cudaEvent_t event)
 {
     if (event->stream != nullptr) {
-        catch_up(event->stream);
+        catch_up(event);
     }
     return touched();
 }
@@ -302,11 +309,11 @@ int event_query(cudaEvent_t event)
     if (wanted.hangs) {
         return DP_CUDA_NOT_READY;
     }
-    if (event->stream != nullptr && !event->stream->tasks.empty()) {
+    if (event->stream != nullptr && event->stream->done < event->place) {
         if (++event->asked < wanted.late) {
             return DP_CUDA_NOT_READY;
         }
-        catch_up(event->stream);
+        catch_up(event);
     }
     return 0;
 }
