@@ -49,7 +49,12 @@ size_t dp_cpus_allowed(void)
     return known ? (size_t)CPU_COUNT(&set) : 1;
 }
 
+size_t dp_cpus_usable_in(const dp_cgroup_place *place)
+{
+    return (size_t)dp_cgroup_lesser(dp_cpus_allowed(), dp_cpus_quota(place));
+}
+
 size_t dp_cpus_usable(void)
 {
-    return (size_t)dp_cgroup_lesser(dp_cpus_allowed(), dp_cpus_quota(&dp_cgroup_own));
+    return dp_cpus_usable_in(&dp_cgroup_own);
 }

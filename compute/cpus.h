@@ -9,7 +9,9 @@
 
 /* CPUs in this thread's affinity mask, at least 1. */
 size_t dp_cpus_allowed(void);
-/* The lesser of those and dp_cpus_quota of this process, at least 1. */
+/* The lesser of those and dp_cpus_quota(place), at least 1. */
+size_t dp_cpus_usable_in(const dp_cgroup_place *place);
+/* The same of this process. */
 size_t dp_cpus_usable(void);
 /* CPUs that the control groups of a process allow, rounded up; 0 for no limit: "cpu.max" of version 2, "cpu.cfs_quota_us" with
  * "cpu.cfs_period_us" of version 1. */

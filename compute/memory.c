@@ -48,11 +48,16 @@ uint64_t dp_memory_limit(const dp_cgroup_place *place)
     return dp_cgroup_least(place, "memory", limit_of_folder);
 }
 
+uint64_t dp_memory_usable_in(const dp_cgroup_place *place, const char *meminfo, uint64_t taken)
+{
+    const uint64_t limit = dp_memory_limit(place);
+    const uint64_t available = dp_memory_available(meminfo);
+    return dp_cgroup_lesser(available == 0 ? 0 : available + taken, limit) / 10 * 9;
+}
+
 uint64_t dp_memory_usable_with(uint64_t taken)
 {
-    const uint64_t limit = dp_memory_limit(&dp_cgroup_own);
-    const uint64_t available = dp_memory_available("/proc/meminfo");
-    return dp_cgroup_lesser(available == 0 ? 0 : available + taken, limit) / 10 * 9;
+    return dp_memory_usable_in(&dp_cgroup_own, "/proc/meminfo", taken);
 }
 
 uint64_t dp_memory_usable(void)

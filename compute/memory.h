@@ -6,7 +6,10 @@
 
 #include "compute/cgroup.h"
 
-/* Nine tenths of the least of MemAvailable and the limits of the control groups; 0 when neither is known. */
+/* Nine tenths of the lesser of "MemAvailable" in a file like /proc/meminfo with what is taken already, and of dp_memory_limit;
+ * 0 when neither is known. */
+uint64_t dp_memory_usable_in(const dp_cgroup_place *place, const char *meminfo, uint64_t taken);
+/* Of this process: nine tenths of the least of MemAvailable and the limits of the control groups; 0 when neither is known. */
 uint64_t dp_memory_usable(void);
 /* The same for who has taken so many bytes already and counts them in: what is available does not hold them, a limit does. */
 uint64_t dp_memory_usable_with(uint64_t taken);

@@ -76,6 +76,21 @@ static void both_versions_together_give_the_lesser(void **state)
     assert_int_equal(quota(), 2);
 }
 
+/* Whatever this machine has: with a quota of one processor one thread is started. */
+static void a_quota_below_the_affinity_is_what_is_used(void **state)
+{
+    (void)state;
+    const size_t allowed = dp_cpus_allowed();
+    put("cgroup", "0::/box\n");
+    folder("box");
+    put("box/cpu.max", "max 100000\n");
+    assert_int_equal(dp_cpus_usable_in(fake_place()), allowed);
+    put("box/cpu.max", "90000 100000\n");
+    assert_int_equal(dp_cpus_usable_in(fake_place()), 1);
+    put("box/cpu.max", "100000000 100000\n"); /* a thousand */
+    assert_int_equal(dp_cpus_usable_in(fake_place()), allowed < 1000 ? allowed : 1000);
+}
+
 static void this_process_may_use_what_its_affinity_allows(void **state)
 {
     (void)state;
@@ -103,6 +118,7 @@ int main(void)
         in_root(a_group_is_limited_by_itself_and_by_those_above),
         in_root(version_1_has_its_own_files_and_names),
         in_root(both_versions_together_give_the_lesser),
+        in_root(a_quota_below_the_affinity_is_what_is_used),
         cmocka_unit_test(this_process_may_use_what_its_affinity_allows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

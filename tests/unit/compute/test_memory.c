@@ -57,6 +57,24 @@ static void the_first_kind_of_groups_counts_as_well(void **state)
     assert_int_equal(limit(), 300000);
 }
 
+static void what_is_taken_already_counts_for_a_limit_and_not_for_what_is_left(void **state)
+{
+    (void)state;
+    char path[TEMPDIR_FILE_MAX];
+    const char *const meminfo = tempdir_file(&fake_root, "meminfo", path);
+    put("meminfo", "MemAvailable:    5000 kB\n");
+    put("cgroup", "0::/box\n");
+    folder("box");
+    put("box/memory.max", "max\n");
+    const uint64_t all = (uint64_t)5000 * 1024;
+    assert_int_equal(dp_memory_usable_in(fake_place(), meminfo, 0), all / 10 * 9);
+    assert_int_equal(dp_memory_usable_in(fake_place(), meminfo, all), 2 * all / 10 * 9);
+    put("box/memory.max", "1000000\n");
+    assert_int_equal(dp_memory_usable_in(fake_place(), meminfo, 0), 900000);
+    assert_int_equal(dp_memory_usable_in(fake_place(), meminfo, all), 900000);
+    assert_int_equal(dp_memory_usable_in(fake_place(), "/nonexistent", 0), 900000);
+}
+
 static void this_machine_has_memory(void **state)
 {
     (void)state;
@@ -72,6 +90,7 @@ int main(void)
         in_root(what_is_available_is_read_in_kib),
         in_root(the_least_limit_of_the_groups_above_counts),
         in_root(the_first_kind_of_groups_counts_as_well),
+        in_root(what_is_taken_already_counts_for_a_limit_and_not_for_what_is_left),
         cmocka_unit_test(this_machine_has_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

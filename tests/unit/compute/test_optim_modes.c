@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
+#include "compute/chance.h"
 #include "compute/half.h"
 
 static const dp_weights_kind ways[] = {DP_WEIGHTS_FP32, DP_WEIGHTS_BF16, DP_WEIGHTS_BF16_SR};
@@ -167,26 +168,29 @@ static void a_kept_state_goes_on_with_the_same_bits(void **state)
     }
 }
 
+/* Also where the gradient is shorter than the bound and its scaled one longer. */
 static void a_loss_scale_that_is_a_power_of_two_changes_no_bits(void **state)
 {
     (void)state;
-    for (size_t k = 0; k < RIG_KINDS; k++) {
+    for (size_t k = 0; k < (size_t)2 * RIG_KINDS; k++) {
         rig plain;
         rig scaled;
         rig_open(&plain);
         rig_open(&scaled);
-        dp_optim a = open_optim(&plain, rig_kinds[k], DP_WEIGHTS_FP32);
-        dp_optim b = open_optim(&scaled, rig_kinds[k], DP_WEIGHTS_FP32);
-        dp_optim_options options = rig_options;
+        dp_optim a = open_optim(&plain, rig_kinds[k / 2], DP_WEIGHTS_FP32);
+        dp_optim b = open_optim(&scaled, rig_kinds[k / 2], DP_WEIGHTS_FP32);
+        dp_optim_options unscaled = rig_options;
+        unscaled.clip = k % 2 == 0 ? 1.0F : 1e4F;
+        dp_optim_options options = unscaled;
         options.loss_scale = 65536.0F;
         double norm = 0.0;
         double norm_scaled = 0.0;
         for (size_t i = 0; i < scaled.model.n_elements; i++) {
             scaled.grads[i] *= 65536.0F;
         }
-        CHECK_OK(dp_optim_step(&a, plain.params, plain.grads, &rig_options, NULL, &norm));
+        CHECK_OK(dp_optim_step(&a, plain.params, plain.grads, &unscaled, NULL, &norm));
         CHECK_OK(dp_optim_step(&b, scaled.params, scaled.grads, &options, NULL, &norm_scaled));
-        CHECK(norm == norm_scaled);
+        CHECK(norm == norm_scaled && norm > 1.0 && norm < 1e4);
         assert_memory_equal(plain.params, scaled.params, plain.model.n_elements * sizeof(float));
         dp_optim_close(&a);
         dp_optim_close(&b);
@@ -276,6 +280,28 @@ static void small_steps_add_up_in_masters_and_by_chance(void **state)
     }
 }
 
+/* Steps of nothing, so that what is seen is the rounding alone: the place in the whole arena is the index, whoever has it. */
+static void chance_is_drawn_by_the_place_in_the_arena(void **state)
+{
+    (void)state;
+    rig r;
+    rig_open(&r);
+    const size_t n = r.model.n_elements;
+    float *const expected = malloc(n * sizeof *expected);
+    const dp_optim_options still = {.beta1 = 0.9F, .beta2 = 0.95F, .eps = 1e-6F};
+    for (size_t i = 0; i < n; i++) {
+        r.params[i] = 1.001F; /* a quarter of the way from one bf16 to the next */
+        expected[i] = 1.001F;
+    }
+    dp_optim optim = open_optim(&r, DP_OPTIM_ADAMW, DP_WEIGHTS_BF16_SR);
+    CHECK_OK(dp_optim_step(&optim, r.params, r.grads, &still, NULL, NULL));
+    dp_chance_bf16(expected, n, 0, &(dp_chance_key){.seed = 5, .step = 1});
+    assert_memory_equal(r.params, expected, n * sizeof *expected);
+    free(expected);
+    dp_optim_close(&optim);
+    rig_close(&r);
+}
+
 static void masters_follow_what_moved_the_weights_from_outside(void **state)
 {
     (void)state;
@@ -329,6 +355,7 @@ int main(void)
         cmocka_unit_test(a_bad_gradient_changes_nothing_and_padding_stays_zero),
         cmocka_unit_test(weights_in_bf16_are_bf16_after_every_step),
         cmocka_unit_test(small_steps_add_up_in_masters_and_by_chance),
+        cmocka_unit_test(chance_is_drawn_by_the_place_in_the_arena),
         cmocka_unit_test(masters_follow_what_moved_the_weights_from_outside),
         cmocka_unit_test(init_without_memory_leaks_nothing_of_any_kind),
     };

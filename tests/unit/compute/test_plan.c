@@ -73,6 +73,41 @@ static void the_plan_is_what_engine_and_optimizer_take(void **state)
     }
 }
 
+/* zero.h: a copy of the weights and packs for each process and one for all, a sum for each lane, moments once. */
+static void a_team_has_weights_for_each_and_moments_once(void **state)
+{
+    (void)state;
+    const dp_manifest manifest = manifest_of("llama-tiny");
+    dp_plan_request request = {
+        .manifest = &manifest, .threads = 1, .budget = UINT64_MAX, .rows = 8, .alone = true};
+    dp_plan one;
+    dp_plan team;
+    assert_int_equal(dp_plan_make(&one, &request, NULL), DP_OK);
+    request.processes = 3;
+    request.lanes = 4;
+    assert_int_equal(dp_plan_make(&team, &request, NULL), DP_OK);
+    assert_int_equal(team.packs, one.packs);
+    const uint64_t vector = one.gradients;
+    assert_int_equal(one.weights, vector);
+    assert_int_equal(team.weights, 4 * vector);
+    assert_int_equal(team.gradients, 4 * vector);
+    assert_int_equal(team.moments, one.moments);
+    assert_int_equal(team.packed, 3 * one.packed);
+    assert_int_equal(team.buffers - vector, 3 * (one.buffers - vector));
+    assert_true(team.activations > one.activations / 4 * 3 && team.activations < one.activations);
+}
+
+static void momentum_of_the_outer_step_is_kept_and_travels(void **state)
+{
+    (void)state;
+    dp_manifest manifest = manifest_of("llama-tiny");
+    const dp_plan without = plan_of(&manifest, UINT64_MAX);
+    manifest.outer_mu_milli = 900;
+    const dp_plan with = plan_of(&manifest, UINT64_MAX);
+    assert_int_equal(with.anchors, without.anchors + without.weights);
+    assert_int_equal(with.buffers, without.buffers + without.weights);
+}
+
 static void with_memory_enough_only_norms_are_recomputed(void **state)
 {
     (void)state;
@@ -240,6 +275,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_plan_is_what_engine_and_optimizer_take),
+        cmocka_unit_test(a_team_has_weights_for_each_and_moments_once),
+        cmocka_unit_test(momentum_of_the_outer_step_is_kept_and_travels),
         cmocka_unit_test(with_memory_enough_only_norms_are_recomputed),
         cmocka_unit_test(long_sequences_share_packs_and_short_ones_keep_them),
         cmocka_unit_test(less_memory_climbs_the_ladder_and_then_shrinks_the_batch),

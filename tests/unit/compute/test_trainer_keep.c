@@ -85,6 +85,28 @@ static void a_trainer_taken_up_at_any_step_ends_with_the_same_bits(void **state)
     }
 }
 
+/* A power of two, so that steps without it would have the same bits until it is too large. */
+static void the_scale_of_the_loss_is_taken_up_where_it_was(void **state)
+{
+    (void)state;
+    dp_manifest m;
+    tiny_run_open(&run, DP_CODEC_FP32, 0);
+    CHECK_OK(dp_manifest_decode(&m, dp_view_of(run.manifest, run.manifest_size)));
+    m.precision = DP_PRECISION_FP16;
+    CHECK_OK(dp_manifest_encode(&m, run.manifest, &run.manifest_size));
+    dp_trainer *const trainer = open_alone(2, 1);
+    tiny_run_work(trainer, 2);
+    dp_trainer_place place = dp_trainer_place_of(trainer);
+    CHECK(place.scaler.scale == DP_SCALER_START && place.scaler.good == 2);
+    place.scaler = (dp_scaler){.scale = 1024, .good = DP_SCALER_GOOD_STEPS - 2, .skipped = 3};
+    CHECK_OK(dp_trainer_place_at(trainer, &place));
+    tiny_run_work(trainer, 5);
+    place = dp_trainer_place_of(trainer);
+    CHECK(place.scaler.scale == 2048 && place.scaler.good == 1 && place.scaler.skipped == 3);
+    dp_trainer_close(trainer);
+    tiny_run_close(&run);
+}
+
 static void threads_change_no_bit(void **state)
 {
     (void)state;
@@ -160,6 +182,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trainer_taken_up_at_any_step_ends_with_the_same_bits),
+        cmocka_unit_test(the_scale_of_the_loss_is_taken_up_where_it_was),
         cmocka_unit_test(threads_change_no_bit),
         cmocka_unit_test(micro_batches_of_any_size_change_roundings_alone),
         cmocka_unit_test(the_place_counts_what_was_done),

@@ -82,6 +82,117 @@ static void every_precision_learns_the_same(void **state)
     }
 }
 
+static dp_trainer_last first_of(const dp_manifest *m)
+{
+    node x = open_with(m);
+    train(&x, 1);
+    const dp_trainer_last last = dp_trainer_last_of(x.trainer);
+    node_close(&x);
+    return last;
+}
+
+/* The scale is taken out again before the norm is told and the step is clipped. */
+static void a_scaled_loss_makes_the_same_step(void **state)
+{
+    (void)state;
+    dp_manifest m = settings();
+    m.clip_milli = 1000000; /* above the norm, and below that of the scaled gradient */
+    const dp_trainer_last plain = first_of(&m);
+    m.precision = DP_PRECISION_FP16;
+    const dp_trainer_last scaled = first_of(&m);
+    CHECK(plain.outcome == DP_STEP_DONE && scaled.outcome == DP_STEP_DONE);
+    CHECK(fabs(scaled.norm / plain.norm - 1) < 0.02 && fabs(scaled.loss - plain.loss) < 0.02);
+}
+
+/* Alone, since only then its place can be set. */
+static node open_alone_in_fp16(float scale)
+{
+    dp_manifest m = settings();
+    m.precision = DP_PRECISION_FP16;
+    node x = node_open_with(&m, (dp_trainer_setup){.alone = true, .rows = 2});
+    dp_trainer_place place = dp_trainer_place_of(x.trainer);
+    place.scaler.scale = scale;
+    CHECK_OK(dp_trainer_place_at(x.trainer, &place));
+    return x;
+}
+
+static void a_scale_that_overflows_is_halved_until_steps_are_taken(void **state)
+{
+    (void)state;
+    node x = open_alone_in_fp16(DP_SCALER_MOST);
+    float *const kept = node_copy(dp_trainer_params(x.trainer), x.n);
+    tiny_run_work(x.trainer, 1);
+    CHECK(dp_trainer_last_of(x.trainer).outcome == DP_STEP_NOT_FINITE);
+    CHECK(isfinite(dp_trainer_last_of(x.trainer).loss));
+    assert_memory_equal(kept, dp_trainer_params(x.trainer), x.n * sizeof *kept);
+    tiny_run_work(x.trainer, 20);
+    const dp_trainer_place place = dp_trainer_place_of(x.trainer);
+    CHECK(place.skipped >= 1 && place.skipped < 10 && place.scaler.skipped == place.skipped);
+    CHECK(place.scaler.scale == ldexpf(DP_SCALER_MOST, -(int)place.skipped));
+    CHECK(place.done == 20 - place.skipped && place.scaler.good == place.done);
+    CHECK(dp_trainer_last_of(x.trainer).outcome == DP_STEP_DONE);
+    test_free(kept);
+    node_close(&x);
+}
+
+static void a_loss_that_is_not_finite_halves_the_scale_too(void **state)
+{
+    (void)state;
+    node x = open_alone_in_fp16(DP_SCALER_START);
+    dp_optim_vector vectors[DP_TRAINER_VECTORS_MAX];
+    dp_trainer_vectors(x.trainer, vectors);
+    const dp_trainer_place place = dp_trainer_place_of(x.trainer);
+    for (size_t i = 0; i < x.n; i++) {
+        vectors[0].values[i] = 1e30F; /* Which fp16 has not. */
+    }
+    CHECK_OK(dp_trainer_place_at(x.trainer, &place));
+    tiny_run_work(x.trainer, 1);
+    const dp_trainer_place after = dp_trainer_place_of(x.trainer);
+    CHECK(!isfinite(dp_trainer_last_of(x.trainer).loss) && after.skipped == 1);
+    CHECK(after.scaler.scale == DP_SCALER_START / 2);
+    node_close(&x);
+}
+
+/* The weights after three steps. */
+static float *three_steps(const dp_manifest *m, size_t *n)
+{
+    node x = open_with(m);
+    train(&x, 3);
+    float *const params = node_copy(dp_trainer_params(x.trainer), x.n);
+    *n = x.n;
+    node_close(&x);
+    return params;
+}
+
+static void every_setting_of_the_optimizer_reaches_the_step(void **state)
+{
+    (void)state;
+    static const struct {
+        dp_optim_kind kind;
+        size_t offset; /* of a u32 in dp_manifest */
+        uint32_t value;
+    } cases[] = {{DP_OPTIM_ADAMW, offsetof(dp_manifest, beta1_micro), 500000},
+                 {DP_OPTIM_ADAMW, offsetof(dp_manifest, beta2_micro), 500000},
+                 {DP_OPTIM_ADAMW, offsetof(dp_manifest, decay_micro), 900000},
+                 {DP_OPTIM_ADAMW, offsetof(dp_manifest, lr_nano), 1000000},
+                 {DP_OPTIM_LARS, offsetof(dp_manifest, clip_milli), 1},
+                 {DP_OPTIM_LARS, offsetof(dp_manifest, momentum_micro), 100000},
+                 {DP_OPTIM_MUON, offsetof(dp_manifest, momentum_micro), 100000}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        dp_manifest m = settings();
+        size_t n = 0;
+        m.optimizer = cases[i].kind;
+        float *const before = three_steps(&m, &n);
+        memcpy((char *)&m + cases[i].offset, &cases[i].value, sizeof cases[i].value);
+        float *const after = three_steps(&m, &n);
+        if (memcmp(before, after, n * sizeof *before) == 0) {
+            fail_msg("setting %zu changes nothing", i);
+        }
+        test_free(after);
+        test_free(before);
+    }
+}
+
 /* x is thrown far away, as nothing that trains does. */
 static void throw_away(const node *x)
 {
@@ -161,6 +272,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_optimizer_and_way_of_weights_learns),
         cmocka_unit_test(every_precision_learns_the_same),
+        cmocka_unit_test(a_scaled_loss_makes_the_same_step),
+        cmocka_unit_test(a_scale_that_overflows_is_halved_until_steps_are_taken),
+        cmocka_unit_test(a_loss_that_is_not_finite_halves_the_scale_too),
+        cmocka_unit_test(every_setting_of_the_optimizer_reaches_the_step),
         cmocka_unit_test(a_loss_that_leaps_is_dropped_until_it_stays),
         cmocka_unit_test(without_the_setting_no_loss_is_a_spike),
         cmocka_unit_test(the_batch_rule_reaches_the_step),
