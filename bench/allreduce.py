@@ -18,7 +18,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NETLAB = os.path.join(HERE, "..", "tests", "lib", "netlab.sh")
-LAB = "allreduce"
+LAB = os.environ.get("NETLAB", "allreduce")
 GLOO = "gloo"
 PORT = 7900
 
@@ -72,7 +72,7 @@ class Bench:
                 codec, suite = what.split(":")
                 everybody = ",".join(f"{self.host(k)}:{port + k}" for k in range(members))
                 command = [os.path.join(options.build, "bench_allreduce"), "--rank", str(i), "--members", everybody,
-                           "--elements", str(elements), "--rounds", str(options.rounds), "--codec", codec, "--suite", suite]
+                           "--elements", str(elements), "--rounds", str(options.rounds), "--codec", codec, "--suite", suite, "--far", "yes" if self.options.wan else "no"]
             processes.append(subprocess.Popen(self.within(i, command), stdout=subprocess.PIPE, text=True, env=environment))
         answers = [process.communicate(timeout=options.patience)[0] for process in processes]
         return [json.loads(answer.strip().splitlines()[-1]) for answer in answers]

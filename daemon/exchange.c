@@ -88,7 +88,18 @@ static bool give(dp_exchange *exchange, const member *to, dp_buf *message)
     return dp_transport_give(exchange->config.transport, &to->peer, message) != DP_AGAIN;
 }
 
-/* Means first: somebody waits for them. False: the lane is full. */
+/* Near by means go first, while they are in the cache. On a long path parts do: with them each owner makes its means one delay after
+ * half of the bytes have left, and the other half, the means, leaves without a gap; otherwise the last part leaves at the end, and its mean
+ * has yet to be made and to come back. */
+static bool parts_come_first(const dp_exchange *exchange, const member *to)
+{
+    const uint32_t index = (uint32_t)(to - exchange->members);
+    return to->next_part < exchange->tally.layout.first[index + 1] &&
+           (to->open || to->sent < DP_EXCHANGE_EARLY_BYTES) &&
+           dp_transport_is_far(exchange->config.transport, &to->peer);
+}
+
+/* Somebody waits for them. False: the lane is full. */
 static bool send_means(dp_exchange *exchange, member *to)
 {
     while (!dp_list_empty(&to->means)) {
@@ -171,7 +182,8 @@ static void pump(dp_exchange *exchange)
         moved = false;
         for (uint32_t k = 1; k < exchange->tally.layout.n_members; k++) {
             const uint32_t i = (exchange->tally.self + k) % exchange->tally.layout.n_members;
-            if (send_means(exchange, &exchange->members[i])) {
+            member *to = &exchange->members[i];
+            if (parts_come_first(exchange, to) || send_means(exchange, to)) {
                 moved = send_part(exchange, i) || moved;
             }
         }
@@ -239,7 +251,9 @@ static void close_chunk(dp_exchange *exchange, uint32_t chunk, const dp_dense_me
             exchange->failed = dp_buf_append(&copy, dp_buf_view(&message));
         }
         if (exchange->failed == DP_OK &&
-            (!send_means(exchange, to) || !give(exchange, to, &copy)) && !keep(&to->means, &copy)) {
+            (parts_come_first(exchange, to) || !send_means(exchange, to) ||
+             !give(exchange, to, &copy)) &&
+            !keep(&to->means, &copy)) {
             exchange->failed = DP_NOMEM;
         }
         dp_buf_close(&copy);
@@ -416,12 +430,22 @@ void dp_exchange_expire(dp_exchange *exchange)
 /* ---- life ---- */
 
 /* As many blocks as one record takes with what stands before them: what fills no record is opened where it lies, and stays in the cache
- * on its way. */
+ * on its way. Of a small vector on long paths fewer, so that each owner has some chunks for each connection, and none waits for one that lost a
+ * segment; near by more messages would cost a third more time. */
 static uint32_t chunk_that_fits(const dp_exchange_config *config)
 {
-    enum { BLOCK = 1024, ROOM = DP_RECORD_PLAIN_MAX - 1 - 4 - DP_DENSE_HEAD_BYTES };
+    enum {
+        BLOCK = 1024,
+        LEAST = 8 * BLOCK,
+        EACH = 16, /* chunks that an owner has at least, if they are not that small */
+        ROOM = DP_RECORD_PLAIN_MAX - 1 - 4 - DP_DENSE_HEAD_BYTES
+    };
+    const uint64_t share = config->n_elements / config->n_members / EACH;
     uint32_t elements = DP_DENSE_CHUNK_ELEMENTS_MAX;
     while (elements > BLOCK && config->ops->bytes(config->codec, elements) > ROOM) {
+        elements -= BLOCK;
+    }
+    while (config->far && elements > LEAST && elements - BLOCK >= share) {
         elements -= BLOCK;
     }
     return elements;

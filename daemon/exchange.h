@@ -33,6 +33,7 @@ typedef struct dp_exchange_config {
     uint32_t self;         /* index in peers */
     const dp_peer *peers;  /* copied; in the same order everywhere */
     const uint64_t *rates; /* of uplinks, or NULL for equal ones; the same everywhere */
+    bool far;              /* paths between members are long; the same everywhere */
     uint64_t n_elements;
     uint8_t codec;
     void *context;

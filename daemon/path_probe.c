@@ -44,6 +44,26 @@ bool dp_path_read(int fd, dp_path_sample *sample)
     return true;
 }
 
+bool dp_path_look(int fd, dp_path_room *room)
+{
+    enum { RECOVERY = 3, LOSS = 4 }; /* enum tcp_ca_state */
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+
+    memset(&info, 0, sizeof info);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+        size < offsetof(struct tcp_info, tcpi_notsent_bytes) + sizeof info.tcpi_notsent_bytes) {
+        return false;
+    }
+    *room = (dp_path_room){
+        .waiting = (uint64_t)info.tcpi_unacked * info.tcpi_snd_mss + info.tcpi_notsent_bytes,
+        .window = (uint64_t)info.tcpi_snd_cwnd * info.tcpi_snd_mss,
+        .hole = info.tcpi_ca_state >= RECOVERY,
+        .stalled = info.tcpi_ca_state >= LOSS,
+    };
+    return true;
+}
+
 /* All of it is best effort, which is why nothing is returned. */
 static void set(int fd, int level, int name, const void *value, socklen_t size)
 {

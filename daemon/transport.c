@@ -539,7 +539,7 @@ static dp_status send_on(dp_conn *conn, dp_view bytes, uint64_t queue_max)
 dp_status dp_transport_give(dp_transport *transport, const dp_peer *peer, dp_buf *message)
 {
     const dp_link *link = find_link(transport, peer);
-    const dp_conn *conn = link == NULL ? NULL : dp_link_stripe(link);
+    const dp_conn *conn = link == NULL ? NULL : dp_link_stripe(link, message->size);
     return conn == NULL ? DP_NOTFOUND : dp_bulk_send(conn->bulk, message);
 }
 
@@ -609,8 +609,14 @@ void dp_transport_replay(dp_transport *transport)
 uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer *peer)
 {
     const dp_link *link = find_link(transport, peer);
-    const dp_conn *conn = link == NULL ? NULL : dp_link_stripe(link);
-    return conn == NULL ? UINT64_MAX : dp_conn_waiting(conn);
+    return link == NULL ? UINT64_MAX : dp_link_bulk_waiting(link);
+}
+
+bool dp_transport_is_far(const dp_transport *transport, const dp_peer *peer)
+{
+    const dp_link *link = find_link(transport, peer);
+    const dp_conn *conn = link == NULL ? NULL : link->lanes[DP_LANE_BULK];
+    return conn != NULL && conn->path.last.min_rtt_us >= DP_PATH_LONG_RTT_US;
 }
 
 void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats)

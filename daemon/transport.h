@@ -93,9 +93,10 @@ DP_MUST dp_status dp_transport_give(dp_transport *transport, const dp_peer *peer
 /* An empty buffer with room for size bytes, for dp_transport_give: one that was sent before, whose pages are warm, if there is one.
  * DP_NOMEM, DP_TOOBIG above DP_MESSAGE_BULK_MAX. */
 DP_MUST dp_status dp_transport_buffer(dp_transport *transport, size_t size, dp_buf *buffer);
-/* Bytes that wait on the bulk connection of a peer that has the fewest, where the next message goes; UINT64_MAX without
- * one. */
+/* Bytes that wait on the bulk connection of a peer that has the fewest; UINT64_MAX without one. */
 uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer *peer);
+/* Is the path to this peer a long one (daemon/path.h), as far as it was measured? */
+bool dp_transport_is_far(const dp_transport *transport, const dp_peer *peer);
 /* On the control lane of every link. */
 void dp_transport_send_all(dp_transport *transport, dp_view bytes);
 

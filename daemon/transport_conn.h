@@ -64,6 +64,7 @@ struct dp_link {
     dp_conn *lanes[DP_LANE_BULK + DP_CHANNEL_STRIPES_MAX];
     uint64_t bulk_retry_ms;
     uint64_t stripe_retry_ms;
+    dp_path_loss loss;
     size_t credential_bytes;
     uint8_t credential[DP_CREDENTIAL_BYTES_MAX];
 };
@@ -119,8 +120,10 @@ void dp_link_drained(dp_conn *conn);
 void dp_link_drop_lane(dp_link *link, uint32_t slot); /* of link->lanes */
 void dp_link_dial_bulk(dp_transport *transport, dp_link *link, uint8_t stripe);
 
-/* Bulk connections of a link (transport_stripe.c). The one with the least that waits, or NULL. */
-dp_conn *dp_link_stripe(const dp_link *link);
+/* Bulk connections of a link (transport_stripe.c). The one that is through first with a message of size bytes, or NULL. */
+dp_conn *dp_link_stripe(const dp_link *link, size_t size);
+/* As dp_transport_bulk_waiting. */
+uint64_t dp_link_bulk_waiting(const dp_link *link);
 /* Four times a second: free spare buffers unless they were used. */
 void dp_transport_trim(dp_transport *transport);
 /* Four times a second: measure the paths of all bulk connections and pace them. */

@@ -5,19 +5,6 @@
 /* Half of all connections at most are for speed. */
 enum { STRIPED_MAX = DP_TRANSPORT_CONNECTIONS_MAX / 2 };
 
-dp_conn *dp_link_stripe(const dp_link *link)
-{
-    dp_conn *best = NULL;
-    for (uint32_t stripe = 0; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
-        dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
-        if (conn != NULL && conn->doom == 0 &&
-            (best == NULL || dp_conn_waiting(conn) < dp_conn_waiting(best))) {
-            best = conn;
-        }
-    }
-    return best;
-}
-
 static bool fd_of(const dp_conn *conn, int *fd)
 {
     uv_os_fd_t found;
@@ -26,6 +13,50 @@ static bool fd_of(const dp_conn *conn, int *fd)
     }
     *fd = found;
     return true;
+}
+
+/* Where a message of size bytes is through first; what waits above the kernel comes to what it has. */
+static uint64_t turns_on(const dp_conn *conn, size_t size)
+{
+    dp_path_room room = {0};
+    int fd = -1;
+    if (!fd_of(conn, &fd) || !dp_path_look(fd, &room)) {
+        return UINT64_MAX;
+    }
+    return dp_path_turns(&room, dp_conn_waiting(conn) + size);
+}
+
+dp_conn *dp_link_stripe(const dp_link *link, size_t size)
+{
+    dp_conn *best = link->lanes[DP_LANE_BULK];
+    uint32_t count = 0;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t stripe = 0; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
+        dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
+        count += conn != NULL && conn->doom == 0;
+        best = conn != NULL && conn->doom == 0 ? conn : best;
+    }
+    for (uint32_t stripe = 0; stripe < DP_CHANNEL_STRIPES_MAX && count > 1; stripe++) {
+        dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
+        const uint64_t turns = conn != NULL && conn->doom == 0 ? turns_on(conn, size) : UINT64_MAX;
+        if (turns < least) {
+            least = turns;
+            best = conn;
+        }
+    }
+    return best == NULL || best->doom != 0 ? NULL : best;
+}
+
+uint64_t dp_link_bulk_waiting(const dp_link *link)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t stripe = 0; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
+        const dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
+        if (conn != NULL && conn->doom == 0 && dp_conn_waiting(conn) < least) {
+            least = dp_conn_waiting(conn);
+        }
+    }
+    return least;
 }
 
 void dp_conn_set_options(dp_conn *conn)
@@ -86,13 +117,17 @@ static bool is_quiet(const dp_conn *conn)
 void dp_link_measure(dp_transport *transport, dp_link *link)
 {
     const uint64_t now = uv_now(transport->config.loop);
-    uint32_t wanted = transport->stripes_min > 1 ? transport->stripes_min : 1;
+    dp_path *paths[DP_CHANNEL_STRIPES_MAX];
+    uint32_t count = 0;
     for (uint32_t stripe = 0; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
-        const dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
+        dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
         if (conn != NULL) {
-            wanted = conn->path.wanted > wanted ? conn->path.wanted : wanted;
+            paths[count++] = &conn->path;
         }
     }
+    dp_path_count(&link->loss, paths, count);
+    const uint32_t wanted =
+        transport->stripes_min > link->loss.wanted ? transport->stripes_min : link->loss.wanted;
     if (!link->lanes[DP_LANE_CONTROL]->outgoing) {
         return;
     }

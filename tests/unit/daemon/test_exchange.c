@@ -2,9 +2,10 @@
  * sends floats as they are. */
 #include "base/alloc.h"
 #include "daemon/exchange.h"
+#include "daemon/transport_conn.h"
 #include "tests/unit/daemon/scene.h"
 
-/* As floats a record has 15 blocks. */
+/* As floats a record has 15 blocks, and on long paths a chunk of so few elements has 8. */
 enum { N = 3, CHUNK = 15 * 1024, ELEMENTS = 5 * CHUNK + 1000, CODEC = 1 };
 
 static size_t plain_bytes(uint8_t codec, size_t n)
@@ -69,16 +70,25 @@ struct seat {
     float *x;
     unsigned ended;
     dp_status status;
+    uint32_t has_mean;   /* bit i: member i has sent one */
+    unsigned late_parts; /* that came after it */
 };
 
 struct table {
     uv_loop_t loop;
+    size_t n_elements;
     struct seat seats[N];
 };
 
 static void seat_message(void *context, const dp_peer *peer, dp_view bytes)
 {
     struct seat *seat = context;
+    dp_dense_message message;
+    if (dp_dense_read(bytes, &message) == DP_OK) {
+        const uint32_t bit = 1U << (peer->bytes[0] & 31U);
+        seat->has_mean |= message.kind == DP_DENSE_MEAN ? bit : 0;
+        seat->late_parts += message.kind == DP_DENSE_PART && (seat->has_mean & bit) != 0;
+    }
     if (seat->exchange != NULL && !dp_exchange_message(seat->exchange, peer, bytes)) {
         guest_message(context, peer, bytes);
     }
@@ -99,17 +109,18 @@ static void seat_done(void *context, dp_status status)
     seat->status = status;
 }
 
-static void fill(struct seat *seat, unsigned self)
+static void fill(struct seat *seat, unsigned self, size_t n)
 {
-    for (size_t i = 0; i < ELEMENTS; i++) {
+    for (size_t i = 0; i < n; i++) {
         seat->x[i] = (float)((i * 7 + self * 1000) % 5000) * (self == 1 ? -6.0F : 3.0F);
     }
 }
 
-static void table_open(struct table *table)
+static void table_open_of(struct table *table, size_t n_elements, bool far)
 {
     dp_peer peers[N];
     turn_open(&table->loop);
+    table->n_elements = n_elements;
     memset(table->seats, 0, sizeof table->seats);
     for (int i = 0; i < N; i++) {
         struct seat *seat = &table->seats[i];
@@ -126,18 +137,24 @@ static void table_open(struct table *table)
                                            .n_members = N,
                                            .self = (uint32_t)i,
                                            .peers = peers,
-                                           .n_elements = ELEMENTS,
+                                           .far = far,
+                                           .n_elements = n_elements,
                                            .codec = CODEC,
                                            .context = seat,
                                            .done = seat_done};
         CHECK_OK(dp_exchange_open(&seat->exchange, &config));
-        seat->x = malloc(ELEMENTS * sizeof *seat->x);
+        seat->x = malloc(n_elements * sizeof *seat->x);
         assert_non_null(seat->x);
-        fill(seat, (unsigned)i);
+        fill(seat, (unsigned)i, n_elements);
         for (int k = 0; k < i; k++) {
             party_link(&seat->guest, &table->seats[k].guest);
         }
     }
+}
+
+static void table_open(struct table *table)
+{
+    table_open_of(table, ELEMENTS, false);
 }
 
 static void table_close(struct table *table)
@@ -215,7 +232,7 @@ static void a_late_member_finds_what_came_early_and_asks_for_the_rest(void **sta
     for (unsigned round = 1; round <= 3; round++) {
         struct ends ends = {&table, round};
         for (unsigned i = 0; i < N; i++) {
-            fill(&table.seats[i], i);
+            fill(&table.seats[i], i, ELEMENTS);
         }
         dp_exchange_start(table.seats[0].exchange, round, 1, table.seats[0].x);
         dp_exchange_start(table.seats[1].exchange, round, 1, table.seats[1].x);
@@ -338,6 +355,61 @@ static void what_does_not_belong_is_dropped_and_counted(void **state)
     table_close(&table);
 }
 
+/* As if loopback were a long path; no tick puts that right. */
+static void go_far(struct table *table)
+{
+    for (int i = 0; i < N; i++) {
+        dp_transport *transport = table->seats[i].guest.transport;
+        uv_timer_stop(transport->tick);
+        for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
+            DP_LIST_ITEM(at, dp_conn, item)->path.last.min_rtt_us = 100000;
+        }
+    }
+}
+
+/* More for each than a lane takes at once, and less than goes out before the other has said that it is there. */
+static void on_long_paths_parts_leave_before_means(void **state)
+{
+    enum { MANY = 1400 * 1024 };
+    struct table table;
+    struct ends ends = {&table, 1};
+    (void)state;
+    table_open_of(&table, MANY, true);
+    go_far(&table);
+    for (int i = 0; i < N; i++) {
+        CHECK(dp_transport_is_far(table.seats[i].guest.transport,
+                                  &table.seats[(i + 1) % N].guest.peer));
+        dp_exchange_start(table.seats[i].exchange, 1, 1, table.seats[i].x);
+    }
+    turn_until(&table.loop, all_ended, &ends);
+    for (int i = 0; i < N; i++) {
+        CHECK_OK(table.seats[i].status);
+        assert_int_equal(table.seats[i].late_parts, 0);
+        assert_memory_equal(table.seats[i].x, table.seats[0].x, MANY * sizeof(float));
+    }
+    for (size_t i = 0; i < MANY; i += 31) {
+        CHECK(table.seats[0].x[i] == expected(i, 7));
+    }
+    table_close(&table);
+}
+
+static void on_long_paths_a_small_vector_has_smaller_chunks(void **state)
+{
+    struct table table;
+    struct ends ends = {&table, 1};
+    (void)state;
+    table_open_of(&table, ELEMENTS, true);
+    assert_int_equal(dp_exchange_layout(table.seats[0].exchange)->chunk_elements, 8 * 1024);
+    for (int i = 0; i < N; i++) {
+        dp_exchange_start(table.seats[i].exchange, 1, 1, table.seats[i].x);
+    }
+    turn_until(&table.loop, all_ended, &ends);
+    for (size_t i = 0; i < ELEMENTS; i += 31) {
+        CHECK(table.seats[N - 1].x[i] == expected(i, 7));
+    }
+    table_close(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +419,8 @@ int main(void)
         cmocka_unit_test(without_a_member_the_rest_is_averaged_when_time_is_over),
         cmocka_unit_test(what_cannot_be_encoded_ends_the_exchange),
         cmocka_unit_test(what_does_not_belong_is_dropped_and_counted),
+        cmocka_unit_test(on_long_paths_parts_leave_before_means),
+        cmocka_unit_test(on_long_paths_a_small_vector_has_smaller_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

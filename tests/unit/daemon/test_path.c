@@ -7,6 +7,7 @@
 /* A sender that the path of this test carries along: rate in bytes per second, loss in millionths. */
 struct road {
     dp_path path;
+    dp_path_loss loss;
     dp_path_sample sample;
 };
 
@@ -15,6 +16,7 @@ static struct road road_of(uint32_t min_rtt_us)
     struct road road = {
         .sample = {.now_us = SECOND, .min_rtt_us = min_rtt_us, .srtt_us = min_rtt_us}};
     dp_path_step(&road.path, &road.sample);
+    dp_path_count(&road.loss, (dp_path *[]){&road.path}, 1);
     return road;
 }
 
@@ -30,7 +32,14 @@ static void drive(struct road *road, unsigned quarters, uint64_t rate, uint32_t 
         road->sample.again += bytes * loss / 1000000;
         road->sample.srtt_us = road->sample.min_rtt_us + queue_us;
         dp_path_step(&road->path, &road->sample);
+        dp_path_count(&road->loss, (dp_path *[]){&road->path}, 1);
     }
+}
+
+/* What a pace is of a rate, on a path of 100 ms where a queue of so long stands. */
+static uint64_t drained(uint64_t rate, uint32_t queued_us)
+{
+    return rate - rate / 32 - rate / 1000 * (queued_us - 30000) / 1000;
 }
 
 static void a_short_path_is_left_alone(void **state)
@@ -39,7 +48,7 @@ static void a_short_path_is_left_alone(void **state)
     (void)state;
     drive(&road, 40, 1000000000, 20000, 100000);
     assert_int_equal(road.path.pace, 0);
-    assert_int_equal(road.path.wanted, 1);
+    assert_int_equal(road.loss.wanted, 1);
 }
 
 static void a_path_of_unknown_length_is_left_alone(void **state)
@@ -48,7 +57,7 @@ static void a_path_of_unknown_length_is_left_alone(void **state)
     (void)state;
     drive(&road, 10, 10000000, 20000, 0);
     assert_int_equal(road.path.pace, 0);
-    assert_int_equal(road.path.wanted, 1);
+    assert_int_equal(road.loss.wanted, 1);
 }
 
 static void a_long_path_is_not_paced_before_a_queue_stood(void **state)
@@ -57,7 +66,7 @@ static void a_long_path_is_not_paced_before_a_queue_stood(void **state)
     (void)state;
     drive(&road, 40, 10000000, 0, 0);
     assert_int_equal(road.path.pace, 0);
-    assert_int_equal(road.path.wanted, 1);
+    assert_int_equal(road.loss.wanted, 1);
 }
 
 static void a_queue_paces_it_a_little_below_what_it_carried(void **state)
@@ -65,10 +74,10 @@ static void a_queue_paces_it_a_little_below_what_it_carried(void **state)
     struct road road = road_of(100000);
     (void)state;
     drive(&road, 4, 10000000, 0, 60000);
-    assert_int_equal(road.path.pace, 10000000 - 10000000 / 32);
+    assert_int_equal(road.path.pace, drained(10000000, 60000));
     /* The best it has seen counts, so that draining does not spiral down. */
     drive(&road, DP_PATH_RATES - 5, 9687500, 0, 60000);
-    assert_int_equal(road.path.pace, 10000000 - 10000000 / 32);
+    assert_int_equal(road.path.pace, drained(10000000, 60000));
     drive(&road, 5, 5000000, 0, 60000);
     CHECK(road.path.pace < 9687500); /* But not for ever. */
 }
@@ -120,13 +129,13 @@ static void the_first_queue_goes_by_what_arrived_last(void **state)
     (void)state;
     road.sample.delivered = 9000000;
     drive(&road, 1, 4000000, 0, 60000);
-    assert_int_equal(road.path.pace, 9000000 - 9000000 / 32);
+    assert_int_equal(road.path.pace, drained(9000000, 60000));
     drive(&road, 1, 8000000, 0, 60000); /* Then by what was carried. */
-    assert_int_equal(road.path.pace, 8000000 - 8000000 / 32);
+    assert_int_equal(road.path.pace, drained(8000000, 60000));
     road = road_of(100000);
     road.sample.delivered = UINT64_MAX; /* Whatever the kernel says. */
     drive(&road, 1, 4000000, 0, 60000);
-    assert_int_equal(road.path.pace, 16000000 - 16000000 / 32);
+    assert_int_equal(road.path.pace, drained(16000000, 60000));
 }
 
 static void before_the_line_is_known_it_grows_faster(void **state)
@@ -183,18 +192,18 @@ static void loss_without_a_queue_asks_for_more_connections_and_calm_for_one(void
     struct road road = road_of(100000);
     (void)state;
     drive(&road, DP_PATH_CLEAR_SAMPLES, 1000000, 0, 0);
-    drive(&road, 1, 1000000, 5000, 0);
-    assert_int_equal(road.path.wanted, 1); /* Once is chance. */
-    drive(&road, 1, 1000000, 5000, 0);
-    assert_int_equal(road.path.wanted, 2);
-    drive(&road, 4, 1000000, 5000, 0);
-    assert_int_equal(road.path.wanted, 8);
+    drive(&road, 1, 1000000, 6000, 0);
+    assert_int_equal(road.loss.wanted, 1); /* One segment is chance. */
+    drive(&road, 1, 1000000, 6000, 0);
+    assert_int_equal(road.loss.wanted, 2);
+    drive(&road, 4, 1000000, 6000, 0);
+    assert_int_equal(road.loss.wanted, 8);
     drive(&road, 50, 1000000, 5000, 0);
-    assert_int_equal(road.path.wanted, DP_PATH_CONNECTIONS_MAX);
+    assert_int_equal(road.loss.wanted, DP_PATH_CONNECTIONS_MAX);
     drive(&road, DP_PATH_CALM_SAMPLES - 1, 1000000, 0, 0);
-    assert_int_equal(road.path.wanted, DP_PATH_CONNECTIONS_MAX);
+    assert_int_equal(road.loss.wanted, DP_PATH_CONNECTIONS_MAX);
     drive(&road, 1, 1000000, 0, 0);
-    assert_int_equal(road.path.wanted, 1);
+    assert_int_equal(road.loss.wanted, 1);
 }
 
 /* An overshoot is lost and counted when its queue is gone already. */
@@ -206,7 +215,7 @@ static void loss_right_after_a_queue_is_our_own(void **state)
         drive(&road, 1, 1000000, 0, 90000);
         drive(&road, DP_PATH_CLEAR_SAMPLES - 1, 1000000, 20000, 0);
     }
-    assert_int_equal(road.path.wanted, 1);
+    assert_int_equal(road.loss.wanted, 1);
 }
 
 static void on_a_full_line_all_get_the_same(void **state)
@@ -220,7 +229,7 @@ static void on_a_full_line_all_get_the_same(void **state)
     drive(&roads[2], 1, 2000000, 0, 10000);
     dp_path_share(&line, paths, 3);
     for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(paths[i]->pace, (12000000 - 12000000 / 32) / 3);
+        assert_int_equal(paths[i]->pace, (drained(12000000, 60000)) / 3);
     }
 }
 
@@ -257,11 +266,11 @@ static void a_line_that_fills_for_the_first_time_is_shared_by_what_arrived_last(
     drive(&roads[0], 1, 3000000, 0, 60000);
     drive(&roads[1], 1, 3000000, 0, 60000);
     dp_path_share(&line, paths, 2);
-    assert_int_equal(paths[0]->pace, (12000000 - 12000000 / 32) / 2);
+    assert_int_equal(paths[0]->pace, (drained(12000000, 60000)) / 2);
     drive(&roads[0], 1, 5000000, 0, 60000);
     drive(&roads[1], 1, 5000000, 0, 60000);
     dp_path_share(&line, paths, 2);
-    assert_int_equal(paths[1]->pace, (10000000 - 10000000 / 32) / 2);
+    assert_int_equal(paths[1]->pace, (drained(10000000, 60000)) / 2);
 }
 
 static void a_far_line_that_is_full_does_not_slow_others(void **state)
@@ -275,10 +284,10 @@ static void a_far_line_that_is_full_does_not_slow_others(void **state)
     drive(&roads[2], 1, 1000000, 0, 60000);
     dp_path_share(&line, paths, 3);
     assert_int_equal(paths[0]->pace, 0);
-    assert_int_equal(paths[2]->pace, 1000000 - 1000000 / 32);
+    assert_int_equal(paths[2]->pace, drained(1000000, 60000));
     dp_path_share(&line, paths, 0); /* nobody */
     dp_path_share(&line, &paths[2], 1);
-    assert_int_equal(paths[2]->pace, 1000000 - 1000000 / 32);
+    assert_int_equal(paths[2]->pace, drained(1000000, 60000));
 }
 
 static void loss_that_our_own_queue_makes_asks_for_none(void **state)
@@ -286,7 +295,7 @@ static void loss_that_our_own_queue_makes_asks_for_none(void **state)
     struct road road = road_of(100000);
     (void)state;
     drive(&road, 20, 10000000, 20000, 90000);
-    assert_int_equal(road.path.wanted, 1);
+    assert_int_equal(road.loss.wanted, 1);
 }
 
 static void who_hears_gaps_asks_too(void **state)
@@ -296,12 +305,104 @@ static void who_hears_gaps_asks_too(void **state)
     drive(&road, DP_PATH_CLEAR_SAMPLES, 0, 0, 0);
     for (unsigned i = 0; i < 6; i++) {
         road.sample.now_us += SECOND / 4;
-        road.sample.segments_in += 1000;
+        road.sample.segments_in += 500;
         road.sample.out_of_order_in += 10;
         dp_path_step(&road.path, &road.sample);
+        dp_path_count(&road.loss, (dp_path *[]){&road.path}, 1);
     }
-    assert_int_equal(road.path.wanted, 8);
+    assert_int_equal(road.loss.wanted, 8);
     assert_int_equal(road.path.pace, 0);
+}
+
+static void few_losses_in_much_traffic_ask_for_none(void **state)
+{
+    struct road road = road_of(100000);
+    (void)state;
+    drive(&road, DP_PATH_CLEAR_SAMPLES, 10000000, 0, 0);
+    for (unsigned i = 0; i < 20; i++) { /* One segment in five megabytes. */
+        road.sample.again += DP_PATH_SEGMENT;
+        drive(&road, 2, 10000000, 0, 0);
+    }
+    assert_int_equal(road.loss.wanted, 1);
+}
+
+static void losses_of_all_connections_to_a_peer_count_together(void **state)
+{
+    struct road roads[2] = {road_of(100000), road_of(100000)};
+    dp_path_loss loss = {.wanted = 0};
+    (void)state;
+    drive(&roads[0], DP_PATH_CLEAR_SAMPLES, 400000, 0, 0);
+    drive(&roads[1], DP_PATH_CLEAR_SAMPLES, 400000, 0, 0);
+    roads[0].sample.again += DP_PATH_SEGMENT;
+    roads[1].sample.again += DP_PATH_SEGMENT;
+    drive(&roads[0], 1, 400000, 0, 0);
+    drive(&roads[1], 1, 400000, 0, 0);
+    dp_path_count(&loss, (dp_path *[]){&roads[0].path, &roads[1].path}, 2);
+    assert_int_equal(loss.wanted, 2);
+    dp_path_count(&loss, NULL, 0); /* All are gone. */
+    assert_int_equal(loss.wanted, 2);
+}
+
+/* A round has long pauses: who comes back finds the connections that the path needs. */
+static void a_pause_keeps_connections_but_not_for_ever(void **state)
+{
+    struct road road = road_of(100000);
+    (void)state;
+    drive(&road, DP_PATH_CLEAR_SAMPLES, 1000000, 0, 0);
+    drive(&road, 20, 1000000, 6000, 0);
+    assert_int_equal(road.loss.wanted, 8);
+    drive(&road, DP_PATH_IDLE_SAMPLES - 1, 0, 0, 0);
+    assert_int_equal(road.loss.wanted, 8);
+    drive(&road, 1, 0, 0, 0);
+    assert_int_equal(road.loss.wanted, 1);
+}
+
+/* As after a machine stood still for a moment. */
+static void what_comes_all_at_once_is_no_rate(void **state)
+{
+    struct road road = road_of(100000);
+    (void)state;
+    drive(&road, 6, 10000000, 0, 60000);
+    drive(&road, 1, 40000000, 0, 60000);
+    assert_int_equal(road.path.pace, drained(12500000, 60000));
+}
+
+/* Somebody else had the path, and has left: what was sent without a queue was carried. */
+static void what_was_sent_may_be_carried(void **state)
+{
+    struct road road = road_of(100000);
+    (void)state;
+    drive(&road, 6, 1000000, 0, 60000);
+    for (unsigned i = 0; i < 20; i++) {
+        drive(&road, 1, road.path.pace, 0, 0);
+    }
+    const uint64_t pace = road.path.pace;
+    CHECK(pace > 5000000);
+    drive(&road, 1, pace, 0, 60000);
+    assert_int_equal(road.path.pace, drained(pace, 60000));
+}
+
+static void a_long_queue_is_drained_faster_but_not_at_once(void **state)
+{
+    struct road road = road_of(100000);
+    (void)state;
+    drive(&road, 1, 10000000, 0, 90000);
+    assert_int_equal(road.path.pace, drained(10000000, 90000));
+    drive(&road, 1, 10000000, 0, 900000);
+    assert_int_equal(road.path.pace, drained(10000000, 130000));
+}
+
+static void the_connection_that_is_through_first_is_the_one_with_most_room(void **state)
+{
+    const dp_path_room empty = {.window = 14480};
+    const dp_path_room wide = {.waiting = 28960, .window = 144800};
+    const dp_path_room hole = {.window = 14480, .hole = true};
+    const dp_path_room stalled = {.window = 0, .hole = true, .stalled = true};
+    (void)state;
+    CHECK(dp_path_turns(&empty, 14480) == 16);
+    CHECK(dp_path_turns(&wide, 14480) < dp_path_turns(&empty, 14480));
+    CHECK(dp_path_turns(&empty, 14480) < dp_path_turns(&hole, 14480));
+    CHECK(dp_path_turns(&hole, 1) < dp_path_turns(&stalled, 1));
 }
 
 int main(void)
@@ -327,6 +428,13 @@ int main(void)
         cmocka_unit_test(a_far_line_that_is_full_does_not_slow_others),
         cmocka_unit_test(loss_that_our_own_queue_makes_asks_for_none),
         cmocka_unit_test(who_hears_gaps_asks_too),
+        cmocka_unit_test(few_losses_in_much_traffic_ask_for_none),
+        cmocka_unit_test(losses_of_all_connections_to_a_peer_count_together),
+        cmocka_unit_test(a_pause_keeps_connections_but_not_for_ever),
+        cmocka_unit_test(what_comes_all_at_once_is_no_rate),
+        cmocka_unit_test(what_was_sent_may_be_carried),
+        cmocka_unit_test(a_long_queue_is_drained_faster_but_not_at_once),
+        cmocka_unit_test(the_connection_that_is_through_first_is_the_one_with_most_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,6 +49,26 @@ static void the_kernel_counts_what_was_sent(void **state)
     CHECK(!dp_path_read(wire.a, &sample));
 }
 
+static void what_nobody_reads_waits(void **state)
+{
+    enum { TRIES = 1000 };
+    struct wire wire = wire_open();
+    static uint8_t bytes[1 << 16];
+    dp_path_room room = {0};
+    ssize_t sent = 0;
+    (void)state;
+    CHECK(dp_path_look(wire.a, &room));
+    CHECK(room.waiting == 0 && room.window > 0 && !room.hole && !room.stalled);
+    for (unsigned i = 0; i < TRIES && sent >= 0; i++) { /* Until both ends are full. */
+        sent = send(wire.a, bytes, sizeof bytes, MSG_DONTWAIT);
+    }
+    CHECK(dp_path_look(wire.a, &room));
+    CHECK(room.waiting > 0);
+    close(wire.a);
+    close(wire.b);
+    CHECK(!dp_path_look(wire.a, &room));
+}
+
 static void options_are_set_and_taken_back(void **state)
 {
     struct wire wire = wire_open();
@@ -90,6 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_kernel_counts_what_was_sent),
+        cmocka_unit_test(what_nobody_reads_waits),
         cmocka_unit_test(options_are_set_and_taken_back),
         cmocka_unit_test(a_short_path_is_never_bbr),
     };
