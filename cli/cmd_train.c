@@ -126,7 +126,8 @@ static void on_line(void *context, const char *line)
 /* ---- errors ---- */
 
 static const dp_cli_failure failures[] = {
-    {DP_EXIT_DATA, "E0513", "give another --out, or put back what it began with",
+    {DP_EXIT_DATA, "E0513",
+     "mend what `why` names; of another run in the folder: give another --out",
      "training cannot begin or go on"},
     {DP_EXIT_UNAVAILABLE, "E0510", "change the setting that `why` names, or free memory",
      "this machine has too little memory"},

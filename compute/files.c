@@ -54,9 +54,16 @@ static dp_status read_all(int fd, const char *path, dp_buf *out, dp_why *why)
 
 dp_status dp_file_open(const char *path, int *fd, dp_why *why)
 {
-    const int opened = open(path, O_RDONLY | O_CLOEXEC);
+    /* Without O_NONBLOCK a pipe that nobody writes to would never open; it changes nothing for files. */
+    const int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (opened < 0) {
         return failed(why, "open", path);
+    }
+    struct stat info;
+    if (fstat(opened, &info) == 0 && S_ISFIFO(info.st_mode)) {
+        close(opened);
+        return dp_why_set(why, DP_IO, "%s is a pipe, not a file; write what comes of it to one",
+                          path);
     }
     *fd = opened;
     return DP_OK;

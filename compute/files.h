@@ -8,7 +8,8 @@
 
 /* Append the file to out, whose max bounds it. DP_IO, DP_NOTFOUND, DP_TOOBIG, DP_NOMEM, with a sentence. */
 DP_MUST dp_status dp_file_read(const char *path, dp_buf *out, dp_why *why);
-/* Open for reading; the caller closes *fd. DP_IO, DP_NOTFOUND, with a sentence. */
+/* Open for reading; the caller closes *fd. DP_IO (also of a pipe, for which one might wait for ever), DP_NOTFOUND, with a
+ * sentence. */
 DP_MUST dp_status dp_file_open(const char *path, int *fd, dp_why *why);
 /* folder/name, mapped for reading until dp_file_unmap; empty files give no bytes. Who shortens the file meanwhile ends this
  * process with SIGBUS: for tools alone. DP_IO, DP_NOTFOUND, DP_NOMEM, DP_BADARG (path too long), with a sentence. */

@@ -219,10 +219,11 @@ static dp_status read_file(dp_gguf *self, dp_view file, dp_why *why)
             dp_why_set(why, status, "pair %zu of the GGUF file is damaged", self->n_pairs);
         }
     }
+    static const uint8_t aligned[4] = {DP_GGUF_ALIGN};
     uint32_t type = 0;
     dp_view align;
     if (status == DP_OK && dp_gguf_value(self, "general.alignment", &type, &align) == DP_OK &&
-        (type != DP_GGUF_U32 || align.data[0] != DP_GGUF_ALIGN || align.data[1] != 0)) {
+        (type != DP_GGUF_U32 || memcmp(align.data, aligned, sizeof aligned) != 0)) {
         status = dp_why_set(why, DP_UNSUPPORTED, "the GGUF file is not aligned to 32");
     }
     if (status == DP_OK) {

@@ -149,7 +149,10 @@ static dp_status begin(solo *s, dp_why *why)
     DP_TRY(show_plan(s, &manifest, rows, why));
     dp_prepared made;
     const dp_prepare_job from = {.text = job->text, .weights = job->weights};
-    DP_TRY(dp_solo_folder_begin(&s->folder, &manifest, &from, &made, why));
+    const dp_status prepared = dp_solo_folder_begin(&s->folder, &manifest, &from, &made, why);
+    if (prepared != DP_OK) { /* DP_UNSUPPORTED would be of who computes. */
+        return prepared == DP_UNSUPPORTED ? DP_BADARG : prepared;
+    }
     dp_solo_event event = event_of(s, DP_SOLO_PREPARED);
     event.tokens = made.tokens;
     tell(s, &event);

@@ -194,6 +194,12 @@ class Train(SystemTest):
         self.check_error(self.start(large, "--text", self.text, "--out", self.out("large"), "--rows", "4096"), "E0510",
                          69, "would fit")
         self.check_error(self.start(), "E0001", 64, "")
+        foreign = os.path.join(out, "model")
+        self.file("wrong/model/config.json", '{"model_type": "mamba"}')
+        self.check_error(self.begin(self.out("foreign"), "--from", foreign), "E0513", 65, "model_type is mamba")
+        os.remove(os.path.join(foreign, "config.json"))
+        os.mkfifo(os.path.join(foreign, "config.json"))
+        self.check_error(self.begin(self.out("pipe"), "--from", foreign), "E0503", 74, "is a pipe")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
 #include "tests/lib/allocfail.h"
 #include "tests/lib/check.h"
 
+#include <string.h>
+#include <sys/stat.h>
+
 #include "compute/files.h"
 #include "tests/lib/tempdir.h"
 
@@ -68,6 +71,24 @@ static void without_memory_there_is_no_list(void **state)
     tempdir_close(&dir);
 }
 
+static void a_pipe_is_refused_and_not_waited_for(void **state)
+{
+    (void)state;
+    tempdir dir;
+    dp_view bytes;
+    dp_buf out;
+    dp_why why = {{0}};
+    char path[TEMPDIR_FILE_MAX];
+    tempdir_open(&dir);
+    CHECK(mkfifo(tempdir_file(&dir, "pipe", path), 0600) == 0);
+    dp_buf_init(&out, 100);
+    CHECK_STATUS(dp_file_read(path, &out, &why), DP_IO);
+    CHECK(strstr(why.text, "is a pipe") != NULL);
+    CHECK_STATUS(dp_file_map_path(path, &bytes, &why), DP_IO);
+    dp_buf_close(&out);
+    tempdir_close(&dir);
+}
+
 static void a_file_is_mapped_by_its_path(void **state)
 {
     (void)state;
@@ -89,6 +110,7 @@ int main(void)
         cmocka_unit_test(files_of_a_folder_are_listed_by_name),
         cmocka_unit_test(too_many_files_are_refused),
         cmocka_unit_test(without_memory_there_is_no_list),
+        cmocka_unit_test(a_pipe_is_refused_and_not_waited_for),
         cmocka_unit_test(a_file_is_mapped_by_its_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
