@@ -3,108 +3,23 @@
 #include "compute/cuda/codecs_kept.cuh"
 
 #include "compute/cuda/codecs.cuh"
+#include "compute/cuda/codecs_top.cuh"
 #include "compute/cuda/launch.h"
 
 enum {
     WARPS = DP_CODEC_THREADS / 32,
-    OWN = DP_CUDA_RUN / DP_CODEC_THREADS, /* keys of a thread */
-    GAP_WORDS = 48,                       /* 1504 bits: the most, with one of 16 kept */
-    SCAN_THREADS = 1024
+    GAP_WORDS = 48, /* 1504 bits: the most, with one of 16 kept */
+    SCAN_THREADS = 1024,
+    LEFT_BLOCKS = 1024 /* that share what no warp could choose */
 };
 #define ALL 0xffffffffU
 #define INFINITY_BITS 0x7f800000U
 
-/* The chosen of a run, in order, and room to find them. */
+/* The chosen of a run, and the codes of their gaps. */
 struct choice {
-    uint16_t index[DP_CUDA_KEPT_MAX];
-    float value[DP_CUDA_KEPT_MAX];
-    unsigned long long counts[2][WARPS];
-    unsigned greater[WARPS];
-    unsigned equal[WARPS];
+    dp_top top;
     unsigned gaps[GAP_WORDS];
 };
-
-/* Element j of this thread: warps own stretches of a run, so that lanes read neighbours and the order is warp, j, lane. */
-static __device__ __forceinline__ unsigned element_of(unsigned j)
-{
-    return threadIdx.x / 32 * (OWN * 32) + j * 32 + threadIdx.x % 32;
-}
-
-/* The k-th largest of the block's keys, digit by digit of two bits from the top: how many keys reach each of three candidates
- * decides the digit. Keys beyond the run are 0, behind all others. */
-static __device__ uint32_t threshold_of(const uint32_t key[OWN], unsigned k, choice &c)
-{
-    const unsigned warp = threadIdx.x / 32;
-    uint32_t threshold = 0;
-    for (unsigned round = 0; round < 16; round++) {
-        const unsigned shift = 30 - 2 * round;
-        unsigned long long counts = 0; /* three of 16 bits: 4096 at most each */
-#pragma unroll
-        for (unsigned j = 0; j < OWN; j++) {
-            counts += key[j] >= (threshold | 1U << shift) ? 1ULL : 0;
-            counts += key[j] >= (threshold | 2U << shift) ? 1ULL << 16 : 0;
-            counts += key[j] >= (threshold | 3U << shift) ? 1ULL << 32 : 0;
-        }
-        for (int step = 16; step > 0; step /= 2) {
-            counts += __shfl_xor_sync(ALL, counts, step);
-        }
-        c.counts[round % 2][warp] = counts; /* Two rows: who is late still reads the one before. */
-        __syncthreads();
-        counts = 0;
-        for (unsigned i = 0; i < WARPS; i++) {
-            counts += c.counts[round % 2][i];
-        }
-        const uint32_t digit = (counts >> 32 & 0xffffU) >= k   ? 3
-                               : (counts >> 16 & 0xffffU) >= k ? 2
-                               : (counts & 0xffffU) >= k       ? 1
-                                                               : 0;
-        threshold |= digit << shift;
-    }
-    return threshold;
-}
-
-/* Fills index and value with the k elements, ascending. */
-static __device__ void choose(const float *a, const uint32_t key[OWN], unsigned k, choice &c)
-{
-    const unsigned warp = threadIdx.x / 32;
-    const unsigned before = (1U << (threadIdx.x % 32)) - 1;
-    const uint32_t threshold = threshold_of(key, k, c);
-    unsigned n_greater = 0;
-    unsigned n_equal = 0;
-#pragma unroll
-    for (unsigned j = 0; j < OWN; j++) {
-        n_greater += static_cast<unsigned>(__popc(__ballot_sync(ALL, key[j] > threshold ? 1 : 0)));
-        n_equal += static_cast<unsigned>(__popc(__ballot_sync(ALL, key[j] == threshold ? 1 : 0)));
-    }
-    c.greater[warp] = n_greater;
-    c.equal[warp] = n_equal;
-    __syncthreads();
-    unsigned greater = 0;
-    unsigned equal = 0;
-    unsigned all_greater = 0;
-    for (unsigned i = 0; i < WARPS; i++) {
-        greater += i < warp ? c.greater[i] : 0;
-        equal += i < warp ? c.equal[i] : 0;
-        all_greater += c.greater[i];
-    }
-    const unsigned wanted = k - all_greater; /* of those at the threshold, the first */
-#pragma unroll
-    for (unsigned j = 0; j < OWN; j++) {
-        const unsigned above = __ballot_sync(ALL, key[j] > threshold ? 1 : 0);
-        const unsigned at = __ballot_sync(ALL, key[j] == threshold ? 1 : 0);
-        const unsigned rank = equal + static_cast<unsigned>(__popc(at & before));
-        if (key[j] > threshold || (key[j] == threshold && rank < wanted)) {
-            const unsigned place =
-                greater + static_cast<unsigned>(__popc(above & before)) + min(rank, wanted);
-            const unsigned e = element_of(j);
-            c.index[place] = static_cast<uint16_t>(e);
-            c.value[place] = a[e];
-        }
-        greater += static_cast<unsigned>(__popc(above));
-        equal += static_cast<unsigned>(__popc(at));
-    }
-    __syncthreads();
-}
 
 /* ---- One warp writes a run. */
 
@@ -128,17 +43,15 @@ static __device__ centroids split(const choice &c, unsigned k, bool two, unsigne
 {
     uint32_t largest = 0;
     for (unsigned i = lane; i < k; i += 32) {
-        largest = max(largest, dp_element_key(c.value[i]));
+        largest = max(largest, dp_element_key(c.top.value[i]));
     }
-    for (int step = 16; step > 0; step /= 2) {
-        largest = max(largest, __shfl_xor_sync(ALL, largest, step));
-    }
+    largest = dp_top_largest(largest);
     centroids found = {dp_element_top(largest), 0, 0, 0};
     if (largest == 0) {
         return found;
     }
     for (unsigned i = lane; i < k; i += 32) {
-        found.sum += dp_element_magnitude(c.value[i], found.top);
+        found.sum += dp_element_magnitude(c.top.value[i], found.top);
     }
     found.sum = sum_of_lanes(found.sum);
     if (!two) {
@@ -146,15 +59,15 @@ static __device__ centroids split(const choice &c, unsigned k, bool two, unsigne
         return found;
     }
     uint64_t high = 0;
-    uint64_t n_high = 0;
+    unsigned n_high = 0;
     for (unsigned i = lane; i < k; i += 32) {
-        const uint64_t magnitude = dp_element_magnitude(c.value[i], found.top);
+        const uint64_t magnitude = dp_element_magnitude(c.top.value[i], found.top);
         const bool in = magnitude * k >= found.sum;
         high += in ? magnitude : 0;
         n_high += in ? 1 : 0;
     }
     high = sum_of_lanes(high);
-    n_high = sum_of_lanes(n_high);
+    n_high = dp_top_sum(n_high);
     found.hi = dp_element_mean(high, n_high, found.top);
     found.lo = n_high == k ? static_cast<uint16_t>(0)
                            : dp_element_mean(found.sum - high, k - n_high, found.top);
@@ -197,9 +110,10 @@ static __device__ unsigned write_gaps(choice &c, unsigned k, unsigned low, uint8
     for (unsigned first = 0; first < k; first += 32) {
         const unsigned i = first + lane;
         const bool in = i < k;
-        const unsigned gap = !in      ? 0
-                             : i == 0 ? c.index[0]
-                                      : static_cast<unsigned>(c.index[i]) - c.index[i - 1] - 1;
+        const unsigned gap = !in ? 0
+                             : i == 0
+                                 ? c.top.index[0]
+                                 : static_cast<unsigned>(c.top.index[i]) - c.top.index[i - 1] - 1;
         const unsigned bits = in ? (gap >> low) + 1 + low : 0;
         unsigned end = bits; /* inclusive sum over lanes */
         for (unsigned step = 1; step < 32; step *= 2) {
@@ -244,57 +158,137 @@ static __device__ unsigned write_run(choice &c, unsigned k, const dp_cuda_blob &
         return heads;
     }
     const unsigned k_bytes = (k + 7) / 8;
-    write_bits(k, out + heads, lane, [&](unsigned i) { return c.value[i] < 0; });
+    write_bits(k, out + heads, lane, [&](unsigned i) { return c.top.value[i] < 0; });
     unsigned at = heads + k_bytes;
     if (two) {
         write_bits(k, out + at, lane, [&](unsigned i) {
-            return dp_element_magnitude(c.value[i], found.top) * k >= found.sum;
+            return dp_element_magnitude(c.top.value[i], found.top) * k >= found.sum;
         });
         at += k_bytes;
     }
     return codec.kind == DP_CODEC_SPARSE ? at + write_gaps(c, k, low, out + at, lane) : at;
 }
 
-static __global__ void __launch_bounds__(DP_CODEC_THREADS)
-    write_kept(const float *__restrict__ a, size_t n, dp_cuda_blob codec, unsigned low,
-               size_t slot_bytes, uint8_t *__restrict__ slots, uint64_t *__restrict__ lengths,
-               uint32_t *bad)
+/* ---- Runs. */
+
+/* What the kernels of runs share. */
+struct kept_runs {
+    const float *a;
+    size_t n;
+    size_t count;
+    unsigned low;
+    size_t slot_bytes;
+    uint8_t *slots;
+    uint64_t *lengths; /* of each run, then how many are left */
+    uint32_t *left;    /* these */
+    uint32_t *bad;
+};
+
+static __device__ __forceinline__ unsigned *left_count(const kept_runs &r)
 {
-    __shared__ choice c;
-    const unsigned length = dp_codec_length(n, blockIdx.x);
-    const float *const run = a + static_cast<size_t>(blockIdx.x) * DP_CUDA_RUN;
-    const unsigned k = (length + codec.keep - 1) / codec.keep;
-    uint32_t key[OWN];
-    bool finite = true;
-#pragma unroll
-    for (unsigned j = 0; j < OWN; j++) {
-        const unsigned e = element_of(j);
-        key[j] = e < length ? dp_element_key(run[e]) : 0;
-        finite = finite && key[j] < INFINITY_BITS;
+    return reinterpret_cast<unsigned *>(&r.lengths[r.count]);
+}
+
+/* keep is a power of two. */
+static __device__ __forceinline__ unsigned kept_of(const kept_runs &r, unsigned length)
+{
+    return (length + (2U << r.low) - 1) >> (r.low + 1);
+}
+
+/* By a warp that has chosen. */
+static __device__ __forceinline__ void finish_run(const kept_runs &r, const dp_cuda_blob &codec,
+                                                  size_t run, unsigned k, choice &c)
+{
+    const unsigned lane = threadIdx.x % 32;
+    const unsigned bytes = write_run(c, k, codec, r.low, r.slots + run * r.slot_bytes, lane);
+    if (lane == 0) {
+        r.lengths[run] = bytes;
     }
-    if (__syncthreads_or(finite ? 0 : 1) != 0) {
-        if (threadIdx.x == 0) {
-            *bad = 1;
-            lengths[blockIdx.x] = 0;
+}
+
+static __global__ void begin(kept_runs r)
+{
+    *left_count(r) = 0;
+}
+
+/* A warp to a run: whole runs of sparse. What it cannot choose it leaves. */
+static __global__ void __launch_bounds__(DP_CODEC_THREADS, 4)
+    write_listed(kept_runs r, dp_cuda_blob codec)
+{
+    __shared__ choice choices[WARPS];
+    __shared__ uint8_t groups[WARPS][32 * DP_TOP_CHUNKS];
+    const unsigned warp = threadIdx.x / 32;
+    const size_t run = static_cast<size_t>(blockIdx.x) * WARPS + warp;
+    if (run >= r.count) { /* The whole warp. */
+        return;
+    }
+    const float *const values = r.a + run * DP_CUDA_RUN;
+    const unsigned k = kept_of(r, DP_CUDA_RUN);
+    uint32_t most[DP_TOP_OF_LANE];
+    const bool whole = r.n - run * DP_CUDA_RUN >= DP_CUDA_RUN;
+    if (whole && !dp_top_scan_run(values, most)) {
+        if (threadIdx.x % 32 == 0) {
+            *r.bad = 1;
+            r.lengths[run] = 0;
         }
         return;
     }
-    if (codec.kind == DP_CODEC_SPARSE) {
-        choose(run, key, k, c);
-    } else {
-        for (unsigned i = threadIdx.x; i < k; i += DP_CODEC_THREADS) {
-            const unsigned e = dp_codec_drawn(codec, blockIdx.x, length, i);
-            c.index[i] = static_cast<uint16_t>(e);
-            c.value[i] = run[e];
-        }
-        __syncthreads();
+    if (whole && dp_top_by_list(values, most, k, groups[warp], choices[warp].top)) {
+        finish_run(r, codec, run, k, choices[warp]);
+    } else if (threadIdx.x % 32 == 0) {
+        r.left[atomicAdd(left_count(r), 1U)] = static_cast<uint32_t>(run);
     }
-    if (threadIdx.x < 32) {
-        uint8_t *const slot = slots + static_cast<size_t>(blockIdx.x) * slot_bytes;
-        const unsigned bytes = write_run(c, k, codec, low, slot, threadIdx.x);
-        if (threadIdx.x == 0) {
-            lengths[blockIdx.x] = bytes;
+}
+
+/* The block chooses, for its first warp. False: some element is not finite. */
+static __device__ __forceinline__ bool choose(const kept_runs &r, const dp_cuda_blob &codec,
+                                              size_t run, dp_top_room &room, dp_top &top)
+{
+    const float *const values = r.a + run * DP_CUDA_RUN;
+    const unsigned length = dp_codec_length(r.n, run);
+    const unsigned k = kept_of(r, length);
+    uint32_t key[DP_TOP_OWN];
+    bool finite = true;
+#pragma unroll
+    for (unsigned j = 0; j < DP_TOP_OWN; j++) {
+        const unsigned e = dp_top_element(j);
+        key[j] = e < length ? dp_element_key(values[e]) : 0;
+        finite = finite && key[j] < INFINITY_BITS;
+    }
+    if (__syncthreads_or(finite ? 0 : 1) != 0) {
+        return false;
+    }
+    if (codec.kind == DP_CODEC_SPARSE) {
+        dp_top_of_all(values, key, k, room, top);
+        return true;
+    }
+    for (unsigned i = threadIdx.x; i < k; i += DP_CODEC_THREADS) {
+        const unsigned e = dp_codec_drawn(codec, run, length, i);
+        top.index[i] = static_cast<uint16_t>(e);
+        top.value[i] = values[e];
+    }
+    __syncthreads();
+    return true;
+}
+
+/* A block to a run: of those that are left, or of all where none were listed. */
+static __global__ void __launch_bounds__(DP_CODEC_THREADS)
+    write_kept(kept_runs r, dp_cuda_blob codec)
+{
+    __shared__ choice c;
+    __shared__ dp_top_room room;
+    const size_t count = r.left == nullptr ? r.count : *left_count(r);
+    for (size_t i = blockIdx.x; i < count; i += gridDim.x) {
+        const size_t run = r.left == nullptr ? i : r.left[i];
+        if (!choose(r, codec, run, room, c.top)) {
+            if (threadIdx.x == 0) {
+                *r.bad = 1;
+                r.lengths[run] = 0;
+            }
+        } else if (threadIdx.x < 32) {
+            finish_run(r, codec, run, kept_of(r, dp_codec_length(r.n, run)), c);
         }
+        __syncthreads(); /* The next run's choice goes where this one's was. */
     }
 }
 
@@ -354,11 +348,26 @@ static __global__ void __launch_bounds__(DP_CODEC_THREADS)
 dp_status dp_kept_encode(const float *a, size_t n, const dp_cuda_blob &codec,
                          const dp_cuda_encoding &to, cudaStream_t stream)
 {
-    const size_t runs = dp_cuda_runs(n);
-    const size_t slot = dp_kept_slot_bytes(codec);
-    DP_TRY(DP_LAUNCH(write_kept, dp_cuda_blocks(runs, 1), DP_CODEC_THREADS, 0, stream, a, n, codec,
-                     dp_kept_low_bits(codec.keep), slot, to.slots, to.offsets, to.bad));
-    DP_TRY(DP_LAUNCH(scan, 1, SCAN_THREADS, 0, stream, to.offsets, runs, to.bytes));
-    return DP_LAUNCH(pack, dp_cuda_blocks(runs, WARPS), DP_CODEC_THREADS, 0, stream, to.slots, slot,
-                     to.offsets, runs, to.out);
+    kept_runs r = {.a = a,
+                   .n = n,
+                   .count = dp_cuda_runs(n),
+                   .low = dp_kept_low_bits(codec.keep),
+                   .slot_bytes = dp_kept_slot_bytes(codec),
+                   .slots = to.slots,
+                   .lengths = to.offsets,
+                   .left = nullptr,
+                   .bad = to.bad};
+    size_t blocks = r.count;
+    if (codec.kind == DP_CODEC_SPARSE && DP_CUDA_RUN / codec.keep <= DP_TOP_LISTED) {
+        /* Nothing is packed yet: four bytes a run, which no run is shorter than. */
+        r.left = reinterpret_cast<uint32_t *>(to.out);
+        blocks = r.count < LEFT_BLOCKS ? r.count : static_cast<size_t>(LEFT_BLOCKS);
+        DP_TRY(DP_LAUNCH(begin, 1, 1, 0, stream, r));
+        DP_TRY(DP_LAUNCH(write_listed, dp_cuda_blocks(r.count, WARPS), DP_CODEC_THREADS, 0, stream,
+                         r, codec));
+    }
+    DP_TRY(DP_LAUNCH(write_kept, dp_cuda_blocks(blocks, 1), DP_CODEC_THREADS, 0, stream, r, codec));
+    DP_TRY(DP_LAUNCH(scan, 1, SCAN_THREADS, 0, stream, to.offsets, r.count, to.bytes));
+    return DP_LAUNCH(pack, dp_cuda_blocks(r.count, WARPS), DP_CODEC_THREADS, 0, stream, to.slots,
+                     r.slot_bytes, to.offsets, r.count, to.out);
 }

@@ -167,6 +167,10 @@ DP_DEVICE int __clz(int x)
 {
     return x == 0 ? 32 : __builtin_clz((unsigned)x);
 }
+DP_DEVICE int __ffs(int x)
+{
+    return __builtin_ffs(x);
+}
 DP_DEVICE int __ffsll(long long x)
 {
     return __builtin_ffsll(x);

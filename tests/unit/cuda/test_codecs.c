@@ -86,6 +86,50 @@ static void every_kind_of_update_does(void **state)
     card_order(0);
 }
 
+/* Runs of which the largest are few and everywhere, together, alike, of one warp, or all that is not zero. */
+static float of_shape(unsigned shape, size_t i, float bell)
+{
+    const size_t at = i % DP_CODEC_RUN;
+    switch (shape) {
+    case 1: /* A stretch of large ones. */
+        return at >= 900 && at < 1700 ? bell * 64 : bell;
+    case 2: /* Steps: ties at the border of what is kept. */
+        return (float)(int)(bell * 24) * 0x1p-7F;
+    case 3: /* 128 neighbours above all others. */
+        return at >= 2048 && at < 2176 ? bell * 0x1p40F : bell;
+    case 4: /* Mostly zeros. */
+        return i % 41 == 3 ? bell : 0;
+    case 5: /* From subnormal to large. */
+        return ldexpf(bell, (int)(i * 7919 % 180) - 120);
+    case 6: /* More than any list has room for, all alike. */
+        return i % 12 == 0 ? 1.0F : bell * 1e-3F;
+    case 7: /* Rising: one thread has what is next to the largest too. */
+        return (float)at;
+    default:
+        return bell;
+    }
+}
+
+static void the_largest_of_every_kind_of_run_are_the_cpu_s(void **state)
+{
+    (void)state;
+    static const uint32_t keeps[] = {16, 32, 64, 128};
+    static float a[KIT_MOST];
+    static float bells[KIT_MOST];
+    kit_fill(bells, KIT_MOST, 0, 7);
+    for (size_t keep = 0; keep < sizeof keeps / sizeof keeps[0]; keep++) {
+        const dp_codec codec = {.kind = DP_CODEC_SPARSE, .keep = keeps[keep], .bits = 2};
+        for (unsigned shape = 0; shape < 8; shape++) {
+            for (size_t i = 0; i < KIT_MOST; i++) {
+                a[i] = of_shape(shape, i, bells[i]);
+            }
+            card_order(shape);
+            same_as_the_cpu(&codec, a, KIT_MOST);
+        }
+    }
+    card_order(0);
+}
+
 static void check_golden(const golden_line *line)
 {
     static uint8_t payload[1 << 17];
@@ -132,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_codec_writes_the_bytes_of_the_cpu),
         cmocka_unit_test(every_kind_of_update_does),
+        cmocka_unit_test(the_largest_of_every_kind_of_run_are_the_cpu_s),
         cmocka_unit_test(the_golden_blobs_come_out),
         cmocka_unit_test(what_the_cpu_refuses_is_said),
     };
