@@ -206,7 +206,8 @@ static const dp_manifest_row rows[] = {
         "Least contributors with which a round may end at its deadline."),
     ROW(contributors_max, "round.contributors_max", "", 1, DP_MANIFEST_LISTED_STANDARD,
         DP_MANIFEST_LISTED_MAX, DP_MANIFEST_LISTED_STANDARD,
-        "Most contributors of one round. Above 32 is for programs whose trainers take as many."),
+        "Most contributors of one round. Above 32 they stand in lists, and every node fetches and "
+        "adds up as many updates."),
     ROW(patience_milli, "round.patience", "1e-3", 1000, 100, 100000, 1000,
         "Scales every wait for the slowest: 2 waits twice as long."),
     ROW(gossip_round_ms, "gossip.time", "ms", 1000, 100, 86400000, 10000,

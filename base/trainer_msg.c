@@ -77,6 +77,7 @@ typedef enum field_id {
     LEASE,
     SHARES, /* after ITEMS, of which it must have as many */
     CONTRIBUTORS,
+    AT,
     PART,
     FIRST,
     END,
@@ -145,6 +146,7 @@ static const field fields[FIELD_COUNT] = {
     [LEASE] = FIELD("lease", FIELD_RANGES, ranges),
     [SHARES] = FIELD("shares", FIELD_SHARES, shares),
     [CONTRIBUTORS] = FIELD("contributors", FIELD_U32, contributors),
+    [AT] = FIELD("at", FIELD_U32, at),
     [PART] = FIELD("part", FIELD_U32, part),
     [FIRST] = {.key = "first",
                .type = FIELD_ENUM,
@@ -216,8 +218,9 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
     [DP_TRAINER_APPLY] = {.name = "apply",
                           .fields = BIT(ROUND) | BIT(TOKENS) | BIT(ALPHA) | BIT(SETTLE) |
                                     BIT(CLIP) | BIT(LAMBDA) | BIT(ITEMS) | BIT(SHARES) |
-                                    BIT(CONTRIBUTORS) | BIT(CUTS) | BIT(TAKEN),
-                          .optional = BIT(SHARES) | BIT(CONTRIBUTORS) | BIT(CUTS) | BIT(TAKEN)},
+                                    BIT(CONTRIBUTORS) | BIT(CUTS) | BIT(TAKEN) | BIT(AT),
+                          .optional =
+                              BIT(SHARES) | BIT(CONTRIBUTORS) | BIT(CUTS) | BIT(TAKEN) | BIT(AT)},
     [DP_TRAINER_APPLIED] = {.name = "applied",
                             .fields = BIT(ROUND) | BIT(ROOT) | BIT(OUTER_REACH),
                             .optional = BIT(OUTER_REACH)},
@@ -244,6 +247,8 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
                             .optional = BIT(NORM) | BIT(ERROR)},
     [DP_TRAINER_EARLY] = {.name = "early",
                           .fields = BIT(ROUND) | BIT(PART) | BIT(FIRST) | BIT(END)},
+    [DP_TRAINER_ADD] = {.name = "add", .fields = BIT(ROUND) | BIT(AT) | BIT(ITEMS)},
+    [DP_TRAINER_ADDED] = {.name = "added", .fields = BIT(ROUND) | BIT(AT)},
 };
 
 const char *dp_trainer_kind_name(dp_trainer_kind kind)
@@ -532,16 +537,4 @@ dp_status dp_trainer_decode(dp_trainer_msg *msg, dp_view bytes)
     const bool good = unpack(dp_unpack_root(unpacked), msg);
     dp_unpack_close(unpacked);
     return good ? DP_OK : DP_BADMSG;
-}
-
-dp_status dp_trainer_takes(const dp_manifest *manifest, dp_why *why)
-{
-    if (manifest->contributors_max <= DP_TRAINER_ITEMS_MAX) {
-        return DP_OK;
-    }
-    return dp_why_set(
-        why, DP_UNSUPPORTED,
-        "round.contributors_max is %u, and trainers of this dpnode take %d updates of "
-        "a round; it must be %d, and members beyond that take turns",
-        manifest->contributors_max, DP_TRAINER_ITEMS_MAX, DP_TRAINER_ITEMS_MAX);
 }

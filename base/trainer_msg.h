@@ -61,8 +61,15 @@
  *                                                 sum f_i d_i on that part, encoded again; nothing else changes
  *   T->D REDUCED    {round, part, energy, norm?, error?} fds: blob
  *                                                 norm: of the sum; error: what encoding it has lost, for good
+ *   D->T ADD        {round, at, items: [q]} fds: one blob per item, in order of peer key
+ *                                                 a slice of the updates of a record that has more than one packet hands over: they
+ *                                                 are added, as APPLY would, to the sum of the at updates before them; at 0: to
+ *                                                 nothing. Nothing else changes
+ *   T->D ADDED      {round, at}                   at: of how many the sum is now
  *   D->T APPLY      {round, tokens, alpha, settle, clip, lambda, items: [q], shares?: [first, end, ...], contributors?, cuts?,
- *                    taken?} fds: one blob per item, in order of peer key; of parts, in their order
+ *                    taken?, at?} fds: one blob per item, in order of peer key; of parts, in their order
+ *                                                 at, above 0: the update is the sum of so many that ADD has made, and there are
+ *                                                 no items
  *                                                 theta -= alpha * sum f_i d_i; settle the pending publication:
  *                                                 DP_SETTLE_NONE | INCLUDED (clip, Q16; taken as in RESTORE) | LEFT_OUT; then
  *                                                 rebase. shares: of each item. contributors: publications that the record
@@ -98,7 +105,7 @@
 #include "base/reach.h"
 
 enum {
-    DP_TRAINER_ABI = 3, /* 1 drew its samples itself; 2 knew no parts */
+    DP_TRAINER_ABI = 4, /* 1 drew its samples itself; 2 knew no parts; 3 no slices */
     DP_TRAINER_PACKET_MAX = 64 * 1024,
     /* 32 shards of data with manifest and tokenizer; 32 contributors; 32 parts with what they are of, and a. */
     DP_TRAINER_FDS_MAX = 34,
@@ -135,6 +142,8 @@ typedef enum dp_trainer_kind {
     DP_TRAINER_REDUCE,
     DP_TRAINER_REDUCED,
     DP_TRAINER_EARLY,
+    DP_TRAINER_ADD,
+    DP_TRAINER_ADDED,
     DP_TRAINER_KIND_COUNT
 } dp_trainer_kind;
 
@@ -195,6 +204,7 @@ typedef struct dp_trainer_msg {
     uint32_t q[DP_TRAINER_ITEMS_MAX];           /* Q31 */
     dp_part_range shares[DP_TRAINER_ITEMS_MAX]; /* of each item */
     uint32_t contributors;
+    uint32_t at;         /* ADD, ADDED, APPLY */
     uint32_t part;       /* REDUCE, EARLY */
     dp_part_range range; /* CHECK, REDUCE, EARLY */
     dp_part_cuts cuts;   /* n = 0: no parts */
@@ -229,8 +239,5 @@ DP_MUST dp_status dp_memfd_seal(int fd);
 /* DP_BADMSG if it is not sealed against writing and shrinking or larger than bytes_max. */
 DP_MUST dp_status dp_memfd_map(int fd, uint64_t bytes_max, dp_view *bytes);
 void dp_memfd_unmap(dp_view bytes);
-
-/* Can trainers work for a run of this manifest? DP_UNSUPPORTED, and why: its rounds may be of more updates than APPLY hands over. */
-DP_MUST dp_status dp_trainer_takes(const dp_manifest *manifest, dp_why *why);
 
 #endif

@@ -11,7 +11,6 @@
 
 #include "base/assert.h"
 #include "base/run_mode.h"
-#include "base/trainer_msg.h"
 
 enum { KEY_MAX = 64, KEYS_MAX = 128, PATIENT_DISTANCE = 3 };
 
@@ -446,12 +445,11 @@ static dp_status read_stream(reading *self)
     return expect(self, YAML_STREAM_END_EVENT, "a second document begins here; a manifest is one");
 }
 
-/* What dp_manifest_check finds wrong, or no trainer takes, at the place of the first key that its sentence names and the file gives. */
+/* What dp_manifest_check finds wrong, at the place of the first key that its sentence names and the file gives. */
 static dp_status check(reading *self)
 {
     dp_why why = {""};
-    if (dp_manifest_check(&self->file->manifest, &why) == DP_OK &&
-        dp_trainer_takes(&self->file->manifest, &why) == DP_OK) {
+    if (dp_manifest_check(&self->file->manifest, &why) == DP_OK) {
         return DP_OK;
     }
     const yaml_mark_t start = {0};

@@ -18,7 +18,8 @@
 
 #include "base/bytes.h"
 
-enum { DP_CONSENSUS_ITEMS_MAX = 32 };
+/* Those of one command to a trainer, and the sum of what came before them (slices.h). */
+enum { DP_CONSENSUS_ITEMS_MAX = 33 };
 #define DP_OUTER_REACH_MAX 1.5
 
 typedef struct dp_outer {

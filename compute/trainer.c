@@ -313,6 +313,13 @@ static dp_status append_vector(dp_trainer *t, dp_vector vector)
     return dp_floats_write(values, t->n, &t->bytes);
 }
 
+dp_buf *dp_trainer_bytes_anew(dp_trainer *t)
+{
+    t->added = 0;
+    dp_buf_clear(&t->bytes);
+    return &t->bytes;
+}
+
 dp_status dp_trainer_state(dp_trainer *t, dp_view *state, dp_hash *root)
 {
 #if DP_MUTATION == 29
@@ -320,8 +327,7 @@ dp_status dp_trainer_state(dp_trainer *t, dp_view *state, dp_hash *root)
 #else
     const uint32_t moments = moments_of(t);
 #endif
-    dp_buf_clear(&t->bytes);
-    DP_TRY(dp_state_write_header(t->state_round, t->n, moments, &t->bytes));
+    DP_TRY(dp_state_write_header(t->state_round, t->n, moments, dp_trainer_bytes_anew(t)));
     DP_TRY(append_vector(t, DP_VECTOR_THETA));
     if (moments == 1) {
         DP_TRY(append_vector(t, DP_VECTOR_M));
@@ -502,7 +508,7 @@ static dp_status forget_progress(dp_trainer *t)
 dp_status dp_trainer_apply(dp_trainer *t, const dp_trainer_record *record)
 {
     const bool settles = record->settle != DP_SETTLE_NONE;
-    if (record->n_items > DP_CONSENSUS_ITEMS_MAX || (settles && !t->pending)) {
+    if (record->n_items > DP_TRAINER_ITEMS_MAX || (settles && !t->pending)) {
         return DP_BADARG;
     }
     dp_trainer_record whole = *record;

@@ -203,16 +203,24 @@ typedef struct dp_trainer_record {
     dp_part_cuts cuts; /* INCLUDED in a round of parts, as in dp_trainer_earlier */
     uint32_t taken;
     uint32_t contributors; /* publications in the record; 0: as many as items */
-    const uint32_t *q;     /* Q31, n_items */
+    uint32_t
+        added; /* not 0: its update is the sum that dp_trainer_add has made of so many; no items then */
+    const uint32_t *q; /* Q31, n_items */
     const dp_view *blobs;
     const dp_part_range *ranges; /* of each; they follow one another. NULL: all of the vector */
     size_t n_items;
 } dp_trainer_record;
 
+/* A record of more updates than one call is given, in slices (slices.h): these are added to the sum of the at updates before them; at 0
+ * begins anew. theta and the drawers stay as they are. The sum lies where state and publications are lent from, so it is gone after any call that
+ * lends one. DP_BADARG (not so many have been added, or too many at once), DP_BADMSG, DP_VERSION, DP_DIVERGED, DP_NOMEM: there is no sum then. */
+DP_MUST dp_status dp_trainer_add(dp_trainer *trainer, uint32_t at, const dp_view *blobs,
+                                 const uint32_t *q, uint32_t n_items);
+
 /* The outer step on theta and m (consensus.h); settle what is pending; x = theta_new + (x - A). With DP_SETTLE_NONE a
  * pending publication stays pending. In a round of parts each blob is a result on its range (part.h), and e keeps all of a where a part
  * does not count the publication. With lambda 0 nothing of its work is left, no progress either, and its lease is
- * over. DP_BADMSG, DP_VERSION, DP_BADARG (blobs; INCLUDED but nothing pending): nothing has
+ * over. DP_BADMSG, DP_VERSION, DP_BADARG (blobs; INCLUDED but nothing pending; another sum): nothing has
  * changed. DP_DIVERGED: theta is not finite; load another. */
 DP_MUST dp_status dp_trainer_apply(dp_trainer *trainer, const dp_trainer_record *record);
 /* How far the outer step of the record applied last reached. */

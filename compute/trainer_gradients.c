@@ -80,8 +80,7 @@ dp_status dp_trainer_take_gradient(dp_trainer *t, float loss_scale)
 
 static dp_status load_work(dp_trainer *t, dp_vector to)
 {
-    dp_buf_clear(&t->bytes);
-    DP_TRY(dp_floats_write(t->gradients.work, t->n, &t->bytes));
+    DP_TRY(dp_floats_write(t->gradients.work, t->n, dp_trainer_bytes_anew(t)));
     return t->backend->load(t->engine, to, dp_buf_view(&t->bytes));
 }
 

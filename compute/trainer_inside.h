@@ -75,7 +75,8 @@ struct dp_trainer {
     dp_view pending_blob; /* lent by the engine, or of restored */
     dp_buf restored;
     dp_buf bytes;   /* of the state, a or F that was lent last */
-    dp_view joined; /* in bytes: the results of a record of parts as one update, for the call */
+    dp_view joined; /* in bytes: a record of parts, or in slices, as one update, for the call */
+    uint32_t added; /* updates whose sum bytes is, not lent to anybody; 0: none */
     uint64_t state_round;
     dp_outer_seen outer; /* of the record applied last */
 
@@ -135,8 +136,11 @@ dp_codec dp_trainer_codec(const dp_trainer *trainer, bool dense, uint32_t keep);
 /* trainer_early.c: before the step that completes a batch. DP_IO. */
 DP_MUST dp_status dp_trainer_tell_parts(dp_trainer *trainer, float loss_scale);
 
+/* bytes, empty. */
+dp_buf *dp_trainer_bytes_anew(dp_trainer *trainer);
+
 /* trainer_parts.c */
-/* A record of parts becomes one of a single update, lent until the next use of bytes; other records' blobs are checked. Fills in
+/* A record of parts, or in slices, becomes one of a single update, lent until the next use of bytes; other records' blobs are checked. Fills in
  * contributors. The statuses of dp_part_join. */
 DP_MUST dp_status dp_trainer_join(dp_trainer *trainer, dp_trainer_record *record);
 /* e of an included publication whose vector is A: beta (a - clip decode(blob)) on the parts that count it, a on the others. The

@@ -1,6 +1,7 @@
-/* The trainer in rounds of parts (part.h): a record's results as one update, and what a publication leaves where some parts do
- * not count it. What is done on the host here is rare, or passes through it anyway. */
+/* Records whose updates the backend is not given one by one: rounds of parts (part.h), with what a publication leaves where some
+ * parts do not count it, and records in slices (slices.h). What is done on the host here is rare, or passes through it anyway. */
 #include "compute/part.h"
+#include "compute/slices.h"
 #include "compute/trainer_inside.h"
 
 static bool is_whole(dp_part_range range)
@@ -26,24 +27,60 @@ static dp_status check_wholes(const dp_trainer *t, const dp_trainer_record *reco
     return DP_OK;
 }
 
-dp_status dp_trainer_join(dp_trainer *t, dp_trainer_record *record)
+/* What bytes holds is the one update of the record. */
+static void give_joined(dp_trainer *t, dp_trainer_record *record)
 {
     static const uint32_t q_one = UINT32_C(1) << 31;
+    t->joined = dp_buf_view(&t->bytes);
+    record->ranges = NULL;
+    record->blobs = &t->joined;
+    record->q = &q_one;
+    record->n_items = 1;
+}
+
+static dp_status join_slices(dp_trainer *t, dp_trainer_record *record)
+{
+    if (record->n_items > 0 || record->added != t->added) {
+        return DP_BADARG;
+    }
+    t->added = 0; /* Its bytes are the call's, and then the state's. */
+    give_joined(t, record);
+    return DP_OK;
+}
+
+dp_status dp_trainer_add(dp_trainer *t, uint32_t at, const dp_view *blobs, const uint32_t *q,
+                         uint32_t n_items)
+{
+    if ((at != 0 && at != t->added) || at > DP_MANIFEST_LISTED_MAX ||
+        n_items > DP_MANIFEST_LISTED_MAX - at) {
+        dp_trainer_bytes_anew(t);
+        return DP_BADARG;
+    }
+    dp_buf *const sum = at == 0 ? dp_trainer_bytes_anew(t) : &t->bytes;
+    t->added = 0;
+    for (uint32_t i = 0; i < n_items; i++) {
+        DP_TRY(dp_codec_check(blobs[i], t->n));
+    }
+    DP_TRY(dp_slice_add(sum, t->n, blobs, q, n_items));
+    t->added = at + n_items;
+    return DP_OK;
+}
+
+dp_status dp_trainer_join(dp_trainer *t, dp_trainer_record *record)
+{
     if (record->contributors == 0) {
-        record->contributors = (uint32_t)record->n_items;
+        record->contributors = record->added + (uint32_t)record->n_items;
+    }
+    if (record->added > 0) {
+        return join_slices(t, record);
     }
     if (!has_parts(record)) {
         return check_wholes(t, record);
     }
     const dp_part_results results = {
         .ranges = record->ranges, .blobs = record->blobs, .q = record->q, .n = record->n_items};
-    dp_buf_clear(&t->bytes);
-    DP_TRY(dp_part_join(&results, t->n, &t->bytes));
-    t->joined = dp_buf_view(&t->bytes);
-    record->ranges = NULL;
-    record->blobs = &t->joined;
-    record->q = &q_one;
-    record->n_items = 1;
+    DP_TRY(dp_part_join(&results, t->n, dp_trainer_bytes_anew(t)));
+    give_joined(t, record);
     return DP_OK;
 }
 
@@ -60,7 +97,6 @@ dp_status dp_trainer_settle(dp_trainer *t, uint32_t clip, const dp_part_cuts *cu
     if (a == NULL) {
         return DP_IO;
     }
-    dp_buf_clear(&t->bytes);
-    DP_TRY(dp_part_settle(&outcome, a, t->n, blob, &t->bytes));
+    DP_TRY(dp_part_settle(&outcome, a, t->n, blob, dp_trainer_bytes_anew(t)));
     return t->backend->load(t->engine, DP_VECTOR_E, dp_buf_view(&t->bytes));
 }

@@ -92,8 +92,7 @@ static dp_status write_values(dp_trainer *t, const float *values, dp_view *bytes
     if (values == NULL) {
         return DP_IO;
     }
-    dp_buf_clear(&t->bytes);
-    DP_TRY(dp_floats_write(values, t->n, &t->bytes));
+    DP_TRY(dp_floats_write(values, t->n, dp_trainer_bytes_anew(t)));
     *bytes = dp_buf_view(&t->bytes);
     return DP_OK;
 }

@@ -246,6 +246,7 @@ static dp_status apply_mapped(dp_worker *w, const dp_worker_command *c, const dp
                                       .cuts = c->msg.cuts,
                                       .taken = c->msg.taken,
                                       .contributors = c->msg.contributors,
+                                      .added = c->msg.at,
                                       .q = c->msg.q,
                                       .blobs = blobs,
                                       .ranges = c->msg.shares,
@@ -357,6 +358,7 @@ static const struct {
     [DP_TRAINER_SAMPLE] = {do_sample, NEED_THETA, 0},
     [DP_TRAINER_STOP] = {do_stop, NEED_NOTHING, 0},
     [DP_TRAINER_REDUCE] = {dp_worker_reduce, NEED_TRAINER, 1},
+    [DP_TRAINER_ADD] = {dp_worker_add, NEED_THETA, 1},
 };
 
 static dp_status dispatch(dp_worker *w, const dp_worker_command *c, dp_why *why)

@@ -79,8 +79,9 @@ void dp_worker_unmap_items(const dp_worker_command *c, const dp_view *blobs);
 /* Tell of the parts of the coming gradients, cut so; cuts->n = 0: of none. What was told stays while cuts and round do. */
 void dp_worker_tell_early(dp_worker *w, const dp_part_cuts *cuts);
 void dp_worker_forget_early(dp_worker *w);
-/* REDUCE. */
+/* REDUCE, ADD. */
 DP_MUST dp_status dp_worker_reduce(dp_worker *w, const dp_worker_command *c, dp_why *why);
+DP_MUST dp_status dp_worker_add(dp_worker *w, const dp_worker_command *c, dp_why *why);
 
 /* A command (0: no telling which) cannot be done; why, or NULL, may hold a better sentence than the status has. Where memory or
  * descriptors are missing nothing that came is to blame, and the next process may have better luck: gives status, so that

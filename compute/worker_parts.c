@@ -241,3 +241,20 @@ dp_status dp_worker_reduce(dp_worker *w, const dp_worker_command *c, dp_why *why
     dp_worker_unmap_items(c, blobs);
     return status;
 }
+
+/* ---- A record in slices. */
+
+dp_status dp_worker_add(dp_worker *w, const dp_worker_command *c, dp_why *why)
+{
+    dp_view blobs[DP_TRAINER_ITEMS_MAX] = {0};
+    dp_trainer_msg reply = {.kind = DP_TRAINER_ADDED, .round = c->msg.round};
+    DP_TRY(dp_worker_map_items(w, c, blobs, why));
+    const dp_status status = dp_trainer_add(w->trainer, c->msg.at, blobs, c->msg.q, c->msg.n_items);
+    dp_worker_unmap_items(c, blobs);
+    if (status == DP_BADARG) {
+        return dp_why_set(why, status, "the sum of %u updates before these is not here", c->msg.at);
+    }
+    DP_TRY(status);
+    reply.at = c->msg.at + c->msg.n_items;
+    return dp_worker_answer(w, &reply, NULL, 0);
+}

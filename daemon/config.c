@@ -41,6 +41,11 @@ static const dp_setting settings[] = {
     {"nice", DP_SETTING_NUMBER, "N", "10", 0, 19, "niceness of the trainer", NUMBER(nice)},
     {"answer-time", DP_SETTING_NUMBER, "SECONDS", "300", 1, 86400,
      "a trainer that owes an answer for so long hangs, and is replaced", NUMBER(answer_time)},
+    {"apply-memory", DP_SETTING_BYTES, "SIZE", "4G", 0, UINT64_MAX,
+     "updates of a round that are handed to the trainer at once; those of a round that has more, "
+     "or "
+     "more than 32, are added up in slices, two of which are in memory",
+     NUMBER(apply_memory)},
     {"write-per-day", DP_SETTING_BYTES, "SIZE", "50G", 0, UINT64_MAX,
      "bytes of checkpoints written per day at most; 0 saves after every round",
      NUMBER(write_per_day)},

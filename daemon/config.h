@@ -25,6 +25,7 @@ typedef struct dp_config {
     uint64_t processes;                     /* of the trainer, which share the threads */
     uint64_t nice;                          /* of the trainer */
     uint64_t answer_time;                   /* seconds */
+    uint64_t apply_memory;                  /* bytes */
     uint64_t write_per_day;                 /* bytes of checkpoints; 0: every round */
     uint64_t store_max;                     /* bytes; 0: no quota */
     uint64_t ballast;                       /* bytes */

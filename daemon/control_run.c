@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/trainer_msg.h"
 #include "daemon/control.h"
 #include "daemon/driver.h"
 #include "daemon/found.h"
@@ -239,11 +238,6 @@ void dp_method_run_create(dp_daemon *daemon, const dp_call *call, const dp_pack_
         dp_call_fail(call, 65, "E0301", "dpnode run create --demo kjv",
                      "this is no manifest that the daemon understands",
                      "its values are missing or out of bounds");
-        return;
-    }
-    dp_why why = {""};
-    if (dp_trainer_takes(&manifest, &why) != DP_OK) {
-        dp_call_fail(call, 65, "E0301", "", "this daemon cannot run such rounds", why.text);
         return;
     }
     if (!take_name(daemon, call, parameters, name)) {

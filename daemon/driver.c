@@ -331,12 +331,10 @@ static void on_lost(void *context, const dp_hash *root, dp_status status)
 }
 
 /* Are these the bytes that the token named, signed by its root? */
-static dp_status check_manifest(const dp_driver *driver, dp_view bytes, dp_manifest *manifest,
-                                dp_why *why)
+static dp_status check_manifest(const dp_driver *driver, dp_view bytes, dp_manifest *manifest)
 {
     const dp_hash run = dp_manifest_run_id(bytes);
     DP_TRY(dp_manifest_decode(manifest, bytes));
-    DP_TRY(dp_trainer_takes(manifest, why));
     if (!dp_hash_equal(&run, &driver->facts.run)) {
         return DP_BADHASH;
     }
@@ -356,12 +354,10 @@ static void on_manifest(void *context, const dp_peer *peer, dp_view bytes)
         bytes.size <= DP_MANIFEST_SIGNATURE_BYTES) {
         return;
     }
-    dp_why why = {""};
-    const dp_status status = check_manifest(driver, bytes, &manifest, &why);
+    const dp_status status = check_manifest(driver, bytes, &manifest);
     if (status != DP_OK) {
         dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "manifest.refused", 0, peer,
-                     "a manifest was refused: %s",
-                     why.text[0] != '\0' ? why.text : dp_status_text(status));
+                     "a manifest was refused: %s", dp_status_text(status));
         dp_transport_hangup(driver->transport, peer);
         return;
     }
@@ -449,6 +445,7 @@ dp_status dp_driver_open(dp_driver **out, dp_daemon *daemon, const dp_facts *fac
     driver->wake = wake;
     driver->tick = tick;
     dp_list_init(&driver->held);
+    dp_list_init(&driver->behind);
     wake->data = driver;
     tick->data = driver;
     const dp_status status = open_transport(driver, why);
@@ -469,12 +466,9 @@ dp_status dp_driver_open(dp_driver **out, dp_daemon *daemon, const dp_facts *fac
 void dp_driver_start_node(dp_driver *driver)
 {
     const dp_view bytes = dp_view_of(driver->facts.manifest, driver->facts.manifest_bytes);
-    dp_why why = {""};
-    const dp_status status = check_manifest(driver, bytes, &driver->manifest, &why);
+    const dp_status status = check_manifest(driver, bytes, &driver->manifest);
     if (status != DP_OK) {
-        dp_driver_fail(driver, status,
-                       why.text[0] != '\0' ? why.text
-                                           : "the stored manifest is not that of this run");
+        dp_driver_fail(driver, status, "the stored manifest is not that of this run");
         return;
     }
     driver->has_manifest = true;

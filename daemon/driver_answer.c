@@ -132,6 +132,8 @@ static dp_trainer_kind command_of(dp_trainer_kind answer)
         return DP_TRAINER_PUBLISH;
     case DP_TRAINER_APPLIED:
         return DP_TRAINER_APPLY;
+    case DP_TRAINER_ADDED:
+        return DP_TRAINER_ADD;
     case DP_TRAINER_REDUCED:
         return DP_TRAINER_REDUCE;
     case DP_TRAINER_FROZEN:
@@ -206,6 +208,9 @@ static bool is_as_asked(const dp_trainer_msg *msg, const dp_driver_wait *wait)
     if (msg->kind == DP_TRAINER_REDUCED) {
         return msg->round == wait->round && msg->part == wait->part;
     }
+    if (msg->kind == DP_TRAINER_ADDED) {
+        return msg->round == wait->round && msg->at == wait->part;
+    }
     return msg->kind != DP_TRAINER_PUBLISHED ||
            (msg->cuts.n == wait->cuts.n && memcmp(msg->cuts.first, wait->cuts.first,
                                                   msg->cuts.n * sizeof msg->cuts.first[0]) == 0);
@@ -253,6 +258,13 @@ void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fd
         break;
     case DP_TRAINER_CHECKED:
         checked(driver, msg);
+        break;
+    case DP_TRAINER_ADDED:
+        if (is_as_asked(msg, &wait)) {
+            dp_driver_slices_added(driver, msg);
+        } else {
+            dp_trainer_kill(driver->trainer, "added other updates than it was given");
+        }
         break;
     case DP_TRAINER_APPLIED:
         if (take_state(driver, msg, fds[0])) {

@@ -1,7 +1,7 @@
 /* What the files of the driver share, and nobody else includes: driver.c (events, opening, closing), driver_act.c (actions
  * into calls), driver_store.c (durable rows), driver_restore.c (the core rebuilt from them), driver_train.c (the trainer
- * process), driver_tell.c (commands to it), driver_answer.c (what it answers), driver_take.c (vectors in
- * its answers). */
+ * process), driver_tell.c (commands to it), driver_slices.c (an APPLY of many updates), driver_answer.c (what it answers), driver_take.c
+ * (vectors in its answers). */
 #ifndef DP_DAEMON_DRIVER_INSIDE_H
 #define DP_DAEMON_DRIVER_INSIDE_H
 
@@ -18,11 +18,12 @@ enum {
     DP_DRIVER_CHECKS_MAX = 128,   /* blobs being checked */
     DP_DRIVER_QUESTIONS_MAX = 16, /* commands that wait when a person may still ask */
     DP_DRIVER_WAITS_MAX = 64,     /* commands that the trainer has not answered */
-    DP_DRIVER_HELD_MAX = 128,     /* commands that wait for memory or descriptors */
+    DP_DRIVER_HELD_MAX = 128,     /* commands that wait for memory or descriptors, or for slices */
+    DP_DRIVER_SLICES_AHEAD = 2, /* read from the store: one is being added, and the next is there */
     DP_DRIVER_TICK_MS = 500,
     DP_DRIVER_BLOB_WINDOW = 64, /* slots whose blobs may still be needed: the node's ring */
-    /* What records list, or the results of their parts; the same of the vote; the parts of the own publication. */
-    DP_DRIVER_BLOBS_MAX = (DP_DRIVER_BLOB_WINDOW + 2) * DP_LISTED_STANDARD,
+    DP_DRIVER_BLOBS_BESIDE =
+        2, /* as many as two records list: those of the vote, and the own parts */
     DP_DRIVER_REDIAL_MS = 2000
 };
 
@@ -43,7 +44,7 @@ typedef struct dp_driver_wait {
     dp_trainer_kind command;
     uint64_t round;
     uint8_t exchange[16];
-    uint32_t part;     /* REDUCE */
+    uint32_t part;     /* REDUCE; ADD: how many updates are added up then */
     dp_part_cuts cuts; /* PUBLISH */
     uint64_t since_ms;
     dp_driver_answer *answer; /* EVAL, SAMPLE */
@@ -107,7 +108,10 @@ struct dp_driver {
         dp_part_range range; /* as the node asked */
     } checks[DP_DRIVER_CHECKS_MAX];
     uint32_t n_held;
-    dp_list held; /* of commands, in order */
+    dp_list held;                    /* of commands, in order */
+    struct dp_driver_slices *slices; /* of the APPLY that waits for them; NULL: none */
+    uint32_t n_behind;
+    dp_list behind; /* slices: that APPLY, and what came after it */
     uint32_t n_waits;
     dp_driver_wait waits[DP_DRIVER_WAITS_MAX];
     double loss;
@@ -187,6 +191,23 @@ void dp_driver_command_trainer(dp_driver *driver, const dp_action *action);
 void dp_driver_open_model(dp_driver *driver); /* OPEN with manifest, tokenizer and data */
 void dp_driver_tell_again(dp_driver *driver); /* what waits for memory or descriptors, each tick */
 void dp_driver_tell_nothing(dp_driver *driver); /* the trainer is gone: forget what waits */
+
+/* ADD of these, which follow on at others. */
+void dp_driver_tell_slice(dp_driver *driver, uint64_t round, uint32_t at,
+                          const dp_apply_item *items, uint32_t n);
+void dp_driver_tell_behind(dp_driver *driver); /* all that waits behind slices, which are over */
+void dp_driver_drop_apply(dp_driver *driver);  /* the first of these */
+
+/* driver_slices.c */
+/* These updates are too many, or too large, to be handed over at once. */
+bool dp_driver_slices_needed(const dp_driver *driver, const dp_apply_item *items, uint32_t n);
+/* False: there is no memory, or the trainer was killed; then nothing is under way. items are copied. */
+bool dp_driver_slices_begin(dp_driver *driver, uint64_t round, const dp_apply_item *items,
+                            uint32_t n);
+void dp_driver_slices_added(dp_driver *driver, const dp_trainer_msg *msg);
+/* One of this round could not be added: that is as if the APPLY could not be done. */
+void dp_driver_slices_failed(dp_driver *driver, uint64_t round);
+void dp_driver_slices_drop(dp_driver *driver);
 
 /* driver_take.c: what comes with PUBLISHED, FROZEN or REDUCED becomes objects, then the core is told. fds are taken. */
 void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const int *fds,

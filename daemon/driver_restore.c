@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/map.h"
 #include "daemon/driver_inside.h"
 #include "gossip/commit_row.h"
 #include "store/chain.h"
@@ -11,7 +12,7 @@
 #include "store/rows.h"
 #include "store/vote.h"
 
-enum { ID_BYTES = 16, HISTORY = 256, PINS_MAX = 8192 };
+enum { ID_BYTES = 16, HISTORY = 256, PINS_MIN = 8192 };
 
 _Static_assert((int)DP_MANIFEST_MEMBERS_MAX == (int)DP_MEMBERS_MAX,
                "every manifest fits the member table");
@@ -28,9 +29,11 @@ typedef struct restore_job {
     uint32_t n_rounds;
     dp_diary_round rounds[HISTORY]; /* ring of the newest */
     dp_record record;
-    uint32_t n_wanted;
-    dp_hash wanted[DP_DRIVER_BLOBS_MAX];
-    dp_hash pinned[PINS_MAX];
+    /* Blobs that may still be needed: what records list, or the results of their parts; the same of the vote; the parts of the own
+     * publication. */
+    dp_map wanted;
+    uint32_t pins_max;
+    dp_hash *pinned;
 } restore_job;
 
 static dp_status load_vote_key(restore_job *self, dp_store *store)
@@ -130,9 +133,7 @@ static void restore_object(restore_job *self, dp_store *store, const dp_hash *ro
 
 static void want(restore_job *self, const dp_hash *root)
 {
-    if (self->n_wanted < DP_DRIVER_BLOBS_MAX) {
-        self->wanted[self->n_wanted++] = *root;
-    }
+    DP_IGNORE(dp_map_put(&self->wanted, root, 0)); /* It has room for all that records can list. */
 }
 
 /* Of a round of parts only results are of use once it is decided. */
@@ -169,12 +170,8 @@ static dp_status want_blobs(const dp_chain_row *entry, void *context)
 
 static bool is_wanted(const restore_job *self, const dp_hash *root)
 {
-    for (uint32_t i = 0; i < self->n_wanted; i++) {
-        if (dp_hash_equal(&self->wanted[i], root)) {
-            return true;
-        }
-    }
-    return false;
+    uint32_t value;
+    return dp_map_get(&self->wanted, root, &value);
 }
 
 static dp_status restore_objects(restore_job *self, dp_store *store)
@@ -202,7 +199,7 @@ static dp_status restore_blobs(restore_job *self, dp_store *store)
     const dp_pin pin = {.run = *run, .kind = DP_PIN_BLOB};
     uint32_t count = 0;
     DP_TRY(dp_row_each(store, run, DP_DRIVER_PENDING, want_pending, self));
-    DP_TRY(dp_object_pins(store, run, DP_PIN_BLOB, self->pinned, PINS_MAX, &count));
+    DP_TRY(dp_object_pins(store, run, DP_PIN_BLOB, self->pinned, self->pins_max, &count));
     for (uint32_t i = 0; i < count; i++) {
         if (is_wanted(self, &self->pinned[i])) {
             restore_object(self, store, &self->pinned[i]);
@@ -413,6 +410,13 @@ static void run_restore(dp_saver_job *job, dp_store *store)
     }
 }
 
+static void free_restore(restore_job *self)
+{
+    dp_map_close(&self->wanted);
+    dp_free(self->pinned);
+    dp_free(self);
+}
+
 static void done_restore(dp_saver_job *job)
 {
     restore_job *self = (restore_job *)job;
@@ -438,13 +442,36 @@ static void done_restore(dp_saver_job *job)
         dp_driver_feed(driver, &(dp_event){.type = DP_EV_START});
         dp_transport_replay(driver->transport);
     }
-    dp_free(self);
+    free_restore(self);
     dp_driver_job_done(driver);
+}
+
+/* NULL: no memory. */
+static restore_job *restore_new(const dp_driver *driver)
+{
+    const uint32_t listed = driver->manifest.contributors_max > DP_LISTED_STANDARD
+                                ? driver->manifest.contributors_max
+                                : (uint32_t)DP_LISTED_STANDARD;
+    const uint32_t wanted = (DP_DRIVER_BLOB_WINDOW + DP_DRIVER_BLOBS_BESIDE) * listed;
+    restore_job *const job = dp_alloc(1, sizeof *job);
+    uint64_t seed;
+    if (job == NULL) {
+        return NULL;
+    }
+    randombytes_buf(&seed, sizeof seed);
+    job->pins_max = wanted > PINS_MIN ? wanted : (uint32_t)PINS_MIN;
+    job->pinned = dp_alloc(job->pins_max, sizeof *job->pinned);
+    if (job->pinned == NULL || dp_map_init(&job->wanted, wanted, seed) != DP_OK) {
+        dp_free(job->pinned);
+        dp_free(job);
+        return NULL;
+    }
+    return job;
 }
 
 void dp_driver_restore(dp_driver *driver)
 {
-    restore_job *job = dp_alloc(1, sizeof *job);
+    restore_job *job = restore_new(driver);
     if (job == NULL) {
         dp_driver_fail(driver, DP_NOMEM, "starting");
         return;
@@ -453,7 +480,7 @@ void dp_driver_restore(dp_driver *driver)
     job->job.done = done_restore;
     job->driver = driver;
     if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
-        dp_free(job);
+        free_restore(job);
         dp_driver_fail(driver, DP_AGAIN, "starting");
     }
 }

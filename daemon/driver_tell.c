@@ -221,14 +221,21 @@ void dp_driver_tell_again(dp_driver *driver)
     }
 }
 
-void dp_driver_tell_nothing(dp_driver *driver)
+static void free_all(dp_list *jobs, uint32_t *n)
 {
-    while (!dp_list_empty(&driver->held)) {
-        tell_job *job = DP_LIST_ITEM(driver->held.next, tell_job, job.link);
+    while (!dp_list_empty(jobs)) {
+        tell_job *job = DP_LIST_ITEM(jobs->next, tell_job, job.link);
         dp_list_remove(&job->job.link);
         free_job(job);
     }
-    driver->n_held = 0;
+    *n = 0;
+}
+
+void dp_driver_tell_nothing(dp_driver *driver)
+{
+    dp_driver_slices_drop(driver);
+    free_all(&driver->behind, &driver->n_behind);
+    free_all(&driver->held, &driver->n_held);
 }
 
 static tell_job *tell_job_new(dp_driver *driver, dp_trainer_kind kind)
@@ -244,12 +251,54 @@ static tell_job *tell_job_new(dp_driver *driver, dp_trainer_kind kind)
     return job;
 }
 
-static void tell(dp_driver *driver, tell_job *job)
+static void post(dp_driver *driver, tell_job *job)
 {
     prepare(job);
     if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
         free_job(job); /* Without it the trainer would be out of step for good. */
         dp_trainer_kill(driver->trainer, "cannot be given its commands");
+    }
+}
+
+/* A CHECK is answered out of order anyway, and others' updates should not wait for this record. */
+static bool waits_for_slices(const dp_driver *driver, const tell_job *job)
+{
+    return driver->slices != NULL && job->msg.kind != DP_TRAINER_ADD &&
+           job->msg.kind != DP_TRAINER_CHECK;
+}
+
+static void tell(dp_driver *driver, tell_job *job)
+{
+    if (!waits_for_slices(driver, job)) {
+        post(driver, job);
+    } else if (driver->n_behind < DP_DRIVER_HELD_MAX) {
+        dp_list_push_back(&driver->behind, &job->job.link);
+        driver->n_behind++;
+    } else {
+        free_job(job);
+        dp_trainer_kill(driver->trainer, "cannot be given its commands");
+    }
+}
+
+static tell_job *first_behind(dp_driver *driver)
+{
+    tell_job *const job = DP_LIST_ITEM(driver->behind.next, tell_job, job.link);
+    dp_list_remove(&job->job.link);
+    driver->n_behind--;
+    return job;
+}
+
+void dp_driver_tell_behind(dp_driver *driver)
+{
+    while (!dp_list_empty(&driver->behind)) {
+        post(driver, first_behind(driver)); /* Where that kills the trainer, none is left. */
+    }
+}
+
+void dp_driver_drop_apply(dp_driver *driver)
+{
+    if (!dp_list_empty(&driver->behind)) {
+        free_job(first_behind(driver));
     }
 }
 
@@ -281,6 +330,21 @@ static void give_items(tell_job *job, const dp_apply_item *items, uint32_t n)
     job->n_roots = n;
 }
 
+void dp_driver_tell_slice(dp_driver *driver, uint64_t round, uint32_t at,
+                          const dp_apply_item *items, uint32_t n)
+{
+    tell_job *job = tell_job_new(driver, DP_TRAINER_ADD);
+    if (job == NULL) { /* No memory: without it the sum would be another. */
+        dp_trainer_kill(driver->trainer, "cannot be given its commands");
+        return;
+    }
+    job->msg.round = round;
+    job->msg.at = at;
+    give_items(job, items, n);
+    job->wait = (dp_driver_wait){.command = DP_TRAINER_ADD, .round = round, .part = at + n};
+    tell(driver, job);
+}
+
 static void start_reduce(dp_driver *driver, const dp_action *action)
 {
     tell_job *job = tell_job_new(driver, DP_TRAINER_REDUCE);
@@ -299,6 +363,8 @@ static void start_reduce(dp_driver *driver, const dp_action *action)
 
 static void start_apply(dp_driver *driver, const dp_action *action)
 {
+    const dp_apply_item *const items = action->u.apply.items;
+    const uint32_t n = action->u.apply.n_items;
     tell_job *job = tell_job_new(driver, DP_TRAINER_APPLY);
     if (job == NULL) {
         return;
@@ -312,8 +378,17 @@ static void start_apply(dp_driver *driver, const dp_action *action)
     job->msg.contributors = action->u.apply.contributors;
     job->msg.cuts = action->u.apply.cuts;
     job->msg.taken = action->u.apply.taken;
-    give_items(job, action->u.apply.items, action->u.apply.n_items);
     job->wait = (dp_driver_wait){.command = DP_TRAINER_APPLY, .round = action->u.apply.round};
+    /* Results of parts cover the vector only together, and are no more than parts. */
+    if (job->msg.cuts.n > 0 || !dp_driver_slices_needed(driver, items, n)) {
+        give_items(job, items, n);
+    } else if (dp_driver_slices_begin(driver, job->msg.round, items, n)) {
+        job->msg.at = n;
+    } else {
+        free_job(job);
+        dp_trainer_kill(driver->trainer, "cannot be given its commands");
+        return;
+    }
     tell(driver, job);
 }
 

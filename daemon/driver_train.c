@@ -48,6 +48,8 @@ void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, con
         event.u.applied.round = wait->round;
         event.u.applied.status = DP_CORRUPT;
         dp_driver_feed(driver, &event);
+    } else if (wait->command == DP_TRAINER_ADD) {
+        dp_driver_slices_failed(driver, wait->round);
     } else if (wait->command == DP_TRAINER_REDUCE) {
         dp_driver_reduce_failed(driver, wait->round, wait->part, DP_CORRUPT);
     } else if (wait->command == DP_TRAINER_MIX) {

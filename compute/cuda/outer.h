@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-enum { DP_CUDA_ITEMS_MAX = 32 /* DP_CONSENSUS_ITEMS_MAX */ };
+enum { DP_CUDA_ITEMS_MAX = 32 /* DP_TRAINER_ITEMS_MAX: the sum of slices comes alone */ };
 
 /* In the order of the sum; f = q 2^-31. */
 typedef struct dp_cuda_items {

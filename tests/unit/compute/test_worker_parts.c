@@ -336,6 +336,77 @@ static void a_publication_cut_otherwise_is_not_what_was_told(void **state)
     files.manifest_size = before.manifest_size;
 }
 
+/* These items, which are all one blob, in slices of so many; of how many the sum is then. */
+static uint32_t add_slices(const peer *p, const dp_trainer_msg *record, int fd, uint32_t slice)
+{
+    uint32_t at = 0;
+    for (uint32_t n = 0; at < record->n_items; at += n) {
+        int fds[DP_TRAINER_ITEMS_MAX];
+        n = record->n_items - at < slice ? record->n_items - at : slice;
+        dp_trainer_msg msg = {
+            .kind = DP_TRAINER_ADD, .round = record->round, .at = at, .n_items = n};
+        memcpy(msg.q, record->q + at, n * sizeof msg.q[0]);
+        for (uint32_t i = 0; i < n; i++) {
+            fds[i] = fd;
+        }
+        CHECK_OK(dp_trainer_send(p->socket, &msg, fds, n));
+        const answer a = expect(p, DP_TRAINER_ADDED);
+        CHECK(a.n_fds == 0 && a.msg.round == record->round && a.msg.at == at + n);
+    }
+    return at;
+}
+
+static void a_record_in_slices_makes_the_state_that_it_makes_at_once(void **state)
+{
+    enum { ITEMS = 20 };
+    int fds[ITEMS];
+    const peer workers[2] = {ready_peer(8), ready_peer(9)};
+    (void)state;
+    train_until(&workers[0], 1, STEPS);
+    const answer published = publish(&workers[0], 1);
+    dp_trainer_msg record = record_of(1, DP_SETTLE_NONE, ITEMS);
+    for (uint32_t i = 0; i < ITEMS; i++) {
+        fds[i] = published.fds[0];
+        record.q[i] -= 1000 * i;
+    }
+    const dp_hash at_once = apply(&workers[1], &record, fds);
+    dp_trainer_msg sum = record;
+    sum.settle = DP_SETTLE_INCLUDED;
+    sum.at = add_slices(&workers[0], &record, published.fds[0], 7);
+    sum.n_items = 0;
+    const dp_hash in_slices = apply(&workers[0], &sum, NULL);
+    CHECK(dp_hash_equal(&at_once, &in_slices));
+    release(&published);
+    stop(&workers[0]);
+    stop(&workers[1]);
+}
+
+static void a_slice_that_follows_on_nothing_fails_and_leaves_the_worker_in_step(void **state)
+{
+    const peer p = ready_peer(10);
+    const dp_view junk = dp_view_text("no update");
+    dp_trainer_msg msg = {.kind = DP_TRAINER_ADD, .round = 1, .n_items = 1, .q = {0x80000000U}};
+    (void)state;
+    send_views(&p, &msg, &junk, 1);
+    answer a = expect(&p, DP_TRAINER_FAILED);
+    CHECK(a.msg.of == DP_TRAINER_ADD && !a.msg.lacks);
+    train_until(&p, 1, 1);
+    const answer published = publish(&p, 1);
+    msg.at = 5;
+    CHECK_OK(dp_trainer_send(p.socket, &msg, published.fds, 1));
+    a = expect(&p, DP_TRAINER_FAILED);
+    CHECK(strstr(a.msg.text, "the sum of 5 updates before these is not here") != NULL);
+    dp_trainer_msg record = record_of(1, DP_SETTLE_INCLUDED, 0);
+    record.at = 5;
+    send_views(&p, &record, NULL, 0);
+    a = expect(&p, DP_TRAINER_FAILED);
+    CHECK(a.msg.of == DP_TRAINER_APPLY);
+    record = record_of(1, DP_SETTLE_INCLUDED, 1);
+    apply(&p, &record, published.fds);
+    release(&published);
+    stop(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +416,8 @@ int main(void)
         cmocka_unit_test(sums_that_cannot_be_made_fail_and_leave_the_worker_in_step),
         cmocka_unit_test(parts_of_gradients_are_told_early_and_stay_what_they_are),
         cmocka_unit_test(a_publication_cut_otherwise_is_not_what_was_told),
+        cmocka_unit_test(a_record_in_slices_makes_the_state_that_it_makes_at_once),
+        cmocka_unit_test(a_slice_that_follows_on_nothing_fails_and_leaves_the_worker_in_step),
     };
     return cmocka_run_group_tests(tests, make_files, drop_files);
 }

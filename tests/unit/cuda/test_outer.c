@@ -1,12 +1,13 @@
 /* Rounds on a card: every bit as the CPU's, for every codec. */
 #include <math.h>
 
+#include "base/trainer_msg.h"
 #include "compute/consensus.h"
 #include "compute/cuda/outer.h"
 #include "compute/feedback.h"
 #include "tests/unit/cuda/blob_kit.h"
 
-_Static_assert((int)DP_CUDA_ITEMS_MAX == (int)DP_CONSENSUS_ITEMS_MAX, "kernels know the most");
+_Static_assert((int)DP_CUDA_ITEMS_MAX == (int)DP_TRAINER_ITEMS_MAX, "kernels know the most");
 
 static const size_t sizes[] = {1, 63, 4095, 4096, 4097, KIT_MOST};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
