@@ -252,6 +252,9 @@ static dp_status apply_mapped(dp_worker *w, const dp_worker_command *c, const dp
                                       .ranges = c->msg.shares,
                                       .n_items = c->msg.n_items};
     DP_TRY(dp_trainer_apply(w->trainer, &record));
+    if (record.lambda == 0) { /* Steps are counted from nothing again, and the first is news. */
+        w->told_steps = 0;
+    }
     dp_trainer_msg reply = {.kind = DP_TRAINER_APPLIED,
                             .round = c->msg.round,
                             .outer_reach = dp_trainer_outer(w->trainer).reach};

@@ -363,6 +363,32 @@ static void dropped_steps_are_told_though_none_was_done(void **state)
     test_free(huge);
 }
 
+/* Who waits for its one gradient to be published says of each that it has one, or nobody asks for it. */
+static void after_a_gradient_that_was_let_go_the_next_is_told(void **state)
+{
+    (void)state;
+    const tiny_run before = files;
+    const struct timeval most = {.tv_sec = 20};
+    exchange_gradients(4);
+    const peer other = ready_peer(11);
+    train_until(&other, 1, 1);
+    const dp_trainer_msg msg = {.kind = DP_TRAINER_PUBLISH, .round = 1};
+    send_views(&other, &msg, NULL, 0);
+    const answer theirs = expect(&other, DP_TRAINER_PUBLISHED);
+    const peer p = ready_peer(12);
+    CHECK(setsockopt(p.socket, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most) == 0);
+    train_until(&p, 1, 1);
+    dp_trainer_msg record = record_of(1, DP_SETTLE_NONE, 1);
+    record.lambda = 0; /* Too old to count, as that of who has joined just now. */
+    apply(&p, &record, theirs.fds);
+    train_until(&p, 2, 1);
+    release(&theirs);
+    stop(&p);
+    stop(&other);
+    memcpy(files.manifest, before.manifest, sizeof files.manifest);
+    files.manifest_size = before.manifest_size;
+}
+
 static dp_status create_nothing(dp_engine **out, const dp_engine_setup *setup, dp_why *why)
 {
     (void)out;
@@ -542,6 +568,7 @@ int main(void)
         cmocka_unit_test(commands_that_cannot_be_done_fail_and_leave_the_worker_in_step),
         cmocka_unit_test(data_may_be_several_shards),
         cmocka_unit_test(dropped_steps_are_told_though_none_was_done),
+        cmocka_unit_test(after_a_gradient_that_was_let_go_the_next_is_told),
         cmocka_unit_test(a_closed_socket_ends_the_worker),
         cmocka_unit_test(a_model_that_a_backend_cannot_hold_is_opened_on_the_cpu),
         cmocka_unit_test(a_worker_whose_card_vanishes_says_so_and_ends),

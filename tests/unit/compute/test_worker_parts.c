@@ -242,18 +242,6 @@ static void sums_that_cannot_be_made_fail_and_leave_the_worker_in_step(void **st
     stop(&p);
 }
 
-/* A run of gradients in place of the files' own, until give_back. */
-static void exchange_gradients(uint32_t rows)
-{
-    dp_manifest m;
-    CHECK_OK(dp_manifest_decode(&m, dp_view_of(files.manifest, files.manifest_size)));
-    m.codec = DP_CODEC_FP32;
-    m.exchange = DP_EXCHANGE_GRADIENTS;
-    m.inner_steps_max = 1;
-    m.batch_rows = rows;
-    CHECK_OK(dp_manifest_encode(&m, files.manifest, &files.manifest_size));
-}
-
 /* The parts that it tells before its step is done; the caller closes the files. */
 static uint32_t hear_parts(const peer *p, uint64_t round, int fds[PARTS])
 {
