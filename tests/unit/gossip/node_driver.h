@@ -98,11 +98,16 @@ static inline void kit_apply(kit_world *world, kit_node *node, const dp_action *
 static inline void kit_publish(kit_world *world, kit_node *node, const dp_action *action)
 {
     dp_hash leaf;
-    const dp_hash root = kit_blob(node->index, ++node->published, &leaf);
+    dp_hash root = kit_blob(node->index, ++node->published, &leaf);
 
-    kit_hold(node, &root);
     kit_event *done = kit_push(world, node->index, DP_EV_PUBLISHED);
     done->event.u.published.round = action->u.publish.round;
+    if (node->copies && world->nodes[0].told_round == action->u.publish.round &&
+        action->u.publish.cuts.n == 0) {
+        root = world->nodes[0].told_root;
+    }
+    kit_hold(node, &root);
+    node->told_root = root;
     done->event.u.published.root = root;
     done->event.u.published.bytes = 8;
     done->event.u.published.a_root = root;
@@ -113,7 +118,8 @@ static inline void kit_publish(kit_world *world, kit_node *node, const dp_action
     for (uint32_t p = 0; p < action->u.publish.cuts.n; p++) {
         dp_part_ref *ref = &done->event.u.published.parts.refs[p];
         const uint64_t number = node->early[p] != 0 ? node->early[p] : ++node->published;
-        *ref = (dp_part_ref){.root = kit_blob(node->index, number, &leaf), .bytes = 8};
+        *ref = (dp_part_ref){.root = kit_blob(node->index, number, &leaf),
+                             .bytes = node->tells_more ? 9 : 8};
         if (node->copies && p + 1 < action->u.publish.cuts.n &&
             world->nodes[0].told_round == action->u.publish.round) {
             *ref = world->nodes[0].told.refs[p];
@@ -132,6 +138,34 @@ static inline void kit_publish(kit_world *world, kit_node *node, const dp_action
     done->event.u.published.reach.own = node->own;
     done->event.u.published.reach.leased = node->leased;
     node->steps = 0;
+}
+
+/* What nobody has published as a part of its own. */
+static inline bool kit_is_sum(const kit_world *world, const dp_hash *root)
+{
+    bool found = false;
+
+    for (uint32_t i = 0; i < world->n; i++) {
+        const dp_part_list *told = &world->nodes[i].told;
+        for (uint32_t p = 0; p < told->n; p++) {
+            found = found || dp_hash_equal(&told->refs[p].root, root);
+        }
+    }
+    return !found;
+}
+
+static inline void kit_count_haves(kit_node *node, dp_view bytes)
+{
+    dp_have_msg have;
+
+    if (bytes.size == 0 || bytes.data[0] != DP_MSG_HAVE) {
+        return;
+    }
+    assert_int_equal(dp_have_msg_read(bytes, &have), DP_OK);
+    for (uint32_t i = 0; i < have.n; i++) {
+        node->haves += !dp_hash_equal(&have.roots[i], &node->told_root) &&
+                       !dp_hash_equal(&have.roots[i], &node->sum);
+    }
 }
 
 static inline void kit_reduce(kit_world *world, kit_node *node, const dp_action *action)
@@ -154,6 +188,7 @@ static inline void kit_reduce(kit_world *world, kit_node *node, const dp_action 
     if (!node->adds_nothing) {
         done->event.u.reduced.root = kit_blob(node->index, ++node->published, &leaf);
         done->event.u.reduced.bytes = 8;
+        node->sum = done->event.u.reduced.root;
         kit_hold(node, &done->event.u.reduced.root);
     }
 }
@@ -258,6 +293,7 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
 
     switch ((int)action->type) {
     case DP_DO_SEND:
+        kit_count_haves(node, action->u.send.bytes);
         if (action->u.send.to == DP_TO_PEER) {
             kit_send(world, node->index, kit_index(&action->u.send.peer), action->u.send.bytes);
         }
@@ -326,9 +362,10 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
         item->event.u.checked.root = action->u.check.root;
         item->event.u.checked.first = action->u.check.first;
         item->event.u.checked.end = action->u.check.end;
-        item->event.u.checked.ok = !node->picky;
+        item->event.u.checked.ok =
+            !node->picky && !(node->dislikes_sums && kit_is_sum(world, &action->u.check.root));
         item->event.u.checked.foreign = node->picky;
-        item->event.u.checked.energy = node->light ? 0 : 100;
+        item->event.u.checked.energy = node->heavy ? DP_ENERGY_MAX + 1 : node->light ? 0 : 100;
         node->keep_checked = action->u.check.keep;
         break;
     case DP_DO_APPLY:

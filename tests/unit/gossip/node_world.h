@@ -72,14 +72,20 @@ typedef struct kit_node {
     bool saves_nothing;
     dp_part_list told;   /* parts that it published last, */
     uint64_t told_round; /* ... for this round */
-    bool copies;         /* publishes the parts of node 0, but for its last */
-    bool light;          /* finds parts to hold nothing */
-    bool picky;          /* its trainer knows no codec but its own */
-    bool adds_nothing;   /* its trainer cannot add up a part */
-    bool adds_late;      /* REDUCE is not answered; the last one is kept in reduce */
-    dp_action reduce;    /* last DP_DO_REDUCE */
+    dp_hash told_root;
+    dp_hash sum;        /* of the last part that it added up */
+    bool dislikes_sums; /* finds that they do not decode */
+    bool copies;        /* publishes the blob of node 0; of parts all but its last */
+    bool tells_more;    /* of its parts than they have bytes */
+    bool light;         /* finds parts to hold nothing */
+    bool heavy;         /* finds blobs to hold more than a record may state */
+    bool picky;         /* its trainer knows no codec but its own */
+    bool adds_nothing;  /* its trainer cannot add up a part */
+    bool adds_late;     /* REDUCE is not answered; the last one is kept in reduce */
+    dp_action reduce;   /* last DP_DO_REDUCE */
     uint32_t reduces;
     dp_hash dropped;            /* by the last DP_DO_OBJECT_DROP */
+    uint32_t haves;             /* blobs of others, or sums, that it told a voter it holds */
     const char *rejected_cause; /* of its last DP_NOTE_REJECTED about a peer */
     uint32_t empty;             /* so many publications from now on hold no steps */
     uint32_t again; /* so many publications from now on are of samples that were in earlier ones */

@@ -224,10 +224,47 @@ static void a_publication_of_which_a_part_does_not_decode_is_not_counted(void **
     kit_world *world = parted(4);
 
     (void)state;
+    const uint64_t before = kit_look(world, 3).rejected;
     world->nodes[3].picky = true; /* What is right for the others is wrong for it. */
     run_rounds(world, 3);
     assert_non_null(world->nodes[3].rejected_cause);
+    assert_true(kit_look(world, 3).rejected > before);
     run_rounds(world, 1);
+    kit_close(world);
+}
+
+static void a_part_of_more_energy_or_bytes_than_told_is_counted_and_named(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        kit_world *world = parted(3);
+        kit_node *node = &world->nodes[0];
+        const uint64_t before = kit_look(world, 0).rejected;
+        node->heavy = i == 0;
+        world->nodes[2].tells_more = i == 1;
+        run_rounds(world, 3);
+        assert_true(kit_look(world, 0).rejected > before);
+        assert_non_null(node->rejected_cause);
+        assert_string_equal(node->rejected_cause, "part of another size or with more energy");
+        kit_close(world);
+    }
+}
+
+/* Of a sum nobody says how much it holds; that it decodes is asked for. */
+static void a_sum_that_does_not_decode_is_counted_and_named(void **state)
+{
+    kit_world *world = parted(3);
+    kit_node *node = &world->nodes[0];
+
+    (void)state;
+    run_into_round(world);
+    const uint64_t before = kit_look(world, 0).rejected;
+    node->dislikes_sums = true;
+    const uint32_t told = node->haves;
+    run_rounds(world, 1);
+    assert_true(kit_look(world, 0).rejected > before);
+    assert_string_equal(node->rejected_cause, "result of a part does not decode");
+    assert_int_equal(node->haves, told);
     kit_close(world);
 }
 
@@ -631,6 +668,8 @@ int main(void)
         cmocka_unit_test(an_owner_that_never_answers_holds_up_no_round),
         cmocka_unit_test(a_sum_that_comes_after_its_round_is_let_go),
         cmocka_unit_test(a_publication_of_which_a_part_does_not_decode_is_not_counted),
+        cmocka_unit_test(a_part_of_more_energy_or_bytes_than_told_is_counted_and_named),
+        cmocka_unit_test(a_sum_that_does_not_decode_is_counted_and_named),
         cmocka_unit_test(a_node_that_was_killed_in_a_round_is_counted_in_it),
         cmocka_unit_test(a_damaged_row_of_a_publication_is_refused),
         cmocka_unit_test(what_cannot_be_read_any_more_is_fetched_again),

@@ -1,4 +1,5 @@
-/* Contributions that come too late for their round, in a run that counts them in the next one (round.stale). */
+/* Contributions that come too late for their round, in a run that counts them in the next one (round.stale); and those that
+ * nobody counts. */
 #include "tests/unit/gossip/node_kit.h"
 
 /* Three nodes that vote, with a round of half a second behind them. */
@@ -159,6 +160,65 @@ static void without_the_rule_late_work_is_carried_at_once(void **state)
     kit_close(world);
 }
 
+static kit_world *three_that_list(uint32_t most)
+{
+    kit_world *world = kit_open(3);
+
+    world->manifest.contributors_max = most;
+    kit_start_anew(world, 4000);
+    assert_int_equal(kit_look(world, 0).voters, 3);
+    return world;
+}
+
+/* Node 0 finds the others' updates to be bad: with rows in the record, and in lists. */
+static void check_refused(uint32_t most, bool heavy, const char *cause)
+{
+    kit_world *world = three_that_list(most);
+
+    assert_true(world->nodes[0].haves > 0);
+    world->nodes[0].picky = !heavy;
+    world->nodes[0].heavy = heavy;
+    kit_run_ms(world, 1000); /* What it held for good before is decided. */
+    const uint64_t before = kit_look(world, 0).rejected;
+    const uint32_t told = world->nodes[0].haves;
+    for (uint32_t i = 0; i < 3; i++) {
+        run_round(world); /* The others are a majority. */
+    }
+    assert_int_equal(world->nodes[0].haves, told);
+    assert_true(kit_look(world, 0).rejected >= before + 3);
+    assert_non_null(world->nodes[0].rejected_cause);
+    assert_string_equal(world->nodes[0].rejected_cause, cause);
+    kit_close(world);
+}
+
+static void an_update_that_is_bad_is_counted_and_named_and_not_told_as_held(void **state)
+{
+    (void)state;
+    check_refused(DP_MANIFEST_LISTED_STANDARD, false, "blob of a codec that the run does not have");
+    check_refused(64, false, "blob of a codec that the run does not have");
+    check_refused(DP_MANIFEST_LISTED_STANDARD, true, "blob does not decode");
+}
+
+static void who_publishes_another_s_update_holds_up_no_round(void **state)
+{
+    kit_world *world = three_that_list(DP_MANIFEST_LISTED_STANDARD);
+
+    (void)state;
+    world->nodes[2].copies = true;
+    run_round(world); /* For which it may have published before. */
+    for (uint32_t i = 0; i < 3; i++) {
+        const uint64_t began = world->now_us;
+        run_round(world);
+        assert_true(world->now_us - began < 3 * DP_SECOND);
+        assert_int_equal(newest(world)->n_listed, 2);
+    }
+    world->nodes[2].copies = false;
+    run_round(world);
+    run_round(world);
+    assert_int_equal(newest(world)->n_listed, 3);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +227,8 @@ int main(void)
         cmocka_unit_test(who_starts_anew_still_waits_for_the_next_round),
         cmocka_unit_test(who_was_away_learns_that_the_next_round_has_counted_it),
         cmocka_unit_test(without_the_rule_late_work_is_carried_at_once),
+        cmocka_unit_test(an_update_that_is_bad_is_counted_and_named_and_not_told_as_held),
+        cmocka_unit_test(who_publishes_another_s_update_holds_up_no_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
