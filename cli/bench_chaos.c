@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/run_mode.h"
 #include "cli/bench_chaos.h"
 #include "cli/cmd_join.h"
 #include "cli/cmd_run.h"
@@ -17,7 +18,8 @@ enum {
     STEP_MS = 10,
     SAMPLE_EVERY_MS = 1000,
     TELL_EVERY_MS = 10 * 1000,
-    VOTERS_MAX = 7, /* of the protocol */
+    VOTERS_MAX = 7,   /* of the protocol */
+    STEPS_MAX = 2000, /* of a round: its time ends it, except where a round is a step */
     WORDS = 60,
     TEXT_BYTES = 120 * 1000
 };
@@ -61,15 +63,18 @@ static bool write_manifest(const char *path, const dp_chaos_options *options)
     if (file == NULL) {
         return false;
     }
+    const dp_run_mode *const mode = dp_run_mode_find(options->mode);
+    const int steps_max = mode != NULL && mode->exchange == DP_EXCHANGE_GRADIENTS ? 1 : STEPS_MAX;
     fprintf(file,
             "name: chaos\n"
             "model: {layers: 1, width: 32, heads: 2, context: 32, vocab: 300}\n"
             "train: {batch: 2, lr: 3e-3, warmup_tokens: 20000, total_tokens: 100000000}\n"
-            "round: {time: %llu.%03llu, steps_max: 2000}\n"
+            "round: {mode: %s, reduce: %s, time: %llu.%03llu, steps_max: %d}\n"
             "gossip: {time: 0.5}\n"
             "vote: {uptime: 0}\n",
+            options->mode, options->parts ? "parts" : "whole",
             (unsigned long long)options->round_ms / 1000,
-            (unsigned long long)options->round_ms % 1000);
+            (unsigned long long)options->round_ms % 1000, steps_max);
     return fclose(file) == 0;
 }
 

@@ -50,6 +50,8 @@ typedef struct dp_chaos_options {
     uint64_t round_ms;
     uint64_t seed;
     bool disks;        /* small ones in memory */
+    const char *mode;  /* of the run: round.mode of its manifest */
+    bool parts;        /* round.reduce: parts */
     const char *proxy; /* settings of dpfault, or NULL: no proxy */
     bool chatty;       /* tell progress on stderr */
 } dp_chaos_options;

@@ -216,6 +216,8 @@ static int print_json(const dp_chaos_result *result, const figures *is, const ch
     json_t *out = json_object();
     put_int(out, "seed", options->seed);
     put_int(out, "nodes", options->nodes);
+    put_text(out, "mode", options->mode);
+    DP_IGNORE(json_object_set_new(out, "parts", json_boolean(options->parts)) != 0);
     put_real(out, "kill_every_s", (double)options->kill_every_ms / 1000.0);
     put_real(out, "duration_s", (double)chaos->measured_ms / 1000.0);
     put_real(out, "control_share", result->control_share);
@@ -285,8 +287,9 @@ static int print_table(const dp_chaos_result *result, const figures *is, const c
     const dp_chaos *chaos = result->chaos;
     const dp_chaos_book *book = &chaos->book;
     const dp_chaos_options *options = result->options;
-    printf("chaos      seed=%llu nodes=%u round=%.2fs proxy=%s dur=%.1fs down=%.2fs\n",
-           (unsigned long long)options->seed, options->nodes, (double)options->round_ms / 1000.0,
+    printf("chaos      seed=%llu nodes=%u mode=%s%s round=%.2fs proxy=%s dur=%.1fs down=%.2fs\n",
+           (unsigned long long)options->seed, options->nodes, options->mode,
+           options->parts ? ", parts" : "", (double)options->round_ms / 1000.0,
            options->proxy != NULL ? options->proxy : "none", (double)chaos->measured_ms / 1000.0,
            (double)options->down_ms / 1000.0);
     printf("faults    ");

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/run_mode.h"
 #include "cli/bench_chaos.h"
 
 enum { SHARE_ONE = 100 };
@@ -19,6 +20,21 @@ static bool read_kinds(const dp_cmd *cmd, dp_chaos_options *options, dp_control_
     options->disks = (options->kinds >> DP_CHAOS_DISK & 1) != 0;
     if ((options->kinds >> DP_CHAOS_CUT & 1) != 0 && options->proxy == NULL) {
         options->proxy = "delay=0ms"; /* It is dpfault that cuts. */
+    }
+    return true;
+}
+
+/* What the run's manifest says of its rounds. */
+static bool read_rounds(const dp_cmd *cmd, dp_chaos_options *options, dp_control_error *error)
+{
+    const char *mode = dp_cmd_option(cmd, "mode");
+    options->mode = mode != NULL ? mode : dp_run_modes(&(size_t){0})->name;
+    options->parts = dp_cmd_option(cmd, "parts") != NULL;
+    if (dp_run_mode_find(options->mode) == NULL) {
+        dp_error_set(error, DP_EXIT_USAGE, "E0001",
+                     "dpnode run validate --keys   # lists all modes", "there is no such mode",
+                     options->mode);
+        return false;
     }
     return true;
 }
@@ -53,7 +69,7 @@ static bool read_options(const dp_cmd *cmd, dp_chaos_options *options, uint64_t 
                      "--proxy is one line of settings", "it has a line break");
         return false;
     }
-    return good && read_kinds(cmd, options, error);
+    return good && read_rounds(cmd, options, error) && read_kinds(cmd, options, error);
 }
 
 /* One run from nothing to nothing. */
@@ -111,7 +127,8 @@ const dp_verb dp_verb_bench = {
     .summary = "real nodes on this machine, with faults on a schedule: measured and checked",
     .examples = "  dpnode bench chaos --nodes 8 --kill-every 2s --duration 600s --seed 42\n"
                 "  dpnode bench chaos -n 4 --duration 1m --proxy delay=20ms,loss=2% --json\n"
-                "  dpnode bench chaos --kinds kill,stop,cut,worker --duration 5m\n",
+                "  dpnode bench chaos --kinds kill,stop,cut,worker --duration 5m\n"
+                "  dpnode bench chaos --mode diloco --parts --duration 60s\n",
     .n_args_min = 1,
     .n_args_max = 1,
     .options = {{"nodes", 'n', "N", "how many, 1 to 32 [8]"},
@@ -123,6 +140,8 @@ const dp_verb dp_verb_bench = {
                 {"down", 0, "MS", "milliseconds until it is started again [500]"},
                 {"duration", 0, "TIME", "of the faults [60s]"},
                 {"round", 0, "MS", "local work per round, milliseconds [500]"},
+                {"mode", 0, "NAME", "of exchanging updates: round.mode of the run [sparse]"},
+                {"parts", 0, NULL, "members add up parts: round.reduce of the run"},
                 {"proxy", 0, "RULES", "dpfault between all nodes: delay=20ms,loss=2%"},
                 {"seed", 0, "N", "of the schedule and of the proxy [1]"},
                 {"control-share", 0, "PERCENT", "length of the run without faults; 0: none [100]"}},

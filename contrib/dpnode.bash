@@ -42,7 +42,7 @@ _dpnode() {
     'data verify') words="$common" ;;
     'data'*) words="$common" ;;
     'swarm'*) words="--nodes --demo --text --rounds --dir $common" ;;
-    'bench'*) words="--nodes --kill-every --kinds --spare --down --duration --round --proxy --seed --control-share $common" ;;
+    'bench'*) words="--nodes --kill-every --kinds --spare --down --duration --round --mode --parts --proxy --seed --control-share $common" ;;
     'completion'*) words="$common" ;;
     'version'*) words="$common" ;;
     esac

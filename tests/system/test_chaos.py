@@ -80,12 +80,14 @@ class Chaos(unittest.TestCase):
 
     def test_freezes_cuts_and_dead_trainers_lose_nothing(self):
         told = self.passes("--duration", "18s", "--kinds", "kill,stop,cut,worker", "--seed", "4")
+        self.assertEqual((told["mode"], told["parts"]), ("sparse", False))
         self.assertEqual([k for k in ("stops", "cuts", "workers") if told[k] == 0], [])
         self.assertGreater(told["detections_stop"], 0)
 
     def test_full_disks_lose_nothing(self):
-        told = self.passes("--duration", "8s", "--kinds", "disk", "--seed", "2")
+        told = self.passes("--duration", "8s", "--kinds", "disk", "--seed", "2", "--mode", "average", "--parts")
         self.assertGreater(told["disks"], 0)
+        self.assertEqual((told["mode"], told["parts"]), ("average", True))
         with open("/proc/self/mounts", encoding="utf-8") as mounts:
             self.assertNotIn(self.folder, mounts.read())
 
@@ -104,8 +106,9 @@ class Chaos(unittest.TestCase):
         self.assertIn("line 3, column 7: delay=, jitter=", done.stderr)
         self.nothing_is_left()
         for words in (["--nodes", "99"], ["--kill-every", "often"], ["--seed", "x"], ["--control-share", "101"],
-                      ["--kinds", "kill,fire"]):
+                      ["--kinds", "kill,fire"], ["--mode", "fast"]):
             self.assertEqual(self.bench(*words).returncode, 64, words)
+        self.assertEqual(self.bench("--nodes", "2", "--parts").returncode, 65) # Of the sparse default there are none.
         self.assertEqual(subprocess.run([os.path.join(BINARIES, "dpnode"), "bench", "speed"], capture_output=True,
                                         check=False).returncode, 64)
 
