@@ -87,6 +87,34 @@ static void drop_waits(dp_driver *driver, const char *why)
     }
 }
 
+/* A card that passes its self-test and then fails would cost life after life. A trainer of one's own may know no backends, and what it
+ * tells of a device is its business. */
+static bool leaves_device(const dp_driver *driver)
+{
+    static const char own[] = "dpnode-worker";
+    const char *const path = driver->daemon->config->worker;
+    const char *const slash = strrchr(path, '/');
+    return strcmp(slash != NULL ? slash + 1 : path, own) == 0 && driver->device[0] != '\0' &&
+           strncmp(driver->device, "cpu:", 4) != 0 &&
+           dp_trainer_deaths(driver->trainer) + 1 >= DP_TRAINER_DEVICE_LIVES;
+}
+
+/* What follows from its death, behind "the trainer died". */
+static const char *after_death(dp_driver *driver)
+{
+    if (leaves_device(driver)) {
+        dp_trainer_take_cpu(driver->trainer);
+        driver->device[0] = '\0';
+        return ", once more on this device; the CPU computes from now on, and `dpnode down` and "
+               "`up` "
+               "try the device again";
+    }
+    return dp_trainer_fails(driver->trainer)
+               ? ", again; it is started once a minute from now on, and this node holds and serves "
+                 "meanwhile"
+               : "; it is started again";
+}
+
 static void on_down(void *context, const char *cause)
 {
     dp_driver *driver = context;
@@ -100,12 +128,8 @@ static void on_down(void *context, const char *cause)
     driver->tokens_per_s = 0;
     driver->usage = (dp_usage){0};
     drop_waits(driver, "the trainer died");
-    dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.down", 0, NULL,
-                 dp_trainer_fails(driver->trainer)
-                     ? "the trainer %s, again; it is started once a minute from now on, and this "
-                       "node holds and serves meanwhile"
-                     : "the trainer %s; it is started again",
-                 cause);
+    dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.down", 0, NULL, "the trainer %s%s",
+                 cause, after_death(driver));
     dp_driver_feed(driver, &(dp_event){.type = DP_EV_TRAINER_DOWN});
 }
 

@@ -321,6 +321,21 @@ static void on_restart(uv_timer_t *timer)
     }
 }
 
+uint32_t dp_trainer_deaths(const dp_trainer *trainer)
+{
+    const uint64_t now = uv_now(trainer->config.loop);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < DP_TRAINER_RESTARTS_MAX && i < trainer->n_starts; i++) {
+        count += now - trainer->starts[i] <= DP_TRAINER_WINDOW_MS;
+    }
+    return count;
+}
+
+void dp_trainer_take_cpu(dp_trainer *trainer)
+{
+    memcpy(trainer->backend, "cpu", sizeof "cpu");
+}
+
 bool dp_trainer_fails(const dp_trainer *trainer)
 {
     const uint32_t slot = trainer->n_starts % DP_TRAINER_RESTARTS_MAX;

@@ -12,6 +12,7 @@ enum {
         256, /* packets waiting for the socket; beyond: the trainer counts as hung */
     DP_TRAINER_RESTARTS_MAX = 5, /* quick restarts within DP_TRAINER_WINDOW_MS; then one a minute */
     DP_TRAINER_WINDOW_MS = 10 * 60 * 1000,
+    DP_TRAINER_DEVICE_LIVES = 3, /* deaths on a device in that time after which the CPU computes */
     DP_TRAINER_HELLO_MS =
         75 * 1000, /* a process that is silent for so long after its start is replaced */
     DP_TRAINER_RESTART_MS = 200,
@@ -51,6 +52,10 @@ DP_MUST dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg
 void dp_trainer_kill(dp_trainer *trainer, const char *cause);
 int dp_trainer_pid(const dp_trainer *trainer); /* 0: not running */
 uint32_t dp_trainer_restarts(const dp_trainer *trainer);
+/* How often it has died in the last DP_TRAINER_WINDOW_MS, at most DP_TRAINER_RESTARTS_MAX; a death is counted after down has told it. */
+uint32_t dp_trainer_deaths(const dp_trainer *trainer);
+/* Who computes from its next start on, until close: after a device that spoils one life after the other. */
+void dp_trainer_take_cpu(dp_trainer *trainer);
 /* The quick restarts are used up: it is started once a minute until DP_TRAINER_WINDOW_MS have passed since the first. */
 bool dp_trainer_fails(const dp_trainer *trainer);
 

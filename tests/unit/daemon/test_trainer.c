@@ -22,6 +22,7 @@ enum mode {
     TWICE,      /* hello and hello again */
     EARLY,      /* an answer before hello */
     LAST_WORDS, /* hello, FAILED, and gone */
+    SPOILT,     /* dies like DIES on every backend but the CPU, where it is GOOD */
 };
 
 static void say(int fd, dp_trainer_kind kind)
@@ -123,6 +124,7 @@ static void play(int fd, enum mode mode)
     case EARLY:
     case WRONG_ABI:
     case DEAF:
+    case SPOILT: /* main made it one of the others */
         stay();
         break;
     }
@@ -199,6 +201,11 @@ static bool has_started(void *context)
 static bool has_restarted(void *context)
 {
     return ((struct stage *)context)->starts >= 2;
+}
+
+static bool has_started_after_all(void *context)
+{
+    return ((struct stage *)context)->starts > DP_TRAINER_DEVICE_LIVES;
 }
 
 static bool is_down(void *context)
@@ -284,7 +291,7 @@ static void the_cause_of_a_death_is_told(void **state)
     (void)state;
     check_cause(FAILS, "failed");
     check_cause(WRONG_ABI,
-                "speaks version 99 of the trainer protocol and this daemon 3; install those of one "
+                "speaks version 99 of the trainer protocol and this daemon 4; install those of one "
                 "release");
     check_cause(GARBAGE, "spoke out of turn");
     check_cause(TWICE, "spoke out of turn");
@@ -388,6 +395,39 @@ static void a_missing_program_is_not_found(void **state)
     turn_close(&loop);
 }
 
+/* As driver_train.c does. */
+static void leave_device(void *context, const char *cause)
+{
+    struct stage *stage = context;
+    on_down(context, cause);
+    if (dp_trainer_deaths(stage->trainer) + 1 >= DP_TRAINER_DEVICE_LIVES) {
+        dp_trainer_take_cpu(stage->trainer);
+    }
+}
+
+static void a_trainer_that_a_device_spoils_goes_on_with_the_cpu(void **state)
+{
+    struct stage stage = {0};
+    static dp_trainer_msg msg;
+    (void)state;
+    turn_open(&stage.loop);
+    const dp_trainer_config config = {.loop = &stage.loop,
+                                      .program = own_path,
+                                      .backend = "faulty",
+                                      .threads = SPOILT,
+                                      .hooks = {&stage, on_started, leave_device, on_message}};
+    CHECK_OK(dp_trainer_open(&stage.trainer, &config));
+    assert_int_equal(dp_trainer_deaths(stage.trainer), 0);
+    CHECK_OK(dp_trainer_start(stage.trainer, NULL));
+    turn_until(&stage.loop, has_started_after_all, &stage);
+    assert_int_equal(stage.downs, DP_TRAINER_DEVICE_LIVES);
+    assert_int_equal(dp_trainer_deaths(stage.trainer), DP_TRAINER_DEVICE_LIVES);
+    msg = (dp_trainer_msg){.kind = DP_TRAINER_EVAL};
+    CHECK_OK(dp_trainer_tell(stage.trainer, &msg, NULL, 0));
+    turn_until(&stage.loop, has_answered, &stage);
+    stage_close(&stage);
+}
+
 static void close_it(void *context, const char *cause)
 {
     struct stage *stage = context;
@@ -414,7 +454,9 @@ static void a_hook_may_close_the_trainer(void **state)
 int main(int argc, char **argv)
 {
     if (argc > 4 && strcmp(argv[1], "--fd") == 0) {
-        play(atoi(argv[2]), (enum mode)atoi(argv[4]));
+        const bool on_cpu = strcmp(argv[argc - 1], "cpu") == 0;
+        const enum mode mode = (enum mode)atoi(argv[4]);
+        play(atoi(argv[2]), mode != SPOILT ? mode : on_cpu ? GOOD : DIES);
         _exit(9);
     }
     const ssize_t size = readlink("/proc/self/exe", own_path, sizeof own_path - 1);
@@ -432,6 +474,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_deaf_trainer_is_replaced_when_its_queue_is_full),
         cmocka_unit_test(a_killed_trainer_comes_back),
         cmocka_unit_test(a_missing_program_is_not_found),
+        cmocka_unit_test(a_trainer_that_a_device_spoils_goes_on_with_the_cpu),
         cmocka_unit_test(a_hook_may_close_the_trainer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
