@@ -13,6 +13,7 @@ enum {
     FILES_LEAST = 128, /* a node of few links: each has two, the store and the trainer some more */
     FILES_WANTED = 1024,
     CARDS_TEXT_MAX = 160,
+    BUSY_LEAST = 20,  /* percent; a desktop that is drawn takes less */
     CELSIUS_MAX = 87, /* at which cards begin to slow down */
     SKEW_MS_MAX = 5000,
     SKEW_ROUNDS = 20
@@ -176,6 +177,14 @@ static void look_memory(const dp_doctor *doctor, dp_finding *out)
     }
 }
 
+/* Who looks is another process than the node's trainer, whose work it would take for a stranger's. */
+static bool trains_there(const dp_doctor *doctor, const char *backend)
+{
+    const char *const device = dp_json_text(json_object_get(doctor->status, "run"), "device", "");
+    const size_t size = strlen(backend);
+    return strncmp(device, backend, size) == 0 && device[size] == ':';
+}
+
 static void look_device(const dp_doctor *doctor, dp_finding *out)
 {
     if (doctor->worker == NULL) {
@@ -185,6 +194,7 @@ static void look_device(const dp_doctor *doctor, dp_finding *out)
     const char *const line = dp_json_text(doctor->worker, "line", "");
     const char *const backend = dp_json_text(doctor->worker, "backend", "?");
     const long long celsius = dp_json_int(doctor->worker, "celsius", 0);
+    const long long busy = dp_json_int(doctor->worker, "busy_percent", 0);
     dp_print_bytes((uint64_t)dp_json_int(doctor->worker, "device_memory_usable", 0), memory);
     char cards[CARDS_TEXT_MAX] = "";
     const long long n_cards = dp_json_int(doctor->worker, "cards", 0);
@@ -203,6 +213,10 @@ static void look_device(const dp_doctor *doctor, dp_finding *out)
         out->level = DP_FINDING_WARN;
         dp_finding_why(out, "it has %lld degrees Celsius, at which cards slow down", celsius);
         dp_finding_fix(out, "look after its fans and filters");
+    } else if (busy >= BUSY_LEAST && !trains_there(doctor, backend)) {
+        out->level = DP_FINDING_WARN;
+        dp_finding_why(out, "it is %lld %% busy with the work of other programs", busy);
+        dp_finding_fix(out, "end them, or take another card: dpnoded --backend %s:1", backend);
     }
 }
 

@@ -52,6 +52,7 @@ dp_status dp_look_json(const dp_plugin_choice *choice, dp_buf *out)
     }
     set_known(line, "celsius", device.celsius != INT32_MIN, device.celsius);
     set_known(line, "watts", device.watts != 0, device.watts);
+    set_known(line, "busy_percent", device.percent != 0, device.percent);
     set_cards(line, choice);
     char *const text = json_dumps(line, JSON_COMPACT);
     json_decref(line);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PROCESSES_MAX = 64, MILLIWATTS = 1000, SENSOR_OF_GPU = 0, NVML_OK = 0 };
+enum { PROCESSES_MAX = 64, MILLIWATTS = 1000, SENSOR_OF_GPU = 0, NVML_OK = 0, NVML_TOO_SMALL = 7 };
 
 /* As nvml.h of NVIDIA lays them out; their names there are in the strings below. */
 typedef struct utilization {
@@ -69,8 +69,9 @@ static uint32_t others_of(const library *l, void *device)
 {
     process found[PROCESSES_MAX];
     unsigned count = PROCESSES_MAX;
-    if (l->processes(device, &count, found) != NVML_OK || count > PROCESSES_MAX) {
-        return 0;
+    const int told = l->processes(device, &count, found);
+    if (told != NVML_OK || count > PROCESSES_MAX) {
+        return told == NVML_TOO_SMALL ? PROCESSES_MAX : 0; /* more than there is room for */
     }
     uint32_t others = 0;
     for (unsigned i = 0; i < count; i++) {
@@ -104,16 +105,4 @@ void dp_nvml_look(const char *bus, dp_device *out)
         }
     }
     library_close(&l);
-}
-
-uint32_t dp_nvml_others(const char *bus)
-{
-    library l;
-    void *device;
-    if (!library_open(&l)) {
-        return 0;
-    }
-    const uint32_t others = l.by_bus(bus, &device) == NVML_OK ? others_of(&l, device) : 0;
-    library_close(&l);
-    return others;
 }

@@ -8,7 +8,5 @@
 
 /* Fills celsius, watts and percent of out. bus: of dp_cuda_properties. */
 void dp_nvml_look(const char *bus, dp_device *out);
-/* How many other processes compute on the card; 0 also where it is not known. */
-uint32_t dp_nvml_others(const char *bus);
 
 #endif

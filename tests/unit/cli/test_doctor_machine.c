@@ -133,6 +133,16 @@ static void a_device_that_was_not_taken_is_told_in_its_own_words(void **state)
     expect(look("device", &doctor), DP_FINDING_WARN, "H200", "90 degrees", "fans");
     json_object_set_new(worker, "celsius", json_integer(60));
     assert_int_equal(look("device", &doctor).level, DP_FINDING_OK);
+    json_object_set_new(worker, "busy_percent", json_integer(95));
+    expect(look("device", &doctor), DP_FINDING_WARN, "H200", "95 % busy", "cuda:1");
+    json_t *const status = json_pack("{s:{s:s}}", "run", "device", "cuda: H200");
+    const dp_doctor own = doctor_of(worker, NULL, status);
+    assert_int_equal(look("device", &own).level,
+                     DP_FINDING_OK); /* It is this node that trains there. */
+    json_object_set_new(json_object_get(status, "run"), "device", json_string("cpu: x"));
+    assert_int_equal(look("device", &own).level, DP_FINDING_WARN);
+    json_decref(status);
+    json_object_set_new(worker, "busy_percent", json_integer(3));
     json_object_set_new(worker, "line", json_string("H200 computes (cuda)"));
     assert_int_equal(look("device", &doctor).level, DP_FINDING_OK);
     json_object_set_new(worker, "backend", json_string("cpu"));

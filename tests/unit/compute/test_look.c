@@ -48,6 +48,7 @@ static void this_machine_has_processors_and_memory(void **state)
     assert_int_equal(number(object, "device_memory_usable") > 0, 1);
     assert_null(json_object_get(object, "celsius"));
     assert_null(json_object_get(object, "watts"));
+    assert_null(json_object_get(object, "busy_percent"));
     json_decref(object);
 }
 
@@ -55,7 +56,8 @@ static dp_status hot(uint32_t index, dp_device *out, dp_why *why)
 {
     (void)index;
     (void)why;
-    *out = (dp_device){.name = "a \"card\"", .memory_total = 5, .celsius = 70, .watts = 300};
+    *out = (dp_device){
+        .name = "a \"card\"", .memory_total = 5, .celsius = 70, .watts = 300, .percent = 30};
     return DP_OK;
 }
 
@@ -87,6 +89,7 @@ static void a_device_is_told_as_its_backend_tells_it(void **state)
     assert_int_equal(number(object, "device_memory_total"), 5);
     assert_int_equal(number(object, "celsius"), 70);
     assert_int_equal(number(object, "watts"), 300);
+    assert_int_equal(number(object, "busy_percent"), 30);
     json_decref(object);
     backend.parts = &parts;
     object = look_at(&choice);
