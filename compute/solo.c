@@ -339,10 +339,22 @@ static size_t threads_of(const dp_solo_job *job)
     return each > 0 ? each : 1;
 }
 
+/* DP_IO of a device is no file's; its own sentence says what it is. */
+static dp_status blame(const solo *s, dp_status status, dp_why *why)
+{
+    const char *const problem = s->trainer != NULL ? dp_trainer_problem(s->trainer) : "";
+    return status != DP_IO || problem[0] == '\0'
+               ? status
+               : dp_why_set(
+                     why, DP_UNSUPPORTED,
+                     "the device failed: %.400s; --resume goes on from the newest checkpoint",
+                     problem);
+}
+
 dp_status dp_solo_train(const dp_solo_job *job, dp_why *why)
 {
     solo s = {.job = job, .folder = {.lock = -1}, .threads = threads_of(job)};
-    const dp_status status = train(&s, why);
+    const dp_status status = blame(&s, train(&s, why), why);
     dp_trainer_close(s.trainer);
     dp_solo_folder_close(&s.folder);
     return status;

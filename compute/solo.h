@@ -73,7 +73,7 @@ typedef struct dp_solo_job {
 
 /* Until the target, or until stop says so. With resume: from the newest checkpoint that is whole. DP_EXISTS: the folder holds a
  * run and resume is not asked for; DP_NOTFOUND: nothing to resume; DP_BADARG: the manifest is another one than it began with;
- * DP_BUSY: another process trains there; DP_TOOBIG: too little memory; DP_UNSUPPORTED: who is to compute cannot; what the parts
+ * DP_BUSY: another process trains there; DP_TOOBIG: too little memory; DP_UNSUPPORTED: who is to compute cannot, or failed; what the parts
  * say. All with a sentence. */
 DP_MUST dp_status dp_solo_train(const dp_solo_job *job, dp_why *why);
 

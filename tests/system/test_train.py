@@ -177,6 +177,22 @@ class Train(SystemTest):
             self.assertEqual((status, len(notes)), (0, 1), events)
             self.assertIn("(plain)", notes[0])
 
+    def test_a_device_that_fails_on_the_way_is_named_and_nan_is_no_zero(self):
+        faulty = os.path.join(BINARIES, "plugins", "libdpnode_faulty.so")
+        if not os.path.exists(faulty):
+            self.skipTest("no plugins here")
+        self.env["DP_FAULT"] = "late-gone"
+        self.check_error(self.begin(self.out("gone"), "--steps", "9", "--backend", faulty), "E0514", 78,
+                         "the device failed: the card has fallen off the bus; --resume")
+        self.env["DP_FAULT"] = "late-nan"
+        done = subprocess.run([os.path.join(BINARIES, "dpnode"), "train", self.manifest, "--text", self.text, "--out",
+                               self.out("nan"), "--steps", "9", "--backend", faulty], env=self.env, capture_output=True,
+                              text=True, timeout=200, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("loss nan", done.stdout)
+        self.assertIn("(dropped: not finite)", done.stdout)
+        self.assertNotIn("loss 0.0000", done.stdout)
+
     def check_error(self, process, code, status, words):
         events, ended = self.end(process)
         error = events[-1]["error"]
