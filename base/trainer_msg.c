@@ -47,6 +47,11 @@ typedef enum field_id {
     SPIKES,
     COMPUTED_US,
     TRAINED_US,
+    DATA_US,
+    PUBLISH_US,
+    APPLY_US,
+    STATE_US,
+    TELL_US,
     ID,
     OF,
     EXCHANGE,
@@ -104,6 +109,11 @@ static const field fields[FIELD_COUNT] = {
     [SPIKES] = FIELD("spikes", FIELD_U32, spikes),
     [COMPUTED_US] = FIELD("computed_us", FIELD_U64, computed_us),
     [TRAINED_US] = FIELD("trained_us", FIELD_U64, trained_us),
+    [DATA_US] = FIELD("data_us", FIELD_U64, spent.data_us),
+    [PUBLISH_US] = FIELD("publish_us", FIELD_U64, spent.publish_us),
+    [APPLY_US] = FIELD("apply_us", FIELD_U64, spent.apply_us),
+    [STATE_US] = FIELD("state_us", FIELD_U64, spent.state_us),
+    [TELL_US] = FIELD("tell_us", FIELD_U64, spent.tell_us),
     [ID] = FIELD("id", FIELD_U32, id),
     [OF] = {.key = "of",
             .type = FIELD_ENUM,
@@ -177,6 +187,11 @@ typedef struct shape {
 } shape;
 
 #define BIT(id) (UINT64_C(1) << (id))
+_Static_assert(FIELD_COUNT <= 64, "a shape has a bit for each field");
+
+#define SPENT_BITS                                                                                 \
+    (BIT(COMPUTED_US) | BIT(TRAINED_US) | BIT(DATA_US) | BIT(PUBLISH_US) | BIT(APPLY_US) |         \
+     BIT(STATE_US) | BIT(TELL_US))
 
 static const shape shapes[DP_TRAINER_KIND_COUNT] = {
     [DP_TRAINER_HELLO] = {.name = "hello", .fields = BIT(ABI) | BIT(NAME) | BIT(PID)},
@@ -198,9 +213,8 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
                           .optional = BIT(CUTS)},
     [DP_TRAINER_STEP] = {.name = "step",
                          .fields = BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) |
-                                   BIT(SKIPPED) | BIT(SPIKES) | BIT(COMPUTED_US) | BIT(TRAINED_US),
-                         .optional =
-                             BIT(SKIPPED) | BIT(SPIKES) | BIT(COMPUTED_US) | BIT(TRAINED_US)},
+                                   BIT(SKIPPED) | BIT(SPIKES) | SPENT_BITS,
+                         .optional = BIT(SKIPPED) | BIT(SPIKES) | SPENT_BITS},
     [DP_TRAINER_PUBLISH] = {.name = "publish",
                             .fields = BIT(ROUND) | BIT(DENSE) | BIT(CUTS) | BIT(KEEP),
                             .optional = BIT(CUTS) | BIT(KEEP)},

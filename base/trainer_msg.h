@@ -38,10 +38,12 @@
  *                                                 where it stands if that is farther; after the last range, on its own line
  *                                                 from sample own on, or from where it stands there. cuts: those of this
  *                                                 round; who exchanges gradients may tell of parts by EARLY then
- *   T->D STEP       {round, steps, tokens, loss, skipped?, spikes?, computed_us?, trained_us?}  totals since the last publication, unasked, at most 10 per
+ *   T->D STEP       {round, steps, tokens, loss, skipped?, spikes?, computed_us?, trained_us?, data_us?, publish_us?, apply_us?, state_us?,
+ *                    tell_us?}                    totals since the last publication, unasked, at most 10 per
  *                                                 second; skipped: steps dropped as not finite or, spikes of them, as too far
  *                                                 from the ones before; absent: 0. Since the trainer's start: computed_us, in
- *                                                 which local steps were computed, of trained_us, from TRAIN until it is stopped
+ *                                                 which local steps were computed, of trained_us, from TRAIN until it is stopped.
+ *                                                 The others: what the rest of it went to (dp_trainer_spent); absent: 0
  *   T->D EARLY      {round, part, first, end} fds: blob  unasked: a part that the coming publication will have, unless something happens
  *                                                 to it, so that it can be stored and sent while the gradient of the others is
  *                                                 computed. round: that of the state, and one. Of each part the last one that
@@ -162,6 +164,15 @@ typedef struct dp_part_range {
     uint32_t end;
 } dp_part_range;
 
+/* What trained_us went to beside local steps. What is in none of these: commands without a name here, and looking for them. */
+typedef struct dp_trainer_spent {
+    uint64_t data_us;    /* waiting for samples */
+    uint64_t publish_us; /* what leaves: the snapshot, its encoding, what is measured of it */
+    uint64_t apply_us;   /* records: theta, and what is settled */
+    uint64_t state_us;   /* the bytes of states, and their roots */
+    uint64_t tell_us;    /* files and messages to the daemon */
+} dp_trainer_spent;
+
 /* One message of any kind; fields that a kind does not name are zero and do not travel. */
 typedef struct dp_trainer_msg {
     dp_trainer_kind kind;
@@ -176,7 +187,8 @@ typedef struct dp_trainer_msg {
     uint32_t spikes;
     uint64_t computed_us; /* STEP */
     uint64_t trained_us;
-    uint32_t id; /* CHECK */
+    dp_trainer_spent spent; /* STEP */
+    uint32_t id;            /* CHECK */
     dp_trainer_kind of;
     uint8_t exchange[16];
     uint8_t member[32];

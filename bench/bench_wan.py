@@ -6,7 +6,8 @@
                                [--keep 64] [--keep-most 128 --longest SECONDS]
 
 A round ends after --steps optimizer steps of each node. Over so many rounds after the first three in which all are counted:
-  utilisation  share of its training time in which a trainer computed local steps: not publishing, applying, hashing, waiting; per node
+  utilisation  share of its training time in which a trainer computed local steps, from its totals, per node; besides steps: what the rest of a
+               round went to, in ms (trainer_ms of dpnode status, docs/FORMATS.md), the mean of all nodes
   between      seconds from one record to the next
   counted      share of the publications that their round counted
   up, down     kB that a node's line carried in each direction per round, IP headers and all, the mean of all nodes
@@ -115,12 +116,30 @@ def carried_by(stats):
     return sum(host[2] for host in hosts) / len(hosts), sum(host[4] for host in hosts) / len(hosts)
 
 
+def grown(before, after, key):
+    """A total of the trainer's; who restarted it counts from 0."""
+    return after["trainer_ms"][key] - (before.get("trainer_ms", {}).get(key, 0) if before["trainer_pid"] == after["trainer_pid"] else 0)
+
+
+def share(before, after):
+    return grown(before, after, "computed") / grown(before, after, "trained")
+
+
+def besides(before, after):
+    """ms per round and node that were not steps, by what they were."""
+    each = sum(max(b["round"] - a["round"], 1) for a, b in zip(before, after))
+    total = lambda key: sum(grown(a, b, key) for a, b in zip(before, after)) / each # noqa: E731
+    parts = {key: total(key) for key in ("data", "publish", "apply", "state", "tell")}
+    parts["other"] = total("trained") - total("computed") - sum(parts.values())
+    return {key: round(value, 1) for key, value in parts.items()}
+
+
 def row(options, before, after, measured, stats):
     passed = [b["round"] - a["round"] for a, b in zip(before, after)]
     times = [record["time_ms"] / 1000 for record in measured]
     up, down = carried_by(stats)
     return {"nodes": options.nodes, "parameters": after[0]["elements"], "rounds": len(measured),
-            "utilisation": [round(one["compute_utilisation"], 4) for one in after],
+            "utilisation": [round(share(a, b), 4) for a, b in zip(before, after)], "besides_steps_ms": besides(before, after),
             "between_s": (times[-1] - times[0]) / (len(times) - 1),
             "counted": sum((b["counted"] - a["counted"]) / max(k, 1) for a, b, k in zip(before, after, passed)) / options.nodes,
             "early_told": sum(b.get("early_told", 0) - a.get("early_told", 0) for a, b in zip(before, after)),
@@ -204,6 +223,7 @@ def main():
     print("| nodes | parameters | between, s | utilisation | counted | up, kB | down, kB |\n|" + " --- |" * 7)
     print(f"| {one['nodes']} | {one['parameters']} | {one['between_s']:.1f} | {', '.join(f'{u:.3f}' for u in one['utilisation'])} | "
           f"{one['counted']:.3f} | {one['up_kb']:.0f} | {one['down_kb']:.0f} |")
+    print("besides steps, ms per round and node: " + ", ".join(f"{key} {value}" for key, value in one["besides_steps_ms"].items()))
 
 
 if __name__ == "__main__":

@@ -1,23 +1,26 @@
 #include "compute/loader.h"
 
 #include <pthread.h>
-#include <string.h>
+#include <stdatomic.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
 
-enum { SLOTS = 2 };
+enum {
+    LOTS = 2,
+    LOT_TOKENS = 1 << 15, /* a few steps of a small model on a processor */
+    LOT_TAKES = 4         /* at least so many of the largest micro-batches */
+};
 
-typedef enum slot_state { SLOT_EMPTY, SLOT_WANTED, SLOT_READY } slot_state;
+typedef enum next_state { NEXT_NONE, NEXT_WANTED, NEXT_READY } next_state;
 
-/* While a slot is WANTED it is the thread's, else the caller's. */
-typedef struct slot {
-    slot_state state;
-    dp_loader_place place;
-    dp_status status; /* of filling it */
-    uint32_t *x;      /* [rows_max][length] */
+/* Samples of one line, one behind the other. */
+typedef struct lot {
+    dp_loader_place place; /* rows: those that are there */
+    dp_status status;      /* why there are no more */
+    uint32_t *x;           /* [lot_rows][length] */
     uint32_t *y;
-} slot;
+} lot;
 
 struct dp_loader {
     const dp_data *data;
@@ -25,51 +28,71 @@ struct dp_loader {
     uint64_t own_seed;
     size_t length;
     uint32_t rows_max;
+    uint32_t lot_rows;
     pthread_t thread;
     bool running;
-    pthread_mutex_t lock; /* guards the states and closing */
+    atomic_bool closing;
+    pthread_mutex_t lock; /* guards state */
     pthread_cond_t changed;
-    bool closing;
-    slot slots[SLOTS];
-    uint32_t next; /* The slot that is prepared; the other one is lent. */
+    next_state state;
+    lot lots[LOTS];
+    uint32_t
+        current; /* The lot that is lent from; the other is the thread's while it is WANTED, else the caller's. */
+    bool asked; /* the caller's: the other was asked for and not looked at since */
     uint64_t ahead;
+    uint64_t asked_for;
 };
 
-static dp_status fill(const dp_loader *loader, slot *s)
+static lot *next_lot(dp_loader *loader)
 {
-    const uint64_t seed = s->place.own ? loader->own_seed : loader->seed;
-    for (uint32_t i = 0; i < s->place.rows; i++) {
-        const size_t at = i * loader->length;
-        DP_TRY(dp_data_sample(loader->data, seed, s->place.sample + i, loader->length, s->x + at,
-                              s->y + at));
-    }
-    return DP_OK;
+    return &loader->lots[(loader->current + 1) % LOTS];
 }
 
-static slot *wanted_slot(dp_loader *loader)
+/* Rows of the lot from place on, up to rows; its status says why there are fewer. */
+static void fill(dp_loader *loader, lot *l, const dp_loader_place *place, uint32_t rows)
 {
-    slot *const s = &loader->slots[loader->next];
-    return s->state == SLOT_WANTED ? s : NULL;
+    const uint64_t seed = place->own ? loader->own_seed : loader->seed;
+    l->place = (dp_loader_place){.sample = place->sample, .own = place->own};
+    l->status = DP_OK;
+    while (l->place.rows < rows && l->status == DP_OK && !atomic_load(&loader->closing)) {
+        const size_t at = l->place.rows * loader->length;
+        l->status = dp_data_sample(loader->data, seed, place->sample + l->place.rows,
+                                   loader->length, l->x + at, l->y + at);
+        l->place.rows += l->status == DP_OK;
+    }
 }
 
 static void *prepare(void *context)
 {
     dp_loader *const loader = context;
     pthread_mutex_lock(&loader->lock);
-    while (!loader->closing) {
-        slot *const s = wanted_slot(loader);
-        if (s == NULL) {
+    while (!atomic_load(&loader->closing)) {
+        if (loader->state != NEXT_WANTED) {
             pthread_cond_wait(&loader->changed, &loader->lock);
             continue;
         }
+        lot *const l = next_lot(loader);
+        const dp_loader_place place = l->place;
         pthread_mutex_unlock(&loader->lock);
-        s->status = fill(loader, s);
+        fill(loader, l, &place, loader->lot_rows);
         pthread_mutex_lock(&loader->lock);
-        s->state = SLOT_READY;
+        loader->state = NEXT_READY;
         pthread_cond_broadcast(&loader->changed);
     }
     pthread_mutex_unlock(&loader->lock);
     return NULL;
+}
+
+static uint32_t lot_rows_of(size_t length, uint32_t rows_max)
+{
+    const size_t least = (size_t)LOT_TAKES * rows_max;
+    const size_t usual = LOT_TOKENS / length;
+    return (uint32_t)(usual > least ? usual : least);
+}
+
+uint64_t dp_loader_bytes(size_t length, uint32_t rows_max)
+{
+    return (uint64_t)LOTS * 2 * sizeof(uint32_t) * lot_rows_of(length, rows_max) * length;
 }
 
 dp_status dp_loader_open(dp_loader **out, const dp_loader_setup *setup)
@@ -84,14 +107,16 @@ dp_status dp_loader_open(dp_loader **out, const dp_loader_setup *setup)
     loader->own_seed = setup->own_seed;
     loader->length = setup->length;
     loader->rows_max = setup->rows_max;
+    loader->lot_rows = lot_rows_of(setup->length, setup->rows_max);
+    atomic_init(&loader->closing, false);
     pthread_mutex_init(&loader->lock, NULL);
     pthread_cond_init(&loader->changed, NULL);
     dp_status status = DP_OK;
-    for (uint32_t i = 0; i < SLOTS && status == DP_OK; i++) {
-        slot *const s = &loader->slots[i];
-        s->x = dp_alloc(setup->rows_max * setup->length, sizeof *s->x);
-        s->y = dp_alloc(setup->rows_max * setup->length, sizeof *s->y);
-        status = s->x != NULL && s->y != NULL ? DP_OK : DP_NOMEM;
+    for (uint32_t i = 0; i < LOTS && status == DP_OK; i++) {
+        lot *const l = &loader->lots[i];
+        l->x = dp_alloc(loader->lot_rows * setup->length, sizeof *l->x);
+        l->y = dp_alloc(loader->lot_rows * setup->length, sizeof *l->y);
+        status = l->x != NULL && l->y != NULL ? DP_OK : DP_NOMEM;
     }
     if (status == DP_OK) {
         loader->running = pthread_create(&loader->thread, NULL, prepare, loader) == 0;
@@ -111,7 +136,7 @@ void dp_loader_close(dp_loader *loader)
         return;
     }
     pthread_mutex_lock(&loader->lock);
-    loader->closing = true;
+    atomic_store(&loader->closing, true);
     pthread_cond_broadcast(&loader->changed);
     pthread_mutex_unlock(&loader->lock);
     if (loader->running) {
@@ -119,58 +144,81 @@ void dp_loader_close(dp_loader *loader)
     }
     pthread_cond_destroy(&loader->changed);
     pthread_mutex_destroy(&loader->lock);
-    for (uint32_t i = 0; i < SLOTS; i++) {
-        dp_free(loader->slots[i].x);
-        dp_free(loader->slots[i].y);
+    for (uint32_t i = 0; i < LOTS; i++) {
+        dp_free(loader->lots[i].x);
+        dp_free(loader->lots[i].y);
     }
     dp_free(loader);
 }
 
-/* Where training goes on after place, and as many rows as a micro-batch may have there: it grows to at most twice the
- * one before (trainer_steps.c). */
-static dp_loader_place after(const dp_loader *loader, const dp_loader_place *place)
+/* Rows of the lot up to the end of place; 0: not all of place is there. */
+static uint32_t end_in(const lot *l, const dp_loader_place *place)
 {
-    const uint64_t rows = 2 * (uint64_t)place->rows;
-    return (dp_loader_place){.sample = place->sample + place->rows,
-                             .rows = rows < loader->rows_max ? (uint32_t)rows : loader->rows_max,
-                             .own = place->own};
+    const uint64_t from = place->sample - l->place.sample;
+    const bool holds = place->own == l->place.own && place->sample >= l->place.sample &&
+                       from < l->place.rows && place->rows <= l->place.rows - from;
+    return holds ? (uint32_t)from + place->rows : 0;
 }
 
-static bool holds(const slot *s, const dp_loader_place *place)
+/* What was asked for, once it is there. */
+static void await_next(dp_loader *loader)
 {
-    return s->state == SLOT_READY && s->status == DP_OK && s->place.own == place->own &&
-           s->place.sample == place->sample && s->place.rows >= place->rows;
+    pthread_mutex_lock(&loader->lock);
+    while (loader->state == NEXT_WANTED) {
+        pthread_cond_wait(&loader->changed, &loader->lock);
+    }
+    loader->state = NEXT_NONE;
+    pthread_mutex_unlock(&loader->lock);
+}
+
+/* The rows behind place; it may end in the middle of a micro-batch to come, so the lot begins before the last one ends. */
+static void ask_next(dp_loader *loader, const dp_loader_place *place)
+{
+    next_lot(loader)->place =
+        (dp_loader_place){.sample = place->sample + place->rows, .own = place->own};
+    pthread_mutex_lock(&loader->lock);
+    loader->state = NEXT_WANTED;
+    loader->asked_for++;
+    pthread_cond_broadcast(&loader->changed);
+    pthread_mutex_unlock(&loader->lock);
 }
 
 dp_status dp_loader_take(dp_loader *loader, const dp_loader_place *place, dp_loader_rows *rows)
 {
     dp_assert(place->rows > 0 && place->rows <= loader->rows_max);
-    slot *const s = &loader->slots[loader->next];
-    pthread_mutex_lock(&loader->lock);
-    while (s->state == SLOT_WANTED) {
-        pthread_cond_wait(&loader->changed, &loader->lock);
+    uint32_t end = end_in(&loader->lots[loader->current], place);
+    if (end == 0 && loader->asked) {
+        await_next(loader);
+        loader->asked = false;
+        if (end_in(next_lot(loader), place) > 0) {
+            loader->current = (loader->current + 1) % LOTS;
+            end = end_in(&loader->lots[loader->current], place);
+        }
     }
-    const bool prepared = holds(s, place);
-    s->state = SLOT_EMPTY;
-    pthread_mutex_unlock(&loader->lock);
-    if (prepared) {
+    lot *const l = &loader->lots[loader->current];
+    if (end > 0) {
         loader->ahead++;
     } else { /* A range of the lease has ended, or a new one has come. */
-        s->place = *place;
-        DP_TRY(fill(loader, s));
+        fill(loader, l, place, place->rows);
+        DP_TRY(l->status);
+        end = place->rows;
     }
-    rows->x = s->x;
-    rows->y = s->y;
-    pthread_mutex_lock(&loader->lock);
-    loader->next = (loader->next + 1) % SLOTS;
-    loader->slots[loader->next].place = after(loader, place);
-    loader->slots[loader->next].state = SLOT_WANTED;
-    pthread_cond_broadcast(&loader->changed);
-    pthread_mutex_unlock(&loader->lock);
+    const size_t at = (end - place->rows) * loader->length;
+    rows->x = l->x + at;
+    rows->y = l->y + at;
+    if (!loader->asked && l->place.rows - end <= loader->lot_rows / 2) {
+        ask_next(loader, place);
+        loader->asked = true;
+    }
     return DP_OK;
 }
 
 uint64_t dp_loader_ahead(const dp_loader *loader)
 {
     return loader->ahead;
+}
+
+uint64_t dp_loader_lots(const dp_loader *loader)
+{
+    return loader->asked_for;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "compute/codec.h"
+#include "compute/loader.h"
 #include "compute/ops.h"
 #include "compute/team.h"
 
@@ -89,10 +90,11 @@ static uint64_t fixed_of(const dp_plan *plan)
            plan->buffers + plan->data;
 }
 
-/* Tokens of the micro-batches in memory: two of the loader, one of an evaluation, x and y of each. */
-static uint64_t batches_of(const dp_model *model, uint64_t rows)
+/* Tokens in memory: those of the loader, and a micro-batch of an evaluation, x and y. */
+static uint64_t batches_of(const dp_model *model, uint32_t rows)
 {
-    return 3ULL * 2 * sizeof(uint32_t) * rows * model->config.context;
+    return dp_loader_bytes(model->config.context, rows) +
+           2 * sizeof(uint32_t) * (uint64_t)rows * model->config.context;
 }
 
 static dp_plan_step step_of(const dp_plan *plan, const dp_plan_request *request,

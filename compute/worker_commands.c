@@ -115,7 +115,7 @@ static dp_status do_open(dp_worker *w, const dp_worker_command *c, dp_why *why)
 static void set_training(dp_worker *w, bool training)
 {
     w->training = training;
-    dp_stopwatch_set(&w->trained, training);
+    dp_laps_set(&w->laps, training);
 }
 
 static dp_status answer_ready(dp_worker *w)
@@ -196,12 +196,14 @@ static dp_status answer_published(dp_worker *w)
     dp_view views[2];
     dp_trainer_msg *const reply = &w->published;
     w->publishing = false;
+    dp_laps_enter(&w->laps, DP_LAP_PUBLISH);
     DP_TRY(dp_trainer_publish_take(w->trainer, &views[0], &views[1]));
     DP_TRY(dp_trainer_codec_error(w->trainer, &reply->norm, &reply->error));
     if (reply->cuts.n > 0) {
         return dp_worker_answer_parts(w, reply, views);
     }
     DP_TRY(dp_codec_energy(views[0], dp_trainer_elements(w->trainer), &reply->energy));
+    dp_laps_enter(&w->laps, DP_LAP_TELL);
     return dp_worker_answer(w, reply, views, 2);
 }
 
@@ -221,6 +223,7 @@ static dp_status do_publish(dp_worker *w, const dp_worker_command *c, dp_why *wh
     (void)why;
     const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
     const dp_reach reach = dp_trainer_reach(w->trainer);
+    dp_laps_enter(&w->laps, DP_LAP_PUBLISH);
     DP_TRY(dp_trainer_publish_start(w->trainer, c->msg.dense, c->msg.keep));
     w->publishing = true;
     w->told_steps = 0;
@@ -251,15 +254,18 @@ static dp_status apply_mapped(dp_worker *w, const dp_worker_command *c, const dp
                                       .blobs = blobs,
                                       .ranges = c->msg.shares,
                                       .n_items = c->msg.n_items};
+    dp_laps_enter(&w->laps, DP_LAP_APPLY);
     DP_TRY(dp_trainer_apply(w->trainer, &record));
     if (record.lambda == 0) { /* Steps are counted from nothing again, and the first is news. */
         w->told_steps = 0;
     }
+    dp_laps_enter(&w->laps, DP_LAP_STATE);
     dp_trainer_msg reply = {.kind = DP_TRAINER_APPLIED,
                             .round = c->msg.round,
                             .outer_reach = dp_trainer_outer(w->trainer).reach};
     dp_view state;
     DP_TRY(dp_trainer_state(w->trainer, &state, &reply.root));
+    dp_laps_enter(&w->laps, DP_LAP_TELL);
     return dp_worker_answer(w, &reply, &state, 1);
 }
 
@@ -417,12 +423,14 @@ dp_status dp_worker_obey(dp_worker *w, const dp_worker_command *c)
     dp_why why = {{0}};
     if (w->publishing && !goes_beside(c)) {
         const dp_status published = judge_publication(w, answer_published(w));
+        dp_laps_enter(&w->laps, DP_LAP_REST);
         if (published != DP_OK) {
             dp_worker_close_fds(c->fds, c->n_fds);
             return published;
         }
     }
     const dp_status status = dispatch(w, c, &why);
+    dp_laps_enter(&w->laps, DP_LAP_REST);
     dp_worker_close_fds(c->fds, c->n_fds);
     if (status == DP_OK || status == DP_CLOSED) {
         return status;
@@ -430,16 +438,33 @@ dp_status dp_worker_obey(dp_worker *w, const dp_worker_command *c)
     return answer_and_judge(w, c->msg.kind, status, &why);
 }
 
+/* Work that was not steps was waiting for their samples. */
+static dp_trainer_spent spent_of(const dp_worker *w)
+{
+    const uint64_t *const us = w->laps.total_us;
+    const uint64_t computed = dp_trainer_computed_us(w->trainer);
+    const uint64_t work = us[DP_LAP_WORK];
+    return (dp_trainer_spent){.data_us = work > computed ? work - computed : 0,
+                              .publish_us = us[DP_LAP_PUBLISH],
+                              .apply_us = us[DP_LAP_APPLY],
+                              .state_us = us[DP_LAP_STATE],
+                              .tell_us = us[DP_LAP_TELL]};
+}
+
 dp_status dp_worker_train_on(dp_worker *w)
 {
+    dp_laps_enter(&w->laps, DP_LAP_WORK);
     const dp_status status = dp_trainer_work(w->trainer);
+    dp_laps_enter(&w->laps, DP_LAP_REST);
     if (status != DP_OK) {
         set_training(w, false);
         const dp_why why = {{0}};
         DP_TRY(answer_and_judge(w, DP_TRAINER_TRAIN, status, &why));
     }
     if (w->publishing) {
-        return judge_publication(w, look_after_publication(w));
+        const dp_status published = judge_publication(w, look_after_publication(w));
+        dp_laps_enter(&w->laps, DP_LAP_REST);
+        return published;
     }
     if (status != DP_OK) {
         return DP_OK;
@@ -453,6 +478,7 @@ dp_status dp_worker_train_on(dp_worker *w)
     }
     w->told_steps = tried;
     w->told_us = now;
+    dp_laps_enter(&w->laps, DP_LAP_TELL);
     const dp_trainer_msg reply = {.kind = DP_TRAINER_STEP,
                                   .round = done.round,
                                   .steps = done.steps,
@@ -461,8 +487,11 @@ dp_status dp_worker_train_on(dp_worker *w)
                                   .skipped = done.skipped,
                                   .spikes = done.spikes,
                                   .computed_us = dp_trainer_computed_us(w->trainer),
-                                  .trained_us = dp_stopwatch_set(&w->trained, true)};
-    return dp_worker_answer(w, &reply, NULL, 0);
+                                  .trained_us = dp_laps_total(&w->laps),
+                                  .spent = spent_of(w)};
+    const dp_status told = dp_worker_answer(w, &reply, NULL, 0);
+    dp_laps_enter(&w->laps, DP_LAP_REST);
+    return told;
 }
 
 void dp_worker_drop_trainer(dp_worker *w)

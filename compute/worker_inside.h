@@ -60,7 +60,7 @@ typedef struct dp_worker {
     dp_trainer_msg published; /* its answer, but for what comes with the blob */
     uint64_t told_steps;      /* done or dropped, since a publication, or since work was let go */
     uint64_t told_us;
-    dp_stopwatch trained; /* from TRAIN until it is stopped */
+    dp_laps laps; /* run from TRAIN until it is stopped */
     dp_worker_early early;
 } dp_worker;
 

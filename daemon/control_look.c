@@ -57,6 +57,20 @@ void dp_method_hello(dp_daemon *daemon, const dp_call *call, const dp_pack_value
     dp_call_end(call, &packer);
 }
 
+/* Where the trainer's time went. */
+static void pack_spent(dp_group *map, const dp_driver_view *view)
+{
+    dp_group spent = dp_map_begin(dp_pair(map, "trainer_ms"));
+    dp_pair_u64(&spent, "trained", view->trained_us / 1000);
+    dp_pair_u64(&spent, "computed", view->computed_us / 1000);
+    dp_pair_u64(&spent, "data", view->spent.data_us / 1000);
+    dp_pair_u64(&spent, "publish", view->spent.publish_us / 1000);
+    dp_pair_u64(&spent, "apply", view->spent.apply_us / 1000);
+    dp_pair_u64(&spent, "state", view->spent.state_us / 1000);
+    dp_pair_u64(&spent, "tell", view->spent.tell_us / 1000);
+    dp_group_end(&spent);
+}
+
 static void pack_run(dp_packer *packer, const dp_daemon *daemon)
 {
     const dp_facts *facts = dp_driver_facts(daemon->driver);
@@ -87,6 +101,9 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     dp_pair_u64(&map, "round_ms", manifest != NULL ? manifest->round_ms : 0);
     dp_pair_f64(&map, "tokens_per_s", view.tokens_per_s);
     dp_pair_f64(&map, "compute_utilisation", view.usage);
+    if (view.trained_us > 0) {
+        pack_spent(&map, &view);
+    }
     if (manifest != NULL && manifest->outer_mu_milli > 0 && view.outer_reach > 0) {
         dp_pair_f64(&map, "outer_reach", view.outer_reach);
     }

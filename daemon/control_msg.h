@@ -13,7 +13,8 @@
  *                       "run"?: {"name", "id", "round", "applied", "slot", "tokens", "state_root", "members", "alive", "voters",
  *                       "is_voter", "quorum", "listed", "loss"?, "exchanges", "rejected", "diverged", "elements",
  *                       "data_objects" (tokenizer and shards), "data_here" (of these), "round_ms",
- *                       "tokens_per_s", "compute_utilisation", "outer_reach"?, "keep"?: one element of so many in updates of the round to come, where the
+ *                       "tokens_per_s", "compute_utilisation", "trainer_ms"?: {"trained", "computed", "data", "publish", "apply", "state", "tell"}, since
+ *                       the trainer's start: computed of trained are steps, the others what the rest went to (dp_trainer_spent), "outer_reach"?, "keep"?: one element of so many in updates of the round to come, where the
  *                       manifest has a span (gossip/density.h), "update_norm"?: |a| of what was published last, "update_residual"?: |e| that its codec
  *                       left over, "update_error"?: their ratio, "part_error"?: the same of the part that this node added up last, "early_told"?: parts of others' gradients
  *                       that were told before the whole was computed, "early_here"?: those of them that were right and here when that was told, "checkpoint_round"?, "bytes_sent", "bytes_received",

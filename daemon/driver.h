@@ -43,9 +43,12 @@ typedef struct dp_driver_view {
     uint64_t elements;
     const char *device; /* who computes; "": nobody, or not known */
     double tokens_per_s;
-    double outer_reach; /* of the last outer step, in updates (compute/consensus.h); 0: unknown */
-    double usage;       /* share of the time that the trainer computes; 0: unknown */
-    double loss;        /* of the running local round, nats per token; 0: unknown */
+    double outer_reach;   /* of the last outer step, in updates (compute/consensus.h); 0: unknown */
+    double usage;         /* share of the time that the trainer computes; 0: unknown */
+    uint64_t computed_us; /* totals of this trainer's, in which it computed steps ... */
+    uint64_t trained_us;  /* ... of the time that it was to train; 0: unknown */
+    dp_trainer_spent spent;
+    double loss; /* of the running local round, nats per token; 0: unknown */
     uint32_t
         keep; /* one element of so many in updates of the round to come; 0: as the manifest says */
     double update_norm;  /* |a| of the last publication; 0: none, or not known */

@@ -71,6 +71,7 @@ static void progress(dp_driver *driver, const dp_trainer_msg *msg)
     driver->step_tokens = msg->tokens;
     driver->loss = msg->loss;
     dp_usage_told(&driver->usage, msg->computed_us, msg->trained_us);
+    driver->spent = msg->spent;
     dp_event event = {.type = DP_EV_TRAINED};
     event.u.trained.round = msg->round;
     event.u.trained.steps = msg->steps;

@@ -123,7 +123,8 @@ struct dp_driver {
     double moved;       /* by the last pair exchange: weight times displacement */
     double tokens_per_s;
     dp_usage usage;
-    uint64_t step_ms; /* when the last STEP came */
+    dp_trainer_spent spent; /* by the last STEP */
+    uint64_t step_ms;       /* when the last STEP came */
     uint32_t step_count;
     uint64_t step_tokens;
     uint32_t step_skipped; /* by the last STEP ... */

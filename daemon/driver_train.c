@@ -127,6 +127,7 @@ static void on_down(void *context, const char *cause)
     driver->step_spikes = 0;
     driver->tokens_per_s = 0;
     driver->usage = (dp_usage){0};
+    driver->spent = (dp_trainer_spent){0};
     drop_waits(driver, "the trainer died");
     dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.down", 0, NULL, "the trainer %s%s",
                  cause, after_death(driver));

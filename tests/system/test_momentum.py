@@ -31,6 +31,9 @@ class Momentum(SystemTest):
         self.assertEqual(runs[0]["state_root"], runs[1]["state_root"])
         self.assertEqual([run["diverged"] for run in runs], [0, 0])
         self.assertTrue(0 < runs[0]["compute_utilisation"] <= 1)
+        spent = runs[0]["trainer_ms"]
+        self.assertGreater(spent["computed"], 0)
+        self.assertLessEqual(sum(spent.values()) - spent["trained"], spent["trained"])
         self.assertGreater(runs[0]["outer_reach"], 0)
         # The state on disk is read by what writes models: theta of it alone.
         wait_for(lambda: first.ask("ckpt", "ls")["checkpoints"], 60, "a checkpoint")

@@ -25,6 +25,11 @@ static dp_trainer_msg full_message(dp_trainer_kind kind)
         .spikes = UINT32_MAX - 2,
         .computed_us = 1ULL << 41,
         .trained_us = UINT64_MAX - 1,
+        .spent = {.data_us = 1,
+                  .publish_us = 2,
+                  .apply_us = UINT64_MAX,
+                  .state_us = 1ULL << 33,
+                  .tell_us = 5},
         .id = 9,
         .loss = 2.5,
         .bits_per_byte = 1.25,
@@ -313,6 +318,7 @@ static void a_trainer_that_knows_no_dropped_steps_has_none(void **state)
     assert_int_equal(back.spikes, 0);
     assert_int_equal(back.computed_us, 0);
     assert_int_equal(back.trained_us, 0);
+    assert_int_equal(back.spent.tell_us, 0);
     dp_buf_close(&buf);
 }
 
