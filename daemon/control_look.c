@@ -135,6 +135,8 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     }
     dp_pair_u64(&map, "bytes_sent", view.transport.bytes_sent);
     dp_pair_u64(&map, "bytes_received", view.transport.bytes_received);
+    dp_pair_u64(&map, "chunks", view.node.chunks);
+    dp_pair_u64(&map, "chunks_hedged", view.node.chunks_hedged);
     dp_pair_u64(&map, "links", view.transport.links);
     dp_pair_u64(&map, "handshakes_failed", view.transport.handshakes_failed);
     dp_pair_u64(&map, "accepts_refused", view.transport.accepts_refused);

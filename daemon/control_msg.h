@@ -18,6 +18,7 @@
  *                       manifest has a span (gossip/density.h), "update_norm"?: |a| of what was published last, "update_residual"?: |e| that its codec
  *                       left over, "update_error"?: their ratio, "part_error"?: the same of the part that this node added up last, "early_told"?: parts of others' gradients
  *                       that were told before the whole was computed, "early_here"?: those of them that were right and here when that was told, "checkpoint_round"?, "bytes_sent", "bytes_received",
+ *                       "chunks": that came, "chunks_hedged": requests for them of a second holder because the first was late,
  *                       "trainer": "up"|"down"|"starting"|"failing", "device"?: who computes, "trainer_pid"?, "trainer_restarts", "counted": rounds that list this node}}
  *   peers        {} -> {"peers": [{"id","short","name","state","self","linked","roster","voter","rtt_ms"?,"round","included",
  *                       "step_ms"?,"addresses":[text]}]}

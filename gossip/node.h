@@ -569,6 +569,8 @@ typedef struct dp_node_view {
     uint64_t bytes_waiting; /* still to come of objects being fetched */
     uint64_t bytes_wanted;  /* their whole sizes */
     uint32_t sources;       /* peers that chunks are under way from */
+    uint64_t chunks;        /* that came from peers, ever; */
+    uint64_t chunks_hedged; /* and were asked of a second holder because the first was late */
     dp_leaving leaving;     /* whether this node may end for good */
 } dp_node_view;
 

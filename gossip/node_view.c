@@ -36,6 +36,8 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
     view->bytes_waiting = dp_spread_bytes_waiting(node->spread);
     view->bytes_wanted = dp_spread_bytes_wanted(node->spread);
     view->sources = dp_spread_sources(node->spread);
+    view->chunks = dp_spread_came(node->spread);
+    view->chunks_hedged = dp_spread_hedged(node->spread);
     view->leaving = dp_leave_state(node);
 }
 

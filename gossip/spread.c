@@ -251,6 +251,7 @@ void dp_spread_chunk(dp_spread *spread, dp_time now, const dp_event *event, dp_o
     if (event->u.chunk.status == DP_OK) {
         dp_spread_measure(spread, want, chunk, member, now);
         want->n_have += want->have[chunk] == 0;
+        spread->n_came += want->have[chunk] == 0;
         want->have[chunk] = 1;
         dp_want_set_bit(want->holders, member, true);
         want->failures = 0;

@@ -86,6 +86,9 @@ uint64_t dp_spread_bytes_waiting(const dp_spread *spread);
 uint64_t dp_spread_bytes_of(const dp_spread *spread, const dp_hash *root);
 /* Bytes per second that came of late, while chunks were under way; 0: nothing was measured. */
 uint64_t dp_spread_rate(const dp_spread *spread);
+/* Chunks that came, ever, and those asked of a second holder because the first was late. */
+uint64_t dp_spread_came(const dp_spread *spread);
+uint64_t dp_spread_hedged(const dp_spread *spread);
 /* Sum of the sizes known of what is wanted; members that chunks are under way from. */
 uint64_t dp_spread_bytes_wanted(const dp_spread *spread);
 uint32_t dp_spread_sources(const dp_spread *spread);

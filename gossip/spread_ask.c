@@ -233,6 +233,7 @@ static void hedge(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
         f->hedge_at = dp_spread_hedge_again(spread, want, now);
         if (ask_chunk(spread, want, f->chunk, true, now, out)) {
             f->hedge_at = DP_NEVER;
+            spread->n_hedged++;
         }
     }
 }

@@ -76,6 +76,8 @@ struct dp_spread {
     uint32_t n_flights;
     dp_flight flights[DP_FLIGHTS_MAX];
     dp_span spans[CLASSES];
+    uint64_t n_came;     /* chunks, ever; */
+    uint64_t n_hedged;   /* ... asked of a second holder */
     dp_time rated;       /* until then what came is in rate_bytes and rate_us */
     uint64_t rate_bytes; /* of the last seconds in which chunks were under way, */
     uint64_t rate_us;    /* ... and these */

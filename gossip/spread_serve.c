@@ -80,6 +80,16 @@ uint64_t dp_spread_bytes_of(const dp_spread *spread, const dp_hash *root)
     return 0;
 }
 
+uint64_t dp_spread_came(const dp_spread *spread)
+{
+    return spread->n_came;
+}
+
+uint64_t dp_spread_hedged(const dp_spread *spread)
+{
+    return spread->n_hedged;
+}
+
 uint64_t dp_spread_bytes_wanted(const dp_spread *spread)
 {
     uint64_t bytes = 0;
