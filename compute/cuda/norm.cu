@@ -126,6 +126,41 @@ static __device__ inline void take_sums(const dp_chunk *room, float sums[DP_VECT
     }
 }
 
+/* Eight columns of a thread. */
+typedef float eight[DP_VECTOR];
+
+/* What a row adds to the columns' sums and to its own two; unit: x, then x as it is normed; d: dy, then with the gain. Behind the width d
+ * and gain are 0, so that nothing counts there. */
+static __device__ __forceinline__ void add_terms(eight &unit, eight &d, const eight &gain,
+                                                 float mean, float rstd, eight &d_gain,
+                                                 eight &d_bias, float *sum, float *dot)
+{
+#pragma unroll
+    for (int i = 0; i < DP_VECTOR; i++) {
+        unit[i] = (unit[i] - mean) * rstd;
+        d_gain[i] += d[i] * unit[i];
+        d_bias[i] += d[i];
+        d[i] *= gain[i];
+        *sum += d[i];
+        *dot += d[i] * unit[i];
+    }
+}
+
+/* The columns' sums of a strip, one behind the other. sums: those of dx; NULL: there are none. */
+static __device__ __forceinline__ void store_strip(const norm_shape &n, float *partial,
+                                                   size_t column, const eight &d_gain,
+                                                   const eight &d_bias, const dp_chunk *sums)
+{
+    float *const strip = partial + (size_t)blockIdx.x * (sums != nullptr ? 3 : 2) * n.width;
+    dp_store_row(strip, d_gain, column, n.width, n.even);
+    dp_store_row(strip + n.width, d_bias, column, n.width, n.even);
+    if (sums != nullptr) {
+        eight sum;
+        take_sums(sums, sum);
+        dp_store_row(strip + 2 * n.width, sum, column, n.width, n.even);
+    }
+}
+
 /* A block takes a strip of rows one by one and keeps the columns' sums; partial: [strips][2][width], with those of dx (SUMS) 3. */
 template <typename S, typename T, int VECTORS, bool SUMS>
 static __global__ void __launch_bounds__(THREADS_MAX)
@@ -169,16 +204,7 @@ static __global__ void __launch_bounds__(THREADS_MAX)
             if (early && residual != nullptr) {
                 dp_load_row(before[v], residual + row * n.width, column, n.width, n.even);
             }
-#pragma unroll
-            for (int i = 0; i < DP_VECTOR; i++) {
-                /* Behind the width d and gain are 0, so that nothing counts there. */
-                unit[v][i] = (unit[v][i] - mean) * rstd;
-                d_gain[v][i] += d[v][i] * unit[v][i];
-                d_bias[v][i] += d[v][i];
-                d[v][i] *= gain[v][i];
-                sum += d[v][i];
-                dot += d[v][i] * unit[v][i];
-            }
+            add_terms(unit[v], d[v], gain[v], mean, rstd, d_gain[v], d_bias[v], &sum, &dot);
         }
         dp_block_sums(&room, (int)(row & 1U), &sum, &dot);
         sum = n.rms ? 0.0F : sum * share;
@@ -203,14 +229,7 @@ static __global__ void __launch_bounds__(THREADS_MAX)
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) {
         const size_t column = (threadIdx.x + (size_t)v * blockDim.x) * DP_VECTOR;
-        float *const strip = partial + (size_t)blockIdx.x * (SUMS ? 3 : 2) * n.width;
-        dp_store_row(strip, d_gain[v], column, n.width, n.even);
-        dp_store_row(strip + n.width, d_bias[v], column, n.width, n.even);
-        if (SUMS) {
-            float sum[DP_VECTOR];
-            take_sums(sums, sum);
-            dp_store_row(strip + 2 * n.width, sum, column, n.width, n.even);
-        }
+        store_strip(n, partial, column, d_gain[v], d_bias[v], SUMS ? sums : nullptr);
     }
 }
 
