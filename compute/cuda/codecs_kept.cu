@@ -212,7 +212,7 @@ static __global__ void begin(kept_runs r)
 }
 
 /* A warp to a run: whole runs of sparse. What it cannot choose it leaves. */
-static __global__ void __launch_bounds__(DP_CODEC_THREADS, 4)
+static __global__ void __launch_bounds__(DP_CODEC_THREADS, 5)
     write_listed(kept_runs r, dp_cuda_blob codec)
 {
     __shared__ choice choices[WARPS];
@@ -226,7 +226,7 @@ static __global__ void __launch_bounds__(DP_CODEC_THREADS, 4)
     const unsigned k = kept_of(r, DP_CUDA_RUN);
     uint32_t most[DP_TOP_OF_LANE];
     const bool whole = r.n - run * DP_CUDA_RUN >= DP_CUDA_RUN;
-    if (whole && !dp_top_scan_run(values, most)) {
+    if (whole && !dp_top_scan_run(values, choices[warp].top.value, most)) {
         if (threadIdx.x % 32 == 0) {
             *r.bad = 1;
             r.lengths[run] = 0;

@@ -22,7 +22,7 @@ enum {
     DP_TOP_LIST = 255,                                /* so that a byte holds each place in it */
     DP_TOP_FEW = 4,                                   /* keys of a lane: those of a list of 128 */
     DP_TOP_MANY = 8,
-    DP_TOP_FLOOR_BIT = 19 /* the last that the floor looks at: four bits of the significand */
+    DP_TOP_FLOOR_BIT = 14 /* the last that the floor looks at: nine bits of the significand */
 };
 #define DP_TOP_ALL 0xffffffffU
 
@@ -104,27 +104,33 @@ static __device__ __forceinline__ void dp_top_load(const float *run, unsigned gr
     }
 }
 
-/* Keys of the largest of this lane's groups: group 32 i + lane. False: some element of the warp's is not finite. */
-static __device__ __forceinline__ bool dp_top_scan_run(const float *run,
+/* Keys of the largest of this lane's groups: group 32 i + lane. room: 32 DP_TOP_OF_LANE floats, because a loop in registers alone is
+ * unrolled whole, with more loads in advance than there are registers. False: some element of the warp's is not finite. */
+static __device__ __forceinline__ bool dp_top_scan_run(const float *run, float *room,
                                                        uint32_t most[DP_TOP_OF_LANE])
 {
+    const unsigned lane = threadIdx.x % 32;
     float sum = 0; /* 0 times what is not finite is NaN, and so is a sum with it. */
-#pragma unroll
+#pragma unroll 2
     for (unsigned at = 0; at < DP_TOP_OF_LANE; at++) {
         float own[DP_TOP_GROUP];
         float largest = 0;
-        dp_top_load(run, 32 * at + threadIdx.x % 32, own);
+        dp_top_load(run, 32 * at + lane, own);
 #pragma unroll
         for (unsigned i = 0; i < DP_TOP_GROUP; i++) {
             largest = fmaxf(largest, fabsf(own[i]));
             sum = fmaf(own[i], 0.0F, sum);
         }
-        most[at] = dp_bits_of(largest);
+        room[32 * at + lane] = largest;
+    }
+#pragma unroll
+    for (unsigned at = 0; at < DP_TOP_OF_LANE; at++) {
+        most[at] = dp_bits_of(room[32 * at + lane]);
     }
     return __ballot_sync(DP_TOP_ALL, sum == 0.0F ? 1 : 0) == DP_TOP_ALL;
 }
 
-/* The largest number of so many leading bits that the largest of at least k groups reach. */
+/* A number that the largest of at least k groups reach, and of hardly more; of a number's leading bits, as many as that takes. */
 static __device__ __forceinline__ uint32_t dp_top_floor(const uint32_t (&most)[DP_TOP_OF_LANE],
                                                         unsigned k)
 {
@@ -132,7 +138,11 @@ static __device__ __forceinline__ uint32_t dp_top_floor(const uint32_t (&most)[D
 #pragma unroll 1
     for (unsigned bit = 30; bit >= DP_TOP_FLOOR_BIT; bit--) {
         const uint32_t candidate = floor | 1U << bit;
-        floor = dp_top_reach(most, candidate) >= k ? candidate : floor;
+        const unsigned n = dp_top_reach(most, candidate);
+        floor = n >= k ? candidate : floor;
+        if (n >= k && n <= k + k / 4) {
+            break;
+        }
     }
     return floor;
 }
@@ -271,30 +281,27 @@ static __device__ __forceinline__ void dp_top_of_list(const float *run, unsigned
     const unsigned lane = threadIdx.x % 32;
     const unsigned before = (1U << lane) - 1;
     uint32_t key[KEYS];
-    uint32_t wide[KEYS]; /* the index, and the sign above it */
 #pragma unroll
     for (unsigned i = 0; i < KEYS; i++) {
-        const bool in = 32 * i + lane < listed;
-        const unsigned e = in ? c.index[32 * i + lane] : 0;
-        const uint32_t bits = in ? dp_bits_of(run[e]) : 0;
-        key[i] = bits & 0x7fffffffU;
-        wide[i] = e | (bits & 0x80000000U);
+        const unsigned at = 32 * i + lane;
+        key[i] = at < listed ? dp_element_key(run[c.index[at]]) : 0;
     }
     const uint32_t threshold = dp_top_threshold(key, listed, k, floor);
     const unsigned wanted = k - dp_top_reach(key, threshold + 1); /* of those at it */
     unsigned greater = 0;
     unsigned equal = 0;
-    __syncwarp();
 #pragma unroll
     for (unsigned i = 0; i < KEYS; i++) {
+        const unsigned e = c.index[32 * i + lane]; /* Behind the list: anything, and not chosen. */
         const unsigned above = __ballot_sync(DP_TOP_ALL, key[i] > threshold ? 1 : 0);
         const unsigned at = __ballot_sync(DP_TOP_ALL, key[i] == threshold ? 1 : 0);
         const unsigned rank = equal + static_cast<unsigned>(__popc(at & before));
+        __syncwarp(); /* What is chosen goes no further than where it was, which all have read. */
         if (key[i] > threshold || (key[i] == threshold && rank < wanted)) {
             const unsigned place =
                 greater + static_cast<unsigned>(__popc(above & before)) + min(rank, wanted);
-            c.index[place] = static_cast<uint16_t>(wide[i]);
-            c.value[place] = dp_of_bits(key[i] | (wide[i] & 0x80000000U));
+            c.index[place] = static_cast<uint16_t>(e);
+            c.value[place] = run[e];
         }
         greater += static_cast<unsigned>(__popc(above));
         equal += static_cast<unsigned>(__popc(at));
