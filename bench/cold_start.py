@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """From nothing to the first optimizer step of GPT-2 124M: `dpnode train` in a new folder and `--resume`d, beside PyTorch.
 
-cold_start.py [--build FOLDER] [--turns N] [--preset NAME] [--context T] [--rows B] [--json]: in turn, N times each (3), with data
+cold_start.py [--build FOLDER] [--turns N] [--preset NAME] [--context T] [--rows B] [--backend NAME] [--json]: in turn, N times each (3), with data
 tokenized beforehand: dpnode train until it tells its first step; the same resumed from its checkpoint; a Python process that
 imports torch, draws the same model and makes one step. Prints medians of wall seconds until then, of CPU seconds of the whole
 call (ours with the last checkpoint and the exported model), and the ratio of wall times to PyTorch's; without PyTorch (Debian: python3-torch) ours alone. Files go to a folder in --folder (/dev/shm), which is removed.
@@ -62,8 +62,9 @@ def prepare(options, folder):
                    check=True, stdout=subprocess.DEVNULL)
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"name: cold\ntext: {data}\nmodel: {{preset: {options.preset}, context: {options.context}}}\n"
-                   f"train: {{batch: {options.rows}, lr: 1e-3, total_tokens: 10000000}}\n")
-    return [os.path.join(options.build, "dpnode"), "train", path, "--json", "--save-seconds", "0", "--rows", str(options.rows)]
+                   f"train: {{batch: {options.rows}, lr: 1e-3, total_tokens: 10000000, precision: {options.precision}}}\n")
+    backend = ["--backend", options.backend] if options.backend else []
+    return [os.path.join(options.build, "dpnode"), "train", path, "--json", "--save-seconds", "0", "--rows", str(options.rows), *backend]
 
 
 def measure(options, folder):
@@ -74,6 +75,8 @@ def measure(options, folder):
         commands = {"new": [*train, *out, "--steps", "1"], "resumed": [*train, *out, "--resume", "--steps", "2"],
                     "torch": [sys.executable, os.path.abspath(__file__), "--torch-step", "--context", str(options.context),
                               "--rows", str(options.rows)]}
+        if options.alone:
+            del commands["torch"]
         for name, command in commands.items():
             result, words = until_step(command)
             if result is None and name != "torch":
@@ -90,6 +93,9 @@ def main():
     parser.add_argument("--preset", default="gpt2-124m")
     parser.add_argument("--context", type=int, default=64)
     parser.add_argument("--rows", type=int, default=4)
+    parser.add_argument("--backend", help="who computes ours; the CPU computes PyTorch's all the same")
+    parser.add_argument("--precision", default="fp32")
+    parser.add_argument("--alone", action="store_true", help="without PyTorch")
     parser.add_argument("--folder", default="/dev/shm")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--torch-step", action="store_true", help=argparse.SUPPRESS)
