@@ -65,6 +65,9 @@ static void finish_sealing(dp_bulk_piece *piece)
 {
     dp_bulk_message *message = piece->message;
     piece->sealed = true;
+    if (message == NULL) {
+        return;
+    }
     piece->message = NULL;
     message->n_sealing--;
     if (message->next == message->n_records && message->n_sealing == 0) {
@@ -82,7 +85,11 @@ static void tell_if_low(const dp_bulk *bulk)
 static void run_seal(dp_crew_job *job)
 {
     dp_bulk_piece *piece = DP_LIST_ITEM(job, dp_bulk_piece, job);
-    dp_lot_seal(&piece->lot, dp_buf_view(&piece->message->bytes), piece->first, piece->room);
+    if (piece->message == NULL) {
+        dp_lot_seal_placed(&piece->lot, piece->placed, piece->room);
+    } else {
+        dp_lot_seal(&piece->lot, dp_buf_view(&piece->message->bytes), piece->first, piece->room);
+    }
     dp_lot_close(&piece->lot);
 }
 
@@ -124,12 +131,42 @@ static dp_bulk_message *next_message(const dp_bulk *bulk)
 
 static bool anything_is_sealing(const dp_bulk *bulk)
 {
-    for (uint32_t i = 0; i < DP_BULK_PIECES; i++) {
-        if (bulk->pieces[i].message != NULL) {
+    for (uint32_t i = 0; i < bulk->n_pieces; i++) {
+        if (!bulk->pieces[(bulk->first_piece + i) % DP_BULK_PIECES].sealed) {
             return true;
         }
     }
     return false;
+}
+
+/* There is one, or the caller has looked. */
+static dp_bulk_piece *free_piece(dp_bulk *bulk)
+{
+    return &bulk->pieces[(bulk->first_piece + bulk->n_pieces) % DP_BULK_PIECES];
+}
+
+/* Into the ring, and to the crew if there is one for it. False: no numbers for it. */
+static bool seal_piece(dp_bulk_piece *piece, uint32_t n_records)
+{
+    dp_bulk *bulk = piece->bulk;
+    if (dp_channel_take_sends(&bulk->conn->channel, n_records, &piece->lot) != DP_OK) {
+        bulk->conn->doom = DP_LINK_RESET; /* Not now: the caller may be walking over links. */
+        return false;
+    }
+    const bool here = piece->bytes <= DP_BULK_INLINE_BYTES && !anything_is_sealing(bulk);
+    piece->sealed = false;
+    if (piece->message != NULL) {
+        piece->message->next += n_records;
+        piece->message->n_sealing++;
+    }
+    bulk->n_pieces++;
+    if (!here && dp_crew_post(bulk->conn->transport->crew, &piece->job)) {
+        bulk->n_jobs++;
+        return true;
+    }
+    run_seal(&piece->job);
+    finish_sealing(piece);
+    return true;
 }
 
 /* False: there is nothing to seal, or no piece for it. */
@@ -139,28 +176,20 @@ static bool start_piece(dp_bulk *bulk)
     if (message == NULL) {
         return false;
     }
-    dp_bulk_piece *piece = &bulk->pieces[(bulk->first_piece + bulk->n_pieces) % DP_BULK_PIECES];
+    dp_bulk_piece *piece = free_piece(bulk);
     const uint32_t left = message->n_records - message->next;
     const uint32_t n_records = left < DP_LOT_RECORDS_MAX ? left : DP_LOT_RECORDS_MAX;
     piece->bytes = dp_lot_wire_bytes(message->bytes.size, message->next, n_records);
-    if (!make_room(piece) ||
-        dp_channel_take_sends(&bulk->conn->channel, n_records, &piece->lot) != DP_OK) {
-        bulk->conn->doom = DP_LINK_RESET; /* Not now: the caller may be walking over links. */
+    piece->first = message->next;
+    if (!make_room(piece)) {
+        bulk->conn->doom = DP_LINK_RESET;
         return false;
     }
-    const bool here = piece->bytes <= DP_BULK_INLINE_BYTES && !anything_is_sealing(bulk);
-    piece->first = message->next;
     piece->message = message;
-    piece->sealed = false;
-    message->next += n_records;
-    message->n_sealing++;
-    bulk->n_pieces++;
-    if (!here && dp_crew_post(bulk->conn->transport->crew, &piece->job)) {
-        bulk->n_jobs++;
-        return true;
+    if (!seal_piece(piece, n_records)) {
+        piece->message = NULL;
+        return false;
     }
-    run_seal(&piece->job);
-    finish_sealing(piece);
     return true;
 }
 
@@ -271,6 +300,35 @@ dp_status dp_bulk_send(dp_bulk *bulk, dp_buf *bytes)
     bulk->waiting += dp_lot_wire_bytes(message->bytes.size, 0, n_records);
     dp_bulk_pump(bulk);
     return DP_OK;
+}
+
+dp_status dp_bulk_compose(dp_bulk *bulk, size_t size, uint8_t **room)
+{
+    if (size > DP_LOT_PLACED_MAX) {
+        return DP_TOOBIG;
+    }
+    if (bulk->n_pieces == DP_BULK_PIECES || next_message(bulk) != NULL) {
+        return DP_AGAIN;
+    }
+    dp_bulk_piece *piece = free_piece(bulk);
+    piece->bytes = dp_lot_wire_bytes(size, 0, 1);
+    if (!make_room(piece)) {
+        return DP_NOMEM;
+    }
+    *room = dp_lot_place(piece->room);
+    return DP_OK;
+}
+
+void dp_bulk_post(dp_bulk *bulk, size_t size)
+{
+    dp_bulk_piece *piece = free_piece(bulk);
+    dp_assert(bulk->n_pieces < DP_BULK_PIECES && piece->bytes == dp_lot_wire_bytes(size, 0, 1));
+    piece->message = NULL;
+    piece->placed = size;
+    bulk->waiting += piece->bytes;
+    if (bulk->conn->doom == 0 && seal_piece(piece, 1)) {
+        dp_bulk_pump(bulk);
+    }
 }
 
 /* ---- life ---- */

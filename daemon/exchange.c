@@ -7,11 +7,25 @@
 #include "base/list.h"
 #include "daemon/pile.h"
 
-/* A message that is kept: a mean that a full lane did not take, or a part that came early. */
+/* A part that came early. */
 typedef struct kept {
     dp_list item;
     dp_buf bytes;
 } kept;
+
+/* A mean with its head, for all that have not got it. */
+typedef struct made {
+    dp_list item; /* in exchange->made_free */
+    uint32_t refs;
+    size_t size;
+    uint8_t *bytes;
+} made;
+
+/* One that a full lane did not take. */
+typedef struct owed {
+    dp_list item;
+    made *mean;
+} owed;
 
 typedef struct member {
     dp_peer peer;
@@ -19,7 +33,7 @@ typedef struct member {
     uint64_t sent;      /* bytes of parts */
     bool open;          /* it has begun this exchange */
     bool opened_next;   /* or the next one */
-    dp_list means;      /* kept */
+    dp_list means;      /* owed */
     dp_list early;      /* kept */
     uint64_t early_bytes;
 } member;
@@ -35,22 +49,15 @@ struct dp_exchange {
     uint64_t dropped;
     dp_status failed;
     bool replaying;
+    dp_list made_free; /* made: memory of means that all have, whose pages are warm */
     member members[DP_DENSE_MEMBERS_MAX];
 };
 
-static bool append_head(dp_exchange *exchange, dp_buf *out, const dp_dense_message *head,
-                        size_t bytes)
+static void write_head(uint8_t *room, const dp_dense_message *head)
 {
-    exchange->failed =
-        dp_transport_buffer(exchange->config.transport, DP_DENSE_HEAD_BYTES + bytes, out);
-    if (exchange->failed != DP_OK) {
-        return false;
-    }
-    dp_writer writer = dp_writer_of(out->data, DP_DENSE_HEAD_BYTES);
+    dp_writer writer = dp_writer_of(room, DP_DENSE_HEAD_BYTES);
     dp_dense_write_head(&writer, head);
     dp_assert(writer.size == DP_DENSE_HEAD_BYTES && !writer.full);
-    dp_buf_commit(out, DP_DENSE_HEAD_BYTES);
-    return true;
 }
 
 static float *chunk_of(const dp_exchange *exchange, uint32_t chunk)
@@ -80,12 +87,79 @@ static void drop_kept(dp_list *list)
     }
 }
 
+/* ---- means that wait ---- */
+
+/* NULL: no memory. */
+static made *take_made(dp_exchange *exchange)
+{
+    if (!dp_list_empty(&exchange->made_free)) {
+        made *mean = DP_LIST_ITEM(exchange->made_free.prev, made, item);
+        dp_list_remove(&mean->item);
+        mean->refs = 1;
+        return mean;
+    }
+    const size_t most =
+        DP_DENSE_HEAD_BYTES +
+        exchange->config.ops->bytes(exchange->config.codec, exchange->tally.layout.chunk_elements);
+    made *mean = dp_alloc(1, sizeof *mean);
+    uint8_t *bytes = dp_alloc(1, most);
+    if (mean == NULL || bytes == NULL) {
+        dp_free(mean);
+        dp_free(bytes);
+        return NULL;
+    }
+    mean->refs = 1;
+    mean->bytes = bytes;
+    return mean;
+}
+
+static void release_made(dp_exchange *exchange, made *mean)
+{
+    mean->refs--;
+    if (mean->refs == 0) {
+        dp_list_push_back(&exchange->made_free, &mean->item);
+    }
+}
+
+static bool owe(member *to, made *mean)
+{
+    owed *entry = dp_alloc(1, sizeof *entry);
+    if (entry == NULL) {
+        return false;
+    }
+    entry->mean = mean;
+    mean->refs++;
+    dp_list_push_back(&to->means, &entry->item);
+    return true;
+}
+
+static void pay(dp_exchange *exchange, owed *entry)
+{
+    release_made(exchange, entry->mean);
+    dp_list_remove(&entry->item);
+    dp_free(entry);
+}
+
+static void drop_owed(dp_exchange *exchange, dp_list *list)
+{
+    while (!dp_list_empty(list)) {
+        pay(exchange, DP_LIST_ITEM(list->next, owed, item));
+    }
+}
+
 /* ---- sending ---- */
 
-static bool give(dp_exchange *exchange, const member *to, dp_buf *message)
+static bool give(dp_exchange *exchange, const member *to, const made *mean)
 {
+    uint8_t *room = NULL;
+    const dp_status status =
+        dp_transport_compose(exchange->config.transport, &to->peer, mean->size, &room);
+    if (status == DP_OK) {
+        memcpy(room, mean->bytes, mean->size);
+        dp_transport_post(exchange->config.transport);
+    }
     /* Who has no lane misses it, and asks for nothing: its parts or ours are not in the mean. */
-    return dp_transport_give(exchange->config.transport, &to->peer, message) != DP_AGAIN;
+    return status != DP_AGAIN;
 }
 
 /* Near by means go first, while they are in the cache. On a long path parts do: with them each owner makes its means one delay after
@@ -103,27 +177,24 @@ static bool parts_come_first(const dp_exchange *exchange, const member *to)
 static bool send_means(dp_exchange *exchange, member *to)
 {
     while (!dp_list_empty(&to->means)) {
-        kept *entry = DP_LIST_ITEM(to->means.next, kept, item);
-        if (!give(exchange, to, &entry->bytes)) {
+        owed *entry = DP_LIST_ITEM(to->means.next, owed, item);
+        if (!give(exchange, to, entry->mean)) {
             return false;
         }
-        dp_list_remove(&entry->item);
-        dp_buf_close(&entry->bytes);
-        dp_free(entry);
+        pay(exchange, entry);
     }
     return true;
 }
 
-/* False: the lane is full enough, or there is nothing left for it. */
+/* False: the lane is full, or there is nothing left for it. */
 static bool send_part(dp_exchange *exchange, uint32_t index)
 {
     const dp_exchange_config *config = &exchange->config;
     const dp_dense_layout *layout = &exchange->tally.layout;
     member *to = &exchange->members[index];
-    dp_buf message;
+    uint8_t *room = NULL;
     if (exchange->failed != DP_OK || to->next_part == layout->first[index + 1] ||
-        (!to->open && to->sent >= DP_EXCHANGE_EARLY_BYTES) ||
-        dp_transport_bulk_waiting(config->transport, &to->peer) >= DP_EXCHANGE_QUEUED) {
+        (!to->open && to->sent >= DP_EXCHANGE_EARLY_BYTES)) {
         return false;
     }
     const uint32_t chunk = to->next_part;
@@ -138,18 +209,26 @@ static bool send_part(dp_exchange *exchange, uint32_t index)
         to->next_part++;
         return true;
     }
-    if (!append_head(exchange, &message, &head, bytes)) {
+    const dp_status status =
+        dp_transport_compose(config->transport, &to->peer, DP_DENSE_HEAD_BYTES + bytes, &room);
+    if (status == DP_AGAIN) {
         return false;
     }
-    exchange->failed = config->ops->encode(config->codec, chunk_of(exchange, chunk), n,
-                                           message.data + message.size);
-    dp_buf_commit(&message, bytes);
-    if (exchange->failed == DP_OK && give(exchange, to, &message)) {
-        to->next_part++;
-        to->sent += bytes;
+    if (status == DP_OK) {
+        write_head(room, &head);
+        exchange->failed = config->ops->encode(config->codec, chunk_of(exchange, chunk), n,
+                                               room + DP_DENSE_HEAD_BYTES);
+        if (exchange->failed != DP_OK) {
+            return false;
+        }
+        dp_transport_post(config->transport);
+    } else if (status != DP_NOTFOUND) { /* Who has no lane misses it. */
+        exchange->failed = status;
+        return false;
     }
-    dp_buf_close(&message);
-    return exchange->failed == DP_OK;
+    to->next_part++;
+    to->sent += bytes;
+    return true;
 }
 
 static void finish_if_done(dp_exchange *exchange)
@@ -216,49 +295,65 @@ static void add(dp_exchange *exchange, const dp_dense_message *message)
     exchange->failed = status == DP_OK ? exchange->failed : status;
 }
 
+/* Of two members the other one's lane, if it takes a mean now: then it is made where it is sealed. */
+static uint8_t *room_of_the_other(dp_exchange *exchange, size_t size)
+{
+    member *to = &exchange->members[1 - exchange->tally.self % 2];
+    uint8_t *room = NULL;
+    const bool has =
+        exchange->tally.layout.n_members == 2 && !parts_come_first(exchange, to) &&
+        send_means(exchange, to) &&
+        dp_transport_compose(exchange->config.transport, &to->peer, size, &room) == DP_OK;
+    return has ? room : NULL;
+}
+
+static dp_status spread(dp_exchange *exchange, made *mean)
+{
+    const dp_dense_layout *layout = &exchange->tally.layout;
+    for (uint32_t k = 1; k < layout->n_members; k++) {
+        member *to = &exchange->members[(exchange->tally.self + k) % layout->n_members];
+        if ((parts_come_first(exchange, to) || !send_means(exchange, to) ||
+             !give(exchange, to, mean)) &&
+            !owe(to, mean)) {
+            return DP_NOMEM;
+        }
+    }
+    return DP_OK;
+}
+
 /* The mean goes to all as the same bytes, and here too what they decode to is what counts. last: the part that completes it, or NULL. */
 static void close_chunk(dp_exchange *exchange, uint32_t chunk, const dp_dense_message *last)
 {
     const dp_exchange_config *config = &exchange->config;
-    const dp_dense_layout *layout = &exchange->tally.layout;
     dp_terms terms = terms_of(exchange, chunk);
-    const size_t bytes = config->ops->bytes(config->codec, terms.n);
-    dp_buf message;
+    const size_t size = DP_DENSE_HEAD_BYTES + config->ops->bytes(config->codec, terms.n);
     const dp_dense_message head = {.exchange = exchange->number,
                                    .chunk = chunk,
                                    .kind = DP_DENSE_MEAN,
                                    .codec = config->codec,
                                    .present = dp_dense_present(&exchange->tally, chunk)};
-    if (!append_head(exchange, &message, &head, bytes)) {
+    uint8_t *room = room_of_the_other(exchange, size);
+    made *mean = room == NULL ? take_made(exchange) : NULL;
+    if (room == NULL && mean == NULL) {
+        exchange->failed = DP_NOMEM;
         return;
     }
+    uint8_t *at = room != NULL ? room : mean->bytes;
     const uint64_t weights = dp_pile_take(exchange->pile, place_of(exchange, chunk), &terms,
                                           last == NULL ? dp_view_of(NULL, 0) : last->bytes,
                                           last == NULL ? 0 : last->weight);
-    exchange->failed = config->ops->mean(&terms, weights, message.data + message.size);
+    write_head(at, &head);
+    exchange->failed = config->ops->mean(&terms, weights, at + DP_DENSE_HEAD_BYTES);
     dp_pile_forget(exchange->pile, place_of(exchange, chunk));
-    dp_buf_commit(&message, bytes);
     dp_dense_close_chunk(&exchange->tally, chunk);
-    for (uint32_t k = 1; k < layout->n_members && exchange->failed == DP_OK; k++) {
-        member *to = &exchange->members[(exchange->tally.self + k) % layout->n_members];
-        dp_buf copy = message;
-        if (k + 1 < layout->n_members) { /* The last one gets it as it is. */
-            exchange->failed = dp_transport_buffer(config->transport, message.size, &copy);
-        } else {
-            dp_buf_init(&message, message.max);
-        }
-        if (exchange->failed == DP_OK && copy.size == 0) {
-            exchange->failed = dp_buf_append(&copy, dp_buf_view(&message));
-        }
-        if (exchange->failed == DP_OK &&
-            (parts_come_first(exchange, to) || !send_means(exchange, to) ||
-             !give(exchange, to, &copy)) &&
-            !keep(&to->means, &copy)) {
-            exchange->failed = DP_NOMEM;
-        }
-        dp_buf_close(&copy);
+    if (room != NULL && exchange->failed == DP_OK) {
+        dp_transport_post(config->transport);
     }
-    dp_buf_close(&message);
+    if (mean != NULL) {
+        mean->size = size;
+        exchange->failed = exchange->failed == DP_OK ? spread(exchange, mean) : exchange->failed;
+        release_made(exchange, mean);
+    }
 }
 
 /* ---- what comes ---- */
@@ -281,21 +376,18 @@ static void take(dp_exchange *exchange, uint32_t from, const dp_dense_message *m
         return;
     }
     const size_t n = dp_dense_chunk_elements(&exchange->tally.layout, message->chunk);
+    const bool is_mean = verdict == DP_DENSE_TAKE;
     if (message->codec != config->codec ||
-        config->ops->check(message->codec, message->bytes, n) != DP_OK) {
+        (is_mean ? config->ops->decode(message->codec, message->bytes, n,
+                                       chunk_of(exchange, message->chunk))
+                 : config->ops->check(message->codec, message->bytes, n)) != DP_OK) {
         exchange->dropped++;
-        return;
-    }
-    if (verdict == DP_DENSE_TAKE) {
-        exchange->failed = config->ops->decode(message->codec, message->bytes, n,
-                                               chunk_of(exchange, message->chunk));
-        dp_dense_count(&exchange->tally, from, message);
         return;
     }
     dp_dense_count(&exchange->tally, from, message);
     if (verdict == DP_DENSE_COMPLETE) {
         close_chunk(exchange, message->chunk, message);
-    } else {
+    } else if (!is_mean) {
         add(exchange, message);
     }
 }
@@ -374,12 +466,22 @@ static void replay(dp_exchange *exchange, uint32_t from)
     exchange->members[from].early_bytes = 0;
 }
 
+static void say_open(dp_exchange *exchange, const member *to)
+{
+    const dp_dense_message open = {.exchange = exchange->number, .kind = DP_DENSE_OPEN};
+    uint8_t *room = NULL;
+    if (dp_transport_compose(exchange->config.transport, &to->peer, DP_DENSE_HEAD_BYTES, &room) ==
+        DP_OK) {
+        write_head(room, &open);
+        dp_transport_post(exchange->config.transport);
+    }
+}
+
 void dp_exchange_start(dp_exchange *exchange, uint64_t number, uint32_t weight, float *x)
 {
     dp_assert(exchange->x == NULL && x != NULL && number == exchange->number + 1);
     dp_assert(weight > 0 && weight <= DP_DENSE_WEIGHT_MAX);
     const dp_dense_layout layout = exchange->tally.layout;
-    const dp_dense_message open = {.exchange = number, .kind = DP_DENSE_OPEN};
     dp_dense_tally_init(&exchange->tally, &layout, exchange->config.self, exchange->present);
     dp_pile_restart(exchange->pile, weight);
     exchange->number = number;
@@ -389,15 +491,13 @@ void dp_exchange_start(dp_exchange *exchange, uint64_t number, uint32_t weight, 
     exchange->replaying = true;
     for (uint32_t i = 0; i < layout.n_members; i++) {
         member *each = &exchange->members[i];
-        dp_buf message;
-        drop_kept(&each->means);
+        drop_owed(exchange, &each->means);
         each->next_part = layout.first[i];
         each->sent = 0;
         each->open = each->opened_next;
         each->opened_next = false;
-        if (i != exchange->config.self && append_head(exchange, &message, &open, 0)) {
-            DP_IGNORE(!give(exchange, each, &message)); /* Full: then it hears by the first part. */
-            dp_buf_close(&message);
+        if (i != exchange->config.self) { /* Full: then it hears by the first part. */
+            say_open(exchange, each);
         }
     }
     for (uint32_t i = 0; i < layout.n_members; i++) {
@@ -461,6 +561,7 @@ dp_status dp_exchange_open(dp_exchange **out, const dp_exchange_config *config)
         return DP_NOMEM;
     }
     exchange->config = *config;
+    dp_list_init(&exchange->made_free);
     for (uint32_t i = 0; i < config->n_members; i++) {
         exchange->members[i].peer = config->peers[i];
         dp_list_init(&exchange->members[i].means);
@@ -485,8 +586,14 @@ void dp_exchange_close(dp_exchange *exchange)
         return;
     }
     for (uint32_t i = 0; i < exchange->config.n_members; i++) {
-        drop_kept(&exchange->members[i].means);
+        drop_owed(exchange, &exchange->members[i].means);
         drop_kept(&exchange->members[i].early);
+    }
+    while (!dp_list_empty(&exchange->made_free)) {
+        made *mean = DP_LIST_ITEM(exchange->made_free.next, made, item);
+        dp_list_remove(&mean->item);
+        dp_free(mean->bytes);
+        dp_free(mean);
     }
     dp_free(exchange->present);
     dp_pile_close(exchange->pile);

@@ -11,10 +11,7 @@
 #include "daemon/transport.h"
 #include "gossip/dense.h"
 
-enum {
-    DP_EXCHANGE_EARLY_BYTES = 2 << 20, /* of each member: a 100 Mbit line full for 160 ms */
-    DP_EXCHANGE_QUEUED = 1 << 20       /* on each bulk lane: parts are encoded when less waits */
-};
+enum { DP_EXCHANGE_EARLY_BYTES = 2 << 20 }; /* of each member: a 100 Mbit line full for 160 ms */
 
 /* As compute/dense.h has them. */
 typedef struct dp_exchange_ops {

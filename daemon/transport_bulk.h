@@ -1,7 +1,7 @@
 /* The bulk lane of one connection, after its handshake: records are sealed and opened by the crew's threads, in lots; the loop
  * thread reads, frames, writes and keeps the order. Shared by transport_conn.c, bulk_send.c and bulk_receive.c only.
  *
- *   sending     message -> lots -> up to 4 pieces, sealed in any order -> uv_write in theirs
+ *   sending     message -> lots, or put together in a piece -> up to 4 pieces, sealed in any order -> uv_write in theirs
  *   receiving   uv_read into a slab -> framed into lots -> opened in any order, straight into the message -> told in theirs
  *
  * What is under way has a bound on either side; at the bound the queue of messages grows (and refuses), or the socket is not
@@ -37,9 +37,10 @@ typedef struct dp_bulk_message {
 typedef struct dp_bulk_piece {
     dp_crew_job job;
     dp_bulk *bulk;
-    dp_bulk_message *message; /* NULL once sealed */
+    dp_bulk_message *message; /* NULL once sealed, or if what is sealed was put together in room */
     dp_lot lot;
     uint32_t first;
+    size_t placed; /* bytes of the message that is in room */
     size_t bytes;
     bool sealed;
     uint8_t *room;
@@ -113,6 +114,11 @@ bool dp_bulk_job_done(dp_bulk *bulk);
 /* bulk_send.c. Takes the bytes, which leaves message empty. DP_TOOBIG; DP_AGAIN: as much waits as may; DP_NOMEM; then
  * message is as before. */
 DP_MUST dp_status dp_bulk_send(dp_bulk *bulk, dp_buf *message);
+/* Room for a message of size bytes where it will be sealed; it is lent until the next call. DP_AGAIN: something waits before it, or all
+ * pieces are in use; DP_TOOBIG: above DP_LOT_PLACED_MAX; DP_NOMEM. */
+DP_MUST dp_status dp_bulk_compose(dp_bulk *bulk, size_t size, uint8_t **room);
+/* Send what was put there. Nothing was called in between. */
+void dp_bulk_post(dp_bulk *bulk, size_t size);
 /* Seal and write what can be. Calls no hook. */
 void dp_bulk_pump(dp_bulk *bulk);
 void dp_bulk_drop_messages(dp_bulk *bulk);

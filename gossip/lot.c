@@ -79,30 +79,59 @@ size_t dp_lot_wire_bytes(size_t size, uint32_t first, uint32_t n)
            (size_t)n * (DP_RECORD_HEADER_BYTES + DP_NOISE_TAG_BYTES);
 }
 
+/* Seal number i of the lot; plain may lie at body already. Returns where the next record goes. */
+static uint8_t *seal_record(const dp_lot *lot, uint32_t i, bool begins, dp_view plain, uint8_t *out)
+{
+    uint8_t *body = out + DP_RECORD_HEADER_BYTES;
+    uint64_t counter = 0;
+    const uint8_t *key = key_of(lot, i, &counter);
+    dp_writer header = dp_writer_of(out, DP_RECORD_HEADER_BYTES);
+
+    dp_write_u32(&header, (uint32_t)(plain.size + DP_NOISE_TAG_BYTES) |
+                              (begins ? 0U : (uint32_t)DP_RECORD_CONTINUE << 24));
+    lot->suite->seal(key, counter, dp_view_of(out, DP_RECORD_HEADER_BYTES), plain, body);
+    return body + plain.size + DP_NOISE_TAG_BYTES;
+}
+
+/* The message's size stands before its bytes, so the first record is put together in place. */
+static dp_view first_record(size_t message_bytes, size_t size, uint8_t *out)
+{
+    uint8_t *body = out + DP_RECORD_HEADER_BYTES;
+    dp_writer writer = dp_writer_of(body, DP_MESSAGE_SIZE_BYTES);
+
+    dp_write_u32(&writer, (uint32_t)message_bytes);
+    return dp_view_of(body, size);
+}
+
 void dp_lot_seal(const dp_lot *lot, dp_view message, uint32_t first, uint8_t *out)
 {
     for (uint32_t i = 0; i < lot->n_records; i++) {
         const size_t start = plain_before(message.size, first + i);
         const size_t size = plain_before(message.size, first + i + 1) - start;
         const bool begins = first + i == 0;
-        uint8_t *body = out + DP_RECORD_HEADER_BYTES;
-        uint64_t counter = 0;
-        const uint8_t *key = key_of(lot, i, &counter);
-        dp_writer header = dp_writer_of(out, DP_RECORD_HEADER_BYTES);
-        dp_view plain = dp_view_of(body, size);
+        dp_view plain;
 
-        dp_write_u32(&header, (uint32_t)(size + DP_NOISE_TAG_BYTES) |
-                                  (begins ? 0U : (uint32_t)DP_RECORD_CONTINUE << 24));
-        if (begins) { /* The message's size stands before its bytes, so it is put together in place. */
-            dp_writer writer = dp_writer_of(body, size);
-            dp_write_u32(&writer, (uint32_t)message.size);
-            dp_write_bytes(&writer, message.data, size - DP_MESSAGE_SIZE_BYTES);
+        if (begins) {
+            plain = first_record(message.size, size, out);
+            if (size > DP_MESSAGE_SIZE_BYTES) {
+                memcpy(dp_lot_place(out), message.data, size - DP_MESSAGE_SIZE_BYTES);
+            }
         } else {
-            plain.data = message.data + start - DP_MESSAGE_SIZE_BYTES;
+            plain = dp_view_of(message.data + start - DP_MESSAGE_SIZE_BYTES, size);
         }
-        lot->suite->seal(key, counter, dp_view_of(out, DP_RECORD_HEADER_BYTES), plain, body);
-        out = body + size + DP_NOISE_TAG_BYTES;
+        out = seal_record(lot, i, begins, plain, out);
     }
+}
+
+uint8_t *dp_lot_place(uint8_t *out)
+{
+    return out + DP_RECORD_HEADER_BYTES + DP_MESSAGE_SIZE_BYTES;
+}
+
+void dp_lot_seal_placed(const dp_lot *lot, size_t size, uint8_t *out)
+{
+    dp_assert(lot->n_records == 1 && size <= DP_LOT_PLACED_MAX);
+    seal_record(lot, 0, true, first_record(size, DP_MESSAGE_SIZE_BYTES + size, out), out);
 }
 
 /* ---- receiving ---- */
