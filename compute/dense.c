@@ -66,6 +66,21 @@ BODY void largest_body(const uint8_t *x, size_t n, uint32_t *bits)
 }
 CLONES(largest, (const uint8_t *x, size_t n, uint32_t *bits), (x, n, bits))
 
+/* The same of what is copied on the way. */
+BODY void copy_body(const float *restrict x, size_t n, uint8_t *restrict out, uint32_t *bits)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t one;
+        memcpy(&one, x + i, sizeof one);
+        memcpy(out + 4 * i, &one, sizeof one);
+        one &= 0x7fffffffU;
+        most = one > most ? one : most;
+    }
+    *bits = most;
+}
+CLONES(copy, (const float *x, size_t n, uint8_t *out, uint32_t *bits), (x, n, out, bits))
+
 /* ---- int8 ---- */
 
 BODY void quantise_body(const float *x, size_t n, float scale, int8_t *q)
@@ -119,6 +134,63 @@ BODY void mean_body(const int64_t *sum, size_t n, double factor, float *mean)
     }
 }
 CLONES(mean, (const int64_t *sum, size_t n, double factor, float *mean), (sum, n, factor, mean))
+
+/* ---- own values and one to three parts to their mean, without a sum in memory ---- */
+
+typedef struct blend {
+    float *x;
+    const uint8_t *parts[DP_TERMS_PARTS_MAX]; /* of a block, without k */
+    int64_t factors[DP_TERMS_PARTS_MAX];
+    int64_t weight;
+    double factor;
+    size_t n;
+} blend;
+
+BODY int64_t units_of(const uint8_t *part, size_t i, bool floats)
+{
+    float one;
+    if (!floats) {
+        return (int8_t)part[i];
+    }
+    memcpy(&one, part + 4 * i, sizeof one);
+    return (int64_t)rintf(one * UNIT);
+}
+
+/* floats and n_parts are constants wherever this is put. */
+BODY void blend_body(const blend *all, bool floats, uint32_t n_parts)
+{
+    float *restrict x = all->x;
+    const uint8_t *restrict first = all->parts[0];
+    const uint8_t *restrict second = all->parts[n_parts > 1 ? 1 : 0];
+    const uint8_t *restrict third = all->parts[n_parts > 2 ? 2 : 0];
+    const int64_t factors[] = {all->factors[0], all->factors[1], all->factors[2]};
+    const int64_t weight = all->weight;
+    const double factor = all->factor;
+    const size_t n = all->n;
+    for (size_t i = 0; i < n; i++) {
+        int64_t sum = weight * (int64_t)rintf(x[i] * UNIT);
+        sum += factors[0] * units_of(first, i, floats);
+        if (n_parts > 1) {
+            sum += factors[1] * units_of(second, i, floats);
+        }
+        if (n_parts > 2) {
+            sum += factors[2] * units_of(third, i, floats);
+        }
+        x[i] = (float)((double)sum * factor);
+    }
+}
+#define BLEND(name, floats, n_parts)                                                               \
+    BODY void name##_body(const blend *all)                                                        \
+    {                                                                                              \
+        blend_body(all, floats, n_parts);                                                          \
+    }                                                                                              \
+    CLONES(name, (const blend *all), (all))
+BLEND(blend_float, true, 1)
+BLEND(blend_two_floats, true, 2)
+BLEND(blend_three_floats, true, 3)
+BLEND(blend_byte, false, 1)
+BLEND(blend_two_bytes, false, 2)
+BLEND(blend_three_bytes, false, 3)
 
 /* ---- the calls ---- */
 
@@ -174,14 +246,28 @@ static size_t block_size(size_t n, size_t at)
     return n - at < DP_DENSE_BLOCK ? n - at : DP_DENSE_BLOCK;
 }
 
+/* The next block, which the processor would ask for only when it is read: each is a page of its own. Also beyond the end, where
+ * nothing happens. */
+static void prefetch(const float *x)
+{
+    enum { LINE = 64 / sizeof(float) };
+    for (size_t i = 0; i < DP_DENSE_BLOCK; i += LINE) {
+        __builtin_prefetch(x + i);
+    }
+}
+
 dp_status dp_dense_encode(uint8_t codec, const float *x, size_t n, uint8_t *out)
 {
     dp_assert(codec == DP_DENSE_FP32 || codec == DP_DENSE_INT8);
     for (size_t at = 0; at < n; at += DP_DENSE_BLOCK) {
         const size_t size = block_size(n, at);
+        prefetch(x + at + size);
         if (codec == DP_DENSE_FP32) {
-            memcpy(out, x + at, 4 * size);
-            DP_TRY(check_floats(out, size));
+            uint32_t bits = 0;
+            copy(x + at, size, out, &bits);
+            if (bits > FP32_MAX_BITS) {
+                return DP_DIVERGED;
+            }
         } else {
             DP_TRY(encode_block(x + at, size, out));
         }
@@ -202,6 +288,29 @@ static uint32_t read_k(const uint8_t *bytes)
 {
     dp_reader reader = dp_reader_of(dp_view_of(bytes, K_BYTES));
     return dp_read_u32(&reader);
+}
+
+/* The block at element at of everything, to its mean in x. */
+static dp_status blend_blocks(const dp_terms *terms, size_t at, double factor)
+{
+    static void (*const blends[2][DP_TERMS_PARTS_MAX])(const blend *all) = {
+        {blend_float, blend_two_floats, blend_three_floats},
+        {blend_byte, blend_two_bytes, blend_three_bytes}};
+    const bool floats = terms->codec == DP_DENSE_FP32;
+    const size_t offset = at / DP_DENSE_BLOCK * block_stride(terms->codec);
+    blend one = {.x = terms->x + at,
+                 .weight = terms->weight,
+                 .factor = factor,
+                 .n = block_size(terms->n, at)};
+    DP_TRY(check_floats((const uint8_t *)one.x, one.n));
+    for (uint32_t i = 0; i < terms->n_parts; i++) {
+        const uint8_t *part = terms->parts[i] + offset;
+        one.parts[i] = floats ? part : part + K_BYTES;
+        one.factors[i] = floats ? (int64_t)terms->weights[i]
+                                : (int64_t)((uint64_t)terms->weights[i] * read_k(part));
+    }
+    blends[floats ? 0 : 1][terms->n_parts - 1](&one);
+    return DP_OK;
 }
 
 /* The block at element at of everything, to sum. */
@@ -249,11 +358,16 @@ dp_status dp_dense_mean(const dp_terms *terms, uint64_t weights, uint8_t *out)
     for (size_t at = 0; at < terms->n; at += DP_DENSE_BLOCK) {
         const size_t size = block_size(terms->n, at);
         float *x = terms->x + at;
-        if (terms->begun) {
-            memcpy(sum, terms->sum + at, size * sizeof *sum);
+        prefetch(x + size);
+        if (!terms->begun && terms->n_parts > 0) {
+            DP_TRY(blend_blocks(terms, at, factor));
+        } else {
+            if (terms->begun) {
+                memcpy(sum, terms->sum + at, size * sizeof *sum);
+            }
+            DP_TRY(add_blocks(terms, at, sum));
+            mean(sum, size, factor, x);
         }
-        DP_TRY(add_blocks(terms, at, sum));
-        mean(sum, size, factor, x);
         if (terms->codec == DP_DENSE_FP32) {
             memcpy(out, x, 4 * size); /* Of values in range the mean is. */
         } else {

@@ -164,6 +164,38 @@ static void the_order_of_parts_does_not_matter(void **state)
     }
 }
 
+/* One or two parts at once are what they are one after the other, by a sum. */
+static void fewer_parts_at_once_are_the_same_too(void **state)
+{
+    static uint8_t bytes[2][4 * MOST];
+    static uint8_t at_once[4 * MOST];
+    static uint8_t out[4 * MOST];
+    static int64_t sum[MOST];
+    float own[MOST];
+    float x[MOST];
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        const uint8_t codec = i % 2 == 0 ? DP_DENSE_FP32 : DP_DENSE_INT8;
+        dp_terms terms = {
+            .codec = codec, .weight = 1000, .n = MOST - 77, .x = x, .weights = {3, 5}, .sum = sum};
+        for (unsigned k = 0; k < 2; k++) {
+            fill(x, MOST, k + 20, 0.5F);
+            CHECK_OK(dp_dense_encode(codec, x, terms.n, bytes[k]));
+            terms.parts[k] = bytes[k];
+        }
+        fill(own, MOST, 7, 30);
+        memcpy(x, own, sizeof x);
+        terms.n_parts = 1 + i / 2;
+        CHECK_OK(dp_dense_mean(&terms, 1008, at_once));
+        memcpy(x, own, sizeof x);
+        CHECK_OK(dp_dense_add(&terms));
+        terms.begun = true;
+        terms.n_parts = 0;
+        CHECK_OK(dp_dense_mean(&terms, 1008, out));
+        assert_memory_equal(at_once, out, dp_dense_bytes(codec, terms.n));
+    }
+}
+
 static void own_values_count_as_a_part_of_floats_does(void **state)
 {
     float x[MOST];
@@ -237,6 +269,7 @@ int main(void)
         cmocka_unit_test(what_is_no_number_or_too_large_is_refused),
         cmocka_unit_test(wrong_sizes_and_codecs_are_refused),
         cmocka_unit_test(the_order_of_parts_does_not_matter),
+        cmocka_unit_test(fewer_parts_at_once_are_the_same_too),
         cmocka_unit_test(own_values_count_as_a_part_of_floats_does),
         cmocka_unit_test(no_bytes_overflow_a_sum),
         cmocka_unit_test(the_bytes_are_these),
