@@ -9,6 +9,7 @@
 #include "base/mutation.h"
 #include "compute/feedback.h"
 #include "compute/memory.h"
+#include "compute/sensors.h"
 #include "compute/state.h"
 #include "compute/team.h"
 
@@ -42,7 +43,8 @@ static dp_status device(uint32_t index, dp_device *out, dp_why *why)
     if (index != 0) {
         return dp_why_set(why, DP_BADARG, "there is no processor %u, only 0", index);
     }
-    *out = (dp_device){.memory_usable = dp_memory_usable(), .celsius = INT32_MIN};
+    *out = (dp_device){.memory_usable = dp_memory_usable(),
+                       .celsius = dp_sensors_celsius(DP_SENSORS_FOLDER)};
     snprintf(out->name, sizeof out->name, "%s, %zu threads", dp_ops_best()->name,
              dp_pool_threads_default());
     return DP_OK;

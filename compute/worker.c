@@ -152,13 +152,27 @@ static void *serve_socket(void *context)
 
 /* ---- The compute thread. */
 
-/* The next command; waits for one unless there is training to do. False when there is none. */
+/* Until something changes, or that moment of dp_now_us comes: false. */
+static bool wait_until(dp_worker *w, uint64_t until_us)
+{
+    const struct timespec until = {.tv_sec = (time_t)(until_us / 1000000U),
+                                   .tv_nsec = (long)(until_us % 1000000U) * 1000};
+    return pthread_cond_timedwait(&w->changed, &w->lock, &until) == 0;
+}
+
+/* The next command; waits for one unless there is training to do, or rest is over. False when there is none. */
 static bool next_command(dp_worker *w, dp_worker_command *c)
 {
-    const bool works = w->training && !dp_trainer_waits(w->trainer);
+    const bool trains = w->training && !dp_trainer_waits(w->trainer);
+    const uint64_t until = trains ? dp_worker_rests_until(w) : 0;
+    bool waits = !trains || dp_worker_rests(w);
     pthread_mutex_lock(&w->lock);
-    while (w->count == 0 && !w->closed && !works) {
-        pthread_cond_wait(&w->changed, &w->lock);
+    while (w->count == 0 && !w->closed && waits) {
+        if (trains) {
+            waits = wait_until(w, until);
+        } else {
+            pthread_cond_wait(&w->changed, &w->lock);
+        }
     }
     const bool got = w->count > 0 && !w->closed;
     if (got) {
@@ -179,6 +193,18 @@ static bool is_closed(dp_worker *w)
     return closed;
 }
 
+/* A micro-batch, unless it rests. */
+static dp_status train_or_rest(dp_worker *w)
+{
+    if (dp_worker_rests(w)) {
+        return DP_OK;
+    }
+    const uint64_t began = dp_now_us();
+    DP_TRY(dp_worker_train_on(w));
+    dp_worker_worked(w, dp_now_us() - began);
+    return DP_OK;
+}
+
 static dp_status compute(dp_worker *w)
 {
     dp_worker_command *const c = dp_alloc(1, sizeof *c);
@@ -192,7 +218,7 @@ static dp_status compute(dp_worker *w)
         } else if (is_closed(w)) {
             status = DP_CLOSED;
         } else {
-            status = dp_worker_train_on(w);
+            status = train_or_rest(w);
         }
     }
     dp_free(c);
@@ -247,9 +273,14 @@ dp_status dp_worker_serve(int socket, const dp_worker_options *options)
     }
     w->socket = socket;
     w->options = *options;
+    w->governor = dp_governor_of(options->celsius_max, options->watts_max);
     atomic_init(&w->elements, 0);
     pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->changed, NULL);
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC); /* as dp_now_us */
+    pthread_cond_init(&w->changed, &clock);
+    pthread_condattr_destroy(&clock);
     w->queue = dp_alloc(QUEUE_MAX, sizeof *w->queue);
     dp_status status = DP_NOMEM;
     if (w->queue != NULL) {

@@ -17,6 +17,10 @@ typedef struct dp_worker_options {
     struct dp_team *
         team; /* processes that train with this one (team.h), where the CPU computes; NULL: none. Borrowed */
     void (*tell)(const char *sentence); /* for the log, from the thread that serves; NULL: nobody */
+    uint32_t
+        celsius_max; /* it rests between micro-batches to stay below (governor.h); 0: it never does */
+    uint32_t watts_max;
+    uint64_t look_us; /* sensors are read so often; 0: every two seconds */
     bool
         exit_when_closed; /* end the process at once when the other side is gone, whatever is computed just then */
 } dp_worker_options;

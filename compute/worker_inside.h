@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/trainer_msg.h"
+#include "compute/governor.h"
 #include "compute/stopwatch.h"
 #include "compute/trainer.h"
 #include "compute/worker.h"
@@ -62,6 +63,10 @@ typedef struct dp_worker {
     uint64_t told_us;
     dp_laps laps; /* run from TRAIN until it is stopped */
     dp_worker_early early;
+    dp_governor governor;
+    uint64_t look_us;       /* when sensors are read again */
+    uint64_t rest_until_us; /* no micro-batch before; UINT64_MAX: until it is cooler */
+    bool told_blind;        /* that a limit has no sensor */
 } dp_worker;
 
 void dp_worker_close_fds(const int *fds, uint32_t n_fds);
@@ -93,6 +98,13 @@ DP_MUST dp_status dp_worker_answer_failed(const dp_worker *w, dp_trainer_kind of
  * time. Not DP_OK: this process cannot go on. */
 DP_MUST dp_status dp_worker_obey(dp_worker *w, const dp_worker_command *c);
 DP_MUST dp_status dp_worker_train_on(dp_worker *w);
+
+/* Rests between micro-batches (worker_rest.c), the compute thread's. When to look again: reads sensors where it is time; 0: there are
+ * no limits. Is it resting now? Never while a publication is made, which is looked after between micro-batches. */
+uint64_t dp_worker_rests_until(dp_worker *w);
+bool dp_worker_rests(const dp_worker *w);
+/* A micro-batch took so long. */
+void dp_worker_worked(dp_worker *w, uint64_t worked_us);
 
 /* Close the trainer, and give back its data. */
 void dp_worker_drop_trainer(dp_worker *w);

@@ -1,7 +1,7 @@
 /* dpnode-worker: the built-in trainer as a process of its own, and the tools that prepare data and export models.
  *
  *   dpnode-worker --fd N [--threads N] [--processes N] [--nice N] [--backend B]
- *                                                      speak the trainer protocol on the inherited socket N
+ *                 [--celsius-max N] [--watts-max N]   speak the trainer protocol on the inherited socket N
  *   dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS]
  *                                                      make the objects of a run (prepare.h); print a line of JSON
  *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf TYPE | --llmc TYPE]
@@ -49,6 +49,8 @@ typedef struct arguments {
     uint64_t threads;
     uint64_t processes; /* 0: not told */
     uint64_t nice;
+    uint64_t celsius_max; /* 0: none, as below */
+    uint64_t watts_max;
     uint64_t memory;     /* MiB; 0: what is there */
     uint64_t data;       /* bytes of shards, where the manifest does not list them yet */
     const char *backend; /* NULL: not told */
@@ -62,6 +64,7 @@ static int usage(FILE *out)
 {
     fputs("usage: dpnode-worker --fd N [--threads N] [--processes N] [--nice N]\n"
           "                     [--backend auto|cpu|NAME|PATH]\n"
+          "                     [--celsius-max N] [--watts-max N]\n"
           "       dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS]\n"
           "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf TYPE | --llmc "
           "TYPE]\n"
@@ -80,6 +83,8 @@ static bool parse(int argc, char **argv, arguments *args)
                                             {"threads", required_argument, NULL, 't'},
                                             {"processes", required_argument, NULL, 'o'},
                                             {"nice", required_argument, NULL, 'n'},
+                                            {"celsius-max", required_argument, NULL, 'C'},
+                                            {"watts-max", required_argument, NULL, 'W'},
                                             {"backend", required_argument, NULL, 'b'},
                                             {"memory", required_argument, NULL, 'm'},
                                             {"plan", no_argument, NULL, PLAN},
@@ -102,6 +107,8 @@ static bool parse(int argc, char **argv, arguments *args)
                    {'t', 0, DP_POOL_THREADS_MAX, &args->threads},
                    {'o', 1, DP_GATE_PROCESSES_MAX, &args->processes},
                    {'n', 0, 19, &args->nice},
+                   {'C', 0, 150, &args->celsius_max},
+                   {'W', 0, 100000, &args->watts_max},
                    {'m', 1, 1 << 30, &args->memory},
                    {'d', 0, (uint64_t)1 << 50, &args->data}};
     int option;
@@ -278,6 +285,8 @@ static int serve(const arguments *args)
         .device = choice.device,
         .team = team,
         .tell = tell,
+        .celsius_max = (uint32_t)args->celsius_max,
+        .watts_max = (uint32_t)args->watts_max,
         .exit_when_closed = true};
     const dp_status status = dp_worker_serve((int)args->fd, &options);
     dp_team_close(team);

@@ -39,6 +39,14 @@ static const dp_setting settings[] = {
      "card), cuda:0,1 (two cards as one), or the path of a plugin",
      TEXT(backend)},
     {"nice", DP_SETTING_NUMBER, "N", "10", 0, 19, "niceness of the trainer", NUMBER(nice)},
+    {"celsius-max", DP_SETTING_NUMBER, "N", "0", 0, 150,
+     "training rests now and then, so that the processor or the card stays below this heat; 0 "
+     "means "
+     "any",
+     NUMBER(celsius_max)},
+    {"watts-max", DP_SETTING_NUMBER, "N", "0", 0, 100000,
+     "the same, so that a card takes no more power in the mean than this; 0 means any",
+     NUMBER(watts_max)},
     {"answer-time", DP_SETTING_NUMBER, "SECONDS", "300", 1, 86400,
      "a trainer that owes an answer for so long hangs, and is replaced", NUMBER(answer_time)},
     {"apply-memory", DP_SETTING_BYTES, "SIZE", "4G", 0, UINT64_MAX,

@@ -24,6 +24,8 @@ typedef struct dp_config {
     uint64_t threads;                       /* of the trainer; 0: as many as the machine grants */
     uint64_t processes;                     /* of the trainer, which share the threads */
     uint64_t nice;                          /* of the trainer */
+    uint64_t celsius_max;                   /* 0: none */
+    uint64_t watts_max;                     /* 0: none */
     uint64_t answer_time;                   /* seconds */
     uint64_t apply_memory;                  /* bytes */
     uint64_t write_per_day;                 /* bytes of checkpoints; 0: every round */

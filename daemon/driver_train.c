@@ -147,6 +147,8 @@ void dp_driver_trainer_open(dp_driver *driver)
         .threads = driver->daemon->config->threads,
         .processes = driver->daemon->config->processes,
         .nice = driver->daemon->config->nice,
+        .celsius_max = driver->daemon->config->celsius_max,
+        .watts_max = driver->daemon->config->watts_max,
         .hooks = {driver, on_started, on_down, dp_driver_on_answer},
     };
     driver->trainer_wanted = true;

@@ -212,40 +212,63 @@ static void flush(life *self)
     watch(self);
 }
 
-static dp_status spawn(dp_trainer *trainer, life *self, int child)
+enum { WORDS_MAX = 16, NUMBER_MAX = 24 };
+
+/* Of a program's call; numbers as text. */
+typedef struct words {
+    char *at[WORDS_MAX + 1];
+    size_t n;
+    char numbers[WORDS_MAX][NUMBER_MAX];
+} words;
+
+static void add_word(words *all, char *word)
 {
-    char fd_text[16];
-    char threads[24];
-    char processes[24];
-    char nice[24];
-    snprintf(fd_text, sizeof fd_text, "%d", WORKER_FD);
-    snprintf(threads, sizeof threads, "%llu", (unsigned long long)trainer->config.threads);
-    snprintf(nice, sizeof nice, "%llu", (unsigned long long)trainer->config.nice);
-    char *arguments[] = {trainer->program,
-                         "--fd",
-                         fd_text,
-                         "--threads",
-                         threads,
-                         "--nice",
-                         nice,
-                         NULL,
-                         NULL,
-                         NULL,
-                         NULL,
-                         NULL,
-                         NULL};
-    /* Last, and only when they say something: a trainer of one's own may not know them. */
-    size_t next = 7;
-    if (trainer->config.processes > 1) {
-        snprintf(processes, sizeof processes, "%llu",
-                 (unsigned long long)trainer->config.processes);
-        arguments[next++] = "--processes";
-        arguments[next++] = processes;
+    dp_assert(all->n < WORDS_MAX);
+    all->at[all->n++] = word;
+}
+
+static void add_number(words *all, char *option, uint64_t value)
+{
+    char *const text = all->numbers[all->n];
+    snprintf(text, NUMBER_MAX, "%llu", (unsigned long long)value);
+    add_word(all, option);
+    add_word(all, text);
+}
+
+/* Most of it last, and only when it says something: a trainer of one's own may not know it. */
+static void say_words(dp_trainer *trainer, words *all)
+{
+    const dp_trainer_config *const config = &trainer->config;
+    static char fd[] = "--fd";
+    static char threads[] = "--threads";
+    static char nice[] = "--nice";
+    static char processes[] = "--processes";
+    static char backend[] = "--backend";
+    static char celsius[] = "--celsius-max";
+    static char watts[] = "--watts-max";
+    add_word(all, trainer->program);
+    add_number(all, fd, WORKER_FD);
+    add_number(all, threads, config->threads);
+    add_number(all, nice, config->nice);
+    if (config->processes > 1) {
+        add_number(all, processes, config->processes);
     }
     if (trainer->backend[0] != '\0') {
-        arguments[next++] = "--backend";
-        arguments[next++] = trainer->backend;
+        add_word(all, backend);
+        add_word(all, trainer->backend);
     }
+    if (config->celsius_max > 0) {
+        add_number(all, celsius, config->celsius_max);
+    }
+    if (config->watts_max > 0) {
+        add_number(all, watts, config->watts_max);
+    }
+}
+
+static dp_status spawn(dp_trainer *trainer, life *self, int child)
+{
+    words all = {0};
+    say_words(trainer, &all);
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
@@ -255,7 +278,7 @@ static dp_status spawn(dp_trainer *trainer, life *self, int child)
     const uv_process_options_t options = {
         .exit_cb = on_exit,
         .file = trainer->program,
-        .args = arguments,
+        .args = all.at,
         .stdio = stdio,
         .stdio_count = 4,
     };

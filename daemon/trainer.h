@@ -37,6 +37,8 @@ typedef struct dp_trainer_config {
     uint64_t threads;
     uint64_t processes; /* that compute there; 0 or 1: it is not told */
     uint64_t nice;
+    uint64_t celsius_max; /* 0: it is not told, as below */
+    uint64_t watts_max;
     dp_trainer_hooks hooks;
 } dp_trainer_config;
 

@@ -389,6 +389,42 @@ static void after_a_gradient_that_was_let_go_the_next_is_told(void **state)
     files.manifest_size = before.manifest_size;
 }
 
+/* In the worker's process: so many readings of a heat far above the limit, and then none of it. */
+enum { HOT = 20 };
+static uint32_t readings;
+
+static dp_status hot_at_first(uint32_t index, dp_device *out, dp_why *why)
+{
+    DP_TRY(dp_backend_cpu()->device(index, out, why));
+    out->celsius = readings++ < HOT ? 95 : 40;
+    return DP_OK;
+}
+
+static void what_is_too_hot_rests_and_obeys_and_goes_on_when_it_has_cooled(void **state)
+{
+    (void)state;
+    dp_backend backend = *dp_backend_cpu();
+    backend.device = hot_at_first;
+    const peer p = start_with(&(dp_worker_options){
+        .threads = 1, .backend = &backend, .celsius_max = 80, .look_us = 20 * 1000});
+    CHECK(open_run(&p, 13) > 0);
+    init(&p);
+    const dp_trainer_msg train = {.kind = DP_TRAINER_TRAIN, .round = 1};
+    send_views(&p, &train, NULL, 0);
+    const dp_trainer_msg eval = {.kind = DP_TRAINER_EVAL, .tokens = 200};
+    send_views(&p, &eval, NULL, 0);
+    static answer a;
+    do {
+        CHECK_OK(dp_trainer_receive(p.socket, &a.msg, a.fds, &a.n_fds));
+        CHECK(a.msg.kind == DP_TRAINER_EVALUATED || a.msg.kind == DP_TRAINER_STEP);
+        CHECK(a.msg.kind != DP_TRAINER_STEP || a.msg.steps <= 2); /* It rests. */
+    } while (a.msg.kind != DP_TRAINER_EVALUATED);
+    const answer step = expect(&p, DP_TRAINER_STEP);
+    CHECK(step.msg.trained_us > (HOT - 2) * 20 * 1000U); /* All the readings lie before it. */
+    CHECK(step.msg.computed_us < step.msg.trained_us / 2);
+    stop(&p);
+}
+
 static dp_status create_nothing(dp_engine **out, const dp_engine_setup *setup, dp_why *why)
 {
     (void)out;
@@ -569,6 +605,7 @@ int main(void)
         cmocka_unit_test(data_may_be_several_shards),
         cmocka_unit_test(dropped_steps_are_told_though_none_was_done),
         cmocka_unit_test(after_a_gradient_that_was_let_go_the_next_is_told),
+        cmocka_unit_test(what_is_too_hot_rests_and_obeys_and_goes_on_when_it_has_cooled),
         cmocka_unit_test(a_closed_socket_ends_the_worker),
         cmocka_unit_test(a_model_that_a_backend_cannot_hold_is_opened_on_the_cpu),
         cmocka_unit_test(a_worker_whose_card_vanishes_says_so_and_ends),
