@@ -14,6 +14,12 @@ enum {
 };
 #define ALL 0xffffffffU
 #define INFINITY_BITS 0x7f800000U
+/* Blocks of a processor, which has no more threads on Turing. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define LISTED_BLOCKS 4
+#else
+#define LISTED_BLOCKS 5
+#endif
 
 /* The chosen of a run, and the codes of their gaps. */
 struct choice {
@@ -212,7 +218,7 @@ static __global__ void begin(kept_runs r)
 }
 
 /* A warp to a run: whole runs of sparse. What it cannot choose it leaves. */
-static __global__ void __launch_bounds__(DP_CODEC_THREADS, 5)
+static __global__ void __launch_bounds__(DP_CODEC_THREADS, LISTED_BLOCKS)
     write_listed(kept_runs r, dp_cuda_blob codec)
 {
     __shared__ choice choices[WARPS];
