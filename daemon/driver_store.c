@@ -284,9 +284,8 @@ static void run_save(dp_saver_job *job, dp_store *store)
     if (self->status == DP_OK) {
         self->ckpt.object = self->pieces.root;
         self->status = dp_ckpt_adopt(store, &self->run, &self->ckpt, &self->pieces.pin);
-    } else if (self->pieces.begun) {
-        DP_IGNORE(dp_object_unpin(store, &self->pieces.root,
-                                  &self->pieces.pin)); /* As good as it goes. */
+    } else {
+        dp_pieces_drop(&self->pieces, store);
     }
     dp_pieces_close(&self->pieces);
     if (self->status == DP_OK) { /* States that are no checkpoint any more, and nobody fetches. */

@@ -126,6 +126,9 @@ static void run_take(dp_saver_job *job, dp_store *store)
         job->again = true;
         return;
     }
+    if (self->status != DP_OK) {
+        dp_pieces_drop(&self->vectors[self->at], store);
+    }
     for (uint32_t i = 0; i < self->n; i++) { /* Also for another try, which begins anew. */
         dp_pieces_close(&self->vectors[i]);
         dp_memfd_unmap(self->vectors[i].bytes);

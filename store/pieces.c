@@ -73,6 +73,15 @@ dp_status dp_pieces_put(dp_pieces *pieces, dp_store *store)
     return write_piece(pieces, store, n_chunks);
 }
 
+void dp_pieces_drop(const dp_pieces *pieces, dp_store *store)
+{
+    dp_object_info info;
+    if (pieces->begun && dp_object_stat(store, &pieces->root, &info) == DP_OK && !info.complete) {
+        /* Where this fails too it goes at the next start. */
+        DP_IGNORE(dp_object_unpin(store, &pieces->root, &pieces->pin));
+    }
+}
+
 void dp_pieces_close(dp_pieces *pieces)
 {
     dp_free(pieces->leaves);

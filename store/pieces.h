@@ -21,6 +21,9 @@ typedef struct dp_pieces {
 /* The next piece. DP_OK: the object is whole, durable and pinned. DP_AGAIN: call again. Else it has failed, and what was
  * written goes with the next collect once nothing pins it. */
 DP_MUST dp_status dp_pieces_put(dp_pieces *pieces, dp_store *store);
+/* It has failed, or is given up: its pin goes, so that the next collect takes what was written. An object that is whole,
+ * because it was here before, keeps its pin. */
+void dp_pieces_drop(const dp_pieces *pieces, dp_store *store);
 void dp_pieces_close(dp_pieces *pieces);
 
 #endif

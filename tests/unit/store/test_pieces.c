@@ -34,6 +34,55 @@ static void an_object_put_in_pieces_is_the_one_put_at_once(void **state)
     shelf_close(&s);
 }
 
+static uint32_t pins_of_states(const shelf *s, const dp_pin *pin)
+{
+    dp_hash roots[1];
+    uint32_t count = 0;
+    CHECK_OK(dp_object_pins(s->store, &pin->run, DP_PIN_STATE, roots, 1, &count));
+    return count;
+}
+
+static void what_is_given_up_midway_is_collected(void **state)
+{
+    (void)state;
+    uint8_t *bytes = noise(4, SIZE);
+    dp_pieces pieces = pieces_of(bytes, SIZE);
+    dp_object_info info;
+    shelf s;
+    shelf_open(&s);
+    dp_pieces_drop(&pieces, s.store); /* Of nothing. */
+    while (pieces.written == 0) {
+        CHECK_STATUS(dp_pieces_put(&pieces, s.store), DP_AGAIN);
+    }
+    assert_int_equal(pins_of_states(&s, &pieces.pin), 1);
+    dp_pieces_drop(&pieces, s.store);
+    assert_int_equal(pins_of_states(&s, &pieces.pin), 0);
+    CHECK_OK(dp_object_collect(s.store, NULL));
+    CHECK_STATUS(dp_object_stat(s.store, &pieces.root, &info), DP_NOTFOUND);
+    dp_pieces_close(&pieces);
+    free(bytes);
+    shelf_close(&s);
+}
+
+static void what_was_whole_before_keeps_its_pin(void **state)
+{
+    (void)state;
+    uint8_t *bytes = noise(5, SIZE);
+    dp_pieces pieces = pieces_of(bytes, SIZE);
+    dp_hash root;
+    shelf s;
+    shelf_open(&s);
+    CHECK_OK(dp_object_put(s.store, pieces.bytes, &pieces.pin, &root));
+    while (!pieces.begun) {
+        CHECK_STATUS(dp_pieces_put(&pieces, s.store), DP_AGAIN);
+    }
+    dp_pieces_drop(&pieces, s.store);
+    assert_int_equal(pins_of_states(&s, &pieces.pin), 1);
+    dp_pieces_close(&pieces);
+    free(bytes);
+    shelf_close(&s);
+}
+
 static void a_small_object_takes_one_turn(void **state)
 {
     (void)state;
@@ -96,6 +145,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_object_put_in_pieces_is_the_one_put_at_once),
+        cmocka_unit_test(what_is_given_up_midway_is_collected),
+        cmocka_unit_test(what_was_whole_before_keeps_its_pin),
         cmocka_unit_test(a_small_object_takes_one_turn),
         cmocka_unit_test(a_checkpoint_adopts_what_was_put),
         cmocka_unit_test(pins_of_one_kind_are_listed),
