@@ -68,8 +68,10 @@ static bool is_needed(const dp_node *node, const dp_hash *root)
     if (is_no_blob(node, root)) {
         return true;
     }
-    for (uint32_t i = 0; i < DP_RING_ROUNDS; i++) {
-        const dp_ring_row *row = &node->chain->ring[i];
+    /* From the newest on, which is where most that is asked for stands. */
+    for (uint64_t i = 0; i < DP_RING_ROUNDS; i++) {
+        const uint64_t at = (node->ledger.round + DP_RING_ROUNDS - i) % DP_RING_ROUNDS;
+        const dp_ring_row *row = &node->chain->ring[at];
         for (uint32_t k = 0; row->round > 0 && !row->dropped && k < row->n; k++) {
             if (dp_hash_equal(&row->items[k].root, root)) {
                 return true;

@@ -67,19 +67,31 @@ dp_status dp_list_join(dp_node *node, dp_view record, bool wanted, dp_view *whol
 
 /* ---- messages ---- */
 
+/* The request is not signed. A voter that is heard on its own link asks on it; only of one that is not it may come through others, or
+ * each of them could have a voter sent two hundred times what it sends itself. */
+static bool may_ask(const dp_node *node, const dp_peer *asker, const dp_peer *from)
+{
+    const uint32_t voter = dp_ledger_voter(&node->ledger, asker);
+
+    if (voter == DP_NOBODY || dp_peer_equal(asker, from)) {
+        return voter != DP_NOBODY;
+    }
+    const dp_time direct = node->beat.voters[voter].direct;
+    return direct.us == 0 || dp_time_between(direct, node->now) > DP_BEAT_FRESH_US;
+}
+
 static dp_status on_get(dp_node *node, dp_view bytes, const dp_peer *from)
 {
     dp_list_get_msg get;
 
     DP_TRY(dp_list_get_msg_read(bytes, &get));
     const uint32_t member = dp_node_member_index(node, from);
-    if (dp_ledger_voter(&node->ledger, &get.asker) == DP_NOBODY || member == DP_MEMBER_NONE ||
-        !dp_spread_serve_allows(node->spread, node->now, member)) {
-        return DP_OK; /* Only who votes needs them, and asks again. */
+    if (member == DP_MEMBER_NONE || !may_ask(node, &get.asker, from)) {
+        return DP_OK; /* Only who votes needs them. */
     }
     for (uint32_t i = 0; i < get.n; i++) {
         const dp_view list = dp_lists_get(&node->round->lists, &get.hashes[i]);
-        if (list.size > 0) {
+        if (list.size > 0 && dp_spread_serve_allows(node->spread, node->now, member)) {
             dp_writer writer = dp_writer_of(node->room, sizeof node->room);
             dp_list_msg_write(&writer, list);
             dp_node_send(node, &get.asker, dp_view_of(writer.data, writer.size));

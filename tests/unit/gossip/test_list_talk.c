@@ -88,6 +88,59 @@ static void a_voter_is_given_what_it_asks_for_and_nobody_else_is(void **state)
     kit_close(world);
 }
 
+/* A list that this node knows. */
+static dp_hash known_to(kit_world *world, uint32_t node)
+{
+    const dp_lists *lists = &world->nodes[node].node->round->lists;
+
+    for (uint32_t i = 0; i < lists->capacity; i++) {
+        if (lists->known[i].order != 0) {
+            return lists->known[i].hash;
+        }
+    }
+    fail_msg("it knows no list");
+    return (dp_hash){{0}};
+}
+
+static void nobody_has_lists_sent_to_a_voter_that_is_heard_on_its_own_link(void **state)
+{
+    kit_world *world = listing(3);
+    const dp_hash hash = known_to(world, 0);
+
+    (void)state;
+    assert_int_equal(answer(kit_tell(world, 2, 0, ask_for(world, 1, &hash))).size, 0);
+    world->nodes[0].node->beat.voters[1].direct =
+        (dp_time){0}; /* Not heard: it asks through others. */
+    assert_true(answer(kit_tell(world, 2, 0, ask_for(world, 1, &hash))).size > 0);
+    kit_close(world);
+}
+
+static void each_list_that_is_given_counts_as_one_that_was_asked_for(void **state)
+{
+    enum { ASKED = 32, MOST = 4 * DP_SERVES_PER_SECOND };
+    kit_world *world = listing(3);
+    const dp_hash hash = known_to(world, 0);
+    dp_list_get_msg get = {.asker = world->nodes[1].node->self, .n = ASKED};
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    uint32_t given = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < ASKED; i++) {
+        get.hashes[i] = hash;
+    }
+    dp_list_get_msg_write(&writer, &get);
+    for (uint32_t asked = 0; asked < MOST; asked += ASKED) {
+        const dp_actions *actions = kit_tell(world, 1, 0, dp_view_of(writer.data, writer.size));
+        for (uint32_t i = 0; i < actions->count; i++) {
+            const dp_action *action = &actions->items[i];
+            given +=
+                action->type == DP_DO_SEND && dp_msg_type_of(action->u.send.bytes) == DP_MSG_LIST;
+        }
+    }
+    assert_in_range(given, ASKED, DP_SERVES_PER_SECOND);
+    kit_close(world);
+}
+
 static void a_node_of_a_run_without_lists_takes_none(void **state)
 {
     kit_world *world = kit_open(2);
@@ -273,6 +326,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounds_go_on_with_records_that_name_lists),
         cmocka_unit_test(a_voter_is_given_what_it_asks_for_and_nobody_else_is),
+        cmocka_unit_test(nobody_has_lists_sent_to_a_voter_that_is_heard_on_its_own_link),
+        cmocka_unit_test(each_list_that_is_given_counts_as_one_that_was_asked_for),
         cmocka_unit_test(a_node_of_a_run_without_lists_takes_none),
         cmocka_unit_test(a_vote_is_written_with_the_lists_of_its_record_and_gives_them_back),
         cmocka_unit_test(messages_that_are_cut_are_refused),
