@@ -329,26 +329,37 @@ dp_status dp_codec_decode(dp_view blob, float *d, size_t n)
 
 /* ---- Measuring. */
 
+void dp_codec_tally_add(dp_codec_tally *tally, const dp_codec *codec, dp_codec_run *run)
+{
+    void (*const measure)(dp_codec_run *) = families[codec->kind]->measure;
+    if (measure != NULL) {
+        measure(run);
+    }
+    tally->exact += run->energy; /* below 2^31 elements * 2^94, a square of 127 * 65504 */
+    tally->square += run->square;
+}
+
+unsigned __int128 dp_codec_tally_end(const dp_codec_tally *tally)
+{
+    unsigned __int128 exact = tally->exact;
+    if (tally->square >= 0x1p72) {
+        exact = DP_CODEC_ENERGY_MAX;
+    } else if (tally->square > 0) {
+        exact = (unsigned __int128)(tally->square *
+                                    0x1p48); /* A product with a power of two is exact. */
+    }
+    return exact > DP_CODEC_ENERGY_MAX ? DP_CODEC_ENERGY_MAX : exact;
+}
+
 dp_status dp_codec_energy_next(dp_codec_cursor *cursor, size_t n, unsigned __int128 *energy)
 {
-    void (*const measure)(dp_codec_run *) = families[cursor->codec.kind]->measure;
+    dp_codec_tally tally = {0};
     dp_codec_run run;
-    unsigned __int128 exact = 0; /* below 2^31 elements * 2^94, a square of 127 * 65504 */
-    double square = 0;
     for (size_t done = 0; done < n; done += run.length) {
         DP_TRY(dp_codec_next(cursor, &run));
-        if (measure != NULL) {
-            measure(&run);
-        }
-        exact += run.energy;
-        square += run.square;
+        dp_codec_tally_add(&tally, &cursor->codec, &run);
     }
-    if (square >= 0x1p72) {
-        exact = DP_CODEC_ENERGY_MAX;
-    } else if (square > 0) {
-        exact = (unsigned __int128)(square * 0x1p48); /* A product with a power of two is exact. */
-    }
-    *energy = exact > DP_CODEC_ENERGY_MAX ? DP_CODEC_ENERGY_MAX : exact;
+    *energy = dp_codec_tally_end(&tally);
     return DP_OK;
 }
 

@@ -138,6 +138,14 @@ DP_MUST dp_status dp_codec_open(dp_codec_cursor *cursor, dp_view blob, size_t n)
 DP_MUST dp_status dp_codec_open_at(dp_codec_cursor *cursor, dp_view blob, size_t first, size_t n);
 /* A cursor on runs without a header: of elements first .. first + n - 1. */
 dp_codec_cursor dp_codec_cursor_of(const dp_codec *codec, dp_view runs, size_t first, size_t n);
+/* The energy of a blob while its runs are read: zeroed, add each run in order, end. */
+typedef struct dp_codec_tally {
+    unsigned __int128 exact;
+    double square;
+} dp_codec_tally;
+
+void dp_codec_tally_add(dp_codec_tally *tally, const dp_codec *codec, dp_codec_run *run);
+unsigned __int128 dp_codec_tally_end(const dp_codec_tally *tally);
 /* Energy of the next n elements, which end with a run, or are all that is left. DP_BADMSG. */
 DP_MUST dp_status dp_codec_energy_next(dp_codec_cursor *cursor, size_t n,
                                        unsigned __int128 *energy);

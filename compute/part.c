@@ -82,22 +82,29 @@ dp_status dp_part_energy(dp_view blob, dp_part_place place, unsigned __int128 *e
 
 /* ---- A sum. */
 
-/* |g|^2 and |g - decode(runs)|^2 of one run. */
+typedef struct measured {
+    double whole;          /* |g|^2 */
+    double left_over;      /* |g - decode(runs)|^2 */
+    dp_codec_tally energy; /* of the runs */
+} measured;
+
+/* One run, as those who get it read it. */
 static dp_status measure_run(const dp_codec *codec, dp_view runs, dp_part_place place,
-                             const float *g, double squares[2])
+                             const float *g, measured *m)
 {
     dp_codec_cursor cursor = dp_codec_cursor_of(codec, runs, place.first, place.n);
     dp_codec_run run;
     float d[DP_CODEC_RUN];
     DP_TRY(dp_codec_next(&cursor, &run));
+    dp_codec_tally_add(&m->energy, codec, &run);
     dp_codec_expand(&run, d);
-    squares[0] += dp_codec_square(g, NULL, run.length);
-    squares[1] += dp_codec_square(g, d, run.length);
+    m->whole += dp_codec_square(g, NULL, run.length);
+    m->left_over += dp_codec_square(g, d, run.length);
     return DP_OK;
 }
 
 static dp_status encode_sum(const dp_codec *codec, dp_part_place place, dp_consensus_sum *from,
-                            dp_buf *out, double squares[2])
+                            dp_buf *out, measured *m)
 {
     const size_t end = place.first + place.n;
     DP_TRY(dp_codec_header_at(codec, place.first, place.n, out));
@@ -109,7 +116,7 @@ static dp_status encode_sum(const dp_codec *codec, dp_part_place place, dp_conse
         DP_TRY(dp_codec_append(codec, g, at, length, out));
         const dp_view runs = dp_view_of(out->data + before, out->size - before);
         const dp_part_place one = {.first = at, .n = length};
-        DP_TRY(measure_run(codec, runs, one, g, squares));
+        DP_TRY(measure_run(codec, runs, one, g, m));
         at += length;
     }
     return DP_OK;
@@ -119,23 +126,17 @@ dp_status dp_part_reduce(const dp_codec *codec, dp_part_place place, const dp_pa
                          dp_buf *out, dp_part_sum *sum)
 {
     const size_t before = out->size;
-    double squares[2] = {0};
-    dp_part_sum made = {0};
+    measured m = {0};
     dp_consensus_sum *from;
     DP_TRY(dp_consensus_sum_open(&from, place.first, place.n, items->blobs, items->q, items->n));
-    dp_status status = encode_sum(codec, place, from, out, squares);
+    dp_status status = encode_sum(codec, place, from, out, &m);
     dp_consensus_sum_close(from);
-    if (status == DP_OK) {
-        const dp_view blob = dp_view_of(out->data + before, out->size - before);
-        status = dp_part_energy(blob, place, &made.energy);
-    }
     if (status != DP_OK) {
         out->size = before;
         return status;
     }
-    made.norm = sqrt(squares[0]);
-    made.error = sqrt(squares[1]);
-    *sum = made;
+    *sum = (dp_part_sum){
+        .energy = dp_codec_tally_end(&m.energy), .norm = sqrt(m.whole), .error = sqrt(m.left_over)};
     return DP_OK;
 }
 
