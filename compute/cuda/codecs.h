@@ -50,7 +50,7 @@ typedef struct dp_cuda_encoding {
 
 /* Bytes of slots for an encoding of n elements; 0: none are needed. */
 size_t dp_cuda_slot_bytes(const dp_cuda_blob *codec, size_t n);
-/* codec: without bytes and runs. bad must be 0 before. DP_BADARG: no such codec. */
+/* a at 16 bytes. codec: without bytes and runs. bad must be 0 before. DP_BADARG: no such codec. */
 DP_MUST dp_status dp_cuda_encode(const float *a, size_t n, const dp_cuda_blob *codec,
                                  const dp_cuda_encoding *to, cudaStream_t stream);
 

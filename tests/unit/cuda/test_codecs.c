@@ -11,8 +11,9 @@ static size_t encode(const dp_codec *codec, const float *a, size_t n, uint8_t *o
     const dp_cuda_blob options = dp_cuda_blob_of(codec);
     const size_t room = dp_codec_bytes_max(codec, n) - DP_CODEC_HEADER_BYTES;
     const uint32_t none = 0;
+    uint8_t *const place = card_put(NULL, room + 8);
     const dp_cuda_encoding to = {
-        .out = card_put(NULL, room),
+        .out = place + 8, /* No better aligned than it must be. */
         .bytes = card_put(NULL, sizeof(uint64_t)),
         .bad = card_put(&none, sizeof none),
         .slots = card_put(NULL, dp_cuda_slot_bytes(&options, n)),
@@ -28,7 +29,7 @@ static size_t encode(const dp_codec *codec, const float *a, size_t n, uint8_t *o
     if (bad == 0) {
         card_get(to.out, out, bytes);
     }
-    void *const all[] = {to.out, to.bytes, to.bad, to.slots, to.offsets, there};
+    void *const all[] = {place, to.bytes, to.bad, to.slots, to.offsets, there};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         card_free(all[i]);
     }
