@@ -107,6 +107,9 @@ static void headers_that_lie_are_refused(void **state)
     bytes[4] = 2; /* u32, but a vocabulary of u16 */
     bytes[6] = 4;
     check_bad(bytes, 72, DP_BADMSG, "damaged");
+    dp_shard_header(bytes, 300, 10, 0);
+    bytes[13] = 1; /* The same tokens would have another hash. */
+    check_bad(bytes, 52, DP_BADMSG, "damaged");
 }
 
 static void files_of_nanogpt_are_what_they_are_called(void **state)

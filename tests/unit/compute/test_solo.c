@@ -182,6 +182,29 @@ static void what_does_not_belong_together_is_refused_with_a_sentence(void **stat
     close_bench(&b);
 }
 
+static void a_checkpoint_of_another_run_is_told_and_not_taken(void **state)
+{
+    (void)state;
+    bench own;
+    bench other;
+    dp_manifest m;
+    char command[320];
+    open_bench(&own);
+    open_bench(&other);
+    CHECK_OK(dp_manifest_decode(&m, dp_view_of(other.manifest, other.manifest_size)));
+    m.lr_nano++;
+    CHECK_OK(dp_manifest_encode(&m, other.manifest, &other.manifest_size));
+    CHECK_OK(train(&own, false));
+    CHECK_OK(train(&other, false));
+    const dp_hash whole = own.hash;
+    snprintf(command, sizeof command, "cp %s/step-000000000012.ckpt %s/", other.out, own.out);
+    CHECK(system(command) == 0); /* NOLINT(cert-env33-c): the paths are mkdtemp's */
+    CHECK_OK(train(&own, true));
+    CHECK(own.notes == 1 && dp_hash_equal(&own.hash, &whole));
+    close_bench(&other);
+    close_bench(&own);
+}
+
 /* The bug: it was told as an error after the last step. */
 static void a_model_that_nobody_else_computes_is_trained_and_measured_all_the_same(void **state)
 {
@@ -255,6 +278,7 @@ int main(void)
         cmocka_unit_test(stopped_within_any_step_it_ends_with_the_same_bits),
         cmocka_unit_test(a_damaged_checkpoint_is_told_and_the_one_before_is_taken),
         cmocka_unit_test(what_does_not_belong_together_is_refused_with_a_sentence),
+        cmocka_unit_test(a_checkpoint_of_another_run_is_told_and_not_taken),
         cmocka_unit_test(a_model_that_nobody_else_computes_is_trained_and_measured_all_the_same),
         cmocka_unit_test(two_processes_do_not_train_in_one_folder),
         cmocka_unit_test(the_newest_checkpoint_is_measured_on_what_was_held_out_and_on_other_data),
