@@ -219,6 +219,66 @@ static void who_publishes_another_s_update_holds_up_no_round(void **state)
     kit_close(world);
 }
 
+/* A READY for the round under way. */
+static dp_ready ready_of(kit_world *world, uint32_t author, uint32_t steps)
+{
+    const dp_ledger *ledger = &world->nodes[0].node->ledger;
+
+    return (dp_ready){.peer = kit_peer(author),
+                      .round = ledger->round + 1,
+                      .base = ledger->base,
+                      .root = dp_hash_of("test/blob", dp_view_text("some")),
+                      .bytes = 8,
+                      .tokens = 100,
+                      .reach = {.own = world->nodes[1].own + 1, .leased = world->nodes[1].leased},
+                      .steps = steps};
+}
+
+/* Told to node 0 by node 1. Counted as rejected? Then nothing of it is kept, or fetched. */
+static bool is_refused(kit_world *world, dp_ready ready, uint32_t signer)
+{
+    const dp_ledger *ledger = &world->nodes[0].node->ledger;
+    const dp_crypto crypto = kit_crypto(signer);
+    const uint64_t before = kit_look(world, 0).rejected;
+    const uint32_t claims = world->nodes[0].node->round->n_claims;
+    uint8_t bytes[DP_MESSAGE_MAX];
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+
+    assert_true(dp_ready_sign(&ready, &crypto, &ledger->run, &ledger->fork));
+    dp_ready_msg_write(&writer, &ready);
+    kit_tell(world, 1, 0, dp_view_of(writer.data, writer.size));
+    const bool refused = kit_look(world, 0).rejected == before + 1;
+    const dp_claim *claim = dp_round_claim_of(world->nodes[0].node, &ready.peer);
+    assert_true(refused == (claim == NULL || !dp_hash_equal(&claim->ready.root, &ready.root)));
+    assert_true(!refused || world->nodes[0].node->round->n_claims == claims);
+    return refused;
+}
+
+static void what_a_record_may_not_list_is_refused_when_it_is_told(void **state)
+{
+    kit_world *world = kit_open(3);
+
+    (void)state;
+    kit_start_anew(world, 4000);
+    run_round(world);
+    assert_true(is_refused(world, ready_of(world, 1, 1), 2)); /* signed by another */
+    assert_true(is_refused(world, ready_of(world, 1, 0), 1)); /* no step */
+    dp_ready ready = ready_of(world, 20, 1);
+    ready.reach.leased = 0;
+    assert_true(is_refused(world, ready, 20)); /* nobody's */
+    ready = ready_of(world, 1, 1);
+    ready.parted = true;
+    ready.parts.n = 2;
+    ready.parts.refs[0] = (dp_part_ref){.root = ready.root, .bytes = 4};
+    ready.parts.refs[1] = ready.parts.refs[0];
+    assert_true(is_refused(world, ready, 1)); /* of parts, where updates are whole */
+    ready = ready_of(world, 1, 1);
+    ready.bytes = DP_OBJECT_BYTES_MAX + 1;
+    assert_true(is_refused(world, ready, 1));
+    assert_false(is_refused(world, ready_of(world, 1, 1), 1));
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +289,7 @@ int main(void)
         cmocka_unit_test(without_the_rule_late_work_is_carried_at_once),
         cmocka_unit_test(an_update_that_is_bad_is_counted_and_named_and_not_told_as_held),
         cmocka_unit_test(who_publishes_another_s_update_holds_up_no_round),
+        cmocka_unit_test(what_a_record_may_not_list_is_refused_when_it_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
