@@ -441,5 +441,6 @@ int main(void)
         cmocka_unit_test(a_second_daemon_is_busy_and_a_stale_socket_is_replaced),
         cmocka_unit_test(a_file_in_the_place_of_the_socket_is_left_alone),
     };
+    tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

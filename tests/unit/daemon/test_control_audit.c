@@ -180,5 +180,6 @@ int main(void)
         cmocka_unit_test(the_first_and_the_last_row_may_be_damaged),
         cmocka_unit_test(a_missing_row_is_told_from_a_damaged_one),
     };
+    tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,5 +161,6 @@ int main(void)
         cmocka_unit_test(the_end_of_the_daemon_ends_a_join_that_still_waits),
         cmocka_unit_test(the_end_of_the_daemon_ends_a_leave_that_still_waits),
     };
+    tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

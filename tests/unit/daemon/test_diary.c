@@ -316,5 +316,6 @@ int main(void)
         cmocka_unit_test(a_record_is_read_as_this_node_sees_it),
         cmocka_unit_test(a_closed_diary_takes_late_entries_quietly),
     };
+    tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,5 +145,6 @@ int main(void)
         cmocka_unit_test(a_row_cut_short_or_with_bytes_left_over_is_corrupt),
         cmocka_unit_test(a_damaged_row_never_breaks_a_limit),
     };
+    tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
