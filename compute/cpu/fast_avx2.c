@@ -14,6 +14,7 @@
 #pragma GCC target("avx2,fma")
 #endif
 
+#define DP_TUNE "tune=skylake"
 #define DP_LANES 8
 #define DP_PANEL 16
 #define DP_GROUP 6

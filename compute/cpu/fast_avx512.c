@@ -16,6 +16,7 @@
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")
 #endif
 
+#define DP_TUNE "tune=skylake-avx512"
 #define DP_LANES 16
 #define DP_PANEL 32
 #define DP_GROUP 12

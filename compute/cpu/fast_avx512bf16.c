@@ -17,6 +17,7 @@
 #endif
 
 #define DP_BF16_PAIRS
+#define DP_TUNE "tune=skylake-avx512"
 #define DP_LANES 16
 #define DP_PANEL 32
 #define DP_GROUP 12

@@ -8,11 +8,20 @@
 /* Floats ahead of a transposition at which rows are asked for. */
 #define DP_PACK_AHEAD (4 * DP_LINE_FLOATS)
 
-/* Rows that are left over beyond whole groups: fewer sums, but still as many as hide what a sum takes. */
-#define DP_TAIL (DP_GROUP >= 6 ? DP_GROUP / 3 : DP_GROUP)
-
 /* Rows of a are brought together where at least so many panels are to follow. */
 #define DP_GATHER_PANELS 8
+
+DP_INLINE dp_vec spread(const float *a)
+{
+    return dp_set(*a);
+}
+
+DP_INLINE dp_vec multiply_add(dp_vec a, dp_vec b, dp_vec sum)
+{
+    return dp_fma(a, b, sum);
+}
+
+#include "compute/cpu/fast_panel.inl"
 
 /* One panel of b [columns][k]: squares first, then what is left below and beside them. */
 static void pack_transposed(const float *b, size_t ld, size_t k, size_t columns, float *packed)
@@ -94,123 +103,18 @@ static void pack_groups(const float *a, size_t ld, size_t k, size_t m, float *pa
     }
 }
 
-/* sum [rows] += term i of a * panel. */
-DP_INLINE void multiply_term(size_t rows, size_t i, const float *a, size_t a_row, size_t a_depth,
-                             const float *panel, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
-{
-    dp_vec b[DP_PANEL_VECS];
-#pragma GCC unroll 4
-    for (size_t j = 0; j < DP_PANEL_VECS; j++) {
-        b[j] = dp_load(panel + i * DP_PANEL + j * DP_LANES);
-    }
-#pragma GCC unroll 16
-    for (size_t r = 0; r < rows; r++) {
-        const dp_vec x = dp_set(a[r * a_row + i * a_depth]);
-#pragma GCC unroll 4
-        for (size_t j = 0; j < DP_PANEL_VECS; j++) {
-            sum[r][j] = dp_fma(x, b[j], sum[r][j]);
-        }
-    }
-}
-
-/* sum [rows][DP_PANEL_VECS] = a * panel over k terms; rows is a constant. Meanwhile DP_AHEAD(k) floats from next on are asked for. */
-DP_INLINE void multiply_rows(size_t rows, size_t k, const float *a, size_t a_row, size_t a_depth,
-                             const float *panel, const float *next,
-                             dp_vec sum[DP_GROUP][DP_PANEL_VECS])
-{
-#pragma GCC unroll 16
-    for (size_t r = 0; r < rows; r++) {
-#pragma GCC unroll 4
-        for (size_t j = 0; j < DP_PANEL_VECS; j++) {
-            sum[r][j] = (dp_vec){0};
-        }
-    }
-    size_t i = 0;
-    for (; i + DP_AHEAD_TERMS <= k; i += DP_AHEAD_TERMS) {
-        DP_FETCH(next + i * (DP_LINE_FLOATS / DP_AHEAD_TERMS));
-#pragma GCC unroll 4
-        for (size_t term = 0; term < DP_AHEAD_TERMS; term++) {
-            multiply_term(rows, i + term, a, a_row, a_depth, panel, sum);
-        }
-    }
-    for (; i < k; i++) {
-        multiply_term(rows, i, a, a_row, a_depth, panel, sum);
-    }
-}
-
-/* All DP_GROUP rows of a are read. Depths beside each other in memory are worth a copy of the loop of their own. */
-static void group_times_panel(size_t k, const float *a, size_t a_row, size_t a_depth,
-                              const float *panel, const float *next, const struct target *t)
-{
-    dp_vec sum[DP_GROUP][DP_PANEL_VECS];
-    if (a_depth == 1) {
-        multiply_rows(DP_GROUP, k, a, a_row, 1, panel, next, sum);
-    } else {
-        multiply_rows(DP_GROUP, k, a, 1, a_depth, panel, next, sum);
-    }
-    store_group(t, sum);
-}
-
-/* The last rows, at most DP_TAIL of them: all DP_TAIL are read. */
-static void tail_times_panel(size_t k, const float *a, size_t a_row, size_t a_depth,
-                             const float *panel, const float *next, const struct target *t)
-{
-    dp_vec sum[DP_GROUP][DP_PANEL_VECS];
-    if (a_depth == 1) {
-        multiply_rows(DP_TAIL, k, a, a_row, 1, panel, next, sum);
-    } else {
-        multiply_rows(DP_TAIL, k, a, 1, a_depth, panel, next, sum);
-    }
-    store_rows(t, DP_TAIL, sum);
-}
-
 /* A product with fewer rows than a group: they are copied, since a group reads all of its rows. */
-static void few_rows_times_panel(size_t k, const float *a, size_t a_row, size_t a_depth,
-                                 const float *panel, const struct target *t)
+static void few_rows_times_panel(const struct rows *r, struct panel *p, const struct target *t)
 {
     float some[DP_GROUP * DP_OPS_DEPTH];
-    for (size_t r = 0; r < DP_GROUP; r++) {
-        for (size_t i = 0; i < k; i++) {
-            some[r * DP_OPS_DEPTH + i] = r < t->rows ? a[r * a_row + i * a_depth] : 0.0F;
+    for (size_t row = 0; row < DP_GROUP; row++) {
+        for (size_t i = 0; i < p->k; i++) {
+            some[row * DP_OPS_DEPTH + i] =
+                row < r->m ? r->a[row * r->a_row + i * r->a_depth] : 0.0F;
         }
     }
-    group_times_panel(k, some, DP_OPS_DEPTH, 1, panel, panel, t);
-}
-
-/* Rows of a for the terms from depth on. */
-struct rows {
-    size_t m;
-    const float *a;
-    size_t a_row;
-    size_t a_depth;
-};
-
-/* One panel. The last group begins early when rows are left over, and skips what is done; a few have a loop of their own. */
-static void rows_times_panel(const dp_gemm *g, const struct rows *rows, size_t first, size_t depth,
-                             size_t column, const float *next)
-{
-    const size_t k = least_of(g->k - depth, DP_OPS_DEPTH);
-    const float *const panel = panel_of(g, depth, column);
-    size_t asked = 0; /* of the next panel */
-    for (size_t done = 0; done < rows->m; done += DP_GROUP) {
-        const size_t left = least_of(rows->m - done, DP_GROUP);
-        const size_t whole = left <= DP_TAIL ? DP_TAIL : DP_GROUP;
-        const size_t row = rows->m < DP_GROUP ? 0 : done + left - whole;
-        struct target t = target_of(g, depth, first + row, column);
-        t.skip = done - row;
-        t.rows = left;
-        const float *a = rows->a + row * rows->a_row;
-        const float *const ahead = asked < k * DP_PANEL ? next + asked : panel;
-        asked += DP_AHEAD(k);
-        fetch_target(&t);
-        if (rows->m < DP_GROUP) {
-            few_rows_times_panel(k, a, rows->a_row, rows->a_depth, panel, &t);
-        } else if (whole == DP_TAIL) {
-            tail_times_panel(k, a, rows->a_row, rows->a_depth, panel, ahead, &t);
-        } else {
-            group_times_panel(k, a, rows->a_row, rows->a_depth, panel, ahead, &t);
-        }
-    }
+    few_times_panel(&(struct rows){.m = r->m, .a = some, .a_row = DP_OPS_DEPTH, .a_depth = 1}, p,
+                    t);
 }
 
 /* Columns of a block, terms from depth on, rows of a in blocks. Rows that lie far apart in memory fall on each other in the
@@ -234,9 +138,17 @@ static void block_times_panels(const dp_gemm *g, size_t depth, const struct bloc
             rows.a = near;
             rows.a_row = k;
         }
+        rows.a_group = DP_GROUP * rows.a_row;
         for (size_t turn = 0; turn < block->panels; turn++) {
-            rows_times_panel(g, &rows, row, depth, column_of(block, turn),
-                             next_panel(g, block, depth, turn));
+            const size_t column = column_of(block, turn);
+            struct panel panel = {k, panel_of(g, depth, column), next_panel(g, block, depth, turn),
+                                  0};
+            const struct target t = target_of(g, depth, row, column);
+            if (rows.m < DP_GROUP) {
+                few_rows_times_panel(&rows, &panel, &t);
+            } else {
+                rows_times_panel(&rows, &panel, &t);
+            }
         }
     }
 }
@@ -248,20 +160,6 @@ static void fast_gemm(const dp_gemm *g)
         const struct block block = block_of(g, turn);
         for (size_t depth = 0; depth < g->k; depth += DP_OPS_DEPTH) {
             block_times_panels(g, depth, &block);
-        }
-    }
-}
-
-/* Columns [first, first + columns) of a tile, terms [depth, depth + terms). */
-static void tile_columns(const dp_gemm_tn *g, size_t depth, size_t terms, size_t first,
-                         size_t columns, const float *packed_a, const float *packed_b)
-{
-    for (size_t column = 0; column < columns; column += DP_PANEL) {
-        for (size_t row = 0; row < g->m; row += DP_GROUP) {
-            const struct target t = tile_target(g, depth, row, first + column);
-            fetch_target(&t);
-            group_times_panel(terms, packed_a + row * terms, 1, DP_GROUP, packed_b + column * terms,
-                              packed_b, &t);
         }
     }
 }

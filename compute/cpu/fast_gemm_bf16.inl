@@ -9,6 +9,21 @@
 
 _Static_assert(DP_LANES == 16, "pairs are packed in vectors of sixteen");
 
+/* A pair, which is only moved. */
+DP_INLINE dp_vec spread(const float *a)
+{
+    int pair;
+    memcpy(&pair, a, sizeof pair);
+    return (dp_vec)_mm512_set1_epi32(pair);
+}
+
+DP_INLINE dp_vec multiply_add(dp_vec a, dp_vec b, dp_vec sum)
+{
+    return (dp_vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
+}
+
+#include "compute/cpu/fast_panel.inl"
+
 /* x[0..n), n <= 32, rounded: pairs side by side, 0 beyond n. */
 DP_INLINE __m512i round_run(const float *x, size_t n)
 {
@@ -117,62 +132,6 @@ static void fast_pack(const float *b, size_t ld, bool transposed, size_t k, size
     }
 }
 
-/* sum += pair i of a * panel. */
-DP_INLINE void multiply_pair(size_t i, const uint32_t *a, size_t a_row, size_t a_depth,
-                             const float *panel, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
-{
-    __m512i b[DP_PANEL_VECS];
-#pragma GCC unroll 4
-    for (size_t j = 0; j < DP_PANEL_VECS; j++) {
-        b[j] = _mm512_loadu_si512(panel + i * DP_PANEL + j * DP_LANES);
-    }
-#pragma GCC unroll 16
-    for (size_t r = 0; r < DP_GROUP; r++) {
-        const __m512i x = _mm512_set1_epi32((int)a[r * a_row + i * a_depth]);
-#pragma GCC unroll 4
-        for (size_t j = 0; j < DP_PANEL_VECS; j++) {
-            sum[r][j] = (dp_vec)_mm512_dpbf16_ps((__m512)sum[r][j], (__m512bh)x, (__m512bh)b[j]);
-        }
-    }
-}
-
-/* sum [DP_GROUP][DP_PANEL_VECS] = a * panel. Meanwhile DP_AHEAD(pairs) floats from next on are asked for. */
-DP_INLINE void multiply_pairs(size_t pairs, const uint32_t *a, size_t a_row, size_t a_depth,
-                              const float *panel, const float *next,
-                              dp_vec sum[DP_GROUP][DP_PANEL_VECS])
-{
-#pragma GCC unroll 16
-    for (size_t r = 0; r < DP_GROUP; r++) {
-#pragma GCC unroll 4
-        for (size_t j = 0; j < DP_PANEL_VECS; j++) {
-            sum[r][j] = (dp_vec){0};
-        }
-    }
-    size_t i = 0;
-    for (; i + DP_AHEAD_TERMS <= pairs; i += DP_AHEAD_TERMS) {
-        DP_FETCH(next + i * (DP_LINE_FLOATS / DP_AHEAD_TERMS));
-#pragma GCC unroll 4
-        for (size_t pair = 0; pair < DP_AHEAD_TERMS; pair++) {
-            multiply_pair(i + pair, a, a_row, a_depth, panel, sum);
-        }
-    }
-    for (; i < pairs; i++) {
-        multiply_pair(i, a, a_row, a_depth, panel, sum);
-    }
-}
-
-static void group_times_panel(size_t pairs, const uint32_t *a, size_t a_row, size_t a_depth,
-                              const float *panel, const float *next, const struct target *t)
-{
-    dp_vec sum[DP_GROUP][DP_PANEL_VECS];
-    if (a_depth == 1) {
-        multiply_pairs(pairs, a, a_row, 1, panel, next, sum);
-    } else {
-        multiply_pairs(pairs, a, 1, a_depth, panel, next, sum);
-    }
-    store_group(t, sum);
-}
-
 /* Rows [row, row + rows) and terms from depth on of a, rounded: [row][DP_PAIRS], or [pair][DP_BLOCK_ROWS] where a's rows stand
  * beside each other. A group has all of its rows, those beyond are 0. */
 DP_INLINE void round_block(const dp_gemm *g, size_t row, size_t rows, size_t depth, uint32_t *to)
@@ -199,30 +158,28 @@ DP_INLINE void round_block(const dp_gemm *g, size_t row, size_t rows, size_t dep
     }
 }
 
-/* Columns of a block. The last group of a block of rows begins early when rows are left over, and skips what is done. */
+/* Columns of a block. */
 static void fast_gemm_block(const dp_gemm *g, size_t row, size_t depth, const struct block *block)
 {
     uint32_t a[DP_BLOCK_ROWS * DP_PAIRS];
-    const size_t rows = least_of(g->m - row, DP_BLOCK_ROWS);
+    const size_t m = least_of(g->m - row, DP_BLOCK_ROWS);
     const size_t pairs = (least_of(g->k - depth, 2 * DP_PAIRS) + 1) / 2;
     const size_t a_row = g->a_depth == 1 ? DP_PAIRS : 1;
-    const size_t a_depth = g->a_depth == 1 ? 1 : DP_BLOCK_ROWS;
-    round_block(g, row, rows, depth, a);
+    const struct rows rows = {.m = m,
+                              .a = (const float *)(const void *)a,
+                              .a_row = a_row,
+                              .a_depth = g->a_depth == 1 ? 1 : DP_BLOCK_ROWS,
+                              .a_group = DP_GROUP * a_row};
+    round_block(g, row, m, depth, a);
     for (size_t turn = 0; turn < block->panels; turn++) {
         const size_t column = column_of(block, turn);
-        const float *const panel = panel_of(g, depth, column);
-        const float *const next = next_panel(g, block, depth, turn);
-        size_t asked = 0; /* of the next panel */
-        for (size_t done = 0; done < rows; done += DP_GROUP) {
-            const size_t left = least_of(rows - done, DP_GROUP);
-            const size_t at = rows < DP_GROUP ? 0 : done + left - DP_GROUP;
-            struct target t = target_of(g, depth, row + at, column);
-            t.skip = done - at;
-            t.rows = left;
-            fetch_target(&t);
-            group_times_panel(pairs, a + at * a_row, a_row, a_depth, panel,
-                              asked < pairs * DP_PANEL ? next + asked : panel, &t);
-            asked += DP_AHEAD(pairs);
+        struct panel panel = {pairs, panel_of(g, depth, column), next_panel(g, block, depth, turn),
+                              0};
+        const struct target t = target_of(g, depth, row, column);
+        if (m < DP_GROUP) {
+            few_times_panel(&rows, &panel, &t);
+        } else {
+            rows_times_panel(&rows, &panel, &t);
         }
     }
 }
@@ -239,20 +196,6 @@ static void fast_gemm(const dp_gemm *g)
     }
 }
 
-/* Columns [first, first + columns) of a tile, its terms from depth on in so many pairs. */
-static void tile_columns(const dp_gemm_tn *g, size_t depth, size_t pairs, size_t first,
-                         size_t columns, const uint32_t *packed_a, const float *packed_b)
-{
-    for (size_t column = 0; column < columns; column += DP_PANEL) {
-        for (size_t row = 0; row < g->m; row += DP_GROUP) {
-            const struct target t = tile_target(g, depth, row, first + column);
-            fetch_target(&t);
-            group_times_panel(pairs, packed_a + row * pairs, 1, DP_GROUP, packed_b + column * pairs,
-                              packed_b, &t);
-        }
-    }
-}
-
 static void fast_gemm_tn(const dp_gemm_tn *g)
 {
     uint32_t *packed_a = (uint32_t *)(void *)g->scratch; /* [group][pair][DP_GROUP] */
@@ -263,7 +206,7 @@ static void fast_gemm_tn(const dp_gemm_tn *g)
         for (size_t first = 0; first < g->n; first += DP_OPS_TILE) {
             const size_t columns = least_of(g->n - first, DP_OPS_TILE);
             fast_pack(g->b + depth * g->ldb + first, g->ldb, false, terms, columns, packed_b);
-            tile_columns(g, depth, (terms + 1) / 2, first, columns, packed_a, packed_b);
+            tile_columns(g, depth, (terms + 1) / 2, first, columns, g->scratch, packed_b);
         }
     }
     dp_fence_past();

@@ -2,6 +2,9 @@
 
 #define DP_PANEL_VECS (DP_PANEL / DP_LANES)
 
+/* Rows that are left over beyond whole groups: fewer sums, but still as many as hide what a sum takes. */
+#define DP_TAIL (DP_GROUP >= 6 ? DP_GROUP / 3 * 2 : DP_GROUP)
+
 /* Columns of c to which all terms are added before the next ones' turn: a slice of a hundred rows of them stays in a cache, where
  * those of a whole vocabulary would go to memory and back for every DP_OPS_DEPTH terms. */
 #define DP_BLOCK_COLUMNS 1024
@@ -82,7 +85,7 @@ DP_INLINE const float *next_panel(const dp_gemm *g, const struct block *block, s
     return panel_of(g, 0, block->end < g->n ? block->end : 0);
 }
 
-/* The group that begins at (row, column) of a product, terms from depth on; skip and rows are the caller's. */
+/* What begins at (row, column) of a product, terms from depth on; skip and rows are the caller's. */
 DP_INLINE struct target target_of(const dp_gemm *g, size_t depth, size_t row, size_t column)
 {
     struct target t = {
@@ -116,7 +119,6 @@ DP_INLINE struct target tile_target(const dp_gemm_tn *g, size_t depth, size_t ro
         .ld_add = g->ldc,
         .bias = fresh ? zeros : NULL,
         .past = g->cold && fresh && last && aligned,
-        .rows = least_of(g->m - row, DP_GROUP),
         .columns = least_of(g->n - column, DP_PANEL),
     };
 }
@@ -129,34 +131,43 @@ DP_INLINE void fetch_run(const float *x, size_t n)
     }
 }
 
-/* Asks for where the sums go, which may be far away, before the sums are made. */
-DP_INLINE void fetch_target(const struct target *t)
+/* The first rows, a constant, of sum, to all columns of t. */
+DP_INLINE void store_sums(const struct target *t, size_t rows, bool with_bias, bool with_add,
+                          dp_vec sum[DP_GROUP][DP_PANEL_VECS])
 {
-    if (t->past) {
-        return;
-    }
-    for (size_t r = 0; r < t->rows; r++) {
-        for (size_t j = 0; j < t->columns; j += DP_LINE_FLOATS) {
-            __builtin_prefetch(t->c + r * t->ldc + j, 1, 3);
-        }
-    }
-}
-
-DP_INLINE void store_whole(const struct target *t, size_t rows, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
-{
+    float *c = t->c;
+    const float *add = t->add;
 #pragma GCC unroll 16
     for (size_t r = 0; r < rows; r++) {
 #pragma GCC unroll 4
         for (size_t j = 0; j < DP_PANEL_VECS; j++) {
             dp_vec v = sum[r][j];
-            if (t->bias != NULL) {
+            if (with_bias) {
                 v += dp_load(t->bias + j * DP_LANES);
             }
-            if (t->add != NULL) {
-                v += dp_load(t->add + r * t->ld_add + j * DP_LANES);
+            if (with_add) {
+                v += dp_load(add + j * DP_LANES);
             }
-            dp_store(t->c + r * t->ldc + j * DP_LANES, v);
+            dp_store(c + j * DP_LANES, v);
         }
+        DP_STEP(c, t->ldc);
+        if (with_add) {
+            DP_STEP(add, t->ld_add);
+        }
+    }
+}
+
+/* One straight run for each case: between two groups the multipliers wait for every instruction that is not theirs. */
+DP_INLINE void store_whole(const struct target *t, size_t rows, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
+{
+    if (t->bias == NULL && t->add == NULL) {
+        store_sums(t, rows, false, false, sum);
+    } else if (t->bias == NULL) {
+        store_sums(t, rows, false, true, sum);
+    } else if (t->add == NULL) {
+        store_sums(t, rows, true, false, sum);
+    } else {
+        store_sums(t, rows, true, true, sum);
     }
 }
 
@@ -195,15 +206,11 @@ DP_INLINE void store_past(const struct target *t, size_t rows, dp_vec sum[DP_GRO
     }
 }
 
-/* The first rows, a constant, of sum. */
-DP_INLINE void store_rows(const struct target *t, size_t rows, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
+/* What goes past the caches, has fewer rows or columns, or rows to skip. */
+DP_INLINE void store_other(const struct target *t, size_t rows, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
 {
     if (t->rows == rows && t->columns == DP_PANEL) {
-        if (t->past) {
-            store_past(t, rows, sum);
-        } else {
-            store_whole(t, rows, sum);
-        }
+        store_past(t, rows, sum);
         return;
     }
     float flat[DP_GROUP * DP_PANEL];
@@ -217,7 +224,13 @@ DP_INLINE void store_rows(const struct target *t, size_t rows, dp_vec sum[DP_GRO
     store_part(t, flat);
 }
 
-DP_INLINE void store_group(const struct target *t, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
+/* The same target, `row` rows on; it has `rows` of them, the first `skip` done. */
+DP_INLINE struct target target_from(const struct target *t, size_t row, size_t skip, size_t rows)
 {
-    store_rows(t, DP_GROUP, sum);
+    struct target rest = *t;
+    rest.c += row * t->ldc;
+    rest.add = t->add == NULL ? NULL : t->add + row * t->ld_add;
+    rest.skip = skip;
+    rest.rows = rows;
+    return rest;
 }

@@ -11,6 +11,13 @@
 
 #define DP_INLINE static inline __attribute__((always_inline))
 
+/* Moves a pointer on, and hides from the compiler by how much: in loops of many rows it would keep the address of each. */
+#define DP_STEP(p, n)                                                                              \
+    do {                                                                                           \
+        (p) += (n);                                                                                \
+        __asm__("" : "+r"(p));                                                                     \
+    } while (0)
+
 typedef float dp_vec __attribute__((vector_size(DP_LANES * 4)));
 typedef int32_t dp_ivec __attribute__((vector_size(DP_LANES * 4)));
 

@@ -54,6 +54,10 @@ static void check_products(const dp_ops *ops)
     check_gemm(ops, 131, 5, 2 * DP_OPS_DEPTH + 3, true, false);
     check_gemm(ops, 131, 5, 4 * DP_OPS_DEPTH + 3, false, true);
     check_gemm(ops, 150, 300, DP_OPS_DEPTH + 9, false, false); /* rows brought together, twice */
+    for (size_t m = 12; m < 24; m++) { /* every number of rows beyond whole groups */
+        check_gemm(ops, m, 35, 50, false, m % 2 == 0);
+        check_gemm(ops, m + 12, 35, 50, false, m % 2 == 1);
+    }
 }
 
 /* Rows of a product of m rows, cut at an index, by two calls; and a product that begins with another column. */
