@@ -263,9 +263,9 @@ static void what_a_record_may_not_list_is_refused_when_it_is_told(void **state)
     run_round(world);
     assert_true(is_refused(world, ready_of(world, 1, 1), 2)); /* signed by another */
     assert_true(is_refused(world, ready_of(world, 1, 0), 1)); /* no step */
-    dp_ready ready = ready_of(world, 20, 1);
+    dp_ready ready = ready_of(world, 9, 1);
     ready.reach.leased = 0;
-    assert_true(is_refused(world, ready, 20)); /* nobody's */
+    assert_true(is_refused(world, ready, 9)); /* nobody's */
     ready = ready_of(world, 1, 1);
     ready.parted = true;
     ready.parts.n = 2;
