@@ -81,22 +81,32 @@ static bool is_needed(const dp_node *node, const dp_hash *root)
     return false;
 }
 
-void dp_chain_drop(dp_node *node, const dp_hash *root, uint64_t round)
+/* False: it is to go, and this step has no room for that. */
+static bool let_go(dp_node *node, const dp_hash *root, uint64_t round)
 {
 #if DP_MUTATION == 57
-    return; /* Somebody may want it some day. */
+    return true; /* Somebody may want it some day. */
 #endif
     if (is_needed(node, root)) {
-        return;
+        return true;
     }
     dp_spread_cancel(node->spread, node->now, root, &node->out);
-    if (dp_node_holds(node, root) && dp_out_room(&node->out, 1)) {
+    if (dp_node_holds(node, root)) {
+        if (!dp_out_room(&node->out, 1)) {
+            return false;
+        }
         dp_action *action = dp_out_add(&node->out, DP_DO_OBJECT_DROP);
         action->u.keep.root = *root;
         action->u.keep.use = DP_USE_BLOB;
         action->u.keep.round = round;
         dp_node_unhold(node, root);
     }
+    return true;
+}
+
+void dp_chain_drop(dp_node *node, const dp_hash *root, uint64_t round)
+{
+    (void)let_go(node, root, round);
 }
 
 /* The first round whose blobs are kept: all that somebody needs who starts from the newest checkpoint here that the chain proves
@@ -143,7 +153,30 @@ static void drop_row(dp_node *node, dp_ring_row *row)
     }
 }
 
-/* Of a row with more blobs than one step has room for, some. */
+static bool is_claimed(const dp_node *node, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        if (dp_hash_equal(&node->round->claims[i].ready.root, root)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void drop_more_unlisted(dp_node *node, uint32_t most)
+{
+    dp_chain *chain = node->chain;
+
+    for (uint32_t i = 0; i < most && chain->n_unlisted > 0; i++) {
+        const dp_unlisted *last = &chain->unlisted[chain->n_unlisted - 1];
+        if (!is_claimed(node, &last->root) && !let_go(node, &last->root, last->round)) {
+            return;
+        }
+        chain->n_unlisted--; /* What is claimed again goes with that claim. */
+    }
+}
+
+/* Of a row with more blobs than one step has room for, some; then of what no record counts. */
 static void drop_rest(dp_node *node)
 {
     uint32_t left = DP_DROPS_PER_TICK;
@@ -158,6 +191,7 @@ static void drop_rest(dp_node *node)
         }
         row->rest = row->rest && left == 0;
     }
+    drop_more_unlisted(node, left);
 }
 
 static void drop_old(dp_node *node)
@@ -198,8 +232,13 @@ static void drop_unlisted(dp_node *node)
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         const dp_claim *claim = &node->round->claims[i];
-        if (!dp_round_is_open(node, &claim->ready)) {
-            dp_chain_drop(node, &claim->ready.root, claim->ready.round);
+        if (dp_round_is_open(node, &claim->ready) ||
+            let_go(node, &claim->ready.root, claim->ready.round)) {
+            continue;
+        }
+        if (node->chain->n_unlisted < node->chain->unlisted_max) {
+            node->chain->unlisted[node->chain->n_unlisted++] =
+                (dp_unlisted){.root = claim->ready.root, .round = claim->ready.round};
         }
     }
 }

@@ -92,6 +92,11 @@ typedef struct dp_ring_row {
     uint32_t own_age; /* 1: it was made for the round before */
 } dp_ring_row;
 
+typedef struct dp_unlisted {
+    dp_hash root;
+    uint64_t round;
+} dp_unlisted;
+
 /* Records decided, and the one being written. */
 typedef struct dp_chain {
     uint32_t op; /* of the DP_STORE_DECIDED under way, 0: none */
@@ -108,6 +113,10 @@ typedef struct dp_chain {
         tells; /* with lists: this node tells all of the record when it is durable, and can be had */
     dp_ring_row ring[DP_RING_ROUNDS];
     dp_ring_item *ring_items; /* as many for each row as a record lists */
+    /* With lists: updates that no record counts and that one step had no room to let go; as many as a node follows claims. */
+    uint32_t n_unlisted;
+    uint32_t unlisted_max;
+    dp_unlisted *unlisted;
     dp_hash genesis_digest;
     bool genesis_certified;
     dp_hash genesis_root;

@@ -118,7 +118,9 @@ static dp_status open_tables(dp_node *node)
     if (lists) {
         round->whole = dp_alloc(DP_RECORD_WHOLE_MAX, 1);
         round->vote_row = dp_alloc(DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX, 1);
-        if (round->whole == NULL || round->vote_row == NULL) {
+        chain->unlisted_max = round->claims_max;
+        chain->unlisted = dp_alloc(chain->unlisted_max, sizeof *chain->unlisted);
+        if (round->whole == NULL || round->vote_row == NULL || chain->unlisted == NULL) {
             return DP_NOMEM;
         }
     }
@@ -214,6 +216,7 @@ void dp_node_close(dp_node *node)
     if (node->chain != NULL) {
         dp_free(node->chain->record);
         dp_free(node->chain->ring_items);
+        dp_free(node->chain->unlisted);
     }
     dp_free(node->apply_items);
     dp_free(node->commit);

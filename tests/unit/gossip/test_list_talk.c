@@ -5,15 +5,20 @@
 
 static uint8_t room[DP_MESSAGE_MAX];
 
-/* Nodes that vote, in a run of up to 64 contributors, with rounds behind them. */
-static kit_world *listing(uint32_t n)
+/* Nodes that vote, in a run of up to so many contributors, with rounds behind them. */
+static kit_world *listing_up_to(uint32_t most, uint32_t n)
 {
     kit_world *world = kit_open(n);
 
-    world->manifest.contributors_max = 64;
+    world->manifest.contributors_max = most;
     kit_start_anew(world, 4000);
     assert_int_equal(kit_look(world, 0).listed_last, n);
     return world;
+}
+
+static kit_world *listing(uint32_t n)
+{
+    return listing_up_to(64, n);
 }
 
 static const dp_record *newest(kit_world *world, uint32_t node)
@@ -138,6 +143,51 @@ static void each_list_that_is_given_counts_as_one_that_was_asked_for(void **stat
         }
     }
     assert_in_range(given, ASKED, DP_SERVES_PER_SECOND);
+    kit_close(world);
+}
+
+static dp_hash left_over(uint32_t i)
+{
+    return (dp_hash){{0xee, (uint8_t)i, (uint8_t)(i >> 8)}};
+}
+
+static uint32_t holds_left_over(const kit_world *world, uint32_t n)
+{
+    uint32_t held = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const dp_hash root = left_over(i);
+        held += dp_node_holds(world->nodes[0].node, &root);
+    }
+    return held;
+}
+
+static void updates_that_no_record_counts_are_let_go_however_many_they_are(void **state)
+{
+    enum { MANY = DP_ACTIONS_MAX + 300 };
+    kit_world *world = listing_up_to(DP_LISTED_MAX, 3);
+    dp_node *node = world->nodes[0].node;
+    const uint64_t round = node->ledger.round;
+
+    (void)state;
+    assert_true(node->round->n_claims + MANY <= node->round->claims_max);
+    for (uint32_t i = 0; i < MANY; i++) {
+        const dp_hash root = left_over(i);
+        node->round->claims[node->round->n_claims++] =
+            (dp_claim){.ready = {.peer = {{0xdd, (uint8_t)i, (uint8_t)(i >> 8)}},
+                                 .round = round + 1,
+                                 .root = root},
+                       .held = true,
+                       .checked = true,
+                       .evidence = true};
+        dp_node_hold(node, &root, 100);
+    }
+    dp_round_index_claims(node);
+    assert_int_equal(holds_left_over(world, MANY), MANY);
+    kit_run_ms(world, 4000);
+    assert_true(node->ledger.round > round);
+    assert_int_equal(holds_left_over(world, MANY), 0);
+    assert_int_equal(node->chain->n_unlisted, 0);
     kit_close(world);
 }
 
@@ -326,6 +376,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounds_go_on_with_records_that_name_lists),
         cmocka_unit_test(a_voter_is_given_what_it_asks_for_and_nobody_else_is),
+        cmocka_unit_test(updates_that_no_record_counts_are_let_go_however_many_they_are),
         cmocka_unit_test(nobody_has_lists_sent_to_a_voter_that_is_heard_on_its_own_link),
         cmocka_unit_test(each_list_that_is_given_counts_as_one_that_was_asked_for),
         cmocka_unit_test(a_node_of_a_run_without_lists_takes_none),
