@@ -8,9 +8,6 @@
 /* Floats ahead of a transposition at which rows are asked for. */
 #define DP_PACK_AHEAD (4 * DP_LINE_FLOATS)
 
-/* Rows of a are brought together where at least so many panels are to follow. */
-#define DP_GATHER_PANELS 8
-
 DP_INLINE dp_vec spread(const float *a)
 {
     return dp_set(*a);
@@ -117,28 +114,17 @@ static void few_rows_times_panel(const struct rows *r, struct panel *p, const st
                     t);
 }
 
-/* Columns of a block, terms from depth on, rows of a in blocks. Rows that lie far apart in memory fall on each other in the
- * first cache: they are brought together where enough columns are to follow. */
+/* Columns of a block, terms from depth on, rows of a in blocks, where they are: bringing them together first costs more than rows
+ * that fall on each other in the first cache. */
 static void block_times_panels(const dp_gemm *g, size_t depth, const struct block *block)
 {
     const size_t k = least_of(g->k - depth, DP_OPS_DEPTH);
-    const bool gather =
-        g->a_depth == 1 && g->a_row > k && g->m >= DP_GROUP && block->panels >= DP_GATHER_PANELS;
-    float near[DP_BLOCK_ROWS * DP_OPS_DEPTH];
     for (size_t row = 0; row < g->m; row += DP_BLOCK_ROWS) {
-        struct rows rows = {.m = least_of(g->m - row, DP_BLOCK_ROWS),
-                            .a = g->a + row * g->a_row + depth * g->a_depth,
-                            .a_row = g->a_row,
-                            .a_depth = g->a_depth};
-        if (gather) {
-            for (size_t r = 0; r < rows.m; r++) {
-                fetch_run(rows.a + (r + DP_ROWS_AHEAD) * g->a_row, k);
-                memcpy(near + r * k, rows.a + r * g->a_row, k * sizeof *near);
-            }
-            rows.a = near;
-            rows.a_row = k;
-        }
-        rows.a_group = DP_GROUP * rows.a_row;
+        const struct rows rows = {.m = least_of(g->m - row, DP_BLOCK_ROWS),
+                                  .a = g->a + row * g->a_row + depth * g->a_depth,
+                                  .a_row = g->a_row,
+                                  .a_depth = g->a_depth,
+                                  .a_group = DP_GROUP * g->a_row};
         for (size_t turn = 0; turn < block->panels; turn++) {
             const size_t column = column_of(block, turn);
             struct panel panel = {k, panel_of(g, depth, column), next_panel(g, block, depth, turn),

@@ -5,6 +5,9 @@
 /* Rows ahead of a pair at which those of a later one are asked for. */
 #define DP_PACK_ROWS 8
 
+/* Rows before its own that a row of a is asked for: each is on a page of its own. */
+#define DP_ROWS_AHEAD 6
+
 #define DP_PAIRS DP_OPS_DEPTH /* of terms, between stores of sums */
 
 _Static_assert(DP_LANES == 16, "pairs are packed in vectors of sixteen");
@@ -129,6 +132,14 @@ static void fast_pack(const float *b, size_t ld, bool transposed, size_t k, size
                             packed + column * pairs + j);
             }
         }
+    }
+}
+
+/* Asks for part of a row of a, before rows up to it are rounded. */
+DP_INLINE void fetch_run(const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i += DP_LINE_FLOATS) {
+        DP_FETCH(x + i);
     }
 }
 

@@ -14,10 +14,9 @@
 #define DP_AHEAD_TERMS 4
 #define DP_LINE_FLOATS 16
 #define DP_AHEAD(k) ((k) / DP_AHEAD_TERMS * DP_LINE_FLOATS)
-#define DP_ROWS_AHEAD 6
 #define DP_FETCH(p) __builtin_prefetch((p), 0, 2)
 
-/* Rows of a that are brought together, or rounded, before they are multiplied: a slice of the engine, in whole groups. */
+/* Rows of a that are multiplied with all panels, or rounded, at a time: a slice of the engine, in whole groups. */
 #define DP_BLOCK_ROWS (144 / DP_GROUP * DP_GROUP)
 
 static size_t least_of(size_t a, size_t b)
@@ -121,14 +120,6 @@ DP_INLINE struct target tile_target(const dp_gemm_tn *g, size_t depth, size_t ro
         .past = g->cold && fresh && last && aligned,
         .columns = least_of(g->n - column, DP_PANEL),
     };
-}
-
-/* Asks for part of a row of a, before rows up to it are brought together: each lies on a page of its own. */
-DP_INLINE void fetch_run(const float *x, size_t n)
-{
-    for (size_t i = 0; i < n; i += DP_LINE_FLOATS) {
-        DP_FETCH(x + i);
-    }
 }
 
 /* The first rows, a constant, of sum, to all columns of t. */

@@ -53,7 +53,7 @@ static void check_products(const dp_ops *ops)
     check_gemm(ops, 9, 33, 2 * DP_OPS_DEPTH, true, true);
     check_gemm(ops, 131, 5, 2 * DP_OPS_DEPTH + 3, true, false);
     check_gemm(ops, 131, 5, 4 * DP_OPS_DEPTH + 3, false, true);
-    check_gemm(ops, 150, 300, DP_OPS_DEPTH + 9, false, false); /* rows brought together, twice */
+    check_gemm(ops, 150, 300, DP_OPS_DEPTH + 9, false, false); /* two blocks of rows */
     for (size_t m = 12; m < 24; m++) { /* every number of rows beyond whole groups */
         check_gemm(ops, m, 35, 50, false, m % 2 == 0);
         check_gemm(ops, m + 12, 35, 50, false, m % 2 == 1);
