@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "gossip/spread_internal.h"
 
+enum { HEDGE_ROOM_MAX = DP_HEDGES_AT_ONCE * DP_HEDGE_SHARE };
 #define PAUSE_US DP_SECOND /* after an error of our own disk */
 #define LONELY_US                                                                                  \
     (250 * DP_MS) /* without a linked holder: by then somebody in between may have it */
@@ -29,6 +30,7 @@ dp_status dp_spread_open(dp_spread **spread, const dp_spread_config *config)
     }
     made->members = config->members;
     made->members_max = config->members_max;
+    made->hedge_room = HEDGE_ROOM_MAX;
     dp_rng_init(&made->rng, config->seed ^ 0x737072656164ULL);
     *spread = made;
     return DP_OK;
@@ -250,8 +252,11 @@ void dp_spread_chunk(dp_spread *spread, dp_time now, const dp_event *event, dp_o
     }
     if (event->u.chunk.status == DP_OK) {
         dp_spread_measure(spread, want, chunk, member, now);
-        want->n_have += want->have[chunk] == 0;
-        spread->n_came += want->have[chunk] == 0;
+        if (want->have[chunk] == 0) {
+            want->n_have++;
+            spread->n_came++;
+            spread->hedge_room += spread->hedge_room < HEDGE_ROOM_MAX ? 1 : 0;
+        }
         want->have[chunk] = 1;
         dp_want_set_bit(want->holders, member, true);
         want->failures = 0;

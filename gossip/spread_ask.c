@@ -4,6 +4,7 @@
 #include "gossip/spread_internal.h"
 
 enum {
+    HEDGE_COST = DP_HEDGE_SHARE, /* each chunk that came gives back one */
     GUESSES = 4,   /* so many times dearer is a chunk of whom nobody said that it has it */
     DOUBTS_MAX = 6 /* twice as dear after each that lacked it, so often */
 };
@@ -231,8 +232,9 @@ static void hedge(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
         }
         /* Nobody else now: another holder may be known soon, long before the deadline of one that is gone. */
         f->hedge_at = dp_spread_hedge_again(spread, want, now);
-        if (ask_chunk(spread, want, f->chunk, true, now, out)) {
+        if (spread->hedge_room >= HEDGE_COST && ask_chunk(spread, want, f->chunk, true, now, out)) {
             f->hedge_at = DP_NEVER;
+            spread->hedge_room -= HEDGE_COST;
             spread->n_hedged++;
         }
     }

@@ -76,6 +76,7 @@ struct dp_spread {
     uint32_t n_flights;
     dp_flight flights[DP_FLIGHTS_MAX];
     dp_span spans[CLASSES];
+    uint32_t hedge_room; /* in DP_HEDGE_SHARE parts of a chunk that may be asked of two */
     uint64_t n_came;     /* chunks, ever; */
     uint64_t n_hedged;   /* ... asked of a second holder */
     dp_time rated;       /* until then what came is in rate_bytes and rate_us */
