@@ -5,7 +5,9 @@ first word of a file says otherwise. Arguments: the real worker, that file, then
   (nothing)  pass all on
   vanish     end at once with an error, now and at every start: as after a CUDA error that stays, or with a lost GPU
   hang       neither read nor write any more, and ignore SIGTERM
-  wrong N    the next N states that it makes are told with another root; N counts down in the file"""
+  wrong N    the next N states that it makes are told with another root; N counts down in the file
+  torn       once: a slice that follows others is handed over as if it followed one more
+  cut        once: end before a slice that follows others"""
 
 import array
 import os
@@ -20,6 +22,8 @@ PACKET_MAX = 64 * 1024
 FDS_MAX = 34
 APPLIED = b"\xa4type\x0f" # DP_TRAINER_APPLIED is 15; the key and its value as msgpack
 ROOT = b"\xa4root\xc4\x20"
+ADD = b"\xa4type\x1d" # 29
+AT = b"\xa2at" # its last key
 
 
 def order(path):
@@ -57,6 +61,21 @@ def spoiled(data, path, words):
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1:]
 
 
+def is_later_slice(data):
+    return ADD in data and data[-4:-1] == AT and 0 < data[-1] < 0x7f
+
+
+def without_sum(data, path, words):
+    """Such a slice without the updates before it, as the file says."""
+    if words[:1] not in (["torn"], ["cut"]) or not is_later_slice(data):
+        return data
+    with open(path, "w", encoding="utf-8"):
+        pass
+    if words == ["cut"]:
+        sys.exit(70)
+    return data[:-1] + bytes([data[-1] + 1])
+
+
 def main():
     real, path, arguments = sys.argv[1], sys.argv[2], sys.argv[3:]
     if order(path)[:1] == ["vanish"]:
@@ -84,6 +103,8 @@ def main():
                     if source is ours and words[:1] == ["wrong"]:
                         data = spoiled(data, path, words)
                         words = order(path)
+                    if source is daemon:
+                        data = without_sum(data, path, words)
                     pass_on(target, data, fds)
     except OSError:
         return # one of the two has gone

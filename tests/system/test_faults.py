@@ -91,6 +91,22 @@ class Faults(SystemTest):
         self.assertEqual(self.state_of_second(), "alive")
         self.assertFalse([t for t in texts(self.first) + texts(node) if "does not decode" in t])
 
+    def test_36_slices_that_do_not_follow_on_and_a_death_between_two_cost_no_state(self):
+        script, order = self.bad_worker()
+        node = self.pair("--worker", script, "--apply-memory", "1")
+        third = self.folder.node("node3").start() # so that one slice is on its way when another is refused
+        third.ask("join", "-", stdin=self.first.ask("invite")["token"])
+        self.counted(third)
+        self.tell(order, "torn")
+        wait_for(lambda: [t for t in texts(node) if "before these is not here" in t], PATIENCE_S, "a slice is refused")
+        self.counted(node)
+        self.assertEqual(node.run()["trainer_restarts"], 0)
+        self.tell(order, "cut")
+        wait_for(lambda: node.run()["trainer_restarts"] == 1, PATIENCE_S, "the trainer is replaced")
+        self.counted(node)
+        self.assertEqual((node.run()["trainer_restarts"], node.run()["diverged"]), (1, 0))
+        state_roots_agree([self.first, node, third], PATIENCE_S)
+
     def test_38_39_a_trainer_that_dies_at_every_start_costs_rounds_and_not_membership(self):
         script, order = self.bad_worker()
         node = self.pair("--worker", script)
