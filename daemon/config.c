@@ -40,9 +40,8 @@ static const dp_setting settings[] = {
      TEXT(backend)},
     {"nice", DP_SETTING_NUMBER, "N", "10", 0, 19, "niceness of the trainer", NUMBER(nice)},
     {"celsius-max", DP_SETTING_NUMBER, "N", "0", 0, 150,
-     "training rests now and then, so that the processor or the card stays below this heat; 0 "
-     "means "
-     "any",
+     "training rests now and then, so that the processor or the card stays below this heat; "
+     "0 means any",
      NUMBER(celsius_max)},
     {"watts-max", DP_SETTING_NUMBER, "N", "0", 0, 100000,
      "the same, so that a card takes no more power in the mean than this; 0 means any",
@@ -50,9 +49,8 @@ static const dp_setting settings[] = {
     {"answer-time", DP_SETTING_NUMBER, "SECONDS", "300", 1, 86400,
      "a trainer that owes an answer for so long hangs, and is replaced", NUMBER(answer_time)},
     {"apply-memory", DP_SETTING_BYTES, "SIZE", "4G", 0, UINT64_MAX,
-     "updates of a round that are handed to the trainer at once; those of a round that has more, "
-     "or "
-     "more than 32, are added up in slices, two of which are in memory",
+     "updates of a round that are handed to the trainer at once; those of a round that has "
+     "more, or more than 32, are added up in slices, two of which are in memory",
      NUMBER(apply_memory)},
     {"write-per-day", DP_SETTING_BYTES, "SIZE", "50G", 0, UINT64_MAX,
      "bytes of checkpoints written per day at most; 0 saves after every round",

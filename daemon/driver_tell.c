@@ -120,7 +120,7 @@ static void hold(dp_driver *driver, tell_job *self)
     dp_list_push_back(&driver->held, &self->job.link);
     driver->n_held++;
     if (driver->n_held > DP_DRIVER_HELD_MAX) {
-        dp_trainer_kill(driver->trainer, "cannot be given its commands");
+        dp_trainer_replace(driver->trainer, "cannot be given its commands");
     }
 }
 
@@ -172,7 +172,7 @@ static void done_tell(dp_saver_job *job)
             check_failed(driver, self);
         } else if (self->wait.answer == NULL && self->status == DP_IO) {
             /* Told as failed, a checkpoint would count as broken for good. A fresh process is given all of it anew. */
-            dp_trainer_kill(driver->trainer, "cannot be given its commands");
+            dp_trainer_replace(driver->trainer, "cannot be given its commands");
         } else {
             dp_driver_command_failed(driver, &self->wait, dp_status_text(self->status));
         }
@@ -216,7 +216,7 @@ void dp_driver_tell_again(dp_driver *driver)
         prepare(job);
         if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
             free_job(job);
-            dp_trainer_kill(driver->trainer, "cannot be given its commands");
+            dp_trainer_replace(driver->trainer, "cannot be given its commands");
         }
     }
 }
@@ -256,7 +256,7 @@ static void post(dp_driver *driver, tell_job *job)
     prepare(job);
     if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
         free_job(job); /* Without it the trainer would be out of step for good. */
-        dp_trainer_kill(driver->trainer, "cannot be given its commands");
+        dp_trainer_replace(driver->trainer, "cannot be given its commands");
     }
 }
 
@@ -276,7 +276,7 @@ static void tell(dp_driver *driver, tell_job *job)
         driver->n_behind++;
     } else {
         free_job(job);
-        dp_trainer_kill(driver->trainer, "cannot be given its commands");
+        dp_trainer_replace(driver->trainer, "cannot be given its commands");
     }
 }
 
@@ -335,7 +335,7 @@ void dp_driver_tell_slice(dp_driver *driver, uint64_t round, uint32_t at,
 {
     tell_job *job = tell_job_new(driver, DP_TRAINER_ADD);
     if (job == NULL) { /* No memory: without it the sum would be another. */
-        dp_trainer_kill(driver->trainer, "cannot be given its commands");
+        dp_trainer_replace(driver->trainer, "cannot be given its commands");
         return;
     }
     job->msg.round = round;
@@ -386,7 +386,7 @@ static void start_apply(dp_driver *driver, const dp_action *action)
         job->msg.at = n;
     } else {
         free_job(job);
-        dp_trainer_kill(driver->trainer, "cannot be given its commands");
+        dp_trainer_replace(driver->trainer, "cannot be given its commands");
         return;
     }
     tell(driver, job);

@@ -96,7 +96,7 @@ static bool leaves_device(const dp_driver *driver)
     const char *const slash = strrchr(path, '/');
     return strcmp(slash != NULL ? slash + 1 : path, own) == 0 && driver->device[0] != '\0' &&
            strncmp(driver->device, "cpu:", 4) != 0 &&
-           dp_trainer_deaths(driver->trainer) + 1 >= DP_TRAINER_DEVICE_LIVES;
+           dp_trainer_deaths(driver->trainer) >= DP_TRAINER_DEVICE_LIVES;
 }
 
 /* What follows from its death, behind "the trainer died". */
@@ -105,9 +105,8 @@ static const char *after_death(dp_driver *driver)
     if (leaves_device(driver)) {
         dp_trainer_take_cpu(driver->trainer);
         driver->device[0] = '\0';
-        return ", once more on this device; the CPU computes from now on, and `dpnode down` and "
-               "`up` "
-               "try the device again";
+        return ", once more on this device; the CPU computes from now on, and "
+               "`dpnode down` and `up` try the device again";
     }
     return dp_trainer_fails(driver->trainer)
                ? ", again; it is started once a minute from now on, and this node holds and serves "

@@ -45,6 +45,8 @@ struct dp_trainer {
     uv_timer_t *restart;                      /* runs until HELLO, or until the next start */
     uint64_t starts[DP_TRAINER_RESTARTS_MAX]; /* uv_now of the last quick starts, a ring */
     uint32_t n_starts;
+    uint64_t deaths[DP_TRAINER_DEVICE_LIVES]; /* uv_now of the last that are its own, a ring */
+    uint32_t n_deaths;
     bool closing;
 };
 
@@ -102,6 +104,12 @@ static void report_down(dp_trainer *trainer, const char *cause)
     start_again(trainer);
 }
 
+static void report_death(dp_trainer *trainer, const char *cause)
+{
+    trainer->deaths[trainer->n_deaths++ % DP_TRAINER_DEVICE_LIVES] = uv_now(trainer->config.loop);
+    report_down(trainer, cause);
+}
+
 /* What this machine lacks is not the trainer's fault and uses up none of its restarts. */
 static void report_lack(dp_trainer *trainer)
 {
@@ -117,7 +125,9 @@ static void on_exit(uv_process_t *process, int64_t status, int signal)
     self->exited = true;
     end_life(self);
     if (trainer != NULL && !trainer->closing) {
-        report_down(trainer, signal != 0 ? "killed by a signal" : status == 0 ? "ended" : "failed");
+        report_death(trainer, signal != 0   ? "killed by a signal"
+                              : status == 0 ? "ended"
+                                            : "failed");
     }
 }
 
@@ -147,7 +157,7 @@ static void receive(life *self)
         if (status != DP_OK || self->said_hello == (self->incoming.kind == DP_TRAINER_HELLO)) {
             close_fds(fds, status == DP_OK ? n_fds : 0);
             end_life(self);
-            report_down(trainer, "spoke out of turn");
+            report_death(trainer, "spoke out of turn");
             return;
         }
         if (self->incoming.kind == DP_TRAINER_HELLO) {
@@ -293,7 +303,7 @@ static void on_silent(uv_timer_t *timer)
     dp_trainer *trainer = timer->data;
     if (trainer->life != NULL) {
         end_life(trainer->life);
-        report_down(trainer, "did not say hello");
+        report_death(trainer, "did not say hello");
     }
 }
 
@@ -348,8 +358,8 @@ uint32_t dp_trainer_deaths(const dp_trainer *trainer)
 {
     const uint64_t now = uv_now(trainer->config.loop);
     uint32_t count = 0;
-    for (uint32_t i = 0; i < DP_TRAINER_RESTARTS_MAX && i < trainer->n_starts; i++) {
-        count += now - trainer->starts[i] <= DP_TRAINER_WINDOW_MS;
+    for (uint32_t i = 0; i < DP_TRAINER_DEVICE_LIVES && i < trainer->n_deaths; i++) {
+        count += now - trainer->deaths[i] <= DP_TRAINER_WINDOW_MS;
     }
     return count;
 }
@@ -444,7 +454,7 @@ dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const 
     self->n_queued++;
     if (self->n_queued > DP_TRAINER_QUEUE_MAX) {
         end_life(self);
-        report_down(trainer, "does not read its commands");
+        report_death(trainer, "does not read its commands");
         return DP_CLOSED;
     }
     flush(self);
@@ -452,6 +462,14 @@ dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const 
 }
 
 void dp_trainer_kill(dp_trainer *trainer, const char *cause)
+{
+    if (trainer->life != NULL) {
+        end_life(trainer->life);
+        report_death(trainer, cause);
+    }
+}
+
+void dp_trainer_replace(dp_trainer *trainer, const char *cause)
 {
     if (trainer->life != NULL) {
         end_life(trainer->life);

@@ -52,9 +52,12 @@ DP_MUST dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg
                                   uint32_t n_fds);
 /* Kill it; it comes back like after any death. cause goes on "the trainer ...". */
 void dp_trainer_kill(dp_trainer *trainer, const char *cause);
+/* The same where it is not to blame: this daemon cannot give it what it needs, or store what it made. */
+void dp_trainer_replace(dp_trainer *trainer, const char *cause);
 int dp_trainer_pid(const dp_trainer *trainer); /* 0: not running */
 uint32_t dp_trainer_restarts(const dp_trainer *trainer);
-/* How often it has died in the last DP_TRAINER_WINDOW_MS, at most DP_TRAINER_RESTARTS_MAX; a death is counted after down has told it. */
+/* Deaths of its own in the last DP_TRAINER_WINDOW_MS, with the one that down tells; at most DP_TRAINER_DEVICE_LIVES. None is a program
+ * that is missing or of another release, or one that was replaced. */
 uint32_t dp_trainer_deaths(const dp_trainer *trainer);
 /* Who computes from its next start on, until close: after a device that spoils one life after the other. */
 void dp_trainer_take_cpu(dp_trainer *trainer);

@@ -400,7 +400,7 @@ static void leave_device(void *context, const char *cause)
 {
     struct stage *stage = context;
     on_down(context, cause);
-    if (dp_trainer_deaths(stage->trainer) + 1 >= DP_TRAINER_DEVICE_LIVES) {
+    if (dp_trainer_deaths(stage->trainer) >= DP_TRAINER_DEVICE_LIVES) {
         dp_trainer_take_cpu(stage->trainer);
     }
 }
@@ -425,6 +425,27 @@ static void a_trainer_that_a_device_spoils_goes_on_with_the_cpu(void **state)
     msg = (dp_trainer_msg){.kind = DP_TRAINER_EVAL};
     CHECK_OK(dp_trainer_tell(stage.trainer, &msg, NULL, 0));
     turn_until(&stage.loop, has_answered, &stage);
+    stage_close(&stage);
+}
+
+static void what_is_not_its_fault_is_no_death_of_its_own(void **state)
+{
+    struct stage stage;
+    (void)state;
+    stage_open(&stage, WRONG_ABI);
+    turn_until(&stage.loop, is_down, &stage);
+    assert_int_equal(dp_trainer_deaths(stage.trainer), 0);
+    stage_close(&stage);
+    stage_open(&stage, GOOD);
+    turn_until(&stage.loop, has_started, &stage);
+    dp_trainer_replace(stage.trainer, "cannot be given its commands");
+    assert_int_equal(stage.downs, 1);
+    assert_string_equal(stage.cause, "cannot be given its commands");
+    assert_int_equal(dp_trainer_restarts(stage.trainer), 1);
+    assert_int_equal(dp_trainer_deaths(stage.trainer), 0);
+    turn_until(&stage.loop, has_restarted, &stage);
+    dp_trainer_kill(stage.trainer, "did not answer");
+    assert_int_equal(dp_trainer_deaths(stage.trainer), 1);
     stage_close(&stage);
 }
 
@@ -475,6 +496,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_killed_trainer_comes_back),
         cmocka_unit_test(a_missing_program_is_not_found),
         cmocka_unit_test(a_trainer_that_a_device_spoils_goes_on_with_the_cpu),
+        cmocka_unit_test(what_is_not_its_fault_is_no_death_of_its_own),
         cmocka_unit_test(a_hook_may_close_the_trainer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
