@@ -403,6 +403,13 @@ static dp_status close_round(run *r, bool dense, uint32_t overlap)
     return compare(r);
 }
 
+/* A curve has so many points, whatever the number of rounds. */
+static bool is_point(const run *r, uint32_t round, uint32_t rounds)
+{
+    const uint32_t every = rounds > r->scale->points ? rounds / r->scale->points : 1;
+    return round % every == 0 || round == rounds;
+}
+
 /* What a proposer would say of them in this round of so many. */
 static dp_lines lines_in(uint32_t round, uint32_t rounds)
 {
@@ -412,7 +419,6 @@ static dp_lines lines_in(uint32_t round, uint32_t rounds)
 static dp_status run_rounds(run *r)
 {
     const uint32_t rounds = r->scale->steps / r->scale->inner;
-    const uint32_t every = rounds > r->scale->points ? rounds / r->scale->points : 1;
     uint32_t ahead = 0; /* steps of this round that were done while the last one was decided */
     for (uint32_t i = 1; i <= rounds; i++) {
         const uint32_t overlap = i < rounds ? r->plan->overlap : 0;
@@ -422,7 +428,7 @@ static dp_status run_rounds(run *r)
         DP_TRY(close_round(r, false, overlap));
         dp_density_next(&r->density, lines_in(i, rounds));
         ahead = overlap;
-        if (i % every == 0 || i == rounds) {
+        if (is_point(r, i, rounds)) {
             DP_TRY(look(r));
         }
     }
@@ -479,7 +485,9 @@ static dp_status run_gossip(run *r)
             DP_TRY(exchange_all(r));
         } else {
             DP_TRY(close_round(r, true, 0));
-            DP_TRY(look(r));
+            if (is_point(r, i + 1, rounds)) {
+                DP_TRY(look(r));
+            }
         }
     }
     return DP_OK;
