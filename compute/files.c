@@ -69,6 +69,11 @@ dp_status dp_file_open(const char *path, int *fd, dp_why *why)
     return DP_OK;
 }
 
+dp_status dp_file_read_fd(int fd, const char *name, dp_buf *out, dp_why *why)
+{
+    return read_all(fd, name, out, why);
+}
+
 dp_status dp_file_read(const char *path, dp_buf *out, dp_why *why)
 {
     int fd = -1;

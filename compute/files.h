@@ -8,6 +8,8 @@
 
 /* Append the file to out, whose max bounds it. DP_IO, DP_NOTFOUND, DP_TOOBIG, DP_NOMEM, with a sentence. */
 DP_MUST dp_status dp_file_read(const char *path, dp_buf *out, dp_why *why);
+/* The same of what is open already, from where it stands to its end: a pipe too. name: for sentences. */
+DP_MUST dp_status dp_file_read_fd(int fd, const char *name, dp_buf *out, dp_why *why);
 /* Open for reading; the caller closes *fd. DP_IO (also of a pipe, for which one might wait for ever), DP_NOTFOUND, with a
  * sentence. */
 DP_MUST dp_status dp_file_open(const char *path, int *fd, dp_why *why);

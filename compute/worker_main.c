@@ -193,7 +193,9 @@ static dp_status make_plan(const arguments *args, const char *path, dp_buf *line
     dp_buf bytes;
     dp_manifest manifest;
     dp_buf_init(&bytes, DP_MANIFEST_BYTES_MAX);
-    dp_status status = dp_file_read(strcmp(path, "-") == 0 ? "/dev/stdin" : path, &bytes, why);
+    dp_status status = strcmp(path, "-") == 0
+                           ? dp_file_read_fd(STDIN_FILENO, "what comes to stdin", &bytes, why)
+                           : dp_file_read(path, &bytes, why);
     if (status == DP_OK && dp_manifest_decode(&manifest, dp_buf_view(&bytes)) != DP_OK) {
         status = dp_why_set(why, DP_BADMSG, "this is no manifest in its canonical form");
     }

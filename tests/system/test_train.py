@@ -138,6 +138,14 @@ class Train(SystemTest):
         self.assertEqual(score["step"], 5)
         self.assertLess(abs(score["loss"] - losses[-1]), 0.5)
 
+    def test_a_plan_is_made_of_what_comes_through_a_pipe(self):
+        self.end(self.begin(self.out("piped"), "--steps", "1"))
+        with open(os.path.join(self.out("piped"), "manifest.bin"), "rb") as file:
+            manifest = file.read()
+        done = subprocess.run([os.path.join(BINARIES, "dpnode-worker"), "--plan", "-"], input=manifest, capture_output=True,
+                              check=True, timeout=60)
+        self.assertTrue(json.loads(done.stdout)["fits"])
+
     def weights(self, folder):
         with open(os.path.join(folder, "model.safetensors"), "rb") as file:
             size = int.from_bytes(file.read(8), "little")

@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "compute/files.h"
 #include "tests/lib/tempdir.h"
@@ -89,6 +90,24 @@ static void a_pipe_is_refused_and_not_waited_for(void **state)
     tempdir_close(&dir);
 }
 
+static void what_is_open_is_read_to_its_end_also_from_a_pipe(void **state)
+{
+    (void)state;
+    int ends[2];
+    dp_buf out;
+    dp_why why = {{0}};
+    CHECK(pipe(ends) == 0);
+    CHECK(write(ends[1], "abc", 3) == 3 && close(ends[1]) == 0);
+    dp_buf_init(&out, 100);
+    CHECK_OK(dp_file_read_fd(ends[0], "a pipe", &out, &why));
+    CHECK(out.size == 3 && memcmp(out.data, "abc", 3) == 0);
+    CHECK_OK(dp_file_read_fd(ends[0], "a pipe", &out, &why)); /* Nothing more. */
+    CHECK(out.size == 3 && close(ends[0]) == 0);
+    CHECK_STATUS(dp_file_read_fd(ends[0], "a pipe", &out, &why), DP_IO);
+    CHECK(strstr(why.text, "cannot read a pipe") != NULL);
+    dp_buf_close(&out);
+}
+
 static void a_file_is_mapped_by_its_path(void **state)
 {
     (void)state;
@@ -111,6 +130,7 @@ int main(void)
         cmocka_unit_test(too_many_files_are_refused),
         cmocka_unit_test(without_memory_there_is_no_list),
         cmocka_unit_test(a_pipe_is_refused_and_not_waited_for),
+        cmocka_unit_test(what_is_open_is_read_to_its_end_also_from_a_pipe),
         cmocka_unit_test(a_file_is_mapped_by_its_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
