@@ -345,3 +345,20 @@ bool dp_team_serves(const dp_team *team, const dp_backend *backend)
     return team != NULL &&
            (backend == dp_backend_cpu() || (team->cards != NULL && backend == &team->cards->table));
 }
+
+void dp_team_feel(const dp_team *team, const dp_backend *backend, uint32_t device, int32_t *celsius,
+                  uint32_t *watts)
+{
+    const bool cards = team != NULL && team->cards != NULL && backend == &team->cards->table;
+    const uint32_t *const devices = cards ? team->cards->devices : &device;
+    *celsius = INT32_MIN;
+    *watts = 0;
+    for (uint32_t i = 0; i < (cards ? team->processes : 1); i++) {
+        dp_device one = {.celsius = INT32_MIN};
+        dp_why why = {{0}};
+        if (backend->device(devices[i], &one, &why) == DP_OK) {
+            *celsius = one.celsius > *celsius ? one.celsius : *celsius;
+            *watts = one.watts > *watts ? one.watts : *watts;
+        }
+    }
+}

@@ -23,5 +23,9 @@ DP_MUST dp_status dp_team_plan_choice(const dp_plugin_choice *choice,
                                       const dp_plan_request *request, dp_plan *out, dp_why *why);
 /* Whether the team's processes train with engines of this backend: the CPU's, or what dp_team_use_cards gave. team may be NULL. */
 bool dp_team_serves(const dp_team *team, const dp_backend *backend);
+/* What sensors tell of who computes with this backend, the team's cards where it is theirs, else device: the hottest one's heat and the power
+ * of the one that takes most. INT32_MIN, 0: none tells. team may be NULL. */
+void dp_team_feel(const dp_team *team, const dp_backend *backend, uint32_t device, int32_t *celsius,
+                  uint32_t *watts);
 
 #endif

@@ -106,6 +106,7 @@ static dp_status do_open(dp_worker *w, const dp_worker_command *c, dp_why *why)
     }
     dp_memfd_unmap(setup.manifest);
     DP_TRY(status);
+    w->backend = setup.backend != NULL ? setup.backend : dp_backend_cpu();
     atomic_store(&w->elements, dp_trainer_elements(w->trainer));
     dp_trainer_msg reply = {.kind = DP_TRAINER_OPENED, .elements = dp_trainer_elements(w->trainer)};
     name_device(&setup, reply.text, sizeof reply.text);

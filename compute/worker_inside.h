@@ -63,6 +63,7 @@ typedef struct dp_worker {
     uint64_t told_us;
     dp_laps laps; /* run from TRAIN until it is stopped */
     dp_worker_early early;
+    const dp_backend *backend; /* who computes, once the trainer is open */
     dp_governor governor;
     uint64_t look_us;       /* when sensors are read again */
     uint64_t rest_until_us; /* no micro-batch before; UINT64_MAX: until it is cooler */

@@ -3,23 +3,24 @@
 
 #include "compute/backend_cpu.h"
 #include "compute/stopwatch.h"
+#include "compute/team_cards.h"
 #include "compute/worker_inside.h"
 
 enum {
     LOOK_US = 2000 * 1000
 }; /* Sensors move no faster, and asking a card takes some milliseconds. */
 
-static void tell(const dp_worker *w, const dp_device *device)
+static void tell(const dp_worker *w, int32_t celsius, uint32_t watts)
 {
     const dp_governor *const g = &w->governor;
     char heat[48] = "";
     char power[48] = "";
     dp_why line = {{0}};
-    if (device->celsius != INT32_MIN) {
-        snprintf(heat, sizeof heat, ", %d C", (int)device->celsius);
+    if (celsius != INT32_MIN) {
+        snprintf(heat, sizeof heat, ", %d C", (int)celsius);
     }
-    if (device->watts != 0) {
-        snprintf(power, sizeof power, ", %u W", device->watts);
+    if (watts != 0) {
+        snprintf(power, sizeof power, ", %u W", watts);
     }
     DP_IGNORE(dp_why_set(
         &line, DP_OK,
@@ -33,10 +34,10 @@ static void tell(const dp_worker *w, const dp_device *device)
 }
 
 /* A limit on what no sensor tells does nothing, which somebody should know. */
-static void tell_blind(dp_worker *w, const dp_device *device)
+static void tell_blind(dp_worker *w, int32_t celsius, uint32_t watts)
 {
-    const bool no_heat = w->governor.celsius_max != 0 && device->celsius == INT32_MIN;
-    const bool no_power = w->governor.watts_max != 0 && device->watts == 0;
+    const bool no_heat = w->governor.celsius_max != 0 && celsius == INT32_MIN;
+    const bool no_power = w->governor.watts_max != 0 && watts == 0;
     if ((no_heat || no_power) && !w->told_blind && w->options.tell != NULL) {
         w->options.tell(no_heat ? "--celsius-max does nothing here: no sensor tells the heat of "
                                   "what computes; leave it out, or compute elsewhere"
@@ -48,17 +49,15 @@ static void tell_blind(dp_worker *w, const dp_device *device)
 
 static void look(dp_worker *w)
 {
-    const dp_backend *const b = w->options.backend != NULL ? w->options.backend : dp_backend_cpu();
     const bool rested = w->governor.share < DP_GOVERNOR_WHOLE;
-    dp_device device = {.celsius = INT32_MIN};
-    dp_why why = {{0}};
-    if (b->device(w->options.device, &device, &why) != DP_OK) {
-        device = (dp_device){.celsius = INT32_MIN};
-    }
-    tell_blind(w, &device);
-    dp_governor_told(&w->governor, device.celsius, device.watts);
+    int32_t celsius;
+    uint32_t watts;
+    const uint32_t device = w->backend == dp_backend_cpu() ? 0 : w->options.device;
+    dp_team_feel(w->options.team, w->backend, device, &celsius, &watts);
+    tell_blind(w, celsius, watts);
+    dp_governor_told(&w->governor, celsius, watts);
     if ((w->governor.share < DP_GOVERNOR_WHOLE) != rested) {
-        tell(w, &device);
+        tell(w, celsius, watts);
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "compute/backend_cpu.h"
+#include "compute/team_cards.h"
 #include "compute/team_inside.h"
 #include "tests/lib/allocfail.h"
 #include "tests/lib/check.h"
@@ -375,6 +376,43 @@ static void what_is_no_team_is_refused(void **state)
     dp_team_close(NULL);
 }
 
+/* Two that tell a heat, the third only its power; there are no others. */
+static dp_status look_at_card(uint32_t index, dp_device *out, dp_why *why)
+{
+    static const dp_device cards[] = {{.celsius = 60, .watts = 200},
+                                      {.celsius = 71, .watts = 90},
+                                      {.celsius = INT32_MIN, .watts = 250}};
+    if (index >= sizeof cards / sizeof cards[0]) {
+        return dp_why_set(why, DP_IO, "it is gone");
+    }
+    *out = cards[index];
+    return DP_OK;
+}
+
+static void the_hottest_card_and_the_one_of_most_power_count(void **state)
+{
+    static const dp_backend_parts parts = {0};
+    static const uint32_t devices[] = {2, 0, 1, 9};
+    dp_backend card = *dp_backend_cpu();
+    const dp_backend *cards = NULL;
+    dp_team *team = NULL;
+    dp_why why = {{0}};
+    int32_t celsius = 0;
+    uint32_t watts = 0;
+    (void)state;
+    card.parts = &parts;
+    card.device = look_at_card;
+    CHECK_OK(dp_team_start(&team, 4, 0, NULL));
+    CHECK_OK(dp_team_use_cards(team, &card, "", devices, NULL, &cards, &why));
+    dp_team_feel(team, cards, devices[0], &celsius, &watts);
+    CHECK(celsius == 71 && watts == 250);
+    dp_team_feel(team, &card, 0, &celsius, &watts); /* Not the team's: alone. */
+    CHECK(celsius == 60 && watts == 200);
+    dp_team_feel(NULL, &card, 9, &celsius, &watts);
+    CHECK(celsius == INT32_MIN && watts == 0);
+    dp_team_close(team);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +426,7 @@ int main(void)
         cmocka_unit_test_teardown(an_answer_that_comes_too_late_is_none_to_the_next_order, let_go),
         cmocka_unit_test_teardown(a_process_that_dies_while_it_opens_is_not_waited_for, let_go),
         cmocka_unit_test(what_is_no_team_is_refused),
+        cmocka_unit_test(the_hottest_card_and_the_one_of_most_power_count),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -458,6 +458,30 @@ static void a_model_that_a_backend_cannot_hold_is_opened_on_the_cpu(void **state
     close(told[1]);
 }
 
+static dp_status hot_for_ever(uint32_t index, dp_device *out, dp_why *why)
+{
+    (void)index;
+    (void)why;
+    *out = (dp_device){.celsius = 199};
+    return DP_OK;
+}
+
+static void where_the_cpu_took_over_the_heat_of_the_card_is_no_matter(void **state)
+{
+    (void)state;
+    const struct timeval most = {.tv_sec = 20};
+    dp_backend small = *dp_backend_cpu();
+    small.create = create_nothing;
+    small.device = hot_for_ever;
+    const peer p =
+        start_with(&(dp_worker_options){.threads = 1, .backend = &small, .celsius_max = 150});
+    CHECK(setsockopt(p.socket, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most) == 0);
+    CHECK(open_run(&p, 14) > 0);
+    init(&p);
+    CHECK(train_until(&p, 1, 1) > 0);
+    stop(&p);
+}
+
 static dp_status step_nowhere(dp_engine *engine, const dp_gpt_batch *batch, float scale,
                               double *loss_sum)
 {
@@ -608,6 +632,7 @@ int main(void)
         cmocka_unit_test(what_is_too_hot_rests_and_obeys_and_goes_on_when_it_has_cooled),
         cmocka_unit_test(a_closed_socket_ends_the_worker),
         cmocka_unit_test(a_model_that_a_backend_cannot_hold_is_opened_on_the_cpu),
+        cmocka_unit_test(where_the_cpu_took_over_the_heat_of_the_card_is_no_matter),
         cmocka_unit_test(a_worker_whose_card_vanishes_says_so_and_ends),
         cmocka_unit_test(steps_go_on_while_a_publication_is_made),
         cmocka_unit_test(what_looks_at_drawers_comes_after_a_publication_under_way),
