@@ -48,13 +48,13 @@ static lot *next_lot(dp_loader *loader)
     return &loader->lots[(loader->current + 1) % LOTS];
 }
 
-/* Rows of the lot from place on, up to rows; its status says why there are fewer. */
-static void fill(dp_loader *loader, lot *l, const dp_loader_place *place, uint32_t rows)
+/* All rows of place, as a lot; its status says why there are fewer. */
+static void fill(dp_loader *loader, lot *l, const dp_loader_place *place)
 {
     const uint64_t seed = place->own ? loader->own_seed : loader->seed;
     l->place = (dp_loader_place){.sample = place->sample, .own = place->own};
     l->status = DP_OK;
-    while (l->place.rows < rows && l->status == DP_OK && !atomic_load(&loader->closing)) {
+    while (l->place.rows < place->rows && l->status == DP_OK && !atomic_load(&loader->closing)) {
         const size_t at = l->place.rows * loader->length;
         l->status = dp_data_sample(loader->data, seed, place->sample + l->place.rows,
                                    loader->length, l->x + at, l->y + at);
@@ -74,7 +74,7 @@ static void *prepare(void *context)
         lot *const l = next_lot(loader);
         const dp_loader_place place = l->place;
         pthread_mutex_unlock(&loader->lock);
-        fill(loader, l, &place, loader->lot_rows);
+        fill(loader, l, &place);
         pthread_mutex_lock(&loader->lock);
         loader->state = NEXT_READY;
         pthread_cond_broadcast(&loader->changed);
@@ -171,11 +171,20 @@ static void await_next(dp_loader *loader)
     pthread_mutex_unlock(&loader->lock);
 }
 
-/* The rows behind place; it may end in the middle of a micro-batch to come, so the lot begins before the last one ends. */
+/* Rows of the range behind place. */
+static uint64_t rows_behind(const dp_loader_place *place)
+{
+    return place->left == 0 ? UINT64_MAX : place->left - place->rows;
+}
+
+/* The rows behind place; the lot lent from may end in the middle of a micro-batch to come, so the next begins before its end. */
 static void ask_next(dp_loader *loader, const dp_loader_place *place)
 {
+    const uint64_t behind = rows_behind(place);
     next_lot(loader)->place =
-        (dp_loader_place){.sample = place->sample + place->rows, .own = place->own};
+        (dp_loader_place){.sample = place->sample + place->rows,
+                          .rows = behind < loader->lot_rows ? (uint32_t)behind : loader->lot_rows,
+                          .own = place->own};
     pthread_mutex_lock(&loader->lock);
     loader->state = NEXT_WANTED;
     loader->asked_for++;
@@ -186,6 +195,7 @@ static void ask_next(dp_loader *loader, const dp_loader_place *place)
 dp_status dp_loader_take(dp_loader *loader, const dp_loader_place *place, dp_loader_rows *rows)
 {
     dp_assert(place->rows > 0 && place->rows <= loader->rows_max);
+    dp_assert(place->left == 0 || place->left >= place->rows);
     uint32_t end = end_in(&loader->lots[loader->current], place);
     if (end == 0 && loader->asked) {
         await_next(loader);
@@ -199,14 +209,15 @@ dp_status dp_loader_take(dp_loader *loader, const dp_loader_place *place, dp_loa
     if (end > 0) {
         loader->ahead++;
     } else { /* A range of the lease has ended, or a new one has come. */
-        fill(loader, l, place, place->rows);
+        fill(loader, l, place);
         DP_TRY(l->status);
         end = place->rows;
     }
     const size_t at = (end - place->rows) * loader->length;
     rows->x = l->x + at;
     rows->y = l->y + at;
-    if (!loader->asked && l->place.rows - end <= loader->lot_rows / 2) {
+    const uint32_t ready = l->place.rows - end;
+    if (!loader->asked && ready <= loader->lot_rows / 2 && ready < rows_behind(place)) {
         ask_next(loader, place);
         loader->asked = true;
     }

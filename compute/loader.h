@@ -25,7 +25,8 @@ typedef struct dp_loader_setup {
 typedef struct dp_loader_place {
     uint64_t sample;
     uint32_t rows;
-    bool own; /* of the member's line, not the run's (base/reach.h) */
+    bool own;      /* of the member's line, not the run's (base/reach.h) */
+    uint64_t left; /* with these, up to the end of a range; 0: there is no end */
 } dp_loader_place;
 
 typedef struct dp_loader_rows {
@@ -36,9 +37,9 @@ typedef struct dp_loader_rows {
 /* DP_NOMEM, and DP_AGAIN when the system gives no more threads. */
 DP_MUST dp_status dp_loader_open(dp_loader **out, const dp_loader_setup *setup);
 void dp_loader_close(dp_loader *loader); /* Accepts NULL. Joins the thread. */
-/* The rows of place, lent until the next take. Rows after them are prepared; another place than those is
- * fetched by the caller itself. DP_BADARG: the data is too short; DP_AGAIN: its shard is not here; the
- * last loan is over. */
+/* The rows of place, lent until the next take. Rows after them are prepared, none behind the end of the range, since nobody
+ * knows yet whose those are; another place than the next is fetched by the caller itself. DP_BADARG: the data is too short;
+ * DP_AGAIN: its shard is not here; the last loan is over. */
 DP_MUST dp_status dp_loader_take(dp_loader *loader, const dp_loader_place *place,
                                  dp_loader_rows *rows);
 /* What its lots take. */

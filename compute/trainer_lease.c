@@ -26,7 +26,8 @@ dp_loader_place dp_trainer_next_place(const dp_trainer *t, uint32_t rows)
     }
     const dp_sample_range *const range = &t->ranges[0];
     return (dp_loader_place){.sample = range->first,
-                             .rows = range->count < rows ? (uint32_t)range->count : rows};
+                             .rows = range->count < rows ? (uint32_t)range->count : rows,
+                             .left = range->count};
 }
 
 void dp_trainer_pass_over(dp_trainer *t, const dp_loader_place *place)

@@ -112,6 +112,30 @@ static void the_thread_is_woken_for_a_lot_and_not_for_each_take(void **state)
     close_bench(&b);
 }
 
+/* Who gets a short range for each step has no use for what lies behind it. */
+static void nothing_behind_the_end_of_a_range_is_prepared(void **state)
+{
+    (void)state;
+    enum { RANGES = 50, RANGE = 3 * MOST };
+    bench b;
+    open_bench(&b, COUNT);
+    for (uint64_t i = 0; i < RANGES; i++) {
+        take(&b, (dp_loader_place){.sample = 100 * i, .rows = MOST, .left = MOST});
+    }
+    CHECK(dp_loader_lots(b.loader) == 0 && dp_loader_ahead(b.loader) == 0);
+    for (uint64_t i = 0; i < RANGES; i++) {
+        for (uint32_t at = 0; at < RANGE; at += MOST) {
+            take(&b,
+                 (dp_loader_place){.sample = 7 + 100 * i + at, .rows = MOST, .left = RANGE - at});
+        }
+    }
+    /* All but the first of each, by one lot that holds no more. */
+    CHECK(dp_loader_lots(b.loader) == RANGES && dp_loader_ahead(b.loader) == 2 * RANGES);
+    take(&b, (dp_loader_place){.sample = 7 + 100 * (RANGES - 1) + RANGE, .rows = 1});
+    CHECK(dp_loader_ahead(b.loader) == 2 * RANGES);
+    close_bench(&b);
+}
+
 static void another_range_or_the_own_line_gives_its_own_rows(void **state)
 {
     (void)state;
@@ -196,6 +220,7 @@ int main(void)
         cmocka_unit_test(batches_in_order_are_prepared_and_are_the_same),
         cmocka_unit_test(a_micro_batch_may_shrink_or_double),
         cmocka_unit_test(the_thread_is_woken_for_a_lot_and_not_for_each_take),
+        cmocka_unit_test(nothing_behind_the_end_of_a_range_is_prepared),
         cmocka_unit_test(another_range_or_the_own_line_gives_its_own_rows),
         cmocka_unit_test(the_lent_rows_stay_while_the_next_are_prepared),
         cmocka_unit_test(data_that_is_too_short_is_refused_each_time),
