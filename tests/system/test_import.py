@@ -67,10 +67,16 @@ class Import(SystemTest):
         first = self.folder.node("first").start()
         first.ask("run", "create", self.file("tiny.yaml", systemtest.TINY), "--text", data)
         wait_for(lambda: first.run().get("round", 0) >= 2, 30, "two rounds")
-        first.ask("pause")  # So that both exports are of one round.
-        before = self.exported(first, "before")
+        first.ask("pause")
+        before = os.path.join(self.folder.path, "before")
         out = os.path.join(self.folder.path, "llmc")
-        self.assertEqual(first.ask("ckpt", "export", out, "--llmc", "f32")["files"], ["model.bin"])
+
+        def both(): # of one round: one that was open at the pause may still close, and its checkpoint be saved later
+            exports = [first.ask("ckpt", "export", before, "--force"),
+                       first.ask("ckpt", "export", out, "--llmc", "f32", "--force")]
+            return exports if exports[0]["round"] == exports[1]["round"] else None
+        wait_for(lambda: first.ask("ckpt", "ls")["checkpoints"], 30, "a checkpoint")
+        self.assertEqual(wait_for(both, 30, "two exports of one round")[1]["files"], ["model.bin"])
         self.assertEqual(self.fails("E0403", 64, first.ask, "ckpt", "export", out, "--llmc", "f16")["why"], "f16")
         first.ask("down")
         weights = os.path.join(out, "model.bin")

