@@ -5,12 +5,28 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/assert.h"
 
 /* Before each block stands its size. The block itself starts on a cache line, so it suits any type, dp_digest too,
  * and it ends where malloc's block ends, so that the address sanitizer sees an overrun of one byte. */
-enum { LINE_BYTES = 64 };
+enum {
+    LINE_BYTES = 64,
+    RESERVE_BYTES_MIN = 64 * 1024 /* less is not worth pages of its own */
+};
+
+/* Pages of the system end where no red zone is: a sanitizer wants malloc's. */
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
 
 typedef struct header {
     size_t size;
@@ -20,6 +36,7 @@ typedef struct header {
 _Static_assert(sizeof(header) <= LINE_BYTES, "the header fits before the block");
 
 static const uint64_t mark_live = 0x64706c6976653a29ULL;
+static const uint64_t mark_mapped = 0x64706d61703a2d29ULL; /* of dp_reserve */
 static const uint64_t mark_dead = 0x6470646561643a28ULL;
 
 static atomic_size_t live_bytes;
@@ -30,7 +47,7 @@ static header *header_of(void *memory)
 {
     header *h = (header *)(void *)((uint8_t *)memory - LINE_BYTES);
 
-    dp_assert(h->mark == mark_live);
+    dp_assert(h->mark == mark_live || h->mark == mark_mapped);
     return h;
 }
 
@@ -87,6 +104,28 @@ void *dp_alloc(size_t count, size_t size)
     return memory;
 }
 
+void *dp_reserve(size_t count, size_t size)
+{
+    if (size != 0 && count > SIZE_MAX / size) {
+        return NULL;
+    }
+    const size_t bytes = count * size;
+    if (SANITIZED || bytes < RESERVE_BYTES_MIN) {
+        return dp_alloc(count, size);
+    }
+    if (bytes > PTRDIFF_MAX - LINE_BYTES || hook_fails() || !take_budget(bytes)) {
+        return NULL;
+    }
+    void *const base =
+        mmap(NULL, LINE_BYTES + bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) {
+        atomic_fetch_sub(&live_bytes, bytes);
+        return NULL;
+    }
+    *(header *)base = (header){.size = bytes, .mark = mark_mapped};
+    return (uint8_t *)base + LINE_BYTES;
+}
+
 void *dp_realloc(void *memory, size_t size)
 {
     void *const grown = allocate(size);
@@ -107,6 +146,11 @@ void dp_free(void *memory)
     }
     header *const h = header_of(memory);
     atomic_fetch_sub(&live_bytes, h->size);
+    if (h->mark == mark_mapped) {
+        const int failed = munmap(h, LINE_BYTES + h->size);
+        dp_assert(failed == 0);
+        return;
+    }
     h->mark = mark_dead;
     free(h);
 }

@@ -23,7 +23,7 @@ dp_status dp_map_init(dp_map *map, uint32_t capacity, uint64_t seed)
     while (made.slots < 2 * capacity) {
         made.slots *= 2;
     }
-    made.entries = dp_alloc(made.slots, sizeof *made.entries);
+    made.entries = dp_reserve(made.slots, sizeof *made.entries);
     if (made.entries == NULL) {
         return DP_NOMEM;
     }

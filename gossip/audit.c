@@ -33,7 +33,7 @@ struct dp_audit {
 
 dp_status dp_audit_open(dp_audit **audit, const dp_audit_config *config)
 {
-    dp_audit *made = dp_alloc(1, sizeof *made);
+    dp_audit *made = dp_reserve(1, sizeof *made);
 
     if (made == NULL) {
         return DP_NOMEM;
@@ -43,8 +43,8 @@ dp_status dp_audit_open(dp_audit **audit, const dp_audit_config *config)
     made->config.manifest = &made->manifest;
     dp_status status = dp_ledger_open(&made->ledger, &made->manifest, &config->run, 1);
     if (status == DP_OK) {
-        made->members = dp_alloc(made->ledger.capacity, sizeof *made->members);
-        made->own = dp_alloc(made->ledger.capacity, sizeof *made->own);
+        made->members = dp_reserve(made->ledger.capacity, sizeof *made->members);
+        made->own = dp_reserve(made->ledger.capacity, sizeof *made->own);
         made->spans = dp_alloc(DP_AUDIT_SPANS_MAX, sizeof *made->spans);
         status =
             made->members != NULL && made->own != NULL && made->spans != NULL ? DP_OK : DP_NOMEM;

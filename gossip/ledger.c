@@ -54,7 +54,7 @@ dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const d
                           .pass = dp_manifest_samples(manifest)};
     memcpy(ledger->root_key, manifest->root_key, sizeof ledger->root_key);
     DP_TRY(dp_map_init(&ledger->map, ledger->capacity, seed));
-    ledger->roster = dp_alloc(ledger->capacity, sizeof *ledger->roster);
+    ledger->roster = dp_reserve(ledger->capacity, sizeof *ledger->roster);
     if (ledger->roster == NULL) {
         dp_ledger_close(ledger);
         return DP_NOMEM;

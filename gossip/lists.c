@@ -13,7 +13,7 @@ dp_status dp_lists_open(dp_lists *lists, uint32_t listed_max)
         return DP_OK;
     }
     lists->capacity = DP_LISTS_RECORDS * dp_listing_count(listed_max);
-    lists->known = dp_alloc(lists->capacity, sizeof *lists->known);
+    lists->known = dp_reserve(lists->capacity, sizeof *lists->known);
     return lists->known != NULL ? DP_OK : DP_NOMEM;
 }
 

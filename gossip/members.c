@@ -101,7 +101,7 @@ dp_status dp_members_open(dp_members **members, const dp_members_config *config)
         return DP_NOMEM;
     }
     made->capacity = config->members_max;
-    made->rows = dp_alloc(made->capacity, sizeof *made->rows);
+    made->rows = dp_reserve(made->capacity, sizeof *made->rows);
     made->order = dp_alloc(made->capacity, sizeof *made->order);
     if (made->rows == NULL || made->order == NULL ||
         dp_rowset_open(&made->linked, made->capacity) != DP_OK ||

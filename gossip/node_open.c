@@ -102,12 +102,12 @@ static dp_status open_tables(dp_node *node)
     round->ready_max = (lists ? listed : 0) + DP_CLAIMS_BEYOND;
     round->claims_max = round->ready_max + listed;
     node->held_max = DP_HELD_STANDARD + (lists ? DP_HELD_PER_LISTED * listed : 0);
-    round->claims = dp_alloc(round->claims_max, sizeof *round->claims);
-    chain->ring_items = dp_alloc((size_t)DP_RING_ROUNDS * listed, sizeof *chain->ring_items);
-    chain->record = dp_alloc(lists ? DP_RECORD_WHOLE_MAX : DP_RECORD_BYTES_MAX, 1);
-    node->held = dp_alloc(node->held_max, sizeof *node->held);
-    node->apply_items = dp_alloc(listed, sizeof *node->apply_items);
-    node->catchup.records = dp_alloc(lists ? DP_RECORDS_BYTES_MAX : DP_MESSAGE_MAX, 1);
+    round->claims = dp_reserve(round->claims_max, sizeof *round->claims);
+    chain->ring_items = dp_reserve((size_t)DP_RING_ROUNDS * listed, sizeof *chain->ring_items);
+    chain->record = dp_reserve(lists ? DP_RECORD_WHOLE_MAX : DP_RECORD_BYTES_MAX, 1);
+    node->held = dp_reserve(node->held_max, sizeof *node->held);
+    node->apply_items = dp_reserve(listed, sizeof *node->apply_items);
+    node->catchup.records = dp_reserve(lists ? DP_RECORDS_BYTES_MAX : DP_MESSAGE_MAX, 1);
     if (round->claims == NULL || chain->ring_items == NULL || chain->record == NULL ||
         node->held == NULL || node->apply_items == NULL || node->catchup.records == NULL) {
         return DP_NOMEM;
@@ -116,10 +116,10 @@ static dp_status open_tables(dp_node *node)
         chain->ring[i].items = &chain->ring_items[(size_t)i * listed];
     }
     if (lists) {
-        round->whole = dp_alloc(DP_RECORD_WHOLE_MAX, 1);
-        round->vote_row = dp_alloc(DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX, 1);
+        round->whole = dp_reserve(DP_RECORD_WHOLE_MAX, 1);
+        round->vote_row = dp_reserve(DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX, 1);
         chain->unlisted_max = round->claims_max;
-        chain->unlisted = dp_alloc(chain->unlisted_max, sizeof *chain->unlisted);
+        chain->unlisted = dp_reserve(chain->unlisted_max, sizeof *chain->unlisted);
         if (round->whole == NULL || round->vote_row == NULL || chain->unlisted == NULL) {
             return DP_NOMEM;
         }
@@ -130,17 +130,17 @@ static dp_status open_tables(dp_node *node)
 
 static dp_status open_memory(dp_node *node)
 {
-    node->commit = dp_alloc(1, sizeof *node->commit);
-    node->chain = dp_alloc(1, sizeof *node->chain);
-    node->round = dp_alloc(1, sizeof *node->round);
-    node->forks = dp_alloc(1, sizeof *node->forks);
+    node->commit = dp_reserve(1, sizeof *node->commit);
+    node->chain = dp_reserve(1, sizeof *node->chain);
+    node->round = dp_reserve(1, sizeof *node->round);
+    node->forks = dp_reserve(1, sizeof *node->forks);
     if (node->manifest.reduce == DP_REDUCE_PARTS) {
-        node->parts = dp_alloc(1, sizeof *node->parts);
+        node->parts = dp_reserve(1, sizeof *node->parts);
         if (node->parts == NULL) {
             return DP_NOMEM;
         }
     }
-    node->witness = dp_alloc(1, sizeof *node->witness);
+    node->witness = dp_reserve(1, sizeof *node->witness);
     if (node->commit == NULL || node->chain == NULL || node->round == NULL || node->forks == NULL ||
         node->witness == NULL) {
         return DP_NOMEM;

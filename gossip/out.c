@@ -22,7 +22,7 @@ _Static_assert(offsetof(dp_action, u) + sizeof((dp_action *)0)->u.store <= ACTIO
 
 dp_status dp_out_open(dp_out *out)
 {
-    *out = (dp_out){.bytes = dp_alloc(DP_OUT_BYTES, 1)};
+    *out = (dp_out){.bytes = dp_reserve(DP_OUT_BYTES, 1)};
     return out->bytes != NULL ? DP_OK : DP_NOMEM;
 }
 

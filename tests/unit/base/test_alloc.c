@@ -1,6 +1,9 @@
 #include "base/alloc.h"
 
 #include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/lib/check.h"
 
@@ -141,6 +144,78 @@ static void threads_leave_no_bytes_behind(void **state)
     assert_int_equal(dp_alloc_live_bytes(), before);
 }
 
+enum { TABLE_BYTES = 8 << 20 };
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+static void a_reserved_table_is_zeroed_aligned_and_counted_whole(void **state)
+{
+    const size_t before = dp_alloc_live_bytes();
+
+    (void)state;
+    uint8_t *const table = dp_reserve(TABLE_BYTES / 8, 8);
+    assert_non_null(table);
+    assert_int_equal((uintptr_t)table % 64, 0);
+    assert_int_equal(dp_alloc_live_bytes(), before + TABLE_BYTES);
+    assert_int_equal(table[0] | table[TABLE_BYTES / 2] | table[TABLE_BYTES - 1], 0);
+    table[TABLE_BYTES - 1] = 1;
+    dp_free(table);
+    assert_int_equal(dp_alloc_live_bytes(), before);
+}
+
+/* Under the address sanitizer it is, since it comes from there. */
+static void a_reserved_table_takes_no_memory_where_nothing_was_written(void **state)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint8_t *const table = dp_reserve(TABLE_BYTES, 1);
+    unsigned char *const here = calloc(TABLE_BYTES / page + 2, 1);
+    size_t resident = 0;
+
+    (void)state;
+    assert_non_null(table);
+    assert_non_null(here);
+    table[TABLE_BYTES / 2] = 1;
+    uint8_t *const first = table - (uintptr_t)table % page;
+    assert_int_equal(mincore(first, TABLE_BYTES, here), 0);
+    for (size_t i = 0; i < TABLE_BYTES / page; i++) {
+        resident += here[i] & 1U;
+    }
+#ifndef SANITIZED
+    assert_true(resident <= 2 * (TABLE_BYTES / page) / 4); /* Huge pages are of 2 MiB. */
+#endif
+    assert_true(resident >= 1);
+    free(here);
+    dp_free(table);
+}
+
+static void a_table_is_refused_as_memory_is(void **state)
+{
+    const size_t before = dp_alloc_live_bytes();
+
+    (void)state;
+    assert_null(dp_reserve(SIZE_MAX, 2));
+    assert_null(dp_reserve(1, PTRDIFF_MAX));
+#ifndef SANITIZED
+    assert_null(dp_reserve((size_t)1 << 50, 1)); /* More than an address space has. */
+#endif
+    dp_alloc_set_budget(before + TABLE_BYTES);
+    assert_null(dp_reserve(TABLE_BYTES + 1, 1));
+    dp_alloc_set_budget(0);
+    dp_alloc_fail_after(1);
+    assert_null(dp_reserve(TABLE_BYTES, 1));
+    dp_alloc_fail_after(0);
+    void *const small = dp_reserve(1, 8);
+    assert_non_null(small);
+    dp_free(small);
+    assert_int_equal(dp_alloc_live_bytes(), before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +226,9 @@ int main(void)
         cmocka_unit_test(a_failed_realloc_leaves_the_old_block),
         cmocka_unit_test(the_budget_bounds_what_lives_at_once),
         cmocka_unit_test(the_hook_fails_the_nth_and_all_after_it),
+        cmocka_unit_test(a_reserved_table_is_zeroed_aligned_and_counted_whole),
+        cmocka_unit_test(a_reserved_table_takes_no_memory_where_nothing_was_written),
+        cmocka_unit_test(a_table_is_refused_as_memory_is),
         cmocka_unit_test(threads_leave_no_bytes_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
