@@ -5,44 +5,31 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "compute/backend_check_inside.h"
 #include "compute/backend_cpu.h"
 #include "compute/precision.h"
 #include "compute/state.h"
 
-enum { ROWS = 2, LENGTH = 32, VOCAB = 96, STEPS = 3, HALF = 32768, ONE = 65536 };
+enum {
+    ROWS = DP_TWINS_ROWS,
+    LENGTH = DP_TWINS_LENGTH,
+    VOCAB = DP_TWINS_VOCAB,
+    STEPS = 3,
+    HALF = 32768,
+    ONE = 65536
+};
 
-/* What the backend told of gradients while it computed the others. */
-typedef struct early {
-    float *values; /* owned, as many as the model has */
-    size_t first;  /* they are there from here on */
-    bool rises;    /* it told of fewer after more */
-} early;
-
-/* The same model on the backend and on the CPU. */
-typedef struct twins {
-    const dp_backend *of[2]; /* the backend, the CPU */
-    dp_engine *engines[2];
-    dp_model model;
-    dp_precision_kind precision;
-    double tolerance; /* of what is near, relative */
-    bool refused;     /* the device has not this precision */
-    dp_buf bytes;
-    early early;
-    dp_view blobs[2][2]; /* [twin][blob of a, of F] */
-    uint32_t tokens[ROWS * LENGTH + 1];
-    dp_why *why;
-} twins;
+typedef dp_twins twins;
 
 static const char *const vector_names[DP_VECTORS] = {"x", "theta", "e", "F", "a", "anchor", "m"};
 
-static dp_status differs(const twins *t, const char *what, double got, double wanted)
+dp_status dp_twins_differ(const twins *t, const char *what, double got, double wanted)
 {
     return dp_why_set(t->why, DP_UNSUPPORTED, "its %s in %s is %.9g where the CPU has %.9g", what,
                       dp_precision_name(dp_precision_of_kind(t->precision)), got, wanted);
 }
 
-/* The sentence of a call that failed, unless it left one. */
-static dp_status told(const twins *t, int twin, const char *call, dp_status status)
+dp_status dp_twins_told(const twins *t, int twin, const char *call, dp_status status)
 {
     if (status == DP_OK) {
         return DP_OK;
@@ -52,27 +39,19 @@ static dp_status told(const twins *t, int twin, const char *call, dp_status stat
                       problem[0] != '\0' ? problem : dp_status_text(status));
 }
 
-/* DO(t, copy, to, from): both twins make the same call. */
-#define DO(t, call, ...)                                                                           \
-    do {                                                                                           \
-        for (int twin_ = 0; twin_ < 2; twin_++) {                                                  \
-            DP_TRY(                                                                                \
-                told((t), twin_, #call, (t)->of[twin_]->call((t)->engines[twin_], __VA_ARGS__)));  \
-        }                                                                                          \
-    } while (0)
-
 static dp_status near_enough(const twins *t, const char *what, const double values[2])
 {
     const double allowed = t->tolerance * fmax(fabs(values[1]), 1e-3);
-    return fabs(values[0] - values[1]) <= allowed ? DP_OK : differs(t, what, values[0], values[1]);
+    return fabs(values[0] - values[1]) <= allowed ? DP_OK
+                                                  : dp_twins_differ(t, what, values[0], values[1]);
 }
 
-static dp_status same_vector(const twins *t, dp_vector vector, const char *after)
+dp_status dp_twins_same(const twins *t, dp_vector vector, const char *after)
 {
     const float *const got = t->of[0]->values(t->engines[0], vector);
     const float *const wanted = t->of[1]->values(t->engines[1], vector);
     if (got == NULL) {
-        return told(t, 0, "values", DP_IO);
+        return dp_twins_told(t, 0, "values", DP_IO);
     }
     for (size_t i = 0; i < t->model.n_elements; i++) {
         if (dp_float_bits(got[i]) != dp_float_bits(wanted[i])) {
@@ -87,7 +66,7 @@ static dp_status same_vector(const twins *t, dp_vector vector, const char *after
 static dp_status same_vectors(const twins *t, const char *after)
 {
     for (int v = 0; v < DP_VECTORS; v++) {
-        DP_TRY(same_vector(t, (dp_vector)v, after));
+        DP_TRY(dp_twins_same(t, (dp_vector)v, after));
     }
     return DP_OK;
 }
@@ -105,7 +84,7 @@ static dp_status same_gradients(const twins *t)
     const float *const got = t->of[0]->gradients(t->engines[0]);
     const float *const wanted = t->of[1]->gradients(t->engines[1]);
     if (got == NULL) {
-        return told(t, 0, "gradients", DP_IO);
+        return dp_twins_told(t, 0, "gradients", DP_IO);
     }
     double apart = 0;
     double whole = 0;
@@ -121,7 +100,7 @@ static dp_status same_gradients(const twins *t)
 /* A dp_backend_final. */
 static void keep_early(void *context, const float *gradients, size_t first)
 {
-    early *const told = context;
+    dp_twins_early *const told = context;
     told->rises = told->rises || first > told->first;
     if (!told->rises) {
         memcpy(told->values + first, gradients + first, (told->first - first) * sizeof *gradients);
@@ -134,7 +113,7 @@ static dp_status same_early(const twins *t)
 {
     const float *const gradients = t->of[0]->gradients(t->engines[0]);
     if (gradients == NULL) {
-        return told(t, 0, "gradients", DP_IO);
+        return dp_twins_told(t, 0, "gradients", DP_IO);
     }
     for (size_t i = t->early.first; i < t->model.n_elements; i++) {
         if (t->early.rises || dp_float_bits(t->early.values[i]) != dp_float_bits(gradients[i])) {
@@ -168,17 +147,18 @@ static dp_status train_once(twins *t, bool tells)
     for (int twin = 0; twin < 2; twin++) {
         const dp_backend *const b = t->of[twin];
         dp_engine *const e = t->engines[twin];
-        DP_TRY(told(t, twin, "step", b->step(e, &batch, 1.0F / (ROWS * LENGTH), &losses[twin])));
-        DP_TRY(told(t, twin, "norm", b->norm(e, &norms[twin])));
+        DP_TRY(dp_twins_told(t, twin, "step",
+                             b->step(e, &batch, 1.0F / (ROWS * LENGTH), &losses[twin])));
+        DP_TRY(dp_twins_told(t, twin, "norm", b->norm(e, &norms[twin])));
     }
     DP_TRY(near_enough(t, "loss", losses));
     DP_TRY(near_enough(t, "gradient norm", norms));
     DP_TRY(same_early(t));
     DP_TRY(same_gradients(t));
     for (int twin = 0; twin < 2; twin++) {
-        DP_TRY(
-            told(t, twin, "update", t->of[twin]->update(t->engines[twin], &options, norms[twin])));
-        DP_TRY(told(t, twin, "drop", t->of[twin]->drop(t->engines[twin])));
+        DP_TRY(dp_twins_told(t, twin, "update",
+                             t->of[twin]->update(t->engines[twin], &options, norms[twin])));
+        DP_TRY(dp_twins_told(t, twin, "drop", t->of[twin]->drop(t->engines[twin])));
     }
     return DP_OK;
 }
@@ -190,9 +170,11 @@ static dp_status look(twins *t, dp_vector weights)
     float logits[2][VOCAB];
     for (int twin = 0; twin < 2; twin++) {
         const dp_backend *const b = t->of[twin];
-        DP_TRY(told(t, twin, "loss", b->loss(t->engines[twin], weights, &batch, &losses[twin])));
-        DP_TRY(told(t, twin, "logits",
-                    b->logits(t->engines[twin], weights, t->tokens, LENGTH / 2, logits[twin])));
+        DP_TRY(dp_twins_told(t, twin, "loss",
+                             b->loss(t->engines[twin], weights, &batch, &losses[twin])));
+        DP_TRY(dp_twins_told(
+            t, twin, "logits",
+            b->logits(t->engines[twin], weights, t->tokens, LENGTH / 2, logits[twin])));
     }
     DP_TRY(near_enough(t, "loss without training", losses));
     double largest = 0;
@@ -202,7 +184,7 @@ static dp_status look(twins *t, dp_vector weights)
     }
     for (size_t i = 0; i < VOCAB; i++) {
         if (!(fabs((double)logits[0][i] - (double)logits[1][i]) <= t->tolerance * largest)) {
-            return differs(t, "logit", (double)logits[0][i], (double)logits[1][i]);
+            return dp_twins_differ(t, "logit", (double)logits[0][i], (double)logits[1][i]);
         }
     }
     return DP_OK;
@@ -210,15 +192,15 @@ static dp_status look(twins *t, dp_vector weights)
 
 static dp_status check_training(twins *t)
 {
-    DO(t, init, 7);
-    DP_TRY(same_vector(t, DP_VECTOR_THETA, "init"));
-    DO(t, copy, DP_VECTOR_X, DP_VECTOR_THETA);
+    DP_TWINS_DO(t, init, 7);
+    DP_TRY(dp_twins_same(t, DP_VECTOR_THETA, "init"));
+    DP_TWINS_DO(t, copy, DP_VECTOR_X, DP_VECTOR_THETA);
     for (int i = 0; i < STEPS; i++) {
         DP_TRY(train_once(t, i == 1));
     }
     DP_TRY(look(t, DP_VECTOR_X));
     DP_TRY(look(t, DP_VECTOR_THETA));
-    return same_vector(t, DP_VECTOR_THETA, "training");
+    return dp_twins_same(t, DP_VECTOR_THETA, "training");
 }
 
 /* A token beyond the vocabulary, bytes too short, a number that is none: refused, and nothing changes. */
@@ -243,7 +225,7 @@ static dp_status check_refusals(twins *t)
     if (b->load(t->engines[0], DP_VECTOR_THETA, bytes) != DP_BADMSG) {
         return dp_why_set(t->why, DP_UNSUPPORTED, "it loads a vector that is too short");
     }
-    return same_vector(t, DP_VECTOR_THETA, "what must be refused");
+    return dp_twins_same(t, DP_VECTOR_THETA, "what must be refused");
 }
 
 /* ---- Exact: drawers, codecs, rounds. */
@@ -254,8 +236,9 @@ static dp_status level(twins *t)
     dp_buf_clear(&t->bytes);
     DP_TRY(dp_floats_write(t->of[1]->values(t->engines[1], DP_VECTOR_X), t->model.n_elements,
                            &t->bytes));
-    DP_TRY(told(t, 0, "load", t->of[0]->load(t->engines[0], DP_VECTOR_X, dp_buf_view(&t->bytes))));
-    return same_vector(t, DP_VECTOR_X, "load");
+    DP_TRY(dp_twins_told(t, 0, "load",
+                         t->of[0]->load(t->engines[0], DP_VECTOR_X, dp_buf_view(&t->bytes))));
+    return dp_twins_same(t, DP_VECTOR_X, "load");
 }
 
 static dp_status same_blobs(twins *t, int blob, const dp_codec *codec)
@@ -270,8 +253,9 @@ static dp_status same_blobs(twins *t, int blob, const dp_codec *codec)
 static dp_status encode_f(twins *t, const dp_codec *codec)
 {
     for (int twin = 0; twin < 2; twin++) {
-        DP_TRY(told(t, twin, "encode",
-                    t->of[twin]->encode(t->engines[twin], DP_VECTOR_F, codec, &t->blobs[twin][1])));
+        DP_TRY(dp_twins_told(
+            t, twin, "encode",
+            t->of[twin]->encode(t->engines[twin], DP_VECTOR_F, codec, &t->blobs[twin][1])));
     }
     return same_blobs(t, 1, codec);
 }
@@ -279,8 +263,8 @@ static dp_status encode_f(twins *t, const dp_codec *codec)
 static dp_status start_a(twins *t, const dp_codec *codec)
 {
     for (int twin = 0; twin < 2; twin++) {
-        DP_TRY(told(t, twin, "encode_start",
-                    t->of[twin]->encode_start(t->engines[twin], DP_VECTOR_A, codec)));
+        DP_TRY(dp_twins_told(t, twin, "encode_start",
+                             t->of[twin]->encode_start(t->engines[twin], DP_VECTOR_A, codec)));
     }
     return DP_OK;
 }
@@ -291,9 +275,11 @@ static dp_status take_a(twins *t, const dp_codec *codec)
     const float *values[2];
     bool ready;
     for (int twin = 0; twin < 2; twin++) {
-        DP_TRY(told(t, twin, "encode_ready", t->of[twin]->encode_ready(t->engines[twin], &ready)));
-        DP_TRY(told(t, twin, "encode_take",
-                    t->of[twin]->encode_take(t->engines[twin], &t->blobs[twin][0], &values[twin])));
+        DP_TRY(dp_twins_told(t, twin, "encode_ready",
+                             t->of[twin]->encode_ready(t->engines[twin], &ready)));
+        DP_TRY(dp_twins_told(
+            t, twin, "encode_take",
+            t->of[twin]->encode_take(t->engines[twin], &t->blobs[twin][0], &values[twin])));
     }
     if (memcmp(values[0], values[1], t->model.n_elements * sizeof(float)) != 0) {
         return dp_why_set(t->why, DP_UNSUPPORTED,
@@ -306,33 +292,35 @@ static dp_status check_round(twins *t, const dp_codec *codec, uint32_t mu)
 {
     const dp_codec dense = dp_codec_standard(DP_CODEC_INT8);
     const uint32_t q[2] = {0x50000000U, 0x30000000U};
-    DO(t, snapshot, DP_VECTOR_F, DP_VECTOR_NONE, DP_VECTOR_THETA);
-    DO(t, scale, DP_VECTOR_F, HALF);
-    DO(t, snapshot, DP_VECTOR_A, DP_VECTOR_E, DP_VECTOR_THETA);
+    DP_TWINS_DO(t, snapshot, DP_VECTOR_F, DP_VECTOR_NONE, DP_VECTOR_THETA);
+    DP_TWINS_DO(t, scale, DP_VECTOR_F, HALF);
+    DP_TWINS_DO(t, snapshot, DP_VECTOR_A, DP_VECTOR_E, DP_VECTOR_THETA);
     DP_TRY(same_vectors(t, "snapshot"));
     DP_TRY(encode_f(t, &dense));
     DP_TRY(start_a(t, codec));
-    DO(t, copy, DP_VECTOR_ANCHOR, DP_VECTOR_X);
-    DO(t, subtract, DP_VECTOR_X, DP_VECTOR_THETA);
+    DP_TWINS_DO(t, copy, DP_VECTOR_ANCHOR, DP_VECTOR_X);
+    DP_TWINS_DO(t, subtract, DP_VECTOR_X, DP_VECTOR_THETA);
     DP_TRY(take_a(t, codec));
     const dp_outer outer = {.alpha = ONE - 1, .mu = mu};
     dp_outer_seen seen[2];
     for (int twin = 0; twin < 2; twin++) {
-        DP_TRY(told(t, twin, "apply",
-                    t->of[twin]->apply(t->engines[twin], t->blobs[1], q, 2, &outer, &seen[twin])));
-        DP_TRY(told(t, twin, "settle",
-                    t->of[twin]->settle(t->engines[twin], t->blobs[1][0], ONE / 3, 0.95F)));
+        DP_TRY(dp_twins_told(
+            t, twin, "apply",
+            t->of[twin]->apply(t->engines[twin], t->blobs[1], q, 2, &outer, &seen[twin])));
+        DP_TRY(
+            dp_twins_told(t, twin, "settle",
+                          t->of[twin]->settle(t->engines[twin], t->blobs[1][0], ONE / 3, 0.95F)));
     }
-    DO(t, add, DP_VECTOR_X, DP_VECTOR_THETA);
+    DP_TWINS_DO(t, add, DP_VECTOR_X, DP_VECTOR_THETA);
     DP_TRY(same_vectors(t, "a round"));
     if (seen[0].reach != seen[1].reach ||
         dp_float_bits(seen[0].eta) != dp_float_bits(seen[1].eta)) {
-        return differs(t, "reach of the outer step", seen[0].reach, seen[1].reach);
+        return dp_twins_differ(t, "reach of the outer step", seen[0].reach, seen[1].reach);
     }
     double moved[2];
     for (int twin = 0; twin < 2; twin++) {
-        DP_TRY(told(t, twin, "mix",
-                    t->of[twin]->mix(t->engines[twin], t->blobs[1], 0.375, &moved[twin])));
+        DP_TRY(dp_twins_told(t, twin, "mix",
+                             t->of[twin]->mix(t->engines[twin], t->blobs[1], 0.375, &moved[twin])));
     }
     DP_TRY(same_vectors(t, "an exchange"));
     return near_enough(t, "sum of an exchange", moved);
@@ -347,7 +335,8 @@ static dp_status check_rounds(twins *t)
                                       {.kind = DP_CODEC_INT8, .block = 1024},
                                       {.kind = DP_CODEC_SIGN, .block = 4096}};
     DP_TRY(level(t));
-    DO(t, zero, DP_VECTOR_E);
+    DP_TWINS_DO(t, copy, DP_VECTOR_E, DP_VECTOR_X);
+    DP_TWINS_DO(t, zero, DP_VECTOR_E);
     for (unsigned kind = 1; kind < DP_CODEC_KINDS; kind++) {
         const dp_codec codec = dp_codec_standard((dp_codec_kind)kind);
         DP_TRY(check_round(t, &codec, kind == 1 ? 0 : ONE / 10 * 9));
@@ -360,15 +349,17 @@ static dp_status check_rounds(twins *t)
 
 /* ---- The whole. */
 
-static dp_status open_twins(twins *t, uint32_t device)
+dp_status dp_twins_open(twins *t, const dp_model_config *config, uint32_t device)
 {
+    DP_TRY(dp_model_open(&t->model, config, t->why));
+
     const dp_engine_setup setup = {.model = &t->model,
                                    .precision = t->precision,
-                                   .optimizer = DP_OPTIM_ADAMW,
-                                   .weights = DP_WEIGHTS_FP32,
+                                   .optimizer = t->optimizer,
+                                   .weights = t->weights,
                                    .seed = 3,
                                    .rows_max = ROWS,
-                                   .recompute = DP_RECOMPUTE_NORMS,
+                                   .recompute = t->recompute,
                                    .threads = 1,
                                    .momentum = true};
     dp_engine_setup own = setup;
@@ -379,7 +370,7 @@ static dp_status open_twins(twins *t, uint32_t device)
     DP_TRY(status);
     DP_TRY(t->of[1]->create(&t->engines[1], &setup, t->why));
     dp_buf_init(&t->bytes, 4 * t->model.n_elements);
-    t->early = (early){.values = dp_alloc(t->model.n_elements, sizeof(float))};
+    t->early = (dp_twins_early){.values = dp_alloc(t->model.n_elements, sizeof(float))};
     if (t->early.values == NULL) {
         return DP_NOMEM;
     }
@@ -391,16 +382,30 @@ static dp_status open_twins(twins *t, uint32_t device)
     return DP_OK;
 }
 
-/* A model, and whether rounds are tried with it: they know vectors alone, so they are with the first ones. */
+void dp_twins_close(twins *t)
+{
+    for (int twin = 0; twin < 2; twin++) {
+        t->of[twin]->close(t->engines[twin]);
+        t->engines[twin] = NULL;
+    }
+    dp_free(t->early.values);
+    t->early.values = NULL;
+    dp_buf_close(&t->bytes);
+    dp_model_close(&t->model);
+}
+
+/* A model, how much of it is computed again, and whether rounds are tried with it: they know vectors alone, so they are with the
+ * first ones. */
 typedef struct subject {
     dp_model_config config;
+    dp_recompute recompute;
     bool rounds;
 } subject;
 
 static dp_status check_model(twins *t, const subject *what, uint32_t device)
 {
-    DP_TRY(dp_model_open(&t->model, &what->config, t->why));
-    dp_status status = open_twins(t, device);
+    t->recompute = what->recompute;
+    dp_status status = dp_twins_open(t, &what->config, device);
     if (status == DP_OK) {
         status = check_training(t);
     }
@@ -410,23 +415,18 @@ static dp_status check_model(twins *t, const subject *what, uint32_t device)
     if (status == DP_OK && what->rounds) {
         status = check_rounds(t);
     }
-    for (int twin = 0; twin < 2; twin++) {
-        t->of[twin]->close(t->engines[twin]);
-        t->engines[twin] = NULL;
-    }
-    dp_free(t->early.values);
-    t->early.values = NULL;
-    dp_buf_close(&t->bytes);
-    dp_model_close(&t->model);
+    dp_twins_close(t);
     return status;
 }
 
-dp_status dp_backend_check(const dp_backend *backend, uint32_t device, const dp_backend_told *told,
-                           dp_why *why)
+/* One model in one precision after the other; *tried: how many there were. */
+static dp_status check_models(twins *t, uint32_t device, const dp_backend_told *told, size_t *tried)
 {
     /* The last two have heads as published models have, for which a card may take other kernels. */
     static const subject models[] = {
-        {{.layers = 2, .width = 64, .heads = 4, .context = LENGTH, .vocab = VOCAB}, true},
+        {{.layers = 2, .width = 64, .heads = 4, .context = LENGTH, .vocab = VOCAB},
+         DP_RECOMPUTE_NORMS,
+         true},
         {{.layers = 2,
           .width = 64,
           .heads = 4,
@@ -435,6 +435,7 @@ dp_status dp_backend_check(const dp_backend *backend, uint32_t device, const dp_
           .arch = DP_ARCH_LLAMA,
           .kv_heads = 2,
           .qk_norm = DP_ON},
+         DP_RECOMPUTE_LAYER,
          true},
         {{.layers = 1,
           .width = 32,
@@ -445,6 +446,7 @@ dp_status dp_backend_check(const dp_backend *backend, uint32_t device, const dp_
           .kv_heads = 1,
           .head_width = 64,
           .hidden = 64},
+         DP_RECOMPUTE_ATTENTION,
          false},
         {{.layers = 1,
           .width = 32,
@@ -454,7 +456,25 @@ dp_status dp_backend_check(const dp_backend *backend, uint32_t device, const dp_
           .arch = DP_ARCH_LLAMA,
           .head_width = 128,
           .hidden = 64},
+         DP_RECOMPUTE_NOTHING,
          false}};
+    dp_status status = DP_OK;
+    for (size_t m = 0; !t->refused && m < sizeof models / sizeof models[0]; m++) {
+        status = check_model(t, &models[m], device);
+        if (status != DP_OK && !t->refused) {
+            return status;
+        }
+        *tried += status == DP_OK;
+        if (told != NULL) {
+            told->passed(told->context);
+        }
+    }
+    return status;
+}
+
+dp_status dp_backend_check(const dp_backend *backend, uint32_t device, const dp_backend_told *told,
+                           dp_why *why)
+{
     /* The largest relative difference that another order of sums makes of three steps, with a wide margin. */
     static const struct {
         uint32_t capability;
@@ -468,19 +488,20 @@ dp_status dp_backend_check(const dp_backend *backend, uint32_t device, const dp_
     for (size_t p = 0; p < sizeof precisions / sizeof precisions[0]; p++) {
         twins t = {.of = {backend, dp_backend_cpu()},
                    .precision = precisions[p].precision,
+                   .optimizer = DP_OPTIM_ADAMW,
+                   .weights = DP_WEIGHTS_FP32,
                    .tolerance = precisions[p].tolerance,
                    .why = why};
-        const bool has = (backend->capabilities & precisions[p].capability) != 0;
-        for (size_t m = 0; has && !t.refused && m < sizeof models / sizeof models[0]; m++) {
-            status = check_model(&t, &models[m], device);
-            if (status != DP_OK && !t.refused) {
-                return status;
-            }
-            tried += status == DP_OK;
-            if (told != NULL) {
-                told->passed(told->context);
-            }
+        if ((backend->capabilities & precisions[p].capability) == 0) {
+            continue;
+        }
+        status = check_models(&t, device, told, &tried);
+        if (status != DP_OK && !t.refused) {
+            return status;
         }
     }
-    return tried > 0 ? DP_OK : status;
+    if (tried == 0) {
+        return status;
+    }
+    return dp_backend_check_optimizers(backend, device, told, why);
 }

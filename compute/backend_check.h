@@ -5,7 +5,7 @@
 
 #include "compute/backend.h"
 
-/* Told after each part of the test, one model in one precision, so that who waits sees it go on. */
+/* Told after each part of the test, one model in one precision or one optimizer, so that who waits sees it go on. */
 typedef struct dp_backend_told {
     void (*passed)(void *context);
     void *context;

@@ -19,7 +19,7 @@
 
 enum {
     DEVICE_DIGITS_MAX = 3,
-    PARTS_MAX = 64 /* that a self-test may tell of; ours has twelve */
+    PARTS_MAX = 64 /* that a self-test may tell of; ours has eighteen */
 };
 
 /* What the process that tries a plugin reports. */
