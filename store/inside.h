@@ -36,6 +36,7 @@ struct dp_store {
     unsigned depth;   /* Nesting of dp_store_atomically. */
     dp_status doomed; /* First failure inside the open transaction. */
     bool ballast_held;
+    uint64_t writings; /* Pins given by dp_object_writing. */
 };
 
 /* ---- chunk.c: rows of chunks.db and the index of them. Hashes are trusted where it says so. */
@@ -64,6 +65,10 @@ void dp_chunk_abandon(dp_store *store);
 DP_MUST dp_status dp_chunk_delete(dp_store *store, const int64_t *ids, uint32_t count);
 /* The shared buffer of DP_CHUNK_BYTES_MAX bytes. */
 DP_MUST dp_status dp_store_scratch(dp_store *store, uint8_t **scratch);
+
+/* ---- keep.c: inside a transaction. */
+DP_MUST dp_status dp_pin_insert(dp_store *store, const dp_hash *root, const dp_pin *pin);
+DP_MUST dp_status dp_pin_delete(dp_store *store, const dp_hash *root, const dp_pin *pin);
 
 /* ---- object.c */
 /* Rows object, part and, if pin is not NULL, pin; inside a transaction. */

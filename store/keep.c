@@ -6,6 +6,28 @@
 
 enum { COLLECT_IDS_MAX = 4096 }; /* Chunk rows deleted in one transaction. */
 
+dp_status dp_pin_insert(dp_store *store, const dp_hash *root, const dp_pin *pin)
+{
+    static const char sql[] = "INSERT OR IGNORE INTO pin(root,run,kind,round) VALUES(?,?,?,?)";
+    dp_query query = dp_query_of(&store->meta, sql);
+    dp_bind_hash(&query, root);
+    dp_bind_hash(&query, &pin->run);
+    dp_bind_i64(&query, pin->kind);
+    dp_bind_u64(&query, pin->round);
+    return dp_query_run(&query);
+}
+
+dp_status dp_pin_delete(dp_store *store, const dp_hash *root, const dp_pin *pin)
+{
+    static const char sql[] = "DELETE FROM pin WHERE root=? AND run=? AND kind=? AND round=?";
+    dp_query query = dp_query_of(&store->meta, sql);
+    dp_bind_hash(&query, root);
+    dp_bind_hash(&query, &pin->run);
+    dp_bind_i64(&query, pin->kind);
+    dp_bind_u64(&query, pin->round);
+    return dp_query_run(&query);
+}
+
 struct pin_call {
     const dp_hash *root;
     const dp_pin *pin;
@@ -13,20 +35,13 @@ struct pin_call {
 
 static dp_status pin_body(dp_store *store, void *context)
 {
-    static const char sql[] = "INSERT OR IGNORE INTO pin(root,run,kind,round)"
-                              " SELECT root,?2,?3,?4 FROM object WHERE root=?1";
     static const char there_sql[] = "SELECT 1 FROM object WHERE root=?";
     const struct pin_call *call = (const struct pin_call *)context;
     dp_query there = dp_query_of(&store->meta, there_sql);
     dp_bind_hash(&there, call->root);
     DP_TRY(dp_query_next(&there));
     dp_query_end(&there);
-    dp_query query = dp_query_of(&store->meta, sql);
-    dp_bind_hash(&query, call->root);
-    dp_bind_hash(&query, &call->pin->run);
-    dp_bind_i64(&query, call->pin->kind);
-    dp_bind_u64(&query, call->pin->round);
-    return dp_query_run(&query);
+    return dp_pin_insert(store, call->root, call->pin);
 }
 
 dp_status dp_object_pin(dp_store *store, const dp_hash *root, const dp_pin *pin)
@@ -37,20 +52,19 @@ dp_status dp_object_pin(dp_store *store, const dp_hash *root, const dp_pin *pin)
 
 static dp_status unpin_body(dp_store *store, void *context)
 {
-    static const char sql[] = "DELETE FROM pin WHERE root=? AND run=? AND kind=? AND round=?";
     const struct pin_call *call = (const struct pin_call *)context;
-    dp_query query = dp_query_of(&store->meta, sql);
-    dp_bind_hash(&query, call->root);
-    dp_bind_hash(&query, &call->pin->run);
-    dp_bind_i64(&query, call->pin->kind);
-    dp_bind_u64(&query, call->pin->round);
-    return dp_query_run(&query);
+    return dp_pin_delete(store, call->root, call->pin);
 }
 
 dp_status dp_object_unpin(dp_store *store, const dp_hash *root, const dp_pin *pin)
 {
     struct pin_call call = {.root = root, .pin = pin};
     return dp_store_atomically(store, unpin_body, &call);
+}
+
+dp_pin dp_object_writing(dp_store *store, const dp_hash *run)
+{
+    return (dp_pin){.run = *run, .kind = DP_PIN_WRITING, .round = ++store->writings};
 }
 
 static dp_status prune_body(dp_store *store, void *context)

@@ -5,17 +5,6 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-static dp_status insert_pin(dp_store *store, const dp_hash *root, const dp_pin *pin)
-{
-    static const char sql[] = "INSERT OR IGNORE INTO pin(root,run,kind,round) VALUES(?,?,?,?)";
-    dp_query query = dp_query_of(&store->meta, sql);
-    dp_bind_hash(&query, root);
-    dp_bind_hash(&query, &pin->run);
-    dp_bind_i64(&query, pin->kind);
-    dp_bind_u64(&query, pin->round);
-    return dp_query_run(&query);
-}
-
 /* DP_NOTFOUND. */
 static dp_status find_object(dp_store *store, const dp_hash *root, int64_t *id, uint64_t *size,
                              bool *complete)
@@ -75,7 +64,7 @@ dp_status dp_object_insert(dp_store *store, const dp_hash *root, uint64_t size,
         dp_bind_hash(&part, &leaves[i]);
         DP_TRY(dp_query_run(&part));
     }
-    return pin != NULL ? insert_pin(store, root, pin) : DP_OK;
+    return pin != NULL ? dp_pin_insert(store, root, pin) : DP_OK;
 }
 
 static dp_status mark_complete(dp_store *store, const dp_hash *root)
@@ -110,7 +99,7 @@ static dp_status begin_body(dp_store *store, void *context)
     if (begin->with_chunks) {
         DP_TRY(mark_complete(store, begin->root));
     }
-    return insert_pin(store, begin->root, begin->pin);
+    return dp_pin_insert(store, begin->root, begin->pin);
 }
 
 dp_status dp_object_begin(dp_store *store, const dp_hash *root, uint64_t size,
@@ -209,33 +198,53 @@ static dp_status any_pin(dp_store *store, const dp_hash *root, dp_pin *pin)
     return status == DP_NOTFOUND ? DP_OK : status;
 }
 
-static dp_status complete_body(dp_store *store, void *context)
+/* writing and pin: NULL, or the second takes the place of the first. */
+struct complete {
+    const dp_hash *root;
+    const dp_pin *writing;
+    const dp_pin *pin;
+};
+
+static dp_status swap_pins_body(dp_store *store, void *context)
 {
-    DP_TRY(dp_chunk_index(store));
-    return mark_complete(store, (const dp_hash *)context);
+    const struct complete *complete = (const struct complete *)context;
+    DP_TRY(dp_pin_insert(store, complete->root, complete->pin));
+    return dp_pin_delete(store, complete->root, complete->writing);
 }
 
-static dp_status commit_with_leaves(dp_store *store, const dp_hash *root, uint64_t size,
+static dp_status complete_body(dp_store *store, void *context)
+{
+    const struct complete *complete = (const struct complete *)context;
+    DP_TRY(dp_chunk_index(store));
+    DP_TRY(mark_complete(store, complete->root));
+    return complete->pin != NULL ? swap_pins_body(store, context) : DP_OK;
+}
+
+static dp_status commit_with_leaves(dp_store *store, struct complete *complete, uint64_t size,
                                     dp_hash *leaves)
 {
     dp_pin pin;
-    dp_hash copy = *root;
-    DP_TRY(dp_object_leaves(store, root, leaves, dp_object_chunks(size)));
-    DP_TRY(any_pin(store, root, &pin));
-    DP_TRY(put_recipe(store, root, size, leaves, &pin));
+    DP_TRY(dp_object_leaves(store, complete->root, leaves, dp_object_chunks(size)));
+    if (complete->pin != NULL) {
+        pin = *complete->pin;
+    } else {
+        DP_TRY(any_pin(store, complete->root, &pin));
+    }
+    DP_TRY(put_recipe(store, complete->root, size, leaves, &pin));
     DP_TRY(dp_chunk_commit(store));
-    DP_TRY(dp_store_atomically(store, complete_body, &copy));
+    DP_TRY(dp_store_atomically(store, complete_body, complete));
     dp_chunk_done(store);
     return DP_OK;
 }
 
-dp_status dp_object_commit(dp_store *store, const dp_hash *root)
+static dp_status commit(dp_store *store, struct complete *complete)
 {
     dp_assert(store->depth == 0);
     dp_object_info info;
-    DP_TRY(dp_object_stat(store, root, &info));
+    DP_TRY(dp_object_stat(store, complete->root, &info));
     if (info.complete) {
-        return dp_chunk_flush(store);
+        DP_TRY(dp_chunk_flush(store));
+        return complete->pin != NULL ? dp_store_atomically(store, swap_pins_body, complete) : DP_OK;
     }
     if (info.n_present < info.n_chunks) {
         return DP_AGAIN;
@@ -244,9 +253,22 @@ dp_status dp_object_commit(dp_store *store, const dp_hash *root)
     if (leaves == NULL) {
         return DP_NOMEM;
     }
-    const dp_status status = commit_with_leaves(store, root, info.size, leaves);
+    const dp_status status = commit_with_leaves(store, complete, info.size, leaves);
     dp_free(leaves);
     return status;
+}
+
+dp_status dp_object_commit(dp_store *store, const dp_hash *root)
+{
+    struct complete complete = {.root = root};
+    return commit(store, &complete);
+}
+
+dp_status dp_object_commit_as(dp_store *store, const dp_hash *root, const dp_pin *writing,
+                              const dp_pin *pin)
+{
+    struct complete complete = {.root = root, .writing = writing, .pin = pin};
+    return commit(store, &complete);
 }
 
 static dp_status add_all(dp_store *store, dp_view bytes, const dp_hash *leaves)

@@ -21,6 +21,7 @@ typedef enum dp_pin_kind {
     DP_PIN_PENDING,  /* Of a publication that no row names yet. */
     DP_PIN_EXCHANGE, /* Of a pair exchange that no row names yet; a partner's update. */
     DP_PIN_LEASE,    /* A state that peers are fetching, or an earlier life was (ckpt.h). */
+    DP_PIN_WRITING,  /* Of who is writing it, until it is whole (dp_object_writing). */
 } dp_pin_kind;
 
 /* Why an object is kept. run: 32 bytes that name the run (zero for things of no run). */
@@ -52,6 +53,12 @@ DP_MUST dp_status dp_object_put_chunk(dp_store *store, const dp_hash *root, uint
 DP_MUST dp_status dp_object_flush(dp_store *store);
 /* Flush and mark the object complete. DP_AGAIN: chunks are missing. Repeating it is DP_OK. */
 DP_MUST dp_status dp_object_commit(dp_store *store, const dp_hash *root);
+/* A pin for one writer of an object, who begins and gives up without asking who else writes the same one: nobody is given it
+ * twice, and when the store opens those of an earlier life are gone. */
+dp_pin dp_object_writing(dp_store *store, const dp_hash *run);
+/* As dp_object_commit, and pin takes the place of writing in the same transaction. */
+DP_MUST dp_status dp_object_commit_as(dp_store *store, const dp_hash *root, const dp_pin *writing,
+                                      const dp_pin *pin);
 /* bitmap: bit i (of byte i / 8, lowest first) set for each missing chunk; (n_chunks + 7) / 8 bytes, at most
  * bitmap_bytes, else DP_TOOBIG. n_missing may be NULL. DP_NOTFOUND. */
 DP_MUST dp_status dp_object_missing(dp_store *store, const dp_hash *root, uint8_t *bitmap,

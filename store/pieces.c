@@ -34,7 +34,8 @@ static dp_status write_piece(dp_pieces *pieces, dp_store *store, uint32_t n_chun
         DP_TRY(dp_object_put_chunk(store, &pieces->root, pieces->written, chunk));
         done += chunk.size;
     }
-    const dp_status status = dp_object_commit(store, &pieces->root);
+    const dp_status status =
+        dp_object_commit_as(store, &pieces->root, &pieces->writing, &pieces->pin);
     return status == DP_AGAIN ? DP_IO : status; /* What was written is not there: a sync failed. */
 }
 
@@ -65,8 +66,9 @@ dp_status dp_pieces_put(dp_pieces *pieces, dp_store *store)
     }
     if (!pieces->begun) {
         pieces->root = dp_object_root(pieces->bytes.size, pieces->leaves);
+        pieces->writing = dp_object_writing(store, &pieces->pin.run);
         DP_TRY(dp_object_begin(store, &pieces->root, pieces->bytes.size, pieces->leaves,
-                               &pieces->pin));
+                               &pieces->writing));
         pieces->begun = true;
         return DP_AGAIN;
     }
@@ -75,10 +77,9 @@ dp_status dp_pieces_put(dp_pieces *pieces, dp_store *store)
 
 void dp_pieces_drop(const dp_pieces *pieces, dp_store *store)
 {
-    dp_object_info info;
-    if (pieces->begun && dp_object_stat(store, &pieces->root, &info) == DP_OK && !info.complete) {
+    if (pieces->begun) {
         /* Where this fails too it goes at the next start. */
-        DP_IGNORE(dp_object_unpin(store, &pieces->root, &pieces->pin));
+        DP_IGNORE(dp_object_unpin(store, &pieces->root, &pieces->writing));
     }
 }
 

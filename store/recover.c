@@ -205,6 +205,15 @@ static dp_status drop_ckpts_body(dp_store *store, void *context)
     return DP_OK;
 }
 
+static dp_status drop_writers_body(dp_store *store, void *context)
+{
+    static const char sql[] = "DELETE FROM pin WHERE kind=?";
+    (void)context;
+    dp_query query = dp_query_of(&store->meta, sql);
+    dp_bind_i64(&query, DP_PIN_WRITING);
+    return dp_query_run(&query);
+}
+
 static dp_status count_objects(dp_store *store, int64_t *count)
 {
     return dp_sql_number(&store->meta, "SELECT count(*) FROM object", count);
@@ -215,6 +224,7 @@ dp_status dp_store_recover(dp_store *store, dp_store_report *report)
     int64_t before = 0;
     int64_t after = 0;
     DP_TRY(dp_store_atomically(store, drop_ckpts_body, &report->ckpts_dropped));
+    DP_TRY(dp_store_atomically(store, drop_writers_body, NULL));
     DP_TRY(dp_store_atomically(store, drop_index_body, NULL));
     DP_TRY(count_objects(store, &before));
     DP_TRY(dp_object_collect(store, NULL));
