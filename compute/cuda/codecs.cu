@@ -1,12 +1,12 @@
-/* Encoding by codecs that keep all elements: floats, and blocks under one scale. codecs_kept.cu has the others. */
+/* Encoding: which kernels, and floats. codecs_blocks.cu has blocks under one scale, codecs_kept.cu what keeps some elements. */
 #include "compute/cuda/codecs.h"
 
 #include "compute/cuda/codecs.cuh"
+#include "compute/cuda/codecs_blocks.cuh"
 #include "compute/cuda/codecs_kept.cuh"
 #include "compute/cuda/element.cuh"
 #include "compute/cuda/launch.h"
 
-enum { WARPS = DP_CODEC_THREADS / 32 };
 #define VALUE_MAX_BITS 0x5d800000U /* of DP_CODEC_VALUE_MAX, 2^60 */
 #define INFINITY_BITS 0x7f800000U
 
@@ -110,173 +110,6 @@ static __global__ void __launch_bounds__(DP_CODEC_THREADS)
     }
 }
 
-/* ---- Blocks: each a warp's. */
-
-static __device__ __forceinline__ uint32_t largest_of(const float *a, unsigned length,
-                                                      unsigned lane)
-{
-    uint32_t largest = 0;
-    for (unsigned i = lane; i < length; i += 32) {
-        largest = max(largest, dp_element_key(a[i]));
-    }
-    for (int step = 16; step > 0; step /= 2) {
-        largest = max(largest, __shfl_xor_sync(0xffffffffU, largest, step));
-    }
-    return largest;
-}
-
-static __device__ __forceinline__ uint64_t sum_of_lanes(uint64_t sum)
-{
-    for (int step = 16; step > 0; step /= 2) {
-        sum += __shfl_xor_sync(0xffffffffU, sum, step);
-    }
-    return sum;
-}
-
-/* dp_codec_steps_of: the scale. */
-static __device__ __forceinline__ uint16_t scale_of_steps(uint32_t largest_bits, float most)
-{
-    const float largest = dp_float_of_bits(largest_bits);
-    const uint16_t scale =
-        dp_half_of(static_cast<double>(largest) / static_cast<double>(most), true);
-    if (scale == 0) {
-        return 0;
-    }
-    const float top = static_cast<float>(dp_element_step(largest, dp_half_value(scale), most));
-    const bool fits =
-        top * dp_half_value(scale) <= most * dp_half_value(static_cast<uint16_t>(scale - 1));
-    return static_cast<uint16_t>(scale - (fits ? 1 : 0));
-}
-
-static __device__ __forceinline__ void write_scale(uint8_t *out, uint16_t half, unsigned lane)
-{
-    if (lane < 2) {
-        out[lane] = static_cast<uint8_t>(half >> (8 * lane));
-    }
-}
-
-static __device__ void write_int8(const float *a, unsigned length, uint32_t largest, uint8_t *out,
-                                  unsigned lane)
-{
-    const uint16_t half = scale_of_steps(largest, 127.0F);
-    const float scale = dp_half_value(half);
-    write_scale(out, half, lane);
-    for (unsigned i = lane; i < length; i += 32) {
-        const int8_t step =
-            half == 0 ? static_cast<int8_t>(0) : dp_element_step(a[i], scale, 127.0F);
-        out[2 + i] = static_cast<uint8_t>(step);
-    }
-}
-
-/* Two codes of four bits to a byte; code(i) of element i. */
-template <typename Code>
-static __device__ void write_nibbles(unsigned length, uint8_t *out, unsigned lane, Code code)
-{
-    for (unsigned i = 2 * lane; i < length; i += 64) {
-        const unsigned first = code(i) & 15U;
-        const unsigned second = i + 1 < length ? code(i + 1) & 15U : 0;
-        out[2 + i / 2] = static_cast<uint8_t>(first | second << 4);
-    }
-}
-
-static __device__ void write_int4(const float *a, unsigned length, uint32_t largest, uint8_t *out,
-                                  unsigned lane)
-{
-    const uint16_t half = scale_of_steps(largest, 7.0F);
-    const float scale = dp_half_value(half);
-    write_scale(out, half, lane);
-    write_nibbles(length, out, lane, [=](unsigned i) {
-        return half == 0 ? 0U : static_cast<unsigned>(dp_element_step(a[i], scale, 7.0F));
-    });
-}
-
-static __device__ void write_e3m0(const float *a, unsigned length, uint32_t largest, uint8_t *out,
-                                  unsigned lane)
-{
-    const float most = dp_float_of_bits(largest);
-    uint16_t half = 0;
-    float inverse = 0;
-    if (most >= 0x1p-26F) { /* As codec_e3m0.c. */
-        const uint32_t top = dp_element_top(largest);
-        inverse = 1.0F / (0.875F * most);
-        uint64_t numerator = 0;
-        uint64_t denominator = 0;
-        for (unsigned i = lane; i < length; i += 32) {
-            const float magnitude = dp_float_of_bits(dp_element_key(a[i]));
-            const uint32_t j = dp_element_power(magnitude * inverse);
-            if (j > 0) {
-                numerator += dp_element_magnitude(a[i], top) << (j - 1);
-                denominator += static_cast<uint64_t>(1) << (2 * (j - 1));
-            }
-        }
-        numerator = sum_of_lanes(numerator);
-        denominator = sum_of_lanes(denominator);
-        half = dp_element_mean(numerator, denominator, top + 6);
-    }
-    write_scale(out, half, lane);
-    write_nibbles(length, out, lane, [=](unsigned i) {
-        const float magnitude = dp_float_of_bits(dp_element_key(a[i]));
-        const uint32_t j = half == 0 ? 0 : dp_element_power(magnitude * inverse);
-        return j == 0 ? 0U : j | (a[i] < 0 ? 8U : 0U);
-    });
-}
-
-static __device__ void write_sign(const float *a, unsigned length, uint32_t largest, uint8_t *out,
-                                  unsigned lane)
-{
-    const uint32_t top = dp_element_top(largest);
-    uint64_t sum = 0;
-    for (unsigned i = lane; i < length; i += 32) {
-        sum += dp_element_magnitude(a[i], top);
-    }
-    const uint16_t half = dp_element_mean(sum_of_lanes(sum), length, top);
-    write_scale(out, half, lane);
-    for (unsigned base = 0; base < length; base += 32) {
-        const unsigned i = base + lane;
-        const bool negative = half != 0 && i < length && a[i] < 0;
-        const unsigned bits = __ballot_sync(0xffffffffU, negative ? 1 : 0);
-        if (lane < 4 && base / 8 + lane < (length + 7) / 8) {
-            out[2 + base / 8 + lane] = static_cast<uint8_t>(bits >> (8 * lane));
-        }
-    }
-}
-
-static __global__ void __launch_bounds__(DP_CODEC_THREADS)
-    write_blocks(const float *__restrict__ a, size_t n, dp_cuda_blob codec,
-                 uint8_t *__restrict__ out, uint32_t *bad)
-{
-    const size_t index = static_cast<size_t>(blockIdx.x) * WARPS + threadIdx.x / 32;
-    const size_t first = index * codec.block;
-    const unsigned lane = threadIdx.x % 32;
-    if (first >= n) { /* The whole warp. */
-        return;
-    }
-    const auto length = static_cast<unsigned>(n - first < codec.block ? n - first : codec.block);
-    const float *const values = a + first;
-    const uint32_t largest = largest_of(values, length, lane);
-    if (largest >= INFINITY_BITS) {
-        if (lane == 0) {
-            *bad = 1;
-        }
-        return;
-    }
-    uint8_t *const block = out + index * dp_codec_block_bytes(codec);
-    switch (codec.kind) {
-    case DP_CODEC_INT8:
-        write_int8(values, length, largest, block, lane);
-        break;
-    case DP_CODEC_INT4:
-        write_int4(values, length, largest, block, lane);
-        break;
-    case DP_CODEC_E3M0:
-        write_e3m0(values, length, largest, block, lane);
-        break;
-    default:
-        write_sign(values, length, largest, block, lane);
-        break;
-    }
-}
-
 /* ---- */
 
 extern "C" size_t dp_cuda_slot_bytes(const dp_cuda_blob *codec, size_t n)
@@ -298,8 +131,7 @@ extern "C" dp_status dp_cuda_encode(const float *a, size_t n, const dp_cuda_blob
     case DP_CODEC_INT4:
     case DP_CODEC_E3M0:
     case DP_CODEC_SIGN:
-        DP_TRY(DP_LAUNCH(write_blocks, dp_cuda_blocks(n, WARPS * static_cast<size_t>(codec->block)),
-                         DP_CODEC_THREADS, 0, stream, a, n, *codec, to->out, to->bad));
+        DP_TRY(dp_blocks_encode(a, n, *codec, *to, stream));
         break;
     case DP_CODEC_SPARSE:
     case DP_CODEC_RANDOM:

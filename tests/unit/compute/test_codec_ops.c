@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "compute/codec.h"
 #include "compute/codec_ops.h"
+#include "compute/cpu/codec_element.h"
 #include "compute/half.h"
 
 static const size_t sizes[] = {1, 2, 7, 8, 9, 15, 16, 17, 31, 63, 64, 65, 255, 1000, 4095, 4096};
@@ -221,11 +222,30 @@ static void the_reference_comes_first_and_the_best_last(void **state)
     CHECK(dp_codec_ops_at(1000) == NULL);
 }
 
+/* Every significand of a half as scale; values between two steps and their neighbours; inverses as far off as they may be. */
+static void steps_by_an_inverse_are_those_of_a_division(void **state)
+{
+    (void)state;
+    size_t wrong = 0;
+    for (uint32_t significand = 1024; significand < 2048; significand++) {
+        const float scale = (float)significand * 0x1p-20F;
+        for (uint32_t i = 0; i < 127 * 9; i++) {
+            const float middle = ((float)(i / 9) + 0.5F) * scale;
+            const float value = dp_float_of_bits(dp_float_bits(middle) + i % 3 - 1);
+            const float inverse = dp_float_of_bits(dp_float_bits(1.0F / scale) + i / 3 % 3 * 2 - 2);
+            const float quotient = dp_element_quotient(value, scale, inverse);
+            wrong += dp_element_nearest(quotient) != dp_element_nearest(value / scale) ? 1 : 0;
+        }
+    }
+    CHECK(wrong == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_table_gives_the_bits_of_the_plain_loops),
         cmocka_unit_test(the_largest_shows_what_is_not_finite),
+        cmocka_unit_test(steps_by_an_inverse_are_those_of_a_division),
         cmocka_unit_test(the_reference_comes_first_and_the_best_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* Encoding on a card: every byte as the CPU's, and as the golden blobs'. */
 #include <math.h>
 
+#include "base/codec_kind.h"
 #include "tests/unit/compute/golden_codec.h"
 #include "tests/unit/cuda/blob_kit.h"
 
@@ -85,6 +86,61 @@ static void every_kind_of_update_does(void **state)
         }
     }
     card_order(0);
+}
+
+static void every_size_of_block_does(void **state)
+{
+    (void)state;
+    static float a[KIT_MOST];
+    static const dp_codec_kind kinds[] = {DP_CODEC_INT8, DP_CODEC_INT4, DP_CODEC_E3M0,
+                                          DP_CODEC_SIGN};
+    static const float units[] = {1, 0x1p-24F, 0x1p12F, 0x1p21F, 0x1p58F};
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        const dp_codec_row *const row = dp_codec_row_of(kinds[k]);
+        for (uint32_t block = row->block_least; block <= row->block_most; block *= 2) {
+            const dp_codec codec = {.kind = kinds[k], .block = block};
+            for (size_t u = 0; u < sizeof units / sizeof units[0]; u++) {
+                /* Up to one element of another tile of 8192, and short of the first. */
+                const size_t n =
+                    u == 0 ? 2 * DP_CODEC_RUN + 1 : 2 * DP_CODEC_RUN - 3 * block / 2 - u;
+                kit_fill(a, n, u % 2 == 0 ? 0 : 1, block + u);
+                for (size_t i = 0; i < n; i++) {
+                    a[i] *= units[u];
+                }
+                card_order(block + u);
+                same_as_the_cpu(&codec, a, n);
+            }
+        }
+    }
+    const dp_codec none = {.kind = DP_CODEC_INT8, .block = 64};
+    const dp_cuda_blob options = dp_cuda_blob_of(&none);
+    CHECK_STATUS(dp_cuda_encode(NULL, 1, &options, &(dp_cuda_encoding){0}, card_open()), DP_BADARG);
+    card_order(0);
+}
+
+/* Values on, one float above and one below what lies between two steps; and so does every other value between. */
+static void steps_are_those_of_the_quotient(void **state)
+{
+    (void)state;
+    static float a[KIT_MOST];
+    static const uint16_t scales[] = {0x0001, 0x0003, 0x03ff, 0x0400, 0x07ff, 0x2a2b,
+                                      0x3555, 0x3c00, 0x3fff, 0x57fe, 0x7bff};
+    const dp_codec codecs[] = {{.kind = DP_CODEC_INT8, .block = 256},
+                               {.kind = DP_CODEC_INT4, .block = 64}};
+    for (size_t s = 0; s < sizeof scales / sizeof scales[0]; s++) {
+        const float scale = dp_half_value(scales[s]);
+        for (size_t c = 0; c < 2; c++) {
+            const float most = c == 0 ? 127 : 7;
+            for (size_t i = 0; i < KIT_MOST; i++) {
+                const size_t place = i % codecs[c].block;
+                const float middle = ((float)(i / 3 % (size_t)most) + 0.5F) * scale;
+                const uint32_t bits = dp_float_bits(middle) + (uint32_t)(i % 3) - 1;
+                a[i] = (i & 1) != 0 ? -dp_float_of_bits(bits) : dp_float_of_bits(bits);
+                a[i] = place == 0 ? most * scale : a[i];
+            }
+            same_as_the_cpu(&codecs[c], a, KIT_MOST);
+        }
+    }
 }
 
 /* Runs of which the largest are few and everywhere, together, alike, of one warp, or all that is not zero. */
@@ -179,6 +235,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_codec_writes_the_bytes_of_the_cpu),
         cmocka_unit_test(every_kind_of_update_does),
+        cmocka_unit_test(every_size_of_block_does),
+        cmocka_unit_test(steps_are_those_of_the_quotient),
         cmocka_unit_test(the_largest_of_every_kind_of_run_are_the_cpu_s),
         cmocka_unit_test(the_golden_blobs_come_out),
         cmocka_unit_test(what_the_cpu_refuses_is_said),

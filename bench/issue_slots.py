@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""What a kernel asks of the schedulers of an H200 for each element, counted in its machine code, beside what memory leaves them: no clock,
+no card. Needs nvcc and nvdisasm.
+
+issue_slots.py [--nvdisasm PROGRAM] [--json] [NAME...]: one line per kernel of the table below whose name has one of the words
+
+The path through a kernel is the shortest from its entry over what the row says it must meet to an exit, with each loop as often as the row says;
+the slow ways of a division, edges and bad input are longer and left out. One issue slot is a cycle of one scheduler. An instruction takes its pipe for as
+many slots as the throughput table of the CUDA programming guide gives it at 9.0 (128 results of a processor's four schedulers: 1; 64: 2; 16: 8), copies and
+shuffles those of the processor's one port for 128 bytes. The busiest pipe, or issuing itself, is what counts. Memory at full speed leaves
+132 processors x 4 schedulers x 1.7 GHz x 32 lanes / 4.8 TB/s = 6 slots of a lane to a byte. What waiting costs is not seen.
+"""
+import argparse
+import heapq
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
+SLOTS_OF_A_BYTE = 132 * 4 * 1.7e9 * 32 / 4.8e12
+EXACT = ("vectors", "codecs", "outer", "optim")  # files that are compiled without contraction
+
+# name, file, what the mangled name has, what the path meets in order, rounds of each loop on it (the rest once), elements of a thread, bytes of an element
+ROWS = []
+
+
+def row(name, source, kernel, meets, elements, size, loops=()):
+    ROWS.append({"name": name, "source": source, "kernel": kernel, "meets": meets, "elements": elements, "bytes": size, "loops": loops})
+
+
+KINDS = {"int8": (3, 8, "MUFU.RCP"), "int4": (6, 4, "MUFU.RCP"), "e3m0": (7, 4, "MUFU.RCP64H"), "sign": (8, 1, "MUFU.RCP64H")}  # dp_codec_kind, bits
+BLOCKS = {"int8": (256, 1024), "int4": (64, 256), "e3m0": (64, 256), "sign": (64, 256, 4096)}
+for kind, (number, bits, scale) in KINDS.items():
+    for block in BLOCKS[kind]:
+        row(f"encode {kind} {block}", "codecs_blocks", f"write_blocksIL13dp_codec_kind{number}ELj{block}E",
+            ["LDG.E.128", scale, "STS", "BAR.SYNC", "STG"], 32, 4 + bits / 8 + 2 / block)
+
+PIPES = [  # pattern of the opcode, pipe, slots
+    (r"IMAD\.(WIDE|HI)", "fma", 4),
+    (r"IMAD", "fma", 2),
+    (r"(FADD|FMUL|FFMA|HADD2|HFMA2|HMUL2|FFMA32I|FADD32I|FMUL32I)\b", "fma", 1),
+    (r"(MUFU|F2I|I2F|F2F|POPC|FLO|BREV|FRND)\b", "xu", 8),
+    (r"(DADD|DMUL|DFMA|DSETP|DMNMX)\b", "fp64", 2),
+    (r"(LDG|STG|LD|ST|LDS|STS|LDL|STL)\b.*\.128", "port", 16),
+    (r"(LDG|STG|LD|ST|LDS|STS|LDL|STL)\b.*\.64", "port", 8),
+    (r"(LDG|STG|LD|ST|LDS|STS|LDL|STL|SHFL|ATOMS|ATOMG|RED|LDSM|ATOM)\b", "port", 4),
+    (r"(IADD3|IADD|LOP3|LOP|SHF|ISETP|SEL|IMNMX|VIMNMX3?|FMNMX|FSETP|FSEL|PRMT|LEA|VIADD|VIADDMNMX|PLOP3|FCHK|I2FP|IABS|VOTE|BMSK|SGXT|FSET|HMNMX2|F2FP|I2IP|R2P|P2R|ISCADD)\b", "alu", 2),
+]
+LABEL = re.compile(r"^(\.L_x_\d+):")
+LINE = re.compile(r"^\s*/\*([0-9a-f]+)\*/\s+(@!?U?P\d+\s+)?([A-Z0-9_.]+)\s*(.*?)\s*;")
+
+
+def build(source, folder):
+    """The machine code of a file of compute/cuda for sm_90a."""
+    out = os.path.join(folder, source + ".cubin")
+    exact = ["--fmad=false"] if source.startswith(EXACT) else []
+    if not os.path.exists(out):
+        nvcc = "nvcc" if not os.path.exists("/usr/local/cuda/bin/nvcc") else "/usr/local/cuda/bin/nvcc"
+        subprocess.run([nvcc, "-std=c++17", "-O3", *exact, "-I", ROOT, "-arch=sm_90a", "-cubin", "-o", out,
+                        os.path.join(ROOT, "compute", "cuda", source + ".cu")], check=True)
+    return out
+
+
+def kernels_of(text):
+    """Mangled name -> list of (guard, opcode, operands), with branches as indices."""
+    found, name, labels, lines = {}, None, {}, []
+
+    def close():
+        if name is not None:
+            found[name] = [(guard, op, rest, labels.get(target)) for guard, op, rest, target in lines]
+
+    for line in text.splitlines():
+        if line.startswith(".text."):
+            close()
+            name, labels, lines = line[6:].rstrip(":"), {}, []
+        elif name is None:
+            continue
+        elif line.startswith(".section"):
+            close()
+            name = None
+        elif match := LABEL.match(line):
+            labels[match[1]] = len(lines)
+        elif match := LINE.match(line):
+            target = re.search(r"\((\.L_x_\d+)\)", match[4])
+            lines.append((match[2] or "", match[3], match[4], target[1] if target else None))
+    close()
+    return found
+
+
+def next_of(code, at):
+    """Where it can go on from an instruction."""
+    guard, op, _, target = code[at]
+    if op.startswith(("BRA", "BRX")) and target is not None:
+        always = not guard and " P" not in code[at][2].split("`")[0]
+        return [target] if always else [at + 1, target]
+    if op == "EXIT" and not guard:
+        return []
+    return [at + 1] if at + 1 < len(code) else []
+
+
+def shortest(code, start, wanted):
+    """Indices from start to the nearest instruction that wanted(at) accepts."""
+    queue, seen = [(0, start, None)], {}
+    while queue:
+        cost, at, before = heapq.heappop(queue)
+        if at in seen:
+            continue
+        seen[at] = before
+        if wanted(at):
+            path = []
+            while at is not None:
+                path.append(at)
+                at = seen[at]
+            return path[::-1]
+        for follows in next_of(code, at):
+            heapq.heappush(queue, (cost + 1 + (20 if code[at][1].startswith("CALL") else 0), follows, at))
+    return None
+
+
+def path_of(code, meets):
+    path, at = [], 0
+    for meet in [*meets, "EXIT"]:
+        part = shortest(code, at, lambda i, m=meet: code[i][1].startswith(m) and (m != "EXIT" or not code[i][0]))
+        if part is None:
+            raise SystemExit(f"no way to {meet}")
+        path += part[1:] if path else part
+        at = path[-1]
+    return path
+
+
+def loops_on(code, path):
+    """(first, last) of loops whose end the path meets, in order."""
+    return sorted({(code[at][3], at) for at in path if code[at][1].startswith("BRA") and code[at][3] is not None and code[at][3] <= at and code[at][0]})
+
+
+def count(code, entry):
+    path = path_of(code, entry["meets"])
+    loops = loops_on(code, path)
+    pipes = {"issue": 0.0}
+    for at in path:
+        times = 1.0
+        for i, (first, last) in enumerate(loops):
+            if first <= at <= last and i < len(entry["loops"]):
+                times *= entry["loops"][i]
+        op = code[at][1]
+        pipes["issue"] += times
+        for pattern, pipe, slots in PIPES:
+            if re.match(pattern, op):
+                pipes[pipe] = pipes.get(pipe, 0) + times * slots
+                break
+    return {pipe: slots / entry["elements"] for pipe, slots in pipes.items()}, len(loops)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nvdisasm", default="nvdisasm")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--path", action="store_true", help="print the instructions that were counted")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    found, codes = [], {}
+    with tempfile.TemporaryDirectory() as folder:
+        for entry in ROWS:
+            if options.names and not any(name in entry["name"] for name in options.names):
+                continue
+            source = entry["source"]
+            if source not in codes:
+                text = subprocess.run([options.nvdisasm, "-c", build(source, folder)], check=True, capture_output=True, text=True).stdout
+                codes[source] = kernels_of(text)
+            code = next((c for name, c in codes[source].items() if re.search(entry["kernel"], name)), None)
+            if code is None:
+                raise SystemExit(f"{source}.cu has no kernel like {entry['kernel']}")
+            if options.path:
+                for at in path_of(code, entry["meets"]):
+                    print(at, *code[at][:3])
+            slots, loops = count(code, entry)
+            busiest = max(slots, key=slots.get)
+            left = SLOTS_OF_A_BYTE * entry["bytes"]
+            found.append({"kernel": entry["name"], "instructions": round(slots["issue"], 1), "slots": round(slots[busiest], 1), "pipe": busiest,
+                          "left": round(left, 1), "share": round(min(1.0, left / slots[busiest]), 2), "loops": loops,
+                          "pipes": {k: round(v, 1) for k, v in slots.items()}})
+    if options.json:
+        json.dump(found, sys.stdout, indent=1)
+        print()
+        return
+    print("kernel                     instructions  slots  of     memory leaves  of its speed")
+    for f in found:
+        print(f"{f['kernel']:26} {f['instructions']:12} {f['slots']:6}  {f['pipe']:6} {f['left']:12}  {f['share']:12.2f}")
+
+
+if __name__ == "__main__":
+    main()
