@@ -3,9 +3,10 @@
  *
  * Per object: GET_INFO from a holder gives size and leaves (checked against the root by the driver), OBJECT_BEGIN, then
  * GET_CHUNK over all holders, rarest resources first: 4 chunks under way per holder, on a line that is far and not full up to 16,
- * and 16 in all, objects in order of priority, then of arrival. Who is said to have it goes before those that only may, which are
- * tried one at a time, and half as readily after each that lacks it. Who lacks it says so, and the next is asked at once, as
- * after 250 ms of silence. When all lack it they are asked again after 250 ms, then after ever longer waits, or when they say
+ * and 16 in all, objects in order of priority, then of arrival, with room for data and a state behind updates. Who is said to
+ * have it goes before those that only may, which are tried one at a time, and half as readily after each that lacks it. Who lacks
+ * it says so, and the next is asked at once, as after 250 ms of silence. When all lack it they are asked again after 250 ms, then
+ * after ever longer waits, or when they say
  * that they have it. A chunk that does not come within twice the 95th percentile of measured chunk times is asked of another;
  * when all remaining chunks are under way, those later than that percentile are asked of a second holder (hedge; Dean and Barroso
  * 2013), of all chunks at most one in 16. A holder with two bad chunks

@@ -9,9 +9,9 @@ enum {
     DOUBTS_MAX = 6 /* twice as dear after each that lacked it, so often */
 };
 
-/* Chunks under way that a state, which comes last, always has room for: on a line that the updates of the rounds fill it
- * would never come, and who needs it falls ever further behind. */
-enum { STATE_PER_HOLDER = 1, STATE_IN_ALL = DP_FLIGHTS_PER_HOLDER };
+/* Chunks under way that data, and after them a state, always have room for: on a line that the updates of the rounds fill they
+ * would never come, and who needs them never trains, or falls ever further behind. */
+enum { BEHIND_PER_HOLDER = 1, BEHIND_IN_ALL = DP_FLIGHTS_PER_HOLDER };
 
 /* Place in the list of linked rows of the first one that is not before start; the list goes round. */
 static uint32_t place_from(const dp_rowset *linked, uint32_t start)
@@ -62,24 +62,32 @@ static uint64_t chunk_cost(const dp_spread *spread, const dp_want *want, uint32_
            (dp_want_bit(want->holders, member) ? 1U : (uint32_t)GUESSES << doubts);
 }
 
-/* A state that waits for chunks, while something else is asked for; NULL: there is none. It is the last of the queue. */
-static const dp_want *state_behind(const dp_spread *spread, const dp_want *want)
+/* The first of the queue's data, or of its states where all data came, that somebody linked has and that waits for chunks behind an
+ * update; NULL: there is none. */
+static const dp_want *behind(const dp_spread *spread, const dp_want *want)
 {
-    const dp_want *const last = &spread->wants[spread->queue[spread->n_wanted - 1]];
+    const dp_want *first = NULL;
 
-    return last != want && last->priority == DP_PRIORITY_STATE && last->begun &&
-                   want->priority != DP_PRIORITY_STATE && last->n_have < last->n_chunks
-               ? last
-               : NULL;
+    for (uint32_t i = spread->n_wanted; i > 0 && want->priority < DP_PRIORITY_DATA; i--) {
+        const dp_want *const other = &spread->wants[spread->queue[i - 1]];
+        if (other->priority < DP_PRIORITY_DATA) {
+            break;
+        }
+        if (other->begun && other->n_have < other->n_chunks &&
+            dp_spread_has_holder(spread, other)) {
+            first = other;
+        }
+    }
+    return first;
 }
 
-/* What of its room a state does not use yet, at this member, or in all with DP_MEMBER_NONE. */
-static uint32_t room_for(const dp_spread *spread, const dp_want *state, uint32_t member,
+/* What of its room such an object does not use yet, at this member, or in all with DP_MEMBER_NONE. */
+static uint32_t room_for(const dp_spread *spread, const dp_want *other, uint32_t member,
                          uint32_t room)
 {
     for (uint32_t i = 0; spread->n_flights > 0 && room > 0 && i < DP_FLIGHTS_MAX; i++) {
         const dp_flight *const f = &spread->flights[i];
-        const bool its_own = f->used && f->wanted == dp_want_index(spread, state) &&
+        const bool its_own = f->used && f->wanted == dp_want_index(spread, other) &&
                              (member == DP_MEMBER_NONE || f->member == member);
         room -= its_own ? 1 : 0;
     }
@@ -106,7 +114,7 @@ static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t c
     const dp_rowset *linked = dp_members_linked(spread->members);
     const uint32_t start = (uint32_t)dp_rng_below(&spread->rng, dp_members_count(spread->members));
     const uint32_t first = place_from(linked, start);
-    const dp_want *const state = state_behind(spread, want);
+    const dp_want *const other = behind(spread, want);
     const bool guessing = is_guessing(spread, want);
     uint32_t best = DP_MEMBER_NONE;
     uint64_t best_cost = UINT64_MAX;
@@ -118,8 +126,8 @@ static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t c
             continue;
         }
         const uint32_t flying = dp_spread_flights_of(spread, member);
-        const bool leaves_room = state != NULL && dp_spread_may_ask(spread, state, member);
-        const uint32_t room = leaves_room ? room_for(spread, state, member, STATE_PER_HOLDER) : 0;
+        const bool leaves_room = other != NULL && dp_spread_may_ask(spread, other, member);
+        const uint32_t room = leaves_room ? room_for(spread, other, member, BEHIND_PER_HOLDER) : 0;
         if (flying >= dp_spread_window(spread, want, member) - room ||
             is_flying(spread, dp_want_index(spread, want), chunk, member)) {
             continue;
@@ -135,11 +143,10 @@ static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t c
 
 static dp_flight *free_flight(dp_spread *spread, const dp_want *want)
 {
-    const dp_want *const state = state_behind(spread, want);
+    const dp_want *const other = behind(spread, want);
     const uint32_t most =
-        DP_FLIGHTS_MAX - (state != NULL && dp_spread_has_holder(spread, state)
-                              ? room_for(spread, state, DP_MEMBER_NONE, STATE_IN_ALL)
-                              : 0);
+        DP_FLIGHTS_MAX -
+        (other != NULL ? room_for(spread, other, DP_MEMBER_NONE, BEHIND_IN_ALL) : 0);
 
     for (uint32_t i = 0; spread->n_flights < most && i < DP_FLIGHTS_MAX; i++) {
         if (!spread->flights[i].used) {

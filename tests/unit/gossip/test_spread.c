@@ -177,32 +177,58 @@ static void chunks_that_are_late_together_double_the_wait_once(void **state)
     fetcher_close(f);
 }
 
-/* Else who is too far behind to replay would wait for a state for ever, on a line that the rounds fill. */
-static void a_state_has_room_beside_the_updates_of_the_rounds(void **state)
+/* Another object of SIZE that member 1 has; its root. */
+static dp_hash another(fetcher *f, dp_priority priority)
 {
-    (void)state;
-    fetcher *const f = fetcher_of(1);
-    const dp_hash rounds = f->root;
-    want(f, DP_PRIORITY_REPLAY);
-    dp_spread_holder(f->spread, now_of(f), &rounds, 1, &f->out);
-    info(f, 1, &rounds, SIZE);
-    f->leaves[0].bytes[0] ^= 1;
+    f->leaves[0].bytes[0]++;
     f->root = dp_object_root(SIZE, f->leaves);
     begin(f);
-    want(f, DP_PRIORITY_STATE);
+    want(f, priority);
     dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
     info(f, 1, &f->root, SIZE);
-    CHECK(count_of(f, DP_DO_GET_CHUNK) == 0); /* Four of the update are under way. */
-    const dp_hash state_root = f->root;
+    return f->root;
+}
+
+/* Two chunks of an update come; what is asked for instead of the first is of this root. */
+static void the_first_of_two_chunks_makes_room(fetcher *f, const dp_hash *updates,
+                                               const dp_hash *root)
+{
     const dp_peer peer = mesh_peer(1);
-    f->root = rounds;
+    f->root = *updates;
     f->now += 100 * DP_MS; /* The line is full. */
     chunk(f, &peer, 0, DP_OK);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == 1);
-    CHECK(dp_hash_equal(&nth_of(f, DP_DO_GET_CHUNK, 0)->u.get.root, &state_root));
+    CHECK(dp_hash_equal(&nth_of(f, DP_DO_GET_CHUNK, 0)->u.get.root, root));
     chunk(f, &peer, 1, DP_OK);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == 1); /* The rest is for what comes first. */
-    CHECK(dp_hash_equal(&nth_of(f, DP_DO_GET_CHUNK, 0)->u.get.root, &rounds));
+    CHECK(dp_hash_equal(&nth_of(f, DP_DO_GET_CHUNK, 0)->u.get.root, updates));
+}
+
+/* Else who is too far behind to replay would wait for a state for ever, on a line that the rounds fill, and a newcomer for data. */
+static void a_state_has_room_beside_the_updates_of_the_rounds(void **state)
+{
+    (void)state;
+    static const dp_priority behind[] = {DP_PRIORITY_STATE, DP_PRIORITY_DATA};
+    for (size_t i = 0; i < 2; i++) {
+        fetcher *const f = fetcher_of(1);
+        const dp_hash updates = another(f, DP_PRIORITY_REPLAY);
+        const dp_hash root = another(f, behind[i]);
+        CHECK(count_of(f, DP_DO_GET_CHUNK) == 0); /* Four of the update are under way. */
+        the_first_of_two_chunks_makes_room(f, &updates, &root);
+        fetcher_close(f);
+    }
+}
+
+/* A state that comes first would be out of date by the time that the data are here. */
+static void data_come_before_a_state_beside_the_updates_of_the_rounds(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(1);
+    const dp_hash updates = another(f, DP_PRIORITY_REPLAY);
+    (void)another(f, DP_PRIORITY_STATE);
+    const dp_hash data = another(f, DP_PRIORITY_DATA);
+    CHECK(count_of(f, DP_DO_GET_CHUNK) == 0);
+    the_first_of_two_chunks_makes_room(f, &updates, &data);
     fetcher_close(f);
 }
 
@@ -412,6 +438,7 @@ int main(void)
         cmocka_unit_test(a_holder_known_later_is_asked_long_before_one_that_is_gone_is_given_up),
         cmocka_unit_test(chunks_that_are_late_together_double_the_wait_once),
         cmocka_unit_test(a_state_has_room_beside_the_updates_of_the_rounds),
+        cmocka_unit_test(data_come_before_a_state_beside_the_updates_of_the_rounds),
         cmocka_unit_test(a_far_line_carries_more_at_once_until_it_is_full),
         cmocka_unit_test(a_lost_link_frees_its_chunks_at_once),
         cmocka_unit_test(the_round_comes_before_the_state),
