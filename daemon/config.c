@@ -73,6 +73,9 @@ static const dp_setting settings[] = {
     {"late-parts", DP_SETTING_FLAG, "", "0", 0, 1,
      "send no part of a gradient before the whole is computed: to measure what that is worth",
      NUMBER(late_parts)},
+    {"one-level", DP_SETTING_FLAG, "", "0", 0, 1,
+     "fetch each result of a part from its owner, even when a node nearby does: to measure that",
+     NUMBER(one_level)},
 };
 
 const dp_setting *dp_settings(size_t *count)

@@ -37,6 +37,7 @@ typedef struct dp_config {
     bool network_dir;                       /* the directory may lie on a network file system */
     bool observer;
     bool late_parts;
+    bool one_level;
 } dp_config;
 
 typedef enum dp_setting_kind {

@@ -80,6 +80,7 @@ static dp_status open_node(restore_job *self)
         .members_max = driver->manifest.members_max,
         .observer = driver->daemon->config->observer,
         .early = !driver->daemon->config->late_parts,
+        .one_level = driver->daemon->config->one_level,
         .crypto = dp_crypto_sodium(&driver->keys),
         .admission = dp_admission_certs(),
     };

@@ -500,6 +500,7 @@ typedef struct dp_node_config {
     bool observer;               /* holds and serves, never trains */
     bool
         early; /* in a run of parts of gradients: told of parts before their publication is whole */
+    bool one_level; /* every result of a part is fetched from its owner, however far that is */
     dp_crypto crypto;
     dp_admission admission; /* check NULL: certificates, dp_admission_certs() */
 } dp_node_config;

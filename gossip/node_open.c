@@ -139,6 +139,7 @@ static dp_status open_memory(dp_node *node)
         if (node->parts == NULL) {
             return DP_NOMEM;
         }
+        node->parts->wake_at = DP_NEVER;
     }
     node->witness = dp_reserve(1, sizeof *node->witness);
     if (node->commit == NULL || node->chain == NULL || node->round == NULL || node->forks == NULL ||

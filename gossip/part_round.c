@@ -68,13 +68,25 @@ static void look_at_claim(dp_node *node, dp_claim *claim, uint32_t part)
     }
 }
 
+/* For somebody near, who fetches it? Then it is looked at again when that has had its time. */
+static bool waits(dp_node *node, const dp_result *result)
+{
+    dp_time until;
+
+    if (!dp_part_site_waits(node, result, &until)) {
+        return false;
+    }
+    node->parts->wake_at = dp_time_min(node->parts->wake_at, until);
+    return true;
+}
+
 static void look_at_result(dp_node *node, dp_result *result)
 {
     const dp_hash *root = &result->word.root;
 
     if (!result->held) {
         if (!dp_node_holds(node, root)) {
-            if (!dp_spread_wants(node->spread, root)) {
+            if (!dp_spread_wants(node->spread, root) && !waits(node, result)) {
                 dp_part_round_fetch(node, root, &result->word.owner);
             }
             return;
@@ -86,6 +98,16 @@ static void look_at_result(dp_node *node, dp_result *result)
     if (!result->checked && !result->checking && may_check(node)) {
         result->checking = true;
         check(node, root, result->word.part);
+    }
+}
+
+void dp_part_round_look_again(dp_node *node)
+{
+    for (uint32_t i = 0; i < node->parts->n_results; i++) {
+        dp_result *result = &node->parts->results[i];
+        if (!result->held && !dp_spread_wants(node->spread, &result->word.root)) {
+            look_at_result(node, result);
+        }
     }
 }
 
@@ -111,6 +133,7 @@ void dp_part_round_open_round(dp_node *node)
     parts->ripe_at = (dp_time){0};
     parts->n_results = 0;
     parts->n_early = 0;
+    dp_part_site_look(node);
     memset(parts->duties, 0, sizeof parts->duties);
 }
 
@@ -281,6 +304,8 @@ bool dp_part_round_checked(dp_node *node, const dp_event *event)
                 node->rejected++;
                 dp_node_note(node, DP_NOTE_REJECTED, result->word.round, &result->word.owner, 0, 0,
                              "result of a part does not decode");
+            } else {
+                dp_part_site_tell(node, result);
             }
         }
     }
@@ -361,7 +386,7 @@ void dp_part_round_word(dp_node *node, const dp_part_word *word, bool evidence)
         return;
     }
     dp_result *result = &parts->results[parts->n_results++];
-    *result = (dp_result){.word = *word, .evidence = evidence};
+    *result = (dp_result){.word = *word, .evidence = evidence, .since = node->now};
     look_at_result(node, result);
     node->dirty = true;
 }
@@ -405,11 +430,18 @@ void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp
         for (uint32_t k = 0; k < n && !has; k++) {
             has = dp_hash_equal(&roots[k], &result->word.root);
         }
-        if (has && (result->have & (1U << voter)) == 0) {
+        if (has && voter != DP_NOBODY && (result->have & (1U << voter)) == 0) {
             result->have |= 1U << voter;
             node->dirty = true;
         }
-        if (has && !result->held && member != DP_MEMBER_NONE && member != 0) {
+        if (!has || result->held || member == DP_MEMBER_NONE || member == 0) {
+            continue;
+        }
+        if (dp_part_site_near(node->parts, member) &&
+            !dp_spread_wants(node->spread, &result->word.root)) {
+            dp_part_round_fetch(node, &result->word.root,
+                                &dp_members_at(node->members, member)->peer);
+        } else {
             dp_spread_holder(node->spread, node->now, &result->word.root, member, &node->out);
         }
     }

@@ -25,7 +25,10 @@ enum {
         32, /* parts of others, as many as a record lists, that are followed before their READY, */
     DP_EARLY_MAX = DP_EARLY_OTHERS_MAX + DP_PARTS_MAX, /* and of this node; */
     DP_EARLY_CHANGES_MAX =
-        2 /* how often one of them may become another: a step was dropped, a trainer died */
+        2, /* how often one of them may become another: a step was dropped, a trainer died */
+    DP_SITE_MAX = 31, /* others that a node looks at as near: with it as many as a record lists */
+    DP_SITE_RTT_US =
+        2100 /* round trips of which what is written at once is the longer part (daemon/path.h) */
 };
 
 /* A part of a publication that is still to come. */
@@ -40,6 +43,7 @@ typedef struct dp_early {
 typedef struct dp_result {
     dp_part_word word;
     bool evidence; /* met in a record */
+    dp_time since; /* when it was heard of */
     uint32_t have; /* bit per voter that told it holds the result */
     bool held;
     uint64_t size; /* of the object that is here */
@@ -60,12 +64,19 @@ typedef struct dp_duty {
     dp_part_source sources[DP_PART_SOURCES_MAX];
 } dp_duty;
 
+/* Who is near to this node, by what was measured when the round began: indexes of members. */
+typedef struct dp_part_site {
+    uint32_t n;
+    uint32_t near[DP_SITE_MAX];
+} dp_part_site;
+
 typedef struct dp_part_round {
     dp_time ripe_at; /* zero: not yet */
     dp_time wake_at; /* the next instant that this node waits for; NEVER: none */
     uint32_t n_results;
     dp_result results[DP_RESULTS_MAX];
     dp_duty duties[DP_PARTS_MAX];
+    dp_part_site site;
     uint32_t n_early;
     dp_early early[DP_EARLY_MAX];
     uint64_t
@@ -98,7 +109,9 @@ bool dp_part_round_checked(dp_node *node, const dp_event *event);
 void dp_part_round_trainer_down(dp_node *node);
 /* Look for what is missing. */
 void dp_part_round_look(dp_node *node);
-/* A voter has this object. */
+/* The waits for those near that have ended. */
+void dp_part_round_look_again(dp_node *node);
+/* A voter, or with voter DP_NOBODY a member that is none, has these objects. */
 void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp_hash *roots,
                         uint32_t n);
 
@@ -121,6 +134,14 @@ void dp_part_round_reduced(dp_node *node, const dp_event *event);
 void dp_part_round_repeat(dp_node *node);
 /* As long as a round of this part waits, by what is known here; DP_PARTS_MAX: of the largest. */
 dp_part_wait dp_part_round_wait(const dp_node *node, uint32_t part);
+
+/* part_site.c: results that come from afar, once for all who are near to each other. */
+void dp_part_site_look(dp_node *node);
+bool dp_part_site_near(const dp_part_round *parts, uint32_t member);
+/* Somebody near is to fetch this result, and will tell: until when that is waited for. False: this node fetches it. */
+bool dp_part_site_waits(const dp_node *node, const dp_result *result, dp_time *until);
+/* It is here and decodes: those near, who wait for it, are told. */
+void dp_part_site_tell(dp_node *node, const dp_result *result);
 
 /* part_list.c: what a voter lists, and judges. */
 /* Claims that may be listed, held or not: their indexes. */

@@ -347,6 +347,7 @@ void dp_part_round_tick(dp_node *node)
 
     dp_part_round_sweep(node);
     node->parts->wake_at = DP_NEVER;
+    dp_part_round_look_again(node);
     if (!may_work(node) || node->train.applied != node->ledger.round) {
         return;
     }
@@ -368,7 +369,7 @@ dp_time dp_part_round_wake(const dp_node *node)
     const dp_part_round *parts = node->parts;
 
     if (parts->ripe_at.us == 0) {
-        return DP_NEVER;
+        return parts->wake_at;
     }
     const dp_part_wait wait = dp_part_round_wait(node, DP_PARTS_MAX);
     const dp_time close = dp_time_after(parts->ripe_at, dp_part_wait_close(&wait));

@@ -362,8 +362,13 @@ static dp_status on_have(dp_node *node, dp_view bytes)
     DP_TRY(dp_have_msg_read(bytes, &have));
     const uint32_t voter = dp_ledger_voter(&node->ledger, &have.voter);
     const uint32_t member = dp_node_member_index(node, &have.voter);
-    if (have.round != node->ledger.round + 1 || voter == DP_NOBODY ||
-        dp_node_revoked(node, &have.voter)) {
+    if (have.round != node->ledger.round + 1 || dp_node_revoked(node, &have.voter)) {
+        return DP_OK;
+    }
+    if (voter == DP_NOBODY) { /* Somebody near that fetches results for this one too? */
+        if (node->parts != NULL && dp_ledger_member(&node->ledger, &have.voter) != NULL) {
+            dp_part_round_have(node, voter, member, have.roots, have.n);
+        }
         return DP_OK;
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {

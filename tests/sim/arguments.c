@@ -73,6 +73,11 @@ static bool read_nodes(dp_arguments *args, const char *text)
     return read_count(text, 1, DP_SIM_NODES_MAX, &args->options.nodes);
 }
 
+static bool read_sites(dp_arguments *args, const char *text)
+{
+    return read_count(text, 1, DP_SIM_NODES_MAX, &args->options.sites);
+}
+
 static bool read_contributors(dp_arguments *args, const char *text)
 {
     return read_count(text, DP_LISTED_STANDARD, DP_LISTED_MAX, &args->options.contributors);
@@ -196,6 +201,7 @@ static const struct value_option {
     {"--script", read_script, "a file that dpsim --shrink wrote"},
     {"--output", read_output, "the name of a file"},
     {"--nodes", read_nodes, "a number of nodes, from 1 to 1024"},
+    {"--sites", read_sites, "a number of sites, from 1 to 1024"},
     {"--contributors", read_contributors, "contributors that a record lists, 32 to 1024"},
     {"--until", read_until, "simulated seconds, above 0"},
     {"--faults", read_faults, "names of classes with commas, all, or none"},
@@ -305,7 +311,8 @@ void dp_arguments_usage(FILE *out)
           "             [--profile NAME] [--jobs N] [--max-failures N] [--trace NODE] [--shrink "
           "[--output FILE]]\n"
           "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
-          "             [--lucky] [--parts] [--early] [--span] [--keep-vote-key] [--store "
+          "             [--sites N] [--lucky] [--parts] [--early] [--span] [--keep-vote-key] "
+          "[--store "
           "model|real|lies]\n"
           "             [--evil KIND] [--json] [--quiet]\n"
           "       dpsim --explore ... (dpsim --explore --help says what)\n"

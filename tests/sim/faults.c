@@ -70,8 +70,12 @@ void dp_faults_start(dp_sim *sim)
     }
     sim->net.weather = sim->plan.weather;
     /* Round trips of 160 ms do not fit in a quarter of a short round. */
-    dp_net_lay_out(&sim->net, dp_fault_on(sim, DP_FAULT_DELAY) && sim->plan.round_ms >= 1000,
-                   dp_fault_on(sim, DP_FAULT_SLOW));
+    if (sim->plan.sites > 0) {
+        dp_net_lay_sites(&sim->net, sim->plan.sites, dp_fault_on(sim, DP_FAULT_SLOW));
+    } else {
+        dp_net_lay_out(&sim->net, dp_fault_on(sim, DP_FAULT_DELAY) && sim->plan.round_ms >= 1000,
+                       dp_fault_on(sim, DP_FAULT_SLOW));
+    }
     if (sim->shelf.chunks_max > 1) {
         sim->striking = DP_FAULT_CHUNKS;
         dp_fault_count(sim);

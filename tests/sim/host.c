@@ -107,7 +107,7 @@ static void do_send(dp_host *host, const dp_action *action)
         }
         if (to < sim->plan.nodes && to != host->index &&
             sim->net.ends[(size_t)host->index * sim->plan.nodes + to].connection != 0) {
-            dp_measure_sent(sim, host->index, packet);
+            dp_measure_sent(sim, host->index, to, packet);
             DP_IGNORE(dp_net_send(&sim->net, &sim->queue, sim->now_us, host->index, to,
                                   dp_packet_share(packet),
                                   DP_NET_CONTROL)); /* a full queue is found by the loop */

@@ -21,7 +21,7 @@ static void send_bulk(dp_host *host, const dp_peer *peer, const dp_writer *write
     dp_packet *packet = dp_packet_of(writer->data, (uint32_t)writer->size);
     dp_assert(packet != NULL);
     if (sim->net.ends[(size_t)host->index * sim->plan.nodes + to].connection != 0) {
-        dp_measure_sent(sim, host->index, packet);
+        dp_measure_sent(sim, host->index, to, packet);
     }
     DP_IGNORE(
         dp_net_send(&sim->net, &sim->queue, sim->now_us, host->index, to, packet, DP_NET_BULK));

@@ -86,6 +86,9 @@ static void print_replay(const dp_arguments *args, const report *r)
     if (args->options.span) {
         printf(" --span");
     }
+    if (args->options.sites > 0) {
+        printf(" --sites %u", args->options.sites);
+    }
     if (args->options.keep_vote_key) {
         printf(" --keep-vote-key");
     }

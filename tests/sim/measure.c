@@ -40,13 +40,17 @@ static dp_traffic traffic_of(uint8_t type)
     return DP_TRAFFIC_ROUNDS; /* what is relayed is nearly always of rounds */
 }
 
-void dp_measure_sent(dp_sim *sim, uint32_t from, const dp_packet *packet)
+void dp_measure_sent(dp_sim *sim, uint32_t from, uint32_t to, const dp_packet *packet)
 {
     const dp_traffic kind = traffic_of(packet->data[0]);
 
     sim->measure.messages[kind]++;
     sim->measure.bytes[kind] += packet->size;
     sim->measured[from].out_bytes += packet->size;
+    if (packet->data[0] == DP_MSG_CHUNK) {
+        sim->measure.chunks++;
+        sim->measure.chunks_afar += dp_net_afar(&sim->net, from, to) ? 1 : 0;
+    }
 }
 
 static void add(dp_delays *delays, uint64_t took_us)
@@ -246,6 +250,8 @@ void dp_measure_add(dp_measure *sum, const dp_measure *one)
         sum->messages[i] += one->messages[i];
         sum->bytes[i] += one->bytes[i];
     }
+    sum->chunks += one->chunks;
+    sum->chunks_afar += one->chunks_afar;
     sum->busiest_bytes =
         one->busiest_bytes > sum->busiest_bytes ? one->busiest_bytes : sum->busiest_bytes;
     sum->links_most = one->links_most > sum->links_most ? one->links_most : sum->links_most;
@@ -283,6 +289,8 @@ void dp_measure_print(FILE *out, const dp_measure *measure, const dp_sim_totals 
         fprintf(out, ",\"%s\":{\"messages_per_node_s\":%.2f,\"bytes_per_node_s\":%.1f}", names[i],
                 (double)measure->messages[i] / node_s, (double)measure->bytes[i] / node_s);
     }
+    fprintf(out, ",\"chunks\":%" PRIu64 ",\"chunks_afar\":%" PRIu64, measure->chunks,
+            measure->chunks_afar);
     fprintf(out, ",\"busiest_bytes_per_s\":%.0f,\"links_mean\":%.1f,\"links_most\":%u",
             run_s > 0 ? (double)measure->busiest_bytes / run_s : 0,
             measure->links_looks > 0 ? (double)measure->links_sum / (double)measure->links_looks

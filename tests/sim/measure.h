@@ -38,6 +38,8 @@ typedef struct dp_delays {
 typedef struct dp_measure {
     uint64_t messages[DP_TRAFFIC_COUNT]; /* put on a link */
     uint64_t bytes[DP_TRAFFIC_COUNT];
+    uint64_t chunks;        /* chunks of objects put on a link, */
+    uint64_t chunks_afar;   /* ... to another site */
     uint64_t busiest_bytes; /* of the node that sent most */
     uint32_t links_most;    /* of one node, looked at each second */
     uint64_t links_sum;     /* over all looks */
@@ -73,7 +75,7 @@ typedef struct dp_measure_host {
 
 DP_MUST dp_status dp_measure_open(struct dp_sim *sim);
 void dp_measure_close(struct dp_sim *sim);
-void dp_measure_sent(struct dp_sim *sim, uint32_t from, const dp_packet *packet);
+void dp_measure_sent(struct dp_sim *sim, uint32_t from, uint32_t to, const dp_packet *packet);
 void dp_measure_note(struct dp_host *host, const dp_note *note);
 void dp_measure_stored(struct dp_host *host, uint64_t slot);
 /* The host was killed, or stopped. */

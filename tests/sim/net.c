@@ -6,6 +6,8 @@
 #include "base/assert.h"
 #include "gossip/node.h"
 
+enum { SITE_JITTER_US = 200 };
+
 dp_status dp_net_open(dp_net *net, uint32_t n, uint64_t seed)
 {
     memset(net, 0, sizeof *net);
@@ -38,10 +40,10 @@ dp_net_path *dp_net_path_of(const dp_net *net, uint32_t from, uint32_t to)
     return &net->paths[(size_t)from * net->n + to];
 }
 
-void dp_net_lay_out(dp_net *net, bool wide, bool slow_lines)
+/* Inside a region 50..500 us, between two of them least_us and up to range_us more. */
+static void lay_out(dp_net *net, uint32_t regions, bool slow_lines, uint64_t least_us,
+                    uint64_t range_us)
 {
-    const uint32_t regions = wide ? 2 + (uint32_t)dp_rng_below(&net->rng, 3) : 1;
-
     for (uint32_t a = 0; a < net->n; a++) {
         net->bytes_per_ms[a] = 100000;
         if (slow_lines && dp_rng_below(&net->rng, 2) == 0) {
@@ -50,13 +52,32 @@ void dp_net_lay_out(dp_net *net, bool wide, bool slow_lines)
         for (uint32_t b = 0; b < a; b++) {
             uint64_t delay = 50 + dp_rng_below(&net->rng, 450);
             if (a % regions != b % regions) {
-                delay = 1000 + dp_rng_below(&net->rng, 79000);
+                delay = least_us + dp_rng_below(&net->rng, range_us);
             }
             dp_net_path_of(net, a, b)->delay_us = (uint32_t)delay;
             dp_net_path_of(net, b, a)->delay_us =
                 (uint32_t)(delay + dp_rng_below(&net->rng, delay / 4 + 1));
         }
     }
+}
+
+void dp_net_lay_out(dp_net *net, bool wide, bool slow_lines)
+{
+    lay_out(net, wide ? 2 + (uint32_t)dp_rng_below(&net->rng, 3) : 1, slow_lines, 1000, 79000);
+}
+
+void dp_net_lay_sites(dp_net *net, uint32_t sites, bool slow_lines)
+{
+    net->sites = sites;
+    lay_out(net, sites, slow_lines, 5000, 20000);
+    if (net->weather.jitter_us > SITE_JITTER_US) {
+        net->weather.jitter_us = SITE_JITTER_US;
+    }
+}
+
+bool dp_net_afar(const dp_net *net, uint32_t a, uint32_t b)
+{
+    return net->sites > 1 && a % net->sites != b % net->sites;
 }
 
 bool dp_net_blocked(const dp_net *net, uint64_t now_us, uint32_t from, uint32_t to)

@@ -50,6 +50,7 @@ typedef struct dp_net {
     dp_net_path *paths;     /* [n][n]: from a to b */
     uint64_t *free_at;      /* [n][2]: when the sender's line is free */
     uint32_t *bytes_per_ms; /* [n] */
+    uint32_t sites;         /* node i is at site i % sites; 0: no matter */
     uint64_t connections;
     uint64_t sent;
     dp_net_harm harm; /* done so far */
@@ -59,6 +60,9 @@ DP_MUST dp_status dp_net_open(dp_net *net, uint32_t n, uint64_t seed);
 void dp_net_close(dp_net *net);
 /* Delays by place: near ones 50..500 us, or with wide 1..80 ms between two of up to four regions. */
 void dp_net_lay_out(dp_net *net, bool wide, bool slow_lines);
+/* The same for so many sites, 5..25 ms from each other; jitter stays so small that it does not hide them. */
+void dp_net_lay_sites(dp_net *net, uint32_t sites, bool slow_lines);
+bool dp_net_afar(const dp_net *net, uint32_t a, uint32_t b);
 
 dp_net_path *dp_net_path_of(const dp_net *net, uint32_t from, uint32_t to);
 bool dp_net_blocked(const dp_net *net, uint64_t now_us, uint32_t from, uint32_t to);

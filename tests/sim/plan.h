@@ -102,6 +102,7 @@ typedef struct dp_sim_options {
     bool parts;           /* rounds of parts (gossip/part.h) */
     bool early;           /* with parts of gradients: told of before their publication */
     bool span;            /* updates may be thinner where lines are slow (gossip/density.h) */
+    uint32_t sites;       /* that nodes are at, those of one near to each other; 0: by the faults */
     /* That a record may list; 0: by the profile, mostly 32. */
     uint32_t contributors;
 } dp_sim_options;
@@ -143,6 +144,7 @@ typedef struct dp_plan {
     bool parts; /* of the options */
     bool span;
     bool early;
+    uint32_t sites;
     uint32_t contributors;
 } dp_plan;
 

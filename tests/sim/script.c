@@ -67,6 +67,11 @@ static bool take(dp_script *script, const char *key, const char *value)
     if (strcmp(key, "early") == 0) {
         return read_bool(value, &options->early);
     }
+    if (strcmp(key, "sites") == 0) {
+        const bool right = read_number(value, DP_SIM_NODES_MAX, &number) && number > 0;
+        options->sites = (uint32_t)number;
+        return right;
+    }
     if (strcmp(key, "parts") == 0) {
         return read_bool(value, &options->parts);
     }
@@ -175,6 +180,9 @@ dp_status dp_script_write(const dp_script *script, FILE *out)
     }
     if (options->span) {
         fprintf(out, "span yes\n");
+    }
+    if (options->sites > 0) {
+        fprintf(out, "sites %u\n", options->sites);
     }
     if (options->parts) {
         fprintf(out, "parts yes\n");

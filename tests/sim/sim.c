@@ -134,6 +134,10 @@ dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
     sim->plan.parts = options->parts;
     draw_span(sim);
     sim->plan.early = options->early;
+    sim->plan.sites = options->sites;
+    if (options->sites > 0 && sim->plan.round_ms < 1000) {
+        sim->plan.round_ms = 1000; /* As with far regions. */
+    }
     if ((options->span && (options->parts || sim->plan.gradients)) ||
         (options->early && !(options->parts && sim->plan.gradients)) || sim->plan.nodes == 0 ||
         sim->plan.nodes > DP_SIM_NODES_MAX) {

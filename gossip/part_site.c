@@ -1,0 +1,134 @@
+/* Results of owners far away come to a site once: one of those who are near to each other fetches such a result from its owner, the
+ * others have it of that one. Who is near is what was measured here, and looked at once a round; who fetches is a turn
+ * among them. That two see it differently costs bytes, and a wait that ends: nothing else depends on it. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/node_internal.h"
+
+/* A member that has been near stays so until it is twice as far: delays are measured beside much else that goes on. */
+static bool is_short(const dp_member *member, bool before)
+{
+    return member->rtt.samples > 0 &&
+           member->rtt.srtt_us <= (before ? 2 * DP_SITE_RTT_US : DP_SITE_RTT_US);
+}
+
+void dp_part_site_look(dp_node *node)
+{
+    dp_part_site *site = &node->parts->site;
+    const dp_rowset *linked = dp_members_linked(node->members);
+    dp_part_site now = {0};
+
+    for (uint32_t k = 0; !node->config.one_level && k < linked->count && now.n < DP_SITE_MAX; k++) {
+        const uint32_t index = linked->at[k];
+        if (index != 0 &&
+            is_short(dp_members_at(node->members, index), dp_part_site_near(node->parts, index))) {
+            now.near[now.n++] = index;
+        }
+    }
+    *site = now;
+}
+
+bool dp_part_site_near(const dp_part_round *parts, uint32_t member)
+{
+    for (uint32_t i = 0; i < parts->site.n; i++) {
+        if (parts->site.near[i] == member) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* It follows the rounds, so that it fetches results, and can give them. */
+static bool takes_part(const dp_node *node, uint32_t index)
+{
+    const dp_member *member = dp_members_at(node->members, index);
+
+    if (index == 0) {
+        return node->train.state == DP_TRAINER_SET && !node->config.observer && !node->leaving;
+    }
+    return member->linked && member->state == DP_MEMBER_ALIVE && member->has_summary &&
+           member->summary.has_trainer && member->summary.mode == DP_MODE_SYNC;
+}
+
+/* Is the owner by the chain of this part elsewhere? */
+static bool is_far(const dp_node *node, const dp_peer *owner)
+{
+    const uint32_t index = dp_node_member_index(node, owner);
+
+    return index != 0 && (index == DP_MEMBER_NONE || !dp_part_site_near(node->parts, index));
+}
+
+/* Its turn among the parts that are added up elsewhere. */
+static uint32_t turn_of(const dp_node *node, uint32_t part)
+{
+    uint32_t turn = 0;
+
+    for (uint32_t p = 0; p < part; p++) {
+        turn += is_far(node, &node->ledger.layout.owners[p]) ? 1 : 0;
+    }
+    return turn;
+}
+
+/* Index of who fetches this part for the site: all that take part in order of peer, by turns. DP_MEMBER_NONE: nobody takes part. */
+static uint32_t fetcher_of(const dp_node *node, uint32_t part)
+{
+    uint32_t at[DP_SITE_MAX + 1];
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i <= node->parts->site.n; i++) {
+        const uint32_t index = i == 0 ? 0 : node->parts->site.near[i - 1];
+        if (!takes_part(node, index)) {
+            continue;
+        }
+        const dp_peer *peer = &dp_members_at(node->members, index)->peer;
+        uint32_t place = n++;
+        for (; place > 0 &&
+               dp_peer_compare(peer, &dp_members_at(node->members, at[place - 1])->peer) < 0;
+             place--) {
+            at[place] = at[place - 1];
+        }
+        at[place] = index;
+    }
+    return n == 0 ? DP_MEMBER_NONE : at[turn_of(node, part) % n];
+}
+
+bool dp_part_site_waits(const dp_node *node, const dp_result *result, dp_time *until)
+{
+    if (node->parts->site.n == 0 || result->evidence || !is_far(node, &result->word.owner)) {
+        return false; /* What a record names is wanted at once. */
+    }
+    const uint32_t fetcher = fetcher_of(node, result->word.part);
+    if (fetcher == 0 || fetcher == DP_MEMBER_NONE) {
+        return false;
+    }
+    const dp_part_wait wait = dp_part_round_wait(node, result->word.part);
+    *until = dp_time_after(result->since, dp_part_wait_line(&wait));
+#if DP_MUTATION == 71
+    return true;
+#else
+    return !dp_time_reached(node->now, *until);
+#endif
+}
+
+void dp_part_site_tell(dp_node *node, const dp_result *result)
+{
+    const uint64_t round = node->ledger.round + 1;
+
+    if (!is_far(node, &result->word.owner) || fetcher_of(node, result->word.part) != 0) {
+        return; /* The others ask its owner, or somebody else. */
+    }
+    dp_have_msg have = {.voter = node->self, .round = round, .n = 1};
+    have.roots[0] = result->word.root;
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+    dp_have_msg_write(&writer, &have);
+    dp_assert(!writer.full);
+    for (uint32_t i = 0; i < node->parts->site.n; i++) {
+        const uint32_t index = node->parts->site.near[i];
+        const bool hears = dp_node_is_voter(node) && dp_members_at(node->members, index)->voter;
+        if (takes_part(node, index) && !hears) { /* A voter tells voters what it holds. */
+            dp_node_send(node, &dp_members_at(node->members, index)->peer,
+                         dp_view_of(writer.data, writer.size));
+        }
+    }
+}
