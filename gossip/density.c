@@ -1,5 +1,7 @@
 #include "gossip/density.h"
 
+#include "base/sort.h"
+
 dp_density dp_density_first(const dp_manifest *manifest)
 {
     const uint32_t most = manifest->codec_keep_most;
@@ -35,14 +37,7 @@ dp_lines dp_density_lines(uint64_t *waits, uint32_t n, uint64_t round_us)
     if (n == 0) {
         return DP_LINES_FIT;
     }
-    for (uint32_t i = 1; i < n; i++) { /* At most as many as a node follows. */
-        const uint64_t wait = waits[i];
-        uint32_t at = i;
-        for (; at > 0 && waits[at - 1] > wait; at--) {
-            waits[at] = waits[at - 1];
-        }
-        waits[at] = wait;
-    }
+    dp_sort_u64(waits, n); /* At most as many as a node follows. */
     const uint64_t quartile = waits[(3 * n - 1) / 4];
     if (quartile > round_us / DP_DENSITY_SLOW_SHARE) {
         return DP_LINES_SLOW;

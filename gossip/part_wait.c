@@ -1,5 +1,7 @@
 #include "gossip/part_wait.h"
 
+#include "base/sort.h"
+
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -12,14 +14,7 @@ static uint64_t most(uint64_t a, uint64_t b)
 
 static uint64_t lower_median(uint64_t *values, uint32_t n)
 {
-    for (uint32_t i = 1; i < n; i++) {
-        const uint64_t value = values[i];
-        uint32_t at = i;
-        for (; at > 0 && values[at - 1] > value; at--) {
-            values[at] = values[at - 1];
-        }
-        values[at] = value;
-    }
+    dp_sort_u64(values, n);
     return n > 0 ? values[(n - 1) / 2] : 0;
 }
 

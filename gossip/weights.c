@@ -1,25 +1,21 @@
 #include "gossip/weights.h"
 
 #include "base/assert.h"
+#include "base/sort.h"
 #include "gossip/mutation.h"
 #include "gossip/node.h"
 
 typedef unsigned __int128 u128;
 
-/* Insertion sort: at most 1,024 numbers, and mostly 32. */
 u128 dp_lower_median(const u128 *values, uint32_t n)
 {
     u128 sorted[DP_LISTED_MAX];
 
     dp_assert(n <= DP_LISTED_MAX);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t at = i;
-        while (at > 0 && sorted[at - 1] > values[i]) {
-            sorted[at] = sorted[at - 1];
-            at--;
-        }
-        sorted[at] = values[i];
+        sorted[i] = values[i];
     }
+    dp_sort_u128(sorted, n);
 #if DP_MUTATION == 40
     return n == 0 ? 0 : sorted[n / 2];
 #else
