@@ -394,14 +394,11 @@ dp_time dp_round_wake(const dp_node *node)
         wake = dp_time_min(wake, round->bid_at);
     }
     if (round->close_at.us == 0 && round->enough_at.us != 0) {
-        const uint64_t grace =
-            dp_deadline_grace(&round->deadline, slowest_step(node),
-                              dp_spread_chunk_p95(node->spread), dp_members_rtt_p95(node->members));
-        wake = dp_time_min(wake, dp_time_after(round->enough_at, grace));
+        wake = dp_time_min(wake, dp_time_after(round->enough_at, round->grace_us));
     }
     if (round->close_at.us == 0 && round->opened.us != 0) {
         wake = dp_time_min(wake, dp_time_after(round->opened, hard_of(node)));
     }
-    /* An instant already met that changed nothing comes again with the next repeat. */
+    /* An instant already met that changed nothing is looked at again: what kept the round may be over. */
     return wake.us > node->now.us ? wake : dp_time_after(node->now, 20 * DP_MS);
 }

@@ -1,4 +1,5 @@
 /* Whom a round waits for, how long and how often. */
+#include "gossip/node_internal.h"
 #include "tests/unit/gossip/node_kit.h"
 
 enum { ROUNDS = 30 };
@@ -75,11 +76,37 @@ static void who_never_comes_is_waited_for_ever_more_rarely(void **state)
         4); /* In the 3rd round without it, and by the number of the round in the 6th, 12th and 24th. */
 }
 
+/* Once who is owed a wait holds a round up, the voter has nothing to look at but what it has planned. */
+static void a_voter_that_gives_a_longer_grace_sleeps_until_it_is_over(void **state)
+{
+    kit_world *world = kit_open(3);
+    uint32_t looks = 0;
+    uint32_t naps = 0;
+
+    (void)state;
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    for (uint64_t ms = 0; ms < 10000; ms += KIT_STEP_MS) {
+        world->nodes[1].trains = false;
+        kit_run_ms(world, KIT_STEP_MS);
+        const dp_node *node = world->nodes[0].node;
+        const dp_round *round = node->round;
+        if (round->enough_at.us != 0 && round->close_at.us == 0 && round->grace_us > DP_SECOND) {
+            looks++;
+            naps += dp_round_wake(node).us <= node->now.us + 20 * DP_MS ? 1 : 0;
+        }
+    }
+    assert_true(looks > 1000 / KIT_STEP_MS);
+    assert_true(naps <= looks / 10); /* The round is told again, the grace ends. */
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_always_a_little_late_is_counted_in_every_third_round),
         cmocka_unit_test(who_never_comes_is_waited_for_ever_more_rarely),
+        cmocka_unit_test(a_voter_that_gives_a_longer_grace_sleeps_until_it_is_over),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
