@@ -36,7 +36,16 @@ BLOCKS = {"int8": (256, 1024), "int4": (64, 256), "e3m0": (64, 256), "sign": (64
 for kind, (number, bits, scale) in KINDS.items():
     for block in BLOCKS[kind]:
         row(f"encode {kind} {block}", "codecs_blocks", f"write_blocksIL13dp_codec_kind{number}ELj{block}E",
-            ["LDG.E.128", scale, "STS", "BAR.SYNC", "STG"], 32, 4 + bits / 8 + 2 / block)
+            [r"LDG\.E\.128", scale, "STS", "BAR.SYNC", "STG"], 32, 4 + bits / 8 + 2 / block)
+
+# What tells the codes of a codec from others in a kernel that reads them all.
+CODES = {"int8": r"LDG\.E\.U16.*0x1a\]", "int4": r"LOP3.* 0x8080808,", "e3m0": r"LOP3.* 0x7777,", "sign": r"LDG\.E\.U8 "}
+for kind, block in (("int8", 256), ("int4", 64), ("e3m0", 64), ("sign", 256)):
+    size = KINDS[kind][1] / 8 + 2 / block
+    row(f"decode {kind} {block}", "outer_dense", "decode_dense", [CODES[kind], r"STG\.E\.128"], 16, 4 + size)
+    row(f"settle {kind} {block}", "outer_dense", "settle_dense", [r"LDG\.E\.128", CODES[kind], r"STG\.E\.128"], 16, 8 + size)
+    for peers in (1, 8, 32):
+        row(f"step {kind} {block}, {peers} peers", "outer_dense", f"plain_denseIL13dp_codec_kind{KINDS[kind][0]}ELj{block}E", [r"LDG\.E\.128", CODES[kind], r"STG\.E\.128"], 16, 8 + peers * size, (peers,))
 
 PIPES = [  # pattern of the opcode, pipe, slots
     (r"IMAD\.(WIDE|HI)", "fma", 4),
@@ -65,12 +74,12 @@ def build(source, folder):
 
 
 def kernels_of(text):
-    """Mangled name -> list of (guard, opcode, operands), with branches as indices."""
+    """Mangled name -> list of (guard, opcode, operands, indices that it may branch to)."""
     found, name, labels, lines = {}, None, {}, []
 
     def close():
         if name is not None:
-            found[name] = [(guard, op, rest, labels.get(target)) for guard, op, rest, target in lines]
+            found[name] = [(guard, op, rest, [labels[t] for t in targets if t in labels]) for guard, op, rest, targets in lines]
 
     for line in text.splitlines():
         if line.startswith(".text."):
@@ -84,18 +93,19 @@ def kernels_of(text):
         elif match := LABEL.match(line):
             labels[match[1]] = len(lines)
         elif match := LINE.match(line):
-            target = re.search(r"\((\.L_x_\d+)\)", match[4])
-            lines.append((match[2] or "", match[3], match[4], target[1] if target else None))
+            lines.append((match[2] or "", match[3], match[4], re.findall(r"\.L_x_\d+", match[4])))
     close()
     return found
 
 
 def next_of(code, at):
     """Where it can go on from an instruction."""
-    guard, op, _, target = code[at]
-    if op.startswith(("BRA", "BRX")) and target is not None:
-        always = not guard and " P" not in code[at][2].split("`")[0]
-        return [target] if always else [at + 1, target]
+    guard, op, operands, targets = code[at]
+    if op.startswith("BRX"):
+        return targets
+    if op.startswith("BRA") and targets:
+        always = not guard and "P" not in operands.split("`")[0]
+        return targets if always else [at + 1, *targets]
     if op == "EXIT" and not guard:
         return []
     return [at + 1] if at + 1 < len(code) else []
@@ -123,7 +133,7 @@ def shortest(code, start, wanted):
 def path_of(code, meets):
     path, at = [], 0
     for meet in [*meets, "EXIT"]:
-        part = shortest(code, at, lambda i, m=meet: code[i][1].startswith(m) and (m != "EXIT" or not code[i][0]))
+        part = shortest(code, at, lambda i, m=meet: re.match(m, f"{code[i][1]} {code[i][2]}") and (m != "EXIT" or not code[i][0]))
         if part is None:
             raise SystemExit(f"no way to {meet}")
         path += part[1:] if path else part
@@ -133,7 +143,7 @@ def path_of(code, meets):
 
 def loops_on(code, path):
     """(first, last) of loops whose end the path meets, in order."""
-    return sorted({(code[at][3], at) for at in path if code[at][1].startswith("BRA") and code[at][3] is not None and code[at][3] <= at and code[at][0]})
+    return sorted({(target, at) for at in path if code[at][1].startswith("BRA") for target in code[at][3] if target <= at})
 
 
 def count(code, entry):

@@ -1,6 +1,8 @@
+/* Where a blob keeps only some elements, a run is summed in shared memory; outer_dense.cu has the others. */
 #include "compute/cuda/outer.h"
 
 #include "compute/cuda/codecs.cuh"
+#include "compute/cuda/codecs_dense.cuh"
 #include "compute/cuda/launch.h"
 
 /* g of a run in acc: item after item, a rounded product and a rounded sum. What an item does not store it leaves. */
@@ -49,6 +51,9 @@ extern "C" dp_status dp_cuda_outer_plain(float *theta, size_t n, const dp_cuda_i
 {
     if (items->count > DP_CUDA_ITEMS_MAX) {
         return DP_BADARG;
+    }
+    if (dp_dense_all(items)) {
+        return dp_dense_plain(theta, n, *items, step, bad, stream);
     }
     return DP_LAUNCH(plain, dp_cuda_blocks(n, DP_CUDA_RUN), DP_CODEC_THREADS, 0, stream, theta, n,
                      *items, step, bad);
@@ -121,6 +126,9 @@ extern "C" dp_status dp_cuda_outer_nesterov(float *theta, float *m, size_t n,
     if (items->count > DP_CUDA_ITEMS_MAX) {
         return DP_BADARG;
     }
+    if (dp_dense_all(items)) {
+        return dp_dense_nesterov(theta, m, n, *items, mu, eta, bad, stream);
+    }
     return DP_LAUNCH(nesterov, dp_cuda_blocks(n, DP_CUDA_RUN), DP_CODEC_THREADS, 0, stream, theta,
                      m, n, *items, mu, eta, bad);
 }
@@ -154,8 +162,12 @@ static __global__ void __launch_bounds__(DP_CODEC_THREADS)
 extern "C" dp_status dp_cuda_settle(float *e, const float *a, size_t n, const dp_cuda_blob *blob,
                                     uint32_t clip, float beta, cudaStream_t stream)
 {
+    const float share = static_cast<float>(clip) * 0x1p-16F;
+    if (blob->keep == 0) {
+        return dp_dense_settle(e, a, n, *blob, share, beta, stream);
+    }
     return DP_LAUNCH(settle, dp_cuda_blocks(n, DP_CUDA_RUN), DP_CODEC_THREADS, 0, stream, e, a, n,
-                     *blob, static_cast<float>(clip) * 0x1p-16F, beta);
+                     *blob, share, beta);
 }
 
 static __global__ void __launch_bounds__(DP_CODEC_THREADS)
@@ -174,6 +186,9 @@ static __global__ void __launch_bounds__(DP_CODEC_THREADS)
 extern "C" dp_status dp_cuda_decode(float *d, size_t n, const dp_cuda_blob *blob,
                                     cudaStream_t stream)
 {
+    if (blob->keep == 0) {
+        return dp_dense_decode(d, n, *blob, stream);
+    }
     return DP_LAUNCH(decode, dp_cuda_blocks(n, DP_CUDA_RUN), DP_CODEC_THREADS, 0, stream, d, n,
                      *blob);
 }

@@ -77,13 +77,13 @@ typedef struct round {
     uint32_t *bad;
 } round_kit;
 
-/* Five contributors, each with another codec. */
-static void open_round(round_kit *r, size_t n, size_t first_codec)
+/* Contributors, each with another codec: of all in steps of three, or of those alone that keep all elements. */
+static void open_round_of(round_kit *r, size_t n, size_t first_codec, size_t of, size_t step)
 {
     static float a[KIT_MOST];
     *r = (round_kit){.n = n};
     for (size_t i = 0; i < ITEMS; i++) {
-        const dp_codec codec = kit_codec((first_codec + 3 * i) % KIT_CODECS);
+        const dp_codec codec = kit_codec((first_codec + step * i) % of);
         kit_fill(a, n, i % 4, first_codec + i);
         kit_open(&r->blobs[i], &codec, a, n);
         r->views[i] = dp_buf_view(&r->blobs[i].bytes);
@@ -99,6 +99,13 @@ static void open_round(round_kit *r, size_t n, size_t first_codec)
     const uint32_t none = 0;
     r->bad = card_put(&none, sizeof none);
 }
+
+static void open_round(round_kit *r, size_t n, size_t first_codec)
+{
+    open_round_of(r, n, first_codec, KIT_CODECS, 3);
+}
+
+enum { DENSE = 12 /* of the kit's codecs, the first */ };
 
 static void close_round(round_kit *r)
 {
@@ -123,8 +130,16 @@ static void the_step_moves_theta_to_the_same_bits(void **state)
     static round_kit r;
     static float got[KIT_MOST];
     const cudaStream_t stream = card_open();
-    for (size_t turn = 0; turn < 6; turn++) {
-        open_round(&r, sizes[turn], turn);
+    for (size_t turn = 0; turn < 2 * SIZES + DENSE; turn++) {
+        if (turn < SIZES) {
+            open_round(&r, sizes[turn], turn);
+        } else if (turn < 2 * SIZES) {
+            open_round_of(&r, sizes[turn - SIZES], turn, DENSE, 1);
+            CHECK(r.items.blobs[0].keep + r.items.blobs[ITEMS - 1].keep == 0);
+        } else { /* All the same. */
+            open_round_of(&r, KIT_MOST, turn - 2 * SIZES, DENSE, 0);
+            CHECK(r.items.blobs[0].kind == r.items.blobs[ITEMS - 1].kind);
+        }
         card_order(turn);
         const dp_outer outer = {.alpha = 60000};
         CHECK_OK(
@@ -144,8 +159,14 @@ static void momentum_and_its_reach_have_the_same_bits(void **state)
     static round_kit r;
     static float got[KIT_MOST];
     const cudaStream_t stream = card_open();
-    for (size_t turn = 0; turn < 6; turn++) {
-        open_round(&r, sizes[turn], turn + 6);
+    for (size_t turn = 0; turn < 2 * SIZES + DENSE; turn++) {
+        if (turn < SIZES) {
+            open_round(&r, sizes[turn], turn + 6);
+        } else if (turn < 2 * SIZES) {
+            open_round_of(&r, sizes[turn - SIZES], turn, DENSE, 1);
+        } else { /* All the same. */
+            open_round_of(&r, KIT_MOST, turn - 2 * SIZES, DENSE, 0);
+        }
         const dp_outer outer = {.alpha = 45875, .mu = 58982};
         const float mu = 58982 * 0x1p-16F;
         dp_outer_seen seen;
