@@ -452,7 +452,7 @@ static void fetch_ahead(dp_node *node)
 {
     for (uint64_t round = node->catchup.state_round + 1;
          round <= node->ledger.round && dp_spread_count(node->spread) < AHEAD_MAX; round++) {
-        const dp_ring_row *row = dp_chain_row(node, round);
+        dp_ring_row *row = dp_chain_row(node, round);
         if (row != NULL) {
             (void)dp_train_fetch_row(node, row);
         }

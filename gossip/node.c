@@ -111,9 +111,11 @@ void dp_node_hold(dp_node *node, const dp_hash *root, uint64_t size)
         node->held[index].size = size;
         return;
     }
+    index = node->held_free;
     while (index < node->held_max && node->held[index].used) {
         index++;
     }
+    node->held_free = index;
     if (index == node->held_max) {
         return; /* Forgotten: it is fetched again if it is ever needed. */
     }
@@ -128,6 +130,8 @@ void dp_node_unhold(dp_node *node, const dp_hash *root)
 
     if (dp_map_get(&node->held_map, root, &index)) {
         node->held[index].used = false;
+        node->held_free = index < node->held_free ? index : node->held_free;
+        node->unheld++;
         dp_map_remove(&node->held_map, root);
     }
 }

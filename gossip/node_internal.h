@@ -1,6 +1,6 @@
 /* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c, node_open.c
  * and node_route.c (messages), rival.c (other chains), proof.c (of double votes), fork.c, chain.c (records), round.c, tell.c,
- * wish.c, leave.c, list_talk.c, close.c, propose.c and config_part.c (the voter's side of a round), pending.c, load.c and train.c (the trainer's
+ * wish.c, leave.c, list_talk.c, close.c, propose.c and config_part.c (the voter's side of a round), pending.c, load.c, fetch.c and train.c (the trainer's
  * side), catchup.c, node_view.c. */
 #ifndef DP_GOSSIP_NODE_INTERNAL_H
 #define DP_GOSSIP_NODE_INTERNAL_H
@@ -82,6 +82,8 @@ typedef struct dp_ring_row {
     bool dropped; /* its blobs have been let go */
     bool rest;    /* ... but for some, for which one step had no room */
     uint32_t n;
+    uint32_t here; /* so many first items were held when `unheld` of the node was: */
+    uint64_t here_as_of;
     dp_ring_item *items;   /* contributions; of parts: results, each with its owner */
     uint32_t contributors; /* that the record lists */
     dp_part_cuts cuts;     /* of parts; else n = 0 */
@@ -387,6 +389,8 @@ struct dp_node {
     dp_time rival_asked_at;
     dp_map held_map;
     uint32_t held_max;
+    uint32_t held_free; /* no free place of held is before it */
+    uint64_t unheld;    /* objects that were let go of, ever */
     dp_held *held;
     dp_apply_item *apply_items; /* of the DP_DO_APPLY under way */
     dp_remove own_remove;
@@ -590,9 +594,14 @@ void dp_train_at(dp_node *node, const dp_event *event);
 void dp_train_bring_back(dp_node *node);
 /* Where in its lease and on its own line the trainer goes on, behind all that is counted, published or frozen. */
 dp_reach dp_train_reach(const dp_node *node);
-/* train.c */
+/* fetch.c */
 /* True if this part of the manifest is here, or there is none; else it is fetched. */
 bool dp_train_fetch(dp_node *node, const dp_hash *root, uint64_t bytes);
+/* True when the tokenizer and every shard is here. Few are wanted at once: what rounds need must find room (spread.h). */
+bool dp_train_fetch_data(dp_node *node);
+/* True when all updates of this round are here; else they are wanted from now on, if they are of use. */
+bool dp_train_fetch_row(dp_node *node, dp_ring_row *row);
+/* train.c */
 void dp_train_start(dp_node *node);
 /* The own part of the round under way has had its time or its steps, or enough others have published theirs. */
 bool dp_train_is_due(const dp_node *node);
@@ -600,8 +609,6 @@ void dp_train_event(dp_node *node, const dp_event *event);
 bool dp_train_stored(dp_node *node, uint32_t op, dp_status status);
 dp_status dp_train_restore(dp_node *node, dp_view row);
 void dp_train_tick(dp_node *node);
-/* True when all updates of this round are here; else they are wanted from now on, if they are of use. */
-bool dp_train_fetch_row(dp_node *node, const dp_ring_row *row);
 void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t bytes,
                    bool fetched);
 /* An own checkpoint stands: fetched states before it are let go. */

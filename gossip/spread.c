@@ -177,6 +177,36 @@ bool dp_spread_wants(const dp_spread *spread, const dp_hash *root)
     return false;
 }
 
+static bool asks_all(const dp_want *want, dp_priority priority)
+{
+    return want->all && want->priority <= priority;
+}
+
+bool dp_spread_asks_all(const dp_spread *spread, const dp_hash *root, dp_priority priority)
+{
+    for (uint32_t i = 0; i < spread->n_wanted; i++) {
+        const dp_want *want = &spread->wants[spread->queue[i]];
+        if (dp_hash_equal(&want->root, root)) {
+            return asks_all(want, priority);
+        }
+    }
+    return false;
+}
+
+uint32_t dp_spread_hesitant(const dp_spread *spread, dp_priority priority,
+                            dp_hash roots[DP_WANTED_MAX])
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < spread->n_wanted; i++) {
+        const dp_want *want = &spread->wants[spread->queue[i]];
+        if (!asks_all(want, priority)) {
+            roots[n++] = want->root;
+        }
+    }
+    return n;
+}
+
 bool dp_spread_waits(const dp_spread *spread, const dp_hash *root)
 {
     for (uint32_t i = 0; i < spread->n_wanted; i++) {

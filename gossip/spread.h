@@ -64,6 +64,11 @@ void dp_spread_holders_all(dp_spread *spread, dp_time now, const dp_hash *root, 
 /* No longer wanted. What came stays with the driver. */
 void dp_spread_cancel(dp_spread *spread, dp_time now, const dp_hash *root, dp_out *out);
 bool dp_spread_wants(const dp_spread *spread, const dp_hash *root);
+/* Wanted with this priority or a higher one, and of every linked member. */
+bool dp_spread_asks_all(const dp_spread *spread, const dp_hash *root, dp_priority priority);
+/* What is wanted and not so, for a priority of objects of rounds: their number, and roots in no order. */
+uint32_t dp_spread_hesitant(const dp_spread *spread, dp_priority priority,
+                            dp_hash roots[DP_WANTED_MAX]);
 /* Wanted, and nobody has given even its size and leaves. */
 bool dp_spread_waits(const dp_spread *spread, const dp_hash *root);
 

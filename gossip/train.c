@@ -28,44 +28,6 @@ static uint32_t settle_of(const dp_node *node, const dp_ring_row *row, uint32_t 
     return DP_SETTLE_LEFT_OUT;
 }
 
-/* Everybody who follows the chain needs it, and may have it by now. That holds too for what was wanted before its round was
- * decided, of its author alone, who may be gone. */
-static void fetch_item(dp_node *node, const dp_ring_row *row, const dp_ring_item *item)
-{
-    const bool is_new = !dp_spread_wants(node->spread, &item->root);
-    const uint32_t author = dp_node_member_index(node, &item->peer);
-    const dp_priority priority =
-        row->round == node->ledger.round ? DP_PRIORITY_ROUND : DP_PRIORITY_REPLAY;
-
-    if (dp_spread_want(node->spread, node->now, &item->root, item->bytes, DP_USE_BLOB, priority,
-                       &node->out) != DP_OK) {
-        return; /* Full: asked again with the next event. */
-    }
-    if (is_new && author != DP_MEMBER_NONE && author != 0) {
-        dp_spread_holder(node->spread, node->now, &item->root, author, &node->out);
-    }
-    dp_spread_holders_all(node->spread, node->now, &item->root, &node->out);
-}
-
-bool dp_train_fetch_row(dp_node *node, const dp_ring_row *row)
-{
-    const dp_catchup *catchup = &node->catchup;
-    bool whole = true;
-
-    for (uint32_t i = 0; i < row->n; i++) {
-        const dp_ring_item *item = &row->items[i];
-        if (dp_node_holds(node, &item->root)) {
-            continue;
-        }
-        whole = false;
-        /* Dropped here: gone everywhere. And what a state on its way will contain is not fetched besides. */
-        if (!row->dropped && (!catchup->wants_state || row->round > catchup->state_round)) {
-            fetch_item(node, row, item);
-        }
-    }
-    return whole;
-}
-
 /* The round counts a publication of this node that is not the one it knows of: the disk was an old copy, and what was brought
  * back from it was part of that other one too (review, B5). */
 static bool is_overtaken(const dp_node *node, const dp_ring_row *row)
@@ -92,8 +54,8 @@ static uint32_t discount(dp_node *node, const dp_ring_row *row)
 static void replay(dp_node *node)
 {
     dp_train *train = &node->train;
-    const dp_ring_row *row = dp_chain_row(node, train->applied + 1);
-    const dp_ring_row *after = dp_chain_row(node, train->applied + 2);
+    dp_ring_row *row = dp_chain_row(node, train->applied + 1);
+    dp_ring_row *after = dp_chain_row(node, train->applied + 2);
 
     if (row == NULL) {
         dp_train_reload(node, "state");
@@ -265,35 +227,9 @@ static bool may_publish(dp_node *node)
            others_wait(node);
 }
 
-bool dp_train_fetch(dp_node *node, const dp_hash *root, uint64_t bytes)
-{
-    if (dp_hash_is_zero(root) || dp_node_holds(node, root)) {
-        return true;
-    }
-    if (!dp_spread_wants(node->spread, root) &&
-        dp_spread_want(node->spread, node->now, root, bytes, DP_USE_DATA, DP_PRIORITY_DATA,
-                       &node->out) == DP_OK) {
-        dp_spread_holders_all(node->spread, node->now, root, &node->out);
-    }
-    return false;
-}
-
-/* True when the tokenizer and every shard is here. Few are wanted at once: what rounds need must find room (spread.h). */
-static bool fetch_data(dp_node *node)
-{
-    const dp_manifest *manifest = &node->manifest;
-    const bool words = dp_train_fetch(node, &manifest->tokenizer, manifest->tokenizer_bytes);
-    uint32_t missing = 0;
-
-    for (uint32_t i = 0; i < manifest->n_shards && missing < DP_DATA_AT_ONCE; i++) {
-        missing += !dp_train_fetch(node, &manifest->shards[i].root, manifest->shards[i].bytes);
-    }
-    return words && missing == 0;
-}
-
 static void open_trainer(dp_node *node)
 {
-    const bool whole = fetch_data(node);
+    const bool whole = dp_train_fetch_data(node);
 
     if (whole && !node->train.opening && !node->config.observer) {
         node->train.opening = true;

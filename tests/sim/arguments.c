@@ -233,6 +233,7 @@ static bool *flag_of(dp_arguments *args, const char *name)
         {"--parts", &args->options.parts},
         {"--span", &args->options.span},
         {"--early", &args->options.early},
+        {"--enrolled", &args->options.enrolled},
         {"--keep-vote-key", &args->options.keep_vote_key},
     };
 
@@ -297,6 +298,12 @@ dp_status dp_arguments_read(dp_arguments *args, int argc, char **argv, dp_why *w
                           "--early goes with --parts and --profile steps: only gradients have "
                           "parts before they are whole");
     }
+    if (read.options.enrolled &&
+        (read.options.profile != DP_PROFILE_SCALE || read.options.store >= DP_SIM_STORE_REAL)) {
+        return dp_why_set(why, DP_BADARG,
+                          "--enrolled goes with --profile scale, and not with --store real: the "
+                          "store was not told of the records that the run begins with");
+    }
     if (read.output != NULL && !read.shrink) {
         return dp_why_set(why, DP_BADARG, "--output goes with --shrink, which writes that file");
     }
@@ -311,7 +318,8 @@ void dp_arguments_usage(FILE *out)
           "             [--profile NAME] [--jobs N] [--max-failures N] [--trace NODE] [--shrink "
           "[--output FILE]]\n"
           "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
-          "             [--sites N] [--lucky] [--parts] [--early] [--span] [--keep-vote-key] "
+          "             [--sites N] [--lucky] [--enrolled] [--parts] [--early] [--span] "
+          "[--keep-vote-key] "
           "[--store "
           "model|real|lies]\n"
           "             [--evil KIND] [--json] [--quiet]\n"

@@ -274,6 +274,19 @@ static void append_record(dp_disk *disk, dp_disk_write *write)
     }
 }
 
+void dp_disk_add_record(dp_disk *disk, dp_view record, dp_view cert)
+{
+    dp_disk_write write = {.row.slot = (uint64_t)disk->n_records + 1,
+                           .record = {.data = malloc(record.size + cert.size),
+                                      .record_size = (uint32_t)record.size,
+                                      .cert_size = (uint32_t)cert.size}};
+
+    dp_assert(write.record.data != NULL && disk->shadow == NULL);
+    memcpy(write.record.data, record.data, record.size);
+    memcpy(write.record.data + record.size, cert.data, cert.size);
+    append_record(disk, &write);
+}
+
 /* The record takes its slot; what came after it goes, and the checkpoints of later rounds. */
 static void fork_records(dp_disk *disk, dp_disk_write *write)
 {

@@ -104,6 +104,9 @@ void dp_disk_wipe(dp_disk *disk, bool keep_vote_key);
 /* A backup of records, checkpoints and objects, with an older pending row; never of the vote table. incarnation goes on. */
 void dp_disk_lose_votes(dp_disk *disk, bool keep_vote_key, uint32_t records_kept);
 
+/* The record of the next slot has long been durable. Both are copied; before the disk is used by a shadow. */
+void dp_disk_add_record(dp_disk *disk, dp_view record, dp_view cert);
+
 /* Objects that are there, whole or in part. */
 uint32_t dp_disk_objects(const dp_disk *disk);
 bool dp_disk_holds(const dp_disk *disk, uint32_t object);

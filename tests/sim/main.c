@@ -74,6 +74,12 @@ static void print_replay(const dp_arguments *args, const report *r)
     if (args->options.evil != 0) {
         printf(" --evil %s", dp_evil_name((dp_evil_kind)args->options.evil));
     }
+    if (args->options.contributors != 0) {
+        printf(" --contributors %u", args->options.contributors);
+    }
+    if (args->options.enrolled) {
+        printf(" --enrolled");
+    }
     if (args->options.lucky) {
         printf(" --lucky");
     }

@@ -103,6 +103,7 @@ typedef struct dp_sim_options {
     bool early;           /* with parts of gradients: told of before their publication */
     bool span;            /* updates may be thinner where lines are slow (gossip/density.h) */
     uint32_t sites;       /* that nodes are at, those of one near to each other; 0: by the faults */
+    bool enrolled;        /* scale: who is there from the start stands in the chain (enrol.h) */
     /* That a record may list; 0: by the profile, mostly 32. */
     uint32_t contributors;
 } dp_sim_options;

@@ -502,8 +502,9 @@ bool dp_real_wanted(const dp_sim *sim)
     const dp_profile profile = sim->options.profile;
 
     if (sim->options.store == DP_SIM_STORE_MODEL || sim->plan.nodes > DP_REAL_NODES_MAX ||
-        profile == DP_PROFILE_DUEL || profile == DP_PROFILE_LIAR || profile == DP_PROFILE_MERGE) {
-        return false; /* Duels have vote rows alone; the real store is not told of FORKs. */
+        profile == DP_PROFILE_DUEL || profile == DP_PROFILE_LIAR || profile == DP_PROFILE_MERGE ||
+        sim->options.enrolled) {
+        return false; /* Duels have vote rows alone; the real store is told neither of FORKs nor of records from before. */
     }
     return sim->options.store >= DP_SIM_STORE_REAL || sim->options.seed % SEEDS_PER_REAL == 0;
 }

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "gossip/buggify.h"
+#include "tests/sim/enrol.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/forks.h"
 #include "tests/sim/oracle.h"
@@ -174,7 +175,7 @@ dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
     if (dp_real_wanted(sim)) {
         dp_real_open(sim);
     }
-    return DP_OK;
+    return sim->options.enrolled ? dp_enrol(sim) : DP_OK;
 }
 
 void dp_sim_close(dp_sim *sim)

@@ -412,6 +412,25 @@ static void a_greedy_peer_is_served_at_a_bounded_rate(void **state)
     fetcher_close(f);
 }
 
+static void what_is_not_asked_of_everybody_is_told_apart(void **state)
+{
+    fetcher *const f = fetcher_of(1);
+    dp_hash roots[DP_WANTED_MAX];
+
+    (void)state;
+    want(f, DP_PRIORITY_REPLAY);
+    CHECK(!dp_spread_asks_all(f->spread, &f->root, DP_PRIORITY_REPLAY));
+    CHECK(dp_spread_hesitant(f->spread, DP_PRIORITY_REPLAY, roots) == 1);
+    CHECK(dp_hash_equal(&roots[0], &f->root));
+    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    CHECK(dp_spread_asks_all(f->spread, &f->root, DP_PRIORITY_REPLAY));
+    CHECK(dp_spread_hesitant(f->spread, DP_PRIORITY_REPLAY, roots) == 0);
+    /* It comes later than what the round wants. */
+    CHECK(!dp_spread_asks_all(f->spread, &f->root, DP_PRIORITY_ROUND));
+    CHECK(dp_spread_hesitant(f->spread, DP_PRIORITY_ROUND, roots) == 1);
+    fetcher_close(f);
+}
+
 static dp_status open_and_close(void *context)
 {
     dp_spread *spread = NULL;
@@ -447,6 +466,7 @@ int main(void)
         cmocka_unit_test(at_most_sixty_four_objects_are_wanted),
         cmocka_unit_test(what_is_given_up_half_way_is_let_go),
         cmocka_unit_test(a_greedy_peer_is_served_at_a_bounded_rate),
+        cmocka_unit_test(what_is_not_asked_of_everybody_is_told_apart),
         cmocka_unit_test(open_survives_every_failed_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

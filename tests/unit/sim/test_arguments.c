@@ -114,6 +114,12 @@ static void an_unknown_word_and_a_missing_seed_are_told(void **state)
     CHECK(args.options.early && args.options.parts);
     args.options.early = false;
     args.options.parts = false;
+    CHECK(read_line(&args, "--seed 1 --enrolled", &why) == DP_BADARG);
+    CHECK(strstr(why.text, "--profile scale") != NULL);
+    CHECK(read_line(&args, "--seed 1 --enrolled --profile scale --store real", &why) == DP_BADARG);
+    CHECK_OK(read_line(&args, "--seed 1 --enrolled --profile scale --contributors 64", &why));
+    CHECK(args.options.enrolled && args.options.contributors == 64);
+    args.options.enrolled = false;
     CHECK_OK(read_line(&args, "--seed 1 --profile merge --span", &why));
     CHECK(args.options.span);
     CHECK_OK(read_line(&args, "--help", &why));
