@@ -206,6 +206,16 @@ static void lamb_equals_its_definition(void **state)
     check_definition(DP_OPTIM_LAMB, &tight, 2e-6);
 }
 
+/* Moments are near 1, so that an eps of 1e-6 moves nothing beyond the bounds; one of a quarter halves many a step. */
+static void eps_stands_where_the_definitions_have_it(void **state)
+{
+    (void)state;
+    dp_optim_options options = with(1e-2F, 0.0F);
+    options.eps = 0.25F;
+    check_definition(DP_OPTIM_ADAMW, &options, 2e-6);
+    check_definition(DP_OPTIM_LAMB, &options, 2e-6);
+}
+
 static void lars_equals_its_definition(void **state)
 {
     (void)state;
@@ -264,6 +274,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lamb_equals_its_definition),
+        cmocka_unit_test(eps_stands_where_the_definitions_have_it),
         cmocka_unit_test(lars_equals_its_definition),
         cmocka_unit_test(muon_equals_its_definition),
         cmocka_unit_test(muon_steps_are_nearly_orthogonal),

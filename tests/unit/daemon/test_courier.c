@@ -236,6 +236,41 @@ static void close_gate(struct post *post, struct gate *gate)
     CHECK_OK(dp_saver_post(post->saver, &gate->job, DP_SAVER_URGENT));
 }
 
+/* Else any peer could keep the store's thread busy with bytes that are wrong at a glance, and the right ones out meanwhile. */
+static void a_chunk_of_a_wrong_size_is_told_without_the_store(void **state)
+{
+    static const size_t sizes[] = {0, 1, DP_CHUNK_BYTES_MIN - 1, DP_CHUNK_BYTES_MIN + 1};
+    static struct route route;
+    static struct gate gate;
+    (void)state;
+    route_open(&route);
+    const dp_hash root = give_object(&route.a, OBJECT_BYTES);
+    fetch_info(&route.b, &route.a, &root);
+    dp_courier_close(route.a.courier);
+    route.a.courier = NULL; /* only invented answers from here on */
+    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    close_gate(&route.b, &gate);
+    uint8_t *bytes = noise(5, OBJECT_BYTES);
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        route.b.n_chunks = 0;
+        dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, 1);
+        send_chunk(&route.a, &route.b, &root, 1, true,
+                   dp_view_of(bytes + DP_CHUNK_BYTES_MIN, sizes[i]));
+        turn_until(&route.loop, has_chunk, &route.b);
+        CHECK_STATUS(route.b.last, DP_BADHASH);
+    }
+    uv_sem_post(&gate.open);
+    route.b.n_chunks = 0;
+    dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, 1);
+    send_chunk(&route.a, &route.b, &root, 1, true,
+               dp_view_of(bytes + DP_CHUNK_BYTES_MIN, DP_CHUNK_BYTES_MIN));
+    turn_until(&route.loop, has_chunk, &route.b);
+    CHECK_STATUS(route.b.last, DP_OK);
+    uv_sem_destroy(&gate.open);
+    free(bytes);
+    route_close(&route);
+}
+
 static bool all_asked(void *context)
 {
     return ((struct post *)context)->n_others >= 5;
@@ -524,6 +559,7 @@ int main(void)
         cmocka_unit_test(told_of_what_is_here_the_node_may_ask_for_more_of_it_in_vain),
         cmocka_unit_test(bad_chunks_are_told_with_their_sender),
         cmocka_unit_test(chunks_that_nobody_asked_for_are_dropped),
+        cmocka_unit_test(a_chunk_of_a_wrong_size_is_told_without_the_store),
         cmocka_unit_test(what_is_given_up_is_not_sent_any_more),
         cmocka_unit_test(a_chunk_that_is_being_written_is_not_written_twice),
         cmocka_unit_test(a_missing_chunk_is_answered_not_found),
