@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
+#include "compute/backend_cpu.h"
 #include "compute/half.h"
 #include "compute/trainer.h"
 
@@ -267,6 +268,38 @@ static void the_batch_rule_reaches_the_step(void **state)
     CHECK(fabs(first_step(&m) / plain - 0.25) < 1e-3);
 }
 
+/* The CPU, and what it was last told to make of a gradient. */
+static dp_optim_options told;
+
+static dp_status update_and_tell(dp_engine *engine, const dp_optim_options *options, double norm)
+{
+    told = *options;
+    return dp_backend_cpu()->update(engine, options, norm);
+}
+
+/* No setting says it: 1e-8, as AdamW's and Muon's papers have it, and LAMB's 1e-6. LARS has none. */
+static void eps_is_that_of_the_optimizer(void **state)
+{
+    static const struct {
+        dp_optim_kind kind;
+        float eps;
+    } cases[] = {{DP_OPTIM_ADAMW, 1e-8F}, {DP_OPTIM_LAMB, 1e-6F}, {DP_OPTIM_MUON, 1e-8F}};
+    dp_backend backend = *dp_backend_cpu();
+    (void)state;
+    backend.update = update_and_tell;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        dp_manifest m = settings();
+        m.optimizer = cases[i].kind;
+        told = (dp_optim_options){.eps = -1.0F};
+        node x = node_open_with(&m, (dp_trainer_setup){.backend = &backend});
+        train(&x, 1);
+        CHECK(told.eps == cases[i].eps);
+        CHECK(told.beta1 == (float)m.beta1_micro * 1e-6F &&
+              told.beta2 == (float)m.beta2_micro * 1e-6F);
+        node_close(&x);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +309,7 @@ int main(void)
         cmocka_unit_test(a_scale_that_overflows_is_halved_until_steps_are_taken),
         cmocka_unit_test(a_loss_that_is_not_finite_halves_the_scale_too),
         cmocka_unit_test(every_setting_of_the_optimizer_reaches_the_step),
+        cmocka_unit_test(eps_is_that_of_the_optimizer),
         cmocka_unit_test(a_loss_that_leaps_is_dropped_until_it_stays),
         cmocka_unit_test(without_the_setting_no_loss_is_a_spike),
         cmocka_unit_test(the_batch_rule_reaches_the_step),
