@@ -16,6 +16,7 @@ import statistics
 import sys
 
 from bench_wan import arguments, in_lab, run
+from trainer_time import mean_of
 
 
 def main():
@@ -33,7 +34,7 @@ def main():
         options.arguments = f"{given} {more}"
         told[more].append(in_lab(options, lambda folder: run(options, folder, False)))
     early, late = (statistics.median(one["between_s"] for one in told[key]) for key in ("", "--late-parts"))
-    computing = statistics.median(one["between_s"] * sum(one["utilisation"]) / options.nodes for one in told["--late-parts"])
+    computing = statistics.median(one["between_s"] * (mean_of(one["utilisation"]) or 0) for one in told["--late-parts"])
     named = sum(one["early_told"] for one in told[""])
     here = sum(one["early_here"] for one in told[""])
     all_of = {"nodes": options.nodes, "parameters": told[""][0]["parameters"], "early_s": early, "late_s": late, "ratio": early / late,

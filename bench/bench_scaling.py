@@ -7,7 +7,8 @@ One row per number of nodes, over so many rounds after the first three:
   sent       bytes per parameter and round that a node puts on its links, everything counted, the mean of all nodes
   copies     what sending an update to each peer once takes, the same unit: (nodes - 1) updates
   other      the rest, kB/s per node: heartbeats, membership, votes, records; does not grow with the model
-  waiting    share of its training time in which a trainer did not compute: publishing, applying, hashing, waiting
+  waiting    share of its training time over those rounds in which a trainer did not compute: publishing, applying, hashing, waiting; the mean
+             of the nodes whose trainer was up at the end
   counted    share of the publications of nodes that were alive that their round counted
   efficiency computing * counted: what of the nodes' time ends in the model
 All nodes share this machine's processors, so a step takes longer the more there are; waiting is a share, and the longer
@@ -20,7 +21,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
+
+from trainer_time import mean_of, share
 
 WARM = 3  # rounds until everybody has joined
 MANIFEST = """name: scaling
@@ -59,7 +61,7 @@ def row(nodes, before, after, rounds):
     passed = [b["round"] - a["round"] for a, b in zip(before, after)]
     sent = sum((b["bytes_sent"] - a["bytes_sent"]) / max(k, 1) for a, b, k in zip(before, after, passed)) / nodes / n
     blob = sum(one["bytes"] for one in rounds) / sum(one["listed"] for one in rounds) / n
-    computing = sum(one["compute_utilisation"] for one in after) / nodes
+    computing = mean_of(share(a, b) for a, b in zip(before, after)) or 0
     counted = sum((b["counted"] - a["counted"]) / max(k, 1) for a, b, k in zip(before, after, passed)) / nodes
     round_s = sum(one.get("duration_ms", 0) for one in rounds) / len(rounds) / 1000
     copies = (nodes - 1) * blob

@@ -6,8 +6,8 @@
                                [--keep 64] [--keep-most 128 --longest SECONDS]
 
 A round ends after --steps optimizer steps of each node. Over so many rounds after the first three in which all are counted:
-  utilisation  share of its training time in which a trainer computed local steps, from its totals, per node; besides steps: what the rest of a
-               round went to, in ms (trainer_ms of dpnode status, docs/FORMATS.md), the mean of all nodes
+  utilisation  share of its training time in which a trainer computed local steps, from its totals, per node (null: its trainer was down at the
+               end); besides steps: what the rest of a round went to, in ms (trainer_ms of dpnode status, docs/FORMATS.md), the mean of the others
   between      seconds from one record to the next
   counted      share of the publications that their round counted
   up, down     kB that a node's line carried in each direction per round, IP headers and all, the mean of all nodes
@@ -31,6 +31,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "tests", "lib"))
 
 from daemons import Node, Rounds, wait_for  # noqa: E402
 from bench_scaling import write_text  # noqa: E402
+from trainer_time import grown, mean_of, share  # noqa: E402
 
 NETLAB = os.path.join(HERE, "..", "tests", "lib", "netlab.sh")
 LAB = os.environ.get("NETLAB", "benchwan") # several labs can coexist
@@ -116,19 +117,11 @@ def carried_by(stats):
     return sum(host[2] for host in hosts) / len(hosts), sum(host[4] for host in hosts) / len(hosts)
 
 
-def grown(before, after, key):
-    """A total of the trainer's; who restarted it counts from 0."""
-    return after["trainer_ms"][key] - (before.get("trainer_ms", {}).get(key, 0) if before["trainer_pid"] == after["trainer_pid"] else 0)
-
-
-def share(before, after):
-    return grown(before, after, "computed") / grown(before, after, "trained")
-
-
 def besides(before, after):
     """ms per round and node that were not steps, by what they were."""
-    each = sum(max(b["round"] - a["round"], 1) for a, b in zip(before, after))
-    total = lambda key: sum(grown(a, b, key) for a, b in zip(before, after)) / each # noqa: E731
+    pairs = [(a, b) for a, b in zip(before, after) if share(a, b) is not None]
+    each = sum(max(b["round"] - a["round"], 1) for a, b in pairs) or 1
+    total = lambda key: sum(grown(a, b, key) for a, b in pairs) / each # noqa: E731
     parts = {key: total(key) for key in ("data", "publish", "apply", "state", "tell")}
     parts["other"] = total("trained") - total("computed") - sum(parts.values())
     return {key: round(value, 1) for key, value in parts.items()}
@@ -139,7 +132,7 @@ def row(options, before, after, measured, stats):
     times = [record["time_ms"] / 1000 for record in measured]
     up, down = carried_by(stats)
     return {"nodes": options.nodes, "parameters": after[0]["elements"], "rounds": len(measured),
-            "utilisation": [round(share(a, b), 4) for a, b in zip(before, after)], "besides_steps_ms": besides(before, after),
+            "utilisation": [None if one is None else round(one, 4) for one in (share(a, b) for a, b in zip(before, after))], "besides_steps_ms": besides(before, after),
             "between_s": (times[-1] - times[0]) / (len(times) - 1),
             "counted": sum((b["counted"] - a["counted"]) / max(k, 1) for a, b, k in zip(before, after, passed)) / options.nodes,
             "early_told": sum(b.get("early_told", 0) - a.get("early_told", 0) for a, b in zip(before, after)),
@@ -152,7 +145,7 @@ def table(rows):
     print("| span | between s | counted | up kB | down kB | 1 of | left over | loss | utilisation |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for name, one in rows:
         print(f"| {name} | {one['between_s']:.1f} | {100 * one['counted']:.0f} % | {one['up_kb']:.0f} | {one['down_kb']:.0f} | {one['keep']} | "
-              f"{100 * one['error']:.0f} % | {one['loss']} | {100 * statistics.mean(one['utilisation']):.1f} % |")
+              f"{100 * one['error']:.0f} % | {one['loss']} | {100 * (mean_of(one['utilisation']) or 0):.1f} % |")
 
 
 def compare(options, folder):
@@ -221,7 +214,7 @@ def main():
         print(json.dumps(one))
         return
     print("| nodes | parameters | between, s | utilisation | counted | up, kB | down, kB |\n|" + " --- |" * 7)
-    print(f"| {one['nodes']} | {one['parameters']} | {one['between_s']:.1f} | {', '.join(f'{u:.3f}' for u in one['utilisation'])} | "
+    print(f"| {one['nodes']} | {one['parameters']} | {one['between_s']:.1f} | {', '.join('down' if u is None else f'{u:.3f}' for u in one['utilisation'])} | "
           f"{one['counted']:.3f} | {one['up_kb']:.0f} | {one['down_kb']:.0f} |")
     print("besides steps, ms per round and node: " + ", ".join(f"{key} {value}" for key, value in one["besides_steps_ms"].items()))
 
