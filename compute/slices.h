@@ -14,7 +14,9 @@ enum { DP_SLICE_ITEMS_MAX = DP_CONSENSUS_ITEMS_MAX - 1 /* what came before them 
 
 /* sum: empty, or the fp32 blob of n elements that earlier calls have made; then g = sum + q 2^-31 decode(blob) over the items in the
  * given order, of each element that they store. To whom it is the one update of a round, with a share of 1, does as if it had added
- * all of them. The blobs have been checked. DP_BADARG (no or too many of them), DP_NOMEM, DP_TOOBIG; DP_DIVERGED: g is not finite;
+ * all of them. The blobs have been checked. DP_BADARG (no or too many of them), DP_NOMEM, DP_TOOBIG; DP_DIVERGED: g is not what an
+ * update may hold, finite and at most 2^60. One call with all would not mind a sum above that, but records make none: an update has
+ * an energy of at most 2^112 on a grid of 2^-48, so no element of it is above 2^32, and shares of a round are together at most 1.
  * DP_BADMSG, DP_VERSION: a blob was not checked after all. Then sum is empty. */
 DP_MUST dp_status dp_slice_add(dp_buf *sum, size_t n, const dp_view *blobs, const uint32_t *q,
                                size_t n_items);

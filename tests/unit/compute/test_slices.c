@@ -142,6 +142,26 @@ static void without_memory_there_is_no_sum(void **state)
     close_many(m);
 }
 
+/* 2^32 is the most that an element of one may be: energy 2^112 on a grid of 2^-48. */
+static void the_largest_updates_of_a_record_are_added_up(void **state)
+{
+    static const uint32_t q[3] = {UINT32_C(1) << 30, UINT32_C(1) << 29, UINT32_C(1) << 29};
+    const dp_codec floats = {.kind = DP_CODEC_FP32};
+    const float large = 0x1p32F;
+    dp_buf sum = empty();
+    dp_buf blob = empty();
+    float g = 0;
+    (void)state;
+    CHECK_OK(dp_codec_encode(&floats, &large, 1, &blob));
+    const dp_view views[3] = {dp_buf_view(&blob), dp_buf_view(&blob), dp_buf_view(&blob)};
+    CHECK_OK(dp_slice_add(&sum, 1, views, q, 2));
+    CHECK_OK(dp_slice_add(&sum, 1, views + 2, q + 2, 1));
+    CHECK_OK(dp_codec_decode(dp_buf_view(&sum), &g, 1));
+    assert_true(g == large);
+    dp_buf_close(&blob);
+    dp_buf_close(&sum);
+}
+
 static void a_sum_that_is_too_large_for_an_update_is_told(void **state)
 {
     static const uint32_t q[2] = {UINT32_MAX, UINT32_MAX};
@@ -165,6 +185,7 @@ int main(void)
         cmocka_unit_test(the_order_of_updates_is_part_of_the_sum),
         cmocka_unit_test(a_slice_that_cannot_be_added_leaves_no_sum),
         cmocka_unit_test(without_memory_there_is_no_sum),
+        cmocka_unit_test(the_largest_updates_of_a_record_are_added_up),
         cmocka_unit_test(a_sum_that_is_too_large_for_an_update_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
