@@ -31,7 +31,7 @@
 
 enum {
     DP_BACKEND_MAGIC = 0x42504431, /* "1DPB" as bytes */
-    DP_BACKEND_VERSION = 10,       /* of this table and of what it says; any change is another */
+    DP_BACKEND_VERSION = 11,       /* of this table and of what it says; any change is another */
     DP_BACKEND_LAYOUTS = 12,
     DP_BACKEND_STATE_MAX = 1 + DP_OPTIM_VECTORS_MAX,
     DP_DEVICE_NAME_MAX = 96
@@ -64,10 +64,6 @@ typedef enum dp_capability {
 
 typedef struct dp_engine dp_engine; /* the backend's own */
 
-/* During a step, on its thread, which waits: elements first .. n - 1 of gradients, n floats in memory of the host to read, have
- * all their terms, the loss scale still in them. first falls from call to call. */
-typedef void (*dp_backend_final)(void *context, const float *gradients, size_t first);
-
 /* In the letters of trainer.h. */
 typedef enum dp_vector {
     DP_VECTOR_X,      /* the weights that step, norm and update work on */
@@ -80,6 +76,12 @@ typedef enum dp_vector {
     DP_VECTORS,
     DP_VECTOR_NONE = DP_VECTORS
 } dp_vector;
+
+/* During a step, on its thread, which waits: elements first .. n - 1 of gradients, n floats in memory of the host to read, have
+ * all their terms, the loss scale still in them. first falls from call to call. beside: the same elements of the vector that was asked
+ * for with them; NULL: none was. */
+typedef void (*dp_backend_final)(void *context, const float *gradients, const float *beside,
+                                 size_t first);
 
 typedef struct dp_device {
     char name[DP_DEVICE_NAME_MAX]; /* "NVIDIA H200", "avx512bf16, 8 threads" */
@@ -217,8 +219,9 @@ typedef struct dp_backend {
     dp_status (*step)(dp_engine *engine, const dp_gpt_batch *batch, float scale, double *loss_sum);
     /* Whom the next step alone tells of gradients that have all their terms, the one that completes a batch: while it computes the
      * others. NULL: nobody. May tell of some or of none, where gradients are not in memory of the host by then; what it told
-     * before DP_DIVERGED is spoiled like the rest. */
-    void (*on_final)(dp_engine *engine, dp_backend_final final, void *context);
+     * before DP_DIVERGED is spoiled like the rest. beside: a vector whose elements come with those that are told, and no others;
+     * DP_VECTOR_NONE: none does. What values() lent is over then. */
+    void (*on_final)(dp_engine *engine, dp_backend_final final, dp_vector beside, void *context);
     /* The gradients in memory of the host, as they are now: n floats to read, lent until the next call. NULL: problem(). */
     const float *(*gradients)(dp_engine *engine);
     /* |gradients|, the loss scale still in it; not finite where one is not. */

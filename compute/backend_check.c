@@ -98,9 +98,10 @@ static dp_status same_gradients(const twins *t)
 }
 
 /* A dp_backend_final. */
-static void keep_early(void *context, const float *gradients, size_t first)
+static void keep_early(void *context, const float *gradients, const float *beside, size_t first)
 {
     dp_twins_early *const told = context;
+    (void)beside; /* None was asked for. */
     told->rises = told->rises || first > told->first;
     if (!told->rises) {
         memcpy(told->values + first, gradients + first, (told->first - first) * sizeof *gradients);
@@ -142,7 +143,7 @@ static dp_status train_once(twins *t, bool tells)
     double norms[2];
     t->early.first = t->model.n_elements;
     if (tells) {
-        t->of[0]->on_final(t->engines[0], keep_early, &t->early);
+        t->of[0]->on_final(t->engines[0], keep_early, DP_VECTOR_NONE, &t->early);
     }
     for (int twin = 0; twin < 2; twin++) {
         const dp_backend *const b = t->of[twin];

@@ -22,6 +22,7 @@ struct dp_engine {
     uint32_t rows;        /* of gpt */
     bool alone;
     dp_backend_final final; /* of the coming step; NULL: nobody is told */
+    dp_vector final_beside;
     void *final_context;
     size_t n;                 /* elements of every vector */
     float *owned[DP_VECTORS]; /* all but x, m only where it is wanted; none when alone */
@@ -291,14 +292,17 @@ static dp_status step(dp_engine *e, const dp_gpt_batch *batch, float factor, dou
 
 static void tell_final(void *context, size_t first)
 {
-    const dp_engine *const e = context;
-    e->final(e->final_context, dp_gpt_grads(e->gpt), first);
+    dp_engine *const e = context;
+    const float *const beside =
+        e->final_beside == DP_VECTOR_NONE ? NULL : reading(e, e->final_beside);
+    e->final(e->final_context, dp_gpt_grads(e->gpt), beside, first);
 }
 
 /* A team's lanes are added up when all of them are there: then it is too late. */
-static void on_final(dp_engine *e, dp_backend_final final, void *context)
+static void on_final(dp_engine *e, dp_backend_final final, dp_vector beside, void *context)
 {
     e->final = final;
+    e->final_beside = beside;
     e->final_context = context;
     if (e->team == NULL) {
         dp_gpt_on_final(e->gpt, final != NULL ? tell_final : NULL, e);

@@ -145,10 +145,11 @@ static dp_status step(dp_engine *e, const dp_gpt_batch *batch, float factor, dou
 }
 
 /* They are added up when all are there. */
-static void on_final(dp_engine *e, dp_backend_final final, void *context)
+static void on_final(dp_engine *e, dp_backend_final final, dp_vector beside, void *context)
 {
     (void)e;
     (void) final;
+    (void)beside;
     (void)context;
 }
 

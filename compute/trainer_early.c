@@ -61,12 +61,13 @@ static void take_bucket(void *context, size_t index, size_t first, size_t last)
 }
 
 /* A dp_backend_final. */
-static void tell_final(void *context, const float *gradients, size_t first)
+static void tell_final(void *context, const float *gradients, const float *e, size_t first)
 {
     dp_trainer_early *const early = context;
     dp_buckets buckets = {
         .starts = early->starts, .left = early->left, .take = take_bucket, .context = early};
     early->gradients = gradients;
+    early->e = e; /* No step changes it. */
     dp_buckets_final(&buckets, first);
     early->left = buckets.left;
 }
@@ -89,14 +90,10 @@ dp_status dp_trainer_tell_parts(dp_trainer *t, float loss_scale)
         return DP_OK;
     }
     DP_TRY(place_parts(early, t->n));
-    early->e = t->backend->values(t->engine, DP_VECTOR_E); /* No step changes it. */
-    if (early->e == NULL) {
-        return DP_IO;
-    }
     early->codec = dp_trainer_codec(t, false, 0);
     early->factor = 1.0F / loss_scale;
     early->left = early->cuts.n;
     early->failed = false;
-    t->backend->on_final(t->engine, tell_final, early);
+    t->backend->on_final(t->engine, tell_final, DP_VECTOR_E, early);
     return DP_OK;
 }

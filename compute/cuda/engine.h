@@ -53,6 +53,7 @@ enum { DP_CUDA_PIECES_MAX = DP_MODEL_LAYERS_MAX + 2 /* the model's end, layers, 
 /* Gradients that come to the host while backward goes on (backend.h, on_final), each piece behind its own event. */
 typedef struct dp_cuda_final {
     dp_backend_final tell; /* by the next step; NULL: nobody */
+    dp_vector beside;      /* comes along, to mirror; DP_VECTOR_NONE: none */
     void *context;
     cudaEvent_t come[DP_CUDA_PIECES_MAX]; /* of each piece; NULL: not opened yet */
     size_t first[DP_CUDA_PIECES_MAX]; /* element of each; its end is the first of the one before */
@@ -166,7 +167,7 @@ extern const dp_backend_parts dp_cuda_parts;
 /* ---- engine_final.c */
 
 /* As backend.h says. */
-void dp_cuda_e_on_final(dp_engine *e, dp_backend_final final, void *context);
+void dp_cuda_e_on_final(dp_engine *e, dp_backend_final final, dp_vector beside, void *context);
 /* Before a pass that completes a batch: whether somebody is told, and it is to run as it is. */
 bool dp_cuda_final_begin(dp_engine *e);
 /* Behind its launches, with what became of them: tells of each piece when it has come. */

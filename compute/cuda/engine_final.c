@@ -1,11 +1,12 @@
 /* Gradients told while backward goes on. Behind each layer of backward an event; the side stream waits for it and brings the layer's
- * gradients to the host, behind an event of their own. All of a pass is launched before anybody is told, so that the card never
+ * gradients to the host, and the same elements of a vector that no step changes, behind an event of their own. All of a pass is launched before anybody is told, so that the card never
  * waits for who encodes what is told. Such a pass is no graph: an event inside one cannot be told from that of the run before. */
 #include "compute/cuda/engine.h"
 
-void dp_cuda_e_on_final(dp_engine *e, dp_backend_final final, void *context)
+void dp_cuda_e_on_final(dp_engine *e, dp_backend_final final, dp_vector beside, void *context)
 {
     e->final.tell = final;
+    e->final.beside = beside;
     e->final.context = context;
 }
 
@@ -25,6 +26,10 @@ static dp_status fetch_piece(void *context, size_t first)
     DP_TRY(DP_CUDA(device, stream_wait, device->side, device->before));
     DP_TRY(DP_CUDA(device, copy, e->mirror_other + first, e->grads + first,
                    (last - first) * sizeof *e->grads, DP_CUDA_TO_HOST, device->side));
+    if (f->beside != DP_VECTOR_NONE) {
+        DP_TRY(DP_CUDA(device, copy, e->mirror + first, dp_cuda_vector(e, f->beside) + first,
+                       (last - first) * sizeof *e->grads, DP_CUDA_TO_HOST, device->side));
+    }
     DP_TRY(DP_CUDA(device, event_record, *come, device->side));
     f->first[f->pieces++] = first;
     return DP_OK;
@@ -35,7 +40,9 @@ bool dp_cuda_final_begin(dp_engine *e)
     e->final.pieces = 0;
     e->net.final = NULL;
     /* Without memory nobody is told, which backend.h allows. */
-    if (e->final.tell != NULL && dp_cuda_mirror(e, &e->mirror_other) == DP_OK) {
+    const bool beside = e->final.beside != DP_VECTOR_NONE;
+    if (e->final.tell != NULL && dp_cuda_mirror(e, &e->mirror_other) == DP_OK &&
+        (!beside || dp_cuda_mirror(e, &e->mirror) == DP_OK)) {
         e->net.final = fetch_piece;
         e->net.final_context = e;
     }
@@ -45,12 +52,13 @@ bool dp_cuda_final_begin(dp_engine *e)
 dp_status dp_cuda_final_end(dp_engine *e, dp_status launched)
 {
     dp_cuda_final *const f = &e->final;
+    const float *const beside = f->beside == DP_VECTOR_NONE ? NULL : e->mirror;
     dp_status status = launched;
     e->net.final = NULL;
     for (size_t piece = 0; piece < f->pieces && status == DP_OK; piece++) {
         status = dp_cuda_wait_for(&e->device, f->come[piece]);
         if (status == DP_OK) {
-            f->tell(f->context, e->mirror_other, f->first[piece]);
+            f->tell(f->context, e->mirror_other, beside, f->first[piece]);
         }
     }
     f->here = status == DP_OK;

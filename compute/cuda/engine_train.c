@@ -147,7 +147,7 @@ static dp_status step(dp_engine *e, const dp_gpt_batch *batch, float scale, doub
 dp_status dp_cuda_e_step(dp_engine *e, const dp_gpt_batch *batch, float scale, double *loss_sum)
 {
     const dp_status status = step(e, batch, scale, loss_sum);
-    dp_cuda_e_on_final(e, NULL, NULL);
+    dp_cuda_e_on_final(e, NULL, DP_VECTOR_NONE, NULL);
     return status;
 }
 

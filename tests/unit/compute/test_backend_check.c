@@ -198,16 +198,17 @@ static dp_status w_step(dp_engine *e, const dp_gpt_batch *batch, float scale, do
     return status;
 }
 
-static void tell_wrong(void *context, const float *gradients, size_t first)
+static void tell_wrong(void *context, const float *gradients, const float *beside, size_t first)
 {
     final(context, with_another_bit(gradients, made.model->n_elements, made.model->n_elements - 1),
-          first);
+          beside, first);
 }
 
-static void w_on_final(dp_engine *e, dp_backend_final told, void *context)
+static void w_on_final(dp_engine *e, dp_backend_final told, dp_vector beside, void *context)
 {
     final = told;
-    dp_backend_cpu()->on_final(e, told != NULL && errs("on_final") ? tell_wrong : told, context);
+    dp_backend_cpu()->on_final(e, told != NULL && errs("on_final") ? tell_wrong : told, beside,
+                               context);
 }
 
 static const float *w_gradients(dp_engine *e)

@@ -56,13 +56,15 @@ static int open_all(void **state)
 typedef struct teller {
     dp_model model;
     dp_engine *engine;
-    float *told; /* each element as it was when it was told */
+    float *told;   /* each element as it was when it was told */
+    float *beside; /* the same of E; NULL: it is not asked for */
     size_t first;
     size_t borders[DP_CUDA_PIECES_MAX];
     size_t count;
 } teller;
 
-static dp_engine *open_engine(const dp_model *model, dp_recompute recompute)
+/* Nothing is in it yet. */
+static dp_engine *create_engine(const dp_model *model, dp_recompute recompute)
 {
     const dp_engine_setup setup = {.model = model,
                                    .precision = DP_PRECISION_BF16,
@@ -75,6 +77,12 @@ static dp_engine *open_engine(const dp_model *model, dp_recompute recompute)
     dp_why why = {{0}};
     dp_engine *e = NULL;
     CHECK_OK(cuda->create(&e, &setup, &why));
+    return e;
+}
+
+static dp_engine *open_engine(const dp_model *model, dp_recompute recompute)
+{
+    dp_engine *const e = create_engine(model, recompute);
     CHECK_OK(cuda->init(e, 5));
     CHECK_OK(cuda->copy(e, DP_VECTOR_X, DP_VECTOR_THETA));
     return e;
@@ -93,14 +101,19 @@ static void close_teller(teller *t)
 {
     cuda->close(t->engine);
     test_free(t->told);
+    test_free(t->beside);
     dp_model_close(&t->model);
     CHECK(fake_cuda_used() == 0);
 }
 
-static void hear(void *context, const float *gradients, size_t first)
+static void hear(void *context, const float *gradients, const float *beside, size_t first)
 {
     teller *const t = context;
     CHECK(first < t->first && t->count < DP_CUDA_PIECES_MAX);
+    CHECK((beside == NULL) == (t->beside == NULL));
+    if (beside != NULL) {
+        memcpy(t->beside + first, beside + first, (t->first - first) * sizeof *beside);
+    }
     memcpy(t->told + first, gradients + first, (t->first - first) * sizeof *gradients);
     t->first = first;
     t->borders[t->count++] = first;
@@ -117,7 +130,7 @@ static dp_status step(dp_engine *e, size_t rows)
 static dp_status two_steps(teller *t)
 {
     DP_TRY(step(t->engine, ROWS - 1));
-    cuda->on_final(t->engine, hear, t);
+    cuda->on_final(t->engine, hear, t->beside == NULL ? DP_VECTOR_NONE : DP_VECTOR_E, t);
     return step(t->engine, ROWS);
 }
 
@@ -142,9 +155,17 @@ static void check_told(const fake_cuda *fake, const dp_model_config *config, dp_
     open_teller(&t, config, recompute);
     float *const wanted = untold(&t.model, recompute);
     const size_t bytes = t.model.n_elements * sizeof *wanted;
+    t.beside = test_malloc(bytes);
+    CHECK_OK(cuda->copy(t.engine, DP_VECTOR_E, DP_VECTOR_X));
+    float *const e = test_malloc(bytes);
+    memcpy(e, cuda->values(t.engine, DP_VECTOR_E), bytes);
+    CHECK_OK(cuda->zero(t.engine, DP_VECTOR_F));
+    CHECK(cuda->values(t.engine, DP_VECTOR_F) != NULL); /* The mirror holds another one. */
     CHECK_OK(two_steps(&t));
     CHECK(t.first == 0 && t.count == LAYERS + 2);
     assert_memory_equal(t.told, wanted, bytes);
+    assert_memory_equal(t.beside, e, bytes);
+    test_free(e);
     assert_memory_equal(cuda->gradients(t.engine), wanted, bytes);
     test_free(wanted);
     close_teller(&t);
@@ -222,7 +243,7 @@ static void a_refused_batch_tells_nothing_then_or_later(void **state)
     teller t;
     fake_cuda_set(&healthy);
     open_teller(&t, &configs[0], DP_RECOMPUTE_NOTHING);
-    cuda->on_final(t.engine, hear, &t);
+    cuda->on_final(t.engine, hear, DP_VECTOR_NONE, &t);
     CHECK_STATUS(step(t.engine, 0), DP_BADARG);
     CHECK_OK(step(t.engine, ROWS));
     CHECK(t.count == 0);
@@ -236,7 +257,7 @@ static void of_a_batch_in_parts_the_last_part_tells(void **state)
     fake_cuda_set(&(fake_cuda){.alloc_at = 1}); /* Not all rows at a time then. */
     open_teller(&t, &configs[0], DP_RECOMPUTE_NOTHING);
     CHECK(t.engine->shape.rows == 1);
-    cuda->on_final(t.engine, hear, &t);
+    cuda->on_final(t.engine, hear, DP_VECTOR_NONE, &t);
     CHECK_OK(step(t.engine, ROWS));
     CHECK(t.first == 0 && t.count == LAYERS + 2);
     t.engine->final.here = false; /* Fetched anew. */
@@ -276,7 +297,7 @@ static void a_copy_that_fails_costs_a_sentence_and_what_was_told_is_right(void *
         open_teller(&t, &configs[1], DP_RECOMPUTE_NOTHING);
         CHECK_OK(step(t.engine, ROWS - 1));
         fake_cuda_set(&(fake_cuda){.late = 2, .fail_at = at, .fail_with = DP_CUDA_LAUNCH_FAILED});
-        cuda->on_final(t.engine, hear, &t);
+        cuda->on_final(t.engine, hear, DP_VECTOR_NONE, &t);
         status = step(t.engine, ROWS);
         CHECK(status == DP_OK || status == DP_IO);
         CHECK((strstr(cuda->problem(t.engine), "has failed or is gone") != NULL) ==
@@ -292,19 +313,41 @@ static void a_copy_that_fails_costs_a_sentence_and_what_was_told_is_right(void *
     dp_model_close(&model);
 }
 
-/* The first call of a step that tells is for page-locked memory. */
+/* The first calls of a step that tells are for page-locked memory: of the gradients, and of what comes along. */
 static void without_page_locked_memory_nobody_is_told(void **state)
+{
+    (void)state;
+    for (unsigned at = 1; at <= 2; at++) {
+        teller t;
+        fake_cuda_set(&healthy);
+        open_teller(&t, &configs[0], DP_RECOMPUTE_NOTHING);
+        cuda->close(t.engine);
+        t.engine = create_engine(&t.model, DP_RECOMPUTE_NOTHING); /* No mirror yet. */
+        fake_cuda_set(&(fake_cuda){.fail_at = at, .fail_with = DP_CUDA_NO_MEMORY});
+        cuda->on_final(t.engine, hear, DP_VECTOR_E, &t);
+        CHECK_OK(step(t.engine, ROWS));
+        CHECK(t.count == 0 && cuda->gradients(t.engine) != NULL);
+        close_teller(&t);
+    }
+}
+
+/* What comes along is copied for a step that tells, an element once, and for no other. */
+static void the_other_vector_comes_with_what_is_told_alone(void **state)
 {
     (void)state;
     teller t;
     fake_cuda_set(&healthy);
     open_teller(&t, &configs[0], DP_RECOMPUTE_NOTHING);
-    CHECK_OK(step(t.engine, ROWS - 1));
-    CHECK(t.engine->mirror_other == NULL);
-    fake_cuda_set(&(fake_cuda){.fail_at = 1, .fail_with = DP_CUDA_NO_MEMORY});
-    cuda->on_final(t.engine, hear, &t);
+    const size_t bytes = t.model.n_elements * sizeof(float);
+    t.beside = test_malloc(bytes);
+    CHECK_OK(cuda->copy(t.engine, DP_VECTOR_E, DP_VECTOR_X));
+    CHECK(cuda->values(t.engine, DP_VECTOR_F) != NULL);
     CHECK_OK(step(t.engine, ROWS));
-    CHECK(t.count == 0 && cuda->gradients(t.engine) != NULL);
+    for (size_t i = 0; i < t.model.n_elements; i++) {
+        CHECK(dp_float_bits(t.engine->mirror[i]) == 0);
+    }
+    CHECK_OK(two_steps(&t));
+    CHECK(memcmp(t.engine->mirror, t.beside, bytes) == 0);
     close_teller(&t);
 }
 
@@ -389,6 +432,7 @@ int main(void)
         cmocka_unit_test(what_changes_the_gradients_makes_them_be_fetched_anew),
         cmocka_unit_test(a_copy_that_fails_costs_a_sentence_and_what_was_told_is_right),
         cmocka_unit_test(without_page_locked_memory_nobody_is_told),
+        cmocka_unit_test(the_other_vector_comes_with_what_is_told_alone),
         cmocka_unit_test(a_trainer_on_a_card_tells_the_parts_of_its_publication),
     };
     return cmocka_run_group_tests(tests, open_all, NULL);
