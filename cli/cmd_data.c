@@ -182,6 +182,7 @@ const dp_verb dp_verb_data_tokenize = {
     .examples =
         "  dpnode data tokenize book.txt --out book --vocab 4096\n"
         "  dpnode data tokenize web.jsonl --tokenizer tokenizer.json --out web\n"
+        "  dpnode data tokenize <(zcat book.gz) --tokenizer tokenizer.json --out book\n"
         "  dpnode data tokenize train.bin --format nanogpt --tokenizer t.json --out train\n",
     .n_args_min = 1,
     .n_args_max = DP_ARGUMENTS_MAX,

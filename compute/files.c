@@ -69,6 +69,22 @@ dp_status dp_file_open(const char *path, int *fd, dp_why *why)
     return DP_OK;
 }
 
+dp_status dp_file_open_once(const char *path, int *fd, dp_why *why)
+{
+    const int opened = open(path, O_RDONLY | O_CLOEXEC);
+    if (opened < 0) {
+        return failed(why, "open", path);
+    }
+    *fd = opened;
+    return DP_OK;
+}
+
+bool dp_file_is_pipe(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISFIFO(info.st_mode);
+}
+
 dp_status dp_file_read_fd(int fd, const char *name, dp_buf *out, dp_why *why)
 {
     return read_all(fd, name, out, why);

@@ -13,6 +13,10 @@ DP_MUST dp_status dp_file_read_fd(int fd, const char *name, dp_buf *out, dp_why 
 /* Open for reading; the caller closes *fd. DP_IO (also of a pipe, for which one might wait for ever), DP_NOTFOUND, with a
  * sentence. */
 DP_MUST dp_status dp_file_open(const char *path, int *fd, dp_why *why);
+/* The same for who reads once, from begin to end: a pipe too, and one with a name waits for its writer. */
+DP_MUST dp_status dp_file_open_once(const char *path, int *fd, dp_why *why);
+/* False for everything else, also for what is not there. */
+bool dp_file_is_pipe(const char *path);
 /* folder/name, mapped for reading until dp_file_unmap; empty files give no bytes. Who shortens the file meanwhile ends this
  * process with SIGBUS: for tools alone. DP_IO, DP_NOTFOUND, DP_NOMEM, DP_BADARG (path too long), with a sentence. */
 DP_MUST dp_status dp_file_map(const char *folder, const char *name, dp_view *bytes, dp_why *why);

@@ -122,7 +122,7 @@ static dp_status walk_jsonl(const walk *w, const dp_tokenize_job *job, const cha
     dp_jsonl jsonl = {0};
     lines l = {0};
     uint64_t number = 1;
-    dp_status status = dp_file_open(path, &l.fd, why);
+    dp_status status = dp_file_open_once(path, &l.fd, why);
     if (status != DP_OK) {
         return status;
     }
@@ -175,8 +175,11 @@ static dp_status walk_file(const walk *w, const dp_tokenize_job *job, const char
     }
     dp_buf bytes;
     dp_why inner = {{0}};
+    int fd = -1;
+    DP_TRY(dp_file_open_once(path, &fd, why));
     dp_buf_init(&bytes, DP_OBJECT_BYTES_MAX);
-    dp_status status = dp_file_read(path, &bytes, why);
+    dp_status status = dp_file_read_fd(fd, path, &bytes, why);
+    close(fd);
     if (status == DP_OK) {
         const dp_view view = dp_buf_view(&bytes);
         status = format == DP_INPUT_TEXT ? w->take(w->context, view, NULL, 0, &inner)
@@ -219,10 +222,26 @@ static bool several_documents(const dp_tokenize_job *job)
     return job->n_paths > 1 || format_of(job, job->paths[0]) == DP_INPUT_JSONL;
 }
 
+/* What comes by a pipe comes once; keeping all of it, of whatever size, is the caller's choice. */
+static dp_status check_read_twice(const dp_tokenize_job *job, dp_why *why)
+{
+    for (size_t i = 0; i < job->n_paths; i++) {
+        if (dp_file_is_pipe(job->paths[i])) {
+            return dp_why_set(why, DP_BADARG,
+                              "%.200s is a pipe, which can be read only once, and a tokenizer that "
+                              "is trained reads the input before it is tokenized: give a tokenizer "
+                              "(--tokenizer FILE), or write what comes of the pipe to a file",
+                              job->paths[i]);
+        }
+    }
+    return DP_OK;
+}
+
 static dp_status train_tokenizer(dp_bpe **bpe, const dp_tokenize_job *job, dp_why *why)
 {
     dp_buf sample;
     uint32_t id;
+    DP_TRY(check_read_twice(job, why));
     dp_buf_init(&sample, DP_TOKENIZE_TRAIN_BYTES);
     const walk w = {.take = gather, .context = &sample};
     const bool ends = several_documents(job) && job->vocab > DP_BPE_TOKENS_MIN;

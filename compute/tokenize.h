@@ -40,7 +40,8 @@ typedef struct dp_tokenized {
 } dp_tokenized;
 
 /* A text file is one document, a line of JSON lines another; documents of tokens stand there as they are. A tokenizer that
- * is trained gets <|endoftext|> if there are several documents. Errors name file and line. */
+ * is trained gets <|endoftext|> if there are several documents. With a tokenizer that is given each input is read once, and may be
+ * a pipe. Errors name file and line. */
 DP_MUST dp_status dp_tokenize(const dp_tokenize_job *job, dp_tokenized *made, dp_why *why);
 
 /* False if there is no such format: auto, text, jsonl, tokens, nanogpt. */

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "compute/data.h"
 #include "compute/files.h"
@@ -223,6 +224,57 @@ static void what_cannot_be_tokenized_is_named_with_its_line(void **state)
     desk_close(&d);
 }
 
+/* The words of a shell's <(...): the reading end of a pipe, by the name that it has in this process. Its writer is done. */
+static int add_pipe(desk *d, const char *text)
+{
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    CHECK(write(ends[1], text, strlen(text)) == (ssize_t)strlen(text) && close(ends[1]) == 0);
+    snprintf(d->paths[d->job.n_paths], sizeof d->paths[0], "/dev/fd/%d", ends[0]);
+    d->words[d->job.n_paths] = d->paths[d->job.n_paths];
+    d->job.n_paths++;
+    return ends[0];
+}
+
+static void a_pipe_is_read_as_a_file_where_once_is_enough(void **state)
+{
+    (void)state;
+    static const dp_input_format formats[] = {DP_INPUT_TEXT, DP_INPUT_JSONL};
+    for (size_t i = 0; i < 2; i++) {
+        const char *const words =
+            i == 0 ? "sea and sky, sky and sea" : "{\"text\":\"sea and sky\"}\n";
+        char tokenizer[TEMPDIR_FILE_MAX];
+        desk d;
+        desk_open(&d);
+        add_text(&d, "plain", words);
+        d.job.format = formats[i];
+        const dp_tokenized plain = run(&d);
+        d.job.tokenizer = tempdir_file(&d.dir, "out/" DP_CORPUS_TOKENIZER, tokenizer);
+        d.job.n_paths = 0;
+        char again[TEMPDIR_FILE_MAX];
+        d.job.folder = tempdir_file(&d.dir, "again", again);
+        const int end = add_pipe(&d, words);
+        const dp_tokenized piped = run(&d);
+        CHECK(piped.documents == plain.documents && piped.sum.tokens == plain.sum.tokens);
+        CHECK(dp_hash_equal(&piped.sum.root, &plain.sum.root));
+        close(end);
+        desk_close(&d);
+    }
+}
+
+static void a_pipe_is_no_input_to_train_a_tokenizer_on(void **state)
+{
+    (void)state;
+    desk d;
+    desk_open(&d);
+    add_text(&d, "plain", "sea and sky");
+    const int end = add_pipe(&d, "sky and sea");
+    check_refused(&d, DP_BADARG, "is a pipe, which can be read only once");
+    check_refused(&d, DP_BADARG, "--tokenizer FILE");
+    close(end);
+    desk_close(&d);
+}
+
 static void damage_write(const desk *d, const char *name, dp_view bytes)
 {
     CHECK_OK(dp_file_write(d->job.folder, name, bytes, NULL));
@@ -281,6 +333,8 @@ int main(void)
         cmocka_unit_test(each_line_of_json_is_a_document_with_an_end),
         cmocka_unit_test(tokens_of_others_are_taken_over),
         cmocka_unit_test(what_cannot_be_tokenized_is_named_with_its_line),
+        cmocka_unit_test(a_pipe_is_read_as_a_file_where_once_is_enough),
+        cmocka_unit_test(a_pipe_is_no_input_to_train_a_tokenizer_on),
         cmocka_unit_test(damage_in_a_folder_is_found_and_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
