@@ -10,7 +10,7 @@
 #   netlab.sh up N [--rate R] [--delay D] [--loss L] [--queue D] [--mtu M] [--cc NAME]
 #   netlab.sh exec I CMD...          run CMD inside host I (1..N)
 #   netlab.sh ip I                   print host I's address
-#   netlab.sh set I|all [--rate R] [--delay D] [--loss L] [--queue D]
+#   netlab.sh set I|all [--rate R] [--down R] [--delay D] [--loss L] [--queue D]
 #   netlab.sh cut I J | cut I all    drop every packet between them (silent: no RST)
 #   netlab.sh oneway I J             drop packets from I to J only
 #   netlab.sh heal                   undo all cuts
@@ -18,7 +18,7 @@
 #   netlab.sh down                   stop it all (also processes left in its hosts)
 #
 # R: 100mbit, 1gbit, 500kbit or 0 (unlimited); it limits each host's uplink and,
-# separately, its downlink. D: 50ms, 200us (one way: ping shows twice that; a
+# separately, its downlink, which --down sets alone. D: 50ms, 200us (one way: ping shows twice that; a
 # host's delay applies to what it sends). L: 0.5% per packet. --queue: how much
 # backlog a link holds before it tail-drops (default 100ms). --cc: TCP congestion
 # control inside the hosts (adds NAME to the machine's
@@ -42,15 +42,16 @@ num() { # scale a value with a unit to bit/s or ns or parts per million
     if(!(u in m)) exit 1; printf "%.0f", n*m[u] }' || die "bad value '$v'"
 }
 opts() { # parse link options into RATE DELAY LOSS QUEUE (empty: keep)
-  RATE=; DELAY=; LOSS=; QUEUE=; MTU=1500; CC=
+  RATE=; DOWN=; DELAY=; LOSS=; QUEUE=; MTU=1500; CC=
   while (($#)); do
     (($# >= 2)) || die "$1 needs a value"
     case $1 in
-      --rate) RATE=$(num "$2" rate);; --delay) DELAY=$(num "$2" time);;
+      --rate) RATE=$(num "$2" rate);; --down) DOWN=$(num "$2" rate);; --delay) DELAY=$(num "$2" time);;
       --loss) LOSS=$(num "$2" loss);; --queue) QUEUE=$(num "$2" time);;
       --mtu) MTU=$2;; --cc) CC=$2;; *) die "unknown option $1";;
     esac; shift 2
   done
+  DOWN=${DOWN:-$RATE}
 }
 ctl() { # send one command line to the forwarder and wait until it was applied
   [[ -p $ST/ctl ]] || die "lab '$LAB' is not up"
@@ -81,14 +82,14 @@ up)
     ip -n "$(ns $i)" link set lab0 mtu "$MTU" txqueuelen 1000 up
     [[ -z $CC ]] || ip netns exec "$(ns $i)" sh -c "echo $CC >/proc/sys/net/ipv4/tcp_congestion_control"
   done
-  ctl set 0 "${RATE:--1}" "${DELAY:--1}" "${LOSS:--1}" "${QUEUE:--1}"
+  ctl set 0 "${RATE:--1}" "${DOWN:--1}" "${DELAY:--1}" "${LOSS:--1}" "${QUEUE:--1}"
   trap - ERR
   echo "lab '$LAB': $N hosts, 10.77.0.1..10.77.0.$N";;
 exec) I=${2:-}; [[ -n $I && $# -ge 3 ]] || die "usage: exec I CMD..."; shift 2
   exec ip netns exec "$(ns "$I")" "$@";;
 ip) echo "10.77.0.${2:?host}";;
 set) W=${2:?host or all}; shift 2; opts "$@"; [[ $W == all ]] && W=0
-  ctl set "$W" "${RATE:--1}" "${DELAY:--1}" "${LOSS:--1}" "${QUEUE:--1}";;
+  ctl set "$W" "${RATE:--1}" "${DOWN:--1}" "${DELAY:--1}" "${LOSS:--1}" "${QUEUE:--1}";;
 cut) J=${3:?}; [[ $J == all ]] && J=0; ctl cut "${2:?}" "$J" 2;;
 oneway) ctl cut "${2:?}" "${3:?}" 1;;
 heal) ctl heal;;

@@ -2,7 +2,7 @@
  * loss and cuts on the way. Not part of any library; netlab.sh compiles and starts it as netlab_em LAB N FOLDER.
  *
  * FOLDER/ctl (a fifo) takes one command per line, "TOKEN VERB NUMBERS...", and FOLDER/ack holds the TOKEN of the last one:
- *   set HOST RATE DELAY LOSS QUEUE   bit/s, ns, parts per million, ns; -1 keeps; HOST 0 is every host
+ *   set HOST UP DOWN DELAY LOSS QUEUE   bit/s twice, ns, parts per million, ns; -1 keeps; HOST 0 is every host
  *   cut A B WAYS                     B 0 is every host; WAYS 1 or 2
  *   heal                             undoes all cuts
  *   stats RESET                      writes FOLDER/stats */
@@ -55,7 +55,8 @@ typedef struct packet {
 
 typedef struct host {
     int tun;
-    int64_t bits_per_s; /* 0: unlimited. Uplink and downlink each. */
+    int64_t up_bits_per_s; /* 0: unlimited */
+    int64_t down_bits_per_s;
     int64_t delay_ns;
     int64_t loss_ppm;
     int64_t queue_ns;
@@ -135,10 +136,10 @@ static packet *pop(void)
     return first;
 }
 
-/* How long size bytes occupy one direction of a host's link. */
-static int64_t wire_ns(const host *h, size_t size)
+/* How long size bytes occupy a line. */
+static int64_t wire_ns(int64_t bits_per_s, size_t size)
 {
-    return h->bits_per_s > 0 ? (int64_t)size * 8 * NS_PER_S / h->bits_per_s : 0;
+    return bits_per_s > 0 ? (int64_t)size * 8 * NS_PER_S / bits_per_s : 0;
 }
 
 /* A packet that a host sent: an IPv4 packet to 10.77.0.I, or it is dropped in silence. */
@@ -164,8 +165,8 @@ static void take_packet(unsigned from, const uint8_t *data, size_t size)
     }
     sender->counters[TX_PACKETS]++;
     sender->counters[TX_BYTES] += size;
-    sender->uplink_free_ns =
-        (sender->uplink_free_ns > now ? sender->uplink_free_ns : now) + wire_ns(sender, size);
+    sender->uplink_free_ns = (sender->uplink_free_ns > now ? sender->uplink_free_ns : now) +
+                             wire_ns(sender->up_bits_per_s, size);
     if (sender->loss_ppm > 0 && draw() % 1000000 < sender->loss_ppm) {
         sender->counters[LOST]++;
         return;
@@ -188,13 +189,13 @@ static void deliver(packet *p)
 
     if (hosts[p->from].cut_to[p->to]) {
         receiver->counters[CUT]++;
-    } else if (!p->in_downlink && receiver->bits_per_s > 0 &&
+    } else if (!p->in_downlink && receiver->down_bits_per_s > 0 &&
                receiver->downlink_free_ns - p->due_ns > receiver->queue_ns) {
         receiver->counters[DOWNLINK_FULL]++;
-    } else if (!p->in_downlink && receiver->bits_per_s > 0) {
+    } else if (!p->in_downlink && receiver->down_bits_per_s > 0) {
         receiver->downlink_free_ns =
             (receiver->downlink_free_ns > p->due_ns ? receiver->downlink_free_ns : p->due_ns) +
-            wire_ns(receiver, p->size);
+            wire_ns(receiver->down_bits_per_s, p->size);
         p->due_ns = receiver->downlink_free_ns;
         p->in_downlink = true;
         push(p);
@@ -210,10 +211,11 @@ static void set_links(long long which, const long long *value)
 {
     for (unsigned i = 1; i <= n_hosts; i++) {
         if (which == 0 || which == i) {
-            hosts[i].bits_per_s = value[0] >= 0 ? value[0] : hosts[i].bits_per_s;
-            hosts[i].delay_ns = value[1] >= 0 ? value[1] : hosts[i].delay_ns;
-            hosts[i].loss_ppm = value[2] >= 0 ? value[2] : hosts[i].loss_ppm;
-            hosts[i].queue_ns = value[3] >= 0 ? value[3] : hosts[i].queue_ns;
+            hosts[i].up_bits_per_s = value[0] >= 0 ? value[0] : hosts[i].up_bits_per_s;
+            hosts[i].down_bits_per_s = value[1] >= 0 ? value[1] : hosts[i].down_bits_per_s;
+            hosts[i].delay_ns = value[2] >= 0 ? value[2] : hosts[i].delay_ns;
+            hosts[i].loss_ppm = value[3] >= 0 ? value[3] : hosts[i].loss_ppm;
+            hosts[i].queue_ns = value[4] >= 0 ? value[4] : hosts[i].queue_ns;
         }
     }
 }
@@ -271,10 +273,10 @@ static void obey(const char *line)
 {
     char token[32] = "";
     char verb[16] = "";
-    long long n[5] = {0};
+    long long n[6] = {0};
 
-    if (sscanf(line, "%31s %15s %lld %lld %lld %lld %lld", token, verb, &n[0], &n[1], &n[2], &n[3],
-               &n[4]) < 2) {
+    if (sscanf(line, "%31s %15s %lld %lld %lld %lld %lld %lld", token, verb, &n[0], &n[1], &n[2],
+               &n[3], &n[4], &n[5]) < 2) {
         return;
     }
     if (strcmp(verb, "set") == 0) {
