@@ -24,8 +24,9 @@ typedef enum dp_bug {
     DP_BUG_NO_STATE_WAIT,  /* another state is tried at once */
     DP_BUG_EAGER_REPEAT,   /* what may be lost is told again eight times as often */
     DP_BUG_COUNT,
-    DP_BUG_ANY_LINES = DP_BUG_COUNT /* a proposer says anything of the lines; not drawn, as it
-                                       needs a run with a span of densities (density.h) */
+    DP_BUG_ANY_LINES = DP_BUG_COUNT, /* a proposer says anything of the lines; not drawn, as it
+                                        needs a run with a span of densities (density.h) */
+    DP_BUG_THIN_UPLINK               /* as if the uplink were thin (relay.h); drawn for itself */
 } dp_bug;
 
 #define DP_BUGGIFY(node, bug) (((node)->buggify >> (bug)&1U) != 0)

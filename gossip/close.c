@@ -137,11 +137,20 @@ static await awaited(const dp_node *node, const uint32_t *held, uint32_t n)
     return most;
 }
 
+/* What a chunk takes, or half of what an update takes from its READY until it is here, if that is longer: an update of many chunks,
+ * or through another. */
+static uint64_t transfer_of(const dp_node *node)
+{
+    const uint64_t chunk = dp_spread_chunk_p95(node->spread);
+    const uint64_t update = dp_span_percentile(&node->relay.waits, 95);
+
+    return chunk > update / 2 ? chunk : update / 2;
+}
+
 static uint64_t grace_of(const dp_node *node, await waits_for)
 {
-    const uint64_t grace =
-        dp_deadline_grace(&node->round->deadline, slowest_step(node),
-                          dp_spread_chunk_p95(node->spread), dp_members_rtt_p95(node->members));
+    const uint64_t grace = dp_deadline_grace(&node->round->deadline, slowest_step(node),
+                                             transfer_of(node), dp_members_rtt_p95(node->members));
     const uint64_t longer = dp_deadline_long_grace(&node->round->deadline);
 
     if (DP_BUGGIFY(node, DP_BUG_NO_GRACE)) {

@@ -20,6 +20,7 @@
 #include "gossip/mutation.h"
 #include "gossip/node.h"
 #include "gossip/part_round.h"
+#include "gossip/relay.h"
 #include "gossip/round_msg.h"
 #include "gossip/spread.h"
 #include "gossip/turn.h"
@@ -371,6 +372,7 @@ struct dp_node {
     dp_rng rng;
     uint32_t buggify; /* mask of dp_bug; 0 but in the simulator */
     dp_out out;
+    dp_relay relay;
     dp_beat beat;
     dp_members *members;
     dp_spread *spread;

@@ -85,6 +85,44 @@ static dp_status on_decide(dp_node *node, dp_view bytes, const dp_peer *from)
     return status == DP_AGAIN ? DP_OK : status;
 }
 
+/* The own update of this round, which thin uplinks give to one voter first (relay.h)? */
+static bool is_refused(dp_node *node, const dp_hash *root, uint32_t from)
+{
+    const dp_pending *const pending = &node->train.pending;
+    const dp_rowset *const linked = dp_members_linked(node->members);
+
+    if (node->mode != DP_MODE_SYNC || node->parts != NULL || !pending->has ||
+        pending->ready.round != node->ledger.round + 1 ||
+        !dp_hash_equal(&pending->ready.root, root)) {
+        return false;
+    }
+    dp_relay_ask ask = {.now = node->now,
+                        .root = *root,
+                        .bytes = pending->ready.bytes,
+                        .uplink = node->train.uplink,
+                        .askers = linked->count,
+                        .peer = dp_members_at(node->members, from)->peer,
+                        .round_us = (uint64_t)node->manifest.round_ms * 1000,
+                        .always = DP_BUGGIFY(node, DP_BUG_THIN_UPLINK)};
+    for (uint32_t k = 0; k < linked->count; k++) {
+        const dp_peer *peer = &dp_members_at(node->members, linked->at[k])->peer;
+        const bool votes = dp_ledger_voter(&node->ledger, peer) != DP_NOBODY;
+        ask.voters += votes ? 1 : 0;
+        ask.is_voter = ask.is_voter || (votes && linked->at[k] == from);
+        ask.first_linked = ask.first_linked || dp_peer_equal(peer, &node->relay.first);
+    }
+    return dp_relay_refuses(&node->relay, &ask);
+}
+
+static void say_absent(dp_node *node, const dp_hash *root, uint32_t to)
+{
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+
+    dp_wire_write_chunk_head(&writer, root, 0, false);
+    dp_node_send(node, &dp_members_at(node->members, to)->peer,
+                 dp_view_of(writer.data, writer.size));
+}
+
 static dp_status on_object_message(dp_node *node, uint8_t type, dp_view bytes, uint32_t from)
 {
     dp_hash root;
@@ -95,7 +133,11 @@ static dp_status on_object_message(dp_node *node, uint8_t type, dp_view bytes, u
         if (node->parts != NULL) {
             dp_part_round_asked(node, &root);
         }
-        (void)dp_spread_serve_info(node->spread, node->now, from, &root, &node->out);
+        if (!is_refused(node, &root, from)) {
+            (void)dp_spread_serve_info(node->spread, node->now, from, &root, &node->out);
+        } else if (dp_spread_serve_allows(node->spread, node->now, from)) {
+            say_absent(node, &root, from);
+        }
         return DP_OK;
     }
     DP_TRY(dp_wire_read_chunk_get(bytes, &root, &index));

@@ -224,12 +224,15 @@ void dp_round_check_blob(dp_node *node, dp_claim *claim)
     }
 }
 
-static void hold(const dp_node *node, dp_claim *claim, uint64_t size)
+static void hold(dp_node *node, dp_claim *claim, uint64_t size)
 {
     claim->held = true;
     claim->size = size;
     if (claim->held_at.us == 0) {
         claim->held_at = node->now;
+        if (!dp_peer_equal(&claim->ready.peer, &node->self)) {
+            dp_relay_came(&node->relay, dp_time_between(claim->told_at, node->now));
+        }
     }
 }
 

@@ -127,6 +127,17 @@ static void draw_span(dp_sim *sim)
     }
 }
 
+/* In a quarter of the worlds every node gives its update to one voter first. */
+static void draw_thin(dp_sim *sim)
+{
+    dp_rng rng;
+
+    dp_rng_init(&rng, dp_mix64(sim->options.seed) ^ 0x7468696eULL);
+    if (dp_rng_below(&rng, 4) == 0 && !sim->options.lucky) {
+        sim->plan.buggify |= 1U << DP_BUG_THIN_UPLINK;
+    }
+}
+
 dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
 {
     memset(sim, 0, sizeof *sim);
@@ -134,6 +145,7 @@ dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
     dp_plan_draw(&sim->plan, options);
     sim->plan.parts = options->parts;
     draw_span(sim);
+    draw_thin(sim);
     sim->plan.early = options->early;
     sim->plan.sites = options->sites;
     if (options->sites > 0 && sim->plan.round_ms < 1000) {

@@ -101,12 +101,38 @@ static void a_voter_that_gives_a_longer_grace_sleeps_until_it_is_over(void **sta
     kit_close(world);
 }
 
+static void updates_that_take_long_to_come_stretch_the_grace_to_a_quarter_of_a_round(void **state)
+{
+    kit_world *world = kit_open(3);
+
+    (void)state;
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    dp_node *node = world->nodes[0].node;
+    world->nodes[1].trains = false; /* So that there is somebody to wait for. */
+    kit_run_ms(world, 3000);
+    const uint64_t before = node->round->grace_us;
+    for (uint32_t i = 0; i < DP_SPAN_SAMPLES; i++) {
+        dp_relay_came(&node->relay, 10 * DP_SECOND);
+    }
+    const uint64_t quarter = dp_deadline_length(&node->round->deadline) / 4;
+    assert_true(before < quarter);
+    uint64_t longest = 0;
+    for (uint32_t i = 0; i < 1000 / KIT_STEP_MS; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+        longest = node->round->grace_us > longest ? node->round->grace_us : longest;
+    }
+    assert_true(longest >= quarter);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_always_a_little_late_is_counted_in_every_third_round),
         cmocka_unit_test(who_never_comes_is_waited_for_ever_more_rarely),
         cmocka_unit_test(a_voter_that_gives_a_longer_grace_sleeps_until_it_is_over),
+        cmocka_unit_test(updates_that_take_long_to_come_stretch_the_grace_to_a_quarter_of_a_round),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,6 +169,49 @@ static void objects_are_served_by_their_root(void **state)
     kit_close(world);
 }
 
+static bool gets_info(kit_world *world, uint32_t from, const dp_hash *root)
+{
+    dp_writer writer = fresh();
+
+    dp_wire_write_info_get(&writer, root);
+    const dp_actions *actions = kit_tell(world, from, 0, written(&writer));
+    const bool serves = kit_find(actions, DP_DO_SERVE_INFO) != NULL;
+    const dp_view answer = sent(actions, from, DP_MSG_CHUNK);
+    dp_wire_chunk chunk;
+    assert_int_equal(serves, answer.size == 0);
+    if (!serves) {
+        assert_int_equal(dp_wire_read_chunk(answer, &chunk), DP_OK);
+        assert_true(dp_hash_equal(&chunk.root, root));
+        assert_false(chunk.found);
+        assert_int_equal(chunk.index, 0);
+    }
+    return serves;
+}
+
+static void behind_a_thin_uplink_the_second_who_asks_for_the_update_hears_not_here(void **state)
+{
+    kit_world *world = three();
+    dp_node *node = world->nodes[0].node;
+    const dp_hash other = {{3, 4, 5}};
+    dp_pending *pending = &node->train.pending;
+
+    (void)state;
+    *pending = (dp_pending){
+        .has = true,
+        .settled = true,
+        .ready = {.round = node->ledger.round + 1, .root = {{9, 9}}, .bytes = 4000 * 1000}};
+    node->train.uplink = 1000;
+    dp_relay_came(&node->relay, DP_SECOND);
+    const dp_hash root = pending->ready.root;
+    assert_true(gets_info(world, 1, &root));
+    assert_false(gets_info(world, 2, &root));
+    assert_true(gets_info(world, 1, &root));
+    assert_true(gets_info(world, 2, &other));
+    pending->ready.round--; /* Decided by now: whoever needs it has to have it. */
+    assert_true(gets_info(world, 2, &root));
+    kit_close(world);
+}
+
 static void a_message_for_another_is_passed_on_with_one_hop_less(void **state)
 {
     kit_world *world = three();
@@ -414,6 +457,7 @@ int main(void)
         cmocka_unit_test(questions_that_cannot_be_read_are_refused),
         cmocka_unit_test(records_are_served_up_to_the_head_and_not_beyond),
         cmocka_unit_test(objects_are_served_by_their_root),
+        cmocka_unit_test(behind_a_thin_uplink_the_second_who_asks_for_the_update_hears_not_here),
         cmocka_unit_test(a_message_for_another_is_passed_on_with_one_hop_less),
         cmocka_unit_test(only_what_is_signed_or_harmless_comes_through_others),
         cmocka_unit_test(two_voters_with_only_a_member_between_them_go_on_deciding),
