@@ -23,22 +23,24 @@ dp_status dp_map_init(dp_map *map, uint32_t capacity, uint64_t seed)
     while (made.slots < 2 * capacity) {
         made.slots *= 2;
     }
-    made.entries = dp_reserve(made.slots, sizeof *made.entries);
-    if (made.entries == NULL) {
+    made.index =
+        dp_reserve(1, made.slots * sizeof *made.index + (size_t)capacity * sizeof *made.entries);
+    if (made.index == NULL) {
         return DP_NOMEM;
     }
+    made.entries = (dp_map_entry *)(void *)(made.index + made.slots);
     *map = made;
     return DP_OK;
 }
 
 void dp_map_close(dp_map *map)
 {
-    dp_free(map->entries);
+    dp_free(map->index);
     *map = (dp_map){0};
 }
 
-/* Where the key would stand if nothing were in its way. */
-static uint32_t home_of(const dp_map *map, const dp_hash *key)
+/* Its low bits are where the key would stand if nothing were in its way. */
+static uint32_t tag_of(const dp_map *map, const dp_hash *key)
 {
     uint64_t words[4];
 
@@ -50,15 +52,17 @@ static uint32_t home_of(const dp_map *map, const dp_hash *key)
     const unsigned __int128 b =
         (unsigned __int128)(words[2] ^ map->salts[2]) * (words[3] ^ map->salts[3]);
     const uint64_t mixed = (uint64_t)a ^ (uint64_t)(a >> 64) ^ (uint64_t)b ^ (uint64_t)(b >> 64);
-    return (uint32_t)(mixed ^ mixed >> 32) & (map->slots - 1);
+    return (uint32_t)(mixed ^ mixed >> 32);
 }
 
 /* The slot of the key, or the free slot where it would go. */
-static uint32_t slot_of(const dp_map *map, const dp_hash *key)
+static uint32_t slot_of(const dp_map *map, const dp_hash *key, uint32_t tag)
 {
-    uint32_t slot = home_of(map, key);
+    uint32_t slot = tag & (map->slots - 1);
 
-    while (map->entries[slot].used && !dp_hash_equal(&map->entries[slot].key, key)) {
+    while (map->index[slot].place != 0 &&
+           (map->index[slot].tag != tag ||
+            !dp_hash_equal(&map->entries[map->index[slot].place - 1].key, key))) {
         slot = (slot + 1) & (map->slots - 1);
     }
     return slot;
@@ -69,37 +73,54 @@ bool dp_map_get(const dp_map *map, const dp_hash *key, uint32_t *value)
     if (map->count == 0) {
         return false;
     }
-    const uint32_t slot = slot_of(map, key);
-    if (!map->entries[slot].used) {
+    const uint32_t place = map->index[slot_of(map, key, tag_of(map, key))].place;
+    if (place == 0) {
         return false;
     }
-    *value = map->entries[slot].value;
+    *value = map->entries[place - 1].value;
     return true;
 }
 
 dp_status dp_map_put(dp_map *map, const dp_hash *key, uint32_t value)
 {
     dp_assert(map->slots > 0);
-    const uint32_t slot = slot_of(map, key);
-
-    if (!map->entries[slot].used) {
-        if (map->count >= map->capacity) {
+    const uint32_t tag = tag_of(map, key);
+    const uint32_t slot = slot_of(map, key, tag);
+    if (map->index[slot].place == 0) {
+        if (map->count == map->capacity) {
             return DP_TOOBIG;
         }
-        map->entries[slot].used = 1;
-        map->entries[slot].key = *key;
-        map->count++;
+        map->entries[map->count] = (dp_map_entry){.key = *key, .slot = slot};
+        map->index[slot] = (dp_map_slot){.place = ++map->count, .tag = tag};
     }
-    map->entries[slot].value = value;
+    map->entries[map->index[slot].place - 1].value = value;
     return DP_OK;
 }
 
 void dp_map_clear(dp_map *map)
 {
     if (map->count > 0) {
-        memset(map->entries, 0, map->slots * sizeof *map->entries);
+        memset(map->index, 0, map->slots * sizeof *map->index);
         map->count = 0;
     }
+}
+
+/* The slot is free; what stands behind it moves up where it hides nothing. */
+static void close_hole(dp_map *map, uint32_t hole)
+{
+    const uint32_t mask = map->slots - 1;
+
+    /* A key moves into the hole if the hole lies on the way from its home to where it stands. */
+    for (uint32_t slot = (hole + 1) & mask; map->index[slot].place != 0; slot = (slot + 1) & mask) {
+        const uint32_t home = map->index[slot].tag & mask;
+
+        if (((slot - home) & mask) >= ((slot - hole) & mask)) {
+            map->index[hole] = map->index[slot];
+            map->entries[map->index[hole].place - 1].slot = hole;
+            hole = slot;
+        }
+    }
+    map->index[hole].place = 0;
 }
 
 bool dp_map_remove(dp_map *map, const dp_hash *key)
@@ -107,22 +128,17 @@ bool dp_map_remove(dp_map *map, const dp_hash *key)
     if (map->count == 0) {
         return false;
     }
-    const uint32_t mask = map->slots - 1;
-    uint32_t hole = slot_of(map, key);
-    if (!map->entries[hole].used) {
+    const uint32_t slot = slot_of(map, key, tag_of(map, key));
+    const uint32_t place = map->index[slot].place;
+    if (place == 0) {
         return false;
     }
-    /* A key moves into the hole if the hole lies on the way from its home to where it stands. */
-    for (uint32_t slot = (hole + 1) & mask; map->entries[slot].used; slot = (slot + 1) & mask) {
-        const uint32_t home = home_of(map, &map->entries[slot].key);
-
-        if (((slot - home) & mask) >= ((slot - hole) & mask)) {
-            map->entries[hole].key = map->entries[slot].key;
-            map->entries[hole].value = map->entries[slot].value;
-            hole = slot;
-        }
-    }
-    map->entries[hole].used = 0;
+    close_hole(map, slot);
+    /* The last entry takes the place of this one. */
     map->count--;
+    if (place - 1 != map->count) {
+        map->entries[place - 1] = map->entries[map->count];
+        map->index[map->entries[place - 1].slot].place = place;
+    }
     return true;
 }

@@ -1,4 +1,5 @@
-/* A hash map of fixed capacity from 32-byte keys to small numbers; open addressing, keyed by an injected seed.
+/* A hash map of fixed capacity from 32-byte keys to small numbers; open addressing, keyed by an injected seed. Keys stand one after
+ * the other, as many as there are, and slots of eight bytes say where: a map of much room that holds little is little memory.
  * Iterate the owner's own array, never the map: its order depends on the seed. */
 #ifndef DP_BASE_MAP_H
 #define DP_BASE_MAP_H
@@ -8,16 +9,21 @@
 
 #include "base/digest.h"
 
-/* Key and value side by side: a look-up touches one place of memory. */
-typedef struct dp_map_slot {
+typedef struct dp_map_entry {
     dp_hash key;
     uint32_t value;
-    uint32_t used; /* 0 free, 1 used */
+    uint32_t slot; /* that names it */
+} dp_map_entry;
+
+typedef struct dp_map_slot {
+    uint32_t place; /* of its entry, from 1; 0: free */
+    uint32_t tag;   /* of its key: home and more */
 } dp_map_slot;
 
 typedef struct dp_map {
-    dp_map_slot *entries;
-    uint32_t slots; /* a power of two, at least 2 * capacity */
+    dp_map_slot *index;    /* slots of them */
+    dp_map_entry *entries; /* in the same block, behind; count of capacity */
+    uint32_t slots;        /* a power of two, at least 2 * capacity */
     uint32_t count;
     uint32_t capacity;
     uint64_t salts[4]; /* from the seed */
