@@ -110,13 +110,14 @@ static void print_report(const dp_arguments *args, const report *r)
         printf("{\"seed\":%" PRIu64
                ",\"failed\":%s,\"invariant\":\"%s\",\"at_s\":%.6f,\"node\":%u,\"nodes\":%u,"
                "\"rounds\":%" PRIu64 ",\"slots\":%" PRIu64 ",\"crashes\":%" PRIu64
-               ",\"exchanges\":%" PRIu64 ",\"aged\":%" PRIu64
-               ",\"ended_s\":%.3f,\"together_s\":%.3f,\"digest\":\"%016" PRIx64 "\"",
+               ",\"listed\":%" PRIu64 ",\"listed_most\":%u,\"exchanges\":%" PRIu64
+               ",\"aged\":%" PRIu64 ",\"ended_s\":%.3f,\"together_s\":%.3f,\"digest\":\"%016" PRIx64
+               "\"",
                r->seed, r->failed ? "true" : "false", r->failure.invariant,
                (double)r->failure.at_us / 1e6, r->failure.node, r->nodes, r->totals.rounds,
-               r->totals.slots, r->totals.crashes, r->totals.exchanges, r->totals.aged,
-               (double)r->totals.ended_us / 1e6, (double)r->totals.together_us / 1e6,
-               r->totals.digest);
+               r->totals.slots, r->totals.crashes, r->totals.listed, r->totals.listed_most,
+               r->totals.exchanges, r->totals.aged, (double)r->totals.ended_us / 1e6,
+               (double)r->totals.together_us / 1e6, r->totals.digest);
         dp_measure_print(stdout, &r->measure, &r->totals);
         printf("}\n");
         return;

@@ -255,6 +255,10 @@ static void take_round(dp_sim *sim, const dp_record *record)
                     (unsigned long long)(o->n_rounds - 1), record->n_listed);
         return;
     }
+    sim->totals.listed += record->n_listed;
+    if (record->n_listed > sim->totals.listed_most) {
+        sim->totals.listed_most = record->n_listed;
+    }
     dp_round_book *last = &o->rounds[o->n_rounds - 1];
     last->state_root = record->state_root;
     dp_oracle_state(sim, record);
