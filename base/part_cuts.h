@@ -4,12 +4,19 @@
 #define DP_BASE_PART_CUTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
     DP_PARTS_MAX = 32,
     DP_PART_WHOLE = 65536 /* shares of a vector */
 };
+
+/* Elements first .. first + n - 1 of a vector. */
+typedef struct dp_part_place {
+    size_t first;
+    size_t n;
+} dp_part_place;
 
 /* n = 0: no parts, one object for all. first[0] is 0, and they rise. */
 typedef struct dp_part_cuts {

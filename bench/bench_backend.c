@@ -120,7 +120,7 @@ static dp_status time_round(const dp_backend *b, dp_engine *e, figures *out)
         DP_TRY(b->encode(e, DP_VECTOR_A, &codec, &blob));
         encode[i] = 1e3 * (bench_seconds(CLOCK_MONOTONIC) - start);
         const double encoded = bench_seconds(CLOCK_MONOTONIC);
-        DP_TRY(b->apply(e, &blob, &q, 1, &outer, &seen));
+        DP_TRY(b->apply(e, &(dp_consensus_items){.blobs = &blob, .q = &q, .n = 1}, &outer, &seen));
         DP_TRY(b->settle(e, blob, 65536, 0.95F));
         apply[i] = 1e3 * (bench_seconds(CLOCK_MONOTONIC) - encoded);
     }

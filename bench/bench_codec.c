@@ -148,7 +148,9 @@ static double time_apply(const bench *b, dp_view blob)
     memset(b->d, 0, b->n * sizeof *b->d);
     for (int i = 0; i < REPEATS; i++) {
         const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
-        dp_assert(dp_consensus_apply(b->d, NULL, b->n, blobs, q, PEERS, &outer, NULL) == DP_OK);
+        dp_assert(dp_consensus_apply(b->d, NULL, b->n,
+                                     &(dp_consensus_items){.blobs = blobs, .q = q, .n = PEERS},
+                                     &outer, NULL) == DP_OK);
         time = best(time, bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start);
     }
     return time;

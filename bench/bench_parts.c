@@ -1,7 +1,7 @@
 /* What the bytes of a round cost a node on one core: rounds of parts (compute/part.h) against the whole exchange of the same
- * publications, in one run, and their ratio. Whole: measure the own blob, check those of the others, apply all. Parts: cut
- * the own, check a piece of each, add them up and encode the sum, check the results of the others, join them and apply. Process CPU
- * time, best of five.
+ * publications, in one run, and their ratio. Whole: measure the own blob, have all checked and, as the trainer does it
+ * (trainer_parts.c), once more when they are applied. Parts: cut the own, have a piece of each checked, add them up and encode the sum; have all results
+ * checked and once more when they are applied, each on its range. Process CPU time, best of five.
  * bench_parts [--json] [--elements N] [--nodes N]   4194304 elements and 2, 4, 8, 16, 32 nodes if not given */
 #include <math.h>
 #include <stdbool.h>
@@ -34,7 +34,6 @@ typedef struct bench {
     uint32_t whole[NODES_MAX]; /* 1 each: of the results */
     dp_buf pieces[NODES_MAX];  /* the blob's parts, each in one piece */
     dp_buf sum;
-    dp_buf joined;
 } bench;
 
 static double whole_exchange(const bench *b)
@@ -43,12 +42,16 @@ static double whole_exchange(const bench *b)
     dp_view blobs[NODES_MAX];
     unsigned __int128 energy = 0;
     const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
+    dp_assert(dp_codec_energy(blob, b->n, &energy) == DP_OK);
     for (uint32_t i = 0; i < b->nodes; i++) {
         blobs[i] = blob;
         dp_assert(dp_codec_energy(blob, b->n, &energy) == DP_OK);
     }
-    dp_assert(dp_consensus_apply(b->theta, NULL, b->n, blobs, b->q, b->nodes, &outer, NULL) ==
-              DP_OK);
+    for (uint32_t i = 0; i < b->nodes; i++) {
+        dp_assert(dp_codec_check(blob, b->n) == DP_OK);
+    }
+    const dp_consensus_items items = {.blobs = blobs, .q = b->q, .n = b->nodes};
+    dp_assert(dp_consensus_apply(b->theta, NULL, b->n, &items, &outer, NULL) == DP_OK);
     return bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
 }
 
@@ -68,7 +71,6 @@ static double round_of_parts(bench *b)
     const dp_part_items items = {.blobs = views, .q = b->q, .n = b->nodes};
     dp_part_sum sum;
     dp_buf_clear(&b->sum);
-    dp_buf_clear(&b->joined);
     const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     dp_assert(dp_part_cut(dp_buf_view(&b->blob), b->n, &b->cuts, parts, &energy) == DP_OK);
     for (uint32_t i = 0; i < b->nodes; i++) {
@@ -76,16 +78,17 @@ static double round_of_parts(bench *b)
         dp_assert(dp_part_energy(views[i], place_of(b, 0), &energy) == DP_OK);
     }
     dp_assert(dp_part_reduce(b->codec, place_of(b, 0), &items, &b->sum, &sum) == DP_OK);
-    views[0] = dp_buf_view(&b->sum);
-    for (uint32_t p = 1; p < b->nodes; p++) {
-        views[p] = dp_buf_view(&b->pieces[p]);
+    for (uint32_t p = 0; p < b->nodes; p++) {
+        views[p] = p == 0 ? dp_buf_view(&b->sum) : dp_buf_view(&b->pieces[p]);
         dp_assert(dp_part_energy(views[p], place_of(b, p), &energy) == DP_OK);
     }
     const dp_part_results results = {
         .ranges = b->ranges, .blobs = views, .q = b->whole, .n = b->nodes};
-    dp_assert(dp_part_join(&results, b->n, &b->joined) == DP_OK);
-    const dp_view joined = dp_buf_view(&b->joined);
-    dp_assert(dp_consensus_apply(b->theta, NULL, b->n, &joined, &q_one, 1, &outer, NULL) == DP_OK);
+    dp_part_place places[DP_PARTS_MAX];
+    dp_assert(dp_part_places(&results, b->n, places) == DP_OK);
+    const dp_consensus_items found = {
+        .blobs = views, .q = b->whole, .places = places, .n = b->nodes};
+    dp_assert(dp_consensus_apply(b->theta, NULL, b->n, &found, &outer, NULL) == DP_OK);
     return bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
 }
 
@@ -109,7 +112,6 @@ static void open_nodes(bench *b, uint32_t nodes)
         dp_assert(dp_buf_append(&b->pieces[p], parts[p].runs) == DP_OK);
     }
     dp_buf_init(&b->sum, dp_codec_bytes_max(b->codec, b->n));
-    dp_buf_init(&b->joined, dp_codec_bytes_most(b->n));
 }
 
 static void close_nodes(bench *b)
@@ -117,7 +119,6 @@ static void close_nodes(bench *b)
     for (uint32_t p = 0; p < b->nodes; p++) {
         dp_buf_close(&b->pieces[p]);
     }
-    dp_buf_close(&b->joined);
     dp_buf_close(&b->sum);
 }
 

@@ -41,7 +41,9 @@ static double in_slices(bench *b)
         dp_assert(dp_slice_add(&b->sum, b->n, b->views, b->q, slice_of(b, at)) == DP_OK);
     }
     const dp_view sum = dp_buf_view(&b->sum);
-    dp_assert(dp_consensus_apply(b->theta, NULL, b->n, &sum, &q_one, 1, &outer, NULL) == DP_OK);
+    dp_assert(dp_consensus_apply(b->theta, NULL, b->n,
+                                 &(dp_consensus_items){.blobs = &sum, .q = &q_one, .n = 1}, &outer,
+                                 NULL) == DP_OK);
     return bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
 }
 
@@ -49,8 +51,10 @@ static double at_once(bench *b)
 {
     const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     for (size_t at = 0; at < b->updates; at += slice_of(b, at)) {
-        dp_assert(dp_consensus_apply(b->theta, NULL, b->n, b->views, b->q, slice_of(b, at), &outer,
-                                     NULL) == DP_OK);
+        dp_assert(dp_consensus_apply(
+                      b->theta, NULL, b->n,
+                      &(dp_consensus_items){.blobs = b->views, .q = b->q, .n = slice_of(b, at)},
+                      &outer, NULL) == DP_OK);
     }
     return bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
 }

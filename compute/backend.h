@@ -31,8 +31,8 @@
 
 enum {
     DP_BACKEND_MAGIC = 0x42504431, /* "1DPB" as bytes */
-    DP_BACKEND_VERSION = 11,       /* of this table and of what it says; any change is another */
-    DP_BACKEND_LAYOUTS = 12,
+    DP_BACKEND_VERSION = 12,       /* of this table and of what it says; any change is another */
+    DP_BACKEND_LAYOUTS = 13,
     DP_BACKEND_STATE_MAX = 1 + DP_OPTIM_VECTORS_MAX,
     DP_DEVICE_NAME_MAX = 96
 };
@@ -45,7 +45,7 @@ enum {
             (uint32_t)sizeof(dp_manifest), (uint32_t)sizeof(dp_plan),                              \
             (uint32_t)sizeof(dp_gpt_batch), (uint32_t)sizeof(dp_optim_options),                    \
             (uint32_t)sizeof(dp_codec), (uint32_t)sizeof(dp_why),                                  \
-            (uint32_t)sizeof(dp_backend_parts)                                                     \
+            (uint32_t)sizeof(dp_backend_parts), (uint32_t)sizeof(dp_consensus_items)               \
     }
 
 /* What a backend can do; the trainer refuses a run that needs another. */
@@ -261,8 +261,8 @@ typedef struct dp_backend {
     /* e = beta * (a - clip * decode(blob)), clip in Q16 (feedback.h). */
     dp_status (*settle)(dp_engine *engine, dp_view blob, uint32_t clip, float beta);
     /* The outer step on theta and m (dp_consensus_apply), *seen included. DP_DIVERGED: they are not finite; load others. */
-    dp_status (*apply)(dp_engine *engine, const dp_view *blobs, const uint32_t *q, size_t n_items,
-                       const dp_outer *outer, dp_outer_seen *seen);
+    dp_status (*apply)(dp_engine *engine, const dp_consensus_items *items, const dp_outer *outer,
+                       dp_outer_seen *seen);
     /* c = float(share * (double(other) - double(own))), element by element of the two decoded blobs; F += c, x -= c. *sum:
      * of all c, in double; near. */
     dp_status (*mix)(dp_engine *engine, const dp_view blobs[2], double share, double *sum);

@@ -303,21 +303,16 @@ static dp_status check_round(twins *t, const dp_codec *codec, uint32_t mu)
     DP_TWINS_DO(t, subtract, DP_VECTOR_X, DP_VECTOR_THETA);
     DP_TRY(take_a(t, codec));
     const dp_outer outer = {.alpha = ONE - 1, .mu = mu};
-    dp_outer_seen seen[2];
+    const dp_consensus_items items = {.blobs = t->blobs[1], .q = q, .n = 2};
+    DP_TRY(dp_twins_apply(t, &items, &outer));
+    DP_TRY(dp_twins_apply_parts(t, t->blobs[1][0], &outer));
     for (int twin = 0; twin < 2; twin++) {
-        DP_TRY(dp_twins_told(
-            t, twin, "apply",
-            t->of[twin]->apply(t->engines[twin], t->blobs[1], q, 2, &outer, &seen[twin])));
         DP_TRY(
             dp_twins_told(t, twin, "settle",
                           t->of[twin]->settle(t->engines[twin], t->blobs[1][0], ONE / 3, 0.95F)));
     }
     DP_TWINS_DO(t, add, DP_VECTOR_X, DP_VECTOR_THETA);
     DP_TRY(same_vectors(t, "a round"));
-    if (seen[0].reach != seen[1].reach ||
-        dp_float_bits(seen[0].eta) != dp_float_bits(seen[1].eta)) {
-        return dp_twins_differ(t, "reach of the outer step", seen[0].reach, seen[1].reach);
-    }
     double moved[2];
     for (int twin = 0; twin < 2; twin++) {
         DP_TRY(dp_twins_told(t, twin, "mix",

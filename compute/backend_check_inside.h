@@ -53,6 +53,14 @@ DP_MUST dp_status dp_twins_told(const dp_twins *t, int twin, const char *call, d
         }                                                                                          \
     } while (0)
 
+/* ---- backend_check_apply.c */
+
+/* Both make this outer step, and hold the same bits then. */
+DP_MUST dp_status dp_twins_apply(dp_twins *t, const dp_consensus_items *items,
+                                 const dp_outer *outer);
+/* The same of two parts of a blob of the whole, with nothing of the one between them. DP_NOMEM too. */
+DP_MUST dp_status dp_twins_apply_parts(dp_twins *t, dp_view blob, const dp_outer *outer);
+
 /* ---- backend_check_optim.c */
 
 /* Every optimizer and way of keeping weights that the backend says it has, in fp32, where it has that. As dp_backend_check. */

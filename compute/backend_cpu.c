@@ -447,11 +447,11 @@ static dp_status settle(dp_engine *e, dp_view blob, uint32_t clip, float beta)
     return DP_OK;
 }
 
-static dp_status apply(dp_engine *e, const dp_view *blobs, const uint32_t *q, size_t n_items,
-                       const dp_outer *outer, dp_outer_seen *seen)
+static dp_status apply(dp_engine *e, const dp_consensus_items *items, const dp_outer *outer,
+                       dp_outer_seen *seen)
 {
-    return dp_consensus_apply(writing(e, DP_VECTOR_THETA), e->owned[DP_VECTOR_M], e->n, blobs, q,
-                              n_items, outer, seen);
+    return dp_consensus_apply(writing(e, DP_VECTOR_THETA), e->owned[DP_VECTOR_M], e->n, items,
+                              outer, seen);
 }
 
 /* One run of the exchange; returns the sum of the changes of F. */

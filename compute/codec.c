@@ -303,8 +303,13 @@ void dp_codec_add(const dp_codec_ops *ops, const dp_codec_run *run, float f, flo
 
 dp_status dp_codec_check(dp_view blob, size_t n)
 {
+    return dp_codec_check_at(blob, 0, n);
+}
+
+dp_status dp_codec_check_at(dp_view blob, size_t first, size_t n)
+{
     dp_codec_cursor cursor;
-    DP_TRY(dp_codec_open(&cursor, blob, n));
+    DP_TRY(dp_codec_open_at(&cursor, blob, first, n));
     dp_codec_run run;
     while (cursor.left > 0) {
         DP_TRY(dp_codec_next(&cursor, &run));
@@ -329,14 +334,21 @@ dp_status dp_codec_decode(dp_view blob, float *d, size_t n)
 
 /* ---- Measuring. */
 
-void dp_codec_tally_add(dp_codec_tally *tally, const dp_codec *codec, dp_codec_run *run)
+void dp_codec_tally_add(dp_codec_tally *tally, const dp_codec *codec, dp_codec_run *runs, size_t n)
 {
-    void (*const measure)(dp_codec_run *) = families[codec->kind]->measure;
-    if (measure != NULL) {
-        measure(run);
+    dp_assert(n <= DP_CODEC_ABREAST);
+    if (dp_codec_tally_waits(codec)) {
+        families[codec->kind]->measure(runs, n);
     }
-    tally->exact += run->energy; /* below 2^31 elements * 2^94, a square of 127 * 65504 */
-    tally->square += run->square;
+    for (size_t i = 0; i < n; i++) {
+        tally->exact += runs[i].energy; /* below 2^31 elements * 2^94, a square of 127 * 65504 */
+        tally->square += runs[i].square;
+    }
+}
+
+bool dp_codec_tally_waits(const dp_codec *codec)
+{
+    return families[codec->kind]->measure != NULL;
 }
 
 unsigned __int128 dp_codec_tally_end(const dp_codec_tally *tally)
@@ -353,11 +365,17 @@ unsigned __int128 dp_codec_tally_end(const dp_codec_tally *tally)
 
 dp_status dp_codec_energy_next(dp_codec_cursor *cursor, size_t n, unsigned __int128 *energy)
 {
+    const size_t most = dp_codec_tally_waits(&cursor->codec) ? DP_CODEC_ABREAST : 1;
     dp_codec_tally tally = {0};
-    dp_codec_run run;
-    for (size_t done = 0; done < n; done += run.length) {
-        DP_TRY(dp_codec_next(cursor, &run));
-        dp_codec_tally_add(&tally, &cursor->codec, &run);
+    dp_codec_run runs[DP_CODEC_ABREAST];
+    for (size_t done = 0; done < n;) {
+        size_t read = 0;
+        while (read < most && done < n) {
+            DP_TRY(dp_codec_next(cursor, &runs[read]));
+            done += runs[read].length;
+            read++;
+        }
+        dp_codec_tally_add(&tally, &cursor->codec, runs, read);
     }
     *energy = dp_codec_tally_end(&tally);
     return DP_OK;
@@ -370,23 +388,14 @@ dp_status dp_codec_energy(dp_view blob, size_t n, unsigned __int128 *energy)
     return dp_codec_energy_next(&cursor, n, energy);
 }
 
-/* Several sums at a time, as nobody must agree on it. */
-double dp_codec_square(const float *a, const float *d, size_t n)
+void dp_codec_leaves(const dp_codec_ops *ops, const dp_codec_run *run, const float *g,
+                     double sums[2])
 {
-    enum { SUMS = 8 };
-    double sums[SUMS] = {0};
-    for (size_t i = 0; i < n; i += SUMS) {
-        const size_t width = n - i < SUMS ? n - i : SUMS;
-        for (size_t j = 0; j < width; j++) {
-            const double rest = (double)a[i + j] - (d == NULL ? 0.0 : (double)d[i + j]);
-            sums[j] += rest * rest;
-        }
+    float d[DP_CODEC_RUN];
+    if (!run->dense) {
+        dp_codec_expand(run, d);
     }
-    double sum = 0;
-    for (size_t j = 0; j < SUMS; j++) {
-        sum += sums[j];
-    }
-    return sum;
+    ops->squares(g, run->dense ? run->value : d, run->length, sums);
 }
 
 dp_status dp_codec_error(dp_view blob, const float *a, size_t n, double *norm, double *error)
@@ -394,17 +403,13 @@ dp_status dp_codec_error(dp_view blob, const float *a, size_t n, double *norm, d
     dp_codec_cursor cursor;
     DP_TRY(dp_codec_open(&cursor, blob, n));
     dp_codec_run run;
-    double whole = 0;
-    double left_over = 0;
+    double sums[2] = {0};
     while (cursor.left > 0) {
         DP_TRY(dp_codec_next(&cursor, &run));
-        float d[DP_CODEC_RUN];
-        dp_codec_expand(&run, d);
-        whole += dp_codec_square(a, NULL, run.length);
-        left_over += dp_codec_square(a, d, run.length);
+        dp_codec_leaves(cursor.ops, &run, a, sums);
         a += run.length;
     }
-    *norm = sqrt(whole);
-    *error = sqrt(left_over);
+    *norm = sqrt(sums[0]);
+    *error = sqrt(sums[1]);
     return DP_OK;
 }

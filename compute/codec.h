@@ -94,6 +94,8 @@ uint64_t dp_codec_bytes_most(size_t n);
 /* The whole blob decodes to n elements and nothing is left over. Any bytes: DP_OK, DP_BADMSG or DP_VERSION, in time
  * linear in their number. */
 DP_MUST dp_status dp_codec_check(dp_view blob, size_t n);
+/* The same of a part that begins with element first. */
+DP_MUST dp_status dp_codec_check_at(dp_view blob, size_t first, size_t n);
 /* d[0..n-1], elements that are not stored are +0. Checks first; on failure d is untouched. */
 DP_MUST dp_status dp_codec_decode(dp_view blob, float *d, size_t n);
 /* Sum of squares on the grid 2^-48, the same on every machine; exact with halves as multiples of 2^-24:
@@ -108,9 +110,6 @@ DP_MUST dp_status dp_codec_peek(dp_view blob, dp_codec *codec, uint64_t *element
 /* |a|, and |a - decode(blob)|: what the blob leaves over. Near: sums in double. Checks first. */
 DP_MUST dp_status dp_codec_error(dp_view blob, const float *a, size_t n, double *norm,
                                  double *error);
-
-/* |a - d|^2, or |a|^2 where d is NULL: n floats each, a sum in double; near. */
-double dp_codec_square(const float *a, const float *d, size_t n);
 
 /* One decoded run: count stored entries; entry i is element index[i], or element i of the run when dense. */
 typedef struct dp_codec_run {
@@ -138,19 +137,29 @@ DP_MUST dp_status dp_codec_open(dp_codec_cursor *cursor, dp_view blob, size_t n)
 DP_MUST dp_status dp_codec_open_at(dp_codec_cursor *cursor, dp_view blob, size_t first, size_t n);
 /* A cursor on runs without a header: of elements first .. first + n - 1. */
 dp_codec_cursor dp_codec_cursor_of(const dp_codec *codec, dp_view runs, size_t first, size_t n);
-/* The energy of a blob while its runs are read: zeroed, add each run in order, end. */
+
+/* The energy of a blob while its runs are read: zeroed, add runs in order, end. */
 typedef struct dp_codec_tally {
     unsigned __int128 exact;
     double square;
 } dp_codec_tally;
 
-void dp_codec_tally_add(dp_codec_tally *tally, const dp_codec *codec, dp_codec_run *run);
+/* So many runs are measured at a time as fast as one: sums within runs have an order, those of several do not wait for each other. */
+enum { DP_CODEC_ABREAST = 4 };
+
+/* n <= DP_CODEC_ABREAST of them, in order. */
+void dp_codec_tally_add(dp_codec_tally *tally, const dp_codec *codec, dp_codec_run *runs, size_t n);
+/* Whether reading leaves something to be measured: then they are better added several at a time. */
+bool dp_codec_tally_waits(const dp_codec *codec);
 unsigned __int128 dp_codec_tally_end(const dp_codec_tally *tally);
 /* Energy of the next n elements, which end with a run, or are all that is left. DP_BADMSG. */
 DP_MUST dp_status dp_codec_energy_next(dp_codec_cursor *cursor, size_t n,
                                        unsigned __int128 *energy);
 /* The next run; cursor->left says whether there is one. After the last run DP_BADMSG if bytes are left over. */
 DP_MUST dp_status dp_codec_next(dp_codec_cursor *cursor, dp_codec_run *run);
+/* Adds to sums |g|^2 and |g - decoded run|^2: run->length floats. Near. */
+void dp_codec_leaves(const dp_codec_ops *ops, const dp_codec_run *run, const float *g,
+                     double sums[2]);
 /* The run's elements, those not stored +0. d: run->length floats. */
 void dp_codec_expand(const dp_codec_run *run, float *d);
 /* acc[i] = acc[i] + f value, a rounded product and a rounded sum, for the elements that the run stores. */

@@ -23,8 +23,8 @@ typedef struct dp_codec_family {
     dp_status (*write)(const dp_codec_slice *slice, dp_writer *out);
     /* Read run cursor->at of run->length elements: fill the rest of *run. Total. */
     dp_status (*read)(dp_codec_cursor *cursor, dp_codec_run *run);
-    /* Set energy or square of a run that was read; NULL: read has done it. */
-    void (*measure)(dp_codec_run *run);
+    /* Set energy or square of n <= DP_CODEC_ABREAST runs that were read; NULL: read has done it. */
+    void (*measure)(dp_codec_run *runs, size_t n);
 } dp_codec_family;
 
 #define DP_CODEC_ROW(name, NAME, number, least, most, standard, thins)                             \

@@ -6,7 +6,7 @@
 
 /* All are finite and none passes DP_CODEC_VALUE_MAX. */
 bool dp_codec_floats_in_range(const dp_codec_ops *ops, const float *a, size_t n);
-/* The square of a dense run, summed serially in double. */
-void dp_codec_floats_measure(dp_codec_run *run);
+/* The squares of dense runs, each summed serially in double. */
+void dp_codec_floats_measure(dp_codec_run *runs, size_t n);
 
 #endif

@@ -45,11 +45,13 @@ static dp_status read(dp_codec_cursor *cursor, dp_codec_run *run)
     return cursor->ops->floats(half, run->length, run->value) ? DP_OK : DP_BADMSG;
 }
 
-static void measure(dp_codec_run *run)
+static void measure(dp_codec_run *runs, size_t n)
 {
-    for (size_t i = 0; i < run->length; i++) {
-        const uint64_t grid = (uint64_t)(fabsf(run->value[i]) * 0x1p24F);
-        run->energy += (unsigned __int128)grid * grid;
+    for (size_t r = 0; r < n; r++) {
+        for (size_t i = 0; i < runs[r].length; i++) {
+            const uint64_t grid = (uint64_t)(fabsf(runs[r].value[i]) * 0x1p24F);
+            runs[r].energy += (unsigned __int128)grid * grid;
+        }
     }
 }
 

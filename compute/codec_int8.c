@@ -72,13 +72,16 @@ static dp_status read(dp_codec_cursor *cursor, dp_codec_run *run)
     for (size_t done = 0; done < run->length; done += cursor->codec.block) {
         const size_t length = dp_codec_block_length(&cursor->codec, run->length - done);
         const uint16_t half = dp_read_u16(&cursor->reader);
-        int8_t q[BLOCK_MAX];
-        dp_read_bytes(&cursor->reader, q, length);
+        const dp_view bytes = dp_read_view(&cursor->reader, length);
+        if (cursor->reader.failed) {
+            return DP_BADMSG;
+        }
+        const int8_t *const q = (const int8_t *)bytes.data;
         uint8_t bad = 0;
         for (size_t i = 0; i < length; i++) {
             bad |= q[i] < -MOST ? 1 : 0;
         }
-        if (cursor->reader.failed || bad != 0) {
+        if (bad != 0) {
             return DP_BADMSG;
         }
         DP_TRY(steps_back(cursor->ops, half, q, length, run->value + done, &run->energy));

@@ -49,6 +49,9 @@ typedef struct dp_codec_ops {
     void (*add)(float *acc, const float *v, size_t n, float f);
     /* theta[i] = theta[i] - step acc[i], two roundings; returns whether all are finite. */
     bool (*move)(float *theta, const float *acc, size_t n, float step);
+
+    /* Adds |a|^2 to sums[0] and |a - d|^2 to sums[1], in double: each is eight sums, of the elements 8 apart, added up in their order. */
+    void (*squares)(const float *a, const float *d, size_t n, double sums[2]);
 } dp_codec_ops;
 
 /* Plain loops. */

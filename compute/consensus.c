@@ -11,13 +11,22 @@
 
 enum { ONE = 65536 };
 
+/* Stores elements first .. end - 1 of the vector. */
+typedef struct item {
+    dp_view blob;
+    float f;
+    size_t first;
+    size_t end;
+    dp_codec_cursor cursor;
+} item;
+
 struct dp_consensus_sum {
-    dp_view blobs[DP_CONSENSUS_ITEMS_MAX];
-    float f[DP_CONSENSUS_ITEMS_MAX];
+    item items[DP_CONSENSUS_ITEMS_MAX];
     size_t n_items;
-    size_t first; /* of the vector */
-    size_t n;
-    dp_codec_cursor cursors[DP_CONSENSUS_ITEMS_MAX];
+    size_t first; /* of the vector: what is added up */
+    size_t end;
+    size_t at; /* where the next run begins */
+    const dp_codec_ops *ops;
     dp_codec_run run;
     float acc[DP_CODEC_RUN]; /* g of the run */
     size_t length;           /* of the run */
@@ -25,17 +34,23 @@ struct dp_consensus_sum {
 
 typedef struct dp_consensus_sum workspace;
 
-/* NULL: no memory. */
-static workspace *workspace_of(size_t n, const dp_view *blobs, const uint32_t *q, size_t n_items)
+/* Of elements first .. first + n - 1. NULL: no memory. */
+static workspace *workspace_of(dp_part_place all, const dp_consensus_items *items)
 {
     workspace *const work = dp_alloc(1, sizeof *work);
-    for (size_t i = 0; work != NULL && i < n_items; i++) {
-        work->blobs[i] = blobs[i];
-        work->f[i] = (float)q[i] * 0x1p-31F;
+    if (work == NULL) {
+        return NULL;
     }
-    if (work != NULL) {
-        work->n_items = n_items;
-        work->n = n;
+    work->n_items = items->n;
+    work->first = all.first;
+    work->end = all.first + all.n;
+    work->ops = dp_codec_ops_best();
+    for (size_t i = 0; i < items->n; i++) {
+        const dp_part_place place = items->places != NULL ? items->places[i] : all;
+        work->items[i] = (item){.blob = items->blobs[i],
+                                .f = (float)items->q[i] * 0x1p-31F,
+                                .first = place.first,
+                                .end = place.first + place.n};
     }
     return work;
 }
@@ -51,36 +66,46 @@ static void add_run(workspace *work, float f)
         return;
     }
 #endif
-    dp_codec_add(work->cursors[0].ops, &work->run, f, work->acc);
+    dp_codec_add(work->ops, &work->run, f, work->acc);
 }
 
 static dp_status rewind_blobs(workspace *work)
 {
+    work->at = work->first;
     for (size_t i = 0; i < work->n_items; i++) {
-        DP_TRY(dp_codec_open_at(&work->cursors[i], work->blobs[i], work->first, work->n));
+        item *const one = &work->items[i];
+        DP_TRY(dp_codec_open_at(&one->cursor, one->blob, one->first, one->end - one->first));
     }
     return DP_OK;
 }
 
-/* g of the next run of all blobs. */
+/* g of the next run, of all blobs that store it. */
 static dp_status next_run(workspace *work)
 {
-    const size_t left = work->cursors[0].left;
+    const size_t left = work->end - work->at;
     work->length = left < DP_CODEC_RUN ? left : DP_CODEC_RUN;
     memset(work->acc, 0, work->length * sizeof *work->acc);
     for (size_t i = 0; i < work->n_items; i++) {
-        DP_TRY(dp_codec_next(&work->cursors[i], &work->run));
-        add_run(work, work->f[i]);
+        item *const one = &work->items[i];
+        if (work->at < one->first || work->at >= one->end) {
+            continue;
+        }
+        DP_TRY(dp_codec_next(&one->cursor, &work->run));
+        if (work->run.length != work->length) {
+            return DP_BADMSG;
+        }
+        add_run(work, one->f);
     }
+    work->at += work->length;
     return DP_OK;
 }
 
 static dp_status apply_plain(workspace *work, float *theta, float step)
 {
     bool finite = true;
-    while (work->cursors[0].left > 0) {
+    while (work->at < work->end) {
         DP_TRY(next_run(work));
-        const bool good = work->cursors[0].ops->move(theta, work->acc, work->length, step);
+        const bool good = work->ops->move(theta, work->acc, work->length, step);
         finite = finite && good;
         theta += work->length;
     }
@@ -92,7 +117,7 @@ static dp_status measure(workspace *work, const float *m, float mu, double *reac
 {
     double along = 0;
     double square = 0;
-    while (work->cursors[0].left > 0) {
+    while (work->at < work->end) {
         DP_TRY(next_run(work));
         double run_along = 0;
         double run_square = 0;
@@ -115,7 +140,7 @@ static dp_status measure(workspace *work, const float *m, float mu, double *reac
 static dp_status apply_nesterov(workspace *work, float *theta, float *m, float mu, float eta)
 {
     bool finite = true;
-    while (work->cursors[0].left > 0) {
+    while (work->at < work->end) {
         DP_TRY(next_run(work));
         for (size_t i = 0; i < work->length; i++) {
             const float g = work->acc[i];
@@ -149,17 +174,16 @@ static dp_status apply(workspace *work, float *theta, float *m, const dp_outer *
     return apply_nesterov(work, theta, m, mu, seen->eta);
 }
 
-dp_status dp_consensus_apply(float *theta, float *m, size_t n, const dp_view *blobs,
-                             const uint32_t *q, size_t n_items, const dp_outer *outer,
-                             dp_outer_seen *seen)
+dp_status dp_consensus_apply(float *theta, float *m, size_t n, const dp_consensus_items *items,
+                             const dp_outer *outer, dp_outer_seen *seen)
 {
     dp_assert(outer->mu < ONE && (outer->mu == 0 || m != NULL));
-    if (n_items > DP_CONSENSUS_ITEMS_MAX) {
+    if (items->n > DP_CONSENSUS_ITEMS_MAX) {
         return DP_BADARG;
     }
     dp_outer_seen own = {.reach = 1, .eta = (float)outer->alpha * 0x1p-16F};
-    if (n_items > 0) {
-        workspace *const work = workspace_of(n, blobs, q, n_items);
+    if (items->n > 0) {
+        workspace *const work = workspace_of((dp_part_place){.n = n}, items);
         if (work == NULL) {
             return DP_NOMEM;
         }
@@ -176,7 +200,7 @@ dp_status dp_consensus_apply(float *theta, float *m, size_t n, const dp_view *bl
 static dp_status gather(workspace *work, float *g)
 {
     DP_TRY(rewind_blobs(work));
-    while (work->cursors[0].left > 0) {
+    while (work->at < work->end) {
         DP_TRY(next_run(work));
         memcpy(g, work->acc, work->length * sizeof *g);
         g += work->length;
@@ -184,17 +208,16 @@ static dp_status gather(workspace *work, float *g)
     return DP_OK;
 }
 
-dp_status dp_consensus_mean(float *g, size_t n, const dp_view *blobs, const uint32_t *q,
-                            size_t n_items)
+dp_status dp_consensus_mean(float *g, size_t n, const dp_consensus_items *items)
 {
-    if (n_items > DP_CONSENSUS_ITEMS_MAX) {
+    if (items->n > DP_CONSENSUS_ITEMS_MAX) {
         return DP_BADARG;
     }
-    if (n_items == 0) {
+    if (items->n == 0) {
         memset(g, 0, n * sizeof *g);
         return DP_OK;
     }
-    workspace *const work = workspace_of(n, blobs, q, n_items);
+    workspace *const work = workspace_of((dp_part_place){.n = n}, items);
     if (work == NULL) {
         return DP_NOMEM;
     }
@@ -206,14 +229,14 @@ dp_status dp_consensus_mean(float *g, size_t n, const dp_view *blobs, const uint
 dp_status dp_consensus_sum_open(dp_consensus_sum **out, size_t first, size_t n,
                                 const dp_view *blobs, const uint32_t *q, size_t n_items)
 {
+    const dp_consensus_items items = {.blobs = blobs, .q = q, .n = n_items};
     if (n_items == 0 || n_items > DP_CONSENSUS_ITEMS_MAX) {
         return DP_BADARG;
     }
-    workspace *const work = workspace_of(n, blobs, q, n_items);
+    workspace *const work = workspace_of((dp_part_place){.first = first, .n = n}, &items);
     if (work == NULL) {
         return DP_NOMEM;
     }
-    work->first = first;
     const dp_status status = rewind_blobs(work);
     if (status != DP_OK) {
         dp_free(work);
@@ -231,7 +254,7 @@ void dp_consensus_sum_close(dp_consensus_sum *sum)
 dp_status dp_consensus_sum_next(dp_consensus_sum *sum, const float **g, size_t *length)
 {
     sum->length = 0;
-    if (sum->cursors[0].left > 0) {
+    if (sum->at < sum->end) {
         DP_TRY(next_run(sum));
     }
     *g = sum->acc;

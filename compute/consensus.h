@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/part_cuts.h"
 
 /* Those of one command to a trainer, and the sum of what came before them (slices.h). */
 enum { DP_CONSENSUS_ITEMS_MAX = 33 };
@@ -33,17 +34,24 @@ typedef struct dp_outer_seen {
     float eta;
 } dp_outer_seen;
 
-/* theta, m: n floats; m is NULL when mu is 0. blobs: n_items of them in order of peer key, each of n elements; q: f_i = q_i
- * 2^-31. Without items nothing moves, m included.
- * The blobs have been checked (dp_codec_check). DP_BADARG (n_items), DP_NOMEM: theta and m are untouched. DP_DIVERGED when a result
+/* What is added up, in order of peer key, or of the parts that each is the result of. */
+typedef struct dp_consensus_items {
+    const dp_view *blobs;
+    const uint32_t *q; /* f_i = q_i 2^-31 */
+    const dp_part_place *
+        places; /* the elements that each stores, from where a run begins to where one ends; NULL: all */
+    size_t n;
+} dp_consensus_items;
+
+/* theta, m: n floats; m is NULL when mu is 0. Without items nothing moves, m included.
+ * The blobs have been checked (dp_codec_check_at). DP_BADARG (too many), DP_NOMEM: theta and m are untouched. DP_DIVERGED when a result
  * is not finite, DP_BADMSG or DP_VERSION when a blob was not checked after all: neither may be used. seen may be NULL. */
-DP_MUST dp_status dp_consensus_apply(float *theta, float *m, size_t n, const dp_view *blobs,
-                                     const uint32_t *q, size_t n_items, const dp_outer *outer,
+DP_MUST dp_status dp_consensus_apply(float *theta, float *m, size_t n,
+                                     const dp_consensus_items *items, const dp_outer *outer,
                                      dp_outer_seen *seen);
 
 /* g, n floats: the weighted sum above and nothing more. The same statuses; after DP_BADMSG and DP_VERSION g may not be used. */
-DP_MUST dp_status dp_consensus_mean(float *g, size_t n, const dp_view *blobs, const uint32_t *q,
-                                    size_t n_items);
+DP_MUST dp_status dp_consensus_mean(float *g, size_t n, const dp_consensus_items *items);
 
 /* g run by run, for those who need not hold all of it. */
 typedef struct dp_consensus_sum dp_consensus_sum;

@@ -82,24 +82,33 @@ dp_status dp_part_energy(dp_view blob, dp_part_place place, unsigned __int128 *e
 
 /* ---- A sum. */
 
+/* What is known of a sum while it is encoded. */
 typedef struct measured {
-    double whole;          /* |g|^2 */
-    double left_over;      /* |g - decode(runs)|^2 */
-    dp_codec_tally energy; /* of the runs */
+    double squares[2];     /* |g|^2, |g - decode(runs)|^2 */
+    dp_codec_tally energy; /* of the runs before those that wait */
+    dp_codec_run waiting[DP_CODEC_ABREAST];
+    size_t n_waiting;
 } measured;
+
+static void measure_waiting(const dp_codec *codec, measured *m)
+{
+    dp_codec_tally_add(&m->energy, codec, m->waiting, m->n_waiting);
+    m->n_waiting = 0;
+}
 
 /* One run, as those who get it read it. */
 static dp_status measure_run(const dp_codec *codec, dp_view runs, dp_part_place place,
                              const float *g, measured *m)
 {
+    const size_t most = dp_codec_tally_waits(codec) ? DP_CODEC_ABREAST : 1;
     dp_codec_cursor cursor = dp_codec_cursor_of(codec, runs, place.first, place.n);
-    dp_codec_run run;
-    float d[DP_CODEC_RUN];
-    DP_TRY(dp_codec_next(&cursor, &run));
-    dp_codec_tally_add(&m->energy, codec, &run);
-    dp_codec_expand(&run, d);
-    m->whole += dp_codec_square(g, NULL, run.length);
-    m->left_over += dp_codec_square(g, d, run.length);
+    dp_codec_run *const run = &m->waiting[m->n_waiting];
+    DP_TRY(dp_codec_next(&cursor, run));
+    dp_codec_leaves(cursor.ops, run, g, m->squares);
+    m->n_waiting++;
+    if (m->n_waiting == most) {
+        measure_waiting(codec, m);
+    }
     return DP_OK;
 }
 
@@ -119,6 +128,7 @@ static dp_status encode_sum(const dp_codec *codec, dp_part_place place, dp_conse
         DP_TRY(measure_run(codec, runs, one, g, m));
         at += length;
     }
+    measure_waiting(codec, m);
     return DP_OK;
 }
 
@@ -126,79 +136,47 @@ dp_status dp_part_reduce(const dp_codec *codec, dp_part_place place, const dp_pa
                          dp_buf *out, dp_part_sum *sum)
 {
     const size_t before = out->size;
-    measured m = {0};
+    uint8_t *room;
+    measured m; /* Without what runs hold: they are filled when they come. */
+    memset(m.squares, 0, sizeof m.squares);
+    m.energy = (dp_codec_tally){0};
+    m.n_waiting = 0;
     dp_consensus_sum *from;
     DP_TRY(dp_consensus_sum_open(&from, place.first, place.n, items->blobs, items->q, items->n));
-    dp_status status = encode_sum(codec, place, from, out, &m);
+    /* At once: growing with the sum would copy it. */
+    dp_status status = dp_buf_reserve(out, dp_codec_bytes_max(codec, place.n), &room);
+    if (status == DP_OK) {
+        status = encode_sum(codec, place, from, out, &m);
+    }
     dp_consensus_sum_close(from);
     if (status != DP_OK) {
         out->size = before;
         return status;
     }
-    *sum = (dp_part_sum){
-        .energy = dp_codec_tally_end(&m.energy), .norm = sqrt(m.whole), .error = sqrt(m.left_over)};
+    *sum = (dp_part_sum){.energy = dp_codec_tally_end(&m.energy),
+                         .norm = sqrt(m.squares[0]),
+                         .error = sqrt(m.squares[1])};
     return DP_OK;
 }
 
 /* ---- A record. */
 
-static const dp_codec floats = {.kind = DP_CODEC_FP32};
-
-/* +0 for elements first .. end - 1. */
-static dp_status add_nothing(size_t first, size_t end, dp_buf *out)
-{
-    static const float zeros[DP_CODEC_RUN];
-    while (first < end) {
-        const size_t length = end - first < DP_CODEC_RUN ? end - first : (size_t)DP_CODEC_RUN;
-        DP_TRY(dp_codec_append(&floats, zeros, first, length, out));
-        first += length;
-    }
-    return DP_OK;
-}
-
-static dp_status add_result(dp_part_place place, dp_view blob, uint32_t q, dp_buf *out)
-{
-    dp_consensus_sum *sum;
-    const float *g;
-    size_t length;
-    DP_TRY(dp_consensus_sum_open(&sum, place.first, place.n, &blob, &q, 1));
-    dp_status status = dp_consensus_sum_next(sum, &g, &length);
-    for (size_t at = place.first; status == DP_OK && length > 0;) {
-        status = dp_codec_append(&floats, g, at, length, out);
-        at += length;
-        if (status == DP_OK) {
-            status = dp_consensus_sum_next(sum, &g, &length);
-        }
-    }
-    dp_consensus_sum_close(sum);
-    return status;
-}
-
-static dp_status join(const dp_part_results *results, size_t n, dp_buf *out)
+dp_status dp_part_places(const dp_part_results *results, size_t elements,
+                         dp_part_place places[DP_PARTS_MAX])
 {
     size_t done = 0;
-    DP_TRY(dp_codec_header(&floats, n, out));
+    if (results->n > DP_PARTS_MAX) {
+        return DP_BADARG;
+    }
     for (size_t i = 0; i < results->n; i++) {
-        dp_part_place place;
-        DP_TRY(dp_part_place_of(results->ranges[i], n, &place));
-        if (place.first < done || results->q[i] > q_one) {
+        DP_TRY(dp_part_place_of(results->ranges[i], elements, &places[i]));
+        if (places[i].first < done || results->q[i] > q_one) {
             return DP_BADARG;
         }
-        DP_TRY(add_nothing(done, place.first, out));
-        DP_TRY(add_result(place, results->blobs[i], results->q[i], out));
-        done = place.first + place.n;
+        done = places[i].first + places[i].n;
+        DP_TRY(dp_codec_check_at(results->blobs[i], places[i].first, places[i].n));
     }
-    return add_nothing(done, n, out);
-}
-
-dp_status dp_part_join(const dp_part_results *results, size_t n, dp_buf *out)
-{
-    const size_t before = out->size;
-    const dp_status status = join(results, n, out);
-    if (status != DP_OK) {
-        out->size = before;
-    }
-    return status;
+    return DP_OK;
 }
 
 /* One part of e, whose runs the cursor comes to next. */

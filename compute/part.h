@@ -1,5 +1,5 @@
 /* Parts of an update (gossip/part.h): where the shares of a vector lie, the blobs of its parts, what their owners make of
- * them, and one update of the results again. Exact, like consensus.h: every node gets the same bits. Knows no peers.
+ * them, and where results of a round belong. Exact, like consensus.h: every node gets the same bits. Knows no peers.
  *
  * A part begins and ends where runs of the codec do, so that the runs of a part are a piece of the runs of the whole blob: share s
  * of n elements lies at element min(n, floor(s R / 65536) run), R = ceil(n / run) runs of DP_CODEC_RUN elements. A part may be of
@@ -14,12 +14,6 @@
 #include "base/part_cuts.h"
 #include "base/trainer_msg.h"
 #include "compute/codec.h"
-
-/* Elements first .. first + n - 1. */
-typedef struct dp_part_place {
-    size_t first;
-    size_t n;
-} dp_part_place;
 
 /* Where a range of a vector of so many elements lies. DP_BADARG: it ends before it begins, or beyond the vector. */
 DP_MUST dp_status dp_part_place_of(dp_part_range range, size_t elements, dp_part_place *place);
@@ -66,13 +60,13 @@ typedef struct dp_part_results {
     const dp_part_range *ranges;
     const dp_view *blobs;
     const uint32_t *q; /* Q31, at most 2^31 */
-    size_t n;
+    size_t n;          /* at most DP_PARTS_MAX */
 } dp_part_results;
 
-/* Append to out the fp32 blob of n elements that holds q 2^-31 decode(blob) on each range and +0 elsewhere: to whom it
- * is the one update of a round, with a share of 1, does as if it had added each on its range. DP_BADARG: ranges do not follow one another, or q is above 2^31;
- * DP_BADMSG, DP_VERSION, DP_TOOBIG, DP_NOMEM; then out is as before. */
-DP_MUST dp_status dp_part_join(const dp_part_results *results, size_t n, dp_buf *out);
+/* Where each lies in a vector of so many elements, for the outer step (consensus.h). DP_BADARG: ranges do not follow one another, there are
+ * too many, or q is above 2^31; DP_BADMSG, DP_VERSION: a blob is not of its range. */
+DP_MUST dp_status dp_part_places(const dp_part_results *results, size_t elements,
+                                 dp_part_place places[DP_PARTS_MAX]);
 
 /* What became of a publication that was included in a round of parts. */
 typedef struct dp_part_outcome {

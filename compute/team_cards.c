@@ -227,10 +227,10 @@ static dp_status settle(dp_engine *e, dp_view blob, uint32_t clip, float beta)
     return e->inner->settle(e->card, blob, clip, beta);
 }
 
-static dp_status apply(dp_engine *e, const dp_view *blobs, const uint32_t *q, size_t n_items,
-                       const dp_outer *outer, dp_outer_seen *seen)
+static dp_status apply(dp_engine *e, const dp_consensus_items *items, const dp_outer *outer,
+                       dp_outer_seen *seen)
 {
-    return e->inner->apply(writing(e, DP_VECTOR_THETA), blobs, q, n_items, outer, seen);
+    return e->inner->apply(writing(e, DP_VECTOR_THETA), items, outer, seen);
 }
 
 static dp_status mix(dp_engine *e, const dp_view blobs[2], double share, double *sum)

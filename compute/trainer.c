@@ -467,8 +467,8 @@ static dp_status outer_step(dp_trainer *t, const dp_trainer_record *record)
         return dp_trainer_step_of_all(t, record);
     }
     const dp_outer outer = {.alpha = record->alpha, .mu = momentum_of(t)};
-    return t->backend->apply(t->engine, record->blobs, record->q, record->n_items, &outer,
-                             &t->outer);
+    const dp_consensus_items items = dp_trainer_items(t, record);
+    return t->backend->apply(t->engine, &items, &outer, &t->outer);
 }
 
 /* While theta moves, x holds its displacement from the anchor, and a pending anchor its own from theta. *moved: what
@@ -485,6 +485,10 @@ static dp_status move_theta(dp_trainer *t, const dp_trainer_record *record, dp_s
     *moved = outer_step(t, record);
     if (stays) {
         DP_TRY(b->add(t->engine, DP_VECTOR_ANCHOR, DP_VECTOR_THETA));
+    }
+    if (*moved == DP_NOMEM) { /* Nothing has: x goes back to where it was, to rounding. */
+        DP_TRY(b->add(t->engine, DP_VECTOR_X, dp_trainer_anchor(t)));
+        return DP_NOMEM;
     }
     if (settles) {
         DP_TRY(settle_pending(t, record));

@@ -221,7 +221,7 @@ DP_MUST dp_status dp_trainer_add(dp_trainer *trainer, uint32_t at, const dp_view
  * pending publication stays pending. In a round of parts each blob is a result on its range (part.h), and e keeps all of a where a part
  * does not count the publication. With lambda 0 nothing of its work is left, no progress either, and its lease is
  * over. DP_BADMSG, DP_VERSION, DP_BADARG (blobs; INCLUDED but nothing pending; another sum): nothing has
- * changed. DP_DIVERGED: theta is not finite; load another. */
+ * changed. DP_NOMEM: neither, but for the rounding of x; a sum is gone. DP_DIVERGED: theta is not finite; load another. */
 DP_MUST dp_status dp_trainer_apply(dp_trainer *trainer, const dp_trainer_record *record);
 /* How far the outer step of the record applied last reached. */
 dp_outer_seen dp_trainer_outer(const dp_trainer *trainer);

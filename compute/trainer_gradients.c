@@ -119,7 +119,8 @@ dp_status dp_trainer_step_of_all(dp_trainer *t, const dp_trainer_record *record)
     if (record->n_items == 0) {
         return DP_OK;
     }
-    DP_TRY(dp_consensus_mean(own->work, t->n, record->blobs, record->q, record->n_items));
+    const dp_consensus_items items = dp_trainer_items(t, record);
+    DP_TRY(dp_consensus_mean(own->work, t->n, &items));
     const float *const theta = t->backend->values(t->engine, DP_VECTOR_THETA);
     if (theta == NULL) {
         return DP_IO;

@@ -75,7 +75,8 @@ struct dp_trainer {
     dp_view pending_blob; /* lent by the engine, or of restored */
     dp_buf restored;
     dp_buf bytes;   /* of the state, a or F that was lent last */
-    dp_view joined; /* in bytes: a record of parts, or in slices, as one update, for the call */
+    dp_view joined; /* in bytes: a record in slices as one update, for the call */
+    dp_part_place places[DP_PARTS_MAX]; /* of the results of a record of parts, for the call */
     uint32_t added; /* updates whose sum bytes is, not lent to anybody; 0: none */
     uint64_t state_round;
     dp_outer_seen outer; /* of the record applied last */
@@ -140,9 +141,11 @@ DP_MUST dp_status dp_trainer_tell_parts(dp_trainer *trainer, float loss_scale);
 dp_buf *dp_trainer_bytes_anew(dp_trainer *trainer);
 
 /* trainer_parts.c */
-/* A record of parts, or in slices, becomes one of a single update, lent until the next use of bytes; other records' blobs are checked. Fills in
- * contributors. The statuses of dp_part_join. */
+/* Blobs are checked, and places found where they are of parts (else ranges becomes NULL); a record in slices becomes one of a single update,
+ * lent until the next use of bytes. Fills in contributors. The statuses of dp_part_places. */
 DP_MUST dp_status dp_trainer_join(dp_trainer *trainer, dp_trainer_record *record);
+/* What such a record adds up; lent until the next. */
+dp_consensus_items dp_trainer_items(const dp_trainer *trainer, const dp_trainer_record *record);
 /* e of an included publication whose vector is A: beta (a - clip decode(blob)) on the parts that count it, a on the others. The
  * blob has been checked. */
 DP_MUST dp_status dp_trainer_settle(dp_trainer *trainer, uint32_t clip, const dp_part_cuts *cuts,

@@ -1,5 +1,5 @@
-/* Records whose updates the backend is not given one by one: rounds of parts (part.h), with what a publication leaves where some
- * parts do not count it, and records in slices (slices.h). What is done on the host here is rare, or passes through it anyway. */
+/* Records that are not a list of whole updates: rounds of parts (part.h), with what a publication leaves where some parts do not
+ * count it, and records in slices (slices.h). What is done on the host here is rare, or passes through it anyway. */
 #include "compute/part.h"
 #include "compute/slices.h"
 #include "compute/trainer_inside.h"
@@ -28,23 +28,18 @@ static dp_status check_wholes(const dp_trainer *t, const dp_trainer_record *reco
 }
 
 /* What bytes holds is the one update of the record. */
-static void give_joined(dp_trainer *t, dp_trainer_record *record)
+static dp_status join_slices(dp_trainer *t, dp_trainer_record *record)
 {
     static const uint32_t q_one = UINT32_C(1) << 31;
+    if (record->n_items > 0 || record->added != t->added) {
+        return DP_BADARG;
+    }
+    t->added = 0; /* Its bytes are the call's, and then the state's. */
     t->joined = dp_buf_view(&t->bytes);
     record->ranges = NULL;
     record->blobs = &t->joined;
     record->q = &q_one;
     record->n_items = 1;
-}
-
-static dp_status join_slices(dp_trainer *t, dp_trainer_record *record)
-{
-    if (record->n_items > 0 || record->added != t->added) {
-        return DP_BADARG;
-    }
-    t->added = 0; /* Its bytes are the call's, and then the state's. */
-    give_joined(t, record);
     return DP_OK;
 }
 
@@ -75,13 +70,20 @@ dp_status dp_trainer_join(dp_trainer *t, dp_trainer_record *record)
         return join_slices(t, record);
     }
     if (!has_parts(record)) {
+        record->ranges = NULL;
         return check_wholes(t, record);
     }
     const dp_part_results results = {
         .ranges = record->ranges, .blobs = record->blobs, .q = record->q, .n = record->n_items};
-    DP_TRY(dp_part_join(&results, t->n, dp_trainer_bytes_anew(t)));
-    give_joined(t, record);
-    return DP_OK;
+    return dp_part_places(&results, t->n, t->places);
+}
+
+dp_consensus_items dp_trainer_items(const dp_trainer *t, const dp_trainer_record *record)
+{
+    return (dp_consensus_items){.blobs = record->blobs,
+                                .q = record->q,
+                                .places = record->ranges != NULL ? t->places : NULL,
+                                .n = record->n_items};
 }
 
 dp_status dp_trainer_settle(dp_trainer *t, uint32_t clip, const dp_part_cuts *cuts, uint32_t taken,

@@ -205,6 +205,22 @@ static bool plain_move(float *theta, const float *acc, size_t n, float step)
     return finite;
 }
 
+static void plain_squares(const float *a, const float *d, size_t n, double sums[2])
+{
+    enum { LANES = 8 };
+    double lanes[2][LANES] = {{0}};
+    for (size_t i = 0; i < n; i++) {
+        const double value = (double)a[i];
+        const double rest = value - (double)d[i];
+        lanes[0][i % LANES] += value * value;
+        lanes[1][i % LANES] += rest * rest;
+    }
+    for (size_t j = 0; j < LANES; j++) {
+        sums[0] += lanes[0][j];
+        sums[1] += lanes[1][j];
+    }
+}
+
 const dp_codec_ops dp_codec_ops_plain = {
     .name = "plain",
     .largest = plain_largest,
@@ -220,4 +236,5 @@ const dp_codec_ops dp_codec_ops_plain = {
     .floats = plain_floats,
     .add = plain_add,
     .move = plain_move,
+    .squares = plain_squares,
 };

@@ -157,8 +157,9 @@ template <typename Use>
 static __device__ void dp_codec_each_kept(const dp_cuda_blob &blob, uint64_t at, unsigned length,
                                           dp_codec_room &room, Use use)
 {
-    const uint8_t *const run = blob.bytes + blob.runs[at];
-    const auto n_bytes = static_cast<unsigned>(blob.runs[at + 1] - blob.runs[at]);
+    const uint64_t *const ends = blob.runs + (at - blob.first);
+    const uint8_t *const run = blob.bytes + ends[0];
+    const auto n_bytes = static_cast<unsigned>(ends[1] - ends[0]);
     const unsigned k = (length + blob.keep - 1) / blob.keep;
     const unsigned k_bytes = (k + 7) / 8;
     const bool two = blob.bits == 2;
@@ -189,7 +190,13 @@ static __device__ void dp_codec_each_kept(const dp_cuda_blob &blob, uint64_t at,
     }
 }
 
-/* use(element, value) for every element that run `at` of the blob stores, each by one thread. Everybody calls; between this and what
+/* Whether it stores run `at` of the vector. */
+static __device__ __forceinline__ bool dp_codec_has(const dp_cuda_blob &blob, uint64_t at)
+{
+    return at >= blob.first && at < blob.end;
+}
+
+/* use(element, value) for every element that the blob stores of run `at` of the vector, which it has, each by one thread. Everybody calls; between this and what
  * reads the others' work, and before room is used again, the caller waits. */
 template <typename Use>
 static __device__ void dp_codec_each(const dp_cuda_blob &blob, uint64_t at, unsigned length,
@@ -199,7 +206,8 @@ static __device__ void dp_codec_each(const dp_cuda_blob &blob, uint64_t at, unsi
         dp_codec_each_kept(blob, at, length, room, use);
         return;
     }
-    const uint8_t *const run = blob.bytes + DP_CODEC_HEADER + at * dp_codec_run_bytes(blob);
+    const uint8_t *const run =
+        blob.bytes + DP_CODEC_HEADER + (at - blob.first) * dp_codec_run_bytes(blob);
     for (unsigned e = threadIdx.x; e < length; e += DP_CODEC_THREADS) {
         use(e, dp_codec_element(blob, run, e));
     }

@@ -22,12 +22,14 @@ enum { DP_CUDA_RUN = 4096, DP_CUDA_KEPT_MAX = DP_CUDA_RUN / DP_CODEC_KEEP_LEAST 
 typedef struct dp_cuda_blob {
     const uint8_t *bytes; /* header included, at 8 */
     const uint64_t *
-        runs; /* runs(n) + 1: where each begins in bytes, then the end; NULL where all are as long */
+        runs; /* its runs + 1: where each begins in bytes, then the end; NULL where all are as long */
     uint64_t seed;
     uint32_t kind; /* dp_codec_kind */
     uint32_t block;
     uint32_t keep;
     uint32_t bits;
+    uint32_t first; /* run of the vector that it begins with */
+    uint32_t end;   /* and ends before; UINT32_MAX: with the vector */
 } dp_cuda_blob;
 
 static inline size_t dp_cuda_runs(size_t n)

@@ -133,7 +133,8 @@ template <dp_codec_kind KIND, unsigned BLOCK, typename Use>
 static __device__ __forceinline__ void dp_dense_each(const dp_cuda_blob &blob, uint64_t at,
                                                      unsigned length, Use use)
 {
-    const uint8_t *const run = blob.bytes + DP_CODEC_HEADER + at * dp_codec_run_bytes(blob);
+    const uint8_t *const run =
+        blob.bytes + DP_CODEC_HEADER + (at - blob.first) * dp_codec_run_bytes(blob);
     if (length < DP_CUDA_RUN) {
         for (unsigned k = 0; k < DP_DENSE_FOURS; k++) {
             float v[4];

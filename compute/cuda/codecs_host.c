@@ -8,7 +8,8 @@ dp_cuda_blob dp_cuda_blob_of(const dp_codec *codec)
                           .block = codec->block,
                           .keep = codec->keep,
                           .bits = codec->bits,
-                          .seed = codec->seed};
+                          .seed = codec->seed,
+                          .end = UINT32_MAX};
 }
 
 bool dp_cuda_runs_differ(const dp_codec *codec)
@@ -16,10 +17,10 @@ bool dp_cuda_runs_differ(const dp_codec *codec)
     return codec->keep != 0;
 }
 
-dp_status dp_cuda_find_runs(dp_view blob, size_t n, uint64_t *runs)
+dp_status dp_cuda_find_runs(dp_view blob, dp_part_place place, uint64_t *runs)
 {
     dp_codec_cursor cursor;
-    DP_TRY(dp_codec_open(&cursor, blob, n));
+    DP_TRY(dp_codec_open_at(&cursor, blob, place.first, place.n));
     dp_codec_run run;
     size_t at = 0;
     while (cursor.left > 0) {

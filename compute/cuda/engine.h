@@ -211,8 +211,8 @@ dp_status dp_cuda_e_encode_start(dp_engine *e, dp_vector from, const dp_codec *c
 dp_status dp_cuda_e_encode_ready(dp_engine *e, bool *ready);
 dp_status dp_cuda_e_encode_take(dp_engine *e, dp_view *blob, const float **values);
 dp_status dp_cuda_e_settle(dp_engine *e, dp_view blob, uint32_t clip, float beta);
-dp_status dp_cuda_e_apply(dp_engine *e, const dp_view *blobs, const uint32_t *q, size_t n_items,
-                          const dp_outer *outer, dp_outer_seen *seen);
+dp_status dp_cuda_e_apply(dp_engine *e, const dp_consensus_items *items, const dp_outer *outer,
+                          dp_outer_seen *seen);
 dp_status dp_cuda_e_mix(dp_engine *e, const dp_view blobs[2], double share, double *sum);
 
 #endif

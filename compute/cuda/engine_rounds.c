@@ -33,31 +33,30 @@ static dp_status put(dp_engine *e, const void *to, const void *from, size_t byte
     return dp_cuda_wait(&e->device, e->device.compute);
 }
 
-static dp_status put_blob(dp_cuda_blobs *b, size_t i, dp_view view)
+static dp_status put_blob(dp_cuda_blobs *b, size_t i, dp_view view, const dp_part_place *place)
 {
     dp_engine *const e = b->engine;
-    const uint8_t *const bytes = b->items.blobs[i].bytes;
-    const uint64_t *const runs = b->items.blobs[i].runs;
-    dp_codec codec;
-    uint64_t elements;
-    DP_TRY(dp_codec_peek(view, &codec, &elements));
-    if (elements != e->n) {
-        return DP_BADMSG;
-    }
-    b->items.blobs[i] = dp_cuda_blob_of(&codec);
-    b->items.blobs[i].bytes = bytes;
-    DP_TRY(put(e, bytes, view.data, view.size));
-    if (!dp_cuda_runs_differ(&codec)) {
+    dp_cuda_blob *const blob = &b->items.blobs[i];
+    const dp_cuda_blob room = *blob;
+    dp_codec_cursor cursor;
+    DP_TRY(dp_codec_open_at(&cursor, view, place->first, place->n));
+    *blob = dp_cuda_blob_of(&cursor.codec);
+    blob->bytes = room.bytes;
+    blob->first = (uint32_t)(place->first / DP_CUDA_RUN);
+    blob->end = blob->first + (uint32_t)dp_cuda_runs(place->n);
+    DP_TRY(put(e, room.bytes, view.data, view.size));
+    if (!dp_cuda_runs_differ(&cursor.codec)) {
         return DP_OK;
     }
-    b->items.blobs[i].runs = runs;
-    DP_TRY(dp_cuda_find_runs(view, e->n, b->offsets));
-    return put(e, runs, b->offsets, offsets_bytes(e));
+    blob->runs = room.runs;
+    DP_TRY(dp_cuda_find_runs(view, *place, b->offsets));
+    return put(e, room.runs, b->offsets, (dp_cuda_runs(place->n) + 1) * sizeof(uint64_t));
 }
 
-dp_status dp_cuda_blobs_open(dp_cuda_blobs *b, dp_engine *e, const dp_view *views,
-                             const uint32_t *q, size_t count)
+dp_status dp_cuda_blobs_open(dp_cuda_blobs *b, dp_engine *e, const dp_consensus_items *items)
 {
+    const dp_part_place all = {.n = e->n};
+    const size_t count = items->n;
     *b = (dp_cuda_blobs){.engine = e};
     if (count > DP_CUDA_ITEMS_MAX) {
         return DP_BADARG;
@@ -68,13 +67,14 @@ dp_status dp_cuda_blobs_open(dp_cuda_blobs *b, dp_engine *e, const dp_view *view
         return DP_NOMEM;
     }
     dp_cuda_arena arena = {0};
-    carve(b, &arena, views, count);
+    carve(b, &arena, items->blobs, count);
     DP_TRY(DP_CUDA(&e->device, device_alloc, &b->memory, arena.used));
     arena = (dp_cuda_arena){.base = b->memory};
-    carve(b, &arena, views, count);
+    carve(b, &arena, items->blobs, count);
     for (size_t i = 0; i < count; i++) {
-        DP_TRY(put_blob(b, i, views[i]));
-        b->items.f[i] = q == NULL ? 0.0F : (float)q[i] * 0x1p-31F;
+        const dp_part_place *const place = items->places != NULL ? &items->places[i] : &all;
+        DP_TRY(put_blob(b, i, items->blobs[i], place));
+        b->items.f[i] = items->q == NULL ? 0.0F : (float)items->q[i] * 0x1p-31F;
     }
     b->items.count = (uint32_t)count;
     return DP_OK;
@@ -105,7 +105,7 @@ dp_status dp_cuda_e_settle(dp_engine *e, dp_view blob, uint32_t clip, float beta
 {
     dp_cuda_blobs blobs;
     const cudaStream_t stream = e->device.compute;
-    dp_status status = dp_cuda_blobs_open(&blobs, e, &blob, NULL, 1);
+    dp_status status = dp_cuda_blobs_open(&blobs, e, &(dp_consensus_items){.blobs = &blob, .n = 1});
     if (status == DP_OK) {
         status = DP_CUDA_RUN(&e->device, dp_cuda_settle(dp_cuda_writing(e, DP_VECTOR_E),
                                                         dp_cuda_vector(e, DP_VECTOR_A), e->n,
@@ -161,20 +161,20 @@ static dp_status apply(dp_cuda_blobs *blobs, const dp_outer *outer, dp_outer_see
     return e->host_news->bad != 0 ? DP_DIVERGED : DP_OK;
 }
 
-dp_status dp_cuda_e_apply(dp_engine *e, const dp_view *blobs, const uint32_t *q, size_t n_items,
-                          const dp_outer *outer, dp_outer_seen *seen)
+dp_status dp_cuda_e_apply(dp_engine *e, const dp_consensus_items *items, const dp_outer *outer,
+                          dp_outer_seen *seen)
 {
     dp_outer_seen own = {.reach = 1, .eta = (float)outer->alpha * 0x1p-16F};
     dp_cuda_blobs there;
     dp_assert(outer->mu == 0 || dp_cuda_vector(e, DP_VECTOR_M) != NULL);
-    dp_status status = dp_cuda_blobs_open(&there, e, blobs, q, n_items);
+    dp_status status = dp_cuda_blobs_open(&there, e, items);
     const bool fits = status != DP_NOMEM;
-    if (status == DP_OK && n_items > 0) {
+    if (status == DP_OK && items->n > 0) {
         status = apply(&there, outer, &own);
     }
     dp_cuda_blobs_close(&there);
     if (!fits) {
-        return dp_cuda_apply_by_host(e, blobs, q, n_items, outer, seen);
+        return dp_cuda_apply_by_host(e, items, outer, seen);
     }
     if (status == DP_OK && seen != NULL) {
         *seen = own;
@@ -201,7 +201,7 @@ static dp_status mix(dp_cuda_blobs *blobs, double share, double *sum)
 dp_status dp_cuda_e_mix(dp_engine *e, const dp_view blobs[2], double share, double *sum)
 {
     dp_cuda_blobs there;
-    dp_status status = dp_cuda_blobs_open(&there, e, blobs, NULL, 2);
+    dp_status status = dp_cuda_blobs_open(&there, e, &(dp_consensus_items){.blobs = blobs, .n = 2});
     const bool fits = status != DP_NOMEM;
     if (status == DP_OK) {
         status = mix(&there, share, sum);

@@ -18,8 +18,8 @@ typedef struct dp_cuda_blobs {
 
 /* DP_NOMEM: no room there or here; DP_IO; DP_BADMSG, DP_VERSION: a blob that was not checked. Whatever comes,
  * dp_cuda_blobs_close must follow. q NULL: weights are of no interest. */
-DP_MUST dp_status dp_cuda_blobs_open(dp_cuda_blobs *blobs, dp_engine *e, const dp_view *views,
-                                     const uint32_t *q, size_t count);
+DP_MUST dp_status dp_cuda_blobs_open(dp_cuda_blobs *blobs, dp_engine *e,
+                                     const dp_consensus_items *items);
 void dp_cuda_blobs_close(dp_cuda_blobs *blobs);
 /* host_sums = sums, done when it returns. */
 DP_MUST dp_status dp_cuda_blobs_sums(dp_cuda_blobs *blobs);
@@ -28,8 +28,8 @@ DP_MUST dp_status dp_cuda_blobs_sums(dp_cuda_blobs *blobs);
 DP_MUST dp_status dp_cuda_encode_by_host(dp_engine *e, dp_vector from, const dp_codec *codec,
                                          dp_buf *out);
 DP_MUST dp_status dp_cuda_settle_by_host(dp_engine *e, dp_view blob, uint32_t clip, float beta);
-DP_MUST dp_status dp_cuda_apply_by_host(dp_engine *e, const dp_view *blobs, const uint32_t *q,
-                                        size_t n_items, const dp_outer *outer, dp_outer_seen *seen);
+DP_MUST dp_status dp_cuda_apply_by_host(dp_engine *e, const dp_consensus_items *items,
+                                        const dp_outer *outer, dp_outer_seen *seen);
 DP_MUST dp_status dp_cuda_mix_by_host(dp_engine *e, const dp_view blobs[2], double share,
                                       double *sum);
 

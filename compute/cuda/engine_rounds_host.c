@@ -38,8 +38,8 @@ dp_status dp_cuda_settle_by_host(dp_engine *e, dp_view blob, uint32_t clip, floa
     return dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_E), e->mirror);
 }
 
-dp_status dp_cuda_apply_by_host(dp_engine *e, const dp_view *blobs, const uint32_t *q,
-                                size_t n_items, const dp_outer *outer, dp_outer_seen *seen)
+dp_status dp_cuda_apply_by_host(dp_engine *e, const dp_consensus_items *items,
+                                const dp_outer *outer, dp_outer_seen *seen)
 {
     float *const theta = dp_cuda_vector(e, DP_VECTOR_THETA);
     float *const m = dp_cuda_vector(e, DP_VECTOR_M);
@@ -49,8 +49,8 @@ dp_status dp_cuda_apply_by_host(dp_engine *e, const dp_view *blobs, const uint32
     if (m != NULL) {
         DP_TRY(dp_cuda_fetch(e, e->mirror_other, m));
     }
-    DP_TRY(dp_consensus_apply(e->mirror, m != NULL ? e->mirror_other : NULL, e->n, blobs, q,
-                              n_items, outer, seen));
+    DP_TRY(dp_consensus_apply(e->mirror, m != NULL ? e->mirror_other : NULL, e->n, items, outer,
+                              seen));
     DP_TRY(dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_THETA), e->mirror));
     return m != NULL ? dp_cuda_put(e, dp_cuda_writing(e, DP_VECTOR_M), e->mirror_other) : DP_OK;
 }

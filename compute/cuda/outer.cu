@@ -13,6 +13,9 @@ static __device__ void sum_items(const dp_cuda_items &items, uint64_t at, unsign
         acc[e] = 0;
     }
     for (uint32_t i = 0; i < items.count; i++) {
+        if (!dp_codec_has(items.blobs[i], at)) {
+            continue; /* All threads of the block alike. */
+        }
         const float f = items.f[i];
         __syncthreads(); /* Elements of kept values belong to no thread. */
         dp_codec_each(items.blobs[i], at, length, room,

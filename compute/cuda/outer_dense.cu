@@ -22,6 +22,9 @@ static __device__ __forceinline__ void sum_items(const dp_cuda_items &items, uns
         }
     }
     for (uint32_t i = 0; i < items.count; i++) {
+        if (!dp_codec_has(items.blobs[i], blockIdx.x)) {
+            continue;
+        }
         const float f = items.f[i];
         dp_dense_each<KIND, BLOCK>(items.blobs[i], blockIdx.x, length,
                                    [&](unsigned k, const float v[4]) {

@@ -332,12 +332,16 @@ static dp_status w_settle(dp_engine *e, dp_view blob, uint32_t clip, float beta)
                                     errs("settle: beta") ? 0.9F : beta);
 }
 
-static dp_status w_apply(dp_engine *e, const dp_view *blobs, const uint32_t *q, size_t n_items,
-                         const dp_outer *outer, dp_outer_seen *seen)
+static dp_status w_apply(dp_engine *e, const dp_consensus_items *items, const dp_outer *outer,
+                         dp_outer_seen *seen)
 {
-    const dp_view turned[2] = {blobs[1], blobs[0]};
-    DP_TRY(
-        dp_backend_cpu()->apply(e, errs("apply: order") ? turned : blobs, q, n_items, outer, seen));
+    const dp_view turned[2] = {items->blobs[1], items->blobs[0]};
+    dp_consensus_items some = *items;
+    if (errs("apply: order") && items->places == NULL) {
+        some.blobs = turned;
+    }
+    some.n -= errs("apply: parts") && items->places != NULL ? 1 : 0;
+    DP_TRY(dp_backend_cpu()->apply(e, &some, outer, seen));
     seen->reach *= errs("apply: reach") && outer->mu > 0 ? 1.5 : 1.0;
     return errs("apply: m") && outer->mu > 0 ? spoil(e, DP_VECTOR_M) : DP_OK;
 }
@@ -455,6 +459,7 @@ static void whichever_call_errs_is_found(void **state)
                                         "settle: clip",
                                         "settle: beta",
                                         "apply: order",
+                                        "apply: parts",
                                         "apply: reach",
                                         "apply: m",
                                         "mix: sum",

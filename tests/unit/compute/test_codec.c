@@ -355,18 +355,26 @@ static void energies_are_sums_of_squares(void **state)
 static void energies_of_floats_are_summed_one_after_the_other(void **state)
 {
     (void)state;
-    enum { LENGTH = 2 * DP_CODEC_RUN };
-    float *const a = test_calloc(LENGTH, sizeof *a);
-    for (size_t i = 0; i < LENGTH; i++) {
+    enum { SHORT = 100, LONGEST = 5 * DP_CODEC_RUN + SHORT };
+    float *const a = test_calloc(LONGEST, sizeof *a);
+    for (size_t i = 0; i < LONGEST; i++) {
         a[i] = 1;
     }
-    a[0] = 0x1p27F; /* Beside 2^54 a single 1 is lost, but not the 4096 of the second run. */
-    for (unsigned kind = DP_CODEC_FP32; kind <= DP_CODEC_BF16; kind++) {
-        dp_buf blob = encoded((dp_codec_kind)kind, a, LENGTH);
-        unsigned __int128 energy;
-        CHECK_OK(dp_codec_energy(dp_buf_view(&blob), LENGTH, &energy));
-        CHECK(energy == (unsigned __int128)((UINT64_C(1) << 54) + DP_CODEC_RUN) << 48);
-        dp_buf_close(&blob);
+    /* Beside 2^54 a single 1 is lost, but not those of the other runs: they are added up before. */
+    for (size_t runs = 1; runs <= 5; runs++) {
+        const size_t length = runs * DP_CODEC_RUN + SHORT;
+        for (size_t large = 0; large < runs; large++) {
+            a[large * DP_CODEC_RUN] = 0x1p27F;
+            for (unsigned kind = DP_CODEC_FP32; kind <= DP_CODEC_BF16; kind++) {
+                dp_buf blob = encoded((dp_codec_kind)kind, a, length);
+                unsigned __int128 energy;
+                CHECK_OK(dp_codec_energy(dp_buf_view(&blob), length, &energy));
+                CHECK(energy == (unsigned __int128)((UINT64_C(1) << 54) + length - DP_CODEC_RUN)
+                                    << 48);
+                dp_buf_close(&blob);
+            }
+            a[large * DP_CODEC_RUN] = 1;
+        }
     }
     test_free(a);
 }

@@ -170,6 +170,19 @@ static void check_outer_step(const dp_codec_ops *ops, const float *a, size_t n, 
     CHECK(!plain->move(theta[0], acc[0], n, 1) && !ops->move(theta[1], acc[0], n, 1));
 }
 
+static void check_squares(const dp_codec_ops *ops, const float *a, size_t n, dp_rng *rng)
+{
+    float d[DP_CODEC_RUN];
+    double sums[2][2] = {{1, 2}, {1, 2}};
+    for (size_t i = 0; i < n; i++) {
+        d[i] = bell(rng);
+    }
+    dp_codec_ops_reference()->squares(a, d, n, sums[0]);
+    ops->squares(a, d, n, sums[1]);
+    CHECK(memcmp(sums[0], sums[1], sizeof sums[0]) == 0);
+    CHECK(sums[0][0] >= 1 && sums[0][1] > 2);
+}
+
 static void every_table_gives_the_bits_of_the_plain_loops(void **state)
 {
     (void)state;
@@ -186,6 +199,7 @@ static void every_table_gives_the_bits_of_the_plain_loops(void **state)
                 check_numbers(ops, odd, sizes[s]);
                 check_halves(ops, odd, sizes[s]);
                 check_outer_step(ops, odd, sizes[s], &rng);
+                check_squares(ops, odd, sizes[s], &rng);
             }
         }
     }

@@ -77,8 +77,9 @@ static void the_outer_step_equals_the_plain_loop_bit_for_bit(void **state)
         const volatile float step = (float)alpha * 0x1p-16F * acc;
         expected[i] = r->theta[i] - step;
     }
-    CHECK_OK(dp_consensus_apply(r->theta, NULL, N, r->views, q, ITEMS, &(dp_outer){.alpha = alpha},
-                                NULL));
+    CHECK_OK(dp_consensus_apply(r->theta, NULL, N,
+                                &(dp_consensus_items){.blobs = r->views, .q = q, .n = ITEMS},
+                                &(dp_outer){.alpha = alpha}, NULL));
     CHECK(memcmp(r->theta, expected, sizeof expected) == 0);
     close_round(r);
 }
@@ -137,7 +138,9 @@ static void momentum_is_nesterovs_bit_for_bit(void **state)
     dp_outer_seen seen[4];
     for (int round = 0; round < 4; round++) {
         const float eta = plain_nesterov(r, q, &outer, r->theta, expected_m);
-        CHECK_OK(dp_consensus_apply(theta, m, N, r->views, q, ITEMS, &outer, &seen[round]));
+        CHECK_OK(dp_consensus_apply(theta, m, N,
+                                    &(dp_consensus_items){.blobs = r->views, .q = q, .n = ITEMS},
+                                    &outer, &seen[round]));
         CHECK(seen[round].eta == eta);
         CHECK(memcmp(theta, r->theta, sizeof theta) == 0);
         CHECK(memcmp(m, expected_m, sizeof m) == 0);
@@ -149,6 +152,65 @@ static void momentum_is_nesterovs_bit_for_bit(void **state)
     close_round(r);
 }
 
+/* Items of two parts and nothing between them, beside an update that holds the same numbers, and zeros there. */
+static void results_of_parts_move_what_one_update_with_their_numbers_does(void **state)
+{
+    (void)state;
+    enum { LAST = 2 * DP_CODEC_RUN };
+    static const uint32_t q[2] = {0x80000000U, 0x60000000U};
+    static const uint32_t one = 0x80000000U;
+    static const dp_part_place places[2] = {{.n = DP_CODEC_RUN},
+                                            {.first = LAST, .n = N - (size_t)LAST}};
+    const dp_codec codec = dp_codec_standard(DP_CODEC_INT8);
+    float a[N];
+    float whole[N] = {0};
+    dp_buf blobs[2];
+    dp_view views[2];
+    fill(a, N, 5);
+    for (size_t i = 0; i < 2; i++) {
+        const dp_consensus_items alone = {
+            .blobs = &views[i], .q = &q[i], .places = &places[i], .n = 1};
+        float g[N];
+        dp_buf_init(&blobs[i], BLOB_MAX);
+        CHECK_OK(dp_codec_header_at(&codec, places[i].first, places[i].n, &blobs[i]));
+        CHECK_OK(
+            dp_codec_append(&codec, a + places[i].first, places[i].first, places[i].n, &blobs[i]));
+        views[i] = dp_buf_view(&blobs[i]);
+        CHECK_OK(dp_consensus_mean(g, N, &alone));
+        memcpy(whole + places[i].first, g + places[i].first, places[i].n * sizeof *g);
+    }
+    dp_buf joined = encoded(DP_CODEC_FP32, whole, N);
+    const dp_view view = dp_buf_view(&joined);
+    for (uint32_t mu = 0; mu <= 60000; mu += 60000) {
+        const dp_outer outer = {.alpha = 50000, .mu = mu};
+        static float theta[2][N];
+        static float m[2][N];
+        dp_outer_seen seen[2];
+        for (size_t i = 0; i < 2; i++) {
+            fill(theta[i], N, 6);
+            fill(m[i], N, 7);
+        }
+        CHECK_OK(dp_consensus_apply(
+            theta[0], m[0], N,
+            &(dp_consensus_items){.blobs = views, .q = q, .places = places, .n = 2}, &outer,
+            &seen[0]));
+        CHECK_OK(dp_consensus_apply(theta[1], m[1], N,
+                                    &(dp_consensus_items){.blobs = &view, .q = &one, .n = 1},
+                                    &outer, &seen[1]));
+        CHECK(memcmp(theta[0], theta[1], sizeof theta[0]) == 0);
+        CHECK(memcmp(m[0], m[1], sizeof m[0]) == 0);
+        CHECK(seen[0].reach == seen[1].reach && seen[0].eta == seen[1].eta);
+    }
+    /* A blob that is not of its place is told. */
+    CHECK_STATUS(dp_consensus_apply(whole, NULL, N,
+                                    &(dp_consensus_items){.blobs = views, .q = q, .n = 2}, &plain,
+                                    NULL),
+                 DP_BADMSG);
+    dp_buf_close(&joined);
+    dp_buf_close(&blobs[1]);
+    dp_buf_close(&blobs[0]);
+}
+
 static void a_round_without_contributions_keeps_the_momentum(void **state)
 {
     (void)state;
@@ -156,7 +218,8 @@ static void a_round_without_contributions_keeps_the_momentum(void **state)
     float m = 3;
     const dp_outer outer = {.alpha = 65536, .mu = 65535};
     dp_outer_seen seen;
-    CHECK_OK(dp_consensus_apply(&theta, &m, 1, NULL, NULL, 0, &outer, &seen));
+    CHECK_OK(dp_consensus_apply(
+        &theta, &m, 1, &(dp_consensus_items){.blobs = NULL, .q = NULL, .n = 0}, &outer, &seen));
     CHECK(theta == 2 && m == 3 && seen.reach == 1);
 }
 
@@ -170,7 +233,10 @@ static void a_momentum_that_leaves_the_floats_is_told(void **state)
     const dp_view view = dp_buf_view(&blob);
     static const uint32_t q = 0x80000000U;
     const dp_outer outer = {.alpha = 65536, .mu = 32768};
-    CHECK_STATUS(dp_consensus_apply(&theta, &m, 1, &view, &q, 1, &outer, NULL), DP_DIVERGED);
+    CHECK_STATUS(dp_consensus_apply(&theta, &m, 1,
+                                    &(dp_consensus_items){.blobs = &view, .q = &q, .n = 1}, &outer,
+                                    NULL),
+                 DP_DIVERGED);
     dp_buf_close(&blob);
 }
 
@@ -190,7 +256,9 @@ static void the_order_of_contributors_matters_and_is_kept(void **state)
             views[i] = dp_buf_view(&blobs[i]);
         }
         results[o] = 0;
-        CHECK_OK(dp_consensus_apply(&results[o], NULL, 1, views, q, 3, &plain, NULL));
+        CHECK_OK(dp_consensus_apply(&results[o], NULL, 1,
+                                    &(dp_consensus_items){.blobs = views, .q = q, .n = 3}, &plain,
+                                    NULL));
         for (size_t i = 0; i < 3; i++) {
             dp_buf_close(&blobs[i]);
         }
@@ -205,15 +273,22 @@ static void blobs_of_other_sizes_leave_theta_alone(void **state)
     static const uint32_t q[ITEMS] = {1};
     float before[N];
     memcpy(before, r->theta, sizeof before);
-    CHECK_STATUS(dp_consensus_apply(r->theta, NULL, N - 1, r->views, q, ITEMS, &plain, NULL),
+    CHECK_STATUS(dp_consensus_apply(r->theta, NULL, N - 1,
+                                    &(dp_consensus_items){.blobs = r->views, .q = q, .n = ITEMS},
+                                    &plain, NULL),
                  DP_BADMSG);
-    CHECK_STATUS(dp_consensus_apply(r->theta, NULL, N, r->views, q, DP_CONSENSUS_ITEMS_MAX + 1,
+    CHECK_STATUS(dp_consensus_apply(r->theta, NULL, N,
+                                    &(dp_consensus_items){
+                                        .blobs = r->views, .q = q, .n = DP_CONSENSUS_ITEMS_MAX + 1},
                                     &plain, NULL),
                  DP_BADARG);
-    CHECK_OK(dp_consensus_apply(r->theta, NULL, N, NULL, NULL, 0, &plain, NULL));
+    CHECK_OK(dp_consensus_apply(
+        r->theta, NULL, N, &(dp_consensus_items){.blobs = NULL, .q = NULL, .n = 0}, &plain, NULL));
     CHECK(memcmp(before, r->theta, sizeof before) == 0);
     r->views[2].size--; /* Not checked before: told all the same. */
-    CHECK_STATUS(dp_consensus_apply(r->theta, NULL, N, r->views, q, ITEMS, &plain, NULL),
+    CHECK_STATUS(dp_consensus_apply(r->theta, NULL, N,
+                                    &(dp_consensus_items){.blobs = r->views, .q = q, .n = ITEMS},
+                                    &plain, NULL),
                  DP_BADMSG);
     close_round(r);
 }
@@ -229,10 +304,14 @@ static void a_theta_that_leaves_the_floats_is_told(void **state)
     dp_status status = DP_OK;
     /* 2^62 is far below one unit of 3e38: nothing moves until alpha and q are at their largest. */
     status =
-        dp_consensus_apply(&theta, NULL, 1, &view, &q, 1, &(dp_outer){.alpha = UINT32_MAX}, NULL);
+        dp_consensus_apply(&theta, NULL, 1, &(dp_consensus_items){.blobs = &view, .q = &q, .n = 1},
+                           &(dp_outer){.alpha = UINT32_MAX}, NULL);
     CHECK(status == DP_OK && isfinite(theta));
     theta = INFINITY;
-    CHECK_STATUS(dp_consensus_apply(&theta, NULL, 1, &view, &q, 1, &plain, NULL), DP_DIVERGED);
+    CHECK_STATUS(dp_consensus_apply(&theta, NULL, 1,
+                                    &(dp_consensus_items){.blobs = &view, .q = &q, .n = 1}, &plain,
+                                    NULL),
+                 DP_DIVERGED);
     dp_buf_close(&blob);
 }
 
@@ -310,6 +389,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_outer_step_equals_the_plain_loop_bit_for_bit),
         cmocka_unit_test(momentum_is_nesterovs_bit_for_bit),
+        cmocka_unit_test(results_of_parts_move_what_one_update_with_their_numbers_does),
         cmocka_unit_test(a_round_without_contributions_keeps_the_momentum),
         cmocka_unit_test(a_momentum_that_leaves_the_floats_is_told),
         cmocka_unit_test(the_order_of_contributors_matters_and_is_kept),

@@ -290,7 +290,7 @@ static void mean_of(const contributors *c, float *g)
     for (uint32_t i = 0; i < NODES; i++) {
         views[i] = dp_buf_view(&c->blobs[i]);
     }
-    CHECK_OK(dp_consensus_mean(g, N, views, c->q, NODES));
+    CHECK_OK(dp_consensus_mean(g, N, &(dp_consensus_items){.blobs = views, .q = c->q, .n = NODES}));
 }
 
 static void sums_of_parts_in_fp32_are_the_sum_of_the_whole(void **state)
@@ -349,7 +349,7 @@ static void what_encoding_a_sum_loses_is_half_a_step_and_told(void **state)
     close_contributors(&c);
 }
 
-static void a_record_of_parts_is_one_update(void **state)
+static void results_are_added_on_their_ranges_alone(void **state)
 {
     static const uint32_t q[] = {UINT32_C(1) << 31, 1500000000, UINT32_C(1) << 31};
     static const dp_part_range ranges[] = {{0, 11000}, {11000, 33000}, {33001, 65536}};
@@ -358,10 +358,9 @@ static void a_record_of_parts_is_one_update(void **state)
     static float wanted[N];
     dp_buf blobs[3];
     dp_view views[3];
-    dp_buf out;
+    dp_part_place places[DP_PARTS_MAX];
     (void)state;
     contributors c = contributors_of(DP_CODEC_INT8);
-    dp_buf_init(&out, BLOB_MAX);
     for (size_t i = 0; i < 3; i++) {
         dp_part_sum sum;
         const dp_part_place place = place_of(parts[i]);
@@ -373,8 +372,9 @@ static void a_record_of_parts_is_one_update(void **state)
         }
     }
     const dp_part_results all = {.ranges = ranges, .blobs = views, .q = q, .n = 3};
-    CHECK_OK(dp_part_join(&all, N, &out));
-    CHECK_OK(dp_codec_decode(dp_buf_view(&out), g, N));
+    CHECK_OK(dp_part_places(&all, N, places));
+    dp_consensus_items items = {.blobs = views, .q = q, .places = places, .n = 3};
+    CHECK_OK(dp_consensus_mean(g, N, &items));
     CHECK(memcmp(g, wanted, sizeof g) == 0);
     /* Without the part in the middle nothing moves there. */
     const dp_part_results less = {.ranges = (dp_part_range[]){ranges[0], ranges[2]},
@@ -383,21 +383,20 @@ static void a_record_of_parts_is_one_update(void **state)
                                   .n = 2};
     const dp_part_place middle = place_of(1);
     memset(wanted + middle.first, 0, middle.n * sizeof *wanted);
-    dp_buf_clear(&out);
-    CHECK_OK(dp_part_join(&less, N, &out));
-    CHECK_OK(dp_codec_decode(dp_buf_view(&out), g, N));
+    CHECK_OK(dp_part_places(&less, N, places));
+    items = (dp_consensus_items){.blobs = less.blobs, .q = less.q, .places = places, .n = 2};
+    CHECK_OK(dp_consensus_mean(g, N, &items));
     CHECK(memcmp(g, wanted, sizeof g) == 0);
     for (size_t i = 0; i < 3; i++) {
         dp_buf_close(&blobs[i]);
     }
-    dp_buf_close(&out);
     close_contributors(&c);
 }
 
 static void results_that_overlap_or_weigh_too_much_are_refused(void **state)
 {
     dp_part_sum sum;
-    dp_buf out;
+    dp_part_place places[DP_PARTS_MAX];
     (void)state;
     contributors c = contributors_of(DP_CODEC_INT8);
     dp_buf result = reduced(&c, &c.codec, 1, &sum);
@@ -405,18 +404,17 @@ static void results_that_overlap_or_weigh_too_much_are_refused(void **state)
     const dp_part_range ranges[] = {dp_part_range_of(&cuts, 1), dp_part_range_of(&cuts, 1)};
     uint32_t q[] = {1, 1};
     dp_part_results bad = {.ranges = ranges, .blobs = views, .q = q, .n = 2};
-    dp_buf_init(&out, BLOB_MAX);
-    CHECK_STATUS(dp_part_join(&bad, N, &out), DP_BADARG);
+    CHECK_STATUS(dp_part_places(&bad, N, places), DP_BADARG);
+    bad.n = DP_PARTS_MAX + 1;
+    CHECK_STATUS(dp_part_places(&bad, N, places), DP_BADARG);
     bad.n = 1;
     q[0] = q_one + 1;
-    CHECK_STATUS(dp_part_join(&bad, N, &out), DP_BADARG);
+    CHECK_STATUS(dp_part_places(&bad, N, places), DP_BADARG);
     q[0] = q_one;
     bad.ranges = (dp_part_range[]){{0, 11000}};
-    CHECK_STATUS(dp_part_join(&bad, N, &out), DP_BADMSG);
-    CHECK(out.size == 0);
+    CHECK_STATUS(dp_part_places(&bad, N, places), DP_BADMSG);
     bad.ranges = ranges;
-    CHECK_OK(dp_part_join(&bad, N, &out));
-    dp_buf_close(&out);
+    CHECK_OK(dp_part_places(&bad, N, places));
     dp_buf_close(&result);
     close_contributors(&c);
 }
@@ -520,19 +518,14 @@ static void without_memory_there_is_no_result(void **state)
     contributors c = contributors_of(DP_CODEC_INT8);
     dp_buf part = part_of(dp_buf_view(&c.blobs[0]), 1);
     const dp_view view = dp_buf_view(&part);
-    const dp_part_range range = dp_part_range_of(&cuts, 1);
     const dp_part_items items = {.blobs = &view, .q = c.q, .n = 1};
-    const dp_part_results one = {.ranges = &range, .blobs = &view, .q = c.q, .n = 1};
     for (unsigned i = 1; i <= 2; i++) {
         dp_buf_init(&out, BLOB_MAX);
         dp_alloc_fail_after(i);
         const dp_status status = dp_part_reduce(&c.codec, place_of(1), &items, &out, &sum);
         dp_alloc_fail_after(0);
         CHECK_STATUS(status, DP_NOMEM);
-        dp_alloc_fail_after(i);
-        const dp_status joined = dp_part_join(&one, N, &out);
-        dp_alloc_fail_after(0);
-        CHECK(joined == DP_NOMEM && out.size == 0);
+        CHECK(out.size == 0);
         dp_buf_close(&out);
     }
     dp_alloc_fail_after(1);
@@ -556,7 +549,7 @@ int main(void)
         cmocka_unit_test(a_part_is_of_its_place_alone),
         cmocka_unit_test(sums_of_parts_in_fp32_are_the_sum_of_the_whole),
         cmocka_unit_test(what_encoding_a_sum_loses_is_half_a_step_and_told),
-        cmocka_unit_test(a_record_of_parts_is_one_update),
+        cmocka_unit_test(results_are_added_on_their_ranges_alone),
         cmocka_unit_test(results_that_overlap_or_weigh_too_much_are_refused),
         cmocka_unit_test(a_sum_that_the_codec_cannot_hold_is_refused),
         cmocka_unit_test(a_part_that_does_not_count_keeps_all_of_a),

@@ -98,8 +98,10 @@ static double gradients_apart(const node *nodes, const node *one)
     float *const wanted = test_malloc(one->n * sizeof *wanted);
     const means mean = mean_of(nodes, NODES);
     const means single = mean_of(one, 1);
-    CHECK_OK(dp_consensus_mean(got, one->n, mean.blobs, mean.q, mean.n));
-    CHECK_OK(dp_consensus_mean(wanted, one->n, single.blobs, single.q, 1));
+    CHECK_OK(dp_consensus_mean(
+        got, one->n, &(dp_consensus_items){.blobs = mean.blobs, .q = mean.q, .n = mean.n}));
+    CHECK_OK(dp_consensus_mean(
+        wanted, one->n, &(dp_consensus_items){.blobs = single.blobs, .q = single.q, .n = 1}));
     const double share = apart(wanted, got, NULL, one->n);
     test_free(wanted);
     test_free(got);

@@ -85,7 +85,7 @@ static inline void kit_open(kit_blob *b, const dp_codec *codec, const float *a, 
     dp_buf_init(&b->bytes, dp_codec_bytes_max(codec, n));
     CHECK_OK(dp_codec_encode(codec, a, n, &b->bytes));
     CHECK(dp_cuda_runs(n) <= KIT_RUNS);
-    CHECK_OK(dp_cuda_find_runs(dp_buf_view(&b->bytes), n, runs));
+    CHECK_OK(dp_cuda_find_runs(dp_buf_view(&b->bytes), (dp_part_place){.n = n}, runs));
     b->there = dp_cuda_blob_of(codec);
     b->card_bytes = card_put(b->bytes.data, b->bytes.size);
     b->card_runs =

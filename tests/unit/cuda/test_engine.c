@@ -438,7 +438,7 @@ static uint64_t round_sum(size_t memory)
     CHECK_OK(cuda->snapshot(e, DP_VECTOR_F, DP_VECTOR_NONE, DP_VECTOR_THETA));
     CHECK_OK(cuda->encode(e, DP_VECTOR_A, &codecs[0], &blobs[0]));
     CHECK_OK(cuda->encode(e, DP_VECTOR_F, &codecs[1], &blobs[1]));
-    CHECK_OK(cuda->apply(e, blobs, q, 2, &outer, &seen));
+    CHECK_OK(cuda->apply(e, &(dp_consensus_items){.blobs = blobs, .q = q, .n = 2}, &outer, &seen));
     CHECK_OK(cuda->settle(e, blobs[0], 20000, 0.95F));
     CHECK_OK(cuda->mix(e, blobs, 0.375, &value));
     for (int v = 0; v < DP_VECTORS; v++) {

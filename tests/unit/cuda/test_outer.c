@@ -144,7 +144,9 @@ static void the_step_moves_theta_to_the_same_bits(void **state)
         const dp_outer outer = {.alpha = 60000};
         CHECK_OK(
             dp_cuda_outer_plain(r.theta_there, r.n, &r.items, 60000 * 0x1p-16F, r.bad, stream));
-        CHECK_OK(dp_consensus_apply(r.theta, NULL, r.n, r.views, r.q, ITEMS, &outer, NULL));
+        CHECK_OK(dp_consensus_apply(r.theta, NULL, r.n,
+                                    &(dp_consensus_items){.blobs = r.views, .q = r.q, .n = ITEMS},
+                                    &outer, NULL));
         card_get(r.theta_there, got, r.n * sizeof(float));
         kit_same(got, r.theta, r.n, "theta");
         CHECK(is_bad(&r) == 0);
@@ -173,7 +175,9 @@ static void momentum_and_its_reach_have_the_same_bits(void **state)
         double sums[KIT_RUNS][2];
         double *const sums_there = card_put(NULL, sizeof sums);
         CHECK_OK(dp_cuda_outer_measure(r.m_there, r.n, &r.items, mu, sums_there, stream));
-        CHECK_OK(dp_consensus_apply(r.theta, r.m, r.n, r.views, r.q, ITEMS, &outer, &seen));
+        CHECK_OK(dp_consensus_apply(r.theta, r.m, r.n,
+                                    &(dp_consensus_items){.blobs = r.views, .q = r.q, .n = ITEMS},
+                                    &outer, &seen));
         card_get(sums_there, sums, sizeof sums);
         double along = 0;
         double square = 0;
@@ -190,6 +194,50 @@ static void momentum_and_its_reach_have_the_same_bits(void **state)
         kit_same(got, r.m, r.n, "m");
         CHECK(is_bad(&r) == 0);
         card_free(sums_there);
+        close_round(&r);
+    }
+}
+
+/* Each codec's part of the last two of three runs, beside one of the whole. */
+static void a_part_moves_its_own_range_to_the_same_bits(void **state)
+{
+    (void)state;
+    enum { ALL = 2 * DP_CODEC_RUN + 99, FIRST = DP_CODEC_RUN };
+    static round_kit r;
+    static float a[ALL];
+    static float got[ALL];
+    _Static_assert((int)ALL <= (int)KIT_MOST, "it has room");
+    const dp_part_place places[2] = {{.n = ALL}, {.first = FIRST, .n = ALL - FIRST}};
+    const dp_outer outer = {.alpha = 60000};
+    const cudaStream_t stream = card_open();
+    for (size_t c = 0; c < KIT_CODECS; c++) {
+        const dp_codec codec = kit_codec(c);
+        uint64_t runs[KIT_RUNS + 1];
+        dp_buf bytes;
+        open_round(&r, ALL, c);
+        kit_fill(a, ALL, 0, c);
+        dp_buf_init(&bytes, dp_codec_bytes_max(&codec, ALL));
+        CHECK_OK(dp_codec_header_at(&codec, FIRST, ALL - FIRST, &bytes));
+        CHECK_OK(dp_codec_append(&codec, a + FIRST, FIRST, ALL - FIRST, &bytes));
+        CHECK_OK(dp_cuda_find_runs(dp_buf_view(&bytes), places[1], runs));
+        void *const there = card_put(bytes.data, bytes.size);
+        void *const runs_there = card_put(runs, sizeof runs);
+        r.items.blobs[1] = dp_cuda_blob_of(&codec);
+        r.items.blobs[1].bytes = there;
+        r.items.blobs[1].runs = dp_cuda_runs_differ(&codec) ? runs_there : NULL;
+        r.items.blobs[1].first = 1;
+        r.items.blobs[1].end = 3;
+        r.items.count = 2;
+        r.views[1] = dp_buf_view(&bytes);
+        CHECK_OK(
+            dp_cuda_outer_plain(r.theta_there, r.n, &r.items, 60000 * 0x1p-16F, r.bad, stream));
+        const dp_consensus_items items = {.blobs = r.views, .q = r.q, .places = places, .n = 2};
+        CHECK_OK(dp_consensus_apply(r.theta, NULL, r.n, &items, &outer, NULL));
+        card_get(r.theta_there, got, sizeof got);
+        kit_same(got, r.theta, r.n, "theta");
+        card_free(runs_there);
+        card_free(there);
+        dp_buf_close(&bytes);
         close_round(&r);
     }
 }
@@ -259,6 +307,7 @@ int main(void)
         cmocka_unit_test(feedback_settles_to_the_same_bits),
         cmocka_unit_test(the_step_moves_theta_to_the_same_bits),
         cmocka_unit_test(momentum_and_its_reach_have_the_same_bits),
+        cmocka_unit_test(a_part_moves_its_own_range_to_the_same_bits),
         cmocka_unit_test(a_theta_that_is_not_finite_is_said),
         cmocka_unit_test(pairs_exchange_the_same_bits),
     };
