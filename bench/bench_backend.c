@@ -314,7 +314,7 @@ int main(int argc, char **argv)
               stderr);
         return 64;
     }
-    dp_plugin_choose_own(&choice, s.backend);
+    dp_plugin_choose_own(&choice, s.backend, DP_PLUGIN_CHECK_MS);
     if (choice.line.text[0] != '\0') {
         fprintf(stderr, "bench_backend: %s\n", choice.line.text);
     }

@@ -446,9 +446,9 @@ static void own_folder(char path[PATH_MAX])
     }
 }
 
-void dp_plugin_choose_own(dp_plugin_choice *out, const char *wanted)
+void dp_plugin_choose_own(dp_plugin_choice *out, const char *wanted, uint32_t timeout_ms)
 {
     char folder[PATH_MAX];
     own_folder(folder);
-    dp_plugin_choose(out, wanted, folder, DP_PLUGIN_CHECK_MS);
+    dp_plugin_choose(out, wanted, folder, timeout_ms);
 }

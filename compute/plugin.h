@@ -51,7 +51,8 @@ uint32_t dp_plugin_count(const char *wanted);
  * cuda:0,1; each is tried, all at once, timeout_ms as above. Whatever goes wrong, the CPU is chosen and line says why. */
 void dp_plugin_choose(dp_plugin_choice *out, const char *wanted, const char *folder,
                       uint32_t timeout_ms);
-/* The same with the folder of this program and DP_PLUGIN_CHECK_MS. Before there is another thread. */
-void dp_plugin_choose_own(dp_plugin_choice *out, const char *wanted);
+/* The same with the folder of this program; timeout_ms is DP_PLUGIN_CHECK_MS unless somebody asks for more. Before there is another
+ * thread. */
+void dp_plugin_choose_own(dp_plugin_choice *out, const char *wanted, uint32_t timeout_ms);
 
 #endif

@@ -232,7 +232,7 @@ static dp_status train(const arguments *args, dp_team *team, dp_why *why)
         args->manifest != NULL ? dp_file_read(args->manifest, &manifest, why) : DP_OK;
     dp_plugin_choice choice = {.backend = NULL};
     if (args->backend != NULL) {
-        dp_plugin_choose_own(&choice, args->backend);
+        dp_plugin_choose_own(&choice, args->backend, DP_PLUGIN_CHECK_MS);
     }
     if (choice
             .missed) { /* Nobody is there who could do without it, as other members of a run can. */

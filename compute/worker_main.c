@@ -8,7 +8,8 @@
  *   dpnode-worker train FOLDER ...                     train without peers (solo_tool.h)
  *   dpnode-worker eval FOLDER ...                      measure what that made
  *   dpnode-worker data tokenize|info|verify|encode ...  token shards (data_tool.h)
- *   dpnode-worker --look [--backend B]                 processors, memory and device here (look.h), as a line of JSON
+ *   dpnode-worker --look [--backend B] [--patience S]  processors, memory and device here (look.h), as a line of JSON; S
+ *                                                      seconds for a part of the self-test, under a tool that slows it down
  *   dpnode-worker --plan MANIFEST [--threads N] [--processes N] [--memory MIB] [--backend B]
  *                                                      what training takes here, on each card where B names
  *                                                      several, as a line of JSON; "-": stdin
@@ -52,6 +53,7 @@ typedef struct arguments {
     uint64_t celsius_max; /* 0: none, as below */
     uint64_t watts_max;
     uint64_t memory;     /* MiB; 0: what is there */
+    uint64_t patience;   /* seconds; 0: the usual */
     uint64_t data;       /* bytes of shards, where the manifest does not list them yet */
     const char *backend; /* NULL: not told */
     const char *from;    /* NULL: none */
@@ -70,7 +72,7 @@ static int usage(FILE *out)
           "TYPE]\n"
           "       dpnode-worker data tokenize|info|verify|encode ...\n"
           "       dpnode-worker train|eval FOLDER ...\n"
-          "       dpnode-worker --look [--backend auto|cpu|NAME|PATH]\n"
+          "       dpnode-worker --look [--backend auto|cpu|NAME|PATH] [--patience SECONDS]\n"
           "       dpnode-worker --plan MANIFEST [--threads N] [--processes N] [--memory MIB]\n"
           "                     [--data BYTES] [--backend B]\n",
           out);
@@ -96,6 +98,7 @@ static bool parse(int argc, char **argv, arguments *args)
                                             {"gguf", required_argument, NULL, 'g'},
                                             {"llmc", required_argument, NULL, 'c'},
                                             {"data", required_argument, NULL, 'd'},
+                                            {"patience", required_argument, NULL, 'i'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     const struct {
@@ -110,6 +113,7 @@ static bool parse(int argc, char **argv, arguments *args)
                    {'C', 0, 150, &args->celsius_max},
                    {'W', 0, 100000, &args->watts_max},
                    {'m', 1, 1 << 30, &args->memory},
+                   {'i', 1, 3600, &args->patience},
                    {'d', 0, (uint64_t)1 << 50, &args->data}};
     int option;
     bool good = true;
@@ -205,7 +209,8 @@ static dp_status make_plan(const arguments *args, const char *path, dp_buf *line
     const uint64_t data = manifest.n_shards > 0 ? dp_manifest_data_bytes(&manifest) : args->data;
     dp_plugin_choice choice;
     dp_plan plan;
-    dp_plugin_choose_own(&choice, args->backend != NULL ? args->backend : "cpu");
+    dp_plugin_choose_own(&choice, args->backend != NULL ? args->backend : "cpu",
+                         DP_PLUGIN_CHECK_MS);
     /* The data stays in the machine's memory, which is not what a card's plan is about. */
     const bool on_cpu = choice.backend == dp_backend_cpu();
     const uint32_t processes = on_cpu && args->processes > 1 ? (uint32_t)args->processes : 0;
@@ -233,7 +238,9 @@ static int look(const arguments *args)
     dp_buf line;
     dp_plugin_choice choice;
     const dp_why why = {{0}};
-    dp_plugin_choose_own(&choice, args->backend != NULL ? args->backend : "auto");
+    dp_plugin_choose_own(&choice, args->backend != NULL ? args->backend : "auto",
+                         args->patience == 0 ? DP_PLUGIN_CHECK_MS
+                                             : (uint32_t)args->patience * 1000);
     dp_buf_init(&line, LINE_BYTES_MAX);
     return print_line(dp_look_json(&choice, &line), &why, &line);
 }
@@ -272,7 +279,7 @@ static int serve(const arguments *args)
     }
     dp_team *team = start_team(args); /* Before there is a thread, or a card in use. */
     dp_plugin_choice choice;
-    dp_plugin_choose_own(&choice, backend_of(args));
+    dp_plugin_choose_own(&choice, backend_of(args), DP_PLUGIN_CHECK_MS);
     if (choice.line.text[0] != '\0') {
         tell(choice.line.text);
     }
