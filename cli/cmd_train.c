@@ -271,7 +271,8 @@ const dp_verb dp_verb_train = {
           "start from a Hugging Face folder, whose tokenizer is taken, or a file of llm.c"},
          {"backend", 0, "NAME",
           "who computes: cpu, auto, cuda, cuda:0,1 (two cards as one), or a plugin's path [cpu]"},
-         {"rows", 0, "N", "sequences at a time, at the first start [2,048 tokens of them]"},
+         {"rows", 0, "N",
+          "sequences at a time, at the first start [2,048 tokens of them, on a card 8,192]"},
          {"save-steps", 0, "N", "a checkpoint after each N steps"},
          {"save-seconds", 0, "N", "and after so long; 0: never [300]"}},
 };

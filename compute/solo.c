@@ -14,7 +14,10 @@
 #include "compute/team_cards.h"
 
 /* Of a micro-batch: packing the weights for it is then a small part (plan.c), and it is what caches hold. */
-enum { TOKENS_ENOUGH = 2048 };
+enum {
+    TOKENS_ENOUGH = 2048,
+    CARD_TOKENS_ENOUGH = 8192 /* as the CUDA engine's plan has it */
+};
 
 typedef struct solo {
     const dp_solo_job *job;
@@ -64,17 +67,22 @@ static void tell(const solo *s, const dp_solo_event *event)
 
 /* ---- before the first step ---- */
 
-static uint32_t rows_of(const dp_manifest *m)
+static bool is_on_cpu(const solo *s)
 {
-    const uint32_t rows = (TOKENS_ENOUGH + m->context - 1) / m->context;
+    return s->job->backend == NULL || s->job->backend == dp_backend_cpu();
+}
+
+static uint32_t rows_of(const solo *s, const dp_manifest *m)
+{
+    const uint32_t tokens = is_on_cpu(s) ? TOKENS_ENOUGH : CARD_TOKENS_ENOUGH;
+    const uint32_t rows = (tokens + m->context - 1) / m->context;
     return rows < m->batch_rows ? rows : m->batch_rows;
 }
 
-/* What the trainer will find too; here it is told before anything is read or made. */
-static dp_status show_plan(const solo *s, const dp_manifest *manifest, uint32_t rows, dp_why *why)
+static dp_status plan_for(const solo *s, const dp_manifest *manifest, uint32_t rows, dp_plan *plan,
+                          dp_why *why)
 {
     const uint64_t usable = dp_memory_usable();
-    const bool on_cpu = s->job->backend == NULL || s->job->backend == dp_backend_cpu();
     const uint64_t budget = usable != 0 ? usable : UINT64_MAX;
     const dp_team *const team =
         dp_team_serves(s->job->team, s->job->backend != NULL ? s->job->backend : dp_backend_cpu())
@@ -82,15 +90,23 @@ static dp_status show_plan(const solo *s, const dp_manifest *manifest, uint32_t 
             : NULL;
     const dp_plan_request request = {.manifest = manifest,
                                      .threads = s->threads,
-                                     .budget = on_cpu ? budget : 0, /* The card's own. */
+                                     .budget = is_on_cpu(s) ? budget : 0, /* The card's own. */
                                      .rows = rows,
                                      .processes = team != NULL ? dp_team_processes(team) : 0,
                                      .lanes = team != NULL ? dp_team_lanes(team) : 0,
                                      .alone = true};
+    return s->job->backend == NULL ? dp_plan_make(plan, &request, why)
+                                   : s->job->backend->plan(s->job->device, &request, plan, why);
+}
+
+/* What the trainer will find too; here it is told before anything is read or made. *rows: 0 becomes what fits. */
+static dp_status show_plan(const solo *s, const dp_manifest *manifest, uint32_t *rows, dp_why *why)
+{
     dp_plan plan;
-    const dp_status status = s->job->backend == NULL
-                                 ? dp_plan_make(&plan, &request, why)
-                                 : s->job->backend->plan(s->job->device, &request, &plan, why);
+    const dp_status status = plan_for(s, manifest, *rows, &plan, why);
+    if (status == DP_OK && *rows == 0) {
+        *rows = plan.rows;
+    }
     if (status == DP_OK || status == DP_TOOBIG) {
         dp_solo_event event = event_of(s, DP_SOLO_PLAN);
         event.plan = &plan;
@@ -98,6 +114,14 @@ static dp_status show_plan(const solo *s, const dp_manifest *manifest, uint32_t 
         tell(s, &event);
     }
     return status;
+}
+
+/* A card that does not hold so many rows takes fewer, which a processor's memory would tell of. */
+static bool fits(const solo *s, const dp_manifest *manifest, uint32_t rows)
+{
+    dp_plan plan;
+    dp_why why = {{0}};
+    return is_on_cpu(s) || plan_for(s, manifest, rows, &plan, &why) != DP_TOOBIG;
 }
 
 static dp_status open_trainer(solo *s, dp_why *why)
@@ -145,8 +169,9 @@ static dp_status begin(solo *s, dp_why *why)
         return dp_why_set(why, DP_BADARG, "--rows %" PRIu32 " is more than train.batch, %" PRIu32,
                           job->rows, manifest.batch_rows);
     }
-    const uint32_t rows = job->rows != 0 ? job->rows : rows_of(&manifest);
-    DP_TRY(show_plan(s, &manifest, rows, why));
+    uint32_t rows = job->rows != 0 ? job->rows : rows_of(s, &manifest);
+    rows = job->rows != 0 || fits(s, &manifest, rows) ? rows : 0;
+    DP_TRY(show_plan(s, &manifest, &rows, why));
     dp_prepared made;
     const dp_prepare_job from = {.text = job->text, .weights = job->weights};
     const dp_status prepared = dp_solo_folder_begin(&s->folder, &manifest, &from, &made, why);
@@ -179,7 +204,7 @@ static dp_status take_up(solo *s, dp_why *why)
                            "the checkpoint of step %" PRIu64 " is of another manifest", steps[i]);
         }
         if (status == DP_OK && s->trainer == NULL) {
-            DP_TRY(show_plan(s, &s->folder.manifest, s->head.rows, why));
+            DP_TRY(show_plan(s, &s->folder.manifest, &s->head.rows, why));
             DP_TRY(open_trainer(s, why));
             DP_TRY(dp_trainer_init(s->trainer));
         }

@@ -9,7 +9,7 @@
  *
  * The same manifest, text, build and kind of processor give the same bits after as many steps, whatever the number of threads
  * and however often it was killed and taken up again: batches follow from the number of the step, chance from the manifest's
- * seed, and every micro-batch has the rows that the first start chose from the manifest alone. Error feedback has no part:
+ * seed, and every micro-batch has the rows that the first start chose, from the manifest alone unless a card is too small for them. Error feedback has no part:
  * nothing is published. */
 #ifndef DP_COMPUTE_SOLO_H
 #define DP_COMPUTE_SOLO_H
@@ -60,7 +60,7 @@ typedef struct dp_solo_job {
     struct dp_team *
         team; /* processes that train together (team.h), each with its share of the threads; the bits depend on its lanes. NULL: one */
     uint32_t
-        rows; /* of a micro-batch; 0: about 2,048 tokens. Of a run that is taken up again: what it began with */
+        rows; /* of a micro-batch; 0: about 2,048 tokens, on a card 8,192 or what it holds. Of a run that is taken up again: what it began with */
     uint64_t save_steps; /* between checkpoints; 0: by time alone */
     uint64_t save_s;     /* a checkpoint is due after so long, too; 0: never */
     bool resume;

@@ -106,7 +106,7 @@ uint32_t dp_cuda_devices(const dp_cuda_api *api, dp_why *why)
     if (error == DP_CUDA_DRIVER_TOO_OLD || (error != 0 && driver / 1000 < runtime / 1000)) {
         DP_IGNORE(dp_why_set(
             why, DP_NOTFOUND,
-            "the driver is too old: it can CUDA %d.%d and this dpnode needs %d.%d; update "
+            "the driver is too old: it offers CUDA %d.%d and this dpnode needs %d.%d; update "
             "NVIDIA's driver",
             driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10));
         return 0;

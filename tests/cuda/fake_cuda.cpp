@@ -40,6 +40,7 @@ unsigned calls;
 unsigned allocations;
 unsigned fetches;
 unsigned graphs_run;
+bool armed;
 thread_local int current;             /* CUDA's: the first, unless a thread says another */
 int stays;                            /* error that every call gives from now on */
 CUgraph_st *capturing;                /* NULL: nothing */
@@ -66,7 +67,7 @@ int touched()
     if (stays != 0) {
         return stays;
     }
-    if (++calls == wanted.fail_at) {
+    if (armed && ++calls == wanted.fail_at) {
         if (wanted.fail_with != DP_CUDA_NO_MEMORY) {
             stays = wanted.fail_with;
         }
@@ -161,7 +162,8 @@ int device_properties(int index, dp_cuda_properties *out)
     snprintf(out->bus, sizeof out->bus, "0000:00:%02x.0", (unsigned)index & 0xffU);
     /* Tests run beside each other; a child has its parent's cards. */
     static const pid_t owner = getpid();
-    std::memcpy(out->uuid, &owner, sizeof owner);
+    const unsigned card = wanted.card != 0 ? wanted.card : static_cast<unsigned>(owner);
+    std::memcpy(out->uuid, &card, sizeof card);
     out->uuid[15] = (uint8_t)index;
     out->memory = memory_total();
     out->major = arch / 10;
@@ -209,6 +211,7 @@ int give(std::map<void *, size_t> &pieces, void *memory)
 
 int device_alloc(void **out, size_t bytes)
 {
+    armed = armed || bytes >= wanted.armed_by;
     const int error = touched();
     if (error != 0) {
         return error;
@@ -244,7 +247,7 @@ int copy(void *to, const void *from, size_t bytes, dp_cuda_way way, cudaStream_t
 {
     on_its_card(stream, "copy");
     const bool poison =
-        way == DP_CUDA_TO_HOST && capturing == nullptr && ++fetches == wanted.poison_at;
+        way == DP_CUDA_TO_HOST && capturing == nullptr && armed && ++fetches == wanted.poison_at;
     return perform(
         [=] {
             std::memmove(to, from, bytes);
@@ -410,6 +413,7 @@ extern "C" void fake_cuda_set(const fake_cuda *w)
     allocations = 0;
     fetches = 0;
     graphs_run = 0;
+    armed = w->armed_by == 0;
     stays = 0;
 }
 

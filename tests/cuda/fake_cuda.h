@@ -31,6 +31,9 @@ typedef struct fake_cuda {
         late; /* what is put on a stream of low priority happens when its end was asked for so often, or when another stream
                            waits for it; 0: at once */
     unsigned poison_at; /* the n-th copy to the host from now brings NaN; 0: none */
+    size_t
+        armed_by; /* calls and copies count only behind an allocation on the card of so many bytes; 0: all do */
+    unsigned card; /* the same in processes that have the same card; 0: each has its own */
 } fake_cuda;
 
 /* Also forgets an error that stays. */

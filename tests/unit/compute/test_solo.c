@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "compute/backend_cpu.h"
 #include "compute/files.h"
 #include "compute/solo.h"
 #include "compute/solo_file.h"
@@ -24,6 +25,7 @@ typedef struct bench {
     uint64_t stop_after; /* micro-batches */
     uint64_t asked;
     uint64_t steps;
+    uint32_t rows; /* of micro-batches */
     unsigned notes;
     bool stopped;
     bool planned;
@@ -36,6 +38,7 @@ static void tell(void *context, const dp_solo_event *event)
 {
     bench *const b = context;
     b->steps = event->kind == DP_SOLO_STEP ? event->steps : b->steps;
+    b->rows = event->kind == DP_SOLO_START ? event->rows : b->rows;
     b->notes += event->kind == DP_SOLO_NOTE;
     b->planned = b->planned || event->kind == DP_SOLO_PLAN;
     if (event->kind == DP_SOLO_END) {
@@ -228,6 +231,46 @@ static void a_model_that_nobody_else_computes_is_trained_and_measured_all_the_sa
     close_bench(&b);
 }
 
+/* A card of so many rows, which the CPU plays. */
+static uint32_t card_rows;
+
+static dp_status plan_of_a_card(uint32_t index, const dp_plan_request *request, dp_plan *plan,
+                                dp_why *why)
+{
+    dp_plan_request own = *request;
+    own.budget = own.budget == 0 ? UINT64_MAX : own.budget;
+    const dp_status status = dp_backend_cpu()->plan(index, &own, plan, why);
+    if (status == DP_OK && request->rows > card_rows) {
+        return dp_why_set(why, DP_TOOBIG, "that does not fit");
+    }
+    plan->rows = request->rows == 0 ? card_rows : plan->rows;
+    return status;
+}
+
+static void on_a_card_rows_are_more_and_as_many_as_it_holds(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t holds;
+        uint32_t told;
+        uint32_t rows; /* 0: it is refused */
+    } cases[] = {{100, 0, TINY_ROWS}, {3, 0, 3}, {3, 1, 1}, {3, TINY_ROWS, 0}};
+    dp_backend card = *dp_backend_cpu();
+    card.plan = plan_of_a_card;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bench b;
+        open_bench(&b);
+        dp_solo_job job = job_of(&b, false);
+        job.backend = &card;
+        job.rows = cases[i].told;
+        job.steps = 1;
+        card_rows = cases[i].holds;
+        CHECK_STATUS(dp_solo_train(&job, &b.why), cases[i].rows == 0 ? DP_TOOBIG : DP_OK);
+        CHECK(b.rows == cases[i].rows);
+        close_bench(&b);
+    }
+}
+
 static void two_processes_do_not_train_in_one_folder(void **state)
 {
     (void)state;
@@ -280,6 +323,7 @@ int main(void)
         cmocka_unit_test(what_does_not_belong_together_is_refused_with_a_sentence),
         cmocka_unit_test(a_checkpoint_of_another_run_is_told_and_not_taken),
         cmocka_unit_test(a_model_that_nobody_else_computes_is_trained_and_measured_all_the_same),
+        cmocka_unit_test(on_a_card_rows_are_more_and_as_many_as_it_holds),
         cmocka_unit_test(two_processes_do_not_train_in_one_folder),
         cmocka_unit_test(the_newest_checkpoint_is_measured_on_what_was_held_out_and_on_other_data),
     };

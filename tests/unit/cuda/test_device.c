@@ -40,7 +40,7 @@ static void each_way_to_have_no_card_has_its_sentence(void **state)
         const char *words;
     } ways[] = {
         {{.no_driver = true}, "no driver"},
-        {{.driver = 11040, .count_error = DP_CUDA_DRIVER_TOO_OLD}, "it can CUDA 11.4 and"},
+        {{.driver = 11040, .count_error = DP_CUDA_DRIVER_TOO_OLD}, "it offers CUDA 11.4 and"},
         {{.driver = 12000, .count_error = 3}, "driver is too old"},
         {{.no_card = true}, "no card"},
         {{.count_error = DP_CUDA_NO_DEVICE}, "no card"},
