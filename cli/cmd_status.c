@@ -8,6 +8,21 @@
 
 /* ---- status ---- */
 
+static void print_limits(const json_t *run)
+{
+    const long long up = dp_json_int(run, "upload_max", 0);
+    const long long down = dp_json_int(run, "download_max", 0);
+    char text[DP_PRINT_CELL_MAX];
+    if (up > 0) {
+        dp_print_mbit(up * 8 / 1000000, text);
+        printf(", upload %s", text);
+    }
+    if (down > 0) {
+        dp_print_mbit(down * 8 / 1000000, text);
+        printf(", download %s", text);
+    }
+}
+
 static void print_run(const json_t *status, const json_t *run)
 {
     char tokens[DP_PRINT_CELL_MAX];
@@ -48,6 +63,7 @@ static void print_run(const json_t *status, const json_t *run)
     if (dp_json_real(run, "update_error", 0) > 0) {
         printf(", %.0f %% of the last one left over", 100 * dp_json_real(run, "update_error", 0));
     }
+    print_limits(run);
     if (json_object_get(run, "checkpoint_round") != NULL) {
         printf(", checkpoint of round %lld", dp_json_int(run, "checkpoint_round", 0));
     }

@@ -30,6 +30,15 @@ void dp_print_bytes(uint64_t bytes, char text[DP_PRINT_CELL_MAX])
              units[unit]);
 }
 
+void dp_print_mbit(long long mbit, char text[DP_PRINT_CELL_MAX])
+{
+    if (mbit > 0) {
+        snprintf(text, DP_PRINT_CELL_MAX, "%lld Mbit/s", mbit);
+    } else {
+        snprintf(text, DP_PRINT_CELL_MAX, "not limited");
+    }
+}
+
 void dp_print_count(double count, char text[DP_PRINT_CELL_MAX])
 {
     static const char units[] = {' ', 'k', 'M', 'G', 'T'};

@@ -13,6 +13,8 @@ enum { DP_PRINT_CELL_MAX = 64, DP_PRINT_COLUMNS_MAX = 12 };
 void dp_print_bytes(uint64_t bytes, char text[DP_PRINT_CELL_MAX]);
 /* "412", "12.3k", "1.9M". */
 void dp_print_count(double count, char text[DP_PRINT_CELL_MAX]);
+/* "20 Mbit/s", or "not limited" for 0. */
+void dp_print_mbit(long long mbit, char text[DP_PRINT_CELL_MAX]);
 /* "40 s", "12 min", "3 h", "9 d". */
 void dp_print_span(uint64_t seconds, char text[DP_PRINT_CELL_MAX]);
 /* "10:41:07" of local time. */

@@ -2,7 +2,7 @@
 _dpnode() {
   local word=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} words='' common='--json --socket --help'
   if ((COMP_CWORD == 1)); then
-    words='up down doctor run invite token join status peers audit rounds why logs pause resume drain leave revoke ckpt sample eval train data swarm bench completion version '
+    words='up down doctor run invite token join status peers audit rounds why logs pause resume drain limits leave revoke ckpt sample eval train data swarm bench completion version '
   else
     if ((COMP_CWORD > 2)); then verb+=" ${COMP_WORDS[2]}"; fi
     case $verb in
@@ -27,6 +27,7 @@ _dpnode() {
     'pause'*) words="$common" ;;
     'resume'*) words="$common" ;;
     'drain'*) words="--time --leave --keep-data --now $common" ;;
+    'limits'*) words="--upload --download $common" ;;
     'leave'*) words="--keep-data --now $common" ;;
     'revoke'*) words="--yes $common" ;;
     'ckpt') words='ls verify export ' ;;

@@ -249,7 +249,7 @@ static void turn(dp_bulk *bulk)
         }
     } while (moved);
     bulk->turning = false;
-    set_reading(bulk, have_room(bulk));
+    set_reading(bulk, have_room(bulk) && dp_conn_may_read(conn));
 }
 
 uv_buf_t dp_bulk_room(dp_bulk *bulk)
@@ -257,13 +257,20 @@ uv_buf_t dp_bulk_room(dp_bulk *bulk)
     if (!have_room(bulk)) {
         return uv_buf_init(NULL, 0); /* libuv says ENOBUFS, and the connection is lost. */
     }
+    const size_t most = dp_conn_read_most(bulk->conn);
+    const size_t left = DP_LOT_BYTES_MAX - bulk->slab->filled;
     return uv_buf_init((char *)bulk->slab->bytes + bulk->slab->filled,
-                       DP_LOT_BYTES_MAX - bulk->slab->filled);
+                       (unsigned)(left < most ? left : most));
 }
 
 void dp_bulk_read(dp_bulk *bulk, size_t size)
 {
     bulk->slab->filled += (uint32_t)size;
+    turn(bulk);
+}
+
+void dp_bulk_read_on(dp_bulk *bulk)
+{
     turn(bulk);
 }
 
@@ -274,11 +281,10 @@ void dp_bulk_feed(dp_bulk *bulk, dp_view bytes)
     if (bytes.size == 0 || conn->closing) {
         return;
     }
-    const uv_buf_t room = dp_bulk_room(bulk);
-    if (room.len < bytes.size) {
+    if (!have_room(bulk) || DP_LOT_BYTES_MAX - bulk->slab->filled < bytes.size) {
         dp_conn_lose(bulk->conn, DP_LINK_RESET);
         return;
     }
-    memcpy(room.base, bytes.data, bytes.size);
+    memcpy(bulk->slab->bytes + bulk->slab->filled, bytes.data, bytes.size);
     dp_bulk_read(bulk, bytes.size);
 }

@@ -155,6 +155,7 @@ static bool seal_piece(dp_bulk_piece *piece, uint32_t n_records)
     }
     const bool here = piece->bytes <= DP_BULK_INLINE_BYTES && !anything_is_sealing(bulk);
     piece->sealed = false;
+    piece->handed = 0;
     if (piece->message != NULL) {
         piece->message->next += n_records;
         piece->message->n_sealing++;
@@ -209,7 +210,9 @@ static void on_piece_written(uv_write_t *request, int status)
     dp_assert(piece == &bulk->pieces[bulk->first_piece]);
     bulk->n_writing--;
     bulk->at_once = 0;
-    end_piece(bulk);
+    if (piece->handed == piece->bytes) {
+        end_piece(bulk);
+    }
     if (conn->closing) {
         return;
     }
@@ -221,37 +224,59 @@ static void on_piece_written(uv_write_t *request, int status)
     tell_if_low(bulk);
 }
 
-/* Bytes of a piece that the socket takes now, if nothing is queued before it. Then the piece is free again while its room is in
+/* Bytes of the next of a piece that the socket takes now, if nothing is queued before it. Then the piece is free again while its room is in
  * the cache. */
-static size_t write_at_once(dp_bulk *bulk, const dp_bulk_piece *piece)
+static size_t write_at_once(dp_bulk *bulk, const dp_bulk_piece *piece, size_t size)
 {
-    const uv_buf_t buf = uv_buf_init((char *)piece->room, (unsigned)piece->bytes);
+    const uv_buf_t buf = uv_buf_init((char *)piece->room + piece->handed, (unsigned)size);
     if (bulk->n_writing > 0 || bulk->at_once >= DP_BULK_AT_ONCE_BYTES) {
         return 0;
     }
     const int written = uv_try_write((uv_stream_t *)&bulk->conn->tcp, &buf, 1);
-    const size_t size = written > 0 ? (size_t)written : 0; /* uv_write will meet the error too. */
-    bulk->at_once += size;
-    return size;
+    const size_t taken = written > 0 ? (size_t)written : 0; /* uv_write will meet the error too. */
+    bulk->at_once += taken;
+    return taken;
+}
+
+/* The last piece that libuv has is not handed over whole: nothing may come behind that part of it. */
+static bool is_between(const dp_bulk *bulk)
+{
+    const uint32_t last =
+        (bulk->first_piece + bulk->n_writing + DP_BULK_PIECES - 1) % DP_BULK_PIECES;
+    return bulk->n_writing > 0 && bulk->pieces[last].handed < bulk->pieces[last].bytes;
+}
+
+/* What may go now of a piece that is sealed; 0: nothing before its turn comes. */
+static size_t next_bytes(dp_conn *conn, const dp_bulk_piece *piece)
+{
+    const uint64_t may = dp_conn_may_send(conn);
+    const size_t left = piece->bytes - piece->handed;
+    return left < may ? left : (size_t)may;
 }
 
 /* Sealed pieces, in order. What the handshake still has to say goes first. */
 static void write_pieces(dp_bulk *bulk)
 {
     dp_conn *conn = bulk->conn;
-    while (conn->out.size == 0 && bulk->n_writing < bulk->n_pieces) {
+    while (conn->out.size == 0 && bulk->n_writing < bulk->n_pieces && !is_between(bulk)) {
         dp_bulk_piece *piece =
             &bulk->pieces[(bulk->first_piece + bulk->n_writing) % DP_BULK_PIECES];
         if (!piece->sealed) {
             return;
         }
-        const size_t written = write_at_once(bulk, piece);
+        const size_t size = next_bytes(conn, piece);
+        if (size == 0) {
+            return;
+        }
+        const size_t written = write_at_once(bulk, piece, size);
         const uv_buf_t rest =
-            uv_buf_init((char *)piece->room + written, (unsigned)(piece->bytes - written));
-        conn->idle = false;
-        conn->transport->stats.bytes_sent += piece->bytes;
+            uv_buf_init((char *)piece->room + piece->handed + written, (unsigned)(size - written));
+        dp_conn_sent(conn, size);
+        piece->handed += size;
         if (rest.len == 0) {
-            end_piece(bulk);
+            if (piece->handed == piece->bytes) {
+                end_piece(bulk);
+            }
             continue;
         }
         piece->write.data = piece;
@@ -276,6 +301,12 @@ void dp_bulk_pump(dp_bulk *bulk)
         write_pieces(bulk);
         moved = moved || bulk->n_pieces < before;
     }
+}
+
+void dp_bulk_write_on(dp_bulk *bulk)
+{
+    dp_bulk_pump(bulk);
+    tell_if_low(bulk);
 }
 
 dp_status dp_bulk_send(dp_bulk *bulk, dp_buf *bytes)

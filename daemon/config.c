@@ -46,6 +46,13 @@ static const dp_setting settings[] = {
     {"watts-max", DP_SETTING_NUMBER, "N", "0", 0, 100000,
      "the same, so that a card takes no more power in the mean than this; 0 means any",
      NUMBER(watts_max)},
+    {"upload-max", DP_SETTING_NUMBER, "MBIT", "0", 0, DP_CONFIG_MBIT_MAX,
+     "Mbit/s that leave this node at most; what is not bulk does not wait for it, and dpnode "
+     "limits "
+     "changes it; 0 means any",
+     NUMBER(upload_max)},
+    {"download-max", DP_SETTING_NUMBER, "MBIT", "0", 0, DP_CONFIG_MBIT_MAX,
+     "the same for what comes", NUMBER(download_max)},
     {"answer-time", DP_SETTING_NUMBER, "SECONDS", "300", 1, 86400,
      "a trainer that owes an answer for so long hangs, and is replaced", NUMBER(answer_time)},
     {"apply-memory", DP_SETTING_BYTES, "SIZE", "4G", 0, UINT64_MAX,

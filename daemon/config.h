@@ -9,7 +9,12 @@
 #include "base/status.h"
 #include "gossip/invite.h"
 
-enum { DP_CONFIG_PATH_MAX = 512, DP_CONFIG_NAME_MAX = 32, DP_CONFIG_ADVERTISE_MAX = 4 };
+enum {
+    DP_CONFIG_PATH_MAX = 512,
+    DP_CONFIG_NAME_MAX = 32,
+    DP_CONFIG_ADVERTISE_MAX = 4,
+    DP_CONFIG_MBIT_MAX = 100000
+};
 
 typedef struct dp_config {
     char dir[DP_CONFIG_PATH_MAX];
@@ -26,6 +31,8 @@ typedef struct dp_config {
     uint64_t nice;                          /* of the trainer */
     uint64_t celsius_max;                   /* 0: none */
     uint64_t watts_max;                     /* 0: none */
+    uint64_t upload_max;                    /* Mbit/s from the start; 0: any */
+    uint64_t download_max;                  /* the same */
     uint64_t answer_time;                   /* seconds */
     uint64_t apply_memory;                  /* bytes */
     uint64_t write_per_day;                 /* bytes of checkpoints; 0: every round */

@@ -51,6 +51,8 @@ dp_method dp_method_run_create, dp_method_run_join, dp_method_invite;
 dp_method dp_method_run_leave, dp_method_pause, dp_method_resume, dp_method_down;
 /* control_drain.c */
 dp_method dp_method_drain;
+/* control_limits.c */
+dp_method dp_method_limits;
 /* control_audit.c */
 dp_method dp_method_audit;
 /* control_order.c */

@@ -71,6 +71,19 @@ static void pack_spent(dp_group *map, const dp_driver_view *view)
     dp_group_end(&spent);
 }
 
+/* Of the line: what the owner allows, and how long bulk has waited for that. */
+static void pack_limits(dp_group *map, const dp_transport_stats *stats)
+{
+    if (stats->limits.upload != 0) {
+        dp_pair_u64(map, "upload_max", stats->limits.upload);
+    }
+    if (stats->limits.download != 0) {
+        dp_pair_u64(map, "download_max", stats->limits.download);
+    }
+    dp_pair_u64(map, "upload_held_ms", stats->upload_held_us / 1000);
+    dp_pair_u64(map, "download_held_ms", stats->download_held_us / 1000);
+}
+
 static void pack_run(dp_packer *packer, const dp_daemon *daemon)
 {
     const dp_facts *facts = dp_driver_facts(daemon->driver);
@@ -135,6 +148,7 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     }
     dp_pair_u64(&map, "bytes_sent", view.transport.bytes_sent);
     dp_pair_u64(&map, "bytes_received", view.transport.bytes_received);
+    pack_limits(&map, &view.transport);
     dp_pair_u64(&map, "chunks", view.node.chunks);
     dp_pair_u64(&map, "chunks_hedged", view.node.chunks_hedged);
     dp_pair_u64(&map, "links", view.transport.links);

@@ -18,6 +18,7 @@
  *                       manifest has a span (gossip/density.h), "update_norm"?: |a| of what was published last, "update_residual"?: |e| that its codec
  *                       left over, "update_error"?: their ratio, "part_error"?: the same of the part that this node added up last, "early_told"?: parts of others' gradients
  *                       that were told before the whole was computed, "early_here"?: those of them that were right and here when that was told, "checkpoint_round"?, "bytes_sent", "bytes_received",
+ *                       "upload_max"?, "download_max"?: bytes per second that the owner allows, "upload_held_ms", "download_held_ms": in all, bulk waited for that,
  *                       "chunks": that came, "chunks_hedged": requests for them of a second holder because the first was late,
  *                       "trainer": "up"|"down"|"starting"|"failing", "device"?: who computes, "trainer_pid"?, "trainer_restarts", "counted": rounds that list this node}}
  *   peers        {} -> {"peers": [{"id","short","name","state","self","linked","roster","voter","rtt_ms"?,"round","included",
@@ -41,6 +42,7 @@
  *                       with it
  *   run.merge    {} -> {"round", "text"}: of two chains begun anew the one here goes on
  *   revoke       {"peer": name or id} -> {"peer": id, "key": "root"|"admin"}: out at once here, everywhere once a record has it
+ *   limits       {"upload_mbit"?: n, "download_mbit"?: n} -> {"upload_mbit", "download_mbit"}: of the line, from now until the daemon ends; 0: any
  *   pause, resume {} -> {"state"}
  *   drain        {"seconds"?: n, "end"?: bool, true} -> {"counted": bool, "text", "waited_ms"}: when a round has counted this node's
  *                       work, when there is none to wait for, or after the seconds (drain-time); then, with end, the daemon ends

@@ -30,8 +30,10 @@ typedef struct dp_daemon {
     dp_ballast *ballast;
     dp_identity identity;
     uint64_t incarnation;
-    uint64_t started_ms; /* unix */
-    bool has_root;       /* this node holds the run's root key */
+    uint64_t started_ms;  /* unix */
+    uint64_t upload_mbit; /* what the owner allows now, Mbit/s; 0: any */
+    uint64_t download_mbit;
+    bool has_root; /* this node holds the run's root key */
     dp_sign_key root;
     dp_driver *driver; /* NULL: idle, no port is open */
     bool ending;

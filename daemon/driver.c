@@ -94,6 +94,19 @@ void dp_driver_command(dp_driver *driver, dp_command command)
     dp_driver_feed(driver, &event);
 }
 
+static dp_limits limits_of(const dp_daemon *daemon)
+{
+    const uint64_t bytes = 1000000 / 8; /* of a Mbit */
+    return (dp_limits){.upload = daemon->upload_mbit * bytes,
+                       .download = daemon->download_mbit * bytes};
+}
+
+void dp_driver_limit(dp_driver *driver)
+{
+    const dp_limits limits = limits_of(driver->daemon);
+    dp_transport_limit(driver->transport, &limits);
+}
+
 dp_status dp_driver_order(dp_driver *driver, const dp_order *order)
 {
     dp_status status = DP_AGAIN;
@@ -383,6 +396,7 @@ static dp_status open_transport(dp_driver *driver, dp_why *why)
         .credential = dp_view_of(facts->credential, facts->credential_bytes),
         .hello = dp_view_of(hello, dp_hello_write(facts->node_name, hello, sizeof hello)),
         .incarnation = driver->daemon->incarnation,
+        .limits = limits_of(driver->daemon),
         .n_threads = dp_crew_fit(uv_available_parallelism()),
         .hooks = {driver, on_link_up, on_link_down, on_message, on_drained, on_known},
     };

@@ -310,7 +310,13 @@ static int run(const dp_config *config, dp_log_sink *log, bool *again)
 {
     static dp_facts facts;
     dp_daemon daemon = {
-        .loop = uv_default_loop(), .config = config, .log = log, .started_ms = dp_unix_ms()};
+        .loop = uv_default_loop(),
+        .config = config,
+        .log = log,
+        .started_ms = dp_unix_ms(),
+        .upload_mbit = config->upload_max,
+        .download_mbit = config->download_max,
+    };
     uv_signal_t signals[SIGNALS];
     dp_why why = {""};
     bool member = false;

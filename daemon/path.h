@@ -129,6 +129,8 @@ bool dp_path_look(int fd, dp_path_room *room);
 void dp_path_set_options(int fd, bool bulk);
 /* 0: no limit. */
 void dp_path_set_pace(int fd, uint64_t bytes_per_second);
+/* Bytes that may be on their way here unread, as TCP tells the sender; what it was told already stands. */
+void dp_path_set_window(int fd, int bytes);
 /* bbr paces loopback to a third of its speed, so a short path gets cubic, or reno, where the system says bbr. */
 void dp_path_set_short(int fd);
 

@@ -87,6 +87,11 @@ void dp_path_set_pace(int fd, uint64_t bytes_per_second)
     set(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof rate);
 }
 
+void dp_path_set_window(int fd, int bytes)
+{
+    set(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &bytes, sizeof bytes);
+}
+
 void dp_path_set_short(int fd)
 {
     static const char *const others[] = {"cubic", "reno"};

@@ -308,6 +308,14 @@ dp_status dp_transport_open(dp_transport **out, const dp_transport_config *confi
         return DP_NOMEM;
     }
     transport->config = *config;
+    dp_list_init(&transport->conns);
+    dp_list_init(&transport->links);
+    if (dp_transport_limits_open(transport) != DP_OK) {
+        dp_crew_close(transport->crew);
+        dp_free(transport);
+        uv_close((uv_handle_t *)tick, (uv_close_cb)dp_free);
+        return DP_NOMEM;
+    }
     if (config->suites[0] == NULL && config->suites[1] == NULL) {
         dp_aead_suites(transport->config.suites);
     }
@@ -315,8 +323,6 @@ dp_status dp_transport_open(dp_transport **out, const dp_transport_config *confi
     transport->config.credential.data = transport->credential;
     memcpy(transport->hello, config->hello.data, config->hello.size);
     transport->config.hello.data = transport->hello;
-    dp_list_init(&transport->conns);
-    dp_list_init(&transport->links);
     transport->tick = tick;
     tick->data = transport;
     uv_timer_start(tick, on_tick, TICK_MS, TICK_MS);
@@ -349,6 +355,7 @@ void dp_transport_close(dp_transport *transport)
         dp_conn_close(DP_LIST_ITEM(transport->conns.next, dp_conn, item));
     }
     dp_crew_close(transport->crew);
+    dp_transport_limits_close(transport);
     dp_listener_close(transport->listener);
     /* libuv calls close callbacks of one loop turn in any order, but connections no longer touch the transport. */
     uv_close((uv_handle_t *)transport->tick, on_transport_closed);
@@ -640,6 +647,7 @@ void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats)
 {
     *stats = transport->stats;
     stats->uplink = dp_path_uplink(&transport->line);
+    dp_transport_limits(transport, stats);
     stats->connections = transport->n_conns;
     stats->accepts_refused += dp_listener_turned_away(transport->listener);
 }

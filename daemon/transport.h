@@ -25,6 +25,12 @@ enum {
 
 typedef struct dp_transport dp_transport;
 
+/* What the owner lets this node take of its line (daemon/throttle.h), bytes per second, at most DP_THROTTLE_RATE_MAX; 0: all of it. */
+typedef struct dp_limits {
+    uint64_t upload;
+    uint64_t download;
+} dp_limits;
+
 typedef struct dp_transport_hooks {
     void *context;
     void (*link_up)(void *context, const dp_peer *peer, const dp_addr *addr, dp_view credential,
@@ -47,6 +53,7 @@ typedef struct dp_transport_config {
     uint64_t incarnation;
     /* Ciphers for records, [id - 1], static; all NULL: the fastest of this machine (daemon/aead.h). */
     const dp_suite *suites[DP_SUITES];
+    dp_limits limits;   /* from the start */
     uint32_t n_threads; /* that seal and open bulk records: dp_crew_fit; 0: the loop's does */
     dp_transport_hooks hooks;
 } dp_transport_config;
@@ -55,7 +62,11 @@ typedef struct dp_transport_stats {
     uint64_t bytes_sent;
     uint64_t bytes_received;
     uint64_t
-        uplink; /* bytes per second that left on long paths at best lately; 0: unknown (path.h) */
+        uplink; /* bytes per second that left on long paths at best lately (path.h), or the limit if that is less, or is all that is
+                   known; 0: unknown */
+    dp_limits limits;
+    uint64_t upload_held_us; /* in all, some bulk connection waited for the limit */
+    uint64_t download_held_us;
     uint64_t handshakes;
     uint64_t handshakes_failed; /* strangers, garbage, wrong keys, timeouts */
     uint64_t dials_cut;         /* of these, ours that the other side cut soon: not wanted there */
@@ -108,6 +119,9 @@ void dp_transport_send_all(dp_transport *transport, dp_view bytes);
 
 /* Call hooks.link_up once more for every link that stands: for a listener that came late. */
 void dp_transport_replay(dp_transport *transport);
+
+/* Other limits from now on. Control messages never wait for them. */
+void dp_transport_limit(dp_transport *transport, const dp_limits *limits);
 
 void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats);
 

@@ -42,6 +42,7 @@ typedef struct dp_bulk_piece {
     uint32_t first;
     size_t placed; /* bytes of the message that is in room */
     size_t bytes;
+    size_t handed; /* to the system; less than bytes under a limit (throttle.h) */
     bool sealed;
     uint8_t *room;
     size_t room_bytes;
@@ -121,12 +122,16 @@ DP_MUST dp_status dp_bulk_compose(dp_bulk *bulk, size_t size, uint8_t **room);
 void dp_bulk_post(dp_bulk *bulk, size_t size);
 /* Seal and write what can be. Calls no hook. */
 void dp_bulk_pump(dp_bulk *bulk);
+/* The connection's turn under the owner's limit has come. May call hooks. */
+void dp_bulk_write_on(dp_bulk *bulk);
 void dp_bulk_drop_messages(dp_bulk *bulk);
 
 /* bulk_receive.c. Where the next bytes of the socket go. */
 uv_buf_t dp_bulk_room(dp_bulk *bulk);
 /* size bytes have come there. May close the connection, and calls hooks. */
 void dp_bulk_read(dp_bulk *bulk, size_t size);
+/* The connection's turn under the owner's limit has come. May close the connection, and calls hooks. */
+void dp_bulk_read_on(dp_bulk *bulk);
 /* Bytes that came in one piece with the handshake. */
 void dp_bulk_feed(dp_bulk *bulk, dp_view bytes);
 

@@ -53,6 +53,7 @@ void dp_conn_close(dp_conn *conn)
         return;
     }
     conn->closing = true;
+    dp_conn_leave_lines(conn);
     dp_list_remove(&conn->item);
     conn->transport->n_conns--;
     uv_close((uv_handle_t *)&conn->tcp, on_closed);
@@ -116,8 +117,7 @@ void dp_conn_flush(dp_conn *conn)
     conn->out = swap;
     const uv_buf_t buf = uv_buf_init((char *)conn->in_flight.data, (unsigned)conn->in_flight.size);
     conn->writing = true;
-    conn->idle = false;
-    conn->transport->stats.bytes_sent += conn->in_flight.size;
+    dp_conn_sent(conn, conn->in_flight.size);
     if (uv_write(&conn->write, (uv_stream_t *)&conn->tcp, &buf, 1, on_written) != 0) {
         conn->writing = false;
         conn->doom = DP_LINK_RESET; /* Not now: the caller may be walking over links. */
@@ -204,8 +204,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
         dp_conn_lose(conn, size == UV_ETIMEDOUT ? DP_LINK_TIMEOUT : DP_LINK_RESET);
         return;
     }
-    conn->idle = false;
-    conn->transport->stats.bytes_received += (uint64_t)size;
+    dp_conn_received(conn, (uint64_t)size);
     if (conn->bulk != NULL) {
         dp_bulk_read(conn->bulk, (size_t)size);
         return;

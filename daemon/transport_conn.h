@@ -7,6 +7,7 @@
 #include "daemon/crew.h"
 #include "daemon/listener.h"
 #include "daemon/path.h"
+#include "daemon/throttle.h"
 #include "daemon/transport.h"
 
 /* What three lanes of an exchange have waiting in messages of one record; and no more than a lane's queue. */
@@ -40,9 +41,10 @@ typedef struct dp_conn {
     bool idle;          /* nothing was read or written since the last tick */
     dp_link_cause doom; /* not 0: the next tick declares it lost for this cause */
     dp_lane lane;
-    uint8_t stripe; /* bulk: which of the link's connections */
-    dp_path path;   /* bulk */
-    uint64_t pace;  /* as the socket was last told */
+    uint8_t stripe;             /* bulk: which of the link's connections */
+    dp_path path;               /* bulk */
+    uint64_t pace;              /* as the socket was last told */
+    dp_throttle_place up, down; /* bulk: in the lines for the owner's limits */
     dp_addr addr;
     uint64_t deadline_ms; /* uv_now: dial or handshake must be over; 0 once it is */
     uint64_t proved_ms;   /* uv_now: when the peer had proved who it is */
@@ -76,6 +78,9 @@ struct dp_transport {
     dp_listener *listener;          /* NULL: not listening */
     struct sockaddr_storage source; /* where dials come from; AF_UNSPEC: the system chooses */
     uv_timer_t *tick;
+    uv_timer_t *meter; /* until somebody in one of the lines can be called */
+    dp_throttle up;
+    dp_throttle down;
     dp_crew *crew;
     dp_list conns;
     dp_list links;
@@ -132,6 +137,21 @@ void dp_transport_trim(dp_transport *transport);
 void dp_transport_measure(dp_transport *transport);
 /* After it: dial and close bulk connections of a link. */
 void dp_link_measure(dp_transport *transport, dp_link *link);
+/* The owner's limits (transport_limit.c). Bytes that a bulk connection may write now; 0: it waits, and dp_bulk_write_on calls it. */
+uint64_t dp_conn_may_send(dp_conn *conn);
+/* The same for reading, with dp_bulk_read_on: at most so many bytes at once. */
+bool dp_conn_may_read(dp_conn *conn);
+size_t dp_conn_read_most(const dp_conn *conn);
+/* They have gone to the system, or come from it: counted, and paid for. */
+void dp_conn_sent(dp_conn *conn, uint64_t bytes);
+void dp_conn_received(dp_conn *conn, uint64_t bytes);
+void dp_conn_leave_lines(dp_conn *conn);
+/* Of a bulk connection: what may be on its way to this node unread. */
+void dp_conn_set_window(dp_conn *conn);
+DP_MUST dp_status dp_transport_limits_open(dp_transport *transport);
+void dp_transport_limits_close(dp_transport *transport);
+/* What they make of the statistics. */
+void dp_transport_limits(const dp_transport *transport, dp_transport_stats *stats);
 /* The socket is connected: what its path needs from the start. */
 void dp_conn_set_options(dp_conn *conn);
 

@@ -68,6 +68,9 @@ void dp_conn_set_options(dp_conn *conn)
         return;
     }
     dp_path_set_options(fd, conn->lane == DP_LANE_BULK);
+    if (conn->lane == DP_LANE_BULK && conn->transport->down.rate != 0) {
+        dp_conn_set_window(conn);
+    }
     /* Opening the connection has measured the path once. */
     if (dp_path_read(fd, &sample) && sample.min_rtt_us < DP_PATH_LONG_RTT_US) {
         dp_path_set_short(fd);
@@ -111,7 +114,8 @@ void dp_transport_measure(dp_transport *transport)
 static bool is_quiet(const dp_conn *conn)
 {
     const dp_bulk *bulk = conn->bulk;
-    return conn->idle && bulk->waiting == 0 && bulk->n_lots == 0 && !bulk->story.in_message;
+    return conn->idle && bulk->waiting == 0 && !conn->down.waits && bulk->n_lots == 0 &&
+           !bulk->story.in_message;
 }
 
 void dp_link_measure(dp_transport *transport, dp_link *link)

@@ -1,5 +1,7 @@
 #include "gossip/deadline.h"
 
+enum { COPIES = 2 };
+
 static uint64_t clamp(uint64_t value, uint64_t least, uint64_t most)
 {
     if (value < least) {
@@ -78,4 +80,24 @@ uint32_t dp_deadline_enough(uint32_t active)
     const uint32_t least = share > 2 ? share : 2;
 
     return active < least ? active : least;
+}
+
+uint64_t dp_deadline_send(uint64_t bytes, uint32_t others, uint32_t uplink)
+{
+    const uint64_t copies = others < COPIES ? others : COPIES;
+
+    return bytes > UINT64_MAX / (1000 * COPIES)
+               ? UINT64_MAX
+               : bytes * copies * 1000 / uplink; /* bytes per kB/s are ms */
+}
+
+uint64_t dp_deadline_part(uint64_t round_us, uint64_t late_us, uint64_t send_us)
+{
+    const uint64_t least = round_us / 4;
+    const uint64_t most = round_us - least;
+
+    if (send_us >= most || late_us >= most - send_us) {
+        return least;
+    }
+    return round_us - late_us - send_us;
 }

@@ -44,6 +44,13 @@ bool dp_deadline_is_owed(uint32_t missed, uint64_t round);
  * owner), doubled per failed bid up to 30 s. rtt_p95 is that of the voters that make a majority soonest. */
 uint64_t dp_deadline_bid(uint64_t rtt_p95_us, uint64_t fsync_p95_us, uint32_t distance,
                          uint32_t failed);
+/* What a thin line needs for an update of so many bytes: the uplink (kB/s, not 0) carries it twice where two or more fetch it, since the
+ * same chunk is now and then taken from its author by two; once they have it they have it from each other. */
+uint64_t dp_deadline_send(uint64_t bytes, uint32_t others, uint32_t uplink);
+/* How long a node behind such a line trains from its own opening until it publishes: the manifest's round, less what its opening was late
+ * after the decision before and what sending takes, so that its update is there when the others' are. A quarter of the round at least: who
+ * would need more is late, and counts with the longer grace. Steps after that count in the round that follows. */
+uint64_t dp_deadline_part(uint64_t round_us, uint64_t late_us, uint64_t send_us);
 /* K: contributions that permit to close early: min(active, max(2, ceil(0.6 active))). */
 uint32_t dp_deadline_enough(uint32_t active);
 

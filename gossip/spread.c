@@ -22,9 +22,11 @@ dp_status dp_spread_open(dp_spread **spread, const dp_spread_config *config)
         return DP_NOMEM;
     }
     made->chunk_us = dp_alloc(config->members_max, sizeof *made->chunk_us);
+    made->patience_us = dp_alloc(config->members_max, sizeof *made->patience_us);
     made->servings = dp_alloc(config->members_max, sizeof *made->servings);
     made->windows = dp_alloc(config->members_max, sizeof *made->windows);
-    if (made->chunk_us == NULL || made->servings == NULL || made->windows == NULL) {
+    if (made->chunk_us == NULL || made->patience_us == NULL || made->servings == NULL ||
+        made->windows == NULL) {
         dp_spread_close(made);
         return DP_NOMEM;
     }
@@ -44,6 +46,7 @@ void dp_spread_close(dp_spread *spread)
     dp_free(spread->windows);
     dp_free(spread->servings);
     dp_free(spread->chunk_us);
+    dp_free(spread->patience_us);
     dp_free(spread);
 }
 static dp_want *find(dp_spread *spread, const dp_hash *root)
@@ -343,7 +346,7 @@ void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out)
             continue;
         }
         dp_want *const want = &spread->wants[f->wanted];
-        dp_spread_chunk_late(spread, f->member);
+        dp_spread_chunk_late(spread, f);
         want->failures += (late >> f->wanted & 1U) == 0 ? 1 : 0;
         late |= 1ULL << f->wanted;
         dp_spread_note_holder(spread, f->member, "slow", out);

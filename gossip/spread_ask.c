@@ -178,7 +178,7 @@ static bool ask_chunk(dp_spread *spread, dp_want *want, uint32_t chunk, bool hed
                      .member = member,
                      .sent = now,
                      .hedge_at = dp_time_after(now, dp_spread_hedge_wait(spread, want)),
-                     .deadline = dp_time_after(now, dp_spread_chunk_wait(spread, want))};
+                     .deadline = dp_time_after(now, dp_spread_chunk_wait(spread, want, member))};
     dp_action *const action = dp_out_add(out, DP_DO_GET_CHUNK);
     action->u.get.peer = dp_members_at(spread->members, member)->peer;
     action->u.get.root = want->root;

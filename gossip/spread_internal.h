@@ -82,8 +82,10 @@ struct dp_spread {
     dp_time rated;       /* until then what came is in rate_bytes and rate_us */
     uint64_t rate_bytes; /* of the last seconds in which chunks were under way, */
     uint64_t rate_us;    /* ... and these */
-    uint32_t *chunk_us;  /* per member: smoothed chunk time, doubled by a time-out; 0: unknown */
-    uint8_t *windows;    /* per member: chunks under way at once beyond DP_FLIGHTS_PER_HOLDER */
+    uint32_t *
+        patience_us; /* per member: twice what its chunks take, or were waited for in vain; 0: unknown */
+    uint32_t *chunk_us; /* per member: smoothed chunk time, doubled by a time-out; 0: unknown */
+    uint8_t *windows;   /* per member: chunks under way at once beyond DP_FLIGHTS_PER_HOLDER */
     dp_serving *servings;
     dp_hash leaves[DP_CHUNKS_MAX]; /* of the OBJECT_BEGIN of this step */
 };
@@ -114,8 +116,10 @@ void dp_spread_fill(dp_spread *spread, dp_time now, dp_out *out);
 /* Of this want, this chunk, this member; DP_MEMBER_NONE: of any. */
 void dp_spread_end_flights(dp_spread *spread, uint32_t want, uint32_t chunk, uint32_t member);
 
-/* spread_wait.c. Twice the 95th percentile, doubled for each wait in vain before. */
-uint64_t dp_spread_chunk_wait(dp_spread *spread, const dp_want *want);
+/* spread_wait.c. Twice the 95th percentile, doubled for each wait in vain before. Where nobody else is known to have it, at least what this
+ * member is known to need: behind a thin line among fast ones each request that is given up too soon is one more copy before the
+ * next answer. */
+uint64_t dp_spread_chunk_wait(dp_spread *spread, const dp_want *want, uint32_t member);
 /* When a last chunk is asked of a second holder: at the time by which most others had come. */
 uint64_t dp_spread_hedge_wait(dp_spread *spread, const dp_want *want);
 /* When one that nobody else could be asked for is looked at again. */
@@ -125,7 +129,7 @@ uint64_t dp_spread_info_wait(const dp_spread *spread, const dp_want *want, uint3
 /* A chunk has come from member; one has not come in time. */
 void dp_spread_measure(dp_spread *spread, const dp_want *want, uint32_t chunk, uint32_t member,
                        dp_time now);
-void dp_spread_chunk_late(dp_spread *spread, uint32_t member);
+void dp_spread_chunk_late(dp_spread *spread, const dp_flight *f);
 /* The first chunk is asked for while none is under way: from now on time counts. */
 void dp_spread_rate_begin(dp_spread *spread, dp_time now);
 /* So many chunks of this object may be under way from member at once. */

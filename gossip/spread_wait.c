@@ -27,11 +27,25 @@ static uint64_t clamp_wait(uint64_t wait_us)
                                             : wait_us;
 }
 
-uint64_t dp_spread_chunk_wait(dp_spread *spread, const dp_want *want)
+static bool has_another_holder(const dp_spread *spread, const dp_want *want, uint32_t member)
+{
+    const dp_rowset *linked = dp_members_linked(spread->members);
+
+    for (uint32_t k = 0; k < linked->count; k++) {
+        if (linked->at[k] != member && dp_want_bit(want->holders, linked->at[k])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t dp_spread_chunk_wait(dp_spread *spread, const dp_want *want, uint32_t member)
 {
     const uint32_t doublings = want->failures < DOUBLINGS_MAX ? want->failures : DOUBLINGS_MAX;
+    const uint64_t usual = clamp_wait(2 * dp_spread_hedge_wait(spread, want) << doublings);
+    const uint64_t own = spread->patience_us[member];
 
-    return clamp_wait(2 * dp_spread_hedge_wait(spread, want) << doublings);
+    return own > usual && !has_another_holder(spread, want, member) ? own : usual;
 }
 
 /* Not doubled: how long one holder has not answered says nothing about another. */
@@ -138,13 +152,23 @@ void dp_spread_measure(dp_spread *spread, const dp_want *want, uint32_t chunk, u
                 spread->chunk_us[member] == 0
                     ? took
                     : (uint32_t)((3ULL * spread->chunk_us[member] + took) / 4);
+            if (want->failures == 0) { /* Else it may answer an earlier request (Karn 1987). */
+                spread->patience_us[member] =
+                    (uint32_t)((3ULL * spread->patience_us[member] + 2ULL * took) / 4);
+            }
         }
     }
 }
 
-void dp_spread_chunk_late(dp_spread *spread, uint32_t member)
+void dp_spread_chunk_late(dp_spread *spread, const dp_flight *f)
 {
+    const uint32_t member = f->member;
+    const uint64_t patience = 2 * dp_time_between(f->sent, f->deadline);
     uint32_t *const smoothed = &spread->chunk_us[member];
+
+    if (patience > spread->patience_us[member]) {
+        spread->patience_us[member] = (uint32_t)clamp_wait(patience);
+    }
 
     spread->windows[member] /= 2;
     /* Doubled, so that others are asked first; one good chunk repairs most of it. */

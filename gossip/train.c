@@ -194,10 +194,26 @@ static bool is_turn(dp_node *node, uint64_t elapsed_us)
            dp_turn_allowed(&node->ledger, elapsed_us, (uint64_t)node->manifest.round_ms * 1000);
 }
 
+/* How long this node trains for a round before its own part of it is due: less behind a thin line, over which others' updates came
+ * late too. */
+static uint64_t part_us(const dp_node *node)
+{
+    const dp_train *train = &node->train;
+    const dp_round *round = node->round;
+    const uint64_t round_us = (uint64_t)node->manifest.round_ms * 1000;
+    const uint32_t alive = dp_members_alive(node->members);
+
+    if (node->parts != NULL || train->uplink == 0 || !train->pending.made_here || alive < 2) {
+        return round_us;
+    }
+    const uint64_t late_us = dp_time_between(round->slot_opened, round->opened);
+    const uint64_t send_us = dp_deadline_send(train->pending.ready.bytes, alive - 1, train->uplink);
+    return dp_deadline_part(round_us, late_us, send_us);
+}
+
 static bool has_had_its_part(const dp_node *node)
 {
-    return dp_time_between(node->round->opened, node->now) >=
-               (uint64_t)node->manifest.round_ms * 1000 ||
+    return dp_time_between(node->round->opened, node->now) >= part_us(node) ||
            node->train.steps >= node->manifest.inner_steps_max;
 }
 
@@ -356,8 +372,7 @@ dp_time dp_train_wake(const dp_node *node)
         node->round->opened.us == 0) {
         return DP_NEVER;
     }
-    const dp_time due =
-        dp_time_after(node->round->opened, (uint64_t)node->manifest.round_ms * 1000);
+    const dp_time due = dp_time_after(node->round->opened, part_us(node));
     return due.us > node->now.us ? due : DP_NEVER; /* After it every TRAINED event asks again. */
 }
 

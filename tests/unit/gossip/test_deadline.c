@@ -121,6 +121,27 @@ static void enough_is_never_more_than_there_are(void **state)
     assert_int_equal(dp_deadline_enough(32), 20);
 }
 
+static void a_thin_line_needs_two_copies_time_where_two_fetch(void **state)
+{
+    (void)state;
+    assert_int_equal(dp_deadline_send(1000 * 1000, 1, 250), 4 * DP_SECOND);
+    assert_int_equal(dp_deadline_send(1000 * 1000, 2, 250), 8 * DP_SECOND);
+    assert_int_equal(dp_deadline_send(1000 * 1000, 31, 250), 8 * DP_SECOND);
+    assert_true(dp_deadline_send(UINT64_MAX, 2, 1) == UINT64_MAX);
+}
+
+static void who_sends_for_long_or_opens_late_trains_less_and_never_nothing(void **state)
+{
+    const uint64_t round = 30 * DP_SECOND;
+
+    (void)state;
+    assert_int_equal(dp_deadline_part(round, 0, 0), round);
+    assert_int_equal(dp_deadline_part(round, 2 * DP_SECOND, 10 * DP_SECOND), 18 * DP_SECOND);
+    assert_int_equal(dp_deadline_part(round, 0, 60 * DP_SECOND), round / 4);
+    assert_int_equal(dp_deadline_part(round, 60 * DP_SECOND, 1), round / 4);
+    assert_int_equal(dp_deadline_part(round, UINT64_MAX, UINT64_MAX), round / 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +153,8 @@ int main(void)
         cmocka_unit_test(the_longer_grace_is_given_ever_more_rarely),
         cmocka_unit_test(bids_are_spread_by_distance_and_back_off),
         cmocka_unit_test(enough_is_never_more_than_there_are),
+        cmocka_unit_test(a_thin_line_needs_two_copies_time_where_two_fetch),
+        cmocka_unit_test(who_sends_for_long_or_opens_late_trains_less_and_never_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

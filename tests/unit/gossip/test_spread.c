@@ -177,6 +177,68 @@ static void chunks_that_are_late_together_double_the_wait_once(void **state)
     fetcher_close(f);
 }
 
+/* All chunks of one more object come from member, each so long after it was asked for first; *asked: how often chunks were. */
+static void fetch_slowly(fetcher *f, uint32_t member, uint64_t takes_us, uint32_t *asked)
+{
+    const dp_peer peer = mesh_peer(member);
+    uint64_t due[CHUNKS] = {0};
+    uint32_t got = 0;
+
+    f->leaves[0].bytes[5]++;
+    f->root = dp_object_root(SIZE, f->leaves);
+    begin(f);
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holder(f->spread, now_of(f), &f->root, member, &f->out);
+    info(f, member, &f->root, SIZE);
+    *asked = 0;
+    for (uint32_t turns = 0; got < CHUNKS && turns < 1000; turns++) {
+        for (uint32_t k = 0; k < count_of(f, DP_DO_GET_CHUNK); k++) {
+            uint64_t *const when = &due[nth_of(f, DP_DO_GET_CHUNK, k)->u.get.index];
+            *when = *when == 0 ? f->now + takes_us : *when; /* The first answer counts. */
+            ++*asked;
+        }
+        uint64_t next = dp_spread_wake(f->spread).us;
+        uint32_t first = CHUNKS;
+        for (uint32_t i = 0; i < CHUNKS; i++) {
+            if (due[i] != 0 && due[i] != UINT64_MAX && due[i] <= next) {
+                next = due[i];
+                first = i;
+            }
+        }
+        if (first < CHUNKS) {
+            f->now = next > f->now ? next : f->now;
+            due[first] = UINT64_MAX;
+            got++;
+            chunk(f, &peer, first, DP_OK);
+        } else {
+            tick_after(f, next - f->now);
+        }
+    }
+    CHECK(got == CHUNKS);
+}
+
+/* Its line would carry each chunk as often as it is asked for. */
+static void a_thin_line_among_fast_ones_is_not_asked_again_and_again(void **state)
+{
+    uint32_t asked = 0;
+    (void)state;
+    fetcher *const f = fetcher_of(2);
+    for (uint32_t i = 0; i < 40; i++) {
+        fetch_slowly(f, 1, DP_MS, &asked); /* So the p95 is that of a fast line. */
+        assert_int_equal(asked, CHUNKS);
+    }
+    fetch_slowly(f, 2, 1500 * DP_MS, &asked);
+    CHECK(asked > CHUNKS); /* It had to be learnt. */
+    fetch_slowly(f, 2, 1500 * DP_MS, &asked);
+    assert_int_equal(asked, CHUNKS);
+    for (uint32_t i = 0; i < 20; i++) {
+        fetch_slowly(f, 1, DP_MS, &asked);
+    }
+    fetch_slowly(f, 2, 1500 * DP_MS, &asked);
+    assert_int_equal(asked, CHUNKS);
+    fetcher_close(f);
+}
+
 /* Another object of SIZE that member 1 has; its root. */
 static dp_hash another(fetcher *f, dp_priority priority)
 {
@@ -443,7 +505,7 @@ static void open_survives_every_failed_allocation(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(1);
-    CHECK(fail_each_allocation(open_and_close, f->members) == 4);
+    CHECK(fail_each_allocation(open_and_close, f->members) == 5);
     fetcher_close(f);
 }
 
@@ -456,6 +518,7 @@ int main(void)
         cmocka_unit_test(a_late_chunk_is_asked_of_another_holder),
         cmocka_unit_test(a_holder_known_later_is_asked_long_before_one_that_is_gone_is_given_up),
         cmocka_unit_test(chunks_that_are_late_together_double_the_wait_once),
+        cmocka_unit_test(a_thin_line_among_fast_ones_is_not_asked_again_and_again),
         cmocka_unit_test(a_state_has_room_beside_the_updates_of_the_rounds),
         cmocka_unit_test(data_come_before_a_state_beside_the_updates_of_the_rounds),
         cmocka_unit_test(a_far_line_carries_more_at_once_until_it_is_full),
