@@ -108,7 +108,11 @@ static dp_status put_tokens(rig *r, dp_rng *rng)
 
 static dp_status put_pieces(rig *r)
 {
-    const dp_cuda_optim_terms terms = {.adamw = {1e-3F, 0.9F, 0.95F, 1e-8F, 1e-4F, 20.0F, 1.0F}};
+    const dp_cuda_optim_terms terms = {
+        .adamw = {1e-3F, 0.9F, 0.95F, 1e-8F, 1e-4F, 20.0F, 1.0F},
+        .layer = {1e-3F, 0.9F, 0.95F, 1e-8F, 1e-4F, 10.0F, 20.0F, 1.0F},
+        .muon = {.lr = 1e-3F, .decay = 1e-4F, .momentum = 0.95F, .grad_scale = 1.0F},
+        .step = 1};
     dp_cuda_piece *const pieces = calloc(1, r->bytes[RIG_PIECES]);
     if (pieces == NULL) {
         return DP_NOMEM;

@@ -245,6 +245,81 @@ static dp_status adamw(const rig *r, cudaStream_t stream)
                          rig_parameters(r) / DP_NORM_BLOCK, &terms->adamw, stream);
 }
 
+static size_t pieces_of(const rig *r)
+{
+    return rig_parameters(r) / DP_NORM_BLOCK;
+}
+
+static const dp_cuda_layer_terms *layer_terms(const rig *r)
+{
+    return &((const dp_cuda_optim_terms *)r->at[RIG_TERMS])->layer;
+}
+
+/* Sums stand in scratch; the rate of the only tensor is a gain. */
+static dp_status lamb_look(const rig *r, cudaStream_t stream)
+{
+    return dp_cuda_lamb_look(rig_floats(r, RIG_WIDE), rig_floats(r, RIG_D_WIDE),
+                             rig_floats(r, RIG_QKV), rig_floats(r, RIG_D_QKV), r->at[RIG_PIECES],
+                             pieces_of(r), layer_terms(r), r->at[RIG_SCRATCH], stream);
+}
+
+static dp_status lamb_move(const rig *r, cudaStream_t stream)
+{
+    return dp_cuda_lamb_move(rig_floats(r, RIG_WIDE), rig_floats(r, RIG_D_WIDE),
+                             rig_floats(r, RIG_QKV), r->at[RIG_PIECES], pieces_of(r),
+                             layer_terms(r), rig_floats(r, RIG_GAIN), stream);
+}
+
+static dp_status lars_look(const rig *r, cudaStream_t stream)
+{
+    return dp_cuda_lars_look(rig_floats(r, RIG_WIDE), rig_floats(r, RIG_D_QKV), r->at[RIG_PIECES],
+                             pieces_of(r), r->at[RIG_SCRATCH], stream);
+}
+
+static dp_status lars_move(const rig *r, cudaStream_t stream)
+{
+    return dp_cuda_lars_move(rig_floats(r, RIG_WIDE), rig_floats(r, RIG_D_WIDE),
+                             rig_floats(r, RIG_D_QKV), r->at[RIG_PIECES], pieces_of(r),
+                             layer_terms(r), rig_floats(r, RIG_GAIN), stream);
+}
+
+/* All parameters as one matrix, as wide as what an MLP makes. */
+static dp_status muon_momentum(const rig *r, cudaStream_t stream)
+{
+    const dp_cuda_optim_terms *const terms = r->at[RIG_TERMS];
+    const size_t columns = 4 * r->width;
+    return dp_cuda_muon_momentum(rig_floats(r, RIG_D_WIDE), rig_floats(r, RIG_D_QKV), columns,
+                                 rig_parameters(r) / columns, columns, &terms->muon,
+                                 rig_floats(r, RIG_QKV), stream);
+}
+
+static dp_status muon_move(const rig *r, cudaStream_t stream)
+{
+    const dp_cuda_optim_terms *const terms = r->at[RIG_TERMS];
+    const size_t columns = 4 * r->width;
+    return dp_cuda_muon_move(rig_floats(r, RIG_WIDE), columns, rig_floats(r, RIG_QKV),
+                             rig_parameters(r) / columns, columns, 1, 1.0, &terms->muon, stream);
+}
+
+static dp_status bf16_nearest(const rig *r, cudaStream_t stream)
+{
+    return dp_cuda_nearest(rig_floats(r, RIG_WIDE), rig_floats(r, RIG_D_WIDE), rig_parameters(r),
+                           stream);
+}
+
+/* After nearest: no master starts anew. */
+static dp_status bf16_masters(const rig *r, cudaStream_t stream)
+{
+    return dp_cuda_masters(rig_floats(r, RIG_D_WIDE), rig_floats(r, RIG_WIDE), rig_parameters(r),
+                           stream);
+}
+
+static dp_status bf16_chance(const rig *r, cudaStream_t stream)
+{
+    const dp_cuda_optim_terms *const terms = r->at[RIG_TERMS];
+    return dp_cuda_chance(rig_floats(r, RIG_WIDE), rig_parameters(r), 0, 7, &terms->step, stream);
+}
+
 static dp_status squares(const rig *r, cudaStream_t stream)
 {
     return dp_cuda_squares(rig_floats(r, RIG_WIDE), rig_parameters(r), r->at[RIG_D_WIDE], stream);
@@ -257,7 +332,8 @@ static dp_status snapshot(const rig *r, cudaStream_t stream)
                             r->at[RIG_SCRATCH], stream);
 }
 
-/* ---- the table. Gradients of embeddings are added to; AdamW has x, m and v both ways, and gradients. */
+/* ---- the table. Gradients of embeddings are added to; AdamW has x, m and v both ways, and gradients; others what their
+ * headers say. */
 
 static const rig_kernel kernels[] = {
     {"layer norm", layer_norm, 2, 0, 0, false, 0, 0, 0},
@@ -286,6 +362,15 @@ static const rig_kernel kernels[] = {
     {RIG_EMBED_ATOMIC, embed_atomic_back, 1, 0, 0, false, 2, 0, 0},
 #endif
     {"adamw", adamw, 0, 0, 0, false, 0, 0, 7},
+    {"lamb look", lamb_look, 0, 0, 0, false, 0, 0, 6},
+    {"lamb move", lamb_move, 0, 0, 0, false, 0, 0, 4},
+    {"lars look", lars_look, 0, 0, 0, false, 0, 0, 2},
+    {"lars move", lars_move, 0, 0, 0, false, 0, 0, 5},
+    {"muon momentum", muon_momentum, 0, 0, 0, false, 0, 0, 4},
+    {"muon move", muon_move, 0, 0, 0, false, 0, 0, 3},
+    {"bf16 nearest", bf16_nearest, 0, 0, 0, false, 0, 0, 2},
+    {"bf16 masters", bf16_masters, 0, 0, 0, false, 0, 0, 2},
+    {"bf16 by chance", bf16_chance, 0, 0, 0, false, 0, 0, 2},
     {"squares", squares, 0, 0, 0, false, 0, 0, 1},
     {"snapshot", snapshot, 0, 0, 0, false, 0, 0, 4},
 };
