@@ -168,6 +168,7 @@ typedef struct dp_round {
     uint32_t ready_max; /* of these told by READY */
     dp_claim *claims;
     dp_map claim_of;   /* index of what a peer claims itself */
+    bool unwanted;     /* blobs of some could not be wanted: too many were */
     uint32_t n_voters; /* of whom states are */
     dp_voter voters[DP_VOTERS_MAX];
     dp_state_vote states[DP_VOTERS_MAX];

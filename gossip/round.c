@@ -251,8 +251,11 @@ void dp_round_fetch_blob(dp_node *node, dp_claim *claim)
         }
         return;
     }
-    DP_IGNORE(dp_spread_want(node->spread, node->now, root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND,
-                             &node->out)); /* Full: asked again with the next repeat. */
+    if (dp_spread_want(node->spread, node->now, root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND,
+                       &node->out) != DP_OK) {
+        node->round->unwanted = true; /* Asked again when one has come, or with the next repeat. */
+        return;
+    }
     const uint32_t author = dp_node_member_index(node, &claim->ready.peer);
     if (author != DP_MEMBER_NONE && author != 0) {
         dp_spread_holder(node->spread, node->now, root, author, &node->out);
@@ -461,6 +464,25 @@ dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes)
     }
 }
 
+/* There is room again for blobs that were too many to be wanted. What a decided round lacks goes first: it finds room in the same
+ * way, at the end of the step. */
+static void fetch_unwanted(dp_node *node)
+{
+    dp_round *round = node->round;
+
+    if (!round->unwanted ||
+        (node->train.state == DP_TRAINER_SET && node->train.applied < node->ledger.round)) {
+        return;
+    }
+    round->unwanted = false;
+    for (uint32_t i = 0; i < round->n_claims && !round->unwanted; i++) {
+        dp_claim *claim = &round->claims[i];
+        if (!claim->held && !dp_spread_wants(node->spread, &claim->ready.root)) {
+            dp_round_fetch_blob(node, claim);
+        }
+    }
+}
+
 void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size)
 {
     if (node->parts != NULL) {
@@ -477,6 +499,7 @@ void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size)
             node->dirty = true;
         }
     }
+    fetch_unwanted(node);
 }
 
 void dp_round_lost(dp_node *node, const dp_hash *root)

@@ -104,20 +104,29 @@ static void print_replay(const dp_arguments *args, const report *r)
     printf(" --trace %u\n", r->failure.node);
 }
 
+/* From one decided round to the next; 0: there were not two. */
+static double round_s(const dp_sim_totals *totals)
+{
+    return totals->rounds < 2 ? 0
+                              : (double)(totals->last_round_us - totals->first_round_us) / 1e6 /
+                                    (double)(totals->rounds - 1);
+}
+
 static void print_report(const dp_arguments *args, const report *r)
 {
     if (args->json) {
         printf("{\"seed\":%" PRIu64
                ",\"failed\":%s,\"invariant\":\"%s\",\"at_s\":%.6f,\"node\":%u,\"nodes\":%u,"
                "\"rounds\":%" PRIu64 ",\"slots\":%" PRIu64 ",\"crashes\":%" PRIu64
-               ",\"listed\":%" PRIu64 ",\"listed_most\":%u,\"exchanges\":%" PRIu64
+               ",\"listed\":%" PRIu64 ",\"listed_most\":%u,\"round_s\":%.3f,\"exchanges\":%" PRIu64
                ",\"aged\":%" PRIu64 ",\"ended_s\":%.3f,\"together_s\":%.3f,\"digest\":\"%016" PRIx64
                "\"",
                r->seed, r->failed ? "true" : "false", r->failure.invariant,
                (double)r->failure.at_us / 1e6, r->failure.node, r->nodes, r->totals.rounds,
                r->totals.slots, r->totals.crashes, r->totals.listed, r->totals.listed_most,
-               r->totals.exchanges, r->totals.aged, (double)r->totals.ended_us / 1e6,
-               (double)r->totals.together_us / 1e6, r->totals.digest);
+               round_s(&r->totals), r->totals.exchanges, r->totals.aged,
+               (double)r->totals.ended_us / 1e6, (double)r->totals.together_us / 1e6,
+               r->totals.digest);
         dp_measure_print(stdout, &r->measure, &r->totals);
         printf("}\n");
         return;

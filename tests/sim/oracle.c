@@ -259,6 +259,10 @@ static void take_round(dp_sim *sim, const dp_record *record)
     if (record->n_listed > sim->totals.listed_most) {
         sim->totals.listed_most = record->n_listed;
     }
+    if (o->n_rounds == 1) {
+        sim->totals.first_round_us = sim->now_us;
+    }
+    sim->totals.last_round_us = sim->now_us;
     dp_round_book *last = &o->rounds[o->n_rounds - 1];
     last->state_root = record->state_root;
     dp_oracle_state(sim, record);

@@ -279,6 +279,31 @@ static void what_a_record_may_not_list_is_refused_when_it_is_told(void **state)
     kit_close(world);
 }
 
+/* Of a thousand contributions most are not wanted at first; each that comes makes room for one, at once. */
+static void an_update_that_was_too_many_is_fetched_when_another_has_come(void **state)
+{
+    kit_world *world = kit_open(3);
+    dp_event come = {.type = DP_EV_OBJECT, .u.object.size = 8};
+
+    (void)state;
+    kit_start_anew(world, 4000);
+    run_round(world);
+    dp_node *const node = world->nodes[0].node;
+    dp_out_begin(&node->out, world->actions);
+    for (uint8_t i = 0; dp_spread_count(node->spread) < DP_WANTED_MAX; i++) {
+        memset(come.u.object.root.bytes, 100 + i, DP_HASH_BYTES);
+        assert_int_equal(dp_spread_want(node->spread, node->now, &come.u.object.root, 8,
+                                        DP_USE_DATA, DP_PRIORITY_DATA, &node->out),
+                         DP_OK);
+    }
+    const dp_ready ready = ready_of(world, 1, 1);
+    assert_false(is_refused(world, ready, 1));
+    assert_false(dp_spread_wants(node->spread, &ready.root));
+    kit_event_in(world, 0, &come);
+    assert_true(dp_spread_wants(node->spread, &ready.root));
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +315,7 @@ int main(void)
         cmocka_unit_test(an_update_that_is_bad_is_counted_and_named_and_not_told_as_held),
         cmocka_unit_test(who_publishes_another_s_update_holds_up_no_round),
         cmocka_unit_test(what_a_record_may_not_list_is_refused_when_it_is_told),
+        cmocka_unit_test(an_update_that_was_too_many_is_fetched_when_another_has_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
