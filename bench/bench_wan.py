@@ -2,7 +2,7 @@
 """How much of their time trainers compute behind slow lines: real daemons, each in a host of tests/lib/netlab.sh (root).
 
     python3 bench/bench_wan.py --binaries build/release [--nodes 4] [--wan 100mbit] [--delay 50ms] [--steps 30] [--rounds 5]
-                               [--model KEY=VALUE,...] [--batch 8] [--text FILE] [--mode sparse] [--settle N] [--json]
+                               [--model KEY=VALUE,...] [--batch 8] [--text FILE] [--mode sparse] [--settle N] [--sites N] [--json]
                                [--keep 64] [--keep-most 128 --longest SECONDS]
 
 A round ends after --steps optimizer steps of each node. Over so many rounds after the first three in which all are counted:
@@ -15,7 +15,7 @@ A round ends after --steps optimizer steps of each node. Over so many rounds aft
                what the nodes tell of their last one; loss: of the last round, which depends on how much was trained
 With --keep-most it runs twice, without that span of densities and then with it (round.codec_keep_most), and prints the ratios: round.time,
 which is --longest, is what lines are slow by. --settle: rounds behind slow lines that are not measured, for densities to move; until then
-lines carry --joining, so that who joins has the state soon.
+lines carry --joining, so that who joins has the state soon. --sites: hosts are at so many places in turn, and have a free line to those at the same one.
 All nodes share this machine's processors, so a step takes longer than it would alone; --steps and --model set how long."""
 import argparse
 import json
@@ -135,6 +135,7 @@ def row(options, before, after, measured, stats):
             "utilisation": [None if one is None else round(one, 4) for one in (share(a, b) for a, b in zip(before, after))], "besides_steps_ms": besides(before, after),
             "between_s": (times[-1] - times[0]) / (len(times) - 1),
             "counted": sum((b["counted"] - a["counted"]) / max(k, 1) for a, b, k in zip(before, after, passed)) / options.nodes,
+            "results_near": sum(b.get("results_near", 0) - a.get("results_near", 0) for a, b in zip(before, after)) / sum(max(k, 1) for k in passed),
             "early_told": sum(b.get("early_told", 0) - a.get("early_told", 0) for a, b in zip(before, after)),
             "early_here": sum(b.get("early_here", 0) - a.get("early_here", 0) for a, b in zip(before, after)),
             "up_kb": up / len(measured) / 1000, "down_kb": down / len(measured) / 1000, "keep": measured[-1].get("keep", options.keep),
@@ -166,6 +167,8 @@ def compare(options, folder):
 def in_lab(options, measure):
     folder = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
     netlab("up", str(options.nodes), "--rate", options.wan, "--delay", options.delay, "--loss", options.loss, "--queue", options.queue)
+    for i in range(options.nodes if options.sites > 0 else 0):
+        netlab("site", str(i + 1), str(1 + i % options.sites))
     try:
         return measure(folder)
     finally:
@@ -189,6 +192,7 @@ def arguments():
     parser.add_argument("--text")
     parser.add_argument("--mode", default="sparse")
     parser.add_argument("--settle", type=int, default=0)
+    parser.add_argument("--sites", type=int, default=0)
     parser.add_argument("--joining", help="rate of lines until all are counted; standard: as --wan")
     parser.add_argument("--keep", type=int, help="round.codec_keep")
     parser.add_argument("--keep-most", type=int, help="round.codec_keep_most")

@@ -136,6 +136,12 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
         dp_pair_u64(&map, "early_told", view.node.early_told);
         dp_pair_u64(&map, "early_here", view.node.early_here);
     }
+    if (view.node.near > 0) {
+        dp_pair_u64(&map, "near", view.node.near);
+    }
+    if (view.node.results_near > 0) {
+        dp_pair_u64(&map, "results_near", view.node.results_near);
+    }
     if (view.has_checkpoint) {
         dp_pair_u64(&map, "checkpoint_round", view.checkpoint_round);
     }

@@ -17,7 +17,8 @@
  *                       the trainer's start: computed of trained are steps, the others what the rest went to (dp_trainer_spent), "outer_reach"?, "keep"?: one element of so many in updates of the round to come, where the
  *                       manifest has a span (gossip/density.h), "update_norm"?: |a| of what was published last, "update_residual"?: |e| that its codec
  *                       left over, "update_error"?: their ratio, "part_error"?: the same of the part that this node added up last, "early_told"?: parts of others' gradients
- *                       that were told before the whole was computed, "early_here"?: those of them that were right and here when that was told, "checkpoint_round"?, "bytes_sent", "bytes_received",
+ *                       that were told before the whole was computed, "early_here"?: those of them that were right and here when that was told, "near"?: nodes that results of parts from afar are shared with, "results_near"?: such
+ *                       results that one of them was asked for, "checkpoint_round"?, "bytes_sent", "bytes_received",
  *                       "upload_max"?, "download_max"?: bytes per second that the owner allows, "upload_held_ms", "download_held_ms": in all, bulk waited for that,
  *                       "chunks": that came, "chunks_hedged": requests for them of a second holder because the first was late,
  *                       "trainer": "up"|"down"|"starting"|"failing", "device"?: who computes, "trainer_pid"?, "trainer_restarts", "counted": rounds that list this node}}

@@ -560,13 +560,15 @@ typedef struct dp_node_view {
     bool is_voter;
     bool quorum; /* a majority of voters is heard */
     bool training;
-    dp_peer culprit;        /* of the double vote that HALTED is about; zero if none */
-    uint32_t listed_last;   /* contributors of the last ROUND record */
-    uint64_t exchanges;     /* pair exchanges done */
-    uint64_t rejected;      /* messages and blobs refused */
-    uint64_t early_told;    /* of parts: of others' publications, that were told before these; */
-    uint64_t early_here;    /* and were here, and right, when their READY came */
-    uint64_t diverged;      /* states of the own trainer that were not the certified ones */
+    dp_peer culprit;       /* of the double vote that HALTED is about; zero if none */
+    uint32_t listed_last;  /* contributors of the last ROUND record */
+    uint64_t exchanges;    /* pair exchanges done */
+    uint64_t rejected;     /* messages and blobs refused */
+    uint64_t early_told;   /* of parts: of others' publications, that were told before these; */
+    uint64_t early_here;   /* and were here, and right, when their READY came */
+    uint32_t near;         /* in rounds of parts: members that results from afar are shared with; */
+    uint64_t results_near; /* such results that one of them was asked for, since the start */
+    uint64_t diverged;     /* states of the own trainer that were not the certified ones */
     uint64_t bytes_waiting; /* still to come of objects being fetched */
     uint64_t bytes_wanted;  /* their whole sizes */
     uint32_t sources;       /* peers that chunks are under way from */

@@ -31,6 +31,8 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
     if (node->parts != NULL) {
         view->early_told = node->parts->early_told;
         view->early_here = node->parts->early_here;
+        view->near = node->parts->site.n;
+        view->results_near = node->parts->results_near;
     }
     view->diverged = node->train.diverged;
     view->bytes_waiting = dp_spread_bytes_waiting(node->spread);

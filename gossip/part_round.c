@@ -94,6 +94,7 @@ static void look_at_result(dp_node *node, dp_result *result)
         result->held = true;
         result->size = dp_node_size(node, root);
         node->dirty = true;
+        dp_part_site_tell(node, result);
     }
     if (!result->checked && !result->checking && may_check(node)) {
         result->checking = true;
@@ -304,8 +305,6 @@ bool dp_part_round_checked(dp_node *node, const dp_event *event)
                 node->rejected++;
                 dp_node_note(node, DP_NOTE_REJECTED, result->word.round, &result->word.owner, 0, 0,
                              "result of a part does not decode");
-            } else {
-                dp_part_site_tell(node, result);
             }
         }
     }
@@ -437,10 +436,11 @@ void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp
         if (!has || result->held || member == DP_MEMBER_NONE || member == 0) {
             continue;
         }
-        if (dp_part_site_near(node->parts, member) &&
+        if (dp_part_site_near(node->parts, member) && !dp_node_holds(node, &result->word.root) &&
             !dp_spread_wants(node->spread, &result->word.root)) {
             dp_part_round_fetch(node, &result->word.root,
                                 &dp_members_at(node->members, member)->peer);
+            node->parts->results_near++;
         } else {
             dp_spread_holder(node->spread, node->now, &result->word.root, member, &node->out);
         }

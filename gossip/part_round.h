@@ -26,7 +26,8 @@ enum {
     DP_EARLY_MAX = DP_EARLY_OTHERS_MAX + DP_PARTS_MAX, /* and of this node; */
     DP_EARLY_CHANGES_MAX =
         2, /* how often one of them may become another: a step was dropped, a trainer died */
-    DP_SITE_MAX = 31, /* others that a node looks at as near: with it as many as a record lists */
+    DP_SITE_WAITS = 2, /* of somebody in line, for what another near to this node fetches */
+    DP_SITE_MAX = 31,  /* others that a node looks at as near: with it as many as a record lists */
     DP_SITE_RTT_US =
         2100 /* round trips of which what is written at once is the longer part (daemon/path.h) */
 };
@@ -82,6 +83,8 @@ typedef struct dp_part_round {
     uint64_t
         early_told; /* parts of others' publications that were told before these, since the start; */
     uint64_t early_here; /* those of them that were right, and whole here when READY came */
+    uint64_t
+        results_near; /* that somebody near was asked for instead of their owner, since the start */
     uint32_t n_garbage;
     struct {
         dp_hash root;
@@ -140,7 +143,7 @@ void dp_part_site_look(dp_node *node);
 bool dp_part_site_near(const dp_part_round *parts, uint32_t member);
 /* Somebody near is to fetch this result, and will tell: until when that is waited for. False: this node fetches it. */
 bool dp_part_site_waits(const dp_node *node, const dp_result *result, dp_time *until);
-/* It is here and decodes: those near, who wait for it, are told. */
+/* It is here: those near, who wait for it, are told. */
 void dp_part_site_tell(dp_node *node, const dp_result *result);
 
 /* part_list.c: what a voter lists, and judges. */

@@ -103,7 +103,7 @@ bool dp_part_site_waits(const dp_node *node, const dp_result *result, dp_time *u
         return false;
     }
     const dp_part_wait wait = dp_part_round_wait(node, result->word.part);
-    *until = dp_time_after(result->since, dp_part_wait_line(&wait));
+    *until = dp_time_after(result->since, DP_SITE_WAITS * dp_part_wait_line(&wait));
 #if DP_MUTATION == 71
     return true;
 #else
@@ -111,6 +111,7 @@ bool dp_part_site_waits(const dp_node *node, const dp_result *result, dp_time *u
 #endif
 }
 
+/* Before it is known to decode: the others look at that themselves, and a voter accepts nothing that it has not looked at. */
 void dp_part_site_tell(dp_node *node, const dp_result *result)
 {
     const uint64_t round = node->ledger.round + 1;
@@ -125,8 +126,7 @@ void dp_part_site_tell(dp_node *node, const dp_result *result)
     dp_assert(!writer.full);
     for (uint32_t i = 0; i < node->parts->site.n; i++) {
         const uint32_t index = node->parts->site.near[i];
-        const bool hears = dp_node_is_voter(node) && dp_members_at(node->members, index)->voter;
-        if (takes_part(node, index) && !hears) { /* A voter tells voters what it holds. */
+        if (takes_part(node, index)) {
             dp_node_send(node, &dp_members_at(node->members, index)->peer,
                          dp_view_of(writer.data, writer.size));
         }

@@ -11,6 +11,7 @@
 #   netlab.sh exec I CMD...          run CMD inside host I (1..N)
 #   netlab.sh ip I                   print host I's address
 #   netlab.sh set I|all [--rate R] [--down R] [--delay D] [--loss L] [--queue D]
+#   netlab.sh site I|all S           hosts at one site (1, 2 ..; 0: none) have a free line to each other
 #   netlab.sh cut I J | cut I all    drop every packet between them (silent: no RST)
 #   netlab.sh oneway I J             drop packets from I to J only
 #   netlab.sh heal                   undo all cuts
@@ -19,10 +20,11 @@
 #
 # R: 100mbit, 1gbit, 500kbit or 0 (unlimited); it limits each host's uplink and,
 # separately, its downlink, which --down sets alone. D: 50ms, 200us (one way: ping shows twice that; a
-# host's delay applies to what it sends). L: 0.5% per packet. --queue: how much
+# host's delay applies to what it sends; nothing of this inside a site). L: 0.5% per packet. --queue: how much
 # backlog a link holds before it tail-drops (default 100ms). --cc: TCP congestion
 # control inside the hosts (adds NAME to the machine's
-# net.ipv4.tcp_allowed_congestion_control when it is missing there). Byte counts are IP-level, retransmissions included.
+# net.ipv4.tcp_allowed_congestion_control when it is missing there). Byte counts are IP-level, retransmissions included; what stays inside a site
+# is in near_bytes alone.
 # Several labs can coexist: set NETLAB=name (default "lab"). 'down' removes only
 # what 'up' of the same name made. State lives in /run/netlab-$NETLAB.
 # NETLAB_SEED=n makes the loss pattern repeatable.
@@ -90,6 +92,7 @@ exec) I=${2:-}; [[ -n $I && $# -ge 3 ]] || die "usage: exec I CMD..."; shift 2
 ip) echo "10.77.0.${2:?host}";;
 set) W=${2:?host or all}; shift 2; opts "$@"; [[ $W == all ]] && W=0
   ctl set "$W" "${RATE:--1}" "${DOWN:--1}" "${DELAY:--1}" "${LOSS:--1}" "${QUEUE:--1}";;
+site) W=${2:?host or all}; [[ $W == all ]] && W=0; ctl site "$W" "${3:?site}";;
 cut) J=${3:?}; [[ $J == all ]] && J=0; ctl cut "${2:?}" "$J" 2;;
 oneway) ctl cut "${2:?}" "${3:?}" 1;;
 heal) ctl heal;;

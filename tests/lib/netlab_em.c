@@ -3,6 +3,7 @@
  *
  * FOLDER/ctl (a fifo) takes one command per line, "TOKEN VERB NUMBERS...", and FOLDER/ack holds the TOKEN of the last one:
  *   set HOST UP DOWN DELAY LOSS QUEUE   bit/s twice, ns, parts per million, ns; -1 keeps; HOST 0 is every host
+ *   site HOST NUMBER                 hosts of one site, unless it is 0, have a free line between them; HOST 0 is every host
  *   cut A B WAYS                     B 0 is every host; WAYS 1 or 2
  *   heal                             undoes all cuts
  *   stats RESET                      writes FOLDER/stats */
@@ -40,6 +41,7 @@ enum {
     UPLINK_FULL,
     DOWNLINK_FULL,
     CUT,
+    NEAR_BYTES, /* sent inside its site; the others are of the line */
     COUNTERS
 };
 
@@ -60,6 +62,7 @@ typedef struct host {
     int64_t delay_ns;
     int64_t loss_ppm;
     int64_t queue_ns;
+    long long site;         /* 0: none */
     int64_t uplink_free_ns; /* When the last packet that was accepted will have left. */
     int64_t downlink_free_ns;
     bool cut_to[HOSTS_MAX + 1];
@@ -142,6 +145,18 @@ static int64_t wire_ns(int64_t bits_per_s, size_t size)
     return bits_per_s > 0 ? (int64_t)size * 8 * NS_PER_S / bits_per_s : 0;
 }
 
+/* Into the heap, to arrive at that time. */
+static void hand_over(unsigned from, unsigned to, const uint8_t *data, size_t size, int64_t due_ns)
+{
+    packet *const p = malloc(sizeof *p + size);
+
+    if (p != NULL) {
+        *p = (packet){.due_ns = due_ns, .size = size, .from = from, .to = to};
+        memcpy(p->data, data, size);
+        push(p);
+    }
+}
+
 /* A packet that a host sent: an IPv4 packet to 10.77.0.I, or it is dropped in silence. */
 static void take_packet(unsigned from, const uint8_t *data, size_t size)
 {
@@ -159,6 +174,12 @@ static void take_packet(unsigned from, const uint8_t *data, size_t size)
         sender->counters[CUT]++;
         return;
     }
+    const bool near = sender->site != 0 && sender->site == hosts[to].site;
+    if (near) {
+        sender->counters[NEAR_BYTES] += size;
+        hand_over(from, to, data, size, now);
+        return;
+    }
     if (sender->uplink_free_ns - now > sender->queue_ns) {
         sender->counters[UPLINK_FULL]++;
         return;
@@ -171,28 +192,21 @@ static void take_packet(unsigned from, const uint8_t *data, size_t size)
         sender->counters[LOST]++;
         return;
     }
-    packet *const p = malloc(sizeof *p + size);
-    if (p != NULL) {
-        *p = (packet){.due_ns = sender->uplink_free_ns + sender->delay_ns,
-                      .size = size,
-                      .from = from,
-                      .to = to};
-        memcpy(p->data, data, size);
-        push(p);
-    }
+    hand_over(from, to, data, size, sender->uplink_free_ns + sender->delay_ns);
 }
 
 /* A packet that has reached the end of its delay enters the downlink, and after that its host. Takes p. */
 static void deliver(packet *p)
 {
     host *const receiver = &hosts[p->to];
+    const bool near = receiver->site != 0 && receiver->site == hosts[p->from].site;
 
     if (hosts[p->from].cut_to[p->to]) {
         receiver->counters[CUT]++;
-    } else if (!p->in_downlink && receiver->down_bits_per_s > 0 &&
+    } else if (!near && !p->in_downlink && receiver->down_bits_per_s > 0 &&
                receiver->downlink_free_ns - p->due_ns > receiver->queue_ns) {
         receiver->counters[DOWNLINK_FULL]++;
-    } else if (!p->in_downlink && receiver->down_bits_per_s > 0) {
+    } else if (!near && !p->in_downlink && receiver->down_bits_per_s > 0) {
         receiver->downlink_free_ns =
             (receiver->downlink_free_ns > p->due_ns ? receiver->downlink_free_ns : p->due_ns) +
             wire_ns(receiver->down_bits_per_s, p->size);
@@ -200,7 +214,7 @@ static void deliver(packet *p)
         p->in_downlink = true;
         push(p);
         return;
-    } else if (write(receiver->tun, p->data, p->size) == (ssize_t)p->size) {
+    } else if (write(receiver->tun, p->data, p->size) == (ssize_t)p->size && !near) {
         receiver->counters[RX_PACKETS]++;
         receiver->counters[RX_BYTES] += p->size;
     }
@@ -239,7 +253,8 @@ static void write_stats(bool reset)
     if (out == NULL) {
         return;
     }
-    fputs("host tx_pkts tx_bytes rx_pkts rx_bytes lost uplink_full downlink_full cut\n", out);
+    fputs("host tx_pkts tx_bytes rx_pkts rx_bytes lost uplink_full downlink_full cut near_bytes\n",
+          out);
     for (unsigned i = 1; i <= n_hosts; i++) {
         fprintf(out, "%u", i);
         for (unsigned k = 0; k < COUNTERS; k++) {
@@ -281,6 +296,10 @@ static void obey(const char *line)
     }
     if (strcmp(verb, "set") == 0) {
         set_links(n[0], n + 1);
+    } else if (strcmp(verb, "site") == 0) {
+        for (unsigned i = 1; i <= n_hosts; i++) {
+            hosts[i].site = n[0] == 0 || n[0] == i ? n[1] : hosts[i].site;
+        }
     } else if (strcmp(verb, "cut") == 0) {
         cut_links(n[0], n[1], n[2]);
     } else if (strcmp(verb, "heal") == 0) {

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Rounds of parts of two nodes at one place and two at another: those near to each other find that out, and have the results of owners far away
+of each other. One is killed, and the one near to it goes on alone; all that are left end with one state."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import systemtest  # noqa: E402
+from small_run import state_roots_agree  # noqa: E402
+from systemtest import TINY, SystemTest, tiny_text, wait_for  # noqa: E402
+from web import Web  # noqa: E402
+
+NODES = 4
+MANIFEST = TINY.replace("layers: 1, width: 32", "layers: 2, width: 128").replace(
+    "round: {time: 0.5, steps_max: 40}", "round: {mode: diloco, time: 1, reduce: parts}")
+
+
+class Sites(SystemTest):
+    def test_results_from_afar_come_to_a_place_once(self):
+        web = Web(self.folder, NODES)
+        self.addCleanup(web.end)
+        for a in range(1, NODES + 1):  # 1 and 3 are at one place, 2 and 4 at the other.
+            for b in range(1, NODES + 1):
+                if a % 2 != b % 2:
+                    web.tell(f"set n{b} from n{a} delay=20ms")
+        text = tiny_text(os.path.join(self.folder.path, "text.txt"))
+        first = web.nodes[0].start()
+        token = first.ask("run", "create", self.file("sites.yaml", MANIFEST), "--text", text)["invite"]
+        for node in web.nodes[1:]:
+            node.start().ask("join", "-", stdin=token)
+        follow = self.folder.follow(first)
+        seen = [0] * NODES
+
+        def shared():
+            for i, node in enumerate(web.nodes):
+                run = node.run()
+                seen[i] = max(seen[i], run.get("results_near", 0))
+                self.assertLessEqual(run.get("near", 0), 1)  # Who is 40 ms away is never near.
+            return min(seen) >= 2
+        wait_for(shared, 180, "each has had results of the one near to it")
+        last = web.nodes[3]
+        counted = first.run()["counted"]
+        last.kill()
+        wait_for(lambda: first.run()["counted"] >= counted + 4, 120, "the others go on")
+        whole = [r for r in follow.all() if r["listed"] == NODES - 1 and r["parts_empty"] == 0]
+        self.assertTrue(whole)
+        state_roots_agree(web.nodes[:3])
+        self.assertEqual([node.run()["diverged"] for node in web.nodes[:3]], [0] * 3)
+
+
+if __name__ == "__main__":
+    systemtest.main()
