@@ -65,6 +65,7 @@ size_t memory_total()
 int touched()
 {
     if (stays != 0) {
+        calls++;
         return stays;
     }
     if (armed && ++calls == wanted.fail_at) {
