@@ -47,6 +47,29 @@ for kind, block in (("int8", 256), ("int4", 64), ("e3m0", 64), ("sign", 256)):
     for peers in (1, 8, 32):
         row(f"step {kind} {block}, {peers} peers", "outer_dense", f"plain_denseIL13dp_codec_kind{KINDS[kind][0]}ELj{block}E", [r"LDG\.E\.128", CODES[kind], r"STG\.E\.128"], 16, 8 + peers * size, (peers,))
 
+# What a step does to activations of bf16, eight elements to a thread, and to weights. A norm's gain and bias stay in the cache.
+IN, OUT = r"LDG\.E\.128", r"STG\.E\.128"
+MEAN = ["SHFL", "BAR"]
+row("layer norm, residual", "norm", "forward_kernelI7dp_bf16S0_Li1E", [IN, IN, OUT, *MEAN, *MEAN, "MUFU", OUT], 8, 8)
+row("norm back", "norm", "backward_kernelI7dp_bf16S0_Li1ELb0E", [IN, IN, IN, *MEAN, OUT], 8, 8)
+for kind, inputs in (("gelu", 1), ("relu2", 1), ("swiglu", 2)):
+    name = f"{len(kind)}{kind}7dp_bf16"
+    row(kind, "act", f"forward_kernelI{name}E", [IN, OUT], 8, 2 * (inputs + 1))
+    row(f"{kind} back", "act", f"backward_kernelI{name}E", [IN, IN, OUT], 8, 2 * (2 * inputs + 1))
+row("adamw", "optim", "5adamw", [IN, OUT], 4, 28)
+row("squares", "optim", "7squares", [r"LDG\.E\b.*0x3400\]", "BRA"], 256, 4, (16,))
+row("masters", "optim", "7masters", [IN, IN], 4, 8)
+row("nearest", "optim", "7nearest", [IN, OUT], 4, 8)
+row("chance", "optim", "6chance", [IN, IN, OUT, OUT], 8, 8)
+row("lamb, first", "optim_layer", "9lamb_look", [IN, OUT, "BRA"], 256, 28, (64,))
+row("lamb, second", "optim_layer", "9lamb_move", [IN, OUT], 4, 12)
+row("lars, first", "optim_layer", "9lars_look", [IN, IN, *["F2F"] * 8], 4, 8)
+row("lars, second", "optim_layer", "9lars_move", [IN, OUT], 4, 20)
+row("add", "vectors", "6changeI6sum_ofE", [IN, IN, OUT], 4, 12)
+row("snapshot", "vectors", "8snapshot", [IN, IN, IN, OUT], 4, 16)
+row("look", "vectors", "4look", [IN], 4, 4)
+row("encode fp32", "codecs", "12write_floats", [IN, r"STG\.E\.64", r"STG\.E\.64"], 4, 8)
+
 PIPES = [  # pattern of the opcode, pipe, slots
     (r"IMAD\.(WIDE|HI)", "fma", 4),
     (r"IMAD", "fma", 2),
@@ -104,7 +127,7 @@ def next_of(code, at):
     if op.startswith("BRX"):
         return targets
     if op.startswith("BRA") and targets:
-        always = not guard and "P" not in operands.split("`")[0]
+        always = not guard and operands.startswith("`")
         return targets if always else [at + 1, *targets]
     if op == "EXIT" and not guard:
         return []
@@ -112,14 +135,14 @@ def next_of(code, at):
 
 
 def shortest(code, start, wanted):
-    """Indices from start to the nearest instruction that wanted(at) accepts."""
+    """Indices from start to the nearest instruction behind it that wanted(at) accepts."""
     queue, seen = [(0, start, None)], {}
     while queue:
         cost, at, before = heapq.heappop(queue)
         if at in seen:
             continue
         seen[at] = before
-        if wanted(at):
+        if wanted(at) and before is not None:
             path = []
             while at is not None:
                 path.append(at)
@@ -135,7 +158,7 @@ def path_of(code, meets):
     for meet in [*meets, "EXIT"]:
         part = shortest(code, at, lambda i, m=meet: re.match(m, f"{code[i][1]} {code[i][2]}") and (m != "EXIT" or not code[i][0]))
         if part is None:
-            raise SystemExit(f"no way to {meet}")
+            raise ValueError(f"no way to {meet}")
         path += part[1:] if path else part
         at = path[-1]
     return path
@@ -186,7 +209,10 @@ def main():
             if options.path:
                 for at in path_of(code, entry["meets"]):
                     print(at, *code[at][:3])
-            slots, loops = count(code, entry)
+            try:
+                slots, loops = count(code, entry)
+            except ValueError as why:
+                raise SystemExit(f"{entry['name']}: {why}") from why
             busiest = max(slots, key=slots.get)
             left = SLOTS_OF_A_BYTE * entry["bytes"]
             found.append({"kernel": entry["name"], "instructions": round(slots["issue"], 1), "slots": round(slots[busiest], 1), "pipe": busiest,

@@ -101,34 +101,64 @@ static __device__ __forceinline__ float nearest_of(float value)
     return __uint_as_float((bits + 0x7fffU + ((bits >> 16) & 1U)) & 0xffff0000U);
 }
 
+static __device__ __forceinline__ bool differ(const float4 &a, const float4 &b)
+{
+    return __float_as_uint(a.x) != __float_as_uint(b.x) ||
+           __float_as_uint(a.y) != __float_as_uint(b.y) ||
+           __float_as_uint(a.z) != __float_as_uint(b.z) ||
+           __float_as_uint(a.w) != __float_as_uint(b.w);
+}
+
+/* Four elements to a thread, here and below: with one there are too few bytes on their way. */
 static __global__ void __launch_bounds__(DP_OPTIM_THREADS)
     masters(float *__restrict__ master, const float *__restrict__ x, size_t n)
 {
-    const size_t i = static_cast<size_t>(blockIdx.x) * DP_OPTIM_THREADS + threadIdx.x;
-    if (i < n && nearest_of(master[i]) != x[i]) {
-        master[i] = x[i];
+    const size_t at = (static_cast<size_t>(blockIdx.x) * DP_OPTIM_THREADS + threadIdx.x) * 4;
+    if (at + 4 <= n) {
+        float4 kept = *reinterpret_cast<const float4 *>(master + at);
+        const float4 now = *reinterpret_cast<const float4 *>(x + at);
+        const float4 old = kept;
+        kept.x = nearest_of(kept.x) != now.x ? now.x : kept.x;
+        kept.y = nearest_of(kept.y) != now.y ? now.y : kept.y;
+        kept.z = nearest_of(kept.z) != now.z ? now.z : kept.z;
+        kept.w = nearest_of(kept.w) != now.w ? now.w : kept.w;
+        if (differ(kept, old)) { /* Seldom: after a round. */
+            *reinterpret_cast<float4 *>(master + at) = kept;
+        }
+        return;
+    }
+    for (size_t i = at; i < n; i++) {
+        if (nearest_of(master[i]) != x[i]) {
+            master[i] = x[i];
+        }
     }
 }
 
 extern "C" dp_status dp_cuda_masters(float *master, const float *x, size_t n, cudaStream_t stream)
 {
-    return DP_LAUNCH(masters, dp_cuda_blocks(n, DP_OPTIM_THREADS), DP_OPTIM_THREADS, 0, stream,
+    return DP_LAUNCH(masters, dp_cuda_blocks(n, 4 * DP_OPTIM_THREADS), DP_OPTIM_THREADS, 0, stream,
                      master, x, n);
 }
 
 static __global__ void __launch_bounds__(DP_OPTIM_THREADS)
     nearest(float *__restrict__ x, const float *__restrict__ master, size_t n)
 {
-    const size_t i = static_cast<size_t>(blockIdx.x) * DP_OPTIM_THREADS + threadIdx.x;
-    if (i < n) {
+    const size_t at = (static_cast<size_t>(blockIdx.x) * DP_OPTIM_THREADS + threadIdx.x) * 4;
+    if (at + 4 <= n) {
+        const float4 kept = *reinterpret_cast<const float4 *>(master + at);
+        *reinterpret_cast<float4 *>(x + at) = make_float4(nearest_of(kept.x), nearest_of(kept.y),
+                                                          nearest_of(kept.z), nearest_of(kept.w));
+        return;
+    }
+    for (size_t i = at; i < n; i++) {
         x[i] = nearest_of(master[i]);
     }
 }
 
 extern "C" dp_status dp_cuda_nearest(float *x, const float *master, size_t n, cudaStream_t stream)
 {
-    return DP_LAUNCH(nearest, dp_cuda_blocks(n, DP_OPTIM_THREADS), DP_OPTIM_THREADS, 0, stream, x,
-                     master, n);
+    return DP_LAUNCH(nearest, dp_cuda_blocks(n, 4 * DP_OPTIM_THREADS), DP_OPTIM_THREADS, 0, stream,
+                     x, master, n);
 }
 
 enum { LANES = 8, ROUNDS = 10 }; /* elements of one counter; as chance.c */
@@ -173,6 +203,18 @@ static __global__ void __launch_bounds__(DP_OPTIM_THREADS)
         philox(make_uint4(static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
                           static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32)),
                make_uint2(static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)));
+    if (at + LANES <= n) {
+        float4 *const fours = reinterpret_cast<float4 *>(x + at);
+        float4 low = fours[0];
+        float4 high = fours[1];
+        low = make_float4(round_one(low.x, random.x), round_one(low.y, random.x >> 16),
+                          round_one(low.z, random.y), round_one(low.w, random.y >> 16));
+        high = make_float4(round_one(high.x, random.z), round_one(high.y, random.z >> 16),
+                           round_one(high.z, random.w), round_one(high.w, random.w >> 16));
+        fours[0] = low;
+        fours[1] = high;
+        return;
+    }
     const uint32_t words[4] = {random.x, random.y, random.z, random.w};
 #pragma unroll
     for (int lane = 0; lane < LANES; lane++) {

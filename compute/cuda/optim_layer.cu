@@ -1,4 +1,4 @@
-/* LAMB and LARS: steps whose length follows the norm of each tensor. */
+/* LAMB and LARS: steps whose length follows the norm of each tensor. Pieces begin and end at multiples of four elements, as AdamW's. */
 #include "compute/cuda/launch.h"
 #include "compute/cuda/optim.cuh"
 #include "compute/cuda/optim.h"
@@ -23,15 +23,25 @@ static __global__ void __launch_bounds__(DP_OPTIM_THREADS)
     const float keep2 = 1.0F - t.beta2;
     double x_square = 0;
     double u_square = 0;
-    for (size_t i = piece.from + threadIdx.x; i < piece.to; i += DP_OPTIM_THREADS) {
-        const float g = grads[i] * t.grad_scale;
-        const float next_m = m[i] + keep1 * (g - m[i]);
-        const float next_v = v[i] + keep2 * (g * g - v[i]);
-        m[i] = next_m;
-        v[i] = next_v;
-        const float u = direction(x[i], next_m, next_v, t, decay);
-        x_square += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    const auto element = [&](float a, float &b, float &c, float grad) {
+        const float g = grad * t.grad_scale;
+        b += keep1 * (g - b);
+        c += keep2 * (g * g - c);
+        const float u = direction(a, b, c, t, decay);
+        x_square += static_cast<double>(a) * static_cast<double>(a);
         u_square += static_cast<double>(u) * static_cast<double>(u);
+    };
+    for (size_t i = piece.from + 4 * threadIdx.x; i < piece.to; i += 4 * DP_OPTIM_THREADS) {
+        const float4 a = *reinterpret_cast<const float4 *>(x + i);
+        float4 b = *reinterpret_cast<const float4 *>(m + i);
+        float4 c = *reinterpret_cast<const float4 *>(v + i);
+        const float4 g = *reinterpret_cast<const float4 *>(grads + i);
+        element(a.x, b.x, c.x, g.x);
+        element(a.y, b.y, c.y, g.y);
+        element(a.z, b.z, c.z, g.z);
+        element(a.w, b.w, c.w, g.w);
+        *reinterpret_cast<float4 *>(m + i) = b;
+        *reinterpret_cast<float4 *>(v + i) = c;
     }
     x_square = dp_optim_sum_of_block(x_square);
     u_square = dp_optim_sum_of_block(u_square);
@@ -95,10 +105,17 @@ static __global__ void __launch_bounds__(DP_OPTIM_THREADS)
     const dp_cuda_piece piece = pieces[blockIdx.y];
     const float decay = piece.decays != 0 ? t.decay : 0.0F;
     const float rate = t.lr * rates[piece.tensor];
-    const size_t step = static_cast<size_t>(gridDim.x) * DP_OPTIM_THREADS;
-    size_t i = piece.from + static_cast<size_t>(blockIdx.x) * DP_OPTIM_THREADS + threadIdx.x;
+    const size_t step = static_cast<size_t>(gridDim.x) * DP_OPTIM_THREADS * 4;
+    size_t i = piece.from + (static_cast<size_t>(blockIdx.x) * DP_OPTIM_THREADS + threadIdx.x) * 4;
     for (; i < piece.to; i += step) {
-        x[i] -= rate * direction(x[i], m[i], v[i], t, decay);
+        float4 a = *reinterpret_cast<const float4 *>(x + i);
+        const float4 b = *reinterpret_cast<const float4 *>(m + i);
+        const float4 c = *reinterpret_cast<const float4 *>(v + i);
+        a.x -= rate * direction(a.x, b.x, c.x, t, decay);
+        a.y -= rate * direction(a.y, b.y, c.y, t, decay);
+        a.z -= rate * direction(a.z, b.z, c.z, t, decay);
+        a.w -= rate * direction(a.w, b.w, c.w, t, decay);
+        *reinterpret_cast<float4 *>(x + i) = a;
     }
 }
 
@@ -122,9 +139,17 @@ static __global__ void __launch_bounds__(DP_OPTIM_THREADS)
     const dp_cuda_piece piece = pieces[blockIdx.x];
     double x_square = 0;
     double g_square = 0;
-    for (size_t i = piece.from + threadIdx.x; i < piece.to; i += DP_OPTIM_THREADS) {
-        x_square += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-        g_square += static_cast<double>(grads[i]) * static_cast<double>(grads[i]);
+    const auto element = [&](float a, float g) {
+        x_square += static_cast<double>(a) * static_cast<double>(a);
+        g_square += static_cast<double>(g) * static_cast<double>(g);
+    };
+    for (size_t i = piece.from + 4 * threadIdx.x; i < piece.to; i += 4 * DP_OPTIM_THREADS) {
+        const float4 a = *reinterpret_cast<const float4 *>(x + i);
+        const float4 g = *reinterpret_cast<const float4 *>(grads + i);
+        element(a.x, g.x);
+        element(a.y, g.y);
+        element(a.z, g.z);
+        element(a.w, g.w);
     }
     x_square = dp_optim_sum_of_block(x_square);
     g_square = dp_optim_sum_of_block(g_square);
@@ -177,12 +202,22 @@ static __global__ void __launch_bounds__(DP_OPTIM_THREADS)
     const dp_cuda_piece piece = pieces[blockIdx.y];
     const float decay = piece.decays != 0 ? t.decay : 0.0F;
     const float rate = t.lr * rates[piece.tensor];
-    const size_t step = static_cast<size_t>(gridDim.x) * DP_OPTIM_THREADS;
-    size_t i = piece.from + static_cast<size_t>(blockIdx.x) * DP_OPTIM_THREADS + threadIdx.x;
+    const auto element = [=](float &a, float &b, float g) {
+        b = t.beta1 * b + rate * (g * t.grad_scale + decay * a);
+        a -= b;
+    };
+    const size_t step = static_cast<size_t>(gridDim.x) * DP_OPTIM_THREADS * 4;
+    size_t i = piece.from + (static_cast<size_t>(blockIdx.x) * DP_OPTIM_THREADS + threadIdx.x) * 4;
     for (; i < piece.to; i += step) {
-        const float next = t.beta1 * m[i] + rate * (grads[i] * t.grad_scale + decay * x[i]);
-        m[i] = next;
-        x[i] -= next;
+        float4 a = *reinterpret_cast<const float4 *>(x + i);
+        float4 b = *reinterpret_cast<const float4 *>(m + i);
+        const float4 g = *reinterpret_cast<const float4 *>(grads + i);
+        element(a.x, b.x, g.x);
+        element(a.y, b.y, g.y);
+        element(a.z, b.z, g.z);
+        element(a.w, b.w, g.w);
+        *reinterpret_cast<float4 *>(x + i) = a;
+        *reinterpret_cast<float4 *>(m + i) = b;
     }
 }
 
