@@ -108,6 +108,29 @@ static void an_object_that_was_begun_and_is_put_whole_can_fail_at_its_end(void *
     shelf_close(&s);
 }
 
+static void the_commit_of_what_is_whole_tells_that_another_could_not_be_written(void **state)
+{
+    (void)state;
+    uint8_t *bytes = noise(1, SIZE);
+    uint8_t *others = noise(2, SIZE);
+    const dp_pin pin = pin_of(DP_PIN_STATE, 1);
+    dp_hash leaves[4];
+    dp_hash whole;
+    shelf s;
+    shelf_open(&s);
+    CHECK_OK(put(&s, bytes, &whole));
+    const dp_hash root = dp_object_hash(dp_view_of(others, SIZE), leaves);
+    CHECK_OK(dp_object_begin(s.store, &root, SIZE, leaves, &pin));
+    const dp_view chunk = dp_view_of(others, dp_object_chunk_size(SIZE, 0));
+    CHECK_OK(dp_object_put_chunk(s.store, &root, 0, chunk));
+    CHECK_STRUCK("chunks.db", "COMMIT", 1, dp_object_commit(s.store, &whole));
+    CHECK_STATUS(dp_object_flush(s.store), DP_AGAIN);
+    CHECK_OK(dp_object_commit(s.store, &whole));
+    free(others);
+    free(bytes);
+    shelf_close(&s);
+}
+
 static void spoil_chunks(shelf *s, const char *sql)
 {
     CHECK_OK(dp_sql_exec(&s->store->chunks, sql));
@@ -168,7 +191,7 @@ static void an_object_in_pieces_fails_in_any_of_them(void **state)
     CHECK_STRUCK("meta.db", "INSERT INTO object", 1, put_all(&pieces, s.store));
     CHECK_STRUCK("chunks.db", "INSERT INTO chunk", 2, put_all(&pieces, s.store));
     CHECK_STRUCK("chunks.db", "COMMIT", 1, put_all(&pieces, s.store));
-    CHECK_OK(dp_object_unpin(s.store, &pieces.root, &pieces.pin)); /* As the caller does ... */
+    dp_pieces_drop(&pieces, s.store);                                  /* As the caller does ... */
     CHECK_OK(dp_object_collect(s.store, NULL));
     dp_pieces_close(&pieces); /* ... and then begins anew. */
 
@@ -183,6 +206,7 @@ static void an_object_in_pieces_fails_in_any_of_them(void **state)
     dp_pieces_close(&pieces);
 
     pieces = (dp_pieces){.bytes = dp_view_of(bytes, LARGE), .pin = pin_of(DP_PIN_STATE, 3)};
+    CHECK_STRUCK("meta.db", "INTO pin", 2, put_all(&pieces, s.store)); /* The one that stays. */
     CHECK_OK(put_all(&pieces, s.store));
     CHECK_OK(dp_object_verify(s.store, &pieces.root));
     dp_pieces_close(&pieces);
@@ -317,6 +341,7 @@ int main(void)
             an_object_of_several_batches_fails_in_any_of_its_parts_and_can_be_put_again),
         cmocka_unit_test(the_flush_and_the_commit_of_an_object_in_chunks_tell_a_failure),
         cmocka_unit_test(an_object_that_was_begun_and_is_put_whole_can_fail_at_its_end),
+        cmocka_unit_test(the_commit_of_what_is_whole_tells_that_another_could_not_be_written),
         cmocka_unit_test(a_bad_chunk_is_told_also_when_that_cannot_be_written_down),
         cmocka_unit_test(an_object_in_pieces_fails_in_any_of_them),
         cmocka_unit_test(a_failure_while_a_checkpoint_looks_for_its_place_is_told),
