@@ -12,7 +12,7 @@
 #include "base/assert.h"
 #include "base/fd.h"
 
-static dp_status status_of_errno(int error)
+static dp_status socket_status(int error)
 {
     switch (error) {
     case EAGAIN:
@@ -60,7 +60,7 @@ static dp_status send_packet(int socket, dp_view packet, const int *fds, uint32_
     do {
         sent = sendmsg(socket, &header, MSG_NOSIGNAL);
     } while (sent < 0 && errno == EINTR);
-    return sent < 0 ? status_of_errno(errno) : DP_OK;
+    return sent < 0 ? socket_status(errno) : DP_OK;
 }
 
 dp_status dp_trainer_send(int socket, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds)
@@ -114,7 +114,7 @@ dp_status dp_trainer_receive(int socket, dp_trainer_msg *msg, int fds[DP_TRAINER
         got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
     } while (got < 0 && errno == EINTR);
     if (got < 0) {
-        return status_of_errno(errno);
+        return socket_status(errno);
     }
     const uint32_t count = take_fds(&header, fds);
     dp_status status = DP_OK;
@@ -142,7 +142,7 @@ dp_status dp_memfd_start(const char *name, int *fd)
 {
     const int made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (made < 0) {
-        return status_of_errno(errno);
+        return socket_status(errno);
     }
     *fd = made;
     return DP_OK;
@@ -150,7 +150,7 @@ dp_status dp_memfd_start(const char *name, int *fd)
 
 dp_status dp_memfd_add(int fd, dp_view bytes)
 {
-    return dp_fd_write(fd, bytes) == DP_OK ? DP_OK : status_of_errno(errno);
+    return dp_fd_write(fd, bytes) == DP_OK ? DP_OK : socket_status(errno);
 }
 
 dp_status dp_memfd_seal(int fd)
@@ -196,7 +196,7 @@ dp_status dp_memfd_map(int fd, uint64_t bytes_max, dp_view *bytes)
     /* Private: kernels before 6.7 refuse a shared mapping of what is sealed against writing. */
     void *const at = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (at == MAP_FAILED) {
-        return status_of_errno(errno);
+        return socket_status(errno);
     }
     *bytes = dp_view_of(at, (size_t)about.st_size);
     return DP_OK;

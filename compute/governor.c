@@ -73,5 +73,20 @@ uint64_t dp_governor_rest_us(const dp_governor *governor, uint64_t worked_us)
     if (governor->share == 0) {
         return UINT64_MAX;
     }
-    return worked_us * (DP_GOVERNOR_WHOLE - governor->share) / governor->share;
+    const uint64_t most = DP_GOVERNOR_REST_US_MAX;
+    const uint64_t worked =
+        worked_us < most * DP_GOVERNOR_WHOLE ? worked_us : most * DP_GOVERNOR_WHOLE;
+    const uint64_t rest = worked * (DP_GOVERNOR_WHOLE - governor->share) / governor->share;
+    return rest < most ? rest : most;
+}
+
+uint64_t dp_governor_rest_end(uint64_t end_us, uint64_t from_us, uint64_t rest_us, uint64_t now_us)
+{
+    if (rest_us == UINT64_MAX) {
+        return end_us;
+    }
+    if (end_us == UINT64_MAX) {
+        return now_us;
+    }
+    return from_us + rest_us < end_us ? from_us + rest_us : end_us;
 }

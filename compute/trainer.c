@@ -49,7 +49,7 @@ static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_wh
     if ((needs_of(m) & ~t->backend->capabilities) != 0) {
         return dp_why_set(why, DP_UNSUPPORTED,
                           "the backend '%s' has not the precision, optimizer or kind of weights "
-                          "that this run asks for; worker.backend cpu has",
+                          "that this run asks for; --backend cpu has them",
                           t->backend->name);
     }
     dp_team *const team = dp_team_serves(setup->team, t->backend) ? setup->team : NULL;

@@ -66,6 +66,8 @@ typedef struct dp_worker {
     const dp_backend *backend; /* who computes, once the trainer is open */
     dp_governor governor;
     uint64_t look_us;       /* when sensors are read again */
+    uint64_t rested_us;     /* since when it rests, after */
+    uint64_t worked_us;     /* ... so long a micro-batch */
     uint64_t rest_until_us; /* no micro-batch before; UINT64_MAX: until it is cooler */
     bool told_blind;        /* that a limit has no sensor */
 } dp_worker;

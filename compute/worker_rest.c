@@ -70,9 +70,8 @@ uint64_t dp_worker_rests_until(dp_worker *w)
     if (now >= w->look_us) {
         look(w);
         w->look_us = now + (w->options.look_us != 0 ? w->options.look_us : LOOK_US);
-        if (w->governor.share > 0 && w->rest_until_us == UINT64_MAX) {
-            w->rest_until_us = now; /* It has cooled. */
-        }
+        const uint64_t rest = dp_governor_rest_us(&w->governor, w->worked_us);
+        w->rest_until_us = dp_governor_rest_end(w->rest_until_us, w->rested_us, rest, now);
     }
     if (w->governor.share == 0) {
         w->rest_until_us = UINT64_MAX;
@@ -88,5 +87,7 @@ bool dp_worker_rests(const dp_worker *w)
 void dp_worker_worked(dp_worker *w, uint64_t worked_us)
 {
     const uint64_t rest = dp_governor_rest_us(&w->governor, worked_us);
-    w->rest_until_us = rest == UINT64_MAX ? rest : dp_now_us() + rest;
+    w->worked_us = worked_us;
+    w->rested_us = dp_now_us();
+    w->rest_until_us = rest == UINT64_MAX ? rest : w->rested_us + rest;
 }

@@ -186,6 +186,16 @@ static bool failed_command(dp_driver *driver, const dp_trainer_msg *msg, dp_driv
     return of != 0 && dp_driver_answered(driver, of, wait);
 }
 
+/* Most trainers begin with the command, which is told anyway. */
+static const char *without_name(dp_trainer_kind command, const char *text)
+{
+    const char *const name = dp_trainer_kind_name(command);
+    const size_t size = strlen(name);
+
+    return strncmp(text, name, size) == 0 && strncmp(text + size, ": ", 2) == 0 ? text + size + 2
+                                                                                : text;
+}
+
 static void failed(dp_driver *driver, const dp_trainer_msg *msg)
 {
     const bool question = msg->of == DP_TRAINER_EVAL || msg->of == DP_TRAINER_SAMPLE;
@@ -196,7 +206,7 @@ static void failed(dp_driver *driver, const dp_trainer_msg *msg)
                      msg->text);
         dp_trainer_kill(driver->trainer, "lacks memory or descriptors");
     } else if (failed_command(driver, msg, &wait)) {
-        dp_driver_command_failed(driver, &wait, msg->text);
+        dp_driver_command_failed(driver, &wait, without_name(wait.command, msg->text));
     } else { /* RESTORE or TRAIN: without them it would stand still, or go on from something else. */
         dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.failed", 0, NULL, "%.200s",
                      msg->text);

@@ -94,8 +94,9 @@ static bool leaves_device(const dp_driver *driver)
     static const char own[] = "dpnode-worker";
     const char *const path = driver->daemon->config->worker;
     const char *const slash = strrchr(path, '/');
-    return strcmp(slash != NULL ? slash + 1 : path, own) == 0 && driver->device[0] != '\0' &&
-           strncmp(driver->device, "cpu:", 4) != 0 &&
+    /* Without a name it died before it could tell of one: by a device too, for all that is known, unless there can be none. */
+    return strcmp(slash != NULL ? slash + 1 : path, own) == 0 &&
+           !dp_trainer_takes_cpu(driver->trainer) && strncmp(driver->device, "cpu:", 4) != 0 &&
            dp_trainer_deaths(driver->trainer) >= DP_TRAINER_DEVICE_LIVES;
 }
 
@@ -103,10 +104,14 @@ static bool leaves_device(const dp_driver *driver)
 static const char *after_death(dp_driver *driver)
 {
     if (leaves_device(driver)) {
+        const bool named = driver->device[0] != '\0';
         dp_trainer_take_cpu(driver->trainer);
         driver->device[0] = '\0';
-        return ", once more on this device; the CPU computes from now on, and "
-               "`dpnode down` and `up` try the device again";
+        return !named ? ", once more before it could tell who computes; the CPU computes from now "
+                        "on, and "
+                        "`dpnode down` and `up` look for a device again"
+                      : ", once more on this device; the CPU computes from now on, and "
+                        "`dpnode down` and `up` try the device again";
     }
     return dp_trainer_fails(driver->trainer)
                ? ", again; it is started once a minute from now on, and this node holds and serves "

@@ -118,16 +118,26 @@ static void report_lack(dp_trainer *trainer)
     uv_timer_start(trainer->restart, on_restart, DP_TRAINER_RETRY_MS, 0);
 }
 
+/* Of somebody on this machine, or of its kernel for lack of memory: a device that fails ends a process in other ways. */
+static bool is_from_outside(int signal)
+{
+    return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
+}
+
 static void on_exit(uv_process_t *process, int64_t status, int signal)
 {
     life *self = process->data;
     dp_trainer *trainer = self->trainer;
     self->exited = true;
     end_life(self);
-    if (trainer != NULL && !trainer->closing) {
-        report_death(trainer, signal != 0   ? "killed by a signal"
-                              : status == 0 ? "ended"
-                                            : "failed");
+    if (trainer == NULL || trainer->closing) {
+        return;
+    }
+    const char *const cause = signal != 0 ? "killed by a signal" : status == 0 ? "ended" : "failed";
+    if (is_from_outside(signal)) {
+        report_down(trainer, cause);
+    } else {
+        report_death(trainer, cause);
     }
 }
 
@@ -362,6 +372,11 @@ uint32_t dp_trainer_deaths(const dp_trainer *trainer)
         count += now - trainer->deaths[i] <= DP_TRAINER_WINDOW_MS;
     }
     return count;
+}
+
+bool dp_trainer_takes_cpu(const dp_trainer *trainer)
+{
+    return strcmp(trainer->backend, "cpu") == 0;
 }
 
 void dp_trainer_take_cpu(dp_trainer *trainer)

@@ -57,8 +57,10 @@ void dp_trainer_replace(dp_trainer *trainer, const char *cause);
 int dp_trainer_pid(const dp_trainer *trainer); /* 0: not running */
 uint32_t dp_trainer_restarts(const dp_trainer *trainer);
 /* Deaths of its own in the last DP_TRAINER_WINDOW_MS, with the one that down tells; at most DP_TRAINER_DEVICE_LIVES. None is a program
- * that is missing or of another release, or one that was replaced. */
+ * that is missing or of another release, one that was replaced, or one that was killed from outside (SIGKILL, also for lack of memory, SIGTERM). */
 uint32_t dp_trainer_deaths(const dp_trainer *trainer);
+/* Was it told that the CPU computes, by its config or since? */
+bool dp_trainer_takes_cpu(const dp_trainer *trainer);
 /* Who computes from its next start on, until close: after a device that spoils one life after the other. */
 void dp_trainer_take_cpu(dp_trainer *trainer);
 /* The quick restarts are used up: it is started once a minute until DP_TRAINER_WINDOW_MS have passed since the first. */

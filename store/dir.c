@@ -18,7 +18,7 @@ enum {
     SET_ASIDE_MAX = 1000
 }; /* More damaged files than this in one directory is a case for a person. */
 
-static dp_status status_of_errno(void)
+static dp_status disk_status(void)
 {
     switch (errno) {
     case ENOSPC:
@@ -41,7 +41,7 @@ static dp_status take_lock(int dir_fd, const char *path, int *lock_fd, dp_why *w
 {
     const int fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
-        return dp_why_set(why, status_of_errno(), "cannot open the lock file in %s: %s", path,
+        return dp_why_set(why, disk_status(), "cannot open the lock file in %s: %s", path,
                           strerror(errno));
     }
     char pid[24] = {0};
@@ -125,12 +125,12 @@ dp_status dp_dir_open(dp_dir *dir, const char *path, dp_why *why)
     }
     snprintf(opened.path, sizeof opened.path, "%s", path);
     if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-        return dp_why_set(why, status_of_errno(), "cannot make directory %s: %s", path,
+        return dp_why_set(why, disk_status(), "cannot make directory %s: %s", path,
                           strerror(errno));
     }
     opened.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (opened.fd < 0) {
-        return dp_why_set(why, status_of_errno(), "cannot open directory %s: %s", path,
+        return dp_why_set(why, disk_status(), "cannot open directory %s: %s", path,
                           strerror(errno));
     }
     const dp_status status = take_lock(opened.fd, path, &opened.lock_fd, why);
@@ -174,7 +174,7 @@ dp_status dp_dir_set_aside(const dp_dir *dir, const char *name, char moved[64])
             continue;
         }
         if (renameat(dir->fd, name, dir->fd, target) != 0 || fsync(dir->fd) != 0) {
-            return status_of_errno();
+            return disk_status();
         }
         memcpy(moved, target, sizeof target);
         return DP_OK;
@@ -186,7 +186,7 @@ dp_status dp_dir_free_bytes(const dp_dir *dir, uint64_t *bytes)
 {
     struct statvfs info;
     if (fstatvfs(dir->fd, &info) != 0) {
-        return status_of_errno();
+        return disk_status();
     }
     *bytes = (uint64_t)info.f_bavail * (uint64_t)info.f_frsize;
     return DP_OK;
@@ -196,14 +196,14 @@ dp_status dp_dir_reserve(const dp_dir *dir, const char *name, uint64_t size)
 {
     const int fd = openat(dir->fd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
-        return status_of_errno();
+        return disk_status();
     }
     errno = posix_fallocate(fd, 0, (off_t)size); /* Returns the error, does not set it. */
     if (errno == 0 && ftruncate(fd, (off_t)size) == 0 && fsync(fd) == 0) {
         close(fd);
         return DP_OK;
     }
-    const dp_status status = status_of_errno();
+    const dp_status status = disk_status();
     close(fd);
     unlinkat(dir->fd, name, 0);
     return status;
@@ -212,7 +212,7 @@ dp_status dp_dir_reserve(const dp_dir *dir, const char *name, uint64_t size)
 dp_status dp_dir_release(const dp_dir *dir, const char *name)
 {
     if (unlinkat(dir->fd, name, 0) != 0) {
-        return status_of_errno();
+        return disk_status();
     }
     return DP_OK;
 }
@@ -230,15 +230,14 @@ dp_status dp_dir_write_secret(const char *dir, const char *name, dp_view bytes)
     unlink(temporary); /* Left by a crash, maybe with another mode. */
     const int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
-        return status_of_errno();
+        return disk_status();
     }
-    dp_status status =
-        dp_fd_write(fd, bytes) == DP_OK && fsync(fd) == 0 ? DP_OK : status_of_errno();
+    dp_status status = dp_fd_write(fd, bytes) == DP_OK && fsync(fd) == 0 ? DP_OK : disk_status();
     if (close(fd) != 0 && status == DP_OK) {
-        status = status_of_errno();
+        status = disk_status();
     }
     if (status == DP_OK && rename(temporary, path) != 0) {
-        status = status_of_errno();
+        status = disk_status();
     }
     if (status != DP_OK) {
         unlink(temporary);
@@ -246,9 +245,9 @@ dp_status dp_dir_write_secret(const char *dir, const char *name, dp_view bytes)
     }
     const int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir_fd < 0) {
-        return status_of_errno();
+        return disk_status();
     }
-    status = fsync(dir_fd) == 0 ? DP_OK : status_of_errno();
+    status = fsync(dir_fd) == 0 ? DP_OK : disk_status();
     close(dir_fd);
     return status;
 }
@@ -257,7 +256,7 @@ static dp_status read_secret(int fd, dp_buf *out)
 {
     struct stat info;
     if (fstat(fd, &info) != 0) {
-        return status_of_errno();
+        return disk_status();
     }
     if (!S_ISREG(info.st_mode) || (info.st_mode & 077) != 0) {
         return DP_DENIED;
@@ -275,7 +274,7 @@ static dp_status read_secret(int fd, dp_buf *out)
             continue;
         }
         if (got <= 0) {
-            return got == 0 ? DP_IO : status_of_errno();
+            return got == 0 ? DP_IO : disk_status();
         }
         done += (size_t)got;
     }
@@ -291,7 +290,7 @@ dp_status dp_dir_read_secret(const char *dir, const char *name, dp_buf *out)
     }
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
-        return status_of_errno();
+        return disk_status();
     }
     const dp_status status = read_secret(fd, out);
     close(fd);

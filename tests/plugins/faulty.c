@@ -39,6 +39,9 @@ static dp_status create(dp_engine **out, const dp_engine_setup *setup, dp_why *w
     steps = 0;
     tested = setup->shared;
     sentence = "";
+    if (fault("load-crash") && !tested) {
+        abort();
+    }
     if (fault("create")) {
         return dp_why_set(why, DP_TOOBIG, "the card is too small");
     }

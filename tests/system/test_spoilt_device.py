@@ -32,6 +32,21 @@ class SpoiltDevice(SystemTest):
         self.assertEqual(node.run()["trainer_restarts"], 3)
         self.assertIn("cpu: ", str(node.ask("status")))
 
+    def test_the_cpu_computes_when_no_life_gets_as_far_as_its_name(self):
+        if not os.path.exists(PLUGIN):
+            self.skipTest("no plugins here")
+        node = self.folder.node("a", "--backend", PLUGIN)
+        node.environment = {"DP_FAULT": "load-crash"}  # when the model is loaded
+        node.start()
+        node.ask("run", "create", self.file("tiny.yaml", TINY), "--text", tiny_text(self.folder.path + "/text.txt"))
+        wait_for(lambda: node.run()["trainer_restarts"] == 3 and node.run()["trainer"] == "up", 150, "the CPU computes")
+        before = node.run()["round"]
+        wait_for(lambda: node.run()["round"] > before + 1 and node.run()["listed"] == 1, 60, "rounds that count it")
+        told = [event["text"] for event in node.lines("logs", "-n", "200") if event["name"] == "trainer.down"]
+        self.assertEqual(len(told), 3, told)
+        self.assertIn("before it could tell who computes; the CPU computes from now on", told[2])
+        self.assertEqual(node.run()["trainer_restarts"], 3)
+
 
 if __name__ == "__main__":
     systemtest.main()

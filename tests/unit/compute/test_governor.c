@@ -39,6 +39,27 @@ static void above_the_heat_it_rests_ever_more_and_below_ever_less(void **state)
     assert_int_equal(g.share, DP_GOVERNOR_WHOLE);
 }
 
+static void a_rest_has_a_bound_however_long_the_work(void **state)
+{
+    (void)state;
+    const dp_governor g = told(dp_governor_of(80, 0), 84, 0, 100);
+    assert_int_equal(g.share, DP_GOVERNOR_LEAST);
+    assert_int_equal(dp_governor_rest_us(&g, 100000), 1900000);
+    assert_int_equal(dp_governor_rest_us(&g, 60 * 1000000), DP_GOVERNOR_REST_US_MAX);
+    assert_int_equal(dp_governor_rest_us(&g, UINT64_MAX), DP_GOVERNOR_REST_US_MAX);
+}
+
+static void a_rest_ends_sooner_when_it_has_cooled(void **state)
+{
+    (void)state;
+    assert_int_equal(dp_governor_rest_end(2000, 100, 1500, 300), 1600);
+    assert_int_equal(dp_governor_rest_end(2000, 100, 3000, 300),
+                     2000); /* Hotter: the next one is longer. */
+    assert_int_equal(dp_governor_rest_end(UINT64_MAX, 100, 1500, 9000), 9000);
+    assert_true(dp_governor_rest_end(UINT64_MAX, 100, UINT64_MAX, 9000) == UINT64_MAX);
+    assert_int_equal(dp_governor_rest_end(0, 0, 0, 9000), 0); /* None was under way. */
+}
+
 static void far_above_it_stops_until_it_has_cooled(void **state)
 {
     (void)state;
@@ -100,6 +121,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_limits_or_sensors_all_time_is_for_work),
         cmocka_unit_test(above_the_heat_it_rests_ever_more_and_below_ever_less),
+        cmocka_unit_test(a_rest_has_a_bound_however_long_the_work),
+        cmocka_unit_test(a_rest_ends_sooner_when_it_has_cooled),
         cmocka_unit_test(far_above_it_stops_until_it_has_cooled),
         cmocka_unit_test(a_card_ends_near_its_limit_of_power),
         cmocka_unit_test(a_card_ends_near_its_limit_of_heat),

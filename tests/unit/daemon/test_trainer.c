@@ -22,7 +22,8 @@ enum mode {
     TWICE,      /* hello and hello again */
     EARLY,      /* an answer before hello */
     LAST_WORDS, /* hello, FAILED, and gone */
-    SPOILT,     /* dies like DIES on every backend but the CPU, where it is GOOD */
+    CRASHES,
+    SPOILT, /* dies like CRASHES on every backend but the CPU, where it is GOOD */
 };
 
 static void say(int fd, dp_trainer_kind kind)
@@ -96,6 +97,9 @@ static void play(int fd, enum mode mode)
         break;
     case DIES:
         raise(SIGKILL);
+        break;
+    case CRASHES:
+        raise(SIGABRT);
         break;
     case GARBAGE:
         if (send(fd, "\xc1garbage", 8, 0) < 0) {
@@ -428,6 +432,16 @@ static void a_trainer_that_a_device_spoils_goes_on_with_the_cpu(void **state)
     stage_close(&stage);
 }
 
+static bool has_restarted_twice(void *context)
+{
+    return ((struct stage *)context)->starts >= 3;
+}
+
+static bool is_down_again(void *context)
+{
+    return ((struct stage *)context)->downs == 2;
+}
+
 static void what_is_not_its_fault_is_no_death_of_its_own(void **state)
 {
     struct stage stage;
@@ -444,6 +458,12 @@ static void what_is_not_its_fault_is_no_death_of_its_own(void **state)
     assert_int_equal(dp_trainer_restarts(stage.trainer), 1);
     assert_int_equal(dp_trainer_deaths(stage.trainer), 0);
     turn_until(&stage.loop, has_restarted, &stage);
+    CHECK(!dp_trainer_takes_cpu(stage.trainer));
+    assert_int_equal(kill(dp_trainer_pid(stage.trainer), SIGKILL), 0); /* By somebody else. */
+    turn_until(&stage.loop, is_down_again, &stage);
+    assert_string_equal(stage.cause, "killed by a signal");
+    assert_int_equal(dp_trainer_deaths(stage.trainer), 0);
+    turn_until(&stage.loop, has_restarted_twice, &stage);
     dp_trainer_kill(stage.trainer, "did not answer");
     assert_int_equal(dp_trainer_deaths(stage.trainer), 1);
     stage_close(&stage);
@@ -477,7 +497,7 @@ int main(int argc, char **argv)
     if (argc > 4 && strcmp(argv[1], "--fd") == 0) {
         const bool on_cpu = strcmp(argv[argc - 1], "cpu") == 0;
         const enum mode mode = (enum mode)atoi(argv[4]);
-        play(atoi(argv[2]), mode != SPOILT ? mode : on_cpu ? GOOD : DIES);
+        play(atoi(argv[2]), mode != SPOILT ? mode : on_cpu ? GOOD : CRASHES);
         _exit(9);
     }
     const ssize_t size = readlink("/proc/self/exe", own_path, sizeof own_path - 1);
