@@ -27,7 +27,6 @@ enum {
     DP_EARLY_CHANGES_MAX =
         2, /* how often one of them may become another: a step was dropped, a trainer died */
     DP_SITE_WAITS = 2, /* of somebody in line, for what another near to this node fetches */
-    DP_SITE_MAX = 31,  /* others that a node looks at as near: with it as many as a record lists */
     DP_SITE_RTT_US =
         2100 /* round trips of which what is written at once is the longer part (daemon/path.h) */
 };
@@ -65,10 +64,10 @@ typedef struct dp_duty {
     dp_part_source sources[DP_PART_SOURCES_MAX];
 } dp_duty;
 
-/* Who is near to this node, by what was measured when the round began: indexes of members. */
+/* Who is near to this node, by what was measured when the round began. */
 typedef struct dp_part_site {
     uint32_t n;
-    uint32_t near[DP_SITE_MAX];
+    uint64_t near[DP_MEMBERS_MAX / 64]; /* bit per member */
 } dp_part_site;
 
 typedef struct dp_part_round {

@@ -15,28 +15,23 @@ static bool is_short(const dp_member *member, bool before)
 
 void dp_part_site_look(dp_node *node)
 {
-    dp_part_site *site = &node->parts->site;
     const dp_rowset *linked = dp_members_linked(node->members);
     dp_part_site now = {0};
 
-    for (uint32_t k = 0; !node->config.one_level && k < linked->count && now.n < DP_SITE_MAX; k++) {
+    for (uint32_t k = 0; !node->config.one_level && k < linked->count; k++) {
         const uint32_t index = linked->at[k];
         if (index != 0 &&
             is_short(dp_members_at(node->members, index), dp_part_site_near(node->parts, index))) {
-            now.near[now.n++] = index;
+            now.near[index / 64] |= 1ULL << (index % 64);
+            now.n++;
         }
     }
-    *site = now;
+    node->parts->site = now;
 }
 
 bool dp_part_site_near(const dp_part_round *parts, uint32_t member)
 {
-    for (uint32_t i = 0; i < parts->site.n; i++) {
-        if (parts->site.near[i] == member) {
-            return true;
-        }
-    }
-    return false;
+    return member < DP_MEMBERS_MAX && (parts->site.near[member / 64] >> (member % 64) & 1U) != 0;
 }
 
 /* It follows the rounds, so that it fetches results, and can give them. */
@@ -70,25 +65,19 @@ static uint32_t turn_of(const dp_node *node, uint32_t part)
     return turn;
 }
 
-/* Index of who fetches this part for the site: all that take part in order of peer, by turns. DP_MEMBER_NONE: nobody takes part. */
+/* Index of who fetches this part for the site: by turns those near that own a part, in order of peer, since all here know the same of
+ * them. DP_MEMBER_NONE: there are none. */
 static uint32_t fetcher_of(const dp_node *node, uint32_t part)
 {
-    uint32_t at[DP_SITE_MAX + 1];
+    const dp_part_layout *layout = &node->ledger.layout;
+    uint32_t at[DP_PARTS_MAX];
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i <= node->parts->site.n; i++) {
-        const uint32_t index = i == 0 ? 0 : node->parts->site.near[i - 1];
-        if (!takes_part(node, index)) {
-            continue;
+    for (uint32_t p = 0; p < layout->cuts.n; p++) {
+        const uint32_t index = dp_node_member_index(node, &layout->owners[p]);
+        if (!is_far(node, &layout->owners[p]) && takes_part(node, index)) {
+            at[n++] = index;
         }
-        const dp_peer *peer = &dp_members_at(node->members, index)->peer;
-        uint32_t place = n++;
-        for (; place > 0 &&
-               dp_peer_compare(peer, &dp_members_at(node->members, at[place - 1])->peer) < 0;
-             place--) {
-            at[place] = at[place - 1];
-        }
-        at[place] = index;
     }
     return n == 0 ? DP_MEMBER_NONE : at[turn_of(node, part) % n];
 }
@@ -124,9 +113,10 @@ void dp_part_site_tell(dp_node *node, const dp_result *result)
     dp_writer writer = dp_writer_of(node->room, sizeof node->room);
     dp_have_msg_write(&writer, &have);
     dp_assert(!writer.full);
-    for (uint32_t i = 0; i < node->parts->site.n; i++) {
-        const uint32_t index = node->parts->site.near[i];
-        if (takes_part(node, index)) {
+    const dp_rowset *linked = dp_members_linked(node->members);
+    for (uint32_t k = 0; k < linked->count; k++) {
+        const uint32_t index = linked->at[k];
+        if (dp_part_site_near(node->parts, index) && takes_part(node, index)) {
             dp_node_send(node, &dp_members_at(node->members, index)->peer,
                          dp_view_of(writer.data, writer.size));
         }

@@ -19,11 +19,12 @@ static kit_world *two_sites(void)
     }
     for (uint32_t i = 0; i < NODES; i++) {
         dp_node *node = world->nodes[i].node;
-        node->parts->site.n = 0;
+        node->parts->site = (dp_part_site){.n = 2};
         for (uint32_t k = i / 3 * 3; k < i / 3 * 3 + 3; k++) {
             const dp_peer peer = kit_peer(k);
             if (k != i) {
-                node->parts->site.near[node->parts->site.n++] = dp_node_member_index(node, &peer);
+                const uint32_t index = dp_node_member_index(node, &peer);
+                node->parts->site.near[index / 64] |= 1ULL << (index % 64);
             }
         }
     }
@@ -162,6 +163,23 @@ static void a_result_of_an_owner_nearby_is_asked_of_it_at_once(void **state)
     kit_close(world);
 }
 
+/* Whom all near to each other know alike are those that the chain says own a part. */
+static void where_nobody_near_owns_a_part_each_asks_the_owner(void **state)
+{
+    kit_world *world = two_sites();
+    const dp_part_word word = word_of(world, 3);
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        dp_part_layout *layout = &world->nodes[i].node->ledger.layout;
+        for (uint32_t p = 0; p < layout->cuts.n; p++) {
+            layout->owners[p] = word.owner;
+        }
+        assert_int_equal(told(world, i, &word), 3);
+    }
+    kit_close(world);
+}
+
 static void who_is_told_nothing_asks_the_owner_after_a_wait(void **state)
 {
     kit_world *world = two_sites();
@@ -259,6 +277,7 @@ int main(void)
         cmocka_unit_test(a_result_from_afar_is_fetched_by_one_of_a_site_and_each_has_its_turn),
         cmocka_unit_test(the_others_have_it_of_whoever_is_near_and_says_so),
         cmocka_unit_test(a_result_of_an_owner_nearby_is_asked_of_it_at_once),
+        cmocka_unit_test(where_nobody_near_owns_a_part_each_asks_the_owner),
         cmocka_unit_test(who_is_told_nothing_asks_the_owner_after_a_wait),
         cmocka_unit_test(when_the_fetcher_dies_the_next_has_its_turn_at_once),
         cmocka_unit_test(whoever_fetched_it_tells_each_of_those_nearby_once),
