@@ -39,8 +39,9 @@ void dp_call_follow_events(const dp_call *call);
 bool dp_call_alive(const dp_call *call);
 
 /* control_look.c */
-dp_method dp_method_hello, dp_method_status, dp_method_peers, dp_method_rounds, dp_method_events,
-    dp_method_why;
+dp_method dp_method_hello, dp_method_status, dp_method_peers, dp_method_rounds, dp_method_events;
+/* control_why.c */
+dp_method dp_method_why;
 /* control_data.c */
 dp_method dp_method_data;
 /* Tokenizer and shards of the run, and how many of these are here whole; 0 while the manifest is not known. */
