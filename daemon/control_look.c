@@ -5,6 +5,7 @@
 #include "daemon/control.h"
 #include "daemon/driver.h"
 #include "daemon/reply.h"
+#include "gossip/wire.h"
 #include "store/object.h"
 
 enum { LAST_STANDARD = 20 };
