@@ -32,6 +32,7 @@ typedef struct life {
     uint32_t n_handles;
     bool exited;
     bool said_hello;
+    bool hung_up; /* it has closed its end, and nothing is read or sent any more */
     dp_list queue;
     uint32_t n_queued;
     dp_trainer_msg incoming;
@@ -42,7 +43,7 @@ struct dp_trainer {
     char program[512];
     char backend[512];
     life *life;
-    uv_timer_t *restart;                      /* runs until HELLO, or until the next start */
+    uv_timer_t *restart;                      /* runs until HELLO, the end, or the next start */
     uint64_t starts[DP_TRAINER_RESTARTS_MAX]; /* uv_now of the last quick starts, a ring */
     uint32_t n_starts;
     uint64_t deaths[DP_TRAINER_DEVICE_LIVES]; /* uv_now of the last that are its own, a ring */
@@ -143,6 +144,23 @@ static void on_exit(uv_process_t *process, int64_t status, int signal)
 
 static void flush(life *self);
 
+static void on_lingering(uv_timer_t *timer)
+{
+    dp_trainer *trainer = timer->data;
+    if (trainer->life != NULL) {
+        end_life(trainer->life);
+        report_death(trainer, "closed its socket and did not end");
+    }
+}
+
+/* It ends by itself now, or was killed, and on_exit tells which: killed here at once both would look the same. */
+static void wait_for_end(life *self)
+{
+    uv_poll_stop(&self->poll);
+    self->hung_up = true;
+    uv_timer_start(self->trainer->restart, on_lingering, DP_TRAINER_END_MS, 0);
+}
+
 static void receive(life *self)
 {
     int fds[DP_TRAINER_FDS_MAX];
@@ -154,9 +172,7 @@ static void receive(life *self)
         }
         dp_trainer *trainer = self->trainer;
         if (status == DP_CLOSED) {
-            uv_poll_stop(&self->poll);
-            DP_IGNORE(uv_process_kill(&self->process, SIGKILL) !=
-                      0); /* If it still runs; on_exit tells. */
+            wait_for_end(self);
             return;
         }
         if (status == DP_NOMEM) {
@@ -196,8 +212,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 {
     life *self = poll->data;
     if (status != 0) {
-        uv_poll_stop(poll);
-        DP_IGNORE(uv_process_kill(&self->process, SIGKILL) != 0); /* on_exit tells. */
+        wait_for_end(self);
         return;
     }
     if ((events & (UV_READABLE | UV_DISCONNECT)) != 0) { /* Its last words come before the end. */
@@ -212,7 +227,7 @@ static void watch(life *self)
 {
     const int events =
         UV_READABLE | UV_DISCONNECT | (dp_list_empty(&self->queue) ? 0 : UV_WRITABLE);
-    if (!uv_is_closing((uv_handle_t *)&self->poll)) {
+    if (!self->hung_up && !uv_is_closing((uv_handle_t *)&self->poll)) {
         DP_IGNORE(uv_poll_start(&self->poll, events, on_poll) !=
                   0); /* Only fails for a closed handle. */
     }

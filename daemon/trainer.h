@@ -15,6 +15,8 @@ enum {
     DP_TRAINER_DEVICE_LIVES = 3, /* deaths on a device in that time after which the CPU computes */
     DP_TRAINER_HELLO_MS =
         75 * 1000, /* a process that is silent for so long after its start is replaced */
+    DP_TRAINER_END_MS =
+        500, /* between the end of its socket and its own; then it is killed, and the death is its own */
     DP_TRAINER_RESTART_MS = 200,
     DP_TRAINER_RESTART_SLOW_MS = 60 * 1000,
     DP_TRAINER_RETRY_MS = 1000 /* until there are descriptors or memory for a process again */

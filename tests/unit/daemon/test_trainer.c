@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/trainer.h"
@@ -22,6 +23,7 @@ enum mode {
     TWICE,      /* hello and hello again */
     EARLY,      /* an answer before hello */
     LAST_WORDS, /* hello, FAILED, and gone */
+    WINDS_UP, /* hello, FAILED, closes its socket, and is gone a moment later, as a worker with a card */
     CRASHES,
     SPOILT, /* dies like CRASHES on every backend but the CPU, where it is GOOD */
 };
@@ -122,6 +124,12 @@ static void play(int fd, enum mode mode)
         break;
     case LAST_WORDS:
         say(fd, DP_TRAINER_FAILED);
+        _exit(3);
+        break;
+    case WINDS_UP:
+        say(fd, DP_TRAINER_FAILED);
+        shutdown(fd, SHUT_RDWR);
+        nanosleep(&(const struct timespec){.tv_nsec = 50000000}, NULL);
         _exit(3);
         break;
     case FAILS:
@@ -300,7 +308,25 @@ static void the_cause_of_a_death_is_told(void **state)
     check_cause(GARBAGE, "spoke out of turn");
     check_cause(TWICE, "spoke out of turn");
     check_cause(EARLY, "spoke out of turn");
-    check_cause(HUNG_UP, "killed by a signal");
+    check_cause(HUNG_UP, "closed its socket and did not end");
+    check_cause(WINDS_UP, "failed");
+}
+
+static void who_hangs_up_has_died_of_its_own(void **state)
+{
+    static const enum mode modes[] = {HUNG_UP, WINDS_UP, LAST_WORDS};
+    static dp_trainer_msg msg;
+    (void)state;
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        struct stage stage;
+        stage_open(&stage, modes[i]);
+        turn_until(&stage.loop, has_started, &stage);
+        msg = (dp_trainer_msg){.kind = DP_TRAINER_EVAL};
+        CHECK_OK(dp_trainer_tell(stage.trainer, &msg, NULL, 0)); /* Nobody reads it. */
+        turn_until(&stage.loop, is_down, &stage);
+        assert_int_equal(dp_trainer_deaths(stage.trainer), 1);
+        stage_close(&stage);
+    }
 }
 
 static void last_words_are_heard(void **state)
@@ -510,6 +536,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(bulk_data_travels_both_ways_and_no_descriptor_stays_open),
         cmocka_unit_test(a_trainer_that_dies_is_started_again),
         cmocka_unit_test(the_cause_of_a_death_is_told),
+        cmocka_unit_test(who_hangs_up_has_died_of_its_own),
         cmocka_unit_test(last_words_are_heard),
         cmocka_unit_test(a_flood_does_not_keep_the_loop),
         cmocka_unit_test(a_deaf_trainer_is_replaced_when_its_queue_is_full),
