@@ -56,6 +56,8 @@ for kind, inputs in (("gelu", 1), ("relu2", 1), ("swiglu", 2)):
     name = f"{len(kind)}{kind}7dp_bf16"
     row(kind, "act", f"forward_kernelI{name}E", [IN, OUT], 8, 2 * (inputs + 1))
     row(f"{kind} back", "act", f"backward_kernelI{name}E", [IN, IN, OUT], 8, 2 * (2 * inputs + 1))
+row("rope", "rope", "forward_kernelI7dp_bf16E", [IN, IN, OUT, OUT], 16, 4)
+row("rope back", "rope", "backward_kernelI7dp_bf16E", [IN, IN, OUT, OUT], 16, 4)
 row("adamw", "optim", "5adamw", [IN, OUT], 4, 28)
 row("squares", "optim", "7squares", [r"LDG\.E\b.*0x3400\]", "BRA"], 256, 4, (16,))
 row("masters", "optim", "7masters", [IN, IN], 4, 8)

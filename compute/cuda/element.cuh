@@ -172,6 +172,18 @@ template <typename T> static __device__ inline void dp_load8(float out[DP_VECTOR
     }
 }
 
+/* In one instruction: of an assignment the compiler made four in kernels that also store one by one. to: global memory, at 16. */
+static __device__ inline void dp_store_chunk(void *to, const dp_chunk &chunk)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(chunk.word[0]),
+                 "r"(chunk.word[1]), "r"(chunk.word[2]), "r"(chunk.word[3])
+                 : "memory");
+#else
+    *(dp_chunk *)to = chunk;
+#endif
+}
+
 static __device__ inline void dp_store8(float *to, const float in[DP_VECTOR])
 {
     dp_chunk low;
@@ -181,8 +193,8 @@ static __device__ inline void dp_store8(float *to, const float in[DP_VECTOR])
         low.word[i] = dp_bits_of(in[i]);
         high.word[i] = dp_bits_of(in[4 + i]);
     }
-    *(dp_chunk *)to = low;
-    *(dp_chunk *)(to + 4) = high;
+    dp_store_chunk(to, low);
+    dp_store_chunk(to + 4, high);
 }
 
 template <typename T> static __device__ inline void dp_store8(T *to, const float in[DP_VECTOR])
@@ -193,7 +205,7 @@ template <typename T> static __device__ inline void dp_store8(T *to, const float
     for (int i = 0; i < 4; i++) {
         chunk.word[i] = dp_pack2((T *)nullptr, in[2 * i], in[2 * i + 1]);
     }
-    *(dp_chunk *)to = chunk;
+    dp_store_chunk(to, chunk);
 }
 
 /* Elements column .. column + 7 of a row; what lies at width or behind is 0 and not read. even: all rows may be moved in
