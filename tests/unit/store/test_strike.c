@@ -191,7 +191,7 @@ static void an_object_in_pieces_fails_in_any_of_them(void **state)
     CHECK_STRUCK("meta.db", "INSERT INTO object", 1, put_all(&pieces, s.store));
     CHECK_STRUCK("chunks.db", "INSERT INTO chunk", 2, put_all(&pieces, s.store));
     CHECK_STRUCK("chunks.db", "COMMIT", 1, put_all(&pieces, s.store));
-    dp_pieces_drop(&pieces, s.store);                                  /* As the caller does ... */
+    dp_pieces_drop(&pieces, s.store); /* As the caller does ... */
     CHECK_OK(dp_object_collect(s.store, NULL));
     dp_pieces_close(&pieces); /* ... and then begins anew. */
 
