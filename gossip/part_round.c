@@ -106,8 +106,14 @@ void dp_part_round_look_again(dp_node *node)
 {
     for (uint32_t i = 0; i < node->parts->n_results; i++) {
         dp_result *result = &node->parts->results[i];
-        if (!result->held && !dp_spread_wants(node->spread, &result->word.root)) {
+        if (result->held) {
+            continue;
+        }
+        if (!dp_spread_wants(node->spread, &result->word.root)) {
             look_at_result(node, result);
+        } else if (result->near && !waits(node, result)) {
+            result->near = false;
+            dp_part_round_fetch(node, &result->word.root, &result->word.owner);
         }
     }
 }
@@ -438,6 +444,9 @@ void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp
         }
         if (dp_part_site_near(node->parts, member) && !dp_node_holds(node, &result->word.root) &&
             !dp_spread_wants(node->spread, &result->word.root)) {
+            result->near = true;
+            node->dirty = true; /* That wait ends too. */
+            result->since = node->now;
             dp_part_round_fetch(node, &result->word.root,
                                 &dp_members_at(node->members, member)->peer);
             node->parts->results_near++;

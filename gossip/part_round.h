@@ -43,7 +43,8 @@ typedef struct dp_early {
 typedef struct dp_result {
     dp_part_word word;
     bool evidence; /* met in a record */
-    dp_time since; /* when it was heard of */
+    dp_time since; /* when it was heard of, or asked of somebody near */
+    bool near;     /* asked of somebody near alone, who said that it has it */
     uint32_t have; /* bit per voter that told it holds the result */
     bool held;
     uint64_t size; /* of the object that is here */
@@ -111,7 +112,7 @@ bool dp_part_round_checked(dp_node *node, const dp_event *event);
 void dp_part_round_trainer_down(dp_node *node);
 /* Look for what is missing. */
 void dp_part_round_look(dp_node *node);
-/* The waits for those near that have ended. */
+/* The waits for those near that have ended, also for who said that it has a result and does not give it. */
 void dp_part_round_look_again(dp_node *node);
 /* A voter, or with voter DP_NOBODY a member that is none, has these objects. */
 void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp_hash *roots,

@@ -200,6 +200,31 @@ static void who_is_told_nothing_asks_the_owner_after_a_wait(void **state)
     kit_close(world);
 }
 
+/* Its link stands, and nobody else is known to have the result. */
+static void who_says_that_it_has_it_and_gives_nothing_is_not_the_only_one_asked(void **state)
+{
+    kit_world *world = two_sites();
+    const dp_part_word word = word_of(world, 3);
+
+    (void)state;
+    const uint32_t first = fetcher(world, &word);
+    const uint32_t other = (first + 1) % 3;
+    assert_int_equal(held_by(world, first, other, &word), first);
+    dp_node *node = world->nodes[other].node;
+    const dp_part_wait wait = dp_part_round_wait(node, word.part);
+    const uint64_t all_us = DP_SITE_WAITS * dp_part_wait_line(&wait);
+    const uint64_t asked_us = world->now_us;
+    assert_true(dp_part_round_wake(node).us <= asked_us + all_us);
+    uint32_t whom = NODES;
+    while (whom != 3 && world->now_us < asked_us + all_us + DP_SECOND) {
+        world->now_us += KIT_STEP_MS * DP_MS;
+        whom = ticked(world, other, &word);
+        assert_true(whom != 3 || world->now_us >= asked_us + all_us);
+    }
+    assert_int_equal(whom, 3);
+    kit_close(world);
+}
+
 static void when_the_fetcher_dies_the_next_has_its_turn_at_once(void **state)
 {
     kit_world *world = two_sites();
@@ -279,6 +304,7 @@ int main(void)
         cmocka_unit_test(a_result_of_an_owner_nearby_is_asked_of_it_at_once),
         cmocka_unit_test(where_nobody_near_owns_a_part_each_asks_the_owner),
         cmocka_unit_test(who_is_told_nothing_asks_the_owner_after_a_wait),
+        cmocka_unit_test(who_says_that_it_has_it_and_gives_nothing_is_not_the_only_one_asked),
         cmocka_unit_test(when_the_fetcher_dies_the_next_has_its_turn_at_once),
         cmocka_unit_test(whoever_fetched_it_tells_each_of_those_nearby_once),
         cmocka_unit_test(who_was_near_stays_so_until_it_is_twice_as_far),
