@@ -74,6 +74,18 @@ static void print_replay(const dp_arguments *args, const report *r)
     if (args->options.evil != 0) {
         printf(" --evil %s", dp_evil_name((dp_evil_kind)args->options.evil));
     }
+    if (args->options.until_us != 0) {
+        printf(" --until %.6f", (double)args->options.until_us / 1e6);
+    }
+    if (args->options.loss_milli != 0) {
+        printf(" --loss %.1f", args->options.loss_milli / 10.0);
+    }
+    if (args->options.churn_milli != 0) {
+        printf(" --churn %.1f", args->options.churn_milli / 10.0);
+    }
+    if (args->options.round_ms != 0) {
+        printf(" --round %.3f", args->options.round_ms / 1000.0);
+    }
     if (args->options.contributors != 0) {
         printf(" --contributors %u", args->options.contributors);
     }

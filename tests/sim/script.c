@@ -1,9 +1,43 @@
 #include "tests/sim/script.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "tests/sim/arguments.h"
+#include "tests/sim/evil.h"
+
+/* Written where it is not 0. */
+static const struct number_key {
+    const char *key;
+    size_t at; /* uint32_t of dp_sim_options */
+    uint32_t most;
+} number_keys[] = {
+    {"nodes", offsetof(dp_sim_options, nodes), DP_SIM_NODES_MAX},
+    {"sites", offsetof(dp_sim_options, sites), DP_SIM_NODES_MAX},
+    {"contributors", offsetof(dp_sim_options, contributors), DP_LISTED_MAX},
+    {"loss-milli", offsetof(dp_sim_options, loss_milli), 999},
+    {"churn-milli", offsetof(dp_sim_options, churn_milli), 10000},
+    {"round-ms", offsetof(dp_sim_options, round_ms), 1000000000},
+};
+
+/* Written where it is yes. */
+static const struct flag_key {
+    const char *key;
+    size_t at; /* bool of dp_sim_options */
+} flag_keys[] = {
+    {"lucky", offsetof(dp_sim_options, lucky)},
+    {"keep-vote-key", offsetof(dp_sim_options, keep_vote_key)},
+    {"enrolled", offsetof(dp_sim_options, enrolled)},
+    {"parts", offsetof(dp_sim_options, parts)},
+    {"early", offsetof(dp_sim_options, early)},
+    {"span", offsetof(dp_sim_options, span)},
+};
+
+enum {
+    NUMBER_KEYS = sizeof number_keys / sizeof number_keys[0],
+    FLAG_KEYS = sizeof flag_keys / sizeof flag_keys[0]
+};
 
 static bool read_number(const char *text, uint64_t most, uint64_t *out)
 {
@@ -38,19 +72,43 @@ static bool read_profile(const char *text, dp_profile *out)
     return false;
 }
 
+static bool read_store(const char *text, dp_sim_store *out)
+{
+    for (int i = DP_SIM_STORE_MODEL; i <= DP_SIM_STORE_LIES; i++) {
+        if (strcmp(text, dp_store_name((dp_sim_store)i)) == 0) {
+            *out = (dp_sim_store)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Keys of the tables. False as take. */
+static bool take_plain(dp_sim_options *options, const char *key, const char *value)
+{
+    for (size_t i = 0; i < NUMBER_KEYS; i++) {
+        uint64_t number = 0;
+        if (strcmp(key, number_keys[i].key) == 0) {
+            const bool right = read_number(value, number_keys[i].most, &number) && number > 0;
+            *(uint32_t *)(void *)((char *)options + number_keys[i].at) = (uint32_t)number;
+            return right;
+        }
+    }
+    for (size_t i = 0; i < FLAG_KEYS; i++) {
+        if (strcmp(key, flag_keys[i].key) == 0) {
+            return read_bool(value, (bool *)((char *)options + flag_keys[i].at));
+        }
+    }
+    return false;
+}
+
 /* False: the value is not one of this key, or there is no such key. */
 static bool take(dp_script *script, const char *key, const char *value)
 {
     dp_sim_options *options = &script->options;
-    uint64_t number = 0;
 
     if (strcmp(key, "seed") == 0) {
         return read_number(value, UINT64_MAX, &options->seed);
-    }
-    if (strcmp(key, "nodes") == 0) {
-        const bool right = read_number(value, DP_SIM_NODES_MAX, &number) && number > 0;
-        options->nodes = (uint32_t)number;
-        return right;
     }
     if (strcmp(key, "until") == 0) {
         return read_seconds(value, &options->until_us);
@@ -58,25 +116,12 @@ static bool take(dp_script *script, const char *key, const char *value)
     if (strcmp(key, "every") == 0) {
         return read_bool(value, &options->all_on);
     }
-    if (strcmp(key, "lucky") == 0) {
-        return read_bool(value, &options->lucky);
+    if (strcmp(key, "evil") == 0) {
+        options->evil = dp_evil_named(value);
+        return options->evil != 0;
     }
-    if (strcmp(key, "span") == 0) {
-        return read_bool(value, &options->span);
-    }
-    if (strcmp(key, "early") == 0) {
-        return read_bool(value, &options->early);
-    }
-    if (strcmp(key, "sites") == 0) {
-        const bool right = read_number(value, DP_SIM_NODES_MAX, &number) && number > 0;
-        options->sites = (uint32_t)number;
-        return right;
-    }
-    if (strcmp(key, "parts") == 0) {
-        return read_bool(value, &options->parts);
-    }
-    if (strcmp(key, "keep-vote-key") == 0) {
-        return read_bool(value, &options->keep_vote_key);
+    if (strcmp(key, "store") == 0) {
+        return read_store(value, &options->store);
     }
     if (strcmp(key, "profile") == 0) {
         return read_profile(value, &options->profile);
@@ -88,7 +133,7 @@ static bool take(dp_script *script, const char *key, const char *value)
         memcpy(script->invariant, value, strlen(value) + 1);
         return true;
     }
-    return false;
+    return take_plain(options, key, value);
 }
 
 static dp_status read_version(const char *line, const char *name, dp_why *why)
@@ -163,29 +208,26 @@ dp_status dp_script_write(const dp_script *script, FILE *out)
     }
     fprintf(out, "%s\nevery %s\n", options->faults == 0 ? "none" : "",
             options->all_on ? "yes" : "no");
-    if (options->nodes != 0) {
-        fprintf(out, "nodes %u\n", options->nodes);
-    }
     if (options->until_us != 0) {
         fprintf(out, "until %.6f\n", (double)options->until_us / 1e6);
     }
-    if (options->lucky) {
-        fprintf(out, "lucky yes\n");
+    if (options->evil != 0) {
+        fprintf(out, "evil %s\n", dp_evil_name((dp_evil_kind)options->evil));
     }
-    if (options->keep_vote_key) {
-        fprintf(out, "keep-vote-key yes\n");
+    if (options->store != DP_SIM_STORE_DRAWN) {
+        fprintf(out, "store %s\n", dp_store_name(options->store));
     }
-    if (options->early) {
-        fprintf(out, "early yes\n");
+    for (size_t i = 0; i < NUMBER_KEYS; i++) {
+        const uint32_t number =
+            *(const uint32_t *)(const void *)((const char *)options + number_keys[i].at);
+        if (number != 0) {
+            fprintf(out, "%s %" PRIu32 "\n", number_keys[i].key, number);
+        }
     }
-    if (options->span) {
-        fprintf(out, "span yes\n");
-    }
-    if (options->sites > 0) {
-        fprintf(out, "sites %u\n", options->sites);
-    }
-    if (options->parts) {
-        fprintf(out, "parts yes\n");
+    for (size_t i = 0; i < FLAG_KEYS; i++) {
+        if (*(const bool *)((const char *)options + flag_keys[i].at)) {
+            fprintf(out, "%s yes\n", flag_keys[i].key);
+        }
     }
     if (script->invariant[0] != '\0') {
         fprintf(out, "invariant %s\n", script->invariant);

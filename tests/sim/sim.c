@@ -152,8 +152,10 @@ dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
         sim->plan.round_ms = 1000; /* As with far regions. */
     }
     if ((options->span && (options->parts || sim->plan.gradients)) ||
-        (options->early && !(options->parts && sim->plan.gradients)) || sim->plan.nodes == 0 ||
-        sim->plan.nodes > DP_SIM_NODES_MAX) {
+        (options->early && !(options->parts && sim->plan.gradients)) ||
+        (options->enrolled &&
+         (options->profile != DP_PROFILE_SCALE || options->store >= DP_SIM_STORE_REAL)) ||
+        sim->plan.nodes == 0 || sim->plan.nodes > DP_SIM_NODES_MAX) {
         return DP_BADARG;
     }
     if (!dp_real_wanted(sim)) { /* The real store would want chunks of their real size. */

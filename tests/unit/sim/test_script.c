@@ -1,5 +1,6 @@
 #include "tests/lib/check.h"
 
+#include "tests/sim/evil.h"
 #include "tests/sim/script.h"
 
 static dp_status read_text(dp_script *script, const char *text, dp_why *why)
@@ -24,6 +25,15 @@ static void what_is_written_is_read_back(void **state)
                                     .lucky = true,
                                     .span = true,
                                     .early = true,
+                                    .parts = true,
+                                    .enrolled = true,
+                                    .sites = 2,
+                                    .contributors = 1024,
+                                    .loss_milli = 5,
+                                    .churn_milli = 1200,
+                                    .round_ms = 2500,
+                                    .evil = DP_EVIL_TRAINER,
+                                    .store = DP_SIM_STORE_REAL,
                                     .trace = -1},
                         .invariant = "M14"};
     dp_script again = {0};
@@ -40,6 +50,10 @@ static void what_is_written_is_read_back(void **state)
     CHECK(again.options.faults == script.options.faults && again.options.all_on);
     CHECK(again.options.profile == DP_PROFILE_RIVALS && again.options.keep_vote_key &&
           again.options.lucky && again.options.span && again.options.early);
+    CHECK(again.options.parts && again.options.enrolled && again.options.sites == 2 &&
+          again.options.contributors == 1024 && again.options.evil == DP_EVIL_TRAINER);
+    CHECK(again.options.loss_milli == 5 && again.options.churn_milli == 1200 &&
+          again.options.round_ms == 2500 && again.options.store == DP_SIM_STORE_REAL);
     assert_string_equal(again.invariant, "M14");
 }
 
@@ -57,6 +71,10 @@ static void what_does_not_parse_is_told_with_its_line(void **state)
          "a.dps:2: cannot read \"seed 18446744073709551616\""},
         {"dpsim 1\nseed 1\n# well\nfaults rain\n", "a.dps:4: cannot read \"faults rain\""},
         {"dpsim 1\nseed 1\nnodes 0\n", "a.dps:3: cannot read \"nodes 0\""},
+        {"dpsim 1\nseed 1\ncontributors 1025\n", "a.dps:3: cannot read \"contributors 1025\""},
+        {"dpsim 1\nseed 1\nevil none\n", "a.dps:3: cannot read \"evil none\""},
+        {"dpsim 1\nseed 1\nstore tape\n", "a.dps:3: cannot read \"store tape\""},
+        {"dpsim 1\nseed 1\nenrolled maybe\n", "a.dps:3: cannot read \"enrolled maybe\""},
         {"dpsim 1\nseed 1\nuntil nan\n", "a.dps:3: cannot read \"until nan\""},
         {"dpsim 1\nseed 1\nprofile\n", "a.dps:3: cannot read \"profile \""},
         {"dpsim 1\nseed 1\ninvariant TOOLONGER\n", "a.dps:3: cannot read \"invariant TOOLONGER\""},
