@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <set>
 #include <unistd.h>
 #include <vector>
 
@@ -44,6 +45,7 @@ bool armed;
 thread_local int current;             /* CUDA's: the first, unless a thread says another */
 int stays;                            /* error that every call gives from now on */
 CUgraph_st *capturing;                /* NULL: nothing */
+std::set<cudaStream_t> streams;       /* all that are open */
 std::map<void *, size_t> card_memory; /* of what device_alloc gave */
 std::map<void *, size_t> host_memory;
 
@@ -79,7 +81,27 @@ int touched()
 
 bool is_late(cudaStream_t stream)
 {
-    return stream != nullptr && stream->low && wanted.late > 0;
+    /* What becomes a graph is not done at all yet. */
+    return stream != nullptr && (stream->low || (wanted.late_all && capturing == nullptr)) &&
+           wanted.late > 0;
+}
+
+void do_next(cudaStream_t stream)
+{
+    const std::function<void()> task = std::move(stream->tasks.front());
+    stream->tasks.pop_front();
+    stream->done++;
+    task();
+}
+
+/* All that there is to do, as giving memory back asks for. */
+void catch_up_all()
+{
+    for (cudaStream_t const stream : streams) {
+        while (!stream->tasks.empty()) {
+            do_next(stream);
+        }
+    }
 }
 
 /* No further than to the event. */
@@ -87,10 +109,7 @@ void catch_up(cudaEvent_t event)
 {
     cudaStream_t const stream = event->stream;
     while (stream->done < event->place) {
-        const std::function<void()> task = std::move(stream->tasks.front());
-        stream->tasks.pop_front();
-        stream->done++;
-        task();
+        do_next(stream);
     }
 }
 
@@ -202,6 +221,7 @@ void *take(std::map<void *, size_t> &pieces, size_t bytes)
 
 int give(std::map<void *, size_t> &pieces, void *memory)
 {
+    catch_up_all();
     if (pieces.erase(memory) == 0) {
         std::fprintf(stderr, "fake_cuda: freed what was not allocated\n");
         std::abort();
@@ -268,11 +288,13 @@ int fill(void *to, int byte, size_t bytes, cudaStream_t stream)
 int stream_open(cudaStream_t *out, bool low)
 {
     *out = new CUstream_st{current, low, {}, 0};
+    streams.insert(*out);
     return touched();
 }
 
 int stream_close(cudaStream_t stream)
 {
+    streams.erase(stream);
     delete stream;
     return 0;
 }
@@ -368,7 +390,11 @@ int graph_run(cudaGraphExec_t graph, cudaStream_t stream)
     }
     graphs_run++;
     for (const auto &task : graph->tasks) {
-        task();
+        if (is_late(stream)) {
+            stream->tasks.push_back(task);
+        } else {
+            task();
+        }
     }
     return 0;
 }

@@ -30,6 +30,8 @@ typedef struct fake_cuda {
     unsigned
         late; /* what is put on a stream of low priority happens when its end was asked for so often, or when another stream
                            waits for it; 0: at once */
+    bool
+        late_all; /* with late: what is put on any stream is as late, so that who waits for too little reads what is not there yet */
     unsigned poison_at; /* the n-th copy to the host from now brings NaN; 0: none */
     size_t
         armed_by; /* calls and copies count only behind an allocation on the card of so many bytes; 0: all do */

@@ -467,6 +467,34 @@ static dp_engine *with_displacement(const fake_cuda *fake)
     return e;
 }
 
+/* Where every stream is late, who does not wait for the half encodes the whole, and who then waits for the encoding alone is given it. */
+static void a_blob_is_made_of_what_was_put_on_before_it(void **state)
+{
+    (void)state;
+    dp_engine *const e = with_displacement(&(fake_cuda){.late = 2, .late_all = true});
+    const dp_codec codec = dp_codec_standard(DP_CODEC_INT8);
+    const size_t bytes = model.n_elements * sizeof(float);
+    float *const a = test_malloc(bytes);
+    const float *values = NULL;
+    dp_buf wanted;
+    dp_view blob;
+    dp_buf_init(&wanted, dp_codec_bytes_most(model.n_elements));
+    memcpy(a, cuda->values(e, DP_VECTOR_A), bytes);
+    for (size_t i = 0; i < model.n_elements; i++) {
+        a[i] *= 0.5F;
+    }
+    CHECK_OK(dp_codec_encode(&codec, a, model.n_elements, &wanted));
+    CHECK_OK(cuda->scale(e, DP_VECTOR_A, 32768));
+    CHECK_OK(cuda->encode_start(e, DP_VECTOR_A, &codec));
+    CHECK_OK(cuda->encode_take(e, &blob, &values));
+    CHECK(dp_view_equal(blob, dp_buf_view(&wanted)));
+    CHECK(memcmp(values, a, bytes) == 0);
+    dp_buf_close(&wanted);
+    test_free(a);
+    cuda->close(e);
+    CHECK(fake_cuda_used() == 0);
+}
+
 /* The card does what is on the other stream only when it is asked for: what a step writes in between must not be in it. */
 static void a_blob_made_beside_steps_has_the_bytes_of_the_moment_it_began(void **state)
 {
@@ -588,6 +616,7 @@ int main(void)
         cmocka_unit_test(a_claim_may_be_descriptor_zero),
         cmocka_unit_test(the_second_card_is_reached_from_every_thread),
         cmocka_unit_test(two_engines_share_a_card_only_where_both_fit),
+        cmocka_unit_test(a_blob_is_made_of_what_was_put_on_before_it),
         cmocka_unit_test(a_blob_made_beside_steps_has_the_bytes_of_the_moment_it_began),
         cmocka_unit_test(an_engine_may_be_closed_in_the_middle_of_an_encoding),
         cmocka_unit_test(a_card_that_goes_in_the_middle_of_an_encoding_costs_a_sentence),

@@ -189,6 +189,15 @@ static void nobody_is_told_before_the_copy_has_come(void **state)
     }
 }
 
+/* Where everything is late, gradients are there for who waits for what computes them alone. */
+static void what_is_told_has_been_waited_for(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < MODELS; m++) {
+        check_told(&(fake_cuda){.late = 3, .late_all = true}, &configs[m], DP_RECOMPUTE_NORMS);
+    }
+}
+
 static void note(void *context, size_t first)
 {
     teller *const t = context;
@@ -425,6 +434,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_layer_is_told_with_the_bits_that_it_has_in_the_end),
         cmocka_unit_test(nobody_is_told_before_the_copy_has_come),
+        cmocka_unit_test(what_is_told_has_been_waited_for),
         cmocka_unit_test(the_borders_are_the_cpu_s),
         cmocka_unit_test(one_step_alone_tells_and_the_others_are_graphs),
         cmocka_unit_test(a_refused_batch_tells_nothing_then_or_later),
