@@ -37,7 +37,7 @@ static inline size_t dp_cuda_runs(size_t n)
     return (n + DP_CUDA_RUN - 1) / DP_CUDA_RUN;
 }
 
-/* d = decode(blob). */
+/* d = decode(blob). d at 16 bytes. */
 DP_MUST dp_status dp_cuda_decode(float *d, size_t n, const dp_cuda_blob *blob, cudaStream_t stream);
 
 /* What encode needs beside its result: for codecs whose runs differ in length a slot for each, and their lengths. */
