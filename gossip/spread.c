@@ -331,6 +331,7 @@ void dp_spread_link_down(dp_spread *spread, dp_time now, uint32_t member, dp_out
         dp_want *const want = &spread->wants[spread->queue[i]];
         want->info_from = want->info_from == member ? DP_MEMBER_NONE : want->info_from;
         dp_spread_plan_pardon(spread, want, now);
+        dp_spread_plan_forgiving(spread, want, now);
     }
     dp_spread_fill(spread, now, out);
 }

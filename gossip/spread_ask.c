@@ -213,6 +213,7 @@ static void ask_info(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
 
     if (member == DP_MEMBER_NONE && dp_spread_has_holder(spread, want)) {
         memset(want->silent, 0, sizeof want->silent);
+        dp_spread_ask_lacking(want); /* They may have it by now, and the others do not answer. */
         want->asked_all++;
         member = next_holder(spread, want);
     }

@@ -141,6 +141,10 @@ void dp_spread_note_holder(const dp_spread *spread, uint32_t member, const char 
                            dp_out *out);
 /* A holder says that it has it not, or is too busy. */
 void dp_spread_lacks(const dp_spread *spread, dp_want *want, uint32_t member, dp_time now);
+/* Nobody may be asked because those who are linked lacked it: when that is forgiven. */
+void dp_spread_plan_forgiving(const dp_spread *spread, dp_want *want, dp_time now);
+/* Who lacked it may be asked again: liars not. */
+void dp_spread_ask_lacking(dp_want *want);
 /* member says that it has it now: it is asked again, unless it lied. True: this is news. */
 bool dp_spread_believe(dp_want *want, uint32_t member);
 /* No holder was left for a while: those that lacked it may have it by now; liars stay out. */

@@ -44,7 +44,12 @@ void dp_spread_lacks(const dp_spread *spread, dp_want *want, uint32_t member, dp
     dp_want_set_bit(want->banned, member, true);
     want->lacking++;
     dp_spread_plan_pardon(spread, want, now);
-    if (want->forgive_at.us == 0 && !dp_spread_has_holder(spread, want)) {
+    dp_spread_plan_forgiving(spread, want, now);
+}
+
+void dp_spread_plan_forgiving(const dp_spread *spread, dp_want *want, dp_time now)
+{
+    if (want->forgive_at.us == 0 && want->lacking > 0 && !dp_spread_has_holder(spread, want)) {
         want->forgive_at =
             dp_time_after(now, FORGIVE_US << (want->forgiven < 4 ? want->forgiven : 4));
     }
@@ -69,9 +74,13 @@ void dp_spread_forgive(const dp_spread *spread, dp_want *want)
 {
     want->forgive_at = (dp_time){0};
     want->forgiven++;
-    if (dp_spread_has_holder(spread, want)) {
-        return;
+    if (!dp_spread_has_holder(spread, want)) {
+        dp_spread_ask_lacking(want);
     }
+}
+
+void dp_spread_ask_lacking(dp_want *want)
+{
     memset(want->banned, 0, sizeof want->banned);
     for (uint32_t i = 0; i < want->n_faults; i++) {
         if (want->faults[i].bad >= DP_BAD_CHUNKS_MAX) {

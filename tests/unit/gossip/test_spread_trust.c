@@ -179,6 +179,49 @@ static void who_lacks_it_says_so_and_the_next_is_asked_at_once(void **state)
     fetcher_close(f);
 }
 
+/* Whoever of two is asked first lacks it; the other is asked. Returns the first. */
+static uint32_t one_of_two_lacks_it(fetcher *f)
+{
+    want(f, DP_PRIORITY_ROUND);
+    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    const uint32_t first = asked_of(f, DP_DO_GET_INFO);
+    const dp_peer peer = mesh_peer(first);
+    chunk(f, &peer, 0, DP_NOTFOUND);
+    CHECK(asked_of(f, DP_DO_GET_INFO) == 3 - first);
+    return first;
+}
+
+/* An author that keeps its update for one voter says so too, and it may be the last that has it (dpsim, swarm 1182). */
+static void who_lacked_it_is_asked_again_when_the_link_of_the_last_other_ends(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(2);
+    const uint32_t first = one_of_two_lacks_it(f);
+    const dp_peer last = mesh_peer(3 - first);
+    begin(f);
+    dp_members_link_down(f->members, now_of(f), 1, &last, DP_LINK_RESET, &f->out);
+    begin(f);
+    dp_spread_link_down(f->spread, now_of(f), 3 - first, &f->out);
+    CHECK(f->actions->count == 0);
+    tick_after(f, 250 * DP_MS);
+    CHECK(asked_of(f, DP_DO_GET_INFO) == first);
+    fetcher_close(f);
+}
+
+static void who_lacked_it_is_asked_again_when_the_others_were_silent(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(2);
+    const uint32_t first = one_of_two_lacks_it(f);
+    bool again = false;
+    for (uint32_t i = 0; i < 4; i++) {
+        tick_after(f, 2 * DP_SECOND);
+        again = again || (count_of(f, DP_DO_GET_INFO) == 1 && asked_of(f, DP_DO_GET_INFO) == first);
+    }
+    CHECK(again);
+    fetcher_close(f);
+}
+
 static void who_lacked_it_and_has_it_now_is_asked_at_once_unless_it_lied(void **state)
 {
     (void)state;
@@ -274,6 +317,8 @@ int main(void)
         cmocka_unit_test(silence_costs_no_more_for_the_second_than_for_the_first),
         cmocka_unit_test(a_holder_that_lacks_it_is_asked_again_after_a_while),
         cmocka_unit_test(who_lacks_it_says_so_and_the_next_is_asked_at_once),
+        cmocka_unit_test(who_lacked_it_is_asked_again_when_the_link_of_the_last_other_ends),
+        cmocka_unit_test(who_lacked_it_is_asked_again_when_the_others_were_silent),
         cmocka_unit_test(who_lacked_it_and_has_it_now_is_asked_at_once_unless_it_lied),
         cmocka_unit_test(who_is_said_to_have_it_is_asked_before_those_that_may),
         cmocka_unit_test(those_that_only_may_have_it_are_tried_one_at_a_time),
