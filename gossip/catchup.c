@@ -219,6 +219,11 @@ static uint64_t replay_bytes(const dp_node *node, uint64_t round)
     return bytes;
 }
 
+bool dp_catchup_holds_all(const dp_node *node)
+{
+    return replay_bytes(node, 0) == 0;
+}
+
 /* Chunks of it are here, and what comes after it can be had. */
 static bool is_part(const dp_node *node, const dp_summary *summary)
 {
