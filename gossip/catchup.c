@@ -219,11 +219,6 @@ static uint64_t replay_bytes(const dp_node *node, uint64_t round)
     return bytes;
 }
 
-bool dp_catchup_holds_all(const dp_node *node)
-{
-    return replay_bytes(node, 0) == 0;
-}
-
 /* Chunks of it are here, and what comes after it can be had. */
 static bool is_part(const dp_node *node, const dp_summary *summary)
 {
@@ -266,6 +261,11 @@ static uint32_t best_state(const dp_node *node, uint64_t least)
         }
     }
     return best;
+}
+
+bool dp_catchup_needs_no_state(const dp_node *node)
+{
+    return best_state(node, 1) == DP_MEMBER_NONE && replay_bytes(node, 0) == 0;
 }
 
 bool dp_catchup_prefers_state(const dp_node *node, uint64_t round)

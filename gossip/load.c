@@ -256,8 +256,9 @@ void dp_train_load(dp_node *node)
     }
     /* What has led to another state once would do so again. */
     const bool from_peers = train->strikes > 0 && peers_have_a_state(node);
-    /* A state may never be certified without this node: who holds every update needs none (dpsim, swarm 6044). */
-    const bool from_start = node->ledger.round <= DP_WINDOW_ROUNDS || dp_catchup_holds_all(node);
+    /* A state may never be certified without this node (dpsim, swarm 6044). */
+    const bool from_start =
+        node->ledger.round <= DP_WINDOW_ROUNDS || dp_catchup_needs_no_state(node);
     if (from_start && node->catchup.stuck_at.us == 0 && !from_peers) {
         begin(node);
         return;

@@ -647,8 +647,8 @@ void dp_catchup_tick(dp_node *node);
 dp_time dp_catchup_wake(const dp_node *node);
 /* The trainer needs a state that is not here. */
 void dp_catchup_state(dp_node *node);
-/* Every update of every round is here, applied or not. */
-bool dp_catchup_holds_all(const dp_node *node);
+/* Nobody linked gives a certified state, and every update of every round is here. */
+bool dp_catchup_needs_no_state(const dp_node *node);
 /* From the state of this round it is fewer bytes to fetch a newer certified state, with the updates after it, than the
  * updates alone, and enough rounds are missing. */
 bool dp_catchup_prefers_state(const dp_node *node, uint64_t round);
