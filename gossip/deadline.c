@@ -1,5 +1,8 @@
 #include "gossip/deadline.h"
 
+#include "base/assert.h"
+#include "base/part_cuts.h"
+
 enum { COPIES = 2 };
 
 static uint64_t clamp(uint64_t value, uint64_t least, uint64_t most)
@@ -89,6 +92,16 @@ uint64_t dp_deadline_send(uint64_t bytes, uint32_t others, uint32_t uplink)
     return bytes > UINT64_MAX / (1000 * COPIES)
                ? UINT64_MAX
                : bytes * copies * 1000 / uplink; /* bytes per kB/s are ms */
+}
+
+uint64_t dp_deadline_scatter(uint64_t bytes, uint32_t own_share, uint32_t uplink)
+{
+    dp_assert(own_share <= DP_PART_WHOLE);
+    const uint64_t share = bytes / DP_PART_WHOLE; /* So that no product overflows. */
+    const uint64_t rest = bytes % DP_PART_WHOLE;
+    const uint64_t leaves = DP_PART_WHOLE - own_share;
+
+    return dp_deadline_send(share * leaves + rest * leaves / DP_PART_WHOLE, 1, uplink);
 }
 
 uint64_t dp_deadline_part(uint64_t round_us, uint64_t late_us, uint64_t send_us)

@@ -47,6 +47,9 @@ uint64_t dp_deadline_bid(uint64_t rtt_p95_us, uint64_t fsync_p95_us, uint32_t di
 /* What a thin line needs for an update of so many bytes: the uplink (kB/s, not 0) carries it twice where two or more fetch it, since the
  * same chunk is now and then taken from its author by two; once they have it they have it from each other. */
 uint64_t dp_deadline_send(uint64_t bytes, uint32_t others, uint32_t uplink);
+/* The same in a round of parts: each part of the update leaves once, for who adds it up; own_share of the vector, in DP_PART_WHOLE, is
+ * added up here and does not leave. What the line carries after that, the sums made here, nobody could fetch earlier. */
+uint64_t dp_deadline_scatter(uint64_t bytes, uint32_t own_share, uint32_t uplink);
 /* How long a node behind such a line trains from its own opening until it publishes: the manifest's round, less what its opening was late
  * after the decision before and what sending takes, so that its update is there when the others' are. A quarter of the round at least: who
  * would need more is late, and counts with the longer grace. Steps after that count in the round that follows. */

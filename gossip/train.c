@@ -194,6 +194,20 @@ static bool is_turn(dp_node *node, uint64_t elapsed_us)
            dp_turn_allowed(&node->ledger, elapsed_us, (uint64_t)node->manifest.round_ms * 1000);
 }
 
+/* Of the vector, what this node adds up in the round to come. */
+static uint32_t own_share(const dp_node *node)
+{
+    const dp_part_layout *layout = &node->ledger.layout;
+    uint32_t share = 0;
+
+    for (uint32_t p = 0; p < layout->cuts.n; p++) {
+        if (dp_peer_equal(&layout->owners[p], &node->self)) {
+            share += dp_part_end(&layout->cuts, p) - layout->cuts.first[p];
+        }
+    }
+    return share;
+}
+
 /* How long this node trains for a round before its own part of it is due: less behind a thin line, over which others' updates came
  * late too. */
 static uint64_t part_us(const dp_node *node)
@@ -203,11 +217,14 @@ static uint64_t part_us(const dp_node *node)
     const uint64_t round_us = (uint64_t)node->manifest.round_ms * 1000;
     const uint32_t alive = dp_members_alive(node->members);
 
-    if (node->parts != NULL || train->uplink == 0 || !train->pending.made_here || alive < 2) {
+    if (train->uplink == 0 || !train->pending.made_here || alive < 2) {
         return round_us;
     }
     const uint64_t late_us = dp_time_between(round->slot_opened, round->opened);
-    const uint64_t send_us = dp_deadline_send(train->pending.ready.bytes, alive - 1, train->uplink);
+    const uint64_t bytes = train->pending.ready.bytes;
+    const uint64_t send_us = node->parts != NULL
+                                 ? dp_deadline_scatter(bytes, own_share(node), train->uplink)
+                                 : dp_deadline_send(bytes, alive - 1, train->uplink);
     return dp_deadline_part(round_us, late_us, send_us);
 }
 

@@ -130,6 +130,18 @@ static void a_thin_line_needs_two_copies_time_where_two_fetch(void **state)
     assert_true(dp_deadline_send(UINT64_MAX, 2, 1) == UINT64_MAX);
 }
 
+static void each_part_leaves_once_and_the_own_ones_do_not(void **state)
+{
+    (void)state;
+    assert_int_equal(dp_deadline_scatter(1000 * 1000, 0, 250), 4 * DP_SECOND);
+    assert_int_equal(dp_deadline_scatter(1000 * 1000, 65536 / 4, 250), 3 * DP_SECOND);
+    assert_int_equal(dp_deadline_scatter(1000 * 1000, 65536, 250), 0);
+    assert_int_equal(dp_deadline_scatter(1000, 65536 / 2, 1), DP_SECOND / 2);
+    assert_int_equal(dp_deadline_scatter(0, 0, 1), 0);
+    assert_true(dp_deadline_scatter(UINT64_MAX, 0, 1) == UINT64_MAX);
+    assert_int_equal(dp_deadline_scatter(UINT64_MAX, 65536, 1), 0);
+}
+
 static void who_sends_for_long_or_opens_late_trains_less_and_never_nothing(void **state)
 {
     const uint64_t round = 30 * DP_SECOND;
@@ -154,6 +166,7 @@ int main(void)
         cmocka_unit_test(bids_are_spread_by_distance_and_back_off),
         cmocka_unit_test(enough_is_never_more_than_there_are),
         cmocka_unit_test(a_thin_line_needs_two_copies_time_where_two_fetch),
+        cmocka_unit_test(each_part_leaves_once_and_the_own_ones_do_not),
         cmocka_unit_test(who_sends_for_long_or_opens_late_trains_less_and_never_nothing),
     };
 
