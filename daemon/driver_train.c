@@ -65,6 +65,7 @@ void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, con
 void dp_driver_watch_trainer(dp_driver *driver)
 {
     const uint64_t now = uv_now(driver->daemon->loop);
+    dp_trainer_look(driver->trainer);
     /* A question of a person, like a full evaluation, may take its time; what waits behind it is not to blame. */
     if (driver->n_waits > 0 && driver->waits[0].answer == NULL &&
         now - driver->waits[0].since_ms > driver->daemon->config->answer_time * 1000) {

@@ -48,6 +48,7 @@ struct dp_trainer {
     uint32_t n_starts;
     uint64_t deaths[DP_TRAINER_DEVICE_LIVES]; /* uv_now of the last that are its own, a ring */
     uint32_t n_deaths;
+    dp_oom oom; /* of the life under way */
     bool closing;
 };
 
@@ -119,7 +120,7 @@ static void report_lack(dp_trainer *trainer)
     uv_timer_start(trainer->restart, on_restart, DP_TRAINER_RETRY_MS, 0);
 }
 
-/* Of somebody on this machine, or of its kernel for lack of memory: a device that fails ends a process in other ways. */
+/* Of somebody on this machine: a device that fails ends a process in other ways. */
 static bool is_from_outside(int signal)
 {
     return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
@@ -134,8 +135,12 @@ static void on_exit(uv_process_t *process, int64_t status, int signal)
     if (trainer == NULL || trainer->closing) {
         return;
     }
-    const char *const cause = signal != 0 ? "killed by a signal" : status == 0 ? "ended" : "failed";
-    if (is_from_outside(signal)) {
+    const bool is_oom = signal == SIGKILL && dp_oom_happened(&trainer->oom, trainer->config.oom);
+    const char *const cause = is_oom        ? "was killed by the kernel for lack of memory"
+                              : signal != 0 ? "killed by a signal"
+                              : status == 0 ? "ended"
+                                            : "failed";
+    if (is_from_outside(signal) && !is_oom) {
         report_down(trainer, cause);
     } else {
         report_death(trainer, cause);
@@ -348,6 +353,7 @@ static dp_status begin_life(dp_trainer *trainer)
     self->process.data = self;
     self->poll.data = self;
     dp_list_init(&self->queue);
+    dp_oom_begin(&trainer->oom, trainer->config.oom, uv_now(trainer->config.loop));
     const dp_status status = spawn(trainer, self, pair[1]);
     close(pair[1]);
     /* A failed uv_spawn leaves an initialised handle behind. */
@@ -427,6 +433,7 @@ dp_status dp_trainer_open(dp_trainer **out, const dp_trainer_config *config)
         return DP_NOMEM;
     }
     trainer->config = *config;
+    trainer->config.oom = config->oom != NULL ? config->oom : &dp_oom_own;
     const bool told = config->backend != NULL && strcmp(config->backend, "auto") != 0;
     snprintf(trainer->backend, sizeof trainer->backend, "%s", told ? config->backend : "");
     snprintf(trainer->program, sizeof trainer->program, "%s", config->program);
@@ -504,6 +511,13 @@ void dp_trainer_replace(dp_trainer *trainer, const char *cause)
     if (trainer->life != NULL) {
         end_life(trainer->life);
         report_down(trainer, cause);
+    }
+}
+
+void dp_trainer_look(dp_trainer *trainer)
+{
+    if (trainer != NULL) {
+        dp_oom_look(&trainer->oom, trainer->config.oom, uv_now(trainer->config.loop));
     }
 }
 

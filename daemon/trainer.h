@@ -6,6 +6,7 @@
 #include <uv.h>
 
 #include "base/trainer_msg.h"
+#include "daemon/oom.h"
 
 enum {
     DP_TRAINER_QUEUE_MAX =
@@ -41,6 +42,7 @@ typedef struct dp_trainer_config {
     uint64_t nice;
     uint64_t celsius_max; /* 0: it is not told, as below */
     uint64_t watts_max;
+    const dp_oom_place *oom; /* who counts what the kernel kills; NULL: this machine's */
     dp_trainer_hooks hooks;
 } dp_trainer_config;
 
@@ -59,8 +61,11 @@ void dp_trainer_replace(dp_trainer *trainer, const char *cause);
 int dp_trainer_pid(const dp_trainer *trainer); /* 0: not running */
 uint32_t dp_trainer_restarts(const dp_trainer *trainer);
 /* Deaths of its own in the last DP_TRAINER_WINDOW_MS, with the one that down tells; at most DP_TRAINER_DEVICE_LIVES. None is a program
- * that is missing or of another release, one that was replaced, or one that was killed from outside (SIGKILL, also for lack of memory, SIGTERM). */
+ * that is missing or of another release, one that was replaced, or one that was killed from outside (SIGKILL, SIGTERM), except by the kernel for lack of memory, where that is known
+ * (oom.h). */
 uint32_t dp_trainer_deaths(const dp_trainer *trainer);
+/* Now and then: what the kernel has killed since is not about a death to come. */
+void dp_trainer_look(dp_trainer *trainer);
 /* Was it told that the CPU computes, by its config or since? */
 bool dp_trainer_takes_cpu(const dp_trainer *trainer);
 /* Who computes from its next start on, until close: after a device that spoils one life after the other. */

@@ -10,6 +10,8 @@
 #include "daemon/trainer.h"
 #include "tests/unit/daemon/turn.h"
 
+#include "tests/lib/fake_root.h"
+
 /* Modes travel in the threads setting. */
 enum mode {
     GOOD = 1, /* answers EVAL, with as many fds as it got; leaves on STOP */
@@ -183,7 +185,7 @@ static void on_message(void *context, const dp_trainer_msg *msg, const int *fds,
     }
 }
 
-static void stage_open(struct stage *stage, enum mode mode)
+static void stage_open_at(struct stage *stage, enum mode mode, const dp_oom_place *oom)
 {
     memset(stage, 0, sizeof *stage);
     turn_open(&stage->loop);
@@ -191,10 +193,16 @@ static void stage_open(struct stage *stage, enum mode mode)
                                       .program = own_path,
                                       .threads = (uint64_t)mode,
                                       .nice = 0,
+                                      .oom = oom,
                                       .hooks = {stage, on_started, on_down, on_message}};
     CHECK_OK(dp_trainer_open(&stage->trainer, &config));
     CHECK_OK(dp_trainer_start(stage->trainer, NULL));
     CHECK(dp_trainer_pid(stage->trainer) > 0);
+}
+
+static void stage_open(struct stage *stage, enum mode mode)
+{
+    stage_open_at(stage, mode, NULL);
 }
 
 static void stage_close(struct stage *stage)
@@ -495,6 +503,39 @@ static void what_is_not_its_fault_is_no_death_of_its_own(void **state)
     stage_close(&stage);
 }
 
+static void who_is_killed_for_lack_of_memory_has_died_of_its_own(void **state)
+{
+    static const dp_oom_place none = {
+        .groups = "/nowhere", .root = "/nowhere", .vmstat = "/nowhere"};
+    char groups[TEMPDIR_FILE_MAX];
+    const dp_oom_place place = {
+        .groups = tempdir_file(&fake_root, "cgroup", groups), .root = fake_root.path, .vmstat = ""};
+    struct stage stage;
+    (void)state;
+    folder("box");
+    put("cgroup", "0::/box\n");
+    put("box/memory.events", "oom 1\noom_kill 1\n");
+    stage_open_at(&stage, GOOD, &place);
+    turn_until(&stage.loop, has_started, &stage);
+    put("box/memory.events", "oom 2\noom_kill 2\n");
+    assert_int_equal(kill(dp_trainer_pid(stage.trainer), SIGKILL), 0);
+    turn_until(&stage.loop, is_down, &stage);
+    assert_string_equal(stage.cause, "was killed by the kernel for lack of memory");
+    assert_int_equal(dp_trainer_deaths(stage.trainer), 1);
+    turn_until(&stage.loop, has_restarted, &stage); /* The kill before is not about this life. */
+    assert_int_equal(kill(dp_trainer_pid(stage.trainer), SIGKILL), 0);
+    turn_until(&stage.loop, is_down_again, &stage);
+    assert_string_equal(stage.cause, "killed by a signal");
+    assert_int_equal(dp_trainer_deaths(stage.trainer), 1);
+    stage_close(&stage);
+    stage_open_at(&stage, GOOD, &none); /* Where nothing counts it was somebody. */
+    turn_until(&stage.loop, has_started, &stage);
+    assert_int_equal(kill(dp_trainer_pid(stage.trainer), SIGKILL), 0);
+    turn_until(&stage.loop, is_down, &stage);
+    assert_string_equal(stage.cause, "killed by a signal");
+    stage_close(&stage);
+}
+
 static void close_it(void *context, const char *cause)
 {
     struct stage *stage = context;
@@ -544,6 +585,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_missing_program_is_not_found),
         cmocka_unit_test(a_trainer_that_a_device_spoils_goes_on_with_the_cpu),
         cmocka_unit_test(what_is_not_its_fault_is_no_death_of_its_own),
+        in_root(who_is_killed_for_lack_of_memory_has_died_of_its_own),
         cmocka_unit_test(a_hook_may_close_the_trainer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
