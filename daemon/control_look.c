@@ -83,6 +83,82 @@ static void pack_limits(dp_group *map, const dp_transport_stats *stats)
     dp_pair_u64(map, "download_held_ms", stats->download_held_us / 1000);
 }
 
+/* How training goes, and what the last update was. */
+static void pack_training(dp_group *map, const dp_driver_view *view, const dp_manifest *manifest)
+{
+    dp_pair_f64(map, "tokens_per_s", view->tokens_per_s);
+    dp_pair_f64(map, "compute_utilisation", view->usage);
+    if (view->trained_us > 0) {
+        pack_spent(map, view);
+    }
+    if (manifest != NULL && manifest->outer_mu_milli > 0 && view->outer_reach > 0) {
+        dp_pair_f64(map, "outer_reach", view->outer_reach);
+    }
+    dp_pair_f64(map, "loss", view->loss);
+    if (view->keep != 0) {
+        dp_pair_u64(map, "keep", view->keep);
+    }
+    if (view->update_norm > 0) {
+        dp_pair_f64(map, "update_norm", view->update_norm);
+        dp_pair_f64(map, "update_residual", view->update_error);
+        dp_pair_f64(map, "update_error", view->update_error / view->update_norm);
+    }
+    if (view->part_error > 0) {
+        dp_pair_f64(map, "part_error", view->part_error);
+    }
+}
+
+/* Of rounds of parts. */
+static void pack_parts(dp_group *map, const dp_driver_view *view)
+{
+    if (view->node.early_told > 0) {
+        dp_pair_u64(map, "early_told", view->node.early_told);
+        dp_pair_u64(map, "early_here", view->node.early_here);
+    }
+    if (view->node.near > 0) {
+        dp_pair_u64(map, "near", view->node.near);
+    }
+    if (view->node.results_near > 0) {
+        dp_pair_u64(map, "results_near", view->node.results_near);
+    }
+}
+
+/* Whose two votes have halted this node. */
+static void pack_liar(dp_group *map, const dp_daemon *daemon, const dp_driver_view *view)
+{
+    if (view->node.mode == DP_MODE_HALTED && !dp_peer_is_zero(&view->node.culprit)) {
+        char id[DP_PEER_TEXT_MAX];
+        dp_peer_text(&view->node.culprit, id);
+        dp_pair_text(map, "voted_twice", id);
+        dp_pair_text(map, "voted_twice_name",
+                     dp_driver_peer_name(daemon->driver, &view->node.culprit));
+    }
+}
+
+/* What has gone over the line, and with whom. */
+static void pack_line(dp_group *map, const dp_driver_view *view)
+{
+    dp_pair_u64(map, "bytes_sent", view->transport.bytes_sent);
+    dp_pair_u64(map, "bytes_received", view->transport.bytes_received);
+    pack_limits(map, &view->transport);
+    dp_pair_u64(map, "chunks", view->node.chunks);
+    dp_pair_u64(map, "chunks_hedged", view->node.chunks_hedged);
+    dp_pair_u64(map, "links", view->transport.links);
+    dp_pair_u64(map, "handshakes_failed", view->transport.handshakes_failed);
+    dp_pair_u64(map, "accepts_refused", view->transport.accepts_refused);
+}
+
+static void pack_trainer(dp_group *map, const dp_driver_view *view)
+{
+    dp_pair_text(map, "trainer", view->trainer);
+    if (view->device[0] != '\0') {
+        dp_pair_text(map, "device", view->device);
+    }
+    dp_pair_u64(map, "trainer_pid", (uint64_t)view->trainer_pid);
+    dp_pair_u64(map, "trainer_restarts", view->trainer_restarts);
+    dp_pair_u64(map, "counted", view->counted);
+}
+
 static void pack_run(dp_packer *packer, const dp_daemon *daemon)
 {
     const dp_facts *facts = dp_driver_facts(daemon->driver);
@@ -111,61 +187,14 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     dp_pair_u64(&map, "data_here", here);
     dp_pair_u64(&map, "elements", view.elements);
     dp_pair_u64(&map, "round_ms", manifest != NULL ? manifest->round_ms : 0);
-    dp_pair_f64(&map, "tokens_per_s", view.tokens_per_s);
-    dp_pair_f64(&map, "compute_utilisation", view.usage);
-    if (view.trained_us > 0) {
-        pack_spent(&map, &view);
-    }
-    if (manifest != NULL && manifest->outer_mu_milli > 0 && view.outer_reach > 0) {
-        dp_pair_f64(&map, "outer_reach", view.outer_reach);
-    }
-    dp_pair_f64(&map, "loss", view.loss);
-    if (view.keep != 0) {
-        dp_pair_u64(&map, "keep", view.keep);
-    }
-    if (view.update_norm > 0) {
-        dp_pair_f64(&map, "update_norm", view.update_norm);
-        dp_pair_f64(&map, "update_residual", view.update_error);
-        dp_pair_f64(&map, "update_error", view.update_error / view.update_norm);
-    }
-    if (view.part_error > 0) {
-        dp_pair_f64(&map, "part_error", view.part_error);
-    }
-    if (view.node.early_told > 0) {
-        dp_pair_u64(&map, "early_told", view.node.early_told);
-        dp_pair_u64(&map, "early_here", view.node.early_here);
-    }
-    if (view.node.near > 0) {
-        dp_pair_u64(&map, "near", view.node.near);
-    }
-    if (view.node.results_near > 0) {
-        dp_pair_u64(&map, "results_near", view.node.results_near);
-    }
+    pack_training(&map, &view, manifest);
+    pack_parts(&map, &view);
     if (view.has_checkpoint) {
         dp_pair_u64(&map, "checkpoint_round", view.checkpoint_round);
     }
-    if (view.node.mode == DP_MODE_HALTED && !dp_peer_is_zero(&view.node.culprit)) {
-        char id[DP_PEER_TEXT_MAX];
-        dp_peer_text(&view.node.culprit, id);
-        dp_pair_text(&map, "voted_twice", id);
-        dp_pair_text(&map, "voted_twice_name",
-                     dp_driver_peer_name(daemon->driver, &view.node.culprit));
-    }
-    dp_pair_u64(&map, "bytes_sent", view.transport.bytes_sent);
-    dp_pair_u64(&map, "bytes_received", view.transport.bytes_received);
-    pack_limits(&map, &view.transport);
-    dp_pair_u64(&map, "chunks", view.node.chunks);
-    dp_pair_u64(&map, "chunks_hedged", view.node.chunks_hedged);
-    dp_pair_u64(&map, "links", view.transport.links);
-    dp_pair_u64(&map, "handshakes_failed", view.transport.handshakes_failed);
-    dp_pair_u64(&map, "accepts_refused", view.transport.accepts_refused);
-    dp_pair_text(&map, "trainer", view.trainer);
-    if (view.device[0] != '\0') {
-        dp_pair_text(&map, "device", view.device);
-    }
-    dp_pair_u64(&map, "trainer_pid", (uint64_t)view.trainer_pid);
-    dp_pair_u64(&map, "trainer_restarts", view.trainer_restarts);
-    dp_pair_u64(&map, "counted", view.counted);
+    pack_liar(&map, daemon, &view);
+    pack_line(&map, &view);
+    pack_trainer(&map, &view);
     dp_group_end(&map);
 }
 
