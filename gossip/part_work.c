@@ -118,12 +118,13 @@ typedef struct listable {
     uint32_t claims[DP_CLAIMS_MAX];
 } listable;
 
-/* Here, whole, and a record may name it. */
+/* Here, whole, and a record may name it. What this node has just made is as good until its trainer has looked at it. */
 static bool has_result(const dp_node *node, const listable *ready, uint32_t part)
 {
     for (uint32_t i = 0; i < node->parts->n_results; i++) {
         const dp_result *result = &node->parts->results[i];
-        if (result->word.part == part && result->held && result->checked && !result->bad &&
+        const bool good = result->checked || dp_peer_equal(&result->word.owner, &node->self);
+        if (result->word.part == part && result->held && good && !result->bad &&
             dp_part_round_may_name(node, result, ready->claims, ready->n)) {
             return true;
         }

@@ -29,6 +29,22 @@ static void each_adds_up_a_part_and_all_have_the_same_state(void **state)
     kit_close(world);
 }
 
+static void an_owner_adds_up_its_part_once_a_round(void **state)
+{
+    kit_world *world = kit_parted(3);
+    uint32_t before[3];
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        before[i] = world->nodes[i].reduces;
+    }
+    kit_run_rounds(world, 4);
+    for (uint32_t i = 0; i < 3; i++) { /* One more may be of the round under way. */
+        assert_in_range(world->nodes[i].reduces - before[i], 4, 5);
+    }
+    kit_close(world);
+}
+
 /* So many bits of the parts that record counts are of contributor who. */
 static uint32_t counted_parts(const dp_record *record, uint32_t who)
 {
@@ -426,6 +442,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_adds_up_a_part_and_all_have_the_same_state),
+        cmocka_unit_test(an_owner_adds_up_its_part_once_a_round),
         cmocka_unit_test(who_publishes_another_s_parts_is_counted_in_its_own_alone),
         cmocka_unit_test(equal_parts_of_nothing_count_for_all_who_have_them),
         cmocka_unit_test(who_has_twice_the_line_adds_up_more),
