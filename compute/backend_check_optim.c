@@ -98,7 +98,7 @@ static dp_status same_way(trial *r)
     const dp_twins *const t = &r->twins;
     const size_t n = t->model.n_elements;
     dp_optim_vector lent[2][DP_BACKEND_STATE_MAX];
-    size_t count;
+    size_t count = 0;
     DP_TRY(lend(t, lent, &count));
     for (size_t i = 0; i < count; i++) {
         if (strcmp(lent[0][i].name, lent[1][i].name) != 0) {
@@ -124,7 +124,7 @@ static dp_status take(trial *r)
 {
     const dp_twins *const t = &r->twins;
     dp_optim_vector lent[2][DP_BACKEND_STATE_MAX];
-    size_t count;
+    size_t count = 0;
     DP_TRY(lend(t, lent, &count));
     for (size_t i = 0; i < count; i++) {
         memcpy(lent[0][i].values, lent[1][i].values, t->model.n_elements * sizeof(float));

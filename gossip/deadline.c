@@ -89,7 +89,7 @@ uint64_t dp_deadline_send(uint64_t bytes, uint32_t others, uint32_t uplink)
 {
     const uint64_t copies = others < COPIES ? others : COPIES;
 
-    return bytes > UINT64_MAX / (1000 * COPIES)
+    return bytes > UINT64_MAX / (1000ULL * COPIES)
                ? UINT64_MAX
                : bytes * copies * 1000 / uplink; /* bytes per kB/s are ms */
 }

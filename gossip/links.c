@@ -14,6 +14,12 @@ void dp_rtt_add(dp_rtt *rtt, uint64_t sample_us)
         rtt->rttvar_us = (uint32_t)((3ULL * rtt->rttvar_us + off) / 4);
         rtt->srtt_us = (uint32_t)((7ULL * rtt->srtt_us + sample) / 8);
     }
+    if (rtt->samples % DP_RTT_WINDOW == 0) {
+        rtt->least_us[1] = rtt->samples == 0 ? sample : rtt->least_us[0];
+        rtt->least_us[0] = sample;
+    } else if (sample < rtt->least_us[0]) {
+        rtt->least_us[0] = sample;
+    }
     if (rtt->samples < UINT32_MAX) {
         rtt->samples++;
     }
@@ -30,6 +36,13 @@ uint64_t dp_rtt_timeout(const dp_rtt *rtt, uint64_t guess_us, uint64_t least_us,
 uint64_t dp_rtt_p95(const dp_rtt *rtt)
 {
     return rtt->samples == 0 ? 0 : rtt->srtt_us + 2ULL * rtt->rttvar_us;
+}
+
+uint64_t dp_rtt_least(const dp_rtt *rtt)
+{
+    return rtt->samples == 0                     ? UINT64_MAX
+           : rtt->least_us[0] < rtt->least_us[1] ? rtt->least_us[0]
+                                                 : rtt->least_us[1];
 }
 
 static void sort_in(uint32_t *sorted, uint32_t n, uint32_t sample)

@@ -6,11 +6,11 @@
 #include "base/assert.h"
 #include "gossip/node_internal.h"
 
-/* A member that has been near stays so until it is twice as far: delays are measured beside much else that goes on. */
+/* A member that has been near stays so until it is twice as far: delays are measured beside much else that goes on, and for that the
+ * least of many counts. */
 static bool is_short(const dp_member *member, bool before)
 {
-    return member->rtt.samples > 0 &&
-           member->rtt.srtt_us <= (before ? 2 * DP_SITE_RTT_US : DP_SITE_RTT_US);
+    return dp_rtt_least(&member->rtt) <= (before ? 2 * DP_SITE_RTT_US : DP_SITE_RTT_US);
 }
 
 void dp_part_site_look(dp_node *node)

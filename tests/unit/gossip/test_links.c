@@ -38,6 +38,26 @@ static void timeouts_stay_within_their_bounds_and_a_huge_sample_is_cut(void **st
     CHECK(rtt.srtt_us <= DP_RTT_US_MAX);
 }
 
+static void the_least_forgets_what_is_long_ago(void **state)
+{
+    (void)state;
+    dp_rtt rtt = {0};
+
+    CHECK(dp_rtt_least(&rtt) == UINT64_MAX);
+    dp_rtt_add(&rtt, 900);
+    CHECK(dp_rtt_least(&rtt) == 900);
+    dp_rtt_add(&rtt, 5000); /* A busy moment moves an average, not this. */
+    CHECK(dp_rtt_least(&rtt) == 900);
+    dp_rtt_add(&rtt, 400);
+    CHECK(dp_rtt_least(&rtt) == 400);
+    for (uint32_t i = rtt.samples; i < 2 * DP_RTT_WINDOW; i++) {
+        dp_rtt_add(&rtt, 30000);
+        CHECK(dp_rtt_least(&rtt) == 400);
+    }
+    dp_rtt_add(&rtt, 30000); /* Two windows without it. */
+    CHECK(dp_rtt_least(&rtt) == 30000);
+}
+
 static void percentiles_are_by_nearest_rank_over_the_last_samples(void **state)
 {
     (void)state;
@@ -74,6 +94,7 @@ int main(void)
         cmocka_unit_test(the_first_sample_sets_both_estimates),
         cmocka_unit_test(later_samples_follow_rfc_6298),
         cmocka_unit_test(timeouts_stay_within_their_bounds_and_a_huge_sample_is_cut),
+        cmocka_unit_test(the_least_forgets_what_is_long_ago),
         cmocka_unit_test(percentiles_are_by_nearest_rank_over_the_last_samples),
         cmocka_unit_test(the_ring_keeps_its_place_when_its_count_saturates),
     };

@@ -276,7 +276,7 @@ static void who_was_near_stays_so_until_it_is_twice_as_far(void **state)
     const uint32_t index = dp_node_member_index(node, &peer);
     dp_rtt *rtt = (dp_rtt *)(uintptr_t)&dp_members_at(node->members, index)->rtt;
     static const struct {
-        uint32_t srtt_us;
+        uint32_t least_us;
         bool near;
     } rows[] = {{DP_SITE_RTT_US + 1, true}, /* It was. */
                 {2 * DP_SITE_RTT_US, true},
@@ -286,7 +286,7 @@ static void who_was_near_stays_so_until_it_is_twice_as_far(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        *rtt = (dp_rtt){.srtt_us = rows[i].srtt_us, .samples = 1};
+        *rtt = (dp_rtt){.least_us = {rows[i].least_us, UINT32_MAX}, .samples = 1};
         dp_part_site_look(node);
         assert_int_equal(dp_part_site_near(node->parts, index), rows[i].near);
     }
