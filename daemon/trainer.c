@@ -163,7 +163,7 @@ static void wait_for_end(life *self)
 {
     uv_poll_stop(&self->poll);
     self->hung_up = true;
-    uv_timer_start(self->trainer->restart, on_lingering, DP_TRAINER_END_MS, 0);
+    uv_timer_start(self->trainer->restart, on_lingering, self->trainer->config.end_ms, 0);
 }
 
 static void receive(life *self)
@@ -433,6 +433,9 @@ dp_status dp_trainer_open(dp_trainer **out, const dp_trainer_config *config)
         return DP_NOMEM;
     }
     trainer->config = *config;
+    if (trainer->config.end_ms == 0) {
+        trainer->config.end_ms = DP_TRAINER_END_MS;
+    }
     trainer->config.oom = config->oom != NULL ? config->oom : &dp_oom_own;
     const bool told = config->backend != NULL && strcmp(config->backend, "auto") != 0;
     snprintf(trainer->backend, sizeof trainer->backend, "%s", told ? config->backend : "");

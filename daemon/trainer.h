@@ -17,7 +17,7 @@ enum {
     DP_TRAINER_HELLO_MS =
         75 * 1000, /* a process that is silent for so long after its start is replaced */
     DP_TRAINER_END_MS =
-        500, /* between the end of its socket and its own; then it is killed, and the death is its own */
+        3000, /* between the end of its socket and its own, for a card takes its time; then it is killed, a death of its own */
     DP_TRAINER_RESTART_MS = 200,
     DP_TRAINER_RESTART_SLOW_MS = 60 * 1000,
     DP_TRAINER_RETRY_MS = 1000 /* until there are descriptors or memory for a process again */
@@ -42,6 +42,7 @@ typedef struct dp_trainer_config {
     uint64_t nice;
     uint64_t celsius_max; /* 0: it is not told, as below */
     uint64_t watts_max;
+    uint64_t end_ms;         /* 0: DP_TRAINER_END_MS */
     const dp_oom_place *oom; /* who counts what the kernel kills; NULL: this machine's */
     dp_trainer_hooks hooks;
 } dp_trainer_config;

@@ -193,6 +193,7 @@ static void stage_open_at(struct stage *stage, enum mode mode, const dp_oom_plac
                                       .program = own_path,
                                       .threads = (uint64_t)mode,
                                       .nice = 0,
+                                      .end_ms = mode == HUNG_UP ? 20 : 60 * 1000,
                                       .oom = oom,
                                       .hooks = {stage, on_started, on_down, on_message}};
     CHECK_OK(dp_trainer_open(&stage->trainer, &config));
