@@ -20,6 +20,9 @@ struct dp_diary {
     uint32_t n_entries; /* ever; the ring holds the last DP_DIARY_ENTRIES_MAX */
     uint32_t n_rounds;
     uint32_t n_batch;
+    uint64_t stragglers_round;
+    uint32_t n_stragglers; /* of that round */
+    dp_left_out stragglers[DP_DIARY_STRAGGLERS_MAX];
     dp_journal_event batch[BATCH_MAX];
     dp_diary_entry entries[DP_DIARY_ENTRIES_MAX];
     dp_diary_round rounds[DP_DIARY_ROUNDS_MAX];
@@ -192,6 +195,10 @@ void dp_diary_round_of_record(const dp_record *record, const dp_peer *self, dp_d
         round->peers[i].age = dp_listed_age(record, i);
         round->n_peers = i + 1;
     }
+    for (uint32_t i = 0; i < record->n_late && i < DP_DIARY_LEFT_OUT_MAX; i++) {
+        round->left_out[i] = (dp_left_out){.peer = record->late[i], .cause = "not there in time"};
+        round->n_left_out = i + 1;
+    }
     round->lines = record->lines;
     round->parts = record->n_parts;
     for (uint32_t p = 0; p < record->n_parts; p++) {
@@ -212,6 +219,31 @@ dp_diary_round *dp_diary_round_find(dp_diary *diary, uint64_t round)
     return NULL;
 }
 
+void dp_diary_straggler(dp_diary *diary, const dp_note *note)
+{
+    if (note->round != diary->stragglers_round) {
+        diary->stragglers_round = note->round;
+        diary->n_stragglers = 0;
+    }
+    if (diary->n_stragglers < DP_DIARY_STRAGGLERS_MAX) {
+        dp_left_out *one = &diary->stragglers[diary->n_stragglers++];
+        one->peer = note->peer;
+        snprintf(one->cause, sizeof one->cause, "%s", note->cause);
+    }
+}
+
+static void tell_causes(const dp_diary *diary, dp_diary_round *row)
+{
+    for (uint32_t i = 0; i < diary->n_stragglers && diary->stragglers_round == row->round; i++) {
+        const dp_left_out *one = &diary->stragglers[i];
+        for (uint32_t k = 0; k < row->n_left_out; k++) {
+            if (dp_peer_equal(&row->left_out[k].peer, &one->peer)) {
+                row->left_out[k] = *one;
+            }
+        }
+    }
+}
+
 void dp_diary_round_add(dp_diary *diary, const dp_diary_round *round)
 {
     dp_diary_round *row =
@@ -222,6 +254,9 @@ void dp_diary_round_add(dp_diary *diary, const dp_diary_round *round)
     }
     const uint64_t duration_ms = replaces ? row->duration_ms : 0;
     *row = *round;
+    if (row->kind == DP_DIARY_SYNC) {
+        tell_causes(diary, row);
+    }
     if (replaces && row->duration_ms == 0) {
         row->duration_ms = duration_ms;
     } else if (!replaces && row->kind == DP_DIARY_SYNC && row->time_ms >= diary->last_round_ms) {

@@ -16,6 +16,7 @@ enum {
     DP_DIARY_TEXT_MAX = 240,
     DP_DIARY_NAME_MAX = 40,
     DP_DIARY_LEFT_OUT_MAX = 8,
+    DP_DIARY_STRAGGLERS_MAX = 64, /* whose cause is kept until their round is decided */
     DP_DIARY_FLUSH_MS = 500
 };
 
@@ -30,6 +31,11 @@ typedef struct dp_diary_entry {
 } dp_diary_entry;
 
 typedef enum dp_diary_kind { DP_DIARY_SYNC = 1, DP_DIARY_GOSSIP = 2 } dp_diary_kind;
+
+typedef struct dp_left_out {
+    dp_peer peer;
+    char cause[32];
+} dp_left_out;
 
 typedef struct dp_diary_round {
     dp_diary_kind kind;
@@ -51,11 +57,8 @@ typedef struct dp_diary_round {
     bool counted;        /* lists this node */
     bool live;           /* decided while this daemon watched, not read from the chain */
     dp_hash state_root;  /* after this round; zero until known */
-    uint32_t n_left_out;
-    struct {
-        dp_peer peer;
-        char cause[32];
-    } left_out[DP_DIARY_LEFT_OUT_MAX];
+    uint32_t n_left_out; /* the first of those that the record calls late */
+    dp_left_out left_out[DP_DIARY_LEFT_OUT_MAX];
     uint32_t n_peers;
     struct {
         dp_peer peer;
@@ -93,6 +96,9 @@ void dp_diary_add(dp_diary *diary, dp_log_level level, const char *name, uint64_
 /* A note of the node, turned into words. names may be NULL or gives a name for a peer ("" if unknown). */
 void dp_diary_note(dp_diary *diary, const dp_note *note, const char *peer_name);
 
+/* The node waits for this one no more (DP_NOTE_STRAGGLER): kept until that round is added, whose row then has this cause for it, if
+ * the record leaves it out. */
+void dp_diary_straggler(dp_diary *diary, const dp_note *note);
 /* Rounds. The row is copied; the same (kind SYNC, round) replaces. */
 void dp_diary_round_add(dp_diary *diary, const dp_diary_round *round);
 /* NULL if not there. */
@@ -100,7 +106,7 @@ dp_diary_round *dp_diary_round_find(dp_diary *diary, uint64_t round);
 /* index 0 = oldest kept; NULL beyond the last. */
 const dp_diary_round *dp_diary_round_at(const dp_diary *diary, uint32_t index);
 uint32_t dp_diary_rounds(const dp_diary *diary);
-/* From a decided record, as seen by self. */
+/* From a decided record, as seen by self. Why somebody was left out it does not say: who closed the round knows (above). */
 void dp_diary_round_of_record(const dp_record *record, const dp_peer *self, dp_diary_round *round);
 
 const dp_diary_entry *dp_diary_entry_at(const dp_diary *diary, uint32_t index);

@@ -7,7 +7,6 @@ static void note(dp_driver *driver, const dp_note *what)
 {
     dp_diary *diary = driver->daemon->diary;
     dp_diary_note(diary, what, dp_driver_peer_name(driver, &what->peer));
-    dp_diary_round *row = dp_diary_round_find(diary, what->round);
     if (what->code == DP_NOTE_EXCHANGE) {
         dp_node_view view;
         dp_node_look(driver->node, &view);
@@ -24,12 +23,8 @@ static void note(dp_driver *driver, const dp_note *what)
                                 .live = true};
         strncpy(round.cause, what->cause, sizeof round.cause - 1);
         dp_diary_round_add(diary, &round);
-    } else if (what->code == DP_NOTE_STRAGGLER && row != NULL &&
-               row->n_left_out < DP_DIARY_LEFT_OUT_MAX) {
-        row->left_out[row->n_left_out].peer = what->peer;
-        strncpy(row->left_out[row->n_left_out].cause, what->cause,
-                sizeof row->left_out[0].cause - 1);
-        row->n_left_out++;
+    } else if (what->code == DP_NOTE_STRAGGLER) {
+        dp_diary_straggler(diary, what);
     } else if (what->code == DP_NOTE_COUNTED) {
         driver->counted++;
     }

@@ -130,11 +130,6 @@ static void remember_round(dp_driver *driver, const row_job *self)
         round.live = true;
         add_density(driver, &round);
         note_density(driver, &round);
-        const dp_diary_round *noted = dp_diary_round_find(driver->daemon->diary, record.round);
-        if (noted != NULL) {
-            round.n_left_out = noted->n_left_out;
-            memcpy(round.left_out, noted->left_out, sizeof round.left_out);
-        }
         dp_diary_round_add(driver->daemon->diary, &round);
     }
 }

@@ -292,6 +292,41 @@ static void a_record_is_read_as_this_node_sees_it(void **state)
     CHECK(row.loss_micro == 0 && row.listed == 0 && !row.counted);
 }
 
+static void who_was_left_out_is_told_by_the_record_and_why_by_who_closed_the_round(void **state)
+{
+    struct house house;
+    static dp_record record;
+    static dp_diary_round row;
+    const dp_peer self = peer_of(2);
+    dp_note note = {
+        .code = DP_NOTE_STRAGGLER, .round = 12, .peer = peer_of(7), .cause = "not alive"};
+    (void)state;
+    house_open(&house);
+    dp_diary *diary = house.daemon.diary;
+    record = (dp_record){.round = 12, .slot = 14, .n_late = 12};
+    for (uint8_t i = 0; i < 12; i++) {
+        record.late[i] = peer_of((uint8_t)(6 + i));
+    }
+    dp_diary_straggler(diary, &note); /* Before its round is decided. */
+    note.peer = peer_of(30);
+    for (uint32_t i = 0; i < 2 * DP_DIARY_STRAGGLERS_MAX; i++) {
+        dp_diary_straggler(diary, &note); /* In time for the record after all. */
+    }
+    dp_diary_round_of_record(&record, &self, &row);
+    dp_diary_round_add(diary, &row);
+    const dp_diary_round *kept = dp_diary_round_find(diary, 12);
+    assert_int_equal(kept->n_left_out, DP_DIARY_LEFT_OUT_MAX);
+    for (uint32_t i = 0; i < DP_DIARY_LEFT_OUT_MAX; i++) {
+        CHECK(dp_peer_equal(&kept->left_out[i].peer, &record.late[i]));
+        assert_string_equal(kept->left_out[i].cause, i == 1 ? "not alive" : "not there in time");
+    }
+    record.round = 13; /* Of which nothing was said. */
+    dp_diary_round_of_record(&record, &self, &row);
+    dp_diary_round_add(diary, &row);
+    assert_string_equal(dp_diary_round_find(diary, 13)->left_out[1].cause, "not there in time");
+    house_close(&house);
+}
+
 static void a_closed_diary_takes_late_entries_quietly(void **state)
 {
     (void)state;
@@ -314,6 +349,7 @@ int main(void)
         cmocka_unit_test(pair_exchanges_are_rows_of_their_own),
         cmocka_unit_test(the_state_root_of_a_round_can_be_filled_in_later),
         cmocka_unit_test(a_record_is_read_as_this_node_sees_it),
+        cmocka_unit_test(who_was_left_out_is_told_by_the_record_and_why_by_who_closed_the_round),
         cmocka_unit_test(a_closed_diary_takes_late_entries_quietly),
     };
     tempdir_in_memory();
