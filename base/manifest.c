@@ -11,7 +11,7 @@
 
 enum {
     VERSION_FIRST = 6,
-    VERSION_LAST = 11,
+    VERSION_LAST = 12,
     SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature)
 };
 
@@ -113,11 +113,14 @@ static const field fields[] = {
     FIELD(FIELD_U32, codec_keep_most),
     /* Since version 11. */
     FIELD(FIELD_U32, contributors_max),
+    /* Since version 12. */
+    FIELD(FIELD_U32, close_milli),
 };
 
 enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
-static const size_t fields_of[] = {FIELD_COUNT - 6, FIELD_COUNT - 4, FIELD_COUNT - 3,
-                                   FIELD_COUNT - 2, FIELD_COUNT - 1, FIELD_COUNT};
+static const size_t fields_of[] = {FIELD_COUNT - 7, FIELD_COUNT - 5, FIELD_COUNT - 4,
+                                   FIELD_COUNT - 3, FIELD_COUNT - 2, FIELD_COUNT - 1,
+                                   FIELD_COUNT};
 _Static_assert(sizeof fields_of / sizeof fields_of[0] == VERSION_LAST - VERSION_FIRST + 1,
                "each version says how many fields it has");
 
@@ -208,6 +211,9 @@ static const dp_manifest_row rows[] = {
         DP_MANIFEST_LISTED_MAX, DP_MANIFEST_LISTED_STANDARD,
         "Most contributors of one round. Above 32 they stand in lists, and every node fetches and "
         "adds up as many updates."),
+    ROW(close_milli, "round.close_at", "1e-3", 1000, 0, DP_MANIFEST_CLOSE_MOST, 0,
+        "Share of the members at work whose updates end a round at once, 0.6 to 0.99; 0: when all "
+        "are there, or 60 % and a grace."),
     ROW(patience_milli, "round.patience", "1e-3", 1000, 100, 100000, 1000,
         "Scales every wait for the slowest: 2 waits twice as long."),
     ROW(gossip_round_ms, "gossip.time", "ms", 1000, 100, 86400000, 10000,
@@ -546,6 +552,9 @@ static void write_field(dp_writer *writer, const dp_manifest *manifest, const fi
 
 static uint16_t version_of(const dp_manifest *manifest)
 {
+    if (manifest->close_milli != 0) {
+        return 12;
+    }
     if (manifest->contributors_max != DP_MANIFEST_LISTED_STANDARD) {
         return 11;
     }

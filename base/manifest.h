@@ -3,7 +3,7 @@
  *
  * Canonical bytes, little-endian: "DPM1" | u16 version | the fields of dp_manifest in order of declaration (text as u8
  * length + bytes, enums as u8, hashes as 32 bytes, shards as u8 count + 48 bytes each) | 64-byte Ed25519 signature of the founder's root key over all before
- * it (domain "dpnode/manifest/1"). pairs and exchange stand there from version 7 on, reduce from 8 on, stale from 9 on, codec_keep_most from 10 on, contributors_max from 11 on, and the version is the least
+ * it (domain "dpnode/manifest/1"). pairs and exchange stand there from version 7 on, reduce from 8 on, stale from 9 on, codec_keep_most from 10 on, contributors_max from 11 on, close_milli from 12 on, and the version is the least
  * that has all fields which are not standard, 6 or more: a manifest has one form, and runs that need none of them keep theirs. run id = H("dpnode/run/1", canonical bytes without the signature). */
 #ifndef DP_BASE_MANIFEST_H
 #define DP_BASE_MANIFEST_H
@@ -24,6 +24,8 @@ enum {
     DP_MANIFEST_SHARDS_MAX = 32,      /* OPEN hands all of them over (base/trainer_msg.h) */
     DP_MANIFEST_LISTED_STANDARD = 32, /* contributions in one record */
     DP_MANIFEST_LISTED_MAX = 1024,    /* ... where they stand in lists (gossip/listing.h) */
+    DP_MANIFEST_CLOSE_LEAST = 600,    /* of close_milli, where it is not 0: what permits a grace */
+    DP_MANIFEST_CLOSE_MOST = 990,
     DP_MANIFEST_SIGNATURE_BYTES = 64,
     DP_MANIFEST_KEY_BYTES = 32
 };
@@ -160,6 +162,7 @@ typedef struct dp_manifest {
     uint32_t
         codec_keep_most; /* where lines are slow, down to one of so many; 0: codec_keep always */
     uint32_t contributors_max; /* listed in one record; above 32 in lists (gossip/listing.h) */
+    uint32_t close_milli; /* share of the active whose updates end a round: 0.9 = 900; 0: none */
     uint8_t signature[DP_MANIFEST_SIGNATURE_BYTES];
 } dp_manifest;
 

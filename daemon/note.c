@@ -51,6 +51,7 @@ static const char *explained(const char *cause)
         const char *text;
     } rows[] = {
         {"all", "all are ready"},
+        {"first", "as many are ready as close a round at once (round.close_at)"},
         {"grace", "enough are ready, and the time to wait for the others is over"},
         {"deadline", "the round has lasted too long"},
         {"quorum", "a majority of the voters is heard"},

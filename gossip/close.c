@@ -1,4 +1,6 @@
 /* When a voter closes the round and when it bids: the close condition, the grace, the hard deadline, the bid timer. */
+#include <string.h>
+
 #include "gossip/node_internal.h"
 
 /* As dp_round_may_contribute, for a count: of a member by the chain its credential is believed. */
@@ -209,6 +211,16 @@ static turnout fresh_of(const dp_node *node, const uint32_t *held, uint32_t n, u
     return fresh;
 }
 
+/* Backup workers: with so many, and nobody owed a wait, the others are late. Whose turn it is makes no difference: who was invited and
+ * comes too late goes first in the round that follows. */
+static bool has_first(const dp_node *node, const turnout *fresh, await waits_for)
+{
+    const dp_ledger *ledger = &node->ledger;
+
+    return ledger->close_milli != 0 && (DP_MUTATION == 73 || waits_for != AWAIT_OWED) &&
+           fresh->held >= dp_deadline_first(fresh->active, ledger->listed_max, ledger->close_milli);
+}
+
 /* Rule C, by what is held, or in a run of parts by what is ready. NULL: not yet. */
 const char *dp_round_ripe(dp_node *node)
 {
@@ -234,6 +246,9 @@ const char *dp_round_ripe(dp_node *node)
         return "all";
     }
     const turnout fresh = fresh_of(node, held_claims, held, active);
+    if (has_first(node, &fresh, waits_for)) {
+        return "first";
+    }
     if ((fresh.held >= dp_deadline_enough(fresh.active) || held >= node->ledger.listed_max) &&
         round->enough_at.us == 0) {
         round->enough_at = node->now;
@@ -261,8 +276,8 @@ static const char *close_cause(dp_node *node)
     return dp_part_round_close(node, cause);
 }
 
-/* Name those that the round does not wait for. */
-static void note_stragglers(dp_node *node)
+/* Name those that the round does not wait for; first: since it has as many as close it at once. */
+static void note_stragglers(dp_node *node, bool first)
 {
     uint32_t held[DP_CLAIMS_MAX];
     const uint32_t n =
@@ -283,6 +298,7 @@ static void note_stragglers(dp_node *node)
         const char *cause = claim == NULL ? "not ready"
                             : claim->bad  ? "blob does not decode"
                                           : "not held";
+        cause = first && (claim == NULL || !claim->bad) ? "later than round.close_at" : cause;
         if (index != 0 && (index == DP_MEMBER_NONE ||
                            dp_members_at(node->members, index)->state != DP_MEMBER_ALIVE)) {
             cause = "not alive";
@@ -325,7 +341,7 @@ static void close_round(dp_node *node)
         dp_node_note(node, DP_NOTE_CLOSED, node->ledger.round + 1, NULL,
                      node->parts != NULL ? dp_part_round_held(node) : dp_round_held(node, NULL),
                      dp_round_active(node), cause);
-        note_stragglers(node);
+        note_stragglers(node, strcmp(cause, "first") == 0);
     }
     if (cause != NULL && commit->phase == DP_COMMIT_IDLE && commit->state.promised < 0 &&
         dp_commit_propose(commit, node->now)) {

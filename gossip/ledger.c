@@ -46,6 +46,7 @@ dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const d
                           .listed_max = manifest->contributors_max > DP_LISTED_STANDARD
                                             ? manifest->contributors_max
                                             : (uint32_t)DP_LISTED_STANDARD,
+                          .close_milli = manifest->close_milli,
                           .head = *run,
                           .base = *run,
                           .time_ms = manifest->created_ms,

@@ -306,7 +306,7 @@ typedef enum dp_note_code {
     DP_NOTE_ROUND_OPENED, /* round */
     DP_NOTE_PUBLISHED,    /* round, a: bytes, b: tokens */
     DP_NOTE_READY,        /* round, peer */
-    DP_NOTE_CLOSED,       /* round, a: listed, b: active; cause: all | grace | deadline */
+    DP_NOTE_CLOSED,       /* round, a: listed, b: active; cause: all | first | grace | deadline */
     DP_NOTE_STRAGGLER,    /* round, peer left out; cause: not ready | not held | suspect */
     DP_NOTE_BID,          /* slot in round field, a: ballot */
     DP_NOTE_DECIDED,      /* round, a: listed, b: slot */

@@ -30,6 +30,7 @@ dp_status dp_host_open(dp_host *host, struct dp_sim *sim, uint32_t index)
     host->tick_at = UINT64_MAX;
     host->clock_offset = 1000 + dp_rng_below(&host->rng, 1000000000);
     host->step_us = 5000 + (uint32_t)dp_rng_below(&host->rng, 30000);
+    host->encode_us = 1000;
     host->port = 1;
     host->met = calloc(sim->plan.nodes, sizeof *host->met);
     host->commands = calloc(DP_HOST_COMMANDS_MAX, sizeof *host->commands);

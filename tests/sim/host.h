@@ -80,7 +80,9 @@ typedef struct dp_host {
     bool steps_due;      /* a DP_ON_STEPS is queued */
     uint32_t step_us;
     uint32_t toy_slow; /* factor */
-    bool idle;         /* the trainer obeys and makes no steps */
+    uint32_t
+        encode_us; /* least time of PUBLISH and APPLY, of the fastest; up to five times as long */
+    bool idle;     /* the trainer obeys and makes no steps */
     uint64_t toy_free_us;
     uint64_t nonce;
     dp_action *commands; /* ring of DP_HOST_COMMANDS_MAX */

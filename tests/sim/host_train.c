@@ -13,6 +13,9 @@ static uint64_t cost_of(dp_host *host, dp_action_type type)
 {
     const uint64_t unit = (1000 + dp_rng_below(&host->rng, 4000)) * host->toy_slow;
 
+    if (type == DP_DO_PUBLISH || type == DP_DO_APPLY) {
+        return unit * host->encode_us / 1000;
+    }
     if (type == DP_DO_TRAINER_OPEN) {
         return unit * 50;
     }

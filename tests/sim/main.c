@@ -107,6 +107,12 @@ static void print_replay(const dp_arguments *args, const report *r)
     if (args->options.sites > 0) {
         printf(" --sites %u", args->options.sites);
     }
+    if (args->options.close_milli != 0) {
+        printf(" --close-at %.3f", args->options.close_milli / 1000.0);
+    }
+    if (args->options.unlike != 0) {
+        printf(" --unlike %u", args->options.unlike);
+    }
     if (args->options.keep_vote_key) {
         printf(" --keep-vote-key");
     }
@@ -130,13 +136,13 @@ static void print_report(const dp_arguments *args, const report *r)
         printf("{\"seed\":%" PRIu64
                ",\"failed\":%s,\"invariant\":\"%s\",\"at_s\":%.6f,\"node\":%u,\"nodes\":%u,"
                "\"rounds\":%" PRIu64 ",\"slots\":%" PRIu64 ",\"crashes\":%" PRIu64
-               ",\"listed\":%" PRIu64 ",\"listed_most\":%u,\"round_s\":%.3f,\"exchanges\":%" PRIu64
-               ",\"aged\":%" PRIu64 ",\"ended_s\":%.3f,\"together_s\":%.3f,\"digest\":\"%016" PRIx64
-               "\"",
+               ",\"listed\":%" PRIu64 ",\"tokens\":%" PRIu64
+               ",\"listed_most\":%u,\"round_s\":%.3f,\"exchanges\":%" PRIu64 ",\"aged\":%" PRIu64
+               ",\"ended_s\":%.3f,\"together_s\":%.3f,\"digest\":\"%016" PRIx64 "\"",
                r->seed, r->failed ? "true" : "false", r->failure.invariant,
                (double)r->failure.at_us / 1e6, r->failure.node, r->nodes, r->totals.rounds,
-               r->totals.slots, r->totals.crashes, r->totals.listed, r->totals.listed_most,
-               round_s(&r->totals), r->totals.exchanges, r->totals.aged,
+               r->totals.slots, r->totals.crashes, r->totals.listed, r->totals.tokens,
+               r->totals.listed_most, round_s(&r->totals), r->totals.exchanges, r->totals.aged,
                (double)r->totals.ended_us / 1e6, (double)r->totals.together_us / 1e6,
                r->totals.digest);
         dp_measure_print(stdout, &r->measure, &r->totals);

@@ -256,6 +256,9 @@ static void take_round(dp_sim *sim, const dp_record *record)
         return;
     }
     sim->totals.listed += record->n_listed;
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        sim->totals.tokens += record->listed[i].tokens;
+    }
     if (record->n_listed > sim->totals.listed_most) {
         sim->totals.listed_most = record->n_listed;
     }
@@ -498,5 +501,7 @@ void dp_oracle_note(dp_host *host, const dp_note *note)
                     (unsigned long long)note->round);
     } else if (note->code == DP_NOTE_MEMBER && note->b == DP_MEMBER_DEAD) {
         dp_oracle_death(host, note);
+    } else if (note->code == DP_NOTE_CLOSED) {
+        dp_oracle_closed(host, note);
     }
 }

@@ -230,6 +230,8 @@ void dp_oracle_state(dp_sim *sim, const dp_record *record);
 void dp_oracle_accusations(dp_host *host, dp_view message);
 /* This host holds another for dead. */
 void dp_oracle_death(dp_host *host, const dp_note *note);
+/* The node of this host waits for nobody any more. */
+void dp_oracle_closed(dp_host *host, const dp_note *note);
 /* A vote row is being written, or its write has ended (op 0, no bytes). */
 /* The row of a vote, as it is about to be written. */
 void dp_oracle_accepts(dp_host *host, dp_view row);

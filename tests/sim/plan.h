@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "tests/sim/net.h"
 
-enum { DP_SIM_NODES_MAX = 1024 };
+enum { DP_SIM_NODES_MAX = 1024, DP_SIM_UNLIKE_MAX = 1000 };
 
 typedef enum dp_fault {
     DP_FAULT_LOSS = 0, /* messages vanish */
@@ -106,6 +106,9 @@ typedef struct dp_sim_options {
     bool enrolled;        /* scale: who is there from the start stands in the chain (enrol.h) */
     /* That a record may list; 0: by the profile, mostly 32. */
     uint32_t contributors;
+    uint32_t close_milli; /* of the manifest: share that closes a round at once; 0: none */
+    uint32_t
+        unlike; /* scale: trainers of unlike speed, the last one so many times slower; 0: alike (host.c) */
 } dp_sim_options;
 
 typedef struct dp_plan {

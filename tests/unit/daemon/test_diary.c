@@ -123,6 +123,11 @@ static void a_cause_in_one_word_becomes_a_sentence(void **state)
     assert_string_equal(last_text(house.daemon.diary),
                         "round 9 closes with 2 of 3: enough are ready, and the time to wait for "
                         "the others is over");
+    note.cause = "first";
+    dp_diary_note(house.daemon.diary, &note, NULL);
+    assert_string_equal(last_text(house.daemon.diary),
+                        "round 9 closes with 2 of 3: as many are ready as close a round at once "
+                        "(round.close_at)");
     note = (dp_note){.code = DP_NOTE_VOTERS, .round = 9, .a = 1, .b = 3, .cause = ""};
     dp_diary_note(house.daemon.diary, &note, NULL);
     assert_string_equal(last_text(house.daemon.diary), "voters 1 -> 3");

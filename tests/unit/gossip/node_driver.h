@@ -391,6 +391,10 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
     case DP_DO_NOTE:
         if (action->u.note.code == DP_NOTE_REJECTED && !dp_peer_is_zero(&action->u.note.peer)) {
             node->rejected_cause = action->u.note.cause;
+        } else if (action->u.note.code == DP_NOTE_CLOSED) {
+            node->closed_cause = action->u.note.cause;
+        } else if (action->u.note.code == DP_NOTE_STRAGGLER) {
+            node->straggler = action->u.note;
         }
         break;
     default: /* Keeping, dropping and dialling need no answer. */

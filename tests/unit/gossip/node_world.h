@@ -87,6 +87,8 @@ typedef struct kit_node {
     dp_hash dropped;            /* by the last DP_DO_OBJECT_DROP */
     uint32_t haves;             /* blobs of others, or sums, that it told a voter it holds */
     const char *rejected_cause; /* of its last DP_NOTE_REJECTED about a peer */
+    const char *closed_cause;   /* of its last DP_NOTE_CLOSED */
+    dp_note straggler;          /* its last DP_NOTE_STRAGGLER */
     uint32_t empty;             /* so many publications from now on hold no steps */
     uint32_t again; /* so many publications from now on are of samples that were in earlier ones */
     uint32_t errs;  /* so many states that its trainer makes now will not be those of others */

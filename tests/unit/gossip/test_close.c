@@ -7,17 +7,15 @@ enum { ROUNDS = 30 };
 typedef struct rounds {
     uint64_t took_us[ROUNDS];
     uint32_t listed[ROUNDS];
+    const char
+        *cause[ROUNDS]; /* of node 0; NULL: it learnt of the record before it closed the round */
 } rounds;
 
-/* Three nodes and their rounds of half a second; the trainer of node 1 makes its first step of a round so late. */
-static void watch(uint64_t late_us, rounds *seen)
+/* Nodes and their rounds of half a second; the trainer of node 1 makes its first step of a round so late. */
+static void watch_of(kit_world *world, uint64_t late_us, rounds *seen)
 {
-    kit_world *world = kit_open(3);
     uint32_t n = 0;
 
-    kit_link_all(world);
-    kit_run_ms(world, 4000);
-    assert_int_equal(kit_look(world, 0).listed_last, 3);
     uint64_t round = kit_look(world, 0).round;
     uint64_t since_us = world->now_us;
     bool first = true; /* It began before it was watched. */
@@ -32,12 +30,24 @@ static void watch(uint64_t late_us, rounds *seen)
         assert_int_equal(view.round, round + 1);
         if (!first) {
             seen->took_us[n] = world->now_us - since_us;
+            seen->cause[n] = world->nodes[0].closed_cause;
             seen->listed[n++] = view.listed_last;
         }
         first = false;
         round = view.round;
         since_us = world->now_us;
+        world->nodes[0].closed_cause = NULL;
     }
+}
+
+static void watch(uint64_t late_us, rounds *seen)
+{
+    kit_world *world = kit_open(3);
+
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).listed_last, 3);
+    watch_of(world, late_us, seen);
     kit_close(world);
 }
 
@@ -74,6 +84,76 @@ static void who_never_comes_is_waited_for_ever_more_rarely(void **state)
     assert_in_range(
         waits, 3,
         4); /* In the 3rd round without it, and by the number of the round in the 6th, 12th and 24th. */
+}
+
+static kit_world *four_that_close_at(uint32_t milli)
+{
+    kit_world *world = kit_open(4);
+
+    world->manifest.close_milli = milli;
+    kit_start_anew(world, 5000);
+    return world;
+}
+
+static uint32_t rounds_closed(const rounds *seen, const char *cause)
+{
+    uint32_t closed = 0;
+
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        closed += seen->cause[i] != NULL && strcmp(seen->cause[i], cause) == 0 ? 1 : 0;
+    }
+    return closed;
+}
+
+static void a_share_closes_a_round_at_once_and_names_who_is_late(void **state)
+{
+    kit_world *world = four_that_close_at(750);
+    rounds seen = {0};
+    uint32_t owed = 0;
+
+    (void)state;
+    watch_of(world, 800 * DP_MS, &seen);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        owed += seen.listed[i] == 4 ? 1 : 0;
+        if (seen.cause[i] != NULL && strcmp(seen.cause[i], "first") == 0) {
+            assert_int_equal(seen.listed[i], 3);
+            assert_true(seen.took_us[i] < 530 * DP_MS); /* The round and its votes, and no grace. */
+        }
+    }
+    assert_true(rounds_closed(&seen, "first") >= ROUNDS / 2);
+    assert_in_range(owed, ROUNDS / 3 - 1, ROUNDS / 3 + 1); /* Nobody is shut out for it. */
+    const dp_note *late = &world->nodes[0].straggler;
+    assert_string_equal(late->cause, "later than round.close_at");
+    assert_true(dp_peer_equal(&late->peer, &world->nodes[1].node->self));
+    kit_close(world);
+}
+
+static void without_a_share_the_same_rounds_have_a_grace(void **state)
+{
+    kit_world *world = four_that_close_at(0);
+    rounds seen = {0};
+
+    (void)state;
+    watch_of(world, 800 * DP_MS, &seen);
+    assert_int_equal(rounds_closed(&seen, "first"), 0);
+    assert_true(rounds_closed(&seen, "grace") >= ROUNDS / 2);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        if (seen.cause[i] != NULL && strcmp(seen.cause[i], "grace") == 0) {
+            assert_true(seen.took_us[i] > 530 * DP_MS);
+        }
+    }
+    kit_close(world);
+}
+
+static void a_share_that_needs_all_closes_nothing_early(void **state)
+{
+    kit_world *world = four_that_close_at(900);
+    rounds seen = {0};
+
+    (void)state;
+    watch_of(world, 800 * DP_MS, &seen);
+    assert_int_equal(rounds_closed(&seen, "first"), 0); /* Of four all four: ceil(3.6). */
+    kit_close(world);
 }
 
 /* Once who is owed a wait holds a round up, the voter has nothing to look at but what it has planned. */
@@ -131,6 +211,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_always_a_little_late_is_counted_in_every_third_round),
         cmocka_unit_test(who_never_comes_is_waited_for_ever_more_rarely),
+        cmocka_unit_test(a_share_closes_a_round_at_once_and_names_who_is_late),
+        cmocka_unit_test(without_a_share_the_same_rounds_have_a_grace),
+        cmocka_unit_test(a_share_that_needs_all_closes_nothing_early),
         cmocka_unit_test(a_voter_that_gives_a_longer_grace_sleeps_until_it_is_over),
         cmocka_unit_test(updates_that_take_long_to_come_stretch_the_grace_to_a_quarter_of_a_round),
     };

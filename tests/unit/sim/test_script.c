@@ -29,6 +29,8 @@ static void what_is_written_is_read_back(void **state)
                                     .enrolled = true,
                                     .sites = 2,
                                     .contributors = 1024,
+                                    .close_milli = 900,
+                                    .unlike = 16,
                                     .loss_milli = 5,
                                     .churn_milli = 1200,
                                     .round_ms = 2500,
@@ -54,6 +56,7 @@ static void what_is_written_is_read_back(void **state)
           again.options.contributors == 1024 && again.options.evil == DP_EVIL_TRAINER);
     CHECK(again.options.loss_milli == 5 && again.options.churn_milli == 1200 &&
           again.options.round_ms == 2500 && again.options.store == DP_SIM_STORE_REAL);
+    CHECK(again.options.close_milli == 900 && again.options.unlike == 16);
     assert_string_equal(again.invariant, "M14");
 }
 
@@ -72,6 +75,7 @@ static void what_does_not_parse_is_told_with_its_line(void **state)
         {"dpsim 1\nseed 1\n# well\nfaults rain\n", "a.dps:4: cannot read \"faults rain\""},
         {"dpsim 1\nseed 1\nnodes 0\n", "a.dps:3: cannot read \"nodes 0\""},
         {"dpsim 1\nseed 1\ncontributors 1025\n", "a.dps:3: cannot read \"contributors 1025\""},
+        {"dpsim 1\nseed 1\nclose-milli 991\n", "a.dps:3: cannot read \"close-milli 991\""},
         {"dpsim 1\nseed 1\nevil none\n", "a.dps:3: cannot read \"evil none\""},
         {"dpsim 1\nseed 1\nstore tape\n", "a.dps:3: cannot read \"store tape\""},
         {"dpsim 1\nseed 1\nenrolled maybe\n", "a.dps:3: cannot read \"enrolled maybe\""},
