@@ -11,7 +11,7 @@
 
 enum {
     VERSION_FIRST = 6,
-    VERSION_LAST = 12,
+    VERSION_LAST = 13,
     SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature)
 };
 
@@ -115,12 +115,14 @@ static const field fields[] = {
     FIELD(FIELD_U32, contributors_max),
     /* Since version 12. */
     FIELD(FIELD_U32, close_milli),
+    /* Since version 13. */
+    FIELD(FIELD_ENUM, site_sums),
 };
 
 enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
-static const size_t fields_of[] = {FIELD_COUNT - 7, FIELD_COUNT - 5, FIELD_COUNT - 4,
-                                   FIELD_COUNT - 3, FIELD_COUNT - 2, FIELD_COUNT - 1,
-                                   FIELD_COUNT};
+static const size_t fields_of[] = {FIELD_COUNT - 8, FIELD_COUNT - 6, FIELD_COUNT - 5,
+                                   FIELD_COUNT - 4, FIELD_COUNT - 3, FIELD_COUNT - 2,
+                                   FIELD_COUNT - 1, FIELD_COUNT};
 _Static_assert(sizeof fields_of / sizeof fields_of[0] == VERSION_LAST - VERSION_FIRST + 1,
                "each version says how many fields it has");
 
@@ -294,6 +296,8 @@ static const dp_manifest_choice choices[] = {
            "Who adds up: all nodes, from whole updates, or owners of parts."),
     CHOICE(stale, "round.stale", DP_OFF, switches,
            "An update that came too late for its round counts in the next, at half its clip."),
+    CHOICE(site_sums, "round.site_sums", DP_OFF, switches,
+           "With parts: updates of nodes near to each other travel to owners far away added up."),
 };
 
 enum { CHOICE_COUNT = sizeof choices / sizeof choices[0] };
@@ -552,6 +556,9 @@ static void write_field(dp_writer *writer, const dp_manifest *manifest, const fi
 
 static uint16_t version_of(const dp_manifest *manifest)
 {
+    if (manifest->site_sums != DP_OFF) {
+        return 13;
+    }
     if (manifest->close_milli != 0) {
         return 12;
     }

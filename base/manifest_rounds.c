@@ -46,6 +46,17 @@ static dp_status check_reduce(const dp_manifest *manifest, dp_why *why)
     return DP_OK;
 }
 
+static dp_status check_site_sums(const dp_manifest *manifest, dp_why *why)
+{
+    if (manifest->site_sums != DP_OFF && manifest->reduce != DP_REDUCE_PARTS) {
+        return dp_why_set(
+            why, DP_BADARG,
+            "round.site_sums needs round.reduce parts: whole updates are not added up "
+            "on their way");
+    }
+    return DP_OK;
+}
+
 static dp_status check_stale(const dp_manifest *manifest, dp_why *why)
 {
     if (manifest->stale == DP_OFF) {
@@ -136,6 +147,7 @@ dp_status dp_manifest_check_rounds(const dp_manifest *manifest, dp_why *why)
 {
     DP_TRY(check_exchange(manifest, why));
     DP_TRY(check_reduce(manifest, why));
+    DP_TRY(check_site_sums(manifest, why));
     DP_TRY(check_listed(manifest, why));
     DP_TRY(check_close(manifest, why));
     DP_TRY(check_stale(manifest, why));

@@ -121,6 +121,12 @@ static void pack_parts(dp_group *map, const dp_driver_view *view)
     if (view->node.results_near > 0) {
         dp_pair_u64(map, "results_near", view->node.results_near);
     }
+    if (view->node.sums_made > 0) {
+        dp_pair_u64(map, "sums_made", view->node.sums_made);
+    }
+    if (view->node.sums_taken > 0) {
+        dp_pair_u64(map, "sums_taken", view->node.sums_taken);
+    }
 }
 
 /* Whose two votes have halted this node. */

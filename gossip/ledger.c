@@ -65,6 +65,7 @@ dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const d
     ledger->n_voters = 1;
     ledger->voters[0].peer = founder;
     ledger->parted = manifest->reduce == DP_REDUCE_PARTS;
+    ledger->summed = ledger->parted && manifest->site_sums != DP_OFF;
     dp_part_layout_first(&ledger->layout, &founder);
     memcpy(ledger->voters[0].key, manifest->founder_vote_key, sizeof ledger->voters[0].key);
     return DP_OK;

@@ -66,6 +66,7 @@ typedef struct dp_ledger {
     uint32_t context;               /* tokens of a sample, from the manifest */
     uint64_t pass;                  /* samples of a pass, from the manifest; 0: not known */
     bool parted;                    /* by the manifest: rounds are of parts (part.h) */
+    bool summed;                    /* by the manifest: parts may name sums of sites (part_sum.h) */
     dp_part_layout layout;          /* parted: of the round to come */
     uint64_t w_median; /* parted: lower median of w in the last ROUND record; 0: none */
     dp_lease_pool pool;

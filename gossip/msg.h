@@ -55,6 +55,9 @@ typedef enum dp_msg_type {
 
     DP_MSG_LIST = 35, /* lists.h */
 
+    DP_MSG_SUBTOTAL = 36, /* part_sum.h: a part of all near to the sender is added up */
+    DP_MSG_COLLECT = 37,  /* part_sum.h: ... or will be */
+
     DP_MSG_MIX_OFFER = 40, /* mix.h */
     DP_MSG_MIX_ACK = 41,
     DP_MSG_MIX_COMMIT = 42,

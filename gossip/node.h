@@ -200,7 +200,7 @@ typedef struct dp_event {
         } checked;
         struct {
             uint64_t round;
-            uint32_t part;
+            uint32_t part; /* as DP_DO_REDUCE said */
             dp_hash root;
             uint64_t bytes;
             dp_status status; /* not DP_OK: there is no result */
@@ -298,6 +298,8 @@ typedef enum dp_object_use {
     DP_USE_EXCHANGE
 } dp_object_use;
 
+enum { DP_REDUCE_SUM = 64 }; /* above any part */
+
 typedef enum dp_to { DP_TO_PEER = 1, DP_TO_ALL /* every linked peer */ } dp_to;
 
 /* Everything that `dpnode why`, `rounds` and the log are answered from. Names: dp_note_name(). */
@@ -387,7 +389,7 @@ typedef struct dp_action {
         } check;
         struct {
             uint64_t round;
-            uint32_t part;
+            uint32_t part;  /* and DP_REDUCE_SUM where it is a sum of a site, not the result */
             uint32_t first; /* as in dp_apply_item */
             uint32_t end;
             uint32_t n_items;
@@ -567,6 +569,8 @@ typedef struct dp_node_view {
     uint64_t early_told;   /* of parts: of others' publications, that were told before these; */
     uint64_t early_here;   /* and were here, and right, when their READY came */
     uint32_t near;         /* in rounds of parts: members that results from afar are shared with; */
+    uint64_t sums_made;    /* of parts of all near, for owners far away, since the start; */
+    uint64_t sums_taken;   /* ... of others, that are in parts which this node has added up */
     uint64_t results_near; /* such results that one of them was asked for, since the start */
     uint64_t diverged;     /* states of the own trainer that were not the certified ones */
     uint64_t bytes_waiting; /* still to come of objects being fetched */

@@ -33,6 +33,8 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
         view->early_here = node->parts->early_here;
         view->near = node->parts->site.n;
         view->results_near = node->parts->results_near;
+        view->sums_made = node->parts->sums_made;
+        view->sums_taken = node->parts->sums_taken;
     }
     view->diverged = node->train.diverged;
     view->bytes_waiting = dp_spread_bytes_waiting(node->spread);

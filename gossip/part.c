@@ -4,6 +4,8 @@
 
 #include "base/assert.h"
 #include "gossip/msg.h"
+#include "gossip/part_inside.h"
+#include "gossip/part_sum.h"
 #include "gossip/weights.h"
 
 /* ---- who owns what ---- */
@@ -112,11 +114,23 @@ uint64_t dp_part_list_bytes(const dp_part_list *list)
 /* ---- the word of an owner ---- */
 
 static const char part_domain[] = "dpnode/part/1";
+static const char sums_domain[] = "dpnode/part/2"; /* with sums of sites in it */
 
-enum {
-    WORD_BYTES_MAX =
-        32 + 8 + 32 + 1 + 32 + 8 + 1 + DP_PART_SOURCES_MAX * 64, /* without the signature */
-};
+enum { HAS_SUMS = 128 /* added to the count of sources */ };
+
+static void write_sums(dp_writer *writer, const dp_part_word *word)
+{
+    dp_assert(word->n_sums <= DP_SITE_SUMS_MAX);
+    dp_write_u8(writer, (uint8_t)word->n_sums);
+    for (uint32_t i = 0; i < word->n_sums; i++) {
+        const dp_site_sum *sum = &word->sums[i];
+        dp_write_u8(writer, (uint8_t)sum->collector);
+        dp_write_u32(writer, sum->from);
+        dp_write_bytes(writer, sum->root.bytes, 32);
+        dp_write_u64(writer, sum->bytes);
+        dp_write_bytes(writer, sum->signature, sizeof sum->signature);
+    }
+}
 
 static void write_word(dp_writer *writer, const dp_part_word *word)
 {
@@ -127,17 +141,20 @@ static void write_word(dp_writer *writer, const dp_part_word *word)
     dp_write_u8(writer, (uint8_t)word->part);
     dp_write_bytes(writer, word->root.bytes, 32);
     dp_write_u64(writer, word->bytes);
-    dp_write_u8(writer, (uint8_t)word->n);
+    dp_write_u8(writer, (uint8_t)(word->n + (word->n_sums > 0 ? HAS_SUMS : 0)));
     for (uint32_t i = 0; i < word->n; i++) {
         dp_write_bytes(writer, word->sources[i].peer.bytes, 32);
         dp_write_bytes(writer, word->sources[i].root.bytes, 32);
     }
+    if (word->n_sums > 0) {
+        write_sums(writer, word);
+    }
 }
 
-static dp_view word_bytes(const dp_part_word *word, const dp_hash *run, const dp_hash *fork,
-                          uint8_t room[64 + WORD_BYTES_MAX])
+dp_view dp_part_signed(const dp_part_word *word, const dp_hash *run, const dp_hash *fork,
+                       uint8_t room[DP_PART_SIGNED_MAX])
 {
-    dp_writer writer = dp_writer_of(room, 64 + WORD_BYTES_MAX);
+    dp_writer writer = dp_writer_of(room, DP_PART_SIGNED_MAX);
 
     dp_write_bytes(&writer, run->bytes, 32);
     dp_write_bytes(&writer, fork->bytes, 32);
@@ -149,34 +166,65 @@ static dp_view word_bytes(const dp_part_word *word, const dp_hash *run, const dp
 bool dp_part_sign(dp_part_word *word, const dp_crypto *crypto, const dp_hash *run,
                   const dp_hash *fork)
 {
-    uint8_t room[64 + WORD_BYTES_MAX];
+    uint8_t room[DP_PART_SIGNED_MAX];
 
-    return crypto->sign(crypto->context, DP_KEY_IDENTITY, part_domain,
-                        word_bytes(word, run, fork, room), word->signature);
+    return crypto->sign(crypto->context, DP_KEY_IDENTITY,
+                        word->n_sums > 0 ? sums_domain : part_domain,
+                        dp_part_signed(word, run, fork, room), word->signature);
 }
 
 bool dp_part_verify(const dp_part_word *word, const dp_crypto *crypto, const dp_hash *run,
                     const dp_hash *fork)
 {
-    uint8_t room[64 + WORD_BYTES_MAX];
+    uint8_t room[DP_PART_SIGNED_MAX];
+    bool right = crypto->verify(crypto->context, word->owner.bytes,
+                                word->n_sums > 0 ? sums_domain : part_domain,
+                                dp_part_signed(word, run, fork, room), word->signature);
 
-    return crypto->verify(crypto->context, word->owner.bytes, part_domain,
-                          word_bytes(word, run, fork, room), word->signature);
+    for (uint32_t i = 0; i < word->n_sums && right; i++) {
+        const dp_part_word said = dp_site_sum_word(word, i);
+        right = dp_site_sum_verify(&said, crypto, run, fork);
+    }
+    return right;
 }
 
-void dp_part_msg_write(dp_writer *writer, const dp_part_word *word)
+void dp_part_word_write(dp_writer *writer, uint8_t type, const dp_part_word *word)
 {
-    dp_write_u8(writer, DP_MSG_PART);
+    dp_write_u8(writer, type);
     dp_write_u8(writer, DP_MSG_VERSION);
     write_word(writer, word);
     dp_write_bytes(writer, word->signature, DP_SIGNATURE_BYTES);
 }
 
-dp_status dp_part_msg_read(dp_view message, dp_part_word *word)
+void dp_part_msg_write(dp_writer *writer, const dp_part_word *word)
+{
+    dp_part_word_write(writer, DP_MSG_PART, word);
+}
+
+static bool read_sums(dp_reader *reader, dp_part_word *word)
+{
+    const uint32_t all = word->n == DP_PART_SOURCES_MAX ? UINT32_MAX : (1U << word->n) - 1;
+
+    word->n_sums = dp_read_u8(reader);
+    if (reader->failed || word->n_sums == 0 || word->n_sums > DP_SITE_SUMS_MAX) {
+        return false;
+    }
+    for (uint32_t i = 0; i < word->n_sums; i++) {
+        dp_site_sum *sum = &word->sums[i];
+        sum->collector = dp_read_u8(reader);
+        sum->from = dp_read_u32(reader);
+        dp_read_bytes(reader, sum->root.bytes, 32);
+        sum->bytes = dp_read_u64(reader);
+        dp_read_bytes(reader, sum->signature, sizeof sum->signature);
+    }
+    return !reader->failed && dp_site_sums_fit(word->sums, word->n_sums, all);
+}
+
+dp_status dp_part_word_read(dp_view message, uint8_t type, dp_part_word *word)
 {
     dp_reader reader = dp_reader_of(message);
 
-    if (dp_msg_type_of(message) != DP_MSG_PART) {
+    if (dp_msg_type_of(message) != type) {
         return DP_BADMSG;
     }
     DP_IGNORE(dp_read_u16(&reader) == 0); /* type and version */
@@ -186,7 +234,9 @@ dp_status dp_part_msg_read(dp_view message, dp_part_word *word)
     word->part = dp_read_u8(&reader);
     dp_read_bytes(&reader, word->root.bytes, 32);
     word->bytes = dp_read_u64(&reader);
-    word->n = dp_read_u8(&reader);
+    const uint32_t n = dp_read_u8(&reader);
+    word->n = n & ~(uint32_t)HAS_SUMS;
+    word->n_sums = 0;
     if (word->part >= DP_PARTS_MAX || word->n == 0 || word->n > DP_PART_SOURCES_MAX ||
         word->bytes == 0 || word->bytes > DP_OBJECT_BYTES_MAX) {
         return DP_BADMSG;
@@ -198,8 +248,16 @@ dp_status dp_part_msg_read(dp_view message, dp_part_word *word)
             return DP_BADMSG;
         }
     }
+    if ((n & HAS_SUMS) != 0 && !read_sums(&reader, word)) {
+        return DP_BADMSG;
+    }
     dp_read_bytes(&reader, word->signature, DP_SIGNATURE_BYTES);
     return dp_reader_finish(&reader);
+}
+
+dp_status dp_part_msg_read(dp_view message, dp_part_word *word)
+{
+    return dp_part_word_read(message, DP_MSG_PART, word);
 }
 
 void dp_part_early_write(dp_writer *writer, const dp_part_early *early)

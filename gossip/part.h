@@ -12,7 +12,10 @@
  *
  *   PART       head | 32 owner | u64 t | 32 base | u8 part | 32 root of the result | u64 bytes
  *              | u8 n | n times {32 peer, 32 root of its READY}, peers rising | 64 signature
- * The signature is of the owner's identity key, domain "dpnode/part/1", over run | fork | all of these but the signature.
+ * The signature is of the owner's identity key, domain "dpnode/part/1", over run | fork | all of these but the signature. Where publications came
+ * as sums of sites (part_sum.h) 128 is added to n, and behind the sources stand u8 m, 1 to DP_SITE_SUMS_MAX | m times {u8 which source is the
+ * collector | u32 bit i: source i is in it | 32 root | u64 bytes | 64 signature of the collector}, by their first sources; the domain is
+ * "dpnode/part/2" then.
  *
  *   EARLY      head | u64 t | 32 base | u8 part | 32 object root | u64 bytes
  * To the owner of the part alone: the sender's publication of round t will have this object, as far as it knows, and has it already.
@@ -29,7 +32,11 @@
 #include "gossip/crypto.h"
 #include "gossip/id.h"
 
-enum { DP_PART_SOURCES_MAX = 32 /* contributions in one part; as many as a record lists */ };
+enum {
+    DP_PART_SOURCES_MAX = 32, /* contributions in one part; as many as a record lists */
+    DP_SITE_SUMS_MAX = 16,    /* sums of sites in one part, each of two contributions at least, */
+    DP_SITE_SUMS_ALL = 64     /* ... and in all parts of a record */
+};
 
 typedef struct dp_part_layout {
     dp_part_cuts cuts;
@@ -63,6 +70,15 @@ typedef struct dp_part_source {
     dp_hash root; /* of its READY */
 } dp_part_source;
 
+/* Contributions that came added up (part_sum.h). Of a part its bits are those of the word's sources, in a record those of the listed. */
+typedef struct dp_site_sum {
+    uint32_t collector; /* which of them has added it up */
+    uint32_t from;      /* bit i: it is in it */
+    dp_hash root;
+    uint64_t bytes;
+    uint8_t signature[DP_SIGNATURE_BYTES]; /* of the collector's word */
+} dp_site_sum;
+
 /* What an owner says. */
 typedef struct dp_part_word {
     dp_peer owner;
@@ -73,6 +89,8 @@ typedef struct dp_part_word {
     uint64_t bytes;
     uint32_t n;
     dp_part_source sources[DP_PART_SOURCES_MAX];
+    uint32_t n_sums; /* of sites; 0 in a run without them */
+    dp_site_sum sums[DP_SITE_SUMS_MAX];
     uint8_t signature[DP_SIGNATURE_BYTES];
 } dp_part_word;
 
@@ -90,6 +108,7 @@ DP_MUST dp_status dp_part_early_read(dp_view message, dp_part_early *early);
 
 bool dp_part_sign(dp_part_word *word, const dp_crypto *crypto, const dp_hash *run,
                   const dp_hash *fork);
+/* With the words of the collectors that are in it. */
 bool dp_part_verify(const dp_part_word *word, const dp_crypto *crypto, const dp_hash *run,
                     const dp_hash *fork);
 void dp_part_msg_write(dp_writer *writer, const dp_part_word *word);

@@ -117,7 +117,10 @@ dp_status dp_part_early_message(dp_node *node, uint32_t from, dp_view bytes)
         !dp_round_may_contribute(node, &author)) {
         return DP_DENIED;
     }
-    if (dp_round_claim_of(node, &author) != NULL || !may_fetch(node)) {
+    const dp_claim told_by = {.ready = {.peer = author}};
+    dp_time until;
+    if (dp_round_claim_of(node, &author) != NULL || !may_fetch(node) ||
+        dp_part_take_awaits(node, told.part, &told_by, &until)) {
         return DP_OK;
     }
     /* What is here, or wanted, for another reason is not let go of because of a hint: it may be data, or a state. */

@@ -225,6 +225,12 @@ static void write_row(dp_record *draft, const dp_result *result)
                 dp_peer_equal(&draft->listed[k].peer, &result->word.sources[i].peer) ? 1U << k : 0U;
         }
     }
+    row->first_sum = draft->n_sums;
+    row->n_sums = result->word.n_sums;
+    for (uint32_t i = 0; i < row->n_sums; i++) {
+        dp_assert(draft->n_sums < DP_SITE_SUMS_ALL); /* A word has no more than its share. */
+        draft->sums[draft->n_sums++] = dp_part_sum_renamed(&result->word.sums[i], row->from, true);
+    }
 }
 
 /* ready[i] is left out from now on. */
@@ -255,6 +261,7 @@ void dp_part_round_list(dp_node *node, dp_record *draft, dp_admitted *admitted)
         again = false;
         DP_IGNORE(choose_results(node, ready, n_ready, chosen) == 0);
         draft->n_listed = 0;
+        draft->n_sums = 0;
         draft->config.n_admits = 0;
         draft->has_config = false;
         for (uint32_t p = 0; p < draft->n_parts; p++) {

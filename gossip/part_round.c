@@ -12,14 +12,14 @@ static const dp_part_cuts *cuts_of(const dp_node *node)
     return &node->ledger.layout.cuts;
 }
 
-static bool may_check(dp_node *node)
+bool dp_part_round_may_check(dp_node *node)
 {
     return node->train.state != DP_TRAINER_OFF &&
            node->train.checks < (DP_BUGGIFY(node, DP_BUG_ONE_CHECK) ? 1 : DP_CHECKS_MAX) &&
            dp_out_room(&node->out, 1);
 }
 
-static void check(dp_node *node, const dp_hash *root, uint32_t part)
+void dp_part_round_check(dp_node *node, const dp_hash *root, uint32_t part)
 {
     dp_action *action = dp_out_add(&node->out, DP_DO_CHECK);
 
@@ -49,8 +49,16 @@ static void look_at_claim(dp_node *node, dp_claim *claim, uint32_t part)
     const dp_part_ref *ref = &claim->ready.parts.refs[part];
     const uint32_t bit = 1U << part;
 
+    dp_time until;
+
     if (claim->ready.parts.n <= part) {
         return; /* Known from a record only: its owner had them. */
+    }
+    if (!dp_part_collect_wants(node, part, claim)) {
+        if (!node->parts->duties[part].works || node->parts->duties[part].done ||
+            dp_part_take_awaits(node, part, claim, &until)) {
+            return;
+        }
     }
     if ((claim->parts.held & bit) == 0) {
         if (!dp_node_holds(node, &ref->root)) {
@@ -62,9 +70,10 @@ static void look_at_claim(dp_node *node, dp_claim *claim, uint32_t part)
         claim->parts.held |= bit;
         node->dirty = true;
     }
-    if (((claim->parts.checked | claim->parts.checking) & bit) == 0 && may_check(node)) {
+    if (((claim->parts.checked | claim->parts.checking) & bit) == 0 &&
+        dp_part_round_may_check(node)) {
         claim->parts.checking |= bit;
-        check(node, &ref->root, part);
+        dp_part_round_check(node, &ref->root, part);
     }
 }
 
@@ -96,9 +105,9 @@ static void look_at_result(dp_node *node, dp_result *result)
         node->dirty = true;
         dp_part_site_tell(node, result);
     }
-    if (!result->checked && !result->checking && may_check(node)) {
+    if (!result->checked && !result->checking && dp_part_round_may_check(node)) {
         result->checking = true;
-        check(node, root, result->word.part);
+        dp_part_round_check(node, root, result->word.part);
     }
 }
 
@@ -123,9 +132,11 @@ void dp_part_round_look(dp_node *node)
     for (uint32_t i = 0; i < node->parts->n_results; i++) {
         look_at_result(node, &node->parts->results[i]);
     }
+    dp_part_take_look(node);
     for (uint32_t p = 0; p < cuts_of(node)->n; p++) {
         const dp_duty *duty = &node->parts->duties[p];
-        for (uint32_t i = 0; duty->works && !duty->done && i < node->round->n_claims; i++) {
+        const bool wanted = (duty->works && !duty->done) || node->parts->collects[p].duty.works;
+        for (uint32_t i = 0; wanted && i < node->round->n_claims; i++) {
             if (!node->round->claims[i].evidence) {
                 look_at_claim(node, &node->round->claims[i], p);
             }
@@ -140,6 +151,9 @@ void dp_part_round_open_round(dp_node *node)
     parts->ripe_at = (dp_time){0};
     parts->n_results = 0;
     parts->n_early = 0;
+    parts->n_hints = 0;
+    parts->n_sums = 0;
+    memset(parts->collects, 0, sizeof parts->collects);
     dp_part_site_look(node);
     memset(parts->duties, 0, sizeof parts->duties);
 }
@@ -184,6 +198,10 @@ void dp_part_round_drop(dp_node *node)
         dp_part_round_throw_away(node, &node->parts->results[i].word.root,
                                  node->parts->results[i].word.round);
     }
+    for (uint32_t i = 0; i < node->parts->n_sums; i++) {
+        dp_part_round_throw_away(node, &node->parts->sums[i].word.root,
+                                 node->parts->sums[i].word.round);
+    }
 }
 
 bool dp_part_round_knows(const dp_node *node, const dp_hash *root)
@@ -198,6 +216,11 @@ bool dp_part_round_knows(const dp_node *node, const dp_hash *root)
     }
     for (uint32_t i = 0; i < node->parts->n_results; i++) {
         if (dp_hash_equal(&node->parts->results[i].word.root, root)) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; i < node->parts->n_sums; i++) {
+        if (dp_hash_equal(&node->parts->sums[i].word.root, root)) {
             return true;
         }
     }
@@ -229,6 +252,14 @@ void dp_part_round_lost(dp_node *node, const dp_hash *root)
         if (dp_hash_equal(&result->word.root, root)) {
             result->held = false;
             result->checking = false;
+        }
+    }
+    for (uint32_t i = 0; i < node->parts->n_sums; i++) {
+        dp_sum *sum = &node->parts->sums[i];
+        if (dp_hash_equal(&sum->word.root, root)) {
+            sum->held = false;
+            sum->checking = false;
+            sum->in_use = false;
         }
     }
     dp_part_round_look(node);
@@ -314,6 +345,7 @@ bool dp_part_round_checked(dp_node *node, const dp_event *event)
             }
         }
     }
+    ours = dp_part_take_checked(node, event) || ours;
     if (ours) {
         dp_round_tell_have(node);
         node->dirty = true;
@@ -330,8 +362,12 @@ void dp_part_round_trainer_down(dp_node *node)
     for (uint32_t i = 0; i < node->parts->n_results; i++) {
         node->parts->results[i].checking = false;
     }
+    for (uint32_t i = 0; i < node->parts->n_sums; i++) {
+        node->parts->sums[i].checking = false;
+    }
     for (uint32_t p = 0; p < DP_PARTS_MAX; p++) {
         node->parts->duties[p].reducing = false;
+        node->parts->collects[p].duty.reducing = false;
     }
 }
 
@@ -412,7 +448,8 @@ dp_status dp_part_round_message(dp_node *node, dp_view bytes)
     if (known != NULL && !known->evidence) {
         return DP_OK;
     }
-    if (word.part >= cuts_of(node)->n || !dp_round_may_contribute(node, &word.owner)) {
+    if (word.part >= cuts_of(node)->n || !dp_round_may_contribute(node, &word.owner) ||
+        word.n_sums > (node->ledger.summed ? dp_site_sums_most(cuts_of(node)->n) : 0)) {
         return DP_DENIED;
     }
     if (!dp_part_verify(&word, &node->config.crypto, &node->run, &node->ledger.fork)) {

@@ -10,6 +10,7 @@
 #define DP_GOSSIP_PART_ROUND_H
 
 #include "gossip/node.h"
+#include "gossip/part_sum.h"
 #include "gossip/part_wait.h"
 #include "gossip/record.h"
 
@@ -26,10 +27,15 @@ enum {
     DP_EARLY_MAX = DP_EARLY_OTHERS_MAX + DP_PARTS_MAX, /* and of this node; */
     DP_EARLY_CHANGES_MAX =
         2, /* how often one of them may become another: a step was dropped, a trainer died */
+    DP_HINTS_MAX = 32, /* collectors who say that they are about to add up this node's part */
+    DP_SUMS_MAX = DP_SITE_SUMS_MAX +
+                  DP_PARTS_MAX, /* sums of sites: for this node's part, and by it for others' */
     DP_SITE_WAITS = 2, /* of somebody in line, for what another near to this node fetches */
     DP_SITE_RTT_US =
         2100 /* round trips of which what is written at once is the longer part (daemon/path.h) */
 };
+
+typedef struct dp_claim dp_claim; /* node_internal.h */
 
 /* A part of a publication that is still to come. */
 typedef struct dp_early {
@@ -61,9 +67,38 @@ typedef struct dp_duty {
     uint64_t came; /* ... bytes of them */
     bool reducing; /* at the trainer */
     bool done;     /* it has spoken, or cannot */
+    bool awaiting; /* sums of sites, and nothing is added up before */
     uint32_t n;    /* of what is being added up */
     dp_part_source sources[DP_PART_SOURCES_MAX];
+    uint32_t n_sums;
+    dp_site_sum sums[DP_SITE_SUMS_MAX];
 } dp_duty;
+
+/* What this node adds up of all near to it, for an owner far away. */
+typedef struct dp_collecting {
+    dp_duty duty;
+    dp_collect told; /* to the owner; n = 0: nothing */
+} dp_collecting;
+
+/* A sum of a site: a collector's word and its object. */
+typedef struct dp_sum {
+    dp_part_word word;
+    bool mine; /* made here; else for a part of this node's */
+    bool held;
+    uint64_t size;
+    bool checking;
+    bool checked;
+    bool bad;
+    bool in_use;   /* what is in it is not wanted as objects */
+    dp_time since; /* when it was heard of, */
+    dp_time moved; /* ... more of it was here than before, */
+    uint64_t came; /* ... bytes of it */
+} dp_sum;
+
+typedef struct dp_part_hint {
+    dp_peer collector;
+    dp_collect told;
+} dp_part_hint;
 
 /* Who is near to this node, by what was measured when the round began. */
 typedef struct dp_part_site {
@@ -78,6 +113,13 @@ typedef struct dp_part_round {
     dp_result results[DP_RESULTS_MAX];
     dp_duty duties[DP_PARTS_MAX];
     dp_part_site site;
+    dp_collecting collects[DP_PARTS_MAX];
+    uint32_t n_hints;
+    dp_part_hint hints[DP_HINTS_MAX];
+    uint32_t n_sums;
+    dp_sum sums[DP_SUMS_MAX];
+    uint64_t sums_made; /* since the start, */
+    uint64_t sums_taken;
     uint32_t n_early;
     dp_early early[DP_EARLY_MAX];
     uint64_t
@@ -118,6 +160,9 @@ void dp_part_round_look_again(dp_node *node);
 void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp_hash *roots,
                         uint32_t n);
 
+/* CHECK of an object of this part. */
+bool dp_part_round_may_check(dp_node *node);
+void dp_part_round_check(dp_node *node, const dp_hash *root, uint32_t part);
 void dp_part_round_fetch(dp_node *node, const dp_hash *root, const dp_peer *holder);
 void dp_part_round_throw_away(dp_node *node, const dp_hash *root, uint64_t round);
 
@@ -138,11 +183,53 @@ void dp_part_round_repeat(dp_node *node);
 /* As long as a round of this part waits, by what is known here; DP_PARTS_MAX: of the largest. */
 dp_part_wait dp_part_round_wait(const dp_node *node, uint32_t part);
 
+bool dp_part_round_is_alive(const dp_node *node, const dp_peer *peer);
+/* Has it come? Else it is looked at again then, at the latest. */
+bool dp_part_round_is_time(dp_node *node, dp_time at);
+/* One object of a part under two names is there once, by whom it was heard of first; of n claims, so many are kept. */
+uint32_t dp_part_round_drop_copies(const dp_node *node, uint32_t part, uint32_t *claims,
+                                   uint32_t n);
+/* Something to be added up. */
+typedef struct dp_part_term {
+    dp_part_ref ref;
+    unsigned __int128 w;
+    uint32_t clip;
+} dp_part_term;
+/* DP_DO_REDUCE of them, in this order, with shares of their mean. */
+void dp_part_round_reduce(dp_node *node, uint32_t part, uint32_t tag, const dp_part_term *terms,
+                          uint32_t n);
+/* What was added up, and nobody has heard of. */
+void dp_part_round_let_go(dp_node *node, const dp_event *event);
+dp_part_term dp_part_round_term(const dp_node *node, const dp_claim *claim, uint32_t part);
+
+/* part_collect.c: sums of a site, for owners far away. */
+void dp_part_collect_tick(dp_node *node, uint32_t part, const uint32_t *ready, uint32_t n);
+/* Is this author's object of the part wanted for a sum? */
+bool dp_part_collect_wants(const dp_node *node, uint32_t part, const dp_claim *claim);
+void dp_part_collect_reduced(dp_node *node, const dp_event *event);
+void dp_part_collect_repeat(dp_node *node);
+
+/* part_take.c: sums of sites for the part that this node owns. */
+dp_status dp_part_take_message(dp_node *node, dp_view bytes);
+dp_status dp_part_take_hint(dp_node *node, uint32_t from, dp_view bytes);
+void dp_part_take_look(dp_node *node);
+bool dp_part_take_checked(dp_node *node, const dp_event *event);
+/* Is this object to come in a sum? until when that is waited for. */
+bool dp_part_take_awaits(const dp_node *node, uint32_t part, const dp_claim *claim, dp_time *until);
+/* Which sums go into a part of these claims. */
+void dp_part_take_choose(dp_node *node, uint32_t part, const uint32_t *ready, uint32_t n);
+/* The sum in use that has this claim; NULL: none. */
+dp_sum *dp_part_take_sum_of(const dp_node *node, uint32_t part, const dp_claim *claim);
+
 /* part_site.c: results that come from afar, once for all who are near to each other. */
 void dp_part_site_look(dp_node *node);
 bool dp_part_site_near(const dp_part_round *parts, uint32_t member);
 /* Somebody near is to fetch this result, and will tell: until when that is waited for. False: this node fetches it. */
 bool dp_part_site_waits(const dp_node *node, const dp_result *result, dp_time *until);
+/* Does this node fetch for all near what comes from the owner of this part, far away? Then it also adds up for it. */
+bool dp_part_site_serves(const dp_node *node, uint32_t part);
+/* It follows the rounds, so that it fetches results, and can give them. */
+bool dp_part_site_takes_part(const dp_node *node, uint32_t member);
 /* It is here: those near, who wait for it, are told. */
 void dp_part_site_tell(dp_node *node, const dp_result *result);
 

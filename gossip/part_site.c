@@ -34,8 +34,7 @@ bool dp_part_site_near(const dp_part_round *parts, uint32_t member)
     return member < DP_MEMBERS_MAX && (parts->site.near[member / 64] >> (member % 64) & 1U) != 0;
 }
 
-/* It follows the rounds, so that it fetches results, and can give them. */
-static bool takes_part(const dp_node *node, uint32_t index)
+bool dp_part_site_takes_part(const dp_node *node, uint32_t index)
 {
     const dp_member *member = dp_members_at(node->members, index);
 
@@ -75,7 +74,7 @@ static uint32_t fetcher_of(const dp_node *node, uint32_t part)
 
     for (uint32_t p = 0; p < layout->cuts.n; p++) {
         const uint32_t index = dp_node_member_index(node, &layout->owners[p]);
-        if (!is_far(node, &layout->owners[p]) && takes_part(node, index)) {
+        if (!is_far(node, &layout->owners[p]) && dp_part_site_takes_part(node, index)) {
             at[n++] = index;
         }
     }
@@ -100,6 +99,12 @@ bool dp_part_site_waits(const dp_node *node, const dp_result *result, dp_time *u
 #endif
 }
 
+bool dp_part_site_serves(const dp_node *node, uint32_t part)
+{
+    return node->parts->site.n > 0 && is_far(node, &node->ledger.layout.owners[part]) &&
+           fetcher_of(node, part) == 0;
+}
+
 /* Before it is known to decode: the others look at that themselves, and a voter accepts nothing that it has not looked at. */
 void dp_part_site_tell(dp_node *node, const dp_result *result)
 {
@@ -116,7 +121,7 @@ void dp_part_site_tell(dp_node *node, const dp_result *result)
     const dp_rowset *linked = dp_members_linked(node->members);
     for (uint32_t k = 0; k < linked->count; k++) {
         const uint32_t index = linked->at[k];
-        if (dp_part_site_near(node->parts, index) && takes_part(node, index)) {
+        if (dp_part_site_near(node->parts, index) && dp_part_site_takes_part(node, index)) {
             dp_node_send(node, &dp_members_at(node->members, index)->peer,
                          dp_view_of(writer.data, writer.size));
         }

@@ -7,7 +7,7 @@
 
 enum { WAITS_OWED = 12 }; /* for who was in none of the last rounds, once in a while (deadline.h) */
 
-static bool is_alive(const dp_node *node, const dp_peer *peer)
+bool dp_part_round_is_alive(const dp_node *node, const dp_peer *peer)
 {
     const uint32_t index = dp_node_member_index(node, peer);
 
@@ -45,8 +45,7 @@ dp_part_wait dp_part_round_wait(const dp_node *node, uint32_t part)
                            dp_deadline_hard(&node->round->deadline));
 }
 
-/* Has it come? Else it is looked at again then, at the latest. */
-static bool is_time(dp_node *node, dp_time at)
+bool dp_part_round_is_time(dp_node *node, dp_time at)
 {
     if (!dp_time_reached(node->now, at)) {
         node->parts->wake_at = dp_time_min(node->parts->wake_at, at);
@@ -82,7 +81,7 @@ static bool is_full(const dp_node *node, const dp_peer *peer)
 
 static bool may_come(const dp_node *node, const dp_peer *peer)
 {
-    return is_alive(node, peer) && !is_full(node, peer);
+    return dp_part_round_is_alive(node, peer) && !is_full(node, peer);
 }
 
 /* Those alive, and not full, before this node in line for a part; DP_PARTS_MAX and more: it is not in line, as it has nothing to contribute
@@ -177,8 +176,8 @@ static bool is_next(dp_node *node, uint32_t part)
         return before == 0;
     }
     const dp_part_wait wait = dp_part_round_wait(node, part);
-    return is_time(node,
-                   dp_time_after(node->parts->ripe_at, 2ULL * before * dp_part_wait_line(&wait)));
+    return dp_part_round_is_time(
+        node, dp_time_after(node->parts->ripe_at, 2ULL * before * dp_part_wait_line(&wait)));
 }
 
 static void take_up(dp_node *node, const listable *ready, uint32_t part)
@@ -219,38 +218,75 @@ static uint32_t admissible(dp_node *node, uint32_t *chosen, uint32_t n)
     return kept;
 }
 
-/* One object under two names is counted once, as drop_copies of propose.c does with whole updates: who publishes another's parts
- * with one changed is found by the owners of the rest. */
-static uint32_t drop_copies(const dp_node *node, uint32_t part, uint32_t *claims, uint32_t n)
+/* As drop_copies of propose.c does with whole updates: who publishes another's parts with one changed is found by the owners of the
+ * rest. Who is in a sum of a site stays: two in sums are never the same (part_take.c). */
+uint32_t dp_part_round_drop_copies(const dp_node *node, uint32_t part, uint32_t *claims, uint32_t n)
 {
     const dp_claim *all = node->round->claims;
+    bool summed[DP_CLAIMS_MAX];
+    bool dropped[DP_CLAIMS_MAX] = {false};
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < n; i++) {
+        summed[i] = dp_part_take_sum_of(node, part, &all[claims[i]]) != NULL;
+    }
+    for (uint32_t i = 0; i < n; i++) {
         const dp_claim *claim = &all[claims[i]];
-        bool copied = false;
-        for (uint32_t k = 0; k < kept && (claim->parts.nothing >> part & 1U) == 0; k++) {
-            copied = copied || dp_hash_equal(&all[claims[k]].ready.parts.refs[part].root,
-                                             &claim->ready.parts.refs[part].root);
+        const bool may = !summed[i] && (claim->parts.nothing >> part & 1U) == 0;
+        for (uint32_t k = 0; k < n && may && !dropped[i]; k++) {
+            dropped[i] = (summed[k] || (k < i && !dropped[k])) &&
+                         dp_hash_equal(&all[claims[k]].ready.parts.refs[part].root,
+                                       &claim->ready.parts.refs[part].root);
         }
-        if (!copied) {
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (!dropped[i]) {
             claims[kept++] = claims[i];
         }
     }
     return kept;
 }
 
-/* What may go into this part now, and how many waits what is still to come is worth. */
-static uint32_t gather(dp_node *node, uint32_t part, uint32_t *chosen, uint32_t *waits)
+/* A record that lists some of those who are in a sum and not the others cannot name it: they come as objects. */
+static bool breaks_sums(dp_node *node, uint32_t part, const listable *chosen)
+{
+    bool broken = false;
+
+    for (uint32_t i = 0; i < node->parts->n_sums; i++) {
+        dp_sum *sum = &node->parts->sums[i];
+        uint32_t in = 0;
+        for (uint32_t k = 0; k < chosen->n; k++) {
+            in += dp_part_take_sum_of(node, part, &node->round->claims[chosen->claims[k]]) == sum
+                      ? 1
+                      : 0;
+        }
+        if (sum->in_use && in != sum->word.n) {
+            sum->in_use = false;
+            sum->bad = true;
+            broken = true;
+        }
+    }
+    return broken;
+}
+
+/* What may go into this part now, and how many waits what is still to come is worth. False: sums are waited for. */
+static bool gather(dp_node *node, uint32_t part, listable *chosen, uint32_t *waits)
 {
     uint32_t ready[DP_CLAIMS_MAX];
     const uint32_t n = dp_part_round_ready(node, ready);
     uint32_t count = 0;
+    bool whole = true;
 
     *waits = 0;
     for (uint32_t i = 0; i < n; i++) {
         const dp_claim *claim = &node->round->claims[ready[i]];
-        if ((claim->parts.checked >> part & 1U) == 0) {
+        dp_time until = DP_NEVER;
+        if (dp_part_take_sum_of(node, part, claim) != NULL) {
+            ready[count++] = ready[i];
+        } else if (dp_part_take_awaits(node, part, claim, &until)) {
+            node->parts->wake_at = dp_time_min(node->parts->wake_at, until);
+            whole = false;
+        } else if ((claim->parts.checked >> part & 1U) == 0) {
             const uint32_t member = dp_node_member_index(node, &claim->ready.peer);
             const bool owed =
                 member != DP_MEMBER_NONE &&
@@ -261,39 +297,90 @@ static uint32_t gather(dp_node *node, uint32_t part, uint32_t *chosen, uint32_t 
             ready[count++] = ready[i];
         }
     }
-    count = drop_copies(node, part, ready, count);
-    return admissible(node, chosen, dp_round_choose(node, ready, count, chosen));
+    count = dp_part_round_drop_copies(node, part, ready, count);
+    chosen->n =
+        admissible(node, chosen->claims, dp_round_choose(node, ready, count, chosen->claims));
+    return whole && !breaks_sums(node, part, chosen);
 }
 
-static void reduce(dp_node *node, uint32_t part, const uint32_t *chosen, uint32_t n)
+dp_part_term dp_part_round_term(const dp_node *node, const dp_claim *claim, uint32_t part)
+{
+    const dp_weight_out weight = dp_valid_weigh(&node->ledger, &claim->ready);
+
+    return (dp_part_term){.ref = claim->ready.parts.refs[part], .w = weight.w, .clip = weight.clip};
+}
+
+void dp_part_round_reduce(dp_node *node, uint32_t part, uint32_t tag, const dp_part_term *terms,
+                          uint32_t n)
 {
     const dp_part_cuts *cuts = &node->ledger.layout.cuts;
-    dp_duty *duty = &node->parts->duties[part];
-    dp_weight_out weights[DP_LISTED_STANDARD];
+    dp_action *action = dp_out_add(&node->out, DP_DO_REDUCE);
     unsigned __int128 all = 0;
 
     for (uint32_t i = 0; i < n; i++) {
-        weights[i] = dp_valid_weigh(&node->ledger, &node->round->claims[chosen[i]].ready);
-        all += weights[i].w;
+        all += terms[i].w;
     }
-    dp_action *action = dp_out_add(&node->out, DP_DO_REDUCE);
     action->u.reduce.round = node->ledger.round + 1;
-    action->u.reduce.part = part;
+    action->u.reduce.part = part + tag;
     action->u.reduce.first = cuts->first[part];
     action->u.reduce.end = dp_part_end(cuts, part);
     action->u.reduce.n_items = n;
     for (uint32_t i = 0; i < n; i++) {
-        const dp_ready *ready = &node->round->claims[chosen[i]].ready;
-        const dp_part_ref *ref = &ready->parts.refs[part];
         action->u.reduce.items[i] =
-            (dp_apply_item){.root = ref->root,
-                            .bytes = ref->bytes,
-                            .q = dp_weight_share(weights[i].w, weights[i].clip, all),
+            (dp_apply_item){.root = terms[i].ref.root,
+                            .bytes = terms[i].ref.bytes,
+                            .q = dp_weight_share(terms[i].w, terms[i].clip, all),
                             .first = action->u.reduce.first,
                             .end = action->u.reduce.end};
-        duty->sources[i] = (dp_part_source){.peer = ready->peer, .root = ready->root};
     }
+}
+
+/* A sum of a site stands in the place of its first contribution, with the weight of all of them. */
+static void reduce(dp_node *node, uint32_t part, const uint32_t *chosen, uint32_t n)
+{
+    dp_duty *duty = &node->parts->duties[part];
+    dp_part_term terms[DP_LISTED_STANDARD];
+    const dp_sum *sums[DP_SITE_SUMS_MAX];
+    uint32_t at[DP_SITE_SUMS_MAX];
+    uint32_t n_terms = 0;
+
     duty->n = n;
+    duty->n_sums = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const dp_claim *claim = &node->round->claims[chosen[i]];
+        const dp_part_term term = dp_part_round_term(node, claim, part);
+        const dp_sum *sum = dp_part_take_sum_of(node, part, claim);
+        uint32_t k = 0;
+        duty->sources[i] = (dp_part_source){.peer = claim->ready.peer, .root = claim->ready.root};
+        while (sum != NULL && k < duty->n_sums && sums[k] != sum) {
+            k++;
+        }
+        if (sum == NULL) {
+            terms[n_terms++] = term;
+            continue;
+        }
+        if (k == duty->n_sums) {
+            dp_assert(k < DP_SITE_SUMS_MAX);
+            sums[k] = sum;
+            at[k] = n_terms;
+            terms[n_terms++] = (dp_part_term){
+                .ref = {.root = sum->word.root, .bytes = sum->word.bytes}, .clip = DP_CLIP_ONE};
+            duty->sums[duty->n_sums] =
+                (dp_site_sum){.root = sum->word.root, .bytes = sum->word.bytes};
+            memcpy(duty->sums[duty->n_sums++].signature, sum->word.signature,
+                   sizeof sum->word.signature);
+        }
+        if (DP_MUTATION == 75 && n_terms < DP_LISTED_STANDARD) {
+            terms[n_terms++] = term; /* The object too. */
+        }
+        if (DP_MUTATION != 76 || terms[at[k]].w == 0) {
+            terms[at[k]].w += term.w;
+        }
+        duty->sums[k].from |= 1U << i;
+        duty->sums[k].collector =
+            dp_peer_equal(&claim->ready.peer, &sum->word.owner) ? i : duty->sums[k].collector;
+    }
+    dp_part_round_reduce(node, part, 0, terms, n_terms);
     duty->reducing = true;
 }
 
@@ -321,24 +408,29 @@ static void look_whether_it_moves(dp_node *node, uint32_t part)
 /* All that is ready has come, or its time is over. */
 static void add_up(dp_node *node, uint32_t part)
 {
-    const dp_part_round *parts = node->parts;
-    const dp_duty *duty = &parts->duties[part];
-    uint32_t chosen[DP_LISTED_STANDARD];
+    dp_part_round *parts = node->parts;
+    dp_duty *duty = &parts->duties[part];
+    listable chosen;
     uint32_t waits = 0;
 
     if (!duty->works || duty->reducing || duty->done || parts->ripe_at.us == 0 ||
         !dp_out_room(&node->out, 1)) {
         return;
     }
-    const uint32_t n = gather(node, part, chosen, &waits);
-    const dp_time since = duty->since.us > parts->ripe_at.us ? duty->since : parts->ripe_at;
+    const bool whole = gather(node, part, &chosen, &waits);
     look_whether_it_moves(node, part);
-    if (n == 0) {
+    if (whole && duty->awaiting) { /* What comes in no sum is fetched from now on. */
+        duty->since = node->now;
+        dp_part_round_look(node);
+    }
+    duty->awaiting = !whole;
+    if (!whole || chosen.n == 0) {
         return;
     }
+    const dp_time since = duty->since.us > parts->ripe_at.us ? duty->since : parts->ripe_at;
     const dp_part_wait wait = dp_part_round_wait(node, part);
-    if (is_time(node, dp_part_wait_owner(&wait, since, duty->moved, waits))) {
-        reduce(node, part, chosen, n);
+    if (dp_part_round_is_time(node, dp_part_wait_owner(&wait, since, duty->moved, waits))) {
+        reduce(node, part, chosen.claims, chosen.n);
     }
 }
 
@@ -358,10 +450,12 @@ void dp_part_round_tick(dp_node *node)
     ready.n = dp_part_round_ready(node, ready.claims);
     for (uint32_t p = 0; p < node->ledger.layout.cuts.n; p++) {
         if (ready.n > 0) { /* Else nobody can say: the state has no certificate. */
+            dp_part_take_choose(node, p, ready.claims, ready.n);
             take_back(node, &ready, p);
         }
         take_up(node, &ready, p);
         add_up(node, p);
+        dp_part_collect_tick(node, p, ready.claims, ready.n);
     }
 }
 
@@ -392,7 +486,7 @@ static void tell_sources(dp_node *node, const dp_part_word *word)
     for (uint32_t i = 0; i < word->n; i++) {
         const dp_claim *claim = dp_round_claim_of(node, &word->sources[i].peer);
         if (claim != NULL && dp_hash_equal(&claim->ready.root, &word->sources[i].root) &&
-            !is_alive(node, &claim->ready.peer)) {
+            !dp_part_round_is_alive(node, &claim->ready.peer)) {
             dp_writer writer = dp_writer_of(node->room, sizeof node->room);
             dp_ready_msg_write(&writer, &claim->ready);
             dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
@@ -401,7 +495,7 @@ static void tell_sources(dp_node *node, const dp_part_word *word)
 }
 
 /* Nobody has heard of it, and nobody else would let it go; the same bytes may be another's result. */
-static void let_go(dp_node *node, const dp_event *event)
+void dp_part_round_let_go(dp_node *node, const dp_event *event)
 {
     const dp_hash *root = &event->u.reduced.root;
 
@@ -419,9 +513,13 @@ void dp_part_round_reduced(dp_node *node, const dp_event *event)
 {
     const uint32_t part = event->u.reduced.part;
 
+    if (part >= DP_REDUCE_SUM) {
+        dp_part_collect_reduced(node, event);
+        return;
+    }
     dp_duty *duty = part < node->ledger.layout.cuts.n ? &node->parts->duties[part] : NULL;
     if (duty == NULL || !duty->reducing || event->u.reduced.round != node->ledger.round + 1) {
-        let_go(node, event); /* Of a round that has ended meanwhile. */
+        dp_part_round_let_go(node, event); /* Of a round that has ended meanwhile. */
         return;
     }
     duty->reducing = false;
@@ -439,6 +537,9 @@ void dp_part_round_reduced(dp_node *node, const dp_event *event)
                          .bytes = event->u.reduced.bytes,
                          .n = duty->n};
     memcpy(word.sources, duty->sources, sizeof word.sources);
+    word.n_sums = duty->n_sums;
+    memcpy(word.sums, duty->sums, sizeof word.sums);
+    node->parts->sums_taken += word.n_sums;
     if (!dp_part_sign(&word, &node->config.crypto, &node->run, &node->ledger.fork)) {
         return;
     }
@@ -468,6 +569,7 @@ static bool is_out_of_reach(const dp_node *node, const dp_result *result)
 
 void dp_part_round_repeat(dp_node *node)
 {
+    dp_part_collect_repeat(node);
     for (uint32_t i = 0; i < node->parts->n_results; i++) {
         const dp_result *result = &node->parts->results[i];
         if (dp_peer_equal(&result->word.owner, &node->self)) {

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "gossip/listing.h"
 #include "gossip/msg.h"
+#include "gossip/part_sum.h"
 
 static const char record_domain[] = "dpnode/record/1";
 
@@ -15,6 +16,8 @@ enum {
     FLAG_SLOW = 8,
     FLAG_FREE = 16,
     FLAG_LISTS = 32,
+    PART_OF_OBJECTS = 1,
+    PART_OF_SUMS = 2, /* ... and of objects */
     KIND_AT = 1,
     FLAGS_AT = 2,
     VOTED_AT = 115 /* u16, of a ROUND with lists */
@@ -90,13 +93,27 @@ static void write_round(dp_writer *writer, const dp_record *record)
     }
 }
 
+static void write_sums(dp_writer *writer, const dp_record *record, const dp_part_row *part)
+{
+    dp_assert(part->first_sum + part->n_sums <= DP_SITE_SUMS_ALL);
+    dp_write_u8(writer, (uint8_t)part->n_sums);
+    for (uint32_t i = 0; i < part->n_sums; i++) {
+        const dp_site_sum *sum = &record->sums[part->first_sum + i];
+        dp_write_u8(writer, (uint8_t)sum->collector);
+        dp_write_u32(writer, sum->from);
+        write_hash(writer, &sum->root);
+        dp_write_u64(writer, sum->bytes);
+        dp_write_bytes(writer, sum->signature, sizeof sum->signature);
+    }
+}
+
 static void write_parts(dp_writer *writer, const dp_record *record)
 {
     dp_assert(record->n_parts <= DP_PARTS_MAX);
     dp_write_u8(writer, (uint8_t)record->n_parts);
     for (uint32_t i = 0; i < record->n_parts; i++) {
         const dp_part_row *part = &record->parts[i];
-        dp_write_u8(writer, part->has ? 1 : 0);
+        dp_write_u8(writer, part->has ? (part->n_sums > 0 ? PART_OF_SUMS : PART_OF_OBJECTS) : 0);
         if (part->has) {
             write_peer(writer, &part->owner);
             write_hash(writer, &part->root);
@@ -104,6 +121,9 @@ static void write_parts(dp_writer *writer, const dp_record *record)
             dp_write_u32(writer, part->from);
             dp_write_u32(writer, part->q);
             dp_write_bytes(writer, part->signature, DP_SIGNATURE_BYTES);
+        }
+        if (part->has && part->n_sums > 0) {
+            write_sums(writer, record, part);
         }
     }
 }
@@ -282,6 +302,26 @@ static bool read_late(dp_reader *reader, dp_record *record)
     return true;
 }
 
+static bool read_sums(dp_reader *reader, dp_record *record, dp_part_row *part)
+{
+    dp_site_sum *sums = &record->sums[record->n_sums];
+
+    part->first_sum = record->n_sums;
+    part->n_sums = dp_read_u8(reader);
+    if (reader->failed || part->n_sums == 0 || part->n_sums > DP_SITE_SUMS_ALL - record->n_sums) {
+        return false;
+    }
+    for (uint32_t i = 0; i < part->n_sums; i++) {
+        sums[i].collector = dp_read_u8(reader);
+        sums[i].from = dp_read_u32(reader);
+        read_hash(reader, &sums[i].root);
+        sums[i].bytes = dp_read_u64(reader);
+        dp_read_bytes(reader, sums[i].signature, sizeof sums[i].signature);
+    }
+    record->n_sums += part->n_sums;
+    return !reader->failed && dp_site_sums_fit(sums, part->n_sums, part->from);
+}
+
 static bool read_parts(dp_reader *reader, dp_record *record)
 {
     record->n_parts = dp_read_u8(reader);
@@ -291,8 +331,8 @@ static bool read_parts(dp_reader *reader, dp_record *record)
     for (uint32_t i = 0; i < record->n_parts; i++) {
         dp_part_row *part = &record->parts[i];
         const uint8_t has = dp_read_u8(reader);
-        *part = (dp_part_row){.has = has == 1};
-        if (reader->failed || has > 1) {
+        *part = (dp_part_row){.has = has != 0};
+        if (reader->failed || has > PART_OF_SUMS) {
             return false;
         }
         if (part->has) {
@@ -302,6 +342,9 @@ static bool read_parts(dp_reader *reader, dp_record *record)
             part->from = dp_read_u32(reader);
             part->q = dp_read_u32(reader);
             dp_read_bytes(reader, part->signature, DP_SIGNATURE_BYTES);
+        }
+        if (has == PART_OF_SUMS && !read_sums(reader, record, part)) {
+            return false;
         }
     }
     return true;
@@ -492,6 +535,7 @@ dp_status dp_record_decode(dp_record *record, dp_view bytes)
                                                : DP_LINES_FIT;
     record->in_lists = (flags & FLAG_LISTS) != 0;
     record->n_parts = 0;
+    record->n_sums = 0;
     read_hash(&reader, &record->run);
     read_hash(&reader, &record->fork);
     record->slot = dp_read_u64(&reader);

@@ -25,7 +25,8 @@
  *        | u8 n late, then 32 peer each, rising
  *        of parts: each contribution has u32 rate behind q, and its energy is what its READY says;
  *        | u8 n parts, then per part u8 0, or u8 1 | 32 owner | 32 root of the result | u64 bytes | u32 bit i: listed i is in it
- *             | u32 q Q31 | 64 PART signature
+ *             | u32 q Q31 | 64 PART signature; or u8 2, the same, and u8 m sums of sites, m at least 1 | m times {u8 listed of the collector
+ *             | u32 bit i: listed i is in it | 32 root | u64 bytes | 64 SUBTOTAL signature} by their first bits (part_sum.h)
  *        with bit 5, instead of n listed and the contributions: u16 n listed, 1 to 1024 | 32 hash of each list (listing.h), in order; never with
  *        bits 1 and 2
  *        | with bit 2: u32, not 0: bit i says that contribution i has age 1, so its READY is of the round before
@@ -54,7 +55,7 @@
 
 enum {
     DP_RECORD_VERSION = 2,           /* 1 had no reach: a chain of such records is refused */
-    DP_RECORD_BYTES_MAX = 32 * 1024, /* of its voted form */
+    DP_RECORD_BYTES_MAX = 40 * 1024, /* of its voted form */
     DP_LISTS_MAX = 32,
     DP_LIST_ROWS_MAX = 32,
     DP_RECORD_WHOLE_MAX = DP_RECORD_BYTES_MAX + DP_LISTS_MAX * (2 + DP_LIST_ROWS_MAX * 208),
@@ -131,6 +132,8 @@ typedef struct dp_part_row {
     uint32_t from; /* bit i: listed[i] is in it */
     uint32_t q;    /* Q31: floor(2^31 sum of w of those / W) */
     uint8_t signature[DP_SIGNATURE_BYTES];
+    uint32_t first_sum; /* of its sums of sites among the record's, */
+    uint32_t n_sums;    /* ... so many */
 } dp_part_row;
 
 typedef struct dp_seal {
@@ -211,6 +214,8 @@ typedef struct dp_record {
     bool parted;
     uint32_t n_parts;
     dp_part_row parts[DP_PARTS_MAX];
+    uint32_t n_sums;                    /* of sites, of all parts, */
+    dp_site_sum sums[DP_SITE_SUMS_ALL]; /* ... those of one part one after the other */
     uint32_t aged;  /* bit i: listed[i] came too late for the round before (round.stale) */
     dp_lines lines; /* in a run with a span of densities, else FIT */
     dp_config_part config;
@@ -249,6 +254,8 @@ bool dp_ready_verify(const dp_ready *ready, const dp_crypto *crypto, const dp_ru
 uint32_t dp_listed_age(const dp_record *record, uint32_t index);
 /* The READY that a contribution of this record of age 0 must have been; of one of age 1: dp_valid_ready. */
 dp_ready dp_ready_of_listed(const dp_record *record, const dp_listed *listed);
+/* The same sum where bits are of a word's sources, or with to_listed of a record's listed; from: which listed are the word's sources. */
+dp_site_sum dp_part_sum_renamed(const dp_site_sum *sum, uint32_t from, bool to_listed);
 /* What the owner of this part, which the record has, must have said. */
 dp_part_word dp_part_word_of(const dp_record *record, uint32_t part);
 

@@ -88,6 +88,25 @@ dp_ready dp_ready_of_listed(const dp_record *record, const dp_listed *listed)
     return ready;
 }
 
+dp_site_sum dp_part_sum_renamed(const dp_site_sum *sum, uint32_t from, bool to_listed)
+{
+    dp_site_sum renamed = *sum;
+    uint32_t source = 0;
+
+    renamed.from = 0;
+    for (uint32_t i = 0; i < DP_PART_SOURCES_MAX; i++) {
+        if ((from >> i & 1U) == 0) {
+            continue;
+        }
+        const uint32_t old = to_listed ? source : i;
+        const uint32_t new = to_listed ? i : source;
+        renamed.from |= (sum->from >> old & 1U) << new;
+        renamed.collector = sum->collector == old ? new : renamed.collector;
+        source++;
+    }
+    return renamed;
+}
+
 dp_part_word dp_part_word_of(const dp_record *record, uint32_t part)
 {
     const dp_part_row *row = &record->parts[part];
@@ -103,6 +122,10 @@ dp_part_word dp_part_word_of(const dp_record *record, uint32_t part)
             word.sources[word.n++] =
                 (dp_part_source){.peer = record->listed[i].peer, .root = record->listed[i].root};
         }
+    }
+    for (uint32_t i = 0; i < row->n_sums && i < DP_SITE_SUMS_MAX; i++) {
+        word.sums[word.n_sums++] =
+            dp_part_sum_renamed(&record->sums[row->first_sum + i], row->from, false);
     }
     memcpy(word.signature, row->signature, sizeof word.signature);
     return word;

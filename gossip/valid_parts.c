@@ -1,5 +1,6 @@
 /* The parts of a ROUND record, judged like the rest of it from the record and the chain alone: any member that may train can
  * have added up a part, and whose contributions are in it stands under its signature. */
+#include "gossip/part_sum.h"
 #include "gossip/valid.h"
 
 static dp_status no(const char **cause, const char *text)
@@ -39,6 +40,11 @@ static dp_status check_part(const dp_valid *valid, const dp_record *record, uint
     }
     if ((dp_valid_caps(valid, record, &part->owner) & DP_CAP_TRAIN) == 0) {
         return no(cause, "an owner of a part may not train");
+    }
+    if (part->n_sums > 0 &&
+        (!valid->ledger->summed || part->n_sums > dp_site_sums_most(record->n_parts) ||
+         !dp_site_sums_fit(&record->sums[part->first_sum], part->n_sums, part->from))) {
+        return no(cause, "sums of sites in a part");
     }
     const dp_part_word word = dp_part_word_of(record, p);
     if (!dp_part_verify(&word, valid->crypto, &valid->ledger->run, &valid->ledger->fork)) {

@@ -60,9 +60,9 @@ static uint32_t clip_of(u128 energy, u128 median)
     return clip < DP_CLIP_ONE ? (uint32_t)clip : (uint32_t)DP_CLIP_ONE;
 }
 
-uint32_t dp_weight_share(uint64_t w, uint32_t clip, u128 all)
+uint32_t dp_weight_share(u128 w, uint32_t clip, u128 all)
 {
-    return all == 0 ? 0 : (uint32_t)(((u128)w * clip << 15) / all);
+    return all == 0 ? 0 : (uint32_t)((w * clip << 15) / all);
 }
 
 static u128 energy_per_round(const dp_weight_in *in)

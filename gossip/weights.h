@@ -40,8 +40,8 @@ dp_weight_out dp_weight_before(const dp_weight_in *in, uint64_t w_median,
 dp_weight_sum dp_weights_before(const dp_weight_in *in, uint32_t n, unsigned __int128 late_w,
                                 dp_weight_out *out);
 
-/* Q31: floor(w * clip * 2^15 / all), 0 of nothing. */
-uint32_t dp_weight_share(uint64_t w, uint32_t clip, unsigned __int128 all);
+/* Q31: floor(w * clip * 2^15 / all), 0 of nothing. w: of one, or of up to 32. */
+uint32_t dp_weight_share(unsigned __int128 w, uint32_t clip, unsigned __int128 all);
 
 /* The smaller of the two in the middle; n in 0..DP_LISTED_MAX, 0 of nothing. */
 unsigned __int128 dp_lower_median(const unsigned __int128 *values, uint32_t n);

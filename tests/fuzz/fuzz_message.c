@@ -6,6 +6,7 @@
 #include "gossip/lists.h"
 #include "gossip/mix_msg.h"
 #include "gossip/msg.h"
+#include "gossip/part_sum.h"
 #include "gossip/round_msg.h"
 #include "gossip/wire.h"
 
@@ -30,6 +31,7 @@ static void round_messages(dp_view bytes)
     uint8_t life[DP_SIGNATURE_BYTES];
     static dp_have_msg have;
     static dp_part_word word;
+    static dp_collect collect;
     dp_part_early early;
     static dp_list_get_msg get;
     dp_view list;
@@ -38,6 +40,10 @@ static void round_messages(dp_view bytes)
         dp_ready_msg_write(&writer, &ready);
     } else if (dp_part_msg_read(bytes, &word) == DP_OK) {
         dp_part_msg_write(&writer, &word);
+    } else if (dp_site_sum_msg_read(bytes, &word) == DP_OK) {
+        dp_site_sum_msg_write(&writer, &word);
+    } else if (dp_collect_read(bytes, &collect) == DP_OK) {
+        dp_collect_write(&writer, &collect);
     } else if (dp_part_early_read(bytes, &early) == DP_OK) {
         dp_part_early_write(&writer, &early);
     } else if (dp_list_get_msg_read(bytes, &get) == DP_OK) {

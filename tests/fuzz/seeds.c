@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "gossip/commit_msg.h"
 #include "gossip/lists.h"
+#include "gossip/part_sum.h"
 #include "gossip/round_msg.h"
 #include "gossip/wire.h"
 
@@ -103,6 +104,22 @@ static dp_view encode_parts(uint8_t *out, dp_view round)
                                     .q = 1U << 31};
     record.parts[1] = (dp_part_row){.has = false};
     record.listed[0].rate = 12500;
+    dp_assert(dp_record_encode(&record, out, DP_RECORD_BYTES_MAX, &bytes) == DP_OK);
+    dp_assert(dp_record_decode(&again, bytes) == DP_OK);
+    return bytes;
+}
+
+/* The same, its part from one sum of both. */
+static dp_view encode_sums(uint8_t *out, dp_view parts)
+{
+    static dp_record record;
+    static dp_record again;
+    dp_view bytes;
+
+    dp_assert(dp_record_decode(&record, parts) == DP_OK);
+    record.n_sums = 1;
+    record.sums[0] = (dp_site_sum){.collector = 1, .from = 3, .root = hash_of(0x33), .bytes = 512};
+    record.parts[0].n_sums = 1;
     dp_assert(dp_record_encode(&record, out, DP_RECORD_BYTES_MAX, &bytes) == DP_OK);
     dp_assert(dp_record_decode(&again, bytes) == DP_OK);
     return bytes;
@@ -213,6 +230,22 @@ static void part_seeds(void)
     dp_part_msg_write(&writer, &word);
     dp_assert(dp_part_msg_read(dp_view_of(room, writer.size), &word) == DP_OK);
     seed("message/part", dp_view_of(room, writer.size));
+    word.n_sums = 1;
+    word.sums[0] = (dp_site_sum){.collector = 1, .from = 3, .root = hash_of(0x33), .bytes = 512};
+    writer = dp_writer_of(room, sizeof room);
+    dp_part_msg_write(&writer, &word);
+    dp_assert(dp_part_msg_read(dp_view_of(room, writer.size), &word) == DP_OK);
+    seed("message/part_of_sums", dp_view_of(room, writer.size));
+    word.n_sums = 0;
+    writer = dp_writer_of(room, sizeof room);
+    dp_site_sum_msg_write(&writer, &word);
+    dp_assert(dp_site_sum_msg_read(dp_view_of(room, writer.size), &word) == DP_OK);
+    seed("message/subtotal", dp_view_of(room, writer.size));
+    const dp_collect told = {
+        .round = 7, .base = hash_of(4), .part = 1, .n = 2, .peers = {peer_of(0x10), peer_of(0x11)}};
+    writer = dp_writer_of(room, sizeof room);
+    dp_collect_write(&writer, &told);
+    seed("message/collect", dp_view_of(room, writer.size));
     const dp_part_early early = {
         .round = 7, .base = hash_of(4), .part = 1, .ref = {hash_of(0x31), 2048}};
     writer = dp_writer_of(room, sizeof room);
@@ -330,7 +363,7 @@ static void chain_seeds(dp_view round, dp_view fork, dp_view cert)
 
 int main(int argc, char **argv)
 {
-    static uint8_t rooms[3][DP_RECORD_BYTES_MAX];
+    static uint8_t rooms[4][DP_RECORD_BYTES_MAX];
     static uint8_t lists_room[DP_RECORD_WHOLE_MAX];
     static uint8_t cert_room[DP_CERT_OF_RECORD_BYTES_MAX];
     const dp_cert_of_record seals = {.ballot = 4, .n = 2, .seals = {{.voter = 0}, {.voter = 2}}};
@@ -346,7 +379,9 @@ int main(int argc, char **argv)
     const dp_view fork = encode_fork(rooms[1]);
     dp_assert(dp_cert_of_record_encode(&seals, cert_room, sizeof cert_room, &cert) == DP_OK);
     seed("record/round", round);
-    seed("record/round_of_parts", encode_parts(rooms[2], round));
+    const dp_view parts = encode_parts(rooms[2], round);
+    seed("record/round_of_parts", parts);
+    seed("record/round_of_sums", encode_sums(rooms[3], parts));
     seed("record/round_of_slow_lines", encode_slow(rooms[2], round));
     span_seed();
     seed("record/fork", fork);

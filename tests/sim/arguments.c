@@ -250,6 +250,7 @@ static bool *flag_of(dp_arguments *args, const char *name)
         {"--parts", &args->options.parts},
         {"--span", &args->options.span},
         {"--early", &args->options.early},
+        {"--sums", &args->options.sums},
         {"--enrolled", &args->options.enrolled},
         {"--keep-vote-key", &args->options.keep_vote_key},
     };
@@ -310,6 +311,9 @@ dp_status dp_arguments_read(dp_arguments *args, int argc, char **argv, dp_why *w
                           "--span goes with neither --parts nor --profile steps: a manifest that "
                           "asks for both is refused");
     }
+    if (read.options.sums && !read.options.parts) {
+        return dp_why_set(why, DP_BADARG, "--sums goes with --parts: they are sums of parts");
+    }
     if (read.options.early && !(read.options.parts && read.options.profile == DP_PROFILE_STEPS)) {
         return dp_why_set(why, DP_BADARG,
                           "--early goes with --parts and --profile steps: only gradients have "
@@ -340,7 +344,7 @@ void dp_arguments_usage(FILE *out)
           "[--output FILE]]\n"
           "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
           "             [--close-at SHARE] [--unlike FACTOR] [--sites N] [--lucky] [--enrolled] "
-          "[--parts] [--early] [--span] "
+          "[--parts] [--sums] [--early] [--span] "
           "[--keep-vote-key] "
           "[--store "
           "model|real|lies]\n"

@@ -244,6 +244,9 @@ static size_t rewrite(dp_host *host, uint32_t to, uint8_t *message, size_t size,
     if (host->sim->evil->kind == DP_EVIL_TRAINER && type == DP_MSG_PART) {
         return dp_evil_rewrite_part(host, message, size, room);
     }
+    if (host->sim->evil->kind == DP_EVIL_TRAINER && type == DP_MSG_SUBTOTAL) {
+        return dp_evil_rewrite_sum(host, message, size, room);
+    }
     return size;
 }
 

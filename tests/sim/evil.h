@@ -142,6 +142,9 @@ bool dp_evil_side(const dp_sim *sim, uint32_t to);
 size_t dp_evil_rewrite_vote(dp_host *host, uint32_t to, uint8_t *message, size_t size, size_t room);
 size_t dp_evil_rewrite_ready(dp_host *host, uint32_t to, uint8_t *message, size_t size,
                              size_t room);
+size_t dp_evil_rewrite_sum(dp_host *host, uint8_t *message, size_t size, size_t room);
+/* A sum of a site by a liar: what it stores in its place. */
+void dp_evil_adds_up(dp_host *host, uint32_t part, uint8_t blob[DP_TOY_BLOB_MAX], uint32_t *size);
 size_t dp_evil_rewrite_part(dp_host *host, uint8_t *message, size_t size, size_t room);
 void dp_evil_hears_vote(dp_host *host, uint32_t from, dp_view message);
 void dp_evil_acts_voter(dp_host *host);

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "gossip/msg.h"
+#include "gossip/part_sum.h"
 #include "gossip/round_msg.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/oracle_internal.h"
@@ -233,6 +234,59 @@ size_t dp_evil_rewrite_part(dp_host *host, uint8_t *message, size_t size, size_t
     dp_assert(dp_part_sign(&word, &crypto, &host->sim->run, &fork));
     dp_part_msg_write(&w, &word);
     return w.size;
+}
+
+/* Of a collector: it is owed to nobody, so its owner must do without. */
+size_t dp_evil_rewrite_sum(dp_host *host, uint8_t *message, size_t size, size_t room)
+{
+    const dp_evil *e = host->sim->evil;
+    const dp_crypto crypto = dp_sim_crypto(host);
+    const dp_hash fork = {{0}};
+    dp_part_word word;
+    dp_writer w = dp_writer_of(message, room);
+
+    if (dp_site_sum_msg_read(dp_view_of(message, size), &word) != DP_OK ||
+        !dp_peer_equal(&word.owner, &host->peer)) {
+        return size;
+    }
+    if (e->trick == DP_WORK_TINY) {
+        return 0; /* It has said that it would. */
+    }
+    if (e->trick == DP_WORK_NOTHING) {
+        memset(&word.root, 9, sizeof word.root);
+    } else if (e->trick == DP_WORK_NUMBERS) {
+        word.bytes++;
+    } else if (e->trick == DP_WORK_TWO) { /* Of another publication than was told. */
+        word.sources[0].root.bytes[0] ^= 1;
+    }
+    dp_assert(dp_site_sum_sign(&word, &crypto, &host->sim->run, &fork));
+    dp_site_sum_msg_write(&w, &word);
+    return w.size;
+}
+
+void dp_evil_adds_up(dp_host *host, uint32_t part, uint8_t blob[DP_TOY_BLOB_MAX], uint32_t *size)
+{
+    dp_sim *sim = host->sim;
+    dp_toy_vector values;
+    unsigned __int128 energy = 0;
+
+    if (part < DP_REDUCE_SUM || !dp_evil_is(sim, host->index) ||
+        sim->evil->kind != DP_EVIL_TRAINER ||
+        dp_toy_decode(dp_view_of(blob, *size), values, &energy) != DP_OK || energy == 0) {
+        return;
+    }
+    if (sim->evil->trick == DP_WORK_GARBAGE) {
+        for (uint32_t i = 0; i < *size; i++) {
+            blob[i] = (uint8_t)dp_evil_below(sim, 256);
+        }
+    } else if (sim->evil->trick == DP_WORK_SCALED || sim->evil->trick == DP_WORK_EXTREME) {
+        for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) { /* Within its part. */
+            values[i] = sim->evil->trick == DP_WORK_SCALED ? bounded((__int128)values[i] * 1000)
+                        : values[i] != 0                   ? largest
+                                                           : 0;
+        }
+        *size = encode(values, dp_rng_next(&sim->evil->rng), blob);
+    }
 }
 
 bool dp_evil_steals(const dp_sim *sim, uint32_t liar, uint32_t author)

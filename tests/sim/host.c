@@ -123,6 +123,7 @@ static void do_send(dp_host *host, const dp_action *action)
     host->crash_now = host->crash_now || dp_scene_kills(host, type);
     if (sim->plan.crash_after_send != 0 && !sim->healed &&
         ((type >= DP_MSG_READY && type <= DP_MSG_DECIDE) || type == DP_MSG_PART ||
+         type == DP_MSG_SUBTOTAL || type == DP_MSG_COLLECT ||
          (type >= DP_MSG_MIX_OFFER && type <= DP_MSG_MIX_STATUS)) &&
         dp_rng_below(&sim->crash_rng, 65536) < sim->plan.crash_after_send) {
         host->crash_now = true;

@@ -383,6 +383,7 @@ static void do_reduce(dp_host *host, const dp_action *action)
         dp_sim_fail(host->sim, "F3", host->index, "adds up a part that does not decode");
         return;
     }
+    dp_evil_adds_up(host, action->u.reduce.part, blob, &size);
     const uint32_t object = dp_shelf_add(&host->sim->shelf, dp_view_of(blob, size));
     dp_disk_use(&host->disk, object, DP_DISK_FRESH, true);
     dp_host_write(host, &(dp_disk_write){.kind = DP_WRITE_OBJECT,

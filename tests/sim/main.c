@@ -98,6 +98,9 @@ static void print_replay(const dp_arguments *args, const report *r)
     if (args->options.parts) {
         printf(" --parts");
     }
+    if (args->options.sums) {
+        printf(" --sums");
+    }
     if (args->options.early) {
         printf(" --early");
     }
@@ -323,6 +326,7 @@ static void add_up(sums *all, const report *r)
     all->totals.thinner += r->totals.thinner;
     all->totals.thicker += r->totals.thicker;
     all->totals.early += r->totals.early;
+    all->totals.site_sums += r->totals.site_sums;
     all->totals.parts_missing += r->totals.parts_missing;
     all->totals.forks += r->totals.forks;
     all->totals.halts += r->totals.halts;
@@ -386,6 +390,9 @@ static void print_sums(const dp_arguments *args, const sums *all, double took)
         printf("parts: %" PRIu64 " of decided rounds, %" PRIu64
                " of them without a result; %" PRIu64 " of publications told before these\n",
                all->totals.parts, all->totals.parts_missing, all->totals.early);
+    }
+    if (args->options.sums) {
+        printf("sums of sites: %" PRIu64 " in parts of decided rounds\n", all->totals.site_sums);
     }
     if (args->options.profile == DP_PROFILE_BYZ) {
         printf("liars: %" PRIu64 " runs forked, %" PRIu64

@@ -1,5 +1,6 @@
 /* The judge of parts: every result that a record names is added up again from what its contributors published, with weights
  * and shares by the same integers; and the layout of the next round follows from the record. */
+#include "gossip/weights.h"
 #include "tests/sim/oracle_internal.h"
 
 static unsigned long long wide(uint64_t value)
@@ -28,45 +29,129 @@ static bool counts_twice(const dp_toy_term *terms, uint32_t n)
     return twice;
 }
 
-/* The result of part p as it should be. False: its contributors did not publish what it needs. */
-static bool add_up(dp_sim *sim, const dp_record *record, uint32_t p, dp_hash *root)
+/* Some of what a part counts, and what has come of it. */
+typedef struct sum_of {
+    dp_toy_term terms[DP_LISTED_STANDARD];
+    unsigned __int128 w[DP_LISTED_STANDARD];
+    uint32_t clip[DP_LISTED_STANDARD];
+    uint32_t n;
+} sum_of;
+
+static void add_term(sum_of *sum, dp_view blob, unsigned __int128 w, uint32_t clip)
+{
+    sum->terms[sum->n].blob = blob;
+    sum->w[sum->n] = w;
+    sum->clip[sum->n++] = clip;
+}
+
+static dp_status reduce(dp_sim *sim, const dp_record *record, uint32_t p, uint32_t tag, sum_of *sum,
+                        dp_hash *root)
 {
     const dp_part_cuts *cuts = &sim->oracle->cuts;
-    const dp_part_row *part = &record->parts[p];
-    dp_toy_term terms[DP_LISTED_STANDARD];
     uint8_t blob[DP_TOY_BLOB_MAX];
     unsigned __int128 all = 0;
     uint32_t size = 0;
+
+    for (uint32_t i = 0; i < sum->n; i++) {
+        all += sum->w[i];
+    }
+    for (uint32_t i = 0; i < sum->n; i++) {
+        sum->terms[i].q = (uint32_t)(all == 0 ? 0 : sum->w[i] * sum->clip[i] * 32768 / all);
+    }
+    DP_TRY(dp_toy_reduce(sum->terms, sum->n, cuts->first[p], dp_part_end(cuts, p),
+                         dp_oracle_reduce_nonce(record->round, p + tag), blob, &size));
+    *root = dp_shelf_root(&sim->shelf, dp_view_of(blob, size));
+    return DP_OK;
+}
+
+/* What contribution i has published of part p. */
+static bool object_of(dp_sim *sim, const dp_record *record, uint32_t p, uint32_t i, dp_view *blob)
+{
+    const dp_parcel_book *parcel = dp_oracle_parcel(sim->oracle, &record->listed[i].root);
+
+    if (parcel == NULL || parcel->parts == NULL || parcel->parts->n != sim->oracle->cuts.n) {
+        return false;
+    }
+    *blob = dp_shelf_bytes(&sim->shelf, dp_shelf_find(&sim->shelf, &parcel->parts->refs[p].root));
+    return true;
+}
+
+/* Is this sum of a site what its collector should have made of it? *w: of all that is in it. */
+static bool check_sum(dp_sim *sim, const dp_record *record, uint32_t p, const dp_site_sum *said,
+                      unsigned __int128 *w)
+{
+    const uint32_t collector = dp_sim_index(sim, &record->listed[said->collector].peer);
+    sum_of sum = {.n = 0};
+    dp_hash root;
+
+    *w = 0;
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        dp_view blob;
+        if ((said->from >> i & 1U) != 0) {
+            if (!object_of(sim, record, p, i, &blob)) {
+                return false;
+            }
+            add_term(&sum, blob, record->listed[i].w, record->listed[i].clip);
+            *w += record->listed[i].w;
+        }
+    }
+    if (reduce(sim, record, p, DP_REDUCE_SUM, &sum, &root) != DP_OK ||
+        !dp_hash_equal(&root, &said->root)) {
+        dp_sim_fail(sim, "S4", collector, "a sum of a site in part %u of round %llu is another", p,
+                    wide(record->round));
+        return false;
+    }
+    sim->totals.site_sums++;
+    return true;
+}
+
+/* The sum of this part that contribution i is in; NULL: none. */
+static const dp_site_sum *site_of(const dp_record *record, const dp_part_row *part, uint32_t i)
+{
+    for (uint32_t k = 0; k < part->n_sums; k++) {
+        if ((record->sums[part->first_sum + k].from >> i & 1U) != 0) {
+            return &record->sums[part->first_sum + k];
+        }
+    }
+    return NULL;
+}
+
+/* The result of part p as it should be. False: its contributors did not publish what it needs. */
+static bool add_up(dp_sim *sim, const dp_record *record, uint32_t p, dp_hash *root)
+{
+    const dp_part_row *part = &record->parts[p];
+    dp_toy_term single[DP_LISTED_STANDARD];
+    sum_of sum = {.n = 0};
     uint32_t n = 0;
+    uint32_t done = 0;
 
     for (uint32_t i = 0; i < record->n_listed; i++) {
-        all += (part->from >> i & 1U) != 0 ? record->listed[i].w : 0;
-    }
-    for (uint32_t i = 0; i < record->n_listed; i++) {
-        const dp_listed *listed = &record->listed[i];
+        const dp_site_sum *site = site_of(record, part, i);
+        unsigned __int128 w = record->listed[i].w;
+        dp_view blob;
         if ((part->from >> i & 1U) == 0) {
             continue;
         }
-        const dp_parcel_book *parcel = dp_oracle_parcel(sim->oracle, &listed->root);
-        if (parcel == NULL || parcel->parts == NULL || parcel->parts->n != cuts->n) {
+        if (!object_of(sim, record, p, i, &blob)) {
             return false;
         }
-        const uint32_t object = dp_shelf_find(&sim->shelf, &parcel->parts->refs[p].root);
-        const unsigned __int128 share =
-            all == 0 ? 0 : (unsigned __int128)listed->w * listed->clip * 32768 / all;
-        terms[n++] =
-            (dp_toy_term){.blob = dp_shelf_bytes(&sim->shelf, object), .q = (uint32_t)share};
+        single[n++] = (dp_toy_term){.blob = blob};
+        if (site == NULL) {
+            add_term(&sum, blob, w, record->listed[i].clip);
+        } else if ((done & site->from) == 0) {
+            done |= site->from;
+            if (!check_sum(sim, record, p, site, &w)) {
+                return false;
+            }
+            add_term(&sum, dp_shelf_bytes(&sim->shelf, dp_shelf_find(&sim->shelf, &site->root)), w,
+                     DP_CLIP_ONE);
+        }
     }
-    if (counts_twice(terms, n)) {
+    if (counts_twice(single, n)) {
         dp_sim_fail(sim, "S3", dp_sim_index(sim, &part->owner),
                     "part %u of round %llu counts one object twice", p, wide(record->round));
     }
-    if (dp_toy_reduce(terms, n, cuts->first[p], dp_part_end(cuts, p),
-                      dp_oracle_reduce_nonce(record->round, p), blob, &size) != DP_OK) {
-        return false;
-    }
-    *root = dp_shelf_root(&sim->shelf, dp_view_of(blob, size));
-    return true;
+    return reduce(sim, record, p, 0, &sum, root) == DP_OK;
 }
 
 static bool check_part(dp_sim *sim, const dp_record *record, uint32_t p)

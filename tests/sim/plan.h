@@ -100,6 +100,7 @@ typedef struct dp_sim_options {
     uint32_t round_ms;    /* scale, detect: 0: the default of manifests */
     dp_sim_store store;   /* behind the disks, see real.h */
     bool parts;           /* rounds of parts (gossip/part.h) */
+    bool sums;            /* with parts: round.site_sums of the manifest */
     bool early;           /* with parts of gradients: told of before their publication */
     bool span;            /* updates may be thinner where lines are slow (gossip/density.h) */
     uint32_t sites;       /* that nodes are at, those of one near to each other; 0: by the faults */
@@ -147,6 +148,7 @@ typedef struct dp_plan {
     uint32_t revocations;
     bool parts; /* of the options */
     bool span;
+    bool sums;
     bool early;
     uint32_t sites;
     uint32_t contributors;

@@ -33,6 +33,7 @@ static const struct flag_key {
     {"enrolled", offsetof(dp_sim_options, enrolled)},
     {"parts", offsetof(dp_sim_options, parts)},
     {"early", offsetof(dp_sim_options, early)},
+    {"sums", offsetof(dp_sim_options, sums)},
     {"span", offsetof(dp_sim_options, span)},
 };
 

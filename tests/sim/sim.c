@@ -108,6 +108,7 @@ static dp_status make_manifest(dp_sim *sim)
     }
     if (sim->plan.parts) {
         m->reduce = DP_REDUCE_PARTS;
+        m->site_sums = sim->plan.sums ? DP_ON : DP_OFF;
         m->codec = DP_CODEC_INT8; /* The toy's own; parts are not added up in what thins. */
     }
     DP_TRY(dp_manifest_encode(m, canonical, &size));
@@ -148,11 +149,13 @@ dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
     draw_span(sim);
     draw_thin(sim);
     sim->plan.early = options->early;
+    sim->plan.sums = options->sums;
     sim->plan.sites = options->sites;
     if (options->sites > 0 && sim->plan.round_ms < 1000) {
         sim->plan.round_ms = 1000; /* As with far regions. */
     }
     if ((options->span && (options->parts || sim->plan.gradients)) ||
+        (options->sums && !options->parts) ||
         (options->early && !(options->parts && sim->plan.gradients)) ||
         (options->enrolled &&
          (options->profile != DP_PROFILE_SCALE || options->store >= DP_SIM_STORE_REAL)) ||

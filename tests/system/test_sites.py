@@ -50,5 +50,40 @@ class Sites(SystemTest):
         self.assertEqual([node.run()["diverged"] for node in web.nodes[:3]], [0] * 3)
 
 
+    def test_sums_of_a_place_travel_and_its_death_stops_nothing(self):
+        """As above, and what those at one place publish comes to the other added up; who adds up there is killed, and returns."""
+        web = Web(self.folder, NODES)
+        self.addCleanup(web.end)
+        for a in range(1, NODES + 1):
+            for b in range(1, NODES + 1):
+                if a % 2 != b % 2:
+                    web.tell(f"set n{b} from n{a} delay=20ms")
+        text = tiny_text(os.path.join(self.folder.path, "text.txt"))
+        first = web.nodes[0].start()
+        token = first.ask("run", "create", self.file("sums.yaml", MANIFEST.replace("reduce: parts", "reduce: parts, site_sums: on")),
+                          "--text", text)["invite"]
+        for node in web.nodes[1:]:
+            node.start().ask("join", "-", stdin=token)
+        follow = self.folder.follow(first)
+
+        def summed(key, nodes):
+            return sum(node.run().get(key, 0) for node in nodes)
+        places = (web.nodes[0::2], web.nodes[1::2])
+        wait_for(lambda: all(summed(key, place) >= 3 for key in ("sums_made", "sums_taken") for place in places), 180,
+                 "each place adds up for the other, and takes what that has added up")
+        last = max(places[1], key=lambda node: node.run().get("sums_made", 0))
+        counted = first.run()["counted"]
+        last.kill()
+        left = [node for node in web.nodes if node is not last]
+        wait_for(lambda: first.run()["counted"] >= counted + 4, 120, "the others go on")
+        whole = [r for r in follow.all() if r["listed"] == NODES - 1 and r["parts_empty"] == 0]
+        self.assertTrue(whole)
+        last.start()
+        taken = summed("sums_taken", places[0])
+        wait_for(lambda: summed("sums_taken", places[0]) >= taken + 2, 120, "its place adds up again")
+        state_roots_agree(web.nodes)
+        self.assertEqual([node.run()["diverged"] for node in left], [0] * (NODES - 1))
+
+
 if __name__ == "__main__":
     systemtest.main()

@@ -294,6 +294,9 @@ static void every_word_is_taken_and_no_other(void **state)
             manifest.inner_steps_max = 1;   /* As gradients have it. */
             manifest.codec = DP_CODEC_INT8; /* As parts have it. */
             manifest.codec_block = 0;
+            if (strcmp(choices[i].key, "round.site_sums") == 0) {
+                manifest.reduce = DP_REDUCE_PARTS;
+            }
             memcpy((char *)&manifest + choices[i].offset, &choices[i].words[w].value, sizeof(int));
             CHECK_OK(dp_manifest_check(&manifest, NULL));
             assert_non_null(strstr(words, choices[i].words[w].name));
@@ -358,7 +361,7 @@ static void another_version_is_told_apart_from_damage(void **state)
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
     bytes[4] = 5;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
-    bytes[4] = 13;
+    bytes[4] = 14;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
     bytes[0] = 'X';
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
@@ -493,6 +496,28 @@ static void a_share_that_closes_rounds_makes_a_manifest_of_version_12(void **sta
     CHECK_OK(dp_manifest_check(&manifest, NULL));
     manifest.close_milli = 990;
     CHECK_OK(dp_manifest_check(&manifest, NULL));
+}
+
+static void sums_of_sites_are_of_version_13_and_of_parts(void **state)
+{
+    dp_manifest manifest = sample();
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    dp_manifest back;
+
+    (void)state;
+    assert_int_equal(manifest.site_sums, DP_OFF);
+    manifest.site_sums = DP_ON;
+    assert_refused(&manifest, "round.site_sums");
+    manifest.codec = DP_CODEC_INT8;
+    manifest.codec_block = 0;
+    manifest.reduce = DP_REDUCE_PARTS;
+    CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
+    assert_int_equal(bytes[4], 13);
+    CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
+    assert_int_equal(back.site_sums, DP_ON);
+    bytes[size - sizeof manifest.signature - 1] = 0; /* A second form of version 8. */
+    CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
 }
 
 static void late_updates_count_only_where_rounds_are_of_whole_updates(void **state)
@@ -636,6 +661,7 @@ int main(void)
         cmocka_unit_test(a_manifest_is_of_the_first_version_that_has_all_it_says),
         cmocka_unit_test(rounds_of_parts_make_a_manifest_of_version_8),
         cmocka_unit_test(a_sum_is_not_encoded_by_a_codec_that_drops_most_of_it),
+        cmocka_unit_test(sums_of_sites_are_of_version_13_and_of_parts),
         cmocka_unit_test(late_updates_count_only_where_rounds_are_of_whole_updates),
         cmocka_unit_test(a_span_of_densities_makes_a_manifest_of_version_10),
         cmocka_unit_test(a_span_of_densities_goes_from_dense_to_sparse),

@@ -366,6 +366,9 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
             !node->picky && !(node->dislikes_sums && kit_is_sum(world, &action->u.check.root));
         item->event.u.checked.foreign = node->picky;
         item->event.u.checked.energy = node->heavy ? DP_ENERGY_MAX + 1 : node->light ? 0 : 100;
+        if (node->heavy_sums && kit_is_sum(world, &action->u.check.root)) {
+            item->event.u.checked.energy = 1 << 20;
+        }
         node->keep_checked = action->u.check.keep;
         break;
     case DP_DO_APPLY:

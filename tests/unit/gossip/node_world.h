@@ -74,6 +74,7 @@ typedef struct kit_node {
     uint64_t told_round; /* ... for this round */
     dp_hash told_root;
     dp_hash sum;        /* of the last part that it added up */
+    bool heavy_sums;    /* what nobody has published has more energy than all that went into it */
     bool dislikes_sums; /* finds that they do not decode */
     bool copies;        /* publishes the blob of node 0; of parts all but its last */
     bool tells_more;    /* of its parts than they have bytes */

@@ -1,4 +1,5 @@
 /* Each rule of the parts of a round: a good record, and the same with one thing wrong. */
+#include "gossip/part_sum.h"
 #include "tests/unit/gossip/valid_kit.h"
 
 static dp_listed *list(uint32_t index, uint64_t tokens, unsigned __int128 energy)
@@ -137,6 +138,72 @@ static void who_is_in_no_part_is_not_listed(void **state)
     assert_int_equal(verdict(), DP_DENIED);
 }
 
+/* Both contributions to part 0, added up by who for its owner, node 0. */
+static void add_sum(uint32_t who, uint32_t from)
+{
+    dp_part_row *row = &record.parts[0];
+    const dp_crypto collector = kit_crypto(who);
+    const dp_crypto owner = kit_crypto(0);
+    const dp_peer peer = kit_peer(who);
+    const uint32_t index = dp_peer_equal(&record.listed[0].peer, &peer) ? 0 : 1;
+
+    record.n_sums = 1;
+    record.sums[0] = (dp_site_sum){.collector = index, .from = from, .bytes = 70};
+    memset(record.sums[0].root.bytes, 0x77, sizeof record.sums[0].root.bytes);
+    row->first_sum = 0;
+    row->n_sums = 1;
+    dp_part_word word = dp_part_word_of(&record, 0);
+    dp_part_word said = dp_site_sum_word(&word, 0);
+    assert_true(dp_site_sum_sign(&said, &collector, &ledger.run, &ledger.fork));
+    memcpy(record.sums[0].signature, said.signature, sizeof said.signature);
+    word = dp_part_word_of(&record, 0);
+    assert_true(dp_part_sign(&word, &owner, &ledger.run, &ledger.fork));
+    memcpy(row->signature, word.signature, sizeof row->signature);
+}
+
+static void a_record_says_whose_contributions_came_as_whose_sum(void **state)
+{
+    static uint8_t room[DP_RECORD_BYTES_MAX];
+    static dp_record again;
+    dp_view bytes;
+
+    (void)state;
+    add_sum(1, 3);
+    assert_int_equal(verdict(), DP_DENIED); /* Of a run without. */
+    ledger.summed = true;
+    assert_int_equal(verdict(), DP_OK);
+    assert_int_equal(dp_record_encode(&record, room, sizeof room, &bytes), DP_OK);
+    assert_int_equal(dp_record_decode(&again, bytes), DP_OK);
+    assert_int_equal(again.n_sums, 1);
+    assert_int_equal(again.parts[0].n_sums, 1);
+    assert_memory_equal(&again.sums[0], &record.sums[0], sizeof record.sums[0]);
+    for (size_t size = 0; size < bytes.size; size++) {
+        assert_int_not_equal(dp_record_decode(&again, dp_view_of(room, size)), DP_OK);
+    }
+    record.sums[0].signature[0] ^= 1;
+    assert_int_equal(verdict(), DP_BADSIG);
+    add_sum(1, 3);
+    record.sums[0].root.bytes[0] ^= 1;
+    assert_int_equal(verdict(), DP_BADSIG);
+    add_sum(1, 3);
+    record.parts[0].n_sums = 0; /* As if all had come as objects. */
+    assert_int_equal(verdict(), DP_BADSIG);
+}
+
+static void a_sum_is_of_those_in_its_part(void **state)
+{
+    (void)state;
+    ledger.summed = true;
+    add_sum(1, 3);
+    record.sums[0].from = 1;
+    assert_int_equal(verdict(), DP_DENIED);
+    record.sums[0].from = 5;
+    assert_int_equal(verdict(), DP_DENIED);
+    record.sums[0].from = 3;
+    record.sums[0].collector = 2;
+    assert_int_equal(verdict(), DP_DENIED);
+}
+
 static void energy_is_what_its_author_signed(void **state)
 {
     (void)state;
@@ -171,6 +238,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_part_is_of_those_listed_and_owned_by_a_member, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(who_is_in_no_part_is_not_listed, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_record_says_whose_contributions_came_as_whose_sum, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_sum_is_of_those_in_its_part, setup, teardown),
         cmocka_unit_test_setup_teardown(energy_is_what_its_author_signed, setup, teardown),
         cmocka_unit_test_setup_teardown(the_next_layout_follows_from_the_record, setup, teardown),
     };
