@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/size.h"
 
 #define TEXT(field) offsetof(dp_config, field), sizeof(((dp_config *)0)->field)
 #define NUMBER(field) offsetof(dp_config, field), sizeof(((dp_config *)0)->field)
@@ -85,6 +86,8 @@ static const dp_setting settings[] = {
      NUMBER(one_level)},
 };
 
+_Static_assert(sizeof settings / sizeof settings[0] <= DP_CONFIG_SETTINGS_MAX, "they fit");
+
 const dp_setting *dp_settings(size_t *count)
 {
     *count = sizeof settings / sizeof settings[0];
@@ -96,20 +99,20 @@ static dp_status set_number(dp_config *config, const dp_setting *setting, const 
 {
     errno = 0;
     char *end = NULL;
-    unsigned long long number = isdigit((unsigned char)value[0]) ? strtoull(value, &end, 10) : 0;
-    if (end == NULL || errno != 0) {
-        return dp_why_set(why, DP_BADARG, "%s: \"%s\" is not a number", setting->name, value);
-    }
-    static const char suffixes[] = "KMGT";
-    if (setting->kind == DP_SETTING_BYTES && *end != '\0') {
-        const char *suffix = strchr(suffixes, toupper((unsigned char)*end));
-        const unsigned shift = suffix == NULL ? 64 : 10U * (unsigned)(suffix - suffixes + 1);
-        if (shift == 64 || number > UINT64_MAX >> shift) {
-            return dp_why_set(why, DP_BADARG, "%s: \"%s\" is not a size (use K, M, G or T)",
+    uint64_t number = 0;
+    if (setting->kind == DP_SETTING_BYTES && isdigit((unsigned char)value[0])) {
+        if (!dp_size_read(value, &number)) {
+            return dp_why_set(why, DP_BADARG,
+                              "%s: \"%s\" is not a size (use K, M, G or T, or KB, MB, GB or TB "
+                              "for steps of 1000)",
                               setting->name, value);
         }
-        number <<= shift;
-        end++;
+        end = strchr(value, '\0');
+    } else if (isdigit((unsigned char)value[0])) {
+        number = strtoull(value, &end, 10);
+    }
+    if (end == NULL || errno != 0) {
+        return dp_why_set(why, DP_BADARG, "%s: \"%s\" is not a number", setting->name, value);
     }
     if (*end != '\0' || number < setting->least || number > setting->most) {
         return dp_why_set(why, DP_BADARG, "%s: \"%s\" must lie between %llu and %llu",
@@ -231,6 +234,17 @@ dp_status dp_config_default(dp_config *config, dp_why *why)
     return DP_OK;
 }
 
+dp_setting_from dp_config_from(const dp_config *config, const char *name)
+{
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        if (strcmp(settings[i].name, name) == 0) {
+            return (dp_setting_from)config->from[i];
+        }
+    }
+    dp_assert(false);
+    return DP_SETTING_STANDARD;
+}
+
 static dp_status read_environment(dp_config *config, dp_why *why)
 {
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
@@ -244,6 +258,7 @@ static dp_status read_environment(dp_config *config, dp_why *why)
             getenv(variable); /* NOLINT(concurrency-mt-unsafe): before any thread starts */
         if (value != NULL) {
             DP_TRY(dp_config_set(config, settings[i].name, value, why));
+            config->from[i] = DP_SETTING_ENVIRONMENT;
         }
     }
     return DP_OK;
@@ -284,6 +299,7 @@ static dp_status read_argument(dp_config *config, int argc, char **argv, int *at
         }
         value = argv[++*at];
     }
+    config->from[setting - settings] = DP_SETTING_COMMAND;
     return dp_config_set(config, setting->name, value, why);
 }
 

@@ -13,8 +13,16 @@ enum {
     DP_CONFIG_PATH_MAX = 512,
     DP_CONFIG_NAME_MAX = 32,
     DP_CONFIG_ADVERTISE_MAX = 4,
-    DP_CONFIG_MBIT_MAX = 100000
+    DP_CONFIG_MBIT_MAX = 100000,
+    DP_CONFIG_SETTINGS_MAX = 48
 };
+
+/* Who has said what a setting is. */
+typedef enum dp_setting_from {
+    DP_SETTING_STANDARD = 0,
+    DP_SETTING_ENVIRONMENT,
+    DP_SETTING_COMMAND /* the command line, which wins */
+} dp_setting_from;
 
 typedef struct dp_config {
     char dir[DP_CONFIG_PATH_MAX];
@@ -45,6 +53,7 @@ typedef struct dp_config {
     bool observer;
     bool late_parts;
     bool one_level;
+    uint8_t from[DP_CONFIG_SETTINGS_MAX]; /* dp_setting_from of each row of the table */
 } dp_config;
 
 typedef enum dp_setting_kind {
@@ -73,6 +82,8 @@ DP_MUST dp_status dp_config_default(dp_config *config, dp_why *why);
 /* Set one by name. DP_NOTFOUND: no such setting. DP_BADARG: out of range or not a number; why says which. */
 DP_MUST dp_status dp_config_set(dp_config *config, const char *name, const char *value,
                                 dp_why *why);
+/* Of a setting that there is. */
+dp_setting_from dp_config_from(const dp_config *config, const char *name);
 /* Defaults, then DPNODE_<NAME> from the environment, then --name value and --name=value. argv[0] is skipped.
  * *help is set by --help, *version by --version. DP_BADARG with a sentence. */
 DP_MUST dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help,

@@ -45,8 +45,12 @@ static void refill(dp_throttle *throttle, uint64_t now_us)
 void dp_throttle_set(dp_throttle *throttle, uint64_t rate, uint64_t now_us)
 {
     dp_assert(rate <= DP_THROTTLE_RATE_MAX);
+    refill(throttle, now_us);
+    const bool was_limited = throttle->rate != 0;
     throttle->rate = rate;
-    throttle->room = burst(throttle);
+    if (!was_limited || throttle->room > burst(throttle)) {
+        throttle->room = burst(throttle);
+    }
     throttle->fraction = 0;
     throttle->at_us = now_us;
 }

@@ -43,7 +43,8 @@ typedef struct dp_throttle {
 } dp_throttle;
 
 void dp_throttle_init(dp_throttle *throttle);
-/* Another limit, at most DP_THROTTLE_RATE_MAX; 0: none, and who waits has to be called. A full burst is there at once. */
+/* Another limit, at most DP_THROTTLE_RATE_MAX; 0: none, and who waits has to be called. A full burst is there at
+ * once where there was no limit; else what room there was stays, so that a limit that often changes is none that leaks. */
 void dp_throttle_set(dp_throttle *throttle, uint64_t rate, uint64_t now_us);
 /* How many bytes may pass for this one now; UINT64_MAX without a limit. 0: it waits in line. */
 uint64_t dp_throttle_ask(dp_throttle *throttle, dp_throttle_place *place, uint64_t now_us);

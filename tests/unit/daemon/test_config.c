@@ -68,6 +68,9 @@ static void a_flag_wins_over_the_environment_and_that_over_the_default(void **st
         read_arguments(&config, &why, 3, (const char *[]){"dpnoded", "--nice=8", "--observer"}));
     assert_int_equal(config.nice, 8);
     CHECK(config.observer);
+    CHECK(dp_config_from(&config, "nice") == DP_SETTING_COMMAND);
+    CHECK(dp_config_from(&config, "write-per-day") == DP_SETTING_ENVIRONMENT);
+    CHECK(dp_config_from(&config, "threads") == DP_SETTING_STANDARD);
     setenv("DPNODE_NICE", "loud", 1);
     CHECK_STATUS(read_arguments(&config, &why, 1, (const char *[]){"dpnoded"}), DP_BADARG);
     assert_non_null(strstr(why.text, "nice"));
@@ -85,6 +88,7 @@ static void sizes_take_suffixes_and_nothing_else(void **state)
                 {"3m", 3ULL << 20},
                 {"4G", 4ULL << 30},
                 {"5t", 5ULL << 40},
+                {"6KB", 6000},
                 {"16777215T", 16777215ULL << 40},
                 {"18446744073709551615", UINT64_MAX}};
     static const char *const bad[] = {"",
@@ -93,7 +97,7 @@ static void sizes_take_suffixes_and_nothing_else(void **state)
                                       "+1",
                                       "1 K",
                                       "K",
-                                      "1KB",
+                                      "1Kb",
                                       "1X",
                                       "0x10",
                                       "1.5G",

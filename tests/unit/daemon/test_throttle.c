@@ -65,6 +65,28 @@ static void in_any_time_no_more_passes_than_the_rate_and_a_burst(void **state)
     }
 }
 
+static void a_limit_that_changes_all_the_time_holds(void **state)
+{
+    dp_throttle throttle;
+    dp_throttle_place place = {0};
+    uint64_t sum = 0;
+    (void)state;
+    open_with(&throttle, MBIT);
+    for (uint64_t i = 1; i <= 1000; i++) { /* each 10 ms */
+        sum += passes(&throttle, &place, SECOND + (i - 1) * 10000, SECOND + i * 10000);
+        dp_throttle_set(&throttle, MBIT - i % 2, SECOND + i * 10000);
+    }
+    CHECK(sum <= 10 * MBIT + BURST + SLICE);
+    CHECK(sum >= 9 * MBIT);
+    dp_throttle_pay(&throttle, &place, 10 * MBIT, 12 * SECOND); /* A debt stays. */
+    dp_throttle_set(&throttle, 2 * MBIT, 12 * SECOND);
+    CHECK(dp_throttle_ask(&throttle, &place, 12 * SECOND) == 0);
+    dp_throttle_leave(&throttle, &place, 12 * SECOND);
+    dp_throttle_set(&throttle, 0, 12 * SECOND);
+    dp_throttle_set(&throttle, MBIT, 12 * SECOND); /* Anew. */
+    CHECK(dp_throttle_ask(&throttle, &place, 12 * SECOND) == BURST);
+}
+
 static void a_slow_rate_loses_nothing_to_rounding(void **state)
 {
     dp_throttle throttle;
@@ -201,6 +223,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_limit_everything_passes_at_once),
         cmocka_unit_test(in_any_time_no_more_passes_than_the_rate_and_a_burst),
+        cmocka_unit_test(a_limit_that_changes_all_the_time_holds),
         cmocka_unit_test(a_slow_rate_loses_nothing_to_rounding),
         cmocka_unit_test(who_waits_is_called_in_turn_with_a_slice_each),
         cmocka_unit_test(the_wait_that_is_told_is_enough_and_no_more),

@@ -1,0 +1,61 @@
+#include "base/size.h"
+
+#include "tests/lib/check.h"
+
+static uint64_t read(const char *text)
+{
+    uint64_t bytes = 77;
+    return dp_size_read(text, &bytes) ? bytes : bytes + 1;
+}
+
+static void sizes_are_read_as_people_write_them(void **state)
+{
+    (void)state;
+    assert_int_equal(read("0"), 0);
+    assert_int_equal(read("1234"), 1234);
+    assert_int_equal(read("3K"), 3072);
+    assert_int_equal(read("3k"), 3072);
+    assert_int_equal(read("3KiB"), 3072);
+    assert_int_equal(read("3KB"), 3000);
+    assert_int_equal(read("2MB"), 2000000);
+    assert_int_equal(read("200GB"), 200000000000);
+    assert_int_equal(read("200G"), UINT64_C(200) << 30);
+    assert_int_equal(read("1TiB"), UINT64_C(1) << 40);
+    assert_int_equal(read("1T"), UINT64_C(1) << 40);
+    assert_true(read("18446744073709551615") == UINT64_MAX);
+}
+
+static void what_is_no_size_is_refused(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "G",
+                                      "-1",
+                                      "+1",
+                                      " 1",
+                                      "1 G",
+                                      "1.5G",
+                                      "1X",
+                                      "1B",
+                                      "1Gb",
+                                      "1GiBs",
+                                      "1GBs",
+                                      "1Gi",
+                                      "1GG",
+                                      "0x10",
+                                      "1e3",
+                                      "18446744073709551616",
+                                      "16777216T"};
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(read(bad[i]), 78);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_are_read_as_people_write_them),
+        cmocka_unit_test(what_is_no_size_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
