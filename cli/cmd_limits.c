@@ -1,58 +1,152 @@
 /* limits: what of its line this node may take. */
 #include <stdio.h>
+#include <string.h>
 
+#include "base/size.h"
 #include "cli/client.h"
 #include "cli/json.h"
 #include "cli/print.h"
 
-enum { MBIT_MAX = 100000 };
+enum { MBIT_MAX = 100000, MONTH_DAY_MAX = 28 };
+#define MONTH_BYTES_MAX (UINT64_C(1) << 60)
 
-static int ask(const dp_cmd *cmd, uint64_t upload, uint64_t download, json_t **result,
+/* One row each of what is shown; kind says how its value is read and written. */
+static const struct limit {
+    const char *option;
+    const char *key;
+    enum { MBIT, MONTH, DAY } kind;
+    const char *used; /* of a month */
+    const char *rate;
+} limits[] = {
+    {"upload", "upload_mbit", MBIT, NULL, NULL},
+    {"download", "download_mbit", MBIT, NULL, NULL},
+    {"upload-month", "upload_month", MONTH, "upload_used", "upload_rate"},
+    {"download-month", "download_month", MONTH, "download_used", "download_rate"},
+    {"month-day", "month_day", DAY, NULL, NULL},
+};
+enum { LIMITS = sizeof limits / sizeof limits[0] };
+
+static bool read_size(const dp_cmd *cmd, const char *name, uint64_t *bytes, dp_control_error *error)
+{
+    const char *const text = dp_cmd_option(cmd, name);
+    char why[200];
+    if (text == NULL || (dp_size_read(text, bytes) && *bytes <= MONTH_BYTES_MAX)) {
+        return true;
+    }
+    snprintf(why, sizeof why,
+             "--%s is \"%.40s\"; it may be a size such as 200GB (or 200G for steps of 1024), or 0 "
+             "for none",
+             name, text);
+    dp_error_set(error, DP_EXIT_USAGE, "E0001", "dpnode limits --upload-month 200GB",
+                 "a size is out of place", why);
+    return false;
+}
+
+static bool read_values(const dp_cmd *cmd, uint64_t values[LIMITS], dp_control_error *error)
+{
+    for (int i = 0; i < LIMITS; i++) {
+        const struct limit *const limit = &limits[i];
+        const bool good =
+            limit->kind == MONTH
+                ? read_size(cmd, limit->option, &values[i], error)
+                : dp_cmd_number(cmd, limit->option, limit->kind == DAY ? 1 : 0,
+                                limit->kind == DAY ? MONTH_DAY_MAX : MBIT_MAX, &values[i], error);
+        if (!good) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int ask(const dp_cmd *cmd, const uint64_t values[LIMITS], json_t **result,
                dp_control_error *error)
 {
-    const bool up = dp_cmd_option(cmd, "upload") != NULL;
-    const bool down = dp_cmd_option(cmd, "download") != NULL;
+    uint32_t named = 0;
     dp_client client;
     if (dp_client_open(&client, cmd->socket, error) != DP_OK) {
         dp_client_close(&client);
         return error->exit;
     }
-    dp_packer packer = dp_client_begin(&client, "limits");
-    dp_pack_map(&packer, (up ? 1U : 0U) + (down ? 1U : 0U));
-    if (up) {
-        dp_pack_text(&packer, "upload_mbit");
-        dp_pack_u64(&packer, upload);
+    for (int i = 0; i < LIMITS; i++) {
+        named += dp_cmd_option(cmd, limits[i].option) != NULL ? 1 : 0;
     }
-    if (down) {
-        dp_pack_text(&packer, "download_mbit");
-        dp_pack_u64(&packer, download);
+    dp_packer packer = dp_client_begin(&client, "limits");
+    dp_pack_map(&packer, named);
+    for (int i = 0; i < LIMITS; i++) {
+        if (dp_cmd_option(cmd, limits[i].option) != NULL) {
+            dp_pack_text(&packer, limits[i].key);
+            dp_pack_u64(&packer, values[i]);
+        }
     }
     const int status = dp_client_call(&client, &packer, NULL, NULL, result, error);
     dp_client_close(&client);
     return status;
 }
 
+/* Value, and how it goes with it now. */
+static void describe(const struct limit *limit, const json_t *result, char value[DP_PRINT_CELL_MAX],
+                     char now[3 * DP_PRINT_CELL_MAX])
+{
+    const json_t *const month = json_object_get(result, "month");
+    const uint64_t number = (uint64_t)dp_json_int(result, limit->key, 0);
+    now[0] = '\0';
+    if (limit->kind == MBIT) {
+        dp_print_mbit((long long)number, value);
+    } else if (limit->kind == DAY) {
+        char left[DP_PRINT_CELL_MAX];
+        const uint64_t end = (uint64_t)dp_json_int(month, "end_ms", 0);
+        const uint64_t at = dp_print_now_ms();
+        dp_print_span(end > at ? (end - at) / 1000 : 0, left);
+        snprintf(value, DP_PRINT_CELL_MAX, "%llu", (unsigned long long)number);
+        snprintf(now, 3 * DP_PRINT_CELL_MAX, "the next month begins in %s", left);
+    } else {
+        char used[DP_PRINT_CELL_MAX];
+        char rate[DP_PRINT_CELL_MAX];
+        dp_print_gb((uint64_t)dp_json_int(month, limit->used, 0), used);
+        dp_print_gb(number, value);
+        const long long allowed = dp_json_int(month, limit->rate, 0);
+        dp_print_rate((uint64_t)allowed, rate);
+        if (number == 0) {
+            snprintf(value, DP_PRINT_CELL_MAX, "not limited");
+            snprintf(now, 3 * DP_PRINT_CELL_MAX, "%s in this month", used);
+        } else if (allowed == 0) {
+            snprintf(now, 3 * DP_PRINT_CELL_MAX, "%s in this month: used up, training rests", used);
+        } else {
+            snprintf(now, 3 * DP_PRINT_CELL_MAX, "%s in this month, at most %s now", used, rate);
+        }
+    }
+}
+
+static void print_limits(const json_t *result)
+{
+    static const char *const columns[] = {"LIMIT", "VALUE", "SAID BY", "NOW"};
+    const json_t *const from = json_object_get(result, "from");
+    dp_table *table = dp_table_open(columns, sizeof columns / sizeof columns[0], 0);
+    for (int i = 0; i < LIMITS; i++) {
+        char value[DP_PRINT_CELL_MAX];
+        char now[3 * DP_PRINT_CELL_MAX];
+        describe(&limits[i], result, value, now);
+        dp_table_row(table);
+        dp_table_cell(table, limits[i].option);
+        dp_table_cell(table, value);
+        dp_table_cell(table, dp_json_text(from, limits[i].key, "?"));
+        dp_table_cell(table, now);
+    }
+    dp_table_close(table, true);
+}
+
 static int run_limits(dp_cmd *cmd)
 {
-    char up[DP_PRINT_CELL_MAX];
-    char down[DP_PRINT_CELL_MAX];
     dp_control_error error;
     json_t *result = NULL;
-    uint64_t upload = 0;
-    uint64_t download = 0;
-    if (!dp_cmd_number(cmd, "upload", 0, MBIT_MAX, &upload, &error) ||
-        !dp_cmd_number(cmd, "download", 0, MBIT_MAX, &download, &error) ||
-        ask(cmd, upload, download, &result, &error) != 0) {
+    uint64_t values[LIMITS] = {0};
+    if (!read_values(cmd, values, &error) || ask(cmd, values, &result, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
     }
     if (cmd->json) {
         return dp_cmd_print(result);
     }
-    dp_print_mbit(dp_json_int(result, "upload_mbit", 0), up);
-    dp_print_mbit(dp_json_int(result, "download_mbit", 0), down);
-    printf("%s upload %s, download %s, until the daemon ends; --upload-max and --download-max of "
-           "its service stay\n",
-           dp_print_mark(true), up, down);
+    print_limits(result);
     json_decref(result);
     return 0;
 }
@@ -64,7 +158,10 @@ const dp_verb dp_verb_limits = {
     .summary = "show or set how much of its line this node takes; rounds, votes and signs of life "
                "do not wait for it",
     .examples = "  dpnode limits\n  dpnode limits --upload 5 --download 50\n  dpnode limits "
-                "--upload 0   # none\n",
+                "--upload 0   # none\n  dpnode limits --upload-month 200GB --month-day 15\n",
     .options = {{"upload", 0, "MBIT", "Mbit/s that leave at most; 0: any"},
-                {"download", 0, "MBIT", "Mbit/s that come at most; 0: any"}},
+                {"download", 0, "MBIT", "Mbit/s that come at most; 0: any"},
+                {"upload-month", 0, "SIZE", "bytes that leave in a month at most; 0: any"},
+                {"download-month", 0, "SIZE", "bytes that come in a month at most; 0: any"},
+                {"month-day", 0, "DAY", "on which such a month begins, 00:00 UTC; 1 to 28"}},
 };

@@ -8,18 +8,34 @@
 
 /* ---- status ---- */
 
+static void print_month(const json_t *run, const char *way, const char *cap, const char *used)
+{
+    char of[DP_PRINT_CELL_MAX];
+    char is[DP_PRINT_CELL_MAX];
+    if (json_object_get(run, cap) != NULL) {
+        dp_print_gb((uint64_t)dp_json_int(run, cap, 0), of);
+        dp_print_gb((uint64_t)dp_json_int(run, used, 0), is);
+        printf(", %s of %s of this month's %s used", is, of, way);
+    }
+}
+
 static void print_limits(const json_t *run)
 {
     const long long up = dp_json_int(run, "upload_max", 0);
     const long long down = dp_json_int(run, "download_max", 0);
     char text[DP_PRINT_CELL_MAX];
     if (up > 0) {
-        dp_print_mbit(up * 8 / 1000000, text);
+        dp_print_rate((uint64_t)up, text);
         printf(", upload %s", text);
     }
     if (down > 0) {
-        dp_print_mbit(down * 8 / 1000000, text);
+        dp_print_rate((uint64_t)down, text);
         printf(", download %s", text);
+    }
+    print_month(run, "upload", "upload_month", "upload_month_used");
+    print_month(run, "download", "download_month", "download_month_used");
+    if (dp_json_flag(run, "month_used_up")) {
+        printf(", training rests: dpnode limits");
     }
 }
 

@@ -30,6 +30,31 @@ void dp_print_bytes(uint64_t bytes, char text[DP_PRINT_CELL_MAX])
              units[unit]);
 }
 
+void dp_print_rate(uint64_t bytes_per_s, char text[DP_PRINT_CELL_MAX])
+{
+    const double kbit = (double)bytes_per_s * 8 / 1000;
+    const bool whole = bytes_per_s % 125000 == 0;
+    if (kbit >= 1000) {
+        snprintf(text, DP_PRINT_CELL_MAX, "%.*f Mbit/s", whole || kbit >= 100000 ? 0 : 1,
+                 kbit / 1000);
+    } else {
+        snprintf(text, DP_PRINT_CELL_MAX, "%.*f kbit/s", kbit >= 10 ? 0 : 1, kbit);
+    }
+}
+
+void dp_print_gb(uint64_t bytes, char text[DP_PRINT_CELL_MAX])
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    while (value >= 1000 && unit + 1 < sizeof units / sizeof units[0]) {
+        value /= 1000;
+        unit++;
+    }
+    snprintf(text, DP_PRINT_CELL_MAX, "%.*f %s", unit == 0 || value >= 100 ? 0 : 1, value,
+             units[unit]);
+}
+
 void dp_print_mbit(long long mbit, char text[DP_PRINT_CELL_MAX])
 {
     if (mbit > 0) {

@@ -27,7 +27,7 @@ _dpnode() {
     'pause'*) words="$common" ;;
     'resume'*) words="$common" ;;
     'drain'*) words="--time --leave --keep-data --now $common" ;;
-    'limits'*) words="--upload --download $common" ;;
+    'limits'*) words="--upload --download --upload-month --download-month --month-day $common" ;;
     'leave'*) words="--keep-data --now $common" ;;
     'revoke'*) words="--yes $common" ;;
     'ckpt') words='ls verify export ' ;;

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/size.h"
+#include "daemon/month.h"
 
 #define TEXT(field) offsetof(dp_config, field), sizeof(((dp_config *)0)->field)
 #define NUMBER(field) offsetof(dp_config, field), sizeof(((dp_config *)0)->field)
@@ -54,6 +55,14 @@ static const dp_setting settings[] = {
      NUMBER(upload_max)},
     {"download-max", DP_SETTING_NUMBER, "MBIT", "0", 0, DP_CONFIG_MBIT_MAX,
      "the same for what comes", NUMBER(download_max)},
+    {"upload-month", DP_SETTING_BYTES, "SIZE", "0", 0, DP_MONTH_CAP_MAX,
+     "bytes that leave this node in a month at most, such as 200GB: spread over what is left of "
+     "the month, and dpnode limits changes it; 0 means any",
+     NUMBER(upload_month)},
+    {"download-month", DP_SETTING_BYTES, "SIZE", "0", 0, DP_MONTH_CAP_MAX,
+     "the same for what comes", NUMBER(download_month)},
+    {"month-day", DP_SETTING_NUMBER, "DAY", "1", 1, DP_MONTH_DAY_MAX,
+     "day of the calendar, at 00:00 UTC, on which such a month begins", NUMBER(month_day)},
     {"answer-time", DP_SETTING_NUMBER, "SECONDS", "300", 1, 86400,
      "a trainer that owes an answer for so long hangs, and is replaced", NUMBER(answer_time)},
     {"apply-memory", DP_SETTING_BYTES, "SIZE", "4G", 0, UINT64_MAX,

@@ -41,6 +41,9 @@ typedef struct dp_config {
     uint64_t watts_max;                     /* 0: none */
     uint64_t upload_max;                    /* Mbit/s from the start; 0: any */
     uint64_t download_max;                  /* the same */
+    uint64_t upload_month;                  /* bytes per month from the start; 0: any */
+    uint64_t download_month;                /* the same */
+    uint64_t month_day;                     /* on which a month begins, UTC */
     uint64_t answer_time;                   /* seconds */
     uint64_t apply_memory;                  /* bytes */
     uint64_t write_per_day;                 /* bytes of checkpoints; 0: every round */

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
+#include "daemon/allowance.h"
 #include "daemon/control.h"
 #include "daemon/driver.h"
 #include "daemon/reply.h"
@@ -140,6 +141,7 @@ void dp_method_pause(dp_daemon *daemon, const dp_call *call, const dp_pack_value
 {
     (void)parameters;
     if (dp_call_driver(daemon, call) != NULL) {
+        dp_allowance_pause(daemon->allowance, true);
         dp_driver_command(daemon->driver, DP_COMMAND_PAUSE);
         reply_state(daemon, call);
     }
@@ -147,11 +149,19 @@ void dp_method_pause(dp_daemon *daemon, const dp_call *call, const dp_pack_value
 
 void dp_method_resume(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
+    char why[128];
     (void)parameters;
-    if (dp_call_driver(daemon, call) != NULL) {
-        dp_driver_command(daemon->driver, DP_COMMAND_RESUME);
-        reply_state(daemon, call);
+    if (dp_call_driver(daemon, call) == NULL) {
+        return;
     }
+    dp_allowance_pause(daemon->allowance, false);
+    if (dp_allowance_why(daemon->allowance, why, sizeof why)) {
+        dp_call_fail(call, 75, "E0126", "dpnode limits   # shows the cap, and sets another one",
+                     "this node trains again when its cap of the month allows it", why);
+        return;
+    }
+    dp_driver_command(daemon->driver, DP_COMMAND_RESUME);
+    reply_state(daemon, call);
 }
 
 static void on_down(uv_timer_t *timer)

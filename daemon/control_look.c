@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/allowance.h"
 #include "daemon/control.h"
 #include "daemon/driver.h"
 #include "daemon/reply.h"
@@ -71,8 +72,9 @@ static void pack_spent(dp_group *map, const dp_driver_view *view)
 }
 
 /* Of the line: what the owner allows, and how long bulk has waited for that. */
-static void pack_limits(dp_group *map, const dp_transport_stats *stats)
+static void pack_limits(dp_group *map, const dp_daemon *daemon, const dp_transport_stats *stats)
 {
+    dp_allowance_view allowed;
     if (stats->limits.upload != 0) {
         dp_pair_u64(map, "upload_max", stats->limits.upload);
     }
@@ -81,6 +83,18 @@ static void pack_limits(dp_group *map, const dp_transport_stats *stats)
     }
     dp_pair_u64(map, "upload_held_ms", stats->upload_held_us / 1000);
     dp_pair_u64(map, "download_held_ms", stats->download_held_us / 1000);
+    if (dp_allowance_look(daemon->allowance, &allowed)) {
+        const dp_allow_value *const values = allowed.set.values;
+        if (values[DP_ALLOW_UPLOAD_MONTH].value != 0) {
+            dp_pair_u64(map, "upload_month", values[DP_ALLOW_UPLOAD_MONTH].value);
+        }
+        if (values[DP_ALLOW_DOWNLOAD_MONTH].value != 0) {
+            dp_pair_u64(map, "download_month", values[DP_ALLOW_DOWNLOAD_MONTH].value);
+        }
+        dp_pair_u64(map, "upload_month_used", allowed.used[DP_MONTH_UP]);
+        dp_pair_u64(map, "download_month_used", allowed.used[DP_MONTH_DOWN]);
+        dp_pair_bool(map, "month_used_up", allowed.used_up);
+    }
 }
 
 /* How training goes, and what the last update was. */
@@ -142,11 +156,11 @@ static void pack_liar(dp_group *map, const dp_daemon *daemon, const dp_driver_vi
 }
 
 /* What has gone over the line, and with whom. */
-static void pack_line(dp_group *map, const dp_driver_view *view)
+static void pack_line(dp_group *map, const dp_daemon *daemon, const dp_driver_view *view)
 {
     dp_pair_u64(map, "bytes_sent", view->transport.bytes_sent);
     dp_pair_u64(map, "bytes_received", view->transport.bytes_received);
-    pack_limits(map, &view->transport);
+    pack_limits(map, daemon, &view->transport);
     dp_pair_u64(map, "chunks", view->node.chunks);
     dp_pair_u64(map, "chunks_hedged", view->node.chunks_hedged);
     dp_pair_u64(map, "links", view->transport.links);
@@ -199,7 +213,7 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
         dp_pair_u64(&map, "checkpoint_round", view.checkpoint_round);
     }
     pack_liar(&map, daemon, &view);
-    pack_line(&map, &view);
+    pack_line(&map, daemon, &view);
     pack_trainer(&map, &view);
     dp_group_end(&map);
 }

@@ -21,6 +21,8 @@
  *                       results that one of them was asked for, "sums_made"?: parts of all near that this node has added up for owners far away, "sums_taken"?: such
  *                       sums of others in parts that it has added up itself, "checkpoint_round"?, "bytes_sent", "bytes_received",
  *                       "upload_max"?, "download_max"?: bytes per second that the owner allows, "upload_held_ms", "download_held_ms": in all, bulk waited for that,
+ *                       "upload_month"?, "download_month"?: bytes of a month that the owner allows, "upload_month_used", "download_month_used",
+ *                       "month_used_up": so that training rests,
  *                       "chunks": that came, "chunks_hedged": requests for them of a second holder because the first was late,
  *                       "trainer": "up"|"down"|"starting"|"failing", "device"?: who computes, "trainer_pid"?, "trainer_restarts", "counted": rounds that list this node}}
  *   peers        {} -> {"peers": [{"id","short","name","state","self","linked","roster","voter","rtt_ms"?,"round","included",
@@ -44,7 +46,9 @@
  *                       with it
  *   run.merge    {} -> {"round", "text"}: of two chains begun anew the one here goes on
  *   revoke       {"peer": name or id} -> {"peer": id, "key": "root"|"admin"}: out at once here, everywhere once a record has it
- *   limits       {"upload_mbit"?: n, "download_mbit"?: n} -> {"upload_mbit", "download_mbit"}: of the line, from now until the daemon ends; 0: any
+ *   limits       {L?} -> {L, "from": {L: who says so, in words}, "month": {"begin_ms", "end_ms", "upload_used", "download_used",
+ *                       "upload_rate"?, "download_rate"?: bytes per second that the month allows now, "used_up": bool}}; L: "upload_mbit",
+ *                       "download_mbit": of the line, "upload_month", "download_month": bytes, 0: any, "month_day"; kept when it is answered
  *   pause, resume {} -> {"state"}
  *   drain        {"seconds"?: n, "end"?: bool, true} -> {"counted": bool, "text", "waited_ms"}: when a round has counted this node's
  *                       work, when there is none to wait for, or after the seconds (drain-time); then, with end, the daemon ends

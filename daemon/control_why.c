@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/allowance.h"
 #include "daemon/control.h"
 #include "daemon/driver.h"
 #include "daemon/reply.h"
@@ -147,6 +148,19 @@ static void answer_halted(const dp_daemon *daemon, const dp_peer *culprit, char 
              name, name[0] != '\0' ? ", " : "", id);
 }
 
+static void answer_paused(const dp_daemon *daemon, char *text, size_t size)
+{
+    char cap[128];
+    if (dp_allowance_why(daemon->allowance, cap, sizeof cap)) {
+        snprintf(text, size,
+                 "resting: %s; this node is a member and votes, and trains again then, or when its "
+                 "owner allows more: dpnode limits",
+                 cap);
+    } else {
+        snprintf(text, size, "paused by its owner: dpnode resume");
+    }
+}
+
 static void answer_now(const dp_daemon *daemon, char *text, size_t size)
 {
     dp_driver_view view;
@@ -195,7 +209,7 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
                      : "goes on training and averages in pairs");
         break;
     case DP_MODE_PAUSED:
-        snprintf(text, size, "paused by its owner: dpnode resume");
+        answer_paused(daemon, text, size);
         break;
     case DP_MODE_HALTED:
         answer_halted(daemon, &view.node.culprit, text, size);

@@ -17,6 +17,7 @@ typedef struct dp_driver dp_driver;
 typedef struct dp_control dp_control;
 typedef struct dp_guard dp_guard;
 typedef struct dp_ballast dp_ballast;
+typedef struct dp_allowance dp_allowance;
 
 typedef struct dp_daemon {
     uv_loop_t *loop;
@@ -30,10 +31,9 @@ typedef struct dp_daemon {
     dp_ballast *ballast;
     dp_identity identity;
     uint64_t incarnation;
-    uint64_t started_ms;  /* unix */
-    uint64_t upload_mbit; /* what the owner allows now, Mbit/s; 0: any */
-    uint64_t download_mbit;
-    bool has_root; /* this node holds the run's root key */
+    uint64_t started_ms;     /* unix */
+    dp_allowance *allowance; /* NULL: nothing is limited */
+    bool has_root;           /* this node holds the run's root key */
     dp_sign_key root;
     dp_driver *driver; /* NULL: idle, no port is open */
     bool ending;

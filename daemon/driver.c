@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "daemon/allowance.h"
 #include "daemon/crew.h"
 #include "daemon/driver_inside.h"
 #include "daemon/hello.h"
@@ -94,16 +95,9 @@ void dp_driver_command(dp_driver *driver, dp_command command)
     dp_driver_feed(driver, &event);
 }
 
-static dp_limits limits_of(const dp_daemon *daemon)
-{
-    const uint64_t bytes = 1000000 / 8; /* of a Mbit */
-    return (dp_limits){.upload = daemon->upload_mbit * bytes,
-                       .download = daemon->download_mbit * bytes};
-}
-
 void dp_driver_limit(dp_driver *driver)
 {
-    const dp_limits limits = limits_of(driver->daemon);
+    const dp_limits limits = dp_allowance_limits(driver->daemon->allowance);
     dp_transport_limit(driver->transport, &limits);
 }
 
@@ -396,7 +390,7 @@ static dp_status open_transport(dp_driver *driver, dp_why *why)
         .credential = dp_view_of(facts->credential, facts->credential_bytes),
         .hello = dp_view_of(hello, dp_hello_write(facts->node_name, hello, sizeof hello)),
         .incarnation = driver->daemon->incarnation,
-        .limits = limits_of(driver->daemon),
+        .limits = dp_allowance_limits(driver->daemon->allowance),
         .n_threads = dp_crew_fit(uv_available_parallelism()),
         .hooks = {driver, on_link_up, on_link_down, on_message, on_drained, on_known},
     };

@@ -27,7 +27,7 @@ void dp_driver_set_hooks(dp_driver *driver, const dp_driver_hooks *hooks);
 /* Says goodbye; memory goes when libuv has closed its handles. */
 void dp_driver_close(dp_driver *driver);
 void dp_driver_command(dp_driver *driver, dp_command command);
-/* The owner has changed the daemon's limits of bandwidth. */
+/* The limits of bandwidth have changed (allowance.h). */
 void dp_driver_limit(dp_driver *driver);
 /* order->why is filled unless DP_OK; order->status is not looked at. */
 DP_MUST dp_status dp_driver_order(dp_driver *driver, const dp_order *order);

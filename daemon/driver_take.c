@@ -230,7 +230,7 @@ static uint32_t uplink(const dp_driver *driver)
     dp_transport_stats stats;
 
     dp_transport_look(driver->transport, &stats);
-    const uint64_t rate = stats.uplink / 1000;
+    const uint64_t rate = stats.uplink > 0 && stats.uplink < 1000 ? 1 : stats.uplink / 1000;
     return rate < UINT32_MAX ? (uint32_t)rate : UINT32_MAX;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "daemon/allowance.h"
 #include "daemon/ballast.h"
 #include "daemon/check.h"
 #include "daemon/control.h"
@@ -252,6 +253,7 @@ static dp_status start(dp_daemon *daemon, dp_facts *facts, bool *member, dp_why 
         return dp_why_set(why, status, "what the store says of the run cannot be read: %s",
                           dp_status_text(status));
     }
+    DP_TRY(dp_allowance_open(&daemon->allowance, daemon, dp_unix_ms));
     const dp_diary_hooks hooks = {daemon, on_entry, on_round};
     DP_TRY(dp_saver_open(&daemon->saver, daemon->loop, daemon->store));
     DP_TRY(dp_diary_open(&daemon->diary, daemon->loop, daemon->saver, &hooks));
@@ -277,6 +279,8 @@ static void close_all(dp_daemon *daemon)
     daemon->guard = NULL;
     dp_ballast_close(daemon->ballast);
     daemon->ballast = NULL;
+    dp_allowance_close(daemon->allowance);
+    daemon->allowance = NULL;
     dp_driver_close(daemon->driver);
     daemon->driver = NULL;
     dp_control_close(daemon->control);
@@ -314,8 +318,6 @@ static int run(const dp_config *config, dp_log_sink *log, bool *again)
         .config = config,
         .log = log,
         .started_ms = dp_unix_ms(),
-        .upload_mbit = config->upload_max,
-        .download_mbit = config->download_max,
     };
     uv_signal_t signals[SIGNALS];
     dp_why why = {""};

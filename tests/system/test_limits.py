@@ -62,8 +62,11 @@ class Limits(SystemTest):
             told = [e for e in node.lines("logs", "--last", "200") if e["name"] in ("member.suspect", "member.dead")]
             self.assertEqual(told, [])
 
-        self.assertEqual(limited.ask("limits", "--upload", "0"), {"upload_mbit": 0, "download_mbit": MBIT})
-        self.assertEqual(limited.ask("limits", "--download", "0"), {"upload_mbit": 0, "download_mbit": 0})
+        told = limited.ask("limits", "--upload", "0")
+        self.assertEqual((told["upload_mbit"], told["download_mbit"]), (0, MBIT))
+        self.assertEqual((told["from"]["upload_mbit"], told["from"]["download_mbit"]),
+                         ("dpnode limits, until the daemon ends", "command line"))
+        self.assertEqual(limited.ask("limits", "--download", "0")["download_mbit"], 0)
         self.assertNotIn("upload_max", limited.run())
         held = limited.run()["upload_held_ms"]
         here = limited.run()["round"]
@@ -71,6 +74,37 @@ class Limits(SystemTest):
         self.assertEqual(limited.run()["upload_held_ms"], held)
         self.fails("E0001", 64, limited.ask, "limits", "--upload", "100001")
         state_roots_agree(nodes)
+
+    def test_a_month_that_is_used_up_lets_the_others_go_on_and_the_node_vote(self):
+        first, token = self.found("n1")
+        nodes = [first, self.joined("n2", token), self.joined("n3", token)]
+        capped = nodes[2]
+        follow = self.folder.follow(first)
+        wait_for(lambda: follow.all() and follow.all()[-1]["listed"] == 3, 60, "a round counts all three")
+        capped.ask("limits", "--upload-month", "1KB")
+        wait_for(lambda: capped.ask("status")["state"] == "paused", 20, "it rests")
+        self.assertTrue(capped.run()["month_used_up"])
+        self.assertIn("is used up until", capped.ask("why")["answer"])
+        self.fails("E0126", 75, capped.ask, "resume")
+        wait_for(lambda: follow.all()[-1]["listed"] == 2, 20, "nobody waits for it")
+        here = capped.run()["round"]
+        wait_for(lambda: capped.run()["round"] >= here + 5, 30, "it follows, since what comes is not capped")
+
+        capped.kill()  # What was set holds in the next life, and what was used is known but for a minute of it.
+        capped.start()
+        wait_for(lambda: capped.run().get("month_used_up") and capped.ask("status")["state"] == "paused", 30, "it rests again")
+        self.assertEqual(capped.ask("limits")["from"]["upload_month"], "dpnode limits")
+        more = capped.ask("limits", "--upload-month", "100GB")
+        self.assertGreater(more["month"]["upload_rate"], 1000)
+        self.assertGreater(more["month"]["upload_used"], 1000)
+        wait_for(lambda: follow.all()[-1]["listed"] == 3, 30, "it is counted again")
+        capped.ask("pause")  # By its owner, whom a month does not overrule.
+        capped.ask("limits", "--upload-month", "1KB")
+        wait_for(lambda: capped.run()["month_used_up"], 10, "used up")
+        capped.ask("limits", "--upload-month", "0")
+        self.assertEqual(capped.ask("status")["state"], "paused")
+        capped.ask("resume")
+        wait_for(lambda: capped.ask("status")["state"] == "training", 20, "it trains")
 
 
 if __name__ == "__main__":

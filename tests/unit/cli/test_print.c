@@ -39,6 +39,30 @@ static void sizes_counts_and_spans_read_well(void **state)
     assert_string_equal(text, "213503982334601 d 7 h");
 }
 
+static void lines_and_months_are_said_as_providers_say_them(void **state)
+{
+    (void)state;
+    char text[DP_PRINT_CELL_MAX];
+    dp_print_rate(250000, text);
+    assert_string_equal(text, "2 Mbit/s");
+    dp_print_rate(260000, text);
+    assert_string_equal(text, "2.1 Mbit/s");
+    dp_print_rate(13000000, text);
+    assert_string_equal(text, "104 Mbit/s");
+    dp_print_rate(10000, text);
+    assert_string_equal(text, "80 kbit/s");
+    dp_print_rate(1, text);
+    assert_string_equal(text, "0.0 kbit/s");
+    dp_print_gb(UINT64_C(200000000000), text);
+    assert_string_equal(text, "200 GB");
+    dp_print_gb(34120000000, text);
+    assert_string_equal(text, "34.1 GB");
+    dp_print_gb(999, text);
+    assert_string_equal(text, "999 B");
+    dp_print_gb(UINT64_MAX, text);
+    assert_string_equal(text, "18446744 TB");
+}
+
 static void a_name_from_a_peer_cannot_steer_the_terminal(void **state)
 {
     (void)state;
@@ -92,6 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_counts_and_spans_read_well),
+        cmocka_unit_test(lines_and_months_are_said_as_providers_say_them),
         cmocka_unit_test(a_name_from_a_peer_cannot_steer_the_terminal),
         cmocka_unit_test(folders_are_made_and_removed_with_all_below),
         cmocka_unit_test(the_environment_moves_socket_and_directory),
