@@ -485,13 +485,23 @@ bool dp_catchup_behind(const dp_node *node);
 bool dp_chain_stored(dp_node *node, uint32_t op, dp_status status);
 dp_status dp_chain_restore(dp_node *node, uint64_t slot, dp_view record, dp_view cert);
 void dp_chain_tick(dp_node *node);
-void dp_chain_cancel(dp_node *node, uint64_t round);
-/* No longer needed by the round under way: let go, unless a round that may be replayed needs it. */
-void dp_chain_drop(dp_node *node, const dp_hash *root, uint64_t round);
 /* The decided record of the commit machine: tell everybody, write it. */
 void dp_chain_decided(dp_node *node);
 /* What the ledger says to membership and heartbeats. */
 void dp_chain_tell_members(dp_node *node);
+
+/* chain_drop.c */
+/* No longer needed by the round under way: let go, unless a round that may be replayed needs it. */
+void dp_chain_drop(dp_node *node, const dp_hash *root, uint64_t round);
+/* The trainer stands at this round: blobs up to it that are not here are not needed any more. */
+void dp_chain_cancel(dp_node *node, uint64_t round);
+void dp_chain_drop_row(dp_node *node, dp_ring_row *row);
+/* Claims of the round that was just decided which no record counts. */
+void dp_chain_drop_unlisted(dp_node *node);
+/* Rows before all that a replay may begin with; two at most, since the actions of a step are bounded. */
+void dp_chain_drop_old(dp_node *node);
+/* Of a row with more blobs than one step has room for, some; then of what no record counts. */
+void dp_chain_drop_rest(dp_node *node);
 
 /* round.c */
 void dp_round_open_slot(dp_node *node, bool new_round);
