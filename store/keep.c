@@ -6,9 +6,10 @@
 
 enum { COLLECT_IDS_MAX = 4096 }; /* Chunk rows deleted in one transaction. */
 
-dp_status dp_pin_insert(dp_store *store, const dp_hash *root, const dp_pin *pin)
+/* A statement about one row of pin, whose first four places are root, run, kind and round. */
+static dp_status run_for_pin(dp_store *store, const char *sql, const dp_hash *root,
+                             const dp_pin *pin)
 {
-    static const char sql[] = "INSERT OR IGNORE INTO pin(root,run,kind,round) VALUES(?,?,?,?)";
     dp_query query = dp_query_of(&store->meta, sql);
     dp_bind_hash(&query, root);
     dp_bind_hash(&query, &pin->run);
@@ -17,15 +18,16 @@ dp_status dp_pin_insert(dp_store *store, const dp_hash *root, const dp_pin *pin)
     return dp_query_run(&query);
 }
 
+dp_status dp_pin_insert(dp_store *store, const dp_hash *root, const dp_pin *pin)
+{
+    static const char sql[] = "INSERT OR IGNORE INTO pin(root,run,kind,round) VALUES(?,?,?,?)";
+    return run_for_pin(store, sql, root, pin);
+}
+
 dp_status dp_pin_delete(dp_store *store, const dp_hash *root, const dp_pin *pin)
 {
     static const char sql[] = "DELETE FROM pin WHERE root=? AND run=? AND kind=? AND round=?";
-    dp_query query = dp_query_of(&store->meta, sql);
-    dp_bind_hash(&query, root);
-    dp_bind_hash(&query, &pin->run);
-    dp_bind_i64(&query, pin->kind);
-    dp_bind_u64(&query, pin->round);
-    return dp_query_run(&query);
+    return run_for_pin(store, sql, root, pin);
 }
 
 struct pin_call {
