@@ -137,8 +137,8 @@ static dp_view encode_slow(uint8_t *out, dp_view round)
     return bytes;
 }
 
-/* Of a run whose updates may be thinner. */
-static void span_seed(void)
+/* Of a run whose updates may be thinner, and of one whose rounds a share closes. */
+static void manifest_seeds(void)
 {
     uint8_t room[DP_MANIFEST_BYTES_MAX];
     dp_manifest manifest;
@@ -148,6 +148,9 @@ static void span_seed(void)
     manifest.codec_keep_most = DP_CODEC_KEEP_MOST;
     dp_assert(dp_manifest_encode(&manifest, room, &size) == DP_OK);
     seed("manifest/span", dp_view_of(room, size));
+    manifest.close_milli = 900;
+    dp_assert(dp_manifest_encode(&manifest, room, &size) == DP_OK);
+    seed("manifest/first", dp_view_of(room, size));
 }
 
 /* As encode_round, in lists; another 32 before them, so that there are two. */
@@ -383,7 +386,7 @@ int main(int argc, char **argv)
     seed("record/round_of_parts", parts);
     seed("record/round_of_sums", encode_sums(rooms[3], parts));
     seed("record/round_of_slow_lines", encode_slow(rooms[2], round));
-    span_seed();
+    manifest_seeds();
     seed("record/fork", fork);
     vote_seed("message/promise", DP_MSG_PROMISE, round);
     vote_seed("message/propose", DP_MSG_PROPOSE, round);
