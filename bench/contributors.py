@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a round costs that counts everybody, as the simulator sees it: one row of a table per number of contributors.
 
-    python3 bench/contributors.py --dpsim build/release/dpsim [--nodes 32,64,128,256,512,1000] [--round 20] [--until 62] [--json]
+    python3 bench/contributors.py --dpsim build/release/dpsim [--nodes 32,64,128,256,512,1000] [--round 20] [--until 62] [--churn 0] [--json]
 
 All members stand in the chain from the start (dpsim --enrolled). Bytes are what a node puts on its links, by kind of message, for each
 round that was decided; "by the format" is the whole form of a record of so many contributions with seven voters, which every node
@@ -9,9 +9,8 @@ gets once. "beyond training" is from one record to the next, less the time that 
 """
 import argparse
 import json
-import os
-import subprocess
-import sys
+
+import simulated
 
 HEAD = 115 + 2 + 8 + 32 + 32 + 4 + 8 + 16 + 16 + 1 + 7 * 65 + 2 + 1  # gossip/record.h, without late members and a config part
 ROW, LIST, HASH = 208, 32, 32
@@ -23,33 +22,18 @@ def by_the_format(listed):
     return HEAD + lists * (HASH + 2) + listed * ROW
 
 
-def run(nodes, args):
-    command = [args.dpsim, "--seed", str(args.seed), "--profile", "scale", "--enrolled", "--nodes", str(nodes), "--contributors", "1024",
-               "--until", str(args.until), "--round", str(args.round), "--json"]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    line = child.stdout.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if not line:
-        sys.exit(f"{' '.join(command)}: nothing was said, status {child.returncode}")
-    result = json.loads(line)
-    if result["failed"] or result["rounds"] == 0:
-        sys.exit(f"{' '.join(command)}: {result['invariant'] or 'no round was decided'}")
-    return costs(nodes, result, usage, args)
-
-
-def costs(nodes, result, usage, args):
+def costs(nodes, args):
+    result, cpu_s, rss_kib = simulated.run(args, nodes, ["--enrolled", "--contributors", "1024", "--churn", str(args.churn)])
     rounds = result["rounds"]
     share = result["node_seconds"] / nodes / rounds  # of seconds, for each node and round
     listed = result["listed"] / rounds
-    cpu_s = usage.ru_utime + usage.ru_stime
     return {"nodes": nodes, "rounds": rounds, "listed": listed, "crashes": result["crashes"],
             "bytes": {kind: result[f"{kind}_traffic"]["bytes_per_node_s"] * share for kind in KINDS},
             "messages": {kind: result[f"{kind}_traffic"]["messages_per_node_s"] * share for kind in KINDS},
             "by_the_format": by_the_format(round(listed)),
             "beyond_s": result["round_s"] - args.round if rounds > 1 else None,
             "record_p50_s": result["record_spread"]["p50_s"], "record_p99_s": result["record_spread"]["p99_s"],
-            "cpu_ms": cpu_s * 1000 / nodes / rounds, "mib_per_node": usage.ru_maxrss / 1024 / nodes}
+            "cpu_ms": cpu_s * 1000 / nodes / rounds, "mib_per_node": rss_kib / 1024 / nodes}
 
 
 def row(cost):
@@ -63,19 +47,16 @@ def row(cost):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dpsim", required=True)
-    parser.add_argument("--nodes", default="32,64,128,256,512,1000")
-    parser.add_argument("--until", type=float, default=62)
-    parser.add_argument("--round", type=float, default=20)
-    parser.add_argument("--seed", type=int, default=1)
+    simulated.options(parser, "32,64,128,256,512,1000", 62, 20)
+    parser.add_argument("--churn", type=float, default=0, help="percent of the nodes per minute that come or go")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     if not args.json:
-        print("| nodes | rounds | contributions each | records, kB | by the format, kB | READY, HAVE, votes, kB | asking for objects, kB "
-              "| messages for each object | membership, kB | beyond training, s | record, s, p50 / p99 | CPU ms | MiB |")
-        print("|" + " --- |" * 13)
-    for nodes in (int(word) for word in args.nodes.split(",")):
-        cost = run(nodes, args)
+        simulated.head("nodes", "rounds", "contributions each", "records, kB", "by the format, kB", "READY, HAVE, votes, kB",
+                       "asking for objects, kB", "messages for each object", "membership, kB", "beyond training, s",
+                       "record, s, p50 / p99", "CPU ms", "MiB per node")
+    for nodes in simulated.numbers(args.nodes):
+        cost = costs(nodes, args)
         print(json.dumps(cost) if args.json else row(cost), flush=True)
 
 

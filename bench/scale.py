@@ -7,27 +7,13 @@ Bytes are what a node puts on its links, per second that it runs. "dead" is from
 node, "record" from the first node that has a record on disk to each other one that had the record before it.
 """
 import argparse
-import json
-import os
-import subprocess
-import sys
+
+import simulated
 
 
-def run(dpsim, nodes, args):
-    command = [dpsim, "--seed", str(args.seed), "--profile", "scale", "--nodes", str(nodes), "--until", str(args.until),
-               "--round", str(args.round), "--churn", str(args.churn), "--json"]
-    if args.loss:
-        command += ["--loss", str(args.loss)]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    line = child.stdout.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if not line:
-        sys.exit(f"{' '.join(command)}: nothing was said, status {child.returncode}")
-    result = json.loads(line)
-    if result["failed"]:
-        sys.exit(f"{' '.join(command)}: {result['invariant']}")
-    return result, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+def run(nodes, args):
+    more = ["--churn", str(args.churn)]
+    return simulated.run(args, nodes, more + (["--loss", str(args.loss)] if args.loss else []))
 
 
 def row(nodes, result, cpu_s, rss_kib):
@@ -43,19 +29,14 @@ def row(nodes, result, cpu_s, rss_kib):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dpsim", required=True)
-    parser.add_argument("--nodes", default="10,32,64,100,320,1000")
-    parser.add_argument("--until", type=float, default=300)
-    parser.add_argument("--round", type=float, default=10)
+    simulated.options(parser, "10,32,64,100,320,1000", 300, 10)
     parser.add_argument("--churn", type=float, default=5)
     parser.add_argument("--loss", type=float, default=0)
-    parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    print("| nodes | rounds | links, mean / most | membership, B/s | rounds, B/s | records, B/s | objects, B/s | busiest node, kB/s "
-          "| dead, s, p50 / p99 | record, s, p50 / p99 | node-seconds per CPU second | MiB |")
-    print("|" + " --- |" * 12)
-    for nodes in (int(word) for word in args.nodes.split(",")):
-        print(row(nodes, *run(args.dpsim, nodes, args)), flush=True)
+    simulated.head("nodes", "rounds", "links, mean / most", "membership, B/s", "rounds, B/s", "records, B/s", "objects, B/s",
+                   "busiest node, kB/s", "dead, s, p50 / p99", "record, s, p50 / p99", "node-seconds per CPU second", "MiB")
+    for nodes in simulated.numbers(args.nodes):
+        print(row(nodes, *run(nodes, args)), flush=True)
 
 
 if __name__ == "__main__":
