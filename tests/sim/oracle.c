@@ -257,7 +257,7 @@ static void take_round(dp_sim *sim, const dp_record *record)
     }
     sim->totals.listed += record->n_listed;
     for (uint32_t i = 0; i < record->n_listed; i++) {
-        sim->totals.tokens += record->listed[i].tokens;
+        sim->totals.tokens += record->listed[i].tokens + record->listed[i].carried;
     }
     if (record->n_listed > sim->totals.listed_most) {
         sim->totals.listed_most = record->n_listed;

@@ -38,7 +38,7 @@ typedef struct dp_sim_totals {
     uint64_t slots;
     uint64_t crashes;
     uint64_t listed;         /* contributions in decided rounds, */
-    uint64_t tokens;         /* of these */
+    uint64_t tokens;         /* of these, with those carried, */
     uint32_t listed_most;    /* and in one of them */
     uint64_t first_round_us; /* when the first and the last one was decided */
     uint64_t last_round_us;
