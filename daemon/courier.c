@@ -302,13 +302,17 @@ void dp_courier_begin(dp_courier *courier, const dp_hash *root, uint64_t size,
     }
 }
 
-void dp_courier_get_info(dp_courier *courier, const dp_peer *peer, const dp_hash *root)
+void dp_courier_get_info(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
+                         uint32_t ahead)
 {
     uint8_t bytes[64];
     dp_writer writer = dp_writer_of(bytes, sizeof bytes);
     dp_wire_write_info_get(&writer, root);
     DP_IGNORE(dp_transport_send(courier->config.transport, peer, DP_LANE_CONTROL,
                                 dp_view_of(bytes, writer.size)));
+    if (ahead > 0) {
+        dp_courier_ahead_ask(courier, peer, root, ahead);
+    }
 }
 
 void dp_courier_get_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
@@ -325,7 +329,9 @@ void dp_courier_get_chunk(dp_courier *courier, const dp_peer *peer, const dp_has
     if (entry->asked[index] < UINT8_MAX) {
         entry->asked[index]++;
     }
-    if (entry->begun || entry->n_held_back == HELD_BACK_MAX) {
+    if (dp_courier_ahead_take(courier, peer, root, index)) {
+        count_asked(entry, peer);
+    } else if (entry->begun || entry->n_held_back == HELD_BACK_MAX) {
         ask(courier, entry, peer, index);
     } else {
         entry->held_back[entry->n_held_back++] = (held_back){.peer = *peer, .index = index};
@@ -336,6 +342,7 @@ void dp_courier_cancel(dp_courier *courier, const dp_hash *root)
 {
     fetch *entry = find_fetch(courier, root);
 
+    dp_courier_ahead_drop(courier, root);
     if (entry != NULL) { /* It stays: the same object may be begun again at once. */
         drop_rest(courier, entry);
         entry->n_held_back = 0;
@@ -436,6 +443,12 @@ static void take_chunk(dp_courier *courier, const dp_peer *peer, dp_view message
     }
     const dp_courier_hooks *hooks = &courier->config.hooks;
     fetch *entry = find_fetch(courier, &chunk.root);
+    if (dp_courier_ahead_take(courier, peer, &chunk.root, chunk.index) && chunk.found &&
+        entry != NULL && chunk.index < dp_object_chunks(entry->size) &&
+        entry->asked[chunk.index] < UINT8_MAX) {
+        entry->asked[chunk.index]++; /* The node has not asked for it yet, and will. */
+        count_asked(entry, peer);
+    }
     if (!chunk.found && chunk.index == 0 && (entry == NULL || entry->asked[0] == 0)) {
         /* The answer to INFO_GET of one that lacks it. */
         hooks->chunk(hooks->context, peer, &chunk.root, 0, DP_NOTFOUND);

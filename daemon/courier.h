@@ -47,7 +47,9 @@ void dp_courier_set_manifest(dp_courier *courier, dp_view manifest);
 /* Actions of the node. */
 void dp_courier_begin(dp_courier *courier, const dp_hash *root, uint64_t size,
                       const dp_hash *leaves, dp_object_use use, uint64_t round);
-void dp_courier_get_info(dp_courier *courier, const dp_peer *peer, const dp_hash *root);
+/* ahead: the first chunks, so many, are asked for with it, and dp_courier_get_chunk will not ask this peer for them again. */
+void dp_courier_get_info(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
+                         uint32_t ahead);
 void dp_courier_get_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
                           uint32_t index);
 /* The node wants it no more: whoever was asked for chunks of it is told, and what still comes is dropped. */

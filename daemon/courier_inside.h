@@ -8,7 +8,8 @@
 enum {
     HELD_BACK_MAX = DP_FLIGHTS_MAX, /* requests that wait for the store to say what is here */
     GIVERS_MAX =
-        DP_FLIGHTS_MAX /* peers that have not answered all of an object that they were asked for */
+        DP_FLIGHTS_MAX, /* peers that have not answered all of an object that they were asked for */
+    AHEADS_MAX = DP_FLIGHTS_MAX /* objects of which chunks are asked for with size and leaves */
 };
 
 typedef struct held_back {
@@ -33,6 +34,13 @@ typedef struct fetch {
     bool writing[DP_CHUNKS_MAX];  /* it has come and is on its way to the disk */
 } fetch;
 
+/* Chunks of an object of which size and leaves are not known yet, asked for with these. */
+typedef struct asked_ahead {
+    dp_peer peer;
+    dp_hash root;
+    uint32_t chunks; /* bit per chunk that has not come, and that the node has not asked for */
+} asked_ahead;
+
 typedef enum serve_kind { SERVE_INFO, SERVE_CHUNK, SERVE_RECORDS, SERVE_MANIFEST } serve_kind;
 
 typedef struct serve {
@@ -51,6 +59,8 @@ struct dp_courier {
     fetch *fetches[DP_COURIER_FETCHES_MAX];
     uint32_t n_fetches;
     const struct begin_job *telling; /* whose chunks that are here the node is being told of */
+    asked_ahead aheads[AHEADS_MAX];  /* of the last objects asked about; next_ahead is the oldest */
+    uint32_t next_ahead;
     serve serves[DP_COURIER_SERVES_MAX];
     uint32_t n_serves;
     dp_peer busy[DP_COURIER_SERVES_MAX]; /* peers of the serves being read */
@@ -62,6 +72,14 @@ struct dp_courier {
     size_t unflushed;
 };
 
+/* courier_ahead.c: ask this peer for the first n chunks of an object that it was asked about. */
+void dp_courier_ahead_ask(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
+                          uint32_t n);
+/* Is this chunk on its way so? Not any more then: it has come, or counts as asked for from now on. */
+bool dp_courier_ahead_take(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
+                           uint32_t index);
+/* Nobody wants the object: who was asked is told. */
+void dp_courier_ahead_drop(dp_courier *courier, const dp_hash *root);
 /* False: the saver takes no more, and the job stays the caller's. */
 bool dp_courier_post(dp_courier *courier, dp_saver_job *job, dp_saver_class class);
 /* courier_serve.c: a peer asked for chunks of this object and wants them no more. */

@@ -84,7 +84,8 @@ void dp_driver_act(dp_driver *driver, const dp_action *action)
         dp_driver_keep(driver, action);
         break;
     case DP_DO_GET_INFO:
-        dp_courier_get_info(driver->courier, &action->u.get.peer, &action->u.get.root);
+        dp_courier_get_info(driver->courier, &action->u.get.peer, &action->u.get.root,
+                            action->u.get.ahead);
         break;
     case DP_DO_GET_CHUNK:
         dp_courier_get_chunk(driver->courier, &action->u.get.peer, &action->u.get.root,

@@ -126,7 +126,7 @@ dp_status dp_part_early_message(dp_node *node, uint32_t from, dp_view bytes)
     /* What is here, or wanted, for another reason is not let go of because of a hint: it may be data, or a state. */
     if (!dp_node_holds(node, &told.ref.root) && !dp_spread_wants(node->spread, &told.ref.root) &&
         note(node, &author, &told) != NULL) {
-        dp_part_round_fetch(node, &told.ref.root, &author);
+        dp_part_round_fetch(node, &told.ref.root, told.ref.bytes, &author);
     }
     return DP_OK;
 }

@@ -31,12 +31,13 @@ void dp_part_round_check(dp_node *node, const dp_hash *root, uint32_t part)
 
 /* Its size is what it turns out to be: somebody may tell of another's object with a wrong one, and its holders are not to be
  * blamed for that. */
-void dp_part_round_fetch(dp_node *node, const dp_hash *root, const dp_peer *holder)
+void dp_part_round_fetch(dp_node *node, const dp_hash *root, uint64_t bytes, const dp_peer *holder)
 {
     const uint32_t index = dp_node_member_index(node, holder);
 
     DP_IGNORE(dp_spread_want(node->spread, node->now, root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND,
                              &node->out)); /* Full: asked again with the next repeat. */
+    dp_spread_expect(node->spread, root, bytes);
     if (index != DP_MEMBER_NONE && index != 0) {
         dp_spread_holder(node->spread, node->now, root, index, &node->out);
     }
@@ -63,7 +64,7 @@ static void look_at_claim(dp_node *node, dp_claim *claim, uint32_t part)
     if ((claim->parts.held & bit) == 0) {
         if (!dp_node_holds(node, &ref->root)) {
             if (!dp_spread_wants(node->spread, &ref->root)) {
-                dp_part_round_fetch(node, &ref->root, &claim->ready.peer);
+                dp_part_round_fetch(node, &ref->root, ref->bytes, &claim->ready.peer);
             }
             return;
         }
@@ -96,7 +97,7 @@ static void look_at_result(dp_node *node, dp_result *result)
     if (!result->held) {
         if (!dp_node_holds(node, root)) {
             if (!dp_spread_wants(node->spread, root) && !waits(node, result)) {
-                dp_part_round_fetch(node, root, &result->word.owner);
+                dp_part_round_fetch(node, root, result->word.bytes, &result->word.owner);
             }
             return;
         }
@@ -122,7 +123,7 @@ void dp_part_round_look_again(dp_node *node)
             look_at_result(node, result);
         } else if (result->near && !waits(node, result)) {
             result->near = false;
-            dp_part_round_fetch(node, &result->word.root, &result->word.owner);
+            dp_part_round_fetch(node, &result->word.root, result->word.bytes, &result->word.owner);
         }
     }
 }
@@ -276,7 +277,7 @@ void dp_part_round_asked(dp_node *node, const dp_hash *root)
         for (uint32_t p = 0; p < ready->parts.n; p++) {
             if (dp_hash_equal(&ready->parts.refs[p].root, root) && author != DP_MEMBER_NONE &&
                 dp_members_at(node->members, author)->linked) {
-                dp_part_round_fetch(node, root, &ready->peer);
+                dp_part_round_fetch(node, root, ready->parts.refs[p].bytes, &ready->peer);
                 return;
             }
         }
@@ -484,7 +485,7 @@ void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp
             result->near = true;
             node->dirty = true; /* That wait ends too. */
             result->since = node->now;
-            dp_part_round_fetch(node, &result->word.root,
+            dp_part_round_fetch(node, &result->word.root, result->word.bytes,
                                 &dp_members_at(node->members, member)->peer);
             node->parts->results_near++;
         } else {

@@ -163,7 +163,8 @@ void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp
 /* CHECK of an object of this part. */
 bool dp_part_round_may_check(dp_node *node);
 void dp_part_round_check(dp_node *node, const dp_hash *root, uint32_t part);
-void dp_part_round_fetch(dp_node *node, const dp_hash *root, const dp_peer *holder);
+/* bytes: that somebody says it has. */
+void dp_part_round_fetch(dp_node *node, const dp_hash *root, uint64_t bytes, const dp_peer *holder);
 void dp_part_round_throw_away(dp_node *node, const dp_hash *root, uint64_t round);
 
 /* part_early.c: parts that are told before their READY. */

@@ -176,7 +176,7 @@ static void look_at_sum(dp_node *node, dp_sum *sum)
     if (!sum->held) {
         if (!dp_node_holds(node, root)) {
             if (!dp_spread_wants(node->spread, root)) {
-                dp_part_round_fetch(node, root, &sum->word.owner);
+                dp_part_round_fetch(node, root, sum->word.bytes, &sum->word.owner);
             }
             return;
         }

@@ -121,6 +121,7 @@ dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, ui
     *want = (dp_want){.used = true,
                       .root = *root,
                       .size = size,
+                      .told = size,
                       .order = ++spread->order,
                       .use = use,
                       .priority = priority,
@@ -130,6 +131,15 @@ dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, ui
     queue_in(spread, dp_want_index(spread, want));
     dp_spread_fill(spread, now, out);
     return DP_OK;
+}
+
+void dp_spread_expect(dp_spread *spread, const dp_hash *root, uint64_t bytes)
+{
+    dp_want *const want = find(spread, root);
+
+    if (want != NULL && want->size == 0) {
+        want->told = bytes;
+    }
 }
 
 void dp_spread_holder(dp_spread *spread, dp_time now, const dp_hash *root, uint32_t member,

@@ -207,6 +207,30 @@ static uint32_t next_holder(const dp_spread *spread, const dp_want *want)
     return best;
 }
 
+/* Chunks that this member alone can be asked for when it has told size and leaves. They count as under way until then, and leave the room
+ * of what waits behind. */
+static uint32_t ahead_of(const dp_spread *spread, const dp_want *want, uint32_t member)
+{
+    const uint64_t chunks = dp_object_chunks(want->told);
+    uint32_t all = DP_FLIGHTS_MAX - spread->n_flights;
+    uint32_t its = dp_spread_flights_of(spread, member);
+
+    if (want->all || !dp_want_bit(want->holders, member) || behind(spread, want) != NULL ||
+        dp_spread_has_another(spread, want, member)) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < spread->n_wanted; i++) {
+        const dp_want *const other = &spread->wants[spread->queue[i]];
+        if (other != want && !other->begun && other->info_from != DP_MEMBER_NONE) {
+            all -= other->ahead < all ? other->ahead : all;
+            its += other->info_from == member ? other->ahead : 0;
+        }
+    }
+    const uint32_t room = its < DP_FLIGHTS_PER_HOLDER ? DP_FLIGHTS_PER_HOLDER - its : 0;
+    const uint32_t most = room < all ? room : all;
+    return chunks < most ? (uint32_t)chunks : most;
+}
+
 static void ask_info(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
 {
     uint32_t member = next_holder(spread, want);
@@ -224,9 +248,11 @@ static void ask_info(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
     want->info_from = member;
     want->info_next = member + 1;
     want->info_deadline = dp_time_after(now, dp_spread_info_wait(spread, want, member));
+    want->ahead = ahead_of(spread, want, member);
     dp_action *const action = dp_out_add(out, DP_DO_GET_INFO);
     action->u.get.peer = dp_members_at(spread->members, member)->peer;
     action->u.get.root = want->root;
+    action->u.get.ahead = want->ahead;
 }
 
 /* Ask again for last chunks that are late, each of one more holder. */

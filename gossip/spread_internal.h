@@ -23,6 +23,7 @@ typedef struct dp_want {
     bool all;   /* every linked member may hold it */
     dp_hash root;
     uint64_t size; /* 0: unknown */
+    uint64_t told; /* what somebody says that it has; 0: nobody */
     uint64_t order;
     dp_object_use use;
     dp_priority priority;
@@ -32,6 +33,7 @@ typedef struct dp_want {
     uint32_t lacking;   /* answers that somebody lacks it */
     uint32_t asked_all; /* times that all were asked for size and leaves in vain */
     uint32_t info_from; /* who was asked; DP_MEMBER_NONE: nobody */
+    uint32_t ahead;     /* chunks that may be under way with the answer */
     uint32_t info_next; /* where the search for the next one starts */
     dp_time info_deadline;
     dp_time pause_until; /* after an error of our own disk */
@@ -116,7 +118,9 @@ void dp_spread_fill(dp_spread *spread, dp_time now, dp_out *out);
 /* Of this want, this chunk, this member; DP_MEMBER_NONE: of any. */
 void dp_spread_end_flights(dp_spread *spread, uint32_t want, uint32_t chunk, uint32_t member);
 
-/* spread_wait.c. Twice the 95th percentile, doubled for each wait in vain before. Where nobody else is known to have it, at least what this
+/* spread_wait.c. Is somebody linked but this member known to have it? */
+bool dp_spread_has_another(const dp_spread *spread, const dp_want *want, uint32_t member);
+/* Twice the 95th percentile, doubled for each wait in vain before. Where nobody else is known to have it, at least what this
  * member is known to need: behind a thin line among fast ones each request that is given up too soon is one more copy before the
  * next answer. */
 uint64_t dp_spread_chunk_wait(dp_spread *spread, const dp_want *want, uint32_t member);

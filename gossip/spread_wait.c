@@ -27,7 +27,7 @@ static uint64_t clamp_wait(uint64_t wait_us)
                                             : wait_us;
 }
 
-static bool has_another_holder(const dp_spread *spread, const dp_want *want, uint32_t member)
+bool dp_spread_has_another(const dp_spread *spread, const dp_want *want, uint32_t member)
 {
     const dp_rowset *linked = dp_members_linked(spread->members);
 
@@ -45,7 +45,7 @@ uint64_t dp_spread_chunk_wait(dp_spread *spread, const dp_want *want, uint32_t m
     const uint64_t usual = clamp_wait(2 * dp_spread_hedge_wait(spread, want) << doublings);
     const uint64_t own = spread->patience_us[member];
 
-    return own > usual && !has_another_holder(spread, want, member) ? own : usual;
+    return own > usual && !dp_spread_has_another(spread, want, member) ? own : usual;
 }
 
 /* Not doubled: how long one holder has not answered says nothing about another. */

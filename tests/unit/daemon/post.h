@@ -192,7 +192,7 @@ static inline bool has_chunk(void *context)
 static inline void fetch_info(struct post *to, const struct post *from, const dp_hash *root)
 {
     to->n_infos_before = to->n_infos;
-    dp_courier_get_info(to->courier, &from->guest.peer, root);
+    dp_courier_get_info(to->courier, &from->guest.peer, root, 0);
     turn_until(to->guest.loop, has_info, to);
 }
 

@@ -422,7 +422,7 @@ static void who_lacks_an_object_says_so_when_asked_about_it(void **state)
     (void)state;
     route_open(&route);
     const dp_hash root = name_of(1234);
-    dp_courier_get_info(route.b.courier, &route.a.guest.peer, &root);
+    dp_courier_get_info(route.b.courier, &route.a.guest.peer, &root, 0);
     turn_until(&route.loop, has_chunk, &route.b);
     CHECK_STATUS(route.b.last, DP_NOTFOUND);
     assert_memory_equal(&route.b.last_peer, &route.a.guest.peer, sizeof(dp_peer));
@@ -432,7 +432,7 @@ static void who_lacks_an_object_says_so_when_asked_about_it(void **state)
     fetch_info(&route.a, &route.b, &half);
     dp_courier_begin(route.a.courier, &half, OBJECT_BYTES, route.a.leaves, DP_USE_BLOB, ROUND);
     route.b.n_chunks = 0;
-    dp_courier_get_info(route.b.courier, &route.a.guest.peer, &half);
+    dp_courier_get_info(route.b.courier, &route.a.guest.peer, &half, 0);
     turn_until(&route.loop, has_chunk, &route.b);
     CHECK_STATUS(route.b.last, DP_NOTFOUND);
     route_close(&route);

@@ -83,6 +83,66 @@ static void the_rate_is_that_of_the_time_in_which_chunks_were_under_way(void **s
     fetcher_close(f);
 }
 
+/* Of the object wanted, of so many bytes as somebody says, asked of holder 1. */
+static uint32_t asked_ahead(fetcher *f, uint64_t told)
+{
+    CHECK_OK(
+        dp_spread_want(f->spread, now_of(f), &f->root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND, &f->out));
+    dp_spread_expect(f->spread, &f->root, told);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    const dp_action *const get = nth_of(f, DP_DO_GET_INFO, 0);
+    CHECK(get != NULL);
+    return get->u.get.ahead;
+}
+
+static void of_the_only_holder_first_chunks_may_be_asked_for_with_the_size(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t told;
+        uint32_t ahead;
+    } cases[] = {{0, 0}, {1, 1}, {2ULL * DP_CHUNK_BYTES_MIN, 2}, {SIZE, DP_FLIGHTS_PER_HOLDER}};
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fetcher *const f = fetcher_of(2);
+        CHECK(asked_ahead(f, cases[i].told) == cases[i].ahead);
+        /* Whatever was told: the node asks for what there is. */
+        info(f, 1, &f->root, SIZE);
+        CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_PER_HOLDER);
+        fetcher_close(f);
+    }
+}
+
+static void where_two_are_known_to_have_it_none_is_asked_ahead(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(2);
+    CHECK(asked_ahead(f, SIZE) == DP_FLIGHTS_PER_HOLDER);
+    begin(f);
+    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    tick_after(f, 10 * DP_SECOND); /* The first is silent. */
+    const dp_action *const get = nth_of(f, DP_DO_GET_INFO, 0);
+    CHECK(get != NULL && get->u.get.ahead == 0);
+    fetcher_close(f);
+}
+
+static void what_is_asked_ahead_counts_as_under_way(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(6);
+    uint32_t all = 0;
+    for (uint32_t i = 1; i <= 6; i++) {
+        const dp_hash root = {.bytes = {(uint8_t)i, 7}};
+        begin(f);
+        CHECK_OK(dp_spread_want(f->spread, now_of(f), &root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND,
+                                &f->out));
+        dp_spread_expect(f->spread, &root, 100ULL * DP_CHUNK_BYTES_MIN);
+        dp_spread_holder(f->spread, now_of(f), &root, i, &f->out);
+        all += nth_of(f, DP_DO_GET_INFO, 0)->u.get.ahead;
+    }
+    CHECK(all == DP_FLIGHTS_MAX);
+    fetcher_close(f);
+}
+
 static void a_late_chunk_is_asked_of_another_holder(void **state)
 {
     (void)state;
@@ -515,6 +575,9 @@ int main(void)
         cmocka_unit_test(an_object_without_holders_waits_and_starts_with_one),
         cmocka_unit_test(a_fetch_from_two_holders_uses_both_and_ends),
         cmocka_unit_test(the_rate_is_that_of_the_time_in_which_chunks_were_under_way),
+        cmocka_unit_test(of_the_only_holder_first_chunks_may_be_asked_for_with_the_size),
+        cmocka_unit_test(where_two_are_known_to_have_it_none_is_asked_ahead),
+        cmocka_unit_test(what_is_asked_ahead_counts_as_under_way),
         cmocka_unit_test(a_late_chunk_is_asked_of_another_holder),
         cmocka_unit_test(a_holder_known_later_is_asked_long_before_one_that_is_gone_is_given_up),
         cmocka_unit_test(chunks_that_are_late_together_double_the_wait_once),
