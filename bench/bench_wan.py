@@ -166,7 +166,8 @@ def compare(options, folder):
 
 def in_lab(options, measure):
     folder = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
-    netlab("up", str(options.nodes), "--rate", options.wan, "--delay", options.delay, "--loss", options.loss, "--queue", options.queue)
+    netlab("up", str(options.nodes), "--rate", options.wan, "--delay", options.delay, "--loss", options.loss, "--queue", options.queue,
+           *(["--cc", options.cc] if options.cc else []))
     for i in range(options.nodes if options.sites > 0 else 0):
         netlab("site", str(i + 1), str(1 + i % options.sites))
     try:
@@ -184,6 +185,7 @@ def arguments():
     parser.add_argument("--delay", default="50ms")
     parser.add_argument("--loss", default="0")
     parser.add_argument("--queue", default="100ms", help="backlog that a line holds; of a thin line, a few packets at least")
+    parser.add_argument("--cc", help="congestion control inside the hosts; standard: the machine's")
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=5, help="at least 2")
     parser.add_argument("--longest", type=int, default=120, help="round.time: a round ends by its steps, not by this")

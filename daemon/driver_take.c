@@ -258,6 +258,8 @@ static void tell_taken(dp_driver *driver, const taken *self)
         event.u.reduced.root = self->roots[0];
         event.u.reduced.bytes = self->sizes[0];
         driver->part_error = self->msg.norm > 0 ? self->msg.error / self->msg.norm : 0;
+        dp_diary_add(driver->daemon->diary, DP_LOG_DEBUG, "part.told", self->msg.round, NULL,
+                     "part %u: its sum is stored", self->msg.part);
         dp_driver_feed(driver, &event);
     } else if (self->msg.kind == DP_TRAINER_PUBLISHED) {
         memcpy(driver->staged[0], self->roots, sizeof self->roots);
