@@ -1,21 +1,25 @@
 #!/usr/bin/env python3
-"""What a round of parts costs the lines between two sites: real daemons in hosts of tests/lib/netlab.sh (root), with results that cross to a
-site once and with every node fetching each from its owner (dpnoded --one-level), in turn. Takes the options of bench_wan.py.
+"""What a round of parts costs the lines between two sites: real daemons in hosts of tests/lib/netlab.sh (root), with sums of sites
+(round.site_sums), with results that cross to a site once, and with every node fetching each from its owner (dpnoded --one-level), in turn. Takes
+the options of bench_wan.py.
 
     python3 bench/bench_sites.py --binaries build/release [--nodes 6] [--sites 2] [--wan 100mbit] [--delay 10ms] [--turns 1] [--rounds 5] [--json]
 
-  once, each   kB that a node's line to other sites carried downwards per round, IP headers and all, the mean of all nodes
-  ratio        once / each
+  sums, once, each   kB that a node's line to other sites carried downwards per round, IP headers and all, the mean of all nodes
+  ratio        sums / each and once / each
   formula      the same from what must cross: of N nodes at S sites each gets (N - N/S)/N of an update to add up, and besides the results of
-               the others, as much again; with results once, that divided by N/S
-  shared       results that a node had of somebody near to it, per round (of N - N/S from afar all but S - 1)
-  between      seconds from one record to the next, the median of the turns, once and each"""
+               the others, as much again; with results once, that divided by N/S; with sums, both
+  taken        sums of other sites that a node had in the part that it added up, per round (of S - 1)
+  shared       results that a node had of somebody near to it, per round (of N - N/S from afar all but S - 1), where they cross once
+  between      seconds from one record to the next, the median of the turns, of each"""
 import json
 import os
 import statistics
 import sys
 
 from bench_wan import arguments, in_lab, run
+
+WAYS = ("sums", "once", "each")
 
 
 def main():
@@ -29,25 +33,28 @@ def main():
     if options.sites < 2 or options.nodes % options.sites != 0:
         parser.error("--sites wants at least 2, and as many nodes at each")
     given = options.arguments
-    seen = {"": [], "--one-level": []}
-    for turn in range(2 * options.turns):
-        more = ("", "--one-level")[turn % 2]
-        options.arguments = f"{given} {more}"
-        seen[more].append(in_lab(options, lambda folder: run(options, folder, False)))
-    down = {more: statistics.median(one["down_kb"] for one in runs) for more, runs in seen.items()}
-    between = {more: statistics.median(one["between_s"] for one in runs) for more, runs in seen.items()}
+    seen = {way: [] for way in WAYS}
+    for _ in range(options.turns):
+        for way in WAYS:
+            options.sums = way == "sums"
+            options.arguments = f"{given} --one-level" if way == "each" else given
+            seen[way].append(in_lab(options, lambda folder: run(options, folder, False)))
+    median = lambda way, key: statistics.median(one[key] for one in seen[way])  # noqa: E731
     near = options.nodes // options.sites
-    all_of = {"nodes": options.nodes, "sites": options.sites, "parameters": seen[""][0]["parameters"], "once_kb": down[""],
-              "each_kb": down["--one-level"], "ratio": down[""] / down["--one-level"], "formula": (1 + 1 / near) / 2,
-              "once_s": between[""], "each_s": between["--one-level"],
-              "shared": statistics.median(one["results_near"] for one in seen[""]),
+    down = {way: median(way, "down_kb") for way in WAYS}
+    all_of = {"nodes": options.nodes, "sites": options.sites, "parameters": seen["once"][0]["parameters"],
+              **{f"{way}_kb": down[way] for way in WAYS}, **{f"{way}_s": median(way, "between_s") for way in WAYS},
+              "ratio_sums": down["sums"] / down["each"], "ratio_once": down["once"] / down["each"],
+              "formula_sums": 1 / near, "formula_once": (1 + 1 / near) / 2,
+              "taken": median("sums", "sums_taken"), "shared": median("once", "results_near"),
               "counted": min(one["counted"] for runs in seen.values() for one in runs)}
     if options.json:
         print(json.dumps(all_of))
         return
-    print("| nodes | sites | parameters | once, kB | each, kB | ratio | formula | shared | once, s | each, s |\n|" + " --- |" * 10)
-    print(f"| {all_of['nodes']} | {all_of['sites']} | {all_of['parameters']} | {all_of['once_kb']:.0f} | {all_of['each_kb']:.0f} | "
-          f"{all_of['ratio']:.2f} | {all_of['formula']:.2f} | {all_of['shared']:.1f} | {all_of['once_s']:.2f} | {all_of['each_s']:.2f} |")
+    print("| nodes | sites | parameters | sums, once, each, kB | ratios | formula | taken | shared | sums, once, each, s |\n|" + " --- |" * 9)
+    print(f"| {all_of['nodes']} | {all_of['sites']} | {all_of['parameters']} | {', '.join(f'{down[way]:.0f}' for way in WAYS)} | "
+          f"{all_of['ratio_sums']:.2f}, {all_of['ratio_once']:.2f} | {all_of['formula_sums']:.2f}, {all_of['formula_once']:.2f} | "
+          f"{all_of['taken']:.2f} | {all_of['shared']:.1f} | {', '.join('%.2f' % all_of[way + '_s'] for way in WAYS)} |")
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ MANIFEST = """name: wan
 text: {text}
 model: {{{model}}}
 train: {{batch: {batch}, warmup_tokens: 4000, total_tokens: 1000000000}}
-round: {{time: {longest}, steps_max: {steps}, mode: {mode}, reduce: {reduce}{density}}}
+round: {{time: {longest}, steps_max: {steps}, mode: {mode}, reduce: {reduce}{sums}{density}}}
 vote: {{uptime: 0}}
 """
 
@@ -80,7 +80,7 @@ def run(options, folder, span):
         write_text(text, 60000)
     with open(manifest, "w", encoding="utf-8") as out:
         out.write(MANIFEST.format(text=text, model=options.model.replace("=", ": ").replace(",", ", "), batch=options.batch, steps=options.steps,
-                                  longest=options.longest, mode=options.mode, reduce=options.reduce, density=density_of(options, span)))
+                                  longest=options.longest, mode=options.mode, reduce=options.reduce, sums=", site_sums: on" if options.sums else "", density=density_of(options, span)))
     nodes = [Host(options.binaries, folder, i + 1, options.arguments.split()) for i in range(options.nodes)]
     netlab("set", "all", "--rate", options.joining or options.wan)
     rounds = None
@@ -136,6 +136,7 @@ def row(options, before, after, measured, stats):
             "between_s": (times[-1] - times[0]) / (len(times) - 1),
             "counted": sum((b["counted"] - a["counted"]) / max(k, 1) for a, b, k in zip(before, after, passed)) / options.nodes,
             "results_near": sum(b.get("results_near", 0) - a.get("results_near", 0) for a, b in zip(before, after)) / sum(max(k, 1) for k in passed),
+            "sums_taken": sum(b.get("sums_taken", 0) - a.get("sums_taken", 0) for a, b in zip(before, after)) / sum(max(k, 1) for k in passed),
             "early_told": sum(b.get("early_told", 0) - a.get("early_told", 0) for a, b in zip(before, after)),
             "early_here": sum(b.get("early_here", 0) - a.get("early_here", 0) for a, b in zip(before, after)),
             "up_kb": up / len(measured) / 1000, "down_kb": down / len(measured) / 1000, "keep": measured[-1].get("keep", options.keep),
@@ -199,6 +200,7 @@ def arguments():
     parser.add_argument("--keep", type=int, help="round.codec_keep")
     parser.add_argument("--keep-most", type=int, help="round.codec_keep_most")
     parser.add_argument("--reduce", default="whole", help="parts: owners add up parts of updates")
+    parser.add_argument("--sums", action="store_true", help="with --reduce parts: round.site_sums")
     parser.add_argument("--arguments", default="", help="of every dpnoded, besides")
     parser.add_argument("--patience", type=int, default=300, help="seconds that a round may take before it counts as stuck")
     parser.add_argument("--json", action="store_true")

@@ -1,5 +1,7 @@
 #include "bench/quality_parts.h"
 
+#include <string.h>
+
 /* Part p of a blob in one piece. */
 static dp_status part_of(const quality_parts *parts, dp_view blob, size_t n, uint32_t p, dp_buf *to)
 {
@@ -11,31 +13,79 @@ static dp_status part_of(const quality_parts *parts, dp_view blob, size_t n, uin
     return dp_buf_append(to, cut[p].runs);
 }
 
-static dp_status add_up(quality_parts *parts, const dp_codec *codec, size_t n, const dp_view *blobs,
-                        const uint32_t *q, uint32_t n_blobs, uint32_t p)
-{
-    dp_buf pieces[QUALITY_WORKERS] = {0};
+/* Pieces of one part, and what of them is left to be added up. */
+typedef struct pieces {
+    dp_buf bufs[QUALITY_WORKERS];
+    dp_buf subtotal;
     dp_view views[QUALITY_WORKERS];
-    dp_part_place place;
+    uint32_t q[QUALITY_WORKERS];
+    uint32_t n;
+} pieces;
+
+/* Those at the other site than the owner of part p become one, in the place of the first. */
+static dp_status collect(pieces *all, const dp_codec *codec, dp_part_place place, uint32_t p)
+{
+    dp_view views[QUALITY_WORKERS];
+    uint32_t q[QUALITY_WORKERS];
+    dp_part_items items = {.blobs = views, .q = q};
     dp_part_sum sum;
-    dp_status status = dp_part_place_of(parts->ranges[p], n, &place);
-    for (uint32_t i = 0; i < n_blobs && status == DP_OK; i++) {
-        status = part_of(parts, blobs[i], n, p, &pieces[i]);
-        views[i] = dp_buf_view(&pieces[i]);
+    uint64_t shares = 0;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < all->n; i++) {
+        shares += i % 2 != p % 2 ? all->q[i] : 0;
     }
-    if (status == DP_OK) {
-        const dp_part_items items = {.blobs = views, .q = q, .n = n_blobs};
-        status = dp_part_reduce(codec, place, &items, &parts->results[p], &sum);
-        parts->views[p] = dp_buf_view(&parts->results[p]);
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (i % 2 != p % 2) {
+            views[items.n] = all->views[i];
+            q[items.n++] = shares == 0 ? 0 : (uint32_t)(((uint64_t)all->q[i] << 31) / shares);
+        }
     }
-    for (uint32_t i = 0; i < n_blobs; i++) {
-        dp_buf_close(&pieces[i]);
+    if (items.n < 2) {
+        return DP_OK;
     }
-    return status;
+    dp_buf_init(&all->subtotal, dp_codec_bytes_max(codec, place.n));
+    DP_TRY(dp_part_reduce(codec, place, &items, &all->subtotal, &sum));
+    for (uint32_t i = 0, seen = 0; i < all->n; i++) {
+        const bool far = i % 2 != p % 2;
+        if (!far || seen++ == 0) {
+            all->views[kept] = far ? dp_buf_view(&all->subtotal) : all->views[i];
+            all->q[kept++] = far ? (uint32_t)shares : all->q[i];
+        }
+    }
+    all->n = kept;
+    return DP_OK;
+}
+
+static dp_status add_up(quality_parts *parts, const dp_codec *codec, dp_part_place place,
+                        pieces *all, uint32_t p)
+{
+    dp_part_sum sum;
+
+    const dp_part_items items = {.blobs = all->views, .q = all->q, .n = all->n};
+    DP_TRY(dp_part_reduce(codec, place, &items, &parts->results[p], &sum));
+    parts->views[p] = dp_buf_view(&parts->results[p]);
+    return DP_OK;
+}
+
+static dp_status make_part(quality_parts *parts, const dp_codec *codec, size_t n, pieces *all,
+                           const dp_view *blobs, uint32_t p, bool sums)
+{
+    dp_part_place place;
+
+    DP_TRY(dp_part_place_of(parts->ranges[p], n, &place));
+    for (uint32_t i = 0; i < all->n; i++) {
+        DP_TRY(part_of(parts, blobs[i], n, p, &all->bufs[i]));
+        all->views[i] = dp_buf_view(&all->bufs[i]);
+    }
+    if (sums) {
+        DP_TRY(collect(all, codec, place, p));
+    }
+    return add_up(parts, codec, place, all, p);
 }
 
 dp_status quality_parts_make(quality_parts *parts, const dp_codec *codec, size_t n,
-                             const dp_view *blobs, const uint32_t *q, uint32_t n_blobs)
+                             const dp_view *blobs, const uint32_t *q, uint32_t n_blobs, bool sums)
 {
     *parts = (quality_parts){.cuts = {.n = QUALITY_WORKERS}};
     for (uint32_t p = 0; p < QUALITY_WORKERS; p++) {
@@ -45,7 +95,14 @@ dp_status quality_parts_make(quality_parts *parts, const dp_codec *codec, size_t
         parts->ranges[p] = dp_part_range_of(&parts->cuts, p);
         parts->q[p] = UINT32_C(1) << 31;
         dp_buf_init(&parts->results[p], dp_codec_bytes_max(codec, n));
-        DP_TRY(add_up(parts, codec, n, blobs, q, n_blobs, p));
+        pieces all = {.n = n_blobs};
+        memcpy(all.q, q, n_blobs * sizeof q[0]);
+        const dp_status status = make_part(parts, codec, n, &all, blobs, p, sums);
+        for (uint32_t i = 0; i < QUALITY_WORKERS; i++) {
+            dp_buf_close(&all.bufs[i]);
+        }
+        dp_buf_close(&all.subtotal);
+        DP_TRY(status);
     }
     return DP_OK;
 }

@@ -49,6 +49,7 @@ typedef struct quality_plan {
     uint32_t overlap;      /* steps that are done between publication and application */
     uint32_t every; /* gossip: each so many'th exchange is a round of all; 0: the last alone */
     bool parts;     /* rounds of parts; the codec keeps all */
+    bool sums;      /* ... of two sites, sums of which travel (round.site_sums) */
     bool unlike;    /* steps per round as 1 : 1/2 : 1/4 : 1 */
     bool
         slow_late; /* the two slow ones of these come too late for every round that does not wait for them */

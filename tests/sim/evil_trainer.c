@@ -279,11 +279,10 @@ void dp_evil_adds_up(dp_host *host, uint32_t part, uint8_t blob[DP_TOY_BLOB_MAX]
         for (uint32_t i = 0; i < *size; i++) {
             blob[i] = (uint8_t)dp_evil_below(sim, 256);
         }
-    } else if (sim->evil->trick == DP_WORK_SCALED || sim->evil->trick == DP_WORK_EXTREME) {
-        for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) { /* Within its part. */
-            values[i] = sim->evil->trick == DP_WORK_SCALED ? bounded((__int128)values[i] * 1000)
-                        : values[i] != 0                   ? largest
-                                                           : 0;
+    } else if (sim->evil->trick == DP_WORK_EXTREME) { /* Within its part, beyond any bound: a wrong
+                                                         sum within it is taken, and provable. */
+        for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
+            values[i] = values[i] != 0 ? largest : 0;
         }
         *size = encode(values, dp_rng_next(&sim->evil->rng), blob);
     }
