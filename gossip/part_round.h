@@ -187,6 +187,10 @@ dp_part_wait dp_part_round_wait(const dp_node *node, uint32_t part);
 bool dp_part_round_is_alive(const dp_node *node, const dp_peer *peer);
 /* Has it come? Else it is looked at again then, at the latest. */
 bool dp_part_round_is_time(dp_node *node, dp_time at);
+/* What was added up, and nobody has heard of. */
+void dp_part_round_let_go(dp_node *node, const dp_event *event);
+
+/* part_reduce.c: what goes to the trainer. */
 /* One object of a part under two names is there once, by whom it was heard of first; of n claims, so many are kept. */
 uint32_t dp_part_round_drop_copies(const dp_node *node, uint32_t part, uint32_t *claims,
                                    uint32_t n);
@@ -199,9 +203,9 @@ typedef struct dp_part_term {
 /* DP_DO_REDUCE of them, in this order, with shares of their mean. */
 void dp_part_round_reduce(dp_node *node, uint32_t part, uint32_t tag, const dp_part_term *terms,
                           uint32_t n);
-/* What was added up, and nobody has heard of. */
-void dp_part_round_let_go(dp_node *node, const dp_event *event);
 dp_part_term dp_part_round_term(const dp_node *node, const dp_claim *claim, uint32_t part);
+/* Of these claims, in order of peer, and of the sums that some of them are in: the part that its duty is. */
+void dp_part_round_reduce_chosen(dp_node *node, uint32_t part, const uint32_t *chosen, uint32_t n);
 
 /* part_collect.c: sums of a site, for owners far away. */
 void dp_part_collect_tick(dp_node *node, uint32_t part, const uint32_t *ready, uint32_t n);
