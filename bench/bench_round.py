@@ -23,7 +23,7 @@ import sys
 import threading
 from datetime import datetime
 
-from bench_wan import MANIFEST, WARM, Host, arguments, carried_by, density_of, in_lab, netlab
+from bench_wan import WARM, Host, arguments, carried_by, in_lab, manifest_of, netlab
 from bench_scaling import write_text
 from daemons import Rounds, wait_for
 
@@ -88,8 +88,7 @@ def run(options, folder):
     manifest = os.path.join(folder, "run.yaml")
     write_text(text, 60000)
     with open(manifest, "w", encoding="utf-8") as out:
-        out.write(MANIFEST.format(text=text, model=options.model.replace("=", ": ").replace(",", ", "), batch=options.batch, steps=options.steps,
-                                  longest=options.longest, mode=options.mode, reduce=options.reduce, density=density_of(options, False)))
+        out.write(manifest_of(options, text))
     nodes = [Host(options.binaries, folder, i + 1, ["--log-level", "debug", *options.arguments.split()]) for i in range(options.nodes)]
     rounds = None
     try:

@@ -73,14 +73,19 @@ def density_of(options, span):
     return words + (f", codec_keep_most: {options.keep_most}" if span else "")
 
 
+def manifest_of(options, text, span=False):
+    return MANIFEST.format(text=text, model=options.model.replace("=", ": ").replace(",", ", "), batch=options.batch, steps=options.steps,
+                           longest=options.longest, mode=options.mode, reduce=options.reduce, sums=", site_sums: on" if options.sums else "",
+                           density=density_of(options, span))
+
+
 def run(options, folder, span):
     text = options.text or os.path.join(folder, "text")
     manifest = os.path.join(folder, "run.yaml")
     if options.text is None:
         write_text(text, 60000)
     with open(manifest, "w", encoding="utf-8") as out:
-        out.write(MANIFEST.format(text=text, model=options.model.replace("=", ": ").replace(",", ", "), batch=options.batch, steps=options.steps,
-                                  longest=options.longest, mode=options.mode, reduce=options.reduce, sums=", site_sums: on" if options.sums else "", density=density_of(options, span)))
+        out.write(manifest_of(options, text, span))
     nodes = [Host(options.binaries, folder, i + 1, options.arguments.split()) for i in range(options.nodes)]
     netlab("set", "all", "--rate", options.joining or options.wan)
     rounds = None
