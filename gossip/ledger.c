@@ -262,14 +262,17 @@ static void prepare_parts(dp_ledger *ledger, const dp_record *record)
     dp_peer peers[DP_LISTED_STANDARD];
     uint32_t rates[DP_LISTED_STANDARD];
     unsigned __int128 weights[DP_LISTED_STANDARD];
+    unsigned __int128 told[DP_LISTED_STANDARD];
 
     for (uint32_t i = 0; i < record->n_listed; i++) {
         peers[i] = record->listed[i].peer;
         rates[i] = record->listed[i].rate;
+        told[i] = rates[i];
         weights[i] = record->listed[i].w;
     }
     dp_part_layout_of(&ledger->layout, peers, rates, record->n_listed);
     ledger->w_median = (uint64_t)dp_lower_median(weights, record->n_listed);
+    ledger->rate_median = (uint32_t)dp_lower_median(told, record->n_listed);
 }
 
 static void apply_round(dp_ledger *ledger, const dp_record *record, const dp_hash *hash,

@@ -68,7 +68,8 @@ typedef struct dp_ledger {
     bool parted;                    /* by the manifest: rounds are of parts (part.h) */
     bool summed;                    /* by the manifest: parts may name sums of sites (part_sum.h) */
     dp_part_layout layout;          /* parted: of the round to come */
-    uint64_t w_median; /* parted: lower median of w in the last ROUND record; 0: none */
+    uint64_t w_median;    /* parted: lower median of w in the last ROUND record; 0: none */
+    uint32_t rate_median; /* parted: of the rates in it; 0: unknown */
     dp_lease_pool pool;
     dp_roster_entry *roster;
     dp_map map;

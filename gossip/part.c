@@ -40,6 +40,13 @@ static void claims_of(const uint32_t *rates, uint32_t n, uint64_t *claims)
     }
 }
 
+uint32_t dp_part_rate_told(uint32_t measured, uint32_t median)
+{
+    const uint64_t more = 4ULL * measured;
+
+    return more >= 3ULL * median && more <= 5ULL * median ? median : measured;
+}
+
 void dp_part_layout_of(dp_part_layout *layout, const dp_peer *peers, const uint32_t *rates,
                        uint32_t n)
 {

@@ -177,11 +177,11 @@ bool dp_train_stored(dp_node *node, uint32_t op, dp_status status)
     return true;
 }
 
-static void make_parted(dp_ready *ready, const dp_event *event)
+static void make_parted(const dp_node *node, dp_ready *ready, const dp_event *event)
 {
     ready->parted = true;
     ready->energy = event->u.published.energy;
-    ready->rate = event->u.published.rate;
+    ready->rate = dp_part_rate_told(event->u.published.rate, node->ledger.rate_median);
     ready->parts = event->u.published.parts;
     ready->root = dp_part_list_root(&ready->parts);
     ready->bytes = dp_part_list_bytes(&ready->parts);
@@ -245,7 +245,7 @@ void dp_train_published(dp_node *node, const dp_event *event)
                                .loss_micro = event->u.published.loss_micro,
                                .state_root = train->state_root};
     if (node->parts != NULL) {
-        make_parted(&pending.ready, event);
+        make_parted(node, &pending.ready, event);
     }
     if (!dp_valid_numbers(&pending.ready)) {
         dp_node_note(node, DP_NOTE_REJECTED, pending.ready.round, &node->self, 0, 0,

@@ -176,9 +176,28 @@ static void a_list_names_its_objects_and_their_sizes(void **state)
     assert_false(dp_part_list_read(&reader, &read));
 }
 
+static void a_rate_near_the_median_is_told_as_the_median(void **state)
+{
+    static const struct {
+        uint32_t measured;
+        uint32_t median;
+        uint32_t told;
+    } cases[] = {{750, 1000, 1000}, {1250, 1000, 1000},
+                 {749, 1000, 749},  {1251, 1000, 1251},
+                 {1234, 0, 1234},   {0, 1000, 0},
+                 {0, 0, 0},         {UINT32_MAX, UINT32_MAX - 5, UINT32_MAX - 5},
+                 {1, UINT32_MAX, 1}};
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(dp_part_rate_told(cases[i].measured, cases[i].median), cases[i].told);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rate_near_the_median_is_told_as_the_median),
         cmocka_unit_test(the_parts_of_a_layout_are_the_whole_vector),
         cmocka_unit_test(shares_are_equal_where_a_rate_is_unknown),
         cmocka_unit_test(a_slow_line_owns_less_and_the_slowest_nothing),

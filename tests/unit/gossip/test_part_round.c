@@ -111,6 +111,26 @@ static void who_has_twice_the_line_adds_up_more(void **state)
     kit_close(world);
 }
 
+static void of_equal_lines_that_seem_unlike_parts_are_equal(void **state)
+{
+    kit_world *world = kit_parted(3);
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        world->nodes[i].rate = 900 + 100 * i;
+    }
+    kit_run_rounds(world, 4);
+    const dp_record *record = kit_newest(world);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(record->listed[i].rate, 1000);
+    }
+    const dp_part_cuts *cuts = &world->nodes[0].node->ledger.layout.cuts;
+    assert_int_equal(cuts->n, 3);
+    assert_int_equal(cuts->first[1], 65536 / 3);
+    assert_int_equal(cuts->first[2], 2 * 65536 / 3);
+    kit_close(world);
+}
+
 static void the_part_of_an_owner_that_died_is_added_up_by_the_next(void **state)
 {
     kit_world *world = kit_parted(3);
@@ -446,6 +466,7 @@ int main(void)
         cmocka_unit_test(who_publishes_another_s_parts_is_counted_in_its_own_alone),
         cmocka_unit_test(equal_parts_of_nothing_count_for_all_who_have_them),
         cmocka_unit_test(who_has_twice_the_line_adds_up_more),
+        cmocka_unit_test(of_equal_lines_that_seem_unlike_parts_are_equal),
         cmocka_unit_test(the_part_of_an_owner_that_died_is_added_up_by_the_next),
         cmocka_unit_test(an_owner_whose_trainer_cannot_add_up_holds_up_no_round),
         cmocka_unit_test(an_owner_that_never_answers_holds_up_no_round),
