@@ -69,7 +69,7 @@ static dp_status add_up(quality_parts *parts, const dp_codec *codec, dp_part_pla
 }
 
 static dp_status make_part(quality_parts *parts, const dp_codec *codec, size_t n, pieces *all,
-                           const dp_view *blobs, uint32_t p, bool sums)
+                           const dp_view *blobs, uint32_t p)
 {
     dp_part_place place;
 
@@ -78,16 +78,16 @@ static dp_status make_part(quality_parts *parts, const dp_codec *codec, size_t n
         DP_TRY(part_of(parts, blobs[i], n, p, &all->bufs[i]));
         all->views[i] = dp_buf_view(&all->bufs[i]);
     }
-    if (sums) {
+    if (parts->sums) {
         DP_TRY(collect(all, codec, place, p));
     }
     return add_up(parts, codec, place, all, p);
 }
 
 dp_status quality_parts_make(quality_parts *parts, const dp_codec *codec, size_t n,
-                             const dp_view *blobs, const uint32_t *q, uint32_t n_blobs, bool sums)
+                             const dp_view *blobs, const uint32_t *q, uint32_t n_blobs)
 {
-    *parts = (quality_parts){.cuts = {.n = QUALITY_WORKERS}};
+    *parts = (quality_parts){.sums = parts->sums, .cuts = {.n = QUALITY_WORKERS}};
     for (uint32_t p = 0; p < QUALITY_WORKERS; p++) {
         parts->cuts.first[p] = (uint16_t)(DP_PART_WHOLE / QUALITY_WORKERS * p);
     }
@@ -97,7 +97,7 @@ dp_status quality_parts_make(quality_parts *parts, const dp_codec *codec, size_t
         dp_buf_init(&parts->results[p], dp_codec_bytes_max(codec, n));
         pieces all = {.n = n_blobs};
         memcpy(all.q, q, n_blobs * sizeof q[0]);
-        const dp_status status = make_part(parts, codec, n, &all, blobs, p, sums);
+        const dp_status status = make_part(parts, codec, n, &all, blobs, p);
         for (uint32_t i = 0; i < QUALITY_WORKERS; i++) {
             dp_buf_close(&all.bufs[i]);
         }

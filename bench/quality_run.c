@@ -372,8 +372,8 @@ static dp_status make_parts(run *r, const decision *d, quality_parts *parts)
 {
     const dp_trainer *const any = r->workers[0].trainer;
     const dp_codec codec = dp_codec_of_run(dp_trainer_manifest(any));
-    DP_TRY(quality_parts_make(parts, &codec, dp_trainer_elements(any), d->blobs, d->q, d->n,
-                              r->plan->sums));
+    parts->sums = r->plan->sums;
+    DP_TRY(quality_parts_make(parts, &codec, dp_trainer_elements(any), d->blobs, d->q, d->n));
     for (uint32_t i = 0; i < r->n; i++) {
         r->workers[i].bytes += (uint64_t)(parts->cuts.n - 1) * DP_CODEC_HEADER_BYTES;
     }

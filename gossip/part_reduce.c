@@ -71,8 +71,8 @@ void dp_part_round_reduce_chosen(dp_node *node, uint32_t part, const uint32_t *c
 {
     dp_duty *duty = &node->parts->duties[part];
     dp_part_term terms[DP_LISTED_STANDARD];
-    const dp_sum *sums[DP_SITE_SUMS_MAX];
-    uint32_t at[DP_SITE_SUMS_MAX];
+    const dp_sum *sums[DP_SITE_SUMS_MAX] = {NULL};
+    uint32_t at[DP_SITE_SUMS_MAX] = {0};
     uint32_t n_terms = 0;
 
     duty->n = n;
