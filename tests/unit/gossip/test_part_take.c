@@ -1,57 +1,6 @@
 /* Sums of sites among whole nodes: owners far away take them in the place of objects, and do without where one dies, says nothing, or
  * lies. */
-#include "gossip/part_sum.h"
-#include "tests/unit/gossip/part_kit.h"
-
-enum { NODES = 6 }; /* 0 to 2 at one site, 3 to 5 at another */
-
-/* What was measured is set by hand: messages take no time here. */
-static void place(kit_world *world)
-{
-    for (uint32_t i = 0; i < NODES; i++) {
-        dp_node *node = world->nodes[i].node;
-        if (node == NULL) {
-            continue;
-        }
-        node->parts->site = (dp_part_site){0};
-        for (uint32_t k = i / 3 * 3; k < i / 3 * 3 + 3; k++) {
-            const dp_peer peer = kit_peer(k);
-            if (k != i && world->nodes[k].node != NULL) {
-                const uint32_t index = dp_node_member_index(node, &peer);
-                node->parts->site.near[index / 64] |= 1ULL << (index % 64);
-                node->parts->site.n++;
-            }
-        }
-    }
-}
-
-/* At the beginning of a round, before anybody has published. */
-static void next_round(kit_world *world)
-{
-    uint32_t at = 0;
-
-    while (world->nodes[at].node == NULL) {
-        at++;
-    }
-    const uint64_t round = kit_look(world, at).round;
-    for (uint32_t i = 0; i < 2000 && kit_look(world, at).round == round; i++) {
-        kit_run_ms(world, KIT_STEP_MS);
-        place(world);
-    }
-    assert_int_equal(kit_look(world, at).round, round + 1);
-}
-
-static kit_world *two_sites(dp_switch sums)
-{
-    kit_world *world = kit_open(NODES);
-
-    world->manifest.codec = DP_CODEC_INT8;
-    world->manifest.reduce = DP_REDUCE_PARTS;
-    world->manifest.site_sums = sums;
-    kit_start_anew(world, 5000);
-    next_round(world);
-    return world;
-}
+#include "tests/unit/gossip/site_kit.h"
 
 static uint32_t part_of(const kit_world *world, uint32_t owner)
 {
@@ -66,40 +15,28 @@ static uint32_t part_of(const kit_world *world, uint32_t owner)
     return part;
 }
 
-/* Contributors of one site among the listed. */
-static uint32_t site_of(const dp_record *record, uint32_t first)
-{
-    uint32_t from = 0;
-
-    for (uint32_t i = 0; i < record->n_listed; i++) {
-        const uint32_t who = kit_index(&record->listed[i].peer);
-        from |= who >= first && who < first + 3 ? 1U << i : 0;
-    }
-    return from;
-}
-
 static void an_owner_has_one_sum_of_all_at_the_other_site(void **state)
 {
-    kit_world *world = two_sites(DP_ON);
+    kit_world *world = kit_two_sites(DP_ON);
 
     (void)state;
-    next_round(world);
+    kit_next_round(world);
     const dp_record *record = kit_newest(world);
-    assert_int_equal(record->n_listed, NODES);
-    assert_int_equal(record->n_sums, NODES);
+    assert_int_equal(record->n_listed, SITE_NODES);
+    assert_int_equal(record->n_sums, SITE_NODES);
     for (uint32_t p = 0; p < record->n_parts; p++) {
         const dp_part_row *row = &record->parts[p];
         const uint32_t owner = kit_index(&row->owner);
         assert_int_equal(row->from, 63);
         assert_int_equal(row->n_sums, 1);
         const dp_site_sum *sum = &record->sums[row->first_sum];
-        assert_int_equal(sum->from, site_of(record, owner < 3 ? 3 : 0));
+        assert_int_equal(sum->from, kit_site_of(record, owner < 3 ? 3 : 0));
         const dp_part_word word = dp_part_word_of(record, p);
         const dp_crypto anybody = kit_crypto(0);
         assert_true(dp_part_verify(&word, &anybody, &world->nodes[0].node->run,
                                    &world->nodes[0].node->ledger.fork));
     }
-    for (uint32_t i = 0; i < NODES; i++) {
+    for (uint32_t i = 0; i < SITE_NODES; i++) {
         assert_true(kit_look(world, i).sums_made >= 1 && kit_look(world, i).sums_taken >= 1);
     }
     kit_close(world);
@@ -108,11 +45,11 @@ static void an_owner_has_one_sum_of_all_at_the_other_site(void **state)
 /* Three of the own site and the sum: with the weight of all three, by the clip of each. */
 static void a_sum_weighs_what_is_in_it_and_is_not_clipped_again(void **state)
 {
-    kit_world *world = two_sites(DP_ON);
-    uint32_t q[NODES] = {0};
+    kit_world *world = kit_two_sites(DP_ON);
+    uint32_t q[SITE_NODES] = {0};
 
     (void)state;
-    for (uint32_t i = 0; i < NODES; i++) {
+    for (uint32_t i = 0; i < SITE_NODES; i++) {
         world->nodes[i].reduce.u.reduce.round = 0;
     }
     const uint64_t taken = kit_look(world, 0).sums_taken;
@@ -133,7 +70,7 @@ static void a_sum_weighs_what_is_in_it_and_is_not_clipped_again(void **state)
 
 static void nobody_sums_where_the_run_does_not(void **state)
 {
-    kit_world *world = two_sites(DP_OFF);
+    kit_world *world = kit_two_sites(DP_OFF);
     uint8_t room[256];
     dp_writer writer = dp_writer_of(room, sizeof room);
     const dp_ledger *ledger = &world->nodes[0].node->ledger;
@@ -144,7 +81,7 @@ static void nobody_sums_where_the_run_does_not(void **state)
     const uint64_t before = kit_look(world, 0).rejected;
     DP_IGNORE(kit_tell(world, 3, 0, dp_view_of(room, writer.size)) == NULL);
     assert_int_equal(kit_look(world, 0).rejected, before + 1);
-    next_round(world);
+    kit_next_round(world);
     assert_int_equal(kit_newest(world)->n_sums, 0);
     assert_int_equal(kit_look(world, 0).sums_made, 0);
     kit_close(world);
@@ -154,7 +91,7 @@ static void nobody_sums_where_the_run_does_not(void **state)
 static uint32_t collector_of(kit_world *world, uint32_t part)
 {
     for (uint32_t step = 0; step < 100; step++) {
-        for (uint32_t i = 3; i < NODES; i++) {
+        for (uint32_t i = 3; i < SITE_NODES; i++) {
             if (world->nodes[i].node->parts->collects[part].duty.works &&
                 world->nodes[0].node->parts->n_hints > 0) {
                 return i;
@@ -163,12 +100,12 @@ static uint32_t collector_of(kit_world *world, uint32_t part)
         kit_run_ms(world, KIT_STEP_MS);
     }
     fail_msg("nobody collects");
-    return NODES;
+    return SITE_NODES;
 }
 
 static void when_a_collector_dies_its_site_comes_as_objects(void **state)
 {
-    kit_world *world = two_sites(DP_ON);
+    kit_world *world = kit_two_sites(DP_ON);
     const uint32_t part = part_of(world, 0);
 
     (void)state;
@@ -180,7 +117,7 @@ static void when_a_collector_dies_its_site_comes_as_objects(void **state)
         kit_run_ms(world, KIT_STEP_MS);
     }
     const dp_record *record = kit_newest(world);
-    assert_int_equal(record->n_listed, NODES - 1);
+    assert_int_equal(record->n_listed, SITE_NODES - 1);
     for (uint32_t p = 0; p < record->n_parts; p++) {
         assert_true(record->parts[p].has);
         for (uint32_t k = 0; k < record->parts[p].n_sums; k++) {
@@ -194,7 +131,7 @@ static void when_a_collector_dies_its_site_comes_as_objects(void **state)
 /* It has told that it would add up, and all at its site were named. */
 static void a_hint_that_nothing_follows_ends_with_objects(void **state)
 {
-    kit_world *world = two_sites(DP_ON);
+    kit_world *world = kit_two_sites(DP_ON);
     const uint32_t part = part_of(world, 0);
 
     (void)state;
@@ -205,16 +142,16 @@ static void a_hint_that_nothing_follows_ends_with_objects(void **state)
         kit_run_ms(world, KIT_STEP_MS);
     }
     const dp_record *record = kit_newest(world);
-    assert_int_equal(record->n_listed, NODES);
+    assert_int_equal(record->n_listed, SITE_NODES);
     assert_int_equal(record->parts[part].from, 63);
     assert_int_equal(record->parts[part].n_sums, 0);
-    assert_int_equal(record->n_sums, NODES - 1);
+    assert_int_equal(record->n_sums, SITE_NODES - 1);
     kit_close(world);
 }
 
 static void who_gives_up_says_so_and_nobody_waits(void **state)
 {
-    kit_world *world = two_sites(DP_ON);
+    kit_world *world = kit_two_sites(DP_ON);
     const uint32_t part = part_of(world, 0);
     uint8_t room[512];
     dp_writer writer = dp_writer_of(room, sizeof room);
@@ -234,33 +171,33 @@ static void who_gives_up_says_so_and_nobody_waits(void **state)
 
 static void a_sum_that_does_not_decode_is_refused_and_objects_are_taken(void **state)
 {
-    kit_world *world = two_sites(DP_ON);
+    kit_world *world = kit_two_sites(DP_ON);
     const uint32_t part = part_of(world, 0);
 
     (void)state;
     world->nodes[0].dislikes_sums = true;
-    next_round(world);
+    kit_next_round(world);
     const dp_record *record = kit_newest(world);
     assert_string_equal(world->nodes[0].rejected_cause, "result of a part does not decode");
-    assert_int_equal(record->n_listed, NODES);
+    assert_int_equal(record->n_listed, SITE_NODES);
     assert_true(record->parts[part].n_sums == 0 || kit_index(&record->parts[part].owner) != 0);
     kit_close(world);
 }
 
 static void a_sum_larger_than_what_is_in_it_is_refused(void **state)
 {
-    kit_world *world = two_sites(DP_ON);
+    kit_world *world = kit_two_sites(DP_ON);
     const uint32_t part = part_of(world, 0);
 
     (void)state;
     world->nodes[0].heavy_sums = true;
     const uint64_t before = kit_look(world, 0).rejected;
-    next_round(world);
+    kit_next_round(world);
     const dp_record *record = kit_newest(world);
     assert_true(kit_look(world, 0).rejected > before);
     assert_string_equal(world->nodes[0].rejected_cause,
                         "sum of a site is larger than what is in it");
-    assert_int_equal(record->n_listed, NODES);
+    assert_int_equal(record->n_listed, SITE_NODES);
     assert_int_equal(kit_index(&record->parts[part].owner), 0);
     assert_int_equal(record->parts[part].from, 63);
     assert_int_equal(record->parts[part].n_sums, 0);
@@ -300,7 +237,7 @@ static bool takes(kit_world *world, uint32_t collector, uint32_t changed)
 
 static void one_word_of_each_collector_is_followed_and_no_forged_one(void **state)
 {
-    kit_world *world = two_sites(DP_ON);
+    kit_world *world = kit_two_sites(DP_ON);
 
     (void)state;
     const uint64_t before = kit_look(world, 0).rejected;
@@ -317,11 +254,11 @@ static void one_word_of_each_collector_is_followed_and_no_forged_one(void **stat
 /* It names READYs that nobody has sent: it is of no use, and the rest comes as objects. */
 static void a_word_of_other_publications_holds_nobody_up(void **state)
 {
-    kit_world *world = two_sites(DP_ON);
+    kit_world *world = kit_two_sites(DP_ON);
     const uint32_t part = part_of(world, 0);
 
     (void)state;
-    for (uint32_t i = 3; i < NODES; i++) {
+    for (uint32_t i = 3; i < SITE_NODES; i++) {
         assert_true(takes(world, i, 0));
     }
     const uint64_t round = kit_look(world, 0).round;
@@ -329,7 +266,7 @@ static void a_word_of_other_publications_holds_nobody_up(void **state)
         kit_run_ms(world, KIT_STEP_MS);
     }
     const dp_record *record = kit_newest(world);
-    assert_int_equal(record->n_listed, NODES);
+    assert_int_equal(record->n_listed, SITE_NODES);
     assert_int_equal(record->parts[part].from, 63);
     assert_int_equal(record->parts[part].n_sums, 0);
     kit_close(world);

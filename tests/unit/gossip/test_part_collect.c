@@ -1,0 +1,101 @@
+/* Who adds up for a site: all near to it and nobody twice, once a round; alone it gives up. */
+#include "tests/unit/gossip/site_kit.h"
+
+static const dp_site_sum *sum_of(const dp_record *record, uint32_t p)
+{
+    const dp_part_row *row = &record->parts[p];
+
+    assert_int_equal(row->n_sums, 1);
+    return &record->sums[row->first_sum];
+}
+
+static void each_of_a_site_adds_up_for_one_owner_of_the_other(void **state)
+{
+    kit_world *world = kit_two_sites(DP_ON);
+    uint32_t collectors = 0;
+
+    (void)state;
+    kit_next_round(world);
+    const dp_record *record = kit_newest(world);
+    for (uint32_t p = 0; p < record->n_parts; p++) {
+        collectors |= 1U << kit_index(&record->listed[sum_of(record, p)->collector].peer);
+    }
+    assert_int_equal(collectors, 63);
+    for (uint32_t i = 0; i < SITE_NODES; i++) { /* Beside the part that is its own. */
+        world->nodes[i].reduces = 0;
+    }
+    kit_next_round(world);
+    for (uint32_t i = 0; i < SITE_NODES; i++) {
+        assert_int_equal(world->nodes[i].reduces, 2);
+    }
+    kit_close(world);
+}
+
+/* The round goes on without two of a site: what the third publishes travels by itself. */
+static void who_has_nobody_to_add_up_makes_no_sum(void **state)
+{
+    kit_world *world = kit_two_sites(DP_ON);
+
+    (void)state;
+    const uint64_t made = kit_look(world, 3).sums_made;
+    const uint64_t round = kit_look(world, 0).round;
+    for (uint32_t i = 0; i < 4000 && kit_look(world, 0).round == round; i++) {
+        world->nodes[4].trains = false;
+        world->nodes[5].trains = false;
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    const dp_record *record = kit_newest(world);
+    assert_int_equal(record->n_listed, 4);
+    assert_int_equal(kit_look(world, 3).sums_made, made);
+    for (uint32_t p = 0; p < record->n_parts; p++) {
+        for (uint32_t k = 0; record->parts[p].has && k < record->parts[p].n_sums; k++) {
+            assert_int_equal(record->sums[record->parts[p].first_sum + k].from,
+                             kit_site_of(record, 0));
+        }
+    }
+    kit_close(world);
+}
+
+static uint32_t bit_of(const dp_record *record, uint32_t who)
+{
+    const dp_peer peer = kit_peer(who);
+    uint32_t at = 0;
+
+    while (!dp_peer_equal(&record->listed[at].peer, &peer)) {
+        at++;
+    }
+    return 1U << at;
+}
+
+/* Node 2 publishes what node 0 does, but for the last part: whoever was heard of first is counted, and that is the copier where it adds
+ * up itself. */
+static void one_object_of_two_is_in_one_sum_once(void **state)
+{
+    kit_world *world = kit_two_sites(DP_ON);
+
+    (void)state;
+    world->nodes[2].copies = true;
+    kit_next_round(world);
+    const dp_record *record = kit_newest(world);
+    assert_int_equal(record->n_listed, SITE_NODES);
+    const uint32_t both = bit_of(record, 0) | bit_of(record, 2);
+    for (uint32_t p = 0; p + 1 < record->n_parts; p++) {
+        const dp_part_row *row = &record->parts[p];
+        assert_int_equal(__builtin_popcount(row->from & both), 1);
+        assert_int_equal(__builtin_popcount(row->from), SITE_NODES - 1);
+    }
+    assert_int_equal(record->parts[record->n_parts - 1].from, 63);
+    assert_true(record->n_sums > 0);
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_of_a_site_adds_up_for_one_owner_of_the_other),
+        cmocka_unit_test(who_has_nobody_to_add_up_makes_no_sum),
+        cmocka_unit_test(one_object_of_two_is_in_one_sum_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
