@@ -7,7 +7,7 @@
 #include "cli/json.h"
 #include "cli/print.h"
 
-enum { MBIT_MAX = 100000, MONTH_DAY_MAX = 28 };
+enum { MBIT_MAX = 100000, MONTH_DAY_MAX = 28, NOW_BYTES = 192 };
 #define MONTH_BYTES_MAX (UINT64_C(1) << 60)
 
 /* One row each of what is shown; kind says how its value is read and written. */
@@ -85,7 +85,7 @@ static int ask(const dp_cmd *cmd, const uint64_t values[LIMITS], json_t **result
 
 /* Value, and how it goes with it now. */
 static void describe(const struct limit *limit, const json_t *result, char value[DP_PRINT_CELL_MAX],
-                     char now[3 * DP_PRINT_CELL_MAX])
+                     char now[NOW_BYTES])
 {
     const json_t *const month = json_object_get(result, "month");
     const uint64_t number = (uint64_t)dp_json_int(result, limit->key, 0);
@@ -98,7 +98,7 @@ static void describe(const struct limit *limit, const json_t *result, char value
         const uint64_t at = dp_print_now_ms();
         dp_print_span(end > at ? (end - at) / 1000 : 0, left);
         snprintf(value, DP_PRINT_CELL_MAX, "%llu", (unsigned long long)number);
-        snprintf(now, 3 * DP_PRINT_CELL_MAX, "the next month begins in %s", left);
+        snprintf(now, NOW_BYTES, "the next month begins in %s", left);
     } else {
         char used[DP_PRINT_CELL_MAX];
         char rate[DP_PRINT_CELL_MAX];
@@ -108,11 +108,11 @@ static void describe(const struct limit *limit, const json_t *result, char value
         dp_print_rate((uint64_t)allowed, rate);
         if (number == 0) {
             snprintf(value, DP_PRINT_CELL_MAX, "not limited");
-            snprintf(now, 3 * DP_PRINT_CELL_MAX, "%s in this month", used);
+            snprintf(now, NOW_BYTES, "%s in this month", used);
         } else if (allowed == 0) {
-            snprintf(now, 3 * DP_PRINT_CELL_MAX, "%s in this month: used up, training rests", used);
+            snprintf(now, NOW_BYTES, "%s in this month: used up, training rests", used);
         } else {
-            snprintf(now, 3 * DP_PRINT_CELL_MAX, "%s in this month, at most %s now", used, rate);
+            snprintf(now, NOW_BYTES, "%s in this month, at most %s now", used, rate);
         }
     }
 }
@@ -124,7 +124,7 @@ static void print_limits(const json_t *result)
     dp_table *table = dp_table_open(columns, sizeof columns / sizeof columns[0], 0);
     for (int i = 0; i < LIMITS; i++) {
         char value[DP_PRINT_CELL_MAX];
-        char now[3 * DP_PRINT_CELL_MAX];
+        char now[NOW_BYTES];
         describe(&limits[i], result, value, now);
         dp_table_row(table);
         dp_table_cell(table, limits[i].option);

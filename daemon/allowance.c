@@ -134,14 +134,14 @@ static uint64_t value_of(const dp_allowance *allowance, dp_allow which)
 static uint64_t cap_of(const dp_allowance *allowance, int way)
 {
     return value_of(allowance,
-                    way == DP_MONTH_UP ? DP_ALLOW_UPLOAD_MONTH : DP_ALLOW_DOWNLOAD_MONTH);
+                    way == (int)DP_MONTH_UP ? DP_ALLOW_UPLOAD_MONTH : DP_ALLOW_DOWNLOAD_MONTH);
 }
 
 /* Bytes per second of one direction; 0: any, 1: as good as none. */
 static uint64_t limit_of(const dp_allowance *allowance, dp_allow which, dp_month_way way)
 {
     const uint64_t line = value_of(allowance, which) * MBIT;
-    const uint64_t month = dp_month_rate(&allowance->month, way, cap_of(allowance, way));
+    const uint64_t month = dp_month_rate(&allowance->month, way, cap_of(allowance, (int)way));
     if (month >= DP_THROTTLE_RATE_MAX) {
         return line;
     }
