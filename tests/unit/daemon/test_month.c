@@ -196,6 +196,9 @@ static void a_clock_that_never_leaves_a_month_locks_it_for_32_days_of_life(void 
         days++;
     }
     assert_int_equal(days, 32);
+    live(&month, 20 * DAY, false);
+    step_clock(&month, 0); /* What was lived counts for the time that is left. */
+    CHECK(dp_month_left_ms(&month) <= 12 * DAY && dp_month_left_ms(&month) > 11 * DAY);
     CHECK(month.counts[0].used[DP_MONTH_UP] == 0);
 }
 
@@ -208,6 +211,28 @@ static void a_clock_that_runs_wild_keeps_the_table_small(void **state)
         step_clock(&month, i * 77 * DAY % YEAR_2099);
         CHECK(month.n <= DP_MONTHS_MAX && rate(&month) > 0);
     }
+}
+
+static void of_many_months_the_one_left_longest_ago_is_forgotten(void **state)
+{
+    dp_month month;
+    (void)state;
+    dp_month_init(&month, 1, NOV_1, 0);
+    dp_month_use(&month, DP_MONTH_UP, 100 * GB);
+    for (uint64_t turns = 0; turns < 3; turns++) {
+        for (uint64_t i = 1; i < DP_MONTHS_MAX; i++) {
+            step_clock(&month, i * 40 * DAY);
+            assert_int_equal(month.counts[0].used[DP_MONTH_UP], turns * GB);
+            dp_month_use(&month, DP_MONTH_UP, GB);
+        }
+        step_clock(&month, NOV_1);
+        assert_int_equal(rate(&month), 0);
+    }
+    step_clock(&month, YEAR_2099); /* One more than there is room for. */
+    step_clock(&month, NOV_1);
+    assert_int_equal(rate(&month), 0);
+    step_clock(&month, 40 * DAY);
+    assert_int_equal(month.counts[0].used[DP_MONTH_UP], 0);
 }
 
 static void another_day_keeps_what_was_used(void **state)
@@ -275,6 +300,7 @@ int main(void)
         cmocka_unit_test(a_step_of_the_clock_locks_nothing_that_it_does_not_find_so),
         cmocka_unit_test(a_clock_that_never_leaves_a_month_locks_it_for_32_days_of_life),
         cmocka_unit_test(a_clock_that_runs_wild_keeps_the_table_small),
+        cmocka_unit_test(of_many_months_the_one_left_longest_ago_is_forgotten),
         cmocka_unit_test(another_day_keeps_what_was_used),
         cmocka_unit_test(what_is_written_is_read_again_and_nothing_else_is),
     };
