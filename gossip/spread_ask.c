@@ -5,8 +5,10 @@
 
 enum {
     HEDGE_COST = DP_HEDGE_SHARE, /* each chunk that came gives back one */
-    GUESSES = 4,   /* so many times dearer is a chunk of whom nobody said that it has it */
-    DOUBTS_MAX = 6 /* twice as dear after each that lacked it, so often */
+    GUESSES = 4,    /* so many times dearer is a chunk of whom nobody said that it has it */
+    DOUBTS_MAX = 6, /* twice as dear after each that lacked it, so often */
+    AHEAD_TRIPS =
+        4 /* round trips that a chunk may take where one less is worth a request too early */
 };
 
 /* Chunks under way that data, and after them a state, always have room for: on a line that the updates of the rounds fill they
@@ -207,6 +209,15 @@ static uint32_t next_holder(const dp_spread *spread, const dp_want *want)
     return best;
 }
 
+/* The way, and not the line, is what its chunks take their time for. Behind a thin line size and leaves may come after what was asked for with
+ * them, which is dropped then, and sent twice. */
+static bool is_way_long(const dp_spread *spread, uint32_t member)
+{
+    const uint64_t trip_us = dp_members_at(spread->members, member)->rtt.srtt_us;
+
+    return spread->chunk_us[member] != 0 && spread->chunk_us[member] <= AHEAD_TRIPS * trip_us;
+}
+
 /* Chunks that this member alone can be asked for when it has told size and leaves. They count as under way until then, and leave the room
  * of what waits behind. */
 static uint32_t ahead_of(const dp_spread *spread, const dp_want *want, uint32_t member)
@@ -216,7 +227,7 @@ static uint32_t ahead_of(const dp_spread *spread, const dp_want *want, uint32_t 
     uint32_t its = dp_spread_flights_of(spread, member);
 
     if (want->all || !dp_want_bit(want->holders, member) || behind(spread, want) != NULL ||
-        dp_spread_has_another(spread, want, member)) {
+        dp_spread_has_another(spread, want, member) || !is_way_long(spread, member)) {
         return 0;
     }
     for (uint32_t i = 0; i < spread->n_wanted; i++) {
