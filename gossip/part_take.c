@@ -33,6 +33,27 @@ static bool is_in(const dp_part_word *word, const dp_peer *peer)
     return false;
 }
 
+/* Of itself and who is near a node has the objects anyhow: by a sum of these one far away would speak for everybody. */
+static bool is_of_far(const dp_node *node, const dp_part_word *word)
+{
+    bool far = true;
+
+    for (uint32_t i = 0; i < word->n && far; i++) {
+        far = is_far(node, &word->sources[i].peer);
+    }
+    return far;
+}
+
+static bool will_be_of_far(const dp_node *node, const dp_collect *told)
+{
+    bool far = true;
+
+    for (uint32_t i = 0; i < told->n && far; i++) {
+        far = is_far(node, &told->peers[i]);
+    }
+    return far;
+}
+
 /* ---- what collectors say ---- */
 
 static void forget_hint(dp_part_round *parts, const dp_peer *collector)
@@ -73,7 +94,7 @@ dp_status dp_part_take_hint(dp_node *node, uint32_t from, dp_view bytes)
     dp_part_round *parts = node->parts;
     forget_hint(parts, &collector);
     if (told.n > 0 && parts->n_hints < DP_HINTS_MAX && is_far(node, &collector) &&
-        sum_by(parts, told.part, &collector) == NULL) {
+        will_be_of_far(node, &told) && sum_by(parts, told.part, &collector) == NULL) {
         parts->hints[parts->n_hints++] = (dp_part_hint){.collector = collector, .told = told};
     }
     if (told.n == 0) {
@@ -116,7 +137,8 @@ dp_status dp_part_take_message(dp_node *node, dp_view bytes)
         return DP_BADSIG;
     }
     forget_hint(parts, &word.owner);
-    if (count_taken(parts) < dp_site_sums_most(node->ledger.layout.cuts.n) &&
+    if (is_of_far(node, &word) &&
+        count_taken(parts) < dp_site_sums_most(node->ledger.layout.cuts.n) &&
         parts->n_sums < DP_SUMS_MAX) {
         parts->sums[parts->n_sums++] =
             (dp_sum){.word = word, .since = node->now, .moved = node->now};

@@ -231,7 +231,7 @@ static bool breaks_sums(dp_node *node, uint32_t part, const listable *chosen)
                       ? 1
                       : 0;
         }
-        if (sum->in_use && in != sum->word.n) {
+        if (sum->in_use && sum->word.part == part && in != sum->word.n) {
             sum->in_use = false;
             sum->bad = true;
             broken = true;

@@ -204,7 +204,9 @@ static void a_sum_larger_than_what_is_in_it_is_refused(void **state)
     kit_close(world);
 }
 
-/* A word by collector of 3 to 5, or with one source changed, for the part of node 0. */
+enum { AS_IT_IS, FORGED, FOR_ANOTHER, WITH_ITS_OWNER, WITH_ONE_NEAR };
+
+/* A word by collector of 3 to 5, or with something changed, for the part of node 0. */
 static bool takes(kit_world *world, uint32_t collector, uint32_t changed)
 {
     static uint8_t room[8192];
@@ -213,14 +215,17 @@ static bool takes(kit_world *world, uint32_t collector, uint32_t changed)
     dp_part_word word = {.owner = kit_peer(collector),
                          .round = ledger->round + 1,
                          .base = ledger->base,
-                         .part = part_of(world, 0) + (changed == 2 ? 1 : 0),
+                         .part = part_of(world, 0) + (changed == FOR_ANOTHER ? 1 : 0),
                          .root = {{0xcc}},
                          .bytes = 8,
                          .n = 2};
     dp_writer writer = dp_writer_of(room, sizeof room);
 
     word.sources[0].peer = kit_peer(collector);
-    word.sources[1].peer = kit_peer(collector == 5 ? 4 : 5);
+    word.sources[1].peer = kit_peer(changed == WITH_ITS_OWNER  ? 0
+                                    : changed == WITH_ONE_NEAR ? 1
+                                    : collector == 5           ? 4
+                                                               : 5);
     if (dp_peer_compare(&word.sources[0].peer, &word.sources[1].peer) > 0) {
         const dp_part_source first = word.sources[0];
         word.sources[0] = word.sources[1];
@@ -228,7 +233,7 @@ static bool takes(kit_world *world, uint32_t collector, uint32_t changed)
     }
     const dp_hash run = kit_run();
     assert_true(dp_site_sum_sign(&word, &crypto, &run, &ledger->fork));
-    word.signature[0] ^= changed == 1 ? 1 : 0;
+    word.signature[0] ^= changed == FORGED ? 1 : 0;
     dp_site_sum_msg_write(&writer, &word);
     const uint32_t before = world->nodes[0].node->parts->n_sums;
     DP_IGNORE(kit_tell(world, collector, 0, dp_view_of(room, writer.size)) == NULL);
@@ -241,13 +246,52 @@ static void one_word_of_each_collector_is_followed_and_no_forged_one(void **stat
 
     (void)state;
     const uint64_t before = kit_look(world, 0).rejected;
-    assert_false(takes(world, 3, 1));
-    assert_false(takes(world, 3, 2)); /* Of a part that is not its own. */
+    assert_false(takes(world, 3, FORGED));
+    assert_false(takes(world, 3, FOR_ANOTHER)); /* Of a part that is not its own. */
     assert_int_equal(kit_look(world, 0).rejected, before + 2);
-    assert_true(takes(world, 3, 0));
-    assert_false(takes(world, 3, 0));
-    assert_true(takes(world, 4, 0));
+    assert_true(takes(world, 3, AS_IT_IS));
+    assert_false(takes(world, 3, AS_IT_IS));
+    assert_true(takes(world, 4, AS_IT_IS));
     assert_int_equal(kit_look(world, 0).rejected, before + 2);
+    kit_close(world);
+}
+
+/* Else one far away could say what all have published. */
+static void a_sum_speaks_for_nobody_whom_its_owner_hears_itself(void **state)
+{
+    kit_world *world = kit_two_sites(DP_ON);
+
+    (void)state;
+    assert_false(takes(world, 3, WITH_ITS_OWNER));
+    assert_false(takes(world, 4, WITH_ONE_NEAR));
+    assert_true(takes(world, 5, AS_IT_IS));
+    kit_close(world);
+}
+
+/* Nobody is waited for that is asked anyhow, nor a sum that would not be taken. */
+static void a_hint_of_one_near_is_not_waited_for(void **state)
+{
+    kit_world *world = kit_two_sites(DP_ON);
+    const dp_part_round *parts = world->nodes[0].node->parts;
+    const uint32_t collector = collector_of(world, part_of(world, 0));
+    uint8_t room[512];
+
+    (void)state;
+    for (uint32_t near = 0; near < 2; near++) {
+        dp_collect told = parts->hints[0].told;
+        dp_writer writer = dp_writer_of(room, sizeof room);
+        assert_int_equal(parts->n_hints, 1);
+        told.peers[0] = kit_peer(near == 0 ? 4 : 1);
+        told.peers[1] = kit_peer(5);
+        told.n = 2;
+        if (dp_peer_compare(&told.peers[0], &told.peers[1]) > 0) {
+            told.peers[1] = told.peers[0];
+            told.peers[0] = kit_peer(5);
+        }
+        dp_collect_write(&writer, &told);
+        DP_IGNORE(kit_tell(world, collector, 0, dp_view_of(room, writer.size)) == NULL);
+    }
+    assert_int_equal(parts->n_hints, 0);
     kit_close(world);
 }
 
@@ -259,7 +303,7 @@ static void a_word_of_other_publications_holds_nobody_up(void **state)
 
     (void)state;
     for (uint32_t i = 3; i < SITE_NODES; i++) {
-        assert_true(takes(world, i, 0));
+        assert_true(takes(world, i, AS_IT_IS));
     }
     const uint64_t round = kit_look(world, 0).round;
     for (uint32_t i = 0; i < 4000 && kit_look(world, 0).round == round; i++) {
@@ -269,6 +313,39 @@ static void a_word_of_other_publications_holds_nobody_up(void **state)
     assert_int_equal(record->n_listed, SITE_NODES);
     assert_int_equal(record->parts[part].from, 63);
     assert_int_equal(record->parts[part].n_sums, 0);
+    kit_close(world);
+}
+
+/* Which node owns the part before that of node 0: when that one adds up nothing, node 0 is the next in line. */
+static uint32_t before_first(const kit_world *world)
+{
+    const dp_part_layout *layout = &world->nodes[0].node->ledger.layout;
+
+    return kit_index(&layout->owners[(part_of(world, 0) + layout->cuts.n - 1) % layout->cuts.n]);
+}
+
+static void who_adds_up_for_another_keeps_the_sums_of_its_own_part(void **state)
+{
+    kit_world *world = kit_two_sites(DP_ON);
+    const uint32_t other = before_first(world);
+    const uint32_t part = part_of(world, other);
+    const uint64_t round = world->nodes[0].node->ledger.round;
+    const dp_part_round *parts = world->nodes[0].node->parts;
+    uint32_t taken = 0;
+
+    (void)state;
+    world->nodes[other].adds_late = true;
+    world->nodes[0].adds_late = true; /* So that the round goes on. */
+    for (uint32_t i = 0; i < 4000 && !parts->duties[part].reducing; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_true(parts->duties[part].reducing);
+    assert_int_equal(world->nodes[0].node->ledger.round, round);
+    for (uint32_t i = 0; i < parts->n_sums; i++) {
+        taken += !parts->sums[i].mine && parts->sums[i].in_use ? 1 : 0;
+        assert_false(parts->sums[i].bad);
+    }
+    assert_int_equal(taken, 1);
     kit_close(world);
 }
 
@@ -284,6 +361,9 @@ int main(void)
         cmocka_unit_test(a_sum_that_does_not_decode_is_refused_and_objects_are_taken),
         cmocka_unit_test(a_sum_larger_than_what_is_in_it_is_refused),
         cmocka_unit_test(one_word_of_each_collector_is_followed_and_no_forged_one),
+        cmocka_unit_test(a_sum_speaks_for_nobody_whom_its_owner_hears_itself),
+        cmocka_unit_test(a_hint_of_one_near_is_not_waited_for),
+        cmocka_unit_test(who_adds_up_for_another_keeps_the_sums_of_its_own_part),
         cmocka_unit_test(a_word_of_other_publications_holds_nobody_up),
     };
 
