@@ -453,6 +453,9 @@ dp_status dp_part_round_message(dp_node *node, dp_view bytes)
         word.n_sums > (node->ledger.summed ? dp_site_sums_most(cuts_of(node)->n) : 0)) {
         return DP_DENIED;
     }
+    if (known == NULL && !has_room(node, &word, false)) {
+        return DP_OK; /* Before its signatures, of which it may have many, are looked at. */
+    }
     if (!dp_part_verify(&word, &node->config.crypto, &node->run, &node->ledger.fork)) {
         return DP_BADSIG;
     }

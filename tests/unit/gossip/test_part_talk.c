@@ -66,6 +66,11 @@ static void of_one_owner_two_words_are_followed_and_no_more(void **state)
         followed += kit_asks(tell(world, 2, &word), &word.root) ? 1 : 0;
     }
     assert_in_range(followed, 1, 2);
+    dp_part_word forged = word_by(world, 2, 0, 220);
+    forged.signature[0] ^= 1;
+    const uint64_t rejected = kit_look(world, 0).rejected;
+    DP_IGNORE(tell(world, 2, &forged) == NULL);
+    assert_int_equal(kit_look(world, 0).rejected, rejected); /* Nor is it looked at. */
     kit_close(world);
 }
 
