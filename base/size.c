@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,4 +38,17 @@ bool dp_size_read(const char *text, uint64_t *bytes)
     }
     *bytes = number * unit;
     return true;
+}
+
+void dp_size_text(uint64_t bytes, char text[DP_SIZE_TEXT_MAX])
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    while (value >= 1000 && unit + 1 < sizeof units / sizeof units[0]) {
+        value /= 1000;
+        unit++;
+    }
+    snprintf(text, DP_SIZE_TEXT_MAX, "%.*f %s", unit == 0 || value >= 100 ? 0 : 1, value,
+             units[unit]);
 }

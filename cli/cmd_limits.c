@@ -100,10 +100,10 @@ static void describe(const struct limit *limit, const json_t *result, char value
         snprintf(value, DP_PRINT_CELL_MAX, "%llu", (unsigned long long)number);
         snprintf(now, NOW_BYTES, "the next month begins in %s", left);
     } else {
-        char used[DP_PRINT_CELL_MAX];
+        char used[DP_SIZE_TEXT_MAX];
         char rate[DP_PRINT_CELL_MAX];
-        dp_print_gb((uint64_t)dp_json_int(month, limit->used, 0), used);
-        dp_print_gb(number, value);
+        dp_size_text((uint64_t)dp_json_int(month, limit->used, 0), used);
+        dp_size_text(number, value);
         const long long allowed = dp_json_int(month, limit->rate, 0);
         dp_print_rate((uint64_t)allowed, rate);
         if (number == 0) {

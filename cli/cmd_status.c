@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "cli/client.h"
 #include "cli/json.h"
 #include "cli/print.h"
@@ -10,11 +11,11 @@
 
 static void print_month(const json_t *run, const char *way, const char *cap, const char *used)
 {
-    char of[DP_PRINT_CELL_MAX];
-    char is[DP_PRINT_CELL_MAX];
+    char of[DP_SIZE_TEXT_MAX];
+    char is[DP_SIZE_TEXT_MAX];
     if (json_object_get(run, cap) != NULL) {
-        dp_print_gb((uint64_t)dp_json_int(run, cap, 0), of);
-        dp_print_gb((uint64_t)dp_json_int(run, used, 0), is);
+        dp_size_text((uint64_t)dp_json_int(run, cap, 0), of);
+        dp_size_text((uint64_t)dp_json_int(run, used, 0), is);
         printf(", %s of %s of this month's %s used", is, of, way);
     }
 }

@@ -42,19 +42,6 @@ void dp_print_rate(uint64_t bytes_per_s, char text[DP_PRINT_CELL_MAX])
     }
 }
 
-void dp_print_gb(uint64_t bytes, char text[DP_PRINT_CELL_MAX])
-{
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
-    double value = (double)bytes;
-    size_t unit = 0;
-    while (value >= 1000 && unit + 1 < sizeof units / sizeof units[0]) {
-        value /= 1000;
-        unit++;
-    }
-    snprintf(text, DP_PRINT_CELL_MAX, "%.*f %s", unit == 0 || value >= 100 ? 0 : 1, value,
-             units[unit]);
-}
-
 void dp_print_mbit(long long mbit, char text[DP_PRINT_CELL_MAX])
 {
     if (mbit > 0) {

@@ -17,8 +17,6 @@ void dp_print_count(double count, char text[DP_PRINT_CELL_MAX]);
 void dp_print_mbit(long long mbit, char text[DP_PRINT_CELL_MAX]);
 /* "3.2 Mbit/s", "80 kbit/s" of bytes per second. */
 void dp_print_rate(uint64_t bytes_per_s, char text[DP_PRINT_CELL_MAX]);
-/* "34.1 GB", "120 MB": by thousands, as providers count what is used of a month. */
-void dp_print_gb(uint64_t bytes, char text[DP_PRINT_CELL_MAX]);
 /* "40 s", "12 min", "3 h", "9 d". */
 void dp_print_span(uint64_t seconds, char text[DP_PRINT_CELL_MAX]);
 /* "10:41:07" of local time. */

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/size.h"
 #include "daemon/daemon.h"
 #include "daemon/driver.h"
 #include "daemon/throttle.h"
@@ -192,9 +193,10 @@ bool dp_allowance_why(const dp_allowance *allowance, char *text, size_t size)
     if (gmtime_r(&until, &parts) != NULL) {
         DP_IGNORE(strftime(date, sizeof date, "%Y-%m-%d", &parts) == 0); /* It fits. */
     }
-    snprintf(text, size, "this month's %s of %.1f GB is used up until %s",
-             way == DP_MONTH_UP ? "upload" : "download", (double)cap_of(allowance, way) / 1e9,
-             date);
+    char cap[DP_SIZE_TEXT_MAX];
+    dp_size_text(cap_of(allowance, way), cap);
+    snprintf(text, size, "this month's %s of %s is used up until %s",
+             way == DP_MONTH_UP ? "upload" : "download", cap, date);
     return true;
 }
 
@@ -304,7 +306,8 @@ bool dp_allowance_look(const dp_allowance *allowance, dp_allowance_view *view)
         return false;
     }
     const dp_month *const month = &allowance->month;
-    *view = (dp_allowance_view){.set = allowance->set, .used_up = allowance->used_up};
+    *view = (dp_allowance_view){
+        .set = allowance->set, .used_up = allowance->used_up, .paused = allowance->paused};
     DP_IGNORE(dp_month_number(month->wall_ms, month->day, &view->begin_ms, &view->end_ms) == 0);
     for (int way = 0; way < DP_MONTH_WAYS; way++) {
         view->used[way] = month->counts[0].used[way];

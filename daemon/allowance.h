@@ -41,6 +41,7 @@ typedef struct dp_allowance_view {
     uint64_t used[DP_MONTH_WAYS];
     uint64_t rate[DP_MONTH_WAYS]; /* bytes per second of the month now; UINT64_MAX: no cap */
     bool used_up;                 /* one of the caps */
+    bool paused;                  /* by the owner as well */
 } dp_allowance_view;
 /* False for NULL. */
 bool dp_allowance_look(const dp_allowance *allowance, dp_allowance_view *view);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "daemon/allowance.h"
 #include "daemon/control.h"
 #include "daemon/reply.h"
@@ -112,13 +113,15 @@ static void tell(const dp_daemon *daemon)
     dp_allowance_view view;
     if (dp_allowance_look(daemon->allowance, &view)) {
         const dp_allow_value *const values = view.set.values;
+        char up[DP_SIZE_TEXT_MAX];
+        char down[DP_SIZE_TEXT_MAX];
+        dp_size_text(values[DP_ALLOW_UPLOAD_MONTH].value, up);
+        dp_size_text(values[DP_ALLOW_DOWNLOAD_MONTH].value, down);
         dp_diary_add(daemon->diary, DP_LOG_INFO, "limits.set", 0, NULL,
-                     "upload %llu Mbit/s, download %llu Mbit/s, %.1f GB and %.1f GB a month from "
+                     "upload %llu Mbit/s, download %llu Mbit/s, %s and %s a month from "
                      "day %llu on at most (0: any), as the owner says",
                      (unsigned long long)values[DP_ALLOW_UPLOAD].value,
-                     (unsigned long long)values[DP_ALLOW_DOWNLOAD].value,
-                     (double)values[DP_ALLOW_UPLOAD_MONTH].value / 1e9,
-                     (double)values[DP_ALLOW_DOWNLOAD_MONTH].value / 1e9,
+                     (unsigned long long)values[DP_ALLOW_DOWNLOAD].value, up, down,
                      (unsigned long long)values[DP_ALLOW_MONTH_DAY].value);
     }
 }

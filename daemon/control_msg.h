@@ -20,7 +20,7 @@
  *                       that were told before the whole was computed, "early_here"?: those of them that were right and here when that was told, "near"?: nodes that results of parts from afar are shared with, "results_near"?: such
  *                       results that one of them was asked for, "sums_made"?: parts of all near that this node has added up for owners far away, "sums_taken"?: such
  *                       sums of others in parts that it has added up itself, "checkpoint_round"?, "bytes_sent", "bytes_received",
- *                       "upload_max"?, "download_max"?: bytes per second that the owner allows, "upload_held_ms", "download_held_ms": in all, bulk waited for that,
+ *                       "upload_max"?, "download_max"?: bytes per second that the owner, and what is left of a month, allow now, "upload_held_ms", "download_held_ms": in all, bulk waited for that,
  *                       "upload_month"?, "download_month"?: bytes of a month that the owner allows, "upload_month_used", "download_month_used",
  *                       "month_used_up": so that training rests,
  *                       "chunks": that came, "chunks_hedged": requests for them of a second holder because the first was late,

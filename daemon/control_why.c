@@ -151,13 +151,21 @@ static void answer_halted(const dp_daemon *daemon, const dp_peer *culprit, char 
 static void answer_paused(const dp_daemon *daemon, char *text, size_t size)
 {
     char cap[128];
-    if (dp_allowance_why(daemon->allowance, cap, sizeof cap)) {
+    dp_allowance_view view = {.paused = false};
+    DP_IGNORE(dp_allowance_look(daemon->allowance, &view)); /* Without it nothing is used up. */
+    if (!dp_allowance_why(daemon->allowance, cap, sizeof cap)) {
+        snprintf(text, size, "paused by its owner: dpnode resume");
+    } else if (view.paused) {
+        snprintf(
+            text, size,
+            "paused by its owner: dpnode resume; and %s, so that it trains when both are over, "
+            "or its owner allows more: dpnode limits",
+            cap);
+    } else {
         snprintf(text, size,
                  "resting: %s; this node is a member and votes, and trains again then, or when its "
                  "owner allows more: dpnode limits",
                  cap);
-    } else {
-        snprintf(text, size, "paused by its owner: dpnode resume");
     }
 }
 

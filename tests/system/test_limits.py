@@ -101,6 +101,8 @@ class Limits(SystemTest):
         capped.ask("pause")  # By its owner, whom a month does not overrule.
         capped.ask("limits", "--upload-month", "1KB")
         wait_for(lambda: capped.run()["month_used_up"], 10, "used up")
+        for reason in ("paused by its owner", "this month's upload of 1.0 kB is used up until"):
+            self.assertIn(reason, capped.ask("why")["answer"])
         capped.ask("limits", "--upload-month", "0")
         self.assertEqual(capped.ask("status")["state"], "paused")
         capped.ask("resume")

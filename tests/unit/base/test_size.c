@@ -51,11 +51,34 @@ static void what_is_no_size_is_refused(void **state)
     }
 }
 
+static void sizes_are_written_by_thousands(void **state)
+{
+    static const struct {
+        uint64_t bytes;
+        const char *text;
+    } rows[] = {
+        {0, "0 B"},
+        {999, "999 B"},
+        {1000, "1.0 kB"},
+        {20000000, "20.0 MB"},
+        {UINT64_C(34120000000), "34.1 GB"},
+        {UINT64_C(200000000000), "200 GB"},
+        {UINT64_MAX, "18446744 TB"},
+    };
+    char text[DP_SIZE_TEXT_MAX];
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        dp_size_text(rows[i].bytes, text);
+        assert_string_equal(text, rows[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_are_read_as_people_write_them),
         cmocka_unit_test(what_is_no_size_is_refused),
+        cmocka_unit_test(sizes_are_written_by_thousands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,14 +53,6 @@ static void lines_and_months_are_said_as_providers_say_them(void **state)
     assert_string_equal(text, "80 kbit/s");
     dp_print_rate(1, text);
     assert_string_equal(text, "0.0 kbit/s");
-    dp_print_gb(UINT64_C(200000000000), text);
-    assert_string_equal(text, "200 GB");
-    dp_print_gb(34120000000, text);
-    assert_string_equal(text, "34.1 GB");
-    dp_print_gb(999, text);
-    assert_string_equal(text, "999 B");
-    dp_print_gb(UINT64_MAX, text);
-    assert_string_equal(text, "18446744 TB");
 }
 
 static void a_name_from_a_peer_cannot_steer_the_terminal(void **state)
