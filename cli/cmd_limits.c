@@ -83,6 +83,24 @@ static int ask(const dp_cmd *cmd, const uint64_t values[LIMITS], json_t **result
     return status;
 }
 
+/* A daemon of an older version leaves out what it does not know, and answers all the same. */
+static bool is_known(const dp_cmd *cmd, const json_t *result, dp_control_error *error)
+{
+    char why[80];
+    for (int i = 0; i < LIMITS; i++) {
+        if (dp_cmd_option(cmd, limits[i].option) != NULL &&
+            json_object_get(result, limits[i].key) == NULL) {
+            snprintf(why, sizeof why, "it does not know --%s, and has not set it",
+                     limits[i].option);
+            dp_error_set(error, DP_EXIT_PROTOCOL, "E0102",
+                         "dpnode down, then dpnode up   # with the installed version",
+                         "the daemon that runs is of an older version", why);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Value, and how it goes with it now. */
 static void describe(const struct limit *limit, const json_t *result, char value[DP_PRINT_CELL_MAX],
                      char now[NOW_BYTES])
@@ -141,6 +159,10 @@ static int run_limits(dp_cmd *cmd)
     json_t *result = NULL;
     uint64_t values[LIMITS] = {0};
     if (!read_values(cmd, values, &error) || ask(cmd, values, &result, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (!is_known(cmd, result, &error)) {
+        json_decref(result);
         return dp_cmd_fail(cmd, &error);
     }
     if (cmd->json) {
