@@ -358,9 +358,10 @@ static void look_congestion(const dp_doctor *doctor, dp_finding *out)
         return;
     }
     dp_finding_what(out, DP_FINDING_WARN, "TCP uses %s", used);
-    dp_finding_why(out, "on a line of 50 ms that loses one packet of a thousand bbr carries many "
-                        "times as much; on a clean line nothing is lost, but after each pause longer than "
-                        "its round trips others begin slowly, and a round has two");
+    dp_finding_why(
+        out, "on a line of 50 ms that loses one packet of a thousand bbr carries many "
+             "times as much; on a clean line nothing is lost, but after each pause longer than "
+             "its round trips others begin slowly, and a round has two");
     dp_finding_fix(out, "%ssysctl -w net.ipv4.tcp_congestion_control=bbr",
                    strstr(known, "bbr") == NULL ? "modprobe tcp_bbr; " : "");
 }
