@@ -146,7 +146,7 @@ static int on_round(void *context, const json_t *notice)
 
 static int run_rounds(dp_cmd *cmd)
 {
-    return run_stream(cmd, "rounds", on_round, "no round has been decided yet");
+    return run_stream(cmd, "rounds", on_round, "this node knows of no decided round yet");
 }
 
 const dp_verb dp_verb_rounds = {
