@@ -29,9 +29,9 @@ def figures(args, nodes, unlike, share, seed):
 def means(args, nodes, unlike, share):
     seeds = [figures(args, nodes, unlike, share, seed) for seed in range(args.seed, args.seed + args.seeds)]
     cost = {name: sum(one[name] for one in seeds) / len(seeds) for name in FIGURES}
-    slowest = min(one["rounds_per_hour"] for one in seeds), max(one["rounds_per_hour"] for one in seeds)
-    return {"nodes": nodes, "unlike": unlike, "close_at": share, "seeds": len(seeds), "rounds_per_hour_least": slowest[0],
-            "rounds_per_hour_most": slowest[1], **cost}
+    span = min(one["rounds_per_hour"] for one in seeds), max(one["rounds_per_hour"] for one in seeds)
+    return {"nodes": nodes, "unlike": unlike, "close_at": share, "seeds": len(seeds), "rounds_per_hour_least": span[0],
+            "rounds_per_hour_most": span[1], **cost}
 
 
 def row(cost, without):
