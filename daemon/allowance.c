@@ -32,6 +32,7 @@ struct dp_allowance {
     uv_timer_t timer;
     dp_allow_set set;
     dp_month month;
+    uint64_t began_ms;
     uint64_t kept_ms;                /* when the counts were written last */
     uint64_t counted[DP_MONTH_WAYS]; /* of the transport's bytes */
     dp_limits limits;                /* that the transport was given */
@@ -263,7 +264,10 @@ void dp_allowance_count(dp_allowance *allowance, uint64_t sent, uint64_t receive
     count(allowance, DP_MONTH_UP, sent);
     count(allowance, DP_MONTH_DOWN, received);
     act(allowance);
-    if (allowance->month.now_ms - allowance->kept_ms >= (capped ? KEEP_MS : KEEP_UNCAPPED_MS)) {
+    /* Twice as long each time: who dies soon after each start has counted half of it at least. */
+    const uint64_t life_ms = allowance->kept_ms - allowance->began_ms;
+    const uint64_t most_ms = capped ? KEEP_MS : KEEP_UNCAPPED_MS;
+    if (allowance->month.now_ms - allowance->kept_ms >= (life_ms < most_ms ? life_ms : most_ms)) {
         keep_counts(allowance);
     }
 }
@@ -324,7 +328,8 @@ dp_status dp_allowance_open(dp_allowance **out, dp_daemon *daemon, dp_allowance_
     }
     allowance->daemon = daemon;
     allowance->wall_ms = wall_ms;
-    allowance->kept_ms = uv_now(daemon->loop);
+    allowance->began_ms = uv_now(daemon->loop);
+    allowance->kept_ms = allowance->began_ms;
     dp_allow_begin(&allowance->set, daemon->config);
     dp_month_init(&allowance->month, (uint32_t)value_of(allowance, DP_ALLOW_MONTH_DAY), wall_ms(),
                   uv_now(daemon->loop));

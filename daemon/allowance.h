@@ -1,6 +1,7 @@
 /* What this node may take of its line, while the daemon runs: the values of the owner (allow.h), kept in the store's row "limits", and
  * what months have left (month.h), in its row "traffic". Each second the bytes of the transport are counted, and the limits of its buckets
- * follow from both. Counts are written once a minute where there is a cap, every ten minutes else, and at the end: kill -9 loses so much.
+ * follow from both. Counts are written once a minute where there is a cap, every ten minutes else, more often in the first, and at the end: kill -9 loses so much, or half of a
+ * short life.
  *
  * When a month is used up the node stays a member and votes, as messages always may; it does not train, since nobody could fetch what
  * it makes, and bulk waits. With the next month, or a larger cap, it goes on. Loop thread only. */

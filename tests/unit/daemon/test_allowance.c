@@ -110,6 +110,29 @@ static void a_month_is_counted_through_starts_and_transports(void **state)
     house_close(&house);
 }
 
+static void the_count_of_a_short_life_is_kept(void **state)
+{
+    struct house house;
+    dp_buf row;
+    dp_month month;
+    (void)state;
+    wall = NOV_10;
+    house_open(&house);
+    begin(&house);
+    dp_allowance_count(house.daemon.allowance, 3 * GB, GB); /* The first second. */
+    set_and_keep(&house, DP_ALLOW_UPLOAD, 8);               /* What was to be written before is. */
+    house_close_rows(&house);
+    dp_buf_init(&row, 4096);
+    dp_month_init(&month, 1, wall, 0);
+    CHECK_OK(dp_store_get(house.shelf.store, "traffic", &row));
+    CHECK_OK(dp_month_read(&month, dp_buf_view(&row)));
+    assert_int_equal(month.counts[0].used[DP_MONTH_UP], 3 * GB);
+    dp_buf_close(&row);
+    house_open_rows(&house);
+    end(&house);
+    house_close(&house);
+}
+
 static void a_month_that_is_used_up_closes_the_line_and_says_until_when(void **state)
 {
     struct house house;
@@ -235,6 +258,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_set_outlives_the_daemon),
         cmocka_unit_test(a_month_is_counted_through_starts_and_transports),
+        cmocka_unit_test(the_count_of_a_short_life_is_kept),
         cmocka_unit_test(a_month_that_is_used_up_closes_the_line_and_says_until_when),
         cmocka_unit_test(rows_that_cannot_be_read_are_told_and_no_more),
         cmocka_unit_test(a_client_sets_limits_within_their_bounds_and_hears_who_says_so),
