@@ -26,7 +26,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "tests", "lib"))
 
 import bench_wan  # noqa: E402
 from bench_scaling import write_text  # noqa: E402
-from daemons import Rounds, wait_for  # noqa: E402
+from daemons import wait_for  # noqa: E402
 
 bench_wan.LAB = "benchrelay"
 WARM = 3
@@ -48,12 +48,7 @@ def run(options, n, folder):
     nodes = [bench_wan.Host(options.binaries, folder, i + 1) for i in range(n)]
     rounds = None
     try:
-        for node in nodes:
-            node.start()
-        created = nodes[0].ask("run", "create", manifest, "--text", text, "--name", "n1")
-        for node in nodes[1:]:
-            node.ask("join", "-", "--name", node.name, stdin=created["invite"], timeout=options.patience)
-        rounds = Rounds(nodes[0])
+        rounds = bench_wan.joined(nodes, manifest, text, timeout=options.patience)
         wait_for(lambda: len([r for r in rounds.all() if r.get("listed") == n]) >= WARM, options.patience, f"{WARM} rounds that count all")
         first = rounds.last()
         wait_for(lambda: rounds.last() > first, options.patience, "the round after them")

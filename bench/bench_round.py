@@ -23,9 +23,9 @@ import sys
 import threading
 from datetime import datetime
 
-from bench_wan import WARM, Host, arguments, carried_by, in_lab, manifest_of, netlab
+from bench_wan import WARM, Host, arguments, carried_by, in_lab, joined, manifest_of, netlab
 from bench_scaling import write_text
-from daemons import Rounds, wait_for
+from daemons import wait_for
 
 LAB = os.environ.get("NETLAB", "benchwan")
 LINE = re.compile(r"^ts=(\S+) .*?evt=(\S+) round=(\d+) msg=(.*)$")
@@ -92,12 +92,7 @@ def run(options, folder):
     nodes = [Host(options.binaries, folder, i + 1, ["--log-level", "debug", *options.arguments.split()]) for i in range(options.nodes)]
     rounds = None
     try:
-        for node in nodes:
-            node.start()
-        created = nodes[0].ask("run", "create", manifest, "--text", text, "--name", "n1")
-        for node in nodes[1:]:
-            node.ask("join", "-", "--name", node.name, stdin=created["invite"])
-        rounds = Rounds(nodes[0])
+        rounds = joined(nodes, manifest, text)
         full = lambda: [r for r in rounds.all() if r.get("listed") == options.nodes] # noqa: E731
         wait_for(lambda: len(full()) >= WARM + options.settle, options.patience * (WARM + options.settle), "rounds that count all")
         with open(f"/run/netlab-{LAB}/pid", encoding="ascii") as pid:

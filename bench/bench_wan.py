@@ -68,6 +68,16 @@ class Host(Node):
         self.program = inside # an absolute path: os.path.join leaves it
 
 
+def joined(nodes, manifest, text, **more):
+    """They start, the first makes the run, the others join it; the rounds that it tells of."""
+    for node in nodes:
+        node.start()
+    created = nodes[0].ask("run", "create", manifest, "--text", text, "--name", "n1")
+    for node in nodes[1:]:
+        node.ask("join", "-", "--name", node.name, stdin=created["invite"], **more)
+    return Rounds(nodes[0])
+
+
 def density_of(options, span):
     words = "" if options.keep is None else f", codec_keep: {options.keep}"
     return words + (f", codec_keep_most: {options.keep_most}" if span else "")
@@ -90,12 +100,7 @@ def run(options, folder, span):
     netlab("set", "all", "--rate", options.joining or options.wan)
     rounds = None
     try:
-        for node in nodes:
-            node.start()
-        created = nodes[0].ask("run", "create", manifest, "--text", text, "--name", "n1")
-        for node in nodes[1:]:
-            node.ask("join", "-", "--name", node.name, stdin=created["invite"])
-        rounds = Rounds(nodes[0])
+        rounds = joined(nodes, manifest, text)
         full = lambda: [r for r in rounds.all() if r.get("listed") == options.nodes] # noqa: E731
         wait_for(lambda: len(full()) >= WARM, options.patience, f"{WARM} rounds that count all")
         netlab("set", "all", "--rate", options.wan)
