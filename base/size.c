@@ -26,17 +26,41 @@ static uint64_t unit_of(const char *text)
     return unit;
 }
 
+/* Thousandths behind a point; false: none, or more than three places. */
+static bool read_thousandths(char **at, uint64_t *thousandths)
+{
+    const char *const begin = *at;
+    uint64_t place = 100;
+    *thousandths = 0;
+    for (; isdigit((unsigned char)**at) && place > 0; ++*at, place /= 10) {
+        *thousandths += place * (uint64_t)(**at - '0');
+    }
+    return *at != begin;
+}
+
 bool dp_size_read(const char *text, uint64_t *bytes)
 {
     char *end = NULL;
-    errno = 0;
-    const unsigned long long number =
-        isdigit((unsigned char)text[0]) ? strtoull(text, &end, 10) : 0;
-    const uint64_t unit = end != NULL && errno == 0 ? unit_of(end) : 0;
-    if (unit == 0 || number > UINT64_MAX / unit) {
+    uint64_t thousandths = 0;
+    if (!isdigit((unsigned char)text[0])) {
         return false;
     }
-    *bytes = number * unit;
+    errno = 0;
+    const unsigned long long number = strtoull(text, &end, 10);
+    const bool has_point = *end == '.';
+    end += has_point ? 1 : 0;
+    if (errno != 0 || (has_point && !read_thousandths(&end, &thousandths))) {
+        return false;
+    }
+    const uint64_t unit = unit_of(end);
+    if (unit == 0 || (has_point && unit == 1) || number > UINT64_MAX / unit) {
+        return false;
+    }
+    const uint64_t rest = unit / 1000 * thousandths + unit % 1000 * thousandths / 1000;
+    if (rest > UINT64_MAX - number * unit) {
+        return false;
+    }
+    *bytes = number * unit + rest;
     return true;
 }
 

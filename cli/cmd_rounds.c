@@ -202,11 +202,13 @@ const dp_verb dp_verb_logs = {
 static int ask_why(const dp_cmd *cmd, json_t **result, dp_control_error *error)
 {
     dp_client client;
-    const bool about_round = cmd->n_args == 2 && strcmp(cmd->args[0], "round") == 0;
     const bool about_peer = cmd->n_args == 2 && strcmp(cmd->args[0], "peer") == 0;
+    const bool about_round =
+        cmd->n_args == 1 || (cmd->n_args == 2 && strcmp(cmd->args[0], "round") == 0);
+    const char *const number = about_round ? cmd->args[cmd->n_args - 1] : "";
     char *end = NULL;
-    const unsigned long long round = about_round ? strtoull(cmd->args[1], &end, 10) : 0;
-    if (cmd->n_args != 0 && !about_peer && (!about_round || *end != '\0' || end == cmd->args[1])) {
+    const unsigned long long round = strtoull(number, &end, 10);
+    if (cmd->n_args != 0 && !about_peer && (!about_round || *end != '\0' || end == number)) {
         char why[160];
         snprintf(why, sizeof why, "%.60s%s%.60s", cmd->args[0], cmd->n_args > 1 ? " " : "",
                  cmd->n_args > 1 ? cmd->args[1] : "");
@@ -270,8 +272,8 @@ static int run_why(dp_cmd *cmd)
 const dp_verb dp_verb_why = {
     .name = "why",
     .run = run_why,
-    .arguments = "[round N | peer P]",
+    .arguments = "[[round] N | peer P]",
     .summary = "explain what this node is doing, or why a round or a peer went as it did",
-    .examples = "  dpnode why\n  dpnode why round 413\n  dpnode why peer bob\n",
+    .examples = "  dpnode why\n  dpnode why 413\n  dpnode why peer bob\n",
     .n_args_max = 2,
 };

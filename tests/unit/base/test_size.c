@@ -23,6 +23,12 @@ static void sizes_are_read_as_people_write_them(void **state)
     assert_int_equal(read("1TiB"), UINT64_C(1) << 40);
     assert_int_equal(read("1T"), UINT64_C(1) << 40);
     assert_true(read("18446744073709551615") == UINT64_MAX);
+    assert_int_equal(read("1.5TB"), UINT64_C(1500000000000));
+    assert_int_equal(read("0.25K"), 256);
+    assert_int_equal(read("2.001KiB"), 2049);
+    assert_int_equal(read("1.999GB"), 1999000000);
+    assert_true(read("16777215.999T") ==
+                UINT64_MAX - (UINT64_C(1) << 40) + 1 + UINT64_C(1098412116148));
 }
 
 static void what_is_no_size_is_refused(void **state)
@@ -33,7 +39,12 @@ static void what_is_no_size_is_refused(void **state)
                                       "+1",
                                       " 1",
                                       "1 G",
-                                      "1.5G",
+                                      "1.5",
+                                      "1.G",
+                                      ".5G",
+                                      "1.2345G",
+                                      "1.5.5G",
+                                      "1,5G",
                                       "1X",
                                       "1B",
                                       "1Gb",
@@ -44,6 +55,7 @@ static void what_is_no_size_is_refused(void **state)
                                       "0x10",
                                       "1e3",
                                       "18446744073709551616",
+                                      "16777216.000T",
                                       "16777216T"};
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
