@@ -252,19 +252,18 @@ static bool gather(dp_node *node, uint32_t part, listable *chosen, uint32_t *wai
     for (uint32_t i = 0; i < n; i++) {
         const dp_claim *claim = &node->round->claims[ready[i]];
         dp_time until = DP_NEVER;
-        if (dp_part_take_sum_of(node, part, claim) != NULL) {
-            ready[count++] = ready[i];
-        } else if (dp_part_take_awaits(node, part, claim, &until)) {
+        const bool summed = dp_part_take_sum_of(node, part, claim) != NULL;
+        if (!summed && dp_part_take_awaits(node, part, claim, &until)) {
             node->parts->wake_at = dp_time_min(node->parts->wake_at, until);
             whole = false;
-        } else if ((claim->parts.checked >> part & 1U) == 0) {
+        } else if (!summed && (claim->parts.checked >> part & 1U) == 0) {
             const uint32_t member = dp_node_member_index(node, &claim->ready.peer);
             const bool owed =
                 member != DP_MEMBER_NONE &&
                 dp_deadline_is_owed(node->round->missed[member], node->ledger.round + 1);
             const uint32_t most = owed ? WAITS_OWED : 1;
             *waits = *waits > most ? *waits : most;
-        } else if ((claim->parts.bad >> part & 1U) == 0) {
+        } else if (summed || (claim->parts.bad >> part & 1U) == 0) {
             ready[count++] = ready[i];
         }
     }
