@@ -190,6 +190,11 @@ static void a_collector_s_word_has_itself_and_another_in_it(void **state)
     writer = dp_writer_of(room, sizeof room);
     dp_site_sum_msg_write(&writer, &word);
     assert_int_equal(dp_site_sum_msg_read(dp_view_of(room, writer.size), &back), DP_BADMSG);
+    word = word_with_sums(); /* Sums of sums there are none. */
+    writer = dp_writer_of(room, sizeof room);
+    dp_part_msg_write(&writer, &word);
+    room[0] = DP_MSG_SUBTOTAL;
+    assert_int_equal(dp_site_sum_msg_read(dp_view_of(room, writer.size), &back), DP_BADMSG);
 }
 
 static void a_hint_names_nobody_or_two_at_least(void **state)

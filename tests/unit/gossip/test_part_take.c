@@ -295,6 +295,25 @@ static void a_hint_of_one_near_is_not_waited_for(void **state)
     kit_close(world);
 }
 
+static void a_hint_for_another_s_part_is_refused(void **state)
+{
+    kit_world *world = kit_two_sites(DP_ON);
+    const dp_ledger *ledger = &world->nodes[0].node->ledger;
+    const dp_collect told = {
+        .round = ledger->round + 1, .base = ledger->base, .part = part_of(world, 1)};
+    uint8_t room[256];
+    dp_writer writer = dp_writer_of(room, sizeof room);
+
+    (void)state;
+    dp_collect_write(&writer, &told);
+    const uint64_t before = kit_look(world, 0).rejected;
+    DP_IGNORE(kit_tell(world, 3, 0, dp_view_of(room, writer.size)) == NULL);
+    assert_int_equal(kit_look(world, 0).rejected, before + 1);
+    DP_IGNORE(kit_tell(world, 3, 1, dp_view_of(room, writer.size)) == NULL); /* Its own. */
+    assert_int_equal(kit_look(world, 1).rejected, 0);
+    kit_close(world);
+}
+
 /* It names READYs that nobody has sent: it is of no use, and the rest comes as objects. */
 static void a_word_of_other_publications_holds_nobody_up(void **state)
 {
@@ -364,6 +383,7 @@ int main(void)
         cmocka_unit_test(a_sum_speaks_for_nobody_whom_its_owner_hears_itself),
         cmocka_unit_test(a_hint_of_one_near_is_not_waited_for),
         cmocka_unit_test(who_adds_up_for_another_keeps_the_sums_of_its_own_part),
+        cmocka_unit_test(a_hint_for_another_s_part_is_refused),
         cmocka_unit_test(a_word_of_other_publications_holds_nobody_up),
     };
 
