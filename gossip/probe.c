@@ -21,7 +21,8 @@ enum {
         DP_MSG_HEAD_BYTES + 4 + 1 + 32 + DP_SUMMARY_BYTES + BELIEF_BYTES + DP_BEAT_RIDER_MAX,
     PING_REQ_BYTES = DP_MSG_HEAD_BYTES + 4 + 32,
     SMALL_GROUP = 16, /* up to so many members each probes several at once */
-    PROBES_IN_SMALL_GROUP = 4
+    PROBES_IN_SMALL_GROUP = 4,
+    RTT_SAMPLES_LEAST = 4 /* of each link, however much its other end says of itself */
 };
 #define TIMEOUT_US_MIN (150 * DP_MS)
 #define TIMEOUT_US_MAX (900 * DP_MS)
@@ -201,7 +202,26 @@ static void succeed(dp_members *members, dp_probe *probe)
     probe->target = DP_MEMBER_NONE;
 }
 
-/* The next watched row that has been silent for a period, or whose summary (hungry: whose last ACK) is old. DP_MEMBER_NONE after one turn of the table. */
+/* Nobody has to be asked whether it lives: then how far somebody is of whom little was measured, since it always spoke first. */
+static uint32_t least_measured(const dp_members *members)
+{
+    uint32_t least = RTT_SAMPLES_LEAST;
+    uint32_t found = DP_MEMBER_NONE;
+
+    for (uint32_t k = 0; k < members->linked.count; k++) {
+        const uint32_t index = members->linked.at[k];
+        const dp_member *const member = &members->rows[index].member;
+        if (member->state == DP_MEMBER_ALIVE && member->rtt.samples < least &&
+            !is_probed(members, index)) {
+            least = member->rtt.samples;
+            found = index;
+        }
+    }
+    return found;
+}
+
+/* The next watched row that has been silent for a period, or whose summary (hungry: whose last ACK) is old; else one of whom little was measured.
+ * DP_MEMBER_NONE after one turn of the table. */
 static uint32_t next_target(dp_members *members, bool hungry, dp_time now)
 {
     const uint32_t turns =
@@ -236,7 +256,7 @@ static uint32_t next_target(dp_members *members, bool hungry, dp_time now)
             return index;
         }
     }
-    return DP_MEMBER_NONE;
+    return least_measured(members);
 }
 
 /* Whose link stands although it is held dead is pinged on, of no probe. Its answer is life; and if the other side has long ended the

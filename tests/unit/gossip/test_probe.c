@@ -39,6 +39,7 @@ static void a_peer_with_traffic_is_asked_for_its_summary_only(void **state)
     uint32_t pings = 0;
     mesh_join(m, 0, 1);
     mesh_run_for(m, DP_SECOND);
+    m->nodes[0].members->rows[1].member.rtt.samples = 4; /* How far it is has been measured. */
     for (uint32_t i = 0; i < 100; i++) { /* two seconds; silence would bring eight */
         m->now += 20 * DP_MS;
         dp_out_begin(&m->out, m->actions);
@@ -93,6 +94,28 @@ static void helpers_answer_for_a_peer_that_only_they_hear(void **state)
     CHECK(mesh_state(m, 0, 1) == DP_MEMBER_ALIVE);
     CHECK(mesh_sees(m, 0, 1)->linked); /* the connection itself only hangs */
     CHECK(m->notes_dead == 0);
+    mesh_close(m);
+}
+
+/* Neither silent nor with an old summary, since it asks and tells before it is asked. */
+static void who_always_speaks_first_is_measured_all_the_same(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(2, 4);
+    mesh_join(m, 0, 1);
+    mesh_run_for(m, DP_SECOND);
+    dp_members *const members = m->nodes[0].members;
+    members->rows[1].member.rtt = (dp_rtt){0};
+    uint32_t measured = 0; /* steps after the fourth sample */
+    for (uint32_t i = 0; i < 500; i++) {
+        members->rows[1].member.summary_at = mesh_now(m);
+        dp_out_begin(&m->out, m->actions);
+        dp_members_heard(members, 1, mesh_now(m), &m->out);
+        mesh_run_for(m, 20 * DP_MS);
+        measured += mesh_sees(m, 0, 1)->rtt.samples == 4;
+    }
+    CHECK(mesh_sees(m, 0, 1)->rtt.samples == 4); /* Enough, and no more of these. */
+    CHECK(measured > 300);
     mesh_close(m);
 }
 
@@ -216,6 +239,7 @@ int main(void)
         cmocka_unit_test(a_new_mode_is_told_to_all_linked_peers_at_once),
         cmocka_unit_test(silence_brings_a_ping_then_helpers_then_an_accusation),
         cmocka_unit_test(helpers_answer_for_a_peer_that_only_they_hear),
+        cmocka_unit_test(who_always_speaks_first_is_measured_all_the_same),
         cmocka_unit_test(round_trips_are_measured_to_the_link),
         cmocka_unit_test(a_slow_voter_beyond_a_majority_makes_no_difference),
         cmocka_unit_test(a_gap_in_our_own_time_accuses_nobody),
