@@ -89,6 +89,7 @@ static void sizes_take_suffixes_and_nothing_else(void **state)
                 {"4G", 4ULL << 30},
                 {"5t", 5ULL << 40},
                 {"6KB", 6000},
+                {"1.5G", 3ULL << 29},
                 {"16777215T", 16777215ULL << 40},
                 {"18446744073709551615", UINT64_MAX}};
     static const char *const bad[] = {"",
@@ -100,7 +101,7 @@ static void sizes_take_suffixes_and_nothing_else(void **state)
                                       "1Kb",
                                       "1X",
                                       "0x10",
-                                      "1.5G",
+                                      "1.5",
                                       "16777216T",
                                       "18446744073709551616",
                                       "99999999999999999999K"};
