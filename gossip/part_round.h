@@ -32,7 +32,9 @@ enum {
                   DP_PARTS_MAX, /* sums of sites: for this node's part, and by it for others' */
     DP_SITE_WAITS = 2, /* of somebody in line, for what another near to this node fetches */
     DP_SITE_RTT_US =
-        2100 /* round trips of which what is written at once is the longer part (daemon/path.h) */
+        2100, /* round trips of which what is written at once is the longer part (daemon/path.h) */
+    DP_SITE_RTT_US_BUSY = 10000, /* ... with what two busy processors may add, where */
+    DP_SITE_TIMES_FARTHER = 4    /* ... another member is so many times as far */
 };
 
 typedef struct dp_claim dp_claim; /* node_internal.h */

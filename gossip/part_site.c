@@ -6,22 +6,35 @@
 #include "base/assert.h"
 #include "gossip/node_internal.h"
 
-/* A member that has been near stays so until it is twice as far: delays are measured beside much else that goes on, and for that the
- * least of many counts. */
-static bool is_short(const dp_member *member, bool before)
+/* The delay that a member of this run may have and be near. Busy processors add milliseconds to each of many measurements, and
+ * to all members alike; so where some member is several times as far, the bound follows the distance to it. */
+static uint64_t near_us(const dp_node *node)
 {
-    return dp_rtt_least(&member->rtt) <= (before ? 2 * DP_SITE_RTT_US : DP_SITE_RTT_US);
+    const dp_rowset *linked = dp_members_linked(node->members);
+    uint64_t farthest = 0;
+
+    for (uint32_t k = 0; k < linked->count; k++) {
+        const uint64_t least = dp_rtt_least(&dp_members_at(node->members, linked->at[k])->rtt);
+        farthest = least != UINT64_MAX && least > farthest ? least : farthest;
+    }
+    const uint64_t bound = farthest / DP_SITE_TIMES_FARTHER;
+    return bound < DP_SITE_RTT_US        ? DP_SITE_RTT_US
+           : bound < DP_SITE_RTT_US_BUSY ? bound
+                                         : DP_SITE_RTT_US_BUSY;
 }
 
 void dp_part_site_look(dp_node *node)
 {
     const dp_rowset *linked = dp_members_linked(node->members);
+    const uint64_t most_us = near_us(node);
     dp_part_site now = {0};
 
     for (uint32_t k = 0; !node->config.one_level && k < linked->count; k++) {
         const uint32_t index = linked->at[k];
+        /* A member that has been near stays so until it is twice as far. */
+        const uint64_t times = dp_part_site_near(node->parts, index) ? 2 : 1;
         if (index != 0 &&
-            is_short(dp_members_at(node->members, index), dp_part_site_near(node->parts, index))) {
+            dp_rtt_least(&dp_members_at(node->members, index)->rtt) <= times * most_us) {
             now.near[index / 64] |= 1ULL << (index % 64);
             now.n++;
         }

@@ -27,6 +27,7 @@ enum {
 #define TIMEOUT_US_MIN (150 * DP_MS)
 #define TIMEOUT_US_MAX (900 * DP_MS)
 #define DEAD_PING_US (5 * DP_SECOND)
+#define RTT_AGE_US (5 * DP_SECOND) /* then a link is measured again */
 
 static uint64_t timeout_of(const dp_members *members, uint32_t index)
 {
@@ -202,18 +203,26 @@ static void succeed(dp_members *members, dp_probe *probe)
     probe->target = DP_MEMBER_NONE;
 }
 
-/* Nobody has to be asked whether it lives: then how far somebody is of whom little was measured, since it always spoke first. */
-static uint32_t least_measured(const dp_members *members)
+/* No member has to be asked whether it lives: then the link whose delay was measured least, since its other end always speaks
+ * first; else the one measured longest ago, since all samples of a busy moment may be too long. */
+static uint32_t least_measured(const dp_members *members, dp_time now)
 {
     uint32_t least = RTT_SAMPLES_LEAST;
+    uint64_t oldest_us = RTT_AGE_US;
     uint32_t found = DP_MEMBER_NONE;
 
     for (uint32_t k = 0; k < members->linked.count; k++) {
         const uint32_t index = members->linked.at[k];
         const dp_member *const member = &members->rows[index].member;
-        if (member->state == DP_MEMBER_ALIVE && member->rtt.samples < least &&
-            !is_probed(members, index)) {
+        const uint64_t age_us = dp_time_between(members->rows[index].acked, now);
+        if (member->state != DP_MEMBER_ALIVE || is_probed(members, index)) {
+            continue;
+        }
+        if (member->rtt.samples < least) {
             least = member->rtt.samples;
+            found = index;
+        } else if (least == RTT_SAMPLES_LEAST && age_us >= oldest_us) {
+            oldest_us = age_us;
             found = index;
         }
     }
@@ -256,7 +265,7 @@ static uint32_t next_target(dp_members *members, bool hungry, dp_time now)
             return index;
         }
     }
-    return least_measured(members);
+    return least_measured(members, now);
 }
 
 /* Whose link stands although it is held dead is pinged on, of no probe. Its answer is life; and if the other side has long ended the

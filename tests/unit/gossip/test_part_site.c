@@ -296,6 +296,40 @@ static void who_was_near_stays_so_until_it_is_twice_as_far(void **state)
     kit_close(world);
 }
 
+/* Other work on the machine: no round trip is measured below some milliseconds. */
+static void a_busy_machine_knows_what_is_near_by_what_is_far(void **state)
+{
+    kit_world *world = two_sites();
+    dp_node *node = world->nodes[0].node;
+    static const struct {
+        uint32_t least_us; /* to node 1 */
+        uint32_t far_us;   /* to node 3 */
+        bool near;
+    } rows[] = {
+        {8000, 40000, true},    {10000, 400000, true}, /* The bound, ... */
+        {10001, 400000, false},                        /* ... however far another is. */
+        {8000, 30000, false},   {8000, 9000, false},   /* All are alike: one place, or none. */
+        {2100, 2200, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (uint32_t k = 1; k < NODES; k++) {
+            const dp_peer peer = kit_peer(k);
+            const uint32_t index = dp_node_member_index(node, &peer);
+            dp_rtt *rtt = (dp_rtt *)(uintptr_t)&dp_members_at(node->members, index)->rtt;
+            *rtt = (dp_rtt){.least_us = {k == 1 ? rows[i].least_us : rows[i].far_us, UINT32_MAX},
+                            .samples = 1};
+        }
+        const dp_peer peer = kit_peer(1);
+        node->parts->site = (dp_part_site){0};
+        dp_part_site_look(node);
+        assert_int_equal(dp_part_site_near(node->parts, dp_node_member_index(node, &peer)),
+                         rows[i].near);
+    }
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +342,7 @@ int main(void)
         cmocka_unit_test(when_the_fetcher_dies_the_next_has_its_turn_at_once),
         cmocka_unit_test(whoever_fetched_it_tells_each_of_those_nearby_once),
         cmocka_unit_test(who_was_near_stays_so_until_it_is_twice_as_far),
+        cmocka_unit_test(a_busy_machine_knows_what_is_near_by_what_is_far),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
