@@ -53,7 +53,7 @@ const dp_verb dp_verb_up = {
     .run = run_up,
     .arguments = "",
     .summary = "start the daemon, if it does not run",
-    .examples = "  dpnode up\n  dpnode up --listen 0.0.0.0:7717\n",
+    .examples = "  dpnode up\n  dpnode up --listen 0.0.0.0:7718\n",
     .options = {DP_START_OPTIONS},
 };
 

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { HOST_MAX = 64 };
+enum { HOST_MAX = 128 };
 
 /* The socket's end of the attempt. */
 static bool connected(int fd, const struct addrinfo *at, int wait_ms)
@@ -33,8 +33,7 @@ bool dp_dial_answers(const char *address, int wait_ms)
         return false;
     }
     snprintf(host, sizeof host, "%.*s", (int)(bracketed ? size - 2 : size), address + bracketed);
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-                                   .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     struct addrinfo *at = NULL;
     if (getaddrinfo(host, colon + 1, &hints, &at) != 0) {
         return false;

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* address: "192.0.2.1:7717" or "[2001:db8::1]:7717"; names are not looked up. False also after wait_ms without an answer, and for
+/* address: "192.0.2.1:7717" "[2001:db8::1]:7717" or "host.example:7717", which is looked up first. False also after wait_ms without an answer, and for
  * what is no address. */
 bool dp_dial_answers(const char *address, int wait_ms);
 

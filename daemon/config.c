@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/size.h"
+#include "daemon/advertise.h"
 #include "daemon/month.h"
 
 #define TEXT(field) offsetof(dp_config, field), sizeof(((dp_config *)0)->field)
@@ -19,10 +20,14 @@ static const dp_setting settings[] = {
     {"dir", DP_SETTING_TEXT, "PATH", "", 0, 0,
      "directory of keys and store, used by one daemon at a time", TEXT(dir)},
     {"socket", DP_SETTING_TEXT, "PATH", "", 0, 0, "control socket for dpnode", TEXT(socket)},
-    {"listen", DP_SETTING_TEXT, "ADDR:PORT", "0.0.0.0:7717", 0, 0,
-     "where peers connect, bound only once a run exists; port 0 takes any free one", TEXT(listen)},
-    {"advertise", DP_SETTING_TEXT, "ADDR:PORT", "", 0, 0,
-     "address that others are told to dial, when it is not the one listened on", TEXT(advertise)},
+    {"listen", DP_SETTING_TEXT, "ADDR:PORT", "[::]:7717", 0, 0,
+     "where peers connect, bound only once a run exists; [::] is IPv4 and IPv6, port 0 takes any "
+     "free one",
+     TEXT(listen)},
+    {"advertise", DP_SETTING_TEXT, "ADDR:PORT,...", "", 0, 0,
+     "up to four addresses or names that others are told to dial, where they are not those of this "
+     "machine",
+     TEXT(advertise)},
     {"name", DP_SETTING_TEXT, "NAME", "", 0, 0, "name of this node for people", TEXT(name)},
     {"worker", DP_SETTING_TEXT, "PATH", "", 0, 0, "the trainer program", TEXT(worker)},
     {"log-level", DP_SETTING_TEXT, "LEVEL", "info", 0, 0, "debug, info, warn or error",
@@ -312,8 +317,28 @@ static dp_status read_argument(dp_config *config, int argc, char **argv, int *at
     return dp_config_set(config, setting->name, value, why);
 }
 
-/* What nothing works without. */
-static dp_status check_filled(const dp_config *config, dp_why *why)
+/* The port that a cloud maps, where nothing else is set. */
+static void take_cloud(dp_config *config)
+{
+    const char *const colon = strrchr(config->listen, ':');
+    const long port = colon == NULL ? 0 : strtol(colon + 1, NULL, 10);
+    const bool set = dp_config_from(config, "listen") != DP_SETTING_STANDARD;
+    dp_cloud_port found;
+    if (dp_config_from(config, "advertise") != DP_SETTING_STANDARD || port <= 0 ||
+        port > UINT16_MAX || !dp_cloud_port_find(environ, (uint16_t)port, set, &found)) {
+        return;
+    }
+    if (!set) {
+        snprintf(config->listen, sizeof config->listen, "[::]:%u", (unsigned)found.inner);
+        config->from[setting_of("listen", strlen("listen")) - settings] = DP_SETTING_ENVIRONMENT;
+    }
+    _Static_assert(sizeof config->advertise >= DP_ADDRESS_TEXT_MAX, "an address fits");
+    dp_address_text(&found.outer, config->advertise);
+    config->from[setting_of("advertise", strlen("advertise")) - settings] = DP_SETTING_ENVIRONMENT;
+}
+
+/* What nothing works without, and what is read later. */
+static dp_status check(const dp_config *config, dp_why *why)
 {
     const struct {
         const char *name;
@@ -321,7 +346,7 @@ static dp_status check_filled(const dp_config *config, dp_why *why)
         const char *needs;
     } needed[] = {{"dir", config->dir, "the path of a folder"},
                   {"socket", config->socket, "the path of a socket"},
-                  {"listen", config->listen, "an address as 0.0.0.0:7717"},
+                  {"listen", config->listen, "an address as [::]:7717"},
                   {"worker", config->worker, "the path of the trainer program"},
                   {"backend", config->backend, "auto, cpu or the name of a plugin"}};
 
@@ -331,7 +356,9 @@ static dp_status check_filled(const dp_config *config, dp_why *why)
                               needed[i].needs);
         }
     }
-    return DP_OK;
+    dp_address addresses[DP_ADDRS_MAX];
+    uint32_t n_addresses = 0;
+    return dp_advertise_parse(config->advertise, addresses, &n_addresses, why);
 }
 
 dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help, bool *version,
@@ -350,5 +377,6 @@ dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help, b
             DP_TRY(read_argument(config, argc, argv, &i, why));
         }
     }
-    return check_filled(config, why);
+    take_cloud(config);
+    return check(config, why);
 }

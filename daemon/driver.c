@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "daemon/advertise.h"
 #include "daemon/allowance.h"
 #include "daemon/crew.h"
 #include "daemon/driver_inside.h"
@@ -421,6 +422,7 @@ static void on_tick(uv_timer_t *timer)
         driver->redial_ms = now + DP_DRIVER_REDIAL_MS;
         dp_transport_replay(driver->transport); /* Asks everybody for it once more. */
     }
+    dp_driver_dial_tick(driver);
     dp_driver_watch_trainer(driver);
     dp_driver_take_again(driver);
     dp_driver_tell_again(driver);
@@ -452,6 +454,7 @@ dp_status dp_driver_open(dp_driver **out, dp_daemon *daemon, const dp_facts *fac
     driver->actions = actions;
     driver->wake = wake;
     driver->tick = tick;
+    dp_list_init(&driver->lookups);
     dp_list_init(&driver->held);
     dp_list_init(&driver->behind);
     wake->data = driver;
@@ -563,53 +566,37 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
     }
 }
 
-static bool address_of(const char *text, dp_address *address)
-{
-    return text[0] != '\0' && dp_address_parse(text, address, NULL) == DP_OK;
-}
-
 static bool is_any(const dp_address *address)
 {
     static const uint8_t zero[16];
     return memcmp(address->ip, zero, address->kind == DP_ADDRESS_IP4 ? 4 : 16) == 0;
 }
 
-/* Addresses of this machine, loopback last: it helps those who try things out on one machine. */
-static uint32_t interface_addresses(uint16_t port, dp_address *addresses)
-{
-    uv_interface_address_t *list = NULL;
-    int n_list = 0;
-    uint32_t count = 0;
-    if (uv_interface_addresses(&list, &n_list) != 0) {
-        return 0;
-    }
-    for (int internal = 0; internal < 2; internal++) {
-        for (int i = 0; i < n_list && count < DP_ADDRS_MAX; i++) {
-            if (list[i].is_internal != internal || list[i].address.address4.sin_family != AF_INET) {
-                continue;
-            }
-            addresses[count] = (dp_address){.kind = DP_ADDRESS_IP4, .port = port};
-            memcpy(addresses[count].ip, &list[i].address.address4.sin_addr, 4);
-            count++;
-        }
-    }
-    uv_free_interface_addresses(list, n_list);
-    return count;
-}
-
 uint32_t dp_driver_addresses(const dp_driver *driver, dp_address *addresses)
 {
-    if (address_of(driver->daemon->config->advertise, &addresses[0])) {
-        return 1;
+    const dp_config *config = driver->daemon->config;
+    uint32_t count = 0;
+    /* It has been read before, so it is one. */
+    if (dp_advertise_parse(config->advertise, addresses, &count, NULL) == DP_OK && count > 0) {
+        return count;
     }
     /* "ADDR:0" is no address to dial, so the bound port goes in before reading. */
     char text[DP_ADDRESS_TEXT_MAX + 16];
-    const char *listen = driver->daemon->config->listen;
-    const char *colon = strrchr(listen, ':');
-    snprintf(text, sizeof text, "%.*s:%u", (int)(colon == NULL ? 0 : colon - listen), listen,
-             driver->port);
-    if (address_of(text, &addresses[0]) && !is_any(&addresses[0])) {
+    const char *colon = strrchr(config->listen, ':');
+    snprintf(text, sizeof text, "%.*s:%u", (int)(colon == NULL ? 0 : colon - config->listen),
+             config->listen, driver->port);
+    dp_address at = {.kind = DP_ADDRESS_NONE};
+    if (dp_address_parse(text, &at, NULL) == DP_OK && !is_any(&at)) {
+        addresses[0] = at;
         return 1;
     }
-    return interface_addresses(driver->port, addresses);
+    uv_interface_address_t *list = NULL;
+    int n_list = 0;
+    if (uv_interface_addresses(&list, &n_list) != 0) {
+        return 0;
+    }
+    count =
+        dp_advertise_interfaces(list, n_list, driver->port, at.kind == DP_ADDRESS_IP6, addresses);
+    uv_free_interface_addresses(list, n_list);
+    return count;
 }

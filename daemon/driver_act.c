@@ -63,8 +63,7 @@ void dp_driver_act(dp_driver *driver, const dp_action *action)
         send_message(driver, action);
         break;
     case DP_DO_DIAL:
-        dp_transport_dial(driver->transport, &action->u.dial.peer, action->u.dial.addrs,
-                          action->u.dial.n_addrs);
+        dp_driver_dial(driver, &action->u.dial.peer, action->u.dial.addrs, action->u.dial.n_addrs);
         break;
     case DP_DO_HANGUP:
         dp_transport_hangup(driver->transport, &action->u.peer);

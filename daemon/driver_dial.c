@@ -1,16 +1,30 @@
-/* The addresses of the token: those who have no link dial them, and names among them are looked up off the loop first. */
+/* Dials peers and the addresses of the token; names among the addresses are looked up off the loop first. */
 #include <netdb.h>
 #include <netinet/in.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "daemon/driver_inside.h"
 
-/* One name being looked up. */
+enum {
+    LOOKUPS_MAX = 8,     /* at once: members choose the names, and each may keep a thread waiting */
+    LOOKUP_MS_MAX = 2000 /* then the dial begins with what is known; a late answer is dialled too */
+};
+
+/* A dial that waits until the names among its addresses are known. */
 typedef struct lookup {
     uv_getaddrinfo_t request;
+    dp_list item; /* in driver->lookups */
     dp_driver *driver;
-    uint8_t index; /* in the facts' addresses */
+    bool has_peer;
+    dp_peer peer;
+    uint64_t deadline_ms; /* uv_now; 0: dialled already */
+    uint32_t at;          /* of addrs: the name that is being looked up */
+    uint32_t n_addrs;
+    dp_addr addrs[DP_ADDRS_MAX];
+    uint32_t n_found;
+    dp_addr found[DP_ADDRS_MAX];
 } lookup;
 
 static bool addr_of(const struct addrinfo *info, uint16_t port, dp_addr *addr)
@@ -33,51 +47,143 @@ static bool addr_of(const struct addrinfo *info, uint16_t port, dp_addr *addr)
     return false;
 }
 
-static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *list)
+/* With what is known: the addresses found, and those behind the name that is still being looked up. */
+static void dial_found(lookup *self)
 {
-    lookup *self = request->data;
-    dp_driver *driver = self->driver;
-    const dp_address *address = &driver->facts.addresses[self->index];
     dp_addr addrs[DP_ADDRS_MAX];
-    uint32_t n_addrs = 0;
-    driver->looking_up &= ~(1U << self->index);
-    for (const struct addrinfo *at = list; status == 0 && at != NULL && n_addrs < DP_ADDRS_MAX;
-         at = at->ai_next) {
-        n_addrs += addr_of(at, address->port, &addrs[n_addrs]);
+    uint32_t n = self->n_found;
+    memcpy(addrs, self->found, n * sizeof addrs[0]);
+    for (uint32_t i = self->at; i < self->n_addrs && n < DP_ADDRS_MAX; i++) {
+        if (self->addrs[i].family != DP_ADDRESS_DNS) {
+            addrs[n++] = self->addrs[i];
+        }
     }
-    if (!driver->closing && n_addrs > 0) {
-        dp_transport_dial(driver->transport, NULL, addrs, n_addrs);
-    } else if (!driver->closing) {
-        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "name.unknown", 0, NULL,
-                     "the name %s has no address: %s", address->name,
-                     status != 0 ? uv_strerror(status) : "none of a known kind");
+    self->deadline_ms = 0;
+    if (!self->driver->closing && (self->has_peer || n > 0)) {
+        dp_transport_dial(self->driver->transport, self->has_peer ? &self->peer : NULL, addrs, n);
     }
-    uv_freeaddrinfo(list);
+}
+
+static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *list);
+
+/* Goes on to the next name. False: there is none left, and the dial has begun. */
+static bool look_up_next(lookup *self)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    for (; self->at < self->n_addrs; self->at++) {
+        const dp_addr *addr = &self->addrs[self->at];
+        if (addr->family != DP_ADDRESS_DNS) {
+            if (self->n_found < DP_ADDRS_MAX) {
+                self->found[self->n_found++] = *addr;
+            }
+        } else if (!self->driver->closing &&
+                   uv_getaddrinfo(self->driver->daemon->loop, &self->request, on_looked_up,
+                                  addr->name, NULL, &hints) == 0) {
+            return true;
+        }
+    }
+    dial_found(self);
+    return false;
+}
+
+static void end(lookup *self)
+{
+    dp_driver *driver = self->driver;
+    dp_list_remove(&self->item);
+    dp_assert(driver->n_lookups > 0);
+    driver->n_lookups--;
     dp_free(self);
     dp_driver_job_done(driver);
 }
 
-/* One look-up per name at a time; it may take as long as the system's resolver waits. */
-static void look_up(dp_driver *driver, uint8_t index)
+static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *list)
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    if ((driver->looking_up >> index & 1) != 0) {
-        return;
+    lookup *self = request->data;
+    dp_driver *driver = self->driver;
+    const dp_addr *name = &self->addrs[self->at];
+    uint32_t n = 0;
+    for (const struct addrinfo *at = list;
+         status == 0 && at != NULL && self->n_found < DP_ADDRS_MAX; at = at->ai_next) {
+        const bool known = addr_of(at, name->port, &self->found[self->n_found]);
+        self->n_found += known;
+        n += known;
     }
-    lookup *self = dp_alloc(1, sizeof *self);
+    if (n == 0 && !driver->closing) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "name.unknown", 0,
+                     self->has_peer ? &self->peer : NULL, "the name %s has no address: %s",
+                     name->name, status != 0 ? uv_strerror(status) : "none of a known kind");
+    }
+    uv_freeaddrinfo(list);
+    self->at++;
+    if (!look_up_next(self)) {
+        end(self);
+    }
+}
+
+static bool is_looked_up(const dp_driver *driver, const dp_peer *peer, const dp_addr *first)
+{
+    for (dp_list *at = driver->lookups.next; at != &driver->lookups; at = at->next) {
+        const lookup *one = DP_LIST_ITEM(at, lookup, item);
+        if (peer != NULL ? one->has_peer && dp_peer_equal(peer, &one->peer)
+                         : !one->has_peer && strcmp(one->addrs[0].name, first->name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* False: there is no name, or no more can be looked up now. */
+static bool look_up(dp_driver *driver, const dp_peer *peer, const dp_addr *addrs, uint32_t n_addrs)
+{
+    lookup *self = driver->n_lookups < LOOKUPS_MAX ? dp_alloc(1, sizeof *self) : NULL;
     if (self == NULL) {
-        return; /* The tick comes back. */
+        return false;
     }
-    self->driver = driver;
-    self->index = index;
+    *self = (lookup){.driver = driver,
+                     .has_peer = peer != NULL,
+                     .deadline_ms = uv_now(driver->daemon->loop) + LOOKUP_MS_MAX,
+                     .n_addrs = n_addrs};
     self->request.data = self;
-    if (uv_getaddrinfo(driver->daemon->loop, &self->request, on_looked_up,
-                       driver->facts.addresses[index].name, NULL, &hints) != 0) {
-        dp_free(self);
+    if (peer != NULL) {
+        self->peer = *peer;
+    }
+    memcpy(self->addrs, addrs, n_addrs * sizeof addrs[0]);
+    dp_list_push_back(&driver->lookups, &self->item);
+    driver->n_lookups++;
+    driver->n_jobs++;
+    if (!look_up_next(self)) {
+        end(self);
+    }
+    return true;
+}
+
+void dp_driver_dial(dp_driver *driver, const dp_peer *peer, const dp_addr *addrs, uint32_t n_addrs)
+{
+    dp_addr plain[DP_ADDRS_MAX];
+    uint32_t n_plain = 0;
+    dp_assert(n_addrs <= DP_ADDRS_MAX);
+    for (uint32_t i = 0; i < n_addrs; i++) {
+        if (addrs[i].family != DP_ADDRESS_DNS) {
+            plain[n_plain++] = addrs[i];
+        }
+    }
+    if (n_plain < n_addrs && is_looked_up(driver, peer, &addrs[0])) {
         return;
     }
-    driver->looking_up |= 1U << index;
-    driver->n_jobs++;
+    if (n_plain == n_addrs || !look_up(driver, peer, addrs, n_addrs)) {
+        dp_transport_dial(driver->transport, peer, plain, n_plain);
+    }
+}
+
+void dp_driver_dial_tick(dp_driver *driver)
+{
+    const uint64_t now = uv_now(driver->daemon->loop);
+    for (dp_list *at = driver->lookups.next; at != &driver->lookups; at = at->next) {
+        lookup *self = DP_LIST_ITEM(at, lookup, item);
+        if (self->deadline_ms != 0 && now >= self->deadline_ms) {
+            dial_found(self); /* It ends when its name is known. */
+        }
+    }
 }
 
 void dp_driver_dial_token(dp_driver *driver)
@@ -85,16 +191,18 @@ void dp_driver_dial_token(dp_driver *driver)
     dp_addr addrs[DP_ADDRS_MAX];
     uint32_t n_addrs = 0;
     for (uint8_t i = 0; i < driver->facts.n_addresses; i++) {
-        const dp_address *address = &driver->facts.addresses[i];
-        if (address->kind == DP_ADDRESS_DNS) {
-            look_up(driver, i);
-        } else if (n_addrs < DP_ADDRS_MAX) {
-            dp_addr *addr = &addrs[n_addrs++];
-            *addr = (dp_addr){.family = (uint8_t)address->kind, .port = address->port};
-            memcpy(addr->ip, address->ip, sizeof addr->ip);
+        const dp_addr addr = dp_addr_of(&driver->facts.addresses[i]);
+        if (addr.family == DP_ADDRESS_DNS) { /* By itself: no other address waits for it. */
+            dp_driver_dial(driver, NULL, &addr, 1);
+            continue;
+        }
+        addrs[n_addrs++] = addr;
+        if (n_addrs == DP_ADDRS_MAX) {
+            dp_driver_dial(driver, NULL, addrs, n_addrs);
+            n_addrs = 0;
         }
     }
     if (n_addrs > 0) {
-        dp_transport_dial(driver->transport, NULL, addrs, n_addrs);
+        dp_driver_dial(driver, NULL, addrs, n_addrs);
     }
 }

@@ -76,7 +76,8 @@ struct dp_driver {
     uv_timer_t *wake;
     uv_timer_t *tick;
     uint64_t redial_ms;
-    uint32_t looking_up;  /* bit per address of the token whose name is being looked up */
+    dp_list lookups; /* of names to dial (driver_dial.c) */
+    uint32_t n_lookups;
     uint32_t remember_in; /* ticks until addresses of peers are saved */
     uint16_t port;
     bool closing;
@@ -162,8 +163,10 @@ bool dp_driver_post(dp_driver *driver, dp_saver_job *job, dp_saver_class class);
 void dp_driver_job_done(dp_driver *driver);
 void dp_driver_start_node(dp_driver *driver); /* the manifest is known: read the store, then run */
 
-/* driver_dial.c: dial all addresses of the token, once. */
+/* driver_dial.c: a peer, or whoever answers (NULL); all addresses of the token, once; look-ups that take too long. */
+void dp_driver_dial(dp_driver *driver, const dp_peer *peer, const dp_addr *addrs, uint32_t n_addrs);
 void dp_driver_dial_token(dp_driver *driver);
+void dp_driver_dial_tick(dp_driver *driver);
 
 /* driver_act.c */
 void dp_driver_act(dp_driver *driver, const dp_action *action);

@@ -86,15 +86,10 @@ static dp_status open_node(restore_job *self)
     };
     memcpy(config.vote_public_key, driver->vote_key.public_key, sizeof config.vote_public_key);
     randombytes_buf(&config.seed, sizeof config.seed);
-    dp_address addresses[DP_TOKEN_ADDRESSES_MAX];
-    const uint32_t n_addresses = dp_driver_addresses(driver, addresses);
-    for (uint32_t i = 0; i < n_addresses && config.n_addrs < DP_ADDRS_MAX; i++) {
-        if (addresses[i].kind == DP_ADDRESS_IP4 || addresses[i].kind == DP_ADDRESS_IP6) {
-            dp_addr *addr = &config.addrs[config.n_addrs++];
-            addr->family = (uint8_t)addresses[i].kind;
-            addr->port = addresses[i].port;
-            memcpy(addr->ip, addresses[i].ip, sizeof addr->ip);
-        }
+    dp_address addresses[DP_ADDRS_MAX];
+    config.n_addrs = dp_driver_addresses(driver, addresses);
+    for (uint32_t i = 0; i < config.n_addrs; i++) {
+        config.addrs[i] = dp_addr_of(&addresses[i]);
     }
     return dp_node_open(&self->node, &config);
 }
@@ -352,9 +347,8 @@ static dp_status restore_peers(restore_job *self, dp_store *store)
         for (char *text = strtok_r(rest, " ", &rest); text != NULL && n_addrs < DP_ADDRS_MAX;
              text = strtok_r(NULL, " ", &rest)) {
             dp_address address;
-            if (dp_address_parse(text, &address, NULL) == DP_OK && address.kind != DP_ADDRESS_DNS) {
-                addrs[n_addrs] = (dp_addr){.family = (uint8_t)address.kind, .port = address.port};
-                memcpy(addrs[n_addrs++].ip, address.ip, sizeof address.ip);
+            if (dp_address_parse(text, &address, NULL) == DP_OK) {
+                addrs[n_addrs++] = dp_addr_of(&address);
             }
         }
         status = dp_node_restore_peer(self->node, &peer, addrs, n_addrs);

@@ -375,8 +375,10 @@ static void addr_of(const struct sockaddr *from, dp_addr *addr)
     } else if (from->sa_family == AF_INET6) {
         struct sockaddr_in6 in;
         memcpy(&in, from, sizeof in);
-        addr->family = 6;
-        memcpy(addr->ip, &in.sin6_addr, 16);
+        /* What listens on [::] sees IPv4 mapped. */
+        const bool mapped = IN6_IS_ADDR_V4MAPPED(&in.sin6_addr);
+        addr->family = mapped ? 4 : 6;
+        memcpy(addr->ip, in.sin6_addr.s6_addr + (mapped ? 12 : 0), mapped ? 4 : 16);
         addr->port = ntohs(in.sin6_port);
     }
 }
@@ -425,6 +427,24 @@ static void on_accepted(void *context, int fd)
     dp_conn_begin(conn);
 }
 
+static bool has_v6(void)
+{
+    const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool has = fd >= 0 || errno != EAFNOSUPPORT;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return has;
+}
+
+static dp_status any_v4(uint16_t port, struct sockaddr_storage *address)
+{
+    const struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
+    *address = (struct sockaddr_storage){0};
+    memcpy(address, &in, sizeof in);
+    return DP_OK;
+}
+
 static dp_status parse_listen(const char *text, struct sockaddr_storage *address, dp_why *why)
 {
     const char *colon = strrchr(text, ':');
@@ -440,9 +460,13 @@ static dp_status parse_listen(const char *text, struct sockaddr_storage *address
     const bool bracketed = size >= 2 && text[0] == '[' && text[size - 1] == ']';
     snprintf(host, sizeof host, "%.*s", (int)(bracketed ? size - 2 : size),
              bracketed ? text + 1 : text);
-    if (uv_ip4_addr(host, (int)port, (struct sockaddr_in *)address) == 0 ||
-        uv_ip6_addr(host, (int)port, (struct sockaddr_in6 *)address) == 0) {
+    if (uv_ip4_addr(host, (int)port, (struct sockaddr_in *)address) == 0) {
         return DP_OK;
+    }
+    if (uv_ip6_addr(host, (int)port, (struct sockaddr_in6 *)address) == 0) {
+        const bool any = IN6_IS_ADDR_UNSPECIFIED(&((struct sockaddr_in6 *)address)->sin6_addr);
+        /* Both families, where the system has both. */
+        return any && !has_v6() ? any_v4((uint16_t)port, address) : DP_OK;
     }
     return dp_why_set(why, DP_BADARG, "\"%s\" is not an IP address to listen on", host);
 }
@@ -654,8 +678,6 @@ void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats)
 
 void dp_addr_text(const dp_addr *addr, char text[DP_ADDR_TEXT_MAX])
 {
-    char ip[INET6_ADDRSTRLEN] = "?";
-    const int family = addr->family == 6 ? AF_INET6 : AF_INET;
-    DP_IGNORE(uv_inet_ntop(family, addr->ip, ip, sizeof ip) != 0); /* Then "?" stands. */
-    snprintf(text, DP_ADDR_TEXT_MAX, family == AF_INET6 ? "[%s]:%u" : "%s:%u", ip, addr->port);
+    const dp_address address = dp_addr_address(addr);
+    dp_address_text(&address, text);
 }

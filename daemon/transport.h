@@ -126,7 +126,7 @@ void dp_transport_limit(dp_transport *transport, const dp_limits *limits);
 void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats);
 
 /* Text form of an address, "127.0.0.1:7717". */
-enum { DP_ADDR_TEXT_MAX = 64 };
+enum { DP_ADDR_TEXT_MAX = DP_ADDRESS_TEXT_MAX };
 void dp_addr_text(const dp_addr *addr, char text[DP_ADDR_TEXT_MAX]);
 
 #endif

@@ -249,8 +249,11 @@ static bool sign_accusation(dp_members *members, dp_row *row, dp_statement_kind 
                                     .revision = row->member.revision,
                                     .author = members->rows[0].member.peer};
 
-    row->accusation_bytes =
-        (uint16_t)dp_statement_sign(&statement, &members->crypto, &members->run, row->accusation);
+    uint8_t bytes[DP_STATEMENT_BYTES_MAX];
+    const size_t size = dp_statement_sign(&statement, &members->crypto, &members->run, bytes);
+    dp_assert(size <= sizeof row->accusation); /* It has no addresses. */
+    memcpy(row->accusation, bytes, size);
+    row->accusation_bytes = (uint16_t)size;
     return row->accusation_bytes > 0;
 }
 

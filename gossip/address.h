@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 
 enum {
-    DP_ADDRESS_NAME_MAX = 127,
+    DP_ADDRESS_NAME_MAX = 79,
     DP_ADDRESS_TEXT_MAX = DP_ADDRESS_NAME_MAX + 9,
     DP_ADDRESS_BYTES_MAX = 1 + 1 + DP_ADDRESS_NAME_MAX + 2,
 };

@@ -40,7 +40,7 @@ typedef struct dp_row {
     dp_time suspect_at;
     uint16_t
         accusation_bytes; /* what this node said last of this incarnation and revision; size 0: nothing */
-    uint8_t accusation[DP_STATEMENT_BYTES_MAX];
+    uint8_t accusation[DP_ACCUSATION_BYTES];
     /* dialling */
     bool dialling;
     uint32_t dials_failed;

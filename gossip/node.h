@@ -27,6 +27,7 @@
 #include "base/digest.h"
 #include "base/manifest.h"
 #include "base/reach.h"
+#include "gossip/address.h"
 #include "gossip/admission.h"
 #include "gossip/crypto.h"
 #include "gossip/id.h"
@@ -43,12 +44,18 @@ enum {
     DP_MESSAGE_MAX = 96 * 1024 /* one control message */
 };
 
-/* An address to dial. */
+/* An address to dial, as small as a table of members wants it. */
 typedef struct dp_addr {
-    uint8_t family; /* 4 or 6; 0: none. In the simulator: the node's index in ip[0..3]. */
-    uint8_t ip[16];
+    uint8_t family; /* a dp_address_kind. In the simulator: 4, and the node's index in ip[0..3]. */
+    union {
+        uint8_t ip[16];
+        char name[DP_ADDRESS_NAME_MAX + 1]; /* DP_ADDRESS_DNS: looked up by the one that dials */
+    };
     uint16_t port;
 } dp_addr;
+
+dp_addr dp_addr_of(const dp_address *address);
+dp_address dp_addr_address(const dp_addr *addr);
 
 typedef enum dp_member_state {
     DP_MEMBER_UNKNOWN = 0,

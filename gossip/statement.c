@@ -6,21 +6,28 @@
 
 enum { SIGNED_MAX = DP_HASH_BYTES + DP_STATEMENT_BYTES_MAX - DP_SIGNATURE_BYTES };
 
-static const char statement_domain[] = "dpnode/member/1";
+static const char statement_domain[] = "dpnode/member/2";
 
-void dp_addr_write(dp_writer *writer, const dp_addr *addr)
+dp_addr dp_addr_of(const dp_address *address)
 {
-    dp_write_u8(writer, addr->family);
-    dp_write_bytes(writer, addr->ip, sizeof addr->ip);
-    dp_write_u16(writer, addr->port);
+    dp_addr addr = {.family = (uint8_t)address->kind, .port = address->port};
+    if (address->kind == DP_ADDRESS_DNS) {
+        memcpy(addr.name, address->name, sizeof addr.name);
+    } else {
+        memcpy(addr.ip, address->ip, sizeof addr.ip);
+    }
+    return addr;
 }
 
-dp_status dp_addr_read(dp_reader *reader, dp_addr *addr)
+dp_address dp_addr_address(const dp_addr *addr)
 {
-    addr->family = dp_read_u8(reader);
-    dp_read_bytes(reader, addr->ip, sizeof addr->ip);
-    addr->port = dp_read_u16(reader);
-    return addr->family == 4 || addr->family == 6 ? DP_OK : DP_BADMSG;
+    dp_address address = {.kind = (dp_address_kind)addr->family, .port = addr->port};
+    if (addr->family == DP_ADDRESS_DNS) {
+        memcpy(address.name, addr->name, sizeof address.name);
+    } else {
+        memcpy(address.ip, addr->ip, sizeof address.ip);
+    }
+    return address;
 }
 
 /* Run id, then the statement without its signature. */
@@ -48,7 +55,8 @@ size_t dp_statement_sign(const dp_statement *statement, const dp_crypto *crypto,
     dp_write_bytes(&writer, statement->author.bytes, sizeof statement->author.bytes);
     dp_write_u8(&writer, (uint8_t)statement->n_addrs);
     for (uint32_t i = 0; i < statement->n_addrs; i++) {
-        dp_addr_write(&writer, &statement->addrs[i]);
+        const dp_address address = dp_addr_address(&statement->addrs[i]);
+        dp_address_write(&writer, &address);
     }
     dp_assert(!writer.full);
     if (!crypto->sign(crypto->context, DP_KEY_IDENTITY, statement_domain,
@@ -99,7 +107,9 @@ dp_status dp_statement_read(dp_reader *reader, dp_statement *statement, dp_view 
         return DP_BADMSG;
     }
     for (uint32_t i = 0; i < read.n_addrs; i++) {
-        DP_TRY(dp_addr_read(reader, &read.addrs[i]));
+        dp_address address;
+        DP_TRY(dp_address_read(reader, &address));
+        read.addrs[i] = dp_addr_of(&address);
     }
     const dp_view signature = dp_read_view(reader, DP_SIGNATURE_BYTES);
     if (reader->failed || !is_sound(&read)) {

@@ -9,8 +9,8 @@
  *    42  u32  revision within it
  *    46  32   author: the accuser, or the subject itself
  *    78  u8   count of addresses, 0..4; 0 unless ALIVE
- *    79  19 each: u8 family, 16 address, u16 port
- *    ..  64   signature by the author over run id and all before, domain "dpnode/member/1"
+ *    79  addresses, names among them (gossip/address.h)
+ *    ..  64   signature by the author over run id and all before, domain "dpnode/member/2"
  * In STATEMENT and SYNC each is followed by u16 size and the subject's credential (ALIVE; else size 0). */
 #ifndef DP_GOSSIP_STATEMENT_H
 #define DP_GOSSIP_STATEMENT_H
@@ -19,9 +19,9 @@
 
 enum {
     DP_STATEMENT_HEAD_BYTES = 79,
-    DP_STATEMENT_ADDR_BYTES = 19,
     DP_STATEMENT_BYTES_MAX =
-        DP_STATEMENT_HEAD_BYTES + DP_ADDRS_MAX * DP_STATEMENT_ADDR_BYTES + DP_SIGNATURE_BYTES
+        DP_STATEMENT_HEAD_BYTES + DP_ADDRS_MAX * DP_ADDRESS_BYTES_MAX + DP_SIGNATURE_BYTES,
+    DP_ACCUSATION_BYTES = DP_STATEMENT_HEAD_BYTES + DP_SIGNATURE_BYTES
 };
 
 typedef enum dp_statement_kind {
@@ -57,9 +57,5 @@ DP_MUST dp_status dp_statement_read(dp_reader *reader, dp_statement *statement, 
 /* The signature of what dp_statement_read lent. */
 bool dp_statement_verify(const dp_statement *statement, dp_view bytes, const dp_crypto *crypto,
                          const dp_run_id *run);
-
-void dp_addr_write(dp_writer *writer, const dp_addr *addr);
-/* DP_BADMSG for an unknown family. */
-DP_MUST dp_status dp_addr_read(dp_reader *reader, dp_addr *addr);
 
 #endif

@@ -30,6 +30,23 @@ def stored_addresses(node):
             return None
 
 
+def dialled_by_name(folder, founder):
+    """A member whose only address is a name is found by one that nobody can dial: it has to look the name up."""
+    token = founder.ask("invite")["token"]
+    named = folder.node("named", "--advertise", "gone.invalid:1,localhost:0")
+    named.arguments[-1] = f"gone.invalid:1,localhost:{named.port}"
+    hidden = folder.node("hidden", "--advertise", "127.0.0.1:1")
+    for node in (hidden, named):
+        node.start().ask("join", "-", "--name", node.name, stdin=token)
+
+    def seen():
+        peers = {p["name"]: p for p in hidden.ask("peers")["peers"]}
+        return peers.get("named", {}).get("linked") and peers["named"]["addresses"]
+    told = wait_for(seen, 30, "who told a name is linked to")
+    assert told == ["gone.invalid:1", f"localhost:{named.port}"], told
+    wait_for(lambda: f"localhost:{named.port}" in (stored_addresses(hidden) or ""), SOON_S, "the name is stored")
+
+
 def main():
     with Folder(sys.argv[1], place=place_for_tests()) as folder:
         nodes = create_and_join(folder, 2)
@@ -44,6 +61,9 @@ def main():
         for node in nodes:
             node.start()
         wait_for(lambda: all(n.run().get("alive") == 2 for n in nodes), 30, "both are together again")
+        began = time.monotonic()
+        dialled_by_name(folder, nodes[0])
+        print(f"{time.monotonic() - began:.1f} s until a name was dialled")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ static void defaults_are_whole(void **state)
     dp_why why;
     (void)state;
     CHECK_OK(read_arguments(&config, &why, 1, (const char *[]){"dpnoded"}));
-    assert_string_equal(config.listen, "0.0.0.0:7717");
+    assert_string_equal(config.listen, "[::]:7717");
     assert_string_equal(config.log_level, "info");
     CHECK(config.dir[0] == '/' && config.socket[0] == '/' && config.name[0] != '\0');
     CHECK(strstr(config.worker, "dpnode-worker") != NULL);
@@ -138,7 +138,7 @@ static void numbers_have_bounds_and_texts_a_length(void **state)
     text[DP_CONFIG_PATH_MAX - 1] = '\0';
     CHECK_OK(dp_config_set(&config, "dir", text, &why));
     assert_string_equal(config.dir, text);
-    assert_string_equal(config.listen, "0.0.0.0:7717"); /* nothing beyond the field */
+    assert_string_equal(config.listen, "[::]:7717"); /* nothing beyond the field */
 }
 
 static void flags_are_on_or_off_and_levels_have_names(void **state)
@@ -172,8 +172,8 @@ static void mistakes_are_told_in_a_sentence(void **state)
                  {"-h", "not an option"},       {"--nice=", "not a number"},
                  {"--dirx=1", "no option"},     {"", "not an option"},
                  {"--dir=", "--dir is empty"},  {"--socket=", "--socket is empty"},
-                 {"--listen=", "0.0.0.0:7717"}, {"--worker=", "--worker is empty"},
-                 {"--backend=", "auto, cpu"}};
+                 {"--listen=", "[::]:7717"},    {"--worker=", "--worker is empty"},
+                 {"--backend=", "auto, cpu"},   {"--advertise=here", "has no port"}};
     dp_config config;
     dp_why why;
     (void)state;
@@ -184,6 +184,30 @@ static void mistakes_are_told_in_a_sentence(void **state)
         assert_non_null(strstr(why.text, cases[i].wanted));
     }
     CHECK_STATUS(dp_config_set(&config, "nonsense", "1", &why), DP_NOTFOUND);
+}
+
+static void a_cloud_is_asked_where_nothing_is_set(void **state)
+{
+    dp_config config;
+    dp_why why;
+    (void)state;
+    setenv("PUBLIC_IPADDR", "192.0.2.7", 1);
+    setenv("VAST_TCP_PORT_8000", "40003", 1);
+    CHECK_OK(read_arguments(&config, &why, 1, (const char *[]){"dpnoded"}));
+    assert_string_equal(config.listen, "[::]:8000");
+    assert_string_equal(config.advertise, "192.0.2.7:40003");
+    CHECK_OK(
+        read_arguments(&config, &why, 2, (const char *[]){"dpnoded", "--listen=127.0.0.1:8000"}));
+    assert_string_equal(config.listen, "127.0.0.1:8000");
+    assert_string_equal(config.advertise, "192.0.2.7:40003");
+    CHECK_OK(
+        read_arguments(&config, &why, 2, (const char *[]){"dpnoded", "--listen=127.0.0.1:7717"}));
+    assert_string_equal(config.advertise, "");
+    CHECK_OK(read_arguments(&config, &why, 2, (const char *[]){"dpnoded", "--advertise=a:1"}));
+    assert_string_equal(config.listen, "[::]:7717");
+    assert_string_equal(config.advertise, "a:1");
+    unsetenv("PUBLIC_IPADDR");
+    unsetenv("VAST_TCP_PORT_8000");
 }
 
 static void help_and_version_are_found_anywhere(void **state)
@@ -223,6 +247,7 @@ int main(void)
         cmocka_unit_test(numbers_have_bounds_and_texts_a_length),
         cmocka_unit_test(flags_are_on_or_off_and_levels_have_names),
         cmocka_unit_test(mistakes_are_told_in_a_sentence),
+        cmocka_unit_test(a_cloud_is_asked_where_nothing_is_set),
         cmocka_unit_test(help_and_version_are_found_anywhere),
         cmocka_unit_test(every_setting_takes_its_own_default),
     };

@@ -137,6 +137,22 @@ static void only_who_is_alive_has_addresses_and_of_known_families(void **state)
     dp_statement alive = sound(DP_STATEMENT_ALIVE);
     alive.addrs[2].family = 6;
     CHECK_OK(read_all(sign(&alive, bytes), &read));
+    alive.addrs[2] = (dp_addr){.family = DP_ADDRESS_DNS, .name = "a.example", .port = 7};
+    CHECK_OK(read_all(sign(&alive, bytes), &read));
+    CHECK(read.addrs[2].family == DP_ADDRESS_DNS && read.addrs[2].port == 7);
+    assert_string_equal(read.addrs[2].name, "a.example");
+    strcpy(alive.addrs[2].name, "a/b");
+    CHECK_STATUS(read_all(sign(&alive, bytes), &read), DP_BADMSG);
+    for (uint32_t i = 0; i < DP_ADDRS_MAX; i++) { /* as long as four can be */
+        alive.addrs[i] = (dp_addr){.family = DP_ADDRESS_DNS, .port = 7};
+        memset(alive.addrs[i].name, 'a', DP_ADDRESS_NAME_MAX);
+    }
+    CHECK_OK(read_all(sign(&alive, bytes), &read));
+    assert_memory_equal(&read.addrs[3], &alive.addrs[3], sizeof read.addrs[3]);
+    alive = sound(DP_STATEMENT_ALIVE);
+    alive.addrs[2].port = 0;
+    CHECK_STATUS(read_all(sign(&alive, bytes), &read), DP_BADMSG);
+    alive.addrs[2] = (dp_addr){.family = 6, .ip = {1}, .port = 7};
     alive.addrs[2].family = 5;
     CHECK_STATUS(read_all(sign(&alive, bytes), &read), DP_BADMSG);
     alive = sound(DP_STATEMENT_ALIVE);
