@@ -16,6 +16,7 @@ enum {
     WARM_UP_MS_MAX = 120 * 1000,
     ANSWER_MS_MAX = 60 * 1000, /* of a daemon that starts: a slow disk syncs its new store */
     STEP_MS = 10,
+    SUPERVISOR_MS = 1000, /* until a daemon that ended by itself is started again */
     SAMPLE_EVERY_MS = 1000,
     TELL_EVERY_MS = 10 * 1000,
     VOTERS_MAX = 7,   /* of the protocol */
@@ -232,7 +233,7 @@ static int restart_due(dp_chaos *self, uint64_t now_ms, dp_control_error *error)
             self->died++;
             dp_chaos_book_fault(&self->book, i, DP_CHAOS_KILL, now_ms);
             node->faulty = false;
-            node->restart_ms = now_ms;
+            node->restart_ms = now_ms + SUPERVISOR_MS;
         }
         if (node->pid > 0 || node->restart_ms > now_ms) {
             continue;
@@ -354,6 +355,9 @@ static int let_rejoin(dp_chaos *self, dp_control_error *error)
         head = i == 0 || self->nodes[i].round > head ? self->nodes[i].round : head;
     }
     dp_chaos_book_end(&self->book, head);
+    if (status == 0 && !dp_children_interrupted()) {
+        dp_chaos_audit(self);
+    }
     return status;
 }
 

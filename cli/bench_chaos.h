@@ -21,6 +21,8 @@ enum {
     DP_CHAOS_STORE_BYTES = 96 << 20, /* quota of each node */
     DP_CHAOS_GRACE_MS =
         5000, /* after a restart, in which others may still hold the node for dead */
+    DP_CHAOS_EXPLAINED_MS = 15 * 1000, /* after a fault, in which a trainer may still die of it */
+    DP_CHAOS_GAP_MS_MAX = 60 * 1000,   /* a run that stands still for longer has failed */
     DP_CHAOS_NOTICE_MS = 3000, /* a node frozen for so long should have been noticed by all */
     DP_CHAOS_REJOIN_MS_MAX = 60 * 1000 /* after the last fault, until every node counts again */
 };
@@ -28,17 +30,24 @@ enum {
 /* ---- options ---- */
 
 typedef enum dp_chaos_kind {
-    DP_CHAOS_KILL,   /* SIGKILL to the daemon, started again after down_ms */
-    DP_CHAOS_STOP,   /* SIGSTOP to daemon and trainer, SIGCONT after a drawn time */
-    DP_CHAOS_CUT,    /* a group of nodes parted from the others by dpfault for a drawn time */
-    DP_CHAOS_DISK,   /* no room on the node's disk, a small one in memory, for a drawn time */
-    DP_CHAOS_WORKER, /* SIGKILL to the trainer; its daemon starts another */
+    DP_CHAOS_KILL,     /* SIGKILL to the daemon, started again after down_ms */
+    DP_CHAOS_STOP,     /* SIGSTOP to daemon and trainer, SIGCONT after a drawn time */
+    DP_CHAOS_CUT,      /* a group of nodes parted from the others by dpfault for a drawn time */
+    DP_CHAOS_DISK,     /* no room on the node's disk, a small one in memory, for a drawn time */
+    DP_CHAOS_WORKER,   /* SIGKILL to the trainer; its daemon starts another */
+    DP_CHAOS_OWNER,    /* as kill, to the owner of the ballot under way */
+    DP_CHAOS_MAJORITY, /* as kill, to more than half of the nodes at once, for a drawn time */
+    DP_CHAOS_ROT,      /* as kill, and a file of its store is deleted, cut or damaged */
+    DP_CHAOS_BACKUP,   /* as kill, and an older copy of its directory takes the place of it */
+    DP_CHAOS_CLOCK,    /* its clock is wrong by minutes to hours, for a drawn time */
     DP_CHAOS_KINDS
 } dp_chaos_kind;
 
 /* Bit per kind out of "kill,stop,…"; 0 if a word is none of them. */
 unsigned dp_chaos_kinds_parse(const char *text);
 const char *dp_chaos_kind_name(dp_chaos_kind kind);
+/* The daemon is killed by it. */
+bool dp_chaos_kind_kills(dp_chaos_kind kind);
 
 typedef struct dp_chaos_options {
     unsigned nodes;
@@ -88,6 +97,8 @@ typedef struct dp_chaos_life {
     uint64_t spawned_ms;      /* the last exec */
     uint32_t noticed_by;      /* bit per node that saw the last kill or stop */
     uint32_t watchers;        /* bit per node that could see it, to the end of the fault */
+    uint64_t down_ms;         /* time of the last death of a trainer that it told; 0: none */
+    unsigned killed_trainers; /* by the bench, and not yet told */
 } dp_chaos_life;
 
 /* Gaps between rounds by what began in them. */
@@ -116,8 +127,10 @@ typedef struct dp_chaos_book {
     uint64_t unnoticed;     /* (node, watcher) of stops that lasted DP_CHAOS_NOTICE_MS */
     uint64_t false_detections;
     uint64_t false_suspicions;
-    unsigned gap_faults; /* bit per kind that began in the gap under way */
-    uint32_t cut;        /* nodes that are parted from the others now; 0: none are */
+    uint64_t trainers_died; /* that neither the bench killed nor a fault of their node explains */
+    uint64_t outage_ms;     /* in all, without a majority of the nodes */
+    unsigned gap_faults;    /* bit per kind that began in the gap under way */
+    uint32_t cut;           /* nodes that are parted from the others now; 0: none are */
     /* When one node may hold another for dead although it lives: a cut between them, or what others say since. */
     uint64_t excused_ms[DP_CHAOS_NODES_MAX][DP_CHAOS_NODES_MAX];
     dp_chaos_samples gaps;
@@ -180,8 +193,10 @@ typedef struct dp_chaos_node {
     bool faulty; /* has a fault that lasts, of this kind, until then */
     dp_chaos_kind fault;
     uint64_t fault_until_ms;
-    uint64_t round; /* of the last status, as voters */
+    uint64_t backup_ms; /* when the copy of its directory was made; 0: there is none */
+    uint64_t round;     /* of the last status, as the next two */
     unsigned voters;
+    char owner[DP_CHAOS_ID_MAX]; /* short id of the ballot's owner, as this node knows it */
 } dp_chaos_node;
 
 typedef struct dp_chaos {
@@ -201,7 +216,10 @@ typedef struct dp_chaos {
     uint64_t store_max; /* bytes of the largest store */
     unsigned died;      /* daemons that ended by themselves */
     unsigned not_rejoined;
-    bool agreed; /* at the end all nodes held the same state */
+    bool agreed;       /* at the end all nodes held the same state */
+    unsigned audited;  /* nodes whose chain was judged at the end, */
+    unsigned findings; /* and what was found */
+    char finding[160]; /* the first */
 } dp_chaos;
 
 uint64_t dp_chaos_now_ms(void); /* unix, as in events */
@@ -220,6 +238,19 @@ void dp_chaos_end_faults(dp_chaos *self, uint64_t now_ms, bool all);
 /* A small disk in memory for each node, which can be filled. Of this process alone: nothing of it outlives the bench. */
 DP_MUST int dp_chaos_make_disks(dp_chaos *self, dp_control_error *error);
 void dp_chaos_end_disks(dp_chaos *self);
+
+/* Inside: files (bench_chaos_files.c). Of a node that does not run: one file of its store is damaged. */
+void dp_chaos_rot(dp_chaos *self, unsigned node);
+/* Of a node that does not run: makes a copy of its directory, or puts an older one back. True: it did the latter. */
+bool dp_chaos_backup(dp_chaos *self, unsigned node, uint64_t now_ms);
+/* Seconds that the clock of a node is wrong. False: the file cannot be written. */
+bool dp_chaos_clock_set(const dp_chaos *self, unsigned node, int64_t offset_s);
+int64_t dp_chaos_clock_draw(dp_chaos *self);
+/* What is started next has the clock of this node. False: libdpclock.so is not beside this program. */
+bool dp_chaos_clock_wear(const dp_chaos *self, unsigned node);
+
+/* Inside: the chain of each node, judged by its daemon, against the book (bench_chaos_audit.c). Counts findings. */
+void dp_chaos_audit(dp_chaos *self);
 
 /* Inside: processes. */
 DP_MUST int dp_chaos_spawn(dp_chaos *self, unsigned node, dp_control_error *error);

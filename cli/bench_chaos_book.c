@@ -104,14 +104,16 @@ static void look_for_watchers(dp_chaos_book *book, unsigned node)
 void dp_chaos_book_fault(dp_chaos_book *book, unsigned node, dp_chaos_kind kind, uint64_t now_ms)
 {
     dp_chaos_life *life = &book->lives[node];
-    book->faults[kind] += kind != DP_CHAOS_CUT; /* A cut is one, of several nodes. */
+    /* A cut is one, of several nodes, and so is the loss of a majority. */
+    book->faults[kind] += kind != DP_CHAOS_CUT && kind != DP_CHAOS_MAJORITY;
     book->gap_faults |= 1U << kind;
     book->killed_before += life->waits;
     life->waits = false;
     life->fault = kind;
     life->fault_ms = now_ms;
     life->watchers = 0;
-    if (kind == DP_CHAOS_KILL || kind == DP_CHAOS_STOP) {
+    life->killed_trainers += kind == DP_CHAOS_WORKER;
+    if (dp_chaos_kind_kills(kind) || kind == DP_CHAOS_STOP) {
         life->up = false;
         look_for_watchers(book, node);
     }
@@ -135,6 +137,12 @@ void dp_chaos_book_back(dp_chaos_book *book, unsigned node, uint64_t now_ms)
         const uint64_t until_ms = now_ms + DP_CHAOS_GRACE_MS;
         book->excused_ms[i][node] =
             book->excused_ms[i][node] > until_ms ? book->excused_ms[i][node] : until_ms;
+    }
+    if (life->fault == DP_CHAOS_MAJORITY && was_away && book->measuring) {
+        /* Without a majority no round can be: the gap is from where there is one. */
+        const uint64_t from_ms = book->last_ms > life->fault_ms ? book->last_ms : life->fault_ms;
+        book->outage_ms += now_ms > from_ms ? now_ms - from_ms : 0;
+        book->last_ms = now_ms > book->last_ms ? now_ms : book->last_ms;
     }
     life->up = true;
     life->waits = life->fault_ms != 0;
@@ -222,7 +230,9 @@ static void look_for_returned(dp_chaos_book *book, uint64_t number, const dp_cha
             book->rejoined++;
             book->slowest = took_ms > book->slowest_ms ? life->fault : book->slowest;
             book->slowest_ms = took_ms > book->slowest_ms ? took_ms : book->slowest_ms;
-            add_sample(life->fault == DP_CHAOS_KILL ? &book->rejoins : &book->rejoins_other,
+            add_sample(life->fault == DP_CHAOS_KILL || life->fault == DP_CHAOS_OWNER
+                           ? &book->rejoins
+                           : &book->rejoins_other,
                        life->back_ms, row->first_ms);
         }
     }
@@ -320,11 +330,45 @@ static bool is_away(const dp_chaos_life *life)
     return !life->up && life->fault_ms != 0;
 }
 
+/* A trainer may die of a full disk, a damaged store or a freeze of its node; else somebody must have killed it. */
+static void trainer_died(dp_chaos_book *book, unsigned node, uint64_t time_ms)
+{
+    dp_chaos_life *life = &book->lives[node];
+    if (time_ms <= life->down_ms) {
+        return; /* Told again. */
+    }
+    life->down_ms = time_ms;
+    const bool lasts = life->back_ms < life->fault_ms;
+    const bool explained = life->fault_ms != 0 && life->fault != DP_CHAOS_WORKER &&
+                           (lasts || time_ms < life->back_ms + DP_CHAOS_EXPLAINED_MS);
+    if (life->killed_trainers > 0) {
+        life->killed_trainers--;
+    } else if (!explained && book->measuring) {
+        book->trainers_died++;
+        wrong(book, "its trainer died, and nobody had killed it", book->last_round, node);
+    }
+}
+
+/* Frozen nodes are known by silence, killed ones by their connections. Faults that others go along with are not timed. */
+static dp_chaos_samples *detected(dp_chaos_book *book, dp_chaos_kind kind)
+{
+    return kind == DP_CHAOS_STOP                             ? &book->detects_stop
+           : kind == DP_CHAOS_KILL || kind == DP_CHAOS_OWNER ? &book->detects
+                                                             : NULL;
+}
+
 void dp_chaos_book_event(dp_chaos_book *book, unsigned node, const json_t *event)
 {
     const char *text = dp_json_text(event, "text", "");
     const uint64_t time_ms = (uint64_t)dp_json_int(event, "time_ms", 0);
     const bool dead = strstr(text, "-> dead") != NULL;
+    if (book->lives[node].fault == DP_CHAOS_CLOCK) {
+        return; /* Its times say nothing, to the next fault. */
+    }
+    if (strcmp(dp_json_text(event, "name", ""), "trainer.down") == 0) {
+        trainer_died(book, node, time_ms);
+        return;
+    }
     if (strcmp(dp_json_text(event, "name", ""), "member.state") != 0 ||
         (!dead && strstr(text, "-> suspect") == NULL)) {
         return;
@@ -338,9 +382,11 @@ void dp_chaos_book_event(dp_chaos_book *book, unsigned node, const json_t *event
         const bool fresh = lasts || time_ms < life->back_ms + DP_CHAOS_GRACE_MS;
         if (fresh && time_ms >= life->fault_ms &&
             (life->watchers & ~life->noticed_by & 1U << node) != 0) {
+            dp_chaos_samples *const samples = detected(book, life->fault);
             life->noticed_by |= 1U << node;
-            add_sample(life->fault == DP_CHAOS_STOP ? &book->detects_stop : &book->detects,
-                       life->fault_ms, time_ms);
+            if (samples != NULL) {
+                add_sample(samples, life->fault_ms, time_ms);
+            }
         } else if (!lasts && time_ms >= book->excused_ms[node][i] && book->measuring) {
             book->false_detections += dead;
             book->false_suspicions += !dead;

@@ -27,7 +27,18 @@ static const struct {
     [DP_CHAOS_CUT] = {"cut", 2000, 6000},
     [DP_CHAOS_DISK] = {"disk", 1000, 4000},
     [DP_CHAOS_WORKER] = {"worker", 0, 0},
+    [DP_CHAOS_OWNER] = {"owner", 0, 0},
+    [DP_CHAOS_MAJORITY] = {"majority", 2000, 6000},
+    [DP_CHAOS_ROT] = {"rot", 0, 0},
+    [DP_CHAOS_BACKUP] = {"backup", 0, 0},
+    [DP_CHAOS_CLOCK] = {"clock", 3000, 8000},
 };
+
+bool dp_chaos_kind_kills(dp_chaos_kind kind)
+{
+    return kind == DP_CHAOS_KILL || kind == DP_CHAOS_OWNER || kind == DP_CHAOS_MAJORITY ||
+           kind == DP_CHAOS_ROT || kind == DP_CHAOS_BACKUP;
+}
 
 const char *dp_chaos_kind_name(dp_chaos_kind kind)
 {
@@ -179,22 +190,57 @@ static unsigned count_faulty(const dp_chaos *self)
     return count;
 }
 
-/* Faults that last meet a third of the nodes at a time, so that mostly there is a majority of voters; kills come on top. */
-static bool has_room(const dp_chaos *self, dp_chaos_kind kind, unsigned n_free)
+static unsigned majority_of(const dp_chaos *self)
+{
+    return self->options->nodes / 2 + 1;
+}
+
+/* The free node that most running nodes hold for the ballot's owner; DP_CHAOS_NODES_MAX: none. */
+static unsigned owner_of_ballot(const dp_chaos *self, const unsigned *list, unsigned n_list)
+{
+    unsigned best = DP_CHAOS_NODES_MAX;
+    unsigned most = 0;
+    for (unsigned i = 0; i < n_list; i++) {
+        unsigned votes = 0;
+        for (unsigned k = 0; k < self->options->nodes; k++) {
+            votes += self->nodes[k].pid > 0 && self->nodes[k].owner[0] != '\0' &&
+                     strcmp(self->nodes[k].owner, self->book.lives[list[i]].id) == 0;
+        }
+        best = votes > most ? list[i] : best;
+        most = votes > most ? votes : most;
+    }
+    return best;
+}
+
+/* Faults that last meet a third of the nodes at a time, so that mostly there is a majority of voters; kills come on top. What
+ * takes a majority, or a voter's own memory, waits until all are well: two such at once could end a run for good. */
+static bool has_room(const dp_chaos *self, dp_chaos_kind kind, const unsigned *list,
+                     unsigned n_free)
 {
     const bool lasts = kinds[kind].most_ms > 0;
     const unsigned most = (self->options->nodes - 1) / FAULTY_SHARE;
+    const bool calm = count_faulty(self) == 0 && dp_chaos_book_waiting(&self->book) == 0;
+    if (kind == DP_CHAOS_MAJORITY) {
+        return calm && n_free >= majority_of(self);
+    }
+    if (kind == DP_CHAOS_ROT || kind == DP_CHAOS_BACKUP) {
+        return calm && n_free > 0;
+    }
+    if (kind == DP_CHAOS_OWNER) {
+        return owner_of_ballot(self, list, n_free) < DP_CHAOS_NODES_MAX;
+    }
     return n_free > 0 && (!lasts || count_faulty(self) < (most > 0 ? most : 1)) &&
            (kind != DP_CHAOS_CUT || (self->cut_until_ms == 0 && self->options->nodes > 1));
 }
 
 /* One of the wanted kinds that there is room for; DP_CHAOS_KINDS if there is none. */
-static dp_chaos_kind draw_kind(dp_chaos *self, unsigned n_free)
+static dp_chaos_kind draw_kind(dp_chaos *self, const unsigned *list, unsigned n_free)
 {
     dp_chaos_kind fitting[DP_CHAOS_KINDS];
     unsigned count = 0;
     for (unsigned k = 0; k < DP_CHAOS_KINDS; k++) {
-        if ((self->options->kinds >> k & 1) != 0 && has_room(self, (dp_chaos_kind)k, n_free)) {
+        if ((self->options->kinds >> k & 1) != 0 &&
+            has_room(self, (dp_chaos_kind)k, list, n_free)) {
             fitting[count++] = (dp_chaos_kind)k;
         }
     }
@@ -235,8 +281,35 @@ static void begin_lasting(dp_chaos *self, unsigned victim, dp_chaos_kind kind, u
     dp_chaos_book_fault(&self->book, victim, kind, now_ms);
     if (kind == DP_CHAOS_STOP) {
         dp_chaos_signal(self, victim, SIGSTOP);
+    } else if (kind == DP_CHAOS_CLOCK) {
+        DP_IGNORE(!dp_chaos_clock_set(self, victim, dp_chaos_clock_draw(self))); /* It was, once. */
     } else {
         fill_disk(self, victim);
+    }
+}
+
+/* Its daemon is killed, is started again at restart_ms, and finds its files as the kind of fault leaves them. */
+static void begin_kill(dp_chaos *self, unsigned victim, dp_chaos_kind kind, uint64_t now_ms,
+                       uint64_t restart_ms)
+{
+    dp_chaos_book_fault(&self->book, victim, kind, now_ms);
+    dp_chaos_kill(self, victim, SIGKILL);
+    self->nodes[victim].restart_ms = restart_ms;
+    if (kind == DP_CHAOS_ROT) {
+        dp_chaos_rot(self, victim);
+    } else if (kind == DP_CHAOS_BACKUP) {
+        self->book.faults[kind] -= dp_chaos_backup(self, victim, now_ms) ? 0 : 1;
+    }
+}
+
+static void begin_majority(dp_chaos *self, unsigned *list, unsigned n_list, uint64_t now_ms)
+{
+    const uint64_t restart_ms = draw_end(self, DP_CHAOS_MAJORITY, now_ms);
+    self->book.faults[DP_CHAOS_MAJORITY]++;
+    for (unsigned i = 0; i < majority_of(self); i++) {
+        const unsigned at = (unsigned)dp_rng_below(&self->rng, n_list);
+        begin_kill(self, list[at], DP_CHAOS_MAJORITY, now_ms, restart_ms);
+        list[at] = list[--n_list];
     }
 }
 
@@ -254,7 +327,7 @@ void dp_chaos_begin_fault(dp_chaos *self, uint64_t now_ms)
 {
     unsigned list[DP_CHAOS_NODES_MAX] = {0};
     const unsigned n_list = free_nodes(self, list);
-    const dp_chaos_kind kind = draw_kind(self, n_list);
+    const dp_chaos_kind kind = draw_kind(self, list, n_list);
     if (kind == DP_CHAOS_KINDS) {
         return;
     }
@@ -262,11 +335,14 @@ void dp_chaos_begin_fault(dp_chaos *self, uint64_t now_ms)
         begin_cut(self, list, n_list, now_ms);
         return;
     }
-    const unsigned victim = list[dp_rng_below(&self->rng, n_list)];
-    if (kind == DP_CHAOS_KILL) {
-        dp_chaos_book_fault(&self->book, victim, DP_CHAOS_KILL, now_ms);
-        dp_chaos_kill(self, victim, SIGKILL);
-        self->nodes[victim].restart_ms = now_ms + self->options->down_ms;
+    if (kind == DP_CHAOS_MAJORITY) {
+        begin_majority(self, list, n_list, now_ms);
+        return;
+    }
+    const unsigned victim = kind == DP_CHAOS_OWNER ? owner_of_ballot(self, list, n_list)
+                                                   : list[dp_rng_below(&self->rng, n_list)];
+    if (dp_chaos_kind_kills(kind)) {
+        begin_kill(self, victim, kind, now_ms, now_ms + self->options->down_ms);
     } else if (kind == DP_CHAOS_WORKER) {
         kill_trainer(self, victim, now_ms);
     } else {
@@ -298,6 +374,8 @@ void dp_chaos_end_faults(dp_chaos *self, uint64_t now_ms, bool all)
         node->faulty = false;
         if (node->fault == DP_CHAOS_STOP) {
             dp_chaos_signal(self, i, SIGCONT);
+        } else if (node->fault == DP_CHAOS_CLOCK) {
+            DP_IGNORE(!dp_chaos_clock_set(self, i, 0)); /* As when it was set wrong. */
         } else {
             free_disk(self, i);
         }

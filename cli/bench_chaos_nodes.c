@@ -106,6 +106,10 @@ int dp_chaos_spawn(dp_chaos *self, unsigned node, dp_control_error *error)
     const dp_start start = {
         .dir = dir, .socket = socket_path, .extra = extra, .pid = dp_children_pid(node)};
     self->book.lives[node].spawned_ms = dp_chaos_now_ms();
+    if (!dp_chaos_clock_wear(self, node)) {
+        return fail(error, DP_EXIT_UNAVAILABLE, "build the target dpclock",
+                    "the clock of a daemon cannot be set wrong", "libdpclock.so is not here");
+    }
     return dp_start_spawn(&start, &self->nodes[node].pid, error);
 }
 

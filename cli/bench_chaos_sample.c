@@ -9,10 +9,9 @@
 #include "cli/bench_chaos.h"
 
 enum {
-    WARM_SHARE = 3, /* the first third of a life fills caches and rings, ... */
-    WARM_MS_MIN = 60 * 1000,
-    WARM_MS_MAX = 10 * 60 * 1000,
-    SLOPE_COUNT_MIN = 300 /* ... and five minutes of samples are needed to say anything */
+    LIFE_MS_MIN = 10 * 60 * 1000, /* a shorter life says nothing of a slope, ... */
+    WARM_MS = 5 * 60 * 1000, /* ... nor does the first time of one, which fills caches and rings; */
+    SLOPE_COUNT_MIN = 300    /* five minutes of samples are needed to say anything */
 };
 #define MS_PER_HOUR 3600000.0
 #define MIB 1048576.0
@@ -103,15 +102,15 @@ static uint64_t store_bytes(const dp_chaos *self, unsigned node)
 
 void dp_chaos_sample_end(dp_chaos *self, unsigned node)
 {
-    dp_chaos_slope_fold(&self->slope, &self->slopes[node]);
+    dp_chaos_slope *const life = &self->slopes[node];
+    if (dp_chaos_now_ms() - life->begin_ms < LIFE_MS_MIN) {
+        *life = (dp_chaos_slope){0};
+    }
+    dp_chaos_slope_fold(&self->slope, life);
 }
 
 void dp_chaos_sample(dp_chaos *self, uint64_t now_ms)
 {
-    const uint64_t share = self->options->duration_ms / WARM_SHARE;
-    const uint64_t warm = share < WARM_MS_MIN   ? WARM_MS_MIN
-                          : share > WARM_MS_MAX ? WARM_MS_MAX
-                                                : share;
     for (unsigned i = 0; i < self->options->nodes; i++) {
         const uint64_t begin_ms = self->book.lives[i].spawned_ms;
         if (self->nodes[i].pid <= 0) {
@@ -123,7 +122,7 @@ void dp_chaos_sample(dp_chaos *self, uint64_t now_ms)
         self->rss_max = bytes > self->rss_max ? bytes : self->rss_max;
         self->fds_max = fds > self->fds_max ? fds : self->fds_max;
         self->store_max = stored > self->store_max ? stored : self->store_max;
-        if (bytes > 0 && now_ms - begin_ms >= warm) {
+        if (bytes > 0 && now_ms - begin_ms >= WARM_MS) {
             self->slopes[i].begin_ms = begin_ms;
             dp_chaos_slope_add(&self->slopes[i], now_ms, (double)bytes / MIB, (double)fds);
         }

@@ -2,6 +2,7 @@
  * states of the last rounds. Nothing here waits longer than it is told. */
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/socket.h>
 
 #include "cli/bench_chaos.h"
@@ -76,6 +77,7 @@ static void take_status(dp_chaos_node *node, const json_t *result)
     }
     node->round = (uint64_t)dp_json_int(run, "round", 0);
     node->voters = (unsigned)dp_json_int(run, "voters", 0);
+    snprintf(node->owner, sizeof node->owner, "%s", dp_json_text(run, "ballot_owner", ""));
 }
 
 /* False when the connection is to be opened again. */

@@ -11,9 +11,11 @@ enum { SHARE_ONE = 100 };
 static bool read_kinds(const dp_cmd *cmd, dp_chaos_options *options, dp_control_error *error)
 {
     const char *kinds = dp_cmd_option(cmd, "kinds");
-    options->kinds = dp_chaos_kinds_parse(kinds != NULL ? kinds : "kill");
+    options->kinds =
+        dp_chaos_kinds_parse(kinds != NULL ? kinds : "kill,stop,worker,owner,majority");
     if (options->kinds == 0) {
-        dp_error_set(error, DP_EXIT_USAGE, "E0001", "--kinds kill,stop,cut,disk,worker",
+        dp_error_set(error, DP_EXIT_USAGE, "E0001",
+                     "--kinds kill,stop,cut,disk,worker,owner,majority,rot,backup,clock",
                      "--kinds is a list of faults", kinds);
         return false;
     }
@@ -132,10 +134,10 @@ const dp_verb dp_verb_bench = {
     .n_args_min = 1,
     .n_args_max = 1,
     .options = {{"nodes", 'n', "N", "how many, 1 to 32 [8]"},
-                {"kill-every", 0, "TIME",
-                 "a fault, which is a SIGKILL to a random node, so often [2s]"},
+                {"kill-every", 0, "TIME", "a fault so often [2s]"},
                 {"kinds", 0, "LIST",
-                 "of kill, stop, cut, disk, worker; one is drawn each time [kill]"},
+                 "of kill, stop, cut, disk, worker, owner, majority, rot, backup, clock; one is "
+                 "drawn each time [kill,stop,worker,owner,majority]"},
                 {"spare", 0, "N", "the first N nodes meet no fault, and live to the end [0]"},
                 {"down", 0, "MS", "milliseconds until it is started again [500]"},
                 {"duration", 0, "TIME", "of the faults [60s]"},

@@ -197,6 +197,9 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     dp_pair_u64(&map, "alive", view.node.alive);
     dp_pair_u64(&map, "voters", view.node.voters);
     dp_pair_bool(&map, "is_voter", view.node.is_voter);
+    char owner[DP_PEER_TEXT_MAX];
+    dp_peer_text(&view.node.ballot_owner, owner);
+    dp_pair_text(&map, "ballot_owner", owner);
     dp_pair_bool(&map, "quorum", view.node.quorum);
     dp_pair_u64(&map, "listed", view.node.listed_last);
     dp_pair_u64(&map, "exchanges", view.node.exchanges);

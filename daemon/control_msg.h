@@ -11,7 +11,7 @@
  *   hello        {} -> {"version", "pid", "state": "idle"|"joining"|"training"|"gossip"|"paused"|"halted"|"left", "run"?}
  *   status       {} -> {"state", "pid", "version", "dir", "uptime_s", "name", "id", "port"?, "rss_bytes", "log_dropped", "store_bytes",
  *                       "run"?: {"name", "id", "round", "applied", "slot", "tokens", "state_root", "members", "alive", "voters",
- *                       "is_voter", "quorum", "listed", "loss"?, "exchanges", "rejected", "diverged", "elements",
+ *                       "is_voter", "ballot_owner": short id of who is to propose the next record, "quorum", "listed", "loss"?, "exchanges", "rejected", "diverged", "elements",
  *                       "data_objects" (tokenizer and shards), "data_here" (of these), "round_ms",
  *                       "tokens_per_s", "compute_utilisation", "trainer_ms"?: {"trained", "computed", "data", "publish", "apply", "state", "tell"}, since
  *                       the trainer's start: computed of trained are steps, the others what the rest went to (dp_trainer_spent), "outer_reach"?, "keep"?: one element of so many in updates of the round to come, where the

@@ -63,6 +63,13 @@ uint32_t dp_commit_owner(const dp_commit *commit, uint32_t ballot)
     return commit->order[ballot % commit->n];
 }
 
+dp_peer dp_commit_owner_next(const dp_commit *commit)
+{
+    dp_assert(commit->n > 0);
+    return commit->voters[dp_commit_owner(commit, commit->seen > 0 ? (uint32_t)commit->seen : 0)]
+        .peer;
+}
+
 bool dp_commit_owns(const dp_commit *commit, uint32_t ballot, uint32_t voter)
 {
 #if DP_MUTATION == 1

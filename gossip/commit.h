@@ -144,6 +144,8 @@ bool dp_commit_bid(dp_commit *commit, dp_time now);
 bool dp_commit_echo(const dp_commit *commit, uint32_t voter, dp_vote *vote);
 
 uint32_t dp_commit_owner(const dp_commit *commit, uint32_t ballot);
+/* Of the highest ballot met in this slot, or of ballot 0: who is to propose. There are voters. */
+dp_peer dp_commit_owner_next(const dp_commit *commit);
 /* How many places after the owner of the highest ballot seen this node comes; 0 for that owner itself. */
 uint32_t dp_commit_distance(const dp_commit *commit);
 /* Does anything go on in this slot? Then a decision is due. */

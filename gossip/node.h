@@ -569,7 +569,8 @@ typedef struct dp_node_view {
     uint32_t alive;     /* alive members, this node included */
     uint32_t voters;
     bool is_voter;
-    bool quorum; /* a majority of voters is heard */
+    dp_peer ballot_owner; /* of the highest ballot met in the slot under way; zero before a run */
+    bool quorum;          /* a majority of voters is heard */
     bool training;
     dp_peer culprit;       /* of the double vote that HALTED is about; zero if none */
     uint32_t listed_last;  /* contributors of the last ROUND record */

