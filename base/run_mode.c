@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/nearest.h"
+
 /* DiLoCo's eta and mu: the best of those that bench_quality tried with four workers and rounds of 15 steps (docs/BENCHMARKS.md);
  * published ones (0.7, 0.9) are for rounds of hundreds. */
 static const dp_run_mode modes[] = {
@@ -53,6 +55,15 @@ const dp_run_mode *dp_run_mode_find(const char *name)
         }
     }
     return NULL;
+}
+
+const char *dp_run_mode_near(const char *name)
+{
+    dp_nearest nearest = {.word = name};
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        dp_nearest_offer(&nearest, modes[i].name);
+    }
+    return nearest.best;
 }
 
 void dp_run_mode_set(dp_manifest *manifest, const dp_run_mode *mode)

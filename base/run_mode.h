@@ -24,6 +24,8 @@ typedef struct dp_run_mode {
 const dp_run_mode *dp_run_modes(size_t *count);
 /* NULL when there is none of this name. */
 const dp_run_mode *dp_run_mode_find(const char *name);
+/* The name that is nearest to one that is unknown (nearest.h); NULL when none is near. */
+const char *dp_run_mode_near(const char *name);
 /* Sets codec, alpha and momentum of the outer step, pairs, exchange and stale, and time and steps of a round where the mode has them. */
 void dp_run_mode_set(dp_manifest *manifest, const dp_run_mode *mode);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/nearest.h"
 
 static const dp_option common[] = {
     {"json", 0, NULL, "print JSON: one object, or one per line for a stream"},
@@ -103,6 +104,26 @@ static bool names_file(const dp_option *option)
             strcmp(option->value, "FOLDER") == 0);
 }
 
+/* text: as it was written, with two dashes and perhaps "=VALUE", or a dash and a letter. */
+static dp_status unknown_option(const dp_cmd *cmd, const char *text, dp_control_error *error)
+{
+    char name[DP_NEAREST_SIZE_MAX + 2];
+    char why[160];
+    const unsigned count = option_count(cmd->verb);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 1, "=") - 1,
+             text[1] == '-' ? text + 2 : "");
+    dp_nearest nearest = {.word = name};
+    for (unsigned i = 0; i < count; i++) {
+        dp_nearest_offer(&nearest, cmd->verb->options[i].name);
+    }
+    for (unsigned i = 0; i < COMMON_COUNT; i++) {
+        dp_nearest_offer(&nearest, common[i].name);
+    }
+    snprintf(why, sizeof why, "%.70s%s%s%s", text, nearest.best != NULL ? "; did you mean --" : "",
+             nearest.best != NULL ? nearest.best : "", nearest.best != NULL ? "?" : "");
+    return refuse(cmd, error, "there is no such option", why);
+}
+
 /* argv[*at] starts with '-'. */
 static dp_status take_option(dp_cmd *cmd, int argc, char **argv, int *at, dp_control_error *error)
 {
@@ -116,7 +137,7 @@ static dp_status take_option(dp_cmd *cmd, int argc, char **argv, int *at, dp_con
                               equals != NULL ? (size_t)(equals - name) : strlen(name), 0, &slot)
                 : find_option(cmd->verb, NULL, 0, text[1], &slot);
     if (option == NULL || (!is_long && text[2] != '\0' && option->value == NULL)) {
-        return refuse(cmd, error, "there is no such option", text);
+        return unknown_option(cmd, text, error);
     }
     const char *value = "";
     if (option->value == NULL && equals != NULL) {
@@ -181,16 +202,64 @@ static void print_option(const dp_option *option)
     printf("  %-26s %s\n", flag, option->text);
 }
 
+/* Whether verb is one of word's: "run create" of "run". */
+static bool is_of_group(const dp_verb *verb, const char *word)
+{
+    const size_t size = strlen(word);
+    return strncmp(verb->name, word, size) == 0 && verb->name[size] == ' ';
+}
+
+static void print_group(const char *word)
+{
+    size_t count = 0;
+    const dp_verb *const *const verbs = dp_verbs(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (is_of_group(verbs[i], word)) {
+            printf("  %-14s %s\n", verbs[i]->name, verbs[i]->summary);
+        }
+    }
+}
+
+bool dp_cmd_has_group(const char *word)
+{
+    size_t count = 0;
+    const dp_verb *const *const verbs = dp_verbs(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (is_of_group(verbs[i], word)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void dp_cmd_help_group(const char *word)
+{
+    size_t count = 0;
+    const dp_verb *const *const verbs = dp_verbs(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (is_of_group(verbs[i], word)) {
+            fputs(verbs[i]->examples, stdout);
+        }
+    }
+    printf("\nusage: dpnode %s VERB [ARGUMENTS] [OPTIONS]\n\n", word);
+    print_group(word);
+    printf("\ndpnode %s VERB --help lists its options.\n", word);
+}
+
 void dp_cmd_help(const dp_verb *verb)
 {
     const unsigned count = option_count(verb);
-    printf("%s\ndpnode %s%s%s: %s.\n\n", verb->examples, verb->name,
+    printf("%s\nusage: dpnode %s%s%s [OPTIONS]\n%s.\n\n", verb->examples, verb->name,
            verb->arguments[0] != '\0' ? " " : "", verb->arguments, verb->summary);
     for (unsigned i = 0; i < count; i++) {
         print_option(&verb->options[i]);
     }
     for (unsigned i = 0; i < COMMON_COUNT; i++) {
         print_option(&common[i]);
+    }
+    if (dp_cmd_has_group(verb->name)) {
+        printf("\nThere are also:\n");
+        print_group(verb->name);
     }
 }
 

@@ -64,6 +64,9 @@ struct dp_cmd {
 DP_MUST dp_status dp_cmd_parse(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv,
                                dp_control_error *error);
 void dp_cmd_help(const dp_verb *verb);
+/* Whether verbs of two words begin with this one, and their help: "run" has run create and others. */
+bool dp_cmd_has_group(const char *word);
+void dp_cmd_help_group(const char *word);
 
 /* Value of an option by its name, or NULL. The verb must have that option. */
 const char *dp_cmd_option(const dp_cmd *cmd, const char *name);

@@ -33,9 +33,12 @@ static bool read_rounds(const dp_cmd *cmd, dp_chaos_options *options, dp_control
     options->mode = mode != NULL ? mode : dp_run_modes(&(size_t){0})->name;
     options->parts = dp_cmd_option(cmd, "parts") != NULL;
     if (dp_run_mode_find(options->mode) == NULL) {
+        const char *const near = dp_run_mode_near(options->mode);
+        char fix[64];
+        snprintf(fix, sizeof fix, "--mode %s", near != NULL ? near : "");
         dp_error_set(error, DP_EXIT_USAGE, "E0001",
-                     "dpnode run validate --keys   # lists all modes", "there is no such mode",
-                     options->mode);
+                     near != NULL ? fix : "dpnode run validate --keys   # lists all modes",
+                     "there is no such mode", options->mode);
         return false;
     }
     return true;

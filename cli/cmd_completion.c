@@ -25,7 +25,7 @@ static void print_pair(const dp_verb *const *verbs, size_t count, size_t i)
             printf("%s ", verbs[k]->name + size);
         }
     }
-    printf("' ;;\n");
+    printf("--help' ;;\n");
 }
 
 static void print_bash(void)
@@ -44,7 +44,8 @@ static void print_bash(void)
             printf("%.*s ", (int)size, verbs[i]->name);
         }
     }
-    printf("'\n  else\n    if ((COMP_CWORD > 2)); then verb+=\" ${COMP_WORDS[2]}\"; fi\n    case "
+    printf("--help --version'\n  else\n    if ((COMP_CWORD > 2)); then verb+=\" "
+           "${COMP_WORDS[2]}\"; fi\n    case "
            "$verb in\n");
     for (size_t i = 0; i < count; i++) {
         if (strchr(verbs[i]->name, ' ') != NULL) {

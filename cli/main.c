@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "cli/cmd.h"
 #include "cli/paths.h"
 
@@ -18,7 +19,9 @@ static void print_usage(void)
     for (size_t i = 0; i < count; i++) {
         printf("  %-14s %s\n", verbs[i]->name, verbs[i]->summary);
     }
-    printf("\ndpnode VERB --help tells more. The daemon is found by --socket or DPNODE_SOCKET.\n");
+    printf("\ndpnode VERB --help tells more, dpnode -V the version. The daemon is found by "
+           "--socket or "
+           "DPNODE_SOCKET.\n");
 }
 
 /* How many of the arguments are the verb's name; 0: another verb. */
@@ -40,8 +43,8 @@ static int words_matched(const char *name, int argc, char **argv)
     return 0;
 }
 
-/* Names of verbs that begin with word, such as "create, validate" of run. */
-static void list_second_words(const char *word, char *text, size_t size)
+/* Names of verbs that begin with word, such as "run create, run validate" of run. */
+static void list_group(const char *word, char *text, size_t size)
 {
     size_t count = 0;
     size_t used = 0;
@@ -57,10 +60,39 @@ static void list_second_words(const char *word, char *text, size_t size)
     }
 }
 
+/* The verb that was meant; NULL: none is near. */
+static const char *nearest_verb(const char *word, const char *second)
+{
+    char both[DP_NEAREST_SIZE_MAX * 2 + 2];
+    size_t count = 0;
+    const dp_verb *const *verbs = dp_verbs(&count);
+    snprintf(both, sizeof both, "%.*s %.*s", DP_NEAREST_SIZE_MAX, word, DP_NEAREST_SIZE_MAX,
+             second != NULL ? second : "");
+    dp_nearest whole = {.word = second != NULL ? both : word};
+    dp_nearest first = {.word = word};
+    for (size_t i = 0; i < count; i++) {
+        const char *const space = strchr(verbs[i]->name, ' ');
+        if (space != NULL && strcmp(space + 1, word) == 0) { /* Its first word was left out. */
+            return verbs[i]->name;
+        }
+        dp_nearest_offer(&whole, verbs[i]->name);
+        dp_nearest_offer(&first, verbs[i]->name);
+    }
+    return whole.best != NULL || dp_cmd_has_group(word) ? whole.best : first.best;
+}
+
+static int no_verb(const dp_cmd *cmd, const char *what, const char *why)
+{
+    dp_control_error error;
+    dp_error_set(&error, DP_EXIT_USAGE, "E0002", "dpnode --help   # lists all verbs", what, why);
+    return dp_cmd_fail(cmd, &error);
+}
+
 /* second: NULL, or the word after it. */
 static int unknown_verb(const dp_cmd *cmd, const char *word, const char *second)
 {
-    const bool wrong = second != NULL && second[0] != '-';
+    const bool is_group = dp_cmd_has_group(word);
+    const bool has_second = second != NULL && second[0] != '-';
     char others[256];
     char why[400];
     dp_control_error error;
@@ -69,20 +101,23 @@ static int unknown_verb(const dp_cmd *cmd, const char *word, const char *second)
                      "a verb comes first, its options stand behind it", word);
         return dp_cmd_fail(cmd, &error);
     }
-    list_second_words(word, others, sizeof others);
-    if (others[0] == '\0') {
-        snprintf(why, sizeof why, "%.100s", word[0] != '\0' ? word : "\"\"");
-    } else if (wrong) {
-        snprintf(why, sizeof why, "%.60s %.60s; there are %s", word,
-                 second[0] != '\0' ? second : "\"\"", others);
-    } else {
-        snprintf(why, sizeof why, "%s", others);
+    list_group(word, others, sizeof others);
+    if (is_group && !has_second) {
+        return no_verb(cmd, "this verb needs a second word", others);
     }
-    dp_error_set(&error, DP_EXIT_USAGE, "E0002", "dpnode --help   # lists all verbs",
-                 others[0] == '\0' || wrong ? "there is no such verb"
-                                            : "this verb needs a second word",
-                 why);
-    return dp_cmd_fail(cmd, &error);
+    const char *const near =
+        has_second && second[0] == '\0' ? NULL : nearest_verb(word, has_second ? second : NULL);
+    const int used = snprintf(why, sizeof why, "%.60s%s%.60s", word[0] != '\0' ? word : "\"\"",
+                              is_group ? " " : "",
+                              !is_group           ? ""
+                              : second[0] != '\0' ? second
+                                                  : "\"\"");
+    if (near != NULL) {
+        snprintf(why + used, sizeof why - (size_t)used, "; did you mean %s?", near);
+    } else if (is_group) {
+        snprintf(why + used, sizeof why - (size_t)used, "; there are %s", others);
+    }
+    return no_verb(cmd, "there is no such verb", why);
 }
 
 static int run_verb(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv)
@@ -123,7 +158,7 @@ int main(int argc, char **argv)
         print_usage();
         return argc < 2 ? DP_EXIT_USAGE : 0;
     }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         return run_verb(&cmd, &dp_verb_version, argc - 2, argv + 2);
     }
     if (strcmp(argv[1], "help") == 0) { /* help VERB */
@@ -133,9 +168,19 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < count; i++) {
         const int words = words_matched(verbs[i]->name, argc - 1, argv + 1);
+        const char *const next = words > 0 ? argv[words + 1] : NULL;
+        if (next != NULL && next[0] != '-' && verbs[i]->n_args_max == 0 &&
+            dp_cmd_has_group(verbs[i]->name)) {
+            return unknown_verb(&cmd, verbs[i]->name, next);
+        }
         if (words > 0) {
             return run_verb(&cmd, verbs[i], argc - 1 - words, argv + 1 + words);
         }
+    }
+    const bool asked = argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0);
+    if ((cmd.help || asked) && dp_cmd_has_group(argv[1])) {
+        dp_cmd_help_group(argv[1]);
+        return 0;
     }
     return unknown_verb(&cmd, argv[1], argv[2]);
 }

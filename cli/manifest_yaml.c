@@ -10,9 +10,10 @@
 #include <yaml.h>
 
 #include "base/assert.h"
+#include "base/nearest.h"
 #include "base/run_mode.h"
 
-enum { KEY_MAX = 64, KEYS_MAX = 128, PATIENT_DISTANCE = 3 };
+enum { KEY_MAX = 64, KEYS_MAX = 128 };
 
 /* Texts come first, then the rows of words and the rows of numbers of base/manifest.h. */
 typedef enum text_key { KEY_NAME, KEY_TEXT, KEY_PRESET, KEY_MODE, TEXT_KEYS } text_key;
@@ -66,46 +67,38 @@ static size_t key_count(const reading *self)
     return TEXT_KEYS + self->n_choices + self->n_rows;
 }
 
-/* Edits between two short texts (Wagner and Fischer 1974), one row at a time. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[KEY_MAX + 1];
-    const size_t width = strnlen(b, KEY_MAX);
-    for (size_t j = 0; j <= width; j++) {
-        row[j] = j;
-    }
-    for (size_t i = 0; a[i] != '\0' && i < KEY_MAX; i++) {
-        size_t diagonal = row[0];
-        row[0] = i + 1;
-        for (size_t j = 0; j < width; j++) {
-            const size_t replaced = diagonal + (a[i] != b[j]);
-            const size_t shorter = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
-            diagonal = row[j + 1];
-            row[j + 1] = replaced < shorter ? replaced : shorter;
-        }
-    }
-    return row[width];
-}
-
 static dp_status unknown_key(const reading *self, const yaml_mark_t *mark, const char *key)
 {
-    size_t best = PATIENT_DISTANCE + 1;
-    const char *close = NULL;
+    dp_nearest nearest = {.word = key};
     for (size_t i = 0; i < key_count(self); i++) {
-        const size_t d = distance(key, key_name(self, i));
-        if (d < best && d < strlen(key)) { /* Not a name that shares no letter with it. */
-            best = d;
-            close = key_name(self, i);
+        const char *const dot = strchr(key_name(self, i), '.');
+        if (dot != NULL && strcmp(dot + 1, key) == 0) { /* Its section was left out. */
+            nearest = (dp_nearest){.word = key, .best = key_name(self, i)};
+        } else {
+            dp_nearest_offer(&nearest, key_name(self, i));
         }
     }
-    if (close != NULL) {
-        DP_IGNORE(
-            dp_why_set(self->fix, DP_OK, "write %s", close)); /* It only fills the sentence. */
-        return complain(self, mark, "unknown key \"%s\" (did you mean %s?)", key, close);
+    if (nearest.best != NULL) {
+        DP_IGNORE(dp_why_set(self->fix, DP_OK, "write %s",
+                             nearest.best)); /* It only fills the sentence. */
+        return complain(self, mark, "unknown key \"%s\" (did you mean %s?)", key, nearest.best);
     }
     DP_IGNORE(dp_why_set(self->fix, DP_OK,
                          "dpnode run validate --keys   # lists all keys")); /* As above. */
     return complain(self, mark, "unknown key \"%s\"", key);
+}
+
+/* The fix of a word that a key does not take: the nearest that it does, or where all are listed. */
+static void tell_nearest(const reading *self, const char *key, const dp_nearest *nearest)
+{
+    if (nearest->best != NULL) {
+        const char *const dot = strrchr(key, '.');
+        DP_IGNORE(dp_why_set(self->fix, DP_OK, "write %s: %s", dot != NULL ? dot + 1 : key,
+                             nearest->best)); /* A sentence. */
+    } else {
+        DP_IGNORE(dp_why_set(self->fix, DP_OK, "dpnode run validate --keys   # lists all of %s",
+                             key)); /* As above. */
+    }
 }
 
 /* ---- values ---- */
@@ -123,14 +116,17 @@ static dp_status take_text(const reading *self, const yaml_mark_t *mark, const c
 static dp_status take_word(const reading *self, const yaml_mark_t *mark,
                            const dp_manifest_choice *choice, const char *value)
 {
+    dp_nearest nearest = {.word = value};
     for (size_t i = 0; i < choice->n_words; i++) {
         if (strcmp(value, choice->words[i].name) == 0) {
             memcpy((char *)&self->file->manifest + choice->offset, &choice->words[i].value,
                    sizeof choice->words[i].value);
             return DP_OK;
         }
+        dp_nearest_offer(&nearest, choice->words[i].name);
     }
     char words[DP_MANIFEST_WORDS_MAX];
+    tell_nearest(self, choice->key, &nearest);
     dp_manifest_words_text(choice, words, sizeof words);
     return complain(self, mark, "%s is \"%.32s\"; it may be %s", choice->key, value, words);
 }
@@ -209,8 +205,13 @@ static dp_status take_preset(const reading *self, const yaml_mark_t *mark, const
 {
     const dp_model_preset *const preset = dp_model_preset_find(value);
     if (preset == NULL) {
-        DP_IGNORE(dp_why_set(self->fix, DP_OK,
-                             "dpnode run validate --keys   # lists all presets")); /* A sentence. */
+        size_t count = 0;
+        const dp_model_preset *const presets = dp_model_presets(&count);
+        dp_nearest nearest = {.word = value};
+        for (size_t i = 0; i < count; i++) {
+            dp_nearest_offer(&nearest, presets[i].name);
+        }
+        tell_nearest(self, "model.preset", &nearest);
         return complain(self, mark, "model.preset \"%.32s\" is not known", value);
     }
     dp_manifest from;
@@ -225,8 +226,7 @@ static dp_status take_mode(const reading *self, const yaml_mark_t *mark, const c
 {
     const dp_run_mode *const mode = dp_run_mode_find(value);
     if (mode == NULL) {
-        DP_IGNORE(dp_why_set(self->fix, DP_OK,
-                             "dpnode run validate --keys   # lists all modes")); /* A sentence. */
+        tell_nearest(self, "round.mode", &(dp_nearest){.best = dp_run_mode_near(value)});
         return complain(self, mark, "round.mode \"%.32s\" is not known", value);
     }
     dp_manifest from;

@@ -2,20 +2,20 @@
 _dpnode() {
   local word=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} words='' common='--json --socket --help'
   if ((COMP_CWORD == 1)); then
-    words='up down doctor run invite token join status peers audit rounds why logs pause resume drain limits leave revoke ckpt sample eval train data swarm bench completion version '
+    words='up down doctor run invite token join status peers audit rounds why logs pause resume drain limits leave revoke ckpt sample eval train data swarm bench completion version --help --version'
   else
     if ((COMP_CWORD > 2)); then verb+=" ${COMP_WORDS[2]}"; fi
     case $verb in
     'up'*) words="--dir --listen $common" ;;
     'down'*) words="$common" ;;
     'doctor'*) words="--dir --listen --backend $common" ;;
-    'run') words='create validate fork merge ' ;;
+    'run') words='create validate fork merge --help' ;;
     'run create') words="--demo --text --from --name --dir --listen $common" ;;
     'run validate') words="--keys $common" ;;
     'run fork') words="--to --yes $common" ;;
     'run merge') words="--yes $common" ;;
     'invite'*) words="--uses --expires --role --qr $common" ;;
-    'token') words='inspect ' ;;
+    'token') words='inspect --help' ;;
     'token inspect') words="$common" ;;
     'join'*) words="--name --dir --listen $common" ;;
     'status'*) words="--check $common" ;;
@@ -30,14 +30,14 @@ _dpnode() {
     'limits'*) words="--upload --download --upload-month --download-month --month-day $common" ;;
     'leave'*) words="--keep-data --now $common" ;;
     'revoke'*) words="--yes $common" ;;
-    'ckpt') words='ls verify export ' ;;
+    'ckpt') words='ls verify export --help' ;;
     'ckpt ls') words="$common" ;;
     'ckpt verify') words="$common" ;;
     'ckpt export') words="--gguf --llmc --force $common" ;;
     'sample'*) words="--prompt --tokens --seed $common" ;;
     'eval'*) words="--tokens --data $common" ;;
     'train'*) words="--out --steps --threads --processes --resume --demo --text --from --backend --rows --save-steps --save-seconds $common" ;;
-    'data') words='tokenize info verify ' ;;
+    'data') words='tokenize info verify --help' ;;
     'data tokenize') words="--out --tokenizer --vocab --format --field --separator --shard-tokens $common" ;;
     'data info') words="--format $common" ;;
     'data verify') words="$common" ;;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/nearest.h"
 #include "base/size.h"
 #include "daemon/advertise.h"
 #include "daemon/month.h"
@@ -288,6 +289,22 @@ static const dp_setting *setting_of(const char *name, size_t size)
     return NULL;
 }
 
+static dp_status unknown_option(const char *argument, size_t size, dp_why *why)
+{
+    char name[DP_NEAREST_SIZE_MAX + 2];
+    snprintf(name, sizeof name, "%.*s", (int)(size < sizeof name ? size : sizeof name - 1),
+             argument + 2);
+    dp_nearest nearest = {.word = name};
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        dp_nearest_offer(&nearest, settings[i].name);
+    }
+    return nearest.best == NULL
+               ? dp_why_set(why, DP_BADARG, "there is no option %s; see dpnoded --help", argument)
+               : dp_why_set(why, DP_BADARG,
+                            "there is no option %s; did you mean --%s? See dpnoded --help",
+                            argument, nearest.best);
+}
+
 static dp_status read_argument(dp_config *config, int argc, char **argv, int *at, dp_why *why)
 {
     const char *argument = argv[*at];
@@ -300,7 +317,7 @@ static dp_status read_argument(dp_config *config, int argc, char **argv, int *at
     const size_t size = equals == NULL ? strlen(name) : (size_t)(equals - name);
     const dp_setting *setting = setting_of(name, size);
     if (setting == NULL) {
-        return dp_why_set(why, DP_BADARG, "there is no option %s; see dpnoded --help", argument);
+        return unknown_option(argument, size, why);
     }
     const char *value = equals == NULL ? NULL : equals + 1;
     if (value == NULL && setting->kind == DP_SETTING_FLAG) {
@@ -369,9 +386,9 @@ dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help, b
     DP_TRY(dp_config_default(config, why));
     DP_TRY(read_environment(config, why));
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             *help = true;
-        } else if (strcmp(argv[i], "--version") == 0) {
+        } else if (strcmp(argv[i], "--version") == 0 || strcmp(argv[i], "-V") == 0) {
             *version = true;
         } else {
             DP_TRY(read_argument(config, argc, argv, &i, why));

@@ -123,7 +123,35 @@ class WithoutDaemon(SystemTest):
             done = dpnode(*verb.split(), "--help")
             self.assertEqual(done.returncode, 0, verb)
             self.assertIn(f"dpnode {verb}", done.stdout.decode().splitlines()[0], verb)
+            self.assertIn(f"\nusage: dpnode {verb}", done.stdout.decode(), verb)
             self.assertIn("--json", done.stdout.decode(), verb)
+
+    def test_the_first_word_of_several_verbs_has_a_help(self):
+        for word, verbs in (("run", ("run create", "run validate", "run fork", "run merge")), ("token", ("token inspect",)),
+                            ("ckpt", ("ckpt ls", "ckpt verify", "ckpt export"))):
+            for asked in ((word, "--help"), (word, "-h"), ("help", word)):
+                done = dpnode(*asked)
+                self.assertEqual(done.returncode, 0, asked)
+                for verb in verbs:
+                    self.assertIn(f"\n  {verb} ", done.stdout.decode(), asked)
+        self.assertIn("\n  data tokenize ", dpnode("data", "--help").stdout.decode())
+
+    def test_a_verb_that_is_nearly_right_is_named(self):
+        for words, meant in ((("statsu",), "status"), (("run", "creat"), "run create"), (("create",), "run create"),
+                             (("ckpt", "exprot", "x"), "ckpt export"), (("data", "tokenise", "x"), "data tokenize")):
+            done = dpnode(*words, "--json")
+            error = json.loads(done.stdout)["error"]
+            self.assertEqual((done.returncode, error["code"]), (64, "E0002"), words)
+            self.assertTrue(error["why"].endswith(f"; did you mean {meant}?"), error)
+        for words in (("zebra",), ("run", "zebra")):
+            self.assertNotIn("did you mean", dpnode(*words).stderr.decode(), words)
+
+    def test_the_version_is_told_in_every_spelling(self):
+        for words in (("-V",), ("--version",), ("version",)):
+            self.assertEqual(dpnode(*words).stdout, dpnode("--version").stdout)
+            self.assertEqual(dpnode(*words).returncode, 0)
+        done = subprocess.run([os.path.join(BINARIES, "dpnoded"), "-V"], capture_output=True, text=True, timeout=30, check=True)
+        self.assertRegex(done.stdout, r"^dpnoded \d")
 
     def test_the_completion_script_is_bash(self):
         script = dpnode("completion", "bash").stdout

@@ -97,6 +97,21 @@ static void what_is_not_understood_is_refused_with_usage(void **state)
                   "901234567890123456789"));
 }
 
+static void an_option_that_is_nearly_right_is_named(void **state)
+{
+    (void)state;
+    refused(PARSE("a", "--folow"));
+    assert_string_equal(error.why, "--folow; did you mean --follow?");
+    refused(PARSE("a", "--lsat=4"));
+    assert_string_equal(error.why, "--lsat=4; did you mean --last?");
+    refused(PARSE("a", "--scoket", "/x"));
+    assert_non_null(strstr(error.why, "did you mean --socket?"));
+    refused(PARSE("a", "--zebra"));
+    assert_string_equal(error.why, "--zebra");
+    refused(PARSE("a", "-x"));
+    assert_string_equal(error.why, "-x");
+}
+
 static void help_needs_no_arguments(void **state)
 {
     (void)state;
@@ -165,6 +180,7 @@ int main(void)
         cmocka_unit_test(options_stand_anywhere_in_every_form),
         cmocka_unit_test(a_dash_alone_and_what_follows_two_dashes_are_arguments),
         cmocka_unit_test(what_is_not_understood_is_refused_with_usage),
+        cmocka_unit_test(an_option_that_is_nearly_right_is_named),
         cmocka_unit_test(help_needs_no_arguments),
         cmocka_unit_test(numbers_have_bounds),
         cmocka_unit_test(spans_of_time_have_units),

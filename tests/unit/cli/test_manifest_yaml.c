@@ -140,12 +140,26 @@ static void an_unknown_key_is_named_with_its_place_and_a_guess(void **state)
             "unknown key \"model.widht\" (did you mean model.width?)");
     CHECK(strcmp(fix.text, "write model.width") == 0);
     refused("nmae: x\n", "1:1", "did you mean name?");
+    refused("preset: llama-tiny\n", "1:1", "did you mean model.preset?");
     refused("'': 1\n", "1:1", "unknown key \"\"");
     refused("{? : 1}\n", "1:4", "unknown key \"\"");
     refused("an_extremely_long_key_that_no_row_has_ever_had_or_will_ever_have_in_this_program: 1\n",
             "1:1", "unknown key");
     refused("zebra: 1\n", "1:1", "unknown key \"zebra\"");
     refused("model:\n  zebracrossing: 1\n", "2:3", "unknown key");
+}
+
+static void a_word_that_a_key_does_not_take_gets_a_guess(void **state)
+{
+    (void)state;
+    refused("round: {mode: sprase}\n", "1:15", "round.mode \"sprase\" is not known");
+    CHECK(strcmp(fix.text, "write mode: sparse") == 0);
+    refused("model: {preset: lama-tiny}\n", "1:17", "not known");
+    CHECK(strcmp(fix.text, "write preset: llama-tiny") == 0);
+    refused("round: {codec: spares}\n", "1:16", "round.codec is \"spares\"");
+    CHECK(strcmp(fix.text, "write codec: sparse") == 0);
+    refused("round: {mode: zebra}\n", "1:15", "not known");
+    CHECK(strstr(fix.text, "run validate --keys") != NULL);
 }
 
 static void numbers_of_the_wrong_kind_are_refused_where_they_stand(void **state)
@@ -272,6 +286,7 @@ int main(void)
         cmocka_unit_test(every_row_can_be_set_to_its_standard),
         cmocka_unit_test(words_and_the_text_are_read),
         cmocka_unit_test(an_unknown_key_is_named_with_its_place_and_a_guess),
+        cmocka_unit_test(a_word_that_a_key_does_not_take_gets_a_guess),
         cmocka_unit_test(numbers_of_the_wrong_kind_are_refused_where_they_stand),
         cmocka_unit_test(an_impossible_model_is_told_at_the_key_that_makes_it_so),
         cmocka_unit_test(structures_that_are_no_manifest_are_refused),

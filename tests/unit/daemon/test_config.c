@@ -167,13 +167,21 @@ static void mistakes_are_told_in_a_sentence(void **state)
     static const struct {
         const char *argument;
         const char *wanted;
-    } cases[] = {{"nonsense", "not an option"}, {"--nonsense", "no option"},
-                 {"--dir", "needs a value"},    {"--", "no option"},
-                 {"-h", "not an option"},       {"--nice=", "not a number"},
-                 {"--dirx=1", "no option"},     {"", "not an option"},
-                 {"--dir=", "--dir is empty"},  {"--socket=", "--socket is empty"},
-                 {"--listen=", "[::]:7717"},    {"--worker=", "--worker is empty"},
-                 {"--backend=", "auto, cpu"},   {"--advertise=here", "has no port"}};
+    } cases[] = {{"nonsense", "not an option"},
+                 {"--nonsense", "no option"},
+                 {"--lisen=1.2.3.4:5", "no option --lisen=1.2.3.4:5; did you mean --listen?"},
+                 {"--dir", "needs a value"},
+                 {"--", "no option"},
+                 {"-x", "not an option"},
+                 {"--nice=", "not a number"},
+                 {"--dirx=1", "no option"},
+                 {"", "not an option"},
+                 {"--dir=", "--dir is empty"},
+                 {"--socket=", "--socket is empty"},
+                 {"--listen=", "[::]:7717"},
+                 {"--worker=", "--worker is empty"},
+                 {"--backend=", "auto, cpu"},
+                 {"--advertise=here", "has no port"}};
     dp_config config;
     dp_why why;
     (void)state;
