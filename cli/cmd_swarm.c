@@ -175,7 +175,7 @@ static bool all_ended(void)
 static void end_all(const swarm *self)
 {
     const struct timespec pause = {.tv_nsec = LOOK_EVERY_MS * 1000000L};
-    dp_children_signal(SIGTERM);
+    dp_children_signal(SIGINT); /* At once: there is nothing to drain for. */
     for (unsigned waited = 0; !all_ended() && waited < END_MS_MAX; waited += LOOK_EVERY_MS) {
         nanosleep(&pause, NULL);
     }
@@ -229,7 +229,7 @@ static int run_swarm(dp_cmd *cmd)
         return dp_cmd_fail(cmd, &error);
     }
     self.count = (unsigned)count;
-    dp_children_watch(SIGTERM);
+    dp_children_watch(SIGINT);
     int status = dp_run_input_open(&source, &input, &error);
     if (status == 0) {
         status = make_dir(&self, &error);

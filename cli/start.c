@@ -65,8 +65,8 @@ static void become_daemon(const dp_start *start, const char *program, const char
     if (start->detach) {
         setsid();
     } else {
-        setpgid(0, 0);                    /* Ctrl-C is for its parent, which ends it in order ... */
-        prctl(PR_SET_PDEATHSIG, SIGTERM); /* ... and if it cannot, the system does. */
+        setpgid(0, 0);                   /* Ctrl-C is for its parent, which ends it in order ... */
+        prctl(PR_SET_PDEATHSIG, SIGINT); /* ... and if it cannot, the system does. */
     }
     char *vector[DP_START_ARGS_MAX] = {NULL};
     memcpy(vector, arguments,

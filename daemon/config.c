@@ -91,7 +91,14 @@ static const dp_setting settings[] = {
      "once this file is there, end politely as soon as a round has counted this node's work",
      TEXT(drain_on_file)},
     {"drain-time", DP_SETTING_NUMBER, "SECONDS", "25", 0, 86400,
-     "how long to wait for that round at most", NUMBER(drain_time)},
+     "how long to wait for that round at most, after SIGTERM too; a second SIGTERM, or SIGINT, "
+     "ends "
+     "at once",
+     NUMBER(drain_time)},
+    {"token-file", DP_SETTING_TEXT, "PATH", "", 0, 0,
+     "join the run of the invite token in this file, as soon as it is there, where this node is in "
+     "no run yet",
+     TEXT(token_file)},
     {"observer", DP_SETTING_FLAG, "", "0", 0, 1, "hold and serve, never train", NUMBER(observer)},
     {"late-parts", DP_SETTING_FLAG, "", "0", 0, 1,
      "send no part of a gradient before the whole is computed: to measure what that is worth",

@@ -51,6 +51,7 @@ typedef struct dp_config {
     uint64_t margin;                        /* bytes that stay free on the disk */
     uint64_t drain_time;                    /* seconds */
     char drain_on_file[DP_CONFIG_PATH_MAX]; /* empty: none is looked for */
+    char token_file[DP_CONFIG_PATH_MAX];    /* empty: none is looked for */
     bool network_dir;                       /* the directory may lie on a network file system */
     bool observer;
     bool late_parts;

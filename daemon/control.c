@@ -267,6 +267,10 @@ void dp_call_fail(const dp_call *call, int exit, const char *code, const char *f
     snprintf(error.why, sizeof error.why, "%s", why);
     snprintf(error.fix, sizeof error.fix, "%s", fix);
     if (self == NULL) {
+        if (call->client == DP_CALL_NOBODY) {
+            dp_diary_add(call->daemon->diary, DP_LOG_ERROR, "join.failed", 0, NULL,
+                         "%s: %s; fix: %s", what, why, fix);
+        }
         return;
     }
     if (dp_control_write_error(&self->out, call->id, &error) != DP_OK) {

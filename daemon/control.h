@@ -6,7 +6,7 @@
 #include "daemon/control_msg.h"
 #include "daemon/daemon.h"
 
-enum { DP_CONTROL_CLIENTS_MAX = 64, DP_CONTROL_OUT_MAX = 8 * 1024 * 1024 };
+enum { DP_CALL_NOBODY = 0, DP_CONTROL_CLIENTS_MAX = 64, DP_CONTROL_OUT_MAX = 8 * 1024 * 1024 };
 
 /* Binds the socket (mode 0660, folder made 0750 if absent). A stale socket file is replaced. DP_BUSY: another daemon
  * answers there. */
@@ -20,7 +20,7 @@ void dp_control_on_round(dp_control *control, const dp_diary_round *round);
 /* One request under way. A value: it may outlive its client, then replies go nowhere. */
 typedef struct dp_call {
     const dp_daemon *daemon; /* not its control: that may be closed before the answer comes */
-    uint64_t client;
+    uint64_t client;         /* DP_CALL_NOBODY: its failure is told in the log */
     uint64_t id;
 } dp_call;
 
@@ -48,6 +48,8 @@ dp_method dp_method_data;
 uint32_t dp_data_objects(const dp_driver *driver, uint32_t *here);
 /* control_run.c */
 dp_method dp_method_run_create, dp_method_run_join, dp_method_invite;
+/* Joins as the method does, though nobody has asked for it. The daemon must be idle. */
+void dp_run_join_unasked(dp_daemon *daemon, dp_view token);
 /* control_leave.c */
 dp_method dp_method_run_leave, dp_method_pause, dp_method_resume, dp_method_down;
 /* control_drain.c */

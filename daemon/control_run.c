@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "daemon/control.h"
 #include "daemon/driver.h"
 #include "daemon/found.h"
@@ -447,14 +448,10 @@ static dp_status facts_of_token(const dp_daemon *daemon, const dp_invite *invite
                             facts->credential, &facts->credential_bytes);
 }
 
-static dp_status open_by_token(dp_daemon *daemon, const dp_pack_value *parameters, const char *name,
-                               dp_why *why)
+static dp_status open_by_token(dp_daemon *daemon, dp_view token, const char *name, dp_why *why)
 {
     static dp_facts facts;
     static dp_invite invite;
-    dp_view token = {0};
-    DP_IGNORE(!dp_pack_get_text(dp_pack_key(parameters, "token"),
-                                &token)); /* An empty one is refused by its reader. */
     DP_TRY(dp_invite_parse(token, &invite, NULL, why));
     dp_status status = dp_invite_check(&invite, dp_unix_ms(), NULL, why);
     if (status == DP_OK) {
@@ -495,13 +492,9 @@ static void fail_join(const dp_call *call, dp_status status, const char *why)
     }
 }
 
-void dp_method_run_join(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+static void join(dp_daemon *daemon, const dp_call *call, dp_view token, const char *name)
 {
     dp_why why = {""};
-    char name[DP_NAME_MAX + 1];
-    if (!must_be_idle(daemon, call) || !take_name(daemon, call, parameters, name)) {
-        return;
-    }
     joining *self = dp_alloc(1, sizeof *self);
     if (self == NULL || uv_timer_init(daemon->loop, &self->timer) != 0) {
         dp_free(self);
@@ -512,7 +505,7 @@ void dp_method_run_join(dp_daemon *daemon, const dp_call *call, const dp_pack_va
     self->call = *call;
     self->timer.data = self;
     self->started_ms = dp_unix_ms();
-    const dp_status status = open_by_token(daemon, parameters, name, &why);
+    const dp_status status = open_by_token(daemon, token, name, &why);
     if (status != DP_OK) {
         daemon->driver = NULL;
         fail_join(call, status, why.text);
@@ -524,4 +517,22 @@ void dp_method_run_join(dp_daemon *daemon, const dp_call *call, const dp_pack_va
     dp_driver_set_hooks(daemon->driver, &hooks);
     wait_until(self, JOIN_CUT_MS);
     progress(call, "token", dp_driver_facts(daemon->driver)->name);
+}
+
+void dp_method_run_join(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    char name[DP_NAME_MAX + 1];
+    dp_view token = {0};
+    if (must_be_idle(daemon, call) && take_name(daemon, call, parameters, name)) {
+        DP_IGNORE(!dp_pack_get_text(dp_pack_key(parameters, "token"),
+                                    &token)); /* An empty one is refused by its reader. */
+        join(daemon, call, token, name);
+    }
+}
+
+void dp_run_join_unasked(dp_daemon *daemon, dp_view token)
+{
+    const dp_call nobody = {.daemon = daemon, .client = DP_CALL_NOBODY};
+    dp_assert(daemon->driver == NULL);
+    join(daemon, &nobody, token, daemon->config->name);
 }

@@ -18,6 +18,7 @@ typedef struct dp_control dp_control;
 typedef struct dp_guard dp_guard;
 typedef struct dp_ballast dp_ballast;
 typedef struct dp_allowance dp_allowance;
+typedef struct dp_token_file dp_token_file;
 
 typedef struct dp_daemon {
     uv_loop_t *loop;
@@ -29,6 +30,7 @@ typedef struct dp_daemon {
     dp_control *control;
     dp_guard *guard;
     dp_ballast *ballast;
+    dp_token_file *token_file;
     dp_identity identity;
     uint64_t incarnation;
     uint64_t started_ms;     /* unix */

@@ -12,6 +12,11 @@
 #include "base/assert.h"
 #include "daemon/driver.h"
 
+enum {
+    DRAIN_LOOK_MS = 100,
+    END_S = 10 /* to end in, once drained */
+};
+
 /* The saver's turn. It outlives the guard when that closes in between. */
 typedef struct beat_job {
     dp_saver_job job;
@@ -123,7 +128,8 @@ const char *dp_guard_drained(const dp_daemon *daemon, uint64_t counted, uint64_t
     if (daemon->driver != NULL) {
         dp_driver_look(daemon->driver, &view);
     }
-    if (!view.running || view.node.mode != DP_MODE_SYNC) {
+    if (!view.running || view.node.mode != DP_MODE_SYNC || daemon->config->observer ||
+        strcmp(view.trainer, "up") != 0) {
         return "drained: there is no round to wait for";
     }
     if (view.counted > counted) {
@@ -131,16 +137,6 @@ const char *dp_guard_drained(const dp_daemon *daemon, uint64_t counted, uint64_t
     }
     return waited_ms >= limit_ms ? "drained: the time is over; what was published counts later"
                                  : NULL;
-}
-
-static void begin_drain(dp_guard *guard)
-{
-    dp_daemon *daemon = guard->daemon;
-    guard->drain_since_ms = uv_now(daemon->loop);
-    guard->counted = dp_guard_counted(daemon);
-    dp_diary_add(daemon->diary, DP_LOG_WARN, "daemon.draining", 0, NULL,
-                 "%s is there: this node goes on until a round counts its work, for %llu s at most",
-                 daemon->config->drain_on_file, (unsigned long long)daemon->config->drain_time);
 }
 
 static void go_on_draining(dp_guard *guard)
@@ -157,14 +153,38 @@ static void go_on_draining(dp_guard *guard)
 static void on_look(uv_timer_t *timer)
 {
     dp_guard *guard = timer->data;
+    const char *file = guard->daemon->config->drain_on_file;
     if (guard->daemon->ending) {
         return;
     }
     if (guard->drain_since_ms > 0) {
         go_on_draining(guard);
-    } else if (access(guard->daemon->config->drain_on_file, F_OK) == 0) {
-        begin_drain(guard);
+    } else if (access(file, F_OK) == 0) {
+        char cause[DP_CONFIG_PATH_MAX + 16];
+        snprintf(cause, sizeof cause, "%s is there", file);
+        DP_IGNORE(!dp_guard_drain(guard, cause)); /* It drains for another reason. */
     }
+}
+
+bool dp_guard_drain(dp_guard *guard, const char *cause)
+{
+    dp_daemon *daemon = guard->daemon;
+    const unsigned long long seconds = daemon->config->drain_time;
+    char extend[64];
+    if (guard->drain_since_ms > 0) {
+        return false;
+    }
+    guard->drain_since_ms = uv_now(daemon->loop);
+    guard->counted = dp_guard_counted(daemon);
+    if (dp_guard_drained(daemon, guard->counted, 0, seconds * 1000) == NULL) {
+        dp_diary_add(daemon->diary, DP_LOG_WARN, "daemon.draining", 0, NULL,
+                     "%s: this node goes on until a round counts its work, for %llu s at most",
+                     cause, seconds);
+        snprintf(extend, sizeof extend, "EXTEND_TIMEOUT_USEC=%llu", (seconds + END_S) * 1000000);
+        tell(guard, extend);
+    }
+    uv_timer_start(&guard->look, on_look, 0, DRAIN_LOOK_MS);
+    return true;
 }
 
 /* ---- opening ---- */

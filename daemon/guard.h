@@ -15,8 +15,11 @@ enum {
  * With the setting drain-on-file: once that file is there, the daemon goes on until a round counts its work, for
  * drain-time at most, and ends politely with 0. */
 DP_MUST dp_status dp_guard_open(dp_guard **guard, dp_daemon *daemon);
+/* From now on drain as above; cause begins a sentence of the log. Ends at once where there is nothing to wait for. False: it
+ * drains already. */
+bool dp_guard_drain(dp_guard *guard, const char *cause);
 /* May a node that drains end now? NULL: not yet. Else why: a round has counted its work (counted before rounds had when it began),
- * there is no round to wait for, or the time is over. */
+ * there is no round to wait for (idle, paused, gossip, no trainer), or the time is over. */
 const char *dp_guard_drained(const dp_daemon *daemon, uint64_t counted, uint64_t waited_ms,
                              uint64_t limit_ms);
 /* Rounds that have counted this node so far. */

@@ -15,6 +15,7 @@
 #include "daemon/control.h"
 #include "daemon/driver.h"
 #include "daemon/guard.h"
+#include "daemon/token_file.h"
 #include "daemon/transport.h"
 #include "store/dir.h"
 
@@ -209,12 +210,14 @@ void dp_daemon_again(dp_daemon *daemon, const char *cause)
 
 static void on_signal(uv_signal_t *handle, int number)
 {
-    const dp_daemon *daemon = handle->data;
+    dp_daemon *daemon = handle->data;
     if (number == SIGHUP) {
         dp_log_sink_reopen(daemon->log);
-        return;
+    } else if (number == SIGINT) {
+        dp_daemon_end(daemon, 0, "asked by SIGINT");
+    } else if (!dp_guard_drain(daemon->guard, "asked by SIGTERM")) {
+        dp_daemon_end(daemon, 0, "asked by SIGTERM twice");
     }
-    dp_daemon_end(handle->data, 0, number == SIGTERM ? "asked by SIGTERM" : "asked by SIGINT");
 }
 
 static dp_status open_store(dp_daemon *daemon, dp_why *why)
@@ -260,7 +263,10 @@ static dp_status start(dp_daemon *daemon, dp_facts *facts, bool *member, dp_why 
     DP_TRY(dp_control_open(&daemon->control, daemon, daemon->config->socket, why));
     DP_TRY(dp_guard_open(&daemon->guard, daemon));
     DP_TRY(dp_ballast_open(&daemon->ballast, daemon, DP_BALLAST_LOOK_MS));
-    return *member ? dp_driver_open(&daemon->driver, daemon, facts, why) : DP_OK;
+    if (*member) {
+        DP_TRY(dp_driver_open(&daemon->driver, daemon, facts, why));
+    }
+    return dp_token_file_open(&daemon->token_file, daemon);
 }
 
 /* A tool that still runs would keep the loop; its answer finds nobody. */
@@ -277,6 +283,8 @@ static void close_all(dp_daemon *daemon)
 {
     dp_guard_close(daemon->guard);
     daemon->guard = NULL;
+    dp_token_file_close(daemon->token_file);
+    daemon->token_file = NULL;
     dp_ballast_close(daemon->ballast);
     daemon->ballast = NULL;
     dp_allowance_close(daemon->allowance);

@@ -127,11 +127,11 @@ class Node:
         self.process.wait()
 
     def end(self):
-        """Politely, then not."""
+        """Politely and at once (SIGTERM would drain), then not."""
         if self.process is None or self.process.poll() is not None:
             return None
         self.signal_all(signal.SIGCONT)
-        self.process.terminate()
+        self.process.send_signal(signal.SIGINT)
         try:
             return self.process.wait(END_S)
         except subprocess.TimeoutExpired:
@@ -231,7 +231,7 @@ class Folder:
         for node in self.nodes: # all at once ...
             if node.process is not None and node.process.poll() is None:
                 node.signal_all(signal.SIGCONT)
-                node.process.terminate()
+                node.process.send_signal(signal.SIGINT)
         for node in self.nodes: # ... then wait for each
             node.end()
         shutil.rmtree(self.path, ignore_errors=True)

@@ -161,7 +161,7 @@ class Faults(SystemTest):
     def test_43_who_is_asked_to_end_in_mid_round_says_goodbye_and_comes_back(self):
         node = self.pair()
         wait_for(lambda: any("published an update" in t for t in texts(node, 3)), PATIENCE_S, "an update is out")
-        node.process.send_signal(signal.SIGTERM)
+        node.process.send_signal(signal.SIGINT)
         self.assertEqual(node.process.wait(10), 0)
         wait_for(lambda: self.state_of_second() == "dead", 2, "the others know at once, and do not suspect it first")
         self.rounds_go_on(self.first)
@@ -169,6 +169,46 @@ class Faults(SystemTest):
         node.start()
         self.counted(node)
         state_roots_agree([self.first, node], PATIENCE_S)
+
+    def test_43_sigterm_drains_and_a_second_one_ends(self):
+        node = self.pair()
+        node.process.send_signal(signal.SIGTERM)
+        self.assertEqual(node.process.wait(20), 0)
+        self.assertIn("asked by SIGTERM: this node goes on until a round counts its work, for 25 s", node.tail(40))
+        self.assertIn("drained: its work is counted", node.tail(20))
+        node.start()
+        self.counted(node)
+        self.first.process.send_signal(signal.SIGSTOP) # no round is decided now
+        node.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: "asked by SIGTERM: " in node.tail(5), 10, "it drains")
+        self.assertIsNone(node.process.poll())
+        node.process.send_signal(signal.SIGTERM)
+        self.assertEqual(node.process.wait(5), 0)
+        self.assertIn("asked by SIGTERM twice", node.tail(5))
+        self.first.process.send_signal(signal.SIGCONT)
+
+    def test_43_sigterm_ends_a_node_at_once_that_has_nothing_to_drain(self):
+        idle = self.folder.node("idle").start()
+        paused = self.pair()
+        paused.ask("pause")
+        wait_for(lambda: paused.ask("status").get("state") == "paused", 10, "it is paused")
+        for node in (idle, paused):
+            node.process.send_signal(signal.SIGTERM)
+            self.assertEqual(node.process.wait(5), 0)
+            self.assertIn("drained: there is no round to wait for", node.tail(5))
+
+    def test_43_a_token_in_a_file_is_joined_by_when_it_is_there(self):
+        first, token = self.found()
+        path = os.path.join(self.folder.path, "token")
+        node = self.folder.node("late", "--token-file", path).start()
+        wait_for(lambda: "it is not there yet" in node.tail(), 10, "it waits for the file")
+        self.file("token", "DPN1-junk\n")
+        wait_for(lambda: "join.failed" in node.tail(), 10, "it tells that this is no token")
+        self.file("token", token + "\n")
+        wait_for(lambda: node.run().get("counted", 0) > 0, PATIENCE_S, "it has joined")
+        self.assertEqual(first.run()["members"], 2)
+        node.ask("leave")
+        wait_for(lambda: not node.run(), PATIENCE_S, "it has left, and does not join again")
 
     def test_44_a_notice_of_a_machine_that_goes_away_is_heeded_after_the_round(self):
         notice = os.path.join(self.folder.path, "notice")
