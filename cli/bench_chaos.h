@@ -99,6 +99,7 @@ typedef struct dp_chaos_life {
     uint32_t watchers;        /* bit per node that could see it, to the end of the fault */
     uint64_t down_ms;         /* time of the last death of a trainer that it told; 0: none */
     unsigned killed_trainers; /* by the bench, and not yet told */
+    bool odd_clock; /* the clock of this process was wrong once: so are times that it tells */
 } dp_chaos_life;
 
 /* Gaps between rounds by what began in them. */

@@ -96,7 +96,8 @@ static void look_for_watchers(dp_chaos_book *book, unsigned node)
     life->watchers = 0;
     for (unsigned i = 0; i < book->n_nodes; i++) {
         const bool parted = ((book->cut >> i ^ book->cut >> node) & 1) != 0;
-        life->watchers |= book->lives[i].up && i != node && !parted ? 1U << i : 0;
+        const bool tells = book->lives[i].up && !book->lives[i].odd_clock;
+        life->watchers |= tells && i != node && !parted ? 1U << i : 0;
         book->lives[i].watchers &= ~(1U << node); /* It will tell nothing of earlier faults. */
     }
 }
@@ -113,6 +114,10 @@ void dp_chaos_book_fault(dp_chaos_book *book, unsigned node, dp_chaos_kind kind,
     life->fault_ms = now_ms;
     life->watchers = 0;
     life->killed_trainers += kind == DP_CHAOS_WORKER;
+    life->odd_clock = life->odd_clock || kind == DP_CHAOS_CLOCK;
+    for (unsigned i = 0; i < book->n_nodes && kind == DP_CHAOS_CLOCK; i++) {
+        book->lives[i].watchers &= ~(1U << node); /* The times that it tells say nothing. */
+    }
     if (dp_chaos_kind_kills(kind) || kind == DP_CHAOS_STOP) {
         life->up = false;
         look_for_watchers(book, node);
@@ -144,6 +149,7 @@ void dp_chaos_book_back(dp_chaos_book *book, unsigned node, uint64_t now_ms)
         book->outage_ms += now_ms > from_ms ? now_ms - from_ms : 0;
         book->last_ms = now_ms > book->last_ms ? now_ms : book->last_ms;
     }
+    life->odd_clock = life->odd_clock && !(was_away && dp_chaos_kind_kills(life->fault));
     life->up = true;
     life->waits = life->fault_ms != 0;
     life->back_ms = now_ms;
@@ -362,8 +368,8 @@ void dp_chaos_book_event(dp_chaos_book *book, unsigned node, const json_t *event
     const char *text = dp_json_text(event, "text", "");
     const uint64_t time_ms = (uint64_t)dp_json_int(event, "time_ms", 0);
     const bool dead = strstr(text, "-> dead") != NULL;
-    if (book->lives[node].fault == DP_CHAOS_CLOCK) {
-        return; /* Its times say nothing, to the next fault. */
+    if (book->lives[node].odd_clock) {
+        return; /* Events are told again to each connection, with the times of then. */
     }
     if (strcmp(dp_json_text(event, "name", ""), "trainer.down") == 0) {
         trainer_died(book, node, time_ms);

@@ -300,12 +300,22 @@ static void times_of_a_clock_that_is_wrong_say_nothing(void **state)
 {
     dp_chaos_book *book = *state;
     dp_chaos_book_fault(book, 1, DP_CHAOS_CLOCK, 2000);
-    note(book, 1, 900000, "cc alive -> dead");
+    dp_chaos_book_back(book, 1, 2500);
+    dp_chaos_book_fault(book, 2, DP_CHAOS_STOP, 2500);
+    assert_int_equal(book->lives[2].watchers, 1U << 0);
+    dp_chaos_book_back(book, 2, 2550);
+    dp_chaos_book_fault(book, 1, DP_CHAOS_STOP, 2600);
+    dp_chaos_book_back(book, 1, 2700);
+    note(book, 1, 900000, "cc alive -> dead"); /* Told again, from when it was wrong. */
     trainer_is_down(book, 1, 900000);
     assert_int_equal(book->false_detections, 0);
     assert_int_equal(book->trainers_died, 0);
-    note(book, 0, 3000, "cc alive -> dead"); /* The others are heard. */
+    note(book, 0, 9000, "cc alive -> dead"); /* The others are heard, ... */
     assert_int_equal(book->false_detections, 1);
+    dp_chaos_book_fault(book, 1, DP_CHAOS_KILL, 9500);
+    dp_chaos_book_back(book, 1, 9600);
+    note(book, 1, 20000, "cc alive -> dead"); /* ... and its next process. */
+    assert_int_equal(book->false_detections, 2);
 }
 
 int main(void)
