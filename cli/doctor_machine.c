@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "cli/doctor.h"
 #include "cli/json.h"
@@ -185,6 +186,20 @@ static bool trains_there(const dp_doctor *doctor, const char *backend)
     return strncmp(device, backend, size) == 0 && device[size] == ':';
 }
 
+/* As compute/plugin.c looks for it: its driver, on Linux and in WSL. */
+static bool has_card(const dp_doctor *doctor)
+{
+    static const char *const nodes[] = {"/dev/nvidiactl", "/dev/dxg"};
+    for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++) {
+        char path[512];
+        snprintf(path, sizeof path, "%.400s%s", doctor->root, nodes[i]);
+        if (access(path, F_OK) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void look_device(const dp_doctor *doctor, dp_finding *out)
 {
     if (doctor->worker == NULL) {
@@ -193,6 +208,8 @@ static void look_device(const dp_doctor *doctor, dp_finding *out)
     char memory[DP_PRINT_CELL_MAX];
     const char *const line = dp_json_text(doctor->worker, "line", "");
     const char *const backend = dp_json_text(doctor->worker, "backend", "?");
+    const char *const trains_on =
+        dp_json_text(json_object_get(doctor->status, "run"), "device", "");
     const long long celsius = dp_json_int(doctor->worker, "celsius", 0);
     const long long busy = dp_json_int(doctor->worker, "busy_percent", 0);
     dp_print_bytes((uint64_t)dp_json_int(doctor->worker, "device_memory_usable", 0), memory);
@@ -204,11 +221,22 @@ static void look_device(const dp_doctor *doctor, dp_finding *out)
     }
     dp_finding_what(out, DP_FINDING_OK, "%s: %s; %s to use%s", backend,
                     dp_json_text(doctor->worker, "device", "?"), memory, cards);
-    if (line[0] != '\0' && strcmp(backend, "cpu") == 0) { /* Else it names who computes. */
+    if (line[0] != '\0' && strcmp(backend, "cpu") == 0 && !has_card(doctor) &&
+        strcmp(dp_json_text(doctor->check, "backend", ""), "auto") == 0) {
+        dp_finding_what(out, DP_FINDING_OK, "%s: %s; %s to use; no card here", backend,
+                        dp_json_text(doctor->worker, "device", "?"), memory);
+    } else if (line[0] != '\0' && strcmp(backend, "cpu") == 0) { /* Else it names who computes. */
         out->level = DP_FINDING_WARN;
         dp_finding_why(out, "%s", line);
         dp_finding_fix(out, "mend what it names, or say that the CPU is meant: dpnoded --backend "
                             "cpu");
+    } else if (strncmp(trains_on, "cpu:", 4) == 0 && strcmp(backend, "cpu") != 0) {
+        out->level = DP_FINDING_WARN;
+        dp_finding_why(out,
+                       "this node trains on %s: when its trainer began, another one had the card, "
+                       "or it was not ready (dpnode logs says which)",
+                       trains_on);
+        dp_finding_fix(out, "end the other trainer, then dpnode down; dpnode up");
     } else if (celsius > CELSIUS_MAX) {
         out->level = DP_FINDING_WARN;
         dp_finding_why(out, "it has %lld degrees Celsius, at which cards slow down", celsius);

@@ -31,7 +31,7 @@
 
 enum {
     DP_BACKEND_MAGIC = 0x42504431, /* "1DPB" as bytes */
-    DP_BACKEND_VERSION = 12,       /* of this table and of what it says; any change is another */
+    DP_BACKEND_VERSION = 13,       /* of this table and of what it says; any change is another */
     DP_BACKEND_LAYOUTS = 13,
     DP_BACKEND_STATE_MAX = 1 + DP_OPTIM_VECTORS_MAX,
     DP_DEVICE_NAME_MAX = 96
@@ -90,6 +90,7 @@ typedef struct dp_device {
     int32_t celsius;  /* INT32_MIN: not known */
     uint32_t watts;   /* 0: not known */
     uint32_t percent; /* busy with others' work; 0 also where it is not known */
+    bool taken;       /* a trainer of dpnode on this machine has it: create gives DP_BUSY */
 } dp_device;
 
 /* What create needs; borrowed until close. */

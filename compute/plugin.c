@@ -279,11 +279,12 @@ dp_status dp_plugin_try(const char *path, uint32_t device, uint32_t timeout_ms, 
 
 /* ---- Choosing. */
 
-/* The first of the places where the file is; path names the first one if it is nowhere. */
+/* The last of the places where the file is, as installed, as built, beside the program; path names the last one if it is
+ * nowhere. */
 static bool find(const char *name, const char *folder, char path[PATH_MAX])
 {
-    static const char *const places[] = {"", "/../lib/dpnode"};
-    for (size_t i = sizeof places / sizeof places[0]; i-- > 0;) {
+    static const char *const places[] = {"/../lib/dpnode", "/plugins", ""};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         const int size = snprintf(path, PATH_MAX, "%s%s/libdpnode_%s.so", folder, places[i], name);
         if (size > 0 && size < PATH_MAX && access(path, F_OK) == 0) {
             return true;
@@ -381,10 +382,13 @@ static dp_status find_wanted(dp_plugin_choice *out, const char *wanted, const ch
     }
     const bool automatic = strcmp(name, "auto") == 0;
     if (!find(automatic ? "cuda" : name, folder, out->path)) {
-        return automatic ? DP_NOTFOUND
-                         : dp_why_set(why, DP_NOTFOUND,
-                                      "the backend '%s' is not installed (%.300s is not there)",
-                                      name, out->path);
+        return automatic
+                   ? DP_NOTFOUND
+                   : dp_why_set(
+                         why, DP_NOTFOUND,
+                         "the backend '%s' is not installed: %.300s is not there, nor in plugins "
+                         "or ../lib/dpnode beside it",
+                         name, out->path);
     }
     return DP_OK;
 }
@@ -446,9 +450,46 @@ static void own_folder(char path[PATH_MAX])
     }
 }
 
+void dp_plugin_yield(dp_plugin_choice *out, const char *wanted)
+{
+    dp_device device = {.taken = false};
+    if (strcmp(wanted, "auto") != 0 || out->path[0] == '\0' ||
+        out->backend->device(out->device, &device, NULL) != DP_OK || !device.taken) {
+        return;
+    }
+    device.name[sizeof device.name - 1] = '\0';
+    *out = (dp_plugin_choice){.backend = dp_backend_cpu()};
+    DP_IGNORE(dp_why_set(&out->line, DP_BUSY,
+                         "another trainer of dpnode on this machine has %s; the CPU computes "
+                         "instead",
+                         device.name));
+}
+
+void dp_plugin_tell_card(dp_plugin_choice *out, const char *wanted, const char *root)
+{
+    static const char *const cards[] = {"/dev/nvidiactl", "/dev/dxg"}; /* Linux, and WSL */
+    if (strcmp(wanted, "auto") != 0 || out->path[0] != '\0' || out->line.text[0] != '\0') {
+        return;
+    }
+    for (size_t i = 0; i < sizeof cards / sizeof cards[0]; i++) {
+        char path[PATH_MAX];
+        snprintf(path, sizeof path, "%.512s%s", root, cards[i]);
+        if (access(path, F_OK) == 0) {
+            DP_IGNORE(dp_why_set(
+                &out->line, DP_NOTFOUND,
+                "this machine has a card (%s), and libdpnode_cuda.so is neither beside "
+                "dpnode-worker nor in plugins or ../lib/dpnode there: it is built where cmake "
+                "finds nvcc; the CPU computes instead",
+                cards[i]));
+            return;
+        }
+    }
+}
+
 void dp_plugin_choose_own(dp_plugin_choice *out, const char *wanted, uint32_t timeout_ms)
 {
     char folder[PATH_MAX];
     own_folder(folder);
     dp_plugin_choose(out, wanted, folder, timeout_ms);
+    dp_plugin_tell_card(out, wanted, "");
 }

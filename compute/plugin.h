@@ -46,12 +46,17 @@ typedef struct dp_plugin_choice {
 
 /* How many devices wanted names, without looking at any: 1 unless there are several. */
 uint32_t dp_plugin_count(const char *wanted);
-/* wanted: "cpu"; a path (with a slash); a name as "cuda", looked for as libdpnode_cuda.so in folder and folder/../lib/dpnode;
- * "auto": cuda where it is installed. A name may end in ":N", which means device N and not 0, or in several, as cuda:0,cuda:1 or
+/* wanted: "cpu"; a path (with a slash); a name as "cuda", looked for as libdpnode_cuda.so in folder/../lib/dpnode (installed), folder/plugins
+ * (built) and folder; "auto": cuda where it is installed. A name may end in ":N", which means device N and not 0, or in several, as cuda:0,cuda:1 or
  * cuda:0,1; each is tried, all at once, timeout_ms as above. Whatever goes wrong, the CPU is chosen and line says why. */
 void dp_plugin_choose(dp_plugin_choice *out, const char *wanted, const char *folder,
                       uint32_t timeout_ms);
-/* The same with the folder of this program; timeout_ms is DP_PLUGIN_CHECK_MS unless somebody asks for more. Before there is another
+/* The CPU was chosen because auto has found no plugin: line says so where the machine has a card. root is "", or a test's. */
+void dp_plugin_tell_card(dp_plugin_choice *out, const char *wanted, const char *root);
+/* auto has chosen a card that another trainer of dpnode on this machine has: the CPU computes, and line says so. For a trainer
+ * that begins, not for one that only looks. */
+void dp_plugin_yield(dp_plugin_choice *out, const char *wanted);
+/* choose and tell_card with the folder of this program; timeout_ms is DP_PLUGIN_CHECK_MS unless somebody asks for more. Before there is another
  * thread. */
 void dp_plugin_choose_own(dp_plugin_choice *out, const char *wanted, uint32_t timeout_ms);
 

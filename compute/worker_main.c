@@ -280,6 +280,7 @@ static int serve(const arguments *args)
     dp_team *team = start_team(args); /* Before there is a thread, or a card in use. */
     dp_plugin_choice choice;
     dp_plugin_choose_own(&choice, backend_of(args), DP_PLUGIN_CHECK_MS);
+    dp_plugin_yield(&choice, backend_of(args));
     if (choice.line.text[0] != '\0') {
         tell(choice.line.text);
     }

@@ -50,3 +50,15 @@ dp_status dp_cuda_claim(const dp_cuda_properties *card, int *fd, dp_why *why)
                               card->name, card->bus)
                  : DP_OK;
 }
+
+bool dp_cuda_is_claimed(const dp_cuda_properties *card)
+{
+    struct sockaddr_un name;
+    const socklen_t size = name_of(card, &name);
+    const int asking = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const bool claimed = asking >= 0 && connect(asking, (const struct sockaddr *)&name, size) == 0;
+    if (asking >= 0) {
+        close(asking);
+    }
+    return claimed;
+}

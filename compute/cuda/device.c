@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "compute/cuda/claim.h"
 #include "compute/cuda/nvml.h"
 
 enum { SPINS = 2000, NAP_NS = 50 * 1000, LABEL_MAX = 48 };
@@ -176,7 +177,9 @@ dp_status dp_cuda_device_look(const dp_cuda_api *api, uint32_t index, dp_device 
     if (status != DP_OK) {
         return told(&device, status, why);
     }
-    dp_device found = {.memory_total = device.properties.memory, .memory_usable = room};
+    dp_device found = {.memory_total = device.properties.memory,
+                       .memory_usable = room,
+                       .taken = dp_cuda_is_claimed(&device.properties)};
     snprintf(found.name, sizeof found.name, "%s", device.properties.name);
     dp_nvml_look(device.properties.bus, &found);
     *out = found;

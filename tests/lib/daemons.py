@@ -70,8 +70,10 @@ class Node:
                    "--ballast", "1M", "--margin", "1M", "--threads", "1", *self.arguments]
         with open(self.log, "ab") as log:
             self.started = time.time()
+            # Several nodes share this machine: a card would be one node's, and another run's bytes.
+            environment = {"DPNODE_BACKEND": "cpu", **os.environ, **(self.environment or {})}
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            env={**os.environ, **(self.environment or {})}, start_new_session=True,
+                                            env=environment, start_new_session=True,
                                             preexec_fn=_die_with_parent)
         if wait:
             wait_for(self.answers, ANSWER_S, f"{self.name} answers; see {self.log}")

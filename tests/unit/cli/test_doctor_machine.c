@@ -140,7 +140,8 @@ static void a_device_that_was_not_taken_is_told_in_its_own_words(void **state)
     assert_int_equal(look("device", &own).level,
                      DP_FINDING_OK); /* It is this node that trains there. */
     json_object_set_new(json_object_get(status, "run"), "device", json_string("cpu: x"));
-    assert_int_equal(look("device", &own).level, DP_FINDING_WARN);
+    expect(look("device", &own), DP_FINDING_WARN, "H200", "this node trains on cpu: x",
+           "dpnode up");
     json_decref(status);
     json_object_set_new(worker, "busy_percent", json_integer(3));
     json_object_set_new(worker, "line", json_string("H200 computes (cuda)"));
@@ -169,6 +170,25 @@ static void bbr_is_asked_for_and_its_module_where_it_is_missing(void **state)
     expect(look("congestion", &doctor), DP_FINDING_WARN, "cubic", "", "modprobe tcp_bbr; sysctl");
     put("proc/sys/net/ipv4/tcp_congestion_control", "");
     assert_int_equal(look("congestion", &doctor).level, DP_FINDING_NONE);
+}
+
+static void a_machine_without_a_card_misses_none_and_one_with_a_card_does(void **state)
+{
+    (void)state;
+    json_t *const check = json_pack("{s:s}", "backend", "auto");
+    json_t *const worker =
+        json_pack("{s:s,s:s,s:I,s:s}", "backend", "cpu", "device", "avx2", "device_memory_usable",
+                  (json_int_t)1 << 30, "line", "no driver; the CPU computes instead");
+    dp_doctor doctor = doctor_of(worker, check, NULL);
+    doctor.root = fake_root.path;
+    expect(look("device", &doctor), DP_FINDING_OK, "1.0 GiB to use; no card here", NULL, NULL);
+    json_object_set_new(check, "backend", json_string("cuda")); /* asked for */
+    expect(look("device", &doctor), DP_FINDING_WARN, "cpu: avx2", "no driver", "--backend cpu");
+    json_object_set_new(check, "backend", json_string("auto"));
+    folder("dev/nvidiactl");
+    expect(look("device", &doctor), DP_FINDING_WARN, "cpu: avx2", "no driver", "--backend cpu");
+    json_decref(worker);
+    json_decref(check);
 }
 
 static void a_machine_without_shared_memory_is_told(void **state)
@@ -293,6 +313,7 @@ int main(void)
         cmocka_unit_test(memory_is_judged_by_what_may_be_used),
         cmocka_unit_test(a_device_that_was_not_taken_is_told_in_its_own_words),
         in_root(bbr_is_asked_for_and_its_module_where_it_is_missing),
+        in_root(a_machine_without_a_card_misses_none_and_one_with_a_card_does),
         in_root(a_machine_without_shared_memory_is_told),
         cmocka_unit_test(descriptors_are_counted),
         cmocka_unit_test(a_clock_is_compared_with_those_that_wrote_the_rounds),

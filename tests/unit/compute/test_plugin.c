@@ -3,12 +3,14 @@
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "compute/backend_check.h"
 #include "compute/backend_cpu.h"
 #include "compute/plugin.h"
 #include "compute/trainer.h"
+#include "tests/lib/tempdir.h"
 
 /* A self-test takes a second; on a machine that has much else to do, or counts lines, a minute. Only what hangs waits so long. */
 enum { PATIENCE_MS = 100 * 1000 };
@@ -254,9 +256,80 @@ static void what_is_not_installed_is_said_only_to_who_asked_for_it(void **state)
     CHECK(choice.backend == dp_backend_cpu() && choice.line.text[0] == '\0' && !choice.missed);
     dp_plugin_choose(&choice, "cuda", "/nowhere", PATIENCE_MS);
     CHECK(choice.backend == dp_backend_cpu());
-    CHECK(strstr(choice.line.text, "the backend 'cuda' is not installed (") != NULL);
+    CHECK(strstr(choice.line.text, "the backend 'cuda' is not installed: ") != NULL);
     dp_plugin_choose(&choice, "/nowhere/x.so", folder, PATIENCE_MS);
     CHECK(strstr(choice.line.text, "/nowhere/x.so is not there; the CPU") != NULL);
+}
+
+static void a_plugin_is_found_where_it_is_installed_and_where_it_is_built(void **state)
+{
+    (void)state;
+    static const char *const places[] = {"bin/libdpnode_plain.so", "bin/plugins/libdpnode_plain.so",
+                                         "lib/dpnode/libdpnode_plain.so"};
+    tempdir dir;
+    char bin[TEMPDIR_FILE_MAX];
+    tempdir_open(&dir);
+    static const char *const folders[] = {"bin", "bin/plugins", "lib", "lib/dpnode"};
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        tempdir_file(&dir, folders[i], bin);
+        assert_int_equal(mkdir(bin, 0700), 0);
+    }
+    tempdir_file(&dir, "bin", bin);
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        char place[TEMPDIR_FILE_MAX];
+        dp_plugin_choice choice;
+        tempdir_file(&dir, places[i], place);
+        assert_int_equal(symlink(path_of("plain"), place), 0);
+        dp_plugin_choose(&choice, "plain", bin, PATIENCE_MS);
+        CHECK(strcmp(choice.backend->name, "plain") == 0);
+        assert_int_equal(unlink(place), 0);
+    }
+    tempdir_close(&dir);
+}
+
+/* Of a backend whose device is taken. */
+static dp_status taken_device(uint32_t index, dp_device *out, dp_why *why)
+{
+    (void)index;
+    (void)why;
+    *out = (dp_device){.name = "Card", .taken = true};
+    return DP_OK;
+}
+
+static void automatic_choice_leaves_a_card_to_the_trainer_that_has_it(void **state)
+{
+    (void)state;
+    dp_backend taken = *dp_backend_cpu();
+    taken.device = taken_device;
+    dp_plugin_choice choice = {.backend = &taken, .path = "x"};
+    dp_plugin_yield(&choice, "cuda"); /* asked for by name: it is told instead */
+    CHECK(choice.backend == &taken);
+    dp_plugin_yield(&choice, "auto");
+    CHECK(choice.backend == dp_backend_cpu() && choice.path[0] == '\0' && !choice.missed);
+    CHECK(strstr(choice.line.text, "another trainer of dpnode on this machine has Card; the CPU") !=
+          NULL);
+}
+
+static void a_card_without_its_plugin_is_told(void **state)
+{
+    (void)state;
+    dp_plugin_choice choice;
+    tempdir dir;
+    char path[TEMPDIR_FILE_MAX];
+    tempdir_open(&dir);
+    dp_plugin_choose(&choice, "auto", "/nowhere", PATIENCE_MS);
+    dp_plugin_tell_card(&choice, "auto", dir.path);
+    CHECK(choice.line.text[0] == '\0');
+    tempdir_file(&dir, "dev", path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    tempdir_file(&dir, "dev/nvidiactl", path);
+    assert_int_equal(symlink("/dev/null", path), 0);
+    dp_plugin_tell_card(&choice, "cpu", dir.path);
+    CHECK(choice.line.text[0] == '\0');
+    dp_plugin_tell_card(&choice, "auto", dir.path);
+    CHECK(strstr(choice.line.text, "this machine has a card (/dev/nvidiactl)") != NULL);
+    CHECK(strstr(choice.line.text, "built where cmake finds nvcc; the CPU computes") != NULL);
+    tempdir_close(&dir);
 }
 
 static void a_name_may_say_which_device(void **state)
@@ -365,6 +438,9 @@ int main(void)
         cmocka_unit_test(a_plugin_that_hangs_is_ended),
         cmocka_unit_test(libraries_that_are_no_plugins_are_named),
         cmocka_unit_test(what_is_not_installed_is_said_only_to_who_asked_for_it),
+        cmocka_unit_test(a_plugin_is_found_where_it_is_installed_and_where_it_is_built),
+        cmocka_unit_test(automatic_choice_leaves_a_card_to_the_trainer_that_has_it),
+        cmocka_unit_test(a_card_without_its_plugin_is_told),
         cmocka_unit_test(a_name_may_say_which_device),
         cmocka_unit_test(a_device_that_vanishes_is_told_and_can_only_be_closed),
         cmocka_unit_test(losses_that_are_no_numbers_cost_steps_and_are_counted),

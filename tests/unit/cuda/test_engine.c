@@ -349,8 +349,12 @@ static void a_second_worker_for_one_card_is_told_so(void **state)
     dp_engine *first = NULL;
     dp_engine *second = NULL;
     dp_why why = {{0}};
+    dp_device seen;
     fake_cuda_set(&(fake_cuda){.cards = 2});
+    CHECK(cuda->device(0, &seen, &why) == DP_OK && !seen.taken);
     CHECK_OK(cuda->create(&first, &setup, &why));
+    CHECK(cuda->device(0, &seen, &why) == DP_OK && seen.taken);
+    CHECK(cuda->device(1, &seen, &why) == DP_OK && !seen.taken);
     CHECK_STATUS(cuda->create(&second, &setup, &why), DP_BUSY);
     CHECK(strstr(why.text, "another trainer of dpnode on this machine has Emulated Card") != NULL);
     setup.device = 1;

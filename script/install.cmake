@@ -1,0 +1,40 @@
+# Installing (CMakeLists.txt includes it): programs, plugin, manual, completion, unit, documents. cmake --install build/release
+# [--prefix FOLDER]; DESTDIR in the environment goes before it, for packages.
+set(DP_DOC_DIR share/doc/dpnode)
+
+# A folder that cannot be written says so before anything is copied.
+install(CODE [[
+    set(to "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
+    execute_process(COMMAND mkdir -p "${to}/bin" RESULT_VARIABLE made ERROR_VARIABLE why)
+    if(made EQUAL 0)
+        execute_process(COMMAND test -w "${to}/bin" RESULT_VARIABLE made)
+        set(why "${to}/bin cannot be written by this user")
+    endif()
+    if(NOT made EQUAL 0)
+        string(STRIP "${why}" why)
+        message(FATAL_ERROR "dpnode cannot be installed in ${to}: ${why}.\n"
+            "Fix: install as root (sudo cmake --install ...), or into a folder of your own "
+            "(cmake --install ... --prefix ~/.local).")
+    endif()
+]])
+
+install(TARGETS dpnode dpnoded dpnode-worker RUNTIME DESTINATION bin)
+if(TARGET dpnode_cuda)
+    install(TARGETS dpnode_cuda LIBRARY DESTINATION lib/dpnode) # compute/plugin.c looks there.
+endif()
+install(FILES docs/man/dpnode.1 DESTINATION share/man/man1)
+install(FILES docs/man/dpnoded.8 DESTINATION share/man/man8)
+install(FILES contrib/dpnode.bash DESTINATION share/bash-completion/completions RENAME dpnode)
+install(FILES README.md LICENSE DESTINATION ${DP_DOC_DIR})
+install(DIRECTORY docs/ DESTINATION ${DP_DOC_DIR}/docs FILES_MATCHING PATTERN "*.md" PATTERN "*.yaml" PATTERN man EXCLUDE
+    PATTERN records EXCLUDE PATTERN decisions EXCLUDE)
+
+# The unit names the program where it lies.
+install(CODE "set(unit [[${CMAKE_SOURCE_DIR}/contrib/dpnoded.service]])")
+install(CODE [[
+    set(to "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/lib/systemd/system/dpnoded.service")
+    file(READ "${unit}" text)
+    string(REPLACE "/usr/bin/dpnoded" "${CMAKE_INSTALL_PREFIX}/bin/dpnoded" text "${text}")
+    message(STATUS "Installing: ${to}")
+    file(WRITE "${to}" "${text}")
+]])

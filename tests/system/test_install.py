@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Installed, dpnode is whole: cmake --install, with a prefix and with DESTDIR, gives programs that find each other and their plugin, and
+the documents and the unit that belong to them; where it cannot write it says so. A plugin is found in the tree of the build too."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import systemtest  # noqa: E402
+from systemtest import BINARIES, TINY, SystemTest, tiny_text  # noqa: E402
+
+BESIDE = ("share/man/man1/dpnode.1", "share/man/man8/dpnoded.8", "share/bash-completion/completions/dpnode",
+          "share/doc/dpnode/README.md", "share/doc/dpnode/docs/PROTOCOL.md", "share/doc/dpnode/docs/examples/kjv.yaml",
+          "share/doc/dpnode/LICENSE")
+PROGRAMS = ["dpnode", "dpnode-worker", "dpnoded"]
+
+
+class Install(SystemTest):
+    def setUp(self):
+        super().setUp()
+        if shutil.which("cmake") is None or not os.path.exists(os.path.join(BINARIES, "cmake_install.cmake")):
+            self.skipTest("no cmake, or no tree of a build")
+        with open(os.path.join(BINARIES, "cmake_install.cmake"), encoding="utf-8") as script:
+            wanted = "plugins/libdpnode_cuda.so"
+            if wanted in script.read() and not os.path.exists(os.path.join(BINARIES, wanted)):
+                self.skipTest("the build is not whole: no libdpnode_cuda.so")
+        self.prefix = os.path.join(self.folder.path, "usr")
+
+    def install(self, *words, **environment):
+        return subprocess.run(["cmake", "--install", BINARIES, *words], capture_output=True, text=True, timeout=120,
+                              env={**os.environ, **environment}, check=False)
+
+    def run_installed(self, *words, status=0, **environment):
+        """The last line of JSON of the installed dpnode, which must find everything by where it lies."""
+        done = subprocess.run([os.path.join(self.prefix, "bin", "dpnode"), *words, "--json"], capture_output=True, text=True,
+                              timeout=120, check=False,
+                              env={"PATH": "/usr/bin:/bin", "TMPDIR": self.folder.path, "HOME": self.folder.path,
+                                   "DPNODE_DIR": os.path.join(self.folder.path, "d"), "DPNODE_LISTEN": "127.0.0.1:0",
+                                   "DPNODE_SOCKET": os.path.join(self.folder.path, "s"), **environment})
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def device(self, **environment):
+        told = self.run_installed("doctor", **environment)
+        return {finding["name"]: finding for finding in told["checks"]}["device"]
+
+    def test_an_installed_swarm_trains(self):
+        done = self.install("--prefix", self.prefix)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(os.listdir(os.path.join(self.prefix, "bin"))), PROGRAMS)
+        for name in BESIDE:
+            self.assertTrue(os.path.exists(os.path.join(self.prefix, name)), name)
+        with open(os.path.join(self.prefix, "lib/systemd/system/dpnoded.service"), encoding="utf-8") as unit:
+            self.assertIn(f"ExecStart={self.prefix}/bin/dpnoded ", unit.read())
+        text = tiny_text(os.path.join(self.folder.path, "text.txt"))
+        last = self.run_installed("swarm", "-n", "2", "--rounds", "2", self.file("tiny.yaml", TINY), "--text", text)
+        self.assertEqual(len(last["peers"]), 2, last)
+
+    def test_a_plugin_is_found_installed_and_built(self):
+        built = os.path.join(BINARIES, "plugins", "libdpnode_plain.so")
+        if not os.path.exists(built):
+            self.skipTest("no plugin is built")
+        self.assertEqual(self.install("--prefix", self.prefix).returncode, 0)
+        self.assertIn("'plain' is not installed", self.device(DPNODE_BACKEND="plain")["why"])
+        place = os.path.join(self.prefix, "lib", "dpnode")
+        os.makedirs(place, exist_ok=True)
+        shutil.copy(built, place)
+        self.assertIn("plain: ", self.device(DPNODE_BACKEND="plain")["what"])
+        shutil.copy(built, os.path.join(place, "libdpnode_cuda.so")) # as where nvcc is
+        self.assertIn("plain: ", self.device()["what"])
+        self.prefix = os.path.join(self.folder.path, "tree") # as the build lies there
+        os.makedirs(self.prefix)
+        os.symlink(BINARIES, os.path.join(self.prefix, "bin"))
+        self.assertIn("plain: ", self.device(DPNODE_BACKEND="plain")["what"])
+
+    def test_destdir_goes_before_the_prefix_and_stands_in_no_file(self):
+        package = os.path.join(self.folder.path, "package")
+        done = self.install("--prefix", "/opt/dpnode", DESTDIR=package)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(os.listdir(package + "/opt/dpnode/bin")), PROGRAMS)
+        with open(package + "/opt/dpnode/lib/systemd/system/dpnoded.service", encoding="utf-8") as unit:
+            self.assertIn("ExecStart=/opt/dpnode/bin/dpnoded ", unit.read())
+
+    def test_a_prefix_that_cannot_be_written_is_named_with_what_to_do(self):
+        self.file("file", "")
+        done = self.install("--prefix", os.path.join(self.folder.path, "file"))
+        self.assertNotEqual(done.returncode, 0)
+        said = " ".join(done.stderr.split())
+        self.assertIn(f"dpnode cannot be installed in {self.folder.path}/file: ", said)
+        self.assertIn("Fix: install as root", said)
+        self.assertNotIn("Installing", done.stdout)
+
+
+if __name__ == "__main__":
+    systemtest.main()
