@@ -1,6 +1,7 @@
 /* run create, run validate: from a manifest file to a run. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -181,6 +182,66 @@ static int print_created(const dp_cmd *cmd, json_t *result)
     return 0;
 }
 
+static bool is_on(const char *variable)
+{
+    const char *const value = getenv(variable); /* NOLINT(concurrency-mt-unsafe): one thread */
+    return value != NULL && strspn(value, "1tTyYoO") > 0 && strcmp(value, "off") != 0;
+}
+
+/* What no daemon is to be started for; one that runs looks itself, with the settings that it has. */
+static int plan_first(const dp_run_input *input, const char *dir, dp_control_error *error)
+{
+    const dp_manifest *const manifest = &input->file.manifest;
+    const uint64_t data_bytes = dp_plan_data_bytes(input->text_path);
+    const char *const backend =
+        getenv("DPNODE_BACKEND"); /* NOLINT(concurrency-mt-unsafe): as above */
+    char why[DP_PLAN_WHY_MAX] = "";
+    json_t *const plan =
+        is_on("DPNODE_OBSERVER")
+            ? NULL
+            : dp_plan_ask(manifest, backend != NULL ? backend : "auto", data_bytes);
+    error->exit = 0;
+    if (plan != NULL && !json_is_true(json_object_get(plan, "fits"))) {
+        dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0311",
+                     "change the setting that the reason names, or free memory",
+                     "this machine cannot train this model", dp_json_text(plan, "why", ""));
+    } else if (input->from_path[0] == '\0' &&
+               !dp_plan_text_holds(manifest, input->text_path, why)) {
+        dp_error_set(error, DP_EXIT_DATA, "E0304",
+                     "dpnode run create FILE --text TEXT   # a file of UTF-8 text, or a folder",
+                     "the text cannot be used", why);
+    } else if (!dp_plan_disk_holds(manifest, data_bytes, dir, why)) {
+        dp_error_set(error, DP_EXIT_IO, "E0312",
+                     "make room there, or take a folder on another disk with --dir PATH",
+                     "the disk has no room for this run", why);
+    }
+    json_decref(plan);
+    return error->exit;
+}
+
+/* Nothing is left of a run that could not be made, nor of the daemon that was started for it. */
+static int create(dp_cmd *cmd, const dp_run_input *input, json_t **result, dp_control_error *error)
+{
+    dp_client client;
+    char dir[DP_CLI_PATH_MAX];
+    bool started = false;
+    int status = dp_start_would(cmd, dir) ? plan_first(input, dir, error) : 0;
+    if (status != 0) {
+        return status;
+    }
+    status = dp_start_if_none(cmd, &client, &started, error);
+    if (status != 0) {
+        return status;
+    }
+    status =
+        dp_run_create(&client, input, dp_cmd_option(cmd, "name"), dp_progress, cmd, result, error);
+    dp_client_close(&client);
+    if (status != 0 && started) {
+        dp_start_undo(cmd);
+    }
+    return status;
+}
+
 static int run_create(dp_cmd *cmd)
 {
     const dp_run_source source = {.path = cmd->n_args > 0 ? cmd->args[0] : NULL,
@@ -189,9 +250,7 @@ static int run_create(dp_cmd *cmd)
                                   .from = dp_cmd_option(cmd, "from")};
     dp_control_error error;
     dp_run_input input;
-    dp_client client;
     json_t *result = NULL;
-    bool started = false;
     if ((source.path == NULL) == (source.demo == NULL)) {
         dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode run create --help",
                      "give either a manifest file or --demo kjv", "");
@@ -199,12 +258,7 @@ static int run_create(dp_cmd *cmd)
     }
     int status = dp_run_input_open(&source, &input, &error);
     if (status == 0) {
-        status = dp_start_if_none(cmd, &client, &started, &error);
-        if (status == 0) {
-            status = dp_run_create(&client, &input, dp_cmd_option(cmd, "name"), dp_progress, cmd,
-                                   &result, &error);
-            dp_client_close(&client);
-        }
+        status = create(cmd, &input, &result, &error);
     }
     dp_run_input_close(&input);
     return status == 0 ? print_created(cmd, result) : dp_cmd_fail(cmd, &error);
@@ -356,10 +410,59 @@ static int print_keys(const dp_cmd *cmd)
     return 0;
 }
 
+static void print_validated(const dp_cmd *cmd, const dp_run_input *input, const json_t *plan,
+                            const char *text_why, const char *disk_why)
+{
+    printf("%s %s is a good manifest of run %s\n", dp_print_mark(true), cmd->args[0],
+           input->file.manifest.name);
+    if (text_why[0] != '\0') {
+        printf("%s the text: %s\n", dp_print_mark(false), text_why);
+    }
+    if (disk_why[0] != '\0') {
+        printf("%s the disk: %s\n", dp_print_mark(false), disk_why);
+    }
+    if (plan != NULL) {
+        dp_plan_print(plan);
+    } else {
+        printf("What training takes here is not known: dpnode-worker gave no plan.\n");
+    }
+}
+
+/* valid: a run could be made of it here and now. */
+static int tell_validated(const dp_cmd *cmd, const dp_run_input *input)
+{
+    const dp_manifest *const manifest = &input->file.manifest;
+    const uint64_t data_bytes = dp_plan_data_bytes(input->text_path);
+    const char *const backend =
+        getenv("DPNODE_BACKEND"); /* NOLINT(concurrency-mt-unsafe): one thread */
+    char dir[DP_CLI_PATH_MAX];
+    char text[DP_PLAN_WHY_MAX] = "";
+    char disk[DP_PLAN_WHY_MAX] = "";
+    dp_path_dir(NULL, dir);
+    if (input->text_path[0] == '\0' || dp_plan_text_holds(manifest, input->text_path, text)) {
+        text[0] = '\0';
+    }
+    if (dp_plan_disk_holds(manifest, data_bytes, dir, disk)) {
+        disk[0] = '\0';
+    }
+    json_t *plan = dp_plan_ask(manifest, backend != NULL ? backend : "auto", data_bytes);
+    const bool valid = text[0] == '\0' && disk[0] == '\0' &&
+                       (plan == NULL || json_is_true(json_object_get(plan, "fits")));
+    if (cmd->json) {
+        const int status =
+            dp_cmd_print(json_pack("{s:b,s:s,s:s*,s:s*,s:o?}", "valid", valid, "name",
+                                   manifest->name, "text_why", text[0] != '\0' ? text : NULL,
+                                   "disk_why", disk[0] != '\0' ? disk : NULL, "plan", plan));
+        return valid || status != 0 ? status : DP_EXIT_NEGATIVE;
+    }
+    print_validated(cmd, input, plan, text, disk);
+    json_decref(plan);
+    return valid ? 0 : DP_EXIT_NEGATIVE;
+}
+
 static int run_validate(dp_cmd *cmd)
 {
     static dp_run_input input;
-    const dp_manifest *const manifest = &input.file.manifest;
     dp_control_error error;
     if (dp_cmd_option(cmd, "keys") != NULL) {
         return print_keys(cmd);
@@ -377,18 +480,7 @@ static int run_validate(dp_cmd *cmd)
     if (input.file.text_path[0] != '\0' && find_text(&source, &input, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
     }
-    json_t *plan = dp_plan_ask(manifest, NULL, dp_plan_data_bytes(input.text_path));
-    if (cmd->json) {
-        return dp_cmd_print(
-            json_pack("{s:b,s:s,s:o*}", "valid", 1, "name", manifest->name, "plan", plan));
-    }
-    printf("%s %s is a good manifest of run %s\n", dp_print_mark(true), cmd->args[0],
-           manifest->name);
-    if (plan != NULL) {
-        dp_plan_print(plan);
-    }
-    json_decref(plan);
-    return 0;
+    return tell_validated(cmd, &input);
 }
 
 const dp_verb dp_verb_run_validate = {

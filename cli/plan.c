@@ -5,15 +5,22 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/prepared.h"
+#include "cli/children.h"
 #include "cli/json.h"
 #include "cli/print.h"
 #include "cli/tool.h"
 
-enum { FILES_MAX = 4096 }; /* of a folder that are looked at */
+enum {
+    FILES_MAX = 4096,     /* of a folder that are looked at */
+    TOKEN_BYTES_MOST = 64 /* of a text that is believed to be long enough: a token rarely has 16 */
+};
 
-uint64_t dp_plan_data_bytes(const char *path)
+/* Of a file, or of those files of a folder whose names end so. */
+static uint64_t bytes_of(const char *path, const char *end)
 {
     struct stat info;
     if (stat(path, &info) != 0) {
@@ -31,8 +38,8 @@ uint64_t dp_plan_data_bytes(const char *path)
             break;
         }
         const size_t size = strlen(entry->d_name);
-        if (size > 4 && strcmp(entry->d_name + size - 4, ".bin") == 0 &&
-            fstatat(dirfd(folder), entry->d_name, &info, 0) == 0 && info.st_size > 0) {
+        if (size > strlen(end) && strcmp(entry->d_name + size - strlen(end), end) == 0 &&
+            fstatat(dirfd(folder), entry->d_name, &info, 0) == 0 && S_ISREG(info.st_mode)) {
             bytes += (uint64_t)info.st_size;
         }
     }
@@ -40,6 +47,11 @@ uint64_t dp_plan_data_bytes(const char *path)
         closedir(folder);
     }
     return bytes;
+}
+
+uint64_t dp_plan_data_bytes(const char *path)
+{
+    return bytes_of(path, ".bin");
 }
 
 json_t *dp_plan_ask(const dp_manifest *manifest, const char *backend, uint64_t data_bytes)
@@ -93,4 +105,59 @@ void dp_plan_print(const json_t *plan)
     printf("%s this machine has %s for it: %.0f %s at a time, recomputed: %s, packs: %s\n",
            dp_print_mark(true), there, at_once, at_once > 1 ? "sequences" : "sequence",
            dp_json_text(plan, "recompute", "?"), dp_json_text(plan, "packs", "?"));
+}
+
+static bool prepares(const dp_manifest *manifest, const char *path, const char *folder,
+                     char why[DP_PLAN_WHY_MAX])
+{
+    static dp_cli_tool tool; /* too large for a stack */
+    char manifest_path[DP_CLI_TOOL_PATH_MAX];
+    const int fd = dp_cli_tool_manifest(manifest, manifest_path);
+    if (fd < 0) {
+        return true;
+    }
+    const char *const arguments[] = {"--prepare", path, folder, "--manifest", manifest_path, NULL};
+    const dp_status run = dp_cli_tool_run(&tool, arguments);
+    close(fd);
+    snprintf(why, DP_PLAN_WHY_MAX, "%.*s", DP_PLAN_WHY_MAX - 1, tool.words);
+    return run != DP_OK || tool.exit == 0;
+}
+
+bool dp_plan_text_holds(const dp_manifest *manifest, const char *path, char why[DP_PLAN_WHY_MAX])
+{
+    char folder[DP_CLI_PATH_MAX];
+    const uint64_t training = 1000 - (uint64_t)manifest->val_per_mille;
+    const uint64_t tokens =
+        ((uint64_t)manifest->context + 1) * 1000 / (training > 0 ? training : 1);
+    if (bytes_of(path, "") >= tokens * TOKEN_BYTES_MOST ||
+        !dp_children_folder("text", folder)) { /* No room here: the daemon tries in its own. */
+        return true;
+    }
+    const bool holds = prepares(manifest, path, folder, why);
+    DP_IGNORE(dp_path_remove_tree(folder)); /* It is in the folder for temporary files. */
+    return holds;
+}
+
+bool dp_plan_disk_holds(const dp_manifest *manifest, uint64_t data_bytes, const char *dir,
+                        char why[DP_PLAN_WHY_MAX])
+{
+    char path[DP_CLI_PATH_MAX];
+    struct statvfs disk;
+    snprintf(path, sizeof path, "%s", dir);
+    while (statvfs(path, &disk) != 0) { /* A folder that is to be made lies on its parent's disk. */
+        char *const slash = strrchr(path, '/');
+        if (slash == NULL || slash == path) {
+            return true;
+        }
+        *slash = '\0';
+    }
+    const uint64_t needs = dp_prepared_disk_bytes(manifest, data_bytes);
+    const uint64_t there = (uint64_t)disk.f_bavail * disk.f_frsize;
+    char takes[DP_PRINT_CELL_MAX];
+    char free_text[DP_PRINT_CELL_MAX];
+    dp_print_bytes(needs, takes);
+    dp_print_bytes(there, free_text);
+    snprintf(why, DP_PLAN_WHY_MAX, "data and two states take %s, and %s are free in %.300s", takes,
+             free_text, path);
+    return there >= needs;
 }

@@ -1,8 +1,10 @@
-/* What training a model takes on this machine, as dpnode-worker counts it: the command line links no engine. */
+/* What a run takes of this machine before it is made: memory and text as dpnode-worker counts them, room on the disk. The command line
+ * links no engine. */
 #ifndef DP_CLI_PLAN_H
 #define DP_CLI_PLAN_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "base/manifest.h"
 
@@ -13,5 +15,13 @@ json_t *dp_plan_ask(const dp_manifest *manifest, const char *backend, uint64_t d
 uint64_t dp_plan_data_bytes(const char *path);
 /* The same for a person, on stdout. */
 void dp_plan_print(const json_t *plan);
+
+enum { DP_PLAN_WHY_MAX = 512 };
+/* Whether the data at path holds one sequence to train on. Only a short text is read, which dpnode-worker prepares in a folder
+ * that goes again; a long one is believed. False: why tells; true also where there is no such program. */
+bool dp_plan_text_holds(const dp_manifest *manifest, const char *path, char why[DP_PLAN_WHY_MAX]);
+/* Whether the disk of dir, which need not be there yet, has room for the run (base/prepared.h). False: why tells. */
+bool dp_plan_disk_holds(const dp_manifest *manifest, uint64_t data_bytes, const char *dir,
+                        char why[DP_PLAN_WHY_MAX]);
 
 #endif

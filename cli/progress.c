@@ -16,7 +16,8 @@ int dp_progress(void *context, const json_t *notice)
     snprintf(text, sizeof text, "%s: %s", dp_json_text(notice, "phase", "?"),
              dp_json_text(notice, "text", ""));
     dp_print_harmless(text);
-    fprintf(stderr, "%s %s", dp_print_mark(dp_json_flag(notice, "ok")), text);
+    const bool begins = json_object_get(notice, "ok") == NULL;
+    fprintf(stderr, "%s %s", begins ? "-" : dp_print_mark(dp_json_flag(notice, "ok")), text);
     if (ms >= 0) {
         fprintf(stderr, " (%lld ms)", ms);
     }

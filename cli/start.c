@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/json.h"
 #include "cli/paths.h"
 
 enum { ASK_EVERY_MS = 10, LOG_TAIL_BYTES = 400 };
@@ -194,4 +195,28 @@ int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started, dp_con
         dp_client_close(client);
     }
     return open ? 0 : error->exit;
+}
+
+bool dp_start_would(const dp_cmd *cmd, char dir[DP_CLI_PATH_MAX])
+{
+    dp_client client;
+    dp_control_error error;
+    char given[DP_CLI_PATH_MAX];
+    const bool answers = dp_client_open(&client, cmd->socket, &error) == DP_OK;
+    dp_client_close(&client);
+    dp_path_dir(dp_cmd_option(cmd, "dir"), given);
+    return !answers && error.exit == DP_EXIT_UNAVAILABLE && dp_path_absolute(given, dir) == DP_OK;
+}
+
+void dp_start_undo(const dp_cmd *cmd)
+{
+    dp_control_error error;
+    json_t *result = NULL;
+    if (dp_client_ask(cmd, "down", &result, &error) == 0) {
+        const pid_t pid = (pid_t)dp_json_int(result, "pid", 0);
+        if (pid > 0) {
+            waitpid(pid, NULL, 0); /* Our child; fails at once where it is not. */
+        }
+    }
+    json_decref(result);
 }

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "cli/client.h"
+#include "cli/paths.h"
 
 enum { DP_START_ARGS_MAX = 24, DP_START_MS_MAX = 20 * 1000 };
 
@@ -25,6 +26,11 @@ DP_MUST int dp_start_daemon(const dp_start *start, pid_t *pid, dp_control_error 
  * which is started when none answers; *started tells. 0 or the exit status of *error. */
 DP_MUST int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started,
                              dp_control_error *error);
+
+/* Whether dp_start_if_none would start one, and in which directory. */
+bool dp_start_would(const dp_cmd *cmd, char dir[DP_CLI_PATH_MAX]);
+/* End the daemon that dp_start_if_none has started, because nothing came of what it was started for. */
+void dp_start_undo(const dp_cmd *cmd);
 
 #define DP_START_OPTIONS                                                                           \
     {"dir", 0, "PATH", "directory of keys and store, if a daemon must be started [DPNODE_DIR]"},   \

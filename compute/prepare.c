@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/samples.h"
 #include "compute/bpe.h"
 #include "compute/corpus.h"
 #include "compute/files.h"
@@ -352,6 +353,23 @@ static dp_status take_data(const dp_prepare_job *job, dp_buf *json, dp_manifest 
                                    : take_text(job, json, manifest, prepared, why);
 }
 
+/* The trainer would refuse it, on every machine, for ever. */
+static dp_status check_samples(const dp_prepare_job *job, const dp_manifest *manifest, dp_why *why)
+{
+    const uint64_t tokens = dp_manifest_tokens(manifest);
+    const uint64_t training = dp_samples_training(tokens, manifest->val_per_mille);
+    const char *const shards = manifest->n_shards > 1 ? " of one shard" : "";
+    if (dp_manifest_samples(manifest) > 0) {
+        return DP_OK;
+    }
+    return dp_why_set(why, DP_BADARG,
+                      "%.200s has %" PRIu64 " tokens, of which %" PRIu64 " train and %" PRIu64
+                      " are held out (data.val); one sequence of model.context %" PRIu32
+                      " needs %" PRIu64 "%s: give more text, or a smaller model.context",
+                      job->text, tokens, training, tokens - training, manifest->context,
+                      (uint64_t)manifest->context + 1, shards);
+}
+
 static dp_status prepare(const dp_prepare_job *job, dp_buf *json, dp_manifest *manifest,
                          dp_prepared *prepared, dp_why *why)
 {
@@ -366,6 +384,7 @@ static dp_status prepare(const dp_prepare_job *job, dp_buf *json, dp_manifest *m
     }
     prepared->shards = manifest->n_shards;
     prepared->tokenizer_bytes = manifest->tokenizer_bytes;
+    DP_TRY(check_samples(job, manifest, why));
     return dp_manifest_check(manifest, why);
 }
 

@@ -2,8 +2,9 @@
  *
  *   dpnode-worker --fd N [--threads N] [--processes N] [--nice N] [--backend B]
  *                 [--celsius-max N] [--watts-max N]   speak the trainer protocol on the inherited socket N
- *   dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS]
- *                                                      make the objects of a run (prepare.h); print a line of JSON
+ *   dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS] [--backend B] [--threads N] [--processes N]
+ *                                                      make the objects of a run (prepare.h); print a line of JSON; with a
+ *                                                      backend only if the model fits there, else exit 69
  *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf TYPE | --llmc TYPE]
  *   dpnode-worker train FOLDER ...                     train without peers (solo_tool.h)
  *   dpnode-worker eval FOLDER ...                      measure what that made
@@ -17,12 +18,14 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include "base/manifest.h"
+#include "base/prepared.h"
 #include "base/samples.h"
 #include "compute/backend_cpu.h"
 #include "compute/data_tool.h"
@@ -68,6 +71,7 @@ static int usage(FILE *out)
           "                     [--backend auto|cpu|NAME|PATH]\n"
           "                     [--celsius-max N] [--watts-max N]\n"
           "       dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS]\n"
+          "                     [--backend B] [--threads N] [--processes N]\n"
           "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf TYPE | --llmc "
           "TYPE]\n"
           "       dpnode-worker data tokenize|info|verify|encode ...\n"
@@ -137,22 +141,6 @@ static bool parse(int argc, char **argv, arguments *args)
     return good;
 }
 
-static int prepare(const arguments *args, char **words)
-{
-    dp_why why = {{0}};
-    dp_prepared made;
-    const dp_prepare_job job = {.text = words[0], .folder = words[1], .weights = args->from};
-    const dp_status status = dp_prepare_files(&job, args->manifest, &made, &why);
-    if (status != DP_OK) {
-        return dp_tool_complain(status, &why);
-    }
-    printf("{\"tokenizer_bytes\": %" PRIu64 ", \"tokens\": %" PRIu64 ", \"shards\": %" PRIu64
-           ", \"data_bytes\": %" PRIu64 ", \"text_bytes\": %" PRIu64 ", \"vocab\": %" PRIu64 "}\n",
-           made.tokenizer_bytes, made.tokens, made.shards, made.data_bytes, made.text_bytes,
-           made.vocab);
-    return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
-}
-
 static int export_model(const arguments *args, char **words)
 {
     dp_why why = {{0}};
@@ -192,35 +180,47 @@ static size_t threads_of(const arguments *args, size_t processes)
     return each > 0 ? each : 1;
 }
 
-static dp_status make_plan(const arguments *args, const char *path, dp_buf *line, dp_why *why)
+static dp_status read_manifest(const char *path, dp_manifest *manifest, dp_why *why)
 {
     dp_buf bytes;
-    dp_manifest manifest;
     dp_buf_init(&bytes, DP_MANIFEST_BYTES_MAX);
     dp_status status = strcmp(path, "-") == 0
                            ? dp_file_read_fd(STDIN_FILENO, "what comes to stdin", &bytes, why)
                            : dp_file_read(path, &bytes, why);
-    if (status == DP_OK && dp_manifest_decode(&manifest, dp_buf_view(&bytes)) != DP_OK) {
+    if (status == DP_OK && dp_manifest_decode(manifest, dp_buf_view(&bytes)) != DP_OK) {
         status = dp_why_set(why, DP_BADMSG, "this is no manifest in its canonical form");
     }
     dp_buf_close(&bytes);
-    DP_TRY(status);
+    return status;
+}
+
+/* As dp_plan_make. choice: who computes. */
+static dp_status make_plan(const arguments *args, const dp_plugin_choice *choice,
+                           const dp_manifest *manifest, dp_plan *plan, dp_why *why)
+{
     const uint64_t given = args->memory << 20;
-    const uint64_t data = manifest.n_shards > 0 ? dp_manifest_data_bytes(&manifest) : args->data;
-    dp_plugin_choice choice;
-    dp_plan plan;
-    dp_plugin_choose_own(&choice, args->backend != NULL ? args->backend : "cpu",
-                         DP_PLUGIN_CHECK_MS);
+    const uint64_t data = manifest->n_shards > 0 ? dp_manifest_data_bytes(manifest) : args->data;
     /* The data stays in the machine's memory, which is not what a card's plan is about. */
-    const bool on_cpu = choice.backend == dp_backend_cpu();
+    const bool on_cpu = choice->backend == dp_backend_cpu();
     const uint32_t processes = on_cpu && args->processes > 1 ? (uint32_t)args->processes : 0;
-    const dp_plan_request request = {.manifest = &manifest,
+    const dp_plan_request request = {.manifest = manifest,
                                      .threads = threads_of(args, processes),
                                      .budget = given,
                                      .data = on_cpu ? data : 0,
                                      .processes = processes,
                                      .lanes = processes};
-    status = dp_team_plan_choice(&choice, &request, &plan, why);
+    return dp_team_plan_choice(choice, &request, plan, why);
+}
+
+static dp_status tell_plan(const arguments *args, const char *path, dp_buf *line, dp_why *why)
+{
+    dp_manifest manifest;
+    dp_plugin_choice choice;
+    dp_plan plan;
+    DP_TRY(read_manifest(path, &manifest, why));
+    dp_plugin_choose_own(&choice, args->backend != NULL ? args->backend : "cpu",
+                         DP_PLUGIN_CHECK_MS);
+    const dp_status status = make_plan(args, &choice, &manifest, &plan, why);
     return status == DP_OK || status == DP_TOOBIG ? dp_plan_json(&plan, why, line) : status;
 }
 
@@ -229,8 +229,51 @@ static int plan(const arguments *args, const char *path)
     dp_buf line;
     dp_why why = {{0}};
     dp_buf_init(&line, LINE_BYTES_MAX);
-    const dp_status status = make_plan(args, path, &line, &why);
+    const dp_status status = tell_plan(args, path, &line, &why);
     return print_line(status, &why, &line);
+}
+
+/* Whether this machine could train it: the model before the text is read, which may take long, then with its shards. */
+static dp_status prepare_what_fits(const arguments *args, const dp_prepare_job *job,
+                                   dp_prepared *made, bool *fits, dp_why *why)
+{
+    char path[PATH_MAX];
+    dp_manifest manifest;
+    dp_plugin_choice choice;
+    dp_plan plan;
+    *fits = true;
+    if (args->backend == NULL) {
+        return dp_prepare_files(job, args->manifest, made, why);
+    }
+    dp_plugin_choose_own(&choice, args->backend, DP_PLUGIN_CHECK_MS);
+    DP_TRY(read_manifest(args->manifest, &manifest, why));
+    dp_status status = make_plan(args, &choice, &manifest, &plan, why);
+    if (status == DP_OK) {
+        DP_TRY(dp_prepare_files(job, args->manifest, made, why));
+        snprintf(path, sizeof path, "%s/" DP_PREPARED_MANIFEST, job->folder);
+        DP_TRY(read_manifest(path, &manifest, why));
+        status = make_plan(args, &choice, &manifest, &plan, why);
+    }
+    *fits = status != DP_TOOBIG;
+    return status;
+}
+
+static int prepare(const arguments *args, char **words)
+{
+    dp_why why = {{0}};
+    dp_prepared made;
+    bool fits;
+    const dp_prepare_job job = {.text = words[0], .folder = words[1], .weights = args->from};
+    const dp_status status = prepare_what_fits(args, &job, &made, &fits, &why);
+    if (status != DP_OK) {
+        const int exit = dp_tool_complain(status, &why);
+        return fits ? exit : DP_PREPARED_NO_MEMORY;
+    }
+    printf("{\"tokenizer_bytes\": %" PRIu64 ", \"tokens\": %" PRIu64 ", \"shards\": %" PRIu64
+           ", \"data_bytes\": %" PRIu64 ", \"text_bytes\": %" PRIu64 ", \"vocab\": %" PRIu64 "}\n",
+           made.tokenizer_bytes, made.tokens, made.shards, made.data_bytes, made.text_bytes,
+           made.vocab);
+    return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
 }
 
 static int look(const arguments *args)

@@ -36,7 +36,9 @@ static void progress(const dp_call *call, const char *phase, const char *text)
     if (dp_call_begin(call, DP_CONTROL_NOTICE, &packer)) {
         dp_group map = dp_map_begin(&packer);
         dp_pair_text(&map, "phase", phase);
-        dp_pair_bool(&map, "ok", true);
+        if (strcmp(phase, "prepare") != 0) { /* That begins; what comes of it is told next. */
+            dp_pair_bool(&map, "ok", true);
+        }
         dp_pair_text(&map, "text", text);
         dp_group_end(&map);
         dp_call_end(call, &packer);
@@ -194,9 +196,10 @@ static void on_found(void *context, dp_status status, const char *code, const ch
         reply_created(self);
     } else {
         dp_call_fail(&self->call,
-                     status == DP_BUSY ? 73
-                     : status == DP_IO ? 74
-                                       : 65,
+                     status == DP_BUSY    ? 73
+                     : status == DP_IO    ? 74
+                     : status == DP_NOMEM ? 69
+                                          : 65,
                      code, fix, what, why);
     }
     dp_free(self);

@@ -66,7 +66,7 @@ static void finish(export_job *self)
     dp_free(self);
 }
 
-static void on_tool(void *context, bool ok, const char *output)
+static void on_tool(void *context, int exit, const char *output)
 {
     static const char *const folder[] = {"model.safetensors", "config.json",
                                          "generation_config.json", "tokenizer.json"};
@@ -80,7 +80,7 @@ static void on_tool(void *context, bool ok, const char *output)
         n_files = 1;
     }
     dp_packer packer;
-    if (!ok) {
+    if (exit != 0) {
         dp_call_fail(&self->call, 74, "E0405",
                      "choose a folder that this daemon may write; its parent must exist",
                      "the export failed", output);

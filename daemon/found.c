@@ -6,14 +6,20 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/prepared.h"
+#include "base/samples.h"
+#include "base/size.h"
 #include "daemon/driver.h"
 #include "daemon/tool.h"
+#include "daemon/transport.h"
 #include "store/object.h"
 #include "store/vote.h"
+
+#define NO_ROOM_FIX "make room there, or start the daemon on another disk: dpnode up --dir PATH"
 
 typedef struct founding {
     dp_saver_job job;
@@ -26,6 +32,7 @@ typedef struct founding {
     uint8_t root_seed[DP_ROOT_SEED_BYTES];
     dp_facts facts;
     dp_status status;
+    dp_why why; /* of the status, where there is more to say */
 } founding;
 
 static void finish(founding *self, dp_status status, const char *code, const char *what,
@@ -93,10 +100,9 @@ static dp_status read_prepared(founding *self)
     return prepared.n_shards > 0 ? DP_OK : DP_BADMSG;
 }
 
-static dp_status keep_files(founding *self, dp_store *store)
+static dp_status keep_files(const founding *self, dp_store *store)
 {
     const dp_manifest *const manifest = &self->manifest;
-    DP_TRY(read_prepared(self));
     DP_TRY(keep_file(self, store, DP_PREPARED_TOKENIZER, &manifest->tokenizer));
     for (uint32_t i = 0; i < manifest->n_shards; i++) {
         char name[DP_PREPARED_NAME_MAX];
@@ -106,6 +112,28 @@ static dp_status keep_files(founding *self, dp_store *store)
     return dp_hash_is_zero(&manifest->init)
                ? DP_OK
                : keep_file(self, store, DP_PREPARED_INIT, &manifest->init);
+}
+
+/* Before anything is kept: else a run would be left that nobody can hold. data_bytes: of the objects that it begins with. */
+static dp_status check_room(const dp_daemon *daemon, const dp_manifest *manifest,
+                            uint64_t data_bytes, dp_why *why)
+{
+    struct statvfs disk;
+    char takes[DP_SIZE_TEXT_MAX];
+    char free_text[DP_SIZE_TEXT_MAX];
+    if (statvfs(daemon->config->dir, &disk) != 0) {
+        return DP_OK; /* The store will tell. */
+    }
+    const uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+    const uint64_t needs = dp_prepared_disk_bytes(manifest, data_bytes) + daemon->config->margin;
+    if (free_bytes >= needs) {
+        return DP_OK;
+    }
+    dp_size_text(needs, takes);
+    dp_size_text(free_bytes, free_text);
+    return dp_why_set(why, DP_NOSPACE,
+                      "data, two states and the margin take %s, and %s are free in %.200s", takes,
+                      free_text, daemon->config->dir);
 }
 
 static dp_status make_vote_key(founding *self, dp_sign_key *key)
@@ -151,6 +179,11 @@ static dp_status found(founding *self, dp_store *store)
     dp_vote_key_row row;
     dp_manifest *manifest = &self->manifest;
     const dp_peer self_peer = dp_identity_peer(&self->daemon->identity);
+    DP_TRY(read_prepared(self));
+    DP_TRY(check_room(self->daemon, manifest,
+                      dp_manifest_data_bytes(manifest) + manifest->tokenizer_bytes +
+                          manifest->init_bytes,
+                      &self->why));
     DP_TRY(keep_files(self, store));
     randombytes_buf(self->root_seed, sizeof self->root_seed);
     dp_sign_key_of_seed(self->root_seed, &root);
@@ -182,8 +215,11 @@ static void done_found(dp_saver_job *job)
     dp_why why = {""};
     dp_daemon *daemon = self->daemon;
     if (self->status != DP_OK) {
-        finish(self, DP_IO, "E0302", "the run could not be stored", dp_status_text(self->status),
-               "free some disk space and try again");
+        const bool full = self->status == DP_NOSPACE;
+        finish(self, DP_IO, full ? "E0312" : "E0302",
+               full ? "the disk has no room for this run" : "the run could not be stored",
+               self->why.text[0] != '\0' ? self->why.text : dp_status_text(self->status),
+               NO_ROOM_FIX);
         return;
     }
     dp_status status = daemon->driver != NULL || daemon->ending
@@ -200,17 +236,28 @@ static void done_found(dp_saver_job *job)
     finish(self, DP_OK, "", "", "", "");
 }
 
-static void on_prepared(void *context, bool ok, const char *output)
+/* The tool made nothing of it: output says why. */
+static void refuse(founding *self, int exit, const char *output)
+{
+    const bool from = self->from[0] != '\0';
+    if (exit == DP_PREPARED_NO_MEMORY) {
+        finish(self, DP_NOMEM, "E0311", "this machine cannot train this model", output,
+               "change the setting that the reason names, or free memory");
+        return;
+    }
+    finish(self, DP_BADMSG, from ? "E0310" : "E0304",
+           from ? "these weights and this text make no run" : "the text cannot be used", output,
+           from ? "give --from a folder with config.json, model.safetensors and "
+                  "tokenizer.json, or a "
+                  "model file of llm.c"
+                : "dpnode run create FILE --text TEXT   # a file of UTF-8 text, or a folder");
+}
+
+static void on_prepared(void *context, int exit, const char *output)
 {
     founding *self = context;
-    if (!ok) {
-        const bool from = self->from[0] != '\0';
-        finish(self, DP_BADMSG, from ? "E0310" : "E0304",
-               from ? "these weights and this text make no run" : "the text cannot be used", output,
-               from ? "give --from a folder with config.json, model.safetensors and "
-                      "tokenizer.json, or a "
-                      "model file of llm.c"
-                    : "give a file of UTF-8 text");
+    if (exit != 0) {
+        refuse(self, exit, output);
         return;
     }
     char sentence[128];
@@ -233,11 +280,23 @@ static dp_status start_tool(founding *self, const char *text_path)
     DP_TRY(dp_manifest_encode(&self->manifest, bytes, &size));
     DP_TRY(dp_tool_file(self->folder, "manifest", dp_view_of(bytes, size)));
     snprintf(manifest, sizeof manifest, "%s/manifest", self->folder);
-    const char *arguments[] = {"--prepare", text_path, self->folder, "--manifest",
-                               manifest,    NULL,      NULL,         NULL};
-    if (self->from[0] != '\0') {
-        arguments[5] = "--from";
-        arguments[6] = self->from;
+    const dp_config *const config = self->daemon->config;
+    char threads[24];
+    char processes[24];
+    snprintf(threads, sizeof threads, "%llu", (unsigned long long)config->threads);
+    snprintf(processes, sizeof processes, "%llu", (unsigned long long)config->processes);
+    const bool from = self->from[0] != '\0';
+    const char *const trains[] = {"--backend",   config->backend, "--threads", threads,
+                                  "--processes", processes,       NULL};
+    const char *arguments[DP_TOOL_ARGUMENTS_MAX + 1] = {"--prepare", text_path, self->folder,
+                                                        "--manifest", manifest};
+    size_t count = 5;
+    if (from) {
+        arguments[count++] = "--from";
+        arguments[count++] = self->from;
+    }
+    for (size_t i = 0; !config->observer && trains[i] != NULL; i++) {
+        arguments[count++] = trains[i]; /* An observer never trains: any model fits. */
     }
     return dp_tool_run(self->daemon, arguments, on_prepared, self);
 }
@@ -255,10 +314,20 @@ void dp_found_start(dp_daemon *daemon, const dp_found_request *request)
     snprintf(self->node_name, sizeof self->node_name, "%s", request->node_name);
     snprintf(self->from, sizeof self->from, "%s",
              request->from_path != NULL ? request->from_path : "");
+    if (dp_transport_try(daemon->config->listen, &self->why) == DP_BUSY) {
+        finish(self, DP_BUSY, "E0303", "the run could not be started", self->why.text,
+               "start the daemon with another --listen ADDR:PORT");
+        return;
+    }
+    if (check_room(daemon, &self->manifest, 0, &self->why) != DP_OK) {
+        finish(self, DP_IO, "E0312", "the disk has no room for this run", self->why.text,
+               NO_ROOM_FIX);
+        return;
+    }
     if (dp_tool_folder(daemon, self->folder) != DP_OK) {
         self->folder[0] = '\0';
         finish(self, DP_IO, "E0302", "there is no room to prepare the text", daemon->config->dir,
-               "free some disk space");
+               NO_ROOM_FIX);
         return;
     }
     request->progress(request->context, "prepare", request->text_path);

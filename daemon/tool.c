@@ -20,7 +20,7 @@ typedef struct tool {
     dp_tool_done *done;
     void *context;
     uint32_t n_open; /* handles, plus the process while it runs */
-    bool ok;
+    int exit;
     size_t size;
     char output[DP_TOOL_OUTPUT_MAX];
     char room[1024];
@@ -33,7 +33,7 @@ static void on_closed(uv_handle_t *handle)
         while (self->size > 0 && self->output[self->size - 1] == '\n') {
             self->output[--self->size] = '\0';
         }
-        self->done(self->context, self->ok, self->output);
+        self->done(self->context, self->exit, self->output);
         dp_free(self);
     }
 }
@@ -41,7 +41,7 @@ static void on_closed(uv_handle_t *handle)
 static void on_tool_exit(uv_process_t *process, int64_t status, int signal)
 {
     tool *self = process->data;
-    self->ok = status == 0 && signal == 0;
+    self->exit = signal == 0 ? (int)status : -1;
     uv_close((uv_handle_t *)process, on_closed);
 }
 
@@ -96,6 +96,7 @@ dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_d
     self->done = done;
     self->context = context;
     self->n_open = 2;
+    self->exit = -1;
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_INHERIT_FD, .data.fd = ends[1]},

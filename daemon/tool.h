@@ -4,11 +4,11 @@
 
 #include "daemon/daemon.h"
 
-enum { DP_TOOL_ARGUMENTS_MAX = 8, DP_TOOL_OUTPUT_MAX = 2048 };
+enum { DP_TOOL_ARGUMENTS_MAX = 16, DP_TOOL_OUTPUT_MAX = 2048 };
 
-/* ok: exit status 0. output: what it printed, standard error included, cut at DP_TOOL_OUTPUT_MAX, without the line
+/* exit: its exit status, -1 where it had none. output: what it printed, standard error included, cut at DP_TOOL_OUTPUT_MAX, without the line
  * feeds at its end. */
-typedef void dp_tool_done(void *context, bool ok, const char *output);
+typedef void dp_tool_done(void *context, int exit, const char *output);
 
 /* arguments: after the program name, ended by NULL; copied. DP_OK: done will be called, later, also when the program cannot
  * be started. DP_TOOBIG, DP_NOMEM, DP_IO: it will not. */

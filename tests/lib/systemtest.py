@@ -20,6 +20,11 @@ gossip: {time: 0.5}
 vote: {uptime: 0}
 """
 
+VAST = """name: vast
+model: {layers: 128, width: 1152, heads: 9, context: 16384, vocab: 300}
+""" # about the largest model that a run may have
+VAST_BYTES = 70 << 30 # training it takes more
+
 
 def tiny_text(path, size=60_000):
     """Words of a small language, always the same."""

@@ -103,6 +103,38 @@ class BadFiles(SystemTest):
             self.assertEqual(node.ask("status")["state"], "idle")
         self.create(node, systemtest.tiny_text(os.path.join(self.folder.path, "text.txt")))
 
+    def test_a_run_that_could_not_train_is_not_made(self):
+        words = self.file("short.txt", "a few words, " * 8)
+        text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
+        vast = self.file("vast.yaml", systemtest.VAST)
+        tiny = self.file("tiny.yaml", systemtest.TINY)
+        node = self.folder.node("node1").start()
+        error = self.fails("E0304", 65, node.ask, "run", "create", tiny, "--text", words)
+        self.assertRegex(error["why"], r"has \d+ tokens, of which \d+ train and \d+ are held out .* needs 33")
+        with self.assertRaises(systemtest.CliError) as caught: # its states would fill most disks too
+            node.ask("run", "create", vast, "--text", text)
+        self.assertIn((caught.exception.error["code"], caught.exception.status), (("E0311", 69), ("E0312", 74)))
+        self.assertEqual(node.ask("status")["state"], "idle")
+        self.assertEqual([name for name in os.listdir(node.dir) if name.startswith("work-")], [])
+        node.end()
+        if os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") > systemtest.VAST_BYTES:
+            self.skipTest("this machine has memory for the largest model")
+        for manifest, data, code, status in ((tiny, words, "E0304", 65), (vast, text, "E0311", 69)):
+            alone = self.folder.node("alone")
+            self.fails(code, status, alone.ask, "run", "create", manifest, "--text", data, "--dir", alone.dir)
+            self.assertFalse(os.path.exists(alone.dir), code) # no daemon was started for it
+
+    def test_a_daemon_that_was_started_for_a_run_ends_when_the_run_is_refused(self):
+        node = self.folder.node("node1")
+        text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", node.port))
+            other.listen()
+            self.fails("E0303", 73, node.ask, "run", "create", self.file("tiny.yaml", systemtest.TINY), "--text", text,
+                       "--dir", node.dir, "--listen", f"127.0.0.1:{node.port}")
+        self.fails("E0101", 69, node.ask, "status")
+        self.assertTrue(os.path.exists(os.path.join(node.dir, "dpnoded.log")))
+
     def test_a_port_in_use_is_named(self):
         node = self.folder.node("node1")
         with socket.socket() as other:
@@ -188,7 +220,7 @@ class FullDisk(SystemTest):
         self.fill()
         with self.assertRaises(systemtest.CliError) as caught:
             node.ask("run", "create", self.file("tiny.yaml", systemtest.TINY), "--text", text)
-        self.assertIn(caught.exception.error["code"], ("E0302", "E0303", "E0304"))
+        self.assertIn(caught.exception.error["code"], ("E0302", "E0303", "E0304", "E0312"))
         self.assertTrue(caught.exception.error["why"])
         self.assertIn(node.ask("status")["state"], ("idle",))
 

@@ -92,8 +92,9 @@ class WithoutDaemon(SystemTest):
             with open(path, "w", encoding="utf-8") as file:
                 file.write(f"name: a\nmodel: {{preset: {preset}}}\n")
             done = dpnode("run", "validate", path, "--json")
-            self.assertEqual(done.returncode, 0, done.stderr)
             plan = json.loads(done.stdout)["plan"]
+            self.assertEqual(done.returncode, 0 if json.loads(done.stdout)["valid"] else 1, done.stderr)
+            self.assertTrue(plan["fits"] or done.returncode == 1)
             parts = ("weights", "gradients", "moments", "anchors", "packed", "buffers", "data", "activations")
             self.assertEqual(plan["total"], sum(plan[part] for part in parts))
             self.assertEqual(plan["fits"], plan["rows"] > 0)
@@ -101,6 +102,21 @@ class WithoutDaemon(SystemTest):
             text = dpnode("run", "validate", path).stdout.decode()
             self.assertIn("activations", text)
             self.assertIn(" at a time, recomputed" if plan["fits"] else "not on this machine", text)
+
+    def test_validate_ends_with_1_where_a_run_could_not_train(self):
+        self.file("short.txt", "a few words, " * 8)
+        small = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < systemtest.VAST_BYTES
+        for manifest, fits in (("text: short.txt\n" + systemtest.TINY, True), (systemtest.VAST, False)):
+            path = self.file("run.yaml", manifest)
+            done = dpnode("run", "validate", path, "--json")
+            told = json.loads(done.stdout)
+            if fits or small:
+                self.assertEqual((done.returncode, told["valid"], told["plan"]["fits"]), (1, False, fits), told)
+                self.assertEqual("are held out" in told.get("text_why", ""), fits)
+                done = dpnode("run", "validate", path, LC_ALL="C.UTF-8")
+                self.assertEqual((done.returncode, "\u2717" in done.stdout.decode()), (1, True))
+        self.file("enough.txt", "a few words, " * 80)
+        self.assertEqual(dpnode("run", "validate", self.file("run.yaml", "text: enough.txt\n" + systemtest.TINY)).returncode, 0)
 
     def test_validate_counts_the_data_that_the_manifest_names(self):
         path = os.path.join(self.folder.path, "run.yaml")
@@ -200,7 +216,7 @@ class WithoutDaemon(SystemTest):
         missing = self.file("text.yaml", "text: there/is/none.txt\n" + systemtest.TINY)
         error = json.loads(dpnode("run", "validate", missing, "--json").stdout)["error"]
         self.assertEqual((error["code"], error["exit"]), ("E0309", 66), error)
-        self.file("some.txt", "words")
+        self.file("some.txt", "words of some text. " * 50)
         self.assertEqual(dpnode("run", "validate", self.file("text.yaml", "text: some.txt\n" + systemtest.TINY)).returncode, 0)
         self.assertEqual(dpnode("run", "validate", "/nonexistent").returncode, 66)
         self.assertEqual(dpnode("run", "validate", self.folder.path).returncode, 66)

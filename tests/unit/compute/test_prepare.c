@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/samples.h"
 #include "compute/export.h"
 #include "compute/files.h"
 #include "compute/llmc.h"
@@ -157,7 +158,36 @@ static void a_folder_may_have_several_shards_up_to_a_bound(void **state)
     CHECK(strstr(why.text, "at most 32 shards") != NULL);
     job.shard_tokens = strtoull(strstr(why.text, "--shard-tokens ") + 15, NULL, 10);
     CHECK_OK(dp_tokenize(&job, &tokenized, NULL));
+    CHECK_STATUS(dp_prepare(&prepare, &m, &made, &why), DP_BADARG);
+    CHECK(strstr(why.text, "of one shard") != NULL); /* None of them holds a sequence. */
+    m.context = 32;
     CHECK_OK(dp_prepare(&prepare, &m, &made, NULL));
+    tempdir_close(&dir);
+}
+
+static void a_text_shorter_than_one_sequence_makes_no_run(void **state)
+{
+    (void)state;
+    tempdir dir;
+    tempdir_open(&dir);
+    char text[4000];
+    char path[TEMPDIR_FILE_MAX];
+    char folder[TEMPDIR_FILE_MAX];
+    dp_prepared made;
+    dp_why why = {{0}};
+    dp_manifest m = manifest_of(256); /* A byte is a token. */
+    tiny_run_text(text, sizeof text);
+    m.context = 99;
+    m.val_per_mille = 500;
+    const dp_prepare_job job = {.text = tempdir_file(&dir, "text", path),
+                                .folder = tempdir_file(&dir, "out", folder)};
+    CHECK_OK(dp_file_write(dir.path, "text", dp_view_of(text, 198), NULL));
+    CHECK_STATUS(dp_prepare(&job, &m, &made, &why), DP_BADARG);
+    CHECK(strstr(why.text, "has 198 tokens, of which 99 train and 99 are held out") != NULL);
+    CHECK(strstr(why.text, "model.context 99 needs 100") != NULL && m.n_shards == 0);
+    CHECK_OK(dp_file_write(dir.path, "text", dp_view_of(text, 200), NULL));
+    CHECK_OK(dp_prepare(&job, &m, &made, &why));
+    CHECK(made.tokens == 200 && dp_manifest_samples(&m) == 1);
     tempdir_close(&dir);
 }
 
@@ -339,6 +369,7 @@ int main(void)
         cmocka_unit_test(text_becomes_a_tokenizer_and_a_shard),
         cmocka_unit_test(a_folder_of_data_is_taken_as_it_is),
         cmocka_unit_test(a_folder_may_have_several_shards_up_to_a_bound),
+        cmocka_unit_test(a_text_shorter_than_one_sequence_makes_no_run),
         cmocka_unit_test(the_files_of_a_folder_are_taken_in_the_order_of_their_names),
         cmocka_unit_test(a_manifest_file_is_filled_in),
         cmocka_unit_test(what_cannot_be_prepared_is_explained),

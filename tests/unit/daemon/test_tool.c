@@ -8,15 +8,15 @@
 struct bench {
     struct house house;
     unsigned n_done;
-    bool ok;
+    int exit;
     char output[DP_TOOL_OUTPUT_MAX];
 };
 
-static void on_done(void *context, bool ok, const char *output)
+static void on_done(void *context, int exit, const char *output)
 {
     struct bench *bench = context;
     bench->n_done++;
-    bench->ok = ok;
+    bench->exit = exit;
     snprintf(bench->output, sizeof bench->output, "%s", output);
 }
 
@@ -52,7 +52,7 @@ static void what_a_tool_prints_on_both_streams_is_told(void **state)
     (void)state;
     bench_open(&bench, "echo out $1 \"$2\"; echo err >&2");
     run_tool(&bench, (const char *[]){"--prepare", "two words", NULL});
-    CHECK(bench.ok);
+    CHECK(bench.exit == 0);
     assert_string_equal(bench.output, "out --prepare two words\nerr");
     house_close(&bench.house);
 }
@@ -65,7 +65,7 @@ static void a_tool_that_fails_or_dies_is_not_ok(void **state)
         struct bench bench;
         bench_open(&bench, scripts[i]);
         run_tool(&bench, (const char *[]){NULL});
-        CHECK(!bench.ok);
+        CHECK(bench.exit != 0);
         assert_string_equal(bench.output, "why");
         house_close(&bench.house);
     }
@@ -77,7 +77,7 @@ static void a_missing_program_is_told_like_a_failure(void **state)
     (void)state;
     bench_open(&bench, NULL);
     run_tool(&bench, (const char *[]){"x", NULL});
-    CHECK(!bench.ok && strstr(bench.output, "worker") != NULL);
+    CHECK(bench.exit != 0 && strstr(bench.output, "worker") != NULL);
     house_close(&bench.house);
 }
 
@@ -87,7 +87,7 @@ static void a_tool_that_prints_without_end_is_cut_in_what_is_kept(void **state)
     (void)state;
     bench_open(&bench, "head -c 300000 /dev/zero | tr '\\0' a");
     run_tool(&bench, (const char *[]){NULL});
-    CHECK(bench.ok);
+    CHECK(bench.exit == 0);
     assert_int_equal(strlen(bench.output), DP_TOOL_OUTPUT_MAX - 1);
     house_close(&bench.house);
 }
@@ -110,7 +110,7 @@ static void arguments_have_limits(void **state)
     assert_int_equal(bench.n_done, 0);
     many[DP_TOOL_ARGUMENTS_MAX] = NULL;
     run_tool(&bench, many);
-    CHECK(bench.ok);
+    CHECK(bench.exit == 0);
     house_close(&bench.house);
 }
 
