@@ -261,6 +261,85 @@ static void an_exchange_waits_until_a_trainer_that_is_loaded_anew_has_its_frozen
     kit_close(world);
 }
 
+/* A fence of this life of a node, as a record brings it. */
+static void fence(kit_world *world, uint32_t to, uint32_t peer)
+{
+    static dp_actions actions;
+    dp_node *const node = world->nodes[to].node;
+    const dp_peer whom = kit_peer(peer);
+
+    dp_out_begin(&node->out, &actions);
+    dp_node_fence(node, &whom, 1);
+}
+
+static void the_fence_of_a_dead_partner_ends_the_doubt_and_of_nobody_else(void **state)
+{
+    kit_world *world = so_many(4);
+    const dp_mix *mix = NULL;
+    dp_mix_frozen_view frozen;
+
+    (void)state;
+    (void)in_doubt(world);
+    mix = world->nodes[1].node->mix;
+    assert_true(dp_mix_view(mix).in_doubt);
+    fence(world, 1, 2);
+    assert_true(dp_mix_view(mix).in_doubt);
+    fence(world, 1, 3);
+    assert_false(dp_mix_view(mix).in_doubt);
+    assert_true(dp_mix_frozen_row(mix, &frozen)); /* Its own half stays its work. */
+    kit_close(world);
+}
+
+/* Its partner has its half, by the fence: what was frozen for the exchange would count twice. */
+static void who_is_fenced_gives_up_its_exchange_and_the_work_in_it(void **state)
+{
+    kit_world *world = so_many(4);
+    dp_mix_frozen_view frozen;
+
+    (void)state;
+    (void)in_doubt(world);
+    kit_run_ms(world, 500);
+    dp_node *const node = world->nodes[1].node;
+    assert_true(dp_mix_frozen_row(node->mix, &frozen));
+    assert_int_equal(node->train.state, DP_TRAINER_SET);
+    fence(world, 1, 1);
+    assert_false(dp_mix_view(node->mix).in_doubt);
+    assert_false(dp_mix_frozen_row(node->mix, &frozen));
+    assert_int_equal(node->train.state,
+                     DP_TRAINER_EMPTY); /* Its trainer still has it: it is loaded anew. */
+    kit_close(world);
+}
+
+/* A FORK goes on without records that this node had leases from: they are others' now. */
+static void
+samples_that_a_fork_took_back_are_not_trained_and_what_was_is_worth_nothing(void **state)
+{
+    static dp_actions actions;
+    kit_world *world = three();
+    dp_node *const node = world->nodes[1].node;
+    const uint64_t granted = dp_ledger_lease(&node->ledger, &node->self)->granted;
+
+    (void)state;
+    assert_true(granted > 0 && node->train.pending.has);
+    node->train.pending.ready.round = node->ledger.round; /* decided */
+    node->train.pending.ready.reach.leased = granted;
+    dp_out_begin(&node->out, &actions);
+    dp_train_bring_back(node);
+    const dp_action *restore = kit_find(&actions, DP_DO_TRAINER_RESTORE);
+    assert_non_null(restore);
+    assert_int_equal(restore->u.restore.lambda, dp_train_lambda(node->chain->gap));
+    assert_true(restore->u.restore.lambda > 0);
+    assert_int_equal(dp_train_reach(node).leased, granted);
+    node->train.pending.ready.reach.leased = granted + 1;
+    dp_out_begin(&node->out, &actions);
+    dp_train_bring_back(node);
+    restore = kit_find(&actions, DP_DO_TRAINER_RESTORE);
+    assert_non_null(restore);
+    assert_int_equal(restore->u.restore.lambda, 0);
+    assert_int_equal(dp_train_reach(node).leased, granted);
+    kit_close(world);
+}
+
 /* A newcomer proves a state by the record after it. What proves the newest is only in the memory of those who signed it: when
  * no record comes, they are told of the one before. */
 static void a_state_that_nobody_can_prove_gives_way_to_the_one_before(void **state)
@@ -522,6 +601,10 @@ int main(void)
         cmocka_unit_test(a_blob_that_cannot_be_read_any_more_is_fetched_again),
         cmocka_unit_test(a_run_starts_from_the_weights_of_its_manifest),
         cmocka_unit_test(without_its_first_weights_a_node_waits),
+        cmocka_unit_test(the_fence_of_a_dead_partner_ends_the_doubt_and_of_nobody_else),
+        cmocka_unit_test(who_is_fenced_gives_up_its_exchange_and_the_work_in_it),
+        cmocka_unit_test(
+            samples_that_a_fork_took_back_are_not_trained_and_what_was_is_worth_nothing),
         cmocka_unit_test(an_exchange_waits_until_a_trainer_that_is_loaded_anew_has_its_frozen_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,18 @@ static void give(pool *p)
     p->frozen_o = true;
 }
 
+/* Of runs of any length: 10^12 tokens, and what no run reaches. */
+static void a_weight_is_tokens_squared_by_steps_and_never_wraps(void **state)
+{
+    (void)state;
+    CHECK(dp_mix_weight(40, 4) == 400);
+    CHECK(dp_mix_weight(40, 0) == 0);
+    CHECK(dp_mix_weight(1000000000000, 10000000) == 100000000000000000);
+    CHECK(dp_mix_weight(1ULL << 40, 1U << 18) == 1ULL << 62);
+    CHECK(dp_mix_weight((1ULL << 40) + (1ULL << 20), 1U << 18) == 1ULL << 62);
+    CHECK(dp_mix_weight(UINT64_MAX, 1) == 1ULL << 62);
+}
+
 static void two_nodes_meet_in_the_weighted_middle(void **state)
 {
     (void)state;
@@ -409,6 +421,7 @@ static void open_survives_every_failed_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_weight_is_tokens_squared_by_steps_and_never_wraps),
         cmocka_unit_test(two_nodes_meet_in_the_weighted_middle),
         cmocka_unit_test(four_nodes_draw_together_and_keep_the_sum),
         cmocka_unit_test(loss_doubling_and_reordering_keep_the_sum),

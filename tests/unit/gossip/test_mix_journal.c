@@ -47,6 +47,13 @@ static bool crash_once(uint32_t crashing, uint32_t write, bool after, crash_fate
         dp_out_begin(&p->out, p->actions);
         CHECK(dp_mix_finish(p->nodes[survivor].mix, pool_now(p), &p->out));
         CHECK(p->nodes[survivor].f != 0);
+        if (fate == NEVER) { /* Ended is ended: its disk knows of no doubt either. */
+            pool_kill(p, survivor);
+            pool_boot(p, survivor);
+            CHECK(!dp_mix_view(p->nodes[survivor].mix).in_doubt);
+            pool_run_for(p, DP_SECOND);
+            CHECK(pool_idle(p));
+        }
         CHECK(p->invalid == 0);
     }
     pool_close(p);

@@ -279,6 +279,36 @@ static void what_a_record_may_not_list_is_refused_when_it_is_told(void **state)
     kit_close(world);
 }
 
+/* What node 1 says that the state of the newest round is, signed by this one; is it taken? */
+static bool takes_state(kit_world *world, uint32_t signer, uint8_t root)
+{
+    const dp_node *node = world->nodes[0].node;
+    const dp_crypto crypto = kit_crypto(signer);
+    dp_state_msg state = {.voter = kit_peer(1), .round = node->ledger.round, .root = {{root}}};
+    const dp_state_vote *vote = &node->round->states[dp_ledger_voter(&node->ledger, &state.voter)];
+    uint8_t bytes[DP_MESSAGE_MAX];
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+
+    assert_true(dp_state_sign(&crypto, &node->run, &node->ledger.fork, state.round, &state.root,
+                              state.signature));
+    dp_state_msg_write(&writer, &state);
+    kit_tell(world, 1, 0, dp_view_of(writer.data, writer.size));
+    return dp_hash_equal(&vote->root, &state.root);
+}
+
+static void a_state_that_its_voter_did_not_sign_counts_for_nothing(void **state)
+{
+    kit_world *world = kit_together(3);
+    const uint64_t before = kit_look(world, 0).rejected;
+
+    (void)state;
+    assert_false(takes_state(world, 2, 1));
+    assert_int_equal(kit_look(world, 0).rejected, before + 1);
+    assert_true(takes_state(world, 1, 2));
+    assert_int_equal(kit_look(world, 0).rejected, before + 1);
+    kit_close(world);
+}
+
 /* Of a thousand contributions most are not wanted at first; each that comes makes room for one, at once. */
 static void an_update_that_was_too_many_is_fetched_when_another_has_come(void **state)
 {
@@ -315,6 +345,7 @@ int main(void)
         cmocka_unit_test(an_update_that_is_bad_is_counted_and_named_and_not_told_as_held),
         cmocka_unit_test(who_publishes_another_s_update_holds_up_no_round),
         cmocka_unit_test(what_a_record_may_not_list_is_refused_when_it_is_told),
+        cmocka_unit_test(a_state_that_its_voter_did_not_sign_counts_for_nothing),
         cmocka_unit_test(an_update_that_was_too_many_is_fetched_when_another_has_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,6 +92,26 @@ static void the_lowest_accept_is_remembered(void **state)
     free(witness);
 }
 
+/* An accept that comes late is below a promise of long ago, though the last promise names a later one. */
+static void the_lowest_promise_is_remembered(void **state)
+{
+    dp_witness *witness = calloc(1, sizeof *witness);
+    const dp_ledger ledger = {.slot = 8, .n_voters = 3};
+    const dp_vote promises[] = {promise(7, 0, 0), promise(5, 0, 0), promise(9, 9, 2)};
+    const dp_vote hidden = vote(DP_MSG_ACCEPTED, 4, 1);
+
+    (void)state;
+    assert_non_null(witness);
+    dp_witness_begin(witness, &ledger);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_null(dp_witness_take(witness, &promises[i]));
+    }
+    const dp_vote *found = dp_witness_take(witness, &hidden);
+    assert_non_null(found);
+    assert_int_equal(found->ballot, 5);
+    free(witness);
+}
+
 /* ---- a whole node ---- */
 
 static kit_world *three(void)
@@ -363,6 +383,7 @@ int main(void)
         cmocka_unit_test(two_promises_of_one_ballot_say_the_same),
         cmocka_unit_test(a_voter_follows_one_chain),
         cmocka_unit_test(the_lowest_accept_is_remembered),
+        cmocka_unit_test(the_lowest_promise_is_remembered),
         cmocka_unit_test(a_second_certificate_of_a_decided_slot_convicts_who_signed_both),
         cmocka_unit_test(who_speaks_of_records_and_gives_none_is_doubted_after_a_while),
         cmocka_unit_test(doubt_ends_by_itself_and_by_a_good_answer),

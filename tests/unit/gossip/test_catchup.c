@@ -1,0 +1,116 @@
+/* Whom a node asks for what it has missed, when it asks somebody else, and whose state it believes. */
+#include "tests/unit/gossip/node_kit.h"
+
+static dp_actions actions;
+
+/* Requests for records among what the node wants sent, and to whom the last one goes. */
+static uint32_t asked(dp_peer *whom)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < actions.count; i++) {
+        const dp_action *action = &actions.items[i];
+        if (action->type == DP_DO_SEND &&
+            dp_msg_type_of(action->u.send.bytes) == DP_MSG_RECORDS_GET) {
+            *whom = action->u.send.peer;
+            count++;
+        }
+    }
+    return count;
+}
+
+static uint32_t tick(dp_node *node, uint64_t later_us, dp_peer *whom)
+{
+    dp_out_begin(&node->out, &actions);
+    node->now = dp_time_after(node->now, later_us);
+    dp_catchup_tick(node);
+    return asked(whom);
+}
+
+static void who_does_not_answer_for_a_second_is_asked_no_more(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const dp_peer first = kit_peer(1);
+    const dp_peer second = kit_peer(2);
+    dp_peer whom = {{0}};
+
+    (void)state;
+    dp_catchup_hint(node, &first, node->ledger.slot + 5);
+    assert_true(dp_catchup_behind(node));
+    assert_int_equal(tick(node, 0, &whom), 1);
+    assert_true(dp_peer_equal(&whom, &first));
+    dp_catchup_hint(node, &second, node->ledger.slot + 6);
+    assert_int_equal(dp_catchup_wake(node).us, node->now.us + DP_SECOND);
+    assert_int_equal(tick(node, DP_SECOND - 1, &whom), 0);
+    assert_int_equal(tick(node, 1, &whom), 1);
+    assert_true(dp_peer_equal(&whom, &second));
+    assert_int_equal(tick(node, DP_SECOND, &whom), 0); /* It gave none either: nobody has more. */
+    assert_false(dp_catchup_behind(node));
+    kit_close(world);
+}
+
+static void one_request_at_a_time_is_under_way(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const dp_peer first = kit_peer(1);
+    dp_peer whom = {{0}};
+
+    (void)state;
+    dp_catchup_hint(node, &first, node->ledger.slot + 5);
+    assert_int_equal(tick(node, 0, &whom), 1);
+    dp_catchup_hint(node, &first, node->ledger.slot + 7);
+    for (uint32_t i = 0; i < 9; i++) {
+        assert_int_equal(tick(node, DP_SECOND / 10, &whom), 0);
+    }
+    kit_close(world);
+}
+
+/* What this member says that it serves. */
+static void serves(const dp_node *node, uint32_t peer, uint64_t round, const dp_hash *root)
+{
+    const dp_peer who = kit_peer(peer);
+    const uint32_t index = dp_node_member_index(node, &who);
+    dp_member *member = (dp_member *)(uintptr_t)dp_members_at(node->members, index);
+
+    member->has_summary = true;
+    member->summary.saved_round = round;
+    member->summary.saved_root = *root;
+    member->summary.saved_bytes = 1000;
+    member->summary_at = node->now;
+}
+
+static void a_state_that_the_chain_does_not_certify_is_not_fetched(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const uint64_t round = world->nodes[1].saved_round;
+    const dp_hash lie = {{7}};
+
+    (void)state;
+    assert_true(round > 0);
+    dp_out_begin(&node->out, &actions);
+    dp_train_unload(node);
+    serves(node, 1, round, &lie);
+    serves(node, 2, node->ledger.round + 1, &lie); /* Nor one of a round that is not decided. */
+    dp_catchup_state(node);
+    assert_false(node->catchup.wants_state);
+    assert_false(dp_spread_wants(node->spread, &lie));
+    serves(node, 1, round, &world->nodes[1].saved_root);
+    dp_catchup_state(node);
+    assert_true(node->catchup.wants_state);
+    assert_true(dp_spread_wants(node->spread, &world->nodes[1].saved_root));
+    assert_false(dp_spread_wants(node->spread, &lie));
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_does_not_answer_for_a_second_is_asked_no_more),
+        cmocka_unit_test(one_request_at_a_time_is_under_way),
+        cmocka_unit_test(a_state_that_the_chain_does_not_certify_is_not_fetched),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

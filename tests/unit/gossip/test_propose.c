@@ -1,0 +1,182 @@
+/* What a voter may accept of a record that is valid by the chain: blobs that are here and decode, a time that has come; and
+ * what it may propose itself. */
+#include "tests/unit/gossip/node_kit.h"
+
+/* Three voters; node 2's blobs cannot be fetched, so the round waits for it, with two contributions at hand. */
+typedef struct scene {
+    kit_world *world;
+    dp_node *node; /* who judges: node 0 */
+    uint8_t record[DP_RECORD_BYTES_MAX];
+    size_t size; /* of the record that node 1 would propose */
+} scene;
+
+static scene *open_scene(void)
+{
+    scene *at = calloc(1, sizeof *at);
+
+    assert_non_null(at);
+    at->world = kit_together(3);
+    at->world->nodes[2].mute_blobs = true;
+    at->node = at->world->nodes[0].node;
+    for (uint32_t i = 0; i < 1000 && at->size == 0; i++) {
+        kit_run_ms(at->world, KIT_STEP_MS);
+        const dp_node *other = at->world->nodes[1].node;
+        if (dp_round_held(at->node, NULL) == 2 && dp_round_held(other, NULL) == 2 &&
+            at->node->ledger.slot == other->ledger.slot && !at->node->commit->decided) {
+            at->size = dp_round_value(at->world->nodes[1].node, at->record);
+        }
+    }
+    assert_true(at->size > 0);
+    return at;
+}
+
+static void close_scene(scene *at)
+{
+    kit_close(at->world);
+    free(at);
+}
+
+/* As if it were asked for the first time. */
+static dp_verdict judge(scene *at)
+{
+    static dp_actions actions;
+
+    dp_out_begin(&at->node->out, &actions);
+    at->node->round->judged = (dp_hash){{0}};
+    return dp_round_judge(at->node, dp_view_of(at->record, at->size));
+}
+
+static void nothing_is_accepted_before_its_blobs_are_here_and_decode(void **state)
+{
+    scene *at = open_scene();
+    const dp_peer author = kit_peer(1);
+
+    (void)state;
+    dp_claim *claim = dp_round_claim_of(at->node, &author);
+    assert_non_null(claim);
+    const dp_claim good = *claim;
+    assert_int_equal(judge(at), DP_VERDICT_YES);
+    claim->checked = false;
+    assert_int_equal(judge(at), DP_VERDICT_LATER);
+    *claim = good;
+    claim->held = false;
+    assert_int_equal(judge(at), DP_VERDICT_LATER);
+    *claim = good;
+    claim->bad = true;
+    assert_int_equal(judge(at), DP_VERDICT_NO);
+    *claim = good;
+    claim->energy++;
+    assert_int_equal(judge(at), DP_VERDICT_NO);
+    *claim = good;
+    claim->size++;
+    assert_int_equal(judge(at), DP_VERDICT_NO);
+    *claim = good;
+    assert_int_equal(judge(at), DP_VERDICT_YES);
+    at->node->round->n_claims = 0; /* It has not heard of any: it will, by the record. */
+    dp_round_index_claims(at->node);
+    assert_int_equal(judge(at), DP_VERDICT_LATER);
+    assert_int_equal(at->node->round->n_claims, 2);
+    close_scene(at);
+}
+
+/* The record with another time. */
+static void set_time(scene *at, uint64_t time_ms)
+{
+    static dp_record record;
+    dp_view bytes;
+
+    assert_int_equal(dp_record_decode(&record, dp_view_of(at->record, at->size)), DP_OK);
+    record.time_ms = time_ms;
+    assert_int_equal(dp_record_encode(&record, at->record, sizeof at->record, &bytes), DP_OK);
+    assert_true(bytes.data == at->record);
+    at->size = bytes.size;
+}
+
+static void a_record_from_the_future_waits_and_not_for_ever(void **state)
+{
+    scene *at = open_scene();
+    const uint64_t agreed_ms = dp_beat_agreed_ms(&at->node->beat, at->node->now);
+    const uint64_t here_ms = at->node->wall_ms > agreed_ms ? at->node->wall_ms : agreed_ms;
+
+    (void)state;
+    assert_true(here_ms > at->node->ledger.time_ms);
+    set_time(at, here_ms + DP_RECORD_SKEW_MS);
+    assert_int_equal(judge(at), DP_VERDICT_YES);
+    set_time(at, here_ms + DP_RECORD_SKEW_MS + 1);
+    assert_int_equal(judge(at), DP_VERDICT_LATER);
+    at->node->wall_ms = here_ms + 1; /* Its time has come. */
+    assert_int_equal(judge(at), DP_VERDICT_YES);
+    set_time(at, here_ms + 100 * DP_RECORD_SKEW_MS);
+    assert_int_equal(judge(at), DP_VERDICT_LATER);
+    at->node->now = dp_time_after(at->node->round->ahead_since, DP_RECORD_PATIENCE_US - 1);
+    assert_int_equal(judge(at), DP_VERDICT_LATER);
+    at->node->now =
+        dp_time_after(at->node->now, 1); /* It may be the only one that can be decided. */
+    assert_int_equal(judge(at), DP_VERDICT_YES);
+    close_scene(at);
+}
+
+static void what_too_few_voters_hold_is_not_proposed(void **state)
+{
+    scene *at = open_scene();
+    const dp_peer author = kit_peer(1);
+    uint8_t room[DP_RECORD_BYTES_MAX];
+    uint32_t chosen[DP_CLAIMS_MAX];
+
+    (void)state;
+    for (uint32_t i = 0; i < at->node->round->n_claims; i++) {
+        at->node->round->claims[i].have = 0;
+    }
+    assert_int_equal(dp_round_held(at->node, chosen),
+                     0); /* Itself alone is no majority of three. */
+    assert_int_equal(dp_round_value(at->node, room), 0);
+    dp_claim *claim = dp_round_claim_of(at->node, &author);
+    claim->have = 1U << ((at->node->commit->self + 1) % 3);
+    assert_int_equal(dp_round_held(at->node, chosen), 1);
+    assert_true(dp_round_value(at->node, room) > 0);
+    dp_claim *other = dp_round_claim_of(at->node, &at->node->self);
+    other->have =
+        1U << ((at->node->commit->self + 2) % 3); /* Held by a majority each, by none both. */
+    assert_int_equal(dp_round_held(at->node, chosen), 1);
+    claim->bad = true;
+    other->checked = false;
+    assert_int_equal(dp_round_held(at->node, chosen), 0);
+    close_scene(at);
+}
+
+/* Told that it holds a blob by who does not vote, or of another round: no bit is set. */
+static void only_voters_say_what_voters_hold(void **state)
+{
+    scene *at = open_scene();
+    const dp_peer author = kit_peer(1);
+    dp_claim *claim = dp_round_claim_of(at->node, &author);
+    dp_have_msg have = {.voter = kit_peer(9), .round = at->node->ledger.round + 1, .n = 1};
+    uint8_t bytes[DP_ROUND_MESSAGE_MAX];
+
+    (void)state;
+    have.roots[0] = claim->ready.root;
+    claim->have = 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+        dp_have_msg_write(&writer, &have);
+        assert_int_equal(dp_round_message(at->node, DP_MSG_HAVE, dp_view_of(bytes, writer.size)),
+                         DP_OK);
+        assert_int_equal(claim->have,
+                         i < 2 ? 0 : 1U << dp_ledger_voter(&at->node->ledger, &have.voter));
+        have.voter = kit_peer(1);
+        have.round += i == 0 ? 1 : 0;
+        have.round -= i == 1 ? 1 : 0;
+    }
+    close_scene(at);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_accepted_before_its_blobs_are_here_and_decode),
+        cmocka_unit_test(a_record_from_the_future_waits_and_not_for_ever),
+        cmocka_unit_test(what_too_few_voters_hold_is_not_proposed),
+        cmocka_unit_test(only_voters_say_what_voters_hold),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
