@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Breaks gossip/ in one line after the other and shows what notices it: a unit test of gossip/, or the simulator.
+
+    tests/mutants.py LIST [--only N,N] [--by units|dpsim|both] [--seconds S] [--markdown FILE]
+
+LIST has a mutation per line: file, old text, new text, with a tab between and \\n for the end of a line; the old text stands once in
+the file. A line that begins with # is a comment. Sources are not touched: one copy is compiled, and gossip/ linked anew as the shared library of build/mutants.
+Exit status 1 if a mutation went unnoticed, or the unbroken program did not pass."""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build/mutants"
+BROKEN = BUILD / "broken"
+# What dpsim plays against each, in order, with the seconds that each may take: the common things first.
+PLAYS = [
+    ("duel", "--seeds 1..4000 --profile duel"),
+    ("liar", "--seeds 1..3000 --profile liar"),
+    ("swarm", "--seeds 1..25"),
+    ("rivals", "--seeds 1..12 --profile rivals"),
+    ("gossip", "--seeds 1..8 --profile gossip"),
+    ("byz", "--seeds 1..20 --profile byz"),
+    ("merge", "--seeds 1..30 --profile merge"),
+    ("stale", "--seeds 1..6 --profile stale"),
+    ("parts", "--seeds 1..6 --parts --sites 2 --sums"),
+    ("lists", "--seeds 1..3 --profile lists"),
+    ("close", "--seeds 1..6 --close-at 0.6"),
+    ("strict", "--seeds 1..12 --profile strict"),
+    ("revoke", "--seeds 1..12 --profile revoke"),
+    ("joins", "--seeds 1..12 --profile joins"),
+    ("kill", "--seeds 1..12 --profile kill"),
+    ("stall", "--seeds 1..12 --profile stall"),
+    ("rot", "--seeds 1..12 --profile rot"),
+    ("span", "--seeds 1..6 --span"),
+]
+
+
+def read_list(path):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        cells = [cell.replace("\\n", "\n") for cell in line.split("\t")]
+        if len(cells) != 3:
+            sys.exit(f"{path}:{number}: {len(cells)} fields with tabs between, not 3")
+        yield number, cells[0], cells[1], cells[2]
+
+
+def build():
+    if not (BUILD / "build.ninja").exists():
+        subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+                        "-DDP_SHARED_GOSSIP=ON", "-DCMAKE_POSITION_INDEPENDENT_CODE=ON",
+                        "-DCMAKE_LINK_DEPENDS_NO_SHARED=ON", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"],
+                       check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", BUILD, "--target", "dpsim", *unit_tests(), "--", "--quiet"], check=True)
+
+
+def unit_tests():
+    return sorted(path.stem for path in (ROOT / "tests/unit/gossip").glob("test_*.c"))
+
+
+def compile_command(source):
+    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+        if entry["file"] == str(source) and "dp_gossip.dir" in entry["command"]:
+            return shlex.split(entry["command"]), entry["directory"]
+    sys.exit(f"{source} is no source of gossip/")
+
+
+def link(source, text):
+    """A library with this text in place of the source; what the compiler says if there is none."""
+    BROKEN.mkdir(exist_ok=True)
+    copy = BROKEN / source.name
+    copy.write_text(text)
+    command, folder = compile_command(source)
+    at = command.index("-o") + 1
+    object_file = BROKEN / "broken.o"
+    original = command[at]
+    command[at] = str(object_file)
+    command = [word if word != str(source) else str(copy) for word in command if word not in ("ccache", "-Werror")]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if done.returncode != 0:
+        return done.stderr
+    objects = [str(path) for path in (BUILD / "CMakeFiles/dp_gossip.dir/gossip").glob("*.c.o")
+               if not original.endswith("/" + path.name)]
+    done = subprocess.run(["cc", "-shared", "-o", BROKEN / "libdp_gossip.so", str(object_file), *objects, BUILD / "libdp_base.a",
+                           "-lsodium", "-lmsgpackc"], capture_output=True, text=True)
+    return done.stderr if done.returncode != 0 else None
+
+
+def failed_tests(output):
+    return [line.split("] ", 1)[1].strip() for line in output.splitlines() if "[  FAILED  ]" in line and "test(s)" not in line]
+
+
+def run(command, seconds, broken):
+    environment = dict(os.environ)
+    if broken:
+        environment["LD_LIBRARY_PATH"] = str(BROKEN)
+    try:
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=max(seconds, 1))
+    except subprocess.TimeoutExpired:
+        return None, ""
+    return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
+
+
+def by_unit(name, seconds, broken):
+    status, output = run(["nice", BUILD / name], seconds, broken)
+    if status is None:
+        return f"{name}: does not end"
+    if status != 0:
+        names = failed_tests(output)
+        return f"{name}: {names[0] if names else 'dies'}"
+    return None
+
+
+def by_play(name, arguments, seconds, broken):
+    status, output = run(["nice", BUILD / "dpsim", *arguments.split(), "--quiet", "--max-failures", "1"], seconds, broken)
+    if status is None or status == 0:
+        return None  # Out of time is not caught.
+    found = [line for line in output.splitlines() if line.startswith("FAIL ")]
+    return f"dpsim {name}: {' '.join(found[0].split()[1:2]) if found else 'dies'}"
+
+
+def in_parallel(jobs, deadline):
+    """The first of these that notices something."""
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        caught = []
+
+        def one(job):
+            if not caught and time.monotonic() < deadline:
+                found = job(deadline - time.monotonic())
+                if found:
+                    caught.append(found)
+
+        for done in [pool.submit(one, job) for job in jobs]:
+            done.result()
+    return caught[0] if caught else None
+
+
+def judge(stem, seconds, by, broken=True):
+    tests = unit_tests()
+    near = [name for name in tests if name == "test_" + stem]
+    near += [name for name in tests if name not in near and (name.startswith("test_" + stem) or stem.startswith(name[5:]))]
+    tests = near + [name for name in tests if name not in near]
+    start = time.monotonic()
+    found = None
+    if by != "dpsim":
+        found = in_parallel([lambda left, t=t: by_unit(t, left, broken) for t in tests], start + seconds)
+    if found is None and by != "units":
+        found = in_parallel([lambda left, p=p: by_play(*p, left, broken) for p in PLAYS], start + seconds)
+    return found, time.monotonic() - start
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("list", type=pathlib.Path)
+    parser.add_argument("--only", help="lines of the list")
+    parser.add_argument("--by", choices=("units", "dpsim", "both"), default="both")
+    parser.add_argument("--seconds", type=float, default=60, help="for each, of tests and simulator together")
+    parser.add_argument("--markdown", type=pathlib.Path, help="append a table to this file")
+    options = parser.parse_args()
+    only = {int(number) for number in options.only.split(",")} if options.only else None
+    build()
+    found, took = judge("none", 3600 if only is None else options.seconds, options.by, False)
+    if found:
+        sys.exit(f"unbroken: {found}")
+    print(f"unbroken: passes, {took:.0f} s", flush=True)
+    rows = []
+    for number, name, old, new in read_list(options.list):
+        if only is not None and number not in only:
+            continue
+        source = ROOT / name
+        text = source.read_text()
+        if text.count(old) != 1:
+            sys.exit(f"{options.list}:{number}: the old text stands {text.count(old)} times in {name}")
+        errors = link(source, text.replace(old, new))
+        if errors:
+            sys.exit(f"{options.list}:{number}: {errors}")
+        found, took = judge(source.stem, options.seconds, options.by)
+        rows.append((number, name, old, new, found))
+        shown = " -> ".join(" ".join(text.split()) for text in (old, new))
+        print(f"{number:4} {'caught' if found else 'MISSED'} {took:5.1f} s  {name}: {shown}  {found or ''}", flush=True)
+    caught = sum(1 for row in rows if row[4])
+    print(f"{caught} of {len(rows)} caught")
+    if options.markdown:
+        with options.markdown.open("a") as table:
+            for number, name, old, new, found in rows:
+                cells = [f"`{' '.join(cell.split())}`".replace("|", "\\|") for cell in (old, new)]
+                table.write(f"| {number} | {name} | {cells[0]} | {cells[1]} | {found or 'nothing'} |\n")
+    sys.exit(caught < len(rows))
+
+
+if __name__ == "__main__":
+    main()
