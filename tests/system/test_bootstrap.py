@@ -5,6 +5,7 @@ may be missing."""
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -70,4 +71,4 @@ class Bootstrap(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(argv=sys.argv[:1])
