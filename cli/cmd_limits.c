@@ -7,7 +7,7 @@
 #include "cli/json.h"
 #include "cli/print.h"
 
-enum { MBIT_MAX = 100000, MONTH_DAY_MAX = 28, NOW_BYTES = 192 };
+enum { MBIT_MAX = 100000, MONTH_DAY_MAX = 28, RATE_BYTES = 128, NOW_BYTES = 192 };
 #define MONTH_BYTES_MAX (UINT64_C(1) << 60)
 
 /* One row each of what is shown; kind says how its value is read and written. */
@@ -16,13 +16,14 @@ static const struct limit {
     const char *key;
     enum { MBIT, MONTH, DAY } kind;
     const char *used; /* of a month */
-    const char *rate;
+    const char *rate; /* that holds now, of "holds" ... */
+    const char *by;   /* ... and whose it is */
 } limits[] = {
-    {"upload", "upload_mbit", MBIT, NULL, NULL},
-    {"download", "download_mbit", MBIT, NULL, NULL},
-    {"upload-month", "upload_month", MONTH, "upload_used", "upload_rate"},
-    {"download-month", "download_month", MONTH, "download_used", "download_rate"},
-    {"month-day", "month_day", DAY, NULL, NULL},
+    {"upload", "upload_mbit", MBIT, NULL, "upload_rate", "upload_by"},
+    {"download", "download_mbit", MBIT, NULL, "download_rate", "download_by"},
+    {"upload-month", "upload_month", MONTH, "upload_used", "upload_rate", "upload_by"},
+    {"download-month", "download_month", MONTH, "download_used", "download_rate", "download_by"},
+    {"month-day", "month_day", DAY, NULL, NULL, NULL},
 };
 enum { LIMITS = sizeof limits / sizeof limits[0] };
 
@@ -101,6 +102,43 @@ static bool is_known(const dp_cmd *cmd, const json_t *result, dp_control_error *
     return true;
 }
 
+/* "at most 5 Mbit/s now, by upload": the rate that holds, and the other limit where that one makes it. */
+static void describe_rate(const struct limit *limit, const json_t *result, char text[RATE_BYTES])
+{
+    const json_t *const holds = json_object_get(result, "holds");
+    const json_t *const month = json_object_get(result, "month");
+    const char *const by = dp_json_text(holds, limit->by, "");
+    char rate[DP_PRINT_CELL_MAX];
+    text[0] = '\0';
+    for (int i = 0; i < LIMITS; i++) {
+        if (strcmp(limits[i].key, by) != 0) {
+            continue;
+        }
+        if (limits[i].kind == MONTH && dp_json_int(month, limits[i].rate, 1) == 0) {
+            snprintf(text, RATE_BYTES, "nothing now: %s is used up", limits[i].option);
+        } else {
+            dp_print_rate((uint64_t)dp_json_int(holds, limit->rate, 0), rate);
+            snprintf(text, RATE_BYTES, "at most %s now%s%s", rate,
+                     &limits[i] == limit ? "" : ", by ",
+                     &limits[i] == limit ? "" : limits[i].option);
+        }
+    }
+}
+
+/* "; 2.6 Mbit/s in the mean": what is left of a month, over the time until it ends. */
+static void describe_mean(const json_t *month, uint64_t cap, uint64_t used,
+                          char text[DP_PRINT_CELL_MAX])
+{
+    const uint64_t end = (uint64_t)dp_json_int(month, "end_ms", 0);
+    const uint64_t now = dp_print_now_ms();
+    char rate[DP_PRINT_CELL_MAX];
+    text[0] = '\0';
+    if (end > now && cap > used) {
+        dp_print_rate((uint64_t)((double)(cap - used) * 1000 / (double)(end - now)), rate);
+        snprintf(text, DP_PRINT_CELL_MAX, "; %.20s in the mean", rate);
+    }
+}
+
 /* Value, and how it goes with it now. */
 static void describe(const struct limit *limit, const json_t *result, char value[DP_PRINT_CELL_MAX],
                      char now[NOW_BYTES])
@@ -110,6 +148,7 @@ static void describe(const struct limit *limit, const json_t *result, char value
     now[0] = '\0';
     if (limit->kind == MBIT) {
         dp_print_mbit((long long)number, value);
+        describe_rate(limit, result, now);
     } else if (limit->kind == DAY) {
         char left[DP_PRINT_CELL_MAX];
         const uint64_t end = (uint64_t)dp_json_int(month, "end_ms", 0);
@@ -119,18 +158,21 @@ static void describe(const struct limit *limit, const json_t *result, char value
         snprintf(now, NOW_BYTES, "the next month begins in %s", left);
     } else {
         char used[DP_SIZE_TEXT_MAX];
-        char rate[DP_PRINT_CELL_MAX];
+        char rate[RATE_BYTES];
+        char mean[DP_PRINT_CELL_MAX];
         dp_size_text((uint64_t)dp_json_int(month, limit->used, 0), used);
         dp_size_text(number, value);
-        const long long allowed = dp_json_int(month, limit->rate, 0);
-        dp_print_rate((uint64_t)allowed, rate);
+        const long long allowed = dp_json_int(month, limit->rate, 0); /* of the month alone */
+        describe_rate(limit, result, rate);
         if (number == 0) {
             snprintf(value, DP_PRINT_CELL_MAX, "not limited");
             snprintf(now, NOW_BYTES, "%s in this month", used);
         } else if (allowed == 0) {
             snprintf(now, NOW_BYTES, "%s in this month: used up, training rests", used);
         } else {
-            snprintf(now, NOW_BYTES, "%s in this month, at most %s now", used, rate);
+            describe_mean(month, number, (uint64_t)dp_json_int(month, limit->used, 0), mean);
+            snprintf(now, NOW_BYTES, "%s in this month%s%s%s", used, rate[0] != '\0' ? ", " : "",
+                     rate, mean);
         }
     }
 }

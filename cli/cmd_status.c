@@ -40,18 +40,26 @@ static void print_limits(const json_t *run)
     }
 }
 
-static void print_run(const json_t *status, const json_t *run)
+static bool is_known(const json_t *run, const char *key)
+{
+    const json_t *const value = json_object_get(run, key);
+    return value != NULL && !json_is_null(value);
+}
+
+/* The first line: the run as the chain has it. */
+static void print_chain(const json_t *status, const json_t *run)
 {
     char tokens[DP_PRINT_CELL_MAX];
-    char rate[DP_PRINT_CELL_MAX];
-    char sent[DP_PRINT_CELL_MAX];
-    char received[DP_PRINT_CELL_MAX];
+    const char *const state = dp_json_text(status, "state", "?");
+    printf("%s  %s", dp_json_text(run, "name", "?"), state);
+    if (!is_known(run, "round")) {
+        printf("  %s\n", strcmp(state, "starting") == 0
+                             ? "the chain is being read; round and members are known in a moment"
+                             : "nobody has told yet what the run is");
+        return;
+    }
     dp_print_count(dp_json_real(run, "tokens", 0), tokens);
-    dp_print_count(dp_json_real(run, "tokens_per_s", 0), rate);
-    dp_print_bytes((uint64_t)dp_json_int(run, "bytes_sent", 0), sent);
-    dp_print_bytes((uint64_t)dp_json_int(run, "bytes_received", 0), received);
-    printf("%s  %s  round %lld  %s tokens", dp_json_text(run, "name", "?"),
-           dp_json_text(status, "state", "?"), dp_json_int(run, "round", 0), tokens);
+    printf("  round %lld  %s tokens", dp_json_int(run, "round", 0), tokens);
     if (dp_json_real(run, "loss", 0) > 0) {
         printf("  loss %.3f", dp_json_real(run, "loss", 0));
     }
@@ -62,11 +70,36 @@ static void print_run(const json_t *status, const json_t *run)
     } else { /* Those who have joined and stand in no record yet. */
         printf("  %lld nodes alive, %lld member%s\n", alive, members, members == 1 ? "" : "s");
     }
-    const long long counted = dp_json_int(run, "counted", 0);
-    printf("you: %s%s, counted in %lld round%s, trainer %s at %s tokens/s, sent %s, received %s",
-           dp_json_text(status, "name", "?"), dp_json_flag(run, "is_voter") ? " (voter)" : "",
-           counted, counted == 1 ? "" : "s", dp_json_text(run, "trainer", "?"), rate, sent,
-           received);
+}
+
+static void print_trainer(const json_t *run)
+{
+    char rate[DP_PRINT_CELL_MAX];
+    const char *const trainer = dp_json_text(run, "trainer", "?");
+    printf(", trainer %s", trainer);
+    if (is_known(run, "tokens_per_s")) {
+        dp_print_count(dp_json_real(run, "tokens_per_s", 0), rate);
+        printf(" at %s tokens/s", rate);
+    } else if (strcmp(trainer, "up") == 0) {
+        printf(dp_json_flag(run, "trains") ? ", its speed not measured yet" : " and not training");
+    }
+}
+
+static void print_run(const json_t *status, const json_t *run)
+{
+    char sent[DP_PRINT_CELL_MAX];
+    char received[DP_PRINT_CELL_MAX];
+    dp_print_bytes((uint64_t)dp_json_int(run, "bytes_sent", 0), sent);
+    dp_print_bytes((uint64_t)dp_json_int(run, "bytes_received", 0), received);
+    print_chain(status, run);
+    printf("you: %s%s", dp_json_text(status, "name", "?"),
+           dp_json_flag(run, "is_voter") ? " (voter)" : "");
+    if (is_known(run, "counted")) {
+        const long long counted = dp_json_int(run, "counted", 0);
+        printf(", counted in %lld round%s", counted, counted == 1 ? "" : "s");
+        print_trainer(run);
+    }
+    printf(", sent %s, received %s", sent, received);
     if (json_object_get(run, "device") != NULL) {
         printf(", on %s", dp_json_text(run, "device", ""));
     }
@@ -87,7 +120,7 @@ static void print_run(const json_t *status, const json_t *run)
     const long long objects = dp_json_int(run, "data_objects", 0);
     const long long here = dp_json_int(run, "data_here", 0);
     /* It reads its store: what is there, and who is heard, it knows in a moment. */
-    const bool starting = strcmp(dp_json_text(status, "state", ""), "starting") == 0;
+    const bool starting = !is_known(run, "round");
     if (here < objects && !starting) {
         printf(
             "\n%lld of %lld parts of the data are here; the others are being fetched: dpnode data",
@@ -163,7 +196,7 @@ static void print_peer(dp_table *table, const json_t *peer)
 {
     char text[DP_PRINT_CELL_MAX];
     dp_table_row(table);
-    snprintf(text, sizeof text, "%s%s", dp_json_text(peer, "name", ""),
+    snprintf(text, sizeof text, "%s%s", dp_json_text(peer, "name", "(not linked yet)"),
              dp_json_flag(peer, "self") ? " *" : "");
     dp_table_cell(table, text);
     dp_table_cell(table, dp_json_text(peer, "short", ""));
@@ -172,7 +205,8 @@ static void print_peer(dp_table *table, const json_t *peer)
                          : dp_json_flag(peer, "roster")                          ? "trainer"
                          : strcmp(dp_json_text(peer, "state", ""), "alive") == 0 ? "newcomer"
                                                                                  : "-");
-    snprintf(text, sizeof text, "%lld", dp_json_int(peer, "round", 0));
+    snprintf(text, sizeof text, is_known(peer, "round") ? "%lld" : "-",
+             dp_json_int(peer, "round", 0));
     dp_table_cell(table, text);
     snprintf(text, sizeof text, dp_json_int(peer, "included", 0) > 0 ? "%lld" : "-",
              dp_json_int(peer, "included", 0));

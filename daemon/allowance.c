@@ -151,6 +151,18 @@ static uint64_t limit_of(const dp_allowance *allowance, dp_allow which, dp_month
     return line == 0 || least < line ? least : line;
 }
 
+/* Whose the limit is: of the line, or of the month, which is lower. */
+static dp_allow maker_of(const dp_allowance *allowance, dp_allow line, dp_month_way way)
+{
+    const uint64_t of_line = value_of(allowance, line) * MBIT;
+    const uint64_t holds =
+        way == DP_MONTH_UP ? allowance->limits.upload : allowance->limits.download;
+    if (of_line > 0 && of_line <= holds) {
+        return line;
+    }
+    return way == DP_MONTH_UP ? DP_ALLOW_UPLOAD_MONTH : DP_ALLOW_DOWNLOAD_MONTH;
+}
+
 static bool is_news(uint64_t was, uint64_t is)
 {
     const uint64_t moved = was > is ? was - is : is - was;
@@ -317,6 +329,9 @@ bool dp_allowance_look(const dp_allowance *allowance, dp_allowance_view *view)
         view->used[way] = month->counts[0].used[way];
         view->rate[way] = dp_month_rate(month, (dp_month_way)way, cap_of(allowance, way));
     }
+    view->holds = allowance->limits;
+    view->by[DP_MONTH_UP] = maker_of(allowance, DP_ALLOW_UPLOAD, DP_MONTH_UP);
+    view->by[DP_MONTH_DOWN] = maker_of(allowance, DP_ALLOW_DOWNLOAD, DP_MONTH_DOWN);
     return true;
 }
 

@@ -41,6 +41,8 @@ typedef struct dp_allowance_view {
     uint64_t end_ms;
     uint64_t used[DP_MONTH_WAYS];
     uint64_t rate[DP_MONTH_WAYS]; /* bytes per second of the month now; UINT64_MAX: no cap */
+    dp_limits holds;              /* bytes per second now, by line and month; 0: none */
+    dp_allow by[DP_MONTH_WAYS];   /* who makes it, where there is one */
     bool used_up;                 /* one of the caps */
     bool paused;                  /* by the owner as well */
 } dp_allowance_view;

@@ -45,6 +45,22 @@ static void pack_month(dp_group *map, const dp_allowance_view *view)
     dp_group_end(&month);
 }
 
+/* What holds now, by whichever limit is the lowest. */
+static void pack_holds(dp_group *map, const dp_allowance_view *view)
+{
+    static const char *const rate[] = {"upload_rate", "download_rate"};
+    static const char *const by[] = {"upload_by", "download_by"};
+    const uint64_t holds[] = {view->holds.upload, view->holds.download};
+    dp_group now = dp_map_begin(dp_pair(map, "holds"));
+    for (int way = 0; way < DP_MONTH_WAYS; way++) {
+        if (holds[way] != 0) {
+            dp_pair_u64(&now, rate[way], holds[way]);
+            dp_pair_text(&now, by[way], dp_allow_rows[view->by[way]].key);
+        }
+    }
+    dp_group_end(&now);
+}
+
 static void reply(const dp_daemon *daemon, const dp_call *call)
 {
     dp_packer packer;
@@ -63,6 +79,7 @@ static void reply(const dp_daemon *daemon, const dp_call *call)
     }
     dp_group_end(&from);
     pack_month(&map, &view);
+    pack_holds(&map, &view);
     dp_group_end(&map);
     dp_call_end(call, &packer);
 }

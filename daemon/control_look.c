@@ -97,18 +97,28 @@ static void pack_limits(dp_group *map, const dp_daemon *daemon, const dp_transpo
     }
 }
 
+static void pair_known(dp_group *map, const char *key, double value)
+{
+    if (value > 0) {
+        dp_pair_f64(map, key, value);
+    } else {
+        dp_pair_nil(map, key);
+    }
+}
+
 /* How training goes, and what the last update was. */
 static void pack_training(dp_group *map, const dp_driver_view *view, const dp_manifest *manifest)
 {
-    dp_pair_f64(map, "tokens_per_s", view->tokens_per_s);
-    dp_pair_f64(map, "compute_utilisation", view->usage);
+    dp_pair_bool(map, "trains", view->training);
+    pair_known(map, "tokens_per_s", view->tokens_per_s);
+    pair_known(map, "compute_utilisation", view->usage);
     if (view->trained_us > 0) {
         pack_spent(map, view);
     }
     if (manifest != NULL && manifest->outer_mu_milli > 0 && view->outer_reach > 0) {
         dp_pair_f64(map, "outer_reach", view->outer_reach);
     }
-    dp_pair_f64(map, "loss", view->loss);
+    pair_known(map, "loss", view->loss);
     if (view->keep != 0) {
         dp_pair_u64(map, "keep", view->keep);
     }
@@ -176,7 +186,42 @@ static void pack_trainer(dp_group *map, const dp_driver_view *view)
     }
     dp_pair_u64(map, "trainer_pid", (uint64_t)view->trainer_pid);
     dp_pair_u64(map, "trainer_restarts", view->trainer_restarts);
-    dp_pair_u64(map, "counted", view->counted);
+}
+
+/* What the chain says, and who is heard: not known while the chain is read from the store, or the manifest is awaited. */
+static void pack_chain(dp_group *map, const dp_driver_view *view)
+{
+    const dp_node_view *const node = &view->node;
+    const struct {
+        const char *key;
+        uint64_t value;
+    } numbers[] = {
+        {"round", node->round},         {"applied", node->applied},
+        {"slot", node->slot},           {"tokens", node->tokens},
+        {"members", node->members},     {"alive", node->alive},
+        {"voters", node->voters},       {"listed", node->listed_last},
+        {"exchanges", node->exchanges}, {"rejected", node->rejected},
+        {"diverged", node->diverged},   {"counted", view->counted + view->counted_before}};
+    char owner[DP_PEER_TEXT_MAX];
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (view->running) {
+            dp_pair_u64(map, numbers[i].key, numbers[i].value);
+        } else {
+            dp_pair_nil(map, numbers[i].key);
+        }
+    }
+    if (!view->running) {
+        dp_pair_nil(map, "state_root");
+        dp_pair_nil(map, "is_voter");
+        dp_pair_nil(map, "ballot_owner");
+        dp_pair_nil(map, "quorum");
+        return;
+    }
+    dp_peer_text(&node->ballot_owner, owner);
+    dp_pair_hex(map, "state_root", dp_view_of(node->state_root.bytes, DP_HASH_BYTES));
+    dp_pair_bool(map, "is_voter", node->is_voter);
+    dp_pair_text(map, "ballot_owner", owner);
+    dp_pair_bool(map, "quorum", node->quorum);
 }
 
 static void pack_run(dp_packer *packer, const dp_daemon *daemon)
@@ -188,23 +233,7 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     dp_group map = dp_map_begin(packer);
     dp_pair_text(&map, "name", facts->name);
     dp_pair_hex(&map, "id", dp_view_of(facts->run.bytes, sizeof facts->run.bytes));
-    dp_pair_u64(&map, "round", view.node.round);
-    dp_pair_u64(&map, "applied", view.node.applied);
-    dp_pair_u64(&map, "slot", view.node.slot);
-    dp_pair_u64(&map, "tokens", view.node.tokens);
-    dp_pair_hex(&map, "state_root", dp_view_of(view.node.state_root.bytes, DP_HASH_BYTES));
-    dp_pair_u64(&map, "members", view.node.members);
-    dp_pair_u64(&map, "alive", view.node.alive);
-    dp_pair_u64(&map, "voters", view.node.voters);
-    dp_pair_bool(&map, "is_voter", view.node.is_voter);
-    char owner[DP_PEER_TEXT_MAX];
-    dp_peer_text(&view.node.ballot_owner, owner);
-    dp_pair_text(&map, "ballot_owner", owner);
-    dp_pair_bool(&map, "quorum", view.node.quorum);
-    dp_pair_u64(&map, "listed", view.node.listed_last);
-    dp_pair_u64(&map, "exchanges", view.node.exchanges);
-    dp_pair_u64(&map, "rejected", view.node.rejected);
-    dp_pair_u64(&map, "diverged", view.node.diverged);
+    pack_chain(&map, &view);
     uint32_t here = 0;
     dp_pair_u64(&map, "data_objects", dp_data_objects(daemon->driver, &here));
     dp_pair_u64(&map, "data_here", here);
@@ -257,8 +286,13 @@ static void pack_peer(dp_group *map, const dp_daemon *daemon, const dp_peer *pee
     dp_peer_text(peer, text);
     dp_pair_hex(map, "id", dp_view_of(peer->bytes, sizeof peer->bytes));
     dp_pair_text(map, "short", text);
-    dp_pair_text(map, "name",
-                 daemon->driver != NULL ? dp_driver_peer_name(daemon->driver, peer) : "");
+    const char *const name =
+        daemon->driver != NULL ? dp_driver_peer_name(daemon->driver, peer) : "";
+    if (name[0] != '\0') {
+        dp_pair_text(map, "name", name);
+    } else {
+        dp_pair_nil(map, "name"); /* Who was never linked has not told it yet. */
+    }
 }
 
 static void pack_member(dp_packer *packer, const dp_daemon *daemon, const dp_member_view *member,
@@ -274,7 +308,11 @@ static void pack_member(dp_packer *packer, const dp_daemon *daemon, const dp_mem
     if (member->rtt_us != 0) {
         dp_pair_f64(&map, "rtt_ms", (double)member->rtt_us / 1000.0);
     }
-    dp_pair_u64(&map, "round", member->round);
+    if (self || member->linked || member->round > 0) {
+        dp_pair_u64(&map, "round", member->round);
+    } else {
+        dp_pair_nil(&map, "round");
+    }
     dp_pair_u64(&map, "included", member->included);
     if (member->step_us != 0) {
         dp_pair_f64(&map, "step_ms", member->step_us / 1000.0);

@@ -7,13 +7,14 @@
  *   notice    [2, id, {…}]     progress or stream items of request id, before its reply
  *
  * Methods (parameters -> result). Times are unix milliseconds, durations and sizes carry their unit in the key. A key that does
- * not apply is left out. Peers are {"id": 64 hex, "short": 12 characters, "name"}.
+ * not apply is left out; what applies and is not known yet is nil. Peers are {"id": 64 hex, "short": 12 characters, "name": nil
+ * before it has told one}.
  *   hello        {} -> {"version", "pid", "state": "idle"|"joining"|"training"|"gossip"|"paused"|"halted"|"left", "run"?}
  *   status       {} -> {"state", "pid", "version", "dir", "uptime_s", "name", "id", "port"?, "rss_bytes", "log_dropped", "store_bytes",
  *                       "run"?: {"name", "id", "round", "applied", "slot", "tokens", "state_root", "members", "alive", "voters",
  *                       "is_voter", "ballot_owner": short id of who is to propose the next record, "quorum", "listed", "loss"?, "exchanges", "rejected", "diverged", "elements",
  *                       "data_objects" (tokenizer and shards), "data_here" (of these), "round_ms",
- *                       "tokens_per_s", "compute_utilisation", "trainer_ms"?: {"trained", "computed", "data", "publish", "apply", "state", "tell"}, since
+ *                       "trains": bool, "tokens_per_s", "compute_utilisation" (both nil while it does not), "trainer_ms"?: {"trained", "computed", "data", "publish", "apply", "state", "tell"}, since
  *                       the trainer's start: computed of trained are steps, the others what the rest went to (dp_trainer_spent), "outer_reach"?, "keep"?: one element of so many in updates of the round to come, where the
  *                       manifest has a span (gossip/density.h), "update_norm"?: |a| of what was published last, "update_residual"?: |e| that its codec
  *                       left over, "update_error"?: their ratio, "part_error"?: the same of the part that this node added up last, "early_told"?: parts of others' gradients
@@ -24,7 +25,8 @@
  *                       "upload_month"?, "download_month"?: bytes of a month that the owner allows, "upload_month_used", "download_month_used",
  *                       "month_used_up": so that training rests,
  *                       "chunks": that came, "chunks_hedged": requests for them of a second holder because the first was late,
- *                       "trainer": "up"|"down"|"starting"|"failing", "device"?: who computes, "trainer_pid"?, "trainer_restarts", "counted": rounds that list this node}}
+ *                       "trainer": "up"|"down"|"starting"|"failing", "device"?: who computes, "trainer_pid"?, "trainer_restarts", "counted": rounds of the chain here that list this node}}: what is of
+ *                       the chain is nil until it is read
  *   peers        {} -> {"peers": [{"id","short","name","state","self","linked","roster","voter","rtt_ms"?,"round","included",
  *                       "step_ms"?,"addresses":[text]}]}
  *   rounds       {"last"?: n, "follow"?: bool} -> a notice {"round": R} each, for ever when following; {"count"}. R: {"round","slot",
@@ -47,7 +49,8 @@
  *   run.merge    {} -> {"round", "text"}: of two chains begun anew the one here goes on
  *   revoke       {"peer": name or id} -> {"peer": id, "key": "root"|"admin"}: out at once here, everywhere once a record has it
  *   limits       {L?} -> {L, "from": {L: who says so, in words}, "month": {"begin_ms", "end_ms", "upload_used", "download_used",
- *                       "upload_rate"?, "download_rate"?: bytes per second that the month allows now, "used_up": bool}}; L: "upload_mbit",
+ *                       "upload_rate"?, "download_rate"?: bytes per second that the month allows now, "used_up": bool},
+ *                       "holds": {"upload_rate"?, "download_rate"?: bytes per second that may pass now, "upload_by"?, "download_by"?: the L of it}}; L: "upload_mbit",
  *                       "download_mbit": of the line, "upload_month", "download_month": bytes, 0: any, "month_day"; kept when it is answered
  *   pause, resume {} -> {"state"}
  *   drain        {"seconds"?: n, "end"?: bool, true} -> {"counted": bool, "text", "waited_ms"}: when a round has counted this node's

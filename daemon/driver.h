@@ -43,8 +43,9 @@ typedef struct dp_driver_view {
     int trainer_pid;
     uint32_t trainer_restarts;
     uint64_t elements;
-    const char *device; /* who computes; "": nobody, or not known */
-    double tokens_per_s;
+    const char *device;   /* who computes; "": nobody, or not known */
+    bool training;        /* it is told to train; the two rates below are 0 otherwise */
+    double tokens_per_s;  /* 0: unknown */
     double outer_reach;   /* of the last outer step, in updates (compute/consensus.h); 0: unknown */
     double usage;         /* share of the time that the trainer computes; 0: unknown */
     uint64_t computed_us; /* totals of this trainer's, in which it computed steps ... */
@@ -56,7 +57,8 @@ typedef struct dp_driver_view {
     double update_norm;  /* |a| of the last publication; 0: none, or not known */
     double update_error; /* what its codec left over: |a - d| */
     double part_error;   /* what encoding the last sum of a part has lost, by its norm; 0: none */
-    uint64_t counted;    /* rounds that list this node */
+    uint64_t counted;    /* rounds of this life of the daemon that list this node ... */
+    uint64_t counted_before; /* ... and those of the chain that it began with */
     uint64_t checkpoint_round;
     bool has_checkpoint;
 } dp_driver_view;

@@ -94,12 +94,14 @@ struct dp_driver {
         dp_peer peer;
         dp_hello hello;
     } names[DP_DRIVER_NAMES_MAX];
-    uint64_t counted;
+    uint64_t counted;        /* notes of it since the start */
+    uint64_t counted_before; /* by the chain that was in the store then */
     uint64_t checkpoint_round;
     bool has_checkpoint;
     /* trainer */
     bool trainer_wanted;
     bool trainer_open;
+    bool training;         /* told to train, and not to stop since */
     uint32_t trainer_life; /* counts deaths, so that late jobs of an earlier life are dropped */
     uint64_t elements;
     char device[DP_DRIVER_DEVICE_MAX]; /* who computes, as the trainer says; "": it does not */

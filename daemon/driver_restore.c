@@ -26,6 +26,7 @@ typedef struct restore_job {
     bool new_vote_key;
     bool has_checkpoint;
     uint64_t checkpoint_round;
+    uint64_t counted; /* rounds that list this node */
     uint32_t n_rounds;
     dp_diary_round rounds[HISTORY]; /* ring of the newest */
     dp_record record;
@@ -103,6 +104,7 @@ static dp_status restore_record(const dp_chain_row *entry, void *context)
         dp_diary_round *const round = &self->rounds[self->n_rounds++ % HISTORY];
         dp_diary_round_of_record(&self->record, &self->driver->self, round);
         round->keep = dp_node_keep(self->node, round->round);
+        self->counted += round->counted;
     }
     return DP_OK;
 }
@@ -431,6 +433,7 @@ static void done_restore(dp_saver_job *job)
             dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "vote.key", 0, NULL,
                          "made a new vote key");
         }
+        driver->counted_before = self->counted;
         driver->has_checkpoint = self->has_checkpoint;
         driver->checkpoint_round = self->checkpoint_round;
         driver->node = self->node;

@@ -483,6 +483,8 @@ void dp_driver_command_trainer(dp_driver *driver, const dp_action *action)
     } else if (action->type == DP_DO_TRAINER_RESTORE) {
         start_restore(driver, action);
     } else if (action->type == DP_DO_TRAIN || action->type == DP_DO_TRAIN_STOP) {
+        driver->training = action->type == DP_DO_TRAIN;
+        driver->step_ms = driver->training ? driver->step_ms : 0; /* A pause is no slow step. */
         msg.kind = DP_TRAINER_TRAIN;
         msg.round = action->type == DP_DO_TRAIN ? action->u.train.round : 0;
         if (action->type == DP_DO_TRAIN) {

@@ -124,6 +124,7 @@ static void on_down(void *context, const char *cause)
 {
     dp_driver *driver = context;
     driver->trainer_open = false;
+    driver->training = false;
     driver->trainer_life++;
     dp_driver_take_nothing(driver);
     dp_driver_tell_nothing(driver);

@@ -73,3 +73,8 @@ void dp_pair_hex(dp_group *map, const char *key, dp_view value)
     dp_hex(value, text);
     dp_pair_text(map, key, text);
 }
+
+void dp_pair_nil(dp_group *map, const char *key)
+{
+    dp_pack_nil(dp_pair(map, key));
+}

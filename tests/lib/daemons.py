@@ -115,8 +115,8 @@ class Node:
         return self.lines(*words, **more)[-1]
 
     def run(self):
-        """The run of status, {} before there is one."""
-        return self.ask("status").get("run", {})
+        """The run of status, {} before there is one; what is not known yet counts as 0."""
+        return {key: 0 if value is None else value for key, value in self.ask("status").get("run", {}).items()}
 
     def signal_all(self, number):
         """To the daemon and its trainer."""

@@ -75,6 +75,21 @@ class Limits(SystemTest):
         self.fails("E0001", 64, limited.ask, "limits", "--upload", "100001")
         state_roots_agree(nodes)
 
+    def test_the_rate_that_holds_and_the_limit_that_makes_it_are_told(self):
+        node, _ = self.found()
+        told = node.ask("limits", "--upload", "5", "--upload-month", "200GB")
+        self.assertGreater(told["month"]["upload_rate"], 5 * 125_000) # a day's share is saved up, for a month of any length
+        self.assertEqual(told["holds"], {"upload_rate": 5 * 125_000, "upload_by": "upload_mbit"})
+        shown = subprocess.run([word for word in node.command("limits") if word != "--json"], capture_output=True, text=True,
+                               timeout=60, check=True).stdout
+        self.assertIn(" in this month, at most 5 Mbit/s now, by upload; ", shown)
+        self.assertEqual(shown.count("at most 5 Mbit/s now"), 2)
+        self.assertEqual(shown.count("at most"), 2)
+        told = node.ask("limits", "--upload", "90000")
+        self.assertEqual(told["holds"]["upload_by"], "upload_month")
+        self.assertLess(told["holds"]["upload_rate"], 90000 * 125_000)
+        self.assertNotIn("download_rate", told["holds"])
+
     def test_a_month_that_is_used_up_lets_the_others_go_on_and_the_node_vote(self):
         first, token = self.found("n1")
         nodes = [first, self.joined("n2", token), self.joined("n3", token)]

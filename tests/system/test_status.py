@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""status and peers: they tell what is so now, and say of what is not known that it is not."""
+
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import systemtest  # noqa: E402
+from systemtest import SystemTest, wait_for  # noqa: E402
+
+
+def shown(node, *words):
+    """What a person sees."""
+    return subprocess.run([word for word in node.command(*words) if word != "--json"], capture_output=True, text=True, timeout=60,
+                          check=True).stdout
+
+
+def raw(node):
+    """The run of status with its nulls."""
+    return node.ask("status").get("run", {})
+
+
+class Status(SystemTest):
+    def test_a_paused_node_tells_no_speed(self):
+        node, _ = self.found()
+        wait_for(lambda: raw(node).get("tokens_per_s"), 60, "its speed is measured")
+        told = raw(node)
+        self.assertTrue(told["trains"] and told["compute_utilisation"] > 0)
+        self.assertIn(" tokens/s", shown(node, "status"))
+        node.ask("pause")
+        wait_for(lambda: not raw(node)["trains"], 20, "the trainer is told to stop")
+        told = raw(node)
+        self.assertEqual((told["tokens_per_s"], told["compute_utilisation"]), (None, None))
+        text = shown(node, "status")
+        self.assertIn("trainer up and not training", text)
+        self.assertNotIn("tokens/s", text)
+        self.assertNotIn("computing", text)
+        node.ask("resume")
+        wait_for(lambda: raw(node).get("tokens_per_s"), 60, "it trains again")
+
+    def test_the_rounds_that_counted_it_are_those_of_the_chain(self):
+        node, _ = self.found()
+        wait_for(lambda: node.run().get("counted", 0) >= 3, 60, "three rounds count it")
+        node.ask("pause")
+        self.assertEqual(node.end(), 0)
+        node.start()
+        wait_for(lambda: raw(node).get("counted") is not None, 60, "the chain is read")
+        node.ask("pause") # whether that lasted or not
+        wait_for(lambda: node.ask("status")["state"] == "paused", 20, "it is paused")
+        own = next(member for member in node.ask("audit")["members"])
+        self.assertGreaterEqual(own["counted"], 3)
+        self.assertEqual(raw(node)["counted"], own["counted"])
+
+    def test_what_is_not_known_yet_is_null(self):
+        gone, token = self.found()
+        gone.end()
+        node = self.folder.node("node2").start()
+        with subprocess.Popen(node.command("join", token), stdout=subprocess.DEVNULL) as joining:
+            wait_for(lambda: "run" in node.ask("status"), 20, "it tries to join")
+            told = raw(node)
+            for key in ("round", "tokens", "members", "alive", "counted", "state_root", "is_voter", "quorum", "tokens_per_s", "loss"):
+                self.assertIsNone(told[key], key)
+            text = shown(node, "status")
+            self.assertIn("nobody has told yet what the run is", text)
+            self.assertNotIn("round 0", text)
+            self.assertNotIn("members", text)
+            joining.terminate()
+
+    def test_a_member_that_was_never_linked_is_a_row_with_a_name_for_it(self):
+        first, token = self.found()
+        second = self.joined("node2", token)
+        wait_for(lambda: second.run().get("counted", 0) > 0, 60, "node2 is counted")
+        other = second.ask("status")["id"]
+        second.end()
+        first.end()
+        first.start()
+        wait_for(lambda: raw(first).get("round"), 60, "the chain is read")
+        row = next(peer for peer in first.ask("peers")["peers"] if peer["id"] == other)
+        self.assertIn(row["name"], (None, "node2")) # where it was told by others it is known
+        line = next(line for line in shown(first, "peers").splitlines() if row["short"] in line)
+        self.assertRegex(line, r"^(\(not linked yet\)|node2) ")
+
+
+if __name__ == "__main__":
+    systemtest.main()
