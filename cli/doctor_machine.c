@@ -330,6 +330,7 @@ static bool skew_of(const dp_doctor *doctor, long long *skew_ms)
 
 static void look_clock(const dp_doctor *doctor, dp_finding *out)
 {
+    const json_t *const clock = json_object_get(json_object_get(doctor->status, "run"), "clock");
     long long skew_ms = 0;
     const bool compared = skew_of(doctor, &skew_ms);
     const long long far = skew_ms < 0 ? -skew_ms : skew_ms;
@@ -337,6 +338,12 @@ static void look_clock(const dp_doctor *doctor, dp_finding *out)
         dp_finding_what(out, DP_FINDING_FAIL, "this machine's clock stands before 2026");
         dp_finding_why(out, "invitations and certificates are checked against it");
         dp_finding_fix(out, "timedatectl set-ntp true");
+    } else if (clock != NULL) { /* By what others say in handshakes. */
+        dp_finding_what(out, DP_FINDING_WARN, "%s", dp_json_text(clock, "text", ""));
+        dp_finding_why(out,
+                       "certificates and invitations are valid by a clock, so that one that is "
+                       "far off finds nobody");
+        dp_finding_fix(out, "timedatectl set-ntp true   # on the machine whose clock is wrong");
     } else if (compared && far > SKEW_MS_MAX) {
         dp_finding_what(out, DP_FINDING_WARN, "this clock is %lld s %s those of the run",
                         (far + 500) / 1000, skew_ms < 0 ? "behind" : "before");

@@ -153,6 +153,21 @@ static void pack_parts(dp_group *map, const dp_driver_view *view)
     }
 }
 
+/* Only where something is wrong with it. */
+static void pack_clock(dp_group *map, const dp_daemon *daemon)
+{
+    char text[256];
+    dp_wall_view clock;
+    if (!dp_driver_clock(daemon->driver, &clock, text, sizeof text)) {
+        return;
+    }
+    dp_group group = dp_map_begin(dp_pair(map, "clock"));
+    dp_pack_i64(dp_pair(&group, "behind_ms"), clock.ahead_ms);
+    dp_pack_i64(dp_pair(&group, "corrected_ms"), clock.correction_ms);
+    dp_pair_text(&group, "text", text);
+    dp_group_end(&group);
+}
+
 /* Whose two votes have halted this node. */
 static void pack_liar(dp_group *map, const dp_daemon *daemon, const dp_driver_view *view)
 {
@@ -241,6 +256,7 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     dp_pair_u64(&map, "round_ms", manifest != NULL ? manifest->round_ms : 0);
     pack_training(&map, &view, manifest);
     pack_parts(&map, &view);
+    pack_clock(&map, daemon);
     if (view.has_checkpoint) {
         dp_pair_u64(&map, "checkpoint_round", view.checkpoint_round);
     }

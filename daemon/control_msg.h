@@ -24,6 +24,7 @@
  *                       "upload_max"?, "download_max"?: bytes per second that the owner, and what is left of a month, allow now, "upload_held_ms", "download_held_ms": in all, bulk waited for that,
  *                       "upload_month"?, "download_month"?: bytes of a month that the owner allows, "upload_month_used", "download_month_used",
  *                       "month_used_up": so that training rests,
+ *                       "clock"?: {"behind_ms": this machine's, behind those of others, "corrected_ms": by which this node goes, "text"}, where something is wrong with it,
  *                       "chunks": that came, "chunks_hedged": requests for them of a second holder because the first was late,
  *                       "trainer": "up"|"down"|"starting"|"failing", "device"?: who computes, "trainer_pid"?, "trainer_restarts", "counted": rounds of the chain here that list this node}}: what is of
  *                       the chain is nil until it is read

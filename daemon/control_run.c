@@ -60,7 +60,7 @@ static dp_status make_invite(const dp_daemon *daemon, const invite_terms *terms,
     dp_address addresses[DP_TOKEN_ADDRESSES_MAX];
     dp_invite invite;
     dp_entropy entropy;
-    const uint64_t now = dp_unix_ms();
+    const uint64_t now = dp_driver_wall_ms(daemon->driver);
     const dp_invite_request request = {
         .run = &facts->run,
         .root = facts->root,
@@ -361,6 +361,8 @@ static void tell_tried(const joining *self, const dp_transport_stats *stats, cha
     }
 }
 
+#define CLOCK_FIX "timedatectl set-ntp true   # then join again"
+
 static void on_nobody(uv_timer_t *timer);
 
 static void wait_until(joining *self, uint64_t waited_ms)
@@ -381,6 +383,11 @@ static void on_nobody(uv_timer_t *timer)
     const uint64_t until_ms = only_cut(stats) ? JOIN_CUT_MS : slow ? JOIN_SLOW_MS : JOIN_REACH_MS;
     if (self->waited_ms < until_ms) {
         wait_until(self, until_ms);
+        return;
+    }
+    dp_wall_view clock;
+    if (dp_driver_clock(self->daemon->driver, &clock, why, sizeof why)) {
+        give_up(self, 75, "E0210", CLOCK_FIX, "this machine's clock and the run's differ", why);
         return;
     }
     tell_tried(self, stats, why, sizeof why);
@@ -474,6 +481,10 @@ static void fail_join(const dp_call *call, dp_status status, const char *why)
     case DP_EXPIRED:
         dp_call_fail(call, 65, "E0201", "ask for a new one:  dpnode invite",
                      "this invite is past its time", why);
+        break;
+    case DP_AGAIN:
+        dp_call_fail(call, 75, "E0210", CLOCK_FIX, "this machine's clock and the run's differ",
+                     why);
         break;
     case DP_BADMSG:
         dp_call_fail(call, 65, "E0203", "copy the whole token again",

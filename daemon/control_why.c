@@ -228,6 +228,16 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
     }
 }
 
+static void add_clock(const dp_daemon *daemon, char *text, size_t size)
+{
+    char clock[256];
+    dp_wall_view view;
+    const size_t at = strlen(text);
+    if (dp_driver_clock(daemon->driver, &view, clock, sizeof clock)) {
+        snprintf(text + at, size - at, "; %s (timedatectl set-ntp true)", clock);
+    }
+}
+
 static void pack_causes(dp_group *map, const dp_daemon *daemon, const question *about)
 {
     const uint32_t kept = dp_diary_entries(daemon->diary);
@@ -270,6 +280,7 @@ void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *
         answer_peer(daemon, &about.peer, text, sizeof text);
     } else {
         answer_now(daemon, text, sizeof text);
+        add_clock(daemon, text, sizeof text);
     }
     if (!dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
         return;

@@ -50,7 +50,7 @@ static void tell_following(dp_driver *driver)
 static void step(dp_driver *driver, dp_event *event)
 {
     event->now = (dp_time){.us = uv_hrtime() / 1000};
-    event->wall_ms = dp_unix_ms();
+    event->wall_ms = dp_driver_wall_ms(driver);
     driver->actions->count = 0;
     dp_node_step(driver->node, event, driver->actions);
     for (uint32_t i = 0; i < driver->actions->count; i++) {
@@ -267,6 +267,17 @@ static void on_drained(void *context, const dp_peer *peer)
 }
 
 /* A member keeps its right to connect after the invite it came by has run out; so does everybody to a newcomer. */
+static bool on_met(void *context, const dp_peer *peer, const dp_addr *addr, uint64_t peer_ms,
+                   bool refused)
+{
+    return dp_driver_met(context, peer, addr, peer_ms, refused);
+}
+
+static uint64_t on_wall(void *context)
+{
+    return dp_driver_wall_ms(context);
+}
+
 static bool on_known(void *context, const dp_peer *peer)
 {
     const dp_driver *driver = context;
@@ -393,9 +404,12 @@ static dp_status open_transport(dp_driver *driver, dp_why *why)
         .incarnation = driver->daemon->incarnation,
         .limits = dp_allowance_limits(driver->daemon->allowance),
         .n_threads = dp_crew_fit(uv_available_parallelism()),
-        .hooks = {driver, on_link_up, on_link_down, on_message, on_drained, on_known},
+        .hooks = {driver, on_link_up, on_link_down, on_message, on_drained, on_known, on_met,
+                  on_wall},
     };
     memcpy(config.root, facts->root, sizeof config.root);
+    DP_TRY(dp_credential_check(config.credential, &facts->run, facts->root, &driver->self, 0,
+                               &driver->own, why));
     dp_psk_derive(facts->join_secret, &facts->run, facts->psk_epoch, config.psk.key);
     DP_TRY(dp_transport_open(&driver->transport, &config));
     DP_TRY(
@@ -422,6 +436,7 @@ static void on_tick(uv_timer_t *timer)
         driver->redial_ms = now + DP_DRIVER_REDIAL_MS;
         dp_transport_replay(driver->transport); /* Asks everybody for it once more. */
     }
+    dp_driver_clock_tick(driver);
     dp_driver_dial_tick(driver);
     dp_driver_watch_trainer(driver);
     dp_driver_take_again(driver);

@@ -6,6 +6,7 @@
 #include "base/trainer_msg.h"
 #include "daemon/daemon.h"
 #include "daemon/transport.h"
+#include "daemon/wall.h"
 #include "gossip/node.h"
 #include "store/ckpt.h"
 
@@ -72,6 +73,11 @@ const dp_node *dp_driver_node(const dp_driver *driver);
 const char *dp_driver_peer_name(const dp_driver *driver, const dp_peer *peer);
 /* Addresses to put into an invite, at most DP_TOKEN_ADDRESSES_MAX. */
 uint32_t dp_driver_addresses(const dp_driver *driver, dp_address *addresses);
+
+/* The time that this node goes by: this machine's, or that of a majority of the members (daemon/wall.h). */
+uint64_t dp_driver_wall_ms(const dp_driver *driver);
+/* False: nothing is wrong with this machine's clock, as far as others say. Else text is a sentence without its full stop. */
+bool dp_driver_clock(const dp_driver *driver, dp_wall_view *clock, char *text, size_t size);
 
 /* One question to the trainer (EVAL, SAMPLE). answer is called once: with the reply, or with NULL and a reason. DP_CLOSED
  * without a trainer that holds a model, DP_AGAIN when too many wait: then it has been called already. */

@@ -76,7 +76,11 @@ struct dp_driver {
     uv_timer_t *wake;
     uv_timer_t *tick;
     uint64_t redial_ms;
-    dp_list lookups; /* of names to dial (driver_dial.c) */
+    dp_wall wall;              /* clocks of others, and what follows from them (driver_clock.c) */
+    dp_wall_view clock;        /* as of the last tick */
+    uint64_t clock_told_ms[2]; /* uv_now, of somebody unknown and of a peer; 0: never */
+    dp_credential own;         /* what our certificate says */
+    dp_list lookups;           /* of names to dial (driver_dial.c) */
     uint32_t n_lookups;
     uint32_t remember_in; /* ticks until addresses of peers are saved */
     uint16_t port;
@@ -169,6 +173,12 @@ void dp_driver_start_node(dp_driver *driver); /* the manifest is known: read the
 void dp_driver_dial(dp_driver *driver, const dp_peer *peer, const dp_addr *addrs, uint32_t n_addrs);
 void dp_driver_dial_token(dp_driver *driver);
 void dp_driver_dial_tick(dp_driver *driver);
+
+/* driver_clock.c: a handshake said what time it is there. peer NULL: it holds a token, and broke off before it proved who it
+ * is. refused: its certificate is not valid by our clock. False: ours is not valid by its clock, so that it will cut the link. */
+bool dp_driver_met(dp_driver *driver, const dp_peer *peer, const dp_addr *addr, uint64_t peer_ms,
+                   bool refused);
+void dp_driver_clock_tick(dp_driver *driver);
 
 /* driver_act.c */
 void dp_driver_act(dp_driver *driver, const dp_action *action);

@@ -226,6 +226,9 @@ void dp_link_lost(dp_conn *conn, dp_link_cause cause)
     const dp_transport_hooks *hooks = &transport->config.hooks;
     dp_link *link = conn->link;
     if (link == NULL) { /* Never proved itself. */
+        if (!conn->outgoing && conn->channel_open && !transport->closing) {
+            DP_IGNORE(!dp_conn_met(conn, false, true)); /* It is lost anyway. */
+        }
         dp_link *whole = conn->stripe > 0 ? find_link(transport, &conn->dial.expected) : NULL;
         if (whole != NULL) { /* An earlier program has one bulk connection and refuses others. */
             whole->stripe_retry_ms = uv_now(transport->config.loop) + STRIPE_RETRY_MS;

@@ -40,6 +40,13 @@ typedef struct dp_transport_hooks {
     void (*drained)(void *context, const dp_peer *peer);
     bool (*known)(void *context,
                   const dp_peer *peer); /* in the roster: its invite may be past its time */
+    /* What the clock of the other end of a handshake said. peer: proved; NULL: it only holds the run's secret, and broke off.
+     * refused: its certificate is not valid now. False: no link is wanted, since the other end will cut it. NULL: of no
+     * interest. */
+    bool (*met)(void *context, const dp_peer *peer, const dp_addr *addr, uint64_t peer_ms,
+                bool refused);
+    uint64_t (*wall_ms)(
+        void *context); /* unix time to judge certificates by; NULL: the machine's */
 } dp_transport_hooks;
 
 typedef struct dp_transport_config {

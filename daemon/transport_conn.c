@@ -133,9 +133,25 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
                : uv_buf_init(conn->transport->read_buffer, sizeof conn->transport->read_buffer);
 }
 
+bool dp_conn_met(dp_conn *conn, bool proved, bool refused)
+{
+    const dp_transport_hooks *hooks = &conn->transport->config.hooks;
+    if (conn->met || conn->channel.peer_unix_ms == 0 || conn->channel.lane != DP_LANE_CONTROL ||
+        hooks->met == NULL) {
+        return true;
+    }
+    conn->met = true;
+    return hooks->met(hooks->context, proved ? &conn->channel.peer.node : NULL, &conn->addr,
+                      conn->channel.peer_unix_ms, refused);
+}
+
 /* The bulk lane is there before anybody hears of it, and writes after the last message of the handshake. */
 static void prove(dp_conn *conn, const dp_channel_event *event)
 {
+    if (!dp_conn_met(conn, true, false)) {
+        dp_conn_lose(conn, DP_LINK_REFUSED);
+        return;
+    }
     conn->deadline_ms = 0;
     conn->transport->stats.handshakes++;
     dp_conn_flush(conn);
@@ -179,6 +195,9 @@ static void take(dp_conn *conn, dp_view bytes)
         const dp_status status =
             dp_channel_read(&conn->channel, bytes, &consumed, &conn->out, &event);
         if (status != DP_OK) {
+            if (status == DP_AGAIN || status == DP_EXPIRED) { /* All else about the peer holds. */
+                DP_IGNORE(!dp_conn_met(conn, true, true));    /* It is lost anyway. */
+            }
             dp_conn_lose(conn, DP_LINK_RESET);
             return;
         }
@@ -230,6 +249,12 @@ static uint64_t unix_ms(void)
                                       : 0;
 }
 
+static uint64_t wall_ms(const dp_transport *transport)
+{
+    const dp_transport_hooks *hooks = &transport->config.hooks;
+    return hooks->wall_ms != NULL ? hooks->wall_ms(hooks->context) : unix_ms();
+}
+
 void dp_conn_begin(dp_conn *conn)
 {
     dp_transport *transport = conn->transport;
@@ -246,7 +271,7 @@ void dp_conn_begin(dp_conn *conn)
         .identity = transport->config.identity,
         .credential = transport->config.credential,
         .hello = transport->config.hello,
-        .now_ms = unix_ms(),
+        .now_ms = wall_ms(transport),
         .boot_id = transport->config.incarnation,
         .admit_late = admit_late,
         .context = transport,

@@ -35,6 +35,7 @@ typedef struct dp_conn {
     dp_channel channel;
     bool channel_open; /* channel must be closed */
     bool connected;
+    bool met; /* what its clock said has been told */
     bool outgoing;
     bool closing;
     bool writing;
@@ -112,6 +113,8 @@ void dp_conn_flush(dp_conn *conn);
 /* Begin, or go on, to read; not 0: an error of libuv. */
 int dp_conn_read(dp_conn *conn);
 /* Tell the link level, unless it is closing already. */
+/* Tells hooks.met once what the clock of the other end said, if it has said so. False: no link is wanted. */
+bool dp_conn_met(dp_conn *conn, bool proved, bool refused);
 void dp_conn_lose(dp_conn *conn, dp_link_cause cause);
 /* Close without telling the link level. Memory, and what events lent, lives until libuv has closed the handle. */
 void dp_conn_close(dp_conn *conn);

@@ -34,6 +34,12 @@ struct guest {
     unsigned refusals;
     unsigned messages;
     unsigned drains;
+    int64_t clock_ms; /* its clock is so far ahead */
+    unsigned met;     /* clocks of those who had proved who they are ... */
+    unsigned met_refused;
+    unsigned met_unknown; /* ... and of others */
+    uint64_t met_ms;
+    bool wants_no_link;
     dp_link_cause last_cause;
     dp_peer last_peer;
     dp_addr last_addr;
@@ -159,6 +165,24 @@ static inline bool guest_knows(void *context, const dp_peer *peer)
     return true;
 }
 
+static inline bool guest_met(void *context, const dp_peer *peer, const dp_addr *addr,
+                             uint64_t peer_ms, bool refused)
+{
+    struct guest *guest = context;
+    CHECK(addr->port != 0);
+    guest->met += peer != NULL;
+    guest->met_refused += peer != NULL && refused;
+    guest->met_unknown += peer == NULL;
+    guest->met_ms = peer_ms;
+    return !guest->wants_no_link;
+}
+
+static inline uint64_t guest_wall(void *context)
+{
+    const struct guest *guest = context;
+    return party_now_ms() + (uint64_t)guest->clock_ms;
+}
+
 static inline dp_transport_config guest_config(struct guest *guest, uv_loop_t *loop, int number,
                                                uint64_t incarnation)
 {
@@ -172,7 +196,8 @@ static inline dp_transport_config guest_config(struct guest *guest, uv_loop_t *l
         .hello = dp_view_text("hello"),
         .incarnation = incarnation,
         .n_threads = 2,
-        .hooks = {guest, guest_up, guest_down, guest_message, guest_drained, guest_knows},
+        .hooks = {guest, guest_up, guest_down, guest_message, guest_drained, guest_knows, guest_met,
+                  guest_wall},
     };
     memcpy(config.root, party->root.public_key, sizeof config.root);
     dp_psk_derive(party->join_secret, &party->run, PARTY_EPOCH, config.psk.key);

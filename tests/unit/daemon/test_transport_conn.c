@@ -49,6 +49,55 @@ static void the_wrong_secret_is_refused_and_counted(void **state)
     scene_close(&scene);
 }
 
+/* Within what a busy machine may take. */
+static void check_met(const struct guest *guest, int64_t ahead_ms)
+{
+    const int64_t is_ms = (int64_t)(guest->met_ms - party_now_ms());
+    CHECK(is_ms > ahead_ms - 20000 && is_ms < ahead_ms + 20000);
+}
+
+static bool met_refused(void *guest)
+{
+    return ((const struct guest *)guest)->met_refused > 0;
+}
+
+static bool met_unknown(void *guest)
+{
+    return ((const struct guest *)guest)->met_unknown > 0;
+}
+
+static void a_clock_that_is_behind_is_told_to_both_ends_of_the_handshake(void **state)
+{
+    enum { DAY_MS = 24 * 3600 * 1000 };
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    scene.a.clock_ms = -(int64_t)DAY_MS;
+    guest_dial(&scene.a, &scene.b);
+    turn_until(&scene.loop, met_refused, &scene.a);
+    check_met(&scene.a, 0);
+    turn_until(&scene.loop, met_unknown, &scene.b);
+    check_met(&scene.b, -(int64_t)DAY_MS);
+    assert_int_equal(scene.a.ups + scene.b.ups, 0);
+    scene_close(&scene);
+}
+
+static void clocks_are_told_of_links_too_and_a_link_may_be_unwanted_for_them(void **state)
+{
+    enum { HOUR_MS = 3600 * 1000 };
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    scene.b.clock_ms = HOUR_MS;
+    scene.a.wants_no_link = true;
+    guest_dial(&scene.a, &scene.b);
+    turn_until(&scene.loop, refused_one, &scene.a);
+    assert_int_equal(scene.a.met, 1);
+    assert_int_equal(scene.a.met_refused + scene.a.ups, 0);
+    check_met(&scene.a, HOUR_MS);
+    scene_close(&scene);
+}
+
 static void another_node_than_the_dialed_one_is_refused(void **state)
 {
     struct scene scene;
@@ -325,6 +374,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_wrong_secret_is_refused_and_counted),
+        cmocka_unit_test(a_clock_that_is_behind_is_told_to_both_ends_of_the_handshake),
+        cmocka_unit_test(clocks_are_told_of_links_too_and_a_link_may_be_unwanted_for_them),
         cmocka_unit_test(another_node_than_the_dialed_one_is_refused),
         cmocka_unit_test(a_node_that_dials_itself_is_refused),
         cmocka_unit_test(strangers_who_send_garbage_are_cut),

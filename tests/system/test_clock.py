@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""A machine's clock that is wrong is named, on both sides and by how much, and corrected for where most members agree that it is.
+Skipped where libdpclock.so (tests/fault/clock_shim.c), which makes it wrong, is not built."""
+
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import systemtest  # noqa: E402
+from systemtest import BINARIES, TINY, CliError, SystemTest, tiny_text, wait_for  # noqa: E402
+
+SHIM = os.path.join(BINARIES, "libdpclock.so")
+PATIENCE_S = 40
+MINUTE_S = 60
+DAY_S = 24 * 60 * MINUTE_S
+
+
+class Clock(SystemTest):
+    def setUp(self):
+        super().setUp()
+        if not os.path.exists(SHIM):
+            self.skipTest("no libdpclock.so here")
+
+    def wrong(self, node, seconds):
+        """From now on, and after each start, this node's clock is so far ahead. A node wears it from its start."""
+        path = os.path.join(self.folder.path, node.name + ".clock")
+        with open(path, "r+b" if os.path.exists(path) else "wb") as file: # in place: it is mapped
+            file.write(struct.pack("q", seconds))
+        node.environment = {"LD_PRELOAD": SHIM, "DPCLOCK_FILE": path}
+
+    def log(self, node):
+        with open(node.log, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def logs(self, node, words):
+        wait_for(lambda: re.search(words, self.log(node)), PATIENCE_S, f"{node.name} logs {words!r}; see {node.tail()}")
+
+    def counted(self, node, more=2):
+        begin = node.run().get("counted", 0)
+        wait_for(lambda: node.run().get("counted", 0) >= begin + more, PATIENCE_S, f"{node.name} is counted")
+
+    def three(self):
+        first, token = self.found()
+        nodes = [first]
+        for name in ("second", "third"):
+            node = self.folder.node(name)
+            self.wrong(node, 0)
+            nodes.append(node.start())
+            node.ask("join", "-", "--name", name, stdin=token)
+        for node in nodes:
+            self.counted(node)
+        return nodes
+
+    def doctor(self, node):
+        """What it finds of the clock. The node's settings are of no interest."""
+        done = subprocess.run([os.path.join(BINARIES, "dpnode"), "doctor", "--json", "--socket", node.socket,
+                               "--dir", node.dir], capture_output=True, timeout=60, check=False)
+        return {finding["name"]: finding for finding in json.loads(done.stdout)["checks"]}["clock"]
+
+    def test_a_clock_that_is_minutes_off_is_corrected_for_where_most_agree(self):
+        first, second, third = self.three()
+        third.kill()
+        self.wrong(third, -10 * MINUTE_S)
+        third.start()
+        self.logs(third, r"clock.corrected.*clocks of 2 of 3 members agree that this machine's is (10 min 0|9 min 59) s behind")
+        self.logs(first, r"(broke off: the clock there|clock of third .*) is (10 min \d|9 min 59) s behind this machine's")
+        clock = third.run()["clock"]
+        self.assertLess(abs(clock["corrected_ms"] - 600000), 5000)
+        self.counted(third)
+        self.assertIn("this node goes by theirs", third.ask("why")["answer"])
+        found = self.doctor(third)
+        self.assertEqual(found["level"], "warn")
+        self.assertIn("behind those of 2 of 3 members", found["what"])
+        self.wrong(third, 0) # somebody sets it right, while it runs
+        self.logs(third, "clock.right")
+        self.assertNotIn("clock", third.run())
+        self.counted(third)
+        self.assertNotIn("clock.corrected", self.log(first) + self.log(second))
+
+    def test_a_clock_that_is_behind_by_days_is_named_on_both_sides_and_not_followed(self):
+        first, _, third = self.three()
+        third.kill()
+        self.wrong(third, -400 * DAY_S)
+        third.start()
+        self.logs(third, r"clock of \w+ .* is 400 days ahead of this machine's, by which its certificate is not valid")
+        self.logs(first, r"(broke off: the clock there|clock of third .*) is 400 days behind this machine's")
+        wait_for(lambda: third.run().get("clock"), PATIENCE_S, "it knows")
+        self.assertEqual(third.run()["clock"]["corrected_ms"], 0)
+        answer = third.ask("why")["answer"]
+        self.assertIn("this machine's clock is 400 days behind", answer)
+        self.assertIn("timedatectl", answer)
+        wait_for(lambda: "400 days behind those of 2 of 3 members, which agree" in self.doctor(third)["what"], PATIENCE_S,
+                 "doctor says so")
+        self.assertEqual(self.doctor(third)["level"], "warn")
+        before = self.log(first).count("third")
+        self.counted(first, 6)
+        self.assertLess(self.log(first).count("third") - before, 40, "no link comes and goes all the time")
+
+    def test_join_names_a_clock_that_is_behind(self):
+        first, token = self.found()
+        node = self.folder.node("late")
+        self.wrong(node, -20 * MINUTE_S)
+        node.start()
+        with self.assertRaises(CliError) as told:
+            node.ask("join", "-", stdin=token)
+        self.assertEqual((told.exception.error["code"], told.exception.status), ("E0210", 75))
+        self.assertRegex(told.exception.error["why"], r"becomes valid in 1[5-9] min; wait, or set this machine's clock")
+        self.assertIn("timedatectl", told.exception.error["fix"])
+        self.assertEqual(first.run()["members"], 1)
+
+
+if __name__ == "__main__":
+    systemtest.main()
