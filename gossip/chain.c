@@ -317,7 +317,8 @@ static dp_status check_offer(dp_node *node, dp_view record, dp_view cert, const 
     if (decoded->kind == DP_RECORD_FORK) { /* The root key in it is its certificate. */
         return seals.n == 0 && seals.ballot == 0 ? DP_OK : DP_BADMSG;
     }
-    if (!dp_cert_verify(&seals, &node->config.crypto, &node->run, &node->ledger.fork, decoded->slot,
+    if (DP_MUTATION != 106 &&
+        !dp_cert_verify(&seals, &node->config.crypto, &node->run, &node->ledger.fork, decoded->slot,
                         &decoded->prev, hash, node->ledger.voters, node->ledger.n_voters)) {
         return DP_BADSIG;
     }

@@ -265,7 +265,8 @@ dp_status dp_commit_message(dp_commit *commit, dp_time now, const dp_vote_msg *m
         }
         return DP_OK;
     }
-    if (!dp_vote_verify(vote, &commit->crypto, &commit->run, commit->voters[vote->voter].key)) {
+    if (DP_MUTATION != 104 &&
+        !dp_vote_verify(vote, &commit->crypto, &commit->run, commit->voters[vote->voter].key)) {
         return DP_BADSIG;
     }
     if (vote->voter == commit->self) {
@@ -273,7 +274,7 @@ dp_status dp_commit_message(dp_commit *commit, dp_time now, const dp_vote_msg *m
         return DP_OK;
     }
     dp_commit_saw(commit, vote);
-    if ((vote->type == DP_MSG_PREPARE || vote->type == DP_MSG_PROPOSE) &&
+    if ((vote->type == DP_MSG_PREPARE || (vote->type == DP_MSG_PROPOSE && DP_MUTATION != 101)) &&
         !dp_commit_owns(commit, vote->ballot, vote->voter)) {
         return DP_DENIED;
     }
@@ -340,7 +341,7 @@ bool dp_commit_stored(dp_commit *commit, dp_time now, uint32_t op, dp_status sta
     if (status == DP_OK && promise_to != DP_NOBODY) {
         dp_commit_send_promise(commit, promise_to);
     }
-    if (status == DP_OK && tell_accepted) {
+    if ((status == DP_OK || DP_MUTATION == 100) && tell_accepted) {
         dp_commit_send_accepted(commit, DP_NOBODY);
     }
     dp_commit_owner_stored(commit, now, status == DP_OK);

@@ -112,8 +112,8 @@ bool dp_commit_is_justified(const dp_commit *commit, const dp_vote_msg *msg)
         const dp_vote *promise = &msg->just[i];
         if (promise->voter >= commit->n || (voters & (1U << promise->voter)) != 0 ||
             promise->accepted > promise->ballot ||
-            !dp_vote_verify(promise, &commit->crypto, &commit->run,
-                            commit->voters[promise->voter].key)) {
+            (DP_MUTATION != 103 && !dp_vote_verify(promise, &commit->crypto, &commit->run,
+                                                   commit->voters[promise->voter].key))) {
             return false;
         }
         dp_commit_saw(commit, promise);
@@ -127,7 +127,7 @@ bool dp_commit_is_justified(const dp_commit *commit, const dp_vote_msg *msg)
 #if DP_MUTATION == 7 || DP_MUTATION == 8 || DP_MUTATION == 11
     forced = NULL;
 #endif
-    return count > commit->n / 2 &&
+    return count + (DP_MUTATION == 102 ? 1 : 0) > commit->n / 2 &&
            (forced == NULL || dp_hash_equal(&forced->hash, &msg->vote.hash));
 }
 

@@ -456,7 +456,9 @@ dp_reach dp_train_reach(const dp_node *node)
     if (dp_mix_frozen_row(node->mix, &frozen) && DP_MUTATION != 62) {
         reach = farther(reach, frozen.reach);
     }
-    reach.leased = reach.leased < granted ? reach.leased : granted; /* A FORK took some back. */
+    if (DP_MUTATION != 109) {
+        reach.leased = reach.leased < granted ? reach.leased : granted; /* A FORK took some back. */
+    }
     return reach;
 }
 

@@ -378,7 +378,7 @@ static dp_verdict judge_blobs(dp_node *node, const dp_record *record)
             const dp_ready ready = dp_valid_ready(&node->ledger, record, i);
             dp_round_ready(node, &ready, true, false);
             verdict = DP_VERDICT_LATER;
-        } else if (!claim->held || !claim->checked) {
+        } else if (!claim->held || (!claim->checked && DP_MUTATION != 107)) {
             verdict = DP_VERDICT_LATER;
         } else if (claim->bad || claim->energy != listed->energy || claim->size != listed->bytes) {
             return DP_VERDICT_NO;
@@ -435,7 +435,8 @@ dp_verdict dp_round_judge(void *context, dp_view bytes)
     if (round->verdict != DP_OK) {
         return DP_VERDICT_NO;
     }
-    if (is_ahead(node, round->judged_record.time_ms) || DP_BUGGIFY_HALF(node, DP_BUG_SLOW_VOTE)) {
+    if ((DP_MUTATION != 108 && is_ahead(node, round->judged_record.time_ms)) ||
+        DP_BUGGIFY_HALF(node, DP_BUG_SLOW_VOTE)) {
         return DP_VERDICT_LATER;
     }
 #if DP_MUTATION == 15 || DP_MUTATION == 47

@@ -411,7 +411,8 @@ static dp_status on_state(dp_node *node, dp_view bytes)
     if (vote->known && vote->round >= state.round && dp_hash_equal(&vote->root, &state.root)) {
         return DP_OK;
     }
-    if (!dp_state_verify(&node->config.crypto, node->ledger.voters[voter].key, &node->run,
+    if (DP_MUTATION != 105 &&
+        !dp_state_verify(&node->config.crypto, node->ledger.voters[voter].key, &node->run,
                          &node->ledger.fork, state.round, &state.root, state.signature)) {
         return DP_BADSIG;
     }

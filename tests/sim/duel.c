@@ -6,9 +6,10 @@
 #include "base/assert.h"
 #include "gossip/commit.h"
 #include "gossip/msg.h"
+#include "tests/sim/duel_lies.h"
 #include "tests/sim/oracle_internal.h"
 
-enum { DUEL_ACTS = 500, MESSAGES_MAX = 8192, RECORD_BYTES = 16 };
+enum { DUEL_ACTS = 500, MESSAGES_MAX = 8192, RECORD_BYTES = DP_DUEL_RECORD_BYTES };
 
 typedef struct duel_message {
     uint32_t from;
@@ -42,7 +43,8 @@ struct duel {
     uint32_t values;
     uint32_t n_messages;
     bool forgot;
-    bool liar; /* somebody proposes two records in ballot 0 */
+    bool liar; /* voters lie (duel_lies.h) */
+    dp_duel_lies lies;
     duel_message messages[MESSAGES_MAX];
     uint32_t accepted_in[DP_VOTERS_MAX]; /* ballot + 1 of the last ACCEPTED sent */
     dp_hash accepted_hash[DP_VOTERS_MAX];
@@ -85,6 +87,11 @@ static void note_accepted(duel_voter *voter, dp_view message)
     if (d->accepted_in[voter->index] == msg.vote.ballot + 1 &&
         !dp_hash_equal(&d->accepted_hash[voter->index], &msg.vote.hash)) {
         dp_sim_fail(d->sim, "V2", voter->index, "accepts two records in ballot %u",
+                    msg.vote.ballot);
+    }
+    if (dp_duel_is_refused(&d->lies, &msg.vote.hash)) {
+        dp_sim_fail(d->sim, "V4", voter->index,
+                    "accepts what no owner of ballot %u has proposed with a proof",
                     msg.vote.ballot);
     }
     d->accepted_in[voter->index] = msg.vote.ballot + 1;
@@ -254,48 +261,39 @@ static void deliver(duel *d)
     dp_packet_drop(packet);
 }
 
-/* The owner says of a second record, to everybody in turn, that it accepted that one. */
-static void accept_twice(duel *d, uint32_t owner, const dp_hash *hash)
+static void tell_lie(void *context, uint32_t from, uint32_t to, dp_view message)
 {
-    static uint8_t bytes[DP_VOTE_MESSAGE_MAX];
-    const dp_crypto crypto = dp_sim_crypto(&d->sim->hosts[owner]);
-    dp_vote_msg msg = {.vote = {.type = DP_MSG_ACCEPTED,
-                                .voter = (uint8_t)owner,
-                                .slot = 1,
-                                .prev = d->sim->run,
-                                .hash = *hash}};
-    dp_writer w = dp_writer_of(bytes, sizeof bytes);
-
-    dp_assert(dp_vote_sign(&msg.vote, &crypto, &d->sim->run));
-    dp_vote_msg_write(&w, &msg);
-    for (uint32_t i = 0; i < d->n; i++) {
-        if (i != owner) {
-            post(d, owner, i, dp_view_of(bytes, w.size));
-        }
-    }
+    post(context, from, to, message);
 }
 
 static void lie(duel *d)
 {
-    static uint8_t bytes[DP_VOTE_MESSAGE_MAX];
-    static dp_vote_msg msg;
-    uint8_t record[RECORD_BYTES];
-    const uint32_t owner = dp_commit_owner(&d->voters[0].commit, 0);
-    const dp_crypto crypto = dp_sim_crypto(&d->sim->hosts[owner]);
-    dp_writer w = dp_writer_of(bytes, sizeof bytes);
-
-    memset(&msg, 0, sizeof msg);
-    DP_IGNORE(value(&d->voters[owner], record) == 0);
-    msg.vote =
-        (dp_vote){.type = DP_MSG_PROPOSE, .voter = (uint8_t)owner, .slot = 1, .prev = d->sim->run};
-    msg.record = dp_view_of(record, sizeof record);
-    msg.vote.hash = dp_record_hash(msg.record);
-    dp_assert(dp_vote_sign(&msg.vote, &crypto, &d->sim->run));
-    dp_vote_msg_write(&w, &msg);
-    post(d, owner, (uint32_t)below(d, d->n), dp_view_of(bytes, w.size));
-    if ((d->sim->options.seed & 3) == 0) {
-        accept_twice(d, owner, &msg.vote.hash);
+    switch (below(d, 3)) {
+    case 0:
+        dp_duel_lie_twice(&d->lies, (d->sim->options.seed & 3) == 0);
+        break;
+    case 1:
+        dp_duel_lie_proposal(&d->lies);
+        break;
+    default:
+        dp_duel_lie_vote(&d->lies);
+        break;
     }
+}
+
+/* A write ends; one in twelve fails, and half of those are on the disk all the same. */
+static void end_store(duel *d, duel_voter *voter)
+{
+    const uint32_t op = voter->op;
+    const bool fails = below(d, 12) == 0;
+
+    if (!fails || below(d, 2) == 0) {
+        end_write(voter);
+    }
+    dp_packet_drop(voter->writing);
+    voter->writing = NULL;
+    voter->op = 0;
+    DP_IGNORE(dp_commit_stored(&voter->commit, d->now, op, fails ? DP_IO : DP_OK));
 }
 
 static void act(duel *d)
@@ -307,10 +305,7 @@ static void act(duel *d)
         deliver(d);
     } else if (what < 75) {
         if (voter->up && voter->op != 0) {
-            const uint32_t op = voter->op;
-            end_write(voter);
-            voter->op = 0;
-            DP_IGNORE(dp_commit_stored(&voter->commit, d->now, op, DP_OK));
+            end_store(d, voter);
         }
     } else if (what < 77) {
         if (voter->up) {
@@ -358,8 +353,29 @@ static void set_up(duel *d, dp_sim *sim)
         d->voters[i].world = d;
         d->voters[i].index = i;
     }
+    d->lies = (dp_duel_lies){.context = d,
+                             .rng = &d->rng,
+                             .run = sim->run,
+                             .n = d->n,
+                             .slot = &d->voters[0].commit,
+                             .post = tell_lie};
     for (uint32_t i = 0; i < d->n; i++) {
+        d->lies.crypto[i] = dp_sim_crypto(&sim->hosts[i]);
         start(d, &d->voters[i]);
+    }
+}
+
+/* Whatever was told, the proof of a decision is one. */
+static void check_proofs(duel *d)
+{
+    for (uint32_t i = 0; i < d->n; i++) {
+        const dp_commit *commit = &d->voters[i].commit;
+        if (d->voters[i].up && commit->decided &&
+            (dp_duel_is_refused(&d->lies, &commit->outcome.hash) ||
+             !dp_cert_verify(&commit->cert, &commit->crypto, &d->sim->run, &d->ledger.fork, 1,
+                             &d->ledger.head, &commit->outcome.hash, d->ledger.voters, d->n))) {
+            dp_sim_fail(d->sim, "V4", i, "takes for decided what a majority has not signed");
+        }
     }
 }
 
@@ -367,6 +383,10 @@ static void set_up(duel *d, dp_sim *sim)
 static void compare(duel *d)
 {
     const dp_hash *first = NULL;
+
+    if (d->liar) {
+        check_proofs(d);
+    }
 
     for (uint32_t i = 0; i < d->n && !d->liar; i++) {
         const dp_commit *commit = &d->voters[i].commit;

@@ -304,6 +304,9 @@ void dp_evil_hears(dp_host *host, uint32_t from, dp_view message)
     }
     if (e->kind == DP_EVIL_VOTER) {
         dp_evil_hears_vote(host, from, message);
+    } else if (e->kind == DP_EVIL_MEMBER && dp_msg_type_of(message) == DP_MSG_PROPOSE &&
+               dp_evil_below(host->sim, 4) == 0) {
+        dp_evil_forge(host); /* In the moment that counts. */
     }
 }
 

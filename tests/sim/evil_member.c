@@ -284,7 +284,7 @@ void dp_evil_acts_member(dp_host *host)
     dp_sim *sim = host->sim;
 
     sim->totals.lies++;
-    switch (dp_evil_below(sim, 10)) {
+    switch (dp_evil_below(sim, 12)) {
     case 0:
         accuse(host);
         break;
@@ -317,6 +317,10 @@ void dp_evil_acts_member(dp_host *host)
         for (uint32_t i = 0; i < 8; i++) {
             offer(host);
         }
+        break;
+    case 9:
+    case 10:
+        dp_evil_forge(host);
         break;
     default:
         flood(host);

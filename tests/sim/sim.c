@@ -18,6 +18,7 @@ enum {
     CHECK_EVERY_US = 250000, /* between two looks at whether all have come together */
     LEAVE_EVERY_US = 100000, /* as the daemon looks whether its node is free to go */
     WRITES_MAX = 256,        /* of one node under way; its daemon would queue 8,192 jobs */
+    SMALL_NODES = 8,         /* of worlds whose nodes are checked after every event */
     SLOTS_KEPT = 64,         /* whose blobs stay */
     OBJECTS_BESIDE = 64 /* data, states, the publication, an exchange, what nobody came to list */
 };
@@ -327,17 +328,23 @@ static void check_disk(dp_sim *sim, const dp_host *host)
     }
 }
 
-/* Its own walk over all it holds, one host at a time. */
-static void check_one(dp_sim *sim)
+/* Its own walk over all it holds. */
+static void check_node(dp_sim *sim, const dp_host *host)
 {
-    const dp_host *host = &sim->hosts[sim->totals.occasions % sim->plan.nodes];
     dp_why why = {0};
-
-    check_disk(sim, host);
 
     if (dp_host_up(host) && dp_node_check(host->node, &why) != DP_OK) {
         dp_sim_fail(sim, "S12", host->index, "%.200s", why.text);
     }
+}
+
+/* One host at a time; in a small world also the one that the event came to, after every event. */
+static void check_one(dp_sim *sim)
+{
+    const dp_host *host = &sim->hosts[sim->totals.occasions % sim->plan.nodes];
+
+    check_disk(sim, host);
+    check_node(sim, host);
 }
 
 bool dp_sim_run(dp_sim *sim)
@@ -374,6 +381,9 @@ bool dp_sim_run(dp_sim *sim)
         sim->totals.occasions++;
         dispatch(sim, &occasion);
         dp_packet_drop(occasion.packet);
+        if (sim->plan.nodes <= SMALL_NODES && occasion.node < sim->plan.nodes) {
+            check_node(sim, &sim->hosts[occasion.node]);
+        }
         if (sim->now_us >= rules_at) {
             rules_at = sim->now_us + CHECK_EVERY_US;
             dp_scene_look(sim);
