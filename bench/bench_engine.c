@@ -67,6 +67,8 @@ enum { PEAK_THREADS_MAX = 63, STEPS_MAX = 4096, MICRO_MAX = 1024, PRECISIONS_SHO
 struct settings {
     double seconds;
     size_t threads;
+    dp_precision precision;              /* asked for; DP_PRECISIONS: none */
+    const char *ops_name;                /* asked for, or NULL */
     const dp_ops *ops[PRECISIONS_SHOWN]; /* NULL beyond the last */
     const char *only;
     size_t micro; /* batches of a step */
@@ -270,11 +272,13 @@ static dp_status run(const struct shape *shape, const dp_ops *ops, const struct 
     return status;
 }
 
-static const dp_ops *ops_named(const char *name)
+/* The table called name, of this precision (DP_PRECISIONS: of any); NULL: this processor has none. */
+static const dp_ops *ops_named(const char *name, dp_precision wanted)
 {
-    for (size_t precision = 0; precision < DP_PRECISIONS; precision++) {
+    for (dp_precision precision = 0; precision < DP_PRECISIONS; precision++) {
         for (size_t i = 0; dp_ops_at_in(precision, i) != NULL; i++) {
-            if (strcmp(dp_ops_at_in(precision, i)->name, name) == 0) {
+            if ((wanted == DP_PRECISIONS || wanted == precision) &&
+                strcmp(dp_ops_at_in(precision, i)->name, name) == 0) {
                 return dp_ops_at_in(precision, i);
             }
         }
@@ -282,10 +286,36 @@ static const dp_ops *ops_named(const char *name)
     return NULL;
 }
 
+/* Another table than was asked for would be measured under its own name, and read as the one that was. */
+static bool choose_ops(struct settings *settings)
+{
+    const dp_precision precision = settings->precision;
+    if (settings->ops_name == NULL && precision == DP_PRECISIONS) {
+        return true;
+    }
+    settings->ops[0] = settings->ops_name != NULL ? ops_named(settings->ops_name, precision)
+                                                  : dp_ops_best_in(precision);
+    settings->ops[1] = NULL;
+    if (settings->ops[0] != NULL) {
+        return true;
+    }
+    fprintf(stderr, "bench_engine: this processor has no table %s%s%s; there are",
+            settings->ops_name, precision == DP_PRECISIONS ? "" : " of ",
+            precision == DP_PRECISIONS ? "" : dp_precision_name(precision));
+    for (dp_precision p = 0; p < DP_PRECISIONS; p++) {
+        for (size_t i = 0; dp_ops_at_in(p, i) != NULL; i++) {
+            if (precision == DP_PRECISIONS || precision == p) {
+                fprintf(stderr, " %s", dp_ops_at_in(p, i)->name);
+            }
+        }
+    }
+    fputc('\n', stderr);
+    return false;
+}
+
 /* False when the option or its value makes no sense. */
 static bool take(struct settings *settings, const char *name, const char *value)
 {
-    dp_precision precision;
     if (strcmp(name, "--seconds") == 0) {
         settings->seconds = strtod(value, NULL);
     } else if (strcmp(name, "--threads") == 0) {
@@ -299,16 +329,11 @@ static bool take(struct settings *settings, const char *name, const char *value)
     } else if (strcmp(name, "--only") == 0) {
         settings->only = value;
     } else if (strcmp(name, "--ops") == 0) {
-        settings->ops[0] = ops_named(value);
-        settings->ops[1] = NULL;
-    } else if (strcmp(name, "--precision") == 0 && dp_precision_of(value, &precision)) {
-        settings->ops[0] = dp_ops_best_in(precision);
-        settings->ops[1] = NULL;
-    } else {
+        settings->ops_name = value;
+    } else if (strcmp(name, "--precision") != 0 || !dp_precision_of(value, &settings->precision)) {
         return false;
     }
-    return settings->ops[0] != NULL && settings->threads > 0 && settings->micro > 0 &&
-           settings->micro <= MICRO_MAX;
+    return settings->threads > 0 && settings->micro > 0 && settings->micro <= MICRO_MAX;
 }
 
 static bool parse(int argc, char **argv, struct settings *settings)
@@ -332,12 +357,16 @@ int main(int argc, char **argv)
     struct settings settings = {.seconds = 3.0,
                                 .threads = 1,
                                 .micro = 1,
+                                .precision = DP_PRECISIONS,
                                 .ops = {dp_ops_best_in(DP_FP32), dp_ops_best_in(DP_BF16)},
                                 .only = ""};
     if (!parse(argc, argv, &settings)) {
         puts(
             "usage: bench_engine [--json] [--seconds S] [--threads N] [--precision P] [--ops NAME] "
             "[--only TEXT] [--large] [--micro N] [--packs kept|shared]");
+        return 64;
+    }
+    if (!choose_ops(&settings)) {
         return 64;
     }
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
