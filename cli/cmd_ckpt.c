@@ -7,6 +7,7 @@
 #include "cli/json.h"
 #include "cli/paths.h"
 #include "cli/print.h"
+#include "cli/tool.h"
 
 static int run_ls(dp_cmd *cmd)
 {
@@ -122,22 +123,81 @@ static bool would_replace(const dp_cmd *cmd, const char *folder, dp_control_erro
     return false;
 }
 
+/* The files of one export, as the daemon lists them. */
+static int print_exported(const dp_cmd *cmd, json_t *result, const char *of)
+{
+    if (cmd->json) {
+        return dp_cmd_print(result);
+    }
+    size_t index = 0;
+    const json_t *file = NULL;
+    printf("%s the model of %s %lld:\n", dp_print_mark(true), of, dp_json_int(result, of, 0));
+    json_array_foreach(json_object_get(result, "files"), index, file)
+    {
+        printf("  %s/%s\n", dp_json_text(result, "path", ""), json_string_value(file));
+    }
+    json_decref(result);
+    return 0;
+}
+
+/* Of a folder of `dpnode train`, which needs no daemon. */
+static int export_trained(const dp_cmd *cmd, const char *folder, const char *path)
+{
+    static const dp_cli_failure failures[] = {
+        {DP_EXIT_DATA, "E0513", "dpnode eval FOLDER   # tells whether its checkpoints can be used",
+         "the model cannot be exported"},
+        {0, NULL, NULL, NULL},
+    };
+    static dp_cli_tool tool; /* too large for a stack */
+    static const char *const names[] = {"model.safetensors", "config.json",
+                                        "generation_config.json", "tokenizer.json"};
+    const bool gguf = dp_cmd_option(cmd, "gguf") != NULL;
+    const bool one = gguf || dp_cmd_option(cmd, "llmc") != NULL;
+    dp_cli_words words = {.count = 0};
+    dp_cli_words_pair(&words, "--export", folder);
+    dp_cli_words_add(&words, path);
+    dp_cli_words_option(&words, cmd, "--gguf");
+    dp_cli_words_option(&words, cmd, "--llmc");
+    const dp_status status = dp_cli_tool_run(&tool, words.list);
+    if (status != DP_OK) {
+        return dp_cli_tool_missing(cmd, status);
+    }
+    json_t *const told = tool.exit == 0 ? json_loads(tool.answer, 0, NULL) : NULL;
+    if (told == NULL) {
+        return dp_cli_tool_failed(cmd, &tool, failures, "look what ended it (memory?)");
+    }
+    json_t *const files = json_array();
+    for (size_t i = 0; i < (one ? 1 : sizeof names / sizeof names[0]); i++) {
+        const char *const name = one ? gguf ? "model.gguf" : "model.bin" : names[i];
+        json_array_append_new(files, json_string(name));
+    }
+    json_object_set_new(told, "path", json_string(path));
+    json_object_set_new(told, "files", files);
+    return print_exported(cmd, told, "step");
+}
+
 static int run_export(dp_cmd *cmd)
 {
     char path[DP_CLI_PATH_MAX];
+    char from[DP_CLI_PATH_MAX];
     dp_control_error error;
     dp_client client;
     json_t *result = NULL;
+    const char *const folder = dp_cmd_option(cmd, "from");
     if (!form_is_known(cmd, &error)) {
         return dp_cmd_fail(cmd, &error);
     }
-    if (dp_path_absolute(cmd->args[0], path) != DP_OK) {
+    if (dp_path_absolute(cmd->args[0], path) != DP_OK ||
+        (folder != NULL && dp_path_absolute(folder, from) != DP_OK)) {
         dp_error_set(&error, DP_EXIT_USAGE, "E0403", "give a shorter path", "the path is too long",
                      cmd->args[0]);
         return dp_cmd_fail(cmd, &error);
     }
     if (would_replace(cmd, path, &error)) {
         return dp_cmd_fail(cmd, &error);
+    }
+    if (folder != NULL) {
+        return export_trained(cmd, from, path);
     }
     if (dp_client_open(&client, cmd->socket, &error) != DP_OK) {
         dp_client_close(&client);
@@ -162,18 +222,7 @@ static int run_export(dp_cmd *cmd)
     if (status != 0) {
         return dp_cmd_fail(cmd, &error);
     }
-    if (cmd->json) {
-        return dp_cmd_print(result);
-    }
-    size_t index = 0;
-    const json_t *file = NULL;
-    printf("%s the model of round %lld:\n", dp_print_mark(true), dp_json_int(result, "round", 0));
-    json_array_foreach(json_object_get(result, "files"), index, file)
-    {
-        printf("  %s/%s\n", dp_json_text(result, "path", path), json_string_value(file));
-    }
-    json_decref(result);
-    return 0;
+    return print_exported(cmd, result, "round");
 }
 
 const dp_verb dp_verb_ckpt_export = {
@@ -181,10 +230,14 @@ const dp_verb dp_verb_ckpt_export = {
     .run = run_export,
     .arguments = "DIR",
     .summary = "write the model to a folder, as files that other programs read",
-    .examples = "  dpnode ckpt export ./model\n  dpnode ckpt export ./model --gguf q8_0\n",
+    .examples =
+        "  dpnode ckpt export ./model\n  dpnode ckpt export ./model --gguf q8_0\n"
+        "  dpnode ckpt export ./model --gguf q8_0 --from run   # of dpnode train --out run\n",
     .n_args_min = 1,
     .n_args_max = 1,
     .options = {{"gguf", 0, "TYPE", "model.gguf for llama.cpp instead: f32, f16, bf16 or q8_0"},
                 {"llmc", 0, "TYPE", "model.bin for llm.c instead: f32 or bf16"},
+                {"from", 0, "FOLDER",
+                 "of `dpnode train`, whose newest checkpoint it is; no daemon"},
                 {"force", 0, NULL, "write over a model that is there"}},
 };

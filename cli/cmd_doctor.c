@@ -270,7 +270,7 @@ static int run_doctor(dp_cmd *cmd)
     dp_control_error error;
     struct rlimit files = {0, 0};
     const bool has_manifest = cmd->n_args > 0;
-    if (has_manifest && dp_run_manifest_read(cmd->args[0], &file, &error) != 0) {
+    if (has_manifest && dp_run_manifest_read(cmd->args[0], NULL, &file, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
     }
     gather_daemon(cmd, &all);

@@ -18,7 +18,8 @@
 
 /* ---- the manifest and its text ---- */
 
-int dp_run_manifest_read(const char *path, dp_manifest_file *file, dp_control_error *error)
+int dp_run_manifest_read(const char *path, const dp_model_config *model, dp_manifest_file *file,
+                         dp_control_error *error)
 {
     dp_buf buf;
     dp_why what = {""};
@@ -34,7 +35,8 @@ int dp_run_manifest_read(const char *path, dp_manifest_file *file, dp_control_er
         dp_buf_close(&buf);
         return error->exit;
     }
-    const dp_status status = dp_manifest_yaml_read(dp_buf_view(&buf), path, file, &what, &fix);
+    const dp_status status =
+        dp_manifest_yaml_read(dp_buf_view(&buf), path, model, file, &what, &fix);
     dp_buf_close(&buf);
     if (status != DP_OK) {
         dp_error_set(error, DP_EXIT_DATA, "E0301",
@@ -54,7 +56,8 @@ static int demo_manifest(const char *name, dp_manifest_file *file, dp_control_er
         dp_error_set(error, DP_EXIT_USAGE, "E0307", "--demo kjv", "there is no such demo", name);
         return error->exit;
     }
-    if (dp_manifest_yaml_read(dp_view_text(dp_demo_kjv), "kjv.yaml", file, &what, &fix) != DP_OK) {
+    if (dp_manifest_yaml_read(dp_view_text(dp_demo_kjv), "kjv.yaml", NULL, file, &what, &fix) !=
+        DP_OK) {
         dp_error_set(error, DP_EXIT_SOFTWARE, "E0301", "", "the built-in manifest is broken",
                      what.text);
         return error->exit;
@@ -89,7 +92,7 @@ static int find_text(const dp_run_source *source, dp_run_input *input, dp_contro
     } else {
         dp_error_set(error, DP_EXIT_USAGE, "E0308",
                      "add a line \"text: FILE\" to the manifest, or give --text FILE",
-                     "the run has no text to learn from", source->path);
+                     "the run has no text to learn from", source->path != NULL ? source->path : "");
         return error->exit;
     }
     if (dp_path_absolute(path, input->text_path) != DP_OK || access(input->text_path, R_OK) != 0) {
@@ -103,21 +106,39 @@ static int find_text(const dp_run_source *source, dp_run_input *input, dp_contro
     return 0;
 }
 
+/* Of weights what is not said of the model is theirs, as it would be a preset's. */
+static int read_manifest(const dp_run_source *source, const dp_model_config *model,
+                         dp_manifest_file *file, dp_control_error *error)
+{
+    if (source->demo != NULL) {
+        return demo_manifest(source->demo, file, error);
+    }
+    if (source->path != NULL) {
+        return dp_run_manifest_read(source->path, model, file, error);
+    }
+    *file = (dp_manifest_file){.text_path = ""};
+    dp_manifest_default(&file->manifest);
+    if (model != NULL) {
+        dp_manifest_set_model(&file->manifest, model);
+    }
+    return 0;
+}
+
 int dp_run_input_open(const dp_run_source *source, dp_run_input *input, dp_control_error *error)
 {
+    dp_model_config model;
+    bool known = false;
     *input = (dp_run_input){.text_is_ours = false};
-    const int status = source->demo != NULL
-                           ? demo_manifest(source->demo, &input->file, error)
-                           : dp_run_manifest_read(source->path, &input->file, error);
-    if (status != 0) {
-        return status;
-    }
     if (source->from != NULL && dp_path_absolute(source->from, input->from_path) != DP_OK) {
         dp_error_set(error, DP_EXIT_USAGE, "E0310", "give a shorter path",
                      "the path of the weights is too long", source->from);
         return error->exit;
     }
-    return find_text(source, input, error);
+    if (source->from != NULL) {
+        known = dp_plan_model(input->from_path, &model);
+    }
+    const int status = read_manifest(source, known ? &model : NULL, &input->file, error);
+    return status != 0 ? status : find_text(source, input, error);
 }
 
 void dp_run_input_close(dp_run_input *input)
@@ -279,7 +300,8 @@ const dp_verb dp_verb_run_create = {
           "UTF-8 text, a folder of such files, or one of `data tokenize`; instead of the "
           "manifest's"},
          {"from", 0, "WEIGHTS",
-          "start from a Hugging Face folder, whose tokenizer is the run's, or a file of llm.c"},
+          "start from a Hugging Face folder, whose model and tokenizer are the run's, or a file "
+          "of llm.c; model keys of the manifest win"},
          {"name", 0, "NAME", "name of this node for others"},
          DP_START_OPTIONS},
 };
@@ -472,7 +494,7 @@ static int run_validate(dp_cmd *cmd)
                      "an argument is missing", "usage: dpnode run validate FILE, or --keys");
         return dp_cmd_fail(cmd, &error);
     }
-    if (dp_run_manifest_read(cmd->args[0], &input.file, &error) != 0) {
+    if (dp_run_manifest_read(cmd->args[0], NULL, &input.file, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
     }
     /* A manifest need not name a text; one that does is meant to be used with it. */

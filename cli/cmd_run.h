@@ -6,7 +6,7 @@
 #include "cli/manifest_yaml.h"
 #include "cli/paths.h"
 
-/* Exactly one of path and demo. */
+/* Exactly one of path and demo; or neither, with from and text, and the rest is the standard. */
 typedef struct dp_run_source {
     const char *path; /* manifest file */
     const char *demo; /* built-in manifest */
@@ -21,8 +21,9 @@ typedef struct dp_run_input {
     char from_path[DP_CLI_PATH_MAX]; /* absolute; "": weights are drawn from the seed */
 } dp_run_input;
 
-/* A manifest file. 0 or the exit status of *error. */
-DP_MUST int dp_run_manifest_read(const char *path, dp_manifest_file *file, dp_control_error *error);
+/* A manifest file. model: as in manifest_yaml.h. 0 or the exit status of *error. */
+DP_MUST int dp_run_manifest_read(const char *path, const dp_model_config *model,
+                                 dp_manifest_file *file, dp_control_error *error);
 
 /* Where the data lies that the manifest at this path names, relative to it or not; "" where it names none, or too long a one. */
 void dp_run_text_path(const char *manifest_path, const dp_manifest_file *file,

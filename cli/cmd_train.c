@@ -227,11 +227,11 @@ static int run_train(dp_cmd *cmd)
                                   .text = dp_cmd_option(cmd, "text"),
                                   .from = dp_cmd_option(cmd, "from")};
     const bool resume = dp_cmd_option(cmd, "resume") != NULL;
-    const bool none = source.path == NULL && source.demo == NULL;
+    const bool none = source.path == NULL && source.demo == NULL && source.from == NULL;
     dp_control_error error;
     if ((source.path != NULL && source.demo != NULL) || (none && !resume)) {
         dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode train --help",
-                     "give either a manifest file or --demo kjv", "");
+                     "give a manifest file, --demo kjv, or --from WEIGHTS with --text", "");
         return dp_cmd_fail(cmd, &error);
     }
     if (!none && dp_run_input_open(&source, &input, &error) != 0) {
@@ -250,10 +250,11 @@ static int run_train(dp_cmd *cmd)
 const dp_verb dp_verb_train = {
     .name = "train",
     .run = run_train,
-    .arguments = "FILE | --demo kjv | --resume --out FOLDER",
+    .arguments = "FILE | --demo kjv | --from WEIGHTS --text TEXT | --resume --out FOLDER",
     .summary = "train alone, without daemon and peers, and resume with the same bits",
     .examples = "  dpnode train run.yaml --out run --steps 2000\n"
-                "  dpnode train --resume --out run\n  dpnode eval run\n",
+                "  dpnode train --resume --out run\n  dpnode eval run\n"
+                "  dpnode train --from ./SmolLM2-135M --text book.txt --out mine\n",
     .n_args_max = 1,
     .options =
         {{"out", 'o', "FOLDER", "where data, checkpoints and model go [the run's name]"},
@@ -268,7 +269,8 @@ const dp_verb dp_verb_train = {
           "UTF-8 text, a folder of such files, or one of `data tokenize`; instead of the "
           "manifest's"},
          {"from", 0, "WEIGHTS",
-          "start from a Hugging Face folder, whose tokenizer is taken, or a file of llm.c"},
+          "start from a Hugging Face folder, whose model and tokenizer are taken, or a file of "
+          "llm.c; model keys of the manifest win"},
          {"backend", 0, "NAME",
           "who computes: cpu, auto, cuda, cuda:0,1 (two cards as one), or a plugin's path [cpu]"},
          {"rows", 0, "N",

@@ -465,14 +465,17 @@ static dp_status check(reading *self)
     return complain(self, mark, "%s", why.text);
 }
 
-dp_status dp_manifest_yaml_read(dp_view bytes, const char *file_name, dp_manifest_file *file,
-                                dp_why *what, dp_why *fix)
+dp_status dp_manifest_yaml_read(dp_view bytes, const char *file_name, const dp_model_config *model,
+                                dp_manifest_file *file, dp_why *what, dp_why *fix)
 {
     reading self = {.file_name = file_name, .file = file, .what = what, .fix = fix};
     self.choices = dp_manifest_choices(&self.n_choices);
     self.rows = dp_manifest_rows(&self.n_rows);
     dp_assert(key_count(&self) <= KEYS_MAX);
     dp_manifest_default(&file->manifest);
+    if (model != NULL) {
+        dp_manifest_set_model(&file->manifest, model);
+    }
     file->text_path[0] = '\0';
     what->text[0] = '\0';
     fix->text[0] = '\0';

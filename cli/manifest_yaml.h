@@ -19,9 +19,11 @@ typedef struct dp_manifest_file {
     char text_path[DP_YAML_TEXT_MAX]; /* as written; "" if absent */
 } dp_manifest_file;
 
-/* file_name stands before line and column in *what. DP_BADMSG: *what and *fix (may stay "") are filled, *file is not to
+/* file_name stands before line and column in *what. model: what model keys are that the file does not give, as of a preset; NULL:
+ * their standards. DP_BADMSG: *what and *fix (may stay "") are filled, *file is not to
  * be used. */
 DP_MUST dp_status dp_manifest_yaml_read(dp_view bytes, const char *file_name,
-                                        dp_manifest_file *file, dp_why *what, dp_why *fix);
+                                        const dp_model_config *model, dp_manifest_file *file,
+                                        dp_why *what, dp_why *fix);
 
 #endif

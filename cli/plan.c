@@ -11,6 +11,7 @@
 #include "base/prepared.h"
 #include "cli/children.h"
 #include "cli/json.h"
+#include "cli/manifest_yaml.h"
 #include "cli/print.h"
 #include "cli/tool.h"
 
@@ -160,4 +161,18 @@ bool dp_plan_disk_holds(const dp_manifest *manifest, uint64_t data_bytes, const 
     snprintf(why, DP_PLAN_WHY_MAX, "data and two states take %s, and %s are free in %.300s", takes,
              free_text, path);
     return there >= needs;
+}
+
+bool dp_plan_model(const char *weights, dp_model_config *model)
+{
+    static dp_cli_tool tool; /* too large for a stack */
+    static dp_manifest_file file;
+    const char *const arguments[] = {"--model", weights, NULL};
+    dp_why what = {""};
+    dp_why fix = {""};
+    const bool good =
+        dp_cli_tool_run(&tool, arguments) == DP_OK && tool.exit == 0 &&
+        dp_manifest_yaml_read(dp_view_text(tool.answer), "", NULL, &file, &what, &fix) == DP_OK;
+    *model = good ? dp_manifest_model(&file.manifest) : *model;
+    return good;
 }

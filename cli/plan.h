@@ -16,6 +16,9 @@ uint64_t dp_plan_data_bytes(const char *path);
 /* The same for a person, on stdout. */
 void dp_plan_print(const json_t *plan);
 
+/* The model of weights to start from, as dpnode-worker --model tells it. False: it cannot be told; who prepares the run says why. */
+bool dp_plan_model(const char *weights, dp_model_config *model);
+
 enum { DP_PLAN_WHY_MAX = 512 };
 /* Whether the data at path holds one sequence to train on. Only a short text is read, which dpnode-worker prepares in a folder
  * that goes again; a long one is believed. False: why tells; true also where there is no such program. */

@@ -41,12 +41,6 @@ static dp_status write_generation(const dp_bpe *bpe, const char *folder, dp_why 
                       dp_hf_generation_write(has_end ? &id : NULL, &text), &text, why);
 }
 
-typedef struct inputs {
-    dp_buf manifest;
-    dp_buf state;
-    dp_buf tokenizer;
-} inputs;
-
 typedef enum target { TRANSFORMERS, LLAMA_CPP, LLM_C } target;
 
 /* What is written, and how. */
@@ -122,7 +116,7 @@ static dp_status write_model(const form *f, const dp_manifest *m, dp_view state,
     return status;
 }
 
-static dp_status write_all(const form *f, const inputs *in, const dp_manifest *manifest,
+static dp_status write_all(const form *f, const dp_export_inputs *in, const dp_manifest *manifest,
                            const dp_bpe *bpe, const char *folder, dp_why *why)
 {
     const dp_model_config config = dp_manifest_model(manifest);
@@ -134,22 +128,22 @@ static dp_status write_all(const form *f, const inputs *in, const dp_manifest *m
     if (f->target == TRANSFORMERS) {
         DP_TRY(write_config(manifest, folder, why));
         DP_TRY(write_generation(bpe, folder, why));
-        DP_TRY(dp_file_write(folder, "tokenizer.json", dp_buf_view(&in->tokenizer), why));
+        DP_TRY(dp_file_write(folder, "tokenizer.json", in->tokenizer, why));
     }
-    return write_model(f, manifest, dp_buf_view(&in->state), folder, bpe, why);
+    return write_model(f, manifest, in->state, folder, bpe, why);
 }
 
-static dp_status export_inputs(const dp_export_job *job, const inputs *in, dp_why *why)
+dp_status dp_export_views(const dp_export_job *job, const dp_export_inputs *in, dp_why *why)
 {
     form f = {.target = TRANSFORMERS, .gguf = DP_GGUF_F32, .llmc = DP_LLMC_FP32};
     dp_manifest manifest;
     dp_bpe *bpe;
     DP_TRY(form_of(job, &f, why));
-    dp_status status = dp_manifest_decode(&manifest, dp_buf_view(&in->manifest));
+    dp_status status = dp_manifest_decode(&manifest, in->manifest);
     if (status != DP_OK) {
         return dp_why_set(why, status, "the manifest does not parse");
     }
-    DP_TRY(dp_bpe_load(&bpe, dp_buf_view(&in->tokenizer), why));
+    DP_TRY(dp_bpe_load(&bpe, in->tokenizer, why));
     status = write_all(&f, in, &manifest, bpe, job->folder, why);
     dp_bpe_close(bpe);
     return status;
@@ -157,22 +151,26 @@ static dp_status export_inputs(const dp_export_job *job, const inputs *in, dp_wh
 
 dp_status dp_export(const dp_export_job *job, dp_why *why)
 {
-    inputs in;
-    dp_buf_init(&in.manifest, DP_MANIFEST_BYTES_MAX);
-    dp_buf_init(&in.state, DP_OBJECT_BYTES_MAX);
-    dp_buf_init(&in.tokenizer, DP_BPE_JSON_BYTES_MAX);
-    dp_status status = dp_file_read(job->manifest, &in.manifest, why);
+    dp_buf manifest;
+    dp_buf state;
+    dp_buf tokenizer;
+    dp_buf_init(&manifest, DP_MANIFEST_BYTES_MAX);
+    dp_buf_init(&state, DP_OBJECT_BYTES_MAX);
+    dp_buf_init(&tokenizer, DP_BPE_JSON_BYTES_MAX);
+    dp_status status = dp_file_read(job->manifest, &manifest, why);
     if (status == DP_OK) {
-        status = dp_file_read(job->state, &in.state, why);
+        status = dp_file_read(job->state, &state, why);
     }
     if (status == DP_OK) {
-        status = dp_file_read(job->tokenizer, &in.tokenizer, why);
+        status = dp_file_read(job->tokenizer, &tokenizer, why);
     }
     if (status == DP_OK) {
-        status = export_inputs(job, &in, why);
+        const dp_export_inputs in = {dp_buf_view(&manifest), dp_buf_view(&state),
+                                     dp_buf_view(&tokenizer)};
+        status = dp_export_views(job, &in, why);
     }
-    dp_buf_close(&in.tokenizer);
-    dp_buf_close(&in.state);
-    dp_buf_close(&in.manifest);
+    dp_buf_close(&tokenizer);
+    dp_buf_close(&state);
+    dp_buf_close(&manifest);
     return status;
 }

@@ -304,8 +304,11 @@ dp_status dp_hf_import_config(const char *folder, dp_model_config *config, dp_wh
     return status;
 }
 
-static void describe(const dp_model_config *m, char *text, size_t size)
+void dp_hf_import_describe(const dp_model_config *config, char text[DP_HF_MODEL_TEXT_MAX])
 {
+    const dp_model_config resolved = dp_model_config_resolve(config);
+    const dp_model_config *const m = &resolved;
+    const size_t size = DP_HF_MODEL_TEXT_MAX;
     if (m->arch == DP_ARCH_GPT2) {
         snprintf(text, size,
                  "{arch: gpt2, layers: %u, width: %u, heads: %u, hidden: %u, context: %u, vocab: "
@@ -342,9 +345,10 @@ dp_status dp_hf_import_match(const dp_model_config *found, const dp_model_config
     if (same) {
         return DP_OK;
     }
-    char text[384];
-    describe(&a, text, sizeof text);
+    char text[DP_HF_MODEL_TEXT_MAX];
+    dp_hf_import_describe(&a, text);
     return dp_why_set(why, DP_BADARG,
-                      "the weights are of another model than the manifest's; write model: %s",
+                      "the weights are of another model than the manifest's; leave its model keys "
+                      "out, or write model: %s",
                       text);
 }

@@ -321,6 +321,15 @@ static dp_status write_init(const dp_prepare_job *job, const weights *w, dp_mani
     return status;
 }
 
+dp_status dp_prepare_model(const char *path, dp_model_config *config, dp_why *why)
+{
+    weights w;
+    DP_TRY(open_weights(&w, path, why));
+    const dp_status status = weights_config(&w, config, why);
+    dp_file_unmap(w.bytes);
+    return status;
+}
+
 static dp_status take_weights(const dp_prepare_job *job, dp_buf *json, dp_manifest *manifest,
                               dp_why *why)
 {

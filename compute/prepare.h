@@ -37,4 +37,7 @@ DP_MUST dp_status dp_prepare(const dp_prepare_job *job, dp_manifest *manifest,
 DP_MUST dp_status dp_prepare_files(const dp_prepare_job *job, const char *manifest_path,
                                    dp_prepared *prepared, dp_why *why);
 
+/* The model of weights to start from, as weights of a job names them. */
+DP_MUST dp_status dp_prepare_model(const char *weights, dp_model_config *config, dp_why *why);
+
 #endif

@@ -14,6 +14,7 @@
 #ifndef DP_COMPUTE_SOLO_H
 #define DP_COMPUTE_SOLO_H
 
+#include "compute/export.h"
 #include "compute/plan.h"
 #include "compute/trainer.h"
 
@@ -87,5 +88,9 @@ typedef struct dp_solo_look {
 /* Loss of the newest checkpoint that is whole; *steps: its. Takes no lock. DP_NOTFOUND and others, with a sentence. */
 DP_MUST dp_status dp_solo_eval(const dp_solo_look *look, dp_trainer_score *score, uint64_t *steps,
                                dp_why *why);
+
+/* The newest checkpoint that is whole as files that other programs read; of to the folder, gguf and llmc. *steps: its. As above. */
+DP_MUST dp_status dp_solo_export(const dp_solo_look *look, const dp_export_job *to, uint64_t *steps,
+                                 dp_why *why);
 
 #endif

@@ -1,4 +1,4 @@
-/* Measuring the newest checkpoint of a folder, on what was held out or on data from outside. */
+/* The newest checkpoint of a folder, measured on what was held out or on data from outside, or exported. */
 #include <stdio.h>
 
 #include "compute/bpe.h"
@@ -89,19 +89,48 @@ static dp_status load_newest(const dp_solo_look *look, const dp_solo_folder *fol
     return status;
 }
 
+/* Close both in every case. */
+static dp_status open_newest(const dp_solo_look *look, dp_solo_folder *folder, dp_trainer **trainer,
+                             uint64_t *steps, dp_why *why)
+{
+    if (snprintf(folder->path, sizeof folder->path, "%s", look->folder) >= PATH_MAX) {
+        return dp_why_set(why, DP_BADARG, "the folder's path is too long");
+    }
+    DP_TRY(dp_solo_folder_open(folder, why));
+    return load_newest(look, folder, trainer, steps, why);
+}
+
 dp_status dp_solo_eval(const dp_solo_look *look, dp_trainer_score *out, uint64_t *steps,
                        dp_why *why)
 {
     dp_solo_folder folder = {.lock = -1};
     dp_trainer *trainer = NULL;
-    dp_status status = snprintf(folder.path, sizeof folder.path, "%s", look->folder) < PATH_MAX
-                           ? dp_solo_folder_open(&folder, why)
-                           : dp_why_set(why, DP_BADARG, "the folder's path is too long");
-    if (status == DP_OK) {
-        status = load_newest(look, &folder, &trainer, steps, why);
-    }
+    dp_status status = open_newest(look, &folder, &trainer, steps, why);
     if (status == DP_OK) {
         status = score(look, &folder, trainer, out, why);
+    }
+    dp_trainer_close(trainer);
+    dp_solo_folder_close(&folder);
+    return status;
+}
+
+dp_status dp_solo_export(const dp_solo_look *look, const dp_export_job *to, uint64_t *steps,
+                         dp_why *why)
+{
+    dp_solo_folder folder = {.lock = -1};
+    dp_trainer *trainer = NULL;
+    dp_view state = {0};
+    dp_hash root;
+    dp_status status = open_newest(look, &folder, &trainer, steps, why);
+    if (status == DP_OK) {
+        status = dp_trainer_state(trainer, &state, &root);
+    }
+    if (status == DP_OK) {
+        const dp_export_inputs in = {.manifest =
+                                         dp_view_of(folder.canonical, folder.canonical_size),
+                                     .state = state,
+                                     .tokenizer = dp_buf_view(&folder.tokenizer)};
+        status = dp_export_views(to, &in, why);
     }
     dp_trainer_close(trainer);
     dp_solo_folder_close(&folder);

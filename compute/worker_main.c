@@ -6,6 +6,8 @@
  *                                                      make the objects of a run (prepare.h); print a line of JSON; with a
  *                                                      backend only if the model fits there, else exit 69
  *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf TYPE | --llmc TYPE]
+ *   dpnode-worker --export FOLDER-OF-TRAIN FOLDER [--gguf TYPE | --llmc TYPE]   its newest checkpoint; print {"step"}
+ *   dpnode-worker --model WEIGHTS                      print the model section of a manifest that can start from them
  *   dpnode-worker train FOLDER ...                     train without peers (solo_tool.h)
  *   dpnode-worker eval FOLDER ...                      measure what that made
  *   dpnode-worker data tokenize|info|verify|encode ...  token shards (data_tool.h)
@@ -31,11 +33,13 @@
 #include "compute/data_tool.h"
 #include "compute/export.h"
 #include "compute/files.h"
+#include "compute/hf_import.h"
 #include "compute/look.h"
 #include "compute/plan.h"
 #include "compute/plugin.h"
 #include "compute/pool.h"
 #include "compute/prepare.h"
+#include "compute/solo.h"
 #include "compute/solo_tool.h"
 #include "compute/team_cards.h"
 #include "compute/tool.h"
@@ -43,7 +47,14 @@
 
 enum { LINE_BYTES_MAX = 1 << 16 };
 
-enum mode { SERVE = 0, PLAN = 'l', LOOK = 'k', PREPARE = 'p', EXPORT = 'e' }; /* its option */
+enum mode {
+    SERVE = 0,
+    PLAN = 'l',
+    LOOK = 'k',
+    PREPARE = 'p',
+    EXPORT = 'e',
+    MODEL = 'd' + 256
+}; /* its option */
 
 typedef struct arguments {
     int mode;
@@ -74,6 +85,8 @@ static int usage(FILE *out)
           "                     [--backend B] [--threads N] [--processes N]\n"
           "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf TYPE | --llmc "
           "TYPE]\n"
+          "       dpnode-worker --export FOLDER-OF-TRAIN FOLDER [--gguf TYPE | --llmc TYPE]\n"
+          "       dpnode-worker --model WEIGHTS\n"
           "       dpnode-worker data tokenize|info|verify|encode ...\n"
           "       dpnode-worker train|eval FOLDER ...\n"
           "       dpnode-worker --look [--backend auto|cpu|NAME|PATH] [--patience SECONDS]\n"
@@ -97,6 +110,7 @@ static bool parse(int argc, char **argv, arguments *args)
                                             {"look", no_argument, NULL, LOOK},
                                             {"prepare", no_argument, NULL, PREPARE},
                                             {"export", no_argument, NULL, EXPORT},
+                                            {"model", no_argument, NULL, MODEL},
                                             {"from", required_argument, NULL, 'r'},
                                             {"manifest", required_argument, NULL, 'a'},
                                             {"gguf", required_argument, NULL, 'g'},
@@ -122,8 +136,8 @@ static bool parse(int argc, char **argv, arguments *args)
     int option;
     bool good = true;
     while (good && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        const bool is_mode =
-            option == PLAN || option == LOOK || option == PREPARE || option == EXPORT;
+        const bool is_mode = option == PLAN || option == LOOK || option == PREPARE ||
+                             option == EXPORT || option == MODEL;
         good = option != '?' && (!is_mode || args->mode == SERVE);
         args->mode = is_mode ? option : args->mode;
         args->help = args->help || option == 'h';
@@ -139,6 +153,36 @@ static bool parse(int argc, char **argv, arguments *args)
         }
     }
     return good;
+}
+
+/* Of `dpnode train`. */
+static int export_solo(const arguments *args, char **words)
+{
+    dp_why why = {{0}};
+    uint64_t steps = 0;
+    const dp_solo_look look = {.folder = words[0], .threads = (size_t)args->threads};
+    const dp_export_job to = {.folder = words[1], .gguf = args->gguf, .llmc = args->llmc};
+    const dp_status status = dp_solo_export(&look, &to, &steps, &why);
+    if (status != DP_OK) {
+        return dp_tool_complain(status, &why);
+    }
+    printf("{\"step\": %" PRIu64 "}\n", steps);
+    return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
+}
+
+/* As the manifest that has it. */
+static int tell_model(const char *weights)
+{
+    dp_why why = {{0}};
+    dp_model_config config;
+    char text[DP_HF_MODEL_TEXT_MAX];
+    const dp_status status = dp_prepare_model(weights, &config, &why);
+    if (status != DP_OK) {
+        return dp_tool_complain(status, &why);
+    }
+    dp_hf_import_describe(&config, text);
+    printf("model: %s\n", text);
+    return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
 }
 
 static int export_model(const arguments *args, char **words)
@@ -374,8 +418,14 @@ int main(int argc, char **argv)
     if (args.mode == PREPARE && n_words == 2 && args.manifest != NULL) {
         return prepare(&args, words);
     }
+    if (args.mode == EXPORT && n_words == 2) {
+        return export_solo(&args, words);
+    }
     if (args.mode == EXPORT && n_words == 4) {
         return export_model(&args, words);
+    }
+    if (args.mode == MODEL && n_words == 1) {
+        return tell_model(words[0]);
     }
     if (args.mode == PLAN && n_words == 1) {
         return plan(&args, words[0]);

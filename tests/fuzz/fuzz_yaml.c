@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dp_why what;
     dp_why fix;
 
-    const dp_status status = dp_manifest_yaml_read(dp_view_of(data, size), "f", &file, &what, &fix);
+    const dp_status status =
+        dp_manifest_yaml_read(dp_view_of(data, size), "f", NULL, &file, &what, &fix);
     if (status == DP_OK ? dp_manifest_check(&file.manifest, NULL) != DP_OK
                         : strncmp(what.text, "f:", 2) != 0) {
         abort();

@@ -173,6 +173,37 @@ class Train(SystemTest):
         self.check_error(self.start(still, "--text", self.text, "--out", self.out("third"), "--from", made), "E0513", 65,
                          "write model")
 
+    def test_weights_and_a_text_are_enough(self):
+        self.end(self.begin(self.out("first"), "--steps", "2"))
+        made = os.path.join(self.out("first"), "model")
+        events, status = self.end(self.start("--from", made, "--text", self.text, "--out", self.out("second"), "--steps", "2"))
+        self.assertEqual((status, events[-1]["model"]), (0, True), events[-1])
+        with open(os.path.join(made, "config.json"), encoding="utf-8") as one, \
+                open(os.path.join(self.out("second"), "model", "config.json"), encoding="utf-8") as other:
+            self.assertEqual(one.read(), other.read())
+        brief = self.file("brief.yaml", "name: brief\ntrain: {batch: 3, lr: 1e-9}\n") # says nothing of the model
+        events, status = self.end(self.start(brief, "--from", made, "--text", self.text, "--out", self.out("third"), "--steps", "1"))
+        self.assertEqual(status, 0, events[-1])
+        self.check_error(self.start("--from", made, "--out", self.out("fourth")), "E0308", 64, "")
+        self.check_error(self.start("--from", self.out("none"), "--text", self.text, "--out", self.out("fifth")), "E0502", 66, "none")
+
+    def test_its_newest_checkpoint_is_exported_for_other_programs(self):
+        made = self.out("run")
+        self.end(self.begin(made, "--steps", "3"))
+        for words, names in ((("--gguf", "q8_0"), ["model.gguf"]), (("--llmc", "f32"), ["model.bin"]),
+                             ((), ["config.json", "generation_config.json", "model.safetensors", "tokenizer.json"])):
+            to = self.out("to" + "".join(words))
+            done = subprocess.run([os.path.join(BINARIES, "dpnode"), "ckpt", "export", to, "--from", made, *words, "--json"],
+                                  stdout=subprocess.PIPE, env=self.env, timeout=60, check=True)
+            told = json.loads(done.stdout)
+            self.assertEqual((told["step"], sorted(told["files"])), (3, names))
+            self.assertEqual(sorted(os.listdir(to)), names)
+        with open(os.path.join(made, "model", "model.safetensors"), "rb") as one, open(os.path.join(to, "model.safetensors"), "rb") as other:
+            self.assertEqual(one.read(), other.read())
+        done = subprocess.run([os.path.join(BINARIES, "dpnode"), "ckpt", "export", self.out("no"), "--from", self.out(""), "--json"],
+                              stdout=subprocess.PIPE, env=self.env, timeout=60, check=False)
+        self.assertEqual((done.returncode, json.loads(done.stdout)["error"]["code"]), (66, "E0502"))
+
     def test_a_backend_that_is_named_computes_or_nobody_does(self):
         self.check_error(self.begin(self.out("plugin"), "--steps", "2", "--backend", "nowhere"), "E0514", 78,
                          "'nowhere' is not installed")

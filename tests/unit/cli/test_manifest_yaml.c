@@ -13,7 +13,7 @@ static dp_why fix;
 
 static dp_status read_text(const char *text)
 {
-    return dp_manifest_yaml_read(dp_view_text(text), "run.yaml", &file, &what, &fix);
+    return dp_manifest_yaml_read(dp_view_text(text), "run.yaml", NULL, &file, &what, &fix);
 }
 
 /* The text is refused, at that line and column, with these words. */
@@ -133,6 +133,18 @@ static void words_and_the_text_are_read(void **state)
     CHECK(file.manifest.batch_rule == DP_BATCH_SQRT && file.manifest.momentum_micro == 900000);
 }
 
+static void what_is_not_said_of_the_model_is_that_of_the_weights(void **state)
+{
+    (void)state;
+    const dp_model_config weights = dp_model_preset_find("llama-tiny")->config;
+    const char *const text = "model: {context: 64}\ntrain: {batch: 3}\n";
+    CHECK_OK(dp_manifest_yaml_read(dp_view_text(text), "run.yaml", &weights, &file, &what, &fix));
+    dp_model_config wanted = weights;
+    wanted.context = 64;
+    const dp_model_config found = dp_manifest_model(&file.manifest);
+    CHECK(memcmp(&found, &wanted, sizeof found) == 0 && file.manifest.batch_rows == 3);
+}
+
 static void an_unknown_key_is_named_with_its_place_and_a_guess(void **state)
 {
     (void)state;
@@ -198,7 +210,8 @@ static void structures_that_are_no_manifest_are_refused(void **state)
 {
     (void)state;
     refused("", "1:1", "empty");
-    CHECK_STATUS(dp_manifest_yaml_read((dp_view){0}, "run.yaml", &file, &what, &fix), DP_BADMSG);
+    CHECK_STATUS(dp_manifest_yaml_read((dp_view){0}, "run.yaml", NULL, &file, &what, &fix),
+                 DP_BADMSG);
     CHECK(strstr(what.text, "run.yaml:1:1: ") != NULL && strstr(what.text, "empty") != NULL);
     refused("# only a comment\n", "2:1", "empty");
     refused("- a\n- b\n", "1:1", "key: value");
@@ -231,7 +244,7 @@ static void a_huge_file_is_refused_unread(void **state)
     static char text[DP_YAML_BYTES_MAX + 1];
     memset(text, '#', sizeof text);
     CHECK_STATUS(
-        dp_manifest_yaml_read(dp_view_of(text, sizeof text), "run.yaml", &file, &what, &fix),
+        dp_manifest_yaml_read(dp_view_of(text, sizeof text), "run.yaml", NULL, &file, &what, &fix),
         DP_BADMSG);
     CHECK(strstr(what.text, "at most") != NULL);
 }
@@ -242,11 +255,11 @@ static void deep_nesting_ends_at_its_first_bracket(void **state)
     static char text[DP_YAML_BYTES_MAX];
     memset(text, '[', sizeof text);
     CHECK_STATUS(
-        dp_manifest_yaml_read(dp_view_of(text, sizeof text), "run.yaml", &file, &what, &fix),
+        dp_manifest_yaml_read(dp_view_of(text, sizeof text), "run.yaml", NULL, &file, &what, &fix),
         DP_BADMSG);
     memset(text, '{', sizeof text);
     CHECK_STATUS(
-        dp_manifest_yaml_read(dp_view_of(text, sizeof text), "run.yaml", &file, &what, &fix),
+        dp_manifest_yaml_read(dp_view_of(text, sizeof text), "run.yaml", NULL, &file, &what, &fix),
         DP_BADMSG);
 }
 
@@ -260,7 +273,7 @@ static void cut_and_damaged_manifests_never_crash(void **state)
     unsigned good = 0;
     for (size_t cut = 0; cut <= size; cut++) {
         const dp_status status =
-            dp_manifest_yaml_read(dp_view_of(dp_demo_kjv, cut), "f", &file, &what, &fix);
+            dp_manifest_yaml_read(dp_view_of(dp_demo_kjv, cut), "f", NULL, &file, &what, &fix);
         CHECK(status == DP_OK || (status == DP_BADMSG && strncmp(what.text, "f:", 2) == 0));
         good += status == DP_OK;
     }
@@ -269,7 +282,7 @@ static void cut_and_damaged_manifests_never_crash(void **state)
         memcpy(bytes, dp_demo_kjv, size);
         const size_t damaged = mutate(&rng, bytes, size, sizeof bytes);
         const dp_status status =
-            dp_manifest_yaml_read(dp_view_of(bytes, damaged), "f", &file, &what, &fix);
+            dp_manifest_yaml_read(dp_view_of(bytes, damaged), "f", NULL, &file, &what, &fix);
         CHECK(status == DP_OK || (status == DP_BADMSG && strncmp(what.text, "f:", 2) == 0));
         CHECK(status != DP_OK || dp_manifest_check(&file.manifest, NULL) == DP_OK);
     }
@@ -285,6 +298,7 @@ int main(void)
         cmocka_unit_test(a_mode_sets_what_is_not_given),
         cmocka_unit_test(every_row_can_be_set_to_its_standard),
         cmocka_unit_test(words_and_the_text_are_read),
+        cmocka_unit_test(what_is_not_said_of_the_model_is_that_of_the_weights),
         cmocka_unit_test(an_unknown_key_is_named_with_its_place_and_a_guess),
         cmocka_unit_test(a_word_that_a_key_does_not_take_gets_a_guess),
         cmocka_unit_test(numbers_of_the_wrong_kind_are_refused_where_they_stand),
