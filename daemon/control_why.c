@@ -76,6 +76,49 @@ bool dp_call_find_peer(const dp_daemon *daemon, const dp_call *call,
     return named == 1;
 }
 
+static bool took_part(const dp_diary_round *round, const dp_peer *peer)
+{
+    bool listed = round->listed > round->n_peers; /* Not all are kept: then nothing is said. */
+    for (uint32_t i = 0; i < round->n_peers; i++) {
+        listed = listed || dp_peer_equal(&round->peers[i].peer, peer);
+    }
+    for (uint32_t i = 0; i < round->n_left_out; i++) {
+        listed = listed || dp_peer_equal(&round->left_out[i].peer, peer);
+    }
+    return listed;
+}
+
+/* What was said last of this member before the round was decided, unless it was alive. */
+static const dp_diary_entry *away_at(const dp_diary *diary, const dp_peer *peer, uint64_t time_ms)
+{
+    for (uint32_t i = dp_diary_entries(diary); i-- > 0;) {
+        const dp_diary_entry *entry = dp_diary_entry_at(diary, i);
+        if (entry->time_ms <= time_ms && strcmp(entry->name, "member.state") == 0 &&
+            dp_peer_equal(&entry->peer, peer)) {
+            return strstr(entry->text, "-> alive") == NULL ? entry : NULL;
+        }
+    }
+    return NULL;
+}
+
+/* The members that nobody waited for, since they were held suspect or dead. */
+static void add_away(const dp_daemon *daemon, const dp_diary_round *round, char *text, size_t size)
+{
+    const dp_node *node = dp_driver_node(daemon->driver);
+    dp_member_view member;
+    size_t used = strlen(text);
+    for (uint32_t i = 1; round->live && node != NULL && dp_node_member(node, i, &member); i++) {
+        const dp_diary_entry *entry = member.in_roster && !took_part(round, &member.peer)
+                                          ? away_at(daemon->diary, &member.peer, round->time_ms)
+                                          : NULL;
+        if (entry != NULL && used < size) {
+            const int more =
+                snprintf(text + used, size - used, " Not waited for: %s.", entry->text);
+            used += more > 0 ? (size_t)more : 0;
+        }
+    }
+}
+
 /* False: nothing is known of this round, or it is yet to come. */
 static bool answer_round(const dp_daemon *daemon, uint64_t number_, char *text, size_t size)
 {
@@ -100,6 +143,7 @@ static bool answer_round(const dp_daemon *daemon, uint64_t number_, char *text, 
                                   round->left_out[i].cause);
         used += more > 0 ? (size_t)more : 0;
     }
+    add_away(daemon, round, text, size);
     return true;
 }
 

@@ -5,6 +5,7 @@ What it measures, and the bounds that it holds the run to, stand in BOUNDS and m
 """
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -24,6 +25,7 @@ from daemons import CliError, Folder, wait_for  # noqa: E402 (the path comes fir
 KJV = "gen1:1-rev22:21"
 FROZEN_S = 20
 SAMPLE_BYTES = 400
+TEXT_LEAST = 20_000 # characters, of which a part is held out
 KJV_PROMPT = "Jesus saith unto them,"
 TOKENS_PER_MINUTE = 900_000 # that two cores train together; sets the end of the learning rate's fall
 
@@ -118,6 +120,8 @@ class Story:
         if record["kind"] == "gossip":
             self.screen.event(f"{node.name}: gossip with {record['exchange']['peer'].get('name', '?')}")
             return
+        if self.over:
+            return
         number = record["round"]
         new = number not in self.seen
         self.seen[number] = min(when, self.seen.get(number, when))
@@ -128,8 +132,6 @@ class Story:
                 f"loss {record.get('loss', float('nan')):.3f}  {record['tokens'] / 1000:.0f}k tokens")
         for left in record["left_out"]:
             line += f"  left out: {left.get('name') or left['short']} ({left['cause']})"
-        if self.over:
-            return # the report is being printed
         if self.screen.live:
             self.screen.status(f"{time.monotonic() - self.screen.begin:6.1f} s  {line}")
             if record["left_out"]:
@@ -210,11 +212,9 @@ class Story:
         without = wait_for(lambda: [r for r in rounds.all() if r["round"] > begin
                                     and not any(p["id"] == self.ids[node.name] for p in r["peers"])],
                            60, "a round is decided without the frozen node")[0]
-        answer = witness.ask("why", "round", str(without["round"]))
-        now = witness.ask("why")
-        told = [t["text"] for a in (answer, now) for t in a["causes"]] + [answer["answer"], now["answer"]]
-        self.named = any(node.name in sentence for sentence in told)
-        self.screen.event(f"dpnode why round {without['round']}: {answer['answer']}")
+        answer = witness.ask("why", "round", str(without["round"]))["answer"]
+        self.named = node.name in answer
+        self.screen.event(f"dpnode why round {without['round']}: {answer}")
         time.sleep(max(0.0, self.frozen + FROZEN_S - time.time()))
         node.signal_all(signal.SIGCONT)
         self.thawed = time.time()
@@ -242,6 +242,8 @@ class Story:
         self.until(0.60)
         self.freeze_and_thaw()
         self.until(1.0)
+        self.over = True # What is asked below takes trainers' time from rounds, which is no part of the story.
+        self.screen.event("training is over; measuring")
 
 
 # ---- measuring ----
@@ -280,7 +282,9 @@ def measure(story):
     joins = [story.listed(name, begin)[0][1] - begin for name, begin in story.joined.items()]
     back = story.listed(nodes[0].name, story.restarted)
     return {
+        **about(story, options),
         "nodes": options.nodes,
+        "curve": curve(story),
         "seconds": round(time.time() - story.begin, 1),
         "median_round_s": round(statistics.median(gaps_of(steady)), 3),
         "rounds_committed": run["round"],
@@ -334,13 +338,48 @@ def check(summary, options):
     return wrong
 
 
+def machine(node):
+    """What it ran on: processor, how many, memory, system, and who computed."""
+    def first(path, pattern):
+        try:
+            with open(path, encoding="utf-8") as file:
+                found = re.search(pattern, file.read(), re.MULTILINE)
+        except OSError:
+            found = None
+        return found.group(1).strip('"') if found else "?"
+    memory = first("/proc/meminfo", r"^MemTotal:\s*(\d+)")
+    return {
+        "processor": first("/proc/cpuinfo", r"^model name\s*:\s*(.*)$"),
+        "processors": len(os.sched_getaffinity(0)),
+        "memory_gib": round(int(memory) / 2**20, 1) if memory.isdigit() else "?",
+        "system": f"{first('/etc/os-release', r'^PRETTY_NAME=(.*)$')}, {os.uname().sysname} {os.uname().release}, {os.uname().machine}",
+        "device": node.run().get("device", "?"),
+    }
+
+
+def about(story, options):
+    """Version, machine and text: what the figures are of."""
+    text = options.text_content.encode()
+    return {
+        "version": story.nodes[-1].ask("status")["version"],
+        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "machine": machine(story.nodes[-1]),
+        "text": {"name": "King James Bible" if options.is_kjv else os.path.basename(options.text), "bytes": len(text),
+                 "sha256": hashlib.sha256(text).hexdigest()},
+        "minutes": options.minutes,
+    }
+
+
+def curve(story):
+    """Training loss of each round."""
+    return [[r["round"], round(r["loss"], 4)] for r in story.follows[story.nodes[-1].name].all() if "loss" in r]
+
+
 def report(summary, story):
     say = story.screen.say
-    story.over = True
     story.screen.status("")
-    losses = [(r["round"], r["loss"]) for r in story.follows[story.nodes[-1].name].all() if "loss" in r]
     say("\nTraining loss, nats per token:\n")
-    for line in draw_curve(losses):
+    for line in draw_curve(summary["curve"]):
         say(line)
     say(f"\nHeld-out text: {summary['first_val_bpb']:.3f} -> {summary['last_val_bpb']:.3f} bits per byte "
         f"after {summary['tokens'] / 1e6:.2f}M tokens\n")
@@ -349,6 +388,9 @@ def report(summary, story):
         say(f"  {root['node']:8s} round {root['round']}  {root['root']}")
     say("  " + ("all replicas are identical" if summary["replicas_identical"] else "THE REPLICAS DIFFER"))
     say(f"\nThe model writes:\n\n  {story.options.prompt}" + summary["sample"].replace("\n", "\n  ") + "\n")
+    on = summary["machine"]
+    say(f"  dpnode {summary['version']}, {summary['date']}, {on['processors']} x {on['processor']}, {on['memory_gib']} GiB, {on['system']}")
+    say(f"  computed by {on['device']}; text: {summary['text']['name']}, {summary['text']['bytes']:,} bytes\n")
     for key in ("seconds", "rounds_committed", "rounds_gossip", "median_round_s", "join_to_first_round_s",
                 "restart_to_first_round_s", "longest_commit_gap_s", "bytes_sent_per_param_per_round"):
         say(f"  {key:32s} {summary[key]}")
@@ -362,10 +404,23 @@ def read_options():
     parser.add_argument("--nodes", type=int, default=3, help="3 to 16 [3]")
     parser.add_argument("--text", help="any UTF-8 text [the King James Bible]")
     parser.add_argument("--summary", help="write what was measured there, as JSON")
+    parser.add_argument("--check", action="store_true", help="look whether these options are good, and end")
     parser.add_argument("--binaries", default=os.path.join(HERE, "..", "build", "release"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not 1.5 <= options.minutes <= 1000 or not 3 <= options.nodes <= 16:
-        parser.error("--minutes must be at least 1.5, --nodes 3 to 16")
+        parser.error("--minutes must be 1.5 to 1000, --nodes 3 to 16")
+    try:
+        if options.text is not None:
+            with open(options.text, encoding="utf-8") as file:
+                if len(file.read(TEXT_LEAST)) < TEXT_LEAST:
+                    parser.error(f"--text {options.text}: it has fewer than {TEXT_LEAST:,} characters, too few to learn from")
+        if options.summary is not None:
+            with open(options.summary, "a", encoding="utf-8"):
+                pass
+    except UnicodeDecodeError:
+        parser.error(f"--text {options.text}: it is no UTF-8 text; iconv -t utf-8 makes it one")
+    except OSError as problem:
+        parser.error(f"{problem.filename}: {problem.strerror}")
     options.is_kjv = options.text is None
     return options
 
@@ -392,6 +447,8 @@ def interrupt(number, frame):
 
 def main():
     options = read_options()
+    if options.check:
+        return 0
     screen = Screen()
     for number in ENDINGS:
         signal.signal(number, interrupt)
@@ -406,6 +463,8 @@ def main():
                 for node in folder.nodes:
                     screen.say(f"{node.name}: {node.tail(8)}")
                 raise
+            finally:
+                story.over = True # On a failure too: now the nodes are ended.
             report(summary, story)
             if options.summary:
                 with open(options.summary, "w", encoding="utf-8") as file:

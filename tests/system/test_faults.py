@@ -170,6 +170,22 @@ class Faults(SystemTest):
         self.counted(node)
         state_roots_agree([self.first, node], PATIENCE_S)
 
+    def test_43_why_round_names_a_frozen_node_in_each_round_without_it(self):
+        node = self.pair()
+        begin = self.first.run()["round"]
+        node.signal_all(signal.SIGSTOP)
+        wait_for(lambda: self.state_of_second() == "dead", PATIENCE_S, "it is held dead")
+        self.rounds_go_on(self.first)
+        without = [r for r in self.first.lines("rounds", "-n", "100") if r.get("round", 0) > begin
+                   and not any(p["id"] == self.id for p in r["peers"])]
+        self.assertGreater(len(without), 1)
+        for record in without:
+            self.assertIn("node2", self.first.ask("why", "round", str(record["round"]))["answer"])
+        node.signal_all(signal.SIGCONT)
+        self.counted(node)
+        last = [r for r in self.first.lines("rounds", "-n", "5") if any(p["id"] == self.id for p in r.get("peers", []))][-1]
+        self.assertNotIn("node2", self.first.ask("why", "round", str(last["round"]))["answer"])
+
     def test_43_sigterm_drains_and_a_second_one_ends(self):
         node = self.pair()
         node.process.send_signal(signal.SIGTERM)
