@@ -115,8 +115,13 @@ class Node:
         return self.lines(*words, **more)[-1]
 
     def run(self):
-        """The run of status, {} before there is one; what is not known yet counts as 0."""
-        return {key: 0 if value is None else value for key, value in self.ask("status").get("run", {}).items()}
+        """The run of status once the chain is read, a moment after a start; {} before there is a run. What is not known yet counts as 0."""
+        until = time.monotonic() + ANSWER_S
+        status = self.ask("status")
+        while status["state"] == "starting" and time.monotonic() < until:
+            time.sleep(0.02)
+            status = self.ask("status")
+        return {key: 0 if value is None else value for key, value in status.get("run", {}).items()}
 
     def signal_all(self, number):
         """To the daemon and its trainer."""
