@@ -1,5 +1,6 @@
 #include "cli/cmd.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -249,8 +250,9 @@ void dp_cmd_help_group(const char *word)
 void dp_cmd_help(const dp_verb *verb)
 {
     const unsigned count = option_count(verb);
-    printf("%s\nusage: dpnode %s%s%s [OPTIONS]\n%s.\n\n", verb->examples, verb->name,
-           verb->arguments[0] != '\0' ? " " : "", verb->arguments, verb->summary);
+    printf("%s\nusage: dpnode %s%s%s [OPTIONS]\n\n%c%s.\n\n", verb->examples, verb->name,
+           verb->arguments[0] != '\0' ? " " : "", verb->arguments, toupper(verb->summary[0]),
+           verb->summary + 1);
     for (unsigned i = 0; i < count; i++) {
         print_option(&verb->options[i]);
     }

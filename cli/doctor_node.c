@@ -241,6 +241,11 @@ static void look_run(const dp_doctor *doctor, dp_finding *out)
         dp_finding_what(out, DP_FINDING_OK, "the daemon is idle: it belongs to no run");
         return;
     }
+    if (json_is_null(json_object_get(run, "round"))) {
+        dp_finding_what(out, DP_FINDING_OK, "%.64s: %s, its round is not known yet",
+                        dp_json_text(run, "name", "?"), state);
+        return;
+    }
     dp_finding_what(out, DP_FINDING_OK, "%.64s: %s, round %lld%s%s", dp_json_text(run, "name", "?"),
                     state, dp_json_int(run, "round", 0), device[0] != '\0' ? ", computed by " : "",
                     device);

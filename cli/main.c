@@ -70,6 +70,7 @@ static const char *nearest_verb(const char *word, const char *second)
              second != NULL ? second : "");
     dp_nearest whole = {.word = second != NULL ? both : word};
     dp_nearest first = {.word = word};
+    dp_nearest_offer(&first, "help");
     for (size_t i = 0; i < count; i++) {
         const char *const space = strchr(verbs[i]->name, ' ');
         if (space != NULL && strcmp(space + 1, word) == 0) { /* Its first word was left out. */
@@ -97,8 +98,14 @@ static int unknown_verb(const dp_cmd *cmd, const char *word, const char *second)
     char why[400];
     dp_control_error error;
     if (word[0] == '-') {
+        dp_nearest nearest = {.word = word};
+        dp_nearest_offer(&nearest, "--help");
+        dp_nearest_offer(&nearest, "--version");
+        snprintf(why, sizeof why, "%.100s%s%s%s", word,
+                 nearest.best != NULL ? "; did you mean " : "",
+                 nearest.best != NULL ? nearest.best : "", nearest.best != NULL ? "?" : "");
         dp_error_set(&error, DP_EXIT_USAGE, "E0002", "dpnode VERB [ARGUMENTS] [OPTIONS]",
-                     "a verb comes first, its options stand behind it", word);
+                     "a verb comes first, its options stand behind it", why);
         return dp_cmd_fail(cmd, &error);
     }
     list_group(word, others, sizeof others);

@@ -154,7 +154,8 @@ class WithoutDaemon(SystemTest):
 
     def test_a_verb_that_is_nearly_right_is_named(self):
         for words, meant in ((("statsu",), "status"), (("run", "creat"), "run create"), (("create",), "run create"),
-                             (("ckpt", "exprot", "x"), "ckpt export"), (("data", "tokenise", "x"), "data tokenize")):
+                             (("ckpt", "exprot", "x"), "ckpt export"), (("data", "tokenise", "x"), "data tokenize"),
+                             (("helpp",), "help"), (("--versoin",), "--version")):
             done = dpnode(*words, "--json")
             error = json.loads(done.stdout)["error"]
             self.assertEqual((done.returncode, error["code"]), (64, "E0002"), words)

@@ -225,6 +225,17 @@ static void a_run_is_told_with_its_device(void **state)
     json_decref(idle);
 }
 
+static void a_run_whose_chain_is_being_read_lacks_no_majority(void **state)
+{
+    (void)state;
+    json_t *const status = json_pack("{s:s,s:{s:s,s:s,s:n,s:n}}", "state", "starting", "run",
+                                     "name", "kjv", "trainer", "down", "round", "quorum");
+    const dp_doctor doctor = doctor_of(NULL, NULL, status);
+    expect(look("run", &doctor), DP_FINDING_OK, "kjv: starting, its round is not known yet", NULL,
+           NULL);
+    json_decref(status);
+}
+
 static void a_manifest_fits_or_the_reason_is_told(void **state)
 {
     (void)state;
@@ -258,6 +269,7 @@ int main(void)
         cmocka_unit_test(a_port_that_listens_should_have_links_and_an_address_for_others),
         cmocka_unit_test(a_port_that_nobody_answers_at_is_told_with_its_addresses),
         cmocka_unit_test(a_run_is_told_with_its_device),
+        cmocka_unit_test(a_run_whose_chain_is_being_read_lacks_no_majority),
         cmocka_unit_test(a_manifest_fits_or_the_reason_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
