@@ -7,7 +7,7 @@
 #include "cli/json.h"
 #include "cli/print.h"
 
-enum { MBIT_MAX = 100000, MONTH_DAY_MAX = 28, RATE_BYTES = 128, NOW_BYTES = 192 };
+enum { MBIT_MAX = 100000, MONTH_DAY_MAX = 28, RATE_BYTES = 128, NOW_BYTES = 320 };
 #define MONTH_BYTES_MAX (UINT64_C(1) << 60)
 
 /* One row each of what is shown; kind says how its value is read and written. */
